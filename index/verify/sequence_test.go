@@ -1,0 +1,252 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+type textList []string
+
+func (l textList) Objects() uint32       { return uint32(len(l)) }
+func (l textList) Text(id uint32) string { return l[id] }
+
+// bruteForce ranks every object by the total order, from distances and counts computed the plain way.
+func bruteForce(texts textList, query []rune, n int, minCount uint32) []Hit {
+	var all []Hit
+	for id, text := range texts {
+		count := uint32(index.GramOverlap(query, []rune(text), n))
+		if count >= minCount {
+			all = append(all, Hit{ID: uint32(id), Count: count, Distance: int32(naiveDistance(query, []rune(text)))})
+		}
+	}
+	slices.SortFunc(all, Compare)
+	return all
+}
+
+// byCount is what an engine returns: the objects with count >= max(1, minCount) by (count descending, id ascending).
+func byCount(all []Hit, minCount uint32) []Candidate {
+	var out []Candidate
+	for _, h := range all {
+		if h.Count >= max(1, minCount) {
+			out = append(out, Candidate{ID: h.ID, Count: h.Count})
+		}
+	}
+	slices.SortFunc(out, func(a, b Candidate) int {
+		if a.Count != b.Count {
+			return int(b.Count) - int(a.Count)
+		}
+		return int(a.ID) - int(b.ID)
+	})
+	return out
+}
+
+// TestGramBound checks MC >= max(|Q|,|S|) + n - 1 - n*ed on random pairs and that it is tight.
+func TestGramBound(t *testing.T) {
+	rng := newRand(t)
+	tight := 0
+	const pairs = 70_000
+	for range pairs {
+		alphabet := alphabets[rng.IntN(len(alphabets))]
+		n := 1 + rng.IntN(8)
+		q := randomText(rng, alphabet, rng.IntN(30))
+		var s []rune
+		if rng.IntN(5) == 0 {
+			s = randomText(rng, alphabet, rng.IntN(30))
+		} else {
+			s = edited(rng, alphabet, q, rng.IntN(6))
+		}
+		bound := max(len(q), len(s)) + n - 1 - n*EditDistance(q, s)
+		count := index.GramOverlap(q, s, n)
+		if count < bound {
+			t.Fatalf("n = %d: %q and %q share %d grams, the bound says at least %d", n, string(q), string(s), count, bound)
+		}
+		if count == bound {
+			tight++
+		}
+	}
+	if tight < pairs/20 {
+		t.Errorf("the bound was reached by %d of %d pairs only: is it the right one?", tight, pairs)
+	}
+}
+
+func TestGramOverlapOfVerifier(t *testing.T) {
+	rng := newRand(t)
+	var o gramOverlap
+	var runes []rune
+	for range 300 {
+		alphabet := alphabets[rng.IntN(len(alphabets))]
+		n := 1 + rng.IntN(8)
+		q := randomText(rng, alphabet, rng.IntN(40))
+		o.reset()
+		for range 10 {
+			s := edited(rng, alphabet, q, rng.IntN(10))
+			if got, want := o.count(q, string(s), n, &runes), uint32(index.GramOverlap(q, s, n)); got != want {
+				t.Fatalf("n = %d: overlap of %q and %q is %d, want %d", n, string(q), string(s), got, want)
+			}
+		}
+	}
+}
+
+// randomTexts makes a collection with many near and equal texts, so that ties at the k-th place are common.
+func randomTexts(rng *rand.Rand, size int) (textList, []rune) {
+	alphabet := alphabets[rng.IntN(len(alphabets))]
+	base := randomText(rng, alphabet, rng.IntN(25))
+	texts := make(textList, size)
+	for i := range texts {
+		switch rng.IntN(4) {
+		case 0:
+			texts[i] = string(randomText(rng, alphabet, rng.IntN(25)))
+		case 1:
+			if i > 0 {
+				texts[i] = texts[rng.IntN(i)]
+			}
+		default:
+			texts[i] = string(edited(rng, alphabet, base, rng.IntN(8)))
+		}
+	}
+	return texts, edited(rng, alphabet, base, rng.IntN(5))
+}
+
+// TestVerifyAndCertificate drives the verifier as an engine does, with K candidates, then more, then a scan, and
+// compares with brute force: a certified answer is the true one at every stage, ties included, an uncertified one is
+// the best of its candidates.
+func TestVerifyAndCertificate(t *testing.T) {
+	rng := newRand(t)
+	ctx := context.Background()
+	var v Verifier
+	certified, scans, unsure := 0, 0, 0
+	for round := range 3000 {
+		texts, query := randomTexts(rng, rng.IntN(120))
+		n := 1 + rng.IntN(5)
+		k := 1 + rng.IntN(12)
+		minCount := uint32(0)
+		if rng.IntN(4) == 0 {
+			minCount = uint32(rng.IntN(8))
+		}
+		want := bruteForce(texts, query, n, minCount)
+		want = want[:min(len(want), k)]
+		all := byCount(bruteForce(texts, query, n, 0), minCount)
+
+		v.Reset(query, k, n)
+		for size := k + rng.IntN(8); ; size *= 2 {
+			candidates := all[:min(size, len(all))]
+			if err := v.Verify(ctx, texts, candidates); err != nil {
+				t.Fatal(err)
+			}
+			last := uint32(0)
+			if len(candidates) == size {
+				last = candidates[size-1].Count
+			}
+			got := v.Hits(nil)
+			best := bruteForceOf(texts, query, n, candidates)
+			if !slices.Equal(got, best[:min(len(best), k)]) {
+				t.Fatalf("round %d: hits %v are not the best candidates %v", round, got, best)
+			}
+			if v.Certified(last) {
+				certified++
+				if !slices.Equal(got, want) {
+					t.Fatalf("round %d: n %d k %d query %q: certified %v, want %v", round, n, k, string(query), got, want)
+				}
+				break
+			}
+			unsure++
+			if len(candidates) < size || v.Threshold() <= 0 {
+				scans++
+				scanInParts(t, &v, texts, minCount, 1+rng.IntN(4))
+				if got := v.Hits(nil); !slices.Equal(got, want) {
+					t.Fatalf("round %d: n %d k %d minCount %d query %q: scan gives %v, want %v", round, n, k, minCount, string(query), got, want)
+				}
+				break
+			}
+		}
+	}
+	t.Logf("%d certified, %d scanned, %d stages unsure", certified, scans, unsure)
+	if certified < 300 || scans < 300 || unsure < 300 {
+		t.Error("one of the ways was hardly tested")
+	}
+}
+
+func bruteForceOf(texts textList, query []rune, n int, candidates []Candidate) []Hit {
+	var all []Hit
+	for _, c := range candidates {
+		all = append(all, Hit{ID: c.ID, Count: c.Count, Distance: int32(naiveDistance(query, []rune(texts[c.ID])))})
+	}
+	slices.SortFunc(all, Compare)
+	return all
+}
+
+func scanInParts(t *testing.T, v *Verifier, texts textList, minCount uint32, parts int) {
+	t.Helper()
+	if parts == 1 {
+		if err := v.Scan(context.Background(), texts, 0, texts.Objects(), minCount); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	others := make([]Verifier, parts)
+	for i := range others {
+		others[i].Seed(v)
+		lo, hi := len(texts)*i/parts, len(texts)*(i+1)/parts
+		if err := others[i].Scan(context.Background(), texts, uint32(lo), uint32(hi), minCount); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range others {
+		v.Join(&others[i])
+	}
+}
+
+// TestCertificateNeedsTies is the case where the certificate holds only because ties are ordered by count: an
+// object outside the candidates is as far as the k-th hit.
+func TestCertificateNeedsTies(t *testing.T) {
+	texts := textList{"abcdefgx", "xbcdefgh", "qqq"}
+	query := []rune("abcdefgh")
+	var v Verifier
+	v.Reset(query, 1, 3)
+	all := byCount(bruteForce(texts, query, 3, 0), 0)
+	if err := v.Verify(context.Background(), texts, all[:1]); err != nil {
+		t.Fatal(err)
+	}
+	if !v.Certified(all[0].Count) {
+		t.Fatalf("not certified at count %d, threshold %d", all[0].Count, v.Threshold())
+	}
+	if got := v.Hits(nil); got[0].ID != 0 || got[0].Distance != 1 {
+		t.Fatalf("got %v", got)
+	}
+}
+
+func TestVerifierStopsWithContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var v Verifier
+	v.Reset([]rune("abc"), 1, 3)
+	texts := textList{"abd"}
+	if err := v.Verify(ctx, texts, []Candidate{{0, 3}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Verify: %v", err)
+	}
+	if err := v.Scan(ctx, texts, 0, 1, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("Scan: %v", err)
+	}
+}
+
+func BenchmarkScan(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	texts := make(textList, 100_000)
+	for i := range texts {
+		texts[i] = string(randomText(rng, alphabets[2], 4+rng.IntN(10)))
+	}
+	var v Verifier
+	query := []rune("recieving")
+	for range b.N {
+		v.Reset(query, 10, 3)
+		if err := v.Scan(context.Background(), texts, 0, texts.Objects(), 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(texts)), "ns/text")
+}
