@@ -1,0 +1,90 @@
+package encode
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// Queries turns user queries into index queries for one open index. It is safe for concurrent use and must not
+// be used after the index is closed.
+type Queries struct {
+	index  *index.Index
+	schema *index.Schema
+	attrs  []index.Attribute
+	// texts are the attributes of text columns.
+	texts []int
+	pool  sync.Pool // of *scratch
+}
+
+// scratch is the memory of one call.
+type scratch struct {
+	terms    *terms
+	list     []string
+	keywords []uint32
+}
+
+// NewQueries prepares the encoding of queries for x by the schema stored in it. It fails when the attributes in the
+// file are not those that the schema declares, as in a file made by other means.
+func NewQueries(x *index.Index) (*Queries, error) {
+	q := &Queries{index: x, schema: x.Schema(), attrs: x.Attributes()}
+	if err := checkAttributes(q.schema, q.attrs); err != nil {
+		return nil, err
+	}
+	attr := 0
+	for i := range q.schema.Columns {
+		switch q.schema.Columns[i].Type {
+		case index.TextColumn:
+			q.texts = append(q.texts, attr)
+			attr++
+		case index.NumberColumn, index.CategoryColumn:
+			attr++
+		}
+	}
+	q.pool.New = func() any { return &scratch{terms: newTerms()} }
+	return q, nil
+}
+
+// Text makes dst the query for a text: its distinct words in each text column of documents, or the ordered
+// n-grams of a sequence, all with weight 1. Words that the index does not have match nothing, so that dst may
+// end up without spans. The error is a *QueryError, and dst is then of no use.
+func (q *Queries) Text(dst *index.Query, text string) error {
+	dst.Reset()
+	switch {
+	case len(q.texts) == 0:
+		return refuse("index %s holds %s and cannot be asked with text: use row or items", q.schema.Name, q.schema.Kind)
+	case strings.TrimSpace(text) == "":
+		return refuse("text is empty: write what to look for")
+	case !utf8.ValidString(text):
+		return refuse("text is not valid UTF-8")
+	}
+	s := q.pool.Get().(*scratch)
+	defer q.pool.Put(s)
+	s.terms.reset()
+	if q.schema.Kind == index.Sequences {
+		s.terms.addGrams(text, q.schema.NGram)
+	} else {
+		s.terms.addWords(text)
+	}
+	s.list = s.terms.strings(s.list[:0])
+	for _, attr := range q.texts {
+		s.keywords = s.keywords[:0]
+		for _, term := range s.list {
+			if keyword, ok := q.index.Lookup(attr, term); ok {
+				s.keywords = append(s.keywords, keyword)
+			}
+		}
+		slices.Sort(s.keywords)
+		dst.StartItem(uint32(attr), 1)
+		for i, keyword := range s.keywords {
+			if i == 0 || keyword != s.keywords[i-1] {
+				dst.AddSpan(keyword, keyword+1)
+			}
+		}
+	}
+	clear(s.list) // not to keep the query's text alive in the pool
+	return nil
+}

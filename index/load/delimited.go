@@ -1,0 +1,282 @@
+package load
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// fieldSource yields the fields of one record after another; CSV and TSV differ in nothing else.
+type fieldSource interface {
+	// fields returns the next record, valid until the next call, and the line it starts at.
+	fields() ([]string, int64, error)
+	// line is the last line reached.
+	line() int64
+}
+
+// delimited decodes records of fields: it maps the fields to the schema's columns.
+type delimited struct {
+	r      *Reader
+	source fieldSource
+	width  int   // fields a record must have
+	named  bool  // width comes from a header
+	at     []int // field of each schema column, -1: absent (skipped columns only)
+	key    int   // field of the key, -1 for none
+}
+
+func newDelimited(r *Reader, source fieldSource) (decoder, error) {
+	d := &delimited{r: r, source: source, at: make([]int, len(r.shape.columns)), key: -1}
+	if r.schema.Header != nil && !*r.schema.Header {
+		return d, d.byPosition()
+	}
+	return d, d.byHeader()
+}
+
+// byPosition matches columns to fields one to one, for sources without a header.
+func (d *delimited) byPosition() error {
+	d.width = len(d.at)
+	for i := range d.at {
+		d.at[i] = i
+	}
+	if d.r.shape.key == "" {
+		return nil
+	}
+	if d.key = d.r.shape.columnNamed(d.r.shape.key); d.key < 0 {
+		return fmt.Errorf("%s: the schema's key column %q is none of its columns, and without a header only the "+
+			"position tells which it is: add {name: %s, type: skip} in its place",
+			d.r.name, d.r.shape.key, d.r.shape.key)
+	}
+	return nil
+}
+
+// byHeader reads the header and matches columns to fields by name.
+func (d *delimited) byHeader() error {
+	header, line, err := d.source.fields()
+	if err == io.EOF {
+		return fmt.Errorf("%s: is empty, but the schema expects a header line; write header: false in the schema "+
+			"if the file has none", d.r.name)
+	}
+	if err != nil {
+		return d.r.sourceError(max(d.source.line(), 1), err)
+	}
+	names := make([]string, len(header))
+	for i, name := range header {
+		if !utf8.ValidString(name) {
+			return fmt.Errorf("%s: line %d: header field %d %s", d.r.name, line, i+1, notUTF8([]byte(name)))
+		}
+		names[i] = strings.TrimSpace(name)
+	}
+	d.width, d.named = len(names), true
+	var faults []error
+	find := func(what, name string) int {
+		at := -1
+		for i := range names {
+			if names[i] != name {
+				continue
+			}
+			if at >= 0 {
+				faults = append(faults, fmt.Errorf("%s: line %d: %s %q is ambiguous: fields %d and %d of the header "+
+					"both have that name", d.r.name, line, what, name, at+1, i+1))
+				break
+			}
+			at = i
+		}
+		if at < 0 {
+			faults = append(faults, fmt.Errorf("%s: line %d: %s %q is not in the header%s: the file has %s; if its "+
+				"first line is data, write header: false in the schema",
+				d.r.name, line, what, name, suggest(name, names), list(names)))
+		}
+		return at
+	}
+	for i := range d.at {
+		d.at[i] = -1
+		if d.r.shape.used(i) {
+			d.at[i] = find("column", d.r.shape.columns[i].Name)
+		}
+	}
+	if d.r.shape.key != "" {
+		d.key = find("key column", d.r.shape.key)
+	}
+	return errors.Join(faults...)
+}
+
+func (d *delimited) line() int64 { return d.source.line() }
+
+func (d *delimited) next(rec *index.Record) error {
+	fields, line, err := d.source.fields()
+	if err != nil {
+		return err
+	}
+	rec.Line = line
+	if len(fields) != d.width {
+		return d.wrongWidth(line, len(fields))
+	}
+	shape := d.r.shape
+	if d.key >= 0 {
+		if !utf8.ValidString(fields[d.key]) {
+			return d.notUTF8(line, fields, d.key)
+		}
+		if !shape.setKey(rec, fields[d.key]) {
+			return d.r.bad(line, "key column %s is empty, and every record needs a key", shape.key)
+		}
+	}
+	if invalid := shape.setCells(rec, fields, d.at); invalid >= 0 {
+		return d.notUTF8(line, fields, invalid)
+	}
+	return nil
+}
+
+func (d *delimited) wrongWidth(line int64, got int) error {
+	if d.named {
+		return d.r.bad(line, "has %s, the header has %d", count(got, "field"), d.width)
+	}
+	hint := ""
+	if got > d.width {
+		hint = " (a field that is not wanted needs a column of type skip; a separator at the line's end makes an empty field)"
+	}
+	return d.r.bad(line, "has %s, the schema has %s%s", count(got, "field"), count(d.width, "column"), hint)
+}
+
+// notUTF8 reports invalid bytes at the line where they stand, which within quotes may be after the first.
+func (d *delimited) notUTF8(line int64, fields []string, field int) error {
+	for _, before := range fields[:field] {
+		line += int64(strings.Count(before, "\n"))
+	}
+	text := fields[field]
+	for i, c := range text {
+		if c == utf8.RuneError {
+			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
+				break
+			}
+		}
+		if c == '\n' {
+			line++
+		}
+	}
+	return d.r.bad(line, "field %d %s", field+1, notUTF8([]byte(text)))
+}
+
+// csvFields reads CSV with encoding/csv, quotes taken strictly.
+type csvFields struct {
+	r       *Reader
+	csv     *csv.Reader
+	limit   *recordLimit
+	offset  int64 // of the end of the last record
+	reached int64 // last line of the last record
+}
+
+func newCSV(r *Reader) (decoder, error) {
+	comma := r.opts.Comma
+	if comma == '"' || comma == '\r' || comma == '\n' || !utf8.ValidRune(comma) || comma == utf8.RuneError {
+		return nil, fmt.Errorf("%q cannot separate the fields of CSV", comma)
+	}
+	limit := &recordLimit{r: r.source.text, limit: r.opts.MaxRecord}
+	c := &csvFields{r: r, csv: csv.NewReader(bufio.NewReaderSize(limit, sourceBuffer)), limit: limit}
+	c.csv.Comma = comma
+	c.csv.FieldsPerRecord = -1 // checked by delimited, which knows what to advise
+	c.csv.ReuseRecord = true
+	// A blank before a quote would make the quote part of the field. Where the separator is itself a blank,
+	// trimming would eat empty fields.
+	c.csv.TrimLeadingSpace = !unicode.IsSpace(comma)
+	return newDelimited(r, c)
+}
+
+func (c *csvFields) line() int64 { return c.reached + 1 }
+
+func (c *csvFields) fields() ([]string, int64, error) {
+	c.limit.taken = 0
+	fields, err := c.csv.Read()
+	size := c.csv.InputOffset() - c.offset
+	c.offset += size
+	var parse *csv.ParseError
+	if errors.As(err, &parse) {
+		return nil, 0, c.badQuote(parse)
+	}
+	if err == nil && size > int64(c.limit.limit) {
+		err = errRecordTooLong
+	}
+	if errors.Is(err, errRecordTooLong) {
+		return nil, 0, &fault{c.line(), fmt.Sprintf("the record that begins here is longer than %d bytes, the limit "+
+			"of one record: is a quote never closed?", c.limit.limit)}
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	start, _ := c.csv.FieldPos(0)
+	last, _ := c.csv.FieldPos(len(fields) - 1)
+	c.reached = int64(last + strings.Count(fields[len(fields)-1], "\n"))
+	return fields, int64(start), nil
+}
+
+// badQuote tells a record with a stray quote, which ends at its line's end, from a quote that swallowed following
+// lines: to go on after those would lose records that nobody counted.
+func (c *csvFields) badQuote(e *csv.ParseError) error {
+	c.reached = int64(e.Line)
+	reason := "a quote inside an unquoted field: quote the whole field and double the quotes in it"
+	if errors.Is(e.Err, csv.ErrQuote) {
+		reason = "a quoted field is not closed, or goes on after its closing quote: double the quotes inside a quoted field"
+	}
+	if e.StartLine != e.Line {
+		return &fault{int64(e.StartLine), fmt.Sprintf("%s (column %d of line %d); the record took lines %d to %d, which "+
+			"may hold others", reason, e.Column, e.Line, e.StartLine, e.Line)}
+	}
+	return c.r.bad(int64(e.Line), "%s (column %d)", reason, e.Column)
+}
+
+var errRecordTooLong = errors.New("record too long")
+
+// recordLimit fails once more than limit bytes were taken for one record.
+type recordLimit struct {
+	r     io.Reader
+	limit int
+	taken int
+}
+
+func (l *recordLimit) Read(p []byte) (int, error) {
+	if l.taken > l.limit {
+		return 0, errRecordTooLong
+	}
+	n, err := l.r.Read(p)
+	l.taken += n
+	return n, err
+}
+
+// tsvFields reads tab-separated values, which know no quotes.
+type tsvFields struct {
+	r       *Reader
+	scanner *lineScanner
+	buffer  []string
+}
+
+func newTSV(r *Reader) (decoder, error) {
+	return newDelimited(r, &tsvFields{r: r, scanner: newLineScanner(r.source.text, r.opts.MaxRecord)})
+}
+
+func (t *tsvFields) line() int64 { return t.scanner.line() }
+
+func (t *tsvFields) fields() ([]string, int64, error) {
+	var line []byte
+	for len(line) == 0 {
+		var err error
+		if line, err = t.r.nextLine(t.scanner); err != nil {
+			return nil, 0, err
+		}
+	}
+	t.buffer = t.buffer[:0]
+	text := string(line) // one allocation; the fields are parts of it
+	for {
+		field, rest, found := strings.Cut(text, "\t")
+		t.buffer = append(t.buffer, field)
+		if !found {
+			return t.buffer, t.scanner.n, nil
+		}
+		text = rest
+	}
+}

@@ -1,0 +1,98 @@
+package load
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// shape is what loading needs of a schema: how a raw text becomes a cell of a column. All formats fill cells
+// through it, so that the same data mean the same in each of them.
+type shape struct {
+	columns []index.Column
+	missing []string
+	key     string // name of the key column, "" for none
+}
+
+func newShape(schema *index.Schema) *shape {
+	return &shape{columns: schema.Columns, missing: schema.Missing, key: schema.Key}
+}
+
+// reset prepares rec for the next record and keeps its memory.
+func (s *shape) reset(rec *index.Record) {
+	rec.Line, rec.Key = 0, ""
+	if cap(rec.Cells) < len(s.columns) {
+		rec.Cells = make([]index.Cell, len(s.columns))
+	}
+	rec.Cells = rec.Cells[:len(s.columns)]
+	for i := range rec.Cells {
+		rec.Cells[i].Values = rec.Cells[i].Values[:0]
+		rec.Cells[i].JSON = nil
+	}
+}
+
+// used says whether the values of a column go anywhere.
+func (s *shape) used(column int) bool { return s.columns[column].Type != index.SkipColumn }
+
+// add adds a raw text to the cell of a column: split where the column says so, trimmed, without missing values.
+func (s *shape) add(cell *index.Cell, column int, text string) {
+	separator := s.columns[column].Split
+	for separator != "" {
+		value, rest, found := strings.Cut(text, separator)
+		if !found {
+			break
+		}
+		s.addValue(cell, value)
+		text = rest
+	}
+	s.addValue(cell, text)
+}
+
+func (s *shape) addValue(cell *index.Cell, value string) {
+	if value = strings.TrimSpace(value); !s.isMissing(value) {
+		cell.Values = append(cell.Values, value)
+	}
+}
+
+// isMissing tells whether a trimmed value is one of the schema's words for a missing value.
+func (s *shape) isMissing(value string) bool {
+	for _, word := range s.missing {
+		if value == word {
+			return true
+		}
+	}
+	return false
+}
+
+// columnNamed returns the position of the schema column called name, or -1.
+func (s *shape) columnNamed(name string) int {
+	for i := range s.columns {
+		if s.columns[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// setKey sets the key of rec and reports whether it has one.
+func (s *shape) setKey(rec *index.Record, key string) bool {
+	rec.Key = strings.TrimSpace(key)
+	return rec.Key != "" && !s.isMissing(rec.Key)
+}
+
+// setCells fills rec from the fields of a delimited record: fields[at[i]] is the text of column i, at[i] < 0
+// when the source does not have it, which only a skipped column may be. It returns the position of the first
+// used field that is not UTF-8, or -1.
+func (s *shape) setCells(rec *index.Record, fields []string, at []int) (invalid int) {
+	for i, field := range at {
+		if !s.used(i) || field < 0 {
+			continue
+		}
+		if !utf8.ValidString(fields[field]) {
+			return field
+		}
+		s.add(&rec.Cells[i], i, fields[field])
+	}
+	return -1
+}

@@ -1,0 +1,72 @@
+package load
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// textLines decodes one record a line: the line is the cell of one column.
+type textLines struct {
+	r       *Reader
+	scanner *lineScanner
+	column  int
+}
+
+func newText(r *Reader) (decoder, error) {
+	if r.shape.key != "" {
+		return nil, fmt.Errorf("%s: text lines have no key column, but the schema names %q: leave key out (keys are then "+
+			"the object ids) or use another format", r.name, r.shape.key)
+	}
+	column, err := r.lineColumn()
+	if err != nil {
+		return nil, err
+	}
+	return &textLines{r: r, scanner: newLineScanner(r.source.text, r.opts.MaxRecord), column: column}, nil
+}
+
+// lineColumn returns the column that a line is the cell of: the only text column, or else the only indexed one.
+func (r *Reader) lineColumn() (int, error) {
+	var texts, indexed []int
+	var names []string
+	for i, c := range r.shape.columns {
+		switch c.Type {
+		case index.TextColumn:
+			texts = append(texts, i)
+			indexed = append(indexed, i)
+		case index.NumberColumn, index.CategoryColumn:
+			indexed = append(indexed, i)
+		default:
+			continue
+		}
+		names = append(names, c.Name)
+	}
+	switch {
+	case len(texts) == 1:
+		return texts[0], nil
+	case len(indexed) == 1:
+		return indexed[0], nil
+	}
+	return 0, fmt.Errorf("%s: a text line fills one column, but the schema indexes %s (%s): use csv, tsv or jsonl",
+		r.name, count(len(names), "column"), list(names))
+}
+
+func (t *textLines) line() int64 { return t.scanner.line() }
+
+func (t *textLines) next(rec *index.Record) error {
+	line, err := t.r.nextLine(t.scanner)
+	if err != nil {
+		return err
+	}
+	rec.Line = t.scanner.n
+	if !utf8.Valid(line) {
+		return t.r.bad(rec.Line, "%s", notUTF8(line))
+	}
+	// A blank line is an object without keywords whatever Schema.Missing says: skipping it would shift the ids.
+	if text := strings.TrimSpace(string(line)); text != "" {
+		t.r.shape.add(&rec.Cells[t.column], t.column, text)
+	}
+	return nil
+}
