@@ -1,0 +1,150 @@
+package index
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Index is an immutable inverted index.
+type Index struct {
+	data  []byte       // the whole file
+	unmap func() error // nil for OpenBytes
+
+	version    string
+	schema     *Schema
+	sections   []Section
+	objects    uint32
+	attributes []Attribute
+	byName     map[string]int
+	words      []vocabulary // by attribute; empty unless Text
+	postings   []Postings   // by tile x attributes + attribute
+
+	// By tile; nil when no object has one.
+	keys, payloads, texts []stringTable
+}
+
+// vocabulary is the position map of a Text attribute: its keywords ascending and the table that finds them.
+type vocabulary struct {
+	keywords stringTable
+	lookup   hashTable
+}
+
+// Schema returns the schema that the index was built by, with every default filled in. It must not be changed.
+func (x *Index) Schema() *Schema { return x.schema }
+
+// Version returns the first 16 hex digits of the file's SHA-256: it names the content.
+func (x *Index) Version() string { return x.version }
+
+// Size returns the bytes of the file.
+func (x *Index) Size() int64 { return int64(len(x.data)) }
+
+// Objects returns the number of objects; their ids are 0 to Objects-1.
+func (x *Index) Objects() uint32 { return x.objects }
+
+// Tiles returns the number of tiles; an index without objects has none.
+func (x *Index) Tiles() int { return tilesOf(x.objects) }
+
+func tilesOf(objects uint32) int {
+	return int((uint64(objects) + TileObjects - 1) / TileObjects)
+}
+
+// TileLen returns the number of objects in a tile: TileObjects but for the last.
+func (x *Index) TileLen(tile int) int {
+	return min(TileObjects, int(x.objects)-tile*TileObjects)
+}
+
+// Attributes returns the attributes in schema order. The slice must not be changed.
+func (x *Index) Attributes() []Attribute { return x.attributes }
+
+// AttributeByName returns the position of an attribute in Attributes.
+func (x *Index) AttributeByName(name string) (int, bool) {
+	i, ok := x.byName[name]
+	return i, ok
+}
+
+// Lookup returns the keyword of a value in a Text attribute; in attributes of other types it finds nothing. It
+// takes constant time and allocates nothing.
+func (x *Index) Lookup(attr int, value string) (kw uint32, ok bool) {
+	w := &x.words[attr]
+	return w.lookup.find(&w.keywords, value)
+}
+
+// LowerBound returns the first keyword of a Text attribute that is >= value in the order of the bytes, which in
+// UTF-8 is the order of the code points; it is Attribute.Keywords when all are less.
+func (x *Index) LowerBound(attr int, value string) uint32 {
+	keywords := &x.words[attr].keywords
+	lo, hi := uint32(0), uint32(keywords.len())
+	for lo < hi {
+		mid := lo + (hi-lo)/2
+		if keywords.at(mid) < value {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// KeywordName returns a keyword in words: the value of a Text attribute, the interval or value of a Number
+// attribute, the number of an Ordinal one. It is a copy, for people.
+func (x *Index) KeywordName(attr int, kw uint32) string {
+	a := &x.attributes[attr]
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+	switch {
+	case kw >= a.Keywords:
+		return "none"
+	case a.Type == Text:
+		return strings.Clone(x.words[attr].keywords.at(kw))
+	case a.Type == Ordinal:
+		return strconv.FormatUint(uint64(kw), 10)
+	case a.Exact:
+		return number(a.Values[kw])
+	}
+	low, high, end := a.Min, a.Max, "]"
+	if kw > 0 {
+		low = a.Edges[kw-1]
+	}
+	if int(kw) < len(a.Edges) {
+		high, end = a.Edges[kw], ")"
+	}
+	return "[" + number(low) + ", " + number(high) + end
+}
+
+// Key returns the key of an object: the user's, or else the decimal id. It points into the map, like Text.
+func (x *Index) Key(id uint32) string {
+	if x.keys == nil || id >= x.objects {
+		return strconv.FormatUint(uint64(id), 10)
+	}
+	return x.keys[id/TileObjects].at(id % TileObjects)
+}
+
+// Payload returns the payload of an object, a JSON object, or nil when it has none. It points into the map and must
+// be neither changed nor kept after Close.
+func (x *Index) Payload(id uint32) []byte {
+	if x.payloads == nil || id >= x.objects {
+		return nil
+	}
+	payload := x.payloads[id/TileObjects].bytes(id % TileObjects)
+	if len(payload) == 0 {
+		return nil
+	}
+	return payload
+}
+
+// Text returns the text of an object of a sequence index, "" in other indexes. It points into the map and must not be
+// kept after Close.
+func (x *Index) Text(id uint32) string {
+	if x.texts == nil || id >= x.objects {
+		return ""
+	}
+	return x.texts[id/TileObjects].at(id % TileObjects)
+}
+
+// Postings returns the postings of an attribute in a tile.
+func (x *Index) Postings(tile, attr int) Postings {
+	return x.postings[tile*len(x.attributes)+attr]
+}
+
+// Sections returns a copy of the section table, in file order.
+func (x *Index) Sections() []Section { return slices.Clone(x.sections) }
