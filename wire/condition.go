@@ -1,0 +1,91 @@
+package wire
+
+// Condition is one query item: which keywords of one attribute count, and how much. It holds exactly one of a
+// value, an inclusive range (either end may be missing), or a set of values. In a query's row the attribute is the
+// key and a condition on a single value may be written as that value alone:
+//
+//	"row":{"age":{"min":30,"max":40},"sex":"Female","state":{"in":["WA","OR"]}}
+//	"items":[{"attr":"age","min":30,"max":39},{"attr":"sex","value":"Male","weight":2}]
+type Condition struct {
+	Attr     string
+	Value    Value
+	Min, Max Value
+	In       []Value
+	// Bucket says that numbers are bucket numbers of the index, counted from 0, instead of the user's units
+	// ("unit":"bucket").
+	Bucket bool
+	// Weight multiplies the count of every match, 1 to 65,535. 0 means 1.
+	Weight uint32
+}
+
+// Validate checks everything about a condition that needs no schema. The error is an *[Error].
+func (c *Condition) validate(l *Limits) *Error {
+	if c.Attr == "" {
+		return badRequest("attr is missing: name the attribute that the condition is about")
+	}
+	if err := l.checkString(len(c.Attr)); err != nil {
+		return err.in(".attr")
+	}
+	if c.Weight > MaxWeight {
+		return badRequest("weight %d is not between 1 and %d", c.Weight, MaxWeight)
+	}
+	forms := 0
+	if !c.Value.IsZero() {
+		forms++
+	}
+	if !c.Min.IsZero() || !c.Max.IsZero() {
+		forms++
+	}
+	if c.In != nil {
+		forms++
+	}
+	switch {
+	case forms == 0:
+		return badRequest("empty condition: give a value, min and/or max, or in")
+	case forms > 1:
+		return badRequest("value, min/max and in exclude each other: use one condition for each")
+	case !c.Value.IsZero():
+		if err := c.Value.validate(l, c.Bucket); err != nil {
+			return err.in(".value")
+		}
+	case c.In != nil:
+		if len(c.In) == 0 {
+			return badRequest("in is empty: give at least one value")
+		}
+		for i, v := range c.In {
+			if err := v.validate(l, c.Bucket); err != nil {
+				return err.in(".in[%d]", i)
+			}
+		}
+	default:
+		return c.validateRange(l)
+	}
+	return nil
+}
+
+func (c *Condition) validateRange(l *Limits) *Error {
+	for _, end := range []struct {
+		name  string
+		value Value
+	}{{"min", c.Min}, {"max", c.Max}} {
+		if end.value.IsZero() {
+			continue
+		}
+		if end.value.Kind == BoolValue {
+			return badRequest("%s is a bool: ranges are of numbers or strings", end.name)
+		}
+		if err := end.value.validate(l, c.Bucket); err != nil {
+			return err.in(".%s", end.name)
+		}
+	}
+	if c.Min.IsZero() || c.Max.IsZero() {
+		return nil
+	}
+	if c.Min.Kind != c.Max.Kind {
+		return badRequest("min %s and max %s are of different types", c.Min.format(), c.Max.format())
+	}
+	if c.Min.Number > c.Max.Number || c.Min.String > c.Max.String { // one of the two is empty on both sides
+		return badRequest("min %s is greater than max %s", c.Min.format(), c.Max.format())
+	}
+	return nil
+}

@@ -1,0 +1,450 @@
+package wire
+
+import "math"
+
+// Message is the decoded body of a query message.
+type Message struct {
+	// Batch says that the message was {"queries":[...]}, so that its answer is an [Answer] with Batch set, even
+	// for one query.
+	Batch   bool
+	Queries []QueryOrError // in the order of the message; at least one
+}
+
+// QueryOrError is one query of a message, or why it is none. With an error the query holds its ID, where that could
+// be read, and nothing else.
+type QueryOrError struct {
+	Query Query
+	Err   *Error
+}
+
+// DecodeMessage decodes a body of one query or of many. The error, which is an *[Error], means that the message as a
+// whole cannot be answered but by that error; a fault within one query is in its place in the message instead. Zero
+// limits mean the defaults.
+//
+// The body is not kept. Strings of the queries share one copy of it.
+func DecodeMessage(ct ContentType, body []byte, limits Limits) (*Message, error) {
+	limits.EnsureDefaults()
+	if err := limits.checkBody(len(body)); err != nil {
+		return nil, err
+	}
+	if len(body) == 0 {
+		return nil, badRequest("the body is empty: send a query, such as {\"text\":\"...\",\"k\":10}")
+	}
+	d := queryDecoder{r: newReader(ct, body, limits.Depth), limits: &limits}
+	m, err := d.message()
+	if err == nil {
+		d.r.finish()
+		err = d.r.failed()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func newReader(ct ContentType, body []byte, maxDepth int) reader {
+	if ct == MessagePack {
+		return newMsgpackReader(body, maxDepth)
+	}
+	return newJSONReader(body, maxDepth)
+}
+
+// queryDecoder decodes one message. Its methods return the first fault of the query at hand; whether it is the
+// message's is up to the reader's failed.
+type queryDecoder struct {
+	r      reader
+	limits *Limits
+	sumK   int
+	items  int // of the query at hand
+}
+
+func (d *queryDecoder) message() (*Message, *Error) {
+	if k := d.r.peek(); k != objectKind {
+		if err := d.r.failed(); err != nil {
+			return nil, err
+		}
+		if k == noKind { // the tokenizer has the reason
+			d.r.skipScalar()
+			return nil, d.r.failed()
+		}
+		return nil, badRequest("a message is an object, a query or {\"queries\":[...]}, not %s", k)
+	}
+	if err := d.r.enter(); err != nil {
+		return nil, err
+	}
+	m := &Message{}
+	var q Query
+	err := d.query(&q, m)
+	if failed := d.r.failed(); failed != nil {
+		return nil, failed
+	}
+	if m.Batch {
+		if err != nil { // of the batch: those of its queries are in m
+			return nil, err
+		}
+		return m, nil
+	}
+	m.Queries = []QueryOrError{d.finishQuery(&q, err, 0)}
+	if failed := d.r.failed(); failed != nil {
+		return nil, failed
+	}
+	return m, d.limits.checkSumK(d.sumK)
+}
+
+// batch decodes the value of "queries".
+func (d *queryDecoder) batch(m *Message) *Error {
+	if k := d.r.peek(); k != arrayKind {
+		return expected("an array of queries", k).in("queries")
+	}
+	if err := d.r.enter(); err != nil {
+		return err
+	}
+	for d.r.more() {
+		if err := d.limits.checkQueries(len(m.Queries) + 1); err != nil {
+			return err
+		}
+		depth := d.r.depth()
+		var q Query
+		var err *Error
+		if k := d.r.peek(); k == objectKind {
+			d.r.enter()
+			err = d.query(&q, nil)
+		} else {
+			err = badRequest("a query must be an object, not %s", k)
+			skip(d.r)
+		}
+		m.Queries = append(m.Queries, d.finishQuery(&q, err, depth))
+		if failed := d.r.failed(); failed != nil {
+			return failed
+		}
+		if err := d.limits.checkSumK(d.sumK); err != nil {
+			return err
+		}
+	}
+	if failed := d.r.failed(); failed != nil {
+		return failed
+	}
+	d.r.leave()
+	if len(m.Queries) == 0 {
+		return badRequest("queries is empty: send at least one")
+	}
+	return nil
+}
+
+// finishQuery leaves the query's object, and picks up an id that comes after a fault.
+func (d *queryDecoder) finishQuery(q *Query, err *Error, depth int) QueryOrError {
+	if err == nil {
+		err = q.validate(d.limits)
+	}
+	if err == nil {
+		q.EnsureDefaults()
+		d.sumK += q.K
+		return QueryOrError{Query: *q}
+	}
+	id := q.ID
+	skipTo(d.r, depth+1)
+	for d.r.depth() > depth && d.r.more() {
+		isID := false
+		if d.r.atName() {
+			if d.r.peek() == stringKind {
+				name, _ := d.r.str()
+				isID = name == "id"
+			} else {
+				skip(d.r)
+			}
+		}
+		if isID && id == "" && d.r.peek() == stringKind {
+			id, _ = d.r.str()
+		} else {
+			skip(d.r)
+		}
+	}
+	skipTo(d.r, depth)
+	if len(id) > d.limits.String {
+		id = ""
+	}
+	return QueryOrError{Query: Query{ID: id}, Err: err}
+}
+
+// field is a set of a query's or condition's fields.
+type field uint32
+
+// queryFields lists the fields of a query. The reserved ones, from "must" on, are refused until a version defines
+// them.
+var queryFields = [...]string{
+	"id", "k", "row", "text", "vector", "set", "items", "candidates", "certify", "min_count", "with_payload",
+	"timeout_ms", "queries", "must", "radius", "version", "offset",
+}
+
+// query decodes the members of an object that has been entered, up to its first fault, and leaves it if there is
+// none. At the top of a message, m is where a batch goes.
+func (d *queryDecoder) query(q *Query, m *Message) *Error {
+	var seen field
+	d.items = 0
+	first := true
+	for d.r.more() {
+		name, err := d.r.str()
+		if err != nil {
+			return err.in("the name of a field")
+		}
+		if name == "queries" && m != nil {
+			if !first {
+				m.Batch = true
+				return badRequest("queries must be the only field of its message: options belong to each query")
+			}
+			m.Batch = true
+			if err := d.batch(m); err != nil {
+				return err
+			}
+			if d.r.more() {
+				return badRequest("queries must be the only field of its message: options belong to each query")
+			}
+			break
+		}
+		first = false
+		if err := once(&seen, queryFields[:], name); err != nil {
+			return err
+		}
+		if err := d.queryField(q, name); err != nil {
+			return err
+		}
+	}
+	if failed := d.r.failed(); failed != nil {
+		return failed
+	}
+	d.r.leave()
+	return nil
+}
+
+func (d *queryDecoder) queryField(q *Query, name string) (err *Error) {
+	switch name {
+	case "id":
+		q.ID, err = d.str()
+	case "k":
+		q.K, err = integer[int](d.r, 1, MaxK)
+	case "candidates":
+		q.Candidates, err = integer[int](d.r, 1, MaxCandidates)
+	case "min_count":
+		q.MinCount, err = integer[uint32](d.r, 0, math.MaxUint32)
+	case "timeout_ms":
+		q.TimeoutMS, err = integer[uint32](d.r, 1, MaxTimeoutMS)
+	case "certify":
+		q.Certify, err = d.r.boolean()
+	case "with_payload":
+		q.WithPayload, err = d.r.boolean()
+	case "text":
+		if q.Text, err = d.str(); err == nil && q.Text == "" {
+			err = badRequest("is empty: nothing matches it")
+		}
+	case "row":
+		q.Row, err = d.row()
+	case "items":
+		q.Items, err = d.itemList()
+	case "set":
+		q.Set, err = d.values()
+	case "vector":
+		q.Vector, err = d.r.floats([]float32{}, d.limits.Items)
+		if err == nil {
+			err = d.limits.checkItems(len(q.Vector))
+		}
+	case "queries":
+		return badRequest("a batch cannot hold a batch: queries belongs at the top of a message")
+	default:
+		return Errorf(Unsupported, "field %q is reserved for a later version of the protocol", name)
+	}
+	if err != nil {
+		return err.in("%s", name)
+	}
+	return nil
+}
+
+// row decodes {"attr": value or condition, ...}.
+func (d *queryDecoder) row() ([]Condition, *Error) {
+	if k := d.r.peek(); k != objectKind {
+		return nil, expected("an object of conditions by attribute", k)
+	}
+	if err := d.r.enter(); err != nil {
+		return nil, err
+	}
+	conds := []Condition{}
+	for d.r.more() {
+		if err := d.addItem(); err != nil {
+			return nil, err
+		}
+		attr, err := d.str()
+		if err != nil {
+			return nil, err.in("the name of an attribute")
+		}
+		c := Condition{Attr: attr}
+		switch k := d.r.peek(); k {
+		case objectKind:
+			err = d.condition(&c, false)
+		case arrayKind:
+			err = badRequest(`must be a value or a condition, not an array: write {"in":[...]} for any of several values`)
+		default:
+			c.Value, err = d.value()
+		}
+		if err != nil {
+			return nil, err.in(".%s", clip(attr))
+		}
+		conds = append(conds, c)
+	}
+	d.r.leave()
+	return conds, d.r.failed()
+}
+
+func (d *queryDecoder) itemList() ([]Condition, *Error) {
+	if k := d.r.peek(); k != arrayKind {
+		return nil, expected("an array of conditions", k)
+	}
+	if err := d.r.enter(); err != nil {
+		return nil, err
+	}
+	conds := []Condition{}
+	for d.r.more() {
+		if err := d.addItem(); err != nil {
+			return nil, err
+		}
+		var c Condition
+		if k := d.r.peek(); k != objectKind {
+			return nil, expected("a condition, an object", k).in("[%d]", len(conds))
+		}
+		if err := d.condition(&c, true); err != nil {
+			return nil, err.in("[%d]", len(conds))
+		}
+		conds = append(conds, c)
+	}
+	d.r.leave()
+	return conds, d.r.failed()
+}
+
+var (
+	conditionFields = [...]string{"value", "min", "max", "in", "unit", "weight", "attr"}
+	rowFields       = conditionFields[:len(conditionFields)-1] // the attribute is the key
+)
+
+func (d *queryDecoder) condition(c *Condition, withAttr bool) *Error {
+	if err := d.r.enter(); err != nil {
+		return err
+	}
+	fields := rowFields
+	if withAttr {
+		fields = conditionFields[:]
+	}
+	var seen field
+	for d.r.more() {
+		name, err := d.r.str()
+		if err != nil {
+			return err.in("the name of a field")
+		}
+		if err := once(&seen, fields, name); err != nil {
+			return err
+		}
+		switch name {
+		case "attr":
+			c.Attr, err = d.str()
+		case "value":
+			c.Value, err = d.value()
+		case "min":
+			c.Min, err = d.value()
+		case "max":
+			c.Max, err = d.value()
+		case "in":
+			c.In, err = d.values()
+		case "weight":
+			c.Weight, err = integer[uint32](d.r, 1, MaxWeight)
+		case "unit":
+			var unit string
+			if unit, err = d.str(); err == nil && unit != "bucket" {
+				err = badRequest(`must be "bucket"; leave it out for the attribute's own unit`)
+			}
+			c.Bucket = true
+		}
+		if err != nil {
+			return err.in(".%s", name)
+		}
+	}
+	d.r.leave()
+	return d.r.failed()
+}
+
+func (d *queryDecoder) values() ([]Value, *Error) {
+	if k := d.r.peek(); k != arrayKind {
+		return nil, expected("an array of values", k)
+	}
+	if err := d.r.enter(); err != nil {
+		return nil, err
+	}
+	values := []Value{}
+	for d.r.more() {
+		if err := d.addItem(); err != nil {
+			return nil, err
+		}
+		v, err := d.value()
+		if err != nil {
+			return nil, err.in("[%d]", len(values))
+		}
+		values = append(values, v)
+	}
+	d.r.leave()
+	return values, d.r.failed()
+}
+
+func (d *queryDecoder) value() (v Value, err *Error) {
+	switch k := d.r.peek(); k {
+	case numberKind:
+		v.Kind = NumberValue
+		v.Number, err = d.r.number()
+	case stringKind:
+		v.Kind = StringValue
+		v.String, err = d.str()
+	case boolKind:
+		var b bool
+		b, err = d.r.boolean()
+		v = Bool(b)
+	default:
+		err = expected("a number, a string or a bool", k)
+	}
+	return v, err
+}
+
+func (d *queryDecoder) str() (string, *Error) {
+	s, err := d.r.str()
+	if err == nil {
+		err = d.limits.checkString(len(s))
+	}
+	return s, err
+}
+
+// addItem counts an element of the query before it is read.
+func (d *queryDecoder) addItem() *Error {
+	d.items++
+	return d.limits.checkItems(d.items)
+}
+
+// integer reads a number that must be whole; 10, 10.0 and 1e1 are the same.
+func integer[T int | uint32](r reader, lo, hi T) (T, *Error) {
+	v, err := r.number()
+	if err != nil {
+		return 0, err
+	}
+	if v != math.Trunc(v) || v < float64(lo) || v > float64(hi) {
+		return 0, badRequest("must be an integer between %d and %d, not %s", lo, hi, Number(v).format())
+	}
+	return T(v), nil
+}
+
+// once checks that a name is a known field and marks it as seen.
+func once(seen *field, fields []string, name string) *Error {
+	for i, f := range fields {
+		if f != name {
+			continue
+		}
+		if *seen&(1<<i) != 0 {
+			return badRequest("field %q is there twice", name)
+		}
+		*seen |= 1 << i
+		return nil
+	}
+	return badRequest("unknown field %q%s", clip(name), suggestion(fields, name))
+}

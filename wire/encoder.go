@@ -1,0 +1,129 @@
+package wire
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// encoder appends tokens of either codec. Objects of few members (at most 15) need no count beforehand: in
+// MessagePack their head is one byte that holds it.
+type encoder struct {
+	dst     []byte
+	msgpack bool
+	payload *jsontext.Decoder // of payload, made when first needed
+}
+
+// object starts an object of at most 15 members and returns its place, which names and end need.
+func (e *encoder) object() int {
+	at := len(e.dst)
+	if e.msgpack {
+		e.dst = append(e.dst, mpFixMap)
+	} else {
+		e.dst = append(e.dst, '{')
+	}
+	return at
+}
+
+// name starts a member of the object at a place. Names are ours: they need no escapes.
+func (e *encoder) name(at int, name string) {
+	if e.msgpack {
+		e.dst[at]++
+		e.dst = append(append(e.dst, mpFixStr|byte(len(name))), name...)
+		return
+	}
+	if e.dst[len(e.dst)-1] != '{' {
+		e.dst = append(e.dst, ',')
+	}
+	e.dst = append(e.dst, '"')
+	e.dst = append(e.dst, name...)
+	e.dst = append(e.dst, '"', ':')
+}
+
+func (e *encoder) end() {
+	if !e.msgpack {
+		e.dst = append(e.dst, '}')
+	}
+}
+
+// list starts an array of n elements; next goes before each.
+func (e *encoder) list(n int) {
+	if e.msgpack {
+		e.dst = appendArrayHead(e.dst, n)
+	} else {
+		e.dst = append(e.dst, '[')
+	}
+}
+
+func (e *encoder) next(i int) {
+	if !e.msgpack && i > 0 {
+		e.dst = append(e.dst, ',')
+	}
+}
+
+func (e *encoder) endList() {
+	if !e.msgpack {
+		e.dst = append(e.dst, ']')
+	}
+}
+
+// str appends a string. Bad UTF-8 becomes U+FFFD in JSON, and is refused by the reader in MessagePack.
+func (e *encoder) str(s string) {
+	if e.msgpack {
+		e.dst = appendString(e.dst, s)
+	} else {
+		e.dst, _ = jsontext.AppendQuote(e.dst, s)
+	}
+}
+
+func (e *encoder) uint(v uint64) {
+	if e.msgpack {
+		e.dst = appendUint(e.dst, v)
+	} else {
+		e.dst = strconv.AppendUint(e.dst, v, 10)
+	}
+}
+
+func (e *encoder) bool(v bool) {
+	switch {
+	case !e.msgpack:
+		e.dst = strconv.AppendBool(e.dst, v)
+	case v:
+		e.dst = append(e.dst, mpTrue)
+	default:
+		e.dst = append(e.dst, mpFalse)
+	}
+}
+
+func (e *encoder) number(v float64) {
+	if e.msgpack {
+		e.dst = appendNumber(e.dst, v)
+	} else {
+		e.dst = appendJSONFloat(e.dst, v, 64)
+	}
+}
+
+func (e *encoder) float32(v float32) {
+	if e.msgpack {
+		e.dst = appendFloat32(e.dst, v)
+	} else {
+		e.dst = appendJSONFloat(e.dst, float64(v), 32)
+	}
+}
+
+// appendJSONFloat writes a number as ECMAScript and encoding/json do: the shortest digits that read back the same,
+// with an exponent only for the very small and large. What JSON has no number for becomes null.
+func appendJSONFloat(dst []byte, v float64, bits int) []byte {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return append(dst, "null"...)
+	}
+	if v == math.Trunc(v) && math.Abs(v) < 1<<53 && !(v == 0 && math.Signbit(v)) {
+		return strconv.AppendInt(dst, int64(v), 10)
+	}
+	format := byte('f')
+	if abs := math.Abs(v); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+		format = 'e'
+	}
+	return strconv.AppendFloat(dst, v, format, -1, bits)
+}

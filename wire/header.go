@@ -1,0 +1,124 @@
+package wire
+
+import (
+	"mime"
+	"strconv"
+	"strings"
+)
+
+// Version is the version of the protocol that this package speaks.
+const Version = 1
+
+// Headers of messages. All are optional in queries.
+const (
+	// HeaderReply names the subject a query's answer goes to: JetStream does not keep NATS's own reply subject.
+	HeaderReply = "Genie-Reply"
+	// HeaderProtocol is the version of the protocol a query is written in. Default 1; see [CheckProtocol].
+	HeaderProtocol = "Genie-Protocol"
+	// HeaderContentType is the codec of the body; see [ParseContentType]. A result has its query's.
+	HeaderContentType = "Content-Type"
+	// HeaderMsgID makes publishing idempotent: the stream drops a second message with the same id.
+	HeaderMsgID = "Nats-Msg-Id"
+	// HeaderTraceParent is W3C trace context, copied from the query to its result.
+	HeaderTraceParent = "traceparent"
+
+	// HeaderQueryID is on results: the id of a single query, as far as a header can carry it; see [HeaderID].
+	HeaderQueryID = "Genie-Query-Id"
+	// HeaderQuerySeq is on results: the stream sequence of the query message.
+	HeaderQuerySeq = "Genie-Query-Seq"
+	// HeaderPart and HeaderParts are on the parts of a split answer: the part's number from 1, and how many there
+	// are. An answer in one message has neither.
+	HeaderPart  = "Genie-Part"
+	HeaderParts = "Genie-Parts"
+
+	// HeaderServiceError and HeaderServiceErrorCode are on errors of direct search, as NATS micro services set
+	// them: the sentence, and our [Code].
+	HeaderServiceError     = "Nats-Service-Error"
+	HeaderServiceErrorCode = "Nats-Service-Error-Code"
+)
+
+// ContentType is the codec of a body.
+type ContentType uint8
+
+const (
+	JSON        ContentType = iota // application/json, the default
+	MessagePack                    // application/msgpack
+)
+
+// String returns the media type.
+func (c ContentType) String() string {
+	if c == MessagePack {
+		return "application/msgpack"
+	}
+	return "application/json"
+}
+
+// ParseContentType reads a Content-Type header. "" is JSON, parameters such as charset are ignored, and the names
+// that MessagePack had before it was registered are understood. Anything else is `unsupported`. The error is an *[Error].
+func ParseContentType(header string) (ContentType, error) {
+	switch header { // without a parser for what nearly every message says
+	case "", "application/json":
+		return JSON, nil
+	case "application/msgpack":
+		return MessagePack, nil
+	}
+	media, _, err := mime.ParseMediaType(header)
+	if err != nil { // a faulty parameter is no reason to refuse what is clear
+		media, _, _ = strings.Cut(header, ";")
+		media = strings.ToLower(strings.TrimSpace(media))
+	}
+	switch media {
+	case "application/json", "text/json":
+		return JSON, nil
+	case "application/msgpack", "application/x-msgpack", "application/vnd.msgpack":
+		return MessagePack, nil
+	}
+	return JSON, Errorf(Unsupported, "content type %q: use application/json or application/msgpack", clip(header))
+}
+
+// CheckProtocol reads a Genie-Protocol header. "" is version 1, a higher version is `unsupported`, anything else is
+// `bad_request`. The error is an *[Error].
+func CheckProtocol(header string) error {
+	if header == "" || header == "1" {
+		return nil
+	}
+	v, err := strconv.ParseUint(strings.TrimSpace(header), 10, 32)
+	switch {
+	case err != nil || v == 0:
+		return badRequest("%s %q is not a version of the protocol: this is version %d", HeaderProtocol, clip(header), Version)
+	case v > Version:
+		return Errorf(Unsupported, "protocol version %d: this server speaks version %d", v, Version)
+	}
+	return nil
+}
+
+// HeaderID returns the id if it fits a header, else "". A header is a line: ids with control characters would end it,
+// and long ones would fill the space that the body needs. The body always has the whole id.
+func HeaderID(id string) string {
+	if len(id) > 255 {
+		return ""
+	}
+	for i := range len(id) {
+		if id[i] < ' ' || id[i] == 0x7f {
+			return ""
+		}
+	}
+	return id
+}
+
+// HeaderSize returns how many bytes a NATS header takes of max_payload. The argument is a nats.Header.
+func HeaderSize(header map[string][]string) int {
+	if len(header) == 0 {
+		return 0
+	}
+	size := len("NATS/1.0\r\n") + len("\r\n")
+	for name, values := range header {
+		for _, value := range values {
+			size += len(name) + len(": ") + len(value) + len("\r\n")
+		}
+	}
+	return size
+}
+
+// PartHeaderSize is the most that HeaderPart and HeaderParts add to a header.
+const PartHeaderSize = len(HeaderPart) + len(HeaderParts) + 2*(len(": ")+10+len("\r\n"))

@@ -1,0 +1,229 @@
+package wire
+
+import (
+	"math"
+	"strings"
+)
+
+// Form is what a query is given as. Which forms an index answers depends on its kind.
+type Form uint8
+
+const (
+	NoForm     Form = iota
+	RowForm         // conditions by attribute name: rows
+	TextForm        // a string: sequences and documents
+	VectorForm      // numbers: vectors
+	SetForm         // elements: sets
+	ItemsForm       // a list of conditions: any kind
+)
+
+var formNames = [...]string{"", "row", "text", "vector", "set", "items"}
+
+// String returns the form's field name in a query.
+func (f Form) String() string {
+	if int(f) < len(formNames) {
+		return formNames[f]
+	}
+	return "form"
+}
+
+// Query asks for the k objects of an index that match best. Exactly one of Row, Text, Vector, Set and Items is
+// given; the zero value of every option is its default.
+type Query struct {
+	// ID comes back with the result. It need not be unique: results are told apart by their reply subject and
+	// their position. Optional.
+	ID string
+	// K is how many hits are wanted, 1 to 65,536. Default 10. Fewer come back when fewer objects match at all.
+	K int
+
+	// Row holds at most one condition an attribute; their order means nothing. An object's count grows by the
+	// condition's weight for each of its keywords that the condition contains.
+	Row []Condition
+	// Text is matched by n-grams and verified by edit distance (sequences), or by words (documents).
+	Text string
+	// Vector has the dimension of the index.
+	Vector []float32
+	// Set holds numbers and strings; repeats count once.
+	Set []Value
+	// Items are raw conditions. Unlike a row they may name an attribute repeatedly, and each counts.
+	Items []Condition
+
+	// Candidates is how many objects of highest count are verified (the K of Algorithm 2), k to 524,288. Only
+	// where hits are verified or re-ranked. Default max(32, 8k).
+	Candidates int
+	// Certify doubles the candidates until the result is provably the true top-k.
+	Certify bool
+	// MinCount drops hits with a lower match count. Default 0: count 1 is the least that can be a hit.
+	MinCount uint32
+	// WithPayload adds the objects' stored payload columns to the hits.
+	WithPayload bool
+	// TimeoutMS is how many milliseconds after the stream stored the query (or, for direct search, after it
+	// arrived) an answer stops being useful; the query is then answered deadline_exceeded and costs nothing
+	// more. 0 means no limit.
+	TimeoutMS uint32
+}
+
+// Form returns the form the query is given as: the first that is set, or NoForm. [Query.Validate] reports a second.
+func (q *Query) Form() Form {
+	first, _ := q.forms()
+	return first
+}
+
+func (q *Query) forms() (first, second Form) {
+	add := func(f Form, set bool) {
+		switch {
+		case !set:
+		case first == NoForm:
+			first = f
+		case second == NoForm:
+			second = f
+		}
+	}
+	add(RowForm, q.Row != nil)
+	add(TextForm, q.Text != "")
+	add(VectorForm, q.Vector != nil)
+	add(SetForm, q.Set != nil)
+	add(ItemsForm, q.Items != nil)
+	return first, second
+}
+
+// EnsureDefaults sets K and Candidates where they are 0.
+func (q *Query) EnsureDefaults() {
+	if q.K == 0 {
+		q.K = DefaultK
+	}
+	if q.Candidates == 0 {
+		q.Candidates = max(32, 8*q.K)
+	}
+}
+
+// Validate checks everything about a query that needs no schema: one form, options in range, conditions that can
+// hold, no NaN, and the limits on one query. Senders may call it before they send; decoded queries have passed it.
+// The error, if any, is an *[Error].
+func (q *Query) Validate(l Limits) error {
+	l.EnsureDefaults()
+	if err := q.validate(&l); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (q *Query) validate(l *Limits) *Error {
+	d := *q
+	d.EnsureDefaults()
+	if err := l.checkString(len(d.ID)); err != nil {
+		return err.in("id")
+	}
+	if d.K < 1 || d.K > MaxK {
+		return badRequest("k must be between 1 and %d, not %d", MaxK, d.K)
+	}
+	if d.Candidates < d.K || d.Candidates > MaxCandidates {
+		return badRequest("candidates must be between k = %d and %d, not %d", d.K, MaxCandidates, d.Candidates)
+	}
+	if d.TimeoutMS > MaxTimeoutMS {
+		return badRequest("timeout_ms must be at most %d, not %d", MaxTimeoutMS, d.TimeoutMS)
+	}
+	first, second := d.forms()
+	if second != NoForm {
+		return badRequest("%s and %s exclude each other: a query has one form", first, second)
+	}
+	switch first {
+	case RowForm:
+		return d.validateConditions(l, "row", d.Row)
+	case ItemsForm:
+		return d.validateConditions(l, "items", d.Items)
+	case TextForm:
+		if err := l.checkString(len(d.Text)); err != nil {
+			return err.in("text")
+		}
+	case VectorForm:
+		return validateVector(l, d.Vector)
+	case SetForm:
+		return validateSet(l, d.Set)
+	default:
+		return badRequest("the query asks for nothing: give one of %s", strings.Join(formNames[1:], ", "))
+	}
+	return nil
+}
+
+func (q *Query) validateConditions(l *Limits, form string, conds []Condition) *Error {
+	if len(conds) == 0 {
+		return badRequest("%s is empty: give at least one condition", form)
+	}
+	items := 0
+	for i := range conds {
+		items += 1 + len(conds[i].In)
+		if err := l.checkItems(items); err != nil {
+			return err
+		}
+	}
+	for i := range conds {
+		if err := conds[i].validate(l); err != nil {
+			if form == "row" && conds[i].Attr != "" {
+				return err.in("row.%s", clip(conds[i].Attr))
+			}
+			return err.in("%s[%d]", form, i)
+		}
+	}
+	if form == "row" {
+		if attr, ok := repeatedAttr(conds); ok {
+			return badRequest("row names %q twice: use items to count an attribute repeatedly", clip(attr))
+		}
+	}
+	return nil
+}
+
+// repeatedAttr finds an attribute that two conditions name.
+func repeatedAttr(conds []Condition) (string, bool) {
+	if len(conds) <= 32 { // most rows are short: no map for them
+		for i := range conds {
+			for j := range i {
+				if conds[i].Attr == conds[j].Attr {
+					return conds[i].Attr, true
+				}
+			}
+		}
+		return "", false
+	}
+	seen := make(map[string]struct{}, len(conds))
+	for i := range conds {
+		if _, ok := seen[conds[i].Attr]; ok {
+			return conds[i].Attr, true
+		}
+		seen[conds[i].Attr] = struct{}{}
+	}
+	return "", false
+}
+
+func validateVector(l *Limits, v []float32) *Error {
+	if len(v) == 0 {
+		return badRequest("vector is empty")
+	}
+	if err := l.checkItems(len(v)); err != nil {
+		return err.in("vector")
+	}
+	for i, x := range v {
+		if x != x || math.IsInf(float64(x), 0) {
+			return badRequest("vector[%d] is %v: every element must be a finite number", i, x)
+		}
+	}
+	return nil
+}
+
+func validateSet(l *Limits, set []Value) *Error {
+	if len(set) == 0 {
+		return badRequest("set is empty")
+	}
+	if err := l.checkItems(len(set)); err != nil {
+		return err.in("set")
+	}
+	for i, v := range set {
+		if v.Kind == BoolValue {
+			return badRequest("set[%d] is a bool: elements are numbers or strings", i)
+		}
+		if err := v.validate(l, false); err != nil {
+			return err.in("set[%d]", i)
+		}
+	}
+	return nil
+}

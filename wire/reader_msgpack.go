@@ -1,0 +1,283 @@
+package wire
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// msgpackReader reads tokens of MessagePack. It is the scan that untrusted MessagePack needs and its decoder in one:
+// a head is looked at once, its claim is held against the bytes that are left (every item takes at least one), and
+// nothing is allocated for it.
+type msgpackReader struct {
+	text     string // a copy of the body; strings are cut from it
+	off      int
+	open     []container
+	maxDepth int
+	fatal    *Error
+}
+
+// container is an open array or object.
+type container struct {
+	left   uint64 // items not read yet; two for a member
+	object bool
+}
+
+func newMsgpackReader(body []byte, maxDepth int) *msgpackReader {
+	return &msgpackReader{text: string(body), maxDepth: maxDepth}
+}
+
+func (r *msgpackReader) failed() *Error { return r.fatal }
+
+func (r *msgpackReader) fail(format string, args ...any) *Error {
+	if r.fatal == nil {
+		r.fatal = badRequest(format, args...)
+	}
+	return r.fatal
+}
+
+// head reads the next head without consuming it, and checks its claim.
+func (r *msgpackReader) head() (mpHead, *Error) {
+	if r.fatal != nil {
+		return mpHead{}, r.fatal
+	}
+	rest := r.text[r.off:]
+	h, ok := parseHead(rest)
+	switch {
+	case !ok && rest != "" && rest[0] == 0xc1:
+		return h, r.fail("the body is not valid MessagePack: byte %d is 0xc1", r.off)
+	case !ok, h.n > uint64(len(rest)-h.size):
+		return h, r.fail("the body ends inside the MessagePack message")
+	}
+	return h, nil
+}
+
+func (r *msgpackReader) peek() kind {
+	h, err := r.head()
+	if err != nil {
+		return noKind
+	}
+	return h.kind
+}
+
+// take consumes a scalar and returns its bytes after the head.
+func (r *msgpackReader) take(h mpHead) string {
+	start := r.off + h.size
+	r.off = start + int(h.n)
+	r.count()
+	return r.text[start:r.off]
+}
+
+// count notes that an item of the innermost container has been read.
+func (r *msgpackReader) count() {
+	if n := len(r.open); n > 0 {
+		r.open[n-1].left--
+	}
+}
+
+func (r *msgpackReader) enter() *Error {
+	h, err := r.head()
+	if err != nil {
+		return err
+	}
+	l := Limits{Depth: r.maxDepth}
+	if err := l.checkDepth(len(r.open) + 1); err != nil {
+		r.fatal = err
+		return err
+	}
+	r.off += h.size
+	r.count()
+	r.open = append(r.open, container{left: h.n, object: h.kind == objectKind})
+	return nil
+}
+
+func (r *msgpackReader) more() bool {
+	return r.fatal == nil && r.open[len(r.open)-1].left > 0
+}
+
+func (r *msgpackReader) leave() { r.open = r.open[:len(r.open)-1] }
+
+func (r *msgpackReader) want(k kind, name string) (mpHead, *Error) {
+	h, err := r.head()
+	if err == nil && h.kind != k {
+		err = expected(name, h.kind)
+	}
+	return h, err
+}
+
+func (r *msgpackReader) str() (string, *Error) {
+	h, err := r.want(stringKind, "a string")
+	if err != nil {
+		return "", err
+	}
+	s := r.take(h)
+	if !utf8.ValidString(s) {
+		return "", errUTF8()
+	}
+	return s, nil
+}
+
+func (r *msgpackReader) number() (float64, *Error) {
+	h, err := r.want(numberKind, "a number")
+	if err != nil {
+		return 0, err
+	}
+	start := r.off
+	r.take(h)
+	return parseNumber(r.text[start:r.off]), nil
+}
+
+func (r *msgpackReader) boolean() (bool, *Error) {
+	h, err := r.want(boolKind, "a bool")
+	if err != nil {
+		return false, err
+	}
+	v := r.text[r.off] == mpTrue
+	r.take(h)
+	return v, nil
+}
+
+func (r *msgpackReader) floats(dst []float32, limit int) ([]float32, *Error) {
+	h, err := r.head()
+	switch {
+	case err != nil:
+		return dst, err
+	case h.kind == binaryKind && h.n%4 != 0:
+		return dst, badRequest("has %d bytes: binary vectors are little-endian float32, 4 bytes each", h.n)
+	case h.kind == binaryKind:
+		data := r.take(h)
+		n := min(len(data)/4, limit+1)
+		dst = append(make([]float32, 0, len(dst)+n), dst...)
+		for i := range n {
+			b := data[4*i : 4*i+4]
+			dst = append(dst, math.Float32frombits(uint32(b[0])|uint32(b[1])<<8|uint32(b[2])<<16|uint32(b[3])<<24))
+		}
+		return dst, nil
+	case h.kind != arrayKind:
+		return dst, expected("an array of numbers, or binary", h.kind)
+	}
+	if err := r.enter(); err != nil {
+		return dst, err
+	}
+	dst = append(make([]float32, 0, len(dst)+min(int(h.n), limit+1)), dst...) // the claim is at most the body
+	for r.more() && len(dst) <= limit {
+		v, err := r.number()
+		if err != nil {
+			return dst, err.in("[%d]", len(dst))
+		}
+		dst = append(dst, float32(v))
+	}
+	if len(dst) <= limit {
+		r.leave()
+	}
+	return dst, r.fatal
+}
+
+func (r *msgpackReader) skipScalar() {
+	if h, err := r.head(); err == nil {
+		r.take(h)
+	}
+}
+
+func (r *msgpackReader) depth() int { return len(r.open) }
+
+func (r *msgpackReader) atName() bool {
+	n := len(r.open)
+	return n > 0 && r.open[n-1].object && r.open[n-1].left%2 == 0
+}
+
+func (r *msgpackReader) finish() {
+	if r.fatal == nil && r.off < len(r.text) {
+		r.fail("the body goes on after the MessagePack message, at byte %d", r.off)
+	}
+}
+
+// json transcodes the next value: what our encoder made of a JSON payload comes back as it was, up to the spelling of
+// numbers. Binary becomes base64, and what JSON cannot say (NaN, extensions) null.
+func (r *msgpackReader) json(dst []byte) ([]byte, *Error) {
+	base := r.depth()
+	for {
+		h, err := r.head()
+		if err != nil {
+			return dst, err
+		}
+		if r.atName() && h.kind != stringKind {
+			return dst, expected("a string as name", h.kind)
+		}
+		name := r.atName()
+		switch h.kind {
+		case arrayKind:
+			dst = append(dst, '[')
+			err = r.enter()
+		case objectKind:
+			dst = append(dst, '{')
+			err = r.enter()
+		case stringKind:
+			var bad error
+			if dst, bad = jsontext.AppendQuote(dst, r.take(h)); bad != nil {
+				return dst, errUTF8()
+			}
+		case binaryKind:
+			dst = append(dst, '"')
+			dst = base64.StdEncoding.AppendEncode(dst, []byte(r.take(h)))
+			dst = append(dst, '"')
+		case boolKind:
+			v, _ := r.boolean()
+			dst = strconv.AppendBool(dst, v)
+		case numberKind:
+			dst = r.appendJSONNumber(dst, h)
+		default:
+			r.take(h)
+			dst = append(dst, "null"...)
+		}
+		if err != nil {
+			return dst, err
+		}
+		if name {
+			dst = append(dst, ':')
+			continue
+		}
+		for r.depth() > base && !r.more() {
+			closing := byte(']')
+			if r.open[len(r.open)-1].object {
+				closing = '}'
+			}
+			dst = append(dst, closing)
+			r.leave()
+		}
+		if r.depth() == base {
+			return dst, nil
+		}
+		if c := dst[len(dst)-1]; c != '[' && c != '{' {
+			dst = append(dst, ',')
+		}
+	}
+}
+
+// appendJSONNumber keeps the digits of 64-bit integers, which a float64 would round.
+func (r *msgpackReader) appendJSONNumber(dst []byte, h mpHead) []byte {
+	start := r.off
+	bits := r.take(h)
+	switch r.text[start] {
+	case mpUint64:
+		return strconv.AppendUint(dst, bigEndian(bits), 10)
+	case mpInt64:
+		return strconv.AppendInt(dst, int64(bigEndian(bits)), 10)
+	case mpFloat32:
+		return appendJSONFloat(dst, float64(math.Float32frombits(uint32(bigEndian(bits)))), 32)
+	}
+	return appendJSONFloat(dst, parseNumber(r.text[start:r.off]), 64)
+}
+
+// appendVector appends a vector as binary.
+func appendVector(dst []byte, v []float32) []byte {
+	dst = appendBinHead(dst, 4*len(v))
+	for _, x := range v {
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
+	}
+	return dst
+}

@@ -1,0 +1,93 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Hit is one object that matched.
+type Hit struct {
+	// ID is the object's position in the index, stable only within one version of it.
+	ID uint32
+	// Key is the user's own identity of the object. Encoders write the decimal id where it is empty, so that
+	// indexes without a key column make no strings; decoded hits always have it.
+	Key string
+	// Count is the match count, at least 1.
+	Count uint32
+	// Distance is the edit distance (sequences) or the exact distance (re-ranked vectors); only if HasDistance.
+	Distance float64
+	// Similarity is the estimate c/m of Eqn 7 (vectors) or Jaccard's (sets); only if HasSimilarity.
+	Similarity float32
+
+	HasDistance, HasSimilarity bool
+	// Payload is the object's stored columns, a JSON object, where the query asked for it; nil otherwise. In a
+	// MessagePack message it travels as MessagePack, and is JSON again when decoded.
+	Payload json.RawMessage
+}
+
+// Took says where a query's time went, to the microsecond ("took_us").
+type Took struct {
+	Queue  time.Duration // in the stream, until a worker had it
+	Batch  time.Duration // until its batch was cut
+	Engine time.Duration // in its batch, which it shares with others
+	Verify time.Duration // of that, verifying its candidates
+	Total  time.Duration // from the stream's timestamp (direct search: arrival) to the encoding of the result
+}
+
+// Result answers one query: with hits, best first, or with an error.
+type Result struct {
+	ID      string // the query's
+	Index   string // its name
+	Version string // the first 16 hex digits of the index file's SHA-256
+
+	// Hits are ordered by (count descending, id ascending), or, verified and re-ranked, by (distance ascending or
+	// similarity descending, count descending, id ascending). Fewer than k is a valid answer.
+	Hits []Hit
+	// MCK is the count of the k-th hit, 0 when there are fewer than k.
+	MCK uint32
+	// Exact says that the hits provably are the true top-k with respect to the indexed keywords; for sequences, by
+	// edit distance.
+	Exact bool
+	Took  Took
+
+	// Err is why there are no hits. Only ID, Index and Version go with it.
+	Err *Error
+}
+
+// Answer is the answer to a message, or one part of it.
+type Answer struct {
+	// Batch says that the message was a batch, so that the body is {"first":0,"results":[...]}; otherwise it is
+	// the one result.
+	Batch bool
+	// First is the position of Results[0] among the queries of the message.
+	First   int
+	Results []Result
+}
+
+// AppendResult appends the encoding of a result that is a message of its own.
+func AppendResult(dst []byte, ct ContentType, r *Result) []byte {
+	e := encoder{dst: dst, msgpack: ct == MessagePack}
+	e.result(r)
+	return e.dst
+}
+
+// AppendAnswer appends the encoding of a whole answer. One that may be too large for a message goes through
+// [SplitAnswer].
+func AppendAnswer(dst []byte, ct ContentType, a *Answer) []byte {
+	if !a.Batch && len(a.Results) == 1 {
+		return AppendResult(dst, ct, &a.Results[0])
+	}
+	e := encoder{dst: dst, msgpack: ct == MessagePack}
+	at := e.object()
+	e.name(at, "first")
+	e.uint(uint64(a.First))
+	e.name(at, "results")
+	e.list(len(a.Results))
+	for i := range a.Results {
+		e.next(i)
+		e.result(&a.Results[i])
+	}
+	e.endList()
+	e.end()
+	return e.dst
+}

@@ -1,0 +1,114 @@
+package wire
+
+import "encoding/binary"
+
+// Part is one message of a split answer.
+type Part struct {
+	First int // the position of its first result among the queries of the message
+	Count int // how many results it holds
+	Body  []byte
+}
+
+// SplitAnswer encodes an answer as messages of at most maxBody bytes each, every one of them complete, with its own
+// "first". maxBody is the server's max_payload less [HeaderSize] of the headers and [PartHeaderSize]. An answer that
+// fits, as nearly all do, is one part. A result that does not fit a message alone is replaced by an error `too_large`.
+//
+// The cuts depend on the results but not on the time they took. A query message that is delivered a second time, to
+// another worker, must give parts with the same boundaries: its parts have the same message ids as the first time's,
+// and the result stream keeps whichever it saw first.
+func SplitAnswer(ct ContentType, a *Answer, maxBody int) []Part {
+	if !a.Batch && len(a.Results) == 1 {
+		r := &a.Results[0]
+		body := AppendResult(nil, ct, r)
+		if len(body)+tookSlack(ct, r) > maxBody {
+			body = AppendResult(body[:0], ct, tooLarge(r, len(body), maxBody))
+		}
+		return []Part{{First: 0, Count: 1, Body: body}}
+	}
+	var parts []Part
+	part := Part{First: a.First}
+	e := encoder{msgpack: ct == MessagePack}
+	slack := e.beginPart(part.First)
+	for i := range a.Results {
+		r := &a.Results[i]
+		mark := len(e.dst)
+		e.next(part.Count)
+		e.result(r)
+		slack += tookSlack(ct, r)
+		if len(e.dst)+slack > maxBody && part.Count > 0 {
+			body := e.dst[:mark:mark]
+			e.dst = nil
+			parts = append(parts, e.endPart(part, body))
+			part = Part{First: a.First + i}
+			slack = e.beginPart(part.First)
+			mark = len(e.dst)
+			e.result(r)
+			slack += tookSlack(ct, r)
+		}
+		if len(e.dst)+slack > maxBody { // alone
+			size := len(e.dst) - mark
+			e.dst = e.dst[:mark]
+			e.result(tooLarge(r, size, maxBody))
+			slack = 0
+		}
+		part.Count++
+	}
+	return append(parts, e.endPart(part, e.dst))
+}
+
+func tooLarge(r *Result, size, most int) *Result {
+	return &Result{ID: r.ID, Index: r.Index, Version: r.Version,
+		Err: Errorf(TooLarge, "the result has %d bytes, a message holds %d: lower k or leave with_payload out", size, most)}
+}
+
+// The head of a part has a fixed length: the number of its results is not known when it is begun.
+const mpPartHead = 1 + 6 + 5 + 8 + 5
+
+// beginPart writes the head of a part and returns how many bytes are still to come at its end.
+func (e *encoder) beginPart(first int) int {
+	at := e.object()
+	e.name(at, "first")
+	if !e.msgpack {
+		e.uint(uint64(first))
+		e.name(at, "results")
+		e.dst = append(e.dst, '[')
+		return len("]}")
+	}
+	e.dst = binary.BigEndian.AppendUint32(append(e.dst, mpUint32), uint32(first))
+	e.name(at, "results")
+	e.dst = append(e.dst, mpArray32, 0, 0, 0, 0)
+	return 0
+}
+
+func (e *encoder) endPart(p Part, body []byte) Part {
+	if e.msgpack {
+		binary.BigEndian.PutUint32(body[mpPartHead-4:], uint32(p.Count))
+	} else {
+		body = append(body, "]}"...)
+	}
+	p.Body = body
+	return p
+}
+
+// tookSlack is how much longer a result would be if all its times took the widest form.
+func tookSlack(ct ContentType, r *Result) int {
+	if r.Err != nil {
+		return 0
+	}
+	const widest = 16 // digits: 300 years of microseconds
+	slack := 0
+	for _, p := range r.Took.parts() {
+		us := uint64(max(0, p.d.Microseconds()))
+		if ct == MessagePack {
+			var buf [9]byte
+			slack += 9 - len(appendUint(buf[:0], us))
+			continue
+		}
+		digits := 1
+		for ; us >= 10; us /= 10 {
+			digits++
+		}
+		slack += max(0, widest-digits)
+	}
+	return slack
+}

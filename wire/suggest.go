@@ -1,0 +1,41 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+)
+
+// suggestion returns " (did you mean x?)" for a name that is a known one but for case, separators, or one slip of the
+// keyboard; else "".
+func suggestion(known []string, name string) string {
+	if len(name) > 32 {
+		return ""
+	}
+	fold := func(s string) string {
+		return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(s))
+	}
+	folded := fold(name)
+	for _, k := range known {
+		if fold(k) == folded {
+			return fmt.Sprintf(" (did you mean %s?)", k)
+		}
+	}
+	for _, k := range known {
+		if len(k) > 1 && oneSlip(fold(k), folded) {
+			return fmt.Sprintf(" (did you mean %s?)", k)
+		}
+	}
+	return ""
+}
+
+// oneSlip reports whether b is a with one byte added, dropped or changed, or two neighbours swapped.
+func oneSlip(a, b string) bool {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return len(a)+len(b) == 1 || len(a) == 1 && len(b) == 1 ||
+		len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
+}

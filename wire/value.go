@@ -1,0 +1,97 @@
+package wire
+
+import (
+	"math"
+	"strconv"
+)
+
+// ValueKind says which of its fields a [Value] uses.
+type ValueKind uint8
+
+const (
+	NoValue ValueKind = iota // absent: the zero Value
+	NumberValue
+	StringValue
+	BoolValue
+)
+
+// Value is a number, a string or a bool, the three things a condition compares with. The zero Value is absent.
+// Numbers are float64, as in JSON: integers beyond 2^53 lose their last digits.
+type Value struct {
+	Kind   ValueKind
+	Number float64 // NumberValue; BoolValue: 0 or 1
+	String string  // StringValue
+}
+
+// Number returns a numeric value.
+func Number(v float64) Value { return Value{Kind: NumberValue, Number: v} }
+
+// String returns a string value.
+func String(v string) Value { return Value{Kind: StringValue, String: v} }
+
+// Bool returns a boolean value.
+func Bool(v bool) Value {
+	if v {
+		return Value{Kind: BoolValue, Number: 1}
+	}
+	return Value{Kind: BoolValue}
+}
+
+// IsZero reports whether the value is absent.
+func (v Value) IsZero() bool { return v.Kind == NoValue }
+
+// Bool reports what a BoolValue holds.
+func (v Value) Bool() bool { return v.Kind == BoolValue && v.Number != 0 }
+
+// format shows a value in an error message.
+func (v Value) format() string {
+	switch v.Kind {
+	case NumberValue:
+		return strconv.FormatFloat(v.Number, 'g', -1, 64)
+	case StringValue:
+		return strconv.Quote(clip(v.String))
+	case BoolValue:
+		return strconv.FormatBool(v.Bool())
+	}
+	return "nothing"
+}
+
+func (v Value) validate(l *Limits, bucket bool) *Error {
+	switch v.Kind {
+	case NumberValue:
+		if math.IsNaN(v.Number) || math.IsInf(v.Number, 0) {
+			return badRequest("%v is not a number to compare with; leave an end of a range out to keep it open", v.Number)
+		}
+		if bucket && (v.Number != math.Trunc(v.Number) || v.Number < 0 || v.Number > math.MaxUint32) {
+			return badRequest("%s is not a bucket: buckets are integers from 0", v.format())
+		}
+	case StringValue:
+		if err := l.checkString(len(v.String)); err != nil {
+			return err
+		}
+		if bucket {
+			return badRequest("%s is not a bucket: buckets are integers from 0", v.format())
+		}
+	case BoolValue:
+		if bucket {
+			return badRequest("%s is not a bucket: buckets are integers from 0", v.format())
+		}
+	default:
+		return badRequest("a value is a number, a string or a bool")
+	}
+	return nil
+}
+
+// clip shortens what users sent before it is shown in an error.
+func clip(s string) string { return clipTo(s, 60) }
+
+func clipTo(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	cut := most
+	for cut > most-4 && s[cut]&0xc0 == 0x80 { // not within a code point
+		cut--
+	}
+	return s[:cut] + "..."
+}
