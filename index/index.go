@@ -6,7 +6,52 @@ import (
 	"strings"
 )
 
-// Index is an immutable inverted index.
+// Index is one immutable inverted index, open for reading: for each tile of T = TileObjects consecutive objects and each
+// attribute the postings of its keywords, and the position map that turns values into keywords.
+//
+// # What it is shaped by
+//
+// Matching counts, for one query at a time or many, how often the objects of a tile occur in the runs of postings that the
+// query's items select. The counters of a tile are meant to stay on chip: in a core's cache, in a GPU's shared
+// memory. Everything follows from that.
+//
+//   - Ids inside a tile need 16 bits, half of what a flat list takes, and need no decoding.
+//   - Tiles are the unit of work, of load balancing (a long list is cut by them as the paper cuts it by length, section
+//     III-B) and of the file, which is tile-major: any run of tiles is one contiguous copy to a device.
+//   - Keywords of an attribute are numbered in the order of their values and lists lie in that order, so a range, however
+//     wide, is one run a tile: the two ends are looked up, nothing between them.
+//   - The directory that finds a run is two dependent loads for any vocabulary; see Postings. There is one way for a
+//     value, a range and a set, and the host only maps values to keywords: finding runs can be the device's work.
+//
+// The position map is a stored hash table for equality and the sorted strings for ranges, both used where they lie in
+// the file. Numbers have no table: their keyword is a binary search over at most a few thousand edges.
+//
+// Layouts other than plain postings join as section kinds of their own, chosen for each attribute: see Layout.
+//
+// # Guarantees
+//
+//   - Immutable and safe for any number of goroutines. Accessors take constant time, LowerBound and
+//     Attribute.Bucket logarithmic, and none but KeywordName (and Key where keys are decimal ids) allocates.
+//   - A file that opens is the file that was written: Open has compared the checksum of every section. It reads the whole
+//     file anyway, because Version is a hash of the content, and checksums are cheap beside that.
+//   - No file can make an accessor fail or read outside the file, whoever wrote it. What accessors rely on is
+//     checked by Open for itself, checksums or not: the bounds of sections, that each tile and attribute has
+//     exactly its sections, that offsets and starts ascend, that ranks are what the presence bits say. Hash
+//     slots are checked when they are followed. All of it is linear in the directories, not in the postings.
+//   - Two builds of the same input are the same bytes, so equal input has an equal Version.
+//
+// What Open leaves to Validate can only make answers wrong, not unsafe: the order of the strings, edges and lists, the
+// totals (a count bound that is too low lets a narrow counter overflow), and ids. A posting is a uint16, so a counter
+// array of 65,536 that is indexed by postings is never left, and a reader that then looks only at the first TileLen
+// counters never reports an object that does not exist; both engines are held to that. Should an id reach Key,
+// Payload or Text all the same, they answer as for an object that has none.
+//
+// # Who owns what
+//
+// The opener owns the Index and closes it when nobody uses it any more; the service counts the batches that do. Strings and
+// slices that accessors return point into the map and die with it, except where a comment says copy. Attributes,
+// Schema and all slices are the index's and must not be changed; the map is read-only, so that trying to
+// ends the process.
 type Index struct {
 	data  []byte       // the whole file
 	unmap func() error // nil for OpenBytes
@@ -86,14 +131,16 @@ func (x *Index) LowerBound(attr int, value string) uint32 {
 	return lo
 }
 
-// KeywordName returns a keyword in words: the value of a Text attribute, the interval or value of a Number
-// attribute, the number of an Ordinal one. It is a copy, for people.
+// KeywordName returns a keyword in words: the value of a Text attribute (for n-grams see gramName), the interval or
+// value of a Number attribute, the number of an Ordinal one. It is a copy, for people.
 func (x *Index) KeywordName(attr int, kw uint32) string {
 	a := &x.attributes[attr]
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	switch {
 	case kw >= a.Keywords:
 		return "none"
+	case a.Type == Text && x.schema.Kind == Sequences:
+		return gramName(x.words[attr].keywords.at(kw), x.schema.NGram)
 	case a.Type == Text:
 		return strings.Clone(x.words[attr].keywords.at(kw))
 	case a.Type == Ordinal:

@@ -2,7 +2,10 @@ package index
 
 import (
 	"encoding/binary"
+	"fmt"
+	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // SentinelBase is the first of the symbols that pad a string for its n-grams. All lie above unicode.MaxRune, so
@@ -109,6 +112,33 @@ func GramKey(dst []byte, gram []rune, occurrence uint32) []byte {
 		dst = binary.AppendUvarint(dst, uint64(occurrence))
 	}
 	return dst
+}
+
+// gramName returns a GramKey for people: sentinels are ‹ and ›, and the second occurrence of ana is ana #2. A key
+// that GramKey did not make comes out as it is.
+func gramName(key string, n int) string {
+	var name strings.Builder
+	rest := key
+	for range n {
+		r, size := utf8.DecodeRuneInString(rest)
+		if r == utf8.RuneError && size <= 1 {
+			if len(rest) < 4 || rest[0] != 0xF4 {
+				return strings.Clone(key)
+			}
+			sentinel := rune(rest[1]&0x3F)<<12 | rune(rest[2]&0x3F)<<6 | rune(rest[3]&0x3F)
+			sentinel |= rune(rest[0]&0x07) << 18
+			r, size = '‹', 4
+			if sentinel >= SentinelBase+rune(n-1) {
+				r = '›'
+			}
+		}
+		name.WriteRune(r)
+		rest = rest[size:]
+	}
+	if occurrence, size := binary.Uvarint([]byte(rest)); size > 0 {
+		fmt.Fprintf(&name, " #%d", occurrence+1)
+	}
+	return name.String()
 }
 
 // GramOverlap returns the match count of two strings by their ordered n-grams without an index: the sum

@@ -161,7 +161,7 @@ func (x *Index) openDescription(h *header) error {
 	}
 	var err error
 	if x.schema, err = ParseSchema(x.bytes(schema)); err != nil {
-		return corrupt("schema section: %v", err)
+		return unsupported("a schema that this geniemq does not know: %v", err) // its checksum was right
 	}
 	if x.attributes, err = decodeAttributes(x.bytes(attributes), h.attributes); err != nil {
 		return err

@@ -73,14 +73,16 @@ type Schema struct {
 	Key string `yaml:"key,omitempty"`
 	// Header tells of CSV and TSV input whether its first line names the columns. Default true.
 	Header *bool `yaml:"header,omitempty"`
-	// Missing lists the texts that mean "no value"; blanks around a cell are trimmed before. Default [""].
-	Missing []string `yaml:"missing,omitempty"`
+	// Missing lists the texts that mean "no value"; blanks around a cell are trimmed before. Default [""]; an
+	// empty list means that an empty cell is a value too.
+	Missing []string `yaml:"missing"`
 	// Columns in the order of the attributes. Default for documents and sequences: one text column "text".
 	Columns []Column `yaml:"columns,omitempty"`
 	// NGram is the n of the n-grams of sequences, 1 to 8. Default 3.
 	NGram int `yaml:"ngram,omitempty"`
-	// Words says how documents become words. Default, and the only one: uax29-lower, that is Unicode text
-	// segmentation (UAX #29) and lower case. Stored so that a later way does not change existing indexes.
+	// Words names how documents become words. Default, and the only one: uax29-lower, Unicode text segmentation
+	// (UAX #29), normal form and lower case as index/encode defines them. Stored, so that a later way does not
+	// change what existing indexes answer.
 	Words string `yaml:"words,omitempty"`
 	// StopWords are the words left out of documents: english (default), none, or a list. A parsed schema
 	// always holds the list itself.
