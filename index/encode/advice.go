@@ -29,12 +29,13 @@ func (q *Queries) unknownAttribute(name string) error {
 
 // closest returns the attribute whose name is within a third of the letters of a wrong one, "" for none.
 func (q *Queries) closest(wrong string) string {
-	if len(wrong) > index.MaxNameBytes {
-		return "" // the time is proportional to the length, and the name came from outside
-	}
+	const longest = 64 // the time is proportional to the length, and the name came from outside
 	best, distance := "", max(2, 1+len(wrong)/3)
 	for i := range q.attrs {
 		name := q.attrs[i].Name
+		if len(wrong) > longest || len(name) > longest {
+			continue
+		}
 		d := levenshtein.ComputeDistance(strings.ToLower(wrong), strings.ToLower(name))
 		if d < min(distance, max(len(wrong), len(name))) {
 			best, distance = name, d

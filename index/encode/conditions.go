@@ -296,7 +296,7 @@ func (m *matcher) texts(low, high *Value) (lo, hi uint32, err error) {
 			return 0, 0, err
 		}
 		hi = x.LowerBound(m.position, max)
-		if hi < m.attr.Keywords && x.KeywordName(m.position, hi) == max {
+		if _, ok := x.Lookup(m.position, max); ok {
 			hi++
 		}
 	}

@@ -7,13 +7,16 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// suggest returns " (did you mean x?)" for the name closest to a wrong one, "" when none is close. A match but
-// for case is the closest of all.
+// suggest returns " (did you mean x?)" for the name within a third of the letters of a wrong one, "" when none is.
 func suggest(wrong string, names []string) string {
-	best, distance := "", 1+len(wrong)/3
+	const longest = 64 // a header that is really data can have cells of any length
+	best, distance := "", max(2, 1+len(wrong)/3)
 	for _, name := range names {
+		if len(wrong) > longest || len(name) > longest {
+			continue
+		}
 		d := levenshtein.ComputeDistance(strings.ToLower(wrong), strings.ToLower(name))
-		if name != "" && d < distance {
+		if d < min(distance, max(len(wrong), len(name))) {
 			best, distance = name, d
 		}
 	}
@@ -25,11 +28,19 @@ func suggest(wrong string, names []string) string {
 
 // list joins names for a message, cut where it would become unreadable.
 func list(names []string) string {
-	const most = 40
-	if len(names) > most {
-		return fmt.Sprintf("%s, ... (%d in all)", strings.Join(names[:most], ", "), len(names))
+	const most, longest = 40, 64
+	var b strings.Builder
+	for i, name := range names {
+		if i == most {
+			fmt.Fprintf(&b, ", ... (%d in all)", len(names))
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%.*s", longest, name)
 	}
-	return strings.Join(names, ", ")
+	return b.String()
 }
 
 func count(n int, noun string) string {

@@ -175,7 +175,7 @@ type csvFields struct {
 func newCSV(r *Reader) (decoder, error) {
 	comma := r.opts.Comma
 	if comma == '"' || comma == '\r' || comma == '\n' || !utf8.ValidRune(comma) || comma == utf8.RuneError {
-		return nil, fmt.Errorf("%q cannot separate the fields of CSV", comma)
+		return nil, fmt.Errorf("%s: %q cannot separate the fields of CSV", r.name, comma)
 	}
 	limit := &recordLimit{r: r.source.text, limit: r.opts.MaxRecord}
 	c := &csvFields{r: r, csv: csv.NewReader(bufio.NewReaderSize(limit, sourceBuffer)), limit: limit}
