@@ -1,0 +1,146 @@
+package gpuexec
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// cpuMatcher is the matcher of the CPU engine: it splits a batch into units, each a chunk of jobs in a range of
+// tiles, and puts the parts of a job together again.
+type cpuMatcher struct {
+	index   *index.Index
+	crew    *crew
+	nibbles bool
+	parts   sync.Pool // of *[]matchPart
+}
+
+// matchPart is one job in one range of tiles: what one worker writes.
+type matchPart struct {
+	gate     gate
+	postings uint64
+	err      error
+}
+
+// chunkJobs is the most jobs of a unit. While a tile is at hand its postings come from a near cache for all of them but
+// the first, and more would change little; the gates of all of them must stay near, too.
+const chunkJobs = 64
+
+func (m *cpuMatcher) match(ctx context.Context, jobs []*matchJob) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	tiles, workers := m.index.Tiles(), m.crew.size()
+	ranges := splits(len(jobs), tiles, workers)
+	chunks := (len(jobs) + chunkJobs - 1) / chunkJobs
+	if least := min(len(jobs), 4*workers); workers > 1 && chunks*ranges < least {
+		chunks = (least + ranges - 1) / ranges
+	}
+
+	parts := m.takeParts(len(jobs) * ranges)
+	defer m.parts.Put(parts)
+	left := make([]atomic.Int32, chunks) // ranges that are not done
+	for i := range left {
+		left[i].Store(int32(ranges))
+	}
+	return m.crew.run(ctx, chunks*ranges, func(s *shift, unit int) {
+		chunk, r := unit%chunks, unit/chunks
+		first, end := len(jobs)*chunk/chunks, len(jobs)*(chunk+1)/chunks
+		own := (*parts)[r*len(jobs):][:len(jobs)]
+		for i := first; i < end; i++ {
+			own[i].gate.reset(jobs[i].k, jobs[i].minCount)
+			own[i].postings, own[i].err = 0, nil
+		}
+		for tile := tiles * r / ranges; tile < tiles*(r+1)/ranges; tile++ {
+			if ctx.Err() != nil {
+				return
+			}
+			for i := first; i < end; i++ {
+				m.matchTile(s, tile, jobs[i], &own[i])
+			}
+		}
+		// Who finishes the last range of a chunk joins all. The order in which the ranges ended does not matter.
+		if left[chunk].Add(-1) == 0 {
+			for i := first; i < end; i++ {
+				m.finish(jobs[i], (*parts)[i:], len(jobs), ranges)
+			}
+		}
+	})
+}
+
+// matchTile counts one job in one tile. A panic ends this job only.
+func (m *cpuMatcher) matchTile(s *shift, tile int, job *matchJob, part *matchPart) {
+	if part.err != nil {
+		return
+	}
+	postings := 0
+	part.err = protect(func() {
+		s.runs, postings = gather(s.runs[:0], m.index, tile, job.query)
+		if postings == 0 {
+			return
+		}
+		width := counterWidth(job.bound, m.nibbles)
+		s.counters.allocate(width)
+		s.counters.add(width, s.runs)
+		s.counters.harvest(&part.gate, width, s.runs, postings, uint32(tile)*index.TileObjects, m.index.TileLen(tile))
+	})
+	if part.err != nil {
+		s.counters = counters{} // in an unknown state
+	}
+	part.postings += uint64(postings)
+	s.spend(postings + tileCost)
+}
+
+// tileCost is what a query costs in a tile whatever its postings, in postings.
+const tileCost = 500
+
+// gather collects the runs of a query in a tile.
+func gather(runs []run, x *index.Index, tile int, q *index.Query) ([]run, int) {
+	total := 0
+	for _, item := range q.Items {
+		if item.Count == 0 {
+			continue
+		}
+		postings := x.Postings(tile, int(item.Attr))
+		for _, span := range q.ItemSpans(item) {
+			if ids := postings.Run(span.Lo, span.Hi); len(ids) > 0 {
+				runs = append(runs, run{ids, item.Weight})
+				total += len(ids)
+			}
+		}
+	}
+	return runs, total
+}
+
+// finish joins the parts of a job, which are stride apart.
+func (m *cpuMatcher) finish(job *matchJob, parts []matchPart, stride, ranges int) {
+	all := &parts[0]
+	for r := range ranges {
+		part := &parts[r*stride]
+		job.postings += part.postings
+		if part.err != nil {
+			job.err = part.err
+			return
+		}
+		if r > 0 {
+			all.gate.add(&part.gate)
+		}
+	}
+	job.candidates += all.gate.passed
+	job.entries = all.gate.finish(job.entries[:0])
+}
+
+// takeParts returns n parts, with the memory of earlier ones.
+func (m *cpuMatcher) takeParts(n int) *[]matchPart {
+	parts, ok := m.parts.Get().(*[]matchPart)
+	if !ok {
+		parts = new([]matchPart)
+	}
+	if cap(*parts) < n {
+		*parts = append((*parts)[:cap(*parts)], make([]matchPart, n-cap(*parts))...)
+	}
+	*parts = (*parts)[:n]
+	return parts
+}

@@ -1,0 +1,104 @@
+package gpuexec
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// A crew is the host cores that an engine may use, shared by all its searchers and all concurrent calls. Work is
+// split into units, and who executes one holds a seat, of which there are as many as cores. There are no
+// standing goroutines: a call brings its own, and they end with it, so a crew needs no closing and nothing leaks.
+//
+// Fairness: goroutines wait for a seat in one queue, first come first served, and give theirs up after a quantum of
+// work. So concurrent calls share the cores evenly, and a small call waits a quantum for each call before it, not
+// until a large batch is done.
+type crew struct {
+	seats chan *seat
+}
+
+// A seat is the right to use a core, with the memory that one goroutine at a time needs for that.
+type seat struct {
+	counters counters
+	runs     []run // of the query and tile at hand
+}
+
+// newCrew makes a crew of size workers; 0 means runtime.GOMAXPROCS(0).
+func newCrew(size int) *crew {
+	if size <= 0 {
+		size = runtime.GOMAXPROCS(0)
+	}
+	c := &crew{seats: make(chan *seat, size)}
+	for range size {
+		c.seats <- new(seat)
+	}
+	return c
+}
+
+func (c *crew) size() int { return cap(c.seats) }
+
+// quantum is the work between two offers of the seat, in postings or in other units of about half a nanosecond:
+// 1 to 2 ms.
+const quantum = 3 << 20
+
+// A shift is a goroutine's turn on a seat.
+type shift struct {
+	*seat
+	crew  *crew
+	spent int
+}
+
+// spend accounts for work and lets others have the seat once a quantum is spent; the seat may be another one
+// afterwards.
+func (s *shift) spend(work int) {
+	if s.spent += work; s.spent < quantum {
+		return
+	}
+	s.spent = 0
+	s.crew.seats <- s.seat
+	s.seat = <-s.crew.seats
+}
+
+// run executes work for the units 0 to units-1, on as many cores as are free, and returns when all are done. When
+// ctx ends no further unit is begun, and the result is the cause. Units end early in that case only if they
+// look at ctx themselves. A panic in a unit ends the run with a *PanicError; where a unit is not one plan's work, what
+// belongs to a plan should be protected on its own.
+func (c *crew) run(ctx context.Context, units int, work func(s *shift, unit int)) error {
+	var next atomic.Int64
+	var failed atomic.Pointer[error]
+	worker := func() {
+		s := shift{crew: c}
+		select {
+		case s.seat = <-c.seats:
+		case <-ctx.Done():
+			return
+		}
+		defer func() { c.seats <- s.seat }()
+		for failed.Load() == nil && ctx.Err() == nil {
+			unit := int(next.Add(1)) - 1
+			if unit >= units {
+				return
+			}
+			if err := protect(func() { work(&s, unit) }); err != nil {
+				s.counters = counters{} // in an unknown state
+				failed.CompareAndSwap(nil, &err)
+			}
+		}
+	}
+	var others sync.WaitGroup
+	for range min(units, c.size()) - 1 {
+		others.Go(worker)
+	}
+	if units > 0 {
+		worker()
+	}
+	others.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}

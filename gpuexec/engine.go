@@ -1,0 +1,131 @@
+// Package gpuexec executes batches of planned queries against an index.
+//
+// # Stages
+//
+// A batch passes three stages:
+//
+//	plans -> check -> match -> verify -> answers
+//
+// Match is what engines differ in: for each query the top k objects by match count (file match.go says what an engine
+// must return). Check and verify, that is the validation of plans, the verification of sequences and the doubling of
+// candidates until an answer is certified, are the same for every engine and stand in files of their own. So a new
+// engine is a matcher and a loader.
+//
+// # Guarantees
+//
+//   - Two engines return the same hits to the byte: the order (count descending, object id ascending) is total, and
+//     verified hits have a total order too (package verify).
+//   - The hits of a plan depend on the plan and the snapshot only: not on the other plans of the batch, on the number of
+//     workers, on scheduling or on memory.
+//   - A plan that cannot be executed, or whose execution panics, fails alone: its Answer has the error.
+//   - A Searcher holds its snapshot until it is closed. The index must stay open until then.
+package gpuexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// Engine is a device that searches indexes: the CPU or a GPU. It is safe for concurrent use.
+type Engine interface {
+	// Info says what the engine runs on.
+	Info() Info
+	// Load makes a snapshot resident. It fails with a *DeviceError when the device has no room for it.
+	Load(ctx context.Context, snapshot *Snapshot) (Searcher, error)
+	// Close releases the device. All searchers must be closed before.
+	Close() error
+}
+
+// Searcher is one snapshot resident on one engine. Search may be called concurrently; Close must come after the last
+// call has returned.
+type Searcher interface {
+	// Search executes one batch and blocks until it is done. answers has one element a plan, which is overwritten;
+	// the memory of its Hits is reused. The plans must not change meanwhile.
+	//
+	// An error means that the batch failed as a whole and the answers are void: the context ended, or the device
+	// failed (*DeviceError). What is wrong with one plan is in its Answer.Err.
+	Search(ctx context.Context, plans []Plan, answers []Answer) error
+	// Capacity says how large batches should be.
+	Capacity() Capacity
+	// Cost is the device memory in bytes that a plan needs while its batch runs.
+	Cost(p *Plan) int64
+	// Close gives the snapshot's memory back.
+	Close() error
+}
+
+// Info describes an engine to people.
+type Info struct {
+	Kind    string // "cpu" or "cuda"
+	Device  string // for example "NVIDIA H200" or "2 cores"
+	Workers int    // host threads that execute or verify plans at a time
+	// Note says why the engine is not the one that "auto" prefers; empty otherwise.
+	Note string
+}
+
+// Snapshot is the state of an index that queries see: segments in ascending order of their base. Today a snapshot has
+// exactly one segment, with base 0.
+type Snapshot struct {
+	Segments []Segment
+}
+
+// Segment is an immutable index whose object ids count from Base.
+type Segment struct {
+	Index *index.Index
+	Base  uint32
+}
+
+// Capacity bounds the batches of a Searcher.
+type Capacity struct {
+	BatchPlans int   // more plans at a time bring no more throughput
+	BatchBytes int64 // bound of the sum of Cost over a batch
+	InFlight   int   // concurrent Search calls that keep the engine busy
+	// IndexBytes is the size of the resident index, DeviceBytes the memory that the engine allocated on its device.
+	IndexBytes, DeviceBytes int64
+}
+
+// Options are the options of every engine that Open may choose. The zero value is ready to use.
+type Options struct {
+	CPU  CPUOptions
+	CUDA CUDAOptions
+}
+
+// The kinds of engine.
+const (
+	Auto = "auto" // CUDA where a device can be used, else the CPU
+	CPU  = "cpu"
+	CUDA = "cuda"
+)
+
+// Open opens an engine of a kind: Auto (also ""), CPU or CUDA. CUDA fails with ErrNoCUDA where there is none; Auto
+// takes the CPU then and says so in Info.Note.
+func Open(kind string, opts Options) (Engine, error) {
+	switch kind {
+	case CPU:
+		return NewCPU(opts.CPU), nil
+	case CUDA:
+		return NewCUDA(opts.CUDA)
+	case Auto, "":
+		engine, err := NewCUDA(opts.CUDA)
+		if err == nil {
+			return engine, nil
+		}
+		if !errors.Is(err, ErrNoCUDA) {
+			return nil, fmt.Errorf("opening the CUDA engine (engine cpu does without it): %w", err)
+		}
+		cpu := newCPUEngine(opts.CPU)
+		cpu.info.Note = err.Error()
+		return cpu, nil
+	}
+	return nil, fmt.Errorf("engine %q is unknown: use auto, cpu or cuda", kind)
+}
+
+// only returns the index of a snapshot of one segment with base 0.
+func (s *Snapshot) only() (*index.Index, error) {
+	if s == nil || len(s.Segments) != 1 || s.Segments[0].Base != 0 || s.Segments[0].Index == nil {
+		return nil, errors.New("loading a snapshot: it must have exactly one segment, an index with base 0")
+	}
+	return s.Segments[0].Index, nil
+}

@@ -1,0 +1,119 @@
+package gpuexec
+
+import (
+	"math"
+	"time"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// PlanKind says which member of a Plan holds.
+type PlanKind uint8
+
+// PlanMatch plans count matches: Plan.Match holds.
+const PlanMatch PlanKind = 0
+
+// Plan is a query that an engine can execute, a tagged union: Kind says which member holds.
+type Plan struct {
+	Kind  PlanKind
+	Match MatchPlan
+}
+
+// MaxK is the largest k of a plan.
+const MaxK = 65536
+
+// MatchPlan asks for the K objects with the highest match counts.
+type MatchPlan struct {
+	Query index.Query
+	// K is the number of hits, 1 to MaxK. With Verify it is the number of candidates that are verified (at
+	// least Verify.K are).
+	K int
+	// MinCount excludes objects with a lower match count. 0 and 1 are the same without Verify, since an object with
+	// count 0 is no hit. With Verify, 0 admits objects that share no gram with the query, as far as they are seen:
+	// a certified answer may hold such.
+	MinCount uint32
+	// Verify asks for the nearest sequences. Query must then be the ordered n-grams of Verify.Text with weight 1;
+	// a gram that the index does not know may be left out.
+	Verify *SequencePlan
+}
+
+// SequencePlan asks for the sequences nearest to Text by edit distance.
+type SequencePlan struct {
+	Text []rune
+	K    int // hits, 1 to MaxK
+	// Certify doubles the candidates until the answer is certain, and ends in a scan of all texts where that
+	// cannot come true. Without it the answer says by Exact whether it is certain.
+	Certify bool
+}
+
+// Answer is the result of one plan.
+type Answer struct {
+	// Hits in their total order: (count descending, id ascending), of sequences (distance ascending, count descending,
+	// id ascending).
+	Hits []Hit
+	// MCK is the count of the K-th hit, 0 when there are fewer: MC_k = AuditThreshold - 1 (Theorem 3.1).
+	MCK uint32
+	// Exact: the hits are certain to be the first K of all objects in the total order.
+	Exact bool
+	// Err is nil, a *PlanError, a *PanicError or a *DeviceError that concerns this plan alone; Hits is empty then.
+	Err error
+
+	Postings   uint64        // postings scanned
+	Candidates uint64        // entries that passed the Gate
+	Verify     time.Duration // time spent comparing texts, summed over workers
+}
+
+// Hit is one object of an answer.
+type Hit struct {
+	ID, Count  uint32
+	Distance   int32 // edit distance; NoDistance where it does not apply
+	Similarity float32
+}
+
+// NoDistance is the Distance of a hit that was not verified.
+const NoDistance = -1
+
+// check says whether an engine can execute p on x, and returns its count bound.
+func (p *Plan) check(x *index.Index) (bound uint32, err error) {
+	if p.Kind != PlanMatch {
+		return 0, planErrorf("plan kind %d is not supported", p.Kind)
+	}
+	m := &p.Match
+	if m.K < 1 || m.K > MaxK {
+		return 0, planErrorf("k is %d, it must be 1 to %d", m.K, MaxK)
+	}
+	if v := m.Verify; v != nil {
+		if v.K < 1 || v.K > MaxK {
+			return 0, planErrorf("k is %d, it must be 1 to %d", v.K, MaxK)
+		}
+		if kind := x.Schema().Kind; kind != index.Sequences {
+			return 0, planErrorf("texts are compared in indexes of sequences only, this is one of %s", kind)
+		}
+	}
+	attrs := x.Attributes()
+	for i, item := range m.Query.Items {
+		if int64(item.Attr) >= int64(len(attrs)) {
+			return 0, planErrorf("item %d asks for attribute %d of %d", i, item.Attr, len(attrs))
+		}
+		if item.Weight < 1 || item.Weight > index.MaxWeight {
+			return 0, planErrorf("item %d has weight %d, it must be 1 to %d", i, item.Weight, index.MaxWeight)
+		}
+		if uint64(item.First)+uint64(item.Count) > uint64(len(m.Query.Spans)) {
+			return 0, planErrorf("item %d has spans that the query has not", i)
+		}
+		// Disjoint spans are what makes the count bound a bound.
+		end := uint32(0)
+		for _, span := range m.Query.ItemSpans(item) {
+			if span.Lo < end || span.Lo >= span.Hi || span.Hi > attrs[item.Attr].Keywords {
+				return 0, planErrorf("item %d has a span [%d, %d) that is empty, out of order or beyond the %d keywords of its attribute",
+					i, span.Lo, span.Hi, attrs[item.Attr].Keywords)
+			}
+			end = span.Hi
+		}
+	}
+	total := x.CountBound(&m.Query)
+	if total > math.MaxUint32 {
+		return 0, planErrorf("match counts could reach %d, more than 4294967295: use smaller weights or fewer items", total)
+	}
+	return uint32(total), nil
+}

@@ -1,0 +1,135 @@
+package gpuexec
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// A pipeline is the part of a Searcher that all engines share: it checks plans, lets a matcher count, and
+// verifies sequences.
+type pipeline struct {
+	index   *index.Index
+	matcher matcher
+	crew    *crew // for verification, and for the matcher of the CPU
+
+	batches   sync.Pool // of *batch
+	verifiers sync.Pool // of *verify.Verifier
+}
+
+// A batch is the memory of one Search call.
+type batch struct {
+	plans   []planJob
+	round   []*matchJob // what the matcher gets next
+	pending []*planJob  // sequences that are not done
+}
+
+// A planJob is one plan on its way through the pipeline.
+type planJob struct {
+	match    matchJob
+	plan     *Plan
+	answer   *Answer
+	sequence *sequenceJob // with MatchPlan.Verify
+}
+
+func (p *pipeline) Search(ctx context.Context, plans []Plan, answers []Answer) error {
+	if len(plans) != len(answers) {
+		return fmt.Errorf("searching: %d answers for %d plans", len(answers), len(plans))
+	}
+	b, _ := p.batches.Get().(*batch)
+	if b == nil {
+		b = new(batch)
+	}
+	defer p.release(b)
+	p.begin(b, plans, answers)
+	if err := p.matcher.match(ctx, b.round); err != nil {
+		return fmt.Errorf("matching a batch of %d: %w", len(b.round), err)
+	}
+	for i := range b.plans {
+		if job := &b.plans[i]; job.sequence == nil {
+			job.answerMatch()
+		}
+	}
+	if err := p.verify(ctx, b); err != nil {
+		return fmt.Errorf("verifying a batch of %d: %w", len(b.round), err)
+	}
+	return nil
+}
+
+// begin checks the plans and makes jobs of the sound ones. A plan that matches nothing by its query alone, or in
+// an index without objects, gets its answer from an empty list of entries.
+func (p *pipeline) begin(b *batch, plans []Plan, answers []Answer) {
+	x := p.index
+	if cap(b.plans) < len(plans) {
+		b.plans = append(b.plans[:cap(b.plans)], make([]planJob, len(plans)-cap(b.plans))...)
+	}
+	b.plans = b.plans[:0]
+	for i := range plans {
+		plan, answer := &plans[i], &answers[i]
+		*answer = Answer{Hits: answer.Hits[:0]}
+		bound, err := plan.check(x)
+		if err != nil {
+			answer.Err = err
+			continue
+		}
+		b.plans = b.plans[:len(b.plans)+1]
+		job := &b.plans[len(b.plans)-1]
+		m := &plan.Match
+		*job = planJob{
+			plan: plan, answer: answer,
+			match: matchJob{query: &m.Query, k: m.K, minCount: max(1, m.MinCount), bound: bound, entries: job.match.entries[:0]},
+		}
+		if m.Verify != nil {
+			job.match.k = max(m.K, m.Verify.K)
+			job.sequence = &sequenceJob{plan: m.Verify, verifier: p.verifier()}
+			job.sequence.verifier.Reset(m.Verify.Text, m.Verify.K, x.Schema().NGram)
+			b.pending = append(b.pending, job)
+		}
+		if objects := x.Objects(); uint64(job.match.k) > uint64(objects) {
+			job.match.k = int(objects)
+		}
+		if job.match.k > 0 && job.match.minCount <= bound {
+			b.round = append(b.round, &job.match)
+		}
+	}
+}
+
+// release keeps a batch's memory for the next call, without what it points to.
+func (p *pipeline) release(b *batch) {
+	for i := range b.plans {
+		job := &b.plans[i]
+		if job.sequence != nil {
+			p.verifiers.Put(job.sequence.verifier)
+		}
+		*job = planJob{match: matchJob{entries: job.match.entries[:0]}}
+	}
+	clear(b.round)
+	clear(b.pending)
+	b.round, b.pending = b.round[:0], b.pending[:0]
+	p.batches.Put(b)
+}
+
+// answerMatch fills the answer of a plan without verification.
+func (j *planJob) answerMatch() {
+	a, entries := j.answer, j.match.entries
+	a.Postings, a.Candidates = j.match.postings, j.match.candidates
+	if a.Err = j.match.err; a.Err != nil {
+		return
+	}
+	if cap(a.Hits) < len(entries) {
+		a.Hits = make([]Hit, 0, len(entries))
+	}
+	for i := len(entries) - 1; i >= 0; i-- {
+		a.Hits = append(a.Hits, Hit{ID: entries[i].id(), Count: entries[i].count(), Distance: NoDistance})
+	}
+	a.Exact = true
+	a.setMCK(j.plan.Match.K)
+}
+
+func (a *Answer) setMCK(k int) {
+	if len(a.Hits) >= k {
+		a.MCK = a.Hits[k-1].Count
+	}
+}

@@ -1,0 +1,201 @@
+package gpuexec
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/verify"
+)
+
+// A sequenceJob is the verification of one plan, from its first candidates to its answer. Its stages are
+//
+//	match K -> verify -> [ certified or not to be certified: answer ]
+//	                  -> [ a larger K can certify: double K, match ]
+//	                  -> [ none can: scan all texts, answer ]
+//
+// Since the candidates of 2K begin with those of K, the verifier goes on where it stopped.
+type sequenceJob struct {
+	plan       *SequencePlan
+	verifier   *verify.Verifier
+	candidates []verify.Candidate
+	state      sequenceState
+	exact      bool
+	spent      time.Duration
+}
+
+type sequenceState uint8
+
+const (
+	sequenceMatched sequenceState = iota // the matcher has returned
+	sequenceWiden                        // needs twice the candidates
+	sequenceScan                         // needs all texts
+	sequenceDone
+)
+
+// maxCandidates bounds the doubling: beyond, a scan of all texts costs less than what is left to gain.
+const maxCandidates = MaxK
+
+// verifier takes a verifier from the pool.
+func (p *pipeline) verifier() *verify.Verifier {
+	if v, ok := p.verifiers.Get().(*verify.Verifier); ok {
+		return v
+	}
+	return new(verify.Verifier)
+}
+
+// verify brings all sequences of a batch from candidates to answers.
+func (p *pipeline) verify(ctx context.Context, b *batch) error {
+	for len(b.pending) > 0 {
+		err := p.crew.run(ctx, len(b.pending), func(s *shift, unit int) {
+			job, start := b.pending[unit], time.Now()
+			if err := protect(func() { job.verify(ctx, p.index) }); err != nil {
+				job.match.err, job.sequence.state = err, sequenceDone
+			}
+			took := time.Since(start)
+			job.sequence.spent += took
+			s.spend(int(took) * 2)
+		})
+		if err != nil {
+			return err
+		}
+		if err := p.scan(ctx, b); err != nil {
+			return err
+		}
+		b.round = b.round[:0]
+		left := b.pending[:0]
+		for _, job := range b.pending {
+			if job.sequence.state != sequenceWiden {
+				job.answerSequence()
+				continue
+			}
+			job.match.k = min(2*job.match.k, int(p.index.Objects()))
+			b.round = append(b.round, &job.match)
+			left = append(left, job)
+		}
+		clear(b.pending[len(left):])
+		b.pending = left
+		if err := p.matcher.match(ctx, b.round); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verify compares the candidates that the matcher has returned and decides what comes next.
+func (j *planJob) verify(ctx context.Context, x *index.Index) {
+	s := j.sequence
+	if j.match.err != nil {
+		s.state = sequenceDone
+		return
+	}
+	entries := j.match.entries
+	s.candidates = s.candidates[:0]
+	for i := len(entries) - 1; i >= 0; i-- {
+		s.candidates = append(s.candidates, verify.Candidate{ID: entries[i].id(), Count: entries[i].count()})
+	}
+	if s.verifier.Verify(ctx, x, s.candidates) != nil {
+		return // ctx has ended; so does the batch
+	}
+	// Objects that are no candidates have a count of at most rest.
+	rest := uint32(0)
+	if len(entries) == j.match.k && len(entries) > 0 {
+		rest = entries[0].count()
+	}
+	// All objects that may be hits were candidates: every object, or every one with minCount where that is asked for.
+	complete := uint32(len(entries)) == x.Objects() || len(entries) < j.match.k && j.plan.Match.MinCount > 0
+	s.exact = complete || s.verifier.Certified(rest)
+	switch {
+	case s.exact || !s.plan.Certify:
+		s.state = sequenceDone
+	case s.verifier.Threshold() > 0 && rest > 0 && 2*j.match.k <= maxCandidates:
+		s.state = sequenceWiden
+	default:
+		s.state = sequenceScan
+	}
+}
+
+// scan ends the jobs that no number of candidates can certify: every text is compared. It splits the texts where
+// there are fewer jobs than cores.
+func (p *pipeline) scan(ctx context.Context, b *batch) error {
+	var jobs []*planJob
+	for _, job := range b.pending {
+		if job.sequence.state == sequenceScan {
+			jobs = append(jobs, job)
+		}
+	}
+	if len(jobs) == 0 {
+		return nil
+	}
+	tiles := p.index.Tiles()
+	ranges := splits(len(jobs), tiles, p.crew.size())
+	parts := make([]*verify.Verifier, len(jobs)*ranges)
+	defer func() {
+		for _, v := range parts {
+			if v != nil {
+				p.verifiers.Put(v)
+			}
+		}
+	}()
+	var mu sync.Mutex // of a job's match.err, spent and state, which its ranges share
+	err := p.crew.run(ctx, len(parts), func(s *shift, unit int) {
+		job, r := jobs[unit/ranges], unit%ranges
+		start := time.Now()
+		v := p.verifier()
+		failure := protect(func() {
+			v.Seed(job.sequence.verifier)
+			for tile := tiles * r / ranges; tile < tiles*(r+1)/ranges; tile++ {
+				lo := uint32(tile) * index.TileObjects
+				if v.Scan(ctx, p.index, lo, lo+uint32(p.index.TileLen(tile)), job.plan.Match.MinCount) != nil {
+					return // ctx has ended; so does the batch
+				}
+				s.spend(quantum)
+			}
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		job.sequence.spent += time.Since(start)
+		if failure != nil {
+			job.match.err = failure
+			return
+		}
+		parts[unit] = v
+	})
+	if err != nil {
+		return err
+	}
+	for i, job := range jobs {
+		job.sequence.state, job.sequence.exact = sequenceDone, true
+		if job.match.err == nil {
+			for _, v := range parts[i*ranges : (i+1)*ranges] {
+				job.sequence.verifier.Join(v)
+			}
+		}
+	}
+	return nil
+}
+
+// splits returns into how many ranges of tiles the work of jobs is split: one when the jobs alone keep
+// the workers busy to the end.
+func splits(jobs, tiles, workers int) int {
+	const unitsPerWorker = 4 // so that workers end at about the same time
+	if workers == 1 || jobs >= unitsPerWorker*workers {
+		return 1
+	}
+	return max(1, min(tiles, (unitsPerWorker*workers+jobs-1)/jobs))
+}
+
+// answerSequence fills the answer of a plan with verification.
+func (j *planJob) answerSequence() {
+	a, s := j.answer, j.sequence
+	a.Postings, a.Candidates, a.Verify = j.match.postings, j.match.candidates, s.spent
+	if a.Err = j.match.err; a.Err != nil {
+		return
+	}
+	for _, h := range s.verifier.Hits(nil) {
+		a.Hits = append(a.Hits, Hit{ID: h.ID, Count: h.Count, Distance: h.Distance})
+	}
+	a.Exact = s.exact
+	a.setMCK(s.plan.K)
+}

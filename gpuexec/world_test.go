@@ -1,0 +1,193 @@
+package gpuexec
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+func newRand(t testing.TB) *rand.Rand {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// world is a random collection: the plain objects, from which match counts are computed naively, and the index that
+// was built of them.
+type world struct {
+	vocabulary []uint32     // keywords of each attribute
+	objects    [][][]uint32 // by object, by attribute: keywords, with repeats
+	index      *index.Index
+}
+
+var rowsSchema = []byte("name: test\nkind: rows\ncolumns:\n- {name: a, type: category}\n")
+
+// randomWorld makes a collection of n objects whose counts collide often: few attributes, skewed keywords, objects
+// without any, objects that are equal, repeats.
+func randomWorld(t testing.TB, rng *rand.Rand, n int) *world {
+	w := &world{}
+	attrs := 1 + rng.IntN(5)
+	for range attrs {
+		w.vocabulary = append(w.vocabulary, uint32(1+rng.IntN([]int{1, 3, 40, 400}[rng.IntN(4)])))
+	}
+	shape := rng.IntN(4) // 0: at most one keyword an attribute, 1: some repeats, 2: all objects equal, 3: mostly empty
+	for id := range n {
+		object := make([][]uint32, attrs)
+		for a, v := range w.vocabulary {
+			keywords := 1
+			switch {
+			case shape == 2 && id > 0:
+				object[a] = w.objects[0][a]
+				continue
+			case shape == 1:
+				keywords = rng.IntN(4)
+			case shape == 3 && rng.IntN(10) > 0 || rng.IntN(8) == 0:
+				keywords = 0
+			}
+			for range keywords {
+				object[a] = append(object[a], min(uint32(rng.IntN(int(v))), uint32(rng.IntN(int(v)))))
+			}
+		}
+		w.objects = append(w.objects, object)
+	}
+	w.build(t)
+	return w
+}
+
+func (w *world) build(t testing.TB) {
+	t.Helper()
+	schema, err := index.ParseSchema(rowsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var specs []index.AttributeSpec
+	for a, v := range w.vocabulary {
+		specs = append(specs, index.AttributeSpec{Name: "a" + strconv.Itoa(a), Type: index.Ordinal, Keywords: v})
+	}
+	b, err := index.NewBuilder(schema, specs, index.BuilderOptions{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range w.objects {
+		for a, keywords := range object {
+			for _, kw := range keywords {
+				if err := b.AddOrdinal(a, kw); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := b.EndObject("", nil, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := b.Bytes(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.index, err = index.OpenBytes(data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// load makes the collection resident on a CPU engine.
+func (w *world) load(t testing.TB, opts CPUOptions) Searcher {
+	t.Helper()
+	s, err := NewCPU(opts).Load(context.Background(), &Snapshot{Segments: []Segment{{Index: w.index}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// addRandomItem adds an item: a value, a range, a set, the whole attribute or nothing.
+func (w *world) addRandomItem(rng *rand.Rand, q *index.Query, weight uint32) {
+	a := rng.IntN(len(w.vocabulary))
+	v := w.vocabulary[a]
+	q.StartItem(uint32(a), weight)
+	switch rng.IntN(6) {
+	case 0: // nothing
+	case 1:
+		q.AddSpan(0, v)
+	case 2:
+		lo := uint32(rng.IntN(int(v)))
+		q.AddSpan(lo, lo+uint32(rng.IntN(int(v-lo)))+1)
+	case 3: // a set
+		for kw := range v {
+			if rng.IntN(3) == 0 {
+				q.AddSpan(kw, kw+1)
+			}
+		}
+	default:
+		kw := min(uint32(rng.IntN(int(v))), uint32(rng.IntN(int(v))))
+		q.AddSpan(kw, kw+1)
+	}
+}
+
+// randomPlan makes a plan of up to a dozen items, some of them repeated, with weights that call for counters of
+// every width.
+func (w *world) randomPlan(rng *rand.Rand) Plan {
+	var plan Plan
+	m := &plan.Match
+	heaviest := []int{1, 2, 30, 4000, index.MaxWeight}[rng.IntN(5)]
+	for range rng.IntN(12) {
+		w.addRandomItem(rng, &m.Query, uint32(1+rng.IntN(heaviest)))
+		if rng.IntN(5) == 0 {
+			m.Query.Items = append(m.Query.Items, m.Query.Items[rng.IntN(len(m.Query.Items))])
+		}
+	}
+	n := len(w.objects)
+	m.K = min(MaxK, []int{1, 2, 1 + rng.IntN(10), 1 + rng.IntN(200), max(1, n-1), max(1, n), n + 1, 3*n + 7}[rng.IntN(8)])
+	if rng.IntN(3) == 0 {
+		m.MinCount = uint32(rng.IntN(3 * heaviest))
+	}
+	return plan
+}
+
+// counts computes the match counts of all objects by the definition.
+func (w *world) counts(q *index.Query) []uint64 {
+	counts := make([]uint64, len(w.objects))
+	for _, item := range q.Items {
+		contained := make([]bool, w.vocabulary[item.Attr])
+		for _, span := range q.ItemSpans(item) {
+			for kw := span.Lo; kw < span.Hi; kw++ {
+				contained[kw] = true
+			}
+		}
+		for id, object := range w.objects {
+			for _, kw := range object[item.Attr] {
+				if contained[kw] {
+					counts[id] += uint64(item.Weight)
+				}
+			}
+		}
+	}
+	return counts
+}
+
+// search is the answer by the definition: all objects sorted.
+func (w *world) search(m *MatchPlan) (hits []Hit, mck uint32) {
+	for id, count := range w.counts(&m.Query) {
+		if count > 0 && count >= uint64(m.MinCount) {
+			hits = append(hits, Hit{ID: uint32(id), Count: uint32(count), Distance: NoDistance})
+		}
+	}
+	slices.SortFunc(hits, func(a, b Hit) int {
+		if a.Count != b.Count {
+			if a.Count > b.Count {
+				return -1
+			}
+			return 1
+		}
+		return int(a.ID) - int(b.ID)
+	})
+	hits = hits[:min(len(hits), m.K)]
+	if len(hits) == m.K {
+		mck = hits[m.K-1].Count
+	}
+	return hits, mck
+}
