@@ -12,13 +12,15 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
-#include "cuda_shim.h"
+// Not cuda.h: its macros would rename what is listed.
+#define SUCCESS 0
+#define NO_DEVICE 100
+#define NOT_SUPPORTED 801
 
-static int no_device(void) { return CUDA_ERROR_NO_DEVICE; }
-static int not_supported(void) { return CUDA_ERROR_NOT_SUPPORTED; }
+static int no_device(void) { return NO_DEVICE; }
+static int not_supported(void) { return NOT_SUPPORTED; }
 
-#define STRING2(x) #x
-#define STRING(x) STRING2(x)
+#define STRING(x) #x
 
 #define SYMBOL(name) void *geniemq_slot_##name = (void *)no_device;
 #include "cuda_symbols.h"
@@ -55,8 +57,8 @@ static struct {
 #undef SYMBOL
 };
 
-static CUresult (*real_init)(unsigned int);
-static CUresult init_status = CUDA_ERROR_NO_DEVICE;
+static int (*real_init)(unsigned int);
+static int init_status = NO_DEVICE;
 static const char *load_error;
 
 __attribute__((constructor)) static void load_driver(void) {
@@ -70,12 +72,12 @@ __attribute__((constructor)) static void load_driver(void) {
     void *f = dlsym(lib, functions[i].name);
     *functions[i].slot = f ? f : (void *)not_supported;
   }
-  real_init = (CUresult(*)(unsigned int))dlsym(lib, "cuInit");
+  real_init = (int (*)(unsigned int))dlsym(lib, "cuInit");
 }
 
-__attribute__((visibility("hidden"))) CUresult cuInit(unsigned int flags) {
+__attribute__((visibility("hidden"))) int cuInit(unsigned int flags) {
   if (real_init) init_status = real_init(flags);
-  return CUDA_SUCCESS;
+  return SUCCESS;
 }
 
 int geniemq_driver_status(const char **why) {

@@ -1,0 +1,80 @@
+//go:build cuda
+
+#include "cuda_shim.h"
+
+CUresult geniemq_submit(CUstream stream, const geniemq_step *steps, int count, int *failed) {
+  for (int i = 0; i < count; i++) {
+    const geniemq_step *s = &steps[i];
+    CUresult r = CUDA_ERROR_INVALID_VALUE;
+    switch (s->kind) {
+      case GENIEMQ_LAUNCH: {
+        void *parameters[] = {(void *)s->arguments};
+        r = cuLaunchKernel((CUfunction)s->handle, s->x, s->y, 1, s->threads, 1, 1, s->shared, stream, parameters, NULL);
+        break;
+      }
+      case GENIEMQ_COPY_IN:
+        r = cuMemcpyHtoDAsync(s->device, (const void *)s->host, s->bytes, stream);
+        break;
+      case GENIEMQ_COPY_OUT:
+        r = cuMemcpyDtoHAsync((void *)s->host, s->device, s->bytes, stream);
+        break;
+      case GENIEMQ_FILL:
+        r = cuMemsetD8Async(s->device, (unsigned char)s->host, s->bytes, stream);
+        break;
+      case GENIEMQ_RECORD:
+        r = cuEventRecord((CUevent)s->handle, stream);
+        break;
+    }
+    if (r != CUDA_SUCCESS) {
+      *failed = i;
+      return r;
+    }
+  }
+  *failed = count;
+  return CUDA_SUCCESS;
+}
+
+CUresult geniemq_run(CUstream stream, CUevent done, const geniemq_step *steps, int count, int *failed) {
+  CUresult submitted = geniemq_submit(stream, steps, count, failed);
+  // Also after an error: what was submitted still uses the memory of the batch.
+  CUresult r = cuEventRecord(done, stream);
+  if (r == CUDA_SUCCESS) r = cuEventSynchronize(done);
+  return submitted != CUDA_SUCCESS ? submitted : r;
+}
+
+CUresult geniemq_host_alloc(void **memory, size_t bytes) { return cuMemHostAlloc(memory, bytes, CU_MEMHOSTALLOC_PORTABLE); }
+CUresult geniemq_host_free(void *memory) { return cuMemFreeHost(memory); }
+
+CUresult geniemq_device_alloc(uint64_t *memory, size_t bytes) {
+  CUdeviceptr p = 0;
+  CUresult r = cuMemAlloc(&p, bytes);
+  *memory = p;
+  return r;
+}
+CUresult geniemq_device_free(uint64_t memory) { return cuMemFree(memory); }
+
+CUresult geniemq_allow_shared(CUfunction function, int bytes) {
+  return cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes);
+}
+
+CUresult geniemq_wait(CUevent event) { return cuEventSynchronize(event); }
+
+CUresult geniemq_load(CUmodule *module, const void *image) { return cuModuleLoadData(module, image); }
+CUresult geniemq_function(CUfunction *function, CUmodule module, const char *name) {
+  return cuModuleGetFunction(function, module, name);
+}
+CUresult geniemq_constant(CUmodule module, const char *name, uint32_t *value) {
+  CUdeviceptr p;
+  size_t bytes;
+  CUresult r = cuModuleGetGlobal(&p, &bytes, module, name);
+  if (r != CUDA_SUCCESS) return r;
+  if (bytes != sizeof *value) return CUDA_ERROR_INVALID_VALUE;
+  return cuMemcpyDtoH(value, p, sizeof *value);
+}
+
+static const char *text(CUresult (*get)(CUresult, const char **), CUresult result) {
+  const char *s = NULL;
+  return get(result, &s) == CUDA_SUCCESS && s ? s : "";
+}
+const char *geniemq_error_name(CUresult result) { return text(cuGetErrorName, result); }
+const char *geniemq_error_text(CUresult result) { return text(cuGetErrorString, result); }

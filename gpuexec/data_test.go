@@ -1,0 +1,120 @@
+package gpuexec
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/load"
+)
+
+// dataFile returns the path of a file of the test data: $GENIEMQ_DATA, or ../shared/data beside the repository. Where
+// there is none the test is skipped, but fails under CI=true.
+func dataFile(t testing.TB, name string) string {
+	t.Helper()
+	dir := os.Getenv("GENIEMQ_DATA")
+	if dir == "" {
+		root, err := os.Getwd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+				break
+			}
+			if root == filepath.Dir(root) {
+				t.Fatal("no go.mod above the test")
+			}
+			root = filepath.Dir(root)
+		}
+		dir = filepath.Join(root, "..", "shared", "data")
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("test data: %v", err)
+		}
+		t.Skipf("no test data (%v): set GENIEMQ_DATA to its folder", err)
+	}
+	return path
+}
+
+// collection is an index built from files with the project's own loaders and encoders.
+type collection struct {
+	schema  *index.Schema
+	records []index.Record
+	index   *index.Index
+	queries *encode.Queries
+}
+
+// loadCollection reads all files and indexes their records, copies times over.
+func loadCollection(t testing.TB, schema string, opts load.Options, copies int, files ...string) *collection {
+	t.Helper()
+	c := &collection{}
+	var err error
+	if c.schema, err = index.ParseSchema([]byte(schema)); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		r, err := load.Open(dataFile(t, file), c.schema, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			var rec index.Record
+			err := r.Next(&rec)
+			var bad *load.BadRecord
+			if errors.As(err, &bad) {
+				t.Log(err)
+				continue
+			}
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.records = append(c.records, rec)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := index.NewBuilder(c.schema, encode.Attributes(c.schema), index.BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := encode.NewObjects(c.schema, b)
+	for range copies {
+		for i := range c.records {
+			if err := objects.Add(&c.records[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	data, err := b.Bytes(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.index, err = index.OpenBytes(data); err != nil {
+		t.Fatal(err)
+	}
+	if c.queries, err = encode.NewQueries(c.index); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *collection) load(t testing.TB, opts CPUOptions) Searcher {
+	t.Helper()
+	s, err := NewCPU(opts).Load(context.Background(), &Snapshot{Segments: []Segment{{Index: c.index}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

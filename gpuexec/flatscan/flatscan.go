@@ -1,0 +1,90 @@
+// Package flatscan is the plain way to answer a match-count query, which the CPU engine is measured against: postings
+// lists of 32-bit ids, one 32-bit counter an object in a flat array, and a full sort of all objects that were
+// found. One query at a time on one core.
+//
+// It is written with the care that a good programmer would give it, without knowledge of tiles, packed counters or
+// the Gate, and serves as an independent check of the answers as well. It is no engine and has no place in a service.
+package flatscan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// Scanner answers queries over the plain form of an index, of which it keeps a copy: 4 bytes a posting. It is for one
+// goroutine.
+type Scanner struct {
+	lists   []attribute
+	counts  []uint32
+	entries []uint64
+}
+
+// attribute holds the lists of an attribute end to end; list kw is ids[starts[kw]:starts[kw+1]].
+type attribute struct {
+	starts []int
+	ids    []uint32
+}
+
+// Hit is an object of an answer.
+type Hit struct {
+	ID, Count uint32
+}
+
+// Stats say what a query cost.
+type Stats struct {
+	Postings    uint64
+	Count, Sort time.Duration // clearing counters and scanning lists; collecting and sorting objects
+}
+
+// New copies the postings of x.
+func New(x *index.Index) *Scanner {
+	s := &Scanner{counts: make([]uint32, x.Objects())}
+	for attr := range x.Attributes() {
+		a := attribute{starts: []int{0}}
+		for kw := range x.Attributes()[attr].Keywords {
+			for tile := range x.Tiles() {
+				for _, id := range x.Postings(tile, attr).Run(kw, kw+1) {
+					a.ids = append(a.ids, uint32(tile)*index.TileObjects+uint32(id))
+				}
+			}
+			a.starts = append(a.starts, len(a.ids))
+		}
+		s.lists = append(s.lists, a)
+	}
+	return s
+}
+
+// Search appends the top k with counts of at least max(1, minCount) to dst.
+func (s *Scanner) Search(dst []Hit, q *index.Query, k int, minCount uint32) ([]Hit, Stats) {
+	var stats Stats
+	start := time.Now()
+	counts := s.counts
+	clear(counts)
+	for _, item := range q.Items {
+		a := &s.lists[item.Attr]
+		for _, span := range q.ItemSpans(item) {
+			ids := a.ids[a.starts[span.Lo]:a.starts[span.Hi]]
+			stats.Postings += uint64(len(ids))
+			for _, id := range ids {
+				counts[id] += item.Weight
+			}
+		}
+	}
+	stats.Count = time.Since(start)
+
+	start = time.Now()
+	s.entries = s.entries[:0]
+	for id, count := range counts {
+		if count >= max(1, minCount) {
+			s.entries = append(s.entries, uint64(^count)<<32|uint64(id)) // ascending: count descending, id ascending
+		}
+	}
+	slices.Sort(s.entries)
+	for _, e := range s.entries[:min(k, len(s.entries))] {
+		dst = append(dst, Hit{ID: uint32(e), Count: ^uint32(e >> 32)})
+	}
+	stats.Sort = time.Since(start)
+	return dst, stats
+}
