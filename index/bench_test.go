@@ -1,0 +1,157 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"testing"
+)
+
+// BenchmarkBuild builds indexes of 500,000 objects with one worker on one core, and reports postings a second from
+// the first value to the bytes in memory. The shapes are those of the workloads: signatures (W1), short documents from
+// a large vocabulary (W3), table rows with numbers (W4).
+func BenchmarkBuild(b *testing.B) {
+	const objects = 500_000
+	words := make([]string, 1_000_000)
+	for i := range words {
+		words[i] = "w" + strconv.Itoa(i)
+	}
+	zipf := func(random *rand.Rand) string {
+		rank := 20 * (math.Exp(random.Float64()*math.Log(float64(len(words))/20+1)) - 1)
+		return words[min(int(rank), len(words)-1)]
+	}
+	shapes := []struct {
+		name     string
+		specs    func() []AttributeSpec
+		postings int
+		fill     func(random *rand.Rand) func(build *Builder)
+	}{
+		{"signatures", func() (specs []AttributeSpec) {
+			for i := range 24 {
+				specs = append(specs, AttributeSpec{Name: fmt.Sprint("h", i), Type: Ordinal, Keywords: 67})
+			}
+			return specs
+		}, 24 * objects, func(random *rand.Rand) func(*Builder) {
+			return func(build *Builder) {
+				for i := range 24 {
+					build.AddOrdinal(i, random.Uint32N(67))
+				}
+			}
+		}},
+		{"documents", func() []AttributeSpec { return []AttributeSpec{{Name: "text", Type: Text}} }, 17 * objects,
+			func(random *rand.Rand) func(*Builder) {
+				drawn := make([]string, 1<<20) // drawing is not building
+				for i := range drawn {
+					drawn[i] = zipf(random)
+				}
+				next := 0
+				return func(build *Builder) {
+					for range 17 {
+						build.AddString(0, drawn[next&(1<<20-1)])
+						next++
+					}
+				}
+			}},
+		{"rows", func() (specs []AttributeSpec) {
+			for i := range 6 {
+				specs = append(specs, AttributeSpec{Name: fmt.Sprint("n", i), Type: Number})
+			}
+			for i := range 8 {
+				specs = append(specs, AttributeSpec{Name: fmt.Sprint("c", i), Type: Text})
+			}
+			return specs
+		}, 14 * objects, func(random *rand.Rand) func(*Builder) {
+			return func(build *Builder) {
+				for i := range 6 {
+					build.AddNumber(i, random.Float64())
+				}
+				for i := range 8 {
+					build.AddString(6+i, words[random.IntN(40)])
+				}
+			}
+		}},
+	}
+	for _, shape := range shapes {
+		b.Run(shape.name, func(b *testing.B) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+			schema := schemaFor(b, Rows)
+			var bytes int
+			for b.Loop() {
+				b.StopTimer()
+				build, err := NewBuilder(schema, shape.specs(), BuilderOptions{Workers: 1})
+				if err != nil {
+					b.Fatal(err)
+				}
+				fill := shape.fill(rand.New(rand.NewPCG(1, 2)))
+				runtime.GC()
+				b.StartTimer()
+				for range objects {
+					fill(build)
+					if err := build.EndObject("", nil, ""); err != nil {
+						b.Fatal(err)
+					}
+				}
+				data, err := build.Bytes(context.Background())
+				if err != nil {
+					b.Fatal(err)
+				}
+				bytes = len(data)
+			}
+			perSecond := float64(shape.postings) * float64(b.N) / b.Elapsed().Seconds()
+			b.ReportMetric(perSecond/1e6, "Mpostings/s")
+			b.ReportMetric(8*float64(bytes)/float64(shape.postings), "bits/posting")
+		})
+	}
+}
+
+// BenchmarkLookup looks words up in a vocabulary larger than the caches.
+func BenchmarkLookup(b *testing.B) {
+	build, err := NewBuilder(schemaFor(b, Rows), []AttributeSpec{{Name: "text", Type: Text}}, BuilderOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	words := make([]string, 1<<20)
+	for i := range words {
+		words[i] = "word " + strconv.Itoa(i*7919)
+		build.AddString(0, words[i])
+		if err := build.EndObject("", nil, ""); err != nil {
+			b.Fatal(err)
+		}
+	}
+	data, err := build.Bytes(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	x, err := OpenBytes(data)
+	if err != nil {
+		b.Fatal(err)
+	}
+	i := 0
+	for b.Loop() {
+		i = (i + 514229) & (len(words) - 1)
+		if _, ok := x.Lookup(0, words[i]); !ok {
+			b.Fatal(words[i])
+		}
+	}
+}
+
+// BenchmarkOpen opens an index in memory: what hashing and checking cost.
+func BenchmarkOpen(b *testing.B) {
+	build, err := manyTiles()
+	if err != nil {
+		b.Fatal(err)
+	}
+	data, err := build.Bytes(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if _, err := OpenBytes(data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestNewBuilderFaults(t *testing.T) {
+	_, err := NewBuilder(&Schema{Name: "a b", Kind: Rows}, []AttributeSpec{
+		{Name: "", Type: Text}, {Name: "x", Type: Text}, {Name: "x", Type: Text}, {Name: "y"},
+		{Name: "z", Type: Number, Edges: "log"}, {Name: "w", Type: Number, Buckets: MaxBuckets + 1},
+		{Name: "l", Type: Text, Layout: "striped"}, {Name: "\xFF", Type: Text},
+	}, BuilderOptions{})
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{
+		`name "a b"`, `attribute 0 "": the name`, `attribute 2 "x": declared twice`, `attribute 3 "y": unknown type`,
+		`attribute 4 "z": unknown edges`, `attribute 5 "w": 1048577 buckets`, `attribute 6 "l": layout`, `attribute 7 "\xff": the name`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\ndoes not tell %q", err, want)
+		}
+	}
+	if _, err := NewBuilder(nil, nil, BuilderOptions{}); err == nil {
+		t.Error("no schema is accepted")
+	}
+}
+
+func TestRefusedValues(t *testing.T) {
+	b, err := NewBuilder(schemaFor(t, Rows), []AttributeSpec{
+		{Name: "n", Type: Number}, {Name: "o", Type: Ordinal, Keywords: 5},
+	}, BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		if err := b.AddNumber(0, v); err == nil || !strings.Contains(err.Error(), "not a finite number") {
+			t.Errorf("AddNumber(%v): %v", v, err)
+		}
+	}
+	if err := b.AddOrdinal(1, 5); err == nil {
+		t.Error("ordinal 5 of 5 is accepted")
+	}
+	if b.AddNumber(1, 1) == nil || b.AddOrdinal(0, 1) == nil {
+		t.Error("a value of another type is accepted")
+	}
+	// AddString has no result: its error comes from EndObject, and stays, because the encoder is wrong.
+	b.AddString(0, "x")
+	for range 2 {
+		if err := b.EndObject("", nil, ""); err == nil || !strings.Contains(err.Error(), "takes no strings") {
+			t.Errorf("EndObject: %v", err)
+		}
+	}
+	if _, err := b.Bytes(context.Background()); err == nil {
+		t.Error("a builder with an error writes")
+	}
+}
+
+// TestDiscard drops objects half-way and by errors: nothing of them may be left, keywords included.
+func TestDiscard(t *testing.T) {
+	random := newRandom(t)
+	m := randomModel(random, 3000)
+	for id := range m.objects {
+		m.objects[id].key = "k" + strconv.Itoa(id)
+	}
+	want := m.bytes(t, BuilderOptions{})
+
+	b, err := NewBuilder(schemaFor(t, Rows), m.specs, BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, o := range m.objects {
+		if random.IntN(3) == 0 {
+			for attr, spec := range m.specs {
+				switch spec.Type {
+				case Text:
+					b.AddString(attr, "only here "+strconv.Itoa(id))
+					b.AddString(attr, "a")
+				case Number:
+					b.AddNumber(attr, 1e9)
+				}
+			}
+			if id == 0 || random.IntN(2) == 0 {
+				b.DiscardObject()
+			} else {
+				other := uint32(random.IntN(id))
+				err := b.EndObject("k"+strconv.Itoa(int(other)), []byte(`{"x":1}`), "text")
+				var duplicate *DuplicateKeyError
+				if !errors.As(err, &duplicate) || duplicate.First != other || int(duplicate.Second) != id {
+					t.Fatalf("key of object %d again at %d: %v", other, id, err)
+				}
+			}
+		}
+		m.add(t, b, o)
+		if err := b.EndObject(o.key, []byte(o.payload), o.sequence); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b.Objects() != len(m.objects) {
+		t.Errorf("%d objects, want %d", b.Objects(), len(m.objects))
+	}
+	got, err := b.Bytes(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Error("dropped objects leave traces")
+	}
+}
+
+func TestKeys(t *testing.T) {
+	build := func(keys ...string) (*Index, error) {
+		b, err := NewBuilder(schemaFor(t, Rows), nil, BuilderOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range keys {
+			if err := b.EndObject(key, nil, ""); err != nil {
+				return nil, err
+			}
+		}
+		data, err := b.Bytes(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return OpenBytes(data)
+	}
+	x, err := build("", "", "")
+	if err != nil || x.keys != nil || x.Key(2) != "2" {
+		t.Errorf("default keys are stored, or wrong: %v", err)
+	}
+	x, err = build("", "b", "", "zero")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range []string{"0", "b", "2", "zero", "4"} {
+		if got := x.Key(uint32(id)); got != want {
+			t.Errorf("Key(%d) = %q, want %q", id, got, want)
+		}
+	}
+	for _, c := range []struct {
+		keys []string
+		want DuplicateKeyError
+	}{
+		{[]string{"a", "b", "a"}, DuplicateKeyError{"a", 0, 2}},
+		{[]string{"", "", "1"}, DuplicateKeyError{"1", 1, 2}},  // the default key of object 1
+		{[]string{"x", "2", ""}, DuplicateKeyError{"2", 1, 2}}, // the default key of object 2
+	} {
+		_, err := build(c.keys...)
+		var duplicate *DuplicateKeyError
+		if !errors.As(err, &duplicate) || *duplicate != c.want {
+			t.Errorf("%q: %v, want %v", c.keys, err, &c.want)
+		} else if text := err.Error(); !strings.Contains(text, strconv.Itoa(int(c.want.First))) ||
+			!strings.Contains(text, strconv.Itoa(int(c.want.Second))) {
+			t.Errorf("%q does not name both objects", text)
+		}
+	}
+}
+
+// TestTooManyKeywords declares more keywords than 32 bits number.
+func TestTooManyKeywords(t *testing.T) {
+	b, err := NewBuilder(schemaFor(t, Rows), []AttributeSpec{
+		{Name: "a", Type: Ordinal, Keywords: 1 << 31}, {Name: "b", Type: Ordinal, Keywords: 1 << 31},
+	}, BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Bytes(context.Background()); err == nil || !strings.Contains(err.Error(), "an index holds at most 4294967295") {
+		t.Errorf("2^32 keywords: %v", err)
+	}
+}
+
+// TestTooManyObjects sets the count by hand: nobody adds 4 billion objects in a test.
+func TestTooManyObjects(t *testing.T) {
+	b, err := NewBuilder(schemaFor(t, Rows), nil, BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.objects = MaxObjects
+	if err := b.EndObject("", nil, ""); err == nil || !strings.Contains(err.Error(), "at most 4294967295 objects") {
+		t.Errorf("2^32 objects: %v", err)
+	}
+}
+
+// TestSchemaIsCopied changes the schema after NewBuilder.
+func TestSchemaIsCopied(t *testing.T) {
+	s := schemaFor(t, Rows)
+	b, err := NewBuilder(s, nil, BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Name, s.Columns[0].Name = "other", "other"
+	data, err := b.Bytes(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := OpenBytes(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x.Schema().Name != "test" || x.Schema().Columns[0].Name != "a" {
+		t.Errorf("the stored schema is %+v", x.Schema())
+	}
+}

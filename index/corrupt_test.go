@@ -1,0 +1,385 @@
+package index
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// smallIndex is an index with every kind of section in a few kilobytes.
+func smallIndex(t testing.TB) []byte {
+	t.Helper()
+	m := &model{specs: []AttributeSpec{
+		{Name: "number", Type: Number, Buckets: 9},
+		{Name: "exact", Type: Number, Edges: Exact},
+		{Name: "text", Type: Text},
+		{Name: "ordinal", Type: Ordinal, Keywords: 40},
+		{Name: "never", Type: Text},
+	}}
+	words := strings.Fields("a bee see dee eee")
+	for id := range 70 {
+		m.objects = append(m.objects, modelObject{
+			values:   [][]any{{float64(id * id)}, {float64(id % 3)}, {words[id%5], words[id%3]}, {uint32(id % 40)}, nil},
+			key:      "k" + words[id%5] + string(rune('0'+id)),
+			payload:  `{"a":1}`,
+			sequence: words[id%4],
+		})
+	}
+	return m.bytes(t, BuilderOptions{})
+}
+
+// exercise calls every accessor over its whole domain; on any bytes that open it must neither panic nor leave
+// the file, whatever it answers. It returns a number so that nothing is optimised away.
+func exercise(x *Index) (sum int) {
+	count := func(ids []uint16) {
+		var counters [1 << 16]uint8
+		for _, id := range ids {
+			counters[id]++
+		}
+		sum += int(counters[0])
+	}
+	for attr := range x.Attributes() {
+		a := &x.Attributes()[attr]
+		var keywords []uint32
+		for kw := range min(a.Keywords, 100) {
+			keywords = append(keywords, kw, a.Keywords-1-kw)
+		}
+		for _, kw := range append(keywords, a.Keywords) {
+			name := x.KeywordName(attr, kw)
+			found, _ := x.Lookup(attr, name)
+			sum += int(found) + int(x.LowerBound(attr, name))
+			if found > a.Keywords || x.LowerBound(attr, name) > a.Keywords {
+				panic("keyword out of range")
+			}
+			for tile := range x.Tiles() {
+				p := x.Postings(tile, attr)
+				if kw < a.Keywords {
+					count(p.Run(kw, kw+1))
+				}
+				count(p.Run(0, kw))
+				count(p.Run(kw, a.Keywords))
+				if p.Len() != len(p.Run(0, a.Keywords)) {
+					panic("the lists are not all postings")
+				}
+			}
+		}
+		for _, v := range []float64{math.Inf(-1), a.Min, 0, 1, 1e9, a.Max, math.NaN()} {
+			if kw, ok := a.Bucket(v); ok && kw >= a.Keywords {
+				panic("bucket out of range")
+			}
+		}
+		if a.Keywords < 1<<16 {
+			sum += int(x.ListStatistics(attr).Max)
+		}
+	}
+	for _, id := range []uint32{0, 1, x.Objects() / 2, x.Objects() - 1, x.Objects(), x.Objects() + TileObjects, math.MaxUint32} {
+		sum += len(x.Key(id)) + len(x.Payload(id)) + len(x.Text(id))
+	}
+	q := new(Query)
+	for attr := range x.Attributes() {
+		q.StartItem(uint32(attr), MaxWeight)
+		q.AddSpan(0, 1)
+	}
+	return sum + int(x.CountBound(q)) + len(x.Sections()) + len(x.Schema().Name)
+}
+
+// reseal makes all checksums of data right again, so that damage gets past them, as in a file made on purpose.
+func reseal(data []byte) {
+	le := binary.LittleEndian
+	if len(data) < headerBytes {
+		return
+	}
+	table, count := le.Uint64(data[48:]), uint64(le.Uint32(data[44:]))
+	if size := uint64(len(data)); table <= size && count <= (size-table)/entryBytes {
+		for i := range count {
+			e := data[table+i*entryBytes:]
+			offset, length := le.Uint64(e[16:]), le.Uint64(e[24:])
+			if offset <= size && length <= size-offset {
+				le.PutUint32(e[32:], checksum(data[offset:offset+length]))
+			}
+		}
+		le.PutUint32(data[120:], checksum(data[table:table+count*entryBytes]))
+	}
+	le.PutUint32(data[124:], checksum(data[:124]))
+}
+
+// TestFlippedBytes damages each byte of a file. As it stands every damage must be found, by Open or, in padding, by
+// Validate. With the checksums made right again nothing may panic, and nothing may be read outside.
+func TestFlippedBytes(t *testing.T) {
+	original := smallIndex(t)
+	refused, opened := 0, 0
+	for i := range original {
+		for _, flip := range []byte{0x01, 0x80} {
+			data := append([]byte(nil), original...)
+			data[i] ^= flip
+			if x, err := OpenBytes(data); err == nil && x.Validate() == nil {
+				t.Fatalf("byte %d ^ %#x is not noticed", i, flip)
+			}
+			reseal(data)
+			x, err := OpenBytes(data)
+			if err != nil {
+				refused++
+				continue
+			}
+			opened++
+			exercise(x)
+			x.Validate()
+		}
+	}
+	t.Logf("%d bytes: resealed, %d refused and %d opened", len(original), refused, opened)
+	if refused == 0 || opened == 0 {
+		t.Error("the test does not reach both ways")
+	}
+}
+
+// TestRandomDamage damages several numbers at a time, with values at the edges of their types.
+func TestRandomDamage(t *testing.T) {
+	random := newRandom(t)
+	original := smallIndex(t)
+	for range 5_000 {
+		data := append([]byte(nil), original...)
+		for range 1 + random.IntN(3) {
+			damage(data, random)
+		}
+		reseal(data)
+		if x, err := OpenBytes(data); err == nil {
+			exercise(x)
+			x.Validate()
+		}
+	}
+}
+
+func damage(data []byte, random *rand.Rand) {
+	at := random.IntN(len(data)-8) &^ 3
+	values := []uint32{0, 1, 31, 32, 33, math.MaxUint32, math.MaxUint32 - 1, 1 << 31, random.Uint32(), TileObjects}
+	v := values[random.IntN(len(values))]
+	switch random.IntN(3) {
+	case 0:
+		v = binary.LittleEndian.Uint32(data[at:]) + 1
+	case 1:
+		v = binary.LittleEndian.Uint32(data[at:]) - 1
+	}
+	binary.LittleEndian.PutUint32(data[at:], v)
+}
+
+// TestTruncated cuts a file at every boundary of a section, one byte to each side, and at every length up to the
+// first section. All must be refused, whether or not the header's length is changed with it.
+func TestTruncated(t *testing.T) {
+	original := smallIndex(t)
+	x, err := OpenBytes(original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := x.Sections()
+	var cuts []int
+	for n := range int(sections[0].Offset) {
+		cuts = append(cuts, n)
+	}
+	for _, s := range sections {
+		for _, at := range []int64{s.Offset, s.Offset + s.Length} {
+			cuts = append(cuts, int(at)-1, int(at), int(at)+1)
+		}
+	}
+	for _, n := range cuts {
+		if n >= len(original) {
+			continue
+		}
+		data := append([]byte(nil), original[:n]...)
+		if _, err := OpenBytes(data); err == nil {
+			t.Fatalf("cut to %d of %d bytes opens", n, len(original))
+		}
+		if n < headerBytes {
+			continue
+		}
+		binary.LittleEndian.PutUint64(data[56:], uint64(n))
+		reseal(data)
+		if x, err := OpenBytes(data); err == nil {
+			exercise(x)
+			if x.Validate() == nil {
+				t.Fatalf("cut to %d of %d bytes with the header changed is not noticed", n, len(original))
+			}
+		}
+	}
+}
+
+// TestOpenErrors checks what users get to read, and what callers branch on.
+func TestOpenErrors(t *testing.T) {
+	original := smallIndex(t)
+	le := binary.LittleEndian
+	entry := func(data []byte, kind SectionKind) []byte {
+		for e := data[headerBytes:]; ; e = e[entryBytes:] {
+			if le.Uint16(e) == uint16(kind) {
+				return e
+			}
+		}
+	}
+	attributeTable := func(data []byte) []byte {
+		return data[le.Uint64(entry(data, SectionAttributes)[16:]):]
+	}
+	cases := []struct {
+		name   string
+		change func([]byte) []byte
+		want   string
+		as     any
+	}{
+		{"empty", func([]byte) []byte { return nil }, "not a geniemq index", nil},
+		{"text", func([]byte) []byte { return []byte("age,sex\n1,2\n") }, "not a geniemq index", nil},
+		{"short", func(d []byte) []byte { return d[:50] }, "it was cut off", new(*CorruptError)},
+		{"cut", func(d []byte) []byte { return d[:len(d)-1] }, "it was cut off", new(*CorruptError)},
+		{"version", func(d []byte) []byte { le.PutUint32(d[8:], 2); return d }, "format version 2", new(*UnsupportedError)},
+		{"feature", func(d []byte) []byte { le.PutUint64(d[16:], 1<<5); return d }, "required feature bits 0x20", new(*UnsupportedError)},
+		{"tile", func(d []byte) []byte { le.PutUint32(d[32:], 1024); return d }, "tiles of 1024 objects", new(*UnsupportedError)},
+		{"base", func(d []byte) []byte { le.PutUint64(d[64:], 7); return d }, "id base 7", new(*UnsupportedError)},
+		{"section", func(d []byte) []byte { le.PutUint16(entry(d, SectionTexts), 99); return d }, "sections of kind 99", new(*UnsupportedError)},
+		{"missing", func(d []byte) []byte {
+			e := entry(d, SectionStrings)
+			le.PutUint16(e, 99)
+			le.PutUint16(e[2:], 0)
+			return d
+		},
+			"strings section of attribute 2, tile -1 is missing", new(*CorruptError)},
+		{"twice", func(d []byte) []byte { le.PutUint16(entry(d, SectionTexts), uint16(SectionKeys)); return d }, "is there twice", new(*CorruptError)},
+		{"layout", func(d []byte) []byte { le.PutUint16(attributeTable(d)[attributeHead+10:], 7); return d },
+			`attribute "number" in layout 7`, new(*UnsupportedError)},
+		{"codec", func(d []byte) []byte { le.PutUint16(attributeTable(d)[attributeHead+12:], 3); return d },
+			`attribute "number" in codec 3`, new(*UnsupportedError)},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			data := c.change(append([]byte(nil), original...))
+			reseal(data)
+			path := filepath.Join(t.TempDir(), "x.gmq")
+			if err := os.WriteFile(path, data, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Open(path)
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
+				t.Fatalf("Open: %v, want %q and the path", err, c.want)
+			}
+			if c.as != nil && !errors.As(err, c.as) {
+				t.Errorf("%v is not a %T", err, c.as)
+			}
+			if c.as == nil && !errors.Is(err, ErrNotIndex) {
+				t.Errorf("%v is not ErrNotIndex", err)
+			}
+		})
+	}
+	if _, err := Open(filepath.Join(t.TempDir(), "absent.gmq")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("absent file: %v", err)
+	}
+	if _, err := Open(t.TempDir()); !errors.Is(err, ErrNotIndex) {
+		t.Errorf("directory: %v", err)
+	}
+}
+
+// TestOptionalSection checks that a section of an unknown kind without the required flag is skipped.
+func TestOptionalSection(t *testing.T) {
+	data := smallIndex(t)
+	le := binary.LittleEndian
+	for e := data[headerBytes:]; ; e = e[entryBytes:] {
+		if SectionKind(le.Uint16(e)) == SectionTexts {
+			le.PutUint16(e, 999)
+			le.PutUint16(e[2:], 0)
+			break
+		}
+	}
+	le.PutUint64(data[24:], 1<<63) // an optional feature
+	reseal(data)
+	x, err := OpenBytes(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Validate(); err != nil {
+		t.Error(err)
+	}
+	if text := x.Text(3); text != "" {
+		t.Errorf("Text = %q of a section that was skipped", text)
+	}
+}
+
+// TestValidateFinds makes damage that Open has no reason to see, each of another kind.
+func TestValidateFinds(t *testing.T) {
+	section := func(x *Index, kind SectionKind, attribute int) []byte {
+		for _, s := range x.Sections() {
+			if s.Kind == kind && (s.Attribute == attribute || attribute < 0) {
+				return x.data[s.Offset : s.Offset+s.Length]
+			}
+		}
+		t.Fatalf("no %v section", kind)
+		return nil
+	}
+	le := binary.LittleEndian
+	cases := []struct {
+		name   string
+		change func(x *Index)
+		want   string
+	}{
+		{"id out of range", func(x *Index) { ids := x.Postings(0, 3).ids; ids[len(ids)-1] = 70 }, "object 70 of a tile of 70"},
+		{"ids out of order", func(x *Index) { ids := x.Postings(0, 3).Run(0, 1); ids[0], ids[1] = ids[1], ids[0] }, "does not ascend"},
+		{"strings out of order", func(x *Index) { section(x, SectionStrings, 2)[4*6+1] = 'A' }, "is not above its predecessor"},
+		{"hash slot lost", func(x *Index) { clear(x.words[2].lookup[:4]) }, "does not find keyword"},
+		{"hash slot too many", func(x *Index) {
+			for i, slot := range x.words[2].lookup {
+				if slot == 0 {
+					x.words[2].lookup[i] = 1
+					return
+				}
+			}
+		}, "6 entries for 5 keywords"},
+		{"edges", func(x *Index) { e := x.attributes[0].Edges; e[1] = e[0] }, "is not above its predecessor"},
+		{"edge NaN", func(x *Index) { x.attributes[0].Edges[1] = math.NaN() }, "NaN, is not above"},
+		{"values", func(x *Index) { x.attributes[1].Values[0] = 9 }, "do not run from"},
+		{"totals", func(x *Index) { le.PutUint32(section(x, SectionAttributes, -1)[attributeHead+20:], 2) }, "at most 2"},
+		{"key twice", func(x *Index) { copy(x.keys[0].bytes(5), x.keys[0].bytes(0)) }, "the same key"},
+		{"payload", func(x *Index) { x.Payload(3)[0] = '[' }, "payload of object 3 is not a JSON object"},
+		{"padding", func(x *Index) { s := x.Sections()[2]; x.data[s.Offset-1] = 1 }, "padding before section 2"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			data := smallIndex(t)
+			x, err := OpenBytes(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := x.Validate(); err != nil {
+				t.Fatalf("sound index: %v", err)
+			}
+			c.change(x) // the index lies over data
+			if err := x.Validate(); err == nil || !strings.Contains(err.Error(), "checksum") && c.name != "padding" {
+				t.Errorf("Validate does not see the checksum: %v", err)
+			}
+			reseal(data)
+			if x, err = OpenBytes(data); err != nil {
+				t.Fatalf("Open sees it: %v", err)
+			}
+			var damaged *CorruptError
+			if err := x.Validate(); !errors.As(err, &damaged) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Validate: %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// FuzzOpen opens anything, with its checksums made right, and uses what opens.
+func FuzzOpen(f *testing.F) {
+	f.Add(smallIndex(f))
+	empty, err := (&model{}).builder(f, BuilderOptions{}).Bytes(context.Background())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(empty)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		data = append([]byte(nil), data...)
+		reseal(data)
+		if x, err := OpenBytes(data); err == nil {
+			exercise(x)
+			x.Validate()
+		}
+	})
+}
