@@ -9,11 +9,12 @@ import (
 // category returns the keyword of a category's text: the text without surrounding blanks.
 func category(text string) string { return strings.TrimSpace(text) }
 
-// parseNumber reads a finite decimal number.
+// parseNumber reads a finite decimal number. What else Go accepts, hexadecimal digits and underscores, is more likely
+// a code than a number in somebody's table.
 func parseNumber(text string) (float64, bool) {
 	text = strings.TrimSpace(text)
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) || strings.ContainsAny(text, "xX") {
+	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) || strings.ContainsAny(text, "xX_") {
 		return 0, false
 	}
 	return v, true

@@ -1,0 +1,220 @@
+package encode_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/load"
+)
+
+func parseSchema(t testing.TB, text string) *index.Schema {
+	t.Helper()
+	s, err := index.ParseSchema([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// builder makes an index in memory, record by record.
+type builder struct {
+	t       testing.TB
+	index   *index.Builder
+	objects *encode.Objects
+}
+
+func newBuilder(t testing.TB, schema *index.Schema) *builder {
+	t.Helper()
+	b, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &builder{t, b, encode.NewObjects(schema, b)}
+}
+
+func (b *builder) add(rec *index.Record) {
+	b.t.Helper()
+	if err := b.objects.Add(rec); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *builder) open() (*index.Index, *encode.Queries) {
+	b.t.Helper()
+	data, err := b.index.Bytes(context.Background())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	x, err := index.OpenBytes(data)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	q, err := encode.NewQueries(x)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return x, q
+}
+
+// textIndex builds an index of one text an object.
+func textIndex(t testing.TB, schema string, texts ...string) (*index.Index, *encode.Queries) {
+	t.Helper()
+	b := newBuilder(t, parseSchema(t, schema))
+	for i, text := range texts {
+		b.add(&index.Record{Line: int64(i + 1), Cells: []index.Cell{{Values: []string{text}}}})
+	}
+	return b.open()
+}
+
+// dataFile returns the path of a file of the test data, which are no part of the repository.
+func dataFile(t testing.TB, name string) string {
+	t.Helper()
+	dir := os.Getenv("GENIEMQ_DATA")
+	if dir == "" {
+		root, err := os.Getwd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+				break
+			}
+			root = filepath.Dir(root)
+		}
+		dir = filepath.Join(root, "..", "shared", "data")
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("test data: %v (set GENIEMQ_DATA)", err)
+		}
+		t.Skipf("test data: %v (set GENIEMQ_DATA)", err)
+	}
+	return path
+}
+
+// loadRecords reads all records of a file; bad records go to bad, which may be nil when there must be none.
+func loadRecords(t testing.TB, schema *index.Schema, path string, options load.Options, bad func(*load.BadRecord)) []index.Record {
+	t.Helper()
+	r, err := load.Open(path, schema, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var records []index.Record
+	for {
+		var rec index.Record
+		err := r.Next(&rec)
+		var skip *load.BadRecord
+		switch {
+		case err == io.EOF:
+			return records
+		case errors.As(err, &skip) && bad != nil:
+			bad(skip)
+		case err != nil:
+			t.Fatal(err)
+		default:
+			records = append(records, rec)
+		}
+	}
+}
+
+// loadIndex builds an index of all records of a file.
+func loadIndex(t testing.TB, schema *index.Schema, path string, options load.Options) (*index.Index, *encode.Queries, []index.Record) {
+	t.Helper()
+	records := loadRecords(t, schema, path, options, nil)
+	b := newBuilder(t, schema)
+	for i := range records {
+		b.add(&records[i])
+	}
+	x, q := b.open()
+	return x, q, records
+}
+
+// matchCounts counts by the definition, posting by posting.
+func matchCounts(x *index.Index, q *index.Query) []uint64 {
+	counts := make([]uint64, x.Objects())
+	for tile := range x.Tiles() {
+		base := tile * index.TileObjects
+		for _, item := range q.Items {
+			postings := x.Postings(tile, int(item.Attr))
+			for _, span := range q.ItemSpans(item) {
+				for _, id := range postings.Run(span.Lo, span.Hi) {
+					counts[base+int(id)] += uint64(item.Weight)
+				}
+			}
+		}
+	}
+	return counts
+}
+
+type hit struct {
+	id    int
+	count uint64
+}
+
+// top returns the first k hits by (count descending, id ascending).
+func top(counts []uint64, k int) []hit {
+	var hits []hit
+	for id, count := range counts {
+		if count > 0 {
+			hits = append(hits, hit{id, count})
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b hit) int { return int(b.count) - int(a.count) })
+	return hits[:min(k, len(hits))]
+}
+
+func number(v float64) *encode.Value {
+	value := encode.NumberValue(v)
+	return &value
+}
+
+func text(s string) *encode.Value {
+	value := encode.StringValue(s)
+	return &value
+}
+
+// checkQuery checks what every consumer of a query relies on.
+func checkQuery(t testing.TB, x *index.Index, q *index.Query) {
+	t.Helper()
+	for i, item := range q.Items {
+		if item.Weight < 1 || item.Weight > index.MaxWeight {
+			t.Errorf("item %d has weight %d", i, item.Weight)
+		}
+		keywords := x.Attributes()[item.Attr].Keywords
+		end := int64(-1)
+		for _, span := range q.ItemSpans(item) {
+			if int64(span.Lo) <= end || span.Lo >= span.Hi || span.Hi > keywords {
+				t.Errorf("item %d of attribute %d with %d keywords: spans %v", i, item.Attr, keywords, q.ItemSpans(item))
+				break
+			}
+			end = int64(span.Hi)
+		}
+	}
+}
+
+func wantQueryError(t testing.TB, err error, parts ...string) {
+	t.Helper()
+	var bad *encode.QueryError
+	if !errors.As(err, &bad) {
+		t.Errorf("error %v is no QueryError", err)
+		return
+	}
+	for _, part := range parts {
+		if !strings.Contains(bad.Reason, part) {
+			t.Errorf("error %q does not say %q", bad.Reason, part)
+		}
+	}
+	if strings.Contains(bad.Reason, "\n") {
+		t.Errorf("error %q has several lines", bad.Reason)
+	}
+}

@@ -1,0 +1,484 @@
+package encode_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/encode"
+)
+
+const tableSchema = `
+name: table
+kind: rows
+columns:
+  - {name: age, type: number, buckets: 10}
+  - {name: size, type: number, edges: exact}
+  - {name: sex, type: category}
+  - {name: tags, type: category, split: ","}
+  - {name: note, type: payload}
+  - {name: junk, type: skip}
+  - {name: empty, type: number}
+`
+
+// tableIndex has ages 0 to 100 in steps of 10 (buckets of width 10, the last one closed), the same sizes, and two sexes.
+func tableIndex(t *testing.T) (*index.Index, *encode.Queries) {
+	b := newBuilder(t, parseSchema(t, tableSchema))
+	for i := range 11 {
+		v := strconv.Itoa(10 * i)
+		cells := []index.Cell{
+			{Values: []string{v}}, {Values: []string{v}}, {Values: []string{" " + []string{"Female", "Male"}[i%2] + " "}},
+			{Values: []string{"all", "5", "true", "t" + v, "all"}}, {Values: []string{"n" + v}}, {}, {},
+		}
+		b.add(&index.Record{Line: int64(i + 1), Cells: cells})
+	}
+	return b.open()
+}
+
+func TestConditions(t *testing.T) {
+	x, q := tableIndex(t)
+	inf := math.Inf(1)
+	all := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	for _, c := range []struct {
+		condition encode.Condition
+		want      []int // ids that match; repeats count
+	}{
+		{encode.Condition{Attr: "age", Value: number(37)}, []int{3}},
+		{encode.Condition{Attr: "age", Value: number(40)}, []int{4}}, // an edge belongs to the bucket above
+		{encode.Condition{Attr: "age", Value: number(100)}, []int{9, 10}},
+		{encode.Condition{Attr: "age", Value: number(95)}, []int{9, 10}},
+		{encode.Condition{Attr: "age", Value: number(101)}, nil},
+		{encode.Condition{Attr: "age", Value: number(-1)}, nil},
+		{encode.Condition{Attr: "age", Value: number(inf)}, nil},
+		{encode.Condition{Attr: "age", Min: number(15), Max: number(39.9)}, []int{1, 2, 3}},
+		{encode.Condition{Attr: "age", Min: number(15), Max: number(40)}, []int{1, 2, 3, 4}},
+		{encode.Condition{Attr: "age", Min: number(75)}, []int{7, 8, 9, 10}},
+		{encode.Condition{Attr: "age", Max: number(math.Copysign(0, -1))}, []int{0}},
+		{encode.Condition{Attr: "age", Min: number(-inf), Max: number(inf)}, all},
+		{encode.Condition{Attr: "age", Min: number(-9), Max: number(1e300)}, all},
+		{encode.Condition{Attr: "age", Min: number(100.5)}, nil},
+		{encode.Condition{Attr: "age", Max: number(-0.5)}, nil},
+		{encode.Condition{Attr: "age", Min: number(inf)}, nil},
+		{encode.Condition{Attr: "age", In: []encode.Value{*number(51), *number(5), *number(59), *number(7), *number(-1)}}, []int{0, 5}},
+		{encode.Condition{Attr: "age", In: []encode.Value{*number(20), *number(10), *number(0)}}, []int{0, 1, 2}},
+		{encode.Condition{Attr: "age", Value: number(3), Bucket: true}, []int{3}},
+		{encode.Condition{Attr: "age", Value: number(9), Bucket: true}, []int{9, 10}},
+		{encode.Condition{Attr: "age", Value: number(10), Bucket: true}, nil},
+		{encode.Condition{Attr: "age", Value: number(-1), Bucket: true}, nil},
+		{encode.Condition{Attr: "age", Min: number(-50), Max: number(2), Bucket: true}, []int{0, 1, 2}},
+		{encode.Condition{Attr: "age", Min: number(8), Max: number(58), Bucket: true}, []int{8, 9, 10}},
+		{encode.Condition{Attr: "age", Min: number(8), Bucket: true}, []int{8, 9, 10}},
+		{encode.Condition{Attr: "age", Max: number(-1), Bucket: true}, nil},
+		{encode.Condition{Attr: "age", In: []encode.Value{*number(1), *number(0), *number(1)}, Bucket: true}, []int{0, 1}},
+
+		{encode.Condition{Attr: "size", Value: number(30)}, []int{3}},
+		{encode.Condition{Attr: "size", Value: number(31)}, nil},
+		{encode.Condition{Attr: "size", Min: number(31), Max: number(39)}, nil},
+		{encode.Condition{Attr: "size", Min: number(30), Max: number(59)}, []int{3, 4, 5}},
+		{encode.Condition{Attr: "size", Min: number(95)}, []int{10}},
+		{encode.Condition{Attr: "size", Max: number(10)}, []int{0, 1}},
+		{encode.Condition{Attr: "size", In: []encode.Value{*number(35), *number(100), *number(0)}}, []int{0, 10}},
+		{encode.Condition{Attr: "size", Min: number(2), Max: number(3), Bucket: true}, []int{2, 3}},
+
+		{encode.Condition{Attr: "sex", Value: text("Male")}, []int{1, 3, 5, 7, 9}},
+		{encode.Condition{Attr: "sex", Value: text(" Male ")}, []int{1, 3, 5, 7, 9}},
+		{encode.Condition{Attr: "sex", Value: text("male")}, nil},
+		{encode.Condition{Attr: "sex", Value: text("")}, nil},
+		{encode.Condition{Attr: "sex", In: []encode.Value{*text("Male"), *text("?"), *text("Female"), *text("Male")}}, all},
+		{encode.Condition{Attr: "sex", Min: text("G")}, []int{1, 3, 5, 7, 9}},
+		{encode.Condition{Attr: "sex", Max: text("Female")}, []int{0, 2, 4, 6, 8, 10}},
+		{encode.Condition{Attr: "sex", Min: text("Female"), Max: text("Male")}, all},
+		{encode.Condition{Attr: "sex", Min: text("N")}, nil},
+		{encode.Condition{Attr: "tags", Value: text("all")}, append(slices.Clone(all), all...)},
+		{encode.Condition{Attr: "tags", Value: number(5)}, all},
+		{encode.Condition{Attr: "tags", Value: number(5.5)}, nil},
+		{encode.Condition{Attr: "tags", In: []encode.Value{encode.BoolValue(true), encode.BoolValue(false)}}, all},
+		{encode.Condition{Attr: "tags", Min: text("t10"), Max: text("t2")}, []int{1, 10}}, // and t100
+
+		{encode.Condition{Attr: "empty", Value: number(0)}, nil},
+		{encode.Condition{Attr: "empty", Min: number(0)}, nil},
+		{encode.Condition{Attr: "empty", Min: number(0), Bucket: true}, nil},
+	} {
+		for _, weight := range []uint32{0, 1, 3, index.MaxWeight} {
+			c.condition.Weight = weight
+			var query index.Query
+			if err := q.Conditions(&query, []encode.Condition{c.condition}); err != nil {
+				t.Errorf("%s: %v", describe(c.condition), err)
+				break
+			}
+			checkQuery(t, x, &query)
+			want := make([]uint64, x.Objects())
+			for _, id := range c.want {
+				want[id] += uint64(max(weight, 1))
+			}
+			if got := matchCounts(x, &query); !slices.Equal(got, want) {
+				t.Errorf("%s: counts %v, want %v", describe(c.condition), got, want)
+			}
+		}
+	}
+}
+
+func describe(c encode.Condition) string {
+	s := fmt.Sprintf("%s weight %d bucket %v in %v", c.Attr, c.Weight, c.Bucket, c.In)
+	for _, end := range []struct {
+		name  string
+		value *encode.Value
+	}{{"value", c.Value}, {"min", c.Min}, {"max", c.Max}} {
+		if end.value != nil {
+			s += fmt.Sprintf(" %s %v", end.name, *end.value)
+		}
+	}
+	return s
+}
+
+func TestConditionErrors(t *testing.T) {
+	_, q := tableIndex(t)
+	null, yes := encode.Value{}, encode.BoolValue(true)
+	for _, c := range []struct {
+		condition encode.Condition
+		want      string
+	}{
+		{encode.Condition{Attr: "agee", Value: number(1)}, `attribute "agee" is not in index table (did you mean age?)`},
+		{encode.Condition{Attr: "AGE", Value: number(1)}, `(did you mean age?)`},
+		{encode.Condition{Attr: "", Value: number(1)}, `attribute "" is not in index table (it has age, size, sex, tags, empty)`},
+		{encode.Condition{Attr: strings.Repeat("x", 1<<16), Value: number(1)}, `it has age, size`},
+		{encode.Condition{Attr: "note", Value: text("x")}, `column "note" of index table is stored but not indexed`},
+		{encode.Condition{Attr: "junk", Value: text("x")}, `column "junk" of index table is not indexed (type skip)`},
+		{encode.Condition{Attr: "age"}, `attribute "age" has nothing to match: give a value, min and max (or one of them), or a list in`},
+		{encode.Condition{Attr: "age", In: []encode.Value{}}, `nothing to match`},
+		{encode.Condition{Attr: "age", Value: number(1), Min: number(1)}, `mixes a value, a range and a list`},
+		{encode.Condition{Attr: "age", Value: number(1), In: []encode.Value{*number(1)}}, `mixes`},
+		{encode.Condition{Attr: "age", Value: number(1), In: []encode.Value{}}, ``},
+		{encode.Condition{Attr: "age", Max: number(1), In: []encode.Value{*number(1)}}, `mixes`},
+		{encode.Condition{Attr: "age", Value: number(1), Weight: index.MaxWeight + 1}, `weight 65536 of attribute "age" is too large: weights are 1 to 65535`},
+		{encode.Condition{Attr: "age", Value: text("39")}, `attribute "age" is a number column: write the number 39 without quotes`},
+		{encode.Condition{Attr: "age", Value: text("3.9e1")}, `write the number 39 without quotes`},
+		{encode.Condition{Attr: "age", Value: text("old")}, `write a number, such as 0, not the string "old"`},
+		{encode.Condition{Attr: "age", Value: &yes}, `not true or false`},
+		{encode.Condition{Attr: "age", Value: &null}, `attribute "age": null is not a value`},
+		{encode.Condition{Attr: "age", Min: &null}, `null`},
+		{encode.Condition{Attr: "sex", Value: &null}, `null`},
+		{encode.Condition{Attr: "sex", In: []encode.Value{*text("a"), null}}, `null`},
+		{encode.Condition{Attr: "sex", Max: &null}, `null`},
+		{encode.Condition{Attr: "age", Value: number(math.NaN())}, `NaN`},
+		{encode.Condition{Attr: "sex", Value: number(math.NaN())}, `NaN`},
+		{encode.Condition{Attr: "age", Max: number(math.NaN())}, `NaN`},
+		{encode.Condition{Attr: "age", Min: number(2), Max: number(1)}, `attribute "age": min 2 is greater than max 1`},
+		{encode.Condition{Attr: "empty", Min: number(2), Max: number(1)}, `min 2 is greater`},
+		{encode.Condition{Attr: "age", Min: number(2), Max: number(1), Bucket: true}, `min 2 is greater`},
+		{encode.Condition{Attr: "sex", Min: text("b"), Max: text("a")}, `min "b" comes after max "a" in the order of text`},
+		{encode.Condition{Attr: "sex", Min: number(9), Max: number(10)}, `only number columns compare by size`},
+		{encode.Condition{Attr: "age", Value: number(2.5), Bucket: true}, `2.5 is not a bucket number: write an integer from 0 to 9`},
+		{encode.Condition{Attr: "age", Min: number(math.NaN()), Bucket: true}, `NaN`},
+		{encode.Condition{Attr: "age", Value: text("2"), Bucket: true}, `write the number 2 without quotes`},
+		{encode.Condition{Attr: "sex", Value: text("2"), Bucket: true}, `"sex" is not a number column and has no buckets`},
+	} {
+		var query index.Query
+		good := encode.Condition{Attr: "age", Value: number(1)}
+		err := q.Conditions(&query, []encode.Condition{good, c.condition})
+		wantQueryError(t, err, c.want)
+		if err != nil && len(err.Error()) > 500 {
+			t.Errorf("error of %d bytes", len(err.Error()))
+		}
+		// A query that failed leaves nothing behind for the next.
+		if err := q.Conditions(&query, []encode.Condition{good}); err != nil || len(query.Items) != 1 {
+			t.Errorf("after an error: %v, %v", query, err)
+		}
+	}
+	var query index.Query
+	wantQueryError(t, q.Conditions(&query, nil), "no conditions", "age, size, sex, tags, empty")
+}
+
+func TestRowRecords(t *testing.T) {
+	b := newBuilder(t, parseSchema(t, strings.Replace(tableSchema, "kind: rows", "kind: rows\nkey: id", 1)))
+	cells := func(column int, cell index.Cell) []index.Cell {
+		all := make([]index.Cell, 7)
+		all[0] = index.Cell{Values: []string{"1"}}
+		all[2] = index.Cell{Values: []string{"x"}}
+		all[column] = cell
+		return all
+	}
+	for i, c := range []struct {
+		column int
+		value  string
+		want   string
+	}{
+		{0, "old", `line 1: column age: "old" is not a finite decimal number`},
+		{0, "NaN", "not a finite"}, {0, "inf", "not a finite"}, {0, "1e999", "not a finite"}, {0, "0x1p4", "not a finite"},
+		{0, "", "missing"}, {0, "1,5", "not a finite"}, {1, "$399.00", `column size: "$399.00"`}, {0, "1_000", "not a finite"},
+		{2, "M\xfcnchen", "not valid UTF-8"}, {4, "M\xfcnchen", "column note: cannot be stored as JSON"},
+	} {
+		err := b.objects.Add(&index.Record{Line: int64(i + 1), Cells: cells(c.column, index.Cell{Values: []string{c.value}})})
+		var bad *encode.RecordError
+		if !errors.As(err, &bad) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v", c.value, err)
+		}
+	}
+	b.add(&index.Record{Key: "a", Cells: cells(0, index.Cell{Values: []string{" +1.5e1 ", "-0", ".5"}})})
+	b.add(&index.Record{Key: "b", Cells: cells(4, index.Cell{JSON: json.RawMessage("[1, {\"x\": \"<\"} ]")})})
+	var duplicate *index.DuplicateKeyError
+	var bad *encode.RecordError
+	err := b.objects.Add(&index.Record{Line: 9, Key: "a", Cells: cells(0, index.Cell{})})
+	if !errors.As(err, &bad) || !errors.As(err, &duplicate) || bad.Line != 9 || bad.Column != "id" {
+		t.Errorf("a key twice: %v", err)
+	}
+	if err := b.objects.Add(&index.Record{Cells: cells(4, index.Cell{JSON: json.RawMessage("{")})}); !errors.As(err, &bad) {
+		t.Errorf("broken JSON: %v", err)
+	}
+	b.add(&index.Record{Key: "c", Cells: cells(4, index.Cell{Values: []string{"say \"<hi>\"\n"}})})
+	x, _ := b.open()
+	if err := x.Validate(); err != nil {
+		t.Error(err)
+	}
+	// What the bad records added before their fault is gone.
+	attrs := x.Attributes()
+	if x.Objects() != 3 || attrs[0].Postings != 5 || attrs[1].Postings != 0 || attrs[2].Postings != 3 {
+		t.Errorf("%d objects; postings %d, %d, %d", x.Objects(), attrs[0].Postings, attrs[1].Postings, attrs[2].Postings)
+	}
+	for id, want := range []string{``, `{"note":[1,{"x":"<"}]}`, `{"note":"say \"<hi>\"\n"}`} {
+		if got := string(x.Payload(uint32(id))); got != want {
+			t.Errorf("payload %d: %s, want %s", id, got, want)
+		}
+	}
+}
+
+// randomTable holds raw values of random columns and matches conditions on them by the definitions of design section 1,
+// without any index: buckets are counted edge by edge, ranges and sets compared value by value.
+type randomTable struct {
+	random  *rand.Rand
+	columns []randomColumn
+	objects int
+}
+
+type randomColumn struct {
+	name    string
+	number  bool
+	numbers [][]float64 // by object
+	texts   [][]string
+	attr    *index.Attribute
+}
+
+func newRandomTable(random *rand.Rand) (*randomTable, string) {
+	r := &randomTable{random: random, objects: 1 + random.IntN(200)}
+	schema := "name: random\nkind: rows\ncolumns:\n"
+	for i := range 1 + random.IntN(6) {
+		c := randomColumn{name: fmt.Sprintf("c%d", i), number: random.IntN(3) > 0}
+		spread := []float64{3, 50, 1e6}[random.IntN(3)]
+		perObject := 1 + random.IntN(3)*random.IntN(2)
+		for range r.objects {
+			var numbers []float64
+			var texts []string
+			for range random.IntN(perObject + 1) {
+				v := math.Round(random.NormFloat64()*spread) / []float64{1, 1, 8}[random.IntN(3)]
+				numbers = append(numbers, v)
+				texts = append(texts, r.word())
+			}
+			c.numbers, c.texts = append(c.numbers, numbers), append(c.texts, texts)
+		}
+		if c.number {
+			edges := []string{"equal-width", "equi-depth", "exact"}[random.IntN(3)]
+			schema += fmt.Sprintf("  - {name: %s, type: number, edges: %s", c.name, edges)
+			if edges != "exact" {
+				schema += fmt.Sprintf(", buckets: %d", 1+random.IntN(40))
+			}
+			schema += "}\n"
+		} else {
+			schema += fmt.Sprintf("  - {name: %s, type: category}\n", c.name)
+		}
+		r.columns = append(r.columns, c)
+	}
+	return r, schema
+}
+
+func (r *randomTable) word() string {
+	return []string{"a", "b", "ab", "ä", "5", "-1", "true", "z"}[r.random.IntN(8)] + strings.Repeat("x", r.random.IntN(2))
+}
+
+// near returns a number at, near or far from the values of a column.
+func (r *randomTable) near(c *randomColumn) float64 {
+	if r.random.IntN(8) == 0 {
+		return []float64{math.Inf(1), math.Inf(-1), 1e9, -1e9, 0}[r.random.IntN(5)]
+	}
+	if len(c.attr.Edges) > 0 && r.random.IntN(3) == 0 {
+		return c.attr.Edges[r.random.IntN(len(c.attr.Edges))]
+	}
+	v := 0.0
+	if values := c.numbers[r.random.IntN(r.objects)]; len(values) > 0 {
+		v = values[0]
+	}
+	return v + float64(r.random.IntN(5)-2)*r.random.Float64()
+}
+
+func (r *randomTable) condition() (encode.Condition, int) {
+	at := r.random.IntN(len(r.columns))
+	c := &r.columns[at]
+	condition := encode.Condition{Attr: c.name, Weight: uint32(r.random.IntN(4))}
+	value := func() encode.Value {
+		if !c.number {
+			if r.random.IntN(6) == 0 {
+				return encode.NumberValue(float64(r.random.IntN(7) - 1))
+			}
+			return encode.StringValue(r.word())
+		}
+		if condition.Bucket {
+			return encode.NumberValue(float64(r.random.IntN(50) - 5))
+		}
+		return encode.NumberValue(r.near(c))
+	}
+	condition.Bucket = c.number && r.random.IntN(4) == 0
+	switch form := r.random.IntN(3); form {
+	case 0:
+		v := value()
+		condition.Value = &v
+	case 1:
+		low, high := value(), value()
+		if c.number && low.Number > high.Number || !c.number && plain(low) > plain(high) {
+			low, high = high, low
+		}
+		open := r.random.IntN(4)
+		if open != 0 {
+			condition.Min = &low
+		}
+		if open != 1 {
+			condition.Max = &high
+		}
+	case 2:
+		for range 1 + r.random.IntN(6) {
+			condition.In = append(condition.In, value())
+		}
+	}
+	return condition, at
+}
+
+// plain is the text that a value stands for in a category column.
+func plain(v encode.Value) string {
+	if v.Kind == encode.Number {
+		return strconv.FormatFloat(v.Number, 'f', -1, 64)
+	}
+	return v.String
+}
+
+// count is how often the values of an object fulfil a condition.
+func (r *randomTable) count(condition *encode.Condition, c *randomColumn, object int) (n uint64) {
+	type interval struct{ low, high *encode.Value }
+	var wanted []interval
+	switch {
+	case condition.Value != nil:
+		wanted = []interval{{condition.Value, condition.Value}}
+	case condition.In != nil:
+		for i := range condition.In {
+			wanted = append(wanted, interval{&condition.In[i], &condition.In[i]})
+		}
+	default:
+		wanted = []interval{{condition.Min, condition.Max}}
+	}
+	if !c.number {
+		for _, text := range c.texts[object] {
+			for _, w := range wanted {
+				if (w.low == nil || text >= plain(*w.low)) && (w.high == nil || text <= plain(*w.high)) {
+					n++
+					break // a keyword is in the item or not, however many values ask for it
+				}
+			}
+		}
+		return n
+	}
+	for _, v := range c.numbers[object] {
+		for _, w := range wanted {
+			low, high := math.Inf(-1), math.Inf(1)
+			if w.low != nil {
+				low = w.low.Number
+			}
+			if w.high != nil {
+				high = w.high.Number
+			}
+			var in bool
+			switch {
+			case condition.Bucket:
+				b := c.bucket(v)
+				in = b >= low && b <= high
+			case c.attr.Exact:
+				in = v >= low && v <= high
+			default:
+				in = high >= c.attr.Min && low <= c.attr.Max && c.bucket(v) >= c.bucket(low) && c.bucket(v) <= c.bucket(high)
+			}
+			if in {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+func (c *randomColumn) bucket(v float64) float64 {
+	edges := c.attr.Edges
+	if c.attr.Exact {
+		edges = c.attr.Values[1:] // the i-th smallest value is bucket i
+	}
+	n := 0.0
+	for _, edge := range edges {
+		if edge <= v {
+			n++
+		}
+	}
+	return n
+}
+
+func TestRandomConditions(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	for table := range 150 {
+		r, schemaText := newRandomTable(random)
+		b := newBuilder(t, parseSchema(t, schemaText))
+		for object := range r.objects {
+			rec := index.Record{Line: int64(object), Cells: make([]index.Cell, len(r.columns))}
+			for i, c := range r.columns {
+				if !c.number {
+					rec.Cells[i].Values = c.texts[object]
+					continue
+				}
+				for _, v := range c.numbers[object] {
+					rec.Cells[i].Values = append(rec.Cells[i].Values, strconv.FormatFloat(v, 'g', -1, 64))
+				}
+			}
+			b.add(&rec)
+		}
+		x, q := b.open()
+		for i := range r.columns {
+			r.columns[i].attr = &x.Attributes()[i]
+		}
+		var query index.Query
+		for range 40 {
+			conditions := make([]encode.Condition, 1+random.IntN(5))
+			want := make([]uint64, r.objects)
+			for i := range conditions {
+				var at int
+				conditions[i], at = r.condition()
+				for object := range want {
+					want[object] += uint64(max(conditions[i].Weight, 1)) * r.count(&conditions[i], &r.columns[at], object)
+				}
+			}
+			if err := q.Conditions(&query, conditions); err != nil {
+				t.Fatalf("seed %d, table %d: %v", seed, table, err)
+			}
+			checkQuery(t, x, &query)
+			got := matchCounts(x, &query)
+			bound := x.CountBound(&query)
+			for object := range want {
+				if got[object] != want[object] || want[object] > bound {
+					t.Fatalf("seed %d, table %d, object %d: count %d, want %d, bound %d\n%s\n%v",
+						seed, table, object, got[object], want[object], bound, schemaText, conditions)
+				}
+			}
+		}
+	}
+}
