@@ -56,6 +56,8 @@ type queryDecoder struct {
 	limits *Limits
 	sumK   int
 	items  int // of the query at hand
+	conds  slab[Condition]
+	vals   slab[Value]
 }
 
 func (d *queryDecoder) message() (*Message, *Error) {
@@ -266,7 +268,7 @@ func (d *queryDecoder) row() ([]Condition, *Error) {
 	if err := d.r.enter(); err != nil {
 		return nil, err
 	}
-	conds := []Condition{}
+	conds := d.conds.start()
 	for d.r.more() {
 		if err := d.addItem(); err != nil {
 			return nil, err
@@ -290,7 +292,7 @@ func (d *queryDecoder) row() ([]Condition, *Error) {
 		conds = append(conds, c)
 	}
 	d.r.leave()
-	return conds, d.r.failed()
+	return d.conds.keep(conds), d.r.failed()
 }
 
 func (d *queryDecoder) itemList() ([]Condition, *Error) {
@@ -300,7 +302,7 @@ func (d *queryDecoder) itemList() ([]Condition, *Error) {
 	if err := d.r.enter(); err != nil {
 		return nil, err
 	}
-	conds := []Condition{}
+	conds := d.conds.start()
 	for d.r.more() {
 		if err := d.addItem(); err != nil {
 			return nil, err
@@ -315,7 +317,7 @@ func (d *queryDecoder) itemList() ([]Condition, *Error) {
 		conds = append(conds, c)
 	}
 	d.r.leave()
-	return conds, d.r.failed()
+	return d.conds.keep(conds), d.r.failed()
 }
 
 var (
@@ -375,7 +377,7 @@ func (d *queryDecoder) values() ([]Value, *Error) {
 	if err := d.r.enter(); err != nil {
 		return nil, err
 	}
-	values := []Value{}
+	values := d.vals.start()
 	for d.r.more() {
 		if err := d.addItem(); err != nil {
 			return nil, err
@@ -387,7 +389,7 @@ func (d *queryDecoder) values() ([]Value, *Error) {
 		values = append(values, v)
 	}
 	d.r.leave()
-	return values, d.r.failed()
+	return d.vals.keep(values), d.r.failed()
 }
 
 func (d *queryDecoder) value() (v Value, err *Error) {

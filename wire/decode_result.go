@@ -40,7 +40,10 @@ func DecodeResult(ct ContentType, body []byte) (*Result, error) {
 	return &a.Results[0], nil
 }
 
-type resultDecoder struct{ r reader }
+type resultDecoder struct {
+	r    reader
+	hits int // of the last result: the next one likely has as many
+}
 
 // fields calls read for each member of the next value, which must be an object. read returns false for a member that
 // it does not know and has not touched.
@@ -136,7 +139,7 @@ func (d *resultDecoder) resultField(r *Result, name string) (known bool, err *Er
 	case "version":
 		r.Version, err = d.r.str()
 	case "hits":
-		r.Hits, err = d.hits()
+		r.Hits, err = d.hitList()
 	case "mc_k":
 		r.MCK, err = integer[uint32](d.r, 0, math.MaxUint32)
 	case "exact":
@@ -151,11 +154,11 @@ func (d *resultDecoder) resultField(r *Result, name string) (known bool, err *Er
 	return true, err
 }
 
-func (d *resultDecoder) hits() ([]Hit, *Error) {
+func (d *resultDecoder) hitList() ([]Hit, *Error) {
 	if err := d.enter(arrayKind, "an array"); err != nil {
 		return nil, err
 	}
-	hits := []Hit{}
+	hits := make([]Hit, 0, min(d.hits, 256))
 	for d.r.more() {
 		hits = append(hits, Hit{})
 		if err := d.hit(&hits[len(hits)-1]); err != nil {
@@ -166,6 +169,7 @@ func (d *resultDecoder) hits() ([]Hit, *Error) {
 		return nil, failed
 	}
 	d.r.leave()
+	d.hits = len(hits)
 	return hits, nil
 }
 

@@ -32,9 +32,10 @@
 // MessagePack is read and written by the few functions of msgpack.go. The usual library, vmihailenco/msgpack,
 // allocates what a length prefix claims (eight bytes made it take 1 GiB) and recurses on nesting, so that its input
 // must be scanned first; the scan has to parse every header anyway, and two parsers of one format are two opinions
-// of what a message says. Reading the headers once is safe by construction, and about eight times faster where it
-// matters (see BenchmarkDecode and BenchmarkVector). The library is the judge in the tests: everything written
-// here must read the same there, and the reverse.
+// of what a message says. Reading each header once is safe by construction and cheaper: 1,024 rows of 14 ranges
+// decode in 3.1 ms with 56 allocations, with the library (after a scan, into bare structs) in 5.1 ms with 48,136; an
+// array of 128 floats in 1.6 us instead of 5.4 (BenchmarkDecode, BenchmarkVector; two shared cores). The library is
+// the judge in the tests: everything written here must read the same there, and the reverse.
 //
 // Results are written by appending to a byte slice: a batch of 1,024 queries with 100 hits each is 100,000 hits,
 // and reflection, interfaces and intermediate maps would cost more than the search.

@@ -153,14 +153,21 @@ func (e *encoder) msgpackHits(hits []Hit) {
 	}
 }
 
+// payloadReader is what reading payloads needs and can be used again.
+type payloadReader struct {
+	buf  bytes.Buffer
+	dec  *jsontext.Decoder
+	open []int // where the heads of the open containers are
+}
+
 // transcode appends JSON as MessagePack; what is not JSON, which the index has stored all the same, as nil.
 func (e *encoder) transcode(payload []byte) {
-	buf := bytes.NewBuffer(payload) // parsed in place
 	if e.payload == nil {
-		e.payload = jsontext.NewDecoder(buf, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	} else {
-		e.payload.Reset(buf, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+		e.payload = &payloadReader{dec: jsontext.NewDecoder(&bytes.Buffer{})}
 	}
+	p := e.payload
+	p.buf = *bytes.NewBuffer(payload) // which is parsed in place
+	p.dec.Reset(&p.buf, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	start := len(e.dst)
 	if err := e.transcodeValue(); err != nil {
 		e.dst = append(e.dst[:start], mpNil)
@@ -170,9 +177,10 @@ func (e *encoder) transcode(payload []byte) {
 // transcodeValue counts the members of a container as it goes, in a head of the longest form, because JSON does not
 // say how many there are; small containers, which nearly all are, get the short form and move up.
 func (e *encoder) transcodeValue() error {
-	var open []int // where the heads of the open containers are
+	open := e.payload.open[:0]
+	defer func() { e.payload.open = open }()
 	for {
-		tok, err := e.payload.ReadToken()
+		tok, err := e.payload.dec.ReadToken()
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 type encoder struct {
 	dst     []byte
 	msgpack bool
-	payload *jsontext.Decoder // of payload, made when first needed
+	payload *payloadReader // made when first needed
 }
 
 // object starts an object of at most 15 members and returns its place, which names and end need.

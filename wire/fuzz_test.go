@@ -1,0 +1,168 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"testing"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+var fuzzSeeds = []string{
+	`{"id":"q1","k":10,"row":{"age":{"min":30,"max":40},"sex":"Female","state":{"in":["WA","OR"]}}}`,
+	`{"id":"q2","k":5,"text":"generic inverted indx framework"}`,
+	`{"id":"q3","k":100,"vector":[0.1,0.2]}`,
+	`{"set":["a",1,true],"candidates":99,"certify":true,"min_count":3,"with_payload":false,"timeout_ms":9}`,
+	`{"queries":[{"items":[{"attr":"age","min":30,"max":39,"unit":"bucket"},{"attr":"sex","value":"Male","weight":2}]},{"k":0},7]}`,
+	`{"id":"q1","index":"adult","version":"9f3c","hits":[{"id":17,"key":"17","count":12,"payload":{"a":[1,2.5,"x"]}}],` +
+		`"mc_k":11,"exact":true,"took_us":{"queue":310,"total":1700}}`,
+	`{"first":3,"results":[{"id":"q9","error":{"code":"bad_request","message":"x"}},{"hits":[]}]}`,
+	`{"x":[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]],"id":"q"}`,
+	`{"k":1e400,"text":"\ud800"}`,
+}
+
+func addSeeds(f *testing.F) {
+	for _, s := range fuzzSeeds {
+		f.Add(false, []byte(s))
+		e := encoder{msgpack: true}
+		e.transcode([]byte(s))
+		f.Add(true, e.dst)
+	}
+	f.Add(true, []byte("\xdf\xff\xff\xff\xff"))
+	f.Add(true, []byte("\x81\xa6vector\xc4\x04abcd"))
+}
+
+func codecOf(mp bool) ContentType {
+	if mp {
+		return MessagePack
+	}
+	return JSON
+}
+
+// Whatever is accepted is valid, and survives being sent on in either codec.
+func FuzzDecodeMessage(f *testing.F) {
+	addSeeds(f)
+	limits := Limits{Body: 1 << 16, Queries: 20, Items: 50, String: 100, SumK: 1000, Depth: 8}
+	f.Fuzz(func(t *testing.T, mp bool, body []byte) {
+		m, err := DecodeMessage(codecOf(mp), body, limits)
+		if err != nil {
+			var typed *Error
+			if !errors.As(err, &typed) || typed.Code == "" || typed.Message == "" {
+				t.Fatalf("untyped error %#v", err)
+			}
+			return
+		}
+		if len(m.Queries) == 0 || !m.Batch && len(m.Queries) != 1 {
+			t.Fatalf("got %+v", m)
+		}
+		sumK := 0
+		for _, q := range m.Queries {
+			if q.Err != nil {
+				if q.Err.Code != BadRequest && q.Err.Code != TooLarge && q.Err.Code != Unsupported {
+					t.Fatalf("error %v", q.Err)
+				}
+				if want := (Query{ID: q.Query.ID}); !reflect.DeepEqual(q.Query, want) {
+					t.Fatalf("a failed query keeps %+v", q.Query)
+				}
+				continue
+			}
+			sumK += q.Query.K
+			if err := q.Query.Validate(limits); err != nil {
+				t.Fatalf("accepted, but %v: %+v", err, q.Query)
+			}
+			for _, ct := range []ContentType{JSON, MessagePack} {
+				again, err := DecodeMessage(ct, AppendQuery(nil, ct, &q.Query), Limits{})
+				if err != nil || again.Queries[0].Err != nil || !reflect.DeepEqual(again.Queries[0].Query, q.Query) {
+					t.Fatalf("through %v: %v %+v, was %+v", ct, err, again, q.Query)
+				}
+			}
+		}
+		if sumK > limits.SumK || len(m.Queries) > limits.Queries {
+			t.Fatalf("over the limits: %d hits, %d queries", sumK, len(m.Queries))
+		}
+	})
+}
+
+// A decoded answer encodes and decodes to itself.
+func FuzzDecodeAnswer(f *testing.F) {
+	addSeeds(f)
+	f.Fuzz(func(t *testing.T, mp bool, body []byte) {
+		a, err := DecodeAnswer(codecOf(mp), body)
+		if err != nil {
+			return
+		}
+		for i := range a.Results {
+			for _, h := range a.Results[i].Hits {
+				if h.Payload != nil && !json.Valid(h.Payload) {
+					t.Fatalf("payload %q is not JSON", h.Payload)
+				}
+			}
+		}
+		first, err := DecodeAnswer(JSON, AppendAnswer(nil, JSON, a))
+		if err != nil {
+			t.Fatalf("%v: %+v", err, a)
+		}
+		second, err := DecodeAnswer(MessagePack, AppendAnswer(nil, MessagePack, first))
+		if err != nil {
+			t.Fatalf("%v: %+v", err, first)
+		}
+		dropPayloads(first)
+		dropPayloads(second)
+		if !reflect.DeepEqual(first, second) {
+			t.Fatalf("JSON    %+v\nMsgPack %+v", first, second)
+		}
+	})
+}
+
+// dropPayloads leaves out what the two codecs spell differently.
+func dropPayloads(a *Answer) {
+	for i := range a.Results {
+		for j := range a.Results[i].Hits {
+			a.Results[i].Hits[j].Payload = nil
+		}
+	}
+}
+
+// The scan of MessagePack agrees with the library on where a value ends, and never panics. (What the scan refuses is
+// not shown to the library: it would take the memory that the input claims.)
+func FuzzScanMessagePack(f *testing.F) {
+	for _, s := range fuzzSeeds {
+		e := encoder{msgpack: true}
+		e.transcode([]byte(s))
+		f.Add(e.dst)
+	}
+	f.Add([]byte("\x93\xd4\x01\x02\xc7\x02\x01ab\xc4\x00"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r := newMsgpackReader(body, 32)
+		skip(r)
+		if r.failed() != nil {
+			return
+		}
+		buf := bytes.NewReader(body)
+		if err := msgpack.NewDecoder(buf).Skip(); err != nil && err != io.EOF {
+			t.Skip("the library knows no such extension: ", err)
+		}
+		if end := len(body) - buf.Len(); end != r.off {
+			t.Fatalf("the value ends at %d, the library says %d", r.off, end)
+		}
+		j := newMsgpackReader(body, 32)
+		if text, err := j.json(nil); err == nil && !json.Valid(text) {
+			t.Fatalf("transcoded to %q, which is not JSON", text)
+		}
+	})
+}
+
+func FuzzReplySubject(f *testing.F) {
+	f.Add("_INBOX.abc", "_INBOX.>")
+	f.Add("a..b", "*.*")
+	f.Fuzz(func(t *testing.T, subject, pattern string) {
+		if ValidateReplySubject(subject, []string{pattern}) == nil {
+			if len(subject) > 255 || bytes.ContainsAny([]byte(subject), " *>\r\n\t\x00") || !MatchSubject(pattern, subject) {
+				t.Fatalf("%q was accepted for %q", subject, pattern)
+			}
+		}
+	})
+}

@@ -1,0 +1,359 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// random makes queries and results that use everything the protocol has.
+type random struct{ *rand.Rand }
+
+func newRandom(t testing.TB) random {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return random{rand.New(rand.NewPCG(seed, 0))}
+}
+
+func (r random) maybe() bool { return r.IntN(2) == 0 }
+
+func (r random) str() string {
+	const letters = "ab \"\\/\n\t\u0001\u007fé€😀\u2028<>&"
+	var b strings.Builder
+	for range r.IntN(12) {
+		runes := []rune(letters)
+		b.WriteRune(runes[r.IntN(len(runes))])
+	}
+	if r.IntN(20) == 0 {
+		b.WriteString(strings.Repeat("x", r.IntN(70_000)))
+	}
+	s := b.String()
+	return s[:min(len(s), 65_536)]
+}
+
+func (r random) float() float64 {
+	switch r.IntN(6) {
+	case 0:
+		return float64(r.IntN(300) - 150)
+	case 1:
+		return float64(r.Int64() - r.Int64())
+	case 2:
+		return float64(float32(r.NormFloat64()))
+	case 3:
+		return math.Copysign(0, -1)
+	case 4:
+		return r.NormFloat64() * math.Pow(10, float64(r.IntN(600)-300))
+	}
+	return r.NormFloat64()
+}
+
+func (r random) value(kinds int) Value {
+	switch r.IntN(kinds) {
+	case 0:
+		return Number(r.float())
+	case 1:
+		return String(r.str())
+	}
+	return Bool(r.maybe())
+}
+
+func (r random) values() []Value {
+	vs := make([]Value, 1+r.IntN(20))
+	for i := range vs {
+		vs[i] = r.value(2)
+	}
+	return vs
+}
+
+func (r random) condition(attr string) Condition {
+	c := Condition{Attr: attr}
+	if r.maybe() {
+		c.Weight = uint32(1 + r.IntN(MaxWeight))
+	}
+	if r.IntN(4) == 0 {
+		c.Bucket = true
+		c.Min = Number(float64(r.Uint32()))
+		return c
+	}
+	switch r.IntN(4) {
+	case 0:
+		c.Value = r.value(3)
+	case 1:
+		c.In = r.values()
+	case 2:
+		c.Max = r.value(2)
+	default:
+		c.Min, c.Max = Number(r.float()), Number(r.float())
+		if c.Min.Number > c.Max.Number {
+			c.Min, c.Max = c.Max, c.Min
+		}
+	}
+	return c
+}
+
+func (r random) query() Query {
+	q := Query{ID: r.str()}
+	if r.maybe() {
+		q.K = 1 + r.IntN(100)
+		q.Candidates = q.K + r.IntN(1000)
+	}
+	if r.maybe() {
+		q.Certify, q.WithPayload = r.maybe(), r.maybe()
+		q.MinCount, q.TimeoutMS = r.Uint32(), uint32(r.IntN(MaxTimeoutMS+1))
+	}
+	switch r.IntN(5) {
+	case 0:
+		for i := range 1 + r.IntN(40) {
+			q.Row = append(q.Row, r.condition(fmt.Sprint(i, r.str()[:0])))
+		}
+	case 1:
+		q.Text = "x" + r.str()
+		q.Text = q.Text[:min(len(q.Text), 65_536)]
+	case 2:
+		q.Vector = make([]float32, 1+r.IntN(200))
+		for i := range q.Vector {
+			q.Vector[i] = float32(r.NormFloat64())
+		}
+	case 3:
+		q.Set = r.values()
+	default:
+		for range 1 + r.IntN(40) {
+			q.Items = append(q.Items, r.condition("a"+r.str()[:0]))
+		}
+	}
+	return q
+}
+
+func (r random) result() Result {
+	res := Result{ID: r.str(), Index: "adult", Version: "0123456789abcdef"}
+	if r.IntN(4) == 0 {
+		res.Err = Errorf(BadRequest, "%s", r.str())
+		return res
+	}
+	res.Hits = make([]Hit, r.IntN(40))
+	for i := range res.Hits {
+		h := Hit{ID: r.Uint32() >> r.IntN(32), Count: r.Uint32() >> r.IntN(32)}
+		h.Key = fmt.Sprint(h.ID)
+		if r.IntN(4) == 0 {
+			h.Key = "k" + r.str()
+		}
+		if r.IntN(4) == 0 {
+			h.HasDistance, h.Distance = true, math.Abs(r.float())
+		}
+		if r.IntN(4) == 0 {
+			h.HasSimilarity, h.Similarity = true, r.Float32()
+		}
+		if r.IntN(4) == 0 {
+			h.Payload = []byte(`{"a":[1,-2,2.5,{"b":"\n"}],"c":null,"d":{},"e":[],"f":-9223372036854775808,"g":[[],{}]}`)
+		}
+		res.Hits[i] = h
+	}
+	res.MCK, res.Exact = r.Uint32(), r.maybe()
+	for _, p := range res.Took.parts() {
+		*p.d = time.Duration(r.Int64N(1<<50)>>r.IntN(50)) * time.Microsecond
+	}
+	return res
+}
+
+func TestQueriesSurviveBothCodecs(t *testing.T) {
+	r := newRandom(t)
+	for range 300 {
+		want := r.query()
+		if err := want.Validate(Limits{}); err != nil {
+			t.Fatalf("the test made a bad query: %v", err)
+		}
+		filled := want
+		filled.EnsureDefaults()
+		for _, ct := range []ContentType{JSON, MessagePack} {
+			body := AppendQueries(nil, ct, []Query{want, want})
+			m, err := DecodeMessage(ct, body, Limits{})
+			if err != nil {
+				t.Fatal(ct, err)
+			}
+			for _, got := range m.Queries {
+				if got.Err != nil || !reflect.DeepEqual(got.Query, filled) {
+					t.Fatalf("%v: %v\ngot  %+v\nwant %+v", ct, got.Err, got.Query, filled)
+				}
+			}
+		}
+	}
+}
+
+func TestResultsSurviveBothCodecs(t *testing.T) {
+	r := newRandom(t)
+	for range 300 {
+		want := Answer{Batch: true, First: r.IntN(1000), Results: []Result{r.result(), r.result()}}
+		for _, ct := range []ContentType{JSON, MessagePack} {
+			got, err := DecodeAnswer(ct, AppendAnswer(nil, ct, &want))
+			if err != nil {
+				t.Fatal(ct, err)
+			}
+			for i := range want.Results {
+				if want.Results[i].Err == nil && want.Results[i].Hits == nil {
+					want.Results[i].Hits = []Hit{}
+				}
+			}
+			if !reflect.DeepEqual(*got, want) {
+				t.Fatalf("%v:\ngot  %+v\nwant %+v", ct, *got, want)
+			}
+		}
+	}
+}
+
+// The usual MessagePack library reads what is written here as what JSON says, and what it writes is read here.
+func TestAgainstMsgpackLibrary(t *testing.T) {
+	r := newRandom(t)
+	for range 200 {
+		a := Answer{Batch: true, First: r.IntN(100_000), Results: []Result{r.result()}}
+		body := AppendAnswer(nil, MessagePack, &a)
+		var got any
+		if err := msgpack.Unmarshal(body, &got); err != nil {
+			t.Fatalf("the library cannot read an answer: %v", err)
+		}
+		again, err := marshalSorted(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := DecodeAnswer(MessagePack, again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := DecodeAnswer(MessagePack, body)
+		if err != nil || !reflect.DeepEqual(back, want) {
+			t.Fatalf("%v\ngot  %+v\nwant %+v", err, back, want)
+		}
+
+		q := r.query()
+		body, got = AppendQuery(nil, MessagePack, &q), nil
+		if err := msgpack.Unmarshal(body, &got); err != nil {
+			t.Fatalf("the library cannot read a query: %v", err)
+		}
+		if again, err = marshalSorted(got); err != nil {
+			t.Fatal(err)
+		}
+		m, err := DecodeMessage(MessagePack, again, Limits{})
+		q.EnsureDefaults()
+		if err != nil || m.Queries[0].Err != nil {
+			t.Fatal(err, m)
+		}
+		if len(q.Row) == 0 && !reflect.DeepEqual(m.Queries[0].Query, q) { // the attributes of a row come back sorted
+			t.Fatalf("got  %+v\nwant %+v", m.Queries[0].Query, q)
+		}
+	}
+}
+
+func marshalSorted(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := msgpack.NewEncoder(&buf)
+	enc.SetSortMapKeys(true) // it shuffles them otherwise
+	err := enc.Encode(v)
+	return buf.Bytes(), err
+}
+
+// Numbers of every MessagePack format are read for what they are.
+func TestNumberFormats(t *testing.T) {
+	for _, v := range []any{
+		int8(-128), int8(-33), int8(-32), int8(-1), int8(0), int8(127), uint8(128), uint8(255), int16(-32768), int16(-129), uint16(65535),
+		int32(math.MinInt32), uint32(math.MaxUint32), int64(-1 << 53), uint64(1 << 53), float32(0.5), 0.1, math.MaxFloat64,
+	} {
+		for _, compact := range []bool{true, false} {
+			var buf strings.Builder
+			enc := msgpack.NewEncoder(&buf)
+			enc.UseCompactInts(compact)
+			if err := enc.Encode(v); err != nil {
+				t.Fatal(err)
+			}
+			want := reflect.ValueOf(v).Convert(reflect.TypeFor[float64]()).Float()
+			r := newMsgpackReader([]byte(buf.String()), 1)
+			if got, err := r.number(); err != nil || got != want {
+				t.Errorf("%T(%v): got %v, %v", v, v, got, err)
+			}
+			r.finish()
+			if err := r.failed(); err != nil {
+				t.Error(err)
+			}
+			r = newMsgpackReader(appendNumber(nil, want), 1)
+			if got, err := r.number(); err != nil || got != want {
+				t.Errorf("own %v: got %v, %v", want, got, err)
+			}
+		}
+	}
+}
+
+func TestPayloadNumbersKeepTheirDigits(t *testing.T) {
+	for _, payload := range []string{
+		`{"n":18446744073709551615}`, `{"n":-9223372036854775808}`, `{"n":9007199254740993}`, `{"n":1.5}`, `{"n":1e-7}`, `{"n":0.1}`,
+	} {
+		a := Answer{Results: []Result{{Hits: []Hit{{Key: "x", Payload: []byte(payload)}}}}}
+		got, err := DecodeAnswer(MessagePack, AppendAnswer(nil, MessagePack, &a))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := strings.Replace(payload, "1e-7", "1e-07", 1)
+		if p := string(got.Results[0].Hits[0].Payload); p != want {
+			t.Errorf("%s became %s", want, p)
+		}
+	}
+}
+
+// Large containers in a payload take the long heads.
+func TestPayloadOfManyMembers(t *testing.T) {
+	for _, n := range []int{0, 1, 15, 16, 17, 70_000} {
+		list := "[" + strings.TrimSuffix(strings.Repeat("1,", n), ",") + "]"
+		var members []string
+		for i := range n {
+			members = append(members, fmt.Sprintf(`"m%d":[]`, i))
+		}
+		payload := `{"l":` + list + `,"o":{` + strings.Join(members, ",") + `}}`
+		a := Answer{Results: []Result{{Hits: []Hit{{Key: "x", Payload: []byte(payload)}}}}}
+		body := AppendAnswer(nil, MessagePack, &a)
+		var check any
+		if err := msgpack.Unmarshal(body, &check); err != nil {
+			t.Fatal(err)
+		}
+		got, err := DecodeAnswer(MessagePack, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := string(got.Results[0].Hits[0].Payload); p != payload {
+			t.Errorf("%d members: %.100s became %.100s", n, payload, p)
+		}
+	}
+}
+
+// A payload that is no JSON costs its hit the payload, and nothing else.
+func TestBrokenPayload(t *testing.T) {
+	a := Answer{Results: []Result{{Hits: []Hit{{Key: "x", Payload: []byte(`{"a":[1,`)}, {ID: 7, Key: "y"}}}}}
+	got, err := DecodeAnswer(MessagePack, AppendAnswer(nil, MessagePack, &a))
+	if err != nil || string(got.Results[0].Hits[0].Payload) != "null" || got.Results[0].Hits[1].Key != "y" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestUnknownResultFieldsAreSkipped(t *testing.T) {
+	text := `{"new":{"a":[1,{"b":null}]},"id":"q","hits":[{"id":1,"new":[[]],"key":"a","count":2}],"took_us":{"gpu":7,"total":3},` +
+		`"exact":true,"mc_k":1,"error_hint":"x"}`
+	for ct, body := range map[ContentType][]byte{JSON: []byte(text), MessagePack: toMessagePack(t, text)} {
+		got, err := DecodeResult(ct, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := &Result{ID: "q", Hits: []Hit{{ID: 1, Key: "a", Count: 2}}, MCK: 1, Exact: true, Took: Took{Total: 3 * time.Microsecond}}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%v: got %+v", ct, got)
+		}
+	}
+}
+
+func TestDecodeResultRefusesABatch(t *testing.T) {
+	if _, err := DecodeResult(JSON, []byte(`{"first":0,"results":[]}`)); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,33 @@
+package wire
+
+// slab hands out slices of memory that many short lists share: the conditions of a batch of 1,024 rows are a few
+// allocations instead of thousands. It takes memory as lists are read, not as they are announced.
+type slab[T any] struct {
+	free []T // empty, with what is left as capacity
+	size int // of the last allocation
+	need int // the length of the last list: the next one's is likely the same
+}
+
+const (
+	minSlab = 4
+	maxSlab = 512
+)
+
+// start returns an empty list to append to. The one before it must have been kept, or is abandoned.
+func (s *slab[T]) start() []T {
+	if cap(s.free) < max(s.need, 1) {
+		s.size = min(max(2*s.size, s.need, minSlab), maxSlab)
+		s.free = make([]T, 0, s.size)
+	}
+	return s.free
+}
+
+// keep returns the finished list, at its length, and takes its memory off what is free. A list that has outgrown the
+// slab has moved away from it.
+func (s *slab[T]) keep(list []T) []T {
+	s.need = min(len(list), maxSlab)
+	if len(list) <= cap(s.free) {
+		s.free = s.free[len(list):len(list):cap(s.free)]
+	}
+	return list[:len(list):len(list)]
+}
