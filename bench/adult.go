@@ -1,0 +1,206 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/load"
+)
+
+// W4: the rows of UCI's Adult census, repeated. A query asks for the 14 columns of one row: numbers within +-50 of
+// 1,024 equal-width buckets, categories as they are.
+const (
+	adultRows    = 32_561 + 16_281
+	adultReach   = 50
+	adultColumns = 14
+)
+
+const adultSchema = `
+name: adult
+kind: rows
+header: false
+missing: ["", "?"]
+columns:
+  - {name: age, type: number}
+  - {name: workclass, type: category}
+  - {name: fnlwgt, type: number}
+  - {name: education, type: category}
+  - {name: education-num, type: number}
+  - {name: marital-status, type: category}
+  - {name: occupation, type: category}
+  - {name: relationship, type: category}
+  - {name: race, type: category}
+  - {name: sex, type: category}
+  - {name: capital-gain, type: number}
+  - {name: capital-loss, type: number}
+  - {name: hours-per-week, type: number}
+  - {name: native-country, type: category}
+  - {name: income, type: skip}
+`
+
+// adultData reads the rows of both files of the data set.
+func adultData(schema *index.Schema, folder string) ([]index.Record, error) {
+	var rows []index.Record
+	for _, name := range []string{"adult.data.gz", "adult.test.gz"} {
+		r, err := load.Open(filepath.Join(folder, "adult", name), schema, load.Options{Format: load.CSV})
+		if err != nil {
+			return nil, err
+		}
+		for {
+			var rec index.Record
+			err := r.Next(&rec)
+			if err == io.EOF {
+				break
+			}
+			// The test file starts with a line that is not a record.
+			if bad := (*load.BadRecord)(nil); errors.As(err, &bad) {
+				continue
+			}
+			if err != nil {
+				return nil, errors.Join(err, r.Close())
+			}
+			for i := range rec.Cells { // Next may reuse the record's memory
+				rec.Cells[i].Values = slices.Clone(rec.Cells[i].Values)
+			}
+			rec.Cells = slices.Clone(rec.Cells)
+			rows = append(rows, rec)
+		}
+		if err := r.Close(); err != nil {
+			return nil, err
+		}
+	}
+	if len(rows) != adultRows {
+		return nil, fmt.Errorf("the Adult files in %s have %d rows, expected %d", folder, len(rows), adultRows)
+	}
+	return rows, nil
+}
+
+func adult(ctx context.Context, opts Options) (*Workload, error) {
+	schema, err := index.ParseSchema([]byte(adultSchema))
+	if err != nil {
+		return nil, err
+	}
+	rows, err := adultData(schema, opts.Data)
+	if err != nil {
+		return nil, err
+	}
+
+	start := time.Now()
+	b, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+	if err != nil {
+		return nil, err
+	}
+	objects := encode.NewObjects(schema, b)
+	for id := range opts.Objects {
+		if err := objects.Add(&rows[id%len(rows)]); err != nil {
+			return nil, err
+		}
+	}
+	file, err := b.Bytes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ix, err := index.OpenBytes(file)
+	if err != nil {
+		return nil, err
+	}
+	w := &Workload{Index: ix, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
+
+	// The reference counts on cells: the bucket number of a number, the text of a category.
+	attrs := ix.Attributes()
+	cells := make([][adultColumns]cell, len(rows))
+	for r, rec := range rows {
+		for a := range adultColumns {
+			if cells[r][a], err = parseCell(attrs[a], rec.Cells[a]); err != nil {
+				return nil, err
+			}
+		}
+	}
+
+	queries, err := encode.NewQueries(ix)
+	if err != nil {
+		return nil, err
+	}
+	asked := make([][adultColumns]cell, opts.Queries)
+	src := newSource(opts.Seed, 'q')
+	for i := range w.Plans {
+		asked[i] = cells[src.intn(len(cells))]
+		var conditions []encode.Condition
+		for a, c := range asked[i] {
+			switch {
+			case c.missing:
+			case attrs[a].Type == index.Number:
+				lo, hi := encode.NumberValue(float64(max(c.bucket-adultReach, 0))), encode.NumberValue(float64(c.bucket+adultReach))
+				conditions = append(conditions, encode.Condition{Attr: attrs[a].Name, Min: &lo, Max: &hi, Bucket: true})
+			default:
+				v := encode.StringValue(c.text)
+				conditions = append(conditions, encode.Condition{Attr: attrs[a].Name, Value: &v})
+			}
+		}
+		plan := &w.Plans[i]
+		plan.Kind, plan.Match.K = gpuexec.PlanMatch, opts.K
+		if err := queries.Conditions(&plan.Match.Query, conditions); err != nil {
+			return nil, err
+		}
+	}
+	w.reference = func(i int, visit func(id, count uint32)) {
+		counts := make([]uint32, len(cells))
+		for r, row := range cells {
+			for a, c := range row {
+				if c.matches(asked[i][a]) {
+					counts[r]++
+				}
+			}
+		}
+		for id := range opts.Objects {
+			if count := counts[id%len(cells)]; count > 0 {
+				visit(uint32(id), count)
+			}
+		}
+	}
+	return w, nil
+}
+
+// cell is one value of a row as the reference sees it.
+type cell struct {
+	missing bool
+	bucket  int    // of a number
+	text    string // of a category
+}
+
+func (c cell) matches(asked cell) bool {
+	if c.missing || asked.missing {
+		return false
+	}
+	return c.text == asked.text && c.bucket >= asked.bucket-adultReach && c.bucket <= asked.bucket+adultReach
+}
+
+func parseCell(attr index.Attribute, raw index.Cell) (cell, error) {
+	if len(raw.Values) == 0 {
+		return cell{missing: true}, nil
+	}
+	if attr.Type != index.Number {
+		return cell{text: raw.Values[0]}, nil
+	}
+	v, err := strconv.ParseFloat(raw.Values[0], 64)
+	if err != nil {
+		return cell{}, err
+	}
+	// bucket(v) is the number of interior edges <= v.
+	bucket := 0
+	for _, edge := range attr.Edges {
+		if edge <= v {
+			bucket++
+		}
+	}
+	return cell{bucket: bucket}, nil
+}

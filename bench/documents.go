@@ -1,0 +1,92 @@
+package bench
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
+)
+
+// W3, short documents: 17 words an object and 12 a query from a vocabulary of a million whose frequencies fall as
+// a shifted Zipf law: rank = shift x (e^(u ln(V/shift + 1)) - 1) for u uniform in [0, 1).
+const (
+	documentWords   = 17
+	documentQuery   = 12
+	vocabulary      = 1_000_000
+	vocabularyShift = 20
+)
+
+// words draws n words and removes repeats, as documents do on both sides.
+func words(dst []uint32, src *source, n int) []uint32 {
+	dst = dst[:0]
+	for range n {
+		rank := vocabularyShift * (math.Exp(src.float()*math.Log(float64(vocabulary)/vocabularyShift+1)) - 1)
+		dst = append(dst, min(uint32(rank), vocabulary-1))
+	}
+	slices.Sort(dst)
+	return slices.Compact(dst)
+}
+
+func documents(ctx context.Context, opts Options) (*Workload, error) {
+	object := func(dst []uint32, id int) []uint32 {
+		src := newSource(opts.Seed, 'd', uint64(id))
+		return words(dst, &src, documentWords)
+	}
+	start := time.Now()
+	specs := []index.AttributeSpec{{Name: "words", Type: index.Ordinal, Keywords: vocabulary}}
+	var scratch []uint32
+	ix, err := build(ctx, specs, opts.Objects, func(b *index.Builder, id int) error {
+		scratch = object(scratch, id)
+		for _, w := range scratch {
+			if err := b.AddOrdinal(0, w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := &Workload{Index: ix, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
+
+	queries := make([][]uint32, opts.Queries)
+	for i := range w.Plans {
+		src := newSource(opts.Seed, 'q', uint64(i))
+		queries[i] = words(nil, &src, documentQuery)
+		plan := &w.Plans[i]
+		plan.Kind, plan.Match.K = gpuexec.PlanMatch, opts.K
+		// One item with all words, as index/encode makes of a text: no object has a word twice.
+		plan.Match.Query.StartItem(0, 1)
+		for _, word := range queries[i] {
+			plan.Match.Query.AddSpan(word, word+1)
+		}
+	}
+	w.reference = func(i int, visit func(id, count uint32)) {
+		var doc []uint32
+		for id := range opts.Objects {
+			doc = object(doc, id)
+			if count := overlap(queries[i], doc); count > 0 {
+				visit(uint32(id), count)
+			}
+		}
+	}
+	return w, nil
+}
+
+// overlap counts the common elements of two ascending lists without repeats.
+func overlap(a, b []uint32) (n uint32) {
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			a = a[1:]
+		case a[0] > b[0]:
+			b = b[1:]
+		default:
+			a, b, n = a[1:], b[1:], n+1
+		}
+	}
+	return n
+}

@@ -1,0 +1,258 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/flatscan"
+)
+
+// EngineOptions say how an engine is measured.
+type EngineOptions struct {
+	Runs   int // measured batches, after one that warms up; default 7
+	Checks int // queries whose answers are compared with brute force; default 8
+	// Baseline also measures the flat-array scan (flatscan) on that many of the queries, on one core, and the engine
+	// on one core, in turns, so that their ratio holds on a noisy machine. Default 0: not.
+	Baseline int
+	// Scaling also measures the engine with 1, 2, 4, ... workers up to all cores. CPU engine only.
+	Scaling bool
+}
+
+func (o *EngineOptions) ensureDefaults() {
+	o.Runs = cmp.Or(o.Runs, 7)
+	o.Checks = cmp.Or(o.Checks, 8)
+}
+
+// EngineResult is one line of `geniemq bench engine`. Times are milliseconds for the whole batch: medians over the
+// runs, and the 99th percentile (of few runs, the largest).
+type EngineResult struct {
+	Workload       string  `json:"workload"`
+	Engine         string  `json:"engine"`
+	Device         string  `json:"device"`
+	Objects        int     `json:"objects"`
+	Queries        int     `json:"queries"`
+	K              int     `json:"k"`
+	Seed           uint64  `json:"seed"`
+	Runs           int     `json:"runs"`
+	BuildSeconds   float64 `json:"build_s"`
+	Postings       uint64  `json:"postings"`
+	BitsPerPosting float64 `json:"bits_per_posting"`
+	IndexBytes     int64   `json:"index_bytes"`
+	DeviceBytes    int64   `json:"device_bytes"`
+	BytesPerQuery  int64   `json:"bytes_per_query"`
+	// Scanned is how many postings the batch touches.
+	Scanned           uint64  `json:"postings_scanned"`
+	PostingsPerSecond float64 `json:"postings_per_s"`
+
+	// An engine that cannot tell two stages apart gives their sum only.
+	PlanMs           *float64 `json:"plan_ms,omitempty"`
+	UploadMs         *float64 `json:"upload_ms,omitempty"`
+	MatchMs          *float64 `json:"match_ms,omitempty"`
+	SelectMs         *float64 `json:"select_ms,omitempty"`
+	MatchSelectMs    float64  `json:"match_select_ms"`
+	VerifyMs         float64  `json:"verify_ms"`
+	TotalMs          float64  `json:"total_ms"`
+	MatchSelectP99Ms float64  `json:"match_select_p99_ms"`
+	VerifyP99Ms      float64  `json:"verify_p99_ms"`
+	TotalP99Ms       float64  `json:"total_p99_ms"`
+
+	Exact      int `json:"exact"` // answers that claim to be certain
+	Checked    int `json:"checked"`
+	Mismatches int `json:"mismatches"`
+
+	Baseline *BaselineResult `json:"baseline,omitempty"`
+	Scaling  []ScalingResult `json:"scaling,omitempty"`
+	Command  string          `json:"command"`
+}
+
+// BaselineResult compares one core of the engine with the flat-array scan, on the same queries in the same run.
+type BaselineResult struct {
+	Queries     int     `json:"queries"`
+	ScanMs      float64 `json:"flat_scan_ms"`       // median for the queries
+	EngineMs    float64 `json:"engine_one_core_ms"` // median for the same queries
+	TimesFaster float64 `json:"times_faster"`       // median of the ratios of the pairs
+	Mismatches  int     `json:"mismatches"`
+}
+
+// ScalingResult is the engine with a number of workers.
+type ScalingResult struct {
+	Workers int     `json:"workers"`
+	TotalMs float64 `json:"total_ms"`
+	Speedup float64 `json:"speedup"` // over one worker
+}
+
+// Engine measures an engine on a workload.
+func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts EngineOptions) (*EngineResult, error) {
+	opts.ensureDefaults()
+	info := engine.Info()
+	searcher, err := engine.Load(ctx, snapshot(w))
+	if err != nil {
+		return nil, fmt.Errorf("loading the index: %w", err)
+	}
+	defer searcher.Close()
+	capacity := searcher.Capacity()
+	r := &EngineResult{
+		Workload: w.Name, Engine: info.Kind, Device: info.Device, Objects: w.Options.Objects, Queries: len(w.Plans),
+		K: w.Options.K, Seed: w.Options.Seed, Runs: opts.Runs, BuildSeconds: w.Build.Seconds(), Postings: w.Postings,
+		BitsPerPosting: 8 * float64(w.Index.Size()) / float64(max(1, w.Postings)), IndexBytes: w.Index.Size(),
+		DeviceBytes: capacity.DeviceBytes, BytesPerQuery: searcher.Cost(&w.Plans[0]),
+	}
+
+	answers := make([]gpuexec.Answer, len(w.Plans))
+	if err := searchAll(ctx, searcher, w.Plans, answers); err != nil { // warm up, and check
+		return nil, err
+	}
+	for _, a := range answers {
+		r.Scanned += a.Postings
+		if a.Exact {
+			r.Exact++
+		}
+	}
+	step := max(1, len(answers)/opts.Checks)
+	for i := 0; i < len(answers) && r.Checked < opts.Checks; i += step {
+		r.Checked++
+		if err := w.Check(i, answers[i]); err != nil {
+			r.Mismatches++
+		}
+	}
+
+	var total, verify, match []float64
+	for range opts.Runs {
+		start := time.Now()
+		if err := searchAll(ctx, searcher, w.Plans, answers); err != nil {
+			return nil, err
+		}
+		t := milliseconds(time.Since(start))
+		var v time.Duration
+		for _, a := range answers {
+			v += a.Verify
+		}
+		verified := milliseconds(v) / float64(max(1, info.Workers))
+		total, verify, match = append(total, t), append(verify, verified), append(match, t-verified)
+	}
+	r.TotalMs, r.TotalP99Ms = median(total), percentile(total, 99)
+	r.VerifyMs, r.VerifyP99Ms = median(verify), percentile(verify, 99)
+	r.MatchSelectMs, r.MatchSelectP99Ms = median(match), percentile(match, 99)
+	r.PostingsPerSecond = float64(r.Scanned) / r.MatchSelectMs * 1000
+
+	if opts.Baseline > 0 {
+		if r.Baseline, err = baseline(ctx, w, min(opts.Baseline, len(w.Plans)), opts.Runs); err != nil {
+			return nil, fmt.Errorf("measuring the baseline: %w", err)
+		}
+	}
+	if opts.Scaling {
+		if r.Scaling, err = scaling(ctx, w, info.Workers, opts.Runs); err != nil {
+			return nil, fmt.Errorf("measuring the scaling: %w", err)
+		}
+	}
+	return r, nil
+}
+
+func snapshot(w *Workload) *gpuexec.Snapshot {
+	return &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: w.Index}}}
+}
+
+// searchAll runs plans in batches of the searcher's own size.
+func searchAll(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
+	size := max(1, s.Capacity().BatchPlans)
+	for lo := 0; lo < len(plans); lo += size {
+		hi := min(lo+size, len(plans))
+		if err := s.Search(ctx, plans[lo:hi], answers[lo:hi]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func baseline(ctx context.Context, w *Workload, queries, runs int) (*BaselineResult, error) {
+	engine := gpuexec.NewCPU(gpuexec.CPUOptions{Workers: 1})
+	defer engine.Close()
+	searcher, err := engine.Load(ctx, snapshot(w))
+	if err != nil {
+		return nil, err
+	}
+	defer searcher.Close()
+	flat := flatscan.New(w.Index)
+	var hits []flatscan.Hit
+	plans, answers := w.Plans[:queries], make([]gpuexec.Answer, queries)
+	if err := searchAll(ctx, searcher, plans, answers); err != nil {
+		return nil, err
+	}
+	r := &BaselineResult{Queries: queries}
+	var scans, engines, ratios []float64
+	for run := range runs {
+		start := time.Now()
+		if err := searchAll(ctx, searcher, plans, answers); err != nil {
+			return nil, err
+		}
+		fast := milliseconds(time.Since(start))
+		var slow float64
+		for i := range plans {
+			start := time.Now()
+			hits, _ = flat.Search(hits[:0], &plans[i].Match.Query, plans[i].Match.K, plans[i].Match.MinCount)
+			slow += milliseconds(time.Since(start))
+			if run == 0 && plans[i].Match.Verify == nil && !sameHits(answers[i].Hits, hits) {
+				r.Mismatches++
+			}
+		}
+		scans, engines, ratios = append(scans, slow), append(engines, fast), append(ratios, slow/fast)
+	}
+	r.ScanMs, r.EngineMs, r.TimesFaster = median(scans), median(engines), median(ratios)
+	return r, nil
+}
+
+func sameHits(got []gpuexec.Hit, want []flatscan.Hit) bool {
+	return slices.EqualFunc(got, want, func(g gpuexec.Hit, w flatscan.Hit) bool {
+		return g.ID == w.ID && g.Count == w.Count
+	})
+}
+
+func scaling(ctx context.Context, w *Workload, cores, runs int) ([]ScalingResult, error) {
+	var results []ScalingResult
+	answers := make([]gpuexec.Answer, len(w.Plans))
+	for workers := 1; ; workers = min(2*workers, cores) {
+		engine := gpuexec.NewCPU(gpuexec.CPUOptions{Workers: workers})
+		searcher, err := engine.Load(ctx, snapshot(w))
+		if err != nil {
+			return nil, err
+		}
+		var total []float64
+		for range runs {
+			start := time.Now()
+			if err := searchAll(ctx, searcher, w.Plans, answers); err != nil {
+				return nil, err
+			}
+			total = append(total, milliseconds(time.Since(start)))
+		}
+		if err := cmp.Or(searcher.Close(), engine.Close()); err != nil {
+			return nil, err
+		}
+		result := ScalingResult{Workers: workers, TotalMs: median(total)}
+		result.Speedup = result.TotalMs
+		if len(results) > 0 {
+			result.Speedup = results[0].TotalMs
+		}
+		result.Speedup /= result.TotalMs
+		if results = append(results, result); workers == cores {
+			return results, nil
+		}
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func median(x []float64) float64 { return percentile(x, 50) }
+
+// percentile is the nearest-rank percentile.
+func percentile(x []float64, p float64) float64 {
+	if len(x) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(x))
+	rank := int(p/100*float64(len(sorted))+0.9999999) - 1
+	return sorted[min(max(rank, 0), len(sorted)-1)]
+}

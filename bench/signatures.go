@@ -1,0 +1,172 @@
+package bench
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
+)
+
+// W1, sift-like: signatures of points in 32 dimensions under 237 p-stable (Gaussian) hash functions with 67 buckets.
+const (
+	signatureFunctions = 237 // m of Eqn 9 for epsilon = delta = 0.06, s = 0.5
+	signatureBuckets   = 67
+	latentDims         = 32
+	latentClusters     = 20_000
+	clusterSpread      = 0.45 // standard deviation of a point around its cluster's centre
+	queryNoise         = 0.25 // of a query around its object
+	// bucketWidth is chosen so that two random points share a bucket with probability 3.2 %, which makes 1,024
+	// queries over 4.5 M objects scan 34 G postings.
+	bucketWidth = 0.1245
+)
+
+// hashFamily is the 237 functions floor((a.x + b) / w), clamped to the buckets.
+type hashFamily struct {
+	a [signatureFunctions][latentDims]float32
+	b [signatureFunctions]float32
+}
+
+func newHashFamily(seed uint64) *hashFamily {
+	f := new(hashFamily)
+	src := newSource(seed, 'f')
+	for i := range f.a {
+		for d := 0; d < latentDims; d += 2 {
+			x, y := src.gauss()
+			f.a[i][d] = float32(x / math.Sqrt(latentDims))
+			f.a[i][d+1] = float32(y / math.Sqrt(latentDims))
+		}
+		f.b[i] = float32(src.float() * bucketWidth)
+	}
+	return f
+}
+
+func (f *hashFamily) sign(dst []uint8, x *[latentDims]float32) {
+	for i := range f.a {
+		sum := f.b[i]
+		for d, v := range x {
+			sum += f.a[i][d] * v
+		}
+		bucket := int(math.Floor(float64(sum/bucketWidth))) + signatureBuckets/2
+		dst[i] = uint8(min(max(bucket, 0), signatureBuckets-1))
+	}
+}
+
+// point makes object id: a cluster's centre plus spread.
+func point(x *[latentDims]float32, seed uint64, id int) {
+	own := newSource(seed, 'o', uint64(id))
+	centre := newSource(seed, 'c', own.next()%latentClusters)
+	for d := 0; d < latentDims; d += 2 {
+		c0, c1 := centre.gauss()
+		o0, o1 := own.gauss()
+		x[d] = float32(c0 + clusterSpread*o0)
+		x[d+1] = float32(c1 + clusterSpread*o1)
+	}
+}
+
+func signatures(ctx context.Context, opts Options) (*Workload, error) {
+	family := newHashFamily(opts.Seed)
+	objects := make([]uint8, opts.Objects*signatureFunctions)
+	parallel(opts.Objects, func(lo, hi int) {
+		var x [latentDims]float32
+		for id := lo; id < hi; id++ {
+			point(&x, opts.Seed, id)
+			family.sign(objects[id*signatureFunctions:][:signatureFunctions], &x)
+		}
+	})
+
+	start := time.Now()
+	specs := make([]index.AttributeSpec, signatureFunctions)
+	for i := range specs {
+		specs[i] = index.AttributeSpec{Name: functionName(i), Type: index.Ordinal, Keywords: signatureBuckets}
+	}
+	ix, err := build(ctx, specs, opts.Objects, func(b *index.Builder, id int) error {
+		for attr, v := range objects[id*signatureFunctions:][:signatureFunctions] {
+			if err := b.AddOrdinal(attr, uint32(v)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := &Workload{Index: ix, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
+
+	queries := make([]uint8, opts.Queries*signatureFunctions)
+	src := newSource(opts.Seed, 'q')
+	for i := range w.Plans {
+		var x [latentDims]float32
+		point(&x, opts.Seed, src.intn(opts.Objects))
+		for d := 0; d < latentDims; d += 2 {
+			n0, n1 := src.gauss()
+			x[d] += float32(queryNoise * n0)
+			x[d+1] += float32(queryNoise * n1)
+		}
+		signature := queries[i*signatureFunctions:][:signatureFunctions]
+		family.sign(signature, &x)
+		plan := &w.Plans[i]
+		plan.Kind, plan.Match.K = gpuexec.PlanMatch, opts.K
+		for attr, v := range signature {
+			plan.Match.Query.StartItem(uint32(attr), 1)
+			plan.Match.Query.AddSpan(uint32(v), uint32(v)+1)
+		}
+	}
+	w.reference = func(i int, visit func(id, count uint32)) {
+		query := queries[i*signatureFunctions:][:signatureFunctions]
+		for id := range opts.Objects {
+			var count uint32
+			for attr, v := range objects[id*signatureFunctions:][:signatureFunctions] {
+				if v == query[attr] {
+					count++
+				}
+			}
+			if count > 0 {
+				visit(uint32(id), count)
+			}
+		}
+	}
+	return w, nil
+}
+
+func functionName(i int) string {
+	return "h" + string(rune('0'+i/100)) + string(rune('0'+i/10%10)) + string(rune('0'+i%10))
+}
+
+// build makes an index in memory of objects whose keywords are integers.
+func build(ctx context.Context, specs []index.AttributeSpec, objects int, add func(b *index.Builder, id int) error) (*index.Index, error) {
+	schema := &index.Schema{Name: "bench", Kind: index.Rows}
+	for _, s := range specs {
+		schema.Columns = append(schema.Columns, index.Column{Name: s.Name, Type: index.NumberColumn, Edges: index.Exact})
+	}
+	b, err := index.NewBuilder(schema, specs, index.BuilderOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for id := range objects {
+		if err := add(b, id); err != nil {
+			return nil, err
+		}
+		if err := b.EndObject("", nil, ""); err != nil {
+			return nil, err
+		}
+	}
+	file, err := b.Bytes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return index.OpenBytes(file)
+}
+
+// parallel runs work over [0, n) in contiguous pieces on all cores.
+func parallel(n int, work func(lo, hi int)) {
+	pieces := min(n, 4*runtime.GOMAXPROCS(0))
+	var group sync.WaitGroup
+	for p := range pieces {
+		group.Go(func() { work(n*p/pieces, n*(p+1)/pieces) })
+	}
+	group.Wait()
+}

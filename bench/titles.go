@@ -1,0 +1,155 @@
+package bench
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/verify"
+)
+
+// W2, title-like: real headlines grown to millions. A copy has 10 to 30 % of its characters changed and now and then two
+// words swapped. A query is a copy of an object of about 40 characters, changed once more, searched with K candidates.
+const (
+	titleQueryLength = 40
+	titleHits        = 1 // the paper's k for sequences
+)
+
+const titleSchema = `
+name: titles
+kind: sequences
+ngram: 3
+`
+
+func headlines(folder string) ([]string, error) {
+	var lines []string
+	for _, name := range []string{"clickbait_data.txt.gz", "non_clickbait_data.txt.gz"} {
+		path := filepath.Join(folder, "headlines", name)
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		unzipped, err := gzip.NewReader(f)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+		scanner := bufio.NewScanner(unzipped)
+		for scanner.Scan() {
+			if line := strings.TrimSpace(scanner.Text()); line != "" {
+				lines = append(lines, line)
+			}
+		}
+		if err := scanner.Err(); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+	}
+	return lines, nil
+}
+
+// grow makes a changed copy of a title.
+func grow(title string, src *source) string {
+	if src.intn(2) == 0 {
+		words := strings.Fields(title)
+		if i := src.intn(len(words)); i > 0 {
+			words[i-1], words[i] = words[i], words[i-1]
+		}
+		title = strings.Join(words, " ")
+	}
+	return change(title, 0.1+0.2*src.float(), src)
+}
+
+// change replaces, deletes or inserts a lower-case letter at that share of the characters.
+func change(text string, share float64, src *source) string {
+	var out []rune
+	for _, r := range text {
+		letter := rune('a' + src.intn(26))
+		if src.float() >= share {
+			out = append(out, r)
+			continue
+		}
+		switch src.intn(3) {
+		case 0:
+			out = append(out, letter)
+		case 1:
+			out = append(out, r, letter)
+		}
+	}
+	return string(out)
+}
+
+func titles(ctx context.Context, opts Options) (*Workload, error) {
+	base, err := headlines(opts.Data)
+	if err != nil {
+		return nil, err
+	}
+	texts := make([]string, opts.Objects)
+	parallel(opts.Objects, func(lo, hi int) {
+		for id := lo; id < hi; id++ {
+			src := newSource(opts.Seed, 't', uint64(id))
+			texts[id] = grow(base[src.intn(len(base))], &src)
+		}
+	})
+
+	schema, err := index.ParseSchema([]byte(titleSchema))
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	b, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+	if err != nil {
+		return nil, err
+	}
+	objects := encode.NewObjects(schema, b)
+	rec := index.Record{Cells: []index.Cell{{Values: make([]string, 1)}}}
+	for id, text := range texts {
+		rec.Line, rec.Cells[0].Values[0] = int64(id+1), text
+		if err := objects.Add(&rec); err != nil {
+			return nil, err
+		}
+	}
+	file, err := b.Bytes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ix, err := index.OpenBytes(file)
+	if err != nil {
+		return nil, err
+	}
+	w := &Workload{Index: ix, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
+
+	queries, err := encode.NewQueries(ix)
+	if err != nil {
+		return nil, err
+	}
+	src := newSource(opts.Seed, 'q')
+	asked := make([][]rune, opts.Queries)
+	for i := range w.Plans {
+		id := src.intn(len(texts))
+		for tries := 0; tries < len(texts) && (len(texts[id]) < titleQueryLength-2 || len(texts[id]) > titleQueryLength+2); tries++ {
+			id = (id + 1) % len(texts)
+		}
+		text := change(texts[id], 0.1, &src)
+		asked[i] = []rune(text)
+		plan := &w.Plans[i]
+		plan.Kind, plan.Match.K = gpuexec.PlanMatch, opts.K
+		plan.Match.Verify = &gpuexec.SequencePlan{Text: asked[i], K: titleHits}
+		if err := queries.Text(&plan.Match.Query, text); err != nil {
+			return nil, err
+		}
+	}
+	w.distances = func(i int, visit func(id uint32, distance int32)) {
+		for id, text := range texts {
+			visit(uint32(id), int32(verify.EditDistance(asked[i], []rune(text))))
+		}
+	}
+	return w, nil
+}

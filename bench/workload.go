@@ -1,0 +1,198 @@
+// Package bench makes the workloads that geniemq is measured on, knows their right answers by brute force, and
+// measures engines and the whole service with them.
+package bench
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
+)
+
+// Workload is one index with queries against it and a way to know the right answers without any engine.
+//
+// A workload is a function of its options alone: the same seed and sizes give the same objects, the same index
+// file and the same queries on every machine. The raw objects stay in memory next to the index, because the
+// reference answers are counted on them and never on the index that is under test.
+type Workload struct {
+	Name    string
+	Options Options // with the workload's defaults filled in
+	Index   *index.Index
+	Plans   []gpuexec.Plan
+	// Build is how long encoding and building the index took, without generating the objects.
+	Build time.Duration
+	// Postings is the number of postings in the index.
+	Postings uint64
+
+	// reference counts query i against every object, by brute force: it calls visit for each object with a count
+	// above zero, in any order. Sequences have no reference by count; they set verify instead.
+	reference func(i int, visit func(id, count uint32))
+	// distances, of sequences, gives the edit distance of every object to query i.
+	distances func(i int, visit func(id uint32, distance int32))
+}
+
+// Options are the sizes of a workload. Zero means the workload's own size of the published table.
+type Options struct {
+	Objects int    // default: by workload, 4.5 M for w1
+	Queries int    // default 1,024
+	K       int    // default 100; the number of candidates K for w2, default 32
+	Seed    uint64 // default 1
+	// Data is the folder of the real data that w2 and w4 grow from: adult/, headlines/, er_dblp_acm/.
+	Data string
+}
+
+func (o *Options) ensureDefaults(objects, k int) {
+	o.Objects = cmp.Or(o.Objects, objects)
+	o.Queries = cmp.Or(o.Queries, 1024)
+	o.K = cmp.Or(o.K, k)
+	o.Seed = cmp.Or(o.Seed, 1)
+}
+
+var names = []string{"w1", "w2", "w3", "w4", "w4x100"}
+
+// Names returns the names that New accepts.
+func Names() []string { return slices.Clone(names) }
+
+// New makes the workload of that name: w1 (sift-like signatures), w2 (title-like sequences), w3 (short documents),
+// w4 (Adult rows 20 times over) or w4x100 (to 100 M rows).
+func New(ctx context.Context, name string, opts Options) (*Workload, error) {
+	var w *Workload
+	var err error
+	switch name {
+	case "w1":
+		opts.ensureDefaults(4_500_000, 100)
+		w, err = signatures(ctx, opts)
+	case "w2":
+		opts.ensureDefaults(5_000_000, 32)
+		w, err = titles(ctx, opts)
+	case "w3":
+		opts.ensureDefaults(6_800_000, 100)
+		w, err = documents(ctx, opts)
+	case "w4":
+		opts.ensureDefaults(20*adultRows, 100)
+		w, err = adult(ctx, opts)
+	case "w4x100":
+		opts.ensureDefaults(100_000_000, 100)
+		w, err = adult(ctx, opts)
+	default:
+		return nil, fmt.Errorf("no workload is called %q; there are %v", name, names)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making workload %s: %w", name, err)
+	}
+	w.Name, w.Options = name, opts
+	for _, a := range w.Index.Attributes() {
+		w.Postings += a.Postings
+	}
+	return w, nil
+}
+
+// Close releases the index.
+func (w *Workload) Close() error { return w.Index.Close() }
+
+// topK returns the true answer of plan i by brute force: (count descending, id ascending).
+func (w *Workload) topK(i int) []gpuexec.Hit {
+	k := w.Plans[i].Match.K
+	hits := make([]gpuexec.Hit, 0, 4*k)
+	cut := func() {
+		slices.SortFunc(hits, func(a, b gpuexec.Hit) int {
+			return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.ID, b.ID))
+		})
+		hits = hits[:min(k, len(hits))]
+	}
+	w.reference(i, func(id, count uint32) {
+		if len(hits) == cap(hits) {
+			cut()
+		}
+		hits = append(hits, gpuexec.Hit{ID: id, Count: count, Distance: -1})
+	})
+	cut()
+	return hits
+}
+
+// Check compares an answer with brute force. Match counts must be equal to the hit, ids and ties included. Of
+// sequences the distances of an answer that claims to be exact must be the smallest there are; any answer's
+// distances must be true.
+func (w *Workload) Check(i int, got gpuexec.Answer) error {
+	if got.Err != nil {
+		return fmt.Errorf("query %d failed: %w", i, got.Err)
+	}
+	if w.distances != nil {
+		return w.checkDistances(i, got)
+	}
+	want := w.topK(i)
+	if len(got.Hits) != len(want) {
+		return fmt.Errorf("query %d: %d hits, want %d", i, len(got.Hits), len(want))
+	}
+	for j, h := range got.Hits {
+		if h.ID != want[j].ID || h.Count != want[j].Count {
+			return fmt.Errorf("query %d: hit %d is object %d with count %d, want object %d with count %d",
+				i, j, h.ID, h.Count, want[j].ID, want[j].Count)
+		}
+	}
+	return nil
+}
+
+func (w *Workload) checkDistances(i int, got gpuexec.Answer) error {
+	all := make([]int32, w.Options.Objects)
+	w.distances(i, func(id uint32, d int32) { all[id] = d })
+	for j, h := range got.Hits {
+		if h.Distance != all[h.ID] {
+			return fmt.Errorf("query %d: hit %d, object %d, claims distance %d, it is %d", i, j, h.ID, h.Distance, all[h.ID])
+		}
+	}
+	if !got.Exact {
+		return nil
+	}
+	slices.Sort(all)
+	for j, h := range got.Hits {
+		if h.Distance != all[j] {
+			return fmt.Errorf("query %d: certified hit %d has distance %d, but the %d-th smallest is %d", i, j, h.Distance, j+1, all[j])
+		}
+	}
+	return nil
+}
+
+// mix is the finalizer of splitmix64: a good hash of one word, so that object i's content is a function of
+// (seed, i) and objects can be made in any order by any number of goroutines.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// source is a counter-based generator: splitmix64 over a stream that starts at a hash of its name.
+type source uint64
+
+func newSource(seed uint64, stream ...uint64) source {
+	s := mix(seed)
+	for _, x := range stream {
+		s = mix(s ^ mix(x))
+	}
+	return source(s)
+}
+
+func (s *source) next() uint64 {
+	*s += 0x9e3779b97f4a7c15
+	return mix(uint64(*s))
+}
+
+// Uint64 makes source a rand.Source of math/rand/v2.
+func (s *source) Uint64() uint64 { return s.next() }
+
+func (s *source) float() float64 { return (float64(s.next()>>11) + 0.5) / (1 << 53) }
+
+func (s *source) intn(n int) int { return int(s.next() % uint64(n)) }
+
+// gauss returns two independent standard normal values (Box and Muller).
+func (s *source) gauss() (float64, float64) {
+	r := math.Sqrt(-2 * math.Log(s.float()))
+	sin, cos := math.Sincos(2 * math.Pi * s.float())
+	return r * cos, r * sin
+}
