@@ -15,13 +15,14 @@ import (
 // a large vocabulary (W3), table rows with numbers (W4).
 func BenchmarkBuild(b *testing.B) {
 	const objects = 500_000
-	words := make([]string, 1_000_000)
-	for i := range words {
-		words[i] = "w" + strconv.Itoa(i)
-	}
+	const vocabulary = 1_000_000
 	zipf := func(random *rand.Rand) string {
-		rank := 20 * (math.Exp(random.Float64()*math.Log(float64(len(words))/20+1)) - 1)
-		return words[min(int(rank), len(words)-1)]
+		rank := 20 * (math.Exp(random.Float64()*math.Log(vocabulary/20+1)) - 1)
+		return "w" + strconv.Itoa(int(rank))
+	}
+	categories := make([]string, 40)
+	for i := range categories {
+		categories[i] = "category " + strconv.Itoa(i)
 	}
 	shapes := []struct {
 		name     string
@@ -43,14 +44,15 @@ func BenchmarkBuild(b *testing.B) {
 		}},
 		{"documents", func() []AttributeSpec { return []AttributeSpec{{Name: "text", Type: Text}} }, 17 * objects,
 			func(random *rand.Rand) func(*Builder) {
-				drawn := make([]string, 1<<20) // drawing is not building
-				for i := range drawn {
-					drawn[i] = zipf(random)
+				// Words lie one after the other, as an encoder cuts them from a text; drawing is not building.
+				var drawn stringTable
+				for range 1 << 20 {
+					drawn.add(zipf(random))
 				}
-				next := 0
+				next := uint32(0)
 				return func(build *Builder) {
 					for range 17 {
-						build.AddString(0, drawn[next&(1<<20-1)])
+						build.AddString(0, drawn.at(next&(1<<20-1)))
 						next++
 					}
 				}
@@ -69,7 +71,7 @@ func BenchmarkBuild(b *testing.B) {
 					build.AddNumber(i, random.Float64())
 				}
 				for i := range 8 {
-					build.AddString(6+i, words[random.IntN(40)])
+					build.AddString(6+i, categories[random.IntN(40)])
 				}
 			}
 		}},

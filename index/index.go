@@ -56,14 +56,14 @@ type Index struct {
 	data  []byte       // the whole file
 	unmap func() error // nil for OpenBytes
 
-	version    string
-	schema     *Schema
-	sections   []Section
-	objects    uint32
-	attributes []Attribute
-	byName     map[string]int
-	words      []vocabulary // by attribute; empty unless Text
-	postings   []Postings   // by tile x attributes + attribute
+	version      string
+	schema       *Schema
+	sections     []Section
+	objects      uint32
+	attributes   []Attribute
+	byName       map[string]int
+	vocabularies []vocabulary // by attribute; empty unless Text
+	postings     []Postings   // by tile x attributes + attribute
 
 	// By tile; nil when no object has one.
 	keys, payloads, texts []stringTable
@@ -111,14 +111,14 @@ func (x *Index) AttributeByName(name string) (int, bool) {
 // Lookup returns the keyword of a value in a Text attribute; in attributes of other types it finds nothing. It
 // takes constant time and allocates nothing.
 func (x *Index) Lookup(attr int, value string) (kw uint32, ok bool) {
-	w := &x.words[attr]
+	w := &x.vocabularies[attr]
 	return w.lookup.find(&w.keywords, value)
 }
 
 // LowerBound returns the first keyword of a Text attribute that is >= value in the order of the bytes, which in
 // UTF-8 is the order of the code points; it is Attribute.Keywords when all are less.
 func (x *Index) LowerBound(attr int, value string) uint32 {
-	keywords := &x.words[attr].keywords
+	keywords := &x.vocabularies[attr].keywords
 	lo, hi := uint32(0), uint32(keywords.len())
 	for lo < hi {
 		mid := lo + (hi-lo)/2
@@ -140,9 +140,9 @@ func (x *Index) KeywordName(attr int, kw uint32) string {
 	case kw >= a.Keywords:
 		return "none"
 	case a.Type == Text && x.schema.Kind == Sequences:
-		return gramName(x.words[attr].keywords.at(kw), x.schema.NGram)
+		return gramName(x.vocabularies[attr].keywords.at(kw), x.schema.NGram)
 	case a.Type == Text:
-		return strings.Clone(x.words[attr].keywords.at(kw))
+		return strings.Clone(x.vocabularies[attr].keywords.at(kw))
 	case a.Type == Ordinal:
 		return strconv.FormatUint(uint64(kw), 10)
 	case a.Exact:

@@ -256,7 +256,7 @@ func (x *Index) allocate() error {
 	for id := range found {
 		return corrupt("the %v section of attribute %d, tile %d belongs to nothing", id.kind, id.attribute, id.tile)
 	}
-	x.words = make([]vocabulary, len(x.attributes))
+	x.vocabularies = make([]vocabulary, len(x.attributes))
 	x.postings = make([]Postings, tiles*len(x.attributes))
 	return nil
 }
@@ -295,9 +295,9 @@ func (x *Index) openSection(s *Section) error {
 	case SectionNumbers:
 		err = openNumbers(&x.attributes[s.Attribute], data)
 	case SectionStrings:
-		x.words[s.Attribute].keywords, err = decodeStrings(data, x.attributes[s.Attribute].Keywords)
+		x.vocabularies[s.Attribute].keywords, err = decodeStrings(data, x.attributes[s.Attribute].Keywords)
 	case SectionLookup:
-		x.words[s.Attribute].lookup, err = openLookup(data)
+		x.vocabularies[s.Attribute].lookup, err = openLookup(data)
 	case SectionPostings:
 		x.postings[s.Tile*len(x.attributes)+s.Attribute], err =
 			decodePostings(data, x.attributes[s.Attribute].Keywords)

@@ -104,7 +104,7 @@ func (x *Index) validateVocabulary(attr int) error {
 	}
 	switch a.Type {
 	case Text:
-		w := &x.words[attr]
+		w := &x.vocabularies[attr]
 		previous := ""
 		for kw := range a.Keywords {
 			value := w.keywords.at(kw)
