@@ -2,13 +2,14 @@
 
 package gpuexec
 
+// #include <stdlib.h>
 // #include "cuda_shim.h"
 // #cgo LDFLAGS: -ldl
 import "C"
 
 import (
-	"errors"
 	"fmt"
+	"reflect"
 	"unsafe"
 
 	"gorgonia.org/cu"
@@ -51,42 +52,20 @@ func deviceError(op string, result error) error {
 		return nil
 	}
 	err := &DeviceError{Op: op, Err: result}
-	code := 0
-	var own driverError
-	var foreign interface{ String() string } // cu's error type is not exported; its numbers are the driver's
-	if errors.As(result, &own) {
-		code = int(own)
-	} else if errors.As(result, &foreign) {
-		for known, name := range stickyErrors {
-			if foreign.String() == name {
-				code = known
-			}
-		}
-		if result == error(cu.OutOfMemory) {
-			code = C.CUDA_ERROR_OUT_OF_MEMORY
+	// cu's error type is not exported; like ours it is the driver's number.
+	if number := reflect.ValueOf(result); number.CanInt() {
+		switch number.Int() {
+		case C.CUDA_ERROR_OUT_OF_MEMORY:
+			err.OutOfMemory = true
+		case C.CUDA_ERROR_ECC_UNCORRECTABLE, C.CUDA_ERROR_NVLINK_UNCORRECTABLE, C.CUDA_ERROR_ILLEGAL_ADDRESS,
+			C.CUDA_ERROR_LAUNCH_TIMEOUT, C.CUDA_ERROR_CONTEXT_IS_DESTROYED, C.CUDA_ERROR_ASSERT,
+			C.CUDA_ERROR_HARDWARE_STACK_ERROR, C.CUDA_ERROR_ILLEGAL_INSTRUCTION, C.CUDA_ERROR_MISALIGNED_ADDRESS,
+			C.CUDA_ERROR_INVALID_ADDRESS_SPACE, C.CUDA_ERROR_INVALID_PC, C.CUDA_ERROR_LAUNCH_FAILED,
+			C.CUDA_ERROR_DEINITIALIZED, C.CUDA_ERROR_UNKNOWN:
+			err.Sticky = true
 		}
 	}
-	err.OutOfMemory = code == C.CUDA_ERROR_OUT_OF_MEMORY
-	_, err.Sticky = stickyErrors[code]
 	return err
-}
-
-var stickyErrors = map[int]string{
-	C.CUDA_ERROR_ECC_UNCORRECTABLE:      cu.EccUncorrectable.String(),
-	C.CUDA_ERROR_NVLINK_UNCORRECTABLE:   cu.NvlinkUncorrectable.String(),
-	C.CUDA_ERROR_ILLEGAL_ADDRESS:        cu.IllegalAddress.String(),
-	C.CUDA_ERROR_LAUNCH_TIMEOUT:         cu.LaunchTimeout.String(),
-	C.CUDA_ERROR_CONTEXT_IS_DESTROYED:   cu.ContextIsDestroyed.String(),
-	C.CUDA_ERROR_ASSERT:                 cu.Assert.String(),
-	C.CUDA_ERROR_HARDWARE_STACK_ERROR:   cu.HardwareStackError.String(),
-	C.CUDA_ERROR_ILLEGAL_INSTRUCTION:    cu.IllegalInstruction.String(),
-	C.CUDA_ERROR_MISALIGNED_ADDRESS:     cu.MisalignedAddress.String(),
-	C.CUDA_ERROR_INVALID_ADDRESS_SPACE:  cu.InvalidAddressSpace.String(),
-	C.CUDA_ERROR_INVALID_PC:             cu.InvalidPc.String(),
-	C.CUDA_ERROR_LAUNCH_FAILED:          cu.LaunchFailed.String(),
-	C.CUDA_ERROR_DEINITIALIZED:          cu.Deinitialized.String(),
-	C.CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: cu.SystemDriverMismatch.String(),
-	C.CUDA_ERROR_UNKNOWN:                cu.Unknown.String(),
 }
 
 func result(r C.CUresult) error {

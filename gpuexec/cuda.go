@@ -1,0 +1,321 @@
+//go:build cuda
+
+package gpuexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"gorgonia.org/cu"
+
+	"github.com/geniemq/geniemq/kernels"
+)
+
+// cudaEngine searches on a GPU. Who owns what:
+//
+//   - The engine owns the device's primary context, the kernels (cudaKernels) and the memory budget. It has a thread of
+//     its own for loading and freeing.
+//   - A searcher owns the resident form of one index (cuda_resident.go) and its lanes.
+//   - A lane (cuda_lane.go) is what one batch in flight needs: an OS thread, a stream, an arena of device memory and
+//     pinned host memory, all allocated when the searcher is made. While a batch runs nothing is allocated.
+//
+// # Execution of a batch
+//
+// The host flattens the queries into spans of keywords and sends these, nothing else: the directories of the index are
+// on the device, so a block finds the postings of its (query, tile) itself. Tiles run in waves of ascending ids.
+// A wave is one launch a counter width that occurs in the batch (kernels/match.cu), then a compaction that cuts every
+// query's candidates to its best k and raises its threshold (kernels/select.cu). All launches and copies of a batch are
+// recorded first and cross into C once.
+//
+// # Memory
+//
+// Every buffer is bounded before anything is launched: a query's candidates by k + w x parts x min(k, objects of a
+// part) for waves of w tiles, which is proven where the entries are appended (match.cu). Cost is the need with w = 1; the
+// memory that the batch leaves makes the waves wider. A batch whose sum does not fit is executed in pieces; a
+// query that does not fit alone fails alone.
+type cudaEngine struct {
+	opts    CUDAOptions
+	info    Info
+	device  cu.Device
+	context cu.CUContext
+	thread  *cudaThread
+	kernels *cudaKernels
+	crew    *crew
+
+	mu   sync.Mutex
+	free int64 // of the memory budget
+}
+
+// NewCUDA opens a CUDA device. Without a driver or a device it fails with ErrNoCUDA.
+func NewCUDA(opts CUDAOptions) (Engine, error) {
+	if err := driverStatus(); err != nil {
+		return nil, err
+	}
+	devices, err := cu.NumDevices()
+	if err != nil {
+		return nil, deviceError("counting the CUDA devices", err)
+	}
+	if opts.Device < 0 || opts.Device >= devices {
+		return nil, fmt.Errorf("%w: device %d of %d devices", ErrNoCUDA, opts.Device, devices)
+	}
+	e := &cudaEngine{opts: opts, device: cu.Device(opts.Device), crew: newCrew(opts.Workers)}
+	if err := e.open(); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+func (e *cudaEngine) open() error {
+	name, err := e.device.Name()
+	if err != nil {
+		return deviceError("naming the device", err)
+	}
+	e.info = Info{Kind: CUDA, Device: name, Workers: e.crew.size()}
+	if e.context, err = e.device.RetainPrimaryCtx(); err != nil {
+		return deviceError("opening the device", err)
+	}
+	if e.thread, err = startThread(e.context); err != nil {
+		return err
+	}
+	return e.thread.do(func() error {
+		free, _, err := cu.MemInfo()
+		if err != nil {
+			return deviceError("asking for the device's memory", err)
+		}
+		e.free = free / 10 * 9
+		if e.opts.Memory > 0 {
+			e.free = min(e.opts.Memory, free)
+		}
+		if e.opts.BatchMemory <= 0 {
+			e.opts.BatchMemory = min(1<<30, e.free/8)
+		}
+		if e.opts.InFlight <= 0 {
+			e.opts.InFlight = 2
+		}
+		if e.opts.BatchPlans <= 0 {
+			e.opts.BatchPlans = 1024
+		}
+		e.kernels, err = loadKernels(e.device)
+		return err
+	})
+}
+
+func (e *cudaEngine) Info() Info { return e.info }
+
+func (e *cudaEngine) Close() error {
+	if e.thread != nil {
+		e.thread.stop()
+		e.thread = nil
+	}
+	if e.context != (cu.CUContext{}) {
+		e.context = cu.CUContext{}
+		// The modules go with the context.
+		return deviceError("closing the device", e.device.ReleasePrimaryCtx())
+	}
+	return nil
+}
+
+// reserve takes bytes of the memory budget.
+func (e *cudaEngine) reserve(op string, bytes int64) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if bytes > e.free {
+		return &DeviceError{Op: op, OutOfMemory: true, Err: fmt.Errorf("it needs %d MiB of device memory, %d MiB are free",
+			bytes>>20, e.free>>20)}
+	}
+	e.free -= bytes
+	return nil
+}
+
+func (e *cudaEngine) release(bytes int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.free += bytes
+}
+
+// cudaKernels are the kernels as a device launches them.
+type cudaKernels struct {
+	processors     int // multiprocessors
+	matches        []cudaMatch
+	compact        function
+	answer         function
+	surveyRepeats  function
+	sortedOnDevice int // answers of at most this length are sorted there
+}
+
+// cudaMatch is a variant of the (query, tile) kernel that the device can launch.
+type cudaMatch struct {
+	kernels.Match
+	function
+}
+
+func (m *cudaMatch) maxCount() uint32 { return uint32(1<<m.Bits - 1) }
+
+func loadKernels(device cu.Device) (*cudaKernels, error) {
+	images, err := kernels.Modules()
+	if err != nil {
+		return nil, err
+	}
+	modules := make(map[string]module, len(images))
+	for name, image := range images {
+		if modules[name], err = loadModule(image); err != nil {
+			return nil, deviceError("loading the kernels of "+name+".cu (they need compute capability 8.0)", err)
+		}
+	}
+	k := &cudaKernels{}
+	if k.processors, err = device.Attribute(cu.MultiprocessorCount); err != nil {
+		return nil, deviceError("asking for the number of multiprocessors", err)
+	}
+	const maxSharedPerBlockOptin = cu.DeviceAttribute(97) // cu does not name it
+	limit, err := device.Attribute(maxSharedPerBlockOptin)
+	if err != nil {
+		return nil, deviceError("asking for the shared memory of a block", err)
+	}
+	for _, variant := range kernels.MatchVariants {
+		shared, err := modules["match"].constant(variant.Name + "_shared")
+		if err != nil {
+			return nil, deviceError("reading "+variant.Name+"_shared", err)
+		}
+		if int(shared) > limit {
+			continue
+		}
+		f, err := modules["match"].function(variant.Name, variant.Threads, int(shared))
+		if err != nil {
+			return nil, deviceError("finding kernel "+variant.Name, err)
+		}
+		k.matches = append(k.matches, cudaMatch{variant, f})
+	}
+	if len(k.matches) == 0 || k.matches[len(k.matches)-1].Bits != 32 {
+		return nil, fmt.Errorf("%w: a block of the device has %d bytes of shared memory, too little for the kernels", ErrNoCUDA, limit)
+	}
+	sorted, err := modules["select"].constant("answer_sorted")
+	if err != nil {
+		return nil, deviceError("reading answer_sorted", err)
+	}
+	k.sortedOnDevice = int(sorted)
+	for _, f := range []struct {
+		module, name string
+		to           *function
+	}{
+		{"select", "compact_wave", &k.compact},
+		{"select", "answer", &k.answer},
+		{"load", "survey_repeats", &k.surveyRepeats},
+	} {
+		if *f.to, err = modules[f.module].function(f.name, kernels.SelectThreads, 0); err != nil {
+			return nil, deviceError("finding kernel "+f.name, err)
+		}
+	}
+	return k, nil
+}
+
+// variant is the position of the first variant whose counters hold bound.
+func (k *cudaKernels) variant(bound uint32) int {
+	for i := range k.matches {
+		if bound <= k.matches[i].maxCount() {
+			return i
+		}
+	}
+	return len(k.matches) - 1
+}
+
+func (e *cudaEngine) Load(ctx context.Context, snapshot *Snapshot) (Searcher, error) {
+	x, err := snapshot.only()
+	if err != nil {
+		return nil, err
+	}
+	s := &cudaSearcher{engine: e}
+	s.pipeline.index, s.pipeline.crew, s.pipeline.matcher = x, e.crew, s
+	if err := s.open(ctx); err != nil {
+		return nil, fmt.Errorf("loading an index onto %s: %w", e.info.Device, errors.Join(err, s.Close()))
+	}
+	return s, nil
+}
+
+// cudaSearcher is an index resident on the device.
+type cudaSearcher struct {
+	pipeline
+	engine   *cudaEngine
+	resident *resident
+	lanes    chan *lane // those without a batch
+	all      []*lane
+	bytes    int64 // of the memory budget
+}
+
+func (s *cudaSearcher) open(ctx context.Context) error {
+	e := s.engine
+	layout := newResidentLayout(s.index)
+	lanes := int64(e.opts.InFlight) * e.opts.BatchMemory
+	need := layout.deviceBytes() + lanes
+	if err := e.reserve("placing the index and its batches", need); err != nil {
+		return err
+	}
+	s.bytes = need
+	err := e.thread.do(func() (err error) {
+		s.resident, err = loadResident(ctx, s.index, layout, e.kernels)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.lanes = make(chan *lane, e.opts.InFlight)
+	for range e.opts.InFlight {
+		l, err := newLane(e, s.resident)
+		if err != nil {
+			return err
+		}
+		s.all = append(s.all, l)
+		s.lanes <- l
+	}
+	return nil
+}
+
+func (s *cudaSearcher) match(ctx context.Context, jobs []*matchJob) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	select {
+	case l := <-s.lanes:
+		defer func() { s.lanes <- l }()
+		return l.match(ctx, jobs)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *cudaSearcher) Capacity() Capacity {
+	return Capacity{
+		BatchPlans:  s.engine.opts.BatchPlans,
+		BatchBytes:  s.engine.opts.BatchMemory,
+		InFlight:    s.engine.opts.InFlight,
+		IndexBytes:  s.resident.bytes,
+		DeviceBytes: s.bytes,
+	}
+}
+
+func (s *cudaSearcher) Cost(p *Plan) int64 {
+	m := &p.Match
+	k := m.K
+	if m.Verify != nil {
+		k = max(k, m.Verify.K)
+	}
+	k = max(0, min(k, int(s.index.Objects())))
+	return queryNeed(len(m.Query.Spans), k, 1, s.engine.kernels.matches[len(s.engine.kernels.matches)-1].Parts)
+}
+
+func (s *cudaSearcher) Close() error {
+	var errs []error
+	for _, l := range s.all {
+		errs = append(errs, l.close())
+	}
+	s.all = nil
+	if r := s.resident; r != nil {
+		errs = append(errs, s.engine.thread.do(r.free))
+		s.resident = nil
+	}
+	s.engine.release(s.bytes)
+	s.bytes = 0
+	return errors.Join(errs...)
+}
+

@@ -1,0 +1,359 @@
+package gpuexec
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// sameHits compares what a plan is answered, without what it cost.
+func sameHits(a, b *Answer) bool {
+	return slices.Equal(a.Hits, b.Hits) && a.MCK == b.MCK && a.Exact == b.Exact && reflect.DeepEqual(a.Err, b.Err)
+}
+
+// TestRelations checks what must hold between answers, on collections of several tiles.
+func TestRelations(t *testing.T) {
+	rng := newRand(t)
+	for range 6 {
+		w := randomWorld(t, rng, rng.IntN(4*index.TileObjects))
+		s := w.load(t, CPUOptions{Workers: 2})
+		var plans []Plan
+		for range 70 {
+			plans = append(plans, w.randomPlan(rng))
+		}
+		answers := search(t, s, plans)
+
+		// Searching again with the same memory gives the same.
+		again := make([]Answer, len(plans))
+		for range 2 {
+			if err := s.Search(context.Background(), plans, again); err != nil {
+				t.Fatal(err)
+			}
+			for i := range plans {
+				if !sameHits(&answers[i], &again[i]) {
+					t.Fatalf("plan %d is answered differently the second time", i)
+				}
+			}
+		}
+		// One by one as in the batch.
+		for i := range plans {
+			alone := search(t, s, plans[i:i+1])
+			if !sameHits(&answers[i], &alone[0]) {
+				t.Fatalf("plan %d alone is answered differently", i)
+			}
+			if alone[0].Postings != answers[i].Postings {
+				t.Fatalf("plan %d alone scans %d postings, in the batch %d", i, alone[0].Postings, answers[i].Postings)
+			}
+		}
+		// In any order.
+		order := rng.Perm(len(plans))
+		shuffled := make([]Plan, len(plans))
+		for i, j := range order {
+			shuffled[i] = plans[j]
+		}
+		for i, a := range search(t, s, shuffled) {
+			if !sameHits(&answers[order[i]], &a) {
+				t.Fatalf("plan %d is answered differently in another order", order[i])
+			}
+		}
+		// With any number of workers.
+		for _, workers := range []int{1, 7} {
+			for i, a := range search(t, w.load(t, CPUOptions{Workers: workers}), plans) {
+				if !sameHits(&answers[i], &a) {
+					t.Fatalf("plan %d is answered differently by %d workers", i, workers)
+				}
+			}
+		}
+		// A smaller k gives a prefix; items in another order give the same.
+		fewer := slices.Clone(plans)
+		for i := range fewer {
+			m := &fewer[i].Match
+			m.K = 1 + rng.IntN(m.K)
+			m.Query.Items = slices.Clone(m.Query.Items)
+			rng.Shuffle(len(m.Query.Items), func(a, b int) {
+				m.Query.Items[a], m.Query.Items[b] = m.Query.Items[b], m.Query.Items[a]
+			})
+		}
+		for i, a := range search(t, s, fewer) {
+			if all := answers[i].Hits; !slices.Equal(a.Hits, all[:min(len(all), fewer[i].Match.K)]) {
+				t.Fatalf("plan %d with k = %d is no prefix of k = %d", i, fewer[i].Match.K, plans[i].Match.K)
+			}
+		}
+	}
+}
+
+// TestConcurrentSearches runs many calls on searchers of two indexes that share one engine.
+func TestConcurrentSearches(t *testing.T) {
+	rng := newRand(t)
+	engine := NewCPU(CPUOptions{Workers: 2})
+	var calls sync.WaitGroup
+	for range 2 {
+		w := randomWorld(t, rng, index.TileObjects+1000)
+		s, err := engine.Load(context.Background(), &Snapshot{Segments: []Segment{{Index: w.index}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 6 {
+			plans := w.randomPlans(rng, func() Plan { return w.randomPlan(rng) })
+			calls.Go(func() {
+				answers := make([]Answer, len(plans))
+				for range 5 {
+					if err := s.Search(context.Background(), plans, answers); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+				for i := range plans {
+					if answers[i].Err != nil {
+						continue
+					}
+					if want, _ := w.search(&plans[i].Match); !slices.Equal(answers[i].Hits, want) {
+						t.Errorf("plan %d of a concurrent call is answered wrong", i)
+					}
+				}
+			})
+		}
+	}
+	calls.Wait()
+}
+
+func TestCancellation(t *testing.T) {
+	rng := newRand(t)
+	w := randomWorld(t, rng, 2*index.TileObjects)
+	s := w.load(t, CPUOptions{Workers: 2})
+	plans := make([]Plan, 200)
+	for i := range plans {
+		plans[i] = w.randomPlan(rng)
+	}
+	answers := make([]Answer, len(plans))
+	reason := errors.New("the client has gone")
+	for delay := range 20 {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		if delay == 0 {
+			cancel(reason)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range delay * 1000 {
+				_ = ctx.Err()
+			}
+			cancel(reason)
+		}()
+		// The batch may have been done before.
+		if err := s.Search(ctx, plans, answers); err == nil && delay == 0 || err != nil && !errors.Is(err, reason) {
+			t.Errorf("searching with an ended context: %v", err)
+		}
+		<-done
+	}
+	// Nothing is left over: counters are clean.
+	checkAnswers(t, w, plans[:20], search(t, s, plans[:20]))
+}
+
+// TestPanicFailsOnePlan lets one job panic in the middle of counting; the others, which share its worker and counters,
+// are answered right, then and later.
+func TestPanicFailsOnePlan(t *testing.T) {
+	rng := newRand(t)
+	w := randomWorld(t, rng, 2*index.TileObjects)
+	for _, workers := range []int{1, 2} {
+		s := w.load(t, CPUOptions{Workers: workers}).(*cpuSearcher)
+		plans := make([]Plan, 0, 20)
+		var b batch
+		for len(plans) < 20 {
+			if plan := w.randomPlan(rng); w.index.CountBound(&plan.Match.Query) < 1<<32 {
+				plans = append(plans, plan)
+			}
+		}
+		answers := make([]Answer, len(plans))
+		s.begin(&b, plans, answers)
+		bad := matchJob{query: new(index.Query), k: 1, minCount: 1, bound: 255}
+		bad.query.StartItem(0, 1)
+		bad.query.AddSpan(0, w.vocabulary[0])
+		bad.query.StartItem(0, 1)
+		bad.query.AddSpan(0, 1<<30) // beyond the vocabulary: check would have refused it
+		b.round = slices.Insert(b.round, len(b.round)/2, &bad)
+		if err := s.matcher.match(context.Background(), b.round); err != nil {
+			t.Fatal(err)
+		}
+		var panicked *PanicError
+		if !errors.As(bad.err, &panicked) || len(panicked.Stack) == 0 {
+			t.Errorf("the bad job's error is %v, want a *PanicError with a stack", bad.err)
+		}
+		for i := range b.plans {
+			b.plans[i].answerMatch()
+		}
+		checkAnswers(t, w, plans, answers)
+		checkAnswers(t, w, plans, search(t, s, plans))
+	}
+}
+
+// TestPanicInUnit: a panic outside of any plan's work fails the call, not the process.
+func TestPanicInUnit(t *testing.T) {
+	c := newCrew(2)
+	err := c.run(context.Background(), 10, func(_ *shift, unit int) {
+		if unit == 3 {
+			panic("boom")
+		}
+	})
+	var panicked *PanicError
+	if !errors.As(err, &panicked) || panicked.Value != "boom" {
+		t.Errorf("got %v", err)
+	}
+	if err := c.run(context.Background(), 10, func(s *shift, _ int) { s.spend(2 * quantum) }); err != nil || len(c.seats) != 2 {
+		t.Errorf("afterwards: %v, %d seats", err, len(c.seats))
+	}
+}
+
+// TestSeatsAreShared checks that a small call is served while a large one is under way: it waits for a quantum of
+// the large one, not for its end.
+func TestSeatsAreShared(t *testing.T) {
+	c := newCrew(1)
+	started, smallDone := make(chan struct{}), make(chan struct{})
+	var large sync.WaitGroup
+	large.Go(func() {
+		_ = c.run(context.Background(), 1, func(s *shift, _ int) {
+			close(started)
+			for {
+				s.spend(quantum)
+				select {
+				case <-smallDone:
+					return
+				default:
+				}
+			}
+		})
+	})
+	<-started
+	if err := c.run(context.Background(), 1, func(*shift, int) {}); err != nil {
+		t.Error(err)
+	}
+	close(smallDone)
+	large.Wait()
+}
+
+func TestBadPlans(t *testing.T) {
+	rng := newRand(t)
+	w := randomWorld(t, rng, 100)
+	s := w.load(t, CPUOptions{})
+	item := func(attr, weight, lo, hi uint32) Plan {
+		return Plan{Match: MatchPlan{K: 1, Query: index.Query{
+			Items: []index.Item{{Attr: attr, Weight: weight, Count: 1}}, Spans: []index.Span{{Lo: lo, Hi: hi}},
+		}}}
+	}
+	good := item(0, 1, 0, 1)
+	noSpans := item(0, 1, 0, 1)
+	noSpans.Match.Query.Items[0].First = 1
+	overlap := item(0, 1, 0, 1)
+	overlap.Match.Query.Items[0].Count = 2
+	overlap.Match.Query.Spans = append(overlap.Match.Query.Spans, index.Span{Lo: 0, Hi: 1})
+	verified := good
+	verified.Match.Verify = &SequencePlan{K: 1}
+	heavy := item(0, index.MaxWeight, 0, w.vocabulary[0])
+	for range 1<<16 + 100 {
+		heavy.Match.Query.Items = append(heavy.Match.Query.Items, heavy.Match.Query.Items[0])
+	}
+	with := func(change func(*Plan)) Plan {
+		p := good
+		change(&p)
+		return p
+	}
+	bad := []Plan{
+		with(func(p *Plan) { p.Kind = 9 }),
+		with(func(p *Plan) { p.Match.K = 0 }),
+		with(func(p *Plan) { p.Match.K = -1 }),
+		with(func(p *Plan) { p.Match.K = MaxK + 1 }),
+		item(uint32(len(w.vocabulary)), 1, 0, 1), item(1<<31, 1, 0, 1),
+		item(0, 0, 0, 1), item(0, index.MaxWeight+1, 0, 1),
+		item(0, 1, 1, 1), item(0, 1, 2, 1), item(0, 1, 0, w.vocabulary[0]+1),
+		noSpans, overlap, verified, heavy,
+	}
+	plans := []Plan{good}
+	for _, p := range bad {
+		plans = append(plans, p, good)
+	}
+	answers := search(t, s, plans)
+	for i := range plans {
+		var refused *PlanError
+		if i%2 == 1 {
+			if !errors.As(answers[i].Err, &refused) || len(answers[i].Hits) > 0 {
+				t.Errorf("bad plan %d: %v, want a *PlanError", i/2, answers[i].Err)
+			}
+		} else if !sameHits(&answers[i], &answers[0]) || answers[i].Err != nil {
+			t.Errorf("good plan %d beside bad ones is answered differently", i)
+		}
+	}
+	if err := s.Search(context.Background(), plans, answers[1:]); err == nil {
+		t.Error("a number of answers that is not that of the plans is not refused")
+	}
+	if err := s.Search(context.Background(), nil, nil); err != nil {
+		t.Errorf("an empty batch: %v", err)
+	}
+}
+
+// TestAllocations: memory is taken by the query, not by the posting, and much less with answers that are used again.
+func TestAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	rng := newRand(t)
+	w := randomWorld(t, rng, 3*index.TileObjects)
+	plans := make([]Plan, 256)
+	for i := range plans {
+		plans[i] = w.randomPlan(rng)
+		plans[i].Match.K = min(plans[i].Match.K, 100)
+	}
+	s := w.load(t, CPUOptions{Workers: 2})
+	answers := make([]Answer, len(plans))
+	reused := testing.AllocsPerRun(5, func() { _ = s.Search(context.Background(), plans, answers) })
+	fresh := testing.AllocsPerRun(5, func() { _ = s.Search(context.Background(), plans, make([]Answer, len(plans))) })
+	t.Logf("%v allocations for 256 plans, %v with fresh answers", reused, fresh)
+	if reused > 64 || fresh > 64+256 {
+		t.Errorf("%v allocations for 256 plans, %v with fresh answers: want at most 64, and 1 more a plan", reused, fresh)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	for _, kind := range []string{CPU} {
+		e, err := Open(kind, Options{CPU: CPUOptions{Workers: 3}})
+		if err != nil || e.Info().Kind != CPU || e.Info().Workers != 3 || e.Info().Note != "" {
+			t.Errorf("%s: %v %v", kind, e, err)
+		}
+	}
+	if _, err := Open("gpu", Options{}); err == nil {
+		t.Error("an unknown engine is not refused")
+	}
+	for _, s := range []*Snapshot{nil, {}, {Segments: make([]Segment, 1)}, {Segments: make([]Segment, 2)}} {
+		if _, err := NewCPU(CPUOptions{}).Load(context.Background(), s); err == nil {
+			t.Errorf("snapshot %v is not refused", s)
+		}
+	}
+}
+
+// TestCapacity checks that the memory of a batch within the capacity is what Cost says, for plans with the largest k.
+func TestCapacity(t *testing.T) {
+	rng := newRand(t)
+	w := randomWorld(t, rng, 1000)
+	s := w.load(t, CPUOptions{Workers: 2})
+	c := s.Capacity()
+	if c.BatchPlans != 1024 || c.BatchBytes != 256<<20 || c.InFlight != 2 || c.IndexBytes != w.index.Size() || c.DeviceBytes <= 0 {
+		t.Errorf("capacity %+v", c)
+	}
+	small, large := Plan{Match: MatchPlan{K: 10}}, Plan{Match: MatchPlan{K: MaxK}}
+	if a, b := s.Cost(&small), s.Cost(&large); a <= 0 || b <= a || b > 64*1000 {
+		t.Errorf("costs %d and %d: an index of 1,000 objects bounds the entries", a, b)
+	}
+	if cost := s.Cost(&Plan{Match: MatchPlan{K: -5, Verify: &SequencePlan{K: 1 << 60}}}); cost < 0 {
+		t.Errorf("cost %d of a bad plan", cost)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package gpuexec
+
+const raceEnabled = false
