@@ -32,14 +32,14 @@ type terms struct {
 	text []byte
 	ends []int
 
-	fold  []byte // a word being normalised
-	lower cases.Caser
-	runes []rune
-	grams index.GramScanner
+	normal, lower []byte // a word on its way
+	caser         cases.Caser
+	runes         []rune
+	grams         index.GramScanner
 }
 
 func newTerms() *terms {
-	return &terms{lower: cases.Lower(language.Und)}
+	return &terms{caser: cases.Lower(language.Und)}
 }
 
 func (t *terms) reset() {
@@ -106,12 +106,23 @@ func (t *terms) addWord(word string) {
 	t.ends = append(t.ends, len(t.text))
 }
 
-// foldWord appends a word that is not all ASCII, normalised and in lower case.
+// foldWord appends a word that is not all ASCII, normalised and in lower case. Normalising into an empty buffer and
+// not straight behind the words before keeps words from combining with each other, and spares an allocation.
 func (t *terms) foldWord(word string) {
-	t.fold = norm.NFKC.AppendString(t.fold[:0], word)
-	composed := len(t.fold)
-	// Lower case is at most half as long again (two bytes may become three), so the result always fits.
-	t.fold = append(t.fold, make([]byte, 2*composed+utf8.UTFMax)...)
-	n, _, _ := t.lower.Transform(t.fold[composed:], t.fold[:composed], true)
-	t.text = norm.NFKC.Append(t.text, t.fold[composed:composed+n]...)
+	t.normal = norm.NFKC.AppendString(t.normal[:0], word)
+	t.lower = t.lower[:0]
+	for _, c := range string(t.normal) {
+		if c == 'Σ' || c == 'İ' {
+			// The letters whose lower case depends on their place or is more than one letter. Caser knows all
+			// the rules but allocates, so that only these words pay for it. Lower case is at most half as long
+			// again (two bytes may become three), so the result always fits.
+			t.lower = append(t.lower[:0], make([]byte, 2*len(t.normal))...)
+			n, _, _ := t.caser.Transform(t.lower, t.normal, true)
+			t.lower = t.lower[:n]
+			break
+		}
+		t.lower = utf8.AppendRune(t.lower, unicode.ToLower(c))
+	}
+	t.normal = norm.NFKC.Append(t.normal[:0], t.lower...)
+	t.text = append(t.text, t.normal...)
 }

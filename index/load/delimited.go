@@ -63,6 +63,10 @@ func (d *delimited) byHeader() error {
 		return fmt.Errorf("%s: is empty, but the schema expects a header line; write header: false in the schema "+
 			"if the file has none", d.r.name)
 	}
+	var bad *BadRecord
+	if errors.As(err, &bad) { // without a header nothing can go on, so it is not skippable here
+		return fmt.Errorf("%s: line %d: the header %s", d.r.name, bad.Line, bad.Reason)
+	}
 	if err != nil {
 		return d.r.sourceError(max(d.source.line(), 1), err)
 	}
@@ -219,15 +223,16 @@ func (c *csvFields) fields() ([]string, int64, error) {
 // lines: to go on after those would lose records that nobody counted.
 func (c *csvFields) badQuote(e *csv.ParseError) error {
 	c.reached = int64(e.Line)
-	reason := "a quote inside an unquoted field: quote the whole field and double the quotes in it"
+	reason := "has a quote inside an unquoted field: quote the whole field and double the quotes in it"
 	if errors.Is(e.Err, csv.ErrQuote) {
-		reason = "a quoted field is not closed, or goes on after its closing quote: double the quotes inside a quoted field"
+		reason = "has a quoted field that is not closed, or goes on after its closing quote: double the quotes inside a " +
+			"quoted field"
 	}
 	if e.StartLine != e.Line {
-		return &fault{int64(e.StartLine), fmt.Sprintf("%s (column %d of line %d); the record took lines %d to %d, which "+
-			"may hold others", reason, e.Column, e.Line, e.StartLine, e.Line)}
+		return &fault{int64(e.StartLine), fmt.Sprintf("%s (byte %d of line %d); the record took lines %d to %d, which "+
+			"may hold others, so it cannot be skipped", reason, e.Column, e.Line, e.StartLine, e.Line)}
 	}
-	return c.r.bad(int64(e.Line), "%s (column %d)", reason, e.Column)
+	return c.r.bad(int64(e.Line), "%s (byte %d)", reason, e.Column)
 }
 
 var errRecordTooLong = errors.New("record too long")

@@ -151,23 +151,23 @@ func TestCSV(t *testing.T) {
 			name: "stray quotes end with their line", schema: people, options: csv,
 			input: "age,city,tags,note,junk\n1,a\"b,,,\n2,\"a\"b,,,\n3,a,,,\n4,\"a",
 			want: []string{
-				`bad 2: a quote inside an unquoted field`,
-				`bad 3: a quoted field is not closed, or goes on after its closing quote`,
+				`bad 2: has a quote inside an unquoted field`,
+				`bad 3: has a quoted field that is not closed, or goes on after its closing quote`,
 				`4 ["3"] ["a"] [] [] []`,
-				`bad 5: a quoted field is not closed`,
+				`bad 5: has a quoted field that is not closed`,
 			},
 		},
 		{
 			name: "a quote that swallows lines is not skippable", schema: people, options: csv,
 			input: "age,city,tags,note,junk\n1,a,,,\n2,\"b,,,\n3,c,,,\n4,\"d\",,,\n5,e,,,\n",
 			want:  []string{`2 ["1"] ["a"] [] [] []`},
-			fails: "line 3: a quoted field is not closed",
+			fails: "line 3: has a quoted field that is not closed",
 		},
 		{
 			name: "a quote never closed", schema: people, options: csv,
 			input: "age,city,tags,note,junk\n1,a,,,\n2,\"b,,,\n3,c,,,\n",
 			want:  []string{`2 ["1"] ["a"] [] [] []`},
-			fails: "line 3: a quoted field is not closed",
+			fails: "line 3: has a quoted field that is not closed",
 		},
 		{
 			name: "semicolons", schema: people, options: Options{Format: CSV, Comma: ';'},
@@ -200,7 +200,11 @@ func TestCSV(t *testing.T) {
 		{name: "no header", schema: people, options: csv, input: "", fails: "expects a header line"},
 		{
 			name: "header with a bad quote", schema: people, options: csv,
-			input: "age,\"city\n1,2\n", fails: "line 1: a quoted field is not closed",
+			input: "age,\"city\n1,2\n", fails: "line 1: has a quoted field that is not closed",
+		},
+		{
+			name: "header with a stray quote", schema: people, options: csv,
+			input: "age,ci\"ty\n1,2\n", fails: "line 1: the header has a quote inside",
 		},
 		{
 			name: "only a header", schema: people, options: csv, input: "age,city,tags,note",

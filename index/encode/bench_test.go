@@ -1,0 +1,111 @@
+package encode_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/encode"
+)
+
+// benchmarkRows is a table of 8 number columns and 6 categories, like Adult.
+func benchmarkRows(b *testing.B) (*encode.Queries, []encode.Condition) {
+	schema := "name: t\nkind: rows\ncolumns:\n"
+	for i := range 14 {
+		kind := "number"
+		if i >= 8 {
+			kind = "category"
+		}
+		schema += fmt.Sprintf("  - {name: column_%d, type: %s}\n", i, kind)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	builder := newBuilder(b, parseSchema(b, schema))
+	for range 5000 {
+		rec := index.Record{Cells: make([]index.Cell, 14)}
+		for i := range rec.Cells {
+			value := strconv.FormatFloat(random.NormFloat64(), 'g', -1, 64)
+			if i >= 8 {
+				value = fmt.Sprintf("value %d", random.IntN(50))
+			}
+			rec.Cells[i].Values = []string{value}
+		}
+		builder.add(&rec)
+	}
+	_, q := builder.open()
+	var conditions []encode.Condition
+	for i := range 14 {
+		c := encode.Condition{Attr: fmt.Sprintf("column_%d", i)}
+		switch {
+		case i >= 8:
+			c.Value = text("value 7")
+		case i%2 == 0:
+			c.Min, c.Max = number(-0.5), number(0.7)
+		default:
+			c.Min, c.Max, c.Bucket = number(400), number(500), true
+		}
+		conditions = append(conditions, c)
+	}
+	return q, conditions
+}
+
+func BenchmarkConditions(b *testing.B) {
+	q, conditions := benchmarkRows(b)
+	sets := []encode.Condition{{Attr: "column_9"}, {Attr: "column_0"}}
+	for i := range 10 {
+		sets[0].In = append(sets[0].In, *text(fmt.Sprintf("value %d", 9-i)))
+		sets[1].In = append(sets[1].In, *number(float64(5 - i)))
+	}
+	for name, conditions := range map[string][]encode.Condition{"14 conditions": conditions, "2 sets of 10": sets} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var query index.Query
+			for b.Loop() {
+				if err := q.Conditions(&query, conditions); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkText(b *testing.B) {
+	titles := []string{
+		"A user-centered interface for querying distributed multimedia databases",
+		"The WASA2 object-oriented workflow management system",
+		"World Wide Database-integrating the Web, CORBA and databases",
+		"Zugriffspfade für räumliche Anfragen über größere Datenmengen",
+	}
+	for _, kind := range []string{"documents", "sequences"} {
+		_, q := textIndex(b, "{name: n, kind: "+kind+"}", titles...)
+		for i, name := range []string{"ASCII", "German"} {
+			title := titles[3*i]
+			b.Run(fmt.Sprintf("%s/%s/%d", kind, name, len(title)), func(b *testing.B) {
+				b.ReportAllocs()
+				var query index.Query
+				for b.Loop() {
+					if err := q.Text(&query, title); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkObjects(b *testing.B) {
+	line := "A user-centered interface for querying distributed multimedia databases " + strings.Repeat("of many words ", 5)
+	for _, kind := range []string{"documents", "sequences"} {
+		b.Run(kind, func(b *testing.B) {
+			builder := newBuilder(b, parseSchema(b, "{name: n, kind: "+kind+"}"))
+			rec := index.Record{Cells: []index.Cell{{Values: []string{line}}}}
+			b.ReportAllocs()
+			b.SetBytes(int64(len(line)))
+			for b.Loop() {
+				builder.add(&rec)
+			}
+		})
+	}
+}
