@@ -103,6 +103,18 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
+// TestFormatIsStable fixes the bytes of a file with every kind of section: when they change, indexes that exist change their
+// version, or can no longer be read, and the format version may have to.
+func TestFormatIsStable(t *testing.T) {
+	x, err := OpenBytes(smallIndex(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "30d4affe01bf1806"; x.Version() != want {
+		t.Errorf("version %s, want %s", x.Version(), want)
+	}
+}
+
 // TestUnaligned opens bytes that do not begin at a multiple of 8.
 func TestUnaligned(t *testing.T) {
 	random := newRandom(t)
