@@ -12,7 +12,7 @@
 //	kind       column    keywords
 //	rows       number    the bucket of the value; with edges: exact the value itself
 //	rows       category  the text itself, blanks trimmed; case matters
-//	documents  text      the distinct words that are no stop words; see wordList
+//	documents  text      the distinct words that are no stop words; see terms
 //	sequences  text      the ordered n-grams (gram, occurrence) of the padded string; see index.GramScanner
 //
 // Number and category columns may stand beside the text columns of documents, with the meaning they have in rows.
