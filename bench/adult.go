@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/wire"
 )
 
 // W4: the rows of UCI's Adult census, repeated. A query asks for the 14 columns of one row: numbers within +-50 of
@@ -105,15 +106,11 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 			return nil, err
 		}
 	}
-	file, err := b.Bytes(ctx)
+	file, ix, err := finish(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	ix, err := index.OpenBytes(file)
-	if err != nil {
-		return nil, err
-	}
-	w := &Workload{Index: ix, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
+	w := &Workload{Index: ix, File: file, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
 
 	// The reference counts on cells: the bucket number of a number, the text of a category.
 	attrs := ix.Attributes()
@@ -135,17 +132,22 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 	for i := range w.Plans {
 		asked[i] = cells[src.intn(len(cells))]
 		var conditions []encode.Condition
+		query := wire.Query{K: opts.K}
 		for a, c := range asked[i] {
 			switch {
 			case c.missing:
 			case attrs[a].Type == index.Number:
-				lo, hi := encode.NumberValue(float64(max(c.bucket-adultReach, 0))), encode.NumberValue(float64(c.bucket+adultReach))
-				conditions = append(conditions, encode.Condition{Attr: attrs[a].Name, Min: &lo, Max: &hi, Bucket: true})
+				lo, hi := float64(max(c.bucket-adultReach, 0)), float64(c.bucket+adultReach)
+				low, high := encode.NumberValue(lo), encode.NumberValue(hi)
+				conditions = append(conditions, encode.Condition{Attr: attrs[a].Name, Min: &low, Max: &high, Bucket: true})
+				query.Items = append(query.Items, wire.Condition{Attr: attrs[a].Name, Min: wire.Number(lo), Max: wire.Number(hi), Bucket: true})
 			default:
 				v := encode.StringValue(c.text)
 				conditions = append(conditions, encode.Condition{Attr: attrs[a].Name, Value: &v})
+				query.Items = append(query.Items, wire.Condition{Attr: attrs[a].Name, Value: wire.String(c.text)})
 			}
 		}
+		w.Queries = append(w.Queries, query)
 		plan := &w.Plans[i]
 		plan.Kind, plan.Match.K = gpuexec.PlanMatch, opts.K
 		if err := queries.Conditions(&plan.Match.Query, conditions); err != nil {

@@ -38,7 +38,7 @@ func documents(ctx context.Context, opts Options) (*Workload, error) {
 	start := time.Now()
 	specs := []index.AttributeSpec{{Name: "words", Type: index.Ordinal, Keywords: vocabulary}}
 	var scratch []uint32
-	ix, err := build(ctx, specs, opts.Objects, func(b *index.Builder, id int) error {
+	file, ix, err := build(ctx, specs, opts.Objects, func(b *index.Builder, id int) error {
 		scratch = object(scratch, id)
 		for _, w := range scratch {
 			if err := b.AddOrdinal(0, w); err != nil {
@@ -50,7 +50,7 @@ func documents(ctx context.Context, opts Options) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Workload{Index: ix, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
+	w := &Workload{Index: ix, File: file, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
 
 	queries := make([][]uint32, opts.Queries)
 	for i := range w.Plans {
@@ -63,6 +63,7 @@ func documents(ctx context.Context, opts Options) (*Workload, error) {
 		for _, word := range queries[i] {
 			plan.Match.Query.AddSpan(word, word+1)
 		}
+		w.Queries = append(w.Queries, items(ix, &plan.Match.Query, opts.K))
 	}
 	w.reference = func(i int, visit func(id, count uint32)) {
 		var doc []uint32

@@ -83,7 +83,7 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 	for i := range specs {
 		specs[i] = index.AttributeSpec{Name: functionName(i), Type: index.Ordinal, Keywords: signatureBuckets}
 	}
-	ix, err := build(ctx, specs, opts.Objects, func(b *index.Builder, id int) error {
+	file, ix, err := build(ctx, specs, opts.Objects, func(b *index.Builder, id int) error {
 		for attr, v := range objects[id*signatureFunctions:][:signatureFunctions] {
 			if err := b.AddOrdinal(attr, uint32(v)); err != nil {
 				return err
@@ -94,7 +94,7 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Workload{Index: ix, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
+	w := &Workload{Index: ix, File: file, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
 
 	queries := make([]uint8, opts.Queries*signatureFunctions)
 	src := newSource(opts.Seed, 'q')
@@ -114,6 +114,7 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 			plan.Match.Query.StartItem(uint32(attr), 1)
 			plan.Match.Query.AddSpan(uint32(v), uint32(v)+1)
 		}
+		w.Queries = append(w.Queries, items(ix, &plan.Match.Query, opts.K))
 	}
 	w.reference = func(i int, visit func(id, count uint32)) {
 		query := queries[i*signatureFunctions:][:signatureFunctions]
@@ -137,28 +138,34 @@ func functionName(i int) string {
 }
 
 // build makes an index in memory of objects whose keywords are integers.
-func build(ctx context.Context, specs []index.AttributeSpec, objects int, add func(b *index.Builder, id int) error) (*index.Index, error) {
+func build(ctx context.Context, specs []index.AttributeSpec, objects int, add func(b *index.Builder, id int) error) ([]byte, *index.Index, error) {
 	schema := &index.Schema{Name: "bench", Kind: index.Rows}
 	for _, s := range specs {
 		schema.Columns = append(schema.Columns, index.Column{Name: s.Name, Type: index.NumberColumn, Edges: index.Exact})
 	}
 	b, err := index.NewBuilder(schema, specs, index.BuilderOptions{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for id := range objects {
 		if err := add(b, id); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if err := b.EndObject("", nil, ""); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
+	return finish(ctx, b)
+}
+
+// finish builds the file in memory and opens it.
+func finish(ctx context.Context, b *index.Builder) ([]byte, *index.Index, error) {
 	file, err := b.Bytes(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return index.OpenBytes(file)
+	ix, err := index.OpenBytes(file)
+	return file, ix, err
 }
 
 // parallel runs work over [0, n) in contiguous pieces on all cores.

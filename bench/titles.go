@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/wire"
 )
 
 // W2, title-like: real headlines grown to millions. A copy has 10 to 30 % of its characters changed and now and then two
@@ -116,15 +117,11 @@ func titles(ctx context.Context, opts Options) (*Workload, error) {
 			return nil, err
 		}
 	}
-	file, err := b.Bytes(ctx)
+	file, ix, err := finish(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	ix, err := index.OpenBytes(file)
-	if err != nil {
-		return nil, err
-	}
-	w := &Workload{Index: ix, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
+	w := &Workload{Index: ix, File: file, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
 
 	queries, err := encode.NewQueries(ix)
 	if err != nil {
@@ -139,6 +136,7 @@ func titles(ctx context.Context, opts Options) (*Workload, error) {
 		}
 		text := change(texts[id], 0.1, &src)
 		asked[i] = []rune(text)
+		w.Queries = append(w.Queries, wire.Query{K: titleHits, Candidates: opts.K, Text: text})
 		plan := &w.Plans[i]
 		plan.Kind, plan.Match.K = gpuexec.PlanMatch, opts.K
 		plan.Match.Verify = &gpuexec.SequencePlan{Text: asked[i], K: titleHits}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/wire"
 )
 
 // Workload is one index with queries against it and a way to know the right answers without any engine.
@@ -23,7 +24,10 @@ type Workload struct {
 	Name    string
 	Options Options // with the workload's defaults filled in
 	Index   *index.Index
+	File    []byte // the index file
 	Plans   []gpuexec.Plan
+	// Queries are the plans as users would send them.
+	Queries []wire.Query
 	// Build is how long encoding and building the index took, without generating the objects.
 	Build time.Duration
 	// Postings is the number of postings in the index.
@@ -156,6 +160,20 @@ func (w *Workload) checkDistances(i int, got gpuexec.Answer) error {
 		}
 	}
 	return nil
+}
+
+// items writes a query over integer keywords as raw items.
+func items(x *index.Index, q *index.Query, k int) wire.Query {
+	query := wire.Query{K: k}
+	for _, item := range q.Items {
+		for _, span := range q.ItemSpans(item) {
+			query.Items = append(query.Items, wire.Condition{
+				Attr: x.Attributes()[item.Attr].Name, Bucket: true,
+				Min: wire.Number(float64(span.Lo)), Max: wire.Number(float64(span.Hi - 1)),
+			})
+		}
+	}
+	return query
 }
 
 // mix is the finalizer of splitmix64: a good hash of one word, so that object i's content is a function of

@@ -1,0 +1,214 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// load sends the queries of a workload through the stream and takes the answers, as an application would: one
+// connection to publish, one to listen.
+type load struct {
+	url      string
+	subjects wire.Subjects
+	workload *Workload
+	answers  []gpuexec.Answer // the engine's own, to compare with
+	pub, sub *nats.Conn
+	js       jetstream.JetStream
+	runs     int
+	messages map[int][][]byte // encoded, by queries a message
+}
+
+// checkEvery is how many answers one is compared for; comparing all would measure the load.
+const checkEvery = 61
+
+// answerPatience is how long the load waits for the next answer before it gives up.
+const answerPatience = 2 * time.Minute
+
+func newLoad(ctx context.Context, url string, w *Workload, answers []gpuexec.Answer) (*load, error) {
+	subjects, err := wire.NewSubjects(wire.DefaultPrefix)
+	if err != nil {
+		return nil, err
+	}
+	l := &load{url: url, subjects: subjects, workload: w, answers: answers, messages: map[int][][]byte{}}
+	if l.pub, err = nats.Connect(url); err != nil {
+		return nil, err
+	}
+	if l.sub, err = nats.Connect(url); err != nil {
+		l.pub.Close()
+		return nil, err
+	}
+	if l.js, err = jetstream.New(l.pub, jetstream.WithPublishAsyncMaxPending(65536)); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, ctx.Err()
+}
+
+func (l *load) close() {
+	l.pub.Close()
+	l.sub.Close()
+}
+
+// bodies are the distinct messages of a mode: consecutive queries of the workload.
+func (l *load) bodies(size int) [][]byte {
+	if b := l.messages[size]; b != nil {
+		return b
+	}
+	queries := l.workload.Queries
+	distinct := max(1, len(queries)/size)
+	bodies := make([][]byte, distinct)
+	for i := range bodies {
+		if size == 1 {
+			bodies[i] = wire.AppendQuery(nil, wire.MessagePack, &queries[i])
+			continue
+		}
+		batch := make([]wire.Query, size)
+		for j := range batch {
+			batch[j] = queries[(i*size+j)%len(queries)]
+		}
+		bodies[i] = wire.AppendQueries(nil, wire.MessagePack, batch)
+	}
+	l.messages[size] = bodies
+	return bodies
+}
+
+// round is what one run measured.
+type round struct {
+	rate      float64   // queries a second, first publish to last answer
+	latencies []float64 // milliseconds, one a message, from the time it was due
+	wrong     int
+	sample    []byte // the first answer's body
+}
+
+// run sends messages of size queries to an index and waits for all answers. With a window it keeps that many
+// messages unanswered; with a rate, in queries a second, it sends at fixed times whatever comes back.
+func (l *load) run(ctx context.Context, index string, size, messages, window int, rate float64) (*round, error) {
+	l.runs++
+	prefix := l.subjects.Reply(index, "run"+strconv.Itoa(l.runs))
+	bodies := l.bodies(size)
+	due := make([]time.Time, messages)
+	latencies := make([]float64, messages)
+	checked := map[int][]byte{}
+	var sample []byte
+	var answered atomic.Int64
+	var last time.Time
+	var slots chan struct{}
+	if window > 0 {
+		slots = make(chan struct{}, window)
+	}
+	progress, done := make(chan struct{}, 1), make(chan struct{})
+	var mu sync.Mutex // of due: written by the sender, read by the receiver
+
+	// Answers come on one goroutine.
+	sub, err := l.sub.Subscribe(prefix+".*", func(msg *nats.Msg) {
+		i, err := strconv.Atoi(msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:])
+		if err != nil || i < 0 || i >= messages || latencies[i] != 0 {
+			return
+		}
+		now := time.Now()
+		mu.Lock()
+		latencies[i] = milliseconds(now.Sub(due[i]))
+		mu.Unlock()
+		if sample == nil {
+			sample = msg.Data
+		}
+		if index == benchIndex && i%checkEvery == 0 {
+			checked[i] = msg.Data
+		}
+		if slots != nil {
+			<-slots
+		}
+		last = now
+		select {
+		case progress <- struct{}{}:
+		default:
+		}
+		if answered.Add(1) == int64(messages) {
+			close(done)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer sub.Unsubscribe()
+	if err := sub.SetPendingLimits(-1, -1); err != nil {
+		return nil, err
+	}
+	if err := l.sub.Flush(); err != nil {
+		return nil, err
+	}
+
+	start := time.Now()
+	for i := range messages {
+		at := time.Now()
+		if rate > 0 {
+			at = start.Add(time.Duration(float64(i*size) / rate * float64(time.Second)))
+			time.Sleep(time.Until(at))
+		} else {
+			select {
+			case slots <- struct{}{}:
+			case <-time.After(answerPatience):
+				return nil, fmt.Errorf("no answer for %v with %d of %d messages sent", answerPatience, i, messages)
+			}
+			at = time.Now()
+		}
+		mu.Lock()
+		due[i] = at
+		mu.Unlock()
+		msg := nats.NewMsg(l.subjects.Query(index))
+		msg.Header.Set(wire.HeaderReply, prefix+"."+strconv.Itoa(i))
+		msg.Header.Set(wire.HeaderMsgID, prefix+"."+strconv.Itoa(i)+"."+strconv.FormatInt(start.UnixNano(), 36))
+		msg.Header.Set(wire.HeaderContentType, wire.MessagePack.String())
+		msg.Data = bodies[i%len(bodies)]
+		if _, err := l.js.PublishMsgAsync(msg); err != nil {
+			return nil, fmt.Errorf("publishing message %d: %w", i, err)
+		}
+	}
+	for waiting := true; waiting; {
+		select {
+		case <-done:
+			waiting = false
+		case <-progress:
+		case <-time.After(answerPatience):
+			return nil, fmt.Errorf("%d of %d messages were not answered", int64(messages)-answered.Load(), messages)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	r := &round{rate: float64(messages*size) / last.Sub(start).Seconds(), latencies: latencies, sample: sample}
+	for i, body := range checked {
+		r.wrong += l.wrong(body, i%len(bodies), size)
+	}
+	// The stored copies of the answers have served; do not let rounds fill the stream.
+	results, err := l.js.Stream(ctx, l.subjects.ResultStream())
+	if err != nil {
+		return nil, err
+	}
+	return r, results.Purge(ctx)
+}
+
+// wrong counts the results of an answer that are not the engine's own.
+func (l *load) wrong(body []byte, message, size int) int {
+	answer, err := wire.DecodeAnswer(wire.MessagePack, body)
+	if err != nil || len(answer.Results) != size {
+		return size
+	}
+	wrong := 0
+	for j := range answer.Results {
+		if !sameAnswer(&answer.Results[j], &l.answers[(message*size+j)%len(l.answers)]) {
+			wrong++
+		}
+	}
+	return wrong
+}

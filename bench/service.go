@@ -1,0 +1,290 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// ServiceOptions say how the whole service is measured: broker, worker and load in one process, over loopback.
+type ServiceOptions struct {
+	Engine string // auto, cpu or cuda; default auto
+	// QueriesPerMessage are the modes measured, one after the other. Default 1 and 256.
+	QueriesPerMessage []int
+	// Queries is how many queries a round sends. Default 20,000.
+	Queries int
+	// Rounds is how many rounds of service and echo worker alternate in a mode. Default 5.
+	Rounds int
+	// Window bounds the queries that are sent and not answered. Default 4,096.
+	Window int
+	// Load is the share of the measured throughput at which latency is measured. Default 0.7.
+	Load float64
+	// Dir is where the broker stores. Default: a temporary folder, removed afterwards.
+	Dir string
+	// NATS is an external server to use instead of an embedded one. Default: embedded.
+	NATS string
+}
+
+func (o *ServiceOptions) ensureDefaults() {
+	o.Engine = cmp.Or(o.Engine, gpuexec.Auto)
+	if o.QueriesPerMessage == nil {
+		o.QueriesPerMessage = []int{1, 256}
+	}
+	o.Queries = cmp.Or(o.Queries, 20_000)
+	o.Rounds = cmp.Or(o.Rounds, 5)
+	o.Window = cmp.Or(o.Window, 4096)
+	o.Load = cmp.Or(o.Load, 0.7)
+}
+
+// ServiceResult is one line of `geniemq bench service`: one mode. Rates are queries a second, medians over the rounds.
+type ServiceResult struct {
+	Workload          string `json:"workload"`
+	Engine            string `json:"engine"`
+	Device            string `json:"device"`
+	Objects           int    `json:"objects"`
+	K                 int    `json:"k"`
+	Seed              uint64 `json:"seed"`
+	QueriesPerMessage int    `json:"queries_per_message"`
+	Queries           int    `json:"queries"`
+	Rounds            int    `json:"rounds"`
+	AnswerBytes       int    `json:"answer_bytes"` // of one message
+
+	// EngineRate is the engine alone, in batches of its own size; EngineShare what the service keeps of it.
+	EngineRate  float64 `json:"engine_qps"`
+	ServiceRate float64 `json:"service_qps"`
+	EngineShare float64 `json:"engine_share"`
+	// EchoRate is a worker that pulls, publishes an answer of the same size and acks, and does nothing else; EchoShare
+	// is the median over the rounds of service / echo, measured in turns.
+	EchoRate  float64 `json:"echo_qps"`
+	EchoShare float64 `json:"echo_share"`
+
+	// Latency from publish to answer, in milliseconds: with the window full, and at Load of ServiceRate.
+	SaturatedP50 float64 `json:"saturated_p50_ms"`
+	SaturatedP99 float64 `json:"saturated_p99_ms"`
+	Load         float64 `json:"load"`
+	LoadRate     float64 `json:"load_qps"`
+	LoadP50      float64 `json:"load_p50_ms"`
+	LoadP99      float64 `json:"load_p99_ms"`
+
+	Wrong   int    `json:"wrong"` // answers that are an error or differ from the engine's own
+	Command string `json:"command"`
+}
+
+const (
+	benchIndex = "bench"
+	echoIndex  = "echo"
+)
+
+// Service measures the whole service on a workload, one result a mode.
+func Service(ctx context.Context, w *Workload, opts ServiceOptions) ([]*ServiceResult, error) {
+	opts.ensureDefaults()
+	dir, err := os.MkdirTemp(opts.Dir, "geniemq-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "bench.gmq")
+	if err := os.WriteFile(path, w.File, 0o600); err != nil {
+		return nil, err
+	}
+	engine, err := gpuexec.Open(opts.Engine, gpuexec.Options{})
+	if err != nil {
+		return nil, err
+	}
+	rate, answers, err := engineRate(ctx, w, engine)
+	info := engine.Info()
+	if err := errors.Join(err, engine.Close()); err != nil {
+		return nil, err
+	}
+
+	svc, err := service.Start(ctx, service.Config{
+		Indexes: []service.IndexSource{{Name: benchIndex, Path: path}}, NATS: opts.NATS, NATSListen: "127.0.0.1:0",
+		DataDir: filepath.Join(dir, "streams"), Engine: opts.Engine, Admin: service.Off,
+	}, service.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("starting the service: %w", err)
+	}
+	results, err := measureService(ctx, w, svc, answers, opts)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if err := errors.Join(err, svc.Shutdown(stop)); err != nil {
+		return nil, err
+	}
+	for _, r := range results {
+		r.Workload, r.Engine, r.Device, r.Objects = w.Name, info.Kind, info.Device, w.Options.Objects
+		r.K, r.Seed, r.Load, r.Rounds = w.Options.K, w.Options.Seed, opts.Load, opts.Rounds
+		r.EngineRate, r.EngineShare = rate, r.ServiceRate/rate
+	}
+	return results, nil
+}
+
+// engineRate is the rate of the engine without a service, and its answers.
+func engineRate(ctx context.Context, w *Workload, engine gpuexec.Engine) (float64, []gpuexec.Answer, error) {
+	searcher, err := engine.Load(ctx, snapshot(w))
+	if err != nil {
+		return 0, nil, err
+	}
+	defer searcher.Close()
+	answers := make([]gpuexec.Answer, len(w.Plans))
+	var rates []float64
+	for run := range 6 {
+		start := time.Now()
+		if err := searchAll(ctx, searcher, w.Plans, answers); err != nil {
+			return 0, nil, err
+		}
+		if run > 0 { // the first warms up
+			rates = append(rates, float64(len(w.Plans))/time.Since(start).Seconds())
+		}
+	}
+	return median(rates), answers, nil
+}
+
+func measureService(ctx context.Context, w *Workload, svc *service.Service, answers []gpuexec.Answer, opts ServiceOptions) ([]*ServiceResult, error) {
+	load, err := newLoad(ctx, svc.NATSURL(), w, answers)
+	if err != nil {
+		return nil, err
+	}
+	defer load.close()
+	var results []*ServiceResult
+	for _, size := range opts.QueriesPerMessage {
+		r, err := measureMode(ctx, load, size, opts)
+		if err != nil {
+			return nil, fmt.Errorf("%d queries a message: %w", size, err)
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+func measureMode(ctx context.Context, l *load, size int, opts ServiceOptions) (*ServiceResult, error) {
+	messages := max(1, opts.Queries/size)
+	window := max(1, opts.Window/size)
+	r := &ServiceResult{QueriesPerMessage: size, Queries: messages * size}
+
+	warm, err := l.run(ctx, benchIndex, size, min(messages, 4*window), window, 0)
+	if err != nil {
+		return nil, err
+	}
+	r.AnswerBytes = len(warm.sample)
+	echo, err := startEcho(ctx, l.url, warm.sample)
+	if err != nil {
+		return nil, fmt.Errorf("starting the echo worker: %w", err)
+	}
+	defer echo.stop()
+	if _, err := l.run(ctx, echoIndex, size, min(messages, 4*window), window, 0); err != nil {
+		return nil, err
+	}
+
+	var rates, echoes, shares, latencies []float64
+	for range opts.Rounds {
+		real, err := l.run(ctx, benchIndex, size, messages, window, 0)
+		if err != nil {
+			return nil, err
+		}
+		mock, err := l.run(ctx, echoIndex, size, messages, window, 0)
+		if err != nil {
+			return nil, err
+		}
+		r.Wrong += real.wrong
+		rates, echoes = append(rates, real.rate), append(echoes, mock.rate)
+		shares = append(shares, real.rate/mock.rate)
+		latencies = append(latencies, real.latencies...)
+	}
+	r.ServiceRate, r.EchoRate, r.EchoShare = median(rates), median(echoes), median(shares)
+	r.SaturatedP50, r.SaturatedP99 = median(latencies), percentile(latencies, 99)
+
+	paced, err := l.run(ctx, benchIndex, size, messages, 0, opts.Load*r.ServiceRate)
+	if err != nil {
+		return nil, err
+	}
+	r.Wrong += paced.wrong
+	r.LoadRate, r.LoadP50, r.LoadP99 = paced.rate, median(paced.latencies), percentile(paced.latencies, 99)
+	return r, nil
+}
+
+// echo is the yardstick: a worker over the same streams that only pulls, publishes and acks. It has what a good
+// worker has, asynchronous publishing and acks after confirmation, and no work to do.
+type echo struct {
+	nc      *nats.Conn
+	consume jetstream.ConsumeContext
+	done    chan struct{}
+	queue   chan echoed
+}
+
+type echoed struct {
+	msg    jetstream.Msg
+	future jetstream.PubAckFuture
+}
+
+func startEcho(ctx context.Context, url string, answer []byte) (*echo, error) {
+	nc, err := nats.Connect(url)
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(8192))
+	if err != nil {
+		return nil, err
+	}
+	subjects, err := wire.NewSubjects(wire.DefaultPrefix)
+	if err != nil {
+		return nil, err
+	}
+	durable, err := js.CreateOrUpdateConsumer(ctx, subjects.QueryStream(), jetstream.ConsumerConfig{
+		Durable: "geniemq-" + echoIndex, FilterSubject: subjects.Query(echoIndex), AckPolicy: jetstream.AckExplicitPolicy,
+		MaxAckPending: 8192,
+	})
+	if err != nil {
+		return nil, err
+	}
+	e := &echo{nc: nc, done: make(chan struct{}), queue: make(chan echoed, 8192)}
+	go func() {
+		defer close(e.done)
+		for x := range e.queue {
+			select {
+			case <-x.future.Ok():
+				_ = x.msg.Ack()
+			case <-x.future.Err():
+			}
+		}
+	}()
+	e.consume, err = durable.Consume(func(msg jetstream.Msg) {
+		out := nats.NewMsg(msg.Headers().Get(wire.HeaderReply))
+		out.Header.Set(wire.HeaderMsgID, echoIndex+"."+msg.Headers().Get(wire.HeaderMsgID))
+		out.Header.Set(wire.HeaderQueryID, msg.Headers().Get(wire.HeaderMsgID))
+		out.Data = answer
+		if future, err := js.PublishMsgAsync(out); err == nil {
+			e.queue <- echoed{msg, future}
+		}
+	}, jetstream.PullMaxMessages(4096))
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *echo) stop() {
+	e.consume.Stop()
+	<-e.consume.Closed()
+	close(e.queue)
+	<-e.done
+	e.nc.Close()
+}
+
+// sameAnswer compares a result with the engine's own answer to the same query.
+func sameAnswer(r *wire.Result, want *gpuexec.Answer) bool {
+	return r.Err == nil && slices.EqualFunc(r.Hits, want.Hits, func(got wire.Hit, want gpuexec.Hit) bool {
+		return got.ID == want.ID && got.Count == want.Count
+	})
+}
