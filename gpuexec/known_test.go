@@ -1,0 +1,221 @@
+package gpuexec
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/verify"
+)
+
+// readLines reads a text file, compressed or not.
+func readLines(t testing.TB, name string) []string {
+	t.Helper()
+	f, err := os.Open(dataFile(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var r io.Reader = f
+	if strings.HasSuffix(name, ".gz") {
+		if r, err = gzip.NewReader(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var lines []string
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		lines = append(lines, s.Text())
+	}
+	if err := s.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+// numberRows reads rows of small numbers: as columns, or as a bag of numbers in one dimension.
+func numberRows(t testing.TB, name string, bag bool) *world {
+	t.Helper()
+	w := &world{}
+	for _, line := range readLines(t, name) {
+		var object [][]uint32
+		for _, field := range strings.Split(strings.TrimRight(line, ",\r "), ",") {
+			v, err := strconv.ParseUint(strings.TrimSpace(field), 10, 32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bag && len(object) > 0 {
+				object[0] = append(object[0], uint32(v))
+			} else {
+				object = append(object, []uint32{uint32(v)})
+			}
+		}
+		w.objects = append(w.objects, object)
+		for len(w.vocabulary) < len(object) {
+			w.vocabulary = append(w.vocabulary, 1)
+		}
+		for a, keywords := range object {
+			w.vocabulary[a] = max(w.vocabulary[a], slices.Max(keywords)+1)
+		}
+	}
+	w.build(t)
+	return w
+}
+
+// rowPlan asks for a row, every number within radius, a repeated number again.
+func (w *world) rowPlan(row, radius uint32, k int) Plan {
+	var plan Plan
+	plan.Match.K = k
+	for a, keywords := range w.objects[row] {
+		for _, kw := range keywords {
+			plan.Match.Query.StartItem(uint32(a), 1)
+			plan.Match.Query.AddSpan(kw-min(kw, radius), min(kw+radius+1, w.vocabulary[a]))
+		}
+	}
+	return plan
+}
+
+// TestGenieStatic checks the answers that are known of GENIE's own sample files. A list of ids without counts, or
+// counts alone, is checked as far as it goes.
+func TestGenieStatic(t *testing.T) {
+	type pair = [2]uint32 // object id, count
+	for _, file := range []struct {
+		name    string
+		bag     bool
+		radius  uint32
+		queries [][]pair
+	}{
+		{"sift_20.csv", false, 0, [][]pair{{{0, 5}, {4, 2}}, {{1, 5}}, {{2, 5}}}},
+		{"sift_20.csv", false, 1, [][]pair{{{0, 5}, {4, 2}, {11, 2}}}},
+		{"sift_1k.csv.gz", false, 0, [][]pair{
+			{{0, 128}, {4, 35}, {11, 24}, {30, 23}, {506, 21}},
+			{{1, 128}, {5, 30}, {294, 18}, {348, 18}, {210, 17}},
+			{{2, 128}, {28, 15}, {505, 15}, {590, 15}},
+		}},
+		{"tweets_20.csv", true, 0, [][]pair{{{0, 17}, {11, 17}}, {{1, 14}}, {{2, 18}}}},
+		{"tweets_4k.csv.gz", true, 0, [][]pair{{{0, 17}, {11, 17}, {21, 17}, {31, 17}, {41, 17}}, {{1, 14}}, {{2, 18}}}},
+	} {
+		w := numberRows(t, "genie_static/"+file.name, file.bag)
+		for _, nibbles := range []bool{false, true} {
+			s := w.load(t, CPUOptions{NibbleCounters: nibbles})
+			for row, want := range file.queries {
+				plan := w.rowPlan(uint32(row), file.radius, 5)
+				a := search(t, s, []Plan{plan})[0]
+				if all, _ := w.search(&plan.Match); a.Err != nil || !slices.Equal(a.Hits, all) {
+					t.Errorf("%s, query %d: got %v, brute force %v (%v)", file.name, row, a.Hits, all, a.Err)
+				}
+				for i, p := range want {
+					if i >= len(a.Hits) || a.Hits[i].ID != p[0] || a.Hits[i].Count != p[1] {
+						t.Errorf("%s, radius %d, query %d: got %v, known is %v", file.name, file.radius, row, a.Hits, want)
+						break
+					}
+				}
+				// After the known ones of tweets_4k come 5s and 7s.
+				if next := map[int]uint32{1: 5, 2: 7}[row]; file.name == "tweets_4k.csv.gz" && next != 0 && a.Hits[1].Count != next {
+					t.Errorf("%s, query %d: the second count is %d, known is %d", file.name, row, a.Hits[1].Count, next)
+				}
+			}
+		}
+	}
+}
+
+// TestTypos looks real misspellings up in a word list and compares every certified answer with an exhaustive scan by
+// the plain matrix-free distance, on a sample, and logs how often the right word is found.
+func TestTypos(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	c := loadCollection(t, "name: words\nkind: sequences\n", load.Options{Format: load.Text}, 1, wordsFile)
+	s := c.load(t, CPUOptions{})
+	var typos, right []string
+	correct := ""
+	for _, line := range readLines(t, "typos/missp.dat.gz") {
+		if word, ok := strings.CutPrefix(line, "$"); ok {
+			correct = word
+			continue
+		}
+		typos, right = append(typos, strings.ReplaceAll(line, "_", " ")), append(right, correct)
+	}
+	rng := newRand(t)
+	const sample, compared = 400, 6
+	var plans []Plan
+	var targets []string
+	for range sample {
+		i := rng.IntN(len(typos))
+		plans = append(plans, c.sequencePlan(t, typos[i], 10, 80, len(plans) < compared))
+		targets = append(targets, right[i])
+	}
+	first, ten, exact := 0, 0, 0
+	var v verify.Verifier
+	for i, a := range search(t, s, plans) {
+		if a.Err != nil {
+			t.Fatal(a.Err)
+		}
+		for rank, h := range a.Hits {
+			if c.index.Text(h.ID) == targets[i] {
+				ten++
+				if rank == 0 {
+					first++
+				}
+			}
+		}
+		if a.Exact {
+			exact++
+		}
+		if i >= compared && !a.Exact || i >= 5*compared {
+			continue
+		}
+		v.Reset(plans[i].Match.Verify.Text, 10, c.schema.NGram)
+		if err := v.Scan(context.Background(), c.index, 0, c.index.Objects(), 0); err != nil {
+			t.Fatal(err)
+		}
+		for rank, want := range v.Hits(nil) {
+			if got := a.Hits[rank]; got.ID != want.ID || got.Count != want.Count || got.Distance != want.Distance {
+				t.Fatalf("%q, rank %d: got %v, an exhaustive scan finds %v", string(plans[i].Match.Verify.Text), rank, got, want)
+			}
+		}
+	}
+	t.Logf("of %d typos: right word first %.1f %%, in the top 10 %.1f %%, exact %.1f %%",
+		sample, 100*float64(first)/sample, 100*float64(ten)/sample, 100*float64(exact)/sample)
+}
+
+// wideWorld has counts that need counters of 16 and of 32 bits and more objects at one count than k, in several
+// tiles, so that ties are cut within and across tiles.
+func TestTiesAcrossTiles(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	w := &world{vocabulary: []uint32{4}}
+	for id := range 3*index.TileObjects + 5 {
+		keywords := []uint32{0}
+		if rng.IntN(1000) == 0 {
+			keywords = append(keywords, 1)
+		}
+		if id%index.TileObjects == index.TileObjects-1 {
+			keywords = append(keywords, 2, 2, 2)
+		}
+		w.objects = append(w.objects, [][]uint32{keywords})
+	}
+	w.build(t)
+	for _, weight := range []uint32{1, 3, 60, 10_000, index.MaxWeight} {
+		for _, k := range []int{1, 2, 3, 4, 100, 193, 5000, 64512, MaxK} {
+			var plan Plan
+			plan.Match.K = k
+			plan.Match.Query.StartItem(0, weight)
+			plan.Match.Query.AddSpan(0, 3)
+			t.Run(fmt.Sprintf("weight=%d/k=%d", weight, k), func(t *testing.T) {
+				for _, workers := range []int{1, 3} {
+					checkAnswers(t, w, []Plan{plan}, search(t, w.load(t, CPUOptions{Workers: workers, NibbleCounters: true}), []Plan{plan}))
+				}
+			})
+		}
+	}
+}
