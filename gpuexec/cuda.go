@@ -50,6 +50,15 @@ type cudaEngine struct {
 
 // NewCUDA opens a CUDA device. Without a driver or a device it fails with ErrNoCUDA.
 func NewCUDA(opts CUDAOptions) (Engine, error) {
+	images, err := kernels.Modules()
+	if err != nil {
+		return nil, err
+	}
+	return openCUDA(opts, images)
+}
+
+// openCUDA opens a device with given images of the kernels.
+func openCUDA(opts CUDAOptions, images map[string][]byte) (*cudaEngine, error) {
 	if err := driverStatus(); err != nil {
 		return nil, err
 	}
@@ -61,13 +70,13 @@ func NewCUDA(opts CUDAOptions) (Engine, error) {
 		return nil, fmt.Errorf("%w: device %d of %d devices", ErrNoCUDA, opts.Device, devices)
 	}
 	e := &cudaEngine{opts: opts, device: cu.Device(opts.Device), crew: newCrew(opts.Workers)}
-	if err := e.open(); err != nil {
+	if err := e.open(images); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
 }
 
-func (e *cudaEngine) open() error {
+func (e *cudaEngine) open(images map[string][]byte) error {
 	name, err := e.device.Name()
 	if err != nil {
 		return deviceError("naming the device", err)
@@ -97,7 +106,7 @@ func (e *cudaEngine) open() error {
 		if e.opts.BatchPlans <= 0 {
 			e.opts.BatchPlans = 1024
 		}
-		e.kernels, err = loadKernels(e.device)
+		e.kernels, err = loadKernels(e.device, images)
 		return err
 	})
 }
@@ -153,11 +162,7 @@ type cudaMatch struct {
 
 func (m *cudaMatch) maxCount() uint32 { return uint32(1<<m.Bits - 1) }
 
-func loadKernels(device cu.Device) (*cudaKernels, error) {
-	images, err := kernels.Modules()
-	if err != nil {
-		return nil, err
-	}
+func loadKernels(device cu.Device, images map[string][]byte) (_ *cudaKernels, err error) {
 	modules := make(map[string]module, len(images))
 	for name, image := range images {
 		if modules[name], err = loadModule(image); err != nil {
@@ -318,4 +323,3 @@ func (s *cudaSearcher) Close() error {
 	s.bytes = 0
 	return errors.Join(errs...)
 }
-

@@ -1,0 +1,245 @@
+//go:build cuda
+
+package gpuexec
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// openDevice opens the CUDA engine. Without a device the test is skipped, or fails where GENIEMQ_REQUIRE_CUDA is 1.
+func openDevice(t testing.TB, opts CUDAOptions) Engine {
+	t.Helper()
+	e, err := NewCUDA(opts)
+	if errors.Is(err, ErrNoCUDA) && os.Getenv("GENIEMQ_REQUIRE_CUDA") != "1" {
+		t.Skipf("needs a CUDA device: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func loadOn(t testing.TB, e Engine, x *index.Index) Searcher {
+	t.Helper()
+	s, err := e.Load(context.Background(), &Snapshot{Segments: []Segment{{Index: x}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// rounds is how often a randomised test repeats; GENIEMQ_ROUNDS scales it in percent (sanitizers are slow).
+func rounds(n int) int {
+	if percent, err := strconv.Atoi(os.Getenv("GENIEMQ_ROUNDS")); err == nil {
+		return max(1, n*percent/100)
+	}
+	return n
+}
+
+// TestCUDAAgainstBruteForce compares with the definition on random small collections in every form.
+func TestCUDAAgainstBruteForce(t *testing.T) {
+	e := openDevice(t, CUDAOptions{BatchMemory: 16 << 20})
+	rng := newRand(t)
+	for range rounds(1200) {
+		w := randomWorld(t, rng, []int{0, 1, 2, 7, 8, 9, 63, 64, 65, rng.IntN(300), rng.IntN(300)}[rng.IntN(11)])
+		s := loadOn(t, e, w.index)
+		plans := w.randomPlans(rng, func() Plan { return w.randomPlan(rng) })
+		checkAnswers(t, w, plans, search(t, s, plans))
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestCUDAAgainstCPU compares with the CPU engine around the borders of tiles, parts, warps and blocks.
+func TestCUDAAgainstCPU(t *testing.T) {
+	rng := newRand(t)
+	const tile = index.TileObjects
+	for _, n := range []int{1023, 1024, 1025, tile/4 - 1, tile / 4, tile/4 + 1, tile/2 + 1, tile - 1, tile, tile + 1, 1<<16 + 1, 2*tile - 1,
+		2 * tile, 2*tile + 1, 3*tile + 100, 11*tile + 1} {
+		if rounds(100) < 100 && n > tile+1 {
+			continue
+		}
+		for range rounds(4) {
+			w := randomWorld(t, rng, n)
+			// Memory decides the width of waves, and whether a batch is cut.
+			opts := CUDAOptions{BatchMemory: []int64{1 << 30, 3 << 20, 256 << 20}[rng.IntN(3)]}
+			e := openDevice(t, opts)
+			s := loadOn(t, e, w.index)
+			compareWithCPU(t, rng, w, s, rounds(64), true)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// compareWithCPU searches random plans in batches of random size.
+func compareWithCPU(t *testing.T, rng *rand.Rand, w *world, s Searcher, count int, large bool) {
+	t.Helper()
+	cpu := w.load(t, CPUOptions{Workers: runtime.GOMAXPROCS(0)})
+	var plans []Plan
+	for len(plans) < count {
+		p := w.randomPlan(rng)
+		if !large {
+			p.Match.K = min(p.Match.K, 1000)
+		}
+		plans = append(plans, p)
+	}
+	want := search(t, cpu, plans)
+	for first := 0; first < count; {
+		end := min(count, first+1+rng.IntN(count))
+		got := search(t, s, plans[first:end])
+		for i := range got {
+			var tooLarge *DeviceError
+			if errors.As(got[i].Err, &tooLarge) && tooLarge.OutOfMemory && s.Cost(&plans[first+i]) > s.Capacity().BatchBytes {
+				continue
+			}
+			if !sameHits(&got[i], &want[first+i]) {
+				t.Fatalf("%d objects, plan %d of %d (%+v):\n%s", len(w.objects), i, end-first, plans[first+i].Match, difference(&got[i], &want[first+i]))
+			}
+		}
+		first = end
+	}
+}
+
+func difference(got, want *Answer) string {
+	if got.Err != nil || want.Err != nil {
+		return "got error " + errText(got.Err) + ", want " + errText(want.Err)
+	}
+	s := strconv.Itoa(len(got.Hits)) + " hits, want " + strconv.Itoa(len(want.Hits))
+	for i := range min(len(got.Hits), len(want.Hits)) {
+		if got.Hits[i] != want.Hits[i] {
+			g, w := got.Hits[i], want.Hits[i]
+			return s + "; hit " + strconv.Itoa(i) + " is id " + strconv.Itoa(int(g.ID)) + " count " + strconv.Itoa(int(g.Count)) +
+				", want id " + strconv.Itoa(int(w.ID)) + " count " + strconv.Itoa(int(w.Count))
+		}
+	}
+	return s + "; mc_k " + strconv.Itoa(int(got.MCK)) + ", want " + strconv.Itoa(int(want.MCK))
+}
+
+func errText(err error) string {
+	if err == nil {
+		return "none"
+	}
+	return err.Error()
+}
+
+// TestCUDAManyItems: more spans than a block plans at a time.
+func TestCUDAManyItems(t *testing.T) {
+	e := openDevice(t, CUDAOptions{})
+	rng := newRand(t)
+	w := randomWorld(t, rng, index.TileObjects+77)
+	s := loadOn(t, e, w.index)
+	defer s.Close()
+	cpu := w.load(t, CPUOptions{})
+	for _, items := range []int{31, 32, 33, 255, 256, 257, 511, 513, 1023, 1024, 1025, 5000} {
+		var plans []Plan
+		for _, weight := range []int{1, 50} {
+			var p Plan
+			for range items {
+				w.addRandomItem(rng, &p.Match.Query, uint32(1+rng.IntN(weight)))
+			}
+			p.Match.K = 1 + rng.IntN(300)
+			plans = append(plans, p)
+		}
+		want := search(t, cpu, plans)
+		for i, got := range search(t, s, plans) {
+			if !sameHits(&got, &want[i]) {
+				t.Fatalf("%d items: %s", items, difference(&got, &want[i]))
+			}
+		}
+	}
+}
+
+// TestCUDAConcurrentSearches runs overlapping batches on searchers of two indexes.
+func TestCUDAConcurrentSearches(t *testing.T) {
+	e := openDevice(t, CUDAOptions{})
+	rng := newRand(t)
+	var calls sync.WaitGroup
+	var searchers []Searcher
+	for range 2 {
+		w := randomWorld(t, rng, index.TileObjects+1000)
+		s := loadOn(t, e, w.index)
+		searchers = append(searchers, s)
+		for range 6 {
+			plans := w.randomPlans(rng, func() Plan { return w.randomPlan(rng) })
+			calls.Go(func() {
+				answers := make([]Answer, len(plans))
+				for range 5 {
+					if err := s.Search(context.Background(), plans, answers); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+				for i := range plans {
+					if answers[i].Err != nil {
+						continue
+					}
+					if want, _ := w.search(&plans[i].Match); !slices.Equal(answers[i].Hits, want) {
+						t.Errorf("plan %d of a concurrent call is answered wrong", i)
+					}
+				}
+			})
+		}
+	}
+	calls.Wait()
+	for _, s := range searchers {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestCUDAMemory: what does not fit is refused with advice, and what is closed is given back.
+func TestCUDAMemory(t *testing.T) {
+	e := openDevice(t, CUDAOptions{Memory: 300 << 20, BatchMemory: 64 << 20}).(*cudaEngine)
+	rng := newRand(t)
+	w := randomWorld(t, rng, 1000)
+	before := e.free
+	a, b := loadOn(t, e, w.index), loadOn(t, e, w.index)
+	var full *DeviceError
+	if _, err := e.Load(context.Background(), &Snapshot{Segments: []Segment{{Index: w.index}}}); !errors.As(err, &full) || !full.OutOfMemory {
+		t.Errorf("a third index: %v, want out of memory", err)
+	}
+	if c := a.Capacity(); c.BatchBytes != 64<<20 || c.InFlight != 2 || c.IndexBytes <= 0 || c.DeviceBytes < 2*c.BatchBytes {
+		t.Errorf("capacity %+v", c)
+	}
+	for _, s := range []Searcher{a, b} {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if e.free != before {
+		t.Errorf("%d bytes are missing after closing", before-e.free)
+	}
+}
+
+// TestCUDANoDevice: what a binary with the tag says on a machine without a device.
+func TestCUDANoDevice(t *testing.T) {
+	if driverStatus() == nil {
+		t.Skip("there is a device")
+	}
+	if _, err := Open(CUDA, Options{}); !errors.Is(err, ErrNoCUDA) {
+		t.Errorf("cuda: %v", err)
+	}
+	e, err := Open(Auto, Options{})
+	if err != nil || e.Info().Kind != CPU || e.Info().Note == "" {
+		t.Errorf("auto: %+v %v", e.Info(), err)
+	}
+}

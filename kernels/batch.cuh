@@ -1,0 +1,61 @@
+// What the kernels read and write: the resident index, a batch of queries, and the state of each query. 
+#pragma once
+#include <cstdint>
+
+namespace geniemq {
+
+// Objects of a tile: index.TileObjects.
+constexpr uint32_t kTileObjects = 64512;
+
+// Postings of one (tile, attribute), in canonical form. Offsets count 16-byte units from Index::data.
+struct Section {
+  uint32_t words;   // directory: a u64 per 32 keywords, presence bits below, rank above
+  uint32_t starts;  // u32 start of each list that is present, and the end
+  uint32_t ids;     // u16 tile-local ids, zeros up to the next unit
+  uint32_t lists;    // keywords that are present
+};
+
+// A set of consecutive keywords [lo, hi) of one attribute, lo < hi. All spans of a query count, each by its weight: the
+// host has flattened items into spans.
+struct Span {
+  uint32_t attribute, lo, hi, weight;
+};
+
+struct Query {
+  uint32_t first, spans;  // its spans are Batch::spans[first .. first + spans)
+  uint32_t k, bound;      // k >= 1; no object's count exceeds bound
+  uint64_t entries;       // its candidate buffer is Batch::entries[entries ..)
+  uint64_t out;           // its answer is Batch::out[out .. out + k)
+};
+
+// State of a query between kernels. The host writes {max(1, min_count), 0, 0, 0}.
+struct State {
+  uint32_t threshold;  // A: an object passes when its count is at least this
+  uint32_t stored;     // entries in the candidate buffer
+  uint64_t postings;   // scanned so far
+  uint64_t passed;     // entries that passed the Gate so far
+  uint32_t kept;       // entries after the last compaction
+  uint32_t unused;
+};
+
+// One run of tiles for all queries. Kernels take this by value.
+struct Batch {
+  const uint8_t* data;
+  const Section* sections;  // by (tile - first resident tile) * attributes + attribute
+  const Query* queries;
+  const Span* spans;
+  State* states;
+  uint64_t* entries;
+  uint64_t* out;
+  uint32_t attributes;
+  uint32_t objects;      // of the segment
+  uint32_t firstQuery;   // blockIdx.x counts from here
+  uint32_t firstTile;    // of the wave; blockIdx.y / parts counts from here
+  uint32_t residentTile; // the tile of sections[0]
+  uint32_t base;         // id of the segment's object 0
+};
+
+// The host has mirrors of these: gpuexec/cuda_layout.go.
+static_assert(sizeof(Section) == 16 && sizeof(Span) == 16 && sizeof(Query) == 32 && sizeof(State) == 32 && sizeof(Batch) == 80);
+
+}  // namespace geniemq

@@ -1,0 +1,147 @@
+// Compaction of candidate buffers after a wave, and the answer after the last one.
+//
+// An entry is count << 32 | ~id, so that the k best objects of the total order (count descending, id ascending) are the
+// k largest entries, and no two entries are equal. A block owns a query.
+//
+// After a compaction the k best of all objects so far are stored, and the threshold is the count of the k-th plus one:
+// later objects have greater ids, so k entries precede any of them with the same count. Results do not depend on
+// the order in which blocks appended their entries, because entries are a set and the k largest are unique.
+#include "batch.cuh"
+#include "block.cuh"
+
+namespace geniemq {
+namespace {
+
+constexpr int kThreads = 256;
+
+struct Select {
+  uint32_t histogram[256];
+  uint32_t scratch[2][32];
+  uint64_t floor;
+  uint32_t rest;
+  uint32_t least;
+};
+
+// The k-th largest of n > k entries, or a smaller value that exactly k of them reach.
+__device__ uint64_t kthLargest(const uint64_t* entries, uint32_t n, uint32_t k, uint32_t bound, Select& s) {
+  uint64_t prefix = 0, mask = 0;
+  uint32_t rest = k;  // of the entries with this prefix, so many are wanted
+  // Counts have no bits above those of the bound.
+  int digit = 4 + (bound > 0xff) + (bound > 0xffff) + (bound > 0xffffff);
+  for (; digit >= 0; digit--) {
+    for (uint32_t i = threadIdx.x; i < 256; i += kThreads) s.histogram[i] = 0;
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < n; i += kThreads) {
+      const uint64_t e = entries[i];
+      if ((e & mask) == prefix) atomicAdd(&s.histogram[uint32_t(e >> digit * 8) & 255], 1);
+    }
+    __syncthreads();
+    // Thread i looks at value 255 - i: the first at which the sum reaches rest.
+    const uint32_t value = 255 - threadIdx.x, here = s.histogram[value];
+    uint32_t total;
+    const uint32_t above = blockPlace<kThreads>(here, s.scratch[0], total);
+    if (above < rest && above + here >= rest) {
+      s.floor = prefix | uint64_t{value} << digit * 8;
+      s.rest = rest - above;
+      s.least = here;
+    }
+    __syncthreads();
+    prefix = s.floor;
+    mask |= 0xffull << digit * 8;
+    rest = s.rest;
+    if (rest == s.least) break;  // all entries with this prefix are wanted
+  }
+  return prefix;
+}
+
+// Moves the k largest of n entries to the front, n > k.
+__device__ void keepLargest(uint64_t* entries, uint32_t n, uint32_t k, uint32_t bound, Select& s) {
+  const uint64_t floor = kthLargest(entries, n, k, bound, s);
+  // In place: a chunk is read before what is kept of it is written, and that is never further than the chunk.
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < n; i += kThreads) {
+    const uint64_t e = i + threadIdx.x < n ? entries[i + threadIdx.x] : 0;
+    const bool keep = e >= floor && i + threadIdx.x < n;
+    __syncthreads();
+    uint32_t total;
+    const uint32_t place = blockPlace<kThreads>(keep, s.scratch[0], total);
+    if (keep) entries[kept + place] = e;
+    kept += total;
+  }
+  __syncthreads();
+}
+
+// Compacts a query's buffer and moves its threshold; returns the number of entries.
+__device__ uint32_t compact(const Batch& batch, const Query& query, State& state, Select& s) {
+  const uint32_t n = state.stored, k = query.k;
+  uint64_t* entries = batch.entries + query.entries;
+  __syncthreads();
+  if (threadIdx.x == 0) state.passed += n - state.kept;
+  if (n > k) keepLargest(entries, n, k, query.bound, s);
+  if (n >= k && n != state.kept) {
+    uint32_t least = ~0u;
+    for (uint32_t i = threadIdx.x; i < k; i += kThreads) least = min(least, uint32_t(entries[i] >> 32));
+    least = __reduce_min_sync(~0u, least);
+    if (laneOf() == 0) s.scratch[1][warpOf()] = least;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      for (int w = 1; w < kThreads / 32; w++) least = min(least, s.scratch[1][w]);
+      // At the largest count of all the threshold lags by one, which lets through what the next compaction drops.
+      state.threshold = max(state.threshold, least == ~0u ? least : least + 1);
+    }
+  }
+  __syncthreads();
+  const uint32_t kept = min(n, k);
+  if (threadIdx.x == 0) state.stored = state.kept = kept;
+  return kept;
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads) compact_wave(const Batch batch) {
+  __shared__ Select s;
+  const uint32_t q = batch.firstQuery + blockIdx.x;
+  compact(batch, batch.queries[q], batch.states[q], s);
+}
+
+// Answers of at most this many entries are sorted here, the best last; larger ones are left to the host.
+constexpr uint32_t kSorted = 4096;
+extern "C" __device__ const uint32_t answer_sorted = kSorted;
+
+extern "C" __global__ void __launch_bounds__(kThreads) answer(const Batch batch) {
+  __shared__ union {
+    Select select;
+    uint64_t sort[kSorted];
+  } s;
+  const uint32_t q = batch.firstQuery + blockIdx.x;
+  const Query query = batch.queries[q];
+  const uint64_t* entries = batch.entries + query.entries;
+  uint64_t* out = batch.out + query.out;
+  const uint32_t n = compact(batch, query, batch.states[q], s.select);
+  if (n > kSorted) {
+    for (uint32_t i = threadIdx.x; i < n; i += kThreads) out[i] = entries[i];
+    return;
+  }
+  // Bitonic sort of the next power of two.
+  uint32_t size = 1;
+  while (size < n) size *= 2;
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < size; i += kThreads) s.sort[i] = i < n ? entries[i] : ~0ull;
+  for (uint32_t block = 2; block <= size; block *= 2) {
+    for (uint32_t step = block / 2; step > 0; step /= 2) {
+      __syncthreads();
+      for (uint32_t i = threadIdx.x; i < size / 2; i += kThreads) {
+        const uint32_t a = i / step * step * 2 + i % step, b = a + step;
+        const uint64_t x = s.sort[a], y = s.sort[b];
+        if (x > y == ((a & block) == 0)) {
+          s.sort[a] = y;
+          s.sort[b] = x;
+        }
+      }
+    }
+  }
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < n; i += kThreads) out[i] = s.sort[i];
+}
+
+}  // namespace geniemq
