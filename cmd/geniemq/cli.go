@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/geniemq/geniemq/service"
+)
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// cli is what commands may touch of the process, so that tests run them with buffers.
+type cli struct {
+	in        io.Reader
+	out       io.Writer // results, and nothing else
+	err       io.Writer // messages for people, progress, logs
+	lookupEnv func(string) (string, bool)
+}
+
+func newCLI(in io.Reader, out, err io.Writer, lookupEnv func(string) (string, bool)) *cli {
+	return &cli{in: in, out: out, err: err, lookupEnv: lookupEnv}
+}
+
+// usageError is the user's mistake on the command line, in the environment or in a configuration file.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
+
+// run runs the command line and returns the exit code.
+func (c *cli) run(ctx context.Context, args []string) int {
+	// What goes wrong before a command runs is a mistake in its words, flags or arguments.
+	started := false
+	root := c.root()
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitDone
+	}
+	// Several faults come joined, one a line.
+	fmt.Fprintf(c.err, "geniemq: %s\n", strings.ReplaceAll(err.Error(), "\n", "\ngeniemq: "))
+	if usage := (usageError{}); !started || errors.As(err, &usage) {
+		fmt.Fprintf(c.err, "Run '%s --help' for usage.\n", cmd.CommandPath())
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func (c *cli) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "geniemq",
+		Short: "Top-k similarity search behind a message queue",
+		Long: `geniemq answers top-k similarity queries that arrive as messages: "most conditions
+matched" search on tables, typo-tolerant lookup, near-duplicate detection. Queries
+go into NATS JetStream, are accumulated into batches, run against a compressed
+inverted index on the CPU or a GPU, and the results come back on reply subjects.`,
+		Example: `  geniemq demo                                    see it work, in one process
+  geniemq build --schema s.yaml --input data.csv --output adult.gmq
+  geniemq serve --index adult=adult.gmq
+  geniemq query --index adult '{"row":{"age":{"min":30,"max":40}},"k":5}'`,
+		Version:       service.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+	}
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(
+		c.demoCommand(),
+		c.buildCommand(),
+		c.inspectCommand(),
+		c.serveCommand(),
+		c.queryCommand(),
+		c.benchCommand(),
+	)
+	return root
+}
+
+// isTerminal says whether a person looks at w.
+func isTerminal(w any) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// environment sets the flags named, or all, that the command line left alone from their environment variables.
+func (c *cli) environment(cmd *cobra.Command, names ...string) error {
+	if err := service.Resolve(cmd.Flags(), c.lookupEnv, "", names...); err != nil {
+		return usageError{err}
+	}
+	return nil
+}

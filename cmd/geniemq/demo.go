@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"github.com/geniemq/geniemq/client"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/service"
+)
+
+// The demo's data: the largest word list of SCOWL (demodata/words.copyright), and the chemical elements with IUPAC's
+// abridged atomic weights, which elements without stable isotopes lack.
+var (
+	//go:embed demodata/words.txt.gz
+	demoWords []byte
+	//go:embed demodata/elements.csv
+	demoElements []byte
+)
+
+// demoIndexes are the indexes of the demo.
+var demoIndexes = []struct {
+	what, file string
+	data       []byte
+	schema     string
+}{
+	{"English words", "words.txt.gz", demoWords, `
+name: words
+kind: sequences
+columns:
+  - {name: word, type: text}
+`},
+	{"chemical elements", "elements.csv", demoElements, `
+name: elements
+kind: rows
+key: symbol
+columns:
+  - {name: number, type: number, edges: exact}
+  - {name: symbol, type: payload}
+  - {name: name, type: payload}
+  - {name: weight, type: number}
+  - {name: period, type: number, edges: exact}
+  - {name: group, type: number, edges: exact}
+  - {name: block, type: category}
+  - {name: state, type: category}
+`},
+}
+
+func (c *cli) demoCommand() *cobra.Command {
+	var once bool
+	cfg := service.Config{Admin: "127.0.0.1:9464", NATSListen: "127.0.0.1:4222"}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "See it work: everything in one process, on bundled data",
+		Long: `Demo starts a NATS server with JetStream and a worker in this process, builds two indexes
+from bundled data (663,473 English words, 118 chemical elements), publishes queries
+through the stream, prints the results, and stays up for you to try. It needs no files
+and leaves none. When the usual ports are taken it uses free ones.`,
+		Example: `  geniemq demo
+  geniemq demo --once          print the results and end`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.environment(cmd, "nats-listen", "admin", "once"); err != nil {
+				return err
+			}
+			return c.demo(cmd.Context(), cfg, once)
+		},
+	}
+	cmd.Flags().BoolVar(&once, "once", false, "end after the results")
+	cmd.Flags().StringVar(&cfg.NATSListen, "nats-listen", cfg.NATSListen, "`address` of the NATS server; a free port when it is taken")
+	cmd.Flags().StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of the admin page; a free port when it is taken")
+	return cmd
+}
+
+func (c *cli) demo(ctx context.Context, cfg service.Config, once bool) (err error) {
+	dir, err := os.MkdirTemp("", "geniemq-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	cfg.DataDir = filepath.Join(dir, "streams")
+	cfg.NATSListen = freeAddress(cfg.NATSListen)
+	if cfg.Admin != service.Off {
+		cfg.Admin = freeAddress(cfg.Admin)
+	}
+	for _, d := range demoIndexes {
+		path, objects, took, err := buildDemoIndex(ctx, dir, d.file, d.data, d.schema)
+		if err != nil {
+			return fmt.Errorf("building the index of %s: %w", d.what, err)
+		}
+		fmt.Fprintf(c.out, "indexed %d %s in %.1f s\n", objects, d.what, took.Seconds())
+		cfg.Indexes = append(cfg.Indexes, service.IndexSource{Path: path})
+	}
+	cfg.EnsureDefaults()
+
+	// The log would drown the results; what goes wrong is said all the same.
+	log := slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelError}))
+	srv, err := service.Start(ctx, cfg, service.Options{Logger: log})
+	if err != nil {
+		return err
+	}
+	if err = c.demoQueries(ctx, srv.NATSURL()); err == nil && !once {
+		c.demoAdvice(srv)
+		return c.untilStopped(ctx, srv, cfg)
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.DrainTimeout)
+	defer cancel()
+	return errors.Join(err, srv.Shutdown(stop))
+}
+
+// freeAddress is addr if it can be listened on, else the same host with a free port.
+func freeAddress(addr string) string {
+	listener, err := net.Listen("tcp", addr)
+	if err == nil {
+		listener.Close()
+		return addr
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr // Validate says what is wrong with it
+	}
+	return net.JoinHostPort(host, "0")
+}
+
+func buildDemoIndex(ctx context.Context, dir, name string, data []byte, schemaText string) (path string, objects int, took time.Duration, err error) {
+	start := time.Now()
+	schema, err := index.ParseSchema([]byte(schemaText))
+	if err != nil {
+		return "", 0, 0, err
+	}
+	builder, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+	if err != nil {
+		return "", 0, 0, err
+	}
+	reader, err := load.NewReader(bytes.NewReader(data), name, schema, load.Options{})
+	if err != nil {
+		return "", 0, 0, err
+	}
+	encoder := encode.NewObjects(schema, builder)
+	var rec index.Record
+	for {
+		if err := reader.Next(&rec); err == io.EOF {
+			break
+		} else if err != nil {
+			return "", 0, 0, err
+		}
+		if err := encoder.Add(&rec); err != nil {
+			return "", 0, 0, err
+		}
+	}
+	path = filepath.Join(dir, schema.Name+".gmq")
+	if err := builder.WriteFile(ctx, path, nil); err != nil {
+		return "", 0, 0, err
+	}
+	return path, builder.Objects(), time.Since(start), nil
+}
+
+// misspelt are words as people type them.
+var misspelt = []string{"definately", "seperate", "neccessary", "embarass", "goverment", "independant", "occurence", "konsensus", "rythm"}
+
+// questions are asked to the table of elements.
+var questions = []struct {
+	text string
+	row  []client.Condition
+}{
+	{"a gas of period 2 or 3 that weighs 15 to 21", client.Conditions(
+		client.Equal("state", "gas"), client.AnyOf("period", 2, 3), client.Between("weight", 15, 21))},
+	{"a liquid, preferably a metal of the d block, heavier than 150", client.Conditions(
+		client.Weighted(2, client.Equal("state", "liquid")), client.Equal("block", "d"), client.AtLeast("weight", 150))},
+	{"like copper: group 11, solid, weighs 100 to 200", client.Conditions(
+		client.Equal("group", 11), client.Equal("state", "solid"), client.Between("weight", 100, 200))},
+}
+
+func (c *cli) demoQueries(ctx context.Context, url string) error {
+	nc, err := nats.Connect(url, nats.Name("geniemq demo"))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	asker, err := client.New(nc, client.Options{})
+	if err != nil {
+		return err
+	}
+	defer asker.Close()
+
+	fmt.Fprintf(c.out, "\nTyped words and the nearest ones by edit distance (index words, kind sequences):\n\n")
+	queries := make([]client.Query, len(misspelt))
+	for i, word := range misspelt {
+		queries[i] = client.Query{ID: word, K: 4, Text: word, WithPayload: true}
+	}
+	results, err := asker.RequestBatch(ctx, "words", queries)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "  typed\tnearest\tedits\talso near\tcertain")
+	for _, r := range results {
+		if r.Err != nil {
+			return r.Err
+		}
+		nearest, edits, also := "-", "", []string(nil)
+		for i, hit := range r.Hits {
+			word, err := payloadField(hit.Payload, "word")
+			if err != nil {
+				return err
+			}
+			if i == 0 {
+				nearest, edits = word, fmt.Sprint(hit.Distance)
+			} else {
+				also = append(also, fmt.Sprintf("%s (%v)", word, hit.Distance))
+			}
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", r.ID, nearest, edits, strings.Join(also, ", "), yesNo(r.Exact))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+
+	fmt.Fprintf(c.out, "\nMost conditions matched (index elements, kind rows):\n\n")
+	w = tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "  wanted\tbest matches (conditions met)")
+	for _, q := range questions {
+		result, err := asker.Request(ctx, "elements", client.Query{K: 4, Row: q.row, WithPayload: true})
+		if err != nil {
+			return err
+		}
+		var found []string
+		for _, hit := range result.Hits {
+			name, err := payloadField(hit.Payload, "name")
+			if err != nil {
+				return err
+			}
+			found = append(found, fmt.Sprintf("%s (%d)", name, hit.Count))
+		}
+		fmt.Fprintf(w, "  %s\t%s\n", q.text, strings.Join(found, ", "))
+	}
+	return w.Flush()
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func (c *cli) demoAdvice(srv *service.Service) {
+	url := srv.NATSURL()
+	fmt.Fprintf(c.out, `
+Still running. NATS listens on %[1]s, the admin page is %[2]s
+
+  geniemq query --nats %[1]s --index words '{"text":"recieve","k":3,"with_payload":true}'
+  geniemq query --nats %[1]s --index elements '{"row":{"state":"liquid","weight":{"min":150}},"with_payload":true}'
+
+With any NATS client, for instance the nats command: a request, and a query that is stored.
+
+  nats -s %[1]s req genie.search.words '{"text":"definately"}'
+  nats -s %[1]s sub 'genie.result.>' &
+  nats -s %[1]s pub genie.query.words '{"id":"1","text":"definately"}'
+
+Ctrl-C ends.
+`, url, srv.AdminURL())
+}

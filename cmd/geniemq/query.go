@@ -1,0 +1,276 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"github.com/geniemq/geniemq/client"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// inFlight is how many queries the query command has under way at a time.
+const inFlight = 64
+
+type queryOptions struct {
+	index, nats, creds, ca, prefix string
+	file                           string
+	direct, json                   bool
+	timeout                        time.Duration
+}
+
+func (c *cli) queryCommand() *cobra.Command {
+	var opts queryOptions
+	cmd := &cobra.Command{
+		Use:   "query --index NAME [flags] ['{...}' ...]",
+		Short: "Ask an index",
+		Long: `Query asks queries, each a JSON object, and prints their results: a table on a terminal,
+JSON Lines otherwise, one line a query in the order of the queries. The queries are
+arguments, or the lines of --file, or else those of the standard input.
+
+Queries are stored and answered even if the worker or the server is restarted
+meanwhile; with --direct they go to a worker that listens right now.
+
+  {"row":{"age":{"min":30,"max":40},"sex":"Female"},"k":5}      tables
+  {"text":"generic inverted indx framework"}                    sequences, documents
+  {"items":[{"attr":"sex","value":"Male","weight":2}]}          items, one by one
+  options: k, candidates, certify, min_count, with_payload, timeout_ms, id
+
+Exit codes: 0 when every query was answered, also if some answers are errors; 1 when one
+was not, such as after --timeout; 2 for wrong usage.`,
+		Example: `  geniemq query --index adult '{"row":{"age":{"min":30,"max":40},"sex":"Female"},"k":5}'
+  geniemq query --index words --direct '{"text":"recieve","k":3,"with_payload":true}'
+  geniemq query --index adult --file queries.jsonl > results.jsonl
+  jq -c '{text: .title}' papers.json | geniemq query --index titles --nats nats://broker:4222`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.environment(cmd); err != nil {
+				return err
+			}
+			if opts.index == "" {
+				return usagef("--index is missing: name the index to ask")
+			}
+			if err := wire.CheckIndexName(opts.index); err != nil {
+				return usageError{err}
+			}
+			if len(args) > 0 && opts.file != "" {
+				return usagef("queries are either arguments or in --file, not both")
+			}
+			if len(args) == 0 && opts.file == "" && isTerminal(c.in) {
+				return usagef("nothing to ask: give a query like '{\"text\":\"...\"}', or --file")
+			}
+			if !cmd.Flags().Changed("json") {
+				opts.json = !isTerminal(c.out)
+			}
+			return c.query(cmd.Context(), opts, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&opts.index, "index", "", "`name` of the index")
+	flags.StringVar(&opts.nats, "nats", nats.DefaultURL, "`URL` of the NATS server")
+	flags.StringVar(&opts.creds, "nats-creds", "", "credentials `file` for the NATS server")
+	flags.StringVar(&opts.ca, "nats-ca", "", "PEM `file` of the authorities that sign the server's certificate")
+	flags.StringVar(&opts.prefix, "prefix", wire.DefaultPrefix, "first `token` of all subjects")
+	flags.StringVar(&opts.file, "file", "", "`file` with one query a line; - is the standard input")
+	flags.BoolVar(&opts.direct, "direct", false, "ask a worker directly, without storing the query")
+	flags.DurationVar(&opts.timeout, "timeout", 30*time.Second, "how long to wait for each answer")
+	flags.BoolVar(&opts.json, "json", false, "JSON Lines (default when the output is no terminal; --json=false for tables)")
+	return cmd
+}
+
+func (c *cli) query(ctx context.Context, opts queryOptions, args []string) error {
+	queries, closeQueries, err := c.queryLines(opts.file, args)
+	if err != nil {
+		return err
+	}
+	defer closeQueries()
+
+	natsOptions := []nats.Option{nats.Name("geniemq query"), nats.MaxReconnects(-1)}
+	if opts.creds != "" {
+		natsOptions = append(natsOptions, nats.UserCredentials(opts.creds))
+	}
+	if opts.ca != "" {
+		natsOptions = append(natsOptions, nats.RootCAs(opts.ca))
+	}
+	nc, err := nats.Connect(opts.nats, natsOptions...)
+	if err != nil {
+		return fmt.Errorf("connecting to NATS at %s: %w; is the server running (geniemq serve, geniemq demo)?", opts.nats, err)
+	}
+	defer nc.Close()
+	asker, err := client.New(nc, client.Options{Prefix: opts.prefix, Timeout: opts.timeout})
+	if err != nil {
+		return err
+	}
+	defer asker.Close()
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out := bufio.NewWriter(c.out)
+	var faults []error
+	for answer := range askAll(ctx, asker, opts, queries) {
+		a := <-answer
+		if a.err != nil {
+			faults = append(faults, a.err)
+			continue
+		}
+		for i := range a.results {
+			if opts.json {
+				out.Write(append(wire.AppendResult(nil, wire.JSON, &a.results[i]), '\n'))
+			} else {
+				printResult(out, &a.results[i])
+			}
+		}
+		if err := out.Flush(); err != nil { // each at once: a person or a pipe waits for it
+			return fmt.Errorf("writing results: %w", err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// line is a line of input, or why there are no more.
+type line struct {
+	number int
+	text   string
+	err    error
+}
+
+// queryLines returns a function that yields the queries one by one.
+func (c *cli) queryLines(file string, args []string) (next func() (line, bool), closeFile func() error, err error) {
+	nothing := func() error { return nil }
+	if len(args) > 0 {
+		n := 0
+		return func() (line, bool) {
+			if n == len(args) {
+				return line{}, false
+			}
+			n++
+			return line{number: n, text: args[n-1]}, true
+		}, nothing, nil
+	}
+	var in io.Reader = c.in
+	if file != "" && file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, nil, fmt.Errorf("opening the queries: %w", err)
+		}
+		in, nothing = f, f.Close
+	}
+	scanner := bufio.NewScanner(in)
+	scanner.Buffer(make([]byte, 64<<10), 16<<20)
+	n := 0
+	return func() (line, bool) {
+		for scanner.Scan() {
+			n++
+			if text := strings.TrimSpace(scanner.Text()); text != "" {
+				return line{number: n, text: text}, true
+			}
+		}
+		if err := scanner.Err(); err != nil {
+			n++
+			return line{number: n, err: fmt.Errorf("reading queries, line %d: %w", n, err)}, true
+		}
+		return line{}, false
+	}, nothing, nil
+}
+
+// answered is what became of one line: results, or why there are none.
+type answered struct {
+	results []wire.Result
+	err     error
+}
+
+// askAll asks all queries, some at a time, and returns the answers in the order of the queries.
+func askAll(ctx context.Context, asker *client.Client, opts queryOptions, next func() (line, bool)) <-chan chan answered {
+	answers := make(chan chan answered, inFlight)
+	go func() {
+		defer close(answers)
+		var asking sync.WaitGroup
+		defer asking.Wait()
+		for {
+			l, more := next()
+			if !more {
+				return
+			}
+			answer := make(chan answered, 1)
+			select {
+			case answers <- answer: // has room for as many as may be under way
+			case <-ctx.Done():
+				return
+			}
+			if l.err != nil {
+				answer <- answered{err: l.err}
+				return
+			}
+			asking.Go(func() {
+				results, err := ask(ctx, asker, opts, l.text)
+				if err != nil {
+					err = fmt.Errorf("query %d: %w", l.number, err)
+				}
+				answer <- answered{results, err}
+			})
+		}
+	}()
+	return answers
+}
+
+// ask asks what is on one line, a query or {"queries":[...]}. What is wrong with a query is its result.
+func ask(ctx context.Context, asker *client.Client, opts queryOptions, text string) ([]wire.Result, error) {
+	message, err := wire.DecodeMessage(wire.JSON, []byte(text), wire.Limits{})
+	if refusal := (*wire.Error)(nil); errors.As(err, &refusal) {
+		return []wire.Result{{Index: opts.index, Err: refusal}}, nil
+	} else if err != nil {
+		return nil, err
+	}
+	results := make([]wire.Result, len(message.Queries))
+	var places []int
+	var queries []wire.Query
+	for i, q := range message.Queries {
+		if q.Err != nil {
+			results[i] = wire.Result{ID: q.Query.ID, Index: opts.index, Err: q.Err}
+			continue
+		}
+		places = append(places, i)
+		queries = append(queries, q.Query)
+	}
+	if len(queries) == 0 {
+		return results, nil
+	}
+	request := asker.RequestBatch
+	if opts.direct {
+		request = asker.SearchBatch
+	}
+	if !message.Batch {
+		request = func(ctx context.Context, index string, queries []wire.Query) ([]wire.Result, error) {
+			one := asker.Request
+			if opts.direct {
+				one = asker.Search
+			}
+			result, err := one(ctx, index, queries[0])
+			if err != nil {
+				return nil, err
+			}
+			return []wire.Result{*result}, nil
+		}
+	}
+	got, err := request(ctx, opts.index, queries)
+	refusal := (*wire.Error)(nil)
+	if err != nil && !errors.As(err, &refusal) {
+		return nil, err
+	}
+	for i, place := range places {
+		if refusal != nil {
+			results[place] = wire.Result{ID: queries[i].ID, Index: opts.index, Err: refusal}
+		} else {
+			results[place] = got[i]
+		}
+	}
+	return results, nil
+}

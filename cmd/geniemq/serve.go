@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/geniemq/geniemq/service"
+)
+
+func (c *cli) serveCommand() *cobra.Command {
+	var cfg service.Config
+	cfg.EnsureDefaults()
+	var configFile string
+	cmd := &cobra.Command{
+		Use:   "serve --index NAME=FILE...",
+		Short: "Answer queries on indexes",
+		Long: `Serve answers the queries that arrive for its indexes: stored ones on the subject
+genie.query.NAME, which are never lost, and requests on genie.search.NAME. Any number
+of workers may serve the same index; they share the work.
+
+Without --nats it starts a NATS server with JetStream of its own, which other
+processes may use. Scripts wait for /readyz on the admin address.
+
+Each setting is a flag (--drain-timeout), an environment variable
+(GENIEMQ_DRAIN_TIMEOUT) and a key of the YAML file (drain-timeout); in this order
+the first that is given counts. SIGTERM stops pulling, answers what was pulled and
+ends; a second one ends at once.
+
+Exit codes: 0 after SIGTERM or SIGINT, 1 when the service failed, 2 for wrong usage.`,
+		Example: `  # everything in one process, with an embedded NATS server
+  geniemq serve --index adult=adult.gmq --index words=words.gmq
+
+  # a worker beside others on a NATS cluster
+  geniemq serve --index adult=adult.gmq --nats nats://a:4222,nats://b:4222 --nats-creds geniemq.creds
+
+  # settings from a file, one of them overruled
+  cat > geniemq.yaml <<EOF
+  index:
+    adult: /srv/adult.gmq
+  nats: nats://127.0.0.1:4222
+  admin: 0.0.0.0:9464
+  log-format: json
+  EOF
+  GENIEMQ_LOG_LEVEL=debug geniemq serve --config geniemq.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("config") {
+				if path, ok := c.lookupEnv(service.EnvName("config")); ok {
+					configFile = path
+				}
+			}
+			if err := service.Resolve(cmd.Flags(), c.lookupEnv, configFile); err != nil {
+				return usageError{err}
+			}
+			if err := cfg.Validate(); err != nil {
+				return usageError{err}
+			}
+			return c.serve(cmd.Context(), cfg)
+		},
+	}
+	cfg.Flags(cmd.Flags())
+	cmd.Flags().StringVar(&configFile, "config", "", "YAML `file` with settings")
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+func (c *cli) serve(ctx context.Context, cfg service.Config) error {
+	log := c.logger(cfg)
+	srv, err := service.Start(ctx, cfg, service.Options{Logger: log})
+	if err != nil {
+		return err
+	}
+	for _, x := range srv.Status().Indexes {
+		fmt.Fprintf(c.err, "index  %s: %s, %d objects, %s, version %s\n", x.Name, x.Kind, x.Objects, x.Size, x.Version)
+	}
+	fmt.Fprintf(c.err, "NATS   %s\n", srv.NATSURL())
+	if url := srv.AdminURL(); url != "" {
+		fmt.Fprintf(c.err, "admin  %s\n", url)
+	}
+	return c.untilStopped(ctx, srv, cfg)
+}
+
+// untilStopped waits for the end of ctx or of the service and shuts it down.
+func (c *cli) untilStopped(ctx context.Context, srv *service.Service, cfg service.Config) error {
+	select {
+	case <-ctx.Done():
+		fmt.Fprintf(c.err, "stopping: answering what was pulled, up to %v; again to stop at once\n", cfg.DrainTimeout)
+	case <-srv.Failed():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.DrainTimeout)
+	defer cancel()
+	return errors.Join(srv.Err(), srv.Shutdown(stop))
+}
+
+// logger writes the service's log beside the messages for people.
+func (c *cli) logger(cfg service.Config) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: cfg.SlogLevel()}
+	if cfg.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(c.err, opts))
+	}
+	return slog.New(slog.NewTextHandler(c.err, opts))
+}

@@ -1,0 +1,171 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// BrokerMaxPayload is the largest message the embedded server takes: the largest body of the protocol and
+// room for its headers, which count towards the payload.
+const BrokerMaxPayload = 8<<20 + 64<<10
+
+// brokerReadyWait bounds the start of the embedded server, which recovers its streams first.
+const brokerReadyWait = 2 * time.Minute
+
+// Broker is a nats-server with JetStream inside this process, for use without any other server. It is the
+// real server, so other processes may connect to it, and its streams survive in the data folder, which one
+// process at a time may use.
+type Broker struct {
+	server *server.Server
+	unlock func() error
+}
+
+// BrokerOptions say where a Broker listens and stores.
+type BrokerOptions struct {
+	// Listen is the client address; port 0 takes a free one. Default 127.0.0.1:4222.
+	Listen string
+	// DataDir holds the streams; made when it does not exist. Default ./geniemq-data.
+	DataDir string
+	// Logger takes the server's own messages. Default: none.
+	Logger *slog.Logger
+}
+
+// ErrDataDirInUse says that another process runs a broker on the same folder.
+var ErrDataDirInUse = errors.New("the data folder is in use by another process")
+
+// StartBroker starts the server and waits until it takes connections. The error of an address that is
+// taken wraps syscall.EADDRINUSE.
+func StartBroker(ctx context.Context, opts BrokerOptions) (*Broker, error) {
+	setDefault(&opts.Listen, "127.0.0.1:4222")
+	setDefault(&opts.DataDir, "./geniemq-data")
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	host, port, err := listenAddress(opts.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("embedded nats-server: %w", err)
+	}
+	// The server would only log that its address is taken; asking first makes it an error.
+	probe, err := net.Listen("tcp", opts.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("embedded nats-server: %w", err)
+	}
+	probe.Close()
+
+	if err := os.MkdirAll(opts.DataDir, 0o755); err != nil {
+		return nil, fmt.Errorf("embedded nats-server: making its data folder: %w", err)
+	}
+	unlock, err := lockFolder(opts.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("embedded nats-server: folder %s: %w", opts.DataDir, err)
+	}
+	srv, err := server.NewServer(&server.Options{
+		ServerName: "geniemq",
+		Host:       host,
+		Port:       port,
+		MaxPayload: BrokerMaxPayload,
+		JetStream:  true,
+		StoreDir:   opts.DataDir,
+		NoSigs:     true,
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("embedded nats-server: %w", err), unlock())
+	}
+	log := &brokerLog{log: opts.Logger.With("part", "nats-server"), failed: make(chan struct{})}
+	srv.SetLoggerV2(log, false, false, false)
+	b := &Broker{server: srv, unlock: unlock}
+	srv.Start()
+	if err := b.waitReady(ctx, log); err != nil {
+		return nil, errors.Join(fmt.Errorf("embedded nats-server: %w", err), b.Shutdown())
+	}
+	return b, nil
+}
+
+func (b *Broker) waitReady(ctx context.Context, log *brokerLog) error {
+	deadline := time.NewTimer(brokerReadyWait)
+	defer deadline.Stop()
+	for !b.server.ReadyForConnections(10 * time.Millisecond) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-log.failed:
+			return errors.New(log.reason)
+		case <-deadline.C:
+			return fmt.Errorf("not ready after %v", brokerReadyWait)
+		default:
+		}
+	}
+	if !b.server.JetStreamEnabled() {
+		return errors.New("JetStream did not start")
+	}
+	return nil
+}
+
+// URL is where clients connect.
+func (b *Broker) URL() string { return b.server.ClientURL() }
+
+// Shutdown stops the server, syncs its streams and frees the data folder.
+func (b *Broker) Shutdown() error {
+	b.server.Shutdown()
+	b.server.WaitForShutdown()
+	return b.unlock()
+}
+
+// listenAddress splits an address for the server, to whom port 0 means the default port and -1 a free one.
+func listenAddress(addr string) (host string, port int, err error) {
+	host, portText, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", 0, err
+	}
+	if port, err = strconv.Atoi(portText); err != nil {
+		return "", 0, fmt.Errorf("address %s: the port must be a number", addr)
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	return host, port, nil
+}
+
+// lockFolder takes the folder for this process until unlock is called or the process ends.
+func lockFolder(dir string) (unlock func() error, err error) {
+	file, err := os.OpenFile(filepath.Join(dir, "LOCK"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockFile(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file.Close, nil
+}
+
+// brokerLog sends the server's log to slog. Its notices are of no interest to someone who did not start
+// a server, so they are debug messages here.
+type brokerLog struct {
+	log    *slog.Logger
+	once   sync.Once
+	failed chan struct{} // closed after reason is set
+	reason string
+}
+
+func (l *brokerLog) Noticef(format string, v ...any) { l.log.Debug(fmt.Sprintf(format, v...)) }
+func (l *brokerLog) Warnf(format string, v ...any)   { l.log.Debug(fmt.Sprintf(format, v...)) }
+func (l *brokerLog) Errorf(format string, v ...any)  { l.log.Error(fmt.Sprintf(format, v...)) }
+func (l *brokerLog) Debugf(format string, v ...any)  {}
+func (l *brokerLog) Tracef(format string, v ...any)  {}
+func (l *brokerLog) Fatalf(format string, v ...any) {
+	l.Errorf(format, v...)
+	l.once.Do(func() {
+		l.reason = fmt.Sprintf(format, v...)
+		close(l.failed)
+	})
+}

@@ -1,0 +1,148 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/geniemq/geniemq/wire"
+)
+
+// Validate reports every fault of c at once, each as a sentence that begins with the setting's name.
+// It looks at values only and touches neither files nor the network.
+func (c *Config) Validate() error {
+	var faults []error
+	fault := func(setting, format string, args ...any) {
+		faults = append(faults, fmt.Errorf("%s: %s", setting, fmt.Sprintf(format, args...)))
+	}
+
+	if len(c.Indexes) == 0 {
+		fault("index", "no index to serve: give at least one, like adult=adult.gmq")
+	}
+	seen := make(map[string]bool)
+	for _, source := range c.Indexes {
+		if source.Path == "" {
+			fault("index", "%q has no path: write name=path, like adult=adult.gmq", source.String())
+		}
+		if source.Name == "" {
+			continue
+		}
+		if err := wire.CheckIndexName(source.Name); err != nil {
+			fault("index", "%s", asWireError(err).Message)
+		}
+		if seen[source.Name] {
+			fault("index", "%q is given twice", source.Name)
+		}
+		seen[source.Name] = true
+	}
+
+	for _, server := range splitList(c.NATS) {
+		u, err := url.Parse(server)
+		if err != nil || u.Host == "" {
+			fault("nats", "%q is not a URL like nats://127.0.0.1:4222", server)
+		}
+	}
+	if c.NATS == "" && (c.NATSCreds != "" || c.NATSCA != "") {
+		fault("nats", "credentials and authorities are for an external server: give its URL")
+	}
+	if err := checkListen(c.NATSListen); err != nil {
+		fault("nats-listen", "%v", err)
+	}
+	if c.Admin != Off {
+		if err := checkListen(c.Admin); err != nil {
+			fault("admin", "%v, or %q for none", err, Off)
+		}
+	}
+	if _, err := wire.NewSubjects(c.Prefix); err != nil {
+		fault("prefix", "%v", err)
+	}
+	switch c.Engine {
+	case "auto", "cpu", "cuda":
+	default:
+		fault("engine", "%q is none of auto, cpu, cuda", c.Engine)
+	}
+
+	atLeast := func(setting string, value, least int) {
+		if value < least {
+			fault(setting, "%d must be at least %d", value, least)
+		}
+	}
+	atLeast("engine-threads", c.EngineThreads, 0)
+	atLeast("batch-size", c.BatchSize, 0)
+	atLeast("workers", c.Workers, 1)
+	atLeast("max-pending", c.MaxPending, 1)
+	atLeast("direct-queue", c.DirectQueue, 1)
+	atLeast("max-body", c.MaxBody, 1024)
+	atLeast("max-queries", c.MaxQueries, 1)
+	atLeast("max-items", c.MaxItems, 1)
+	durationAtLeast := func(setting string, value, least time.Duration) {
+		if value < least {
+			fault(setting, "%v must be at least %v", value, least)
+		}
+	}
+	durationAtLeast("batch-linger", c.BatchLinger, 0)
+	durationAtLeast("ack-wait", c.AckWait, time.Second)
+	durationAtLeast("drain-timeout", c.DrainTimeout, 0)
+
+	for _, pattern := range c.ReplyAllow {
+		if err := wire.CheckSubjectPattern(pattern); err != nil {
+			fault("reply-allow", "%v", err)
+		}
+	}
+	if _, err := parseLogLevel(c.LogLevel); err != nil {
+		fault("log-level", "%v", err)
+	}
+	if c.LogFormat != "text" && c.LogFormat != "json" {
+		fault("log-format", "%q is neither text nor json", c.LogFormat)
+	}
+	return errors.Join(faults...)
+}
+
+func checkListen(addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("%q is not an address like 127.0.0.1:4222", addr)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return fmt.Errorf("%q has no port between 0 and 65535", addr)
+	}
+	if strings.ContainsAny(host, " /") {
+		return fmt.Errorf("%q has no host name or address before the port", addr)
+	}
+	return nil
+}
+
+// SlogLevel is LogLevel for package slog.
+func (c *Config) SlogLevel() slog.Level {
+	level, _ := parseLogLevel(c.LogLevel) // Validate has seen it
+	return level
+}
+
+func parseLogLevel(s string) (slog.Level, error) {
+	switch s {
+	case "debug":
+		return slog.LevelDebug, nil
+	case "info":
+		return slog.LevelInfo, nil
+	case "warn":
+		return slog.LevelWarn, nil
+	case "error":
+		return slog.LevelError, nil
+	}
+	return 0, fmt.Errorf("%q is none of debug, info, warn, error", s)
+}
+
+func splitList(s string) []string {
+	if s == "" {
+		return nil
+	}
+	parts := strings.Split(s, ",")
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return parts
+}

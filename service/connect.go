@@ -1,0 +1,66 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// connect connects to the NATS server and stays: a connection that is lost is made again for as long as it takes.
+// The first one must succeed, so that a wrong address is an error and not a service that waits for ever.
+func connect(servers string, cfg *Config, log *slog.Logger) (*nats.Conn, error) {
+	opts := []nats.Option{
+		nats.Name("geniemq"),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(500 * time.Millisecond),
+		nats.Timeout(5 * time.Second),
+		nats.PingInterval(10 * time.Second), // a dead peer is noticed within half a minute, not four
+		nats.MaxPingsOutstanding(2),
+		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
+			if !nc.IsClosed() {
+				log.Warn("connection to NATS lost, reconnecting", "error", err)
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			log.Info("connected to NATS again", "server", nc.ConnectedUrlRedacted())
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			if sub != nil {
+				log.Error("NATS", "subject", sub.Subject, "error", err)
+			} else {
+				log.Error("NATS", "error", err)
+			}
+		}),
+	}
+	if cfg.NATSCreds != "" {
+		opts = append(opts, nats.UserCredentials(cfg.NATSCreds))
+	}
+	if cfg.NATSCA != "" {
+		opts = append(opts, nats.RootCAs(cfg.NATSCA))
+	}
+	nc, err := nats.Connect(servers, opts...)
+	if err != nil {
+		advice := "is a nats-server listening there?"
+		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) {
+			advice = "give credentials in the URL or with --nats-creds"
+		}
+		return nil, fmt.Errorf("connecting to NATS at %s: %w; %s", redacted(servers), err, advice)
+	}
+	return nc, nil
+}
+
+// redacted is a list of server URLs without passwords.
+func redacted(servers string) string {
+	list := splitList(servers)
+	for i, server := range list {
+		if u, err := url.Parse(server); err == nil {
+			list[i] = u.Redacted()
+		}
+	}
+	return strings.Join(list, ",")
+}

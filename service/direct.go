@@ -1,0 +1,172 @@
+package service
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/geniemq/geniemq/wire"
+)
+
+// directIntake takes in the requests on one index's search subject. A request is never made to wait for room:
+// whoever asks directly wants an answer now, so with too many queries in front of it, it is answered `overloaded`.
+//
+// Answers are sent on the plain connection: nobody confirms what is sent to an inbox, and the asker retries. They are
+// not sent through micro.Request, whose statistics, taken when the handler returns, would not only be wrong for a
+// handler that answers later but also race with it; stats keeps our own.
+type directIntake struct {
+	pipe  *pipeline
+	nc    *nats.Conn
+	limit int64 // queries between intake and engine
+	log   *slog.Logger
+	stats directStats
+
+	waiting atomic.Int64 // queries, or messages not decoded yet, between intake and engine
+	bytes   atomic.Int64 // of the bodies not decoded yet
+
+	mu     sync.RWMutex // held for reading while something is put into the pipeline
+	closed bool
+}
+
+// maxDirectBytes bounds the undecoded bodies of direct requests of one index.
+const maxDirectBytes = 256 << 20
+
+// directStats are the timings that the micro service's STATS show.
+type directStats struct {
+	requests, errors, nanoseconds atomic.Int64
+}
+
+// DirectStats is the data of an endpoint in the STATS of the NATS micro service. The library's own times are those
+// of taking a request in; these are from there to the answer.
+type DirectStats struct {
+	Requests         int64   `json:"requests"`
+	Errors           int64   `json:"errors"` // requests that were answered by an error as a whole
+	AverageSeconds   float64 `json:"average_seconds"`
+	WaitingForEngine int64   `json:"waiting"` // queries
+}
+
+func (d *directIntake) Stats() DirectStats {
+	s := DirectStats{Requests: d.stats.requests.Load(), Errors: d.stats.errors.Load(), WaitingForEngine: d.waiting.Load()}
+	if s.Requests > 0 {
+		s.AverageSeconds = time.Duration(d.stats.nanoseconds.Load() / s.Requests).Seconds()
+	}
+	return s
+}
+
+// Handle takes a request in. It does not block.
+func (d *directIntake) Handle(m micro.Request) {
+	if m.Reply() == "" {
+		return // a publish by mistake: nobody would get the answer
+	}
+	header := nats.Header(m.Headers())
+	r := &request{
+		arrived: time.Now(),
+		header:  header,
+		body:    m.Data(),
+		origin:  &direct{intake: d, reply: m.Reply(), header: header, size: int64(len(m.Data()))},
+	}
+	d.take(r)
+}
+
+// take puts a request into the pipeline or refuses it.
+func (d *directIntake) take(r *request) {
+	size := int64(len(r.body))
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	waiting, bytes := d.waiting.Add(1), d.bytes.Add(size)
+	switch {
+	case d.closed:
+		r.origin.refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
+	case waiting > d.limit || bytes > maxDirectBytes:
+		r.origin.refuse(r, d.overloaded())
+	default:
+		select {
+		case d.pipe.direct.in <- r:
+			return
+		default:
+			r.origin.refuse(r, d.overloaded())
+		}
+	}
+	d.waiting.Add(-1)
+	d.bytes.Add(-size)
+}
+
+func (d *directIntake) overloaded() *wire.Error {
+	return wire.Errorf(wire.Overloaded, "%d queries wait already: try again later, or send the query through the stream", d.limit)
+}
+
+// close refuses requests from now on, and returns when none is being put into the pipeline.
+func (d *directIntake) close() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+}
+
+// direct is the origin of a request by NATS request and reply.
+type direct struct {
+	intake *directIntake
+	reply  string
+	header nats.Header
+	size   int64
+}
+
+func (d *direct) suspect() bool { return false }
+
+// admit replaces the message's place in the queue by those of its queries. One query is admitted already.
+func (d *direct) admit(queries int) *wire.Error {
+	d.intake.bytes.Add(-d.size)
+	if waiting := d.intake.waiting.Add(int64(queries) - 1); queries > 1 && waiting > d.intake.limit {
+		d.intake.waiting.Add(int64(-queries))
+		return d.intake.overloaded()
+	}
+	return nil
+}
+
+func (d *direct) leave(queries int) { d.intake.waiting.Add(int64(-queries)) }
+
+func (d *direct) refuse(r *request, reason *wire.Error) {
+	d.send(r, d.intake.pipe.encoder.refused(reason))
+}
+
+func (d *direct) respond(r *request) {
+	d.send(r, d.intake.pipe.encoder.answer(r, time.Now()))
+}
+
+func (d *direct) abandon(r *request) {
+	d.refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
+}
+
+// send encodes and publishes an answer. It is one message or an error: an asker waits for one.
+func (d *direct) send(r *request, answer *wire.Answer) {
+	p := d.intake.pipe
+	out := &nats.Msg{Subject: d.reply, Header: nats.Header{wire.HeaderContentType: {r.codec.String()}}}
+	setTrace(out.Header, d.header)
+	setQueryID(out.Header, answer)
+	setServiceError(out.Header, answer)
+	room := int(d.intake.nc.MaxPayload()) - wire.HeaderSize(out.Header)
+	parts := wire.SplitAnswer(r.codec, answer, room)
+	if len(parts) > 1 {
+		answer = p.encoder.refused(wire.Errorf(wire.TooLarge,
+			"the answer does not fit one message, and direct search sends one: ask for less at a time, or through the stream"))
+		setServiceError(out.Header, answer)
+		parts = wire.SplitAnswer(r.codec, answer, room)
+	}
+	out.Data = parts[0].Body
+	encoded := time.Now()
+	err := d.intake.nc.PublishMsg(out)
+	if err != nil {
+		d.intake.log.Warn("a direct answer could not be sent", "reply", d.reply, "error", err)
+	}
+
+	took := time.Since(r.arrived)
+	d.intake.stats.requests.Add(1)
+	d.intake.stats.nanoseconds.Add(int64(took))
+	if out.Header.Get(wire.HeaderServiceErrorCode) != "" {
+		d.intake.stats.errors.Add(1)
+	}
+	p.metrics.observe(r, answer, time.Since(encoded), took)
+}

@@ -1,0 +1,119 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/wire"
+)
+
+const (
+	// probeInterval is how often each index is asked a probe query.
+	probeInterval = 2 * time.Second
+	// staleAfter is after how long without a sign of life a part counts as stuck.
+	staleAfter = 30 * time.Second
+)
+
+// prober asks an index a small query from time to time, through the whole pipeline, as a user's would go.
+type prober struct {
+	pipe    *pipeline
+	plan    gpuexec.Plan
+	pending atomic.Bool
+
+	mu  sync.Mutex
+	ok  time.Time // last success
+	err error     // of the last probe
+}
+
+func newProber(p *pipeline) *prober {
+	return &prober{pipe: p, plan: probePlan(p.encoder.index), err: errors.New("no probe query has been answered yet")}
+}
+
+// probePlan asks for the objects with some keyword.
+func probePlan(x *index.Index) gpuexec.Plan {
+	plan := gpuexec.Plan{Kind: gpuexec.PlanMatch, Match: gpuexec.MatchPlan{K: 1}}
+	for i, a := range x.Attributes() {
+		if a.Keywords > 0 {
+			plan.Match.Query.StartItem(uint32(i), 1)
+			plan.Match.Query.AddSpan(a.Keywords/2, a.Keywords/2+1)
+			break
+		}
+	}
+	return plan
+}
+
+// run probes until ctx ends.
+func (p *prober) run(ctx context.Context) {
+	ticker := time.NewTicker(probeInterval)
+	defer ticker.Stop()
+	for {
+		p.probe(ctx)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// probe sends a probe query into the pipeline, unless one is under way.
+func (p *prober) probe(ctx context.Context) {
+	if !p.pending.CompareAndSwap(false, true) {
+		return
+	}
+	r := &request{origin: p, arrived: time.Now(), lane: &p.pipe.direct, queries: 1}
+	r.tasks = []task{{request: r, plan: p.plan, cost: p.pipe.searcher.Cost(&p.plan)}}
+	r.open.Store(1)
+	select {
+	case p.pipe.direct.ready <- r:
+	case <-ctx.Done():
+	}
+}
+
+// fault says why the index does not answer, or nil.
+func (p *prober) fault(now time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch answered := p.pipe.lastAnswer.Load(); {
+	case p.err != nil:
+		return p.err
+	case now.Sub(time.Unix(0, answered)) > staleAfter:
+		return fmt.Errorf("no query was answered for more than %v", staleAfter)
+	}
+	return nil
+}
+
+func (p *prober) done(err error) {
+	p.mu.Lock()
+	p.err = err
+	if err == nil {
+		p.ok = time.Now()
+	}
+	p.mu.Unlock()
+	p.pending.Store(false)
+}
+
+// The prober is the origin of its probes.
+
+func (p *prober) suspect() bool                    { return false }
+func (p *prober) admit(int) *wire.Error            { return nil }
+func (p *prober) leave(int)                        {}
+func (p *prober) refuse(_ *request, e *wire.Error) { p.done(e) }
+func (p *prober) abandon(*request)                 { p.done(errors.New("the engine has stopped")) }
+func (p *prober) respond(r *request) {
+	t := &r.tasks[0]
+	switch {
+	case t.failure != nil:
+		p.done(fmt.Errorf("the probe query failed: %w", t.failure))
+	case t.refusal != nil:
+		p.done(fmt.Errorf("the probe query failed: %w", t.refusal))
+	default:
+		p.done(nil)
+	}
+}

@@ -1,0 +1,247 @@
+package service
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// metrics are the service's Prometheus metrics, on a registry of their own. All times are in seconds and
+// all sizes in bytes, as the convention has it.
+type metrics struct {
+	registry *prometheus.Registry
+
+	queries     *prometheus.CounterVec   // index, outcome: ok or an error code
+	seconds     *prometheus.HistogramVec // index, stage
+	batchSize   *prometheus.HistogramVec // index
+	batches     *prometheus.CounterVec   // index, reason
+	postings    *prometheus.CounterVec   // index
+	candidates  *prometheus.CounterVec   // index
+	dead        *prometheus.CounterVec   // reason
+	info        *prometheus.GaugeVec
+	indexBytes  *prometheus.GaugeVec // index
+	deviceBytes prometheus.Gauge
+	busy        *busyClock
+}
+
+// Stages of a query's way, for geniemq_query_seconds. They follow each other: queue until the query is
+// decoded and its batch cut (for stored queries from the moment the stream took them), batch until the
+// engine has it, engine, of which verify is a part, and publish until the answer is confirmed. total is
+// all of it.
+const (
+	stageQueue   = "queue"
+	stageBatch   = "batch"
+	stageEngine  = "engine"
+	stageVerify  = "verify"
+	stagePublish = "publish"
+	stageTotal   = "total"
+)
+
+func newMetrics() *metrics {
+	m := &metrics{registry: prometheus.NewRegistry(), busy: &busyClock{}}
+	// The classic buckets double from 50 us to about 105 s: from one query on an idle GPU to a backlog.
+	seconds := prometheus.ExponentialBuckets(50e-6, 2, 22)
+	m.queries = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "geniemq_queries_total",
+		Help: "Queries answered, by index and outcome: ok or the error code.",
+	}, []string{"index", "outcome"})
+	m.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "geniemq_query_seconds",
+		Help: "Time of queries by stage: queue, batch, engine, verify, publish, and total.",
+
+		Buckets:                         seconds,
+		NativeHistogramBucketFactor:     1.1,
+		NativeHistogramMaxBucketNumber:  160,
+		NativeHistogramMinResetDuration: time.Hour,
+	}, []string{"index", "stage"})
+	m.batchSize = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "geniemq_batch_size",
+		Help:    "Queries a batch.",
+		Buckets: prometheus.ExponentialBuckets(1, 2, 15),
+	}, []string{"index"})
+	m.batches = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "geniemq_batches_total",
+		Help: "Batches by why they were cut: full, idle (an executor was free), deadline, drain.",
+	}, []string{"index", "reason"})
+	m.postings = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "geniemq_postings_scanned_total",
+		Help: "Postings read while counting matches.",
+	}, []string{"index"})
+	m.candidates = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "geniemq_candidates_total",
+		Help: "Objects that passed the Gate into the candidate buffer.",
+	}, []string{"index"})
+	m.dead = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "geniemq_dead_total",
+		Help: "Messages moved to the dead letters, by reason.",
+	}, []string{"reason"})
+	m.info = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "geniemq_index_info",
+		Help: "1 for each index served.",
+	}, []string{"index", "version", "kind", "engine", "device"})
+	m.indexBytes = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "geniemq_index_bytes",
+		Help: "Size of the index file.",
+	}, []string{"index"})
+	m.deviceBytes = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "geniemq_device_memory_bytes",
+		Help: "Memory that the engine's indexes and buffers take.",
+	})
+	busy := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "geniemq_engine_busy_seconds_total",
+		Help: "Time during which the engine had at least one batch: its rate is the engine's utilisation.",
+	}, m.busy.Seconds)
+
+	m.registry.MustRegister(m.queries, m.seconds, m.batchSize, m.batches, m.postings, m.candidates, m.dead,
+		m.info, m.indexBytes, m.deviceBytes, busy,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// watchConsumer adds the figures of an index that its consumer keeps.
+func (m *metrics) watchConsumer(name string, stats func() consumer.Stats) {
+	label := prometheus.Labels{"index": name}
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        "geniemq_pending_messages",
+			Help:        "Messages of the query stream that are not answered: not delivered yet, or delivered and not settled.",
+			ConstLabels: label,
+		}, func() float64 { return float64(pending(stats())) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name:        "geniemq_redelivered_total",
+			Help:        "Deliveries to this worker that were not a message's first.",
+			ConstLabels: label,
+		}, func() float64 { return float64(stats().Redelivered) }))
+}
+
+func pending(s consumer.Stats) uint64 { return s.Pending + uint64(s.AckPending) }
+
+// indexMetrics are the children of one index, resolved once so that a query does not look labels up.
+type indexMetrics struct {
+	ok                                           prometheus.Counter
+	errors                                       *prometheus.CounterVec // by outcome
+	queue, batch, engine, verify, publish, total prometheus.Observer
+	batchSize                                    prometheus.Observer
+	batches                                      *prometheus.CounterVec // by reason
+	postings, candidates                         prometheus.Counter
+	dead                                         *prometheus.CounterVec // by reason
+	busy                                         *busyClock
+
+	// totals are the same figures for the admin page: Prometheus metrics are not made to be read.
+	totals struct {
+		ok, errors, batches, batched atomic.Int64
+	}
+}
+
+func (m *metrics) forIndex(name string) *indexMetrics {
+	label := prometheus.Labels{"index": name}
+	stage := func(s string) prometheus.Observer { return m.seconds.WithLabelValues(name, s) }
+	return &indexMetrics{
+		ok:         m.queries.WithLabelValues(name, "ok"),
+		errors:     m.queries.MustCurryWith(label),
+		queue:      stage(stageQueue),
+		batch:      stage(stageBatch),
+		engine:     stage(stageEngine),
+		verify:     stage(stageVerify),
+		publish:    stage(stagePublish),
+		total:      stage(stageTotal),
+		batchSize:  m.batchSize.WithLabelValues(name),
+		batches:    m.batches.MustCurryWith(label),
+		postings:   m.postings.WithLabelValues(name),
+		candidates: m.candidates.WithLabelValues(name),
+		dead:       m.dead,
+		busy:       m.busy,
+	}
+}
+
+// addWork counts what the engine did for a batch.
+func (m *indexMetrics) addWork(answers []gpuexec.Answer) {
+	var postings, candidates uint64
+	for i := range answers {
+		postings += answers[i].Postings
+		candidates += answers[i].Candidates
+	}
+	m.postings.Add(float64(postings))
+	m.candidates.Add(float64(candidates))
+}
+
+// addBatch counts a batch.
+func (m *indexMetrics) addBatch(queries int, reason string) {
+	m.batchSize.Observe(float64(queries))
+	m.batches.WithLabelValues(reason).Inc()
+	m.totals.batches.Add(1)
+	m.totals.batched.Add(int64(queries))
+}
+
+// observe counts the queries of a request whose answer is out: publishing it took published, all of it total.
+func (m *indexMetrics) observe(r *request, answer *wire.Answer, published, total time.Duration) {
+	ok := 0
+	for i := range answer.Results {
+		if err := answer.Results[i].Err; err != nil {
+			m.errors.WithLabelValues(string(err.Code)).Inc()
+		} else {
+			ok++
+		}
+	}
+	m.ok.Add(float64(ok))
+	m.totals.ok.Add(int64(ok))
+	m.totals.errors.Add(int64(len(answer.Results) - ok))
+	for i := range r.tasks {
+		t := &r.tasks[i]
+		m.total.Observe(total.Seconds())
+		m.publish.Observe(published.Seconds())
+		if t.started.IsZero() {
+			continue // never came to the engine
+		}
+		m.queue.Observe(max(0, t.queued.Sub(r.arrived).Seconds()))
+		m.batch.Observe(t.started.Sub(t.queued).Seconds())
+		if t.engine > 0 {
+			m.engine.Observe(t.engine.Seconds())
+			m.verify.Observe(t.answer.Verify.Seconds())
+		}
+	}
+}
+
+// busyClock sums the time during which at least one of possibly overlapping spans is open.
+type busyClock struct {
+	mu    sync.Mutex
+	open  int
+	since time.Time
+	total time.Duration
+}
+
+func (c *busyClock) Start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == 0 {
+		c.since = time.Now()
+	}
+	c.open++
+}
+
+func (c *busyClock) Stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open--; c.open == 0 {
+		c.total += time.Since(c.since)
+	}
+}
+
+// Seconds is the sum so far, the span that is open included.
+func (c *busyClock) Seconds() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	total := c.total
+	if c.open > 0 {
+		total += time.Since(c.since)
+	}
+	return math.Max(0, total.Seconds())
+}

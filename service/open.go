@@ -1,0 +1,312 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// streamsWait bounds the making of the streams, for which a cluster may have to elect leaders first.
+const streamsWait = 30 * time.Second
+
+// served is one index and what answers its queries.
+type served struct {
+	name     string
+	index    *index.Index
+	searcher gpuexec.Searcher
+	encoder  *encoder
+	metrics  *indexMetrics
+	pipe     *pipeline
+	prober   *prober
+	direct   *directIntake
+	stored   *storedIntake
+}
+
+func (s *Service) openEngine(opts Options) error {
+	engine, err := opts.OpenEngine(s.cfg.Engine, gpuexec.Options{CPU: gpuexec.CPUOptions{Workers: s.cfg.EngineThreads}})
+	if err != nil {
+		return err
+	}
+	s.engine = engine
+	s.onStop("engine", func(context.Context) error { return engine.Close() })
+	if note := engine.Info().Note; note != "" && s.cfg.Engine == gpuexec.Auto {
+		s.log.Info("using the CPU engine", "because", note)
+	}
+	return nil
+}
+
+func (s *Service) openIndexes(ctx context.Context) error {
+	names := make(map[string]string)
+	for _, source := range s.cfg.Indexes {
+		x, err := s.openIndex(ctx, source)
+		if err != nil {
+			return err
+		}
+		if other, twice := names[x.name]; twice {
+			return fmt.Errorf("%s and %s are both index %s: name them, like --index other=%s", other, source.Path, x.name, source.Path)
+		}
+		names[x.name] = source.Path
+	}
+	return nil
+}
+
+func (s *Service) openIndex(ctx context.Context, source IndexSource) (*served, error) {
+	file, err := index.Open(source.Path)
+	if err != nil {
+		return nil, err
+	}
+	s.onStop("index "+source.Path, func(context.Context) error { return file.Close() })
+	x := &served{name: source.Name, index: file}
+	if x.name == "" {
+		x.name = file.Schema().Name
+	}
+	if err := wire.CheckIndexName(x.name); err != nil {
+		return nil, fmt.Errorf("%s: %w", source.Path, err)
+	}
+	if x.encoder, err = newEncoder(x.name, file); err != nil {
+		return nil, fmt.Errorf("%s: %w", source.Path, err)
+	}
+	x.searcher, err = s.engine.Load(ctx, &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: file}}})
+	if err != nil {
+		return nil, fmt.Errorf("loading %s: %w", source.Path, err)
+	}
+	s.onStop("searcher of "+x.name, func(context.Context) error { return x.searcher.Close() })
+	x.metrics = s.metrics.forIndex(x.name)
+	info := s.engine.Info()
+	s.metrics.info.WithLabelValues(x.name, file.Version(), string(file.Schema().Kind), info.Kind, info.Device).Set(1)
+	s.metrics.indexBytes.WithLabelValues(x.name).Set(float64(file.Size()))
+	s.metrics.deviceBytes.Add(float64(x.searcher.Capacity().DeviceBytes))
+	s.indexes = append(s.indexes, x)
+	return x, nil
+}
+
+func (s *Service) openConnection(ctx context.Context) (err error) {
+	url := s.cfg.NATS
+	if url == "" {
+		s.broker, err = StartBroker(ctx, BrokerOptions{Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log})
+		if err != nil {
+			return err
+		}
+		s.onStop("embedded nats-server", func(context.Context) error { return s.broker.Shutdown() })
+		url = s.broker.URL()
+	}
+	if s.nc, err = connect(url, &s.cfg, s.log); err != nil {
+		return err
+	}
+	s.onStop("connection", s.closeConnection)
+	if s.js, err = jetstream.New(s.nc); err != nil {
+		return fmt.Errorf("using JetStream: %w", err)
+	}
+	if s.subjects, err = wire.NewSubjects(s.cfg.Prefix); err != nil {
+		return err
+	}
+	s.limits = wire.LimitsFor(s.nc.MaxPayload())
+	s.limits.Body = min(s.limits.Body, s.cfg.MaxBody)
+	s.limits.Queries = s.cfg.MaxQueries
+	s.limits.Items = s.cfg.MaxItems
+	return nil
+}
+
+// closeConnection sends what is buffered, the last acknowledgements above all, and closes.
+func (s *Service) closeConnection(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	var err error
+	if s.nc.IsConnected() {
+		err = s.nc.FlushWithContext(ctx)
+	}
+	closed := s.nc.StatusChanged(nats.CLOSED)
+	s.nc.Close()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
+	return err
+}
+
+func (s *Service) openProducer(context.Context) (err error) {
+	s.producer, err = producer.New(s.nc, producer.Options{
+		Subjects: s.subjects,
+		OnState: func(state producer.State) {
+			if state.Blocked {
+				s.log.Warn("results do not get out, holding back", "error", state.Reason, "in_flight", state.InFlight)
+			} else {
+				s.log.Info("results get out again")
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s.onStop("producer", s.producer.Close)
+	return nil
+}
+
+func (s *Service) openPipelines(context.Context) error {
+	for _, x := range s.indexes {
+		x.pipe = newPipeline(x.name, x.encoder, x.searcher, pipelineOptions{
+			batchSize:   s.cfg.BatchSize,
+			linger:      s.cfg.BatchLinger,
+			workers:     s.cfg.Workers,
+			directQueue: s.cfg.DirectQueue,
+			limits:      s.limits,
+			fatal:       s.fail,
+		}, x.metrics, s.log.With("index", x.name))
+		s.onStop("pipeline of "+x.name, func(context.Context) error {
+			x.pipe.drain()
+			return nil
+		})
+		x.prober = newProber(x.pipe)
+		s.background("probe of "+x.name, x.prober.run)
+	}
+	return nil
+}
+
+// background runs a function until its context, which Shutdown cancels, ends.
+func (s *Service) background(what string, run func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run(ctx)
+	}()
+	s.onStop(what, func(context.Context) error {
+		cancel()
+		<-done
+		return nil
+	})
+}
+
+func (s *Service) openAdmin(context.Context) (err error) {
+	if s.cfg.Admin == Off {
+		return nil
+	}
+	s.admin, err = startAdmin(s.cfg.Admin, adminSource{
+		registry: s.metrics.registry, status: s.Status, pprof: s.cfg.Pprof, log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.onStop("admin server", s.admin.Shutdown)
+	return nil
+}
+
+// openSearch makes the indexes reachable by request and reply.
+func (s *Service) openSearch(context.Context) error {
+	intakes := make(map[string]*directIntake)
+	endpoint := func(x *served) string { return "search-" + x.name }
+	for _, x := range s.indexes {
+		x.direct = &directIntake{pipe: x.pipe, nc: s.nc, limit: int64(s.cfg.DirectQueue), log: s.log.With("index", x.name)}
+		intakes[endpoint(x)] = x.direct
+	}
+	var err error
+	s.micro, err = micro.AddService(s.nc, micro.Config{
+		Name:        "geniemq",
+		Version:     Version,
+		Description: "top-k similarity search",
+		Metadata:    map[string]string{"engine": s.engine.Info().Kind, "protocol": fmt.Sprint(wire.Version)},
+		StatsHandler: func(e *micro.Endpoint) any {
+			if intake := intakes[e.Name]; intake != nil {
+				return intake.Stats()
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("adding the NATS service: %w", err)
+	}
+	s.onStop("NATS service", func(context.Context) error {
+		err := s.micro.Stop()
+		for _, intake := range intakes {
+			intake.close()
+		}
+		return err
+	})
+	for _, x := range s.indexes {
+		err := s.micro.AddEndpoint(endpoint(x), x.direct,
+			micro.WithEndpointSubject(s.subjects.Search(x.name)),
+			micro.WithEndpointMetadata(map[string]string{"index": x.name, "kind": string(x.index.Schema().Kind)}),
+			micro.WithEndpointPendingLimits(s.cfg.DirectQueue, maxDirectBytes))
+		if err != nil {
+			return fmt.Errorf("adding the search endpoint of %s: %w", x.name, err)
+		}
+	}
+	return nil
+}
+
+// openStreams makes the streams that are missing and reports what is not as expected about the others.
+func (s *Service) openStreams(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, streamsWait)
+	defer cancel()
+	differences, err := consumer.EnsureStreams(ctx, s.js, s.subjects, consumer.StreamLimits{})
+	if err != nil {
+		return err
+	}
+	for _, d := range differences {
+		s.log.Warn("a stream is used as it is, though it differs from what is recommended", "difference", d.String())
+	}
+	return nil
+}
+
+// openStored begins to pull.
+func (s *Service) openStored(context.Context) error {
+	for _, x := range s.indexes {
+		if err := s.openConsumer(x); err != nil {
+			return err
+		}
+	}
+	if !s.cfg.NoSweep {
+		s.background("sweeper", s.sweep)
+	}
+	return nil
+}
+
+func (s *Service) openConsumer(x *served) (err error) {
+	log := s.log.With("index", x.name)
+	x.stored = &storedIntake{
+		pipe: x.pipe, producer: s.producer, subjects: s.subjects, allow: s.cfg.replyAllow(), payload: s.nc.MaxPayload, log: log,
+	}
+	c, err := consumer.New(s.js, consumer.Options{
+		Subjects:      s.subjects,
+		Index:         x.name,
+		AckWait:       s.cfg.AckWait,
+		MaxAckPending: s.cfg.MaxPending,
+		BatchMessages: x.pipe.options.batchSize,
+		OnState: func(err error) {
+			if err != nil {
+				log.Warn("no queries can be pulled", "error", err)
+			} else {
+				log.Info("queries can be pulled again")
+			}
+		},
+		OnDifference: func(d consumer.Difference) {
+			log.Warn("the durable is used as it is, though it differs from the settings", "difference", d.String())
+		},
+	}, x.stored.take)
+	if err != nil {
+		return err
+	}
+	x.stored.consumer = c
+	s.metrics.watchConsumer(x.name, c.Stats)
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(context.Background()) }()
+	s.onStop("consumer of "+x.name, func(ctx context.Context) error {
+		err := c.Stop(ctx)
+		if fault := <-ended; err == nil {
+			err = fault
+		}
+		x.stored.settling.Wait()
+		return err
+	})
+	return nil
+}

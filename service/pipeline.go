@@ -1,0 +1,302 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/geniemq/geniemq/batcher"
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// pipeline takes the messages of one index from intake to answer. Its stages run in goroutines of their own and
+// hand requests on through channels, so that while the engine runs batch n, batch n+1 is decoded and gathered
+// and the answers of n-1 are encoded and published:
+//
+//	stored ─► decoders ─┐                            ┌─► executor ─┐   ┌─► responders ─► stream
+//	                    ├─► dispatcher ─► batches ───┼─► executor ─┼───┤
+//	direct ─► decoders ─┘   (owns the batcher)       └─► ...      ─┘   └─► responders ─► inbox
+//
+// # Back-pressure
+//
+// Stored and direct messages share batches and executors and nothing else: each have a lane, with its own decoders
+// and responders, so that a result stream that is full does not hold up those who ask directly. The lanes differ in
+// how they are bounded. Direct queries are counted where they come in, and refused. Stored ones wait: the dispatcher
+// takes no more of them while too many are between it and the stream, whether the engine is slow or the producer is
+// blocked; then the decoders stand still, then the intake, which stops pulling. The consumer keeps alive what it has
+// pulled, so waiting costs no deliveries. Since the dispatcher counts, executors never wait for a stored lane.
+//
+// # Failures
+//
+// A batch that fails as a whole is run again in parts, here and at once, so that the innocent neither fail nor
+// spend a delivery: message by message, then query by query. A query that fails alone is what failed the batch.
+// When memory was short the batch is halved instead, and only a query that does not fit alone fails. A device
+// that is lost for good ends the service: fatal is called, and from then on everything is abandoned.
+//
+// # The end
+//
+// drain ends the stages in order: once the intakes have stopped, each stage finishes what it was handed and then
+// closes the next one's channel. abort makes executors abandon what they are handed instead of running it, and
+// origins give back what they cannot publish, so that the same order comes to its end fast. A request that was taken in
+// is answered, refused or abandoned, always.
+type pipeline struct {
+	name     string
+	encoder  *encoder
+	searcher gpuexec.Searcher
+	options  pipelineOptions
+	metrics  *indexMetrics
+	log      *slog.Logger
+
+	stored, direct lane
+	storedOpen     atomic.Int64  // stored queries between dispatcher and stream
+	storedLeft     chan struct{} // that number fell; has room for one
+	idle           chan struct{} // one for each executor that waits for a batch
+	batches        chan batcher.Batch[*task]
+	ended          sync.WaitGroup
+
+	aborted context.Context
+	abort   context.CancelFunc
+
+	lastAnswer atomic.Int64 // when the engine last answered a batch, Unix nanoseconds
+}
+
+// lane is what stored and direct messages do not share.
+type lane struct {
+	in       chan *request // from the intake
+	ready    chan *request // decoded, at least one query can be run
+	finished chan *request // nothing is left to be run
+}
+
+// pipelineOptions bound a pipeline.
+type pipelineOptions struct {
+	// batchSize is the most queries of a batch. Default and upper bound: the searcher's capacity.
+	batchSize int
+	// linger is batcher.Options.Linger.
+	linger time.Duration
+	// workers is the number of decoders and of responders of each lane.
+	workers int
+	// directQueue is how many direct requests may wait to be decoded.
+	directQueue int
+	// limits bound a message.
+	limits wire.Limits
+	// fatal is called when the engine is lost for good.
+	fatal func(error)
+}
+
+const (
+	// minExecutors keeps one batch ready while another runs, even where the engine runs one at a time.
+	minExecutors = 2
+	// backlogBatches is how many batches of stored queries there may be beside those that executors hold.
+	backlogBatches = 2
+)
+
+// newPipeline starts a pipeline. drain ends it.
+func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipelineOptions, m *indexMetrics, log *slog.Logger) *pipeline {
+	capacity := searcher.Capacity()
+	if opts.batchSize <= 0 || opts.batchSize > capacity.BatchPlans {
+		opts.batchSize = capacity.BatchPlans
+	}
+	executors := max(minExecutors, capacity.InFlight)
+	backlog := (backlogBatches + executors) * opts.batchSize
+	p := &pipeline{
+		name: name, encoder: enc, searcher: searcher, options: opts, metrics: m, log: log,
+		stored:     lane{in: make(chan *request), ready: make(chan *request), finished: make(chan *request, backlog)},
+		direct:     lane{in: make(chan *request, opts.directQueue), ready: make(chan *request), finished: make(chan *request, executors)},
+		storedLeft: make(chan struct{}, 1),
+		idle:       make(chan struct{}, executors),
+		batches:    make(chan batcher.Batch[*task], executors),
+	}
+	p.aborted, p.abort = context.WithCancel(context.Background())
+
+	p.start(opts.workers, p.stored.decode(p), func() { close(p.stored.ready) })
+	p.start(opts.workers, p.direct.decode(p), func() { close(p.direct.ready) })
+	p.start(1, func() {
+		p.dispatch(batcher.Options{MaxItems: opts.batchSize, MaxCost: capacity.BatchBytes, Linger: opts.linger}, int64(backlog))
+	}, func() { close(p.batches) })
+	p.start(executors, p.execute, func() {
+		close(p.stored.finished)
+		close(p.direct.finished)
+	})
+	p.start(opts.workers, p.respondStored, nil)
+	p.start(opts.workers, p.respondDirect, nil)
+	return p
+}
+
+// start runs a stage in n goroutines and calls end when all have returned.
+func (p *pipeline) start(n int, stage func(), end func()) {
+	var running sync.WaitGroup
+	for range n {
+		running.Go(stage)
+	}
+	p.ended.Go(func() {
+		running.Wait()
+		if end != nil {
+			end()
+		}
+	})
+}
+
+// drain finishes everything that was taken in and ends the pipeline. The intakes must have stopped.
+func (p *pipeline) drain() {
+	close(p.stored.in)
+	close(p.direct.in)
+	p.ended.Wait()
+	p.abort() // frees the context
+}
+
+// dispatch gathers tasks into batches for the executors until both lanes have ended. It alone touches the batcher.
+func (p *pipeline) dispatch(opts batcher.Options, backlog int64) {
+	b := batcher.New[*task](opts)
+	add := func(r *request) {
+		now := time.Now()
+		suspect := r.origin.suspect()
+		for i := range r.tasks {
+			if t := &r.tasks[i]; t.refusal == nil {
+				t.queued = now
+				b.Add(now, t, t.cost, suspect)
+			}
+		}
+	}
+	linger := time.NewTimer(time.Hour)
+	defer linger.Stop()
+	stored, direct, idle := p.stored.ready, p.direct.ready, 0
+	for {
+		if stored == nil && direct == nil {
+			b.Drain()
+		}
+		for idle > 0 {
+			batch, ok := b.Cut(time.Now(), true)
+			if !ok {
+				break
+			}
+			idle--
+			p.batches <- batch // has room for every executor
+		}
+		if stored == nil && direct == nil && b.Len() == 0 {
+			return
+		}
+		var wake <-chan time.Time
+		if at, ok := b.Wake(); ok && idle > 0 {
+			linger.Reset(time.Until(at))
+			wake = linger.C
+		}
+		room := stored
+		if p.storedOpen.Load() >= backlog {
+			room = nil
+		}
+		select {
+		case r, ok := <-room:
+			if !ok {
+				stored = nil
+				continue
+			}
+			p.storedOpen.Add(int64(r.queries))
+			add(r)
+		case r, ok := <-direct:
+			if !ok {
+				direct = nil
+				continue
+			}
+			add(r)
+		case <-p.storedLeft:
+		case <-p.idle:
+			idle++
+		case <-wake:
+		}
+	}
+}
+
+// respondStored answers stored requests. Their queries count as answered when the producer has taken the answer.
+func (p *pipeline) respondStored() {
+	for r := range p.stored.finished {
+		r.answer()
+		p.storedOpen.Add(int64(-r.queries))
+		select {
+		case p.storedLeft <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// respondDirect answers direct requests.
+func (p *pipeline) respondDirect() {
+	for r := range p.direct.finished {
+		r.answer()
+	}
+}
+
+// decode returns the stage that turns messages into tasks.
+func (l *lane) decode(p *pipeline) func() {
+	return func() {
+		for r := range l.in {
+			r.lane = l
+			err := p.decode(r)
+			if full := r.origin.admit(r.queries); err == nil {
+				err = full
+			}
+			switch {
+			case err != nil:
+				r.origin.refuse(r, err)
+			case r.queries == 0: // each has an error of its own
+				r.answer()
+			default:
+				l.ready <- r
+			}
+		}
+	}
+}
+
+// decode fills in the tasks of a request. The error concerns the message as a whole.
+func (p *pipeline) decode(r *request) *wire.Error {
+	header, body := r.header, r.body
+	r.header, r.body = nil, nil
+	message, err := p.decodeMessage(r, header, body)
+	if err != nil {
+		return asWireError(err)
+	}
+	r.batch = message.Batch
+	r.tasks = make([]task, len(message.Queries))
+	for i := range message.Queries {
+		t, q := &r.tasks[i], &message.Queries[i]
+		t.request, t.id, t.refusal = r, q.Query.ID, q.Err
+		if t.refusal == nil {
+			t.plan, t.refusal = p.encoder.plan(&q.Query)
+		}
+		if t.refusal != nil {
+			continue
+		}
+		r.queries++
+		t.payload = q.Query.WithPayload
+		t.cost = p.searcher.Cost(&t.plan)
+		if ms := q.Query.TimeoutMS; ms > 0 {
+			t.expires = r.arrived.Add(time.Duration(ms) * time.Millisecond)
+		}
+	}
+	r.open.Store(int64(r.queries))
+	return nil
+}
+
+func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte) (_ *wire.Message, err error) {
+	// The codec first: errors are answered in it.
+	if r.codec, err = wire.ParseContentType(header.Get(wire.HeaderContentType)); err != nil {
+		return nil, err
+	}
+	if err := wire.CheckProtocol(header.Get(wire.HeaderProtocol)); err != nil {
+		return nil, err
+	}
+	return wire.DecodeMessage(r.codec, body, p.options.limits)
+}
+
+func asWireError(err error) *wire.Error {
+	var known *wire.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return wire.Errorf(wire.Internal, "decoding the message: %v", err)
+}

@@ -1,0 +1,96 @@
+package service
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// request is one message, stored or direct, on its way through a pipeline. It is made by whoever took the
+// message in, and from then on has one owner at a time:
+//
+//	intake ──► decoder ──► dispatcher ──► executors ──► responder
+//
+// with one exception: its tasks may be spread over several batches, so several executors may hold some of
+// them at once. Each executor writes only to the tasks it holds and then counts them off; the one whose count
+// reaches zero is the new owner and hands the request on. Nothing else is shared, so nothing is locked.
+//
+// The request never owns the message itself: that is its origin's, which answers and settles it. This way the
+// acknowledgement travels with the payload and no stage knows what it looks like.
+type request struct {
+	origin origin
+	// arrived is the time from which timeouts and total times count: when the stream stored the message, or
+	// when a direct one came in.
+	arrived time.Time
+	header  nats.Header // until decoded
+	body    []byte      // until decoded
+
+	lane    *lane
+	codec   wire.ContentType // of the message and so of its answer
+	batch   bool             // {"queries":[...]}, answered by {"results":[...]}
+	tasks   []task           // one a query, in the message's order
+	queries int              // how many of them are to be run
+
+	open      atomic.Int64 // tasks to be run that are not done
+	abandoned atomic.Bool  // the engine did not get to run all of them
+}
+
+// task is one query of a request.
+type task struct {
+	request *request
+	id      string
+	payload bool // the hits want their payload
+	plan    gpuexec.Plan
+	cost    int64     // of the plan, as the engine counts
+	expires time.Time // zero: never
+
+	// When each stage began.
+	queued  time.Time // put in front of the batcher
+	started time.Time // its batch was handed to an executor
+
+	// The outcome: one of refusal, failure and answer.
+	refusal *wire.Error // the query was not run, or its answer is an error
+	failure error       // the engine failed on it although it ran alone
+	answer  gpuexec.Answer
+	engine  time.Duration // of its batch
+}
+
+// failure is the first failure among the tasks of a request that is done.
+func (r *request) failure() error {
+	for i := range r.tasks {
+		if err := r.tasks[i].failure; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer lets the origin answer a request of which nothing is left to be run.
+func (r *request) answer() {
+	if r.abandoned.Load() {
+		r.origin.abandon(r)
+		return
+	}
+	r.origin.respond(r)
+}
+
+// origin is where a message came from and where its answer goes. It owns the message. admit is called once, then
+// exactly one of refuse, respond and abandon, once.
+type origin interface {
+	// suspect says that the message may have brought workers down and is to run alone.
+	suspect() bool
+	// admit asks whether the queries of the message may join the queue; with 0, none wants to.
+	admit(queries int) *wire.Error
+	// leave tells that some of them left the queue for the engine.
+	leave(queries int)
+	// refuse answers a message that is wrong as a whole.
+	refuse(r *request, reason *wire.Error)
+	// respond answers with the outcome of the tasks.
+	respond(r *request)
+	// abandon gives the message back without an answer, for another worker or a later attempt.
+	abandon(r *request)
+}

@@ -1,0 +1,185 @@
+// Package service makes a worker of the parts: it loads indexes, connects to NATS or starts a server of its own,
+// and answers queries until it is told to stop.
+//
+// It is the only place that knows all parts. consumer, batcher, gpuexec and producer do not know each other; what
+// goes from one to the next goes through a pipeline here, of which there is one for each index.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// Version is the version of this program, as the NATS micro service and the admin page give it.
+const Version = "0.1.0"
+
+// Options are what a Service takes from its program rather than from its user.
+type Options struct {
+	// Logger takes the service's log. Default: none.
+	Logger *slog.Logger
+	// OpenEngine opens the engine that all indexes share. Default: gpuexec.Open.
+	OpenEngine func(kind string, opts gpuexec.Options) (gpuexec.Engine, error)
+}
+
+// Service is a running worker: some indexes, one engine, one connection.
+//
+// Start returns when everything is in place and messages are being pulled. From then on a Service runs until
+// Shutdown; when something breaks that only a new process can mend, a GPU that is lost above all, Failed is closed
+// and Err says why, and the owner is expected to call Shutdown and exit for the supervisor to start it again.
+//
+// # Order
+//
+// Parts are started in the order in which a message needs them, from the engine back to the intake, and each
+// registers how it is stopped. Shutdown stops them in the reverse order, which is the order in which a message goes
+// through them: intakes, pipelines, producer, connection, engine, broker. So nothing is ever handed to a part that has
+// ended, and whatever was pulled is answered, or given back when the time is over.
+type Service struct {
+	cfg     Config
+	log     *slog.Logger
+	metrics *metrics
+	started time.Time
+
+	broker   *Broker
+	nc       *nats.Conn
+	js       jetstream.JetStream
+	subjects wire.Subjects
+	limits   wire.Limits
+	engine   gpuexec.Engine
+	producer *producer.Producer
+	micro    micro.Service
+	admin    *admin
+	indexes  []*served
+
+	stop []func(context.Context) error // in the order of the start
+
+	mu       sync.Mutex
+	running  bool // Start is done
+	stopping bool // Shutdown has begun
+	err      error
+	failed   chan struct{}
+}
+
+// Start starts a service. ctx bounds the start only.
+func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
+	cfg.EnsureDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.OpenEngine == nil {
+		opts.OpenEngine = gpuexec.Open
+	}
+	s := &Service{cfg: cfg, log: opts.Logger, metrics: newMetrics(), started: time.Now(), failed: make(chan struct{})}
+	for _, step := range []func(context.Context) error{
+		s.openAdmin, // first, so that it answers while large indexes are loaded, and while the rest shuts down
+		func(context.Context) error { return s.openEngine(opts) },
+		s.openIndexes,
+		s.openConnection,
+		s.openStreams,
+		s.openProducer,
+		s.openPipelines,
+		s.openSearch,
+		s.openStored,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, errors.Join(err, s.Shutdown(ctx))
+		}
+	}
+	s.mu.Lock()
+	s.running = true
+	s.mu.Unlock()
+	return s, nil
+}
+
+// onStop registers how what was just started is stopped.
+func (s *Service) onStop(what string, stop func(context.Context) error) {
+	s.stop = append(s.stop, func(ctx context.Context) error {
+		s.log.Debug("stopping", "part", what)
+		if err := stop(ctx); err != nil {
+			return fmt.Errorf("stopping the %s: %w", what, err)
+		}
+		return nil
+	})
+}
+
+// Shutdown stops pulling, answers what was pulled, gives back what is not answered when ctx ends, and ends every
+// goroutine. It must be called once, whether the service failed or not. The error tells what was not orderly; nothing
+// is lost even then, since what is not acknowledged is delivered again.
+func (s *Service) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.stopping = true
+	s.mu.Unlock()
+	release := context.AfterFunc(ctx, s.abort)
+	defer release()
+	var faults []error
+	for len(s.stop) > 0 {
+		last := len(s.stop) - 1
+		faults = append(faults, s.stop[last](ctx))
+		s.stop = s.stop[:last]
+	}
+	return errors.Join(faults...)
+}
+
+// abort makes the pipelines give up what they have.
+func (s *Service) abort() {
+	for _, x := range s.indexes {
+		if x.pipe != nil {
+			x.pipe.abort()
+		}
+	}
+}
+
+// fail ends the service for a reason that only a new process can mend.
+func (s *Service) fail(err error) {
+	s.mu.Lock()
+	first := s.err == nil
+	if first {
+		s.err = err
+		close(s.failed)
+	}
+	s.mu.Unlock()
+	if first {
+		s.log.Error("the service cannot go on", "error", err)
+		s.abort()
+	}
+}
+
+// Failed is closed when the service cannot go on.
+func (s *Service) Failed() <-chan struct{} { return s.failed }
+
+// Err is why the service cannot go on, or nil.
+func (s *Service) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// NATSURL is the server's address, for clients.
+func (s *Service) NATSURL() string {
+	if s.broker != nil {
+		return s.broker.URL()
+	}
+	return s.nc.ConnectedUrlRedacted()
+}
+
+// AdminURL is the address of the admin page, "" when there is none.
+func (s *Service) AdminURL() string {
+	if s.admin == nil {
+		return ""
+	}
+	return s.admin.URL()
+}

@@ -1,0 +1,140 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// Status is what a service can say about itself: whether it answers queries, and figures for people.
+type Status struct {
+	Version string
+	// Ready is true only while queries are answered: the connection is up, the consumers make progress, and every
+	// index answered a probe query. NotReady says what is missing.
+	Ready    bool
+	NotReady []string
+	// Fault is why the service cannot go on, "" while it can.
+	Fault string
+
+	Uptime      time.Duration
+	NATS        string
+	Embedded    bool
+	Engine      string
+	BusyPercent float64
+	Indexes     []IndexStatus
+}
+
+// IndexStatus is the part of a Status that concerns one index.
+type IndexStatus struct {
+	Name, Kind, Version string
+	Objects             uint32
+	Size                string // of the file, for people
+	Pending             int64  // messages in the stream that are not answered
+	Queries, Errors     int64  // answered since the start, by hits and by errors
+	Batches             int64
+	PerBatch            float64 // queries a batch
+	Example             string  // a query, JSON
+	QuerySubject        string
+	SearchSubject       string
+}
+
+// Status reports the present state.
+func (s *Service) Status() Status {
+	now := time.Now()
+	s.mu.Lock()
+	running, stopping, fault := s.running, s.stopping, s.err
+	s.mu.Unlock()
+	st := Status{Version: Version, Uptime: now.Sub(s.started).Round(time.Second)}
+	notReady := func(format string, args ...any) { st.NotReady = append(st.NotReady, fmt.Sprintf(format, args...)) }
+	if fault != nil {
+		st.Fault = fault.Error()
+		notReady("the service cannot go on: %v", fault)
+	}
+	switch {
+	case stopping:
+		notReady("shutting down")
+		return st
+	case !running:
+		notReady("starting")
+		return st
+	}
+	st.NATS, st.Embedded = s.NATSURL(), s.broker != nil
+	info := s.engine.Info()
+	st.Engine = info.Kind + " on " + info.Device
+	st.BusyPercent = 100 * s.metrics.busy.Seconds() / max(now.Sub(s.started).Seconds(), 1e-9)
+	if state := s.nc.Status(); state != nats.CONNECTED {
+		notReady("the connection to NATS is %s", state)
+	}
+	if state := s.producer.State(); state.Blocked {
+		notReady("results do not get out: %v", state.Reason)
+	}
+	for _, x := range s.indexes {
+		if err := x.stored.fault(now); err != nil {
+			notReady("index %s: %v", x.name, err)
+		}
+		if err := x.prober.fault(now); err != nil {
+			notReady("index %s: %v", x.name, err)
+		}
+		st.Indexes = append(st.Indexes, x.status(s))
+	}
+	st.Ready = len(st.NotReady) == 0
+	return st
+}
+
+func (x *served) status(s *Service) IndexStatus {
+	totals := &x.metrics.totals
+	st := IndexStatus{
+		Name: x.name, Kind: string(x.index.Schema().Kind), Version: x.index.Version(),
+		Objects: x.index.Objects(), Size: FormatBytes(x.index.Size()),
+		Pending: int64(pending(x.stored.consumer.Stats())), Queries: totals.ok.Load(), Errors: totals.errors.Load(), Batches: totals.batches.Load(),
+		Example:      exampleQuery(x.index),
+		QuerySubject: s.subjects.Query(x.name), SearchSubject: s.subjects.Search(x.name),
+	}
+	if st.Batches > 0 {
+		st.PerBatch = float64(totals.batched.Load()) / float64(st.Batches)
+	}
+	return st
+}
+
+// exampleQuery is a query that finds something in an index: its first object, where that has what it takes.
+func exampleQuery(x *index.Index) string {
+	query := map[string]any{"k": 3}
+	if x.Schema().Kind == index.Sequences && x.Objects() > 0 {
+		query["text"] = x.Text(x.Objects() / 2)
+	} else {
+		row := make(map[string]any)
+		for i, a := range x.Attributes() {
+			switch {
+			case len(row) == 3 || a.Keywords == 0:
+			case a.Type == index.Number:
+				row[a.Name] = map[string]float64{"min": a.Min, "max": (a.Min + a.Max) / 2}
+			default:
+				row[a.Name] = x.KeywordName(i, a.Keywords/2)
+			}
+		}
+		query["row"] = row
+	}
+	text, err := json.Marshal(query)
+	if err != nil {
+		return "{}"
+	}
+	return string(text)
+}
+
+// FormatBytes writes a size for people: 1.4 MiB.
+func FormatBytes(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	size, unit := float64(n), 0
+	for size >= 1024 && unit < len(units)-1 {
+		size /= 1024
+		unit++
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", size, units[unit])
+}

@@ -1,0 +1,234 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/wire"
+)
+
+const (
+	// suspectAfter is how many deliveries a message may have had before it is run alone.
+	suspectAfter = 3
+	// failureDelay is after how long a message is delivered again on which the engine failed, times its deliveries.
+	failureDelay = time.Second
+	// brokenDelay is the same for an answer that cannot be published at all.
+	brokenDelay = 10 * time.Second
+)
+
+// Reasons of dead letters.
+const (
+	deadReply  = "bad_reply"     // the reply subject is malformed or forbidden
+	deadFailed = "engine_failed" // the engine fails on it although it runs alone
+)
+
+// storedIntake takes in the messages that the consumer pulls from the query stream, answers them through the
+// producer, and settles them.
+//
+// A message is settled when its fate is on record, never before: acked when the answer is confirmed; termed when it
+// can never be answered otherwise, after the error is confirmed and, for dead letters, after the copy is; and given
+// back for another delivery when there is no answer. What is not settled when the process ends is delivered
+// again, and then answered with the same message ids, which the result stream stores once.
+type storedIntake struct {
+	pipe     *pipeline
+	consumer *consumer.Consumer
+	producer *producer.Producer
+	subjects wire.Subjects
+	allow    []string // reply subjects
+	payload  func() int64
+	log      *slog.Logger
+
+	settling sync.WaitGroup // settlements that wait for a dead letter
+}
+
+// fault says why no messages come in, or nil.
+func (s *storedIntake) fault(now time.Time) error {
+	p := s.consumer.Progress()
+	switch {
+	case p.Err != nil:
+		return fmt.Errorf("no queries can be pulled: %w", p.Err)
+	case p.Outstanding == 0 && now.Sub(p.LastPull) > staleAfter:
+		return fmt.Errorf("the server has not answered a pull for more than %v", staleAfter)
+	}
+	return nil
+}
+
+// take is called by the consumer for each message. It blocks while the pipeline has no room.
+func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
+	o := &stored{intake: s, message: m, reply: s.subjects.Result(s.pipe.name)}
+	if reply := m.Header.Get(wire.HeaderReply); reply != "" {
+		if err := wire.ValidateReplySubject(reply, s.allow); err != nil {
+			o.badReply = asWireError(err)
+		} else {
+			o.reply = reply
+		}
+	}
+	r := &request{origin: o, arrived: m.Timestamp, header: m.Header, body: m.Body}
+	select {
+	case s.pipe.stored.in <- r:
+	case <-ctx.Done(): // the consumer gives it back
+	}
+}
+
+// stored is the origin of a request from the query stream.
+type stored struct {
+	intake   *storedIntake
+	message  *consumer.Message
+	reply    string
+	badReply *wire.Error
+	refused  bool
+}
+
+func (o *stored) suspect() bool { return o.message.Delivered > suspectAfter }
+
+func (o *stored) admit(int) *wire.Error { return o.badReply }
+
+func (o *stored) leave(int) {}
+
+// refuse answers a message that will never be anything else than wrong, and removes it.
+func (o *stored) refuse(r *request, reason *wire.Error) {
+	o.refused = true
+	answer := o.intake.pipe.encoder.refused(reason)
+	if o.badReply != nil {
+		o.publish(r, answer, func() { o.bury(deadReply, o.badReply.Message) })
+		return
+	}
+	o.publish(r, answer, func() { o.settled(o.message.Term(reason.Error())) })
+}
+
+// respond answers a message, unless the engine failed on it: then it is given back, until it has been delivered often
+// enough to be sure. It ran alone in any case.
+func (o *stored) respond(r *request) {
+	failure := r.failure()
+	if failure != nil {
+		log := o.intake.log.With("sequence", o.message.Sequence, "delivered", o.message.Delivered, "error", failure)
+		if !o.suspect() {
+			log.Error("the engine failed on a message, trying it again")
+			o.settled(o.message.Nak(time.Duration(o.message.Delivered) * failureDelay))
+			return
+		}
+		log.Error("the engine failed on a message again, giving it up")
+	}
+	answer := o.intake.pipe.encoder.answer(r, time.Now())
+	if failure != nil {
+		o.publish(r, answer, func() { o.bury(deadFailed, failure.Error()) })
+		return
+	}
+	o.publish(r, answer, func() { o.settled(o.message.Ack()) })
+}
+
+func (o *stored) abandon(*request) { o.settled(o.message.Nak(0)) }
+
+// bury copies the message to the dead letters and terms it, which takes the server's word and so is not done on the
+// producer's time.
+func (o *stored) bury(reason, detail string) {
+	o.intake.settling.Go(func() {
+		err := o.message.Dead(o.intake.pipe.aborted, reason, detail)
+		if err == nil {
+			o.intake.pipe.metrics.dead.WithLabelValues(reason).Inc()
+		}
+		o.settled(err)
+	})
+}
+
+// settled takes note of how a settlement went. One that failed is no loss: the message comes again.
+func (o *stored) settled(err error) {
+	if err != nil && !errors.Is(err, consumer.ErrSettled) && !errors.Is(err, consumer.ErrGone) {
+		o.intake.log.Warn("a message could not be settled and will come again", "sequence", o.message.Sequence, "error", err)
+	}
+}
+
+// publish sends an answer, in as many messages as it needs, and calls then when all of them are confirmed. It blocks
+// while the producer has no room.
+func (o *stored) publish(r *request, answer *wire.Answer, then func()) {
+	s := o.intake
+	header := func() nats.Header {
+		return resultHeader(o.message.Header, o.message.Sequence, r.codec, answer)
+	}
+	id := resultID(s.pipe.name, o.message.Header, o.message.StreamCreated, o.message.Sequence)
+	sample := header()
+	sample[wire.HeaderMsgID] = []string{partID(id, len(answer.Results))}
+	room := int(s.payload()) - wire.HeaderSize(sample) - wire.PartHeaderSize
+	parts := wire.SplitAnswer(r.codec, answer, room)
+
+	c := &confirmation{origin: o, request: r, answer: answer, then: then, encoded: time.Now()}
+	c.open.Store(int64(len(parts)))
+	for i, part := range parts {
+		h := header()
+		if len(parts) > 1 {
+			h[wire.HeaderPart] = []string{strconv.Itoa(i + 1)}
+			h[wire.HeaderParts] = []string{strconv.Itoa(len(parts))}
+		}
+		s.producer.Publish(s.pipe.aborted, producer.Outgoing{
+			Subject: o.reply,
+			MsgID:   partID(id, i+1),
+			Header:  h,
+			Body:    part.Body,
+		}, c.done)
+	}
+}
+
+// confirmation waits for the parts of an answer.
+type confirmation struct {
+	origin  *stored
+	request *request
+	answer  *wire.Answer
+	then    func()
+	encoded time.Time
+	open    atomic.Int64
+	failed  atomic.Pointer[error]
+}
+
+// done is called by the producer for each part.
+func (c *confirmation) done(err error) {
+	if err != nil {
+		c.failed.Store(&err)
+	}
+	if c.open.Add(-1) > 0 {
+		return
+	}
+	if err := c.failed.Load(); err != nil {
+		c.origin.unpublished(c.request, *err)
+		return
+	}
+	now := time.Now()
+	c.origin.intake.pipe.metrics.observe(c.request, c.answer, now.Sub(c.encoded), now.Sub(c.request.arrived))
+	c.then()
+}
+
+// unpublished deals with an answer that will never be out.
+func (o *stored) unpublished(r *request, err error) {
+	s := o.intake
+	if s.pipe.aborted.Err() != nil || errors.Is(err, producer.ErrClosed) || errors.Is(err, nats.ErrConnectionClosed) {
+		o.abandon(r) // it is this process that ends, not the message
+		return
+	}
+	log := s.log.With("sequence", o.message.Sequence, "reply", o.reply, "error", err)
+	var size *producer.TooLargeError
+	standard := s.subjects.Result(s.pipe.name)
+	var reason *wire.Error
+	switch tooLarge := errors.As(err, &size); {
+	case tooLarge && !o.refused:
+		reason = wire.Errorf(wire.TooLarge, "the answer cannot be stored: %v", err)
+	case !tooLarge && o.reply != standard:
+		// The sender asked for a subject that does not work. That is told where results go that name none.
+		o.badReply = wire.Errorf(wire.BadRequest, "the answer cannot be sent to the reply subject %q: %v", o.reply, err)
+		o.reply, reason = standard, o.badReply
+	default:
+		log.Error("an answer cannot be published, the query will come again")
+		o.settled(o.message.Nak(brokenDelay))
+		return
+	}
+	log.Warn("an answer cannot be published, an error is sent instead")
+	s.settling.Go(func() { o.refuse(r, reason) }) // publishing may block
+}
