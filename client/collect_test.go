@@ -1,0 +1,124 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/geniemq/geniemq/wire"
+)
+
+func part(first int, ids ...string) *wire.Answer {
+	a := &wire.Answer{Batch: true, First: first}
+	for _, id := range ids {
+		a.Results = append(a.Results, wire.Result{ID: id})
+	}
+	return a
+}
+
+// Parts may come in any order, twice, and overlap when two runs cut the answer at different places.
+func TestCollector(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 500 {
+		n := 1 + r.IntN(30)
+		var parts []*wire.Answer
+		for run := range 1 + r.IntN(2) {
+			for first := 0; first < n; {
+				size := 1 + r.IntN(n-first)
+				var ids []string
+				for i := range size {
+					ids = append(ids, fmt.Sprint(first+i))
+				}
+				parts = append(parts, part(first, ids...))
+				first += size
+				if run > 0 && r.IntN(4) == 0 {
+					break // the second run dies
+				}
+			}
+		}
+		parts = append(parts, parts[r.IntN(len(parts))], part(n, "beyond"))
+		r.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+		c := newCollector(n, true)
+		covered := map[int]bool{}
+		for _, p := range parts {
+			ct := wire.ContentType(r.IntN(2))
+			done, err := c.add(nats.Header{wire.HeaderContentType: {ct.String()}}, wire.AppendAnswer(nil, ct, p))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range p.Results {
+				if p.First+i < n {
+					covered[p.First+i] = true
+				}
+			}
+			if done != (len(covered) == n) {
+				t.Fatalf("done %v with %d of %d results", done, len(covered), n)
+			}
+		}
+		for i, res := range c.results {
+			if res.ID != fmt.Sprint(i) {
+				t.Fatalf("result %d is %q", i, res.ID)
+			}
+		}
+	}
+}
+
+func TestCollectorErrors(t *testing.T) {
+	refused := &wire.Answer{Results: []wire.Result{{Err: wire.Errorf(wire.TooLarge, "x")}}}
+	if _, err := newCollector(2, true).add(nil, wire.AppendAnswer(nil, wire.JSON, refused)); !errors.Is(err, wire.TooLarge) {
+		t.Errorf("a batch refused as a whole: %v", err)
+	}
+	if _, err := newCollector(2, true).add(nil, wire.AppendResult(nil, wire.JSON, &wire.Result{})); err == nil {
+		t.Error("a batch answered by one result")
+	}
+	if _, err := newCollector(1, false).add(nil, []byte("hello")); err == nil {
+		t.Error("no answer at all")
+	}
+	if _, err := newCollector(1, false).add(nats.Header{wire.HeaderContentType: {"text/plain"}}, []byte("{}")); !errors.Is(err, wire.Unsupported) {
+		t.Errorf("an unknown content type: %v", err)
+	}
+}
+
+func TestWithTimeoutLeavesTheCallersQueries(t *testing.T) {
+	queries := []Query{{Text: "a"}, {Text: "b", TimeoutMS: 7}}
+	got := withTimeout(queries, 100)
+	if got[0].TimeoutMS != 100 || got[1].TimeoutMS != 7 || queries[0].TimeoutMS != 0 {
+		t.Errorf("got %+v, caller's %+v", got, queries)
+	}
+}
+
+func TestValueOf(t *testing.T) {
+	type word string
+	type flag bool
+	for _, tt := range []struct{ got, want Value }{
+		{ValueOf(3), wire.Number(3)}, {ValueOf(int8(-3)), wire.Number(-3)}, {ValueOf(uint64(7)), wire.Number(7)},
+		{ValueOf(float32(0.5)), wire.Number(0.5)}, {ValueOf(2.5), wire.Number(2.5)}, {ValueOf("x"), wire.String("x")},
+		{ValueOf(word("x")), wire.String("x")}, {ValueOf(true), wire.Bool(true)}, {ValueOf(flag(false)), wire.Bool(false)},
+		{ValueOf(time.Second), wire.Number(1e9)},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("got %+v, want %+v", tt.got, tt.want)
+		}
+	}
+}
+
+func TestCauseNamesTheReason(t *testing.T) {
+	ctx, end := context.WithCancelCause(context.Background())
+	end(ErrClosed)
+	if err := cause(ctx); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 0)
+	defer cancel()
+	<-ctx.Done()
+	if err := cause(ctx); err != context.DeadlineExceeded {
+		t.Errorf("got %v", err)
+	}
+}

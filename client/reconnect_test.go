@@ -1,0 +1,181 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/geniemq/geniemq/client"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// Requests wait through a restart of the server, which neither has lost queries nor answers.
+func TestRequestSurvivesServerRestart(t *testing.T) {
+	hold := make(chan struct{})
+	f := setUp(t, server.Options{}, hold)
+	c := newClient(t, f.nc, client.Options{})
+	const requests = 20
+	var wg sync.WaitGroup
+	for i := range requests {
+		wg.Go(func() {
+			word := dictionary[i%len(dictionary)]
+			r, err := c.Request(f.ctx, "words", client.Query{Text: word, K: 1})
+			if err != nil || r.Hits[0].Key != word {
+				t.Errorf("%s: %+v, %v", word, r, err)
+			}
+		})
+	}
+	waitFor(t, func() bool { return stored(t, f) == requests })
+	f.broker.stop()
+	close(hold)
+	time.Sleep(50 * time.Millisecond)
+	if err := f.broker.start(); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+}
+
+// The answer is published and confirmed while only the client is cut off: it is in the stream, and nowhere else.
+func TestRequestReadsWhatItMissed(t *testing.T) {
+	hold := make(chan struct{})
+	f := setUp(t, server.Options{}, hold)
+	f.service.maxBody.Store(1000) // in parts
+	p, err := startProxy(f.broker.url()[len("nats://"):])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.cut)
+	c := newClient(t, connect(t, p.url()), client.Options{})
+	got := make(chan []client.Result)
+	go func() {
+		results, err := c.RequestBatch(f.ctx, "words", wordQueries(50))
+		if err != nil {
+			t.Error(err)
+		}
+		got <- results
+	}()
+	waitFor(t, func() bool { return stored(t, f) == 1 })
+	p.cut()
+	close(hold)
+	waitFor(t, func() bool { return f.service.answered.Load() == 1 })
+	if err := p.restore(); err != nil {
+		t.Fatal(err)
+	}
+	checkWords(t, <-got, 50)
+}
+
+// What the core subscription loses without a reconnect, the stream still has.
+func TestRequestLooksIntoTheStream(t *testing.T) {
+	hold := make(chan struct{})
+	f := setUp(t, server.Options{}, hold)
+	c := newClient(t, f.nc, client.Options{})
+	c.LookSoon()
+	got := make(chan []client.Result)
+	go func() {
+		results, err := c.RequestBatch(f.ctx, "words", wordQueries(5))
+		if err != nil {
+			t.Error(err)
+		}
+		got <- results
+	}()
+	waitFor(t, func() bool { return stored(t, f) == 1 })
+	c.LoseInboxes()
+	close(hold)
+	checkWords(t, <-got, 5)
+	if n := c.Waiting(); n != 0 {
+		t.Errorf("%d requests are still registered", n)
+	}
+}
+
+// A publish that cannot be confirmed is repeated, and stored once.
+func TestPublishThroughAnOutage(t *testing.T) {
+	f := setUp(t, server.Options{}, make(chan struct{}))
+	t.Cleanup(func() { close(f.service.hold) })
+	p, err := startProxy(f.broker.url()[len("nats://"):])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.cut)
+	c := newClient(t, connect(t, p.url()), client.Options{})
+	p.cut()
+	var wg sync.WaitGroup
+	for i := range 10 {
+		wg.Go(func() {
+			if _, err := c.Publish(f.ctx, "words", client.Query{Text: fmt.Sprint(i)}, client.PublishOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	time.Sleep(100 * time.Millisecond)
+	if err := p.restore(); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	if n := stored(t, f); n != 10 {
+		t.Errorf("%d messages are stored, want 10", n)
+	}
+
+	p.cut()
+	ctx, cancel := context.WithTimeout(f.ctx, 100*time.Millisecond)
+	defer cancel()
+	if _, err := c.Publish(ctx, "words", client.Query{Text: "x"}, client.PublishOptions{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while the connection is away: %v", err)
+	}
+}
+
+// A subscription to results goes on after a restart of the server where it was.
+func TestSubscribeSurvivesServerRestart(t *testing.T) {
+	f := setUp(t, server.Options{}, nil)
+	c := newClient(t, f.nc, client.Options{})
+	for name, opts := range map[string]client.SubscribeOptions{"ephemeral": {}, "durable": {Durable: "d"}} {
+		t.Run(name, func(t *testing.T) {
+			ids := make(chan string, 100)
+			sub, err := c.Subscribe(f.ctx, "words", func(a *client.Answer) error { ids <- a.Results[0].ID; return nil }, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer sub.Stop()
+			ask := func(id string) {
+				if _, err := c.Publish(f.ctx, "words", client.Query{ID: id, Text: "x"}, client.PublishOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ask("before")
+			if id := <-ids; id != "before" {
+				t.Fatalf("got %s", id)
+			}
+			f.broker.stop()
+			if err := f.broker.start(); err != nil {
+				t.Fatal(err)
+			}
+			ask("after")
+			if id := <-ids; id != "after" {
+				t.Fatalf("got %s", id)
+			}
+		})
+	}
+}
+
+func waitFor(t *testing.T, done func() bool) {
+	t.Helper()
+	for start := time.Now(); !done(); time.Sleep(2 * time.Millisecond) {
+		if time.Since(start) > 30*time.Second {
+			t.Fatal("it does not happen")
+		}
+	}
+}
+
+// stored returns how many messages the stream of queries has got so far.
+func stored(t *testing.T, f *fixture) int {
+	t.Helper()
+	stream, err := f.service.js.Stream(f.ctx, wire.Subjects{}.QueryStream())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(stream.CachedInfo().State.LastSeq)
+}
