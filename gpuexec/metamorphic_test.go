@@ -161,11 +161,14 @@ func TestCancellation(t *testing.T) {
 	checkAnswers(t, w, plans[:20], search(t, s, plans[:20]))
 }
 
-// TestPanicFailsOnePlan lets one job panic in the middle of counting; the others, which share its worker and counters,
-// are answered right, then and later.
+// TestPanicFailsOnePlan lets jobs panic, one before counting and one with its counters full; the others, which share
+// workers and counters with them, are answered right, then and later.
 func TestPanicFailsOnePlan(t *testing.T) {
 	rng := newRand(t)
 	w := randomWorld(t, rng, 2*index.TileObjects)
+	for w.index.Attributes()[0].Postings < 50_000 {
+		w = randomWorld(t, rng, 2*index.TileObjects)
+	}
 	for _, workers := range []int{1, 2} {
 		s := w.load(t, CPUOptions{Workers: workers}).(*cpuSearcher)
 		plans := make([]Plan, 0, 20)
@@ -177,18 +180,22 @@ func TestPanicFailsOnePlan(t *testing.T) {
 		}
 		answers := make([]Answer, len(plans))
 		s.begin(&b, plans, answers)
-		bad := matchJob{query: new(index.Query), k: 1, minCount: 1, bound: 255}
-		bad.query.StartItem(0, 1)
-		bad.query.AddSpan(0, w.vocabulary[0])
-		bad.query.StartItem(0, 1)
-		bad.query.AddSpan(0, 1<<30) // beyond the vocabulary: check would have refused it
-		b.round = slices.Insert(b.round, len(b.round)/2, &bad)
+		// What check would have refused: a keyword beyond the vocabulary, and k = 0, at which the gate fails.
+		early := matchJob{query: new(index.Query), k: 1, minCount: 1, bound: 255}
+		early.query.StartItem(0, 1)
+		early.query.AddSpan(0, 1<<30)
+		late := matchJob{query: new(index.Query), k: 0, minCount: 1, bound: 255}
+		late.query.StartItem(0, 1)
+		late.query.AddSpan(0, w.vocabulary[0])
+		b.round = slices.Insert(b.round, len(b.round)/2, &early, &late)
 		if err := s.matcher.match(context.Background(), b.round); err != nil {
 			t.Fatal(err)
 		}
-		var panicked *PanicError
-		if !errors.As(bad.err, &panicked) || len(panicked.Stack) == 0 {
-			t.Errorf("the bad job's error is %v, want a *PanicError with a stack", bad.err)
+		for _, bad := range []matchJob{early, late} {
+			var panicked *PanicError
+			if !errors.As(bad.err, &panicked) || len(panicked.Stack) == 0 {
+				t.Errorf("the bad job's error is %v, want a *PanicError with a stack", bad.err)
+			}
 		}
 		for i := range b.plans {
 			b.plans[i].answerMatch()

@@ -25,6 +25,11 @@
 // insertion hits one gap, which at most n-1 grams span. So at least |Q| + n - 1 - n*ed grams of Q survive. The script
 // read backwards turns S into Q, which gives the same with |S|. One of the two is the maximum. QED
 //
+// A missing text is indexed without any gram, not even those of its padding, and compares as the empty string. Then (1)
+// asks for MC >= (n-1)(1-|Q|), which 0 satisfies unless Q is empty. An empty Q shares grams only with empty texts,
+// because each of its grams joins a sentinel of the left to one of the right; their distance is 0, and what follows
+// needs no bound to see that nothing precedes them.
+//
 // The paper's bound, without padding, has -n+1 in place of n-1: it says nothing about strings shorter than n, and
 // 2(n-1) less about all others.
 //

@@ -96,9 +96,7 @@ func (v *Verifier) Certified(count uint32) bool {
 // Threshold is theta of the package comment: objects with a smaller match count are certain not to be hits. It is
 // at most 0 when no count can certify the answer.
 func (v *Verifier) Threshold() int64 {
-	// An object without text may be indexed without any gram, not even those of its padding. The bound holds for
-	// such an object all the same unless the query is empty too.
-	if len(v.best) < v.k || len(v.text) == 0 {
+	if len(v.best) < v.k {
 		return math.MinInt64
 	}
 	n := int64(v.n)
