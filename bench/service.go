@@ -152,14 +152,14 @@ func engineRate(ctx context.Context, w *Workload, engine gpuexec.Engine) (float6
 }
 
 func measureService(ctx context.Context, w *Workload, svc *service.Service, answers []gpuexec.Answer, opts ServiceOptions) ([]*ServiceResult, error) {
-	load, err := newLoad(ctx, svc.NATSURL(), w, answers)
+	sender, err := newTraffic(ctx, svc.NATSURL(), w, answers)
 	if err != nil {
 		return nil, err
 	}
-	defer load.close()
+	defer sender.close()
 	var results []*ServiceResult
 	for _, size := range opts.QueriesPerMessage {
-		r, err := measureMode(ctx, load, size, opts)
+		r, err := measureMode(ctx, sender, size, opts)
 		if err != nil {
 			return nil, fmt.Errorf("%d queries a message: %w", size, err)
 		}
@@ -168,7 +168,7 @@ func measureService(ctx context.Context, w *Workload, svc *service.Service, answ
 	return results, nil
 }
 
-func measureMode(ctx context.Context, l *load, size int, opts ServiceOptions) (*ServiceResult, error) {
+func measureMode(ctx context.Context, l *traffic, size int, opts ServiceOptions) (*ServiceResult, error) {
 	messages := max(1, opts.Queries/size)
 	window := max(1, opts.Window/size)
 	r := &ServiceResult{QueriesPerMessage: size, Queries: messages * size}

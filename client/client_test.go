@@ -246,7 +246,7 @@ func TestNobodyThere(t *testing.T) {
 	if _, err := c.Request(ctx, "words", client.Query{Text: "x"}); !errors.Is(err, client.ErrNoStream) {
 		t.Errorf("Request: %v", err)
 	}
-	if _, err := c.Subscribe(ctx, "words", func(*client.Answer) error { return nil }, client.SubscribeOptions{}); !errors.Is(err, jetstream.ErrStreamNotFound) {
+	if _, err := c.Subscribe(ctx, "words", func(*client.Answer) error { return nil }, client.SubscribeOptions{}); !errors.Is(err, client.ErrNoStream) {
 		t.Errorf("Subscribe: %v", err)
 	}
 }
@@ -372,9 +372,7 @@ func TestClose(t *testing.T) {
 		_, err := c.Request(f.ctx, "words", client.Query{Text: "x"})
 		errs <- err
 	}()
-	for f.nc.NumSubscriptions() < 2 { // the mux inbox and the reply subject
-		time.Sleep(time.Millisecond)
-	}
+	waitFor(t, func() bool { return c.Waiting() == 1 })
 	c.Close()
 	c.Close()
 	if err := <-errs; !errors.Is(err, client.ErrClosed) {
@@ -392,7 +390,7 @@ func TestClose(t *testing.T) {
 		_, err := c.Request(f.ctx, "words", client.Query{Text: "x"})
 		errs <- err
 	}()
-	time.Sleep(20 * time.Millisecond)
+	waitFor(t, func() bool { return c.Waiting() == 1 })
 	f.nc.Close()
 	if err := <-errs; !errors.Is(err, nats.ErrConnectionClosed) {
 		t.Errorf("the connection was closed: %v", err)

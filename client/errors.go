@@ -15,9 +15,9 @@ import (
 var (
 	// ErrNotServed: no worker listens for direct search of this index. The durable calls would wait for one.
 	ErrNotServed = errors.New("no worker serves this index")
-	// ErrNoStream: no stream takes the query, so that it would be lost: the service has never run here, or runs
+	// ErrNoStream: the streams are not there, so that a query would be lost: the service has never run here, or runs
 	// with another prefix or in another account.
-	ErrNoStream = errors.New("no stream takes queries here")
+	ErrNoStream = errors.New("geniemq's streams are not here")
 	// ErrQueueFull: the stream of queries has no room for this index. Nothing was published; try again later.
 	ErrQueueFull = errors.New("the queue is full")
 	// ErrClosed: the client was closed.
@@ -43,7 +43,7 @@ func streamError(err error, subject string) error {
 	var api *jetstream.APIError
 	switch {
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return fmt.Errorf("%w: nothing acknowledged %s; start geniemq there once, or check the prefix", ErrNoStream, subject)
+		return fmt.Errorf("%w: none takes %s; start geniemq there once, or check the prefix", ErrNoStream, subject)
 	case errors.As(err, &api) && api.ErrorCode == errCodeStoreFailed && strings.Contains(api.Description, "maximum"):
 		return fmt.Errorf("%w: %s: %s", ErrQueueFull, subject, api.Description)
 	}

@@ -115,17 +115,26 @@ func (c *Client) consume(ctx context.Context, subject string, handle func(*Answe
 
 // consumer makes or finds the consumer to read a subject with.
 func (c *Client) consumer(ctx context.Context, subject string, opts SubscribeOptions) (jetstream.Consumer, error) {
-	stream := c.subjects.ResultStream()
-	deliver := jetstream.DeliverNewPolicy
-	if opts.All {
-		deliver = jetstream.DeliverAllPolicy
+	stream, err := c.js.Stream(ctx, c.subjects.ResultStream())
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, fmt.Errorf("%w: %s is missing; start geniemq there once, or check the prefix", ErrNoStream, c.subjects.ResultStream())
+	}
+	if err != nil {
+		return nil, err
 	}
 	if opts.Durable == "" {
-		return c.js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{
-			FilterSubjects: []string{subject}, DeliverPolicy: deliver,
-		})
+		// By number and not "new": a consumer that is lost with its server before it delivered anything is
+		// made again from here.
+		next := stream.CachedInfo().State.LastSeq + 1
+		config := jetstream.OrderedConsumerConfig{
+			FilterSubjects: []string{subject}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: next,
+		}
+		if opts.All {
+			config.DeliverPolicy, config.OptStartSeq = jetstream.DeliverAllPolicy, 0
+		}
+		return stream.OrderedConsumer(ctx, config)
 	}
-	found, err := c.js.Consumer(ctx, stream, opts.Durable)
+	found, err := stream.Consumer(ctx, opts.Durable)
 	if err == nil {
 		if has := found.CachedInfo().Config.FilterSubject; has != subject {
 			return nil, fmt.Errorf("durable %s is there already and reads %q: use another name, or delete it", opts.Durable, has)
@@ -135,7 +144,11 @@ func (c *Client) consumer(ctx context.Context, subject string, opts SubscribeOpt
 	if !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return nil, err
 	}
-	return c.js.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{
+	deliver := jetstream.DeliverNewPolicy
+	if opts.All {
+		deliver = jetstream.DeliverAllPolicy
+	}
+	return stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 		Durable: opts.Durable, FilterSubject: subject, DeliverPolicy: deliver,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: opts.AckWait,
 	})

@@ -186,7 +186,11 @@ func loadKernels(device cu.Device, images map[string][]byte) (_ *cudaKernels, er
 		if int(shared) > limit {
 			continue
 		}
-		f, err := modules["match"].function(variant.Name, variant.Threads, int(shared))
+		threads, err := modules["match"].constant(variant.Name + "_threads")
+		if err != nil {
+			return nil, deviceError("reading "+variant.Name+"_threads", err)
+		}
+		f, err := modules["match"].function(variant.Name, int(threads), int(shared))
 		if err != nil {
 			return nil, deviceError("finding kernel "+variant.Name, err)
 		}

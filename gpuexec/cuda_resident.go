@@ -123,7 +123,7 @@ func (r *resident) survey(u *uploader, sections int) (err error) {
 	if sections == 0 {
 		return nil
 	}
-	repeats, err := allocDevice(int64(len(r.repeats)) * 4)
+	repeats, err := allocDevice(units(4*len(r.repeats)) * unitBytes)
 	if err != nil {
 		return deviceError("allocating the survey", err)
 	}

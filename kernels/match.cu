@@ -317,11 +317,13 @@ __device__ __forceinline__ void match(const Batch& batch) {
 
 }  // namespace
 
-// The host chooses by count bound and shared memory; see policy.go, which also has the sizes of Shared.
+// The host chooses by count bound and shared memory: policy.go. Threads are such that a multiprocessor is full with the
+// blocks that its shared memory holds (sm_90: 6, 3 and 1 blocks).
 #define GENIEMQ_MATCH(BITS, THREADS, PARTS, BLOCKS)                                                       \
   extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) match_##BITS##_##PARTS(const Batch batch) { \
     match<BITS, THREADS, PARTS>(batch);                                                                   \
   }                                                                                                       \
+  extern "C" __device__ const uint32_t match_##BITS##_##PARTS##_threads = THREADS;                        \
   extern "C" __device__ const uint32_t match_##BITS##_##PARTS##_shared = sizeof(Match<BITS, THREADS, PARTS>::Shared);
 
 GENIEMQ_MATCH(4, 256, 1, 6)

@@ -146,16 +146,19 @@ func (d *direct) send(r *request, answer *wire.Answer) {
 	out := &nats.Msg{Subject: d.reply, Header: nats.Header{wire.HeaderContentType: {r.codec.String()}}}
 	setTrace(out.Header, d.header)
 	setQueryID(out.Header, answer)
+	out.Data = wire.AppendAnswer(nil, r.codec, answer)
 	setServiceError(out.Header, answer)
-	room := int(d.intake.nc.MaxPayload()) - wire.HeaderSize(out.Header)
-	parts := wire.SplitAnswer(r.codec, answer, room)
-	if len(parts) > 1 {
-		answer = p.encoder.refused(wire.Errorf(wire.TooLarge,
-			"the answer does not fit one message, and direct search sends one: ask for less at a time, or through the stream"))
+	if room := int(d.intake.nc.MaxPayload()) - wire.HeaderSize(out.Header); len(out.Data) > room {
+		id := answer.Results[0].ID
+		size := len(out.Data)
+		answer = p.encoder.refused(wire.Errorf(wire.TooLarge, "the answer has %d bytes, a message holds %d, and direct search sends "+
+			"one: ask for less at a time, or through the stream", size, room))
+		if len(r.tasks) == 1 {
+			answer.Results[0].ID = id
+		}
+		out.Data = wire.AppendAnswer(nil, r.codec, answer)
 		setServiceError(out.Header, answer)
-		parts = wire.SplitAnswer(r.codec, answer, room)
 	}
-	out.Data = parts[0].Body
 	encoded := time.Now()
 	err := d.intake.nc.PublishMsg(out)
 	if err != nil {

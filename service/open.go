@@ -2,7 +2,9 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -135,6 +137,14 @@ func (s *Service) closeConnection(ctx context.Context) error {
 }
 
 func (s *Service) openProducer(context.Context) (err error) {
+	s.onStop("settlements", func(context.Context) error { // after the producer, whose confirmations begin them
+		for _, x := range s.indexes {
+			if x.stored != nil {
+				x.stored.settling.Wait()
+			}
+		}
+		return nil
+	})
 	s.producer, err = producer.New(s.nc, producer.Options{
 		Subjects: s.subjects,
 		OnState: func(state producer.State) {
@@ -153,6 +163,14 @@ func (s *Service) openProducer(context.Context) (err error) {
 }
 
 func (s *Service) openPipelines(context.Context) error {
+	s.onStop("pipelines", func(context.Context) error {
+		var draining sync.WaitGroup
+		for _, x := range s.indexes {
+			draining.Go(x.pipe.drain)
+		}
+		draining.Wait()
+		return nil
+	})
 	for _, x := range s.indexes {
 		x.pipe = newPipeline(x.name, x.encoder, x.searcher, pipelineOptions{
 			batchSize:   s.cfg.BatchSize,
@@ -162,10 +180,8 @@ func (s *Service) openPipelines(context.Context) error {
 			limits:      s.limits,
 			fatal:       s.fail,
 		}, x.metrics, s.log.With("index", x.name))
-		s.onStop("pipeline of "+x.name, func(context.Context) error {
-			x.pipe.drain()
-			return nil
-		})
+	}
+	for _, x := range s.indexes {
 		x.prober = newProber(x.pipe)
 		s.background("probe of "+x.name, x.prober.run)
 	}
@@ -260,10 +276,21 @@ func (s *Service) openStreams(ctx context.Context) error {
 
 // openStored begins to pull.
 func (s *Service) openStored(context.Context) error {
+	var open []*served
+	s.onStop("consumers", func(ctx context.Context) error { // all at once, since they share the time there is
+		faults := make([]error, len(open))
+		var stopping sync.WaitGroup
+		for i, x := range open {
+			stopping.Go(func() { faults[i] = x.stored.stop(ctx) })
+		}
+		stopping.Wait()
+		return errors.Join(faults...)
+	})
 	for _, x := range s.indexes {
 		if err := s.openConsumer(x); err != nil {
 			return err
 		}
+		open = append(open, x)
 	}
 	if !s.cfg.NoSweep {
 		s.background("sweeper", s.sweep)
@@ -298,15 +325,7 @@ func (s *Service) openConsumer(x *served) (err error) {
 	}
 	x.stored.consumer = c
 	s.metrics.watchConsumer(x.name, c.Stats)
-	ended := make(chan error, 1)
-	go func() { ended <- c.Run(context.Background()) }()
-	s.onStop("consumer of "+x.name, func(ctx context.Context) error {
-		err := c.Stop(ctx)
-		if fault := <-ended; err == nil {
-			err = fault
-		}
-		x.stored.settling.Wait()
-		return err
-	})
+	x.stored.ended = make(chan error, 1)
+	go func() { x.stored.ended <- c.Run(context.Background()) }()
 	return nil
 }

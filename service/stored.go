@@ -49,6 +49,16 @@ type storedIntake struct {
 	log      *slog.Logger
 
 	settling sync.WaitGroup // settlements that wait for a dead letter
+	ended    chan error     // the consumer's Run
+}
+
+// stop pulls no more and returns when everything that was pulled is settled, or given back because ctx ended.
+func (s *storedIntake) stop(ctx context.Context) error {
+	err := s.consumer.Stop(ctx)
+	if fault := <-s.ended; err == nil {
+		err = fault
+	}
+	return err
 }
 
 // fault says why no messages come in, or nil.

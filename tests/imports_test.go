@@ -19,7 +19,7 @@ type rule struct {
 }
 
 const (
-	nats   = "github.com/nats-io/nats.go"
+	natsGo = "github.com/nats-io/nats.go"
 	nuid   = "github.com/nats-io/nuid"
 	xtext  = "golang.org/x/text"
 	gonum  = "gorgonia.org/cu"
@@ -40,20 +40,20 @@ var rules = map[string]rule{
 	// The yardstick of the CPU engine: it must not share code with what it checks.
 	"gpuexec/flatscan": {[]string{"index"}, nil},
 	"batcher":          {nil, nil},
-	"consumer":         {[]string{"wire"}, []string{nats}},
-	"producer":         {[]string{"wire"}, []string{nats}},
-	"client":           {[]string{"wire"}, []string{nats, nuid}},
+	"consumer":         {[]string{"wire"}, []string{natsGo}},
+	"producer":         {[]string{"wire"}, []string{natsGo}},
+	"client":           {[]string{"wire"}, []string{natsGo, nuid}},
 	"service": {
 		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client"},
-		[]string{nats, nuid, "github.com/nats-io/nats-server/v2", "github.com/prometheus", "golang.org/x/sync", "github.com/spf13/pflag", yaml},
+		[]string{natsGo, nuid, "github.com/nats-io/nats-server/v2", "github.com/prometheus", "golang.org/x/sync", "github.com/spf13/pflag", yaml},
 	},
 	"bench": {
 		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "gpuexec", "gpuexec/flatscan", "client", "service"},
-		[]string{nats, nuid},
+		[]string{natsGo, nuid},
 	},
 	"cmd/geniemq": {
 		[]string{"wire", "index", "index/encode", "index/load", "gpuexec", "client", "service", "bench"},
-		[]string{nats, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
+		[]string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
 	},
 	"tests": {nil, nil},
 }

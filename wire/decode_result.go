@@ -184,10 +184,10 @@ func (d *resultDecoder) hit(h *Hit) *Error {
 			h.Count, err = integer[uint32](d.r, 0, math.MaxUint32)
 		case "similarity":
 			var v float64
-			v, err = d.r.number()
+			v, err = d.finite(math.MaxFloat32)
 			h.Similarity, h.HasSimilarity = float32(v), true
 		case "distance":
-			h.Distance, err = d.r.number()
+			h.Distance, err = d.finite(math.MaxFloat64)
 			h.HasDistance = true
 		case "payload":
 			h.Payload, err = d.r.json(nil)
@@ -198,12 +198,21 @@ func (d *resultDecoder) hit(h *Hit) *Error {
 	})
 }
 
+// finite reads a number of a size that can be kept, and written in JSON again.
+func (d *resultDecoder) finite(most float64) (float64, *Error) {
+	v, err := d.r.number()
+	if err == nil && !(math.Abs(v) <= most) { // NaN too
+		err = badRequest("%v is out of range", v)
+	}
+	return v, err
+}
+
 func (d *resultDecoder) took(t *Took) *Error {
 	return d.fields(func(name string) (bool, *Error) {
 		for _, p := range t.parts() {
 			if p.name == name {
-				us, err := d.r.number()
-				*p.d = time.Duration(min(max(us, 0), math.MaxInt64/float64(2*time.Microsecond))) * time.Microsecond
+				us, err := d.finite(math.MaxInt64 / float64(2*time.Microsecond))
+				*p.d = time.Duration(us) * time.Microsecond
 				return true, err
 			}
 		}

@@ -357,3 +357,15 @@ func TestDecodeResultRefusesABatch(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+func TestNumbersOfResultsAreFinite(t *testing.T) {
+	for _, h := range []Hit{
+		{Key: "x", HasDistance: true, Distance: math.NaN()},
+		{Key: "x", HasDistance: true, Distance: math.Inf(1)},
+		{Key: "x", HasSimilarity: true, Similarity: float32(math.Inf(-1))},
+	} {
+		if a, err := DecodeResult(MessagePack, AppendResult(nil, MessagePack, &Result{Hits: []Hit{h}})); err == nil {
+			t.Errorf("got %+v", a)
+		}
+	}
+}

@@ -57,7 +57,11 @@ func SplitAnswer(ct ContentType, a *Answer, maxBody int) []Part {
 }
 
 func tooLarge(r *Result, size, most int) *Result {
-	return &Result{ID: r.ID, Index: r.Index, Version: r.Version,
+	id := r.ID
+	if len(id) > most/2 { // better without its id than no answer
+		id = ""
+	}
+	return &Result{ID: id, Index: r.Index, Version: r.Version,
 		Err: Errorf(TooLarge, "the result has %d bytes, a message holds %d: lower k or leave with_payload out", size, most)}
 }
 

@@ -93,6 +93,20 @@ func TestSingleResultTooLarge(t *testing.T) {
 	}
 }
 
+// Ids may be long; where one fills the message, the error goes without it.
+func TestTooLargeByItsID(t *testing.T) {
+	for _, batch := range []bool{false, true} {
+		a := Answer{Batch: batch, Results: []Result{{ID: strings.Repeat("x", 5000), Err: Errorf(BadRequest, "x")}}}
+		for _, ct := range []ContentType{JSON, MessagePack} {
+			parts := SplitAnswer(ct, &a, 1000)
+			got, err := DecodeAnswer(ct, parts[0].Body)
+			if err != nil || len(parts[0].Body) > 1000 || !errors.Is(got.Results[0].Err, TooLarge) {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		}
+	}
+}
+
 // A batch of one query is answered as a batch.
 func TestBatchOfOne(t *testing.T) {
 	a := Answer{Batch: true, Results: []Result{{ID: "q", Hits: []Hit{}}}}

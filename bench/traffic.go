@@ -16,9 +16,9 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// load sends the queries of a workload through the stream and takes the answers, as an application would: one
+// traffic sends the queries of a workload through the stream and takes the answers, as an application would: one
 // connection to publish, one to listen.
-type load struct {
+type traffic struct {
 	url      string
 	subjects wire.Subjects
 	workload *Workload
@@ -35,12 +35,12 @@ const checkEvery = 61
 // answerPatience is how long the load waits for the next answer before it gives up.
 const answerPatience = 2 * time.Minute
 
-func newLoad(ctx context.Context, url string, w *Workload, answers []gpuexec.Answer) (*load, error) {
+func newTraffic(ctx context.Context, url string, w *Workload, answers []gpuexec.Answer) (*traffic, error) {
 	subjects, err := wire.NewSubjects(wire.DefaultPrefix)
 	if err != nil {
 		return nil, err
 	}
-	l := &load{url: url, subjects: subjects, workload: w, answers: answers, messages: map[int][][]byte{}}
+	l := &traffic{url: url, subjects: subjects, workload: w, answers: answers, messages: map[int][][]byte{}}
 	if l.pub, err = nats.Connect(url); err != nil {
 		return nil, err
 	}
@@ -55,13 +55,13 @@ func newLoad(ctx context.Context, url string, w *Workload, answers []gpuexec.Ans
 	return l, ctx.Err()
 }
 
-func (l *load) close() {
+func (l *traffic) close() {
 	l.pub.Close()
 	l.sub.Close()
 }
 
 // bodies are the distinct messages of a mode: consecutive queries of the workload.
-func (l *load) bodies(size int) [][]byte {
+func (l *traffic) bodies(size int) [][]byte {
 	if b := l.messages[size]; b != nil {
 		return b
 	}
@@ -93,7 +93,7 @@ type round struct {
 
 // run sends messages of size queries to an index and waits for all answers. With a window it keeps that many
 // messages unanswered; with a rate, in queries a second, it sends at fixed times whatever comes back.
-func (l *load) run(ctx context.Context, index string, size, messages, window int, rate float64) (*round, error) {
+func (l *traffic) run(ctx context.Context, index string, size, messages, window int, rate float64) (*round, error) {
 	l.runs++
 	prefix := l.subjects.Reply(index, "run"+strconv.Itoa(l.runs))
 	bodies := l.bodies(size)
@@ -199,7 +199,7 @@ func (l *load) run(ctx context.Context, index string, size, messages, window int
 }
 
 // wrong counts the results of an answer that are not the engine's own.
-func (l *load) wrong(body []byte, message, size int) int {
+func (l *traffic) wrong(body []byte, message, size int) int {
 	answer, err := wire.DecodeAnswer(wire.MessagePack, body)
 	if err != nil || len(answer.Results) != size {
 		return size
