@@ -20,10 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		// The embedded server's, which outlive its shutdown.
-		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*fileStore).flushLoop"),
-	)
+	goleak.VerifyTestMain(m)
 }
 
 // fixture is a broker, a service and a connection of the application's.

@@ -49,7 +49,7 @@ func SplitAnswer(ct ContentType, a *Answer, maxBody int) []Part {
 			size := len(e.dst) - mark
 			e.dst = e.dst[:mark]
 			e.result(tooLarge(r, size, maxBody))
-			slack = 0
+			slack -= tookSlack(ct, r)
 		}
 		part.Count++
 	}

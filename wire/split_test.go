@@ -11,7 +11,7 @@ import (
 
 func TestSplitAnswer(t *testing.T) {
 	r := newRandom(t)
-	for range 200 {
+	for range 400 {
 		a := Answer{Batch: true, Results: make([]Result, 1+r.IntN(60))}
 		for i := range a.Results {
 			a.Results[i] = r.result()
