@@ -4,10 +4,14 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/wire"
 )
 
 // W3, short documents: 17 words an object and 12 a query from a vocabulary of a million whose frequencies fall as
@@ -36,14 +40,15 @@ func documents(ctx context.Context, opts Options) (*Workload, error) {
 		return words(dst, &src, documentWords)
 	}
 	start := time.Now()
-	specs := []index.AttributeSpec{{Name: "words", Type: index.Ordinal, Keywords: vocabulary}}
+	schema, err := index.ParseSchema([]byte("name: documents\nkind: documents\nstop_words: none\n"))
+	if err != nil {
+		return nil, err
+	}
 	var scratch []uint32
-	file, ix, err := build(ctx, specs, opts.Objects, func(b *index.Builder, id int) error {
+	file, ix, err := build(ctx, schema, opts.Objects, func(b *index.Builder, id int) error {
 		scratch = object(scratch, id)
-		for _, w := range scratch {
-			if err := b.AddOrdinal(0, w); err != nil {
-				return err
-			}
+		for _, word := range scratch {
+			b.AddString(0, wordText(word))
 		}
 		return nil
 	})
@@ -52,18 +57,24 @@ func documents(ctx context.Context, opts Options) (*Workload, error) {
 	}
 	w := &Workload{Index: ix, File: file, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
 
+	encoder, err := encode.NewQueries(ix)
+	if err != nil {
+		return nil, err
+	}
 	queries := make([][]uint32, opts.Queries)
 	for i := range w.Plans {
 		src := newSource(opts.Seed, 'q', uint64(i))
 		queries[i] = words(nil, &src, documentQuery)
 		plan := &w.Plans[i]
 		plan.Kind, plan.Match.K = gpuexec.PlanMatch, opts.K
-		// One item with all words, as index/encode makes of a text: no object has a word twice.
-		plan.Match.Query.StartItem(0, 1)
+		var text []string
 		for _, word := range queries[i] {
-			plan.Match.Query.AddSpan(word, word+1)
+			text = append(text, wordText(word))
 		}
-		w.Queries = append(w.Queries, items(ix, &plan.Match.Query, opts.K))
+		w.Queries = append(w.Queries, wire.Query{K: opts.K, Text: strings.Join(text, " ")})
+		if err := encoder.Text(&plan.Match.Query, strings.Join(text, " ")); err != nil {
+			return nil, err
+		}
 	}
 	w.reference = func(i int, visit func(id, count uint32)) {
 		var doc []uint32
@@ -76,6 +87,9 @@ func documents(ctx context.Context, opts Options) (*Workload, error) {
 	}
 	return w, nil
 }
+
+// wordText is a word of the vocabulary as text; the tokenizer leaves it as it is.
+func wordText(word uint32) string { return "w" + strconv.FormatUint(uint64(word), 36) }
 
 // overlap counts the common elements of two ascending lists without repeats.
 func overlap(a, b []uint32) (n uint32) {

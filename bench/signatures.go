@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"runtime"
 	"sync"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/wire"
 )
 
 // W1, sift-like: signatures of points in 32 dimensions under 237 p-stable (Gaussian) hash functions with 67 buckets.
@@ -79,13 +82,13 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 	})
 
 	start := time.Now()
-	specs := make([]index.AttributeSpec, signatureFunctions)
-	for i := range specs {
-		specs[i] = index.AttributeSpec{Name: functionName(i), Type: index.Ordinal, Keywords: signatureBuckets}
+	schema := &index.Schema{Name: "signatures", Kind: index.Rows}
+	for i := range signatureFunctions {
+		schema.Columns = append(schema.Columns, index.Column{Name: fmt.Sprintf("h%03d", i), Type: index.NumberColumn, Edges: index.Exact})
 	}
-	file, ix, err := build(ctx, specs, opts.Objects, func(b *index.Builder, id int) error {
+	file, ix, err := build(ctx, schema, opts.Objects, func(b *index.Builder, id int) error {
 		for attr, v := range objects[id*signatureFunctions:][:signatureFunctions] {
-			if err := b.AddOrdinal(attr, uint32(v)); err != nil {
+			if err := b.AddNumber(attr, float64(v)); err != nil {
 				return err
 			}
 		}
@@ -108,13 +111,17 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 		}
 		signature := queries[i*signatureFunctions:][:signatureFunctions]
 		family.sign(signature, &x)
+		query := wire.Query{K: opts.K}
 		plan := &w.Plans[i]
 		plan.Kind, plan.Match.K = gpuexec.PlanMatch, opts.K
 		for attr, v := range signature {
 			plan.Match.Query.StartItem(uint32(attr), 1)
-			plan.Match.Query.AddSpan(uint32(v), uint32(v)+1)
+			if kw, ok := ix.Attributes()[attr].Bucket(float64(v)); ok {
+				plan.Match.Query.AddSpan(kw, kw+1)
+			}
+			query.Items = append(query.Items, wire.Condition{Attr: schema.Columns[attr].Name, Value: wire.Number(float64(v))})
 		}
-		w.Queries = append(w.Queries, items(ix, &plan.Match.Query, opts.K))
+		w.Queries = append(w.Queries, query)
 	}
 	w.reference = func(i int, visit func(id, count uint32)) {
 		query := queries[i*signatureFunctions:][:signatureFunctions]
@@ -133,17 +140,9 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 	return w, nil
 }
 
-func functionName(i int) string {
-	return "h" + string(rune('0'+i/100)) + string(rune('0'+i/10%10)) + string(rune('0'+i%10))
-}
-
-// build makes an index in memory of objects whose keywords are integers.
-func build(ctx context.Context, specs []index.AttributeSpec, objects int, add func(b *index.Builder, id int) error) ([]byte, *index.Index, error) {
-	schema := &index.Schema{Name: "bench", Kind: index.Rows}
-	for _, s := range specs {
-		schema.Columns = append(schema.Columns, index.Column{Name: s.Name, Type: index.NumberColumn, Edges: index.Exact})
-	}
-	b, err := index.NewBuilder(schema, specs, index.BuilderOptions{})
+// build makes an index in memory of objects that need no encoding.
+func build(ctx context.Context, schema *index.Schema, objects int, add func(b *index.Builder, id int) error) ([]byte, *index.Index, error) {
+	b, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -162,20 +162,6 @@ func (w *Workload) checkDistances(i int, got gpuexec.Answer) error {
 	return nil
 }
 
-// items writes a query over integer keywords as raw items.
-func items(x *index.Index, q *index.Query, k int) wire.Query {
-	query := wire.Query{K: k}
-	for _, item := range q.Items {
-		for _, span := range q.ItemSpans(item) {
-			query.Items = append(query.Items, wire.Condition{
-				Attr: x.Attributes()[item.Attr].Name, Bucket: true,
-				Min: wire.Number(float64(span.Lo)), Max: wire.Number(float64(span.Hi - 1)),
-			})
-		}
-	}
-	return query
-}
-
 // mix is the finalizer of splitmix64: a good hash of one word, so that object i's content is a function of
 // (seed, i) and objects can be made in any order by any number of goroutines.
 func mix(x uint64) uint64 {
