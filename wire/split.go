@@ -19,7 +19,7 @@ type Part struct {
 func SplitAnswer(ct ContentType, a *Answer, maxBody int) []Part {
 	if !a.Batch && len(a.Results) == 1 {
 		r := &a.Results[0]
-		body := AppendResult(nil, ct, r)
+		body := AppendResult(make([]byte, 0, min(roughSize(ct, r), maxRough)), ct, r)
 		if len(body)+tookSlack(ct, r) > maxBody {
 			body = AppendResult(body[:0], ct, tooLarge(r, len(body), maxBody))
 		}
@@ -27,7 +27,11 @@ func SplitAnswer(ct ContentType, a *Answer, maxBody int) []Part {
 	}
 	var parts []Part
 	part := Part{First: a.First}
-	e := encoder{msgpack: ct == MessagePack}
+	rough := 0 // of what is left
+	for i := range a.Results {
+		rough += roughSize(ct, &a.Results[i])
+	}
+	e := encoder{msgpack: ct == MessagePack, dst: make([]byte, 0, max(0, min(rough, maxBody, maxRough)))}
 	slack := e.beginPart(part.First)
 	for i := range a.Results {
 		r := &a.Results[i]
@@ -36,8 +40,8 @@ func SplitAnswer(ct ContentType, a *Answer, maxBody int) []Part {
 		e.result(r)
 		slack += tookSlack(ct, r)
 		if len(e.dst)+slack > maxBody && part.Count > 0 {
-			body := e.dst[:mark:mark]
-			e.dst = nil
+			body := e.dst[:mark]
+			e.dst = make([]byte, 0, max(0, min(rough, maxBody, maxRough)))
 			parts = append(parts, e.endPart(part, body))
 			part = Part{First: a.First + i}
 			slack = e.beginPart(part.First)
@@ -52,6 +56,7 @@ func SplitAnswer(ct ContentType, a *Answer, maxBody int) []Part {
 			slack -= tookSlack(ct, r)
 		}
 		part.Count++
+		rough -= roughSize(ct, r)
 	}
 	return append(parts, e.endPart(part, e.dst))
 }
@@ -63,6 +68,22 @@ func tooLarge(r *Result, size, most int) *Result {
 	}
 	return &Result{ID: id, Index: r.Index, Version: r.Version,
 		Err: Errorf(TooLarge, "the result has %d bytes, a message holds %d: lower k or leave with_payload out", size, most)}
+}
+
+// maxRough bounds the memory that is taken on an estimate; more comes as it is needed.
+const maxRough = 16 << 20
+
+// roughSize is about how many bytes a result takes, to allocate once.
+func roughSize(ct ContentType, r *Result) int {
+	size, hit := 160, 28
+	if ct == JSON {
+		size, hit = 240, 44
+	}
+	size += len(r.ID) + len(r.Hits)*hit
+	for i := range r.Hits {
+		size += len(r.Hits[i].Key) + len(r.Hits[i].Payload)
+	}
+	return size
 }
 
 // The head of a part has a fixed length: the number of its results is not known when it is begun.
