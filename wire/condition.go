@@ -18,7 +18,7 @@ type Condition struct {
 	Weight uint32
 }
 
-// Validate checks everything about a condition that needs no schema. The error is an *[Error].
+// validate checks everything about a condition that needs no schema.
 func (c *Condition) validate(l *Limits) *Error {
 	if c.Attr == "" {
 		return badRequest("attr is missing: name the attribute that the condition is about")
