@@ -1,0 +1,322 @@
+// Package consumer takes query messages from JetStream, keeps them while they are worked on, and settles them.
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/geniemq/geniemq/wire"
+)
+
+// Options of a Consumer.
+type Options struct {
+	// Subjects name the stream and the durable.
+	Subjects wire.Subjects
+	// Index is the index whose queries are consumed. Required.
+	Index string
+
+	// AckWait is after how long the server gives a message that it heard nothing of to someone else. It holds for
+	// a durable that does not exist yet; an existing one keeps its own. Default 30s.
+	AckWait time.Duration
+	// MaxAckPending bounds the messages of the durable that all its workers together hold. It holds for a durable
+	// that does not exist yet. Default 8192, and at least 4 x BatchMessages.
+	MaxAckPending int
+	// BatchMessages is how many messages make a batch. Default 0: not known.
+	BatchMessages int
+
+	// Messages and Bytes are the window to begin with; see SetWindow. Defaults: MaxAckPending and 256 MiB.
+	Messages int
+	Bytes    int64
+
+	// PullExpiry is how long one pull request stays open, and so about how long Stop takes when nothing arrives.
+	// Default 1s.
+	PullExpiry time.Duration
+	// InfoInterval is how often the state of the durable is read, for the metrics and to notice that someone
+	// replaced it. Default 5s.
+	InfoInterval time.Duration
+	// RequestTimeout bounds one request to the JetStream API. Default 5s.
+	RequestTimeout time.Duration
+	// MaxBackoff bounds the pause, which starts at 50ms and doubles, between attempts at what failed. Default 5s.
+	MaxBackoff time.Duration
+
+	// OnState is called, never concurrently, when messages cannot be pulled and why, and with nil when they can be
+	// again. Default: none.
+	OnState func(error)
+	// OnDifference is called for each setting of an existing durable that is not as these options want it; the
+	// durable is used as it is. Default: none.
+	OnDifference func(Difference)
+}
+
+func (o *Options) ensureDefaults() {
+	setDefault(&o.AckWait, 30*time.Second)
+	setDefault(&o.MaxAckPending, 8192)
+	o.MaxAckPending = max(o.MaxAckPending, 4*o.BatchMessages)
+	setDefault(&o.Messages, o.MaxAckPending)
+	setDefault(&o.Bytes, 256<<20)
+	setDefault(&o.PullExpiry, time.Second)
+	setDefault(&o.InfoInterval, 5*time.Second)
+	setDefault(&o.RequestTimeout, 5*time.Second)
+	setDefault(&o.MaxBackoff, 5*time.Second)
+	if o.OnState == nil {
+		o.OnState = func(error) {}
+	}
+	if o.OnDifference == nil {
+		o.OnDifference = func(Difference) {}
+	}
+}
+
+func setDefault[T int | int64 | time.Duration](v *T, d T) {
+	if *v <= 0 {
+		*v = d
+	}
+}
+
+// Consumer takes the messages of one index from the work queue and gives them to its owner, one by one, in the order
+// in which the server sent them. The owner settles each exactly once, from any goroutine: Ack when its answer is
+// out, Nak to have it delivered again, Term or Dead to give it up.
+//
+// What it promises:
+//
+//   - Everything that was pulled is outstanding, from the moment the client library hands it over until it is
+//     settled, whether the owner has seen it or not, and the server is told so at least every AckWait/3. So an
+//     owner may be slow, or hold messages for hours, and no message is delivered a second time for that. No message
+//     waits unseen in a buffer of the client library: the subscription's callback does nothing that blocks.
+//   - It pulls no more than it was granted. The window is how much may be outstanding, in messages and bytes; what is
+//     settled makes room. A window that is full, Hold, or a lost connection is back-pressure: messages stay
+//     outstanding, nothing is pulled, no delivery is spent.
+//   - A message that the server delivers again although it is outstanding here (the connection was gone for longer
+//     than AckWait) is not given to the owner twice; it is settled by its latest delivery.
+//   - It lives through the loss of the connection, of the server, of the durable and of the stream. It makes the
+//     durable anew; the stream is the business of [EnsureStreams]. What goes wrong is in Progress and goes to
+//     OnState, and is tried again for ever.
+//   - A stream that was deleted and made anew counts from 1 again. Messages of the old one are then settled without a
+//     word to the server, which would take it for a word on new messages of the same numbers, and new ones carry the
+//     new StreamCreated, on which the identity of answers rests. The consumer notices by the creation time of stream
+//     and durable, read at every sign of trouble: a pull that was refused, a reconnection, a sequence that runs
+//     backwards.
+//
+// An ack is a plain publish, not a request that waits for the server's word: an ack that is lost costs a second
+// delivery after AckWait, whose answer has the id of the first and so is not stored twice, while waiting would cost
+// a round trip a message (BenchmarkAck). The promise is at least once either way.
+//
+// Pulling is done here, on the protocol's level, because jetstream's Fetch and Consume drop what arrives after they
+// are told to stop, or after their time-out (it comes back after AckWait, with one delivery spent); cannot be
+// granted more or less while they run; and take a user's message with an empty body and a header "Status" for
+// their own. One request is open at a time, so that it is always known how much was asked for and not received.
+type Consumer struct {
+	js      jetstream.JetStream
+	nc      *nats.Conn
+	opts    Options
+	deliver func(context.Context, *Message)
+	next    string // API subject of pull requests
+	inbox   string // where they are answered: inbox + number of the request
+
+	wakePull    chan struct{} // each has room for one
+	wakeDeliver chan struct{}
+	wakeAlive   chan struct{}
+	stopping    chan struct{} // closed by Stop
+	stopOnce    sync.Once
+	abandonOnce sync.Once
+	abandon     chan struct{} // closed when Stop does not wait any longer
+	ended       chan struct{} // closed when Run returns
+
+	mu          sync.Mutex
+	running     bool
+	window      window
+	held        bool
+	outstanding map[uint64]*Message // by stream sequence
+	bytes       int64               // of outstanding
+	ready       []*Message          // outstanding, not yet given to the owner
+	stats       Stats
+
+	pull     *pull // the open request, or nil
+	pulls    uint64
+	minBytes int64     // a request for fewer bytes might get nothing
+	lastPull time.Time // when the server last answered one
+	refusal  error     // what it last said instead, if pullLoop does not know yet
+	err      error     // why nothing can be pulled
+
+	doubt    bool        // stream and durable have to be looked at before anything else,
+	doubts   uint64      // for this many reasons so far,
+	limbo    []*nats.Msg // and these came meanwhile
+	created  time.Time   // of the stream
+	durable  time.Time   // when the durable was made
+	sequence uint64      // the last consumer sequence seen
+
+	ackWait     time.Duration // the durable's
+	batchLimit  int           // the durable's limits on a request, or 0
+	byteLimit   int64
+	expiryLimit time.Duration
+}
+
+type window struct {
+	messages int
+	bytes    int64
+}
+
+// New makes a consumer that will give messages to deliver, from one goroutine; deliver may block, until its context
+// ends. Nothing happens before Run.
+func New(js jetstream.JetStream, opts Options, deliver func(context.Context, *Message)) (*Consumer, error) {
+	if err := wire.CheckIndexName(opts.Index); err != nil {
+		return nil, fmt.Errorf("consumer: %w", err)
+	}
+	opts.ensureDefaults()
+	nc := js.Conn()
+	c := &Consumer{
+		js: js, nc: nc, opts: opts, deliver: deliver,
+		next:        apiPrefix(js.Options()) + "CONSUMER.MSG.NEXT." + opts.Subjects.QueryStream() + "." + opts.Subjects.Durable(opts.Index),
+		inbox:       nc.NewInbox() + ".",
+		wakePull:    make(chan struct{}, 1),
+		wakeDeliver: make(chan struct{}, 1),
+		wakeAlive:   make(chan struct{}, 1),
+		stopping:    make(chan struct{}),
+		abandon:     make(chan struct{}),
+		ended:       make(chan struct{}),
+		window:      window{opts.Messages, opts.Bytes},
+		outstanding: make(map[uint64]*Message),
+		doubt:       true,
+		ackWait:     opts.AckWait,
+		stats:       Stats{Dead: make(map[string]uint64)},
+	}
+	return c, nil
+}
+
+func apiPrefix(o jetstream.JetStreamOptions) string {
+	switch {
+	case o.Domain != "":
+		return "$JS." + o.Domain + ".API."
+	case o.APIPrefix != "":
+		if o.APIPrefix[len(o.APIPrefix)-1] != '.' {
+			return o.APIPrefix + "."
+		}
+		return o.APIPrefix
+	}
+	return jetstream.DefaultAPIPrefix
+}
+
+// Run consumes until Stop has done its work, and returns nil then, or until ctx ends: then it gives back at once
+// what is outstanding. It may be called once. Whatever happens to the connection or the server is not an error;
+// the error says that the consumer could not start.
+func (c *Consumer) Run(ctx context.Context) error {
+	c.mu.Lock()
+	if c.running {
+		c.mu.Unlock()
+		return errors.New("consumer: Run was called before")
+	}
+	c.running = true
+	c.mu.Unlock()
+	defer close(c.ended)
+
+	sub, err := c.nc.Subscribe(c.inbox+"*", c.receive)
+	if err != nil {
+		return fmt.Errorf("consume queries of %s: subscribe: %w", c.opts.Index, err)
+	}
+	if err := sub.SetPendingLimits(-1, -1); err != nil { // the window bounds them
+		return fmt.Errorf("consume queries of %s: unbound the subscription: %w", c.opts.Index, err)
+	}
+	status := c.nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.CLOSED)
+
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { c.deliverLoop(ctx) })
+	wg.Go(func() { c.aliveLoop(ctx) })
+	c.pullLoop(ctx, status)
+	cancel()
+	wg.Wait()
+	c.nc.RemoveStatusListener(status)
+	c.giveBack(sub)
+	return nil
+}
+
+// giveBack ends the subscription and naks what is still outstanding, also what is only now read from the connection.
+func (c *Consumer) giveBack(sub *nats.Subscription) {
+	c.mu.Lock()
+	clean := c.pull == nil && len(c.outstanding) == 0
+	c.mu.Unlock()
+	if !clean && c.nc.IsConnected() {
+		closed := make(chan struct{})
+		sub.SetClosedHandler(func(string) { close(closed) })
+		if sub.Drain() == nil {
+			select {
+			case <-closed:
+			case <-time.After(c.opts.RequestTimeout):
+			}
+		}
+	}
+	_ = sub.Unsubscribe() // fails when there is nothing left to end
+
+	c.mu.Lock()
+	rest := make([]*Message, 0, len(c.outstanding))
+	for _, m := range c.outstanding {
+		rest = append(rest, m)
+	}
+	limbo := c.limbo
+	c.limbo = nil
+	c.mu.Unlock()
+	for _, m := range rest {
+		_ = m.Nak(0) // a message that cannot be given back comes back by itself after AckWait
+	}
+	for _, msg := range limbo {
+		_ = msg.Respond([]byte("-NAK"))
+	}
+	if c.nc.IsConnected() { // acks and naks must be out before the process may end
+		_ = c.nc.FlushTimeout(c.opts.RequestTimeout)
+	}
+}
+
+// Stop pulls no more, waits until the owner has settled everything that is outstanding, and makes Run return. When
+// ctx ends first, the rest is given back (each costs it a delivery) and the error says how much that was.
+func (c *Consumer) Stop(ctx context.Context) error {
+	c.stopOnce.Do(func() { close(c.stopping) })
+	c.mu.Lock()
+	running := c.running
+	c.mu.Unlock()
+	if !running {
+		return nil
+	}
+	select {
+	case <-c.ended:
+		return nil
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	rest := len(c.outstanding)
+	c.mu.Unlock()
+	c.abandonOnce.Do(func() { close(c.abandon) })
+	<-c.ended
+	if rest > 0 {
+		return fmt.Errorf("consumer of %s: %d messages were given back unanswered: %w", c.opts.Index, rest, context.Cause(ctx))
+	}
+	return nil
+}
+
+// SetWindow grants how many messages and bytes may be outstanding at a time. A window smaller than what is
+// outstanding takes nothing back. At least one message of the largest size is asked for whenever nothing is
+// outstanding and messages is not 0, because a request for fewer bytes could never be fulfilled.
+func (c *Consumer) SetWindow(messages int, bytes int64) {
+	c.mu.Lock()
+	c.window = window{messages, bytes}
+	c.mu.Unlock()
+	wake(c.wakePull)
+}
+
+// Hold stops pulling, or goes on. Messages stay outstanding, and what was asked for already may still come.
+func (c *Consumer) Hold(hold bool) {
+	c.mu.Lock()
+	c.held = hold
+	c.mu.Unlock()
+	wake(c.wakePull)
+}
+
+func wake(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}

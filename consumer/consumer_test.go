@@ -1,0 +1,436 @@
+package consumer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/geniemq/geniemq/consumer"
+)
+
+func TestMessagesAreDeliveredAndAcked(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	publish(t, js, "adult", 0, 300)
+	publish(t, js, "other", 0, 3) // of no concern here
+	w := startWorker(t, js, consumer.Options{}, ack)
+	w.waitFor(300)
+	until(t, "the server has deleted them", func() bool { return queryStream(t, js).State.Msgs == 3 })
+	created := queryStream(t, js).Created
+	for i := range 300 {
+		m := w.message(i)
+		if string(m.Body) != fmt.Sprint(i) || m.Header.Get("N") != fmt.Sprint(i) || m.Subject != "genie.query.adult" ||
+			m.Sequence != uint64(i+1) || m.Delivered != 1 || !m.StreamCreated.Equal(created) || m.Timestamp.Before(created) {
+			t.Fatalf("message %d: %+v", i, m)
+		}
+	}
+	if err := w.message(0).Ack(); !errors.Is(err, consumer.ErrSettled) {
+		t.Errorf("second Ack: %v", err)
+	}
+	if s := w.Stats(); s.Pulled != 300 || s.Acked != 300 || s.Redelivered != 0 || s.Naked != 0 {
+		t.Errorf("stats: %+v", s)
+	}
+	if p := w.Progress(); p.Err != nil || p.LastPull.IsZero() || p.Outstanding != 0 || p.Bytes != 0 {
+		t.Errorf("progress: %+v", p)
+	}
+	want := durable(t, js, "adult").Config
+	if want.AckWait != 30*time.Second || want.MaxAckPending != 8192 || want.MaxDeliver != -1 || want.FilterSubject != "genie.query.adult" {
+		t.Errorf("durable: %+v", want)
+	}
+}
+
+// Messages are held for several times AckWait: those that the owner has, and those that wait because the owner's
+// deliver function blocks. None is delivered again.
+func TestSlowOwnerKeepsItsMessages(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	publish(t, js, "adult", 0, 50)
+	release := make(chan struct{})
+	var delivered atomic.Int32
+	w := startWorker(t, js, consumer.Options{AckWait: time.Second}, func(m *consumer.Message) error {
+		if delivered.Add(1) == 10 {
+			<-release
+		}
+		return nil
+	})
+	until(t, "all are outstanding", func() bool { return w.Progress().Outstanding == 50 })
+	time.Sleep(3500 * time.Millisecond)
+	close(release)
+	w.waitFor(50)
+	for i := range 50 {
+		if m := w.message(i); m.Delivered != 1 || m.Ack() != nil {
+			t.Errorf("message %d was delivered %d times", i, m.Delivered)
+		}
+	}
+	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	if s := w.Stats(); s.Redelivered != 0 || s.Pulled != 50 {
+		t.Errorf("stats: %+v", s)
+	}
+}
+
+func TestWindowBoundsWhatIsPulled(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	publish(t, js, "adult", 0, 100)
+	w := startWorker(t, js, consumer.Options{Messages: 10}, nil)
+	w.waitFor(10)
+	settled := 0
+	for ; settled < 5; settled++ {
+		if err := w.message(settled).Ack(); err != nil {
+			t.Fatal(err)
+		}
+		w.waitFor(10 + settled + 1)
+	}
+	if n := durable(t, js, "adult").NumAckPending; n > 10 {
+		t.Errorf("%d messages are with a consumer that may have 10", n)
+	}
+	w.Hold(true)
+	for ; settled < 15; settled++ {
+		w.message(settled).Ack()
+	}
+	until(t, "nothing is outstanding", func() bool { return w.Progress().Outstanding == 0 })
+	w.Hold(false)
+	w.waitFor(25)
+	w.SetWindow(40, 1<<30)
+	w.waitFor(55)
+	until(t, "held by the window", func() bool { return durable(t, js, "adult").NumAckPending == 40 })
+	if n := w.count(); n != 55 {
+		t.Errorf("%d messages were delivered, want 55", n)
+	}
+	w.SetWindow(0, 0)
+	for ; settled < 55; settled++ {
+		w.message(settled).Ack()
+	}
+	w.SetWindow(1000, 1<<30)
+	w.waitFor(100)
+}
+
+// A window in bytes that is smaller than a message must not stop everything, and holds otherwise.
+func TestWindowInBytes(t *testing.T) {
+	b := startBroker(t, func(o *server.Options) { o.MaxPayload = 100_000 })
+	js := b.withStreams()
+	body := []byte(strings.Repeat("b", 90_000))
+	for range 20 {
+		if _, err := js.Publish(t.Context(), "genie.query.adult", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := startWorker(t, js, consumer.Options{Bytes: 10}, nil)
+	for i := range 20 {
+		w.waitFor(i + 1)
+		limit := int64(110_000) // one message of the largest size
+		if i >= 10 {
+			limit = 500_000
+		}
+		if i == 10 {
+			w.SetWindow(100, limit)
+			w.waitFor(14)
+		}
+		if p := w.Progress(); p.Bytes > limit {
+			t.Errorf("%d bytes are outstanding", p.Bytes)
+		}
+		w.message(i).Ack()
+	}
+	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+}
+
+// A request for more than MaxAckPending allows must neither wait for its time-out nor stop: with an expiry of an hour,
+// waiting for it would be waiting for ever.
+func TestTinyMaxAckPending(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	publish(t, js, "adult", 0, 200)
+	w := startWorker(t, js, consumer.Options{MaxAckPending: 2, Messages: 100, PullExpiry: time.Hour}, nil)
+	for i := range 200 {
+		w.waitFor(i + 1)
+		if err := w.message(i).Ack(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := durable(t, js, "adult").Config; c.MaxAckPending != 2 {
+		t.Errorf("max_ack_pending %d", c.MaxAckPending)
+	}
+}
+
+func TestMaxAckPendingIsFourBatches(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	w := startWorker(t, js, consumer.Options{BatchMessages: 5000}, ack)
+	until(t, "running", func() bool { return w.Progress().Err == nil })
+	if c := durable(t, js, "adult").Config; c.MaxAckPending != 20_000 {
+		t.Errorf("max_ack_pending %d", c.MaxAckPending)
+	}
+}
+
+func TestNakCountsDeliveries(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	publish(t, js, "adult", 0, 3)
+	w := startWorker(t, js, consumer.Options{}, func(m *consumer.Message) error {
+		switch {
+		case m.Delivered < 4 && m.Sequence == 1:
+			return m.Nak(0)
+		case m.Delivered < 2 && m.Sequence == 2:
+			return m.Nak(20 * time.Millisecond)
+		}
+		return m.Ack()
+	})
+	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	deliveries := map[uint64]int{}
+	for i := range w.count() {
+		m := w.message(i)
+		if deliveries[m.Sequence]++; m.Delivered != deliveries[m.Sequence] {
+			t.Errorf("message %d says delivery %d at delivery %d", m.Sequence, m.Delivered, deliveries[m.Sequence])
+		}
+	}
+	if deliveries[1] != 4 || deliveries[2] != 2 || deliveries[3] != 1 {
+		t.Errorf("deliveries %v", deliveries)
+	}
+	if s := w.Stats(); s.Redelivered != 4 || s.Naked != 4 || s.Acked != 3 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+func TestTermIsNeverDeliveredAgain(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	publish(t, js, "adult", 0, 1)
+	w := startWorker(t, js, consumer.Options{}, func(m *consumer.Message) error { return m.Term("bad\r\nrequest") })
+	w.waitFor(1)
+	until(t, "it is gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	if s := w.Stats(); s.Termed != 1 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+// A user chooses headers and body. The library takes an empty body with a header "Status" for the server's word.
+func TestMessageThatLooksLikeAControlMessage(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	for _, status := range []string{"404", "408", "409", "503"} {
+		msg := &nats.Msg{Subject: "genie.query.adult", Header: nats.Header{"Status": {status}, "Description": {"Consumer Deleted"}}}
+		if _, err := js.PublishMsg(t.Context(), msg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := startWorker(t, js, consumer.Options{}, ack)
+	w.waitFor(4)
+	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+}
+
+// The server is started again with a max_payload below the size of a message that it has stored.
+func TestStoredMessageLargerThanMaxPayload(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	if _, err := js.Publish(t.Context(), "genie.query.adult", make([]byte, 900_000)); err != nil {
+		t.Fatal(err)
+	}
+	b.stop()
+	b.opts.MaxPayload = 10_000
+	b.start()
+	w := startWorker(t, b.connect(), consumer.Options{Bytes: 1}, ack)
+	w.waitFor(1)
+	until(t, "it is gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+}
+
+func TestWorkersShareTheDurable(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	var workers []*worker
+	var mu sync.Mutex
+	seen := map[uint64]int{}
+	for range 3 {
+		workers = append(workers, startWorker(t, b.connect(), consumer.Options{Messages: 16}, func(m *consumer.Message) error {
+			mu.Lock()
+			seen[m.Sequence]++
+			mu.Unlock()
+			return m.Ack()
+		}))
+	}
+	publish(t, js, "adult", 0, 2000)
+	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	if len(seen) != 2000 {
+		t.Errorf("%d of 2000 messages were delivered", len(seen))
+	}
+	for seq, n := range seen {
+		if n != 1 {
+			t.Errorf("message %d was delivered %d times", seq, n)
+		}
+	}
+	for i, w := range workers {
+		if w.count() == 0 {
+			t.Errorf("worker %d got nothing", i)
+		}
+	}
+}
+
+func TestStopFinishesWhatIsThere(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	publish(t, js, "adult", 0, 100)
+	w := startWorker(t, js, consumer.Options{Messages: 10, PullExpiry: 100 * time.Millisecond}, nil)
+	w.waitFor(10)
+	stopped := make(chan error)
+	go func() { stopped <- w.Stop(t.Context()) }()
+	until(t, "it is stopping", func() bool { return w.Progress().Err != nil })
+	for i := 1; i < 10; i++ {
+		w.message(i).Ack()
+	}
+	time.Sleep(200 * time.Millisecond)
+	select {
+	case err := <-stopped:
+		t.Fatalf("Stop returned (%v) although a message is outstanding", err)
+	default:
+	}
+	w.message(0).Ack()
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	<-w.returned
+	until(t, "none is with no one", func() bool { return durable(t, js, "adult").NumAckPending == 0 })
+	if n := queryStream(t, js).State.Msgs; n != 90 || w.count() != 10 {
+		t.Errorf("%d messages are left, %d were delivered", n, w.count())
+	}
+}
+
+// While Stop waits for the end of an idle request, what still arrives is delivered like anything else.
+func TestStopOfAnIdleConsumer(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	w := startWorker(t, js, consumer.Options{PullExpiry: 300 * time.Millisecond}, ack)
+	until(t, "it runs", func() bool { return w.Progress().Err == nil })
+	until(t, "it pulls", func() bool { return durable(t, js, "adult").NumWaiting == 1 })
+	stopped := make(chan error)
+	go func() { stopped <- w.Stop(t.Context()) }()
+	publish(t, js, "adult", 0, 5)
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	until(t, "all are gone or wait", func() bool {
+		info := durable(t, js, "adult")
+		return info.NumAckPending == 0 && info.NumPending+uint64(w.count()) == 5
+	})
+}
+
+func TestStopGivesBackTheRest(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	publish(t, js, "adult", 0, 30)
+	w := startWorker(t, js, consumer.Options{}, nil) // AckWait is 30 s: without the naks this test takes that long
+	w.waitFor(30)
+	for i := range 10 {
+		w.message(i).Ack()
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	if err := w.Stop(ctx); err == nil || !strings.Contains(err.Error(), "20 messages") || !strings.Contains(err.Error(), "enough") {
+		t.Errorf("Stop: %v", err)
+	}
+	if err := w.message(20).Ack(); !errors.Is(err, consumer.ErrSettled) {
+		t.Errorf("Ack of a message that was given back: %v", err)
+	}
+	second := startWorker(t, b.connect(), consumer.Options{}, ack)
+	second.waitFor(20)
+	if m := second.message(0); m.Delivered != 2 {
+		t.Errorf("delivered %d", m.Delivered)
+	}
+	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+}
+
+func TestStopBeforeRun(t *testing.T) {
+	b := startBroker(t)
+	c, err := consumer.New(b.withStreams(), consumer.Options{Index: "adult"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := c.Run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := c.Run(t.Context()); err == nil {
+		t.Error("Run twice")
+	}
+}
+
+func TestInvalidIndexName(t *testing.T) {
+	b := startBroker(t)
+	if _, err := consumer.New(b.connect(), consumer.Options{Index: "a.b"}, nil); err == nil {
+		t.Error("accepted")
+	}
+}
+
+// A catch-all consumer leaves nothing for ours, and the server refuses ours without saying why.
+func TestCatchAllConsumerIsExplained(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	s, err := js.Stream(t.Context(), "GENIE_QUERIES")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "all", AckPolicy: jetstream.AckExplicitPolicy}); err != nil {
+		t.Fatal(err)
+	}
+	states := make(chan error, 100)
+	w := startWorker(t, js, consumer.Options{MaxBackoff: 50 * time.Millisecond, OnState: func(err error) { states <- err }}, ack)
+	if err := <-states; err == nil || !strings.Contains(err.Error(), "another consumer of the work queue GENIE_QUERIES") {
+		t.Errorf("state: %v", err)
+	}
+	if w.Progress().Err == nil {
+		t.Error("progress shows no error")
+	}
+	if err := s.DeleteConsumer(t.Context(), "all"); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, js, "adult", 0, 1)
+	w.waitFor(1)
+	until(t, "the state is good", func() bool { return w.Progress().Err == nil })
+	if err := <-states; err != nil {
+		t.Errorf("state after the repair: %v", err)
+	}
+}
+
+func TestExistingDurableIsUsedAsItIs(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	s, err := js.Stream(t.Context(), "GENIE_QUERIES")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CreateConsumer(t.Context(), jetstream.ConsumerConfig{
+		Durable: "geniemq-adult", FilterSubject: "genie.query.adult", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Second,
+		MaxAckPending: 7, MaxRequestBatch: 3, MaxRequestExpires: 2 * time.Second, MaxRequestMaxBytes: 2 << 20,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	differences := make(chan string, 10)
+	publish(t, js, "adult", 0, 20)
+	w := startWorker(t, js, consumer.Options{
+		PullExpiry: time.Minute, OnDifference: func(d consumer.Difference) { differences <- d.String() },
+	}, nil)
+	w.waitFor(7)
+	time.Sleep(1500 * time.Millisecond) // longer than the durable's AckWait
+	for i := range 20 {
+		w.waitFor(i + 1)
+		w.message(i).Ack()
+	}
+	if s := w.Stats(); s.Redelivered != 0 {
+		t.Errorf("%d redeliveries: the durable's own AckWait was not respected", s.Redelivered)
+	}
+	if len(differences) != 2 {
+		t.Errorf("%d differences, want those of ack_wait and max_ack_pending", len(differences))
+	}
+	if d := <-differences; d != "durable geniemq-adult: ack_wait is 1s instead of 30s" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,114 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+var (
+	// ErrSettled says that a message was acked, naked, termed or given back before.
+	ErrSettled = errors.New("the message was settled before")
+	// ErrGone says that the stream which the message came from was deleted: there is nothing left to settle.
+	ErrGone = errors.New("the message's stream was deleted")
+)
+
+// Message is a message that was pulled and is outstanding until it is settled. The exported fields must not be
+// changed.
+type Message struct {
+	Subject string
+	Header  nats.Header
+	Body    []byte
+	// Sequence numbers the message in the stream, which was made at StreamCreated: together they are the
+	// message's identity for ever, also when a stream of the same name is made anew.
+	Sequence      uint64
+	StreamCreated time.Time
+	// Timestamp is when the stream stored the message, by the server's clock.
+	Timestamp time.Time
+	// Delivered is how often the message was delivered to anyone, this time included. Counting more than a few
+	// means that it may be to blame for the end of those who had it before.
+	Delivered int
+
+	c *Consumer
+	// Guarded by c.mu:
+	reply   string    // of the latest delivery
+	heard   time.Time // when the server was last told, or said, that the message is here
+	size    int64
+	settled bool
+	gone    bool
+}
+
+// Ack says that the message was answered: the server deletes it.
+func (m *Message) Ack() error {
+	return m.settle("+ACK", func(s *Stats) { s.Acked++ })
+}
+
+// Nak gives the message back, to be delivered again to any worker after delay. That counts as a delivery.
+func (m *Message) Nak(delay time.Duration) error {
+	body := "-NAK"
+	if delay > 0 {
+		body = fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds())
+	}
+	return m.settle(body, func(s *Stats) { s.Naked++ })
+}
+
+// Term says that the message is given up and must not be delivered again: the server deletes it. The reason is for
+// those who watch JetStream's advisories.
+func (m *Message) Term(reason string) error {
+	return m.settle("+TERM "+oneLine(reason, 256), func(s *Stats) { s.Termed++ })
+}
+
+// Dead gives the message up and keeps a copy for people to look at: it is published to the dead letters of the index
+// with the headers of dead.go, and only when the stream has confirmed that, termed. The reason is a word
+// that is counted by, detail a sentence. What may pass (no connection, no stream) is tried again until ctx ends;
+// the message then stays outstanding and the error says why.
+func (m *Message) Dead(ctx context.Context, reason, detail string) error {
+	m.c.mu.Lock()
+	settled, gone := m.settled, m.gone
+	m.c.mu.Unlock()
+	if settled {
+		return ErrSettled
+	}
+	if !gone {
+		l := letter{
+			index: m.c.opts.Index, reason: reason, detail: detail, delivered: m.Delivered,
+			subject: m.Subject, sequence: m.Sequence, created: m.StreamCreated, stored: m.Timestamp,
+			header: m.Header, body: m.Body,
+		}
+		if err := l.publish(ctx, m.c.js, m.c.opts.Subjects, m.c.opts.RequestTimeout); err != nil {
+			return err
+		}
+	}
+	return m.settle("+TERM "+oneLine(reason, 256), func(s *Stats) { s.Termed++; s.Dead[reason]++ })
+}
+
+func (m *Message) settle(word string, count func(*Stats)) error {
+	c := m.c
+	c.mu.Lock()
+	if m.settled {
+		c.mu.Unlock()
+		return ErrSettled
+	}
+	m.settled = true
+	gone, reply := m.gone, m.reply
+	if !gone {
+		delete(c.outstanding, m.Sequence)
+		c.bytes -= m.size
+		count(&c.stats)
+	}
+	// The pull loop waits for room, and after Stop for the last message.
+	if messages, _ := c.room(); messages > 0 || len(c.outstanding) == 0 {
+		wake(c.wakePull)
+	}
+	c.mu.Unlock()
+	if gone {
+		return ErrGone
+	}
+	if err := c.nc.Publish(reply, []byte(word)); err != nil {
+		return fmt.Errorf("settle message %d of %s: %w", m.Sequence, m.Subject, err)
+	}
+	return nil
+}

@@ -1,0 +1,425 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// pull is an open request: how much of it the server has not sent yet.
+type pull struct {
+	number   string // its token in the inbox
+	messages int
+	bytes    int64
+	asked    int64 // bytes in the beginning
+	got      bool  // something came
+	deadline time.Time
+	excused  bool // the connection was lost meanwhile, so it need not be answered
+}
+
+const (
+	// overhead bounds what the server counts towards the bytes of a request beside headers and body: the subject
+	// and the acknowledgement subject.
+	overhead = 4 << 10
+	// grace is how much later than its expiry the end of a request may arrive.
+	grace = 500 * time.Millisecond
+	// minPause is between attempts at what failed, at first.
+	minPause = 50 * time.Millisecond
+	// never is long enough for a timer that something else cuts short.
+	never = time.Hour
+)
+
+var (
+	errDisconnected = errors.New("not connected to NATS")
+	errClosed       = errors.New("the connection to NATS is closed")
+	errStopping     = errors.New("the consumer is stopping")
+	errNoAnswer     = errors.New("the server does not answer pull requests")
+	errNoJetStream  = errors.New("no one answers pull requests: is JetStream up?")
+)
+
+// puller is what pullLoop remembers.
+type puller struct {
+	epoch    uint64        // how often the connection had come back
+	pause    time.Duration // the last one
+	retry    time.Time     // not before
+	info     time.Time     // when to read the durable's state
+	failed   time.Time     // when the last failure was
+	refused  bool          // it was a refused request, of which only an answered one is the end
+	reported error
+}
+
+// pullLoop keeps a request open while there is room in the window. It returns when ctx ends, or after Stop when
+// nothing is outstanding.
+func (c *Consumer) pullLoop(ctx context.Context, status <-chan nats.Status) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var p puller
+	stopping := c.stopping
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.abandon:
+			return
+		case <-stopping:
+		case _, ok := <-status:
+			if !ok { // the connection is closed
+				status = nil
+			}
+		case <-c.wakePull:
+		case <-timer.C:
+		}
+		select {
+		case <-c.stopping:
+			stopping = nil // it stays closed
+			wait := c.stopStep()
+			if wait == 0 {
+				return
+			}
+			timer.Reset(wait)
+		default:
+			timer.Reset(c.step(ctx, &p))
+		}
+	}
+}
+
+// step does what is to be done now and returns how long there is nothing to do.
+func (c *Consumer) step(ctx context.Context, p *puller) time.Duration {
+	if err := c.follow(p); err != nil {
+		c.fail(p, err)
+		return c.opts.PullExpiry // a change of status wakes the loop earlier
+	}
+	now := time.Now()
+	wait := c.expirePull(now)
+	c.mu.Lock()
+	doubt, refusal := c.doubt, c.refusal
+	c.refusal = nil
+	answered := c.lastPull.After(p.failed)
+	c.mu.Unlock()
+	if refusal != nil {
+		p.refused = true
+		return c.backOff(p, refusal)
+	}
+	if now.Before(p.retry) {
+		return min(wait, p.retry.Sub(now))
+	}
+
+	var err error
+	if doubt {
+		if err = c.ensure(ctx); err == nil {
+			p.info = now
+		}
+	}
+	if err == nil && !now.Before(p.info) {
+		p.info = now.Add(c.opts.InfoInterval)
+		err = c.readInfo(ctx)
+	}
+	if ctx.Err() != nil {
+		return never
+	}
+	if err != nil {
+		c.mu.Lock()
+		c.distrust()
+		c.mu.Unlock()
+		p.refused = false
+		return c.backOff(p, err)
+	}
+	if answered || !p.refused {
+		p.pause, p.refused = 0, false
+		c.fail(p, nil)
+	}
+	c.request(now)
+	return min(wait, max(time.Until(p.info), time.Millisecond), c.opts.PullExpiry+grace)
+}
+
+// stopStep waits for the end of the open request, whose messages may be on the way already and would be lost for
+// AckWait, and for the owner. It returns 0 when both are done.
+func (c *Consumer) stopStep() time.Duration {
+	wait := c.expirePull(time.Now())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, msg := range c.limbo { // no one will find out any more what it belongs to
+		_ = msg.Respond([]byte("-NAK"))
+	}
+	c.limbo, c.err = nil, errStopping
+	if c.pull == nil && len(c.outstanding) == 0 {
+		return 0
+	}
+	return wait
+}
+
+// follow takes note of the connection's state. What was known of the stream before a reconnection is in doubt after
+// it, and the messages that are here must be heard of at once.
+func (c *Consumer) follow(p *puller) error {
+	if c.nc.IsClosed() {
+		return errClosed
+	}
+	if epoch := c.nc.Stats().Reconnects; epoch != p.epoch {
+		p.epoch, p.retry = epoch, time.Time{}
+		c.mu.Lock()
+		c.distrust()
+		if c.pull != nil {
+			c.pull.excused = true
+		}
+		c.mu.Unlock()
+		wake(c.wakeAlive)
+	}
+	if !c.nc.IsConnected() {
+		return errDisconnected
+	}
+	return nil
+}
+
+// distrust says that stream and durable must be looked at again before anything else. c.mu is held.
+func (c *Consumer) distrust() {
+	c.doubt = true
+	c.doubts++
+}
+
+// backOff makes a failure known and returns how long to pause.
+func (c *Consumer) backOff(p *puller, err error) time.Duration {
+	now := time.Now()
+	p.pause = min(max(2*p.pause, minPause), c.opts.MaxBackoff)
+	p.retry, p.failed = now.Add(p.pause), now
+	c.fail(p, err)
+	return p.pause
+}
+
+// fail makes known why nothing can be pulled; nil when something can.
+func (c *Consumer) fail(p *puller, err error) {
+	c.mu.Lock()
+	c.err = err
+	c.mu.Unlock()
+	if (err == nil) != (p.reported == nil) || err != nil && err.Error() != p.reported.Error() {
+		p.reported = err
+		c.opts.OnState(err)
+	}
+}
+
+// expirePull forgets a request whose end the server did not announce, and returns how long to wait for that.
+func (c *Consumer) expirePull(now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pull == nil {
+		return never
+	}
+	if wait := c.pull.deadline.Sub(now); wait > 0 {
+		return wait
+	}
+	if !c.pull.excused {
+		c.refusal = errNoAnswer
+		c.distrust()
+	}
+	c.pull = nil
+	return never
+}
+
+// room is what may be asked for now. c.mu is held.
+func (c *Consumer) room() (messages int, bytes int64) {
+	if c.held || c.doubt || c.pull != nil {
+		return 0, 0
+	}
+	messages = c.window.messages - len(c.outstanding)
+	bytes = c.window.bytes - c.bytes
+	if len(c.outstanding) > 0 {
+		// Rather wait than ask for a few messages at a time; and never for fewer bytes than a message may have,
+		// which would get nothing.
+		if messages < c.window.messages/8 || bytes < c.minBytes {
+			return 0, 0
+		}
+	}
+	messages, bytes = max(messages, 0), max(bytes, c.minBytes)
+	if c.batchLimit > 0 {
+		messages = min(messages, c.batchLimit)
+	}
+	if c.byteLimit > 0 {
+		bytes = min(bytes, c.byteLimit)
+	}
+	return messages, bytes
+}
+
+// request opens a request for what there is room for, if there is.
+func (c *Consumer) request(now time.Time) {
+	c.mu.Lock()
+	messages, bytes := c.room()
+	if messages == 0 {
+		c.mu.Unlock()
+		return
+	}
+	expiry := c.opts.PullExpiry
+	if c.expiryLimit > 0 {
+		expiry = min(expiry, c.expiryLimit)
+	}
+	c.pulls++
+	number := strconv.FormatUint(c.pulls, 36)
+	c.pull = &pull{number: number, messages: messages, bytes: bytes, asked: bytes, deadline: now.Add(expiry + grace)}
+	c.mu.Unlock()
+
+	body := fmt.Appendf(nil, `{"batch":%d,"max_bytes":%d,"expires":%d}`, messages, bytes, expiry.Nanoseconds())
+	if err := c.nc.PublishRequest(c.next, c.inbox+number, body); err != nil {
+		c.mu.Lock()
+		c.pull, c.refusal = nil, fmt.Errorf("send a pull request: %w", err)
+		c.mu.Unlock()
+		wake(c.wakePull)
+	}
+}
+
+// receive is the callback of the subscription: messages, and the ends of requests. It blocks on nothing.
+func (c *Consumer) receive(msg *nats.Msg) {
+	// A message has the subject it was published to; what the server says itself has the inbox's. The body and
+	// the headers, which a user chooses, tell nothing.
+	if number, ok := strings.CutPrefix(msg.Subject, c.inbox); ok {
+		c.control(number, msg)
+		return
+	}
+	meta, err := msg.Metadata()
+	if err != nil {
+		return // not from a stream
+	}
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lastPull = now
+	if p := c.pull; p != nil {
+		p.got = true
+		p.messages--
+		p.bytes -= int64(msg.Size())
+		if p.messages <= 0 || p.bytes <= 0 { // complete, which the server does not always say
+			c.pull = nil
+			wake(c.wakePull)
+		}
+	}
+	old := c.outstanding[meta.Sequence.Stream]
+	if meta.Sequence.Consumer <= c.sequence || old != nil && !old.Timestamp.Equal(meta.Timestamp) {
+		c.distrust() // sequences do not run backwards, unless durable or stream are not what they were
+	}
+	if c.doubt {
+		c.limbo = append(c.limbo, msg)
+		wake(c.wakePull)
+		return
+	}
+	c.register(msg, meta, now)
+}
+
+// register makes a message outstanding. c.mu is held.
+func (c *Consumer) register(msg *nats.Msg, meta *nats.MsgMetadata, now time.Time) {
+	c.sequence = meta.Sequence.Consumer
+	if meta.NumDelivered > 1 {
+		c.stats.Redelivered++
+	}
+	if old := c.outstanding[meta.Sequence.Stream]; old != nil {
+		old.reply, old.heard = msg.Reply, now
+		return
+	}
+	c.stats.Pulled++
+	m := &Message{
+		Subject: msg.Subject, Header: msg.Header, Body: msg.Data,
+		Sequence: meta.Sequence.Stream, StreamCreated: c.created, Timestamp: meta.Timestamp,
+		Delivered: int(meta.NumDelivered),
+		c:         c, reply: msg.Reply, heard: now, size: int64(msg.Size()),
+	}
+	c.outstanding[m.Sequence] = m
+	c.bytes += m.size
+	c.ready = append(c.ready, m)
+	wake(c.wakeDeliver)
+}
+
+// control handles what the server says about a request.
+func (c *Consumer) control(number string, msg *nats.Msg) {
+	status, text := msg.Header.Get("Status"), strings.ToLower(msg.Header.Get("Description"))
+	if status == "100" {
+		return // a heartbeat
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.pull
+	if p == nil || p.number != number {
+		return // of an earlier request, given up or complete
+	}
+	c.pull = nil
+	wake(c.wakePull)
+	switch {
+	case status == "408", status == "409" && strings.Contains(text, "batch completed"):
+		c.lastPull = time.Now()
+	case status == "409" && strings.Contains(text, "exceeds maxbytes"):
+		c.lastPull = time.Now()
+		if !p.got { // there are messages larger than any that the server takes now
+			c.minBytes = max(c.minBytes, min(2*p.asked, 1<<40))
+		}
+	case status == "409" && (strings.Contains(text, "leadership change") || strings.Contains(text, "server shutdown")):
+		c.distrust()
+	case status == "409" && strings.Contains(text, "consumer deleted"):
+		c.refusal = fmt.Errorf("the durable %s was deleted", c.opts.Subjects.Durable(c.opts.Index))
+		c.distrust()
+	case status == "503":
+		c.refusal = errNoJetStream
+		c.distrust()
+	default:
+		c.refusal = fmt.Errorf("the server refuses pull requests: %s %s", status, msg.Header.Get("Description"))
+		c.distrust()
+	}
+}
+
+// deliverLoop gives messages to the owner.
+func (c *Consumer) deliverLoop(ctx context.Context) {
+	for {
+		select {
+		case <-c.wakeDeliver:
+		case <-ctx.Done():
+			return
+		}
+		c.mu.Lock()
+		ready := c.ready
+		c.ready = nil
+		c.mu.Unlock()
+		for _, m := range ready {
+			if ctx.Err() != nil {
+				return // they are given back
+			}
+			c.deliver(ctx, m)
+		}
+	}
+}
+
+// aliveLoop tells the server of each outstanding message that it is here, at least every AckWait/3.
+func (c *Consumer) aliveLoop(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var replies []string
+	for {
+		all := false
+		select {
+		case <-timer.C:
+		case <-c.wakeAlive:
+			all = true
+		case <-ctx.Done():
+			return
+		}
+		now := time.Now()
+		replies = replies[:0]
+		c.mu.Lock()
+		tick := c.ackWait / 6
+		for _, m := range c.outstanding {
+			if all || now.Sub(m.heard) >= tick {
+				m.heard = now
+				replies = append(replies, m.reply)
+			}
+		}
+		for _, msg := range c.limbo {
+			replies = append(replies, msg.Reply)
+		}
+		c.mu.Unlock()
+		// Without a connection it would only fill the client's buffer; the reconnection wakes the loop.
+		if c.nc.IsConnected() {
+			for _, reply := range replies {
+				_ = c.nc.Publish(reply, []byte("+WPI"))
+			}
+		}
+		timer.Reset(tick)
+	}
+}

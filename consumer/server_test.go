@@ -1,0 +1,280 @@
+package consumer_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/wire"
+)
+
+func TestMain(m *testing.M) {
+	if url := os.Getenv(workerEnv); url != "" { // the process that TestKilledWorker kills
+		runWorker(url)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// broker is a real nats-server that can be stopped and started again on the same port and store.
+type broker struct {
+	t    testing.TB
+	opts server.Options
+	srv  *server.Server
+}
+
+func startBroker(t testing.TB, change ...func(*server.Options)) *broker {
+	t.Helper()
+	b := &broker{t: t, opts: server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
+		NoSigs: true, NoLog: true,
+	}}
+	for _, c := range change {
+		c(&b.opts)
+	}
+	b.start()
+	t.Cleanup(b.stop)
+	return b
+}
+
+func (b *broker) start() {
+	b.t.Helper()
+	opts := b.opts
+	srv, err := server.NewServer(&opts)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	srv.Start()
+	if !srv.ReadyForConnections(time.Minute) {
+		b.t.Fatal("the nats-server does not start")
+	}
+	b.srv = srv
+	b.opts.Port = srv.Addr().(*net.TCPAddr).Port
+}
+
+func (b *broker) stop() {
+	b.srv.Shutdown()
+	b.srv.WaitForShutdown()
+}
+
+func (b *broker) url() string { return "nats://127.0.0.1:" + strconv.Itoa(b.opts.Port) }
+
+func (b *broker) connect(opts ...nats.Option) jetstream.JetStream {
+	b.t.Helper()
+	return connect(b.t, b.url(), opts...)
+}
+
+func connect(t testing.TB, url string, opts ...nats.Option) jetstream.JetStream {
+	t.Helper()
+	nc, err := nats.Connect(url, append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// withStreams also makes the streams.
+func (b *broker) withStreams() jetstream.JetStream {
+	b.t.Helper()
+	js := b.connect()
+	if _, err := consumer.EnsureStreams(b.t.Context(), js, wire.Subjects{}, consumer.StreamLimits{}); err != nil {
+		b.t.Fatal(err)
+	}
+	return js
+}
+
+func publish(t testing.TB, js jetstream.JetStream, index string, from, to int) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		msg := &nats.Msg{Subject: "genie.query." + index, Data: fmt.Append(nil, i), Header: nats.Header{"N": {fmt.Sprint(i)}}}
+		if _, err := js.PublishMsg(t.Context(), msg); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func queryStream(t testing.TB, js jetstream.JetStream) *jetstream.StreamInfo {
+	t.Helper()
+	s, err := js.Stream(context.WithoutCancel(t.Context()), "GENIE_QUERIES")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.CachedInfo()
+}
+
+func durable(t testing.TB, js jetstream.JetStream, index string) *jetstream.ConsumerInfo {
+	t.Helper()
+	c, err := js.Consumer(context.WithoutCancel(t.Context()), "GENIE_QUERIES", "geniemq-"+index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.CachedInfo()
+}
+
+// until waits for a condition; the test's own deadline is the only one.
+func until(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	for !cond() {
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("never: %s", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// worker runs a consumer and collects what it delivers.
+type worker struct {
+	*consumer.Consumer
+	t        testing.TB
+	mu       sync.Mutex
+	got      []*consumer.Message
+	settle   func(*consumer.Message) error
+	returned chan struct{}
+}
+
+// startWorker starts a consumer of index adult whose messages are settled by settle, or only collected if that is nil.
+func startWorker(t testing.TB, js jetstream.JetStream, opts consumer.Options, settle func(*consumer.Message) error) *worker {
+	t.Helper()
+	w := &worker{t: t, settle: settle, returned: make(chan struct{})}
+	if opts.Index == "" {
+		opts.Index = "adult"
+	}
+	c, err := consumer.New(js, opts, w.deliver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Consumer = c
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer close(w.returned)
+		if err := c.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-w.returned
+	})
+	return w
+}
+
+func (w *worker) deliver(_ context.Context, m *consumer.Message) {
+	w.mu.Lock()
+	w.got = append(w.got, m)
+	w.mu.Unlock()
+	if w.settle != nil {
+		if err := w.settle(m); err != nil {
+			w.t.Errorf("settle message %d: %v", m.Sequence, err)
+		}
+	}
+}
+
+func (w *worker) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.got)
+}
+
+func (w *worker) message(i int) *consumer.Message {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.got[i]
+}
+
+func (w *worker) waitFor(n int) {
+	w.t.Helper()
+	until(w.t, fmt.Sprintf("%d messages arrive", n), func() bool { return w.count() >= n })
+}
+
+func ack(m *consumer.Message) error { return m.Ack() }
+
+// proxy is a TCP proxy between client and server that can be cut.
+type proxy struct {
+	listener net.Listener
+	target   string
+	mu       sync.Mutex
+	down     bool
+	conns    []net.Conn
+	wg       sync.WaitGroup
+}
+
+func startProxy(t testing.TB, b *broker) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{listener: l, target: net.JoinHostPort("127.0.0.1", strconv.Itoa(b.opts.Port))}
+	p.wg.Go(p.accept)
+	t.Cleanup(func() {
+		l.Close()
+		p.cut()
+		p.wg.Wait()
+	})
+	return p
+}
+
+func (p *proxy) url() string { return "nats://" + p.listener.Addr().String() }
+
+func (p *proxy) accept() {
+	for {
+		in, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		out, err := net.Dial("tcp", p.target)
+		if p.down || err != nil {
+			in.Close()
+			if err == nil {
+				out.Close()
+			}
+			p.mu.Unlock()
+			continue
+		}
+		p.conns = append(p.conns, in, out)
+		for _, pair := range [][2]net.Conn{{in, out}, {out, in}} {
+			p.wg.Go(func() {
+				io.Copy(pair[0], pair[1])
+				pair[0].Close()
+				pair[1].Close()
+			})
+		}
+		p.mu.Unlock()
+	}
+}
+
+// cut breaks all connections and refuses new ones until mended.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = true
+	for _, c := range p.conns {
+		c.Close()
+	}
+	p.conns = nil
+}
+
+func (p *proxy) mend() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = false
+}

@@ -1,0 +1,139 @@
+package consumer_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/wire"
+)
+
+func ensure(t *testing.T, js jetstream.JetStream, limits consumer.StreamLimits) []string {
+	t.Helper()
+	found, err := consumer.EnsureStreams(t.Context(), js, wire.Subjects{}, limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, d := range found {
+		lines = append(lines, d.String())
+	}
+	return lines
+}
+
+func config(t *testing.T, js jetstream.JetStream, name string) jetstream.StreamConfig {
+	t.Helper()
+	s, err := js.Stream(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.CachedInfo().Config
+}
+
+func TestEnsureStreamsMakesThem(t *testing.T) {
+	b := startBroker(t, func(o *server.Options) { o.JetStreamMaxStore = 1 << 40 })
+	js := b.connect()
+	for range 2 { // the second time they are there
+		if d := ensure(t, js, consumer.StreamLimits{}); len(d) != 0 {
+			t.Errorf("differences %q", d)
+		}
+	}
+	q, r, d := config(t, js, "GENIE_QUERIES"), config(t, js, "GENIE_RESULTS"), config(t, js, "GENIE_DEAD")
+	if q.Retention != jetstream.WorkQueuePolicy || q.Storage != jetstream.FileStorage || q.Duplicates != 2*time.Minute ||
+		q.MaxBytes != 4<<30 || q.MaxMsgsPerSubject != 1_000_000 || q.Discard != jetstream.DiscardNew || !q.DiscardNewPerSubject ||
+		strings.Join(q.Subjects, " ") != "genie.query.*" {
+		t.Errorf("queries: %+v", q)
+	}
+	if r.Retention != jetstream.LimitsPolicy || r.Duplicates != 10*time.Minute || r.MaxAge != time.Hour ||
+		r.MaxBytes != 4<<30 || r.Discard != jetstream.DiscardNew || strings.Join(r.Subjects, " ") != "genie.result.>" {
+		t.Errorf("results: %+v", r)
+	}
+	if d.MaxAge != 7*24*time.Hour || d.MaxBytes != 1<<30 || d.Discard != jetstream.DiscardOld || strings.Join(d.Subjects, " ") != "genie.dead.*" {
+		t.Errorf("dead: %+v", d)
+	}
+}
+
+func TestEnsureStreamsAdoptsWhatIsThere(t *testing.T) {
+	b := startBroker(t)
+	js := b.connect()
+	theirs := jetstream.StreamConfig{
+		Name: "GENIE_RESULTS", Subjects: []string{"genie.result.>", "more"}, MaxBytes: 1 << 20, Storage: jetstream.MemoryStorage,
+	}
+	if _, err := js.CreateStream(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	before := config(t, js, "GENIE_RESULTS")
+	got := strings.Join(ensure(t, js, consumer.StreamLimits{ResultBytes: 3 << 20}), "\n")
+	want := []string{
+		"stream GENIE_RESULTS: subjects is genie.result.> more instead of genie.result.>",
+		"stream GENIE_RESULTS: storage is Memory instead of File",
+		"stream GENIE_RESULTS: max_age is 0s instead of 1h0m0s",
+		"stream GENIE_RESULTS: max_bytes is 1 MiB instead of 3 MiB",
+		"stream GENIE_RESULTS: discard is DiscardOld instead of DiscardNew",
+		"stream GENIE_RESULTS: duplicate_window is 2m0s instead of 10m0s",
+	}
+	if got != strings.Join(want, "\n") {
+		t.Errorf("differences:\n%s\nwant:\n%s", got, strings.Join(want, "\n"))
+	}
+	if after := config(t, js, "GENIE_RESULTS"); after.MaxBytes != before.MaxBytes || len(after.Subjects) != 2 {
+		t.Errorf("the existing stream was changed: %+v", after)
+	}
+	if q := config(t, js, "GENIE_QUERIES"); q.Retention != jetstream.WorkQueuePolicy {
+		t.Errorf("the missing stream was not made: %+v", q)
+	}
+}
+
+func TestEnsureStreamsShareASmallStore(t *testing.T) {
+	const store = 1 << 30
+	b := startBroker(t, func(o *server.Options) { o.JetStreamMaxStore = store })
+	js := b.connect()
+	if d := ensure(t, js, consumer.StreamLimits{}); len(d) != 3 {
+		t.Errorf("differences %q, want one for each stream", d)
+	}
+	q, r, d := config(t, js, "GENIE_QUERIES"), config(t, js, "GENIE_RESULTS"), config(t, js, "GENIE_DEAD")
+	sum := q.MaxBytes + r.MaxBytes + d.MaxBytes
+	if sum > store || sum < store/2 || q.MaxBytes != r.MaxBytes || q.MaxBytes != 4*d.MaxBytes {
+		t.Errorf("shares of %d: %d, %d, %d", store, q.MaxBytes, r.MaxBytes, d.MaxBytes)
+	}
+}
+
+func TestEnsureStreamsInATinyStore(t *testing.T) {
+	b := startBroker(t, func(o *server.Options) { o.JetStreamMaxStore = 1 << 20 })
+	_, err := consumer.EnsureStreams(t.Context(), b.connect(), wire.Subjects{}, consumer.StreamLimits{})
+	if err == nil || !strings.Contains(err.Error(), "give JetStream more room") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestEnsureStreamsNamesAnOverlap(t *testing.T) {
+	b := startBroker(t)
+	js := b.connect()
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ALL", Subjects: []string{"genie.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := consumer.EnsureStreams(t.Context(), js, wire.Subjects{}, consumer.StreamLimits{})
+	if err == nil || !strings.Contains(err.Error(), "delete the other stream") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestEnsureStreamsAtTheSameTime(t *testing.T) {
+	b := startBroker(t, func(o *server.Options) { o.JetStreamMaxStore = 1 << 40 })
+	errs := make(chan error)
+	for range 4 {
+		js := b.connect()
+		go func() {
+			_, err := consumer.EnsureStreams(t.Context(), js, wire.Subjects{}, consumer.StreamLimits{})
+			errs <- err
+		}()
+	}
+	for range 4 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}

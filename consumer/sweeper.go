@@ -1,0 +1,223 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/geniemq/geniemq/wire"
+)
+
+// SweeperOptions of a Sweeper.
+type SweeperOptions struct {
+	// Subjects name the stream and the durables.
+	Subjects wire.Subjects
+	// Age is how old a message must be before it counts as unserved: a worker that makes its durable a moment
+	// after the first query should still answer it. By the clocks of this host and the server. Default 5s.
+	Age time.Duration
+	// Interval is how long to wait between sweeps. Default: Age.
+	Interval time.Duration
+	// RequestTimeout bounds one request to the JetStream API. Default 5s.
+	RequestTimeout time.Duration
+	// Answer tells the sender of a message that no one serves its index, and returns when that is confirmed. An
+	// error leaves the message for the next sweep. Several workers may answer the same message at once: the
+	// answer needs the message id that any answer to this message would have. Required.
+	Answer func(context.Context, *Unserved) error
+	// OnSweep is called after each sweep with what was swept and what went wrong. Default: none.
+	OnSweep func(swept int, err error)
+}
+
+// Unserved is a message on a subject of the query stream for which there is no durable.
+type Unserved struct {
+	Index         string // the last token of the subject, which need not be a valid index name
+	Subject       string
+	Header        nats.Header
+	Body          []byte
+	Sequence      uint64
+	StreamCreated time.Time
+	Timestamp     time.Time
+}
+
+// Sweeper answers and removes messages that nobody will ever consume. The broker acknowledges a query for an index
+// that nobody serves like any other and keeps it for ever, which to its sender looks like a slow answer.
+//
+// Each worker runs one; they need not know of each other. A message is answered, copied to the dead letters, then
+// deleted, in this order, and each step is harmless when done twice: answer and copy have ids, and a message that is
+// gone is gone. For the same reason nothing is lost when a worker dies between two steps, or when the index gets its
+// worker at this very moment: whichever answer is first is the answer.
+type Sweeper struct {
+	js   jetstream.JetStream
+	opts SweeperOptions
+}
+
+// NewSweeper makes a sweeper. Nothing happens before Run or Sweep.
+func NewSweeper(js jetstream.JetStream, opts SweeperOptions) *Sweeper {
+	setDefault(&opts.Age, 5*time.Second)
+	setDefault(&opts.Interval, opts.Age)
+	setDefault(&opts.RequestTimeout, 5*time.Second)
+	if opts.OnSweep == nil {
+		opts.OnSweep = func(int, error) {}
+	}
+	return &Sweeper{js: js, opts: opts}
+}
+
+// Run sweeps until ctx ends.
+func (s *Sweeper) Run(ctx context.Context) {
+	timer := time.NewTimer(s.opts.Interval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		swept, err := s.Sweep(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		s.opts.OnSweep(swept, err)
+		timer.Reset(s.opts.Interval)
+	}
+}
+
+// Sweep goes over the stream once and returns how many messages it removed. It goes on with the next subject after
+// an error.
+func (s *Sweeper) Sweep(ctx context.Context) (swept int, err error) {
+	name := s.opts.Subjects.QueryStream()
+	stream, err := s.stream(ctx, name)
+	if err != nil {
+		return 0, fmt.Errorf("sweep stream %s: %w", name, err)
+	}
+	subjects, err := s.unserved(ctx, stream)
+	if err != nil {
+		return 0, fmt.Errorf("sweep stream %s: %w", name, err)
+	}
+	var errs []error
+	for _, subject := range subjects {
+		n, err := s.sweepSubject(ctx, stream, subject)
+		swept += n
+		if err != nil {
+			errs = append(errs, fmt.Errorf("sweep %s: %w", subject, err))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return swept, errors.Join(errs...)
+}
+
+func (s *Sweeper) stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.RequestTimeout)
+	defer cancel()
+	return s.js.Stream(ctx, name)
+}
+
+// unserved returns the subjects that hold messages and that no consumer takes.
+func (s *Sweeper) unserved(ctx context.Context, stream jetstream.Stream) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.RequestTimeout)
+	defer cancel()
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(s.opts.Subjects.Queries()))
+	if err != nil || len(info.State.Subjects) == 0 {
+		return nil, err
+	}
+	// The consumers after the subjects: one that was made in between is seen.
+	var filters []string
+	list := stream.ListConsumers(ctx)
+	for cons := range list.Info() {
+		filters = append(filters, cons.Config.FilterSubjects...)
+		if f := cons.Config.FilterSubject; f != "" {
+			filters = append(filters, f)
+		} else if len(cons.Config.FilterSubjects) == 0 {
+			return nil, nil // it takes everything
+		}
+	}
+	if err := list.Err(); err != nil {
+		return nil, fmt.Errorf("list consumers: %w", err)
+	}
+	var subjects []string
+	for subject := range info.State.Subjects {
+		taken := func(filter string) bool { return wire.MatchSubject(filter, subject) }
+		if !slices.ContainsFunc(filters, taken) {
+			subjects = append(subjects, subject)
+		}
+	}
+	slices.Sort(subjects)
+	return subjects, nil
+}
+
+// sweepSubject removes the messages of a subject that are old enough, the oldest first.
+func (s *Sweeper) sweepSubject(ctx context.Context, stream jetstream.Stream, subject string) (swept int, err error) {
+	index := subject[len(s.opts.Subjects.Queries())-1:]
+	created := stream.CachedInfo().Created
+	for next := uint64(1); ; {
+		if swept%256 == 0 { // the index may have got its worker
+			if served, err := s.served(ctx, stream, index); served || err != nil {
+				return swept, err
+			}
+		}
+		msg, err := s.message(ctx, stream, next, jetstream.WithGetMsgSubject(subject))
+		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && time.Since(msg.Time) < s.opts.Age {
+			return swept, nil
+		} else if err != nil {
+			return swept, err
+		}
+		u := &Unserved{
+			Index: index, Subject: msg.Subject, Header: msg.Header, Body: msg.Data,
+			Sequence: msg.Sequence, StreamCreated: created, Timestamp: msg.Time,
+		}
+		if err := s.sweep(ctx, stream, u); err != nil {
+			return swept, fmt.Errorf("message %d: %w", u.Sequence, err)
+		}
+		swept++
+		next = u.Sequence + 1
+	}
+}
+
+func (s *Sweeper) sweep(ctx context.Context, stream jetstream.Stream, u *Unserved) error {
+	if err := s.opts.Answer(ctx, u); err != nil {
+		return fmt.Errorf("answer it: %w", err)
+	}
+	l := letter{
+		index: u.Index, reason: string(wire.UnknownIndex), detail: "no worker serves this index",
+		subject: u.Subject, sequence: u.Sequence, created: u.StreamCreated, stored: u.Timestamp,
+		header: u.Header, body: u.Body,
+	}
+	attempts, cancel := context.WithTimeout(ctx, s.opts.RequestTimeout)
+	defer cancel()
+	if err := l.publish(attempts, s.js, s.opts.Subjects, s.opts.RequestTimeout); err != nil {
+		return err
+	}
+	request, cancel := context.WithTimeout(ctx, s.opts.RequestTimeout)
+	defer cancel()
+	if err := stream.DeleteMsg(request, u.Sequence); err != nil {
+		// The library does not tell a message that is gone from other errors.
+		if _, gone := s.message(ctx, stream, u.Sequence); !errors.Is(gone, jetstream.ErrMsgNotFound) {
+			return fmt.Errorf("delete it: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *Sweeper) message(ctx context.Context, stream jetstream.Stream, seq uint64, opts ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.RequestTimeout)
+	defer cancel()
+	return stream.GetMsg(ctx, seq, opts...)
+}
+
+func (s *Sweeper) served(ctx context.Context, stream jetstream.Stream, index string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.RequestTimeout)
+	defer cancel()
+	if wire.CheckIndexName(index) != nil {
+		return false, nil
+	}
+	_, err := stream.Consumer(ctx, s.opts.Subjects.Durable(index))
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}

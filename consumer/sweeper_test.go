@@ -1,0 +1,140 @@
+package consumer_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/geniemq/geniemq/consumer"
+)
+
+func TestSweepAnswersWhatNobodyServes(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	publish(t, js, "nobody", 0, 3)
+	publish(t, js, "no!name", 0, 1)
+	w := startWorker(t, js, consumer.Options{Messages: 1}, nil)
+	publish(t, js, "adult", 0, 3)
+	w.waitFor(1)
+
+	var answered []string
+	refuse := errors.New("no result stream")
+	s := consumer.NewSweeper(js, consumer.SweeperOptions{Age: time.Nanosecond, Answer: func(_ context.Context, u *consumer.Unserved) error {
+		if u.Sequence == 2 && refuse != nil {
+			return refuse
+		}
+		answered = append(answered, u.Index+" "+string(u.Body)+" "+u.Header.Get("N"))
+		return nil
+	}})
+	n, err := s.Sweep(t.Context())
+	if !errors.Is(err, refuse) || n != 2 { // the first, and the one of the other subject
+		t.Fatalf("swept %d, %v", n, err)
+	}
+	refuse = nil
+	if n, err = s.Sweep(t.Context()); err != nil || n != 2 {
+		t.Fatalf("swept %d, %v", n, err)
+	}
+	if got := strings.Join(answered, ", "); got != "no!name 0 0, nobody 0 0, nobody 1 1, nobody 2 2" {
+		t.Errorf("answered %s", got)
+	}
+	if state := queryStream(t, js).State; state.Msgs != 3 {
+		t.Errorf("%d messages are left, want the 3 of the index that is served", state.Msgs)
+	}
+	dead := deadLetters(t, js, "nobody")
+	if len(dead) != 3 || dead[0].Header.Get("Genie-Dead-Reason") != "unknown_index" || string(dead[2].Data) != "2" {
+		t.Errorf("%d dead letters", len(dead))
+	}
+	if n, err := s.Sweep(t.Context()); n != 0 || err != nil {
+		t.Errorf("third sweep: %d, %v", n, err)
+	}
+}
+
+func TestSweepLeavesYoungMessages(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	publish(t, js, "nobody", 0, 1)
+	s := consumer.NewSweeper(js, consumer.SweeperOptions{Age: time.Hour, Answer: func(context.Context, *consumer.Unserved) error {
+		t.Error("answered")
+		return nil
+	}})
+	if n, err := s.Sweep(t.Context()); n != 0 || err != nil {
+		t.Errorf("swept %d, %v", n, err)
+	}
+}
+
+// Several workers sweep the same messages at once. Each message is answered at least once and copied exactly once.
+func TestSweepersAtTheSameTime(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	const messages, sweepers = 100, 4
+	publish(t, js, "nobody", 0, messages)
+	var mu sync.Mutex
+	answered := map[uint64]int{}
+	var wg sync.WaitGroup
+	for range sweepers {
+		s := consumer.NewSweeper(b.connect(), consumer.SweeperOptions{Age: time.Nanosecond, Answer: func(_ context.Context, u *consumer.Unserved) error {
+			mu.Lock()
+			defer mu.Unlock()
+			answered[u.Sequence]++
+			return nil
+		}})
+		wg.Go(func() {
+			if _, err := s.Sweep(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if len(answered) != messages || queryStream(t, js).State.Msgs != 0 {
+		t.Errorf("%d messages were answered, %d are left", len(answered), queryStream(t, js).State.Msgs)
+	}
+	if n := len(deadLetters(t, js, "nobody")); n != messages {
+		t.Errorf("%d dead letters of %d messages", n, messages)
+	}
+}
+
+// A dead letter's headers must not carry over what means something to a stream.
+func TestSweepOfAwkwardHeaders(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	msg := &nats.Msg{Subject: "genie.query.nobody", Header: nats.Header{
+		"Nats-Expected-Stream": {"GENIE_QUERIES"}, "Nats-Msg-Id": {"id"}, "Traceparent": {"00-1"},
+	}}
+	if _, err := js.PublishMsg(t.Context(), msg); err != nil {
+		t.Fatal(err)
+	}
+	s := consumer.NewSweeper(js, consumer.SweeperOptions{Age: time.Nanosecond, Answer: func(context.Context, *consumer.Unserved) error { return nil }})
+	if n, err := s.Sweep(t.Context()); n != 1 || err != nil {
+		t.Fatalf("swept %d, %v", n, err)
+	}
+	if d := deadLetters(t, js, "nobody"); len(d) != 1 || d[0].Header.Get("Traceparent") != "00-1" || d[0].Header.Get("Genie-Dead-Msg-Id") != "id" {
+		t.Errorf("dead letters %v", d)
+	}
+}
+
+func TestSweeperRuns(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	publish(t, js, "nobody", 0, 5)
+	total := make(chan int, 1000)
+	s := consumer.NewSweeper(js, consumer.SweeperOptions{
+		Age: time.Nanosecond, Interval: 10 * time.Millisecond,
+		Answer:  func(context.Context, *consumer.Unserved) error { return nil },
+		OnSweep: func(n int, err error) { total <- n },
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Run(ctx)
+	}()
+	for sum := 0; sum < 5; sum += <-total {
+	}
+	cancel()
+	<-done
+}
