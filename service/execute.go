@@ -59,9 +59,17 @@ func (x *executor) run(tasks []*task) {
 	case err == nil:
 		x.lastAnswer.Store(time.Now().UnixNano())
 		x.metrics.addWork(x.answers[:len(tasks)])
+		failures := 0
 		for i, t := range tasks {
 			t.engine = took
 			x.take(t, &x.answers[i])
+			if t.failure != nil {
+				failures++
+			}
+		}
+		excused := failures == len(tasks) && !x.engineWorks()
+		for _, t := range tasks {
+			t.excused = excused
 			x.complete(t)
 		}
 	case x.aborted.Err() != nil:
@@ -79,7 +87,7 @@ func (x *executor) run(tasks []*task) {
 		if device != nil && device.OutOfMemory {
 			t.refusal = doesNotFit(err)
 		} else {
-			t.failure = err
+			t.failure, t.excused = err, !x.engineWorks()
 		}
 		x.complete(t)
 	default:
@@ -88,6 +96,13 @@ func (x *executor) run(tasks []*task) {
 			x.run(part)
 		}
 	}
+}
+
+// engineWorks says whether the engine answers another query, after it has failed on one.
+func (x *executor) engineWorks() bool {
+	probe := &task{plan: x.probe}
+	err := x.search([]*task{probe})
+	return err == nil && x.answers[0].Err == nil
 }
 
 // search runs the engine. A panic is an error like any other.

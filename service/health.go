@@ -23,7 +23,6 @@ const (
 // prober asks an index a small query from time to time, through the whole pipeline, as a user's would go.
 type prober struct {
 	pipe    *pipeline
-	plan    gpuexec.Plan
 	pending atomic.Bool
 
 	mu  sync.Mutex
@@ -32,7 +31,7 @@ type prober struct {
 }
 
 func newProber(p *pipeline) *prober {
-	return &prober{pipe: p, plan: probePlan(p.encoder.index), err: errors.New("no probe query has been answered yet")}
+	return &prober{pipe: p, err: errors.New("no probe query has been answered yet")}
 }
 
 // probePlan asks for the objects with some keyword.
@@ -68,7 +67,7 @@ func (p *prober) probe(ctx context.Context) {
 		return
 	}
 	r := &request{origin: p, arrived: time.Now(), lane: &p.pipe.direct, queries: 1}
-	r.tasks = []task{{request: r, plan: p.plan, cost: p.pipe.searcher.Cost(&p.plan)}}
+	r.tasks = []task{{request: r, plan: p.pipe.probe, cost: p.pipe.searcher.Cost(&p.pipe.probe)}}
 	r.open.Store(1)
 	select {
 	case p.pipe.direct.ready <- r:

@@ -36,6 +36,7 @@ import (
 //
 // A batch that fails as a whole is run again in parts, here and at once, so that the innocent neither fail nor
 // spend a delivery: message by message, then query by query. A query that fails alone is what failed the batch.
+// Before it is blamed, a query known to be sound is run: an engine that fails on that as well is the one to blame.
 // When memory was short the batch is halved instead, and only a query that does not fit alone fails. A device
 // that is lost for good ends the service: fatal is called, and from then on everything is abandoned.
 //
@@ -49,6 +50,7 @@ type pipeline struct {
 	name     string
 	encoder  *encoder
 	searcher gpuexec.Searcher
+	probe    gpuexec.Plan // a query that the engine must be able to answer
 	options  pipelineOptions
 	metrics  *indexMetrics
 	log      *slog.Logger
@@ -105,7 +107,7 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 	executors := max(minExecutors, capacity.InFlight)
 	backlog := (backlogBatches + executors) * opts.batchSize
 	p := &pipeline{
-		name: name, encoder: enc, searcher: searcher, options: opts, metrics: m, log: log,
+		name: name, encoder: enc, searcher: searcher, probe: probePlan(enc.index), options: opts, metrics: m, log: log,
 		stored:     lane{in: make(chan *request), ready: make(chan *request), finished: make(chan *request, backlog)},
 		direct:     lane{in: make(chan *request, opts.directQueue), ready: make(chan *request), finished: make(chan *request, executors)},
 		storedLeft: make(chan struct{}, 1),

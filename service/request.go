@@ -55,18 +55,19 @@ type task struct {
 	// The outcome: one of refusal, failure and answer.
 	refusal *wire.Error // the query was not run, or its answer is an error
 	failure error       // the engine failed on it although it ran alone
+	excused bool        // but it fails on other queries too, so that this one may not be to blame
 	answer  gpuexec.Answer
 	engine  time.Duration // of its batch
 }
 
-// failure is the first failure among the tasks of a request that is done.
-func (r *request) failure() error {
+// failure is the failure of a task of a request that is done, one that is to blame if there is any.
+func (r *request) failure() (err error, excused bool) {
 	for i := range r.tasks {
-		if err := r.tasks[i].failure; err != nil {
-			return err
+		if t := &r.tasks[i]; t.failure != nil && (err == nil || !t.excused) {
+			err, excused = t.failure, t.excused
 		}
 	}
-	return nil
+	return err, excused
 }
 
 // answer lets the origin answer a request of which nothing is left to be run.

@@ -20,8 +20,10 @@ import (
 const (
 	// suspectAfter is how many deliveries a message may have had before it is run alone.
 	suspectAfter = 3
-	// failureDelay is after how long a message is delivered again on which the engine failed, times its deliveries.
-	failureDelay = time.Second
+	// failureDelay is after how long a message is delivered again on which the engine failed, times its deliveries,
+	// up to maxFailureDelays.
+	failureDelay     = time.Second
+	maxFailureDelays = 10
 	// brokenDelay is the same for an answer that cannot be published at all.
 	brokenDelay = 10 * time.Second
 )
@@ -117,14 +119,14 @@ func (o *stored) refuse(r *request, reason *wire.Error) {
 }
 
 // respond answers a message, unless the engine failed on it: then it is given back, until it has been delivered often
-// enough to be sure. It ran alone in any case.
+// enough to be sure that it is to blame. It ran alone in any case.
 func (o *stored) respond(r *request) {
-	failure := r.failure()
+	failure, excused := r.failure()
 	if failure != nil {
 		log := o.intake.log.With("sequence", o.message.Sequence, "delivered", o.message.Delivered, "error", failure)
-		if !o.suspect() {
+		if !o.suspect() || excused {
 			log.Error("the engine failed on a message, trying it again")
-			o.settled(o.message.Nak(time.Duration(o.message.Delivered) * failureDelay))
+			o.settled(o.message.Nak(min(time.Duration(o.message.Delivered), maxFailureDelays) * failureDelay))
 			return
 		}
 		log.Error("the engine failed on a message again, giving it up")

@@ -1,0 +1,229 @@
+package tests
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// roleVariable makes the test binary a nats-server, so that tests have one as a process of its own.
+const roleVariable = "GENIEMQ_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(roleVariable) == "nats-server" {
+		runServer()
+		return
+	}
+	code := m.Run()
+	if binary.dir != "" {
+		os.RemoveAll(binary.dir)
+	}
+	os.Exit(code)
+}
+
+// runServer does what nats-server's own main does.
+func runServer() {
+	fs := flag.NewFlagSet("nats-server", flag.ExitOnError)
+	opts, err := server.ConfigureOptions(fs, os.Args[1:], func() {}, func() {}, func() {})
+	if err != nil {
+		server.PrintAndDie(err.Error())
+	}
+	s, err := server.NewServer(opts)
+	if err != nil {
+		server.PrintAndDie(err.Error())
+	}
+	s.ConfigureLogger()
+	if err := server.Run(s); err != nil {
+		server.PrintAndDie(err.Error())
+	}
+	s.WaitForShutdown()
+}
+
+// external is a nats-server in a process of its own.
+type external struct {
+	t         testing.TB
+	url       string
+	port      int
+	dir, conf string
+	cmd       *exec.Cmd
+}
+
+// startServer starts a nats-server with JetStream and a max_payload as geniemq recommends.
+func startServer(t testing.TB) *external {
+	t.Helper()
+	e := &external{t: t, port: freePort(t), dir: t.TempDir()}
+	e.url = "nats://127.0.0.1:" + strconv.Itoa(e.port)
+	e.conf = filepath.Join(e.dir, "nats.conf")
+	conf := fmt.Sprintf("listen: 127.0.0.1:%d\nmax_payload: 8454144\njetstream { store_dir: %q }\n", e.port, filepath.Join(e.dir, "js"))
+	if err := os.WriteFile(e.conf, []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e.start()
+	t.Cleanup(e.kill)
+	return e
+}
+
+func (e *external) start() {
+	e.t.Helper()
+	e.cmd = exec.Command(os.Args[0], "-c", e.conf)
+	e.cmd.Env = append(os.Environ(), roleVariable+"=nats-server")
+	if err := e.cmd.Start(); err != nil {
+		e.t.Fatal(err)
+	}
+	eventually(e.t, func() error {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(e.url, "nats://"))
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	})
+}
+
+func (e *external) kill() {
+	e.cmd.Process.Kill()
+	e.cmd.Wait()
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// binary is the geniemq command, built once when a test first needs it.
+var binary struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// geniemq is the path of the command.
+func geniemq(t testing.TB) string {
+	t.Helper()
+	binary.once.Do(func() {
+		if binary.dir, binary.err = os.MkdirTemp("", "geniemq-test-"); binary.err != nil {
+			return
+		}
+		out, err := exec.Command("go", "build", "-o", binary.dir, module+"/cmd/geniemq").CombinedOutput()
+		if err != nil {
+			binary.err = fmt.Errorf("building the command: %w\n%s", err, out)
+		}
+	})
+	if binary.err != nil {
+		t.Fatal(binary.err)
+	}
+	return filepath.Join(binary.dir, "geniemq")
+}
+
+// process is a running geniemq command.
+type process struct {
+	t      testing.TB
+	cmd    *exec.Cmd
+	stderr *output
+	done   chan struct{} // closed when it has ended
+}
+
+// run starts the command.
+func run(t testing.TB, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(geniemq(t), args...), stderr: &output{}, done: make(chan struct{})}
+	pipe, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.done)
+		p.stderr.read(pipe)
+		p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		p.cmd.Process.Kill()
+		<-p.done
+	})
+	return p
+}
+
+// signal sends a signal; the process may have ended.
+func (p *process) signal(s syscall.Signal) { p.cmd.Process.Signal(s) }
+
+// wait returns the exit code when the process has ended.
+func (p *process) wait() int {
+	p.t.Helper()
+	select {
+	case <-p.done:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(patience):
+		p.t.Fatalf("the command does not end; it said:\n%s", p.stderr)
+		return -1
+	}
+}
+
+// says waits for a line on stderr that begins with a word, and returns what follows it.
+func (p *process) says(word string) string {
+	p.t.Helper()
+	var rest string
+	eventually(p.t, func() error {
+		var ok bool
+		if rest, ok = p.stderr.find(word); ok {
+			return nil
+		}
+		select {
+		case <-p.done:
+			p.t.Fatalf("the command has ended and said:\n%s", p.stderr)
+		default:
+		}
+		return fmt.Errorf("the command has not said %q but:\n%s", word, p.stderr)
+	})
+	return rest
+}
+
+// output collects lines while they are read.
+type output struct {
+	mu   sync.Mutex
+	text []string
+}
+
+func (o *output) read(from interface{ Read([]byte) (int, error) }) {
+	scanner := bufio.NewScanner(from)
+	for scanner.Scan() {
+		o.mu.Lock()
+		o.text = append(o.text, scanner.Text())
+		o.mu.Unlock()
+	}
+}
+
+func (o *output) find(word string) (string, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, line := range o.text {
+		if rest, ok := strings.CutPrefix(line, word); ok {
+			return strings.TrimSpace(rest), true
+		}
+	}
+	return "", false
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.Join(o.text, "\n")
+}
