@@ -41,7 +41,7 @@ func BenchmarkConsume(bench *testing.B) {
 	})
 	bench.Run("library", func(bench *testing.B) {
 		js := filledStream(bench)
-		cons := libraryConsumer(bench, js)
+		cons := libraryConsumer(bench, js, 8192)
 		done := make(chan struct{})
 		n := 0
 		bench.ReportAllocs()
@@ -76,7 +76,7 @@ func BenchmarkAck(bench *testing.B) {
 		}
 		bench.Run(name, func(bench *testing.B) {
 			js := filledStream(bench)
-			cons := libraryConsumer(bench, js)
+			cons := libraryConsumer(bench, js, bench.N)
 			var msgs []jetstream.Msg
 			for len(msgs) < bench.N {
 				batch, err := cons.Fetch(bench.N-len(msgs), jetstream.FetchMaxWait(time.Second))
@@ -128,10 +128,10 @@ func filledStream(bench *testing.B) jetstream.JetStream {
 	return js
 }
 
-func libraryConsumer(bench *testing.B, js jetstream.JetStream) jetstream.Consumer {
+func libraryConsumer(bench *testing.B, js jetstream.JetStream, maxAckPending int) jetstream.Consumer {
 	bench.Helper()
 	cons, err := js.CreateConsumer(bench.Context(), "GENIE_QUERIES", jetstream.ConsumerConfig{
-		Durable: "library", FilterSubject: "genie.query.adult", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 200_000,
+		Durable: "library", FilterSubject: "genie.query.adult", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: maxAckPending,
 	})
 	if err != nil {
 		bench.Fatal(err)

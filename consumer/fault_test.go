@@ -103,18 +103,22 @@ func TestDurableIsMadeAnew(t *testing.T) {
 // The stream is deleted and made anew, and counts from 1 again. An ack for an old message must not delete the new one
 // of that number, and new messages must not carry the old stream's time, on which the identity of answers rests.
 func TestStreamIsMadeAnew(t *testing.T) {
-	for _, byWhom := range []string{"at once", "after the consumer has noticed"} {
-		t.Run(byWhom, func(t *testing.T) {
+	for _, how := range []string{"at once", "after the consumer has noticed", "by a server that lost its store"} {
+		t.Run(how, func(t *testing.T) {
 			b := startBroker(t)
 			js := b.withStreams()
 			publish(t, js, "adult", 0, 10)
 			old := queryStream(t, js).Created
 			w := startWorker(t, js, consumer.Options{MaxBackoff: 50 * time.Millisecond, InfoInterval: 50 * time.Millisecond}, nil)
 			w.waitFor(10)
-			if err := js.DeleteStream(t.Context(), "GENIE_QUERIES"); err != nil {
+			if strings.HasPrefix(how, "by a server") {
+				b.stop()
+				b.opts.StoreDir = t.TempDir()
+				b.start()
+			} else if err := js.DeleteStream(t.Context(), "GENIE_QUERIES"); err != nil {
 				t.Fatal(err)
 			}
-			if byWhom != "at once" {
+			if how != "at once" {
 				until(t, "the error is clear", func() bool {
 					err := w.Progress().Err
 					return err != nil && strings.Contains(err.Error(), "stream GENIE_QUERIES does not exist")

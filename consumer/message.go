@@ -62,7 +62,7 @@ func (m *Message) Term(reason string) error {
 }
 
 // Dead gives the message up and keeps a copy for people to look at: it is published to the dead letters of the index
-// with the headers of dead.go, and only when the stream has confirmed that, termed. The reason is a word
+// with the headers HeaderDead..., and only when the stream has confirmed that, termed. The reason is a word
 // that is counted by, detail a sentence. What may pass (no connection, no stream) is tried again until ctx ends;
 // the message then stays outstanding and the error says why.
 func (m *Message) Dead(ctx context.Context, reason, detail string) error {

@@ -25,7 +25,7 @@ type SweeperOptions struct {
 	// RequestTimeout bounds one request to the JetStream API. Default 5s.
 	RequestTimeout time.Duration
 	// Answer tells the sender of a message that no one serves its index, and returns when that is confirmed. An
-	// error leaves the message for the next sweep. Several workers may answer the same message at once: the
+	// error leaves the message for the next sweep; one that cannot ever be answered should be given up with nil. Several workers may answer the same message at once: the
 	// answer needs the message id that any answer to this message would have. Required.
 	Answer func(context.Context, *Unserved) error
 	// OnSweep is called after each sweep with what was swept and what went wrong. Default: none.
@@ -150,32 +150,40 @@ func (s *Sweeper) unserved(ctx context.Context, stream jetstream.Stream) ([]stri
 	return subjects, nil
 }
 
-// sweepSubject removes the messages of a subject that are old enough, the oldest first.
+// maxSweepFaults is after how many messages that could not be swept a subject is left for the next time.
+const maxSweepFaults = 16
+
+// sweepSubject removes the messages of a subject that are old enough, the oldest first. One that cannot be removed is
+// passed over.
 func (s *Sweeper) sweepSubject(ctx context.Context, stream jetstream.Stream, subject string) (swept int, err error) {
 	index := subject[len(s.opts.Subjects.Queries())-1:]
 	created := stream.CachedInfo().Created
-	for next := uint64(1); ; {
-		if swept%256 == 0 { // the index may have got its worker
+	var faults []error
+	next := uint64(1)
+	for visited := 0; len(faults) < maxSweepFaults && ctx.Err() == nil; visited++ {
+		if visited%256 == 0 { // the index may have got its worker
 			if served, err := s.served(ctx, stream, index); served || err != nil {
-				return swept, err
+				return swept, errors.Join(append(faults, err)...)
 			}
 		}
 		msg, err := s.message(ctx, stream, next, jetstream.WithGetMsgSubject(subject))
 		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && time.Since(msg.Time) < s.opts.Age {
-			return swept, nil
+			break
 		} else if err != nil {
-			return swept, err
+			return swept, errors.Join(append(faults, err)...)
 		}
+		next = msg.Sequence + 1
 		u := &Unserved{
 			Index: index, Subject: msg.Subject, Header: msg.Header, Body: msg.Data,
 			Sequence: msg.Sequence, StreamCreated: created, Timestamp: msg.Time,
 		}
 		if err := s.sweep(ctx, stream, u); err != nil {
-			return swept, fmt.Errorf("message %d: %w", u.Sequence, err)
+			faults = append(faults, fmt.Errorf("message %d: %w", u.Sequence, err))
+		} else {
+			swept++
 		}
-		swept++
-		next = u.Sequence + 1
 	}
+	return swept, errors.Join(faults...)
 }
 
 func (s *Sweeper) sweep(ctx context.Context, stream jetstream.Stream, u *Unserved) error {

@@ -61,7 +61,7 @@ func (p *Producer) fail(f *flight, err error) {
 	p.hold(f)
 }
 
-// release appends the held flights of a lane that may be sent now: all that are due, or one probe.
+// release appends the held flights of a lane that may be sent now: all that are due, or one probe. p.mu is held.
 func (p *Producer) release(l *lane, now time.Time, send []*flight) []*flight {
 	keep := l.held[:0]
 	for _, f := range l.held {
@@ -71,7 +71,7 @@ func (p *Producer) release(l *lane, now time.Time, send []*flight) []*flight {
 		}
 		switch {
 		case f.ended:
-		case due && !f.sending:
+		case due && p.connected && !f.sending:
 			f.held = false
 			if l.fault != nil {
 				l.probe = f

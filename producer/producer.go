@@ -346,7 +346,7 @@ func (p *Producer) state() State {
 	for i := range p.lanes {
 		l := &p.lanes[i]
 		for _, f := range l.held {
-			if _, ok := p.flights[f.id]; ok {
+			if !f.ended {
 				s.Held++
 			}
 		}

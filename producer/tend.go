@@ -70,9 +70,7 @@ func (p *Producer) tend(now time.Time) (t tending) {
 		}
 	}
 	for i := range p.lanes {
-		if p.connected {
-			t.send = p.release(&p.lanes[i], now, t.send)
-		}
+		t.send = p.release(&p.lanes[i], now, t.send)
 	}
 	if p.ticking = len(p.flights) > 0; p.ticking {
 		t.again = min(p.opts.AckTimeout/4, p.opts.MinBackoff)
