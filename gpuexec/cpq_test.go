@@ -91,7 +91,7 @@ func TestExample31(t *testing.T) {
 // hits above MC_k, and before the engine's answer is full the model's AT has not moved past what exists.
 func TestEngineAgreesWithCPQ(t *testing.T) {
 	rng := newRand(t)
-	for round := range 300 {
+	for round := range rounds(make([]struct{}, 300)) {
 		w := randomWorld(t, rng, rng.IntN(400))
 		s := w.load(t, CPUOptions{Workers: 1})
 		for range 5 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/geniemq/geniemq/gpuexec/flatscan"
 	"github.com/geniemq/geniemq/index"
 )
 
@@ -25,6 +26,16 @@ func checkAnswers(t *testing.T, w *world, plans []Plan, answers []Answer) {
 		want, mck := w.search(&plans[i].Match)
 		if !slices.Equal(a.Hits, want) || a.MCK != mck || !a.Exact {
 			t.Fatalf("plan %d (%d objects, %+v):\ngot  %v mc_k %d exact %v\nwant %v mc_k %d", i, len(w.objects), plans[i].Match, a.Hits, a.MCK, a.Exact, want, mck)
+		}
+	}
+}
+
+// checkFlatScan: the yardstick of the benchmarks is right, too.
+func checkFlatScan(t *testing.T, w *world, plans []Plan, answers []Answer) {
+	t.Helper()
+	for i := range plans {
+		if answers[i].Err == nil {
+			sameAsFlatScan(t, flatscan.New(w.index), plans[i:i+1], answers[i:i+1])
 		}
 	}
 }
@@ -50,11 +61,13 @@ func (w *world) randomPlans(rng interface{ IntN(int) int }, make func() Plan) []
 // every form: 1,200 collections, some 8,000 plans.
 func TestEngineAgainstBruteForce(t *testing.T) {
 	rng := newRand(t)
-	for range 1200 {
+	for range rounds(make([]struct{}, 1200)) {
 		w := randomWorld(t, rng, []int{0, 1, 2, 7, 8, 9, 63, 64, 65, rng.IntN(300), rng.IntN(300)}[rng.IntN(11)])
 		s := w.load(t, CPUOptions{Workers: 1 + rng.IntN(3), NibbleCounters: rng.IntN(2) == 0})
 		plans := w.randomPlans(rng, func() Plan { return w.randomPlan(rng) })
-		checkAnswers(t, w, plans, search(t, s, plans))
+		answers := search(t, s, plans)
+		checkAnswers(t, w, plans, answers)
+		checkFlatScan(t, w, plans, answers)
 	}
 }
 
@@ -62,7 +75,7 @@ func TestEngineAgainstBruteForce(t *testing.T) {
 func TestEngineAcrossTiles(t *testing.T) {
 	rng := newRand(t)
 	const tile = index.TileObjects
-	for _, n := range []int{tile - 1, tile, tile + 1, 2*tile - 1, 2 * tile, 2*tile + 1, 1<<16 + 1, 3*tile + 100} {
+	for _, n := range rounds([]int{tile - 1, tile, tile + 1, 1<<16 + 1, 2 * tile, 2*tile + 1, 3*tile + 100}) {
 		w := randomWorld(t, rng, n)
 		for _, nibbles := range []bool{false, true} {
 			s := w.load(t, CPUOptions{Workers: 1 + rng.IntN(3), NibbleCounters: nibbles})

@@ -25,11 +25,11 @@ func sameHits(a, b *Answer) bool {
 // TestRelations checks what must hold between answers, on collections of several tiles.
 func TestRelations(t *testing.T) {
 	rng := newRand(t)
-	for range 6 {
-		w := randomWorld(t, rng, rng.IntN(4*index.TileObjects))
+	for range rounds(make([]struct{}, 4)) {
+		w := randomWorld(t, rng, rng.IntN(3*index.TileObjects))
 		s := w.load(t, CPUOptions{Workers: 2})
 		var plans []Plan
-		for range 70 {
+		for range 50 {
 			plans = append(plans, w.randomPlan(rng))
 		}
 		answers := search(t, s, plans)
@@ -165,9 +165,9 @@ func TestCancellation(t *testing.T) {
 // workers and counters with them, are answered right, then and later.
 func TestPanicFailsOnePlan(t *testing.T) {
 	rng := newRand(t)
-	w := randomWorld(t, rng, 2*index.TileObjects)
-	for w.index.Attributes()[0].Postings < 50_000 {
-		w = randomWorld(t, rng, 2*index.TileObjects)
+	w := randomWorld(t, rng, index.TileObjects+5000)
+	for w.index.Attributes()[0].Postings < 1000 {
+		w = randomWorld(t, rng, index.TileObjects+5000)
 	}
 	for _, workers := range []int{1, 2} {
 		s := w.load(t, CPUOptions{Workers: workers}).(*cpuSearcher)

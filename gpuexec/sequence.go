@@ -138,16 +138,18 @@ func (p *pipeline) scan(ctx context.Context, b *batch) error {
 			}
 		}
 	}()
-	var mu sync.Mutex // of a job's match.err, spent and state, which its ranges share
+	var mu sync.Mutex // of a job's match.err and spent, which its ranges share
 	err := p.crew.run(ctx, len(parts), func(s *shift, unit int) {
 		job, r := jobs[unit/ranges], unit%ranges
-		start := time.Now()
+		spent := time.Duration(0)
 		v := p.verifier()
 		failure := protect(func() {
 			v.Seed(job.sequence.verifier)
 			for tile := tiles * r / ranges; tile < tiles*(r+1)/ranges; tile++ {
-				lo := uint32(tile) * index.TileObjects
-				if v.Scan(ctx, p.index, lo, lo+uint32(p.index.TileLen(tile)), job.plan.Match.MinCount) != nil {
+				start, lo := time.Now(), uint32(tile)*index.TileObjects
+				err := v.Scan(ctx, p.index, lo, lo+uint32(p.index.TileLen(tile)), job.plan.Match.MinCount)
+				spent += time.Since(start)
+				if err != nil {
 					return // ctx has ended; so does the batch
 				}
 				s.spend(quantum)
@@ -155,7 +157,7 @@ func (p *pipeline) scan(ctx context.Context, b *batch) error {
 		})
 		mu.Lock()
 		defer mu.Unlock()
-		job.sequence.spent += time.Since(start)
+		job.sequence.spent += spent
 		if failure != nil {
 			job.match.err = failure
 			return

@@ -17,6 +17,14 @@ func newRand(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
+// rounds is how much of a long test runs: all of it, or the first few where the race detector makes it ten times slower.
+func rounds[T any](all []T) []T {
+	if raceEnabled {
+		return all[:(len(all)+3)/4]
+	}
+	return all
+}
+
 // world is a random collection: the plain objects, from which match counts are computed naively, and the index that
 // was built of them.
 type world struct {
