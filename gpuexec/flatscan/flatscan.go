@@ -2,6 +2,10 @@
 // lists of 32-bit ids, one 32-bit counter an object in a flat array, and a full sort of all objects that were
 // found. One query at a time on one core.
 //
+// Read its ratio with care: on Adult times 20 (Zen 4, k = 100) sorting is 95 % of its time. Its scan alone is only about
+// 1.3 times slower than the whole CPU engine there, since long ascending lists stream through a flat array as well; so
+// Stats tells the two apart, and a report should give both.
+//
 // It is written with the care that a good programmer would give it, without knowledge of tiles, packed counters or
 // the Gate, and serves as an independent check of the answers as well. It is no engine and has no place in a service.
 package flatscan
