@@ -90,7 +90,6 @@ inverted index on the CPU or a GPU, and the results come back on reply subjects.
 		c.serveCommand(),
 		c.queryCommand(),
 		c.benchCommand(),
-		c.benchCommand(),
 	)
 	return root
 }
