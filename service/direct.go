@@ -43,14 +43,14 @@ type directStats struct {
 // DirectStats is the data of an endpoint in the STATS of the NATS micro service. The library's own times are those
 // of taking a request in; these are from there to the answer.
 type DirectStats struct {
-	Requests         int64   `json:"requests"`
-	Errors           int64   `json:"errors"` // requests that were answered by an error as a whole
-	AverageSeconds   float64 `json:"average_seconds"`
-	WaitingForEngine int64   `json:"waiting"` // queries
+	Requests       int64   `json:"requests"`
+	Errors         int64   `json:"errors"` // requests that were answered by an error as a whole
+	AverageSeconds float64 `json:"average_seconds"`
+	Waiting        int64   `json:"waiting"` // queries
 }
 
 func (d *directIntake) Stats() DirectStats {
-	s := DirectStats{Requests: d.stats.requests.Load(), Errors: d.stats.errors.Load(), WaitingForEngine: d.waiting.Load()}
+	s := DirectStats{Requests: d.stats.requests.Load(), Errors: d.stats.errors.Load(), Waiting: d.waiting.Load()}
 	if s.Requests > 0 {
 		s.AverageSeconds = time.Duration(d.stats.nanoseconds.Load() / s.Requests).Seconds()
 	}

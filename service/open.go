@@ -252,7 +252,7 @@ func (s *Service) openSearch(context.Context) error {
 		err := s.micro.AddEndpoint(endpoint(x), x.direct,
 			micro.WithEndpointSubject(s.subjects.Search(x.name)),
 			micro.WithEndpointMetadata(map[string]string{"index": x.name, "kind": string(x.index.Schema().Kind)}),
-			micro.WithEndpointPendingLimits(s.cfg.DirectQueue, maxDirectBytes))
+			micro.WithEndpointPendingLimits(-1, maxDirectBytes))
 		if err != nil {
 			return fmt.Errorf("adding the search endpoint of %s: %w", x.name, err)
 		}

@@ -1,0 +1,527 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+	"go.uber.org/goleak"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// patience bounds every wait of these tests.
+const patience = time.Minute
+
+// rowsFile builds an index of n objects, object i with the number i and the category i mod 10.
+func rowsFile(t testing.TB, name string, n int) string {
+	t.Helper()
+	schema, err := index.ParseSchema([]byte("name: " + name + "\nkind: rows\ncolumns: [{name: n, type: number, edges: exact}, {name: c, type: category}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := index.NewBuilder(schema, []index.AttributeSpec{
+		{Name: "n", Type: index.Number, Edges: index.Exact}, {Name: "c", Type: index.Text},
+	}, index.BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := b.AddNumber(0, float64(i)); err != nil {
+			t.Fatal(err)
+		}
+		b.AddString(1, fmt.Sprint(i%10))
+		if err := b.EndObject("", nil, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), name+".gmq")
+	if err := b.WriteFile(t.Context(), path, nil); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// gated is a real engine whose searches wait until the gate opens.
+type gated struct {
+	gpuexec.Engine
+	gate   chan struct{}
+	inside atomic.Int32 // searches that have begun
+}
+
+func (g *gated) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
+	engine, err := gpuexec.Open(kind, opts)
+	g.Engine = engine
+	return g, err
+}
+
+func (g *gated) Load(ctx context.Context, snapshot *gpuexec.Snapshot) (gpuexec.Searcher, error) {
+	s, err := g.Engine.Load(ctx, snapshot)
+	return &gatedSearcher{s, g}, err
+}
+
+type gatedSearcher struct {
+	gpuexec.Searcher
+	g *gated
+}
+
+func (s *gatedSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
+	s.g.inside.Add(1)
+	select {
+	case <-s.g.gate:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return s.Searcher.Search(ctx, plans, answers)
+}
+
+func startService(t testing.TB, cfg Config, opts Options) (*Service, *nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	if len(cfg.Indexes) == 0 {
+		cfg.Indexes = []IndexSource{{Path: rowsFile(t, "rows", 100)}}
+	}
+	if cfg.NATS == "" {
+		cfg.NATSListen, cfg.DataDir = "127.0.0.1:0", t.TempDir()
+	}
+	if cfg.Admin == "" {
+		cfg.Admin = Off
+	}
+	s, err := Start(t.Context(), cfg, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shutdown(t, s) })
+	nc, err := nats.Connect(s.NATSURL(), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, nc, js
+}
+
+func shutdown(t testing.TB, s *Service) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Errorf("shutting down: %v", err)
+	}
+}
+
+func eventually(t testing.TB, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func ready(s *Service) func() error {
+	return func() error {
+		if st := s.Status(); !st.Ready {
+			return errors.New(strings.Join(st.NotReady, "; "))
+		}
+		return nil
+	}
+}
+
+// Shutdown ends every goroutine, in whatever state the service is: idle, under load, out of time, not even started.
+func TestNoGoroutineIsLeft(t *testing.T) {
+	check := func(name string, use func(t *testing.T)) {
+		t.Run(name, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			use(t)
+			goleak.VerifyNone(t, before)
+		})
+	}
+	config := func(t *testing.T) Config {
+		return Config{
+			Indexes: []IndexSource{{Path: rowsFile(t, "a", 100)}, {Path: rowsFile(t, "b", 100)}}, NATSListen: "127.0.0.1:0",
+			DataDir: t.TempDir(), Admin: "127.0.0.1:0",
+		}
+	}
+	run := func(t *testing.T, opts Options, use func(s *Service, nc *nats.Conn, js jetstream.JetStream)) {
+		s, err := Start(t.Context(), config(t), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc, err := nats.Connect(s.NATSURL(), nats.NoReconnect())
+		if err != nil {
+			t.Fatal(err)
+		}
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := nc.StatusChanged(nats.CLOSED)
+		use(s, nc, js)
+		nc.Close()
+		<-closed
+	}
+	check("idle", func(t *testing.T) {
+		run(t, Options{}, func(s *Service, nc *nats.Conn, _ jetstream.JetStream) {
+			nc.Close()
+			shutdown(t, s)
+		})
+	})
+	check("under load", func(t *testing.T) {
+		run(t, Options{}, func(s *Service, nc *nats.Conn, js jetstream.JetStream) {
+			for i := range 500 {
+				if _, err := js.PublishAsync("genie.query.a", []byte(`{"row":{"c":"3"}}`)); err != nil {
+					t.Fatal(err)
+				}
+				if err := nc.PublishRequest("genie.search.b", "reply", []byte(fmt.Sprintf(`{"row":{"n":%d}}`, i))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			<-js.PublishAsyncComplete()
+			shutdown(t, s)
+			js.CleanupPublisher()
+		})
+	})
+	check("out of time", func(t *testing.T) {
+		engine := &gated{gate: make(chan struct{})}
+		run(t, Options{OpenEngine: engine.open}, func(s *Service, nc *nats.Conn, js jetstream.JetStream) {
+			for range 50 {
+				if _, err := js.Publish(t.Context(), "genie.query.a", []byte(`{"row":{"c":"3"}}`)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			eventually(t, func() error {
+				if n := s.indexes[0].stored.consumer.Progress().Outstanding; n != 50 {
+					return fmt.Errorf("%d are pulled", n)
+				}
+				return nil
+			})
+			over, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := s.Shutdown(over); err == nil {
+				t.Error("no word about queries that were not answered")
+			}
+		})
+	})
+	check("start fails", func(t *testing.T) {
+		taken, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer taken.Close()
+		cfg := config(t)
+		cfg.NATSListen = taken.Addr().String()
+		if _, err := Start(t.Context(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), "address already in use") {
+			t.Errorf("starting on an address in use: %v", err)
+		}
+		cfg = config(t)
+		cfg.NATS = "nats://" + taken.Addr().String() // something that is no NATS server
+		taken.Close()
+		if _, err := Start(t.Context(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), "is a nats-server listening there?") {
+			t.Errorf("starting without a server: %v", err)
+		}
+	})
+}
+
+// The NATS service framework finds the service and its own timings.
+func TestMicro(t *testing.T) {
+	s, nc, _ := startService(t, Config{Indexes: []IndexSource{{Path: rowsFile(t, "rows", 100)}, {Name: "other-name", Path: rowsFile(t, "o", 5)}}}, Options{})
+	for range 3 {
+		if _, err := nc.Request("genie.search.rows", []byte(`{"row":{"n":7}}`), patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := nc.Request("genie.search.rows", []byte(`nonsense`), patience); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := nc.Request("$SRV.INFO.geniemq", nil, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info micro.Info
+	if err := json.Unmarshal(reply.Data, &info); err != nil {
+		t.Fatal(err)
+	}
+	var endpoints []string
+	for _, e := range info.Endpoints {
+		endpoints = append(endpoints, e.Name+" "+e.Subject+" "+e.QueueGroup)
+	}
+	if got, want := strings.Join(endpoints, ", "), "search-rows genie.search.rows q, search-other-name genie.search.other-name q"; got != want {
+		t.Errorf("endpoints %s, want %s", got, want)
+	}
+	if info.Version != Version {
+		t.Errorf("version %s", info.Version)
+	}
+	eventually(t, func() error { // the last answer may be here before it is counted
+		reply, err = nc.Request("$SRV.STATS.geniemq", nil, patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stats micro.Stats
+		if err := json.Unmarshal(reply.Data, &stats); err != nil {
+			t.Fatal(err)
+		}
+		var own DirectStats
+		if err := json.Unmarshal(stats.Endpoints[0].Data, &own); err != nil {
+			t.Fatal(err)
+		}
+		if own.Requests != 4 || own.Errors != 1 || own.AverageSeconds <= 0 || own.Waiting != 0 {
+			return fmt.Errorf("statistics %+v", own)
+		}
+		return nil
+	})
+	eventually(t, ready(s))
+	if _, err := nc.Request("$SRV.PING.geniemq", nil, patience); err != nil {
+		t.Errorf("ping: %v", err)
+	}
+}
+
+// Whoever asks directly does not wait for room.
+func TestOverloaded(t *testing.T) {
+	engine := &gated{gate: make(chan struct{})}
+	_, nc, _ := startService(t, Config{DirectQueue: 20, BatchSize: 4}, Options{OpenEngine: engine.open})
+	inbox := nc.NewInbox()
+	sub, err := nc.SubscribeSync(inbox)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const asked = 100
+	for range asked {
+		if err := nc.PublishRequest("genie.search.rows", inbox, []byte(`{"row":{"n":7}}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A batch message of more queries than there is room for is refused as a whole.
+	var refused *wire.Result
+	reply, err := nc.Request("genie.search.rows", []byte(`{"queries":[`+strings.Repeat(`{"row":{"n":1}},`, 30)+`{"row":{"n":1}}]}`), patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refused, err = wire.DecodeResult(wire.JSON, reply.Data); err != nil || refused.Err == nil || refused.Err.Code != wire.Overloaded {
+		t.Errorf("a batch that does not fit: %s", reply.Data)
+	}
+	if reply.Header.Get(wire.HeaderServiceErrorCode) != "overloaded" {
+		t.Errorf("headers %v", reply.Header)
+	}
+	close(engine.gate)
+	overloaded := 0
+	for range asked {
+		m, err := sub.NextMsg(patience)
+		if err != nil {
+			t.Fatalf("somebody got no answer: %v", err)
+		}
+		res, err := wire.DecodeResult(wire.JSON, m.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case res.Err == nil && len(res.Hits) == 1 && res.Hits[0].ID == 7:
+		case res.Err != nil && res.Err.Code == wire.Overloaded:
+			overloaded++
+		default:
+			t.Errorf("got %s", m.Data)
+		}
+	}
+	// Those that executors hold have left the queue: two batches of at most four.
+	if overloaded < asked-20-8 || overloaded == asked {
+		t.Errorf("%d of %d were refused with room for 20", overloaded, asked)
+	}
+	if reply, err := nc.Request("genie.search.rows", []byte(`{"row":{"n":7}}`), patience); err != nil || reply.Header.Get(wire.HeaderServiceError) != "" {
+		t.Errorf("the queue does not recover: %v", err)
+	}
+}
+
+// A query whose time is up is answered so, and the engine never sees it.
+func TestDeadline(t *testing.T) {
+	engine := &gated{gate: make(chan struct{})}
+	_, nc, js := startService(t, Config{BatchSize: 1}, Options{OpenEngine: engine.open})
+	var waiting sync.WaitGroup
+	for range minExecutors { // keeps the executors busy
+		waiting.Go(func() { nc.Request("genie.search.rows", []byte(`{"row":{"n":1}}`), patience) })
+	}
+	eventually(t, func() error {
+		if n := engine.inside.Load(); n != minExecutors {
+			return fmt.Errorf("%d batches are with the engine", n)
+		}
+		return nil
+	})
+	inbox := nc.NewInbox()
+	sub, err := nc.SubscribeSync(inbox)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expiring := []byte(`{"row":{"n":7},"timeout_ms":1}`)
+	if err := nc.PublishRequest("genie.search.rows", inbox, expiring); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "genie.query.rows", Data: expiring, Header: nats.Header{wire.HeaderReply: {inbox}}}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(10 * time.Millisecond) // their time is up
+	close(engine.gate)
+	for range 2 {
+		m, err := sub.NextMsg(patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res, err := wire.DecodeResult(wire.JSON, m.Data); err != nil || res.Err == nil || res.Err.Code != wire.DeadlineExceeded {
+			t.Errorf("got %s", m.Data)
+		}
+	}
+	waiting.Wait()
+}
+
+// A result stream that is full holds queries back and costs them nothing; direct search goes on meanwhile.
+func TestBackPressure(t *testing.T) {
+	s, nc, js := startService(t, Config{BatchSize: 8}, Options{})
+	results, err := js.Stream(t.Context(), "GENIE_RESULTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := results.CachedInfo().Config
+	config.MaxMsgs = 10
+	if _, err := js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	const queries = 2000
+	for i := range queries {
+		if _, err := js.PublishAsync("genie.query.rows", []byte(fmt.Sprintf(`{"row":{"n":%d}}`, i%100))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-js.PublishAsyncComplete()
+	eventually(t, func() error {
+		if err := ready(s)(); err == nil || !strings.Contains(err.Error(), "results do not get out") {
+			return fmt.Errorf("ready, although results do not get out: %v", err)
+		}
+		return nil
+	})
+	for range 20 {
+		reply, err := nc.Request("genie.search.rows", []byte(`{"row":{"n":7}}`), patience)
+		if err != nil || reply.Header.Get(wire.HeaderServiceError) != "" {
+			t.Fatalf("direct search stands still: %v", err)
+		}
+	}
+	config.MaxMsgs = -1
+	if _, err := js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		info, err := results.Info(t.Context())
+		if err != nil || info.State.Msgs != queries {
+			return fmt.Errorf("%d of %d results: %v", info.State.Msgs, queries, err)
+		}
+		return nil
+	})
+	eventually(t, ready(s))
+	if n := s.indexes[0].stored.consumer.Stats().Redelivered; n != 0 {
+		t.Errorf("waiting cost %d deliveries", n)
+	}
+}
+
+// A server that goes away and comes back: the service is not ready meanwhile, and answers everything afterwards.
+func TestServerRestarts(t *testing.T) {
+	dir := t.TempDir()
+	broker, err := StartBroker(t.Context(), BrokerOptions{Listen: "127.0.0.1:0", DataDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := broker.URL()
+	s, _, js := startService(t, Config{NATS: url}, Options{})
+	for i := range 100 {
+		if _, err := js.Publish(t.Context(), "genie.query.rows", []byte(fmt.Sprintf(`{"row":{"n":%d}}`, i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, ready(s))
+	for range 3 {
+		if err := broker.Shutdown(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() error {
+			if ready(s)() == nil {
+				return errors.New("ready without a server")
+			}
+			return nil
+		})
+		if broker, err = StartBroker(t.Context(), BrokerOptions{Listen: strings.TrimPrefix(url, "nats://"), DataDir: dir}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, ready(s))
+	}
+	t.Cleanup(func() { broker.Shutdown() }) // after the service
+	eventually(t, func() error {
+		results, err := js.Stream(t.Context(), "GENIE_RESULTS")
+		if err != nil {
+			return err
+		}
+		if n := results.CachedInfo().State.Msgs; n != 100 {
+			return fmt.Errorf("%d results", n)
+		}
+		return nil
+	})
+}
+
+// Another prefix is another deployment on the same server.
+func TestPrefix(t *testing.T) {
+	s, nc, js := startService(t, Config{}, Options{})
+	other, _, _ := startService(t, Config{NATS: s.NATSURL(), Prefix: "elf", Indexes: []IndexSource{{Path: rowsFile(t, "rows", 8)}}}, Options{})
+	defer shutdownEarly(t, other)()
+	for subject, want := range map[string]int{"genie.search.rows": 10, "elf.search.rows": 1} {
+		reply, err := nc.Request(subject, []byte(`{"row":{"c":"7"},"k":100}`), patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res, err := wire.DecodeResult(wire.JSON, reply.Data); err != nil || len(res.Hits) != want {
+			t.Errorf("%s: %s", subject, reply.Data)
+		}
+	}
+	if _, err := js.Publish(t.Context(), "elf.query.rows", []byte(`{"row":{"c":"7"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		stream, err := js.Stream(t.Context(), "ELF_RESULTS")
+		if err != nil {
+			return err
+		}
+		if n := stream.CachedInfo().State.Msgs; n != 1 {
+			return fmt.Errorf("%d results", n)
+		}
+		return nil
+	})
+}
+
+// shutdownEarly returns a function that ends a service before those started before it.
+func shutdownEarly(t testing.TB, s *Service) func() { return func() { shutdown(t, s) } }
+
+// Two indexes of one name are refused with what to do.
+func TestIndexNames(t *testing.T) {
+	cfg := Config{
+		Indexes: []IndexSource{{Path: rowsFile(t, "same", 1)}, {Path: rowsFile(t, "same", 2)}}, NATSListen: "127.0.0.1:0",
+		DataDir: t.TempDir(), Admin: Off,
+	}
+	if _, err := Start(t.Context(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), "--index other=") {
+		t.Errorf("two indexes of one name: %v", err)
+	}
+}
