@@ -201,7 +201,7 @@ func (c *cli) reportBuild(path string, summary buildSummary) error {
 	fmt.Fprintf(c.err, "%s: %d objects, %d postings, %s, version %s, in %.1f s",
 		path, x.Objects(), postings, service.FormatBytes(x.Size()), x.Version(), summary.took.Seconds())
 	if summary.skipped > 0 {
-		fmt.Fprintf(c.err, "; %d records skipped", summary.skipped)
+		fmt.Fprintf(c.err, "; records skipped: %d", summary.skipped)
 	}
 	fmt.Fprintf(c.err, "\nServe it: geniemq serve --index %s=%s\n", x.Schema().Name, path)
 	return nil

@@ -53,8 +53,13 @@ func (c *cli) run(ctx context.Context, args []string) int {
 	if err == nil {
 		return exitDone
 	}
-	// Several faults come joined, one a line.
-	fmt.Fprintf(c.err, "geniemq: %s\n", strings.ReplaceAll(err.Error(), "\n", "\ngeniemq: "))
+	indent := "geniemq: "
+	for line := range strings.SplitSeq(err.Error(), "\n") { // several faults come joined, one a line
+		if line = strings.TrimSpace(line); line != "" {
+			fmt.Fprintf(c.err, "%s%s\n", indent, line)
+			indent = "  "
+		}
+	}
 	if usage := (usageError{}); !started || errors.As(err, &usage) {
 		fmt.Fprintf(c.err, "Run '%s --help' for usage.\n", cmd.CommandPath())
 		return exitUsage
@@ -77,7 +82,6 @@ inverted index on the CPU or a GPU, and the results come back on reply subjects.
 		Version:       service.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
 	}
 	root.SetIn(c.in)
 	root.SetOut(c.out)

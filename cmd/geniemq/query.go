@@ -58,8 +58,8 @@ was not, such as after --timeout; 2 for wrong usage.`,
 			if opts.index == "" {
 				return usagef("--index is missing: name the index to ask")
 			}
-			if err := wire.CheckIndexName(opts.index); err != nil {
-				return usageError{err}
+			if wire.CheckIndexName(opts.index) != nil {
+				return usagef("--index %q cannot be an index: names are 1 to %d of A-Z a-z 0-9 _ -", opts.index, wire.MaxIndexName)
 			}
 			if len(args) > 0 && opts.file != "" {
 				return usagef("queries are either arguments or in --file, not both")

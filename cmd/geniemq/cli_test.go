@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/geniemq/geniemq/service"
+)
+
+// outcome is what a command did.
+type outcome struct {
+	code     int
+	out, err string
+}
+
+// command runs the command line in this process.
+func command(t testing.TB, stdin string, env map[string]string, args ...string) outcome {
+	t.Helper()
+	var out, err bytes.Buffer
+	c := newCLI(strings.NewReader(stdin), &out, &err, func(name string) (string, bool) {
+		value, ok := env[name]
+		return value, ok
+	})
+	code := c.run(t.Context(), args)
+	return outcome{code, out.String(), err.String()}
+}
+
+func write(t testing.TB, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const schemaText = "name: people\nkind: rows\nkey: id\ncolumns: [{name: age, type: number, edges: exact}, {name: sex, type: category}]\n"
+
+func TestExitCodes(t *testing.T) {
+	dir := t.TempDir()
+	schema := write(t, dir, "s.yaml", schemaText)
+	bad := write(t, dir, "bad.yaml", "name: a b\nkind: rows\n")
+	data := write(t, dir, "d.csv", "id,age,sex\nann,30,F\nbob,old,M\n")
+	out := filepath.Join(dir, "x.gmq")
+	config := write(t, dir, "c.yaml", "admim: x\n")
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{}, exitDone, ""},
+		{[]string{"--help"}, exitDone, ""},
+		{[]string{"--version"}, exitDone, ""},
+		{[]string{"surf"}, exitUsage, `unknown command "surf"`},
+		{[]string{"demo", "--twice"}, exitUsage, "unknown flag: --twice"},
+		{[]string{"demo", "now"}, exitUsage, "now"},
+		{[]string{"build"}, exitUsage, "--schema is missing"},
+		{[]string{"build", "--schema", bad, "--input", data, "--output", out}, exitFailed, "name"},
+		{[]string{"build", "--schema", schema, "--input", data, "--output", out}, exitFailed, "line 3: column age: \"old\" is not"},
+		{[]string{"build", "--schema", schema, "--input", data, "--output", out, "--separator", "ab"}, exitUsage, "one character"},
+		{[]string{"build", "--schema", schema, "--input", dir + "/none.csv", "--output", out}, exitFailed, "none.csv"},
+		{[]string{"build", "--schema", schema, "--input", data, "--output", out, "--skip-bad"}, exitDone, "records skipped: 1"},
+		{[]string{"inspect"}, exitUsage, "1 arg"},
+		{[]string{"inspect", data}, exitFailed, "not a geniemq index"},
+		{[]string{"inspect", "--verify", out}, exitDone, ""},
+		{[]string{"serve"}, exitUsage, "index: no index to serve"},
+		{[]string{"serve", "--index", "a b=x", "--engine", "gpu"}, exitUsage, `engine: "gpu" is none of auto, cpu, cuda`},
+		{[]string{"serve", "--config", config}, exitUsage, "c.yaml:1: admim: is no setting"},
+		{[]string{"serve", "--config", dir + "/none.yaml"}, exitUsage, "none.yaml"},
+		{[]string{"serve", "--index", out, "--nats", "nats://127.0.0.1:1", "--admin", "off"}, exitFailed, "is a nats-server listening there?"},
+		{[]string{"query"}, exitUsage, "--index is missing"},
+		{[]string{"query", "--index", "x", "--file", "f", "{}"}, exitUsage, "not both"},
+		{[]string{"query", "--index", "x", "--nats", "nats://127.0.0.1:1", "{}"}, exitFailed, "is the server running"},
+		{[]string{"query", "--index", "x", "--file", dir + "/none.jsonl"}, exitFailed, "none.jsonl"},
+	} {
+		got := command(t, "", nil, c.args...)
+		if got.code != c.code || !strings.Contains(got.err, c.says) {
+			t.Errorf("geniemq %s: exit code %d, want %d; it said:\n%s", strings.Join(c.args, " "), got.code, c.code, got.err)
+		}
+		if (got.code == exitUsage) != strings.Contains(got.err, "--help' for usage") {
+			t.Errorf("geniemq %s: exit code %d and said:\n%s", strings.Join(c.args, " "), got.code, got.err)
+		}
+	}
+}
+
+// Help teaches: every command has an example, and every flag that an example uses exists.
+func TestHelp(t *testing.T) {
+	c := newCLI(nil, nil, nil, nil)
+	flag := regexp.MustCompile(`--[a-z][a-z-]*`)
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if cmd.Name() == "help" || cmd.Name() == "completion" {
+			return
+		}
+		if cmd.Example == "" {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+		for line := range strings.SplitSeq(cmd.Example+"\n"+cmd.Long, "\n") {
+			_, after, found := strings.Cut(line, "geniemq ")
+			if !found {
+				continue
+			}
+			after, _, _ = strings.Cut(after, "|")
+			target, _, err := c.root().Find(strings.Fields(after)[:1])
+			if err != nil {
+				continue
+			}
+			if target.HasSubCommands() && len(strings.Fields(after)) > 1 {
+				target, _, _ = c.root().Find(strings.Fields(after)[:2])
+			}
+			for _, name := range flag.FindAllString(after, -1) {
+				if name != "--help" && target.Flags().Lookup(name[2:]) == nil {
+					t.Errorf("the help of %s mentions %s, which %s has not", cmd.CommandPath(), name, target.CommandPath())
+				}
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(c.root())
+}
+
+// build, serve and query, through the library's command line, in JSON because nothing is a terminal.
+func TestBuildInspectQuery(t *testing.T) {
+	dir := t.TempDir()
+	schema := write(t, dir, "s.yaml", schemaText)
+	one := write(t, dir, "1.csv", "id,age,sex\nann,30,Female\nbob,35,Male\n")
+	two := write(t, dir, "2.jsonl", `{"id":"cyd","age":35,"sex":"Female"}`+"\n")
+	path := filepath.Join(dir, "people.gmq")
+	if got := command(t, "", map[string]string{"GENIEMQ_OUTPUT": path}, "build", "--schema", schema, "--input", one, "--input", two); got.code != 0 ||
+		!strings.Contains(got.err, "3 objects, 6 postings") || got.out != "" {
+		t.Fatalf("build: %+v", got)
+	}
+
+	got := command(t, "", nil, "inspect", "--verify", path)
+	var report inspection
+	if err := json.Unmarshal([]byte(got.out), &report); err != nil {
+		t.Fatalf("inspect: %v in %s", err, got.out)
+	}
+	if report.Objects != 3 || report.Postings != 6 || report.Verified == nil || !*report.Verified || report.Attributes[1].MaxList != 2 || report.Attributes[1].LongestList != "Female" {
+		t.Errorf("inspect: %+v", report)
+	}
+	if table := command(t, "", nil, "inspect", "--json=false", path); !strings.Contains(table.out, "Female") || !strings.Contains(table.out, "bits/posting") {
+		t.Errorf("inspect: %s", table.out)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)-70] ^= 1
+	damaged := write(t, dir, "damaged.gmq", string(data))
+	if got := command(t, "", nil, "inspect", "--verify", damaged); got.code != exitFailed || !strings.Contains(got.err, "damaged") {
+		t.Errorf("inspect of a damaged file: %+v", got)
+	}
+
+	srv, err := service.Start(t.Context(), service.Config{
+		Indexes: []service.IndexSource{{Path: path}}, NATSListen: "127.0.0.1:0", DataDir: filepath.Join(dir, "data"), Admin: service.Off,
+	}, service.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Shutdown(context.Background())
+	env := map[string]string{"GENIEMQ_NATS": srv.NATSURL(), "GENIEMQ_INDEX": "people"}
+	lines := `{"id":"1","row":{"sex":"Female"},"k":1}
+{"id":"2","row":{"seks":1}}
+
+{"id":"3","bad":1}
+{"queries":[{"id":"4","row":{"age":30}},{"id":"5","k":-1,"row":{"age":1}},{"id":"6","row":{"age":35}}]}
+`
+	file := write(t, dir, "q.jsonl", lines)
+	want := []string{
+		`{"id":"1","index":"people","version":"V","hits":[{"id":0,"key":"ann","count":1}],"mc_k":1,"exact":true,"took_us":T}`,
+		`{"id":"2","index":"people","version":"V","error":{"code":"bad_request","message":"attribute \"seks\" is not in index people (it has age, sex)"}}`,
+		`{"id":"3","index":"people","error":{"code":"bad_request","message":"unknown field \"bad\""}}`,
+		`{"id":"4","index":"people","version":"V","hits":[{"id":0,"key":"ann","count":1}],"mc_k":0,"exact":true,"took_us":T}`,
+		`{"id":"5","index":"people","error":{"code":"bad_request","message":"k: must be an integer between 1 and 65536, not -1"}}`,
+		`{"id":"6","index":"people","version":"V","hits":[{"id":1,"key":"bob","count":1},{"id":2,"key":"cyd","count":1}],"mc_k":0,"exact":true,"took_us":T}`,
+	}
+	times := regexp.MustCompile(`"took_us":\{[^}]*\}`)
+	for name, run := range map[string]func() outcome{
+		"file":   func() outcome { return command(t, "", env, "query", "--file", file) },
+		"stdin":  func() outcome { return command(t, lines, env, "query") },
+		"direct": func() outcome { return command(t, lines, env, "query", "--direct", "--file", "-") },
+		"arguments": func() outcome {
+			return command(t, "", env, append([]string{"query"}, strings.Split(strings.ReplaceAll(strings.TrimSpace(lines), "\n\n", "\n"), "\n")...)...)
+		},
+	} {
+		got := run()
+		out := times.ReplaceAllString(strings.ReplaceAll(got.out, report.Version, "V"), `"took_us":T`)
+		// A refusal by the client does not know the version that the service would have named.
+		out = strings.ReplaceAll(out, `"id":"2","index":"people","error"`, `"id":"2","index":"people","version":"V","error"`)
+		if got.code != exitDone || out != strings.Join(want, "\n")+"\n" {
+			t.Errorf("%s: exit code %d, said %s\n got:\n%s\nwant:\n%s", name, got.code, got.err, out, strings.Join(want, "\n"))
+		}
+	}
+	table := command(t, "", env, "query", "--json=false", `{"id":"1","row":{"sex":"Female"},"k":1}`)
+	if table.code != 0 || !strings.Contains(table.out, "1 on people: 1 hits, exact") || !strings.Contains(table.out, "ann") {
+		t.Errorf("table: %+v", table)
+	}
+	// No answer is another matter than an error as answer.
+	if got := command(t, "", env, "query", "--index", "nobody", "--direct", `{"row":{"age":1}}`); got.code != exitFailed || !strings.Contains(got.err, "no worker serves") {
+		t.Errorf("an index nobody serves, directly: %+v", got)
+	}
+	if got := command(t, "", env, "query", "--index", "nobody", "--timeout", "100ms", `{"row":{"age":1}}`); got.code != exitFailed || !strings.Contains(got.err, "query 1") {
+		t.Errorf("an index nobody serves: %+v", got)
+	}
+}
+
+// The demo runs the main job with nothing but what is in the binary, and leaves nothing behind.
+func TestDemo(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	got := command(t, "", map[string]string{"GENIEMQ_NATS_LISTEN": "127.0.0.1:0", "GENIEMQ_ADMIN": "off"}, "demo", "--once")
+	if got.code != exitDone {
+		t.Fatalf("%+v", got)
+	}
+	for _, part := range []string{
+		"indexed 663473 English words", "indexed 118 chemical elements", "definitely", "separate", "Oxygen (3), Fluorine (3), Neon (3)",
+		"Mercury (4)", "Silver (3), Gold (3), Copper (2)",
+	} {
+		if !strings.Contains(got.out, part) {
+			t.Errorf("the demo does not show %q:\n%s", part, got.out)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("the demo leaves %v", left)
+	}
+}
+
+// serve's help names every setting; the page of the documentation cannot be more complete than that.
+func TestServeHelpNamesEverySetting(t *testing.T) {
+	help := command(t, "", nil, "serve", "--help").out
+	for _, name := range []string{"--index", "--nats", "--nats-listen", "--data-dir", "--engine", "--admin", "--config", "--drain-timeout"} {
+		if !strings.Contains(help, name) {
+			t.Errorf("no word about %s", name)
+		}
+	}
+}
