@@ -15,11 +15,11 @@ import (
 
 // cudaEngine searches on a GPU. Who owns what:
 //
-//   - The engine owns the device's primary context, the kernels (cudaKernels) and the memory budget. It has a thread of
-//     its own for loading and freeing.
-//   - A searcher owns the resident form of one index (cuda_resident.go) and its lanes.
+//   - The engine owns the device's primary context, the kernels (cudaKernels), the memory budget and the lanes. It has a
+//     thread of its own for loading and freeing.
 //   - A lane (cuda_lane.go) is what one batch in flight needs: an OS thread, a stream, an arena of device memory and
-//     pinned host memory, all allocated when the searcher is made. While a batch runs nothing is allocated.
+//     pinned host memory, all allocated when the engine is opened. While a batch runs nothing is allocated on the device.
+//   - A searcher owns the resident form of one index (cuda_resident.go).
 //
 // # Execution of a batch
 //
@@ -43,6 +43,11 @@ type cudaEngine struct {
 	thread  *cudaThread
 	kernels *cudaKernels
 	crew    *crew
+
+	lanes chan *lane // those without a batch
+	all   []*lane
+
+	uploader *uploader // of the thread
 
 	mu   sync.Mutex
 	free int64 // of the memory budget
@@ -88,7 +93,7 @@ func (e *cudaEngine) open(images map[string][]byte) error {
 	if e.thread, err = startThread(e.context); err != nil {
 		return err
 	}
-	return e.thread.do(func() error {
+	err = e.thread.do(func() error {
 		free, _, err := cu.MemInfo()
 		if err != nil {
 			return deviceError("asking for the device's memory", err)
@@ -97,33 +102,58 @@ func (e *cudaEngine) open(images map[string][]byte) error {
 		if e.opts.Memory > 0 {
 			e.free = min(e.opts.Memory, free)
 		}
-		if e.opts.BatchMemory <= 0 {
-			e.opts.BatchMemory = min(1<<30, e.free/8)
-		}
 		if e.opts.InFlight <= 0 {
 			e.opts.InFlight = 2
+		}
+		if e.opts.BatchMemory <= 0 {
+			e.opts.BatchMemory = min(1<<30, e.free/8)
 		}
 		if e.opts.BatchPlans <= 0 {
 			e.opts.BatchPlans = 1024
 		}
-		e.kernels, err = loadKernels(e.device, images)
+		if e.kernels, err = loadKernels(e.device, images); err != nil {
+			return err
+		}
+		e.uploader, err = newUploader()
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	if err := e.reserve("opening the engine", int64(e.opts.InFlight)*e.opts.BatchMemory); err != nil {
+		return err
+	}
+	e.lanes = make(chan *lane, e.opts.InFlight)
+	for range e.opts.InFlight {
+		l, err := newLane(e)
+		if err != nil {
+			return err
+		}
+		e.all = append(e.all, l)
+		e.lanes <- l
+	}
+	return nil
 }
 
 func (e *cudaEngine) Info() Info { return e.info }
 
 func (e *cudaEngine) Close() error {
+	var errs []error
+	for _, l := range e.all {
+		errs = append(errs, l.close())
+	}
+	e.all = nil
 	if e.thread != nil {
+		errs = append(errs, e.thread.do(func() error { return e.uploader.close() }))
 		e.thread.stop()
 		e.thread = nil
 	}
 	if e.context != (cu.CUContext{}) {
 		e.context = cu.CUContext{}
 		// The modules go with the context.
-		return deviceError("closing the device", e.device.ReleasePrimaryCtx())
+		errs = append(errs, deviceError("closing the device", e.device.ReleasePrimaryCtx()))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // reserve takes bytes of the memory budget.
@@ -151,6 +181,7 @@ type cudaKernels struct {
 	compact        function
 	answer         function
 	surveyRepeats  function
+	arrange        function
 	sortedOnDevice int // answers of at most this length are sorted there
 }
 
@@ -211,6 +242,7 @@ func loadKernels(device cu.Device, images map[string][]byte) (_ *cudaKernels, er
 		{"select", "compact_wave", &k.compact},
 		{"select", "answer", &k.answer},
 		{"load", "survey_repeats", &k.surveyRepeats},
+		{"load", "arrange", &k.arrange},
 	} {
 		if *f.to, err = modules[f.module].function(f.name, kernels.SelectThreads, 0); err != nil {
 			return nil, deviceError("finding kernel "+f.name, err)
@@ -247,37 +279,21 @@ type cudaSearcher struct {
 	pipeline
 	engine   *cudaEngine
 	resident *resident
-	lanes    chan *lane // those without a batch
-	all      []*lane
 	bytes    int64 // of the memory budget
 }
 
 func (s *cudaSearcher) open(ctx context.Context) error {
 	e := s.engine
 	layout := newResidentLayout(s.index)
-	lanes := int64(e.opts.InFlight) * e.opts.BatchMemory
-	need := layout.deviceBytes() + lanes
-	if err := e.reserve("placing the index and its batches", need); err != nil {
+	need := layout.deviceBytes()
+	if err := e.reserve("placing the index", need); err != nil {
 		return err
 	}
 	s.bytes = need
-	err := e.thread.do(func() (err error) {
-		s.resident, err = loadResident(ctx, s.index, layout, e.kernels)
+	return e.thread.do(func() (err error) {
+		s.resident, err = loadResident(ctx, s.index, layout, e.kernels, e.uploader)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	s.lanes = make(chan *lane, e.opts.InFlight)
-	for range e.opts.InFlight {
-		l, err := newLane(e, s.resident)
-		if err != nil {
-			return err
-		}
-		s.all = append(s.all, l)
-		s.lanes <- l
-	}
-	return nil
 }
 
 func (s *cudaSearcher) match(ctx context.Context, jobs []*matchJob) error {
@@ -285,9 +301,9 @@ func (s *cudaSearcher) match(ctx context.Context, jobs []*matchJob) error {
 		return nil
 	}
 	select {
-	case l := <-s.lanes:
-		defer func() { s.lanes <- l }()
-		return l.match(ctx, jobs)
+	case l := <-s.engine.lanes:
+		defer func() { s.engine.lanes <- l }()
+		return l.match(ctx, s.resident, jobs)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -299,7 +315,7 @@ func (s *cudaSearcher) Capacity() Capacity {
 		BatchBytes:  s.engine.opts.BatchMemory,
 		InFlight:    s.engine.opts.InFlight,
 		IndexBytes:  s.resident.bytes,
-		DeviceBytes: s.bytes,
+		DeviceBytes: s.bytes + int64(s.engine.opts.InFlight)*s.engine.opts.BatchMemory,
 	}
 }
 
@@ -315,10 +331,6 @@ func (s *cudaSearcher) Cost(p *Plan) int64 {
 
 func (s *cudaSearcher) Close() error {
 	var errs []error
-	for _, l := range s.all {
-		errs = append(errs, l.close())
-	}
-	s.all = nil
 	if r := s.resident; r != nil {
 		errs = append(errs, s.engine.thread.do(r.free))
 		s.resident = nil

@@ -251,11 +251,7 @@ func measure(t *testing.T, wl *workload) {
 	built := time.Since(start)
 	defer x.Close()
 	plans := wl.plans()
-	var postings uint64
-	for _, a := range x.Attributes() {
-		postings += a.Postings
-	}
-	fmt.Printf("%s: %d objects, %d postings, %d MB, built in %.1f s\n", wl.name, wl.objects, postings, x.Size()/1e6, built.Seconds())
+	fmt.Printf("%s: %d objects, %d postings, %d MB, built in %.1f s\n", wl.name, wl.objects, postings(x), x.Size()/1e6, built.Seconds())
 
 	// The reference: the CPU engine on a sample.
 	const sample = 16
@@ -273,6 +269,7 @@ func measureOn(t *testing.T, wl *workload, x *index.Index, plans []Plan, want []
 	if folder == "" {
 		e = openDevice(t, CUDAOptions{})
 	} else {
+		fmt.Print("  ")
 		images := map[string][]byte{}
 		names, _ := filepath.Glob(folder + "/*.fatbin")
 		for _, name := range names {
@@ -293,8 +290,14 @@ func measureOn(t *testing.T, wl *workload, x *index.Index, plans []Plan, want []
 	s := loadOn(t, e, x).(*cudaSearcher)
 	loaded := time.Since(start)
 	defer s.Close()
-	for _, l := range s.all {
-		l.profile = &laneProfile{}
+	lanes := e.(*cudaEngine).lanes
+	for range cap(lanes) {
+		l := <-lanes
+		if l.profile == nil {
+			l.profile = &laneProfile{}
+			_, _ = fmt.Sscanf(os.Getenv("GENIEMQ_WAVES"), "%d,%d", &l.waves.blocks, &l.waves.growth)
+		}
+		lanes <- l
 	}
 	counts := []int{1, 32, len(plans)}
 	if folder != "" {
@@ -305,6 +308,7 @@ func measureOn(t *testing.T, wl *workload, x *index.Index, plans []Plan, want []
 		answers := make([]Answer, count)
 		const repeats = 9
 		var times [stages + 1][]time.Duration
+		var hosts [hostStages]time.Duration
 		for i := range repeats + 2 {
 			start := time.Now()
 			if err := s.Search(context.Background(), batch, answers); err != nil {
@@ -314,15 +318,17 @@ func measureOn(t *testing.T, wl *workload, x *index.Index, plans []Plan, want []
 			if i < 2 {
 				continue // warming up
 			}
-			l := <-s.lanes
-			// The lane that ran is the one returned last; with one call at a time lanes alternate.
-			other := <-s.lanes
-			ran := other
-			for stage := range stages {
-				times[stage] = append(times[stage], ran.profile.times[stage])
+			// The lane that ran is the one returned last.
+			for i := range cap(lanes) {
+				l := <-lanes
+				if i == cap(lanes)-1 {
+					for stage := range stages {
+						times[stage] = append(times[stage], l.profile.times[stage])
+					}
+					hosts = l.profile.hosts
+				}
+				lanes <- l
 			}
-			s.lanes <- l
-			s.lanes <- other
 			times[stages] = append(times[stages], total)
 		}
 		mismatches := 0
@@ -341,9 +347,35 @@ func measureOn(t *testing.T, wl *workload, x *index.Index, plans []Plan, want []
 			scanned += answers[i].Postings
 			candidates += answers[i].Candidates
 		}
-		fmt.Printf("%s %-12s q=%-5d upload %.3f match %.3f select %.3f download %.3f total %.3f ms (max %.3f); %.0f postings/query, %.2f T/s, %.0f candidates/query; load %.1f s, mismatches %d; mc_k %d top %d\n",
+		fmt.Printf("%s %-12s q=%-5d upload %.3f match %.3f select %.3f download %.3f total %.3f ms (max %.3f; encode %.3f run %.3f decode %.3f); %.0f postings/query, %.2f T/s, %.0f candidates/query; load %.1f s, mismatches %d; mc_k %d top %d\n",
 			wl.name, filepath.Base(folder), count, ms(stageUpload), ms(stageMatch), ms(stageSelect), ms(stageDownload), ms(stages),
-			times[stages][repeats-1].Seconds()*1e3, float64(scanned)/float64(count), float64(scanned)/ms(stageMatch)/1e9,
+			times[stages][repeats-1].Seconds()*1e3, hosts[hostEncode].Seconds()*1e3, hosts[hostRun].Seconds()*1e3, hosts[hostDecode].Seconds()*1e3, float64(scanned)/float64(count), float64(scanned)/ms(stageMatch)/1e9,
 			float64(candidates)/float64(count), loaded.Seconds(), mismatches, answers[0].MCK, answers[0].Hits[0].Count)
 	}
+	// Batches that overlap: the time of a batch when the device is kept busy.
+	const callers, each = 4, 10
+	var calls sync.WaitGroup
+	start = time.Now()
+	for range callers {
+		calls.Go(func() {
+			answers := make([]Answer, len(plans))
+			for range each {
+				if err := s.Search(context.Background(), plans, answers); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	calls.Wait()
+	batch := time.Since(start).Seconds() * 1e3 / (callers * each)
+	c := s.Capacity()
+	fmt.Printf("%s %d callers: %.3f ms a batch of %d, %.0f queries/s; index %d MB on the device (%.1f bits a posting), Cost of a query %d bytes\n", wl.name, callers,
+		batch, len(plans), float64(len(plans))/batch*1e3, c.IndexBytes/1e6, float64(c.IndexBytes)*8/float64(postings(x)), s.Cost(&plans[0]))
+}
+
+func postings(x *index.Index) (n uint64) {
+	for _, a := range x.Attributes() {
+		n += a.Postings
+	}
+	return n
 }

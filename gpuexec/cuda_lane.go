@@ -19,7 +19,7 @@ import (
 //	in (pinned)      queries | spans | states              one copy to the device
 //	out (pinned)                        states | answers   one copy back
 type lane struct {
-	resident *resident
+	resident *resident // of the batch at hand
 	thread   *cudaThread
 	stream   cu.Stream
 	done     cu.Event
@@ -27,6 +27,7 @@ type lane struct {
 	bytes    int64 // of the arena
 	in, out  pinned
 
+	waves   wavePolicy
 	pieces  []laneQuery // of the piece at hand, in the order of the device's queries
 	steps   steps
 	profile *laneProfile // nil unless the stages are timed
@@ -47,12 +48,12 @@ const (
 	outBytes = 32 << 20
 )
 
-func newLane(e *cudaEngine, r *resident) (*lane, error) {
+func newLane(e *cudaEngine) (*lane, error) {
 	thread, err := startThread(e.context)
 	if err != nil {
 		return nil, err
 	}
-	l := &lane{resident: r, thread: thread, bytes: e.opts.BatchMemory}
+	l := &lane{thread: thread, waves: defaultWaves, bytes: e.opts.BatchMemory}
 	err = thread.do(func() (err error) {
 		if l.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
 			return err
@@ -94,9 +95,11 @@ func (l *lane) close() error {
 	return err
 }
 
-// match executes jobs, in pieces that fit the lane.
-func (l *lane) match(ctx context.Context, jobs []*matchJob) error {
+// match executes jobs on an index, in pieces that fit the lane.
+func (l *lane) match(ctx context.Context, r *resident, jobs []*matchJob) error {
 	return l.thread.do(func() error {
+		l.resident = r
+		defer func() { l.resident = nil }()
 		for len(jobs) > 0 {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -181,6 +184,7 @@ func alignUp(n int64) int64 { return (n + 255) &^ 255 }
 // execute runs the piece and hands the results to its jobs.
 func (l *lane) execute() error {
 	slices.SortStableFunc(l.pieces, func(a, b laneQuery) int { return a.variant - b.variant })
+	l.profile.begin()
 	var spans int
 	var answers int64
 	for i := range l.pieces {
@@ -191,7 +195,7 @@ func (l *lane) execute() error {
 	var at pieceLayout
 	at.spans = alignUp(int64(n) * queryBytes)
 	at.states = alignUp(at.spans + int64(spans)*spanBytes)
-	at.answers = alignUp(at.states + int64(n)*stateBytes)
+	at.answers = at.states + int64(n)*stateBytes
 	at.candidates = alignUp(at.answers + answers*entryBytes)
 	w := l.waveTiles(l.bytes - at.candidates)
 	l.encode(&at, spans, w)
@@ -204,20 +208,23 @@ func (l *lane) execute() error {
 	}
 
 	l.steps = l.steps[:0]
-	l.profile.begin()
 	l.mark(stageUpload)
 	l.steps.copyIn(l.arena, l.in[:at.states+stateBytes*int64(n)])
 	l.launchWaves(&at, w)
 	l.mark(stageDownload)
 	l.steps.copyOut(l.out[:outEnd-at.states], l.arena+devicePointer(at.states))
 	l.mark(stageEnd)
+	l.profile.host(hostEncode)
 	if err := l.steps.run(l.stream, l.done); err != nil {
 		return deviceError("executing a batch", err)
 	}
+	l.profile.host(hostRun)
 	if err := l.profile.end(); err != nil {
 		return err
 	}
-	return l.decode(&at, whole)
+	err := l.decode(&at, whole)
+	l.profile.host(hostDecode)
+	return err
 }
 
 // waveTiles is the most tiles of a wave for which bytes hold all candidates; cut has made sure of one.
@@ -267,8 +274,9 @@ func (l *lane) launchWaves(at *pieceLayout, w int) {
 		queries: l.arena, spans: l.arena + devicePointer(at.spans), states: l.arena + devicePointer(at.states),
 		entries: l.arena + devicePointer(at.candidates), out: l.arena + devicePointer(at.answers),
 		attributes: uint32(l.resident.attributes), objects: l.resident.index.Objects(),
+		roundSpans: uint32(max(1, l.resident.roundSpans)),
 	}
-	width := firstWave(k.processors, n, tiles, w)
+	width := l.waves.first(k.processors, n, tiles, w)
 	for tile := 0; tile < tiles; {
 		count := min(width, w, tiles-tile)
 		l.mark(stageMatch)
@@ -295,23 +303,26 @@ func (l *lane) launchWaves(at *pieceLayout, w int) {
 		if tile < tiles {
 			launch(&l.steps, k.compact, n, 1, &b)
 		}
-		width *= waveGrowth
+		width *= l.waves.growth
 	}
 	launch(&l.steps, k.answer, n, 1, &b)
 }
 
-const (
-	maxGridY = 65535
-	// Waves grow: the first gives a threshold cheaply, later ones profit from it and keep the device full.
-	waveGrowth = 4
-	// A wave should have this many blocks a multiprocessor, or its end leaves too many idle.
-	waveBlocks = 24
-)
+const maxGridY = 65535
 
-// firstWave is the number of tiles of the first wave. Few queries run in one wave: their blocks would not fill the
+// A wavePolicy says how tiles are cut into waves. Waves grow: the first gives a threshold cheaply, and later ones profit
+// from it. The end of a wave leaves multiprocessors idle, so there should not be many.
+type wavePolicy struct {
+	blocks int // of the first wave, a multiprocessor
+	growth int // from wave to wave
+}
+
+var defaultWaves = wavePolicy{blocks: 8, growth: 6}
+
+// first is the number of tiles of the first wave. Few queries run in one wave: their blocks would not fill the
 // device, and compactions cost latency.
-func firstWave(processors, queries, tiles, w int) int {
-	first := (processors*waveBlocks + queries - 1) / queries
+func (p wavePolicy) first(processors, queries, tiles, w int) int {
+	first := (processors*p.blocks + queries - 1) / queries
 	if first*2 >= tiles {
 		return tiles
 	}

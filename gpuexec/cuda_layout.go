@@ -32,6 +32,7 @@ type deviceBatch struct {
 	data, sections, queries, spans, states, entries, out devicePointer
 	attributes, objects                                  uint32
 	firstQuery, firstTile, residentTile, base            uint32
+	roundSpans, _                                        uint32
 }
 
 type deviceSurvey struct {
@@ -56,6 +57,6 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(deviceSpan{})-spanBytes]
 	_ = [1]struct{}{}[unsafe.Sizeof(deviceQuery{})-queryBytes]
 	_ = [1]struct{}{}[unsafe.Sizeof(deviceState{})-stateBytes]
-	_ = [1]struct{}{}[unsafe.Sizeof(deviceBatch{})-80]
+	_ = [1]struct{}{}[unsafe.Sizeof(deviceBatch{})-88]
 	_ = [1]struct{}{}[unsafe.Sizeof(deviceSurvey{})-32]
 )

@@ -7,10 +7,10 @@ type CUDAOptions struct {
 	// Memory is the device memory in bytes that the engine may use, for indexes and batches together. Default: nine
 	// tenths of what is free when the engine is opened.
 	Memory int64
-	// BatchMemory is the device memory in bytes of one batch in flight, of which there are InFlight a searcher. Default:
-	// 1 GiB, or less where the device is small: an eighth of Memory.
+	// BatchMemory is the device memory in bytes of one batch in flight. Default: 1 GiB, or less where the device is
+	// small: an eighth of Memory.
 	BatchMemory int64
-	// InFlight is the number of batches that a searcher executes at a time, each on its own stream. Default 2.
+	// InFlight is the number of batches that execute at a time, each on its own stream, whatever their index. Default 2.
 	InFlight int
 	// BatchPlans is Capacity.BatchPlans. Default 1024.
 	BatchPlans int

@@ -27,11 +27,33 @@ type laneProfile struct {
 	marks  []stage // the stage that begins at the event
 	times  [stages]time.Duration
 	err    error
+
+	hosts [hostStages]time.Duration
+	last  time.Time
+}
+
+// The stages of a batch on its thread of the host.
+type hostStage int
+
+const (
+	hostEncode hostStage = iota
+	hostRun
+	hostDecode
+	hostStages
+)
+
+// host records that a stage of the host has ended.
+func (p *laneProfile) host(s hostStage) {
+	if p != nil {
+		now := time.Now()
+		p.hosts[s], p.last = now.Sub(p.last), now
+	}
 }
 
 func (p *laneProfile) begin() {
 	if p != nil {
 		p.marks = p.marks[:0]
+		p.last = time.Now()
 		p.times = [stages]time.Duration{}
 	}
 }

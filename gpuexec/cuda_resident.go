@@ -14,8 +14,9 @@ import (
 	"github.com/geniemq/geniemq/index"
 )
 
-// resident is an index on the device: the canonical postings of each tile and attribute as they lie in the file, and a
-// table that says where. Everything of a tile lies together, so a part of an index is one contiguous piece.
+// resident is an index on the device: the postings of each tile and attribute as they lie in the file, but for the order
+// of ids within a list, and a table that says where. Everything of a tile lies together, so a part of an index is one
+// contiguous piece.
 type resident struct {
 	index      *index.Index
 	kernels    *cudaKernels
@@ -26,12 +27,15 @@ type resident struct {
 	// repeats is, by attribute, the most times that one object has one keyword. It is derived on the device when the
 	// index is loaded, and makes count bounds tight.
 	repeats []uint32
+	// roundSpans: so many spans of a query have less than 2^31 postings in a tile.
+	roundSpans int
 }
 
 // residentLayout says where on the device the parts of an index come to lie.
 type residentLayout struct {
 	sections   []deviceSection // by tile x attributes + attribute
 	units      int64           // of the data
+	longest    int             // most postings of a section
 	attributes int
 }
 
@@ -54,6 +58,7 @@ func newResidentLayout(x *index.Index) *residentLayout {
 				ids:    place(2 * len(ids)),
 				lists:  uint32(len(starts) - 1),
 			})
+			l.longest = max(l.longest, len(ids))
 		}
 	}
 	return l
@@ -66,11 +71,17 @@ func (l *residentLayout) deviceBytes() int64 {
 }
 
 // loadResident copies an index onto the device. It must run on a thread with a context.
-func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k *cudaKernels) (_ *resident, err error) {
+func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k *cudaKernels, u *uploader) (_ *resident, err error) {
 	if layout.units > math.MaxUint32 {
 		return nil, fmt.Errorf("the index has %d GiB of postings, more than the 64 GiB that one part can have", layout.units*unitBytes>>30)
 	}
-	r := &resident{index: x, kernels: k, bytes: layout.deviceBytes(), attributes: layout.attributes, repeats: make([]uint32, layout.attributes)}
+	const roundPostings = 1<<31 - 17
+	if layout.longest > roundPostings {
+		return nil, fmt.Errorf("%d postings of an attribute in 64,512 objects are more than the %d that the device counts", layout.longest, roundPostings)
+	}
+	r := &resident{index: x, kernels: k, bytes: layout.deviceBytes(), attributes: layout.attributes, repeats: make([]uint32, layout.attributes),
+		// The parts of units that belong to neighbours count too.
+		roundSpans: roundPostings / (layout.longest + 16)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.free())
@@ -82,12 +93,6 @@ func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k
 	if r.sections, err = allocDevice(int64(max(len(layout.sections), 1)) * sectionBytes); err != nil {
 		return nil, deviceError("allocating the table of sections", err)
 	}
-	u, err := newUploader()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, u.close()) }()
-
 	u.begin(r.data)
 	for tile := range x.Tiles() {
 		if ctx.Err() != nil {
@@ -115,7 +120,7 @@ func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k
 	return r, r.survey(u, len(layout.sections))
 }
 
-// survey derives repeats.
+// survey derives repeats, and then arranges the lists for the match kernel (kernels/load.cu).
 func (r *resident) survey(u *uploader, sections int) (err error) {
 	for a := range r.repeats {
 		r.repeats[a] = 1
@@ -138,9 +143,9 @@ func (r *resident) survey(u *uploader, sections int) (err error) {
 	host := u.buffers[0][:len(r.repeats)*4]
 	const slices = 16
 	var s steps
-	launch(&s, r.kernels.surveyRepeats, sections, slices, &deviceSurvey{
-		data: r.data, sections: r.sections, repeats: repeats, attributes: uint32(r.attributes),
-	})
+	survey := deviceSurvey{data: r.data, sections: r.sections, repeats: repeats, attributes: uint32(r.attributes)}
+	launch(&s, r.kernels.surveyRepeats, sections, slices, &survey)
+	launch(&s, r.kernels.arrange, sections, slices, &survey)
 	s.copyOut(host, repeats)
 	if err := s.run(u.stream, u.copied[0]); err != nil {
 		return deviceError("surveying the index", err)
@@ -257,6 +262,9 @@ func (u *uploader) flush() error {
 }
 
 func (u *uploader) close() error {
+	if u == nil {
+		return nil
+	}
 	var errs []error
 	if u.stream != (cu.Stream{}) {
 		errs = append(errs, u.stream.Synchronize(), u.stream.Destroy())

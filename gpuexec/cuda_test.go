@@ -43,8 +43,8 @@ func loadOn(t testing.TB, e Engine, x *index.Index) Searcher {
 	return s
 }
 
-// rounds is how often a randomised test repeats; GENIEMQ_ROUNDS scales it in percent (sanitizers are slow).
-func rounds(n int) int {
+// scaled is how often a randomised test repeats; GENIEMQ_ROUNDS scales it in percent (sanitizers are slow).
+func scaled(n int) int {
 	if percent, err := strconv.Atoi(os.Getenv("GENIEMQ_ROUNDS")); err == nil {
 		return max(1, n*percent/100)
 	}
@@ -53,9 +53,9 @@ func rounds(n int) int {
 
 // TestCUDAAgainstBruteForce compares with the definition on random small collections in every form.
 func TestCUDAAgainstBruteForce(t *testing.T) {
-	e := openDevice(t, CUDAOptions{BatchMemory: 16 << 20})
+	e := openDevice(t, CUDAOptions{BatchMemory: 16 << 20, InFlight: 1})
 	rng := newRand(t)
-	for range rounds(1200) {
+	for range scaled(1200) {
 		w := randomWorld(t, rng, []int{0, 1, 2, 7, 8, 9, 63, 64, 65, rng.IntN(300), rng.IntN(300)}[rng.IntN(11)])
 		s := loadOn(t, e, w.index)
 		plans := w.randomPlans(rng, func() Plan { return w.randomPlan(rng) })
@@ -72,16 +72,16 @@ func TestCUDAAgainstCPU(t *testing.T) {
 	const tile = index.TileObjects
 	for _, n := range []int{1023, 1024, 1025, tile/4 - 1, tile / 4, tile/4 + 1, tile/2 + 1, tile - 1, tile, tile + 1, 1<<16 + 1, 2*tile - 1,
 		2 * tile, 2*tile + 1, 3*tile + 100, 11*tile + 1} {
-		if rounds(100) < 100 && n > tile+1 {
+		if scaled(100) < 100 && n > tile+1 {
 			continue
 		}
-		for range rounds(4) {
+		for range scaled(4) {
 			w := randomWorld(t, rng, n)
 			// Memory decides the width of waves, and whether a batch is cut.
 			opts := CUDAOptions{BatchMemory: []int64{1 << 30, 3 << 20, 256 << 20}[rng.IntN(3)]}
 			e := openDevice(t, opts)
 			s := loadOn(t, e, w.index)
-			compareWithCPU(t, rng, w, s, rounds(64), true)
+			compareWithCPU(t, rng, w, s, scaled(64), true)
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -138,6 +138,56 @@ func errText(err error) string {
 		return "none"
 	}
 	return err.Error()
+}
+
+// TestCUDALists compares on documents, whose lists without repeats may be put aside: skewed ones, and ones that are
+// equal in large groups, which more objects survive than expected.
+func TestCUDALists(t *testing.T) {
+	e := openDevice(t, CUDAOptions{})
+	rng := newRand(t)
+	for _, equal := range []int{1, 50, 5000} {
+		wl := zipf("lists", 3*index.TileObjects+999, 20, 2000, 4, 24, 10)
+		plain := wl.object
+		if equal > 1 {
+			wl.object = func(dst [][2]uint32, id uint32) [][2]uint32 { return plain(dst, id/uint32(equal)) }
+			wl.query = func(dst [][2]uint32, q uint32) [][2]uint32 {
+				return plain(dst, mix(q)%(uint32(wl.objects)/uint32(equal)))
+			}
+		}
+		x := wl.build(t)
+		s := loadOn(t, e, x)
+		cpu := loadOn(t, NewCPU(CPUOptions{}), x)
+		plans := wl.plans()[:scaled(600)]
+		for i := range plans {
+			m := &plans[i].Match
+			m.K = []int{1, 10, 100, 1 + rng.IntN(3000), 70000}[rng.IntN(5)]
+			m.K = min(m.K, MaxK)
+			if rng.IntN(3) == 0 {
+				m.MinCount = uint32(rng.IntN(12))
+			}
+			heaviest := []int{1, 1, 3, 100}[rng.IntN(4)]
+			for j := range m.Query.Items {
+				m.Query.Items[j].Weight = uint32(1 + rng.IntN(heaviest))
+			}
+			if rng.IntN(4) == 0 { // some items that cannot be put aside, or more than one warp plans
+				for range rng.IntN(50) {
+					lo := uint32(rng.IntN(1900))
+					m.Query.StartItem(0, 1)
+					m.Query.AddSpan(lo, lo+uint32(rng.IntN(90)))
+				}
+			}
+		}
+		want, got := search(t, cpu, plans), search(t, s, plans)
+		for i := range plans {
+			if !sameHits(&got[i], &want[i]) {
+				t.Fatalf("groups of %d, plan %d (k %d, min_count %d, %d items): %s", equal, i, plans[i].Match.K, plans[i].Match.MinCount,
+					len(plans[i].Match.Query.Items), difference(&got[i], &want[i]))
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // TestCUDAManyItems: more spans than a block plans at a time.
@@ -213,10 +263,15 @@ func TestCUDAMemory(t *testing.T) {
 	w := randomWorld(t, rng, 1000)
 	before := e.free
 	a, b := loadOn(t, e, w.index), loadOn(t, e, w.index)
+	taken := e.free - 1000
+	if err := e.reserve("leaving little", taken); err != nil {
+		t.Fatal(err)
+	}
 	var full *DeviceError
 	if _, err := e.Load(context.Background(), &Snapshot{Segments: []Segment{{Index: w.index}}}); !errors.As(err, &full) || !full.OutOfMemory {
 		t.Errorf("a third index: %v, want out of memory", err)
 	}
+	e.release(taken)
 	if c := a.Capacity(); c.BatchBytes != 64<<20 || c.InFlight != 2 || c.IndexBytes <= 0 || c.DeviceBytes < 2*c.BatchBytes {
 		t.Errorf("capacity %+v", c)
 	}

@@ -38,6 +38,11 @@ struct State {
   uint32_t unused;
 };
 
+// A run of a tile's postings.
+struct Run {
+  uint32_t begin, length, ids;  // ids: the unit of the section's first posting
+};
+
 // One run of tiles for all queries. Kernels take this by value.
 struct Batch {
   const uint8_t* data;
@@ -53,9 +58,28 @@ struct Batch {
   uint32_t firstTile;    // of the wave; blockIdx.y / parts counts from here
   uint32_t residentTile; // the tile of sections[0]
   uint32_t base;         // id of the segment's object 0
+  uint32_t roundSpans;   // so many spans of a query have less than 2^31 postings in a tile
+  uint32_t unused;
 };
 
 // The host has mirrors of these: gpuexec/cuda_layout.go.
-static_assert(sizeof(Section) == 16 && sizeof(Span) == 16 && sizeof(Query) == 32 && sizeof(State) == 32 && sizeof(Batch) == 80);
+static_assert(sizeof(Section) == 16 && sizeof(Span) == 16 && sizeof(Query) == 32 && sizeof(State) == 32 && sizeof(Batch) == 88);
+
+#ifdef __CUDACC__
+// Finds the postings of a span in a tile, by two dependent loads.
+__device__ inline Run findRun(const Batch& batch, uint32_t tile, const Span& span) {
+  const Section section = batch.sections[(tile - batch.residentTile) * (size_t)batch.attributes + span.attribute];
+  const unsigned long long* words = reinterpret_cast<const unsigned long long*>(batch.data + section.words * size_t{16});
+  const auto rank = [words](uint32_t keyword) {
+    const uint64_t w = __ldg(words + keyword / 32);
+    return uint32_t(w >> 32) + __popc(uint32_t(w) & ((1u << keyword % 32) - 1));
+  };
+  const uint32_t lo = rank(span.lo), hi = rank(span.hi);
+  if (lo == hi) return {};
+  const uint32_t* starts = reinterpret_cast<const uint32_t*>(batch.data + section.starts * size_t{16});
+  const uint32_t begin = __ldg(starts + lo);
+  return {begin, __ldg(starts + hi) - begin, section.ids};
+}
+#endif
 
 }  // namespace geniemq

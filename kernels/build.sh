@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the device image: one fat binary a kernels/*.cu, with machine code for the GPUs below and PTX for later ones, and
-# SOURCES, which says what they were built from. Run it by `go generate ./kernels` after a change and check in the result.
+# Builds the device image: one fat binary a kernels/*.cu whose sources have changed, with machine code for the GPUs below
+# and PTX for later ones, and beside it the sums of its sources. Run it by `go generate ./kernels` after a change and check
+# in the result.
 #
 # The compiler is $NVCC, else nvcc of the PATH, else the one that pip installs into build/nvcc (CUDA 13, 200 MB).
 set -euo pipefail
@@ -21,15 +22,25 @@ if [ -z "$nvcc" ]; then
   nvcc=$(echo "$venv"/lib/python3*/site-packages/nvidia/cu13/bin/nvcc)
 fi
 
+# sources NAME: the sums of what a module is built from.
+sources() {
+  echo "# sha256 of what $1.fatbin was built from, by $("$nvcc" --version | sed -n 's/.*release \(.*\)/CUDA \1/p')"
+  sha256sum build.sh $("$nvcc" -MM "$1.cu" | tr -d '\\' | cut -d: -f2 | tr ' ' '\n' | grep -v /)
+}
+
 mkdir -p image
-rm -f image/*
-for source in *.cu; do
-  echo "nvcc $source" >&2
-  "$nvcc" "${flags[@]}" -Xfatbin -compress-all -fatbin -o "image/${source%.cu}.fatbin" "$source" &
-  [ "$(jobs -r | wc -l)" -lt "$(nproc)" ] || wait -n
+for built in image/*.fatbin; do
+  name=$(basename "$built" .fatbin)
+  [ -f "$name.cu" ] || rm -f "image/$name".*
 done
-for job in $(jobs -p); do wait "$job"; done
-{
-  echo "# sha256 of what image/*.fatbin were built from, by $("$nvcc" --version | sed -n 's/.*release \(.*\)/CUDA \1/p')"
-  sha256sum build.sh *.cu *.cuh
-} >image/SOURCES
+for source in *.cu; do
+  name=${source%.cu}
+  sources "$name" >"image/$name.new"
+  if cmp -s "image/$name.new" "image/$name.sources"; then
+    rm "image/$name.new"
+    continue
+  fi
+  echo "nvcc $source" >&2
+  "$nvcc" "${flags[@]}" -Xfatbin -compress-all -fatbin -o "image/$name.fatbin" "$source"
+  mv "image/$name.new" "image/$name.sources"
+done

@@ -17,18 +17,35 @@ struct Counters {
 
   uint32_t* words;
 
-  __device__ __forceinline__ static uint32_t shift(uint32_t id) { return BITS == 32 ? 0 : id % kPerWord * BITS; }
+  __device__ __forceinline__ static uint32_t shift(uint32_t id) { return id % kPerWord * BITS; }
 
+  // Adds a weight to the counter of an object. Of id, bits 16 and up need not be clean unless BITS is 32.
   __device__ __forceinline__ void add(uint32_t id, uint32_t weight) const {
-    atomicAdd(words + id / kPerWord, weight << shift(id));
+    asm volatile("red.shared.add.u32 [%0], %1;" ::"r"(address(id)), "r"(shifted(id, weight)) : "memory");
   }
 
-  // As add; returns the count before.
-  __device__ __forceinline__ uint32_t fetchAdd(uint32_t id, uint32_t weight) const {
-    return atomicAdd(words + id / kPerWord, weight << shift(id)) >> shift(id) & kMax;
+  // As add; says whether the counter reached a count by it that it had not reached before.
+  __device__ __forceinline__ bool addCrosses(uint32_t id, uint32_t weight, uint32_t reach) const {
+    uint32_t old;
+    asm volatile("atom.shared.add.u32 %0, [%1], %2;" : "=r"(old) : "r"(address(id)), "r"(shifted(id, weight)) : "memory");
+    const uint32_t before = (BITS == 32 ? old : __funnelshift_r(old, 0, id * BITS)) & kMax;
+    if (BITS == 32) return before < reach && reach - before <= weight;
+    return reach - 1 - before < weight;  // modulo 2^32, which narrower counters and weights are far from
   }
 
   __device__ __forceinline__ uint32_t get(uint32_t id) const { return words[id / kPerWord] >> shift(id) & kMax; }
+
+  __device__ __forceinline__ uint32_t address(uint32_t id) const {
+    const uint32_t base = __cvta_generic_to_shared(words);
+    if (BITS == 4) return base + (id >> 1 & 0x7ffc);
+    if (BITS == 8) return base + (id & 0xfffc);
+    if (BITS == 16) return base + (id * 2 & 0x1fffc);
+    return base + id * 4;
+  }
+
+  __device__ __forceinline__ static uint32_t shifted(uint32_t id, uint32_t weight) {
+    return BITS == 32 ? weight : __funnelshift_l(0, weight, id * BITS);
+  }
 
   // Marks, by its top bit, each counter of a word that is at least a threshold: x >= t, with the top bits apart, is
   // a carry out of the lower bits of x + (2^(BITS-1) - t mod 2^(BITS-1)), which never reaches the next counter.

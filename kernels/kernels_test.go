@@ -9,39 +9,38 @@ import (
 	"testing"
 )
 
-// The image must be built from the sources beside it.
+// Every image must be built from the sources beside it.
 func TestImageIsCurrent(t *testing.T) {
-	recorded, err := os.ReadFile("image/SOURCES")
+	modules, err := filepath.Glob("*.cu")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := make(map[string]string)
-	for line := range strings.Lines(string(recorded)) {
-		if sum, name, ok := strings.Cut(strings.TrimSpace(line), "  "); ok && !strings.HasPrefix(line, "#") {
-			want[name] = sum
-		}
-	}
-	sources := []string{"build.sh"}
-	for _, pattern := range []string{"*.cu", "*.cuh"} {
-		names, err := filepath.Glob(pattern)
+	for _, module := range modules {
+		name := strings.TrimSuffix(module, ".cu")
+		recorded, err := os.ReadFile("image/" + name + ".sources")
 		if err != nil {
-			t.Fatal(err)
+			t.Errorf("%s has no image: run go generate ./kernels", module)
+			continue
 		}
-		sources = append(sources, names...)
-	}
-	for _, name := range sources {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
+		seen := map[string]bool{}
+		for line := range strings.Lines(string(recorded)) {
+			want, source, ok := strings.Cut(strings.TrimSpace(line), "  ")
+			if !ok || strings.HasPrefix(line, "#") {
+				continue
+			}
+			seen[source] = true
+			data, err := os.ReadFile(source)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if sum := sha256.Sum256(data); want != hex.EncodeToString(sum[:]) {
+				t.Errorf("the image of %s was not built from this %s: run go generate ./kernels", module, source)
+			}
 		}
-		sum := sha256.Sum256(data)
-		if want[name] != hex.EncodeToString(sum[:]) {
-			t.Errorf("%s is not what the device image was built from: run go generate ./kernels", name)
+		if !seen["build.sh"] || !seen[module] {
+			t.Errorf("the image of %s does not say that it was built from it and build.sh", module)
 		}
-		delete(want, name)
-	}
-	for name := range want {
-		t.Errorf("the device image was built from %s, which is gone: run go generate ./kernels", name)
 	}
 }
 

@@ -20,17 +20,18 @@
 namespace geniemq {
 namespace {
 
-// A run of postings in the tile, as 16-byte units. The first unit may begin with postings of another list.
+// A run of postings in the tile. The segments of a scan lie end to end in units of 8 postings, 16 bytes, aligned as the
+// lists are in the index: so a segment's first and last unit may also hold postings of its neighbours. Positions are in
+// postings; the first unit of a segment is begin / 8.
 struct alignas(16) Segment {
-  uint32_t unit;    // number of its first unit in the resident index
-  uint32_t first;   // units of the segments before this one
-  uint32_t length;  // postings
-  uint32_t weight;  // << 3 | postings of the first unit that come before the segment
+  uint32_t begin, end;  // positions of its postings in the scan
+  uint32_t unit;        // of the resident index, minus begin / 8 (modulo 2^32): unit + u is where unit u of the scan lies
+  uint32_t weight;
 };
 
-// Crossing a threshold is noted as it happens where the postings are few: reading all counters would cost more.
-constexpr uint32_t kNoted = 512;
-constexpr uint32_t kNoteUnits = 4096;
+constexpr uint32_t kShortSpans = 64;  // up to so many spans one warp plans
+constexpr uint32_t kNoted = 512;      // objects that can be noted
+constexpr uint32_t kNoteUnits = 1024; // up to so many units noting is cheaper than reading all counters
 
 template <int BITS, int THREADS, int PARTS>
 struct Match {
@@ -42,10 +43,11 @@ struct Match {
 
   struct Shared {
     uint32_t counters[kWords];
-    Segment segments[THREADS + 1];
+    Segment segments[THREADS + 1];  // and a sentinel
     uint16_t noted[kNoted];
     uint32_t scratch[2][32];
-    uint32_t notes, passed, place;
+    uint32_t notes, place;
+    uint32_t units, postings;  // of a short query's segments
   };
 
   const Batch& batch;
@@ -68,143 +70,184 @@ struct Match {
 
   __device__ void run() {
     if (threshold > query.bound) return;
-    if (threadIdx.x == 0) shared.notes = shared.passed = 0;
+    if (query.spans <= min(kShortSpans, batch.roundSpans))
+      runShort();
+    else
+      runLong();
+  }
+
+  // A query that one warp plans, while the others clear the counters.
+  __device__ void runShort() {
+    if (warpOf() == 0) planShort();
+    for (uint32_t i = threadIdx.x; i < kWords / 4; i += THREADS) reinterpret_cast<uint4*>(shared.counters)[i] = make_uint4(0, 0, 0, 0);
+    __syncthreads();
+    const uint32_t units = shared.units;
+    if (units == 0) return;
+    const bool note = units <= kNoteUnits && threshold > 1;
+    if (note)
+      scan<true>(shared.segments, query.spans, units);
+    else
+      scan<false>(shared.segments, query.spans, units);
+    __syncthreads();
+    if (threadIdx.x == 0) atomicAdd(reinterpret_cast<unsigned long long*>(&state.postings), (unsigned long long)shared.postings);
+    gate(note && shared.notes <= kNoted);
+  }
+
+  // A query of any number of spans, some at a time.
+  __device__ void runLong() {
     uint64_t scanned = 0;
-    bool clear = false, note = false;
-    for (uint32_t base = 0; base < query.spans; base += THREADS) {
-      const uint32_t count = min(query.spans - base, (uint32_t)THREADS);
+    bool clear = false;
+    const uint32_t most = min(batch.roundSpans, (uint32_t)THREADS);
+    for (uint32_t base = 0; base < query.spans; base += most) {
+      const uint32_t count = min(query.spans - base, most);
       uint32_t postings;
       const uint32_t units = plan(base, count, postings);
-      if (units == 0) {
-        __syncthreads();
-        continue;
+      if (units != 0) {
+        if (!clear) {
+          clear = true;
+          for (uint32_t i = threadIdx.x; i < kWords / 4; i += THREADS)
+            reinterpret_cast<uint4*>(shared.counters)[i] = make_uint4(0, 0, 0, 0);
+          __syncthreads();
+        }
+        scanned += postings;
+        scan<false>(shared.segments, count, units);
       }
-      if (!clear) {
-        clear = true;
-        note = query.spans <= THREADS && units <= kNoteUnits && threshold > 1;
-        for (uint32_t i = threadIdx.x; i < kWords / 4; i += THREADS)
-          reinterpret_cast<uint4*>(shared.counters)[i] = make_uint4(0, 0, 0, 0);
-        __syncthreads();
-      }
-      scanned += postings;
-      if (note)
-        scan<true>(count, units);
-      else
-        scan<false>(count, units);
       __syncthreads();
     }
     if (!clear) return;
     if (threadIdx.x == 0) atomicAdd(reinterpret_cast<unsigned long long*>(&state.postings), (unsigned long long)scanned);
-    gate(note);
+    gate(false);
   }
 
-  // Makes the segments of spans [base, base + count), count <= THREADS, and returns their units. The caller must
-  // __syncthreads between the last use of the segments and the next plan.
-  __device__ uint32_t plan(uint32_t base, uint32_t count, uint32_t& postings) {
-    uint32_t units = 0, length = 0;
-    Segment s = {};
-    if (threadIdx.x < count) {
-      const Span span = batch.spans[query.first + base + threadIdx.x];
-      const Section section = batch.sections[(tile - batch.residentTile) * (size_t)batch.attributes + span.attribute];
-      const uint64_t* words = reinterpret_cast<const uint64_t*>(batch.data + section.words * size_t{16});
-      const uint32_t lo = rank(words, span.lo), hi = rank(words, span.hi);
-      if (lo != hi) {
-        const uint32_t* starts = reinterpret_cast<const uint32_t*>(batch.data + section.starts * size_t{16});
-        const uint32_t begin = __ldg(starts + lo);
-        length = __ldg(starts + hi) - begin;
-        units = ((begin & 7) + length + 7) >> 3;
-        s.unit = section.ids + (begin >> 3);
-        s.length = length;
-        s.weight = span.weight << 3 | (begin & 7);
+  __device__ __forceinline__ static uint32_t unitsOf(const Run& run) { return run.length == 0 ? 0 : ((run.begin & 7) + run.length + 7) >> 3; }
+
+  // The segment of a run whose first unit of the scan is first.
+  __device__ __forceinline__ static Segment segmentOf(const Run& run, uint32_t first, uint32_t weight) {
+    const uint32_t at = first * 8 + (run.begin & 7);
+    return {at, at + run.length, run.ids + (run.begin >> 3) - first, weight};
+  }
+
+  // Plans up to kShortSpans spans by one warp, two a lane.
+  __device__ void planShort() {
+    Run run[2] = {};
+    uint32_t weight[2] = {};
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const uint32_t at = i * 32 + laneOf();
+      if (at < query.spans) {
+        const Span span = batch.spans[query.first + at];
+        run[i] = findRun(batch, tile, span);
+        weight[i] = span.weight;
       }
     }
+    const uint32_t postings = __reduce_add_sync(~0u, run[0].length + run[1].length);
+    uint32_t first = 0;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const uint32_t at = i * 32 + laneOf();
+      uint32_t total;
+      const uint32_t before = first + warpPlace(unitsOf(run[i]), total);
+      if (at < query.spans) shared.segments[at] = segmentOf(run[i], before, weight[i]);
+      first += total;
+    }
+    if (laneOf() == 0) {
+      shared.segments[query.spans].begin = ~0u;
+      shared.notes = 0;
+      shared.units = first;
+      shared.postings = postings;
+    }
+  }
+
+  // Makes segments of spans [base, base + count), count <= THREADS, by the whole block, and returns their units. The
+  // caller must __syncthreads between the last use of the segments and the next plan.
+  __device__ uint32_t plan(uint32_t base, uint32_t count, uint32_t& postings) {
+    Run run = {};
+    uint32_t weight = 0;
+    if (threadIdx.x < count) {
+      const Span span = batch.spans[query.first + base + threadIdx.x];
+      run = findRun(batch, tile, span);
+      weight = span.weight;
+    }
     uint32_t total;
-    s.first = blockPlace<THREADS>(units, shared.scratch[0], total);
-    postings = blockSum<THREADS>(length, shared.scratch[1]);
-    if (threadIdx.x < count) shared.segments[threadIdx.x] = s;
-    if (threadIdx.x == 0) shared.segments[count].first = ~0u;
+    const uint32_t first = blockPlace<THREADS>(unitsOf(run), shared.scratch[0], total);
+    postings = blockSum<THREADS>(run.length, shared.scratch[1]);
+    if (threadIdx.x < count) shared.segments[threadIdx.x] = segmentOf(run, first, weight);
+    if (threadIdx.x == 0) shared.segments[count].begin = ~0u;
     __syncthreads();
     return total;
   }
 
-  __device__ static uint32_t rank(const uint64_t* words, uint32_t keyword) {
-    const uint64_t w = __ldg(reinterpret_cast<const unsigned long long*>(words) + keyword / 32);
-    return uint32_t(w >> 32) + __popc(uint32_t(w) & ((1u << keyword % 32) - 1));
-  }
-
-  // Adds all postings of the segments to the counters.
+  // Adds all postings of the segments to the counters. With NOTE, objects are noted as they reach the threshold.
   template <bool NOTE>
-  __device__ void scan(uint32_t count, uint32_t units) {
+  __device__ void scan(const Segment* segments, uint32_t count, uint32_t units) {
     const uint32_t from = uint64_t{units} * warpOf() / kWarps, to = uint64_t{units} * (warpOf() + 1) / kWarps;
-    uint32_t u = from + laneOf();
-    if (u >= to) return;
-    // The last segment that begins at or before u.
-    uint32_t at = 0;
+    if (from >= to) return;
+    // The last segment that begins at or before unit u.
+    uint32_t u = from + laneOf(), at = 0;
     for (uint32_t n = count; n > 1;) {
       const uint32_t half = n / 2;
-      if (shared.segments[at + half].first <= u) at += half;
+      if (segments[at + half].begin / 8 <= u) at += half;
       n -= half;
     }
-    Segment s = shared.segments[at];
-    uint32_t next = shared.segments[at + 1].first;
-    for (; u < to; u += 32) {
-      while (u >= next) {
-        at++;
-        s = shared.segments[at];
-        next = shared.segments[at + 1].first;
-      }
-      const uint32_t k = u - s.first;
-      const uint4 v = __ldg(reinterpret_cast<const uint4*>(batch.data) + s.unit + k);
-      const uint32_t head = s.weight & 7, left = head + s.length - k * 8;
-      uint32_t valid = left >= 8 ? 0xff : (1u << left) - 1;
-      if (k == 0) valid &= 0xffu << head;
-      const uint32_t weight = s.weight >> 3;
-      const uint32_t pair[4] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-      for (int j = 0; j < 8; j++) {
-        uint32_t id = j % 2 ? pair[j / 2] >> 16 : pair[j / 2] & 0xffff;
-        bool in = valid >> j & 1;
-        if (PARTS > 1) {
-          id -= lowest;
-          in = in && id < kObjects;
+    Segment s = segments[at];
+    uint32_t next = segments[at + 1].begin / 8;
+    for (uint32_t first = from; first < to; first += 32, u += 32) {
+      // Lanes beyond the end add 0, each to a word of its own.
+      const uint32_t idle = laneOf() * C::kPerWord * 0x10001;
+      uint4 v = make_uint4(idle, idle, idle, idle);
+      uint32_t valid = 0;  // bit j: posting j of the unit belongs to the segment
+      if (u < to) {
+        if (u >= next) {
+          do {
+            at++;
+            next = segments[at + 1].begin / 8;
+          } while (u >= next);
+          s = segments[at];
         }
-        if (!in) continue;
-        if (NOTE) {
-          const uint32_t before = counters.fetchAdd(id, weight);
-          if (before < threshold && before + weight >= threshold) {
-            const uint32_t place = atomicAdd(&shared.notes, 1);
-            if (place < kNoted) shared.noted[place] = id;
-          }
-        } else {
-          counters.add(id, weight);
-        }
+        v = __ldg(reinterpret_cast<const uint4*>(batch.data) + (s.unit + u));
+        const int before = s.begin - u * 8, left = s.end - u * 8;
+        valid = 0xffu << max(before, 0) & 0xffu >> max(8 - left, 0);
       }
+      const uint32_t crossed = __all_sync(~0u, valid == 0xff) ? add<NOTE, true>(v, valid, s.weight) : add<NOTE, false>(v, valid, s.weight);
+      if (NOTE && crossed) note(v, crossed);
     }
   }
 
-  // Appends what passes to the candidate buffer. noted: objects at the threshold have been noted.
-  __device__ void gate(bool noted) {
-    if (!noted || shared.notes > kNoted) {
-      // Note what passes, by reading all counters.
-      __syncthreads();
-      if (threadIdx.x == 0) shared.notes = 0;
-      __syncthreads();
-      const typename C::AtLeast passes(threshold);
-      for (uint32_t i = threadIdx.x; i < kWords / 4; i += THREADS) {
-        const uint4 x = reinterpret_cast<const uint4*>(shared.counters)[i];
-        const uint32_t word[4] = {x.x, x.y, x.z, x.w};
+  // Adds the postings of a unit. What is not valid adds 0, which takes fewer instructions than a branch around it.
+  template <bool NOTE, bool ALL>
+  __device__ __forceinline__ uint32_t add(const uint4& v, uint32_t valid, uint32_t weight) {
+    const uint32_t pair[4] = {v.x, v.y, v.z, v.w};
+    uint32_t crossed = 0;
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-          uint32_t mask = passes(word[j]);
-          if (!mask) continue;
-          uint32_t place = atomicAdd(&shared.notes, __popc(mask));
-          for (; mask; mask &= mask - 1, place++)
-            if (place < kNoted) shared.noted[place] = (i * 4 + j) * C::kPerWord + (__ffs(mask) - 1) / BITS;
-        }
+    for (int j = 0; j < 8; j++) {
+      uint32_t id = j % 2 ? pair[j / 2] >> 16 : pair[j / 2];
+      uint32_t w = ALL || valid & 1 << j ? weight : 0;
+      if (PARTS > 1) {
+        id = (id & 0xffff) - lowest;
+        if (id >= kObjects) id = w = 0;
       }
-      __syncthreads();
+      if (NOTE) {
+        if (counters.addCrosses(id, w, threshold)) crossed |= 1 << j;
+      } else {
+        counters.add(id, w);
+      }
     }
-    const uint32_t passing = shared.notes;
+    return crossed;
+  }
+
+  // Notes the postings of a unit that crossed marks.
+  __device__ __forceinline__ void note(const uint4& v, uint32_t crossed) {
+    for (; crossed; crossed &= crossed - 1) {
+      const int j = __ffs(crossed) - 1;
+      const uint32_t word = j < 4 ? (j < 2 ? v.x : v.y) : (j < 6 ? v.z : v.w);
+      const uint32_t place = atomicAdd(&shared.notes, 1);
+      if (place < kNoted) shared.noted[place] = (word >> j % 2 * 16 & 0xffff) - lowest;
+    }
+  }
+
+  // Appends what passes to the candidate buffer. noted: every object that may pass has been noted.
+  __device__ void gate(bool noted) {
+    const uint32_t passing = noted ? shared.notes : notePassing();
     if (passing == 0) return;
     if (passing > query.k || passing > kNoted) {
       gateMany(passing);
@@ -216,6 +259,31 @@ struct Match {
       const uint32_t id = shared.noted[i];
       emit(shared.place + i, counters.get(id), id);
     }
+  }
+
+  // Notes what passes, by reading all counters, and returns how many do; when more than kNoted do, noted is incomplete.
+  __device__ uint32_t notePassing() {
+    __syncthreads();  // notes has been read
+    if (threadIdx.x == 0) shared.notes = 0;
+    __syncthreads();
+    const typename C::AtLeast passes(threshold);
+    uint32_t found = 0;
+    for (uint32_t i = threadIdx.x; i < kWords / 4; i += THREADS) {
+      const uint4 x = reinterpret_cast<const uint4*>(shared.counters)[i];
+      uint32_t mask[4] = {passes(x.x), passes(x.y), passes(x.z), passes(x.w)};
+      if ((mask[0] | mask[1] | mask[2] | mask[3]) == 0) continue;
+      const uint32_t here = __popc(mask[0]) + __popc(mask[1]) + __popc(mask[2]) + __popc(mask[3]);
+      found += here;
+      if (*reinterpret_cast<volatile uint32_t*>(&shared.notes) > kNoted) continue;
+      uint32_t place = atomicAdd(&shared.notes, here);
+#pragma unroll
+      for (int j = 0; j < 4; j++)
+        for (; mask[j]; mask[j] &= mask[j] - 1, place++)
+          if (place < kNoted) shared.noted[place] = (i * 4 + j) * C::kPerWord + (__ffs(mask[j]) - 1) / BITS;
+    }
+    __syncthreads();
+    if (shared.notes <= kNoted) return shared.notes;
+    return blockSum<THREADS>(found, shared.scratch[0]);
   }
 
   __device__ void emit(uint32_t place, uint32_t count, uint32_t local) {

@@ -98,6 +98,7 @@ __device__ uint32_t compact(const Batch& batch, const Query& query, State& state
 
 }  // namespace
 
+// After a wave.
 extern "C" __global__ void __launch_bounds__(kThreads) compact_wave(const Batch batch) {
   __shared__ Select s;
   const uint32_t q = batch.firstQuery + blockIdx.x;
@@ -118,6 +119,8 @@ extern "C" __global__ void __launch_bounds__(kThreads) answer(const Batch batch)
   const uint64_t* entries = batch.entries + query.entries;
   uint64_t* out = batch.out + query.out;
   const uint32_t n = compact(batch, query, batch.states[q], s.select);
+  // The host copies all k places.
+  for (uint32_t i = n + threadIdx.x; i < query.k; i += kThreads) out[i] = 0;
   if (n > kSorted) {
     for (uint32_t i = threadIdx.x; i < n; i += kThreads) out[i] = entries[i];
     return;
