@@ -26,7 +26,7 @@ typedef struct {
 // Puts the steps on a stream, in order. On an error the steps from *failed on have not been put there.
 CUresult geniemq_submit(CUstream stream, const geniemq_step *steps, int count, int *failed);
 
-// Submits, and waits until all is done. The calling thread sleeps meanwhile.
+// Submits, and waits until all is done. The calling thread sleeps, but for the first moments.
 CUresult geniemq_run(CUstream stream, CUevent done, const geniemq_step *steps, int count, int *failed);
 
 CUresult geniemq_host_alloc(void **memory, size_t bytes);
