@@ -84,10 +84,12 @@ func (d *directIntake) take(r *request) {
 	case waiting > d.limit || bytes > maxDirectBytes:
 		r.origin.refuse(r, d.overloaded())
 	default:
+		d.pipe.enter()
 		select {
 		case d.pipe.direct.in <- r:
 			return
 		default:
+			d.pipe.pass()
 			r.origin.refuse(r, d.overloaded())
 		}
 	}

@@ -32,6 +32,13 @@ import (
 // blocked; then the decoders stand still, then the intake, which stops pulling. The consumer keeps alive what it has
 // pulled, so waiting costs no deliveries. Since the dispatcher counts, executors never wait for a stored lane.
 //
+// # Batches
+//
+// A batch is cut when it is full or an executor is free, but not before what is being decoded at that moment has
+// joined it. Messages come in bursts, a pull at a time, and a free executor that took the first of a burst and left
+// the rest would run many small batches, each with the cost of a large one. What comes in later is not waited for, nor
+// is anything for longer than gatherWait, so this costs latency only when there are too many for latency to matter.
+//
 // # Failures
 //
 // A batch that fails as a whole is run again in parts, here and at once, so that the innocent neither fail nor
@@ -57,7 +64,9 @@ type pipeline struct {
 
 	stored, direct lane
 	storedOpen     atomic.Int64  // stored queries between dispatcher and stream
-	storedLeft     chan struct{} // that number fell; has room for one
+	entered        atomic.Int64  // requests that decoders were given, or are about to be
+	passed         atomic.Int64  // and those that have left decoding, one way or the other
+	look           chan struct{} // wakes the dispatcher when storedOpen fell or a request will not come; has room for one
 	idle           chan struct{} // one for each executor that waits for a batch
 	batches        chan batcher.Batch[*task]
 	ended          sync.WaitGroup
@@ -96,6 +105,10 @@ const (
 	minExecutors = 2
 	// backlogBatches is how many batches of stored queries there may be beside those that executors hold.
 	backlogBatches = 2
+	// maxBurst is how many stored messages may wait to be decoded, and to be batched.
+	maxBurst = 256
+	// gatherWait is how long a free executor waits at most for what is being decoded.
+	gatherWait = time.Millisecond
 )
 
 // newPipeline starts a pipeline. drain ends it.
@@ -104,23 +117,24 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 	if opts.batchSize <= 0 || opts.batchSize > capacity.BatchPlans {
 		opts.batchSize = capacity.BatchPlans
 	}
+	opts.batchSize = max(1, opts.batchSize)
 	executors := max(minExecutors, capacity.InFlight)
 	backlog := (backlogBatches + executors) * opts.batchSize
+	burst := min(maxBurst, opts.batchSize)
 	p := &pipeline{
 		name: name, encoder: enc, searcher: searcher, probe: probePlan(enc.index), options: opts, metrics: m, log: log,
-		stored:     lane{in: make(chan *request), ready: make(chan *request), finished: make(chan *request, backlog)},
-		direct:     lane{in: make(chan *request, opts.directQueue), ready: make(chan *request), finished: make(chan *request, executors)},
-		storedLeft: make(chan struct{}, 1),
-		idle:       make(chan struct{}, executors),
-		batches:    make(chan batcher.Batch[*task], executors),
+		stored:  lane{in: make(chan *request, burst), ready: make(chan *request, burst), finished: make(chan *request, backlog)},
+		direct:  lane{in: make(chan *request, opts.directQueue), ready: make(chan *request, burst), finished: make(chan *request, executors)},
+		look:    make(chan struct{}, 1),
+		idle:    make(chan struct{}, executors),
+		batches: make(chan batcher.Batch[*task], executors),
 	}
 	p.aborted, p.abort = context.WithCancel(context.Background())
 
 	p.start(opts.workers, p.stored.decode(p), func() { close(p.stored.ready) })
 	p.start(opts.workers, p.direct.decode(p), func() { close(p.direct.ready) })
-	p.start(1, func() {
-		p.dispatch(batcher.Options{MaxItems: opts.batchSize, MaxCost: capacity.BatchBytes, Linger: opts.linger}, int64(backlog))
-	}, func() { close(p.batches) })
+	p.start(1, p.dispatch(batcher.Options{MaxItems: opts.batchSize, MaxCost: capacity.BatchBytes, Linger: opts.linger}, int64(backlog)),
+		func() { close(p.batches) })
 	p.start(executors, p.execute, func() {
 		close(p.stored.finished)
 		close(p.direct.finished)
@@ -129,6 +143,10 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 	p.start(opts.workers, p.respondDirect, nil)
 	return p
 }
+
+// enter tells of a request that is about to be given to a lane's decoders; if it is not after all, it has passed.
+func (p *pipeline) enter() { p.entered.Add(1) }
+func (p *pipeline) pass()  { p.passed.Add(1) }
 
 // start runs a stage in n goroutines and calls end when all have returned.
 func (p *pipeline) start(n int, stage func(), end func()) {
@@ -152,65 +170,11 @@ func (p *pipeline) drain() {
 	p.abort() // frees the context
 }
 
-// dispatch gathers tasks into batches for the executors until both lanes have ended. It alone touches the batcher.
-func (p *pipeline) dispatch(opts batcher.Options, backlog int64) {
-	b := batcher.New[*task](opts)
-	add := func(r *request) {
-		now := time.Now()
-		suspect := r.origin.suspect()
-		for i := range r.tasks {
-			if t := &r.tasks[i]; t.refusal == nil {
-				t.queued = now
-				b.Add(now, t, t.cost, suspect)
-			}
-		}
-	}
-	linger := time.NewTimer(time.Hour)
-	defer linger.Stop()
-	stored, direct, idle := p.stored.ready, p.direct.ready, 0
-	for {
-		if stored == nil && direct == nil {
-			b.Drain()
-		}
-		for idle > 0 {
-			batch, ok := b.Cut(time.Now(), true)
-			if !ok {
-				break
-			}
-			idle--
-			p.batches <- batch // has room for every executor
-		}
-		if stored == nil && direct == nil && b.Len() == 0 {
-			return
-		}
-		var wake <-chan time.Time
-		if at, ok := b.Wake(); ok && idle > 0 {
-			linger.Reset(time.Until(at))
-			wake = linger.C
-		}
-		room := stored
-		if p.storedOpen.Load() >= backlog {
-			room = nil
-		}
-		select {
-		case r, ok := <-room:
-			if !ok {
-				stored = nil
-				continue
-			}
-			p.storedOpen.Add(int64(r.queries))
-			add(r)
-		case r, ok := <-direct:
-			if !ok {
-				direct = nil
-				continue
-			}
-			add(r)
-		case <-p.storedLeft:
-		case <-p.idle:
-			idle++
-		case <-wake:
-		}
+// wakeDispatcher makes the dispatcher look again at what other goroutines count.
+func (p *pipeline) wakeDispatcher() {
+	select {
+	case p.look <- struct{}{}:
+	default:
 	}
 }
 
@@ -219,10 +183,7 @@ func (p *pipeline) respondStored() {
 	for r := range p.stored.finished {
 		r.answer()
 		p.storedOpen.Add(int64(-r.queries))
-		select {
-		case p.storedLeft <- struct{}{}:
-		default:
-		}
+		p.wakeDispatcher()
 	}
 }
 
@@ -242,13 +203,16 @@ func (l *lane) decode(p *pipeline) func() {
 			if full := r.origin.admit(r.queries); err == nil {
 				err = full
 			}
-			switch {
-			case err != nil:
-				r.origin.refuse(r, err)
-			case r.queries == 0: // each has an error of its own
-				r.answer()
-			default:
+			p.pass()
+			if err == nil && r.queries > 0 {
 				l.ready <- r
+				continue
+			}
+			p.wakeDispatcher()
+			if err != nil {
+				r.origin.refuse(r, err)
+			} else {
+				r.answer() // each query has an error of its own
 			}
 		}
 	}

@@ -86,9 +86,11 @@ func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
 		}
 	}
 	r := &request{origin: o, arrived: m.Timestamp, header: m.Header, body: m.Body}
+	s.pipe.enter()
 	select {
 	case s.pipe.stored.in <- r:
 	case <-ctx.Done(): // the consumer gives it back
+		s.pipe.pass()
 	}
 }
 

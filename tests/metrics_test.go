@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -172,5 +173,23 @@ func TestAdminPages(t *testing.T) {
 	open := start(t, service.Config{Admin: "127.0.0.1:0", Pprof: true}, service.Options{})
 	if _, code := open.getStatus("/debug/pprof/"); code != http.StatusOK {
 		t.Errorf("pprof: %d", code)
+	}
+}
+
+// promtool, where it is installed, finds nothing to complain about.
+func TestPromtool(t *testing.T) {
+	t.Parallel()
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed (Debian's package prometheus)")
+	}
+	r := start(t, service.Config{Admin: "127.0.0.1:0"}, service.Options{})
+	r.publish("people", `{"row":{"age":30}}`)
+	r.publish("people", `{"row":{"agee":30}}`, "Genie-Reply", "no")
+	r.settled()
+	check := exec.Command(promtool, "check", "metrics")
+	check.Stdin = strings.NewReader(r.get("/metrics"))
+	if out, err := check.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("promtool: %v\n%s", err, out)
 	}
 }

@@ -262,18 +262,22 @@ func yesNo(b bool) string {
 
 func (c *cli) demoAdvice(srv *service.Service) {
 	url := srv.NATSURL()
+	name := "geniemq"
+	if path, err := os.Executable(); err == nil && strings.Contains(path, "go-build") { // started by go run
+		name = "go run ./cmd/geniemq"
+	}
 	fmt.Fprintf(c.out, `
 Still running. NATS listens on %[1]s, the admin page is %[2]s
 
-  geniemq query --nats %[1]s --index words '{"text":"recieve","k":3,"with_payload":true}'
-  geniemq query --nats %[1]s --index elements '{"row":{"state":"liquid","weight":{"min":150}},"with_payload":true}'
+  %[3]s query --nats %[1]s --index words '{"text":"definately","k":3,"with_payload":true}'
+  %[3]s query --nats %[1]s --index elements '{"row":{"state":"liquid","weight":{"min":150}},"with_payload":true}'
 
 With any NATS client, for instance the nats command: a request, and a query that is stored.
 
   nats -s %[1]s req genie.search.words '{"text":"definately"}'
   nats -s %[1]s sub 'genie.result.>' &
-  nats -s %[1]s pub genie.query.words '{"id":"1","text":"definately"}'
+  nats -s %[1]s pub genie.query.words '{"id":"1","text":"rythm"}'
 
 Ctrl-C ends.
-`, url, srv.AdminURL())
+`, url, srv.AdminURL(), name)
 }
