@@ -18,8 +18,8 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// streamsWait bounds the making of the streams, for which a cluster may have to elect leaders first.
-const streamsWait = 30 * time.Second
+// serverWait bounds what the server is asked for at the start, for which a cluster may have to elect leaders first.
+const serverWait = 30 * time.Second
 
 // served is one index and what answers its queries.
 type served struct {
@@ -218,7 +218,7 @@ func (s *Service) openAdmin(context.Context) (err error) {
 }
 
 // openSearch makes the indexes reachable by request and reply.
-func (s *Service) openSearch(context.Context) error {
+func (s *Service) openSearch(ctx context.Context) error {
 	intakes := make(map[string]*directIntake)
 	endpoint := func(x *served) string { return "search-" + x.name }
 	for _, x := range s.indexes {
@@ -257,12 +257,17 @@ func (s *Service) openSearch(context.Context) error {
 			return fmt.Errorf("adding the search endpoint of %s: %w", x.name, err)
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, serverWait)
+	defer cancel()
+	if err := s.nc.FlushWithContext(ctx); err != nil { // the server knows of the endpoints when Start returns
+		return fmt.Errorf("adding the search endpoints: %w", err)
+	}
 	return nil
 }
 
 // openStreams makes the streams that are missing and reports what is not as expected about the others.
 func (s *Service) openStreams(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, streamsWait)
+	ctx, cancel := context.WithTimeout(ctx, serverWait)
 	defer cancel()
 	differences, err := consumer.EnsureStreams(ctx, s.js, s.subjects, consumer.StreamLimits{})
 	if err != nil {
