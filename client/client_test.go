@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -20,32 +21,67 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	code := m.Run()
+	stopDemo()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // fixture is a broker, a service and a connection of the application's.
 type fixture struct {
 	broker  *broker
-	service *service
+	service *standIn // nil where geniemq itself answers
 	nc      *nats.Conn
+	js      jetstream.JetStream
 	ctx     context.Context
 }
 
+// setUp starts a broker and a stand-in for geniemq, whose answers to stored queries wait for hold.
 func setUp(t *testing.T, options server.Options, hold chan struct{}) *fixture {
+	t.Helper()
+	f := setUpBroker(t, options)
+	var err error
+	if f.service, err = startStandIn(f.broker.url(), hold); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.service.stop)
+	return f
+}
+
+// setUpReal starts a broker and geniemq.
+func setUpReal(t *testing.T, options server.Options) *fixture {
+	t.Helper()
+	f := setUpBroker(t, options)
+	stop, err := startGeniemq(f.broker.url())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func setUpBroker(t *testing.T, options server.Options) *fixture {
 	t.Helper()
 	b, err := startBroker(options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.remove)
-	s, err := startService(b.url(), hold)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	nc := connect(t, b.url())
+	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.stop)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	t.Cleanup(cancel)
-	return &fixture{broker: b, service: s, nc: connect(t, b.url()), ctx: ctx}
+	return &fixture{broker: b, nc: nc, js: js, ctx: ctx}
 }
 
 func connect(t *testing.T, url string) *nats.Conn {
@@ -91,7 +127,8 @@ func checkWords(t *testing.T, results []client.Result, n int) {
 }
 
 func TestBothCodecsAllWays(t *testing.T) {
-	f := setUp(t, server.Options{}, nil)
+	t.Parallel()
+	f := setUpReal(t, server.Options{})
 	for _, json := range []bool{false, true} {
 		c := newClient(t, f.nc, client.Options{JSON: json})
 		for name, ask := range map[string]func(context.Context, string, client.Query) (*client.Result, error){
@@ -103,7 +140,7 @@ func TestBothCodecsAllWays(t *testing.T) {
 			}
 			_, err = ask(f.ctx, "words", client.Query{Row: client.Conditions(client.Equal("a", 1))})
 			var typed *wire.Error
-			if !errors.Is(err, wire.Unsupported) || !errors.As(err, &typed) || !client.IsRefusal(err) {
+			if !errors.Is(err, wire.BadRequest) || !errors.As(err, &typed) || !client.IsRefusal(err) {
 				t.Errorf("%s, json %v: %v", name, json, err)
 			}
 		}
@@ -121,20 +158,25 @@ func TestBothCodecsAllWays(t *testing.T) {
 
 // An answer in many parts comes back whole and in order.
 func TestRequestBatchInParts(t *testing.T) {
-	f := setUp(t, server.Options{}, nil)
-	f.service.maxBody.Store(2000)
+	t.Parallel()
+	f := setUpReal(t, server.Options{MaxPayload: smallPayload})
 	for _, json := range []bool{false, true} {
 		c := newClient(t, f.nc, client.Options{JSON: json})
-		results, err := c.RequestBatch(f.ctx, "words", wordQueries(1000))
+		before := results(t, f)
+		answer, err := c.RequestBatch(f.ctx, "words", wordQueries(3000))
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkWords(t, results, 1000)
+		checkWords(t, answer, 3000)
+		if parts := results(t, f) - before; parts < 2 {
+			t.Errorf("the answer came in %d parts", parts)
+		}
 	}
 }
 
 func TestConcurrentUse(t *testing.T) {
-	f := setUp(t, server.Options{}, nil)
+	t.Parallel()
+	f := setUpReal(t, server.Options{})
 	c := newClient(t, f.nc, client.Options{})
 	var wg sync.WaitGroup
 	for i := range 200 {
@@ -227,13 +269,8 @@ func TestRefusedBeforeSending(t *testing.T) {
 }
 
 func TestNobodyThere(t *testing.T) {
-	b, err := startBroker(server.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.remove)
-	c := newClient(t, connect(t, b.url()), client.Options{})
-	ctx := t.Context()
+	f := setUpBroker(t, server.Options{})
+	c, ctx := newClient(t, f.nc, client.Options{}), f.ctx
 	if _, err := c.Search(ctx, "words", client.Query{Text: "x"}); !errors.Is(err, client.ErrNotServed) || client.IsRefusal(err) {
 		t.Errorf("Search: %v", err)
 	}
@@ -249,8 +286,8 @@ func TestNobodyThere(t *testing.T) {
 }
 
 func TestQueueFull(t *testing.T) {
-	f := setUp(t, server.Options{}, nil)
-	_, err := f.service.js.CreateStream(f.ctx, jetstream.StreamConfig{
+	f := setUpBroker(t, server.Options{})
+	_, err := f.js.CreateStream(f.ctx, jetstream.StreamConfig{
 		Name: "OTHER_QUERIES", Subjects: []string{"other.query.*"}, MaxMsgsPerSubject: 1,
 		Discard: jetstream.DiscardNew, DiscardNewPerSubject: true,
 	})
@@ -398,7 +435,7 @@ func TestClose(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	f := setUp(t, server.Options{}, nil)
+	f := setUpBroker(t, server.Options{})
 	if _, err := client.New(f.nc, client.Options{Prefix: "a.b"}); err == nil {
 		t.Error("a prefix of two tokens was accepted")
 	}

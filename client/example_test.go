@@ -7,38 +7,29 @@ import (
 	"log"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/wire"
 )
 
-// demo connects to a broker and a service that answers from a small dictionary, which stand in for yours.
-func demo() (nc *nats.Conn, stop func()) {
-	b, err := startBroker(server.Options{})
+// demo connects to geniemq, which serves an index of five words here.
+func demo() *nats.Conn {
+	url, err := startDemo()
 	if err != nil {
 		log.Fatal(err)
 	}
-	s, err := startService(b.url(), nil)
+	nc, err := nats.Connect(url)
 	if err != nil {
 		log.Fatal(err)
 	}
-	nc, err = nats.Connect(b.url())
-	if err != nil {
-		log.Fatal(err)
-	}
-	return nc, func() {
-		nc.Close()
-		s.stop()
-		b.remove()
-	}
+	return nc
 }
 
 // Ask a worker directly: the lowest latency, nothing stored.
 func ExampleClient_Search() {
-	nc, stop := demo()
-	defer stop()
+	nc := demo()
+	defer nc.Close()
 	c, err := client.New(nc, client.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -65,8 +56,8 @@ func ExampleClient_Search() {
 
 // Ask about many queries in one message. Each has its own result, or its own error.
 func ExampleClient_SearchBatch() {
-	nc, stop := demo()
-	defer stop()
+	nc := demo()
+	defer nc.Close()
 	c, err := client.New(nc, client.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -90,14 +81,14 @@ func ExampleClient_SearchBatch() {
 	}
 	// Output:
 	// receive
-	// unsupported: index words holds sequences: ask with text
+	// bad_request: attribute "sex" is not in index words (it has word)
 	// believe
 }
 
 // Ask through the stream and wait: nothing that restarts in between loses the query or its answer.
 func ExampleClient_Request() {
-	nc, stop := demo()
-	defer stop()
+	nc := demo()
+	defer nc.Close()
 	c, err := client.New(nc, client.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -113,8 +104,8 @@ func ExampleClient_Request() {
 }
 
 func ExampleClient_RequestBatch() {
-	nc, stop := demo()
-	defer stop()
+	nc := demo()
+	defer nc.Close()
 	c, err := client.New(nc, client.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -137,8 +128,8 @@ func ExampleClient_RequestBatch() {
 
 // Store a query and go on. A message id of your own makes it safe to publish the same query again.
 func ExampleClient_Publish() {
-	nc, stop := demo()
-	defer stop()
+	nc := demo()
+	defer nc.Close()
 	c, err := client.New(nc, client.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -151,17 +142,17 @@ func ExampleClient_Publish() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(receipt.Stream, receipt.Sequence, receipt.Duplicate)
+		fmt.Println(receipt.Stream, receipt.Duplicate)
 	}
 	// Output:
-	// GENIE_QUERIES 1 false
-	// GENIE_QUERIES 1 true
+	// GENIE_QUERIES false
+	// GENIE_QUERIES true
 }
 
 // Store queries as one message, with the answer on a subject of your own.
 func ExampleClient_PublishBatch() {
-	nc, stop := demo()
-	defer stop()
+	nc := demo()
+	defer nc.Close()
 	c, err := client.New(nc, client.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -192,8 +183,8 @@ func ExampleClient_PublishBatch() {
 // Receive the results of an index, whoever asked. A durable goes on where it was after a restart, and processes that
 // use the same name share the work.
 func ExampleClient_Subscribe() {
-	nc, stop := demo()
-	defer stop()
+	nc := demo()
+	defer nc.Close()
 	c, err := client.New(nc, client.Options{})
 	if err != nil {
 		log.Fatal(err)

@@ -66,12 +66,12 @@ func (b *broker) remove() {
 
 func (b *broker) url() string { return "nats://127.0.0.1:" + strconv.Itoa(b.options.Port) }
 
-// dictionary is what the stand-in for the service searches: a text is answered by the words nearest to it.
+// dictionary is what the index "words" holds: a text is answered by the words nearest to it.
 var dictionary = []string{"believe", "receive", "recipe", "relieve", "retrieve"}
 
-// service stands in for geniemq: it answers stored and direct queries to the index "words" by the rules of the
-// protocol, from a dictionary.
-type service struct {
+// standIn stands in for geniemq where a test needs to hold answers back, to look at queries, or an answer that geniemq
+// would not give: it answers stored and direct queries to the index "words" by the rules of the protocol.
+type standIn struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	stops  []func()
@@ -87,7 +87,7 @@ type service struct {
 
 const testIndex = "words"
 
-func startService(url string, hold chan struct{}) (*service, error) {
+func startStandIn(url string, hold chan struct{}) (*standIn, error) {
 	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func startService(url string, hold chan struct{}) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &service{nc: nc, js: js, hold: hold}
+	s := &standIn{nc: nc, js: js, hold: hold}
 	s.maxBody.Store(1 << 19)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -126,13 +126,13 @@ func startService(url string, hold chan struct{}) (*service, error) {
 	return s, nc.Flush()
 }
 
-func (s *service) stop() {
+func (s *standIn) stop() {
 	for _, stop := range s.stops {
 		stop()
 	}
 }
 
-func (s *service) stored(msg jetstream.Msg) {
+func (s *standIn) stored(msg jetstream.Msg) {
 	if s.hold != nil {
 		<-s.hold
 	}
@@ -159,12 +159,6 @@ func (s *service) stored(msg jetstream.Msg) {
 			out.Header.Set(wire.HeaderPart, strconv.Itoa(i+1))
 			out.Header.Set(wire.HeaderParts, strconv.Itoa(len(parts)))
 		}
-		if wire.MatchSubject("_INBOX.>", reply) {
-			if s.nc.PublishMsg(out) != nil || s.nc.Flush() != nil {
-				return
-			}
-			continue
-		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		_, err := s.js.PublishMsg(ctx, out)
 		cancel()
@@ -176,7 +170,7 @@ func (s *service) stored(msg jetstream.Msg) {
 	_ = msg.Ack()
 }
 
-func (s *service) search(msg *nats.Msg) {
+func (s *standIn) search(msg *nats.Msg) {
 	if s.direct != nil && s.direct(msg) {
 		return
 	}
@@ -191,7 +185,7 @@ func (s *service) search(msg *nats.Msg) {
 	_ = msg.RespondMsg(out)
 }
 
-func (s *service) answer(header nats.Header, body []byte) (wire.ContentType, *wire.Answer) {
+func (s *standIn) answer(header nats.Header, body []byte) (wire.ContentType, *wire.Answer) {
 	ct, err := wire.ParseContentType(header.Get(wire.HeaderContentType))
 	if err != nil {
 		return ct, &wire.Answer{Results: []wire.Result{{Err: err.(*wire.Error)}}}
@@ -218,7 +212,7 @@ func (s *service) answer(header nats.Header, body []byte) (wire.ContentType, *wi
 	return ct, a
 }
 
-func (s *service) seen() []wire.Query {
+func (s *standIn) seen() []wire.Query {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.queries)

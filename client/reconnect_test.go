@@ -172,7 +172,18 @@ func waitFor(t *testing.T, done func() bool) {
 // stored returns how many messages the stream of queries has got so far.
 func stored(t *testing.T, f *fixture) int {
 	t.Helper()
-	stream, err := f.service.js.Stream(f.ctx, wire.Subjects{}.QueryStream())
+	return last(t, f, wire.Subjects{}.QueryStream())
+}
+
+// results returns how many messages the stream of results has got so far.
+func results(t *testing.T, f *fixture) int {
+	t.Helper()
+	return last(t, f, wire.Subjects{}.ResultStream())
+}
+
+func last(t *testing.T, f *fixture, name string) int {
+	t.Helper()
+	stream, err := f.js.Stream(f.ctx, name)
 	if err != nil {
 		t.Fatal(err)
 	}

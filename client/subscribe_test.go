@@ -12,7 +12,8 @@ import (
 )
 
 func TestSubscribe(t *testing.T) {
-	f := setUp(t, server.Options{}, nil)
+	t.Parallel()
+	f := setUpReal(t, server.Options{MaxPayload: smallPayload})
 	c := newClient(t, f.nc, client.Options{})
 	publish := func(t *testing.T, reply, id string) client.Receipt {
 		t.Helper()
@@ -23,7 +24,7 @@ func TestSubscribe(t *testing.T) {
 		return r
 	}
 	publish(t, "", "old")
-	waitFor(t, func() bool { return f.service.answered.Load() == 1 })
+	waitFor(t, func() bool { return results(t, f) == 1 })
 
 	subscribe := func(t *testing.T, subject string, opts client.SubscribeOptions) (<-chan *client.Answer, *client.Subscription) {
 		t.Helper()
@@ -72,21 +73,19 @@ func TestSubscribe(t *testing.T) {
 		sub.Stop()
 	})
 	t.Run("parts", func(t *testing.T) {
-		f.service.maxBody.Store(1000)
-		defer f.service.maxBody.Store(1 << 19)
 		answers, _ := subscribe(t, "genie.result.words.parts", client.SubscribeOptions{})
-		if _, err := c.PublishBatch(f.ctx, "words", wordQueries(30), client.PublishOptions{Reply: "genie.result.words.parts"}); err != nil {
+		if _, err := c.PublishBatch(f.ctx, "words", wordQueries(3000), client.PublishOptions{Reply: "genie.result.words.parts"}); err != nil {
 			t.Fatal(err)
 		}
 		var results []client.Result
-		for part := 1; len(results) < 30; part++ {
+		for part := 1; len(results) < 3000; part++ {
 			a := <-answers
 			if !a.Batch || a.First != len(results) || a.Part != part || a.Parts < 2 {
 				t.Fatalf("part %d: got first %d, part %d of %d", part, a.First, a.Part, a.Parts)
 			}
 			results = append(results, a.Results...)
 		}
-		checkWords(t, results, 30)
+		checkWords(t, results, 3000)
 	})
 	t.Run("durable", func(t *testing.T) {
 		failed := errors.New("not now")
@@ -125,13 +124,11 @@ func TestSubscribe(t *testing.T) {
 	t.Run("what is no answer", func(t *testing.T) {
 		errs := make(chan error, 10)
 		answers, _ := subscribe(t, "genie.result.words.odd", client.SubscribeOptions{Durable: "odd", OnError: func(err error) { errs <- err }})
-		for _, subject := range []string{"genie.result.words.odd"} {
-			if _, err := f.service.js.Publish(f.ctx, subject, []byte("hello")); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-errs; !errors.Is(err, wire.BadRequest) {
-				t.Errorf("got %v", err)
-			}
+		if _, err := f.js.Publish(f.ctx, "genie.result.words.odd", []byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-errs; !errors.Is(err, wire.BadRequest) {
+			t.Errorf("got %v", err)
 		}
 		publish(t, "genie.result.words.odd", "good")
 		if a := <-answers; a.QueryID != "good" {

@@ -1,0 +1,133 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// smallPayload is a max_payload of a server, at which 3,000 queries fit into one message, and their results do not.
+const smallPayload = 256 << 10
+
+// theDemo is what the examples ask: a broker and geniemq, started by the first example.
+var theDemo struct {
+	once   sync.Once
+	broker *broker
+	stop   func() error
+	err    error
+}
+
+func startDemo() (url string, err error) {
+	d := &theDemo
+	d.once.Do(func() {
+		if d.broker, d.err = startBroker(server.Options{}); d.err == nil {
+			d.stop, d.err = startGeniemq(d.broker.url())
+		}
+	})
+	if d.err != nil {
+		return "", d.err
+	}
+	return d.broker.url(), nil
+}
+
+func stopDemo() {
+	if theDemo.stop != nil {
+		if err := theDemo.stop(); err != nil {
+			panic(err)
+		}
+	}
+	if theDemo.broker != nil {
+		theDemo.broker.remove()
+	}
+}
+
+// startGeniemq starts geniemq on a NATS server. It serves the dictionary as the index "words".
+func startGeniemq(url string) (stop func() error, err error) {
+	dir, err := os.MkdirTemp("", "geniemq-client-test-")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	path := filepath.Join(dir, "words.gmq")
+	if err := buildWords(ctx, path); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	srv, err := service.Start(ctx, service.Config{
+		NATS: url, Indexes: []service.IndexSource{{Path: path}}, Admin: service.Off,
+	}, service.Options{})
+	if err == nil {
+		err = reachable(ctx, url)
+	}
+	stop = func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		var fault error
+		if srv != nil {
+			fault = srv.Shutdown(ctx)
+		}
+		return errors.Join(fault, os.RemoveAll(dir))
+	}
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return stop, nil
+}
+
+// reachable waits until the server knows of the service's subscriptions, which are on their way when it has started.
+func reachable(ctx context.Context, url string) error {
+	nc, err := nats.Connect(url)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	for {
+		_, err := nc.RequestWithContext(ctx, wire.Subjects{}.Search(testIndex), nil)
+		if !errors.Is(err, nats.ErrNoResponders) {
+			return err
+		}
+	}
+}
+
+// buildWords writes an index of the dictionary, with the words as keys.
+func buildWords(ctx context.Context, path string) error {
+	schema, err := index.ParseSchema([]byte("name: words\nkind: sequences\nkey: word\ncolumns: [{name: word, type: text}]\n"))
+	if err != nil {
+		return err
+	}
+	builder, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+	if err != nil {
+		return err
+	}
+	words := strings.NewReader("word\n" + strings.Join(dictionary, "\n") + "\n")
+	reader, err := load.NewReader(words, "words.csv", schema, load.Options{})
+	if err != nil {
+		return err
+	}
+	objects := encode.NewObjects(schema, builder)
+	for {
+		var rec index.Record
+		if err := reader.Next(&rec); err == io.EOF {
+			return builder.WriteFile(ctx, path, nil)
+		} else if err != nil {
+			return err
+		}
+		if err := objects.Add(&rec); err != nil {
+			return err
+		}
+	}
+}
