@@ -17,7 +17,7 @@ func (e *encoder) answer(r *request, now time.Time) *wire.Answer {
 		*result = wire.Result{ID: t.id, Index: e.name, Version: e.index.Version()}
 		switch {
 		case t.failure != nil:
-			result.Err = wire.Errorf(wire.Internal, "the engine failed on this query; its author and the service's log know more")
+			result.Err = wire.Errorf(wire.Internal, "the engine failed on this query; the log of the service says how")
 		case t.refusal != nil:
 			result.Err = t.refusal
 		default:

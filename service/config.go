@@ -45,10 +45,10 @@ type Config struct {
 	// Workers is the number of goroutines an index that decode queries, and of those that encode answers.
 	// Default: half the cores, at least 1.
 	Workers int
-	// MaxPending bounds the messages an index that are pulled and not yet acknowledged (MaxAckPending of
-	// the durable). Default 8192.
+	// MaxPending bounds the messages an index that are pulled and not yet acknowledged, by all workers together
+	// (MaxAckPending of the durable). Default 8192; at least four batches.
 	MaxPending int
-	// AckWait is after how long the server delivers an unacknowledged message again. Default 30s.
+	// AckWait is after how long without a sign of life the server gives a message to another worker. Default 30s.
 	AckWait time.Duration
 	// DirectQueue bounds the queries an index that wait for direct search; more are answered
 	// `overloaded`. Default 65536.

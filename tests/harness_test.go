@@ -138,7 +138,11 @@ func start(t testing.TB, cfg service.Config, opts service.Options) *running {
 		}
 	})
 	r := &running{t: t, srv: srv}
-	r.nc, r.js = connect(t, srv.NATSURL())
+	url := cfg.NATS // which, unlike NATSURL, has the password
+	if url == "" {
+		url = srv.NATSURL()
+	}
+	r.nc, r.js = connect(t, url)
 	return r
 }
 

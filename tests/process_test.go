@@ -60,13 +60,14 @@ type external struct {
 	cmd       *exec.Cmd
 }
 
-// startServer starts a nats-server with JetStream and a max_payload as geniemq recommends.
-func startServer(t testing.TB) *external {
+// startServer starts a nats-server with JetStream and a max_payload as geniemq recommends, and what is added to its
+// configuration.
+func startServer(t testing.TB, more ...string) *external {
 	t.Helper()
 	e := &external{t: t, port: freePort(t), dir: t.TempDir()}
 	e.url = "nats://127.0.0.1:" + strconv.Itoa(e.port)
 	e.conf = filepath.Join(e.dir, "nats.conf")
-	conf := fmt.Sprintf("listen: 127.0.0.1:%d\nmax_payload: 8454144\njetstream { store_dir: %q }\n", e.port, filepath.Join(e.dir, "js"))
+	conf := fmt.Sprintf("listen: 127.0.0.1:%d\nmax_payload: 8454144\njetstream { store_dir: %q }\n", e.port, filepath.Join(e.dir, "js")) + strings.Join(more, "\n")
 	if err := os.WriteFile(e.conf, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/geniemq/geniemq/service"
 )
@@ -94,7 +97,7 @@ func TestExitCodes(t *testing.T) {
 // Help teaches: every command has an example, and every flag that an example uses exists.
 func TestHelp(t *testing.T) {
 	c := newCLI(nil, nil, nil, nil)
-	flag := regexp.MustCompile(`--[a-z][a-z-]*`)
+	flags := regexp.MustCompile(`--[a-z][a-z-]*`)
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		if cmd.Name() == "help" || cmd.Name() == "completion" {
@@ -116,7 +119,7 @@ func TestHelp(t *testing.T) {
 			if target.HasSubCommands() && len(strings.Fields(after)) > 1 {
 				target, _, _ = c.root().Find(strings.Fields(after)[:2])
 			}
-			for _, name := range flag.FindAllString(after, -1) {
+			for _, name := range flags.FindAllString(after, -1) {
 				if name != "--help" && target.Flags().Lookup(name[2:]) == nil {
 					t.Errorf("the help of %s mentions %s, which %s has not", cmd.CommandPath(), name, target.CommandPath())
 				}
@@ -169,7 +172,7 @@ func TestBuildInspectQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer srv.Shutdown(context.Background())
-	env := map[string]string{"GENIEMQ_NATS": srv.NATSURL(), "GENIEMQ_INDEX": "people"}
+	env := map[string]string{"GENIEMQ_NATS": srv.NATSURL(), "GENIEMQ_INDEX": "adult=/for/serve.gmq"}
 	lines := `{"id":"1","row":{"sex":"Female"},"k":1}
 {"id":"2","row":{"seks":1}}
 
@@ -187,11 +190,11 @@ func TestBuildInspectQuery(t *testing.T) {
 	}
 	times := regexp.MustCompile(`"took_us":\{[^}]*\}`)
 	for name, run := range map[string]func() outcome{
-		"file":   func() outcome { return command(t, "", env, "query", "--file", file) },
-		"stdin":  func() outcome { return command(t, lines, env, "query") },
-		"direct": func() outcome { return command(t, lines, env, "query", "--direct", "--file", "-") },
+		"file":   func() outcome { return command(t, "", env, "query", "--index", "people", "--file", file) },
+		"stdin":  func() outcome { return command(t, lines, env, "query", "--index", "people") },
+		"direct": func() outcome { return command(t, lines, env, "query", "--index", "people", "--direct", "--file", "-") },
 		"arguments": func() outcome {
-			return command(t, "", env, append([]string{"query"}, strings.Split(strings.ReplaceAll(strings.TrimSpace(lines), "\n\n", "\n"), "\n")...)...)
+			return command(t, "", env, append([]string{"query", "--index", "people"}, strings.Split(strings.ReplaceAll(strings.TrimSpace(lines), "\n\n", "\n"), "\n")...)...)
 		},
 	} {
 		got := run()
@@ -202,7 +205,7 @@ func TestBuildInspectQuery(t *testing.T) {
 			t.Errorf("%s: exit code %d, said %s\n got:\n%s\nwant:\n%s", name, got.code, got.err, out, strings.Join(want, "\n"))
 		}
 	}
-	table := command(t, "", env, "query", "--json=false", `{"id":"1","row":{"sex":"Female"},"k":1}`)
+	table := command(t, "", env, "query", "--index", "people", "--json=false", `{"id":"1","row":{"sex":"Female"},"k":1}`)
 	if table.code != 0 || !strings.Contains(table.out, "1 on people: 1 hits, exact") || !strings.Contains(table.out, "ann") {
 		t.Errorf("table: %+v", table)
 	}
@@ -236,12 +239,45 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// serve's help names every setting; the page of the documentation cannot be more complete than that.
-func TestServeHelpNamesEverySetting(t *testing.T) {
-	help := command(t, "", nil, "serve", "--help").out
-	for _, name := range []string{"--index", "--nats", "--nats-listen", "--data-dir", "--engine", "--admin", "--config", "--drain-timeout"} {
-		if !strings.Contains(help, name) {
-			t.Errorf("no word about %s", name)
+var update = flag.Bool("update", false, "write docs/configuration.md anew")
+
+// The page about the settings says what the program does.
+func TestConfigurationPage(t *testing.T) {
+	const path = "../../docs/configuration.md"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- settings: go test ./cmd/geniemq -run ConfigurationPage -update -->\n", "<!-- end of settings -->"
+	head, rest, found := strings.Cut(string(page), begin)
+	_, tail, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has not the marks around the table", path)
+	}
+	var table strings.Builder
+	table.WriteString("| flag and key of the file | environment | default | what it is |\n| --- | --- | --- | --- |\n")
+	newCLI(nil, nil, nil, nil).serveCommand().Flags().VisitAll(func(f *pflag.Flag) {
+		value := f.DefValue
+		switch f.Name {
+		case "config": // is no key of the file it names
+			return
+		case "workers": // depends on the machine
+			value = "half the cores"
 		}
+		if value == "" || value == "[]" || value == "0" || value == "false" {
+			value = ""
+		} else {
+			value = "`" + value + "`"
+		}
+		_, usage := pflag.UnquoteUsage(f)
+		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s |\n", f.Name, service.EnvName(f.Name), value, usage)
+	})
+	want := head + begin + table.String() + end + tail
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	} else if string(page) != want {
+		t.Errorf("%s is not what the program does; run this test with -update", path)
 	}
 }

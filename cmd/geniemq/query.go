@@ -52,8 +52,12 @@ was not, such as after --timeout; 2 for wrong usage.`,
   geniemq query --index adult --file queries.jsonl > results.jsonl
   jq -c '{text: .title}' papers.json | geniemq query --index titles --nats nats://broker:4222`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.environment(cmd); err != nil {
+			// Not the index: GENIEMQ_INDEX says which ones serve has, with their files.
+			if err := c.environment(cmd, "nats", "nats-creds", "nats-ca", "prefix", "timeout", "direct", "json"); err != nil {
 				return err
+			}
+			if opts.nats == "" { // as serve understands it: the server that it starts itself
+				opts.nats = nats.DefaultURL
 			}
 			if opts.index == "" {
 				return usagef("--index is missing: name the index to ask")
