@@ -158,6 +158,9 @@ func (c *census) question(rng *rand.Rand, id string) *question {
 			continue
 		}
 		condition := censusCondition{column: column, lo: code - 50, hi: code + 50}
+		if rng.IntN(6) == 0 { // ends at, or just beside, buckets that have values
+			condition.lo, condition.hi = code-rng.IntN(2), code+rng.IntN(2)
+		}
 		if rng.IntN(4) == 0 {
 			condition.weight = 1 + rng.IntN(5)
 		}

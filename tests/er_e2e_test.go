@@ -160,7 +160,7 @@ func newLibrary(t testing.TB, path string, records []catalogueRecord) *library {
 	for _, word := range x.Schema().StopWords {
 		l.stop[word] = true
 	}
-	if !l.stop["the"] || int(x.Objects()) != len(records) {
+	if len(l.stop) != 33 || !l.stop["the"] || int(x.Objects()) != len(records) {
 		t.Fatalf("%d stop words, %d objects, %d records", len(l.stop), x.Objects(), len(records))
 	}
 	for id, record := range records {
