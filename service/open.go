@@ -276,7 +276,22 @@ func (s *Service) openStreams(ctx context.Context) error {
 	for _, d := range differences {
 		s.log.Warn("a stream is used as it is, though it differs from what is recommended", "difference", d.String())
 	}
+	results, err := s.js.Stream(ctx, s.subjects.ResultStream())
+	if err != nil {
+		return fmt.Errorf("looking at stream %s: %w", s.subjects.ResultStream(), err)
+	}
+	if size := results.CachedInfo().Config.MaxMsgSize; size > 0 {
+		s.resultBytes = int64(size)
+	}
 	return nil
+}
+
+// maxResult is how large a stored answer may be, headers included.
+func (s *Service) maxResult() int64 {
+	if limit := s.nc.MaxPayload(); s.resultBytes == 0 || limit < s.resultBytes {
+		return limit
+	}
+	return s.resultBytes
 }
 
 // openStored begins to pull.
@@ -306,7 +321,7 @@ func (s *Service) openStored(context.Context) error {
 func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
-		pipe: x.pipe, producer: s.producer, subjects: s.subjects, allow: s.cfg.replyAllow(), payload: s.nc.MaxPayload, log: log,
+		pipe: x.pipe, producer: s.producer, subjects: s.subjects, allow: s.cfg.replyAllow(), maxResult: s.maxResult, log: log,
 	}
 	c, err := consumer.New(s.js, consumer.Options{
 		Subjects:      s.subjects,

@@ -56,11 +56,13 @@ type Service struct {
 	js       jetstream.JetStream
 	subjects wire.Subjects
 	limits   wire.Limits
-	engine   gpuexec.Engine
-	producer *producer.Producer
-	micro    micro.Service
-	admin    *admin
-	indexes  []*served
+	// resultBytes is the result stream's limit on a message when the service started; 0: none.
+	resultBytes int64
+	engine      gpuexec.Engine
+	producer    *producer.Producer
+	micro       micro.Service
+	admin       *admin
+	indexes     []*served
 
 	stop []func(context.Context) error // in the order of the start
 
@@ -117,7 +119,7 @@ func (s *Service) onStop(what string, stop func(context.Context) error) {
 }
 
 // Shutdown stops pulling, answers what was pulled, gives back what is not answered when ctx ends, and ends every
-// goroutine. It must be called once, whether the service failed or not. The error tells what was not orderly; nothing
+// goroutine. It must be called, whether the service failed or not; a second call does nothing. The error tells what was not orderly; nothing
 // is lost even then, since what is not acknowledged is delivered again.
 func (s *Service) Shutdown(ctx context.Context) error {
 	s.mu.Lock()

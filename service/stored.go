@@ -42,13 +42,13 @@ const (
 // back for another delivery when there is no answer. What is not settled when the process ends is delivered
 // again, and then answered with the same message ids, which the result stream stores once.
 type storedIntake struct {
-	pipe     *pipeline
-	consumer *consumer.Consumer
-	producer *producer.Producer
-	subjects wire.Subjects
-	allow    []string // reply subjects
-	payload  func() int64
-	log      *slog.Logger
+	pipe      *pipeline
+	consumer  *consumer.Consumer
+	producer  *producer.Producer
+	subjects  wire.Subjects
+	allow     []string     // reply subjects
+	maxResult func() int64 // headers included; another server of a cluster may have another limit
+	log       *slog.Logger
 
 	settling sync.WaitGroup // settlements that wait for a dead letter
 	ended    chan error     // the consumer's Run
@@ -172,7 +172,7 @@ func (o *stored) publish(r *request, answer *wire.Answer, then func()) {
 	id := resultID(s.pipe.name, o.message.Header, o.message.StreamCreated, o.message.Sequence)
 	sample := header()
 	sample[wire.HeaderMsgID] = []string{partID(id, len(answer.Results))}
-	room := int(s.payload()) - wire.HeaderSize(sample) - wire.PartHeaderSize
+	room := int(s.maxResult()) - wire.HeaderSize(sample) - wire.PartHeaderSize
 	parts := wire.SplitAnswer(r.codec, answer, room)
 
 	c := &confirmation{origin: o, request: r, answer: answer, then: then, encoded: time.Now()}

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -39,26 +40,55 @@ authorization {
 	r.works()
 }
 
-// A result stream that takes only small messages: a larger answer becomes an error that fits.
+// A result stream that takes only small messages: answers are split to fit it, and where its limit was lowered
+// meanwhile, one that is larger becomes an error.
 func TestSmallResultStream(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{}, service.Options{})
+	server := startServer(t)
+	cfg := service.Config{NATS: server.url, Indexes: buildAll(t, t.TempDir())}
+	r := start(t, cfg, service.Options{})
 	stream, err := r.js.Stream(within(t), "GENIE_RESULTS")
 	if err != nil {
 		t.Fatal(err)
 	}
 	config := stream.CachedInfo().Config
-	config.MaxMsgSize = 600
+	config.MaxMsgSize = 800
 	if _, err := r.js.UpdateStream(within(t), config); err != nil {
 		t.Fatal(err)
 	}
-	r.publish("people", `{"queries":[`+strings.Repeat(`{"row":{"sex":"Female"}},`, 9)+`{"row":{"sex":"Male"}}]}`)
+	large := `{"queries":[` + strings.Repeat(`{"row":{"sex":"Female"}},`, 9) + `{"row":{"sex":"Male"}}]}`
+	r.publish("people", large)
 	if res := result(t, r.stored("genie.result.people", 1).Data); res.Err == nil || res.Err.Code != wire.TooLarge {
 		t.Errorf("got %v", res.Err)
 	}
 	r.publish("people", `{"row":{"age":30}}`)
 	if got := keys(result(t, r.stored("genie.result.people", 2).Data)); got != "ann:1" {
 		t.Errorf("got %s", got)
+	}
+	r.settled()
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := r.srv.Shutdown(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r = start(t, cfg, service.Options{})
+	r.publish("people", large)
+	for results, n := 0, 3; results < 10; n++ {
+		m := r.stored("genie.result.people", n)
+		a, err := wire.DecodeAnswer(wire.JSON, m.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.First != results || m.Header.Get("Genie-Parts") == "" {
+			t.Errorf("part from %d on, want %d; headers %v", a.First, results, m.Header)
+		}
+		for i := range a.Results {
+			if want := map[bool]string{false: "ann:1 cyd:1 eve:1", true: "bob:1 dan:1"}[results == 9]; keys(&a.Results[i]) != want {
+				t.Errorf("result %d: %s", results, keys(&a.Results[i]))
+			}
+			results++
+		}
 	}
 	r.settled()
 }
