@@ -163,14 +163,13 @@ func TestRequestBatchInParts(t *testing.T) {
 	for _, json := range []bool{false, true} {
 		c := newClient(t, f.nc, client.Options{JSON: json})
 		before := results(t, f)
-		answer, err := c.RequestBatch(f.ctx, "words", wordQueries(3000))
+		answer, err := c.RequestBatch(f.ctx, "words", wordQueries(manyQueries))
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkWords(t, answer, 3000)
-		if parts := results(t, f) - before; parts < 2 {
-			t.Errorf("the answer came in %d parts", parts)
-		}
+		checkWords(t, answer, manyQueries)
+		// A subscriber may have a message before the stream has stored it.
+		waitFor(t, func() bool { return results(t, f)-before > 1 })
 	}
 }
 

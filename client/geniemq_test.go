@@ -11,17 +11,18 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/service"
-	"github.com/geniemq/geniemq/wire"
 )
 
-// smallPayload is a max_payload of a server, at which 3,000 queries fit into one message, and their results do not.
-const smallPayload = 256 << 10
+// smallPayload is a max_payload of a server at which manyQueries fit into one message, and their results do not.
+const (
+	smallPayload = 256 << 10
+	manyQueries  = 3000
+)
 
 // theDemo is what the examples ask: a broker and geniemq, started by the first example.
 var theDemo struct {
@@ -70,37 +71,14 @@ func startGeniemq(url string) (stop func() error, err error) {
 	srv, err := service.Start(ctx, service.Config{
 		NATS: url, Indexes: []service.IndexSource{{Path: path}}, Admin: service.Off,
 	}, service.Options{})
-	if err == nil {
-		err = reachable(ctx, url)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	stop = func() error {
+	return func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		var fault error
-		if srv != nil {
-			fault = srv.Shutdown(ctx)
-		}
-		return errors.Join(fault, os.RemoveAll(dir))
-	}
-	if err != nil {
-		return nil, errors.Join(err, stop())
-	}
-	return stop, nil
-}
-
-// reachable waits until the server knows of the service's subscriptions, which are on their way when it has started.
-func reachable(ctx context.Context, url string) error {
-	nc, err := nats.Connect(url)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	for {
-		_, err := nc.RequestWithContext(ctx, wire.Subjects{}.Search(testIndex), nil)
-		if !errors.Is(err, nats.ErrNoResponders) {
-			return err
-		}
-	}
+		return errors.Join(srv.Shutdown(ctx), os.RemoveAll(dir))
+	}, nil
 }
 
 // buildWords writes an index of the dictionary, with the words as keys.

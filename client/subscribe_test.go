@@ -74,18 +74,18 @@ func TestSubscribe(t *testing.T) {
 	})
 	t.Run("parts", func(t *testing.T) {
 		answers, _ := subscribe(t, "genie.result.words.parts", client.SubscribeOptions{})
-		if _, err := c.PublishBatch(f.ctx, "words", wordQueries(3000), client.PublishOptions{Reply: "genie.result.words.parts"}); err != nil {
+		if _, err := c.PublishBatch(f.ctx, "words", wordQueries(manyQueries), client.PublishOptions{Reply: "genie.result.words.parts"}); err != nil {
 			t.Fatal(err)
 		}
 		var results []client.Result
-		for part := 1; len(results) < 3000; part++ {
+		for part := 1; len(results) < manyQueries; part++ {
 			a := <-answers
 			if !a.Batch || a.First != len(results) || a.Part != part || a.Parts < 2 {
 				t.Fatalf("part %d: got first %d, part %d of %d", part, a.First, a.Part, a.Parts)
 			}
 			results = append(results, a.Results...)
 		}
-		checkWords(t, results, 3000)
+		checkWords(t, results, manyQueries)
 	})
 	t.Run("durable", func(t *testing.T) {
 		failed := errors.New("not now")
