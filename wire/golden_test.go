@@ -120,6 +120,13 @@ func TestGoldenResults(t *testing.T) {
 				`{"id":"b","error":{"code":"too_large","message":"x"}}]}`,
 		},
 		{
+			"no n-gram in common", Answer{Results: []Result{{
+				Hits: []Hit{{ID: 0, Key: "0", Distance: 3, HasDistance: true}}, Exact: true,
+			}}},
+			`{"hits":[{"id":0,"key":"0","count":0,"distance":3}],"mc_k":0,"exact":true,` +
+				`"took_us":{"queue":0,"batch":0,"engine":0,"verify":0,"total":0}}`,
+		},
+		{
 			"scores and payload", Answer{Results: []Result{{Hits: []Hit{
 				{ID: 1, Key: "a\"b", Count: 3, Distance: 2, HasDistance: true, Payload: []byte(`{"note":["x",1.5,null,true],"n":18446744073709551615}`)},
 				{ID: 2, Key: "2", Count: 3, Similarity: 0.25, HasSimilarity: true},

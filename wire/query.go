@@ -53,7 +53,8 @@ type Query struct {
 	Candidates int
 	// Certify doubles the candidates until the result is provably the true top-k.
 	Certify bool
-	// MinCount drops hits with a lower match count. Default 0: count 1 is the least that can be a hit.
+	// MinCount drops hits with a lower match count. Default 0, which is as good as 1 except with Certify: see
+	// [Hit.Count].
 	MinCount uint32
 	// WithPayload adds the objects' stored payload columns to the hits.
 	WithPayload bool

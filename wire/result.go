@@ -12,7 +12,8 @@ type Hit struct {
 	// Key is the user's own identity of the object. Encoders write the decimal id where it is empty, so that
 	// indexes without a key column make no strings; decoded hits always have it.
 	Key string
-	// Count is the match count, at least 1.
+	// Count is the match count: at least 1, but for sequences with Certify, where an object that shares no n-gram with
+	// the query (count 0) can be among the nearest by edit distance. MinCount 1 leaves such objects out.
 	Count uint32
 	// Distance is the edit distance (sequences) or the exact distance (re-ranked vectors); only if HasDistance.
 	Distance float64
