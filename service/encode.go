@@ -48,8 +48,7 @@ func (e *encoder) plan(q *wire.Query) (gpuexec.Plan, *wire.Error) {
 	case wire.TextForm:
 		err = e.queries.Text(&match.Query, q.Text)
 		if e.index.Schema().Kind == index.Sequences {
-			// Without verification the most candidates an engine selects are as many as the most hits.
-			match.K = min(q.Candidates, gpuexec.MaxK)
+			match.K = q.Candidates
 			match.Verify = &gpuexec.SequencePlan{Text: []rune(q.Text), K: q.K, Certify: q.Certify}
 		}
 	default:

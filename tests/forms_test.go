@@ -195,3 +195,28 @@ func TestHeaders(t *testing.T) {
 		t.Errorf("%d results are stored, one was to go to an inbox", n)
 	}
 }
+
+// An object that shares no n-gram with the query can be the nearest: a certified answer holds it, with count 0. The
+// most candidates that the protocol allows are no more than the engine takes.
+func TestSequencesWithNothingInCommon(t *testing.T) {
+	t.Parallel()
+	r := start(t, service.Config{}, service.Options{})
+	for _, c := range []struct {
+		options string
+		hits    int
+	}{{`"certify":true`, 3}, {`"certify":true,"candidates":65536`, 3}, {`"certify":true,"min_count":1`, 0}} {
+		reply, err := r.nc.Request("genie.search.words", []byte(`{"text":"zzzz","k":3,`+c.options+`}`), patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res := result(t, reply.Data)
+		if res.Err != nil || !res.Exact || len(res.Hits) != c.hits {
+			t.Errorf("%s: %+v", c.options, res)
+		}
+		for _, h := range res.Hits {
+			if h.Count != 0 || !h.HasDistance {
+				t.Errorf("%s: %+v", c.options, h)
+			}
+		}
+	}
+}

@@ -55,7 +55,7 @@ func TestRefusedQueries(t *testing.T) {
 		{`"text":"x","k":null`, BadRequest, "k: must be a number, not null"},
 		{`"text":"x","k":1e300`, BadRequest, "not 1e+300"},
 		{`"text":"x","k":10,"candidates":9`, BadRequest, "candidates must be between k = 10"},
-		{`"text":"x","candidates":524289`, BadRequest, "not 524289"},
+		{`"text":"x","candidates":65537`, BadRequest, "candidates: must be an integer between 1 and 65536, not 65537"},
 		{`"text":"x","min_count":-1`, BadRequest, "min_count: must be"},
 		{`"text":"x","timeout_ms":0`, BadRequest, "timeout_ms: must be"},
 		{`"text":"x","certify":1`, BadRequest, "certify: must be a bool, not a number"},
@@ -420,5 +420,22 @@ func TestErrorsAreTyped(t *testing.T) {
 	var typed *Error
 	if !errors.As(err, &typed) || typed.Code != BadRequest || !errors.Is(err, BadRequest) || errors.Is(err, TooLarge) {
 		t.Errorf("got %#v", err)
+	}
+}
+
+// Every k has candidates that are allowed, asked for or not.
+func TestCandidatesOfEveryK(t *testing.T) {
+	for _, tt := range []struct{ k, want int }{{0, 80}, {1, 32}, {4, 32}, {5, 40}, {8_192, MaxCandidates}, {8_193, MaxCandidates}, {MaxK, MaxCandidates}} {
+		q := Query{Text: "x", K: tt.k}
+		if err := q.Validate(Limits{}); err != nil {
+			t.Errorf("k %d: %v", tt.k, err)
+		}
+		if q.EnsureDefaults(); q.Candidates != tt.want {
+			t.Errorf("k %d has %d candidates, want %d", tt.k, q.Candidates, tt.want)
+		}
+		again := Query{Text: "x", K: q.K, Candidates: MaxCandidates + 1}
+		if err := again.Validate(Limits{}); err == nil || !strings.Contains(err.Error(), "not 65537") {
+			t.Errorf("k %d with too many candidates: %v", tt.k, err)
+		}
 	}
 }

@@ -6,7 +6,7 @@ import "fmt"
 const (
 	DefaultK      = 10        // hits of a query that names no k
 	MaxK          = 65_536    // largest k of a query
-	MaxCandidates = 8 * MaxK  // largest candidates of a query: the default of the largest k
+	MaxCandidates = MaxK      // largest candidates of a query: engines select no more than that
 	MaxWeight     = 65_535    // largest weight of a condition
 	MaxTimeoutMS  = 1<<31 - 1 // largest timeout_ms, 24 days
 )

@@ -48,8 +48,8 @@ type Query struct {
 	// Items are raw conditions. Unlike a row they may name an attribute repeatedly, and each counts.
 	Items []Condition
 
-	// Candidates is how many objects of highest count are verified (the K of Algorithm 2), k to 524,288. Only
-	// where hits are verified or re-ranked. Default max(32, 8k).
+	// Candidates is how many objects of highest count are verified (the K of Algorithm 2), k to 65,536. Only
+	// where hits are verified or re-ranked. Default max(32, 8k), at most 65,536.
 	Candidates int
 	// Certify doubles the candidates until the result is provably the true top-k.
 	Certify bool
@@ -94,7 +94,7 @@ func (q *Query) EnsureDefaults() {
 		q.K = DefaultK
 	}
 	if q.Candidates == 0 {
-		q.Candidates = max(32, 8*q.K)
+		q.Candidates = min(MaxCandidates, max(32, 8*q.K))
 	}
 }
 
