@@ -65,9 +65,10 @@ func (d *queryDecoder) message() (*Message, *Error) {
 		if err := d.r.failed(); err != nil {
 			return nil, err
 		}
-		if k == noKind { // the tokenizer has the reason
-			d.r.skipScalar()
-			return nil, d.r.failed()
+		skip(d.r) // what cannot be read through is no JSON, whatever its first letter promises
+		d.r.finish()
+		if err := d.r.failed(); err != nil {
+			return nil, err
 		}
 		return nil, badRequest("a message is an object, a query or {\"queries\":[...]}, not %s", k)
 	}

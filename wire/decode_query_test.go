@@ -218,8 +218,9 @@ func TestRefusedMessages(t *testing.T) {
 	for _, body := range []string{
 		`{`, `{"text":"x"`, `{"text":"x"}}`, `{"text":"x"} {"text":"y"}`, `{"text":x}`, `{text:"x"}`, `{"text":"x",}`,
 		`{"queries":[{"text":"x"},{]}`, "\x00", `{"k":01,"text":"x"}`, `nul`, ` `, `{"kk":[1,2`, `{"queries":[{"kk":[}]}]}`,
+		`nonsense`, `true story`, `7 dwarfs`, `"no" end`, `[1,`, `{"k":nonsense,"text":"x"}`,
 	} {
-		if m, err := DecodeMessage(JSON, []byte(body), Limits{}); !errors.Is(err, BadRequest) {
+		if m, err := DecodeMessage(JSON, []byte(body), Limits{}); !errors.Is(err, BadRequest) || !strings.Contains(err.Error(), "JSON") {
 			t.Errorf("%s: got %+v, %v", body, m, err)
 		}
 	}
