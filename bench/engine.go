@@ -48,14 +48,21 @@ type EngineResult struct {
 	Scanned           uint64  `json:"postings_scanned"`
 	PostingsPerSecond float64 `json:"postings_per_s"`
 
-	// An engine that cannot tell two stages apart gives their sum only.
+	// Where the engine tells the stages of a batch apart (gpuexec.StageTimer), MatchSelect is their sum without the
+	// host; elsewhere it is what is left of the total beside verification, and there are no stages.
 	PlanMs           *float64 `json:"plan_ms,omitempty"`
 	UploadMs         *float64 `json:"upload_ms,omitempty"`
 	MatchMs          *float64 `json:"match_ms,omitempty"`
 	SelectMs         *float64 `json:"select_ms,omitempty"`
+	DownloadMs       *float64 `json:"download_ms,omitempty"`
 	MatchSelectMs    float64  `json:"match_select_ms"`
 	VerifyMs         float64  `json:"verify_ms"`
 	TotalMs          float64  `json:"total_ms"`
+	PlanP99Ms        *float64 `json:"plan_p99_ms,omitempty"`
+	UploadP99Ms      *float64 `json:"upload_p99_ms,omitempty"`
+	MatchP99Ms       *float64 `json:"match_p99_ms,omitempty"`
+	SelectP99Ms      *float64 `json:"select_p99_ms,omitempty"`
+	DownloadP99Ms    *float64 `json:"download_p99_ms,omitempty"`
 	MatchSelectP99Ms float64  `json:"match_select_p99_ms"`
 	VerifyP99Ms      float64  `json:"verify_p99_ms"`
 	TotalP99Ms       float64  `json:"total_p99_ms"`
@@ -121,9 +128,11 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 	}
 
 	var total, verify, match []float64
+	var stages stageTimes
 	for range opts.Runs {
 		start := time.Now()
-		if err := searchAll(ctx, searcher, w.Plans, answers); err != nil {
+		s, err := searchStages(ctx, searcher, w.Plans, answers)
+		if err != nil {
 			return nil, err
 		}
 		t := milliseconds(time.Since(start))
@@ -132,8 +141,14 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 			v += a.Verify
 		}
 		verified := milliseconds(v) / float64(max(1, info.Workers))
-		total, verify, match = append(total, t), append(verify, verified), append(match, t-verified)
+		matched := t - verified
+		if _, staged := searcher.(gpuexec.StageTimer); staged {
+			matched = milliseconds(s.Match + s.Select)
+			stages.add(s)
+		}
+		total, verify, match = append(total, t), append(verify, verified), append(match, matched)
 	}
+	stages.fill(r)
 	r.TotalMs, r.TotalP99Ms = median(total), percentile(total, 99)
 	r.VerifyMs, r.VerifyP99Ms = median(verify), percentile(verify, 99)
 	r.MatchSelectMs, r.MatchSelectP99Ms = median(match), percentile(match, 99)
@@ -158,14 +173,62 @@ func snapshot(w *Workload) *gpuexec.Snapshot {
 
 // searchAll runs plans in batches of the searcher's own size.
 func searchAll(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
+	_, err := searchStages(ctx, s, plans, answers)
+	return err
+}
+
+// searchStages is searchAll, and sums the stages of an engine that tells them apart.
+func searchStages(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan, answers []gpuexec.Answer) (sum gpuexec.Stages, err error) {
 	size := max(1, s.Capacity().BatchPlans)
+	timer, staged := s.(gpuexec.StageTimer)
 	for lo := 0; lo < len(plans); lo += size {
 		hi := min(lo+size, len(plans))
-		if err := s.Search(ctx, plans[lo:hi], answers[lo:hi]); err != nil {
-			return err
+		var stages gpuexec.Stages
+		if staged {
+			stages, err = timer.SearchStages(ctx, plans[lo:hi], answers[lo:hi])
+		} else {
+			err = s.Search(ctx, plans[lo:hi], answers[lo:hi])
 		}
+		if err != nil {
+			return sum, err
+		}
+		sum.Plan += stages.Plan
+		sum.Upload += stages.Upload
+		sum.Match += stages.Match
+		sum.Select += stages.Select
+		sum.Download += stages.Download
 	}
-	return nil
+	return sum, nil
+}
+
+// stageTimes are the stages of the runs, in milliseconds.
+type stageTimes struct{ plan, upload, match, selection, download []float64 }
+
+func (t *stageTimes) add(s gpuexec.Stages) {
+	t.plan = append(t.plan, milliseconds(s.Plan))
+	t.upload = append(t.upload, milliseconds(s.Upload))
+	t.match = append(t.match, milliseconds(s.Match))
+	t.selection = append(t.selection, milliseconds(s.Select))
+	t.download = append(t.download, milliseconds(s.Download))
+}
+
+func (t *stageTimes) fill(r *EngineResult) {
+	if len(t.plan) == 0 {
+		return
+	}
+	for _, f := range []struct {
+		times       []float64
+		middle, p99 **float64
+	}{
+		{t.plan, &r.PlanMs, &r.PlanP99Ms},
+		{t.upload, &r.UploadMs, &r.UploadP99Ms},
+		{t.match, &r.MatchMs, &r.MatchP99Ms},
+		{t.selection, &r.SelectMs, &r.SelectP99Ms},
+		{t.download, &r.DownloadMs, &r.DownloadP99Ms},
+	} {
+		middle, p99 := median(f.times), percentile(f.times, 99)
+		*f.middle, *f.p99 = &middle, &p99
+	}
 }
 
 func baseline(ctx context.Context, w *Workload, queries, runs int) (*BaselineResult, error) {

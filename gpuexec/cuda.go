@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"gorgonia.org/cu"
 
@@ -35,6 +36,17 @@ import (
 // part) for waves of w tiles, which is proven where the entries are appended (match.cu). Cost is the need with w = 1; the
 // memory that the batch leaves makes the waves wider. A batch whose sum does not fit is executed in pieces; a
 // query that does not fit alone fails alone.
+//
+// # Two kernels
+//
+// Attributes with at most one keyword an object may also lie on the device as bit planes (cuda_sliced_layout.go says
+// which). A launchPolicy decides by cost which queries of a batch go to the shared-decode kernel instead
+// (kernels/sliced.cuh, cuda_sliced.go): large batches on dense lists. Its programs and candidates come out of the same
+// arena; should they not fit, the (query, tile) kernel takes the batch, so Cost need not count them.
+//
+// # An index that does not fit
+//
+// It is streamed through the device in parts (partStream in cuda_parts.go), by the (query, tile) kernel.
 type cudaEngine struct {
 	opts    CUDAOptions
 	info    Info
@@ -51,6 +63,8 @@ type cudaEngine struct {
 
 	mu   sync.Mutex
 	free int64 // of the memory budget
+
+	partBytes int64 // unless 0: stream every index, in parts of that size (tests)
 }
 
 // NewCUDA opens a CUDA device. Without a driver or a device it fails with ErrNoCUDA.
@@ -168,6 +182,13 @@ func (e *cudaEngine) reserve(op string, bytes int64) error {
 	return nil
 }
 
+// available is what can be reserved.
+func (e *cudaEngine) available() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.free
+}
+
 func (e *cudaEngine) release(bytes int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -182,6 +203,9 @@ type cudaKernels struct {
 	answer         function
 	surveyRepeats  function
 	arrange        function
+	sliced         []cudaSliced // none where a block has too little shared memory
+	slicedPlan     function
+	slicedPlanes   function
 	sortedOnDevice int // answers of at most this length are sorted there
 }
 
@@ -248,6 +272,9 @@ func loadKernels(device cu.Device, images map[string][]byte) (_ *cudaKernels, er
 			return nil, deviceError("finding kernel "+f.name, err)
 		}
 	}
+	if err := k.loadSliced(modules, limit); err != nil {
+		return nil, err
+	}
 	return k, nil
 }
 
@@ -284,7 +311,13 @@ type cudaSearcher struct {
 
 func (s *cudaSearcher) open(ctx context.Context) error {
 	e := s.engine
-	layout := newResidentLayout(s.index)
+	layout, err := layoutResident(s.index, e.available(), e.partBytes)
+	if err != nil {
+		return err
+	}
+	if len(e.kernels.sliced) == 0 {
+		layout.sliced = nil
+	}
 	need := layout.deviceBytes()
 	if err := e.reserve("placing the index", need); err != nil {
 		return err
@@ -297,16 +330,47 @@ func (s *cudaSearcher) open(ctx context.Context) error {
 }
 
 func (s *cudaSearcher) match(ctx context.Context, jobs []*matchJob) error {
+	return s.matchStages(ctx, jobs, nil)
+}
+
+func (s *cudaSearcher) matchStages(ctx context.Context, jobs []*matchJob, timed *Stages) error {
 	if len(jobs) == 0 {
 		return nil
+	}
+	// Before a lane is taken, so that it happens while other batches run.
+	queries := make([]laneQuery, len(jobs))
+	start := time.Now()
+	err := s.crew.each(ctx, len(jobs), func(i int) { queries[i] = s.resident.plan(jobs[i]) })
+	if err != nil {
+		return err
+	}
+	if timed != nil {
+		timed.Plan += time.Since(start)
 	}
 	select {
 	case l := <-s.engine.lanes:
 		defer func() { s.engine.lanes <- l }()
-		return l.match(ctx, s.resident, jobs)
+		return l.match(ctx, s.resident, queries, timed)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// SearchStages implements StageTimer.
+func (s *cudaSearcher) SearchStages(ctx context.Context, plans []Plan, answers []Answer) (Stages, error) {
+	t := &timedMatcher{searcher: s}
+	err := s.search(ctx, t, plans, answers)
+	return t.stages, err
+}
+
+// timedMatcher is the matcher of a batch whose stages are wanted.
+type timedMatcher struct {
+	searcher *cudaSearcher
+	stages   Stages
+}
+
+func (t *timedMatcher) match(ctx context.Context, jobs []*matchJob) error {
+	return t.searcher.matchStages(ctx, jobs, &t.stages)
 }
 
 func (s *cudaSearcher) Capacity() Capacity {

@@ -264,22 +264,37 @@ func measure(t *testing.T, wl *workload) {
 	}
 }
 
+// measureCase is how a batch is executed.
+type measureCase struct {
+	waves, path string
+	count       int
+}
+
+// cases are all of GENIEMQ_WAVES ("blocks,growth,columns" each, see wavePolicy), GENIEMQ_PATHS (see setPath) and the batch sizes.
+func cases(counts []int) (all []measureCase) {
+	list := func(name string) []string {
+		if fields := strings.Fields(os.Getenv(name)); len(fields) > 0 {
+			return fields
+		}
+		return []string{""}
+	}
+	for _, waves := range list("GENIEMQ_WAVES") {
+		for _, path := range list("GENIEMQ_PATHS") {
+			for _, count := range counts {
+				all = append(all, measureCase{waves, path, count})
+			}
+		}
+	}
+	return all
+}
+
 func measureOn(t *testing.T, wl *workload, x *index.Index, plans []Plan, want []Answer, folder string) {
 	var e Engine
 	if folder == "" {
 		e = openDevice(t, CUDAOptions{})
 	} else {
 		fmt.Print("  ")
-		images := map[string][]byte{}
-		names, _ := filepath.Glob(folder + "/*.fatbin")
-		for _, name := range names {
-			data, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			images[strings.TrimSuffix(filepath.Base(name), ".fatbin")] = data
-		}
-		engine, err := openCUDA(CUDAOptions{}, images)
+		engine, err := openCUDA(CUDAOptions{}, imagesOf(t, folder))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,46 +305,44 @@ func measureOn(t *testing.T, wl *workload, x *index.Index, plans []Plan, want []
 	s := loadOn(t, e, x).(*cudaSearcher)
 	loaded := time.Since(start)
 	defer s.Close()
-	lanes := e.(*cudaEngine).lanes
-	for range cap(lanes) {
-		l := <-lanes
-		if l.profile == nil {
-			l.profile = &laneProfile{}
-			_, _ = fmt.Sscanf(os.Getenv("GENIEMQ_WAVES"), "%d,%d", &l.waves.blocks, &l.waves.growth)
-		}
-		lanes <- l
-	}
 	counts := []int{1, 32, len(plans)}
-	if folder != "" {
-		counts = counts[2:]
+	if text := os.Getenv("GENIEMQ_BATCHES"); text != "" {
+		counts = nil
+		for c := range strings.SplitSeq(text, ",") {
+			n, err := strconv.Atoi(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			counts = append(counts, min(n, len(plans)))
+		}
 	}
-	for _, count := range counts {
+	if folder != "" {
+		counts = counts[len(counts)-1:]
+	}
+	for _, c := range cases(counts) {
+		for _, l := range e.(*cudaEngine).all {
+			_, _ = fmt.Sscanf(c.waves, "%d,%d,%d", &l.waves.blocks, &l.waves.growth, &l.waves.columns)
+			setPath(t, l, c.path)
+		}
+		count := c.count
 		batch := plans[:count]
 		answers := make([]Answer, count)
 		const repeats = 9
-		var times [stages + 1][]time.Duration
-		var hosts [hostStages]time.Duration
+		var all [repeats]Stages
+		var totals [repeats]time.Duration
 		for i := range repeats + 2 {
 			start := time.Now()
-			if err := s.Search(context.Background(), batch, answers); err != nil {
+			if i < 2 { // warming up
+				if err := s.Search(context.Background(), batch, answers); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			stages, err := s.SearchStages(context.Background(), batch, answers)
+			if err != nil {
 				t.Fatal(err)
 			}
-			total := time.Since(start)
-			if i < 2 {
-				continue // warming up
-			}
-			// The lane that ran is the one returned last.
-			for i := range cap(lanes) {
-				l := <-lanes
-				if i == cap(lanes)-1 {
-					for stage := range stages {
-						times[stage] = append(times[stage], l.profile.times[stage])
-					}
-					hosts = l.profile.hosts
-				}
-				lanes <- l
-			}
-			times[stages] = append(times[stages], total)
+			all[i-2], totals[i-2] = stages, time.Since(start)
 		}
 		mismatches := 0
 		for i := range min(count, len(want)) {
@@ -338,19 +351,27 @@ func measureOn(t *testing.T, wl *workload, x *index.Index, plans []Plan, want []
 				t.Errorf("%s, query %d: %s", wl.name, i, difference(&answers[i], &want[i]))
 			}
 		}
-		ms := func(stage stage) float64 {
-			slices.Sort(times[stage])
-			return times[stage][len(times[stage])/2].Seconds() * 1e3
+		ms := func(of func(i int) time.Duration) float64 {
+			var times []time.Duration
+			for i := range repeats {
+				times = append(times, of(i))
+			}
+			slices.Sort(times)
+			return times[repeats/2].Seconds() * 1e3
 		}
 		var scanned, candidates uint64
 		for i := range answers {
 			scanned += answers[i].Postings
 			candidates += answers[i].Candidates
 		}
-		fmt.Printf("%s %-12s q=%-5d upload %.3f match %.3f select %.3f download %.3f total %.3f ms (max %.3f; encode %.3f run %.3f decode %.3f); %.0f postings/query, %.2f T/s, %.0f candidates/query; load %.1f s, mismatches %d; mc_k %d top %d\n",
-			wl.name, filepath.Base(folder), count, ms(stageUpload), ms(stageMatch), ms(stageSelect), ms(stageDownload), ms(stages),
-			times[stages][repeats-1].Seconds()*1e3, hosts[hostEncode].Seconds()*1e3, hosts[hostRun].Seconds()*1e3, hosts[hostDecode].Seconds()*1e3, float64(scanned)/float64(count), float64(scanned)/ms(stageMatch)/1e9,
-			float64(candidates)/float64(count), loaded.Seconds(), mismatches, answers[0].MCK, answers[0].Hits[0].Count)
+		match := ms(func(i int) time.Duration { return all[i].Match })
+		fmt.Printf("%s %-12s q=%-5d plan %.3f upload %.3f match %.3f select %.3f download %.3f total %.3f ms (max %.3f); %.0f postings/query, %.2f T/s, %.0f candidates/query; load %.1f s, mismatches %d; mc_k %d top %d\n",
+			wl.name, filepath.Base(folder)+" "+c.path+" "+c.waves, count, ms(func(i int) time.Duration { return all[i].Plan }),
+			ms(func(i int) time.Duration { return all[i].Upload }), match,
+			ms(func(i int) time.Duration { return all[i].Select }), ms(func(i int) time.Duration { return all[i].Download }),
+			ms(func(i int) time.Duration { return totals[i] }), slices.Max(totals[:]).Seconds()*1e3,
+			float64(scanned)/float64(count), float64(scanned)/match/1e9, float64(candidates)/float64(count), loaded.Seconds(), mismatches,
+			answers[0].MCK, answers[0].Hits[0].Count)
 	}
 	// Batches that overlap: the time of a batch when the device is kept busy.
 	const callers, each = 4, 10

@@ -181,6 +181,23 @@ func (s *steps) copyOut(to pinned, from devicePointer) {
 	})
 }
 
+// fill sets bytes of the device to zero.
+func (s *steps) fill(to devicePointer, bytes int64) {
+	*s = append(*s, C.geniemq_step{kind: C.GENIEMQ_FILL, device: C.uint64_t(to), bytes: C.uint64_t(bytes)})
+}
+
+// wait makes what follows on the stream wait for an event.
+func (s *steps) wait(e cu.Event) {
+	*s = append(*s, C.geniemq_step{kind: C.GENIEMQ_WAIT, handle: C.uint64_t(uintptr(unsafe.Pointer(eventHandle(e))))})
+}
+
+// on puts the steps from the first on onto a stream of their own.
+func (s steps) on(stream cu.Stream, first int) {
+	for i := first; i < len(s); i++ {
+		s[i].stream = C.uint64_t(uintptr(unsafe.Pointer(streamHandle(stream))))
+	}
+}
+
 func (s *steps) record(e cu.Event) {
 	*s = append(*s, C.geniemq_step{kind: C.GENIEMQ_RECORD, handle: C.uint64_t(uintptr(unsafe.Pointer(eventHandle(e))))})
 }

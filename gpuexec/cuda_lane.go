@@ -15,11 +15,12 @@ import (
 
 // A lane executes one batch at a time. It is a thread, a stream and the memory of a batch, made once:
 //
-//	arena (device)   queries | spans | states | answers | candidates
+//	arena (device)   queries | spans | states | answers | candidates | programs of the shared-decode kernel
 //	in (pinned)      queries | spans | states              one copy to the device
 //	out (pinned)                        states | answers   one copy back
 type lane struct {
 	resident *resident // of the batch at hand
+	crew     *crew     // for encoding large batches
 	thread   *cudaThread
 	stream   cu.Stream
 	done     cu.Event
@@ -28,17 +29,29 @@ type lane struct {
 	in, out  pinned
 
 	waves   wavePolicy
+	policy  launchPolicy
 	pieces  []laneQuery // of the piece at hand, in the order of the device's queries
+	tiled   int         // so many of them, the first, are for the (query, tile) kernel
+	runs    []slicedRun // the others
 	steps   steps
-	profile *laneProfile // nil unless the stages are timed
+	profile *laneProfile // made when stages are first timed
+	timed   *Stages      // of the batch at hand, nil unless they are wanted
 }
 
 // laneQuery is a job in a piece of a batch.
 type laneQuery struct {
 	job     *matchJob
-	variant int    // of the match kernel
+	variant int    // of the (query, tile) kernel
 	bound   uint32 // tighter than the job's
 	spans   int
+
+	// For the shared-decode kernel.
+	counters     int    // its variant, or -1 where the query cannot be executed there
+	rows         uint32 // that its spans become
+	weightedRows uint32 // each as often as its weight has bits
+	weights      uint32 // all bits of its weights
+	postings     uint64 // in its spans
+	sliced       bool   // it is executed there
 }
 
 // Sizes of the pinned buffers. A query that needs more than inBytes fails; answers that need more than outBytes are
@@ -53,7 +66,7 @@ func newLane(e *cudaEngine) (*lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lane{thread: thread, waves: defaultWaves, bytes: e.opts.BatchMemory}
+	l := &lane{crew: e.crew, thread: thread, waves: defaultWaves, policy: defaultPolicy, bytes: e.opts.BatchMemory}
 	err = thread.do(func() (err error) {
 		if l.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
 			return err
@@ -95,22 +108,25 @@ func (l *lane) close() error {
 	return err
 }
 
-// match executes jobs on an index, in pieces that fit the lane.
-func (l *lane) match(ctx context.Context, r *resident, jobs []*matchJob) error {
+// match executes queries on an index, in pieces that fit the lane.
+func (l *lane) match(ctx context.Context, r *resident, queries []laneQuery, timed *Stages) error {
 	return l.thread.do(func() error {
-		l.resident = r
-		defer func() { l.resident = nil }()
-		for len(jobs) > 0 {
+		l.resident, l.timed = r, timed
+		defer func() { l.resident, l.timed, l.pieces = nil, nil, nil }()
+		if timed != nil && l.profile == nil {
+			l.profile = &laneProfile{}
+		}
+		for len(queries) > 0 {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			n := l.cut(jobs)
+			n := l.cut(queries)
 			if len(l.pieces) > 0 {
 				if err := l.execute(); err != nil {
 					return err
 				}
 			}
-			jobs = jobs[n:]
+			queries = queries[n:]
 		}
 		return nil
 	})
@@ -126,65 +142,81 @@ func waveEntries(k, parts int) int64 {
 	return int64(parts) * int64(min(k, index.TileObjects/parts))
 }
 
-// cut takes as many jobs as fit, at least one, and returns how many it took; a job that does not fit alone gets its
-// error and no piece.
-func (l *lane) cut(jobs []*matchJob) int {
-	const slack = 5 * 256 // the parts of the arena are aligned
-	l.pieces = l.pieces[:0]
+// cut takes as many queries as fit, at least one, and returns how many it took; a query that does not fit alone gets its
+// error and no piece. What fits is decided for the (query, tile) kernel, which can execute every query.
+func (l *lane) cut(queries []laneQuery) int {
+	const slack = 6 * 256 // the parts of the arena are aligned
+	l.pieces = nil
 	need, in, out := int64(slack), int64(slack), int64(slack)
-	for i, job := range jobs {
-		q := l.plan(job)
-		alone := len(l.pieces) == 0
+	for i := range queries {
+		q := &queries[i]
+		job := q.job
 		n := queryNeed(q.spans, job.k, 1, l.resident.kernels.matches[q.variant].Parts)
 		nIn := queryBytes + stateBytes + spanBytes*int64(q.spans)
 		nOut := stateBytes + entryBytes*int64(job.k)
-		if need+n > l.bytes || in+nIn > inBytes || out+nOut > outBytes && !alone {
-			if !alone {
+		if need+n > l.bytes || in+nIn > inBytes || out+nOut > outBytes && i > 0 {
+			if i > 0 {
 				return i
 			}
 			job.err = &DeviceError{Op: "executing a query", OutOfMemory: true, Err: fmt.Errorf(
 				"k %d and %d sets of keywords need %d MiB on the device, a batch has %d MiB", job.k, q.spans, max(n, nIn)>>20, l.bytes>>20)}
-			return i + 1
+			return 1
 		}
 		need, in, out = need+n, in+nIn, out+nOut
-		l.pieces = append(l.pieces, q)
+		l.pieces = queries[:i+1]
 	}
-	return len(jobs)
+	return len(queries)
 }
 
-// plan chooses the counters of a job.
-func (l *lane) plan(job *matchJob) laneQuery {
-	attributes := l.resident.index.Attributes()
-	q := laneQuery{job: job}
-	var bound uint64
+// plan says what a job asks of the device.
+func (r *resident) plan(job *matchJob) laneQuery {
+	attributes := r.index.Attributes()
+	q := laneQuery{job: job, counters: -1}
+	sliced := r.sliced != nil
+	var bound, bias uint64
 	for _, item := range job.query.Items {
+		spans := job.query.ItemSpans(item)
 		var keywords uint64
-		for _, span := range job.query.ItemSpans(item) {
+		for _, span := range spans {
 			keywords += uint64(span.Hi - span.Lo)
 		}
 		if keywords == 0 {
 			continue
 		}
 		q.spans += int(item.Count)
-		most := min(uint64(attributes[item.Attr].MaxPerObject), keywords*uint64(l.resident.repeats[item.Attr]))
+		most := min(uint64(attributes[item.Attr].MaxPerObject), keywords*uint64(r.repeats[item.Attr]))
 		bound += uint64(item.Weight) * most
+		if sliced {
+			if sliced = r.sliced.attributes[item.Attr].planes > 0; sliced {
+				bias += r.sliced.ask(&q, item.Attr, spans, item.Weight)
+			}
+		}
 	}
 	q.bound = uint32(min(bound, uint64(job.bound)))
-	q.variant = l.resident.kernels.variant(q.bound)
+	q.variant = r.kernels.variant(q.bound)
+	if sliced {
+		for v := range r.kernels.sliced {
+			if uint64(q.bound)+bias < 1<<r.kernels.sliced[v].planes {
+				q.counters = v
+				break
+			}
+		}
+	}
 	return q
 }
 
 // pieceLayout says where a piece's arrays lie in the arena.
 type pieceLayout struct {
-	queries, spans, states, answers, candidates, end int64
+	queries, spans, states, answers, candidates, programs int64
+	tileWave, groupWave                                   int // widths for which candidates have room
 }
 
 func alignUp(n int64) int64 { return (n + 255) &^ 255 }
 
 // execute runs the piece and hands the results to its jobs.
 func (l *lane) execute() error {
-	slices.SortStableFunc(l.pieces, func(a, b laneQuery) int { return a.variant - b.variant })
-	l.profile.begin()
+	l.profile.begin(l.timed != nil)
+	at := l.layout()
 	var spans int
 	var answers int64
 	for i := range l.pieces {
@@ -192,13 +224,9 @@ func (l *lane) execute() error {
 		answers += int64(l.pieces[i].job.k)
 	}
 	n := len(l.pieces)
-	var at pieceLayout
-	at.spans = alignUp(int64(n) * queryBytes)
-	at.states = alignUp(at.spans + int64(spans)*spanBytes)
-	at.answers = at.states + int64(n)*stateBytes
-	at.candidates = alignUp(at.answers + answers*entryBytes)
-	w := l.waveTiles(l.bytes - at.candidates)
-	l.encode(&at, spans, w)
+	if err := l.encode(&at, spans); err != nil {
+		return err
+	}
 
 	// Answers that are too large for the pinned buffer are copied after the run, in parts.
 	outEnd := at.answers + answers*entryBytes
@@ -210,16 +238,22 @@ func (l *lane) execute() error {
 	l.steps = l.steps[:0]
 	l.mark(stageUpload)
 	l.steps.copyIn(l.arena, l.in[:at.states+stateBytes*int64(n)])
-	l.launchWaves(&at, w)
+	l.launchTiles(&at)
+	for i := range l.runs {
+		l.runs[i].launch(l, &at, l.arena+devicePointer(at.programs))
+	}
+	l.mark(stageSelect)
+	b := l.batch(&at)
+	launch(&l.steps, l.resident.kernels.answer, n, 1, &b)
 	l.mark(stageDownload)
 	l.steps.copyOut(l.out[:outEnd-at.states], l.arena+devicePointer(at.states))
 	l.mark(stageEnd)
 	l.profile.host(hostEncode)
-	if err := l.steps.run(l.stream, l.done); err != nil {
+	if err := l.run(); err != nil {
 		return deviceError("executing a batch", err)
 	}
 	l.profile.host(hostRun)
-	if err := l.profile.end(); err != nil {
+	if err := l.profile.end(l.timed); err != nil {
 		return err
 	}
 	err := l.decode(&at, whole)
@@ -227,20 +261,110 @@ func (l *lane) execute() error {
 	return err
 }
 
-// waveTiles is the most tiles of a wave for which bytes hold all candidates; cut has made sure of one.
-func (l *lane) waveTiles(bytes int64) int {
-	var kept, tile int64
-	for i := range l.pieces {
-		k := l.pieces[i].job.k
-		kept += int64(k)
-		tile += waveEntries(k, l.resident.kernels.matches[l.pieces[i].variant].Parts)
+// run executes the recorded steps. Batches on an index that is streamed take turns.
+func (l *lane) run() error {
+	if s := l.resident.stream; s != nil {
+		s.turn.Lock()
+		defer s.turn.Unlock()
 	}
-	w := (bytes/entryBytes - kept) / tile
-	return int(max(1, min(w, int64(l.resident.index.Tiles()))))
+	return l.steps.run(l.stream, l.done)
+}
+
+// layout chooses the kernels, orders the piece by them, and places its arrays.
+func (l *lane) layout() (at pieceLayout) {
+	var spans, answers int64
+	for i := range l.pieces {
+		spans += int64(l.pieces[i].spans)
+		answers += int64(l.pieces[i].job.k)
+		l.pieces[i].sliced = false
+	}
+	n := int64(len(l.pieces))
+	at.spans = alignUp(n * queryBytes)
+	at.states = alignUp(at.spans + spans*spanBytes)
+	at.answers = at.states + n*stateBytes
+	at.candidates = alignUp(at.answers + answers*entryBytes)
+	r := l.resident
+	l.policy.choose(l.pieces, r.slicedLayout(), r.kernels.sliced, policyDevice{r.kernels.processors, r.index.Tiles(), r.groups()})
+	if !l.place(&at) {
+		for i := range l.pieces {
+			l.pieces[i].sliced = false
+		}
+		l.place(&at) // cut has made sure of it
+	}
+	return at
+}
+
+// place orders the piece, (query, tile) queries first, and divides the memory from at.candidates on. It is false when
+// the shared-decode kernel needs more than there is.
+func (l *lane) place(at *pieceLayout) bool {
+	slices.SortStableFunc(l.pieces, func(a, b laneQuery) int { return a.order() - b.order() })
+	k := l.resident.kernels
+	l.runs = l.runs[:0]
+	for l.tiled = 0; l.tiled < len(l.pieces) && !l.pieces[l.tiled].sliced; {
+		l.tiled++
+	}
+	at.groupWave = 1
+	var programs int64
+	for first := l.tiled; first < len(l.pieces); {
+		v := l.pieces[first].counters
+		end := first + 1
+		for end < len(l.pieces) && l.pieces[end].counters == v {
+			end++
+		}
+		run := newSlicedRun(&k.sliced[v], l.pieces[first:end], first, l.resident.sliced.slicedLayout, k.processors)
+		at.groupWave = max(at.groupWave, l.waves.columns*run.columns)
+		programs = max(programs, run.end)
+		l.runs = append(l.runs, run)
+		first = end
+	}
+	// Candidates: those of (query, tile) queries take what the others leave.
+	bytes := l.bytes - at.candidates - programs
+	sliced := func(wave int) (entries int64) {
+		for i := l.tiled; i < len(l.pieces); i++ {
+			entries += slicedEntries(l.pieces[i].job.k, wave)
+		}
+		return entries * entryBytes
+	}
+	var kept, tile int64
+	for i := range l.pieces[:l.tiled] {
+		q := &l.pieces[i]
+		kept += int64(q.job.k)
+		tile += waveEntries(q.job.k, k.matches[q.variant].Parts)
+	}
+	for at.groupWave > 1 && sliced(at.groupWave)+(kept+tile)*entryBytes > bytes {
+		at.groupWave /= 2
+	}
+	bytes -= sliced(at.groupWave)
+	at.tileWave = 1
+	if l.tiled > 0 {
+		at.tileWave = int(max(1, min((bytes/entryBytes-kept)/tile, int64(l.resident.index.Tiles()))))
+	}
+	candidates := (kept+tile*int64(at.tileWave))*entryBytes + sliced(at.groupWave)
+	at.programs = alignUp(at.candidates + candidates)
+	for i := range l.runs {
+		l.runs[i].waveGroups = at.groupWave
+	}
+	return len(l.runs) == 0 || at.programs+programs <= l.bytes
+}
+
+// order is by kernel, then by the width of counters.
+func (q *laneQuery) order() int {
+	if q.sliced {
+		return 1<<16 + q.counters
+	}
+	return q.variant
+}
+
+// room is the number of candidates of a query.
+func (l *lane) room(q *laneQuery, at *pieceLayout) uint64 {
+	if q.sliced {
+		return uint64(slicedEntries(q.job.k, at.groupWave))
+	}
+	return uint64(q.job.k) + uint64(at.tileWave)*uint64(waveEntries(q.job.k, l.resident.kernels.matches[q.variant].Parts))
 }
 
 // encode fills the pinned input.
-func (l *lane) encode(at *pieceLayout, spans, w int) {
+func (l *lane) encode(at *pieceLayout, spans int) error {
 	n := len(l.pieces)
 	queries := pinnedArray[deviceQuery](l.in, 0, n)
 	flat := pinnedArray[deviceSpan](l.in, at.spans, spans)
@@ -249,63 +373,89 @@ func (l *lane) encode(at *pieceLayout, spans, w int) {
 	var candidates, answers uint64
 	for i := range l.pieces {
 		q := &l.pieces[i]
-		job := q.job
 		queries[i] = deviceQuery{
-			first: first, spans: uint32(q.spans), k: uint32(job.k), bound: q.bound, entries: candidates, out: answers,
+			first: first, spans: uint32(q.spans), k: uint32(q.job.k), bound: q.bound, entries: candidates, out: answers,
 		}
-		states[i] = deviceState{threshold: job.minCount}
-		for _, item := range job.query.Items {
-			for _, span := range job.query.ItemSpans(item) {
-				flat[first] = deviceSpan{item.Attr, span.Lo, span.Hi, item.Weight}
-				first++
+		states[i] = deviceState{threshold: q.job.minCount}
+		first += uint32(q.spans)
+		candidates += l.room(q, at)
+		answers += uint64(q.job.k)
+	}
+	return l.crew.each(context.Background(), n, func(i int) {
+		to := flat[queries[i].first:]
+		for _, item := range l.pieces[i].job.query.Items {
+			for _, span := range l.pieces[i].job.query.ItemSpans(item) {
+				to[0] = deviceSpan{item.Attr, span.Lo, span.Hi, item.Weight}
+				to = to[1:]
 			}
 		}
-		candidates += uint64(job.k) + uint64(w)*uint64(waveEntries(job.k, l.resident.kernels.matches[q.variant].Parts))
-		answers += uint64(job.k)
+	})
+}
+
+// batch is the argument of the kernels of match.cu and select.cu.
+func (l *lane) batch(at *pieceLayout) deviceBatch {
+	r := l.resident
+	return deviceBatch{
+		sections: r.sections,
+		queries:  l.arena, spans: l.arena + devicePointer(at.spans), states: l.arena + devicePointer(at.states),
+		entries: l.arena + devicePointer(at.candidates), out: l.arena + devicePointer(at.answers),
+		attributes: uint32(r.attributes), objects: r.index.Objects(),
+		roundSpans: uint32(max(1, r.roundSpans)),
 	}
 }
 
-// launchWaves records the kernels: tiles in waves of at most w.
-func (l *lane) launchWaves(at *pieceLayout, w int) {
-	k, n := l.resident.kernels, len(l.pieces)
-	tiles := l.resident.index.Tiles()
-	b := deviceBatch{
-		data: l.resident.data, sections: l.resident.sections,
-		queries: l.arena, spans: l.arena + devicePointer(at.spans), states: l.arena + devicePointer(at.states),
-		entries: l.arena + devicePointer(at.candidates), out: l.arena + devicePointer(at.answers),
-		attributes: uint32(l.resident.attributes), objects: l.resident.index.Objects(),
-		roundSpans: uint32(max(1, l.resident.roundSpans)),
+// launchTiles records the (query, tile) kernel: part after part, and within a part tiles in waves. Thresholds carry over
+// from part to part, since ids ascend.
+func (l *lane) launchTiles(at *pieceLayout) {
+	r, n := l.resident, l.tiled
+	if n == 0 {
+		return
 	}
-	width := l.waves.first(k.processors, n, tiles, w)
-	for tile := 0; tile < tiles; {
-		count := min(width, w, tiles-tile)
+	b := l.batch(at)
+	tiles := r.index.Tiles()
+	width := l.waves.first(r.kernels.processors, n, tiles, at.tileWave)
+	r.stream.begin(&l.steps, r)
+	for i := range r.parts {
+		part := &r.parts[i]
+		b.data = r.dataOf(i)
 		l.mark(stageMatch)
-		b.firstTile = uint32(tile)
-		for first := 0; first < n; {
-			variant := l.pieces[first].variant
-			end := first + 1
-			for end < n && l.pieces[end].variant == variant {
-				end++
+		r.stream.await(&l.steps, r, i)
+		for tile, end := part.firstTile, part.firstTile+part.tiles; tile < end; {
+			count := min(width, at.tileWave, end-tile)
+			l.launchWave(b, tile, count)
+			tile += count
+			b.firstQuery = 0
+			if tile == end {
+				r.stream.consumed(&l.steps, i)
 			}
-			b.firstQuery = uint32(first)
-			m := &k.matches[variant]
-			for done := 0; done < count; {
-				step := min(count-done, maxGridY/m.Parts)
-				b.firstTile = uint32(tile + done)
-				launch(&l.steps, m.function, end-first, step*m.Parts, &b)
-				done += step
+			if tile < tiles {
+				l.mark(stageSelect)
+				launch(&l.steps, r.kernels.compact, n, 1, &b)
+				l.mark(stageMatch)
 			}
-			first = end
+			width = min(width*l.waves.growth, tiles)
 		}
-		tile += count
-		l.mark(stageSelect)
-		b.firstQuery = 0
-		if tile < tiles {
-			launch(&l.steps, k.compact, n, 1, &b)
-		}
-		width *= l.waves.growth
 	}
-	launch(&l.steps, k.answer, n, 1, &b)
+}
+
+// launchWave records a wave of tiles: a launch a counter width.
+func (l *lane) launchWave(b deviceBatch, tile, count int) {
+	for first := 0; first < l.tiled; {
+		variant := l.pieces[first].variant
+		end := first + 1
+		for end < l.tiled && l.pieces[end].variant == variant {
+			end++
+		}
+		b.firstQuery = uint32(first)
+		m := &l.resident.kernels.matches[variant]
+		for done := 0; done < count; {
+			step := min(count-done, maxGridY/m.Parts)
+			b.firstTile = uint32(tile + done)
+			launch(&l.steps, m.function, end-first, step*m.Parts, &b)
+			done += step
+		}
+		first = end
+	}
 }
 
 const maxGridY = 65535
@@ -313,11 +463,12 @@ const maxGridY = 65535
 // A wavePolicy says how tiles are cut into waves. Waves grow: the first gives a threshold cheaply, and later ones profit
 // from it. The end of a wave leaves multiprocessors idle, so there should not be many.
 type wavePolicy struct {
-	blocks int // of the first wave, a multiprocessor
-	growth int // from wave to wave
+	blocks  int // of the first wave, a multiprocessor
+	growth  int // from wave to wave
+	columns int // of the shared-decode kernel: groups of a wave, a block that shares them
 }
 
-var defaultWaves = wavePolicy{blocks: 8, growth: 6}
+var defaultWaves = wavePolicy{blocks: 8, growth: 6, columns: 2}
 
 // first is the number of tiles of the first wave. Few queries run in one wave: their blocks would not fill the
 // device, and compactions cost latency.
@@ -337,6 +488,9 @@ func (l *lane) decode(at *pieceLayout, whole bool) error {
 	for i := range l.pieces {
 		job, state := l.pieces[i].job, states[i]
 		job.postings += state.postings
+		if l.pieces[i].sliced {
+			job.postings += l.pieces[i].postings
+		}
 		job.candidates += state.passed
 		stored := int(state.kept)
 		if stored > job.k {

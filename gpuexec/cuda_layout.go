@@ -40,6 +40,39 @@ type deviceSurvey struct {
 	attributes, _           uint32
 }
 
+// Of kernels/sliced.cuh and kernels/sliced_load.cu.
+
+type deviceSlicedAttribute struct {
+	codeOf                     devicePointer
+	plane, planes, codes, unit uint32
+}
+
+type deviceSlicedLoad struct {
+	data, sections, keywords, table, planes, attributesOf devicePointer
+	attributes, planesOfGroup                             uint32
+	firstTile, tiles, objects, _                          uint32
+}
+
+type devicePlan struct {
+	queries, spans, attributes, unitAttribute          devicePointer
+	programs, lists, lengths, records, biases          devicePointer
+	chunks, tasks, rows, counts, units                 devicePointer
+	firstQuery, queriesOfBatch, perBlock               uint32
+	warps, slots, decoders                             uint32
+	unitsOfKind, stageOctets                           uint32
+	maxRows, maxChunks, maxTrees, maxTasks, maxList, _ uint32
+}
+
+type deviceSliced struct {
+	planes, programs, lists, lengths, records, biases devicePointer
+	queries, states, entries, waves, tickets          devicePointer
+	planesOfGroup, residentGroup                      uint32
+	firstGroup, groups, waveGroups, base              uint32
+	firstQuery, queriesOfBatch, perBlock              uint32
+	stages, stageOctets                               uint32
+	maxTrees, maxList, _                              uint32
+}
+
 // devicePointer is an address in the device's memory.
 type devicePointer uint64
 
@@ -59,4 +92,8 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(deviceState{})-stateBytes]
 	_ = [1]struct{}{}[unsafe.Sizeof(deviceBatch{})-88]
 	_ = [1]struct{}{}[unsafe.Sizeof(deviceSurvey{})-32]
+	_ = [1]struct{}{}[unsafe.Sizeof(deviceSlicedAttribute{})-24]
+	_ = [1]struct{}{}[unsafe.Sizeof(deviceSlicedLoad{})-72]
+	_ = [1]struct{}{}[unsafe.Sizeof(devicePlan{})-168]
+	_ = [1]struct{}{}[unsafe.Sizeof(deviceSliced{})-144]
 )

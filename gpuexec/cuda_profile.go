@@ -14,6 +14,7 @@ type stage int
 
 const (
 	stageUpload stage = iota
+	stagePlan
 	stageMatch
 	stageSelect
 	stageDownload
@@ -21,8 +22,9 @@ const (
 	stages
 )
 
-// laneProfile measures the stages of each batch of a lane by events between them. A nil profile measures nothing.
+// laneProfile measures the stages of a batch of a lane by events between them. A nil profile measures nothing.
 type laneProfile struct {
+	on     bool
 	events []cu.Event
 	marks  []stage // the stage that begins at the event
 	times  [stages]time.Duration
@@ -44,14 +46,15 @@ const (
 
 // host records that a stage of the host has ended.
 func (p *laneProfile) host(s hostStage) {
-	if p != nil {
+	if p != nil && p.on {
 		now := time.Now()
 		p.hosts[s], p.last = now.Sub(p.last), now
 	}
 }
 
-func (p *laneProfile) begin() {
+func (p *laneProfile) begin(on bool) {
 	if p != nil {
+		p.on = on
 		p.marks = p.marks[:0]
 		p.last = time.Now()
 		p.times = [stages]time.Duration{}
@@ -61,7 +64,7 @@ func (p *laneProfile) begin() {
 // mark records that a stage begins.
 func (l *lane) mark(s stage) {
 	p := l.profile
-	if p == nil || p.err != nil {
+	if p == nil || !p.on || p.err != nil {
 		return
 	}
 	if len(p.marks) == len(p.events) {
@@ -76,10 +79,13 @@ func (l *lane) mark(s stage) {
 	p.marks = append(p.marks, s)
 }
 
-// end sums the times of the stages, once the batch has run.
-func (p *laneProfile) end() error {
-	if p == nil || p.err != nil {
+// end adds the times of the stages to a batch's, once a piece of it has run.
+func (p *laneProfile) end(to *Stages) error {
+	if p == nil || !p.on {
 		return nil
+	}
+	if p.err != nil {
+		return p.err
 	}
 	for i := range len(p.marks) - 1 {
 		ms, err := p.events[i].Elapsed(p.events[i+1])
@@ -88,6 +94,11 @@ func (p *laneProfile) end() error {
 		}
 		p.times[p.marks[i]] += time.Duration(ms * float64(time.Millisecond))
 	}
+	to.Plan += p.hosts[hostEncode] + p.times[stagePlan]
+	to.Upload += p.times[stageUpload]
+	to.Match += p.times[stageMatch]
+	to.Select += p.times[stageSelect]
+	to.Download += p.times[stageDownload]
 	return nil
 }
 

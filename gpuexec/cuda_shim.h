@@ -8,7 +8,7 @@
 // The result of cuInit, and why the driver was not loaded, or NULL.
 int geniemq_driver_status(const char **why);
 
-enum { GENIEMQ_LAUNCH, GENIEMQ_COPY_IN, GENIEMQ_COPY_OUT, GENIEMQ_FILL, GENIEMQ_RECORD };
+enum { GENIEMQ_LAUNCH, GENIEMQ_COPY_IN, GENIEMQ_COPY_OUT, GENIEMQ_FILL, GENIEMQ_RECORD, GENIEMQ_WAIT };
 
 // One step of a recorded list. It holds no Go pointers: host memory is pinned memory, made here.
 typedef struct {
@@ -16,17 +16,18 @@ typedef struct {
   uint32_t threads, shared;  // LAUNCH
   uint32_t x, y;             // LAUNCH: grid
   uint32_t argument_bytes;
-  uint64_t handle;  // LAUNCH: CUfunction; RECORD: CUevent
+  uint64_t stream;  // CUstream; 0: the list's own
+  uint64_t handle;  // LAUNCH: CUfunction; RECORD, WAIT: CUevent
   uint64_t device;  // COPY_*, FILL: address
   uint64_t host;    // COPY_*: address; FILL: the byte
   uint64_t bytes;
-  uint64_t arguments[16];  // LAUNCH: the kernel's one parameter
+  uint64_t arguments[24];  // LAUNCH: the kernel's one parameter
 } geniemq_step;
 
-// Puts the steps on a stream, in order. On an error the steps from *failed on have not been put there.
+// Puts the steps on a stream, or on those that they name, in order. On an error the steps from *failed on have not been put there.
 CUresult geniemq_submit(CUstream stream, const geniemq_step *steps, int count, int *failed);
 
-// Submits, and waits until all is done. The calling thread sleeps, but for the first moments.
+// Submits, and waits until all on this stream is done. The calling thread asks, and soon naps in between.
 CUresult geniemq_run(CUstream stream, CUevent done, const geniemq_step *steps, int count, int *failed);
 
 CUresult geniemq_host_alloc(void **memory, size_t bytes);

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -19,7 +21,7 @@ import (
 // openDevice opens the CUDA engine. Without a device the test is skipped, or fails where GENIEMQ_REQUIRE_CUDA is 1.
 func openDevice(t testing.TB, opts CUDAOptions) Engine {
 	t.Helper()
-	e, err := NewCUDA(opts)
+	e, err := newDevice(t, opts)
 	if errors.Is(err, ErrNoCUDA) && os.Getenv("GENIEMQ_REQUIRE_CUDA") != "1" {
 		t.Skipf("needs a CUDA device: %v", err)
 	}
@@ -32,6 +34,57 @@ func openDevice(t testing.TB, opts CUDAOptions) Engine {
 		}
 	})
 	return e
+}
+
+// newDevice is NewCUDA, with the device images of the folder GENIEMQ_IMAGE where that is given.
+func newDevice(t testing.TB, opts CUDAOptions) (Engine, error) {
+	folder := os.Getenv("GENIEMQ_IMAGE")
+	if folder == "" {
+		return NewCUDA(opts)
+	}
+	e, err := openCUDA(opts, imagesOf(t, folder))
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// imagesOf reads the device images of a folder.
+func imagesOf(t testing.TB, folder string) map[string][]byte {
+	t.Helper()
+	images := map[string][]byte{}
+	names, _ := filepath.Glob(folder + "/*.fatbin")
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		images[strings.TrimSuffix(filepath.Base(name), ".fatbin")] = data
+	}
+	return images
+}
+
+// setPath forces a kernel, "tile" or "sliced", or leaves it to the cost.
+func setPath(t testing.TB, l *lane, path string) {
+	t.Helper()
+	switch path {
+	case "", "cost":
+		l.policy.path = pathByCost
+	case "tile":
+		l.policy.path = pathTile
+	case "sliced":
+		l.policy.path = pathSliced
+	default:
+		t.Fatalf("path %q is unknown", path)
+	}
+}
+
+// force makes all lanes of an engine take one kernel.
+func force(t testing.TB, e Engine, path string) {
+	t.Helper()
+	for _, l := range e.(*cudaEngine).all {
+		setPath(t, l, path)
+	}
 }
 
 func loadOn(t testing.TB, e Engine, x *index.Index) Searcher {
@@ -59,6 +112,7 @@ func TestCUDAAgainstBruteForce(t *testing.T) {
 		w := randomWorld(t, rng, []int{0, 1, 2, 7, 8, 9, 63, 64, 65, rng.IntN(300), rng.IntN(300)}[rng.IntN(11)])
 		s := loadOn(t, e, w.index)
 		plans := w.randomPlans(rng, func() Plan { return w.randomPlan(rng) })
+		force(t, e, []string{"sliced", "tile", ""}[rng.IntN(3)])
 		checkAnswers(t, w, plans, search(t, s, plans))
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -80,6 +134,9 @@ func TestCUDAAgainstCPU(t *testing.T) {
 			// Memory decides the width of waves, and whether a batch is cut.
 			opts := CUDAOptions{BatchMemory: []int64{1 << 30, 3 << 20, 256 << 20}[rng.IntN(3)]}
 			e := openDevice(t, opts)
+			path := []string{"sliced", "tile", ""}[rng.IntN(3)]
+			t.Logf("%d objects, batch memory %d, path %q", n, opts.BatchMemory, path)
+			force(t, e, path)
 			s := loadOn(t, e, w.index)
 			compareWithCPU(t, rng, w, s, scaled(64), true)
 			if err := s.Close(); err != nil {

@@ -179,7 +179,9 @@ func TestPanicFailsOnePlan(t *testing.T) {
 			}
 		}
 		answers := make([]Answer, len(plans))
-		s.begin(&b, plans, answers)
+		if err := s.begin(context.Background(), &b, plans, answers); err != nil {
+			t.Fatal(err)
+		}
 		// What check would have refused: a keyword beyond the vocabulary, and k = 0, at which the gate fails.
 		early := matchJob{query: new(index.Query), k: 1, minCount: 1, bound: 255}
 		early.query.StartItem(0, 1)

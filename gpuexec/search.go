@@ -3,6 +3,7 @@ package gpuexec
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/geniemq/geniemq/index"
@@ -22,8 +23,15 @@ type pipeline struct {
 // A batch is the memory of one Search call.
 type batch struct {
 	plans   []planJob
+	checked []checked
 	round   []*matchJob // what the matcher gets next
 	pending []*planJob  // sequences that are not done
+}
+
+// checked is what check said of a plan.
+type checked struct {
+	bound uint32
+	err   error
 }
 
 // A planJob is one plan on its way through the pipeline.
@@ -35,6 +43,11 @@ type planJob struct {
 }
 
 func (p *pipeline) Search(ctx context.Context, plans []Plan, answers []Answer) error {
+	return p.search(ctx, p.matcher, plans, answers)
+}
+
+// search is Search with a matcher of its own.
+func (p *pipeline) search(ctx context.Context, m matcher, plans []Plan, answers []Answer) error {
 	if len(plans) != len(answers) {
 		return fmt.Errorf("searching: %d answers for %d plans", len(answers), len(plans))
 	}
@@ -43,16 +56,21 @@ func (p *pipeline) Search(ctx context.Context, plans []Plan, answers []Answer) e
 		b = new(batch)
 	}
 	defer p.release(b)
-	p.begin(b, plans, answers)
-	if err := p.matcher.match(ctx, b.round); err != nil {
+	if err := p.begin(ctx, b, plans, answers); err != nil {
+		return fmt.Errorf("checking a batch of %d: %w", len(plans), err)
+	}
+	if err := m.match(ctx, b.round); err != nil {
 		return fmt.Errorf("matching a batch of %d: %w", len(b.round), err)
 	}
-	for i := range b.plans {
+	err := p.crew.each(ctx, len(b.plans), func(i int) {
 		if job := &b.plans[i]; job.sequence == nil {
 			job.answerMatch()
 		}
+	})
+	if err != nil {
+		return fmt.Errorf("answering a batch of %d: %w", len(b.round), err)
 	}
-	if err := p.verify(ctx, b); err != nil {
+	if err := p.verify(ctx, m, b); err != nil {
 		return fmt.Errorf("verifying a batch of %d: %w", len(b.round), err)
 	}
 	return nil
@@ -60,17 +78,22 @@ func (p *pipeline) Search(ctx context.Context, plans []Plan, answers []Answer) e
 
 // begin checks the plans and makes jobs of the sound ones. A plan that matches nothing by its query alone, or in
 // an index without objects, gets its answer from an empty list of entries.
-func (p *pipeline) begin(b *batch, plans []Plan, answers []Answer) {
+func (p *pipeline) begin(ctx context.Context, b *batch, plans []Plan, answers []Answer) error {
 	x := p.index
 	if cap(b.plans) < len(plans) {
 		b.plans = append(b.plans[:cap(b.plans)], make([]planJob, len(plans)-cap(b.plans))...)
 	}
 	b.plans = b.plans[:0]
+	b.checked = slices.Grow(b.checked[:0], len(plans))[:len(plans)]
+	err := p.crew.each(ctx, len(plans), func(i int) { b.checked[i].bound, b.checked[i].err = plans[i].check(x) })
+	if err != nil {
+		return err
+	}
 	for i := range plans {
 		plan, answer := &plans[i], &answers[i]
 		*answer = Answer{Hits: answer.Hits[:0]}
-		bound, err := plan.check(x)
-		if err != nil {
+		bound := b.checked[i].bound
+		if err := b.checked[i].err; err != nil {
 			answer.Err = err
 			continue
 		}
@@ -94,6 +117,7 @@ func (p *pipeline) begin(b *batch, plans []Plan, answers []Answer) {
 			b.round = append(b.round, &job.match)
 		}
 	}
+	return nil
 }
 
 // release keeps a batch's memory for the next call, without what it points to.
@@ -105,6 +129,7 @@ func (p *pipeline) release(b *batch) {
 		}
 		*job = planJob{match: matchJob{entries: job.match.entries[:0]}}
 	}
+	clear(b.checked)
 	clear(b.round)
 	clear(b.pending)
 	b.round, b.pending = b.round[:0], b.pending[:0]

@@ -46,7 +46,7 @@ func (p *pipeline) verifier() *verify.Verifier {
 }
 
 // verify brings all sequences of a batch from candidates to answers.
-func (p *pipeline) verify(ctx context.Context, b *batch) error {
+func (p *pipeline) verify(ctx context.Context, m matcher, b *batch) error {
 	for len(b.pending) > 0 {
 		err := p.crew.run(ctx, len(b.pending), func(s *shift, unit int) {
 			job, start := b.pending[unit], time.Now()
@@ -76,7 +76,7 @@ func (p *pipeline) verify(ctx context.Context, b *batch) error {
 		}
 		clear(b.pending[len(left):])
 		b.pending = left
-		if err := p.matcher.match(ctx, b.round); err != nil {
+		if err := m.match(ctx, b.round); err != nil {
 			return err
 		}
 	}

@@ -225,12 +225,14 @@ func TestSequenceOutcomes(t *testing.T) {
 	answers := make([]Answer, len(plans))
 	p := &s.(*cpuSearcher).pipeline
 	var b batch
-	p.begin(&b, plans, answers)
+	if err := p.begin(context.Background(), &b, plans, answers); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.matcher.match(context.Background(), b.round); err != nil {
 		t.Fatal(err)
 	}
 	b.plans[1].sequence.verifier = nil
-	if err := p.verify(context.Background(), &b); err != nil {
+	if err := p.verify(context.Background(), p.matcher, &b); err != nil {
 		t.Fatal(err)
 	}
 	var panicked *PanicError

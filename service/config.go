@@ -37,6 +37,10 @@ type Config struct {
 	// EngineThreads bounds the CPU engine's threads. Default: all cores.
 	EngineThreads int
 
+	// GPUMemory is the device memory in bytes that the CUDA engine may use, for indexes and batches together; an
+	// index that is larger is streamed. Default: nine tenths of what is free.
+	GPUMemory Bytes
+
 	// BatchSize bounds the queries of a batch. Default: the engine's capacity.
 	BatchSize int
 	// BatchLinger is how long a batch that is not full may wait although an executor is free. Default 0: a

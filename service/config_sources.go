@@ -28,6 +28,7 @@ func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Prefix, "prefix", c.Prefix, "first `token` of all subjects and streams")
 	fs.StringVar(&c.Engine, "engine", c.Engine, "auto, cpu or cuda")
 	fs.IntVar(&c.EngineThreads, "engine-threads", c.EngineThreads, "threads of the CPU engine (default: all cores)")
+	fs.Var(&c.GPUMemory, "gpu-memory", "device `memory` that the CUDA engine may use, like 16GiB (default: nine tenths of what is free)")
 	fs.IntVar(&c.BatchSize, "batch-size", c.BatchSize, "most queries in a batch (default: what the engine can hold)")
 	fs.DurationVar(&c.BatchLinger, "batch-linger", c.BatchLinger, "how long a batch may wait for company although an executor is free")
 	fs.IntVar(&c.Workers, "workers", c.Workers, "goroutines an index that decode queries, and that encode answers")

@@ -35,7 +35,10 @@ type served struct {
 }
 
 func (s *Service) openEngine(opts Options) error {
-	engine, err := opts.OpenEngine(s.cfg.Engine, gpuexec.Options{CPU: gpuexec.CPUOptions{Workers: s.cfg.EngineThreads}})
+	engine, err := opts.OpenEngine(s.cfg.Engine, gpuexec.Options{
+		CPU:  gpuexec.CPUOptions{Workers: s.cfg.EngineThreads},
+		CUDA: gpuexec.CUDAOptions{Memory: int64(s.cfg.GPUMemory)},
+	})
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/geniemq/geniemq/bench"
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/service"
 )
 
 func (c *cli) benchCommand() *cobra.Command {
@@ -66,6 +67,7 @@ func (c *cli) benchEngineCommand() *cobra.Command {
 	var opts bench.EngineOptions
 	var engine string
 	var threads int
+	var gpuMemory service.Bytes
 	cmd := &cobra.Command{
 		Use:   "engine",
 		Short: "Measure an engine on a workload",
@@ -86,7 +88,10 @@ the objects and the index: --objects makes them smaller.`,
 			if err := workload.check(); err != nil {
 				return err
 			}
-			e, err := gpuexec.Open(engine, gpuexec.Options{CPU: gpuexec.CPUOptions{Workers: threads}})
+			e, err := gpuexec.Open(engine, gpuexec.Options{
+				CPU:  gpuexec.CPUOptions{Workers: threads},
+				CUDA: gpuexec.CUDAOptions{Memory: int64(gpuMemory)},
+			})
 			if err != nil {
 				return err
 			}
@@ -97,6 +102,7 @@ the objects and the index: --objects makes them smaller.`,
 	flags := cmd.Flags()
 	flags.StringVar(&engine, "engine", gpuexec.Auto, "auto, cpu or cuda")
 	flags.IntVar(&threads, "engine-threads", 0, "threads of the CPU engine (default: all cores)")
+	flags.Var(&gpuMemory, "gpu-memory", "device `memory` that the CUDA engine may use, like 16GiB (default: nine tenths of what is free)")
 	flags.IntVar(&opts.Runs, "runs", 7, "measured batches")
 	flags.IntVar(&opts.Checks, "checks", 8, "answers compared with brute force")
 	flags.IntVar(&opts.Baseline, "baseline", 0, "also compare one core with a flat-array scan on that many queries")

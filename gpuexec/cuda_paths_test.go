@@ -1,0 +1,302 @@
+//go:build cuda
+
+package gpuexec
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// slicedWorld is a collection of at most one keyword an object and attribute: few and many keywords, skewed, missing.
+func slicedWorld(t testing.TB, rng *rand.Rand, n int) *world {
+	w := &world{}
+	for range 1 + rng.IntN(14) {
+		w.vocabulary = append(w.vocabulary, uint32([]int{1, 2, 7, 8, 15, 16, 67, 255, 256, 257, 1024, 2100}[rng.IntN(12)]))
+	}
+	missing := make([]int, len(w.vocabulary))
+	for a := range missing {
+		missing[a] = []int{0, 0, 10, 60}[rng.IntN(4)]
+	}
+	equal := 1 + rng.IntN(2)*rng.IntN(3000)
+	for id := range n {
+		if id%equal != 0 {
+			w.objects = append(w.objects, w.objects[id-1])
+			continue
+		}
+		object := make([][]uint32, len(w.vocabulary))
+		for a, v := range w.vocabulary {
+			if rng.IntN(100) >= missing[a] {
+				kw := uint32(rng.IntN(int(v)))
+				if a%2 == 0 {
+					kw = min(kw, uint32(rng.IntN(int(v))), uint32(rng.IntN(int(v))))
+				}
+				object[a] = []uint32{kw}
+			}
+		}
+		w.objects = append(w.objects, object)
+	}
+	w.build(t)
+	return w
+}
+
+// TestCUDASlicedAgainstCPU compares the shared-decode kernel with the CPU engine: batches of many sizes, hence blocks,
+// slots and columns; weights for counters of each width; k below and above a group.
+func TestCUDASlicedAgainstCPU(t *testing.T) {
+	e := openDevice(t, CUDAOptions{})
+	if len(e.(*cudaEngine).kernels.sliced) == 0 {
+		t.Skip("a block of this device has too little shared memory")
+	}
+	force(t, e, "sliced")
+	rng := newRand(t)
+	sliced := 0
+	for _, n := range []int{1, 31, 33, 1023, 1024, 1025, 5000, index.TileObjects - 1, index.TileObjects, index.TileObjects + 1, 3*index.TileObjects + 5} {
+		if scaled(100) < 100 && n > 6000 {
+			continue
+		}
+		for range scaled(3) {
+			w := slicedWorld(t, rng, n)
+			s := loadOn(t, e, w.index).(*cudaSearcher)
+			if s.resident.sliced != nil {
+				sliced++
+			}
+			for _, l := range e.(*cudaEngine).all {
+				l.waves.columns = 1 + rng.IntN(4)
+			}
+			compareWithCPU(t, rng, w, s, scaled([]int{40, 300, 1100}[rng.IntN(3)]), true)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if sliced == 0 {
+		t.Error("no index had bit-sliced attributes")
+	}
+}
+
+// TestCUDAPaths: the policy takes each kernel where it should, and each gives the same hits.
+func TestCUDAPaths(t *testing.T) {
+	e := openDevice(t, CUDAOptions{}).(*cudaEngine)
+	wl := rows(300_000)
+	x := wl.build(t)
+	s := loadOn(t, e, x).(*cudaSearcher)
+	defer s.Close()
+	if s.resident.sliced == nil {
+		t.Fatal("nothing is bit-sliced")
+	}
+	plans := wl.plans()
+	var want []Answer
+	for _, path := range []string{"tile", "sliced", ""} {
+		force(t, e, path)
+		got := search(t, s, plans[:scaled(1024)])
+		if want == nil {
+			want = got
+		}
+		for i := range got {
+			if !sameHits(&got[i], &want[i]) || got[i].Postings < want[i].Postings {
+				t.Fatalf("path %q, plan %d: %s; %d postings, %d", path, i, difference(&got[i], &want[i]), got[i].Postings, want[i].Postings)
+			}
+		}
+	}
+	plan := func(count int) (sliced int) {
+		queries := make([]laneQuery, count)
+		for i := range queries {
+			m := &plans[i].Match
+			queries[i] = s.resident.plan(&matchJob{query: &m.Query, k: m.K, minCount: 1, bound: 14})
+		}
+		k := e.kernels
+		policy := defaultPolicy
+		policy.choose(queries, s.resident.slicedLayout(), k.sliced, policyDevice{k.processors, x.Tiles(), s.resident.groups()})
+		for _, q := range queries {
+			if q.sliced {
+				sliced++
+			}
+		}
+		return sliced
+	}
+	if n := plan(1); n != 0 {
+		t.Error("a single query goes to the shared-decode kernel")
+	}
+}
+
+// TestCUDAParts streams indexes in parts: hits must be those of an index that stays, whatever the parts.
+func TestCUDAParts(t *testing.T) {
+	rng := newRand(t)
+	const tiles = 20
+	w := randomWorld(t, rng, (tiles-1)*index.TileObjects+1234)
+	size := partBytesOf(t, w.index)
+	for _, want := range []int{1, 2, 5, tiles} {
+		e := openDevice(t, CUDAOptions{BatchMemory: []int64{1 << 30, 64 << 20}[rng.IntN(2)]}).(*cudaEngine)
+		e.partBytes = size * int64((tiles+want-1)/want)
+		s := loadOn(t, e, w.index).(*cudaSearcher)
+		if s.resident.stream == nil || len(s.resident.parts) < want {
+			t.Fatalf("%d parts, want at least %d, streamed", len(s.resident.parts), want)
+		}
+		for range 2 {
+			compareWithCPU(t, rng, w, s, scaled(64), false)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// By the memory: what remains beside the batches is less than the index.
+	e := openDevice(t, CUDAOptions{BatchMemory: 64 << 20, InFlight: 1, Memory: 64<<20 + 6*size}).(*cudaEngine)
+	s := loadOn(t, e, w.index).(*cudaSearcher)
+	if s.resident.stream == nil || len(s.resident.parts) < 5 {
+		t.Errorf("%d parts of an index of %d tiles in the memory of 6", len(s.resident.parts), tiles)
+	}
+	compareWithCPU(t, rng, w, s, scaled(64), false)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// partBytesOf is the memory of the largest tile.
+func partBytesOf(t testing.TB, x *index.Index) (most int64) {
+	layout, err := layoutResident(x, 1<<40, 1)
+	if err == nil {
+		t.Fatal("parts of a byte")
+	}
+	for bytes := int64(1 << 10); ; bytes += bytes/64 + 16 {
+		if layout, err = layoutResident(x, 1<<40, bytes); err == nil {
+			return layout.bufferBytes()
+		}
+	}
+}
+
+// TestCUDAStages: a batch's stages are measured, and add up to no more than the whole.
+func TestCUDAStages(t *testing.T) {
+	e := openDevice(t, CUDAOptions{})
+	rng := newRand(t)
+	w := slicedWorld(t, rng, 100_000)
+	s := loadOn(t, e, w.index)
+	defer s.Close()
+	plans := w.randomPlans(rng, func() Plan { return w.randomPlan(rng) })
+	answers := make([]Answer, len(plans))
+	for _, path := range []string{"tile", "sliced"} {
+		force(t, e, path)
+		stages, err := s.(StageTimer).SearchStages(context.Background(), plans, answers)
+		if err != nil || stages.Match <= 0 || stages.Plan <= 0 || stages.Upload <= 0 || stages.Select <= 0 || stages.Download <= 0 {
+			t.Errorf("path %s: %+v %v", path, stages, err)
+		}
+	}
+}
+
+// TestCutParts: parts are contiguous, no larger than allowed, and as few as first fit makes them.
+func TestCutParts(t *testing.T) {
+	rng := newRand(t)
+	for range 200 {
+		tileUnits := make([]int64, 1+rng.IntN(40))
+		for i := range tileUnits {
+			tileUnits[i] = int64(rng.IntN(100))
+		}
+		most := slices.Max(tileUnits) + int64(rng.IntN(200))
+		tile, at := 0, int64(0)
+		for i, part := range cutParts(tileUnits, most) {
+			var sum int64
+			for _, n := range tileUnits[part.firstTile : part.firstTile+part.tiles] {
+				sum += n
+			}
+			if part.firstTile != tile || part.tiles < 1 || part.at != at || part.units != sum || sum > most {
+				t.Fatalf("%v, at most %d: part %d is %+v", tileUnits, most, i, part)
+			}
+			tile += part.tiles
+			at += sum
+			if tile < len(tileUnits) && sum+tileUnits[tile] <= most {
+				t.Fatalf("%v, at most %d: part %d could be larger: %+v", tileUnits, most, i, part)
+			}
+		}
+		if tile != len(tileUnits) {
+			t.Fatalf("%v, at most %d: parts end at tile %d", tileUnits, most, tile)
+		}
+		if cutParts(tileUnits, slices.Max(tileUnits)-1) != nil {
+			t.Fatal("a tile that does not fit is in a part")
+		}
+	}
+}
+
+// TestSlicedLayout: codes number the keywords that occur, postings are those of the index, and places do not overlap.
+func TestSlicedLayout(t *testing.T) {
+	rng := newRand(t)
+	for range 50 {
+		w := slicedWorld(t, rng, 1+rng.IntN(3000))
+		l := newSlicedLayout(w.index)
+		if l == nil {
+			continue
+		}
+		for _, a := range l.sliced {
+			lengths := make([]uint64, w.vocabulary[a])
+			for _, object := range w.objects {
+				for _, kw := range object[a] {
+					lengths[kw]++
+				}
+			}
+			code := uint32(0)
+			for kw, n := range lengths {
+				if l.codeOf[a][kw] != code || l.before[a][kw+1]-l.before[a][kw] != n {
+					t.Fatalf("attribute %d, keyword %d of %d postings: code %d, want %d", a, kw, n, l.codeOf[a][kw], code)
+				}
+				if n > 0 {
+					code++
+				}
+			}
+			at := l.attributes[a]
+			if at.codes != code || code>>at.planes != 0 || l.unitAttribute[at.unit] != a || l.unitAttribute[at.unit+code/unitCodes] != a {
+				t.Fatalf("attribute %d: %+v, want %d codes", a, at, code)
+			}
+		}
+		p := l.places()
+		if at := []int64{0, p.units, p.keywords, p.attributesOf, p.codeOf, p.planes, p.end}; !slices.IsSorted(at) {
+			t.Fatalf("places %v", at)
+		}
+	}
+}
+
+// TestLaunchPolicy: large batches on skewed attributes share decoding, single queries and short lists do not.
+func TestLaunchPolicy(t *testing.T) {
+	if s := fmt.Sprint(defaultPolicy); !strings.Contains(s, "by cost") {
+		t.Errorf("the policy prints as %q", s)
+	}
+	layout := &slicedLayout{octets: 237 * 9}
+	variants := []cudaSliced{{planes: 8, warps: 16, slots: 11, stageOctets: 62}}
+	device := policyDevice{processors: 132, tiles: 70, groups: 4395}
+	chosen := func(policy launchPolicy, count int, postings uint64) (sliced int) {
+		queries := make([]laneQuery, count)
+		for i := range queries {
+			queries[i] = laneQuery{spans: 237, rows: 237, weightedRows: 237, weights: 1, postings: postings}
+		}
+		policy.choose(queries, layout, variants, device)
+		for _, q := range queries {
+			if q.sliced {
+				sliced++
+			}
+		}
+		return sliced
+	}
+	forced := defaultPolicy
+	forced.path = pathSliced
+	never := defaultPolicy
+	never.path = pathTile
+	for _, c := range []struct {
+		policy   launchPolicy
+		count    int
+		postings uint64
+		want     int
+	}{
+		{defaultPolicy, 1024, 90_000_000, 1024},
+		{defaultPolicy, 1024, 9_000_000, 0},
+		{defaultPolicy, 1, 33_000_000, 0},
+		{defaultPolicy, 1024, 600_000, 0},
+		{forced, 1, 100, 1},
+		{never, 1024, 33_000_000, 0},
+	} {
+		if got := chosen(c.policy, c.count, c.postings); got != c.want {
+			t.Errorf("%d queries of %d postings, %v: %d go to the shared-decode kernel, want %d", c.count, c.postings, c.policy.path, got, c.want)
+		}
+	}
+}

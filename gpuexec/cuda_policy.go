@@ -1,0 +1,118 @@
+//go:build cuda
+
+package gpuexec
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// A launchPolicy decides, batch by batch, which kernel executes a query: it estimates both and takes the faster one. The
+// answers are the same.
+//
+//   - The (query, tile) kernel scans postings: its time follows how many the query has. It is ready at once, so small
+//     batches and single queries are its own.
+//   - The shared-decode kernel reads every object's planes: its time follows how many rows a query adds, whatever the
+//     length of lists, and what it decodes is shared by the queries of a block. All attributes of the query must be
+//     bit-sliced.
+//
+// Times are nanoseconds of one multiprocessor. A batch's mix is judged as a whole, since decoding is shared.
+type launchPolicy struct {
+	path launchPath
+
+	// Of the (query, tile) kernel.
+	posting float64 // a posting
+	block   float64 // a query and tile
+	// Of the shared-decode kernel.
+	octet  float64 // decoding eight rows of 1,024 objects, for a query block
+	tree   float64 // adding eight rows of 1,024 objects to one query, while others decode
+	group  float64 // 1,024 objects of a query block: Gate, hand-over
+	launch float64 // planning and starting, of every multiprocessor
+}
+
+type launchPath uint8
+
+const (
+	pathByCost launchPath = iota
+	pathTile              // always the (query, tile) kernel
+	pathSliced            // the shared-decode kernel wherever it can
+)
+
+func (p launchPath) String() string {
+	return [...]string{"by cost", "(query, tile)", "shared decode"}[p]
+}
+
+// defaultPolicy is measured on an H200 (docs/benchmarks/2026-11-21-h200-two-kernels.md): 0.43 ps a posting and 6 ns a (query,
+// tile) over 132 multiprocessors. For 1,024 W1 queries the kernels are equal at lists of 3 % of the objects; for 1,024
+// ranges on Adult's columns, at 4 %.
+var defaultPolicy = launchPolicy{posting: 0.056, block: 800, octet: 25, tree: 8, group: 10e3, launch: 80e3}
+
+func (p launchPolicy) String() string {
+	return fmt.Sprintf("%s; (query, tile): %g ns a posting, %g a tile; shared decode: %g ns an octet, %g a tree, %g a group, %g a launch",
+		p.path, p.posting, p.block, p.octet, p.tree, p.group, p.launch)
+}
+
+// device is what a policy has to know of where a batch runs.
+type policyDevice struct {
+	processors, tiles, groups int
+}
+
+// choose marks the queries for the shared-decode kernel, variant by variant.
+func (p *launchPolicy) choose(queries []laneQuery, layout *slicedLayout, variants []cudaSliced, d policyDevice) {
+	if p.path == pathTile || layout == nil {
+		return
+	}
+	for v := range variants {
+		var load slicedLoad
+		var tiles float64
+		for i := range queries {
+			if q := &queries[i]; q.counters == v {
+				load.add(q)
+				tiles += p.posting*float64(q.postings) + p.block*float64(d.tiles)
+			}
+		}
+		if load.queries == 0 {
+			continue
+		}
+		if p.path == pathByCost && p.sliced(&load, layout, &variants[v], d) >= tiles {
+			continue
+		}
+		for i := range queries {
+			queries[i].sliced = queries[i].sliced || queries[i].counters == v
+		}
+	}
+}
+
+// slicedLoad is what a set of queries asks of the shared-decode kernel.
+type slicedLoad struct {
+	queries int
+	rows    int // each as often as its weight has bits
+	ranges  bool
+}
+
+func (l *slicedLoad) add(q *laneQuery) {
+	l.queries++
+	l.rows += int(q.weightedRows)
+	l.ranges = l.ranges || q.rows > uint32(q.spans)
+}
+
+// sliced estimates the shared-decode kernel.
+func (p *launchPolicy) sliced(l *slicedLoad, layout *slicedLayout, v *cudaSliced, d policyDevice) float64 {
+	s := v.blocks(l.queries)
+	octets := layout.octets
+	if l.ranges {
+		octets *= 2
+	}
+	octets = min(octets, (l.rows+s.blocks-1)/s.blocks)
+	trees := max((l.rows+l.queries*8-1)/(l.queries*8), (octets+v.stageOctets-1)/v.stageOctets)
+	slots := (s.perBlock + v.warps - 1) / v.warps * v.warps
+	block := p.group + max(p.octet*float64(octets), p.tree*float64(trees*slots))
+	rounds := float64(d.groups) / float64(v.columns(s.blocks, d.processors, d.groups))
+	if s.blocks > d.processors {
+		rounds *= float64(s.blocks) / float64(d.processors)
+	}
+	return (p.launch + block*rounds) * float64(d.processors)
+}
+
+// weightBits is how many rows a row of this weight is added as.
+func weightBits(weight uint32) int { return bits.OnesCount32(weight) }
