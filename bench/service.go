@@ -77,6 +77,10 @@ type ServiceResult struct {
 	LoadRate     float64 `json:"load_qps"`
 	LoadP50      float64 `json:"load_p50_ms"`
 	LoadP99      float64 `json:"load_p99_ms"`
+	// EchoLoadP50 and EchoLoadP99 are the echo worker's latencies at the same rate: what of the service's own is the
+	// broker's and the machine's.
+	EchoLoadP50 float64 `json:"echo_load_p50_ms"`
+	EchoLoadP99 float64 `json:"echo_load_p99_ms"`
 
 	Wrong   int    `json:"wrong"` // answers that are an error or differ from the engine's own
 	Command string `json:"command"`
@@ -211,6 +215,11 @@ func measureMode(ctx context.Context, l *traffic, size int, opts ServiceOptions)
 	}
 	r.Wrong += paced.wrong
 	r.LoadRate, r.LoadP50, r.LoadP99 = paced.rate, median(paced.latencies), percentile(paced.latencies, 99)
+	mock, err := l.run(ctx, echoIndex, size, messages, 0, opts.Load*r.ServiceRate)
+	if err != nil {
+		return nil, err
+	}
+	r.EchoLoadP50, r.EchoLoadP99 = median(mock.latencies), percentile(mock.latencies, 99)
 	return r, nil
 }
 
