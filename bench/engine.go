@@ -80,8 +80,11 @@ type EngineResult struct {
 type BaselineResult struct {
 	Queries     int     `json:"queries"`
 	ScanMs      float64 `json:"flat_scan_ms"`       // median for the queries
+	CountMs     float64 `json:"flat_count_ms"`      // of that, counting without the sort
 	EngineMs    float64 `json:"engine_one_core_ms"` // median for the same queries
 	TimesFaster float64 `json:"times_faster"`       // median of the ratios of the pairs
+	// TimesFasterThanCount is the ratio to a flat scan whose sort is free.
+	TimesFasterThanCount float64 `json:"times_faster_than_flat_count"`
 	Mismatches  int     `json:"mismatches"`
 }
 
@@ -89,7 +92,7 @@ type BaselineResult struct {
 type ScalingResult struct {
 	Workers int     `json:"workers"`
 	TotalMs float64 `json:"total_ms"`
-	Speedup float64 `json:"speedup"` // over one worker
+	Speedup float64 `json:"speedup"` // over one worker: median of the ratios of runs side by side
 }
 
 // Engine measures an engine on a workload.
@@ -246,25 +249,29 @@ func baseline(ctx context.Context, w *Workload, queries, runs int) (*BaselineRes
 		return nil, err
 	}
 	r := &BaselineResult{Queries: queries}
-	var scans, engines, ratios []float64
+	var scans, counts, engines, ratios, countRatios []float64
 	for run := range runs {
 		start := time.Now()
 		if err := searchAll(ctx, searcher, plans, answers); err != nil {
 			return nil, err
 		}
 		fast := milliseconds(time.Since(start))
-		var slow float64
+		var slow, count float64
 		for i := range plans {
 			start := time.Now()
-			hits, _ = flat.Search(hits[:0], &plans[i].Match.Query, plans[i].Match.K, plans[i].Match.MinCount)
+			var stats flatscan.Stats
+			hits, stats = flat.Search(hits[:0], &plans[i].Match.Query, plans[i].Match.K, plans[i].Match.MinCount)
 			slow += milliseconds(time.Since(start))
+			count += milliseconds(stats.Count)
 			if run == 0 && plans[i].Match.Verify == nil && !sameHits(answers[i].Hits, hits) {
 				r.Mismatches++
 			}
 		}
 		scans, engines, ratios = append(scans, slow), append(engines, fast), append(ratios, slow/fast)
+		counts, countRatios = append(counts, count), append(countRatios, count/fast)
 	}
 	r.ScanMs, r.EngineMs, r.TimesFaster = median(scans), median(engines), median(ratios)
+	r.CountMs, r.TimesFasterThanCount = median(counts), median(countRatios)
 	return r, nil
 }
 
@@ -274,36 +281,39 @@ func sameHits(got []gpuexec.Hit, want []flatscan.Hit) bool {
 	})
 }
 
+// scaling runs the engine with 1, 2, 4, ... workers in turns, so that every ratio is of neighbours in time.
 func scaling(ctx context.Context, w *Workload, cores, runs int) ([]ScalingResult, error) {
 	var results []ScalingResult
-	answers := make([]gpuexec.Answer, len(w.Plans))
+	var searchers []gpuexec.Searcher
 	for workers := 1; ; workers = min(2*workers, cores) {
 		engine := gpuexec.NewCPU(gpuexec.CPUOptions{Workers: workers})
+		defer engine.Close()
 		searcher, err := engine.Load(ctx, snapshot(w))
 		if err != nil {
 			return nil, err
 		}
-		var total []float64
-		for range runs {
+		defer searcher.Close()
+		searchers, results = append(searchers, searcher), append(results, ScalingResult{Workers: workers})
+		if workers == cores {
+			break
+		}
+	}
+	answers := make([]gpuexec.Answer, len(w.Plans))
+	totals, speedups := make([][]float64, len(results)), make([][]float64, len(results))
+	for range runs {
+		for i, searcher := range searchers {
 			start := time.Now()
 			if err := searchAll(ctx, searcher, w.Plans, answers); err != nil {
 				return nil, err
 			}
-			total = append(total, milliseconds(time.Since(start)))
-		}
-		if err := cmp.Or(searcher.Close(), engine.Close()); err != nil {
-			return nil, err
-		}
-		result := ScalingResult{Workers: workers, TotalMs: median(total)}
-		result.Speedup = result.TotalMs
-		if len(results) > 0 {
-			result.Speedup = results[0].TotalMs
-		}
-		result.Speedup /= result.TotalMs
-		if results = append(results, result); workers == cores {
-			return results, nil
+			totals[i] = append(totals[i], milliseconds(time.Since(start)))
+			speedups[i] = append(speedups[i], totals[0][len(totals[0])-1]/totals[i][len(totals[i])-1])
 		}
 	}
+	for i := range results {
+		results[i].TotalMs, results[i].Speedup = median(totals[i]), median(speedups[i])
+	}
+	return results, nil
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
