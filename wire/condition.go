@@ -1,5 +1,7 @@
 package wire
 
+import "math"
+
 // Condition is one query item: which keywords of one attribute count, and how much. It holds exactly one of a
 // value, an inclusive range (either end may be missing), or a set of values. In a query's row the attribute is the
 // key and a condition on a single value may be written as that value alone:
@@ -12,7 +14,7 @@ type Condition struct {
 	Min, Max Value
 	In       []Value
 	// Bucket says that numbers are bucket numbers of the index, counted from 0, instead of the user's units
-	// ("unit":"bucket").
+	// ("unit":"bucket"). The ends of a range may lie beyond the first and the last bucket.
 	Bucket bool
 	// Weight multiplies the count of every match, 1 to 65,535. 0 means 1.
 	Weight uint32
@@ -74,7 +76,11 @@ func (c *Condition) validateRange(l *Limits) *Error {
 		if end.value.Kind == BoolValue {
 			return badRequest("%s is a bool: ranges are of numbers or strings", end.name)
 		}
-		if err := end.value.validate(l, c.Bucket); err != nil {
+		value := end.value
+		if v := value.Number; c.Bucket && v == math.Trunc(v) && !math.IsInf(v, 0) {
+			value.Number = max(0, min(v, maxBucket)) // a range may reach beyond the buckets, on both sides
+		}
+		if err := value.validate(l, c.Bucket); err != nil {
 			return err.in(".%s", end.name)
 		}
 	}

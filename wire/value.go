@@ -56,13 +56,17 @@ func (v Value) format() string {
 	return "nothing"
 }
 
+// maxBucket is the largest number that a bucket can have.
+const maxBucket = math.MaxUint32
+
+// validate checks a value; bucket says that it must be the number of a bucket.
 func (v Value) validate(l *Limits, bucket bool) *Error {
 	switch v.Kind {
 	case NumberValue:
 		if math.IsNaN(v.Number) || math.IsInf(v.Number, 0) {
 			return badRequest("%v is not a number to compare with; leave an end of a range out to keep it open", v.Number)
 		}
-		if bucket && (v.Number != math.Trunc(v.Number) || v.Number < 0 || v.Number > math.MaxUint32) {
+		if bucket && (v.Number != math.Trunc(v.Number) || v.Number < 0 || v.Number > maxBucket) {
 			return badRequest("%s is not a bucket: buckets are integers from 0", v.format())
 		}
 	case StringValue:
