@@ -85,7 +85,7 @@ type BaselineResult struct {
 	TimesFaster float64 `json:"times_faster"`       // median of the ratios of the pairs
 	// TimesFasterThanCount is the ratio to a flat scan whose sort is free.
 	TimesFasterThanCount float64 `json:"times_faster_than_flat_count"`
-	Mismatches  int     `json:"mismatches"`
+	Mismatches           int     `json:"mismatches"`
 }
 
 // ScalingResult is the engine with a number of workers.
