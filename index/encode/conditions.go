@@ -46,7 +46,8 @@ func BoolValue(b bool) Value {
 // are no buckets: a range takes the values within it, and a value that is not in the data matches nothing.
 //
 // In a category column a number or boolean stands for its canonical decimal text (5 and 5.0 are "5") or for
-// true and false, and ranges follow the order of the bytes of UTF-8.
+// true and false, and ranges follow the order of the bytes of UTF-8. So no type of value is a fault there: {"sex":1}
+// asks for the category "1", and matches nothing where it is unknown.
 type Condition struct {
 	Attr  string
 	Value *Value

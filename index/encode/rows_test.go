@@ -91,6 +91,7 @@ func TestConditions(t *testing.T) {
 		{encode.Condition{Attr: "sex", Value: text(" Male ")}, []int{1, 3, 5, 7, 9}},
 		{encode.Condition{Attr: "sex", Value: text("male")}, nil},
 		{encode.Condition{Attr: "sex", Value: text("")}, nil},
+		{encode.Condition{Attr: "sex", Value: number(1)}, nil}, // the unknown category "1", not a fault
 		{encode.Condition{Attr: "sex", In: []encode.Value{*text("Male"), *text("?"), *text("Female"), *text("Male")}}, all},
 		{encode.Condition{Attr: "sex", Min: text("G")}, []int{1, 3, 5, 7, 9}},
 		{encode.Condition{Attr: "sex", Max: text("Female")}, []int{0, 2, 4, 6, 8, 10}},
