@@ -103,19 +103,20 @@ func (c *crew) run(ctx context.Context, units int, work func(s *shift, unit int)
 	return nil
 }
 
-// each executes work for the units 0 to units-1, which take about a microsecond each: some at a time on a core, and on
-// this goroutine alone where they are few.
-func (c *crew) each(ctx context.Context, units int, work func(unit int)) error {
-	const together = 64
-	if units <= 2*together || c.size() == 1 {
+// each executes work for the units 0 to units-1, which together take about so many nanoseconds, in stretches that are worth
+// waking another core for. So little work stays on this goroutine.
+func (c *crew) each(ctx context.Context, units, nanoseconds int, work func(unit int)) error {
+	const worth = 100_000
+	stretches := min(units, nanoseconds/worth)
+	if stretches < 2 || c.size() == 1 {
 		return protect(func() {
 			for i := range units {
 				work(i)
 			}
 		})
 	}
-	return c.run(ctx, (units+together-1)/together, func(_ *shift, stretch int) {
-		for i := stretch * together; i < min((stretch+1)*together, units); i++ {
+	return c.run(ctx, stretches, func(_ *shift, stretch int) {
+		for i := units * stretch / stretches; i < units*(stretch+1)/stretches; i++ {
 			work(i)
 		}
 	})

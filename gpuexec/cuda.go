@@ -340,7 +340,12 @@ func (s *cudaSearcher) matchStages(ctx context.Context, jobs []*matchJob, timed 
 	// Before a lane is taken, so that it happens while other batches run.
 	queries := make([]laneQuery, len(jobs))
 	start := time.Now()
-	err := s.crew.each(ctx, len(jobs), func(i int) { queries[i] = s.resident.plan(jobs[i]) })
+	spans := 0
+	for _, job := range jobs {
+		spans += len(job.query.Spans)
+	}
+	const span = 12 // nanoseconds
+	err := s.crew.each(ctx, len(jobs), spans*span, func(i int) { queries[i] = s.resident.plan(jobs[i]) })
 	if err != nil {
 		return err
 	}

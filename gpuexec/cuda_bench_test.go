@@ -270,7 +270,7 @@ type measureCase struct {
 	count       int
 }
 
-// cases are all of GENIEMQ_WAVES ("blocks,growth,columns" each, see wavePolicy), GENIEMQ_PATHS (see setPath) and the batch sizes.
+// cases are all of GENIEMQ_WAVES ("blocks,growth,firstGroups,groups" each, see wavePolicy), GENIEMQ_PATHS (see setPath) and the batch sizes.
 func cases(counts []int) (all []measureCase) {
 	list := func(name string) []string {
 		if fields := strings.Fields(os.Getenv(name)); len(fields) > 0 {
@@ -321,7 +321,7 @@ func measureOn(t *testing.T, wl *workload, x *index.Index, plans []Plan, want []
 	}
 	for _, c := range cases(counts) {
 		for _, l := range e.(*cudaEngine).all {
-			_, _ = fmt.Sscanf(c.waves, "%d,%d,%d", &l.waves.blocks, &l.waves.growth, &l.waves.columns)
+			_, _ = fmt.Sscanf(c.waves, "%d,%d,%d,%d", &l.waves.blocks, &l.waves.growth, &l.waves.firstGroups, &l.waves.groups)
 			setPath(t, l, c.path)
 		}
 		count := c.count

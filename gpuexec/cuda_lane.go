@@ -312,7 +312,7 @@ func (l *lane) place(at *pieceLayout) bool {
 			end++
 		}
 		run := newSlicedRun(&k.sliced[v], l.pieces[first:end], first, l.resident.sliced.slicedLayout, k.processors)
-		at.groupWave = max(at.groupWave, l.waves.columns*run.columns)
+		at.groupWave = max(at.groupWave, l.waves.groups*run.columns)
 		programs = max(programs, run.end)
 		l.runs = append(l.runs, run)
 		first = end
@@ -343,6 +343,7 @@ func (l *lane) place(at *pieceLayout) bool {
 	at.programs = alignUp(at.candidates + candidates)
 	for i := range l.runs {
 		l.runs[i].waveGroups = at.groupWave
+		l.runs[i].firstWave = min(at.groupWave, l.waves.firstGroups*l.runs[i].columns)
 	}
 	return len(l.runs) == 0 || at.programs+programs <= l.bytes
 }
@@ -381,7 +382,8 @@ func (l *lane) encode(at *pieceLayout, spans int) error {
 		candidates += l.room(q, at)
 		answers += uint64(q.job.k)
 	}
-	return l.crew.each(context.Background(), n, func(i int) {
+	const span = 4 // nanoseconds
+	return l.crew.each(context.Background(), n, spans*span, func(i int) {
 		to := flat[queries[i].first:]
 		for _, item := range l.pieces[i].job.query.Items {
 			for _, span := range l.pieces[i].job.query.ItemSpans(item) {
@@ -463,12 +465,13 @@ const maxGridY = 65535
 // A wavePolicy says how tiles are cut into waves. Waves grow: the first gives a threshold cheaply, and later ones profit
 // from it. The end of a wave leaves multiprocessors idle, so there should not be many.
 type wavePolicy struct {
-	blocks  int // of the first wave, a multiprocessor
-	growth  int // from wave to wave
-	columns int // of the shared-decode kernel: groups of a wave, a block that shares them
+	blocks int // of the first wave, a multiprocessor
+	growth int // from wave to wave
+	// Of the shared-decode kernel: groups of the first wave, and of the others, a block that shares them.
+	firstGroups, groups int
 }
 
-var defaultWaves = wavePolicy{blocks: 8, growth: 6, columns: 2}
+var defaultWaves = wavePolicy{blocks: 8, growth: 6, firstGroups: 1, groups: 3}
 
 // first is the number of tiles of the first wave. Few queries run in one wave: their blocks would not fill the
 // device, and compactions cost latency.

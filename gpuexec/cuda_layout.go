@@ -67,10 +67,10 @@ type deviceSliced struct {
 	planes, programs, lists, lengths, records, biases devicePointer
 	queries, states, entries, waves, tickets          devicePointer
 	planesOfGroup, residentGroup                      uint32
-	firstGroup, groups, waveGroups, base              uint32
+	firstGroup, groups, firstWave, waveGroups, base   uint32
 	firstQuery, queriesOfBatch, perBlock              uint32
 	stages, stageOctets                               uint32
-	maxTrees, maxList, _                              uint32
+	maxTrees, maxList                                 uint32
 }
 
 // devicePointer is an address in the device's memory.

@@ -66,7 +66,7 @@ func TestCUDASlicedAgainstCPU(t *testing.T) {
 				sliced++
 			}
 			for _, l := range e.(*cudaEngine).all {
-				l.waves.columns = 1 + rng.IntN(4)
+				l.waves.firstGroups, l.waves.groups = 1+rng.IntN(2), 1+rng.IntN(4)
 			}
 			compareWithCPU(t, rng, w, s, scaled([]int{40, 300, 1100}[rng.IntN(3)]), true)
 			if err := s.Close(); err != nil {

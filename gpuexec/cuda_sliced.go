@@ -158,7 +158,7 @@ type slicedRun struct {
 	first, count int // queries of the piece
 	slicedBlocks
 	columns                                         int
-	waveGroups                                      int
+	firstWave, waveGroups                           int // groups
 	maxRows, maxChunks, maxTrees, maxTasks, maxList int
 	// Places in the scratch; programs come first.
 	lists, lengths, records, biases, chunks, tasks, rows, counts, units, waves, tickets, end int64
@@ -233,7 +233,7 @@ func (r *slicedRun) launch(l *lane, at *pieceLayout, scratch devicePointer) {
 		planes: s.planesFrom(0), programs: plan.programs, lists: plan.lists, lengths: plan.lengths, records: plan.records,
 		biases: plan.biases, queries: plan.queries, states: l.arena + devicePointer(at.states),
 		entries: l.arena + devicePointer(at.candidates), waves: place(r.waves), tickets: place(r.tickets),
-		planesOfGroup: uint32(s.planesOfGroup), groups: uint32(s.groups), waveGroups: uint32(r.waveGroups),
+		planesOfGroup: uint32(s.planesOfGroup), groups: uint32(s.groups), firstWave: uint32(r.firstWave), waveGroups: uint32(r.waveGroups),
 		firstQuery: plan.firstQuery, queriesOfBatch: plan.queriesOfBatch, perBlock: plan.perBlock,
 		stages: slicedStages, stageOctets: plan.stageOctets, maxTrees: plan.maxTrees, maxList: plan.maxList,
 	}

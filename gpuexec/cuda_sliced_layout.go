@@ -34,7 +34,7 @@ type slicedLayout struct {
 
 const (
 	maxSlicedKeywords = 1 << 14
-	slicedPays        = 0.02
+	slicedPays        = 0.03
 	groupObjects      = 1024
 	unitCodes         = 256
 	rowKinds          = 3

@@ -3,6 +3,7 @@ package gpuexec
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec/flatscan"
@@ -81,6 +82,26 @@ func TestEngineAcrossTiles(t *testing.T) {
 			s := w.load(t, CPUOptions{Workers: 1 + rng.IntN(3), NibbleCounters: nibbles})
 			plans := w.randomPlans(rng, func() Plan { return w.randomPlan(rng) })
 			checkAnswers(t, w, plans, search(t, s, plans))
+		}
+	}
+}
+
+// TestCrewEach: every unit once, whatever the stretches.
+func TestCrewEach(t *testing.T) {
+	for _, workers := range []int{1, 3} {
+		c := newCrew(workers)
+		for _, units := range []int{0, 1, 2, 7, 1000} {
+			for _, work := range []int{0, 250_000, 1_000_000_000} {
+				done := make([]atomic.Int32, units)
+				if err := c.each(context.Background(), units, work, func(i int) { done[i].Add(1) }); err != nil {
+					t.Fatal(err)
+				}
+				for i := range done {
+					if n := done[i].Load(); n != 1 {
+						t.Fatalf("%d workers, %d units: unit %d was executed %d times", workers, units, i, n)
+					}
+				}
+			}
 		}
 	}
 }

@@ -62,7 +62,12 @@ func (p *pipeline) search(ctx context.Context, m matcher, plans []Plan, answers 
 	if err := m.match(ctx, b.round); err != nil {
 		return fmt.Errorf("matching a batch of %d: %w", len(b.round), err)
 	}
-	err := p.crew.each(ctx, len(b.plans), func(i int) {
+	hits := 0
+	for _, job := range b.round {
+		hits += len(job.entries)
+	}
+	const hit = 3 // nanoseconds
+	err := p.crew.each(ctx, len(b.plans), hits*hit, func(i int) {
 		if job := &b.plans[i]; job.sequence == nil {
 			job.answerMatch()
 		}
@@ -85,7 +90,12 @@ func (p *pipeline) begin(ctx context.Context, b *batch, plans []Plan, answers []
 	}
 	b.plans = b.plans[:0]
 	b.checked = slices.Grow(b.checked[:0], len(plans))[:len(plans)]
-	err := p.crew.each(ctx, len(plans), func(i int) { b.checked[i].bound, b.checked[i].err = plans[i].check(x) })
+	items := 0
+	for i := range plans {
+		items += len(plans[i].Match.Query.Items)
+	}
+	const item = 10 // nanoseconds
+	err := p.crew.each(ctx, len(plans), items*item, func(i int) { b.checked[i].bound, b.checked[i].err = plans[i].check(x) })
 	if err != nil {
 		return err
 	}
