@@ -6,16 +6,20 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/wire"
 )
 
 // outcome is what a command did.
@@ -82,7 +86,11 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"query"}, exitUsage, "--index is missing"},
 		{[]string{"query", "--index", "x", "--file", "f", "{}"}, exitUsage, "not both"},
 		{[]string{"query", "--index", "x", "--nats", "nats://127.0.0.1:1", "{}"}, exitFailed, "is the server running"},
+		{[]string{"query", "--index", "x", "--nats", "nats://me:secret@127.0.0.1:1", "{}"}, exitFailed, "nats://me:xxxxx@127.0.0.1:1"},
 		{[]string{"query", "--index", "x", "--file", dir + "/none.jsonl"}, exitFailed, "none.jsonl"},
+		{[]string{"query", "--index", "x", "--prefix", "a b", "{}"}, exitUsage, `--prefix: subject prefix "a b"`},
+		{[]string{"query", "--index", "x", "--timeout", "0", "{}"}, exitUsage, "--timeout 0s is no time"},
+		{[]string{"query", "--index", "x", "--timeout", "-1s", "{}"}, exitUsage, "--timeout -1s is no time"},
 	} {
 		got := command(t, "", nil, c.args...)
 		if got.code != c.code || !strings.Contains(got.err, c.says) {
@@ -209,7 +217,57 @@ func TestBuildInspectQuery(t *testing.T) {
 	if table.code != 0 || !strings.Contains(table.out, "1 on people: 1 hits, exact") || !strings.Contains(table.out, "ann") {
 		t.Errorf("table: %+v", table)
 	}
-	// No answer is another matter than an error as answer.
+	// No answer is another matter than an error as answer, but every query has its line.
+	lines = `{"id":"1","row":{"age":1}}
+{"queries":[{"id":"2","k":0},{"id":"3","row":{"age":1}}]}
+nonsense
+`
+	for how, c := range map[string]struct {
+		args []string
+		code wire.Code
+		says string
+	}{
+		"stored":   {[]string{"--timeout", "100ms"}, wire.DeadlineExceeded, "no answer within --timeout 100ms; is a worker serving index nobody?"},
+		"directly": {[]string{"--direct"}, wire.UnknownIndex, "no worker serves"},
+	} {
+		got := command(t, lines, env, append([]string{"query", "--index", "nobody"}, c.args...)...)
+		if got.code != exitFailed || !strings.Contains(got.err, c.says) || !strings.Contains(got.err, "queries have no answer; the first: query 1") {
+			t.Errorf("%s: exit code %d, said %s", how, got.code, got.err)
+		}
+		var codes []wire.Code
+		var ids string
+		for line := range strings.Lines(got.out) {
+			r, err := wire.DecodeResult(wire.JSON, []byte(line))
+			if err != nil || r.Err == nil || r.Index != "nobody" {
+				t.Fatalf("%s: %v in %s", how, err, got.out)
+			}
+			codes, ids = append(codes, r.Err.Code), ids+r.ID
+		}
+		if want := []wire.Code{c.code, wire.BadRequest, c.code, wire.BadRequest}; !slices.Equal(codes, want) || ids != "123" {
+			t.Errorf("%s: %v of queries %s, want %v", how, codes, ids, want)
+		}
+	}
+	// Ctrl-C is one message, whether queries are under way or the next is waited for.
+	reader, writer := io.Pipe()
+	defer writer.Close()
+	for name, in := range map[string]io.Reader{"under way": strings.NewReader(strings.Repeat(lines, 20)), "waiting": reader} {
+		var out, errs bytes.Buffer
+		ctx, cancel := context.WithCancel(t.Context())
+		interrupt := time.AfterFunc(200*time.Millisecond, cancel)
+		code := newCLI(in, &out, &errs, func(name string) (string, bool) { v, ok := env[name]; return v, ok }).
+			run(ctx, []string{"query", "--index", "nobody"})
+		interrupt.Stop()
+		if cancel(); code != exitFailed || errs.String() != "geniemq: interrupted after 0 answers\n" {
+			t.Errorf("Ctrl-C %s: exit code %d, said %s", name, code, errs.String())
+		}
+	}
+	missing := filepath.Join(dir, "none.creds")
+	for _, name := range []string{"creds", "ca"} {
+		got := command(t, "", env, "query", "--index", "people", "--nats-"+name, missing, `{"row":{"age":1}}`)
+		if got.code != exitFailed || !strings.Contains(got.err, missing) || strings.Contains(got.err, "is the server running") {
+			t.Errorf("--nats-%s: %+v", name, got)
+		}
+	}
 	if got := command(t, "", env, "query", "--index", "nobody", "--direct", `{"row":{"age":1}}`); got.code != exitFailed || !strings.Contains(got.err, "no worker serves") {
 		t.Errorf("an index nobody serves, directly: %+v", got)
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -45,8 +47,10 @@ meanwhile; with --direct they go to a worker that listens right now.
   {"items":[{"attr":"sex","value":"Male","weight":2}]}          items, one by one
   options: k, candidates, certify, min_count, with_payload, timeout_ms, id
 
+A query that nobody answered, such as within --timeout, gets an error for a result too.
+
 Exit codes: 0 when every query was answered, also if some answers are errors; 1 when one
-was not, such as after --timeout; 2 for wrong usage.`,
+was not; 2 for wrong usage.`,
 		Example: `  geniemq query --index adult '{"row":{"age":{"min":30,"max":40},"sex":"Female"},"k":5}'
   geniemq query --index words --direct '{"text":"recieve","k":3,"with_payload":true}'
   geniemq query --index adult --file queries.jsonl > results.jsonl
@@ -64,6 +68,12 @@ was not, such as after --timeout; 2 for wrong usage.`,
 			}
 			if wire.CheckIndexName(opts.index) != nil {
 				return usagef("--index %q cannot be an index: names are 1 to %d of A-Z a-z 0-9 _ -", opts.index, wire.MaxIndexName)
+			}
+			if _, err := wire.NewSubjects(opts.prefix); err != nil {
+				return usagef("--prefix: %w", err)
+			}
+			if opts.timeout <= 0 {
+				return usagef("--timeout %v is no time to wait: give one like 30s", opts.timeout)
 			}
 			if len(args) > 0 && opts.file != "" {
 				return usagef("queries are either arguments or in --file, not both")
@@ -97,16 +107,9 @@ func (c *cli) query(ctx context.Context, opts queryOptions, args []string) error
 	}
 	defer closeQueries()
 
-	natsOptions := []nats.Option{nats.Name("geniemq query"), nats.MaxReconnects(-1)}
-	if opts.creds != "" {
-		natsOptions = append(natsOptions, nats.UserCredentials(opts.creds))
-	}
-	if opts.ca != "" {
-		natsOptions = append(natsOptions, nats.RootCAs(opts.ca))
-	}
-	nc, err := nats.Connect(opts.nats, natsOptions...)
+	nc, err := connect(opts)
 	if err != nil {
-		return fmt.Errorf("connecting to NATS at %s: %w; is the server running (geniemq serve, geniemq demo)?", opts.nats, err)
+		return err
 	}
 	defer nc.Close()
 	asker, err := client.New(nc, client.Options{Prefix: opts.prefix, Timeout: opts.timeout})
@@ -117,13 +120,40 @@ func (c *cli) query(ctx context.Context, opts queryOptions, args []string) error
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	return c.printAnswers(ctx, opts, askAll(ctx, asker, opts, queries))
+}
+
+// printAnswers prints the answers as they come. Its error says what was not answered.
+func (c *cli) printAnswers(ctx context.Context, opts queryOptions, answers <-chan chan answered) error {
 	out := bufio.NewWriter(c.out)
-	var faults []error
-	for answer := range askAll(ctx, asker, opts, queries) {
-		a := <-answer
-		if a.err != nil {
-			faults = append(faults, a.err)
-			continue
+	var asked, unanswered int
+	var first, unread error // why the first of the unanswered is, and why not all lines were read
+	for {
+		var answer chan answered
+		select {
+		case answer = <-answers:
+		case <-ctx.Done(): // perhaps while the next line is waited for
+		}
+		if answer == nil && ctx.Err() == nil {
+			break
+		}
+		var a answered
+		if answer != nil {
+			a = <-answer
+		}
+		if answer == nil || a.err != nil && ctx.Err() != nil {
+			return fmt.Errorf("interrupted after %d answers", asked-unanswered)
+		}
+		asked += len(a.results)
+		switch {
+		case a.err == nil:
+		case len(a.results) == 0:
+			unread = a.err
+		default:
+			unanswered += len(a.results)
+			if first == nil {
+				first = a.err
+			}
 		}
 		for i := range a.results {
 			if opts.json {
@@ -136,7 +166,43 @@ func (c *cli) query(ctx context.Context, opts queryOptions, args []string) error
 			return fmt.Errorf("writing results: %w", err)
 		}
 	}
-	return errors.Join(faults...)
+	if unanswered > 1 {
+		first = fmt.Errorf("%d of %d queries have no answer; the first: %w", unanswered, asked, first)
+	}
+	return errors.Join(first, unread)
+}
+
+// connect connects to the server that the user named.
+func connect(opts queryOptions) (*nats.Conn, error) {
+	natsOptions := []nats.Option{nats.Name("geniemq query"), nats.MaxReconnects(-1)}
+	if opts.creds != "" {
+		natsOptions = append(natsOptions, nats.UserCredentials(opts.creds))
+	}
+	if opts.ca != "" {
+		natsOptions = append(natsOptions, nats.RootCAs(opts.ca))
+	}
+	nc, err := nats.Connect(opts.nats, natsOptions...)
+	var network *net.OpError
+	switch {
+	case err == nil:
+		return nc, nil
+	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout), errors.As(err, &network):
+		err = fmt.Errorf("%w; is the server running (geniemq serve, geniemq demo)?", err)
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
+		err = fmt.Errorf("%w; give credentials in the URL or with --nats-creds", err)
+	}
+	return nil, fmt.Errorf("connecting to NATS at %s: %w", redacted(opts.nats), err)
+}
+
+// redacted is a list of server URLs without passwords.
+func redacted(servers string) string {
+	list := strings.Split(servers, ",")
+	for i, server := range list {
+		if u, err := url.Parse(strings.TrimSpace(server)); err == nil {
+			list[i] = u.Redacted()
+		}
+	}
+	return strings.Join(list, ",")
 }
 
 // line is a line of input, or why there are no more.
@@ -185,7 +251,8 @@ func (c *cli) queryLines(file string, args []string) (next func() (line, bool), 
 	}, nothing, nil
 }
 
-// answered is what became of one line: results, or why there are none.
+// answered is what became of one line: results, one a query, and why some of them are none. Only a line that cannot be
+// read has no results.
 type answered struct {
 	results []wire.Result
 	err     error
@@ -225,7 +292,8 @@ func askAll(ctx context.Context, asker *client.Client, opts queryOptions, next f
 	return answers
 }
 
-// ask asks what is on one line, a query or {"queries":[...]}. What is wrong with a query is its result.
+// ask asks what is on one line, a query or {"queries":[...]}. What is wrong with a query is its result. With an error
+// some of the results are not the service's: nobody answered.
 func ask(ctx context.Context, asker *client.Client, opts queryOptions, text string) ([]wire.Result, error) {
 	message, err := wire.DecodeMessage(wire.JSON, []byte(text), wire.Limits{})
 	if refusal := (*wire.Error)(nil); errors.As(err, &refusal) {
@@ -266,8 +334,10 @@ func ask(ctx context.Context, asker *client.Client, opts queryOptions, text stri
 	}
 	got, err := request(ctx, opts.index, queries)
 	refusal := (*wire.Error)(nil)
-	if err != nil && !errors.As(err, &refusal) {
-		return nil, err
+	if errors.As(err, &refusal) {
+		err = nil
+	} else if err != nil {
+		refusal, err = noAnswer(err, opts)
 	}
 	for i, place := range places {
 		if refusal != nil {
@@ -276,5 +346,20 @@ func ask(ctx context.Context, asker *client.Client, opts queryOptions, text stri
 			results[place] = got[i]
 		}
 	}
-	return results, nil
+	return results, err
+}
+
+// noAnswer is the result of queries that nobody answered, and the error in terms of the command line.
+func noAnswer(err error, opts queryOptions) (*wire.Error, error) {
+	code := wire.Internal
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		code = wire.DeadlineExceeded
+		err = fmt.Errorf("no answer within --timeout %v; is a worker serving index %s?", opts.timeout, opts.index)
+	case errors.Is(err, client.ErrNotServed):
+		code = wire.UnknownIndex
+	case errors.Is(err, client.ErrQueueFull):
+		code = wire.Overloaded
+	}
+	return wire.Errorf(code, "%v", err), err
 }
