@@ -79,6 +79,8 @@ func (d *delimited) byHeader() error {
 	}
 	d.width, d.named = len(names), true
 	var faults []error
+	var missing []string
+	found := 0
 	find := func(what, name string) int {
 		at := -1
 		for i := range names {
@@ -93,9 +95,9 @@ func (d *delimited) byHeader() error {
 			at = i
 		}
 		if at < 0 {
-			faults = append(faults, fmt.Errorf("%s: line %d: %s %q is not in the header%s: the file has %s; if its "+
-				"first line is data, write header: false in the schema",
-				d.r.name, line, what, name, suggest(name, names), list(names)))
+			missing = append(missing, fmt.Sprintf("%s %q is not in the header%s", what, name, suggest(name, names)))
+		} else {
+			found++
 		}
 		return at
 	}
@@ -108,7 +110,42 @@ func (d *delimited) byHeader() error {
 	if d.r.shape.key != "" {
 		d.key = find("key column", d.r.shape.key)
 	}
+	if hint := d.separatorHint(header); len(missing) > 0 && found == 0 && hint != "" {
+		return fmt.Errorf("%s: line %d: the header is one field, %.200q%s", d.r.name, line, header[0], hint)
+	}
+	for i, what := range missing {
+		advice := ""
+		if i == 0 { // once will do
+			advice = fmt.Sprintf(": the file has %s; if its first line is data, write header: false in the schema", list(names))
+		}
+		faults = append(faults, fmt.Errorf("%s: line %d: %s%s", d.r.name, line, what, advice))
+	}
 	return errors.Join(faults...)
+}
+
+// separatorHint asks whether a record of one field, where several were expected, is one with another separator. It is
+// empty when nothing in the field looks like it.
+func (d *delimited) separatorHint(fields []string) string {
+	if len(fields) != 1 {
+		return ""
+	}
+	most, guess := 0, ""
+	for _, separator := range []string{",", ";", "\t", "|"} {
+		if n := strings.Count(fields[0], separator); n > most {
+			most, guess = n, separator
+		}
+	}
+	switch {
+	case most == 0:
+		return ""
+	case d.r.opts.Format == TSV && guess == ",":
+		return ": is it separated by commas? then add --format csv"
+	case d.r.opts.Format == TSV:
+		return fmt.Sprintf(": is it separated by %q? then add --format csv --separator '%[1]s'", guess)
+	case guess == "\t":
+		return ": is it separated by tabs? then add --format tsv"
+	}
+	return fmt.Sprintf(": is it separated by %q? then add --separator '%[1]s'", guess)
 }
 
 func (d *delimited) line() int64 { return d.source.line() }
@@ -120,7 +157,7 @@ func (d *delimited) next(rec *index.Record) error {
 	}
 	rec.Line = line
 	if len(fields) != d.width {
-		return d.wrongWidth(line, len(fields))
+		return d.wrongWidth(line, fields)
 	}
 	shape := d.r.shape
 	if d.key >= 0 {
@@ -137,11 +174,12 @@ func (d *delimited) next(rec *index.Record) error {
 	return nil
 }
 
-func (d *delimited) wrongWidth(line int64, got int) error {
+func (d *delimited) wrongWidth(line int64, fields []string) error {
+	got := len(fields)
 	if d.named {
 		return d.r.bad(line, "has %s, the header has %d", count(got, "field"), d.width)
 	}
-	hint := ""
+	hint := d.separatorHint(fields)
 	if got > d.width {
 		hint = " (a field that is not wanted needs a column of type skip; a separator at the line's end makes an empty field)"
 	}
@@ -178,9 +216,6 @@ type csvFields struct {
 
 func newCSV(r *Reader) (decoder, error) {
 	comma := r.opts.Comma
-	if comma == '"' || comma == '\r' || comma == '\n' || !utf8.ValidRune(comma) || comma == utf8.RuneError {
-		return nil, fmt.Errorf("%s: %q cannot separate the fields of CSV", r.name, comma)
-	}
 	limit := &recordLimit{r: r.source.text, limit: r.opts.MaxRecord}
 	c := &csvFields{r: r, csv: csv.NewReader(bufio.NewReaderSize(limit, sourceBuffer)), limit: limit}
 	c.csv.Comma = comma

@@ -32,6 +32,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/geniemq/geniemq/index"
 )
@@ -119,6 +120,23 @@ type Options struct {
 	MaxRecord int
 }
 
+// Validate reports every fault of the options at once, joined with errors.Join. [NewReader] calls it; callers may
+// do so before they open anything.
+func (o *Options) Validate() error {
+	var faults []error
+	if o.Format != Auto && !slices.Contains(Formats(), o.Format) {
+		faults = append(faults, fmt.Errorf("unknown format %q: use one of %s", o.Format, formatList()))
+	}
+	if _, err := charset(o.Encoding); err != nil {
+		faults = append(faults, err)
+	}
+	switch c := o.Comma; {
+	case c == '"', c == '\r', c == '\n', !utf8.ValidRune(c), c == utf8.RuneError:
+		faults = append(faults, fmt.Errorf("%q cannot separate the fields of CSV", c))
+	}
+	return errors.Join(faults...)
+}
+
 func (o *Options) ensureDefaults() {
 	if o.Comma == 0 {
 		o.Comma = ','
@@ -190,6 +208,9 @@ func Open(path string, schema *index.Schema, opts Options) (*Reader, error) {
 // not match the schema are reported at once.
 func NewReader(r io.Reader, name string, schema *index.Schema, opts Options) (*Reader, error) {
 	opts.ensureDefaults()
+	if err := opts.Validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	if opts.Format == Auto {
 		format, err := FormatOf(name)
 		if err != nil {
@@ -198,9 +219,6 @@ func NewReader(r io.Reader, name string, schema *index.Schema, opts Options) (*R
 		opts.Format = format
 	}
 	i := slices.IndexFunc(formatTable, func(f formatEntry) bool { return f.format == opts.Format })
-	if i < 0 {
-		return nil, fmt.Errorf("unknown format %q: use one of %s", opts.Format, formatList())
-	}
 	source, err := newSource(r, name, opts.Encoding)
 	if err != nil {
 		return nil, err

@@ -190,6 +190,19 @@ func TestCSV(t *testing.T) {
 			fails: `column "tags" is not in the header (did you mean tag?)`,
 		},
 		{
+			name: "another separator", schema: people, options: csv,
+			input: "age;city;tags;note\n", fails: `line 1: the header is one field, "age;city;tags;note": is it separated by ";"? then add --separator ';'`,
+		},
+		{
+			name: "tabs where commas are due", schema: people, options: csv,
+			input: "age\tcity\ttags\n", fails: `is it separated by tabs? then add --format tsv`,
+		},
+		{
+			name: "another separator without a header", options: csv,
+			schema: "{name: n, kind: rows, header: false, columns: [{name: a, type: number}, {name: b, type: number}]}",
+			input:  "1|2\n", want: []string{`bad 1: has 1 field, the schema has 2 columns: is it separated by "|"? then add --separator '|'`},
+		},
+		{
 			name: "ambiguous column", schema: people, options: csv,
 			input: "age,city,tags,note,city\n", fails: `column "city" is ambiguous: fields 2 and 5`,
 		},
