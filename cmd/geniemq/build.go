@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 	"unicode/utf8"
 
@@ -17,6 +18,9 @@ import (
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/service"
 )
+
+// standardInput is the standard input where a file can be named.
+const standardInput = "-"
 
 // skipReports bounds how many skipped records are reported one by one.
 const skipReports = 10
@@ -38,7 +42,8 @@ func (c *cli) buildCommand() *cobra.Command {
 		Short: "Build an index from data files",
 		Long: `Build reads the records of the input files, in order, and writes one index file. The
 schema, a YAML file, says what the columns are. Object ids are positions in the
-input: the first record has id 0. Each input may be compressed with gzip.
+input: the first record has id 0. Each input may be compressed with gzip; - is the
+standard input, and needs --format.
 
 The output appears under its name only when it is complete; an existing file is
 replaced, and servers that use it go on with the old one until they restart.`,
@@ -82,7 +87,7 @@ replaced, and servers that use it go on with the old one until they restart.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&opts.schema, "schema", "", "schema `file` (YAML)")
-	flags.StringArrayVar(&opts.inputs, "input", nil, "input `file`; repeat for more")
+	flags.StringArrayVar(&opts.inputs, "input", nil, "input `file`, - is the standard input; repeat for more")
 	flags.StringVar(&opts.output, "output", "", "index `file` to write")
 	flags.StringVar(&opts.format, "format", "", "csv, tsv, jsonl or text (default: by the extension of the input)")
 	flags.StringVar(&opts.encoding, "encoding", "utf-8", "characters of the input: utf-8, latin1 or windows-1252")
@@ -100,9 +105,18 @@ type buildSummary struct {
 
 func (c *cli) build(ctx context.Context, opts buildOptions) error {
 	start := time.Now()
-	separator, size := utf8.DecodeRuneInString(opts.separator)
-	if size == 0 || size != len(opts.separator) {
-		return usagef("--separator %q must be one character", opts.separator)
+	options, err := opts.reading()
+	if err != nil {
+		return usageError{err}
+	}
+	// Reading can take long: what can be known to fail is found first.
+	if err := checkOutput(opts.output); err != nil {
+		return fmt.Errorf("--output %s: %w", opts.output, err)
+	}
+	for _, input := range opts.inputs {
+		if _, err := os.Stat(input); input != standardInput && err != nil {
+			return fmt.Errorf("--input %s: %w", input, err)
+		}
 	}
 	schema, err := index.LoadSchema(opts.schema)
 	if err != nil {
@@ -115,9 +129,13 @@ func (c *cli) build(ctx context.Context, opts buildOptions) error {
 	objects := encode.NewObjects(schema, builder)
 	var summary buildSummary
 	for _, input := range opts.inputs {
-		reader, err := load.Open(input, schema, load.Options{
-			Format: load.Format(opts.format), Encoding: opts.encoding, Comma: separator,
-		})
+		var reader *load.Reader
+		if input == standardInput {
+			input = "standard input"
+			reader, err = load.NewReader(c.in, input, schema, options)
+		} else {
+			reader, err = load.Open(input, schema, options)
+		}
 		if err != nil {
 			return err
 		}
@@ -127,6 +145,9 @@ func (c *cli) build(ctx context.Context, opts buildOptions) error {
 		}
 	}
 
+	if summary.records == 0 {
+		fmt.Fprintln(c.err, "warning: the input has no records, so the index has no objects and no query finds anything")
+	}
 	bar := c.progress("writing", 0, opts.quiet)
 	err = builder.WriteFile(ctx, opts.output, func(done, total int64) {
 		bar.ChangeMax64(max(total, 1))
@@ -141,6 +162,44 @@ func (c *cli) build(ctx context.Context, opts buildOptions) error {
 		return c.reportBuild(opts.output, summary)
 	}
 	return nil
+}
+
+// reading is how the inputs are read. Its error is wrong usage: it has looked at no file.
+func (o *buildOptions) reading() (load.Options, error) {
+	separator, size := utf8.DecodeRuneInString(o.separator)
+	if size == 0 || size != len(o.separator) {
+		return load.Options{}, fmt.Errorf("--separator %q must be one character", o.separator)
+	}
+	options := load.Options{Format: load.Format(o.format), Encoding: o.encoding, Comma: separator}
+	faults := []error{options.Validate()}
+	standard := 0
+	for _, input := range o.inputs {
+		if input == standardInput {
+			standard++
+		} else if options.Format == load.Auto {
+			_, err := load.FormatOf(input)
+			faults = append(faults, err)
+		}
+	}
+	if standard > 0 && options.Format == load.Auto {
+		faults = append(faults, errors.New("--input - has no name that tells its format: add --format"))
+	}
+	if standard > 1 {
+		faults = append(faults, errors.New("--input - can be given once"))
+	}
+	return options, errors.Join(faults...)
+}
+
+// checkOutput reports that a file cannot be written at path, by making one beside it, as writing the index will.
+func checkOutput(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return errors.New("is a directory, not a file")
+	}
+	probe, err := os.CreateTemp(filepath.Dir(path), ".geniemq-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 // addRecords adds the records of one input.

@@ -56,6 +56,7 @@ func TestExitCodes(t *testing.T) {
 	schema := write(t, dir, "s.yaml", schemaText)
 	bad := write(t, dir, "bad.yaml", "name: a b\nkind: rows\n")
 	data := write(t, dir, "d.csv", "id,age,sex\nann,30,F\nbob,old,M\n")
+	empty := write(t, dir, "empty.csv", "id,age,sex\n")
 	out := filepath.Join(dir, "x.gmq")
 	config := write(t, dir, "c.yaml", "admim: x\n")
 	for _, c := range []struct {
@@ -74,6 +75,18 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"build", "--schema", schema, "--input", data, "--output", out}, exitFailed, "line 3: column age: \"old\" is not"},
 		{[]string{"build", "--schema", schema, "--input", data, "--output", out, "--separator", "ab"}, exitUsage, "one character"},
 		{[]string{"build", "--schema", schema, "--input", dir + "/none.csv", "--output", out}, exitFailed, "none.csv"},
+		{[]string{"build", "--schema", schema, "--input", data, "--output", out, "--format", "xml"}, exitUsage, `unknown format "xml"`},
+		{[]string{"build", "--schema", schema, "--input", data, "--output", out, "--encoding", "utf-16"}, exitUsage, `unknown encoding "utf-16"`},
+		{[]string{"build", "--schema", schema, "--input", data, "--output", out, "--separator", "\""}, exitUsage, "cannot separate"},
+		{[]string{"build", "--schema", schema, "--input", data, "--input", "x.dat", "--output", out}, exitUsage, "x.dat: cannot tell the format"},
+		{[]string{"build", "--schema", schema, "--input", "-", "--output", out}, exitUsage, "add --format"},
+		{[]string{"build", "--schema", schema, "--input", "-", "--input", "-", "--format", "csv", "--output", out}, exitUsage, "once"},
+		{[]string{"build", "--schema", schema, "--input", data, "--output", dir + "/none/x.gmq"}, exitFailed, "--output " + dir + "/none/x.gmq"}, // not line 3
+		{[]string{"build", "--schema", schema, "--input", data, "--output", dir}, exitFailed, "is a directory"},
+		{[]string{"build", "--schema", schema, "--input", data, "--output", out, "--separator", ";"}, exitFailed, "add --separator ','"},
+		{[]string{"build", "--schema", schema, "--input", empty, "--output", dir + "/empty.gmq"}, exitDone, "warning: the input has no records"},
+		{[]string{"demo", "--nats-listen", "nonsense"}, exitUsage, "nats-listen"},
+		{[]string{"demo", "--admin", "nonsense"}, exitUsage, "admin"},
 		{[]string{"build", "--schema", schema, "--input", data, "--output", out, "--skip-bad"}, exitDone, "records skipped: 1"},
 		{[]string{"inspect"}, exitUsage, "1 arg"},
 		{[]string{"inspect", data}, exitFailed, "not a geniemq index"},
@@ -150,6 +163,15 @@ func TestBuildInspectQuery(t *testing.T) {
 	if got := command(t, "", map[string]string{"GENIEMQ_OUTPUT": path}, "build", "--schema", schema, "--input", one, "--input", two); got.code != 0 ||
 		!strings.Contains(got.err, "3 objects, 6 postings") || got.out != "" {
 		t.Fatalf("build: %+v", got)
+	}
+	piped := filepath.Join(dir, "piped.gmq")
+	if got := command(t, "id,age,sex\nann,30,Female\nbob,35,Male\n", nil, "build", "--schema", schema, "--format", "csv",
+		"--input", "-", "--output", piped); got.code != 0 || !strings.Contains(got.err, "2 objects, 4 postings") {
+		t.Errorf("build from the standard input: %+v", got)
+	}
+	if got := command(t, "id,age,sex\nann,x,Female\n", nil, "build", "--schema", schema, "--format", "csv",
+		"--input", "-", "--output", piped); got.code != exitFailed || !strings.Contains(got.err, "standard input: line 2: column age") {
+		t.Errorf("a fault in the standard input: %+v", got)
 	}
 
 	got := command(t, "", nil, "inspect", "--verify", path)

@@ -79,6 +79,12 @@ and leaves none. When the usual ports are taken it uses free ones.`,
 			if err := c.environment(cmd, "nats-listen", "admin", "once"); err != nil {
 				return err
 			}
+			settings := cfg
+			settings.Indexes = []service.IndexSource{{Path: "demo"}} // they are built later
+			settings.EnsureDefaults()
+			if err := settings.Validate(); err != nil {
+				return usageError{err}
+			}
 			return c.demo(cmd.Context(), cfg, once)
 		},
 	}

@@ -226,7 +226,7 @@ func (c *cli) queryLines(file string, args []string) (next func() (line, bool), 
 		}, nothing, nil
 	}
 	var in io.Reader = c.in
-	if file != "" && file != "-" {
+	if file != "" && file != standardInput {
 		f, err := os.Open(file)
 		if err != nil {
 			return nil, nil, fmt.Errorf("opening the queries: %w", err)
