@@ -207,8 +207,8 @@ func (r *resident) plan(job *matchJob) laneQuery {
 
 // pieceLayout says where a piece's arrays lie in the arena.
 type pieceLayout struct {
-	queries, spans, states, answers, candidates, programs int64
-	tileWave, groupWave                                   int // widths for which candidates have room
+	spans, states, answers, candidates, programs int64 // queries come first
+	tileWave, groupWave                          int   // widths for which candidates have room
 }
 
 func alignUp(n int64) int64 { return (n + 255) &^ 255 }

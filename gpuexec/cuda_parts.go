@@ -51,6 +51,7 @@ type partStream struct {
 	turn     sync.Mutex
 	stream   cu.Stream
 	buffers  [2]devicePointer
+	begun    cu.Event    // the queries are on the device; the parts must not hold them up
 	copied   [2]cu.Event // the buffer is full
 	released [2]cu.Event // the kernels have read the buffer
 }
@@ -63,6 +64,9 @@ func newPartStream(bytes int64) (s *partStream, err error) {
 		}
 	}()
 	if s.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
+		return s, err
+	}
+	if s.begun, err = cu.MakeEvent(cu.DisableTiming); err != nil {
 		return s, err
 	}
 	for i := range s.buffers {
@@ -79,11 +83,16 @@ func newPartStream(bytes int64) (s *partStream, err error) {
 	return s, nil
 }
 
-// begin records the copy of the first part.
+// begin records the copy of the first part, after what the batch's own stream does so far.
 func (s *partStream) begin(list *steps, r *resident) {
-	if s != nil {
-		s.copy(list, r, 0)
+	if s == nil {
+		return
 	}
+	list.record(s.begun)
+	first := len(*list)
+	list.wait(s.begun)
+	list.on(s.stream, first)
+	s.copy(list, r, 0)
 }
 
 // await records the copy of the part after this one, and makes the kernels that follow wait for this one's.
@@ -120,6 +129,10 @@ func (s *partStream) close() error {
 	if s.stream != (cu.Stream{}) {
 		errs = append(errs, s.stream.Synchronize(), s.stream.Destroy())
 		s.stream = cu.Stream{}
+	}
+	if s.begun != (cu.Event{}) {
+		errs = append(errs, cu.DestroyEvent(&s.begun))
+		s.begun = cu.Event{}
 	}
 	for i := range s.buffers {
 		if s.buffers[i] != 0 {

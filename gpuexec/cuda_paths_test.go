@@ -263,7 +263,7 @@ func TestLaunchPolicy(t *testing.T) {
 		t.Errorf("the policy prints as %q", s)
 	}
 	layout := &slicedLayout{octets: 237 * 9}
-	variants := []cudaSliced{{planes: 8, warps: 16, slots: 11, stageOctets: 62}}
+	variants := []cudaSliced{{planes: 8, warps: 8, slots: 16, decoders: 8, stageOctets: 62}}
 	device := policyDevice{processors: 132, tiles: 70, groups: 4395}
 	chosen := func(policy launchPolicy, count int, postings uint64) (sliced int) {
 		queries := make([]laneQuery, count)
@@ -288,9 +288,11 @@ func TestLaunchPolicy(t *testing.T) {
 		postings uint64
 		want     int
 	}{
-		{defaultPolicy, 1024, 90_000_000, 1024},
-		{defaultPolicy, 1024, 9_000_000, 0},
+		{defaultPolicy, 1024, 33_000_000, 1024},
+		{defaultPolicy, 256, 33_000_000, 256},
+		{defaultPolicy, 64, 33_000_000, 0},
 		{defaultPolicy, 1, 33_000_000, 0},
+		{defaultPolicy, 1024, 9_000_000, 0},
 		{defaultPolicy, 1024, 600_000, 0},
 		{forced, 1, 100, 1},
 		{never, 1024, 33_000_000, 0},

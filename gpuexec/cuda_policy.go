@@ -24,7 +24,8 @@ type launchPolicy struct {
 	posting float64 // a posting
 	block   float64 // a query and tile
 	// Of the shared-decode kernel.
-	octet  float64 // decoding eight rows of 1,024 objects, for a query block
+	octet  float64 // decoding eight rows of 1,024 objects, for a query block: rows of one value
+	bounds float64 // the same, rows of a range's end
 	tree   float64 // adding eight rows of 1,024 objects to one query, while others decode
 	group  float64 // 1,024 objects of a query block: Gate, hand-over
 	launch float64 // planning and starting, of every multiprocessor
@@ -43,14 +44,14 @@ func (p launchPath) String() string {
 }
 
 // defaultPolicy is measured on an H200 (docs/benchmarks/2026-11-21-h200-two-kernels.md). The (query, tile) kernel takes
-// 0.43 ps a posting and 6 ns a query and tile over 132 multiprocessors. The shared-decode kernel takes 16 us for 1,024
-// objects of a block of Adult's queries and 60 us of W1's, which decode twelve times as many octets. By these, 1,024 queries of one
-// value an attribute of 67 keywords are equal where lists hold 3 % of the objects.
-var defaultPolicy = launchPolicy{posting: 0.056, block: 800, octet: 25, tree: 8, group: 5e3, launch: 300e3}
+// 0.43 ps a posting and 6 ns a query and tile over 132 multiprocessors. The shared-decode kernel takes 15 us for 1,024
+// objects of a block of Adult's queries, and 45 us of W1's, which decode six times as many octets. By these, 1,024
+// queries of one value an attribute of 67 keywords are equal where lists hold 2.7 % of the objects.
+var defaultPolicy = launchPolicy{posting: 0.056, block: 800, octet: 18, bounds: 25, tree: 8, group: 5e3, launch: 300e3}
 
 func (p launchPolicy) String() string {
-	return fmt.Sprintf("%s; (query, tile): %g ns a posting, %g a tile; shared decode: %g ns an octet, %g a tree, %g a group, %g a launch",
-		p.path, p.posting, p.block, p.octet, p.tree, p.group, p.launch)
+	return fmt.Sprintf("%s; (query, tile): %g ns a posting, %g a tile; shared decode: %g ns an octet, %g of ranges, %g a tree, %g a group, %g a launch",
+		p.path, p.posting, p.block, p.octet, p.bounds, p.tree, p.group, p.launch)
 }
 
 // device is what a policy has to know of where a batch runs.
@@ -100,14 +101,14 @@ func (l *slicedLoad) add(q *laneQuery) {
 // sliced estimates the shared-decode kernel.
 func (p *launchPolicy) sliced(l *slicedLoad, layout *slicedLayout, v *cudaSliced, d policyDevice) float64 {
 	s := v.blocks(l.queries)
-	octets := layout.octets
+	octets, octet := layout.octets, p.octet
 	if l.ranges {
-		octets *= 2
+		octets, octet = 2*octets, p.bounds
 	}
 	octets = min(octets, (l.rows+s.blocks-1)/s.blocks)
 	trees := max((l.rows+l.queries*8-1)/(l.queries*8), (octets+v.stageOctets-1)/v.stageOctets)
 	slots := (s.perBlock + v.warps - 1) / v.warps * v.warps
-	block := p.group + max(p.octet*float64(octets), p.tree*float64(trees*slots))
+	block := p.group + max(octet*float64(octets), p.tree*float64(trees*slots))
 	rounds := float64(d.groups) / float64(v.columns(s.blocks, d.processors, d.groups))
 	if s.blocks > d.processors {
 		rounds *= float64(s.blocks) / float64(d.processors)
