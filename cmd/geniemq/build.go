@@ -257,8 +257,8 @@ func (c *cli) reportBuild(path string, summary buildSummary) error {
 	if summary.skipped > skipReports {
 		fmt.Fprintf(c.err, "skipped: %d more\n", summary.skipped-skipReports)
 	}
-	fmt.Fprintf(c.err, "%s: %d objects, %d postings, %s, version %s, in %.1f s",
-		path, x.Objects(), postings, service.FormatBytes(x.Size()), x.Version(), summary.took.Seconds())
+	fmt.Fprintf(c.err, "%s: %s, %s, %s, version %s, in %.1f s",
+		path, count(x.Objects(), "object"), count(postings, "posting"), service.FormatBytes(x.Size()), x.Version(), summary.took.Seconds())
 	if summary.skipped > 0 {
 		fmt.Fprintf(c.err, "; records skipped: %d", summary.skipped)
 	}

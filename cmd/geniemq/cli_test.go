@@ -182,7 +182,8 @@ func TestBuildInspectQuery(t *testing.T) {
 	if report.Objects != 3 || report.Postings != 6 || report.Verified == nil || !*report.Verified || report.Attributes[1].MaxList != 2 || report.Attributes[1].LongestList != "Female" {
 		t.Errorf("inspect: %+v", report)
 	}
-	if table := command(t, "", nil, "inspect", "--json=false", path); !strings.Contains(table.out, "Female") || !strings.Contains(table.out, "bits/posting") {
+	if table := command(t, "", nil, "inspect", "--json=false", path); !strings.Contains(table.out, "Female") || !strings.Contains(table.out, "bits/posting") ||
+		!strings.Contains(table.out, "3 in 1 tile\n") {
 		t.Errorf("inspect: %s", table.out)
 	}
 	data, err := os.ReadFile(path)
@@ -236,7 +237,7 @@ func TestBuildInspectQuery(t *testing.T) {
 		}
 	}
 	table := command(t, "", env, "query", "--index", "people", "--json=false", `{"id":"1","row":{"sex":"Female"},"k":1}`)
-	if table.code != 0 || !strings.Contains(table.out, "1 on people: 1 hits, exact") || !strings.Contains(table.out, "ann") {
+	if table.code != 0 || !strings.Contains(table.out, "1 on people: 1 hit, exact") || !strings.Contains(table.out, "ann") {
 		t.Errorf("table: %+v", table)
 	}
 	// No answer is another matter than an error as answer, but every query has its line.

@@ -148,8 +148,7 @@ func (r *inspection) table(out io.Writer) error {
 	fmt.Fprintf(w, "file\t%s\n", r.File)
 	fmt.Fprintf(w, "index\t%s (%s)\n", r.Name, r.Kind)
 	fmt.Fprintf(w, "version\t%s\n", r.Version)
-	fmt.Fprintf(w, "objects\t%d\n", r.Objects)
-	fmt.Fprintf(w, "tiles\t%d\n", r.Tiles)
+	fmt.Fprintf(w, "objects\t%d in %s\n", r.Objects, count(r.Tiles, "tile"))
 	fmt.Fprintf(w, "postings\t%d\n", r.Postings)
 	fmt.Fprintf(w, "size\t%s\n", service.FormatBytes(r.Bytes))
 	if r.Verified != nil {

@@ -142,7 +142,7 @@ func (c *cli) printAnswers(ctx context.Context, opts queryOptions, answers <-cha
 			a = <-answer
 		}
 		if answer == nil || a.err != nil && ctx.Err() != nil {
-			return fmt.Errorf("interrupted after %d answers", asked-unanswered)
+			return fmt.Errorf("interrupted after %s", count(asked-unanswered, "answer"))
 		}
 		asked += len(a.results)
 		switch {

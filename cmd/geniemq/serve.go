@@ -75,7 +75,7 @@ func (c *cli) serve(ctx context.Context, cfg service.Config) error {
 		return err
 	}
 	for _, x := range srv.Status().Indexes {
-		fmt.Fprintf(c.err, "index  %s: %s, %d objects, %s, version %s\n", x.Name, x.Kind, x.Objects, x.Size, x.Version)
+		fmt.Fprintf(c.err, "index  %s: %s, %s, %s, version %s\n", x.Name, x.Kind, count(x.Objects, "object"), x.Size, x.Version)
 	}
 	fmt.Fprintf(c.err, "NATS   %s\n", srv.NATSURL())
 	if url := srv.AdminURL(); url != "" {

@@ -26,11 +26,19 @@ func printResult(out io.Writer, r *wire.Result) {
 	if r.Exact {
 		exact = ", exact"
 	}
-	fmt.Fprintf(out, "%s: %d hits%s, %v\n", title, len(r.Hits), exact, r.Took.Total.Round(10*time.Microsecond))
+	fmt.Fprintf(out, "%s: %s%s, %v\n", title, count(len(r.Hits), "hit"), exact, r.Took.Total.Round(10*time.Microsecond))
 	if len(r.Hits) > 0 {
 		printHits(out, r.Hits)
 	}
 	fmt.Fprintln(out)
+}
+
+// count is a number of things, in words that fit it.
+func count[N int | int64 | uint32 | uint64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func printHits(out io.Writer, hits []wire.Hit) {
