@@ -1,0 +1,85 @@
+//go:build cuda
+
+package gpuexec
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestDeviceLayouts: the mirrors have the fields of the kernels' structs, in their order. The sizes, which the compilers
+// check on both sides, would not tell two fields that changed places.
+func TestDeviceLayouts(t *testing.T) {
+	for _, c := range []struct {
+		file, name string
+		mirror     any
+	}{
+		{"batch.cuh", "Section", deviceSection{}},
+		{"batch.cuh", "Span", deviceSpan{}},
+		{"batch.cuh", "Query", deviceQuery{}},
+		{"batch.cuh", "State", deviceState{}},
+		{"batch.cuh", "Batch", deviceBatch{}},
+		{"load.cu", "Survey", deviceSurvey{}},
+		{"sliced.cuh", "SlicedAttribute", deviceSlicedAttribute{}},
+		{"sliced_load.cu", "SlicedLoad", deviceSlicedLoad{}},
+		{"sliced.cuh", "Plan", devicePlan{}},
+		{"sliced.cuh", "Sliced", deviceSliced{}},
+	} {
+		want, widths := structOf(t, "../kernels/"+c.file, c.name)
+		var got []string
+		for f := range reflect.TypeOf(c.mirror).Fields() {
+			if f.Name == "_" {
+				continue
+			}
+			got = append(got, f.Name)
+			if w, ok := widths[f.Name]; ok && uintptr(w) != f.Type.Size() {
+				t.Errorf("%s.%s has %d bytes, its mirror %d", c.name, f.Name, w, f.Type.Size())
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s of %s has the fields\n%v, its mirror\n%v", c.name, c.file, want, got)
+		}
+	}
+}
+
+var (
+	comment    = regexp.MustCompile(`//[^\n]*`)
+	identifier = regexp.MustCompile(`(\w+)\s*$`)
+)
+
+// structOf returns the fields of a struct of plain members, without those named unused, and their bytes.
+func structOf(t *testing.T, file, name string) (fields []string, widths map[string]int) {
+	t.Helper()
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, found := strings.Cut(comment.ReplaceAllString(string(source), ""), "struct "+name+" {")
+	body, _, closed := strings.Cut(body, "};")
+	if !found || !closed {
+		t.Fatalf("%s has no struct %s", file, name)
+	}
+	widths = map[string]int{}
+	for declaration := range strings.SplitSeq(body, ";") {
+		for i, declarator := range strings.Split(declaration, ",") {
+			m := identifier.FindStringSubmatch(declarator)
+			if m == nil || m[1] == "unused" {
+				continue
+			}
+			fields = append(fields, m[1])
+			switch {
+			case strings.Contains(declaration, "*") || strings.Contains(declaration, "uint64_t"):
+				widths[m[1]] = 8
+			case strings.Contains(declaration, "uint32_t"):
+				widths[m[1]] = 4
+			default:
+				t.Fatalf("%s: %q (%d) is of a type that this test does not know", file, declaration, i)
+			}
+		}
+	}
+	return fields, widths
+}
