@@ -34,8 +34,8 @@ type Options struct {
 	Messages int
 	Bytes    int64
 
-	// PullExpiry is how long one pull request stays open, and so about how long Stop takes when nothing arrives.
-	// Default 1s.
+	// PullExpiry is how long one pull request stays open, and so, where a cluster keeps the durable on another server
+	// than the one connected to, how long Stop takes when nothing arrives. Elsewhere it takes no time. Default 1s.
 	PullExpiry time.Duration
 	// InfoInterval is how often the state of the durable is read, for the metrics and to notice that someone
 	// replaced it. Default 5s.
@@ -94,7 +94,7 @@ func setDefault[T int | int64 | time.Duration](v *T, d T) {
 //     than AckWait) is not given to the owner twice; it is settled by its latest delivery.
 //   - It lives through the loss of the connection, of the server, of the durable and of the stream. It makes the
 //     durable anew; the stream is the business of [EnsureStreams]. What goes wrong is in Progress and goes to
-//     OnState, and is tried again for ever.
+//     OnState, and is tried again for ever. What was asked of a connection that broke is not waited for.
 //   - A stream that was deleted and made anew counts from 1 again. Messages of the old one are then settled without a
 //     word to the server, which would take it for a word on new messages of the same numbers, and new ones carry the
 //     new StreamCreated, on which the identity of answers rests. The consumer notices by the creation time of stream
@@ -115,7 +115,7 @@ type Consumer struct {
 	opts    Options
 	deliver func(context.Context, *Message)
 	next    string // API subject of pull requests
-	inbox   string // where they are answered: inbox + number of the request
+	in      *inbox // where they are answered; the pull loop's
 
 	wakePull    chan struct{} // each has room for one
 	wakeDeliver chan struct{}
@@ -153,6 +153,8 @@ type Consumer struct {
 	batchLimit  int           // the durable's limits on a request, or 0
 	byteLimit   int64
 	expiryLimit time.Duration
+	clustered   bool   // it is in a cluster,
+	leader      string // of which this server keeps it; "" when not known
 }
 
 type window struct {
@@ -171,7 +173,6 @@ func New(js jetstream.JetStream, opts Options, deliver func(context.Context, *Me
 	c := &Consumer{
 		js: js, nc: nc, opts: opts, deliver: deliver,
 		next:        apiPrefix(js.Options()) + "CONSUMER.MSG.NEXT." + opts.Subjects.QueryStream() + "." + opts.Subjects.Durable(opts.Index),
-		inbox:       nc.NewInbox() + ".",
 		wakePull:    make(chan struct{}, 1),
 		wakeDeliver: make(chan struct{}, 1),
 		wakeAlive:   make(chan struct{}, 1),
@@ -213,12 +214,9 @@ func (c *Consumer) Run(ctx context.Context) error {
 	c.mu.Unlock()
 	defer close(c.ended)
 
-	sub, err := c.nc.Subscribe(c.inbox+"*", c.receive)
-	if err != nil {
-		return fmt.Errorf("consume queries of %s: subscribe: %w", c.opts.Index, err)
-	}
-	if err := sub.SetPendingLimits(-1, -1); err != nil { // the window bounds them
-		return fmt.Errorf("consume queries of %s: unbound the subscription: %w", c.opts.Index, err)
+	var err error
+	if c.in, err = c.openInbox(); err != nil {
+		return fmt.Errorf("consume queries of %s: %w", c.opts.Index, err)
 	}
 	status := c.nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.CLOSED)
 
@@ -230,26 +228,19 @@ func (c *Consumer) Run(ctx context.Context) error {
 	cancel()
 	wg.Wait()
 	c.nc.RemoveStatusListener(status)
-	c.giveBack(sub)
+	c.giveBack()
 	return nil
 }
 
-// giveBack ends the subscription and naks what is still outstanding, also what is only now read from the connection.
-func (c *Consumer) giveBack(sub *nats.Subscription) {
-	c.mu.Lock()
-	clean := c.pull == nil && len(c.outstanding) == 0
-	c.mu.Unlock()
-	if !clean && c.nc.IsConnected() {
-		closed := make(chan struct{})
-		sub.SetClosedHandler(func(string) { close(closed) })
-		if sub.Drain() == nil {
-			select {
-			case <-closed:
-			case <-time.After(c.opts.RequestTimeout):
-			}
+// giveBack closes the inbox and naks what is still outstanding, also what is only now read from the connection.
+func (c *Consumer) giveBack() {
+	c.in.close()
+	if c.nc.IsConnected() {
+		select {
+		case <-c.in.closed:
+		case <-time.After(c.opts.RequestTimeout):
 		}
 	}
-	_ = sub.Unsubscribe() // fails when there is nothing left to end
 
 	c.mu.Lock()
 	rest := make([]*Message, 0, len(c.outstanding))

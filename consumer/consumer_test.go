@@ -302,7 +302,38 @@ func TestStopFinishesWhatIsThere(t *testing.T) {
 	}
 }
 
-// While Stop waits for the end of an idle request, what still arrives is delivered like anything else.
+// Stop does not wait for the end of a request that nothing comes of, and what others get meanwhile is not lost.
+func TestStopIsPrompt(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	const workers, messages = 50, 2000
+	published := make(chan struct{})
+	go func() {
+		defer close(published)
+		publish(t, js, "adult", 0, messages)
+	}()
+	conn := b.connect()
+	for range workers {
+		w := startWorker(t, conn, consumer.Options{AckWait: time.Hour, PullExpiry: 24 * time.Hour}, ack)
+		until(t, "it pulls", func() bool { return w.count() > 0 || w.Progress().Err == nil })
+		if err := w.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	<-published
+	last := startWorker(t, conn, consumer.Options{AckWait: time.Hour}, ack)
+	until(t, "no message is lost for an hour", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	idle := startWorker(t, conn, consumer.Options{PullExpiry: 24 * time.Hour}, ack)
+	until(t, "it pulls", func() bool { return durable(t, js, "adult").NumWaiting == 2 })
+	if err := idle.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := last.Stats().Redelivered; n > 0 {
+		t.Errorf("stopping cost %d deliveries", n)
+	}
+}
+
+// While an idle consumer stops, what still arrives is delivered like anything else.
 func TestStopOfAnIdleConsumer(t *testing.T) {
 	b := startBroker(t)
 	js := b.withStreams()

@@ -12,8 +12,6 @@ import (
 // ensure looks at the stream and the durable, makes the durable if it is not there, and decides what the messages
 // that are here belong to.
 func (c *Consumer) ensure(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, c.opts.RequestTimeout)
-	defer cancel()
 	c.mu.Lock()
 	doubts := c.doubts
 	c.mu.Unlock()
@@ -112,6 +110,10 @@ func (c *Consumer) adopt(info *jetstream.ConsumerInfo) {
 	c.batchLimit = info.Config.MaxRequestBatch
 	c.byteLimit = int64(info.Config.MaxRequestMaxBytes)
 	c.expiryLimit = info.Config.MaxRequestExpires
+	c.clustered, c.leader = info.Cluster != nil, ""
+	if c.clustered {
+		c.leader = info.Cluster.Leader
+	}
 	c.minBytes = max(c.minBytes, c.nc.MaxPayload()+overhead)
 	c.stats.observe(info)
 }
@@ -140,8 +142,6 @@ func (c *Consumer) settleDoubt(created, durable time.Time) {
 
 // readInfo reads the state of the durable.
 func (c *Consumer) readInfo(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, c.opts.RequestTimeout)
-	defer cancel()
 	name := c.opts.Subjects.Durable(c.opts.Index)
 	cons, err := c.js.Consumer(ctx, c.opts.Subjects.QueryStream(), name)
 	if err != nil {

@@ -51,6 +51,28 @@ func TestBrokerRestarts(t *testing.T) {
 	}
 }
 
+// The server goes away while a request to it, whose answer never comes, is under way, and while a pull is open. After the
+// restart neither is waited for.
+func TestRestartDuringARequest(t *testing.T) {
+	b := startBroker(t)
+	p := startProxy(t, b)
+	js := b.withStreams()
+	w := startWorker(t, connect(t, p.url()), consumer.Options{
+		RequestTimeout: 24 * time.Hour, PullExpiry: 24 * time.Hour, InfoInterval: 10 * time.Millisecond,
+	}, ack)
+	publish(t, js, "adult", 0, 1)
+	w.waitFor(1)
+	p.mute()
+	until(t, "a request is lost", func() bool { return p.hasLost("CONSUMER.INFO") })
+	b.stop()
+	p.cut()
+	b.start()
+	p.mend()
+	publish(t, js, "adult", 1, 2)
+	w.waitFor(2)
+	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+}
+
 // The connection is gone for longer than AckWait. The server delivers the messages again, to the same worker; its
 // owner, who still has them, must not see them twice, and its acks must count.
 func TestRedeliveryOfOutstandingMessages(t *testing.T) {

@@ -13,13 +13,13 @@ import (
 
 // pull is an open request: how much of it the server has not sent yet.
 type pull struct {
+	in       *inbox
 	number   string // its token in the inbox
 	messages int
 	bytes    int64
 	asked    int64 // bytes in the beginning
 	got      bool  // something came
 	deadline time.Time
-	excused  bool // the connection was lost meanwhile, so it need not be answered
 }
 
 const (
@@ -111,16 +111,19 @@ func (c *Consumer) step(ctx context.Context, p *puller) time.Duration {
 
 	var err error
 	if doubt {
-		if err = c.ensure(ctx); err == nil {
+		if err = c.ask(ctx, c.ensure); err == nil {
 			p.info = now
 		}
 	}
 	if err == nil && !now.Before(p.info) {
 		p.info = now.Add(c.opts.InfoInterval)
-		err = c.readInfo(ctx)
+		err = c.ask(ctx, c.readInfo)
 	}
 	if ctx.Err() != nil {
 		return never
+	}
+	if errors.Is(err, errConnectionLost) {
+		return 0 // the next step follows the connection
 	}
 	if err != nil {
 		c.mu.Lock()
@@ -138,11 +141,17 @@ func (c *Consumer) step(ctx context.Context, p *puller) time.Duration {
 }
 
 // stopStep waits for the end of the open request, whose messages may be on the way already and would be lost for
-// AckWait, and for the owner. It returns 0 when both are done.
+// AckWait, and for the owner. It returns 0 when both are done. The request is withdrawn if that is safe.
 func (c *Consumer) stopStep() time.Duration {
 	wait := c.expirePull(time.Now())
+	c.withdraw()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	select {
+	case <-c.in.closed:
+		c.pull = nil
+	default:
+	}
 	for _, msg := range c.limbo { // no one will find out any more what it belongs to
 		_ = msg.Respond([]byte("-NAK"))
 	}
@@ -160,12 +169,12 @@ func (c *Consumer) follow(p *puller) error {
 		return errClosed
 	}
 	if epoch := c.nc.Stats().Reconnects; epoch != p.epoch {
+		if err := c.renewInbox(); err != nil {
+			return err
+		}
 		p.epoch, p.retry = epoch, time.Time{}
 		c.mu.Lock()
 		c.distrust()
-		if c.pull != nil {
-			c.pull.excused = true
-		}
 		c.mu.Unlock()
 		wake(c.wakeAlive)
 	}
@@ -211,11 +220,8 @@ func (c *Consumer) expirePull(now time.Time) time.Duration {
 	if wait := c.pull.deadline.Sub(now); wait > 0 {
 		return wait
 	}
-	if !c.pull.excused {
-		c.refusal = errNoAnswer
-		c.distrust()
-	}
-	c.pull = nil
+	c.pull, c.refusal = nil, errNoAnswer
+	c.distrust()
 	return never
 }
 
@@ -257,11 +263,11 @@ func (c *Consumer) request(now time.Time) {
 	}
 	c.pulls++
 	number := strconv.FormatUint(c.pulls, 36)
-	c.pull = &pull{number: number, messages: messages, bytes: bytes, asked: bytes, deadline: now.Add(expiry + grace)}
+	c.pull = &pull{in: c.in, number: number, messages: messages, bytes: bytes, asked: bytes, deadline: now.Add(expiry + grace)}
 	c.mu.Unlock()
 
 	body := fmt.Appendf(nil, `{"batch":%d,"max_bytes":%d,"expires":%d}`, messages, bytes, expiry.Nanoseconds())
-	if err := c.nc.PublishRequest(c.next, c.inbox+number, body); err != nil {
+	if err := c.nc.PublishRequest(c.next, c.in.prefix+number, body); err != nil {
 		c.mu.Lock()
 		c.pull, c.refusal = nil, fmt.Errorf("send a pull request: %w", err)
 		c.mu.Unlock()
@@ -270,10 +276,10 @@ func (c *Consumer) request(now time.Time) {
 }
 
 // receive is the callback of the subscription: messages, and the ends of requests. It blocks on nothing.
-func (c *Consumer) receive(msg *nats.Msg) {
+func (c *Consumer) receive(in *inbox, msg *nats.Msg) {
 	// A message has the subject it was published to; what the server says itself has the inbox's. The body and
 	// the headers, which a user chooses, tell nothing.
-	if number, ok := strings.CutPrefix(msg.Subject, c.inbox); ok {
+	if number, ok := strings.CutPrefix(msg.Subject, in.prefix); ok {
 		c.control(number, msg)
 		return
 	}
@@ -285,7 +291,7 @@ func (c *Consumer) receive(msg *nats.Msg) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lastPull = now
-	if p := c.pull; p != nil {
+	if p := c.pull; p != nil && p.in == in {
 		p.got = true
 		p.messages--
 		p.bytes -= int64(msg.Size())

@@ -1,6 +1,7 @@
 package consumer_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -212,6 +213,8 @@ type proxy struct {
 	target   string
 	mu       sync.Mutex
 	down     bool
+	silent   bool
+	lost     []byte // what was sent through it while it was silent
 	conns    []net.Conn
 	wg       sync.WaitGroup
 }
@@ -253,7 +256,7 @@ func (p *proxy) accept() {
 		p.conns = append(p.conns, in, out)
 		for _, pair := range [][2]net.Conn{{in, out}, {out, in}} {
 			p.wg.Go(func() {
-				io.Copy(pair[0], pair[1])
+				io.Copy(muted{p, pair[0]}, pair[1])
 				pair[0].Close()
 				pair[1].Close()
 			})
@@ -276,5 +279,33 @@ func (p *proxy) cut() {
 func (p *proxy) mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.down = false
+	p.down, p.silent = false, false
+}
+
+// mute loses what is sent, without anyone noticing, until mended.
+func (p *proxy) mute() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent = true
+}
+
+func (p *proxy) hasLost(s string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return bytes.Contains(p.lost, []byte(s))
+}
+
+type muted struct {
+	p *proxy
+	w io.Writer
+}
+
+func (m muted) Write(b []byte) (int, error) {
+	m.p.mu.Lock()
+	defer m.p.mu.Unlock()
+	if m.p.silent {
+		m.p.lost = append(m.p.lost, b...)
+		return len(b), nil
+	}
+	return m.w.Write(b)
 }
