@@ -173,5 +173,5 @@ func (d *direct) send(r *request, answer *wire.Answer) {
 	if out.Header.Get(wire.HeaderServiceErrorCode) != "" {
 		d.intake.stats.errors.Add(1)
 	}
-	p.metrics.observe(r, answer, time.Since(encoded), took)
+	p.metrics.observe(r, answer, 0, time.Since(encoded), took)
 }

@@ -181,8 +181,9 @@ func (m *indexMetrics) addBatch(queries int, reason string) {
 	m.totals.batched.Add(int64(queries))
 }
 
-// observe counts the queries of a request whose answer is out: publishing it took published, all of it total.
-func (m *indexMetrics) observe(r *request, answer *wire.Answer, published, total time.Duration) {
+// observe counts the queries of a request whose answer is out, in which tooLarge good results were replaced by errors:
+// publishing it took published, all of it total.
+func (m *indexMetrics) observe(r *request, answer *wire.Answer, tooLarge int, published, total time.Duration) {
 	ok := 0
 	for i := range answer.Results {
 		if err := answer.Results[i].Err; err != nil {
@@ -190,6 +191,10 @@ func (m *indexMetrics) observe(r *request, answer *wire.Answer, published, total
 		} else {
 			ok++
 		}
+	}
+	if tooLarge > 0 {
+		m.errors.WithLabelValues(string(wire.TooLarge)).Add(float64(tooLarge))
+		ok -= tooLarge
 	}
 	m.ok.Add(float64(ok))
 	m.totals.ok.Add(int64(ok))

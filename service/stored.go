@@ -177,6 +177,9 @@ func (o *stored) publish(r *request, answer *wire.Answer, then func()) {
 
 	c := &confirmation{origin: o, request: r, answer: answer, then: then, encoded: time.Now()}
 	c.open.Store(int64(len(parts)))
+	for i := range parts {
+		c.tooLarge += parts[i].TooLarge
+	}
 	for i, part := range parts {
 		h := header()
 		if len(parts) > 1 {
@@ -194,13 +197,14 @@ func (o *stored) publish(r *request, answer *wire.Answer, then func()) {
 
 // confirmation waits for the parts of an answer.
 type confirmation struct {
-	origin  *stored
-	request *request
-	answer  *wire.Answer
-	then    func()
-	encoded time.Time
-	open    atomic.Int64
-	failed  atomic.Pointer[error]
+	origin   *stored
+	request  *request
+	answer   *wire.Answer
+	tooLarge int // results that did not fit and went out as errors
+	then     func()
+	encoded  time.Time
+	open     atomic.Int64
+	failed   atomic.Pointer[error]
 }
 
 // done is called by the producer for each part.
@@ -216,7 +220,7 @@ func (c *confirmation) done(err error) {
 		return
 	}
 	now := time.Now()
-	c.origin.intake.pipe.metrics.observe(c.request, c.answer, now.Sub(c.encoded), now.Sub(c.request.arrived))
+	c.origin.intake.pipe.metrics.observe(c.request, c.answer, c.tooLarge, now.Sub(c.encoded), now.Sub(c.request.arrived))
 	c.then()
 }
 

@@ -362,7 +362,10 @@ func TestLargeAnswers(t *testing.T) {
 	}
 	schema := "name: big\nkind: rows\ncolumns: [{name: name, type: category}, {name: note, type: payload}]\n"
 	dir := t.TempDir()
-	cfg := service.Config{Indexes: append(buildAll(t, dir), service.IndexSource{Path: buildFile(t, dir, "big.csv", schema, data.String())})}
+	cfg := service.Config{
+		Indexes: append(buildAll(t, dir), service.IndexSource{Path: buildFile(t, dir, "big.csv", schema, data.String())}),
+		Admin:   "127.0.0.1:0",
+	}
 	r := start(t, cfg, service.Options{})
 
 	one := `{"k":20000,"row":{"name":"same"},"with_payload":true}` // some 11 MB
@@ -412,6 +415,15 @@ func TestLargeAnswers(t *testing.T) {
 		t.Errorf("%d results in %d parts", results, parts)
 	}
 	r.settled()
+	eventually(t, func() error {
+		s := r.scrape()
+		ok := s.value("geniemq_queries_total", "index", "big", "outcome", "ok")
+		tooLarge := s.value("geniemq_queries_total", "index", "big", "outcome", "too_large")
+		if ok != 3 || tooLarge != 4 { // the direct batch is refused as a whole and counts as one
+			return fmt.Errorf("%v queries are counted as ok and %v as too large, want 3 and 4", ok, tooLarge)
+		}
+		return nil
+	})
 	r.works()
 }
 

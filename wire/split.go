@@ -6,7 +6,9 @@ import "encoding/binary"
 type Part struct {
 	First int // the position of its first result among the queries of the message
 	Count int // how many results it holds
-	Body  []byte
+	// TooLarge is how many of these are an error in place of the result, which does not fit a message.
+	TooLarge int
+	Body     []byte
 }
 
 // SplitAnswer encodes an answer as messages of at most maxBody bytes each, every one of them complete, with its own
@@ -22,8 +24,9 @@ func SplitAnswer(ct ContentType, a *Answer, maxBody int) []Part {
 		body := AppendResult(make([]byte, 0, min(roughSize(ct, r), maxRough)), ct, r)
 		if len(body)+tookSlack(ct, r) > maxBody {
 			body = AppendResult(body[:0], ct, tooLarge(r, len(body), maxBody))
+			return []Part{{Count: 1, TooLarge: 1, Body: body}}
 		}
-		return []Part{{First: 0, Count: 1, Body: body}}
+		return []Part{{Count: 1, Body: body}}
 	}
 	var parts []Part
 	part := Part{First: a.First}
@@ -54,6 +57,7 @@ func SplitAnswer(ct ContentType, a *Answer, maxBody int) []Part {
 			e.dst = e.dst[:mark]
 			e.result(tooLarge(r, size, maxBody))
 			slack -= tookSlack(ct, r)
+			part.TooLarge++
 		}
 		part.Count++
 		rough -= roughSize(ct, r)
