@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,7 +45,9 @@ type adminSource struct {
 
 func startAdmin(addr string, source adminSource) (*admin, error) {
 	listener, err := net.Listen("tcp", addr)
-	if err != nil {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("admin server: %w; choose another address with --admin, or --admin %s", err, Off)
+	} else if err != nil {
 		return nil, fmt.Errorf("admin server: %w", err)
 	}
 	page, err := template.ParseFS(adminFiles, "admin.html")

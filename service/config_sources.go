@@ -187,6 +187,9 @@ func (v *indexesValue) Set(s string) error {
 		if source.Path == "" {
 			return fmt.Errorf("%q has no file: write name=file, like adult=adult.gmq", part)
 		}
+		if strings.HasPrefix(part, "=") {
+			return fmt.Errorf("%q has no name: write name=file, or the file alone for the name that is in it", part)
+		}
 		sources = append(sources, source)
 	}
 	if !v.changed {

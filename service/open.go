@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"time"
 
@@ -67,7 +68,9 @@ func (s *Service) openIndexes(ctx context.Context) error {
 
 func (s *Service) openIndex(ctx context.Context, source IndexSource) (*served, error) {
 	file, err := index.Open(source.Path)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) && source.Name == "" && wire.CheckIndexName(source.Path) == nil {
+		return nil, fmt.Errorf("%w: if %s is the index's name, give its file too, like --index %[2]s=%[2]s.gmq", err, source.Path)
+	} else if err != nil {
 		return nil, err
 	}
 	s.onStop("index "+source.Path, func(context.Context) error { return file.Close() })

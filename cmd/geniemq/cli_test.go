@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -59,6 +60,11 @@ func TestExitCodes(t *testing.T) {
 	empty := write(t, dir, "empty.csv", "id,age,sex\n")
 	out := filepath.Join(dir, "x.gmq")
 	config := write(t, dir, "c.yaml", "admim: x\n")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
 	for _, c := range []struct {
 		args []string
 		code int
@@ -95,6 +101,10 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"serve", "--index", "a b=x", "--engine", "gpu"}, exitUsage, `engine: "gpu" is none of auto, cpu, cuda`},
 		{[]string{"serve", "--config", config}, exitUsage, "c.yaml:1: admim: is no setting"},
 		{[]string{"serve", "--config", dir + "/none.yaml"}, exitUsage, "none.yaml"},
+		{[]string{"serve", "--config", config, "--engine", "gpu"}, exitUsage, `engine: "gpu" is none`}, // beside the unknown key
+		{[]string{"serve", "--index", "people"}, exitFailed, "--index people=people.gmq"},
+		{[]string{"serve", "--index", "=" + out}, exitUsage, "has no name"},
+		{[]string{"serve", "--index", out, "--admin", taken.Addr().String()}, exitFailed, "choose another address with --admin"},
 		{[]string{"serve", "--index", out, "--nats", "nats://127.0.0.1:1", "--admin", "off"}, exitFailed, "is a nats-server listening there?"},
 		{[]string{"query"}, exitUsage, "--index is missing"},
 		{[]string{"query", "--index", "x", "--file", "f", "{}"}, exitUsage, "not both"},

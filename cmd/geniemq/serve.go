@@ -53,10 +53,8 @@ Exit codes: 0 after SIGTERM or SIGINT, 1 when the service failed, 2 for wrong us
 					configFile = path
 				}
 			}
-			if err := service.Resolve(cmd.Flags(), c.lookupEnv, configFile); err != nil {
-				return usageError{err}
-			}
-			if err := cfg.Validate(); err != nil {
+			err := service.Resolve(cmd.Flags(), c.lookupEnv, configFile)
+			if err := errors.Join(err, cfg.Validate()); err != nil { // all faults at once
 				return usageError{err}
 			}
 			return c.serve(cmd.Context(), cfg)
