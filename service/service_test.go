@@ -483,6 +483,38 @@ func TestServerRestarts(t *testing.T) {
 	})
 }
 
+// The example on the admin page can be pasted into a shell, and finds what it names.
+func TestExampleQuery(t *testing.T) {
+	schema, err := index.ParseSchema([]byte("name: x\nkind: rows\ncolumns: [{name: c, type: category}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := index.NewBuilder(schema, []index.AttributeSpec{{Name: "c", Type: index.Text}}, index.BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.AddString(0, "O'Brien")
+	if err := b.EndObject("", nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "x.gmq")
+	if err := b.WriteFile(t.Context(), path, nil); err != nil {
+		t.Fatal(err)
+	}
+	s, nc, _ := startService(t, Config{Indexes: []IndexSource{{Path: path}}}, Options{})
+	example := s.Status().Indexes[0].Example
+	if strings.Contains(example, "'") {
+		t.Errorf("%s ends a quoted argument", example)
+	}
+	reply, err := nc.Request("genie.search.x", []byte(example), patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := wire.DecodeResult(wire.JSON, reply.Data); err != nil || len(res.Hits) != 1 {
+		t.Errorf("%s gets %s", example, reply.Data)
+	}
+}
+
 // Another prefix is another deployment on the same server.
 func TestPrefix(t *testing.T) {
 	s, nc, js := startService(t, Config{}, Options{})

@@ -3,6 +3,7 @@ package service
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -100,7 +101,8 @@ func (x *served) status(s *Service) IndexStatus {
 	return st
 }
 
-// exampleQuery is a query that finds something in an index: its first object, where that has what it takes.
+// exampleQuery is a query that finds something in an index: its first object, where that has what it takes. It holds no
+// apostrophe.
 func exampleQuery(x *index.Index) string {
 	query := map[string]any{"k": 3}
 	if x.Schema().Kind == index.Sequences && x.Objects() > 0 {
@@ -122,7 +124,7 @@ func exampleQuery(x *index.Index) string {
 	if err != nil {
 		return "{}"
 	}
-	return string(text)
+	return strings.ReplaceAll(string(text), "'", `\u0027`) // it is shown between quotes, for a shell
 }
 
 // FormatBytes writes a size for people: 1.4 MiB.
