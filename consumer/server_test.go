@@ -3,6 +3,7 @@ package consumer_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -104,8 +105,17 @@ func (b *broker) withStreams() jetstream.JetStream {
 func publish(t testing.TB, js jetstream.JetStream, index string, from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {
-		msg := &nats.Msg{Subject: "genie.query." + index, Data: fmt.Append(nil, i), Header: nats.Header{"N": {fmt.Sprint(i)}}}
-		if _, err := js.PublishMsg(t.Context(), msg); err != nil {
+		msg := &nats.Msg{Subject: "genie.query." + index, Data: fmt.Append(nil, i), Header: nats.Header{
+			"N": {fmt.Sprint(i)}, nats.MsgIdHdr: {nats.NewInbox()},
+		}}
+		// What is sent while the connection comes back after a restart may be lost; with an id it can be sent again.
+		var err error
+		for range 20 {
+			if _, err = js.PublishMsg(t.Context(), msg); !errors.Is(err, context.DeadlineExceeded) {
+				break
+			}
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
