@@ -63,7 +63,7 @@ func TestRestartDuringARequest(t *testing.T) {
 	publish(t, js, "adult", 0, 1)
 	w.waitFor(1)
 	p.mute()
-	until(t, "a request is lost", func() bool { return p.hasLost("CONSUMER.INFO") })
+	until(t, "a request or its answer is lost", func() bool { return p.hasLost("CONSUMER.INFO") || p.hasLost("consumer_info") })
 	b.stop()
 	p.cut()
 	b.start()

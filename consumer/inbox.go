@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -59,20 +60,33 @@ func (c *Consumer) renewInbox() error {
 	return nil
 }
 
-// withdraw closes the inbox when that is safe, for what arrives is nobody's then: a server that keeps the durable
-// itself notices when it has just sent a message that nobody takes any longer, delivers it again at once and counts
-// no delivery. What is on its way between two servers would only come back after AckWait.
-func (c *Consumer) withdraw() {
+// quiet is how long nothing must have come before an open request is withdrawn.
+const quiet = 20 * time.Millisecond
+
+// withdraw closes the inbox when that is safe, and returns after how long to try again if it might be then. A message
+// that the server sends while it is told is nobody's. A server that keeps the durable itself notices and delivers it
+// again at once, but counts a delivery: so not while messages come, which the end of the request is waited for with.
+// What is on its way between two servers would only come back after AckWait: so not there.
+func (c *Consumer) withdraw(now time.Time) time.Duration {
 	c.mu.Lock()
-	clustered, leader := c.clustered, c.leader
+	clustered, leader, pull := c.clustered, c.leader, c.pull
+	var wait time.Duration
+	if pull != nil {
+		wait = pull.heard.Add(quiet).Sub(now)
+	}
 	c.mu.Unlock()
 	near := leader != "" && leader == c.nc.ConnectedServerName()
 	if !clustered { // the only server there is, unless this one is a leaf of it
 		near = c.nc.ConnectedClusterName() == "" && apiPrefix(c.js.Options()) == jetstream.DefaultAPIPrefix
 	}
-	if near {
-		c.in.close()
+	switch {
+	case !near || pull == nil:
+		return never
+	case wait > 0:
+		return wait
 	}
+	c.in.close()
+	return never
 }
 
 var errConnectionLost = errors.New("the connection was lost before the server answered")

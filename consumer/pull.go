@@ -17,8 +17,9 @@ type pull struct {
 	number   string // its token in the inbox
 	messages int
 	bytes    int64
-	asked    int64 // bytes in the beginning
-	got      bool  // something came
+	asked    int64     // bytes in the beginning
+	got      bool      // something came
+	heard    time.Time // when it was sent, or something came last
 	deadline time.Time
 }
 
@@ -143,8 +144,9 @@ func (c *Consumer) step(ctx context.Context, p *puller) time.Duration {
 // stopStep waits for the end of the open request, whose messages may be on the way already and would be lost for
 // AckWait, and for the owner. It returns 0 when both are done. The request is withdrawn if that is safe.
 func (c *Consumer) stopStep() time.Duration {
-	wait := c.expirePull(time.Now())
-	c.withdraw()
+	now := time.Now()
+	wait := c.expirePull(now)
+	wait = min(wait, c.withdraw(now))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
@@ -263,7 +265,7 @@ func (c *Consumer) request(now time.Time) {
 	}
 	c.pulls++
 	number := strconv.FormatUint(c.pulls, 36)
-	c.pull = &pull{in: c.in, number: number, messages: messages, bytes: bytes, asked: bytes, deadline: now.Add(expiry + grace)}
+	c.pull = &pull{in: c.in, number: number, messages: messages, bytes: bytes, asked: bytes, heard: now, deadline: now.Add(expiry + grace)}
 	c.mu.Unlock()
 
 	body := fmt.Appendf(nil, `{"batch":%d,"max_bytes":%d,"expires":%d}`, messages, bytes, expiry.Nanoseconds())
@@ -292,7 +294,7 @@ func (c *Consumer) receive(in *inbox, msg *nats.Msg) {
 	defer c.mu.Unlock()
 	c.lastPull = now
 	if p := c.pull; p != nil && p.in == in {
-		p.got = true
+		p.got, p.heard = true, now
 		p.messages--
 		p.bytes -= int64(msg.Size())
 		if p.messages <= 0 || p.bytes <= 0 { // complete, which the server does not always say
