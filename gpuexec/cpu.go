@@ -3,6 +3,8 @@ package gpuexec
 import (
 	"context"
 	"fmt"
+
+	"github.com/geniemq/geniemq/index"
 )
 
 // CPUOptions are the options of the CPU engine. The zero value is ready to use.
@@ -56,14 +58,18 @@ func (e *cpuEngine) Info() Info { return e.info }
 
 func (e *cpuEngine) Close() error { return nil }
 
-func (e *cpuEngine) Load(_ context.Context, snapshot *Snapshot) (Searcher, error) {
+func (e *cpuEngine) Load(ctx context.Context, snapshot *Snapshot) (Searcher, error) {
 	x, err := snapshot.only()
 	if err != nil {
 		return nil, err
 	}
+	return e.loadTiles(ctx, x, allTiles(x))
+}
+
+func (e *cpuEngine) loadTiles(_ context.Context, x *index.Index, tiles tileRange) (shard, error) {
 	s := &cpuSearcher{engine: e}
 	s.pipeline.index, s.pipeline.crew = x, e.crew
-	s.pipeline.matcher = &cpuMatcher{index: x, crew: e.crew, nibbles: e.opts.NibbleCounters}
+	s.pipeline.matcher = &cpuMatcher{index: x, tiles: tiles, crew: e.crew, nibbles: e.opts.NibbleCounters}
 	return s, nil
 }
 
@@ -99,6 +105,10 @@ func (s *cpuSearcher) Cost(p *Plan) int64 {
 	objects := int(min(int64(s.index.Objects()), MaxK))
 	k, hits = max(0, min(k, objects)), max(0, min(hits, objects))
 	return fixed + gateBytes(k) + entryBytes*int64(k) + hitBytes*int64(hits)
+}
+
+func (s *cpuSearcher) match(ctx context.Context, jobs []*matchJob) error {
+	return s.matcher.match(ctx, jobs)
 }
 
 func (s *cpuSearcher) Close() error { return nil }

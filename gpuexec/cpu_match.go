@@ -12,6 +12,7 @@ import (
 // tiles, and puts the parts of a job together again.
 type cpuMatcher struct {
 	index   *index.Index
+	tiles   tileRange // that it counts in
 	crew    *crew
 	nibbles bool
 	parts   sync.Pool // of *[]matchPart
@@ -32,7 +33,7 @@ func (m *cpuMatcher) match(ctx context.Context, jobs []*matchJob) error {
 	if len(jobs) == 0 {
 		return nil
 	}
-	tiles, workers := m.index.Tiles(), m.crew.size()
+	tiles, workers := m.tiles.len(), m.crew.size()
 	ranges := splits(len(jobs), tiles, workers)
 	chunks := (len(jobs) + chunkJobs - 1) / chunkJobs
 	if least := min(len(jobs), 4*workers); workers > 1 && chunks*ranges < least {
@@ -58,7 +59,7 @@ func (m *cpuMatcher) match(ctx context.Context, jobs []*matchJob) error {
 				return
 			}
 			for i := first; i < end; i++ {
-				m.matchTile(s, tile, jobs[i], &own[i])
+				m.matchTile(s, m.tiles.first+tile, jobs[i], &own[i])
 			}
 		}
 		// Who finishes the last range of a chunk joins all. The order in which the ranges ended does not matter.

@@ -11,6 +11,7 @@ import (
 
 	"gorgonia.org/cu"
 
+	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/kernels"
 )
 
@@ -88,7 +89,10 @@ func openCUDA(opts CUDAOptions, images map[string][]byte) (*cudaEngine, error) {
 	if opts.Device < 0 || opts.Device >= devices {
 		return nil, fmt.Errorf("%w: device %d of %d devices", ErrNoCUDA, opts.Device, devices)
 	}
-	e := &cudaEngine{opts: opts, device: cu.Device(opts.Device), crew: newCrew(opts.Workers)}
+	e := &cudaEngine{opts: opts, device: cu.Device(opts.Device), crew: opts.crew}
+	if e.crew == nil {
+		e.crew = newCrew(opts.Workers)
+	}
 	if err := e.open(images); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -293,15 +297,19 @@ func (e *cudaEngine) Load(ctx context.Context, snapshot *Snapshot) (Searcher, er
 	if err != nil {
 		return nil, err
 	}
+	return e.loadTiles(ctx, x, allTiles(x))
+}
+
+func (e *cudaEngine) loadTiles(ctx context.Context, x *index.Index, tiles tileRange) (shard, error) {
 	s := &cudaSearcher{engine: e}
 	s.pipeline.index, s.pipeline.crew, s.pipeline.matcher = x, e.crew, s
-	if err := s.open(ctx); err != nil {
+	if err := s.open(ctx, tiles); err != nil {
 		return nil, fmt.Errorf("loading an index onto %s: %w", e.info.Device, errors.Join(err, s.Close()))
 	}
 	return s, nil
 }
 
-// cudaSearcher is an index resident on the device.
+// cudaSearcher is an index, or a range of its tiles, resident on the device.
 type cudaSearcher struct {
 	pipeline
 	engine   *cudaEngine
@@ -309,9 +317,9 @@ type cudaSearcher struct {
 	bytes    int64 // of the memory budget
 }
 
-func (s *cudaSearcher) open(ctx context.Context) error {
+func (s *cudaSearcher) open(ctx context.Context, tiles tileRange) error {
 	e := s.engine
-	layout, err := layoutResident(s.index, e.available(), e.partBytes)
+	layout, err := layoutResident(s.index, tiles, e.available(), e.partBytes)
 	if err != nil {
 		return err
 	}

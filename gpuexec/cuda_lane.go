@@ -284,7 +284,7 @@ func (l *lane) layout() (at pieceLayout) {
 	at.answers = at.states + n*stateBytes
 	at.candidates = alignUp(at.answers + answers*entryBytes)
 	r := l.resident
-	l.policy.choose(l.pieces, r.slicedLayout(), r.kernels.sliced, policyDevice{r.kernels.processors, r.index.Tiles(), r.groups()})
+	l.policy.choose(l.pieces, r.slicedLayout(), r.kernels.sliced, policyDevice{r.kernels.processors, r.tiles.len(), r.groups()})
 	if !l.place(&at) {
 		for i := range l.pieces {
 			l.pieces[i].sliced = false
@@ -337,7 +337,7 @@ func (l *lane) place(at *pieceLayout) bool {
 	bytes -= sliced(at.groupWave)
 	at.tileWave = 1
 	if l.tiled > 0 {
-		at.tileWave = int(max(1, min((bytes/entryBytes-kept)/tile, int64(l.resident.index.Tiles()))))
+		at.tileWave = int(max(1, min((bytes/entryBytes-kept)/tile, int64(l.resident.tiles.len()))))
 	}
 	candidates := (kept+tile*int64(at.tileWave))*entryBytes + sliced(at.groupWave)
 	at.programs = alignUp(at.candidates + candidates)
@@ -401,7 +401,7 @@ func (l *lane) batch(at *pieceLayout) deviceBatch {
 		sections: r.sections,
 		queries:  l.arena, spans: l.arena + devicePointer(at.spans), states: l.arena + devicePointer(at.states),
 		entries: l.arena + devicePointer(at.candidates), out: l.arena + devicePointer(at.answers),
-		attributes: uint32(r.attributes), objects: r.index.Objects(),
+		attributes: uint32(r.attributes), objects: r.objects(), base: r.tiles.base(),
 		roundSpans: uint32(max(1, r.roundSpans)),
 	}
 }
@@ -414,7 +414,7 @@ func (l *lane) launchTiles(at *pieceLayout) {
 		return
 	}
 	b := l.batch(at)
-	tiles := r.index.Tiles()
+	tiles := r.tiles.len()
 	width := l.waves.first(r.kernels.processors, n, tiles, at.tileWave)
 	r.stream.begin(&l.steps, r)
 	for i := range r.parts {

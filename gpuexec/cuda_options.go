@@ -16,4 +16,6 @@ type CUDAOptions struct {
 	BatchPlans int
 	// Workers is the number of cores that verify sequences. Default runtime.GOMAXPROCS(0).
 	Workers int
+
+	crew *crew // the cores that the devices of a group share; nil: the engine's own
 }

@@ -157,7 +157,9 @@ func (r *resident) dataOf(i int) devicePointer {
 	return r.data + devicePointer(r.parts[i].at*unitBytes)
 }
 
-func (r *resident) groups() int { return (int(r.index.Objects()) + groupObjects - 1) / groupObjects }
+func (r *resident) objects() uint32 { return r.tiles.objects(r.index) }
+
+func (r *resident) groups() int { return (int(r.objects()) + groupObjects - 1) / groupObjects }
 
 func (r *resident) slicedLayout() *slicedLayout {
 	if r.sliced == nil {

@@ -158,12 +158,12 @@ func TestCUDAParts(t *testing.T) {
 
 // partBytesOf is the memory of the largest tile.
 func partBytesOf(t testing.TB, x *index.Index) (most int64) {
-	layout, err := layoutResident(x, 1<<40, 1)
+	layout, err := layoutResident(x, allTiles(x), 1<<40, 1)
 	if err == nil {
 		t.Fatal("parts of a byte")
 	}
 	for bytes := int64(1 << 10); ; bytes += bytes/64 + 16 {
-		if layout, err = layoutResident(x, 1<<40, bytes); err == nil {
+		if layout, err = layoutResident(x, allTiles(x), 1<<40, bytes); err == nil {
 			return layout.bufferBytes()
 		}
 	}
@@ -225,7 +225,7 @@ func TestSlicedLayout(t *testing.T) {
 	rng := newRand(t)
 	for range 50 {
 		w := slicedWorld(t, rng, 1+rng.IntN(3000))
-		l := newSlicedLayout(w.index)
+		l := newSlicedLayout(w.index, allTiles(w.index))
 		if l == nil {
 			continue
 		}

@@ -21,6 +21,7 @@ import (
 // not suffice stays on the host but for the table, and is streamed (partStream).
 type resident struct {
 	index      *index.Index
+	tiles      tileRange // that are here: tiles, groups and objects are counted from its beginning
 	kernels    *cudaKernels
 	parts      []part
 	data       devicePointer // of the parts, unless they are streamed
@@ -38,6 +39,7 @@ type resident struct {
 
 // residentLayout says where on the device the parts of an index come to lie.
 type residentLayout struct {
+	tiles      tileRange
 	sections   []deviceSection // by tile x attributes + attribute; offsets from the beginning of the part
 	parts      []part
 	units      int64 // of all parts
@@ -52,15 +54,15 @@ func units(bytes int) int64 { return (int64(bytes) + unitBytes - 1) / unitBytes 
 // maxPartUnits is what an offset in the table of sections can tell apart: 64 GiB.
 const maxPartUnits = math.MaxUint32
 
-// layoutResident lays an index out for so much memory: with bit planes, else without, else streamed in parts that are as
-// large as two buffers allow. partBytes, unless 0, bounds a part and makes it stream.
-func layoutResident(x *index.Index, memory, partBytes int64) (*residentLayout, error) {
+// layoutResident lays tiles of an index out for so much memory: with bit planes, else without, else streamed in parts that
+// are as large as two buffers allow. partBytes, unless 0, bounds a part and makes it stream.
+func layoutResident(x *index.Index, tiles tileRange, memory, partBytes int64) (*residentLayout, error) {
 	attributes := len(x.Attributes())
-	l := &residentLayout{sections: make([]deviceSection, 0, x.Tiles()*attributes), attributes: attributes}
-	tileUnits := make([]int64, x.Tiles())
+	l := &residentLayout{tiles: tiles, sections: make([]deviceSection, 0, tiles.len()*attributes), attributes: attributes}
+	tileUnits := make([]int64, tiles.len())
 	for tile := range tileUnits {
 		for a := range attributes {
-			words, starts, ids := x.Postings(tile, a).Arrays()
+			words, starts, ids := x.Postings(tiles.first+tile, a).Arrays()
 			tileUnits[tile] += units(8*len(words)) + units(4*len(starts)) + units(2*len(ids))
 			l.longest = max(l.longest, len(ids))
 		}
@@ -92,7 +94,7 @@ func layoutResident(x *index.Index, memory, partBytes int64) (*residentLayout, e
 		}
 		for tile := part.firstTile; tile < part.firstTile+part.tiles; tile++ {
 			for a := range attributes {
-				words, starts, ids := x.Postings(tile, a).Arrays()
+				words, starts, ids := x.Postings(tiles.first+tile, a).Arrays()
 				l.sections = append(l.sections, deviceSection{
 					words:  place(8 * len(words)),
 					starts: place(4 * len(starts)),
@@ -103,7 +105,7 @@ func layoutResident(x *index.Index, memory, partBytes int64) (*residentLayout, e
 		}
 	}
 	if !l.streamed {
-		if l.sliced = newSlicedLayout(x); l.sliced != nil && l.deviceBytes() > memory {
+		if l.sliced = newSlicedLayout(x, tiles); l.sliced != nil && l.deviceBytes() > memory {
 			l.sliced = nil
 		}
 	}
@@ -144,7 +146,8 @@ func (l *residentLayout) deviceBytes() int64 {
 
 // loadResident copies an index onto the device. It must run on a thread with a context.
 func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k *cudaKernels, u *uploader) (_ *resident, err error) {
-	r := &resident{index: x, kernels: k, parts: layout.parts, bytes: layout.deviceBytes(), attributes: layout.attributes,
+	tiles := layout.tiles
+	r := &resident{index: x, tiles: tiles, kernels: k, parts: layout.parts, bytes: layout.deviceBytes(), attributes: layout.attributes,
 		repeats: make([]uint32, layout.attributes),
 		// The parts of units that belong to neighbours count too.
 		roundSpans: (1<<31 - 17) / (layout.longest + 16)}
@@ -183,7 +186,7 @@ func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k
 				return nil, context.Cause(ctx)
 			}
 			for a := range layout.attributes {
-				words, starts, ids := x.Postings(tile, a).Arrays()
+				words, starts, ids := x.Postings(tiles.first+tile, a).Arrays()
 				for _, piece := range [][]byte{arrayBytes(words), arrayBytes(starts), arrayBytes(ids)} {
 					if err := u.write(piece); err != nil {
 						return nil, err

@@ -132,7 +132,7 @@ func (r *resident) loadSliced(u *uploader, layout *slicedLayout) (err error) {
 			planes:       s.planesFrom(part.firstTile * (index.TileObjects / groupObjects)),
 			attributesOf: s.memory + devicePointer(s.at.attributesOf),
 			attributes:   uint32(r.attributes), planesOfGroup: uint32(layout.planesOfGroup),
-			firstTile: uint32(part.firstTile), tiles: uint32(r.index.Tiles()), objects: r.index.Objects(),
+			firstTile: uint32(part.firstTile), tiles: uint32(r.tiles.len()), objects: r.objects(),
 		}
 		launch(&list, kernel, part.tiles, len(layout.sliced), &load)
 	}
@@ -234,7 +234,7 @@ func (r *slicedRun) launch(l *lane, at *pieceLayout, scratch devicePointer) {
 		biases: plan.biases, queries: plan.queries, states: l.arena + devicePointer(at.states),
 		entries: l.arena + devicePointer(at.candidates), waves: place(r.waves), tickets: place(r.tickets),
 		planesOfGroup: uint32(s.planesOfGroup), groups: uint32(s.groups), firstWave: uint32(r.firstWave), waveGroups: uint32(r.waveGroups),
-		firstQuery: plan.firstQuery, queriesOfBatch: plan.queriesOfBatch, perBlock: plan.perBlock,
+		base: l.resident.tiles.base(), firstQuery: plan.firstQuery, queriesOfBatch: plan.queriesOfBatch, perBlock: plan.perBlock,
 		stages: slicedStages, stageOctets: plan.stageOctets, maxTrees: plan.maxTrees, maxList: plan.maxList,
 	}
 	l.mark(stagePlan)

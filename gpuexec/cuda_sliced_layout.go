@@ -43,8 +43,8 @@ const (
 )
 
 // newSlicedLayout returns nil where nothing is sliced.
-func newSlicedLayout(x *index.Index) *slicedLayout {
-	objects := uint64(x.Objects())
+func newSlicedLayout(x *index.Index, tiles tileRange) *slicedLayout {
+	objects := uint64(tiles.objects(x))
 	attributes := x.Attributes()
 	l := &slicedLayout{
 		attributes: make([]deviceSlicedAttribute, len(attributes)), codeOf: make([][]uint32, len(attributes)),
@@ -56,7 +56,7 @@ func newSlicedLayout(x *index.Index) *slicedLayout {
 		if attribute.MaxPerObject != 1 || attribute.Keywords == 0 || attribute.Keywords > maxSlicedKeywords {
 			continue
 		}
-		before := postingsBefore(x, a)
+		before := postingsBefore(x, tiles, a)
 		codeOf := make([]uint32, len(before))
 		var codes uint32
 		var typical float64 // sum of squares
@@ -68,11 +68,12 @@ func newSlicedLayout(x *index.Index) *slicedLayout {
 			}
 		}
 		codeOf[len(before)-1] = codes
+		postings := before[len(before)-1]
 		planes := bits.Len32(codes)
-		if uint64(planes)*objects > 16*attribute.Postings {
+		if uint64(planes)*objects > 16*postings {
 			continue
 		}
-		pays = pays || attribute.Type != index.Text || typical/float64(attribute.Postings) >= slicedPays*float64(objects)
+		pays = pays || attribute.Type != index.Text || typical/float64(postings) >= slicedPays*float64(objects)
 		l.attributes[a] = deviceSlicedAttribute{
 			plane: uint32(l.planesOfGroup), planes: uint32(planes), codes: codes, unit: uint32(len(l.unitAttribute)),
 		}
@@ -91,10 +92,10 @@ func newSlicedLayout(x *index.Index) *slicedLayout {
 	return l
 }
 
-// postingsBefore returns, for each keyword and the end, how many postings the smaller keywords have.
-func postingsBefore(x *index.Index, attribute int) []uint64 {
+// postingsBefore returns, for each keyword and the end, how many postings the smaller keywords have in these tiles.
+func postingsBefore(x *index.Index, tiles tileRange, attribute int) []uint64 {
 	before := make([]uint64, x.Attributes()[attribute].Keywords+1)
-	for tile := range x.Tiles() {
+	for tile := tiles.first; tile < tiles.end; tile++ {
 		words, starts, _ := x.Postings(tile, attribute).Arrays()
 		list := 0
 		for w, word := range words {

@@ -87,15 +87,6 @@ func force(t testing.TB, e Engine, path string) {
 	}
 }
 
-func loadOn(t testing.TB, e Engine, x *index.Index) Searcher {
-	t.Helper()
-	s, err := e.Load(context.Background(), &Snapshot{Segments: []Segment{{Index: x}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // scaled is how often a randomised test repeats; GENIEMQ_ROUNDS scales it in percent (sanitizers are slow).
 func scaled(n int) int {
 	if percent, err := strconv.Atoi(os.Getenv("GENIEMQ_ROUNDS")); err == nil {

@@ -112,6 +112,16 @@ func (w *world) load(t testing.TB, opts CPUOptions) Searcher {
 	return s
 }
 
+// loadOn makes an index resident on an engine.
+func loadOn(t testing.TB, e Engine, x *index.Index) Searcher {
+	t.Helper()
+	s, err := e.Load(context.Background(), &Snapshot{Segments: []Segment{{Index: x}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // addRandomItem adds an item: a value, a range, a set, the whole attribute or nothing.
 func (w *world) addRandomItem(rng *rand.Rand, q *index.Query, weight uint32) {
 	a := rng.IntN(len(w.vocabulary))

@@ -1,0 +1,230 @@
+package gpuexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// DeviceMode says what several devices of one engine do for each other.
+type DeviceMode string
+
+// The modes of several devices.
+const (
+	// DeviceReplica gives every device the whole index and each batch to one of them: so many times the batches a
+	// second, and a batch takes as long as on one device.
+	DeviceReplica DeviceMode = "replica"
+	// DeviceCapacity gives every device a part of the index and each batch to all of them: room for so many times
+	// the index, and a batch is done sooner.
+	DeviceCapacity DeviceMode = "capacity"
+)
+
+// DeviceModes are the modes there are.
+func DeviceModes() []DeviceMode { return []DeviceMode{DeviceReplica, DeviceCapacity} }
+
+// AllDevices as the only element of CUDAOptions.Devices stands for every device that the driver sees.
+const AllDevices = -1
+
+// ParseDevices reads a list of ordinals, like "0,1", or "all". The empty text is an empty list, which means the default.
+func ParseDevices(s string) ([]int, error) {
+	switch strings.TrimSpace(s) {
+	case "":
+		return nil, nil
+	case "all":
+		return []int{AllDevices}, nil
+	}
+	var devices []int
+	seen := make(map[int]bool)
+	for part := range strings.SplitSeq(s, ",") {
+		device, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil || device < 0 {
+			return nil, fmt.Errorf("%q is no device: give ordinals like 0,1, or all", strings.TrimSpace(part))
+		}
+		if seen[device] {
+			return nil, fmt.Errorf("device %d is given twice", device)
+		}
+		seen[device] = true
+		devices = append(devices, device)
+	}
+	return devices, nil
+}
+
+// A deviceGroup is an engine made of several, the devices of one host, all of one kind. It adds no stage: above match all
+// is the pipeline's, and a group is only another way to match (spread) or to choose who does (replicas).
+//
+//   - With DeviceCapacity, an index is cut into ranges of tiles, one a member, and a batch goes to all members at the same
+//     time (spreadMatcher). Each returns its best k of every query, and the best k of these are the answer: the order of
+//     entries is total, and a tile belongs to one member. Verification happens once, above.
+//   - With DeviceReplica, every member loads the whole index, and a batch goes to the member that has the least to do
+//     (replicaSearcher).
+//
+// So a group answers as one device does, to the byte, in both modes. The cores of the host are one crew for all.
+//
+// Errors of a member are those of the group: a device that is lost (DeviceError.Sticky) fails the process, since the
+// supervisor that restarts it brings back all devices, and a query that kills devices should not go on to the next.
+type deviceGroup struct {
+	members []member
+	mode    DeviceMode
+	crew    *crew
+	info    Info
+}
+
+// A member is an engine that can also load a part of an index.
+type member interface {
+	Engine
+	// loadTiles is Load of these tiles only; ids are those of the index. There is at least one tile, unless the
+	// index has none.
+	loadTiles(ctx context.Context, x *index.Index, tiles tileRange) (shard, error)
+}
+
+// A shard is what a member holds of an index. Its Search sees only that.
+type shard interface {
+	Searcher
+	matcher
+}
+
+// newDeviceGroup makes an engine of its members, which it owns from now on.
+func newDeviceGroup(members []member, mode DeviceMode, crew *crew) *deviceGroup {
+	g := &deviceGroup{members: members, mode: mode, crew: crew}
+	g.info = Info{Kind: members[0].Info().Kind, Device: deviceNames(members) + ", " + string(mode), Workers: crew.size()}
+	return g
+}
+
+// deviceNames is "4 x NVIDIA H200", or a sum of such where devices differ.
+func deviceNames(members []member) string {
+	var names []string
+	count := make(map[string]int)
+	for _, m := range members {
+		name := m.Info().Device
+		if count[name] == 0 {
+			names = append(names, name)
+		}
+		count[name]++
+	}
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%d x %s", count[name], name)
+	}
+	return strings.Join(names, " + ")
+}
+
+func (g *deviceGroup) Info() Info { return g.info }
+
+func (g *deviceGroup) Close() error {
+	var errs []error
+	for _, m := range g.members {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (g *deviceGroup) Load(ctx context.Context, snapshot *Snapshot) (Searcher, error) {
+	x, err := snapshot.only()
+	if err != nil {
+		return nil, err
+	}
+	var ranges []tileRange
+	if g.mode == DeviceCapacity {
+		ranges = spreadTiles(x, len(g.members))
+	} else {
+		for range g.members {
+			ranges = append(ranges, allTiles(x))
+		}
+	}
+	shards, err := g.loadShards(ctx, x, ranges)
+	if err != nil {
+		return nil, err
+	}
+	if g.mode == DeviceCapacity {
+		return newSpreadSearcher(x, g.crew, shards, ranges), nil
+	}
+	return newReplicaSearcher(shards), nil
+}
+
+// loadShards loads all members at the same time: each has a way of its own to its memory. A range of no tiles is left
+// out, so there may be fewer shards than members.
+func (g *deviceGroup) loadShards(ctx context.Context, x *index.Index, ranges []tileRange) ([]shard, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	shards, errs := make([]shard, len(ranges)), make([]error, len(ranges))
+	var loading sync.WaitGroup
+	for i, tiles := range ranges {
+		loading.Go(func() {
+			var err error
+			if panicked := protect(func() { shards[i], err = g.members[i].loadTiles(ctx, x, tiles) }); panicked != nil {
+				err = panicked
+			}
+			if err != nil {
+				shards[i] = nil
+				errs[i] = fmt.Errorf("device %d of %d: %w", i+1, len(g.members), err)
+				cancel(errs[i])
+			}
+		})
+	}
+	loading.Wait()
+	if ctx.Err() == nil {
+		return shards, nil
+	}
+	errs = []error{context.Cause(ctx)} // the others ended because of this one
+	for _, s := range shards {
+		if s != nil {
+			errs = append(errs, s.Close())
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+// groupCapacity is the capacity of shards that run the same batches: what the least of them can take, and the memory of
+// all.
+func groupCapacity(shards []shard) Capacity {
+	c := shards[0].Capacity()
+	for _, s := range shards[1:] {
+		other := s.Capacity()
+		c.BatchPlans = min(c.BatchPlans, other.BatchPlans)
+		c.BatchBytes = min(c.BatchBytes, other.BatchBytes)
+		c.InFlight = min(c.InFlight, other.InFlight)
+		c.IndexBytes += other.IndexBytes
+		c.DeviceBytes += other.DeviceBytes
+	}
+	return c
+}
+
+func groupCost(shards []shard, p *Plan) int64 {
+	var most int64
+	for _, s := range shards {
+		most = max(most, s.Cost(p))
+	}
+	return most
+}
+
+func closeShards(shards []shard) error {
+	var errs []error
+	for _, s := range shards {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// stageShards are the shards as searchers that tell stages apart; nil unless all do.
+func stageShards(shards []shard) (timers []stageShard) {
+	for _, s := range shards {
+		timer, ok := s.(stageShard)
+		if !ok {
+			return nil
+		}
+		timers = append(timers, timer)
+	}
+	return timers
+}
+
+// A stageShard is a shard whose batches' stages can be told apart.
+type stageShard interface {
+	shard
+	StageTimer
+	// matchStages is match, and adds to the stages.
+	matchStages(ctx context.Context, jobs []*matchJob, timed *Stages) error
+}

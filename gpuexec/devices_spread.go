@@ -1,0 +1,212 @@
+package gpuexec
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// A spreadSearcher is an index in ranges of tiles, each on a device of its own.
+type spreadSearcher struct {
+	pipeline
+	shards []shard
+}
+
+func newSpreadSearcher(x *index.Index, crew *crew, shards []shard, ranges []tileRange) Searcher {
+	m := &spreadMatcher{crew: crew, matchers: make([]matcher, len(shards))}
+	for i, s := range shards {
+		m.matchers[i] = s
+		m.objects = append(m.objects, int(ranges[i].objects(x)))
+	}
+	s := &spreadSearcher{shards: shards}
+	s.pipeline.index, s.pipeline.crew, s.pipeline.matcher = x, crew, m
+	if timers := stageShards(shards); timers != nil {
+		return &timedSpreadSearcher{s, m, timers}
+	}
+	return s
+}
+
+func (s *spreadSearcher) Capacity() Capacity { return groupCapacity(s.shards) }
+
+func (s *spreadSearcher) Cost(p *Plan) int64 { return groupCost(s.shards, p) }
+
+func (s *spreadSearcher) Close() error { return closeShards(s.shards) }
+
+// spreadMatcher hands a batch's jobs to all matchers at the same time and joins what they find. Each has its own copy of
+// every job, with the k that its objects allow.
+//
+// Joining a job takes the best k of the sorted entries of all: k steps, each looking at one entry a matcher. That is
+// spread over the cores where a batch is worth it. Postings and candidates add up; a job that failed anywhere has
+// failed, with the error of the first matcher that says so.
+//
+// An error of a matcher concerns all jobs. It ends the context of the others, which are waited for: no matcher works on a
+// job after match has returned.
+type spreadMatcher struct {
+	crew     *crew
+	matchers []matcher
+	objects  []int     // by matcher
+	batches  sync.Pool // of *spreadBatch
+}
+
+// spreadBatch is the memory of one call: by matcher, its copies of the jobs.
+type spreadBatch struct {
+	jobs  [][]matchJob
+	round [][]*matchJob
+}
+
+func (m *spreadMatcher) match(ctx context.Context, jobs []*matchJob) error {
+	return m.matchBy(ctx, jobs, func(ctx context.Context, i int, jobs []*matchJob) error { return m.matchers[i].match(ctx, jobs) })
+}
+
+// matchBy is match with a way to call the matchers.
+func (m *spreadMatcher) matchBy(ctx context.Context, jobs []*matchJob, call func(ctx context.Context, i int, jobs []*matchJob) error) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	b := m.take(jobs)
+	defer m.release(b)
+	if err := m.callAll(ctx, b, call); err != nil {
+		return err
+	}
+	steps := 0
+	for _, job := range jobs {
+		steps += job.k
+	}
+	const step = 4 // nanoseconds
+	return m.crew.each(ctx, len(jobs), steps*step, func(i int) { b.join(jobs[i], i) })
+}
+
+// callAll calls all matchers, the first one on this goroutine.
+func (m *spreadMatcher) callAll(ctx context.Context, b *spreadBatch, call func(ctx context.Context, i int, jobs []*matchJob) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	one := func(i int) {
+		var err error
+		if panicked := protect(func() { err = call(ctx, i, b.round[i]) }); panicked != nil {
+			err = panicked
+		}
+		if err != nil {
+			cancel(err)
+		}
+	}
+	var others sync.WaitGroup
+	for i := range m.matchers[1:] {
+		others.Go(func() { one(i + 1) })
+	}
+	one(0)
+	others.Wait()
+	return context.Cause(ctx)
+}
+
+// take makes each matcher's copies of the jobs, with the memory of an earlier call.
+func (m *spreadMatcher) take(jobs []*matchJob) *spreadBatch {
+	b, _ := m.batches.Get().(*spreadBatch)
+	if b == nil {
+		b = &spreadBatch{jobs: make([][]matchJob, len(m.matchers)), round: make([][]*matchJob, len(m.matchers))}
+	}
+	for i := range m.matchers {
+		own := b.jobs[i]
+		if cap(own) < len(jobs) {
+			own = append(own[:cap(own)], make([]matchJob, len(jobs)-cap(own))...)
+		}
+		own = own[:len(jobs)]
+		b.jobs[i], b.round[i] = own, b.round[i][:0]
+		for j, job := range jobs {
+			own[j] = matchJob{
+				query: job.query, k: min(job.k, m.objects[i]), minCount: job.minCount, bound: job.bound, entries: own[j].entries[:0],
+			}
+			b.round[i] = append(b.round[i], &own[j])
+		}
+	}
+	return b
+}
+
+// release keeps a call's memory for the next one, without what it points to.
+func (m *spreadMatcher) release(b *spreadBatch) {
+	for i := range b.jobs {
+		for j := range b.jobs[i] {
+			b.jobs[i][j].query, b.jobs[i][j].err = nil, nil
+		}
+	}
+	m.batches.Put(b)
+}
+
+// join gives job what the matchers have found for their copies of it, which have number n.
+func (b *spreadBatch) join(job *matchJob, n int) {
+	found := 0
+	for i := range b.jobs {
+		part := &b.jobs[i][n]
+		job.postings += part.postings
+		job.candidates += part.candidates
+		if job.err == nil {
+			job.err = part.err
+		}
+		found += len(part.entries)
+	}
+	if job.err != nil {
+		return
+	}
+	found = min(found, job.k)
+	job.entries = slices.Grow(job.entries[:0], found)[:found]
+	for to := found - 1; to >= 0; to-- {
+		var best entry // less than any
+		from := 0
+		for i := range b.jobs {
+			if part := b.jobs[i][n].entries; len(part) > 0 && part[len(part)-1] > best {
+				best, from = part[len(part)-1], i
+			}
+		}
+		job.entries[to] = best
+		part := &b.jobs[from][n]
+		part.entries = part.entries[:len(part.entries)-1]
+	}
+}
+
+// timedSpreadSearcher is a spreadSearcher of shards that tell stages apart.
+type timedSpreadSearcher struct {
+	*spreadSearcher
+	matcher *spreadMatcher
+	timers  []stageShard
+}
+
+// SearchStages implements StageTimer. The stages are those of the shard that took longest; joining belongs to Select.
+func (s *timedSpreadSearcher) SearchStages(ctx context.Context, plans []Plan, answers []Answer) (Stages, error) {
+	t := &timedSpread{s: s}
+	err := s.search(ctx, t, plans, answers)
+	return t.stages, err
+}
+
+// timedSpread is the matcher of a batch whose stages are wanted.
+type timedSpread struct {
+	s      *timedSpreadSearcher
+	stages Stages
+}
+
+func (t *timedSpread) match(ctx context.Context, jobs []*matchJob) error {
+	stages, ended := make([]Stages, len(t.s.timers)), make([]time.Time, len(t.s.timers))
+	err := t.s.matcher.matchBy(ctx, jobs, func(ctx context.Context, i int, jobs []*matchJob) error {
+		err := t.s.timers[i].matchStages(ctx, jobs, &stages[i])
+		ended[i] = time.Now()
+		return err
+	})
+	if err != nil || len(jobs) == 0 {
+		return err
+	}
+	longest := slices.MaxFunc(stages, func(a, b Stages) int { return int(a.sum() - b.sum()) })
+	longest.Select += time.Since(slices.MaxFunc(ended, time.Time.Compare))
+	t.stages.add(longest)
+	return nil
+}
+
+func (s *Stages) sum() time.Duration { return s.Plan + s.Upload + s.Match + s.Select + s.Download }
+
+func (s *Stages) add(other Stages) {
+	s.Plan += other.Plan
+	s.Upload += other.Upload
+	s.Match += other.Match
+	s.Select += other.Select
+	s.Download += other.Download
+}

@@ -1,0 +1,385 @@
+package gpuexec
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// cpuGroup makes a group whose members are CPU engines that share a crew, as devices of one host do.
+func cpuGroup(mode DeviceMode, members, workers int) *deviceGroup {
+	c := newCrew(workers)
+	var all []member
+	for range members {
+		e := newCPUEngine(CPUOptions{Workers: 1})
+		e.crew = c
+		all = append(all, e)
+	}
+	return newDeviceGroup(all, mode, c)
+}
+
+// sameAnswers compares everything that a group promises to keep.
+func sameAnswers(t *testing.T, plans []Plan, got, want []Answer) {
+	t.Helper()
+	for i := range want {
+		g, w := &got[i], &want[i]
+		if w.Err != nil {
+			if g.Err == nil || g.Err.Error() != w.Err.Error() {
+				t.Fatalf("plan %d: error %v, want %v", i, g.Err, w.Err)
+			}
+			continue
+		}
+		if g.Err != nil || len(g.Hits) != len(w.Hits) || len(w.Hits) > 0 && !reflect.DeepEqual(g.Hits, w.Hits) ||
+			g.MCK != w.MCK || g.Exact != w.Exact || g.Postings != w.Postings || g.Candidates < uint64(len(g.Hits)) && g.Hits[0].Distance == NoDistance {
+			t.Fatalf("plan %d (%+v):\ngot  %+v\nwant %+v", i, plans[i].Match, *g, *w)
+		}
+	}
+}
+
+// TestDevices compares groups of one to five members with one engine, on collections around the borders of tiles, among them
+// such with fewer tiles than members.
+func TestDevices(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	rng := newRand(t)
+	const tile = index.TileObjects
+	for _, n := range rounds([]int{3*tile + 100, 0, 1, 300, tile, tile + 1, 2 * tile, 5*tile + 7}) {
+		w := randomWorld(t, rng, n)
+		one := w.load(t, CPUOptions{Workers: 2})
+		for _, mode := range DeviceModes() {
+			for members := 1; members <= 5; members++ {
+				s := loadOn(t, cpuGroup(mode, members, 1+rng.IntN(3)), w.index)
+				for range 2 { // the second time with used memory
+					plans := w.randomPlans(rng, func() Plan { return w.randomPlan(rng) })
+					sameAnswers(t, plans, search(t, s, plans), search(t, one, plans))
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// TestDevicesJoin compares the joining of sorted entries with a gate that sees all of them.
+func TestDevicesJoin(t *testing.T) {
+	rng := newRand(t)
+	for range 3000 {
+		b := &spreadBatch{}
+		var all []entry
+		var postings uint64
+		k := 1 + rng.IntN(30)
+		for i := range 1 + rng.IntN(5) {
+			part := matchJob{postings: rng.Uint64N(100)}
+			postings += part.postings
+			for id := range rng.IntN(20) {
+				part.entries = append(part.entries, newEntry(1+rng.Uint32N(4), uint32(i*100+id)))
+			}
+			top := (&gate{})
+			top.reset(k, 1)
+			for _, e := range part.entries {
+				top.offer(e)
+			}
+			all = append(all, part.entries...)
+			part.entries = top.finish(nil)
+			b.jobs = append(b.jobs, []matchJob{part})
+		}
+		want := &gate{}
+		want.reset(k, 1)
+		for _, e := range all {
+			want.offer(e)
+		}
+		job := matchJob{k: k, entries: make([]entry, rng.IntN(9))}
+		b.join(&job, 0)
+		expected := want.finish(nil)
+		if len(job.entries) != len(expected) || len(expected) > 0 && !reflect.DeepEqual(job.entries, expected) || job.postings != postings {
+			t.Fatalf("k %d: got %v, want %v; %d postings, want %d", k, job.entries, expected, job.postings, postings)
+		}
+	}
+}
+
+// TestDevicesConcurrent: overlapping calls of different sizes, in both modes.
+func TestDevicesConcurrent(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	rng := newRand(t)
+	w := randomWorld(t, rng, 2*index.TileObjects+99)
+	one := w.load(t, CPUOptions{})
+	for _, mode := range DeviceModes() {
+		s := loadOn(t, cpuGroup(mode, 3, 2), w.index)
+		var calls sync.WaitGroup
+		for range 6 {
+			plans := w.randomPlans(rng, func() Plan { return w.randomPlan(rng) })
+			want := search(t, one, plans)
+			calls.Go(func() {
+				answers := make([]Answer, len(plans))
+				for range 3 {
+					if err := s.Search(context.Background(), plans, answers); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+				for i := range plans {
+					if answers[i].Err == nil && len(want[i].Hits) > 0 && !reflect.DeepEqual(answers[i].Hits, want[i].Hits) {
+						t.Errorf("%s: plan %d of a concurrent call is answered wrong", mode, i)
+					}
+				}
+			})
+		}
+		calls.Wait()
+	}
+}
+
+// brokenMember is a CPU engine whose shard or matching fails.
+type brokenMember struct {
+	*cpuEngine
+	load   func() error
+	match  func(ctx context.Context, jobs []*matchJob) error
+	closed *atomic.Int32
+}
+
+type brokenShard struct {
+	shard
+	of *brokenMember
+}
+
+func (m *brokenMember) loadTiles(ctx context.Context, x *index.Index, tiles tileRange) (shard, error) {
+	if m.load != nil {
+		if err := m.load(); err != nil {
+			return nil, err
+		}
+	}
+	s, err := m.cpuEngine.loadTiles(ctx, x, tiles)
+	return &brokenShard{s, m}, err
+}
+
+func (s *brokenShard) match(ctx context.Context, jobs []*matchJob) error {
+	if s.of.match != nil {
+		return s.of.match(ctx, jobs)
+	}
+	return s.shard.match(ctx, jobs)
+}
+
+func (s *brokenShard) Close() error {
+	s.of.closed.Add(1)
+	return s.shard.Close()
+}
+
+// brokenGroup has three members, of which the second is broken.
+func brokenGroup(mode DeviceMode, load func() error, match func(context.Context, []*matchJob) error) (*deviceGroup, *atomic.Int32) {
+	closed := new(atomic.Int32)
+	var all []member
+	for i := range 3 {
+		m := &brokenMember{cpuEngine: newCPUEngine(CPUOptions{Workers: 1}), closed: closed}
+		if i == 1 {
+			m.load, m.match = load, match
+		}
+		all = append(all, m)
+	}
+	return newDeviceGroup(all, mode, newCrew(2)), closed
+}
+
+// TestDevicesErrors: what a member does wrong reaches the caller, the others are not left alone, and the group goes on.
+func TestDevicesErrors(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	rng := newRand(t)
+	w := randomWorld(t, rng, 2*index.TileObjects+99)
+	snapshot := &Snapshot{Segments: []Segment{{Index: w.index}}}
+	var p Plan
+	p.Match.K = 10
+	p.Match.Query.StartItem(0, 1)
+	p.Match.Query.AddSpan(0, w.vocabulary[0])
+	plans, answers := []Plan{p, p}, make([]Answer, 2)
+	lost := &DeviceError{Op: "executing a batch", Sticky: true, Err: errors.New("gone")}
+
+	for _, mode := range DeviceModes() {
+		for _, fault := range []func() error{func() error { return lost }, func() error { panic("load") }} {
+			g, closed := brokenGroup(mode, fault, nil)
+			if _, err := g.Load(context.Background(), snapshot); err == nil || !strings.Contains(err.Error(), "device 2 of 3") || closed.Load() != 2 {
+				t.Errorf("%s: loading with a broken member: %v; %d shards closed, want 2", mode, err, closed.Load())
+			}
+		}
+	}
+
+	var broken atomic.Bool
+	for _, c := range []struct {
+		name  string
+		match func(context.Context, []*matchJob) error
+		check func(error) bool
+	}{
+		{"error", func(context.Context, []*matchJob) error { return lost }, func(err error) bool { return errors.Is(err, lost) }},
+		{"panic", func(context.Context, []*matchJob) error { panic("match") }, func(err error) bool {
+			var panicked *PanicError
+			return errors.As(err, &panicked)
+		}},
+	} {
+		var of *brokenMember
+		g, closed := brokenGroup(DeviceCapacity, nil, nil)
+		of = g.members[1].(*brokenMember)
+		waited := make(chan struct{}, 1)
+		g.members[0].(*brokenMember).match = func(ctx context.Context, jobs []*matchJob) error {
+			if broken.Load() {
+				<-ctx.Done() // ended by the failure of the other
+				waited <- struct{}{}
+				return context.Cause(ctx)
+			}
+			return nil
+		}
+		s, err := g.Load(context.Background(), snapshot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken.Store(true)
+		of.match = c.match
+		if err := s.Search(context.Background(), plans, answers); !c.check(err) || len(waited) != 1 {
+			t.Errorf("%s: %v; %d members were waited for", c.name, err, len(waited))
+		}
+		broken.Store(false)
+		of.match, g.members[0].(*brokenMember).match = nil, nil
+		if err := s.Search(context.Background(), plans, answers); err != nil || answers[0].Err != nil {
+			t.Errorf("after %s: %v %v", c.name, err, answers[0].Err)
+		}
+		if want, _ := w.search(&p.Match); !reflect.DeepEqual(answers[1].Hits, want) && len(want) > 0 {
+			t.Errorf("after %s the answer is wrong", c.name)
+		}
+		// One job alone.
+		of.match = func(_ context.Context, jobs []*matchJob) error {
+			for _, job := range jobs {
+				job.entries = job.entries[:0]
+			}
+			jobs[0].err = lost
+			return nil
+		}
+		if err := s.Search(context.Background(), plans, answers); err != nil || !errors.Is(answers[0].Err, lost) || answers[1].Err != nil {
+			t.Errorf("one query failed on one device: %v, %v, %v", err, answers[0].Err, answers[1].Err)
+		}
+		if err := s.Close(); err != nil || closed.Load() != 3 {
+			t.Errorf("closing: %v, %d shards closed", err, closed.Load())
+		}
+	}
+
+	// The caller's context.
+	why := errors.New("no longer wanted")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	g, _ := brokenGroup(DeviceCapacity, nil, func(c context.Context, _ []*matchJob) error {
+		cancel(why)
+		<-c.Done()
+		return context.Cause(c)
+	})
+	s := loadOn(t, g, w.index)
+	if err := s.Search(ctx, plans, answers); !errors.Is(err, why) {
+		t.Errorf("an ended context: %v", err)
+	}
+	for _, mode := range DeviceModes() {
+		s := loadOn(t, cpuGroup(mode, 2, 2), w.index)
+		if err := s.Search(ctx, plans, answers); !errors.Is(err, why) {
+			t.Errorf("%s, a context that has ended: %v", mode, err)
+		}
+	}
+}
+
+// TestReplicasShareBatches: a batch goes to the member with the least to do, and all take part.
+func TestReplicasShareBatches(t *testing.T) {
+	shards := make([]shard, 3)
+	s := newReplicaSearcher(shards).(*replicaSearcher)
+	first := s.take(100)
+	second := s.take(1)
+	third := s.take(50)
+	if first == second || second == third || first == third {
+		t.Fatalf("three batches went to %d, %d and %d", first, second, third)
+	}
+	if got := s.take(10); got != second {
+		t.Errorf("a batch went to member %d, member %d has the least to do", got, second)
+	}
+	for _, c := range []struct{ shard, queries int }{{first, 100}, {second, 11}, {third, 50}} {
+		s.give(c.shard, c.queries)
+	}
+	seen := make(map[int]bool)
+	for range shards {
+		i := s.take(1)
+		s.give(i, 1)
+		seen[i] = true
+	}
+	if len(seen) != len(shards) || !reflect.DeepEqual(s.load, []int{0, 0, 0}) {
+		t.Errorf("of idle members %v took part; load %v", seen, s.load)
+	}
+}
+
+// TestCutTiles: ranges are contiguous and not empty, and none has more than its share and a tile.
+func TestCutTiles(t *testing.T) {
+	rng := newRand(t)
+	for range 2000 {
+		work := make([]uint64, rng.IntN(40))
+		var total, largest uint64
+		for i := range work {
+			work[i] = rng.Uint64N([]uint64{1, 2, 100, 1e6}[rng.IntN(4)] + 1)
+			total += work[i]
+			largest = max(largest, work[i])
+		}
+		members := 1 + rng.IntN(8)
+		ranges := cutTiles(work, members)
+		if len(ranges) != max(1, min(members, len(work))) || ranges[0].first != 0 || ranges[len(ranges)-1].end != len(work) {
+			t.Fatalf("%v for %d: %v", work, members, ranges)
+		}
+		for i, r := range ranges {
+			var sum uint64
+			for _, w := range work[r.first:r.end] {
+				sum += w
+			}
+			if i > 0 && r.first != ranges[i-1].end || r.len() < 1 && len(work) > 0 || float64(sum) > float64(total)/float64(len(ranges))+float64(largest)+1e-6 {
+				t.Fatalf("%v for %d: %v, range %d has %d of %d", work, members, ranges, i, sum, total)
+			}
+		}
+	}
+}
+
+func TestTileRange(t *testing.T) {
+	rng := newRand(t)
+	w := randomWorld(t, rng, 2*index.TileObjects+5)
+	for _, c := range []struct {
+		r             tileRange
+		base, objects uint32
+	}{
+		{allTiles(w.index), 0, 2*index.TileObjects + 5}, {tileRange{0, 1}, 0, index.TileObjects},
+		{tileRange{1, 3}, index.TileObjects, index.TileObjects + 5}, {tileRange{2, 3}, 2 * index.TileObjects, 5},
+	} {
+		if c.r.base() != c.base || c.r.objects(w.index) != c.objects {
+			t.Errorf("%v: base %d, %d objects; want %d, %d", c.r, c.r.base(), c.r.objects(w.index), c.base, c.objects)
+		}
+	}
+}
+
+func TestParseDevices(t *testing.T) {
+	for text, want := range map[string][]int{"": nil, "all": {AllDevices}, "0": {0}, "1, 0,7": {1, 0, 7}} {
+		if got, err := ParseDevices(text); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %v %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"a", "-1", "0,0", "0,,1", "all,0", ","} {
+		if got, err := ParseDevices(text); err == nil {
+			t.Errorf("%q is taken: %v", text, got)
+		}
+	}
+}
+
+func TestDeviceGroupInfo(t *testing.T) {
+	g := cpuGroup(DeviceReplica, 3, 2)
+	if info := g.Info(); info.Device != "3 x 1 cores, replica" || info.Workers != 2 || info.Kind != CPU {
+		t.Errorf("%+v", info)
+	}
+	w := randomWorld(t, rand.New(rand.NewPCG(1, 1)), 2*index.TileObjects)
+	one := w.load(t, CPUOptions{Workers: 2}).Capacity()
+	if c := loadOn(t, g, w.index).Capacity(); c.InFlight != 3*one.InFlight || c.IndexBytes != one.IndexBytes || c.BatchPlans != one.BatchPlans {
+		t.Errorf("replicas: %+v, one: %+v", c, one)
+	}
+	if c := loadOn(t, cpuGroup(DeviceCapacity, 2, 2), w.index).Capacity(); c.InFlight != one.InFlight || c.BatchBytes != one.BatchBytes {
+		t.Errorf("spread: %+v, one: %+v", c, one)
+	}
+}

@@ -1,0 +1,67 @@
+package gpuexec
+
+import (
+	"sort"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// A tileRange is a run of an index's tiles, [first, end): what one device of several holds. Whoever holds a range counts
+// tiles, groups and objects from its beginning, and adds base to the ids.
+type tileRange struct{ first, end int }
+
+func allTiles(x *index.Index) tileRange { return tileRange{end: x.Tiles()} }
+
+// len is the number of tiles.
+func (r tileRange) len() int { return r.end - r.first }
+
+// base is the id of the first object.
+func (r tileRange) base() uint32 { return uint32(r.first) * index.TileObjects }
+
+// objects is the number of objects of x in the range.
+func (r tileRange) objects(x *index.Index) uint32 {
+	before := func(tile int) uint64 { return min(uint64(tile)*index.TileObjects, uint64(x.Objects())) }
+	return uint32(before(r.end) - before(r.first))
+}
+
+// spreadTiles cuts an index into at most so many ranges of about the same work: fewer only where there are fewer tiles,
+// and one, empty, where there are none.
+func spreadTiles(x *index.Index, members int) []tileRange {
+	work := make([]uint64, x.Tiles())
+	for tile := range work {
+		work[tile] = tileWork(x, tile)
+	}
+	return cutTiles(work, members)
+}
+
+// tileWork estimates what queries cost in a tile: its postings, and clearing and harvesting its counters.
+func tileWork(x *index.Index, tile int) uint64 {
+	work := uint64(x.TileLen(tile))
+	for a := range x.Attributes() {
+		_, _, ids := x.Postings(tile, a).Arrays()
+		work += uint64(len(ids))
+	}
+	return work
+}
+
+// cutTiles cuts tiles so that each border lies where the work before it is nearest to its share, and no range is empty. So
+// none has more than its share and one tile.
+func cutTiles(work []uint64, members int) []tileRange {
+	before := make([]uint64, len(work)+1)
+	for i, w := range work {
+		before[i+1] = before[i] + w
+	}
+	members = max(1, min(members, len(work)))
+	ranges := make([]tileRange, members)
+	for i := 1; i < members; i++ {
+		share := float64(before[len(work)]) / float64(members) * float64(i)
+		border := sort.Search(len(work), func(t int) bool { return float64(before[t]) >= share })
+		if border > 0 && share-float64(before[border-1]) < float64(before[border])-share {
+			border--
+		}
+		border = min(max(border, ranges[i-1].first+1), len(work)-(members-i))
+		ranges[i-1].end, ranges[i].first = border, border
+	}
+	ranges[members-1].end = len(work)
+	return ranges
+}
