@@ -18,6 +18,10 @@ type finalColumn struct {
 	attribute Attribute
 	keywords  stringTable // of Text, ascending
 	remap     []uint32    // of Text: provisional number to keyword
+
+	frequencies []frequency // by keyword, where the layout takes them
+	codes       codeTable   // of LayoutSliced
+	rare        rareTable   // of LayoutRare
 }
 
 // finish gives every column its keywords, columns in parallel.
@@ -78,8 +82,12 @@ func (f *finalColumn) finish(c *column, tiles int) error {
 		a.Edges = interiorEdges(c.spec.Edges, c.spec.Buckets, c.low, c.high, func() []float64 { return c.sorted(tiles) })
 		a.Keywords = uint32(len(a.Edges)) + 1
 	}
-	a.Layout = chooseLayout(a, c.override)
-	return nil
+	return f.layOut(tiles)
+}
+
+// tileLen returns the number of objects in a tile.
+func (b *Builder) tileLen(tile int) int {
+	return int(min(TileObjects, b.objects-uint32(tile)*TileObjects))
 }
 
 // sorted returns all numbers of the column, ascending.
@@ -214,7 +222,7 @@ func (b *Builder) encodePostings(ctx context.Context, columns []finalColumn, emi
 				tile := f.source.tile(j.tile)
 				encoder.keywords = f.keywordsOf(encoder.keywords[:0], tile)
 				encoder.ids = tile.ids
-				j.bytes = encoder.encode(f.attribute.Layout, f.attribute.Keywords)
+				j.bytes = encoder.encode(f, b.tileLen(j.tile))
 				j.done <- encoder.out
 			}
 			return nil

@@ -36,15 +36,18 @@ const MaxObjects = 1<<32 - 1
 type SectionKind uint16
 
 const (
-	SectionSchema     SectionKind = 1 // the schema, YAML
-	SectionAttributes SectionKind = 2 // the attribute table
-	SectionNumbers    SectionKind = 3 // float64 edges, or values, of a Number attribute
-	SectionStrings    SectionKind = 4 // the keywords of a Text attribute, ascending
-	SectionLookup     SectionKind = 5 // hash table over the keywords of a Text attribute
-	SectionPostings   SectionKind = 6 // LayoutPostings of one tile and attribute
-	SectionKeys       SectionKind = 7 // keys of the objects of a tile
-	SectionPayloads   SectionKind = 8 // payloads of the objects of a tile
-	SectionTexts      SectionKind = 9 // texts of the objects of a tile
+	SectionSchema     SectionKind = 1  // the schema, YAML
+	SectionAttributes SectionKind = 2  // the attribute table
+	SectionNumbers    SectionKind = 3  // float64 edges, or values, of a Number attribute
+	SectionStrings    SectionKind = 4  // the keywords of a Text attribute, ascending
+	SectionLookup     SectionKind = 5  // hash table over the keywords of a Text attribute
+	SectionPostings   SectionKind = 6  // LayoutPostings of one tile and attribute; in LayoutRare of the frequent keywords
+	SectionKeys       SectionKind = 7  // keys of the objects of a tile
+	SectionPayloads   SectionKind = 8  // payloads of the objects of a tile
+	SectionTexts      SectionKind = 9  // texts of the objects of a tile
+	SectionPlanes     SectionKind = 10 // LayoutSliced of one tile and attribute
+	SectionCodes      SectionKind = 11 // keywords of an attribute in LayoutSliced
+	SectionRare       SectionKind = 12 // rare keywords of an attribute in LayoutRare
 )
 
 // String returns the name that inspect and errors use.
@@ -68,6 +71,12 @@ func (k SectionKind) String() string {
 		return "payloads"
 	case SectionTexts:
 		return "texts"
+	case SectionPlanes:
+		return "planes"
+	case SectionCodes:
+		return "codes"
+	case SectionRare:
+		return "rare"
 	}
 	return fmt.Sprintf("kind %d", uint16(k))
 }

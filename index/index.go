@@ -63,7 +63,10 @@ type Index struct {
 	attributes   []Attribute
 	byName       map[string]int
 	vocabularies []vocabulary // by attribute; empty unless Text
-	postings     []Postings   // by tile x attributes + attribute
+	postings     []Postings   // by tile x attributes + attribute; zero in LayoutSliced
+	planes       []Planes     // the same; zero in other layouts
+	codes        []Codes      // by attribute, of LayoutSliced
+	rare         []Rare       // by attribute, of LayoutRare
 
 	// By tile; nil when no object has one.
 	keys, payloads, texts []stringTable
@@ -188,10 +191,23 @@ func (x *Index) Text(id uint32) string {
 	return x.texts[id/TileObjects].at(id % TileObjects)
 }
 
-// Postings returns the postings of an attribute in a tile.
+// Postings returns the postings of an attribute in a tile as they are stored: in LayoutPostings of all keywords, in
+// LayoutRare of the frequent ones by their numbers (Rare.Frequent), in LayoutSliced there are none and the value is zero.
+// Decoder.Postings returns those of all keywords in any layout.
 func (x *Index) Postings(tile, attr int) Postings {
 	return x.postings[tile*len(x.attributes)+attr]
 }
+
+// Planes returns the planes of an attribute in LayoutSliced in a tile; zero in other layouts.
+func (x *Index) Planes(tile, attr int) Planes {
+	return x.planes[tile*len(x.attributes)+attr]
+}
+
+// Codes returns the codes of the keywords of an attribute in LayoutSliced; zero in other layouts.
+func (x *Index) Codes(attr int) Codes { return x.codes[attr] }
+
+// Rare returns the rare keywords of an attribute in LayoutRare; zero in other layouts.
+func (x *Index) Rare(attr int) Rare { return x.rare[attr] }
 
 // Sections returns a copy of the section table, in file order.
 func (x *Index) Sections() []Section { return slices.Clone(x.sections) }

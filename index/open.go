@@ -112,21 +112,37 @@ func newIndex(data []byte) (*Index, error) {
 		x.version = hex.EncodeToString(sum[:8])
 		return nil
 	})
+	err = x.openSections(func(s *Section) bool { return s.Kind.opensFirst() })
+	if err == nil {
+		err = x.openSections(func(s *Section) bool { return !s.Kind.opensFirst() })
+	}
+	group.Wait()
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// opensFirst is true of the sections that those of the tiles are checked against.
+func (k SectionKind) opensFirst() bool { return k == SectionCodes || k == SectionRare }
+
+// openSections opens the sections that are chosen, on all cores.
+func (x *Index) openSections(chosen func(*Section) bool) error {
+	var group errgroup.Group
 	workers := runtime.GOMAXPROCS(0)
 	for chunk := range slices.Chunk(x.sections, len(x.sections)/(4*workers)+1) {
 		group.Go(func() error {
 			for i := range chunk {
-				if err := x.openSection(&chunk[i]); err != nil {
-					return err
+				if s := &chunk[i]; chosen(s) {
+					if err := x.openSection(s); err != nil {
+						return err
+					}
 				}
 			}
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return x, nil
+	return group.Wait()
 }
 
 // bytes returns the content of a section.
@@ -233,7 +249,12 @@ func (x *Index) allocate() error {
 		if missing != nil {
 			return missing
 		}
-		kind, _ := a.Layout.kind()
+		kind, whole := a.Layout.sections()
+		if whole != 0 {
+			if err := need(whole, i, -1); err != nil {
+				return err
+			}
+		}
 		for tile := range tiles {
 			if err := need(kind, i, tile); err != nil {
 				return err
@@ -258,6 +279,9 @@ func (x *Index) allocate() error {
 	}
 	x.vocabularies = make([]vocabulary, len(x.attributes))
 	x.postings = make([]Postings, tiles*len(x.attributes))
+	x.planes = make([]Planes, tiles*len(x.attributes))
+	x.codes = make([]Codes, len(x.attributes))
+	x.rare = make([]Rare, len(x.attributes))
 	return nil
 }
 
@@ -266,9 +290,9 @@ func (k SectionKind) shape() (perAttribute, perTile, known bool) {
 	switch k {
 	case SectionSchema, SectionAttributes:
 		return false, false, true
-	case SectionNumbers, SectionStrings, SectionLookup:
+	case SectionNumbers, SectionStrings, SectionLookup, SectionCodes, SectionRare:
 		return true, false, true
-	case SectionPostings:
+	case SectionPostings, SectionPlanes:
 		return true, true, true
 	case SectionKeys, SectionPayloads, SectionTexts:
 		return false, true, true
@@ -299,8 +323,17 @@ func (x *Index) openSection(s *Section) error {
 	case SectionLookup:
 		x.vocabularies[s.Attribute].lookup, err = openLookup(data)
 	case SectionPostings:
-		x.postings[s.Tile*len(x.attributes)+s.Attribute], err =
-			decodePostings(data, x.attributes[s.Attribute].Keywords)
+		keywords := x.attributes[s.Attribute].Keywords
+		if x.attributes[s.Attribute].Layout == LayoutRare {
+			keywords = x.rare[s.Attribute].Frequent(keywords)
+		}
+		x.postings[s.Tile*len(x.attributes)+s.Attribute], err = decodePostings(data, keywords)
+	case SectionPlanes:
+		x.planes[s.Tile*len(x.attributes)+s.Attribute], err = decodePlanes(data, x.codes[s.Attribute], x.TileLen(s.Tile))
+	case SectionCodes:
+		x.codes[s.Attribute], err = decodeCodes(data, x.attributes[s.Attribute].Keywords)
+	case SectionRare:
+		x.rare[s.Attribute], err = decodeRare(data, x.attributes[s.Attribute].Keywords, x.objects)
 	case SectionKeys:
 		x.keys[s.Tile], err = decodeStrings(data, uint32(x.TileLen(s.Tile)))
 	case SectionPayloads:

@@ -167,11 +167,22 @@ func (v *validator) validatePostings() {
 	x := v.index
 	sums := make([]totals, len(x.attributes))
 	var mu sync.Mutex
-	v.workers(len(x.postings), func(next func() (int, bool)) {
+	codes := make([][]uint64, len(x.attributes)) // of LayoutSliced: objects, by code
+	for attr := range codes {
+		if x.attributes[attr].Layout == LayoutSliced {
+			codes[attr] = make([]uint64, x.codes[attr].Len()+1)
+		}
+	}
+	tiles := x.Tiles()
+	v.workers(len(x.attributes)*tiles, func(next func() (int, bool)) {
 		counts := make([]uint32, TileObjects)
+		var decoder Decoder
 		for i, ok := next(); ok; i, ok = next() {
-			tile, attr := i/len(x.attributes), i%len(x.attributes)
-			sum, err := x.postings[i].validate(counts[:x.TileLen(tile)])
+			attr, tile := i/tiles, i%tiles // attribute by attribute, as a Decoder likes rare keywords
+			sum, err := decoder.Postings(x, tile, attr).validate(counts[:x.TileLen(tile)])
+			if err == nil && codes[attr] != nil {
+				err = decoder.validateCodes(x.codes[attr], x.TileLen(tile))
+			}
 			if err != nil {
 				v.check(corrupt("attribute %q, tile %d: %v", x.attributes[attr].Name, tile, err))
 				continue
@@ -180,6 +191,9 @@ func (v *validator) validatePostings() {
 			sums[attr].postings += sum.postings
 			sums[attr].objects += sum.objects
 			sums[attr].maxPerObject = max(sums[attr].maxPerObject, sum.maxPerObject)
+			if codes[attr] != nil {
+				decoder.countCodes(codes[attr], x.TileLen(tile))
+			}
 			mu.Unlock()
 		}
 	})
@@ -192,6 +206,35 @@ func (v *validator) validatePostings() {
 			v.check(corrupt("attribute %q has %d postings of %d objects, at most %d of one; its entry says %d of %d, at most %d",
 				a.Name, sums[i].postings, sums[i].objects, sums[i].maxPerObject, want.postings, want.objects, want.maxPerObject))
 		}
+		if codes[i] == nil {
+			continue
+		}
+		for code, objects := range codes[i][:x.codes[i].Len()] {
+			if says := x.codes[i].Before(uint32(code)+1) - x.codes[i].Before(uint32(code)); objects != says {
+				v.check(corrupt("attribute %q has %d objects of code %d; its directory says %d", a.Name, objects, code, says))
+				break
+			}
+		}
+	}
+}
+
+// validateCodes checks the codes of the tile that d has decoded last.
+func (d *Decoder) validateCodes(c Codes, objects int) error {
+	for i := range groupsOf(objects) * GroupObjects {
+		switch code := d.code(i); {
+		case code > c.Len():
+			return fmt.Errorf("object %d has code %d of %d", i, code, c.Len())
+		case i >= objects && code != c.Len():
+			return fmt.Errorf("object %d of a tile of %d has code %d", i, objects, code)
+		}
+	}
+	return nil
+}
+
+// countCodes adds the objects of each code in the tile that d has decoded last.
+func (d *Decoder) countCodes(counts []uint64, objects int) {
+	for i := range objects {
+		counts[d.code(i)]++
 	}
 }
 

@@ -67,6 +67,9 @@ func (b *Builder) write(ctx context.Context, out output, progress func(done, tot
 		case Number:
 			sections++
 		}
+		if _, whole := columns[i].attribute.Layout.sections(); whole != 0 {
+			sections++
+		}
 		total += int64(columns[i].attribute.Postings)
 	}
 
@@ -86,10 +89,16 @@ func (b *Builder) write(ctx context.Context, out output, progress func(done, tot
 			}
 			w.add(SectionNumbers, i, -1, raw(numbers))
 		}
+		switch f.attribute.Layout {
+		case LayoutSliced:
+			w.add(SectionCodes, i, -1, encodeDirectory(f.frequencies))
+		case LayoutRare:
+			w.add(SectionRare, i, -1, f.encodeRare(tiles))
+		}
 	}
 	done := int64(0)
 	err = b.encodePostings(ctx, columns, func(tile, attr int, data []byte) error {
-		kind, _ := columns[attr].attribute.Layout.kind()
+		kind, _ := columns[attr].attribute.Layout.sections()
 		w.add(kind, attr, tile, data)
 		done += int64(len(columns[attr].source.tile(tile).ids))
 		if progress != nil {
