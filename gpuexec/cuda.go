@@ -68,28 +68,21 @@ type cudaEngine struct {
 	partBytes int64 // unless 0: stream every index, in parts of that size (tests)
 }
 
-// NewCUDA opens a CUDA device. Without a driver or a device it fails with ErrNoCUDA.
+// NewCUDA opens a CUDA device, or several as one engine. Without a driver or a device it fails with ErrNoCUDA.
 func NewCUDA(opts CUDAOptions) (Engine, error) {
 	images, err := kernels.Modules()
 	if err != nil {
 		return nil, err
 	}
-	return openCUDA(opts, images)
+	return openDevices(opts, images)
 }
 
-// openCUDA opens a device with given images of the kernels.
+// openCUDA opens one device with given images of the kernels.
 func openCUDA(opts CUDAOptions, images map[string][]byte) (*cudaEngine, error) {
 	if err := driverStatus(); err != nil {
 		return nil, err
 	}
-	devices, err := cu.NumDevices()
-	if err != nil {
-		return nil, deviceError("counting the CUDA devices", err)
-	}
-	if opts.Device < 0 || opts.Device >= devices {
-		return nil, fmt.Errorf("%w: device %d of %d devices", ErrNoCUDA, opts.Device, devices)
-	}
-	e := &cudaEngine{opts: opts, device: cu.Device(opts.Device), crew: opts.crew}
+	e := &cudaEngine{opts: opts, device: cu.Device(opts.device), crew: opts.crew}
 	if e.crew == nil {
 		e.crew = newCrew(opts.Workers)
 	}

@@ -70,7 +70,7 @@ func newSlicedLayout(x *index.Index, tiles tileRange) *slicedLayout {
 		codeOf[len(before)-1] = codes
 		postings := before[len(before)-1]
 		planes := bits.Len32(codes)
-		if uint64(planes)*objects > 16*postings {
+		if postings == 0 || uint64(planes)*objects > 16*postings {
 			continue
 		}
 		pays = pays || attribute.Type != index.Text || typical/float64(postings) >= slicedPays*float64(objects)

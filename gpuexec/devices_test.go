@@ -383,3 +383,29 @@ func TestDeviceGroupInfo(t *testing.T) {
 		t.Errorf("spread: %+v, one: %+v", c, one)
 	}
 }
+
+// TestOrdinals: which devices the options mean.
+func TestOrdinals(t *testing.T) {
+	for _, c := range []struct {
+		devices []int
+		mode    DeviceMode
+		count   int
+		want    []int
+		err     string
+	}{
+		{nil, "", 4, []int{0}, ""},
+		{[]int{AllDevices}, DeviceCapacity, 3, []int{0, 1, 2}, ""},
+		{[]int{2, 0}, DeviceReplica, 3, []int{2, 0}, ""},
+		{[]int{3}, "", 3, nil, "no CUDA device 3"},
+		{[]int{AllDevices, 0}, "", 3, nil, "no CUDA device -1"},
+		{[]int{1, 1}, "", 3, nil, "twice"},
+		{nil, "both", 3, nil, "replica capacity"},
+		{[]int{AllDevices}, "", 0, nil, ErrNoCUDA.Error()},
+	} {
+		o := CUDAOptions{Devices: c.devices, Mode: c.mode}
+		got, err := o.ordinals(c.count)
+		if !reflect.DeepEqual(got, c.want) || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%v %q of %d: %v %v", c.devices, c.mode, c.count, got, err)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -37,8 +38,14 @@ type Config struct {
 	// EngineThreads bounds the CPU engine's threads. Default: all cores.
 	EngineThreads int
 
-	// GPUMemory is the device memory in bytes that the CUDA engine may use, for indexes and batches together; an
-	// index that is larger is streamed. Default: nine tenths of what is free.
+	// Devices are the CUDA devices to use: ordinals like 0,1, or all. Default: the first one alone.
+	Devices string
+	// DeviceMode says what several devices do for each other: replica (each has the whole index and takes batches of
+	// its own: throughput) or capacity (each has a part, and all work on each batch: larger indexes, lower latency).
+	// Default replica.
+	DeviceMode string
+	// GPUMemory is the memory in bytes that the CUDA engine may use of a device, for indexes and batches together;
+	// what is larger is streamed. Default: nine tenths of what is free.
 	GPUMemory Bytes
 
 	// BatchSize bounds the queries of a batch. Default: the engine's capacity.
@@ -110,6 +117,7 @@ func (c *Config) EnsureDefaults() {
 	setDefault(&c.DataDir, "./geniemq-data")
 	setDefault(&c.Prefix, "genie")
 	setDefault(&c.Engine, "auto")
+	setDefault(&c.DeviceMode, string(gpuexec.DeviceReplica))
 	setDefault(&c.Workers, max(1, runtime.GOMAXPROCS(0)/2))
 	setDefault(&c.MaxPending, 8192)
 	setDefault(&c.AckWait, 30*time.Second)

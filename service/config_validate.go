@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -64,6 +66,12 @@ func (c *Config) Validate() error {
 	case "auto", "cpu", "cuda":
 	default:
 		fault("engine", "%q is none of auto, cpu, cuda", c.Engine)
+	}
+	if _, err := gpuexec.ParseDevices(c.Devices); err != nil {
+		fault("devices", "%v", err)
+	}
+	if !slices.Contains(gpuexec.DeviceModes(), gpuexec.DeviceMode(c.DeviceMode)) {
+		fault("device-mode", "%q is neither replica nor capacity", c.DeviceMode)
 	}
 
 	atLeast := func(setting string, value, least int) {

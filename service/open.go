@@ -36,9 +36,15 @@ type served struct {
 }
 
 func (s *Service) openEngine(opts Options) error {
+	devices, err := gpuexec.ParseDevices(s.cfg.Devices)
+	if err != nil {
+		return err
+	}
 	engine, err := opts.OpenEngine(s.cfg.Engine, gpuexec.Options{
-		CPU:  gpuexec.CPUOptions{Workers: s.cfg.EngineThreads},
-		CUDA: gpuexec.CUDAOptions{Memory: int64(s.cfg.GPUMemory)},
+		CPU: gpuexec.CPUOptions{Workers: s.cfg.EngineThreads},
+		CUDA: gpuexec.CUDAOptions{
+			Devices: devices, Mode: gpuexec.DeviceMode(s.cfg.DeviceMode), Memory: int64(s.cfg.GPUMemory),
+		},
 	})
 	if err != nil {
 		return err
