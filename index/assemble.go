@@ -18,6 +18,7 @@ type finalColumn struct {
 	attribute Attribute
 	keywords  stringTable // of Text, ascending
 	remap     []uint32    // of Text: provisional number to keyword
+	grid      grid        // of Number: finds keywords
 
 	frequencies []frequency // by keyword, where the layout takes them
 	codes       codeTable   // of LayoutSliced
@@ -29,13 +30,12 @@ func (b *Builder) finish(ctx context.Context) ([]finalColumn, error) {
 	final := make([]finalColumn, len(b.columns))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(b.options.Workers)
-	tiles := tilesOf(b.objects)
 	for i := range b.columns {
 		group.Go(func() error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			return final[i].finish(&b.columns[i], tiles)
+			return final[i].finish(&b.columns[i], b.objects)
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -53,7 +53,8 @@ func (b *Builder) finish(ctx context.Context) ([]finalColumn, error) {
 	return final, nil
 }
 
-func (f *finalColumn) finish(c *column, tiles int) error {
+func (f *finalColumn) finish(c *column, objects uint32) error {
+	tiles := tilesOf(objects)
 	f.source = c
 	a := &f.attribute
 	*a = Attribute{
@@ -77,12 +78,14 @@ func (f *finalColumn) finish(c *column, tiles int) error {
 				return fmt.Errorf("attribute %q has more than %d distinct values", a.Name, uint32(math.MaxUint32))
 			}
 			a.Keywords = uint32(len(a.Values))
+			f.grid = newGrid(a.Values, a.Min, a.Max)
 			break
 		}
 		a.Edges = interiorEdges(c.spec.Edges, c.spec.Buckets, c.low, c.high, func() []float64 { return c.sorted(tiles) })
 		a.Keywords = uint32(len(a.Edges)) + 1
+		f.grid = newGrid(a.Edges, a.Min, a.Max)
 	}
-	return f.layOut(tiles)
+	return f.layOut(objects)
 }
 
 // tileLen returns the number of objects in a tile.
@@ -161,12 +164,11 @@ func (f *finalColumn) keywordsOf(dst []uint32, tile columnTile) []uint32 {
 		dst = append(dst, tile.values...)
 	case f.attribute.Exact:
 		for _, v := range tile.numbers {
-			keyword, _ := slices.BinarySearch(f.attribute.Values, v)
-			dst = append(dst, uint32(keyword))
+			dst = append(dst, f.grid.countLE(v)-1)
 		}
 	default:
 		for _, v := range tile.numbers {
-			dst = append(dst, countLE(f.attribute.Edges, v))
+			dst = append(dst, f.grid.countLE(v))
 		}
 	}
 	return dst

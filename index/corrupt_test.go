@@ -8,19 +8,20 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// smallIndex is an index with every kind of section in a few kilobytes.
+// smallIndex is an index in LayoutPostings with every kind of section of it in a few kilobytes.
 func smallIndex(t testing.TB) []byte {
 	t.Helper()
 	m := &model{specs: []AttributeSpec{
-		{Name: "number", Type: Number, Buckets: 9},
-		{Name: "exact", Type: Number, Edges: Exact},
-		{Name: "text", Type: Text},
-		{Name: "ordinal", Type: Ordinal, Keywords: 40},
-		{Name: "never", Type: Text},
+		{Name: "number", Type: Number, Buckets: 9, Layout: "postings"},
+		{Name: "exact", Type: Number, Edges: Exact, Layout: "postings"},
+		{Name: "text", Type: Text, Layout: "postings"},
+		{Name: "ordinal", Type: Ordinal, Keywords: 40, Layout: "postings"},
+		{Name: "never", Type: Text, Layout: "postings"},
 	}}
 	words := strings.Fields("a bee see dee eee")
 	for id := range 70 {
@@ -34,9 +35,31 @@ func smallIndex(t testing.TB) []byte {
 	return m.bytes(t, BuilderOptions{})
 }
 
+// layoutsIndex is an index with the other layouts. It has two tiles, or nothing were rare, of objects most of which
+// have nothing.
+func layoutsIndex(t testing.TB) []byte {
+	t.Helper()
+	m := &model{specs: []AttributeSpec{
+		{Name: "sliced", Type: Ordinal, Keywords: 40, Layout: "sliced"},
+		{Name: "rare", Type: Text, Layout: "rare"},
+		{Name: "never", Type: Ordinal, Keywords: 5, Layout: "sliced"},
+		{Name: "nowhere", Type: Text, Layout: "rare"},
+	}}
+	m.objects = make([]modelObject, TileObjects+40)
+	for id := range m.objects {
+		m.objects[id].values = make([][]any, 4)
+		if id%TileObjects < 30 {
+			m.objects[id].values[0] = []any{uint32(id % 5)}
+			m.objects[id].values[1] = []any{"often", string(rune('a' + id%TileObjects)), string(rune('A' + id%9))}
+		}
+	}
+	return m.bytes(t, BuilderOptions{})
+}
+
 // exercise calls every accessor over its whole domain; on any bytes that open it must neither panic nor leave
 // the file, whatever it answers. It returns a number so that nothing is optimised away.
 func exercise(x *Index) (sum int) {
+	var decoder Decoder
 	count := func(ids []uint16) {
 		var counters [1 << 16]uint8
 		for _, id := range ids {
@@ -46,6 +69,27 @@ func exercise(x *Index) (sum int) {
 	}
 	for attr := range x.Attributes() {
 		a := &x.Attributes()[attr]
+		switch a.Layout {
+		case LayoutSliced:
+			codes := x.Codes(attr)
+			last := codes.Of(a.Keywords)
+			if int(last) != codes.Len() {
+				panic("the codes are not all keywords")
+			}
+			sum += int(codes.Of(a.Keywords/2)) + int(codes.Before(last/2)) + int(codes.Before(last))
+		case LayoutRare:
+			rare := x.Rare(attr)
+			for _, id := range rare.Run(0, a.Keywords) {
+				sum += len(x.Key(id)) + int(id)/TileObjects/x.Tiles()
+				if id >= x.Objects() {
+					panic("a rare keyword has an object that does not exist")
+				}
+			}
+			for tile := range x.Tiles() {
+				count(x.Postings(tile, attr).Run(0, rare.Frequent(a.Keywords)))
+			}
+			sum += len(rare.Run(a.Keywords/3, a.Keywords/2))
+		}
 		var keywords []uint32
 		for kw := range min(a.Keywords, 100) {
 			keywords = append(keywords, kw, a.Keywords-1-kw)
@@ -58,7 +102,7 @@ func exercise(x *Index) (sum int) {
 				panic("keyword out of range")
 			}
 			for tile := range x.Tiles() {
-				p := x.Postings(tile, attr)
+				p := decoder.Postings(x, tile, attr)
 				if kw < a.Keywords {
 					count(p.Run(kw, kw+1))
 				}
@@ -112,9 +156,22 @@ func reseal(data []byte) {
 // TestFlippedBytes damages each byte of a file. As it stands every damage must be found, by Open or, in padding, by
 // Validate. With the checksums made right again nothing may panic, and nothing may be read outside.
 func TestFlippedBytes(t *testing.T) {
-	original := smallIndex(t)
+	t.Run("postings", func(t *testing.T) { flipBytes(t, smallIndex(t)) })
+	t.Run("layouts", func(t *testing.T) { flipBytes(t, layoutsIndex(t)) })
+}
+
+func flipBytes(t *testing.T, original []byte) {
+	x, err := OpenBytes(original)
+	if err != nil {
+		t.Fatal(err)
+	}
 	refused, opened := 0, 0
 	for i := range original {
+		if skipped := slices.ContainsFunc(x.sections, func(s Section) bool {
+			return s.Kind == SectionPlanes && s.Offset <= int64(i) && int64(i) < s.Offset+s.Length && i%67 != 0
+		}); skipped {
+			continue // there is much of it, and all the same
+		}
 		for _, flip := range []byte{0x01, 0x80} {
 			data := append([]byte(nil), original...)
 			data[i] ^= flip
@@ -141,9 +198,9 @@ func TestFlippedBytes(t *testing.T) {
 // TestRandomDamage damages several numbers at a time, with values at the edges of their types.
 func TestRandomDamage(t *testing.T) {
 	random := newRandom(t)
-	original := smallIndex(t)
-	for range 5_000 {
-		data := append([]byte(nil), original...)
+	originals := [][]byte{smallIndex(t), layoutsIndex(t)}
+	for i := range 5_000 {
+		data := append([]byte(nil), originals[i%2]...)
 		for range 1 + random.IntN(3) {
 			damage(data, random)
 		}
@@ -171,7 +228,11 @@ func damage(data []byte, random *rand.Rand) {
 // TestTruncated cuts a file at every boundary of a section, one byte to each side, and at every length up to the
 // first section. All must be refused, whether or not the header's length is changed with it.
 func TestTruncated(t *testing.T) {
-	original := smallIndex(t)
+	t.Run("postings", func(t *testing.T) { truncate(t, smallIndex(t)) })
+	t.Run("layouts", func(t *testing.T) { truncate(t, layoutsIndex(t)) })
+}
+
+func truncate(t *testing.T, original []byte) {
 	x, err := OpenBytes(original)
 	if err != nil {
 		t.Fatal(err)
@@ -369,6 +430,7 @@ func TestValidateFinds(t *testing.T) {
 // FuzzOpen opens anything, with its size and checksums made right, and uses what opens.
 func FuzzOpen(f *testing.F) {
 	f.Add(smallIndex(f))
+	f.Add(layoutsIndex(f))
 	empty, err := (&model{}).builder(f, BuilderOptions{}).Bytes(context.Background())
 	if err != nil {
 		f.Fatal(err)
@@ -390,12 +452,12 @@ func FuzzOpen(f *testing.F) {
 // FuzzDamage changes words of a sound file, each edit being an offset and what to add to the word there; it gets
 // further into the sections than FuzzOpen.
 func FuzzDamage(f *testing.F) {
-	original := smallIndex(f)
+	originals := [][]byte{smallIndex(f), layoutsIndex(f)}
 	f.Add([]byte{0x10, 0, 1, 0, 0, 0})
 	f.Add([]byte{0x80, 0x02, 0xFF, 0xFF, 0xFF, 0xFF, 0x00, 0x04, 1, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, edits []byte) {
 		le := binary.LittleEndian
-		data := append([]byte(nil), original...)
+		data := append([]byte(nil), originals[len(edits)%6%2]...)
 		for ; len(edits) >= 6; edits = edits[6:] {
 			word := data[int(le.Uint16(edits))*4%len(data):]
 			le.PutUint32(word, le.Uint32(word)+le.Uint32(edits[2:]))

@@ -163,10 +163,14 @@ func (m *model) checkAttribute(t *testing.T, x *Index, attr int, random *rand.Ra
 			lists[kw] = append(lists[kw], uint32(id))
 		}
 	}
+	tiles := make([]Decoder, x.Tiles())
+	postings := make([]Postings, x.Tiles())
+	for tile := range postings {
+		postings[tile] = tiles[tile].Postings(x, tile, attr)
+	}
 	run := func(lo, hi uint32) (ids []uint32) {
 		for tile := range x.Tiles() {
-			p := x.Postings(tile, attr)
-			for _, id := range p.Run(lo, hi) {
+			for _, id := range postings[tile].Run(lo, hi) {
 				ids = append(ids, uint32(tile)*TileObjects+uint32(id))
 			}
 		}

@@ -69,7 +69,10 @@ const checkEvery = 128
 // Verify compares the query with the candidates, which are in the order of match counts (count descending, id
 // ascending). A later call passes a longer list that begins with the earlier one and goes on where that
 // ended. It returns the error of ctx, and only that.
-func (v *Verifier) Verify(ctx context.Context, texts Texts, candidates []Candidate) error {
+//
+// Where distances were computed elsewhere, on a GPU say, known has one for each candidate: exact ones, or negative for
+// those to be computed here. Otherwise it is nil. The outcome is the same.
+func (v *Verifier) Verify(ctx context.Context, texts Texts, candidates []Candidate, known []int32) error {
 	for ; v.next < len(candidates); v.next++ {
 		if v.next%checkEvery == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -79,7 +82,14 @@ func (v *Verifier) Verify(ctx context.Context, texts Texts, candidates []Candida
 			return nil
 		}
 		// Only a smaller distance helps: with an equal one the earlier candidate precedes.
-		if d, ok := v.distance(texts.Text(c.ID), v.radius()-1); ok {
+		bound := v.radius() - 1
+		if known != nil && known[v.next] >= 0 {
+			if d := known[v.next]; int(d) <= bound {
+				v.keep(Hit{ID: c.ID, Count: c.Count, Distance: d})
+			}
+			continue
+		}
+		if d, ok := v.distance(texts.Text(c.ID), bound); ok {
 			v.keep(Hit{ID: c.ID, Count: c.Count, Distance: int32(d)})
 		}
 	}

@@ -135,7 +135,7 @@ func TestVerifyAndCertificate(t *testing.T) {
 		v.Reset(query, k, n)
 		for size := k + rng.IntN(8); ; size *= 2 {
 			candidates := all[:min(size, len(all))]
-			if err := v.Verify(ctx, texts, candidates); err != nil {
+			if err := v.Verify(ctx, texts, candidates, someKnown(rng, texts, query, candidates)); err != nil {
 				t.Fatal(err)
 			}
 			last := uint32(0)
@@ -169,6 +169,21 @@ func TestVerifyAndCertificate(t *testing.T) {
 	if certified < 300 || scans < 300 || unsure < 300 {
 		t.Error("one of the ways was hardly tested")
 	}
+}
+
+// someKnown gives none, all or some of the distances.
+func someKnown(rng *rand.Rand, texts textList, query []rune, candidates []Candidate) []int32 {
+	share := rng.IntN(4)
+	if share == 0 {
+		return nil
+	}
+	known := make([]int32, len(candidates))
+	for i, c := range candidates {
+		if known[i] = -1; rng.IntN(3) < share {
+			known[i] = int32(naiveDistance(query, []rune(texts[c.ID])))
+		}
+	}
+	return known
 }
 
 func bruteForceOf(texts textList, query []rune, n int, candidates []Candidate) []Hit {
@@ -209,7 +224,7 @@ func TestCertificateNeedsTies(t *testing.T) {
 	var v Verifier
 	v.Reset(query, 1, 3)
 	all := byCount(bruteForce(texts, query, 3, 0), 0)
-	if err := v.Verify(context.Background(), texts, all[:1]); err != nil {
+	if err := v.Verify(context.Background(), texts, all[:1], nil); err != nil {
 		t.Fatal(err)
 	}
 	if !v.Certified(all[0].Count) {
@@ -226,7 +241,7 @@ func TestVerifierStopsWithContext(t *testing.T) {
 	var v Verifier
 	v.Reset([]rune("abc"), 1, 3)
 	texts := textList{"abd"}
-	if err := v.Verify(ctx, texts, []Candidate{{0, 3}}); !errors.Is(err, context.Canceled) {
+	if err := v.Verify(ctx, texts, []Candidate{{0, 3}}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("Verify: %v", err)
 	}
 	if err := v.Scan(ctx, texts, 0, 1, 0); !errors.Is(err, context.Canceled) {
