@@ -32,7 +32,10 @@ type CPUOptions struct {
 // read from memory once for many queries. Batches with fewer queries than keep the cores busy are split into ranges of
 // tiles too, and a query's ranges are joined by the total order (cpu_match.go).
 //
-// The index is read in place, from the file's mapping: loading costs nothing and the memory is shared.
+// Postings are read in place, from the file's mapping, which costs nothing to load and whose memory is shared. So are the
+// planes of sliced attributes; but Load makes lists of them as well, up to 2 bytes an object and attribute, except where a
+// list would be so dense that the planes are always cheaper (cpu_sliced.go). In each tile a query counts its spans in
+// the cheapest way (cpu_ways.go). Rare keywords are looked up once a query and range of tiles (cpu_query.go).
 type cpuEngine struct {
 	opts CPUOptions
 	crew *crew
@@ -66,16 +69,21 @@ func (e *cpuEngine) Load(ctx context.Context, snapshot *Snapshot) (Searcher, err
 	return e.loadTiles(ctx, x, allTiles(x))
 }
 
-func (e *cpuEngine) loadTiles(_ context.Context, x *index.Index, tiles tileRange) (shard, error) {
-	s := &cpuSearcher{engine: e}
+func (e *cpuEngine) loadTiles(ctx context.Context, x *index.Index, tiles tileRange) (shard, error) {
+	sliced, bytes, err := loadSliced(ctx, e.crew, x, tiles)
+	if err != nil {
+		return nil, fmt.Errorf("making lists of sliced attributes: %w", err)
+	}
+	s := &cpuSearcher{engine: e, listBytes: bytes}
 	s.pipeline.index, s.pipeline.crew = x, e.crew
-	s.pipeline.matcher = &cpuMatcher{index: x, tiles: tiles, crew: e.crew, nibbles: e.opts.NibbleCounters}
+	s.pipeline.matcher = &cpuMatcher{index: x, tiles: tiles, sliced: sliced, crew: e.crew, nibbles: e.opts.NibbleCounters}
 	return s, nil
 }
 
 type cpuSearcher struct {
 	pipeline
-	engine *cpuEngine
+	engine    *cpuEngine
+	listBytes int64 // of sliced attributes
 }
 
 func (s *cpuSearcher) Capacity() Capacity {
@@ -85,11 +93,11 @@ func (s *cpuSearcher) Capacity() Capacity {
 		// One batch runs while the answers of another are published and its successor is decoded.
 		InFlight:    2,
 		IndexBytes:  s.index.Size(),
-		DeviceBytes: int64(s.engine.crew.size()) * maxCounterBytes,
+		DeviceBytes: int64(s.engine.crew.size())*maxCounterBytes + s.listBytes,
 	}
 }
 
-// Cost is the gate and the result of the matcher plus the hits, at their largest. A plan that is split into ranges of
+// Cost is the gate and the result of the matcher plus the hits, at their largest, and its rare postings. A plan that is split into ranges of
 // tiles has a gate for each, but then there are few plans.
 func (s *cpuSearcher) Cost(p *Plan) int64 {
 	const (
@@ -104,7 +112,7 @@ func (s *cpuSearcher) Cost(p *Plan) int64 {
 	}
 	objects := int(min(int64(s.index.Objects()), MaxK))
 	k, hits = max(0, min(k, objects)), max(0, min(hits, objects))
-	return fixed + gateBytes(k) + entryBytes*int64(k) + hitBytes*int64(hits)
+	return fixed + gateBytes(k) + entryBytes*int64(k) + hitBytes*int64(hits) + rareBytes*countRare(s.index, &m.Query)
 }
 
 func (s *cpuSearcher) match(ctx context.Context, jobs []*matchJob) error {

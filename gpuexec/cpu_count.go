@@ -73,6 +73,23 @@ func (c *counters) add(width int, runs []run) {
 	}
 }
 
+// addRare counts postings that carry their own weight, see resolved.
+func (c *counters) addRare(width int, postings []uint32) {
+	for _, p := range postings {
+		id, weight := p>>16, p&0xffff
+		switch width {
+		case 4:
+			c.nibbles[id&0x7fff] += uint8(weight << (id >> 15 * 4))
+		case 8:
+			c.bytes[id] += uint8(weight)
+		case 16:
+			c.words[id] += uint16(weight)
+		case 32:
+			c.longs[id] += weight
+		}
+	}
+}
+
 // add is the innermost loop of the engine. Eight at a time, because the loop's own instructions would take a third of
 // the time; the array pointers leave no bounds check.
 func add[C uint8 | uint16 | uint32](c *[1 << 16]C, ids []uint16, weight C) {

@@ -4,9 +4,10 @@ import "math/bits"
 
 // harvest offers the objects that reach the gate's threshold in a tile whose first object is base, and clears the
 // counters. There are two ways with the same result, and it takes the cheaper one.
-func (c *counters) harvest(g *gate, width int, runs []run, postings int, base uint32, objects int) {
+func (c *counters) harvest(g *gate, width int, runs []run, rare []uint32, postings int, base uint32, objects int) {
 	if postings <= revisitLimit(width, objects) {
 		c.revisit(g, width, runs, base)
+		c.revisitRare(g, width, rare, base)
 	} else {
 		c.sweep(g, width, base, objects)
 	}
@@ -157,6 +158,25 @@ func revisitNibbles(g *gate, c *[1 << 15]uint8, ids []uint16, t uint64, base uin
 		c[id&0x7fff] &^= 15 << shift
 		if uint64(count) >= t {
 			g.offer(newEntry(uint32(count), base+uint32(id)))
+		}
+	}
+}
+
+// revisitRare is revisit for postings that carry their own weight.
+func (c *counters) revisitRare(g *gate, width int, postings []uint32, base uint32) {
+	t := g.threshold()
+	var one [1]uint16
+	for _, p := range postings {
+		one[0] = uint16(p >> 16)
+		switch width {
+		case 4:
+			revisitNibbles(g, c.nibbles, one[:], t, base)
+		case 8:
+			revisit(g, c.bytes, one[:], t, base)
+		case 16:
+			revisit(g, c.words, one[:], t, base)
+		case 32:
+			revisit(g, c.longs, one[:], t, base)
 		}
 	}
 }

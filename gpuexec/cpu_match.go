@@ -12,7 +12,8 @@ import (
 // tiles, and puts the parts of a job together again.
 type cpuMatcher struct {
 	index   *index.Index
-	tiles   tileRange // that it counts in
+	tiles   tileRange         // that it counts in
+	sliced  []slicedAttribute // by attribute
 	crew    *crew
 	nibbles bool
 	parts   sync.Pool // of *[]matchPart
@@ -20,6 +21,7 @@ type cpuMatcher struct {
 
 // matchPart is one job in one range of tiles: what one worker writes.
 type matchPart struct {
+	query    resolved
 	gate     gate
 	postings uint64
 	err      error
@@ -50,17 +52,26 @@ func (m *cpuMatcher) match(ctx context.Context, jobs []*matchJob) error {
 		chunk, r := unit%chunks, unit/chunks
 		first, end := len(jobs)*chunk/chunks, len(jobs)*(chunk+1)/chunks
 		own := (*parts)[r*len(jobs):][:len(jobs)]
+		from, to := tiles*r/ranges, tiles*(r+1)/ranges
 		for i := first; i < end; i++ {
-			own[i].gate.reset(jobs[i].k, jobs[i].minCount)
-			own[i].postings, own[i].err = 0, nil
+			part := &own[i]
+			part.gate.reset(jobs[i].k, jobs[i].minCount)
+			part.postings = 0
+			part.err = protect(func() {
+				part.query.resolve(m.index, jobs[i].query, tileRange{m.tiles.first + from, m.tiles.first + to})
+			})
+			s.spend(len(part.query.rare))
 		}
-		for tile := tiles * r / ranges; tile < tiles*(r+1)/ranges; tile++ {
+		for tile := from; tile < to; tile++ {
 			if ctx.Err() != nil {
 				return
 			}
 			for i := first; i < end; i++ {
-				m.matchTile(s, m.tiles.first+tile, jobs[i], &own[i])
+				m.matchTile(s, tile, from, jobs[i], &own[i])
 			}
+		}
+		for i := first; i < end; i++ {
+			own[i].query.release()
 		}
 		// Who finishes the last range of a chunk joins all. The order in which the ranges ended does not matter.
 		if left[chunk].Add(-1) == 0 {
@@ -71,21 +82,19 @@ func (m *cpuMatcher) match(ctx context.Context, jobs []*matchJob) error {
 	})
 }
 
-// matchTile counts one job in one tile. A panic ends this job only.
-func (m *cpuMatcher) matchTile(s *shift, tile int, job *matchJob, part *matchPart) {
+// matchTile counts one job in one of the matcher's tiles; the job's range begins with tile first. A panic ends this job only.
+func (m *cpuMatcher) matchTile(s *shift, tile, first int, job *matchJob, part *matchPart) {
 	if part.err != nil {
 		return
 	}
 	postings := 0
 	part.err = protect(func() {
-		s.runs, postings = gather(s.runs[:0], m.index, tile, job.query)
-		if postings == 0 {
-			return
+		postings = s.ways.gather(m.index, m.sliced, m.tiles.first+tile, tile, tile-first, &part.query)
+		if postings > 0 {
+			tile := m.tiles.first + tile
+			s.ways.count(&s.counters, &s.sums, &part.gate, counterWidth(job.bound, m.nibbles), postings,
+				uint32(tile)*index.TileObjects, m.index.TileLen(tile))
 		}
-		width := counterWidth(job.bound, m.nibbles)
-		s.counters.allocate(width)
-		s.counters.add(width, s.runs)
-		s.counters.harvest(&part.gate, width, s.runs, postings, uint32(tile)*index.TileObjects, m.index.TileLen(tile))
 	})
 	if part.err != nil {
 		s.counters = counters{} // in an unknown state
@@ -96,24 +105,6 @@ func (m *cpuMatcher) matchTile(s *shift, tile int, job *matchJob, part *matchPar
 
 // tileCost is what a query costs in a tile whatever its postings, in postings.
 const tileCost = 500
-
-// gather collects the runs of a query in a tile.
-func gather(runs []run, x *index.Index, tile int, q *index.Query) ([]run, int) {
-	total := 0
-	for _, item := range q.Items {
-		if item.Count == 0 {
-			continue
-		}
-		postings := x.Postings(tile, int(item.Attr))
-		for _, span := range q.ItemSpans(item) {
-			if ids := postings.Run(span.Lo, span.Hi); len(ids) > 0 {
-				runs = append(runs, run{ids, item.Weight})
-				total += len(ids)
-			}
-		}
-	}
-	return runs, total
-}
 
 // finish joins the parts of a job, which are stride apart.
 func (m *cpuMatcher) finish(job *matchJob, parts []matchPart, stride, ranges int) {

@@ -21,7 +21,8 @@ type crew struct {
 // A seat is the right to use a core, with the memory that one goroutine at a time needs for that.
 type seat struct {
 	counters counters
-	runs     []run // of the query and tile at hand
+	ways     tileWays // of the query and tile at hand
+	sums     sums
 }
 
 // newCrew makes a crew of size workers; 0 means runtime.GOMAXPROCS(0).

@@ -58,8 +58,9 @@ type Answer struct {
 	// Err is nil, a *PlanError, a *PanicError or a *DeviceError that concerns this plan alone; Hits is empty then.
 	Err error
 
-	Postings   uint64        // postings scanned
-	Candidates uint64        // entries that passed the Gate
+	// Postings are those of the query's items: the same in every layout, whether they were scanned or counted on planes.
+	Postings   uint64
+	Candidates uint64        // entries that passed the Gate; depends on layouts and on how the work was split
 	Verify     time.Duration // time spent comparing texts, summed over workers
 }
 

@@ -2,6 +2,7 @@ package gpuexec
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -28,8 +29,9 @@ func rounds[T any](all []T) []T {
 // world is a random collection: the plain objects, from which match counts are computed naively, and the index that
 // was built of them.
 type world struct {
-	vocabulary []uint32     // keywords of each attribute
-	objects    [][][]uint32 // by object, by attribute: keywords, with repeats
+	vocabulary []uint32       // keywords of each attribute
+	objects    [][][]uint32   // by object, by attribute: keywords, with repeats
+	layouts    []index.Layout // by attribute; nil: the builder chooses
 	index      *index.Index
 }
 
@@ -63,10 +65,72 @@ func randomWorld(t testing.TB, rng *rand.Rand, n int) *world {
 		}
 		w.objects = append(w.objects, object)
 	}
+	w.chooseLayouts(rng)
 	w.build(t)
 	return w
 }
 
+// chooseLayouts chooses a layout for each attribute, of those that can hold it.
+func (w *world) chooseLayouts(rng *rand.Rand) {
+	w.layouts = make([]index.Layout, len(w.vocabulary))
+	for a := range w.layouts {
+		possible := w.possible(a)
+		layout := possible[rng.IntN(len(possible))]
+		if layout == index.LayoutRare && !w.renumber(a) {
+			layout = index.LayoutPostings
+		}
+		w.layouts[a] = layout
+	}
+}
+
+// layout is the name of an attribute's layout; the builder chooses where the world does not say.
+func (w *world) layout(a int) string {
+	if w.layouts == nil {
+		return "auto"
+	}
+	return w.layouts[a].String()
+}
+
+// possible are the layouts that can hold an attribute.
+func (w *world) possible(a int) []index.Layout {
+	layouts := []index.Layout{index.LayoutPostings, index.LayoutRare}
+	for _, object := range w.objects {
+		if len(object[a]) > 1 {
+			return layouts
+		}
+	}
+	return append(layouts, index.LayoutSliced)
+}
+
+// renumber numbers the keywords of an attribute that occur, and drops the others, as an attribute of texts does. It
+// reports whether any occurs.
+func (w *world) renumber(a int) bool {
+	number := make([]uint32, w.vocabulary[a])
+	for _, object := range w.objects {
+		for _, kw := range object[a] {
+			number[kw] = 1
+		}
+	}
+	next := uint32(0)
+	for kw, occurs := range number {
+		number[kw] = next
+		next += occurs
+	}
+	if next == 0 {
+		return false
+	}
+	w.vocabulary[a] = next
+	for _, object := range w.objects {
+		own := slices.Clone(object[a]) // objects may share theirs
+		for i, kw := range own {
+			own[i] = number[kw]
+		}
+		object[a] = own
+	}
+	return true
+}
+
+// build makes the index. Attributes in LayoutRare are texts, the others ordinals, some of whose keywords may not occur.
 func (w *world) build(t testing.TB) {
 	t.Helper()
 	schema, err := index.ParseSchema(rowsSchema)
@@ -75,7 +139,11 @@ func (w *world) build(t testing.TB) {
 	}
 	var specs []index.AttributeSpec
 	for a, v := range w.vocabulary {
-		specs = append(specs, index.AttributeSpec{Name: "a" + strconv.Itoa(a), Type: index.Ordinal, Keywords: v})
+		spec := index.AttributeSpec{Name: "a" + strconv.Itoa(a), Type: index.Ordinal, Keywords: v, Layout: w.layout(a)}
+		if spec.Layout == "rare" {
+			spec.Type, spec.Keywords = index.Text, 0
+		}
+		specs = append(specs, spec)
 	}
 	b, err := index.NewBuilder(schema, specs, index.BuilderOptions{Workers: 1})
 	if err != nil {
@@ -84,7 +152,9 @@ func (w *world) build(t testing.TB) {
 	for _, object := range w.objects {
 		for a, keywords := range object {
 			for _, kw := range keywords {
-				if err := b.AddOrdinal(a, kw); err != nil {
+				if w.layout(a) == "rare" {
+					b.AddString(a, fmt.Sprintf("%06d", kw))
+				} else if err := b.AddOrdinal(a, kw); err != nil {
 					t.Fatal(err)
 				}
 			}

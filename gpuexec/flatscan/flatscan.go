@@ -45,16 +45,32 @@ type Stats struct {
 // New copies the postings of x.
 func New(x *index.Index) *Scanner {
 	s := &Scanner{counts: make([]uint32, x.Objects())}
+	var decoder index.Decoder
 	for attr := range x.Attributes() {
-		a := attribute{starts: []int{0}}
-		for kw := range x.Attributes()[attr].Keywords {
+		keywords := x.Attributes()[attr].Keywords
+		// Once to count the lists, once to fill them.
+		a := attribute{starts: make([]int, keywords+2)}
+		each := func(visit func(keyword uint32, tile int, ids []uint16)) {
 			for tile := range x.Tiles() {
-				for _, id := range x.Postings(tile, attr).Run(kw, kw+1) {
-					a.ids = append(a.ids, uint32(tile)*index.TileObjects+uint32(id))
+				postings := decoder.Postings(x, tile, attr)
+				for kw := range keywords {
+					visit(kw, tile, postings.Run(kw, kw+1))
 				}
 			}
-			a.starts = append(a.starts, len(a.ids))
 		}
+		each(func(kw uint32, _ int, ids []uint16) { a.starts[kw+2] += len(ids) })
+		for kw := range keywords {
+			a.starts[kw+2] += a.starts[kw+1]
+		}
+		a.ids = make([]uint32, a.starts[keywords+1])
+		each(func(kw uint32, tile int, ids []uint16) { // starts[kw+1] moves from the start of list kw to its end
+			next := a.starts[kw+1]
+			for i, id := range ids {
+				a.ids[next+i] = uint32(tile)*index.TileObjects + uint32(id)
+			}
+			a.starts[kw+1] = next + len(ids)
+		})
+		a.starts = a.starts[:keywords+1]
 		s.lists = append(s.lists, a)
 	}
 	return s
