@@ -157,3 +157,49 @@ func BenchmarkOpen(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDecode makes postings of a tile in each layout, as an engine does when it loads an index.
+func BenchmarkDecode(b *testing.B) {
+	for _, shape := range []struct {
+		name, layout string
+		keywords     uint32
+	}{
+		{"sliced, 2 keywords", "sliced", 2}, {"sliced, 67 keywords", "sliced", 67}, {"sliced, 1024 keywords", "sliced", 1024},
+		{"sliced, 16384 keywords", "sliced", 16384}, {"rare, 30000 keywords", "rare", 30_000},
+	} {
+		b.Run(shape.name, func(b *testing.B) {
+			const tiles = 4
+			spec := AttributeSpec{Name: "a", Type: Text, Layout: shape.layout}
+			build, err := NewBuilder(schemaFor(b, Rows), []AttributeSpec{spec}, BuilderOptions{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			random := rand.New(rand.NewPCG(1, 2))
+			for range tiles * TileObjects {
+				keyword := random.Uint32N(shape.keywords)
+				if shape.layout == "rare" { // half of the keywords rare
+					keyword = uint32(float64(shape.keywords) * math.Pow(random.Float64(), 4))
+				}
+				build.AddString(0, strconv.Itoa(int(keyword)))
+				if err := build.EndObject("", nil, ""); err != nil {
+					b.Fatal(err)
+				}
+			}
+			data, err := build.Bytes(context.Background())
+			if err != nil {
+				b.Fatal(err)
+			}
+			x, err := OpenBytes(data)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var decoder Decoder
+			for b.Loop() {
+				for tile := range tiles {
+					decoder.Postings(x, tile, 0)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(tiles*TileObjects), "ns/posting")
+		})
+	}
+}

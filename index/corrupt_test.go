@@ -101,8 +101,10 @@ func exercise(x *Index) (sum int) {
 			if found > a.Keywords || x.LowerBound(attr, name) > a.Keywords {
 				panic("keyword out of range")
 			}
-			for tile := range x.Tiles() {
-				p := decoder.Postings(x, tile, attr)
+		}
+		for tile := range x.Tiles() {
+			p := decoder.Postings(x, tile, attr)
+			for _, kw := range append(keywords, a.Keywords) {
 				if kw < a.Keywords {
 					count(p.Run(kw, kw+1))
 				}
