@@ -22,9 +22,12 @@ type matchJob struct {
 	k        int    // 1 to the number of objects, which may be more than MaxK
 	minCount uint32 // at least 1
 	bound    uint32 // no object has a higher count
+	text     []rune // unless nil: the entries' texts will be compared with it
 
 	entries []entry // the best k, the best one last; the memory is reused
-	err     error   // concerns this job alone; entries mean nothing then
+	// distances are the edit distances of the entries to text, or -1, where the matcher has compared them too; else empty.
+	distances []int32
+	err       error // concerns this job alone; entries mean nothing then
 	// What the matcher adds to: postings scanned and entries that passed the Gate.
 	postings, candidates uint64
 }

@@ -112,10 +112,10 @@ func (p *pipeline) begin(ctx context.Context, b *batch, plans []Plan, answers []
 		m := &plan.Match
 		*job = planJob{
 			plan: plan, answer: answer,
-			match: matchJob{query: &m.Query, k: m.K, minCount: max(1, m.MinCount), bound: bound, entries: job.match.entries[:0]},
+			match: matchJob{query: &m.Query, k: m.K, minCount: max(1, m.MinCount), bound: bound, entries: job.match.entries[:0], distances: job.match.distances[:0]},
 		}
 		if m.Verify != nil {
-			job.match.k = max(m.K, m.Verify.K)
+			job.match.k, job.match.text = max(m.K, m.Verify.K), m.Verify.Text
 			job.sequence = &sequenceJob{plan: m.Verify, verifier: p.verifier()}
 			job.sequence.verifier.Reset(m.Verify.Text, m.Verify.K, x.Schema().NGram)
 			b.pending = append(b.pending, job)
@@ -137,7 +137,7 @@ func (p *pipeline) release(b *batch) {
 		if job.sequence != nil {
 			p.verifiers.Put(job.sequence.verifier)
 		}
-		*job = planJob{match: matchJob{entries: job.match.entries[:0]}}
+		*job = planJob{match: matchJob{entries: job.match.entries[:0], distances: job.match.distances[:0]}}
 	}
 	clear(b.checked)
 	clear(b.round)

@@ -2,6 +2,7 @@ package gpuexec
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ type sequenceJob struct {
 	plan       *SequencePlan
 	verifier   *verify.Verifier
 	candidates []verify.Candidate
+	known      []int32 // distances of the candidates, where the matcher has computed them
 	state      sequenceState
 	exact      bool
 	spent      time.Duration
@@ -91,11 +93,16 @@ func (j *planJob) verify(ctx context.Context, x *index.Index) {
 		return
 	}
 	entries := j.match.entries
-	s.candidates = s.candidates[:0]
+	s.candidates = slices.Grow(s.candidates[:0], len(entries))
 	for i := len(entries) - 1; i >= 0; i-- {
 		s.candidates = append(s.candidates, verify.Candidate{ID: entries[i].id(), Count: entries[i].count()})
 	}
-	if s.verifier.Verify(ctx, x, s.candidates) != nil {
+	s.known = nil
+	if len(j.match.distances) == len(entries) {
+		s.known = j.match.distances
+		slices.Reverse(s.known)
+	}
+	if s.verifier.Verify(ctx, x, s.candidates, s.known) != nil {
 		return // ctx has ended; so does the batch
 	}
 	// Objects that are no candidates have a count of at most rest.

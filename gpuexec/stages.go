@@ -12,6 +12,7 @@ type Stages struct {
 	Upload   time.Duration // of the queries
 	Match    time.Duration // counting, and the Gate
 	Select   time.Duration // the best k of what passed
+	Verify   time.Duration // comparing texts on the device; what the host compares is in Answer.Verify
 	Download time.Duration // of the answers
 }
 
