@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -45,13 +46,21 @@ func connect(servers string, cfg *Config, log *slog.Logger) (*nats.Conn, error) 
 	}
 	nc, err := nats.Connect(servers, opts...)
 	if err != nil {
-		advice := "is a nats-server listening there?"
-		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) {
-			advice = "give credentials in the URL or with --nats-creds"
-		}
-		return nil, fmt.Errorf("connecting to NATS at %s: %w; %s", redacted(servers), err, advice)
+		return nil, fmt.Errorf("connecting to NATS at %s: %w%s", redacted(servers), err, connectAdvice(err))
 	}
 	return nc, nil
+}
+
+// connectAdvice says what to do about a failed connection, where the error does not say it itself.
+func connectAdvice(err error) string {
+	var network *net.OpError
+	switch {
+	case errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired):
+		return "; give credentials in the URL or with --nats-creds"
+	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout), errors.As(err, &network):
+		return "; is a nats-server listening there?"
+	}
+	return "" // above all a file of --nats-creds or --nats-ca that cannot be read, which the error names
 }
 
 // redacted is a list of server URLs without passwords.

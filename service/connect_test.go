@@ -1,0 +1,34 @@
+package service
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What is wrong is said, and nothing else: a file that is missing is not a server that does not listen.
+func TestConnectSaysWhatIsWrong(t *testing.T) {
+	broker, err := StartBroker(t.Context(), BrokerOptions{Listen: "127.0.0.1:0", DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := broker.URL()
+	missing := filepath.Join(t.TempDir(), "missing")
+	log := slog.New(slog.DiscardHandler)
+	const listening = "is a nats-server listening"
+	for name, cfg := range map[string]Config{"creds": {NATSCreds: missing}, "authorities": {NATSCA: missing}} {
+		_, err := connect(url, &cfg, log)
+		if err == nil || !strings.Contains(err.Error(), missing) || !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), listening) {
+			t.Errorf("missing %s: %v", name, err)
+		}
+	}
+	if err := broker.Shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := connect(url, &Config{}, log); err == nil || !strings.Contains(err.Error(), listening) {
+		t.Errorf("no server: %v", err)
+	}
+}
