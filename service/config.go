@@ -54,7 +54,7 @@ type Config struct {
 	// free executor takes what is there, which is both the lowest latency and, under load, full batches.
 	BatchLinger time.Duration
 	// Workers is the number of goroutines an index that decode queries, and of those that encode answers.
-	// Default: half the cores, at least 1.
+	// Default: the cores. In messages of large queries, decoding is most of the work that an engine leaves to them.
 	Workers int
 	// MaxPending bounds the messages an index that are pulled and not yet acknowledged, by all workers together
 	// (MaxAckPending of the durable). Default 8192; at least four batches.
@@ -118,7 +118,7 @@ func (c *Config) EnsureDefaults() {
 	setDefault(&c.Prefix, "genie")
 	setDefault(&c.Engine, "auto")
 	setDefault(&c.DeviceMode, string(gpuexec.DeviceReplica))
-	setDefault(&c.Workers, max(1, runtime.GOMAXPROCS(0)/2))
+	setDefault(&c.Workers, runtime.GOMAXPROCS(0))
 	setDefault(&c.MaxPending, 8192)
 	setDefault(&c.AckWait, 30*time.Second)
 	setDefault(&c.DirectQueue, 65536)

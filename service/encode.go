@@ -3,6 +3,8 @@ package service
 import (
 	"encoding/json"
 	"errors"
+	"slices"
+	"sync"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
@@ -18,6 +20,7 @@ type encoder struct {
 	queries *encode.Queries
 	// textColumn is the column whose text a sequence's payload holds, "" where payloads are complete as stored.
 	textColumn string
+	converters sync.Pool // of *converter
 }
 
 func newEncoder(name string, x *index.Index) (*encoder, error) {
@@ -26,6 +29,7 @@ func newEncoder(name string, x *index.Index) (*encoder, error) {
 		return nil, err
 	}
 	e := &encoder{name: name, index: x, queries: queries}
+	e.converters.New = func() any { return new(converter) }
 	if x.Schema().Kind == index.Sequences {
 		for _, column := range x.Schema().Columns {
 			if column.Type == index.TextColumn && !column.Store {
@@ -42,9 +46,9 @@ func (e *encoder) plan(q *wire.Query) (gpuexec.Plan, *wire.Error) {
 	var err error
 	switch form := q.Form(); form {
 	case wire.RowForm:
-		err = e.queries.Conditions(&match.Query, conditions(q.Row))
+		err = e.conditions(&match.Query, q.Row)
 	case wire.ItemsForm:
-		err = e.queries.Conditions(&match.Query, conditions(q.Items))
+		err = e.conditions(&match.Query, q.Items)
 	case wire.TextForm:
 		err = e.queries.Text(&match.Query, q.Text)
 		if e.index.Schema().Kind == index.Sequences {
@@ -65,38 +69,62 @@ func (e *encoder) plan(q *wire.Query) (gpuexec.Plan, *wire.Error) {
 	return gpuexec.Plan{Kind: gpuexec.PlanMatch, Match: match}, nil
 }
 
-func conditions(from []wire.Condition) []encode.Condition {
-	conds := make([]encode.Condition, len(from))
-	for i := range from {
-		c := &from[i]
-		conds[i] = encode.Condition{
-			Attr: c.Attr, Value: optional(c.Value), Min: optional(c.Min), Max: optional(c.Max),
-			In: values(c.In), Bucket: c.Bucket, Weight: c.Weight,
-		}
+// conditions makes dst the query for a list of conditions, with memory for one span a condition: most have no more.
+func (e *encoder) conditions(dst *index.Query, from []wire.Condition) error {
+	c := e.converters.Get().(*converter)
+	conds := c.convert(from)
+	dst.Items, dst.Spans = make([]index.Item, 0, len(from)), make([]index.Span, 0, len(from))
+	err := e.queries.Conditions(dst, conds)
+	if cap(c.values) <= maxConverted {
+		clear(conds) // the message must not live on in the pool
+		clear(c.values)
+		e.converters.Put(c)
 	}
-	return conds
+	return err
 }
 
-func optional(v wire.Value) *encode.Value {
+// converter is memory for the conditions of one query in the index's words, used again for the next: queries may have
+// hundreds, with a value or two each, of which only spans remain.
+type converter struct {
+	conds  []encode.Condition
+	values []encode.Value
+}
+
+// maxConverted is for how many values memory is kept.
+const maxConverted = 4096
+
+func (c *converter) convert(from []wire.Condition) []encode.Condition {
+	c.conds, c.values = slices.Grow(c.conds[:0], len(from)), c.values[:0]
+	values := 0
+	for i := range from {
+		values += len(from[i].In) + 3
+	}
+	c.values = slices.Grow(c.values, values) // nothing moves what conditions point to
+	for i := range from {
+		f := &from[i]
+		to := encode.Condition{Attr: f.Attr, Bucket: f.Bucket, Weight: f.Weight}
+		to.Value, to.Min, to.Max = c.optional(&f.Value), c.optional(&f.Min), c.optional(&f.Max)
+		if f.In != nil {
+			first := len(c.values)
+			for j := range f.In {
+				c.values = append(c.values, toValue(&f.In[j]))
+			}
+			to.In = c.values[first:len(c.values):len(c.values)]
+		}
+		c.conds = append(c.conds, to)
+	}
+	return c.conds
+}
+
+func (c *converter) optional(v *wire.Value) *encode.Value {
 	if v.IsZero() {
 		return nil
 	}
-	value := toValue(v)
-	return &value
+	c.values = append(c.values, toValue(v))
+	return &c.values[len(c.values)-1]
 }
 
-func values(from []wire.Value) []encode.Value {
-	if from == nil {
-		return nil
-	}
-	to := make([]encode.Value, len(from))
-	for i, v := range from {
-		to[i] = toValue(v)
-	}
-	return to
-}
-
-func toValue(v wire.Value) encode.Value {
+func toValue(v *wire.Value) encode.Value {
 	switch v.Kind {
 	case wire.NumberValue:
 		return encode.NumberValue(v.Number)
