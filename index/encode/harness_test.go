@@ -142,10 +142,11 @@ func loadIndex(t testing.TB, schema *index.Schema, path string, options load.Opt
 // matchCounts counts by the definition, posting by posting.
 func matchCounts(x *index.Index, q *index.Query) []uint64 {
 	counts := make([]uint64, x.Objects())
+	var decoder index.Decoder
 	for tile := range x.Tiles() {
 		base := tile * index.TileObjects
 		for _, item := range q.Items {
-			postings := x.Postings(tile, int(item.Attr))
+			postings := decoder.Postings(x, tile, int(item.Attr))
 			for _, span := range q.ItemSpans(item) {
 				for _, id := range postings.Run(span.Lo, span.Hi) {
 					counts[base+int(id)] += uint64(item.Weight)
