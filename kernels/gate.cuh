@@ -185,6 +185,7 @@ struct KeepLargest {
       wanted = __shfl_sync(~0u, rest, from);
       floor = (floor >> shift >> kDigitBits << kDigitBits | digit) << shift | (floor & ((1ull << shift) - 1));
       decided |= ~0ull << shift;
+      __syncwarp();  // the bins have been read
     }
     keep(floor);
   }
@@ -229,15 +230,14 @@ __device__ __forceinline__ bool mustSettle(const Query& query, const State& stat
   return loadFresh(&state.stored) > 2 * uint64_t{query.k};
 }
 
-// openWave returns true when groups of a wave may pass; `before` is the number of groups of all earlier waves. The first
-// warp that finds them complete says by mustSettle(i), i = its lane, which of its up to 32 queries are to be settled; then
-// all warps that wait do that, by settle(i). With wait = false it does what there is to do and returns false where it
-// would have to wait for others. The lanes of a warp call it together.
+// openWave returns when groups of a wave may pass; `before` is the number of groups of all earlier waves. The first warp
+// that finds them complete says by mustSettle(i), i = its lane, which of its up to 32 queries are to be settled; then all
+// warps that wait do that, by settle(i). The lanes of a warp call it together.
 template <class MustSettle, class Settle>
-__device__ inline bool openWave(Wave& state, uint32_t wave, uint32_t before, bool wait, MustSettle must, Settle settle) {
+__device__ inline void openWave(Wave& state, uint32_t wave, uint32_t before, MustSettle must, Settle settle) {
   const bool first = (threadIdx.x & 31) == 0;
   while (true) {
-    // What lane 0 finds: 0 nothing to do yet, 1 open, 2 this warp prepares, 3 + i settle query i.
+    // What lane 0 finds: 0: nothing to do yet, 1: open, 2: this warp says what to settle, 3 + i: it settles query i.
     uint32_t found = 0;
     if (first) {
       if (loadAcquire(&state.open) >= wave) {
@@ -251,9 +251,8 @@ __device__ inline bool openWave(Wave& state, uint32_t wave, uint32_t before, boo
       __threadfence();
     }
     found = __shfl_sync(~0u, found, 0);
-    if (found == 1) return true;
+    if (found == 1) return;
     if (found == 0) {
-      if (!wait) return false;
       __nanosleep(100);
       continue;
     }

@@ -15,6 +15,7 @@
 //
 // Counter planes. c[p] is the plane of 2^p. A tree adds eight rows into planes 0 to 2 and has a carry of weight 8.
 // The first tree of a pair leaves it in `open`; the second adds both to plane 3 and ripples upwards: half as many ripples.
+#include "barrier.cuh"
 #include "block.cuh"
 #include "sliced.cuh"
 
@@ -23,54 +24,25 @@ namespace {
 
 constexpr uint32_t kMaxCounters = 12;  // warps of a block that count
 constexpr uint32_t kMaxStages = 4;
-constexpr uint32_t kRecords = 3;       // a counter: the current one and two on their way
-constexpr uint32_t kTickets = 8;       // at least kMaxStages + 2
-constexpr uint32_t kWarpBytes = KeepLargest::kBins * 4;  // of a counter, besides records
+constexpr uint32_t kTickets = 8;       // at least kMaxStages + 4; see take
+constexpr uint32_t kRecords = 3;       // of a counter: the current one and two on their way
 constexpr uint32_t kNoGroup = ~0u;
 
-__device__ __forceinline__ uint32_t sharedAddress(const void* p) { return uint32_t(__cvta_generic_to_shared(p)); }
+// The ticket of the group that a counter counts, and the first group for which its thresholds do not hold.
+struct GateState { uint32_t ticket, until; };
 
-// A barrier in shared memory that completes a phase when so many warps have arrived.
-struct Barrier {
-  uint64_t word;
-
-  __device__ void init(uint32_t warps) {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(sharedAddress(&word)), "r"(warps) : "memory");
-  }
-  // One lane of a warp arrives for all, after __syncwarp.
-  __device__ __forceinline__ static void arrive(uint32_t address) {
-    asm volatile("{ .reg .b64 t; mbarrier.arrive.shared.b64 t, [%0]; }" ::"r"(address) : "memory");
-  }
-  // Returns when the phase of this parity is complete. Of a new barrier the phase of parity 1 is.
-  __device__ __forceinline__ static void wait(uint32_t address, uint32_t parity) {
-    uint32_t done;
-    do {
-#if __CUDA_ARCH__ >= 900
-      asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-                   : "=r"(done) : "r"(address), "r"(parity) : "memory");
-#else
-      asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-                   : "=r"(done) : "r"(address), "r"(parity) : "memory");
-#endif
-    } while (!done);
-  }
-};
-
-// The ticket of the group that a counter counts, and the wave whose thresholds it has.
-struct GateState {
-  uint32_t ticket, wave;
-};
-
-// Shared memory: this; then for each counter bins and records; then stages.
+// Shared memory: this, then records of each counter, then stages.
 struct alignas(128) Shared {
   Barrier full[kMaxStages], empty[kMaxStages];
   Barrier taken[kTickets];     // the group of a ticket is known
   uint32_t tickets[kTickets];  // it
   GateState gate[kMaxCounters];
   uint32_t thresholds[kMaxCounters][kMaxSlots];  // threshold + bias, what counters are compared with
+  uint32_t most[kMaxCounters][kMaxSlots];        // entries of a group that may pass
+  uint32_t bins[kMaxCounters][KeepLargest::kBins];
 };
 __host__ __device__ constexpr uint32_t fixedBytes(uint32_t counters, uint32_t slots) {
-  return sizeof(Shared) + counters * (kWarpBytes + kRecords * recordBytes(slots));
+  return sizeof(Shared) + counters * kRecords * recordBytes(slots);
 }
 __device__ __forceinline__ uint32_t stageBytes(uint32_t octets) { return kRowBytes + octets * kOctetBytes; }
 
@@ -101,7 +73,7 @@ __device__ __forceinline__ uint32_t rowOffset() {
 //
 // With code = 256 prefix + 8 octet + low, E is the mask of the objects of an octet and L[low] compares the lowest three
 // digits. A row is C | E & L[low]: C = 0 for equal; the objects of lower octets for less; of higher ones for atLeast.
-__device__ __forceinline__ void decode(const uint4& task, const uint32_t (&x)[8], const uint32_t* planes, uint32_t to) {
+__device__ __forceinline__ void decodeTask(const uint4& task, const uint32_t (&x)[8], const uint32_t* planes, uint32_t to) {
   const uint32_t count = task.y & 0xff, kind = task.y >> 8 & 0x7f;
   const uint32_t octets = __reduce_or_sync(~0u, task.z);  // the same in all lanes: now the compiler knows
   // Digits above the eighth: H where they equal the prefix, C where they are less.
@@ -239,80 +211,75 @@ struct Counters {
   }
 };
 
-// Stores the entries of one query and group: the objects in `passing`, or the k of them that the total order puts first.
-// Rarely called, and not inlined: it needs registers that the counters of the other queries hold.
+// The k of the passing objects that the total order puts first; there are more. Called seldom, as the next one, and not
+// inlined: they need registers that the counters of the other queries hold.
 template <int PLANES>
-__device__ __noinline__ void storeEntries(const Counters<PLANES> counters, uint32_t passing, uint32_t bias, const Query* query,
-                                          State* state, uint64_t* entries, uint32_t firstId) {
-  const uint32_t lane = laneOf(), k = query->k;
-  uint32_t total = __reduce_add_sync(~0u, __popc(passing));
-  if (total > k) {
-    // The k-th largest count, digit by digit: `sure` are above it, `ties` have its digits so far.
-    uint32_t sure = 0, ties = passing, wanted = k;
+__device__ __noinline__ uint32_t firstOf(const Counters<PLANES> counters, uint32_t passing, uint32_t k) {
+  // The k-th largest count, digit by digit: `sure` are above it, `ties` have its digits so far.
+  uint32_t sure = 0, ties = passing, wanted = k;
 #pragma unroll
-    for (int p = PLANES - 1; p >= 0; p--) {
-      const uint32_t ones = ties & counters.c[p], n = __reduce_add_sync(~0u, __popc(ones));
-      if (n >= wanted) {
-        ties = ones;
-      } else {
-        sure |= ones;
-        ties &= ~ones;
-        wanted -= n;
-      }
+  for (int p = PLANES - 1; p >= 0; p--) {
+    const uint32_t ones = ties & counters.c[p], n = __reduce_add_sync(~0u, __popc(ones));
+    if (n >= wanted) {
+      ties = ones;
+    } else {
+      sure |= ones;
+      ties &= ~ones;
+      wanted -= n;
     }
-    // Of the ties the first by id: ids ascend with the lane, then with the bit.
-    uint32_t all;
-    const uint32_t before = warpPlace(__popc(ties), all);
-    uint32_t keep = before < wanted ? wanted - before : 0, first = 0;
-    for (; keep > 0 && ties != 0; keep--, ties &= ties - 1) first |= ties & (0u - ties);
-    passing = sure | first;
-    total = k;
   }
+  // Of the ties the first by id: ids ascend with the lane, then with the bit.
   uint32_t all;
-  uint32_t place = warpPlace(__popc(passing), all);
-  uint32_t stored = 0;
-  if (lane == 0) stored = atomicAdd(&state->stored, total);
-  uint64_t* to = entries + query->entries + __shfl_sync(~0u, stored, 0) + place;
+  const uint32_t before = warpPlace(__popc(ties), all);
+  for (uint32_t keep = before < wanted ? wanted - before : 0; keep > 0 && ties != 0; keep--, ties &= ties - 1)
+    sure |= ties & (0u - ties);
+  return sure;
+}
+
+// Stores the entries of the passing objects. firstId: the id of the group's first object.
+template <int PLANES>
+__device__ __noinline__ void storeEntries(const Counters<PLANES> counters, uint32_t passing, uint32_t bias, uint64_t* to,
+                                          uint32_t firstId) {
+  uint32_t all;
+  to += warpPlace(__popc(passing), all);
   for (; passing != 0; passing &= passing - 1) {
     const uint32_t bit = __ffs(passing) - 1;
     uint32_t count = 0;
 #pragma unroll
     for (int p = 0; p < PLANES; p++) count |= (counters.c[p] >> bit & 1) << p;
-    __stcg(to++, makeEntry(count - bias, firstId + lane * 32 + bit));
+    __stcg(to++, makeEntry(count - bias, firstId + laneOf() * 32 + bit));
   }
 }
 
-// Enters the wave of a group: waits until it is open, if asked to, and reads its thresholds. Returns whether it is open.
-// Called once a wave and warp, and not inlined.
+// Waits until the wave of a group is open, and reads its thresholds. Called once a wave and warp, and not inlined.
 template <int SLOTS, int COUNTERS>
-__device__ __noinline__ bool enterWave(const Sliced& s, Shared& shared, uint32_t warp, uint32_t* bins, uint32_t group, bool wait) {
+__device__ __noinline__ void enterWave(const Sliced& s, Shared& shared, uint32_t warp, uint32_t group) {
   const uint32_t lane = laneOf();
   const uint32_t firstQuery = s.firstQuery + blockIdx.x * s.perBlock;
   const uint32_t queries = min(s.perBlock, s.queriesOfBatch - blockIdx.x * s.perBlock);
   // The first wave is short: it stores the most, and the thresholds that it yields spare the others that.
   const uint32_t index = group - s.firstGroup;
   const uint32_t wave = index < s.firstWave ? 0 : 1 + (index - s.firstWave) / s.waveGroups;
-  if (wave == shared.gate[warp].wave) return true;
-  const bool open = openWave(
-      s.waves[blockIdx.x * COUNTERS + warp], wave, s.firstWave + (wave - 1) * s.waveGroups, wait,
+  openWave(
+      s.waves[blockIdx.x * COUNTERS + warp], wave, s.firstWave + (wave - 1) * s.waveGroups,
       [&](uint32_t a) {
         const uint32_t i = a * COUNTERS + warp;
         return a < SLOTS && i < queries && mustSettle(s.queries[firstQuery + i], s.states[firstQuery + i]);
       },
       [&](uint32_t a) {
         const uint32_t i = a * COUNTERS + warp;
-        settle(s.queries[firstQuery + i], s.states[firstQuery + i], s.entries, bins);
+        settle(s.queries[firstQuery + i], s.states[firstQuery + i], s.entries, shared.bins[warp]);
       });
-  if (!open) return false;
+  __syncwarp();  // all lanes have read what is written now
   const uint32_t i = lane * COUNTERS + warp;
   if (lane < SLOTS) {
     const uint32_t threshold = i < queries ? loadFresh(&s.states[firstQuery + i].threshold) : ~0u;
     const uint32_t bias = i < queries ? __ldg(s.biases + size_t{blockIdx.x} * COUNTERS * SLOTS + i) : 0;
     shared.thresholds[warp][lane] = threshold + bias < threshold ? ~0u : threshold + bias;
+    shared.most[warp][lane] = i < queries ? min(s.queries[firstQuery + i].k, kGroupObjects) : 0;
   }
-  if (lane == 0) shared.gate[warp].wave = wave;
+  if (lane == 0) shared.gate[warp].until = s.firstGroup + s.firstWave + wave * s.waveGroups;
   __syncwarp();
-  return true;
 }
 
 template <int PLANES, int SLOTS, int COUNTERS, int DECODERS>
@@ -335,10 +302,7 @@ struct Match {
     const Program program = s.programs[blockIdx.x];
     if (program.trees == 0) return;
     if (threadIdx.x == 0) {
-      for (uint32_t i = 0; i < kMaxStages; i++) {
-        shared.full[i].init(DECODERS);
-        shared.empty[i].init(COUNTERS);
-      }
+      for (uint32_t i = 0; i < kMaxStages; i++) shared.full[i].init(DECODERS), shared.empty[i].init(COUNTERS);
       for (uint32_t i = 0; i < kTickets; i++) shared.taken[i].init(1);
     }
     for (uint32_t i = threadIdx.x; i < s.stages * kGroupWords; i += kThreads)
@@ -358,7 +322,7 @@ struct Match {
   __device__ __forceinline__ static void shareRegisters() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     constexpr uint32_t kShare = 65536 / kThreads / 8 * 8;
-    constexpr uint32_t kDecoder = kThreads > 512 ? 48 : 56;
+    constexpr uint32_t kDecoder = 56;
     constexpr uint32_t kCounter = (kShare * (COUNTERS + DECODERS) - kDecoder * DECODERS) / COUNTERS / 8 * 8;
     if constexpr (COUNTERS % 4 != 0 || DECODERS % 4 != 0) {
       // Registers move between groups of four warps.
@@ -378,9 +342,9 @@ struct Match {
 
   // ---- Decoders
 
-  // Takes the next group of the query block. One thread of the block does this, for the group after the one that it
-  // decodes. Ring: a group is decoded when all have counted the one kMaxStages chunks before, so the group that had
-  // this place, kTickets before, has passed the Gate of all.
+  // Takes the next group of the query block; one thread of the block does, one group ahead of the planes that it fetches.
+  // The ring holds: when chunk c is decoded all counters have counted chunk c - kMaxStages - 1 and entered its group, and
+  // all decoders are beyond it, so nobody needs a group more than kMaxStages + 1 before the one whose place is taken.
   __device__ __forceinline__ void take(uint32_t ticket) {
     const uint32_t n = atomicAdd(&s.tickets[blockIdx.x], 1);
     shared.tickets[ticket % kTickets] = n < s.groups ? s.firstGroup + n : kNoGroup;
@@ -424,7 +388,7 @@ struct Match {
       }
       if (!end) advance();
       if (first) Barrier::wait(sharedAddress(&shared.empty[stage]), parity);
-      geniemq::decode(now, x, from, stageAt(stage) + rowOffset());
+      decodeTask(now, x, from, stageAt(stage) + rowOffset());
       first = now.y & kTaskLast;
       if (first) {
         __syncwarp();
@@ -437,49 +401,39 @@ struct Match {
 
   // ---- Counters
 
-  // The warp's memory.
-  __device__ __forceinline__ uint8_t* own() const {
-    return reinterpret_cast<uint8_t*>(&shared + 1) + warp * (kWarpBytes + kRecords * kRecordBytes);
-  }
-  __device__ __forceinline__ uint32_t* bins() const { return reinterpret_cast<uint32_t*>(own()); }
-
   __device__ __forceinline__ void count(uint32_t trees) {
     Counters<PLANES> counters[SLOTS];
 #pragma unroll
     for (int a = 0; a < SLOTS; a++) counters[a].clear();
-    if (lane == 0) shared.gate[warp] = {0, ~0u};
+    if (lane == 0) shared.gate[warp] = {0, 0};
     if (groupOf(0) == kNoGroup) return;
-    const uint32_t records = sharedAddress(own()) + kWarpBytes;
+    const uint32_t records = sharedAddress(&shared + 1) + warp * kRecords * kRecordBytes;
     const uint8_t* const program = s.records + (size_t{blockIdx.x} * s.maxTrees * COUNTERS + warp) * kRecordBytes;
     uint32_t tree = 0, stage = 0, parity = 0, record = records;
     fetch(program, 0, record);
     fetch(program, trees > 1 ? 1 : 0, record + kRecordBytes);
-    uint32_t active, flags;  // of the record
-    const auto await = [&] {  // the oldest record that is on its way
+    while (true) {
+      // The record of this tree is here; the place of the one before it is free for the one after the next.
       asm volatile("cp.async.wait_group 1;" ::: "memory");
       __syncwarp();
-      asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(active), "=r"(flags) : "r"(record) : "memory");
-    };
-    await();
-    while (true) {
+      uint32_t queries, flags;
+      asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(queries), "=r"(flags) : "r"(record) : "memory");
+      const uint32_t rows = record + 16 + lane / 8 * 4;
+      const uint32_t first = rowsOf(rows, 0), second = rowsOf(rows, SLOTS > 1 ? 1 : 0);
+      fetch(program, tree + 2 < trees ? tree + 2 : (tree + 2) % trees,
+            record == records ? record + 2 * kRecordBytes : record - kRecordBytes);
+      record = record == records + (kRecords - 1) * kRecordBytes ? records : record + kRecordBytes;
       if (flags & kTreeFirst) Barrier::wait(sharedAddress(&shared.full[stage]), parity);
       for (uint32_t n = flags >> kTreeDoublings; n > 0; n--) {
 #pragma unroll
         for (int a = 0; a < SLOTS; a++) counters[a].twice();
       }
-      add(counters, active, flags & kTreePair, record + 16 + lane / 8 * 4, stageAt(stage) + lane % 8 * 16);
-      const bool last = flags & kTreeLast;
-      // Nobody reads the record before this one any more.
-      const uint32_t before = record == records ? record + (kRecords - 1) * kRecordBytes : record - kRecordBytes;
-      record = record == records + (kRecords - 1) * kRecordBytes ? records : record + kRecordBytes;
-      fetch(program, tree + 2 < trees ? tree + 2 : (tree + 2) % trees, before);
-      await();
-      if (last) {
+      add(counters, queries, flags & kTreePair, rows, first, second, stageAt(stage) + lane % 8 * 16);
+      if (flags & kTreeLast) {
+        __syncwarp();
         if (lane == 0) Barrier::arrive(sharedAddress(&shared.empty[stage]));
         if (++stage == s.stages) stage = 0, parity ^= 1;
       }
-      // Half-way, when the groups before have passed, so that the Gate need not wait.
-      if (tree == trees / 2) enterWave<SLOTS, COUNTERS>(s, shared, warp, bins(), groupOf(shared.gate[warp].ticket), false);
       if (++tree < trees) continue;
       tree = 0;
       if (!pass(counters)) break;
@@ -492,31 +446,28 @@ struct Match {
   // Starts to copy the warp's record of a tree.
   __device__ __forceinline__ void fetch(const uint8_t* program, uint32_t tree, uint32_t to) {
     if (lane <= SLOTS) {
-      const uint8_t* from = program + size_t{tree} * COUNTERS * kRecordBytes + lane * 16;
+      const uint8_t* from = program + size_t{tree} * (COUNTERS * kRecordBytes) + lane * 16;
       asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + lane * 16), "l"(from) : "memory");
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
   }
 
-  // Adds a tree to the counters, the second of a pair or the first. rows: the lane's row numbers for slot 0. Where most
-  // slots have rows, the others add the empty row: without branches between them loads and adders of different
-  // queries overlap.
-  __device__ __forceinline__ void add(Counters<PLANES> (&counters)[SLOTS], uint32_t active, bool pair, uint32_t rows,
-                                      uint32_t stage) {
-    if (__popc(active) > SLOTS * 3 / 4) {
-      if (pair)
-        addAll<true>(counters, rows, stage);
-      else
-        addAll<false>(counters, rows, stage);
+  // Adds a tree to the counters, the second of a pair or the first. rows: where the lane's row numbers of slot 0 are; first
+  // and second: those of slots 0 and 1. Where most slots have rows, the others add the empty row: without branches
+  // between them loads and adders of different queries overlap.
+  __device__ __forceinline__ void add(Counters<PLANES> (&counters)[SLOTS], uint32_t queries, bool pair, uint32_t rows,
+                                      uint32_t first, uint32_t second, uint32_t stage) {
+    if (__popc(queries) > SLOTS * 3 / 4) {
+      pair ? addAll<true>(counters, rows, first, second, stage) : addAll<false>(counters, rows, first, second, stage);
       return;
     }
 #pragma unroll
     for (int a = 0; a < SLOTS; a++) {
-      uint32_t x[8];
-      if (!(active >> a & 1)) {
+      if (!(queries >> a & 1)) {
         if (pair) counters[a].complete(0);
         continue;
       }
+      uint32_t x[8];
       loadRows(x, rowsOf(rows, a), stage);
       if (pair)
         counters[a].template tree<true>(x);
@@ -525,16 +476,16 @@ struct Match {
     }
   }
 
-  // Rows are loaded one query ahead of the adders.
+  // Rows are loaded one query ahead of the adders, and their numbers one more.
   template <bool PAIR>
-  __device__ __forceinline__ void addAll(Counters<PLANES> (&counters)[SLOTS], uint32_t rows, uint32_t stage) {
+  __device__ __forceinline__ void addAll(Counters<PLANES> (&counters)[SLOTS], uint32_t rows, uint32_t numbers, uint32_t next,
+                                         uint32_t stage) {
     uint32_t x[2][8];
-    loadRows(x[0], rowsOf(rows, 0), stage);
-    uint32_t numbers = rowsOf(rows, SLOTS > 1 ? 1 : 0);
+    loadRows(x[0], numbers, stage);
 #pragma unroll
     for (int a = 0; a < SLOTS; a++) {
-      if (a + 1 < SLOTS) loadRows(x[(a + 1) % 2], numbers, stage);
-      if (a + 2 < SLOTS) numbers = rowsOf(rows, a + 2);
+      if (a + 1 < SLOTS) loadRows(x[(a + 1) % 2], next, stage);
+      if (a + 2 < SLOTS) next = rowsOf(rows, a + 2);
       counters[a].template tree<PAIR>(x[a % 2]);
     }
   }
@@ -547,19 +498,37 @@ struct Match {
 
   // The Gate, for the group that has been counted. False when it was the last.
   __device__ __forceinline__ bool pass(Counters<PLANES> (&counters)[SLOTS]) {
-    const uint32_t firstQuery = s.firstQuery + blockIdx.x * s.perBlock;
-    const uint32_t queries = min(s.perBlock, s.queriesOfBatch - blockIdx.x * s.perBlock);
-    const uint32_t* biases = s.biases + size_t{blockIdx.x} * COUNTERS * SLOTS;
     const uint32_t ticket = shared.gate[warp].ticket;
     const uint32_t group = groupOf(ticket);
-    enterWave<SLOTS, COUNTERS>(s, shared, warp, bins(), group, true);
+    if (group >= shared.gate[warp].until) enterWave<SLOTS, COUNTERS>(s, shared, warp, group);
+    // What passes, and in lane a the number of slot a.
+    uint32_t passing[SLOTS], some = 0, number = 0;
 #pragma unroll
     for (int a = 0; a < SLOTS; a++) {
-      const uint32_t i = a * COUNTERS + warp;
-      const uint32_t passing = counters[a].atLeast(shared.thresholds[warp][a]);
-      if (__any_sync(~0u, passing != 0) && i < queries)
-        storeEntries<PLANES>(counters[a], passing, __ldg(biases + i), s.queries + firstQuery + i, s.states + firstQuery + i,
-                             s.entries, s.base + group * kGroupObjects);
+      passing[a] = counters[a].atLeast(shared.thresholds[warp][a]);
+      if (!__any_sync(~0u, passing[a] != 0)) continue;
+      uint32_t n = __reduce_add_sync(~0u, __popc(passing[a]));
+      const uint32_t most = shared.most[warp][a];
+      if (n > most) {
+        passing[a] = firstOf<PLANES>(counters[a], passing[a], most);
+        n = most;
+      }
+      some |= 1u << a;
+      if (lane == a) number = n;
+    }
+    if (some != 0) {
+      // All queries get their places at a time.
+      const uint32_t query = s.firstQuery + blockIdx.x * s.perBlock + lane * COUNTERS + warp;
+      uint64_t* place = nullptr;
+      if (number != 0) place = s.entries + __ldg(&s.queries[query].entries) + atomicAdd(&s.states[query].stored, number);
+      const uint32_t bias = number != 0 ? __ldg(s.biases + size_t{blockIdx.x} * COUNTERS * SLOTS + lane * COUNTERS + warp) : 0;
+#pragma unroll
+      for (int a = 0; a < SLOTS; a++) {
+        if (!(some >> a & 1)) continue;
+        const uint64_t to = __shfl_sync(~0u, reinterpret_cast<uint64_t>(place), a);
+        storeEntries<PLANES>(counters[a], passing[a], __shfl_sync(~0u, bias, a), reinterpret_cast<uint64_t*>(to),
+                             s.base + group * kGroupObjects);
+      }
     }
     passGroup(s.waves[blockIdx.x * COUNTERS + warp]);
     if (lane == 0) shared.gate[warp].ticket = ticket + 1;

@@ -17,6 +17,7 @@ constexpr uint32_t kThreads = 512;
 constexpr uint32_t kBatch = 4;  // rows that a thread handles at a time, so that their accesses overlap
 constexpr uint32_t kMaxQueries = kMaxBlockQueries;
 constexpr uint32_t kLaneQueries = kMaxQueries / 32;
+constexpr uint32_t kChunkBatch = 256;
 constexpr uint64_t kNoRow = ~0ull;
 
 // A row, packed into a u64: unit << 40 | code & 255 << 32 | query << 24 | weight - 1.
@@ -45,6 +46,7 @@ struct Planner {
     uint32_t rows, weights;
     uint32_t trees, chunks, tasks, status;
     uint32_t heads[32];
+    Chunk batch[kChunkBatch];
   };
 
   const Plan& plan;
@@ -106,14 +108,32 @@ struct Planner {
     __syncthreads();
     uint32_t weights = 0;
     const uint32_t spans = shared.first[queries];
-    for (uint32_t base = 0; base < spans; base += kThreads) {
-      const uint32_t i = base + threadIdx.x;
-      uint64_t row[2];
-      uint32_t n = 0;
-      if (i < spans) {
-        const Span span = plan.spans[firstSpan + i];
-        const SlicedAttribute a = plan.attributes[span.attribute];
-        const uint32_t lo = __ldg(a.codeOf + span.lo), hi = __ldg(a.codeOf + span.hi);
+    for (uint32_t base = 0; base < spans; base += kThreads * kBatch) {
+      Span span[kBatch];
+      uint32_t lo[kBatch], hi[kBatch], unit[kBatch], n = 0;
+#pragma unroll
+      for (uint32_t j = 0; j < kBatch; j++) {
+        const uint32_t i = base + j * kThreads + threadIdx.x;
+        const uint4 v = i < spans ? __ldg(reinterpret_cast<const uint4*>(plan.spans + firstSpan + i)) : make_uint4(0, 0, 0, 0);
+        span[j] = {v.x, v.y, v.z, v.w};
+      }
+#pragma unroll
+      for (uint32_t j = 0; j < kBatch; j++) {
+        const SlicedAttribute* a = plan.attributes + span[j].attribute;
+        const uint32_t* codeOf = reinterpret_cast<const uint32_t*>(__ldg(reinterpret_cast<const unsigned long long*>(&a->codeOf)));
+        unit[j] = __ldg(&a->unit);
+        lo[j] = span[j].weight != 0 ? __ldg(codeOf + span[j].lo) : 0;
+        hi[j] = span[j].weight != 0 ? __ldg(codeOf + span[j].hi) : 0;
+        n += rowsOf(lo[j], hi[j]);
+      }
+      uint32_t total, place = 0;
+      const uint32_t before = warpPlace(n, total);
+      if (laneOf() == 0) place = atomicAdd(&shared.rows, total);
+      place = __shfl_sync(~0u, place, 0) + before;
+#pragma unroll
+      for (uint32_t j = 0; j < kBatch; j++) {
+        if (lo[j] >= hi[j]) continue;
+        const uint32_t i = base + j * kThreads + threadIdx.x;
         // The last query whose spans begin at or before i; queries without spans begin where their successor does.
         uint32_t q = 0;
         for (uint32_t left = queries; left > 1;) {
@@ -122,25 +142,20 @@ struct Planner {
           left -= half;
         }
         const auto add = [&](RowKind kind, uint32_t code) {
-          row[n++] = Row::pack(kind * plan.unitsOfKind + a.unit + code / kUnitCodes, code, q, span.weight);
+          if (place < plan.maxRows)
+            rows[place] = Row::pack(kind * plan.unitsOfKind + unit[j] + code / kUnitCodes, code, q, span[j].weight);
+          place++;
         };
-        if (hi == lo + 1) {
-          add(kRowEqual, lo);
-        } else if (lo < hi) {
-          add(kRowLess, hi);
-          if (lo > 0) {
-            add(kRowAtLeast, lo);
-            atomicAdd(&shared.biases[q], span.weight);
-          }
+        weights |= span[j].weight;
+        if (hi[j] == lo[j] + 1) {
+          add(kRowEqual, lo[j]);
+          continue;
         }
-        if (n > 0) weights |= span.weight;
+        add(kRowLess, hi[j]);
+        if (lo[j] == 0) continue;
+        add(kRowAtLeast, lo[j]);
+        atomicAdd(&shared.biases[q], span[j].weight);
       }
-      uint32_t total, first = 0;
-      const uint32_t place = warpPlace(n, total);
-      if (laneOf() == 0) first = atomicAdd(&shared.rows, total);
-      first = __shfl_sync(~0u, first, 0) + place;
-      if (n > 0 && first < plan.maxRows) rows[first] = row[0];
-      if (n > 1 && first + 1 < plan.maxRows) rows[first + 1] = row[1];
     }
     if (weights != 0) atomicOr(&shared.weights, weights);
     __syncthreads();
@@ -151,7 +166,10 @@ struct Planner {
     __syncthreads();
   }
 
-  // Calls work(rows, n) for all rows whose weight has the bit, a few at a time.
+  // Rows that the codes [lo, hi) become.
+  __device__ static uint32_t rowsOf(uint32_t lo, uint32_t hi) { return lo >= hi ? 0 : hi == lo + 1 || lo == 0 ? 1 : 2; }
+
+  // Calls work(rows, in) for all rows whose weight has the bit, a few at a time.
   template <class Work>
   __device__ void eachRow(uint32_t bit, Work work) {
     for (uint32_t base = threadIdx.x; base < shared.rows; base += kThreads * kBatch) {
@@ -241,7 +259,7 @@ struct Planner {
     uint32_t count[kLaneQueries], ahead[kLaneQueries];
     const auto load = [&](uint32_t u) {
 #pragma unroll
-      for (uint32_t j = 0; j < kLaneQueries; j++) ahead[j] = counts[u * kMaxQueries + j * 32 + laneOf()];
+      for (uint32_t j = 0; j < kLaneQueries; j++) ahead[j] = j * 32 < queries ? counts[u * kMaxQueries + j * 32 + laneOf()] : 0;
     };
     uint32_t base = 0, mine = 0, marked = 0;
     // The next marked unit, or units.
@@ -277,7 +295,7 @@ struct Planner {
       }
 #pragma unroll
       for (uint32_t j = 0; j < kLaneQueries; j++) {
-        counts[current * kMaxQueries + j * 32 + laneOf()] = fill[j];
+        if (j * 32 < queries) counts[current * kMaxQueries + j * 32 + laneOf()] = fill[j];
         fill[j] += count[j];
       }
       if (laneOf() == 0) unit[current] = make_uint4(needed, 1 + octets * kOctetRows, trees, tasks);
@@ -349,26 +367,36 @@ struct Planner {
     }
   }
 
-  // Deals the tasks of each chunk to the decoders' lists. A thread a decoder.
+  // Deals the tasks of each chunk to the decoders' lists: task i of the block is decoder i % decoders's, so that all have
+  // about as many.
   __device__ void list() {
-    if (threadIdx.x >= plan.decoders) return;
-    const Chunk* chunks = plan.chunks + size_t{block} * plan.maxChunks;
-    const Task* tasks = plan.tasks + size_t{block} * plan.maxTasks;
-    const size_t decoder = size_t{block} * plan.decoders + threadIdx.x;
-    Task* to = plan.lists + decoder * plan.maxList;
-    uint32_t length = 0;
-    for (uint32_t c = 0; c < shared.chunks; c++) {
-      const Chunk chunk = chunks[c];
-      // Task i of the block is decoder i % decoders's, so that all have about as many.
-      uint32_t i = (threadIdx.x + plan.decoders - chunk.firstTask % plan.decoders) % plan.decoders;
-      if (i >= chunk.tasks) to[length++] = {0, kTaskLast, 0, 0};
-      for (; i < chunk.tasks; i += plan.decoders) {
-        Task task = tasks[chunk.firstTask + i];
-        if (i + plan.decoders >= chunk.tasks) task.shape |= kTaskLast;
-        to[length++] = task;
+    const uint32_t decoder = threadIdx.x % plan.decoders;
+    const size_t at = size_t{block} * plan.decoders + decoder;
+    uint32_t length = 0;  // of the list of `decoder`, in every thread
+    for (uint32_t base = 0; base < shared.chunks; base += kChunkBatch) {
+      const uint32_t chunks = min(kChunkBatch, shared.chunks - base);
+      __syncthreads();
+      for (uint32_t c = threadIdx.x; c < chunks; c += kThreads) shared.batch[c] = plan.chunks[size_t{block} * plan.maxChunks + base + c];
+      __syncthreads();
+      // A thread copies the part of its decoder of every so many chunks; it counts the parts between.
+      const uint32_t step = kThreads / plan.decoders, mine = threadIdx.x / plan.decoders;
+      for (uint32_t c = 0; c < chunks; c++) {
+        const Chunk chunk = shared.batch[c];
+        const uint32_t first = (decoder + plan.decoders - chunk.firstTask % plan.decoders) % plan.decoders;
+        const uint32_t tasks = first < chunk.tasks ? (chunk.tasks - first - 1) / plan.decoders + 1 : 0;
+        if (c % step == mine) {
+          Task* to = plan.lists + at * plan.maxList + length;
+          if (tasks == 0) to[0] = {0, kTaskLast, 0, 0};
+          for (uint32_t i = 0; i < tasks; i++) {
+            Task task = plan.tasks[size_t{block} * plan.maxTasks + chunk.firstTask + first + i * plan.decoders];
+            if (i == tasks - 1) task.shape |= kTaskLast;
+            to[i] = task;
+          }
+        }
+        length += max(tasks, 1u);
       }
     }
-    plan.lengths[decoder] = length;
+    if (threadIdx.x < plan.decoders) plan.lengths[at] = length;
   }
 };
 
