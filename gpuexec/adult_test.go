@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,8 +39,12 @@ columns:
 - {name: class, type: skip}
 `
 
-func loadAdult(t testing.TB, copies int) *collection {
-	return loadCollection(t, adultSchema, load.Options{Format: load.CSV}, copies, "adult/adult.data.gz", "adult/adult.test.gz")
+func loadAdult(t testing.TB, copies int) *collection { return loadAdultIn(t, "auto", copies) }
+
+// loadAdultIn is loadAdult with all attributes in a layout.
+func loadAdultIn(t testing.TB, layout string, copies int) *collection {
+	schema := strings.NewReplacer("number}", "number, layout: "+layout+"}", "category}", "category, layout: "+layout+"}").Replace(adultSchema)
+	return loadCollection(t, schema, load.Options{Format: load.CSV}, copies, "adult/adult.data.gz", "adult/adult.test.gz")
 }
 
 // adultQuery asks for a row: numbers within 50 buckets either way, categories as they are (design section 8, W4).

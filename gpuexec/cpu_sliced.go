@@ -120,13 +120,15 @@ func loadSlicedTile(d *index.Decoder, x *index.Index, tile, attr int) slicedTile
 // the sums are turned into packed counters, to which the runs of other items are added.
 
 const (
-	blockObjects = 256 // are counted at a time
-	blockWords   = blockObjects / 64
-	groupWords   = index.GroupObjects / 64
+	groupObjects = index.GroupObjects
+	groupWords   = groupObjects / 64
+	quadWords    = 4 // are compared at a time, in registers
+	quadObjects  = 64 * quadWords
 )
 
-// sums are counters of a block, vertically: bit b of word w of plane p is bit p of the counter of object 64 w + b.
-type sums [32][blockWords]uint64
+// sums are counters of a group of objects, vertically: bit b of word w of plane p is bit p of the counter of object 64 w +
+// b. Items are added one after the other for the whole group, so that all planes of an item are read in a row.
+type sums [32][groupWords]uint64
 
 // planeRun is a span of one query item in one tile, counted on planes: the objects with codes first to last.
 type planeRun struct {
@@ -136,35 +138,37 @@ type planeRun struct {
 	weight      uint32
 }
 
-// sum counts all runs in a block. planes bounds the bits of the counts.
-func (s *sums) sum(runs []planeRun, group, block, planes int) {
+// sum counts all runs in a group. planes bounds the bits of the counts.
+func (s *sums) sum(runs []planeRun, group, planes int) {
 	clear(s[:planes])
 	for i := range runs {
 		r := &runs[i]
-		words := r.planes[group*r.depth*groupWords:][:r.depth*groupWords][block*blockWords:]
-		var a, b, c, d uint64
-		if r.first == r.last {
-			a, b, c, d = equal(words, r.first)
-		} else {
-			a, b, c, d = between(words, r.first, r.last)
-		}
-		for weight := r.weight; weight != 0; weight &= weight - 1 {
-			s.add(bits.TrailingZeros32(weight), a, b, c, d)
+		words := r.planes[group*r.depth*groupWords:][:r.depth*groupWords]
+		for quad := 0; quad < groupWords; quad += quadWords {
+			var a, b, c, d uint64
+			if r.first == r.last {
+				a, b, c, d = equal(words[quad:], r.first)
+			} else {
+				a, b, c, d = between(words[quad:], r.first, r.last)
+			}
+			for weight := r.weight; weight != 0; weight &= weight - 1 {
+				s.add(bits.TrailingZeros32(weight), quad, a, b, c, d)
+			}
 		}
 	}
 }
 
-// equal is the mask of the objects with a code. words begin with the block in plane 0 and end with the last plane.
+// equal is the mask of the objects with a code. words begin with a quad in plane 0 and end with the last plane.
 func equal(words []uint64, code uint32) (a, b, c, d uint64) {
 	a, b, c, d = ^a, ^b, ^c, ^d
 	for {
-		x := (*[blockWords]uint64)(words)
+		x := (*[quadWords]uint64)(words)
 		if code&1 != 0 {
 			a, b, c, d = a&x[0], b&x[1], c&x[2], d&x[3]
 		} else {
 			a, b, c, d = a&^x[0], b&^x[1], c&^x[2], d&^x[3]
 		}
-		if len(words) < groupWords+blockWords {
+		if len(words) < groupWords+quadWords {
 			return a, b, c, d
 		}
 		code >>= 1
@@ -179,7 +183,7 @@ func between(words []uint64, first, last uint32) (a, b, c, d uint64) {
 	a, b, c, d = ^a, ^b, ^c, ^d
 	var e, f, g, h uint64
 	for {
-		x := (*[blockWords]uint64)(words)
+		x := (*[quadWords]uint64)(words)
 		if first&1 != 0 {
 			a, b, c, d = a&x[0], b&x[1], c&x[2], d&x[3]
 		} else {
@@ -190,7 +194,7 @@ func between(words []uint64, first, last uint32) (a, b, c, d uint64) {
 		} else {
 			e, f, g, h = e|x[0], f|x[1], g|x[2], h|x[3]
 		}
-		if len(words) < groupWords+blockWords {
+		if len(words) < groupWords+quadWords {
 			return a &^ e, b &^ f, c &^ g, d &^ h
 		}
 		first >>= 1
@@ -199,10 +203,10 @@ func between(words []uint64, first, last uint32) (a, b, c, d uint64) {
 	}
 }
 
-// add adds 1 << plane to the counters in a mask.
-func (s *sums) add(plane int, a, b, c, d uint64) {
+// add adds 1 << plane to the counters of a quad in a mask.
+func (s *sums) add(plane, quad int, a, b, c, d uint64) {
 	for ; a|b|c|d != 0 && plane < len(s); plane++ {
-		t := &s[plane]
+		t := (*[quadWords]uint64)(s[plane][quad:])
 		t[0], a = t[0]^a, t[0]&a
 		t[1], b = t[1]^b, t[1]&b
 		t[2], c = t[2]^c, t[2]&c
@@ -210,18 +214,18 @@ func (s *sums) add(plane int, a, b, c, d uint64) {
 	}
 }
 
-// atLeast is the mask of the counters that are t or more, t < 1 << planes; see between.
-func (s *sums) atLeast(t uint64, planes int) (mask [blockWords]uint64) {
+// atLeast is the mask of the counters of a quad that are t or more, t < 1 << planes; see between.
+func (s *sums) atLeast(t uint64, quad, planes int) [quadWords]uint64 {
 	a, b, c, d := ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)
 	for p := range s[:planes] {
-		x := &s[p]
+		x := (*[quadWords]uint64)(s[p][quad:])
 		if t>>p&1 != 0 {
 			a, b, c, d = a&x[0], b&x[1], c&x[2], d&x[3]
 		} else {
 			a, b, c, d = a|x[0], b|x[1], c|x[2], d|x[3]
 		}
 	}
-	return [blockWords]uint64{a, b, c, d}
+	return [quadWords]uint64{a, b, c, d}
 }
 
 // countBits is the number of planes that the counts of runs need.
@@ -237,25 +241,31 @@ func countBits(runs []planeRun) int {
 // threshold. The planes of a file may have objects beyond the last one; these are not looked at.
 func (s *sums) gatePlanes(g *gate, runs []planeRun, base uint32, objects int) {
 	planes := countBits(runs)
-	for first := 0; first < objects; first += blockObjects {
-		t := g.threshold()
-		if t>>planes != 0 {
+	for group := 0; group*groupObjects < objects; group++ {
+		if g.threshold()>>planes != 0 {
 			return
 		}
-		s.sum(runs, first/index.GroupObjects, first%index.GroupObjects/blockObjects, planes)
-		mask := s.atLeast(t, planes)
-		for w, pass := range mask {
-			if left := objects - first - 64*w; left < 64 {
-				pass &= 1<<max(0, left) - 1
+		s.sum(runs, group, planes)
+		for quad := 0; quad < groupWords; quad += quadWords {
+			t := g.threshold()
+			if t>>planes != 0 {
+				return
 			}
-			for ; pass != 0; pass &= pass - 1 {
-				bit := bits.TrailingZeros64(pass)
-				count := uint32(0)
-				for p := range s[:planes] {
-					count |= uint32(s[p][w]>>bit&1) << p
+			for i, pass := range s.atLeast(t, quad, planes) {
+				w := quad + i
+				first := group*groupObjects + 64*w
+				if left := objects - first; left < 64 {
+					pass &= 1<<max(0, left) - 1
 				}
-				if uint64(count) >= g.threshold() {
-					g.offer(newEntry(count, base+uint32(first+64*w+bit)))
+				for ; pass != 0; pass &= pass - 1 {
+					bit := bits.TrailingZeros64(pass)
+					count := uint32(0)
+					for p := range s[:planes] {
+						count |= uint32(s[p][w]>>bit&1) << p
+					}
+					if uint64(count) >= g.threshold() {
+						g.offer(newEntry(count, base+uint32(first+bit)))
+					}
 				}
 			}
 		}
@@ -265,9 +275,9 @@ func (s *sums) gatePlanes(g *gate, runs []planeRun, base uint32, objects int) {
 // addPlanes counts all runs in a tile into counters that are zero.
 func (s *sums) addPlanes(c *counters, width int, runs []planeRun, objects int) {
 	planes := countBits(runs)
-	for first := 0; first < objects; first += blockObjects {
-		s.sum(runs, first/index.GroupObjects, first%index.GroupObjects/blockObjects, planes)
-		for eight := range blockObjects / 8 {
+	for first := 0; first < objects; first += groupObjects {
+		s.sum(runs, first/groupObjects, planes)
+		for eight := range groupObjects / 8 {
 			w, shift := eight/8, eight%8*8
 			for low := 0; low < planes; low += 8 { // a byte of the counters
 				x := uint64(0)

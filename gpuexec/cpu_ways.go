@@ -37,7 +37,7 @@ type slicedRun struct {
 const (
 	postingCost = 400 // a posting of a list
 	revisitCost = 500 // a posting, when the counters are harvested by visiting the postings again
-	// Of a block of 256 objects:
+	// Of a quad of 256 objects:
 	spanCost  = 9_000  // a span on planes, whatever it selects: its mask is added, once for each bit of the weight
 	planeCost = 3_000  // each plane of it
 	gateCost  = 6_000  // sums meet the Gate
@@ -45,16 +45,16 @@ const (
 	sweepCost = 16_000 // counters of 8 bits are swept
 )
 
-func blocksOf(objects int) int { return (objects + blockObjects - 1) / blockObjects }
+func quadsOf(objects int) int { return (objects + quadObjects - 1) / quadObjects }
 
 // onPlanes is the cost of a span on planes.
 func onPlanes(depth int, weight uint32, objects int) int {
-	return blocksOf(objects) * (spanCost*bits.OnesCount32(weight) + planeCost*depth)
+	return quadsOf(objects) * (spanCost*bits.OnesCount32(weight) + planeCost*depth)
 }
 
 // listLimit is the length from which on a list of an attribute is no way that decide takes, unless for heavy weights.
 func listLimit(depth, objects int) int {
-	return (onPlanes(depth, 1, objects) + blocksOf(objects)*turnCost) / postingCost
+	return (onPlanes(depth, 1, objects) + quadsOf(objects)*turnCost) / postingCost
 }
 
 // gather collects the runs of a query in a tile, which is tile t of the range that r was resolved for, and decides how
@@ -96,10 +96,10 @@ func (w *tileWays) gather(x *index.Index, sliced []slicedAttribute, tile, at, t 
 // decide makes a run or a planeRun of each slicedRun.
 func (w *tileWays) decide(objects, postings int) {
 	const never = math.MaxInt
-	blocks := blocksOf(objects)
-	lists := min(postings*revisitCost, blocks*sweepCost)
-	mixed := blocks * (turnCost + sweepCost)
-	planes := blocks * gateCost
+	quads := quadsOf(objects)
+	lists := min(postings*revisitCost, quads*sweepCost)
+	mixed := quads * (turnCost + sweepCost)
+	planes := quads * gateCost
 	areLists := true
 	for i := range w.sliced {
 		s := &w.sliced[i]

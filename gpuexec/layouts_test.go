@@ -146,17 +146,17 @@ func TestPlaneMasks(t *testing.T) {
 		for i := range words {
 			words[i] = rng.Uint64()
 		}
-		for block := range groupWords / blockWords {
+		for quad := range groupWords / quadWords {
 			for range 30 {
 				first := rng.Uint32N(1 << depth)
 				last := first + rng.Uint32N(1<<depth-first)
-				var all, one [blockWords]uint64
-				all[0], all[1], all[2], all[3] = between(words[block*blockWords:], first, last)
-				one[0], one[1], one[2], one[3] = equal(words[block*blockWords:], first)
-				for i := range blockObjects {
+				var all, one [quadWords]uint64
+				all[0], all[1], all[2], all[3] = between(words[quad*quadWords:], first, last)
+				one[0], one[1], one[2], one[3] = equal(words[quad*quadWords:], first)
+				for i := range quadObjects {
 					code := uint32(0)
 					for p := range depth {
-						code |= uint32(words[p*groupWords+block*blockWords+i/64]>>(i%64)&1) << p
+						code |= uint32(words[p*groupWords+quad*quadWords+i/64]>>(i%64)&1) << p
 					}
 					if got := all[i/64]>>(i%64)&1 == 1; got != (first <= code && code <= last) {
 						t.Fatalf("%d planes: code %d in %d to %d: %v", depth, code, first, last, got)
