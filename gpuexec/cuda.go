@@ -40,14 +40,15 @@ import (
 //
 // # Two kernels
 //
-// Attributes with at most one keyword an object may also lie on the device as bit planes (cuda_sliced_layout.go says
-// which). A launchPolicy decides by cost which queries of a batch go to the shared-decode kernel instead
-// (kernels/sliced.cuh, cuda_sliced.go): large batches on dense lists. Its programs and candidates come out of the same
-// arena; should they not fit, the (query, tile) kernel takes the batch, so Cost need not count them.
+// Attributes that are bit-sliced in the file lie on the device as bit planes, and where there is room as postings too
+// (residentLayout). A launchPolicy decides by cost which queries of a batch, of those that ask for such attributes only, go to
+// the shared-decode kernel instead (kernels/sliced.cuh, cuda_sliced.go): large batches on dense lists. Its programs and
+// candidates come out of the same arena; should they not fit, the (query, tile) kernel takes the batch, so Cost need not
+// count them. It can execute every query: it reads postings, rare lists, and planes where there is nothing else.
 //
 // # An index that does not fit
 //
-// It is streamed through the device in parts (partStream in cuda_parts.go), by the (query, tile) kernel.
+// It is streamed through the device in parts (partStream in cuda_parts.go), which both kernels go through.
 type cudaEngine struct {
 	opts    CUDAOptions
 	info    Info
@@ -65,7 +66,7 @@ type cudaEngine struct {
 	mu   sync.Mutex
 	free int64 // of the memory budget
 
-	partBytes int64 // unless 0: stream every index, in parts of that size (tests)
+	limits residentLimits // of what is loaded, besides the memory (tests)
 }
 
 // NewCUDA opens a CUDA device, or several as one engine. Without a driver or a device it fails with ErrNoCUDA.
@@ -202,7 +203,6 @@ type cudaKernels struct {
 	arrange        function
 	sliced         []cudaSliced // none where a block has too little shared memory
 	slicedPlan     function
-	slicedPlanes   function
 	sortedOnDevice int // answers of at most this length are sorted there
 }
 
@@ -312,12 +312,11 @@ type cudaSearcher struct {
 
 func (s *cudaSearcher) open(ctx context.Context, tiles tileRange) error {
 	e := s.engine
-	layout, err := layoutResident(s.index, tiles, e.available(), e.partBytes)
+	limits := e.limits
+	limits.memory = e.available()
+	layout, err := layoutResident(s.index, tiles, limits)
 	if err != nil {
 		return err
-	}
-	if len(e.kernels.sliced) == 0 {
-		layout.sliced = nil
 	}
 	need := layout.deviceBytes()
 	if err := e.reserve("placing the index", need); err != nil {
@@ -325,7 +324,7 @@ func (s *cudaSearcher) open(ctx context.Context, tiles tileRange) error {
 	}
 	s.bytes = need
 	return e.thread.do(func() (err error) {
-		s.resident, err = loadResident(ctx, s.index, layout, e.kernels, e.uploader)
+		s.resident, err = loadResident(ctx, s.index, layout, e.kernels, e.uploader, e.crew)
 		return err
 	})
 }
@@ -345,7 +344,10 @@ func (s *cudaSearcher) matchStages(ctx context.Context, jobs []*matchJob, timed 
 	for _, job := range jobs {
 		spans += len(job.query.Spans)
 	}
-	const span = 12 // nanoseconds
+	span := 12 // nanoseconds
+	if s.resident.rare != 0 {
+		span = 60 // ranks and starts of many keywords are not in a cache
+	}
 	err := s.crew.each(ctx, len(jobs), spans*span, func(i int) { queries[i] = s.resident.plan(jobs[i]) })
 	if err != nil {
 		return err
@@ -396,7 +398,11 @@ func (s *cudaSearcher) Cost(p *Plan) int64 {
 		k = max(k, m.Verify.K)
 	}
 	k = max(0, min(k, int(s.index.Objects())))
-	return queryNeed(len(m.Query.Spans), k, 1, s.engine.kernels.matches[len(s.engine.kernels.matches)-1].Parts)
+	spans := len(m.Query.Spans)
+	if s.resident.rare != 0 {
+		spans *= 2 // frequent and rare keywords
+	}
+	return queryNeed(spans, k, 1, s.engine.kernels.matches[len(s.engine.kernels.matches)-1].Parts)
 }
 
 func (s *cudaSearcher) Close() error {

@@ -22,7 +22,8 @@ import (
 
 // The workloads of TestCUDAWorkloads are synthetic: they have the sizes and the skew of the design's workloads, so
 // that the engine can be measured without data. GENIEMQ_WORKLOADS names those to run, with a scale of the number of
-// objects in percent: "w3:100,w2:20"; nothing runs without it. GENIEMQ_IMAGES names folders of device images to compare
+// objects in percent: "w3:100,w2:20"; nothing runs without it. GENIEMQ_FORM=planes keeps no postings of what is sliced,
+// GENIEMQ_PARTS_MB streams parts of that size. GENIEMQ_IMAGES names folders of device images to compare
 // beside the built-in one.
 type workload struct {
 	name       string
@@ -33,6 +34,9 @@ type workload struct {
 	// object appends the keywords of an object, (attribute, keyword) each; query those of a query.
 	object, query func(dst [][2]uint32, id uint32) [][2]uint32
 	reach         uint32 // an item is the keywords within this distance
+	layout        string // of the attributes, as in a schema
+	// Of texts, whose keywords are those that occur: which do, and by keyword how many do before.
+	occurs, numbers []uint32
 }
 
 func mix(x uint32) uint32 {
@@ -123,7 +127,7 @@ func hashed(objects, functions int) workload {
 		}
 		return dst
 	}
-	wl := workload{name: "w1", objects: objects, attributes: functions, vocabulary: buckets, k: 100, queries: 1024}
+	wl := workload{layout: "sliced", name: "w1", objects: objects, attributes: functions, vocabulary: buckets, k: 100, queries: 1024}
 	wl.object = func(dst [][2]uint32, id uint32) [][2]uint32 {
 		var x [dims]float32
 		point(id, 0, 0, &x)
@@ -140,7 +144,7 @@ func hashed(objects, functions int) workload {
 // rows makes a workload of 14 columns of 1,024 buckets, half of them skewed, asked by ranges of +-50.
 func rows(objects int) workload {
 	const columns, buckets = 14, 1024
-	wl := workload{name: "w4", objects: objects, attributes: columns, vocabulary: buckets, k: 100, queries: 1024, reach: 50}
+	wl := workload{layout: "sliced", name: "w4", objects: objects, attributes: columns, vocabulary: buckets, k: 100, queries: 1024, reach: 50}
 	wl.object = func(dst [][2]uint32, id uint32) [][2]uint32 {
 		for c := range uint32(columns) {
 			u := float64(mix(id*31+c*7919)) / (1 << 32)
@@ -162,7 +166,12 @@ func (wl *workload) build(t *testing.T) *index.Index {
 	}
 	var specs []index.AttributeSpec
 	for a := range wl.attributes {
-		specs = append(specs, index.AttributeSpec{Name: "a" + strconv.Itoa(a), Type: index.Ordinal, Keywords: wl.vocabulary})
+		spec := index.AttributeSpec{Name: "a" + strconv.Itoa(a), Type: index.Ordinal, Keywords: wl.vocabulary, Layout: wl.layout}
+		if wl.layout == "rare" { // of texts
+			spec.Type, spec.Keywords = index.Text, 0
+			wl.occurs = make([]uint32, wl.vocabulary+1)
+		}
+		specs = append(specs, spec)
 	}
 	b, err := index.NewBuilder(schema, specs, index.BuilderOptions{})
 	if err != nil {
@@ -184,7 +193,10 @@ func (wl *workload) build(t *testing.T) *index.Index {
 		workers.Wait()
 		for _, object := range made[:n] {
 			for _, kw := range object {
-				if err := b.AddOrdinal(int(kw[0]), kw[1]); err != nil {
+				if wl.occurs != nil {
+					b.AddString(int(kw[0]), fmt.Sprintf("%08d", kw[1]))
+					wl.occurs[kw[1]] = 1
+				} else if err := b.AddOrdinal(int(kw[0]), kw[1]); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -192,6 +204,12 @@ func (wl *workload) build(t *testing.T) *index.Index {
 				t.Fatal(err)
 			}
 		}
+	}
+	wl.numbers = wl.numbers[:0]
+	sum := uint32(0)
+	for _, n := range wl.occurs {
+		wl.numbers = append(wl.numbers, sum)
+		sum += n
 	}
 	data, err := b.Bytes(context.Background())
 	if err != nil {
@@ -211,7 +229,13 @@ func (wl *workload) plans() []Plan {
 		m.K = wl.k
 		for _, kw := range wl.query(nil, uint32(q)) {
 			m.Query.StartItem(kw[0], 1)
-			m.Query.AddSpan(kw[1]-min(kw[1], wl.reach), min(kw[1]+wl.reach+1, wl.vocabulary))
+			lo, hi := kw[1]-min(kw[1], wl.reach), min(kw[1]+wl.reach+1, wl.vocabulary)
+			if wl.occurs != nil {
+				lo, hi = wl.numbers[lo], wl.numbers[hi]
+			}
+			if lo < hi {
+				m.Query.AddSpan(lo, hi)
+			}
 		}
 	}
 	return plans
@@ -240,6 +264,9 @@ func TestCUDAWorkloads(t *testing.T) {
 			wl = rows(980_000 * scale / 100)
 		default:
 			t.Fatalf("workload %q is unknown", name)
+		}
+		if layout := os.Getenv("GENIEMQ_LAYOUT"); layout != "" {
+			wl.layout = layout
 		}
 		measure(t, &wl)
 	}
@@ -300,6 +327,10 @@ func measureOn(t *testing.T, wl *workload, x *index.Index, plans []Plan, want []
 		}
 		defer engine.Close()
 		e = engine
+	}
+	e.(*cudaEngine).limits.planesOnly = os.Getenv("GENIEMQ_FORM") == "planes"
+	if mb, err := strconv.Atoi(os.Getenv("GENIEMQ_PARTS_MB")); err == nil {
+		e.(*cudaEngine).limits.partBytes = int64(mb) << 20
 	}
 	start := time.Now()
 	s := loadOn(t, e, x).(*cudaSearcher)

@@ -30,28 +30,12 @@ type lane struct {
 
 	waves   wavePolicy
 	policy  launchPolicy
-	pieces  []laneQuery // of the piece at hand, in the order of the device's queries
-	tiled   int         // so many of them, the first, are for the (query, tile) kernel
-	runs    []slicedRun // the others
+	pieces  []laneQuery    // of the piece at hand, in the order of the device's queries
+	tiled   int            // so many of them, the first, are for the (query, tile) kernel
+	runs    []slicedLaunch // the others
 	steps   steps
 	profile *laneProfile // made when stages are first timed
 	timed   *Stages      // of the batch at hand, nil unless they are wanted
-}
-
-// laneQuery is a job in a piece of a batch.
-type laneQuery struct {
-	job     *matchJob
-	variant int    // of the (query, tile) kernel
-	bound   uint32 // tighter than the job's
-	spans   int
-
-	// For the shared-decode kernel.
-	counters     int    // its variant, or -1 where the query cannot be executed there
-	rows         uint32 // that its spans become
-	weightedRows uint32 // each as often as its weight has bits
-	weights      uint32 // all bits of its weights
-	postings     uint64 // in its spans
-	sliced       bool   // it is executed there
 }
 
 // Sizes of the pinned buffers. A query that needs more than inBytes fails; answers that need more than outBytes are
@@ -168,43 +152,6 @@ func (l *lane) cut(queries []laneQuery) int {
 	return len(queries)
 }
 
-// plan says what a job asks of the device.
-func (r *resident) plan(job *matchJob) laneQuery {
-	attributes := r.index.Attributes()
-	q := laneQuery{job: job, counters: -1}
-	sliced := r.sliced != nil
-	var bound, bias uint64
-	for _, item := range job.query.Items {
-		spans := job.query.ItemSpans(item)
-		var keywords uint64
-		for _, span := range spans {
-			keywords += uint64(span.Hi - span.Lo)
-		}
-		if keywords == 0 {
-			continue
-		}
-		q.spans += int(item.Count)
-		most := min(uint64(attributes[item.Attr].MaxPerObject), keywords*uint64(r.repeats[item.Attr]))
-		bound += uint64(item.Weight) * most
-		if sliced {
-			if sliced = r.sliced.attributes[item.Attr].planes > 0; sliced {
-				bias += r.sliced.ask(&q, item.Attr, spans, item.Weight)
-			}
-		}
-	}
-	q.bound = uint32(min(bound, uint64(job.bound)))
-	q.variant = r.kernels.variant(q.bound)
-	if sliced {
-		for v := range r.kernels.sliced {
-			if uint64(q.bound)+bias < 1<<r.kernels.sliced[v].planes {
-				q.counters = v
-				break
-			}
-		}
-	}
-	return q
-}
-
 // pieceLayout says where a piece's arrays lie in the arena.
 type pieceLayout struct {
 	spans, states, answers, candidates, programs int64 // queries come first
@@ -238,10 +185,7 @@ func (l *lane) execute() error {
 	l.steps = l.steps[:0]
 	l.mark(stageUpload)
 	l.steps.copyIn(l.arena, l.in[:at.states+stateBytes*int64(n)])
-	l.launchTiles(&at)
-	for i := range l.runs {
-		l.runs[i].launch(l, &at, l.arena+devicePointer(at.programs))
-	}
+	l.launchParts(&at)
 	l.mark(stageSelect)
 	b := l.batch(&at)
 	launch(&l.steps, l.resident.kernels.answer, n, 1, &b)
@@ -311,9 +255,9 @@ func (l *lane) place(at *pieceLayout) bool {
 		for end < len(l.pieces) && l.pieces[end].counters == v {
 			end++
 		}
-		run := newSlicedRun(&k.sliced[v], l.pieces[first:end], first, l.resident.sliced.slicedLayout, k.processors)
+		run := newSlicedLaunch(&k.sliced[v], l.pieces[first:end], first, l.resident.sliced.slicedLayout, k.processors)
 		at.groupWave = max(at.groupWave, l.waves.groups*run.columns)
-		programs = max(programs, run.end)
+		programs += alignUp(run.end)
 		l.runs = append(l.runs, run)
 		first = end
 	}
@@ -374,70 +318,95 @@ func (l *lane) encode(at *pieceLayout, spans int) error {
 	var candidates, answers uint64
 	for i := range l.pieces {
 		q := &l.pieces[i]
-		queries[i] = deviceQuery{
-			first: first, spans: uint32(q.spans), k: uint32(q.job.k), bound: q.bound, entries: candidates, out: answers,
-		}
+		queries[i] = q.deviceQuery()
+		queries[i].first, queries[i].entries, queries[i].out = first, candidates, answers
 		states[i] = deviceState{threshold: q.job.minCount}
 		first += uint32(q.spans)
 		candidates += l.room(q, at)
 		answers += uint64(q.job.k)
 	}
-	const span = 4 // nanoseconds
+	span := 4 // nanoseconds
+	if l.resident.rare != 0 {
+		span = 50
+	}
 	return l.crew.each(context.Background(), n, spans*span, func(i int) {
-		to := flat[queries[i].first:]
-		for _, item := range l.pieces[i].job.query.Items {
-			for _, span := range l.pieces[i].job.query.ItemSpans(item) {
-				to[0] = deviceSpan{item.Attr, span.Lo, span.Hi, item.Weight}
-				to = to[1:]
-			}
-		}
+		q := &l.pieces[i]
+		l.resident.encodeSpans(flat[queries[i].first:][:q.spans], q)
 	})
 }
 
 // batch is the argument of the kernels of match.cu and select.cu.
 func (l *lane) batch(at *pieceLayout) deviceBatch {
 	r := l.resident
+	planesOfGroup := 0
+	if r.sliced != nil {
+		planesOfGroup = r.sliced.planesOfGroup
+	}
 	return deviceBatch{
-		sections: r.sections,
-		queries:  l.arena, spans: l.arena + devicePointer(at.spans), states: l.arena + devicePointer(at.states),
+		rare: r.rare, planesOfGroup: uint32(planesOfGroup),
+		queries: l.arena, spans: l.arena + devicePointer(at.spans), states: l.arena + devicePointer(at.states),
 		entries: l.arena + devicePointer(at.candidates), out: l.arena + devicePointer(at.answers),
 		attributes: uint32(r.attributes), objects: r.objects(), base: r.tiles.base(),
 		roundSpans: uint32(max(1, r.roundSpans)),
 	}
 }
 
-// launchTiles records the (query, tile) kernel: part after part, and within a part tiles in waves. Thresholds carry over
-// from part to part, since ids ascend.
-func (l *lane) launchTiles(at *pieceLayout) {
-	r, n := l.resident, l.tiled
-	if n == 0 {
-		return
+// launchParts records both kernels, part after part. Thresholds carry over from part to part, since ids ascend.
+func (l *lane) launchParts(at *pieceLayout) {
+	r := l.resident
+	scratch := l.arena + devicePointer(at.programs)
+	for i := range l.runs {
+		l.runs[i].plan(l, at, scratch)
+		scratch += devicePointer(alignUp(l.runs[i].end))
 	}
 	b := l.batch(at)
-	tiles := r.tiles.len()
-	width := l.waves.first(r.kernels.processors, n, tiles, at.tileWave)
+	width := 0
+	if l.tiled > 0 {
+		width = l.waves.first(r.kernels.processors, l.tiled, r.tiles.len(), at.tileWave)
+	}
 	r.stream.begin(&l.steps, r)
 	for i := range r.parts {
 		part := &r.parts[i]
-		b.data = r.dataOf(i)
+		b.data, b.residentTile = r.dataOf(i), uint32(part.firstTile)
+		b.sections = r.sections + devicePointer(part.firstTile*r.attributes*sectionBytes)
+		b.planes = b.data // where a part begins
 		l.mark(stageMatch)
 		r.stream.await(&l.steps, r, i)
-		for tile, end := part.firstTile, part.firstTile+part.tiles; tile < end; {
-			count := min(width, at.tileWave, end-tile)
-			l.launchWave(b, tile, count)
-			tile += count
-			b.firstQuery = 0
-			if tile == end {
-				r.stream.consumed(&l.steps, i)
-			}
-			if tile < tiles {
-				l.mark(stageSelect)
-				launch(&l.steps, r.kernels.compact, n, 1, &b)
-				l.mark(stageMatch)
-			}
-			width = min(width*l.waves.growth, tiles)
+		width = l.launchTiles(b, part, width, at.tileWave)
+		if len(l.runs) > 0 && i > 0 {
+			l.mark(stageSelect)
+			b.firstQuery = uint32(l.tiled)
+			launch(&l.steps, r.kernels.compact, len(l.pieces)-l.tiled, 1, &b)
+			l.mark(stageMatch)
 		}
+		for j := range l.runs {
+			l.runs[j].match(l, at, part, b.planes)
+		}
+		r.stream.consumed(&l.steps, i)
 	}
+}
+
+// launchTiles records the (query, tile) kernel on a part, its tiles in waves, each but the last followed by a compaction.
+// It returns the width of the wave that comes next.
+func (l *lane) launchTiles(b deviceBatch, part *part, width, most int) int {
+	r := l.resident
+	tiles := r.tiles.len()
+	if l.tiled == 0 {
+		return width
+	}
+	for tile, end := part.firstTile, part.firstTile+part.tiles; tile < end; {
+		count := min(width, most, end-tile)
+		l.launchWave(b, tile, count)
+		tile += count
+		if tile < tiles {
+			l.mark(stageSelect)
+			b.firstQuery = 0
+			launch(&l.steps, r.kernels.compact, l.tiled, 1, &b)
+			l.mark(stageMatch)
+		}
+		width = min(width*l.waves.growth, tiles)
+	}
+	return width
 }
 
 // launchWave records a wave of tiles: a launch a counter width.

@@ -17,9 +17,10 @@ type deviceSpan struct {
 }
 
 type deviceQuery struct {
-	first, spans uint32
-	k, bound     uint32
-	entries, out uint64
+	first, spans          uint32
+	k, bound              uint32
+	entries, out          uint64
+	planeSpans, rareSpans uint32
 }
 
 type deviceState struct {
@@ -30,9 +31,10 @@ type deviceState struct {
 
 type deviceBatch struct {
 	data, sections, queries, spans, states, entries, out devicePointer
+	planes, rare                                         devicePointer
 	attributes, objects                                  uint32
 	firstQuery, firstTile, residentTile, base            uint32
-	roundSpans, _                                        uint32
+	roundSpans, planesOfGroup                            uint32
 }
 
 type deviceSurvey struct {
@@ -40,17 +42,11 @@ type deviceSurvey struct {
 	attributes, _           uint32
 }
 
-// Of kernels/sliced.cuh and kernels/sliced_load.cu.
+// Of kernels/sliced.cuh.
 
 type deviceSlicedAttribute struct {
 	codeOf                     devicePointer
 	plane, planes, codes, unit uint32
-}
-
-type deviceSlicedLoad struct {
-	data, sections, keywords, table, planes, attributesOf devicePointer
-	attributes, planesOfGroup                             uint32
-	firstTile, tiles, objects, _                          uint32
 }
 
 type devicePlan struct {
@@ -79,7 +75,7 @@ type devicePointer uint64
 const (
 	sectionBytes = 16
 	spanBytes    = 16
-	queryBytes   = 32
+	queryBytes   = 40
 	stateBytes   = 32
 	entryBytes   = 8
 	unitBytes    = 16 // of deviceSection
@@ -90,10 +86,9 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(deviceSpan{})-spanBytes]
 	_ = [1]struct{}{}[unsafe.Sizeof(deviceQuery{})-queryBytes]
 	_ = [1]struct{}{}[unsafe.Sizeof(deviceState{})-stateBytes]
-	_ = [1]struct{}{}[unsafe.Sizeof(deviceBatch{})-88]
+	_ = [1]struct{}{}[unsafe.Sizeof(deviceBatch{})-104]
 	_ = [1]struct{}{}[unsafe.Sizeof(deviceSurvey{})-32]
 	_ = [1]struct{}{}[unsafe.Sizeof(deviceSlicedAttribute{})-24]
-	_ = [1]struct{}{}[unsafe.Sizeof(deviceSlicedLoad{})-72]
 	_ = [1]struct{}{}[unsafe.Sizeof(devicePlan{})-168]
 	_ = [1]struct{}{}[unsafe.Sizeof(deviceSliced{})-144]
 )

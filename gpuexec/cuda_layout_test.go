@@ -25,7 +25,6 @@ func TestDeviceLayouts(t *testing.T) {
 		{"batch.cuh", "Batch", deviceBatch{}},
 		{"load.cu", "Survey", deviceSurvey{}},
 		{"sliced.cuh", "SlicedAttribute", deviceSlicedAttribute{}},
-		{"sliced_load.cu", "SlicedLoad", deviceSlicedLoad{}},
 		{"sliced.cuh", "Plan", devicePlan{}},
 		{"sliced.cuh", "Sliced", deviceSliced{}},
 	} {

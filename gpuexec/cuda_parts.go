@@ -13,6 +13,7 @@ import (
 // what is copied, and what a kernel sees, as a whole.
 type part struct {
 	firstTile, tiles int
+	groups           int // of its tiles
 	units            int64
 	at               int64  // of an index that stays on the device: its first unit there
 	host             pinned // of one that is streamed: what is copied, as the kernels want it
@@ -159,7 +160,7 @@ func (r *resident) dataOf(i int) devicePointer {
 
 func (r *resident) objects() uint32 { return r.tiles.objects(r.index) }
 
-func (r *resident) groups() int { return (int(r.objects()) + groupObjects - 1) / groupObjects }
+func (r *resident) groups() int { return groupsOf(r.objects()) }
 
 func (r *resident) slicedLayout() *slicedLayout {
 	if r.sliced == nil {

@@ -41,6 +41,13 @@ func slicedWorld(t testing.TB, rng *rand.Rand, n int) *world {
 		}
 		w.objects = append(w.objects, object)
 	}
+	w.layouts = make([]index.Layout, len(w.vocabulary))
+	for a := range w.layouts {
+		w.layouts[a] = index.LayoutSliced
+	}
+	if rng.IntN(5) == 0 { // queries for the (query, tile) kernel
+		w.layouts[rng.IntN(len(w.layouts))] = index.LayoutPostings
+	}
 	w.build(t)
 	return w
 }
@@ -61,10 +68,12 @@ func TestCUDASlicedAgainstCPU(t *testing.T) {
 		}
 		for range scaled(3) {
 			w := slicedWorld(t, rng, n)
+			e.(*cudaEngine).limits.planesOnly = rng.IntN(2) == 0
 			s := loadOn(t, e, w.index).(*cudaSearcher)
 			if s.resident.sliced != nil {
 				sliced++
 			}
+			force(t, e, []string{"sliced", "sliced", "tile"}[rng.IntN(3)])
 			for _, l := range e.(*cudaEngine).all {
 				l.waves.firstGroups, l.waves.groups = 1+rng.IntN(2), 1+rng.IntN(4)
 			}
@@ -128,16 +137,22 @@ func TestCUDAPaths(t *testing.T) {
 func TestCUDAParts(t *testing.T) {
 	rng := newRand(t)
 	const tiles = 20
-	w := randomWorld(t, rng, (tiles-1)*index.TileObjects+1234)
+	const objects = tiles*index.TileObjects - 1234 // so that no two tiles fit where one must
+	testParts(t, rng, randomWorld(t, rng, objects), tiles)
+	testParts(t, rng, slicedWorld(t, rng, objects), tiles)
+}
+
+func testParts(t *testing.T, rng *rand.Rand, w *world, tiles int) {
 	size := partBytesOf(t, w.index)
 	for _, want := range []int{1, 2, 5, tiles} {
 		e := openDevice(t, CUDAOptions{BatchMemory: []int64{1 << 30, 64 << 20}[rng.IntN(2)]}).(*cudaEngine)
-		e.partBytes = size * int64((tiles+want-1)/want)
+		e.limits.partBytes = size * int64((tiles+want-1)/want)
 		s := loadOn(t, e, w.index).(*cudaSearcher)
 		if s.resident.stream == nil || len(s.resident.parts) < want {
 			t.Fatalf("%d parts, want at least %d, streamed", len(s.resident.parts), want)
 		}
-		for range 2 {
+		for _, path := range []string{"sliced", "tile", ""} {
+			force(t, e, path)
 			compareWithCPU(t, rng, w, s, scaled(64), false)
 		}
 		if err := s.Close(); err != nil {
@@ -145,7 +160,7 @@ func TestCUDAParts(t *testing.T) {
 		}
 	}
 	// By the memory: what remains beside the batches is less than the index.
-	e := openDevice(t, CUDAOptions{BatchMemory: 64 << 20, InFlight: 1, Memory: 64<<20 + 6*size}).(*cudaEngine)
+	e := openDevice(t, CUDAOptions{BatchMemory: 64 << 20, InFlight: 1, Memory: 64<<20 + 6*size + tablesOf(t, w.index)}).(*cudaEngine)
 	s := loadOn(t, e, w.index).(*cudaSearcher)
 	if s.resident.stream == nil || len(s.resident.parts) < 5 {
 		t.Errorf("%d parts of an index of %d tiles in the memory of 6", len(s.resident.parts), tiles)
@@ -158,15 +173,24 @@ func TestCUDAParts(t *testing.T) {
 
 // partBytesOf is the memory of the largest tile.
 func partBytesOf(t testing.TB, x *index.Index) (most int64) {
-	layout, err := layoutResident(x, allTiles(x), 1<<40, 1)
-	if err == nil {
-		t.Fatal("parts of a byte")
+	layout, err := layoutResident(x, allTiles(x), residentLimits{memory: 1 << 40, partBytes: 1})
+	if err == nil { // an index without anything
+		return 1
 	}
 	for bytes := int64(1 << 10); ; bytes += bytes/64 + 16 {
-		if layout, err = layoutResident(x, allTiles(x), 1<<40, bytes); err == nil {
+		if layout, err = layoutResident(x, allTiles(x), residentLimits{memory: 1 << 40, partBytes: bytes}); err == nil {
 			return layout.bufferBytes()
 		}
 	}
+}
+
+// tablesOf is the memory of what is not streamed.
+func tablesOf(t testing.TB, x *index.Index) int64 {
+	layout, err := layoutResident(x, allTiles(x), residentLimits{memory: 1 << 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return layout.fixedBytes()
 }
 
 // TestCUDAStages: a batch's stages are measured, and add up to no more than the whole.
@@ -220,39 +244,75 @@ func TestCutParts(t *testing.T) {
 	}
 }
 
-// TestSlicedLayout: codes number the keywords that occur, postings are those of the index, and places do not overlap.
-func TestSlicedLayout(t *testing.T) {
+// TestResidentLayout: sections and planes of a part lie apart and inside, for each form that memory allows.
+func TestResidentLayout(t *testing.T) {
 	rng := newRand(t)
-	for range 50 {
-		w := slicedWorld(t, rng, 1+rng.IntN(3000))
-		l := newSlicedLayout(w.index, allTiles(w.index))
-		if l == nil {
-			continue
+	for range 60 {
+		w := randomWorld(t, rng, 1+rng.IntN(3000))
+		if rng.IntN(2) == 0 {
+			w = slicedWorld(t, rng, 1+rng.IntN(3000))
 		}
-		for _, a := range l.sliced {
-			lengths := make([]uint64, w.vocabulary[a])
-			for _, object := range w.objects {
-				for _, kw := range object[a] {
-					lengths[kw]++
+		x := w.index
+		full, err := layoutResident(x, allTiles(x), residentLimits{memory: 1 << 30})
+		if err != nil {
+			t.Fatal(err)
+		}
+		limits := []residentLimits{
+			{memory: full.deviceBytes()}, {memory: full.deviceBytes() - 1}, {memory: 1 << 30, planesOnly: true},
+			{memory: 1 << 30, partBytes: partBytesOf(t, x)},
+		}
+		for i, limit := range limits {
+			l, err := layoutResident(x, allTiles(x), limit)
+			if err != nil {
+				if i == 1 { // what is left out may be no more than what alignment fills, and a buffer is as large as the whole
+					continue
 				}
+				t.Fatal(err)
 			}
-			code := uint32(0)
-			for kw, n := range lengths {
-				if l.codeOf[a][kw] != code || l.before[a][kw+1]-l.before[a][kw] != n {
-					t.Fatalf("attribute %d, keyword %d of %d postings: code %d, want %d", a, kw, n, l.codeOf[a][kw], code)
-				}
-				if n > 0 {
-					code++
-				}
+			if l.deviceBytes() > limit.memory && l.units > 0 || l.postings && limit.planesOnly || i == 0 && (l.streamed || l.postings != (l.sliced != nil)) {
+				t.Errorf("layout %d: %d of %d bytes, %+v", i, l.deviceBytes(), limit.memory, l)
 			}
-			at := l.attributes[a]
-			if at.codes != code || code>>at.planes != 0 || l.unitAttribute[at.unit] != a || l.unitAttribute[at.unit+code/unitCodes] != a {
-				t.Fatalf("attribute %d: %+v, want %d codes", a, at, code)
+			for _, part := range l.parts {
+				at := int64(part.groups) * int64(planesOf(l)) * rowUnits
+				for tile := part.firstTile; tile < part.firstTile+part.tiles; tile++ {
+					for a := range l.attributes {
+						size, _ := l.size(x, tile, a)
+						section := l.sections[tile*l.attributes+a]
+						if size == (sectionSize{}) {
+							continue
+						}
+						if int64(section.words) < at || int64(section.starts) != int64(section.words)+size.words || int64(section.ids) != int64(section.starts)+size.starts {
+							t.Fatalf("layout %d, attribute %d: %+v of %+v at %d", i, a, section, size, at)
+						}
+						at = int64(section.ids) + size.ids
+					}
+				}
+				if at > part.units {
+					t.Fatalf("layout %d: %d units in a part of %d", i, at, part.units)
+				}
 			}
 		}
-		p := l.places()
-		if at := []int64{0, p.units, p.keywords, p.attributesOf, p.codeOf, p.planes, p.end}; !slices.IsSorted(at) {
-			t.Fatalf("places %v", at)
+	}
+}
+
+func planesOf(l *residentLayout) int {
+	if l.sliced == nil {
+		return 0
+	}
+	return l.sliced.planesOfGroup
+}
+
+// TestLongestRun: repeats do not go on from list to list.
+func TestLongestRun(t *testing.T) {
+	for _, c := range []struct {
+		starts, ids []uint32
+		want        uint32
+	}{
+		{[]uint32{0}, nil, 1}, {[]uint32{0, 0, 1, 2}, []uint32{5, 5}, 1}, {[]uint32{0, 3, 5}, []uint32{1, 5, 5, 5, 5}, 2},
+		{[]uint32{0, 1, 5}, []uint32{1, 1, 1, 1, 2}, 3},
+	} {
+		if got := longestRun(c.starts, c.ids); got != c.want {
+			t.Errorf("%v of %v: %d, want %d", c.ids, c.starts, got, c.want)
 		}
 	}
 }

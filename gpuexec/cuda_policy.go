@@ -23,6 +23,7 @@ type launchPolicy struct {
 	// Of the (query, tile) kernel.
 	posting float64 // a posting
 	block   float64 // a query and tile
+	plane   float64 // a plane of a tile, where what is sliced has no postings
 	// Of the shared-decode kernel.
 	octet  float64 // decoding eight rows of 1,024 objects, for a query block: rows of one value
 	bounds float64 // the same, rows of a range's end
@@ -47,11 +48,11 @@ func (p launchPath) String() string {
 // 0.43 ps a posting and 6 ns a query and tile over 132 multiprocessors. The shared-decode kernel takes 15 us for 1,024
 // objects of a block of Adult's queries, and 45 us of W1's, which decode six times as many octets. By these, 1,024
 // queries of one value an attribute of 67 keywords are equal where lists hold 2.7 % of the objects.
-var defaultPolicy = launchPolicy{posting: 0.056, block: 800, octet: 18, bounds: 25, tree: 8, group: 5e3, launch: 300e3}
+var defaultPolicy = launchPolicy{posting: 0.056, block: 800, plane: 150, octet: 18, bounds: 25, tree: 8, group: 5e3, launch: 300e3}
 
 func (p launchPolicy) String() string {
-	return fmt.Sprintf("%s; (query, tile): %g ns a posting, %g a tile; shared decode: %g ns an octet, %g of ranges, %g a tree, %g a group, %g a launch",
-		p.path, p.posting, p.block, p.octet, p.bounds, p.tree, p.group, p.launch)
+	return fmt.Sprintf("%s; (query, tile): %g ns a posting, %g a tile, %g a plane; shared decode: %g ns an octet, %g of ranges, %g a tree, %g a group, %g a launch",
+		p.path, p.posting, p.block, p.plane, p.octet, p.bounds, p.tree, p.group, p.launch)
 }
 
 // device is what a policy has to know of where a batch runs.
@@ -70,7 +71,12 @@ func (p *launchPolicy) choose(queries []laneQuery, layout *slicedLayout, variant
 		for i := range queries {
 			if q := &queries[i]; q.counters == v {
 				load.add(q)
-				tiles += p.posting*float64(q.postings) + p.block*float64(d.tiles)
+				tiles += p.block * float64(d.tiles)
+				if q.planeRows > 0 {
+					tiles += p.plane * float64(q.planeRows) * float64(d.tiles)
+				} else {
+					tiles += p.posting * float64(q.postings)
+				}
 			}
 		}
 		if load.queries == 0 {

@@ -5,20 +5,16 @@ package gpuexec
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
-	"slices"
 	"unsafe"
-
-	"gorgonia.org/cu"
 
 	"github.com/geniemq/geniemq/index"
 )
 
-// resident is an index on the device: the postings of each tile and attribute as they lie in the file, but for the order
-// of ids within a list, and a table that says where. Everything of a tile lies together, so a part of an index is one
-// contiguous piece. Beside them some attributes have bit planes (slicedLayout). An index for which the memory does
-// not suffice stays on the host but for the table, and is streamed (partStream).
+// resident is an index on the device: for each tile and attribute its postings, or its planes, or both, and a table that
+// says where (residentLayout). The postings lie as in the file but for the order of ids within a list. Everything of a
+// tile lies together, so a part of an index is one contiguous piece. Beside the parts lie the lists of rare keywords. An
+// index for which the memory does not suffice stays on the host but for tables and rare keywords, and is streamed
+// (partStream).
 type resident struct {
 	index      *index.Index
 	tiles      tileRange // that are here: tiles, groups and objects are counted from its beginning
@@ -28,127 +24,41 @@ type resident struct {
 	stream     *partStream   // nil unless the parts are streamed
 	sections   devicePointer
 	sliced     *slicedIndex // nil where nothing is
-	bytes      int64        // on the device
+	postings   bool         // what is sliced has postings too
+	rare       devicePointer
+	rareOf     []rareKeywords // by attribute
+	bytes      int64          // on the device
 	attributes int
-	// repeats is, by attribute, the most times that one object has one keyword. It is derived on the device when the
-	// index is loaded, and makes count bounds tight.
+	// repeats is, by attribute, the most times that one object has one keyword. It is derived when the index is loaded, and
+	// makes count bounds tight.
 	repeats []uint32
 	// roundSpans: so many spans of a query have less than 2^31 postings in a tile.
 	roundSpans int
 }
 
-// residentLayout says where on the device the parts of an index come to lie.
-type residentLayout struct {
-	tiles      tileRange
-	sections   []deviceSection // by tile x attributes + attribute; offsets from the beginning of the part
-	parts      []part
-	units      int64 // of all parts
-	longest    int   // most postings of a section
-	attributes int
-	sliced     *slicedLayout // nil: nothing
-	streamed   bool
+// rareKeywords are those of an attribute: the file's, and where their ids lie on the device.
+type rareKeywords struct {
+	index.Rare
+	starts []uint32 // nil where the attribute is in another layout
+	unit   int64
 }
 
-func units(bytes int) int64 { return (int64(bytes) + unitBytes - 1) / unitBytes }
-
-// maxPartUnits is what an offset in the table of sections can tell apart: 64 GiB.
-const maxPartUnits = math.MaxUint32
-
-// layoutResident lays tiles of an index out for so much memory: with bit planes, else without, else streamed in parts that
-// are as large as two buffers allow. partBytes, unless 0, bounds a part and makes it stream.
-func layoutResident(x *index.Index, tiles tileRange, memory, partBytes int64) (*residentLayout, error) {
-	attributes := len(x.Attributes())
-	l := &residentLayout{tiles: tiles, sections: make([]deviceSection, 0, tiles.len()*attributes), attributes: attributes}
-	tileUnits := make([]int64, tiles.len())
-	for tile := range tileUnits {
-		for a := range attributes {
-			words, starts, ids := x.Postings(tiles.first+tile, a).Arrays()
-			tileUnits[tile] += units(8*len(words)) + units(4*len(starts)) + units(2*len(ids))
-			l.longest = max(l.longest, len(ids))
-		}
-		l.units += tileUnits[tile]
-	}
-	const roundPostings = 1<<31 - 17
-	if l.longest > roundPostings {
-		return nil, fmt.Errorf("%d postings of an attribute in 64,512 objects are more than the %d that the device counts", l.longest, roundPostings)
-	}
-	l.parts = cutParts(tileUnits, maxPartUnits)
-	fixed := l.fixedBytes()
-	if partBytes > 0 || fixed+l.units*unitBytes > memory {
-		l.streamed = true
-		if partBytes == 0 {
-			partBytes = (memory - fixed) / 2
-		}
-		l.parts = cutParts(tileUnits, min(partBytes/unitBytes, maxPartUnits))
-	}
-	if l.parts == nil && len(tileUnits) > 0 {
-		return nil, &DeviceError{Op: "placing the index", OutOfMemory: true, Err: fmt.Errorf(
-			"%d MiB are free, and a tile of %d objects needs %d MiB twice", memory>>20, index.TileObjects, slices.Max(tileUnits)*unitBytes>>20)}
-	}
-	for _, part := range l.parts {
-		var at int64
-		place := func(bytes int) uint32 {
-			here := at
-			at += units(bytes)
-			return uint32(here)
-		}
-		for tile := part.firstTile; tile < part.firstTile+part.tiles; tile++ {
-			for a := range attributes {
-				words, starts, ids := x.Postings(tiles.first+tile, a).Arrays()
-				l.sections = append(l.sections, deviceSection{
-					words:  place(8 * len(words)),
-					starts: place(4 * len(starts)),
-					ids:    place(2 * len(ids)),
-					lists:  uint32(len(starts) - 1),
-				})
-			}
-		}
-	}
-	if !l.streamed {
-		if l.sliced = newSlicedLayout(x, tiles); l.sliced != nil && l.deviceBytes() > memory {
-			l.sliced = nil
-		}
-	}
-	return l, nil
-}
-
-// fixedBytes is the memory of the table of sections and the survey.
-func (l *residentLayout) fixedBytes() int64 {
-	const alignment = 256 * 4
-	sections := 0
-	for _, part := range l.parts {
-		sections += part.tiles * l.attributes
-	}
-	return int64(sections)*sectionBytes + int64(l.attributes)*4 + alignment
-}
-
-// bufferBytes is the size of a buffer that parts are streamed through.
-func (l *residentLayout) bufferBytes() int64 {
-	var most int64
-	for _, part := range l.parts {
-		most = max(most, part.units)
-	}
-	return most * unitBytes
-}
-
-// deviceBytes is the memory of the resident index.
-func (l *residentLayout) deviceBytes() int64 {
-	bytes := l.fixedBytes()
-	if l.streamed {
-		return bytes + 2*l.bufferBytes()
-	}
-	bytes += l.units * unitBytes
-	if l.sliced != nil {
-		bytes += l.sliced.places().end
-	}
-	return bytes
+// A loader copies an index onto the device.
+type loader struct {
+	*resident
+	layout *residentLayout
+	upload *uploader
+	crew   *crew
+	// decoders have one worker's memory each: so many sections are decoded at a time.
+	decoders [64]index.Decoder
+	decoded  [64]index.Postings
 }
 
 // loadResident copies an index onto the device. It must run on a thread with a context.
-func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k *cudaKernels, u *uploader) (_ *resident, err error) {
-	tiles := layout.tiles
-	r := &resident{index: x, tiles: tiles, kernels: k, parts: layout.parts, bytes: layout.deviceBytes(), attributes: layout.attributes,
-		repeats: make([]uint32, layout.attributes),
+func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k *cudaKernels, u *uploader, c *crew) (_ *resident, err error) {
+	r := &resident{index: x, tiles: layout.tiles, kernels: k, parts: layout.parts, bytes: layout.deviceBytes(),
+		attributes: layout.attributes, postings: layout.postings, repeats: make([]uint32, layout.attributes),
+		rareOf: make([]rareKeywords, layout.attributes),
 		// The parts of units that belong to neighbours count too.
 		roundSpans: (1<<31 - 17) / (layout.longest + 16)}
 	defer func() {
@@ -161,16 +71,13 @@ func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k
 			return nil, err
 		}
 	} else if r.data, err = allocDevice(max(layout.units, 1) * unitBytes); err != nil {
-		return nil, deviceError("allocating the postings", err)
+		return nil, deviceError("allocating the index", err)
 	}
 	if r.sections, err = allocDevice(int64(max(len(layout.sections), 1)) * sectionBytes); err != nil {
 		return nil, deviceError("allocating the table of sections", err)
 	}
-	u.begin(r.sections)
-	if err := u.write(arrayBytes(layout.sections)); err != nil {
-		return nil, err
-	}
-	if err := u.flush(); err != nil {
+	load := &loader{resident: r, layout: layout, upload: u, crew: c}
+	if err := load.rareLists(); err != nil {
 		return nil, err
 	}
 	survey, err := newSurvey(r, u)
@@ -179,28 +86,8 @@ func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k
 	}
 	defer func() { err = errors.Join(err, survey.free()) }()
 	for i := range r.parts {
-		part := &r.parts[i]
-		u.begin(r.dataOf(i))
-		for tile := part.firstTile; tile < part.firstTile+part.tiles; tile++ {
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
-			}
-			for a := range layout.attributes {
-				words, starts, ids := x.Postings(tiles.first+tile, a).Arrays()
-				for _, piece := range [][]byte{arrayBytes(words), arrayBytes(starts), arrayBytes(ids)} {
-					if err := u.write(piece); err != nil {
-						return nil, err
-					}
-				}
-			}
-		}
-		if err := u.flush(); err != nil {
+		if err := load.part(ctx, i); err != nil {
 			return nil, err
-		}
-		if layout.streamed {
-			if part.host, err = allocPinned(max(1, part.units) * unitBytes); err != nil {
-				return nil, deviceError("allocating host memory for an index that is streamed", err)
-			}
 		}
 		if err := survey.part(r, u, i); err != nil {
 			return nil, err
@@ -209,19 +96,151 @@ func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k
 	if err := survey.finish(r, u); err != nil {
 		return nil, err
 	}
-	if layout.sliced != nil && len(k.sliced) > 0 {
+	if layout.sliced != nil {
 		return r, r.loadSliced(u, layout.sliced)
 	}
 	return r, nil
+}
+
+// part copies a part and its table of sections.
+func (l *loader) part(ctx context.Context, i int) (err error) {
+	part := &l.parts[i]
+	x, u := l.index, l.upload
+	u.begin(l.dataOf(i))
+	if err := l.planes(part); err != nil {
+		return err
+	}
+	first := part.firstTile * l.attributes
+	sections := l.layout.sections[first : first+part.tiles*l.attributes]
+	at := l.layout.sliced.units(part.groups)
+	for tile := range part.tiles {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		decoded := 0 // attributes whose postings are decoded, in their order
+		for a := range l.attributes {
+			size, _ := l.layout.size(x, part.firstTile+tile, a)
+			if size == (sectionSize{}) {
+				continue
+			}
+			postings := x.Postings(l.tiles.first+part.firstTile+tile, a)
+			if l.layout.sliced.has(a) {
+				if decoded%len(l.decoders) == 0 {
+					if err := l.decode(ctx, part.firstTile+tile, decoded); err != nil {
+						return err
+					}
+				}
+				postings = l.decoded[decoded%len(l.decoders)]
+				decoded++
+				sections[tile*l.attributes+a].lists = uint32(postings.Lists())
+			}
+			words, starts, ids := postings.Arrays()
+			for _, piece := range []struct {
+				bytes []byte
+				room  int64
+			}{{arrayBytes(words), size.words}, {arrayBytes(starts), size.starts}, {arrayBytes(ids), size.ids}} {
+				if err := u.writeIn(piece.bytes, piece.room); err != nil {
+					return err
+				}
+			}
+			at += size.units()
+		}
+		if err := u.skip(alignRow(at) - at); err != nil {
+			return err
+		}
+		at = alignRow(at)
+	}
+	if err := u.flush(); err != nil {
+		return err
+	}
+	if err := u.whole(l.sections+devicePointer(first*sectionBytes), arrayBytes(sections)); err != nil {
+		return err
+	}
+	if l.stream != nil {
+		if part.host, err = allocPinned(max(1, part.units) * unitBytes); err != nil {
+			return deviceError("allocating host memory for an index that is streamed", err)
+		}
+	}
+	return nil
+}
+
+// planes copies the planes of a part: of each group, all attributes' together.
+func (l *loader) planes(part *part) error {
+	s := l.layout.sliced
+	if s == nil {
+		return nil
+	}
+	words := make([][]uint32, len(s.sliced))
+	for tile := part.firstTile; tile < part.firstTile+part.tiles; tile++ {
+		for i, a := range s.sliced {
+			words[i] = l.index.Planes(l.tiles.first+tile, int(a)).Words()
+		}
+		for range l.layout.groupsOf(l.index, tile) {
+			for i, a := range s.sliced {
+				n := int(s.attributes[a].planes) * rowBytes / 4
+				if err := l.upload.write(arrayBytes(words[i][:n])); err != nil {
+					return err
+				}
+				words[i] = words[i][n:]
+			}
+		}
+	}
+	return nil
+}
+
+// decode makes the postings of the next sliced attributes of a tile, as many as there are decoders.
+func (l *loader) decode(ctx context.Context, tile, first int) error {
+	attributes := l.layout.sliced.sliced[first:]
+	return l.crew.run(ctx, min(len(attributes), len(l.decoders)), func(_ *shift, i int) {
+		l.decoded[i] = l.decoders[i].Postings(l.index, l.tiles.first+tile, int(attributes[i]))
+	})
+}
+
+// rareLists copies the lists of rare keywords, and finds their repeats.
+func (l *loader) rareLists() (err error) {
+	for a := range l.repeats {
+		l.repeats[a] = 1
+	}
+	if l.layout.rareUnits > 0 {
+		if l.rare, err = allocDevice(l.layout.rareUnits * unitBytes); err != nil {
+			return deviceError("allocating the rare keywords", err)
+		}
+	}
+	l.upload.begin(l.rare)
+	for a, unit := range l.layout.rare {
+		if unit < 0 {
+			continue
+		}
+		rare := l.index.Rare(a)
+		_, starts, ids := rare.Arrays()
+		l.rareOf[a] = rareKeywords{Rare: rare, starts: starts, unit: unit}
+		l.repeats[a] = longestRun(starts, ids)
+		if err := l.upload.write(arrayBytes(ids)); err != nil {
+			return err
+		}
+	}
+	return l.upload.flush()
+}
+
+// longestRun is the most times that one id is in a list, at least 1.
+func longestRun(starts, ids []uint32) uint32 {
+	longest := uint32(1)
+	for i := range len(starts) - 1 {
+		run := uint32(1)
+		for j := starts[i] + 1; j < starts[i+1]; j++ {
+			if run++; ids[j] != ids[j-1] {
+				run = 1
+			}
+			longest = max(longest, run)
+		}
+	}
+	return longest
 }
 
 // A survey derives repeats, and arranges the lists for the match kernel (kernels/load.cu), part by part.
 type survey struct{ repeats devicePointer }
 
 func newSurvey(r *resident, u *uploader) (s *survey, err error) {
-	for a := range r.repeats {
-		r.repeats[a] = 1
-	}
 	s = &survey{}
 	if s.repeats, err = allocDevice(max(1, units(4*len(r.repeats))) * unitBytes); err != nil {
 		return nil, deviceError("allocating the survey", err)
@@ -275,7 +294,7 @@ func (s *survey) free() error { return deviceError("freeing the survey", freeDev
 
 func (r *resident) free() error {
 	var errs []error
-	for _, p := range []*devicePointer{&r.data, &r.sections} {
+	for _, p := range []*devicePointer{&r.data, &r.sections, &r.rare} {
 		if *p != 0 {
 			errs = append(errs, deviceError("freeing an index", freeDevice(*p)))
 			*p = 0
@@ -296,108 +315,4 @@ func arrayBytes[T any](array []T) []byte {
 		return nil
 	}
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(array))), len(array)*int(unsafe.Sizeof(t)))
-}
-
-// An uploader copies pieces of host memory to consecutive units of the device through two pinned buffers: while
-// one is copied the other is filled. A copy from memory that is not pinned runs at a fraction of the speed.
-type uploader struct {
-	stream  cu.Stream
-	buffers [2]pinned
-	copied  [2]cu.Event // the buffer may be filled again
-	used    [2]bool
-	current int
-	filled  int
-	to      devicePointer // of the buffer's first byte
-}
-
-const uploadBytes = 32 << 20 // a multiple of unitBytes
-
-func newUploader() (u *uploader, err error) {
-	u = &uploader{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(deviceError("preparing to copy to the device", err), u.close())
-		}
-	}()
-	if u.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
-		return nil, err
-	}
-	for i := range u.buffers {
-		if u.copied[i], err = cu.MakeEvent(cu.BlockingSyncEvent | cu.DisableTiming); err != nil {
-			return nil, err
-		}
-		if u.buffers[i], err = allocPinned(uploadBytes); err != nil {
-			return nil, err
-		}
-	}
-	return u, nil
-}
-
-// begin sets where the next pieces go.
-func (u *uploader) begin(to devicePointer) { u.to = to }
-
-// write copies a piece and fills its last unit up with zeros.
-func (u *uploader) write(piece []byte) error {
-	padding := int(units(len(piece))*unitBytes) - len(piece)
-	for len(piece) > 0 {
-		n := copy(u.buffers[u.current][u.filled:], piece)
-		piece = piece[n:]
-		u.filled += n
-		if len(piece) == 0 {
-			clear(u.buffers[u.current][u.filled : u.filled+padding]) // buffers are whole units
-			u.filled += padding
-		}
-		if u.filled == uploadBytes {
-			if err := u.submit(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// submit starts the copy of the current buffer and takes the other one.
-func (u *uploader) submit() error {
-	var s steps
-	s.copyIn(u.to, u.buffers[u.current][:u.filled])
-	s.record(u.copied[u.current])
-	if err := s.submit(u.stream); err != nil {
-		return deviceError("copying to the device", err)
-	}
-	u.to += devicePointer(u.filled)
-	u.used[u.current] = true
-	u.current, u.filled = 1-u.current, 0
-	if u.used[u.current] {
-		if err := wait(u.copied[u.current]); err != nil {
-			return deviceError("copying to the device", err)
-		}
-	}
-	return nil
-}
-
-// flush copies what is left and waits for all.
-func (u *uploader) flush() error {
-	if u.filled > 0 {
-		if err := u.submit(); err != nil {
-			return err
-		}
-	}
-	return deviceError("copying to the device", u.stream.Synchronize())
-}
-
-func (u *uploader) close() error {
-	if u == nil {
-		return nil
-	}
-	var errs []error
-	if u.stream != (cu.Stream{}) {
-		errs = append(errs, u.stream.Synchronize(), u.stream.Destroy())
-	}
-	for i := range u.buffers {
-		if u.copied[i] != (cu.Event{}) {
-			errs = append(errs, cu.DestroyEvent(&u.copied[i]))
-		}
-		errs = append(errs, u.buffers[i].free())
-	}
-	return deviceError("ending the copy to the device", errors.Join(errs...))
 }

@@ -5,8 +5,6 @@ package gpuexec
 import (
 	"fmt"
 	"math/bits"
-
-	"github.com/geniemq/geniemq/index"
 )
 
 // cudaSliced is a variant of the shared-decode kernel that the device can launch: the width of its counters.
@@ -24,7 +22,6 @@ const (
 	minStageOctets   = 32 // a unit must fit
 	maxBlockQueries  = 256
 	slicedPlanThread = 512
-	slicedLoadThread = 512
 )
 
 // loadSliced finds the variants for which a block has enough shared memory; none is no error.
@@ -56,11 +53,8 @@ func (k *cudaKernels) loadSliced(modules map[string]module, limit int) (err erro
 		}
 		k.sliced = append(k.sliced, v)
 	}
-	if k.slicedPlan, err = modules["sliced_plan"].function("sliced_plan", slicedPlanThread, 0); err != nil {
-		return deviceError("finding kernel sliced_plan", err)
-	}
-	k.slicedPlanes, err = modules["sliced_load"].function("sliced_planes", slicedLoadThread, slicedKeptPlanes*slicedPlaneBytes)
-	return deviceError("finding kernel sliced_planes", err)
+	k.slicedPlan, err = modules["sliced_plan"].function("sliced_plan", slicedPlanThread, 0)
+	return deviceError("finding kernel sliced_plan", err)
 }
 
 // slicedBlocks is how queries are dealt to query blocks.
@@ -80,67 +74,34 @@ func (v *cudaSliced) columns(blocks, processors, groups int) int {
 	return max(1, min(processors/blocks, groups))
 }
 
-// slicedIndex are the planes on the device.
+// slicedIndex are the tables that belong to the planes, which lie in the parts.
 type slicedIndex struct {
 	*slicedLayout
 	memory devicePointer
 	at     slicedPlaces
 }
 
-// loadSliced makes the planes from the postings, which are on the device.
+// loadSliced copies the tables.
 func (r *resident) loadSliced(u *uploader, layout *slicedLayout) (err error) {
-	s := &slicedIndex{slicedLayout: layout, at: layout.places()}
+	s := &slicedIndex{slicedLayout: layout, at: layout.places(r.index)}
 	r.sliced = s // freed with the resident
 	if s.memory, err = allocDevice(s.at.end); err != nil {
-		return deviceError("allocating the bit-sliced attributes", err)
+		return deviceError("allocating the tables of the bit-sliced attributes", err)
 	}
-	place := s.memory + devicePointer(s.at.codeOf)
-	keywords := make([]uint32, len(layout.attributes))
-	for i, a := range r.index.Attributes() {
-		keywords[i] = a.Keywords
-	}
+	var codeOf []uint32
 	for _, a := range layout.sliced {
-		layout.attributes[a].codeOf = place
-		place += devicePointer(4 * len(layout.codeOf[a]))
-	}
-	codes := make([]uint32, 0, (s.at.planes-s.at.codeOf)/4)
-	for _, a := range layout.sliced {
-		codes = append(codes, layout.codeOf[a]...)
-	}
-	for _, array := range []struct {
-		at    int64
-		bytes []byte
-	}{
-		{0, arrayBytes(layout.attributes)}, {s.at.units, arrayBytes(layout.unitAttribute)}, {s.at.keywords, arrayBytes(keywords)},
-		{s.at.attributesOf, arrayBytes(layout.sliced)}, {s.at.codeOf, arrayBytes(codes)},
-	} {
-		u.begin(s.memory + devicePointer(array.at))
-		if err := u.write(array.bytes); err != nil {
-			return err
-		}
-		if err := u.flush(); err != nil {
-			return err
+		layout.attributes[a].codeOf = s.memory + devicePointer(s.at.codeOf) + devicePointer(4*len(codeOf))
+		for keyword := range r.index.Attributes()[a].Keywords + 1 {
+			codeOf = append(codeOf, layout.codes[a].Of(keyword))
 		}
 	}
-	kernel := r.kernels.slicedPlanes
-	kernel.shared = min(layout.mostPlanes, slicedKeptPlanes) * slicedPlaneBytes
-	var list steps
-	for i := range r.parts {
-		part := &r.parts[i]
-		load := deviceSlicedLoad{
-			data: r.dataOf(i), sections: r.sections, keywords: s.memory + devicePointer(s.at.keywords), table: s.memory,
-			planes:       s.planesFrom(part.firstTile * (index.TileObjects / groupObjects)),
-			attributesOf: s.memory + devicePointer(s.at.attributesOf),
-			attributes:   uint32(r.attributes), planesOfGroup: uint32(layout.planesOfGroup),
-			firstTile: uint32(part.firstTile), tiles: uint32(r.tiles.len()), objects: r.objects(),
-		}
-		launch(&list, kernel, part.tiles, len(layout.sliced), &load)
+	if err := u.whole(s.memory, arrayBytes(layout.attributes)); err != nil {
+		return err
 	}
-	return deviceError("making the bit-sliced attributes", list.run(u.stream, u.copied[0]))
-}
-
-func (s *slicedIndex) planesFrom(group int) devicePointer {
-	return s.memory + devicePointer(s.at.planes) + devicePointer(int64(group)*int64(s.planesOfGroup)*128)
+	if err := u.whole(s.memory+devicePointer(s.at.units), arrayBytes(layout.unitAttribute)); err != nil {
+		return err
+	}
+	return u.whole(s.memory+devicePointer(s.at.codeOf), arrayBytes(codeOf))
 }
 
 func (s *slicedIndex) free() error {
@@ -149,11 +110,11 @@ func (s *slicedIndex) free() error {
 	}
 	p := s.memory
 	s.memory = 0
-	return deviceError("freeing the bit-sliced attributes", freeDevice(p))
+	return deviceError("freeing the tables of the bit-sliced attributes", freeDevice(p))
 }
 
-// A slicedRun is one launch of the shared-decode kernel: queries of a piece whose counters have one width.
-type slicedRun struct {
+// A slicedLaunch is one launch of the shared-decode kernel a part of the index: queries of a piece whose counters have one width.
+type slicedLaunch struct {
 	variant      *cudaSliced
 	first, count int // queries of the piece
 	slicedBlocks
@@ -162,11 +123,12 @@ type slicedRun struct {
 	maxRows, maxChunks, maxTrees, maxTasks, maxList int
 	// Places in the scratch; programs come first.
 	lists, lengths, records, biases, chunks, tasks, rows, counts, units, waves, tickets, end int64
+	scratch                                                                                  devicePointer
 }
 
-// newSlicedRun sizes a launch. The bounds are those of kernels/sliced.cuh, with the rows counted.
-func newSlicedRun(v *cudaSliced, queries []laneQuery, first int, s *slicedLayout, processors int) slicedRun {
-	r := slicedRun{variant: v, first: first, count: len(queries), slicedBlocks: v.blocks(len(queries))}
+// newSlicedLaunch sizes a launch. The bounds are those of kernels/sliced.cuh, with the rows counted.
+func newSlicedLaunch(v *cudaSliced, queries []laneQuery, first int, s *slicedLayout, processors int) slicedLaunch {
+	r := slicedLaunch{variant: v, first: first, count: len(queries), slicedBlocks: v.blocks(len(queries))}
 	r.columns = v.columns(r.blocks, processors, s.groups)
 	var weights uint32
 	for b := range r.blocks {
@@ -214,32 +176,44 @@ func slicedEntries(k, waveGroups int) int64 {
 	return 2*int64(k) + int64(waveGroups)*int64(min(k, groupObjects))
 }
 
-// launch records the planning, the clearing and the match. scratch is memory of r.end bytes.
-func (r *slicedRun) launch(l *lane, at *pieceLayout, scratch devicePointer) {
+// plan records the planning. scratch is memory of r.end bytes, which the run needs until its last match.
+func (r *slicedLaunch) plan(l *lane, at *pieceLayout, scratch devicePointer) {
 	s, k := l.resident.sliced, l.resident.kernels
-	place := func(offset int64) devicePointer { return scratch + devicePointer(offset) }
+	r.scratch = scratch
 	plan := devicePlan{
 		queries: l.arena, spans: l.arena + devicePointer(at.spans), attributes: s.memory,
 		unitAttribute: s.memory + devicePointer(s.at.units),
-		programs:      scratch, lists: place(r.lists), lengths: place(r.lengths), records: place(r.records), biases: place(r.biases),
-		chunks: place(r.chunks), tasks: place(r.tasks), rows: place(r.rows), counts: place(r.counts), units: place(r.units),
+		programs:      scratch, lists: r.placed(r.lists), lengths: r.placed(r.lengths), records: r.placed(r.records), biases: r.placed(r.biases),
+		chunks: r.placed(r.chunks), tasks: r.placed(r.tasks), rows: r.placed(r.rows), counts: r.placed(r.counts), units: r.placed(r.units),
 		firstQuery: uint32(r.first), queriesOfBatch: uint32(r.count), perBlock: uint32(r.perBlock),
 		warps: uint32(r.variant.warps), slots: uint32(r.variant.slots), decoders: uint32(r.variant.decoders),
 		unitsOfKind: uint32(len(s.unitAttribute)), stageOctets: uint32(r.variant.stageOctets),
 		maxRows: uint32(r.maxRows), maxChunks: uint32(r.maxChunks), maxTrees: uint32(r.maxTrees), maxTasks: uint32(r.maxTasks),
 		maxList: uint32(r.maxList),
 	}
-	match := deviceSliced{
-		planes: s.planesFrom(0), programs: plan.programs, lists: plan.lists, lengths: plan.lengths, records: plan.records,
-		biases: plan.biases, queries: plan.queries, states: l.arena + devicePointer(at.states),
-		entries: l.arena + devicePointer(at.candidates), waves: place(r.waves), tickets: place(r.tickets),
-		planesOfGroup: uint32(s.planesOfGroup), groups: uint32(s.groups), firstWave: uint32(r.firstWave), waveGroups: uint32(r.waveGroups),
-		base: l.resident.tiles.base(), firstQuery: plan.firstQuery, queriesOfBatch: plan.queriesOfBatch, perBlock: plan.perBlock,
-		stages: slicedStages, stageOctets: plan.stageOctets, maxTrees: plan.maxTrees, maxList: plan.maxList,
-	}
 	l.mark(stagePlan)
-	l.steps.fill(place(r.waves), r.end-r.waves)
 	launch(&l.steps, k.slicedPlan, r.blocks, 1, &plan)
-	l.mark(stageMatch)
+}
+
+func (r *slicedLaunch) placed(offset int64) devicePointer { return r.scratch + devicePointer(offset) }
+
+// match records the match on a part. Between parts the queries must be compacted: a launch begins with at most k entries a
+// query, and with the thresholds of the parts before.
+func (r *slicedLaunch) match(l *lane, at *pieceLayout, part *part, planes devicePointer) {
+	s := l.resident.sliced
+	first := part.firstTile * tileGroups
+	match := deviceSliced{
+		planes: planes, programs: r.scratch, lists: r.placed(r.lists), lengths: r.placed(r.lengths), records: r.placed(r.records),
+		biases: r.placed(r.biases), queries: l.arena, states: l.arena + devicePointer(at.states),
+		entries: l.arena + devicePointer(at.candidates), waves: r.placed(r.waves), tickets: r.placed(r.tickets),
+		planesOfGroup: uint32(s.planesOfGroup), residentGroup: uint32(first), firstGroup: uint32(first), groups: uint32(part.groups),
+		firstWave: uint32(r.firstWave), waveGroups: uint32(r.waveGroups),
+		base: l.resident.tiles.base(), firstQuery: uint32(r.first), queriesOfBatch: uint32(r.count), perBlock: uint32(r.perBlock),
+		stages: slicedStages, stageOctets: uint32(r.variant.stageOctets), maxTrees: uint32(r.maxTrees), maxList: uint32(r.maxList),
+	}
+	if first > 0 {
+		match.firstWave = match.waveGroups
+	}
+	l.steps.fill(r.placed(r.waves), r.end-r.waves)
 	launch(&l.steps, r.variant.function, r.blocks, r.columns, &match)
 }

@@ -193,8 +193,14 @@ func errText(err error) string {
 func TestCUDALists(t *testing.T) {
 	e := openDevice(t, CUDAOptions{})
 	rng := newRand(t)
-	for _, equal := range []int{1, 50, 5000} {
-		wl := zipf("lists", 3*index.TileObjects+999, 20, 2000, 4, 24, 10)
+	for round, equal := range []int{1, 50, 5000, 1, 2, 1} {
+		tiles, vocabulary := 3, 2000
+		layout := "postings"
+		if round > 2 {
+			tiles, vocabulary, layout = 14, 100_000, "rare"
+		}
+		wl := zipf("lists", tiles*index.TileObjects+999, 20, uint32(vocabulary), 4, 24, 10)
+		wl.layout = layout
 		plain := wl.object
 		if equal > 1 {
 			wl.object = func(dst [][2]uint32, id uint32) [][2]uint32 { return plain(dst, id/uint32(equal)) }
@@ -203,7 +209,14 @@ func TestCUDALists(t *testing.T) {
 			}
 		}
 		x := wl.build(t)
+		e.(*cudaEngine).limits.partBytes = 0
+		if round == 5 {
+			e.(*cudaEngine).limits.partBytes = partBytesOf(t, x) * 5
+		}
 		s := loadOn(t, e, x)
+		if layout == "rare" && equal == 1 && len(x.Rare(0).Run(0, x.Attributes()[0].Keywords)) == 0 {
+			t.Error("no keyword is rare")
+		}
 		cpu := loadOn(t, NewCPU(CPUOptions{}), x)
 		plans := wl.plans()[:scaled(600)]
 		for i := range plans {
@@ -219,7 +232,7 @@ func TestCUDALists(t *testing.T) {
 			}
 			if rng.IntN(4) == 0 { // some items that cannot be put aside, or more than one warp plans
 				for range rng.IntN(50) {
-					lo := uint32(rng.IntN(1900))
+					lo := uint32(rng.IntN(1900) * vocabulary / 4000)
 					m.Query.StartItem(0, 1)
 					m.Query.AddSpan(lo, lo+uint32(rng.IntN(90)))
 				}

@@ -12,20 +12,25 @@ struct Section {
   uint32_t words;   // directory: a u64 per 32 keywords, presence bits below, rank above
   uint32_t starts;  // u32 start of each list that is present, and the end
   uint32_t ids;     // u16 tile-local ids, zeros up to the next unit
-  uint32_t lists;    // keywords that are present
+  uint32_t lists;    // keywords that are present; all of this is 0 where the attribute has no postings on the device
 };
 
-// A set of consecutive keywords [lo, hi) of one attribute, lo < hi. All spans of a query count, each by its weight: the
-// host has flattened items into spans.
+// A set of consecutive keywords [lo, hi) of one attribute. All spans of a query count, each by its weight: the host has
+// flattened items into spans, and knows where each attribute is found. In the (query, tile) kernel a span is one of
+//   postings  keywords as Section numbers them: all of the attribute, or the frequent ones
+//   planes    codes of a bit-sliced attribute without postings here; planes.cuh says what attribute holds
+//   rare      the run of rare lists' ids; rare.cuh
+// and in the shared-decode kernel keywords of a bit-sliced attribute.
 struct Span {
   uint32_t attribute, lo, hi, weight;
 };
 
 struct Query {
-  uint32_t first, spans;  // its spans are Batch::spans[first .. first + spans)
+  uint32_t first, spans;  // its spans on postings are Batch::spans[first .. first + spans); then come those on planes, and rare ones
   uint32_t k, bound;      // k >= 1; no object's count exceeds bound
   uint64_t entries;       // its candidate buffer is Batch::entries[entries ..)
   uint64_t out;           // its answer is Batch::out[out .. out + k)
+  uint32_t planeSpans, rareSpans;
 };
 
 // State of a query between kernels. The host writes {max(1, min_count), 0, 0, 0}.
@@ -52,18 +57,20 @@ struct Batch {
   State* states;
   uint64_t* entries;
   uint64_t* out;
+  const uint32_t* planes;   // bit planes, group-major (sliced.cuh)
+  const uint8_t* rare;      // ids of rare keywords
   uint32_t attributes;
   uint32_t objects;      // of the segment
   uint32_t firstQuery;   // blockIdx.x counts from here
   uint32_t firstTile;    // of the wave; blockIdx.y / parts counts from here
-  uint32_t residentTile; // the tile of sections[0]
+  uint32_t residentTile; // the tile of sections[0] and planes[0]
   uint32_t base;         // id of the segment's object 0
   uint32_t roundSpans;   // so many spans of a query have less than 2^31 postings in a tile
-  uint32_t unused;
+  uint32_t planesOfGroup;
 };
 
 // The host has mirrors of these: gpuexec/cuda_layout.go.
-static_assert(sizeof(Section) == 16 && sizeof(Span) == 16 && sizeof(Query) == 32 && sizeof(State) == 32 && sizeof(Batch) == 88);
+static_assert(sizeof(Section) == 16 && sizeof(Span) == 16 && sizeof(Query) == 40 && sizeof(State) == 32 && sizeof(Batch) == 104);
 
 #ifdef __CUDACC__
 // Finds the postings of a span in a tile, by two dependent loads.

@@ -47,6 +47,18 @@ struct Counters {
     return BITS == 32 ? weight : __funnelshift_l(0, weight, id * BITS);
   }
 
+  // The counters of 32 consecutive objects are BITS words: word j of them, with a one in each counter whose object's bit
+  // is set in mask.
+  __device__ __forceinline__ static uint32_t spread(uint32_t mask, uint32_t j) {
+    const uint32_t own = mask >> j * kPerWord & (BITS == 32 ? 1 : (1u << kPerWord) - 1);
+    if (BITS == 32) return own & 1;
+    if (BITS == 16) return (own & 3) * 0x8001 & kLow;
+    if (BITS == 8) return (own & 15) * 0x204081 & kLow;
+    uint32_t x = (own | own << 12) & 0x000f000f;
+    x = (x | x << 6) & 0x03030303;
+    return (x | x << 3) & kLow;
+  }
+
   // Marks, by its top bit, each counter of a word that is at least a threshold: x >= t, with the top bits apart, is
   // a carry out of the lower bits of x + (2^(BITS-1) - t mod 2^(BITS-1)), which never reaches the next counter.
   struct AtLeast {

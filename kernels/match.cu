@@ -5,9 +5,10 @@
 // count. Blocks share nothing but the query's State.
 //
 //   1. Plan: every span of the query becomes a segment, a run of the tile's postings, by two directory loads.
-//   2. Scan: the segments lie end to end in units of 16 bytes; each warp takes an equal stretch of these units,
-//      whatever the lengths of the lists.
-//   3. Gate: of the objects that reached the threshold A at most k, the first in the total order, are appended to the
+//   2. Planes: spans on bit planes set the counters, which are cleared else.
+//   3. Scan: the segments lie end to end in units of 16 bytes; each warp takes an equal stretch of these units,
+//      whatever the lengths of the lists. Then the rare lists are searched for the group's objects.
+//   4. Gate: of the objects that reached the threshold A at most k, the first in the total order, are appended to the
 //      query's candidate buffer.
 //
 // The threshold does not change while a wave of groups runs (select.cu moves it), all groups before the wave have lower
@@ -16,6 +17,8 @@
 #include "batch.cuh"
 #include "block.cuh"
 #include "counters.cuh"
+#include "planes.cuh"
+#include "rare.cuh"
 
 namespace geniemq {
 namespace {
@@ -47,7 +50,8 @@ struct Match {
     uint16_t noted[kNoted];
     uint32_t scratch[2][32];
     uint32_t notes, place;
-    uint32_t units, postings;  // of a short query's segments
+    uint32_t units;               // of a short query's segments
+    unsigned long long postings;  // scanned
   };
 
   const Batch& batch;
@@ -79,34 +83,41 @@ struct Match {
   // A query that one warp plans, while the others clear the counters.
   __device__ void runShort() {
     if (warpOf() == 0) planShort();
-    for (uint32_t i = threadIdx.x; i < kWords / 4; i += THREADS) reinterpret_cast<uint4*>(shared.counters)[i] = make_uint4(0, 0, 0, 0);
+    const uint32_t inPlanes = start();
     __syncthreads();
     const uint32_t units = shared.units;
-    if (units == 0) return;
-    const bool note = units <= kNoteUnits && threshold > 1;
-    if (note)
+    if (units == 0 && query.planeSpans == 0 && query.rareSpans == 0) return;
+    // Objects that planes alone bring to the threshold are not noted.
+    const bool note = units <= kNoteUnits && threshold > 1 && query.planeSpans == 0;
+    if (units == 0) {
+    } else if (note) {
       scan<true>(shared.segments, query.spans, units);
-    else
+    } else {
       scan<false>(shared.segments, query.spans, units);
-    __syncthreads();
-    if (threadIdx.x == 0) atomicAdd(reinterpret_cast<unsigned long long*>(&state.postings), (unsigned long long)shared.postings);
-    gate(note && shared.notes <= kNoted);
+    }
+    finish(inPlanes, note);
   }
 
   // A query of any number of spans, some at a time.
   __device__ void runLong() {
     uint64_t scanned = 0;
-    bool clear = false;
+    uint32_t inPlanes = 0;
+    bool started = false;
+    if (threadIdx.x == 0) shared.notes = shared.postings = 0;
+    if (query.planeSpans + query.rareSpans > 0) {
+      started = true;
+      inPlanes = start();
+      __syncthreads();
+    }
     const uint32_t most = min(batch.roundSpans, (uint32_t)THREADS);
     for (uint32_t base = 0; base < query.spans; base += most) {
       const uint32_t count = min(query.spans - base, most);
       uint32_t postings;
       const uint32_t units = plan(base, count, postings);
       if (units != 0) {
-        if (!clear) {
-          clear = true;
-          for (uint32_t i = threadIdx.x; i < kWords / 4; i += THREADS)
-            reinterpret_cast<uint4*>(shared.counters)[i] = make_uint4(0, 0, 0, 0);
+        if (!started) {
+          started = true;
+          start();
           __syncthreads();
         }
         scanned += postings;
@@ -114,9 +125,43 @@ struct Match {
       }
       __syncthreads();
     }
-    if (!clear) return;
-    if (threadIdx.x == 0) atomicAdd(reinterpret_cast<unsigned long long*>(&state.postings), (unsigned long long)scanned);
-    gate(false);
+    if (!started) return;
+    if (threadIdx.x == 0) atomicAdd(&shared.postings, (unsigned long long)scanned);
+    finish(inPlanes, false);
+  }
+
+  // Sets all counters to what the spans on planes add, or to zero, and returns how many pairs the thread has added.
+  __device__ uint32_t start() {
+    if (query.planeSpans > 0) {
+      const uint32_t left = batch.objects - tile * kTileObjects;
+      const PlaneCounts<BITS, THREADS> planes{
+          batch.planes + size_t{tile - batch.residentTile} * (kTileObjects / 1024) * batch.planesOfGroup * 32, batch.planesOfGroup,
+          lowest / 32, kObjects / 32, (min(left, kTileObjects) + 31) / 32};
+      return planes.run(batch.spans + query.first + query.spans, query.planeSpans, counters);
+    }
+    for (uint32_t i = threadIdx.x; i < kWords / 4; i += THREADS) reinterpret_cast<uint4*>(shared.counters)[i] = make_uint4(0, 0, 0, 0);
+    return 0;
+  }
+
+  // The rest of a query whose postings are counted, or being counted by other warps: rare lists, statistics, Gate.
+  __device__ void finish(uint32_t pairs, bool note) {
+    if (query.rareSpans > 0) {
+      pairs += scanRare<THREADS>(batch, batch.spans + query.first + query.spans + query.planeSpans, query.rareSpans,
+                                 batch.base + tile * kTileObjects + lowest, kObjects, [&](uint32_t object, uint32_t weight) {
+                                   if (!note)
+                                     counters.add(object, weight);
+                                   else if (counters.addCrosses(object, weight, threshold))
+                                     noteObject(object);
+                                 });
+    }
+    if (query.planeSpans + query.rareSpans > 0) {
+      pairs = __reduce_add_sync(~0u, pairs);
+      if (laneOf() == 0 && pairs > 0) atomicAdd(&shared.postings, (unsigned long long)pairs);
+    }
+    __syncthreads();
+    if (shared.postings == 0) return;
+    if (threadIdx.x == 0) atomicAdd(reinterpret_cast<unsigned long long*>(&state.postings), shared.postings);
+    gate(note && shared.notes <= kNoted);
   }
 
   __device__ __forceinline__ static uint32_t unitsOf(const Run& run) { return run.length == 0 ? 0 : ((run.begin & 7) + run.length + 7) >> 3; }
@@ -240,9 +285,13 @@ struct Match {
     for (; crossed; crossed &= crossed - 1) {
       const int j = __ffs(crossed) - 1;
       const uint32_t word = j < 4 ? (j < 2 ? v.x : v.y) : (j < 6 ? v.z : v.w);
-      const uint32_t place = atomicAdd(&shared.notes, 1);
-      if (place < kNoted) shared.noted[place] = (word >> j % 2 * 16 & 0xffff) - lowest;
+      noteObject((word >> j % 2 * 16 & 0xffff) - lowest);
     }
+  }
+
+  __device__ __forceinline__ void noteObject(uint32_t object) {
+    const uint32_t place = atomicAdd(&shared.notes, 1);
+    if (place < kNoted) shared.noted[place] = object;
   }
 
   // Appends what passes to the candidate buffer. noted: every object that may pass has been noted.

@@ -3,7 +3,7 @@
 // For queries all of whose spans are on attributes with at most one keyword an object. Their cost does not depend on how
 // many objects a keyword has: a query costs the same few instructions for each of its spans and each 1,024 objects.
 //
-// Planes (sliced_load.cu makes them when the index is loaded)
+// Planes (those of the index file, but of a group all attributes' together)
 //   Keywords of an attribute that occur are numbered densely, in their order: codes 0 .. V-1. codeOf[keyword], for
 //   0 .. keywords, is the number of smaller keywords that occur, so the keywords [lo, hi) are the codes
 //   [codeOf[lo], codeOf[hi]). Code V says that the object has no keyword here, and objects beyond the last one have it
