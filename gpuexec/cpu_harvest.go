@@ -6,8 +6,10 @@ import "math/bits"
 // counters. There are two ways with the same result, and it takes the cheaper one.
 func (c *counters) harvest(g *gate, width int, runs []run, rare []uint32, postings int, base uint32, objects int) {
 	if postings <= revisitLimit(width, objects) {
-		c.revisit(g, width, runs, base)
-		c.revisitRare(g, width, rare, base)
+		// One threshold for both, since ids do not ascend from the one to the other.
+		t := g.threshold()
+		c.revisit(g, width, runs, t, base)
+		c.revisitRare(g, width, rare, t, base)
 	} else {
 		c.sweep(g, width, base, objects)
 	}
@@ -124,9 +126,8 @@ func (l *laneTest) next(words []uint64, from int) int {
 }
 
 // revisit looks at the counters of the postings again and clears them as it goes; an object that comes again
-// counts 0 then and is not offered twice.
-func (c *counters) revisit(g *gate, width int, runs []run, base uint32) {
-	t := g.threshold()
+// counts 0 then and is not offered twice. t is the gate's threshold before the tile: within it ids do not ascend.
+func (c *counters) revisit(g *gate, width int, runs []run, t uint64, base uint32) {
 	for _, r := range runs {
 		switch width {
 		case 4:
@@ -163,8 +164,7 @@ func revisitNibbles(g *gate, c *[1 << 15]uint8, ids []uint16, t uint64, base uin
 }
 
 // revisitRare is revisit for postings that carry their own weight.
-func (c *counters) revisitRare(g *gate, width int, postings []uint32, base uint32) {
-	t := g.threshold()
+func (c *counters) revisitRare(g *gate, width int, postings []uint32, t uint64, base uint32) {
 	var one [1]uint16
 	for _, p := range postings {
 		one[0] = uint16(p >> 16)

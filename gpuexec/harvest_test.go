@@ -27,7 +27,21 @@ func randomRuns(rng *rand.Rand, objects, lists, length int, heaviest uint32) (ru
 	return runs, postings, slices.Max(counts)
 }
 
-// TestHarvestWays checks that sweeping and revisiting give the same for every counter width, in tiles of every length,
+// dealRare makes rare postings of some runs, of those whose weight allows it.
+func dealRare(rng *rand.Rand, runs []run) (lists []run, rare []uint32) {
+	for _, r := range runs {
+		if r.weight > index.MaxWeight || rng.IntN(2) == 0 {
+			lists = append(lists, r)
+			continue
+		}
+		for _, id := range r.ids {
+			rare = append(rare, uint32(id)<<16|r.weight)
+		}
+	}
+	return lists, rare
+}
+
+// TestHarvestWays checks that sweeping and revisiting, and revisiting where some postings are rare ones, give the same for every counter width, in tiles of every length,
 // with thresholds below, at and above the sign bit of a lane, and that both leave all counters zero.
 func TestHarvestWays(t *testing.T) {
 	rng := newRand(t)
@@ -43,15 +57,20 @@ func TestHarvestWays(t *testing.T) {
 			}
 			k := 1 + rng.IntN(100)
 			minCount := 1 + rng.Uint32N(highest+1)
-			for way := range 2 {
+			for way := range 3 {
 				c.allocate(width)
-				c.add(width, runs)
+				lists, rare := runs, []uint32(nil)
+				if way == 2 {
+					lists, rare = dealRare(rng, runs)
+				}
+				c.add(width, lists)
+				c.addRare(width, rare)
 				var g gate
 				g.reset(k, minCount)
 				if way == 0 {
 					c.sweep(&g, width, 1000, objects)
 				} else {
-					c.revisit(&g, width, runs, 1000)
+					c.harvest(&g, width, lists, rare, 0, 1000, objects) // so few postings are visited again
 				}
 				for i, word := range c.lanes(width) {
 					if word != 0 {
@@ -119,7 +138,7 @@ func BenchmarkHarvest(b *testing.B) {
 						case "sweep":
 							c.sweep(&g, width, 0, index.TileObjects)
 						case "revisit":
-							c.revisit(&g, width, runs, 0)
+							c.revisit(&g, width, runs, g.threshold(), 0)
 						default:
 							clear(c.lanes(width))
 						}

@@ -95,7 +95,8 @@ func compareLayouts(b *testing.B, names []string, indexes []*index.Index, plans 
 				}
 				for j := range answers {
 					if !sameHits(&answers[j], &first[j]) || answers[j].Postings != first[j].Postings {
-						b.Fatalf("%s answers plan %d differently", names[i], j)
+						b.Fatalf("%s answers plan %d differently: %d hits of %d postings (%v), want %d of %d (%v)", names[i], j,
+							len(answers[j].Hits), answers[j].Postings, answers[j].Err, len(first[j].Hits), first[j].Postings, first[j].Err)
 					}
 				}
 			}
@@ -127,7 +128,7 @@ func BenchmarkLayouts(b *testing.B) {
 	})
 	b.Run("w1", func(b *testing.B) {
 		names, indexes := []string{"postings", "sliced"}, []*index.Index{}
-		const objects, functions, buckets = 130_000, 237, 67
+		const objects, functions, buckets = 65_000, 237, 67
 		var w *world
 		for _, layout := range []index.Layout{index.LayoutPostings, index.LayoutSliced} {
 			w = bucketWorld(b, objects, functions, buckets, layout)
@@ -146,7 +147,7 @@ func BenchmarkLayouts(b *testing.B) {
 		compareLayouts(b, names, indexes, plans)
 	})
 	b.Run("w3", func(b *testing.B) {
-		const objects, words = 1_000_000, 17
+		const objects, words = 500_000, 17
 		names, indexes := []string{"postings", "rare"}, []*index.Index{}
 		var w *world
 		for _, layout := range []index.Layout{index.LayoutPostings, index.LayoutRare} {
