@@ -20,6 +20,8 @@ type EngineOptions struct {
 	Baseline int
 	// Scaling also measures the engine with 1, 2, 4, ... workers up to all cores. CPU engine only.
 	Scaling bool
+	// Callers also measures the rate of so many callers whose batches overlap. Default 0: not.
+	Callers int
 }
 
 func (o *EngineOptions) ensureDefaults() {
@@ -71,9 +73,10 @@ type EngineResult struct {
 	Checked    int `json:"checked"`
 	Mismatches int `json:"mismatches"`
 
-	Baseline *BaselineResult `json:"baseline,omitempty"`
-	Scaling  []ScalingResult `json:"scaling,omitempty"`
-	Command  string          `json:"command"`
+	Throughput *ThroughputResult `json:"throughput,omitempty"`
+	Baseline   *BaselineResult   `json:"baseline,omitempty"`
+	Scaling    []ScalingResult   `json:"scaling,omitempty"`
+	Command    string            `json:"command"`
 }
 
 // BaselineResult compares one core of the engine with the flat-array scan, on the same queries in the same run.
@@ -157,6 +160,11 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 	r.MatchSelectMs, r.MatchSelectP99Ms = median(match), percentile(match, 99)
 	r.PostingsPerSecond = float64(r.Scanned) / r.MatchSelectMs * 1000
 
+	if opts.Callers > 0 {
+		if r.Throughput, err = throughput(ctx, searcher, w.Plans, opts.Callers, opts.Runs); err != nil {
+			return nil, fmt.Errorf("measuring the throughput: %w", err)
+		}
+	}
 	if opts.Baseline > 0 {
 		if r.Baseline, err = baseline(ctx, w, min(opts.Baseline, len(w.Plans)), opts.Runs); err != nil {
 			return nil, fmt.Errorf("measuring the baseline: %w", err)

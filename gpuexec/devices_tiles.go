@@ -37,8 +37,12 @@ func spreadTiles(x *index.Index, members int) []tileRange {
 // tileWork estimates what queries cost in a tile: its postings, and clearing and harvesting its counters.
 func tileWork(x *index.Index, tile int) uint64 {
 	work := uint64(x.TileLen(tile))
-	for a := range x.Attributes() {
-		_, _, ids := x.Postings(tile, a).Arrays()
+	for a, attribute := range x.Attributes() {
+		if attribute.Layout == index.LayoutSliced {
+			work += uint64(x.TileLen(tile))
+			continue
+		}
+		_, _, ids := x.Postings(tile, a).Arrays() // of LayoutRare, the frequent keywords: most of all postings
 		work += uint64(len(ids))
 	}
 	return work

@@ -68,6 +68,7 @@ func (c *cli) benchEngineCommand() *cobra.Command {
 	var engine string
 	var threads int
 	var gpuMemory service.Bytes
+	var devices deviceFlags
 	cmd := &cobra.Command{
 		Use:   "engine",
 		Short: "Measure an engine on a workload",
@@ -79,7 +80,8 @@ headlines, as sequences (5 M); w3, short documents (6.8 M x 17 words); w4, the A
 the objects and the index: --objects makes them smaller.`,
 		Example: `  geniemq bench engine --workload w4 --baseline 64 --scaling
   geniemq bench engine --workload w3 --objects 500000
-  geniemq bench engine --workload w1 --engine cuda`,
+  geniemq bench engine --workload w1 --engine cuda
+  geniemq bench engine --workload w1 --engine cuda --devices 0,1 --device-mode capacity --callers 4`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.environment(cmd); err != nil {
@@ -88,9 +90,14 @@ the objects and the index: --objects makes them smaller.`,
 			if err := workload.check(); err != nil {
 				return err
 			}
+			cuda, err := devices.options()
+			if err != nil {
+				return err
+			}
+			cuda.Memory = int64(gpuMemory)
 			e, err := gpuexec.Open(engine, gpuexec.Options{
 				CPU:  gpuexec.CPUOptions{Workers: threads},
-				CUDA: gpuexec.CUDAOptions{Memory: int64(gpuMemory)},
+				CUDA: cuda,
 			})
 			if err != nil {
 				return err
@@ -102,8 +109,10 @@ the objects and the index: --objects makes them smaller.`,
 	flags := cmd.Flags()
 	flags.StringVar(&engine, "engine", gpuexec.Auto, "auto, cpu or cuda")
 	flags.IntVar(&threads, "engine-threads", 0, "threads of the CPU engine (default: all cores)")
-	flags.Var(&gpuMemory, "gpu-memory", "device `memory` that the CUDA engine may use, like 16GiB (default: nine tenths of what is free)")
+	flags.Var(&gpuMemory, "gpu-memory", "`memory` that the CUDA engine may use of a device, like 16GiB (default: nine tenths of what is free)")
+	devices.register(cmd)
 	flags.IntVar(&opts.Runs, "runs", 7, "measured batches")
+	flags.IntVar(&opts.Callers, "callers", 0, "also measure the rate of so many callers whose batches overlap")
 	flags.IntVar(&opts.Checks, "checks", 8, "answers compared with brute force")
 	flags.IntVar(&opts.Baseline, "baseline", 0, "also compare one core with a flat-array scan on that many queries")
 	flags.BoolVar(&opts.Scaling, "scaling", false, "also measure the CPU engine with 1, 2, 4, ... threads")

@@ -1,0 +1,174 @@
+//go:build cuda
+
+package gpuexec
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"gorgonia.org/cu"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/kernels"
+)
+
+// openDeviceGroup opens a group on the devices that GENIEMQ_DEVICES names, like 0,1,2,3. Default 0,0: two engines on one
+// device, which every machine with a GPU has.
+func openDeviceGroup(t testing.TB, opts CUDAOptions) *deviceGroup {
+	t.Helper()
+	if err := driverStatus(); err != nil {
+		openDevice(t, opts) // skips or fails
+	}
+	devices := []int{0, 0}
+	if names := os.Getenv("GENIEMQ_DEVICES"); names != "" {
+		var err error
+		if devices, err = ParseDevices(names); err != nil {
+			t.Fatal(err)
+		}
+	}
+	images, err := kernels.Modules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := openGroup(opts, devices, images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e.(*deviceGroup)
+}
+
+// forceGroup makes all lanes of all members take one kernel.
+func forceGroup(t testing.TB, g *deviceGroup, path string) {
+	for _, m := range g.members {
+		force(t, m.(*cudaEngine), path)
+	}
+}
+
+// TestCUDADevices compares groups with the CPU engine, around the borders of tiles, with each kernel, resident and streamed.
+func TestCUDADevices(t *testing.T) {
+	rng := newRand(t)
+	const tile = index.TileObjects
+	for _, mode := range DeviceModes() {
+		g := openDeviceGroup(t, CUDAOptions{Mode: mode, BatchMemory: 256 << 20})
+		t.Log(g.Info().Device)
+		for _, n := range []int{0, 1, 300, tile, tile + 1, 2*tile + 1, 4 * tile, 7*tile + 100} {
+			if scaled(100) < 100 && n > 2*tile+1 {
+				continue
+			}
+			for _, path := range []string{"sliced", "tile", ""} {
+				makeWorld := []func(testing.TB, *rand.Rand, int) *world{randomWorld, slicedWorld}[rng.IntN(2)]
+				w := makeWorld(t, rng, n)
+				forceGroup(t, g, path)
+				s := loadOn(t, g, w.index)
+				t.Logf("%s, %d objects, path %q", mode, n, path)
+				compareWithCPU(t, rng, w, s, scaled([]int{32, 300}[rng.IntN(2)]), true)
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		// With little memory the parts of a member are streamed.
+		w := randomWorld(t, rng, 6*tile+9)
+		little := 3*partBytesOf(t, w.index) + 64<<10
+		var free []int64
+		for _, m := range g.members {
+			e := m.(*cudaEngine)
+			free = append(free, e.available())
+			if err := e.reserve("leaving little", e.available()-little); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := loadOn(t, g, w.index)
+		compareWithCPU(t, rng, w, s, scaled(64), false)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for i, m := range g.members {
+			m.(*cudaEngine).release(free[i] - little)
+		}
+		s = loadOn(t, g, w.index)
+		if c := s.Capacity(); c.BatchBytes != 256<<20 || c.DeviceBytes < int64(len(g.members))*2*c.BatchBytes || mode == DeviceReplica && c.InFlight != 2*len(g.members) {
+			t.Errorf("%s: capacity %+v", mode, c)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for i, m := range g.members {
+			if left := m.(*cudaEngine).available(); left != free[i] {
+				t.Errorf("%s: %d bytes of member %d are missing after closing", mode, free[i]-left, i)
+			}
+		}
+	}
+}
+
+// TestCUDADevicesConcurrent runs overlapping batches and measures stages beside them.
+func TestCUDADevicesConcurrent(t *testing.T) {
+	rng := newRand(t)
+	for _, mode := range DeviceModes() {
+		g := openDeviceGroup(t, CUDAOptions{Mode: mode})
+		w := randomWorld(t, rng, 3*index.TileObjects+1000)
+		cpu := w.load(t, CPUOptions{})
+		s := loadOn(t, g, w.index)
+		var calls sync.WaitGroup
+		for range 8 {
+			plans := w.randomPlans(rng, func() Plan { return w.randomPlan(rng) })
+			want := search(t, cpu, plans)
+			calls.Go(func() {
+				answers := make([]Answer, len(plans))
+				for range 10 {
+					stages, err := s.(StageTimer).SearchStages(context.Background(), plans, answers)
+					if err != nil || stages.sum() < 0 {
+						t.Errorf("%s: %+v %v", mode, stages, err)
+						return
+					}
+					for i := range answers {
+						if !sameHits(&answers[i], &want[i]) {
+							t.Errorf("%s: plan %d of a concurrent call: %s", mode, i, difference(&answers[i], &want[i]))
+							return
+						}
+					}
+				}
+			})
+		}
+		calls.Wait()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestCUDADevicesAbsent: naming a device that is not there is an error, with auto too.
+func TestCUDADevicesAbsent(t *testing.T) {
+	openDevice(t, CUDAOptions{BatchMemory: 1 << 20}) // skips without a device
+	count, err := cu.NumDevices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := Options{CUDA: CUDAOptions{Devices: []int{0, count}}}
+	for _, kind := range []string{CUDA, Auto} {
+		if e, err := Open(kind, opts); err == nil || errors.Is(err, ErrNoCUDA) || !strings.Contains(err.Error(), "no CUDA device") {
+			t.Errorf("%s: %v %v", kind, e, err)
+		}
+	}
+	e, err := NewCUDA(CUDAOptions{Devices: []int{AllDevices}, BatchMemory: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, ok := e.(*deviceGroup); ok != (count > 1) || ok && len(g.members) != count {
+		t.Errorf("all of %d devices: %v", count, reflect.TypeOf(e))
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
