@@ -21,7 +21,8 @@ type AttributeSpec struct {
 	Edges   EdgeRule
 	// Keywords is the number of keywords V of an Ordinal attribute: its values are 0 to V-1.
 	Keywords uint32
-	// Layout overrides the choice of the layout, by its name in the schema. Default auto.
+	// Layout overrides the choice of the layout, by its name in the schema: sliced or rare where the attribute cannot have
+	// it fails when the index is written. Default auto.
 	Layout string
 }
 
@@ -38,8 +39,8 @@ type BuilderOptions struct {
 // Memory: a posting takes 6 bytes (a 32-bit provisional keyword and its object's 16-bit place in the tile), in Number
 // attributes 10 (the raw float64, because edges are known only at the end). Add to that each distinct string
 // (its bytes plus 10 to 20), keys (the same), payloads and texts (their bytes plus 4). Writing adds 8 bytes a posting
-// of the largest equi-depth or exact attribute, and a worker 4 bytes a keyword of the largest attribute plus two
-// tiles of it.
+// of the largest equi-depth or exact attribute, 16 to 32 bytes a keyword to choose the layouts, 4 bytes a posting of rare
+// keywords, and a worker 4 bytes a keyword of the largest attribute plus two tiles of it.
 //
 // Strings get provisional numbers as they are first seen and numbers stay raw: both become keywords, which
 // sort by value, only when everything is known. Postings are kept tile by tile, as columns of (value, object)

@@ -90,6 +90,7 @@ func TestEqualWidthFormula(t *testing.T) {
 		if want = slices.Compact(want); !slices.Equal(a.Edges, want) {
 			t.Fatalf("%d buckets from %v to %v: edges %v, want %v", buckets, low, high, a.Edges, want)
 		}
+		var decoder Decoder
 		for id, v := range numbers {
 			bucket := 0
 			for _, edge := range want {
@@ -100,7 +101,7 @@ func TestEqualWidthFormula(t *testing.T) {
 			if got, ok := a.Bucket(v); !ok || int(got) != bucket {
 				t.Fatalf("Bucket(%v) = %d, want %d", v, got, bucket)
 			}
-			if p := x.Postings(0, 0); !slices.Contains(p.Run(uint32(bucket), uint32(bucket)+1), uint16(id)) {
+			if p := decoder.Postings(x, 0, 0); !slices.Contains(p.Run(uint32(bucket), uint32(bucket)+1), uint16(id)) {
 				t.Fatalf("object %d with %v is not in bucket %d", id, v, bucket)
 			}
 		}

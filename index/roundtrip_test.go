@@ -133,6 +133,7 @@ func TestUnaligned(t *testing.T) {
 // TestLookupAllocatesNothing holds the path of every query to its promise.
 func TestLookupAllocatesNothing(t *testing.T) {
 	m := randomModel(newRandom(t), 2000)
+	m.specs[3].Layout = LayoutPostings.String()
 	x := m.open(t)
 	word, _ := x.AttributeByName("word")
 	key := []byte("abc")

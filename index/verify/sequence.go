@@ -70,8 +70,8 @@ const checkEvery = 128
 // ascending). A later call passes a longer list that begins with the earlier one and goes on where that
 // ended. It returns the error of ctx, and only that.
 //
-// Where distances were computed elsewhere, on a GPU say, known has one for each candidate: exact ones, or negative for
-// those to be computed here. Otherwise it is nil. The outcome is the same.
+// Where distances were computed elsewhere, on a GPU say, known has those of the first candidates: exact ones, or negative
+// for those to be computed here. It may be nil. The outcome is the same.
 func (v *Verifier) Verify(ctx context.Context, texts Texts, candidates []Candidate, known []int32) error {
 	for ; v.next < len(candidates); v.next++ {
 		if v.next%checkEvery == 0 && ctx.Err() != nil {
@@ -83,7 +83,7 @@ func (v *Verifier) Verify(ctx context.Context, texts Texts, candidates []Candida
 		}
 		// Only a smaller distance helps: with an equal one the earlier candidate precedes.
 		bound := v.radius() - 1
-		if known != nil && known[v.next] >= 0 {
+		if v.next < len(known) && known[v.next] >= 0 {
 			if d := known[v.next]; int(d) <= bound {
 				v.keep(Hit{ID: c.ID, Count: c.Count, Distance: d})
 			}

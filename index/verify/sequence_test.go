@@ -183,7 +183,7 @@ func someKnown(rng *rand.Rand, texts textList, query []rune, candidates []Candid
 			known[i] = int32(naiveDistance(query, []rune(texts[c.ID])))
 		}
 	}
-	return known
+	return known[:rng.IntN(len(known)+1)]
 }
 
 func bruteForceOf(texts textList, query []rune, n int, candidates []Candidate) []Hit {
