@@ -96,17 +96,9 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 	}
 
 	start := time.Now()
-	b, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
-	if err != nil {
-		return nil, err
-	}
-	objects := encode.NewObjects(schema, b)
-	for id := range opts.Objects {
-		if err := objects.Add(&rows[id%len(rows)]); err != nil {
-			return nil, err
-		}
-	}
-	file, ix, err := finish(ctx, b)
+	file, ix, err := buildRecords(ctx, schema, opts, func(objects *encode.Objects, id int) error {
+		return objects.Add(&rows[id%len(rows)])
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +120,7 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 		return nil, err
 	}
 	asked := make([][adultColumns]cell, opts.Queries)
+	reach := max(0, opts.Reach)
 	src := newSource(opts.Seed, 'q')
 	for i := range w.Plans {
 		asked[i] = cells[src.intn(len(cells))]
@@ -137,7 +130,7 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 			switch {
 			case c.missing:
 			case attrs[a].Type == index.Number:
-				lo, hi := float64(max(c.bucket-adultReach, 0)), float64(c.bucket+adultReach)
+				lo, hi := float64(max(c.bucket-reach, 0)), float64(c.bucket+reach)
 				low, high := encode.NumberValue(lo), encode.NumberValue(hi)
 				conditions = append(conditions, encode.Condition{Attr: attrs[a].Name, Min: &low, Max: &high, Bucket: true})
 				query.Items = append(query.Items, wire.Condition{Attr: attrs[a].Name, Min: wire.Number(lo), Max: wire.Number(hi), Bucket: true})
@@ -158,7 +151,7 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 		counts := make([]uint32, len(cells))
 		for r, row := range cells {
 			for a, c := range row {
-				if c.matches(asked[i][a]) {
+				if c.matches(asked[i][a], reach) {
 					counts[r]++
 				}
 			}
@@ -179,11 +172,11 @@ type cell struct {
 	text    string // of a category
 }
 
-func (c cell) matches(asked cell) bool {
+func (c cell) matches(asked cell, reach int) bool {
 	if c.missing || asked.missing {
 		return false
 	}
-	return c.text == asked.text && c.bucket >= asked.bucket-adultReach && c.bucket <= asked.bucket+adultReach
+	return c.text == asked.text && c.bucket >= asked.bucket-reach && c.bucket <= asked.bucket+reach
 }
 
 func parseCell(attr index.Attribute, raw index.Cell) (cell, error) {

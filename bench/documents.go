@@ -45,10 +45,14 @@ func documents(ctx context.Context, opts Options) (*Workload, error) {
 		return nil, err
 	}
 	var scratch []uint32
-	file, ix, err := build(ctx, schema, opts.Objects, func(b *index.Builder, id int) error {
+	texts := make([]string, vocabulary)
+	for word := range texts {
+		texts[word] = wordText(uint32(word))
+	}
+	file, ix, err := build(ctx, schema, opts, func(b *index.Builder, id int) error {
 		scratch = object(scratch, id)
 		for _, word := range scratch {
-			b.AddString(0, wordText(word))
+			b.AddString(0, texts[word])
 		}
 		return nil
 	})

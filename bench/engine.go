@@ -18,6 +18,10 @@ type EngineOptions struct {
 	// Baseline also measures the flat-array scan (flatscan) on that many of the queries, on one core, and the engine
 	// on one core, in turns, so that their ratio holds on a noisy machine. Default 0: not.
 	Baseline int
+	// Limits are the device's, to tell how much of them was reached. Default: what is known of the device by its name.
+	Limits *Limits
+	// Export is a folder for the vectors and answers of w1 (Workload.Export). Default: none.
+	Export string
 	// Scaling also measures the engine with 1, 2, 4, ... workers up to all cores. CPU engine only.
 	Scaling bool
 	// Callers also measures the rate of so many callers whose batches overlap. Default 0: not.
@@ -49,6 +53,8 @@ type EngineResult struct {
 	// Scanned is how many postings the batch touches.
 	Scanned           uint64  `json:"postings_scanned"`
 	PostingsPerSecond float64 `json:"postings_per_s"`
+	// Achieved is what share of the device's limits that is.
+	Achieved *Achieved `json:"achieved,omitempty"`
 
 	// Where the engine tells the stages of a batch apart (gpuexec.StageTimer), MatchSelect is their sum without the
 	// host; elsewhere it is what is left of the total beside verification, and there are no stages.
@@ -150,6 +156,7 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 		matched := t - verified
 		if _, staged := searcher.(gpuexec.StageTimer); staged {
 			matched = milliseconds(s.Match + s.Select)
+			verified += milliseconds(s.Verify)
 			stages.add(s)
 		}
 		total, verify, match = append(total, t), append(verify, verified), append(match, matched)
@@ -159,6 +166,16 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 	r.VerifyMs, r.VerifyP99Ms = median(verify), percentile(verify, 99)
 	r.MatchSelectMs, r.MatchSelectP99Ms = median(match), percentile(match, 99)
 	r.PostingsPerSecond = float64(r.Scanned) / r.MatchSelectMs * 1000
+	limits := opts.Limits
+	if limits == nil {
+		limits = knownLimits(info.Device)
+	}
+	r.Achieved = limits.achieved(r.Scanned, capacity.IndexBytes, r.MatchSelectMs)
+	if opts.Export != "" {
+		if err := w.Export(opts.Export, answers); err != nil {
+			return nil, fmt.Errorf("exporting: %w", err)
+		}
+	}
 
 	if opts.Callers > 0 {
 		if r.Throughput, err = throughput(ctx, searcher, w.Plans, opts.Callers, opts.Runs); err != nil {
@@ -207,6 +224,7 @@ func searchStages(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan,
 		sum.Upload += stages.Upload
 		sum.Match += stages.Match
 		sum.Select += stages.Select
+		sum.Verify += stages.Verify
 		sum.Download += stages.Download
 	}
 	return sum, nil

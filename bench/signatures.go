@@ -10,7 +10,6 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -86,7 +85,7 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 	for i := range signatureFunctions {
 		schema.Columns = append(schema.Columns, index.Column{Name: fmt.Sprintf("h%03d", i), Type: index.NumberColumn, Edges: index.Exact})
 	}
-	file, ix, err := build(ctx, schema, opts.Objects, func(b *index.Builder, id int) error {
+	file, ix, err := build(ctx, schema, opts, func(b *index.Builder, id int) error {
 		for attr, v := range objects[id*signatureFunctions:][:signatureFunctions] {
 			if err := b.AddNumber(attr, float64(v)); err != nil {
 				return err
@@ -100,26 +99,33 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 	w := &Workload{Index: ix, File: file, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
 
 	queries := make([]uint8, opts.Queries*signatureFunctions)
+	attributes := ix.Attributes()
+	w.vectors = &vectors{seed: opts.Seed, objects: opts.Objects, queries: make([][latentDims]float32, opts.Queries)}
 	src := newSource(opts.Seed, 'q')
+	reach := max(0, opts.Reach)
 	for i := range w.Plans {
-		var x [latentDims]float32
-		point(&x, opts.Seed, src.intn(opts.Objects))
+		x := &w.vectors.queries[i]
+		point(x, opts.Seed, src.intn(opts.Objects))
 		for d := 0; d < latentDims; d += 2 {
 			n0, n1 := src.gauss()
 			x[d] += float32(queryNoise * n0)
 			x[d+1] += float32(queryNoise * n1)
 		}
 		signature := queries[i*signatureFunctions:][:signatureFunctions]
-		family.sign(signature, &x)
+		family.sign(signature, x)
 		query := wire.Query{K: opts.K}
 		plan := &w.Plans[i]
 		plan.Kind, plan.Match.K = gpuexec.PlanMatch, opts.K
 		for attr, v := range signature {
 			plan.Match.Query.StartItem(uint32(attr), 1)
-			if kw, ok := ix.Attributes()[attr].Bucket(float64(v)); ok {
-				plan.Match.Query.AddSpan(kw, kw+1)
+			if lo, hi, ok := values(&attributes[attr], int(v)-reach, int(v)+reach); ok {
+				plan.Match.Query.AddSpan(lo, hi)
 			}
-			query.Items = append(query.Items, wire.Condition{Attr: schema.Columns[attr].Name, Value: wire.Number(float64(v))})
+			condition := wire.Condition{Attr: schema.Columns[attr].Name, Value: wire.Number(float64(v))}
+			if reach > 0 {
+				condition = wire.Condition{Attr: condition.Attr, Min: wire.Number(float64(v) - float64(reach)), Max: wire.Number(float64(v) + float64(reach))}
+			}
+			query.Items = append(query.Items, condition)
 		}
 		w.Queries = append(w.Queries, query)
 	}
@@ -128,7 +134,7 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 		for id := range opts.Objects {
 			var count uint32
 			for attr, v := range objects[id*signatureFunctions:][:signatureFunctions] {
-				if v == query[attr] {
+				if d := int(v) - int(query[attr]); -reach <= d && d <= reach {
 					count++
 				}
 			}
@@ -140,31 +146,19 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 	return w, nil
 }
 
-// build makes an index in memory of objects that need no encoding.
-func build(ctx context.Context, schema *index.Schema, objects int, add func(b *index.Builder, id int) error) ([]byte, *index.Index, error) {
-	b, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
-	if err != nil {
-		return nil, nil, err
-	}
-	for id := range objects {
-		if err := add(b, id); err != nil {
-			return nil, nil, err
+// values returns the keywords of an attribute with edges: exact whose values are lo to hi.
+func values(attr *index.Attribute, lo, hi int) (from, to uint32, ok bool) {
+	for v := max(lo, 0); v <= min(hi, signatureBuckets-1); v++ {
+		kw, known := attr.Bucket(float64(v))
+		if !known {
+			continue
 		}
-		if err := b.EndObject("", nil, ""); err != nil {
-			return nil, nil, err
+		if !ok {
+			from, ok = kw, true
 		}
+		to = kw + 1
 	}
-	return finish(ctx, b)
-}
-
-// finish builds the file in memory and opens it.
-func finish(ctx context.Context, b *index.Builder) ([]byte, *index.Index, error) {
-	file, err := b.Bytes(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	ix, err := index.OpenBytes(file)
-	return file, ix, err
+	return from, to, ok
 }
 
 // parallel runs work over [0, n) in contiguous pieces on all cores.

@@ -105,19 +105,11 @@ func titles(ctx context.Context, opts Options) (*Workload, error) {
 		return nil, err
 	}
 	start := time.Now()
-	b, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
-	if err != nil {
-		return nil, err
-	}
-	objects := encode.NewObjects(schema, b)
 	rec := index.Record{Cells: []index.Cell{{Values: make([]string, 1)}}}
-	for id, text := range texts {
-		rec.Line, rec.Cells[0].Values[0] = int64(id+1), text
-		if err := objects.Add(&rec); err != nil {
-			return nil, err
-		}
-	}
-	file, ix, err := finish(ctx, b)
+	file, ix, err := buildRecords(ctx, schema, opts, func(objects *encode.Objects, id int) error {
+		rec.Line, rec.Cells[0].Values[0] = int64(id+1), texts[id]
+		return objects.Add(&rec)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -38,6 +39,9 @@ type Workload struct {
 	reference func(i int, visit func(id, count uint32))
 	// distances, of sequences, gives the edit distance of every object to query i.
 	distances func(i int, visit func(id uint32, distance int32))
+
+	// vectors of w1 are what its signatures were made of.
+	vectors *vectors
 }
 
 // Options are the sizes of a workload. Zero means the workload's own size of the published table.
@@ -48,6 +52,21 @@ type Options struct {
 	Seed    uint64 // default 1
 	// Data is the folder of the real data that w2 and w4 grow from: adult/, headlines/, er_dblp_acm/.
 	Data string
+	// Reach is by how many buckets either way an item of w1 or a number of w4 asks for more than its own: the lists
+	// of an item become 2 x Reach + 1 times as dense. Default 0 for w1 and 50 for w4; negative means 0.
+	Reach int
+	// Cache is a folder where index files are kept and found again. Default: none.
+	Cache string
+
+	name string
+	// grown, when not nil, keeps the builder, so that the same workload with more objects adds only those.
+	grown *grown
+}
+
+// grown is a builder between workloads of growing size.
+type grown struct {
+	builder *index.Builder
+	encoder *encode.Objects
 }
 
 func (o *Options) ensureDefaults(objects, k int) {
@@ -67,6 +86,7 @@ func Names() []string { return slices.Clone(names) }
 func New(ctx context.Context, name string, opts Options) (*Workload, error) {
 	var w *Workload
 	var err error
+	opts.name = name
 	switch name {
 	case "w1":
 		opts.ensureDefaults(4_500_000, 100)
@@ -79,9 +99,11 @@ func New(ctx context.Context, name string, opts Options) (*Workload, error) {
 		w, err = documents(ctx, opts)
 	case "w4":
 		opts.ensureDefaults(20*adultRows, 100)
+		opts.Reach = cmp.Or(opts.Reach, adultReach)
 		w, err = adult(ctx, opts)
 	case "w4x100":
 		opts.ensureDefaults(100_000_000, 100)
+		opts.Reach = cmp.Or(opts.Reach, adultReach)
 		w, err = adult(ctx, opts)
 	default:
 		return nil, fmt.Errorf("no workload is called %q; there are %v", name, names)
@@ -109,9 +131,14 @@ func (w *Workload) topK(i int) []gpuexec.Hit {
 		})
 		hits = hits[:min(k, len(hits))]
 	}
+	full, least, last := false, uint32(0), uint32(0)
 	w.reference(i, func(id, count uint32) {
+		if full && (count < least || count == least && id > last) {
+			return // k hits precede it
+		}
 		if len(hits) == cap(hits) {
 			cut()
+			full, least, last = true, hits[k-1].Count, hits[k-1].ID
 		}
 		hits = append(hits, gpuexec.Hit{ID: id, Count: count, Distance: -1})
 	})

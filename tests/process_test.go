@@ -114,9 +114,12 @@ var binary struct {
 	err  error
 }
 
-// geniemq is the path of the command.
+// geniemq is the path of the command: $GENIEMQ_BINARY, for machines without Go, or one that is built for the tests.
 func geniemq(t testing.TB) string {
 	t.Helper()
+	if path := os.Getenv("GENIEMQ_BINARY"); path != "" {
+		return path
+	}
 	binary.once.Do(func() {
 		if binary.dir, binary.err = os.MkdirTemp("", "geniemq-test-"); binary.err != nil {
 			return

@@ -75,8 +75,12 @@ func TestTypos(t *testing.T) {
 	defer x.Close()
 	t.Logf("%d words built in %v, %d bytes", x.Objects(), time.Since(start).Round(time.Millisecond), x.Size())
 
-	engine := gpuexec.NewCPU(gpuexec.CPUOptions{})
+	engine, err := gpuexec.Open(gpuexec.Auto, gpuexec.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer engine.Close()
+	t.Logf("engine %s on %s", engine.Info().Kind, engine.Info().Device)
 	searcher, err := engine.Load(ctx, &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: x}}})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"slices"
 	"strings"
 
@@ -28,7 +29,7 @@ brute force, and prints JSON, one line a measurement. Times are medians of sever
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.benchEngineCommand(), c.benchServiceCommand())
+	cmd.AddCommand(c.benchEngineCommand(), c.benchScaleCommand(), c.benchServiceCommand())
 	return cmd
 }
 
@@ -47,6 +48,8 @@ func (w *workloadFlags) register(cmd *cobra.Command, workload string) {
 	flags.Uint64Var(&w.opts.Seed, "seed", 1, "seed of the data and the queries")
 	flags.StringVar(&w.opts.Data, "data", filepath.Join("..", "shared", "data"),
 		"folder of the real data that w2 (headlines/) and w4 (adult/) grow from")
+	flags.IntVar(&w.opts.Reach, "reach", 0, "buckets either way that an item of w1 and a number of w4 asks for (default: the workload's own; negative: none)")
+	flags.StringVar(&w.opts.Cache, "cache", "", "`folder` where index files are kept and found again")
 }
 
 func (w *workloadFlags) check() error {
@@ -65,7 +68,7 @@ func (w *workloadFlags) check() error {
 func (c *cli) benchEngineCommand() *cobra.Command {
 	var workload workloadFlags
 	var opts bench.EngineOptions
-	var engine string
+	var engine, limits string
 	var threads int
 	var gpuMemory service.Bytes
 	var devices deviceFlags
@@ -89,6 +92,12 @@ the objects and the index: --objects makes them smaller.`,
 			}
 			if err := workload.check(); err != nil {
 				return err
+			}
+			if limits != "" {
+				var err error
+				if opts.Limits, err = bench.ReadLimits(limits); err != nil {
+					return err
+				}
 			}
 			cuda, err := devices.options()
 			if err != nil {
@@ -115,6 +124,8 @@ the objects and the index: --objects makes them smaller.`,
 	flags.IntVar(&opts.Callers, "callers", 0, "also measure the rate of so many callers whose batches overlap")
 	flags.IntVar(&opts.Checks, "checks", 8, "answers compared with brute force")
 	flags.IntVar(&opts.Baseline, "baseline", 0, "also compare one core with a flat-array scan on that many queries")
+	flags.StringVar(&limits, "limits", "", "`file` with the device's limits, as docs/benchmarks/limits.cu prints them")
+	flags.StringVar(&opts.Export, "export", "", "`folder` for the vectors and answers of w1, for docs/benchmarks/knn.py")
 	flags.BoolVar(&opts.Scaling, "scaling", false, "also measure the CPU engine with 1, 2, 4, ... threads")
 	return cmd
 }
@@ -144,6 +155,7 @@ func (c *cli) benchEngine(ctx context.Context, workload workloadFlags, e gpuexec
 func (c *cli) benchServiceCommand() *cobra.Command {
 	var workload workloadFlags
 	var opts bench.ServiceOptions
+	var profile string
 	cmd := &cobra.Command{
 		Use:   "service",
 		Short: "Measure the whole service, from publish to answer",
@@ -165,7 +177,19 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 					return usagef("--messages-of takes numbers of queries from 1")
 				}
 			}
-			return c.benchService(cmd.Context(), workload, opts)
+			if profile == "" {
+				return c.benchService(cmd.Context(), workload, opts)
+			}
+			f, err := os.Create(profile)
+			if err != nil {
+				return err
+			}
+			if err := pprof.StartCPUProfile(f); err != nil {
+				return errors.Join(err, f.Close())
+			}
+			err = c.benchService(cmd.Context(), workload, opts)
+			pprof.StopCPUProfile()
+			return errors.Join(err, f.Close())
 		},
 	}
 	workload.register(cmd, "w3")
@@ -178,6 +202,7 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 	flags.IntVar(&opts.Queries, "round", 20_000, "queries a round")
 	flags.IntVar(&opts.Rounds, "rounds", 5, "rounds of service and echo worker in turns")
 	flags.IntVar(&opts.Window, "window", 4096, "queries sent and not answered")
+	flags.StringVar(&profile, "cpuprofile", "", "`file` for a CPU profile of all of it")
 	flags.Float64Var(&opts.Load, "load", 0.7, "share of the throughput at which latency is measured")
 	return cmd
 }

@@ -1,0 +1,71 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/encode"
+)
+
+// build makes the index of a workload in memory, of objects that need no encoding.
+func build(ctx context.Context, schema *index.Schema, opts Options, add func(b *index.Builder, id int) error) ([]byte, *index.Index, error) {
+	return findOrBuild(ctx, schema, opts, func(g *grown, id int) error {
+		if err := add(g.builder, id); err != nil {
+			return err
+		}
+		return g.builder.EndObject("", nil, "")
+	})
+}
+
+// buildRecords is build for objects that are records.
+func buildRecords(ctx context.Context, schema *index.Schema, opts Options, add func(objects *encode.Objects, id int) error) ([]byte, *index.Index, error) {
+	return findOrBuild(ctx, schema, opts, func(g *grown, id int) error { return add(g.encoder, id) })
+}
+
+// findOrBuild finds the index in the cache, or adds the objects that the builder does not have yet and writes it.
+func findOrBuild(ctx context.Context, schema *index.Schema, opts Options, add func(g *grown, id int) error) ([]byte, *index.Index, error) {
+	path := ""
+	if opts.Cache != "" {
+		path = filepath.Join(opts.Cache, fmt.Sprintf("%s-%d-%d.gmq", opts.name, opts.Objects, opts.Seed))
+		file, err := os.ReadFile(path)
+		if err == nil {
+			ix, err := index.OpenBytes(file)
+			return file, ix, err
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, err
+		}
+	}
+	g := opts.grown
+	if g == nil {
+		g = new(grown)
+	}
+	if g.builder == nil || g.builder.Objects() > opts.Objects {
+		b, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+		if err != nil {
+			return nil, nil, err
+		}
+		g.builder, g.encoder = b, encode.NewObjects(schema, b)
+	}
+	for id := g.builder.Objects(); id < opts.Objects; id++ {
+		if err := add(g, id); err != nil {
+			return nil, nil, err
+		}
+	}
+	file, err := g.builder.Bytes(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if path != "" {
+		if err := os.WriteFile(path, file, 0o600); err != nil {
+			return nil, nil, err
+		}
+	}
+	ix, err := index.OpenBytes(file)
+	return file, ix, err
+}

@@ -1,0 +1,115 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/geniemq/geniemq/gpuexec"
+)
+
+// The axes of Scale.
+const (
+	AxisObjects = "n"       // objects; the index grows from point to point
+	AxisQueries = "q"       // queries in the batch
+	AxisK       = "k"       // hits a query
+	AxisDensity = "density" // Options.Reach: buckets either way that an item takes, for w1 and w4
+)
+
+// Axes returns the names of the axes.
+func Axes() []string { return []string{AxisObjects, AxisQueries, AxisK, AxisDensity} }
+
+// ScalePoints are the points of an axis where none are given.
+func ScalePoints(axis string) []int {
+	switch axis {
+	case AxisObjects:
+		return []int{500_000, 1_000_000, 2_250_000, 4_500_000, 9_000_000, 18_000_000, 36_000_000}
+	case AxisQueries:
+		return []int{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536}
+	case AxisK:
+		return []int{1, 10, 100, 1000, 10000}
+	case AxisDensity:
+		return []int{-1, 1, 2, 4, 8, 16, 32}
+	}
+	return nil
+}
+
+// ScaleResult is the measurement of one point.
+type ScaleResult struct {
+	Axis  string `json:"axis"`
+	Point int    `json:"point"`
+	// Density is the share of the objects that an item of a query asks for, on average.
+	Density float64 `json:"density"`
+	*EngineResult
+}
+
+// Scale measures an engine along an axis and gives each point to report. The index is built once; along n it grows, so that
+// points must ascend.
+func Scale(ctx context.Context, name string, opts Options, engine gpuexec.Engine, axis string, points []int, measure EngineOptions,
+	report func(*ScaleResult) error) error {
+	if !slices.Contains(Axes(), axis) {
+		return fmt.Errorf("no axis is called %q; there are %v", axis, Axes())
+	}
+	if axis == AxisObjects && !slices.IsSorted(points) {
+		return fmt.Errorf("the points of axis %s must ascend", axis)
+	}
+	if axis == AxisQueries {
+		opts.Queries = slices.Max(points)
+	}
+	if axis != AxisDensity && axis != AxisObjects {
+		w, err := New(ctx, name, opts)
+		if err != nil {
+			return err
+		}
+		defer w.Close()
+		whole := *w
+		for _, p := range points {
+			at := whole
+			if axis == AxisQueries {
+				at.Plans = whole.Plans[:p]
+			} else {
+				at.Plans = slices.Clone(whole.Plans)
+				for i := range at.Plans {
+					at.Plans[i].Match.K = p
+				}
+				at.Options.K = p
+			}
+			if err := scalePoint(ctx, &at, engine, axis, p, measure, report); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	opts.grown = new(grown)
+	for _, p := range points {
+		if axis == AxisObjects {
+			opts.Objects = p
+		} else {
+			opts.Reach = p
+		}
+		w, err := New(ctx, name, opts)
+		if err != nil {
+			return err
+		}
+		err = scalePoint(ctx, w, engine, axis, p, measure, report)
+		w.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func scalePoint(ctx context.Context, w *Workload, engine gpuexec.Engine, axis string, point int, measure EngineOptions, report func(*ScaleResult) error) error {
+	r, err := Engine(ctx, w, engine, measure)
+	if err != nil {
+		return fmt.Errorf("%s = %d: %w", axis, point, err)
+	}
+	items := 0
+	for i := range w.Plans {
+		items += len(w.Plans[i].Match.Query.Items)
+	}
+	s := &ScaleResult{Axis: axis, Point: point, EngineResult: r}
+	s.Density = float64(r.Scanned) / float64(max(1, items)) / float64(max(1, r.Objects))
+	return report(s)
+}

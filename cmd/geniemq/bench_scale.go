@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/geniemq/geniemq/bench"
+	"github.com/geniemq/geniemq/gpuexec"
+)
+
+func (c *cli) benchScaleCommand() *cobra.Command {
+	var workload workloadFlags
+	var opts bench.EngineOptions
+	var engine, axis string
+	var points []int
+	cmd := &cobra.Command{
+		Use:   "scale",
+		Short: "Measure how an engine's time grows",
+		Long: `Scale measures batches along an axis and prints one line a point: n, objects; q, queries in the batch;
+k, hits a query; density, the buckets either way that an item asks for (w1 and w4). The index is built once;
+along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
+		Example: `  geniemq bench scale --workload w4 --axis q
+  geniemq bench scale --workload w3 --axis n --points 500000,1000000,2000000 --engine cuda`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.environment(cmd); err != nil {
+				return err
+			}
+			if err := workload.check(); err != nil {
+				return err
+			}
+			if !slices.Contains(bench.Axes(), axis) {
+				return usagef("--axis %q is unknown: use one of %s", axis, strings.Join(bench.Axes(), ", "))
+			}
+			if len(points) == 0 {
+				points = bench.ScalePoints(axis)
+			}
+			if axis != bench.AxisDensity && slices.Min(points) < 1 {
+				return usagef("--points takes numbers from 1")
+			}
+			if axis == bench.AxisK && slices.Max(points) > gpuexec.MaxK {
+				return usagef("--points of axis k are at most %d", gpuexec.MaxK)
+			}
+			e, err := gpuexec.Open(engine, gpuexec.Options{})
+			if err != nil {
+				return err
+			}
+			wrong := 0
+			err = bench.Scale(cmd.Context(), workload.name, workload.opts, e, axis, points, opts, func(r *bench.ScaleResult) error {
+				wrong += r.Mismatches
+				r.Command = commandLine()
+				return json.NewEncoder(c.out).Encode(r)
+			})
+			if err := errors.Join(err, e.Close()); err != nil {
+				return err
+			}
+			if wrong > 0 {
+				return fmt.Errorf("%d checked answers differ from brute force", wrong)
+			}
+			return nil
+		},
+	}
+	workload.register(cmd, "w4")
+	flags := cmd.Flags()
+	flags.StringVar(&engine, "engine", gpuexec.Auto, "auto, cpu or cuda")
+	flags.StringVar(&axis, "axis", bench.AxisQueries, "axis: "+strings.Join(bench.Axes(), ", "))
+	flags.IntSliceVar(&points, "points", nil, "points of the axis, ascending (default: by axis)")
+	flags.IntVar(&opts.Runs, "runs", 7, "measured batches a point")
+	flags.IntVar(&opts.Checks, "checks", 2, "answers a point compared with brute force")
+	return cmd
+}

@@ -1,0 +1,124 @@
+"""Exact kNN of w1's vectors in PyTorch, against what geniemq answered to the same queries.
+
+    geniemq bench engine --engine cuda --workload w1 --export DIR
+    python3 docs/benchmarks/knn.py DIR
+
+One JSON line a way to do it: precision of the matrix product, objects a chunk, median of 7 batches by CUDA events. Then
+recall@100 of geniemq's answers against the exact neighbours, and the same times for random clustered points in 128
+dimensions. The distance is |x|^2 - 2 q.x, the part of the squared distance that the order depends on.
+"""
+import json
+import sys
+import time
+
+import numpy as np
+import torch
+
+K, RUNS = 100, 7
+
+
+def search(points, norms, queries, chunk, k, split):
+    """The k nearest of each query: a matrix product and top-k a chunk, then top-k of the chunks' bests.
+
+    split > 1 cuts each row of a chunk in that many, so that top-k has more rows to work on at a time.
+    """
+    best, ids = [], []
+    for first in range(0, points.shape[0], chunk):
+        x = points[first:first + chunk]
+        d = torch.addmm(norms[first:first + chunk].to(queries.dtype), queries, x.T, alpha=-2)
+        n = x.shape[0]
+        s = split if n % split == 0 and n // split >= k else 1
+        v, i = torch.topk(d.view(d.shape[0] * s, n // s), k, dim=1, largest=False, sorted=False)
+        i = i.view(d.shape[0], s, k) + (first + torch.arange(s, device=i.device) * (n // s)).view(1, s, 1)
+        best.append(v.view(d.shape[0], s * k))
+        ids.append(i.reshape(d.shape[0], s * k))
+    best, ids = torch.cat(best, 1), torch.cat(ids, 1)
+    v, i = torch.topk(best, k, dim=1, largest=False)
+    return torch.gather(ids, 1, i)
+
+
+def timed(f, runs):
+    f()
+    times = []
+    for _ in range(runs):
+        a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        a.record()
+        out = f()
+        b.record()
+        torch.cuda.synchronize()
+        times.append(a.elapsed_time(b))
+    return sorted(times)[len(times) // 2], out
+
+
+def recall(got, want):
+    return float(np.mean([len(np.intersect1d(g, w)) / len(w) for g, w in zip(got, want)]))
+
+
+def measure(name, points, queries, exact):
+    norms = (points.double() ** 2).sum(1).float()
+    for precision in ("fp32", "tf32", "bf16"):
+        torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+        dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+        p, q = points.to(dtype), queries.to(dtype)
+        gemm = None
+        for chunk, split in ((250_000, 1), (1 << 20, 1), (1 << 20, 64), (points.shape[0], 1)):
+            chunk = min(chunk, points.shape[0])
+            if gemm is None:
+                gemm, _ = timed(lambda: [torch.mm(q, p[f:f + (1 << 20)].T) for f in range(0, p.shape[0], 1 << 20)], RUNS)
+            torch.cuda.empty_cache()
+            ms, ids = timed(lambda: search(p, norms, q, chunk, K, split), 3 if chunk == points.shape[0] else RUNS)
+            line = dict(points=name, objects=points.shape[0], dims=points.shape[1], queries=queries.shape[0], k=K, precision=precision,
+                        chunk=chunk, split=split, total_ms=round(ms, 3), gemm_ms=round(gemm, 3))
+            if exact is not None:
+                line["recall_at_k"] = round(recall(ids[:64].cpu().numpy(), exact[:64]), 4)
+            print(json.dumps(line), flush=True)
+
+
+def main():
+    folder = sys.argv[1]
+    print(json.dumps(dict(device=torch.cuda.get_device_name(), torch=torch.__version__)), flush=True)
+    read = lambda name, dims: np.fromfile(f"{folder}/{name}", dtype="<f4").reshape(-1, dims)
+    points = torch.from_numpy(read("points.f32", 32)).cuda()
+    queries = torch.from_numpy(read("queries.f32", 32)).cuda()
+    answers = np.fromfile(f"{folder}/answers.u32", dtype="<u4").reshape(queries.shape[0], -1)
+
+    # Exact in float64, 64 queries at a time.
+    torch.backends.cuda.matmul.allow_tf32 = False
+    p64 = points.double()
+    n64 = (p64 ** 2).sum(1)
+    exact, sample = [], min(256, queries.shape[0])
+    for first in range(0, sample, 64):
+        d = torch.addmm(n64, queries[first:first + 64].double(), p64.T, alpha=-2)
+        exact.append(torch.topk(d, K, dim=1, largest=False).indices.cpu().numpy())
+    exact = np.concatenate(exact)
+    del p64, n64, d
+    torch.cuda.empty_cache()
+    line = dict(compared=sample)
+    for k in (1, 10, 100):
+        line[f"geniemq_recall_at_{k}"] = round(recall(answers[:sample, :k], exact[:, :k]), 4)
+    line["exact_10_within_geniemq_100"] = round(recall(answers[:sample], exact[:, :10]), 4)
+    line["exact_1_within_geniemq_100"] = round(recall(answers[:sample], exact[:, :1]), 4)
+    # How much farther geniemq's j-th hit is than the j-th neighbour (the ratio that c-approximate search bounds).
+    hits = torch.from_numpy(answers[:sample].astype(np.int64)).cuda()
+    near = torch.from_numpy(exact).cuda()
+    q = queries[:sample].double().unsqueeze(1)
+    of = lambda ids: torch.sort((points[ids].double() - q).norm(dim=2), 1).values
+    line["distance_ratio"] = round(float((of(hits) / of(near)).mean()), 4)
+    print(json.dumps(line), flush=True)
+
+    measure("w1", points, queries, exact)
+    n = points.shape[0]
+    del points
+    torch.manual_seed(1)
+    centres = torch.randn(20000, 128, device="cuda")
+    points = torch.empty(n, 128, device="cuda")
+    for first in range(0, n, 1 << 20):
+        part = points[first:first + (1 << 20)]
+        part.copy_(centres[torch.randint(20000, (part.shape[0],), device="cuda")] + 0.45 * torch.randn_like(part))
+    queries = points[torch.randint(n, (queries.shape[0],), device="cuda")] + 0.25 * torch.randn(queries.shape[0], 128, device="cuda")
+    measure("clustered-128", points, queries, None)
+
+
+start = time.time()
+main()
+print(json.dumps(dict(seconds=round(time.time() - start, 1))))

@@ -1,0 +1,62 @@
+"""Draws the lines of `geniemq bench scale` and prints them as a table.
+
+    python3 docs/benchmarks/plot.py NAME.svg FILE...
+
+Files hold JSON lines, anything else in them is skipped. One panel an axis, one curve a workload: match + select of a batch.
+"""
+import json
+import sys
+
+TITLES = {"n": "objects", "q": "queries in the batch", "k": "k", "density": "share of the objects in an item's lists"}
+
+
+def read(paths):
+    lines = {}
+    for path in paths:
+        with open(path) as f:
+            for text in f:
+                if text.startswith('{"axis"'):
+                    r = json.loads(text)
+                    lines.setdefault((r["axis"], r["workload"]), []).append(r)
+    return lines
+
+
+def table(lines):
+    print("| axis | workload | point | match + select, ms | match | select | whole call | postings a query | G postings/s |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for (axis, workload), points in sorted(lines.items()):
+        for r in points:
+            at = f'{r["density"]:.3f} (reach {max(0, r["point"])})' if axis == "density" else f'{r["point"]:,}'
+            cells = [axis, workload, at, r["match_select_ms"], r.get("match_ms"), r.get("select_ms"), r["total_ms"]]
+            cells = [f"{c:.3f}" if isinstance(c, float) else str(c) for c in cells]
+            print("| " + " | ".join(cells + [f'{r["postings_scanned"] / r["queries"]:,.0f}', f'{r["postings_per_s"] / 1e9:,.0f}']) + " |")
+
+
+def draw(lines, path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    axes = [a for a in TITLES if any(axis == a for axis, _ in lines)]
+    figure, panels = plt.subplots(1, len(axes), figsize=(4.2 * len(axes), 3.8), squeeze=False)
+    for axis, panel in zip(axes, panels[0]):
+        for (a, workload), points in sorted(lines.items()):
+            if a != axis:
+                continue
+            x = [r["density"] if axis == "density" else r["point"] for r in points]
+            panel.plot(x, [r["match_select_ms"] for r in points], marker="o", label=workload)
+            if axis in ("q", "k"):
+                panel.plot(x, [r["total_ms"] for r in points], linestyle=":", color=panel.lines[-1].get_color(), label=f"{workload}, whole call")
+        panel.set(xlabel=TITLES[axis], xscale="log", yscale="log")
+        panel.grid(True, which="major", alpha=0.3)
+        panel.legend(fontsize=8)
+    panels[0][0].set_ylabel("ms a batch, match + select")
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+if __name__ == "__main__":
+    found = read(sys.argv[2:])
+    table(found)
+    draw(found, sys.argv[1])
