@@ -140,9 +140,9 @@ func TestDevicesConcurrent(t *testing.T) {
 // brokenMember is a CPU engine whose shard or matching fails.
 type brokenMember struct {
 	*cpuEngine
-	load   func() error
-	match  func(ctx context.Context, jobs []*matchJob) error
-	open   *atomic.Int32 // shards
+	load  func() error
+	match func(ctx context.Context, jobs []*matchJob) error
+	open  *atomic.Int32 // shards
 }
 
 type brokenShard struct {
