@@ -48,14 +48,11 @@ func parseLayout(name string) (Layout, error) {
 	return 0, fmt.Errorf("layout %q is unknown: use auto, postings, sliced or rare", name)
 }
 
-// layoutsAreReady is false as long as an engine does not read all layouts: auto means postings then.
-const layoutsAreReady = false
-
 const (
 	// slicedPays is the share of the objects that a typical item must select for planes to pay.
 	slicedPays = 0.03
 	// rarePays is the share of the bytes of LayoutPostings that LayoutRare may take at most.
-	rarePays = 0.9
+	rarePays = 0.8
 	// mostCounted bounds the keywords that are counted one by one to choose a layout, where they are not texts, of
 	// which there are only those that occur.
 	mostCounted = 1 << 20
@@ -79,10 +76,12 @@ const (
 //
 // # Rare
 //
-// A text is split (LayoutRare) when the bytes fall to nine tenths. Less is not worth a second place to look in: at 0.91
-// the CPU engine answered a fifth to a half slower. It takes a vocabulary most of which is rare, and several tiles: see the
-// costs at LayoutRare. Short documents of 17 words from a Zipf vocabulary come to 0.91 at 16 tiles and 0.86 at 55; the
-// 3-grams of titles, which recur, are not split, nor is any text in a single tile.
+// A text is split (LayoutRare) when the bytes fall to four fifths. It takes a vocabulary most of which is rare, and many
+// tiles: see the costs at LayoutRare. A second place to look in costs time that a few bytes do not pay: short documents of
+// 17 words from a Zipf vocabulary come to 0.91 of the bytes at 16 tiles, where the CPU engine answers a fifth to a half
+// slower, and to 0.86 at 55, where the H200 takes 9 % more (docs/benchmarks). Columns of names, of which each tile has
+// others, come to less than half at 50 tiles; the 3-grams of titles recur and are not split, nor is any text in a single
+// tile. Where memory is what is short, the schema can say rare.
 func chooseLayout(a *Attribute, frequencies []frequency, objects uint32, tiles int) Layout {
 	if frequencies == nil || a.Postings == 0 {
 		return LayoutPostings
@@ -130,10 +129,7 @@ func (f *finalColumn) layOut(objects uint32) error {
 	a := &f.attribute
 	frequencies := f.countKeywords(tiles)
 	if a.Layout = f.source.override; a.Layout == 0 {
-		a.Layout = LayoutPostings
-		if layoutsAreReady {
-			a.Layout = chooseLayout(a, frequencies, objects, tiles)
-		}
+		a.Layout = chooseLayout(a, frequencies, objects, tiles)
 	}
 	if a.Layout != LayoutPostings {
 		f.frequencies = frequencies
