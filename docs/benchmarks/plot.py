@@ -48,7 +48,10 @@ def draw(lines, path):
             panel.plot(x, [r["match_select_ms"] for r in points], marker="o", label=workload)
             if axis in ("q", "k"):
                 panel.plot(x, [r["total_ms"] for r in points], linestyle=":", color=panel.lines[-1].get_color(), label=f"{workload}, whole call")
-        panel.set(xlabel=TITLES[axis], xscale="log", yscale="log")
+        scale = "linear" if axis == "density" else "log"
+        panel.set(xlabel=TITLES[axis], xscale=scale, yscale=scale)
+        if axis == "density":
+            panel.set_ylim(bottom=0)
         panel.grid(True, which="major", alpha=0.3)
         panel.legend(fontsize=8)
     panels[0][0].set_ylabel("ms a batch, match + select")
