@@ -1,0 +1,61 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/geniemq/geniemq/gpuexec"
+)
+
+// Along every axis the answers are right, and an index that grew or came from the cache is the one that would be built.
+func TestScale(t *testing.T) {
+	ctx := context.Background()
+	folder := data(t)
+	engine := gpuexec.NewCPU(gpuexec.CPUOptions{})
+	defer engine.Close()
+	for axis, points := range map[string][]int{
+		AxisObjects: {500, 70_000, 70_001}, AxisQueries: {1, 7, 20}, AxisK: {1, 10, 5_000}, AxisDensity: {-1, 3, 512},
+	} {
+		var got []int
+		err := Scale(ctx, "w4", Options{Objects: 5_000, Queries: 20, Data: folder}, engine, axis, points, EngineOptions{Runs: 1, Checks: 5},
+			func(r *ScaleResult) error {
+				got = append(got, r.Point)
+				if r.Mismatches != 0 || r.Checked == 0 || r.Density <= 0 {
+					t.Errorf("axis %s at %d: %d of %d answers are wrong, density %v", axis, r.Point, r.Mismatches, r.Checked, r.Density)
+				}
+				return nil
+			})
+		if err != nil || len(got) != len(points) {
+			t.Errorf("axis %s: points %v, %v", axis, got, err)
+		}
+	}
+
+	opts := Options{Objects: 300, Queries: 1, Data: folder}
+	fresh, err := New(ctx, "w1", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Close()
+	grows := opts
+	grows.grown = new(grown)
+	caches := opts
+	caches.Cache = t.TempDir()
+	for _, steps := range [][]Options{{withObjects(grows, 100), grows}, {caches, caches}} {
+		for _, o := range steps {
+			w, err := New(ctx, "w1", o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if o.Objects == opts.Objects && !bytes.Equal(w.File, fresh.File) {
+				t.Error("the index is another one than when built at once")
+			}
+			w.Close()
+		}
+	}
+}
+
+func withObjects(o Options, n int) Options {
+	o.Objects = n
+	return o
+}
