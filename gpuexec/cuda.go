@@ -203,6 +203,7 @@ type cudaKernels struct {
 	arrange        function
 	sliced         []cudaSliced // none where a block has too little shared memory
 	slicedPlan     function
+	verify         cudaVerify
 	sortedOnDevice int // answers of at most this length are sorted there
 }
 
@@ -272,6 +273,9 @@ func loadKernels(device cu.Device, images map[string][]byte) (_ *cudaKernels, er
 	if err := k.loadSliced(modules, limit); err != nil {
 		return nil, err
 	}
+	if err := k.loadVerify(modules["verify"]); err != nil {
+		return nil, err
+	}
 	return k, nil
 }
 
@@ -319,12 +323,20 @@ func (s *cudaSearcher) open(ctx context.Context, tiles tileRange) error {
 		return err
 	}
 	need := layout.deviceBytes()
+	texts, err := s.layoutTexts(ctx, layout, e.available()-need)
+	if err != nil {
+		return err
+	}
+	need += texts.deviceBytes()
 	if err := e.reserve("placing the index", need); err != nil {
 		return err
 	}
 	s.bytes = need
 	return e.thread.do(func() (err error) {
-		s.resident, err = loadResident(ctx, s.index, layout, e.kernels, e.uploader, e.crew)
+		if s.resident, err = loadResident(ctx, s.index, layout, e.kernels, e.uploader, e.crew); err == nil && texts != nil {
+			s.resident.bytes = need
+			s.resident.texts, err = loadTexts(ctx, s.index, texts, e.crew, e.uploader)
+		}
 		return err
 	})
 }
@@ -402,7 +414,12 @@ func (s *cudaSearcher) Cost(p *Plan) int64 {
 	if s.resident.rare != 0 {
 		spans *= 2 // frequent and rare keywords
 	}
-	return queryNeed(spans, k, 1, s.engine.kernels.matches[len(s.engine.kernels.matches)-1].Parts)
+	need := queryNeed(spans, k, 1, s.engine.kernels.matches[len(s.engine.kernels.matches)-1].Parts)
+	if m.Verify != nil {
+		in, out := s.resident.verifyNeed(&matchJob{k: k, text: m.Verify.Text})
+		need += in + out
+	}
+	return need
 }
 
 func (s *cudaSearcher) Close() error {

@@ -15,9 +15,11 @@ import (
 
 // A lane executes one batch at a time. It is a thread, a stream and the memory of a batch, made once:
 //
-//	arena (device)   queries | spans | states | answers | candidates | programs of the shared-decode kernel
-//	in (pinned)      queries | spans | states              one copy to the device
-//	out (pinned)                        states | answers   one copy back
+//	arena (device)   queries | spans | verify | states | answers | distances | candidates | programs of the shared-decode kernel
+//	in (pinned)      queries | spans | verify | states                          one copy to the device
+//	out (pinned)                                states | answers | distances    one copy back
+//
+// Verify and distances are there when sequences are compared on the device (cuda_verify.go).
 type lane struct {
 	resident *resident // of the batch at hand
 	crew     *crew     // for encoding large batches
@@ -129,7 +131,7 @@ func waveEntries(k, parts int) int64 {
 // cut takes as many queries as fit, at least one, and returns how many it took; a query that does not fit alone gets its
 // error and no piece. What fits is decided for the (query, tile) kernel, which can execute every query.
 func (l *lane) cut(queries []laneQuery) int {
-	const slack = 6 * 256 // the parts of the arena are aligned
+	const slack = 8 * 256 // the parts of the arena are aligned
 	l.pieces = nil
 	need, in, out := int64(slack), int64(slack), int64(slack)
 	for i := range queries {
@@ -138,6 +140,8 @@ func (l *lane) cut(queries []laneQuery) int {
 		n := queryNeed(q.spans, job.k, 1, l.resident.kernels.matches[q.variant].Parts)
 		nIn := queryBytes + stateBytes + spanBytes*int64(q.spans)
 		nOut := stateBytes + entryBytes*int64(job.k)
+		verifyIn, verifyOut := l.resident.verifyNeed(job)
+		n, nIn, nOut = n+verifyIn+verifyOut, nIn+verifyIn, nOut+verifyOut
 		if need+n > l.bytes || in+nIn > inBytes || out+nOut > outBytes && i > 0 {
 			if i > 0 {
 				return i
@@ -154,8 +158,8 @@ func (l *lane) cut(queries []laneQuery) int {
 
 // pieceLayout says where a piece's arrays lie in the arena.
 type pieceLayout struct {
-	spans, states, answers, candidates, programs int64 // queries come first
-	tileWave, groupWave                          int   // widths for which candidates have room
+	spans, verify, states, answers, distances, candidates, programs int64 // queries come first
+	tileWave, groupWave                                             int   // widths for which candidates have room
 }
 
 func alignUp(n int64) int64 { return (n + 255) &^ 255 }
@@ -163,7 +167,8 @@ func alignUp(n int64) int64 { return (n + 255) &^ 255 }
 // execute runs the piece and hands the results to its jobs.
 func (l *lane) execute() error {
 	l.profile.begin(l.timed != nil)
-	at := l.layout()
+	check := l.verifyRun()
+	at := l.layout(&check)
 	var spans int
 	var answers int64
 	for i := range l.pieces {
@@ -174,9 +179,10 @@ func (l *lane) execute() error {
 	if err := l.encode(&at, spans); err != nil {
 		return err
 	}
+	l.encodeVerify(&check, at.verify)
 
 	// Answers that are too large for the pinned buffer are copied after the run, in parts.
-	outEnd := at.answers + answers*entryBytes
+	outEnd := at.distances + check.distancesBytes()
 	whole := outEnd-at.states <= outBytes
 	if !whole {
 		outEnd = at.states + stateBytes*int64(n)
@@ -189,6 +195,7 @@ func (l *lane) execute() error {
 	l.mark(stageSelect)
 	b := l.batch(&at)
 	launch(&l.steps, l.resident.kernels.answer, n, 1, &b)
+	l.launchVerify(&check, &at)
 	l.mark(stageDownload)
 	l.steps.copyOut(l.out[:outEnd-at.states], l.arena+devicePointer(at.states))
 	l.mark(stageEnd)
@@ -215,7 +222,7 @@ func (l *lane) run() error {
 }
 
 // layout chooses the kernels, orders the piece by them, and places its arrays.
-func (l *lane) layout() (at pieceLayout) {
+func (l *lane) layout(check *verifyRun) (at pieceLayout) {
 	var spans, answers int64
 	for i := range l.pieces {
 		spans += int64(l.pieces[i].spans)
@@ -224,9 +231,11 @@ func (l *lane) layout() (at pieceLayout) {
 	}
 	n := int64(len(l.pieces))
 	at.spans = alignUp(n * queryBytes)
-	at.states = alignUp(at.spans + spans*spanBytes)
+	at.verify = alignUp(at.spans + spans*spanBytes)
+	at.states = alignUp(at.verify + check.bytes)
 	at.answers = at.states + n*stateBytes
-	at.candidates = alignUp(at.answers + answers*entryBytes)
+	at.distances = at.answers + answers*entryBytes
+	at.candidates = alignUp(at.distances + check.distancesBytes())
 	r := l.resident
 	l.policy.choose(l.pieces, r.slicedLayout(), r.kernels.sliced, policyDevice{r.kernels.processors, r.tiles.len(), r.groups()})
 	if !l.place(&at) {
@@ -456,7 +465,7 @@ func (p wavePolicy) first(processors, queries, tiles, w int) int {
 func (l *lane) decode(at *pieceLayout, whole bool) error {
 	n := len(l.pieces)
 	states := pinnedArray[deviceState](l.out, 0, n)
-	var place int64
+	var place, distances int64
 	for i := range l.pieces {
 		job, state := l.pieces[i].job, states[i]
 		job.postings += state.postings
@@ -474,7 +483,10 @@ func (l *lane) decode(at *pieceLayout, whole bool) error {
 		} else if err := l.fetch(job, at.answers+place*entryBytes, stored); err != nil {
 			return err
 		}
-		if stored > l.resident.kernels.sortedOnDevice {
+		if compared := l.resident.comparedOf(job); whole && compared > 0 {
+			l.decodeDistances(job, at.distances-at.states+distances*distanceBytes)
+			distances += int64(compared)
+		} else if stored > l.resident.kernels.sortedOnDevice {
 			slices.Sort(job.entries)
 		}
 		place += int64(job.k)

@@ -27,6 +27,8 @@ func TestDeviceLayouts(t *testing.T) {
 		{"sliced.cuh", "SlicedAttribute", deviceSlicedAttribute{}},
 		{"sliced.cuh", "Plan", devicePlan{}},
 		{"sliced.cuh", "Sliced", deviceSliced{}},
+		{"verify.cu", "VerifyTask", deviceVerifyTask{}},
+		{"verify.cu", "Verify", deviceVerify{}},
 	} {
 		want, widths := structOf(t, "../kernels/"+c.file, c.name)
 		var got []string

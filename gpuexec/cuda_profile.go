@@ -17,6 +17,7 @@ const (
 	stagePlan
 	stageMatch
 	stageSelect
+	stageVerify
 	stageDownload
 	stageEnd
 	stages
@@ -98,6 +99,7 @@ func (p *laneProfile) end(to *Stages) error {
 	to.Upload += p.times[stageUpload]
 	to.Match += p.times[stageMatch]
 	to.Select += p.times[stageSelect]
+	to.Verify += p.times[stageVerify]
 	to.Download += p.times[stageDownload]
 	return nil
 }

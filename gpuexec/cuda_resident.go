@@ -27,6 +27,7 @@ type resident struct {
 	postings   bool         // what is sliced has postings too
 	rare       devicePointer
 	rareOf     []rareKeywords // by attribute
+	texts      *residentTexts // nil where they are on the host only
 	bytes      int64          // on the device
 	attributes int
 	// repeats is, by attribute, the most times that one object has one keyword. It is derived when the index is loaded, and
@@ -300,7 +301,7 @@ func (r *resident) free() error {
 			*p = 0
 		}
 	}
-	errs = append(errs, r.stream.close(), r.sliced.free())
+	errs = append(errs, r.stream.close(), r.sliced.free(), r.texts.free())
 	for i := range r.parts {
 		errs = append(errs, deviceError("freeing an index", r.parts[i].host.free()))
 		r.parts[i].host = nil

@@ -23,9 +23,11 @@ type matchJob struct {
 	minCount uint32 // at least 1
 	bound    uint32 // no object has a higher count
 	text     []rune // unless nil: the entries' texts will be compared with it
+	nearest  int    // for so many hits
 
 	entries []entry // the best k, the best one last; the memory is reused
-	// distances are the edit distances of the entries to text, or -1, where the matcher has compared them too; else empty.
+	// distances are the edit distances to text, or -1, of the first entries, the best one first, where the matcher has compared
+	// them; else empty.
 	distances []int32
 	err       error // concerns this job alone; entries mean nothing then
 	// What the matcher adds to: postings scanned and entries that passed the Gate.

@@ -115,7 +115,7 @@ func (p *pipeline) begin(ctx context.Context, b *batch, plans []Plan, answers []
 			match: matchJob{query: &m.Query, k: m.K, minCount: max(1, m.MinCount), bound: bound, entries: job.match.entries[:0], distances: job.match.distances[:0]},
 		}
 		if m.Verify != nil {
-			job.match.k, job.match.text = max(m.K, m.Verify.K), m.Verify.Text
+			job.match.k, job.match.text, job.match.nearest = max(m.K, m.Verify.K), m.Verify.Text, m.Verify.K
 			job.sequence = &sequenceJob{plan: m.Verify, verifier: p.verifier()}
 			job.sequence.verifier.Reset(m.Verify.Text, m.Verify.K, x.Schema().NGram)
 			b.pending = append(b.pending, job)

@@ -21,7 +21,6 @@ type sequenceJob struct {
 	plan       *SequencePlan
 	verifier   *verify.Verifier
 	candidates []verify.Candidate
-	known      []int32 // distances of the candidates, where the matcher has computed them
 	state      sequenceState
 	exact      bool
 	spent      time.Duration
@@ -73,6 +72,7 @@ func (p *pipeline) verify(ctx context.Context, m matcher, b *batch) error {
 				continue
 			}
 			job.match.k = min(2*job.match.k, int(p.index.Objects()))
+			job.match.text, job.match.distances = nil, job.match.distances[:0] // the first ones have been compared
 			b.round = append(b.round, &job.match)
 			left = append(left, job)
 		}
@@ -97,12 +97,7 @@ func (j *planJob) verify(ctx context.Context, x *index.Index) {
 	for i := len(entries) - 1; i >= 0; i-- {
 		s.candidates = append(s.candidates, verify.Candidate{ID: entries[i].id(), Count: entries[i].count()})
 	}
-	s.known = nil
-	if len(j.match.distances) == len(entries) {
-		s.known = j.match.distances
-		slices.Reverse(s.known)
-	}
-	if s.verifier.Verify(ctx, x, s.candidates, s.known) != nil {
+	if s.verifier.Verify(ctx, x, s.candidates, j.match.distances) != nil {
 		return // ctx has ended; so does the batch
 	}
 	// Objects that are no candidates have a count of at most rest.

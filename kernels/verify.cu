@@ -18,25 +18,29 @@ constexpr uint32_t kMaxText = 4096;   // longer ones are left to the host: a lan
 constexpr uint32_t kSlots = 128;      // of a block's hash table, half of them used at most
 constexpr uint32_t kNone = 0xffff;    // a symbol of the pattern that no text has
 
-// What one warp does: some places of an answer, at most 32 / lanes.
+// What one warp does: some entries of an answer, at most 32 / lanes. An answer that is sorted has its best entry last;
+// rank 0 is the best one. The ranks of one that is not are its places.
 struct VerifyTask {
-  uint32_t first, places;    // out[first .. first + places)
+  uint32_t answer, places;   // out[answer .. answer + places)
+  uint32_t rank, ranks;      // rank .. rank + ranks, below places
+  uint32_t distances;        // distances[distances + rank] is that of an entry
+  uint32_t sorted;           // or 0
   uint32_t pattern, length;  // patterns[pattern .. pattern + length)
 };
 
 struct Verify {
   const uint8_t* texts;    // a text: u32 length, symbols, up to a multiple of 16 bytes
   const uint32_t* starts;  // of each object's text, in units of 16 bytes
-  const uint64_t* out;     // the answers: count << 32 | ~id, or 0 in a place that was left over
+  const uint64_t* out;     // the answers: count << 32 | ~id, and 0 in the places left over at the end
   const uint16_t* patterns;
   const VerifyTask* tasks;
-  int32_t* distances;         // of the answers' places; -1: not computed
+  int32_t* distances;         // -1: not computed
   uint32_t firstTask, lanes;  // blockIdx.x counts from here; lanes a pair
   uint32_t symbols, base;     // symbols that occur in the texts; id of the first object
 };
 
 // The host has mirrors of these: gpuexec/cuda_verify.go.
-static_assert(sizeof(VerifyTask) == 16 && sizeof(Verify) == 64);
+static_assert(sizeof(VerifyTask) == 32 && sizeof(Verify) == 64);
 
 namespace {
 
@@ -143,18 +147,34 @@ struct Column {
   }
 };
 
+// How many places of an answer are taken.
+__device__ uint32_t storedOf(const uint64_t* answer, uint32_t places) {
+  uint32_t lo = 0, hi = places;
+  while (lo < hi) {
+    const uint32_t stride = (hi - lo + 31) / 32, i = lo + threadIdx.x * stride;
+    const uint32_t taken = __popc(__ballot_sync(~0u, i < hi && answer[i] != 0));
+    if (taken == 0) return lo;
+    hi = min(hi, lo + taken * stride);
+    lo += (taken - 1) * stride + 1;
+  }
+  return lo;
+}
+
 template <template <int> class Masks, int kLanes>
 __device__ void verify(const Verify& v) {
   using Symbol = typename Masks<kLanes>::Symbol;
   using Text = Reader<Symbol>;
   const VerifyTask task = v.tasks[v.firstTask + blockIdx.x];
-  const uint32_t block = threadIdx.x % kLanes, pair = threadIdx.x / kLanes, place = task.first + pair;
+  const uint32_t block = threadIdx.x % kLanes, pair = threadIdx.x / kLanes, rank = task.rank + pair;
   const uint32_t m = task.length, blocks = max(1u, (m + 63) / 64);
 
   Masks<kLanes>::build(v, v.patterns + task.pattern, m);
   Text text;
   uint32_t n = 0;
-  const uint64_t entry = pair < task.places ? v.out[place] : 0;
+  const uint64_t* answer = v.out + task.answer;
+  const uint32_t stored = task.sorted ? storedOf(answer, task.places) : task.places;
+  const bool mine = pair < task.ranks;
+  const uint64_t entry = mine && rank < stored ? answer[task.sorted ? stored - 1 - rank : rank] : 0;
   if (entry != 0) n = text.open(v.texts + size_t{16} * v.starts[~uint32_t(entry) - v.base]);
   const bool computed = entry != 0 && n <= kMaxText;
   __syncwarp();
@@ -195,7 +215,7 @@ __device__ void verify(const Verify& v) {
       handed = symbol << 2 | up << 1 | down;
     }
   }
-  if (block == blocks - 1 && pair < task.places) v.distances[place] = computed ? score : -1;
+  if (block == blocks - 1 && mine) v.distances[task.distances + rank] = computed ? score : -1;
 }
 
 template <template <int> class Masks>

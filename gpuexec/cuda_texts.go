@@ -1,0 +1,227 @@
+//go:build cuda
+
+package gpuexec
+
+import (
+	"context"
+	"errors"
+	"math"
+	"unicode/utf8"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// residentTexts are the texts of a range of an index's tiles on the device, so that candidates are compared where they
+// are found (kernels/verify.cu). A text is its length and its symbols, a symbol the number of a code point among those
+// that occur: one byte each where there are at most 256, which covers most alphabets, else two. So nothing is decoded on
+// the device, a text lies in few aligned pieces, and a pattern's masks are a small table.
+//
+// Texts stay on the host, where the CPU compares them, when the memory does not suffice, when the index is streamed, and
+// when more than 65,535 different code points occur.
+type residentTexts struct {
+	textsLayout
+	memory devicePointer // texts | starts
+}
+
+// textsLayout says how large the texts are on the device.
+type textsLayout struct {
+	tiles   tileRange
+	objects int
+	symbols symbolTable
+	units   int64 // of all texts
+}
+
+// symbolTable numbers the code points of the texts, page by page.
+type symbolTable struct {
+	pages [(utf8.MaxRune + 1) / symbolPage]*[symbolPage]uint16
+	count int
+}
+
+const (
+	symbolPage = 256
+	noSymbol   = math.MaxUint16
+	// maxNarrow is how many symbols one byte tells apart.
+	maxNarrow = 256
+)
+
+// of is a code point's number, or noSymbol.
+func (s *symbolTable) of(r rune) uint16 {
+	if r < 0 || r > utf8.MaxRune || s.pages[r/symbolPage] == nil {
+		return noSymbol
+	}
+	return s.pages[r/symbolPage][r%symbolPage]
+}
+
+// add numbers a code point.
+func (s *symbolTable) add(r rune) {
+	page := s.pages[r/symbolPage]
+	if page == nil {
+		page = new([symbolPage]uint16)
+		for i := range page {
+			page[i] = noSymbol
+		}
+		s.pages[r/symbolPage] = page
+	}
+	if page[r%symbolPage] == noSymbol && s.count < noSymbol {
+		page[r%symbolPage] = uint16(s.count)
+		s.count++
+	}
+}
+
+// symbolBytes is the size of a symbol.
+func (l *textsLayout) symbolBytes() int {
+	if l.symbols.count <= maxNarrow {
+		return 1
+	}
+	return 2
+}
+
+const textHead = 4 // bytes before a text's symbols: its length
+
+// layoutTexts lays the texts out beside the rest of an index, for so much memory. It is nil when the host compares.
+func (s *cudaSearcher) layoutTexts(ctx context.Context, l *residentLayout, memory int64) (*textsLayout, error) {
+	if !s.engine.opts.VerifyOnDevice || s.index.Schema().Kind != index.Sequences || l.streamed {
+		return nil, nil
+	}
+	texts, err := surveyTexts(ctx, s.index, l.tiles, s.crew)
+	if texts.deviceBytes() > memory {
+		texts = nil
+	}
+	return texts, err
+}
+
+// surveyTexts lays out the texts of a range of tiles. It is nil when they cannot be on the device.
+func surveyTexts(ctx context.Context, x *index.Index, tiles tileRange, c *crew) (*textsLayout, error) {
+	type survey struct {
+		seen         [(utf8.MaxRune + 1) / 64]uint64
+		narrow, wide int64 // units with symbols of one and of two bytes
+	}
+	l := &textsLayout{tiles: tiles, objects: int(tiles.objects(x))}
+	surveys := make([]*survey, tiles.len())
+	err := c.run(ctx, tiles.len(), func(_ *shift, i int) {
+		s := &survey{}
+		tile := tiles.first + i
+		for id, end := firstOf(tile), firstOf(tile)+uint32(x.TileLen(tile)); id < end; id++ {
+			length := 0
+			for _, r := range x.Text(id) {
+				s.seen[r/64] |= 1 << (r % 64)
+				length++
+			}
+			s.narrow += units(textHead + length)
+			s.wide += units(textHead + 2*length)
+		}
+		surveys[i] = s
+	})
+	if err != nil {
+		return nil, err
+	}
+	var narrow, wide int64
+	for _, s := range surveys {
+		narrow, wide = narrow+s.narrow, wide+s.wide
+	}
+	for word := range len(survey{}.seen) {
+		var all uint64
+		for _, s := range surveys {
+			all |= s.seen[word]
+		}
+		for bit := 0; all != 0; bit, all = bit+1, all>>1 {
+			if all&1 != 0 {
+				l.symbols.add(rune(word*64 + bit))
+			}
+		}
+	}
+	if l.units = narrow; l.symbolBytes() == 2 {
+		l.units = wide
+	}
+	if l.symbols.count == noSymbol || l.units > math.MaxUint32 {
+		return nil, nil
+	}
+	return l, nil
+}
+
+func firstOf(tile int) uint32 { return uint32(tile) * index.TileObjects }
+
+// deviceBytes is the memory of the texts on the device.
+func (l *textsLayout) deviceBytes() int64 {
+	if l == nil {
+		return 0
+	}
+	return (l.units+units(4*l.objects))*unitBytes + unitBytes
+}
+
+// loadTexts copies the texts onto the device. It must run on a thread with a context.
+func loadTexts(ctx context.Context, x *index.Index, l *textsLayout, c *crew, u *uploader) (_ *residentTexts, err error) {
+	t := &residentTexts{textsLayout: *l}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.free())
+		}
+	}()
+	if t.memory, err = allocDevice(l.deviceBytes()); err != nil {
+		return nil, deviceError("allocating the texts", err)
+	}
+	starts := make([]uint32, 0, l.objects)
+	u.begin(t.memory)
+	// As many tiles at a time as there are cores.
+	encoded := make([]encodedTexts, min(c.size(), max(1, l.tiles.len())))
+	var at uint32
+	for first := l.tiles.first; first < l.tiles.end; first += len(encoded) {
+		n := min(len(encoded), l.tiles.end-first)
+		if err := c.run(ctx, n, func(_ *shift, i int) { encoded[i].encode(x, first+i, l) }); err != nil {
+			return nil, err
+		}
+		for i := range encoded[:n] {
+			for _, length := range encoded[i].units {
+				starts = append(starts, at)
+				at += length
+			}
+			if err := u.write(encoded[i].data); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := u.write(arrayBytes(starts)); err != nil {
+		return nil, err
+	}
+	return t, u.flush()
+}
+
+// encodedTexts are the texts of a tile as the device wants them.
+type encodedTexts struct {
+	data  []byte
+	units []uint32 // of each text
+}
+
+func (e *encodedTexts) encode(x *index.Index, tile int, l *textsLayout) {
+	e.data, e.units = e.data[:0], e.units[:0]
+	wide := l.symbolBytes() == 2
+	for id, end := firstOf(tile), firstOf(tile)+uint32(x.TileLen(tile)); id < end; id++ {
+		start := len(e.data)
+		e.data = append(e.data, 0, 0, 0, 0)
+		length := uint32(0)
+		for _, r := range x.Text(id) {
+			symbol := l.symbols.of(r)
+			e.data = append(e.data, byte(symbol))
+			if wide {
+				e.data = append(e.data, byte(symbol>>8))
+			}
+			length++
+		}
+		e.data[start], e.data[start+1], e.data[start+2], e.data[start+3] = byte(length), byte(length>>8), byte(length>>16), byte(length>>24)
+		for len(e.data)%unitBytes != 0 {
+			e.data = append(e.data, 0)
+		}
+		e.units = append(e.units, uint32((len(e.data)-start)/unitBytes))
+	}
+}
+
+func (t *residentTexts) starts() devicePointer { return t.memory + devicePointer(t.units*unitBytes) }
+
+func (t *residentTexts) free() error {
+	if t == nil || t.memory == 0 {
+		return nil
+	}
+	memory := t.memory
+	t.memory = 0
+	return deviceError("freeing the texts", freeDevice(memory))
+}

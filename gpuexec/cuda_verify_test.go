@@ -1,0 +1,278 @@
+//go:build cuda
+
+package gpuexec
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/geniemq/geniemq/index/verify"
+)
+
+// verifyAlphabets has symbols of one byte on the device and of two, of all lengths in UTF-8.
+func verifyAlphabets() []string {
+	var many strings.Builder
+	for r := rune('a'); r < 'a'+2000; r++ {
+		many.WriteRune(r)
+	}
+	return []string{"a", "acgt", "abcdefghijklmnopqrstuvwxyz '", "aäöüßé検索файл𝄞\U0010ffff", many.String()}
+}
+
+var verifyLengths = []int{0, 1, 2, 31, 32, 33, 40, 63, 64, 65, 100, 127, 128, 129, 200, 257, 400, 513, 1000, 1025, 2040}
+
+// TestCUDAVerify compares every distance that the device computes, and the answers, with the host's.
+func TestCUDAVerify(t *testing.T) {
+	rng := newRand(t)
+	e := openDevice(t, CUDAOptions{BatchMemory: 64 << 20, VerifyOnDevice: true})
+	compared, left := 0, 0
+	for round := range scaled(40) {
+		alphabet := verifyAlphabets()[round%5]
+		lengths := verifyLengths[:len(verifyLengths)/(1+round%3)]
+		var texts []string
+		bases := make([]string, 8)
+		for i := range bases {
+			bases[i] = randomString(rng, alphabet, lengths[rng.IntN(len(lengths))])
+		}
+		for range 1 + rng.IntN(600) {
+			switch rng.IntN(6) {
+			case 0:
+				texts = append(texts, randomString(rng, alphabet, lengths[rng.IntN(len(lengths))]))
+			case 1:
+				texts = append(texts, "")
+			default:
+				texts = append(texts, misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(30)))
+			}
+		}
+		if round%7 == 0 { // longer than the device compares
+			texts = append(texts, randomString(rng, alphabet, 4096), randomString(rng, alphabet, 4097)+bases[0], randomString(rng, alphabet, 3000)+bases[1])
+		}
+		ngram := 1 + rng.IntN(4)
+		c := sequenceCollection(t, texts, ngram)
+		var plans []Plan
+		for range 1 + rng.IntN(40) {
+			text := misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(20))
+			if text == "" {
+				text = "a"
+			}
+			if rng.IntN(20) == 0 {
+				text = randomString(rng, alphabet, 2045+rng.IntN(8)) // around the longest pattern
+			}
+			k := []int{1, 2, 31, 32, 33, 100, 1000}[rng.IntN(7)]
+			plan := c.sequencePlan(t, text, 1+rng.IntN(12), k, rng.IntN(4) == 0)
+			if rng.IntN(5) == 0 { // without verification, in the same batch
+				plan.Match.Verify = nil
+			}
+			plans = append(plans, plan)
+		}
+		s := loadOn(t, e, c.index)
+		n, skipped := compareDistances(t, s.(*cudaSearcher), texts, plans)
+		compared, left = compared+n, left+skipped
+		want, got := search(t, c.load(t, CPUOptions{Workers: 2}), plans), search(t, s, plans)
+		for i := range got {
+			if !sameHits(&got[i], &want[i]) {
+				t.Fatalf("round %d plan %d (%+v): %s", round, i, plans[i].Match.Verify, difference(&got[i], &want[i]))
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d distances of the device, %d left to the host", compared, left)
+	if compared < 1000*scaled(40)/40 {
+		t.Error("hardly any distance was compared")
+	}
+}
+
+// compareDistances matches the plans and checks what distances come back.
+func compareDistances(t *testing.T, s *cudaSearcher, texts []string, plans []Plan) (compared, left int) {
+	t.Helper()
+	jobs := make([]matchJob, len(plans))
+	var list []*matchJob
+	for i := range plans {
+		m := &plans[i].Match
+		bound, err := plans[i].check(s.index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs[i] = matchJob{query: &m.Query, k: min(m.K, len(texts)), minCount: 1, bound: bound, nearest: 1 + i%40}
+		if m.Verify != nil {
+			jobs[i].text = m.Verify.Text
+		}
+		if bound > 0 {
+			list = append(list, &jobs[i])
+		}
+	}
+	if err := s.match(context.Background(), list); err != nil {
+		t.Fatal(err)
+	}
+	for _, job := range list {
+		if !s.resident.verifies(job) {
+			if len(job.distances) != 0 {
+				t.Fatal("distances that no one asked for")
+			}
+			continue
+		}
+		want := min(len(job.entries), max(32, 2*job.nearest))
+		if job.k > s.resident.kernels.sortedOnDevice {
+			want = len(job.entries)
+		}
+		if len(job.distances) != want || !slices.IsSorted(job.entries) {
+			t.Fatalf("%d distances of %d entries, sorted: %v", len(job.distances), len(job.entries), slices.IsSorted(job.entries))
+		}
+		for i := range job.distances {
+			e := job.entries[len(job.entries)-1-i]
+			text := []rune(texts[e.id()])
+			want := int32(verify.EditDistance(job.text, text))
+			if len(text) > 4096 {
+				want = -1
+				left++
+			}
+			if got := job.distances[i]; got != want {
+				t.Fatalf("entry %d of %d, lengths %d and %d: distance %d, want %d", i, len(job.entries), len(job.text), len(text), got, want)
+			}
+			compared++
+		}
+	}
+	return compared, left
+}
+
+// TestCUDAVerifyUnsorted has more candidates than the device sorts.
+func TestCUDAVerifyUnsorted(t *testing.T) {
+	rng := newRand(t)
+	texts := make([]string, 12_000)
+	for i := range texts {
+		texts[i] = randomString(rng, "abc", 1+rng.IntN(40))
+	}
+	c := sequenceCollection(t, texts, 2)
+	s := loadOn(t, openDevice(t, CUDAOptions{VerifyOnDevice: true}), c.index)
+	defer s.Close()
+	var plans []Plan
+	for range 5 {
+		plans = append(plans, c.sequencePlan(t, randomString(rng, "abc", 30), 10, 4000+rng.IntN(3000), false))
+	}
+	compareDistances(t, s.(*cudaSearcher), texts, plans)
+	want, got := search(t, c.load(t, CPUOptions{}), plans), search(t, s, plans)
+	for i := range got {
+		if !sameHits(&got[i], &want[i]) {
+			t.Fatal(difference(&got[i], &want[i]))
+		}
+	}
+}
+
+// TestCUDAVerifyElsewhere: where the texts are not on the device the host compares.
+func TestCUDAVerifyElsewhere(t *testing.T) {
+	rng := newRand(t)
+	texts := make([]string, 3000)
+	for i := range texts {
+		texts[i] = randomString(rng, "abcdef", 1+rng.IntN(40))
+	}
+	c := sequenceCollection(t, texts, 2)
+	e := openDevice(t, CUDAOptions{VerifyOnDevice: true})
+	e.(*cudaEngine).limits.partBytes = 1 << 20
+	s := loadOn(t, e, c.index)
+	defer s.Close()
+	if s.(*cudaSearcher).resident.texts != nil {
+		t.Fatal("the texts of a streamed index are on the device")
+	}
+	var plans []Plan
+	for range 20 {
+		plans = append(plans, c.sequencePlan(t, randomString(rng, "abcdef", 30), 10, 100, false))
+	}
+	want, got := search(t, c.load(t, CPUOptions{}), plans), search(t, s, plans)
+	for i := range got {
+		if !sameHits(&got[i], &want[i]) {
+			t.Fatal(difference(&got[i], &want[i]))
+		}
+	}
+}
+
+// TestCUDAVerifyTimes measures verification on the device and on the host, in turns; it runs with GENIEMQ_VERIFY_TIMES=1.
+// Times are medians for a batch of 1,024 queries: the whole call, and of it verification (the device's kernel; the host's
+// time summed over cores, divided by their number).
+func TestCUDAVerifyTimes(t *testing.T) {
+	if os.Getenv("GENIEMQ_VERIFY_TIMES") != "1" {
+		t.Skip("a measurement: GENIEMQ_VERIFY_TIMES=1")
+	}
+	e := openDevice(t, CUDAOptions{VerifyOnDevice: true})
+	cores := runtime.GOMAXPROCS(0)
+	t.Logf("%s, %d cores", e.Info().Device, cores)
+	alphabet := "abcdefghijklmnopqrstuvwxyz '"
+	for _, c := range []struct {
+		objects, length int
+		edits           int
+		alphabet        string
+	}{{600_000, 10, 2, alphabet}, {300_000, 40, 8, alphabet}, {100_000, 200, 40, alphabet}, {20_000, 1000, 200, alphabet}, {300_000, 40, 8, verifyAlphabets()[4]}} {
+		rng := rand.New(rand.NewPCG(1, uint64(c.length)))
+		bases := make([]string, max(1, c.objects/50))
+		for i := range bases {
+			bases[i] = randomString(rng, c.alphabet, c.length)
+		}
+		texts := make([]string, c.objects)
+		for i := range texts {
+			texts[i] = misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(c.edits+1))
+		}
+		collection := sequenceCollection(t, texts, 3)
+		s := loadOn(t, e, collection.index).(*cudaSearcher)
+		resident := s.resident.texts
+		for _, k := range []int{1, 10} {
+			for _, candidates := range []int{32, 256, 1000} {
+				plans := make([]Plan, 1024)
+				for i := range plans {
+					plans[i] = collection.sequencePlan(t, misspelt(rng, texts[rng.IntN(len(texts))], c.edits/2), k, candidates, false)
+				}
+				var total, verified [2][]float64
+				var answers [2][]Answer
+				for run := range 2 * 9 {
+					way := run % 2
+					if s.resident.texts = resident; way == 1 {
+						s.resident.texts = nil
+					}
+					answers[way] = make([]Answer, len(plans))
+					start := time.Now()
+					stages, err := s.SearchStages(context.Background(), plans, answers[way])
+					took := time.Since(start)
+					if err != nil {
+						t.Fatal(err)
+					}
+					host := time.Duration(0)
+					for i := range answers[way] {
+						host += answers[way][i].Verify
+					}
+					if run >= 4 {
+						total[way] = append(total[way], took.Seconds()*1e3)
+						verified[way] = append(verified[way], (stages.Verify+host/time.Duration(cores)).Seconds()*1e3)
+						if way == 0 && run == 16 {
+							t.Logf("   device kernel %.4f ms, host's part %.4f ms of cores", stages.Verify.Seconds()*1e3, host.Seconds()*1e3)
+						}
+						if way == 1 && run == 17 {
+							t.Logf("   host %.4f ms of cores", host.Seconds()*1e3)
+						}
+					}
+				}
+				s.resident.texts = resident
+				for i := range plans {
+					if !sameHits(&answers[0][i], &answers[1][i]) {
+						t.Fatal(difference(&answers[0][i], &answers[1][i]))
+					}
+				}
+				for way := range 2 {
+					slices.Sort(total[way])
+					slices.Sort(verified[way])
+				}
+				middle := len(total[0]) / 2
+				t.Log(fmt.Sprintf("length %4d, %3d symbols, k %2d, K %4d: verify device %.3f ms, host %.3f ms; batch %.3f, %.3f ms",
+					c.length, resident.symbols.count, k, candidates, verified[0][middle], verified[1][middle], total[0][middle], total[1][middle]))
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
