@@ -26,9 +26,6 @@ type CUDAOptions struct {
 	// Workers is the number of cores that prepare batches, join answers and verify sequences, for all devices together.
 	// Default runtime.GOMAXPROCS(0).
 	Workers int
-	// VerifyOnDevice keeps the texts of sequences on the device, where the first candidates of a query are compared with it
-	// (cuda_verify.go); answers are the same. Default false: the host compares.
-	VerifyOnDevice bool
 
 	device int   // of one engine
 	crew   *crew // the cores that the devices of a group share; nil: the engine's own

@@ -80,7 +80,7 @@ const textHead = 4 // bytes before a text's symbols: its length
 
 // layoutTexts lays the texts out beside the rest of an index, for so much memory. It is nil when the host compares.
 func (s *cudaSearcher) layoutTexts(ctx context.Context, l *residentLayout, memory int64) (*textsLayout, error) {
-	if !s.engine.opts.VerifyOnDevice || s.index.Schema().Kind != index.Sequences || l.streamed {
+	if s.index.Schema().Kind != index.Sequences || l.streamed {
 		return nil, nil
 	}
 	texts, err := surveyTexts(ctx, s.index, l.tiles, s.crew)

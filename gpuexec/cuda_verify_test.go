@@ -30,7 +30,7 @@ var verifyLengths = []int{0, 1, 2, 31, 32, 33, 40, 63, 64, 65, 100, 127, 128, 12
 // TestCUDAVerify compares every distance that the device computes, and the answers, with the host's.
 func TestCUDAVerify(t *testing.T) {
 	rng := newRand(t)
-	e := openDevice(t, CUDAOptions{BatchMemory: 64 << 20, VerifyOnDevice: true})
+	e := openDevice(t, CUDAOptions{BatchMemory: 64 << 20})
 	compared, left := 0, 0
 	for round := range scaled(40) {
 		alphabet := verifyAlphabets()[round%5]
@@ -151,7 +151,7 @@ func TestCUDAVerifyUnsorted(t *testing.T) {
 		texts[i] = randomString(rng, "abc", 1+rng.IntN(40))
 	}
 	c := sequenceCollection(t, texts, 2)
-	s := loadOn(t, openDevice(t, CUDAOptions{VerifyOnDevice: true}), c.index)
+	s := loadOn(t, openDevice(t, CUDAOptions{}), c.index)
 	defer s.Close()
 	var plans []Plan
 	for range 5 {
@@ -174,7 +174,7 @@ func TestCUDAVerifyElsewhere(t *testing.T) {
 		texts[i] = randomString(rng, "abcdef", 1+rng.IntN(40))
 	}
 	c := sequenceCollection(t, texts, 2)
-	e := openDevice(t, CUDAOptions{VerifyOnDevice: true})
+	e := openDevice(t, CUDAOptions{})
 	e.(*cudaEngine).limits.partBytes = 1 << 20
 	s := loadOn(t, e, c.index)
 	defer s.Close()
@@ -200,7 +200,7 @@ func TestCUDAVerifyTimes(t *testing.T) {
 	if os.Getenv("GENIEMQ_VERIFY_TIMES") != "1" {
 		t.Skip("a measurement: GENIEMQ_VERIFY_TIMES=1")
 	}
-	e := openDevice(t, CUDAOptions{VerifyOnDevice: true})
+	e := openDevice(t, CUDAOptions{})
 	cores := runtime.GOMAXPROCS(0)
 	t.Logf("%s, %d cores", e.Info().Device, cores)
 	alphabet := "abcdefghijklmnopqrstuvwxyz '"
