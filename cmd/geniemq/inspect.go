@@ -76,6 +76,7 @@ type inspection struct {
 type attributeInspection struct {
 	Name         string `json:"name"`
 	Type         string `json:"type"`
+	Layout       string `json:"layout"`
 	Keywords     uint32 `json:"keywords"`
 	Objects      uint64 `json:"objects"` // with at least one keyword here
 	MaxPerObject uint32 `json:"max_per_object"`
@@ -117,7 +118,7 @@ func inspect(x *index.Index, file string) inspection {
 	for i, a := range x.Attributes() {
 		lists := x.ListStatistics(i)
 		at := attributeInspection{
-			Name: a.Name, Type: typeName(a), Keywords: a.Keywords, Objects: a.Objects, MaxPerObject: a.MaxPerObject,
+			Name: a.Name, Type: typeName(a), Layout: a.Layout.String(), Keywords: a.Keywords, Objects: a.Objects, MaxPerObject: a.MaxPerObject,
 			Postings: a.Postings, PostingsBytes: lists.PostingsBytes, DirectoryBytes: lists.DirectoryBytes,
 			VocabularyBytes: lists.VocabularyBytes, MedianList: lists.Median, P99List: lists.P99, MaxList: lists.Max,
 		}
@@ -164,9 +165,9 @@ func (r *inspection) table(out io.Writer) error {
 
 	fmt.Fprintln(out)
 	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "attribute\ttype\tkeywords\tobjects\tpostings\tbits/posting\tmedian list\tp99\tlongest\tof\t")
+	fmt.Fprintln(w, "attribute\ttype\tlayout\tkeywords\tobjects\tpostings\tbits/posting\tmedian list\tp99\tlongest\tof\t")
 	for _, a := range r.Attributes {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.2f\t%d\t%d\t%d\t%s\t\n", a.Name, a.Type, a.Keywords, a.Objects, a.Postings,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.2f\t%d\t%d\t%d\t%s\t\n", a.Name, a.Type, a.Layout, a.Keywords, a.Objects, a.Postings,
 			a.BitsPerPosting, a.MedianList, a.P99List, a.MaxList, a.LongestList)
 	}
 	if err := w.Flush(); err != nil {
