@@ -21,17 +21,22 @@ import (
 
 // ServiceOptions say how the whole service is measured: broker, worker and load in one process, over loopback.
 type ServiceOptions struct {
-	Engine string // auto, cpu or cuda; default auto
+	// Config is the service's: its engine above all. Indexes, NATS, DataDir and Admin are the measurement's own.
+	Config service.Config
 	// QueriesPerMessage are the modes measured, one after the other. Default 1 and 256.
 	QueriesPerMessage []int
-	// Queries is how many queries a round sends. Default 20,000.
+	// Queries is how many queries a round sends at least. Default 20,000.
 	Queries int
+	// RoundTime is how long a round lasts at least, by the rate seen while warming up. Default 1s.
+	RoundTime time.Duration
 	// Rounds is how many rounds of service and echo worker alternate in a mode. Default 5.
 	Rounds int
 	// Window bounds the queries that are sent and not answered. Default 4,096.
 	Window int
 	// Load is the share of the measured throughput at which latency is measured. Default 0.7.
 	Load float64
+	// LoadTime is for how long latency is measured. Default 5s.
+	LoadTime time.Duration
 	// Dir is where the broker stores. Default: a temporary folder, removed afterwards.
 	Dir string
 	// NATS is an external server to use instead of an embedded one. Default: embedded.
@@ -39,14 +44,16 @@ type ServiceOptions struct {
 }
 
 func (o *ServiceOptions) ensureDefaults() {
-	o.Engine = cmp.Or(o.Engine, gpuexec.Auto)
+	o.Config.EnsureDefaults()
 	if o.QueriesPerMessage == nil {
 		o.QueriesPerMessage = []int{1, 256}
 	}
 	o.Queries = cmp.Or(o.Queries, 20_000)
+	o.RoundTime = cmp.Or(o.RoundTime, time.Second)
 	o.Rounds = cmp.Or(o.Rounds, 5)
 	o.Window = cmp.Or(o.Window, 4096)
 	o.Load = cmp.Or(o.Load, 0.7)
+	o.LoadTime = cmp.Or(o.LoadTime, 5*time.Second)
 }
 
 // ServiceResult is one line of `geniemq bench service`: one mode. Rates are queries a second, medians over the rounds.
@@ -71,20 +78,43 @@ type ServiceResult struct {
 	EchoRate  float64 `json:"echo_qps"`
 	EchoShare float64 `json:"echo_share"`
 
-	// Latency from publish to answer, in milliseconds: with the window full, and at Load of ServiceRate.
-	SaturatedP50 float64 `json:"saturated_p50_ms"`
-	SaturatedP99 float64 `json:"saturated_p99_ms"`
-	Load         float64 `json:"load"`
-	LoadRate     float64 `json:"load_qps"`
-	LoadP50      float64 `json:"load_p50_ms"`
-	LoadP99      float64 `json:"load_p99_ms"`
-	// EchoLoadP50 and EchoLoadP99 are the echo worker's latencies at the same rate: what of the service's own is the
-	// broker's and the machine's.
-	EchoLoadP50 float64 `json:"echo_load_p50_ms"`
-	EchoLoadP99 float64 `json:"echo_load_p99_ms"`
+	// EngineBusy is the share of the time of the rounds in which the engine had a batch, BatchSize the mean of its
+	// batches: where the engine is not the limit, they say whether it waits or runs small batches.
+	EngineBusy float64 `json:"engine_busy"`
+	BatchSize  float64 `json:"batch_size"`
+
+	// Latency of a message, in milliseconds, from when it was due to its answer: with the window full, and at Load of
+	// ServiceRate.
+	Saturated LatencyResult `json:"saturated"`
+	Load      float64       `json:"load"`
+	LoadRate  float64       `json:"load_qps"`
+	AtLoad    LatencyResult `json:"at_load"`
+	// EchoAtLoad is the echo worker's at the same rate: what of the service's own is the broker's and the machine's.
+	EchoAtLoad LatencyResult `json:"echo_at_load"`
 
 	Wrong   int    `json:"wrong"` // answers that are an error or differ from the engine's own
 	Command string `json:"command"`
+}
+
+// LatencyResult is the distribution of the latencies of many messages, in milliseconds.
+type LatencyResult struct {
+	Messages int     `json:"messages"`
+	P50      float64 `json:"p50_ms"`
+	P99      float64 `json:"p99_ms"`
+	Max      float64 `json:"max_ms"`
+	// LateP99 is by how much the load itself was late: part of the latency, and not the service's doing.
+	LateP99 float64 `json:"sent_late_p99_ms"`
+	// Stages are where the time went, by what a sample of the answers says of itself.
+	Stages *StageLatency `json:"stages,omitempty"`
+}
+
+// StageLatency is the time of queries by stage: medians and 99th percentiles, each of its own.
+type StageLatency struct {
+	Queue   [2]float64 `json:"queue_ms"`   // from the stream's timestamp until decoded: the broker's way to the worker, and decoding
+	Batch   [2]float64 `json:"batch_ms"`   // until an executor has its batch
+	Engine  [2]float64 `json:"engine_ms"`  // in the engine
+	Respond [2]float64 `json:"respond_ms"` // until the answer of its message is being encoded, when all of its queries are done
+	Outside [2]float64 `json:"outside_ms"` // publishing the query, and encoding, storing and delivering the answer
 }
 
 const (
@@ -104,7 +134,11 @@ func Service(ctx context.Context, w *Workload, opts ServiceOptions) ([]*ServiceR
 	if err := os.WriteFile(path, w.File, 0o600); err != nil {
 		return nil, err
 	}
-	engine, err := gpuexec.Open(opts.Engine, gpuexec.Options{})
+	settings, err := opts.Config.EngineOptions()
+	if err != nil {
+		return nil, err
+	}
+	engine, err := gpuexec.Open(opts.Config.Engine, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -114,10 +148,10 @@ func Service(ctx context.Context, w *Workload, opts ServiceOptions) ([]*ServiceR
 		return nil, err
 	}
 
-	svc, err := service.Start(ctx, service.Config{
-		Indexes: []service.IndexSource{{Name: benchIndex, Path: path}}, NATS: opts.NATS, NATSListen: "127.0.0.1:0",
-		DataDir: filepath.Join(dir, "streams"), Engine: opts.Engine, Admin: service.Off,
-	}, service.Options{})
+	cfg := opts.Config
+	cfg.Indexes = []service.IndexSource{{Name: benchIndex, Path: path}}
+	cfg.NATS, cfg.NATSListen, cfg.DataDir, cfg.Admin = opts.NATS, "127.0.0.1:0", filepath.Join(dir, "streams"), service.Off
+	svc, err := service.Start(ctx, cfg, service.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("starting the service: %w", err)
 	}
@@ -180,7 +214,7 @@ func measureService(ctx context.Context, w *Workload, svc *service.Service, answ
 	defer sender.close()
 	var results []*ServiceResult
 	for _, size := range opts.QueriesPerMessage {
-		r, err := measureMode(ctx, sender, size, opts)
+		r, err := measureMode(ctx, sender, svc, size, opts)
 		if err != nil {
 			return nil, fmt.Errorf("%d queries a message: %w", size, err)
 		}
@@ -189,12 +223,15 @@ func measureService(ctx context.Context, w *Workload, svc *service.Service, answ
 	return results, nil
 }
 
-func measureMode(ctx context.Context, l *traffic, size int, opts ServiceOptions) (*ServiceResult, error) {
+// roundBytes bounds the answers of a round. They are stored, and purged only after it.
+const roundBytes = 1 << 30
+
+func measureMode(ctx context.Context, l *traffic, svc *service.Service, size int, opts ServiceOptions) (*ServiceResult, error) {
 	messages := max(1, opts.Queries/size)
 	window := max(1, opts.Window/size)
-	r := &ServiceResult{QueriesPerMessage: size, Queries: messages * size}
+	r := &ServiceResult{QueriesPerMessage: size}
 
-	warm, err := l.run(ctx, benchIndex, size, min(messages, 4*window), window, 0)
+	warm, err := l.run(ctx, stint{index: benchIndex, size: size, messages: min(messages, 4*window), window: window})
 	if err != nil {
 		return nil, err
 	}
@@ -204,39 +241,65 @@ func measureMode(ctx context.Context, l *traffic, size int, opts ServiceOptions)
 		return nil, fmt.Errorf("starting the echo worker: %w", err)
 	}
 	defer echo.stop()
-	if _, err := l.run(ctx, echoIndex, size, min(messages, 4*window), window, 0); err != nil {
+	if _, err := l.run(ctx, stint{index: echoIndex, size: size, messages: min(messages, 4*window), window: window}); err != nil {
 		return nil, err
 	}
 
-	var rates, echoes, shares, latencies []float64
+	most := max(1, roundBytes/max(1, r.AnswerBytes))
+	messages = min(most, max(messages, int(warm.rate*opts.RoundTime.Seconds())/size))
+	r.Queries = messages * size
+	full := stint{index: benchIndex, size: size, messages: messages, window: window}
+	var rates, echoes, shares []float64
+	var saturated latencies
+	var busy, took time.Duration
+	var batches, batched float64
 	for range opts.Rounds {
-		real, err := l.run(ctx, benchIndex, size, messages, window, 0)
+		before := svc.Status()
+		start := time.Now()
+		real, err := l.run(ctx, full)
 		if err != nil {
 			return nil, err
 		}
-		mock, err := l.run(ctx, echoIndex, size, messages, window, 0)
+		took += time.Since(start)
+		after := svc.Status()
+		busy += after.EngineBusy - before.EngineBusy
+		for i, x := range after.Indexes {
+			batches += float64(x.Batches - before.Indexes[i].Batches)
+			batched += float64(x.Batches)*x.PerBatch - float64(before.Indexes[i].Batches)*before.Indexes[i].PerBatch
+		}
+		mock, err := l.run(ctx, full.on(echoIndex))
 		if err != nil {
 			return nil, err
 		}
 		r.Wrong += real.wrong
 		rates, echoes = append(rates, real.rate), append(echoes, mock.rate)
 		shares = append(shares, real.rate/mock.rate)
-		latencies = append(latencies, real.latencies...)
+		saturated.add(real)
 	}
 	r.ServiceRate, r.EchoRate, r.EchoShare = median(rates), median(echoes), median(shares)
-	r.SaturatedP50, r.SaturatedP99 = median(latencies), percentile(latencies, 99)
+	r.Saturated = saturated.result()
+	r.EngineBusy, r.BatchSize = busy.Seconds()/took.Seconds(), batched/max(1, batches)
 
-	paced, err := l.run(ctx, benchIndex, size, messages, 0, opts.Load*r.ServiceRate)
-	if err != nil {
-		return nil, err
+	// Service and echo worker in turns here, too.
+	paced := stint{index: benchIndex, size: size, rate: opts.Load * r.ServiceRate}
+	total := max(1, int(paced.rate*opts.LoadTime.Seconds())/size)
+	var real, mock latencies
+	rates = rates[:0]
+	for sent := 0; sent < total; sent += paced.messages {
+		paced.messages = min(most, total-sent)
+		part, err := l.run(ctx, paced)
+		if err != nil {
+			return nil, err
+		}
+		r.Wrong += part.wrong
+		rates = append(rates, part.rate)
+		real.add(part)
+		if part, err = l.run(ctx, paced.on(echoIndex)); err != nil {
+			return nil, err
+		}
+		mock.add(part)
 	}
-	r.Wrong += paced.wrong
-	r.LoadRate, r.LoadP50, r.LoadP99 = paced.rate, median(paced.latencies), percentile(paced.latencies, 99)
-	mock, err := l.run(ctx, echoIndex, size, messages, 0, opts.Load*r.ServiceRate)
-	if err != nil {
-		return nil, err
-	}
-	r.EchoLoadP50, r.EchoLoadP99 = median(mock.latencies), percentile(mock.latencies, 99)
+	r.LoadRate, r.AtLoad, r.EchoAtLoad = median(rates), real.result(), mock.result()
 	return r, nil
 }
 

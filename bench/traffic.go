@@ -83,20 +83,74 @@ func (l *traffic) bodies(size int) [][]byte {
 	return bodies
 }
 
-// round is what one run measured.
+// stint is one uninterrupted load.
+type stint struct {
+	index    string
+	size     int // queries a message
+	messages int
+	window   int     // messages sent and not answered, when there is no rate
+	rate     float64 // queries a second, sent at fixed times whatever comes back
+}
+
+// on is the same load for another index.
+func (s stint) on(index string) stint {
+	s.index = index
+	return s
+}
+
+// round is what a stint measured.
 type round struct {
 	rate      float64   // queries a second, first publish to last answer
 	latencies []float64 // milliseconds, one a message, from the time it was due
+	late      []float64 // by how much of that it was sent late
+	stages    [stages][]float64
 	wrong     int
 	sample    []byte // the first answer's body
 }
 
-// run sends messages of size queries to an index and waits for all answers. With a window it keeps that many
-// messages unanswered; with a rate, in queries a second, it sends at fixed times whatever comes back.
-func (l *traffic) run(ctx context.Context, index string, size, messages, window int, rate float64) (*round, error) {
+// The stages of StageLatency.
+const (
+	queueStage = iota
+	batchStage
+	engineStage
+	respondStage
+	outsideStage
+	stages
+)
+
+// latencies gathers those of several rounds.
+type latencies struct{ round }
+
+func (l *latencies) add(r *round) {
+	l.latencies, l.late = append(l.latencies, r.latencies...), append(l.late, r.late...)
+	for i := range r.stages {
+		l.stages[i] = append(l.stages[i], r.stages[i]...)
+	}
+}
+
+func (l *latencies) result() LatencyResult {
+	r := LatencyResult{
+		Messages: len(l.latencies), P50: median(l.latencies), P99: percentile(l.latencies, 99), Max: percentile(l.latencies, 100),
+		LateP99: percentile(l.late, 99),
+	}
+	if len(l.stages[queueStage]) > 0 {
+		of := func(stage int) [2]float64 {
+			return [2]float64{median(l.stages[stage]), percentile(l.stages[stage], 99)}
+		}
+		r.Stages = &StageLatency{
+			Queue: of(queueStage), Batch: of(batchStage), Engine: of(engineStage), Respond: of(respondStage), Outside: of(outsideStage),
+		}
+	}
+	return r
+}
+
+// run sends messages to an index and waits for all answers.
+func (l *traffic) run(ctx context.Context, s stint) (*round, error) {
 	l.runs++
+	index, size, messages := s.index, s.size, s.messages
 	prefix := l.subjects.Reply(index, "run"+strconv.Itoa(l.runs))
 	bodies := l.bodies(size)
+	late := make([]float64, messages)
 	due := make([]time.Time, messages)
 	latencies := make([]float64, messages)
 	checked := map[int][]byte{}
@@ -104,8 +158,8 @@ func (l *traffic) run(ctx context.Context, index string, size, messages, window 
 	var answered atomic.Int64
 	var last time.Time
 	var slots chan struct{}
-	if window > 0 {
-		slots = make(chan struct{}, window)
+	if s.rate == 0 {
+		slots = make(chan struct{}, s.window)
 	}
 	progress, done := make(chan struct{}, 1), make(chan struct{})
 	var mu sync.Mutex // of due: written by the sender, read by the receiver
@@ -152,9 +206,10 @@ func (l *traffic) run(ctx context.Context, index string, size, messages, window 
 	start := time.Now()
 	for i := range messages {
 		at := time.Now()
-		if rate > 0 {
-			at = start.Add(time.Duration(float64(i*size) / rate * float64(time.Second)))
+		if s.rate > 0 {
+			at = start.Add(time.Duration(float64(i*size) / s.rate * float64(time.Second)))
 			time.Sleep(time.Until(at))
+			late[i] = milliseconds(time.Since(at))
 		} else {
 			select {
 			case slots <- struct{}{}:
@@ -186,9 +241,9 @@ func (l *traffic) run(ctx context.Context, index string, size, messages, window 
 			return nil, ctx.Err()
 		}
 	}
-	r := &round{rate: float64(messages*size) / last.Sub(start).Seconds(), latencies: latencies, sample: sample}
+	r := &round{rate: float64(messages*size) / last.Sub(start).Seconds(), latencies: latencies, late: late, sample: sample}
 	for i, body := range checked {
-		r.wrong += l.wrong(body, i%len(bodies), size)
+		l.check(r, body, latencies[i], i%len(bodies), size)
 	}
 	// The stored copies of the answers have served; do not let rounds fill the stream.
 	results, err := l.js.Stream(ctx, l.subjects.ResultStream())
@@ -198,17 +253,23 @@ func (l *traffic) run(ctx context.Context, index string, size, messages, window 
 	return r, results.Purge(ctx)
 }
 
-// wrong counts the results of an answer that are not the engine's own.
-func (l *traffic) wrong(body []byte, message, size int) int {
+// check compares an answer with the engine's own and takes note of what it says of its time, of which there was latency.
+func (l *traffic) check(r *round, body []byte, latency float64, message, size int) {
 	answer, err := wire.DecodeAnswer(wire.MessagePack, body)
 	if err != nil || len(answer.Results) != size {
-		return size
+		r.wrong += size
+		return
 	}
-	wrong := 0
 	for j := range answer.Results {
-		if !sameAnswer(&answer.Results[j], &l.answers[(message*size+j)%len(l.answers)]) {
-			wrong++
+		result := &answer.Results[j]
+		if !sameAnswer(result, &l.answers[(message*size+j)%len(l.answers)]) {
+			r.wrong++
+			continue
 		}
+		t := &result.Took
+		for stage, d := range [...]time.Duration{t.Queue, t.Batch, t.Engine, t.Total - t.Queue - t.Batch - t.Engine} { // as the constants count
+			r.stages[stage] = append(r.stages[stage], milliseconds(d))
+		}
+		r.stages[outsideStage] = append(r.stages[outsideStage], latency-milliseconds(t.Total))
 	}
-	return wrong
 }

@@ -6,11 +6,9 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -62,16 +60,8 @@ func (c *Config) Validate() error {
 	if _, err := wire.NewSubjects(c.Prefix); err != nil {
 		fault("prefix", "%v", err)
 	}
-	switch c.Engine {
-	case "auto", "cpu", "cuda":
-	default:
-		fault("engine", "%q is none of auto, cpu, cuda", c.Engine)
-	}
-	if _, err := gpuexec.ParseDevices(c.Devices); err != nil {
-		fault("devices", "%v", err)
-	}
-	if !slices.Contains(gpuexec.DeviceModes(), gpuexec.DeviceMode(c.DeviceMode)) {
-		fault("device-mode", "%q is neither replica nor capacity", c.DeviceMode)
+	if _, err := c.EngineOptions(); err != nil {
+		faults = append(faults, err)
 	}
 
 	atLeast := func(setting string, value, least int) {
@@ -79,7 +69,6 @@ func (c *Config) Validate() error {
 			fault(setting, "%d must be at least %d", value, least)
 		}
 	}
-	atLeast("engine-threads", c.EngineThreads, 0)
 	atLeast("batch-size", c.BatchSize, 0)
 	atLeast("workers", c.Workers, 1)
 	atLeast("max-pending", c.MaxPending, 1)

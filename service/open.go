@@ -36,16 +36,11 @@ type served struct {
 }
 
 func (s *Service) openEngine(opts Options) error {
-	devices, err := gpuexec.ParseDevices(s.cfg.Devices)
+	settings, err := s.cfg.EngineOptions()
 	if err != nil {
 		return err
 	}
-	engine, err := opts.OpenEngine(s.cfg.Engine, gpuexec.Options{
-		CPU: gpuexec.CPUOptions{Workers: s.cfg.EngineThreads},
-		CUDA: gpuexec.CUDAOptions{
-			Devices: devices, Mode: gpuexec.DeviceMode(s.cfg.DeviceMode), Memory: int64(s.cfg.GPUMemory),
-		},
-	})
+	engine, err := opts.OpenEngine(s.cfg.Engine, settings)
 	if err != nil {
 		return err
 	}

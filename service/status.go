@@ -26,6 +26,7 @@ type Status struct {
 	Embedded    bool
 	Engine      string
 	BusyPercent float64
+	EngineBusy  time.Duration // since the start, with a batch to run at least
 	Indexes     []IndexStatus
 }
 
@@ -66,7 +67,9 @@ func (s *Service) Status() Status {
 	st.NATS, st.Embedded = s.NATSURL(), s.broker != nil
 	info := s.engine.Info()
 	st.Engine = info.Kind + " on " + info.Device
-	st.BusyPercent = 100 * s.metrics.busy.Seconds() / max(now.Sub(s.started).Seconds(), 1e-9)
+	busy := s.metrics.busy.Seconds()
+	st.EngineBusy = time.Duration(busy * float64(time.Second))
+	st.BusyPercent = 100 * busy / max(now.Sub(s.started).Seconds(), 1e-9)
 	if state := s.nc.Status(); state != nats.CONNECTED {
 		notReady("the connection to NATS is %s", state)
 	}

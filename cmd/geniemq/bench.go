@@ -10,6 +10,7 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,45 +34,61 @@ brute force, and prints JSON, one line a measurement. Times are medians of sever
 	return cmd
 }
 
-// workloadFlags are the flags of both measurements.
-type workloadFlags struct {
-	name string
-	opts bench.Options
+// measurementFlags are what all measurements have in common: a workload, and the settings of an engine as serve has them.
+type measurementFlags struct {
+	workload string
+	opts     bench.Options
+	engine   service.Config
 }
 
-func (w *workloadFlags) register(cmd *cobra.Command, workload string) {
+func (m *measurementFlags) register(cmd *cobra.Command, workload string) {
 	flags := cmd.Flags()
-	flags.StringVar(&w.name, "workload", workload, "workload: "+strings.Join(bench.Names(), ", "))
-	flags.IntVar(&w.opts.Objects, "objects", 0, "objects (default: the workload's own number)")
-	flags.IntVar(&w.opts.Queries, "queries", 0, "queries in the batch (default 1024)")
-	flags.IntVar(&w.opts.K, "k", 0, "hits a query; of w2 the candidates (default: the workload's own)")
-	flags.Uint64Var(&w.opts.Seed, "seed", 1, "seed of the data and the queries")
-	flags.StringVar(&w.opts.Data, "data", filepath.Join("..", "shared", "data"),
+	flags.StringVar(&m.workload, "workload", workload, "workload: "+strings.Join(bench.Names(), ", "))
+	flags.IntVar(&m.opts.Objects, "objects", 0, "objects (default: the workload's own number)")
+	flags.IntVar(&m.opts.Queries, "queries", 0, "queries in the batch (default 1024)")
+	flags.IntVar(&m.opts.K, "k", 0, "hits a query; of w2 the candidates (default: the workload's own)")
+	flags.Uint64Var(&m.opts.Seed, "seed", 1, "seed of the data and the queries")
+	flags.StringVar(&m.opts.Data, "data", filepath.Join("..", "shared", "data"),
 		"folder of the real data that w2 (headlines/) and w4 (adult/) grow from")
-	flags.IntVar(&w.opts.Reach, "reach", 0, "buckets either way that an item of w1 and a number of w4 asks for (default: the workload's own; negative: none)")
-	flags.StringVar(&w.opts.Cache, "cache", "", "`folder` where index files are kept and found again")
+	flags.IntVar(&m.opts.Reach, "reach", 0, "buckets either way that an item of w1 and a number of w4 asks for (default: the workload's own; negative: none)")
+	flags.StringVar(&m.opts.Cache, "cache", "", "`folder` where index files are kept and found again")
+	m.engine.EnsureDefaults()
+	m.engine.EngineFlags(flags)
 }
 
-func (w *workloadFlags) check() error {
-	if !slices.Contains(bench.Names(), w.name) {
-		return usagef("--workload %q is unknown: use one of %s", w.name, strings.Join(bench.Names(), ", "))
+// resolve takes what the environment says and reports mistakes.
+func (m *measurementFlags) resolve(c *cli, cmd *cobra.Command) error {
+	if err := c.environment(cmd); err != nil {
+		return err
 	}
-	if w.opts.Objects < 0 || w.opts.Queries < 0 || w.opts.K < 0 {
+	if !slices.Contains(bench.Names(), m.workload) {
+		return usagef("--workload %q is unknown: use one of %s", m.workload, strings.Join(bench.Names(), ", "))
+	}
+	if m.opts.Objects < 0 || m.opts.Queries < 0 || m.opts.K < 0 {
 		return usagef("--objects, --queries and --k must not be negative")
 	}
-	if w.opts.K > gpuexec.MaxK {
+	if m.opts.K > gpuexec.MaxK {
 		return usagef("--k is at most %d", gpuexec.MaxK)
+	}
+	if _, err := m.engine.EngineOptions(); err != nil {
+		return usageError{err}
 	}
 	return nil
 }
 
+// open opens the engine.
+func (m *measurementFlags) open() (gpuexec.Engine, error) {
+	opts, err := m.engine.EngineOptions()
+	if err != nil {
+		return nil, err
+	}
+	return gpuexec.Open(m.engine.Engine, opts)
+}
+
 func (c *cli) benchEngineCommand() *cobra.Command {
-	var workload workloadFlags
+	var flags measurementFlags
 	var opts bench.EngineOptions
-	var engine, limits string
-	var threads int
-	var gpuMemory service.Bytes
-	var devices deviceFlags
+	var limits string
 	cmd := &cobra.Command{
 		Use:   "engine",
 		Short: "Measure an engine on a workload",
@@ -87,10 +104,7 @@ the objects and the index: --objects makes them smaller.`,
   geniemq bench engine --workload w1 --engine cuda --devices 0,1 --device-mode capacity --callers 4`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.environment(cmd); err != nil {
-				return err
-			}
-			if err := workload.check(); err != nil {
+			if err := flags.resolve(c, cmd); err != nil {
 				return err
 			}
 			if limits != "" {
@@ -99,39 +113,27 @@ the objects and the index: --objects makes them smaller.`,
 					return err
 				}
 			}
-			cuda, err := devices.options()
+			e, err := flags.open()
 			if err != nil {
 				return err
 			}
-			cuda.Memory = int64(gpuMemory)
-			e, err := gpuexec.Open(engine, gpuexec.Options{
-				CPU:  gpuexec.CPUOptions{Workers: threads},
-				CUDA: cuda,
-			})
-			if err != nil {
-				return err
-			}
-			return errors.Join(c.benchEngine(cmd.Context(), workload, e, opts), e.Close())
+			return errors.Join(c.benchEngine(cmd.Context(), &flags, e, opts), e.Close())
 		},
 	}
-	workload.register(cmd, "w4")
-	flags := cmd.Flags()
-	flags.StringVar(&engine, "engine", gpuexec.Auto, "auto, cpu or cuda")
-	flags.IntVar(&threads, "engine-threads", 0, "threads of the CPU engine (default: all cores)")
-	flags.Var(&gpuMemory, "gpu-memory", "`memory` that the CUDA engine may use of a device, like 16GiB (default: nine tenths of what is free)")
-	devices.register(cmd)
-	flags.IntVar(&opts.Runs, "runs", 7, "measured batches")
-	flags.IntVar(&opts.Callers, "callers", 0, "also measure the rate of so many callers whose batches overlap")
-	flags.IntVar(&opts.Checks, "checks", 8, "answers compared with brute force")
-	flags.IntVar(&opts.Baseline, "baseline", 0, "also compare one core with a flat-array scan on that many queries")
-	flags.StringVar(&limits, "limits", "", "`file` with the device's limits, as docs/benchmarks/limits.cu prints them")
-	flags.StringVar(&opts.Export, "export", "", "`folder` for the vectors and answers of w1, for docs/benchmarks/knn.py")
-	flags.BoolVar(&opts.Scaling, "scaling", false, "also measure the CPU engine with 1, 2, 4, ... threads")
+	flags.register(cmd, "w4")
+	set := cmd.Flags()
+	set.IntVar(&opts.Runs, "runs", 7, "measured batches")
+	set.IntVar(&opts.Callers, "callers", 0, "also measure the rate of so many callers whose batches overlap")
+	set.IntVar(&opts.Checks, "checks", 8, "answers compared with brute force")
+	set.IntVar(&opts.Baseline, "baseline", 0, "also compare one core with a flat-array scan on that many queries")
+	set.StringVar(&limits, "limits", "", "`file` with the device's limits, as docs/benchmarks/limits.cu prints them")
+	set.StringVar(&opts.Export, "export", "", "`folder` for the vectors and answers of w1, for docs/benchmarks/knn.py")
+	set.BoolVar(&opts.Scaling, "scaling", false, "also measure the CPU engine with 1, 2, 4, ... threads")
 	return cmd
 }
 
-func (c *cli) benchEngine(ctx context.Context, workload workloadFlags, e gpuexec.Engine, opts bench.EngineOptions) error {
-	w, err := c.makeWorkload(ctx, workload)
+func (c *cli) benchEngine(ctx context.Context, flags *measurementFlags, e gpuexec.Engine, opts bench.EngineOptions) error {
+	w, err := c.makeWorkload(ctx, flags)
 	if err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func (c *cli) benchEngine(ctx context.Context, workload workloadFlags, e gpuexec
 }
 
 func (c *cli) benchServiceCommand() *cobra.Command {
-	var workload workloadFlags
+	var flags measurementFlags
 	var opts bench.ServiceOptions
 	var profile string
 	cmd := &cobra.Command{
@@ -166,19 +168,17 @@ of the same size and acks, in turns; then latency at a share of that throughput.
   geniemq bench service --workload w4 --messages-of 1,16,256 --rounds 9`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.environment(cmd); err != nil {
+			if err := flags.resolve(c, cmd); err != nil {
 				return err
 			}
-			if err := workload.check(); err != nil {
-				return err
-			}
+			opts.Config = flags.engine
 			for _, size := range opts.QueriesPerMessage {
 				if size < 1 {
 					return usagef("--messages-of takes numbers of queries from 1")
 				}
 			}
 			if profile == "" {
-				return c.benchService(cmd.Context(), workload, opts)
+				return c.benchService(cmd.Context(), &flags, opts)
 			}
 			f, err := os.Create(profile)
 			if err != nil {
@@ -187,28 +187,29 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 			if err := pprof.StartCPUProfile(f); err != nil {
 				return errors.Join(err, f.Close())
 			}
-			err = c.benchService(cmd.Context(), workload, opts)
+			err = c.benchService(cmd.Context(), &flags, opts)
 			pprof.StopCPUProfile()
 			return errors.Join(err, f.Close())
 		},
 	}
-	workload.register(cmd, "w3")
-	flags := cmd.Flags()
-	flags.Lookup("objects").DefValue, workload.opts.Objects = "100000", 100_000
-	flags.Lookup("k").DefValue, workload.opts.K = "10", 10
-	flags.StringVar(&opts.Engine, "engine", gpuexec.Auto, "auto, cpu or cuda")
-	flags.StringVar(&opts.NATS, "nats", "", "URL of an external server (default: an embedded one)")
-	flags.IntSliceVar(&opts.QueriesPerMessage, "messages-of", []int{1, 256}, "queries a message, one measurement each")
-	flags.IntVar(&opts.Queries, "round", 20_000, "queries a round")
-	flags.IntVar(&opts.Rounds, "rounds", 5, "rounds of service and echo worker in turns")
-	flags.IntVar(&opts.Window, "window", 4096, "queries sent and not answered")
-	flags.StringVar(&profile, "cpuprofile", "", "`file` for a CPU profile of all of it")
-	flags.Float64Var(&opts.Load, "load", 0.7, "share of the throughput at which latency is measured")
+	flags.register(cmd, "w3")
+	set := cmd.Flags()
+	set.Lookup("objects").DefValue, flags.opts.Objects = "100000", 100_000
+	set.Lookup("k").DefValue, flags.opts.K = "10", 10
+	set.StringVar(&opts.NATS, "nats", "", "URL of an external server (default: an embedded one)")
+	set.IntSliceVar(&opts.QueriesPerMessage, "messages-of", []int{1, 256}, "queries a message, one measurement each")
+	set.IntVar(&opts.Queries, "round", 20_000, "queries a round, at least")
+	set.DurationVar(&opts.RoundTime, "round-time", time.Second, "how long a round lasts, at least")
+	set.IntVar(&opts.Rounds, "rounds", 5, "rounds of service and echo worker in turns")
+	set.IntVar(&opts.Window, "window", 4096, "queries sent and not answered")
+	set.StringVar(&profile, "cpuprofile", "", "`file` for a CPU profile of all of it")
+	set.Float64Var(&opts.Load, "load", 0.7, "share of the throughput at which latency is measured")
+	set.DurationVar(&opts.LoadTime, "load-time", 5*time.Second, "for how long latency is measured")
 	return cmd
 }
 
-func (c *cli) benchService(ctx context.Context, workload workloadFlags, opts bench.ServiceOptions) error {
-	w, err := c.makeWorkload(ctx, workload)
+func (c *cli) benchService(ctx context.Context, flags *measurementFlags, opts bench.ServiceOptions) error {
+	w, err := c.makeWorkload(ctx, flags)
 	if err != nil {
 		return err
 	}
@@ -230,11 +231,11 @@ func (c *cli) benchService(ctx context.Context, workload workloadFlags, opts ben
 	return nil
 }
 
-func (c *cli) makeWorkload(ctx context.Context, workload workloadFlags) (*bench.Workload, error) {
+func (c *cli) makeWorkload(ctx context.Context, flags *measurementFlags) (*bench.Workload, error) {
 	if isTerminal(c.err) {
-		fmt.Fprintf(c.err, "making workload %s ...\n", workload.name)
+		fmt.Fprintf(c.err, "making workload %s ...\n", flags.workload)
 	}
-	return bench.New(ctx, workload.name, workload.opts)
+	return bench.New(ctx, flags.workload, flags.opts)
 }
 
 // commandLine is how the program was called, as a shell would take it for plain arguments.

@@ -14,9 +14,9 @@ import (
 )
 
 func (c *cli) benchScaleCommand() *cobra.Command {
-	var workload workloadFlags
+	var flags measurementFlags
 	var opts bench.EngineOptions
-	var engine, axis string
+	var axis string
 	var points []int
 	cmd := &cobra.Command{
 		Use:   "scale",
@@ -28,10 +28,7 @@ along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
   geniemq bench scale --workload w3 --axis n --points 500000,1000000,2000000 --engine cuda`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.environment(cmd); err != nil {
-				return err
-			}
-			if err := workload.check(); err != nil {
+			if err := flags.resolve(c, cmd); err != nil {
 				return err
 			}
 			if !slices.Contains(bench.Axes(), axis) {
@@ -46,12 +43,12 @@ along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
 			if axis == bench.AxisK && slices.Max(points) > gpuexec.MaxK {
 				return usagef("--points of axis k are at most %d", gpuexec.MaxK)
 			}
-			e, err := gpuexec.Open(engine, gpuexec.Options{})
+			e, err := flags.open()
 			if err != nil {
 				return err
 			}
 			wrong := 0
-			err = bench.Scale(cmd.Context(), workload.name, workload.opts, e, axis, points, opts, func(r *bench.ScaleResult) error {
+			err = bench.Scale(cmd.Context(), flags.workload, flags.opts, e, axis, points, opts, func(r *bench.ScaleResult) error {
 				wrong += r.Mismatches
 				r.Command = commandLine()
 				return json.NewEncoder(c.out).Encode(r)
@@ -65,12 +62,11 @@ along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
 			return nil
 		},
 	}
-	workload.register(cmd, "w4")
-	flags := cmd.Flags()
-	flags.StringVar(&engine, "engine", gpuexec.Auto, "auto, cpu or cuda")
-	flags.StringVar(&axis, "axis", bench.AxisQueries, "axis: "+strings.Join(bench.Axes(), ", "))
-	flags.IntSliceVar(&points, "points", nil, "points of the axis, ascending (default: by axis)")
-	flags.IntVar(&opts.Runs, "runs", 7, "measured batches a point")
-	flags.IntVar(&opts.Checks, "checks", 2, "answers a point compared with brute force")
+	flags.register(cmd, "w4")
+	set := cmd.Flags()
+	set.StringVar(&axis, "axis", bench.AxisQueries, "axis: "+strings.Join(bench.Axes(), ", "))
+	set.IntSliceVar(&points, "points", nil, "points of the axis, ascending (default: by axis)")
+	set.IntVar(&opts.Runs, "runs", 7, "measured batches a point")
+	set.IntVar(&opts.Checks, "checks", 2, "answers a point compared with brute force")
 	return cmd
 }
