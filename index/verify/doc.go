@@ -62,5 +62,7 @@
 // also certified when every object of the index was a candidate.
 //
 // Where theta <= 0 no count can certify, however large K is, since counts are not negative; [Verifier.Scan]
-// then looks at every text of the index.
+// then looks at every text of the index. An object that was not retrieved comes after all candidates in the order
+// (count, id), as said above, so with the k best of these in hand it has to be nearer than tau to be a hit: the scan is bounded
+// by tau - 1 ([Verifier.Within]), which spares it the many objects as far as tau and their match counts.
 package verify

@@ -49,8 +49,9 @@ type Verifier struct {
 	overlap gramOverlap
 	runes   []rune
 
-	best []Hit // the k best so far, a heap with the worst on top
-	next int   // candidates already looked at
+	best   []Hit // the k best so far, a heap with the worst on top
+	next   int   // candidates already looked at
+	within int   // Within
 }
 
 // Reset begins a new query: the k nearest of text, where sequences are indexed by ngram-grams. text must stay
@@ -61,6 +62,7 @@ func (v *Verifier) Reset(text []rune, k, ngram int) {
 	v.overlap.reset()
 	v.best = v.best[:0]
 	v.next = 0
+	v.within = v.radius() - 1
 }
 
 // checkEvery is the number of texts between two looks at the context: some 10 us of short texts.
@@ -73,6 +75,7 @@ const checkEvery = 128
 // Where distances were computed elsewhere, on a GPU say, known has those of the first candidates: exact ones, or negative
 // for those to be computed here. It may be nil. The outcome is the same.
 func (v *Verifier) Verify(ctx context.Context, texts Texts, candidates []Candidate, known []int32) error {
+	defer func() { v.within = v.radius() - 1 }()
 	for ; v.next < len(candidates); v.next++ {
 		if v.next%checkEvery == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -113,6 +116,10 @@ func (v *Verifier) Threshold() int64 {
 	return int64(len(v.text)) + n - 1 - n*(int64(v.best[0].Distance)-1)
 }
 
+// Within is the largest distance at which an object that was no candidate can be a hit: less than tau of the candidates,
+// for where distances are equal they precede by count or id. Without k hits there is no bound.
+func (v *Verifier) Within() int { return v.within }
+
 // Scan compares the query with the objects lo to hi-1 whatever their match count, except those with less than
 // minCount. After scanning all objects the hits are exact. It returns the error of ctx, and only that.
 //
@@ -128,7 +135,7 @@ func (v *Verifier) Scan(ctx context.Context, texts Texts, lo, hi, minCount uint3
 			return context.Cause(ctx)
 		}
 		text := texts.Text(id)
-		d, ok := v.distance(text, v.radius())
+		d, ok := v.distance(text, min(v.within, v.radius()))
 		if !ok {
 			continue
 		}
@@ -147,12 +154,16 @@ func (v *Verifier) Scan(ctx context.Context, texts Texts, lo, hi, minCount uint3
 func (v *Verifier) Seed(from *Verifier) {
 	v.Reset(from.text, from.k, from.n)
 	v.best = append(v.best, from.best...)
-	v.next = from.next
+	v.next, v.within = from.next, from.within
 }
 
 // Join adds the hits of a verifier of the same query.
-func (v *Verifier) Join(other *Verifier) {
-	all := append(v.best, other.best...)
+func (v *Verifier) Join(other *Verifier) { v.Add(other.best) }
+
+// Add adds hits of the same query that were found elsewhere: for a scan, the first k of all objects with a distance of at
+// most Within, or of a part of them.
+func (v *Verifier) Add(hits []Hit) {
+	all := append(v.best, hits...)
 	slices.SortFunc(all, Compare)
 	all = slices.Compact(all)
 	all = all[:min(len(all), v.k)]
