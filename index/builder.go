@@ -21,8 +21,9 @@ type AttributeSpec struct {
 	Edges   EdgeRule
 	// Keywords is the number of keywords V of an Ordinal attribute: its values are 0 to V-1.
 	Keywords uint32
-	// Layout overrides the choice of the layout, by its name in the schema: sliced or rare where the attribute cannot have
-	// it fails when the index is written. Default auto.
+	// Layout overrides the choice of the layout, by its name in the schema. An attribute that cannot have it is refused as
+	// soon as that is known: by NewBuilder (rare, unless Text), by EndObject (sliced, a second value of an object or a text
+	// too many), or when the index is written (sliced, a number or ordinal too many). Default auto.
 	Layout string
 }
 
@@ -93,6 +94,8 @@ func NewBuilder(schema *Schema, attrs []AttributeSpec, options BuilderOptions) (
 			err = fmt.Errorf("unknown edges %q", spec.Edges)
 		case spec.Type == Number && (spec.Buckets < 1 || spec.Buckets > MaxBuckets):
 			err = fmt.Errorf("%d buckets; must be 1 to %d", spec.Buckets, MaxBuckets)
+		case layout == LayoutRare && spec.Type != Text:
+			err = errNotRare
 		}
 		if err != nil {
 			faults = append(faults, fmt.Errorf("attribute %d %q: %w", i, spec.Name, err))
@@ -168,8 +171,14 @@ func (b *Builder) EndObject(key string, payload []byte, text string) error {
 		err = errors.New("texts of 64,512 consecutive objects have more than 4 GiB together; split the data into several indexes")
 	}
 	for i := range b.columns {
-		if c := &b.columns[i]; err == nil && uint64(c.pending())+uint64(len(c.ids)) > math.MaxUint32 {
+		switch c := &b.columns[i]; {
+		case err != nil:
+		case uint64(c.pending())+uint64(len(c.ids)) > math.MaxUint32:
 			err = fmt.Errorf("attribute %q has more than 2^32 values in 64,512 consecutive objects", c.spec.Name)
+		case c.override == LayoutSliced:
+			if err = c.checkSliced(); err != nil {
+				b.fail(err) // not the object is wrong but the schema
+			}
 		}
 	}
 	if err == nil {
@@ -260,6 +269,19 @@ type columnTile struct {
 
 func (c *column) pending() int {
 	return len(c.values) + len(c.numbers) - len(c.ids)
+}
+
+// checkSliced tells, of a column that the schema wants in LayoutSliced, that it cannot be, as far as the values added so far
+// tell: not after all are in, when much time is lost.
+func (c *column) checkSliced() error {
+	if n := c.pending(); n > 1 {
+		return fmt.Errorf("attribute %q has %d values in one object, layout sliced is for one; use layout auto in the schema", c.spec.Name, n)
+	}
+	// After a discarded value some of the strings may be no object's: layOut will know.
+	if n := c.strings.strings.len(); n > MaxSlicedKeywords && !c.discarded {
+		return tooManySliced(c.spec.Name, n)
+	}
+	return nil
 }
 
 func (c *column) endObject(local uint16) {

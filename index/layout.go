@@ -1,14 +1,15 @@
 package index
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 )
 
 // Layout is how the postings of an attribute are stored. It is chosen for each attribute when the index is
-// built and recorded in the file. Everything that depends on a layout stands in one file named after it
-// (layout_postings.go); what a new layout must supply is listed at the switches below, the only places that
-// tell layouts apart.
+// built and recorded in the file. How a layout encodes and decodes a section stands in one file named after it
+// (layout_postings.go). What else a new one must supply: the switches here, its sections when writing and opening (write.go,
+// open.go), a way back to postings (Decoder), and its part in ListStatistics and Validate.
 type Layout uint16
 
 const (
@@ -142,18 +143,21 @@ func (f *finalColumn) layOut(objects uint32) error {
 				used++
 			}
 		}
-		if a.MaxPerObject > 1 || used > MaxSlicedKeywords {
-			return fmt.Errorf("attribute %q has %d values that occur and up to %d an object, layout sliced is for at most %d and one; "+
-				"use layout auto", a.Name, used, a.MaxPerObject, MaxSlicedKeywords)
+		if used > MaxSlicedKeywords {
+			return tooManySliced(a.Name, used)
 		}
 		f.codes = newCodeTable(f.frequencies)
 	case LayoutRare:
-		if a.Type != Text {
-			return fmt.Errorf("attribute %q is of type %v, layout rare is for texts and categories; use layout auto", a.Name, a.Type)
-		}
 		f.rare = newRareTable(f.frequencies, tiles)
 	}
 	return nil
+}
+
+// errNotRare is for a schema that asks for LayoutRare of another type than Text.
+var errNotRare = errors.New("layout rare is for categories and texts; use auto, postings or sliced")
+
+func tooManySliced(name string, values int) error {
+	return fmt.Errorf("attribute %q has %d values, layout sliced is for at most %d; use layout auto in the schema", name, values, MaxSlicedKeywords)
 }
 
 // countKeywords counts the postings of each keyword; nil of an attribute that can have no layout but LayoutPostings.

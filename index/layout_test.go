@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
@@ -182,32 +183,67 @@ func TestRareRuns(t *testing.T) {
 	}
 }
 
-// TestLayoutThatDoesNotFit checks what a schema that asks for the wrong layout is told.
+// TestLayoutThatDoesNotFit checks what a schema that asks for the wrong layout is told, and that it is told before all
+// objects are in where that can be.
 func TestLayoutThatDoesNotFit(t *testing.T) {
+	const most = MaxSlicedKeywords
+	text := func(b *Builder, i int) error { b.AddString(0, fmt.Sprint(i)); return nil }
 	cases := []struct {
 		spec AttributeSpec
-		add  func(b *Builder) error
+		add  func(b *Builder, i int) error
+		then int // objects that are taken before the one that is not; -1: none is asked for, -2: all are taken
 		want string
 	}{
-		{AttributeSpec{Name: "a", Type: Text, Layout: "sliced"},
-			func(b *Builder) error { b.AddString(0, "x"); b.AddString(0, "x"); return nil }, "up to 2 an object"},
-		{AttributeSpec{Name: "a", Type: Number, Layout: "rare"},
-			func(b *Builder) error { return b.AddNumber(0, 1) }, "for texts and categories"},
-		{AttributeSpec{Name: "a", Type: Number, Layout: "flat"}, nil, "use auto, postings, sliced or rare"},
+		{AttributeSpec{Name: "a", Type: Text, Layout: "sliced"}, func(b *Builder, i int) error {
+			for range 1 + i/7 {
+				b.AddString(0, "x")
+			}
+			return nil
+		}, 7, `"a" has 2 values in one object`},
+		{AttributeSpec{Name: "a", Type: Text, Layout: "sliced"}, text, most, "has 16385 values, layout sliced is for at most 16384"},
+		{AttributeSpec{Name: "a", Type: Number, Edges: Exact, Layout: "sliced"},
+			func(b *Builder, i int) error { return b.AddNumber(0, float64(i)) }, -2, "has 16386 values, layout sliced"},
+		{AttributeSpec{Name: "a", Type: Number, Layout: "rare"}, nil, -1, "for categories and texts"},
+		{AttributeSpec{Name: "a", Type: Ordinal, Keywords: 1 << 31, Layout: "rare"}, nil, -1, "for categories and texts"},
+		{AttributeSpec{Name: "a", Type: Number, Layout: "flat"}, nil, -1, "use auto, postings, sliced or rare"},
 	}
 	for _, c := range cases {
 		b, err := NewBuilder(schemaFor(t, Rows), []AttributeSpec{c.spec}, BuilderOptions{})
+		taken := -1
+		for i := 0; err == nil && i < most+2; i++ {
+			taken = i
+			if err = c.add(b, i); err == nil {
+				err = b.EndObject("", nil, "")
+			}
+		}
 		if err == nil {
-			if err = c.add(b); err != nil {
-				t.Fatal(err)
-			}
-			if err = b.EndObject("", nil, ""); err == nil {
-				_, err = b.Bytes(context.Background())
+			taken = -2
+			_, err = b.Bytes(context.Background())
+		} else if taken >= 0 { // the schema is wrong for whatever comes
+			b.AddString(0, "x")
+			if again := b.EndObject("", nil, ""); again != err {
+				t.Errorf("%+v: a later object is told %v", c.spec, again)
 			}
 		}
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: %v, want %q", c.spec, err, c.want)
+		if err == nil || !strings.Contains(err.Error(), c.want) || taken != c.then {
+			t.Errorf("%+v: %v after %d objects, want %q after %d", c.spec, err, taken, c.want, c.then)
 		}
+	}
+
+	// A text that only a dropped object had does not count.
+	b, err := NewBuilder(schemaFor(t, Rows), []AttributeSpec{{Name: "a", Type: Text, Layout: "sliced"}}, BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.AddString(0, "dropped")
+	b.DiscardObject()
+	for i := range most {
+		if err := errors.Join(text(b, i), b.EndObject("", nil, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.Bytes(context.Background()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -330,10 +330,13 @@ func (c *Column) faults(kind Kind) []error {
 	if c.Store && (c.Type != TextColumn || kind != Documents) {
 		fault("store belongs to text columns of documents")
 	}
-	if _, err := parseLayout(c.Layout); err != nil {
+	switch layout, err := parseLayout(c.Layout); {
+	case err != nil:
 		faults = append(faults, err)
-	} else if c.Layout != "" && (c.Type == PayloadColumn || c.Type == SkipColumn) {
+	case c.Layout != "" && (c.Type == PayloadColumn || c.Type == SkipColumn):
 		fault("layout belongs to indexed columns")
+	case layout == LayoutRare && c.Type == NumberColumn:
+		faults = append(faults, errNotRare)
 	}
 	return faults
 }

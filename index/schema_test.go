@@ -111,6 +111,7 @@ columns:
 - {name: f, type: number, edges: log, layout: striped}
 - {name: p, type: payload, split: ",", layout: postings, store: true}
 - {name: q}
+- {name: r, type: number, layout: rare}
 `, []string{
 			`line 4: unknown field "colour": the schema has name, kind`,
 			`line 6: unknown field "bukkets": a column has name, type`,
@@ -128,6 +129,7 @@ columns:
 			`column "p": store belongs to`,
 			`column "p": layout belongs to`,
 			`column "q": type is missing`,
+			`column "r": layout rare is for categories and texts; use auto, postings or sliced`,
 		}},
 	}
 	for _, c := range cases {

@@ -226,6 +226,8 @@ func (c *cli) addRecords(ctx context.Context, reader *load.Reader, input string,
 			if err = objects.Add(&rec); errors.As(err, &refused) {
 				skippable = true
 				err = fmt.Errorf("%s: %w", input, err)
+			} else if err != nil {
+				err = fmt.Errorf("%s: line %d: %w", input, rec.Line, err)
 			}
 		}
 		switch {

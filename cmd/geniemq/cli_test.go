@@ -58,6 +58,7 @@ func TestExitCodes(t *testing.T) {
 	bad := write(t, dir, "bad.yaml", "name: a b\nkind: rows\n")
 	data := write(t, dir, "d.csv", "id,age,sex\nann,30,F\nbob,old,M\n")
 	empty := write(t, dir, "empty.csv", "id,age,sex\n")
+	sliced := write(t, dir, "sliced.yaml", "name: people\nkind: rows\ncolumns:\n- {name: id, type: category, split: o, layout: sliced}\n")
 	out := filepath.Join(dir, "x.gmq")
 	config := write(t, dir, "c.yaml", "admim: x\n")
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -91,6 +92,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"build", "--schema", schema, "--input", data, "--output", dir}, exitFailed, "is a directory"},
 		{[]string{"build", "--schema", schema, "--input", data, "--output", out, "--separator", ";"}, exitFailed, "add --separator ','"},
 		{[]string{"build", "--schema", schema, "--input", empty, "--output", dir + "/empty.gmq"}, exitDone, "warning: the input has no records"},
+		{[]string{"build", "--schema", sliced, "--input", data, "--output", out, "--skip-bad"}, exitFailed, "d.csv: line 3: attribute \"id\" has 2 values in one object, layout sliced"},
 		{[]string{"demo", "--nats-listen", "nonsense"}, exitUsage, "nats-listen"},
 		{[]string{"demo", "--admin", "nonsense"}, exitUsage, "admin"},
 		{[]string{"build", "--schema", schema, "--input", data, "--output", out, "--skip-bad"}, exitDone, "records skipped: 1"},

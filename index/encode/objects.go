@@ -54,8 +54,7 @@ func NewObjects(s *index.Schema, b *index.Builder) *Objects {
 // was before; any other error is the builder's and the whole index's.
 func (o *Objects) Add(rec *index.Record) error {
 	if len(rec.Cells) != len(o.schema.Columns) {
-		return fmt.Errorf("record of line %d has %d cells, the schema has %d columns",
-			rec.Line, len(rec.Cells), len(o.schema.Columns))
+		return fmt.Errorf("the record has %d cells, the schema has %d columns", len(rec.Cells), len(o.schema.Columns))
 	}
 	err := o.add(rec)
 	var bad *RecordError
