@@ -149,6 +149,7 @@ func (d *direct) send(r *request, answer *wire.Answer) {
 	setTrace(out.Header, d.header)
 	setQueryID(out.Header, answer)
 	out.Data = wire.AppendAnswer(nil, r.codec, answer)
+	p.encoder.encoded(r, answer)
 	setServiceError(out.Header, answer)
 	if room := int(d.intake.nc.MaxPayload()) - wire.HeaderSize(out.Header); len(out.Data) > room {
 		id := answer.Results[0].ID

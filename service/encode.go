@@ -21,6 +21,7 @@ type encoder struct {
 	// textColumn is the column whose text a sequence's payload holds, "" where payloads are complete as stored.
 	textColumn string
 	converters sync.Pool // of *converter
+	hitMemory  sync.Pool // of *hitMemory
 }
 
 func newEncoder(name string, x *index.Index) (*encoder, error) {
@@ -30,6 +31,7 @@ func newEncoder(name string, x *index.Index) (*encoder, error) {
 	}
 	e := &encoder{name: name, index: x, queries: queries}
 	e.converters.New = func() any { return new(converter) }
+	e.hitMemory.New = func() any { return new(hitMemory) }
 	if x.Schema().Kind == index.Sequences {
 		for _, column := range x.Schema().Columns {
 			if column.Type == index.TextColumn && !column.Store {

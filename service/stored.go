@@ -174,6 +174,7 @@ func (o *stored) publish(r *request, answer *wire.Answer, then func()) {
 	sample[wire.HeaderMsgID] = []string{partID(id, len(answer.Results))}
 	room := int(s.maxResult()) - wire.HeaderSize(sample) - wire.PartHeaderSize
 	parts := wire.SplitAnswer(r.codec, answer, room)
+	s.pipe.encoder.encoded(r, answer)
 
 	c := &confirmation{origin: o, request: r, answer: answer, then: then, encoded: time.Now()}
 	c.open.Store(int64(len(parts)))

@@ -113,7 +113,7 @@ func (e *encoder) jsonHits(hits []Hit) {
 }
 
 func (e *encoder) msgpackHits(hits []Hit) {
-	e.dst = appendArrayHead(e.dst, len(hits))
+	dst := appendArrayHead(e.dst, len(hits)) // e.dst would be a write barrier a hit
 	for i := range hits {
 		h := &hits[i]
 		members := byte(3)
@@ -126,7 +126,7 @@ func (e *encoder) msgpackHits(hits []Hit) {
 		if h.Payload != nil {
 			members++
 		}
-		dst := append(e.dst, mpFixMap|members, mpFixStr|2, 'i', 'd')
+		dst = append(dst, mpFixMap|members, mpFixStr|2, 'i', 'd')
 		dst = appendUint(dst, uint64(h.ID))
 		dst = append(dst, mpFixStr|3, 'k', 'e', 'y')
 		if h.Key == "" {
@@ -145,12 +145,13 @@ func (e *encoder) msgpackHits(hits []Hit) {
 		if h.HasDistance {
 			dst = appendNumber(append(append(dst, mpFixStr|8), "distance"...), h.Distance)
 		}
-		e.dst = dst
 		if h.Payload != nil {
-			e.dst = append(append(e.dst, mpFixStr|7), "payload"...)
+			e.dst = append(append(dst, mpFixStr|7), "payload"...)
 			e.transcode(h.Payload)
+			dst = e.dst
 		}
 	}
+	e.dst = dst
 }
 
 // payloadReader is what reading payloads needs and can be used again.
