@@ -259,12 +259,10 @@ func TestValidateFindsInLayouts(t *testing.T) {
 				x.planes[0].words[32*p] |= 1
 			}
 		}, "object 0 has code 7 of 5"},
-		{"code beyond the last object", func(x *Index) { // 39 of the second tile is the last
-			words := x.planes[len(x.attributes)].words
-			for p := range 3 {
-				words[32*p+1] &^= 1 << 8
-			}
-		}, "object 40 of a tile of 40 has code 0"},
+		{"object out of range", func(x *Index) {
+			ids := x.postings[1].ids // of "often"
+			ids[len(ids)-1] = 65_000
+		}, "object 65000 of a tile of 64512"},
 		{"another code", func(x *Index) { x.planes[0].words[0] ^= 1 }, "its directory says"},
 		{"an object lost", func(x *Index) { x.planes[0].words[0] |= 1; x.planes[0].words[64] |= 1 }, "its entry says"},
 		{"a rare object moved", func(x *Index) {
@@ -289,6 +287,42 @@ func TestValidateFindsInLayouts(t *testing.T) {
 			}
 			exercise(x)
 		})
+	}
+}
+
+// TestOpenFindsObjectsBeyondTheEnd makes postings and planes of objects that the last tile has not. Left in, they would count
+// in the counters that an engine clears no further than the tile's end.
+func TestOpenFindsObjectsBeyondTheEnd(t *testing.T) {
+	for _, objects := range []int{1, 31, 32, 33, 1023, 1024, 1025, 2049, 3000} {
+		m := &model{specs: []AttributeSpec{
+			{Name: "sliced", Type: Ordinal, Keywords: 5, Layout: "sliced"}, {Name: "plain", Type: Ordinal, Keywords: 5, Layout: "postings"},
+		}}
+		for id := range objects {
+			m.objects = append(m.objects, modelObject{values: [][]any{{uint32(id % 5)}, {uint32(id % 5)}}})
+		}
+		random := newRandom(t)
+		for range 20 {
+			data := m.bytes(t, BuilderOptions{})
+			x, err := OpenBytes(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := ""
+			if beyond := groupsOf(objects)*GroupObjects - objects; beyond > 0 && random.IntN(2) == 0 {
+				place := objects + random.IntN(beyond)
+				planes := x.Planes(0, 0)
+				x.planes[0].words[(place/GroupObjects*planes.Planes()+random.IntN(planes.Planes()))*32+place%GroupObjects/32] ^= 1 << (place % 32)
+				want = "a code is of an object beyond"
+			} else {
+				x.postings[1].ids[random.IntN(objects)] = uint16(objects + random.IntN(1<<16-objects))
+				want = "a posting is of object"
+			}
+			reseal(data)
+			var damaged *CorruptError
+			if _, err := OpenBytes(data); !errors.As(err, &damaged) || !strings.Contains(err.Error(), want) {
+				t.Fatalf("%d objects: %v, want %q", objects, err, want)
+			}
+		}
 	}
 }
 

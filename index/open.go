@@ -327,9 +327,15 @@ func (x *Index) openSection(s *Section) error {
 		if x.attributes[s.Attribute].Layout == LayoutRare {
 			keywords = x.rare[s.Attribute].Frequent(keywords)
 		}
-		x.postings[s.Tile*len(x.attributes)+s.Attribute], err = decodePostings(data, keywords)
+		p := &x.postings[s.Tile*len(x.attributes)+s.Attribute]
+		if *p, err = decodePostings(data, keywords); err == nil {
+			err = p.checkEnd(x.TileLen(s.Tile))
+		}
 	case SectionPlanes:
-		x.planes[s.Tile*len(x.attributes)+s.Attribute], err = decodePlanes(data, x.codes[s.Attribute], x.TileLen(s.Tile))
+		p := &x.planes[s.Tile*len(x.attributes)+s.Attribute]
+		if *p, err = decodePlanes(data, x.codes[s.Attribute], x.TileLen(s.Tile)); err == nil {
+			err = p.checkEnd(x.codes[s.Attribute].Len(), x.TileLen(s.Tile))
+		}
 	case SectionCodes:
 		x.codes[s.Attribute], err = decodeCodes(data, x.attributes[s.Attribute].Keywords)
 	case SectionRare:
@@ -343,6 +349,38 @@ func (x *Index) openSection(s *Section) error {
 	}
 	if err != nil {
 		return fmt.Errorf("%v section at offset %d: %w", s.Kind, s.Offset, err)
+	}
+	return nil
+}
+
+// checkEnd checks the postings of a short tile, the last one, for objects beyond its end. An engine that keeps its counters
+// from query to query clears those of the tile's objects: others would count for the next query, of any index.
+func (p Postings) checkEnd(objects int) error {
+	if objects == TileObjects {
+		return nil // no tile has objects beyond
+	}
+	for _, id := range p.ids {
+		if int(id) >= objects {
+			return corrupt("a posting is of object %d of a tile of %d", id, objects)
+		}
+	}
+	return nil
+}
+
+// checkEnd is the same for planes: the places of the last group without an object must hold code V.
+func (p Planes) checkEnd(v, objects int) error {
+	if objects%GroupObjects == 0 {
+		return nil
+	}
+	group := p.words[objects/GroupObjects*p.planes*32:]
+	for plane := range p.planes {
+		want := -uint32(v >> plane & 1) // that bit of V in all places
+		for w := objects % GroupObjects / 32; w < 32; w++ {
+			beyond := ^uint32(0) << max(0, objects%GroupObjects-32*w)
+			if (group[32*plane+w]^want)&beyond != 0 {
+				return corrupt("a code is of an object beyond the %d of the tile", objects)
+			}
+		}
 	}
 	return nil
 }

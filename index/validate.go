@@ -220,12 +220,9 @@ func (v *validator) validatePostings() {
 
 // validateCodes checks the codes of the tile that d has decoded last.
 func (d *Decoder) validateCodes(c Codes, objects int) error {
-	for i := range groupsOf(objects) * GroupObjects {
-		switch code := d.code(i); {
-		case code > c.Len():
+	for i := range objects {
+		if code := d.code(i); code > c.Len() {
 			return fmt.Errorf("object %d has code %d of %d", i, code, c.Len())
-		case i >= objects && code != c.Len():
-			return fmt.Errorf("object %d of a tile of %d has code %d", i, objects, code)
 		}
 	}
 	return nil
