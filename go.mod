@@ -2,6 +2,12 @@ module github.com/geniemq/geniemq
 
 go 1.26.0
 
+// What is built lies beside the sources and is no part of them.
+ignore (
+	./bin
+	./build
+)
+
 require (
 	github.com/agnivade/levenshtein v1.2.2
 	github.com/cespare/xxhash/v2 v2.3.0
