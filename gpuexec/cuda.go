@@ -195,16 +195,15 @@ func (e *cudaEngine) release(bytes int64) {
 
 // cudaKernels are the kernels as a device launches them.
 type cudaKernels struct {
-	processors     int // multiprocessors
-	matches        []cudaMatch
-	compact        function
-	answer         function
-	surveyRepeats  function
-	arrange        function
-	sliced         []cudaSliced // none where a block has too little shared memory
-	slicedPlan     function
-	verify         cudaVerify
-	sortedOnDevice int // answers of at most this length are sorted there
+	processors    int // multiprocessors
+	matches       []cudaMatch
+	compact       function
+	answer        function
+	surveyRepeats function
+	arrange       function
+	sliced        []cudaSliced // none where a block has too little shared memory
+	slicedPlan    function
+	verify        cudaVerify
 }
 
 // cudaMatch is a variant of the (query, tile) kernel that the device can launch.
@@ -252,11 +251,6 @@ func loadKernels(device cu.Device, images map[string][]byte) (_ *cudaKernels, er
 	if len(k.matches) == 0 || k.matches[len(k.matches)-1].Bits != 32 {
 		return nil, fmt.Errorf("%w: a block of the device has %d bytes of shared memory, too little for the kernels", ErrNoCUDA, limit)
 	}
-	sorted, err := modules["select"].constant("answer_sorted")
-	if err != nil {
-		return nil, deviceError("reading answer_sorted", err)
-	}
-	k.sortedOnDevice = int(sorted)
 	for _, f := range []struct {
 		module, name string
 		to           *function
@@ -378,19 +372,7 @@ func (s *cudaSearcher) matchStages(ctx context.Context, jobs []*matchJob, timed 
 
 // SearchStages implements StageTimer.
 func (s *cudaSearcher) SearchStages(ctx context.Context, plans []Plan, answers []Answer) (Stages, error) {
-	t := &timedMatcher{searcher: s}
-	err := s.search(ctx, t, plans, answers)
-	return t.stages, err
-}
-
-// timedMatcher is the matcher of a batch whose stages are wanted.
-type timedMatcher struct {
-	searcher *cudaSearcher
-	stages   Stages
-}
-
-func (t *timedMatcher) match(ctx context.Context, jobs []*matchJob) error {
-	return t.searcher.matchStages(ctx, jobs, &t.stages)
+	return s.searchStages(ctx, s, plans, answers)
 }
 
 func (s *cudaSearcher) Capacity() Capacity {

@@ -40,8 +40,8 @@ type lane struct {
 	timed   *Stages      // of the batch at hand, nil unless they are wanted
 }
 
-// Sizes of the pinned buffers. A query that needs more than inBytes fails; answers that need more than outBytes are
-// copied in parts.
+// Sizes of the pinned buffers. A query that needs more than inBytes fails; outBytes hold the answers of some queries of
+// MaxK.
 const (
 	inBytes  = 32 << 20
 	outBytes = 32 << 20
@@ -142,7 +142,7 @@ func (l *lane) cut(queries []laneQuery) int {
 		nOut := stateBytes + entryBytes*int64(job.k)
 		verifyIn, verifyOut := l.resident.verifyNeed(job)
 		n, nIn, nOut = n+verifyIn+verifyOut, nIn+verifyIn, nOut+verifyOut
-		if need+n > l.bytes || in+nIn > inBytes || out+nOut > outBytes && i > 0 {
+		if need+n > l.bytes || in+nIn > inBytes || out+nOut > outBytes {
 			if i > 0 {
 				return i
 			}
@@ -170,10 +170,8 @@ func (l *lane) execute() error {
 	check := l.verifyRun()
 	at := l.layout(&check)
 	var spans int
-	var answers int64
 	for i := range l.pieces {
 		spans += l.pieces[i].spans
-		answers += int64(l.pieces[i].job.k)
 	}
 	n := len(l.pieces)
 	if err := l.encode(&at, spans); err != nil {
@@ -181,13 +179,7 @@ func (l *lane) execute() error {
 	}
 	l.encodeVerify(&check, at.verify)
 
-	// Answers that are too large for the pinned buffer are copied after the run, in parts.
 	outEnd := at.distances + check.distancesBytes()
-	whole := outEnd-at.states <= outBytes
-	if !whole {
-		outEnd = at.states + stateBytes*int64(n)
-	}
-
 	l.steps = l.steps[:0]
 	l.mark(stageUpload)
 	l.steps.copyIn(l.arena, l.in[:at.states+stateBytes*int64(n)])
@@ -207,7 +199,7 @@ func (l *lane) execute() error {
 	if err := l.profile.end(l.timed); err != nil {
 		return err
 	}
-	err := l.decode(&at, whole)
+	err := l.decode(&at)
 	l.profile.host(hostDecode)
 	return err
 }
@@ -461,54 +453,33 @@ func (p wavePolicy) first(processors, queries, tiles, w int) int {
 	return min(first, w)
 }
 
-// decode hands the answers to the jobs.
-func (l *lane) decode(at *pieceLayout, whole bool) error {
+// decode hands the answers to the jobs, on several cores where these are long.
+func (l *lane) decode(at *pieceLayout) error {
 	n := len(l.pieces)
 	states := pinnedArray[deviceState](l.out, 0, n)
-	var place, distances int64
+	type place struct{ answer, distances int64 }
+	places := make([]place, n)
+	next := place{at.answers - at.states, at.distances - at.states}
+	bytes := 0
 	for i := range l.pieces {
-		job, state := l.pieces[i].job, states[i]
+		job, state := l.pieces[i].job, &states[i]
 		job.postings += state.postings
 		if l.pieces[i].sliced {
 			job.postings += l.pieces[i].postings
 		}
 		job.candidates += state.passed
-		stored := int(state.kept)
-		if stored > job.k {
-			return &DeviceError{Op: "reading the answers", Sticky: true, Err: fmt.Errorf("query %d of %d has %d hits for k %d", i, n, stored, job.k)}
+		if int(state.kept) > job.k {
+			return &DeviceError{Op: "reading the answers", Sticky: true, Err: fmt.Errorf("query %d of %d has %d hits for k %d", i, n, state.kept, job.k)}
 		}
-		if whole {
-			answers := pinnedArray[entry](l.out, at.answers-at.states+place*entryBytes, stored)
-			job.entries = append(job.entries[:0], answers...)
-		} else if err := l.fetch(job, at.answers+place*entryBytes, stored); err != nil {
-			return err
-		}
-		if compared := l.resident.comparedOf(job); whole && compared > 0 {
-			l.decodeDistances(job, at.distances-at.states+distances*distanceBytes)
-			distances += int64(compared)
-		} else if stored > l.resident.kernels.sortedOnDevice {
-			slices.Sort(job.entries)
-		}
-		place += int64(job.k)
+		places[i] = next
+		next.answer += entryBytes * int64(job.k)
+		next.distances += distanceBytes * int64(l.resident.comparedOf(job))
+		bytes += entryBytes * int(state.kept)
 	}
-	return nil
-}
-
-// fetch copies a large answer in parts.
-func (l *lane) fetch(job *matchJob, offset int64, stored int) error {
-	const entries = outBytes / entryBytes / 2 // the states stay where they are
-	part := l.out[outBytes/2:]
-	job.entries = slices.Grow(job.entries[:0], stored)
-	for stored > 0 {
-		n := min(stored, entries)
-		var s steps
-		s.copyOut(part[:n*entryBytes], l.arena+devicePointer(offset))
-		if err := s.run(l.stream, l.done); err != nil {
-			return deviceError("copying an answer from the device", err)
-		}
-		job.entries = append(job.entries, pinnedArray[entry](part, 0, n)...)
-		stored -= n
-		offset += int64(n) * entryBytes
-	}
-	return nil
+	const bytesANanosecond = 4
+	return l.crew.each(context.Background(), n, bytes/bytesANanosecond, func(i int) {
+		job := l.pieces[i].job
+		job.entries = append(job.entries[:0], pinnedArray[entry](l.out, places[i].answer, int(states[i].kept))...)
+		l.decodeDistances(job, places[i].distances)
+	})
 }

@@ -3,9 +3,7 @@
 package gpuexec
 
 import (
-	"cmp"
 	"math/bits"
-	"slices"
 	"unsafe"
 )
 
@@ -23,7 +21,7 @@ import (
 // Mirrors of the structs of kernels/verify.cu.
 
 type deviceVerifyTask struct {
-	answer, places, rank, ranks, distances, sorted, pattern, length uint32
+	answer, places, rank, ranks, distances, pattern, length uint32
 }
 
 type deviceVerify struct {
@@ -32,7 +30,7 @@ type deviceVerify struct {
 }
 
 const (
-	verifyTaskBytes = 32
+	verifyTaskBytes = 28
 	symbolBytes     = 2 // of a pattern, whatever the texts' symbols have
 	distanceBytes   = 4
 	warpLanes       = 32
@@ -76,14 +74,10 @@ func verifyClass(symbols int) int {
 	return bits.Len(uint(max(symbols, 1)-1) / 64)
 }
 
-// comparedOf is how many of a job's candidates the device compares: the first 32, or twice the hits wanted. Of an answer
-// that it does not sort it does not know the first ones, and compares all.
+// comparedOf is how many of a job's candidates the device compares: the first 32, or twice the hits wanted.
 func (r *resident) comparedOf(job *matchJob) int {
 	if !r.verifies(job) {
 		return 0
-	}
-	if job.k > r.kernels.sortedOnDevice {
-		return job.k
 	}
 	return min(job.k, max(warpLanes, 2*job.nearest))
 }
@@ -154,9 +148,6 @@ func (l *lane) encodeVerify(v *verifyRun, at int64) {
 			task := deviceVerifyTask{
 				answer: answer, places: uint32(job.k), distances: distances, pattern: pattern, length: uint32(len(job.text)),
 			}
-			if job.k <= l.resident.kernels.sortedOnDevice {
-				task.sorted = 1
-			}
 			for ; task.rank < compared; task.rank += pairs {
 				task.ranks = min(pairs, compared-task.rank)
 				tasks[next[class]] = task
@@ -202,25 +193,8 @@ func (l *lane) launchVerify(v *verifyRun, at *pieceLayout) {
 }
 
 // decodeDistances hands a job, whose entries are there, the distances of the first ones; at is the first of them in the
-// pinned output. Where the device has not sorted the entries it also sorts these.
+// pinned output.
 func (l *lane) decodeDistances(job *matchJob, at int64) {
-	compared := l.resident.comparedOf(job)
-	distances := pinnedArray[int32](l.out, at, compared)
-	distances = distances[:min(compared, len(job.entries))]
-	job.distances = append(job.distances[:0], distances...)
-	if job.k <= l.resident.kernels.sortedOnDevice {
-		return
-	}
-	type pair struct {
-		entry    entry
-		distance int32
-	}
-	pairs := make([]pair, len(job.entries))
-	for i, e := range job.entries {
-		pairs[i] = pair{e, distances[i]}
-	}
-	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Compare(a.entry, b.entry) })
-	for i, p := range pairs {
-		job.entries[i], job.distances[len(pairs)-1-i] = p.entry, p.distance
-	}
+	compared := min(l.resident.comparedOf(job), len(job.entries))
+	job.distances = append(job.distances[:0], pinnedArray[int32](l.out, at, compared)...)
 }

@@ -225,6 +225,5 @@ func stageShards(shards []shard) (timers []stageShard) {
 type stageShard interface {
 	shard
 	StageTimer
-	// matchStages is match, and adds to the stages.
-	matchStages(ctx context.Context, jobs []*matchJob, timed *Stages) error
+	stageMatcher
 }

@@ -112,6 +112,38 @@ func TestCUDADevices(t *testing.T) {
 	}
 }
 
+// TestCUDADevicesSequences: devices compare the texts that they hold, among them more candidates than one of them has, and the
+// answers are those of the CPU.
+func TestCUDADevicesSequences(t *testing.T) {
+	rng := newRand(t)
+	for _, alphabet := range []string{"abcdefgh", verifyAlphabets()[4]} {
+		texts := make([]string, 3*index.TileObjects+50)
+		bases := make([]string, 5000)
+		for i := range bases {
+			bases[i] = randomString(rng, alphabet, 3+rng.IntN(40))
+		}
+		for i := range texts {
+			texts[i] = misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(5))
+		}
+		texts[100] = randomString(rng, alphabet, 4100) // longer than a device compares
+		c := sequenceCollection(t, texts, 3)
+		for _, mode := range DeviceModes() {
+			s := loadOn(t, openDeviceGroup(t, CUDAOptions{Mode: mode, BatchMemory: 64 << 20}), c.index)
+			for range 3 {
+				var plans []Plan
+				for range scaled(100) {
+					text := misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(6)) + "a"
+					plans = append(plans, c.sequencePlan(t, text, 1+rng.IntN(40), []int{1, 32, 33, 200, 5000}[rng.IntN(5)], rng.IntN(8) == 0))
+				}
+				sameAsHost(t, c, s, plans)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // TestCUDADevicesConcurrent runs overlapping batches and measures stages beside them.
 func TestCUDADevicesConcurrent(t *testing.T) {
 	rng := newRand(t)

@@ -42,6 +42,9 @@ func (s *spreadSearcher) Close() error { return closeShards(s.shards) }
 // spread over the cores where a batch is worth it. Postings and candidates add up; a job that failed anywhere has
 // failed, with the error of the first matcher that says so.
 //
+// Each matcher compares texts where it holds them, those of its own first candidates. An entry's rank among all is not less
+// than among its matcher's, so where all compare their first n the distances of the first n of all are known.
+//
 // An error of a matcher concerns all jobs. It ends the context of the others, which are waited for: no matcher works on a
 // job after match has returned.
 type spreadMatcher struct {
@@ -116,7 +119,8 @@ func (m *spreadMatcher) take(jobs []*matchJob) *spreadBatch {
 		b.jobs[i], b.round[i] = own, b.round[i][:0]
 		for j, job := range jobs {
 			own[j] = matchJob{
-				query: job.query, k: min(job.k, m.objects[i]), minCount: job.minCount, bound: job.bound, entries: own[j].entries[:0],
+				query: job.query, k: min(job.k, m.objects[i]), minCount: job.minCount, bound: job.bound, text: job.text,
+				nearest: job.nearest, entries: own[j].entries[:0], distances: own[j].distances[:0],
 			}
 			b.round[i] = append(b.round[i], &own[j])
 		}
@@ -128,7 +132,7 @@ func (m *spreadMatcher) take(jobs []*matchJob) *spreadBatch {
 func (m *spreadMatcher) release(b *spreadBatch) {
 	for i := range b.jobs {
 		for j := range b.jobs[i] {
-			b.jobs[i][j].query, b.jobs[i][j].err = nil, nil
+			b.jobs[i][j].query, b.jobs[i][j].text, b.jobs[i][j].err = nil, nil, nil
 		}
 	}
 	m.batches.Put(b)
@@ -136,9 +140,11 @@ func (m *spreadMatcher) release(b *spreadBatch) {
 
 // join gives job what the matchers have found for their copies of it, which have number n.
 func (b *spreadBatch) join(job *matchJob, n int) {
-	found := 0
+	found, known := 0, 0 // entries; distances
 	for i := range b.jobs {
 		part := &b.jobs[i][n]
+		known += len(part.distances)
+		slices.Reverse(part.distances) // so that both end with the best
 		job.postings += part.postings
 		job.candidates += part.candidates
 		if job.err == nil {
@@ -150,7 +156,7 @@ func (b *spreadBatch) join(job *matchJob, n int) {
 		return
 	}
 	found = min(found, job.k)
-	job.entries = slices.Grow(job.entries[:0], found)[:found]
+	job.entries, job.distances = slices.Grow(job.entries[:0], found)[:found], job.distances[:0]
 	for to := found - 1; to >= 0; to-- {
 		var best entry // less than any
 		from := 0
@@ -162,6 +168,15 @@ func (b *spreadBatch) join(job *matchJob, n int) {
 		job.entries[to] = best
 		part := &b.jobs[from][n]
 		part.entries = part.entries[:len(part.entries)-1]
+		if known == 0 {
+			continue
+		}
+		distance := int32(-1)
+		if last := len(part.distances) - 1; last >= 0 {
+			distance, part.distances = part.distances[last], part.distances[:last]
+			known--
+		}
+		job.distances = append(job.distances, distance)
 	}
 }
 
@@ -172,23 +187,16 @@ type timedSpreadSearcher struct {
 	timers  []stageShard
 }
 
-// SearchStages implements StageTimer. The stages are those of the shard that took longest; joining belongs to Select.
+// SearchStages implements StageTimer.
 func (s *timedSpreadSearcher) SearchStages(ctx context.Context, plans []Plan, answers []Answer) (Stages, error) {
-	t := &timedSpread{s: s}
-	err := s.search(ctx, t, plans, answers)
-	return t.stages, err
+	return s.searchStages(ctx, s, plans, answers)
 }
 
-// timedSpread is the matcher of a batch whose stages are wanted.
-type timedSpread struct {
-	s      *timedSpreadSearcher
-	stages Stages
-}
-
-func (t *timedSpread) match(ctx context.Context, jobs []*matchJob) error {
-	stages, ended := make([]Stages, len(t.s.timers)), make([]time.Time, len(t.s.timers))
-	err := t.s.matcher.matchBy(ctx, jobs, func(ctx context.Context, i int, jobs []*matchJob) error {
-		err := t.s.timers[i].matchStages(ctx, jobs, &stages[i])
+// matchStages adds the stages of the shard that took longest; joining belongs to Select.
+func (s *timedSpreadSearcher) matchStages(ctx context.Context, jobs []*matchJob, timed *Stages) error {
+	stages, ended := make([]Stages, len(s.timers)), make([]time.Time, len(s.timers))
+	err := s.matcher.matchBy(ctx, jobs, func(ctx context.Context, i int, jobs []*matchJob) error {
+		err := s.timers[i].matchStages(ctx, jobs, &stages[i])
 		ended[i] = time.Now()
 		return err
 	})
@@ -197,16 +205,6 @@ func (t *timedSpread) match(ctx context.Context, jobs []*matchJob) error {
 	}
 	longest := slices.MaxFunc(stages, func(a, b Stages) int { return int(a.sum() - b.sum()) })
 	longest.Select += time.Since(slices.MaxFunc(ended, time.Time.Compare))
-	t.stages.add(longest)
+	timed.add(longest)
 	return nil
-}
-
-func (s *Stages) sum() time.Duration { return s.Plan + s.Upload + s.Match + s.Select + s.Download }
-
-func (s *Stages) add(other Stages) {
-	s.Plan += other.Plan
-	s.Upload += other.Upload
-	s.Match += other.Match
-	s.Select += other.Select
-	s.Download += other.Download
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/verify"
 )
 
 // cpuGroup makes a group whose members are CPU engines that share a crew, as devices of one host do.
@@ -69,14 +70,16 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestDevicesJoin compares the joining of sorted entries with a gate that sees all of them.
+// TestDevicesJoin compares the joining of sorted entries with a gate that sees all of them. Members that have compared their
+// first n entries give the distances of the first n of all.
 func TestDevicesJoin(t *testing.T) {
 	rng := newRand(t)
 	for range 3000 {
 		b := &spreadBatch{}
 		var all []entry
 		var postings uint64
-		k := 1 + rng.IntN(30)
+		k, compared := 1+rng.IntN(30), rng.IntN(20)
+		distanceOf := func(e entry) int32 { return int32(e.id()) % 7 }
 		for i := range 1 + rng.IntN(5) {
 			part := matchJob{postings: rng.Uint64N(100)}
 			postings += part.postings
@@ -90,6 +93,9 @@ func TestDevicesJoin(t *testing.T) {
 			}
 			all = append(all, part.entries...)
 			part.entries = top.finish(nil)
+			for rank := range min(compared, len(part.entries)) {
+				part.distances = append(part.distances, distanceOf(part.entries[len(part.entries)-1-rank]))
+			}
 			b.jobs = append(b.jobs, []matchJob{part})
 		}
 		want := &gate{}
@@ -97,12 +103,90 @@ func TestDevicesJoin(t *testing.T) {
 		for _, e := range all {
 			want.offer(e)
 		}
-		job := matchJob{k: k, entries: make([]entry, rng.IntN(9))}
+		job := matchJob{k: k, entries: make([]entry, rng.IntN(9)), distances: make([]int32, rng.IntN(9))}
 		b.join(&job, 0)
 		expected := want.finish(nil)
 		if len(job.entries) != len(expected) || len(expected) > 0 && !reflect.DeepEqual(job.entries, expected) || job.postings != postings {
 			t.Fatalf("k %d: got %v, want %v; %d postings, want %d", k, job.entries, expected, job.postings, postings)
 		}
+		if len(job.distances) > len(expected) || len(job.distances) < min(compared, len(expected)) {
+			t.Fatalf("%d distances of %d entries, members have compared %d", len(job.distances), len(expected), compared)
+		}
+		for rank, d := range job.distances {
+			if e := expected[len(expected)-1-rank]; d != distanceOf(e) && (d != -1 || rank < compared) {
+				t.Fatalf("the distance of rank %d is %d, want %d; members have compared %d", rank, d, distanceOf(e), compared)
+			}
+		}
+	}
+}
+
+// comparingMember is a CPU engine that compares the first candidates of its objects, as a device does.
+type comparingMember struct {
+	*cpuEngine
+	first    int
+	compared *atomic.Int32
+}
+
+type comparingShard struct {
+	shard
+	index *index.Index
+	of    comparingMember
+}
+
+func (m comparingMember) loadTiles(ctx context.Context, x *index.Index, tiles tileRange) (shard, error) {
+	s, err := m.cpuEngine.loadTiles(ctx, x, tiles)
+	return comparingShard{s, x, m}, err
+}
+
+func (s comparingShard) match(ctx context.Context, jobs []*matchJob) error {
+	if err := s.shard.match(ctx, jobs); err != nil {
+		return err
+	}
+	for _, job := range jobs {
+		for rank := range min(s.of.first, len(job.entries)) {
+			distance := int32(-1) // too long a text
+			if e := job.entries[len(job.entries)-1-rank]; job.text != nil && e.id()%5 != 0 {
+				distance = int32(verify.EditDistance(job.text, []rune(s.index.Text(e.id()))))
+				s.of.compared.Add(1)
+			}
+			job.distances = append(job.distances, distance)
+		}
+	}
+	return nil
+}
+
+// TestDevicesSequences: members of a group compare where they find, and the answers are those of one engine.
+func TestDevicesSequences(t *testing.T) {
+	rng := newRand(t)
+	texts := make([]string, 2*index.TileObjects+100)
+	bases := make([]string, 2000)
+	for i := range bases {
+		bases[i] = randomString(rng, "abcdefgh", 3+rng.IntN(20))
+	}
+	for i := range texts {
+		texts[i] = misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(4))
+	}
+	c := sequenceCollection(t, texts, 3)
+	one := c.load(t, CPUOptions{Workers: 2})
+	compared := new(atomic.Int32)
+	crew := newCrew(2)
+	var members []member
+	for i := range 3 {
+		e := newCPUEngine(CPUOptions{Workers: 1})
+		e.crew = crew
+		members = append(members, comparingMember{e, 2 + 20*i, compared})
+	}
+	s := loadOn(t, newDeviceGroup(members, DeviceCapacity, crew), c.index)
+	for range rounds([]int{1, 2, 3}) {
+		var plans []Plan
+		for range 30 {
+			text := misspelt(rng, bases[rng.IntN(len(bases))]+"a", rng.IntN(4)) + "b"
+			plans = append(plans, c.sequencePlan(t, text, 1+rng.IntN(12), 1+rng.IntN(60), rng.IntN(6) == 0))
+		}
+		sameAnswers(t, plans, search(t, s, plans), search(t, one, plans))
+	}
+	if compared.Load() < 500 {
+		t.Errorf("members have compared %d texts", compared.Load())
 	}
 }
 

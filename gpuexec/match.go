@@ -19,7 +19,7 @@ type matcher interface {
 // matchJob is one query on its way through a matcher.
 type matchJob struct {
 	query    *index.Query
-	k        int    // 1 to the number of objects, which may be more than MaxK
+	k        int    // 1 to MaxK, at most the number of objects
 	minCount uint32 // at least 1
 	bound    uint32 // no object has a higher count
 	text     []rune // unless nil: the entries' texts will be compared with it

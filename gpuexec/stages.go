@@ -21,3 +21,39 @@ type StageTimer interface {
 	// SearchStages is Search, and measures. Measuring may cost some microseconds.
 	SearchStages(ctx context.Context, plans []Plan, answers []Answer) (Stages, error)
 }
+
+// A stageMatcher is a matcher that can tell stages apart.
+type stageMatcher interface {
+	// matchStages is match, and adds to the stages.
+	matchStages(ctx context.Context, jobs []*matchJob, timed *Stages) error
+}
+
+// searchStages is search, and measures the stages of its matcher.
+func (p *pipeline) searchStages(ctx context.Context, m stageMatcher, plans []Plan, answers []Answer) (Stages, error) {
+	t := &timedMatcher{of: m}
+	err := p.search(ctx, t, plans, answers)
+	return t.stages, err
+}
+
+// timedMatcher is the matcher of a batch whose stages are wanted.
+type timedMatcher struct {
+	of     stageMatcher
+	stages Stages
+}
+
+func (t *timedMatcher) match(ctx context.Context, jobs []*matchJob) error {
+	return t.of.matchStages(ctx, jobs, &t.stages)
+}
+
+func (s *Stages) sum() time.Duration {
+	return s.Plan + s.Upload + s.Match + s.Select + s.Verify + s.Download
+}
+
+func (s *Stages) add(other Stages) {
+	s.Plan += other.Plan
+	s.Upload += other.Upload
+	s.Match += other.Match
+	s.Select += other.Select
+	s.Verify += other.Verify
+	s.Download += other.Download
+}

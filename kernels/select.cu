@@ -105,46 +105,95 @@ extern "C" __global__ void __launch_bounds__(kThreads) compact_wave(const Batch 
   compact(batch, batch.queries[q], batch.states[q], s);
 }
 
-// Answers of at most this many entries are sorted here, the best last; larger ones are left to the host.
-constexpr uint32_t kSorted = 4096;
-extern "C" __device__ const uint32_t answer_sorted = kSorted;
+namespace {
 
-extern "C" __global__ void __launch_bounds__(kThreads) answer(const Batch batch) {
-  __shared__ union {
-    Select select;
-    uint64_t sort[kSorted];
-  } s;
-  const uint32_t q = batch.firstQuery + blockIdx.x;
-  const Query query = batch.queries[q];
-  const uint64_t* entries = batch.entries + query.entries;
-  uint64_t* out = batch.out + query.out;
-  const uint32_t n = compact(batch, query, batch.states[q], s.select);
-  // The host copies all k places.
-  for (uint32_t i = n + threadIdx.x; i < query.k; i += kThreads) out[i] = 0;
-  if (n > kSorted) {
-    for (uint32_t i = threadIdx.x; i < n; i += kThreads) out[i] = entries[i];
-    return;
-  }
-  // Bitonic sort of the next power of two.
+constexpr uint32_t kChunk = 4096;  // entries that are sorted in shared memory
+
+// Sorts n <= kChunk entries, the largest last: a bitonic sort of the next power of two.
+__device__ void sortChunk(const uint64_t* from, uint64_t* to, uint32_t n, uint64_t* chunk) {
   uint32_t size = 1;
   while (size < n) size *= 2;
   __syncthreads();
-  for (uint32_t i = threadIdx.x; i < size; i += kThreads) s.sort[i] = i < n ? entries[i] : ~0ull;
+  for (uint32_t i = threadIdx.x; i < size; i += kThreads) chunk[i] = i < n ? from[i] : ~0ull;
   for (uint32_t block = 2; block <= size; block *= 2) {
     for (uint32_t step = block / 2; step > 0; step /= 2) {
       __syncthreads();
       for (uint32_t i = threadIdx.x; i < size / 2; i += kThreads) {
         const uint32_t a = i / step * step * 2 + i % step, b = a + step;
-        const uint64_t x = s.sort[a], y = s.sort[b];
+        const uint64_t x = chunk[a], y = chunk[b];
         if (x > y == ((a & block) == 0)) {
-          s.sort[a] = y;
-          s.sort[b] = x;
+          chunk[a] = y;
+          chunk[b] = x;
         }
       }
     }
   }
   __syncthreads();
-  for (uint32_t i = threadIdx.x; i < n; i += kThreads) out[i] = s.sort[i];
+  for (uint32_t i = threadIdx.x; i < n; i += kThreads) to[i] = chunk[i];
+}
+
+// How many of the first p entries of two sorted runs, merged, come from a.
+__device__ uint32_t fromFirst(const uint64_t* a, uint32_t na, const uint64_t* b, uint32_t nb, uint32_t p) {
+  uint32_t lo = p > nb ? p - nb : 0, hi = min(p, na);
+  while (lo < hi) {
+    const uint32_t middle = (lo + hi) / 2;
+    if (a[middle] < b[p - 1 - middle]) {
+      lo = middle + 1;
+    } else {
+      hi = middle;
+    }
+  }
+  return lo;
+}
+
+// Merges two sorted runs; each thread makes a stretch of the result.
+__device__ void merge(const uint64_t* a, uint32_t na, const uint64_t* b, uint32_t nb, uint64_t* to) {
+  const uint32_t n = na + nb, stretch = (n + kThreads - 1) / kThreads;
+  const uint32_t first = min(n, threadIdx.x * stretch), end = min(n, first + stretch);
+  uint32_t i = fromFirst(a, na, b, nb, first), j = first - i;
+  uint64_t x = i < na ? a[i] : ~0ull, y = j < nb ? b[j] : ~0ull;
+  for (uint32_t p = first; p < end; p++) {
+    if (j == nb || i < na && x <= y) {
+      to[p] = x;
+      if (++i < na) x = a[i];
+    } else {
+      to[p] = y;
+      if (++j < nb) y = b[j];
+    }
+  }
+}
+
+}  // namespace
+
+// The k best, sorted, the best last; the host copies all k places. Answers longer than a chunk are merged from sorted
+// chunks, to and fro between the query's candidate buffer, which holds k and is no longer needed, and its answer.
+extern "C" __global__ void __launch_bounds__(kThreads) answer(const Batch batch) {
+  __shared__ union {
+    Select select;
+    uint64_t chunk[kChunk];
+  } s;
+  const uint32_t q = batch.firstQuery + blockIdx.x;
+  const Query query = batch.queries[q];
+  const uint32_t n = compact(batch, query, batch.states[q], s.select);
+  uint64_t *to = batch.out + query.out, *other = batch.entries + query.entries;
+  for (uint32_t i = n + threadIdx.x; i < query.k; i += kThreads) to[i] = 0;
+  const uint64_t* entries = other;
+  for (uint32_t width = kChunk; width < n; width *= 2) {  // so that the last round ends in the answer
+    uint64_t* const before = to;
+    to = other;
+    other = before;
+  }
+  for (uint32_t i = 0; i < n; i += kChunk) sortChunk(entries + i, to + i, min(kChunk, n - i), s.chunk);
+  for (uint32_t width = kChunk; width < n; width *= 2) {
+    __syncthreads();
+    for (uint32_t i = 0; i < n; i += 2 * width) {
+      const uint32_t na = min(width, n - i), nb = min(2 * width, n - i) - na;
+      merge(to + i, na, to + i + na, nb, other + i);
+    }
+    uint64_t* const merged = other;
+    other = to;
+    to = merged;
+  }
 }
 
 }  // namespace geniemq
