@@ -149,6 +149,46 @@ columns:
 	}
 }
 
+// TestSchemaPage holds docs/schema.md to the schema: every field has its line, and the examples are schemas.
+func TestSchemaPage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "schema.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(page)
+	_, tables, _ := strings.Cut(text, "## The index")
+	index, tables, _ := strings.Cut(tables, "## A column")
+	column, _, _ := strings.Cut(tables, "## Layouts")
+	for in, fields := range map[string]reflect.Type{index: reflect.TypeFor[Schema](), column: reflect.TypeFor[Column]()} {
+		lines := 0
+		for i := range fields.NumField() {
+			name, _, _ := strings.Cut(fields.Field(i).Tag.Get("yaml"), ",")
+			if lines += strings.Count(in, "\n| `"+name+"` |"); !strings.Contains(in, "\n| `"+name+"` |") {
+				t.Errorf("field %q of a %v is not explained", name, fields.Name())
+			}
+		}
+		if all := strings.Count(in, "\n| `"); all != lines {
+			t.Errorf("%d fields of a %v are explained, there are %d", all, fields.Name(), lines)
+		}
+	}
+	var example strings.Builder
+	examples := 0
+	for line := range strings.Lines(text + "\n") {
+		if code, ok := strings.CutPrefix(line, "    "); ok {
+			example.WriteString(code)
+		} else if example.Len() > 0 {
+			if _, err := ParseSchema([]byte(example.String())); err != nil {
+				t.Errorf("%s\n%v", example.String(), err)
+			}
+			example.Reset()
+			examples++
+		}
+	}
+	if examples != 3 {
+		t.Errorf("%d examples", examples)
+	}
+}
+
 func TestLoadSchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.yaml")
 	if _, err := LoadSchema(path); !errors.Is(err, os.ErrNotExist) {

@@ -45,6 +45,12 @@ schema, a YAML file, says what the columns are. Object ids are positions in the
 input: the first record has id 0. Each input may be compressed with gzip; - is the
 standard input, and needs --format.
 
+  schema: name, kind (rows, documents, sequences), columns; key, header, missing;
+          ngram (sequences); words, stop_words (documents)
+  column: name, type (number, category, text, payload, skip); buckets, edges
+          (equal-width, equi-depth, exact); split; layout (auto, postings, sliced,
+          rare); store
+
 The output appears under its name only when it is complete; an existing file is
 replaced, and servers that use it go on with the old one until they restart.`,
 		Example: `  # a table: most conditions matched
