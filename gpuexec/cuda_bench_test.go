@@ -159,7 +159,7 @@ func rows(objects int) workload {
 	return wl
 }
 
-func (wl *workload) build(t *testing.T) *index.Index {
+func (wl *workload) build(t testing.TB) *index.Index {
 	schema, err := index.ParseSchema(rowsSchema)
 	if err != nil {
 		t.Fatal(err)

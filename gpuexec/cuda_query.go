@@ -25,56 +25,87 @@ type laneQuery struct {
 	sliced       bool   // it is executed there
 }
 
+// A planner says what queries ask of a resident index. It is all that the host looks at for a batch, a line an attribute and
+// tables that stay in a core's cache, since a large batch has hundreds of thousands of spans. It belongs to the resident.
+type planner struct {
+	attributes []plannedAttribute
+	kernels    *cudaKernels
+	layout     *slicedLayout // nil: nothing is sliced
+	postings   bool          // what is sliced has postings too
+}
+
+// plannedAttribute is what planning knows of an attribute.
+type plannedAttribute struct {
+	form    attributeForm
+	most    uint32 // keywords of an object
+	repeats uint32 // of one keyword in an object, at most
+	// Of formSliced.
+	planes uint32
+	before []uint32 // postings, by keyword (postingsBefore)
+	// Of formRare.
+	rare *rareKeywords
+}
+
+// attributeForm says how an attribute lies on the device.
+type attributeForm uint8
+
+const (
+	formPostings attributeForm = iota
+	formSliced                 // planes, and maybe postings too
+	formRare                   // postings of the frequent keywords, lists of the rare ones
+	formNothing                // no object has a keyword
+)
+
+// newPlanner makes the planner of an index that has been loaded.
+func newPlanner(r *resident) *planner {
+	p := &planner{attributes: make([]plannedAttribute, r.attributes), kernels: r.kernels, layout: r.slicedLayout(), postings: r.postings}
+	for i, attribute := range r.index.Attributes() {
+		a := &p.attributes[i]
+		a.most, a.repeats = attribute.MaxPerObject, r.repeats[i]
+		switch {
+		case p.layout.has(i):
+			a.form, a.planes = formSliced, p.layout.attributes[i].planes
+			a.before = postingsBefore(p.layout.codes[i], attribute.Keywords)
+		case attribute.Layout == index.LayoutSliced:
+			a.form = formNothing
+		case attribute.Layout == index.LayoutRare:
+			a.form, a.rare = formRare, &r.rareOf[i]
+		}
+	}
+	return p
+}
+
 // plan says what a job asks of the device.
 func (r *resident) plan(job *matchJob) laneQuery {
-	attributes := r.index.Attributes()
-	q := laneQuery{job: job, counters: -1}
-	sliced := r.sliced != nil && len(r.kernels.sliced) > 0
-	var bound, bias uint64
-	for _, item := range job.query.Items {
-		a := item.Attr
-		spans := job.query.ItemSpans(item)
-		var keywords uint64
-		for _, span := range spans {
-			keywords += uint64(span.Hi - span.Lo)
-		}
-		if keywords == 0 || r.empty(a) {
+	p := r.planner
+	t := planTotals{sliced: p.layout != nil}
+	for i := range job.query.Items {
+		item := &job.query.Items[i]
+		if item.Count == 0 {
 			continue
 		}
-		most := min(uint64(attributes[a].MaxPerObject), keywords*uint64(r.repeats[a]))
-		bound += uint64(item.Weight) * most
-		switch {
-		case r.slicedLayout().has(int(a)):
-			q.spans += len(spans)
-			if !r.postings {
-				q.planeSpans += len(spans)
-			}
-			bias += r.sliced.ask(&q, a, spans, item.Weight)
-		case r.rareOf[a].starts != nil:
-			sliced = false
-			for _, span := range spans {
-				frequent, rare := r.rareOf[a].spans(a, span, item.Weight)
-				if frequent.lo < frequent.hi {
-					q.spans++
-				}
-				if rare.lo < rare.hi {
-					q.spans++
-					q.rareSpans++
-				}
-			}
-		default:
-			sliced = false
-			q.spans += len(spans)
+		spans := job.query.ItemSpans(*item)
+		switch a := &p.attributes[item.Attr]; a.form {
+		case formSliced:
+			a.addSliced(&t, spans, item.Weight)
+		case formRare:
+			a.addRare(&t, spans, item.Weight)
+		case formPostings:
+			a.addPostings(&t, spans, item.Weight)
 		}
 	}
-	q.bound = uint32(min(bound, uint64(job.bound)))
-	q.variant = r.kernels.variant(q.bound)
-	if r.postings {
-		q.planeRows = 0
+	q := laneQuery{
+		job: job, bound: uint32(min(t.bound, uint64(job.bound))), spans: t.spans, rareSpans: t.rareSpans,
+		counters: -1, rows: t.rows, weightedRows: t.weightedRows, weights: t.weights,
 	}
-	if sliced {
-		for v := range r.kernels.sliced {
-			if uint64(q.bound)+bias < 1<<r.kernels.sliced[v].planes {
+	q.variant = p.kernels.variant(q.bound)
+	if !p.postings {
+		q.planeSpans, q.planeRows = t.slicedSpans, t.planeRows
+	}
+	if t.sliced {
+		q.postings = p.layout.share(t.postings)
+		for v := range p.kernels.sliced {
+			if uint64(q.bound)+t.bias < 1<<p.kernels.sliced[v].planes {
 				q.counters = v
 				break
 			}
@@ -83,9 +114,71 @@ func (r *resident) plan(job *matchJob) laneQuery {
 	return q
 }
 
-// empty says whether no object has a keyword of a bit-sliced attribute: it has no planes then.
-func (r *resident) empty(attribute uint32) bool {
-	return r.index.Attributes()[attribute].Layout == index.LayoutSliced && !r.slicedLayout().has(int(attribute))
+// planTotals sums up the items of a query.
+type planTotals struct {
+	bound                  uint64
+	spans                  int
+	slicedSpans, rareSpans int  // of these
+	sliced                 bool // everything is
+	// Of sliced attributes.
+	bias, postings, planeRows   uint64
+	rows, weightedRows, weights uint32
+}
+
+// addSliced adds an item. It calls nothing and touches little, since it takes most of the time that planning takes.
+func (a *plannedAttribute) addSliced(t *planTotals, spans []index.Span, weight uint32) {
+	rows, postings := uint32(len(spans)), uint64(0)
+	for _, span := range spans {
+		postings += uint64(a.before[span.Hi] - a.before[span.Lo])
+		// A range may take two rows, one for each bound: that depends on which keywords occur, which only the device
+		// looks at (sliced_plan.cu). There are no branches here because nothing would predict them.
+		rows += min(span.Lo, 1) & min((span.Hi-span.Lo)>>1, 1)
+	}
+	n := uint32(len(spans))
+	t.spans += len(spans)
+	t.slicedSpans += len(spans)
+	t.bound += uint64(weight) * uint64(a.most)
+	t.bias += uint64(weight) * uint64(rows-n)
+	t.postings += postings
+	t.planeRows += uint64(a.planes) * uint64(n)
+	t.rows += rows
+	t.weightedRows += rows * uint32(weightBits(weight))
+	t.weights |= weight
+}
+
+// addRare adds an item.
+func (a *plannedAttribute) addRare(t *planTotals, spans []index.Span, weight uint32) {
+	t.sliced = false
+	t.bound += uint64(weight) * a.mostOf(spans)
+	for _, span := range spans {
+		frequent, rare := a.rare.spans(0, span, weight)
+		if frequent.lo < frequent.hi {
+			t.spans++
+		}
+		if rare.lo < rare.hi {
+			t.spans++
+			t.rareSpans++
+		}
+	}
+}
+
+// addPostings adds an item.
+func (a *plannedAttribute) addPostings(t *planTotals, spans []index.Span, weight uint32) {
+	t.sliced = false
+	t.bound += uint64(weight) * a.mostOf(spans)
+	t.spans += len(spans)
+}
+
+// mostOf is how many keywords of an item's spans an object can have.
+func (a *plannedAttribute) mostOf(spans []index.Span) uint64 {
+	if a.most <= a.repeats {
+		return uint64(a.most)
+	}
+	var keywords uint64
+	for _, span := range spans {
+		keywords += uint64(span.Hi - span.Lo)
+	}
+	return min(uint64(a.most), keywords*uint64(a.repeats))
 }
 
 // spans is what a span means to the device: the frequent keywords, by their numbers, and the run of the rare ones' ids. Either
@@ -110,7 +203,7 @@ func (r *resident) encodeSpans(to []deviceSpan, q *laneQuery) {
 	for _, item := range q.job.query.Items {
 		a := item.Attr
 		spans := q.job.query.ItemSpans(item)
-		if r.empty(a) || len(spans) == 0 {
+		if len(spans) == 0 || r.planner.attributes[a].form == formNothing {
 			continue
 		}
 		switch {

@@ -35,6 +35,7 @@ type resident struct {
 	repeats []uint32
 	// roundSpans: so many spans of a query have less than 2^31 postings in a tile.
 	roundSpans int
+	planner    *planner
 }
 
 // rareKeywords are those of an attribute: the file's, and where their ids lie on the device.
@@ -98,8 +99,11 @@ func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k
 		return nil, err
 	}
 	if layout.sliced != nil {
-		return r, r.loadSliced(u, layout.sliced)
+		if err := r.loadSliced(u, layout.sliced); err != nil {
+			return nil, err
+		}
 	}
+	r.planner = newPlanner(r)
 	return r, nil
 }
 

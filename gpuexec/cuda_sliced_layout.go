@@ -91,36 +91,27 @@ func (l *slicedLayout) places(x *index.Index) (at slicedPlaces) {
 	return at
 }
 
-// postings estimates how many objects here have a code of [lo, hi): of a range of tiles its share of the index's, such that
-// the shares of all ranges add up.
-func (l *slicedLayout) postings(attribute, lo, hi uint32) uint64 {
-	n := l.codes[attribute].Before(hi) - l.codes[attribute].Before(lo)
-	if l.end-l.before == l.objects {
+// share estimates how many of so many postings of the index are here: the share of the range's objects, such that the shares
+// of all ranges add up.
+func (l *slicedLayout) share(postings uint64) uint64 {
+	before := func(objects uint64) uint64 {
+		hi, lo := bits.Mul64(postings, objects)
+		n, _ := bits.Div64(hi, lo, l.objects) // fits: objects <= l.objects
 		return n
 	}
-	return n*l.end/l.objects - n*l.before/l.objects
+	if l.end-l.before == l.objects {
+		return postings
+	}
+	return before(l.end) - before(l.before)
 }
 
-// ask adds what a query's spans of one attribute mean to the shared-decode kernel.
-func (l *slicedLayout) ask(q *laneQuery, attribute uint32, spans []index.Span, weight uint32) (bias uint64) {
-	codes := l.codes[attribute]
-	for _, span := range spans {
-		lo, hi := codes.Of(span.Lo), codes.Of(span.Hi)
-		q.postings += l.postings(attribute, lo, hi)
-		q.planeRows += uint64(l.attributes[attribute].planes)
-		rows := uint32(0)
-		switch {
-		case lo == hi:
-			continue
-		case hi == lo+1 || lo == 0:
-			rows = 1
-		default:
-			rows = 2
-			bias += uint64(weight)
-		}
-		q.rows += rows
-		q.weightedRows += rows * uint32(weightBits(weight))
-		q.weights |= weight
+// postingsBefore returns, by keyword up to their number, how many postings the keywords before it have in the index. It is the
+// directory of the codes (index.Codes) made flat for planning: one look-up takes one load, and neighbours share a line.
+// The device has a table of the same size (codeOf).
+func postingsBefore(codes index.Codes, keywords uint32) []uint32 {
+	before := make([]uint32, keywords+1)
+	for keyword := range before {
+		before[keyword] = uint32(codes.Before(codes.Of(uint32(keyword))))
 	}
-	return bias
+	return before
 }

@@ -92,6 +92,7 @@ func (p *Plan) check(x *index.Index) (bound uint32, err error) {
 		}
 	}
 	attrs := x.Attributes()
+	var total uint64 // as Index.CountBound has it; an item adds less than 2^48
 	for i, item := range m.Query.Items {
 		if int64(item.Attr) >= int64(len(attrs)) {
 			return 0, planErrorf("item %d asks for attribute %d of %d", i, item.Attr, len(attrs))
@@ -103,7 +104,7 @@ func (p *Plan) check(x *index.Index) (bound uint32, err error) {
 			return 0, planErrorf("item %d has spans that the query has not", i)
 		}
 		// Disjoint spans are what makes the count bound a bound.
-		end := uint32(0)
+		end := uint32(0) // of the last one
 		for _, span := range m.Query.ItemSpans(item) {
 			if span.Lo < end || span.Lo >= span.Hi || span.Hi > attrs[item.Attr].Keywords {
 				return 0, planErrorf("item %d has a span [%d, %d) that is empty, out of order or beyond the %d keywords of its attribute",
@@ -111,8 +112,10 @@ func (p *Plan) check(x *index.Index) (bound uint32, err error) {
 			}
 			end = span.Hi
 		}
+		if end > 0 {
+			total += uint64(item.Weight) * uint64(attrs[item.Attr].MaxPerObject)
+		}
 	}
-	total := x.CountBound(&m.Query)
 	if total > math.MaxUint32 {
 		return 0, planErrorf("match counts could reach %d, more than 4294967295: use smaller weights or fewer items", total)
 	}
