@@ -8,25 +8,8 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// maxKeptHits bounds the memory that is kept for the next answer's hits, some 10 MB.
-const maxKeptHits = 1 << 17
-
-// hitMemory is memory for the hits of one answer. They are nearly all of it and are only needed until they are encoded.
-type hitMemory struct {
-	hits []wire.Hit // what lies behind them holds no key and no payload
-	held bool       // these do
-}
-
-// answer makes the answer of a request that is done. Its hits are in memory of the request's, until encoded.
+// answer makes the answer of a request that is done. Its hits are in the request's memory.
 func (e *encoder) answer(r *request, now time.Time) *wire.Answer {
-	total := 0
-	for i := range r.tasks {
-		total += len(r.tasks[i].answer.Hits)
-	}
-	r.hits = e.hitMemory.Get().(*hitMemory)
-	if cap(r.hits.hits) < total {
-		r.hits.hits = make([]wire.Hit, 0, total)
-	}
 	a := &wire.Answer{Batch: r.batch, Results: make([]wire.Result, len(r.tasks))}
 	for i := range r.tasks {
 		t := &r.tasks[i]
@@ -55,29 +38,6 @@ func (e *encoder) answer(r *request, now time.Time) *wire.Answer {
 // refused is the answer of a message that is wrong as a whole.
 func (e *encoder) refused(reason *wire.Error) *wire.Answer {
 	return &wire.Answer{Results: []wire.Result{{Index: e.name, Version: e.index.Version(), Err: reason}}}
-}
-
-// encoded takes back the memory of an answer's hits, which is bytes now.
-func (e *encoder) encoded(r *request, a *wire.Answer) {
-	m := r.hits
-	if m == nil {
-		return
-	}
-	r.hits = nil
-	for i := range a.Results {
-		a.Results[i].Hits = nil
-	}
-	for i := range r.tasks {
-		r.tasks[i].answer.Hits = nil
-	}
-	if cap(m.hits) > maxKeptHits {
-		return
-	}
-	if m.held {
-		clear(m.hits)
-	}
-	m.hits, m.held = m.hits[:0], false
-	e.hitMemory.Put(m)
 }
 
 // hits appends the hits of a task to m, which has room for them.

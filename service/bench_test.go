@@ -60,7 +60,7 @@ func BenchmarkMessage(b *testing.B) {
 	b.Run("decode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			decoded()
+			p.memory.release(decoded())
 		}
 	})
 	b.Run("encode", func(b *testing.B) {
@@ -69,14 +69,18 @@ func BenchmarkMessage(b *testing.B) {
 			for i := range hits {
 				done.tasks[i].answer.Hits = hits[i]
 			}
+			p.memory.answer(done)
 			answer := e.answer(done, done.arrived)
-			if parts := wire.SplitAnswer(wire.MessagePack, answer, 8<<20); len(parts) != 1 {
+			parts := wire.SplitAnswerInto(wire.MessagePack, answer, 8<<20, p.memory.body)
+			if len(parts) != 1 {
 				b.Fatal(len(parts))
 			}
-			e.encoded(done, answer)
+			p.memory.encoded(done, answer)
+			p.memory.sent(parts[0].Body)
 		}
 	})
 	b.Run("observe", func(b *testing.B) {
+		p.memory.answer(done)
 		answer := e.answer(done, done.arrived)
 		for b.Loop() {
 			p.metrics.observe(done, answer, 0, time.Millisecond, 4*time.Millisecond)

@@ -135,7 +135,9 @@ func (d *direct) refuse(r *request, reason *wire.Error) {
 }
 
 func (d *direct) respond(r *request) {
-	d.send(r, d.intake.pipe.encoder.answer(r, time.Now()))
+	p := d.intake.pipe
+	p.memory.answer(r)
+	d.send(r, p.encoder.answer(r, time.Now()))
 }
 
 func (d *direct) abandon(r *request) {
@@ -149,7 +151,7 @@ func (d *direct) send(r *request, answer *wire.Answer) {
 	setTrace(out.Header, d.header)
 	setQueryID(out.Header, answer)
 	out.Data = wire.AppendAnswer(nil, r.codec, answer)
-	p.encoder.encoded(r, answer)
+	p.memory.encoded(r, answer)
 	setServiceError(out.Header, answer)
 	if room := int(d.intake.nc.MaxPayload()) - wire.HeaderSize(out.Header); len(out.Data) > room {
 		id := answer.Results[0].ID
@@ -175,4 +177,5 @@ func (d *direct) send(r *request, answer *wire.Answer) {
 		d.intake.stats.errors.Add(1)
 	}
 	p.metrics.observe(r, answer, 0, time.Since(encoded), took)
+	p.memory.release(r)
 }

@@ -21,7 +21,6 @@ type encoder struct {
 	// textColumn is the column whose text a sequence's payload holds, "" where payloads are complete as stored.
 	textColumn string
 	converters sync.Pool // of *converter
-	hitMemory  sync.Pool // of *hitMemory
 }
 
 func newEncoder(name string, x *index.Index) (*encoder, error) {
@@ -31,7 +30,6 @@ func newEncoder(name string, x *index.Index) (*encoder, error) {
 	}
 	e := &encoder{name: name, index: x, queries: queries}
 	e.converters.New = func() any { return new(converter) }
-	e.hitMemory.New = func() any { return new(hitMemory) }
 	if x.Schema().Kind == index.Sequences {
 		for _, column := range x.Schema().Columns {
 			if column.Type == index.TextColumn && !column.Store {
@@ -42,15 +40,15 @@ func newEncoder(name string, x *index.Index) (*encoder, error) {
 	return e, nil
 }
 
-// plan makes the plan of a query that wire has validated. The error is for the user.
-func (e *encoder) plan(q *wire.Query) (gpuexec.Plan, *wire.Error) {
+// plan makes the plan of a query that wire has validated, in memory of its request. The error is for the user.
+func (e *encoder) plan(own *requestMemory, q *wire.Query) (gpuexec.Plan, *wire.Error) {
 	match := gpuexec.MatchPlan{K: q.K, MinCount: q.MinCount}
 	var err error
 	switch form := q.Form(); form {
 	case wire.RowForm:
-		err = e.conditions(&match.Query, q.Row)
+		err = e.conditions(own, &match.Query, q.Row)
 	case wire.ItemsForm:
-		err = e.conditions(&match.Query, q.Items)
+		err = e.conditions(own, &match.Query, q.Items)
 	case wire.TextForm:
 		err = e.queries.Text(&match.Query, q.Text)
 		if e.index.Schema().Kind == index.Sequences {
@@ -71,11 +69,11 @@ func (e *encoder) plan(q *wire.Query) (gpuexec.Plan, *wire.Error) {
 	return gpuexec.Plan{Kind: gpuexec.PlanMatch, Match: match}, nil
 }
 
-// conditions makes dst the query for a list of conditions, with memory for one span a condition: most have no more.
-func (e *encoder) conditions(dst *index.Query, from []wire.Condition) error {
+// conditions makes dst the query for a list of conditions.
+func (e *encoder) conditions(own *requestMemory, dst *index.Query, from []wire.Condition) error {
 	c := e.converters.Get().(*converter)
 	conds := c.convert(from)
-	dst.Items, dst.Spans = make([]index.Item, 0, len(from)), make([]index.Span, 0, len(from))
+	dst.Items, dst.Spans = own.query(len(from))
 	err := e.queries.Conditions(dst, conds)
 	if cap(c.values) <= maxConverted {
 		clear(conds) // the message must not live on in the pool

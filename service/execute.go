@@ -113,6 +113,7 @@ func (x *executor) search(tasks []*task) (err error) {
 	for len(x.answers) < len(tasks) {
 		x.answers = append(x.answers, gpuexec.Answer{})
 	}
+	x.memory.answers.give(x.answers[:len(tasks)])
 	x.plans = x.plans[:0]
 	for _, t := range tasks {
 		x.plans = append(x.plans, t.plan)

@@ -60,6 +60,7 @@ type pipeline struct {
 	probe    gpuexec.Plan // a query that the engine must be able to answer
 	options  pipelineOptions
 	metrics  *indexMetrics
+	memory   memory
 	log      *slog.Logger
 
 	stored, direct lane
@@ -222,17 +223,24 @@ func (l *lane) decode(p *pipeline) func() {
 func (p *pipeline) decode(r *request) *wire.Error {
 	header, body := r.header, r.body
 	r.header, r.body = nil, nil
-	message, err := p.decodeMessage(r, header, body)
+	decoder := p.memory.decoder()
+	defer p.memory.forget(decoder)
+	message, err := p.decodeMessage(r, header, body, decoder)
 	if err != nil {
 		return asWireError(err)
 	}
 	r.batch = message.Batch
-	r.tasks = make([]task, len(message.Queries))
+	conditions := 0
+	for i := range message.Queries {
+		q := &message.Queries[i].Query
+		conditions += len(q.Row) + len(q.Items)
+	}
+	p.memory.request(r, len(message.Queries), conditions)
 	for i := range message.Queries {
 		t, q := &r.tasks[i], &message.Queries[i]
 		t.request, t.id, t.refusal = r, q.Query.ID, q.Err
 		if t.refusal == nil {
-			t.plan, t.refusal = p.encoder.plan(&q.Query)
+			t.plan, t.refusal = p.encoder.plan(r.memory, &q.Query)
 		}
 		if t.refusal != nil {
 			continue
@@ -248,7 +256,7 @@ func (p *pipeline) decode(r *request) *wire.Error {
 	return nil
 }
 
-func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte) (_ *wire.Message, err error) {
+func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte, decoder *wire.Decoder) (_ *wire.Message, err error) {
 	// The codec first: errors are answered in it.
 	if r.codec, err = wire.ParseContentType(header.Get(wire.HeaderContentType)); err != nil {
 		return nil, err
@@ -256,7 +264,7 @@ func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte) (_
 	if err := wire.CheckProtocol(header.Get(wire.HeaderProtocol)); err != nil {
 		return nil, err
 	}
-	return wire.DecodeMessage(r.codec, body, p.options.limits)
+	return decoder.Decode(r.codec, body, p.options.limits)
 }
 
 func asWireError(err error) *wire.Error {

@@ -38,7 +38,8 @@ type request struct {
 	open      atomic.Int64 // tasks to be run that are not done
 	abandoned atomic.Bool  // the engine did not get to run all of them
 
-	hits *hitMemory // of the answer, until it is encoded
+	memory *requestMemory // of the tasks, until it is answered
+	hits   *hitMemory     // of the answer, until it is encoded
 }
 
 // task is one query of a request.

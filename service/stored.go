@@ -133,6 +133,7 @@ func (o *stored) respond(r *request) {
 		}
 		log.Error("the engine failed on a message again, giving it up")
 	}
+	o.intake.pipe.memory.answer(r)
 	answer := o.intake.pipe.encoder.answer(r, time.Now())
 	if failure != nil {
 		o.publish(r, answer, func() { o.bury(deadFailed, failure.Error()) })
@@ -173,10 +174,10 @@ func (o *stored) publish(r *request, answer *wire.Answer, then func()) {
 	sample := header()
 	sample[wire.HeaderMsgID] = []string{partID(id, len(answer.Results))}
 	room := int(s.maxResult()) - wire.HeaderSize(sample) - wire.PartHeaderSize
-	parts := wire.SplitAnswer(r.codec, answer, room)
-	s.pipe.encoder.encoded(r, answer)
+	parts := wire.SplitAnswerInto(r.codec, answer, room, s.pipe.memory.body)
+	s.pipe.memory.encoded(r, answer)
 
-	c := &confirmation{origin: o, request: r, answer: answer, then: then, encoded: time.Now()}
+	c := &confirmation{origin: o, request: r, answer: answer, parts: parts, then: then, encoded: time.Now()}
 	c.open.Store(int64(len(parts)))
 	for i := range parts {
 		c.tooLarge += parts[i].TooLarge
@@ -201,6 +202,7 @@ type confirmation struct {
 	origin   *stored
 	request  *request
 	answer   *wire.Answer
+	parts    []wire.Part
 	tooLarge int // results that did not fit and went out as errors
 	then     func()
 	encoded  time.Time
@@ -216,12 +218,17 @@ func (c *confirmation) done(err error) {
 	if c.open.Add(-1) > 0 {
 		return
 	}
+	memory := &c.origin.intake.pipe.memory
+	for i := range c.parts {
+		memory.sent(c.parts[i].Body)
+	}
 	if err := c.failed.Load(); err != nil {
 		c.origin.unpublished(c.request, *err)
 		return
 	}
 	now := time.Now()
 	c.origin.intake.pipe.metrics.observe(c.request, c.answer, c.tooLarge, now.Sub(c.encoded), now.Sub(c.request.arrived))
+	memory.release(c.request)
 	c.then()
 }
 

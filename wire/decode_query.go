@@ -23,6 +23,32 @@ type QueryOrError struct {
 //
 // The body is not kept. Strings of the queries share one copy of it.
 func DecodeMessage(ct ContentType, body []byte, limits Limits) (*Message, error) {
+	d := queryDecoder{}
+	return d.decode(ct, body, &limits)
+}
+
+// A Decoder is DecodeMessage for who needs a message no longer when the next one comes: the memory of queries,
+// conditions and values is used again. The zero value is ready. It is not safe for concurrent use.
+type Decoder struct{ d queryDecoder }
+
+// Decode is DecodeMessage. The message, but not its strings, is valid until Forget.
+func (d *Decoder) Decode(ct ContentType, body []byte, limits Limits) (*Message, error) {
+	d.Forget()
+	return d.d.decode(ct, body, &limits)
+}
+
+// Forget ends the use of the last message: nothing of it is held on to.
+func (d *Decoder) Forget() {
+	d.d.conds.again()
+	d.d.vals.again()
+	clear(d.d.queries)
+	if cap(d.d.queries) > maxKept {
+		d.d.queries = nil
+	}
+	d.d = queryDecoder{conds: d.d.conds, vals: d.d.vals, queries: d.d.queries[:0]}
+}
+
+func (d *queryDecoder) decode(ct ContentType, body []byte, limits *Limits) (*Message, error) {
 	limits.EnsureDefaults()
 	if err := limits.checkBody(len(body)); err != nil {
 		return nil, err
@@ -30,7 +56,7 @@ func DecodeMessage(ct ContentType, body []byte, limits Limits) (*Message, error)
 	if len(body) == 0 {
 		return nil, badRequest("the body is empty: send a query, such as {\"text\":\"...\",\"k\":10}")
 	}
-	d := queryDecoder{r: newReader(ct, body, limits.Depth), limits: &limits}
+	d.r, d.limits = newReader(ct, body, limits.Depth), limits
 	m, err := d.message()
 	if err == nil {
 		d.r.finish()
@@ -58,6 +84,9 @@ type queryDecoder struct {
 	items  int // of the query at hand
 	conds  slab[Condition]
 	vals   slab[Value]
+
+	queries []QueryOrError // of a batch
+	one     Query          // of these, while it is decoded
 }
 
 func (d *queryDecoder) message() (*Message, *Error) {
@@ -102,21 +131,24 @@ func (d *queryDecoder) batch(m *Message) *Error {
 	if err := d.r.enter(); err != nil {
 		return err
 	}
+	m.Queries = d.queries[:0]
+	defer func() { d.queries = m.Queries }()
 	for d.r.more() {
 		if err := d.limits.checkQueries(len(m.Queries) + 1); err != nil {
 			return err
 		}
 		depth := d.r.depth()
-		var q Query
+		q := &d.one
+		*q = Query{}
 		var err *Error
 		if k := d.r.peek(); k == objectKind {
 			d.r.enter()
-			err = d.query(&q, nil)
+			err = d.query(q, nil)
 		} else {
 			err = badRequest("a query must be an object, not %s", k)
 			skip(d.r)
 		}
-		m.Queries = append(m.Queries, d.finishQuery(&q, err, depth))
+		m.Queries = append(m.Queries, d.finishQuery(q, err, depth))
 		if failed := d.r.failed(); failed != nil {
 			return failed
 		}

@@ -48,6 +48,13 @@ func FuzzDecodeMessage(f *testing.F) {
 	limits := Limits{Body: 1 << 16, Queries: 20, Items: 50, String: 100, SumK: 1000, Depth: 8}
 	f.Fuzz(func(t *testing.T, mp bool, body []byte) {
 		m, err := DecodeMessage(codecOf(mp), body, limits)
+		var decoder Decoder
+		for range 3 { // the second and third time in memory that is used again
+			got, fault := decoder.Decode(codecOf(mp), body, limits)
+			if !reflect.DeepEqual(got, m) || !reflect.DeepEqual(fault, err) {
+				t.Fatalf("a decoder has %+v %v, not %+v %v", got, fault, m, err)
+			}
+		}
 		if err != nil {
 			var typed *Error
 			if !errors.As(err, &typed) || typed.Code == "" || typed.Message == "" {

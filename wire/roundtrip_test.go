@@ -186,6 +186,41 @@ func TestQueriesSurviveBothCodecs(t *testing.T) {
 	}
 }
 
+// A decoder used again and again gives what DecodeMessage does, whatever it decoded before, and Forget leaves nothing.
+func TestDecoderIsUsedAgain(t *testing.T) {
+	r := newRandom(t)
+	var decoder Decoder
+	for range 300 {
+		ct := ContentType(r.IntN(2))
+		queries := make([]Query, 1+r.IntN(30))
+		for i := range queries {
+			queries[i] = r.query()
+		}
+		body := AppendQueries(nil, ct, queries)
+		if r.IntN(5) == 0 {
+			body = body[:r.IntN(len(body))]
+		}
+		want, wantErr := DecodeMessage(ct, body, Limits{})
+		got, err := decoder.Decode(ct, body, Limits{})
+		if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(err, wantErr) {
+			t.Fatalf("got %+v %v\nwant %+v %v", got, err, want, wantErr)
+		}
+	}
+	decoder.Forget()
+	for _, block := range decoder.d.conds.blocks {
+		for _, c := range block[:cap(block)] {
+			if !reflect.DeepEqual(c, Condition{}) {
+				t.Fatalf("a condition is left: %+v", c)
+			}
+		}
+	}
+	for _, q := range decoder.d.queries[:cap(decoder.d.queries)] {
+		if !reflect.DeepEqual(q, QueryOrError{}) {
+			t.Fatalf("a query is left: %+v", q)
+		}
+	}
+}
+
 func TestResultsSurviveBothCodecs(t *testing.T) {
 	r := newRandom(t)
 	for range 300 {

@@ -6,18 +6,33 @@ type slab[T any] struct {
 	free []T // empty, with what is left as capacity
 	size int // of the last allocation
 	need int // the length of the last list: the next one's is likely the same
+
+	// Where memory is used again: what there is, and how many of these are in use.
+	blocks [][]T
+	used   int
 }
 
 const (
 	minSlab = 4
 	maxSlab = 512
+	// maxKept bounds what is kept to be used again, in elements.
+	maxKept = 1 << 16
 )
 
 // start returns an empty list to append to. The one before it must have been kept, or is abandoned.
 func (s *slab[T]) start() []T {
-	if cap(s.free) < max(s.need, 1) {
+	least := max(s.need, 1)
+	for cap(s.free) < least && s.used < len(s.blocks) {
+		s.free = s.blocks[s.used]
+		s.used++
+	}
+	if cap(s.free) < least {
 		s.size = min(max(2*s.size, s.need, minSlab), maxSlab)
 		s.free = make([]T, 0, s.size)
+		if s.blocks != nil && s.used*maxSlab < maxKept {
+			s.blocks = append(s.blocks, s.free)
+			s.used++
+		}
 	}
 	return s.free
 }
@@ -30,4 +45,15 @@ func (s *slab[T]) keep(list []T) []T {
 		s.free = s.free[len(list):len(list):cap(s.free)]
 	}
 	return list[:len(list):len(list)]
+}
+
+// again forgets all lists and keeps their memory for the next ones.
+func (s *slab[T]) again() {
+	for _, block := range s.blocks[:s.used] {
+		clear(block[:cap(block)])
+	}
+	*s = slab[T]{size: s.size, blocks: s.blocks}
+	if s.blocks == nil {
+		s.blocks = make([][]T, 0, 8)
+	}
 }

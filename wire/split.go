@@ -19,9 +19,15 @@ type Part struct {
 // another worker, must give parts with the same boundaries: its parts have the same message ids as the first time's,
 // and the result stream keeps whichever it saw first.
 func SplitAnswer(ct ContentType, a *Answer, maxBody int) []Part {
+	return SplitAnswerInto(ct, a, maxBody, func(size int) []byte { return make([]byte, 0, size) })
+}
+
+// SplitAnswerInto is SplitAnswer with bodies in memory that take gives: an empty slice with room for about size bytes. A
+// body that needs more is moved.
+func SplitAnswerInto(ct ContentType, a *Answer, maxBody int, take func(size int) []byte) []Part {
 	if !a.Batch && len(a.Results) == 1 {
 		r := &a.Results[0]
-		body := AppendResult(make([]byte, 0, min(roughSize(ct, r), maxRough)), ct, r)
+		body := AppendResult(take(min(roughSize(ct, r), maxRough)), ct, r)
 		if len(body)+tookSlack(ct, r) > maxBody {
 			body = AppendResult(body[:0], ct, tooLarge(r, len(body), maxBody))
 			return []Part{{Count: 1, TooLarge: 1, Body: body}}
@@ -34,7 +40,7 @@ func SplitAnswer(ct ContentType, a *Answer, maxBody int) []Part {
 	for i := range a.Results {
 		rough += roughSize(ct, &a.Results[i])
 	}
-	e := encoder{msgpack: ct == MessagePack, dst: make([]byte, 0, max(0, min(rough, maxBody, maxRough)))}
+	e := encoder{msgpack: ct == MessagePack, dst: take(max(0, min(rough, maxBody, maxRough)))}
 	slack := e.beginPart(part.First)
 	for i := range a.Results {
 		r := &a.Results[i]
@@ -44,7 +50,7 @@ func SplitAnswer(ct ContentType, a *Answer, maxBody int) []Part {
 		slack += tookSlack(ct, r)
 		if len(e.dst)+slack > maxBody && part.Count > 0 {
 			body := e.dst[:mark]
-			e.dst = make([]byte, 0, max(0, min(rough, maxBody, maxRough)))
+			e.dst = take(max(0, min(rough, maxBody, maxRough)))
 			parts = append(parts, e.endPart(part, body))
 			part = Part{First: a.First + i}
 			slack = e.beginPart(part.First)
