@@ -123,14 +123,7 @@ func BenchmarkLookup(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	data, err := build.Bytes(context.Background())
-	if err != nil {
-		b.Fatal(err)
-	}
-	x, err := OpenBytes(data)
-	if err != nil {
-		b.Fatal(err)
-	}
+	x := built(b, build)
 	i := 0
 	for b.Loop() {
 		i = (i + 514229) & (len(words) - 1)
@@ -185,14 +178,7 @@ func BenchmarkDecode(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			data, err := build.Bytes(context.Background())
-			if err != nil {
-				b.Fatal(err)
-			}
-			x, err := OpenBytes(data)
-			if err != nil {
-				b.Fatal(err)
-			}
+			x := built(b, build)
 			var decoder Decoder
 			for b.Loop() {
 				for tile := range tiles {
@@ -202,4 +188,18 @@ func BenchmarkDecode(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(tiles*TileObjects), "ns/posting")
 		})
 	}
+}
+
+// built opens what a builder made.
+func built(b *testing.B, from *Builder) *Index {
+	b.Helper()
+	data, err := from.Bytes(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	x, err := OpenBytes(data)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return x
 }
