@@ -53,7 +53,7 @@ type EngineResult struct {
 	// Scanned is how many postings the batch touches.
 	Scanned           uint64  `json:"postings_scanned"`
 	PostingsPerSecond float64 `json:"postings_per_s"`
-	// Achieved is what share of the device's limits that is.
+	// Achieved is what share of the device's limits match and select took.
 	Achieved *Achieved `json:"achieved,omitempty"`
 
 	// Where the engine tells the stages of a batch apart (gpuexec.StageTimer), MatchSelect is their sum without the
@@ -170,7 +170,7 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 	if limits == nil {
 		limits = knownLimits(info.Device)
 	}
-	r.Achieved = limits.achieved(r.Scanned, capacity.IndexBytes, r.MatchSelectMs)
+	r.Achieved = limits.achieved(stages.work, capacity.IndexBytes, r.MatchSelectMs)
 	if opts.Export != "" {
 		if err := w.Export(opts.Export, answers); err != nil {
 			return nil, fmt.Errorf("exporting: %w", err)
@@ -226,14 +226,19 @@ func searchStages(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan,
 		sum.Select += stages.Select
 		sum.Verify += stages.Verify
 		sum.Download += stages.Download
+		sum.Work.Add(stages.Work)
 	}
 	return sum, nil
 }
 
 // stageTimes are the stages of the runs, in milliseconds.
-type stageTimes struct{ plan, upload, match, selection, download []float64 }
+type stageTimes struct {
+	plan, upload, match, selection, download []float64
+	work                                     gpuexec.Work // of the last one
+}
 
 func (t *stageTimes) add(s gpuexec.Stages) {
+	t.work = s.Work
 	t.plan = append(t.plan, milliseconds(s.Plan))
 	t.upload = append(t.upload, milliseconds(s.Upload))
 	t.match = append(t.match, milliseconds(s.Match))

@@ -5,35 +5,54 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/geniemq/geniemq/gpuexec"
 )
 
 // Limits are the rates of a device that bound matching. docs/benchmarks/limits.cu measures them and prints them as JSON.
 type Limits struct {
 	SharedAtomics float64 `json:"shared_atomics_per_s"` // additions to counters in shared memory, free of bank conflicts
+	SharedRows    float64 `json:"shared_rows_per_s"`    // rows of 128 bytes read from shared memory
+	Logic         float64 `json:"logic_per_s"`          // three-input logic instructions of a warp
 	L2Bytes       float64 `json:"l2_bytes_per_s"`       // reading what lies in the L2 cache
 	HBMBytes      float64 `json:"hbm_bytes_per_s"`      // copying device memory, bytes read and written
 	Source        string  `json:"source"`               // where the figures are from
 }
 
-// Achieved are the rates that match and select reached, as shares of Limits. They take every posting that the queries
-// touch for one atomic addition and for two bytes read through L2, which is what the (query, tile) kernel does. The shared-decode
-// kernel does neither, so its shares say how much work it avoids, and may exceed 1. HBM is a lower bound of the
-// traffic: the resident index, read once a batch.
+// Achieved says how much of a device's limits match and select took. It is counted from what the batch did (gpuexec.Work),
+// and from no more than it cannot do without, so that a share is a lower bound and at most 1.
+//
+//   - A posting that the (query, tile) kernel adds is an addition in shared memory, and two bytes through L2.
+//   - A row of 1,024 objects that the shared-decode kernel adds to a query's counters is read from shared memory, with an
+//     eighth of a row of row numbers, and is 2.3 logic instructions in its tree of adders (docs/benchmarks,
+//     2026-11-21-h200-sliced.md). Decoding the rows, which queries share, is not counted, nor the Gate.
+//   - The resident index is read from device memory once.
 type Achieved struct {
-	SharedAtomics float64 `json:"shared_atomics_share"`
-	L2            float64 `json:"l2_share"`
-	HBM           float64 `json:"hbm_share"`
-	Source        string  `json:"limits_from"`
+	TileQueries   int `json:"tile_queries"`   // executed by the (query, tile) kernel
+	SlicedQueries int `json:"sliced_queries"` // by the shared-decode kernel
+	// Shares of the limits that are known, by their names in Limits without "_per_s", and the largest of them: what binds,
+	// as far as anything does.
+	Shares map[string]float64 `json:"shares"`
+	Binds  string             `json:"binds"`
+	Share  float64            `json:"share"`
+	Source string             `json:"limits_from"`
 }
+
+// Of a row that the shared-decode kernel adds.
+const (
+	rowReads = 1 + 1./8
+	rowLogic = 2.3
+)
 
 // ReadLimits reads what limits.cu printed.
 func ReadLimits(path string) (*Limits, error) {
-	text, err := os.ReadFile(path)
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
+	defer file.Close()
 	l := new(Limits)
-	if err := json.Unmarshal(text, l); err != nil {
+	if err := json.NewDecoder(file).Decode(l); err != nil {
 		return nil, fmt.Errorf("reading the limits in %s: %w", path, err)
 	}
 	return l, nil
@@ -43,27 +62,38 @@ func ReadLimits(path string) (*Limits, error) {
 func knownLimits(device string) *Limits {
 	if strings.Contains(device, "H200") {
 		return &Limits{
-			// 13 additions a cycle and multiprocessor (the design's prototype, lists free of conflicts), and a copy through PyTorch.
-			SharedAtomics: 3.4e12, HBMBytes: 4.3e12, Source: "H200, measured 2026-10 and 2026-11",
+			SharedAtomics: 8.14e12, L2Bytes: 8.8e12, HBMBytes: 4.3e12, // limits.cu
+			// A row and 1.87 instructions a cycle of each of 132 multiprocessors at 1.98 GHz.
+			SharedRows: 2.61e11, Logic: 4.89e11, Source: "H200, measured 2026-11",
 		}
 	}
 	return nil
 }
 
-func (l *Limits) achieved(scanned uint64, indexBytes int64, ms float64) *Achieved {
-	if l == nil || ms <= 0 {
+// achieved is nil where nothing is known of the device, or of what it did.
+func (l *Limits) achieved(work gpuexec.Work, indexBytes int64, ms float64) *Achieved {
+	if l == nil || ms <= 0 || work == (gpuexec.Work{}) {
 		return nil
 	}
-	share := func(amount, limit float64) float64 {
-		if limit <= 0 {
-			return 0
+	a := &Achieved{TileQueries: work.TileQueries, SlicedQueries: work.SlicedQueries, Shares: map[string]float64{}, Source: l.Source}
+	for _, unit := range []struct {
+		name          string
+		amount, limit float64
+	}{
+		{"shared_atomics", float64(work.TilePostings), l.SharedAtomics},
+		{"l2_bytes", 2 * float64(work.TilePostings), l.L2Bytes},
+		{"shared_rows", rowReads * float64(work.SlicedRows), l.SharedRows},
+		{"logic", rowLogic * float64(work.SlicedRows), l.Logic},
+		{"hbm_bytes", float64(indexBytes), l.HBMBytes},
+	} {
+		if unit.limit <= 0 || unit.amount == 0 {
+			continue
 		}
-		return amount / (ms / 1000) / limit
+		share := unit.amount / (ms / 1000) / unit.limit
+		a.Shares[unit.name] = share
+		if share > a.Share {
+			a.Binds, a.Share = unit.name, share
+		}
 	}
-	return &Achieved{
-		SharedAtomics: share(float64(scanned), l.SharedAtomics),
-		L2:            share(2*float64(scanned), l.L2Bytes),
-		HBM:           share(float64(indexBytes), l.HBMBytes),
-		Source:        l.Source,
-	}
+	return a
 }

@@ -468,6 +468,9 @@ func (l *lane) decode(at *pieceLayout) error {
 			job.postings += l.pieces[i].postings
 		}
 		job.candidates += state.passed
+		if l.timed != nil {
+			l.timed.Work.count(&l.pieces[i], state.postings, l.resident.groups())
+		}
 		if int(state.kept) > job.k {
 			return &DeviceError{Op: "reading the answers", Sticky: true, Err: fmt.Errorf("query %d of %d has %d hits for k %d", i, n, state.kept, job.k)}
 		}

@@ -14,6 +14,30 @@ type Stages struct {
 	Select   time.Duration // the best k of what passed
 	Verify   time.Duration // comparing texts on the device; what the host compares is in Answer.Verify
 	Download time.Duration // of the answers
+	Work     Work          // what was done in Match
+}
+
+// Work is what the kernels of a batch did, to hold against what a device can do. Of members of a group that share a batch it
+// is that of the one that took longest, as the times are.
+type Work struct {
+	// Of the (query, tile) kernel: its queries, and the postings that it added to counters one by one. Where it reads planes
+	// instead, postings are not counted.
+	TileQueries  int
+	TilePostings uint64
+	// Of the shared-decode kernel: its queries, and the rows, of 1,024 objects each, that it added to counters.
+	SlicedQueries int
+	SlicedRows    uint64
+	// FilterQueries are those whose candidates a filter found.
+	FilterQueries int
+}
+
+// Add adds other to w.
+func (w *Work) Add(other Work) {
+	w.TileQueries += other.TileQueries
+	w.TilePostings += other.TilePostings
+	w.SlicedQueries += other.SlicedQueries
+	w.SlicedRows += other.SlicedRows
+	w.FilterQueries += other.FilterQueries
 }
 
 // A StageTimer is a Searcher that can tell the stages of a batch apart.
@@ -56,4 +80,5 @@ func (s *Stages) add(other Stages) {
 	s.Select += other.Select
 	s.Verify += other.Verify
 	s.Download += other.Download
+	s.Work.Add(other.Work)
 }

@@ -1,0 +1,17 @@
+//go:build cuda
+
+package gpuexec
+
+// count adds a query that was executed: with postings that the (query, tile) kernel found, or in groups of 1,024 objects.
+func (w *Work) count(q *laneQuery, postings uint64, groups int) {
+	switch {
+	case q.sliced:
+		w.SlicedQueries++
+		w.SlicedRows += uint64(q.weightedRows) * uint64(groups)
+	default:
+		w.TileQueries++
+		if q.planeRows == 0 {
+			w.TilePostings += postings
+		}
+	}
+}
