@@ -38,17 +38,28 @@ import (
 // memory that the batch leaves makes the waves wider. A batch whose sum does not fit is executed in pieces; a
 // query that does not fit alone fails alone.
 //
-// # Two kernels
+// # Three kernels
 //
-// Attributes that are bit-sliced in the file lie on the device as bit planes, and where there is room as postings too
-// (residentLayout). A launchPolicy decides by cost which queries of a batch, of those that ask for such attributes only, go to
-// the shared-decode kernel instead (kernels/sliced.cuh, cuda_sliced.go): large batches on dense lists. Its programs and
-// candidates come out of the same arena; should they not fit, the (query, tile) kernel takes the batch, so Cost need not
-// count them. It can execute every query: it reads postings, rare lists, and planes where there is nothing else.
+// Attributes that are bit-sliced in the file lie on the device as bit planes, where there is room as postings too
+// (residentLayout), and where there is room yet and they are many and narrow, as bytes (codesLayout). Policies decide by cost
+// where the queries of a batch go (launchPolicy, filterPolicy):
+//
+//   - The (query, tile) kernel can execute every query: it reads postings, rare lists, and planes where there is nothing
+//     else.
+//   - The shared-decode kernel (kernels/sliced.cuh, cuda_sliced.go) takes queries that ask for bit-sliced attributes only:
+//     large batches on dense lists.
+//   - The filter (kernels/filter.cuh, cuda_filter.go) takes those of them that ask for many narrow attributes by one value or
+//     range each, as signatures for nearest-neighbour search do. Tensor cores find the few objects that may be among the
+//     best k, and only these are counted. When too many may, the query is abandoned and executed again by another kernel, in the same
+//     call.
+//
+// What the last two need beside the queries comes out of the same arena; should it not fit, the (query, tile) kernel takes the
+// batch, so Cost need not count it.
 //
 // # An index that does not fit
 //
-// It is streamed through the device in parts (partStream in cuda_parts.go), which both kernels go through.
+// It is streamed through the device in parts (partStream in cuda_parts.go), which the first two kernels go through; the filter
+// needs bytes, which stay.
 type cudaEngine struct {
 	opts    CUDAOptions
 	info    Info
@@ -203,6 +214,7 @@ type cudaKernels struct {
 	arrange       function
 	sliced        []cudaSliced // none where a block has too little shared memory
 	slicedPlan    function
+	filter        cudaFilter
 	verify        cudaVerify
 }
 
@@ -267,6 +279,9 @@ func loadKernels(device cu.Device, images map[string][]byte) (_ *cudaKernels, er
 	if err := k.loadSliced(modules, limit); err != nil {
 		return nil, err
 	}
+	if err := k.loadFilter(modules, limit); err != nil {
+		return nil, err
+	}
 	if err := k.loadVerify(modules["verify"]); err != nil {
 		return nil, err
 	}
@@ -322,16 +337,29 @@ func (s *cudaSearcher) open(ctx context.Context, tiles tileRange) error {
 		return err
 	}
 	need += texts.deviceBytes()
+	codes := newCodesLayout(s.index, layout, e.kernels.filter.columns, limits.narrow)
+	if need+codes.deviceBytes() > e.available() {
+		codes = nil
+	}
+	need += codes.deviceBytes()
 	if err := e.reserve("placing the index", need); err != nil {
 		return err
 	}
 	s.bytes = need
 	return e.thread.do(func() (err error) {
-		if s.resident, err = loadResident(ctx, s.index, layout, e.kernels, e.uploader, e.crew); err == nil && texts != nil {
-			s.resident.bytes = need
-			s.resident.texts, err = loadTexts(ctx, s.index, texts, e.crew, e.uploader)
+		if s.resident, err = loadResident(ctx, s.index, layout, e.kernels, e.uploader, e.crew); err != nil {
+			return err
 		}
-		return err
+		s.resident.bytes = need
+		if texts != nil {
+			if s.resident.texts, err = loadTexts(ctx, s.index, texts, e.crew, e.uploader); err != nil {
+				return err
+			}
+		}
+		if codes != nil {
+			return s.resident.loadCodes(e.uploader, codes)
+		}
+		return nil
 	})
 }
 

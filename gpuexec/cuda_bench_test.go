@@ -297,7 +297,8 @@ type measureCase struct {
 	count       int
 }
 
-// cases are all of GENIEMQ_WAVES ("blocks,growth,firstGroups,groups" each, see wavePolicy), GENIEMQ_PATHS (see setPath) and the batch sizes.
+// cases are all of GENIEMQ_WAVES ("blocks,growth,firstGroups,groups,filterFirst,filterMost" each, or the first of them; see
+// wavePolicy), GENIEMQ_PATHS (see setPath) and the batch sizes.
 func cases(counts []int) (all []measureCase) {
 	list := func(name string) []string {
 		if fields := strings.Fields(os.Getenv(name)); len(fields) > 0 {
@@ -352,7 +353,8 @@ func measureOn(t *testing.T, wl *workload, x *index.Index, plans []Plan, want []
 	}
 	for _, c := range cases(counts) {
 		for _, l := range e.(*cudaEngine).all {
-			_, _ = fmt.Sscanf(c.waves, "%d,%d,%d,%d", &l.waves.blocks, &l.waves.growth, &l.waves.firstGroups, &l.waves.groups)
+			w := &l.waves
+			_, _ = fmt.Sscanf(c.waves, "%d,%d,%d,%d,%d,%d", &w.blocks, &w.growth, &w.firstGroups, &w.groups, &w.filterFirst, &w.filterMost)
 			setPath(t, l, c.path)
 		}
 		count := c.count

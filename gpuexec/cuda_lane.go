@@ -15,7 +15,7 @@ import (
 
 // A lane executes one batch at a time. It is a thread, a stream and the memory of a batch, made once:
 //
-//	arena (device)   queries | spans | verify | states | answers | distances | candidates | programs of the shared-decode kernel
+//	arena (device)   queries | spans | verify | states | answers | distances | candidates | scratch of the other kernels
 //	in (pinned)      queries | spans | verify | states                          one copy to the device
 //	out (pinned)                                states | answers | distances    one copy back
 //
@@ -32,9 +32,12 @@ type lane struct {
 
 	waves   wavePolicy
 	policy  launchPolicy
+	filters filterPolicy
 	pieces  []laneQuery    // of the piece at hand, in the order of the device's queries
 	tiled   int            // so many of them, the first, are for the (query, tile) kernel
-	runs    []slicedLaunch // the others
+	runs    []slicedLaunch // those after them, for the shared-decode kernel
+	filter  filterLaunch   // the last ones
+	again   []laneQuery    // queries of the batch that the filter has given up
 	steps   steps
 	profile *laneProfile // made when stages are first timed
 	timed   *Stages      // of the batch at hand, nil unless they are wanted
@@ -52,7 +55,7 @@ func newLane(e *cudaEngine) (*lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lane{crew: e.crew, thread: thread, waves: defaultWaves, policy: defaultPolicy, bytes: e.opts.BatchMemory}
+	l := &lane{crew: e.crew, thread: thread, waves: defaultWaves, policy: defaultPolicy, filters: defaultFilters, bytes: e.opts.BatchMemory}
 	err = thread.do(func() (err error) {
 		if l.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
 			return err
@@ -98,7 +101,7 @@ func (l *lane) close() error {
 func (l *lane) match(ctx context.Context, r *resident, queries []laneQuery, timed *Stages) error {
 	return l.thread.do(func() error {
 		l.resident, l.timed = r, timed
-		defer func() { l.resident, l.timed, l.pieces = nil, nil, nil }()
+		defer func() { l.resident, l.timed, l.pieces, l.again = nil, nil, nil, nil }()
 		if timed != nil && l.profile == nil {
 			l.profile = &laneProfile{}
 		}
@@ -112,7 +115,9 @@ func (l *lane) match(ctx context.Context, r *resident, queries []laneQuery, time
 					return err
 				}
 			}
-			queries = queries[n:]
+			if queries = queries[n:]; len(queries) == 0 {
+				queries, l.again = l.again, nil
+			}
 		}
 		return nil
 	})
@@ -219,7 +224,7 @@ func (l *lane) layout(check *verifyRun) (at pieceLayout) {
 	for i := range l.pieces {
 		spans += int64(l.pieces[i].spans)
 		answers += int64(l.pieces[i].job.k)
-		l.pieces[i].sliced = false
+		l.pieces[i].sliced, l.pieces[i].filter = false, false
 	}
 	n := int64(len(l.pieces))
 	at.spans = alignUp(n * queryBytes)
@@ -229,18 +234,20 @@ func (l *lane) layout(check *verifyRun) (at pieceLayout) {
 	at.distances = at.answers + answers*entryBytes
 	at.candidates = alignUp(at.distances + check.distancesBytes())
 	r := l.resident
-	l.policy.choose(l.pieces, r.slicedLayout(), r.kernels.sliced, policyDevice{r.kernels.processors, r.tiles.len(), r.groups()})
+	device := policyDevice{r.kernels.processors, r.tiles.len(), r.groups()}
+	l.policy.choose(l.pieces, r.slicedLayout(), r.kernels.sliced, device)
+	l.filters.choose(l, r.codes, device)
 	if !l.place(&at) {
 		for i := range l.pieces {
-			l.pieces[i].sliced = false
+			l.pieces[i].sliced, l.pieces[i].filter = false, false
 		}
 		l.place(&at) // cut has made sure of it
 	}
 	return at
 }
 
-// place orders the piece, (query, tile) queries first, and divides the memory from at.candidates on. It is false when
-// the shared-decode kernel needs more than there is.
+// place orders the piece by kernels, (query, tile) queries first, and divides the memory from at.candidates on. It is false
+// when the other kernels need more than there is.
 func (l *lane) place(at *pieceLayout) bool {
 	slices.SortStableFunc(l.pieces, func(a, b laneQuery) int { return a.order() - b.order() })
 	k := l.resident.kernels
@@ -248,12 +255,16 @@ func (l *lane) place(at *pieceLayout) bool {
 	for l.tiled = 0; l.tiled < len(l.pieces) && !l.pieces[l.tiled].sliced; {
 		l.tiled++
 	}
+	filtered := l.tiled
+	for filtered < len(l.pieces) && !l.pieces[filtered].filter {
+		filtered++
+	}
 	at.groupWave = 1
 	var programs int64
-	for first := l.tiled; first < len(l.pieces); {
+	for first := l.tiled; first < filtered; {
 		v := l.pieces[first].counters
 		end := first + 1
-		for end < len(l.pieces) && l.pieces[end].counters == v {
+		for end < filtered && l.pieces[end].counters == v {
 			end++
 		}
 		run := newSlicedLaunch(&k.sliced[v], l.pieces[first:end], first, l.resident.sliced.slicedLayout, k.processors)
@@ -262,10 +273,16 @@ func (l *lane) place(at *pieceLayout) bool {
 		l.runs = append(l.runs, run)
 		first = end
 	}
+	l.filter = newFilterLaunch(filtered, len(l.pieces)-filtered, l.resident.codes, k.processors)
+	programs += l.filter.end
 	// Candidates: those of (query, tile) queries take what the others leave.
-	bytes := l.bytes - at.candidates - programs
+	var filter int64
+	for i := filtered; i < len(l.pieces); i++ {
+		filter += entryBytes * filterEntries(l.pieces[i].job.k)
+	}
+	bytes := l.bytes - at.candidates - programs - filter
 	sliced := func(wave int) (entries int64) {
-		for i := l.tiled; i < len(l.pieces); i++ {
+		for i := l.tiled; i < filtered; i++ {
 			entries += slicedEntries(l.pieces[i].job.k, wave)
 		}
 		return entries * entryBytes
@@ -284,17 +301,20 @@ func (l *lane) place(at *pieceLayout) bool {
 	if l.tiled > 0 {
 		at.tileWave = int(max(1, min((bytes/entryBytes-kept)/tile, int64(l.resident.tiles.len()))))
 	}
-	candidates := (kept+tile*int64(at.tileWave))*entryBytes + sliced(at.groupWave)
+	candidates := (kept+tile*int64(at.tileWave))*entryBytes + sliced(at.groupWave) + filter
 	at.programs = alignUp(at.candidates + candidates)
 	for i := range l.runs {
 		l.runs[i].waveGroups = at.groupWave
 		l.runs[i].firstWave = min(at.groupWave, l.waves.firstGroups*l.runs[i].columns)
 	}
-	return len(l.runs) == 0 || at.programs+programs <= l.bytes
+	return l.tiled == len(l.pieces) || at.programs+programs <= l.bytes
 }
 
 // order is by kernel, then by the width of counters.
 func (q *laneQuery) order() int {
+	if q.filter {
+		return 1 << 17
+	}
 	if q.sliced {
 		return 1<<16 + q.counters
 	}
@@ -303,6 +323,9 @@ func (q *laneQuery) order() int {
 
 // room is the number of candidates of a query.
 func (l *lane) room(q *laneQuery, at *pieceLayout) uint64 {
+	if q.filter {
+		return uint64(filterEntries(q.job.k))
+	}
 	if q.sliced {
 		return uint64(slicedEntries(q.job.k, at.groupWave))
 	}
@@ -352,7 +375,7 @@ func (l *lane) batch(at *pieceLayout) deviceBatch {
 	}
 }
 
-// launchParts records both kernels, part after part. Thresholds carry over from part to part, since ids ascend.
+// launchParts records the kernels, part after part. Thresholds carry over from part to part, since ids ascend.
 func (l *lane) launchParts(at *pieceLayout) {
 	r := l.resident
 	scratch := l.arena + devicePointer(at.programs)
@@ -377,7 +400,7 @@ func (l *lane) launchParts(at *pieceLayout) {
 		if len(l.runs) > 0 && i > 0 {
 			l.mark(stageSelect)
 			b.firstQuery = uint32(l.tiled)
-			launch(&l.steps, r.kernels.compact, len(l.pieces)-l.tiled, 1, &b)
+			launch(&l.steps, r.kernels.compact, len(l.pieces)-l.tiled-l.filter.count, 1, &b)
 			l.mark(stageMatch)
 		}
 		for j := range l.runs {
@@ -385,6 +408,7 @@ func (l *lane) launchParts(at *pieceLayout) {
 		}
 		r.stream.consumed(&l.steps, i)
 	}
+	l.filter.record(l, at, scratch)
 }
 
 // launchTiles records the (query, tile) kernel on a part, its tiles in waves, each but the last followed by a compaction.
@@ -439,9 +463,12 @@ type wavePolicy struct {
 	growth int // from wave to wave
 	// Of the shared-decode kernel: groups of the first wave, and of the others, a block that shares them.
 	firstGroups, groups int
+	// Of the filter: objects of the first wave, and of any, multiples of 64. A query is abandoned that marks more than one of
+	// filterShare objects of a wave.
+	filterFirst, filterMost, filterShare int
 }
 
-var defaultWaves = wavePolicy{blocks: 8, growth: 6, firstGroups: 1, groups: 3}
+var defaultWaves = wavePolicy{blocks: 8, growth: 6, firstGroups: 1, groups: 3, filterFirst: 1024, filterMost: filterMarks, filterShare: 32}
 
 // first is the number of tiles of the first wave. Few queries run in one wave: their blocks would not fill the
 // device, and compactions cost latency.
@@ -457,19 +484,22 @@ func (p wavePolicy) first(processors, queries, tiles, w int) int {
 func (l *lane) decode(at *pieceLayout) error {
 	n := len(l.pieces)
 	states := pinnedArray[deviceState](l.out, 0, n)
+	l.takeAbandoned(states)
 	type place struct{ answer, distances int64 }
 	places := make([]place, n)
 	next := place{at.answers - at.states, at.distances - at.states}
 	bytes := 0
 	for i := range l.pieces {
 		job, state := l.pieces[i].job, &states[i]
-		job.postings += state.postings
-		if l.pieces[i].sliced {
-			job.postings += l.pieces[i].postings
-		}
 		job.candidates += state.passed
-		if l.timed != nil {
-			l.timed.Work.count(&l.pieces[i], state.postings, l.resident.groups())
+		if q := &l.pieces[i]; !q.abandoned(state) { // else it is executed again
+			job.postings += state.postings
+			if q.sliced {
+				job.postings += q.postings
+			}
+			if l.timed != nil {
+				l.timed.Work.count(q, state.postings, l.resident.groups())
+			}
 		}
 		if int(state.kept) > job.k {
 			return &DeviceError{Op: "reading the answers", Sticky: true, Err: fmt.Errorf("query %d of %d has %d hits for k %d", i, n, state.kept, job.k)}

@@ -38,10 +38,11 @@ const (
 	pathByCost launchPath = iota
 	pathTile              // always the (query, tile) kernel
 	pathSliced            // the shared-decode kernel wherever it can
+	pathFilter            // the filter wherever it can, and the shared-decode kernel for the others
 )
 
 func (p launchPath) String() string {
-	return [...]string{"by cost", "(query, tile)", "shared decode"}[p]
+	return [...]string{"by cost", "(query, tile)", "shared decode", "filter"}[p]
 }
 
 // defaultPolicy is measured on an H200 (docs/benchmarks/2026-11-21-h200-two-kernels.md). The (query, tile) kernel takes
@@ -72,12 +73,7 @@ func (p *launchPolicy) choose(queries []laneQuery, layout *slicedLayout, variant
 		for i := range queries {
 			if q := &queries[i]; q.counters == v {
 				load.add(q)
-				tiles += p.block * float64(d.tiles)
-				if q.planeRows > 0 {
-					tiles += p.plane * float64(q.planeRows) * float64(d.tiles)
-				} else {
-					tiles += p.posting * float64(q.postings)
-				}
+				tiles += p.tile(q, d)
 			}
 		}
 		if load.queries == 0 {
@@ -90,6 +86,14 @@ func (p *launchPolicy) choose(queries []laneQuery, layout *slicedLayout, variant
 			queries[i].sliced = queries[i].sliced || queries[i].counters == v
 		}
 	}
+}
+
+// tile estimates a query in the (query, tile) kernel.
+func (p *launchPolicy) tile(q *laneQuery, d policyDevice) float64 {
+	if q.planeRows > 0 {
+		return (p.block + p.plane*float64(q.planeRows)) * float64(d.tiles)
+	}
+	return p.block*float64(d.tiles) + p.posting*float64(q.postings)
 }
 
 // slicedLoad is what a set of queries asks of the shared-decode kernel.

@@ -22,7 +22,12 @@ type laneQuery struct {
 	weights      uint32 // all bits of its weights
 	postings     uint64 // in its spans
 	planeRows    uint64 // planes that its spans read in the (query, tile) kernel; 0 where it reads their postings
-	sliced       bool   // it is executed there
+	sliced       bool   // it is executed there, or by the filter
+
+	// Of the filter.
+	filterable bool
+	dense      int  // see codesLayout.filterable
+	filter     bool // it is executed there
 }
 
 // A planner says what queries ask of a resident index. It is all that the host looks at for a batch, a line an attribute and
@@ -110,6 +115,9 @@ func (r *resident) plan(job *matchJob) laneQuery {
 				break
 			}
 		}
+	}
+	if q.counters >= 0 && r.codes != nil {
+		q.filterable, q.dense = r.codes.filterable(job.query)
 	}
 	return q
 }

@@ -23,8 +23,9 @@ type resident struct {
 	data       devicePointer // of the parts, unless they are streamed
 	stream     *partStream   // nil unless the parts are streamed
 	sections   devicePointer
-	sliced     *slicedIndex // nil where nothing is
-	postings   bool         // what is sliced has postings too
+	sliced     *slicedIndex   // nil where nothing is
+	codes      *residentCodes // nil where there are none
+	postings   bool           // what is sliced has postings too
 	rare       devicePointer
 	rareOf     []rareKeywords // by attribute
 	texts      *residentTexts // nil where they are on the host only
@@ -305,7 +306,7 @@ func (r *resident) free() error {
 			*p = 0
 		}
 	}
-	errs = append(errs, r.stream.close(), r.sliced.free(), r.texts.free())
+	errs = append(errs, r.stream.close(), r.sliced.free(), r.codes.free(), r.texts.free())
 	for i := range r.parts {
 		errs = append(errs, deviceError("freeing an index", r.parts[i].host.free()))
 		r.parts[i].host = nil

@@ -40,6 +40,7 @@ type residentLimits struct {
 	memory     int64
 	partBytes  int64 // unless 0: stream, in parts of at most so much (tests)
 	planesOnly bool  // no postings of what is sliced (tests)
+	narrow     int   // unless 0: so many narrow attributes are enough for codes (tests)
 }
 
 func units(bytes int) int64 { return (int64(bytes) + unitBytes - 1) / unitBytes }

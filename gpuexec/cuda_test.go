@@ -64,7 +64,7 @@ func imagesOf(t testing.TB, folder string) map[string][]byte {
 	return images
 }
 
-// setPath forces a kernel, "tile" or "sliced", or leaves it to the cost.
+// setPath forces a kernel, "tile", "sliced" or "filter", or leaves it to the cost.
 func setPath(t testing.TB, l *lane, path string) {
 	t.Helper()
 	switch path {
@@ -74,6 +74,8 @@ func setPath(t testing.TB, l *lane, path string) {
 		l.policy.path = pathTile
 	case "sliced":
 		l.policy.path = pathSliced
+	case "filter":
+		l.policy.path = pathFilter
 	default:
 		t.Fatalf("path %q is unknown", path)
 	}
