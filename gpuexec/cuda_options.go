@@ -31,6 +31,9 @@ type CUDAOptions struct {
 	crew   *crew // the cores that the devices of a group share; nil: the engine's own
 }
 
+// named is true when certain devices are asked for.
+func (o *CUDAOptions) named() bool { return len(o.Devices) > 0 && o.Devices[0] != AllDevices }
+
 func (o *CUDAOptions) mode() DeviceMode { return cmp.Or(o.Mode, DeviceReplica) }
 
 // ordinals are the devices to open, of so many that there are.
@@ -52,7 +55,6 @@ func (o *CUDAOptions) ordinals(count int) ([]int, error) {
 	}
 	seen := make(map[int]bool)
 	for _, device := range o.Devices {
-		// Not ErrNoCUDA: who names devices does not want the CPU instead.
 		if device < 0 || device >= count {
 			return nil, fmt.Errorf("there is no CUDA device %d: the driver sees %d, counted from 0", device, count)
 		}

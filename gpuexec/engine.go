@@ -100,7 +100,7 @@ const (
 )
 
 // Open opens an engine of a kind: Auto (also ""), CPU or CUDA. CUDA fails with ErrNoCUDA where there is none; Auto
-// takes the CPU then and says so in Info.Note.
+// takes the CPU then and says so in Info.Note, unless the options name devices: who does so wants these.
 func Open(kind string, opts Options) (Engine, error) {
 	switch kind {
 	case CPU:
@@ -112,7 +112,7 @@ func Open(kind string, opts Options) (Engine, error) {
 		if err == nil {
 			return engine, nil
 		}
-		if !errors.Is(err, ErrNoCUDA) {
+		if !errors.Is(err, ErrNoCUDA) || opts.CUDA.named() {
 			return nil, fmt.Errorf("opening the CUDA engine (engine cpu does without it): %w", err)
 		}
 		cpu := newCPUEngine(opts.CPU)
