@@ -214,6 +214,7 @@ type cudaKernels struct {
 	arrange       function
 	sliced        []cudaSliced // none where a block has too little shared memory
 	slicedPlan    function
+	resolve       function
 	filter        cudaFilter
 	verify        cudaVerify
 }
@@ -271,6 +272,7 @@ func loadKernels(device cu.Device, images map[string][]byte) (_ *cudaKernels, er
 		{"select", "answer", &k.answer},
 		{"load", "survey_repeats", &k.surveyRepeats},
 		{"load", "arrange", &k.arrange},
+		{"resolve", "resolve", &k.resolve},
 	} {
 		if *f.to, err = modules[f.module].function(f.name, kernels.SelectThreads, 0); err != nil {
 			return nil, deviceError("finding kernel "+f.name, err)
@@ -378,10 +380,7 @@ func (s *cudaSearcher) matchStages(ctx context.Context, jobs []*matchJob, timed 
 	for _, job := range jobs {
 		spans += len(job.query.Spans)
 	}
-	span := 12 // nanoseconds
-	if s.resident.rare != 0 {
-		span = 60 // ranks and starts of many keywords are not in a cache
-	}
+	const span = 10 // nanoseconds
 	err := s.crew.each(ctx, len(jobs), spans*span, func(i int) { queries[i] = s.resident.plan(jobs[i]) })
 	if err != nil {
 		return err
@@ -420,10 +419,7 @@ func (s *cudaSearcher) Cost(p *Plan) int64 {
 		k = max(k, m.Verify.K)
 	}
 	k = max(0, min(k, int(s.index.Objects())))
-	spans := len(m.Query.Spans)
-	if s.resident.rare != 0 {
-		spans *= 2 // frequent and rare keywords
-	}
+	spans := s.resident.spanRoom(len(m.Query.Spans))
 	need := queryNeed(spans, k, 1, s.engine.kernels.matches[len(s.engine.kernels.matches)-1].Parts)
 	if m.Verify != nil {
 		in, out := s.resident.verifyNeed(&matchJob{k: k, text: m.Verify.Text})

@@ -15,7 +15,7 @@ import (
 
 // A lane executes one batch at a time. It is a thread, a stream and the memory of a batch, made once:
 //
-//	arena (device)   queries | spans | verify | states | answers | distances | candidates | scratch of the other kernels
+//	arena (device)   queries | spans | verify | states | answers | distances | resolved spans | candidates | scratch of the other kernels
 //	in (pinned)      queries | spans | verify | states                          one copy to the device
 //	out (pinned)                                states | answers | distances    one copy back
 //
@@ -142,7 +142,7 @@ func (l *lane) cut(queries []laneQuery) int {
 	for i := range queries {
 		q := &queries[i]
 		job := q.job
-		n := queryNeed(q.spans, job.k, 1, l.resident.kernels.matches[q.variant].Parts)
+		n := queryNeed(l.resident.spanRoom(q.spans), job.k, 1, l.resident.kernels.matches[q.variant].Parts)
 		nIn := queryBytes + stateBytes + spanBytes*int64(q.spans)
 		nOut := stateBytes + entryBytes*int64(job.k)
 		verifyIn, verifyOut := l.resident.verifyNeed(job)
@@ -163,8 +163,8 @@ func (l *lane) cut(queries []laneQuery) int {
 
 // pieceLayout says where a piece's arrays lie in the arena.
 type pieceLayout struct {
-	spans, verify, states, answers, distances, candidates, programs int64 // queries come first
-	tileWave, groupWave                                             int   // widths for which candidates have room
+	spans, verify, states, answers, distances, resolved, candidates, programs int64 // queries come first
+	tileWave, groupWave                                                       int   // widths for which candidates have room
 }
 
 func alignUp(n int64) int64 { return (n + 255) &^ 255 }
@@ -232,8 +232,9 @@ func (l *lane) layout(check *verifyRun) (at pieceLayout) {
 	at.states = alignUp(at.verify + check.bytes)
 	at.answers = at.states + n*stateBytes
 	at.distances = at.answers + answers*entryBytes
-	at.candidates = alignUp(at.distances + check.distancesBytes())
 	r := l.resident
+	at.resolved = alignUp(at.distances + check.distancesBytes())
+	at.candidates = alignUp(at.resolved + int64(r.spanRoom(int(spans))-int(spans))*spanBytes)
 	device := policyDevice{r.kernels.processors, r.tiles.len(), r.groups()}
 	l.policy.choose(l.pieces, r.slicedLayout(), r.kernels.sliced, device)
 	l.filters.choose(l, r.codes, device)
@@ -349,13 +350,10 @@ func (l *lane) encode(at *pieceLayout, spans int) error {
 		candidates += l.room(q, at)
 		answers += uint64(q.job.k)
 	}
-	span := 4 // nanoseconds
-	if l.resident.rare != 0 {
-		span = 50
-	}
+	const span = 4 // nanoseconds
 	return l.crew.each(context.Background(), n, spans*span, func(i int) {
 		q := &l.pieces[i]
-		l.resident.encodeSpans(flat[queries[i].first:][:q.spans], q)
+		l.resident.planner.encodeSpans(flat[queries[i].first:][:q.spans], q.job.query)
 	})
 }
 
@@ -388,6 +386,7 @@ func (l *lane) launchParts(at *pieceLayout) {
 	if l.tiled > 0 {
 		width = l.waves.first(r.kernels.processors, l.tiled, r.tiles.len(), at.tileWave)
 	}
+	l.resolve(at)
 	r.stream.begin(&l.steps, r)
 	for i := range r.parts {
 		part := &r.parts[i]

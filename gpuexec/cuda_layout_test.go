@@ -27,6 +27,8 @@ func TestDeviceLayouts(t *testing.T) {
 		{"sliced.cuh", "SlicedAttribute", deviceSlicedAttribute{}},
 		{"sliced.cuh", "Plan", devicePlan{}},
 		{"sliced.cuh", "Sliced", deviceSliced{}},
+		{"resolve.cu", "Form", deviceForm{}},
+		{"resolve.cu", "Resolve", deviceResolve{}},
 		{"verify.cu", "VerifyTask", deviceVerifyTask{}},
 		{"verify.cu", "Verify", deviceVerify{}},
 	} {

@@ -4,16 +4,12 @@ package gpuexec
 
 import "github.com/geniemq/geniemq/index"
 
-// laneQuery is a job in a piece of a batch: what it asks of the device. Its spans on the device are those on postings,
-// then those on planes, then runs of rare lists (kernels/batch.cuh). In the shared-decode kernel all are of the first kind.
+// laneQuery is a job in a piece of a batch: what it asks of the device.
 type laneQuery struct {
 	job     *matchJob
 	variant int    // of the (query, tile) kernel
 	bound   uint32 // tighter than the job's
-	spans   int    // of all kinds
-
-	// Of the (query, tile) kernel.
-	planeSpans, rareSpans int
+	spans   int
 
 	// Of the shared-decode kernel.
 	counters     int    // its variant, or -1 where the query cannot be executed there
@@ -47,18 +43,15 @@ type plannedAttribute struct {
 	// Of formSliced.
 	planes uint32
 	before []uint32 // postings, by keyword (postingsBefore)
-	// Of formRare.
-	rare *rareKeywords
 }
 
 // attributeForm says how an attribute lies on the device.
 type attributeForm uint8
 
 const (
-	formPostings attributeForm = iota
-	formSliced                 // planes, and maybe postings too
-	formRare                   // postings of the frequent keywords, lists of the rare ones
-	formNothing                // no object has a keyword
+	formPostings attributeForm = iota // of all keywords, or of the frequent ones beside lists of the rare ones
+	formSliced                        // planes, and maybe postings too
+	formNothing                       // no object has a keyword
 )
 
 // newPlanner makes the planner of an index that has been loaded.
@@ -73,8 +66,6 @@ func newPlanner(r *resident) *planner {
 			a.before = postingsBefore(p.layout.codes[i], attribute.Keywords)
 		case attribute.Layout == index.LayoutSliced:
 			a.form = formNothing
-		case attribute.Layout == index.LayoutRare:
-			a.form, a.rare = formRare, &r.rareOf[i]
 		}
 	}
 	return p
@@ -93,19 +84,17 @@ func (r *resident) plan(job *matchJob) laneQuery {
 		switch a := &p.attributes[item.Attr]; a.form {
 		case formSliced:
 			a.addSliced(&t, spans, item.Weight)
-		case formRare:
-			a.addRare(&t, spans, item.Weight)
 		case formPostings:
 			a.addPostings(&t, spans, item.Weight)
 		}
 	}
 	q := laneQuery{
-		job: job, bound: uint32(min(t.bound, uint64(job.bound))), spans: t.spans, rareSpans: t.rareSpans,
+		job: job, bound: uint32(min(t.bound, uint64(job.bound))), spans: t.spans,
 		counters: -1, rows: t.rows, weightedRows: t.weightedRows, weights: t.weights,
 	}
 	q.variant = p.kernels.variant(q.bound)
 	if !p.postings {
-		q.planeSpans, q.planeRows = t.slicedSpans, t.planeRows
+		q.planeRows = t.planeRows
 	}
 	if t.sliced {
 		q.postings = p.layout.share(t.postings)
@@ -124,10 +113,9 @@ func (r *resident) plan(job *matchJob) laneQuery {
 
 // planTotals sums up the items of a query.
 type planTotals struct {
-	bound                  uint64
-	spans                  int
-	slicedSpans, rareSpans int  // of these
-	sliced                 bool // everything is
+	bound  uint64
+	spans  int
+	sliced bool // everything is
 	// Of sliced attributes.
 	bias, postings, planeRows   uint64
 	rows, weightedRows, weights uint32
@@ -144,7 +132,6 @@ func (a *plannedAttribute) addSliced(t *planTotals, spans []index.Span, weight u
 	}
 	n := uint32(len(spans))
 	t.spans += len(spans)
-	t.slicedSpans += len(spans)
 	t.bound += uint64(weight) * uint64(a.most)
 	t.bias += uint64(weight) * uint64(rows-n)
 	t.postings += postings
@@ -152,22 +139,6 @@ func (a *plannedAttribute) addSliced(t *planTotals, spans []index.Span, weight u
 	t.rows += rows
 	t.weightedRows += rows * uint32(weightBits(weight))
 	t.weights |= weight
-}
-
-// addRare adds an item.
-func (a *plannedAttribute) addRare(t *planTotals, spans []index.Span, weight uint32) {
-	t.sliced = false
-	t.bound += uint64(weight) * a.mostOf(spans)
-	for _, span := range spans {
-		frequent, rare := a.rare.spans(0, span, weight)
-		if frequent.lo < frequent.hi {
-			t.spans++
-		}
-		if rare.lo < rare.hi {
-			t.spans++
-			t.rareSpans++
-		}
-	}
 }
 
 // addPostings adds an item.
@@ -189,65 +160,23 @@ func (a *plannedAttribute) mostOf(spans []index.Span) uint64 {
 	return min(uint64(a.most), keywords*uint64(a.repeats))
 }
 
-// spans is what a span means to the device: the frequent keywords, by their numbers, and the run of the rare ones' ids. Either
-// may be empty.
-func (k *rareKeywords) spans(attribute uint32, span index.Span, weight uint32) (frequent, rare deviceSpan) {
-	lo, hi := k.Frequent(span.Lo), k.Frequent(span.Hi)
-	first, end := span.Lo-lo, span.Hi-hi // rare keywords
-	oneList := uint32(0)
-	if end == first+1 {
-		oneList = 1
-	}
-	return deviceSpan{attribute, lo, hi, weight}, deviceSpan{uint32(k.unit)<<1 | oneList, k.starts[first], k.starts[end], weight}
-}
-
-// encodeSpans writes the spans of a query in the order that the kernels want.
-func (r *resident) encodeSpans(to []deviceSpan, q *laneQuery) {
-	rare := to[q.spans-q.rareSpans:]
-	planes := to[q.spans-q.rareSpans-q.planeSpans:]
-	if q.sliced {
-		planes = nil
-	}
-	for _, item := range q.job.query.Items {
-		a := item.Attr
-		spans := q.job.query.ItemSpans(item)
-		if len(spans) == 0 || r.planner.attributes[a].form == formNothing {
+// encodeSpans writes the spans of a query: as keywords, whatever the forms of the attributes.
+func (p *planner) encodeSpans(to []deviceSpan, query *index.Query) {
+	for i := range query.Items {
+		item := &query.Items[i]
+		if item.Count == 0 || p.attributes[item.Attr].form == formNothing {
 			continue
 		}
-		switch {
-		case r.rareOf[a].starts != nil:
-			for _, span := range spans {
-				f, run := r.rareOf[a].spans(a, span, item.Weight)
-				if f.lo < f.hi {
-					to[0] = f
-					to = to[1:]
-				}
-				if run.lo < run.hi {
-					rare[0] = run
-					rare = rare[1:]
-				}
-			}
-		case !q.sliced && !r.postings && r.slicedLayout().has(int(a)):
-			at, codes := r.sliced.attributes[a], r.sliced.codes[a]
-			for _, span := range spans {
-				planes[0] = deviceSpan{at.plane<<8 | at.planes, codes.Of(span.Lo), codes.Of(span.Hi), item.Weight}
-				planes = planes[1:]
-			}
-		default:
-			for _, span := range spans {
-				to[0] = deviceSpan{a, span.Lo, span.Hi, item.Weight}
-				to = to[1:]
-			}
+		spans := query.ItemSpans(*item)
+		own := to[:len(spans)]
+		for j, span := range spans {
+			own[j] = deviceSpan{item.Attr, span.Lo, span.Hi, item.Weight}
 		}
+		to = to[len(spans):]
 	}
 }
 
 // deviceQuery is the query as the kernels read it, but for what depends on its place.
 func (q *laneQuery) deviceQuery() deviceQuery {
-	d := deviceQuery{spans: uint32(q.spans), k: uint32(q.job.k), bound: q.bound}
-	if !q.sliced {
-		d.planeSpans, d.rareSpans = uint32(q.planeSpans), uint32(q.rareSpans)
-		d.spans -= d.planeSpans + d.rareSpans
-	}
-	return d
+	return deviceQuery{spans: uint32(q.spans), k: uint32(q.job.k), bound: q.bound}
 }

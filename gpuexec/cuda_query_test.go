@@ -18,15 +18,9 @@ func hostResident(t testing.TB, x *index.Index, limits residentLimits) *resident
 		t.Fatal(err)
 	}
 	r := &resident{index: x, tiles: layout.tiles, kernels: hostKernels(), parts: layout.parts, attributes: layout.attributes, postings: layout.postings,
-		repeats: make([]uint32, layout.attributes), rareOf: make([]rareKeywords, layout.attributes)}
-	for a, unit := range layout.rare {
+		repeats: make([]uint32, layout.attributes)}
+	for a := range r.repeats {
 		r.repeats[a] = 1
-		if unit >= 0 {
-			rare := x.Rare(a)
-			_, starts, _ := rare.Arrays()
-			r.rareOf[a] = rareKeywords{Rare: rare, starts: starts, unit: unit}
-			r.rare = 1
-		}
 	}
 	if layout.sliced != nil {
 		r.sliced = &slicedIndex{slicedLayout: layout.sliced}
@@ -198,7 +192,7 @@ func BenchmarkPlan(b *testing.B) {
 			for b.Loop() {
 				at := 0
 				for i := range queries {
-					r.encodeSpans(to[at:at+queries[i].spans], &queries[i])
+					r.planner.encodeSpans(to[at:at+queries[i].spans], queries[i].job.query)
 					at += queries[i].spans
 				}
 			}

@@ -27,7 +27,7 @@ type resident struct {
 	codes      *residentCodes // nil where there are none
 	postings   bool           // what is sliced has postings too
 	rare       devicePointer
-	rareOf     []rareKeywords // by attribute
+	forms      *residentForms // nil where all attributes lie as postings of all keywords
 	texts      *residentTexts // nil where they are on the host only
 	bytes      int64          // on the device
 	attributes int
@@ -37,13 +37,6 @@ type resident struct {
 	// roundSpans: so many spans of a query have less than 2^31 postings in a tile.
 	roundSpans int
 	planner    *planner
-}
-
-// rareKeywords are those of an attribute: the file's, and where their ids lie on the device.
-type rareKeywords struct {
-	index.Rare
-	starts []uint32 // nil where the attribute is in another layout
-	unit   int64
 }
 
 // A loader copies an index onto the device.
@@ -61,7 +54,6 @@ type loader struct {
 func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k *cudaKernels, u *uploader, c *crew) (_ *resident, err error) {
 	r := &resident{index: x, tiles: layout.tiles, kernels: k, parts: layout.parts, bytes: layout.deviceBytes(),
 		attributes: layout.attributes, postings: layout.postings, repeats: make([]uint32, layout.attributes),
-		rareOf: make([]rareKeywords, layout.attributes),
 		// The parts of units that belong to neighbours count too.
 		roundSpans: (1<<31 - 17) / (layout.longest + 16)}
 	defer func() {
@@ -103,6 +95,9 @@ func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k
 		if err := r.loadSliced(u, layout.sliced); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.loadForms(u, layout); err != nil {
+		return nil, err
 	}
 	r.planner = newPlanner(r)
 	return r, nil
@@ -202,7 +197,7 @@ func (l *loader) decode(ctx context.Context, tile, first int) error {
 	})
 }
 
-// rareLists copies the lists of rare keywords, and finds their repeats.
+// rareLists copies the lists of rare keywords with their directories, and finds their repeats.
 func (l *loader) rareLists() (err error) {
 	for a := range l.repeats {
 		l.repeats[a] = 1
@@ -217,12 +212,12 @@ func (l *loader) rareLists() (err error) {
 		if unit < 0 {
 			continue
 		}
-		rare := l.index.Rare(a)
-		_, starts, ids := rare.Arrays()
-		l.rareOf[a] = rareKeywords{Rare: rare, starts: starts, unit: unit}
+		words, starts, ids := l.index.Rare(a).Arrays()
 		l.repeats[a] = longestRun(starts, ids)
-		if err := l.upload.write(arrayBytes(ids)); err != nil {
-			return err
+		for _, piece := range [][]byte{arrayBytes(ids), arrayBytes(words), arrayBytes(starts)} { // rareAt
+			if err := l.upload.write(piece); err != nil {
+				return err
+			}
 		}
 	}
 	return l.upload.flush()
@@ -306,7 +301,7 @@ func (r *resident) free() error {
 			*p = 0
 		}
 	}
-	errs = append(errs, r.stream.close(), r.sliced.free(), r.codes.free(), r.texts.free())
+	errs = append(errs, r.stream.close(), r.sliced.free(), r.codes.free(), r.forms.free(), r.texts.free())
 	for i := range r.parts {
 		errs = append(errs, deviceError("freeing an index", r.parts[i].host.free()))
 		r.parts[i].host = nil

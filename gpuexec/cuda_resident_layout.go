@@ -30,7 +30,7 @@ type residentLayout struct {
 	streamed   bool
 	sliced     *slicedLayout // nil: nothing is
 	postings   bool          // what is sliced has postings too
-	rare       []int64       // by attribute: the unit where its rare ids lie, -1 where it has none
+	rare       []int64       // by attribute: the unit where its rare lists begin, -1 where it has none
 	rareUnits  int64
 	tables     int64 // bytes of the tables that belong to the planes
 }
@@ -64,9 +64,8 @@ func layoutResident(x *index.Index, tiles tileRange, limits residentLimits) (*re
 	for a := range l.rare {
 		l.rare[a] = -1
 		if x.Attributes()[a].Layout == index.LayoutRare {
-			_, _, ids := x.Rare(a).Arrays()
 			l.rare[a] = l.rareUnits
-			l.rareUnits += units(4 * len(ids))
+			l.rareUnits = l.rareAt(x, a).end
 		}
 	}
 	if l.rareUnits > maxRareUnits {
@@ -174,8 +173,8 @@ func (l *residentLayout) place(x *index.Index) {
 
 // fixedBytes is the memory of the tables, the survey and the rare lists.
 func (l *residentLayout) fixedBytes() int64 {
-	const alignment = 256 * 6
-	return int64(l.tiles.len()*l.attributes)*sectionBytes + int64(l.attributes)*4 + l.rareUnits*unitBytes + l.tables + alignment
+	const alignment = 256 * 7
+	return int64(l.tiles.len()*l.attributes)*sectionBytes + int64(l.attributes)*(4+formBytes) + l.rareUnits*unitBytes + l.tables + alignment
 }
 
 // bufferBytes is the size of a buffer that parts are streamed through.

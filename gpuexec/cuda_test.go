@@ -163,8 +163,23 @@ func compareWithCPU(t *testing.T, rng *rand.Rand, w *world, s Searcher, count in
 			if !sameHits(&got[i], &want[first+i]) {
 				t.Fatalf("%d objects, plan %d of %d (%+v):\n%s", len(w.objects), i, end-first, plans[first+i].Match, difference(&got[i], &want[first+i]))
 			}
+			if s, ok := s.(*cudaSearcher); ok {
+				checkPostings(t, s, &plans[first+i], &got[i], &want[first+i])
+			}
 		}
 		first = end
+	}
+}
+
+// checkPostings compares with the CPU engine, which leaves out nothing. A device leaves out tiles only when K objects have
+// as many as the bound of their counts, or when min_count is more than that.
+func checkPostings(t *testing.T, s *cudaSearcher, plan *Plan, got, want *Answer) {
+	t.Helper()
+	m := &plan.Match
+	bound := s.resident.plan(&matchJob{query: &m.Query, k: m.K, minCount: 1, bound: uint32(s.index.CountBound(&m.Query))}).bound
+	all := want.MCK < bound && m.MinCount <= bound
+	if got.Postings > want.Postings || all && got.Postings != want.Postings {
+		t.Fatalf("%+v: %d postings, there are %d; the bound is %d, the k-th hit has %d", *m, got.Postings, want.Postings, bound, want.MCK)
 	}
 }
 

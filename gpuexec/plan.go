@@ -58,7 +58,9 @@ type Answer struct {
 	// Err is nil, a *PlanError, a *PanicError or a *DeviceError that concerns this plan alone; Hits is empty then.
 	Err error
 
-	// Postings are those of the query's items: the same in every layout, whether they were scanned or counted on planes.
+	// Postings is the work of counting: the postings of the query's items, each counted once, whether it was scanned or found on
+	// planes. They are the same in every layout and engine, but for tiles that an engine leaves out because no object there can
+	// be a hit any more: the CUDA engine does so once K objects have the highest count that is possible.
 	Postings   uint64
 	Candidates uint64        // entries that passed the Gate; depends on layouts and on how the work was split
 	Verify     time.Duration // time spent comparing texts, summed over workers

@@ -51,7 +51,7 @@ struct Match {
     uint32_t scratch[2][32];
     uint32_t notes, place;
     uint32_t units;               // of a short query's segments
-    unsigned long long postings;  // scanned
+    unsigned long long postings;  // counted here: of runs by the first part of a tile, since every part reads them
   };
 
   const Batch& batch;
@@ -95,7 +95,7 @@ struct Match {
     } else {
       scan<false>(shared.segments, query.spans, units);
     }
-    finish(inPlanes, note);
+    finish(inPlanes, note, units != 0);
   }
 
   // A query of any number of spans, some at a time.
@@ -126,8 +126,8 @@ struct Match {
       __syncthreads();
     }
     if (!started) return;
-    if (threadIdx.x == 0) atomicAdd(&shared.postings, (unsigned long long)scanned);
-    finish(inPlanes, false);
+    if (threadIdx.x == 0 && lowest == 0) atomicAdd(&shared.postings, (unsigned long long)scanned);
+    finish(inPlanes, false, scanned != 0);
   }
 
   // Sets all counters to what the spans on planes add, or to zero, and returns how many pairs the thread has added.
@@ -143,8 +143,9 @@ struct Match {
     return 0;
   }
 
-  // The rest of a query whose postings are counted, or being counted by other warps: rare lists, statistics, Gate.
-  __device__ void finish(uint32_t pairs, bool note) {
+  // The rest of a query whose postings are counted, or being counted by other warps: rare lists, statistics, Gate. pairs:
+  // counted on planes by the thread. runs: postings have been counted too.
+  __device__ void finish(uint32_t pairs, bool note, bool runs) {
     if (query.rareSpans > 0) {
       pairs += scanRare<THREADS>(batch, batch.spans + query.first + query.spans + query.planeSpans, query.rareSpans,
                                  batch.base + tile * kTileObjects + lowest, kObjects, [&](uint32_t object, uint32_t weight) {
@@ -159,8 +160,8 @@ struct Match {
       if (laneOf() == 0 && pairs > 0) atomicAdd(&shared.postings, (unsigned long long)pairs);
     }
     __syncthreads();
-    if (shared.postings == 0) return;
-    if (threadIdx.x == 0) atomicAdd(reinterpret_cast<unsigned long long*>(&state.postings), shared.postings);
+    if (shared.postings == 0 && !runs) return;
+    if (threadIdx.x == 0 && shared.postings != 0) atomicAdd(reinterpret_cast<unsigned long long*>(&state.postings), shared.postings);
     gate(note && shared.notes <= kNoted);
   }
 
@@ -199,7 +200,7 @@ struct Match {
       shared.segments[query.spans].begin = ~0u;
       shared.notes = 0;
       shared.units = first;
-      shared.postings = postings;
+      shared.postings = lowest == 0 ? postings : 0;
     }
   }
 

@@ -23,5 +23,5 @@ var MatchVariants = [...]Match{
 	{"match_32_4", 32, 4},
 }
 
-// SelectThreads is the number of threads of a block of every kernel in select.cu and load.cu.
+// SelectThreads is the number of threads of a block of every kernel in select.cu, load.cu and resolve.cu.
 const SelectThreads = 256

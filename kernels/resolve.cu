@@ -1,0 +1,118 @@
+// Resolves spans of keywords into what the (query, tile) kernel reads.
+//
+// The host maps a query's items to spans of keywords and knows no more of them. On postings of all keywords these are what
+// the kernel wants. Where an attribute lies on the device in another form it wants something else (Span in batch.cuh): codes for
+// planes; for rare keywords the numbers of the frequent ones among them, and the run of the others' ids. Either is two
+// look-ups a bound in tables that are too large for the caches of a host that asks for a dozen random words a query.
+//
+// A block owns a query. It writes the spans anew, those on postings, then those on planes, then rare runs, and leaves out
+// what is empty: at most Resolve::slots for each. Among themselves the spans of a kind come in any order, since
+// counts are sums.
+#include "batch.cuh"
+#include "block.cuh"
+
+namespace geniemq {
+
+// How an attribute lies on the device.
+struct Form {
+  const uint64_t* words;  // kFormRare: the ranks of frequent keywords, as a directory
+  const uint32_t* table;  // kFormRare: where the list of each rare keyword starts; kFormPlanes: by keyword, its code
+  uint32_t kind, place;   // place: Span::attribute of what is not on postings
+};
+
+enum FormKind : uint32_t { kFormPostings, kFormPlanes, kFormRare };
+
+struct Resolve {
+  Query* queries;
+  Span* spans;
+  const Form* forms;  // by attribute
+  uint32_t resolved;  // the spans of a query go to spans[resolved + slots * first ..)
+  uint32_t slots;     // 2 where there are rare keywords, else 1
+};
+
+static_assert(sizeof(Form) == 24 && sizeof(Resolve) == 32);
+
+namespace {
+
+constexpr uint32_t kThreads = 256;
+constexpr uint32_t kKinds = 3;  // as they follow each other: on postings, on planes, rare
+
+// What a span becomes: one of each kind at most, those that are not there with lo = hi.
+struct Resolved {
+  Span of[kKinds];
+};
+
+__device__ uint32_t rank(const uint64_t* words, uint32_t keyword) {
+  const uint64_t w = __ldg(reinterpret_cast<const unsigned long long*>(words) + keyword / 32);
+  return uint32_t(w >> 32) + __popc(uint32_t(w) & ((1u << keyword % 32) - 1));
+}
+
+__device__ Resolved look(const Form* forms, const Span& span) {
+  Resolved r = {};
+  const Form* at = forms + span.attribute;
+  const Form form = {reinterpret_cast<const uint64_t*>(__ldg(reinterpret_cast<const unsigned long long*>(&at->words))),
+                     reinterpret_cast<const uint32_t*>(__ldg(reinterpret_cast<const unsigned long long*>(&at->table))),
+                     __ldg(&at->kind), __ldg(&at->place)};
+  switch (form.kind) {
+    case kFormPostings:
+      r.of[0] = span;
+      break;
+    case kFormPlanes:
+      r.of[1] = {form.place, __ldg(form.table + span.lo), __ldg(form.table + span.hi), span.weight};
+      break;
+    case kFormRare: {
+      const uint32_t lo = rank(form.words, span.lo), hi = rank(form.words, span.hi);
+      const uint32_t first = span.lo - lo, end = span.hi - hi;  // rare keywords
+      r.of[0] = {span.attribute, lo, hi, span.weight};
+      r.of[2] = {form.place | (end == first + 1), __ldg(form.table + first), __ldg(form.table + end), span.weight};
+    }
+  }
+  return r;
+}
+
+}  // namespace
+
+// blockIdx.x is the query.
+extern "C" __global__ void __launch_bounds__(kThreads) resolve(const Resolve r) {
+  __shared__ uint32_t counts[kKinds], places[kKinds];
+  const Query query = r.queries[blockIdx.x];
+  const Span* spans = r.spans + query.first;
+  const uint32_t first = r.resolved + r.slots * query.first;
+  if (threadIdx.x < kKinds) counts[threadIdx.x] = 0;
+  __syncthreads();
+  Resolved mine = {};
+  for (uint32_t base = 0; base < query.spans; base += kThreads) {
+    mine = base + threadIdx.x < query.spans ? look(r.forms, spans[base + threadIdx.x]) : Resolved{};
+#pragma unroll
+    for (uint32_t kind = 0; kind < kKinds; kind++) {
+      const uint32_t there = __ballot_sync(~0u, mine.of[kind].lo < mine.of[kind].hi);
+      if (laneOf() == 0 && there != 0) atomicAdd(&counts[kind], __popc(there));
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    places[0] = first;
+    places[1] = first + counts[0];
+    places[2] = first + counts[0] + counts[1];
+    Query& to = r.queries[blockIdx.x];
+    to.first = first;
+    to.spans = counts[0];
+    to.planeSpans = counts[1];
+    to.rareSpans = counts[2];
+  }
+  __syncthreads();
+  for (uint32_t base = 0; base < query.spans; base += kThreads) {
+    if (query.spans > kThreads) mine = base + threadIdx.x < query.spans ? look(r.forms, spans[base + threadIdx.x]) : Resolved{};
+#pragma unroll
+    for (uint32_t kind = 0; kind < kKinds; kind++) {
+      const bool is = mine.of[kind].lo < mine.of[kind].hi;
+      const uint32_t there = __ballot_sync(~0u, is);
+      uint32_t place = 0;
+      if (laneOf() == 0 && there != 0) place = atomicAdd(&places[kind], __popc(there));
+      place = __shfl_sync(~0u, place, 0) + __popc(there & ((1u << laneOf()) - 1));
+      if (is) r.spans[place] = mine.of[kind];
+    }
+  }
+}
+
+}  // namespace geniemq
