@@ -97,8 +97,8 @@ func (s *cpuSearcher) Capacity() Capacity {
 	}
 }
 
-// Cost is the gate and the result of the matcher plus the hits, at their largest, and its rare postings. A plan that is split into ranges of
-// tiles has a gate for each, but then there are few plans.
+// Cost is the gate and the result of the matcher plus the hits, at their largest, and its rare postings. A plan that is split
+// into ranges of tiles has a gate for each, but then there are few plans.
 func (s *cpuSearcher) Cost(p *Plan) int64 {
 	const (
 		fixed      = 512

@@ -121,9 +121,9 @@ func (w *tileWays) decide(objects, postings int) {
 	}
 	for i := range w.sliced {
 		s := &w.sliced[i]
-		onPlanes := planes < min(lists, mixed) ||
+		asPlanes := planes < min(lists, mixed) ||
 			mixed < lists && s.postings*postingCost > onPlanes(s.depth, s.weight, objects) || !s.isList
-		if onPlanes {
+		if asPlanes {
 			w.planes = append(w.planes, s.planeRun)
 		} else {
 			w.runs = append(w.runs, run{s.ids, s.weight})

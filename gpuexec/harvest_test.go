@@ -41,8 +41,9 @@ func dealRare(rng *rand.Rand, runs []run) (lists []run, rare []uint32) {
 	return lists, rare
 }
 
-// TestHarvestWays checks that sweeping and revisiting, and revisiting where some postings are rare ones, give the same for every counter width, in tiles of every length,
-// with thresholds below, at and above the sign bit of a lane, and that both leave all counters zero.
+// TestHarvestWays checks that sweeping and revisiting, and revisiting where some postings are rare ones, give the same for
+// every counter width, in tiles of every length, with thresholds below, at and above the sign bit of a lane, and that all
+// leave the counters zero.
 func TestHarvestWays(t *testing.T) {
 	rng := newRand(t)
 	var c counters

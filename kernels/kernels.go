@@ -1,6 +1,6 @@
 // Package kernels holds the CUDA sources of geniemq and the device image that is built from them: fat binaries with
-// machine code for compute capability 8.0, 8.6, 8.9 and 9.0 and PTX for later devices. They are checked in, so that
-// building geniemq needs no CUDA compiler; TestImageIsCurrent fails when sources and image differ.
+// machine code for compute capability 8.0, 8.6, 8.9 and 9.0, where it pays for 9.0a too, and PTX for later devices. They are
+// checked in, so that building geniemq needs no CUDA compiler; TestImageIsCurrent fails when sources and image differ.
 //
 // The package knows nothing of drivers and devices: package gpuexec loads and launches.
 package kernels
