@@ -112,7 +112,8 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 	if s.nc, err = connect(url, &s.cfg, s.log); err != nil {
 		return err
 	}
-	s.onStop("connection", s.closeConnection)
+	s.onStop("connection", func(ctx context.Context) error { return closeConnection(ctx, s.nc) })
+	s.url = url
 	if s.js, err = jetstream.New(s.nc); err != nil {
 		return fmt.Errorf("using JetStream: %w", err)
 	}
@@ -127,15 +128,15 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 }
 
 // closeConnection sends what is buffered, the last acknowledgements above all, and closes.
-func (s *Service) closeConnection(ctx context.Context) error {
+func closeConnection(ctx context.Context, nc *nats.Conn) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	var err error
-	if s.nc.IsConnected() {
-		err = s.nc.FlushWithContext(ctx)
+	if nc.IsConnected() {
+		err = nc.FlushWithContext(ctx)
 	}
-	closed := s.nc.StatusChanged(nats.CLOSED)
-	s.nc.Close()
+	closed := nc.StatusChanged(nats.CLOSED)
+	nc.Close()
 	select {
 	case <-closed:
 	case <-ctx.Done():
@@ -143,8 +144,8 @@ func (s *Service) closeConnection(ctx context.Context) error {
 	return err
 }
 
-func (s *Service) openProducer(context.Context) (err error) {
-	s.onStop("settlements", func(context.Context) error { // after the producer, whose confirmations begin them
+func (s *Service) openPublishers(ctx context.Context) error {
+	s.onStop("settlements", func(context.Context) error { // after the producers, whose confirmations begin them
 		for _, x := range s.indexes {
 			if x.stored != nil {
 				x.stored.settling.Wait()
@@ -152,20 +153,28 @@ func (s *Service) openProducer(context.Context) (err error) {
 		}
 		return nil
 	})
-	s.producer, err = producer.New(s.nc, producer.Options{
-		Subjects: s.subjects,
-		OnState: func(state producer.State) {
-			if state.Blocked {
-				s.log.Warn("results do not get out, holding back", "error", state.Reason, "in_flight", state.InFlight)
-			} else {
-				s.log.Info("results get out again")
-			}
-		},
-	})
-	if err != nil {
-		return err
+	for range publishConnections {
+		nc, err := connect(s.url, &s.cfg, s.log)
+		if err != nil {
+			return err
+		}
+		s.onStop("connection of a producer", func(ctx context.Context) error { return closeConnection(ctx, nc) })
+		p, err := producer.New(nc, producer.Options{
+			Subjects: s.subjects,
+			OnState: func(state producer.State) {
+				if state.Blocked {
+					s.log.Warn("results do not get out, holding back", "error", state.Reason, "in_flight", state.InFlight)
+				} else {
+					s.log.Info("results get out again")
+				}
+			},
+		})
+		if err != nil {
+			return err
+		}
+		s.onStop("producer", p.Close)
+		s.publishers.producers = append(s.publishers.producers, p)
 	}
-	s.onStop("producer", s.producer.Close)
 	return nil
 }
 
@@ -328,7 +337,7 @@ func (s *Service) openStored(context.Context) error {
 func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
-		pipe: x.pipe, producer: s.producer, subjects: s.subjects, allow: s.cfg.replyAllow(), maxResult: s.maxResult, log: log,
+		pipe: x.pipe, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(), maxResult: s.maxResult, log: log,
 	}
 	c, err := consumer.New(s.js, consumer.Options{
 		Subjects:      s.subjects,

@@ -18,7 +18,6 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/producer"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -33,7 +32,7 @@ type Options struct {
 	OpenEngine func(kind string, opts gpuexec.Options) (gpuexec.Engine, error)
 }
 
-// Service is a running worker: some indexes, one engine, one connection.
+// Service is a running worker: some indexes, one engine, and connections to one server.
 //
 // Start returns when everything is in place and messages are being pulled. From then on a Service runs until
 // Shutdown; when something breaks that only a new process can mend, a GPU that is lost above all, Failed is closed
@@ -43,7 +42,7 @@ type Options struct {
 //
 // Parts are started in the order in which a message needs them, from the engine back to the intake, and each
 // registers how it is stopped. Shutdown stops them in the reverse order, which is the order in which a message goes
-// through them: intakes, pipelines, producer, connection, engine, broker. So nothing is ever handed to a part that has
+// through them: intakes, pipelines, producers, connections, engine, broker. So nothing is ever handed to a part that has
 // ended, and whatever was pulled is answered, or given back when the time is over.
 type Service struct {
 	cfg     Config
@@ -52,6 +51,7 @@ type Service struct {
 	started time.Time
 
 	broker   *Broker
+	url      string // of the server
 	nc       *nats.Conn
 	js       jetstream.JetStream
 	subjects wire.Subjects
@@ -59,7 +59,7 @@ type Service struct {
 	// resultBytes is the result stream's limit on a message when the service started; 0: none.
 	resultBytes int64
 	engine      gpuexec.Engine
-	producer    *producer.Producer
+	publishers  publishers
 	micro       micro.Service
 	admin       *admin
 	indexes     []*served
@@ -92,7 +92,7 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
 		s.openIndexes,
 		s.openConnection,
 		s.openStreams,
-		s.openProducer,
+		s.openPublishers,
 		s.openPipelines,
 		s.openSearch,
 		s.openStored,

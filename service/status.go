@@ -73,7 +73,7 @@ func (s *Service) Status() Status {
 	if state := s.nc.Status(); state != nats.CONNECTED {
 		notReady("the connection to NATS is %s", state)
 	}
-	if state := s.producer.State(); state.Blocked {
+	if state, blocked := s.publishers.blocked(); blocked {
 		notReady("results do not get out: %v", state.Reason)
 	}
 	for _, x := range s.indexes {

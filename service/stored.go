@@ -42,13 +42,13 @@ const (
 // back for another delivery when there is no answer. What is not settled when the process ends is delivered
 // again, and then answered with the same message ids, which the result stream stores once.
 type storedIntake struct {
-	pipe      *pipeline
-	consumer  *consumer.Consumer
-	producer  *producer.Producer
-	subjects  wire.Subjects
-	allow     []string     // reply subjects
-	maxResult func() int64 // headers included; another server of a cluster may have another limit
-	log       *slog.Logger
+	pipe       *pipeline
+	consumer   *consumer.Consumer
+	publishers *publishers
+	subjects   wire.Subjects
+	allow      []string     // reply subjects
+	maxResult  func() int64 // headers included; another server of a cluster may have another limit
+	log        *slog.Logger
 
 	settling sync.WaitGroup // settlements that wait for a dead letter
 	ended    chan error     // the consumer's Run
@@ -182,13 +182,14 @@ func (o *stored) publish(r *request, answer *wire.Answer, then func()) {
 	for i := range parts {
 		c.tooLarge += parts[i].TooLarge
 	}
+	out := s.publishers.next()
 	for i, part := range parts {
 		h := header()
 		if len(parts) > 1 {
 			h[wire.HeaderPart] = []string{strconv.Itoa(i + 1)}
 			h[wire.HeaderParts] = []string{strconv.Itoa(len(parts))}
 		}
-		s.producer.Publish(s.pipe.aborted, producer.Outgoing{
+		out.Publish(s.pipe.aborted, producer.Outgoing{
 			Subject: o.reply,
 			MsgID:   partID(id, i+1),
 			Header:  h,

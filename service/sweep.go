@@ -11,11 +11,11 @@ import (
 
 // unservedAnswerer answers the messages that the sweeper finds on subjects that nobody serves.
 type unservedAnswerer struct {
-	producer *producer.Producer
-	subjects wire.Subjects
-	allow    []string // reply subjects
-	metrics  *metrics
-	log      *slog.Logger
+	publishers *publishers
+	subjects   wire.Subjects
+	allow      []string // reply subjects
+	metrics    *metrics
+	log        *slog.Logger
 }
 
 // answer tells the sender of a message that nobody serves its index, and returns when that is confirmed.
@@ -31,7 +31,7 @@ func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Unserved) err
 		reply = a.subjects.Result(u.Index)
 	}
 	confirmed := make(chan error, 1)
-	a.producer.Publish(ctx, producer.Outgoing{
+	a.publishers.next().Publish(ctx, producer.Outgoing{
 		Subject: reply,
 		MsgID:   partID(resultID(u.Index, u.Header, u.StreamCreated, u.Sequence), 1),
 		Header:  resultHeader(u.Header, u.Sequence, codec, answer),
@@ -46,7 +46,7 @@ func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Unserved) err
 
 // sweep runs a sweeper until ctx ends.
 func (s *Service) sweep(ctx context.Context) {
-	a := &unservedAnswerer{producer: s.producer, subjects: s.subjects, allow: s.cfg.replyAllow(), metrics: s.metrics, log: s.log}
+	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(), metrics: s.metrics, log: s.log}
 	consumer.NewSweeper(s.js, consumer.SweeperOptions{
 		Subjects: s.subjects,
 		Answer:   a.answer,
