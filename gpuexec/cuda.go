@@ -50,8 +50,8 @@ import (
 //     large batches on dense lists.
 //   - The filter (kernels/filter.cuh, cuda_filter.go) takes those of them that ask for many narrow attributes by one value or
 //     range each, as signatures for nearest-neighbour search do. Tensor cores find the few objects that may be among the
-//     best k, and only these are counted. When too many may, the query is abandoned and executed again by another kernel, in the same
-//     call.
+//     best k, and only these are counted. When too many may, the query is abandoned and executed again by another kernel,
+//     in the same call.
 //
 // What the last two need beside the queries comes out of the same arena; should it not fit, the (query, tile) kernel takes the
 // batch, so Cost need not count it.

@@ -123,7 +123,8 @@ func (r *resident) loadCodes(u *uploader, layout *codesLayout) (err error) {
 		objects := part.groups * groupObjects
 		argument := deviceFilterCodes{
 			planes: r.dataOf(i), columns: c.memory, codes: c.row(part.firstTile * index.TileObjects),
-			planesOfGroup: uint32(r.sliced.planesOfGroup), objects: uint32(objects), columnCount: uint32(len(c.columns)), rowBytes: uint32(c.rowBytes()),
+			planesOfGroup: uint32(r.sliced.planesOfGroup), objects: uint32(objects), columnCount: uint32(len(c.columns)),
+			rowBytes: uint32(c.rowBytes()),
 		}
 		f := r.kernels.filter.codes
 		launch(&list, f, objects/f.threads, c.rowBytes()/chunkColumns, &argument)

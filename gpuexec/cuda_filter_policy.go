@@ -8,9 +8,9 @@ import "fmt"
 //
 // The filter's time follows how many attributes the rows have, whatever a query asks of them, and a block costs the same for
 // one query and for 128: large batches of queries of many attributes are its own. How many objects it passes on for an
-// exact count depends on data. Where attributes have more than 32 codes, those that are equal mod 32 are not told apart:
-// a wide range passes nearly everything. So a query is left to the other kernels where its masks are dense (bits), and an index on which many queries
-// were abandoned is left to them for some batches (rest).
+// exact count depends on data. Where attributes have more than 32 codes, those that are equal mod 32 are not told apart: a
+// wide range passes nearly everything. So a query is left to the other kernels where its masks are dense (bits), and an
+// index on which many queries were abandoned is left to them for some batches (rest).
 //
 // Times are nanoseconds of one multiprocessor, as in launchPolicy.
 type filterPolicy struct {
@@ -23,10 +23,10 @@ type filterPolicy struct {
 }
 
 // defaultFilters is measured on an H200 (docs/benchmarks/2026-11-21-h200-tensor.md).
-var defaultFilters = filterPolicy{step: 36, wave: 15e3, recount: 35, spill: 6, bits: 2, rest: 64}
+var defaultFilters = filterPolicy{step: 40, wave: 35e3, recount: 25, spill: 3, bits: 2, rest: 64}
 
 func (f filterPolicy) String() string {
-	return fmt.Sprintf("filter: %g ns a step, %g a wave, %g a count, %g counts for each of k; at most %d bits a mask; %d batches' rest",
+	return fmt.Sprintf("filter: %g ns a step, %g a wave, %g a count, %g counts for each of k; at most %d bits a mask; rests for %d",
 		f.step, f.wave, f.recount, f.spill, f.bits, f.rest)
 }
 

@@ -145,8 +145,9 @@ func (w *codedWorld) compare(t *testing.T, rng *rand.Rand, s Searcher, count int
 		filtered += stages.Work.FilterQueries
 		for i := range got {
 			if !sameHits(&got[i], &want[first+i]) {
-				t.Fatalf("%d objects, %d attributes, plan %d of %d (k %d, min_count %d, %d items):\n%s", w.objects, len(w.vocabulary), i, end-first,
-					plans[first+i].Match.K, plans[first+i].Match.MinCount, len(plans[first+i].Match.Query.Items), difference(&got[i], &want[first+i]))
+				m := &plans[first+i].Match
+				t.Fatalf("%d objects, %d attributes, plan %d of %d (k %d, min_count %d, %d items):\n%s", w.objects, len(w.vocabulary), i,
+					end-first, m.K, m.MinCount, len(m.Query.Items), difference(&got[i], &want[first+i]))
 			}
 		}
 		first = end
@@ -183,7 +184,8 @@ func TestCUDAFilterAgainstCPU(t *testing.T) {
 	e := openFilter(t)
 	rng := newRand(t)
 	filtered := 0
-	for _, n := range []int{1, 63, 64, 65, 1023, 1024, 1025, 2047, 2049, 5000, 20000, index.TileObjects, index.TileObjects + 1, 3*index.TileObjects + 5, 10*index.TileObjects + 700} {
+	const tile = index.TileObjects
+	for _, n := range []int{1, 63, 64, 65, 1023, 1024, 1025, 2047, 2049, 5000, 20000, tile, tile + 1, 3*tile + 5, 10*tile + 700} {
 		if scaled(100) < 100 && n > 6000 {
 			continue
 		}
@@ -195,8 +197,8 @@ func TestCUDAFilterAgainstCPU(t *testing.T) {
 			s := loadOn(t, e, w.index).(*cudaSearcher)
 			count := min(scaled([]int{40, 130, 300, 1100}[rng.IntN(4)]), 1+2_000_000_000/n/attributes)
 			own := w.compare(t, rng, s, count)
-			t.Logf("%d objects, %d attributes, waves of %d to %d, share %d: %d of %d queries by the filter", n, attributes, waves.filterFirst, waves.filterMost,
-				waves.filterShare, own, count)
+			t.Logf("%d objects, %d attributes, waves of %d to %d, share %d: %d of %d queries by the filter", n, attributes,
+				waves.filterFirst, waves.filterMost, waves.filterShare, own, count)
 			filtered += own
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
@@ -383,8 +385,9 @@ func TestCodesLayout(t *testing.T) {
 		if c == nil {
 			continue
 		}
-		if len(c.columns) != columns || c.rowBytes() < columns || c.rowBytes()%chunkColumns != 0 || c.steps()*stepColumns < columns || c.steps()%2 != 0 ||
-			c.steps()*stepColumns > c.rowBytes() || c.objects < w.objects || c.end != c.rows+int64(c.objects*c.rowBytes()) {
+		row, steps := c.rowBytes(), c.steps()
+		if len(c.columns) != columns || row < columns || row%chunkColumns != 0 || steps*stepColumns < columns || steps%2 != 0 ||
+			steps*stepColumns > row || c.objects < w.objects || c.end != c.rows+int64(c.objects*row) {
 			t.Errorf("%d columns of %d objects: %+v", columns, w.objects, c)
 		}
 		for column, a := range c.columns {
@@ -396,9 +399,12 @@ func TestCodesLayout(t *testing.T) {
 		r.codes = &residentCodes{codesLayout: c}
 		for range 20 {
 			plan := w.plan(rng)
-			if bound, err := plan.check(w.index); err != nil {
+			bound, err := plan.check(w.index)
+			if err != nil {
 				t.Fatal(err)
-			} else if q := r.plan(&matchJob{query: &plan.Match.Query, k: plan.Match.K, minCount: 1, bound: bound}); q.filterable && q.spans > columns {
+			}
+			q := r.plan(&matchJob{query: &plan.Match.Query, k: plan.Match.K, minCount: 1, bound: bound})
+			if q.filterable && q.spans > columns {
 				t.Errorf("%d spans on %d columns", q.spans, columns)
 			}
 		}
@@ -447,7 +453,7 @@ func TestFilterPolicy(t *testing.T) {
 		{pathTile, 1024, 100, 237, 0},
 	} {
 		if got := chosen(test.path, test.count, test.k, test.dense); got != test.want {
-			t.Errorf("path %v, %d queries, k %d, %d bits: %d by the filter, want %d", test.path, test.count, test.k, test.dense, got, test.want)
+			t.Errorf("%v, %d queries, k %d, %d bits: %d by the filter, want %d", test.path, test.count, test.k, test.dense, got, test.want)
 		}
 	}
 	f := filterPolicy{rest: 2}

@@ -467,7 +467,7 @@ type wavePolicy struct {
 	filterFirst, filterMost, filterShare int
 }
 
-var defaultWaves = wavePolicy{blocks: 8, growth: 6, firstGroups: 1, groups: 3, filterFirst: 1024, filterMost: filterMarks, filterShare: 32}
+var defaultWaves = wavePolicy{blocks: 8, growth: 6, firstGroups: 1, groups: 3, filterFirst: 1024, filterMost: 2 * filterMarks, filterShare: 32}
 
 // first is the number of tiles of the first wave. Few queries run in one wave: their blocks would not fill the
 // device, and compactions cost latency.
