@@ -138,13 +138,9 @@ func Service(ctx context.Context, w *Workload, opts ServiceOptions) ([]*ServiceR
 	if err != nil {
 		return nil, err
 	}
-	engine, err := gpuexec.Open(opts.Config.Engine, settings)
+	// Before the service and after it: a device may be slow to begin with.
+	before, answers, info, err := measureAlone(ctx, w, opts.Config.Engine, settings)
 	if err != nil {
-		return nil, err
-	}
-	rate, answers, err := engineRate(ctx, w, engine)
-	info := engine.Info()
-	if err := errors.Join(err, engine.Close()); err != nil {
 		return nil, err
 	}
 
@@ -161,6 +157,11 @@ func Service(ctx context.Context, w *Workload, opts ServiceOptions) ([]*ServiceR
 	if err := errors.Join(err, svc.Shutdown(stop)); err != nil {
 		return nil, err
 	}
+	after, _, _, err := measureAlone(ctx, w, opts.Config.Engine, settings)
+	if err != nil {
+		return nil, err
+	}
+	rate := median(append(before, after...))
 	for _, r := range results {
 		r.Workload, r.Engine, r.Device, r.Objects = w.Name, info.Kind, info.Device, w.Options.Objects
 		r.K, r.Seed, r.Load, r.Rounds = w.Options.K, w.Options.Seed, opts.Load, opts.Rounds
@@ -169,18 +170,34 @@ func Service(ctx context.Context, w *Workload, opts ServiceOptions) ([]*ServiceR
 	return results, nil
 }
 
-// engineRate is the rate of the engine without a service, with as many batches at a time as keep it busy, and its answers.
-func engineRate(ctx context.Context, w *Workload, engine gpuexec.Engine) (float64, []gpuexec.Answer, error) {
+// measureAlone opens an engine and measures it without a service.
+func measureAlone(ctx context.Context, w *Workload, kind string, settings gpuexec.Options) ([]float64, []gpuexec.Answer, gpuexec.Info, error) {
+	engine, err := gpuexec.Open(kind, settings)
+	if err != nil {
+		return nil, nil, gpuexec.Info{}, err
+	}
+	info := engine.Info()
+	rates, answers, err := engineRates(ctx, w, engine)
+	return rates, answers, info, errors.Join(err, engine.Close())
+}
+
+// engineRates are rates of the engine with as many batches at a time as keep it busy, and its answers.
+func engineRates(ctx context.Context, w *Workload, engine gpuexec.Engine) ([]float64, []gpuexec.Answer, error) {
 	searcher, err := engine.Load(ctx, snapshot(w))
 	if err != nil {
-		return 0, nil, err
+		return nil, nil, err
 	}
 	defer searcher.Close()
 	answers := make([]gpuexec.Answer, len(w.Plans))
-	if err := searchAll(ctx, searcher, w.Plans, answers); err != nil { // warms up
-		return 0, nil, err
+	var pass time.Duration
+	for range 2 { // the first one warms up
+		start := time.Now()
+		if err := searchAll(ctx, searcher, w.Plans, answers); err != nil {
+			return nil, nil, err
+		}
+		pass = time.Since(start)
 	}
-	const repeats = 4
+	repeats := max(2, int(200*time.Millisecond/max(pass, 1)))
 	callers := max(1, searcher.Capacity().InFlight)
 	var rates []float64
 	for range 5 {
@@ -199,11 +216,11 @@ func engineRate(ctx context.Context, w *Workload, engine gpuexec.Engine) (float6
 		}
 		group.Wait()
 		if err := errors.Join(errs...); err != nil {
-			return 0, nil, err
+			return nil, nil, err
 		}
 		rates = append(rates, float64(callers*repeats*len(w.Plans))/time.Since(start).Seconds())
 	}
-	return median(rates), answers, nil
+	return rates, answers, nil
 }
 
 func measureService(ctx context.Context, w *Workload, svc *service.Service, answers []gpuexec.Answer, opts ServiceOptions) ([]*ServiceResult, error) {
