@@ -41,9 +41,10 @@ for source in *.cu; do
     continue
   fi
   echo "nvcc $source" >&2
-  # The shared-decode kernel moves registers between its warps where it can, which takes the target sm_90a (H100, H200).
+  # The target sm_90a (H100, H200): the shared-decode kernel moves registers between its warps where it can, and the filter's
+  # matrix products exist nowhere else.
   own=()
-  [ "$name" != sliced_match ] || own=(-gencode arch=compute_90a,code=sm_90a)
+  case $name in sliced_match | filter_match) own=(-gencode arch=compute_90a,code=sm_90a) ;; esac
   "$nvcc" "${flags[@]}" "${own[@]}" -Xfatbin -compress-all -fatbin -o "image/$name.fatbin" "$source"
   mv "image/$name.new" "image/$name.sources"
 done
