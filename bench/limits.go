@@ -14,6 +14,7 @@ type Limits struct {
 	SharedAtomics float64 `json:"shared_atomics_per_s"` // additions to counters in shared memory, free of bank conflicts
 	SharedRows    float64 `json:"shared_rows_per_s"`    // rows of 128 bytes read from shared memory
 	Logic         float64 `json:"logic_per_s"`          // three-input logic instructions of a warp
+	Matrix        float64 `json:"matrix_per_s"`         // products of matrices of 64 x 256 and 256 x 128 bits
 	L2Bytes       float64 `json:"l2_bytes_per_s"`       // reading what lies in the L2 cache
 	HBMBytes      float64 `json:"hbm_bytes_per_s"`      // copying device memory, bytes read and written
 	Source        string  `json:"source"`               // where the figures are from
@@ -26,10 +27,12 @@ type Limits struct {
 //   - A row of 1,024 objects that the shared-decode kernel adds to a query's counters is read from shared memory, with an
 //     eighth of a row of row numbers, and is 2.3 logic instructions in its tree of adders (docs/benchmarks,
 //     2026-11-21-h200-sliced.md). Decoding the rows, which queries share, is not counted, nor the Gate.
+//   - A step of the filter is a product on the tensor cores. What it passes on is counted beside that, and not counted here.
 //   - The resident index is read from device memory once.
 type Achieved struct {
 	TileQueries   int `json:"tile_queries"`   // executed by the (query, tile) kernel
 	SlicedQueries int `json:"sliced_queries"` // by the shared-decode kernel
+	FilterQueries int `json:"filter_queries"` // by the filter
 	// Shares of the limits that are known, by their names in Limits without "_per_s", and the largest of them: what binds,
 	// as far as anything does.
 	Shares map[string]float64 `json:"shares"`
@@ -64,7 +67,9 @@ func knownLimits(device string) *Limits {
 		return &Limits{
 			SharedAtomics: 8.14e12, L2Bytes: 8.8e12, HBMBytes: 4.3e12, // limits.cu
 			// A row and 1.87 instructions a cycle of each of 132 multiprocessors at 1.98 GHz.
-			SharedRows: 2.61e11, Logic: 4.89e11, Source: "H200, measured 2026-11",
+			SharedRows: 2.61e11, Logic: 4.89e11,
+			Matrix: 4.08e9, // one in 64 cycles
+			Source: "H200, measured 2026-11",
 		}
 	}
 	return nil
@@ -75,7 +80,7 @@ func (l *Limits) achieved(work gpuexec.Work, indexBytes int64, ms float64) *Achi
 	if l == nil || ms <= 0 || work == (gpuexec.Work{}) {
 		return nil
 	}
-	a := &Achieved{TileQueries: work.TileQueries, SlicedQueries: work.SlicedQueries, Shares: map[string]float64{}, Source: l.Source}
+	a := &Achieved{TileQueries: work.TileQueries, SlicedQueries: work.SlicedQueries, FilterQueries: work.FilterQueries, Shares: map[string]float64{}, Source: l.Source}
 	for _, unit := range []struct {
 		name          string
 		amount, limit float64
@@ -84,6 +89,7 @@ func (l *Limits) achieved(work gpuexec.Work, indexBytes int64, ms float64) *Achi
 		{"l2_bytes", 2 * float64(work.TilePostings), l.L2Bytes},
 		{"shared_rows", rowReads * float64(work.SlicedRows), l.SharedRows},
 		{"logic", rowLogic * float64(work.SlicedRows), l.Logic},
+		{"matrix", float64(work.FilterSteps), l.Matrix},
 		{"hbm_bytes", float64(indexBytes), l.HBMBytes},
 	} {
 		if unit.limit <= 0 || unit.amount == 0 {

@@ -9,7 +9,7 @@ import (
 
 // Each kernel is held against its own limits, by what it did and not by what the queries touch.
 func TestAchieved(t *testing.T) {
-	l := &Limits{SharedAtomics: 1000, SharedRows: 100, Logic: 200, L2Bytes: 4000, HBMBytes: 500, Source: "a test"}
+	l := &Limits{SharedAtomics: 1000, SharedRows: 100, Logic: 200, L2Bytes: 4000, Matrix: 50, HBMBytes: 500, Source: "a test"}
 	for _, x := range []struct {
 		name  string
 		work  gpuexec.Work
@@ -20,12 +20,14 @@ func TestAchieved(t *testing.T) {
 			map[string]float64{"shared_atomics": 0.2, "l2_bytes": 0.1, "hbm_bytes": 0.4}},
 		{"shared decode", gpuexec.Work{SlicedQueries: 3, SlicedRows: 40}, "logic",
 			map[string]float64{"shared_rows": 0.9, "logic": 0.92, "hbm_bytes": 0.4}},
+		{"filter", gpuexec.Work{FilterQueries: 3, FilterSteps: 20}, "matrix", map[string]float64{"matrix": 0.8, "hbm_bytes": 0.4}},
 		{"both", gpuexec.Work{TileQueries: 1, TilePostings: 250, SlicedQueries: 2, SlicedRows: 4}, "shared_atomics",
 			map[string]float64{"shared_atomics": 0.5, "l2_bytes": 0.25, "shared_rows": 0.09, "logic": 0.092, "hbm_bytes": 0.4}},
 	} {
 		a := l.achieved(x.work, 100, 500)
 		if a == nil || a.Binds != x.binds || len(a.Shares) != len(x.want) || a.Share != a.Shares[a.Binds] ||
-			a.TileQueries != x.work.TileQueries || a.SlicedQueries != x.work.SlicedQueries {
+			a.TileQueries != x.work.TileQueries || a.SlicedQueries != x.work.SlicedQueries ||
+			a.FilterQueries != x.work.FilterQueries {
 			t.Errorf("%s: %+v", x.name, a)
 			continue
 		}

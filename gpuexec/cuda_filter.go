@@ -193,8 +193,13 @@ func (l *lane) takeAbandoned(states []deviceState) {
 			l.again[len(l.again)-1].filterable = false
 		}
 	}
-	if f.count > 0 {
-		l.filters.learn(l.resident.codes, f.count, n)
+	if f.count == 0 {
+		return
+	}
+	c := l.resident.codes
+	l.filters.learn(c, f.count, n)
+	if l.timed != nil {
+		l.timed.Work.FilterSteps += uint64(f.blocks) * uint64(c.steps()) * uint64(c.objects/filterTile)
 	}
 }
 

@@ -3,10 +3,12 @@
 package gpuexec
 
 import (
+	"math/bits"
 	"os"
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -27,6 +29,9 @@ func TestDeviceLayouts(t *testing.T) {
 		{"sliced.cuh", "SlicedAttribute", deviceSlicedAttribute{}},
 		{"sliced.cuh", "Plan", devicePlan{}},
 		{"sliced.cuh", "Sliced", deviceSliced{}},
+		{"filter.cuh", "FilterCodes", deviceFilterCodes{}},
+		{"filter.cuh", "FilterPlan", deviceFilterPlan{}},
+		{"filter.cuh", "FilterMatch", deviceFilterMatch{}},
 		{"resolve.cu", "Form", deviceForm{}},
 		{"resolve.cu", "Resolve", deviceResolve{}},
 		{"verify.cu", "VerifyTask", deviceVerifyTask{}},
@@ -85,4 +90,21 @@ func structOf(t *testing.T, file, name string) (fields []string, widths map[stri
 		}
 	}
 	return fields, widths
+}
+
+// TestFilterConstants: numbers that both sides of the filter name are the same.
+func TestFilterConstants(t *testing.T) {
+	source, err := os.ReadFile("../kernels/filter.cuh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"kFilterCodes": strconv.Itoa(maxCodes), "kFilterQueries": strconv.Itoa(filterQueries), "kFilterTile": strconv.Itoa(filterTile),
+		"kFilterMarks": "1 << " + strconv.Itoa(bits.Len(filterMarks)-1), "kFilterChunk": strconv.Itoa(chunkColumns),
+		"kFilterStepColumns": strconv.Itoa(stepColumns), "kFilterRoom": strconv.Itoa(filterRoom),
+	} {
+		if line := "constexpr uint32_t " + name + " = " + value + ";"; !strings.Contains(string(source), line) {
+			t.Errorf("filter.cuh has no line %q", line)
+		}
+	}
 }

@@ -27,8 +27,9 @@ type Work struct {
 	// Of the shared-decode kernel: its queries, and the rows, of 1,024 objects each, that it added to counters.
 	SlicedQueries int
 	SlicedRows    uint64
-	// FilterQueries are those whose candidates a filter found.
+	// Of the filter: its queries, and the steps of its matrix product, each of 8 attributes of 64 objects for 128 queries.
 	FilterQueries int
+	FilterSteps   uint64
 }
 
 // Add adds other to w.
@@ -38,6 +39,7 @@ func (w *Work) Add(other Work) {
 	w.SlicedQueries += other.SlicedQueries
 	w.SlicedRows += other.SlicedRows
 	w.FilterQueries += other.FilterQueries
+	w.FilterSteps += other.FilterSteps
 }
 
 // A StageTimer is a Searcher that can tell the stages of a batch apart.
