@@ -119,4 +119,8 @@ func (s *cpuSearcher) match(ctx context.Context, jobs []*matchJob) error {
 	return s.matcher.match(ctx, jobs)
 }
 
+func (s *cpuSearcher) scan(ctx context.Context, jobs []*scanJob) error {
+	return s.matcher.scan(ctx, jobs)
+}
+
 func (s *cpuSearcher) Close() error { return nil }

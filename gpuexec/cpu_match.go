@@ -27,6 +27,9 @@ type matchPart struct {
 	err      error
 }
 
+// scan leaves the jobs to the host, whose cores they would be done on.
+func (m *cpuMatcher) scan(context.Context, []*scanJob) error { return nil }
+
 // chunkJobs is the most jobs of a unit. While a tile is at hand its postings come from a near cache for all of them but
 // the first, and more would change little; the gates of all of them must stay near, too.
 const chunkJobs = 64

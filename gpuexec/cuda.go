@@ -217,6 +217,7 @@ type cudaKernels struct {
 	resolve       function
 	filter        cudaFilter
 	verify        cudaVerify
+	scan          cudaScan
 }
 
 // cudaMatch is a variant of the (query, tile) kernel that the device can launch.
@@ -285,6 +286,9 @@ func loadKernels(device cu.Device, images map[string][]byte) (_ *cudaKernels, er
 		return nil, err
 	}
 	if err := k.loadVerify(modules["verify"]); err != nil {
+		return nil, err
+	}
+	if err := k.loadScan(modules["scan"]); err != nil {
 		return nil, err
 	}
 	return k, nil
@@ -388,10 +392,15 @@ func (s *cudaSearcher) matchStages(ctx context.Context, jobs []*matchJob, timed 
 	if timed != nil {
 		timed.Plan += time.Since(start)
 	}
+	return s.onLane(ctx, func(l *lane) error { return l.match(ctx, s.resident, queries, timed) })
+}
+
+// onLane calls work with a lane, once one is free.
+func (s *cudaSearcher) onLane(ctx context.Context, work func(l *lane) error) error {
 	select {
 	case l := <-s.engine.lanes:
 		defer func() { s.engine.lanes <- l }()
-		return l.match(ctx, s.resident, queries, timed)
+		return work(l)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -97,14 +97,21 @@ func (l *lane) close() error {
 	return err
 }
 
-// match executes queries on an index, in pieces that fit the lane.
-func (l *lane) match(ctx context.Context, r *resident, queries []laneQuery, timed *Stages) error {
+// onIndex does work on the lane's thread, with an index at hand.
+func (l *lane) onIndex(r *resident, timed *Stages, work func() error) error {
 	return l.thread.do(func() error {
 		l.resident, l.timed = r, timed
 		defer func() { l.resident, l.timed, l.pieces, l.again = nil, nil, nil, nil }()
 		if timed != nil && l.profile == nil {
 			l.profile = &laneProfile{}
 		}
+		return work()
+	})
+}
+
+// match executes queries on an index, in pieces that fit the lane.
+func (l *lane) match(ctx context.Context, r *resident, queries []laneQuery, timed *Stages) error {
+	return l.onIndex(r, timed, func() error {
 		for len(queries) > 0 {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)

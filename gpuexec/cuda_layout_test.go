@@ -36,6 +36,8 @@ func TestDeviceLayouts(t *testing.T) {
 		{"resolve.cu", "Resolve", deviceResolve{}},
 		{"verify.cu", "VerifyTask", deviceVerifyTask{}},
 		{"verify.cu", "Verify", deviceVerify{}},
+		{"scan.cu", "ScanQuery", deviceScanQuery{}},
+		{"scan.cu", "Scan", deviceScan{}},
 	} {
 		want, widths := structOf(t, "../kernels/"+c.file, c.name)
 		var got []string

@@ -29,6 +29,7 @@ type textsLayout struct {
 	objects int
 	symbols symbolTable
 	units   int64 // of all texts
+	longest int   // symbols
 }
 
 // symbolTable numbers the code points of the texts, page by page.
@@ -95,6 +96,7 @@ func surveyTexts(ctx context.Context, x *index.Index, tiles tileRange, c *crew) 
 	type survey struct {
 		seen         [(utf8.MaxRune + 1) / 64]uint64
 		narrow, wide int64 // units with symbols of one and of two bytes
+		longest      int
 	}
 	l := &textsLayout{tiles: tiles, objects: int(tiles.objects(x))}
 	surveys := make([]*survey, tiles.len())
@@ -109,6 +111,7 @@ func surveyTexts(ctx context.Context, x *index.Index, tiles tileRange, c *crew) 
 			}
 			s.narrow += units(textHead + length)
 			s.wide += units(textHead + 2*length)
+			s.longest = max(s.longest, length)
 		}
 		surveys[i] = s
 	})
@@ -118,6 +121,7 @@ func surveyTexts(ctx context.Context, x *index.Index, tiles tileRange, c *crew) 
 	var narrow, wide int64
 	for _, s := range surveys {
 		narrow, wide = narrow+s.narrow, wide+s.wide
+		l.longest = max(l.longest, s.longest)
 	}
 	for word := range len(survey{}.seen) {
 		var all uint64

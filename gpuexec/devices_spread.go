@@ -71,7 +71,7 @@ func (m *spreadMatcher) matchBy(ctx context.Context, jobs []*matchJob, call func
 	}
 	b := m.take(jobs)
 	defer m.release(b)
-	if err := m.callAll(ctx, b, call); err != nil {
+	if err := m.callAll(ctx, func(ctx context.Context, i int) error { return call(ctx, i, b.round[i]) }); err != nil {
 		return err
 	}
 	steps := 0
@@ -83,12 +83,12 @@ func (m *spreadMatcher) matchBy(ctx context.Context, jobs []*matchJob, call func
 }
 
 // callAll calls all matchers, the first one on this goroutine.
-func (m *spreadMatcher) callAll(ctx context.Context, b *spreadBatch, call func(ctx context.Context, i int, jobs []*matchJob) error) error {
+func (m *spreadMatcher) callAll(ctx context.Context, call func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	one := func(i int) {
 		var err error
-		if panicked := protect(func() { err = call(ctx, i, b.round[i]) }); panicked != nil {
+		if panicked := protect(func() { err = call(ctx, i) }); panicked != nil {
 			err = panicked
 		}
 		if err != nil {
@@ -102,6 +102,33 @@ func (m *spreadMatcher) callAll(ctx context.Context, b *spreadBatch, call func(c
 	one(0)
 	others.Wait()
 	return context.Cause(ctx)
+}
+
+func (m *spreadMatcher) scan(ctx context.Context, jobs []*scanJob) error {
+	return m.scanBy(ctx, jobs, func(ctx context.Context, i int, jobs []*scanJob) error { return m.matchers[i].scan(ctx, jobs) })
+}
+
+// scanBy is scan with a way to call the matchers: each scans the texts that it holds. The hits of all are the job's, of
+// which package verify takes the best; a job that one of them cannot do is not done.
+func (m *spreadMatcher) scanBy(ctx context.Context, jobs []*scanJob, call func(ctx context.Context, i int, jobs []*scanJob) error) error {
+	copies := make([][]*scanJob, len(m.matchers))
+	for i := range copies {
+		for _, job := range jobs {
+			own := *job
+			copies[i] = append(copies[i], &own)
+		}
+	}
+	if err := m.callAll(ctx, func(ctx context.Context, i int) error { return call(ctx, i, copies[i]) }); err != nil {
+		return err
+	}
+	for j, job := range jobs {
+		job.done = true
+		for i := range copies {
+			job.done = job.done && copies[i][j].done
+			job.hits = append(job.hits, copies[i][j].hits...)
+		}
+	}
+	return nil
 }
 
 // take makes each matcher's copies of the jobs, with the memory of an earlier call.
@@ -194,17 +221,44 @@ func (s *timedSpreadSearcher) SearchStages(ctx context.Context, plans []Plan, an
 
 // matchStages adds the stages of the shard that took longest; joining belongs to Select.
 func (s *timedSpreadSearcher) matchStages(ctx context.Context, jobs []*matchJob, timed *Stages) error {
-	stages, ended := make([]Stages, len(s.timers)), make([]time.Time, len(s.timers))
+	longest := newLongestStages(len(s.timers))
 	err := s.matcher.matchBy(ctx, jobs, func(ctx context.Context, i int, jobs []*matchJob) error {
-		err := s.timers[i].matchStages(ctx, jobs, &stages[i])
-		ended[i] = time.Now()
-		return err
+		defer longest.end(i)
+		return s.timers[i].matchStages(ctx, jobs, &longest.stages[i])
 	})
-	if err != nil || len(jobs) == 0 {
-		return err
+	timed.Select += longest.addTo(timed)
+	return err
+}
+
+// scanStages adds the stages of the shard that took longest.
+func (s *timedSpreadSearcher) scanStages(ctx context.Context, jobs []*scanJob, timed *Stages) error {
+	longest := newLongestStages(len(s.timers))
+	err := s.matcher.scanBy(ctx, jobs, func(ctx context.Context, i int, jobs []*scanJob) error {
+		defer longest.end(i)
+		return s.timers[i].scanStages(ctx, jobs, &longest.stages[i])
+	})
+	timed.Verify += longest.addTo(timed)
+	return err
+}
+
+// longestStages are the stages of shards that work at the same time.
+type longestStages struct {
+	stages []Stages
+	ended  []time.Time
+}
+
+func newLongestStages(shards int) *longestStages {
+	return &longestStages{stages: make([]Stages, shards), ended: make([]time.Time, shards)}
+}
+
+func (l *longestStages) end(shard int) { l.ended[shard] = time.Now() }
+
+// addTo adds the stages of the shard that took longest, and returns the time since the last one has ended.
+func (l *longestStages) addTo(timed *Stages) time.Duration {
+	last := slices.MaxFunc(l.ended, time.Time.Compare)
+	if last.IsZero() {
+		return 0 // there was nothing to do
 	}
-	longest := slices.MaxFunc(stages, func(a, b Stages) int { return int(a.sum() - b.sum()) })
-	longest.Select += time.Since(slices.MaxFunc(ended, time.Time.Compare))
-	timed.add(longest)
-	return nil
+	timed.add(slices.MaxFunc(l.stages, func(a, b Stages) int { return int(a.sum() - b.sum()) }))
+	return time.Since(last)
 }

@@ -14,6 +14,8 @@ type matcher interface {
 	// what it did in the job. The jobs are checked: their queries fit the index and counts fit 32 bits. An error means
 	// that all jobs are void.
 	match(ctx context.Context, jobs []*matchJob) error
+	// scan compares texts, for the jobs that it can do: these are done. An error means that all jobs are void.
+	scan(ctx context.Context, jobs []*scanJob) error
 }
 
 // matchJob is one query on its way through a matcher.

@@ -3,7 +3,6 @@ package gpuexec
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/geniemq/geniemq/index"
@@ -14,7 +13,7 @@ import (
 //
 //	match K -> verify -> [ certified or not to be certified: answer ]
 //	                  -> [ a larger K can certify: double K, match ]
-//	                  -> [ none can: scan all texts, answer ]
+//	                  -> [ none can, or a scan costs less: scan all texts, answer ]
 //
 // Since the candidates of 2K begin with those of K, the verifier goes on where it stopped.
 type sequenceJob struct {
@@ -61,7 +60,7 @@ func (p *pipeline) verify(ctx context.Context, m matcher, b *batch) error {
 		if err != nil {
 			return err
 		}
-		if err := p.scan(ctx, b); err != nil {
+		if err := p.scan(ctx, m, b); err != nil {
 			return err
 		}
 		b.round = b.round[:0]
@@ -116,68 +115,6 @@ func (j *planJob) verify(ctx context.Context, x *index.Index) {
 	default:
 		s.state = sequenceScan
 	}
-}
-
-// scan ends the jobs that no number of candidates can certify: every text is compared. It splits the texts where
-// there are fewer jobs than cores.
-func (p *pipeline) scan(ctx context.Context, b *batch) error {
-	var jobs []*planJob
-	for _, job := range b.pending {
-		if job.sequence.state == sequenceScan {
-			jobs = append(jobs, job)
-		}
-	}
-	if len(jobs) == 0 {
-		return nil
-	}
-	tiles := p.index.Tiles()
-	ranges := splits(len(jobs), tiles, p.crew.size())
-	parts := make([]*verify.Verifier, len(jobs)*ranges)
-	defer func() {
-		for _, v := range parts {
-			if v != nil {
-				p.verifiers.Put(v)
-			}
-		}
-	}()
-	var mu sync.Mutex // of a job's match.err and spent, which its ranges share
-	err := p.crew.run(ctx, len(parts), func(s *shift, unit int) {
-		job, r := jobs[unit/ranges], unit%ranges
-		spent := time.Duration(0)
-		v := p.verifier()
-		failure := protect(func() {
-			v.Seed(job.sequence.verifier)
-			for tile := tiles * r / ranges; tile < tiles*(r+1)/ranges; tile++ {
-				start, lo := time.Now(), uint32(tile)*index.TileObjects
-				err := v.Scan(ctx, p.index, lo, lo+uint32(p.index.TileLen(tile)), job.plan.Match.MinCount)
-				spent += time.Since(start)
-				if err != nil {
-					return // ctx has ended; so does the batch
-				}
-				s.spend(quantum)
-			}
-		})
-		mu.Lock()
-		defer mu.Unlock()
-		job.sequence.spent += spent
-		if failure != nil {
-			job.match.err = failure
-			return
-		}
-		parts[unit] = v
-	})
-	if err != nil {
-		return err
-	}
-	for i, job := range jobs {
-		job.sequence.state, job.sequence.exact = sequenceDone, true
-		if job.match.err == nil {
-			for _, v := range parts[i*ranges : (i+1)*ranges] {
-				job.sequence.verifier.Join(v)
-			}
-		}
-	}
-	return nil
 }
 
 // splits returns into how many ranges of tiles the work of jobs is split: one when the jobs alone keep

@@ -50,8 +50,9 @@ type StageTimer interface {
 
 // A stageMatcher is a matcher that can tell stages apart.
 type stageMatcher interface {
-	// matchStages is match, and adds to the stages.
+	// matchStages and scanStages are match and scan, and add to the stages.
 	matchStages(ctx context.Context, jobs []*matchJob, timed *Stages) error
+	scanStages(ctx context.Context, jobs []*scanJob, timed *Stages) error
 }
 
 // searchStages is search, and measures the stages of its matcher.
@@ -69,6 +70,10 @@ type timedMatcher struct {
 
 func (t *timedMatcher) match(ctx context.Context, jobs []*matchJob) error {
 	return t.of.matchStages(ctx, jobs, &t.stages)
+}
+
+func (t *timedMatcher) scan(ctx context.Context, jobs []*scanJob) error {
+	return t.of.scanStages(ctx, jobs, &t.stages)
 }
 
 func (s *Stages) sum() time.Duration {

@@ -1,0 +1,248 @@
+//go:build cuda
+
+package gpuexec
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/verify"
+)
+
+// TestCUDAScan compares the hits of scans with the definition, and certified answers with the host's.
+func TestCUDAScan(t *testing.T) {
+	rng := newRand(t)
+	e := openDevice(t, CUDAOptions{BatchMemory: 64 << 20})
+	done, left := 0, 0
+	for round := range scaled(40) {
+		alphabet := verifyAlphabets()[round%5]
+		lengths := verifyLengths[:len(verifyLengths)/(1+round%3)]
+		bases := make([]string, 4)
+		for i := range bases {
+			bases[i] = randomString(rng, alphabet, lengths[rng.IntN(len(lengths))])
+		}
+		var texts []string
+		for range 1 + rng.IntN(400) {
+			switch rng.IntN(5) {
+			case 0:
+				texts = append(texts, randomString(rng, alphabet, lengths[rng.IntN(len(lengths))]))
+			case 1:
+				texts = append(texts, "")
+			default:
+				texts = append(texts, misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(30)))
+			}
+		}
+		if round%7 == 0 { // longer than the device compares
+			texts = append(texts, randomString(rng, alphabet, 4096), randomString(rng, alphabet, 4097))
+		}
+		ngram := 1 + rng.IntN(4)
+		c := sequenceCollection(t, texts, ngram)
+		s := loadOn(t, e, c.index)
+		var plans []Plan
+		var jobs []*scanJob
+		for range 1 + rng.IntN(20) {
+			text := misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(20)) + "a"
+			if rng.IntN(20) == 0 {
+				text = randomString(rng, alphabet, 2045+rng.IntN(8)) // around the longest pattern
+			}
+			jobs = append(jobs, &scanJob{
+				text: []rune(text), k: []int{1, 2, 1 + rng.IntN(20), 500}[rng.IntN(4)], minCount: uint32(rng.IntN(4) * rng.IntN(4)),
+				within: []int{rng.IntN(10), rng.IntN(1 + len(text)), math.MaxInt32 - 1}[rng.IntN(3)],
+			})
+			plan := c.sequencePlan(t, text, 1+rng.IntN(12), 1+rng.IntN(20), true)
+			plan.Match.MinCount = uint32(rng.IntN(3) * rng.IntN(3))
+			plans = append(plans, plan)
+		}
+		if err := s.(matcher).scan(context.Background(), jobs); err != nil {
+			t.Fatal(err)
+		}
+		for i, job := range jobs {
+			if job.done != s.(*cudaSearcher).resident.scans(job) {
+				t.Fatalf("round %d job %d: done %v", round, i, job.done)
+			}
+			if !job.done {
+				left++
+				continue
+			}
+			done++
+			var want []verify.Hit
+			for _, h := range nearest(texts, string(job.text), ngram, job.minCount) {
+				if int(h.Distance) <= job.within && len(want) < job.k {
+					want = append(want, verify.Hit{ID: h.ID, Count: h.Count, Distance: h.Distance})
+				}
+			}
+			if !slices.Equal(job.hits, want) {
+				t.Fatalf("round %d job %d, %d symbols, n %d, k %d, within %d, min count %d:\ngot  %v\nwant %v",
+					round, i, len(job.text), ngram, job.k, job.within, job.minCount, job.hits, want)
+			}
+		}
+		sameAsHost(t, c, s, plans)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d scans on the device, %d left to the host", done, left)
+	if done < 3*scaled(40) {
+		t.Error("hardly any scan was done")
+	}
+}
+
+// TestCUDAScanWaves: several tiles, waves and pieces, on one device and spread over several. The lane has little memory.
+func TestCUDAScanWaves(t *testing.T) {
+	rng := newRand(t)
+	texts := make([]string, 3*index.TileObjects+777)
+	for i := range texts {
+		texts[i] = randomString(rng, "abcdef", 1+rng.IntN(14))
+	}
+	c := sequenceCollection(t, texts, 3)
+	opts := CUDAOptions{Mode: DeviceCapacity, BatchMemory: 4 << 20, InFlight: 1}
+	for _, e := range []Engine{openDevice(t, opts), openDeviceGroup(t, opts)} {
+		s := loadOn(t, e, c.index)
+		var plans []Plan
+		for i := range scaled(60) {
+			text := randomString(rng, "abcdefg", 1+rng.IntN(12))
+			if i%10 == 0 { // shares no gram with any: all are as good
+				text = randomString(rng, "xyz", 1+rng.IntN(80))
+			}
+			plans = append(plans, c.sequencePlan(t, text, []int{1, 10, 100, 20_000}[rng.IntN(4)], 10, true))
+		}
+		sameAsHost(t, c, s, plans)
+		jobs := make([]*scanJob, len(plans))
+		for i := range jobs {
+			jobs[i] = &scanJob{text: plans[i].Match.Verify.Text, k: plans[i].Match.Verify.K, within: math.MaxInt32 - 1}
+		}
+		var m matcher
+		switch s := s.(type) {
+		case *cudaSearcher:
+			m = s
+		case *timedSpreadSearcher:
+			m = s.matcher
+		}
+		if err := m.scan(context.Background(), jobs); err != nil {
+			t.Fatal(err)
+		}
+		for i := range jobs {
+			if !jobs[i].done {
+				t.Errorf("scan %d was left to the host", i)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestCUDAScanTimes measures certified answers whose scans the device does and the host, in turns; it runs with
+// GENIEMQ_SCAN_TIMES=1. GENIEMQ_WORDS may name a gzipped list of words, one a line.
+func TestCUDAScanTimes(t *testing.T) {
+	if os.Getenv("GENIEMQ_SCAN_TIMES") != "1" {
+		t.Skip("a measurement: GENIEMQ_SCAN_TIMES=1")
+	}
+	e := openDevice(t, CUDAOptions{})
+	cores := runtime.GOMAXPROCS(0)
+	t.Logf("%s, %d cores", e.Info().Device, cores)
+	rng := rand.New(rand.NewPCG(1, 1))
+	alphabet := "abcdefghijklmnopqrstuvwxyz '"
+	families := func(objects, length, edits int) (texts []string) {
+		bases := make([]string, objects/50)
+		for i := range bases {
+			bases[i] = randomString(rng, alphabet, length)
+		}
+		for range objects {
+			texts = append(texts, misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(edits+1)))
+		}
+		return texts
+	}
+	for _, set := range []struct {
+		name    string
+		texts   []string
+		queries int
+		edits   int
+	}{
+		{"words", wordList(t), 1024, 2}, {"words", wordList(t), 1, 2}, {"titles, 40", families(300_000, 40, 10), 256, 20}, {"200 symbols", families(50_000, 200, 40), 64, 100},
+	} {
+		if len(set.texts) == 0 {
+			continue
+		}
+		c := sequenceCollection(t, set.texts, 3)
+		s := loadOn(t, e, c.index).(*cudaSearcher)
+		plans := make([]Plan, set.queries)
+		for i := range plans {
+			plans[i] = c.sequencePlan(t, misspelt(rng, set.texts[rng.IntN(len(set.texts))], set.edits)+"q", 10, 64, true)
+		}
+		farthest := s.resident.kernels.scan.farthest
+		var total, kernel [2][]float64
+		var answers [2][]Answer
+		var stagesOf [2]Stages
+		for run := range 6 {
+			way := run % 2
+			if s.resident.kernels.scan.farthest = farthest; way == 1 {
+				s.resident.kernels.scan.farthest = -1 // the host scans
+			}
+			answers[way] = make([]Answer, len(plans))
+			start := time.Now()
+			stages, err := s.SearchStages(context.Background(), plans, answers[way])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if run > 1 {
+				stagesOf[way] = stages
+				total[way] = append(total[way], time.Since(start).Seconds()*1e3)
+				kernel[way] = append(kernel[way], stages.Verify.Seconds()*1e3)
+			}
+		}
+		s.resident.kernels.scan.farthest = farthest
+		for i := range plans {
+			if !sameHits(&answers[0][i], &answers[1][i]) {
+				t.Fatal(difference(&answers[0][i], &answers[1][i]))
+			}
+		}
+		jobs := make([]*scanJob, len(plans))
+		for i := range jobs {
+			hits := answers[0][i].Hits
+			jobs[i] = &scanJob{text: plans[i].Match.Verify.Text, k: 10, within: int(hits[len(hits)-1].Distance)}
+		}
+		var alone Stages
+		if err := s.scanStages(context.Background(), jobs, &alone); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d texts, %d queries: batch %.2f ms with the device's scan (device compares %.2f ms), %.2f with the host's; a scan for all queries, %.2f ms; stages %+v",
+			set.name, len(set.texts), len(plans), total[0][0], kernel[0][0], total[1][0], alone.Verify.Seconds()*1e3, stagesOf[0])
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wordList reads GENIEMQ_WORDS.
+func wordList(t *testing.T) (words []string) {
+	name := os.Getenv("GENIEMQ_WORDS")
+	if name == "" {
+		return nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(z); lines.Scan(); {
+		if word := strings.TrimSpace(lines.Text()); word != "" && !strings.HasPrefix(word, "#") {
+			words = append(words, word)
+		}
+	}
+	return words
+}
