@@ -254,6 +254,9 @@ func TestSeatsAreShared(t *testing.T) {
 func TestBadPlans(t *testing.T) {
 	rng := newRand(t)
 	w := randomWorld(t, rng, 100)
+	for w.index.Attributes()[0].MaxPerObject == 0 { // then no count of it is too high
+		w = randomWorld(t, rng, 100)
+	}
 	s := w.load(t, CPUOptions{})
 	item := func(attr, weight, lo, hi uint32) Plan {
 		return Plan{Match: MatchPlan{K: 1, Query: index.Query{

@@ -13,6 +13,7 @@ namespace geniemq {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kLoads = 4;  // that a thread has in flight
 
 struct Select {
   uint32_t histogram[256];
@@ -31,9 +32,14 @@ __device__ uint64_t kthLargest(const uint64_t* entries, uint32_t n, uint32_t k, 
   for (; digit >= 0; digit--) {
     for (uint32_t i = threadIdx.x; i < 256; i += kThreads) s.histogram[i] = 0;
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < n; i += kThreads) {
-      const uint64_t e = entries[i];
-      if ((e & mask) == prefix) atomicAdd(&s.histogram[uint32_t(e >> digit * 8) & 255], 1);
+    for (uint32_t first = threadIdx.x; first < n; first += kLoads * kThreads) {
+      uint64_t e[kLoads];
+#pragma unroll
+      for (int j = 0; j < kLoads; j++) e[j] = first + j * kThreads < n ? entries[first + j * kThreads] : 0;
+#pragma unroll
+      for (int j = 0; j < kLoads; j++) {
+        if (first + j * kThreads < n && (e[j] & mask) == prefix) atomicAdd(&s.histogram[uint32_t(e[j] >> digit * 8) & 255], 1);
+      }
     }
     __syncthreads();
     // Thread i looks at value 255 - i: the first at which the sum reaches rest.
@@ -59,13 +65,22 @@ __device__ void keepLargest(uint64_t* entries, uint32_t n, uint32_t k, uint32_t 
   const uint64_t floor = kthLargest(entries, n, k, bound, s);
   // In place: a chunk is read before what is kept of it is written, and that is never further than the chunk.
   uint32_t kept = 0;
-  for (uint32_t i = 0; i < n; i += kThreads) {
-    const uint64_t e = i + threadIdx.x < n ? entries[i + threadIdx.x] : 0;
-    const bool keep = e >= floor && i + threadIdx.x < n;
+  for (uint32_t first = threadIdx.x; first - threadIdx.x < n; first += kLoads * kThreads) {
+    uint64_t e[kLoads];
+    uint32_t mine = 0;
+#pragma unroll
+    for (int j = 0; j < kLoads; j++) {
+      const uint32_t i = first + j * kThreads;
+      e[j] = i < n ? entries[i] : 0;
+      mine += i < n && e[j] >= floor;
+    }
     __syncthreads();
     uint32_t total;
-    const uint32_t place = blockPlace<kThreads>(keep, s.scratch[0], total);
-    if (keep) entries[kept + place] = e;
+    uint32_t place = kept + blockPlace<kThreads>(mine, s.scratch[0], total);
+#pragma unroll
+    for (int j = 0; j < kLoads; j++) {
+      if (first + j * kThreads < n && e[j] >= floor) entries[place++] = e[j];
+    }
     kept += total;
   }
   __syncthreads();
