@@ -13,10 +13,10 @@ type laneQuery struct {
 
 	// Of the shared-decode kernel.
 	counters     int    // its variant, or -1 where the query cannot be executed there
-	rows         uint32 // that its spans become
+	rows         uint32 // that its spans become, at most
 	weightedRows uint32 // each as often as its weight has bits
 	weights      uint32 // all bits of its weights
-	postings     uint64 // in its spans
+	postings     uint64 // in its spans, where it can be executed there
 	planeRows    uint64 // planes that its spans read in the (query, tile) kernel; 0 where it reads their postings
 	sliced       bool   // it is executed there, or by the filter
 
@@ -27,7 +27,8 @@ type laneQuery struct {
 }
 
 // A planner says what queries ask of a resident index. It is all that the host looks at for a batch, a line an attribute and
-// tables that stay in a core's cache, since a large batch has hundreds of thousands of spans. It belongs to the resident.
+// tables that stay in a core's cache, since a large batch has hundreds of thousands of spans. It belongs to the resident:
+// members that share an index plan for themselves, at the same time, because bounds, forms and shares differ.
 type planner struct {
 	attributes []plannedAttribute
 	kernels    *cudaKernels

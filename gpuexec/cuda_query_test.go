@@ -25,6 +25,9 @@ func hostResident(t testing.TB, x *index.Index, limits residentLimits) *resident
 	if layout.sliced != nil {
 		r.sliced = &slicedIndex{slicedLayout: layout.sliced}
 	}
+	if codes := newCodesLayout(x, layout, maxColumns, 0); codes != nil {
+		r.codes = &residentCodes{codesLayout: codes}
+	}
 	r.planner = newPlanner(r)
 	return r
 }

@@ -19,7 +19,7 @@ import (
 // single queries and short lists are faster on these. An index that is streamed has them as planes only: what it is
 // copied costs most.
 //
-// The lists of rare keywords are not cut by tiles and stay on the device as a whole.
+// The lists of rare keywords are not cut by tiles and stay on the device as a whole, with the directory that finds them.
 type residentLayout struct {
 	tiles      tileRange
 	sections   []deviceSection // by tile x attributes + attribute; offsets from the beginning of the part
@@ -30,7 +30,7 @@ type residentLayout struct {
 	streamed   bool
 	sliced     *slicedLayout // nil: nothing is
 	postings   bool          // what is sliced has postings too
-	rare       []int64       // by attribute: the unit where its rare lists begin, -1 where it has none
+	rare       []int64       // by attribute: the unit where its rare keywords begin (rareAt), -1 where it has none
 	rareUnits  int64
 	tables     int64 // bytes of the tables that belong to the planes
 }

@@ -61,7 +61,7 @@ func (r *resident) loadForms(u *uploader, layout *residentLayout) (err error) {
 	}
 	f := &residentForms{slots: slots}
 	r.forms = f // freed with the resident
-	if f.memory, err = allocDevice(formBytes * int64(len(forms))); err != nil {
+	if f.memory, err = allocDevice(units(formBytes*len(forms)) * unitBytes); err != nil {
 		return deviceError("allocating the table of forms", err)
 	}
 	return u.whole(f.memory, arrayBytes(forms))

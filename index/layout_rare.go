@@ -37,7 +37,8 @@ func (r Rare) Run(lo, hi uint32) []uint32 {
 	return r.ids[r.starts[lo-rank(r.words, lo)]:r.starts[hi-rank(r.words, hi)]]
 }
 
-// Arrays returns the words, starts and ids as they lie in the file, for a device to copy. They must not be changed.
+// Arrays returns the words, starts and ids as they lie in the file, for a device to copy: starts[n] is where the list of rare
+// keyword n begins among the ids. They must not be changed.
 func (r Rare) Arrays() (words []uint64, starts, ids []uint32) { return r.words, r.starts, r.ids }
 
 // isFrequent tells whether a keyword is frequent.
