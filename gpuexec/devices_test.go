@@ -205,7 +205,7 @@ func TestDevicesSequences(t *testing.T) {
 		var plans []Plan
 		for range 30 {
 			text := misspelt(rng, bases[rng.IntN(len(bases))]+"a", rng.IntN(4)) + "b"
-			plans = append(plans, c.sequencePlan(t, text, 1+rng.IntN(12), 1+rng.IntN(60), rng.IntN(6) == 0))
+			plans = append(plans, c.sequencePlan(t, text, 1+rng.IntN(12), 1+rng.IntN(60), rng.IntN(2) == 0))
 		}
 		want, got := search(t, one, plans), search(t, s, plans)
 		for i := range got { // a scan in place of more candidates touches fewer postings
@@ -215,7 +215,7 @@ func TestDevicesSequences(t *testing.T) {
 		}
 		sameAnswers(t, plans, got, want)
 	}
-	if compared.Load() < 500 || scanned.Load() < 9 {
+	if compared.Load() < 500 || scanned.Load() < 3 {
 		t.Errorf("members have compared %d texts and scanned %d times", compared.Load(), scanned.Load())
 	}
 }
