@@ -153,8 +153,8 @@ func decodeRare(section []byte, keywords, objects uint32) (Rare, error) {
 	if lists := uint64(len(d.starts) - 1); frequent+lists != uint64(keywords) {
 		return Rare{}, corrupt("%d frequent and %d rare keywords of %d", frequent, lists, keywords)
 	}
-	if len(rest)%4 != 0 {
-		return Rare{}, corrupt("%d bytes are no ids", len(rest))
+	if postings := uint64(view[uint32](section[:directoryHead])[1]); uint64(len(rest)) != 4*postings {
+		return Rare{}, corrupt("%d bytes of ids; %d postings need %d", len(rest), postings, 4*postings)
 	}
 	r := Rare{words: d.words, starts: d.starts, ids: view[uint32](rest)}
 	if err := checkStarts(r.starts, uint64(len(r.ids))); err != nil {

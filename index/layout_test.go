@@ -326,6 +326,27 @@ func TestOpenFindsObjectsBeyondTheEnd(t *testing.T) {
 	}
 }
 
+// TestRareHead: a section that says another number of ids than it has is refused.
+func TestRareHead(t *testing.T) {
+	data := layoutsIndex(t)
+	x, err := OpenBytes(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range x.Sections() {
+		if s.Kind == SectionRare {
+			data[s.Offset+4]++
+			reseal(data)
+			_, err := OpenBytes(data)
+			if err == nil || !strings.Contains(err.Error(), "bytes of ids") {
+				t.Errorf("opening gives %v", err)
+			}
+			return
+		}
+	}
+	t.Error("nothing is rare")
+}
+
 // FuzzDecodeRare reads sections of any bytes as rare keywords and as codes and uses what is accepted.
 func FuzzDecodeRare(f *testing.F) {
 	f.Add([]byte{}, uint32(0), uint32(0))
