@@ -42,7 +42,7 @@ type SequencePlan struct {
 	Text []rune
 	K    int // hits, 1 to MaxK
 	// Certify doubles the candidates until the answer is certain, and ends in a scan of all texts where that
-	// cannot come true. Without it the answer says by Exact whether it is certain.
+	// cannot come true or costs more. Without it the answer says by Exact whether it is certain.
 	Certify bool
 }
 
