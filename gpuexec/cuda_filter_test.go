@@ -30,7 +30,7 @@ func newCodedWorld(t testing.TB, rng *rand.Rand, objects, attributes int) *coded
 	var missing []uint32
 	for range attributes {
 		v, layout := uint32(1+rng.IntN(min(size, 255))), "sliced"
-		switch rng.IntN(60) {
+		switch rng.IntN(10 + 4*attributes) {
 		case 0:
 			v = 254 + uint32(rng.IntN(3))
 		case 1:
