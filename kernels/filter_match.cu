@@ -5,7 +5,8 @@
 // registers that the matrix instruction reads: a lane loads 16 bytes, which are its words of 8 k-steps, and makes a word of a
 // byte by one or two shifts. So there is no producer, no ring and no barrier: a group of four warps works alone, on its own
 // tiles, and while one group is at the end of a tile the others go on. One group keeps the tensor cores busy for 75 % of the
-// time, four for 96 %, which is what registers allow.
+// time, four for 96 %, which is what registers allow. Every chunk of 8 k-steps ends by awaiting its products: where registers of
+// operands are written while products of another turn of a loop are in flight, the compiler serialises all products.
 #include "barrier.cuh"
 #include "block.cuh"
 #include "filter.cuh"
@@ -18,8 +19,9 @@ constexpr uint32_t kGroups = 4;  // of four warps
 constexpr uint32_t kMatchThreads = kGroups * 128;
 constexpr uint32_t kMarkWords = kFilterMarks / 32;
 
-struct Thresholds {
-  int negated[kFilterQueries];
+struct Shared {
+  int negated[kFilterQueries];  // thresholds
+  Barrier masks;                // have been copied
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -55,6 +57,14 @@ __device__ __forceinline__ void awaitProducts() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
 
+// Has the copy engine copy masks, which completes a phase of the barrier.
+__device__ __forceinline__ void copyMasks(uint8_t* to, const uint8_t* from, uint32_t bytes, Barrier& done) {
+  asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(sharedAddress(&done)), "r"(bytes) : "memory");
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(sharedAddress(to)),
+               "l"(from), "r"(bytes), "r"(sharedAddress(&done))
+               : "memory");
+}
+
 // 1 << code % 32
 __device__ __forceinline__ uint32_t bitOf(uint32_t code) {
   uint32_t bit;
@@ -81,13 +91,13 @@ struct Words {
 
 struct Match {
   const FilterMatch& f;
-  const Thresholds& thresholds;
+  Shared& shared;
   const uint32_t shift = markShift(f.objects);
   const uint32_t lane = laneOf(), warp = warpOf() % 4;
   uint64_t masks;  // matrix descriptor of k-step 0
   int counts[kCounts];
 
-  __device__ Match(const FilterMatch& filter, const uint8_t* memory, const Thresholds& t) : f(filter), thresholds(t) {
+  __device__ Match(const FilterMatch& filter, const uint8_t* memory, Shared& s) : f(filter), shared(s) {
     // No swizzle. Of the matrices of 8 queries x 16 bytes the two of a k-step lie half of its bytes apart, those of the next 8
     // queries 128 bytes. Addresses count 16 bytes.
     masks = uint64_t{sharedAddress(memory)} >> 4 | uint64_t{kFilterStepBytes / 2 >> 4} << 16 | uint64_t{128 >> 4} << 32;
@@ -98,12 +108,13 @@ struct Match {
   __device__ __forceinline__ void run() {
     const uint32_t tiles = (f.objects + kFilterTile - 1) / kFilterTile, stride = gridDim.y * kGroups;
     const uint32_t before = f.rowBytes / kFilterChunk - 1;  // chunks before the last
-    uint32_t tile = blockIdx.y * kGroups + threadIdx.x / 128;
+    uint32_t tile = blockIdx.y + threadIdx.x / 128 * gridDim.y;
     if (tile >= tiles) return;
     const size_t tileBytes = size_t{kFilterTile} * f.rowBytes, nextTile = stride * tileBytes - before * kFilterChunk;
     const uint8_t* at = f.codes + (size_t{f.firstObject} + warp * 16 + lane / 4) * f.rowBytes + tile * tileBytes + lane % 4 * 16;
     Words next;
     next.load(at, f.rowBytes);
+    Barrier::wait(sharedAddress(&shared.masks), 0);
     for (; tile < tiles; tile += stride) {
       begin();
       uint64_t step = masks;
@@ -146,7 +157,7 @@ struct Match {
   __device__ __forceinline__ void begin() {
 #pragma unroll
     for (int j = 0; j < kCounts / 4; j++) {
-      const int2 v = *reinterpret_cast<const int2*>(&thresholds.negated[j * 8 + lane % 4 * 2]);
+      const int2 v = *reinterpret_cast<const int2*>(&shared.negated[j * 8 + lane % 4 * 2]);
       counts[j * 4] = counts[j * 4 + 2] = v.x;
       counts[j * 4 + 1] = counts[j * 4 + 3] = v.y;
     }
@@ -182,16 +193,18 @@ struct Match {
 extern "C" __global__ void __launch_bounds__(kMatchThreads, 1) filter_match(const __grid_constant__ FilterMatch f) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) uint8_t memory[];
+  if (blockIdx.y * kFilterTile >= f.objects) return;  // else some group awaits the copy before the block ends
   const uint32_t bytes = f.kSteps * kFilterStepBytes, first = blockIdx.x * kFilterQueries;
-  Thresholds& thresholds = *reinterpret_cast<Thresholds*>(memory + bytes);
-  const uint4* const from = reinterpret_cast<const uint4*>(f.masks + size_t{blockIdx.x} * bytes);
-#pragma unroll 8
-  for (uint32_t i = threadIdx.x; i < bytes / 16; i += kMatchThreads) reinterpret_cast<uint4*>(memory)[i] = __ldg(from + i);
+  Shared& shared = *reinterpret_cast<Shared*>(memory + bytes);
+  if (threadIdx.x == 0) {
+    shared.masks.init(1);
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    copyMasks(memory, f.masks + size_t{blockIdx.x} * bytes, bytes, shared.masks);
+  }
   for (uint32_t i = threadIdx.x; i < kFilterQueries; i += kMatchThreads)
-    thresholds.negated[i] = first + i < f.queriesOfBatch ? -int(min(f.states[f.firstQuery + first + i].threshold, uint32_t(-kNever))) : kNever;
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // products read what was stored
+    shared.negated[i] = first + i < f.queriesOfBatch ? -int(min(f.states[f.firstQuery + first + i].threshold, uint32_t(-kNever))) : kNever;
   __syncthreads();
-  Match match(f, memory, thresholds);
+  Match match(f, memory, shared);
   switch (f.kSteps % 8) {
     case 0: return match.run<8>();
     case 2: return match.run<2>();
@@ -202,7 +215,7 @@ extern "C" __global__ void __launch_bounds__(kMatchThreads, 1) filter_match(cons
 }
 
 extern "C" __device__ const uint32_t filter_match_threads = kMatchThreads;
-extern "C" __device__ const uint32_t filter_match_shared = sizeof(Thresholds);
+extern "C" __device__ const uint32_t filter_match_shared = sizeof(Shared);
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 extern "C" __device__ const uint32_t filter_match_queries = kFilterQueries;
 #else
@@ -357,14 +370,17 @@ struct Recount {
     __syncthreads();
     const uint32_t listed = shared.listed << shift, capacity = filterEntries(k), half = laneOf() / kRowLanes;
     for (uint32_t at = 0; at < listed;) {
-      // There is room: no more than k are stored, or keep() was called.
-      const uint32_t n = min(capacity - shared.stored, listed - at);
-      __syncthreads();  // all have read shared.stored
-      for (uint32_t i = at + warpOf() * 2 * kRowsAhead; i < at + n; i += kRecountThreads / kRowLanes * kRowsAhead)
-        rows(i + half * kRowsAhead, at + n);
-      at += n;
+      uint32_t stored = shared.stored;
+      __syncthreads();  // all have read it
+      if (stored > k && capacity - stored < listed - at) {
+        keep();
+        stored = k;
+      }
+      const uint32_t end = min(listed, at + capacity - stored);
+      for (uint32_t i = at + warpOf() * 2 * kRowsAhead; i < end; i += kRecountThreads / kRowLanes * kRowsAhead)
+        rows(i + half * kRowsAhead, end);
+      at = end;
       __syncthreads();
-      if (at < listed && shared.stored > k) keep();
     }
     if (threadIdx.x == 0) shared.listed = 0;
     atMost = 0;

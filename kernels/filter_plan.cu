@@ -13,20 +13,22 @@ extern "C" __global__ void __launch_bounds__(kThreads) filter_codes(const Filter
   const uint32_t object = blockIdx.x * kThreads + threadIdx.x;
   if (object >= f.objects) return;
   const uint32_t* const group = f.planes + size_t{object / 1024} * f.planesOfGroup * 32 + object / 32 % 32;
-  uint32_t words[kFilterChunk / 4] = {};
+  uint8_t* const to = f.codes + size_t{object} * f.rowBytes + blockIdx.y * kFilterChunk;
+#pragma unroll 1
+  for (uint32_t lane = 0; lane < 4; lane++) {  // of those that load the chunk
+    uint32_t words[4] = {};
 #pragma unroll
-  for (uint32_t i = 0; i < kFilterChunk; i++) {
-    const uint32_t column = blockIdx.y * kFilterChunk + i;
-    if (column >= f.columnCount) continue;
-    const uint32_t of = __ldg(f.columns + column), planes = of & 0xff;
-    const uint32_t* const from = group + size_t{of >> 8} * 32;
-    uint32_t code = 0;
-    for (uint32_t p = 0; p < planes; p++) code |= (__ldg(from + p * 32) >> object % 32 & 1) << p;
-    words[columnByte(i) / 4] |= code << columnByte(i) % 4 * 8;
+    for (uint32_t i = 0; i < 16; i++) {  // columnByte of the column is i of these 16
+      const uint32_t column = blockIdx.y * kFilterChunk + i * 4 + lane;
+      if (column >= f.columnCount) continue;
+      const uint32_t of = __ldg(f.columns + column), planes = of & 0xff;
+      const uint32_t* const from = group + size_t{of >> 8} * 32;
+      uint32_t code = 0;
+      for (uint32_t p = 0; p < planes; p++) code |= (__ldg(from + p * 32) >> object % 32 & 1) << p;
+      words[i / 4] |= code << i % 4 * 8;
+    }
+    *reinterpret_cast<uint4*>(to + lane * 16) = make_uint4(words[0], words[1], words[2], words[3]);
   }
-  uint4* const to = reinterpret_cast<uint4*>(f.codes + size_t{object} * f.rowBytes + blockIdx.y * kFilterChunk);
-#pragma unroll
-  for (uint32_t i = 0; i < kFilterChunk / 16; i++) to[i] = make_uint4(words[i * 4], words[i * 4 + 1], words[i * 4 + 2], words[i * 4 + 3]);
 }
 
 // Writes masks and ranges, a warp a query.
