@@ -104,17 +104,24 @@ type LatencyResult struct {
 	Max      float64 `json:"max_ms"`
 	// LateP99 is by how much the load itself was late: part of the latency, and not the service's doing.
 	LateP99 float64 `json:"sent_late_p99_ms"`
-	// Stages are where the time went, by what a sample of the answers says of itself.
-	Stages *StageLatency `json:"stages,omitempty"`
+	// Stages are where the time went, by what the answers say of their last query.
+	Stages *StageLatencies `json:"stages,omitempty"`
 }
 
-// StageLatency is the time of queries by stage: medians and 99th percentiles, each of its own.
+// StageLatencies are the parts of the latencies. They add up for a message, not for percentiles.
+type StageLatencies struct {
+	Queue   StageLatency `json:"queue"`   // from the stream's timestamp until decoded: the broker's way to the worker, and decoding
+	Batch   StageLatency `json:"batch"`   // until an executor has its batch
+	Engine  StageLatency `json:"engine"`  // in the engine
+	Respond StageLatency `json:"respond"` // until the answer of its message is being encoded, when all of its queries are done
+	Outside StageLatency `json:"outside"` // publishing the query, and encoding, storing and delivering the answer
+}
+
+// StageLatency is one part, in milliseconds.
 type StageLatency struct {
-	Queue   [2]float64 `json:"queue_ms"`   // from the stream's timestamp until decoded: the broker's way to the worker, and decoding
-	Batch   [2]float64 `json:"batch_ms"`   // until an executor has its batch
-	Engine  [2]float64 `json:"engine_ms"`  // in the engine
-	Respond [2]float64 `json:"respond_ms"` // until the answer of its message is being encoded, when all of its queries are done
-	Outside [2]float64 `json:"outside_ms"` // publishing the query, and encoding, storing and delivering the answer
+	P50     float64 `json:"p50_ms"`
+	P99     float64 `json:"p99_ms"`
+	Slowest float64 `json:"of_slowest_ms"` // mean of the slowest hundredth of the messages: what makes the tail
 }
 
 const (

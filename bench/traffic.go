@@ -1,8 +1,11 @@
 package bench
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -100,15 +103,15 @@ func (s stint) on(index string) stint {
 
 // round is what a stint measured.
 type round struct {
-	rate      float64   // queries a second, first publish to last answer
-	latencies []float64 // milliseconds, one a message, from the time it was due
-	late      []float64 // by how much of that it was sent late
-	stages    [stages][]float64
+	rate      float64           // queries a second, first publish to last answer
+	latencies []float64         // milliseconds, one a message, from the time it was due
+	late      []float64         // by how much of that it was sent late
+	stages    [stages][]float64 // of the latencies, where answers say so
 	wrong     int
 	sample    []byte // the first answer's body
 }
 
-// The stages of StageLatency.
+// The stages of StageLatencies.
 const (
 	queueStage = iota
 	batchStage
@@ -133,13 +136,24 @@ func (l *latencies) result() LatencyResult {
 		Messages: len(l.latencies), P50: median(l.latencies), P99: percentile(l.latencies, 99), Max: percentile(l.latencies, 100),
 		LateP99: percentile(l.late, 99),
 	}
-	if len(l.stages[queueStage]) > 0 {
-		of := func(stage int) [2]float64 {
-			return [2]float64{median(l.stages[stage]), percentile(l.stages[stage], 99)}
+	if len(l.stages[queueStage]) == 0 {
+		return r
+	}
+	slow := make([]int, len(l.latencies)) // the slowest hundredth
+	for i := range slow {
+		slow[i] = i
+	}
+	slices.SortFunc(slow, func(a, b int) int { return cmp.Compare(l.latencies[b], l.latencies[a]) })
+	slow = slow[:(len(slow)+99)/100]
+	of := func(stage int) StageLatency {
+		s := StageLatency{P50: median(l.stages[stage]), P99: percentile(l.stages[stage], 99)}
+		for _, i := range slow {
+			s.Slowest += l.stages[stage][i] / float64(len(slow))
 		}
-		r.Stages = &StageLatency{
-			Queue: of(queueStage), Batch: of(batchStage), Engine: of(engineStage), Respond: of(respondStage), Outside: of(outsideStage),
-		}
+		return s
+	}
+	r.Stages = &StageLatencies{
+		Queue: of(queueStage), Batch: of(batchStage), Engine: of(engineStage), Respond: of(respondStage), Outside: of(outsideStage),
 	}
 	return r
 }
@@ -151,6 +165,7 @@ func (l *traffic) run(ctx context.Context, s stint) (*round, error) {
 	prefix := l.subjects.Reply(index, "run"+strconv.Itoa(l.runs))
 	bodies := l.bodies(size)
 	late := make([]float64, messages)
+	tooks := make([]wire.Took, messages)
 	due := make([]time.Time, messages)
 	latencies := make([]float64, messages)
 	checked := map[int][]byte{}
@@ -177,8 +192,11 @@ func (l *traffic) run(ctx context.Context, s stint) (*round, error) {
 		if sample == nil {
 			sample = msg.Data
 		}
-		if index == benchIndex && i%checkEvery == 0 {
-			checked[i] = msg.Data
+		if index == benchIndex {
+			tooks[i] = lastTook(msg.Data)
+			if i%checkEvery == 0 {
+				checked[i] = msg.Data
+			}
 		}
 		if slots != nil {
 			<-slots
@@ -243,7 +261,17 @@ func (l *traffic) run(ctx context.Context, s stint) (*round, error) {
 	}
 	r := &round{rate: float64(messages*size) / last.Sub(start).Seconds(), latencies: latencies, late: late, sample: sample}
 	for i, body := range checked {
-		l.check(r, body, latencies[i], i%len(bodies), size)
+		r.wrong += l.wrong(body, i%len(bodies), size)
+	}
+	if index == benchIndex {
+		for i := range tooks {
+			t := &tooks[i]
+			inside := t.Queue + t.Batch + t.Engine
+			for stage, d := range [...]time.Duration{t.Queue, t.Batch, t.Engine, t.Total - inside} { // as the constants count
+				r.stages[stage] = append(r.stages[stage], milliseconds(d))
+			}
+			r.stages[outsideStage] = append(r.stages[outsideStage], latencies[i]-milliseconds(t.Total))
+		}
 	}
 	// The stored copies of the answers have served; do not let rounds fill the stream.
 	results, err := l.js.Stream(ctx, l.subjects.ResultStream())
@@ -253,23 +281,32 @@ func (l *traffic) run(ctx context.Context, s stint) (*round, error) {
 	return r, results.Purge(ctx)
 }
 
-// check compares an answer with the engine's own and takes note of what it says of its time, of which there was latency.
-func (l *traffic) check(r *round, body []byte, latency float64, message, size int) {
+// lastTook is what the last result of an answer says of its time, read from the end of the body: decoding all answers
+// would be more work than the service has with them.
+func lastTook(body []byte) wire.Took {
+	tail := body[max(0, len(body)-100):]
+	at := bytes.LastIndex(tail, []byte("\xa7took_us"))
+	if at < 0 {
+		return wire.Took{}
+	}
+	answer, err := wire.DecodeAnswer(wire.MessagePack, append([]byte{0x81}, tail[at:]...)) // an object with this member alone
+	if err != nil {
+		return wire.Took{}
+	}
+	return answer.Results[0].Took
+}
+
+// wrong counts the results of an answer that are not the engine's own.
+func (l *traffic) wrong(body []byte, message, size int) int {
 	answer, err := wire.DecodeAnswer(wire.MessagePack, body)
 	if err != nil || len(answer.Results) != size {
-		r.wrong += size
-		return
+		return size
 	}
+	wrong := 0
 	for j := range answer.Results {
-		result := &answer.Results[j]
-		if !sameAnswer(result, &l.answers[(message*size+j)%len(l.answers)]) {
-			r.wrong++
-			continue
+		if !sameAnswer(&answer.Results[j], &l.answers[(message*size+j)%len(l.answers)]) {
+			wrong++
 		}
-		t := &result.Took
-		for stage, d := range [...]time.Duration{t.Queue, t.Batch, t.Engine, t.Total - t.Queue - t.Batch - t.Engine} { // as the constants count
-			r.stages[stage] = append(r.stages[stage], milliseconds(d))
-		}
-		r.stages[outsideStage] = append(r.stages[outsideStage], latency-milliseconds(t.Total))
 	}
+	return wrong
 }
