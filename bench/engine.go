@@ -170,7 +170,11 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 	if limits == nil {
 		limits = knownLimits(info.Device)
 	}
-	r.Achieved = limits.achieved(stages.work, capacity.IndexBytes, r.MatchSelectMs)
+	var decoded uint64
+	if limits != nil && stages.work.SlicedQueries == len(w.Plans) {
+		decoded = octets(w.Index, w.Plans)
+	}
+	r.Achieved = limits.achieved(stages.work, decoded, capacity.IndexBytes, r.MatchSelectMs)
 	if opts.Export != "" {
 		if err := w.Export(opts.Export, answers); err != nil {
 			return nil, fmt.Errorf("exporting: %w", err)

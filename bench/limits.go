@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
 )
 
 // Limits are the rates of a device that bound matching. docs/benchmarks/limits.cu measures them and prints them as JSON.
@@ -25,27 +26,61 @@ type Limits struct {
 //
 //   - A posting that the (query, tile) kernel adds is an addition in shared memory, and two bytes through L2.
 //   - A row of 1,024 objects that the shared-decode kernel adds to a query's counters is read from shared memory, with an
-//     eighth of a row of row numbers, and is 2.3 logic instructions in its tree of adders (docs/benchmarks,
-//     2026-11-21-h200-sliced.md). Decoding the rows, which queries share, is not counted, nor the Gate.
-//   - A step of the filter is a product on the tensor cores. What it passes on is counted beside that, and not counted here.
+//     eighth of a row of row numbers, and takes 2.3 logic instructions in its tree of adders. An octet, eight rows, takes 6
+//     rows of shared memory and 12 instructions to decode, once for a block of queries (docs/benchmarks,
+//     2026-11-21-h200-sliced.md). The Gate is not counted.
 //   - The resident index is read from device memory once.
 type Achieved struct {
 	TileQueries   int `json:"tile_queries"`   // executed by the (query, tile) kernel
 	SlicedQueries int `json:"sliced_queries"` // by the shared-decode kernel
-	FilterQueries int `json:"filter_queries"` // by the filter
-	// Shares of the limits that are known, by their names in Limits without "_per_s", and the largest of them: what binds,
-	// as far as anything does.
+	FilterQueries int `json:"filter_queries"` // whose candidates a filter found, of which nothing is counted
+	// Shares of the limits that are known, by their names in Limits without "_per_s".
 	Shares map[string]float64 `json:"shares"`
-	Binds  string             `json:"binds"`
-	Share  float64            `json:"share"`
-	Source string             `json:"limits_from"`
+	// Binds is the limit with the largest share when that is at least half, else "none": the time goes where nothing is
+	// counted, the Gate, waiting and launching.
+	Binds  string  `json:"binds"`
+	Share  float64 `json:"share"` // the largest
+	Source string  `json:"limits_from"`
 }
 
-// Of a row that the shared-decode kernel adds.
 const (
-	rowReads = 1 + 1./8
-	rowLogic = 2.3
+	rowReads, rowLogic     = 1 + 1./8, 2.3 // of a row that the shared-decode kernel adds
+	octetReads, octetLogic = 6, 12         // of an octet that it decodes
+	blockQueries           = 128           // its queries a block
 )
+
+// octets is how many octets the shared-decode kernel decodes for plans on sliced attributes alone, in groups of 1,024
+// objects: those that some query of a block needs.
+func octets(ix *index.Index, plans []gpuexec.Plan) uint64 {
+	const equal, less, atLeast = 0, 1, 2
+	type octet struct{ attr, kind, number uint32 }
+	var total uint64
+	for first := 0; first < len(plans); first += blockQueries {
+		need := map[octet]struct{}{}
+		for i := range plans[first:min(first+blockQueries, len(plans))] {
+			query := &plans[first+i].Match.Query
+			for _, item := range query.Items {
+				codes := ix.Codes(int(item.Attr))
+				for _, span := range query.Spans[item.First:][:item.Count] {
+					lo, hi := codes.Of(span.Lo), codes.Of(span.Hi)
+					switch {
+					case lo == hi:
+					case hi-lo == 1:
+						need[octet{item.Attr, equal, lo / 8}] = struct{}{}
+					default:
+						need[octet{item.Attr, less, hi / 8}] = struct{}{}
+						if lo > 0 {
+							need[octet{item.Attr, atLeast, lo / 8}] = struct{}{}
+						}
+					}
+				}
+			}
+		}
+		total += uint64(len(need))
+	}
+	const groupObjects = 1024
+	return total * uint64((int(ix.Objects())+groupObjects-1)/groupObjects)
+}
 
 // ReadLimits reads what limits.cu printed.
 func ReadLimits(path string) (*Limits, error) {
@@ -65,8 +100,7 @@ func ReadLimits(path string) (*Limits, error) {
 func knownLimits(device string) *Limits {
 	if strings.Contains(device, "H200") {
 		return &Limits{
-			SharedAtomics: 8.14e12, L2Bytes: 8.8e12, HBMBytes: 4.3e12, // limits.cu
-			// A row and 1.87 instructions a cycle of each of 132 multiprocessors at 1.98 GHz.
+			SharedAtomics: 8.14e12, L2Bytes: 8.8e12, HBMBytes: 4.3e12,
 			SharedRows: 2.61e11, Logic: 4.89e11,
 			Matrix: 4.08e9, // one in 64 cycles
 			Source: "H200, measured 2026-11",
@@ -76,19 +110,22 @@ func knownLimits(device string) *Limits {
 }
 
 // achieved is nil where nothing is known of the device, or of what it did.
-func (l *Limits) achieved(work gpuexec.Work, indexBytes int64, ms float64) *Achieved {
+func (l *Limits) achieved(work gpuexec.Work, octets uint64, indexBytes int64, ms float64) *Achieved {
 	if l == nil || ms <= 0 || work == (gpuexec.Work{}) {
 		return nil
 	}
-	a := &Achieved{TileQueries: work.TileQueries, SlicedQueries: work.SlicedQueries, FilterQueries: work.FilterQueries, Shares: map[string]float64{}, Source: l.Source}
+	a := &Achieved{
+		TileQueries: work.TileQueries, SlicedQueries: work.SlicedQueries, FilterQueries: work.FilterQueries,
+		Shares: map[string]float64{}, Binds: "none", Source: l.Source,
+	}
 	for _, unit := range []struct {
 		name          string
 		amount, limit float64
 	}{
 		{"shared_atomics", float64(work.TilePostings), l.SharedAtomics},
 		{"l2_bytes", 2 * float64(work.TilePostings), l.L2Bytes},
-		{"shared_rows", rowReads * float64(work.SlicedRows), l.SharedRows},
-		{"logic", rowLogic * float64(work.SlicedRows), l.Logic},
+		{"shared_rows", rowReads*float64(work.SlicedRows) + octetReads*float64(octets), l.SharedRows},
+		{"logic", rowLogic*float64(work.SlicedRows) + octetLogic*float64(octets), l.Logic},
 		{"matrix", float64(work.FilterSteps), l.Matrix},
 		{"hbm_bytes", float64(indexBytes), l.HBMBytes},
 	} {
@@ -97,8 +134,8 @@ func (l *Limits) achieved(work gpuexec.Work, indexBytes int64, ms float64) *Achi
 		}
 		share := unit.amount / (ms / 1000) / unit.limit
 		a.Shares[unit.name] = share
-		if share > a.Share {
-			a.Binds, a.Share = unit.name, share
+		if a.Share = max(a.Share, share); share == a.Share && share >= 0.5 {
+			a.Binds = unit.name
 		}
 	}
 	return a

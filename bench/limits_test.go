@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"math"
 	"testing"
 
@@ -9,25 +10,25 @@ import (
 
 // Each kernel is held against its own limits, by what it did and not by what the queries touch.
 func TestAchieved(t *testing.T) {
-	l := &Limits{SharedAtomics: 1000, SharedRows: 100, Logic: 200, L2Bytes: 4000, Matrix: 50, HBMBytes: 500, Source: "a test"}
+	l := &Limits{SharedAtomics: 1000, SharedRows: 100, Logic: 200, L2Bytes: 4000, HBMBytes: 500, Source: "a test"}
 	for _, x := range []struct {
-		name  string
-		work  gpuexec.Work
-		binds string
-		want  map[string]float64
+		name   string
+		work   gpuexec.Work
+		octets uint64
+		binds  string
+		share  float64
+		want   map[string]float64
 	}{
-		{"(query, tile)", gpuexec.Work{TileQueries: 3, TilePostings: 100}, "hbm_bytes",
+		{"(query, tile)", gpuexec.Work{TileQueries: 3, TilePostings: 100}, 0, "none", 0.4,
 			map[string]float64{"shared_atomics": 0.2, "l2_bytes": 0.1, "hbm_bytes": 0.4}},
-		{"shared decode", gpuexec.Work{SlicedQueries: 3, SlicedRows: 40}, "logic",
-			map[string]float64{"shared_rows": 0.9, "logic": 0.92, "hbm_bytes": 0.4}},
-		{"filter", gpuexec.Work{FilterQueries: 3, FilterSteps: 20}, "matrix", map[string]float64{"matrix": 0.8, "hbm_bytes": 0.4}},
-		{"both", gpuexec.Work{TileQueries: 1, TilePostings: 250, SlicedQueries: 2, SlicedRows: 4}, "shared_atomics",
+		{"shared decode", gpuexec.Work{SlicedQueries: 3, SlicedRows: 20}, 2, "logic", 0.7,
+			map[string]float64{"shared_rows": 0.69, "logic": 0.7, "hbm_bytes": 0.4}},
+		{"both", gpuexec.Work{TileQueries: 1, TilePostings: 250, SlicedQueries: 2, SlicedRows: 4}, 0, "shared_atomics", 0.5,
 			map[string]float64{"shared_atomics": 0.5, "l2_bytes": 0.25, "shared_rows": 0.09, "logic": 0.092, "hbm_bytes": 0.4}},
 	} {
-		a := l.achieved(x.work, 100, 500)
-		if a == nil || a.Binds != x.binds || len(a.Shares) != len(x.want) || a.Share != a.Shares[a.Binds] ||
-			a.TileQueries != x.work.TileQueries || a.SlicedQueries != x.work.SlicedQueries ||
-			a.FilterQueries != x.work.FilterQueries {
+		a := l.achieved(x.work, x.octets, 100, 500)
+		if a == nil || a.Binds != x.binds || len(a.Shares) != len(x.want) || math.Abs(a.Share-x.share) > 1e-9 ||
+			a.TileQueries != x.work.TileQueries || a.SlicedQueries != x.work.SlicedQueries {
 			t.Errorf("%s: %+v", x.name, a)
 			continue
 		}
@@ -37,7 +38,33 @@ func TestAchieved(t *testing.T) {
 			}
 		}
 	}
-	if a := l.achieved(gpuexec.Work{}, 100, 500); a != nil {
+	if a := l.achieved(gpuexec.Work{}, 0, 100, 500); a != nil {
 		t.Errorf("of an engine that does not say what it did: %+v", a)
+	}
+}
+
+// Queries of one value an attribute need an octet an attribute, however many of a block ask for it.
+func TestOctets(t *testing.T) {
+	w, err := New(context.Background(), "w1", Options{Objects: 1500, Queries: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	var items uint64
+	for _, item := range w.Plans[0].Match.Query.Items {
+		if item.Count > 0 {
+			items++
+		}
+	}
+	const groups = 2
+	plans := w.Plans
+	for _, n := range []int{1, blockQueries, blockQueries + 1} {
+		for len(plans) < n {
+			plans = append(plans, w.Plans[0])
+		}
+		blocks := uint64(n+blockQueries-1) / blockQueries
+		if got := octets(w.Index, plans[:n]); items == 0 || got != blocks*groups*items {
+			t.Errorf("%d queries: %d octets, want %d", n, got, blocks*groups*items)
+		}
 	}
 }
