@@ -10,7 +10,7 @@ import (
 
 // Each kernel is held against its own limits, by what it did and not by what the queries touch.
 func TestAchieved(t *testing.T) {
-	l := &Limits{SharedAtomics: 1000, SharedRows: 100, Logic: 200, L2Bytes: 4000, HBMBytes: 500, Source: "a test"}
+	l := &Limits{SharedAtomics: 1000, SharedRows: 100, Logic: 200, L2Bytes: 4000, Matrix: 50, HBMBytes: 500, Source: "a test"}
 	for _, x := range []struct {
 		name   string
 		work   gpuexec.Work
@@ -23,12 +23,14 @@ func TestAchieved(t *testing.T) {
 			map[string]float64{"shared_atomics": 0.2, "l2_bytes": 0.1, "hbm_bytes": 0.4}},
 		{"shared decode", gpuexec.Work{SlicedQueries: 3, SlicedRows: 20}, 2, "logic", 0.7,
 			map[string]float64{"shared_rows": 0.69, "logic": 0.7, "hbm_bytes": 0.4}},
+		{"filter", gpuexec.Work{FilterQueries: 3, FilterSteps: 20}, 0, "matrix", 0.8,
+			map[string]float64{"matrix": 0.8, "hbm_bytes": 0.4}},
 		{"both", gpuexec.Work{TileQueries: 1, TilePostings: 250, SlicedQueries: 2, SlicedRows: 4}, 0, "shared_atomics", 0.5,
 			map[string]float64{"shared_atomics": 0.5, "l2_bytes": 0.25, "shared_rows": 0.09, "logic": 0.092, "hbm_bytes": 0.4}},
 	} {
 		a := l.achieved(x.work, x.octets, 100, 500)
 		if a == nil || a.Binds != x.binds || len(a.Shares) != len(x.want) || math.Abs(a.Share-x.share) > 1e-9 ||
-			a.TileQueries != x.work.TileQueries || a.SlicedQueries != x.work.SlicedQueries {
+			a.TileQueries != x.work.TileQueries || a.SlicedQueries != x.work.SlicedQueries || a.FilterQueries != x.work.FilterQueries {
 			t.Errorf("%s: %+v", x.name, a)
 			continue
 		}
