@@ -276,6 +276,9 @@ func (l *lane) place(at *pieceLayout) bool {
 			end++
 		}
 		run := newSlicedLaunch(&k.sliced[v], l.pieces[first:end], first, l.resident.sliced.slicedLayout, k.processors)
+		if !run.addressable() {
+			return false
+		}
 		at.groupWave = max(at.groupWave, l.waves.groups*run.columns)
 		programs += alignUp(run.end)
 		l.runs = append(l.runs, run)

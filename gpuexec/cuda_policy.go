@@ -47,10 +47,10 @@ func (p launchPath) String() string {
 
 // defaultPolicy is measured on an H200 (docs/benchmarks/2026-11-21-h200-two-kernels.md). The (query, tile) kernel takes
 // 0.43 ps a posting and 6 ns a query and tile over 132 multiprocessors, and 255 ns of one for a plane of a tile
-// (docs/benchmarks/2026-11-21-h200-layouts.md). The shared-decode kernel takes 15 us for 1,024
-// objects of a block of Adult's queries, and 45 us of W1's, which decode six times as many octets. By these, 1,024
-// queries of one value an attribute of 67 keywords are equal where lists hold 2.7 % of the objects.
-var defaultPolicy = launchPolicy{posting: 0.056, block: 800, plane: 255, octet: 18, bounds: 25, tree: 8, group: 5e3, launch: 300e3}
+// (docs/benchmarks/2026-11-21-h200-layouts.md). The shared-decode kernel takes 8 us for 1,024 objects of a block of Adult's
+// queries, and 40 us of W1's, which decode six times as many octets in rows of one value (docs/benchmarks/2026-11-21-h200-sliced.md,
+// state D). By these, 1,024 queries of one value an attribute of 67 keywords are equal where lists hold 2.2 % of the objects.
+var defaultPolicy = launchPolicy{posting: 0.056, block: 800, plane: 255, octet: 17, bounds: 23, tree: 8, group: 2.5e3, launch: 300e3}
 
 func (p launchPolicy) String() string {
 	return fmt.Sprintf("%s; (query, tile): %g ns a posting, %g a tile, %g a plane; shared decode: %g ns an octet, %g of ranges, %g a tree, %g a group, %g a launch",

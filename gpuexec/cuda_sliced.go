@@ -4,6 +4,7 @@ package gpuexec
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 )
 
@@ -169,6 +170,11 @@ func newSlicedLaunch(v *cudaSliced, queries []laneQuery, first int, s *slicedLay
 	r.tickets = place(4)
 	r.end = at
 	return r
+}
+
+// addressable says whether the kernel can address the records of a query block: they are counted in 32 bits of bytes.
+func (r *slicedLaunch) addressable() bool {
+	return int64(r.maxTrees)*int64(r.variant.warps)*16*int64(1+r.variant.slots) <= math.MaxUint32
 }
 
 // slicedEntries is the candidates that a query may have between waves of groups: gate.cuh has the proof.

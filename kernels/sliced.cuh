@@ -40,6 +40,7 @@
 //                      adds ceil(r / 8) - 1 trees. With u units in use and R <= 2 s rows: at most bits x u + 1 chunks and
 //                      bits x (u + R / 8) + 1 trees, u <= min(kinds x unitsOfKind, 2 s).
 //   tasks              at most 4 a unit: bits x 4 u; a list has at most tasks + chunks
+//   records            maxTrees x warps x recordBytes(slots) of a block, less than 2^32
 //   The planner checks each against the maxima it is given, and marks the block as not planned (Program::trees = 0,
 //   Program::status = kPlanFull) rather than write beyond; with maxima by the formulas above that cannot happen.
 //
@@ -112,9 +113,10 @@ struct RecordHead {
   uint32_t flags;
   uint32_t unused[2];
 };
-constexpr uint32_t kTreeFirst = 1;     // of its chunk
-constexpr uint32_t kTreeLast = 2;      // of its chunk
+constexpr uint32_t kTreeLast = 1;      // of its chunk
+constexpr uint32_t kTreeEnd = 2;       // of the program
 constexpr uint32_t kTreePair = 4;      // the second of a pair, or one alone
+constexpr uint32_t kTreeDense = 8;     // most slots add rows, and nothing is doubled
 constexpr uint32_t kTreeDoublings = 8; // bits 8 ..: how often counters double before it
 
 __host__ __device__ constexpr uint32_t recordBytes(uint32_t slots) { return 16 * (1 + slots); }
@@ -132,8 +134,8 @@ struct Plan {
   uint32_t* lengths; // b x decoders + decoder
   uint8_t* records;  // (tree x warps + warp) x recordBytes(slots)
   uint32_t* biases;
-  // Scratch, of block b: chunks + b x maxChunks, tasks + b x maxTasks, rows + b x maxRows, counts + b x unitsOfBlock x 256, units + b x unitsOfBlock, for
-  // unitsOfBlock = kinds x unitsOfKind.
+  // Scratch, of block b: chunks + b x maxChunks, tasks + b x maxTasks, rows + b x maxRows, counts + b x unitsOfBlock x 256,
+  // units + b x unitsOfBlock, for unitsOfBlock = kinds x unitsOfKind.
   Chunk* chunks;
   Task* tasks;
   uint64_t* rows;

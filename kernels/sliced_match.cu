@@ -5,19 +5,17 @@
 // query's counts of 1,024 objects are bit planes, a word a lane. Its warps have two roles:
 //   Decoders   decode the octets of a chunk into a stage of shared memory: a LOP3 and a store a row.
 //   Counters   add, for each of their queries, eight rows of the stage by a tree of carry-save adders: 2 ldmatrix,
-//              2 dp2a for their addresses, 14 to 23 LOP3.
+//              2 dp2a for their addresses, 14 or 21 LOP3.
 // Stages form a ring. full[s] completes when all decoders have stored their rows, empty[s] when all counters have read
 // theirs. Nobody waits for the block as a whole: decoders are up to a ring ahead, also over the end of a group, and the
-// Gate of one warp overlaps with the counting of others.
-//
-// Why ldmatrix: each lane gives the address of 16 bytes, so one instruction fetches four rows, and the row numbers
-// of a query need not be broadcast to all lanes before their addresses can be formed.
-//
-// Counter planes. c[p] is the plane of 2^p. A tree adds eight rows into planes 0 to 2 and has a carry of weight 8.
-// The first tree of a pair leaves it in `open`; the second adds both to plane 3 and ripples upwards: half as many ripples.
+// Gate of one warp overlaps with the counting of others. A scheduler has two counters at most to fill its slots, and they go
+// through more code than its instruction cache holds: between trees every branch and every latency costs. So what a tree
+// needs is loaded before the tree before it is finished, and what few groups need is out of the way.
 #include "barrier.cuh"
 #include "block.cuh"
 #include "sliced.cuh"
+#include "sliced_adders.cuh"
+#include "sliced_decode.cuh"
 
 namespace geniemq {
 namespace {
@@ -27,189 +25,28 @@ constexpr uint32_t kMaxStages = 4;
 constexpr uint32_t kTickets = 8;       // at least kMaxStages + 4; see take
 constexpr uint32_t kRecords = 3;       // of a counter: the current one and two on their way
 constexpr uint32_t kNoGroup = ~0u;
+constexpr uint32_t kPlanesAhead = 11;  // of a task, loaded while the one before it is decoded: all of 2,047 codes
 
-// The ticket of the group that a counter counts, and the first group for which its thresholds do not hold.
+// Of a counter: the ticket of the group that it counts, and the first group for which its thresholds do not hold.
 struct GateState { uint32_t ticket, until; };
 
-// Shared memory: this, then records of each counter, then stages.
+// Shared memory: this, then records of each counter, then the digits that counters are compared with, then stages.
 struct alignas(128) Shared {
   Barrier full[kMaxStages], empty[kMaxStages];
   Barrier taken[kTickets];     // the group of a ticket is known
   uint32_t tickets[kTickets];  // it
   GateState gate[kMaxCounters];
-  uint32_t thresholds[kMaxCounters][kMaxSlots];  // threshold + bias, what counters are compared with
-  uint32_t most[kMaxCounters][kMaxSlots];        // entries of a group that may pass
+  uint32_t most[kMaxCounters][kMaxSlots];  // entries of a group that may pass
   uint32_t bins[kMaxCounters][KeepLargest::kBins];
 };
-__host__ __device__ constexpr uint32_t fixedBytes(uint32_t counters, uint32_t slots) {
-  return sizeof(Shared) + counters * kRecords * recordBytes(slots);
+__host__ __device__ constexpr uint32_t recordsBytes(uint32_t counters, uint32_t slots) {
+  return counters * kRecords * recordBytes(slots);
+}
+// The digits of a query: a word a plane, all ones where threshold + bias - 1 has that digit.
+__host__ __device__ constexpr uint32_t fixedBytes(uint32_t counters, uint32_t slots, uint32_t planes) {
+  return (sizeof(Shared) + recordsBytes(counters, slots) + counters * slots * planes * 4 + 127) / 128 * 128;
 }
 __device__ __forceinline__ uint32_t stageBytes(uint32_t octets) { return kRowBytes + octets * kOctetBytes; }
-
-// ------------------------------------------------------------------------------------------------------ decoding
-
-// Stores four rows, a word of each a lane. at: the address of the first plus rowOffset().
-__device__ __forceinline__ void storeRows(uint32_t at, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(a), "r"(b), "r"(c), "r"(d)
-               : "memory");
-#else
-  asm volatile(
-      "st.shared.u32 [%0], %1; st.shared.u32 [%0+128], %2; st.shared.u32 [%0+256], %3; st.shared.u32 [%0+384], %4;" ::"r"(at),
-      "r"(a), "r"(b), "r"(c), "r"(d)
-      : "memory");
-#endif
-}
-__device__ __forceinline__ uint32_t rowOffset() {
-#if __CUDA_ARCH__ >= 900
-  return laneOf() / 8 * kRowBytes + laneOf() % 8 * 16;  // stmatrix: 16 bytes of one row a lane
-#else
-  return laneOf() * 4;
-#endif
-}
-
-// Decodes a task. x: the first eight planes of its attribute, 0 where it has fewer; planes: all of them; both at the
-// lane's word. to: the address of row 0 of the stage plus rowOffset().
-//
-// With code = 256 prefix + 8 octet + low, E is the mask of the objects of an octet and L[low] compares the lowest three
-// digits. A row is C | E & L[low]: C = 0 for equal; the objects of lower octets for less; of higher ones for atLeast.
-__device__ __forceinline__ void decodeTask(const uint4& task, const uint32_t (&x)[8], const uint32_t* planes, uint32_t to) {
-  const uint32_t count = task.y & 0xff, kind = task.y >> 8 & 0x7f;
-  const uint32_t octets = __reduce_or_sync(~0u, task.z);  // the same in all lanes: now the compiler knows
-  // Digits above the eighth: H where they equal the prefix, C where they are less.
-  uint32_t H = ~0u, C = 0;
-  for (uint32_t p = 8; p < count; p++) {
-    const uint32_t y = __ldg(planes + p * kGroupWords), digit = 0u - (task.w >> (p - 8) & 1);
-    C = (digit & ~y) | (~(digit ^ y) & C);
-    H &= ~(digit ^ y);
-  }
-  uint32_t at = to + (task.y >> 16) * kRowBytes;
-  const auto digits = [](uint32_t y0, uint32_t y1, uint32_t y2, uint32_t value) {
-    return (value & 1 ? y0 : ~y0) & (value & 2 ? y1 : ~y1) & (value & 4 ? y2 : ~y2);
-  };
-  uint32_t L[kOctetRows];
-  if (kind == kRowEqual) {
-#pragma unroll
-    for (uint32_t v = 0; v < kOctetRows; v++) L[v] = digits(x[0], x[1], x[2], v);
-#pragma unroll
-    for (uint32_t high = 0; high < 8; high++) {
-      if (octets >> high * 4 == 0) break;
-      if ((octets >> high * 4 & 15) == 0) continue;
-      const uint32_t T = H & digits(x[5], x[6], x[7], high);
-#pragma unroll
-      for (uint32_t low = 0; low < 4; low++) {
-        if (!(octets >> (high * 4 + low) & 1)) continue;
-        const uint32_t E = T & (low & 1 ? x[3] : ~x[3]) & (low & 2 ? x[4] : ~x[4]);
-#pragma unroll
-        for (uint32_t v = 0; v < kOctetRows; v += 4) storeRows(at + v * kRowBytes, E & L[v], E & L[v + 1], E & L[v + 2], E & L[v + 3]);
-        at += kOctetBytes;
-      }
-    }
-    return;
-  }
-  const uint32_t least = kind == kRowAtLeast ? ~0u : 0;
-#pragma unroll
-  for (uint32_t v = 0; v < kOctetRows; v++) {
-    L[v] = least;  // ^ (the lowest digits are less than v)
-#pragma unroll
-    for (uint32_t u = 0; u < v; u++) L[v] ^= digits(x[0], x[1], x[2], u);
-  }
-#pragma unroll
-  for (uint32_t high = 0; high < 8; high++) {
-    if (octets >> high * 4 == 0) break;
-    const uint32_t T = H & digits(x[5], x[6], x[7], high);
-    if ((octets >> high * 4 & 15) == 0) {
-      C |= T;
-      continue;
-    }
-#pragma unroll
-    for (uint32_t low = 0; low < 4; low++) {
-      const uint32_t E = T & (low & 1 ? x[3] : ~x[3]) & (low & 2 ? x[4] : ~x[4]);
-      if (octets >> (high * 4 + low) & 1) {
-        const uint32_t outside = least & ~E ^ C;  // C, or for atLeast what is neither in C nor in E
-#pragma unroll
-        for (uint32_t v = 0; v < kOctetRows; v += 4)
-          storeRows(at + v * kRowBytes, outside | (E & L[v]), outside | (E & L[v + 1]), outside | (E & L[v + 2]), outside | (E & L[v + 3]));
-        at += kOctetBytes;
-      }
-      C |= E;
-    }
-  }
-}
-
-// ------------------------------------------------------------------------------------------------------ counting
-
-// sum + a + b: the sum stays, the carry is returned.
-__device__ __forceinline__ uint32_t addTwo(uint32_t& sum, uint32_t a, uint32_t b) {
-  const uint32_t carry = (sum & a) | (sum & b) | (a & b);
-  sum ^= a ^ b;
-  return carry;
-}
-
-// Loads eight rows of the stage. pair: two row numbers; lanes 8 i to 8 i + 7 have those of rows i and i + 4. stage: the
-// address of row 0, plus 16 bytes for each lane of its eight.
-__device__ __forceinline__ void loadRows(uint32_t (&x)[8], uint32_t pair, uint32_t stage) {
-#pragma unroll
-  for (int i = 0; i < 8; i += 4) {
-    const uint32_t address = __dp2a_lo(pair, kRowBytes << i * 2, stage);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x[i]), "=r"(x[i + 1]), "=r"(x[i + 2]), "=r"(x[i + 3]) : "r"(address));
-  }
-}
-
-template <int PLANES>
-struct Counters {
-  uint32_t c[PLANES];
-  uint32_t open;
-
-  __device__ __forceinline__ void clear() {
-#pragma unroll
-    for (int p = 0; p < PLANES; p++) c[p] = 0;
-    open = 0;
-  }
-
-  // Adds eight rows.
-  template <bool COMPLETE>
-  __device__ __forceinline__ void tree(const uint32_t (&x)[8]) {
-    const uint32_t t0 = addTwo(c[0], x[0], x[1]), t1 = addTwo(c[0], x[2], x[3]);
-    const uint32_t f0 = addTwo(c[1], t0, t1);
-    const uint32_t t2 = addTwo(c[0], x[4], x[5]), t3 = addTwo(c[0], x[6], x[7]);
-    const uint32_t f1 = addTwo(c[1], t2, t3);
-    const uint32_t eights = addTwo(c[2], f0, f1);
-    if (COMPLETE)
-      complete(eights);
-    else
-      open = eights;
-  }
-
-  __device__ __forceinline__ void complete(uint32_t eights) {
-    uint32_t carry = addTwo(c[3], open, eights);
-    open = 0;
-#pragma unroll
-    for (int p = 4; p < PLANES; p++) {
-      const uint32_t next = c[p] & carry;
-      c[p] ^= carry;
-      carry = next;
-    }
-  }
-
-  __device__ __forceinline__ void twice() {
-#pragma unroll
-    for (int p = PLANES - 1; p > 0; p--) c[p] = c[p - 1];
-    c[0] = 0;
-  }
-
-  // The objects whose count is at least t.
-  __device__ __forceinline__ uint32_t atLeast(uint32_t t) const {
-    uint32_t reach = PLANES < 32 && t >> (PLANES % 32) != 0 ? 0 : ~0u;
-#pragma unroll
-    for (int p = 0; p < PLANES; p++) {
-      const uint32_t digit = 0u - (t >> p & 1);
-      reach = (c[p] & reach) | ((c[p] | reach) & ~digit);
-    }
-    return PLANES < 32 && t >> (PLANES % 32) != 0 ? 0 : reach;
-  }
-};
 
 // The k of the passing objects that the total order puts first; there are more. Called seldom, as the next one, and not
 // inlined: they need registers that the counters of the other queries hold.
@@ -252,8 +89,8 @@ __device__ __noinline__ void storeEntries(const Counters<PLANES> counters, uint3
 }
 
 // Waits until the wave of a group is open, and reads its thresholds. Called once a wave and warp, and not inlined.
-template <int SLOTS, int COUNTERS>
-__device__ __noinline__ void enterWave(const Sliced& s, Shared& shared, uint32_t warp, uint32_t group) {
+template <int PLANES, int SLOTS, int COUNTERS>
+__device__ __noinline__ void enterWave(const Sliced& s, Shared& shared, uint32_t* digits, uint32_t warp, uint32_t group) {
   const uint32_t lane = laneOf();
   const uint32_t firstQuery = s.firstQuery + blockIdx.x * s.perBlock;
   const uint32_t queries = min(s.perBlock, s.queriesOfBatch - blockIdx.x * s.perBlock);
@@ -275,7 +112,11 @@ __device__ __noinline__ void enterWave(const Sliced& s, Shared& shared, uint32_t
   if (lane < SLOTS) {
     const uint32_t threshold = i < queries ? loadFresh(&s.states[firstQuery + i].threshold) : ~0u;
     const uint32_t bias = i < queries ? __ldg(s.biases + size_t{blockIdx.x} * COUNTERS * SLOTS + i) : 0;
-    shared.thresholds[warp][lane] = threshold + bias < threshold ? ~0u : threshold + bias;
+    // What is not reached is less than the threshold: threshold - 1 in PLANES digits, or more than any count.
+    uint32_t below = threshold + bias - 1 < threshold - 1 ? ~0u : threshold + bias - 1;
+    if (PLANES < 32 && below >> (PLANES % 32) != 0) below = ~0u;
+#pragma unroll
+    for (int p = 0; p < PLANES; p++) digits[lane * PLANES + p] = 0u - (below >> p & 1);
     shared.most[warp][lane] = i < queries ? min(s.queries[firstQuery + i].k, kGroupObjects) : 0;
   }
   if (lane == 0) shared.gate[warp].until = s.firstGroup + s.firstWave + wave * s.waveGroups;
@@ -289,13 +130,14 @@ struct Match {
 
   const Sliced& s;
   Shared& shared;
-  const uint32_t lane, warp;  // counters are the first warps
+  const uint32_t warp;  // counters are the first ones
+  uint32_t lane = 0;  // see run
 
   __device__ __forceinline__ Match(const Sliced& args, uint8_t* memory)
-      : s(args), shared(*reinterpret_cast<Shared*>(memory)), lane(laneOf()), warp(__shfl_sync(~0u, warpOf(), 0)) {}
+      : s(args), shared(*reinterpret_cast<Shared*>(memory)), warp(__shfl_sync(~0u, warpOf(), 0)) {}
 
   __device__ __forceinline__ uint32_t stageAt(uint32_t stage) const {
-    return sharedAddress(&shared) + fixedBytes(COUNTERS, SLOTS) + stage * stageBytes(s.stageOctets);
+    return sharedAddress(&shared) + fixedBytes(COUNTERS, SLOTS, PLANES) + stage * stageBytes(s.stageOctets);
   }
 
   __device__ __forceinline__ void run() {
@@ -308,11 +150,14 @@ struct Match {
     for (uint32_t i = threadIdx.x; i < s.stages * kGroupWords; i += kThreads)
       asm volatile("st.shared.u32 [%0], %1;" ::"r"(stageAt(i / kGroupWords) + i % kGroupWords * 4), "r"(0) : "memory");
     __syncthreads();
+    // From a shuffle, so that the compiler keeps it rather than to read it again wherever it is needed.
     if (warp < COUNTERS) {
       shareRegisters<true>();
+      lane = __shfl_sync(~0u, laneOf(), laneOf());
       count(program.trees);
     } else {
       shareRegisters<false>();
+      lane = __shfl_sync(~0u, laneOf(), laneOf());
       decode(warp - COUNTERS);
     }
   }
@@ -351,10 +196,22 @@ struct Match {
     Barrier::arrive(sharedAddress(&shared.taken[ticket % kTickets]));
   }
 
-  // A decoder goes through its list of tasks once a group. While it decodes one, the planes of the next and the task
+  // Plane P of an attribute that has so many, or 0.
+  template <uint32_t P>
+  __device__ __forceinline__ static uint32_t loadPlane(const uint32_t* planes, uint32_t count) {
+    uint32_t v;
+    asm volatile("{ .reg .pred p; setp.gt.u32 p, %2, %3; mov.u32 %0, 0; @p ld.global.nc.u32 %0, [%1 + %4]; }"
+                 : "=r"(v) : "l"(planes), "r"(count), "n"(P), "n"(P * kRowBytes));
+    return v;
+  }
+
+  // A decoder goes through its list of tasks once a group. While it decodes one, the first planes of the next and the task
   // after that are on their way.
   __device__ __forceinline__ void decode(uint32_t decoder) {
-    const uint4* list = reinterpret_cast<const uint4*>(s.lists + (size_t{blockIdx.x} * DECODERS + decoder) * s.maxList);
+    // lane / 32 is 0. The compiler would move what it knows to be the same in all lanes to uniform registers, for which it
+    // waits at once.
+    const uint4* list =
+        reinterpret_cast<const uint4*>(s.lists + (size_t{blockIdx.x} * DECODERS + decoder) * s.maxList) + lane / 32;
     const uint32_t length = s.lengths[blockIdx.x * DECODERS + decoder];
     const bool takes = decoder == 0 && lane == 0;
     if (takes) take(0), take(1);
@@ -362,13 +219,16 @@ struct Match {
     if (group == kNoGroup) return;
     uint32_t next = 0;  // the task that is on its way
     uint4 task, coming = __ldg(list);
-    uint32_t x[8], y[8];
+    uint32_t y[kPlanesAhead];
     const uint32_t *planes, *planesOfGroup = s.planes + size_t{group - s.residentGroup} * s.planesOfGroup * kGroupWords + lane;
     const auto advance = [&] {  // the task that was on its way has come: its planes are next, and another task
       task = coming;
       planes = planesOfGroup + task.x * kGroupWords;
-#pragma unroll
-      for (uint32_t p = 0; p < 8; p++) y[p] = p < (task.y & 0xff) ? __ldg(planes + p * kGroupWords) : 0;
+      const uint32_t count = task.y & 0xff;
+      y[0] = loadPlane<0>(planes, count), y[1] = loadPlane<1>(planes, count), y[2] = loadPlane<2>(planes, count);
+      y[3] = loadPlane<3>(planes, count), y[4] = loadPlane<4>(planes, count), y[5] = loadPlane<5>(planes, count);
+      y[6] = loadPlane<6>(planes, count), y[7] = loadPlane<7>(planes, count), y[8] = loadPlane<8>(planes, count);
+      y[9] = loadPlane<9>(planes, count), y[10] = loadPlane<10>(planes, count);
       next = next + 1 == length ? 0 : next + 1;
       coming = __ldg(list + next);
     };
@@ -376,9 +236,16 @@ struct Match {
     bool first = true;  // of its chunk
     while (true) {
       const uint4 now = task;
+      const uint32_t shape = __reduce_or_sync(~0u, now.y);  // the same in all lanes: now the compiler knows
       const uint32_t* from = planes;
+      uint32_t x[8];
 #pragma unroll
       for (uint32_t p = 0; p < 8; p++) x[p] = y[p];
+      Prefix prefix = {~0u, 0};
+      if ((shape & 0xff) > 8) {
+#pragma unroll
+        for (uint32_t p = 8; p < kPlanesAhead; p++) prefix.add(now.w >> (p - 8), y[p]);
+      }
       bool end = false;
       if (next == 0) {  // the task that is on its way is the first again
         if (takes) take(ticket + 2);
@@ -388,11 +255,13 @@ struct Match {
       }
       if (!end) advance();
       if (first) Barrier::wait(sharedAddress(&shared.empty[stage]), parity);
-      decodeTask(now, x, from, stageAt(stage) + rowOffset());
-      first = now.y & kTaskLast;
+      for (uint32_t p = kPlanesAhead; p < (shape & 0xff); p++) prefix.add(now.w >> (p - 8), __ldg(from + p * kGroupWords));
+      const uint32_t octets = __reduce_or_sync(~0u, now.z);
+      decodeTask(shape >> 8 & 0x7f, octets, x, prefix, stageAt(stage) + (shape >> 16) * kRowBytes + rowOffset());
+      first = shape & kTaskLast;
       if (first) {
         __syncwarp();
-        if (lane == 0) Barrier::arrive(sharedAddress(&shared.full[stage]));
+        Barrier::arriveIf(lane == 0, sharedAddress(&shared.full[stage]));
         if (++stage == s.stages) stage = 0, parity ^= 1;
       }
       if (end) break;
@@ -401,41 +270,69 @@ struct Match {
 
   // ---- Counters
 
+  // A tree as a counter reads it: from the head of its record, and the row numbers of its first two slots.
+  struct Tree {
+    uint32_t flags, numbers[2];
+    bool ready;  // its rows have been seen in their stage
+  };
+
+  // What a counter is about to read.
+  struct Cursor {
+    uint32_t stage;   // of the ring, x 2, and the parity of full[stage] with that
+    uint32_t record;  // of the tree at hand; two more are on their way, to a ring in shared memory
+    uint32_t next;    // the record to be fetched next, in bytes from the program's first
+    uint32_t end;     // of the program
+  };
+
+  __device__ __forceinline__ uint32_t ring() const { return sharedAddress(&shared + 1) + warp * kRecords * kRecordBytes; }
+  // Where the lane's row numbers of slot 0 are.
+  __device__ __forceinline__ uint32_t rowsAt(const Cursor& c) const { return c.record + 16 + lane / 8 * 4; }
+
+  // Starts to copy the next record, to a place.
+  __device__ __forceinline__ void fetch(Cursor& c, uint32_t to) {
+    const uint8_t* program = s.records + (size_t{blockIdx.x} * s.maxTrees * COUNTERS + warp) * kRecordBytes;
+    asm volatile(
+        "{ .reg .pred p; setp.le.u32 p, %2, %3; @p cp.async.cg.shared.global [%0], [%1], 16; }\n"
+        "cp.async.commit_group;" ::"r"(to + lane * 16),
+        "l"(program + (c.next + lane * 16)), "r"(lane), "n"(SLOTS)
+        : "memory");
+    c.next += COUNTERS * kRecordBytes;
+    if (c.next == c.end) c.next = 0;
+  }
+
+  // From a tree, all of whose rows and row numbers have been loaded, to the next one. flags: its own.
+  __device__ __forceinline__ Tree advance(Cursor& c, uint32_t flags) {
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+    __syncwarp();
+    Barrier::arriveIf((flags & kTreeLast) != 0 && lane == 0, sharedAddress(&shared.empty[c.stage / 2]));
+    if (flags & kTreeLast) c.stage += 2;
+    if (c.stage >= 2 * s.stages) c.stage = ~c.stage & 1;
+    Tree next;
+    next.ready = Barrier::complete(sharedAddress(&shared.full[c.stage / 2]), c.stage & 1);
+    const uint32_t done = c.record;
+    c.record = done == ring() + (kRecords - 1) * kRecordBytes ? ring() : done + kRecordBytes;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(next.flags) : "r"(c.record + 4) : "memory");
+    next.numbers[0] = rowsOf(rowsAt(c), 0);
+    next.numbers[1] = rowsOf(rowsAt(c), SLOTS > 1 ? 1 : 0);
+    fetch(c, done);
+    return next;
+  }
+
   __device__ __forceinline__ void count(uint32_t trees) {
     Counters<PLANES> counters[SLOTS];
 #pragma unroll
     for (int a = 0; a < SLOTS; a++) counters[a].clear();
     if (lane == 0) shared.gate[warp] = {0, 0};
     if (groupOf(0) == kNoGroup) return;
-    const uint32_t records = sharedAddress(&shared + 1) + warp * kRecords * kRecordBytes;
-    const uint8_t* const program = s.records + (size_t{blockIdx.x} * s.maxTrees * COUNTERS + warp) * kRecordBytes;
-    uint32_t tree = 0, stage = 0, parity = 0, record = records;
-    fetch(program, 0, record);
-    fetch(program, trees > 1 ? 1 : 0, record + kRecordBytes);
+    Cursor c = {0, ring() + (kRecords - 1) * kRecordBytes, 0, trees * (COUNTERS * kRecordBytes)};
+    fetch(c, ring());
+    fetch(c, ring() + kRecordBytes);
+    Tree tree = advance(c, 0);
     while (true) {
-      // The record of this tree is here; the place of the one before it is free for the one after the next.
-      asm volatile("cp.async.wait_group 1;" ::: "memory");
-      __syncwarp();
-      uint32_t queries, flags;
-      asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(queries), "=r"(flags) : "r"(record) : "memory");
-      const uint32_t rows = record + 16 + lane / 8 * 4;
-      const uint32_t first = rowsOf(rows, 0), second = rowsOf(rows, SLOTS > 1 ? 1 : 0);
-      fetch(program, tree + 2 < trees ? tree + 2 : (tree + 2) % trees,
-            record == records ? record + 2 * kRecordBytes : record - kRecordBytes);
-      record = record == records + (kRecords - 1) * kRecordBytes ? records : record + kRecordBytes;
-      if (flags & kTreeFirst) Barrier::wait(sharedAddress(&shared.full[stage]), parity);
-      for (uint32_t n = flags >> kTreeDoublings; n > 0; n--) {
-#pragma unroll
-        for (int a = 0; a < SLOTS; a++) counters[a].twice();
-      }
-      add(counters, queries, flags & kTreePair, rows, first, second, stageAt(stage) + lane % 8 * 16);
-      if (flags & kTreeLast) {
-        __syncwarp();
-        if (lane == 0) Barrier::arrive(sharedAddress(&shared.empty[stage]));
-        if (++stage == s.stages) stage = 0, parity ^= 1;
-      }
-      if (++tree < trees) continue;
-      tree = 0;
+      if (!tree.ready) Barrier::wait(sharedAddress(&shared.full[c.stage / 2]), c.stage & 1);
+      const uint32_t flags = tree.flags;
+      tree = add(counters, tree, c);
+      if (!(flags & kTreeEnd)) continue;
       if (!pass(counters)) break;
 #pragma unroll
       for (int a = 0; a < SLOTS; a++) counters[a].clear();
@@ -443,24 +340,18 @@ struct Match {
     asm volatile("cp.async.wait_all;" ::: "memory");
   }
 
-  // Starts to copy the warp's record of a tree.
-  __device__ __forceinline__ void fetch(const uint8_t* program, uint32_t tree, uint32_t to) {
-    if (lane <= SLOTS) {
-      const uint8_t* from = program + size_t{tree} * (COUNTERS * kRecordBytes) + lane * 16;
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + lane * 16), "l"(from) : "memory");
+  // Adds a tree to the counters, and returns the next one. Where most slots have rows, the others add the empty row: without
+  // branches between them loads and adders of different queries overlap.
+  __device__ __forceinline__ Tree add(Counters<PLANES> (&counters)[SLOTS], const Tree& tree, Cursor& c) {
+    const bool pair = tree.flags & kTreePair;
+    const uint32_t stage = stageAt(c.stage / 2) + lane % 8 * 16;
+    if (tree.flags & kTreeDense) return pair ? addAll<true>(counters, tree, c, stage) : addAll<false>(counters, tree, c, stage);
+    for (uint32_t n = tree.flags >> kTreeDoublings; n > 0; n--) {
+#pragma unroll
+      for (int a = 0; a < SLOTS; a++) counters[a].twice();
     }
-    asm volatile("cp.async.commit_group;" ::: "memory");
-  }
-
-  // Adds a tree to the counters, the second of a pair or the first. rows: where the lane's row numbers of slot 0 are; first
-  // and second: those of slots 0 and 1. Where most slots have rows, the others add the empty row: without branches
-  // between them loads and adders of different queries overlap.
-  __device__ __forceinline__ void add(Counters<PLANES> (&counters)[SLOTS], uint32_t queries, bool pair, uint32_t rows,
-                                      uint32_t first, uint32_t second, uint32_t stage) {
-    if (__popc(queries) > SLOTS * 3 / 4) {
-      pair ? addAll<true>(counters, rows, first, second, stage) : addAll<false>(counters, rows, first, second, stage);
-      return;
-    }
+    uint32_t queries;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(queries) : "r"(c.record) : "memory");
 #pragma unroll
     for (int a = 0; a < SLOTS; a++) {
       if (!(queries >> a & 1)) {
@@ -468,26 +359,29 @@ struct Match {
         continue;
       }
       uint32_t x[8];
-      loadRows(x, rowsOf(rows, a), stage);
+      loadRows(x, rowsOf(rowsAt(c), a), stage);
       if (pair)
         counters[a].template tree<true>(x);
       else
         counters[a].template tree<false>(x);
     }
+    return advance(c, tree.flags);
   }
 
   // Rows are loaded one query ahead of the adders, and their numbers one more.
   template <bool PAIR>
-  __device__ __forceinline__ void addAll(Counters<PLANES> (&counters)[SLOTS], uint32_t rows, uint32_t numbers, uint32_t next,
-                                         uint32_t stage) {
-    uint32_t x[2][8];
-    loadRows(x[0], numbers, stage);
+  __device__ __forceinline__ Tree addAll(Counters<PLANES> (&counters)[SLOTS], const Tree& tree, Cursor& c, uint32_t stage) {
+    uint32_t x[2][8], numbers = tree.numbers[1];
+    Tree next;
+    loadRows(x[0], tree.numbers[0], stage);
 #pragma unroll
     for (int a = 0; a < SLOTS; a++) {
-      if (a + 1 < SLOTS) loadRows(x[(a + 1) % 2], next, stage);
-      if (a + 2 < SLOTS) next = rowsOf(rows, a + 2);
+      if (a + 1 < SLOTS) loadRows(x[(a + 1) % 2], numbers, stage);
+      if (a + 2 < SLOTS) numbers = rowsOf(rowsAt(c), a + 2);
+      if (a + 2 == SLOTS || SLOTS == 1) next = advance(c, tree.flags);
       counters[a].template tree<PAIR>(x[a % 2]);
     }
+    return next;
   }
 
   __device__ __forceinline__ static uint32_t rowsOf(uint32_t rows, int slot) {
@@ -500,23 +394,42 @@ struct Match {
   __device__ __forceinline__ bool pass(Counters<PLANES> (&counters)[SLOTS]) {
     const uint32_t ticket = shared.gate[warp].ticket;
     const uint32_t group = groupOf(ticket);
-    if (group >= shared.gate[warp].until) enterWave<SLOTS, COUNTERS>(s, shared, warp, group);
-    // What passes, and in lane a the number of slot a.
+    uint32_t* const digits =
+        reinterpret_cast<uint32_t*>(reinterpret_cast<uint8_t*>(&shared + 1) + recordsBytes(COUNTERS, SLOTS)) +
+        warp * SLOTS * PLANES;
+    if (group >= shared.gate[warp].until) enterWave<PLANES, SLOTS, COUNTERS>(s, shared, digits, warp, group);
+    // What passes; of which slots something does; and in lane a the number of slot a.
     uint32_t passing[SLOTS], some = 0, number = 0;
 #pragma unroll
     for (int a = 0; a < SLOTS; a++) {
-      passing[a] = counters[a].atLeast(shared.thresholds[warp][a]);
-      if (!__any_sync(~0u, passing[a] != 0)) continue;
-      uint32_t n = __reduce_add_sync(~0u, __popc(passing[a]));
-      const uint32_t most = shared.most[warp][a];
-      if (n > most) {
-        passing[a] = firstOf<PLANES>(counters[a], passing[a], most);
-        n = most;
+      uint32_t d[PLANES];
+#pragma unroll
+      for (int p = 0; p < PLANES; p += 4) {
+        const uint4 v = reinterpret_cast<const uint4*>(digits)[(a * PLANES + p) / 4];
+        d[p] = v.x, d[p + 1] = v.y, d[p + 2] = v.z, d[p + 3] = v.w;
       }
-      some |= 1u << a;
-      if (lane == a) number = n;
+      passing[a] = counters[a].above(d);
+      some |= passing[a] != 0 ? 1u << a : 0;
     }
+    some = __reduce_or_sync(~0u, some);
     if (some != 0) {
+      uint32_t many = 0;  // slots of which more pass than may
+#pragma unroll
+      for (int a = 0; a < SLOTS; a++) {
+        if (!(some >> a & 1)) continue;
+        const uint32_t n = __reduce_add_sync(~0u, __popc(passing[a]));
+        if (lane == a) number = n;
+        if (n > shared.most[warp][a]) many |= 1u << a;
+      }
+      if (many != 0) {
+#pragma unroll
+        for (int a = 0; a < SLOTS; a++) {
+          if (!(many >> a & 1)) continue;
+          const uint32_t most = shared.most[warp][a];
+          passing[a] = firstOf<PLANES>(counters[a], passing[a], most);
+          if (lane == a) number = most;
+        }
+      }
       // All queries get their places at a time.
       const uint32_t query = s.firstQuery + blockIdx.x * s.perBlock + lane * COUNTERS + warp;
       uint64_t* place = nullptr;
@@ -556,7 +469,7 @@ __device__ __forceinline__ void match(const Sliced& s) {
   extern "C" __device__ const uint32_t sliced_match_##PLANES##_slots = SLOTS;                                 \
   extern "C" __device__ const uint32_t sliced_match_##PLANES##_counters = COUNTERS;                           \
   extern "C" __device__ const uint32_t sliced_match_##PLANES##_decoders = DECODERS;                           \
-  extern "C" __device__ const uint32_t sliced_match_##PLANES##_shared = fixedBytes(COUNTERS, SLOTS);
+  extern "C" __device__ const uint32_t sliced_match_##PLANES##_shared = fixedBytes(COUNTERS, SLOTS, PLANES);
 
 #ifndef GENIEMQ_SLICED_VARIANTS  // the measuring harness sets its own
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)

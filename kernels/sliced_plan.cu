@@ -237,7 +237,7 @@ struct Planner {
         }
         __syncwarp();
         heads = shared.heads[laneOf()];
-        lastFlags = (t == 0 ? kTreeFirst | (level - bit) << kTreeDoublings : 0) | (t == count - 1 ? kTreeLast : 0) |
+        lastFlags = (t == 0 ? (level - bit) << kTreeDoublings : 0) | (t == count - 1 ? kTreeLast : 0) |
                     ((trees + t - firstTree) % 2 != 0 ? kTreePair : 0);
         if (t == 0) level = bit;
         head(trees + t, heads, lastFlags);
@@ -308,7 +308,7 @@ struct Planner {
       begin();
       if (!full) close();
     }
-    if (trees > firstTree && !full) head(trees - 1, heads, lastFlags | kTreePair);
+    if (trees > firstTree && !full) head(trees - 1, heads, lastFlags | kTreePair | (bit == 0 ? kTreeEnd : 0));
     if (laneOf() == 0) {
       shared.trees = trees, shared.chunks = chunks, shared.tasks = tasks;
       if (full) shared.status = kPlanFull;
@@ -317,8 +317,9 @@ struct Planner {
 
   // Writes the heads of a tree's records: lane i that of warp i.
   __device__ void head(uint32_t tree, uint32_t heads, uint32_t flags) {
+    const uint32_t dense = __popc(heads) > plan.slots * 3 / 4 && flags >> kTreeDoublings == 0 ? kTreeDense : 0;
     if (laneOf() < plan.warps)
-      *reinterpret_cast<RecordHead*>(record(tree, laneOf())) = {heads, flags, {0, 0}};
+      *reinterpret_cast<RecordHead*>(record(tree, laneOf())) = {heads, flags | dense, {0, 0}};
   }
 
   __device__ uint8_t* record(uint32_t tree, uint32_t warp) const {
