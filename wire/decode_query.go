@@ -57,6 +57,12 @@ func (d *queryDecoder) decode(ct ContentType, body []byte, limits *Limits) (*Mes
 		return nil, badRequest("the body is empty: send a query, such as {\"text\":\"...\",\"k\":10}")
 	}
 	d.r, d.limits = newReader(ct, body, limits.Depth), limits
+	d.quick, _ = d.r.(*msgpackReader)
+	return d.whole()
+}
+
+// whole decodes the message that d.r begins with.
+func (d *queryDecoder) whole() (*Message, error) {
 	m, err := d.message()
 	if err == nil {
 		d.r.finish()
@@ -79,6 +85,7 @@ func newReader(ct ContentType, body []byte, maxDepth int) reader {
 // message's is up to the reader's failed.
 type queryDecoder struct {
 	r      reader
+	quick  *msgpackReader // r, where conditions may be read by the short cut; nil otherwise
 	limits *Limits
 	sumK   int
 	items  int // of the query at hand
@@ -311,6 +318,10 @@ func (d *queryDecoder) row() ([]Condition, *Error) {
 			return nil, err.in("the name of an attribute")
 		}
 		c := Condition{Attr: attr}
+		if d.quick != nil && d.quick.condition(&c, d.limits, false) {
+			conds = append(conds, c)
+			continue
+		}
 		switch k := d.r.peek(); k {
 		case objectKind:
 			err = d.condition(&c, false)
@@ -341,6 +352,10 @@ func (d *queryDecoder) itemList() ([]Condition, *Error) {
 			return nil, err
 		}
 		var c Condition
+		if d.quick != nil && d.quick.condition(&c, d.limits, true) {
+			conds = append(conds, c)
+			continue
+		}
 		if k := d.r.peek(); k != objectKind {
 			return nil, expected("a condition, an object", k).in("[%d]", len(conds))
 		}

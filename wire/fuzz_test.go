@@ -48,6 +48,14 @@ func FuzzDecodeMessage(f *testing.F) {
 	limits := Limits{Body: 1 << 16, Queries: 20, Items: 50, String: 100, SumK: 1000, Depth: 8}
 	f.Fuzz(func(t *testing.T, mp bool, body []byte) {
 		m, err := DecodeMessage(codecOf(mp), body, limits)
+		if len(body) > 0 && len(body) <= limits.Body {
+			filled := limits
+			filled.EnsureDefaults()
+			plain := queryDecoder{r: newReader(codecOf(mp), body, filled.Depth), limits: &filled} // without the short cut
+			if got, fault := plain.whole(); !reflect.DeepEqual(got, m) || !reflect.DeepEqual(fault, err) {
+				t.Fatalf("token by token it is %+v %v, not %+v %v", got, fault, m, err)
+			}
+		}
 		var decoder Decoder
 		for range 3 { // the second and third time in memory that is used again
 			got, fault := decoder.Decode(codecOf(mp), body, limits)

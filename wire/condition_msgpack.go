@@ -1,0 +1,113 @@
+package wire
+
+import "unicode/utf8"
+
+// condition reads the next value into c if it is a condition as nearly all are: few fields, each once, and nothing wrong
+// with it. Otherwise it changes nothing, and the general way through the tokens reads it, or says what is wrong. Conditions
+// are nearly all of a message of rows, and this takes half of the time. withAttr says that "attr" is among the fields.
+func (r *msgpackReader) condition(c *Condition, l *Limits, withAttr bool) bool {
+	s, i := r.text, r.off
+	if r.fatal != nil || i >= len(s) || s[i]&0xf0 != mpFixMap || len(r.open) >= r.maxDepth {
+		return false
+	}
+	const attr, value, least, most, weight = 1, 2, 4, 8, 16
+	read := Condition{Attr: c.Attr}
+	seen := 0
+	fields := int(s[i] - mpFixMap)
+	for i++; fields > 0; fields-- {
+		name, at, ok := quickString(s, i)
+		if !ok {
+			return false
+		}
+		var field int
+		var to *Value
+		switch name {
+		case "attr":
+			if !withAttr {
+				return false
+			}
+			field = attr
+		case "value":
+			field, to = value, &read.Value
+		case "min":
+			field, to = least, &read.Min
+		case "max":
+			field, to = most, &read.Max
+		case "weight":
+			field = weight
+		default:
+			return false
+		}
+		if seen&field != 0 {
+			return false
+		}
+		seen |= field
+		var v Value
+		if v, i, ok = quickValue(s, at); !ok || len(v.String) > l.String {
+			return false
+		}
+		switch {
+		case to != nil:
+			*to = v
+		case field == attr && v.Kind == StringValue:
+			read.Attr = v.String
+		case field == weight && v.Kind == NumberValue && v.Number >= 1 && v.Number <= MaxWeight && v.Number == float64(uint32(v.Number)):
+			read.Weight = uint32(v.Number)
+		default:
+			return false
+		}
+	}
+	r.off = i
+	r.count()
+	*c = read
+	return true
+}
+
+// quickString reads a string of at most 255 bytes at s[i:] and returns where it ends. What it holds is not checked.
+func quickString(s string, i int) (text string, end int, ok bool) {
+	if i >= len(s) {
+		return "", 0, false
+	}
+	n := 0
+	switch c := s[i]; {
+	case c&0xe0 == mpFixStr:
+		n, i = int(c-mpFixStr), i+1
+	case c == mpStr8 && i+1 < len(s):
+		n, i = int(s[i+1]), i+2
+	default:
+		return "", 0, false
+	}
+	if n > len(s)-i {
+		return "", 0, false
+	}
+	return s[i : i+n], i + n, true
+}
+
+// quickValue reads a number, a short string or a bool.
+func quickValue(s string, i int) (v Value, end int, ok bool) {
+	if i >= len(s) {
+		return v, 0, false
+	}
+	size := 0 // of a number after its first byte
+	switch c := s[i]; {
+	case c < mpFixMap || c >= mpNegative:
+	case c == mpFalse || c == mpTrue:
+		return Bool(c == mpTrue), i + 1, true
+	case c == mpFloat32:
+		size = 4
+	case c == mpFloat64:
+		size = 8
+	case c >= mpUint8 && c <= mpUint64:
+		size = 1 << (c - mpUint8)
+	case c >= mpInt8 && c <= mpInt64:
+		size = 1 << (c - mpInt8)
+	default:
+		v.Kind = StringValue
+		v.String, end, ok = quickString(s, i)
+		return v, end, ok && utf8.ValidString(v.String)
+	}
+	if size >= len(s)-i {
+		return v, 0, false
+	}
+	return Value{Kind: NumberValue, Number: parseNumber(s[i : i+1+size])}, i + 1 + size, true
+}
