@@ -36,17 +36,12 @@ import (
 //     file anyway, because Version is a hash of the content, and checksums are cheap beside that.
 //   - No file can make an accessor fail or read outside the file, whoever wrote it. What accessors rely on is
 //     checked by Open for itself, checksums or not: the bounds of sections, that each tile and attribute has
-//     exactly its sections, that offsets and starts ascend, that ranks are what the presence bits say, that the last tile
-//     has no postings of objects beyond its end. Hash slots are checked when they are followed. All of it is linear in
-//     the directories, and in the postings of the last tile and of rare keywords, not in all postings.
+//     exactly its sections, that offsets and starts ascend, that ranks are what the presence bits say, that every posting
+//     is of an object that exists. Hash slots are checked when they are followed.
 //   - Two builds of the same input are the same bytes, so equal input has an equal Version.
 //
-// What Open leaves to Validate can only make answers wrong, not unsafe: the order of the strings, edges and lists, the
-// totals (a count bound that is too low lets a narrow counter overflow), and ids in full tiles. A posting is a uint16, so a
-// counter array of 65,536 that is indexed by postings is never left, and a reader that then looks only at the first TileLen
-// counters never reports an object that does not exist; both engines are held to that. What lies beyond the counters of a
-// full tile is no tile's, so it cannot reach another query either. Should an id reach Key, Payload or Text all the same,
-// they answer as for an object that has none.
+// What Open leaves to Validate can only make answers of this index wrong, not unsafe: the order of the strings, edges and lists, the
+// totals (a count bound that is too low lets a narrow counter overflow into its neighbour).
 //
 // # Who owns what
 //

@@ -78,7 +78,7 @@ func (e *tileEncoder) encodePostings(keywords uint32) int {
 }
 
 // decodePostings reads a section of LayoutPostings and checks everything that Run relies on, in O(directory). The ids
-// themselves are left to validate: see Index for why they cannot hurt a reader.
+// themselves are left to checkObjects, and their order to validate.
 func decodePostings(section []byte, keywords uint32) (Postings, error) {
 	d, rest, err := decodeDirectory(section, keywords)
 	if err != nil {
