@@ -1,4 +1,4 @@
-// What the kernels read and write: the resident index, a batch of queries, and the state of each query. 
+// What the kernels read and write: the resident index, a batch of queries, and the state of each query.
 #pragma once
 #include <cstdint>
 
@@ -12,15 +12,15 @@ struct Section {
   uint32_t words;   // directory: a u64 per 32 keywords, presence bits below, rank above
   uint32_t starts;  // u32 start of each list that is present, and the end
   uint32_t ids;     // u16 tile-local ids, zeros up to the next unit
-  uint32_t lists;    // keywords that are present; all of this is 0 where the attribute has no postings on the device
+  uint32_t lists;   // keywords that are present; all of this is 0 where the attribute has no postings on the device
 };
 
 // A set of consecutive keywords [lo, hi) of one attribute. All spans of a query count, each by its weight: the host has
-// flattened items into spans, and knows where each attribute is found. In the (query, tile) kernel a span is one of
+// flattened items into spans. The (query, tile) kernel wants to know where they are found, which resolve.cu looks up; there
+// a span is one of
 //   postings  keywords as Section numbers them: all of the attribute, or the frequent ones
 //   planes    codes of a bit-sliced attribute without postings here; planes.cuh says what attribute holds
 //   rare      the run of rare lists' ids; rare.cuh
-// and in the shared-decode kernel keywords of a bit-sliced attribute.
 struct Span {
   uint32_t attribute, lo, hi, weight;
 };
@@ -37,7 +37,7 @@ struct Query {
 struct State {
   uint32_t threshold;  // A: an object passes when its count is at least this
   uint32_t stored;     // entries in the candidate buffer
-  uint64_t postings;   // scanned so far
+  uint64_t postings;   // counted so far by the (query, tile) kernel
   uint64_t passed;     // entries that passed the Gate so far
   uint32_t kept;       // entries after the last compaction
   uint32_t unused;

@@ -2,8 +2,8 @@
 //
 // A keyword with few postings a tile costs more in the tiles' directories than its postings do. Such keywords are kept
 // apart: their lists, ascending object ids as u32, lie end to end and are resident as a whole. A block looks for what of
-// them lies in its objects. The host has found the run of a span of keywords: the lists of consecutive keywords are one
-// run, which ascends only when it is of one list.
+// them lies in its objects. resolve.cu has found the run of a span of keywords: the lists of consecutive keywords are
+// one run, which ascends only when it is of one list.
 #pragma once
 #include "batch.cuh"
 #include "block.cuh"
