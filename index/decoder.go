@@ -28,7 +28,7 @@ func (d *Decoder) Postings(x *Index, tile, attr int) Postings {
 	return x.Postings(tile, attr)
 }
 
-// sliced sorts the objects of a tile by their codes. Codes from V on mean no keyword: they sort last and are cut off.
+// sliced sorts the objects of a tile by their codes. Code V means no keyword: it sorts last and is cut off.
 func (d *Decoder) sliced(p Planes, c Codes, objects int) Postings {
 	d.low = grown(d.low, TileObjects)
 	d.ids = grown(d.ids, TileObjects)

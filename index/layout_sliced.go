@@ -25,9 +25,7 @@ const (
 
 // Planes are the codes of the objects of one tile in one attribute, in LayoutSliced. For each group of 1,024
 // consecutive objects they hold P planes of 32 words: bit b of word w of plane p is bit p of the code of object
-// 1024 group + 32 w + b. The zero value has no planes: every code is 0, which is V.
-//
-// A file made on purpose can hold codes above V. They mean no keyword, as V does, and Validate finds them.
+// 1024 group + 32 w + b. The zero value has no planes: every code is 0, which is V. Open has checked that no code is above V.
 type Planes struct {
 	words  []uint32
 	planes int
@@ -136,7 +134,7 @@ func transpose(x uint64) uint64 {
 	return x&0xF0F0F0F00F0F0F0F | x&0x00000000F0F0F0F0<<28 | x>>28&0x00000000F0F0F0F0
 }
 
-// decodePlanes reads a section of planes of a tile with so many objects. Any bits are codes.
+// decodePlanes reads a section of planes of a tile with so many objects. Any bits are codes: those are left to checkCodes.
 func decodePlanes(section []byte, codes Codes, objects int) (Planes, error) {
 	planes := bits.Len(uint(codes.Len()))
 	if want := groupsOf(objects) * planes * planeBytes; len(section) != want {

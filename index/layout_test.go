@@ -254,11 +254,6 @@ func TestValidateFindsInLayouts(t *testing.T) {
 		change func(x *Index)
 		want   string
 	}{
-		{"code above V", func(x *Index) {
-			for p := range 3 {
-				x.planes[0].words[32*p] |= 1
-			}
-		}, "object 0 has code 7 of 5"},
 		{"another code", func(x *Index) { x.planes[0].words[0] ^= 1 }, "its directory says"},
 		{"an object lost", func(x *Index) { x.planes[0].words[0] |= 1; x.planes[0].words[64] |= 1 }, "its entry says"},
 		{"a rare object moved", func(x *Index) {
@@ -286,8 +281,8 @@ func TestValidateFindsInLayouts(t *testing.T) {
 	}
 }
 
-// TestOpenFindsObjectsBeyondTheEnd makes postings and planes of objects that a tile has not.
-func TestOpenFindsObjectsBeyondTheEnd(t *testing.T) {
+// TestOpenFindsWhatIsNotThere makes postings and codes of objects that a tile has not, and codes that there are not.
+func TestOpenFindsWhatIsNotThere(t *testing.T) {
 	for _, objects := range []int{1, 31, 32, 33, 1023, 1024, 1025, 2049, 3000, TileObjects} {
 		m := &model{specs: []AttributeSpec{
 			{Name: "sliced", Type: Ordinal, Keywords: 5, Layout: "sliced"}, {Name: "plain", Type: Ordinal, Keywords: 5, Layout: "postings"},
@@ -303,11 +298,17 @@ func TestOpenFindsObjectsBeyondTheEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := ""
+			planes, v := x.Planes(0, 0), x.Codes(0).Len()
 			if beyond := groupsOf(objects)*GroupObjects - objects; beyond > 0 && random.IntN(2) == 0 {
 				place := objects + random.IntN(beyond)
-				planes := x.Planes(0, 0)
 				x.planes[0].words[(place/GroupObjects*planes.Planes()+random.IntN(planes.Planes()))*32+place%GroupObjects/32] ^= 1 << (place % 32)
-				want = "a code is of an object beyond"
+				want = fmt.Sprintf("object %d", place) // has a code, maybe above V
+			} else if random.IntN(2) == 0 && v > 1 && v&(v+1) != 0 {
+				place := random.IntN(objects) // gets a code of all ones
+				for p := range planes.Planes() {
+					x.planes[0].words[(place/GroupObjects*planes.Planes()+p)*32+place%GroupObjects/32] |= 1 << (place % 32)
+				}
+				want = fmt.Sprintf("object %d has a code above", place)
 			} else {
 				x.postings[1].ids[random.IntN(objects)] = uint16(objects + random.IntN(1<<16-objects))
 				want = "a posting is of object"

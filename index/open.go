@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/bits"
 	"os"
 	"runtime"
 	"slices"
@@ -334,7 +335,7 @@ func (x *Index) openSection(s *Section) error {
 	case SectionPlanes:
 		p := &x.planes[s.Tile*len(x.attributes)+s.Attribute]
 		if *p, err = decodePlanes(data, x.codes[s.Attribute], x.TileLen(s.Tile)); err == nil {
-			err = p.checkObjects(x.codes[s.Attribute].Len(), x.TileLen(s.Tile))
+			err = p.checkCodes(x.codes[s.Attribute].Len(), x.TileLen(s.Tile))
 		}
 	case SectionCodes:
 		x.codes[s.Attribute], err = decodeCodes(data, x.attributes[s.Attribute].Keywords)
@@ -371,18 +372,29 @@ func (p Postings) checkObjects(objects int) error {
 	return nil
 }
 
-// checkObjects is the same for planes: the places of the last group without an object must hold code V.
-func (p Planes) checkObjects(v, objects int) error {
-	if objects%GroupObjects == 0 {
-		return nil
-	}
-	group := p.words[objects/GroupObjects*p.planes*32:]
-	for plane := range p.planes {
-		want := -uint32(v >> plane & 1) // that bit of V in all places
-		for w := objects % GroupObjects / 32; w < 32; w++ {
-			beyond := ^uint32(0) << max(0, objects%GroupObjects-32*w)
-			if (group[32*plane+w]^want)&beyond != 0 {
-				return corrupt("a code is of an object beyond the %d of the tile", objects)
+// checkCodes checks a tile's planes: no code is above V, and the places of the last group without an object hold V. With the
+// planes from the lowest up, "above V so far" stays where the bits are equal, and what differs decides.
+func (p Planes) checkCodes(v, objects int) error {
+	for group := 0; len(p.words) > group*p.planes*32; group++ {
+		planes := p.words[group*p.planes*32:][:p.planes*32]
+		for w := range 32 {
+			above, other := uint32(0), uint32(0) // than V
+			for plane := range p.planes {
+				x := planes[32*plane+w]
+				if v>>plane&1 != 0 {
+					above &= x
+					other |= ^x
+				} else {
+					above |= x
+					other |= x
+				}
+			}
+			if above != 0 {
+				return corrupt("object %d has a code above %d", group*GroupObjects+32*w+bits.TrailingZeros32(above), v)
+			}
+			first := group*GroupObjects + 32*w
+			if beyond := ^uint32(0) << max(0, min(32, objects-first)); other&beyond != 0 {
+				return corrupt("object %d of a tile of %d has a code", first+bits.TrailingZeros32(other&beyond), objects)
 			}
 		}
 	}

@@ -180,9 +180,6 @@ func (v *validator) validatePostings() {
 		for i, ok := next(); ok; i, ok = next() {
 			attr, tile := i/tiles, i%tiles // attribute by attribute, as a Decoder likes rare keywords
 			sum, err := decoder.Postings(x, tile, attr).validate(counts[:x.TileLen(tile)])
-			if err == nil && codes[attr] != nil {
-				err = decoder.validateCodes(x.codes[attr], x.TileLen(tile))
-			}
 			if err != nil {
 				v.check(corrupt("attribute %q, tile %d: %v", x.attributes[attr].Name, tile, err))
 				continue
@@ -216,16 +213,6 @@ func (v *validator) validatePostings() {
 			}
 		}
 	}
-}
-
-// validateCodes checks the codes of the tile that d has decoded last.
-func (d *Decoder) validateCodes(c Codes, objects int) error {
-	for i := range objects {
-		if code := d.code(i); code > c.Len() {
-			return fmt.Errorf("object %d has code %d of %d", i, code, c.Len())
-		}
-	}
-	return nil
 }
 
 // countCodes adds the objects of each code in the tile that d has decoded last.
