@@ -1,40 +1,43 @@
 // Filter and recount by binary tensor cores: what lies where on the device.
 //
-// For queries that ask many attributes for one value or range each, as the signatures of approximate nearest neighbour search
-// do. Matrix products find the few objects that can be among the k best, and only these are counted.
+// For queries that ask many attributes for one value or range each, as the signatures of approximate nearest neighbour
+// search do. Matrix products find the few objects that can be among the k best, and only these are counted.
 //
-// Codes. A column is a bit-sliced attribute of at most kFilterCodes codes; the host chooses which, and their order. An object is
-//   a row of bytes, its codes: rowBytes = 64 x ceil(columns / 64), column c at columnByte(c). A missing keyword is the code V, as in
-//   the planes (sliced.cuh). Rows are padded to whole tiles of 64 objects. filter_codes derives them from planes.
+// Codes. A column is a bit-sliced attribute of at most kFilterCodes codes; the host chooses which, and their order. An
+//   object is a row of bytes, its codes: rowBytes = 64 x ceil(columns / 64), column c at columnByte(c). A missing keyword is
+//   the code V, as in the planes (sliced.cuh). Rows are padded to whole tiles of 64 objects. filter_codes derives them from
+//   planes.
 //
 // Upper bound. Of a code the filter sees code mod 32, a word with one bit set; of the codes [lo, hi) that a query wants of a
-//   column, a mask with all of their bits. A code that is wanted has its bit in the mask, so the number of columns with a bit in
-//   common is no less than the object's count, and equal where no column has more than 32 codes, missing included. It is what a
-//   binary matrix product adds up (and, popcount), 256 bits or 8 columns in a k-step. Counts begin at minus the query's
-//   threshold, so that an object passes when a sign is positive.
+//   column, a mask with all of their bits. A code that is wanted has its bit in the mask, so the number of columns with a
+//   bit in common is no less than the object's count, and equal where no column has more than 32 codes, missing included. It
+//   is what a binary matrix product adds up (and, popcount), 256 bits or 8 columns in a k-step. Counts begin at minus the
+//   query's threshold, so that an object passes when a sign is positive.
 //
-// Marks. filter_match sets a bit for each object of its wave that passes. There are kFilterMarks bits a query, so their memory is
-//   bounded whatever passes: in a wave of more objects a mark stands for 2^markShift of them. filter_recount clears them.
+// Marks. filter_match sets a bit for each object of its wave that passes. There are kFilterMarks bits a query, so their
+//   memory is bounded whatever passes: in a wave of more objects a mark stands for 2^markShift of them. filter_recount
+//   clears them.
 //
 // Recount. filter_recount counts what is marked from the codes, exactly, appends what reaches the threshold to the query's
-//   candidates, and keeps the k best when there is no room for what it counts next. Hence filterEntries(k) candidates
-//   are enough: after keeping there are k, and there is always room for kFilterRoom more. It sees objects in no particular
+//   candidates, and keeps the k best when there is no room for what it counts next. Hence filterEntries(k) candidates are
+//   enough: after keeping there are k, and there is always room for kFilterRoom more. It sees objects in no particular
 //   order, so in the middle of a wave an object with the count of the k-th may still precede it, and passes.
 //
 // Waves. A wave is a range of ascending objects, for which State::threshold is fixed; gate.cuh says why it may rise between
-//   waves, and by how much. Each wave should have as many objects as all before it, so that about as many pass in each; in the
-//   first nearly all do, so it should be small, some times k.
+//   waves, and by how much. Each wave should have as many objects as all before it, so that about as many pass in each; in
+//   the first nearly all do, so it should be small, some times k.
 //
-// Giving up. Data may be such that the bound says nothing: wide ranges, or codes that agree mod 32. When more objects of a wave
-//   are marked for a query than max(FilterMatch::most, kFilterPatience + 16 k), it is given up: its threshold becomes
+// Giving up. Data may be such that the bound says nothing: wide ranges, or codes that agree mod 32. When more objects of a
+//   wave are marked for a query than max(FilterMatch::most, kFilterPatience + 16 k), it is given up: its threshold becomes
 //   kFilterGivenUp, nothing more is marked or counted, and the host has it executed by another kernel. Its marks are stale.
 //
-// Eligible queries: each span has weight 1 and is on a column, or on an attribute without codes; no two are on the same column.
+// Eligible queries: each span has weight 1 and is on a column, or on an attribute without codes; no two are on the same
+// column.
 //
-// Masks of a query block (kFilterQueries queries), as wgmma reads them: for each k-step, for each half of its 8 columns, 16 bytes
-//   a query, a word a column. kSteps is even, at least ceil(columns / 8), and what shared memory has room for, kFilterStepBytes
-//   a k-step. Ranges of a query: rowBytes with lo, then rowBytes with hi - 1 - lo, by columnByte; lo = kFilterNoCode where it
-//   wants nothing.
+// Masks of a query block (kFilterQueries queries), as wgmma reads them: for each k-step, for each half of its 8 columns, 16
+//   bytes a query, a word a column. kSteps is even, at least ceil(columns / 8), and what shared memory has room for,
+//   kFilterStepBytes a k-step. Ranges of a query: rowBytes with lo, then rowBytes with hi - 1 - lo, by columnByte; lo =
+//   kFilterNoCode where it wants nothing.
 //
 // Launches for queries [firstQuery, firstQuery + queriesOfBatch), in blocks = ceil(queriesOfBatch / kFilterQueries):
 //   clear FilterPlan::masks, kSteps x kFilterStepBytes a block, and FilterMatch::marks, kFilterMarks bits a query

@@ -5,8 +5,8 @@
 // registers that the matrix instruction reads: a lane loads 16 bytes, which are its words of 8 k-steps, and makes a word of a
 // byte by one or two shifts. So there is no producer, no ring and no barrier: a group of four warps works alone, on its own
 // tiles, and while one group is at the end of a tile the others go on. One group keeps the tensor cores busy for 75 % of the
-// time, four for 96 %, which is what registers allow. Every chunk of 8 k-steps ends by awaiting its products: where registers of
-// operands are written while products of another turn of a loop are in flight, the compiler serialises all products.
+// time, four for 96 %, which is what registers allow. Every chunk of 8 k-steps ends by awaiting its products: where
+// registers of operands are written while products of another turn of a loop are in flight, the compiler serialises all.
 #include "barrier.cuh"
 #include "block.cuh"
 #include "filter.cuh"
@@ -27,7 +27,7 @@ struct Shared {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 constexpr int kTogether = 2;          // k-steps whose words are made together
-constexpr int kCounts = 64;         // of a lane: for j = 0 .. 15, row lane / 4 and the eighth after it: queries 8 j + 2 (lane % 4) and the next
+constexpr int kCounts = 64;         // of a lane: of j = 0 .. 15 and its two rows, queries 8 j + 2 (lane % 4) and the next
 constexpr int kNever = -(1 << 30);  // a threshold that no count reaches, negated
 
 // Adds to each count the number of bits that a row has in common with a mask, in one k-step.
@@ -60,7 +60,8 @@ __device__ __forceinline__ void awaitProducts() {
 // Has the copy engine copy masks, which completes a phase of the barrier.
 __device__ __forceinline__ void copyMasks(uint8_t* to, const uint8_t* from, uint32_t bytes, Barrier& done) {
   asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(sharedAddress(&done)), "r"(bytes) : "memory");
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(sharedAddress(to)),
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   sharedAddress(to)),
                "l"(from), "r"(bytes), "r"(sharedAddress(&done))
                : "memory");
 }
@@ -111,7 +112,8 @@ struct Match {
     uint32_t tile = blockIdx.y + threadIdx.x / 128 * gridDim.y;
     if (tile >= tiles) return;
     const size_t tileBytes = size_t{kFilterTile} * f.rowBytes, nextTile = stride * tileBytes - before * kFilterChunk;
-    const uint8_t* at = f.codes + (size_t{f.firstObject} + warp * 16 + lane / 4) * f.rowBytes + tile * tileBytes + lane % 4 * 16;
+    const uint8_t* at =
+        f.codes + (size_t{f.firstObject} + warp * 16 + lane / 4) * f.rowBytes + tile * tileBytes + lane % 4 * 16;
     Words next;
     next.load(at, f.rowBytes);
     Barrier::wait(sharedAddress(&shared.masks), 0);
@@ -202,7 +204,9 @@ extern "C" __global__ void __launch_bounds__(kMatchThreads, 1) filter_match(cons
     copyMasks(memory, f.masks + size_t{blockIdx.x} * bytes, bytes, shared.masks);
   }
   for (uint32_t i = threadIdx.x; i < kFilterQueries; i += kMatchThreads)
-    shared.negated[i] = first + i < f.queriesOfBatch ? -int(min(f.states[f.firstQuery + first + i].threshold, uint32_t(-kNever))) : kNever;
+    shared.negated[i] = first + i >= f.queriesOfBatch
+                            ? kNever
+                            : -int(min(f.states[f.firstQuery + first + i].threshold, uint32_t(-kNever)));
   __syncthreads();
   Match match(f, memory, shared);
   switch (f.kSteps % 8) {
@@ -253,6 +257,63 @@ struct Within {
     }
   }
 };
+
+constexpr uint32_t kHeld = 20;  // entries of a thread, when a block keeps the best of them
+
+// Keeps the k best of n >= k distinct entries, n <= kHeld x kRecountThreads, and returns the least of their counts. All threads
+// call it. As KeepLargest of gate.cuh, which one warp executes, but many entries are in the registers of a block.
+__device__ __noinline__ uint32_t keepBest(uint64_t* entries, uint32_t n, uint32_t k, uint32_t (&scratch)[2][32]) {
+  uint64_t mine[kHeld], all = ~0ull, any = 0;
+#pragma unroll
+  for (uint32_t i = 0; i < kHeld; i++) {
+    const uint32_t at = i * kRecountThreads + threadIdx.x;
+    mine[i] = at < n ? __ldcg(reinterpret_cast<const unsigned long long*>(entries) + at) : 0;  // no entry is 0
+    if (at < n) all &= mine[i], any |= mine[i];
+  }
+  const uint32_t parts[4] = {__reduce_and_sync(~0u, uint32_t(all)), __reduce_and_sync(~0u, uint32_t(all >> 32)),
+                             __reduce_or_sync(~0u, uint32_t(any)), __reduce_or_sync(~0u, uint32_t(any >> 32))};
+  if (laneOf() == 0) {
+#pragma unroll
+    for (uint32_t i = 0; i < 4; i++) scratch[0][warpOf() * 4 + i] = parts[i];
+  }
+  __syncthreads();
+  for (uint32_t w = 0; w < kRecountThreads / 32; w++) {
+    all &= uint64_t{scratch[0][w * 4 + 1]} << 32 | scratch[0][w * 4];
+    any |= uint64_t{scratch[0][w * 4 + 3]} << 32 | scratch[0][w * 4 + 2];
+  }
+  // The k-th largest, bit by bit from the highest; bits that do not differ are those of all.
+  uint64_t open = all ^ any, floor = all & any;
+  uint32_t turn = 1;
+  for (uint32_t reach = n; reach > k; turn ^= 1) {
+    const uint64_t bit = 1ull << (63 - __clzll(open));
+    open ^= bit;
+    uint32_t own = 0;
+#pragma unroll
+    for (uint32_t i = 0; i < kHeld; i++) {
+      if (i * kRecountThreads >= n) break;
+      own += mine[i] >= (floor | bit);
+    }
+    const uint32_t upper = blockSum<kRecountThreads>(own, scratch[turn]);
+    if (upper >= k) floor |= bit, reach = upper;
+  }
+  uint32_t own = 0, least = ~0u, total;
+#pragma unroll
+  for (uint32_t i = 0; i < kHeld; i++) {
+    const bool in = mine[i] != 0 && mine[i] >= floor;
+    own += in;
+    if (in) least = min(least, uint32_t(mine[i] >> 32));
+  }
+  uint32_t place = blockPlace<kRecountThreads>(own, scratch[turn], total);
+#pragma unroll
+  for (uint32_t i = 0; i < kHeld; i++)
+    if (mine[i] != 0 && mine[i] >= floor) __stcg(reinterpret_cast<unsigned long long*>(entries) + place++, mine[i]);
+  least = __reduce_min_sync(~0u, least);
+  if (laneOf() == 0) scratch[turn ^ 1][warpOf()] = least;
+  __syncthreads();
+  least = __reduce_min_sync(~0u, scratch[turn ^ 1][laneOf() % (kRecountThreads / 32)]);
+  __syncthreads();
+  return least;
+}
 
 // Apart from the rest, so that its registers are not needed there.
 __device__ __noinline__ void settleApart(const Query* query, State* state, uint64_t* entries, uint32_t* bins) {
@@ -319,7 +380,8 @@ struct Recount {
           const uint32_t at = base + i * kRecountThreads + threadIdx.x, words[4] = {v[i].x, v[i].y, v[i].z, v[i].w};
 #pragma unroll
           for (uint32_t j = 0; j < 4; j++) list(words[j], at * 128 + j * 32, place);
-          if ((words[0] | words[1] | words[2] | words[3]) != 0) __stcg(reinterpret_cast<uint4*>(marks) + at, make_uint4(0, 0, 0, 0));
+          if ((words[0] | words[1] | words[2] | words[3]) != 0)
+            __stcg(reinterpret_cast<uint4*>(marks) + at, make_uint4(0, 0, 0, 0));
         }
         continue;
       }
@@ -341,7 +403,7 @@ struct Recount {
     const uint32_t stored = shared.stored, kept = loadFresh(&state.kept);
     __syncthreads();
     if (stored >= k && (stored - kept) * 8 > k)
-      keep();
+      keep(stored);
     else if (threadIdx.x == 0)
       __stcg(&state.stored, stored);
   }
@@ -373,7 +435,7 @@ struct Recount {
       uint32_t stored = shared.stored;
       __syncthreads();  // all have read it
       if (stored > k && capacity - stored < listed - at) {
-        keep();
+        keep(stored);
         stored = k;
       }
       const uint32_t end = min(listed, at + capacity - stored);
@@ -391,12 +453,17 @@ struct Recount {
   __device__ __forceinline__ void rows(uint32_t i, uint32_t end) {
     uint32_t object[kRowsAhead], sum[kRowsAhead] = {};
 #pragma unroll
-    for (uint32_t j = 0; j < kRowsAhead; j++) object[j] = i + j < end ? markOrder(shared.list[i + j >> shift] << shift | (i + j & (1 << shift) - 1)) : ~0u;
+    for (uint32_t j = 0; j < kRowsAhead; j++) {
+      const uint32_t mark = i + j < end ? shared.list[i + j >> shift] : 0;
+      object[j] = i + j < end ? markOrder(mark << shift | (i + j & (1 << shift) - 1)) : ~0u;
+    }
     for (uint32_t byte = laneOf() % kRowLanes * 16; byte < f.rowBytes; byte += kRowLanes * 16) {
       uint4 codes[kRowsAhead];
 #pragma unroll
-      for (uint32_t j = 0; j < kRowsAhead; j++)
-        codes[j] = object[j] == ~0u ? make_uint4(0, 0, 0, 0) : __ldg(reinterpret_cast<const uint4*>(f.codes + (size_t{f.firstObject} + object[j]) * f.rowBytes + byte));
+      for (uint32_t j = 0; j < kRowsAhead; j++) {
+        const uint8_t* const row = f.codes + (size_t{f.firstObject} + object[j]) * f.rowBytes;
+        codes[j] = object[j] == ~0u ? make_uint4(0, 0, 0, 0) : __ldg(reinterpret_cast<const uint4*>(row + byte));
+      }
       const uint4 l = __ldg(reinterpret_cast<const uint4*>(lo + byte)), w = __ldg(reinterpret_cast<const uint4*>(width + byte));
       const auto add = [&](uint32_t wordLo, uint32_t wordWidth, uint32_t uint4::*word) {
         const Within within(wordLo, wordWidth);
@@ -418,16 +485,26 @@ struct Recount {
     }
   }
 
-  // Keeps the k best of what is stored. All threads call it.
-  __device__ void keep() {
-    if (warpOf() == 0) {
-      if (laneOf() == 0) __stcg(&state.stored, shared.stored);
+  // Keeps the k best of `stored` entries, which all threads have read. They call it together.
+  __device__ void keep(uint32_t stored) {
+    if (stored <= kHeld * kRecountThreads) {
+      const uint32_t least = keepBest(entries, stored, k, shared.scratch);
+      if (threadIdx.x == 0) {
+        atomicAdd(reinterpret_cast<unsigned long long*>(&state.passed), (unsigned long long)(stored - loadFresh(&state.kept)));
+        __stcg(&state.kept, k);
+        __stcg(&state.threshold, max(shared.threshold, least + 1));
+        // In the middle of a wave an object that comes later may have a lower id, so that an equal count is enough.
+        shared.threshold = max(shared.threshold, least);
+        shared.stored = k;
+        __stcg(&state.stored, k);
+      }
+    } else if (warpOf() == 0) {
+      if (laneOf() == 0) __stcg(&state.stored, stored);
       __syncwarp();
       settleApart(f.queries + f.firstQuery + blockIdx.x, &state, f.entries, shared.bins);
       if (laneOf() == 0) {
-        shared.stored = k;
-        // In the middle of a wave an object that comes later may have a lower id, so that an equal count is enough.
         shared.threshold = max(shared.threshold, loadFresh(&state.threshold) - 1);
+        shared.stored = k;
       }
     }
     __syncthreads();
@@ -437,7 +514,8 @@ struct Recount {
 }  // namespace
 
 // blockIdx.x is the query.
-extern "C" __global__ void __launch_bounds__(kRecountThreads, kRecountBlocks) filter_recount(const __grid_constant__ FilterMatch f) {
+extern "C" __global__ void __launch_bounds__(kRecountThreads, kRecountBlocks)
+    filter_recount(const __grid_constant__ FilterMatch f) {
   __shared__ Recount::Shared shared;
   Recount(f, shared).run();
 }

@@ -7,8 +7,8 @@ namespace {
 constexpr uint32_t kThreads = 256;
 }
 
-// Derives rows of codes from planes, when the index is loaded. A thread writes a chunk of one object's row: blockIdx.x counts groups
-// of 256 objects, blockIdx.y chunks.
+// Derives rows of codes from planes, when the index is loaded. A thread writes a chunk of one object's row: blockIdx.x counts
+// 256 objects, blockIdx.y chunks.
 extern "C" __global__ void __launch_bounds__(kThreads) filter_codes(const FilterCodes f) {
   const uint32_t object = blockIdx.x * kThreads + threadIdx.x;
   if (object >= f.objects) return;
@@ -50,7 +50,8 @@ extern "C" __global__ void __launch_bounds__(kThreads) filter_plan(const FilterP
     if (lo >= hi) continue;
     // The bits lo % 32 .. of so many codes, around the end of the word.
     const uint32_t codes = hi - lo, bits = codes >= 32 ? ~0u : (1u << codes) - 1;
-    *reinterpret_cast<uint32_t*>(masks + size_t{column / 4} * (kFilterStepBytes / 2) + column % 4 * 4) = __funnelshift_l(bits, bits, lo);
+    *reinterpret_cast<uint32_t*>(masks + size_t{column / 4} * (kFilterStepBytes / 2) + column % 4 * 4) =
+        __funnelshift_l(bits, bits, lo);
     ranges[columnByte(column)] = lo;
     ranges[f.rowBytes + columnByte(column)] = codes - 1;
   }
