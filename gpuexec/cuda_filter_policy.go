@@ -24,7 +24,7 @@ type filterPolicy struct {
 
 // defaultFilters is measured on an H200 with W1 (docs/benchmarks/2026-11-21-h200-tensor.md). Of data that is less selective
 // more objects are counted; what that can cost at most, abandoning bounds.
-var defaultFilters = filterPolicy{step: 40, wave: 36e3, recount: 25, spill: 1.5, bits: 2, rest: 64}
+var defaultFilters = filterPolicy{step: 40, wave: 36e3, recount: 25, spill: 2, bits: 2, rest: 64}
 
 func (f filterPolicy) String() string {
 	return fmt.Sprintf("filter: %g ns a step, %g a wave, %g a count, %g counts for each of k; at most %d bits a mask; rests for %d",
