@@ -238,7 +238,7 @@ func countBits(runs []planeRun) int {
 }
 
 // gatePlanes counts all runs in a tile whose first object is base, and offers the objects that reach the gate's
-// threshold. The planes of a file may have objects beyond the last one; these are not looked at.
+// threshold. Places of the last group without an object are not looked at.
 func (s *sums) gatePlanes(g *gate, runs []planeRun, base uint32, objects int) {
 	planes := countBits(runs)
 	for group := 0; group*groupObjects < objects; group++ {

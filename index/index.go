@@ -40,8 +40,8 @@ import (
 //     is of an object that exists. Hash slots are checked when they are followed.
 //   - Two builds of the same input are the same bytes, so equal input has an equal Version.
 //
-// What Open leaves to Validate can only make answers of this index wrong, not unsafe: the order of the strings, edges and lists, the
-// totals (a count bound that is too low lets a narrow counter overflow into its neighbour).
+// What Open leaves to Validate can only make answers of this index wrong, not unsafe: the order of the strings, edges and
+// lists, and the totals (a count bound that is too low lets a narrow counter overflow into its neighbour).
 //
 // # Who owns what
 //
