@@ -149,6 +149,7 @@ __device__ int32_t distance(Reader<typename Masks<kLanes>::Symbol>& text, uint32
           score += int32_t(up) - int32_t(down);
         }
       }
+      if (limit == kNoLimit) continue;
       const int32_t left = max(0, int32_t(n - j) - int32_t(kPerWord));
       if (__all_sync(~0u, !real || score - left > limit)) break;
     }
@@ -160,7 +161,7 @@ __device__ int32_t distance(Reader<typename Masks<kLanes>::Symbol>& text, uint32
   const uint32_t steps = __reduce_max_sync(~0u, real ? n + last : 0);
   uint32_t word = 0, handed = 0;  // symbol << 2 | up << 1 | down
   for (uint32_t s = 0; s < steps; s++) {
-    if (s % 32 == 31) {
+    if (limit != kNoLimit && s % 32 == 31) {
       const int32_t left = max(0, int32_t(n) - max(0, int32_t(s - block)));
       if (__all_sync(~0u, !own || block != last || score - left > limit)) break;
     }
