@@ -108,8 +108,10 @@ const (
 	backlogBatches = 2
 	// maxBurst is how many stored messages may wait to be decoded, and to be batched.
 	maxBurst = 256
-	// gatherWait is how long a free executor waits at most for what is being decoded.
-	gatherWait = time.Millisecond
+	// gatherWait is how long a free executor waits at most for what is being decoded. Small messages need less; of messages
+	// of hundreds of queries there is always one that is being decoded, and waiting a millisecond for it made the median
+	// latency of W4 longer than not waiting did, while this little keeps batches as large.
+	gatherWait = 300 * time.Microsecond
 )
 
 // newPipeline starts a pipeline. drain ends it.
