@@ -207,6 +207,7 @@ func TestDevicesSequences(t *testing.T) {
 			text := misspelt(rng, bases[rng.IntN(len(bases))]+"a", rng.IntN(4)) + "b"
 			plans = append(plans, c.sequencePlan(t, text, 1+rng.IntN(12), 1+rng.IntN(60), rng.IntN(2) == 0))
 		}
+		plans = append(plans, c.sequencePlan(t, "zzzzzzzzzzzz", 3, 10, true)) // nothing has a gram of it: only a scan is certain
 		want, got := search(t, one, plans), search(t, s, plans)
 		for i := range got { // a scan in place of more candidates touches fewer postings
 			if plans[i].Match.Verify.Certify {
@@ -309,6 +310,9 @@ func TestDevicesErrors(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	rng := newRand(t)
 	w := randomWorld(t, rng, 2*index.TileObjects+99)
+	for w.index.Attributes()[0].Postings == 0 { // members are not called for what nothing can match
+		w = randomWorld(t, rng, 2*index.TileObjects+99)
+	}
 	snapshot := &Snapshot{Segments: []Segment{{Index: w.index}}}
 	var p Plan
 	p.Match.K = 10
