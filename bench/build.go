@@ -62,8 +62,10 @@ func findOrBuild(ctx context.Context, schema *index.Schema, opts Options, add fu
 		return nil, nil, err
 	}
 	if path != "" {
-		if err := os.WriteFile(path, file, 0o600); err != nil {
-			return nil, nil, err
+		// Under its name only when it is whole.
+		part := path + ".part"
+		if err := errors.Join(os.WriteFile(part, file, 0o600), os.Rename(part, path)); err != nil {
+			return nil, nil, fmt.Errorf("keeping the index: %w", err)
 		}
 	}
 	ix, err := index.OpenBytes(file)

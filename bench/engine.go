@@ -167,14 +167,16 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 	r.MatchSelectMs, r.MatchSelectP99Ms = median(match), percentile(match, 99)
 	r.PostingsPerSecond = float64(r.Scanned) / r.MatchSelectMs * 1000
 	limits := opts.Limits
-	if limits == nil {
-		limits = knownLimits(info.Device)
+	if known := knownLimits(info.Device); limits == nil {
+		limits = known
+	} else if known != nil && limits.Matrix == 0 {
+		l := *limits
+		l.Matrix = known.Matrix
+		limits = &l
 	}
-	var decoded uint64
-	if limits != nil && stages.work.SlicedQueries == len(w.Plans) {
-		decoded = octets(w.Index, w.Plans)
+	if limits != nil {
+		r.Achieved = limits.achieved(stages.work, demandOf(w.Index, w.Postings, w.Plans, stages.work), r.MatchSelectMs)
 	}
-	r.Achieved = limits.achieved(stages.work, decoded, capacity.IndexBytes, r.MatchSelectMs)
 	if opts.Export != "" {
 		if err := w.Export(opts.Export, answers); err != nil {
 			return nil, fmt.Errorf("exporting: %w", err)

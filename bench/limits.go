@@ -3,6 +3,7 @@ package bench
 import (
 	"encoding/json"
 	"fmt"
+	"math/bits"
 	"os"
 	"strings"
 
@@ -10,7 +11,9 @@ import (
 	"github.com/geniemq/geniemq/index"
 )
 
-// Limits are the rates of a device that bound matching. docs/benchmarks/limits.cu measures them and prints them as JSON.
+// Limits are the rates of a device that bound matching. docs/benchmarks/limits.cu measures them and prints them as JSON, but
+// for Matrix, which is what the tensor cores do by their design: instructions that are simple to time reach two thirds of it
+// (docs/benchmarks, 2026-11-21-h200-tensor.md).
 type Limits struct {
 	SharedAtomics float64 `json:"shared_atomics_per_s"` // additions to counters in shared memory, free of bank conflicts
 	SharedRows    float64 `json:"shared_rows_per_s"`    // rows of 128 bytes read from shared memory
@@ -30,7 +33,8 @@ type Limits struct {
 //     rows of shared memory and 12 instructions to decode, once for a block of queries (docs/benchmarks,
 //     2026-11-21-h200-sliced.md). The Gate is not counted.
 //   - A step of the filter is a product on the tensor cores. What it passes on is counted beside that, and not counted here.
-//   - The resident index is read from device memory once.
+//   - From device memory comes once, whatever the batch: two bytes of each posting that is added, or of each that there is;
+//     the planes of the attributes asked; the filter's row of bytes of each object.
 type Achieved struct {
 	TileQueries   int `json:"tile_queries"`   // executed by the (query, tile) kernel
 	SlicedQueries int `json:"sliced_queries"` // by the shared-decode kernel
@@ -50,12 +54,34 @@ const (
 	blockQueries           = 128           // its queries a block
 )
 
-// octets is how many octets the shared-decode kernel decodes for plans on sliced attributes alone, in groups of 1,024
-// objects: those that some query of a block needs.
-func octets(ix *index.Index, plans []gpuexec.Plan) uint64 {
+// demand is what a batch cannot do without, beside what the engine counts.
+type demand struct {
+	octets uint64 // that the shared-decode kernel decodes, in all groups
+	bytes  uint64 // read from device memory
+}
+
+// demandOf is the demand of plans that took so much work. Octets and planes are known where all of them were executed by the
+// shared-decode kernel.
+func demandOf(ix *index.Index, postings uint64, plans []gpuexec.Plan, work gpuexec.Work) (d demand) {
+	d.bytes = 2 * min(work.TilePostings, postings)
+	if work.FilterQueries > 0 {
+		const stepBytes = 8 * 64 // of codes
+		d.bytes += work.FilterSteps * stepBytes / uint64((work.FilterQueries+blockQueries-1)/blockQueries)
+	}
+	if work.SlicedQueries == len(plans) {
+		const groupObjects = 1024
+		groups := uint64((int(ix.Objects()) + groupObjects - 1) / groupObjects)
+		d.octets = groups * octets(ix, plans)
+		d.bytes += groups * groupObjects / 8 * planes(ix, plans)
+	}
+	return d
+}
+
+// octets is how many octets the shared-decode kernel decodes of a group for plans on sliced attributes alone: those that
+// some query of a block needs.
+func octets(ix *index.Index, plans []gpuexec.Plan) (total uint64) {
 	const equal, less, atLeast = 0, 1, 2
 	type octet struct{ attr, kind, number uint32 }
-	var total uint64
 	for first := 0; first < len(plans); first += blockQueries {
 		need := map[octet]struct{}{}
 		for i := range plans[first:min(first+blockQueries, len(plans))] {
@@ -79,8 +105,23 @@ func octets(ix *index.Index, plans []gpuexec.Plan) uint64 {
 		}
 		total += uint64(len(need))
 	}
-	const groupObjects = 1024
-	return total * uint64((int(ix.Objects())+groupObjects-1)/groupObjects)
+	return total
+}
+
+// planes is how many planes the attributes have that the plans ask.
+func planes(ix *index.Index, plans []gpuexec.Plan) (total uint64) {
+	asked := make([]bool, len(ix.Attributes()))
+	for i := range plans {
+		for _, item := range plans[i].Match.Query.Items {
+			asked[item.Attr] = asked[item.Attr] || item.Count > 0
+		}
+	}
+	for a := range asked {
+		if asked[a] {
+			total += uint64(bits.Len(uint(ix.Codes(a).Len())))
+		}
+	}
+	return total
 }
 
 // ReadLimits reads what limits.cu printed.
@@ -110,7 +151,7 @@ func knownLimits(device string) *Limits {
 }
 
 // achieved is nil where nothing is known of the device, or of what it did.
-func (l *Limits) achieved(work gpuexec.Work, octets uint64, indexBytes int64, ms float64) *Achieved {
+func (l *Limits) achieved(work gpuexec.Work, d demand, ms float64) *Achieved {
 	if l == nil || ms <= 0 || work == (gpuexec.Work{}) {
 		return nil
 	}
@@ -124,10 +165,10 @@ func (l *Limits) achieved(work gpuexec.Work, octets uint64, indexBytes int64, ms
 	}{
 		{"shared_atomics", float64(work.TilePostings), l.SharedAtomics},
 		{"l2_bytes", 2 * float64(work.TilePostings), l.L2Bytes},
-		{"shared_rows", rowReads*float64(work.SlicedRows) + octetReads*float64(octets), l.SharedRows},
-		{"logic", rowLogic*float64(work.SlicedRows) + octetLogic*float64(octets), l.Logic},
+		{"shared_rows", rowReads*float64(work.SlicedRows) + octetReads*float64(d.octets), l.SharedRows},
+		{"logic", rowLogic*float64(work.SlicedRows) + octetLogic*float64(d.octets), l.Logic},
 		{"matrix", float64(work.FilterSteps), l.Matrix},
-		{"hbm_bytes", float64(indexBytes), l.HBMBytes},
+		{"hbm_bytes", float64(d.bytes), l.HBMBytes},
 	} {
 		if unit.limit <= 0 || unit.amount == 0 {
 			continue

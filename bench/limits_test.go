@@ -28,7 +28,7 @@ func TestAchieved(t *testing.T) {
 		{"both", gpuexec.Work{TileQueries: 1, TilePostings: 250, SlicedQueries: 2, SlicedRows: 4}, 0, "shared_atomics", 0.5,
 			map[string]float64{"shared_atomics": 0.5, "l2_bytes": 0.25, "shared_rows": 0.09, "logic": 0.092, "hbm_bytes": 0.4}},
 	} {
-		a := l.achieved(x.work, x.octets, 100, 500)
+		a := l.achieved(x.work, demand{x.octets, 100}, 500)
 		if a == nil || a.Binds != x.binds || len(a.Shares) != len(x.want) || math.Abs(a.Share-x.share) > 1e-9 ||
 			a.TileQueries != x.work.TileQueries || a.SlicedQueries != x.work.SlicedQueries || a.FilterQueries != x.work.FilterQueries {
 			t.Errorf("%s: %+v", x.name, a)
@@ -40,7 +40,7 @@ func TestAchieved(t *testing.T) {
 			}
 		}
 	}
-	if a := l.achieved(gpuexec.Work{}, 0, 100, 500); a != nil {
+	if a := l.achieved(gpuexec.Work{}, demand{}, 500); a != nil {
 		t.Errorf("of an engine that does not say what it did: %+v", a)
 	}
 }
@@ -65,8 +65,25 @@ func TestOctets(t *testing.T) {
 			plans = append(plans, w.Plans[0])
 		}
 		blocks := uint64(n+blockQueries-1) / blockQueries
-		if got := octets(w.Index, plans[:n]); items == 0 || got != blocks*groups*items {
-			t.Errorf("%d queries: %d octets, want %d", n, got, blocks*groups*items)
+		got := demandOf(w.Index, w.Postings, plans[:n], gpuexec.Work{SlicedQueries: n})
+		if items == 0 || got.octets != blocks*groups*items || got.bytes != groups*128*planes(w.Index, plans[:1]) {
+			t.Errorf("%d queries: %+v, want %d octets", n, got, blocks*groups*items)
+		}
+	}
+}
+
+// What is read of device memory is bounded by what there is, and by what is asked for.
+func TestBytesRead(t *testing.T) {
+	for _, x := range []struct {
+		work gpuexec.Work
+		want uint64
+	}{
+		{gpuexec.Work{TileQueries: 1, TilePostings: 30}, 60},
+		{gpuexec.Work{TileQueries: 9, TilePostings: 900}, 200},
+		{gpuexec.Work{FilterQueries: 129, FilterSteps: 12}, 12 * 512 / 2},
+	} {
+		if got := demandOf(nil, 100, make([]gpuexec.Plan, 200), x.work); got != (demand{bytes: x.want}) {
+			t.Errorf("%+v: %+v, want %d bytes", x.work, got, x.want)
 		}
 	}
 }

@@ -214,9 +214,6 @@ func (s *source) next() uint64 {
 	return mix(uint64(*s))
 }
 
-// Uint64 makes source a rand.Source of math/rand/v2.
-func (s *source) Uint64() uint64 { return s.next() }
-
 func (s *source) float() float64 { return (float64(s.next()>>11) + 0.5) / (1 << 53) }
 
 func (s *source) intn(n int) int { return int(s.next() % uint64(n)) }

@@ -147,6 +147,11 @@ func TestConfigValidateReportsEveryFault(t *testing.T) {
 			t.Errorf("no fault about %s in:\n%v", setting, err)
 		}
 	}
+	cpu := Config{Indexes: []IndexSource{{Name: "c", Path: "x"}}, Engine: "cpu", Devices: "1"}
+	cpu.EnsureDefaults()
+	if err := cpu.Validate(); err == nil || !strings.Contains(err.Error(), "engine: cpu takes neither devices") {
+		t.Errorf("devices for the CPU engine are accepted: %v", err)
+	}
 	var empty Config
 	empty.EnsureDefaults()
 	if err := empty.Validate(); err == nil || !strings.Contains(err.Error(), "index:") {

@@ -37,6 +37,9 @@ func (c *Config) EngineOptions() (gpuexec.Options, error) {
 	if err != nil {
 		fault("devices", "%v", err)
 	}
+	if c.Engine == gpuexec.CPU && (c.Devices != "" || c.GPUMemory != 0) {
+		fault("engine", "cpu takes neither devices nor gpu-memory: use auto or cuda, or leave these out")
+	}
 	mode := gpuexec.DeviceMode(c.DeviceMode)
 	if !slices.Contains(gpuexec.DeviceModes(), mode) {
 		fault("device-mode", "%q is neither replica nor capacity", c.DeviceMode)

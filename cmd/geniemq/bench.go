@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
@@ -51,7 +52,7 @@ func (m *measurementFlags) register(cmd *cobra.Command, workload string) {
 	flags.StringVar(&m.opts.Data, "data", filepath.Join("..", "shared", "data"),
 		"folder of the real data that w2 (headlines/) and w4 (adult/) grow from")
 	flags.IntVar(&m.opts.Reach, "reach", 0, "buckets either way that an item of w1 and a number of w4 asks for (default: the workload's own; negative: none)")
-	flags.StringVar(&m.opts.Cache, "cache", "", "`folder` where index files are kept and found again")
+	flags.StringVar(&m.opts.Cache, "cache", "", "`folder` where index files are kept and found again, by workload, objects and seed: empty it after a change to what builds them")
 	m.engine.EnsureDefaults()
 	m.engine.EngineFlags(flags)
 }
@@ -235,7 +236,11 @@ func (c *cli) makeWorkload(ctx context.Context, flags *measurementFlags) (*bench
 	if isTerminal(c.err) {
 		fmt.Fprintf(c.err, "making workload %s ...\n", flags.workload)
 	}
-	return bench.New(ctx, flags.workload, flags.opts)
+	w, err := bench.New(ctx, flags.workload, flags.opts)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: w2 and w4 grow from real data, say with --data where it lies; w1 and w3 make their own", err)
+	}
+	return w, err
 }
 
 // commandLine is how the program was called, as a shell would take it for plain arguments.

@@ -43,6 +43,9 @@ along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
 			if axis == bench.AxisK && slices.Max(points) > gpuexec.MaxK {
 				return usagef("--points of axis k are at most %d", gpuexec.MaxK)
 			}
+			if axis == bench.AxisObjects && !slices.IsSorted(points) {
+				return usagef("--points of axis n must ascend: the index grows from point to point")
+			}
 			e, err := flags.open()
 			if err != nil {
 				return err

@@ -7,7 +7,7 @@
 
 #define CHECK(x) do { cudaError_t e = (x); if (e != cudaSuccess) { fprintf(stderr, "%s: %s\n", #x, cudaGetErrorString(e)); return 1; } } while (0)
 
-constexpr int kAdds = 4096, kLoads = 8192, kLogic = 65536, kProducts = 16384; // a thread
+constexpr int kAdds = 4096, kLoads = 8192, kLogic = 65536;  // a thread
 
 // Additions to counters in shared memory: each lane stays in its own bank, 16 rows at constant
 // distances from one that is as good as random, so that next to nothing but additions is issued.
@@ -60,24 +60,6 @@ __global__ void logic(uint32_t* out, uint32_t seed) {
   if (sum == 12345) out[0] = sum;
 }
 
-// Products of 16 x 256 and 256 x 8 bits on the tensor cores, in eight chains; 64 of them make one of 64 x 256 and 256 x 128.
-__global__ void matrix(uint32_t* out, uint32_t seed) {
-  int32_t c[8][4] = {};
-  uint32_t a[4], b[2];
-  for (int k = 0; k < 4; k++) a[k] = seed * (threadIdx.x + k);
-  for (int k = 0; k < 2; k++) b[k] = seed * (threadIdx.x + k + 9);
-  for (int i = 0; i < kProducts; i += 8) {
-#pragma unroll
-    for (int k = 0; k < 8; k++)
-      asm volatile("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                   : "+r"(c[k][0]), "+r"(c[k][1]), "+r"(c[k][2]), "+r"(c[k][3])
-                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-  }
-  int32_t sum = 0;
-  for (int k = 0; k < 8; k++) sum += c[k][0] + c[k][1] + c[k][2] + c[k][3];
-  if (sum == 12345) out[0] = sum;
-}
-
 // Reads n words of 16 bytes, a power of two, again and again.
 __global__ void read(const uint4* in, size_t n, int repeats, uint32_t* out) {
   uint32_t sum = 0;
@@ -118,7 +100,6 @@ int main() {
   double adds = (double)blocks * 512 * kAdds / median([&] { atomics<<<blocks, 512, 65536>>>(out, 1); });
   double reads = (double)blocks * 16 * kLoads * 4 / median([&] { rows<<<blocks, 512, 65536>>>(out, 1); });
   double logics = (double)blocks * 16 * kLogic / median([&] { logic<<<blocks, 512>>>(out, 1); });
-  double products = (double)blocks * 16 * kProducts / 64 / median([&] { matrix<<<blocks, 512>>>(out, 1); });
   CHECK(cudaDeviceSynchronize());
 
   const size_t small = 16 << 20, large = 4ull << 30;
@@ -132,6 +113,6 @@ int main() {
   double copy = 2.0 * large / median([&] { cudaMemcpyAsync(b, a, large, cudaMemcpyDeviceToDevice); });
   CHECK(cudaDeviceSynchronize());
   CHECK(cudaGetLastError());
-  printf("{\"shared_atomics_per_s\":%.4g,\"shared_rows_per_s\":%.4g,\"logic_per_s\":%.4g,\"matrix_per_s\":%.4g,\"l2_bytes_per_s\":%.4g,\"hbm_bytes_per_s\":%.4g,\"source\":\"limits.cu on %s, same run\"}\n",
-         adds, reads, logics, products, l2, copy, p.name);
+  printf("{\"shared_atomics_per_s\":%.4g,\"shared_rows_per_s\":%.4g,\"logic_per_s\":%.4g,\"l2_bytes_per_s\":%.4g,\"hbm_bytes_per_s\":%.4g,\"source\":\"limits.cu on %s, same run\"}\n",
+         adds, reads, logics, l2, copy, p.name);
 }
