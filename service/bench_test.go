@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -20,18 +22,8 @@ func BenchmarkMessage(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer ix.Close()
-	e, err := newEncoder("rows", ix)
-	if err != nil {
-		b.Fatal(err)
-	}
-	engine := gpuexec.NewCPU(gpuexec.CPUOptions{Workers: 1})
-	defer engine.Close()
-	searcher, err := engine.Load(b.Context(), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: ix}}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer searcher.Close()
-	p := &pipeline{name: "rows", encoder: e, searcher: searcher, metrics: newMetrics().forIndex("rows")}
+	p := benchPipeline(b, ix)
+	e := p.encoder
 	asked := make([]wire.Query, queries)
 	for i := range asked {
 		asked[i].K = k
@@ -41,13 +33,7 @@ func BenchmarkMessage(b *testing.B) {
 		}
 	}
 	body := wire.AppendQueries(nil, wire.MessagePack, asked)
-	decoded := func() *request {
-		r := &request{header: nats.Header{wire.HeaderContentType: {wire.MessagePack.String()}}, body: body, arrived: time.Now()}
-		if err := p.decode(r); err != nil || r.queries != queries {
-			b.Fatal(err, r.queries)
-		}
-		return r
-	}
+	decoded := func() *request { return benchDecoded(b, p, body, queries) }
 	done := decoded()
 	hits := make([][]gpuexec.Hit, queries)
 	for i := range hits {
@@ -86,4 +72,87 @@ func BenchmarkMessage(b *testing.B) {
 			p.metrics.observe(done, answer, 0, time.Millisecond, 4*time.Millisecond)
 		}
 	})
+}
+
+// What decoding and planning costs for a message of 256 signatures of 237 hash values, in both forms: nearly all of what
+// such a message costs the service.
+func BenchmarkSignatures(b *testing.B) {
+	const queries, functions, buckets = 256, 237, 67
+	random := rand.New(rand.NewPCG(1, 0))
+	schema := &index.Schema{Name: "signatures", Kind: index.Rows}
+	for i := range functions {
+		schema.Columns = append(schema.Columns, index.Column{Name: fmt.Sprintf("h%03d", i), Type: index.NumberColumn, Edges: index.Exact})
+	}
+	builder, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range 2000 {
+		for attr := range functions {
+			if err := builder.AddNumber(attr, float64(random.IntN(buckets))); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := builder.EndObject("", nil, ""); err != nil {
+			b.Fatal(err)
+		}
+	}
+	file, err := builder.Bytes(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	ix, err := index.OpenBytes(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ix.Close()
+	p := benchPipeline(b, ix)
+	for _, form := range []string{"row", "items"} {
+		asked := make([]wire.Query, queries)
+		for i := range asked {
+			conditions := make([]wire.Condition, functions)
+			for attr := range conditions {
+				conditions[attr] = wire.Condition{Attr: schema.Columns[attr].Name, Value: wire.Number(float64(random.IntN(buckets)))}
+			}
+			asked[i].K = 100
+			if form == "row" {
+				asked[i].Row = conditions
+			} else {
+				asked[i].Items = conditions
+			}
+		}
+		body := wire.AppendQueries(nil, wire.MessagePack, asked)
+		b.Run(form, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				p.memory.release(benchDecoded(b, p, body, queries))
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(queries*functions), "ns/condition")
+		})
+	}
+}
+
+// benchPipeline is a pipeline of which no stage runs.
+func benchPipeline(b *testing.B, ix *index.Index) *pipeline {
+	e, err := newEncoder(ix.Schema().Name, ix)
+	if err != nil {
+		b.Fatal(err)
+	}
+	engine := gpuexec.NewCPU(gpuexec.CPUOptions{Workers: 1})
+	b.Cleanup(func() { engine.Close() })
+	searcher, err := engine.Load(b.Context(), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: ix}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { searcher.Close() })
+	return &pipeline{name: ix.Schema().Name, encoder: e, searcher: searcher, metrics: newMetrics().forIndex(ix.Schema().Name)}
+}
+
+func benchDecoded(b *testing.B, p *pipeline, body []byte, queries int) *request {
+	r := &request{header: nats.Header{wire.HeaderContentType: {wire.MessagePack.String()}}, body: body, arrived: time.Now()}
+	if err := p.decode(r); err != nil || r.queries != queries {
+		b.Fatal(err, r.queries)
+	}
+	return r
 }
