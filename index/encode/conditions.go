@@ -69,19 +69,41 @@ func (q *Queries) Conditions(dst *index.Query, conditions []Condition) error {
 		return refuse("the query has no conditions: name at least one attribute of index %s (%s)",
 			q.schema.Name, q.attributeNames())
 	}
+	s := q.pool.Get().(*scratch)
+	defer q.pool.Put(s)
 	for i := range conditions {
-		if err := q.condition(dst, &conditions[i]); err != nil {
+		c := &conditions[i]
+		attr, ok := s.attribute(q, i, c.Attr)
+		if !ok {
+			return q.unknownAttribute(c.Attr)
+		}
+		if err := q.condition(dst, attr, c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (q *Queries) condition(dst *index.Query, c *Condition) error {
-	attr, ok := q.index.AttributeByName(c.Attr)
-	if !ok {
-		return q.unknownAttribute(c.Attr)
+// attribute finds the attribute of a query's i-th condition. Those who ask often name the same attributes in the same
+// order each time, so that one comparison is nearly always enough.
+func (s *scratch) attribute(q *Queries, i int, name string) (attr int, ok bool) {
+	if i < len(s.order) {
+		if attr = s.order[i]; q.attrs[attr].Name == name {
+			return attr, true
+		}
 	}
+	if attr, ok = q.index.AttributeByName(name); !ok {
+		return 0, false
+	}
+	if i < len(s.order) {
+		s.order[i] = attr
+	} else if i == len(s.order) && i < maxOrder {
+		s.order = append(s.order, attr)
+	}
+	return attr, true
+}
+
+func (q *Queries) condition(dst *index.Query, attr int, c *Condition) error {
 	weight := c.Weight
 	if weight == 0 {
 		weight = 1
@@ -240,16 +262,32 @@ func (m *matcher) numbers(low, high *Value) (lo, hi uint32, err error) {
 		return 0, 0, nil
 	}
 	if a.Exact {
-		first, _ := slices.BinarySearch(a.Values, min)
-		last, found := slices.BinarySearch(a.Values, max)
-		if found {
-			last++
+		lo = exactAt(a, min)
+		hi = lo
+		if max != min {
+			hi = exactAt(a, max)
 		}
-		return uint32(first), uint32(last), nil
+		if hi < a.Keywords && a.Values[hi] == max {
+			hi++
+		}
+		return lo, hi, nil
 	}
 	lo, _ = a.Bucket(min)
-	hi, _ = a.Bucket(max)
+	hi = lo
+	if max != min {
+		hi, _ = a.Bucket(max)
+	}
 	return lo, hi + 1, nil
+}
+
+// exactAt returns the first keyword of an exact attribute whose value is >= v. Exact columns mostly hold consecutive
+// integers, hash values or years, and then v itself says where it is.
+func exactAt(a *index.Attribute, v float64) uint32 {
+	if at := v - a.Values[0]; at >= 0 && at < float64(len(a.Values)) && a.Values[int(at)] == v {
+		return uint32(at)
+	}
+	first, _ := slices.BinarySearch(a.Values, v)
+	return uint32(first)
 }
 
 // ordinals takes the numbers as keyword numbers: the unit is the bucket, or the attribute's values are ordinals.

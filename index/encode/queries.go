@@ -25,7 +25,11 @@ type scratch struct {
 	terms    *terms
 	list     []string
 	keywords []uint32
+	order    []int // the attributes of the last query's conditions
 }
+
+// maxOrder is how many attributes are remembered.
+const maxOrder = 4096
 
 // NewQueries prepares the encoding of queries for x by the schema stored in it. It fails when the attributes in the
 // file are not those that the schema declares, as in a file made by other means.
