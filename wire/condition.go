@@ -20,6 +20,21 @@ type Condition struct {
 	Weight uint32
 }
 
+// plain says that a condition is one that validate has nothing to say about, as nearly all are: it looks at little.
+func (c *Condition) plain(l *Limits) bool {
+	if c.Attr == "" || len(c.Attr) > l.String || c.Weight > MaxWeight || c.Bucket || c.In != nil ||
+		c.Min.Kind != NoValue || c.Max.Kind != NoValue {
+		return false
+	}
+	switch c.Value.Kind {
+	case NumberValue:
+		return c.Value.Number-c.Value.Number == 0 // neither NaN nor infinite
+	case StringValue:
+		return len(c.Value.String) <= l.String
+	}
+	return c.Value.Kind == BoolValue
+}
+
 // validate checks everything about a condition that needs no schema.
 func (c *Condition) validate(l *Limits) *Error {
 	if c.Attr == "" {

@@ -2,6 +2,26 @@ package wire
 
 import "unicode/utf8"
 
+// member reads the next member of a row, a name and its value, into c, which is empty, if the value is a number, a short
+// string or a bool and nothing is wrong with either. Otherwise it changes nothing.
+func (r *msgpackReader) member(c *Condition, l *Limits) bool {
+	if r.fatal != nil {
+		return false
+	}
+	name, at, ok := quickString(r.text, r.off)
+	if !ok || len(name) > l.String || !utf8.ValidString(name) {
+		return false
+	}
+	v, end, ok := quickValue(r.text, at)
+	if !ok || len(v.String) > l.String {
+		return false
+	}
+	c.Attr, c.Value = name, v
+	r.off = end
+	r.open[len(r.open)-1].left -= 2
+	return true
+}
+
 // condition reads the next value into c if it is a condition as nearly all are: few fields, each once, and nothing wrong
 // with it. Otherwise it changes nothing, and the general way through the tokens reads it, or says what is wrong. Conditions
 // are nearly all of a message of rows, and this takes half of the time. withAttr says that "attr" is among the fields.
@@ -10,57 +30,65 @@ func (r *msgpackReader) condition(c *Condition, l *Limits, withAttr bool) bool {
 	if r.fatal != nil || i >= len(s) || s[i]&0xf0 != mpFixMap || len(r.open) >= r.maxDepth {
 		return false
 	}
+	given := c.Attr
+	end, ok := c.read(s, i+1, int(s[i]-mpFixMap), l, withAttr)
+	if !ok {
+		*c = Condition{Attr: given}
+		return false
+	}
+	r.off = end
+	r.count()
+	return true
+}
+
+// read reads the fields of a condition, the first of which is at s[i:], and returns where they end.
+func (c *Condition) read(s string, i, fields int, l *Limits, withAttr bool) (end int, ok bool) {
 	const attr, value, least, most, weight = 1, 2, 4, 8, 16
-	read := Condition{Attr: c.Attr}
 	seen := 0
-	fields := int(s[i] - mpFixMap)
-	for i++; fields > 0; fields-- {
+	for ; fields > 0; fields-- {
 		name, at, ok := quickString(s, i)
 		if !ok {
-			return false
+			return 0, false
 		}
 		var field int
 		var to *Value
 		switch name {
 		case "attr":
 			if !withAttr {
-				return false
+				return 0, false
 			}
 			field = attr
 		case "value":
-			field, to = value, &read.Value
+			field, to = value, &c.Value
 		case "min":
-			field, to = least, &read.Min
+			field, to = least, &c.Min
 		case "max":
-			field, to = most, &read.Max
+			field, to = most, &c.Max
 		case "weight":
 			field = weight
 		default:
-			return false
+			return 0, false
 		}
 		if seen&field != 0 {
-			return false
+			return 0, false
 		}
 		seen |= field
 		var v Value
 		if v, i, ok = quickValue(s, at); !ok || len(v.String) > l.String {
-			return false
+			return 0, false
 		}
 		switch {
 		case to != nil:
 			*to = v
 		case field == attr && v.Kind == StringValue:
-			read.Attr = v.String
+			c.Attr = v.String
 		case field == weight && v.Kind == NumberValue && v.Number >= 1 && v.Number <= MaxWeight && v.Number == float64(uint32(v.Number)):
-			read.Weight = uint32(v.Number)
+			c.Weight = uint32(v.Number)
 		default:
-			return false
+			return 0, false
 		}
 	}
-	r.off = i
-	r.count()
-	*c = read
-	return true
+	return i, true
 }
 
 // quickString reads a string of at most 255 bytes at s[i:] and returns where it ends. What it holds is not checked.
@@ -90,7 +118,9 @@ func quickValue(s string, i int) (v Value, end int, ok bool) {
 	}
 	size := 0 // of a number after its first byte
 	switch c := s[i]; {
-	case c < mpFixMap || c >= mpNegative:
+	case c < mpFixMap:
+		return Value{Kind: NumberValue, Number: float64(c)}, i + 1, true
+	case c >= mpNegative:
 	case c == mpFalse || c == mpTrue:
 		return Bool(c == mpTrue), i + 1, true
 	case c == mpFloat32:

@@ -45,7 +45,8 @@ func (d *Decoder) Forget() {
 	if cap(d.d.queries) > maxKept {
 		d.d.queries = nil
 	}
-	d.d = queryDecoder{conds: d.d.conds, vals: d.d.vals, queries: d.d.queries[:0]}
+	clear(d.d.names[:cap(d.d.names)])
+	d.d = queryDecoder{conds: d.d.conds, vals: d.d.vals, queries: d.d.queries[:0], names: d.d.names[:0]}
 }
 
 func (d *queryDecoder) decode(ct ContentType, body []byte, limits *Limits) (*Message, error) {
@@ -94,6 +95,7 @@ type queryDecoder struct {
 
 	queries []QueryOrError // of a batch
 	one     Query          // of these, while it is decoded
+	names   rowNames       // of its last row
 }
 
 func (d *queryDecoder) message() (*Message, *Error) {
@@ -176,7 +178,7 @@ func (d *queryDecoder) batch(m *Message) *Error {
 // finishQuery leaves the query's object, and picks up an id that comes after a fault.
 func (d *queryDecoder) finishQuery(q *Query, err *Error, depth int) QueryOrError {
 	if err == nil {
-		err = q.validate(d.limits)
+		err = q.validate(d.limits, &d.names)
 	}
 	if err == nil {
 		q.EnsureDefaults()
@@ -313,18 +315,22 @@ func (d *queryDecoder) row() ([]Condition, *Error) {
 		if err := d.addItem(); err != nil {
 			return nil, err
 		}
+		conds = append(conds, Condition{})
+		c := &conds[len(conds)-1]
+		if d.quick != nil && d.quick.member(c, d.limits) {
+			continue
+		}
 		attr, err := d.str()
 		if err != nil {
 			return nil, err.in("the name of an attribute")
 		}
-		c := Condition{Attr: attr}
-		if d.quick != nil && d.quick.condition(&c, d.limits, false) {
-			conds = append(conds, c)
+		c.Attr = attr
+		if d.quick != nil && d.quick.condition(c, d.limits, false) {
 			continue
 		}
 		switch k := d.r.peek(); k {
 		case objectKind:
-			err = d.condition(&c, false)
+			err = d.condition(c, false)
 		case arrayKind:
 			err = badRequest(`must be a value or a condition, not an array: write {"in":[...]} for any of several values`)
 		default:
@@ -333,7 +339,6 @@ func (d *queryDecoder) row() ([]Condition, *Error) {
 		if err != nil {
 			return nil, err.in(".%s", clip(attr))
 		}
-		conds = append(conds, c)
 	}
 	d.r.leave()
 	return d.conds.keep(conds), d.r.failed()
@@ -351,18 +356,18 @@ func (d *queryDecoder) itemList() ([]Condition, *Error) {
 		if err := d.addItem(); err != nil {
 			return nil, err
 		}
-		var c Condition
-		if d.quick != nil && d.quick.condition(&c, d.limits, true) {
-			conds = append(conds, c)
+		at := len(conds)
+		conds = append(conds, Condition{})
+		c := &conds[at]
+		if d.quick != nil && d.quick.condition(c, d.limits, true) {
 			continue
 		}
 		if k := d.r.peek(); k != objectKind {
-			return nil, expected("a condition, an object", k).in("[%d]", len(conds))
+			return nil, expected("a condition, an object", k).in("[%d]", at)
 		}
-		if err := d.condition(&c, true); err != nil {
-			return nil, err.in("[%d]", len(conds))
+		if err := d.condition(c, true); err != nil {
+			return nil, err.in("[%d]", at)
 		}
-		conds = append(conds, c)
 	}
 	d.r.leave()
 	return d.conds.keep(conds), d.r.failed()

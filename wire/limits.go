@@ -74,7 +74,7 @@ func (l Limits) CheckQueries(queries []Query) error {
 	}
 	sumK := 0
 	for i := range queries {
-		if err := queries[i].validate(&l); err != nil {
+		if err := queries[i].validate(&l, nil); err != nil {
 			if len(queries) > 1 {
 				err = err.in("queries[%d]", i)
 			}

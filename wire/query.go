@@ -103,13 +103,14 @@ func (q *Query) EnsureDefaults() {
 // The error, if any, is an *[Error].
 func (q *Query) Validate(l Limits) error {
 	l.EnsureDefaults()
-	if err := q.validate(&l); err != nil {
+	if err := q.validate(&l, nil); err != nil {
 		return err
 	}
 	return nil
 }
 
-func (q *Query) validate(l *Limits) *Error {
+// validate is Validate; names, if any, are those of a row that was found sound before.
+func (q *Query) validate(l *Limits, names *rowNames) *Error {
 	d := *q
 	d.EnsureDefaults()
 	if err := l.checkString(len(d.ID)); err != nil {
@@ -130,9 +131,9 @@ func (q *Query) validate(l *Limits) *Error {
 	}
 	switch first {
 	case RowForm:
-		return d.validateConditions(l, "row", d.Row)
+		return validateConditions(l, "row", d.Row, names)
 	case ItemsForm:
-		return d.validateConditions(l, "items", d.Items)
+		return validateConditions(l, "items", d.Items, nil)
 	case TextForm:
 		if err := l.checkString(len(d.Text)); err != nil {
 			return err.in("text")
@@ -147,7 +148,7 @@ func (q *Query) validate(l *Limits) *Error {
 	return nil
 }
 
-func (q *Query) validateConditions(l *Limits, form string, conds []Condition) *Error {
+func validateConditions(l *Limits, form string, conds []Condition, names *rowNames) *Error {
 	if len(conds) == 0 {
 		return badRequest("%s is empty: give at least one condition", form)
 	}
@@ -159,6 +160,9 @@ func (q *Query) validateConditions(l *Limits, form string, conds []Condition) *E
 		}
 	}
 	for i := range conds {
+		if conds[i].plain(l) {
+			continue
+		}
 		if err := conds[i].validate(l); err != nil {
 			if form == "row" && conds[i].Attr != "" {
 				return err.in("row.%s", clip(conds[i].Attr))
@@ -167,12 +171,43 @@ func (q *Query) validateConditions(l *Limits, form string, conds []Condition) *E
 		}
 	}
 	if form == "row" {
-		if attr, ok := repeatedAttr(conds); ok {
+		if attr, ok := names.repeated(conds); ok {
 			return badRequest("row names %q twice: use items to count an attribute repeatedly", clip(attr))
 		}
 	}
 	return nil
 }
+
+// rowNames are the attributes of a row, in its order. The rows of a message mostly name the same ones in the same order, and
+// then one that repeats none need not be looked through again.
+type rowNames []string
+
+// repeated finds an attribute that two conditions name. Without memory, nil, it remembers none.
+func (names *rowNames) repeated(conds []Condition) (string, bool) {
+	if names == nil {
+		return repeatedAttr(conds)
+	}
+	same := 0
+	for same < len(conds) && same < len(*names) && conds[same].Attr == (*names)[same] {
+		same++
+	}
+	if same == len(conds) {
+		return "", false // a part of what repeats nothing repeats nothing
+	}
+	attr, ok := repeatedAttr(conds)
+	*names = (*names)[:0]
+	for i := range conds {
+		if ok || i == maxNames {
+			*names = (*names)[:0]
+			break
+		}
+		*names = append(*names, conds[i].Attr)
+	}
+	return attr, ok
+}
+
+// maxNames is of how many attributes the names are remembered.
+const maxNames = 4096
 
 // repeatedAttr finds an attribute that two conditions name.
 func repeatedAttr(conds []Condition) (string, bool) {
