@@ -29,7 +29,10 @@ func DecodeMessage(ct ContentType, body []byte, limits Limits) (*Message, error)
 
 // A Decoder is DecodeMessage for who needs a message no longer when the next one comes: the memory of queries,
 // conditions and values is used again. The zero value is ready. It is not safe for concurrent use.
-type Decoder struct{ d queryDecoder }
+type Decoder struct {
+	d     queryDecoder
+	batch Batch // of Scan
+}
 
 // Decode is DecodeMessage. The message, but not its strings, is valid until Forget.
 func (d *Decoder) Decode(ct ContentType, body []byte, limits Limits) (*Message, error) {
@@ -46,7 +49,11 @@ func (d *Decoder) Forget() {
 		d.d.queries = nil
 	}
 	clear(d.d.names[:cap(d.d.names)])
-	d.d = queryDecoder{conds: d.d.conds, vals: d.d.vals, queries: d.d.queries[:0], names: d.d.names[:0]}
+	d.d = queryDecoder{conds: d.d.conds, vals: d.d.vals, queries: d.d.queries[:0], names: d.d.names[:0],
+		own: msgpackReader{open: d.d.own.open[:0]}}
+	if d.batch = (Batch{starts: d.batch.starts[:0], conditions: d.batch.conditions[:0]}); cap(d.batch.starts) > maxKept {
+		d.batch = Batch{}
+	}
 }
 
 func (d *queryDecoder) decode(ct ContentType, body []byte, limits *Limits) (*Message, error) {
@@ -96,6 +103,8 @@ type queryDecoder struct {
 	queries []QueryOrError // of a batch
 	one     Query          // of these, while it is decoded
 	names   rowNames       // of its last row
+
+	own msgpackReader // r, of the queries of a Batch
 }
 
 func (d *queryDecoder) message() (*Message, *Error) {
@@ -146,18 +155,7 @@ func (d *queryDecoder) batch(m *Message) *Error {
 		if err := d.limits.checkQueries(len(m.Queries) + 1); err != nil {
 			return err
 		}
-		depth := d.r.depth()
-		q := &d.one
-		*q = Query{}
-		var err *Error
-		if k := d.r.peek(); k == objectKind {
-			d.r.enter()
-			err = d.query(q, nil)
-		} else {
-			err = badRequest("a query must be an object, not %s", k)
-			skip(d.r)
-		}
-		m.Queries = append(m.Queries, d.finishQuery(q, err, depth))
+		m.Queries = append(m.Queries, d.element())
 		if failed := d.r.failed(); failed != nil {
 			return failed
 		}
@@ -173,6 +171,22 @@ func (d *queryDecoder) batch(m *Message) *Error {
 		return badRequest("queries is empty: send at least one")
 	}
 	return nil
+}
+
+// element decodes the next query of a batch.
+func (d *queryDecoder) element() QueryOrError {
+	depth := d.r.depth()
+	q := &d.one
+	*q = Query{}
+	var err *Error
+	if k := d.r.peek(); k == objectKind {
+		d.r.enter()
+		err = d.query(q, nil)
+	} else {
+		err = badRequest("a query must be an object, not %s", k)
+		skip(d.r)
+	}
+	return d.finishQuery(q, err, depth)
 }
 
 // finishQuery leaves the query's object, and picks up an id that comes after a fault.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -33,6 +34,12 @@ func addSeeds(f *testing.F) {
 	}
 	f.Add(true, []byte("\xdf\xff\xff\xff\xff"))
 	f.Add(true, []byte("\x81\xa6vector\xc4\x04abcd"))
+	f.Add(true, AppendQueries(nil, MessagePack, []Query{
+		{Row: []Condition{{Attr: "a", Value: Number(1)}, {Attr: "b", Value: String("x")}}},
+		{K: 400, Items: []Condition{{Attr: "a", Min: Number(1), Max: Number(2)}, {Attr: "a", In: []Value{Number(3), Bool(true)}}}},
+		{Row: []Condition{{Attr: "a", Value: Number(2)}, {Attr: "b", Value: Number(-2)}}},
+		{K: 700, Set: []Value{Number(300), String("y")}},
+	}))
 }
 
 func codecOf(mp bool) ContentType {
@@ -62,6 +69,9 @@ func FuzzDecodeMessage(f *testing.F) {
 			if !reflect.DeepEqual(got, m) || !reflect.DeepEqual(fault, err) {
 				t.Fatalf("a decoder has %+v %v, not %+v %v", got, fault, m, err)
 			}
+		}
+		if mp {
+			checkBatch(t, &decoder, body, limits, m, err)
 		}
 		if err != nil {
 			var typed *Error
@@ -99,6 +109,43 @@ func FuzzDecodeMessage(f *testing.F) {
 			t.Fatalf("over the limits: %d hits, %d queries", sumK, len(m.Queries))
 		}
 	})
+}
+
+// checkBatch checks that a batch whose queries are decoded in parts, by two decoders in turns and the last part first, is
+// what it is when decoded as a whole.
+func checkBatch(t *testing.T, d *Decoder, body []byte, limits Limits, m *Message, whole error) {
+	t.Helper()
+	b, ok := d.Scan(body, limits)
+	if !ok {
+		return
+	}
+	got := make([]QueryOrError, b.Len())
+	sumK, other := 0, new(Decoder)
+	for part, end := range []int{b.Len(), b.Len() - 1, b.Len() / 2} {
+		first := []int{b.Len() - 1, b.Len() / 2, 0}[part]
+		sumK += []*Decoder{other, d, other}[part].Queries(b, first, end, func(i int, q *QueryOrError) {
+			if n := len(q.Query.Row) + len(q.Query.Items); n > b.Conditions(i+1)-b.Conditions(i) {
+				t.Fatalf("query %d has %d conditions, not at most %d", i, n, b.Conditions(i+1)-b.Conditions(i))
+			}
+			got[i] = *q
+			got[i].Query.Row, got[i].Query.Items = keep(q.Query.Row), keep(q.Query.Items)
+			got[i].Query.Set = slices.Clone(q.Query.Set)
+		})
+	}
+	if err := b.CheckSumK(sumK); !reflect.DeepEqual(err, whole) {
+		t.Fatalf("in parts it is refused with %v, not %v", err, whole)
+	}
+	if whole == nil && (!m.Batch || !reflect.DeepEqual(got, m.Queries)) {
+		t.Fatalf("in parts it is %+v, not %+v", got, m)
+	}
+}
+
+func keep(conds []Condition) []Condition {
+	conds = slices.Clone(conds)
+	for i := range conds {
+		conds[i].In = slices.Clone(conds[i].In)
+	}
+	return conds
 }
 
 // A decoded answer encodes and decodes to itself.

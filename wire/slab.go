@@ -10,6 +10,7 @@ type slab[T any] struct {
 	// Where memory is used again: what there is, and how many of these are in use.
 	blocks [][]T
 	used   int
+	dirty  int // and how many hold what lists were made of
 }
 
 const (
@@ -47,13 +48,20 @@ func (s *slab[T]) keep(list []T) []T {
 	return list[:len(list):len(list)]
 }
 
-// again forgets all lists and keeps their memory for the next ones.
-func (s *slab[T]) again() {
-	for _, block := range s.blocks[:s.used] {
-		clear(block[:cap(block)])
-	}
-	*s = slab[T]{size: s.size, blocks: s.blocks}
+// rewind gives up all lists, whose memory is that of the next ones. Of what they held, all is left behind them.
+func (s *slab[T]) rewind() {
+	s.dirty = max(s.dirty, s.used)
+	s.free, s.used = nil, 0
 	if s.blocks == nil {
 		s.blocks = make([][]T, 0, 8)
 	}
+}
+
+// again forgets all lists and keeps their memory for the next ones.
+func (s *slab[T]) again() {
+	s.rewind()
+	for _, block := range s.blocks[:s.dirty] {
+		clear(block[:cap(block)])
+	}
+	*s = slab[T]{size: s.size, blocks: s.blocks}
 }

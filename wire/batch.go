@@ -1,0 +1,147 @@
+package wire
+
+// Batch is a message of many queries that has been looked through, but not decoded: where its queries begin, and that nothing
+// about it keeps all of them from being decoded. So each can be decoded for itself, by whoever has time and in any order, and
+// each is what [DecodeMessage] makes of it. A message of hundreds of large queries takes milliseconds to decode; to look
+// through takes a small part of that.
+//
+// A batch is not changed by being decoded, and is valid until its decoder's Forget.
+type Batch struct {
+	text       string // a copy of the body
+	limits     Limits
+	starts     []int // of the queries
+	conditions []int // see Conditions
+}
+
+// Len returns the number of queries.
+func (b *Batch) Len() int { return len(b.starts) }
+
+// Conditions returns how many conditions the first n queries have at most. For queries without fault it is exact.
+func (b *Batch) Conditions(n int) int { return b.conditions[n] }
+
+// CheckSumK checks how many hits all queries ask for together, which the calls of Queries say of theirs. The error, an
+// *[Error], concerns the message as a whole.
+func (b *Batch) CheckSumK(sum int) error {
+	if err := b.limits.checkSumK(sum); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Scan looks through a body in MessagePack. It is false for whatever is no batch, for a batch that cannot be answered but by one
+// error, and for one that is spelled in unusual ways: Decode it, which also says what is wrong.
+func (d *Decoder) Scan(body []byte, limits Limits) (*Batch, bool) {
+	d.Forget()
+	b := &d.batch
+	b.limits = limits
+	b.limits.EnsureDefaults()
+	if b.limits.checkBody(len(body)) != nil || b.limits.Depth < 2 || len(body) == 0 || body[0] != mpFixMap+1 {
+		return nil, false
+	}
+	b.text = string(body)
+	name, i, ok := quickString(b.text, 1)
+	if !ok || name != "queries" {
+		return nil, false
+	}
+	head, ok := parseHead(b.text[i:])
+	if !ok || head.kind != arrayKind || head.n == 0 || head.n > uint64(len(body)) || b.limits.checkQueries(int(head.n)) != nil {
+		return nil, false
+	}
+	i += head.size
+	b.starts, b.conditions = b.starts[:0], append(b.conditions[:0], 0)
+	conditions := 0
+	for range head.n {
+		b.starts = append(b.starts, i)
+		var inner int
+		if i, inner = scanQuery(b.text, i, &b.limits); i < 0 {
+			return nil, false
+		}
+		conditions += inner
+		b.conditions = append(b.conditions, conditions)
+	}
+	return b, i == len(b.text)
+}
+
+// maxScan is how deeply arrays and objects of a query may nest for Scan; those of sensible queries do 4 deep.
+const maxScan = 8
+
+// scanQuery steps over the query at s[i:]. It returns where the query ends, or -1 if the message cannot be read on from
+// there, and how many conditions the query has at most.
+func scanQuery(s string, i int, l *Limits) (end, conditions int) {
+	var left [maxScan + 1]int // items to come in each open container; in the message, one
+	open := 0
+	left[0] = 1
+	depth := min(l.Depth-2, maxScan) // the message and its array are open
+	for {
+		for left[open] == 0 {
+			if open--; open < 0 {
+				return i, conditions
+			}
+		}
+		left[open]--
+		if i >= len(s) {
+			return -1, 0
+		}
+		var n int // items that follow
+		object := false
+		switch c := s[i]; {
+		case c < mpFixMap || c >= mpNegative:
+			i++
+			continue
+		case c >= mpFixStr && c < mpNil:
+			if i += 1 + int(c-mpFixStr); i > len(s) {
+				return -1, 0
+			}
+			continue
+		case c < mpFixArray:
+			n, object = 2*int(c-mpFixMap), true
+			i++
+		default:
+			head, ok := parseHead(s[i:])
+			if !ok || head.n > uint64(len(s)-i-head.size) {
+				return -1, 0
+			}
+			i += head.size
+			n, object = int(head.n), head.kind == objectKind
+			if !object && head.kind != arrayKind {
+				i += n
+				continue
+			}
+		}
+		if open == 1 { // a field of the query: if it has conditions, a row or items, which are objects
+			switch {
+			case object && n/2 <= l.Items:
+				conditions += n / 2
+			case !object && n <= l.Items && i < len(s) && objectAt(s[i]):
+				conditions += n
+			}
+		}
+		if open++; open > depth {
+			return -1, 0
+		}
+		left[open] = n
+	}
+}
+
+// objectAt says that an object begins with c.
+func objectAt(c byte) bool { return c&0xf0 == mpFixMap || c == mpMap16 || c == mpMap32 }
+
+// Queries decodes the queries from first to end and hands each of them to each, which must not hold on to anything of it but
+// its strings. It returns how many hits those without error ask for together. Several decoders may work on one batch at
+// once; this one need not be its own.
+func (d *Decoder) Queries(b *Batch, first, end int, each func(i int, q *QueryOrError)) (sumK int) {
+	q := &d.d
+	if first >= end {
+		return 0
+	}
+	q.own = msgpackReader{text: b.text, off: b.starts[first], maxDepth: b.limits.Depth,
+		open: append(q.own.open[:0], container{object: true}, container{left: uint64(end - first)})}
+	q.r, q.quick, q.limits, q.sumK = &q.own, &q.own, &b.limits, 0
+	for i := first; i < end; i++ {
+		decoded := q.element()
+		each(i, &decoded)
+		q.conds.rewind()
+		q.vals.rewind()
+	}
+	return q.sumK
+}

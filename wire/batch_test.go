@@ -1,0 +1,84 @@
+package wire
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// A message of many queries is scanned, however its queries are given, with the exact number of conditions; and whatever
+// becomes of it by a few wrong bytes or a missing end, it is decoded in parts as it is as a whole, or not scanned.
+func TestScan(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	var queries []Query
+	for i := range 40 {
+		conds := make([]Condition, 1+random.IntN(40))
+		for j := range conds {
+			conds[j].Attr = fmt.Sprintf("attribute %d", j)
+			switch random.IntN(4) {
+			case 0:
+				conds[j].Value = Number(random.NormFloat64())
+			case 1:
+				conds[j].Min, conds[j].Weight = Number(float64(i)), 7
+			case 2:
+				conds[j].In = []Value{String("a"), Number(70_000), Bool(true)}
+			default:
+				conds[j].Value = String("Ä")
+			}
+		}
+		q := Query{ID: fmt.Sprint(i), K: 1 + random.IntN(5)}
+		switch i % 5 {
+		case 0:
+			q.Row = conds
+		case 1:
+			q.Text = "text"
+		case 2:
+			q.Vector = make([]float32, 20)
+		case 3:
+			q.Set = []Value{Number(1), String("b")}
+		default:
+			q.Items = conds
+		}
+		queries = append(queries, q)
+	}
+	body := AppendQueries(nil, MessagePack, queries)
+	limits := Limits{SumK: 120} // which about half of the messages exceed
+	var d Decoder
+	b, ok := d.Scan(body, limits)
+	if !ok || b.Len() != len(queries) {
+		t.Fatalf("seed %d: scanned %v", seed, ok)
+	}
+	for i := range queries {
+		if n, want := b.Conditions(i+1)-b.Conditions(i), len(queries[i].Row)+len(queries[i].Items); n != want {
+			t.Errorf("seed %d: query %d has %d conditions, not %d", seed, i, n, want)
+		}
+	}
+	check := func(body []byte) {
+		t.Helper()
+		m, err := DecodeMessage(MessagePack, body, limits)
+		checkBatch(t, &d, body, limits, m, err)
+	}
+	check(body)
+	for range 2000 {
+		wrong := append([]byte(nil), body...)
+		for range 1 + random.IntN(3) {
+			wrong[random.IntN(len(wrong))] = byte(random.Uint32())
+		}
+		if random.IntN(4) == 0 {
+			wrong = wrong[:random.IntN(len(wrong))]
+		}
+		check(wrong)
+	}
+	for _, limits := range []Limits{{Queries: 39}, {Body: len(body) - 1}, {Depth: 2}, {Depth: 4}} {
+		if _, ok := d.Scan(body, limits); ok {
+			t.Errorf("scanned with %+v", limits)
+		}
+	}
+	if _, ok := d.Scan(append(body, 1), limits); ok {
+		t.Error("scanned with a byte too many")
+	}
+	if _, ok := d.Scan(AppendQuery(nil, MessagePack, &queries[0]), limits); ok {
+		t.Error("scanned a single query")
+	}
+}
