@@ -22,29 +22,26 @@ type uploader struct {
 
 const uploadBytes = 32 << 20 // a multiple of unitBytes
 
+// newUploader makes an uploader, which is to be closed after an error too.
 func newUploader() (u *uploader, err error) {
 	u = &uploader{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(deviceError("preparing to copy to the device", err), u.close())
-		}
-	}()
+	defer func() { err = deviceError("preparing to copy to the device", err) }()
 	if u.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
-		return nil, err
+		return u, err
 	}
 	for i := range u.buffers {
 		if u.copied[i], err = cu.MakeEvent(cu.BlockingSyncEvent | cu.DisableTiming); err != nil {
-			return nil, err
+			return u, err
 		}
 		if u.buffers[i], err = allocPinned(uploadBytes); err != nil {
-			return nil, err
+			return u, err
 		}
 	}
 	return u, nil
 }
 
-// begin sets where the next pieces go.
-func (u *uploader) begin(to devicePointer) { u.to = to }
+// begin sets where the next pieces go. What was written before and not flushed is dropped: it is of a load that has failed.
+func (u *uploader) begin(to devicePointer) { u.to, u.filled = to, 0 }
 
 // write copies a piece and fills its last unit up with zeros.
 func (u *uploader) write(piece []byte) error {
