@@ -431,10 +431,13 @@ func (s *cudaSearcher) Cost(p *Plan) int64 {
 		k = max(k, m.Verify.K)
 	}
 	k = max(0, min(k, int(s.index.Objects())))
-	spans := s.resident.spanRoom(len(m.Query.Spans))
-	need := queryNeed(spans, k, 1, s.engine.kernels.matches[len(s.engine.kernels.matches)-1].Parts)
+	spans := 0 // items may share theirs
+	for i := range m.Query.Items {
+		spans += int(m.Query.Items[i].Count)
+	}
+	need := queryNeed(s.resident.spanRoom(spans), k, 1, s.engine.kernels.matches[len(s.engine.kernels.matches)-1].Parts)
 	if m.Verify != nil {
-		in, out := s.resident.verifyNeed(&matchJob{k: k, text: m.Verify.Text})
+		in, out := s.resident.verifyNeed(&matchJob{k: k, text: m.Verify.Text, nearest: m.Verify.K})
 		need += in + out
 	}
 	return need

@@ -203,17 +203,14 @@ func (l *lane) execute() error {
 	l.mark(stageDownload)
 	l.steps.copyOut(l.out[:outEnd-at.states], l.arena+devicePointer(at.states))
 	l.mark(stageEnd)
-	l.profile.host(hostEncode)
+	l.profile.encoded()
 	if err := l.run(); err != nil {
 		return deviceError("executing a batch", err)
 	}
-	l.profile.host(hostRun)
 	if err := l.profile.end(l.timed); err != nil {
 		return err
 	}
-	err := l.decode(&at)
-	l.profile.host(hostDecode)
-	return err
+	return l.decode(&at)
 }
 
 // run executes the recorded steps. Batches on an index that is streamed take turns.
@@ -500,8 +497,8 @@ func (l *lane) decode(at *pieceLayout) error {
 	bytes := 0
 	for i := range l.pieces {
 		job, state := l.pieces[i].job, &states[i]
-		job.candidates += state.passed
-		if q := &l.pieces[i]; !q.abandoned(state) { // else it is executed again
+		if q := &l.pieces[i]; !q.abandoned(state) { // else it is executed again, and that counts
+			job.candidates += state.passed
 			job.postings += state.postings
 			if q.sliced {
 				job.postings += q.postings

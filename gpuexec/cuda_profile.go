@@ -31,25 +31,14 @@ type laneProfile struct {
 	times  [stages]time.Duration
 	err    error
 
-	hosts [hostStages]time.Duration
-	last  time.Time
+	begun  time.Time
+	encode time.Duration // of the host
 }
 
-// The stages of a batch on its thread of the host.
-type hostStage int
-
-const (
-	hostEncode hostStage = iota
-	hostRun
-	hostDecode
-	hostStages
-)
-
-// host records that a stage of the host has ended.
-func (p *laneProfile) host(s hostStage) {
+// encoded records that the host has encoded the piece.
+func (p *laneProfile) encoded() {
 	if p != nil && p.on {
-		now := time.Now()
-		p.hosts[s], p.last = now.Sub(p.last), now
+		p.encode = time.Since(p.begun)
 	}
 }
 
@@ -57,7 +46,7 @@ func (p *laneProfile) begin(on bool) {
 	if p != nil {
 		p.on = on
 		p.marks = p.marks[:0]
-		p.last = time.Now()
+		p.begun = time.Now()
 		p.times = [stages]time.Duration{}
 	}
 }
@@ -95,7 +84,7 @@ func (p *laneProfile) end(to *Stages) error {
 		}
 		p.times[p.marks[i]] += time.Duration(ms * float64(time.Millisecond))
 	}
-	to.Plan += p.hosts[hostEncode] + p.times[stagePlan]
+	to.Plan += p.encode + p.times[stagePlan]
 	to.Upload += p.times[stageUpload]
 	to.Match += p.times[stageMatch]
 	to.Select += p.times[stageSelect]

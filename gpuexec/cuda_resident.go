@@ -55,7 +55,7 @@ func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k
 	r := &resident{index: x, tiles: layout.tiles, kernels: k, parts: layout.parts, bytes: layout.deviceBytes(),
 		attributes: layout.attributes, postings: layout.postings, repeats: make([]uint32, layout.attributes),
 		// The parts of units that belong to neighbours count too.
-		roundSpans: (1<<31 - 17) / (layout.longest + 16)}
+		roundSpans: roundPostings / (layout.longest + 16)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.free())

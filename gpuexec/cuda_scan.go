@@ -194,11 +194,10 @@ func (l *lane) executeScan(jobs []*scanJob) error {
 	l.mark(stageDownload)
 	l.steps.copyOut(l.out[:end-at.states], l.arena+devicePointer(at.states))
 	l.mark(stageEnd)
-	l.profile.host(hostEncode)
+	l.profile.encoded()
 	if err := l.run(); err != nil {
 		return deviceError("executing a scan", err)
 	}
-	l.profile.host(hostRun)
 	if err := l.profile.end(l.timed); err != nil {
 		return err
 	}

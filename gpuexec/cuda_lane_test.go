@@ -1,0 +1,266 @@
+//go:build cuda
+
+package gpuexec
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// hostLane is a lane of so many bytes without a device.
+func hostLane(r *resident, memory int64) *lane {
+	return &lane{resident: r, crew: newCrew(1), bytes: memory, waves: defaultWaves, policy: defaultPolicy, filters: defaultFilters}
+}
+
+// withTexts makes the resident one whose candidates are compared on the device.
+func (r *resident) withTexts() {
+	r.kernels.verify.maxPattern = 2048
+	r.texts = &residentTexts{textsLayout: textsLayout{tiles: r.tiles, objects: int(r.objects())}}
+}
+
+// randomText is a text to compare candidates with, short or long, or longer than the device compares.
+func randomText(rng *rand.Rand) []rune {
+	return make([]rune, []int{0, 1, rng.IntN(200), rng.IntN(2100)}[rng.IntN(4)])
+}
+
+// TestPieces: whatever the attributes, the kernels that are chosen and the memory of a lane, the pieces of a batch are all
+// of its queries, each in memory of its own, and a query that fits by its cost is executed.
+func TestPieces(t *testing.T) {
+	rng := newRand(t)
+	var pieces, refused, moved int
+	var by [3]int // queries by kernel
+	for range 300 {
+		var r *resident
+		var plan func(rng *rand.Rand) Plan
+		limits := residentLimits{memory: 1 << 40, planesOnly: rng.IntN(2) == 0}
+		if rng.IntN(2) == 0 {
+			w := randomWorld(t, rng, 1+rng.IntN(2000))
+			r, plan = hostResident(t, w.index, limits), w.randomPlan
+		} else {
+			w := newCodedWorld(t, rng, 1+rng.IntN(2000), 40+rng.IntN(60))
+			r, plan = hostResident(t, w.index, limits), w.plan
+		}
+		if slots := rng.IntN(3); slots > 0 {
+			r.forms = &residentForms{slots: slots}
+		}
+		if rng.IntN(3) == 0 {
+			r.withTexts()
+		}
+		l := hostLane(r, []int64{rng.Int64N(10 << 10), 4<<10 + rng.Int64N(1<<20), 1<<20 + rng.Int64N(64<<20)}[rng.IntN(3)])
+		l.policy.path = launchPath(rng.IntN(4))
+		s := &cudaSearcher{engine: &cudaEngine{kernels: r.kernels}, resident: r}
+		s.pipeline.index = r.index
+
+		queries := make([]laneQuery, 0, 400)
+		costs := map[*matchJob]int64{}
+		for range 1 + rng.IntN(400) {
+			p := plan(rng)
+			bound, err := p.check(r.index)
+			if err != nil {
+				continue
+			}
+			m := &p.Match
+			job := &matchJob{query: &m.Query, k: m.K, minCount: max(1, m.MinCount), bound: bound}
+			if r.texts != nil && rng.IntN(2) == 0 {
+				m.Verify = &SequencePlan{Text: randomText(rng), K: 1 + rng.IntN(1000)}
+				job.k, job.text, job.nearest = max(m.K, m.Verify.K), m.Verify.Text, m.Verify.K
+			}
+			job.k = min(job.k, int(r.index.Objects()))
+			costs[job] = s.Cost(&p)
+			queries = append(queries, r.plan(job))
+		}
+		executed := map[*matchJob]bool{}
+		for rest := queries; len(rest) > 0; {
+			first := rest[0].job
+			n := l.cut(rest)
+			if n < 1 {
+				t.Fatal("nothing is cut off")
+			}
+			rest = rest[n:]
+			if len(l.pieces) == 0 {
+				refused++
+				if n != 1 || first.err == nil || costs[first]+2048 <= l.bytes && costs[first] < 1<<20 {
+					t.Fatalf("a query that costs %d of %d bytes was not executed: %v, %d cut", costs[first], l.bytes, first.err, n)
+				}
+				executed[first] = true
+				continue
+			}
+			if len(l.pieces) != n {
+				t.Fatalf("%d queries of %d", len(l.pieces), n)
+			}
+			pieces++
+			check := l.verifyRun()
+			at := l.layout(&check)
+			l.checkPlaces(t, &at, &check)
+			by[0], by[1], by[2] = by[0]+l.tiled, by[1]+n-l.tiled-l.filter.count, by[2]+l.filter.count
+			if l.policy.path != pathByCost && l.policy.path != pathTile && l.tiled == n && slices.ContainsFunc(l.pieces, func(q laneQuery) bool { return q.counters >= 0 }) {
+				moved++
+			}
+			for i := range l.pieces {
+				if job := l.pieces[i].job; executed[job] {
+					t.Fatal("a query is in two pieces")
+				} else {
+					executed[job] = true
+				}
+			}
+		}
+		if len(executed) != len(queries) {
+			t.Fatalf("%d of %d queries", len(executed), len(queries))
+		}
+	}
+	t.Logf("%d pieces, %d of them moved to the (query, tile) kernel for want of memory; %d queries refused; queries by kernel %v", pieces, moved, refused, by)
+	if refused == 0 || moved == 0 || slices.Min(by[:]) == 0 {
+		t.Error("a case has not come up")
+	}
+}
+
+// checkPlaces checks that the arrays of a piece lie one after the other in the arena and the pinned buffers, each with the
+// room that the kernels need.
+func (l *lane) checkPlaces(t *testing.T, at *pieceLayout, check *verifyRun) {
+	t.Helper()
+	n := int64(len(l.pieces))
+	var spans, answers, entries int64
+	for i := range l.pieces {
+		q := &l.pieces[i]
+		spans += int64(q.spans)
+		answers += int64(q.job.k)
+		need := uint64(q.job.k) + uint64(at.tileWave)*uint64(waveEntries(q.job.k, l.resident.kernels.matches[q.variant].Parts))
+		if q.filter {
+			need = 2*uint64(q.job.k) + filterRoom
+		} else if q.sliced {
+			need = 2*uint64(q.job.k) + uint64(at.groupWave)*uint64(min(q.job.k, groupObjects))
+		}
+		room := l.room(q, at)
+		if room < need {
+			t.Fatalf("room for %d candidates, %d are needed", room, need)
+		}
+		entries += int64(room)
+	}
+	end := int64(0)
+	place := func(name string, from, bytes int64) {
+		t.Helper()
+		if from < end || from+bytes > l.bytes {
+			t.Fatalf("%s lie at %d to %d; what is before them ends at %d, the arena at %d", name, from, from+bytes, end, l.bytes)
+		}
+		end = from + bytes
+	}
+	place("queries", 0, n*queryBytes)
+	place("spans", at.spans, spans*spanBytes)
+	place("tasks and patterns", at.verify, check.bytes)
+	place("states", at.states, n*stateBytes)
+	if end > inBytes {
+		t.Fatalf("%d bytes to copy, the buffer has %d", end, inBytes)
+	}
+	place("answers", at.answers, answers*entryBytes)
+	place("distances", at.distances, check.distancesBytes())
+	if end-at.states > outBytes {
+		t.Fatalf("%d bytes to copy back, the buffer has %d", end-at.states, outBytes)
+	}
+	if f := l.resident.forms; f != nil {
+		place("resolved spans", at.resolved, int64(f.slots)*spans*spanBytes)
+		if (at.resolved-at.spans)%spanBytes != 0 {
+			t.Fatalf("resolved spans are %d bytes after the spans", at.resolved-at.spans)
+		}
+	}
+	place("candidates", at.candidates, entries*entryBytes)
+	scratch := at.programs
+	for i := range l.runs {
+		if run := &l.runs[i]; run.firstWave < 1 || run.firstWave > at.groupWave || run.waveGroups != at.groupWave || !run.addressable() {
+			t.Fatalf("waves of %d and %d groups, candidates for %d", run.firstWave, run.waveGroups, at.groupWave)
+		}
+		place("programs", scratch, l.runs[i].end)
+		scratch += alignUp(l.runs[i].end)
+	}
+	if l.filter.count > 0 {
+		place("masks, ranges and marks", scratch, l.filter.end)
+	}
+	if at.tileWave < 1 || at.groupWave < 1 {
+		t.Fatalf("waves of %d tiles and %d groups", at.tileWave, at.groupWave)
+	}
+}
+
+// TestAbandoned: a query that the filter has given up is executed again by another kernel, and nothing of the first time
+// counts but the steps that the filter took.
+func TestAbandoned(t *testing.T) {
+	rng := newRand(t)
+	w := newCodedWorld(t, rng, 3000, 100)
+	r := hostResident(t, w.index, residentLimits{memory: 1 << 40})
+	l := hostLane(r, 1<<30)
+	l.policy.path = pathFilter
+	l.in, l.out = make(pinned, 8<<20), make(pinned, 8<<20)
+	timed := &Stages{}
+	l.timed = timed
+	var queries []laneQuery
+	for len(queries) < 100 {
+		p := w.plan(rng)
+		p.Match.K = 1 + rng.IntN(20)
+		bound, err := p.check(w.index)
+		if err != nil || bound == 0 {
+			continue
+		}
+		queries = append(queries, r.plan(&matchJob{query: &p.Match.Query, k: p.Match.K, minCount: 1, bound: bound}))
+	}
+	if l.cut(queries) != len(queries) {
+		t.Fatal("the queries do not fit")
+	}
+	// round hands the queries at hand what the device might hand back.
+	round := func(abandon func(q *laneQuery) bool) {
+		check := l.verifyRun()
+		at := l.layout(&check)
+		states := pinnedArray[deviceState](l.out, 0, len(l.pieces))
+		clear(l.out)
+		for i := range l.pieces {
+			q := &l.pieces[i]
+			states[i] = deviceState{threshold: 2, kept: 1, stored: 1, passed: 7}
+			if !q.sliced {
+				states[i].postings = 5
+			}
+			if q.filter && abandon(q) {
+				states[i].threshold = math.MaxUint32
+			}
+		}
+		if err := l.decode(&at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	given := map[*matchJob]bool{}
+	round(func(q *laneQuery) bool {
+		given[q.job] = rng.IntN(2) == 0
+		return given[q.job]
+	})
+	filtered := l.filter.count
+	again := 0
+	for _, job := range given {
+		if job {
+			again++
+		}
+	}
+	if again == 0 || again == filtered || len(l.again) != again {
+		t.Fatalf("%d of %d queries are given up, %d executed again", again, filtered, len(l.again))
+	}
+	l.pieces, l.again = l.again, nil
+	round(func(*laneQuery) bool { return false })
+	if len(l.again) != 0 || l.filter.count != 0 {
+		t.Fatalf("%d queries are executed a third time, %d by the filter", len(l.again), l.filter.count)
+	}
+	for i := range queries {
+		q := &queries[i]
+		postings := q.postings
+		if q.counters < 0 {
+			postings = 5
+		}
+		if q.job.candidates != 7 || q.job.postings != postings || len(q.job.entries) != 1 {
+			t.Errorf("given up: %v; %d candidates, %d postings of %d, %d entries", given[q.job], q.job.candidates, q.job.postings, postings, len(q.job.entries))
+		}
+	}
+	work := timed.Work
+	if work.FilterQueries != filtered-again || work.FilterQueries+work.SlicedQueries+work.TileQueries != len(queries) {
+		t.Errorf("%d queries, %d given up: %+v", len(queries), again, work)
+	}
+	blocks := (filtered + filterQueries - 1) / filterQueries
+	if want := uint64(blocks * r.codes.steps() * (r.codes.objects / filterTile)); work.FilterSteps != want {
+		t.Errorf("the filter took %d steps, not %d", work.FilterSteps, want)
+	}
+}
