@@ -201,6 +201,10 @@ func (m *matcher) span(low, high *Value) (lo, hi uint32, err error) {
 
 // bounds reads both ends of a range of numbers.
 func (m *matcher) bounds(low, high *Value) (min, max float64, err error) {
+	if low == high {
+		min, err = m.number(low)
+		return min, min, err
+	}
 	min, max = math.Inf(-1), math.Inf(1)
 	if low != nil {
 		if min, err = m.number(low); err != nil {
@@ -261,16 +265,16 @@ func (m *matcher) numbers(low, high *Value) (lo, hi uint32, err error) {
 	if a.Keywords == 0 || max < a.Min || min > a.Max {
 		return 0, 0, nil
 	}
+	if a.Exact && m.queries.integers[m.position] {
+		return uint32(math.Ceil(math.Max(min, a.Min)) - a.Min), uint32(math.Floor(math.Min(max, a.Max))-a.Min) + 1, nil
+	}
 	if a.Exact {
-		lo = exactAt(a, min)
-		hi = lo
+		first, found := slices.BinarySearch(a.Values, min)
+		last := first
 		if max != min {
-			hi = exactAt(a, max)
+			last, found = slices.BinarySearch(a.Values, max)
 		}
-		if hi < a.Keywords && a.Values[hi] == max {
-			hi++
-		}
-		return lo, hi, nil
+		return uint32(first), uint32(last + count(found)), nil
 	}
 	lo, _ = a.Bucket(min)
 	hi = lo
@@ -278,16 +282,6 @@ func (m *matcher) numbers(low, high *Value) (lo, hi uint32, err error) {
 		hi, _ = a.Bucket(max)
 	}
 	return lo, hi + 1, nil
-}
-
-// exactAt returns the first keyword of an exact attribute whose value is >= v. Exact columns mostly hold consecutive
-// integers, hash values or years, and then v itself says where it is.
-func exactAt(a *index.Attribute, v float64) uint32 {
-	if at := v - a.Values[0]; at >= 0 && at < float64(len(a.Values)) && a.Values[int(at)] == v {
-		return uint32(at)
-	}
-	first, _ := slices.BinarySearch(a.Values, v)
-	return uint32(first)
 }
 
 // ordinals takes the numbers as keyword numbers: the unit is the bucket, or the attribute's values are ordinals.

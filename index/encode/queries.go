@@ -1,6 +1,7 @@
 package encode
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +18,10 @@ type Queries struct {
 	attrs  []index.Attribute
 	// texts are the attributes of text columns.
 	texts []int
-	pool  sync.Pool // of *scratch
+	// integers says which attributes are exact and hold all integers of a range, as hash values and years do: these are
+	// their own keywords, but for where the range begins.
+	integers []bool
+	pool     sync.Pool // of *scratch
 }
 
 // scratch is the memory of one call.
@@ -48,8 +52,27 @@ func NewQueries(x *index.Index) (*Queries, error) {
 			attr++
 		}
 	}
+	q.integers = make([]bool, len(q.attrs))
+	for i := range q.attrs {
+		q.integers[i] = consecutive(&q.attrs[i])
+	}
 	q.pool.New = func() any { return &scratch{terms: newTerms()} }
 	return q, nil
+}
+
+// consecutive says that the values of an exact attribute are integers without a gap, small enough for float64.
+func consecutive(a *index.Attribute) bool {
+	const exact = 1 << 53
+	n := len(a.Values)
+	if n == 0 || a.Min != math.Trunc(a.Min) || a.Min < -exact || a.Max > exact || a.Max-a.Min != float64(n-1) {
+		return false // most others are seen to be so here
+	}
+	for i, v := range a.Values {
+		if v != a.Min+float64(i) {
+			return false
+		}
+	}
+	return true
 }
 
 // Text makes dst the query for a text: its distinct words in each text column of documents, or the ordered

@@ -483,3 +483,85 @@ func TestRandomConditions(t *testing.T) {
 		}
 	}
 }
+
+// Exact columns of consecutive integers, and those that nearly are, find values and ranges as looking at every value does.
+func TestExactNumbers(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	for name, values := range map[string][]float64{
+		"from 0": {0, 1, 2, 3, 4}, "from -2": {-2, -1, 0, 1, 2}, "one": {7}, "gap": {0, 1, 2, 4}, "moved": {0, 1, 1.5, 3},
+		"halves": {0.5, 1.5, 2.5}, "large": {1<<53 - 1, 1 << 53}, "too large": {1 << 53, 1<<53 + 2},
+	} {
+		b := newBuilder(t, parseSchema(t, "{name: t, kind: rows, columns: [{name: n, type: number, edges: exact}]}"))
+		for i, v := range values {
+			b.add(&index.Record{Line: int64(i + 1), Cells: []index.Cell{{Values: []string{strconv.FormatFloat(v, 'f', -1, 64)}}}})
+		}
+		_, q := b.open()
+		ends := []float64{math.Inf(-1), math.Inf(1), math.Copysign(0, -1), math.SmallestNonzeroFloat64, -1e-17}
+		for _, v := range values {
+			ends = append(ends, v, math.Nextafter(v, -9e99), math.Nextafter(v, 9e99), v-1, v+1, v+0.5)
+		}
+		for range 2000 {
+			low, high := ends[random.IntN(len(ends))], ends[random.IntN(len(ends))]
+			c := encode.Condition{Attr: "n", Min: number(low), Max: number(high)}
+			if low == high {
+				c = encode.Condition{Attr: "n", Value: number(low)}
+			}
+			var query index.Query
+			err := q.Conditions(&query, []encode.Condition{c})
+			if (err != nil) != (low > high) {
+				t.Fatalf("%s: %v to %v: %v", name, low, high, err)
+			}
+			if err != nil {
+				continue
+			}
+			for keyword, v := range values {
+				in := false
+				for _, s := range query.Spans {
+					in = in || s.Lo <= uint32(keyword) && uint32(keyword) < s.Hi
+				}
+				if in != (low <= v && v <= high) {
+					t.Fatalf("seed %d, %s: %v to %v is %v", seed, name, low, high, query.Spans)
+				}
+			}
+			for _, s := range query.Spans {
+				if s.Hi > uint32(len(values)) {
+					t.Fatalf("seed %d, %s: %v to %v is %v", seed, name, low, high, query.Spans)
+				}
+			}
+		}
+	}
+}
+
+// Attributes are found whatever the queries before named, in whatever order.
+func TestOrderOfConditions(t *testing.T) {
+	_, q := tableIndex(t)
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	names := []string{"age", "size", "sex", "tags"}
+	for range 300 {
+		var conditions []encode.Condition
+		var want []uint32
+		for range 1 + random.IntN(6) {
+			attr := random.IntN(len(names))
+			c := encode.Condition{Attr: names[attr], Value: number(20)}
+			conditions, want = append(conditions, c), append(want, uint32(attr))
+		}
+		var query index.Query
+		if random.IntN(5) == 0 {
+			conditions[random.IntN(len(conditions))].Attr = "none"
+			if err := q.Conditions(&query, conditions); err == nil {
+				t.Fatalf("seed %d: no error for %v", seed, conditions)
+			}
+			continue
+		}
+		if err := q.Conditions(&query, conditions); err != nil {
+			t.Fatal(err)
+		}
+		for i, item := range query.Items {
+			if item.Attr != want[i] {
+				t.Fatalf("seed %d: item %d has attribute %d, not %d", seed, i, item.Attr, want[i])
+			}
+		}
+	}
+}
