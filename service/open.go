@@ -135,6 +135,9 @@ func closeConnection(ctx context.Context, nc *nats.Conn) error {
 	if nc.IsConnected() {
 		err = nc.FlushWithContext(ctx)
 	}
+	if !nc.IsConnected() {
+		err = nil // lost meanwhile, which is no more a fault of this end than if it had been lost before
+	}
 	closed := nc.StatusChanged(nats.CLOSED)
 	nc.Close()
 	select {
