@@ -22,7 +22,7 @@ func BenchmarkMessage(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer ix.Close()
-	p := benchPipeline(b, ix)
+	p := idlePipeline(b, ix)
 	e := p.encoder
 	asked := make([]wire.Query, queries)
 	for i := range asked {
@@ -106,7 +106,7 @@ func BenchmarkSignatures(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer ix.Close()
-	p := benchPipeline(b, ix)
+	p := idlePipeline(b, ix)
 	for _, form := range []string{"row", "items"} {
 		asked := make([]wire.Query, queries)
 		for i := range asked {
@@ -133,24 +133,8 @@ func BenchmarkSignatures(b *testing.B) {
 	}
 }
 
-// benchPipeline is a pipeline of which no stage runs.
-func benchPipeline(b *testing.B, ix *index.Index) *pipeline {
-	e, err := newEncoder(ix.Schema().Name, ix)
-	if err != nil {
-		b.Fatal(err)
-	}
-	engine := gpuexec.NewCPU(gpuexec.CPUOptions{Workers: 1})
-	b.Cleanup(func() { engine.Close() })
-	searcher, err := engine.Load(b.Context(), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: ix}}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { searcher.Close() })
-	return &pipeline{name: ix.Schema().Name, encoder: e, searcher: searcher, metrics: newMetrics().forIndex(ix.Schema().Name)}
-}
-
 func benchDecoded(b *testing.B, p *pipeline, body []byte, queries int) *request {
-	r := &request{header: nats.Header{wire.HeaderContentType: {wire.MessagePack.String()}}, body: body, arrived: time.Now()}
+	r := &request{header: nats.Header{wire.HeaderContentType: {wire.MessagePack.String()}}, body: body, arrived: time.Now(), lane: new(lane)}
 	if err := p.decode(r); err != nil || r.queries != queries {
 		b.Fatal(err, r.queries)
 	}

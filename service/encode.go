@@ -40,15 +40,15 @@ func newEncoder(name string, x *index.Index) (*encoder, error) {
 	return e, nil
 }
 
-// plan makes the plan of a query that wire has validated, in memory of its request. The error is for the user.
-func (e *encoder) plan(own *requestMemory, q *wire.Query) (gpuexec.Plan, *wire.Error) {
-	match := gpuexec.MatchPlan{K: q.K, MinCount: q.MinCount}
+// plan makes the plan of a query that wire has validated, in memory for its items and spans. The error is for the user.
+func (e *encoder) plan(items []index.Item, spans []index.Span, q *wire.Query) (gpuexec.Plan, *wire.Error) {
+	match := gpuexec.MatchPlan{K: q.K, MinCount: q.MinCount, Query: index.Query{Items: items, Spans: spans}}
 	var err error
 	switch form := q.Form(); form {
 	case wire.RowForm:
-		err = e.conditions(own, &match.Query, q.Row)
+		err = e.conditions(&match.Query, q.Row)
 	case wire.ItemsForm:
-		err = e.conditions(own, &match.Query, q.Items)
+		err = e.conditions(&match.Query, q.Items)
 	case wire.TextForm:
 		err = e.queries.Text(&match.Query, q.Text)
 		if e.index.Schema().Kind == index.Sequences {
@@ -70,10 +70,9 @@ func (e *encoder) plan(own *requestMemory, q *wire.Query) (gpuexec.Plan, *wire.E
 }
 
 // conditions makes dst the query for a list of conditions.
-func (e *encoder) conditions(own *requestMemory, dst *index.Query, from []wire.Condition) error {
+func (e *encoder) conditions(dst *index.Query, from []wire.Condition) error {
 	c := e.converters.Get().(*converter)
 	conds := c.convert(from)
-	dst.Items, dst.Spans = own.query(len(from))
 	err := e.queries.Conditions(dst, conds)
 	if cap(c.values) <= maxConverted {
 		clear(conds) // the message must not live on in the pool
@@ -102,7 +101,8 @@ func (c *converter) convert(from []wire.Condition) []encode.Condition {
 	c.values = slices.Grow(c.values, values) // nothing moves what conditions point to
 	for i := range from {
 		f := &from[i]
-		to := encode.Condition{Attr: f.Attr, Bucket: f.Bucket, Weight: f.Weight}
+		c.conds = append(c.conds, encode.Condition{Attr: f.Attr, Bucket: f.Bucket, Weight: f.Weight})
+		to := &c.conds[i]
 		to.Value, to.Min, to.Max = c.optional(&f.Value), c.optional(&f.Min), c.optional(&f.Max)
 		if f.In != nil {
 			first := len(c.values)
@@ -111,13 +111,12 @@ func (c *converter) convert(from []wire.Condition) []encode.Condition {
 			}
 			to.In = c.values[first:len(c.values):len(c.values)]
 		}
-		c.conds = append(c.conds, to)
 	}
 	return c.conds
 }
 
 func (c *converter) optional(v *wire.Value) *encode.Value {
-	if v.IsZero() {
+	if v.Kind == wire.NoValue {
 		return nil
 	}
 	c.values = append(c.values, toValue(v))

@@ -38,7 +38,6 @@ type requestMemory struct {
 	tasks []task
 	items []index.Item
 	spans []index.Span
-	used  int // of both
 }
 
 // request gives a request n tasks, and memory for plans of so many conditions.
@@ -56,11 +55,9 @@ func (m *memory) request(r *request, n, conditions int) {
 	r.memory, r.tasks = own, own.tasks[:n]
 }
 
-// query gives memory for n items with a span each: most have no more.
-func (own *requestMemory) query(n int) (items []index.Item, spans []index.Span) {
-	first := own.used
-	own.used += n
-	return own.items[:own.used][first:first:own.used], own.spans[:own.used][first:first:own.used]
+// query gives memory for the n conditions that follow the first ones: an item and a span each, since most have no more.
+func (own *requestMemory) query(first, n int) (items []index.Item, spans []index.Span) {
+	return own.items[:cap(own.items)][first : first : first+n], own.spans[:cap(own.spans)][first : first : first+n]
 }
 
 // release takes back the memory of a request that is answered. It has no tasks any longer.
@@ -71,7 +68,7 @@ func (m *memory) release(r *request) {
 	}
 	clear(r.tasks)
 	r.memory, r.tasks = nil, nil
-	if own.used = 0; cap(own.tasks) <= maxKeptTasks && cap(own.items) <= maxKeptItems {
+	if cap(own.tasks) <= maxKeptTasks && cap(own.items) <= maxKeptItems {
 		m.requests.Put(own)
 	}
 }

@@ -80,7 +80,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 				t.Fatalf("seed %d, round %d: tasks are not empty: %+v", seed, round, r.tasks)
 			}
 			for j := range r.tasks {
-				items, spans := r.memory.query(3)
+				items, spans := r.memory.query(3*j, 3)
 				if len(items) != 0 || cap(items) != 3 || cap(spans) != 3 {
 					t.Fatalf("seed %d, round %d: room for %d items and %d spans", seed, round, cap(items), cap(spans))
 				}

@@ -2,13 +2,10 @@ package service
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/batcher"
 	"github.com/geniemq/geniemq/gpuexec"
@@ -81,8 +78,17 @@ type pipeline struct {
 // lane is what stored and direct messages do not share.
 type lane struct {
 	in       chan *request // from the intake
+	help     chan *share   // messages that decoders without one of their own may help with; never has any waiting
 	ready    chan *request // decoded, at least one query can be run
 	finished chan *request // nothing is left to be run
+}
+
+// newLane makes a lane of which so many requests may wait for each stage.
+func newLane(in, ready, finished int) lane {
+	return lane{
+		in: make(chan *request, in), help: make(chan *share),
+		ready: make(chan *request, ready), finished: make(chan *request, finished),
+	}
 }
 
 // pipelineOptions bound a pipeline.
@@ -126,8 +132,8 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 	burst := min(maxBurst, opts.batchSize)
 	p := &pipeline{
 		name: name, encoder: enc, searcher: searcher, probe: probePlan(enc.index), options: opts, metrics: m, log: log,
-		stored:  lane{in: make(chan *request, burst), ready: make(chan *request, burst), finished: make(chan *request, backlog)},
-		direct:  lane{in: make(chan *request, opts.directQueue), ready: make(chan *request, burst), finished: make(chan *request, executors)},
+		stored:  newLane(burst, burst, backlog),
+		direct:  newLane(opts.directQueue, burst, executors),
 		look:    make(chan struct{}, 1),
 		idle:    make(chan struct{}, executors),
 		batches: make(chan batcher.Batch[*task], executors),
@@ -195,84 +201,4 @@ func (p *pipeline) respondDirect() {
 	for r := range p.direct.finished {
 		r.answer()
 	}
-}
-
-// decode returns the stage that turns messages into tasks.
-func (l *lane) decode(p *pipeline) func() {
-	return func() {
-		for r := range l.in {
-			r.lane = l
-			err := p.decode(r)
-			if full := r.origin.admit(r.queries); err == nil {
-				err = full
-			}
-			p.pass()
-			if err == nil && r.queries > 0 {
-				l.ready <- r
-				continue
-			}
-			p.wakeDispatcher()
-			if err != nil {
-				r.origin.refuse(r, err)
-			} else {
-				r.answer() // each query has an error of its own
-			}
-		}
-	}
-}
-
-// decode fills in the tasks of a request. The error concerns the message as a whole.
-func (p *pipeline) decode(r *request) *wire.Error {
-	header, body := r.header, r.body
-	r.header, r.body = nil, nil
-	decoder := p.memory.decoder()
-	defer p.memory.forget(decoder)
-	message, err := p.decodeMessage(r, header, body, decoder)
-	if err != nil {
-		return asWireError(err)
-	}
-	r.batch = message.Batch
-	conditions := 0
-	for i := range message.Queries {
-		q := &message.Queries[i].Query
-		conditions += len(q.Row) + len(q.Items)
-	}
-	p.memory.request(r, len(message.Queries), conditions)
-	for i := range message.Queries {
-		t, q := &r.tasks[i], &message.Queries[i]
-		t.request, t.id, t.refusal = r, q.Query.ID, q.Err
-		if t.refusal == nil {
-			t.plan, t.refusal = p.encoder.plan(r.memory, &q.Query)
-		}
-		if t.refusal != nil {
-			continue
-		}
-		r.queries++
-		t.payload = q.Query.WithPayload
-		t.cost = p.searcher.Cost(&t.plan)
-		if ms := q.Query.TimeoutMS; ms > 0 {
-			t.expires = r.arrived.Add(time.Duration(ms) * time.Millisecond)
-		}
-	}
-	r.open.Store(int64(r.queries))
-	return nil
-}
-
-func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte, decoder *wire.Decoder) (_ *wire.Message, err error) {
-	// The codec first: errors are answered in it.
-	if r.codec, err = wire.ParseContentType(header.Get(wire.HeaderContentType)); err != nil {
-		return nil, err
-	}
-	if err := wire.CheckProtocol(header.Get(wire.HeaderProtocol)); err != nil {
-		return nil, err
-	}
-	return decoder.Decode(r.codec, body, p.options.limits)
-}
-
-func asWireError(err error) *wire.Error {
-	var known *wire.Error
-	if errors.As(err, &known) {
-		return known
-	}
-	return wire.Errorf(wire.Internal, "decoding the message: %v", err)
 }

@@ -138,8 +138,8 @@ func (d *Decoder) Queries(b *Batch, first, end int, each func(i int, q *QueryOrE
 		open: append(q.own.open[:0], container{object: true}, container{left: uint64(end - first)})}
 	q.r, q.quick, q.limits, q.sumK = &q.own, &q.own, &b.limits, 0
 	for i := first; i < end; i++ {
-		decoded := q.element()
-		each(i, &decoded)
+		q.last = q.element()
+		each(i, &q.last)
 		q.conds.rewind()
 		q.vals.rewind()
 	}

@@ -104,7 +104,8 @@ type queryDecoder struct {
 	one     Query          // of these, while it is decoded
 	names   rowNames       // of its last row
 
-	own msgpackReader // r, of the queries of a Batch
+	own  msgpackReader // r, of the queries of a Batch
+	last QueryOrError  // of these, the one that is handed out
 }
 
 func (d *queryDecoder) message() (*Message, *Error) {

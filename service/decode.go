@@ -1,0 +1,210 @@
+package service
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/geniemq/geniemq/wire"
+)
+
+// Messages of many large queries take milliseconds to decode, longer than the engine takes to answer them. Their queries are
+// decoded in parts, each query planned before the next is read, so that only plans are ever written at length; and the
+// lane's decoders that have no message of their own take parts as well. Where none is idle, none helps: then the
+// throughput is what counts, and it is that of one message a decoder.
+const (
+	// minShared is the least body that is worth being looked through before it is decoded.
+	minShared = 32 << 10
+	// partBytes is about how much of a body is decoded at once: for how long, some 50 us, a helper keeps those waiting
+	// whose message comes in meanwhile.
+	partBytes = 8 << 10
+	// helperParts is how many parts there must be for one more helper, whom it takes some microseconds to wake.
+	helperParts = 4
+)
+
+// decode returns the stage that turns messages into tasks.
+func (l *lane) decode(p *pipeline) func() {
+	return func() {
+		for {
+			select {
+			case r, ok := <-l.in:
+				if !ok {
+					return
+				}
+				l.decoded(p, r)
+			case s := <-l.help:
+				decoder := p.memory.decoder()
+				p.decodeParts(s, decoder, func() bool { return len(l.in) > 0 })
+				p.memory.forget(decoder)
+			}
+		}
+	}
+}
+
+// decoded decodes a request and hands it on.
+func (l *lane) decoded(p *pipeline, r *request) {
+	r.lane = l
+	err := p.decode(r)
+	if full := r.origin.admit(r.queries); err == nil {
+		err = full
+	}
+	p.pass()
+	if err == nil && r.queries > 0 {
+		l.ready <- r
+		return
+	}
+	p.wakeDispatcher()
+	if err != nil {
+		r.origin.refuse(r, err)
+	} else {
+		r.answer() // each query has an error of its own
+	}
+}
+
+// decode fills in the tasks of a request. The error concerns the message as a whole.
+func (p *pipeline) decode(r *request) *wire.Error {
+	header, body := r.header, r.body
+	r.header, r.body = nil, nil
+	decoder := p.memory.decoder()
+	defer p.memory.forget(decoder)
+	if err := p.decodeMessage(r, header, body, decoder); err != nil {
+		return asWireError(err)
+	}
+	r.open.Store(int64(r.queries))
+	return nil
+}
+
+func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte, decoder *wire.Decoder) (err error) {
+	// The codec first: errors are answered in it.
+	if r.codec, err = wire.ParseContentType(header.Get(wire.HeaderContentType)); err != nil {
+		return err
+	}
+	if err := wire.CheckProtocol(header.Get(wire.HeaderProtocol)); err != nil {
+		return err
+	}
+	if r.codec == wire.MessagePack && len(body) >= minShared {
+		if batch, ok := decoder.Scan(body, p.options.limits); ok {
+			return p.decodeBatch(r, batch, len(body), decoder)
+		}
+	}
+	message, err := decoder.Decode(r.codec, body, p.options.limits)
+	if err != nil {
+		return err
+	}
+	r.batch = message.Batch
+	conditions := 0
+	for i := range message.Queries {
+		conditions += conditionsOf(&message.Queries[i])
+	}
+	p.memory.request(r, len(message.Queries), conditions)
+	conditions = 0
+	for i := range message.Queries {
+		q := &message.Queries[i]
+		r.queries += p.fill(r, i, conditions, q)
+		conditions += conditionsOf(q)
+	}
+	return nil
+}
+
+func conditionsOf(q *wire.QueryOrError) int { return len(q.Query.Row) + len(q.Query.Items) }
+
+// fill makes the i-th task of a request, in front of which there are so many conditions, and returns how many queries it
+// is to be run: 1 or 0. It keeps nothing of the query but its id.
+func (p *pipeline) fill(r *request, i, conditions int, q *wire.QueryOrError) int {
+	t := &r.tasks[i]
+	t.request, t.id, t.refusal = r, q.Query.ID, q.Err
+	if t.refusal == nil {
+		items, spans := r.memory.query(conditions, conditionsOf(q))
+		t.plan, t.refusal = p.encoder.plan(items, spans, &q.Query)
+	}
+	if t.refusal != nil {
+		return 0
+	}
+	t.payload = q.Query.WithPayload
+	t.cost = p.searcher.Cost(&t.plan)
+	if ms := q.Query.TimeoutMS; ms > 0 {
+		t.expires = r.arrived.Add(time.Duration(ms) * time.Millisecond)
+	}
+	return 1
+}
+
+// share is a message that several decoders decode, each taking a part, some queries, at a time. Whoever is late finds none left
+// and looks at nothing else: by then the request may be answered and its memory another's.
+type share struct {
+	request *request
+	batch   *wire.Batch
+	queries int // of the batch
+	step    int // queries of a part
+
+	taken atomic.Int64 // queries
+	left  atomic.Int64 // queries that are not decoded yet
+	done  chan struct{}
+
+	runs, sumK atomic.Int64 // of those that are decoded
+}
+
+// decodeBatch decodes a batch together with those who have nothing to do.
+func (p *pipeline) decodeBatch(r *request, batch *wire.Batch, size int, decoder *wire.Decoder) error {
+	s := p.newShare(r, batch, size)
+	r.lane.offer(s, min(size/(helperParts*partBytes), p.options.workers-1))
+	p.decodeParts(s, decoder, func() bool { return false })
+	<-s.done
+	if err := batch.CheckSumK(int(s.sumK.Load())); err != nil {
+		p.memory.release(r)
+		return err
+	}
+	r.batch, r.queries = true, int(s.runs.Load())
+	return nil
+}
+
+// newShare prepares a batch of so many bytes for being decoded in parts.
+func (p *pipeline) newShare(r *request, batch *wire.Batch, size int) *share {
+	n := batch.Len()
+	p.memory.request(r, n, batch.Conditions(n))
+	s := &share{request: r, batch: batch, queries: n, step: max(1, n*partBytes/size), done: make(chan struct{})}
+	s.left.Store(int64(n))
+	return s
+}
+
+// offer wakes up to so many decoders that are idle.
+func (l *lane) offer(s *share, helpers int) {
+	for range helpers {
+		select {
+		case l.help <- s:
+		default:
+			return
+		}
+	}
+}
+
+// decodeParts decodes parts of a message until none is left or leave says so.
+func (p *pipeline) decodeParts(s *share, decoder *wire.Decoder, leave func() bool) {
+	runs := 0
+	fill := func(i int, q *wire.QueryOrError) { runs += p.fill(s.request, i, s.batch.Conditions(i), q) }
+	for {
+		first := int(s.taken.Add(int64(s.step))) - s.step
+		if first >= s.queries {
+			return
+		}
+		end := min(first+s.step, s.queries)
+		runs = 0
+		s.sumK.Add(int64(decoder.Queries(s.batch, first, end, fill)))
+		s.runs.Add(int64(runs))
+		if s.left.Add(int64(first-end)) == 0 {
+			close(s.done)
+		}
+		if leave() {
+			return
+		}
+	}
+}
+
+func asWireError(err error) *wire.Error {
+	var known *wire.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return wire.Errorf(wire.Internal, "decoding the message: %v", err)
+}
