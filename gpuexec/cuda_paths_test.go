@@ -173,12 +173,11 @@ func testParts(t *testing.T, rng *rand.Rand, w *world, tiles int) {
 
 // partBytesOf is the memory of the largest tile.
 func partBytesOf(t testing.TB, x *index.Index) (most int64) {
-	layout, err := layoutResident(x, allTiles(x), residentLimits{memory: 1 << 40, partBytes: 1})
-	if err == nil { // an index without anything
+	if _, err := layoutResident(x, allTiles(x), residentLimits{memory: 1 << 40, partBytes: 1}); err == nil { // an index without anything
 		return 1
 	}
 	for bytes := int64(1 << 10); ; bytes += bytes/64 + 16 {
-		if layout, err = layoutResident(x, allTiles(x), residentLimits{memory: 1 << 40, partBytes: bytes}); err == nil {
+		if layout, err := layoutResident(x, allTiles(x), residentLimits{memory: 1 << 40, partBytes: bytes}); err == nil {
 			return layout.bufferBytes()
 		}
 	}

@@ -142,6 +142,78 @@ func TestCUDAScanWaves(t *testing.T) {
 	}
 }
 
+// TestScanPieces: whatever the memory of a lane, the pieces of a scan are all jobs that fit, and each has room for its
+// candidates in waves that a launch can have.
+func TestScanPieces(t *testing.T) {
+	rng := newRand(t)
+	refused, pieces := 0, 0
+	for range 300 {
+		objects, memory := 1+rng.IntN(1<<rng.IntN(28)), 4<<10+rng.Int64N(1<<(13+rng.IntN(18)))
+		if rng.IntN(20) == 0 { // room for more than a launch can have
+			objects, memory = 1<<28, 1<<34
+		}
+		k := hostKernels()
+		k.scan.objects, k.scan.farthest = 1024, 4096
+		l := hostLane(&resident{kernels: k, texts: &residentTexts{textsLayout: textsLayout{
+			objects: objects, units: int64(objects) * int64(1+rng.IntN(20)),
+		}}}, memory)
+		l.in = make(pinned, 8<<20)
+		var jobs []*scanJob
+		for range 1 + rng.IntN(100) {
+			jobs = append(jobs, &scanJob{text: make([]rune, rng.IntN(2049)), k: 1 + rng.IntN([]int{1, 100, MaxK}[rng.IntN(3)]), within: rng.IntN(5000) - 1})
+		}
+		slices.SortFunc(jobs, func(a, b *scanJob) int { return verifyClass(len(a.text)) - verifyClass(len(b.text)) })
+		for len(jobs) > 0 {
+			n := l.cutScan(jobs)
+			if n == 0 {
+				job := jobs[0]
+				if entries := int64(2*l.scanK(job) + min(leastWave, objects)); entries*entryBytes+2*int64(len(job.text))+5000 < l.bytes {
+					t.Fatalf("a scan for %d of %d objects does not fit %d bytes", job.k, objects, l.bytes)
+				}
+				refused++
+				jobs = jobs[1:]
+				continue
+			}
+			pieces++
+			at := l.layoutScan(jobs[:n])
+			l.encodeScan(jobs[:n], &at)
+			queries := pinnedArray[deviceQuery](l.in, 0, n)
+			scans := pinnedArray[deviceScanQuery](l.in, at.scans, n)
+			states := pinnedArray[deviceState](l.in, at.states, n)
+			var entries, answers uint64
+			pattern := 0
+			for i, job := range jobs[:n] {
+				if q := queries[i]; q.entries != entries || q.out != answers || int(q.k) != min(job.k, objects) || int(scans[i].pattern) != pattern {
+					t.Fatalf("job %d: %+v %+v", i, q, scans[i])
+				}
+				if limit := 4096 - int(states[i].threshold>>16); limit != min(job.within, 4096) {
+					t.Fatalf("job %d allows a distance of %d, its threshold %d", i, job.within, limit)
+				}
+				entries += uint64(queries[i].k) + uint64(at.wave)
+				answers += uint64(queries[i].k)
+				pattern += len(job.text)
+			}
+			if at.wave < min(leastWave, objects) || (at.wave+k.scan.objects-1)/k.scan.objects > maxGridY {
+				t.Fatalf("waves of %d objects of %d", at.wave, objects)
+			}
+			for i, end := range []int64{at.patterns, at.states, at.answers, at.candidates, l.bytes} {
+				from := []int64{at.scans, at.patterns, at.states, at.answers, at.candidates}[i]
+				bytes := []int64{int64(n) * scanQueryBytes, int64(pattern) * symbolBytes, int64(n) * stateBytes, int64(answers) * entryBytes, int64(entries) * entryBytes}[i]
+				if from+bytes > end {
+					t.Fatalf("array %d lies at %d to %d, beyond %d", i, from, from+bytes, end)
+				}
+			}
+			if int64(n)*queryBytes > at.scans || at.answers > inBytes || at.candidates-at.states > outBytes {
+				t.Fatalf("%d jobs: %+v", n, at)
+			}
+			jobs = jobs[n:]
+		}
+	}
+	if refused == 0 || pieces == 0 {
+		t.Errorf("%d pieces, %d jobs refused", pieces, refused)
+	}
+}
+
 // TestCUDAScanTimes measures certified answers whose scans the device does and the host, in turns; it runs with
 // GENIEMQ_SCAN_TIMES=1. GENIEMQ_WORDS may name a gzipped list of words, one a line.
 func TestCUDAScanTimes(t *testing.T) {
