@@ -3,6 +3,7 @@ package service
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func BenchmarkMessage(b *testing.B) {
 		}
 	}
 	body := wire.AppendQueries(nil, wire.MessagePack, asked)
-	decoded := func() *request { return benchDecoded(b, p, body, queries) }
+	decoded := func() *request { return benchDecoded(b, p, body, queries, new(lane)) }
 	done := decoded()
 	hits := make([][]gpuexec.Hit, queries)
 	for i := range hits {
@@ -122,19 +123,29 @@ func BenchmarkSignatures(b *testing.B) {
 			}
 		}
 		body := wire.AppendQueries(nil, wire.MessagePack, asked)
-		b.Run(form, func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(len(body)))
-			for b.Loop() {
-				p.memory.release(benchDecoded(b, p, body, queries))
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(queries*functions), "ns/condition")
-		})
+		for _, workers := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/workers=%d", form, workers), func(b *testing.B) {
+				p.options.workers = workers
+				l := newLane(0, 0, 0)
+				var helpers sync.WaitGroup
+				for range workers - 1 {
+					helpers.Go(l.decode(p))
+				}
+				b.ReportAllocs()
+				b.SetBytes(int64(len(body)))
+				for b.Loop() {
+					p.memory.release(benchDecoded(b, p, body, queries, &l))
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(queries*functions), "ns/condition")
+				close(l.in)
+				helpers.Wait()
+			})
+		}
 	}
 }
 
-func benchDecoded(b *testing.B, p *pipeline, body []byte, queries int) *request {
-	r := &request{header: nats.Header{wire.HeaderContentType: {wire.MessagePack.String()}}, body: body, arrived: time.Now(), lane: new(lane)}
+func benchDecoded(b *testing.B, p *pipeline, body []byte, queries int, l *lane) *request {
+	r := &request{header: nats.Header{wire.HeaderContentType: {wire.MessagePack.String()}}, body: body, arrived: time.Now(), lane: l}
 	if err := p.decode(r); err != nil || r.queries != queries {
 		b.Fatal(err, r.queries)
 	}
