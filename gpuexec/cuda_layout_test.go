@@ -3,6 +3,7 @@
 package gpuexec
 
 import (
+	"fmt"
 	"math/bits"
 	"os"
 	"reflect"
@@ -11,6 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/kernels"
 )
 
 // TestDeviceLayouts: the mirrors have the fields of the kernels' structs, in their order. The sizes, which the compilers
@@ -94,19 +98,34 @@ func structOf(t *testing.T, file, name string) (fields []string, widths map[stri
 	return fields, widths
 }
 
-// TestFilterConstants: numbers that both sides of the filter name are the same.
-func TestFilterConstants(t *testing.T) {
-	source, err := os.ReadFile("../kernels/filter.cuh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{
-		"kFilterCodes": strconv.Itoa(maxCodes), "kFilterQueries": strconv.Itoa(filterQueries), "kFilterTile": strconv.Itoa(filterTile),
-		"kFilterMarks": "1 << " + strconv.Itoa(bits.Len(filterMarks)-1), "kFilterChunk": strconv.Itoa(chunkColumns),
-		"kFilterStepColumns": strconv.Itoa(stepColumns), "kFilterRoom": strconv.Itoa(filterRoom),
+// TestConstants: numbers that both sides name are the same.
+func TestConstants(t *testing.T) {
+	for file, names := range map[string]map[string]string{
+		"batch.cuh": {"kTileObjects": strconv.Itoa(index.TileObjects)},
+		"edit.cuh":  {"kSlots": strconv.Itoa(hashedMaskBytes / (8 + 4)), "kNone": fmt.Sprintf("%#x", noSymbol)},
+		"filter.cuh": {
+			"kFilterCodes": strconv.Itoa(maxCodes), "kFilterQueries": strconv.Itoa(filterQueries), "kFilterTile": strconv.Itoa(filterTile),
+			"kFilterMarks": "1 << " + strconv.Itoa(bits.Len(filterMarks)-1), "kFilterChunk": strconv.Itoa(chunkColumns),
+			"kFilterStepColumns": strconv.Itoa(stepColumns), "kFilterRoom": strconv.Itoa(filterRoom),
+		},
+		"filter_plan.cu": {"kThreads": "256"}, // a divisor of a group's objects, for filter_codes
+		"resolve.cu":     {"kThreads": strconv.Itoa(kernels.SelectThreads)},
+		"select.cu":      {"kThreads": strconv.Itoa(kernels.SelectThreads)},
+		"sliced.cuh": {
+			"kGroupObjects": strconv.Itoa(groupObjects), "kRowBytes": strconv.Itoa(rowBytes), "kMaxBlockQueries": strconv.Itoa(maxBlockQueries),
+			"kUnitOctets": strconv.Itoa(unitCodes / 8),
+		},
+		"sliced_plan.cu": {"kThreads": strconv.Itoa(slicedPlanThreads)},
 	} {
-		if line := "constexpr uint32_t " + name + " = " + value + ";"; !strings.Contains(string(source), line) {
-			t.Errorf("filter.cuh has no line %q", line)
+		source, err := os.ReadFile("../kernels/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range names {
+			m := regexp.MustCompile(`\nconstexpr \w+ ` + name + ` = ([^;]+);`).FindSubmatch(source)
+			if m == nil || string(m[1]) != value {
+				t.Errorf("%s of %s is %q, not %s", name, file, m, value)
+			}
 		}
 	}
 }

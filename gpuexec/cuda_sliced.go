@@ -19,10 +19,10 @@ type cudaSliced struct {
 }
 
 const (
-	slicedStages     = 3
-	minStageOctets   = 32 // a unit must fit
-	maxBlockQueries  = 256
-	slicedPlanThread = 512
+	slicedStages      = 3
+	minStageOctets    = 32 // a unit must fit
+	maxBlockQueries   = 256
+	slicedPlanThreads = 512
 )
 
 // loadSliced finds the variants for which a block has enough shared memory; none is no error.
@@ -54,7 +54,7 @@ func (k *cudaKernels) loadSliced(modules map[string]module, limit int) (err erro
 		}
 		k.sliced = append(k.sliced, v)
 	}
-	k.slicedPlan, err = modules["sliced_plan"].function("sliced_plan", slicedPlanThread, 0)
+	k.slicedPlan, err = modules["sliced_plan"].function("sliced_plan", slicedPlanThreads, 0)
 	return deviceError("finding kernel sliced_plan", err)
 }
 
