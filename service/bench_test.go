@@ -30,7 +30,7 @@ func BenchmarkMessage(b *testing.B) {
 		asked[i].K = k
 		for j := range items / 2 {
 			asked[i].Items = append(asked[i].Items, wire.Condition{Attr: "c", Value: wire.String(fmt.Sprint(j))},
-				wire.Condition{Attr: "n", Min: wire.Number(float64(i)), Max: wire.Number(float64(i + 100))})
+				wire.Condition{Attr: "n", Min: wire.Number(float64(i)), Max: wire.Number(float64(i + 100)), Bucket: true})
 		}
 	}
 	body := wire.AppendQueries(nil, wire.MessagePack, asked)

@@ -22,18 +22,24 @@ type Condition struct {
 
 // plain says that a condition is one that validate has nothing to say about, as nearly all are: it looks at little.
 func (c *Condition) plain(l *Limits) bool {
-	if c.Attr == "" || len(c.Attr) > l.String || c.Weight > MaxWeight || c.Bucket || c.In != nil ||
-		c.Min.Kind != NoValue || c.Max.Kind != NoValue {
+	if c.Attr == "" || len(c.Attr) > l.String || c.Weight > MaxWeight || c.In != nil {
 		return false
 	}
-	switch c.Value.Kind {
-	case NumberValue:
-		return c.Value.Number-c.Value.Number == 0 // neither NaN nor infinite
-	case StringValue:
-		return len(c.Value.String) <= l.String
+	if c.Min.Kind|c.Max.Kind == NoValue {
+		switch c.Value.Kind {
+		case NumberValue:
+			return !c.Bucket && finite(c.Value.Number)
+		case StringValue:
+			return !c.Bucket && len(c.Value.String) <= l.String
+		}
+		return false
 	}
-	return c.Value.Kind == BoolValue
+	low, high := c.Min.Number, c.Max.Number // 0 where there is none
+	return c.Value.Kind == NoValue && c.Min.Kind <= NumberValue && c.Max.Kind <= NumberValue && finite(low) && finite(high) &&
+		(low <= high || c.Min.Kind != c.Max.Kind) && (!c.Bucket || low == math.Trunc(low) && high == math.Trunc(high))
 }
+
+func finite(v float64) bool { return v-v == 0 }
 
 // validate checks everything about a condition that needs no schema.
 func (c *Condition) validate(l *Limits) *Error {

@@ -1,6 +1,9 @@
 package wire
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // member reads the next member of a row, a name and its value, into c, which is empty, if the value is a number, a short
 // string or a bool and nothing is wrong with either. Otherwise it changes nothing.
@@ -30,6 +33,9 @@ func (r *msgpackReader) condition(c *Condition, l *Limits, withAttr bool) bool {
 	if r.fatal != nil || i >= len(s) || s[i]&0xf0 != mpFixMap || len(r.open) >= r.maxDepth {
 		return false
 	}
+	if withAttr && r.single(c, l) {
+		return true
+	}
 	given := c.Attr
 	end, ok := c.read(s, i+1, int(s[i]-mpFixMap), l, withAttr)
 	if !ok {
@@ -41,9 +47,31 @@ func (r *msgpackReader) condition(c *Condition, l *Limits, withAttr bool) bool {
 	return true
 }
 
+// single reads a condition that is {"attr":...,"value":...} in this order, as the next value. A message of signatures consists
+// of these: told apart as a whole and not field by field, each takes half of the time.
+func (r *msgpackReader) single(c *Condition, l *Limits) bool {
+	const begin, middle = "\x82\xa4attr", "\xa5value"
+	s := r.text
+	if !strings.HasPrefix(s[r.off:], begin) {
+		return false
+	}
+	name, at, ok := quickString(s, r.off+len(begin))
+	if !ok || !strings.HasPrefix(s[at:], middle) || len(name) > l.String || !utf8.ValidString(name) {
+		return false
+	}
+	v, end, ok := quickValue(s, at+len(middle))
+	if !ok || len(v.String) > l.String {
+		return false
+	}
+	c.Attr, c.Value = name, v
+	r.off = end
+	r.count()
+	return true
+}
+
 // read reads the fields of a condition, the first of which is at s[i:], and returns where they end.
 func (c *Condition) read(s string, i, fields int, l *Limits, withAttr bool) (end int, ok bool) {
-	const attr, value, least, most, weight = 1, 2, 4, 8, 16
+	const attr, value, least, most, weight, unit = 1, 2, 4, 8, 16, 32
 	seen := 0
 	for ; fields > 0; fields-- {
 		name, at, ok := quickString(s, i)
@@ -66,6 +94,8 @@ func (c *Condition) read(s string, i, fields int, l *Limits, withAttr bool) (end
 			field, to = most, &c.Max
 		case "weight":
 			field = weight
+		case "unit":
+			field = unit
 		default:
 			return 0, false
 		}
@@ -84,6 +114,8 @@ func (c *Condition) read(s string, i, fields int, l *Limits, withAttr bool) (end
 			c.Attr = v.String
 		case field == weight && v.Kind == NumberValue && v.Number >= 1 && v.Number <= MaxWeight && v.Number == float64(uint32(v.Number)):
 			c.Weight = uint32(v.Number)
+		case field == unit && v.Kind == StringValue && v.String == "bucket":
+			c.Bucket = true
 		default:
 			return 0, false
 		}
