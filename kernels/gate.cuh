@@ -17,8 +17,8 @@
 //
 // Waves inside one launch. Blocks take the groups of a query in ascending order and pass the Gate group by group. A Wave
 // counts the groups that passed; when the last one is complete the warps that need the next wave settle the queries,
-// each another one, and then go on. A warp only ever waits for groups of lower ids, which blocks that run hold: so
-// nothing waits for ever if no more blocks are launched than are resident at a time (a cooperative launch checks that).
+// each another one, and then go on. A block takes a group once it runs and in ascending order, so a warp only ever waits for
+// groups of lower ids that blocks which run have taken: nothing waits for ever, however many blocks are resident at a time.
 #pragma once
 #include <cstdint>
 

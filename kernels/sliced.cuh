@@ -47,17 +47,15 @@
 // Launches, for queries [firstQuery, firstQuery + queriesOfBatch) of a batch, which all fit the kernel's counters:
 //   sliced_plan      grid (blocks), 512 threads, blocks = ceil(queriesOfBatch / perBlock)
 //   clear Sliced::waves and Sliced::tickets
-//   sliced_match_N   grid (blocks, columns), 32 x (counters + decoders) threads; N = 8, 16 or 32 planes. blocks x columns must
-//                    not exceed the multiprocessors: columns = multiprocessors / blocks, and more blocks than
-//                    multiprocessors need several launches. N holds when the largest raw count, which is the sum over a
-//                    query's spans of weight x (1, or 2 with both bounds), is less than 2^N.
+//   sliced_match_N   grid (blocks, columns), 32 x (counters + decoders) threads; N = 8, 16 or 32 planes. columns =
+//                    multiprocessors / blocks, at least 1: a block fills a multiprocessor, and more of them would wait for
+//                    one. N holds when the largest raw count, which is the sum over a query's spans of weight x (1, or 2
+//                    with both bounds), is less than 2^N.
 //   answer           of select.cu, or compact_wave where more groups follow in another launch
 // Kernel constants (of the loaded module, they differ by device): sliced_match_N_slots, _counters, _decoders, _shared.
 // Shared memory: _shared + stages x (128 + stageOctets x 1,024) bytes; stages 2 to 4, stageOctets 32 to 511. 3 stages of as
 // much as fits are best: a stage that holds eight attributes keeps the trees full.
-// firstWave = columns and waveGroups = 4 x columns keep a query's candidates small and the waits rare. Where k is so
-// large that a warp should not settle a query alone (above some thousands), launch wave by wave with firstWave = groups
-// and compact_wave between.
+// firstWave = columns and waveGroups = some times columns keep a query's candidates small and the waits rare.
 #pragma once
 #include <cstdint>
 

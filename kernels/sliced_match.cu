@@ -458,8 +458,8 @@ __device__ __forceinline__ void match(const Sliced& s) {
 
 }  // namespace
 
-// blockIdx.x is the query block; blocks that differ in blockIdx.y share its groups. One block a multiprocessor, and no
-// more of them than multiprocessors: see gate.cuh. The count bound plus the biases must be less than 2^PLANES.
+// blockIdx.x is the query block; blocks that differ in blockIdx.y share its groups. One block a multiprocessor. The count
+// bound plus the biases must be less than 2^PLANES.
 // Dynamic shared memory: sliced_match_N_shared + stages x (128 + stageOctets x 1,024) bytes.
 #define GENIEMQ_SLICED(PLANES, SLOTS, COUNTERS, DECODERS)                                                     \
   extern "C" __global__ void __launch_bounds__((COUNTERS + DECODERS) * 32, 1)                                 \
