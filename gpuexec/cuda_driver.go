@@ -204,20 +204,18 @@ func (s *steps) record(e cu.Event) {
 
 // submit puts the steps on a stream.
 func (s steps) submit(stream cu.Stream) error {
-	var failed C.int
 	if len(s) == 0 {
 		return nil
 	}
-	return result(C.geniemq_submit(streamHandle(stream), &s[0], C.int(len(s)), &failed))
+	return result(C.geniemq_submit(streamHandle(stream), &s[0], C.int(len(s))))
 }
 
 // run puts the steps on a stream and waits for their end.
 func (s steps) run(stream cu.Stream, done cu.Event) error {
-	var failed C.int
 	if len(s) == 0 {
 		return nil
 	}
-	return result(C.geniemq_run(streamHandle(stream), eventHandle(done), &s[0], C.int(len(s)), &failed))
+	return result(C.geniemq_run(streamHandle(stream), eventHandle(done), &s[0], C.int(len(s))))
 }
 
 // wait waits for an event; the thread sleeps.

@@ -20,7 +20,7 @@ static CUresult await(CUevent event) {
   }
 }
 
-CUresult geniemq_submit(CUstream own, const geniemq_step *steps, int count, int *failed) {
+CUresult geniemq_submit(CUstream own, const geniemq_step *steps, int count) {
   for (int i = 0; i < count; i++) {
     const geniemq_step *s = &steps[i];
     CUstream stream = s->stream ? (CUstream)s->stream : own;
@@ -47,17 +47,13 @@ CUresult geniemq_submit(CUstream own, const geniemq_step *steps, int count, int 
         r = cuStreamWaitEvent(stream, (CUevent)s->handle, 0);
         break;
     }
-    if (r != CUDA_SUCCESS) {
-      *failed = i;
-      return r;
-    }
+    if (r != CUDA_SUCCESS) return r;
   }
-  *failed = count;
   return CUDA_SUCCESS;
 }
 
-CUresult geniemq_run(CUstream stream, CUevent done, const geniemq_step *steps, int count, int *failed) {
-  CUresult submitted = geniemq_submit(stream, steps, count, failed);
+CUresult geniemq_run(CUstream stream, CUevent done, const geniemq_step *steps, int count) {
+  CUresult submitted = geniemq_submit(stream, steps, count);
   // Also after an error: what was submitted still uses the memory of the batch.
   CUresult r = cuEventRecord(done, stream);
   if (r == CUDA_SUCCESS) r = await(done);

@@ -15,7 +15,6 @@ typedef struct {
   uint32_t kind;
   uint32_t threads, shared;  // LAUNCH
   uint32_t x, y;             // LAUNCH: grid
-  uint32_t argument_bytes;
   uint64_t stream;  // CUstream; 0: the list's own
   uint64_t handle;  // LAUNCH: CUfunction; RECORD, WAIT: CUevent
   uint64_t device;  // COPY_*, FILL: address
@@ -24,11 +23,11 @@ typedef struct {
   uint64_t arguments[24];  // LAUNCH: the kernel's one parameter
 } geniemq_step;
 
-// Puts the steps on a stream, or on those that they name, in order. On an error the steps from *failed on have not been put there.
-CUresult geniemq_submit(CUstream stream, const geniemq_step *steps, int count, int *failed);
+// Puts the steps on a stream, or on those that they name, in order, up to the first that fails.
+CUresult geniemq_submit(CUstream stream, const geniemq_step *steps, int count);
 
 // Submits, and waits until all on this stream is done. The calling thread asks, and soon naps in between.
-CUresult geniemq_run(CUstream stream, CUevent done, const geniemq_step *steps, int count, int *failed);
+CUresult geniemq_run(CUstream stream, CUevent done, const geniemq_step *steps, int count);
 
 CUresult geniemq_host_alloc(void **memory, size_t bytes);
 CUresult geniemq_host_free(void *memory);
