@@ -19,7 +19,7 @@ type filterPolicy struct {
 	recount float64 // an object
 	spill   float64 // objects that are counted in a wave for each of the k wanted
 	bits    int     // of an item's mask of more than 32 codes, at most, on average
-	rest    int     // batches
+	rest    int     // batches, or pieces of such as are cut
 }
 
 // defaultFilters is measured on an H200 with W1 (docs/benchmarks/2026-11-21-h200-tensor.md). Of data that is less selective
@@ -90,7 +90,7 @@ func (f *filterPolicy) estimate(n, k int, c *residentCodes, w *wavePolicy, d pol
 	return f.step*steps*idle + f.wave*float64(waves*d.processors) + f.recount*recounts
 }
 
-// learn takes notice of how many queries of a batch were abandoned.
+// learn takes notice of how many queries of a piece were abandoned.
 func (f *filterPolicy) learn(codes *residentCodes, queries, abandoned int) {
 	if abandoned*8 > queries {
 		codes.rest.Store(int32(f.rest))
