@@ -264,3 +264,17 @@ func TestAbandoned(t *testing.T) {
 		t.Errorf("the filter took %d steps, not %d", work.FilterSteps, want)
 	}
 }
+
+// TestAddressable: what the numbers of the shared-decode kernel cannot hold is left to the other kernels.
+func TestAddressable(t *testing.T) {
+	v := &cudaSliced{warps: 8, slots: 15, decoders: 8} // records of 256 bytes
+	for _, c := range []struct {
+		units, trees int
+		want         bool
+	}{{1, 1, true}, {1 << 24, 1<<21 - 1, true}, {1<<24 + 1, 1, false}, {1, 1 << 21, false}} {
+		r := slicedLaunch{variant: v, unitsOfBlock: c.units, maxTrees: c.trees}
+		if got := r.addressable(); got != c.want {
+			t.Errorf("%d units, %d trees: %v", c.units, c.trees, got)
+		}
+	}
+}

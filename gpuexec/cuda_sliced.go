@@ -122,6 +122,7 @@ type slicedLaunch struct {
 	columns                                         int
 	firstWave, waveGroups                           int // groups
 	maxRows, maxChunks, maxTrees, maxTasks, maxList int
+	unitsOfBlock                                    int
 	// Places in the scratch; programs come first.
 	lists, lengths, records, biases, chunks, tasks, rows, counts, units, waves, tickets, end int64
 	scratch                                                                                  devicePointer
@@ -142,8 +143,8 @@ func newSlicedLaunch(v *cudaSliced, queries []laneQuery, first int, s *slicedLay
 	}
 	r.maxRows = max(1, r.maxRows)
 	levels := bits.OnesCount32(weights | 1)
-	units := rowKinds * len(s.unitAttribute)
-	used := min(units, r.maxRows)
+	r.unitsOfBlock = rowKinds * len(s.unitAttribute)
+	used := min(r.unitsOfBlock, r.maxRows)
 	r.maxChunks = levels*used + 1
 	r.maxTrees = levels*(used+r.maxRows/8) + 1
 	r.maxTasks = levels*4*used + 1
@@ -164,17 +165,18 @@ func newSlicedLaunch(v *cudaSliced, queries []laneQuery, first int, s *slicedLay
 	r.records = place(int64(r.maxTrees) * int64(v.warps) * 16 * int64(1+v.slots))
 	r.biases = place(4 * int64(v.warps*v.slots))
 	r.rows = place(8 * int64(r.maxRows))
-	r.counts = place(4 * 256 * int64(units))
-	r.units = place(16 * int64(units))
+	r.counts = place(4 * 256 * int64(r.unitsOfBlock))
+	r.units = place(16 * int64(r.unitsOfBlock))
 	r.waves = place(32 * int64(v.warps))
 	r.tickets = place(4)
 	r.end = at
 	return r
 }
 
-// addressable says whether the kernel can address the records of a query block: they are counted in 32 bits of bytes.
+// addressable says whether the kernels can tell the units of a query block apart, which a row names by 24 bits, and the
+// records, whose bytes are counted in 32.
 func (r *slicedLaunch) addressable() bool {
-	return int64(r.maxTrees)*int64(r.variant.warps)*16*int64(1+r.variant.slots) <= math.MaxUint32
+	return r.unitsOfBlock <= 1<<24 && int64(r.maxTrees)*int64(r.variant.warps)*16*int64(1+r.variant.slots) <= math.MaxUint32
 }
 
 // slicedEntries is the candidates that a query may have between waves of groups: gate.cuh has the proof.
