@@ -269,12 +269,15 @@ func (m *matcher) numbers(low, high *Value) (lo, hi uint32, err error) {
 		return uint32(math.Ceil(math.Max(min, a.Min)) - a.Min), uint32(math.Floor(math.Min(max, a.Max))-a.Min) + 1, nil
 	}
 	if a.Exact {
-		first, found := slices.BinarySearch(a.Values, min)
+		first := lowerBound(a.Values, min)
 		last := first
 		if max != min {
-			last, found = slices.BinarySearch(a.Values, max)
+			last = lowerBound(a.Values, max)
 		}
-		return uint32(first), uint32(last + count(found)), nil
+		if last < len(a.Values) && a.Values[last] == max {
+			last++
+		}
+		return uint32(first), uint32(last), nil
 	}
 	lo, _ = a.Bucket(min)
 	hi = lo
@@ -282,6 +285,22 @@ func (m *matcher) numbers(low, high *Value) (lo, hi uint32, err error) {
 		hi, _ = a.Bucket(max)
 	}
 	return lo, hi + 1, nil
+}
+
+// lowerBound returns the position of the first of ascending values that is >= v. slices.BinarySearch, which cares for NaN, takes
+// twice as long.
+func lowerBound(values []float64, v float64) int {
+	first, n := 0, len(values)
+	for n > 0 {
+		half := n / 2
+		if values[first+half] < v {
+			first += half + 1
+			n -= half + 1
+		} else {
+			n = half
+		}
+	}
+	return first
 }
 
 // ordinals takes the numbers as keyword numbers: the unit is the bucket, or the attribute's values are ordinals.
