@@ -41,6 +41,9 @@ type symbolTable struct {
 const (
 	symbolPage = 256
 	noSymbol   = math.MaxUint16
+	// maxTextUnits: starts of texts are 32 bits, and so are the numbers of objects, which kernels/scan.cu counts to the end of
+	// a block's share. A text has a unit at least.
+	maxTextUnits = math.MaxUint32 - 1024
 	// maxNarrow is how many symbols one byte tells apart.
 	maxNarrow = 256
 )
@@ -137,7 +140,7 @@ func surveyTexts(ctx context.Context, x *index.Index, tiles tileRange, c *crew) 
 	if l.units = narrow; l.symbolBytes() == 2 {
 		l.units = wide
 	}
-	if l.symbols.count == noSymbol || l.units > math.MaxUint32 {
+	if l.symbols.count == noSymbol || l.units > maxTextUnits {
 		return nil, nil
 	}
 	return l, nil
