@@ -266,7 +266,14 @@ func (m *matcher) numbers(low, high *Value) (lo, hi uint32, err error) {
 		return 0, 0, nil
 	}
 	if a.Exact && m.queries.integers[m.position] {
-		return uint32(math.Ceil(math.Max(min, a.Min)) - a.Min), uint32(math.Floor(math.Min(max, a.Max))-a.Min) + 1, nil
+		first, last := a.Min, a.Max
+		if min > first {
+			first = math.Ceil(min)
+		}
+		if max < last {
+			last = math.Floor(max)
+		}
+		return uint32(first - a.Min), uint32(last-a.Min) + 1, nil
 	}
 	if a.Exact {
 		first := lowerBound(a.Values, min)
