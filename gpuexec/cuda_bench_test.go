@@ -211,15 +211,7 @@ func (wl *workload) build(t testing.TB) *index.Index {
 		wl.numbers = append(wl.numbers, sum)
 		sum += n
 	}
-	data, err := b.Bytes(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := index.OpenBytes(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
+	return openBuilt(t, b)
 }
 
 func (wl *workload) plans() []Plan {

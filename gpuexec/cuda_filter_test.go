@@ -77,13 +77,7 @@ func newCodedWorld(t testing.TB, rng *rand.Rand, objects, attributes int) *coded
 			t.Fatal(err)
 		}
 	}
-	data, err := b.Bytes(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w.index, err = index.OpenBytes(data); err != nil {
-		t.Fatal(err)
-	}
+	w.index = openBuilt(t, b)
 	return w
 }
 

@@ -27,21 +27,7 @@ func TestCUDAScan(t *testing.T) {
 	for round := range scaled(40) {
 		alphabet := verifyAlphabets()[round%5]
 		lengths := verifyLengths[:len(verifyLengths)/(1+round%3)]
-		bases := make([]string, 4)
-		for i := range bases {
-			bases[i] = randomString(rng, alphabet, lengths[rng.IntN(len(lengths))])
-		}
-		var texts []string
-		for range 1 + rng.IntN(400) {
-			switch rng.IntN(5) {
-			case 0:
-				texts = append(texts, randomString(rng, alphabet, lengths[rng.IntN(len(lengths))]))
-			case 1:
-				texts = append(texts, "")
-			default:
-				texts = append(texts, misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(30)))
-			}
-		}
+		texts, bases := verifyTexts(rng, alphabet, lengths)
 		if round%7 == 0 { // longer than the device compares
 			texts = append(texts, randomString(rng, alphabet, 4096), randomString(rng, alphabet, 4097))
 		}

@@ -27,6 +27,25 @@ func verifyAlphabets() []string {
 
 var verifyLengths = []int{0, 1, 2, 31, 32, 33, 40, 63, 64, 65, 100, 127, 128, 129, 200, 257, 400, 513, 1000, 1025, 2040}
 
+// verifyTexts makes some texts, of which most are misspelt bases.
+func verifyTexts(rng *rand.Rand, alphabet string, lengths []int) (texts, bases []string) {
+	bases = make([]string, 8)
+	for i := range bases {
+		bases[i] = randomString(rng, alphabet, lengths[rng.IntN(len(lengths))])
+	}
+	for range 1 + rng.IntN(600) {
+		switch rng.IntN(6) {
+		case 0:
+			texts = append(texts, randomString(rng, alphabet, lengths[rng.IntN(len(lengths))]))
+		case 1:
+			texts = append(texts, "")
+		default:
+			texts = append(texts, misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(30)))
+		}
+	}
+	return texts, bases
+}
+
 // TestCUDAVerify compares every distance that the device computes, and the answers, with the host's.
 func TestCUDAVerify(t *testing.T) {
 	rng := newRand(t)
@@ -35,21 +54,7 @@ func TestCUDAVerify(t *testing.T) {
 	for round := range scaled(40) {
 		alphabet := verifyAlphabets()[round%5]
 		lengths := verifyLengths[:len(verifyLengths)/(1+round%3)]
-		var texts []string
-		bases := make([]string, 8)
-		for i := range bases {
-			bases[i] = randomString(rng, alphabet, lengths[rng.IntN(len(lengths))])
-		}
-		for range 1 + rng.IntN(600) {
-			switch rng.IntN(6) {
-			case 0:
-				texts = append(texts, randomString(rng, alphabet, lengths[rng.IntN(len(lengths))]))
-			case 1:
-				texts = append(texts, "")
-			default:
-				texts = append(texts, misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(30)))
-			}
-		}
+		texts, bases := verifyTexts(rng, alphabet, lengths)
 		if round%7 == 0 { // longer than the device compares
 			texts = append(texts, randomString(rng, alphabet, 4096), randomString(rng, alphabet, 4097)+bases[0], randomString(rng, alphabet, 3000)+bases[1])
 		}

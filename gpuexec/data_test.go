@@ -97,13 +97,7 @@ func loadCollection(t testing.TB, schema string, opts load.Options, copies int, 
 			}
 		}
 	}
-	data, err := b.Bytes(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.index, err = index.OpenBytes(data); err != nil {
-		t.Fatal(err)
-	}
+	c.index = openBuilt(t, b)
 	if c.queries, err = encode.NewQueries(c.index); err != nil {
 		t.Fatal(err)
 	}

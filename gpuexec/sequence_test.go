@@ -36,14 +36,7 @@ func sequenceCollection(t testing.TB, texts []string, ngram int) *collection {
 			t.Fatal(err)
 		}
 	}
-	data, err := b.Bytes(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &collection{schema: schema}
-	if c.index, err = index.OpenBytes(data); err != nil {
-		t.Fatal(err)
-	}
+	c := &collection{schema: schema, index: openBuilt(t, b)}
 	if c.queries, err = encode.NewQueries(c.index); err != nil {
 		t.Fatal(err)
 	}

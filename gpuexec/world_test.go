@@ -163,13 +163,21 @@ func (w *world) build(t testing.TB) {
 			t.Fatal(err)
 		}
 	}
+	w.index = openBuilt(t, b)
+}
+
+// openBuilt opens the index of a builder, in memory.
+func openBuilt(t testing.TB, b *index.Builder) *index.Index {
+	t.Helper()
 	data, err := b.Bytes(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.index, err = index.OpenBytes(data); err != nil {
+	x, err := index.OpenBytes(data)
+	if err != nil {
 		t.Fatal(err)
 	}
+	return x
 }
 
 // load makes the collection resident on a CPU engine.
