@@ -64,7 +64,10 @@ func findOrBuild(ctx context.Context, schema *index.Schema, opts Options, add fu
 	if path != "" {
 		// Under its name only when it is whole.
 		part := path + ".part"
-		if err := errors.Join(os.WriteFile(part, file, 0o600), os.Rename(part, path)); err != nil {
+		if err := os.WriteFile(part, file, 0o600); err != nil {
+			return nil, nil, fmt.Errorf("keeping the index: %w", err)
+		}
+		if err := os.Rename(part, path); err != nil {
 			return nil, nil, fmt.Errorf("keeping the index: %w", err)
 		}
 	}

@@ -226,13 +226,7 @@ func searchStages(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan,
 		if err != nil {
 			return sum, err
 		}
-		sum.Plan += stages.Plan
-		sum.Upload += stages.Upload
-		sum.Match += stages.Match
-		sum.Select += stages.Select
-		sum.Verify += stages.Verify
-		sum.Download += stages.Download
-		sum.Work.Add(stages.Work)
+		sum.Add(stages)
 	}
 	return sum, nil
 }

@@ -27,8 +27,11 @@ func verifyAlphabets() []string {
 
 var verifyLengths = []int{0, 1, 2, 31, 32, 33, 40, 63, 64, 65, 100, 127, 128, 129, 200, 257, 400, 513, 1000, 1025, 2040}
 
-// verifyTexts makes some texts, of which most are misspelt bases.
-func verifyTexts(rng *rand.Rand, alphabet string, lengths []int) (texts, bases []string) {
+// verifyTexts makes some texts, of which most are misspelt bases: in each round of other symbols and lengths, now and then some
+// that are longer than the device compares.
+func verifyTexts(rng *rand.Rand, round int) (alphabet string, texts, bases []string) {
+	alphabet = verifyAlphabets()[round%5]
+	lengths := verifyLengths[:len(verifyLengths)/(1+round%3)]
 	bases = make([]string, 8)
 	for i := range bases {
 		bases[i] = randomString(rng, alphabet, lengths[rng.IntN(len(lengths))])
@@ -43,7 +46,10 @@ func verifyTexts(rng *rand.Rand, alphabet string, lengths []int) (texts, bases [
 			texts = append(texts, misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(30)))
 		}
 	}
-	return texts, bases
+	if round%7 == 0 {
+		texts = append(texts, randomString(rng, alphabet, 4096), randomString(rng, alphabet, 4097)+bases[0], randomString(rng, alphabet, 3000)+bases[1])
+	}
+	return alphabet, texts, bases
 }
 
 // TestCUDAVerify compares every distance that the device computes, and the answers, with the host's.
@@ -52,12 +58,7 @@ func TestCUDAVerify(t *testing.T) {
 	e := openDevice(t, CUDAOptions{BatchMemory: 64 << 20})
 	compared, left := 0, 0
 	for round := range scaled(40) {
-		alphabet := verifyAlphabets()[round%5]
-		lengths := verifyLengths[:len(verifyLengths)/(1+round%3)]
-		texts, bases := verifyTexts(rng, alphabet, lengths)
-		if round%7 == 0 { // longer than the device compares
-			texts = append(texts, randomString(rng, alphabet, 4096), randomString(rng, alphabet, 4097)+bases[0], randomString(rng, alphabet, 3000)+bases[1])
-		}
+		alphabet, texts, bases := verifyTexts(rng, round)
 		ngram := 1 + rng.IntN(4)
 		c := sequenceCollection(t, texts, ngram)
 		var plans []Plan

@@ -259,6 +259,6 @@ func (l *longestStages) addTo(timed *Stages) time.Duration {
 	if last.IsZero() {
 		return 0 // there was nothing to do
 	}
-	timed.add(slices.MaxFunc(l.stages, func(a, b Stages) int { return int(a.sum() - b.sum()) }))
+	timed.Add(slices.MaxFunc(l.stages, func(a, b Stages) int { return int(a.sum() - b.sum()) }))
 	return time.Since(last)
 }

@@ -80,7 +80,8 @@ func (s *Stages) sum() time.Duration {
 	return s.Plan + s.Upload + s.Match + s.Select + s.Verify + s.Download
 }
 
-func (s *Stages) add(other Stages) {
+// Add adds other to s.
+func (s *Stages) Add(other Stages) {
 	s.Plan += other.Plan
 	s.Upload += other.Upload
 	s.Match += other.Match
