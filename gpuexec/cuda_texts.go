@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/bits"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/geniemq/geniemq/index"
@@ -102,7 +104,8 @@ func surveyTexts(ctx context.Context, x *index.Index, tiles tileRange, c *crew) 
 		longest      int
 	}
 	l := &textsLayout{tiles: tiles, objects: int(tiles.objects(x))}
-	surveys := make([]*survey, tiles.len())
+	var all survey
+	var mu sync.Mutex // of all
 	err := c.run(ctx, tiles.len(), func(_ *shift, i int) {
 		s := &survey{}
 		tile := tiles.first + i
@@ -116,29 +119,24 @@ func surveyTexts(ctx context.Context, x *index.Index, tiles tileRange, c *crew) 
 			s.wide += units(textHead + 2*length)
 			s.longest = max(s.longest, length)
 		}
-		surveys[i] = s
+		mu.Lock()
+		defer mu.Unlock()
+		for word, seen := range &s.seen {
+			all.seen[word] |= seen
+		}
+		all.narrow, all.wide, all.longest = all.narrow+s.narrow, all.wide+s.wide, max(all.longest, s.longest)
 	})
 	if err != nil {
 		return nil, err
 	}
-	var narrow, wide int64
-	for _, s := range surveys {
-		narrow, wide = narrow+s.narrow, wide+s.wide
-		l.longest = max(l.longest, s.longest)
-	}
-	for word := range len(survey{}.seen) {
-		var all uint64
-		for _, s := range surveys {
-			all |= s.seen[word]
-		}
-		for bit := 0; all != 0; bit, all = bit+1, all>>1 {
-			if all&1 != 0 {
-				l.symbols.add(rune(word*64 + bit))
-			}
+	l.longest = all.longest
+	for word, seen := range &all.seen {
+		for ; seen != 0; seen &= seen - 1 {
+			l.symbols.add(rune(word*64 + bits.TrailingZeros64(seen)))
 		}
 	}
-	if l.units = narrow; l.symbolBytes() == 2 {
-		l.units = wide
+	if l.units = all.narrow; l.symbolBytes() == 2 {
+		l.units = all.wide
 	}
 	if l.symbols.count == noSymbol || l.units > maxTextUnits {
 		return nil, nil
