@@ -25,11 +25,11 @@ import (
 //
 // # Execution of a batch
 //
-// The host flattens the queries into spans of keywords and sends these, nothing else: the directories of the index are on the
-// device, so a block finds the postings of its (query, tile) itself. Where attributes have other forms than postings of all
-// their keywords, a kernel first makes of the spans what these want (kernels/resolve.cu). What must be known before, so that
-// all is bounded and the kernels chosen, the host derives from tables by attribute and keyword (planner), before the batch
-// takes a lane. Tiles run in waves of ascending ids.
+// The host flattens the queries into spans of keywords and sends these, not where their postings lie: the directories of the
+// index are on the device, so a block finds the postings of its (query, tile) itself. Where attributes have other forms than
+// postings of all their keywords, a kernel first makes of the spans what these want (kernels/resolve.cu). What must be known
+// before, so that all is bounded and the kernels chosen, the host derives from tables by attribute and keyword (planner),
+// before the batch takes a lane. Tiles run in waves of ascending ids.
 // A wave is one launch a counter width that occurs in the batch (kernels/match.cu), then a compaction that cuts every
 // query's candidates to its best k and raises its threshold (kernels/select.cu). All launches and copies of a batch are
 // recorded first and cross into C once.
@@ -359,7 +359,6 @@ func (s *cudaSearcher) open(ctx context.Context, tiles tileRange) error {
 		if s.resident, err = loadResident(ctx, s.index, layout, e.kernels, e.uploader, e.crew); err != nil {
 			return err
 		}
-		s.resident.bytes = need
 		if texts != nil {
 			if s.resident.texts, err = loadTexts(ctx, s.index, texts, e.crew, e.uploader); err != nil {
 				return err
@@ -419,7 +418,7 @@ func (s *cudaSearcher) Capacity() Capacity {
 		BatchPlans:  s.engine.opts.BatchPlans,
 		BatchBytes:  s.engine.opts.BatchMemory,
 		InFlight:    s.engine.opts.InFlight,
-		IndexBytes:  s.resident.bytes,
+		IndexBytes:  s.bytes,
 		DeviceBytes: s.bytes + int64(s.engine.opts.InFlight)*s.engine.opts.BatchMemory,
 	}
 }

@@ -34,7 +34,8 @@ const (
 	nothingThere = noColumn - 1
 )
 
-// newCodesLayout returns nil where there are no codes. At most so many columns are taken.
+// newCodesLayout returns nil where there are no codes, as where there are fewer columns than least (0: minColumns). It takes
+// no more than most.
 func newCodesLayout(x *index.Index, layout *residentLayout, most, least int) *codesLayout {
 	s := layout.sliced
 	if s == nil || layout.streamed || most == 0 {

@@ -182,9 +182,12 @@ func (q *laneQuery) abandoned(state *deviceState) bool {
 	return q.filter && state.threshold == math.MaxUint32
 }
 
-// takeAbandoned collects the queries that the filter has given up, for another piece.
+// takeAbandoned collects the queries that the filter has given up, for another piece, and takes notice of how many they are.
 func (l *lane) takeAbandoned(states []deviceState) {
 	f := &l.filter
+	if f.count == 0 {
+		return
+	}
 	n := 0
 	for i := f.first; i < f.first+f.count; i++ {
 		if q := &l.pieces[i]; q.abandoned(&states[i]) {
@@ -192,9 +195,6 @@ func (l *lane) takeAbandoned(states []deviceState) {
 			l.again = append(l.again, *q)
 			l.again[len(l.again)-1].filterable = false
 		}
-	}
-	if f.count == 0 {
-		return
 	}
 	c := l.resident.codes
 	l.filters.learn(c, f.count, n)

@@ -79,6 +79,8 @@ const (
 	stateBytes   = 32
 	entryBytes   = 8
 	unitBytes    = 16 // of deviceSection
+
+	slicedAttributeBytes = 24
 )
 
 var (
@@ -88,7 +90,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(deviceState{})-stateBytes]
 	_ = [1]struct{}{}[unsafe.Sizeof(deviceBatch{})-104]
 	_ = [1]struct{}{}[unsafe.Sizeof(deviceSurvey{})-32]
-	_ = [1]struct{}{}[unsafe.Sizeof(deviceSlicedAttribute{})-24]
+	_ = [1]struct{}{}[unsafe.Sizeof(deviceSlicedAttribute{})-slicedAttributeBytes]
 	_ = [1]struct{}{}[unsafe.Sizeof(devicePlan{})-168]
 	_ = [1]struct{}{}[unsafe.Sizeof(deviceSliced{})-144]
 )

@@ -27,7 +27,7 @@ type CUDAOptions struct {
 	// Default runtime.GOMAXPROCS(0).
 	Workers int
 
-	device int   // of one engine
+	device int   // the one ordinal that an engine opens (openCUDA)
 	crew   *crew // the cores that the devices of a group share; nil: the engine's own
 }
 

@@ -57,7 +57,7 @@ func (p launchPolicy) String() string {
 		p.path, p.posting, p.block, p.plane, p.octet, p.bounds, p.tree, p.group, p.launch)
 }
 
-// device is what a policy has to know of where a batch runs.
+// policyDevice is what a policy has to know of where a batch runs.
 type policyDevice struct {
 	processors, tiles, groups int
 }

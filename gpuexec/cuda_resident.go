@@ -29,7 +29,6 @@ type resident struct {
 	rare       devicePointer
 	forms      *residentForms // nil where all attributes lie as postings of all keywords
 	texts      *residentTexts // nil where they are on the host only
-	bytes      int64          // on the device
 	attributes int
 	// repeats is, by attribute, the most times that one object has one keyword. It is derived when the index is loaded, and
 	// makes count bounds tight.
@@ -52,8 +51,8 @@ type loader struct {
 
 // loadResident copies an index onto the device. It must run on a thread with a context.
 func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k *cudaKernels, u *uploader, c *crew) (_ *resident, err error) {
-	r := &resident{index: x, tiles: layout.tiles, kernels: k, parts: layout.parts, bytes: layout.deviceBytes(),
-		attributes: layout.attributes, postings: layout.postings, repeats: make([]uint32, layout.attributes),
+	r := &resident{index: x, tiles: layout.tiles, kernels: k, parts: layout.parts, attributes: layout.attributes,
+		postings: layout.postings, repeats: make([]uint32, layout.attributes),
 		// The parts of units that belong to neighbours count too.
 		roundSpans: roundPostings / (layout.longest + 16)}
 	defer func() {

@@ -75,13 +75,13 @@ func (l *slicedLayout) units(groups int) int64 {
 	return int64(groups) * int64(l.planesOfGroup) * rowUnits
 }
 
-// The device memory of what belongs to the planes of all parts: one piece, made of these.
+// slicedPlaces divide the device memory of what belongs to the planes of all parts, which is one piece.
 type slicedPlaces struct {
 	units, codeOf, end int64 // the table of attributes comes first
 }
 
 func (l *slicedLayout) places(x *index.Index) (at slicedPlaces) {
-	at.units = alignUp(int64(len(l.attributes)) * 24)
+	at.units = alignUp(int64(len(l.attributes)) * slicedAttributeBytes)
 	at.codeOf = alignUp(at.units + 4*int64(len(l.unitAttribute)))
 	at.end = at.codeOf
 	for _, a := range l.sliced {

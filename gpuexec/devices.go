@@ -55,11 +55,12 @@ func ParseDevices(s string) ([]int, error) {
 }
 
 // A deviceGroup is an engine made of several, the devices of one host, all of one kind. It adds no stage: above match all
-// is the pipeline's, and a group is only another way to match (spread) or to choose who does (replicas).
+// is the pipeline's, and a group is only another way to match and scan (spread) or to choose who does (replicas).
 //
 //   - With DeviceCapacity, an index is cut into ranges of tiles, one a member, and a batch goes to all members at the same
 //     time (spreadMatcher). Each returns its best k of every query, and the best k of these are the answer: the order of
-//     entries is total, and a tile belongs to one member. Verification happens once, above.
+//     entries is total, and a tile belongs to one member. Members may compare the texts that they hold; what that decides is
+//     decided once, above.
 //   - With DeviceReplica, every member loads the whole index, and a batch goes to the member that has the least to do
 //     (replicaSearcher).
 //
@@ -145,8 +146,8 @@ func (g *deviceGroup) Load(ctx context.Context, snapshot *Snapshot) (Searcher, e
 	return newReplicaSearcher(shards), nil
 }
 
-// loadShards loads all members at the same time: each has a way of its own to its memory. A range of no tiles is left
-// out, so there may be fewer shards than members.
+// loadShards loads all members at the same time: each has a way of its own to its memory. There is a shard a
+// range, which may be fewer than members (spreadTiles).
 func (g *deviceGroup) loadShards(ctx context.Context, x *index.Index, ranges []tileRange) ([]shard, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

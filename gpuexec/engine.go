@@ -9,7 +9,7 @@
 // Match is what engines differ in: for each query the top k objects by match count (file match.go says what an engine
 // must return). Check and verify, that is the validation of plans, the verification of sequences and the doubling of
 // candidates until an answer is certified, are the same for every engine and stand in files of their own. So a new
-// engine is a matcher and a loader.
+// engine is a matcher and a loader. A matcher that holds texts may compare them for verify, which decides what follows.
 //
 // # Guarantees
 //

@@ -25,8 +25,8 @@ type scanJob struct {
 // comparison on the host (17 us for the 663,473 words of a word list on an H200). It decides nothing but time.
 const textsOfCandidate = 1024
 
-// scan ends the jobs that no number of candidates can certify, and where the matcher can scan those for which that takes too
-// many: every text is compared, by the matcher if it can.
+// scan ends the jobs that no number of candidates can certify and, where the matcher can scan, those that would take too many
+// candidates: every text is compared, by the matcher if it can.
 func (p *pipeline) scan(ctx context.Context, m matcher, b *batch) error {
 	var jobs []*planJob
 	var scans []*scanJob

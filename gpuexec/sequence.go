@@ -117,16 +117,6 @@ func (j *planJob) verify(ctx context.Context, x *index.Index) {
 	}
 }
 
-// splits returns into how many ranges of tiles the work of jobs is split: one when the jobs alone keep
-// the workers busy to the end.
-func splits(jobs, tiles, workers int) int {
-	const unitsPerWorker = 4 // so that workers end at about the same time
-	if workers == 1 || jobs >= unitsPerWorker*workers {
-		return 1
-	}
-	return max(1, min(tiles, (unitsPerWorker*workers+jobs-1)/jobs))
-}
-
 // answerSequence fills the answer of a plan with verification.
 func (j *planJob) answerSequence() {
 	a, s := j.answer, j.sequence
