@@ -17,7 +17,7 @@ type Decoder struct {
 
 // Postings returns the postings of an attribute in a tile, over all keywords, whatever the layout. They point into the
 // map or into d, where they are valid until d's next call. In LayoutRare take the tiles of an attribute in ascending
-// order: a call for an earlier tile, or another attribute, reads the rare lists from their beginning again.
+// order: a call for the same or an earlier tile, or for another attribute, reads the rare lists from their beginning again.
 func (d *Decoder) Postings(x *Index, tile, attr int) Postings {
 	switch x.attributes[attr].Layout {
 	case LayoutSliced:

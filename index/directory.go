@@ -22,6 +22,9 @@ func directoryBytes(keywords uint32, lists int) int {
 	return directoryHead + 8*directoryWords(keywords) + 4*(lists+1)
 }
 
+// lists returns the number of lists; the zero value has none.
+func (d directory) lists() int { return max(len(d.starts)-1, 0) }
+
 // postings returns the end of the last list.
 func (d directory) postings() uint64 { return uint64(d.starts[len(d.starts)-1]) }
 

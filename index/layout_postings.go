@@ -25,7 +25,7 @@ func (p Postings) Run(lo, hi uint32) []uint16 {
 func (p Postings) Len() int { return len(p.ids) }
 
 // Lists returns the number of keywords that occur in the tile.
-func (p Postings) Lists() int { return max(len(p.starts)-1, 0) }
+func (p Postings) Lists() int { return p.lists() }
 
 // Arrays returns the directory words, the starts and the ids as they lie in the file, for a device to copy. They
 // must not be changed.

@@ -29,7 +29,7 @@ type Rare struct {
 func (r Rare) Frequent(keyword uint32) uint32 { return rank(r.words, keyword) }
 
 // Lists returns the number of rare keywords.
-func (r Rare) Lists() int { return len(r.starts) - 1 }
+func (r Rare) Lists() int { return max(len(r.starts)-1, 0) }
 
 // Run returns the ids of the rare keywords among [lo, hi), lo <= hi <= V, list after list: ids ascend within a
 // list, not across lists. It points into the map.
@@ -150,7 +150,7 @@ func decodeRare(section []byte, keywords, objects uint32) (Rare, error) {
 	if err != nil {
 		return Rare{}, err
 	}
-	if lists := uint64(len(d.starts) - 1); frequent+lists != uint64(keywords) {
+	if lists := uint64(d.lists()); frequent+lists != uint64(keywords) {
 		return Rare{}, corrupt("%d frequent and %d rare keywords of %d", frequent, lists, keywords)
 	}
 	if postings := uint64(view[uint32](section[:directoryHead])[1]); uint64(len(rest)) != 4*postings {

@@ -44,7 +44,7 @@ type Codes struct {
 }
 
 // Len returns V, the number of keywords that occur, which is the code of objects without a keyword.
-func (c Codes) Len() int { return len(c.starts) - 1 }
+func (c Codes) Len() int { return c.lists() }
 
 // Of returns how many keywords that occur come before keyword, at most Attribute.Keywords: its code if it occurs.
 // The keywords [lo, hi) are the codes [Of(lo), Of(hi)).
@@ -151,8 +151,8 @@ func decodeCodes(section []byte, keywords uint32) (Codes, error) {
 		return Codes{}, err
 	case len(rest) != 0:
 		return Codes{}, corrupt("%d bytes follow the directory", len(rest))
-	case len(d.starts)-1 > MaxSlicedKeywords:
-		return Codes{}, corrupt("%d keywords occur, in this layout at most %d", len(d.starts)-1, MaxSlicedKeywords)
+	case d.lists() > MaxSlicedKeywords:
+		return Codes{}, corrupt("%d keywords occur, in this layout at most %d", d.lists(), MaxSlicedKeywords)
 	}
 	return Codes{d}, nil
 }

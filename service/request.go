@@ -15,9 +15,11 @@ import (
 //
 //	intake ──► decoder ──► dispatcher ──► executors ──► responder
 //
-// with one exception: its tasks may be spread over several batches, so several executors may hold some of
-// them at once. Each executor writes only to the tasks it holds and then counts them off; the one whose count
-// reaches zero is the new owner and hands the request on. Nothing else is shared, so nothing is locked.
+// with two exceptions. Several decoders may decode the queries of one message (see share), each into tasks of its own; the
+// one that was given the request stays its owner and waits for all of them. And its tasks may be spread over several
+// batches, so several executors may hold some of them at once. Each executor writes only to the tasks it holds and then
+// counts them off; the one whose count reaches zero is the new owner and hands the request on. Nothing else is shared,
+// so nothing is locked.
 //
 // The request never owns the message itself: that is its origin's, which answers and settles it. This way the
 // acknowledgement travels with the payload and no stage knows what it looks like.

@@ -26,7 +26,7 @@ type Status struct {
 	Embedded    bool
 	Engine      string
 	BusyPercent float64
-	EngineBusy  time.Duration // since the start, with a batch to run at least
+	EngineBusy  time.Duration // since the start: for how long it had at least one batch to run
 	Indexes     []IndexStatus
 }
 
