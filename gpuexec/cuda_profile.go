@@ -28,8 +28,7 @@ type laneProfile struct {
 	on     bool
 	events []cu.Event
 	marks  []stage // the stage that begins at the event
-	times  [stages]time.Duration
-	err    error
+	err    error   // of the piece at hand
 
 	begun  time.Time
 	encode time.Duration // of the host
@@ -47,7 +46,7 @@ func (p *laneProfile) begin(on bool) {
 		p.on = on
 		p.marks = p.marks[:0]
 		p.begun = time.Now()
-		p.times = [stages]time.Duration{}
+		p.err = nil
 	}
 }
 
@@ -77,19 +76,20 @@ func (p *laneProfile) end(to *Stages) error {
 	if p.err != nil {
 		return p.err
 	}
+	var times [stages]time.Duration
 	for i := range len(p.marks) - 1 {
 		ms, err := p.events[i].Elapsed(p.events[i+1])
 		if err != nil {
 			return deviceError("timing a batch", err)
 		}
-		p.times[p.marks[i]] += time.Duration(ms * float64(time.Millisecond))
+		times[p.marks[i]] += time.Duration(ms * float64(time.Millisecond))
 	}
-	to.Plan += p.encode + p.times[stagePlan]
-	to.Upload += p.times[stageUpload]
-	to.Match += p.times[stageMatch]
-	to.Select += p.times[stageSelect]
-	to.Verify += p.times[stageVerify]
-	to.Download += p.times[stageDownload]
+	to.Plan += p.encode + times[stagePlan]
+	to.Upload += times[stageUpload]
+	to.Match += times[stageMatch]
+	to.Select += times[stageSelect]
+	to.Verify += times[stageVerify]
+	to.Download += times[stageDownload]
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (p *laneProfile) close() error {
 	if p == nil {
 		return nil
 	}
-	errs := []error{p.err}
+	var errs []error
 	for i := range p.events {
 		errs = append(errs, cu.DestroyEvent(&p.events[i]))
 	}
