@@ -13,10 +13,12 @@ import (
 )
 
 // connect connects to the NATS server and stays: a connection that is lost is made again for as long as it takes.
-// The first one must succeed, so that a wrong address is an error and not a service that waits for ever.
-func connect(servers string, cfg *Config, log *slog.Logger) (*nats.Conn, error) {
+// The first one must succeed, so that a wrong address is an error and not a service that waits for ever. The name tells a
+// process's connections apart, on the server and in the log.
+func connect(servers, name string, cfg *Config, log *slog.Logger) (*nats.Conn, error) {
+	log = log.With("connection", name)
 	opts := []nats.Option{
-		nats.Name("geniemq"),
+		nats.Name(name),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(500 * time.Millisecond),
 		nats.Timeout(5 * time.Second),

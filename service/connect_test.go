@@ -20,7 +20,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	const listening = "is a nats-server listening"
 	for name, cfg := range map[string]Config{"creds": {NATSCreds: missing}, "authorities": {NATSCA: missing}} {
-		_, err := connect(url, &cfg, log)
+		_, err := connect(url, "test", &cfg, log)
 		if err == nil || !strings.Contains(err.Error(), missing) || !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), listening) {
 			t.Errorf("missing %s: %v", name, err)
 		}
@@ -28,7 +28,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 	if err := broker.Shutdown(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := connect(url, &Config{}, log); err == nil || !strings.Contains(err.Error(), listening) {
+	if _, err := connect(url, "test", &Config{}, log); err == nil || !strings.Contains(err.Error(), listening) {
 		t.Errorf("no server: %v", err)
 	}
 }

@@ -109,7 +109,7 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 		s.onStop("embedded nats-server", func(context.Context) error { return s.broker.Shutdown() })
 		url = s.broker.URL()
 	}
-	if s.nc, err = connect(url, &s.cfg, s.log); err != nil {
+	if s.nc, err = connect(url, "geniemq", &s.cfg, s.log); err != nil {
 		return err
 	}
 	s.onStop("connection", func(ctx context.Context) error { return closeConnection(ctx, s.nc) })
@@ -156,8 +156,8 @@ func (s *Service) openPublishers(ctx context.Context) error {
 		}
 		return nil
 	})
-	for range publishConnections {
-		nc, err := connect(s.url, &s.cfg, s.log)
+	for i := range publishConnections {
+		nc, err := connect(s.url, fmt.Sprintf("geniemq answers %d", i+1), &s.cfg, s.log)
 		if err != nil {
 			return err
 		}
