@@ -50,6 +50,7 @@ type storedIntake struct {
 	maxResult  func() int64 // headers included; another server of a cluster may have another limit
 	log        *slog.Logger
 
+	returned atomic.Int64   // messages that were given back unanswered
 	settling sync.WaitGroup // settlements that wait for a dead letter
 	ended    chan error     // the consumer's Run
 }
@@ -59,6 +60,10 @@ func (s *storedIntake) stop(ctx context.Context) error {
 	err := s.consumer.Stop(ctx)
 	if fault := <-s.ended; err == nil {
 		err = fault
+	}
+	// When ctx ends the pipeline may give up what it has before the consumer counts it.
+	if n := s.returned.Load(); err == nil && n > 0 {
+		err = fmt.Errorf("%d messages were given back unanswered", n)
 	}
 	return err
 }
@@ -142,7 +147,10 @@ func (o *stored) respond(r *request) {
 	o.publish(r, answer, func() { o.settled(o.message.Ack()) })
 }
 
-func (o *stored) abandon(*request) { o.settled(o.message.Nak(0)) }
+func (o *stored) abandon(*request) {
+	o.intake.returned.Add(1)
+	o.settled(o.message.Nak(0))
+}
 
 // bury copies the message to the dead letters and terms it, which takes the server's word and so is not done on the
 // producer's time.
