@@ -50,7 +50,7 @@ type storedIntake struct {
 	maxResult  func() int64 // headers included; another server of a cluster may have another limit
 	log        *slog.Logger
 
-	returned atomic.Int64   // messages that were given back unanswered
+	returned atomic.Int64   // messages that were given back unanswered, each as often as it was
 	settling sync.WaitGroup // settlements that wait for a dead letter
 	ended    chan error     // the consumer's Run
 }
@@ -61,9 +61,10 @@ func (s *storedIntake) stop(ctx context.Context) error {
 	if fault := <-s.ended; err == nil {
 		err = fault
 	}
-	// When ctx ends the pipeline may give up what it has before the consumer counts it.
-	if n := s.returned.Load(); err == nil && n > 0 {
-		err = fmt.Errorf("%d messages were given back unanswered", n)
+	// When ctx ends the pipeline may give up what it has before the consumer counts it. Why a service that failed gave
+	// messages back is known already.
+	if err == nil && ctx.Err() != nil && s.returned.Load() > 0 {
+		err = fmt.Errorf("messages were given back unanswered: %w", context.Cause(ctx))
 	}
 	return err
 }
