@@ -50,7 +50,7 @@ type storedIntake struct {
 	maxResult  func() int64 // headers included; another server of a cluster may have another limit
 	log        *slog.Logger
 
-	returned atomic.Int64   // messages that were given back unanswered, each as often as it was
+	returned atomic.Bool    // messages were given back unanswered
 	settling sync.WaitGroup // settlements that wait for a dead letter
 	ended    chan error     // the consumer's Run
 }
@@ -63,7 +63,7 @@ func (s *storedIntake) stop(ctx context.Context) error {
 	}
 	// When ctx ends the pipeline may give up what it has before the consumer counts it. Why a service that failed gave
 	// messages back is known already.
-	if err == nil && ctx.Err() != nil && s.returned.Load() > 0 {
+	if err == nil && ctx.Err() != nil && s.returned.Load() {
 		err = fmt.Errorf("messages were given back unanswered: %w", context.Cause(ctx))
 	}
 	return err
@@ -149,7 +149,7 @@ func (o *stored) respond(r *request) {
 }
 
 func (o *stored) abandon(*request) {
-	o.intake.returned.Add(1)
+	o.intake.returned.Store(true)
 	o.settled(o.message.Nak(0))
 }
 
