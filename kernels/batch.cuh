@@ -73,15 +73,17 @@ struct Batch {
 static_assert(sizeof(Section) == 16 && sizeof(Span) == 16 && sizeof(Query) == 40 && sizeof(State) == 32 && sizeof(Batch) == 104);
 
 #ifdef __CUDACC__
+// The number of keywords below one that a directory has.
+__device__ __forceinline__ uint32_t rankOf(const unsigned long long* words, uint32_t keyword) {
+  const uint64_t w = __ldg(words + keyword / 32);
+  return uint32_t(w >> 32) + __popc(uint32_t(w) & ((1u << keyword % 32) - 1));
+}
+
 // Finds the postings of a span in a tile, by two dependent loads.
 __device__ inline Run findRun(const Batch& batch, uint32_t tile, const Span& span) {
   const Section section = batch.sections[(tile - batch.residentTile) * (size_t)batch.attributes + span.attribute];
   const unsigned long long* words = reinterpret_cast<const unsigned long long*>(batch.data + section.words * size_t{16});
-  const auto rank = [words](uint32_t keyword) {
-    const uint64_t w = __ldg(words + keyword / 32);
-    return uint32_t(w >> 32) + __popc(uint32_t(w) & ((1u << keyword % 32) - 1));
-  };
-  const uint32_t lo = rank(span.lo), hi = rank(span.hi);
+  const uint32_t lo = rankOf(words, span.lo), hi = rankOf(words, span.hi);
   if (lo == hi) return {};
   const uint32_t* starts = reinterpret_cast<const uint32_t*>(batch.data + section.starts * size_t{16});
   const uint32_t begin = __ldg(starts + lo);

@@ -133,6 +133,7 @@ struct Match {
       next.load(at, f.rowBytes);
       add<LAST>(now, step);
       mark(tile);
+      __syncwarp();  // lanes have marked for different queries; the next products want the warp together
     }
   }
 

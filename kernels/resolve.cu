@@ -15,7 +15,7 @@ namespace geniemq {
 
 // How an attribute lies on the device.
 struct Form {
-  const uint64_t* words;  // kFormRare: the ranks of frequent keywords, as a directory
+  const unsigned long long* words;  // kFormRare: the ranks of frequent keywords, as a directory
   const uint32_t* table;  // kFormRare: where the list of each rare keyword starts; kFormPlanes: by keyword, its code
   uint32_t kind, place;   // place: Span::attribute of what is not on postings
 };
@@ -42,15 +42,10 @@ struct Resolved {
   Span of[kKinds];
 };
 
-__device__ uint32_t rank(const uint64_t* words, uint32_t keyword) {
-  const uint64_t w = __ldg(reinterpret_cast<const unsigned long long*>(words) + keyword / 32);
-  return uint32_t(w >> 32) + __popc(uint32_t(w) & ((1u << keyword % 32) - 1));
-}
-
 __device__ Resolved look(const Form* forms, const Span& span) {
   Resolved r = {};
   const Form* at = forms + span.attribute;
-  const Form form = {reinterpret_cast<const uint64_t*>(__ldg(reinterpret_cast<const unsigned long long*>(&at->words))),
+  const Form form = {reinterpret_cast<const unsigned long long*>(__ldg(reinterpret_cast<const unsigned long long*>(&at->words))),
                      reinterpret_cast<const uint32_t*>(__ldg(reinterpret_cast<const unsigned long long*>(&at->table))),
                      __ldg(&at->kind), __ldg(&at->place)};
   switch (form.kind) {
@@ -61,7 +56,7 @@ __device__ Resolved look(const Form* forms, const Span& span) {
       r.of[1] = {form.place, __ldg(form.table + span.lo), __ldg(form.table + span.hi), span.weight};
       break;
     case kFormRare: {
-      const uint32_t lo = rank(form.words, span.lo), hi = rank(form.words, span.hi);
+      const uint32_t lo = rankOf(form.words, span.lo), hi = rankOf(form.words, span.hi);
       const uint32_t first = span.lo - lo, end = span.hi - hi;  // rare keywords
       r.of[0] = {span.attribute, lo, hi, span.weight};
       r.of[2] = {form.place | (end == first + 1), __ldg(form.table + first), __ldg(form.table + end), span.weight};

@@ -65,7 +65,6 @@
 namespace geniemq {
 
 constexpr uint32_t kGroupObjects = 1024;
-constexpr uint32_t kTileGroups = kTileObjects / kGroupObjects;
 constexpr uint32_t kGroupWords = 32;        // a word a lane
 constexpr uint32_t kRowBytes = 128;
 constexpr uint32_t kOctetRows = 8;
