@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the device image: one fat binary a kernels/*.cu whose sources have changed, with machine code for the GPUs below
-# and PTX for later ones, and beside it the sums of its sources. Run it by `go generate ./kernels` after a change and check
+# and PTX for later ones, and beside it the sums of its sources and its own. Run it by `go generate ./kernels` after a change and check
 # in the result.
 #
 # The compiler is $NVCC, else nvcc of the PATH, else the one that pip installs into build/nvcc (CUDA 13, 200 MB).
@@ -24,7 +24,7 @@ fi
 
 # sources NAME: the sums of what a module is built from.
 sources() {
-  echo "# sha256 of what $1.fatbin was built from, by $("$nvcc" --version | sed -n 's/.*release \(.*\)/CUDA \1/p')"
+  echo "# sha256 of what this image was built from and of itself, by $("$nvcc" --version | sed -n 's/.*release \(.*\)/CUDA \1/p')"
   sha256sum build.sh $("$nvcc" -MM "$1.cu" | tr -d '\\' | cut -d: -f2 | tr ' ' '\n' | grep -v /)
 }
 
@@ -36,7 +36,7 @@ done
 for source in *.cu; do
   name=${source%.cu}
   sources "$name" >"image/$name.new"
-  if cmp -s "image/$name.new" "image/$name.sources"; then
+  if grep -v fatbin "image/$name.sources" 2>/dev/null | cmp -s "image/$name.new"; then
     rm "image/$name.new"
     continue
   fi
@@ -46,5 +46,6 @@ for source in *.cu; do
   own=()
   case $name in sliced_match | filter_match) own=(-gencode arch=compute_90a,code=sm_90a) ;; esac
   "$nvcc" "${flags[@]}" "${own[@]}" -Xfatbin -compress-all -fatbin -o "image/$name.fatbin" "$source"
+  sha256sum "image/$name.fatbin" >>"image/$name.new"
   mv "image/$name.new" "image/$name.sources"
 done

@@ -236,7 +236,10 @@ constexpr uint32_t kRecountBlocks = 8;   // of a multiprocessor, so that a batch
 constexpr uint32_t kRowLanes = 16;       // lanes of one row, 16 bytes each
 constexpr uint32_t kRowsAhead = 4;       // rows of such a half warp that are on their way
 constexpr uint32_t kMarksAhead = 4;      // 128 marks each of a thread that are on their way
-constexpr uint32_t kListed = kRecountThreads * 32;  // marks of a list: twice what the dense case adds at a time
+// Marks of a list. It is emptied when it may be more than half full, and at most half a list is added at a time: in the dense
+// case 16 marks of each thread.
+constexpr uint32_t kListed = kRecountThreads * 32;
+static_assert(kRecountThreads * 16 <= kListed / 2);
 
 // Which bytes of a word are in their spans: even and odd ones apart, in halves of a word with room for a carry into bit 8.
 struct Within {

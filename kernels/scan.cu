@@ -43,7 +43,7 @@ constexpr uint32_t kThreads = 128;
 constexpr uint32_t kScanObjects = 1024;  // of a block
 
 struct Shared {
-  uint32_t near[kThreads / 32][64];  // objects that are near enough in length, by warp
+  uint32_t near[kThreads / 32][64];  // objects that are near enough in length, by warp: less than 32, and 32 that come
   uint16_t pattern[kMaxPattern];
 };
 

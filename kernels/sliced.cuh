@@ -41,8 +41,8 @@
 //                      bits x (u + R / 8) + 1 trees, u <= min(kinds x unitsOfKind, 2 s).
 //   tasks              at most 4 a unit: bits x 4 u; a list has at most tasks + chunks
 //   records            maxTrees x warps x recordBytes(slots) of a block, less than 2^32
-//   The planner checks each against the maxima it is given, and marks the block as not planned (Program::trees = 0,
-//   Program::status = kPlanFull) rather than write beyond; with maxima by the formulas above that cannot happen.
+//   The planner checks each against the maxima it is given, writes nothing beyond, and traps, which the host sees as an error;
+//   with maxima by the formulas above that cannot happen.
 //
 // Launches, for queries [firstQuery, firstQuery + queriesOfBatch) of a batch, which all fit the kernel's counters:
 //   sliced_plan      grid (blocks), 512 threads, blocks = ceil(queriesOfBatch / perBlock)
@@ -87,9 +87,8 @@ struct SlicedAttribute {
 };
 
 struct Program {
-  uint32_t trees, chunks, tasks, status;
+  uint32_t trees, chunks, tasks, unused;
 };
-constexpr uint32_t kPlanFull = 1;
 
 struct Chunk {
   uint32_t firstTask, tasks;

@@ -142,7 +142,6 @@ struct Match {
 
   __device__ __forceinline__ void run() {
     const Program program = s.programs[blockIdx.x];
-    if (program.trees == 0) return;
     if (threadIdx.x == 0) {
       for (uint32_t i = 0; i < kMaxStages; i++) shared.full[i].init(DECODERS), shared.empty[i].init(COUNTERS);
       for (uint32_t i = 0; i < kTickets; i++) shared.taken[i].init(1);

@@ -44,7 +44,7 @@ struct Planner {
     uint32_t first[kMaxQueries + 1];  // spans of a query, counted from the block's first
     uint32_t biases[kMaxQueries];
     uint32_t rows, weights;
-    uint32_t trees, chunks, tasks, status;
+    uint32_t trees, chunks, tasks;
     uint32_t heads[32];
     Chunk batch[kChunkBatch];
   };
@@ -82,15 +82,11 @@ struct Planner {
       __syncthreads();
       if (warpOf() == 0) deal(bit, level);
       __syncthreads();
-      if (shared.status != 0) break;
       write(bit, firstTree);
       __syncthreads();
     }
     list();
-    if (threadIdx.x == 0) {
-      const bool full = shared.status != 0;
-      plan.programs[block] = {full ? 0 : shared.trees, full ? 0 : shared.chunks, full ? 0 : shared.tasks, shared.status};
-    }
+    if (threadIdx.x == 0) plan.programs[block] = {shared.trees, shared.chunks, shared.tasks};
     for (uint32_t i = threadIdx.x; i < plan.warps * plan.slots; i += kThreads)
       plan.biases[size_t{block} * plan.warps * plan.slots + i] = shared.biases[i];
   }
@@ -103,7 +99,7 @@ struct Planner {
     if (threadIdx.x == 0) {
       const Query last = plan.queries[firstQuery + queries - 1];
       shared.first[queries] = last.first + last.spans - firstSpan;
-      shared.rows = shared.weights = shared.trees = shared.chunks = shared.tasks = shared.status = 0;
+      shared.rows = shared.weights = shared.trees = shared.chunks = shared.tasks = 0;
     }
     __syncthreads();
     uint32_t weights = 0;
@@ -159,11 +155,7 @@ struct Planner {
     }
     if (weights != 0) atomicOr(&shared.weights, weights);
     __syncthreads();
-    if (threadIdx.x == 0 && shared.rows > plan.maxRows) {
-      shared.status = kPlanFull;
-      shared.rows = 0;
-    }
-    __syncthreads();
+    if (shared.rows > plan.maxRows) __trap();
   }
 
   // Rows that the codes [lo, hi) become.
@@ -309,10 +301,8 @@ struct Planner {
       if (!full) close();
     }
     if (trees > firstTree && !full) head(trees - 1, heads, lastFlags | kTreePair | (bit == 0 ? kTreeEnd : 0));
-    if (laneOf() == 0) {
-      shared.trees = trees, shared.chunks = chunks, shared.tasks = tasks;
-      if (full) shared.status = kPlanFull;
-    }
+    if (full) __trap();
+    if (laneOf() == 0) shared.trees = trees, shared.chunks = chunks, shared.tasks = tasks;
   }
 
   // Writes the heads of a tree's records: lane i that of warp i.
