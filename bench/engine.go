@@ -46,11 +46,16 @@ type EngineResult struct {
 	Runs           int     `json:"runs"`
 	BuildSeconds   float64 `json:"build_s"`
 	Postings       uint64  `json:"postings"`
-	BitsPerPosting float64 `json:"bits_per_posting"`
-	IndexBytes     int64   `json:"index_bytes"`
-	DeviceBytes    int64   `json:"device_bytes"`
-	BytesPerQuery  int64   `json:"bytes_per_query"`
-	// Scanned is how many postings the batch touches.
+	BitsPerPosting float64 `json:"bits_per_posting"` // of the file
+	IndexBytes     int64   `json:"index_bytes"`      // of the file
+	// What is resident, in all forms that the engine derives from the file. DeviceBytes is that and the memory of batches.
+	ResidentBitsPerPosting float64 `json:"resident_bits_per_posting"`
+	ResidentBytes          int64   `json:"resident_bytes"`
+	DeviceBytes            int64   `json:"device_bytes"`
+	// BytesPerQuery is the device memory that a batch used, by its queries; on the CPU, what a query is taken to need.
+	BytesPerQuery int64 `json:"bytes_per_query"`
+	// Scanned is how many postings the queries' keywords have. The (query, tile) kernel and the CPU engine count them one by one;
+	// of the other kernels, which do not, PostingsPerSecond is an equivalent.
 	Scanned           uint64  `json:"postings_scanned"`
 	PostingsPerSecond float64 `json:"postings_per_s"`
 	// Achieved is what share of the device's limits match and select took.
@@ -118,6 +123,7 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 		Workload: w.Name, Engine: info.Kind, Device: info.Device, Objects: w.Options.Objects, Queries: len(w.Plans),
 		K: w.Options.K, Seed: w.Options.Seed, Runs: opts.Runs, BuildSeconds: w.Build.Seconds(), Postings: w.Postings,
 		BitsPerPosting: 8 * float64(w.Index.Size()) / float64(max(1, w.Postings)), IndexBytes: w.Index.Size(),
+		ResidentBitsPerPosting: 8 * float64(capacity.IndexBytes) / float64(max(1, w.Postings)), ResidentBytes: capacity.IndexBytes,
 		DeviceBytes: capacity.DeviceBytes, BytesPerQuery: searcher.Cost(&w.Plans[0]),
 	}
 
@@ -162,17 +168,16 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 		total, verify, match = append(total, t), append(verify, verified), append(match, matched)
 	}
 	stages.fill(r)
+	if used := stages.work.Bytes; used > 0 {
+		r.BytesPerQuery = used / int64(min(len(w.Plans), max(1, capacity.BatchPlans)))
+	}
 	r.TotalMs, r.TotalP99Ms = median(total), percentile(total, 99)
 	r.VerifyMs, r.VerifyP99Ms = median(verify), percentile(verify, 99)
 	r.MatchSelectMs, r.MatchSelectP99Ms = median(match), percentile(match, 99)
 	r.PostingsPerSecond = float64(r.Scanned) / r.MatchSelectMs * 1000
 	limits := opts.Limits
-	if known := knownLimits(info.Device); limits == nil {
-		limits = known
-	} else if known != nil && limits.Matrix == 0 {
-		l := *limits
-		l.Matrix = known.Matrix
-		limits = &l
+	if limits == nil {
+		limits = knownLimits(info.Device)
 	}
 	if limits != nil {
 		r.Achieved = limits.achieved(stages.work, demandOf(w.Index, w.Postings, w.Plans, stages.work), r.MatchSelectMs)

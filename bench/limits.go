@@ -11,9 +11,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 )
 
-// Limits are the rates of a device that bound matching. docs/benchmarks/limits.cu measures them and prints them as JSON, but
-// for Matrix, which is what the tensor cores do by their design: instructions that are simple to time reach two thirds of it
-// (docs/benchmarks, 2026-11-21-h200-tensor.md).
+// Limits are the rates of a device that bound matching. docs/benchmarks/limits.cu measures them and prints them as JSON.
 type Limits struct {
 	SharedAtomics float64 `json:"shared_atomics_per_s"` // additions to counters in shared memory, free of bank conflicts
 	SharedRows    float64 `json:"shared_rows_per_s"`    // rows of 128 bytes read from shared memory

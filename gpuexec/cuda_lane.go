@@ -172,7 +172,15 @@ func (l *lane) cut(queries []laneQuery) int {
 type pieceLayout struct {
 	spans, verify, states, answers, distances, resolved, candidates, programs int64 // queries come first
 	tileWave, groupWave                                                       int   // widths for which candidates have room
+	end                                                                       int64 // of all
 }
+
+// Waves of the (query, tile) kernel get narrower where wide ones would take more memory for candidates than this, for each
+// query of a batch and for smallBatch queries.
+const (
+	queryCandidates = 48 << 10
+	smallBatch      = 256
+)
 
 func alignUp(n int64) int64 { return (n + 255) &^ 255 }
 
@@ -181,6 +189,9 @@ func (l *lane) execute() error {
 	l.profile.begin(l.timed != nil)
 	check := l.verifyRun()
 	at := l.layout(&check)
+	if l.timed != nil {
+		l.timed.Work.Bytes = max(l.timed.Work.Bytes, at.end)
+	}
 	var spans int
 	for i := range l.pieces {
 		spans += l.pieces[i].spans
@@ -304,7 +315,7 @@ func (l *lane) place(at *pieceLayout) bool {
 	for at.groupWave > 1 && sliced(at.groupWave)+(kept+tile)*entryBytes > bytes {
 		at.groupWave /= 2
 	}
-	bytes -= sliced(at.groupWave)
+	bytes = min(bytes-sliced(at.groupWave), queryCandidates*int64(max(l.tiled, smallBatch)))
 	at.tileWave = 1
 	if l.tiled > 0 {
 		at.tileWave = int(max(1, min((bytes/entryBytes-kept)/tile, int64(l.resident.tiles.len()))))
@@ -315,7 +326,8 @@ func (l *lane) place(at *pieceLayout) bool {
 		l.runs[i].waveGroups = at.groupWave
 		l.runs[i].firstWave = min(at.groupWave, l.waves.firstGroups*l.runs[i].columns)
 	}
-	return l.tiled == len(l.pieces) || at.programs+programs <= l.bytes
+	at.end = at.programs + programs
+	return l.tiled == len(l.pieces) || at.end <= l.bytes
 }
 
 // order is by kernel, then by the width of counters.

@@ -30,6 +30,9 @@ type Work struct {
 	// Of the filter: its queries, and the steps of its matrix product, each of 8 attributes of 64 objects for 128 queries.
 	FilterQueries int
 	FilterSteps   uint64
+	// Bytes is the device memory that the batch used beside the index: queries, states, candidates, programs, marks, answers. Of
+	// batches, and of pieces of one that does not fit, it is the largest.
+	Bytes int64
 }
 
 // Add adds other to w.
@@ -40,6 +43,7 @@ func (w *Work) Add(other Work) {
 	w.SlicedRows += other.SlicedRows
 	w.FilterQueries += other.FilterQueries
 	w.FilterSteps += other.FilterSteps
+	w.Bytes = max(w.Bytes, other.Bytes)
 }
 
 // A StageTimer is a Searcher that can tell the stages of a batch apart.
