@@ -23,7 +23,7 @@ import (
 // The workloads of TestCUDAWorkloads are synthetic: they have the sizes and the skew of the design's workloads, so
 // that the engine can be measured without data. GENIEMQ_WORKLOADS names those to run, with a scale of the number of
 // objects in percent: "w3:100,w2:20"; nothing runs without it. GENIEMQ_FORM=planes keeps no postings of what is sliced,
-// GENIEMQ_PARTS_MB streams parts of that size. GENIEMQ_IMAGES names folders of device images to compare
+// GENIEMQ_PARTS_MB streams parts of that size. GENIEMQ_K and GENIEMQ_REACH are lists that replace the workload's own. GENIEMQ_IMAGES names folders of device images to compare
 // beside the built-in one.
 type workload struct {
 	name       string
@@ -283,25 +283,41 @@ func measure(t *testing.T, wl *workload) {
 	}
 }
 
-// measureCase is how a batch is executed.
+// measureCase is what a batch asks, and how it is executed.
 type measureCase struct {
-	waves, path string
-	count       int
+	waves, path     string
+	count, k, reach int
 }
 
 // cases are all of GENIEMQ_WAVES ("blocks,growth,firstGroups,groups,filterFirst,filterMost" each, or the first of them; see
-// wavePolicy), GENIEMQ_PATHS (see setPath) and the batch sizes.
-func cases(counts []int) (all []measureCase) {
+// wavePolicy), GENIEMQ_PATHS (see setPath), GENIEMQ_K, GENIEMQ_REACH and the batch sizes.
+func (wl *workload) cases(t testing.TB, counts []int) (all []measureCase) {
 	list := func(name string) []string {
 		if fields := strings.Fields(os.Getenv(name)); len(fields) > 0 {
 			return fields
 		}
 		return []string{""}
 	}
-	for _, waves := range list("GENIEMQ_WAVES") {
-		for _, path := range list("GENIEMQ_PATHS") {
-			for _, count := range counts {
-				all = append(all, measureCase{waves, path, count})
+	numbers := func(name string, own int) (numbers []int) {
+		for _, text := range list(name) {
+			n, err := strconv.Atoi(text)
+			if text == "" {
+				n = own
+			} else if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			numbers = append(numbers, n)
+		}
+		return numbers
+	}
+	for _, k := range numbers("GENIEMQ_K", wl.k) {
+		for _, reach := range numbers("GENIEMQ_REACH", int(wl.reach)) {
+			for _, waves := range list("GENIEMQ_WAVES") {
+				for _, path := range list("GENIEMQ_PATHS") {
+					for _, count := range counts {
+						all = append(all, measureCase{waves, path, count, k, reach})
+					}
+				}
 			}
 		}
 	}
@@ -343,7 +359,13 @@ func measureOn(t *testing.T, wl *workload, x *index.Index, plans []Plan, want []
 	if folder != "" {
 		counts = counts[len(counts)-1:]
 	}
-	for _, c := range cases(counts) {
+	own := *wl
+	defer func() { *wl = own }()
+	for _, c := range wl.cases(t, counts) {
+		if c.k != wl.k || c.reach != int(wl.reach) {
+			wl.k, wl.reach = c.k, uint32(c.reach)
+			plans = wl.plans()
+		}
 		for _, l := range e.(*cudaEngine).all {
 			w := &l.waves
 			_, _ = fmt.Sscanf(c.waves, "%d,%d,%d,%d,%d,%d", &w.blocks, &w.growth, &w.firstGroups, &w.groups, &w.filterFirst, &w.filterMost)
@@ -370,6 +392,10 @@ func measureOn(t *testing.T, wl *workload, x *index.Index, plans []Plan, want []
 			all[i-2], totals[i-2] = stages, time.Since(start)
 		}
 		mismatches := 0
+		want := want
+		if own.k != wl.k || own.reach != wl.reach {
+			want = search(t, loadOn(t, NewCPU(CPUOptions{}), x), plans[:2])
+		}
 		for i := range min(count, len(want)) {
 			if !sameHits(&answers[i], &want[i]) {
 				mismatches++
@@ -390,6 +416,7 @@ func measureOn(t *testing.T, wl *workload, x *index.Index, plans []Plan, want []
 			candidates += answers[i].Candidates
 		}
 		match := ms(func(i int) time.Duration { return all[i].Match })
+		fmt.Printf("%s k=%d reach=%d by tile %d sliced %d filter %d; ", wl.name, wl.k, wl.reach, all[0].Work.TileQueries, all[0].Work.SlicedQueries, all[0].Work.FilterQueries)
 		fmt.Printf("%s %-12s q=%-5d plan %.3f upload %.3f match %.3f select %.3f download %.3f total %.3f ms (max %.3f); %.0f postings/query, %.2f T/s, %.0f candidates/query; load %.1f s, mismatches %d; mc_k %d top %d\n",
 			wl.name, filepath.Base(folder)+" "+c.path+" "+c.waves, count, ms(func(i int) time.Duration { return all[i].Plan }),
 			ms(func(i int) time.Duration { return all[i].Upload }), match,

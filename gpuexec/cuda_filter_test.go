@@ -440,9 +440,9 @@ func TestFilterPolicy(t *testing.T) {
 		{pathByCost, 1024, 100, 237, 1024},
 		{pathByCost, 256, 100, 237, 256},
 		{pathByCost, 1, 100, 237, 0},
-		{pathByCost, 1024, 100, 237 * 20, 0},
+		{pathByCost, 1024, 100, 237 * 25, 0},
 		{pathByCost, 1024, MaxK, 237, 0},
-		{pathFilter, 1, MaxK, 237 * 20, 1},
+		{pathFilter, 1, MaxK, 237 * 25, 1},
 		{pathSliced, 1024, 100, 237, 0},
 		{pathTile, 1024, 100, 237, 0},
 	} {

@@ -324,10 +324,10 @@ func TestLaunchPolicy(t *testing.T) {
 	layout := &slicedLayout{octets: 237 * 9}
 	variants := []cudaSliced{{planes: 8, warps: 8, slots: 16, decoders: 8, stageOctets: 62}}
 	device := policyDevice{processors: 132, tiles: 70, groups: 4395}
-	chosen := func(policy launchPolicy, count int, postings uint64) (sliced int) {
+	chosen := func(policy launchPolicy, count, k int, postings uint64) (sliced int) {
 		queries := make([]laneQuery, count)
 		for i := range queries {
-			queries[i] = laneQuery{spans: 237, rows: 237, weightedRows: 237, weights: 1, postings: postings}
+			queries[i] = laneQuery{spans: 237, rows: 237, weightedRows: 237, weights: 1, postings: postings, job: &matchJob{k: k}}
 		}
 		policy.choose(queries, layout, variants, device)
 		for _, q := range queries {
@@ -343,21 +343,22 @@ func TestLaunchPolicy(t *testing.T) {
 	never.path = pathTile
 	for _, c := range []struct {
 		policy   launchPolicy
-		count    int
+		count, k int
 		postings uint64
 		want     int
 	}{
-		{defaultPolicy, 1024, 33_000_000, 1024},
-		{defaultPolicy, 256, 33_000_000, 256},
-		{defaultPolicy, 64, 33_000_000, 0},
-		{defaultPolicy, 1, 33_000_000, 0},
-		{defaultPolicy, 1024, 9_000_000, 0},
-		{defaultPolicy, 1024, 600_000, 0},
-		{forced, 1, 100, 1},
-		{never, 1024, 33_000_000, 0},
+		{defaultPolicy, 1024, 100, 33_000_000, 1024},
+		{defaultPolicy, 256, 100, 33_000_000, 256},
+		{defaultPolicy, 64, 100, 33_000_000, 0},
+		{defaultPolicy, 1, 100, 33_000_000, 0},
+		{defaultPolicy, 1024, 100, 9_000_000, 0},
+		{defaultPolicy, 1024, 100, 600_000, 0},
+		{defaultPolicy, 1024, 3000, 33_000_000, 0},
+		{forced, 1, 100, 100, 1},
+		{never, 1024, 100, 33_000_000, 0},
 	} {
-		if got := chosen(c.policy, c.count, c.postings); got != c.want {
-			t.Errorf("%d queries of %d postings, %v: %d go to the shared-decode kernel, want %d", c.count, c.postings, c.policy.path, got, c.want)
+		if got := chosen(c.policy, c.count, c.k, c.postings); got != c.want {
+			t.Errorf("%d queries of %d postings, k %d, %v: %d go to the shared-decode kernel, want %d", c.count, c.postings, c.k, c.policy.path, got, c.want)
 		}
 	}
 }

@@ -24,12 +24,15 @@ type launchPolicy struct {
 	posting float64 // a posting
 	block   float64 // a query and tile
 	plane   float64 // a plane of a tile, where what is sliced has no postings
+	tileHit float64 // each of the k that a query wants: Gate, compaction and selection
 	// Of the shared-decode kernel.
 	octet  float64 // decoding eight rows of 1,024 objects, for a query block: rows of one value
 	bounds float64 // the same, rows of a range's end
 	tree   float64 // adding eight rows of 1,024 objects to one query, while others decode
 	group  float64 // 1,024 objects of a query block: Gate, hand-over
 	launch float64 // planning and starting, of every multiprocessor
+	// Each of the k that a query wants: it stores more candidates than the (query, tile) kernel, and a warp alone settles them.
+	slicedHit float64
 }
 
 type launchPath uint8
@@ -49,12 +52,15 @@ func (p launchPath) String() string {
 // 0.43 ps a posting and 6 ns a query and tile over 132 multiprocessors, and 255 ns of one for a plane of a tile
 // (docs/benchmarks/2026-11-21-h200-layouts.md). The shared-decode kernel takes 8 us for 1,024 objects of a block of Adult's
 // queries, and 40 us of W1's, which decode six times as many octets in rows of one value (docs/benchmarks/2026-11-21-h200-sliced.md,
-// state D). By these, 1,024 queries of one value an attribute of 67 keywords are equal where lists hold 2.2 % of the objects.
-var defaultPolicy = launchPolicy{posting: 0.056, block: 800, plane: 255, octet: 17, bounds: 23, tree: 8, group: 2.5e3, launch: 300e3}
+// state D). What large k add was measured with k of 10 to 10,000 (docs/benchmarks/2026-11-21-h200-policy.md): the constants are
+// between those of 0.98 M rows and of 4.5 M signatures, 84 and 300 ns, 460 and 1,550. By all these, 1,024 queries of one value an
+// attribute of 67 keywords are equal where lists hold 2.2 % of the objects.
+var defaultPolicy = launchPolicy{posting: 0.056, block: 800, plane: 255, tileHit: 150, octet: 17, bounds: 23, tree: 8, group: 2.5e3,
+	launch: 300e3, slicedHit: 1e3}
 
 func (p launchPolicy) String() string {
-	return fmt.Sprintf("%s; (query, tile): %g ns a posting, %g a tile, %g a plane; shared decode: %g ns an octet, %g of ranges, %g a tree, %g a group, %g a launch",
-		p.path, p.posting, p.block, p.plane, p.octet, p.bounds, p.tree, p.group, p.launch)
+	return fmt.Sprintf("%s; (query, tile): %g ns a posting, %g a tile, %g a plane, %g a hit; shared decode: %g ns an octet, %g of ranges, %g a tree, %g a group, %g a launch, %g a hit",
+		p.path, p.posting, p.block, p.plane, p.tileHit, p.octet, p.bounds, p.tree, p.group, p.launch, p.slicedHit)
 }
 
 // policyDevice is what a policy has to know of where a batch runs.
@@ -90,21 +96,24 @@ func (p *launchPolicy) choose(queries []laneQuery, layout *slicedLayout, variant
 
 // tile estimates a query in the (query, tile) kernel.
 func (p *launchPolicy) tile(q *laneQuery, d policyDevice) float64 {
+	hits := p.tileHit * float64(q.job.k)
 	if q.planeRows > 0 {
-		return (p.block + p.plane*float64(q.planeRows)) * float64(d.tiles)
+		return hits + (p.block+p.plane*float64(q.planeRows))*float64(d.tiles)
 	}
-	return p.block*float64(d.tiles) + p.posting*float64(q.postings)
+	return hits + p.block*float64(d.tiles) + p.posting*float64(q.postings)
 }
 
 // slicedLoad is what a set of queries asks of the shared-decode kernel.
 type slicedLoad struct {
 	queries int
+	hits    int // wanted
 	rows    int // each as often as its weight has bits
 	ranges  bool
 }
 
 func (l *slicedLoad) add(q *laneQuery) {
 	l.queries++
+	l.hits += q.job.k
 	l.rows += int(q.weightedRows)
 	l.ranges = l.ranges || q.rows > uint32(q.spans)
 }
@@ -124,7 +133,7 @@ func (p *launchPolicy) sliced(l *slicedLoad, layout *slicedLayout, v *cudaSliced
 	if s.blocks > d.processors {
 		rounds *= float64(s.blocks) / float64(d.processors)
 	}
-	return (p.launch + block*rounds) * float64(d.processors)
+	return (p.launch+block*rounds)*float64(d.processors) + p.slicedHit*float64(l.hits)
 }
 
 // weightBits is how many rows a row of this weight is added as.
