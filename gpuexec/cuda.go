@@ -20,7 +20,8 @@ import (
 //   - The engine owns the device's primary context, the kernels (cudaKernels), the memory budget and the lanes. It has a
 //     thread of its own for loading and freeing.
 //   - A lane (cuda_lane.go) is what one batch in flight needs: an OS thread, a stream, an arena of device memory and
-//     pinned host memory, all allocated when the engine is opened. While a batch runs nothing is allocated on the device.
+//     pinned host memory, all allocated when the engine is opened. While a batch runs nothing is allocated on the device. Who
+//     gets one says lanePool.
 //   - A searcher owns the resident form of one index (cuda_resident.go).
 //
 // # Execution of a batch
@@ -72,8 +73,8 @@ type cudaEngine struct {
 	kernels *cudaKernels
 	crew    *crew
 
-	lanes chan *lane // those without a batch
-	all   []*lane
+	lanes lanePool
+	all   []*lane // of the pool
 
 	uploader *uploader // of the thread
 
@@ -149,14 +150,14 @@ func (e *cudaEngine) open(images map[string][]byte) error {
 	if err := e.reserve("opening the engine", int64(e.opts.InFlight)*e.opts.BatchMemory); err != nil {
 		return err
 	}
-	e.lanes = make(chan *lane, e.opts.InFlight)
+	e.lanes = newLanePool(e.opts.InFlight)
 	for range e.opts.InFlight {
 		l, err := newLane(e)
 		if err != nil {
 			return err
 		}
 		e.all = append(e.all, l)
-		e.lanes <- l
+		e.lanes.free <- l
 	}
 	return nil
 }
@@ -397,15 +398,9 @@ func (s *cudaSearcher) matchStages(ctx context.Context, jobs []*matchJob, timed 
 	return s.onLane(ctx, func(l *lane) error { return l.match(ctx, s.resident, queries, timed) })
 }
 
-// onLane calls work with a lane, once one is free.
+// onLane calls work with a lane, once there is one for the index.
 func (s *cudaSearcher) onLane(ctx context.Context, work func(l *lane) error) error {
-	select {
-	case l := <-s.engine.lanes:
-		defer func() { s.engine.lanes <- l }()
-		return work(l)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return s.engine.lanes.with(ctx, s.resident.stream != nil, work)
 }
 
 // SearchStages implements StageTimer.

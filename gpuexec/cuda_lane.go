@@ -215,22 +215,13 @@ func (l *lane) execute() error {
 	l.steps.copyOut(l.out[:outEnd-at.states], l.arena+devicePointer(at.states))
 	l.mark(stageEnd)
 	l.profile.encoded()
-	if err := l.run(); err != nil {
+	if err := l.steps.run(l.stream, l.done); err != nil {
 		return deviceError("executing a batch", err)
 	}
 	if err := l.profile.end(l.timed); err != nil {
 		return err
 	}
 	return l.decode(&at)
-}
-
-// run executes the recorded steps. Batches on an index that is streamed take turns.
-func (l *lane) run() error {
-	if s := l.resident.stream; s != nil {
-		s.turn.Lock()
-		defer s.turn.Unlock()
-	}
-	return l.steps.run(l.stream, l.done)
 }
 
 // layout chooses the kernels, orders the piece by them, and places its arrays.

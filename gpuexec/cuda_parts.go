@@ -4,7 +4,6 @@ package gpuexec
 
 import (
 	"errors"
-	"sync"
 
 	"gorgonia.org/cu"
 )
@@ -43,13 +42,12 @@ func cutParts(tileUnits []int64, most int64) []part {
 // read one buffer the other is filled. Parts come in ascending order of ids, so the queries' states and thresholds go on
 // from part to part, and the answer is the same as that of an index that stays.
 //
-// The buffers belong to the batch whose turn it is. That batch waits for its own stream only: its last kernel on a
+// The buffers belong to the batch whose turn it is (lanePool). That batch waits for its own stream only: its last kernel on a
 // buffer comes after the buffer's copy, so nothing is under way when its turn ends well. After an error the next batch's
 // copies still wait for the kernels before them.
 //
 // All methods but open and close work for a nil partStream, of an index that stays, and do nothing then.
 type partStream struct {
-	turn     sync.Mutex
 	stream   cu.Stream
 	buffers  [2]devicePointer
 	begun    cu.Event    // the queries are on the device; the parts must not hold them up

@@ -195,7 +195,7 @@ func (l *lane) executeScan(jobs []*scanJob) error {
 	l.steps.copyOut(l.out[:end-at.states], l.arena+devicePointer(at.states))
 	l.mark(stageEnd)
 	l.profile.encoded()
-	if err := l.run(); err != nil {
+	if err := l.steps.run(l.stream, l.done); err != nil {
 		return deviceError("executing a scan", err)
 	}
 	if err := l.profile.end(l.timed); err != nil {
