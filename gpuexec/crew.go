@@ -83,7 +83,8 @@ func (c *crew) run(ctx context.Context, units int, work func(s *shift, unit int)
 			}
 			if err := protect(func() { work(&s, unit) }); err != nil {
 				s.counters = counters{} // in an unknown state
-				failed.CompareAndSwap(nil, &err)
+				first := err            // err itself would be allocated for every unit
+				failed.CompareAndSwap(nil, &first)
 			}
 		}
 	}

@@ -76,9 +76,12 @@ func (p *pipeline) scanOnHost(ctx context.Context, jobs []*planJob) error {
 	err := p.crew.run(ctx, len(parts), func(s *shift, unit int) {
 		job, r := jobs[unit/ranges], unit%ranges
 		spent := time.Duration(0)
-		v := p.verifier()
+		v, _ := p.verifiers.Get().(*verify.Verifier)
+		if v == nil {
+			v = new(verify.Verifier)
+		}
 		failure := protect(func() {
-			v.Seed(job.sequence.verifier)
+			v.Seed(&job.sequence.verifier)
 			for tile := tiles * r / ranges; tile < tiles*(r+1)/ranges; tile++ {
 				start, lo := time.Now(), uint32(tile)*index.TileObjects
 				err := v.Scan(ctx, p.index, lo, lo+uint32(p.index.TileLen(tile)), job.plan.Match.MinCount)

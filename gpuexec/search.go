@@ -17,7 +17,8 @@ type pipeline struct {
 	crew    *crew // for verification, and for the matcher of the CPU
 
 	batches   sync.Pool // of *batch
-	verifiers sync.Pool // of *verify.Verifier
+	sequences sync.Pool // of *sequenceJob
+	verifiers sync.Pool // of *verify.Verifier, for scans on the host
 }
 
 // A batch is the memory of one Search call.
@@ -116,8 +117,7 @@ func (p *pipeline) begin(ctx context.Context, b *batch, plans []Plan, answers []
 		}
 		if m.Verify != nil {
 			job.match.k, job.match.text, job.match.nearest = max(m.K, m.Verify.K), m.Verify.Text, m.Verify.K
-			job.sequence = &sequenceJob{plan: m.Verify, verifier: p.verifier()}
-			job.sequence.verifier.Reset(m.Verify.Text, m.Verify.K, x.Schema().NGram)
+			job.sequence = p.sequence(m.Verify)
 			b.pending = append(b.pending, job)
 		}
 		if objects := x.Objects(); uint64(job.match.k) > uint64(objects) {
@@ -135,7 +135,8 @@ func (p *pipeline) release(b *batch) {
 	for i := range b.plans {
 		job := &b.plans[i]
 		if job.sequence != nil {
-			p.verifiers.Put(job.sequence.verifier)
+			job.sequence.plan = nil
+			p.sequences.Put(job.sequence)
 		}
 		*job = planJob{match: matchJob{entries: job.match.entries[:0], distances: job.match.distances[:0]}}
 	}

@@ -17,12 +17,15 @@ import (
 //
 // Since the candidates of 2K begin with those of K, the verifier goes on where it stopped.
 type sequenceJob struct {
-	plan       *SequencePlan
-	verifier   *verify.Verifier
+	plan  *SequencePlan
+	state sequenceState
+	exact bool
+	spent time.Duration
+
+	// Memory that is used again (pipeline.sequences).
+	verifier   verify.Verifier
 	candidates []verify.Candidate
-	state      sequenceState
-	exact      bool
-	spent      time.Duration
+	hits       []verify.Hit
 }
 
 type sequenceState uint8
@@ -37,12 +40,15 @@ const (
 // maxCandidates bounds the doubling: beyond, a scan of all texts costs less than what is left to gain.
 const maxCandidates = MaxK
 
-// verifier takes a verifier from the pool.
-func (p *pipeline) verifier() *verify.Verifier {
-	if v, ok := p.verifiers.Get().(*verify.Verifier); ok {
-		return v
+// sequence begins the verification of a plan.
+func (p *pipeline) sequence(plan *SequencePlan) *sequenceJob {
+	s, _ := p.sequences.Get().(*sequenceJob)
+	if s == nil {
+		s = new(sequenceJob)
 	}
-	return new(verify.Verifier)
+	s.plan, s.state, s.exact, s.spent = plan, sequenceMatched, false, 0
+	s.verifier.Reset(plan.Text, plan.K, p.index.Schema().NGram)
+	return s
 }
 
 // verify brings all sequences of a batch from candidates to answers.
@@ -124,7 +130,9 @@ func (j *planJob) answerSequence() {
 	if a.Err = j.match.err; a.Err != nil {
 		return
 	}
-	for _, h := range s.verifier.Hits(nil) {
+	s.hits = s.verifier.Hits(s.hits[:0])
+	a.Hits = slices.Grow(a.Hits, len(s.hits))
+	for _, h := range s.hits {
 		a.Hits = append(a.Hits, Hit{ID: h.ID, Count: h.Count, Distance: h.Distance})
 	}
 	a.Exact = s.exact
