@@ -3,8 +3,6 @@ package gpuexec
 import (
 	"context"
 	"fmt"
-
-	"github.com/geniemq/geniemq/index"
 )
 
 // CPUOptions are the options of the CPU engine. The zero value is ready to use.
@@ -61,15 +59,16 @@ func (e *cpuEngine) Info() Info { return e.info }
 
 func (e *cpuEngine) Close() error { return nil }
 
-func (e *cpuEngine) Load(ctx context.Context, snapshot *Snapshot) (Searcher, error) {
+func (e *cpuEngine) Load(ctx context.Context, snapshot *Snapshot, _ ...*Snapshot) (Searcher, error) {
 	x, err := snapshot.only()
 	if err != nil {
 		return nil, err
 	}
-	return e.loadTiles(ctx, x, allTiles(x))
+	return e.loadTiles(ctx, extent{x, allTiles(x)}, nil)
 }
 
-func (e *cpuEngine) loadTiles(ctx context.Context, x *index.Index, tiles tileRange) (shard, error) {
+func (e *cpuEngine) loadTiles(ctx context.Context, own extent, _ []extent) (shard, error) {
+	x, tiles := own.index, own.tiles
 	sliced, bytes, err := loadSliced(ctx, e.crew, x, tiles)
 	if err != nil {
 		return nil, fmt.Errorf("making lists of sliced attributes: %w", err)

@@ -183,31 +183,6 @@ func (e *cudaEngine) Close() error {
 	return errors.Join(errs...)
 }
 
-// reserve takes bytes of the memory budget.
-func (e *cudaEngine) reserve(op string, bytes int64) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if bytes > e.free {
-		return &DeviceError{Op: op, OutOfMemory: true, Err: fmt.Errorf("it needs %d MiB of device memory, %d MiB are free",
-			bytes>>20, e.free>>20)}
-	}
-	e.free -= bytes
-	return nil
-}
-
-// available is what can be reserved.
-func (e *cudaEngine) available() int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.free
-}
-
-func (e *cudaEngine) release(bytes int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.free += bytes
-}
-
 // cudaKernels are the kernels as a device launches them.
 type cudaKernels struct {
 	processors    int // multiprocessors
@@ -308,18 +283,22 @@ func (k *cudaKernels) variant(bound uint32) int {
 	return len(k.matches) - 1
 }
 
-func (e *cudaEngine) Load(ctx context.Context, snapshot *Snapshot) (Searcher, error) {
-	x, err := snapshot.only()
+func (e *cudaEngine) Load(ctx context.Context, snapshot *Snapshot, later ...*Snapshot) (Searcher, error) {
+	indexes, err := indexesOf(snapshot, later)
 	if err != nil {
 		return nil, err
 	}
-	return e.loadTiles(ctx, x, allTiles(x))
+	var following []extent
+	for _, x := range indexes[1:] {
+		following = append(following, extent{x, allTiles(x)})
+	}
+	return e.loadTiles(ctx, extent{indexes[0], allTiles(indexes[0])}, following)
 }
 
-func (e *cudaEngine) loadTiles(ctx context.Context, x *index.Index, tiles tileRange) (shard, error) {
+func (e *cudaEngine) loadTiles(ctx context.Context, own extent, later []extent) (shard, error) {
 	s := &cudaSearcher{engine: e}
-	s.pipeline.index, s.pipeline.crew, s.pipeline.matcher = x, e.crew, s
-	if err := s.open(ctx, tiles); err != nil {
+	s.pipeline.index, s.pipeline.crew, s.pipeline.matcher = own.index, e.crew, s
+	if err := s.open(ctx, own, later); err != nil {
 		return nil, fmt.Errorf("loading an index onto %s: %w", e.info.Device, errors.Join(err, s.Close()))
 	}
 	return s, nil
@@ -333,40 +312,31 @@ type cudaSearcher struct {
 	bytes    int64 // of the memory budget
 }
 
-func (s *cudaSearcher) open(ctx context.Context, tiles tileRange) error {
+func (s *cudaSearcher) open(ctx context.Context, own extent, later []extent) error {
 	e := s.engine
-	limits := e.limits
-	limits.memory = e.available()
-	layout, err := layoutResident(s.index, tiles, limits)
-	if err != nil {
-		return err
-	}
-	need := layout.deviceBytes()
-	texts, err := s.layoutTexts(ctx, layout, e.available()-need)
-	if err != nil {
-		return err
-	}
-	need += texts.deviceBytes()
-	codes := newCodesLayout(s.index, layout, e.kernels.filter.columns, limits.narrow)
-	if need+codes.deviceBytes() > e.available() {
-		codes = nil
-	}
-	need += codes.deviceBytes()
-	if err := e.reserve("placing the index", need); err != nil {
-		return err
-	}
-	s.bytes = need
-	return e.thread.do(func() (err error) {
-		if s.resident, err = loadResident(ctx, s.index, layout, e.kernels, e.uploader, e.crew); err != nil {
+	var texts *textsLayout
+	if s.index.Schema().Kind == index.Sequences {
+		var err error
+		if texts, err = surveyTexts(ctx, s.index, own.tiles, s.crew); err != nil {
 			return err
 		}
-		if texts != nil {
-			if s.resident.texts, err = loadTexts(ctx, s.index, texts, e.crew, e.uploader); err != nil {
+	}
+	p, err := e.place(own, texts, later)
+	if err != nil {
+		return err
+	}
+	s.bytes = p.deviceBytes()
+	return e.thread.do(func() (err error) {
+		if s.resident, err = loadResident(ctx, s.index, p.layout, e.kernels, e.uploader, e.crew); err != nil {
+			return err
+		}
+		if p.texts != nil {
+			if s.resident.texts, err = loadTexts(ctx, s.index, p.texts, e.crew, e.uploader); err != nil {
 				return err
 			}
 		}
-		if codes != nil {
-			return s.resident.loadCodes(e.uploader, codes)
+		if p.codes != nil {
+			return s.resident.loadCodes(e.uploader, p.codes)
 		}
 		return nil
 	})

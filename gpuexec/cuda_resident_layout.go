@@ -51,10 +51,14 @@ const (
 	// maxRareUnits is what a span can tell apart (kernels/rare.cuh): 32 GiB.
 	maxRareUnits  = math.MaxUint32 >> 1
 	roundPostings = 1<<31 - 17
+	// streamedBytes is how large a part of a streamed index is at most, unless a tile is larger. To copy it takes 5 ms: much longer
+	// than the launch and the compaction that a part costs, and kernels wait so long for the first one. Larger parts would only
+	// take memory that other indexes may need.
+	streamedBytes = 256 << 20
 )
 
 // layoutResident lays a range of an index's tiles out for so much memory: with all its forms, else without the postings of
-// what is sliced, else streamed in parts that are as large as two buffers allow.
+// what is sliced, else streamed in parts, as large as two buffers allow, up to streamedBytes.
 func layoutResident(x *index.Index, tiles tileRange, limits residentLimits) (*residentLayout, error) {
 	attributes := len(x.Attributes())
 	l := &residentLayout{tiles: tiles, attributes: attributes, sliced: newSlicedLayout(x, tiles), rare: make([]int64, attributes)}
@@ -83,7 +87,7 @@ func layoutResident(x *index.Index, tiles tileRange, limits residentLimits) (*re
 		tileUnits := l.measure(x)
 		partBytes := limits.partBytes
 		if partBytes == 0 {
-			partBytes = (limits.memory - l.fixedBytes()) / 2
+			partBytes = streamedPart(tileUnits, limits.memory-l.fixedBytes())
 		}
 		l.parts = cutParts(tileUnits, min(partBytes/unitBytes, maxPartUnits))
 		if l.parts == nil && len(tileUnits) > 0 {
@@ -97,6 +101,15 @@ func layoutResident(x *index.Index, tiles tileRange, limits residentLimits) (*re
 	}
 	l.place(x)
 	return l, nil
+}
+
+// streamedPart is how large the parts of a streamed index may be, given its tiles and the memory for two.
+func streamedPart(tileUnits []int64, memory int64) int64 {
+	largest := int64(streamedBytes)
+	for _, units := range tileUnits {
+		largest = max(largest, units*unitBytes)
+	}
+	return min(largest, memory/2)
 }
 
 // sectionSize is the room of a section's arrays: what they need, or where they will be decoded a bound of it.

@@ -84,18 +84,6 @@ func (l *textsLayout) symbolBytes() int {
 
 const textHead = 4 // bytes before a text's symbols: its length
 
-// layoutTexts lays the texts out beside the rest of an index, for so much memory. It is nil when the host compares.
-func (s *cudaSearcher) layoutTexts(ctx context.Context, l *residentLayout, memory int64) (*textsLayout, error) {
-	if s.index.Schema().Kind != index.Sequences || l.streamed {
-		return nil, nil
-	}
-	texts, err := surveyTexts(ctx, s.index, l.tiles, s.crew)
-	if texts.deviceBytes() > memory {
-		texts = nil
-	}
-	return texts, err
-}
-
 // surveyTexts lays out the texts of a range of tiles. It is nil when they cannot be on the device.
 func surveyTexts(ctx context.Context, x *index.Index, tiles tileRange, c *crew) (*textsLayout, error) {
 	type survey struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,9 +79,9 @@ type deviceGroup struct {
 // A member is an engine that can also load a part of an index.
 type member interface {
 	Engine
-	// loadTiles is Load of these tiles only; ids are those of the index. There is at least one tile, unless the
+	// loadTiles is Load of some tiles only; ids are those of the index. There is at least one tile, unless the
 	// index has none.
-	loadTiles(ctx context.Context, x *index.Index, tiles tileRange) (shard, error)
+	loadTiles(ctx context.Context, own extent, later []extent) (shard, error)
 }
 
 // A shard is what a member holds of an index. Its Search sees only that.
@@ -123,20 +124,19 @@ func (g *deviceGroup) Close() error {
 	return errors.Join(errs...)
 }
 
-func (g *deviceGroup) Load(ctx context.Context, snapshot *Snapshot) (Searcher, error) {
-	x, err := snapshot.only()
+func (g *deviceGroup) Load(ctx context.Context, snapshot *Snapshot, later ...*Snapshot) (Searcher, error) {
+	indexes, err := indexesOf(snapshot, later)
 	if err != nil {
 		return nil, err
 	}
-	var ranges []tileRange
-	if g.mode == DeviceCapacity {
-		ranges = spreadTiles(x, len(g.members))
-	} else {
-		for range g.members {
-			ranges = append(ranges, allTiles(x))
+	x, ranges := indexes[0], g.ranges(indexes[0])
+	following := make([][]extent, len(g.members))
+	for _, next := range indexes[1:] {
+		for i, tiles := range g.ranges(next) {
+			following[i] = append(following[i], extent{next, tiles})
 		}
 	}
-	shards, err := g.loadShards(ctx, x, ranges)
+	shards, err := g.loadShards(ctx, x, ranges, following)
 	if err != nil {
 		return nil, err
 	}
@@ -146,9 +146,16 @@ func (g *deviceGroup) Load(ctx context.Context, snapshot *Snapshot) (Searcher, e
 	return newReplicaSearcher(shards), nil
 }
 
-// loadShards loads all members at the same time: each has a way of its own to its memory. There is a shard a
-// range, which may be fewer than members (spreadTiles).
-func (g *deviceGroup) loadShards(ctx context.Context, x *index.Index, ranges []tileRange) ([]shard, error) {
+// ranges are the tiles of each member. There may be fewer than members (spreadTiles).
+func (g *deviceGroup) ranges(x *index.Index) []tileRange {
+	if g.mode == DeviceCapacity {
+		return spreadTiles(x, len(g.members))
+	}
+	return slices.Repeat([]tileRange{allTiles(x)}, len(g.members))
+}
+
+// loadShards loads all members at the same time: each has a way of its own to its memory. There is a shard a range.
+func (g *deviceGroup) loadShards(ctx context.Context, x *index.Index, ranges []tileRange, later [][]extent) ([]shard, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	shards, errs := make([]shard, len(ranges)), make([]error, len(ranges))
@@ -156,7 +163,7 @@ func (g *deviceGroup) loadShards(ctx context.Context, x *index.Index, ranges []t
 	for i, tiles := range ranges {
 		loading.Go(func() {
 			var err error
-			if panicked := protect(func() { shards[i], err = g.members[i].loadTiles(ctx, x, tiles) }); panicked != nil {
+			if panicked := protect(func() { shards[i], err = g.members[i].loadTiles(ctx, extent{x, tiles}, later[i]) }); panicked != nil {
 				err = panicked
 			}
 			if err != nil {

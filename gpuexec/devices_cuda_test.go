@@ -84,8 +84,8 @@ func TestCUDADevices(t *testing.T) {
 		var free []int64
 		for _, m := range g.members {
 			e := m.(*cudaEngine)
-			free = append(free, e.available())
-			if err := e.reserve("leaving little", e.available()-little); err != nil {
+			free = append(free, e.free)
+			if err := e.reserve("leaving little", e.free-little); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -105,7 +105,7 @@ func TestCUDADevices(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, m := range g.members {
-			if left := m.(*cudaEngine).available(); left != free[i] {
+			if left := m.(*cudaEngine).free; left != free[i] {
 				t.Errorf("%s: %d bytes of member %d are missing after closing", mode, free[i]-left, i)
 			}
 		}

@@ -137,9 +137,9 @@ type comparingShard struct {
 	of    comparingMember
 }
 
-func (m comparingMember) loadTiles(ctx context.Context, x *index.Index, tiles tileRange) (shard, error) {
-	s, err := m.cpuEngine.loadTiles(ctx, x, tiles)
-	return comparingShard{s, x, tiles, m}, err
+func (m comparingMember) loadTiles(ctx context.Context, own extent, later []extent) (shard, error) {
+	s, err := m.cpuEngine.loadTiles(ctx, own, later)
+	return comparingShard{s, own.index, own.tiles, m}, err
 }
 
 func (s comparingShard) match(ctx context.Context, jobs []*matchJob) error {
@@ -265,13 +265,13 @@ type brokenShard struct {
 	of *brokenMember
 }
 
-func (m *brokenMember) loadTiles(ctx context.Context, x *index.Index, tiles tileRange) (shard, error) {
+func (m *brokenMember) loadTiles(ctx context.Context, own extent, later []extent) (shard, error) {
 	if m.load != nil {
 		if err := m.load(); err != nil {
 			return nil, err
 		}
 	}
-	s, err := m.cpuEngine.loadTiles(ctx, x, tiles)
+	s, err := m.cpuEngine.loadTiles(ctx, own, later)
 	if err != nil {
 		return nil, err // the broken member was faster
 	}
@@ -528,6 +528,53 @@ func TestOrdinals(t *testing.T) {
 		got, err := o.ordinals(c.count)
 		if !reflect.DeepEqual(got, c.want) || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%v %q of %d: %v %v", c.devices, c.mode, c.count, got, err)
+		}
+	}
+}
+
+// announcedMember remembers what it was told of later indexes.
+type announcedMember struct {
+	*cpuEngine
+	later *[]extent
+}
+
+func (m announcedMember) loadTiles(ctx context.Context, own extent, later []extent) (shard, error) {
+	*m.later = later
+	return m.cpuEngine.loadTiles(ctx, own, later)
+}
+
+// TestDevicesLater: members hear of what they will hold of later indexes: all of it, or their ranges, and nothing of an index
+// with fewer tiles than there are members.
+func TestDevicesLater(t *testing.T) {
+	rng := newRand(t)
+	large, small := randomWorld(t, rng, 3*index.TileObjects).index, randomWorld(t, rng, 10).index
+	snapshot := func(x *index.Index) *Snapshot { return &Snapshot{Segments: []Segment{{Index: x}}} }
+	for _, mode := range DeviceModes() {
+		crew := newCrew(1)
+		told := make([][]extent, 3)
+		var members []member
+		for i := range told {
+			e := newCPUEngine(CPUOptions{Workers: 1})
+			members = append(members, announcedMember{e, &told[i]})
+		}
+		g := newDeviceGroup(members, mode, crew)
+		if _, err := g.Load(context.Background(), snapshot(large), snapshot(small), snapshot(large)); err != nil {
+			t.Fatal(err)
+		}
+		for i, got := range told {
+			want := []extent{{small, allTiles(small)}, {large, allTiles(large)}}
+			if mode == DeviceCapacity {
+				want = []extent{{large, spreadTiles(large, 3)[i]}}
+				if i == 0 {
+					want = append([]extent{{small, allTiles(small)}}, want...)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: member %d is told of %v, want %v", mode, i, got, want)
+			}
+		}
+		if _, err := g.Load(context.Background(), snapshot(large), nil); err == nil {
+			t.Error("a later snapshot that is none is not refused")
 		}
 	}
 }

@@ -10,6 +10,12 @@ import (
 // tiles, groups and objects from its beginning, and adds base to the ids.
 type tileRange struct{ first, end int }
 
+// An extent is a range of an index's tiles.
+type extent struct {
+	index *index.Index
+	tiles tileRange
+}
+
 func allTiles(x *index.Index) tileRange { return tileRange{end: x.Tiles()} }
 
 // len is the number of tiles.

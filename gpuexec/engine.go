@@ -33,8 +33,9 @@ import (
 type Engine interface {
 	// Info says what the engine runs on.
 	Info() Info
-	// Load makes a snapshot resident. It fails with a *DeviceError when the device has no room for it.
-	Load(ctx context.Context, snapshot *Snapshot) (Searcher, error)
+	// Load makes a snapshot resident. It fails with a *DeviceError when the device has no room for it. later are snapshots that
+	// will be loaded after it: what only makes this one faster leaves room for them.
+	Load(ctx context.Context, snapshot *Snapshot, later ...*Snapshot) (Searcher, error)
 	// Close releases the device. All searchers must be closed before.
 	Close() error
 }
@@ -128,4 +129,16 @@ func (s *Snapshot) only() (*index.Index, error) {
 		return nil, errors.New("loading a snapshot: it must have exactly one segment, an index with base 0")
 	}
 	return s.Segments[0].Index, nil
+}
+
+// indexesOf returns the index of a snapshot and those of the ones that follow it.
+func indexesOf(snapshot *Snapshot, later []*Snapshot) (indexes []*index.Index, err error) {
+	for _, s := range append([]*Snapshot{snapshot}, later...) {
+		x, err := s.only()
+		if err != nil {
+			return nil, err
+		}
+		indexes = append(indexes, x)
+	}
+	return indexes, nil
 }

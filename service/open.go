@@ -52,22 +52,32 @@ func (s *Service) openEngine(opts Options) error {
 	return nil
 }
 
+// openIndexes opens all indexes before it loads the first, which leaves room for the others.
 func (s *Service) openIndexes(ctx context.Context) error {
-	names := make(map[string]string)
+	paths := make(map[string]string)
+	var opened []*served
+	var snapshots []*gpuexec.Snapshot
 	for _, source := range s.cfg.Indexes {
-		x, err := s.openIndex(ctx, source)
+		x, err := s.openIndex(source)
 		if err != nil {
 			return err
 		}
-		if other, twice := names[x.name]; twice {
+		if other, twice := paths[x.name]; twice {
 			return fmt.Errorf("%s and %s are both index %s: name them, like --index other=%s", other, source.Path, x.name, source.Path)
 		}
-		names[x.name] = source.Path
+		paths[x.name] = source.Path
+		opened = append(opened, x)
+		snapshots = append(snapshots, &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: x.index}}})
+	}
+	for i, x := range opened {
+		if err := s.loadIndex(ctx, x, snapshots[i], snapshots[i+1:]); err != nil {
+			return fmt.Errorf("loading %s: %w", paths[x.name], err)
+		}
 	}
 	return nil
 }
 
-func (s *Service) openIndex(ctx context.Context, source IndexSource) (*served, error) {
+func (s *Service) openIndex(source IndexSource) (*served, error) {
 	file, err := index.Open(source.Path)
 	if errors.Is(err, fs.ErrNotExist) && source.Name == "" && wire.CheckIndexName(source.Path) == nil {
 		return nil, fmt.Errorf("%w: if %s is the index's name, give its file too, like --index %[2]s=%[2]s.gmq", err, source.Path)
@@ -85,18 +95,21 @@ func (s *Service) openIndex(ctx context.Context, source IndexSource) (*served, e
 	if x.encoder, err = newEncoder(x.name, file); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Path, err)
 	}
-	x.searcher, err = s.engine.Load(ctx, &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: file}}})
-	if err != nil {
-		return nil, fmt.Errorf("loading %s: %w", source.Path, err)
+	return x, nil
+}
+
+func (s *Service) loadIndex(ctx context.Context, x *served, snapshot *gpuexec.Snapshot, later []*gpuexec.Snapshot) (err error) {
+	if x.searcher, err = s.engine.Load(ctx, snapshot, later...); err != nil {
+		return err
 	}
 	s.onStop("searcher of "+x.name, func(context.Context) error { return x.searcher.Close() })
 	x.metrics = s.metrics.forIndex(x.name)
 	info := s.engine.Info()
-	s.metrics.info.WithLabelValues(x.name, file.Version(), string(file.Schema().Kind), info.Kind, info.Device).Set(1)
-	s.metrics.indexBytes.WithLabelValues(x.name).Set(float64(file.Size()))
+	s.metrics.info.WithLabelValues(x.name, x.index.Version(), string(x.index.Schema().Kind), info.Kind, info.Device).Set(1)
+	s.metrics.indexBytes.WithLabelValues(x.name).Set(float64(x.index.Size()))
 	s.metrics.deviceBytes.Add(float64(x.searcher.Capacity().DeviceBytes))
 	s.indexes = append(s.indexes, x)
-	return x, nil
+	return nil
 }
 
 func (s *Service) openConnection(ctx context.Context) (err error) {

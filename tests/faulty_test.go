@@ -41,8 +41,8 @@ func (f *faulty) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error)
 	return f, err
 }
 
-func (f *faulty) Load(ctx context.Context, snapshot *gpuexec.Snapshot) (gpuexec.Searcher, error) {
-	s, err := f.Engine.Load(ctx, snapshot)
+func (f *faulty) Load(ctx context.Context, snapshot *gpuexec.Snapshot, later ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
+	s, err := f.Engine.Load(ctx, snapshot, later...)
 	return &faultySearcher{s, f}, err
 }
 

@@ -1,0 +1,230 @@
+//go:build cuda
+
+package gpuexec
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// hostEngine is an engine without a device, for placing indexes.
+func hostEngine(memory int64) *cudaEngine {
+	e := &cudaEngine{kernels: hostKernels(), free: memory}
+	e.kernels.filter.columns = maxColumns
+	return e
+}
+
+func extentOf(x *index.Index) extent { return extent{x, allTiles(x)} }
+
+// bareBytes is what an index must have to stay on the device.
+func bareBytes(t testing.TB, x *index.Index) int64 {
+	t.Helper()
+	l, err := layoutResident(x, allTiles(x), residentLimits{memory: 1 << 40, planesOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.deviceBytes()
+}
+
+// leastBytes is with how little memory an index can be streamed.
+func leastBytes(t testing.TB, x *index.Index) int64 {
+	t.Helper()
+	return tablesOf(t, x) + 2*partBytesOf(t, x)
+}
+
+// TestPlaceLater: forms that only make an index faster leave room for indexes that are announced, take all where none is, and the
+// budget is kept.
+func TestPlaceLater(t *testing.T) {
+	rng := newRand(t)
+	unannounced, spared, full := 0, 0, 0
+	for range 60 {
+		build := func() *index.Index {
+			if rng.IntN(3) == 0 {
+				return randomWorld(t, rng, 1+rng.IntN(3000)).index
+			}
+			return newCodedWorld(t, rng, 1+rng.IntN(3000), 40+rng.IntN(60)).index
+		}
+		first, second := build(), build()
+		bare := bareBytes(t, first) + bareBytes(t, second)
+		alone, err := hostEngine(1<<40).place(extentOf(first), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		both := func(memory int64, later ...extent) (placement, placement, bool) {
+			e := hostEngine(memory)
+			a, err := e.place(extentOf(first), nil, later)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := e.place(extentOf(second), nil, nil)
+			taken := a.deviceBytes()
+			if err == nil {
+				taken += b.deviceBytes()
+			}
+			if e.free < 0 || e.free != memory-taken {
+				t.Fatalf("%d of %d bytes are left beside %d", e.free, memory, taken)
+			}
+			return a, b, err == nil && !b.layout.streamed
+		}
+		memory := bare + rng.Int64N(alone.deviceBytes())
+		if _, _, stays := both(memory); !stays {
+			unannounced++
+		}
+		a, _, stays := both(memory, extentOf(second))
+		if a.layout.streamed || !stays {
+			t.Fatalf("%d bytes, two indexes need %d, and one of them does not stay", memory, bare)
+		}
+		if a.deviceBytes() < alone.deviceBytes() {
+			spared++
+		}
+		// With room for all, an announced index takes nothing away.
+		if a, _, _ := both(alone.deviceBytes()+bareBytes(t, second), extentOf(second)); a.deviceBytes() != alone.deviceBytes() {
+			t.Fatalf("an index has %d bytes, and %d where another one is announced for which there is room", alone.deviceBytes(), a.deviceBytes())
+		}
+		if alone.codes != nil && alone.layout.postings {
+			full++
+		}
+	}
+	if unannounced < 5 || spared < 5 || full < 5 {
+		t.Errorf("%d indexes have no room if they are not announced, %d others take less for one that is, %d have all forms", unannounced, spared, full)
+	}
+}
+
+// TestPlaceAtOnce: of two indexes that are placed at the same time, in the memory of one and a bit, one is streamed.
+func TestPlaceAtOnce(t *testing.T) {
+	rng := newRand(t)
+	x := slicedWorld(t, rng, 4*index.TileObjects).index
+	memory := bareBytes(t, x) + leastBytes(t, x)
+	for range 500 {
+		e := hostEngine(memory)
+		e.limits.planesOnly, e.kernels.filter.columns = true, 0
+		var placed [2]placement
+		var errs [2]error
+		var placing sync.WaitGroup
+		start := make(chan struct{})
+		for i := range placed {
+			placing.Go(func() {
+				<-start
+				placed[i], errs[i] = e.place(extentOf(x), nil, nil)
+			})
+		}
+		close(start)
+		placing.Wait()
+		if errs[0] != nil || errs[1] != nil {
+			t.Fatalf("%d bytes: %v, %v", memory, errs[0], errs[1])
+		}
+		if placed[0].layout.streamed == placed[1].layout.streamed || e.free != memory-placed[0].deviceBytes()-placed[1].deviceBytes() {
+			t.Fatalf("streamed: %v, %v; %d bytes of %d are left", placed[0].layout.streamed, placed[1].layout.streamed, e.free, memory)
+		}
+	}
+}
+
+// TestStreamedPart: a streamed index takes no more memory than it has use for, and always enough for a tile.
+func TestStreamedPart(t *testing.T) {
+	const tile = streamedBytes / unitBytes
+	for _, c := range []struct {
+		tiles        []int64
+		memory, want int64
+	}{
+		{nil, 1 << 40, streamedBytes},
+		{[]int64{5, tile / 3, 7}, 1 << 40, streamedBytes},
+		{[]int64{5, 3 * tile, 7}, 1 << 40, 3 * streamedBytes},
+		{[]int64{5, 3 * tile, 7}, 4 * streamedBytes, 2 * streamedBytes},
+		{[]int64{5}, streamedBytes, streamedBytes / 2},
+	} {
+		if got := streamedPart(c.tiles, c.memory); got != c.want {
+			t.Errorf("tiles of %v units, %d bytes: parts of %d, want %d", c.tiles, c.memory, got, c.want)
+		}
+	}
+}
+
+// deviceWith opens a device with so much memory beside the batches.
+func deviceWith(t *testing.T, memory int64) *cudaEngine {
+	const batch = 64 << 20
+	e := openDevice(t, CUDAOptions{InFlight: 2, BatchMemory: batch, Memory: 2*batch + memory}).(*cudaEngine)
+	if e.free != memory {
+		t.Fatalf("%d bytes are free beside the batches, want %d", e.free, memory)
+	}
+	return e
+}
+
+// TestCUDALoadAtOnce: of two indexes that are loaded at the same time, in the memory of one and a bit, one is streamed, both answer,
+// and all memory is given back.
+func TestCUDALoadAtOnce(t *testing.T) {
+	rng := newRand(t)
+	w := slicedWorld(t, rng, 4*index.TileObjects)
+	memory := bareBytes(t, w.index) + leastBytes(t, w.index)
+	e := deviceWith(t, memory)
+	e.limits.planesOnly, e.kernels.filter.columns = true, 0
+	for range scaled(10) {
+		var loaded [2]Searcher
+		var errs [2]error
+		var loading sync.WaitGroup
+		for i := range loaded {
+			loading.Go(func() {
+				loaded[i], errs[i] = e.Load(context.Background(), &Snapshot{Segments: []Segment{{Index: w.index}}})
+			})
+		}
+		loading.Wait()
+		if errs[0] != nil || errs[1] != nil {
+			t.Fatal(errs)
+		}
+		a, b := loaded[0].(*cudaSearcher), loaded[1].(*cudaSearcher)
+		if (a.resident.stream == nil) == (b.resident.stream == nil) {
+			t.Error("one of two should be streamed")
+		}
+		for _, s := range loaded {
+			compareWithCPU(t, rng, w, s, scaled(64), false)
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if e.free != memory {
+			t.Fatalf("%d bytes are missing after closing", memory-e.free)
+		}
+	}
+}
+
+// TestCUDALoadLater: an index leaves room for one that is announced, without which that would be streamed.
+func TestCUDALoadLater(t *testing.T) {
+	rng := newRand(t)
+	var w *world
+	var bare, full int64
+	for full == bare { // nothing is sliced
+		w = slicedWorld(t, rng, 4*index.TileObjects)
+		layout, err := layoutResident(w.index, allTiles(w.index), residentLimits{memory: 1 << 40})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bare, full = bareBytes(t, w.index), layout.deviceBytes()
+	}
+	e := deviceWith(t, full+bare-1)
+	snapshot := &Snapshot{Segments: []Segment{{Index: w.index}}}
+	for _, announced := range []bool{false, true} {
+		var later []*Snapshot
+		if announced {
+			later = append(later, snapshot)
+		}
+		first, err := e.Load(context.Background(), snapshot, later...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := e.Load(context.Background(), snapshot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := first.(*cudaSearcher), second.(*cudaSearcher)
+		if a.resident.stream != nil || announced == (b.resident.stream != nil) {
+			t.Errorf("announced %v: streamed %v, %v", announced, a.resident.stream != nil, b.resident.stream != nil)
+		}
+		for _, s := range []Searcher{first, second} {
+			compareWithCPU(t, rng, w, s, scaled(64), false)
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
