@@ -100,9 +100,8 @@ func (s *cpuSearcher) Capacity() Capacity {
 // into ranges of tiles has a gate for each, but then there are few plans.
 func (s *cpuSearcher) Cost(p *Plan) int64 {
 	const (
-		fixed      = 512
-		entryBytes = 8
-		hitBytes   = 16
+		fixed    = 512
+		hitBytes = 16
 	)
 	m := &p.Match
 	k, hits := m.K, m.K

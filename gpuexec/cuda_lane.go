@@ -143,9 +143,8 @@ func waveEntries(k, parts int) int64 {
 // cut takes as many queries as fit, at least one, and returns how many it took; a query that does not fit alone gets its
 // error and no piece. What fits is decided for the (query, tile) kernel, which can execute every query.
 func (l *lane) cut(queries []laneQuery) int {
-	const slack = 8 * 256 // the parts of the arena are aligned
 	l.pieces = nil
-	need, in, out := int64(slack), int64(slack), int64(slack)
+	need, in, out := int64(arenaSlack), int64(arenaSlack), int64(arenaSlack)
 	for i := range queries {
 		q := &queries[i]
 		job := q.job
@@ -183,6 +182,9 @@ const (
 )
 
 func alignUp(n int64) int64 { return (n + 255) &^ 255 }
+
+// arenaSlack is more than what the alignment of the parts of an arena takes.
+const arenaSlack = 8 * 256
 
 // execute runs the piece and hands the results to its jobs.
 func (l *lane) execute() error {

@@ -77,7 +77,6 @@ const (
 	spanBytes    = 16
 	queryBytes   = 40
 	stateBytes   = 32
-	entryBytes   = 8
 	unitBytes    = 16 // of deviceSection
 
 	slicedAttributeBytes = 24

@@ -74,7 +74,7 @@ func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k
 	if err := load.rareLists(); err != nil {
 		return nil, err
 	}
-	survey, err := newSurvey(r, u)
+	survey, err := newRepeatSurvey(r, u)
 	if err != nil {
 		return nil, err
 	}
@@ -237,11 +237,11 @@ func longestRun(starts, ids []uint32) uint32 {
 	return longest
 }
 
-// A survey derives repeats, and arranges the lists for the match kernel (kernels/load.cu), part by part.
-type survey struct{ repeats devicePointer }
+// A repeatSurvey derives repeats, and arranges the lists for the match kernel (kernels/load.cu), part by part.
+type repeatSurvey struct{ repeats devicePointer }
 
-func newSurvey(r *resident, u *uploader) (s *survey, err error) {
-	s = &survey{}
+func newRepeatSurvey(r *resident, u *uploader) (s *repeatSurvey, err error) {
+	s = &repeatSurvey{}
 	if s.repeats, err = allocDevice(max(1, units(4*len(r.repeats))) * unitBytes); err != nil {
 		return nil, deviceError("allocating the survey", err)
 	}
@@ -256,7 +256,7 @@ func newSurvey(r *resident, u *uploader) (s *survey, err error) {
 }
 
 // part surveys a part that has been copied, and takes it back to the host where it is streamed.
-func (s *survey) part(r *resident, u *uploader, i int) error {
+func (s *repeatSurvey) part(r *resident, u *uploader, i int) error {
 	const slices = 16
 	part := &r.parts[i]
 	sections := part.tiles * r.attributes
@@ -276,7 +276,7 @@ func (s *survey) part(r *resident, u *uploader, i int) error {
 	return deviceError("surveying the index", list.run(u.stream, u.copied[0]))
 }
 
-func (s *survey) finish(r *resident, u *uploader) error {
+func (s *repeatSurvey) finish(r *resident, u *uploader) error {
 	if len(r.repeats) == 0 {
 		return nil
 	}
@@ -290,7 +290,7 @@ func (s *survey) finish(r *resident, u *uploader) error {
 	return nil
 }
 
-func (s *survey) free() error { return deviceError("freeing the survey", freeDevice(s.repeats)) }
+func (s *repeatSurvey) free() error { return deviceError("freeing the survey", freeDevice(s.repeats)) }
 
 func (r *resident) free() error {
 	var errs []error

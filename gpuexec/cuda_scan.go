@@ -119,9 +119,8 @@ func (l *lane) scan(ctx context.Context, r *resident, jobs []*scanJob, timed *St
 
 // cutScan is how many of the jobs fit. It is 0 when not even the first does: it is left to the host.
 func (l *lane) cutScan(jobs []*scanJob) int {
-	const slack = 8 * 256 // the parts of the arena are aligned
 	t := l.resident.texts
-	need, in, out, work := int64(slack), int64(slack), int64(slack), int64(0)
+	need, in, out, work := int64(arenaSlack), int64(arenaSlack), int64(arenaSlack), int64(0)
 	for i, job := range jobs {
 		k := int64(l.scanK(job))
 		in += queryBytes + scanQueryBytes + stateBytes + symbolBytes*int64(len(job.text))

@@ -41,6 +41,8 @@ type matchJob struct {
 // keep the order; everything that is "top k" is "the k largest" of these.
 type entry uint64
 
+const entryBytes = 8
+
 func newEntry(count, id uint32) entry { return entry(count)<<32 | entry(^id) }
 
 func (e entry) count() uint32 { return uint32(e >> 32) }

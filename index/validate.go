@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
-	"golang.org/x/sync/errgroup"
 )
 
 // Validate checks everything that can be checked about the file, also what Open leaves: the checksums once more, the
@@ -67,17 +66,16 @@ func (v *validator) parallel(n int, check func(i int) error) {
 // workers runs work on all cores; each takes the numbers below n that come next.
 func (v *validator) workers(n int, work func(next func() (int, bool))) {
 	var taken atomic.Int64
-	var group errgroup.Group
+	var group sync.WaitGroup
 	for range min(n, runtime.GOMAXPROCS(0)) {
-		group.Go(func() error {
+		group.Go(func() {
 			work(func() (int, bool) {
 				i := int(taken.Add(1)) - 1
 				return i, i < n
 			})
-			return nil
 		})
 	}
-	group.Wait() // the work reports through check
+	group.Wait()
 }
 
 func (x *Index) validatePadding() error {
@@ -120,8 +118,8 @@ func (x *Index) validateVocabulary(attr int) error {
 			return fault("the hash table has %d slots for %d keywords", len(w.lookup), a.Keywords)
 		}
 		taken := uint32(0)
-		for _, slot := range w.lookup {
-			if slot != 0 {
+		for _, entry := range w.lookup {
+			if entry != 0 {
 				taken++
 			}
 		}
