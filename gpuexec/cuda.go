@@ -325,21 +325,8 @@ func (s *cudaSearcher) open(ctx context.Context, own extent, later []extent) err
 	if err != nil {
 		return err
 	}
-	s.bytes = p.deviceBytes()
-	return e.thread.do(func() (err error) {
-		if s.resident, err = loadResident(ctx, s.index, p.layout, e.kernels, e.uploader, e.crew); err != nil {
-			return err
-		}
-		if p.texts != nil {
-			if s.resident.texts, err = loadTexts(ctx, s.index, p.texts, e.crew, e.uploader); err != nil {
-				return err
-			}
-		}
-		if p.codes != nil {
-			return s.resident.loadCodes(e.uploader, p.codes)
-		}
-		return nil
-	})
+	s.bytes, s.resident = p.deviceBytes(), newResident(s.index, p.layout, e.kernels)
+	return e.thread.do(func() error { return s.resident.load(ctx, &p, e.uploader, e.crew) })
 }
 
 func (s *cudaSearcher) match(ctx context.Context, jobs []*matchJob) error {

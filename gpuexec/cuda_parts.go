@@ -55,13 +55,10 @@ type partStream struct {
 	released [2]cu.Event // the kernels have read the buffer
 }
 
+// newPartStream makes a stream with buffers of so many bytes. It is to be closed after an error too.
 func newPartStream(bytes int64) (s *partStream, err error) {
 	s = &partStream{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(deviceError("allocating the buffers that the index streams through", err), s.close())
-		}
-	}()
+	defer func() { err = deviceError("allocating the buffers that the index streams through", err) }()
 	if s.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
 		return s, err
 	}

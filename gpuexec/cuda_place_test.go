@@ -4,8 +4,12 @@ package gpuexec
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
+
+	"gorgonia.org/cu"
 
 	"github.com/geniemq/geniemq/index"
 )
@@ -184,6 +188,70 @@ func TestCUDALoadAtOnce(t *testing.T) {
 		}
 		if e.free != memory {
 			t.Fatalf("%d bytes are missing after closing", memory-e.free)
+		}
+	}
+}
+
+// endingContext ends when it has been asked so often whether it has; or whoever asks panics.
+type endingContext struct {
+	context.Context
+	left   *atomic.Int32
+	panics bool
+}
+
+func (c endingContext) Err() error {
+	if c.left.Add(-1) >= 0 {
+		return nil
+	}
+	if c.panics {
+		panic("the end")
+	}
+	return context.Canceled
+}
+
+// TestCUDALoadEnds: a load that ends early, wherever it is, leaves nothing on the device, in the budget or in the way of the next.
+func TestCUDALoadEnds(t *testing.T) {
+	rng := newRand(t)
+	e := openDevice(t, CUDAOptions{BatchMemory: 64 << 20, Workers: 1}).(*cudaEngine)
+	w := slicedWorld(t, rng, 4*index.TileObjects)
+	snapshot := &Snapshot{Segments: []Segment{{Index: w.index}}}
+	free := func() (bytes int64) {
+		if err := e.thread.do(func() (err error) { bytes, _, err = cu.MemInfo(); return err }); err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	for _, partBytes := range []int64{0, partBytesOf(t, w.index)} {
+		e.limits.partBytes = partBytes
+		if err := loadOn(t, e, w.index).Close(); err != nil { // so that what the driver keeps is there
+			t.Fatal(err)
+		}
+		budget, before, failed := e.free, free(), 0
+		for _, panics := range []bool{false, true} {
+			for after := int32(0); ; after++ {
+				left := new(atomic.Int32)
+				left.Store(after)
+				s, err := e.Load(endingContext{context.Background(), left, panics}, snapshot)
+				if err == nil {
+					compareWithCPU(t, rng, w, s, scaled(64), false)
+					if err := s.Close(); err != nil {
+						t.Fatal(err)
+					}
+					break
+				}
+				var panicked *PanicError
+				if panics != errors.As(err, &panicked) || !panics && !errors.Is(err, context.Canceled) {
+					t.Fatalf("a load that ends after %d looks at the context: %v", after, err)
+				}
+				failed++
+				if e.free != budget {
+					t.Fatalf("%d bytes are missing in the budget after %v", budget-e.free, err)
+				}
+			}
+		}
+		const blocks = 16 << 20 // the driver gives memory in blocks
+		if lost := before - free(); failed < 10 || lost > blocks {
+			t.Errorf("%d bytes of the device are lost after %d failed loads", lost, failed)
 		}
 	}
 }

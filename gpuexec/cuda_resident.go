@@ -5,6 +5,7 @@ package gpuexec
 import (
 	"context"
 	"errors"
+	"fmt"
 	"unsafe"
 
 	"github.com/geniemq/geniemq/index"
@@ -49,57 +50,65 @@ type loader struct {
 	decoded  [64]index.Postings
 }
 
-// loadResident copies an index onto the device. It must run on a thread with a context.
-func loadResident(ctx context.Context, x *index.Index, layout *residentLayout, k *cudaKernels, u *uploader, c *crew) (_ *resident, err error) {
-	r := &resident{index: x, tiles: layout.tiles, kernels: k, parts: layout.parts, attributes: layout.attributes,
+// newResident makes the resident of an index of which nothing is on the device yet.
+func newResident(x *index.Index, layout *residentLayout, k *cudaKernels) *resident {
+	return &resident{index: x, tiles: layout.tiles, kernels: k, parts: layout.parts, attributes: layout.attributes,
 		postings: layout.postings, repeats: make([]uint32, layout.attributes),
 		// The parts of units that belong to neighbours count too.
 		roundSpans: roundPostings / (layout.longest + 16)}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, r.free())
-		}
-	}()
+}
+
+// load copies the index onto the device. It must run on a thread with a context. What there is after an error, free frees.
+func (r *resident) load(ctx context.Context, p *placement, u *uploader, c *crew) (err error) {
+	layout := p.layout
 	if layout.streamed {
 		if r.stream, err = newPartStream(max(1, layout.bufferBytes())); err != nil {
-			return nil, err
+			return err
 		}
 	} else if r.data, err = allocDevice(max(layout.units, 1) * unitBytes); err != nil {
-		return nil, deviceError("allocating the index", err)
+		return deviceError("allocating the index", err)
 	}
 	if r.sections, err = allocDevice(int64(max(len(layout.sections), 1)) * sectionBytes); err != nil {
-		return nil, deviceError("allocating the table of sections", err)
+		return deviceError("allocating the table of sections", err)
 	}
 	load := &loader{resident: r, layout: layout, upload: u, crew: c}
 	if err := load.rareLists(); err != nil {
-		return nil, err
+		return err
 	}
 	survey, err := newRepeatSurvey(r, u)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, survey.free()) }()
 	for i := range r.parts {
 		if err := load.part(ctx, i); err != nil {
-			return nil, err
+			return err
 		}
 		if err := survey.part(r, u, i); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := survey.finish(r, u); err != nil {
-		return nil, err
+		return err
 	}
 	if layout.sliced != nil {
 		if err := r.loadSliced(u, layout.sliced); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := r.loadForms(u, layout); err != nil {
-		return nil, err
+		return err
 	}
 	r.planner = newPlanner(r)
-	return r, nil
+	if p.texts != nil {
+		if err := r.loadTexts(ctx, u, p.texts, c); err != nil {
+			return err
+		}
+	}
+	if p.codes != nil {
+		return r.loadCodes(u, p.codes)
+	}
+	return nil
 }
 
 // part copies a part and its table of sections.
@@ -158,7 +167,9 @@ func (l *loader) part(ctx context.Context, i int) (err error) {
 	}
 	if l.stream != nil {
 		if part.host, err = allocPinned(max(1, part.units) * unitBytes); err != nil {
-			return deviceError("allocating host memory for an index that is streamed", err)
+			// Not deviceError: the driver calls this out of memory too, but it is not the device's.
+			return &DeviceError{Op: "placing an index that is streamed", Err: fmt.Errorf(
+				"locking %d MiB of the host's memory, which holds all of it: %w", l.layout.units*unitBytes>>20, err)}
 		}
 	}
 	return nil

@@ -4,7 +4,6 @@ package gpuexec
 
 import (
 	"context"
-	"errors"
 	"math"
 	"math/bits"
 	"sync"
@@ -142,16 +141,12 @@ func (l *textsLayout) deviceBytes() int64 {
 	return (l.units+units(4*l.objects))*unitBytes + unitBytes
 }
 
-// loadTexts copies the texts onto the device. It must run on a thread with a context.
-func loadTexts(ctx context.Context, x *index.Index, l *textsLayout, c *crew, u *uploader) (_ *residentTexts, err error) {
+// loadTexts copies the texts onto the device.
+func (r *resident) loadTexts(ctx context.Context, u *uploader, l *textsLayout, c *crew) (err error) {
 	t := &residentTexts{textsLayout: *l}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, t.free())
-		}
-	}()
+	r.texts = t // freed with the resident
 	if t.memory, err = allocDevice(l.deviceBytes()); err != nil {
-		return nil, deviceError("allocating the texts", err)
+		return deviceError("allocating the texts", err)
 	}
 	starts := make([]uint32, 0, l.objects)
 	u.begin(t.memory)
@@ -160,8 +155,8 @@ func loadTexts(ctx context.Context, x *index.Index, l *textsLayout, c *crew, u *
 	var at uint32
 	for first := l.tiles.first; first < l.tiles.end; first += len(encoded) {
 		n := min(len(encoded), l.tiles.end-first)
-		if err := c.run(ctx, n, func(_ *shift, i int) { encoded[i].encode(x, first+i, l) }); err != nil {
-			return nil, err
+		if err := c.run(ctx, n, func(_ *shift, i int) { encoded[i].encode(r.index, first+i, l) }); err != nil {
+			return err
 		}
 		for i := range encoded[:n] {
 			for _, length := range encoded[i].units {
@@ -169,14 +164,14 @@ func loadTexts(ctx context.Context, x *index.Index, l *textsLayout, c *crew, u *
 				at += length
 			}
 			if err := u.write(encoded[i].data); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
 	if err := u.write(arrayBytes(starts)); err != nil {
-		return nil, err
+		return err
 	}
-	return t, u.flush()
+	return u.flush()
 }
 
 // encodedTexts are the texts of a tile as the device wants them.
