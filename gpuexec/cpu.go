@@ -86,13 +86,15 @@ type cpuSearcher struct {
 }
 
 func (s *cpuSearcher) Capacity() Capacity {
+	shared := int64(s.engine.crew.size()) * maxCounterBytes
 	return Capacity{
 		BatchPlans: s.engine.opts.BatchPlans,
 		BatchBytes: s.engine.opts.BatchBytes,
 		// One batch runs while the answers of another are published and its successor is decoded.
 		InFlight:    2,
 		IndexBytes:  s.index.Size(),
-		DeviceBytes: int64(s.engine.crew.size())*maxCounterBytes + s.listBytes,
+		DeviceBytes: shared + s.listBytes,
+		SharedBytes: shared,
 	}
 }
 

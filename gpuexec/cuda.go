@@ -63,7 +63,7 @@ import (
 // # An index that does not fit
 //
 // It is streamed through the device in parts (partStream in cuda_parts.go), which the first two kernels go through; the filter
-// needs bytes, which stay.
+// needs bytes, which stay. Which form an index gets of the memory there is, its placement says (cuda_place.go).
 type cudaEngine struct {
 	opts    CUDAOptions
 	info    Info
@@ -366,12 +366,14 @@ func (s *cudaSearcher) SearchStages(ctx context.Context, plans []Plan, answers [
 }
 
 func (s *cudaSearcher) Capacity() Capacity {
+	lanes := int64(s.engine.opts.InFlight) * s.engine.opts.BatchMemory
 	return Capacity{
 		BatchPlans:  s.engine.opts.BatchPlans,
 		BatchBytes:  s.engine.opts.BatchMemory,
 		InFlight:    s.engine.opts.InFlight,
 		IndexBytes:  s.bytes,
-		DeviceBytes: s.bytes + int64(s.engine.opts.InFlight)*s.engine.opts.BatchMemory,
+		DeviceBytes: s.bytes + lanes,
+		SharedBytes: lanes,
 	}
 }
 

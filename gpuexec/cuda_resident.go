@@ -169,7 +169,7 @@ func (l *loader) part(ctx context.Context, i int) (err error) {
 		if part.host, err = allocPinned(max(1, part.units) * unitBytes); err != nil {
 			// Not deviceError: the driver calls this out of memory too, but it is not the device's.
 			return &DeviceError{Op: "placing an index that is streamed", Err: fmt.Errorf(
-				"locking %d MiB of the host's memory, which holds all of it: %w", l.layout.units*unitBytes>>20, err)}
+				"locking %d MiB of the host's memory, which must hold all of it (with more device memory the index need not be streamed): %w", l.layout.units*unitBytes>>20, err)}
 		}
 	}
 	return nil

@@ -350,7 +350,7 @@ func TestCUDAMemory(t *testing.T) {
 		t.Errorf("a third index: %v, want out of memory", err)
 	}
 	e.release(taken)
-	if c := a.Capacity(); c.BatchBytes != 64<<20 || c.InFlight != 2 || c.IndexBytes <= 0 || c.DeviceBytes < 2*c.BatchBytes {
+	if c := a.Capacity(); c.BatchBytes != 64<<20 || c.InFlight != 2 || c.IndexBytes <= 0 || c.SharedBytes != 2*c.BatchBytes || c.DeviceBytes != c.IndexBytes+c.SharedBytes {
 		t.Errorf("capacity %+v", c)
 	}
 	for _, s := range []Searcher{a, b} {

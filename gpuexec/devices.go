@@ -197,6 +197,7 @@ func groupCapacity(shards []shard) Capacity {
 		c.InFlight = min(c.InFlight, other.InFlight)
 		c.IndexBytes += other.IndexBytes
 		c.DeviceBytes += other.DeviceBytes
+		c.SharedBytes += other.SharedBytes
 	}
 	return c
 }

@@ -83,8 +83,9 @@ type Capacity struct {
 	BatchPlans int   // more plans at a time bring no more throughput
 	BatchBytes int64 // bound of the sum of Cost over a batch
 	InFlight   int   // concurrent Search calls that keep the engine busy
-	// IndexBytes is the size of the resident index, DeviceBytes the memory that the engine allocated on its device.
-	IndexBytes, DeviceBytes int64
+	// IndexBytes is the size of the resident index, DeviceBytes the memory that the engine allocated on its device, SharedBytes
+	// how much of that all its searchers share.
+	IndexBytes, DeviceBytes, SharedBytes int64
 }
 
 // Options are the options of every engine that Open may choose. The zero value is ready to use.

@@ -107,7 +107,12 @@ func (s *Service) loadIndex(ctx context.Context, x *served, snapshot *gpuexec.Sn
 	info := s.engine.Info()
 	s.metrics.info.WithLabelValues(x.name, x.index.Version(), string(x.index.Schema().Kind), info.Kind, info.Device).Set(1)
 	s.metrics.indexBytes.WithLabelValues(x.name).Set(float64(x.index.Size()))
-	s.metrics.deviceBytes.Add(float64(x.searcher.Capacity().DeviceBytes))
+	capacity := x.searcher.Capacity()
+	own := capacity.DeviceBytes
+	if len(s.indexes) > 0 {
+		own -= capacity.SharedBytes // counted with the first
+	}
+	s.metrics.deviceBytes.Add(float64(own))
 	s.indexes = append(s.indexes, x)
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -547,48 +546,3 @@ func TestPrefix(t *testing.T) {
 
 // shutdownEarly returns a function that ends a service before those started before it.
 func shutdownEarly(t testing.TB, s *Service) func() { return func() { shutdown(t, s) } }
-
-// Two indexes of one name are refused with what to do.
-func TestIndexNames(t *testing.T) {
-	cfg := Config{
-		Indexes: []IndexSource{{Path: rowsFile(t, "same", 1)}, {Path: rowsFile(t, "same", 2)}}, NATSListen: "127.0.0.1:0",
-		DataDir: t.TempDir(), Admin: Off,
-	}
-	if _, err := Start(t.Context(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), "--index other=") {
-		t.Errorf("two indexes of one name: %v", err)
-	}
-}
-
-// listing is a real engine that remembers what was loaded, and what was said to follow.
-type listing struct {
-	gpuexec.Engine
-	loads []string
-}
-
-func (l *listing) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
-	engine, err := gpuexec.Open(kind, opts)
-	l.Engine = engine
-	return l, err
-}
-
-func (l *listing) Load(ctx context.Context, snapshot *gpuexec.Snapshot, later ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
-	var names []string
-	for _, s := range append([]*gpuexec.Snapshot{snapshot}, later...) {
-		names = append(names, s.Segments[0].Index.Schema().Name)
-	}
-	l.loads = append(l.loads, strings.Join(names, " "))
-	return l.Engine.Load(ctx, snapshot, later...)
-}
-
-// Indexes are loaded in the order in which they are given, and each leaves room for those after it.
-func TestIndexesLeaveRoom(t *testing.T) {
-	engine := &listing{}
-	var indexes []IndexSource
-	for _, name := range []string{"b", "a", "c"} {
-		indexes = append(indexes, IndexSource{Path: rowsFile(t, name, 1)})
-	}
-	startService(t, Config{Indexes: indexes, Engine: gpuexec.CPU}, Options{OpenEngine: engine.open})
-	if want := []string{"b a c", "a c", "c"}; !slices.Equal(engine.loads, want) {
-		t.Errorf("loaded, with what follows: %q, want %q", engine.loads, want)
-	}
-}

@@ -1,0 +1,71 @@
+package service
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/geniemq/geniemq/gpuexec"
+)
+
+// Two indexes of one name are refused with what to do.
+func TestIndexNames(t *testing.T) {
+	cfg := Config{
+		Indexes: []IndexSource{{Path: rowsFile(t, "same", 1)}, {Path: rowsFile(t, "same", 2)}}, NATSListen: "127.0.0.1:0",
+		DataDir: t.TempDir(), Admin: Off,
+	}
+	if _, err := Start(t.Context(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), "--index other=") {
+		t.Errorf("two indexes of one name: %v", err)
+	}
+}
+
+// listing is a real engine that remembers what was loaded, and what was said to follow.
+type listing struct {
+	gpuexec.Engine
+	loads []string
+}
+
+func (l *listing) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
+	engine, err := gpuexec.Open(kind, opts)
+	l.Engine = engine
+	return l, err
+}
+
+func (l *listing) Load(ctx context.Context, snapshot *gpuexec.Snapshot, later ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
+	var names []string
+	for _, s := range append([]*gpuexec.Snapshot{snapshot}, later...) {
+		names = append(names, s.Segments[0].Index.Schema().Name)
+	}
+	l.loads = append(l.loads, strings.Join(names, " "))
+	return l.Engine.Load(ctx, snapshot, later...)
+}
+
+// Indexes are loaded in the order in which they are given, and each leaves room for those after it. What they share of the
+// engine's memory is counted once.
+func TestIndexesLeaveRoom(t *testing.T) {
+	engine := &listing{}
+	var indexes []IndexSource
+	for _, name := range []string{"b", "a", "c"} {
+		indexes = append(indexes, IndexSource{Path: rowsFile(t, name, 1)})
+	}
+	s, _, _ := startService(t, Config{Indexes: indexes, Engine: gpuexec.CPU}, Options{OpenEngine: engine.open})
+	if want := []string{"b a c", "a c", "c"}; !slices.Equal(engine.loads, want) {
+		t.Errorf("loaded, with what follows: %q, want %q", engine.loads, want)
+	}
+	families, err := s.metrics.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	capacity := s.indexes[0].searcher.Capacity()
+	want := capacity.SharedBytes + 3*(capacity.DeviceBytes-capacity.SharedBytes)
+	var got float64
+	for _, f := range families {
+		if f.GetName() == "geniemq_device_memory_bytes" {
+			got = f.Metric[0].Gauge.GetValue()
+		}
+	}
+	if got != float64(want) {
+		t.Errorf("the engine has %v bytes, want %d", got, want)
+	}
+}
