@@ -147,7 +147,7 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 			return nil, err
 		}
 	}
-	w.reference = func(i int, visit func(id, count uint32)) {
+	w.reference = func(i, lo, hi int, visit func(id, count uint32)) {
 		counts := make([]uint32, len(cells))
 		for r, row := range cells {
 			for a, c := range row {
@@ -156,7 +156,7 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 				}
 			}
 		}
-		for id := range opts.Objects {
+		for id := lo; id < hi; id++ {
 			if count := counts[id%len(cells)]; count > 0 {
 				visit(uint32(id), count)
 			}

@@ -80,9 +80,9 @@ func documents(ctx context.Context, opts Options) (*Workload, error) {
 			return nil, err
 		}
 	}
-	w.reference = func(i int, visit func(id, count uint32)) {
+	w.reference = func(i, lo, hi int, visit func(id, count uint32)) {
 		var doc []uint32
-		for id := range opts.Objects {
+		for id := lo; id < hi; id++ {
 			doc = object(doc, id)
 			if count := overlap(queries[i], doc); count > 0 {
 				visit(uint32(id), count)

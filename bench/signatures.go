@@ -129,9 +129,9 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 		}
 		w.Queries = append(w.Queries, query)
 	}
-	w.reference = func(i int, visit func(id, count uint32)) {
+	w.reference = func(i, lo, hi int, visit func(id, count uint32)) {
 		query := queries[i*signatureFunctions:][:signatureFunctions]
-		for id := range opts.Objects {
+		for id := lo; id < hi; id++ {
 			var count uint32
 			for attr, v := range objects[id*signatureFunctions:][:signatureFunctions] {
 				if d := int(v) - int(query[attr]); -reach <= d && d <= reach {

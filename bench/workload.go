@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
@@ -34,11 +35,11 @@ type Workload struct {
 	// Postings is the number of postings in the index.
 	Postings uint64
 
-	// reference counts query i against every object, by brute force: it calls visit for each object with a count
-	// above zero, in any order. Sequences have no reference by count; they set verify instead.
-	reference func(i int, visit func(id, count uint32))
+	// reference counts query i against the objects lo to hi-1, by brute force: it calls visit for each with a count above zero,
+	// in any order. Sequences have no reference by count; they set distances instead. Calls may run at the same time.
+	reference func(i, lo, hi int, visit func(id, count uint32))
 	// distances, of sequences, gives the edit distance of every object to query i.
-	distances func(i int, visit func(id uint32, distance int32))
+	distances func(i, lo, hi int, visit func(id uint32, distance int32))
 
 	// vectors of w1 are what its signatures were made of.
 	vectors *vectors
@@ -123,27 +124,43 @@ func (w *Workload) Close() error { return w.Index.Close() }
 
 // topK returns the true answer of plan i by brute force: (count descending, id ascending).
 func (w *Workload) topK(i int) []gpuexec.Hit {
-	k := w.Plans[i].Match.K
-	hits := make([]gpuexec.Hit, 0, 4*k)
-	cut := func() {
-		slices.SortFunc(hits, func(a, b gpuexec.Hit) int {
-			return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.ID, b.ID))
-		})
-		hits = hits[:min(k, len(hits))]
-	}
-	full, least, last := false, uint32(0), uint32(0)
-	w.reference(i, func(id, count uint32) {
-		if full && (count < least || count == least && id > last) {
-			return // k hits precede it
-		}
-		if len(hits) == cap(hits) {
-			cut()
-			full, least, last = true, hits[k-1].Count, hits[k-1].ID
-		}
-		hits = append(hits, gpuexec.Hit{ID: id, Count: count, Distance: -1})
+	best := top{k: w.Plans[i].Match.K}
+	var mu sync.Mutex
+	parallel(w.Options.Objects, func(lo, hi int) {
+		of := top{k: best.k}
+		w.reference(i, lo, hi, of.add)
+		mu.Lock()
+		defer mu.Unlock()
+		best.hits = append(best.hits, of.hits...)
 	})
-	cut()
-	return hits
+	best.cut()
+	return best.hits
+}
+
+// top holds the k best of the hits added, among others until it is cut.
+type top struct {
+	k           int
+	hits        []gpuexec.Hit
+	full        bool
+	least, last uint32 // count and id of the k-th, when full
+}
+
+func (t *top) add(id, count uint32) {
+	if t.full && (count < t.least || count == t.least && id > t.last) {
+		return // k hits precede it
+	}
+	if len(t.hits) >= 4*t.k {
+		t.cut()
+		t.full, t.least, t.last = true, t.hits[t.k-1].Count, t.hits[t.k-1].ID
+	}
+	t.hits = append(t.hits, gpuexec.Hit{ID: id, Count: count, Distance: -1})
+}
+
+func (t *top) cut() {
+	slices.SortFunc(t.hits, func(a, b gpuexec.Hit) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.ID, b.ID))
+	})
+	t.hits = t.hits[:min(t.k, len(t.hits))]
 }
 
 // Check compares an answer with brute force. Match counts must be equal to the hit, ids and ties included. Of
@@ -171,7 +188,9 @@ func (w *Workload) Check(i int, got gpuexec.Answer) error {
 
 func (w *Workload) checkDistances(i int, got gpuexec.Answer) error {
 	all := make([]int32, w.Options.Objects)
-	w.distances(i, func(id uint32, d int32) { all[id] = d })
+	parallel(len(all), func(lo, hi int) {
+		w.distances(i, lo, hi, func(id uint32, d int32) { all[id] = d })
+	})
 	for j, h := range got.Hits {
 		if h.Distance != all[h.ID] {
 			return fmt.Errorf("query %d: hit %d, object %d, claims distance %d, it is %d", i, j, h.ID, h.Distance, all[h.ID])
