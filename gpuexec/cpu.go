@@ -95,7 +95,16 @@ func (s *cpuSearcher) Capacity() Capacity {
 		IndexBytes:  s.index.Size(),
 		DeviceBytes: shared + s.listBytes,
 		SharedBytes: shared,
+		Parts:       1,
+		Form:        s.form(),
 	}
+}
+
+func (s *cpuSearcher) form() string {
+	if s.listBytes > 0 {
+		return "in place, with lists of bit-sliced attributes"
+	}
+	return "in place"
 }
 
 // Cost is the gate and the result of the matcher plus the hits, at their largest, and its rare postings. A plan that is split

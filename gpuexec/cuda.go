@@ -301,6 +301,7 @@ func (e *cudaEngine) loadTiles(ctx context.Context, own extent, later []extent) 
 	if err := s.open(ctx, own, later); err != nil {
 		return nil, fmt.Errorf("loading an index onto %s: %w", e.info.Device, errors.Join(err, s.Close()))
 	}
+	s.parts, s.form = s.resident.partsOfBatch(), s.resident.description()
 	return s, nil
 }
 
@@ -310,6 +311,8 @@ type cudaSearcher struct {
 	engine   *cudaEngine
 	resident *resident
 	bytes    int64 // of the memory budget
+	parts    int   // of a batch
+	form     string
 }
 
 func (s *cudaSearcher) open(ctx context.Context, own extent, later []extent) error {
@@ -374,6 +377,8 @@ func (s *cudaSearcher) Capacity() Capacity {
 		IndexBytes:  s.bytes,
 		DeviceBytes: s.bytes + lanes,
 		SharedBytes: lanes,
+		Parts:       s.parts,
+		Form:        s.form,
 	}
 }
 

@@ -186,10 +186,11 @@ func (g *deviceGroup) loadShards(ctx context.Context, x *index.Index, ranges []t
 	return nil, errors.Join(errs...)
 }
 
-// groupCapacity is the capacity of shards that run the same batches: what the least of them can take, and the memory of
-// all.
+// groupCapacity is the capacity of shards that run the same batches: what the least of them can take, the memory of
+// all, and the parts of the one that has most.
 func groupCapacity(shards []shard) Capacity {
 	c := shards[0].Capacity()
+	forms := []string{c.Form} // that differ
 	for _, s := range shards[1:] {
 		other := s.Capacity()
 		c.BatchPlans = min(c.BatchPlans, other.BatchPlans)
@@ -198,7 +199,12 @@ func groupCapacity(shards []shard) Capacity {
 		c.IndexBytes += other.IndexBytes
 		c.DeviceBytes += other.DeviceBytes
 		c.SharedBytes += other.SharedBytes
+		c.Parts = max(c.Parts, other.Parts)
+		if !slices.Contains(forms, other.Form) {
+			forms = append(forms, other.Form)
+		}
 	}
+	c.Form = strings.Join(forms, "; ")
 	return c
 }
 

@@ -78,7 +78,7 @@ type Segment struct {
 	Base  uint32
 }
 
-// Capacity bounds the batches of a Searcher.
+// Capacity bounds the batches of a Searcher, and says what its index takes.
 type Capacity struct {
 	BatchPlans int   // more plans at a time bring no more throughput
 	BatchBytes int64 // bound of the sum of Cost over a batch
@@ -86,6 +86,11 @@ type Capacity struct {
 	// IndexBytes is the size of the resident index, DeviceBytes the memory that the engine allocated on its device, SharedBytes
 	// how much of that all its searchers share.
 	IndexBytes, DeviceBytes, SharedBytes int64
+	// Parts is 1 where the index stays on its device. Else it is streamed: every batch copies so many parts into the device's
+	// memory, one after another. Of several devices it is the largest number.
+	Parts int
+	// Form says to people how the index lies on its device, like "resident: postings, byte codes".
+	Form string
 }
 
 // Options are the options of every engine that Open may choose. The zero value is ready to use.

@@ -358,7 +358,7 @@ func TestCapacity(t *testing.T) {
 	w := randomWorld(t, rng, 1000)
 	s := w.load(t, CPUOptions{Workers: 2})
 	c := s.Capacity()
-	if c.BatchPlans != 1024 || c.BatchBytes != 256<<20 || c.InFlight != 2 || c.IndexBytes != w.index.Size() || c.SharedBytes <= 0 || c.DeviceBytes < c.SharedBytes {
+	if c.BatchPlans != 1024 || c.BatchBytes != 256<<20 || c.InFlight != 2 || c.IndexBytes != w.index.Size() || c.SharedBytes <= 0 || c.DeviceBytes < c.SharedBytes || c.Parts != 1 || c.Form == "" {
 		t.Errorf("capacity %+v", c)
 	}
 	small, large := Plan{Match: MatchPlan{K: 10}}, Plan{Match: MatchPlan{K: MaxK}}
