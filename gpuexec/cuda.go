@@ -84,7 +84,8 @@ type cudaEngine struct {
 	limits residentLimits // of what is loaded, besides the memory (tests)
 }
 
-// NewCUDA opens a CUDA device, or several as one engine. Without a driver or a device it fails with ErrNoCUDA.
+// NewCUDA opens a CUDA device, or several as one engine. Without a driver, or a device that
+// can run the kernels, it fails with ErrNoCUDA.
 func NewCUDA(opts CUDAOptions) (Engine, error) {
 	images, err := kernels.Modules()
 	if err != nil {
@@ -139,7 +140,7 @@ func (e *cudaEngine) open(images map[string][]byte) error {
 			e.opts.BatchPlans = 1024
 		}
 		if e.kernels, err = loadKernels(e.device, images); err != nil {
-			return err
+			return imageError(name, err)
 		}
 		e.uploader, err = newUploader()
 		return err
@@ -211,7 +212,7 @@ func loadKernels(device cu.Device, images map[string][]byte) (_ *cudaKernels, er
 	modules := make(map[string]module, len(images))
 	for name, image := range images {
 		if modules[name], err = loadModule(image); err != nil {
-			return nil, deviceError("loading the kernels of "+name+".cu (they need compute capability 8.0)", err)
+			return nil, deviceError("loading the kernels of "+name+".cu", err)
 		}
 	}
 	k := &cudaKernels{}

@@ -9,7 +9,6 @@ import "C"
 
 import (
 	"fmt"
-	"reflect"
 	"unsafe"
 
 	"gorgonia.org/cu"
@@ -30,49 +29,6 @@ func driverStatus() error {
 		return fmt.Errorf("%w: the NVIDIA driver does not start: %w", ErrNoCUDA, driverError(status))
 	}
 	return nil
-}
-
-// driverError is a result of the driver.
-type driverError C.int
-
-func (e driverError) Error() string {
-	name := C.GoString(C.geniemq_error_name(C.CUresult(e)))
-	if name == "" {
-		return fmt.Sprintf("CUDA error %d", int(e))
-	}
-	return fmt.Sprintf("%s (%s)", name, C.GoString(C.geniemq_error_text(C.CUresult(e))))
-}
-
-// deviceError makes the error of an operation from a result of the shim or an error of cu; nil stays nil.
-//
-// Sticky are the errors after which the context is lost, and with it everything on the device: a fault inside a
-// kernel, an uncorrectable memory error, a device that fell off the bus. Only a new process recovers.
-func deviceError(op string, result error) error {
-	if result == nil {
-		return nil
-	}
-	err := &DeviceError{Op: op, Err: result}
-	// cu's error type is not exported; like ours it is the driver's number.
-	if number := reflect.ValueOf(result); number.CanInt() {
-		switch number.Int() {
-		case C.CUDA_ERROR_OUT_OF_MEMORY:
-			err.OutOfMemory = true
-		case C.CUDA_ERROR_ECC_UNCORRECTABLE, C.CUDA_ERROR_NVLINK_UNCORRECTABLE, C.CUDA_ERROR_ILLEGAL_ADDRESS,
-			C.CUDA_ERROR_LAUNCH_TIMEOUT, C.CUDA_ERROR_CONTEXT_IS_DESTROYED, C.CUDA_ERROR_ASSERT,
-			C.CUDA_ERROR_HARDWARE_STACK_ERROR, C.CUDA_ERROR_ILLEGAL_INSTRUCTION, C.CUDA_ERROR_MISALIGNED_ADDRESS,
-			C.CUDA_ERROR_INVALID_ADDRESS_SPACE, C.CUDA_ERROR_INVALID_PC, C.CUDA_ERROR_LAUNCH_FAILED,
-			C.CUDA_ERROR_DEINITIALIZED, C.CUDA_ERROR_UNKNOWN:
-			err.Sticky = true
-		}
-	}
-	return err
-}
-
-func result(r C.CUresult) error {
-	if r == C.CUDA_SUCCESS {
-		return nil
-	}
-	return driverError(r)
 }
 
 // allocDevice returns bytes of device memory, at least 256-byte aligned.

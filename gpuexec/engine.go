@@ -106,7 +106,7 @@ const (
 	CUDA = "cuda"
 )
 
-// Open opens an engine of a kind: Auto (also ""), CPU or CUDA. CUDA fails with ErrNoCUDA where there is none; Auto
+// Open opens an engine of a kind: Auto (also ""), CPU or CUDA. CUDA fails with ErrNoCUDA where no device can be used; Auto
 // takes the CPU then and says so in Info.Note, unless the options name devices: who does so wants these.
 func Open(kind string, opts Options) (Engine, error) {
 	switch kind {

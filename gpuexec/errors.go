@@ -7,7 +7,7 @@ import (
 )
 
 // ErrNoCUDA is wrapped by the error of NewCUDA when no CUDA device can be used: the binary was built without the
-// tag cuda, or the machine has no driver or no device.
+// tag cuda, or the machine has no driver, no device, or one that is too old for the kernels.
 var ErrNoCUDA = errors.New("no CUDA engine")
 
 // PlanError is the Answer.Err of a plan that the index cannot execute. It is the fault of who asked: bad_request.
@@ -54,10 +54,10 @@ type DeviceError struct {
 func (e *DeviceError) Error() string {
 	advice := ""
 	switch {
-	case e.OutOfMemory:
-		advice = " (out of device memory: use smaller batches or a device with more memory)"
 	case e.Sticky:
 		advice = " (the device is unusable for this process: restart it)"
+	case e.OutOfMemory:
+		advice = " (out of device memory: use smaller batches or a device with more memory)"
 	}
 	return fmt.Sprintf("%s: %v%s", e.Op, e.Err, advice)
 }
