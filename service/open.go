@@ -113,6 +113,8 @@ func (s *Service) loadIndex(ctx context.Context, x *served, snapshot *gpuexec.Sn
 		own -= capacity.SharedBytes // counted with the first
 	}
 	s.metrics.deviceBytes.Add(float64(own))
+	s.log.Info("index is loaded", "index", x.name, "engine", info.Kind, "device", info.Device, "form", capacity.Form,
+		"parts", capacity.Parts, "bytes", capacity.IndexBytes)
 	s.indexes = append(s.indexes, x)
 	return nil
 }

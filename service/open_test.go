@@ -1,7 +1,9 @@
 package service
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -67,5 +69,49 @@ func TestIndexesLeaveRoom(t *testing.T) {
 	}
 	if got != float64(want) {
 		t.Errorf("the engine has %v bytes, want %d", got, want)
+	}
+}
+
+// shaped is a real engine whose searchers say that their index lies elsewhere.
+type shaped struct{ gpuexec.Engine }
+
+func (e shaped) Info() gpuexec.Info {
+	return gpuexec.Info{Kind: "cuda", Device: "NVIDIA H200", Note: "of the best"}
+}
+
+func (e shaped) Load(ctx context.Context, snapshot *gpuexec.Snapshot, later ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
+	s, err := e.Engine.Load(ctx, snapshot, later...)
+	return shapedSearcher{s}, err
+}
+
+type shapedSearcher struct{ gpuexec.Searcher }
+
+func (s shapedSearcher) Capacity() gpuexec.Capacity {
+	c := s.Searcher.Capacity()
+	c.Form, c.Parts, c.IndexBytes = "streamed: planes", 7, 12345
+	return c
+}
+
+// The log says of every index on what it is searched, and in which form it lies there.
+func TestLoadedIndexIsLogged(t *testing.T) {
+	var text bytes.Buffer
+	s, err := Start(t.Context(), Config{
+		Indexes:    []IndexSource{{Path: rowsFile(t, "a", 10)}, {Name: "other", Path: rowsFile(t, "b", 10)}},
+		NATSListen: "127.0.0.1:0", DataDir: t.TempDir(), Admin: Off,
+	}, Options{Logger: slog.New(slog.NewTextHandler(&text, nil)), OpenEngine: func(_ string, opts gpuexec.Options) (gpuexec.Engine, error) {
+		return shaped{gpuexec.NewCPU(opts.CPU)}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st := s.Status(); st.Engine != "cuda on NVIDIA H200" || st.EngineNote != "of the best" {
+		t.Errorf("status: %s, %s", st.Engine, st.EngineNote)
+	}
+	shutdown(t, s)
+	for _, name := range []string{"a", "other"} {
+		want := `msg="index is loaded" index=` + name + ` engine=cuda device="NVIDIA H200" form="streamed: planes" parts=7 bytes=12345`
+		if strings.Count(text.String(), want) != 1 {
+			t.Errorf("%q is not in the log once:\n%s", want, text.String())
+		}
 	}
 }

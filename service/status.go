@@ -25,6 +25,7 @@ type Status struct {
 	NATS        string
 	Embedded    bool
 	Engine      string
+	EngineNote  string // why it is not the one that auto prefers
 	BusyPercent float64
 	EngineBusy  time.Duration // since the start: for how long it had at least one batch to run
 	Indexes     []IndexStatus
@@ -66,7 +67,7 @@ func (s *Service) Status() Status {
 	}
 	st.NATS, st.Embedded = s.NATSURL(), s.broker != nil
 	info := s.engine.Info()
-	st.Engine = info.Kind + " on " + info.Device
+	st.Engine, st.EngineNote = info.Kind+" on "+info.Device, info.Note
 	busy := s.metrics.busy.Seconds()
 	st.EngineBusy = time.Duration(busy * float64(time.Second))
 	st.BusyPercent = 100 * busy / max(now.Sub(s.started).Seconds(), 1e-9)

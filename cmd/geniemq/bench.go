@@ -77,13 +77,28 @@ func (m *measurementFlags) resolve(c *cli, cmd *cobra.Command) error {
 	return nil
 }
 
-// open opens the engine.
-func (m *measurementFlags) open() (gpuexec.Engine, error) {
+// open opens the engine, and says why it is the CPU's where another was hoped for.
+func (m *measurementFlags) open(c *cli) (gpuexec.Engine, error) {
 	opts, err := m.engine.EngineOptions()
 	if err != nil {
 		return nil, err
 	}
-	return gpuexec.Open(m.engine.Engine, opts)
+	e, err := gpuexec.Open(m.engine.Engine, opts)
+	if err != nil {
+		return nil, err
+	}
+	if info := e.Info(); info.Note != "" {
+		fmt.Fprintf(c.err, "engine: %s on %s%s\n", info.Kind, info.Device, noteOf(info.Note))
+	}
+	return e, nil
+}
+
+// noteOf is a remark for the end of a line, or nothing.
+func noteOf(note string) string {
+	if note == "" {
+		return ""
+	}
+	return " (" + note + ")"
 }
 
 func (c *cli) benchEngineCommand() *cobra.Command {
@@ -114,7 +129,7 @@ the objects and the index: --objects makes them smaller.`,
 					return err
 				}
 			}
-			e, err := flags.open()
+			e, err := flags.open(c)
 			if err != nil {
 				return err
 			}

@@ -46,7 +46,7 @@ along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
 			if axis == bench.AxisObjects && !slices.IsSorted(points) {
 				return usagef("--points of axis n must ascend: the index grows from point to point")
 			}
-			e, err := flags.open()
+			e, err := flags.open(c)
 			if err != nil {
 				return err
 			}

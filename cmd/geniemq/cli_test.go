@@ -320,7 +320,7 @@ func TestDemo(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	for _, part := range []string{
-		"indexed 663473 English words", "indexed 118 chemical elements", "definitely", "separate", "Oxygen (3), Fluorine (3), Neon (3)",
+		"engine: c", "indexed 663473 English words", "indexed 118 chemical elements", "definitely", "separate", "Oxygen (3), Fluorine (3), Neon (3)",
 		"Mercury (4)", "Silver (3), Gold (3), Copper (2)",
 	} {
 		if !strings.Contains(got.out, part) {

@@ -121,6 +121,8 @@ func (c *cli) demo(ctx context.Context, cfg service.Config, once bool) (err erro
 	if err != nil {
 		return err
 	}
+	status := srv.Status()
+	fmt.Fprintf(c.out, "engine: %s%s\n", status.Engine, noteOf(status.EngineNote))
 	if err = c.demoQueries(ctx, srv.NATSURL()); err == nil && !once {
 		c.demoAdvice(srv)
 		return c.untilStopped(ctx, srv, cfg)
