@@ -52,6 +52,9 @@ type EngineResult struct {
 	ResidentBitsPerPosting float64 `json:"resident_bits_per_posting"`
 	ResidentBytes          int64   `json:"resident_bytes"`
 	DeviceBytes            int64   `json:"device_bytes"`
+	// Parts is in how many pieces each batch streams the index, 1 where it stays; Form says how it lies.
+	Parts int    `json:"parts"`
+	Form  string `json:"form"`
 	// BytesPerQuery is the device memory that a batch used, by its queries; on the CPU, what a query is taken to need.
 	BytesPerQuery int64 `json:"bytes_per_query"`
 	// Scanned is how many postings the queries' keywords have. The (query, tile) kernel and the CPU engine count them one by one;
@@ -124,7 +127,7 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 		K: w.Options.K, Seed: w.Options.Seed, Runs: opts.Runs, BuildSeconds: w.Build.Seconds(), Postings: w.Postings,
 		BitsPerPosting: 8 * float64(w.Index.Size()) / float64(max(1, w.Postings)), IndexBytes: w.Index.Size(),
 		ResidentBitsPerPosting: 8 * float64(capacity.IndexBytes) / float64(max(1, w.Postings)), ResidentBytes: capacity.IndexBytes,
-		DeviceBytes: capacity.DeviceBytes, BytesPerQuery: searcher.Cost(&w.Plans[0]),
+		DeviceBytes: capacity.DeviceBytes, Parts: capacity.Parts, Form: capacity.Form, BytesPerQuery: searcher.Cost(&w.Plans[0]),
 	}
 
 	answers := make([]gpuexec.Answer, len(w.Plans))
