@@ -61,7 +61,7 @@ func TestCUDASlicedAgainstCPU(t *testing.T) {
 	}
 	force(t, e, "sliced")
 	rng := newRand(t)
-	sliced := 0
+	paths, worlds := comparedBy{}, 0
 	for _, n := range []int{1, 31, 33, 1023, 1024, 1025, 5000, index.TileObjects - 1, index.TileObjects, index.TileObjects + 1, 3*index.TileObjects + 5} {
 		if scaled(100) < 100 && n > 6000 {
 			continue
@@ -69,68 +69,95 @@ func TestCUDASlicedAgainstCPU(t *testing.T) {
 		for range scaled(3) {
 			w := slicedWorld(t, rng, n)
 			e.(*cudaEngine).limits.planesOnly = rng.IntN(2) == 0
-			s := loadOn(t, e, w.index).(*cudaSearcher)
-			if s.resident.sliced != nil {
-				sliced++
-			}
-			force(t, e, []string{"sliced", "sliced", "tile"}[rng.IntN(3)])
+			s := loadOn(t, e, w.index)
+			path := []string{"sliced", "tile", "sliced"}[worlds%3]
+			worlds++
+			force(t, e, path)
 			for _, l := range e.(*cudaEngine).all {
 				l.waves.firstGroups, l.waves.groups = 1+rng.IntN(2), 1+rng.IntN(4)
 			}
-			compareWithCPU(t, rng, w, s, scaled([]int{40, 300, 1100}[rng.IntN(3)]), true)
+			paths.add(path, compareWithCPU(t, rng, w, s, scaled([]int{40, 300, 1100}[rng.IntN(3)]), true))
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if sliced == 0 {
-		t.Error("no index had bit-sliced attributes")
-	}
+	paths.report(t, "sliced", "tile")
 }
 
-// TestCUDAPaths: the policy takes each kernel where it should, and each gives the same hits.
+// TestCUDAPaths: the policy takes each kernel where it should, large batches on long lists sharing decoding and a single query
+// not, and each kernel that is forced takes all queries and gives the hits of the CPU engine.
 func TestCUDAPaths(t *testing.T) {
 	e := openDevice(t, CUDAOptions{}).(*cudaEngine)
-	wl := rows(300_000)
+	wl := denseRows(300_000)
 	x := wl.build(t)
 	s := loadOn(t, e, x).(*cudaSearcher)
 	defer s.Close()
-	if s.resident.sliced == nil {
-		t.Fatal("nothing is bit-sliced")
-	}
-	plans := wl.plans()
-	var want []Answer
-	for _, path := range []string{"tile", "sliced", ""} {
-		force(t, e, path)
-		got := search(t, s, plans[:scaled(1024)])
-		if want == nil {
-			want = got
+	plans := wl.plans()[:scaled(1024)]
+	want := search(t, loadOn(t, NewCPU(CPUOptions{}), x), plans)
+	paths := comparedBy{}
+	for _, path := range []string{"tile", "sliced", "", "one"} {
+		force(t, e, strings.TrimPrefix(path, "one"))
+		plans := plans
+		if path == "one" {
+			plans = plans[:1]
 		}
+		c := compared{indexes: 1}
+		got := c.search(t, s, plans)
 		for i := range got {
-			if !sameHits(&got[i], &want[i]) || got[i].Postings < want[i].Postings {
-				t.Fatalf("path %q, plan %d: %s; %d postings, %d", path, i, difference(&got[i], &want[i]), got[i].Postings, want[i].Postings)
+			if !sameHits(&got[i], &want[i]) {
+				t.Fatalf("path %q, plan %d: %s", path, i, difference(&got[i], &want[i]))
 			}
+			checkPostings(t, s, &plans[i], &got[i], &want[i])
+		}
+		paths.add(path, c)
+		if path == "" && len(plans) < 1024 {
+			continue // so many of them that either may pay
+		}
+		tile, sliced := len(plans), 0
+		if path == "sliced" || path == "" {
+			tile, sliced = 0, len(plans)
+		}
+		if w := c.work; w.TileQueries != tile || w.SlicedQueries != sliced || w.FilterQueries != 0 {
+			t.Errorf("path %q, %d queries: %+v", path, len(plans), w)
 		}
 	}
-	plan := func(count int) (sliced int) {
+	paths.report(t, "tile", "sliced")
+}
+
+// TestLaunchPolicyOnRows: the same choice, without a device.
+func TestLaunchPolicyOnRows(t *testing.T) {
+	wl := denseRows(300_000)
+	r := hostResident(t, wl.build(t), residentLimits{memory: 1 << 40})
+	plans := wl.plans()
+	for _, count := range []int{1, 16, len(plans)} {
 		queries := make([]laneQuery, count)
 		for i := range queries {
 			m := &plans[i].Match
-			queries[i] = s.resident.plan(&matchJob{query: &m.Query, k: m.K, minCount: 1, bound: 14})
+			queries[i] = r.plan(&matchJob{query: &m.Query, k: m.K, minCount: 1, bound: uint32(r.index.CountBound(&m.Query))})
 		}
-		k := e.kernels
 		policy := defaultPolicy
-		policy.choose(queries, s.resident.slicedLayout(), k.sliced, policyDevice{k.processors, x.Tiles(), s.resident.groups()})
-		for _, q := range queries {
-			if q.sliced {
-				sliced++
+		policy.choose(queries, r.slicedLayout(), r.kernels.sliced, policyDevice{r.kernels.processors, r.tiles.len(), r.groups()})
+		for i := range queries {
+			if q := &queries[i]; q.sliced != (count == len(plans)) {
+				t.Fatalf("query %d of %d: shared decode %v", i, count, q.sliced)
 			}
 		}
-		return sliced
 	}
-	if n := plan(1); n != 0 {
-		t.Error("a single query goes to the shared-decode kernel")
+}
+
+// denseRows makes a workload of 24 columns of 8 keywords, too few columns for the filter, asked by ranges of five: lists so long
+// that 1,024 queries are four times as fast by shared decode, and one is a hundred times slower.
+func denseRows(objects int) workload {
+	wl := workload{layout: "sliced", name: "dense", objects: objects, attributes: 24, vocabulary: 8, k: 100, queries: 1024, reach: 2}
+	wl.object = func(dst [][2]uint32, id uint32) [][2]uint32 {
+		for c := range uint32(wl.attributes) {
+			dst = append(dst, [2]uint32{c, mix(id*31+c*7919) % wl.vocabulary})
+		}
+		return dst
 	}
+	wl.query = func(dst [][2]uint32, q uint32) [][2]uint32 { return wl.object(dst, mix(q)%uint32(objects)) }
+	return wl
 }
 
 // TestCUDAParts streams indexes in parts: hits must be those of an index that stays, whatever the parts.
@@ -144,16 +171,19 @@ func TestCUDAParts(t *testing.T) {
 
 func testParts(t *testing.T, rng *rand.Rand, w *world, tiles int) {
 	size := partBytesOf(t, w.index)
+	paths := comparedBy{}
+	sliced := !slices.Contains(w.layouts, index.LayoutPostings) && !slices.Contains(w.layouts, index.LayoutRare) // shared decode can take all
 	for _, want := range []int{1, 2, 5, tiles} {
 		e := openDevice(t, CUDAOptions{BatchMemory: []int64{1 << 30, 64 << 20}[rng.IntN(2)]}).(*cudaEngine)
 		e.limits.partBytes = size * int64((tiles+want-1)/want)
 		s := loadOn(t, e, w.index).(*cudaSearcher)
-		if s.resident.stream == nil || len(s.resident.parts) < want {
+		if s.resident.stream == nil || len(s.resident.parts) < want || s.Capacity().Parts != len(s.resident.parts) {
 			t.Fatalf("%d parts, want at least %d, streamed", len(s.resident.parts), want)
 		}
+		sliced = sliced && s.resident.sliced != nil
 		for _, path := range []string{"sliced", "tile", ""} {
 			force(t, e, path)
-			compareWithCPU(t, rng, w, s, scaled(64), false)
+			paths.add(path, compareWithCPU(t, rng, w, s, scaled(64), false))
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -165,9 +195,14 @@ func testParts(t *testing.T, rng *rand.Rand, w *world, tiles int) {
 	if s.resident.stream == nil || len(s.resident.parts) < 5 {
 		t.Errorf("%d parts of an index of %d tiles in the memory of 6", len(s.resident.parts), tiles)
 	}
-	compareWithCPU(t, rng, w, s, scaled(64), false)
+	paths.add("", compareWithCPU(t, rng, w, s, scaled(64), false))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if sliced {
+		paths.report(t, "sliced", "tile")
+	} else {
+		paths.report(t, "tile")
 	}
 }
 

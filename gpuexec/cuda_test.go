@@ -99,23 +99,35 @@ func scaled(n int) int {
 
 // TestCUDAAgainstBruteForce compares with the definition on random small collections in every form.
 func TestCUDAAgainstBruteForce(t *testing.T) {
-	e := openDevice(t, CUDAOptions{BatchMemory: 16 << 20, InFlight: 1})
+	e := openDevice(t, CUDAOptions{BatchMemory: 16 << 20, InFlight: 1}).(*cudaEngine)
 	rng := newRand(t)
-	for range scaled(1200) {
+	paths := comparedBy{}
+	var before int64
+	worlds := scaled(4000)
+	for round := range worlds {
+		if round == worlds/8 { // by now every kernel has run, and the driver has what it takes
+			before = driverFree(t, e)
+		}
 		w := randomWorld(t, rng, []int{0, 1, 2, 7, 8, 9, 63, 64, 65, rng.IntN(300), rng.IntN(300)}[rng.IntN(11)])
 		s := loadOn(t, e, w.index)
 		plans := w.randomPlans(rng, func() Plan { return w.randomPlan(rng) })
-		force(t, e, []string{"sliced", "tile", ""}[rng.IntN(3)])
-		checkAnswers(t, w, plans, search(t, s, plans))
+		path := []string{"sliced", "tile", ""}[round%3]
+		force(t, e, path)
+		c := compared{indexes: 1}
+		checkAnswers(t, w, plans, c.search(t, s, plans))
+		paths.add(path, c)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
+	paths.report(t, "sliced", "tile")
+	nothingLeaked(t, e, before, "%d indexes", worlds-worlds/8)
 }
 
 // TestCUDAAgainstCPU compares with the CPU engine around the borders of tiles, parts, warps and blocks.
 func TestCUDAAgainstCPU(t *testing.T) {
 	rng := newRand(t)
+	paths, worlds := comparedBy{}, 0
 	const tile = index.TileObjects
 	for _, n := range []int{1023, 1024, 1025, tile/4 - 1, tile / 4, tile/4 + 1, tile/2 + 1, tile - 1, tile, tile + 1, 1<<16 + 1, 2*tile - 1,
 		2 * tile, 2*tile + 1, 3*tile + 100, 11*tile + 1} {
@@ -127,21 +139,24 @@ func TestCUDAAgainstCPU(t *testing.T) {
 			// Memory decides the width of waves, and whether a batch is cut.
 			opts := CUDAOptions{BatchMemory: []int64{1 << 30, 3 << 20, 256 << 20}[rng.IntN(3)]}
 			e := openDevice(t, opts)
-			path := []string{"sliced", "tile", ""}[rng.IntN(3)]
+			path := []string{"tile", "sliced", ""}[worlds%3]
+			worlds++
 			t.Logf("%d objects, batch memory %d, path %q", n, opts.BatchMemory, path)
 			force(t, e, path)
 			s := loadOn(t, e, w.index)
-			compareWithCPU(t, rng, w, s, scaled(64), true)
+			paths.add(path, compareWithCPU(t, rng, w, s, scaled(64), true))
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
+	paths.report(t, "tile")
 }
 
 // compareWithCPU searches random plans in batches of random size.
-func compareWithCPU(t *testing.T, rng *rand.Rand, w *world, s Searcher, count int, large bool) {
+func compareWithCPU(t *testing.T, rng *rand.Rand, w *world, s Searcher, count int, large bool) compared {
 	t.Helper()
+	c := compared{indexes: 1}
 	cpu := w.load(t, CPUOptions{Workers: runtime.GOMAXPROCS(0)})
 	var plans []Plan
 	for len(plans) < count {
@@ -154,10 +169,11 @@ func compareWithCPU(t *testing.T, rng *rand.Rand, w *world, s Searcher, count in
 	want := search(t, cpu, plans)
 	for first := 0; first < count; {
 		end := min(count, first+1+rng.IntN(count))
-		got := search(t, s, plans[first:end])
+		got := c.search(t, s, plans[first:end])
 		for i := range got {
 			var tooLarge *DeviceError
 			if errors.As(got[i].Err, &tooLarge) && tooLarge.OutOfMemory && s.Cost(&plans[first+i]) > s.Capacity().BatchBytes {
+				c.queries--
 				continue
 			}
 			if !sameHits(&got[i], &want[first+i]) {
@@ -169,6 +185,7 @@ func compareWithCPU(t *testing.T, rng *rand.Rand, w *world, s Searcher, count in
 		}
 		first = end
 	}
+	return c
 }
 
 // checkPostings compares with the CPU engine, which leaves out nothing. A device leaves out tiles only when K objects have
@@ -210,6 +227,7 @@ func errText(err error) string {
 func TestCUDALists(t *testing.T) {
 	e := openDevice(t, CUDAOptions{})
 	rng := newRand(t)
+	var c compared
 	for round, equal := range []int{1, 50, 5000, 1, 2, 1} {
 		tiles, vocabulary := 3, 2000
 		layout := "postings"
@@ -255,7 +273,12 @@ func TestCUDALists(t *testing.T) {
 				}
 			}
 		}
-		want, got := search(t, cpu, plans), search(t, s, plans)
+		c.indexes++
+		want := search(t, cpu, plans)
+		var got []Answer
+		for len(got) < len(plans) { // large batches and small ones
+			got = append(got, c.search(t, s, plans[len(got):min(len(plans), len(got)+1+rng.IntN(len(plans)))])...)
+		}
 		for i := range plans {
 			if !sameHits(&got[i], &want[i]) {
 				t.Fatalf("groups of %d, plan %d (k %d, min_count %d, %d items): %s", equal, i, plans[i].Match.K, plans[i].Match.MinCount,
@@ -266,6 +289,8 @@ func TestCUDALists(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	c.report(t)
+	c.took(t, "tile")
 }
 
 // TestCUDAManyItems: more spans than a block plans at a time.
@@ -339,7 +364,10 @@ func TestCUDAMemory(t *testing.T) {
 	e := openDevice(t, CUDAOptions{Memory: 300 << 20, BatchMemory: 64 << 20}).(*cudaEngine)
 	rng := newRand(t)
 	w := randomWorld(t, rng, 1000)
-	before := e.free
+	if err := loadOn(t, e, w.index).Close(); err != nil { // the driver's first pieces
+		t.Fatal(err)
+	}
+	before, driver := e.free, driverFree(t, e)
 	a, b := loadOn(t, e, w.index), loadOn(t, e, w.index)
 	taken := e.free - 1000
 	if err := e.reserve("leaving little", taken); err != nil {
@@ -361,6 +389,7 @@ func TestCUDAMemory(t *testing.T) {
 	if e.free != before {
 		t.Errorf("%d bytes are missing after closing", before-e.free)
 	}
+	nothingLeaked(t, e, driver, "closing")
 }
 
 // TestCUDANoDevice: what a binary with the tag says on a machine without a device.

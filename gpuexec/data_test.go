@@ -14,7 +14,7 @@ import (
 )
 
 // dataFile returns the path of a file of the test data: $GENIEMQ_DATA, or ../shared/data beside the repository. Where
-// there is none the test is skipped, but fails under CI=true.
+// there is none the test is skipped, but fails under CI=true and GENIEMQ_REQUIRE_CUDA=1.
 func dataFile(t testing.TB, name string) string {
 	t.Helper()
 	dir := os.Getenv("GENIEMQ_DATA")
@@ -36,8 +36,8 @@ func dataFile(t testing.TB, name string) string {
 	}
 	path := filepath.Join(dir, name)
 	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("test data: %v", err)
+		if os.Getenv("CI") == "true" || os.Getenv("GENIEMQ_REQUIRE_CUDA") == "1" { // engines are to be compared on data too
+			t.Fatalf("no test data (%v): GENIEMQ_DATA must name its folder where CI=true or GENIEMQ_REQUIRE_CUDA=1", err)
 		}
 		t.Skipf("no test data (%v): set GENIEMQ_DATA to its folder", err)
 	}

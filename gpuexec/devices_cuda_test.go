@@ -109,6 +109,15 @@ func TestCUDADevices(t *testing.T) {
 				t.Errorf("%s: %d bytes of member %d are missing after closing", mode, free[i]-left, i)
 			}
 		}
+		const loads = 20
+		first := g.members[0].(*cudaEngine)
+		before := driverFree(t, first)
+		for range loads {
+			if err := loadOn(t, g, w.index).Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		nothingLeaked(t, first, before, "%d loads on devices, %s", loads, mode)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -12,9 +13,17 @@ import (
 	"github.com/geniemq/geniemq/index"
 )
 
+// newRand is seeded by GENIEMQ_SEED, which a failed test names, else by the clock.
 func newRand(t testing.TB) *rand.Rand {
+	t.Helper()
 	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	if text := os.Getenv("GENIEMQ_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("GENIEMQ_SEED: %v", err)
+		}
+	}
+	t.Logf("seed %d (GENIEMQ_SEED=%[1]d repeats it)", seed)
 	return rand.New(rand.NewPCG(seed, 0))
 }
 

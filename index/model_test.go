@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"sort"
 	"strconv"
@@ -331,10 +332,16 @@ func randomModel(random *rand.Rand, n int) *model {
 	return m
 }
 
-// newRandom returns a source with a fresh seed, which a failing test prints.
+// newRandom is seeded by GENIEMQ_SEED, which a failed test names, else anew.
 func newRandom(t testing.TB) *rand.Rand {
 	t.Helper()
 	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	if text := os.Getenv("GENIEMQ_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("GENIEMQ_SEED: %v", err)
+		}
+	}
+	t.Logf("seed %d (GENIEMQ_SEED=%[1]d repeats it)", seed)
 	return rand.New(rand.NewPCG(seed, 0))
 }

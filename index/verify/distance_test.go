@@ -2,8 +2,9 @@ package verify
 
 import (
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"testing"
-	"time"
 )
 
 // naiveDistance is the textbook matrix, two rows of it.
@@ -60,9 +61,17 @@ func edited(rng *rand.Rand, alphabet, text []rune, edits int) []rune {
 	return out
 }
 
+// newRand is seeded by GENIEMQ_SEED, which a failed test names, else anew.
 func newRand(t testing.TB) *rand.Rand {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv("GENIEMQ_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("GENIEMQ_SEED: %v", err)
+		}
+	}
+	t.Logf("seed %d (GENIEMQ_SEED=%[1]d repeats it)", seed)
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
