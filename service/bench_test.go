@@ -3,6 +3,7 @@ package service
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func BenchmarkMessage(b *testing.B) {
 		}
 	}
 	body := wire.AppendQueries(nil, wire.MessagePack, asked)
-	decoded := func() *request { return benchDecoded(b, p, body, queries, new(lane)) }
+	decoded := func() *request { return benchDecoded(b, p, wire.MessagePack, body, queries, new(lane)) }
 	done := decoded()
 	hits := make([][]gpuexec.Hit, queries)
 	for i := range hits {
@@ -122,30 +123,32 @@ func BenchmarkSignatures(b *testing.B) {
 				asked[i].Items = conditions
 			}
 		}
-		body := wire.AppendQueries(nil, wire.MessagePack, asked)
-		for _, workers := range []int{1, 2} {
-			b.Run(fmt.Sprintf("%s/workers=%d", form, workers), func(b *testing.B) {
-				p.options.workers = workers
-				l := newLane(0, 0, 0)
-				var helpers sync.WaitGroup
-				for range workers - 1 {
-					helpers.Go(l.decode(p))
-				}
-				b.ReportAllocs()
-				b.SetBytes(int64(len(body)))
-				for b.Loop() {
-					p.memory.release(benchDecoded(b, p, body, queries, &l))
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(queries*functions), "ns/condition")
-				close(l.in)
-				helpers.Wait()
-			})
+		for _, codec := range []wire.ContentType{wire.JSON, wire.MessagePack} {
+			body := wire.AppendQueries(nil, codec, asked)
+			for _, workers := range []int{1, 2} {
+				b.Run(fmt.Sprintf("%s/%s/workers=%d", strings.TrimPrefix(codec.String(), "application/"), form, workers), func(b *testing.B) {
+					p.options.workers = workers
+					l := newLane(0, 0, 0)
+					var helpers sync.WaitGroup
+					for range workers - 1 {
+						helpers.Go(l.decode(p))
+					}
+					b.ReportAllocs()
+					b.SetBytes(int64(len(body)))
+					for b.Loop() {
+						p.memory.release(benchDecoded(b, p, codec, body, queries, &l))
+					}
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(queries*functions), "ns/condition")
+					close(l.in)
+					helpers.Wait()
+				})
+			}
 		}
 	}
 }
 
-func benchDecoded(b *testing.B, p *pipeline, body []byte, queries int, l *lane) *request {
-	r := &request{header: nats.Header{wire.HeaderContentType: {wire.MessagePack.String()}}, body: body, arrived: time.Now(), lane: l}
+func benchDecoded(b *testing.B, p *pipeline, codec wire.ContentType, body []byte, queries int, l *lane) *request {
+	r := &request{header: nats.Header{wire.HeaderContentType: {codec.String()}}, body: body, arrived: time.Now(), lane: l}
 	if err := p.decode(r); err != nil || r.queries != queries {
 		b.Fatal(err, r.queries)
 	}

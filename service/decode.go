@@ -84,9 +84,11 @@ func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte, de
 	if err := wire.CheckProtocol(header.Get(wire.HeaderProtocol)); err != nil {
 		return err
 	}
-	if r.codec == wire.MessagePack && len(body) >= minShared {
-		if batch, ok := decoder.Scan(body, p.options.limits); ok {
-			return p.decodeBatch(r, batch, len(body), decoder)
+	if len(body) >= minShared {
+		if batch, ok := decoder.Scan(r.codec, body, p.options.limits); ok {
+			if ok, err := p.decodeBatch(r, batch, len(body), decoder); ok {
+				return err
+			}
 		}
 	}
 	message, err := decoder.Decode(r.codec, body, p.options.limits)
@@ -143,20 +145,26 @@ type share struct {
 	done  chan struct{}
 
 	runs, sumK atomic.Int64 // of those that are decoded
+	malformed  atomic.Bool  // the message, so that it is not decoded any further
 }
 
-// decodeBatch decodes a batch together with those who have nothing to do.
-func (p *pipeline) decodeBatch(r *request, batch *wire.Batch, size int, decoder *wire.Decoder) error {
+// decodeBatch decodes a batch together with those who have nothing to do. It is false when the message is malformed, which it
+// is to be decoded as a whole for.
+func (p *pipeline) decodeBatch(r *request, batch *wire.Batch, size int, decoder *wire.Decoder) (ok bool, err error) {
 	s := p.newShare(r, batch, size)
 	r.lane.offer(s, min(size/(helperParts*partBytes), p.options.workers-1))
 	p.decodeParts(s, decoder, func() bool { return false })
 	<-s.done
+	if s.malformed.Load() {
+		p.memory.release(r)
+		return false, nil
+	}
 	if err := batch.CheckSumK(int(s.sumK.Load())); err != nil {
 		p.memory.release(r)
-		return err
+		return true, err
 	}
 	r.batch, r.queries = true, int(s.runs.Load())
-	return nil
+	return true, nil
 }
 
 // newShare prepares a batch of so many bytes for being decoded in parts.
@@ -189,9 +197,15 @@ func (p *pipeline) decodeParts(s *share, decoder *wire.Decoder, leave func() boo
 			return
 		}
 		end := min(first+s.step, s.queries)
-		runs = 0
-		s.sumK.Add(int64(decoder.Queries(s.batch, first, end, fill)))
-		s.runs.Add(int64(runs))
+		if !s.malformed.Load() {
+			runs = 0
+			sumK, ok := decoder.Queries(s.batch, first, end, fill)
+			if !ok {
+				s.malformed.Store(true)
+			}
+			s.sumK.Add(int64(sumK))
+			s.runs.Add(int64(runs))
+		}
 		if s.left.Add(int64(first-end)) == 0 {
 			close(s.done)
 		}

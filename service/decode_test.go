@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -83,15 +84,15 @@ func decodingPipeline(t testing.TB, workers int, limits wire.Limits) *pipeline {
 	return p
 }
 
-func messagePack(body []byte, l *lane) *request {
-	header := nats.Header{wire.HeaderContentType: {wire.MessagePack.String()}}
+func message(codec wire.ContentType, body []byte, l *lane) *request {
+	header := nats.Header{wire.HeaderContentType: {codec.String()}}
 	return &request{header: header, body: body, arrived: time.Unix(1, 0), lane: l}
 }
 
 // wantDecoded checks a request against its message, decoded query by query in fresh memory.
 func wantDecoded(t *testing.T, p *pipeline, r *request, body []byte, refusal *wire.Error) {
 	t.Helper()
-	m, err := wire.DecodeMessage(wire.MessagePack, body, p.options.limits)
+	m, err := wire.DecodeMessage(r.codec, body, p.options.limits)
 	if err != nil {
 		if !reflect.DeepEqual(refusal, err) || r.tasks != nil || r.queries != 0 {
 			t.Errorf("refused with %v and %d tasks, not %v", refusal, len(r.tasks), err)
@@ -132,12 +133,18 @@ func TestDecodersHelp(t *testing.T) {
 	for owner := range 2 {
 		owners.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(owner)))
-			for range 30 {
-				body := wire.AppendQueries(nil, wire.MessagePack, randomQueries(random))
-				if random.IntN(10) == 0 {
+			for range 60 {
+				codec := []wire.ContentType{wire.JSON, wire.MessagePack}[random.IntN(2)]
+				body := wire.AppendQueries(nil, codec, randomQueries(random))
+				switch random.IntN(8) {
+				case 0:
 					body = body[:len(body)-1-random.IntN(100)]
+				case 1:
+					// Where this is in JSON shows when it is decoded in parts.
+					at := 1 + random.IntN(len(body)/2)
+					body[at+bytes.IndexByte(body[at:], ':')] = ';'
 				}
-				r := messagePack(body, &l)
+				r := message(codec, body, &l)
 				wantDecoded(t, p, r, body, p.decode(r))
 				p.memory.release(r)
 			}
@@ -158,11 +165,11 @@ func TestHelperLeaves(t *testing.T) {
 	p := decodingPipeline(t, 2, wire.Limits{})
 	body := wire.AppendQueries(nil, wire.MessagePack, randomQueries(rand.New(rand.NewPCG(seed, 0))))
 	var own, other wire.Decoder
-	batch, ok := own.Scan(body, p.options.limits)
+	batch, ok := own.Scan(wire.MessagePack, body, p.options.limits)
 	if !ok {
 		t.Fatal("not scanned")
 	}
-	r := messagePack(body, new(lane))
+	r := message(wire.MessagePack, body, new(lane))
 	s := p.newShare(r, batch, len(body))
 	if s.step < 1 || s.step > s.queries/4 {
 		t.Fatalf("%d of %d queries at a time", s.step, s.queries)
@@ -173,7 +180,7 @@ func TestHelperLeaves(t *testing.T) {
 	}
 	p.decodeParts(s, &own, func() bool { return false })
 	<-s.done
-	r.batch, r.queries = true, int(s.runs.Load())
+	r.codec, r.batch, r.queries = wire.MessagePack, true, int(s.runs.Load())
 	r.open.Store(s.runs.Load())
 	wantDecoded(t, p, r, body, nil)
 	s.request, s.batch = nil, nil

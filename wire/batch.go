@@ -1,12 +1,14 @@
 package wire
 
 // Batch is a message of many queries that has been looked through, but not decoded: where its queries begin, and that nothing
-// about it keeps all of them from being decoded. So each can be decoded for itself, by whoever has time and in any order, and
-// each is what [DecodeMessage] makes of it. A message of hundreds of large queries takes milliseconds to decode; to look
-// through takes a small part of that.
+// about their number and size keeps all of them from being decoded. So each can be decoded for itself, by whoever has time and
+// in any order, and each is what [DecodeMessage] makes of it. A message of hundreds of large queries takes milliseconds to
+// decode; to look through takes a small part of that.
 //
 // A batch is not changed by being decoded, and is valid until its decoder's Forget.
 type Batch struct {
+	codec      ContentType
+	body       []byte
 	text       string // a copy of the body
 	limits     Limits
 	starts     []int // of the queries
@@ -28,38 +30,54 @@ func (b *Batch) CheckSumK(sum int) error {
 	return nil
 }
 
-// Scan looks through a body in MessagePack. It is false for whatever is no batch, for a batch that cannot be answered but by one
-// error, and for one that is spelled in unusual ways: Decode it, which also says what is wrong.
-func (d *Decoder) Scan(body []byte, limits Limits) (*Batch, bool) {
+// Scan looks through a body, which must not change until Forget. It is false for whatever is no batch, for a batch that is seen
+// to be answered by one error, and for one that is spelled in unusual ways: Decode it, which also says what is wrong.
+func (d *Decoder) Scan(ct ContentType, body []byte, limits Limits) (*Batch, bool) {
 	d.Forget()
 	b := &d.batch
 	b.limits = limits
 	b.limits.EnsureDefaults()
-	if b.limits.checkBody(len(body)) != nil || b.limits.Depth < 2 || len(body) == 0 || body[0] != mpFixMap+1 {
+	if b.limits.checkBody(len(body)) != nil || b.limits.Depth < 2 {
 		return nil, false
 	}
-	b.text = string(body)
+	b.codec, b.body, b.text = ct, body, string(body)
+	b.starts, b.conditions = b.starts[:0], append(b.conditions[:0], 0)
+	if ct == MessagePack {
+		return b, b.scanMessagePack()
+	}
+	return b, b.scanJSON()
+}
+
+// depth is how deeply a query may nest where queries are decoded for themselves.
+func (b *Batch) depth() int { return min(b.limits.Depth-2, maxScan) } // the message and its array are open
+
+// add notes that a query begins at start, with so many conditions at most.
+func (b *Batch) add(start, conditions int) {
+	b.starts = append(b.starts, start)
+	b.conditions = append(b.conditions, b.conditions[len(b.conditions)-1]+conditions)
+}
+
+func (b *Batch) scanMessagePack() bool {
+	if b.text == "" || b.text[0] != mpFixMap+1 {
+		return false
+	}
 	name, i, ok := quickString(b.text, 1)
 	if !ok || name != "queries" {
-		return nil, false
+		return false
 	}
 	head, ok := parseHead(b.text[i:])
-	if !ok || head.kind != arrayKind || head.n == 0 || head.n > uint64(len(body)) || b.limits.checkQueries(int(head.n)) != nil {
-		return nil, false
+	if !ok || head.kind != arrayKind || head.n == 0 || head.n > uint64(len(b.text)) || b.limits.checkQueries(int(head.n)) != nil {
+		return false
 	}
 	i += head.size
-	b.starts, b.conditions = b.starts[:0], append(b.conditions[:0], 0)
-	conditions := 0
 	for range head.n {
-		b.starts = append(b.starts, i)
-		var inner int
-		if i, inner = scanQuery(b.text, i, &b.limits); i < 0 {
-			return nil, false
+		start, conditions := i, 0
+		if i, conditions = b.scanQuery(i); i < 0 {
+			return false
 		}
-		conditions += inner
-		b.conditions = append(b.conditions, conditions)
+		b.add(start, conditions)
 	}
-	return b, i == len(b.text)
+	return i == len(b.text)
 }
 
 // maxScan is how deeply arrays and objects of a query may nest for Scan; those of sensible queries do 4 deep.
@@ -67,11 +85,12 @@ const maxScan = 8
 
 // scanQuery steps over the query at s[i:]. It returns where the query ends, or -1 if the message cannot be read on from
 // there, and how many conditions the query has at most.
-func scanQuery(s string, i int, l *Limits) (end, conditions int) {
+func (b *Batch) scanQuery(i int) (end, conditions int) {
+	s, l := b.text, &b.limits
 	var left [maxScan + 1]int // items to come in each open container; in the message, one
 	open := 0
 	left[0] = 1
-	depth := min(l.Depth-2, maxScan) // the message and its array are open
+	depth := b.depth()
 	for {
 		for left[open] == 0 {
 			if open--; open < 0 {
@@ -127,21 +146,29 @@ func scanQuery(s string, i int, l *Limits) (end, conditions int) {
 func objectAt(c byte) bool { return c&0xf0 == mpFixMap || c == mpMap16 || c == mpMap32 }
 
 // Queries decodes the queries from first to end and hands each of them to each, which must not hold on to anything of it but
-// its strings. It returns how many hits those without error ask for together. Several decoders may work on one batch at
-// once; this one need not be its own.
-func (d *Decoder) Queries(b *Batch, first, end int, each func(i int, q *QueryOrError)) (sumK int) {
+// its strings. It returns how many hits those without error ask for together. It is false, and may have left queries out,
+// when the message turns out to be malformed: Decode it, which says how. Several decoders may work on one batch at once; this
+// one need not be its own.
+func (d *Decoder) Queries(b *Batch, first, end int, each func(i int, q *QueryOrError)) (sumK int, ok bool) {
 	q := &d.d
-	if first >= end {
-		return 0
+	q.limits, q.sumK = &b.limits, 0
+	if b.codec == MessagePack && first < end {
+		q.own = msgpackReader{text: b.text, off: b.starts[first], maxDepth: b.limits.Depth,
+			open: append(q.own.open[:0], container{object: true}, container{left: uint64(end - first)})}
+		q.r, q.quick = &q.own, &q.own
 	}
-	q.own = msgpackReader{text: b.text, off: b.starts[first], maxDepth: b.limits.Depth,
-		open: append(q.own.open[:0], container{object: true}, container{left: uint64(end - first)})}
-	q.r, q.quick, q.limits, q.sumK = &q.own, &q.own, &b.limits, 0
 	for i := first; i < end; i++ {
+		if b.codec == JSON {
+			q.json.reset(b.body[b.starts[i]:], b.text[b.starts[i]:], b.depth())
+			q.r, q.quick = &q.json, nil
+		}
 		q.last = q.element()
+		if q.r.failed() != nil {
+			return q.sumK, false
+		}
 		each(i, &q.last)
 		q.conds.rewind()
 		q.vals.rewind()
 	}
-	return q.sumK
+	return q.sumK, true
 }

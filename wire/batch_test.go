@@ -7,8 +7,14 @@ import (
 )
 
 // A message of many queries is scanned, however its queries are given, with the exact number of conditions; and whatever
-// becomes of it by a few wrong bytes or a missing end, it is decoded in parts as it is as a whole, or not scanned.
+// becomes of it by a few wrong bytes or a missing end, it is decoded in parts as it is as a whole, or not in parts.
 func TestScan(t *testing.T) {
+	for _, codec := range []ContentType{JSON, MessagePack} {
+		t.Run(codec.String(), func(t *testing.T) { testScan(t, codec) })
+	}
+}
+
+func testScan(t *testing.T, codec ContentType) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	var queries []Query
@@ -27,7 +33,7 @@ func TestScan(t *testing.T) {
 				conds[j].Value = String("Ä")
 			}
 		}
-		q := Query{ID: fmt.Sprint(i), K: 1 + random.IntN(5)}
+		q := Query{ID: fmt.Sprintf(`%d"]}\`, i), K: 1 + random.IntN(5)}
 		switch i % 5 {
 		case 0:
 			q.Row = conds
@@ -42,10 +48,10 @@ func TestScan(t *testing.T) {
 		}
 		queries = append(queries, q)
 	}
-	body := AppendQueries(nil, MessagePack, queries)
+	body := AppendQueries(nil, codec, queries)
 	limits := Limits{SumK: 120} // which about half of the messages exceed
 	var d Decoder
-	b, ok := d.Scan(body, limits)
+	b, ok := d.Scan(codec, body, limits)
 	if !ok || b.Len() != len(queries) {
 		t.Fatalf("seed %d: scanned %v", seed, ok)
 	}
@@ -54,31 +60,39 @@ func TestScan(t *testing.T) {
 			t.Errorf("seed %d: query %d has %d conditions, not %d", seed, i, n, want)
 		}
 	}
-	check := func(body []byte) {
+	check := func(body []byte) bool {
 		t.Helper()
-		m, err := DecodeMessage(MessagePack, body, limits)
-		checkBatch(t, &d, body, limits, m, err)
+		m, err := DecodeMessage(codec, body, limits)
+		return checkBatch(t, &d, codec, body, limits, m, err)
 	}
-	check(body)
+	if !check(body) {
+		t.Errorf("seed %d: not decoded in parts", seed)
+	}
 	for range 2000 {
 		wrong := append([]byte(nil), body...)
 		for range 1 + random.IntN(3) {
-			wrong[random.IntN(len(wrong))] = byte(random.Uint32())
+			at := random.IntN(len(wrong))
+			if wrong[at] = byte(random.Uint32()); codec == JSON && random.IntN(2) == 0 {
+				wrong[at] = `{}[],:"\ 0`[random.IntN(10)]
+			}
 		}
 		if random.IntN(4) == 0 {
 			wrong = wrong[:random.IntN(len(wrong))]
 		}
-		check(wrong)
-	}
-	for _, limits := range []Limits{{Queries: 39}, {Body: len(body) - 1}, {Depth: 2}, {Depth: 4}} {
-		if _, ok := d.Scan(body, limits); ok {
-			t.Errorf("scanned with %+v", limits)
+		if check(wrong); t.Failed() {
+			t.Fatalf("seed %d: %q", seed, wrong)
 		}
 	}
-	if _, ok := d.Scan(append(body, 1), limits); ok {
+	for _, limits := range []Limits{{Queries: 39}, {Body: len(body) - 1}, {Depth: 1}, {Depth: 2}, {Depth: 4}} {
+		m, err := DecodeMessage(codec, body, limits)
+		if checkBatch(t, &d, codec, body, limits, m, err) {
+			t.Errorf("decoded in parts with %+v", limits)
+		}
+	}
+	if _, ok := d.Scan(codec, append(body, 1), limits); ok {
 		t.Error("scanned with a byte too many")
 	}
-	if _, ok := d.Scan(AppendQuery(nil, MessagePack, &queries[0]), limits); ok {
+	if _, ok := d.Scan(codec, AppendQuery(nil, codec, &queries[0]), limits); ok {
 		t.Error("scanned a single query")
 	}
 }

@@ -122,6 +122,23 @@ func BenchmarkDecode(b *testing.B) {
 	})
 }
 
+// A message of one query, by a decoder that is used again.
+func BenchmarkDecodeOne(b *testing.B) {
+	q := benchQueries()[0]
+	for _, ct := range []ContentType{JSON, MessagePack} {
+		body := AppendQuery(nil, ct, &q)
+		b.Run(ct.String(), func(b *testing.B) {
+			var d Decoder
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := d.Decode(ct, body, Limits{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkVector(b *testing.B) {
 	v := make([]float32, 128)
 	for i := range v {

@@ -50,7 +50,10 @@ func (d *Decoder) Forget() {
 	}
 	clear(d.d.names[:cap(d.d.names)])
 	d.d = queryDecoder{conds: d.d.conds, vals: d.d.vals, queries: d.d.queries[:0], names: d.d.names[:0],
-		own: msgpackReader{open: d.d.own.open[:0]}}
+		own: msgpackReader{open: d.d.own.open[:0]}, json: jsonReader{dec: d.d.json.dec}}
+	if d.d.json.dec != nil {
+		d.d.json.reset(nil, "", 0)
+	}
 	if d.batch = (Batch{starts: d.batch.starts[:0], conditions: d.batch.conditions[:0]}); cap(d.batch.starts) > maxKept {
 		d.batch = Batch{}
 	}
@@ -64,8 +67,14 @@ func (d *queryDecoder) decode(ct ContentType, body []byte, limits *Limits) (*Mes
 	if len(body) == 0 {
 		return nil, badRequest("the body is empty: send a query, such as {\"text\":\"...\",\"k\":10}")
 	}
-	d.r, d.limits = newReader(ct, body, limits.Depth), limits
-	d.quick, _ = d.r.(*msgpackReader)
+	d.limits = limits
+	if ct == MessagePack {
+		d.own = msgpackReader{text: string(body), maxDepth: limits.Depth, open: d.own.open[:0]}
+		d.r, d.quick = &d.own, &d.own
+	} else {
+		d.json.reset(body, string(body), limits.Depth)
+		d.r, d.quick = &d.json, nil
+	}
 	return d.whole()
 }
 
@@ -104,8 +113,9 @@ type queryDecoder struct {
 	one     Query          // of these, while it is decoded
 	names   rowNames       // of its last row
 
-	own  msgpackReader // r, of the queries of a Batch
-	last QueryOrError  // of these, the one that is handed out
+	own  msgpackReader // r is one of these
+	json jsonReader
+	last QueryOrError // of a Batch, the one that is handed out
 }
 
 func (d *queryDecoder) message() (*Message, *Error) {

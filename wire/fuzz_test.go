@@ -23,6 +23,9 @@ var fuzzSeeds = []string{
 	`{"first":3,"results":[{"id":"q9","error":{"code":"bad_request","message":"x"}},{"hits":[]}]}`,
 	`{"x":[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]],"id":"q"}`,
 	`{"k":1e400,"text":"\ud800"}`,
+	"{ \"queries\" :\n[ {\"id\":\"a\\\"]}\",\"k\":3,\"text\":\"\\\\\"} ,\t{\"row\":{ }}, {\"items\":[ {\"attr\":\"x\",\"in\":[1, 2]}, {\"attr\":\"y\",\"value\":3}]} ]\r}\n",
+	`{"queries":[{"row":{"a":[1}]},{"k":7}]}`,
+	`{"queries":[{"id":"1","id":"2"},{"text":"x","k":900},{"text":"y","k":900}]} x`,
 }
 
 func addSeeds(f *testing.F) {
@@ -70,9 +73,7 @@ func FuzzDecodeMessage(f *testing.F) {
 				t.Fatalf("a decoder has %+v %v, not %+v %v", got, fault, m, err)
 			}
 		}
-		if mp {
-			checkBatch(t, &decoder, body, limits, m, err)
-		}
+		checkBatch(t, &decoder, codecOf(mp), body, limits, m, err)
 		if err != nil {
 			var typed *Error
 			if !errors.As(err, &typed) || typed.Code == "" || typed.Message == "" {
@@ -112,18 +113,18 @@ func FuzzDecodeMessage(f *testing.F) {
 }
 
 // checkBatch checks that a batch whose queries are decoded in parts, by two decoders in turns and the last part first, is
-// what it is when decoded as a whole.
-func checkBatch(t *testing.T, d *Decoder, body []byte, limits Limits, m *Message, whole error) {
+// what it is when decoded as a whole, or is found to be malformed, which is then true as a whole. It says whether it could be.
+func checkBatch(t *testing.T, d *Decoder, ct ContentType, body []byte, limits Limits, m *Message, whole error) (inParts bool) {
 	t.Helper()
-	b, ok := d.Scan(body, limits)
+	b, ok := d.Scan(ct, body, limits)
 	if !ok {
-		return
+		return false
 	}
 	got := make([]QueryOrError, b.Len())
 	sumK, other := 0, new(Decoder)
 	for part, end := range []int{b.Len(), b.Len() - 1, b.Len() / 2} {
 		first := []int{b.Len() - 1, b.Len() / 2, 0}[part]
-		sumK += []*Decoder{other, d, other}[part].Queries(b, first, end, func(i int, q *QueryOrError) {
+		k, ok := []*Decoder{other, d, other}[part].Queries(b, first, end, func(i int, q *QueryOrError) {
 			if n := len(q.Query.Row) + len(q.Query.Items); n > b.Conditions(i+1)-b.Conditions(i) {
 				t.Fatalf("query %d has %d conditions, not at most %d", i, n, b.Conditions(i+1)-b.Conditions(i))
 			}
@@ -131,6 +132,13 @@ func checkBatch(t *testing.T, d *Decoder, body []byte, limits Limits, m *Message
 			got[i].Query.Row, got[i].Query.Items = keep(q.Query.Row), keep(q.Query.Items)
 			got[i].Query.Set = slices.Clone(q.Query.Set)
 		})
+		if !ok {
+			if ct == MessagePack || whole == nil {
+				t.Fatalf("malformed in parts, but as a whole it is %+v %v", m, whole)
+			}
+			return false
+		}
+		sumK += k
 	}
 	if err := b.CheckSumK(sumK); !reflect.DeepEqual(err, whole) {
 		t.Fatalf("in parts it is refused with %v, not %v", err, whole)
@@ -138,6 +146,7 @@ func checkBatch(t *testing.T, d *Decoder, body []byte, limits Limits, m *Message
 	if whole == nil && (!m.Batch || !reflect.DeepEqual(got, m.Queries)) {
 		t.Fatalf("in parts it is %+v, not %+v", got, m)
 	}
+	return true
 }
 
 func keep(conds []Condition) []Condition {

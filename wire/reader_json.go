@@ -15,19 +15,25 @@ import (
 // fail the message, and refused by the decoder, where they fail one query.
 type jsonReader struct {
 	dec      *jsontext.Decoder
-	text     string // a copy of the body; strings are cut from it
+	buf      bytes.Buffer // of the body, which is parsed in place
+	text     string       // a copy of the body; strings are cut from it
 	maxDepth int
 	fatal    *Error
 }
 
 func newJSONReader(body []byte, maxDepth int) *jsonReader {
-	return &jsonReader{
-		// A bytes.Buffer is parsed in place.
-		dec: jsontext.NewDecoder(bytes.NewBuffer(body),
-			jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
-		text:     string(body),
-		maxDepth: maxDepth,
+	r := new(jsonReader)
+	r.reset(body, string(body), maxDepth)
+	return r
+}
+
+// reset begins with another body, of which text is a copy.
+func (r *jsonReader) reset(body []byte, text string, maxDepth int) {
+	if r.dec == nil {
+		r.dec = new(jsontext.Decoder)
 	}
+	r.buf, r.text, r.maxDepth, r.fatal = *bytes.NewBuffer(body), text, maxDepth, nil
+	r.dec.Reset(&r.buf, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 func (r *jsonReader) failed() *Error { return r.fatal }
