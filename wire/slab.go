@@ -63,5 +63,5 @@ func (s *slab[T]) again() {
 	for _, block := range s.blocks[:s.dirty] {
 		clear(block[:cap(block)])
 	}
-	*s = slab[T]{size: s.size, blocks: s.blocks}
+	*s = slab[T]{size: s.size, need: s.need, blocks: s.blocks}
 }
