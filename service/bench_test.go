@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -74,6 +75,54 @@ func BenchmarkMessage(b *testing.B) {
 			p.metrics.observe(done, answer, 0, time.Millisecond, 4*time.Millisecond)
 		}
 	})
+}
+
+// What a direct answer costs from its hits to the connection: of one query and of 256, with 100 hits each. Nobody asked, so the
+// server drops it.
+func BenchmarkDirectAnswer(b *testing.B) {
+	const k = 100
+	ix, err := index.Open(rowsFile(b, "rows", 2000))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ix.Close()
+	p := idlePipeline(b, ix)
+	broker, err := StartBroker(b.Context(), BrokerOptions{Listen: "127.0.0.1:0", DataDir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer broker.Shutdown()
+	nc, err := nats.Connect(broker.URL())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer nc.Close()
+	hits := make([]gpuexec.Hit, k)
+	for i := range hits {
+		hits[i] = gpuexec.Hit{ID: uint32(1_000_000 + i), Count: uint32(k - i), Distance: gpuexec.NoDistance}
+	}
+	intake := &directIntake{pipe: p, nc: nc, log: slog.New(slog.DiscardHandler)}
+	for _, queries := range []int{1, 256} {
+		for _, codec := range []wire.ContentType{wire.JSON, wire.MessagePack} {
+			b.Run(fmt.Sprintf("%d/%s", queries, strings.TrimPrefix(codec.String(), "application/")), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					r := &request{origin: &direct{intake: intake, reply: "_INBOX.nobody"}, codec: codec, batch: queries > 1, arrived: time.Now()}
+					p.memory.request(r, queries, 0)
+					answers := make([]gpuexec.Answer, queries)
+					p.memory.answers.give(answers)
+					for i := range answers {
+						r.tasks[i].answer.Hits = append(answers[i].Hits, hits...)
+					}
+					r.origin.respond(r)
+				}
+				b.StopTimer()
+				if err := nc.Flush(); err != nil {
+					b.Fatal(err)
+				}
+			})
+		}
+	}
 }
 
 // What decoding and planning costs for a message of 256 signatures of 237 hash values, in both forms: nearly all of what

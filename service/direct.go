@@ -150,7 +150,7 @@ func (d *direct) send(r *request, answer *wire.Answer) {
 	out := &nats.Msg{Subject: d.reply, Header: nats.Header{wire.HeaderContentType: {r.codec.String()}}}
 	setTrace(out.Header, d.header)
 	setQueryID(out.Header, answer)
-	out.Data = wire.AppendAnswer(nil, r.codec, answer)
+	out.Data = wire.AppendAnswer(p.memory.body(wire.RoughSize(r.codec, answer)), r.codec, answer)
 	p.memory.encoded(r, answer)
 	setServiceError(out.Header, answer)
 	if room := int(d.intake.nc.MaxPayload()) - wire.HeaderSize(out.Header); len(out.Data) > room {
@@ -161,7 +161,7 @@ func (d *direct) send(r *request, answer *wire.Answer) {
 		if len(r.tasks) == 1 {
 			answer.Results[0].ID = id
 		}
-		out.Data = wire.AppendAnswer(nil, r.codec, answer)
+		out.Data = wire.AppendAnswer(out.Data[:0], r.codec, answer)
 		setServiceError(out.Header, answer)
 	}
 	encoded := time.Now()
@@ -169,6 +169,7 @@ func (d *direct) send(r *request, answer *wire.Answer) {
 	if err != nil {
 		d.intake.log.Warn("a direct answer could not be sent", "reply", d.reply, "error", err)
 	}
+	p.memory.sent(out.Data) // the connection has its own copy
 
 	took := time.Since(r.arrived)
 	d.intake.stats.requests.Add(1)

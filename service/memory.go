@@ -166,9 +166,9 @@ func (m *answerMemory) put(tasks []task) {
 	}
 }
 
-// Bodies are kept by their size, in classes of powers of two. What is smaller than the first is cheap to make.
+// Bodies are kept by their size, in classes of powers of two. What is smaller than the first is as cheap to make as to keep.
 const (
-	minBodyClass = 15 // 32 KiB
+	minBodyClass = 10 // 1 KiB: the answer to one query has a few
 	maxBodyClass = 24 // 16 MiB
 )
 

@@ -27,7 +27,7 @@ func SplitAnswer(ct ContentType, a *Answer, maxBody int) []Part {
 func SplitAnswerInto(ct ContentType, a *Answer, maxBody int, take func(size int) []byte) []Part {
 	if !a.Batch && len(a.Results) == 1 {
 		r := &a.Results[0]
-		body := AppendResult(take(min(roughSize(ct, r), maxRough)), ct, r)
+		body := AppendResult(take(RoughSize(ct, a)), ct, r)
 		if len(body)+tookSlack(ct, r) > maxBody {
 			body = AppendResult(body[:0], ct, tooLarge(r, len(body), maxBody))
 			return []Part{{Count: 1, TooLarge: 1, Body: body}}
@@ -83,7 +83,16 @@ func tooLarge(r *Result, size, most int) *Result {
 // maxRough bounds the memory that is taken on an estimate; more comes as it is needed.
 const maxRough = 16 << 20
 
-// roughSize is about how many bytes a result takes, to allocate once.
+// RoughSize is about how many bytes an answer takes, to allocate once; of a large one, what to begin with.
+func RoughSize(ct ContentType, a *Answer) int {
+	rough := 0
+	for i := range a.Results {
+		rough += roughSize(ct, &a.Results[i])
+	}
+	return min(rough, maxRough)
+}
+
+// roughSize is the same for a result.
 func roughSize(ct ContentType, r *Result) int {
 	size, hit := 160, 28
 	if ct == JSON {

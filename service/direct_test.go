@@ -1,0 +1,64 @@
+package service
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/geniemq/geniemq/wire"
+)
+
+// Answers of all sizes, made at once in memory that is used again, are each what it is alone.
+func TestDirectAnswersAtOnce(t *testing.T) {
+	_, nc, _ := startService(t, Config{Indexes: []IndexSource{{Path: rowsFile(t, "rows", 2000)}}}, Options{})
+	ask := func(i int) (*wire.Answer, error) {
+		codec := []wire.ContentType{wire.JSON, wire.MessagePack}[i%2]
+		queries := make([]wire.Query, 1+i%3*10)
+		for j := range queries {
+			queries[j] = wire.Query{ID: fmt.Sprint(i, " ", j), K: 1 + 7*i, Row: []wire.Condition{{Attr: "n", Min: wire.Number(float64(10 * i))}}}
+		}
+		msg := nats.NewMsg("genie.search.rows")
+		msg.Header.Set(wire.HeaderContentType, codec.String())
+		if msg.Data = wire.AppendQuery(nil, codec, &queries[0]); len(queries) > 1 {
+			msg.Data = wire.AppendQueries(nil, codec, queries)
+		}
+		reply, err := nc.RequestMsg(msg, patience)
+		if err != nil {
+			return nil, err
+		}
+		a, err := wire.DecodeAnswer(codec, reply.Data)
+		if err != nil {
+			return nil, err
+		}
+		for j := range a.Results {
+			a.Results[j].Took = wire.Took{}
+		}
+		return a, nil
+	}
+	want := make([]*wire.Answer, 60)
+	for i := range want {
+		var err error
+		if want[i], err = ask(i); err != nil {
+			t.Fatal(err)
+		}
+		if first := &want[i].Results[0]; first.Err != nil || first.ID != fmt.Sprint(i, " 0") || len(first.Hits) != 1+7*i {
+			t.Fatalf("query %d is answered %+v", i, first)
+		}
+	}
+	var askers sync.WaitGroup
+	for asker := range 8 {
+		askers.Go(func() {
+			for n := range 2 * len(want) {
+				i := (n*(2*asker+1) + asker) % len(want)
+				if got, err := ask(i); err != nil || !reflect.DeepEqual(got, want[i]) {
+					t.Errorf("at once with others query %d is answered %v %+v, not %+v", i, err, got, want[i])
+					return
+				}
+			}
+		})
+	}
+	askers.Wait()
+}
