@@ -34,6 +34,10 @@ type Options struct {
 	Messages int
 	Bytes    int64
 
+	// PullBytes bounds one pull request, if it is not less than the largest message: so much may be on its way at a time.
+	// A server cuts off a client for which more than its max_pending waits, 64 MiB by default, and what was on its way
+	// has cost a delivery then: the requests of all consumers of a connection must fit. Default 32 MiB.
+	PullBytes int64
 	// PullExpiry is how long one pull request stays open, and so how long Stop waits at most for messages that may be
 	// on their way. When none come it takes some 20ms, unless a cluster keeps the durable on another server than the
 	// one connected to. Default 1s.
@@ -60,6 +64,7 @@ func (o *Options) ensureDefaults() {
 	o.MaxAckPending = max(o.MaxAckPending, 4*o.BatchMessages)
 	setDefault(&o.Messages, o.MaxAckPending)
 	setDefault(&o.Bytes, 256<<20)
+	setDefault(&o.PullBytes, 32<<20)
 	setDefault(&o.PullExpiry, time.Second)
 	setDefault(&o.InfoInterval, 5*time.Second)
 	setDefault(&o.RequestTimeout, 5*time.Second)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -145,6 +146,40 @@ func TestWindowInBytes(t *testing.T) {
 
 // A request for more than MaxAckPending allows must neither wait for its time-out nor stop: with an expiry of an hour,
 // waiting for it would be waiting for ever.
+// slowly is a connection that takes 64 KiB a millisecond from the server.
+type slowly struct{ net.Conn }
+
+func (c slowly) Read(b []byte) (int, error) {
+	time.Sleep(time.Millisecond)
+	return c.Conn.Read(b[:min(len(b), 64<<10)])
+}
+
+type slowDialer struct{}
+
+func (slowDialer) Dial(network, address string) (net.Conn, error) {
+	conn, err := net.Dial(network, address)
+	return slowly{conn}, err
+}
+
+// A backlog that the window has room for, but that is more than the server keeps for a client, comes whole: the server does not
+// cut the connection off, and no delivery is spent.
+func TestBacklogIsPulledInPieces(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	const messages = 80
+	body := make([]byte, 1<<20-100)
+	for range messages {
+		if _, err := js.Publish(t.Context(), "genie.query.adult", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := startWorker(t, b.connect(nats.SetCustomDialer(slowDialer{})), consumer.Options{}, nil)
+	w.waitFor(messages)
+	if n, s := b.srv.NumSlowConsumers(), w.Stats(); n != 0 || s.Redelivered != 0 {
+		t.Errorf("cut off %d times, %d messages came again", n, s.Redelivered)
+	}
+}
+
 func TestTinyMaxAckPending(t *testing.T) {
 	b := startBroker(t)
 	js := b.withStreams()

@@ -241,7 +241,7 @@ func (c *Consumer) room() (messages int, bytes int64) {
 			return 0, 0
 		}
 	}
-	messages, bytes = max(messages, 0), max(bytes, c.minBytes)
+	messages, bytes = max(messages, 0), max(min(bytes, c.opts.PullBytes), c.minBytes)
 	if c.batchLimit > 0 {
 		messages = min(messages, c.batchLimit)
 	}

@@ -357,6 +357,9 @@ func (s *Service) openStored(context.Context) error {
 	return nil
 }
 
+// pullBytes is how much all consumers, which share a connection, ask for at a time: half of a server's default max_pending.
+const pullBytes = 32 << 20
+
 func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
@@ -368,6 +371,7 @@ func (s *Service) openConsumer(x *served) (err error) {
 		AckWait:       s.cfg.AckWait,
 		MaxAckPending: s.cfg.MaxPending,
 		BatchMessages: x.pipe.options.batchSize,
+		PullBytes:     pullBytes / int64(len(s.indexes)),
 		OnState: func(err error) {
 			if err != nil {
 				log.Warn("no queries can be pulled", "error", err)
