@@ -2,7 +2,10 @@ package service
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/producer"
@@ -14,11 +17,12 @@ type unservedAnswerer struct {
 	publishers *publishers
 	subjects   wire.Subjects
 	allow      []string // reply subjects
-	metrics    *metrics
 	log        *slog.Logger
 }
 
-// answer tells the sender of a message that nobody serves its index, and returns when that is confirmed.
+// answer tells the sender of a message that nobody serves its index, and returns when that is confirmed. Where it asked for a
+// subject that does not work, it is told where results go that name none: messages that cannot be answered would stay
+// for ever, and enough of them would keep the sweeper from those behind them.
 func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Unserved) error {
 	result := wire.Result{Index: u.Index, Err: wire.Errorf(wire.UnknownIndex, "no worker serves index %q", u.Index)}
 	answer := &wire.Answer{Results: []wire.Result{result}}
@@ -26,32 +30,44 @@ func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Unserved) err
 	if err != nil {
 		codec = wire.JSON
 	}
-	reply := u.Header.Get(wire.HeaderReply)
-	if wire.ValidateReplySubject(reply, a.allow) != nil {
-		reply = a.subjects.Result(u.Index)
-	}
-	confirmed := make(chan error, 1)
-	a.publishers.next().Publish(ctx, producer.Outgoing{
-		Subject: reply,
+	out := producer.Outgoing{
+		Subject: u.Header.Get(wire.HeaderReply),
 		MsgID:   partID(resultID(u.Index, u.Header, u.StreamCreated, u.Sequence), 1),
-		Header:  resultHeader(u.Header, u.Sequence, codec, answer),
 		Body:    wire.AppendAnswer(nil, codec, answer),
-	}, func(err error) { confirmed <- err })
-	if err := <-confirmed; err != nil {
-		return err
 	}
-	a.metrics.dead.WithLabelValues(string(wire.UnknownIndex)).Inc()
-	return nil
+	standard := a.subjects.Result(u.Index)
+	if wire.ValidateReplySubject(out.Subject, a.allow) != nil {
+		out.Subject = standard
+	}
+	for {
+		out.Header = resultHeader(u.Header, u.Sequence, codec, answer)
+		confirmed := make(chan error, 1)
+		a.publishers.next().Publish(ctx, out, func(err error) { confirmed <- err })
+		err := <-confirmed
+		log := a.log.With("sequence", u.Sequence, "reply", out.Subject, "error", err)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil, errors.Is(err, producer.ErrClosed), errors.Is(err, nats.ErrConnectionClosed):
+			return err // it is this process that ends
+		case out.Subject == standard:
+			log.Error("nobody can be told that nobody serves an index; the dead letter says so")
+			return nil
+		}
+		log.Warn("a sender cannot be told that nobody serves its index, telling the standard subject")
+		out.Subject = standard
+	}
 }
 
 // sweep runs a sweeper until ctx ends.
 func (s *Service) sweep(ctx context.Context) {
-	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(), metrics: s.metrics, log: s.log}
+	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(), log: s.log}
 	consumer.NewSweeper(s.js, consumer.SweeperOptions{
 		Subjects: s.subjects,
 		Answer:   a.answer,
 		OnSweep: func(swept int, err error) {
 			if swept > 0 {
+				s.metrics.dead.WithLabelValues(string(wire.UnknownIndex)).Add(float64(swept))
 				s.log.Warn("answered and removed queries for indexes that nobody serves", "messages", swept)
 			}
 			if err != nil {

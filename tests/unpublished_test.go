@@ -36,6 +36,17 @@ authorization {
 			t.Errorf("dead letter %v", dead.Header)
 		}
 	}
+	// The same for an index that nobody serves: many such messages do not keep the sweeper from those behind them.
+	const forbidden = 20
+	for i := range forbidden {
+		r.publish("nobody", `{"text":"x"}`, "Genie-Reply", fmt.Sprintf("_INBOX.private.%d", i))
+	}
+	r.publish("nobody", `{"text":"x"}`)
+	for i := range forbidden + 1 {
+		if res := result(t, r.stored("genie.result.nobody", i+1).Data); res.Err == nil || res.Err.Code != wire.UnknownIndex {
+			t.Errorf("the sender is told %v", res.Err)
+		}
+	}
 	r.settled()
 	r.works()
 }
