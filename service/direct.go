@@ -121,11 +121,17 @@ func (d *direct) suspect() bool { return false }
 // admit replaces the message's place in the queue by those of its queries. One query is admitted already.
 func (d *direct) admit(queries int) *wire.Error {
 	d.intake.bytes.Add(-d.size)
-	if waiting := d.intake.waiting.Add(int64(queries) - 1); queries > 1 && waiting > d.intake.limit {
+	waiting := d.intake.waiting.Add(int64(queries) - 1)
+	switch {
+	case queries <= 1 || waiting <= d.intake.limit:
+		return nil
+	case int64(queries) > d.intake.limit: // trying again would not help
 		d.intake.waiting.Add(int64(-queries))
-		return d.intake.overloaded()
+		return wire.Errorf(wire.TooLarge, "the message has %d queries, direct search takes at most %d at a time: send fewer, or send them "+
+			"through the stream", queries, d.intake.limit)
 	}
-	return nil
+	d.intake.waiting.Add(int64(-queries))
+	return d.intake.overloaded()
 }
 
 func (d *direct) leave(queries int) { d.intake.waiting.Add(int64(-queries)) }

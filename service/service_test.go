@@ -350,6 +350,14 @@ func TestOverloaded(t *testing.T) {
 	if reply, err := nc.Request("genie.search.rows", []byte(`{"row":{"n":7}}`), patience); err != nil || reply.Header.Get(wire.HeaderServiceError) != "" {
 		t.Errorf("the queue does not recover: %v", err)
 	}
+	// More queries than there ever is room for: trying again is no advice.
+	reply, err = nc.Request("genie.search.rows", []byte(`{"queries":[`+strings.Repeat(`{"row":{"n":1}},`, 20)+`{"row":{"n":1}}]}`), patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refused, err = wire.DecodeResult(wire.JSON, reply.Data); err != nil || refused.Err == nil || refused.Err.Code != wire.TooLarge {
+		t.Errorf("21 queries with room for 20: %s", reply.Data)
+	}
 }
 
 // A query whose time is up is answered so, and the engine never sees it.
