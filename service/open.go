@@ -389,6 +389,13 @@ func (s *Service) openConsumer(x *served) (err error) {
 	x.stored.consumer = c
 	s.metrics.watchConsumer(x.name, c.Stats)
 	x.stored.ended = make(chan error, 1)
+	s.mu.Lock()
+	s.intakes = append(s.intakes, x.stored)
+	err = s.err
+	s.mu.Unlock()
+	if err != nil { // the engine is lost already
+		return err
+	}
 	go func() { x.stored.ended <- c.Run(context.Background()) }()
 	return nil
 }

@@ -69,6 +69,7 @@ type Service struct {
 	mu       sync.Mutex
 	running  bool // Start is done
 	stopping bool // Shutdown has begun
+	intakes  []*storedIntake
 	err      error
 	failed   chan struct{}
 }
@@ -156,8 +157,25 @@ func (s *Service) fail(err error) {
 	s.mu.Unlock()
 	if first {
 		s.log.Error("the service cannot go on", "error", err)
+		s.giveBack()
 		s.abort()
 	}
+}
+
+// giveBack stops the intakes of stored messages at once and gives back what they have. Pipelines that are aborted give back all that
+// comes in: with intakes still pulling, the same messages would come and go until the owner shuts down, thousands of times, each
+// a delivery of which a message has few before it is suspected.
+func (s *Service) giveBack() {
+	s.mu.Lock()
+	intakes := s.intakes
+	s.mu.Unlock()
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	var stopping sync.WaitGroup
+	for _, intake := range intakes {
+		stopping.Go(func() { _ = intake.consumer.Stop(ended) }) // that messages went back is what is wanted
+	}
+	stopping.Wait()
 }
 
 // Failed is closed when the service cannot go on.

@@ -314,6 +314,12 @@ func TestLostDevice(t *testing.T) {
 	}
 	next := start(t, cfg, service.Options{})
 	next.settled()
+	// Beside the next one, which takes its time to start, the lost worker did not keep taking what it gave back.
+	for _, w := range []*running{r, next} {
+		if n := w.scrape().value("geniemq_redelivered_total", "index", "people"); n > 2*innocent {
+			t.Errorf("%v messages of %d were delivered again", n, innocent)
+		}
+	}
 	if n := next.count("GENIE_RESULTS", "genie.result.people"); n != innocent {
 		t.Errorf("%d results for %d messages", n, innocent)
 	}
