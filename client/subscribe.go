@@ -94,6 +94,13 @@ func (c *Client) Subscribe(ctx context.Context, subject string, handle func(*Ans
 	return sub, nil
 }
 
+// A server cuts off a client for which more than its max_pending waits, 64 MiB by default, and the library's own bound is 500
+// messages of any size. So half of that is on its way at a time, but always the largest message, with what counts beside it.
+const (
+	pullBytes    = 32 << 20
+	pullOverhead = 4 << 10
+)
+
 func (c *Client) consume(ctx context.Context, subject string, handle func(*Answer) error, opts SubscribeOptions) (*Subscription, error) {
 	consumer, err := c.consumer(ctx, subject, opts)
 	if err != nil {
@@ -101,7 +108,7 @@ func (c *Client) consume(ctx context.Context, subject string, handle func(*Answe
 	}
 	delivery, err := consumer.Consume(func(msg jetstream.Msg) {
 		settle(msg, dispatch(msg.Subject(), msg.Headers(), msg.Data(), handle, opts), opts)
-	}, jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+	}, jetstream.PullMaxBytes(max(pullBytes, int(c.nc.MaxPayload())+pullOverhead)), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 		opts.OnError(fmt.Errorf("receiving from %s: %w", subject, err))
 	}))
 	if err != nil {

@@ -2,10 +2,15 @@ package client_test
 
 import (
 	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/wire"
@@ -154,4 +159,54 @@ func TestSubscribe(t *testing.T) {
 		}
 		nc.Close()
 	})
+}
+
+// slowly is a connection that takes 64 KiB a millisecond from the server.
+type slowly struct{ net.Conn }
+
+func (c slowly) Read(b []byte) (int, error) {
+	time.Sleep(time.Millisecond)
+	return c.Conn.Read(b[:min(len(b), 64<<10)])
+}
+
+type slowDialer struct{}
+
+func (slowDialer) Dial(network, address string) (net.Conn, error) {
+	conn, err := net.Dial(network, address)
+	return slowly{conn}, err
+}
+
+// Answers that were stored meanwhile, more than a server keeps for a client, come once and without the connection being cut off.
+func TestSubscribeToABacklog(t *testing.T) {
+	t.Parallel()
+	f := setUpBroker(t, server.Options{})
+	if _, err := f.js.CreateStream(f.ctx, jetstream.StreamConfig{Name: "GENIE_RESULTS", Subjects: []string{"genie.result.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	body := wire.AppendResult(nil, wire.JSON, &wire.Result{Err: wire.Errorf(wire.BadRequest, "%s", strings.Repeat("x", 1<<20-200))})
+	const answers = 80
+	for range answers {
+		if _, err := f.js.Publish(f.ctx, "genie.result.words", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nc, err := nats.Connect(f.broker.url(), nats.SetCustomDialer(slowDialer{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	c := newClient(t, nc, client.Options{})
+	var got atomic.Int64
+	sub, err := c.Subscribe(f.ctx, "words", func(*client.Answer) error {
+		got.Add(1)
+		return nil
+	}, client.SubscribeOptions{All: true, Durable: "reader", OnError: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Stop()
+	waitFor(t, func() bool { return got.Load() >= answers })
+	if n := f.broker.server.NumSlowConsumers(); n != 0 || got.Load() != answers {
+		t.Errorf("cut off %d times, %d answers of %d", n, got.Load(), answers)
+	}
 }
