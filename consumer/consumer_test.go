@@ -144,8 +144,6 @@ func TestWindowInBytes(t *testing.T) {
 	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 }
 
-// A request for more than MaxAckPending allows must neither wait for its time-out nor stop: with an expiry of an hour,
-// waiting for it would be waiting for ever.
 // slowly is a connection that takes 64 KiB a millisecond from the server.
 type slowly struct{ net.Conn }
 
@@ -180,6 +178,8 @@ func TestBacklogIsPulledInPieces(t *testing.T) {
 	}
 }
 
+// A request for more than MaxAckPending allows must neither wait for its time-out nor stop: with an expiry of an hour,
+// waiting for it would be waiting for ever.
 func TestTinyMaxAckPending(t *testing.T) {
 	b := startBroker(t)
 	js := b.withStreams()
