@@ -17,8 +17,8 @@ func (b *Batch) scanJSON() bool {
 			return false
 		}
 		start, conditions := i, 0
-		if i, conditions = b.scanJSONQuery(i); i < 0 {
-			return false
+		if i, conditions = b.scanJSONQuery(i); i < 0 || conditions > (i-start)/leastCondition {
+			return false // with more it is malformed, and memory would be taken for it
 		}
 		b.add(start, conditions)
 		next := false
@@ -33,6 +33,9 @@ func (b *Batch) scanJSON() bool {
 	}
 	return stepOverSpace(s, i) == len(s)
 }
+
+// leastCondition is how many bytes a condition has at least.
+const leastCondition = len(`"":1,`)
 
 // scanJSONQuery is scanQuery for a query in JSON, of which it sees strings, brackets and commas.
 func (b *Batch) scanJSONQuery(i int) (end, conditions int) {

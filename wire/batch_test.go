@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -88,6 +89,9 @@ func testScan(t *testing.T, codec ContentType) {
 		if checkBatch(t, &d, codec, body, limits, m, err) {
 			t.Errorf("decoded in parts with %+v", limits)
 		}
+	}
+	if _, ok := d.Scan(JSON, []byte(`{"queries":[{"row":{`+strings.Repeat(",", 100)+`}}]}`), limits); ok {
+		t.Error("scanned conditions of one byte")
 	}
 	if _, ok := d.Scan(codec, append(body, 1), limits); ok {
 		t.Error("scanned with a byte too many")
