@@ -153,6 +153,17 @@ func (r *resident) dataOf(i int) devicePointer {
 	return r.data + devicePointer(r.parts[i].at*unitBytes)
 }
 
+// copied is how many bytes a batch copies to see all of the index.
+func (r *resident) copied() (bytes int64) {
+	if r.stream == nil {
+		return 0
+	}
+	for i := range r.parts {
+		bytes += r.parts[i].units * unitBytes
+	}
+	return bytes
+}
+
 func (r *resident) objects() uint32 { return r.tiles.objects(r.index) }
 
 func (r *resident) groups() int { return groupsOf(r.objects()) }

@@ -137,7 +137,7 @@ func TestLaunchPolicyOnRows(t *testing.T) {
 			queries[i] = r.plan(&matchJob{query: &m.Query, k: m.K, minCount: 1, bound: uint32(r.index.CountBound(&m.Query))})
 		}
 		policy := defaultPolicy
-		policy.choose(queries, r.slicedLayout(), r.kernels.sliced, policyDevice{r.kernels.processors, r.tiles.len(), r.groups()})
+		policy.choose(queries, r.slicedLayout(), r.kernels.sliced, policyDevice{processors: r.kernels.processors, tiles: r.tiles.len(), groups: r.groups()})
 		for i := range queries {
 			if q := &queries[i]; q.sliced != (count == len(plans)) {
 				t.Fatalf("query %d of %d: shared decode %v", i, count, q.sliced)

@@ -24,6 +24,7 @@ type launchPolicy struct {
 	posting float64 // a posting
 	block   float64 // a query and tile
 	plane   float64 // a plane of a tile, where what is sliced has no postings
+	copying float64 // a byte of an index that is streamed, over the bus: of every multiprocessor
 	tileHit float64 // each of the k that a query wants: Gate, compaction and selection
 	// Of the shared-decode kernel.
 	octet  float64 // decoding eight rows of 1,024 objects, for a query block: rows of one value
@@ -50,22 +51,23 @@ func (p launchPath) String() string {
 
 // defaultPolicy is measured on an H200 (docs/benchmarks/2026-11-21-h200-two-kernels.md). The (query, tile) kernel takes
 // 0.43 ps a posting and 6 ns a query and tile over 132 multiprocessors, and 255 ns of one for a plane of a tile
-// (docs/benchmarks/2026-11-21-h200-layouts.md). The shared-decode kernel takes 8 us for 1,024 objects of a block of Adult's
+// (docs/benchmarks/2026-11-21-h200-layouts.md); 55 GB/s are copied. The shared-decode kernel takes 8 us for 1,024 objects of a block of Adult's
 // queries, and 40 us of W1's, which decode six times as many octets in rows of one value (docs/benchmarks/2026-11-21-h200-sliced.md,
 // state D). What large k add was measured with k of 10 to 10,000 (docs/benchmarks/2026-11-21-h200-policy.md): the constants are
 // between those of 0.98 M rows and of 4.5 M signatures, 84 and 300 ns, 460 and 1,550. By all these, 1,024 queries of one value an
 // attribute of 67 keywords are equal where lists hold 2.2 % of the objects.
-var defaultPolicy = launchPolicy{posting: 0.056, block: 800, plane: 255, tileHit: 150, octet: 17, bounds: 23, tree: 8, group: 2.5e3,
+var defaultPolicy = launchPolicy{posting: 0.056, block: 800, plane: 255, copying: 0.018, tileHit: 150, octet: 17, bounds: 23, tree: 8, group: 2.5e3,
 	launch: 300e3, slicedHit: 1e3}
 
 func (p launchPolicy) String() string {
-	return fmt.Sprintf("%s; (query, tile): %g ns a posting, %g a tile, %g a plane, %g a hit; shared decode: %g ns an octet, %g of ranges, %g a tree, %g a group, %g a launch, %g a hit",
-		p.path, p.posting, p.block, p.plane, p.tileHit, p.octet, p.bounds, p.tree, p.group, p.launch, p.slicedHit)
+	return fmt.Sprintf("%s; (query, tile): %g ns a posting, %g a tile, %g a plane, %g a byte copied, %g a hit; shared decode: %g ns an octet, %g of ranges, %g a tree, %g a group, %g a launch, %g a hit",
+		p.path, p.posting, p.block, p.plane, p.copying, p.tileHit, p.octet, p.bounds, p.tree, p.group, p.launch, p.slicedHit)
 }
 
 // policyDevice is what a policy has to know of where a batch runs.
 type policyDevice struct {
 	processors, tiles, groups int
+	copied                    int64 // bytes of a streamed index that are copied only for the sake of the shared-decode kernel
 }
 
 // choose marks the queries for the shared-decode kernel, variant by variant.
@@ -85,7 +87,8 @@ func (p *launchPolicy) choose(queries []laneQuery, layout *slicedLayout, variant
 		if load.queries == 0 {
 			continue
 		}
-		if p.path == pathByCost && p.sliced(&load, layout, &variants[v], d) >= tiles {
+		copying := p.copying * float64(d.copied) * float64(d.processors)
+		if p.path == pathByCost && p.sliced(&load, layout, &variants[v], d)+copying >= tiles {
 			continue
 		}
 		for i := range queries {

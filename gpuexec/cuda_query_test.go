@@ -204,7 +204,7 @@ func BenchmarkPlan(b *testing.B) {
 		l := lane{resident: r, pieces: queries, waves: defaultWaves, policy: defaultPolicy, bytes: 1 << 30}
 		b.Run(c.name+"/layout", func(b *testing.B) {
 			for b.Loop() {
-				l.layout(&verifyRun{})
+				l.layout()
 			}
 		})
 	}

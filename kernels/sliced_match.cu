@@ -27,8 +27,8 @@ constexpr uint32_t kRecords = 3;       // of a counter: the current one and two 
 constexpr uint32_t kNoGroup = ~0u;
 constexpr uint32_t kPlanesAhead = 11;  // of a task, loaded while the one before it is decoded: all of 2,047 codes
 
-// Of a counter: the ticket of the group that it counts, and the first group for which its thresholds do not hold.
-struct GateState { uint32_t ticket, until; };
+// Of a counter: the group that it counts and its ticket, and the first group for which its thresholds do not hold.
+struct GateState { uint32_t ticket, group, until; };
 
 // Shared memory: this, then records of each counter, then the digits that counters are compared with, then stages.
 struct alignas(128) Shared {
@@ -321,8 +321,8 @@ struct Match {
     Counters<PLANES> counters[SLOTS];
 #pragma unroll
     for (int a = 0; a < SLOTS; a++) counters[a].clear();
-    if (lane == 0) shared.gate[warp] = {0, 0};
-    if (groupOf(0) == kNoGroup) return;
+    if (lane == 0) shared.gate[warp] = {~0u, kNoGroup, 0};
+    if (!enterGroup()) return;
     Cursor c = {0, ring() + (kRecords - 1) * kRecordBytes, 0, trees * (COUNTERS * kRecordBytes)};
     fetch(c, ring());
     fetch(c, ring() + kRecordBytes);
@@ -391,8 +391,7 @@ struct Match {
 
   // The Gate, for the group that has been counted. False when it was the last.
   __device__ __forceinline__ bool pass(Counters<PLANES> (&counters)[SLOTS]) {
-    const uint32_t ticket = shared.gate[warp].ticket;
-    const uint32_t group = groupOf(ticket);
+    const uint32_t group = shared.gate[warp].group;
     uint32_t* const digits =
         reinterpret_cast<uint32_t*>(reinterpret_cast<uint8_t*>(&shared + 1) + recordsBytes(COUNTERS, SLOTS)) +
         warp * SLOTS * PLANES;
@@ -443,9 +442,15 @@ struct Match {
       }
     }
     passGroup(s.waves[blockIdx.x * COUNTERS + warp]);
-    if (lane == 0) shared.gate[warp].ticket = ticket + 1;
+    return enterGroup();
+  }
+
+  // From here on the counter counts the group of the next ticket. False when there is none. Only the lane that arrives for its
+  // warp looks into the ring of tickets, so that it has looked when it arrives.
+  __device__ __forceinline__ bool enterGroup() {
+    if (lane == 0) shared.gate[warp].group = groupOf(++shared.gate[warp].ticket);
     __syncwarp();
-    return groupOf(ticket + 1) != kNoGroup;
+    return shared.gate[warp].group != kNoGroup;
   }
 };
 
