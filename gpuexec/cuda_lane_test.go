@@ -48,14 +48,14 @@ func TestPieces(t *testing.T) {
 		if rng.IntN(3) == 0 {
 			r.withTexts()
 		}
-		l := hostLane(r, []int64{rng.Int64N(10 << 10), 4<<10 + rng.Int64N(1<<20), 1<<20 + rng.Int64N(64<<20)}[rng.IntN(3)])
+		l := hostLane(r, []int64{rng.Int64N(10 << 10), 4<<10 + rng.Int64N(1<<20), 1<<20 + rng.Int64N(16<<20)}[rng.IntN(3)])
 		l.policy.path = launchPath(rng.IntN(4))
 		s := &cudaSearcher{engine: &cudaEngine{kernels: r.kernels}, resident: r}
 		s.pipeline.index = r.index
 
 		queries := make([]laneQuery, 0, 400)
 		costs := map[*matchJob]int64{}
-		for range 1 + rng.IntN(400) {
+		for range 1 + rng.IntN([]int{100, 400, 1500}[rng.IntN(3)]) {
 			p := plan(rng)
 			bound, err := p.check(r.index)
 			if err != nil {

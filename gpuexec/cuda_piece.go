@@ -60,17 +60,19 @@ const (
 	smallBatch      = 256
 )
 
+// smallestPiece is as small as pieces become for the sake of kernels whose queries share the work: about a block of queries.
+const smallestPiece = 128
+
 func alignUp(n int64) int64 { return (n + 255) &^ 255 }
 
 // arenaSlack is more than what the alignment of the parts of an arena takes.
 const arenaSlack = 8 * 256
 
 // layout chooses the kernels of the piece, orders it by them, and places its arrays. Where the kernels chosen need more memory than
-// there is, the piece becomes smaller, as long as they pay for so few queries too. Else all of it goes to the (query, tile)
-// kernel, for which cut has made sure of the memory.
+// there is, the piece becomes smaller, as long as they pay for so few queries too. Else all of it goes to the (query, tile) kernel, for which cut has made sure of the memory.
 func (l *lane) layout() (at pieceLayout, check verifyRun) {
 	whole, tiled := l.pieces, len(l.pieces) // tiled: queries of the whole that are the (query, tile) kernel's, the first ones
-	for n := len(whole); n > 0; n /= 2 {
+	for n := len(whole); n == len(whole) || n >= smallestPiece; n /= 2 {
 		l.pieces = whole[:n]
 		at, check = l.offsets()
 		l.choose(n < len(whole))
@@ -119,7 +121,7 @@ func (l *lane) choose(part bool) {
 		l.pieces[i].sliced, l.pieces[i].filter = false, false
 	}
 	r := l.resident
-	device := policyDevice{processors: r.kernels.processors, tiles: r.tiles.len(), groups: r.groups()}
+	device := policyDevice{processors: r.kernels.processors, tiles: r.tiles.len(), groups: r.groups(), parts: len(r.parts)}
 	if part {
 		device.copied = r.copied()
 	}
@@ -216,4 +218,3 @@ func (l *lane) room(q *laneQuery, at *pieceLayout) uint64 {
 	}
 	return uint64(q.job.k) + uint64(at.tileWave)*uint64(waveEntries(q.job.k, l.resident.kernels.matches[q.variant].Parts))
 }
-

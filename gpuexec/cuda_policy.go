@@ -31,7 +31,7 @@ type launchPolicy struct {
 	bounds float64 // the same, rows of a range's end
 	tree   float64 // adding eight rows of 1,024 objects to one query, while others decode
 	group  float64 // 1,024 objects of a query block: Gate, hand-over
-	launch float64 // planning and starting, of every multiprocessor
+	launch float64 // planning and starting, for each part of the index: of every multiprocessor
 	// Each of the k that a query wants: it stores more candidates than the (query, tile) kernel, and a warp alone settles them.
 	slicedHit float64
 }
@@ -67,6 +67,7 @@ func (p launchPolicy) String() string {
 // policyDevice is what a policy has to know of where a batch runs.
 type policyDevice struct {
 	processors, tiles, groups int
+	parts                     int   // each is a launch
 	copied                    int64 // bytes of a streamed index that are copied only for the sake of the shared-decode kernel
 }
 
@@ -136,7 +137,7 @@ func (p *launchPolicy) sliced(l *slicedLoad, layout *slicedLayout, v *cudaSliced
 	if s.blocks > d.processors {
 		rounds *= float64(s.blocks) / float64(d.processors)
 	}
-	return (p.launch+block*rounds)*float64(d.processors) + p.slicedHit*float64(l.hits)
+	return (p.launch*float64(max(1, d.parts))+block*rounds)*float64(d.processors) + p.slicedHit*float64(l.hits)
 }
 
 // weightBits is how many rows a row of this weight is added as.

@@ -31,7 +31,8 @@ func TestCUDAScan(t *testing.T) {
 		s := loadOn(t, e, c.index)
 		var plans []Plan
 		var jobs []*scanJob
-		for range 1 + rng.IntN(20) {
+		onDevice := func(job *scanJob) bool { return s.(*cudaSearcher).resident.scans(job) }
+		for n := 1 + rng.IntN(20); len(jobs) < n || !slices.ContainsFunc(jobs, onDevice); {
 			text := misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(20)) + "a"
 			if rng.IntN(20) == 0 {
 				text = randomString(rng, alphabet, 2045+rng.IntN(8)) // around the longest pattern
@@ -48,7 +49,7 @@ func TestCUDAScan(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, job := range jobs {
-			if job.done != s.(*cudaSearcher).resident.scans(job) {
+			if job.done != onDevice(job) {
 				t.Fatalf("round %d job %d: done %v", round, i, job.done)
 			}
 			if !job.done {
@@ -73,9 +74,6 @@ func TestCUDAScan(t *testing.T) {
 		}
 	}
 	t.Logf("%d scans on the device, %d left to the host", done, left)
-	if done == 0 || done < 3*scaled(40) && scaled(40) > 5 {
-		t.Error("hardly any scan was done")
-	}
 }
 
 // TestCUDAScanWaves: several tiles, waves and pieces, on one device and spread over several. The lane has little memory.
