@@ -21,15 +21,24 @@ def read(paths):
     return lines
 
 
+KERNELS = {"tile_queries": "(query, tile)", "sliced_queries": "shared decode", "filter_queries": "filter"}
+
+
+def kernels(r):
+    """The kernels that ran, the one with the most queries first."""
+    done = [(r["achieved"].get(field, 0), name) for field, name in KERNELS.items()]
+    return ", ".join(name if n == r["queries"] else f"{name} {n:,}" for n, name in sorted(done, reverse=True) if n > 0)
+
+
 def table(lines):
-    print("| axis | workload | point | match + select, ms | match | select | whole call | postings a query | G postings/s |")
+    print("| axis | workload | point | match + select, ms | match | select | whole call | postings a query | kernel |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for (axis, workload), points in sorted(lines.items()):
         for r in points:
             at = f'{r["density"]:.3f} (reach {max(0, r["point"])})' if axis == "density" else f'{r["point"]:,}'
             cells = [axis, workload, at, r["match_select_ms"], r.get("match_ms"), r.get("select_ms"), r["total_ms"]]
             cells = [f"{c:.3f}" if isinstance(c, float) else str(c) for c in cells]
-            print("| " + " | ".join(cells + [f'{r["postings_scanned"] / r["queries"]:,.0f}', f'{r["postings_per_s"] / 1e9:,.0f}']) + " |")
+            print("| " + " | ".join(cells + [f'{r["postings_scanned"] / r["queries"]:,.0f}', kernels(r)]) + " |")
 
 
 def draw(lines, path):
