@@ -1,11 +1,12 @@
 """Exact kNN of w1's vectors in PyTorch, against what geniemq answered to the same queries.
 
     geniemq bench engine --engine cuda --workload w1 --export DIR
-    python3 docs/benchmarks/knn.py DIR
+    python3 docs/benchmarks/knn.py DIR...
 
-One JSON line a way to do it: precision of the matrix product, objects a chunk, median of 7 batches by CUDA events. Then
-recall@100 of geniemq's answers against the exact neighbours, and the same times for random clustered points in 128
-dimensions. The distance is |x|^2 - 2 q.x, the part of the squared distance that the order depends on.
+JSON lines: of each folder (of another --reach, say; the vectors are those of the first) the recall of its answers against the exact
+neighbours. Then a line a way to do it in PyTorch: precision of the matrix product, objects a chunk, median of 7 batches by CUDA
+events; and the same times for random clustered points in 128 dimensions. The distance is |x|^2 - 2 q.x, the part of the
+squared distance that the order depends on.
 """
 import json
 import sys
@@ -75,12 +76,11 @@ def measure(name, points, queries, exact):
 
 
 def main():
-    folder = sys.argv[1]
+    folders = sys.argv[1:]
     print(json.dumps(dict(device=torch.cuda.get_device_name(), torch=torch.__version__)), flush=True)
-    read = lambda name, dims: np.fromfile(f"{folder}/{name}", dtype="<f4").reshape(-1, dims)
+    read = lambda name, dims: np.fromfile(f"{folders[0]}/{name}", dtype="<f4").reshape(-1, dims)
     points = torch.from_numpy(read("points.f32", 32)).cuda()
     queries = torch.from_numpy(read("queries.f32", 32)).cuda()
-    answers = np.fromfile(f"{folder}/answers.u32", dtype="<u4").reshape(queries.shape[0], -1)
 
     # Exact in float64, 64 queries at a time.
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -93,18 +93,20 @@ def main():
     exact = np.concatenate(exact)
     del p64, n64, d
     torch.cuda.empty_cache()
-    line = dict(compared=sample)
-    for k in (1, 10, 100):
-        line[f"geniemq_recall_at_{k}"] = round(recall(answers[:sample, :k], exact[:, :k]), 4)
-    line["exact_10_within_geniemq_100"] = round(recall(answers[:sample], exact[:, :10]), 4)
-    line["exact_1_within_geniemq_100"] = round(recall(answers[:sample], exact[:, :1]), 4)
-    # How much farther geniemq's j-th hit is than the j-th neighbour (the ratio that c-approximate search bounds).
-    hits = torch.from_numpy(answers[:sample].astype(np.int64)).cuda()
     near = torch.from_numpy(exact).cuda()
     q = queries[:sample].double().unsqueeze(1)
     of = lambda ids: torch.sort((points[ids].double() - q).norm(dim=2), 1).values
-    line["distance_ratio"] = round(float((of(hits) / of(near)).mean()), 4)
-    print(json.dumps(line), flush=True)
+    for folder in folders:
+        answers = np.fromfile(f"{folder}/answers.u32", dtype="<u4").reshape(queries.shape[0], -1)
+        line = dict(answers=folder, compared=sample)
+        for k in (1, 10, 100):
+            line[f"geniemq_recall_at_{k}"] = round(recall(answers[:sample, :k], exact[:, :k]), 4)
+        line["exact_10_within_geniemq_100"] = round(recall(answers[:sample], exact[:, :10]), 4)
+        line["exact_1_within_geniemq_100"] = round(recall(answers[:sample], exact[:, :1]), 4)
+        # How much farther geniemq's j-th hit is than the j-th neighbour (the ratio that c-approximate search bounds).
+        hits = torch.from_numpy(answers[:sample].astype(np.int64)).cuda()
+        line["distance_ratio"] = round(float((of(hits) / of(near)).mean()), 4)
+        print(json.dumps(line), flush=True)
 
     measure("w1", points, queries, exact)
     n = points.shape[0]
