@@ -39,8 +39,8 @@ import (
 //
 // Every buffer is bounded before anything is launched: a query's candidates by k + w x parts x min(k, objects of a
 // part) for waves of w tiles, which is proven where the entries are appended (match.cu). Cost is the need with w = 1; the
-// memory that the batch leaves makes the waves wider. A batch whose sum does not fit is executed in pieces; a
-// query that does not fit alone fails alone.
+// memory that the batch leaves makes the waves wider, as far as that pays (queryCandidates). A batch whose sum does not fit is
+// executed in pieces; a query that does not fit alone fails alone.
 //
 // # Three kernels
 //
@@ -57,8 +57,8 @@ import (
 //     best k, and only these are counted. When too many may, the query is abandoned and executed again by another kernel,
 //     in the same call.
 //
-// What the last two need beside the queries comes out of the same arena; should it not fit, the (query, tile) kernel takes the
-// batch, so Cost need not count it.
+// What the last two need beside the queries comes out of the same arena; should it not fit, the piece becomes smaller, and where
+// that does not pay the (query, tile) kernel takes it (lane.layout). So Cost need not count it.
 //
 // # An index that does not fit
 //

@@ -185,6 +185,56 @@ func (l *lane) checkPlaces(t *testing.T, at *pieceLayout, check *verifyRun) {
 	}
 }
 
+// TestSmallerPieces: a piece without room for shared decode becomes smaller, down to a block of queries and as long as shared
+// decode pays for it, with one more copy of a streamed index. Else all of it is the (query, tile) kernel's.
+func TestSmallerPieces(t *testing.T) {
+	wl := denseRows(300_000)
+	r := hostResident(t, wl.build(t), residentLimits{memory: 1 << 40})
+	plans := wl.plans()
+	queries := make([]laneQuery, len(plans))
+	for i := range queries {
+		m := &plans[i].Match
+		queries[i] = r.plan(&matchJob{query: &m.Query, k: m.K, minCount: 1, bound: uint32(r.index.CountBound(&m.Query))})
+	}
+	for _, c := range []struct {
+		path     launchPath
+		streamed bool
+		want     []int
+	}{
+		{pathSliced, false, []int{128, 256, 512, 1024}},
+		{pathByCost, false, []int{256, 512, 1024}},
+		{pathByCost, true, []int{512, 1024}},
+	} {
+		if r.stream = nil; c.streamed {
+			r.stream = &partStream{}
+		}
+		var sizes []int
+		whole := 0 // pieces for the (query, tile) kernel
+		for memory := int64(64 << 20); ; memory -= memory / 50 {
+			l := hostLane(r, memory)
+			l.policy.path = c.path
+			own := slices.Clone(queries)
+			if l.cut(own) < len(own) {
+				break
+			}
+			at, check := l.layout()
+			l.checkPlaces(t, &at, &check)
+			switch n := len(l.pieces); {
+			case l.tiled == 0:
+				sizes = append(sizes, n)
+			case l.tiled == len(own):
+				whole++
+			default:
+				t.Fatalf("%v, %d bytes: a piece of %d, %d for the (query, tile) kernel", c.path, memory, n, l.tiled)
+			}
+		}
+		slices.Sort(sizes)
+		if sizes = slices.Compact(sizes); !slices.Equal(sizes, c.want) || whole == 0 {
+			t.Errorf("%v, streamed %v: pieces of %d for shared decode, want %d; %d wholes for the (query, tile) kernel", c.path, c.streamed, sizes, c.want, whole)
+		}
+	}
+}
+
 // TestAbandoned: a query that the filter has given up is executed again by another kernel, and nothing of the first time
 // counts but the steps that the filter took.
 func TestAbandoned(t *testing.T) {

@@ -18,8 +18,8 @@ type CUDAOptions struct {
 	// BatchMemory is the device memory in bytes of one batch in flight. Default: 1 GiB, or less where the device is
 	// small: an eighth of Memory.
 	BatchMemory int64
-	// InFlight is the number of batches that a device executes at a time, each on its own stream, whatever their index.
-	// Default 2.
+	// InFlight is the number of batches that a device executes at a time, each on its own stream, whatever their index; of
+	// indexes that are streamed one at a time. Default 2.
 	InFlight int
 	// BatchPlans is Capacity.BatchPlans. Default 1024.
 	BatchPlans int

@@ -46,7 +46,7 @@ func cutParts(tileUnits []int64, most int64) []part {
 // buffer comes after the buffer's copy, so nothing is under way when its turn ends well. After an error the next batch's
 // copies still wait for the kernels before them.
 //
-// All methods but open and close work for a nil partStream, of an index that stays, and do nothing then.
+// All methods work for a nil partStream, of an index that stays, and do nothing then.
 type partStream struct {
 	stream   cu.Stream
 	buffers  [2]devicePointer

@@ -359,7 +359,7 @@ func TestLaunchPolicy(t *testing.T) {
 	layout := &slicedLayout{octets: 237 * 9}
 	variants := []cudaSliced{{planes: 8, warps: 8, slots: 16, decoders: 8, stageOctets: 62}}
 	device := policyDevice{processors: 132, tiles: 70, groups: 4395}
-	chosen := func(policy launchPolicy, count, k int, postings uint64) (sliced int) {
+	chosen := func(policy launchPolicy, count, k int, postings uint64, device policyDevice) (sliced int) {
 		queries := make([]laneQuery, count)
 		for i := range queries {
 			queries[i] = laneQuery{spans: 237, rows: 237, weightedRows: 237, weights: 1, postings: postings, job: &matchJob{k: k}}
@@ -392,8 +392,20 @@ func TestLaunchPolicy(t *testing.T) {
 		{forced, 1, 100, 100, 1},
 		{never, 1024, 100, 33_000_000, 0},
 	} {
-		if got := chosen(c.policy, c.count, c.k, c.postings); got != c.want {
+		if got := chosen(c.policy, c.count, c.k, c.postings, device); got != c.want {
 			t.Errorf("%d queries of %d postings, k %d, %v: %d go to the shared-decode kernel, want %d", c.count, c.postings, c.k, c.policy.path, got, c.want)
+		}
+	}
+	// Each part of a streamed index is a launch, and a piece that need not be one is a copy.
+	for _, c := range []struct {
+		parts  int
+		copied int64
+		want   int
+	}{{1, 0, 1024}, {4, 0, 1024}, {40, 0, 0}, {1, 1 << 20, 1024}, {1, 1 << 30, 0}} {
+		device := device
+		device.parts, device.copied = c.parts, c.copied
+		if got := chosen(defaultPolicy, 1024, 100, 33_000_000, device); got != c.want {
+			t.Errorf("%d parts, %d bytes copied: %d queries go to the shared-decode kernel, want %d", c.parts, c.copied, got, c.want)
 		}
 	}
 }

@@ -68,8 +68,9 @@ func alignUp(n int64) int64 { return (n + 255) &^ 255 }
 // arenaSlack is more than what the alignment of the parts of an arena takes.
 const arenaSlack = 8 * 256
 
-// layout chooses the kernels of the piece, orders it by them, and places its arrays. Where the kernels chosen need more memory than
-// there is, the piece becomes smaller, as long as they pay for so few queries too. Else all of it goes to the (query, tile) kernel, for which cut has made sure of the memory.
+// layout chooses the kernels of the piece, orders it by them, and places its arrays. Where the kernels chosen need more memory
+// than there is, the piece becomes smaller, as long as they pay for so few queries too, and the rest is for a later piece. Else
+// all of it goes to the (query, tile) kernel, for which cut has made sure of the memory.
 func (l *lane) layout() (at pieceLayout, check verifyRun) {
 	whole, tiled := l.pieces, len(l.pieces) // tiled: queries of the whole that are the (query, tile) kernel's, the first ones
 	for n := len(whole); n == len(whole) || n >= smallestPiece; n /= 2 {

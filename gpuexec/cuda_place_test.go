@@ -97,6 +97,35 @@ func TestPlaceLater(t *testing.T) {
 	}
 }
 
+// TestPlaceTexts: texts are placed where there is room, never at the cost of the index, and before its codes.
+func TestPlaceTexts(t *testing.T) {
+	rng := newRand(t)
+	var there, left int
+	for range 100 {
+		x := newCodedWorld(t, rng, 1+rng.IntN(300), 30+rng.IntN(10)).index
+		texts := &textsLayout{tiles: allTiles(x), objects: int(x.Objects()), units: 1 + rng.Int64N(10_000)}
+		bare := bareBytes(t, x)
+		memory := bare + rng.Int64N(2*texts.deviceBytes())
+		e := hostEngine(memory)
+		e.limits.planesOnly = true
+		p, err := e.place(extentOf(x), texts, nil)
+		if err != nil || p.layout.streamed || (p.texts != nil) != (memory-bare >= texts.deviceBytes()) {
+			t.Fatalf("an index of %d bytes and texts of %d, in %d: %+v %v", bare, texts.deviceBytes(), memory, p, err)
+		}
+		if e.free < 0 || e.free != memory-p.deviceBytes() {
+			t.Fatalf("%d of %d bytes are left beside %d", e.free, memory, p.deviceBytes())
+		}
+		if p.texts != nil {
+			there++
+		} else {
+			left++
+		}
+	}
+	if there == 0 || left == 0 {
+		t.Errorf("%d indexes have their texts, %d have not", there, left)
+	}
+}
+
 // TestPlaceAtOnce: of two indexes that are placed at the same time, in the memory of one and a bit, one is streamed.
 func TestPlaceAtOnce(t *testing.T) {
 	rng := newRand(t)

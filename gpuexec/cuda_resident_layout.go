@@ -39,7 +39,7 @@ type residentLayout struct {
 type residentLimits struct {
 	memory     int64
 	partBytes  int64 // unless 0: stream, in parts of at most so much (tests)
-	planesOnly bool  // no postings of what is sliced (tests)
+	planesOnly bool  // no postings of what is sliced
 	narrow     int   // unless 0: so many narrow attributes are enough for codes (tests)
 }
 
