@@ -59,17 +59,27 @@ func virtualBytes(t testing.TB) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// expiring is a context that is cancelled once it has been asked so often.
-type expiring struct {
+// endingContext ends when it has been asked so often whether it has; or whoever asks panics.
+type endingContext struct {
 	context.Context
-	left atomic.Int64
+	left   atomic.Int64
+	panics bool
 }
 
-func (c *expiring) Err() error {
-	if c.left.Add(-1) < 0 {
-		return context.Canceled
+func endsAfter(asked int64, panics bool) *endingContext {
+	c := &endingContext{Context: context.Background(), panics: panics}
+	c.left.Store(asked)
+	return c
+}
+
+func (c *endingContext) Err() error {
+	if c.left.Add(-1) >= 0 {
+		return nil
 	}
-	return nil
+	if c.panics {
+		panic("the end")
+	}
+	return context.Canceled
 }
 
 // TestCUDANothingLeaks: loading, searching and closing again and again, and loads that are cancelled anywhere, leave the
@@ -119,9 +129,7 @@ func TestCUDANothingLeaks(t *testing.T) {
 				t.Fatal(err)
 			}
 			returned = open - virtualBytes(t)
-			ctx := &expiring{Context: context.Background()}
-			ctx.left.Store(n)
-			again, err := e.Load(ctx, &Snapshot{Segments: []Segment{{Index: form.index}}})
+			again, err := e.Load(endsAfter(n, false), &Snapshot{Segments: []Segment{{Index: form.index}}})
 			switch {
 			case err == nil:
 				err = again.Close()

@@ -76,7 +76,7 @@ func TestCUDASlicedAgainstCPU(t *testing.T) {
 			for _, l := range e.(*cudaEngine).all {
 				l.waves.firstGroups, l.waves.groups = 1+rng.IntN(2), 1+rng.IntN(4)
 			}
-			paths.add(path, compareWithCPU(t, rng, w, s, scaled([]int{40, 300, 1100}[rng.IntN(3)]), true))
+			paths.add(path, compareWithCPU(t, rng, w, s, max(8, scaled([]int{40, 300, 1100}[rng.IntN(3)])), true))
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}

@@ -6,10 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"testing"
-
-	"gorgonia.org/cu"
 
 	"github.com/geniemq/geniemq/index"
 )
@@ -221,46 +218,21 @@ func TestCUDALoadAtOnce(t *testing.T) {
 	}
 }
 
-// endingContext ends when it has been asked so often whether it has; or whoever asks panics.
-type endingContext struct {
-	context.Context
-	left   *atomic.Int32
-	panics bool
-}
-
-func (c endingContext) Err() error {
-	if c.left.Add(-1) >= 0 {
-		return nil
-	}
-	if c.panics {
-		panic("the end")
-	}
-	return context.Canceled
-}
-
 // TestCUDALoadEnds: a load that ends early, wherever it is, leaves nothing on the device, in the budget or in the way of the next.
 func TestCUDALoadEnds(t *testing.T) {
 	rng := newRand(t)
 	e := openDevice(t, CUDAOptions{BatchMemory: 64 << 20, Workers: 1}).(*cudaEngine)
 	w := slicedWorld(t, rng, 4*index.TileObjects)
 	snapshot := &Snapshot{Segments: []Segment{{Index: w.index}}}
-	free := func() (bytes int64) {
-		if err := e.thread.do(func() (err error) { bytes, _, err = cu.MemInfo(); return err }); err != nil {
-			t.Fatal(err)
-		}
-		return bytes
-	}
 	for _, partBytes := range []int64{0, partBytesOf(t, w.index)} {
 		e.limits.partBytes = partBytes
 		if err := loadOn(t, e, w.index).Close(); err != nil { // so that what the driver keeps is there
 			t.Fatal(err)
 		}
-		budget, before, failed := e.free, free(), 0
+		budget, before, failed := e.free, driverFree(t, e), 0
 		for _, panics := range []bool{false, true} {
-			for after := int32(0); ; after++ {
-				left := new(atomic.Int32)
-				left.Store(after)
-				s, err := e.Load(endingContext{context.Background(), left, panics}, snapshot)
+			for after := int64(0); ; after++ {
+				s, err := e.Load(endsAfter(after, panics), snapshot)
 				if err == nil {
 					compareWithCPU(t, rng, w, s, scaled(64), false)
 					if err := s.Close(); err != nil {
@@ -279,7 +251,7 @@ func TestCUDALoadEnds(t *testing.T) {
 			}
 		}
 		const blocks = 16 << 20 // the driver gives memory in blocks
-		if lost := before - free(); failed < 8 || lost > blocks {
+		if lost := before - driverFree(t, e); failed < 8 || lost > blocks {
 			t.Errorf("%d bytes of the device are lost after %d failed loads", lost, failed)
 		}
 	}
