@@ -2,14 +2,18 @@
 
 package gpuexec
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // A placement is what of an index, or of a range of its tiles, comes onto a device.
 //
 // What an index must have comes first: itself, whole where there is room, else streamed through buffers of bounded size. Forms
 // that only make it faster take what is left, in this order: postings of what is sliced, texts, codes. They leave room for
 // what indexes must have that will be loaded later, because to be streamed costs an index much more than these forms bring.
-// They are not given back: for an index that nobody has announced there is what the others have left.
+// They are not given back: for an index that nobody has announced there is what the others have left. The buffers of a
+// streamed index get smaller before an announced one has no place at all.
 //
 // Loads at the same time are placed one after the other, each in the memory that those before it have left.
 type placement struct {
@@ -30,6 +34,14 @@ func (e *cudaEngine) place(own extent, texts *textsLayout, later []extent) (p pl
 	limits.memory, limits.planesOnly = e.free, true
 	if p.layout, err = layoutResident(own.index, own.tiles, limits); err != nil {
 		return p, err
+	}
+	if p.layout.streamed {
+		for _, next := range later {
+			limits.memory -= leastBytes(next)
+		}
+		if smaller, err := layoutResident(own.index, own.tiles, limits); err == nil {
+			p.layout = smaller
+		}
 	}
 	left := e.free - p.layout.deviceBytes() // for what only makes the index faster
 	for _, next := range later {
@@ -55,6 +67,20 @@ func (e *cudaEngine) place(own extent, texts *textsLayout, later []extent) (p pl
 		p.codes = codes
 	}
 	return p, e.take("placing the index", p.deviceBytes())
+}
+
+// leastBytes is the memory without which an index has no place: of all that it must have, or of tables and two buffers for a
+// tile. It is 0 of one that no memory is enough for.
+func leastBytes(x extent) int64 {
+	l, err := layoutResident(x.index, x.tiles, residentLimits{memory: math.MaxInt64, planesOnly: true})
+	if err != nil {
+		return 0
+	}
+	tile := int64(0)
+	for _, units := range l.measure(x.index) {
+		tile = max(tile, units*unitBytes)
+	}
+	return min(l.deviceBytes(), l.fixedBytes()+2*tile)
 }
 
 // reserve takes bytes of the memory budget.

@@ -30,12 +30,6 @@ func bareBytes(t testing.TB, x *index.Index) int64 {
 	return l.deviceBytes()
 }
 
-// leastBytes is with how little memory an index can be streamed.
-func leastBytes(t testing.TB, x *index.Index) int64 {
-	t.Helper()
-	return tablesOf(t, x) + 2*partBytesOf(t, x)
-}
-
 // TestPlaceLater: forms that only make an index faster leave room for indexes that are announced, take all where none is, and the
 // budget is kept.
 func TestPlaceLater(t *testing.T) {
@@ -123,11 +117,54 @@ func TestPlaceTexts(t *testing.T) {
 	}
 }
 
+// TestPlaceStreamedLater: an index that has to be streamed leaves announced ones the memory without which they have no place.
+func TestPlaceStreamedLater(t *testing.T) {
+	rng := newRand(t)
+	x := slicedWorld(t, rng, 11*index.TileObjects).index
+	first, later := extent{x, tileRange{0, 8}}, []extent{{x, tileRange{8, 10}}, {x, tileRange{10, 11}}}
+	own, others := leastBytes(first), leastBytes(later[0])+leastBytes(later[1])
+	starved := 0
+	for range 50 {
+		memory := own + others + rng.Int64N(own)
+		all := func(announced bool) (taken int64, err error) {
+			e := hostEngine(memory)
+			for i, x := range append([]extent{first}, later...) {
+				following := later[i:]
+				if !announced {
+					following = nil
+				}
+				p, err := e.place(x, nil, following)
+				if err != nil {
+					return taken, err
+				}
+				if i == 0 {
+					taken = p.deviceBytes()
+				}
+			}
+			return taken, nil
+		}
+		taken, err := all(true)
+		if err != nil {
+			t.Fatalf("%d bytes, %d and %d are enough: %v", memory, own, others, err)
+		}
+		alone, err := all(false)
+		if err != nil {
+			starved++
+		}
+		if taken > alone {
+			t.Errorf("of %d bytes a streamed index takes %d, and %d where others are announced", memory, alone, taken)
+		}
+	}
+	if starved == 0 {
+		t.Error("no index would have been without a place")
+	}
+}
+
 // TestPlaceAtOnce: of two indexes that are placed at the same time, in the memory of one and a bit, one is streamed.
 func TestPlaceAtOnce(t *testing.T) {
 	rng := newRand(t)
 	x := slicedWorld(t, rng, 4*index.TileObjects).index
-	memory := bareBytes(t, x) + leastBytes(t, x)
+	memory := bareBytes(t, x) + leastBytes(extentOf(x))
 	for range 500 {
 		e := hostEngine(memory)
 		e.limits.planesOnly, e.kernels.filter.columns = true, 0
@@ -186,7 +223,7 @@ func deviceWith(t *testing.T, memory int64) *cudaEngine {
 func TestCUDALoadAtOnce(t *testing.T) {
 	rng := newRand(t)
 	w := slicedWorld(t, rng, 4*index.TileObjects)
-	memory := bareBytes(t, w.index) + leastBytes(t, w.index)
+	memory := bareBytes(t, w.index) + leastBytes(extentOf(w.index))
 	e := deviceWith(t, memory)
 	e.limits.planesOnly, e.kernels.filter.columns = true, 0
 	for range scaled(10) {
