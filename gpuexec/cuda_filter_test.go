@@ -247,6 +247,40 @@ func TestCUDAFilterAbandons(t *testing.T) {
 	}
 }
 
+// TestCUDASmallerPieces: where lanes have no room for the kernels of a whole batch, its pieces, between which queries are given up
+// and executed again, are answered like those of the CPU engine, in the memory that there is.
+func TestCUDASmallerPieces(t *testing.T) {
+	e := openFilter(t)
+	rng := newRand(t)
+	objects := 20_000
+	if scaled(100) < 100 {
+		objects = 2000
+	}
+	w := newCodedWorld(t, rng, objects, 60)
+	s := loadOn(t, e, w.index)
+	defer s.Close()
+	paths := comparedBy{}
+	for range scaled(3) {
+		for _, c := range []struct {
+			path  string
+			share int // 1: no query is given up
+		}{{"filter", 1}, {"filter", 32}, {"filter", 1 << 20}, {"sliced", 1}, {"", 32}} {
+			force(t, e, c.path)
+			randomFilterWaves(rng, e.all)
+			room := 10<<20 + rng.Int64N(10<<20) // the filter's marks alone take 32 KiB a query
+			for _, l := range e.all {
+				l.bytes, l.waves.filterShare = room, c.share
+			}
+			own := w.compare(t, rng, s, max(300, scaled(1000)))
+			if own.work.Bytes > room {
+				t.Errorf("path %q: a piece took %d of %d bytes", c.path, own.work.Bytes, room)
+			}
+			paths.add(c.path, own)
+		}
+	}
+	paths.report(t, "filter", "sliced")
+}
+
 // TestCUDAFilterConcurrent runs overlapping batches on two indexes.
 func TestCUDAFilterConcurrent(t *testing.T) {
 	e := openFilter(t)
