@@ -81,7 +81,8 @@ func (l *lane) layout() (at pieceLayout, check verifyRun) {
 		if n == len(whole) {
 			tiled = l.tiled
 		}
-		if fits && (l.tiled < n || n <= tiled) {
+		// A piece of (query, tile) queries alone is not worth copying a streamed index for.
+		if fits && (l.tiled < n || n == len(whole) || n <= tiled && l.resident.stream == nil) {
 			return at, check
 		} else if l.tiled == n {
 			break

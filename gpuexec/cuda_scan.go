@@ -167,9 +167,13 @@ func (l *lane) executeScan(jobs []*scanJob) error {
 	l.profile.begin(l.timed != nil)
 	at := l.layoutScan(jobs)
 	l.encodeScan(jobs, &at)
-	end := at.answers
+	var k int64
 	for _, job := range jobs {
-		end += entryBytes * int64(l.scanK(job))
+		k += int64(l.scanK(job))
+	}
+	end := at.answers + entryBytes*k
+	if l.timed != nil {
+		l.timed.Work.Bytes = max(l.timed.Work.Bytes, at.candidates+entryBytes*(k+int64(n)*int64(at.wave)))
 	}
 	r := l.resident
 	b := deviceBatch{
