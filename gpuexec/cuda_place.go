@@ -32,15 +32,13 @@ func (e *cudaEngine) place(own extent, texts *textsLayout, later []extent) (p pl
 	defer e.mu.Unlock()
 	limits := e.limits
 	limits.memory, limits.planesOnly = e.free, true
-	if p.layout, err = layoutResident(own.index, own.tiles, limits); err != nil {
-		return p, err
+	for _, next := range later {
+		limits.memory -= leastBytes(next)
 	}
-	if p.layout.streamed {
-		for _, next := range later {
-			limits.memory -= leastBytes(next)
-		}
-		if smaller, err := layoutResident(own.index, own.tiles, limits); err == nil {
-			p.layout = smaller
+	if p.layout, err = layoutResident(own.index, own.tiles, limits); err != nil {
+		limits.memory = e.free // not enough for all
+		if p.layout, err = layoutResident(own.index, own.tiles, limits); err != nil {
+			return p, err
 		}
 	}
 	left := e.free - p.layout.deviceBytes() // for what only makes the index faster

@@ -117,15 +117,23 @@ func TestPlaceTexts(t *testing.T) {
 	}
 }
 
-// TestPlaceStreamedLater: an index that has to be streamed leaves announced ones the memory without which they have no place.
-func TestPlaceStreamedLater(t *testing.T) {
+// TestPlaceLeavesRoom: an index leaves announced ones the memory without which they have no place, though it has to be streamed
+// for that.
+func TestPlaceLeavesRoom(t *testing.T) {
 	rng := newRand(t)
 	x := slicedWorld(t, rng, 11*index.TileObjects).index
 	first, later := extent{x, tileRange{0, 8}}, []extent{{x, tileRange{8, 10}}, {x, tileRange{10, 11}}}
 	own, others := leastBytes(first), leastBytes(later[0])+leastBytes(later[1])
+	whole, err := layoutResident(x, first.tiles, residentLimits{memory: 1 << 40, planesOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
 	starved := 0
-	for range 50 {
+	for i := range 100 {
 		memory := own + others + rng.Int64N(own)
+		if i%2 == 0 { // it would have room without the others
+			memory = whole.deviceBytes() + rng.Int64N(others)
+		}
 		all := func(announced bool) (taken int64, err error) {
 			e := hostEngine(memory)
 			for i, x := range append([]extent{first}, later...) {
@@ -152,7 +160,7 @@ func TestPlaceStreamedLater(t *testing.T) {
 			starved++
 		}
 		if taken > alone {
-			t.Errorf("of %d bytes a streamed index takes %d, and %d where others are announced", memory, alone, taken)
+			t.Errorf("of %d bytes an index takes %d, and %d where others are announced", memory, alone, taken)
 		}
 	}
 	if starved == 0 {
