@@ -12,8 +12,8 @@ import (
 // What an index must have comes first: itself, whole where there is room, else streamed through buffers of bounded size. Forms
 // that only make it faster take what is left, in this order: postings of what is sliced, texts, codes. They leave room for
 // what indexes must have that will be loaded later, because to be streamed costs an index much more than these forms bring.
-// They are not given back: for an index that nobody has announced there is what the others have left. The buffers of a
-// streamed index get smaller before an announced one has no place at all.
+// They are not given back: for an index that nobody has announced there is what the others have left. Before an announced one
+// has no place at all an index is streamed, through buffers as small as need be.
 //
 // Loads at the same time are placed one after the other, each in the memory that those before it have left.
 type placement struct {
