@@ -178,7 +178,8 @@ struct Match {
 #endif
   }
 
-  // The group of a ticket, or kNoGroup.
+  // The group of a ticket, or kNoGroup. Only the lane that arrives for its warp looks into the ring, so that it has looked when it
+  // arrives.
   __device__ __forceinline__ uint32_t groupOf(uint32_t ticket) {
     Barrier::wait(sharedAddress(&shared.taken[ticket % kTickets]), ticket / kTickets & 1);
     return shared.tickets[ticket % kTickets];
@@ -214,7 +215,8 @@ struct Match {
     const uint32_t length = s.lengths[blockIdx.x * DECODERS + decoder];
     const bool takes = decoder == 0 && lane == 0;
     if (takes) take(0), take(1);
-    uint32_t ticket = 0, group = groupOf(0), stage = 0, parity = 1;  // of the planes that are on their way
+    const auto groupForAll = [this](uint32_t ticket) { return __shfl_sync(~0u, lane == 0 ? groupOf(ticket) : 0, 0); };
+    uint32_t ticket = 0, group = groupForAll(0), stage = 0, parity = 1;  // of the planes that are on their way
     if (group == kNoGroup) return;
     uint32_t next = 0;  // the task that is on its way
     uint4 task, coming = __ldg(list);
@@ -248,7 +250,7 @@ struct Match {
       bool end = false;
       if (next == 0) {  // the task that is on its way is the first again
         if (takes) take(ticket + 2);
-        group = groupOf(++ticket);
+        group = groupForAll(++ticket);
         end = group == kNoGroup;
         planesOfGroup = s.planes + size_t{group - s.residentGroup} * s.planesOfGroup * kGroupWords + lane;
       }
@@ -445,8 +447,7 @@ struct Match {
     return enterGroup();
   }
 
-  // From here on the counter counts the group of the next ticket. False when there is none. Only the lane that arrives for its
-  // warp looks into the ring of tickets, so that it has looked when it arrives.
+  // From here on the counter counts the group of the next ticket. False when there is none.
   __device__ __forceinline__ bool enterGroup() {
     if (lane == 0) shared.gate[warp].group = groupOf(++shared.gate[warp].ticket);
     __syncwarp();
