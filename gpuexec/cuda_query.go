@@ -16,6 +16,7 @@ type laneQuery struct {
 	rows         uint32 // that its spans become, at most
 	weightedRows uint32 // each as often as its weight has bits
 	weights      uint32 // all bits of its weights
+	crowded      uint32 // trees that its spans may need because many are on one attribute, see planTotals.crowd
 	postings     uint64 // in its spans, where it can be executed there
 	planeRows    uint64 // planes that its spans read in the (query, tile) kernel; 0 where it reads their postings
 	sliced       bool   // it is executed there, or by the filter
@@ -85,6 +86,7 @@ func (r *resident) plan(job *matchJob) laneQuery {
 		switch a := &p.attributes[item.Attr]; a.form {
 		case formSliced:
 			a.addSliced(&t, spans, item.Weight)
+			t.crowd(item.Attr, uint32(len(spans)))
 		case formPostings:
 			a.addPostings(&t, spans, item.Weight)
 		}
@@ -92,6 +94,7 @@ func (r *resident) plan(job *matchJob) laneQuery {
 	q := laneQuery{
 		job: job, bound: uint32(min(t.bound, uint64(job.bound))), spans: t.spans,
 		counters: -1, rows: t.rows, weightedRows: t.weightedRows, weights: t.weights,
+		crowded: min(t.crowded, t.rows/treeRows),
 	}
 	q.variant = p.kernels.variant(q.bound)
 	if !p.postings {
@@ -120,6 +123,25 @@ type planTotals struct {
 	// Of sliced attributes.
 	bias, postings, planeRows   uint64
 	rows, weightedRows, weights uint32
+	crowded                     uint32
+	seen                        [seenAttributes / 64]uint64 // attributes that had an item, by bits
+}
+
+// seenAttributes: of those from here on crowd believes that they had an item before.
+const seenAttributes = 4096
+
+// crowd adds to crowded for so many spans of one attribute. A unit of rows that gives a query r rows takes ceil(r / 8) - 1 trees
+// more than the one that each unit may take (kernels/sliced.cuh). Of the two kinds of rows that a span may become, s spans of an
+// attribute give its units no more than s rows each in all, and that makes floor((s - 1) / 8) such trees at most; n spans that
+// come on top of others make ceil(n / 8) more of them.
+func (t *planTotals) crowd(attribute, n uint32) {
+	if word, bit := attribute/64, uint64(1)<<(attribute%64); attribute < seenAttributes && t.seen[word]&bit == 0 {
+		t.seen[word] |= bit
+		n--
+	} else {
+		n += treeRows - 1
+	}
+	t.crowded += 2 * (n / treeRows)
 }
 
 // addSliced adds an item. It calls nothing and touches little, since it takes most of the time that planning takes.

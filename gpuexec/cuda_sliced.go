@@ -133,20 +133,22 @@ func newSlicedLaunch(v *cudaSliced, queries []laneQuery, first int, s *slicedLay
 	r := slicedLaunch{variant: v, first: first, count: len(queries), slicedBlocks: v.blocks(len(queries))}
 	r.columns = v.columns(r.blocks, processors, s.groups)
 	var weights uint32
+	crowded := 0
 	for b := range r.blocks {
-		rows := 0
+		rows, trees := 0, 0
 		for i := b * r.perBlock; i < min((b+1)*r.perBlock, len(queries)); i++ {
 			rows += int(queries[i].rows)
+			trees += int(queries[i].crowded)
 			weights |= queries[i].weights
 		}
-		r.maxRows = max(r.maxRows, rows)
+		r.maxRows, crowded = max(r.maxRows, rows), max(crowded, trees)
 	}
 	r.maxRows = max(1, r.maxRows)
 	levels := bits.OnesCount32(weights | 1)
 	r.unitsOfBlock = rowKinds * len(s.unitAttribute)
 	used := min(r.unitsOfBlock, r.maxRows)
 	r.maxChunks = levels*used + 1
-	r.maxTrees = levels*(used+r.maxRows/8) + 1
+	r.maxTrees = levels*(used+crowded) + 1
 	r.maxTasks = levels*4*used + 1
 	r.maxList = r.maxTasks + r.maxChunks + 1
 

@@ -27,6 +27,7 @@ const (
 	tileGroups = index.TileObjects / groupObjects
 	unitCodes  = 256
 	rowKinds   = 3
+	treeRows   = 8
 	rowBytes   = 128
 	rowUnits   = rowBytes / unitBytes
 )

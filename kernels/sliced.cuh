@@ -36,9 +36,11 @@
 //   rows of a block    2 s x (bits of the weight), in Plan::rows: at most 2 s entries, a span's weight goes with it
 //   units              kinds x unitsOfKind
 //   chunks, trees      a chunk is closed when the next unit would give some query more than 8 rows or overfill the
-//                      stage. Each unit, per weight bit, begins at most one chunk, and a unit that gives a query r rows
-//                      adds ceil(r / 8) - 1 trees. With u units in use and R <= 2 s rows: at most bits x u + 1 chunks and
-//                      bits x (u + R / 8) + 1 trees, u <= min(kinds x unitsOfKind, 2 s).
+//                      stage, and has as many trees as the unit that it begins with needs, or one. Each unit, per weight bit,
+//                      begins at most one chunk, and a unit that gives a query r rows adds ceil(r / 8) - 1 trees. With u
+//                      units in use and c the sum of these over units and queries: at most bits x u + 1 chunks and
+//                      bits x (u + c) + 1 trees, u <= min(kinds x unitsOfKind, 2 s). c is 0 where no query has more than 8
+//                      spans on an attribute.
 //   tasks              at most 4 a unit: bits x 4 u; a list has at most tasks + chunks
 //   records            maxTrees x warps x recordBytes(slots) of a block, less than 2^32
 //   The planner checks each against the maxima it is given, writes nothing beyond, and traps, which the host sees as an error;
