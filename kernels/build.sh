@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the device image: one fat binary a kernels/*.cu whose sources have changed, with machine code for the GPUs below
-# and PTX for later ones, and beside it the sums of its sources and its own. Run it by `go generate ./kernels` after a change and check
-# in the result.
+# and PTX for later ones, and beside it the sums of its sources and its own. Run it by `go generate ./kernels` after a change
+# and check in the result.
 #
 # The compiler is $NVCC, else nvcc of the PATH, else the one that pip installs into build/nvcc (CUDA 13, 200 MB).
 set -euo pipefail
@@ -36,7 +36,8 @@ done
 for source in *.cu; do
   name=${source%.cu}
   sources "$name" >"image/$name.new"
-  if grep -v fatbin "image/$name.sources" 2>/dev/null | cmp -s "image/$name.new"; then
+  if grep -v fatbin "image/$name.sources" 2>/dev/null | cmp -s "image/$name.new" &&
+    grep fatbin "image/$name.sources" | sha256sum -c --status; then
     rm "image/$name.new"
     continue
   fi
