@@ -54,10 +54,13 @@ type pieceLayout struct {
 }
 
 // Waves of the (query, tile) kernel get narrower where wide ones would take more memory for candidates than this, for each
-// query of a batch and for smallBatch queries.
+// query of a batch and for smallBatch queries; but not narrower than waveTiles for the sake of that, since what a wave has found
+// is compacted at its end, with the k that are kept: with 10,000 hits, waves of one tile take up to five times the time of the
+// widest (docs/benchmarks/2026-11-21-h200-policy.md).
 const (
 	queryCandidates = 48 << 10
 	smallBatch      = 256
+	waveTiles       = 16
 )
 
 // smallestPiece is as small as pieces become for the sake of kernels whose queries share the work: about a block of queries.
@@ -184,7 +187,8 @@ func (l *lane) place(at *pieceLayout) bool {
 	for at.groupWave > 1 && sliced(at.groupWave)+(kept+tile)*entryBytes > bytes {
 		at.groupWave /= 2
 	}
-	bytes = min(bytes-sliced(at.groupWave), queryCandidates*int64(max(l.tiled, smallBatch)))
+	wanted := max(queryCandidates*int64(max(l.tiled, smallBatch)), (kept+waveTiles*tile)*entryBytes)
+	bytes = min(bytes-sliced(at.groupWave), wanted)
 	at.tileWave = 1
 	if l.tiled > 0 {
 		at.tileWave = int(max(1, min((bytes/entryBytes-kept)/tile, int64(l.resident.tiles.len()))))

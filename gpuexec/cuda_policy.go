@@ -57,7 +57,7 @@ func (p launchPath) String() string {
 // of 0.98 M rows and of 4.5 M signatures, 84 and 300 ns, 460 and 1,550. By all these, 1,024 queries of one value an attribute
 // of 67 keywords are equal where lists hold 2.2 % of the objects.
 var defaultPolicy = launchPolicy{
-	posting: 0.056, block: 800, plane: 255, copying: 0.018, tileHit: 150,
+	posting: 0.056, block: 800, plane: 255, copying: 0.018, tileHit: 75,
 	octet: 17, bounds: 23, tree: 8, group: 2.5e3, launch: 300e3, slicedHit: 1e3,
 }
 

@@ -302,7 +302,9 @@ func TestCUDAManyItems(t *testing.T) {
 	s := loadOn(t, e, w.index)
 	defer s.Close()
 	cpu := w.load(t, CPUOptions{})
-	for _, items := range []int{31, 32, 33, 255, 256, 257, 511, 513, 1023, 1024, 1025, 5000} {
+	counts := []int{31, 32, 33, 255, 256, 257, 511, 513, 1023, 1024, 1025, 5000}
+	rng.Shuffle(len(counts), func(i, j int) { counts[i], counts[j] = counts[j], counts[i] })
+	for _, items := range counts[:scaled(len(counts))] {
 		var plans []Plan
 		for _, weight := range []int{1, 50} {
 			var p Plan
