@@ -73,7 +73,7 @@ func (f *finalColumn) finish(c *column, objects uint32) error {
 		}
 		a.Min, a.Max = c.low, c.high
 		if a.Exact {
-			a.Values = slices.Clip(slices.Compact(c.sorted(tiles)))
+			a.Values = c.distinct(tiles)
 			if uint64(len(a.Values)) > math.MaxUint32 {
 				return fmt.Errorf("attribute %q has more than %d distinct values", a.Name, uint32(math.MaxUint32))
 			}
@@ -97,10 +97,21 @@ func (b *Builder) tileLen(tile int) int {
 func (c *column) sorted(tiles int) []float64 {
 	all := make([]float64, 0, c.postings)
 	for t := range tiles {
-		all = append(all, c.tile(t).numbers...)
+		tile := c.tile(t)
+		all = tile.appendNumbers(all)
 	}
 	slices.Sort(all)
 	return all
+}
+
+// distinct returns the numbers that occur in the column, ascending.
+func (c *column) distinct(tiles int) []float64 {
+	var all []float64
+	for t := range tiles {
+		all = append(all, c.tile(t).numbers...)
+	}
+	slices.Sort(all)
+	return slices.Clip(slices.Compact(all))
 }
 
 // sortStrings puts the column's strings into the order of their bytes and leaves out those that only dropped
@@ -162,13 +173,20 @@ func (f *finalColumn) keywordsOf(dst []uint32, tile columnTile) []uint32 {
 		}
 	case f.attribute.Type == Ordinal:
 		dst = append(dst, tile.values...)
-	case f.attribute.Exact:
-		for _, v := range tile.numbers {
-			dst = append(dst, f.grid.countLE(v)-1)
-		}
 	default:
+		own := len(dst) // what dst has is another's
 		for _, v := range tile.numbers {
-			dst = append(dst, f.grid.countLE(v))
+			keyword := f.grid.countLE(v)
+			if f.attribute.Exact {
+				keyword--
+			}
+			dst = append(dst, keyword)
+		}
+		if tile.codes != nil {
+			for _, code := range tile.codes {
+				dst = append(dst, dst[own+int(code)])
+			}
+			dst = slices.Delete(dst, own, own+len(tile.numbers))
 		}
 	}
 	return dst

@@ -37,19 +37,21 @@ type BuilderOptions struct {
 // WriteFile or Bytes write the whole; both leave the builder as it is, so they can be called again. The same
 // calls give the same bytes, whatever the number of workers. A Builder is not safe for concurrent use.
 //
-// Memory: a posting takes 6 bytes (a 32-bit provisional keyword and its object's 16-bit place in the tile), in Number
-// attributes 10 (the raw float64, because edges are known only at the end). Add to that each distinct string
-// (its bytes plus 10 to 20), keys (the same), payloads and texts (their bytes plus 4). Writing adds 8 bytes a posting
-// of the largest equi-depth or exact attribute, 16 to 32 bytes a keyword to choose the layouts, 4 bytes a posting of rare
-// keywords, and a worker 4 bytes a keyword of the largest attribute plus two tiles of it.
+// Memory: a posting takes 4 bytes (a 32-bit provisional keyword), in Number attributes 2 and 8 for each number that is distinct
+// in its tile (the raw float64, because edges are known only at the end), where hardly any are equal 8; and 2 more (its
+// object's place in the tile) unless the tile has one value of each object. Add to that each distinct string (its bytes plus 10
+// to 20), keys (the same), payloads and texts (their bytes plus 4). Writing adds 8 bytes a posting of the largest equi-depth
+// attribute, 8 a tile's distinct numbers of the largest exact one, 16 to 32 bytes a keyword to choose the layouts, 4 bytes a
+// posting of rare keywords, and a worker 4 bytes a keyword of the largest attribute plus two tiles of it.
 //
-// Strings get provisional numbers as they are first seen and numbers stay raw: both become keywords, which
+// Strings get provisional numbers as they are first seen and numbers stay numbers: both become keywords, which
 // sort by value, only when everything is known. Postings are kept tile by tile, as columns of (value, object)
 // in object order, because a tile and attribute is what is sorted, encoded and written at a time.
 type Builder struct {
 	schema  *Schema
 	options BuilderOptions
 	columns []column
+	every   []uint16 // the ids of tiles with one value of each object, shared by them; nil before the first is closed
 
 	objects uint32
 	keys    *objectKeys // nil as long as every key is the default
@@ -196,9 +198,7 @@ func (b *Builder) EndObject(key string, payload []byte, text string) error {
 	b.text.add(b.objects, text)
 	b.objects++
 	if b.objects%TileObjects == 0 {
-		for i := range b.columns {
-			b.columns[i].sealTile()
-		}
+		b.sealTiles()
 	}
 	return nil
 }
@@ -260,13 +260,6 @@ type column struct {
 	discarded    bool // a value was dropped, so strings may hold one that nobody has
 }
 
-// columnTile is one tile of a column: posting i is value i of object ids[i], in ascending object order.
-type columnTile struct {
-	values  []uint32
-	numbers []float64
-	ids     []uint16
-}
-
 func (c *column) pending() int {
 	return len(c.values) + len(c.numbers) - len(c.ids)
 }
@@ -312,30 +305,6 @@ func (c *column) discard() {
 	} else {
 		c.values = c.values[:len(c.ids)]
 	}
-}
-
-// sealTile moves the open tile away in exactly the memory it needs.
-func (c *column) sealTile() {
-	c.tiles = append(c.tiles, columnTile{
-		values:  append(make([]uint32, 0, len(c.values)), c.values...),
-		numbers: append(make([]float64, 0, len(c.numbers)), c.numbers...),
-		ids:     append(make([]uint16, 0, len(c.ids)), c.ids...),
-	})
-	c.values, c.numbers, c.ids = c.values[:0], c.numbers[:0], c.ids[:0]
-}
-
-// tile returns the closed objects of tile t.
-func (c *column) tile(t int) columnTile {
-	if t < len(c.tiles) {
-		return c.tiles[t]
-	}
-	open := columnTile{ids: c.ids}
-	if c.spec.Type == Number {
-		open.numbers = c.numbers[:len(c.ids)]
-	} else {
-		open.values = c.values[:len(c.ids)]
-	}
-	return open
 }
 
 // objectStrings holds one string an object, a table a tile; nothing as long as all are empty.

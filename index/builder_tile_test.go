@@ -1,0 +1,83 @@
+package index
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestSealedTiles: a closed tile has the numbers and objects that were added, in the smaller of its two forms, and they get the
+// keywords that the attribute gives them.
+func TestSealedTiles(t *testing.T) {
+	rng := newRandom(t)
+	number := func(distinct int) float64 { return float64(rng.IntN(distinct))/4 - 100 }
+	for _, c := range []struct {
+		name     string
+		distinct int
+		values   func() int // of an object
+		edges    EdgeRule
+		codes    bool
+		every    bool // one of each object
+	}{
+		{"few", 67, func() int { return 1 }, Exact, true, true},
+		{"one", 1, func() int { return 1 }, Exact, true, true},
+		{"few, missing", 67, func() int { return min(1, rng.IntN(50)) }, Exact, true, false},
+		{"few, several", 300, func() int { return rng.IntN(4) }, EqualWidth, true, false},
+		{"half", 40_000, func() int { return 1 }, EquiDepth, true, true},
+		{"hardly any equal", 1 << 30, func() int { return 1 }, EquiDepth, false, true},
+		{"several, hardly any equal", 1 << 30, func() int { return 2 }, Exact, false, false},
+		{"more than there are codes", 100_000, func() int { return 4 }, Exact, false, false},
+		{"none", 1, func() int { return 0 }, Exact, false, false},
+	} {
+		b, err := NewBuilder(&Schema{Name: "t", Kind: Rows, Columns: []Column{{Name: "n", Type: NumberColumn}}},
+			[]AttributeSpec{{Name: "n", Type: Number, Edges: c.edges, Buckets: 64}}, BuilderOptions{Workers: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const tiles = 3
+		var want [tiles]columnTile
+		for id := range (tiles-1)*TileObjects + 1000 {
+			w := &want[id/TileObjects]
+			if rng.IntN(1000) == 0 {
+				if err := b.AddNumber(0, 1e6); err != nil {
+					t.Fatal(err)
+				}
+				b.DiscardObject()
+			}
+			for range c.values() {
+				v := number(c.distinct)
+				if err := b.AddNumber(0, v); err != nil {
+					t.Fatal(err)
+				}
+				w.numbers = append(w.numbers, v)
+				w.ids = append(w.ids, uint16(id%TileObjects))
+			}
+			if err := b.EndObject("", nil, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var column finalColumn
+		if err := column.finish(&b.columns[0], b.objects); err != nil {
+			t.Fatal(err)
+		}
+		for i := range want {
+			tile := b.columns[0].tile(i)
+			if got := tile.appendNumbers(nil); !slices.Equal(got, want[i].numbers) || !slices.Equal(tile.ids, want[i].ids) {
+				t.Fatalf("%s: tile %d has %d numbers of %d objects, not those that were added", c.name, i, len(got), len(tile.ids))
+			}
+			if closed := i < tiles-1; (tile.codes != nil) != (c.codes && closed) {
+				t.Errorf("%s: tile %d has codes: %v", c.name, i, tile.codes != nil)
+			} else if closed && (len(tile.ids) > 0 && &tile.ids[0] == &b.every[0]) != c.every {
+				t.Errorf("%s: tile %d shares its ids: %v", c.name, i, !c.every)
+			}
+			keywords := column.keywordsOf([]uint32{7}, tile)
+			if keywords[0] != 7 || len(keywords) != 1+len(want[i].numbers) {
+				t.Fatalf("%s: %d keywords of %d numbers", c.name, len(keywords)-1, len(want[i].numbers))
+			}
+			for j, v := range want[i].numbers {
+				if keyword, ok := column.attribute.Bucket(v); !ok || keyword != keywords[1+j] {
+					t.Fatalf("%s: %v has keyword %d, want %d", c.name, v, keywords[1+j], keyword)
+				}
+			}
+		}
+	}
+}
