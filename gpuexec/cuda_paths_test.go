@@ -408,4 +408,25 @@ func TestLaunchPolicy(t *testing.T) {
 			t.Errorf("%d parts, %d bytes copied: %d queries go to the shared-decode kernel, want %d", c.parts, c.copied, got, c.want)
 		}
 	}
+	// One copy serves all variants: it pays for two of 512 queries where it does not for one.
+	queries := make([]laneQuery, 1024)
+	var half slicedLoad
+	var tiles float64
+	for i := range queries {
+		queries[i] = laneQuery{spans: 237, rows: 237, weightedRows: 237, weights: 1, postings: 33_000_000, job: &matchJob{k: 100}, counters: i / 512}
+		if i < 512 {
+			half.add(&queries[i])
+			tiles += defaultPolicy.tile(&queries[i], device)
+		}
+	}
+	saving := tiles - defaultPolicy.sliced(&half, layout, &variants[0], device)
+	device.copied = int64(1.5 * saving / defaultPolicy.copying / float64(device.processors))
+	for _, count := range []int{512, 1024} {
+		defaultPolicy.choose(queries[:count], layout, []cudaSliced{variants[0], variants[0]}, device)
+		for i := range queries {
+			if want := count == 1024; queries[i].sliced != want {
+				t.Fatalf("%d queries of two variants, a copy for %.0f ns: query %d to the shared-decode kernel: %v", count, 1.5*saving, i, !want)
+			}
+		}
+	}
 }

@@ -74,11 +74,14 @@ type policyDevice struct {
 	copied                    int64 // bytes of a streamed index that are copied only for the sake of the shared-decode kernel
 }
 
-// choose marks the queries for the shared-decode kernel, variant by variant.
+// choose marks the queries of the variants for which the shared-decode kernel is faster, where together they make up for what is
+// copied for them.
 func (p *launchPolicy) choose(queries []laneQuery, layout *slicedLayout, variants []cudaSliced, d policyDevice) {
 	if p.path == pathTile || layout == nil {
 		return
 	}
+	var faster uint // a bit for each variant
+	saved := -p.copying * float64(d.copied) * float64(d.processors)
 	for v := range variants {
 		var load slicedLoad
 		var tiles float64
@@ -91,12 +94,17 @@ func (p *launchPolicy) choose(queries []laneQuery, layout *slicedLayout, variant
 		if load.queries == 0 {
 			continue
 		}
-		copying := p.copying * float64(d.copied) * float64(d.processors)
-		if p.path == pathByCost && p.sliced(&load, layout, &variants[v], d)+copying >= tiles {
-			continue
+		if saving := tiles - p.sliced(&load, layout, &variants[v], d); p.path != pathByCost || saving > 0 {
+			faster |= 1 << v
+			saved += saving
 		}
-		for i := range queries {
-			queries[i].sliced = queries[i].sliced || queries[i].counters == v
+	}
+	if p.path == pathByCost && saved <= 0 {
+		return
+	}
+	for i := range queries {
+		if q := &queries[i]; q.counters >= 0 && faster>>q.counters&1 == 1 {
+			q.sliced = true
 		}
 	}
 }
