@@ -178,11 +178,20 @@ struct Match {
 #endif
   }
 
-  // The group of a ticket, or kNoGroup. Only the lane that arrives for its warp looks into the ring, so that it has looked when it
-  // arrives.
+  // The group of a ticket, or kNoGroup. Only the lane that arrives for its warp, lane 0, looks into the ring, so that it has looked
+  // when it arrives.
   __device__ __forceinline__ uint32_t groupOf(uint32_t ticket) {
-    Barrier::wait(sharedAddress(&shared.taken[ticket % kTickets]), ticket / kTickets & 1);
+    awaitTicket(ticket);
     return shared.tickets[ticket % kTickets];
+  }
+
+  __device__ __forceinline__ uint32_t groupForAll(uint32_t ticket) {
+    awaitTicket(ticket);
+    return __shfl_sync(~0u, lane == 0 ? shared.tickets[ticket % kTickets] : 0, 0);
+  }
+
+  __device__ __forceinline__ void awaitTicket(uint32_t ticket) {
+    Barrier::wait(sharedAddress(&shared.taken[ticket % kTickets]), ticket / kTickets & 1);
   }
 
   // ---- Decoders
@@ -215,7 +224,6 @@ struct Match {
     const uint32_t length = s.lengths[blockIdx.x * DECODERS + decoder];
     const bool takes = decoder == 0 && lane == 0;
     if (takes) take(0), take(1);
-    const auto groupForAll = [this](uint32_t ticket) { return __shfl_sync(~0u, lane == 0 ? groupOf(ticket) : 0, 0); };
     uint32_t ticket = 0, group = groupForAll(0), stage = 0, parity = 1;  // of the planes that are on their way
     if (group == kNoGroup) return;
     uint32_t next = 0;  // the task that is on its way
