@@ -2,7 +2,8 @@
 
     python3 docs/benchmarks/plot.py NAME.svg FILE...
 
-Files hold JSON lines, anything else in them is skipped. One panel an axis, one curve a workload: match + select of a batch.
+Files hold JSON lines, anything else in them is skipped. One panel an axis, one curve a workload: match + select of a batch;
+dotted: the whole call.
 """
 import json
 import sys
@@ -49,21 +50,23 @@ def draw(lines, path):
 
     axes = [a for a in TITLES if any(axis == a for axis, _ in lines)]
     figure, panels = plt.subplots(1, len(axes), figsize=(4.2 * len(axes), 3.8), squeeze=False)
+    workloads = sorted({workload for _, workload in lines})
     for axis, panel in zip(axes, panels[0]):
         for (a, workload), points in sorted(lines.items()):
             if a != axis:
                 continue
             x = [r["density"] if axis == "density" else r["point"] for r in points]
-            panel.plot(x, [r["match_select_ms"] for r in points], marker="o", label=workload)
+            color = f"C{workloads.index(workload)}"
+            panel.plot(x, [r["match_select_ms"] for r in points], marker="o", color=color, label=workload)
             if axis in ("q", "k"):
-                panel.plot(x, [r["total_ms"] for r in points], linestyle=":", color=panel.lines[-1].get_color(), label=f"{workload}, whole call")
+                panel.plot(x, [r["total_ms"] for r in points], linestyle=":", color=color)
         scale = "linear" if axis == "density" else "log"
         panel.set(xlabel=TITLES[axis], xscale=scale, yscale=scale)
         if axis == "density":
             panel.set_ylim(bottom=0)
         panel.grid(True, which="major", alpha=0.3)
         panel.legend(fontsize=8)
-    panels[0][0].set_ylabel("ms a batch, match + select")
+    panels[0][0].set_ylabel("ms, match + select (dotted: whole call)")
     figure.tight_layout()
     figure.savefig(path)
 
