@@ -55,7 +55,8 @@ type EngineResult struct {
 	// Parts is in how many pieces each batch streams the index, 1 where it stays; Form says how it lies.
 	Parts int    `json:"parts"`
 	Form  string `json:"form"`
-	// BytesPerQuery is the device memory that a batch used, by its queries; on the CPU, what a query is taken to need.
+	// BytesPerQuery is the device memory that a batch, or the largest piece of one that does not fit, used, by its queries; on the
+	// CPU, what a query is taken to need.
 	BytesPerQuery int64 `json:"bytes_per_query"`
 	// Scanned is how many postings the queries' keywords have. The (query, tile) kernel and the CPU engine count them one by one;
 	// of the other kernels, which do not, PostingsPerSecond is an equivalent.
@@ -171,8 +172,8 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 		total, verify, match = append(total, t), append(verify, verified), append(match, matched)
 	}
 	stages.fill(r)
-	if used := stages.work.Bytes; used > 0 {
-		r.BytesPerQuery = used / int64(min(len(w.Plans), max(1, capacity.BatchPlans)))
+	if w := stages.work; w.Bytes > 0 {
+		r.BytesPerQuery = w.Bytes / int64(w.BytesQueries)
 	}
 	r.TotalMs, r.TotalP99Ms = median(total), percentile(total, 99)
 	r.VerifyMs, r.VerifyP99Ms = median(verify), percentile(verify, 99)

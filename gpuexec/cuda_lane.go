@@ -132,8 +132,11 @@ func (l *lane) match(ctx context.Context, r *resident, queries []laneQuery, time
 func (l *lane) execute() error {
 	l.profile.begin(l.timed != nil)
 	at, check := l.layout()
+	if at.end > l.bytes { // cut and layout see to it that this cannot be
+		return fmt.Errorf("a piece of %d queries is laid out in %d bytes, a batch has %d", len(l.pieces), at.end, l.bytes)
+	}
 	if l.timed != nil {
-		l.timed.Work.Bytes = max(l.timed.Work.Bytes, at.end)
+		l.timed.Work.used(at.end, len(l.pieces))
 	}
 	var spans int
 	for i := range l.pieces {

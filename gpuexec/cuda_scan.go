@@ -173,7 +173,7 @@ func (l *lane) executeScan(jobs []*scanJob) error {
 	}
 	end := at.answers + entryBytes*k
 	if l.timed != nil {
-		l.timed.Work.Bytes = max(l.timed.Work.Bytes, at.candidates+entryBytes*(k+int64(n)*int64(at.wave)))
+		l.timed.Work.used(at.candidates+entryBytes*(k+int64(n)*int64(at.wave)), len(jobs))
 	}
 	r := l.resident
 	b := deviceBatch{

@@ -31,8 +31,9 @@ type Work struct {
 	FilterQueries int
 	FilterSteps   uint64
 	// Bytes is the device memory that the batch used beside the index: queries, states, candidates, programs, marks, answers. Of
-	// batches, and of pieces of one that does not fit, it is the largest.
-	Bytes int64
+	// batches, and of pieces of one that does not fit, it is the largest; BytesQueries are the queries that it was for.
+	Bytes        int64
+	BytesQueries int
 }
 
 // Add adds other to w.
@@ -43,7 +44,14 @@ func (w *Work) Add(other Work) {
 	w.SlicedRows += other.SlicedRows
 	w.FilterQueries += other.FilterQueries
 	w.FilterSteps += other.FilterSteps
-	w.Bytes = max(w.Bytes, other.Bytes)
+	w.used(other.Bytes, other.BytesQueries)
+}
+
+// used takes notice of the memory of a piece.
+func (w *Work) used(bytes int64, queries int) {
+	if bytes > w.Bytes {
+		w.Bytes, w.BytesQueries = bytes, queries
+	}
 }
 
 // A StageTimer is a Searcher that can tell the stages of a batch apart.
