@@ -118,6 +118,9 @@ func launch[T any](s *steps, f function, x, y int, argument *T) {
 		kind: C.GENIEMQ_LAUNCH, handle: C.uint64_t(uintptr(unsafe.Pointer(f.handle))),
 		threads: C.uint32_t(f.threads), shared: C.uint32_t(f.shared), x: C.uint32_t(x), y: C.uint32_t(y),
 	}
+	if unsafe.Sizeof(*argument) > unsafe.Sizeof(step.arguments) {
+		panic(fmt.Sprintf("a kernel's argument of %d bytes; a step has %d", unsafe.Sizeof(*argument), unsafe.Sizeof(step.arguments)))
+	}
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&step.arguments)), unsafe.Sizeof(step.arguments)),
 		unsafe.Slice((*byte)(unsafe.Pointer(argument)), unsafe.Sizeof(*argument)))
 	*s = append(*s, step)

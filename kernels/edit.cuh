@@ -16,6 +16,8 @@ namespace geniemq {
 constexpr uint32_t kMaxPattern = 2048;
 constexpr uint32_t kMaxText = 4096;   // longer ones are left to the host: a lane would hold up the batch
 constexpr uint32_t kSlots = 128;      // of a block's hash table, half of them used at most
+constexpr uint32_t kSlotShift = 25;   // of a 32-bit hash
+static_assert(kSlots == 1u << (32 - kSlotShift));
 constexpr uint32_t kNone = 0xffff;    // a symbol of the pattern that no text has
 
 namespace {
@@ -44,7 +46,7 @@ struct HashedMasks {
   using Symbol = uint16_t;
   static constexpr uint32_t kEmpty = ~0u;
   static __device__ uint32_t* keys() { return reinterpret_cast<uint32_t*>(masks + kSlots * kLanes); }
-  static __device__ uint32_t slotOf(uint32_t symbol) { return symbol * 0x9e3779b1u >> 25; }
+  static __device__ uint32_t slotOf(uint32_t symbol) { return symbol * 0x9e3779b1u >> kSlotShift; }
   static __device__ void build(uint32_t, const uint16_t* pattern, uint32_t length) {
     for (uint32_t i = threadIdx.x; i < kSlots * kLanes; i += blockDim.x) {
       masks[i] = 0;

@@ -1,12 +1,14 @@
 package kernels
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -53,21 +55,26 @@ func TestImageTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, image := range modules {
-		code, ptx := targets(t, name, image)
-		for _, arch := range []uint32{80, 86, 89, 90} {
-			if !slices.Contains(code, arch) {
-				t.Errorf("the image of %s has no machine code for sm_%d: %d", name, arch, code)
-			}
+		got := targets(t, name, image)
+		want := []string{"sm_80", "sm_86", "sm_89", "sm_90", "compute_90"}
+		source, err := os.ReadFile(name + ".cu")
+		if err != nil {
+			t.Fatal(err)
 		}
-		if !slices.Contains(ptx, 90) {
-			t.Errorf("the image of %s has no PTX of compute_90: %d", name, ptx)
+		if bytes.Contains(source, []byte("__CUDA_ARCH_FEAT_SM90_ALL")) { // what it has for Hopper alone
+			want = append(want, "sm_90a")
+		}
+		for _, target := range want {
+			if !slices.Contains(got, target) {
+				t.Errorf("the image of %s has no code for %s: %v", name, target, got)
+			}
 		}
 	}
 }
 
-// targets reads the heads of a fat binary's entries: the architectures of its machine code and of its PTX.
-func targets(t *testing.T, name string, image []byte) (code, ptx []uint32) {
-	const magic, kindPTX, kindCode = 0xba55ed50, 1, 2
+// targets reads the heads of a fat binary's entries: what its machine code and PTX are for.
+func targets(t *testing.T, name string, image []byte) (found []string) {
+	const magic, kindPTX, kindCode, specific = 0xba55ed50, 1, 2, 1 << 20
 	le := binary.LittleEndian
 	for len(image) >= 16 {
 		if le.Uint32(image) != magic {
@@ -76,18 +83,21 @@ func targets(t *testing.T, name string, image []byte) (code, ptx []uint32) {
 		head, size := uint64(le.Uint16(image[6:])), le.Uint64(image[8:])
 		entries := image[head : head+size]
 		image = image[head+size:]
-		for len(entries) >= 32 {
-			arch := le.Uint32(entries[28:])
+		for len(entries) >= 48 {
+			target := strconv.Itoa(int(le.Uint32(entries[28:])))
+			if le.Uint32(entries[40:])&specific != 0 {
+				target += "a"
+			}
 			switch le.Uint16(entries) {
 			case kindPTX:
-				ptx = append(ptx, arch)
+				found = append(found, "compute_"+target)
 			case kindCode:
-				code = append(code, arch)
+				found = append(found, "sm_"+target)
 			}
 			entries = entries[uint64(le.Uint32(entries[4:]))+le.Uint64(entries[8:]):]
 		}
 	}
-	return code, ptx
+	return found
 }
 
 func TestModules(t *testing.T) {

@@ -22,9 +22,10 @@ namespace {
 
 constexpr uint32_t kMaxCounters = 12;  // warps of a block that count
 constexpr uint32_t kMaxStages = 4;
-constexpr uint32_t kTickets = 8;       // at least kMaxStages + 4; see take
+constexpr uint32_t kTickets = 8;       // see take
 constexpr uint32_t kRecords = 3;       // of a counter: the current one and two on their way
 constexpr uint32_t kNoGroup = ~0u;
+static_assert(kTickets >= kMaxStages + 4, "a ticket is read while its place in the ring is written again");
 constexpr uint32_t kPlanesAhead = 11;  // of a task, loaded while the one before it is decoded: all of 2,047 codes
 
 // Of a counter: the group that it counts and its ticket, and the first group for which its thresholds do not hold.
