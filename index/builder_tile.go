@@ -1,6 +1,7 @@
 package index
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,7 +11,7 @@ import (
 // (Text, Ordinal), numbers[codes[i]], or where there are no codes numbers[i].
 type columnTile struct {
 	values  []uint32
-	numbers []float64 // with codes: distinct and ascending
+	numbers []float64 // with codes: distinct
 	codes   []uint16
 	ids     []uint16
 }
@@ -27,38 +28,65 @@ func (b *Builder) sealTiles() {
 	var workers sync.WaitGroup
 	for range min(b.options.Workers, len(b.columns)) {
 		workers.Go(func() {
-			var scratch []float64
+			var n numbering
 			for i := int(next.Add(1)) - 1; i < len(b.columns); i = int(next.Add(1)) - 1 {
-				scratch = b.columns[i].sealTile(b.every, scratch[:0])
+				b.columns[i].sealTile(b.every, &n)
 			}
 		})
 	}
 	workers.Wait()
 }
 
-// sealTile moves the open tile away, in no more memory than it needs. It returns the memory of scratch.
-func (c *column) sealTile(every []uint16, scratch []float64) []float64 {
+// sealTile moves the open tile away, in no more memory than it needs.
+func (c *column) sealTile(every []uint16, n *numbering) {
 	tile := columnTile{values: slices.Clone(c.values), ids: every}
 	if !slices.Equal(c.ids, every) {
 		tile.ids = slices.Clone(c.ids)
 	}
-	if len(c.numbers) > 0 {
-		scratch = append(scratch, c.numbers...)
-		slices.Sort(scratch)
-		distinct := slices.Compact(scratch)
-		if len(distinct) <= 1<<16 && 8*len(distinct)+2*len(c.numbers) < 8*len(c.numbers) {
-			tile.numbers = slices.Clone(distinct)
-			tile.codes = make([]uint16, len(c.numbers))
-			for i, v := range c.numbers {
-				tile.codes[i] = uint16(countLE(tile.numbers, v) - 1)
-			}
-		} else {
-			tile.numbers = slices.Clone(c.numbers)
-		}
+	if n.number(c.numbers) {
+		tile.numbers, tile.codes = slices.Clone(n.distinct), slices.Clone(n.codes)
+	} else {
+		tile.numbers = slices.Clone(c.numbers)
 	}
 	c.tiles = append(c.tiles, tile)
 	c.values, c.numbers, c.ids = c.values[:0], c.numbers[:0], c.ids[:0]
-	return scratch
+}
+
+// numbering finds equal numbers. Its memory is used again from column to column.
+type numbering struct {
+	distinct []float64 // in the order in which they are first seen
+	codes    []uint16  // of each number: which of the distinct ones it is
+	slots    []uint32  // a hash table of distinct, at most half full: 1 + a code, or 0
+}
+
+const numberingBits = 17
+
+// number fills distinct and codes. It is false, and stops, where they would take no less memory than the numbers.
+func (n *numbering) number(numbers []float64) bool {
+	if len(numbers) == 0 {
+		return false
+	}
+	if n.slots == nil {
+		n.slots = make([]uint32, 1<<numberingBits)
+	}
+	clear(n.slots)
+	n.distinct, n.codes = n.distinct[:0], n.codes[:0]
+	most := min(1<<16, (3*len(numbers)-1)/4) // 8 bytes each, and 2 a code, are less than 8 a number
+	for _, v := range numbers {
+		at := math.Float64bits(v) * 0x9E3779B97F4A7C15 >> (64 - numberingBits)
+		for n.slots[at] != 0 && n.distinct[n.slots[at]-1] != v {
+			at = (at + 1) % (1 << numberingBits)
+		}
+		if n.slots[at] == 0 {
+			if len(n.distinct) == most {
+				return false
+			}
+			n.distinct = append(n.distinct, v)
+			n.slots[at] = uint32(len(n.distinct))
+		}
+		n.codes = append(n.codes, uint16(n.slots[at]-1))
+	}
+	return true
 }
 
 // tile returns the closed objects of tile t.
