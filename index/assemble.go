@@ -106,12 +106,16 @@ func (c *column) sorted(tiles int) []float64 {
 
 // distinct returns the numbers that occur in the column, ascending.
 func (c *column) distinct(tiles int) []float64 {
-	var all []float64
+	n := 0
+	for t := range tiles {
+		n += len(c.tile(t).numbers)
+	}
+	all := make([]float64, 0, n)
 	for t := range tiles {
 		all = append(all, c.tile(t).numbers...)
 	}
 	slices.Sort(all)
-	return slices.Clip(slices.Compact(all))
+	return slices.Clone(slices.Compact(all)) // kept while the index is written, and all may be many times as much
 }
 
 // sortStrings puts the column's strings into the order of their bytes and leaves out those that only dropped

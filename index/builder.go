@@ -29,7 +29,7 @@ type AttributeSpec struct {
 
 // BuilderOptions tune a Builder. The zero value is ready to use.
 type BuilderOptions struct {
-	// Workers is the number of goroutines that encode postings. Default runtime.GOMAXPROCS(0).
+	// Workers is the number of goroutines that close tiles and encode postings. Default runtime.GOMAXPROCS(0).
 	Workers int
 }
 
@@ -38,11 +38,12 @@ type BuilderOptions struct {
 // calls give the same bytes, whatever the number of workers. A Builder is not safe for concurrent use.
 //
 // Memory: a posting takes 4 bytes (a 32-bit provisional keyword), in Number attributes 2 and 8 for each number that is distinct
-// in its tile (the raw float64, because edges are known only at the end), where hardly any are equal 8; and 2 more (its
-// object's place in the tile) unless the tile has one value of each object. Add to that each distinct string (its bytes plus 10
-// to 20), keys (the same), payloads and texts (their bytes plus 4). Writing adds 8 bytes a posting of the largest equi-depth
-// attribute, 8 a tile's distinct numbers of the largest exact one, 16 to 32 bytes a keyword to choose the layouts, 4 bytes a
-// posting of rare keywords, and a worker 4 bytes a keyword of the largest attribute plus two tiles of it.
+// in its tile (the raw float64, because edges are known only at the end), or 8 where three in four or more than 65,536 are
+// distinct; and 2 more (its object's place in the tile) unless the tile has one value of each object. Add to that each distinct
+// string (its bytes plus 10 to 20), keys (the same), payloads and texts (their bytes plus 4). Writing adds 16 to 32 bytes a
+// keyword to choose the layouts, 4 bytes a posting of rare keywords, and for each worker, first 8 bytes a posting of an
+// equi-depth attribute or 8 a tile's distinct numbers of an exact one, later 4 bytes a keyword of the largest attribute plus
+// two tiles of it.
 //
 // Strings get provisional numbers as they are first seen and numbers stay numbers: both become keywords, which
 // sort by value, only when everything is known. Postings are kept tile by tile, as columns of (value, object)

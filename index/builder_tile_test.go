@@ -21,6 +21,7 @@ func TestSealedTiles(t *testing.T) {
 		{"few", 67, func() int { return 1 }, Exact, true, true},
 		{"one", 1, func() int { return 1 }, Exact, true, true},
 		{"few, missing", 67, func() int { return min(1, rng.IntN(50)) }, Exact, true, false},
+		{"few, none or two", 67, noneOrTwo(), Exact, true, false},
 		{"few, several", 300, func() int { return rng.IntN(4) }, EqualWidth, true, false},
 		{"half", 40_000, func() int { return 1 }, EquiDepth, true, true},
 		{"hardly any equal", 1 << 30, func() int { return 1 }, EquiDepth, false, true},
@@ -55,6 +56,14 @@ func TestSealedTiles(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		var added []float64
+		for i := range want {
+			added = append(added, want[i].numbers...)
+		}
+		slices.Sort(added)
+		if !slices.Equal(b.columns[0].sorted(tiles), added) || !slices.Equal(b.columns[0].distinct(tiles), slices.Compact(added)) {
+			t.Errorf("%s: the numbers of all tiles are not those that were added", c.name)
+		}
 		var column finalColumn
 		if err := column.finish(&b.columns[0], b.objects); err != nil {
 			t.Fatal(err)
@@ -79,5 +88,14 @@ func TestSealedTiles(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// noneOrTwo gives a tile as many values as it has objects, but not one of each.
+func noneOrTwo() func() int {
+	n := 0
+	return func() int {
+		n = 2 - n
+		return n
 	}
 }
