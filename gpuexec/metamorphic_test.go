@@ -131,6 +131,9 @@ func TestConcurrentSearches(t *testing.T) {
 func TestCancellation(t *testing.T) {
 	rng := newRand(t)
 	w := randomWorld(t, rng, 2*index.TileObjects)
+	for w.index.Attributes()[0].Postings == 0 { // nothing is searched where nothing can match
+		w = randomWorld(t, rng, 2*index.TileObjects)
+	}
 	s := w.load(t, CPUOptions{Workers: 2})
 	plans := make([]Plan, 200)
 	for i := range plans {
