@@ -304,7 +304,7 @@ func TestCUDAManyItems(t *testing.T) {
 	cpu := w.load(t, CPUOptions{})
 	counts := []int{31, 32, 33, 255, 256, 257, 511, 513, 1023, 1024, 5000}
 	rng.Shuffle(len(counts), func(i, j int) { counts[i], counts[j] = counts[j], counts[i] })
-	for _, items := range append(counts[:scaled(len(counts))], 1025) { // a reduced run too has one that takes rounds
+	for _, items := range append(counts[:min(len(counts), scaled(len(counts)))], 1025) { // a reduced run too has one that takes rounds
 		var plans []Plan
 		for _, weight := range []int{1, 50} {
 			var p Plan
