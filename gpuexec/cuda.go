@@ -39,8 +39,8 @@ import (
 //
 // Every buffer is bounded before anything is launched: a query's candidates by k + w x parts x min(k, objects of a
 // part) for waves of w tiles, which is proven where the entries are appended (match.cu). Cost is the need with w = 1; the
-// memory that the batch leaves makes the waves wider, up to queryCandidates a query or waveTiles. A batch whose sum does not fit is executed
-// in pieces; a query that does not fit alone fails alone.
+// memory that the batch leaves makes the waves wider, up to queryCandidates a query, or to waveTiles tiles where that is more. A
+// batch whose sum does not fit is executed in pieces; a query that does not fit alone fails alone.
 //
 // # Three kernels
 //

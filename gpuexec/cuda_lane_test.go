@@ -185,6 +185,55 @@ func (l *lane) checkPlaces(t *testing.T, at *pieceLayout, check *verifyRun) {
 	}
 }
 
+// TestTileWaves: waves of the (query, tile) kernel are waveTiles wide or wider, up to queryCandidates a query, where there are tiles
+// and memory for that; else as wide as there are.
+func TestTileWaves(t *testing.T) {
+	rng := newRand(t)
+	w := randomWorld(t, rng, 300)
+	r := hostResident(t, w.index, residentLimits{memory: 1 << 40})
+	var narrow, least, wider, whole int
+	for range 1000 {
+		r.tiles = tileRange{end: 1 + rng.IntN([]int{10, 1000}[rng.IntN(2)])}
+		var queries []laneQuery
+		var need, kept, tile int64
+		most := []int{10, 1000, 65536}[rng.IntN(3)]
+		for range 1 + rng.IntN([]int{10, 400}[rng.IntN(2)]) {
+			p := w.randomPlan(rng)
+			q := r.plan(&matchJob{query: &p.Match.Query, k: 1 + rng.IntN(most), minCount: 1, bound: uint32(rng.Uint64() >> (32 + rng.IntN(32)))})
+			parts := r.kernels.matches[q.variant].Parts
+			queries = append(queries, q)
+			need += queryNeed(r.spanRoom(q.spans), q.job.k, 1, parts)
+			kept, tile = kept+int64(q.job.k), tile+waveEntries(q.job.k, parts)
+		}
+		l := hostLane(r, arenaSlack+need+rng.Int64N(30*tile*entryBytes))
+		l.policy.path = pathTile
+		if l.cut(queries) < len(queries) {
+			continue // an answer of its own size is too long to copy
+		}
+		at, check := l.layout()
+		l.checkPlaces(t, &at, &check)
+		fits := ((l.bytes-at.candidates)/entryBytes - kept) / tile
+		wanted := (queryCandidates/entryBytes*int64(max(len(queries), smallBatch)) - kept) / tile
+		if want := min(int64(r.tiles.len()), fits, max(waveTiles, wanted)); int64(at.tileWave) != want {
+			t.Fatalf("%d queries, memory for %d of %d tiles: waves of %d, want %d", len(queries), fits, r.tiles.len(), at.tileWave, want)
+		}
+		switch {
+		case at.tileWave == r.tiles.len():
+			whole++
+		case at.tileWave < waveTiles:
+			narrow++
+		case at.tileWave == waveTiles:
+			least++
+		default:
+			wider++
+		}
+	}
+	t.Logf("%d narrow, %d of %d tiles, %d wider, %d of all", narrow, least, waveTiles, wider, whole)
+	if min(narrow, least, wider, whole) == 0 {
+		t.Error("a case has not come up")
+	}
+}
+
 // TestSmallerPieces: a piece without room for shared decode becomes smaller, down to a block of queries and as long as shared
 // decode pays for it, with one more copy of a streamed index. Else all of it is the (query, tile) kernel's.
 func TestSmallerPieces(t *testing.T) {

@@ -429,4 +429,15 @@ func TestLaunchPolicy(t *testing.T) {
 			}
 		}
 	}
+	// A variant that does not pay stays where it is, whatever another one saves.
+	device.copied = 0
+	for i := range queries {
+		queries[i].sliced, queries[i].postings = false, []uint64{33_000_000, 100}[queries[i].counters]
+	}
+	defaultPolicy.choose(queries, layout, []cudaSliced{variants[0], variants[0]}, device)
+	for i := range queries {
+		if want := queries[i].counters == 0; queries[i].sliced != want {
+			t.Fatalf("query %d, of variant %d, to the shared-decode kernel: %v", i, queries[i].counters, !want)
+		}
+	}
 }

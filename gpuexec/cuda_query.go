@@ -131,9 +131,10 @@ type planTotals struct {
 const seenAttributes = 4096
 
 // crowd adds to crowded for so many spans of one attribute. A unit of rows that gives a query r rows takes ceil(r / 8) - 1 trees
-// more than the one that each unit may take (kernels/sliced.cuh). Of the two kinds of rows that a span may become, s spans of an
-// attribute give its units no more than s rows each in all, and that makes floor((s - 1) / 8) such trees at most; n spans that
-// come on top of others make ceil(n / 8) more of them.
+// more than the one that each unit may take (kernels/sliced.cuh). A span becomes one row (equal or less), and some a second one
+// (atLeast), which is in another unit. So s spans of an attribute give its units at most s rows in all of the first sort and s of
+// the second, and each sort makes floor((s - 1) / 8) such trees at most, all in one unit; n spans that come on top of others
+// make at most ceil(n / 8) more.
 func (t *planTotals) crowd(attribute, n uint32) {
 	if word, bit := attribute/64, uint64(1)<<(attribute%64); attribute < seenAttributes && t.seen[word]&bit == 0 {
 		t.seen[word] |= bit

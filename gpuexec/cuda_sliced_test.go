@@ -58,6 +58,40 @@ func TestSlicedBounds(t *testing.T) {
 	}
 }
 
+// TestCrowd: trees are provided for the worst codes that the spans of an attribute can have, in however many items it is asked,
+// and for no more where each item has an attribute of its own.
+func TestCrowd(t *testing.T) {
+	rng := newRand(t)
+	alone := 0
+	for range 10_000 {
+		var totals planTotals
+		items, last, spans := 1+rng.IntN(10), uint32(0), map[uint32]uint32{}
+		for range items {
+			attribute := uint32(rng.IntN(10))
+			if rng.IntN(3) == 0 {
+				attribute += seenAttributes - 5
+			}
+			n := uint32(1 + rng.IntN(40))
+			totals.crowd(attribute, n)
+			last, spans[attribute] = max(last, attribute), spans[attribute]+n
+		}
+		worst := uint32(0)
+		for _, n := range spans { // n rows of one unit, and n of another
+			worst += 2 * ((n+treeRows-1)/treeRows - 1)
+		}
+		tight := len(spans) == items && last < seenAttributes
+		if totals.crowded < worst || tight && totals.crowded > worst {
+			t.Fatalf("spans by attribute %v, in %d items: %d trees, %d may be needed", spans, items, totals.crowded, worst)
+		}
+		if tight {
+			alone++
+		}
+	}
+	if alone == 0 {
+		t.Error("a case has not come up")
+	}
+}
+
 // crowdedQuery asks up to so many spans an item.
 func (w *world) crowdedQuery(rng *rand.Rand, most, heaviest int) *index.Query {
 	q := new(index.Query)
