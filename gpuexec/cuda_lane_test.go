@@ -180,6 +180,9 @@ func (l *lane) checkPlaces(t *testing.T, at *pieceLayout, check *verifyRun) {
 	if l.filter.count > 0 {
 		place("masks, ranges and marks", scratch, l.filter.end)
 	}
+	if at.end > l.bytes {
+		t.Fatalf("laid out in %d bytes of %d", at.end, l.bytes)
+	}
 	if at.tileWave < 1 || at.groupWave < 1 {
 		t.Fatalf("waves of %d tiles and %d groups", at.tileWave, at.groupWave)
 	}

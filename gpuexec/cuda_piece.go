@@ -199,7 +199,10 @@ func (l *lane) place(at *pieceLayout) bool {
 		l.runs[i].waveGroups = at.groupWave
 		l.runs[i].firstWave = min(at.groupWave, l.waves.firstGroups*l.runs[i].columns)
 	}
-	at.end = at.programs + programs
+	at.end = at.candidates + candidates
+	if programs > 0 {
+		at.end = at.programs + programs
+	}
 	return l.tiled == len(l.pieces) || at.end <= l.bytes
 }
 

@@ -186,6 +186,7 @@ struct Match {
     return shared.tickets[ticket % kTickets];
   }
 
+  // Of a whole warp. All lanes wait, since it is slower by 2 % when the others wait for one that waits.
   __device__ __forceinline__ uint32_t groupForAll(uint32_t ticket) {
     awaitTicket(ticket);
     return __shfl_sync(~0u, lane == 0 ? shared.tickets[ticket % kTickets] : 0, 0);
