@@ -123,6 +123,9 @@ the objects and the index: --objects makes them smaller.`,
 			if err := flags.resolve(c, cmd); err != nil {
 				return err
 			}
+			if opts.Runs < 0 || opts.Checks < 0 || opts.Callers < 0 || opts.Baseline < 0 {
+				return usagef("--runs, --checks, --callers and --baseline must not be negative")
+			}
 			if limits != "" {
 				var err error
 				if opts.Limits, err = bench.ReadLimits(limits); err != nil {
@@ -186,6 +189,9 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := flags.resolve(c, cmd); err != nil {
 				return err
+			}
+			if opts.Queries < 0 || opts.RoundTime < 0 || opts.Rounds < 0 || opts.Window < 0 || opts.Load < 0 || opts.LoadTime < 0 {
+				return usagef("--round, --round-time, --rounds, --window, --load and --load-time must not be negative")
 			}
 			opts.Config = flags.engine
 			for _, size := range opts.QueriesPerMessage {

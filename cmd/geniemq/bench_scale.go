@@ -31,6 +31,9 @@ along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
 			if err := flags.resolve(c, cmd); err != nil {
 				return err
 			}
+			if opts.Runs < 0 || opts.Checks < 0 {
+				return usagef("--runs and --checks must not be negative")
+			}
 			if !slices.Contains(bench.Axes(), axis) {
 				return usagef("--axis %q is unknown: use one of %s", axis, strings.Join(bench.Axes(), ", "))
 			}

@@ -116,6 +116,18 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"query", "--index", "x", "--prefix", "a b", "{}"}, exitUsage, `--prefix: subject prefix "a b"`},
 		{[]string{"query", "--index", "x", "--timeout", "0", "{}"}, exitUsage, "--timeout 0s is no time"},
 		{[]string{"query", "--index", "x", "--timeout", "-1s", "{}"}, exitUsage, "--timeout -1s is no time"},
+		{[]string{"bench", "engine", "--checks", "-1"}, exitUsage, "--checks, --callers and --baseline must not be negative"},
+		{[]string{"bench", "engine", "--runs", "-1"}, exitUsage, "must not be negative"},
+		{[]string{"bench", "engine", "--callers", "-1"}, exitUsage, "must not be negative"},
+		{[]string{"bench", "engine", "--baseline", "-1"}, exitUsage, "must not be negative"},
+		{[]string{"bench", "scale", "--checks", "-1"}, exitUsage, "--runs and --checks must not be negative"},
+		{[]string{"bench", "scale", "--runs", "-1"}, exitUsage, "must not be negative"},
+		{[]string{"bench", "service", "--round", "-1"}, exitUsage, "must not be negative"},
+		{[]string{"bench", "service", "--rounds", "-1"}, exitUsage, "must not be negative"},
+		{[]string{"bench", "service", "--round-time", "-1s"}, exitUsage, "must not be negative"},
+		{[]string{"bench", "service", "--window", "-1"}, exitUsage, "must not be negative"},
+		{[]string{"bench", "service", "--load", "-1"}, exitUsage, "must not be negative"},
+		{[]string{"bench", "service", "--load-time", "-1s"}, exitUsage, "must not be negative"},
 	} {
 		got := command(t, "", nil, c.args...)
 		if got.code != c.code || !strings.Contains(got.err, c.says) {
