@@ -12,6 +12,19 @@ import (
 	"github.com/geniemq/geniemq/index/encode"
 )
 
+// lookEvery is how many objects are made or added between two looks at the context: a fraction of a second of any workload.
+const lookEvery = 4096
+
+// generate makes the objects [0, n) on all cores. When ctx ends it stops between two calls of some.
+func generate(ctx context.Context, n int, some func(lo, hi int)) error {
+	parallel(n, func(lo, hi int) {
+		for ; lo < hi && ctx.Err() == nil; lo += lookEvery {
+			some(lo, min(lo+lookEvery, hi))
+		}
+	})
+	return ctx.Err()
+}
+
 // build makes the index of a workload in memory, of objects that need no encoding.
 func build(ctx context.Context, schema *index.Schema, opts Options, add func(b *index.Builder, id int) error) ([]byte, *index.Index, error) {
 	return findOrBuild(ctx, schema, opts, func(g *grown, id int) error {
@@ -53,6 +66,11 @@ func findOrBuild(ctx context.Context, schema *index.Schema, opts Options, add fu
 		g.builder, g.encoder = b, encode.NewObjects(schema, b)
 	}
 	for id := g.builder.Objects(); id < opts.Objects; id++ {
+		if id%lookEvery == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, nil, err
+			}
+		}
 		if err := add(g, id); err != nil {
 			return nil, nil, err
 		}

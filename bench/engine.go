@@ -143,6 +143,9 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 	}
 	step := max(1, len(answers)/opts.Checks)
 	for i := 0; i < len(answers) && r.Checked < opts.Checks; i += step {
+		if err := ctx.Err(); err != nil { // brute force over millions takes seconds
+			return nil, err
+		}
 		r.Checked++
 		if err := w.Check(i, answers[i]); err != nil {
 			r.Mismatches++

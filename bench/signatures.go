@@ -72,13 +72,16 @@ func point(x *[latentDims]float32, seed uint64, id int) {
 func signatures(ctx context.Context, opts Options) (*Workload, error) {
 	family := newHashFamily(opts.Seed)
 	objects := make([]uint8, opts.Objects*signatureFunctions)
-	parallel(opts.Objects, func(lo, hi int) {
+	err := generate(ctx, opts.Objects, func(lo, hi int) {
 		var x [latentDims]float32
 		for id := lo; id < hi; id++ {
 			point(&x, opts.Seed, id)
 			family.sign(objects[id*signatureFunctions:][:signatureFunctions], &x)
 		}
 	})
+	if err != nil {
+		return nil, err
+	}
 
 	start := time.Now()
 	schema := &index.Schema{Name: "signatures", Kind: index.Rows}

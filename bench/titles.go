@@ -93,12 +93,15 @@ func titles(ctx context.Context, opts Options) (*Workload, error) {
 		return nil, err
 	}
 	texts := make([]string, opts.Objects)
-	parallel(opts.Objects, func(lo, hi int) {
+	err = generate(ctx, opts.Objects, func(lo, hi int) {
 		for id := lo; id < hi; id++ {
 			src := newSource(opts.Seed, 't', uint64(id))
 			texts[id] = grow(base[src.intn(len(base))], &src)
 		}
 	})
+	if err != nil {
+		return nil, err
+	}
 
 	schema, err := index.ParseSchema([]byte(titleSchema))
 	if err != nil {

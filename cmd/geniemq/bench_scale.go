@@ -11,6 +11,7 @@ import (
 
 	"github.com/geniemq/geniemq/bench"
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
 )
 
 func (c *cli) benchScaleCommand() *cobra.Command {
@@ -45,6 +46,9 @@ along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
 			}
 			if axis == bench.AxisK && slices.Max(points) > gpuexec.MaxK {
 				return usagef("--points of axis k are at most %d", gpuexec.MaxK)
+			}
+			if axis == bench.AxisObjects && uint64(slices.Max(points)) > index.MaxObjects {
+				return usagef("--points of axis n are at most %d: an index holds no more", uint32(index.MaxObjects))
 			}
 			if axis == bench.AxisObjects && !slices.IsSorted(points) {
 				return usagef("--points of axis n must ascend: the index grows from point to point")

@@ -120,6 +120,8 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"bench", "engine", "--runs", "-1"}, exitUsage, "must not be negative"},
 		{[]string{"bench", "engine", "--callers", "-1"}, exitUsage, "must not be negative"},
 		{[]string{"bench", "engine", "--baseline", "-1"}, exitUsage, "must not be negative"},
+		{[]string{"bench", "engine", "--objects", "4294967296"}, exitUsage, "--objects is at most 4294967295"},
+		{[]string{"bench", "scale", "--axis", "n", "--points", "1,4294967296"}, exitUsage, "--points of axis n are at most 4294967295"},
 		{[]string{"bench", "scale", "--checks", "-1"}, exitUsage, "--runs and --checks must not be negative"},
 		{[]string{"bench", "scale", "--runs", "-1"}, exitUsage, "must not be negative"},
 		{[]string{"bench", "service", "--round", "-1"}, exitUsage, "must not be negative"},
