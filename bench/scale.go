@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,11 +14,14 @@ const (
 	AxisObjects = "n"       // objects; the index grows from point to point
 	AxisQueries = "q"       // queries in the batch
 	AxisK       = "k"       // hits a query
-	AxisDensity = "density" // Options.Reach: buckets either way that an item takes, for w1 and w4
+	AxisDensity = "density" // Options.Reach: buckets either way that an item takes, for DensityWorkloads
 )
 
 // Axes returns the names of the axes.
 func Axes() []string { return []string{AxisObjects, AxisQueries, AxisK, AxisDensity} }
+
+// DensityWorkloads returns the names of the workloads that have the axis density: those whose items can be ranges.
+func DensityWorkloads() []string { return []string{"w1", "w4", "w4x100"} }
 
 // ScalePoints are the points of an axis where none are given.
 func ScalePoints(axis string) []int {
@@ -49,6 +53,9 @@ func Scale(ctx context.Context, name string, opts Options, engine gpuexec.Engine
 	report func(*ScaleResult) error) error {
 	if !slices.Contains(Axes(), axis) {
 		return fmt.Errorf("no axis is called %q; there are %v", axis, Axes())
+	}
+	if axis == AxisDensity && !slices.Contains(DensityWorkloads(), name) {
+		return fmt.Errorf("workload %s has no axis %s; %v have it", name, axis, DensityWorkloads())
 	}
 	if axis == AxisObjects && !slices.IsSorted(points) {
 		return fmt.Errorf("the points of axis %s must ascend", axis)
@@ -85,7 +92,7 @@ func Scale(ctx context.Context, name string, opts Options, engine gpuexec.Engine
 		if axis == AxisObjects {
 			opts.Objects = p
 		} else {
-			opts.Reach = p
+			opts.Reach = cmp.Or(p, -1) // 0 would be the workload's own
 		}
 		w, err := New(ctx, name, opts)
 		if err != nil {

@@ -59,3 +59,30 @@ func withObjects(o Options, n int) Options {
 	o.Objects = n
 	return o
 }
+
+// Every point of the axis density is another measurement, and a workload without ranges has none.
+func TestScaleDensity(t *testing.T) {
+	engine := gpuexec.NewCPU(gpuexec.CPUOptions{})
+	defer engine.Close()
+	along := func(name string, points ...int) (densities []float64, err error) {
+		opts := Options{Objects: 2_000, Queries: 5}
+		if name == "w4" {
+			opts.Data = data(t)
+		}
+		err = Scale(context.Background(), name, opts, engine, AxisDensity, points, EngineOptions{Runs: 1, Checks: 1}, func(r *ScaleResult) error {
+			densities = append(densities, r.Density)
+			return nil
+		})
+		return densities, err
+	}
+	for _, name := range []string{"w2", "w3"} {
+		if got, err := along(name, 1, 2); err == nil || len(got) > 0 {
+			t.Errorf("%s: densities %v, %v", name, got, err)
+		}
+	}
+	for _, name := range []string{"w1", "w4"} {
+		if got, err := along(name, -1, 0, 3); err != nil || got[0] != got[1] || got[1] >= got[2] {
+			t.Errorf("%s: densities %v, %v", name, got, err)
+		}
+	}
+}

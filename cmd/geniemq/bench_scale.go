@@ -23,7 +23,7 @@ func (c *cli) benchScaleCommand() *cobra.Command {
 		Use:   "scale",
 		Short: "Measure how an engine's time grows",
 		Long: `Scale measures batches along an axis and prints one line a point: n, objects; q, queries in the batch;
-k, hits a query; density, the buckets either way that an item asks for (w1 and w4). The index is built once;
+k, hits a query; density, the buckets either way that an item asks for (w1, w4 and w4x100). The index is built once;
 along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
 		Example: `  geniemq bench scale --workload w4 --axis q
   geniemq bench scale --workload w3 --axis n --points 500000,1000000,2000000 --engine cuda`,
@@ -37,6 +37,12 @@ along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
 			}
 			if !slices.Contains(bench.Axes(), axis) {
 				return usagef("--axis %q is unknown: use one of %s", axis, strings.Join(bench.Axes(), ", "))
+			}
+			if axis == bench.AxisDensity && !slices.Contains(bench.DensityWorkloads(), flags.workload) {
+				return usagef("--axis density: the items of %s are no ranges; use --workload %s", flags.workload, strings.Join(bench.DensityWorkloads(), " or "))
+			}
+			if axis == bench.AxisDensity && flags.opts.Reach != 0 {
+				return usagef("--reach does not go with --axis density, whose points it would be: use --points")
 			}
 			if len(points) == 0 {
 				points = bench.ScalePoints(axis)
