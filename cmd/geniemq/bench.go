@@ -220,8 +220,10 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 	}
 	flags.register(cmd, "w3")
 	set := cmd.Flags()
-	set.Lookup("objects").DefValue, flags.opts.Objects = "100000", 100_000
-	set.Lookup("k").DefValue, flags.opts.K = "10", 10
+	// The usage of the other measurements names another default.
+	objects, k := set.Lookup("objects"), set.Lookup("k")
+	objects.Usage, objects.DefValue, flags.opts.Objects = "objects (0: the workload's own number)", "100000", 100_000
+	k.Usage, k.DefValue, flags.opts.K = "hits a query; of w2 the candidates (0: the workload's own)", "10", 10
 	set.StringVar(&opts.NATS, "nats", "", "URL of an external server (default: an embedded one)")
 	set.IntSliceVar(&opts.QueriesPerMessage, "messages-of", []int{1, 256}, "queries a message, one measurement each")
 	set.IntVar(&opts.Queries, "round", 20_000, "queries a round, at least")

@@ -144,7 +144,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// Help teaches: every command has an example, and every flag that an example uses exists.
+// Help teaches: every command has an example, every flag that an example uses exists, and no flag has two defaults.
 func TestHelp(t *testing.T) {
 	c := newCLI(nil, nil, nil, nil)
 	flags := regexp.MustCompile(`--[a-z][a-z-]*`)
@@ -155,6 +155,11 @@ func TestHelp(t *testing.T) {
 		}
 		if cmd.Example == "" {
 			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+		for line := range strings.SplitSeq(cmd.LocalFlags().FlagUsages(), "\n") {
+			if strings.Count(line, "(default") > 1 {
+				t.Errorf("%s has a flag with two defaults: %s", cmd.CommandPath(), line)
+			}
 		}
 		for line := range strings.SplitSeq(cmd.Example+"\n"+cmd.Long, "\n") {
 			_, after, found := strings.Cut(line, "geniemq ")
