@@ -21,8 +21,9 @@ type ThroughputResult struct {
 }
 
 // throughput runs batches from so many callers, as many for each as a single measurement does. The rate is that of the
-// batches that ended while all callers were at work: without the first of each, and without the last of each.
-func throughput(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan, callers, runs int) (*ThroughputResult, error) {
+// batches that ended while all callers were at work: without the first of each, and without the last of each. The answers
+// of each caller's last batch are compared, when the rate is over for it.
+func throughput(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan, callers, runs int, checks *checks) (*ThroughputResult, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	total := callers * (runs + 2)
@@ -34,16 +35,21 @@ func throughput(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan, c
 	for range callers {
 		working.Go(func() {
 			answers := make([]gpuexec.Answer, len(plans))
+			ran := false
 			for begun.Add(1) <= int64(total) {
 				start := time.Now()
 				if err := searchAll(ctx, s, plans, answers); err != nil {
 					cancel(err)
 					return
 				}
+				ran = true
 				mu.Lock()
 				ends = append(ends, time.Now())
 				latencies = append(latencies, milliseconds(time.Since(start)))
 				mu.Unlock()
+			}
+			if ran { // the others may have taken all batches
+				checks.compare(answers)
 			}
 		})
 	}

@@ -31,7 +31,7 @@ func TestThroughput(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer searcher.Close()
-	if r, err := throughput(ctx, searcher, w.Plans, 2, 3); err == nil {
+	if r, err := throughput(ctx, searcher, w.Plans, 2, 3, new(checks)); err == nil {
 		t.Errorf("an ended context: %+v", r)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // EngineOptions say how an engine is measured.
 type EngineOptions struct {
 	Runs   int // measured batches, after one that warms up; default 7
-	Checks int // queries whose answers are compared with brute force; default 8
+	Checks int // queries whose answers are compared with brute force, in every run; default 8
 	// Baseline also measures the flat-array scan (flatscan) on that many of the queries, on one core, and the engine
 	// on one core, in turns, so that their ratio holds on a noisy machine. Default 0: not.
 	Baseline int
@@ -84,9 +84,9 @@ type EngineResult struct {
 	VerifyP99Ms      float64  `json:"verify_p99_ms"`
 	TotalP99Ms       float64  `json:"total_p99_ms"`
 
-	Exact      int `json:"exact"` // answers that claim to be certain
-	Checked    int `json:"checked"`
-	Mismatches int `json:"mismatches"`
+	Exact      int `json:"exact"`      // answers that claim to be certain
+	Checked    int `json:"checked"`    // queries, in every run
+	Mismatches int `json:"mismatches"` // of those with a wrong answer in any run
 
 	Throughput *ThroughputResult `json:"throughput,omitempty"`
 	Baseline   *BaselineResult   `json:"baseline,omitempty"`
@@ -141,15 +141,9 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 			r.Exact++
 		}
 	}
-	step := max(1, len(answers)/opts.Checks)
-	for i := 0; i < len(answers) && r.Checked < opts.Checks; i += step {
-		if err := ctx.Err(); err != nil { // brute force over millions takes seconds
-			return nil, err
-		}
-		r.Checked++
-		if err := w.Check(i, answers[i]); err != nil {
-			r.Mismatches++
-		}
+	checks, err := newChecks(ctx, w, answers, opts.Checks)
+	if err != nil {
+		return nil, err
 	}
 
 	var total, verify, match []float64
@@ -161,6 +155,7 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 			return nil, err
 		}
 		t := milliseconds(time.Since(start))
+		checks.compare(answers)
 		var v time.Duration
 		for _, a := range answers {
 			v += a.Verify
@@ -196,10 +191,11 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 	}
 
 	if opts.Callers > 0 {
-		if r.Throughput, err = throughput(ctx, searcher, w.Plans, opts.Callers, opts.Runs); err != nil {
+		if r.Throughput, err = throughput(ctx, searcher, w.Plans, opts.Callers, opts.Runs, checks); err != nil {
 			return nil, fmt.Errorf("measuring the throughput: %w", err)
 		}
 	}
+	r.Checked, r.Mismatches = len(checks.queries), checks.mismatches()
 	if opts.Baseline > 0 {
 		if r.Baseline, err = baseline(ctx, w, min(opts.Baseline, len(w.Plans)), opts.Runs); err != nil {
 			return nil, fmt.Errorf("measuring the baseline: %w", err)

@@ -2,8 +2,10 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
@@ -83,6 +85,64 @@ func TestCheckFindsWrongAnswers(t *testing.T) {
 		spoiled.Hits = spoil(append([]gpuexec.Hit(nil), answers[0].Hits...))
 		if w.Check(0, spoiled) == nil {
 			t.Errorf("%s: not noticed", name)
+		}
+	}
+}
+
+// spoiled is an engine that goes wrong from its nth batch on.
+type spoiled struct {
+	gpuexec.Engine
+	from  int64
+	spoil func(a *gpuexec.Answer)
+}
+
+type spoiledSearcher struct {
+	gpuexec.Searcher
+	engine  *spoiled
+	batches atomic.Int64
+}
+
+func (e *spoiled) Load(ctx context.Context, s *gpuexec.Snapshot, replaced ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
+	searcher, err := e.Engine.Load(ctx, s, replaced...)
+	return &spoiledSearcher{Searcher: searcher, engine: e}, err
+}
+
+func (s *spoiledSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
+	err := s.Searcher.Search(ctx, plans, answers)
+	if s.batches.Add(1) >= s.engine.from && err == nil {
+		s.engine.spoil(&answers[0])
+	}
+	return err
+}
+
+// The runs that are measured are checked, those of callers too, and not the one before them alone.
+func TestEngineFindsWrongRuns(t *testing.T) {
+	ctx := context.Background()
+	w, err := New(ctx, "w3", Options{Objects: 2_000, Queries: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	cpu := gpuexec.NewCPU(gpuexec.CPUOptions{})
+	defer cpu.Close()
+	const runs = 3
+	for name, spoil := range map[string]func(a *gpuexec.Answer){
+		"one hit less":  func(a *gpuexec.Answer) { a.Hits = a.Hits[:len(a.Hits)-1] },
+		"a wrong count": func(a *gpuexec.Answer) { a.Hits[3].Count++ },
+		"an error":      func(a *gpuexec.Answer) { a.Err = errors.New("a test") },
+	} {
+		for _, x := range []struct {
+			from          int64
+			callers, want int
+		}{{1, 0, 1}, {3, 0, 1}, {1 + runs, 0, 1}, {2 + runs, 0, 0}, {2 + runs, 2, 1}, {1000, 2, 0}} {
+			engine := &spoiled{Engine: cpu, from: x.from, spoil: spoil}
+			r, err := Engine(ctx, w, engine, EngineOptions{Runs: runs, Checks: 4, Callers: x.callers})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Checked != 4 || r.Mismatches != x.want {
+				t.Errorf("%s from batch %d on, %d callers: %d mismatches of %d, want %d", name, x.from, x.callers, r.Mismatches, r.Checked, x.want)
+			}
 		}
 	}
 }
