@@ -23,6 +23,17 @@ const (
 	minStageOctets    = 32 // a unit must fit
 	maxBlockQueries   = 256
 	slicedPlanThreads = 512
+
+	// Sizes of what kernels/sliced.cuh and sliced_plan.cu have in a launch's scratch.
+	programBytes  = 16
+	taskBytes     = 16 // in a decoder's list too
+	chunkBytes    = 8
+	recordBytes   = 16 // its head, and the part of each slot
+	planRowBytes  = 8
+	planUnitBytes = 16
+	waveBytes     = 32
+	wordBytes     = 4
+	unitTasks     = unitCodes / 8 / 8 // of eight octets each
 )
 
 // loadSliced finds the variants for which a block has enough shared memory; none is no error.
@@ -149,7 +160,7 @@ func newSlicedLaunch(v *cudaSliced, queries []laneQuery, first int, s *slicedLay
 	used := min(r.unitsOfBlock, r.maxRows)
 	r.maxChunks = levels*used + 1
 	r.maxTrees = levels*(used+crowded) + 1
-	r.maxTasks = levels*4*used + 1
+	r.maxTasks = levels*unitTasks*used + 1
 	r.maxList = r.maxTasks + r.maxChunks + 1
 
 	n := int64(r.blocks)
@@ -159,18 +170,18 @@ func newSlicedLaunch(v *cudaSliced, queries []laneQuery, first int, s *slicedLay
 		at = alignUp(at + n*bytes)
 		return here
 	}
-	place(16)
-	r.lists = place(16 * int64(v.decoders) * int64(r.maxList))
-	r.lengths = place(4 * int64(v.decoders))
-	r.chunks = place(8 * int64(r.maxChunks))
-	r.tasks = place(16 * int64(r.maxTasks))
-	r.records = place(int64(r.maxTrees) * int64(v.warps) * 16 * int64(1+v.slots))
-	r.biases = place(4 * int64(v.warps*v.slots))
-	r.rows = place(8 * int64(r.maxRows))
-	r.counts = place(4 * 256 * int64(r.unitsOfBlock))
-	r.units = place(16 * int64(r.unitsOfBlock))
-	r.waves = place(32 * int64(v.warps))
-	r.tickets = place(4)
+	place(programBytes)
+	r.lists = place(taskBytes * int64(v.decoders) * int64(r.maxList))
+	r.lengths = place(wordBytes * int64(v.decoders))
+	r.chunks = place(chunkBytes * int64(r.maxChunks))
+	r.tasks = place(taskBytes * int64(r.maxTasks))
+	r.records = place(r.recordsOfBlock())
+	r.biases = place(wordBytes * int64(v.warps*v.slots))
+	r.rows = place(planRowBytes * int64(r.maxRows))
+	r.counts = place(wordBytes * unitCodes * int64(r.unitsOfBlock))
+	r.units = place(planUnitBytes * int64(r.unitsOfBlock))
+	r.waves = place(waveBytes * int64(v.warps))
+	r.tickets = place(wordBytes)
 	r.end = at
 	return r
 }
@@ -178,7 +189,12 @@ func newSlicedLaunch(v *cudaSliced, queries []laneQuery, first int, s *slicedLay
 // addressable says whether the kernels can tell the units of a query block apart, which a row names by 24 bits, and the
 // records, whose bytes are counted in 32.
 func (r *slicedLaunch) addressable() bool {
-	return r.unitsOfBlock <= 1<<24 && int64(r.maxTrees)*int64(r.variant.warps)*16*int64(1+r.variant.slots) <= math.MaxUint32
+	return r.unitsOfBlock <= 1<<24 && r.recordsOfBlock() <= math.MaxUint32
+}
+
+// recordsOfBlock is the bytes of a query block's records: one for each tree and warp.
+func (r *slicedLaunch) recordsOfBlock() int64 {
+	return int64(r.maxTrees) * int64(r.variant.warps) * recordBytes * int64(1+r.variant.slots)
 }
 
 // slicedEntries is the candidates that a query may have between waves of groups: gate.cuh has the proof.

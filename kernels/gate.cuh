@@ -26,6 +26,8 @@
 
 namespace geniemq {
 
+constexpr uint32_t kBackoff = 100;  // ns that a warp sleeps between two looks at what it waits for
+
 // Progress of the queries that the warps of one index of one query block hold. The host clears it before each launch.
 struct Wave {
   uint32_t passed;     // groups whose entries are stored
@@ -253,7 +255,7 @@ __device__ inline void openWave(Wave& state, uint32_t wave, uint32_t before, Mus
     found = __shfl_sync(~0u, found, 0);
     if (found == 1) return;
     if (found == 0) {
-      __nanosleep(100);
+      __nanosleep(kBackoff);
       continue;
     }
     if (found == 2) {

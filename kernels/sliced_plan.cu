@@ -18,6 +18,7 @@ constexpr uint32_t kBatch = 4;  // rows that a thread handles at a time, so that
 constexpr uint32_t kMaxQueries = kMaxBlockQueries;
 constexpr uint32_t kLaneQueries = kMaxQueries / 32;
 constexpr uint32_t kChunkBatch = 256;
+constexpr uint32_t kDenseSlots = 3;  // of 4 slots: a tree that more of them add rows of is dense
 constexpr uint64_t kNoRow = ~0ull;
 
 // A row, packed into a u64: unit << 40 | code & 255 << 32 | query << 24 | weight - 1.
@@ -307,7 +308,7 @@ struct Planner {
 
   // Writes the heads of a tree's records: lane i that of warp i.
   __device__ void head(uint32_t tree, uint32_t heads, uint32_t flags) {
-    const uint32_t dense = __popc(heads) > plan.slots * 3 / 4 && flags >> kTreeDoublings == 0 ? kTreeDense : 0;
+    const uint32_t dense = __popc(heads) > plan.slots * kDenseSlots / 4 && flags >> kTreeDoublings == 0 ? kTreeDense : 0;
     if (laneOf() < plan.warps)
       *reinterpret_cast<RecordHead*>(record(tree, laneOf())) = {heads, flags | dense, {0, 0}};
   }
