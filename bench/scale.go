@@ -14,14 +14,14 @@ const (
 	AxisObjects = "n"       // objects; the index grows from point to point
 	AxisQueries = "q"       // queries in the batch
 	AxisK       = "k"       // hits a query
-	AxisDensity = "density" // Options.Reach: buckets either way that an item takes, for DensityWorkloads
+	AxisDensity = "density" // Options.Reach: buckets either way that an item takes, for RangeWorkloads
 )
 
 // Axes returns the names of the axes.
 func Axes() []string { return []string{AxisObjects, AxisQueries, AxisK, AxisDensity} }
 
-// DensityWorkloads returns the names of the workloads that have the axis density: those whose items can be ranges.
-func DensityWorkloads() []string { return []string{"w1", "w4", "w4x100"} }
+// RangeWorkloads returns the names of the workloads whose items can be ranges: for them there is Options.Reach, and the axis density.
+func RangeWorkloads() []string { return []string{"w1", "w4", "w4x100"} }
 
 // ScalePoints are the points of an axis where none are given.
 func ScalePoints(axis string) []int {
@@ -54,8 +54,8 @@ func Scale(ctx context.Context, name string, opts Options, engine gpuexec.Engine
 	if !slices.Contains(Axes(), axis) {
 		return fmt.Errorf("no axis is called %q; there are %v", axis, Axes())
 	}
-	if axis == AxisDensity && !slices.Contains(DensityWorkloads(), name) {
-		return fmt.Errorf("workload %s has no axis %s; %v have it", name, axis, DensityWorkloads())
+	if axis == AxisDensity && !slices.Contains(RangeWorkloads(), name) {
+		return fmt.Errorf("workload %s has no axis %s; %v have it", name, axis, RangeWorkloads())
 	}
 	if axis == AxisObjects && !slices.IsSorted(points) {
 		return fmt.Errorf("the points of axis %s must ascend", axis)

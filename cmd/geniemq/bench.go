@@ -75,6 +75,9 @@ func (m *measurementFlags) resolve(c *cli, cmd *cobra.Command) error {
 	if m.opts.K > gpuexec.MaxK {
 		return usagef("--k is at most %d", gpuexec.MaxK)
 	}
+	if m.opts.Reach != 0 && !slices.Contains(bench.RangeWorkloads(), m.workload) {
+		return usagef("--reach: the items of %s are no ranges; use --workload %s", m.workload, strings.Join(bench.RangeWorkloads(), " or "))
+	}
 	if _, err := m.engine.EngineOptions(); err != nil {
 		return usageError{err}
 	}

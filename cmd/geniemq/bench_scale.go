@@ -14,6 +14,9 @@ import (
 	"github.com/geniemq/geniemq/index"
 )
 
+// axisFlags are the flags of the other measurements that say what is a point here.
+var axisFlags = map[string]string{bench.AxisObjects: "objects", bench.AxisQueries: "queries", bench.AxisK: "k", bench.AxisDensity: "reach"}
+
 func (c *cli) benchScaleCommand() *cobra.Command {
 	var flags measurementFlags
 	var opts bench.EngineOptions
@@ -38,11 +41,11 @@ along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
 			if !slices.Contains(bench.Axes(), axis) {
 				return usagef("--axis %q is unknown: use one of %s", axis, strings.Join(bench.Axes(), ", "))
 			}
-			if axis == bench.AxisDensity && !slices.Contains(bench.DensityWorkloads(), flags.workload) {
-				return usagef("--axis density: the items of %s are no ranges; use --workload %s", flags.workload, strings.Join(bench.DensityWorkloads(), " or "))
+			if axis == bench.AxisDensity && !slices.Contains(bench.RangeWorkloads(), flags.workload) {
+				return usagef("--axis density: the items of %s are no ranges; use --workload %s", flags.workload, strings.Join(bench.RangeWorkloads(), " or "))
 			}
-			if axis == bench.AxisDensity && flags.opts.Reach != 0 {
-				return usagef("--reach does not go with --axis density, whose points it would be: use --points")
+			if flag := axisFlags[axis]; cmd.Flags().Changed(flag) {
+				return usagef("--%s does not go with --axis %s, whose points it would be: use --points", flag, axis)
 			}
 			if len(points) == 0 {
 				points = bench.ScalePoints(axis)
