@@ -54,8 +54,8 @@ func (p launchPath) String() string {
 // (2026-11-21-h200-layouts.md); 55 GB/s are copied. The shared-decode kernel takes 8 us for 1,024 objects of a block of
 // Adult's queries, and 40 us of W1's, which decode six times as many octets in rows of one value (2026-11-21-h200-sliced.md,
 // state D). What large k add was measured with k of 10 to 10,000 (2026-11-21-h200-policy.md): 58 to 83 ns a hit by
-// waves of sixteen tiles; in shared decode 460 of 0.98 M rows and 1,550 of 4.5 M signatures. By all these, 1,024 queries of one value an attribute
-// of 67 keywords are equal where lists hold 2.2 % of the objects.
+// waves of sixteen tiles; in shared decode 460 of 0.98 M rows and 1,550 of 4.5 M signatures. By all these, 1,024 queries of
+// one value an attribute of 67 keywords are equal where lists hold 2.2 % of the objects.
 var defaultPolicy = launchPolicy{
 	posting: 0.056, block: 800, plane: 255, copying: 0.018, tileHit: 75,
 	octet: 17, bounds: 23, tree: 8, group: 2.5e3, launch: 300e3, slicedHit: 1e3,

@@ -153,7 +153,7 @@ func dealBlock(l *slicedLayout, queries []laneQuery, stageOctets int) (d dealt) 
 	slices.SortStableFunc(rows, func(a, b row) int { return a.unit - b.unit })
 	for bit := bits.Len32(weights|1) - 1; bit >= 0; bit-- {
 		fill := make([]int, len(queries))
-		octets, allowed, begun, any := 0, 0, false, false
+		octets, allowed, begun, dealtAny := 0, 0, false, false
 		closeChunk := func() {
 			d.chunks++
 			d.trees += max(1, (slices.Max(fill)+treeRows-1)/treeRows)
@@ -181,7 +181,7 @@ func dealBlock(l *slicedLayout, queries []laneQuery, stageOctets int) (d dealt) 
 			}
 			if !begun {
 				clear(fill)
-				octets, begun, any = 0, true, true
+				octets, begun, dealtAny = 0, true, true
 				allowed = max(treeRows, (slices.Max(count)+treeRows-1)/treeRows*treeRows)
 			}
 			for i := range count {
@@ -193,7 +193,7 @@ func dealBlock(l *slicedLayout, queries []laneQuery, stageOctets int) (d dealt) 
 		if begun {
 			closeChunk()
 		}
-		if bit == 0 && !any { // an empty tree
+		if bit == 0 && !dealtAny { // an empty tree
 			d.chunks++
 			d.trees++
 		}

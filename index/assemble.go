@@ -178,7 +178,7 @@ func (f *finalColumn) keywordsOf(dst []uint32, tile columnTile) []uint32 {
 	case f.attribute.Type == Ordinal:
 		dst = append(dst, tile.values...)
 	default:
-		own := len(dst) // what dst has is another's
+		own := len(dst) // before it is what the caller has
 		for _, v := range tile.numbers {
 			keyword := f.grid.countLE(v)
 			if f.attribute.Exact {
