@@ -106,7 +106,9 @@ type fates struct {
 	hows map[int]producer.Confirmation
 }
 
-func newFates(t testing.TB) *fates { return &fates{t: t, errs: make(map[int]error), hows: make(map[int]producer.Confirmation)} }
+func newFates(t testing.TB) *fates {
+	return &fates{t: t, errs: make(map[int]error), hows: make(map[int]producer.Confirmation)}
+}
 
 func (f *fates) done(i int) func(producer.Confirmation, error) {
 	return func(how producer.Confirmation, err error) {
