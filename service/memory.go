@@ -124,6 +124,13 @@ func (m *answerMemory) put(tasks []task) {
 	}
 }
 
+// drop forgets all of it.
+func (m *answerMemory) drop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.spares, m.hits = nil, 0
+}
+
 // Bodies are kept by their size, in classes of powers of two. What is smaller than the first is as cheap to make as to keep.
 const (
 	minBodyClass = 10 // 1 KiB: the answer to one query has a few

@@ -217,14 +217,24 @@ func (s *Service) openPipelines(context.Context) error {
 			workers:     s.cfg.Workers,
 			directQueue: s.cfg.DirectQueue,
 			limits:      s.limits,
+			maxMessage:  s.nc.MaxPayload(),
+			budget:      s.budget,
 			fatal:       s.fail,
 		}, x.metrics, s.log.With("index", x.name))
 	}
+	s.background("memory", func(ctx context.Context) { s.budget.trim(ctx, s.forget) })
 	for _, x := range s.indexes {
 		x.prober = newProber(x.pipe)
 		s.background("probe of "+x.name, x.prober.run)
 	}
 	return nil
+}
+
+// forget drops the memory that pipelines keep for messages to come.
+func (s *Service) forget() {
+	for _, x := range s.indexes {
+		x.pipe.memory.answers.drop()
+	}
 }
 
 // background runs a function until its context, which Shutdown cancels, ends.
@@ -291,7 +301,7 @@ func (s *Service) openSearch(ctx context.Context) error {
 		err := s.micro.AddEndpoint(endpoint(x), x.direct,
 			micro.WithEndpointSubject(s.subjects.Search(x.name)),
 			micro.WithEndpointMetadata(map[string]string{"index": x.name, "kind": string(x.index.Schema().Kind)}),
-			micro.WithEndpointPendingLimits(-1, maxDirectBytes))
+			micro.WithEndpointPendingLimits(-1, maxUnread))
 		if err != nil {
 			return fmt.Errorf("adding the search endpoint of %s: %w", x.name, err)
 		}
@@ -373,7 +383,8 @@ func (s *Service) openConsumer(x *served) (err error) {
 		AckWait:       s.cfg.AckWait,
 		MaxAckPending: s.cfg.MaxPending,
 		BatchMessages: x.pipe.options.batchSize,
-		PullBytes:     pullBytes / int64(len(s.indexes)),
+		PullBytes:     min(pullBytes/int64(len(s.indexes)), s.budget.window(len(s.indexes))),
+		Bytes:         s.budget.window(len(s.indexes)),
 		OnState: func(err error) {
 			if err != nil {
 				log.Warn("no queries can be pulled", "error", err)
