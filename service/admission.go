@@ -18,15 +18,20 @@ const (
 	shownBytes = int64(unsafe.Sizeof(wire.Hit{}))
 	// requestBytes is a request with its message's headers, its delivery, and their like.
 	requestBytes = 2 << 10
+	// refusalBytes is an error without its message.
+	refusalBytes = 64
 	// resultBytes and encodedBytes are a result without its hits, and a hit without key and payload, in the wider codec.
 	resultBytes  = 320
 	encodedBytes = 80
-	// wholeFactor is how many times its length a body takes while it is decoded as a whole: a condition of a row may be written
-	// in six bytes and takes 144, a value of a list in two and takes 32, in lists that double as they grow.
+	// wholeFactor is how many times its length a body takes while it is decoded as a whole, beside wholeBytes, which as many queries
+	// or conditions as a message or query may have take however short they are written. smallFactor is the same for a body
+	// of less than minShared bytes. TestDecodingKeepsToItsBound has the worst that we could think of.
 	wholeFactor = 32
+	wholeBytes  = 64 << 20
+	smallFactor = 320
 	// scanFactor and partsBytes are the same where its queries are decoded one by one: a copy, where they begin, and some
 	// queries at a time.
-	scanFactor = 3
+	scanFactor = 4
 	partsBytes = 2 << 20
 )
 
@@ -35,17 +40,18 @@ const (
 func (p *pipeline) need(r *request) int64 {
 	e := p.encoder
 	objects := int64(e.index.Objects())
-	n, largest, answer := requestBytes+int64(len(r.tasks))*taskBytes, int64(0), int64(0)
+	n, largest, answer := requestBytes+int64(len(r.tasks))*taskBytes+int64(r.conditions)*(itemBytes+spanBytes), int64(0), int64(0)
 	shown := e.longestKey + encodedBytes
 	for i := range r.tasks {
 		t := &r.tasks[i]
 		answer += resultBytes + int64(len(t.id))
 		if t.refusal != nil {
+			n += refusalBytes + int64(len(t.refusal.Message))
 			answer += int64(len(t.refusal.Message))
 			continue
 		}
 		m := &t.plan.Match
-		n += int64(cap(m.Query.Items))*itemBytes + int64(cap(m.Query.Spans))*spanBytes
+		n += int64(cap(m.Query.Items))*itemBytes + int64(cap(m.Query.Spans))*spanBytes // beyond what the request has for it
 		hits := min(int64(m.K), objects)
 		if m.Verify != nil {
 			n += int64(cap(m.Verify.Text)) * int64(unsafe.Sizeof(rune(0)))

@@ -94,13 +94,17 @@ func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte, de
 	if err := wire.CheckProtocol(header.Get(wire.HeaderProtocol)); err != nil {
 		return err
 	}
-	if len(body) >= minShared { // what less takes is bounded by the number of decoders
-		room := &r.lane.decoding
-		n := room.most(scanFactor*int64(len(body)) + partsBytes)
-		if err := room.wait(p.aborted, n); err != nil {
-			return err
-		}
-		defer func() { room.give(n) }()
+	room, size := &r.lane.decoding, int64(len(body))
+	n := smallFactor * size
+	if len(body) >= minShared {
+		n = scanFactor*size + partsBytes
+	}
+	n = room.most(n)
+	if err := room.wait(p.aborted, n); err != nil {
+		return err
+	}
+	defer func() { room.give(n) }()
+	if len(body) >= minShared {
 		if batch, ok := decoder.Scan(r.codec, body, p.options.limits); ok {
 			if ok, err := p.decodeBatch(r, batch, len(body), decoder); ok {
 				return err
@@ -109,7 +113,7 @@ func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte, de
 		decoder.Forget()
 		room.give(n)
 		n = 0 // before more is waited for: who waits holds nothing
-		more := room.most(wholeFactor * int64(len(body)))
+		more := room.most(wholeFactor*size + wholeBytes)
 		if err := room.wait(p.aborted, more); err != nil {
 			return err
 		}

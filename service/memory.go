@@ -52,7 +52,7 @@ func (m *memory) request(r *request, n, conditions int) {
 	if cap(own.items) < conditions {
 		own.items, own.spans = make([]index.Item, conditions), make([]index.Span, conditions)
 	}
-	r.memory, r.tasks = own, own.tasks[:n]
+	r.memory, r.tasks, r.conditions = own, own.tasks[:n], conditions
 }
 
 // query gives memory for the n conditions that follow the first ones: an item and a span each, since most have no more.

@@ -61,7 +61,7 @@ type Service struct {
 	resultBytes int64
 	engine      gpuexec.Engine
 	publishers  publishers
-	answers     storedAnswers
+	answers     *storedAnswers
 	micro       micro.Service
 	admin       *admin
 	indexes     []*served
