@@ -24,6 +24,12 @@ type Config struct {
 	NATS string
 	// NATSCreds is a credentials file (JWT and seed) for the server. Default: none.
 	NATSCreds string
+	// NATSTokenFile is a file with the token for the server. Default: none.
+	NATSTokenFile string
+	// NATSUser and NATSPasswordFile are the user's name at the server, and a file with the password. Default: none.
+	NATSUser, NATSPasswordFile string
+	// NATSNKeyFile is a file with the seed of the user's nkey. Default: none.
+	NATSNKeyFile string
 	// NATSCA is a PEM file with the authorities that sign the server's certificate. Default: those of the system.
 	NATSCA string
 	// NATSListen is where the embedded server listens; port 0 takes a free one. Default 127.0.0.1:4222.

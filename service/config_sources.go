@@ -20,9 +20,7 @@ const EnvPrefix = "GENIEMQ_"
 // cannot differ. The values c has now are the defaults, so call EnsureDefaults first.
 func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.Var(&indexesValue{indexes: &c.Indexes}, "index", "an index to serve, `name=file`; repeat for more")
-	fs.StringVar(&c.NATS, "nats", c.NATS, "`URL` of the NATS server (default: start an embedded one)")
-	fs.StringVar(&c.NATSCreds, "nats-creds", c.NATSCreds, "credentials `file` for the NATS server")
-	fs.StringVar(&c.NATSCA, "nats-ca", c.NATSCA, "PEM `file` of the authorities that sign the server's certificate")
+	c.NATSFlags(fs)
 	fs.StringVar(&c.NATSListen, "nats-listen", c.NATSListen, "`address` of the embedded server; port 0 takes a free one")
 	fs.StringVar(&c.DataDir, "data-dir", c.DataDir, "`folder` of the embedded server's streams")
 	fs.StringVar(&c.Prefix, "prefix", c.Prefix, "first `token` of all subjects and streams")
@@ -65,7 +63,7 @@ func Resolve(fs *pflag.FlagSet, lookupEnv func(string) (string, bool), path stri
 		variable := EnvName(f.Name)
 		if value, ok := lookupEnv(variable); ok {
 			if err := fs.Set(f.Name, value); err != nil {
-				faults = append(faults, fmt.Errorf("environment variable %s=%q: %w", variable, value, err))
+				faults = append(faults, fmt.Errorf("environment variable %s: %w", variable, err)) // which quotes the value
 			}
 		}
 	})
@@ -74,7 +72,7 @@ func Resolve(fs *pflag.FlagSet, lookupEnv func(string) (string, bool), path stri
 			faults = append(faults, err)
 		}
 	}
-	return errors.Join(faults...)
+	return withoutSecrets(errors.Join(faults...))
 }
 
 // EnvName is the environment variable of a setting.
@@ -179,6 +177,9 @@ type indexesValue struct {
 }
 
 func (v *indexesValue) Set(s string) error {
+	if strings.Contains(s, "://") { // before it is cut into pieces, which errors would quote without seeing a secret in them
+		return errors.New("is a URL: an index is a file, write name=file, like adult=adult.gmq")
+	}
 	var sources []IndexSource
 	for _, part := range splitList(s) {
 		source := ParseIndexSource(part)

@@ -116,7 +116,7 @@ func (c *cli) demo(ctx context.Context, cfg service.Config, once bool) (err erro
 	cfg.EnsureDefaults()
 
 	// The log would drown the results; what goes wrong is said all the same.
-	log := slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelError}))
+	log := slog.New(slog.NewTextHandler(redacting{c.err}, &slog.HandlerOptions{Level: slog.LevelError}))
 	srv, err := service.Start(ctx, cfg, service.Options{Logger: log})
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 
 	"github.com/spf13/cobra"
@@ -34,7 +35,7 @@ Exit codes: 0 after SIGTERM or SIGINT, 1 when the service failed, 2 for wrong us
 		Example: `  # everything in one process, with an embedded NATS server
   geniemq serve --index adult=adult.gmq --index words=words.gmq
 
-  # a worker beside others on a NATS cluster
+  # a worker beside others on a NATS cluster; secrets are in files, since others can read the command line (ps)
   geniemq serve --index adult=adult.gmq --nats nats://a:4222,nats://b:4222 --nats-creds geniemq.creds
 
   # settings from a file, one of them overruled
@@ -48,6 +49,7 @@ Exit codes: 0 after SIGTERM or SIGINT, 1 when the service failed, 2 for wrong us
   GENIEMQ_LOG_LEVEL=debug geniemq serve --config geniemq.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.warnOfSecrets(cmd)
 			if !cmd.Flags().Changed("config") {
 				if path, ok := c.lookupEnv(service.EnvName("config")); ok {
 					configFile = path
@@ -98,7 +100,17 @@ func (c *cli) untilStopped(ctx context.Context, srv *service.Service, cfg servic
 func (c *cli) logger(cfg service.Config) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: cfg.SlogLevel()}
 	if cfg.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(c.err, opts))
+		return slog.New(slog.NewJSONHandler(redacting{c.err}, opts))
 	}
-	return slog.New(slog.NewTextHandler(c.err, opts))
+	return slog.New(slog.NewTextHandler(redacting{c.err}, opts))
+}
+
+// redacting writes lines, each in one call as slog's handlers do, without the secrets that what they quote may hold.
+type redacting struct{ to io.Writer }
+
+func (w redacting) Write(line []byte) (int, error) {
+	if _, err := io.WriteString(w.to, service.Redact(string(line))); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }
