@@ -19,6 +19,7 @@ func connect(servers, name string, cfg *Config, log *slog.Logger) (*nats.Conn, e
 	opts := []nats.Option{
 		nats.Name(name),
 		nats.MaxReconnects(-1),
+		nats.IgnoreAuthErrorAbort(), // else the second refusal closes it for good, though a secret may be on its way to its file
 		nats.ReconnectWait(500 * time.Millisecond),
 		nats.Timeout(5 * time.Second),
 		nats.PingInterval(10 * time.Second), // a dead peer is noticed within half a minute, not four

@@ -146,11 +146,19 @@ type process struct {
 // run starts the command.
 func run(t testing.TB, args ...string) *process {
 	t.Helper()
+	return runWith(t, nil, args...)
+}
+
+// runWith starts the command with additions to the environment. What it prints on stdout counts as said too.
+func runWith(t testing.TB, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, cmd: exec.Command(geniemq(t), args...), stderr: &output{}, done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
 	pipe, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.cmd.Stdout = p.cmd.Stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
