@@ -152,26 +152,38 @@ func run(t testing.TB, args ...string) *process {
 // runWith starts the command with additions to the environment. What it prints on stdout counts as said too.
 func runWith(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
+	p := prepare(t, env, args...)
+	p.start()
+	return p
+}
+
+// prepare makes a command that start starts.
+func prepare(t testing.TB, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, cmd: exec.Command(geniemq(t), args...), stderr: &output{}, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
+	return p
+}
+
+func (p *process) start() {
+	p.t.Helper()
 	pipe, err := p.cmd.StderrPipe()
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	p.cmd.Stdout = p.cmd.Stderr
 	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	go func() {
 		defer close(p.done)
 		p.stderr.read(pipe)
 		p.cmd.Wait()
 	}()
-	t.Cleanup(func() {
+	p.t.Cleanup(func() {
 		p.cmd.Process.Kill()
 		<-p.done
 	})
-	return p
 }
 
 // signal sends a signal; the process may have ended.

@@ -29,7 +29,8 @@ processes may use. Scripts wait for /readyz on the admin address.
 Each setting is a flag (--drain-timeout), an environment variable
 (GENIEMQ_DRAIN_TIMEOUT) and a key of the YAML file (drain-timeout); in this order
 the first that is given counts. SIGTERM stops pulling, answers what was pulled and
-ends; a second one ends at once.
+ends; a second one ends at once. SIGHUP is ignored, but for the end of the terminal
+on which serve was started, which is the same as SIGTERM.
 
 Exit codes: 0 after SIGTERM or SIGINT, 1 when the service failed, 2 for wrong usage.`,
 		Example: `  # everything in one process, with an embedded NATS server
@@ -70,6 +71,8 @@ Exit codes: 0 after SIGTERM or SIGINT, 1 when the service failed, 2 for wrong us
 
 func (c *cli) serve(ctx context.Context, cfg service.Config) error {
 	log := c.logger(cfg)
+	ctx, stop := c.untilHungUp(ctx, func(text string) { log.Warn(text) })
+	defer stop()
 	srv, err := service.Start(ctx, cfg, service.Options{Logger: log})
 	if err != nil {
 		return err
