@@ -35,9 +35,9 @@ func (e *encoder) answer(r *request, now time.Time) *wire.Answer {
 	return a
 }
 
-// refused is the answer of a message that is wrong as a whole.
-func (e *encoder) refused(reason *wire.Error) *wire.Answer {
-	return &wire.Answer{Results: []wire.Result{{Index: e.name, Version: e.index.Version(), Err: reason}}}
+// refused is the answer of a message that is wrong as a whole, of which there may be an id.
+func (e *encoder) refused(id string, reason *wire.Error) *wire.Answer {
+	return &wire.Answer{Results: []wire.Result{{ID: id, Index: e.name, Version: e.index.Version(), Err: reason}}}
 }
 
 // hits appends the hits of a task to m, which has room for them.

@@ -137,7 +137,7 @@ func (d *direct) admit(queries int) *wire.Error {
 func (d *direct) leave(queries int) { d.intake.waiting.Add(int64(-queries)) }
 
 func (d *direct) refuse(r *request, reason *wire.Error) {
-	d.send(r, d.intake.pipe.encoder.refused(reason))
+	d.send(r, d.intake.pipe.encoder.refused(fallbackID(d.header), reason))
 }
 
 func (d *direct) respond(r *request) {
@@ -160,13 +160,13 @@ func (d *direct) send(r *request, answer *wire.Answer) {
 	p.memory.encoded(r, answer)
 	setServiceError(out.Header, answer)
 	if room := int(d.intake.nc.MaxPayload()) - wire.HeaderSize(out.Header); len(out.Data) > room {
-		id := answer.Results[0].ID
-		size := len(out.Data)
-		answer = p.encoder.refused(wire.Errorf(wire.TooLarge, "the answer has %d bytes, a message holds %d, and direct search sends "+
-			"one: ask for less at a time, or through the stream", size, room))
+		id := ""
 		if len(r.tasks) == 1 {
-			answer.Results[0].ID = id
+			id = answer.Results[0].ID
 		}
+		size := len(out.Data)
+		answer = p.encoder.refused(id, wire.Errorf(wire.TooLarge, "the answer has %d bytes, a message holds %d, and direct search sends "+
+			"one: ask for less at a time, or through the stream", size, room))
 		out.Data = wire.AppendAnswer(out.Data[:0], r.codec, answer)
 		setServiceError(out.Header, answer)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
 
@@ -34,6 +35,16 @@ func resultID(index string, query nats.Header, created time.Time, sequence uint6
 // only, because message ids of queries may end in numbers too: part 2 of the answer to "a" is not part 1 of that to
 // "a.2", and an answer that has one part at the first attempt and two at the second is not stored twice.
 func partID(result string, part int) string { return result + "." + strconv.Itoa(part) }
+
+// fallbackID is the id of a message's only query when its body gives none: whoever publishes with an id of its own finds it in
+// the answer. It is "" where that cannot be one.
+func fallbackID(query nats.Header) string {
+	id := query.Get(wire.HeaderMsgID)
+	if len(id) > maxMsgID || !utf8.ValidString(id) {
+		return ""
+	}
+	return id
+}
 
 // resultHeader is the header of an answer to a stored message, without what the parts differ in.
 func resultHeader(query nats.Header, sequence uint64, codec wire.ContentType, answer *wire.Answer) nats.Header {

@@ -118,7 +118,7 @@ func (o *stored) leave(int) {}
 // refuse answers a message that will never be anything else than wrong, and removes it.
 func (o *stored) refuse(r *request, reason *wire.Error) {
 	o.refused = true
-	answer := o.intake.pipe.encoder.refused(reason)
+	answer := o.intake.pipe.encoder.refused(fallbackID(o.message.Header), reason)
 	if o.badReply != nil {
 		o.publish(r, answer, func() { o.bury(deadReply, o.badReply.Message) })
 		return
