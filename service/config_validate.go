@@ -77,8 +77,13 @@ func (c *Config) Validate() error {
 	durationAtLeast("drain-timeout", c.DrainTimeout, 0)
 
 	for _, pattern := range c.ReplyAllow {
-		if err := wire.CheckSubjectPattern(pattern); err != nil {
+		if err := checkReplyAllow(pattern); err != nil {
 			fault("reply-allow", "%v", err)
+		}
+	}
+	for _, pattern := range c.DirectReplyAllow {
+		if err := checkDirectReplyAllow(pattern); err != nil {
+			fault("direct-reply-allow", "%v", err)
 		}
 	}
 	if _, err := parseLogLevel(c.LogLevel); err != nil {

@@ -21,9 +21,12 @@ import (
 type directIntake struct {
 	pipe  *pipeline
 	nc    *nats.Conn
-	limit int64 // queries between intake and engine
+	limit int64    // queries between intake and engine
+	allow []string // reply subjects
 	log   *slog.Logger
 	stats directStats
+
+	dropped rareLog // requests with a reply subject that is not allowed
 
 	waiting atomic.Int64 // queries, or messages not decoded yet, between intake and engine
 	bytes   atomic.Int64 // of the bodies not decoded yet
@@ -32,12 +35,15 @@ type directIntake struct {
 	closed bool
 }
 
+// droppedInterval is how often a dropped request is logged.
+const droppedInterval = time.Minute
+
 // maxDirectBytes bounds the undecoded bodies of direct requests of one index.
 const maxDirectBytes = 256 << 20
 
 // directStats are the timings that the micro service's STATS show.
 type directStats struct {
-	requests, errors, nanoseconds atomic.Int64
+	requests, errors, dropped, nanoseconds atomic.Int64
 }
 
 // DirectStats is the data of an endpoint in the STATS of the NATS micro service. The library's own times are those
@@ -47,10 +53,11 @@ type DirectStats struct {
 	Errors         int64   `json:"errors"` // requests that were answered by an error as a whole
 	AverageSeconds float64 `json:"average_seconds"`
 	Waiting        int64   `json:"waiting"` // queries
+	Dropped        int64   `json:"dropped"` // requests with a reply subject that is not allowed
 }
 
 func (d *directIntake) Stats() DirectStats {
-	s := DirectStats{Requests: d.stats.requests.Load(), Errors: d.stats.errors.Load(), Waiting: d.waiting.Load()}
+	s := DirectStats{Requests: d.stats.requests.Load(), Errors: d.stats.errors.Load(), Waiting: d.waiting.Load(), Dropped: d.stats.dropped.Load()}
 	if s.Requests > 0 {
 		s.AverageSeconds = time.Duration(d.stats.nanoseconds.Load() / s.Requests).Seconds()
 	}
@@ -62,6 +69,10 @@ func (d *directIntake) Handle(m micro.Request) {
 	if m.Reply() == "" {
 		return // a publish by mistake: nobody would get the answer
 	}
+	if err := wire.ValidateReplySubject(m.Reply(), d.allow); err != nil {
+		d.drop(m.Reply(), err)
+		return
+	}
 	header := nats.Header(m.Headers())
 	r := &request{
 		arrived: time.Now(),
@@ -70,6 +81,14 @@ func (d *directIntake) Handle(m micro.Request) {
 		origin:  &direct{intake: d, reply: m.Reply(), header: header, size: int64(len(m.Data()))},
 	}
 	d.take(r)
+}
+
+// drop leaves a request unanswered whose answer would be published where its sender may have no right to: on the subject of
+// another's stored answers, or as a query.
+func (d *directIntake) drop(reply string, reason error) {
+	d.stats.dropped.Add(1)
+	d.pipe.metrics.directDropped.Inc()
+	d.dropped.warn(d.log, time.Now(), "a direct request is dropped because of its reply subject: see direct-reply-allow", "reply", reply, "error", reason)
 }
 
 // take puts a request into the pipeline or refuses it.

@@ -16,7 +16,7 @@ import (
 type unservedAnswerer struct {
 	publishers *publishers
 	subjects   wire.Subjects
-	allow      []string // reply subjects
+	allow      func(index string) []string // reply subjects
 	log        *slog.Logger
 }
 
@@ -36,7 +36,7 @@ func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Unserved) err
 		Body:    wire.AppendAnswer(nil, codec, answer),
 	}
 	standard := a.subjects.Result(u.Index)
-	if wire.ValidateReplySubject(out.Subject, a.allow) != nil {
+	if wire.ValidateReplySubject(out.Subject, a.allow(u.Index)) != nil {
 		out.Subject = standard
 	}
 	for {
@@ -61,7 +61,7 @@ func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Unserved) err
 
 // sweep runs a sweeper until ctx ends.
 func (s *Service) sweep(ctx context.Context) {
-	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(), log: s.log}
+	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow, log: s.log}
 	consumer.NewSweeper(s.js, consumer.SweeperOptions{
 		Subjects: s.subjects,
 		Answer:   a.answer,
