@@ -104,7 +104,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"serve", "--config", config}, exitUsage, "c.yaml:1: admim: is no setting"},
 		{[]string{"serve", "--config", dir + "/none.yaml"}, exitUsage, "none.yaml"},
 		{[]string{"serve", "--config", config, "--engine", "gpu"}, exitUsage, `engine: "gpu" is none`}, // beside the unknown key
-		{[]string{"serve", "--index", "people"}, exitFailed, "--index people=people.gmq"},
+		{[]string{"serve", "--index", "people", "--admin", "off"}, exitFailed, "--index people=people.gmq"},
 		{[]string{"serve", "--index", "=" + out}, exitUsage, "has no name"},
 		{[]string{"serve", "--index", out, "--admin", taken.Addr().String()}, exitFailed, "choose another address with --admin"},
 		{[]string{"serve", "--index", out, "--nats", "nats://127.0.0.1:1", "--admin", "off"}, exitFailed, "is a nats-server listening there?"},
