@@ -27,10 +27,7 @@ authorization {
 }`)
 	as := func(user string) string { return strings.Replace(server.url, "//", "//"+user+"@", 1) }
 	log := &output{}
-	logs, w := io.Pipe()
-	go log.read(logs)
-	t.Cleanup(func() { w.Close() })
-	r := start(t, service.Config{NATS: as("admin:a"), Admin: "127.0.0.1:0"}, service.Options{Logger: textLogger(w)})
+	r := start(t, service.Config{NATS: as("admin:a"), Admin: "127.0.0.1:0"}, service.Options{Logger: textLogger(log)})
 	eve, err := nats.Connect(as("eve:e"))
 	if err != nil {
 		t.Fatal(err)

@@ -235,6 +235,14 @@ func (o *output) read(from interface{ Read([]byte) (int, error) }) {
 	}
 }
 
+// Write takes lines, each in one call, as loggers write them.
+func (o *output) Write(line []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text = append(o.text, strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
 func (o *output) find(word string) (string, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
