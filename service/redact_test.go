@@ -45,16 +45,26 @@ func FuzzRedact(f *testing.F) {
 		f.Add(secret)
 	}
 	another := regexp.MustCompile("[\\s,;\"'`=(<\\[\\\\]*[A-Za-z][A-Za-z0-9+.-]*://") // begins what may be a server of its own
+	const other = "an0ther"
+	var wantServers []string
+	var wantTexts [][]string
+	for _, form := range serverForms {
+		wantServers = append(wantServers, RedactServers(form(other)))
+		var texts []string
+		for _, text := range textForms {
+			texts = append(texts, Redact(text(form(other))))
+		}
+		wantTexts = append(wantTexts, texts)
+	}
 	f.Fuzz(func(t *testing.T, secret string) {
 		if secret == "" || another.MatchString(secret) || strings.ContainsAny(secret, "\n\r") {
 			t.Skip("no secret that stays within its URL")
 		}
-		const other = "an0ther"
 		for i, form := range serverForms {
 			if i == 7 && strings.HasPrefix(secret, "//") {
 				continue // "user:" becomes a scheme
 			}
-			got, want := RedactServers(form(secret)), RedactServers(form(other))
+			got, want := RedactServers(form(secret)), wantServers[i]
 			if got != want {
 				t.Errorf("servers %d: %q is shown as %q, with another secret as %q", i, form(secret), got, want)
 			}
@@ -65,7 +75,7 @@ func FuzzRedact(f *testing.F) {
 				continue // without a scheme it is known for what it is by its place alone
 			}
 			for j, text := range textForms {
-				got, want := Redact(text(form(secret))), Redact(text(form(other)))
+				got, want := Redact(text(form(secret))), wantTexts[i][j]
 				if got != want {
 					t.Errorf("text %d of servers %d: %q is shown as %q, with another secret as %q", j, i, text(form(secret)), got, want)
 				}
