@@ -400,3 +400,13 @@ func TestConfigurationPage(t *testing.T) {
 		t.Errorf("%s is not what the program does; run this test with -update", path)
 	}
 }
+
+// The demo leaves the usual ports to serve and query, whose defaults they are, so that both can be tried side by side.
+func TestDemoLeavesUsualPorts(t *testing.T) {
+	flags := newCLI(nil, nil, nil, nil).demoCommand().Flags()
+	for _, name := range []string{"nats-listen", "admin"} {
+		if f := flags.Lookup(name); f.DefValue != "127.0.0.1:0" {
+			t.Errorf("--%s is %s", name, f.DefValue)
+		}
+	}
+}
