@@ -21,7 +21,8 @@ import (
 
 // ServiceOptions say how the whole service is measured: broker, worker and load in one process, over loopback.
 type ServiceOptions struct {
-	// Config is the service's: its engine above all. Indexes, NATS, DataDir and Admin are the measurement's own.
+	// Config is the service's: its engine above all, and the NATS server to use instead of an embedded one. Indexes, NATSListen,
+	// DataDir and Admin are the measurement's own.
 	Config service.Config
 	// QueriesPerMessage are the modes measured, one after the other. Default 1 and 256.
 	QueriesPerMessage []int
@@ -39,8 +40,6 @@ type ServiceOptions struct {
 	LoadTime time.Duration
 	// Dir is where the broker stores. Default: a temporary folder, removed afterwards.
 	Dir string
-	// NATS is an external server to use instead of an embedded one. Default: embedded.
-	NATS string
 }
 
 func (o *ServiceOptions) ensureDefaults() {
@@ -153,12 +152,15 @@ func Service(ctx context.Context, w *Workload, opts ServiceOptions) ([]*ServiceR
 
 	cfg := opts.Config
 	cfg.Indexes = []service.IndexSource{{Name: benchIndex, Path: path}}
-	cfg.NATS, cfg.NATSListen, cfg.DataDir, cfg.Admin = opts.NATS, "127.0.0.1:0", filepath.Join(dir, "streams"), service.Off
+	cfg.NATSListen, cfg.DataDir, cfg.Admin = "127.0.0.1:0", filepath.Join(dir, "streams"), service.Off
 	svc, err := service.Start(ctx, cfg, service.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("starting the service: %w", err)
 	}
-	results, err := measureService(ctx, w, svc, answers, opts)
+	if cfg.NATS == "" {
+		cfg.NATS = svc.NATSURL()
+	}
+	results, err := measureService(ctx, w, svc, &cfg, answers, opts)
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if err := errors.Join(err, svc.Shutdown(stop)); err != nil {
@@ -230,8 +232,8 @@ func engineRates(ctx context.Context, w *Workload, engine gpuexec.Engine) ([]flo
 	return rates, answers, nil
 }
 
-func measureService(ctx context.Context, w *Workload, svc *service.Service, answers []gpuexec.Answer, opts ServiceOptions) ([]*ServiceResult, error) {
-	sender, err := newTraffic(ctx, svc.NATSURL(), w, answers)
+func measureService(ctx context.Context, w *Workload, svc *service.Service, cfg *service.Config, answers []gpuexec.Answer, opts ServiceOptions) ([]*ServiceResult, error) {
+	sender, err := newTraffic(ctx, cfg, w, answers)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +262,7 @@ func measureMode(ctx context.Context, l *traffic, svc *service.Service, size int
 		return nil, err
 	}
 	r.AnswerBytes = len(warm.sample)
-	echo, err := startEcho(ctx, l.url, warm.sample)
+	echo, err := startEcho(ctx, l.server, warm.sample)
 	if err != nil {
 		return nil, fmt.Errorf("starting the echo worker: %w", err)
 	}
@@ -341,8 +343,8 @@ type echoed struct {
 	future jetstream.PubAckFuture
 }
 
-func startEcho(ctx context.Context, url string, answer []byte) (*echo, error) {
-	nc, err := nats.Connect(url)
+func startEcho(ctx context.Context, server *service.Config, answer []byte) (*echo, error) {
+	nc, err := service.Connect(server, "geniemq bench")
 	if err != nil {
 		return nil, err
 	}

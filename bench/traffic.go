@@ -16,13 +16,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/wire"
 )
 
 // traffic sends the queries of a workload through the stream and takes the answers, as an application would: one
 // connection to publish, one to listen.
 type traffic struct {
-	url      string
+	server   *service.Config
 	subjects wire.Subjects
 	workload *Workload
 	answers  []gpuexec.Answer // the engine's own, to compare with
@@ -38,16 +39,16 @@ const checkEvery = 61
 // answerPatience is how long the load waits for the next answer before it gives up.
 const answerPatience = 2 * time.Minute
 
-func newTraffic(ctx context.Context, url string, w *Workload, answers []gpuexec.Answer) (*traffic, error) {
+func newTraffic(ctx context.Context, server *service.Config, w *Workload, answers []gpuexec.Answer) (*traffic, error) {
 	subjects, err := wire.NewSubjects(wire.DefaultPrefix)
 	if err != nil {
 		return nil, err
 	}
-	l := &traffic{url: url, subjects: subjects, workload: w, answers: answers, messages: map[int][][]byte{}}
-	if l.pub, err = nats.Connect(url); err != nil {
+	l := &traffic{server: server, subjects: subjects, workload: w, answers: answers, messages: map[int][][]byte{}}
+	if l.pub, err = service.Connect(server, "geniemq bench"); err != nil {
 		return nil, err
 	}
-	if l.sub, err = nats.Connect(url); err != nil {
+	if l.sub, err = service.Connect(server, "geniemq bench"); err != nil {
 		l.pub.Close()
 		return nil, err
 	}

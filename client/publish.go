@@ -16,12 +16,12 @@ import (
 
 // PublishOptions are options of one publish. The zero value is ready for use.
 type PublishOptions struct {
-	// Reply is the subject that the answer goes to: literal, and allowed by the service (_INBOX.> and
-	// genie.result.> unless it is configured otherwise). Default genie.result.<index>.
+	// Reply is the subject that the answer goes to: literal, and allowed by the service (_INBOX.>, genie.result.<index> and
+	// genie.result.<index>.> unless it is configured otherwise). Default genie.result.<index>.
 	Reply string
 	// MsgID makes publishing idempotent beyond this call: within the stream's duplicate window, 2 minutes, a
 	// message with an id that was seen is not stored again. It must be unique across the whole stream, all users
-	// and indexes. Default a new unique id.
+	// and indexes. A query published alone and without an ID has it as its result's ID. Default a new unique id.
 	MsgID string
 	// Header is added to the message's headers.
 	Header nats.Header

@@ -54,6 +54,9 @@ func (c *Client) request(ctx context.Context, index string, queries []Query, bat
 	if err != nil && ctx.Err() != nil {
 		return nil, fmt.Errorf("waiting for the answer of index %s: %w", index, cause(ctx))
 	}
+	if err == nil && !batch && queries[0].ID == "" {
+		results[0].ID = "" // not the Nats-Msg-Id that this request gave the message
+	}
 	return results, err
 }
 

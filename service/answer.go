@@ -64,10 +64,7 @@ func (a *answering) at(i int) *wire.Result {
 	e, r := a.encoder, a.request
 	a.result = wire.Result{Index: e.name, Version: e.index.Version()}
 	if a.reason != nil {
-		if len(r.tasks) == 1 && !r.batch {
-			a.result.ID = r.tasks[0].id
-		}
-		a.result.Err = a.reason
+		a.result.ID, a.result.Err = r.onlyID(a.reason), a.reason
 		return &a.result
 	}
 	t := &r.tasks[i]

@@ -24,6 +24,12 @@ type Config struct {
 	NATS string
 	// NATSCreds is a credentials file (JWT and seed) for the server. Default: none.
 	NATSCreds string
+	// NATSTokenFile is a file with the token for the server. Default: none.
+	NATSTokenFile string
+	// NATSUser and NATSPasswordFile are the user's name at the server, and a file with the password. Default: none.
+	NATSUser, NATSPasswordFile string
+	// NATSNKeyFile is a file with the seed of the user's nkey. Default: none.
+	NATSNKeyFile string
 	// NATSCA is a PEM file with the authorities that sign the server's certificate. Default: those of the system.
 	NATSCA string
 	// NATSListen is where the embedded server listens; port 0 takes a free one. Default 127.0.0.1:4222.
@@ -70,8 +76,12 @@ type Config struct {
 	// answered `unknown_index` and copied to the dead letters.
 	NoSweep bool
 
-	// ReplyAllow are the subjects a query may ask its answer to be sent to. Default _INBOX.> and <prefix>.result.>.
+	// ReplyAllow are the patterns of the subjects a stored query may ask its answer to be sent to; {index} in them is the
+	// query's index. Default _INBOX.>, <prefix>.result.{index} and <prefix>.result.{index}.>.
 	ReplyAllow []string
+	// DirectReplyAllow are the patterns of the reply subjects that direct search answers on; requests with another one are
+	// dropped and counted. Default _INBOX.>, and what servers make of it between accounts (_R_.>) and clusters (_GR_.*.*._INBOX.>).
+	DirectReplyAllow []string
 	// MaxBody, MaxQueries and MaxItems bound one message. Defaults 8 MiB (and 64 KiB under the server's
 	// max_payload), 65536 queries, 65536 items a query.
 	MaxBody, MaxQueries, MaxItems int
@@ -136,14 +146,6 @@ func (c *Config) EnsureDefaults() {
 	setDefault(&c.Admin, "127.0.0.1:9464")
 	setDefault(&c.LogLevel, "info")
 	setDefault(&c.LogFormat, "text")
-}
-
-// replyAllow is ReplyAllow with its default, which depends on Prefix and so cannot be filled in before that is known.
-func (c *Config) replyAllow() []string {
-	if len(c.ReplyAllow) > 0 {
-		return c.ReplyAllow
-	}
-	return []string{"_INBOX.>", c.Prefix + ".result.>"}
 }
 
 func setDefault[T comparable](field *T, value T) {

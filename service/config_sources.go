@@ -20,9 +20,7 @@ const EnvPrefix = "GENIEMQ_"
 // cannot differ. The values c has now are the defaults, so call EnsureDefaults first.
 func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.Var(&indexesValue{indexes: &c.Indexes}, "index", "an index to serve, `name=file`; repeat for more")
-	fs.StringVar(&c.NATS, "nats", c.NATS, "`URL` of the NATS server (default: start an embedded one)")
-	fs.StringVar(&c.NATSCreds, "nats-creds", c.NATSCreds, "credentials `file` for the NATS server")
-	fs.StringVar(&c.NATSCA, "nats-ca", c.NATSCA, "PEM `file` of the authorities that sign the server's certificate")
+	c.NATSFlags(fs)
 	fs.StringVar(&c.NATSListen, "nats-listen", c.NATSListen, "`address` of the embedded server; port 0 takes a free one")
 	fs.StringVar(&c.DataDir, "data-dir", c.DataDir, "`folder` of the embedded server's streams")
 	fs.StringVar(&c.Prefix, "prefix", c.Prefix, "first `token` of all subjects and streams")
@@ -35,7 +33,8 @@ func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.DirectQueue, "direct-queue", c.DirectQueue, "most queries an index that wait for direct search")
 	fs.DurationVar(&c.DrainTimeout, "drain-timeout", c.DrainTimeout, "time for a graceful shutdown")
 	fs.BoolVar(&c.NoSweep, "no-sweep", c.NoSweep, "leave messages for indexes that nobody serves in the stream")
-	fs.StringSliceVar(&c.ReplyAllow, "reply-allow", c.ReplyAllow, "subject `patterns` that a query may name for its answer (default: _INBOX.> and <prefix>.result.>)")
+	fs.StringSliceVar(&c.ReplyAllow, "reply-allow", c.ReplyAllow, "subject `patterns` that a stored query may name for its answer; {index} is its index (default: _INBOX.>, <prefix>.result.{index} and <prefix>.result.{index}.>)")
+	fs.StringSliceVar(&c.DirectReplyAllow, "direct-reply-allow", c.DirectReplyAllow, "subject `patterns` that direct search answers on; other requests are dropped (default: _INBOX.>, and what servers make of it: _R_.> and _GR_.*.*._INBOX.>)")
 	fs.IntVar(&c.MaxBody, "max-body", c.MaxBody, "most `bytes` of one message")
 	fs.IntVar(&c.MaxQueries, "max-queries", c.MaxQueries, "most queries in one message")
 	fs.IntVar(&c.MaxItems, "max-items", c.MaxItems, "most items in one query")
@@ -66,7 +65,7 @@ func Resolve(fs *pflag.FlagSet, lookupEnv func(string) (string, bool), path stri
 		variable := EnvName(f.Name)
 		if value, ok := lookupEnv(variable); ok {
 			if err := fs.Set(f.Name, value); err != nil {
-				faults = append(faults, fmt.Errorf("environment variable %s=%q: %w", variable, value, err))
+				faults = append(faults, fmt.Errorf("environment variable %s: %w", variable, err)) // which quotes the value
 			}
 		}
 	})
@@ -75,7 +74,7 @@ func Resolve(fs *pflag.FlagSet, lookupEnv func(string) (string, bool), path stri
 			faults = append(faults, err)
 		}
 	}
-	return errors.Join(faults...)
+	return withoutSecrets(errors.Join(faults...))
 }
 
 // EnvName is the environment variable of a setting.
@@ -180,6 +179,9 @@ type indexesValue struct {
 }
 
 func (v *indexesValue) Set(s string) error {
+	if strings.Contains(s, "://") { // before it is cut into pieces, which errors would quote without seeing a secret in them
+		return errors.New("is a URL: an index is a file, write name=file, like adult=adult.gmq")
+	}
 	var sources []IndexSource
 	for _, part := range splitList(s) {
 		source := ParseIndexSource(part)

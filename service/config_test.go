@@ -59,10 +59,10 @@ func TestConfigPrecedence(t *testing.T) {
 // Every flag must be settable from all three sources, so that a new one cannot be forgotten.
 func TestConfigEverySettingFromEverySource(t *testing.T) {
 	values := map[string]string{
-		"index": "a=b.gmq", "nats": "nats://x:1", "nats-creds": "c", "nats-ca": "p", "nats-listen": "1.2.3.4:5",
+		"index": "a=b.gmq", "nats": "nats://x:1", "nats-creds": "c", "nats-token-file": "t", "nats-user": "u", "nats-password-file": "w", "nats-nkey-file": "k", "nats-ca": "p", "nats-listen": "1.2.3.4:5",
 		"data-dir": "d", "prefix": "p", "engine": "cpu", "engine-threads": "3", "devices": "0,2", "device-mode": "capacity", "gpu-memory": "3GiB", "batch-size": "4", "batch-linger": "5ms",
 		"workers": "6", "max-pending": "7", "ack-wait": "8s", "direct-queue": "9", "drain-timeout": "10s", "no-sweep": "true",
-		"reply-allow": "x.>", "max-body": "2000", "max-queries": "12", "max-items": "13", "memory": "200MiB", "admin": "off", "pprof": "true",
+		"reply-allow": "x.{index}.>", "direct-reply-allow": "y.>", "max-body": "2000", "max-queries": "12", "max-items": "13", "memory": "200MiB", "admin": "off", "pprof": "true",
 		"log-level": "debug", "log-format": "json",
 	}
 	var defaults Config
@@ -132,7 +132,7 @@ func TestConfigValidateReportsEveryFault(t *testing.T) {
 	cfg := Config{
 		Indexes: []IndexSource{{Name: "a b", Path: "x"}, {Name: "c", Path: "x"}, {Name: "c", Path: "y"}},
 		NATS:    "nonsense", NATSListen: "here", Prefix: "Genie.X", Engine: "gpu", MaxPending: -1, Workers: -1,
-		AckWait: time.Millisecond, ReplyAllow: []string{"a..b"}, Admin: "9464", LogLevel: "loud", LogFormat: "xml",
+		AckWait: time.Millisecond, ReplyAllow: []string{"a..b"}, DirectReplyAllow: []string{"a.{index}"}, Admin: "9464", LogLevel: "loud", LogFormat: "xml",
 	}
 	cfg.EnsureDefaults()
 	err := cfg.Validate()
@@ -141,7 +141,7 @@ func TestConfigValidateReportsEveryFault(t *testing.T) {
 	}
 	for _, setting := range []string{
 		"index: \"a b\"", "index: \"c\" is given twice", "nats:", "nats-listen:", "prefix:", "engine:", "max-pending:", "workers:",
-		"ack-wait:", "reply-allow:", "admin:", "log-level:", "log-format:",
+		"ack-wait:", "\nreply-allow:", "direct-reply-allow:", "admin:", "log-level:", "log-format:",
 	} {
 		if !strings.Contains(err.Error(), setting) {
 			t.Errorf("no fault about %s in:\n%v", setting, err)

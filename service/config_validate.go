@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
 	"strings"
 	"time"
 
@@ -40,15 +39,7 @@ func (c *Config) Validate() error {
 		seen[source.Name] = true
 	}
 
-	for _, server := range splitList(c.NATS) {
-		u, err := url.Parse(server)
-		if err != nil || u.Host == "" {
-			fault("nats", "%q is not a URL like nats://127.0.0.1:4222", server)
-		}
-	}
-	if c.NATS == "" && (c.NATSCreds != "" || c.NATSCA != "") {
-		fault("nats", "credentials and authorities are for an external server: give its URL")
-	}
+	c.faultsOfNATS(fault)
 	if err := checkListen(c.NATSListen); err != nil {
 		fault("nats-listen", "%v", err)
 	}
@@ -90,8 +81,13 @@ func (c *Config) Validate() error {
 	}
 
 	for _, pattern := range c.ReplyAllow {
-		if err := wire.CheckSubjectPattern(pattern); err != nil {
+		if err := checkReplyAllow(pattern); err != nil {
 			fault("reply-allow", "%v", err)
+		}
+	}
+	for _, pattern := range c.DirectReplyAllow {
+		if err := checkDirectReplyAllow(pattern); err != nil {
+			fault("direct-reply-allow", "%v", err)
 		}
 	}
 	if _, err := parseLogLevel(c.LogLevel); err != nil {
@@ -100,7 +96,7 @@ func (c *Config) Validate() error {
 	if c.LogFormat != "text" && c.LogFormat != "json" {
 		fault("log-format", "%q is neither text nor json", c.LogFormat)
 	}
-	return errors.Join(faults...)
+	return withoutSecrets(errors.Join(faults...))
 }
 
 func checkListen(addr string) error {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ func connect(servers, name string, cfg *Config, log *slog.Logger) (*nats.Conn, e
 	opts := []nats.Option{
 		nats.Name(name),
 		nats.MaxReconnects(-1),
+		nats.IgnoreAuthErrorAbort(), // else the second refusal closes it for good, though a secret may be on its way to its file
 		nats.ReconnectWait(500 * time.Millisecond),
 		nats.Timeout(5 * time.Second),
 		nats.PingInterval(10 * time.Second), // a dead peer is noticed within half a minute, not four
@@ -30,7 +30,7 @@ func connect(servers, name string, cfg *Config, log *slog.Logger) (*nats.Conn, e
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			log.Info("connected to NATS again", "server", nc.ConnectedUrlRedacted())
+			log.Info("connected to NATS again", "server", serverURL(nc))
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
 			if sub != nil {
@@ -40,17 +40,36 @@ func connect(servers, name string, cfg *Config, log *slog.Logger) (*nats.Conn, e
 			}
 		}),
 	}
-	if cfg.NATSCreds != "" {
-		opts = append(opts, nats.UserCredentials(cfg.NATSCreds))
+	return dial(servers, cfg, opts)
+}
+
+// Connect connects to the server of cfg.NATS as whoever cfg says, for commands that ask. The name is that of the connection.
+func Connect(cfg *Config, name string, opts ...nats.Option) (*nats.Conn, error) {
+	return dial(cfg.NATS, cfg, append([]nats.Option{nats.Name(name)}, opts...))
+}
+
+func dial(servers string, cfg *Config, opts []nats.Option) (*nats.Conn, error) {
+	if err := checkServers(servers); err != nil {
+		return nil, fmt.Errorf("connecting to NATS: %w", err)
 	}
-	if cfg.NATSCA != "" {
-		opts = append(opts, nats.RootCAs(cfg.NATSCA))
-	}
-	nc, err := nats.Connect(servers, opts...)
+	credentials, err := cfg.natsOptions()
 	if err != nil {
-		return nil, fmt.Errorf("connecting to NATS at %s: %w%s", redacted(servers), err, connectAdvice(err))
+		return nil, fmt.Errorf("connecting to NATS: %w", err)
+	}
+	nc, err := nats.Connect(servers, append(opts, credentials...)...)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to NATS at %s: %w%s", RedactServers(servers), withoutSecrets(err), connectAdvice(err))
 	}
 	return nc, nil
+}
+
+// serverURL is the address of the server that a connection has, "" while it has none.
+func serverURL(nc *nats.Conn) string {
+	scheme, rest, ok := strings.Cut(nc.ConnectedUrl(), "://")
+	if !ok {
+		return ""
+	}
+	return scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
 }
 
 // connectAdvice says what to do about a failed connection, where the error does not say it itself.
@@ -58,20 +77,9 @@ func connectAdvice(err error) string {
 	var network *net.OpError
 	switch {
 	case errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired):
-		return "; give credentials in the URL or with --nats-creds"
+		return "; give credentials with --nats-creds, --nats-token-file, --nats-user and --nats-password-file, or --nats-nkey-file"
 	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout), errors.As(err, &network):
-		return "; is a nats-server listening there?"
+		return "; is a nats-server listening there? (geniemq serve and geniemq demo each start one, unless told of another)"
 	}
 	return "" // above all a file of --nats-creds or --nats-ca that cannot be read, which the error names
-}
-
-// redacted is a list of server URLs without passwords.
-func redacted(servers string) string {
-	list := splitList(servers)
-	for i, server := range list {
-		if u, err := url.Parse(server); err == nil {
-			list[i] = u.Redacted()
-		}
-	}
-	return strings.Join(list, ",")
 }

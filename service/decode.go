@@ -135,6 +135,9 @@ func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte, de
 		r.queries += p.fill(r, i, conditions, q)
 		conditions += conditionsOf(q)
 	}
+	if first := &r.tasks[0]; !r.batch && first.id == "" {
+		first.id = r.id
+	}
 	return nil
 }
 

@@ -60,7 +60,7 @@ func (o *stored) deliver(r *request, reason *wire.Error, then func()) {
 // send encodes the next part and publishes it.
 func (d *delivery) send() {
 	s, m := d.origin.intake, d.origin.message
-	header := resultHeader(m.Header, m.Sequence, d.request.codec, d.queryID())
+	header := resultHeader(m.Header, m.Sequence, d.request.codec, d.request.onlyID(d.reason))
 	header[wire.HeaderMsgID] = []string{partID(d.id, d.results.Total)}
 	room := int(s.maxResult()) - wire.HeaderSize(header) - wire.PartHeaderSize
 
@@ -87,14 +87,6 @@ func (d *delivery) send() {
 		Header:  header,
 		Body:    d.part.Body,
 	}, d.confirmed)
-}
-
-// queryID is the id of a single query, "" for a batch.
-func (d *delivery) queryID() string {
-	if d.results.Batch || d.request.batch || len(d.request.tasks) == 0 {
-		return ""
-	}
-	return d.request.tasks[0].id
 }
 
 // confirmed is called by the producer, whose time it must not take.

@@ -21,9 +21,12 @@ import (
 type directIntake struct {
 	pipe  *pipeline
 	nc    *nats.Conn
-	limit int64 // queries between intake and engine
+	limit int64    // queries between intake and engine
+	allow []string // reply subjects
 	log   *slog.Logger
 	stats directStats
+
+	dropped rareLog // requests with a reply subject that is not allowed
 
 	waiting atomic.Int64 // queries, or messages not decoded yet, between intake and engine
 
@@ -31,12 +34,15 @@ type directIntake struct {
 	closed bool
 }
 
+// droppedInterval is how often a dropped request is logged.
+const droppedInterval = time.Minute
+
 // maxUnread bounds what the client library holds of requests that Handle has not taken. It takes them at once.
 const maxUnread = 32 << 20
 
 // directStats are the timings that the micro service's STATS show.
 type directStats struct {
-	requests, errors, nanoseconds atomic.Int64
+	requests, errors, dropped, nanoseconds atomic.Int64
 }
 
 // DirectStats is the data of an endpoint in the STATS of the NATS micro service. The library's own times are those
@@ -46,10 +52,11 @@ type DirectStats struct {
 	Errors         int64   `json:"errors"` // requests that were answered by an error as a whole
 	AverageSeconds float64 `json:"average_seconds"`
 	Waiting        int64   `json:"waiting"` // queries
+	Dropped        int64   `json:"dropped"` // requests with a reply subject that is not allowed
 }
 
 func (d *directIntake) Stats() DirectStats {
-	s := DirectStats{Requests: d.stats.requests.Load(), Errors: d.stats.errors.Load(), Waiting: d.waiting.Load()}
+	s := DirectStats{Requests: d.stats.requests.Load(), Errors: d.stats.errors.Load(), Waiting: d.waiting.Load(), Dropped: d.stats.dropped.Load()}
 	if s.Requests > 0 {
 		s.AverageSeconds = time.Duration(d.stats.nanoseconds.Load() / s.Requests).Seconds()
 	}
@@ -61,14 +68,27 @@ func (d *directIntake) Handle(m micro.Request) {
 	if m.Reply() == "" {
 		return // a publish by mistake: nobody would get the answer
 	}
+	if err := wire.ValidateReplySubject(m.Reply(), d.allow); err != nil {
+		d.drop(m.Reply(), err)
+		return
+	}
 	header := nats.Header(m.Headers())
 	r := &request{
 		arrived: time.Now(),
+		id:      fallbackID(header),
 		header:  header,
 		body:    m.Data(),
 		origin:  &direct{intake: d, reply: m.Reply(), header: header, size: int64(len(m.Data()))},
 	}
 	d.take(r)
+}
+
+// drop leaves a request unanswered whose answer would be published where its sender may have no right to: on the subject of
+// another's stored answers, or as a query.
+func (d *directIntake) drop(reply string, reason error) {
+	d.stats.dropped.Add(1)
+	d.pipe.metrics.directDropped.Inc()
+	d.dropped.warn(d.log, time.Now(), "a direct request is dropped because of its reply subject: see direct-reply-allow", "reply", reply, "error", reason)
 }
 
 // take puts a request into the pipeline or refuses it.
@@ -152,8 +172,10 @@ func (d *direct) send(r *request, reason *wire.Error) {
 	out := &nats.Msg{Subject: d.reply, Header: nats.Header{wire.HeaderContentType: {r.codec.String()}}}
 	setTrace(out.Header, d.header)
 	whole := reason
+	if id := r.onlyID(reason); id != "" {
+		setQueryID(out.Header, id)
+	}
 	if len(r.tasks) == 1 && !r.batch {
-		setQueryID(out.Header, r.tasks[0].id)
 		if whole == nil {
 			whole = r.tasks[0].err()
 		}

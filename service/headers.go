@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
 
@@ -62,6 +63,16 @@ func saltedID(result, reply string, created time.Time, sequence uint64, salt int
 // partID is the message id of the part of an answer that begins with a query, counted from 1. An answer in one message ends in a
 // number too, because ids of queries may: part 2 of the answer to "a" is not part 1 of that to "a.2".
 func partID(result string, query int) string { return result + "." + strconv.Itoa(query) }
+
+// fallbackID is the id of a message's only query when its body gives none: whoever publishes with an id of its own finds it in
+// the answer. It is "" where that cannot be one.
+func fallbackID(query nats.Header) string {
+	id := query.Get(wire.HeaderMsgID)
+	if len(id) > maxMsgID || !utf8.ValidString(id) {
+		return ""
+	}
+	return id
+}
 
 // resultHeader is the header of an answer to a stored message, without what the parts differ in. id is that of a single query.
 func resultHeader(query nats.Header, sequence uint64, codec wire.ContentType, id string) nats.Header {

@@ -26,6 +26,7 @@ type metrics struct {
 	postings    *prometheus.CounterVec   // index
 	candidates  *prometheus.CounterVec   // index
 	dead        *prometheus.CounterVec   // reason
+	dropped     *prometheus.CounterVec   // index
 	info        *prometheus.GaugeVec
 	indexBytes  *prometheus.GaugeVec // index
 	deviceBytes prometheus.Gauge
@@ -83,6 +84,10 @@ func newMetrics() *metrics {
 		Name: "geniemq_dead_total",
 		Help: "Messages moved to the dead letters, by reason.",
 	}, []string{"reason"})
+	m.dropped = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "geniemq_direct_dropped_total",
+		Help: "Direct requests that are not answered because their reply subject is not allowed.",
+	}, []string{"index"})
 	m.info = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "geniemq_index_info",
 		Help: "1 for each index served.",
@@ -100,7 +105,7 @@ func newMetrics() *metrics {
 		Help: "Time during which the engine had at least one batch: its rate is the engine's utilisation.",
 	}, m.busy.Seconds)
 
-	m.registry.MustRegister(m.queries, m.seconds, m.batchSize, m.batches, m.postings, m.candidates, m.dead,
+	m.registry.MustRegister(m.queries, m.seconds, m.batchSize, m.batches, m.postings, m.candidates, m.dead, m.dropped,
 		m.info, m.indexBytes, m.deviceBytes, busy,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -131,7 +136,7 @@ type indexMetrics struct {
 	queue, batch, engine, verify, publish, total prometheus.Observer
 	batchSize                                    prometheus.Observer
 	batches                                      *prometheus.CounterVec // by reason
-	postings, candidates                         prometheus.Counter
+	postings, candidates, directDropped          prometheus.Counter
 	dead                                         *prometheus.CounterVec // by reason
 	busy                                         *busyClock
 
@@ -159,6 +164,8 @@ func (m *metrics) forIndex(name string) *indexMetrics {
 		candidates: m.candidates.WithLabelValues(name),
 		dead:       m.dead,
 		busy:       m.busy,
+
+		directDropped: m.dropped.WithLabelValues(name),
 	}
 }
 

@@ -271,7 +271,8 @@ func (s *Service) openSearch(ctx context.Context) error {
 	intakes := make(map[string]*directIntake)
 	endpoint := func(x *served) string { return "search-" + x.name }
 	for _, x := range s.indexes {
-		x.direct = &directIntake{pipe: x.pipe, nc: s.nc, limit: int64(s.cfg.DirectQueue), log: s.log.With("index", x.name)}
+		x.direct = &directIntake{pipe: x.pipe, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.directReplyAllow(),
+			log: s.log.With("index", x.name), dropped: rareLog{interval: droppedInterval}}
 		intakes[endpoint(x)] = x.direct
 	}
 	var err error
@@ -374,7 +375,7 @@ const pullBytes = 32 << 20
 func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
-		pipe: x.pipe, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(), maxResult: s.maxResult,
+		pipe: x.pipe, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(x.name), maxResult: s.maxResult,
 		answers: s.answers, log: log,
 	}
 	c, err := consumer.New(s.js, consumer.Options{

@@ -28,6 +28,7 @@ type request struct {
 	// arrived is the time from which timeouts and total times count: when the stream stored the message, or
 	// when a direct one came in.
 	arrived time.Time
+	id      string      // of its only query when the body gives none, and of the message that is refused as a whole
 	header  nats.Header // until decoded
 	body    []byte      // until decoded
 
@@ -64,6 +65,18 @@ type task struct {
 	excused bool        // but it fails on other queries too, so that this one may not be to blame
 	answer  gpuexec.Answer
 	engine  time.Duration // of its batch
+}
+
+// onlyID is the id that the answer as a whole has: that of a single query, or of a message that is refused for a reason; "" for
+// a batch.
+func (r *request) onlyID(reason *wire.Error) string {
+	switch {
+	case len(r.tasks) == 1 && !r.batch:
+		return r.tasks[0].id
+	case reason != nil:
+		return r.id
+	}
+	return ""
 }
 
 // failure is the failure of a task of a request that is done, one that is to blame if there is any.

@@ -191,12 +191,12 @@ func (s *Service) Err() error {
 	return s.err
 }
 
-// NATSURL is the server's address, for clients.
+// NATSURL is the server's address, for people: what it takes to be let in is not part of it.
 func (s *Service) NATSURL() string {
 	if s.broker != nil {
 		return s.broker.URL()
 	}
-	return s.nc.ConnectedUrlRedacted()
+	return serverURL(s.nc)
 }
 
 // AdminURL is the address of the admin page, "" when there is none.

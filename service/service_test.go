@@ -194,7 +194,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 				if _, err := js.PublishAsync("genie.query.a", []byte(`{"row":{"c":"3"}}`)); err != nil {
 					t.Fatal(err)
 				}
-				if err := nc.PublishRequest("genie.search.b", "reply", []byte(fmt.Sprintf(`{"row":{"n":%d}}`, i))); err != nil {
+				if err := nc.PublishRequest("genie.search.b", "_INBOX.reply", []byte(fmt.Sprintf(`{"row":{"n":%d}}`, i))); err != nil {
 					t.Fatal(err)
 				}
 			}

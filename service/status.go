@@ -52,9 +52,11 @@ func (s *Service) Status() Status {
 	running, stopping, fault := s.running, s.stopping, s.err
 	s.mu.Unlock()
 	st := Status{Version: Version, Uptime: now.Sub(s.started).Round(time.Second)}
-	notReady := func(format string, args ...any) { st.NotReady = append(st.NotReady, fmt.Sprintf(format, args...)) }
+	notReady := func(format string, args ...any) {
+		st.NotReady = append(st.NotReady, Redact(fmt.Sprintf(format, args...)))
+	}
 	if fault != nil {
-		st.Fault = fault.Error()
+		st.Fault = Redact(fault.Error())
 		notReady("the service cannot go on: %v", fault)
 	}
 	switch {

@@ -91,7 +91,7 @@ func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
 			o.reply = reply
 		}
 	}
-	r := &request{origin: o, arrived: m.Timestamp, header: m.Header, body: m.Body}
+	r := &request{origin: o, arrived: m.Timestamp, id: fallbackID(m.Header), header: m.Header, body: m.Body}
 	s.pipe.enter()
 	select {
 	case s.pipe.stored.in <- r:

@@ -16,7 +16,7 @@ import (
 type unservedAnswerer struct {
 	publishers *publishers
 	subjects   wire.Subjects
-	allow      []string // reply subjects
+	allow      func(index string) []string // reply subjects
 	answers    *storedAnswers
 	log        *slog.Logger
 }
@@ -38,7 +38,7 @@ func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Unserved) err
 		Body:    wire.AppendAnswer(nil, codec, answer),
 	}
 	standard := a.subjects.Result(u.Index)
-	if wire.ValidateReplySubject(out.Subject, a.allow) != nil {
+	if wire.ValidateReplySubject(out.Subject, a.allow(u.Index)) != nil {
 		out.Subject = standard
 	}
 	for salt := 1; ; {
@@ -84,7 +84,7 @@ func (a *unservedAnswerer) publish(ctx context.Context, out producer.Outgoing) (
 
 // sweep runs a sweeper until ctx ends.
 func (s *Service) sweep(ctx context.Context) {
-	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(), answers: s.answers, log: s.log}
+	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow, answers: s.answers, log: s.log}
 	consumer.NewSweeper(s.js, consumer.SweeperOptions{
 		Subjects: s.subjects,
 		Answer:   a.answer,

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/wire"
@@ -289,7 +291,7 @@ func TestLostDevice(t *testing.T) {
 	const innocent = 100
 	for i := range innocent {
 		if i == innocent/2 {
-			if err := r.nc.PublishRequest("genie.search.people", "app.reply", []byte(marked(markSticky))); err != nil {
+			if err := r.nc.PublishRequest("genie.search.people", nats.NewInbox(), []byte(marked(markSticky))); err != nil {
 				t.Fatal(err)
 			}
 			r.nc.Flush()

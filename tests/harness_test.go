@@ -161,8 +161,10 @@ func connect(t testing.TB, url string) (*nats.Conn, jetstream.JetStream) {
 }
 
 // testLogger writes the service's log to the test's, which shows it when the test fails.
-func testLogger(t testing.TB) *slog.Logger {
-	return slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
+func testLogger(t testing.TB) *slog.Logger { return textLogger(testWriter{t}) }
+
+func textLogger(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelInfo}))
 }
 
 type testWriter struct{ t testing.TB }

@@ -1,100 +1,86 @@
 package tests
 
 import (
-	"fmt"
+	"strings"
 	"testing"
-	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go"
 
+	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/wire"
 )
 
-// shortWindow makes the query stream forget ids at once: what takes two minutes otherwise.
-func shortWindow(t *testing.T, js jetstream.JetStream) {
-	t.Helper()
-	_, err := js.CreateStream(within(t), jetstream.StreamConfig{
-		Name: "GENIE_QUERIES", Subjects: []string{"genie.query.*"}, Retention: jetstream.WorkQueuePolicy, Duplicates: 100 * time.Millisecond,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Nobody suppresses another's stored answer by choosing the id of a query.
-func TestIDsOfOthers(t *testing.T) {
+// An answer has the id of its query: the body's, be it a string or an integer, else, for a single query, the message's
+// Nats-Msg-Id, whether the query is answered by hits or by an error, stored or direct.
+func TestAnswersHaveIDs(t *testing.T) {
 	t.Parallel()
-	server := startServer(t)
-	_, js := connect(t, server.url)
-	shortWindow(t, js)
-	r := start(t, service.Config{NATS: server.url}, service.Options{})
-	stream, err := r.js.Stream(within(t), "GENIE_QUERIES")
-	if err != nil {
-		t.Fatal(err)
-	}
-	created := stream.CachedInfo().Created.UnixNano()
-	forged := fmt.Sprintf("%d.%d", created, 4)
-	r.publish("people", `{"id":"mallory","row":{"age":30}}`, "Nats-Msg-Id", forged)
-	r.publish("people", `{"id":"mallory 2","row":{"age":30}}`, "Nats-Msg-Id", "~"+forged)
-	r.settled()
-	r.publish("people", `{"id":"mallory 3","row":{"age":30}}`, "Nats-Msg-Id", fmt.Sprintf("%d.%d.1", created, 4))
-	if seq := r.publish("people", `{"id":"alice","row":{"age":52}}`); seq != 4 {
-		t.Fatalf("alice's query is message %d", seq)
-	}
-	r.settled()
-	got := make(map[string]string)
-	for n := range 4 {
-		m := r.stored("genie.result.people", n+1)
-		got[m.Header.Get("Genie-Query-Id")] = keys(result(t, m.Data))
-	}
-	if len(got) != 4 || got["alice"] != "dan:1" {
-		t.Errorf("answers: %v", got)
-	}
-}
-
-// An id may be used again when the query stream has forgotten it: to another subject, to the same, and for another query.
-func TestIDsUsedAgain(t *testing.T) {
-	t.Parallel()
-	server := startServer(t)
-	_, js := connect(t, server.url)
-	shortWindow(t, js)
-	r := start(t, service.Config{NATS: server.url}, service.Options{})
-	wait := func() { // until the id is forgotten
-		r.settled()
-		time.Sleep(300 * time.Millisecond)
-	}
-	batch := `{"queries":[{"row":{"age":30}},{"row":{"age":52}}]}`
-	for _, q := range []struct{ body, reply string }{
-		{`{"row":{"age":30}}`, "genie.result.people.a"},
-		{`{"row":{"age":52}}`, "genie.result.people.b"},
-		{`{"row":{"age":52}}`, "genie.result.people.a"},
-		{`{"row":{"age":35}}`, "genie.result.people.a"},
-		{batch, "genie.result.people.a"},
+	r := start(t, service.Config{}, service.Options{})
+	for i, c := range []struct {
+		body, msgID, want string
+	}{
+		{`{"id":"a","row":{"age":30}}`, "m1", "a"},
+		{`{"id":9007199254740993,"row":{"age":30}}`, "", "9007199254740993"},
+		{`{"id":-5,"row":{"agee":30}}`, "", "-5"},
+		{`{"row":{"age":30}}`, "order-17", "order-17"},
+		{`{"row":{"agee":30}}`, "order-18", "order-18"},
+		{`{"k":-1}`, "order-19", "order-19"},
+		{`not JSON`, "order-20", "order-20"},
+		{`{"row":{"age":30}}`, "", ""},
+		{`{"row":{"age":30}}`, strings.Repeat("long", 1000), ""},
 	} {
-		r.publish("people", q.body, "Nats-Msg-Id", "again", "Genie-Reply", q.reply)
-		wait()
-	}
-	for n, want := range []string{"ann:1", "dan:1", "bob:1 cyd:1"} {
-		if got := keys(result(t, r.stored("genie.result.people.a", n+1).Data)); got != want {
-			t.Errorf("answer %d on a is %s, want %s", n+1, got, want)
+		var headers []string
+		if c.msgID != "" {
+			headers = []string{"Nats-Msg-Id", c.msgID}
+		}
+		reply := "genie.result.people.ids" + string(rune('a'+i))
+		r.publish("people", c.body, append(headers, "Genie-Reply", reply)...)
+		stored := r.stored(reply, 1)
+		if got := result(t, stored.Data).ID; got != c.want {
+			t.Errorf("stored %s with %.20q: the answer's id is %q, want %q", c.body, c.msgID, got, c.want)
+		}
+		if got := stored.Header.Get("Genie-Query-Id"); got != c.want {
+			t.Errorf("stored %s with %.20q: the header's id is %q, want %q", c.body, c.msgID, got, c.want)
+		}
+		direct, err := r.nc.RequestMsg(message("genie.search.people", c.body, headers...), patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := result(t, direct.Data).ID; got != c.want {
+			t.Errorf("direct %s with %.20q: the answer's id is %q, want %q", c.body, c.msgID, got, c.want)
 		}
 	}
-	if m := r.stored("genie.result.people.a", 4); m.Header.Get("Genie-Queries") != "0-1/2" {
-		t.Errorf("the batch is answered by %v %s", m.Header, m.Data)
+	// MessagePack, written by hand: {"id": 2^63, "row": {"age": 30}}.
+	packed := "\x82\xa2id\xcf\x80\x00\x00\x00\x00\x00\x00\x00\xa3row\x81\xa3age\x1e"
+	direct, err := r.nc.RequestMsg(message("genie.search.people", packed, "Content-Type", "application/msgpack"), patience)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := keys(result(t, r.stored("genie.result.people.b", 1).Data)); got != "dan:1" {
-		t.Errorf("the answer on b is %s", got)
+	if got, err := wire.DecodeResult(wire.MessagePack, direct.Data); err != nil || got.Err != nil || got.ID != "9223372036854775808" {
+		t.Errorf("MessagePack: %v %+v", err, got)
 	}
-	if a, b := r.count("GENIE_RESULTS", "genie.result.people.a"), r.count("GENIE_RESULTS", "genie.result.people.b"); a != 4 || b != 1 {
-		t.Errorf("%d and %d answers", a, b)
+	// The queries of a batch have none but their own.
+	batch, err := r.nc.RequestMsg(message("genie.search.people", `{"queries":[{"row":{"age":30}},{"id":3,"row":{"age":30}}]}`, "Nats-Msg-Id", "b"), patience)
+	if err != nil {
+		t.Fatal(err)
 	}
-	// The same message to an index that nobody serves.
-	for n := range 2 {
-		reply := fmt.Sprint("genie.result.nobody.", n)
-		r.publish("nobody", `{"row":{"age":30}}`, "Nats-Msg-Id", "again too", "Genie-Reply", reply)
-		if res := result(t, r.stored(reply, 1).Data); res.Err == nil || res.Err.Code != "unknown_index" {
-			t.Errorf("answered %+v", res)
+	if a, err := wire.DecodeAnswer(wire.JSON, batch.Data); err != nil || a.Results[0].ID != "" || a.Results[1].ID != "3" {
+		t.Errorf("batch: %v %s", err, batch.Data)
+	}
+	// The client gives messages ids of its own, which are none of its callers' business.
+	nc, err := nats.Connect(r.srv.NATSURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	asker, err := client.New(nc, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer asker.Close()
+	for _, id := range []string{"", "mine"} {
+		if res, err := asker.Request(within(t), "people", client.Query{ID: id, Row: client.Conditions(client.Equal("age", 30))}); err != nil || res.ID != id {
+			t.Errorf("client: %v %+v, want id %q", err, res, id)
 		}
-		wait()
 	}
 }

@@ -107,6 +107,7 @@ func TestMetrics(t *testing.T) {
 		{"geniemq_queries_total", []string{"index", "people", "outcome", "bad_request"}, 3},
 		{"geniemq_queries_total", []string{"index", "words", "outcome", "ok"}, 1},
 		{"geniemq_dead_total", []string{"reason", "bad_reply"}, 1},
+		{"geniemq_direct_dropped_total", []string{"index", "people"}, 0},
 		{"geniemq_pending_messages", []string{"index", "people"}, 0},
 		{"geniemq_redelivered_total", []string{"index", "people"}, 0},
 		{"geniemq_index_info", []string{"index", "people", "kind", "rows", "engine", "cpu"}, 1},

@@ -146,24 +146,44 @@ type process struct {
 // run starts the command.
 func run(t testing.TB, args ...string) *process {
 	t.Helper()
+	return runWith(t, nil, args...)
+}
+
+// runWith starts the command with additions to the environment. What it prints on stdout counts as said too.
+func runWith(t testing.TB, env []string, args ...string) *process {
+	t.Helper()
+	p := prepare(t, env, args...)
+	p.start()
+	return p
+}
+
+// prepare makes a command that start starts.
+func prepare(t testing.TB, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, cmd: exec.Command(geniemq(t), args...), stderr: &output{}, done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
+	return p
+}
+
+func (p *process) start() {
+	p.t.Helper()
 	pipe, err := p.cmd.StderrPipe()
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
+	p.cmd.Stdout = p.cmd.Stderr
 	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	go func() {
 		defer close(p.done)
 		p.stderr.read(pipe)
 		p.cmd.Wait()
 	}()
-	t.Cleanup(func() {
+	p.t.Cleanup(func() {
 		p.cmd.Process.Kill()
 		<-p.done
 	})
-	return p
 }
 
 // signal sends a signal; the process may have ended.
@@ -213,6 +233,14 @@ func (o *output) read(from interface{ Read([]byte) (int, error) }) {
 		o.text = append(o.text, scanner.Text())
 		o.mu.Unlock()
 	}
+}
+
+// Write takes lines, each in one call, as loggers write them.
+func (o *output) Write(line []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text = append(o.text, strings.TrimSpace(string(line)))
+	return len(line), nil
 }
 
 func (o *output) find(word string) (string, bool) {

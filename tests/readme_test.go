@@ -56,13 +56,34 @@ func TestReadme(t *testing.T) {
 		t.Errorf("%s\nis answered %s\nthe README shows %s", asked[2], reply.Data, shown)
 	}
 
-	published := regexp.MustCompile(`(?m)^nats pub (\S+) -H Genie-Reply:(\S+) '(.*)'$`).FindStringSubmatch(code.String())
-	if published == nil {
-		t.Fatal("the README publishes nothing")
+	// nats sub PATTERN gets the answers to all that is published under it.
+	subscribed := regexp.MustCompile(`(?m)^nats sub '(\S+)' &$`).FindStringSubmatch(code.String())
+	published := regexp.MustCompile(`(?m)^nats pub (\S+) -H (\S+?):(\S+) '(.*)'$`).FindAllStringSubmatch(code.String(), -1)
+	if subscribed == nil || len(published) < 2 {
+		t.Fatal("the README subscribes to nothing, or publishes nothing")
 	}
-	r.publish(strings.TrimPrefix(published[1], "genie.query."), published[3], "Genie-Reply", published[2])
-	if res := result(t, r.stored(published[2], 1).Data); res.Err != nil || len(res.Hits) == 0 {
-		t.Errorf("%s: %+v", published[3], res)
+	answers, err := r.nc.SubscribeSync(subscribed[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, p := range published {
+		r.publish(strings.TrimPrefix(p[1], "genie.query."), p[4], p[2], p[3])
+		m, err := answers.NextMsg(patience)
+		if err != nil {
+			t.Fatalf("the answer to %s is not on %s: %v", p[0], subscribed[1], err)
+		}
+		res := result(t, m.Data)
+		if res.Err != nil || len(res.Hits) == 0 {
+			t.Errorf("%s: %+v", p[0], res)
+		}
+		said = append(said, m.Subject+" "+res.ID)
+	}
+	if want := "genie.result.people order-17, genie.result.people.me q1"; strings.Join(said, ", ") != want {
+		t.Errorf("the answers are %q, want %s", said, want)
 	}
 
 	// The table of query forms, each asked to the index of its kind.

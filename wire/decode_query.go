@@ -222,8 +222,8 @@ func (d *queryDecoder) finishQuery(q *Query, err *Error, depth int) QueryOrError
 				skip(d.r)
 			}
 		}
-		if isID && id == "" && d.r.peek() == stringKind {
-			id, _ = d.r.str()
+		if kind := d.r.peek(); isID && id == "" && (kind == stringKind || kind == numberKind) {
+			id, _ = d.id()
 		} else {
 			skip(d.r)
 		}
@@ -288,7 +288,7 @@ func (d *queryDecoder) query(q *Query, m *Message) *Error {
 func (d *queryDecoder) queryField(q *Query, name string) (err *Error) {
 	switch name {
 	case "id":
-		q.ID, err = d.str()
+		q.ID, err = d.id()
 	case "k":
 		q.K, err = integer[int](d.r, 1, MaxK)
 	case "candidates":
@@ -494,6 +494,24 @@ func (d *queryDecoder) str() (string, *Error) {
 		err = d.limits.checkString(len(s))
 	}
 	return s, err
+}
+
+// id reads an id: a string, or an integer, which stands for its decimal digits, since ids are integers in many a database.
+func (d *queryDecoder) id() (string, *Error) {
+	switch k := d.r.peek(); k {
+	case stringKind:
+		return d.str()
+	case numberKind:
+		s, err := d.r.integer()
+		if err == nil {
+			err = d.limits.checkString(len(s))
+		}
+		return s, err
+	case noKind:
+		return d.str() // says why
+	default:
+		return "", expected("a string or an integer", k)
+	}
 }
 
 // addItem counts an element of the query before it is read.

@@ -26,6 +26,8 @@ var fuzzSeeds = []string{
 	"{ \"queries\" :\n[ {\"id\":\"a\\\"]}\",\"k\":3,\"text\":\"\\\\\"} ,\t{\"row\":{ }}, {\"items\":[ {\"attr\":\"x\",\"in\":[1, 2]}, {\"attr\":\"y\",\"value\":3}]} ]\r}\n",
 	`{"queries":[{"row":{"a":[1}]},{"k":7}]}`,
 	`{"queries":[{"id":"1","id":"2"},{"text":"x","k":900},{"text":"y","k":900}]} x`,
+	`{"id":18446744073709551616,"text":"x"}`,
+	`{"queries":[{"id":7,"text":"x"},{"k":0,"id":-9007199254740993},{"id":1.5},{"id":1e3},{"id":null}]}`,
 }
 
 func addSeeds(f *testing.F) {

@@ -40,6 +40,10 @@ func TestGoldenQueries(t *testing.T) {
 			}},
 		},
 		{
+			"integer id", `{"id":9007199254740993,"text":"x"}`,
+			Query{ID: "9007199254740993", K: 10, Candidates: 80, Text: "x"},
+		},
+		{
 			"options", `{"text":"x","k":2,"candidates":9,"certify":true,"min_count":3,"with_payload":true,"timeout_ms":250}`,
 			Query{K: 2, Candidates: 9, Certify: true, MinCount: 3, WithPayload: true, TimeoutMS: 250, Text: "x"},
 		},

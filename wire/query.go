@@ -31,7 +31,8 @@ func (f Form) String() string {
 // given; the zero value of every option is its default.
 type Query struct {
 	// ID comes back with the result. It need not be unique: results are told apart by their reply subject and
-	// their position. Optional.
+	// their position. A message may give it as an integer, which stands for its decimal digits. Optional; the answer to a
+	// message of one query without it has the message's Nats-Msg-Id.
 	ID string
 	// K is how many hits are wanted, 1 to 65,536. Default 10. Fewer come back when fewer objects match at all.
 	K int

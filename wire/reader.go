@@ -34,6 +34,8 @@ type reader interface {
 	leave()        // the container, after its last item
 	str() (string, *Error)
 	number() (float64, *Error)
+	// integer returns the decimal digits of a number that is written as an integer, of any size.
+	integer() (string, *Error)
 	boolean() (bool, *Error)
 	// floats appends an array of numbers, or binary of little-endian float32, but at most limit of them: the
 	// caller takes a longer result for an excess. Elements are rounded to float32.

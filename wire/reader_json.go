@@ -180,6 +180,17 @@ func (r *jsonReader) number() (float64, *Error) {
 	return v, nil
 }
 
+func (r *jsonReader) integer() (string, *Error) {
+	if err := r.want(numberKind, "an integer"); err != nil {
+		return "", err
+	}
+	raw, err := r.scalar()
+	if err == nil && strings.ContainsAny(raw, ".eE") {
+		err = badRequest("must be an integer, not %s", clip(raw))
+	}
+	return raw, err
+}
+
 func (r *jsonReader) boolean() (bool, *Error) {
 	if err := r.want(boolKind, "a bool"); err != nil {
 		return false, err

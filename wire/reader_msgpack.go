@@ -131,6 +131,24 @@ func (r *msgpackReader) number() (float64, *Error) {
 	return parseNumber(r.text[start:r.off]), nil
 }
 
+func (r *msgpackReader) integer() (string, *Error) {
+	h, err := r.want(numberKind, "an integer")
+	if err != nil {
+		return "", err
+	}
+	start := r.off
+	bits := r.take(h)
+	switch r.text[start] {
+	case mpFloat32, mpFloat64:
+		return "", badRequest("must be an integer, not a float")
+	case mpUint64:
+		return strconv.FormatUint(bigEndian(bits), 10), nil
+	case mpInt64:
+		return strconv.FormatInt(int64(bigEndian(bits)), 10), nil
+	}
+	return strconv.FormatInt(int64(parseNumber(r.text[start:r.off])), 10), nil // which a float64 holds
+}
+
 func (r *msgpackReader) boolean() (bool, *Error) {
 	h, err := r.want(boolKind, "a bool")
 	if err != nil {

@@ -76,9 +76,6 @@ func (s Subjects) DeadStream() string   { return strings.ToUpper(s.Prefix()) + "
 // Durable is the name of the consumer that all workers of an index share: geniemq-<index>.
 func (s Subjects) Durable(index string) string { return s.Prefix() + "mq-" + index }
 
-// ReplyAllow is the default allow-list of reply subjects: _INBOX.> and genie.result.>.
-func (s Subjects) ReplyAllow() []string { return []string{"_INBOX.>", s.Results()} }
-
 // MaxIndexName is the most bytes an index name has.
 const MaxIndexName = 64
 

@@ -61,7 +61,7 @@ func TestCheckIndexName(t *testing.T) {
 }
 
 func TestValidateReplySubject(t *testing.T) {
-	allow := append(Subjects{}.ReplyAllow(), "acme.*.in")
+	allow := []string{"_INBOX.>", Subjects{}.Results(), "acme.*.in"}
 	long := "_INBOX." + strings.Repeat("x", 255-len("_INBOX."))
 	for _, good := range []string{"_INBOX.abc", "_INBOX.a.b.c", "genie.result.adult", "genie.result.adult.u.1", "acme.x.in", long} {
 		if err := ValidateReplySubject(good, allow); err != nil {

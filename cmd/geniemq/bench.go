@@ -194,11 +194,15 @@ of the same size and acks, in turns; then latency at a share of that throughput.
   geniemq bench service --workload w4 --messages-of 1,16,256 --rounds 9`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.warnOfSecrets(cmd)
 			if err := flags.resolve(c, cmd); err != nil {
 				return err
 			}
 			if opts.Queries < 0 || opts.RoundTime < 0 || opts.Rounds < 0 || opts.Window < 0 || opts.Load < 0 || opts.LoadTime < 0 {
 				return usagef("--round, --round-time, --rounds, --window, --load and --load-time must not be negative")
+			}
+			if err := flags.engine.ValidateNATS(); err != nil {
+				return usageError{err}
 			}
 			opts.Config = flags.engine
 			for _, size := range opts.QueriesPerMessage {
@@ -227,7 +231,7 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 	objects, k := set.Lookup("objects"), set.Lookup("k")
 	objects.Usage, objects.DefValue, flags.opts.Objects = "objects (0: the workload's own number)", "100000", 100_000
 	k.Usage, k.DefValue, flags.opts.K = "hits a query; of w2 the candidates (0: the workload's own)", "10", 10
-	set.StringVar(&opts.NATS, "nats", "", "URL of an external server (default: an embedded one)")
+	flags.engine.NATSFlags(set)
 	set.IntSliceVar(&opts.QueriesPerMessage, "messages-of", []int{1, 256}, "queries a message, one measurement each")
 	set.IntVar(&opts.Queries, "round", 20_000, "queries a round, at least")
 	set.DurationVar(&opts.RoundTime, "round-time", time.Second, "how long a round lasts, at least")
@@ -273,7 +277,18 @@ func (c *cli) makeWorkload(ctx context.Context, flags *measurementFlags) (*bench
 	return w, err
 }
 
-// commandLine is how the program was called, as a shell would take it for plain arguments.
+// commandLine is how the program was called, as a shell would take it for plain arguments, without secrets.
 func commandLine() string {
-	return strings.Join(append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...), " ")
+	words := []string{filepath.Base(os.Args[0])}
+	for i, arg := range os.Args[1:] {
+		servers, ok := strings.CutPrefix(arg, "--nats=")
+		switch {
+		case ok:
+			arg = "--nats=" + service.RedactServers(servers)
+		case os.Args[i] == "--nats":
+			arg = service.RedactServers(arg)
+		}
+		words = append(words, service.Redact(arg))
+	}
+	return strings.Join(words, " ")
 }

@@ -133,6 +133,7 @@ func (c *cli) build(ctx context.Context, opts buildOptions) error {
 		return err
 	}
 	objects := encode.NewObjects(schema, builder)
+	options.Columns = load.NewColumns(schema)
 	var summary buildSummary
 	for _, input := range opts.inputs {
 		var reader *load.Reader
@@ -153,6 +154,10 @@ func (c *cli) build(ctx context.Context, opts buildOptions) error {
 
 	if summary.records == 0 {
 		fmt.Fprintln(c.err, "warning: the input has no records, so the index has no objects and no query finds anything")
+	} else {
+		for _, warning := range options.Columns.Warnings() {
+			fmt.Fprintln(c.err, "warning: "+warning)
+		}
 	}
 	bar := c.progress("writing", 0, opts.quiet)
 	err = builder.WriteFile(ctx, opts.output, func(done, total int64) {

@@ -54,7 +54,7 @@ func (c *cli) run(ctx context.Context, args []string) int {
 		return exitDone
 	}
 	indent := "geniemq: "
-	for line := range strings.SplitSeq(err.Error(), "\n") { // several faults come joined, one a line
+	for line := range strings.SplitSeq(service.Redact(err.Error()), "\n") { // several faults come joined, one a line
 		if line = strings.TrimSpace(line); line != "" {
 			fmt.Fprintf(c.err, "%s%s\n", indent, line)
 			indent = "  "
@@ -110,4 +110,13 @@ func (c *cli) environment(cmd *cobra.Command, names ...string) error {
 		return usageError{err}
 	}
 	return nil
+}
+
+// warnOfSecrets says that a secret is where others can see it. It must be called before the environment's settings are taken.
+func (c *cli) warnOfSecrets(cmd *cobra.Command) {
+	if f := cmd.Flags().Lookup("nats"); f.Changed && service.CommandLineSecret(f.Value.String()) {
+		fmt.Fprintf(c.err, "warning: --nats holds a secret, which every user of this machine can read in the list of processes (ps): "+
+			"put it into a file (--nats-creds, --nats-token-file, --nats-user with --nats-password-file, --nats-nkey-file) "+
+			"or the URL into the environment (%s)\n", service.EnvName("nats"))
+	}
 }

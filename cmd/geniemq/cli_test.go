@@ -104,14 +104,14 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"serve", "--config", config}, exitUsage, "c.yaml:1: admim: is no setting"},
 		{[]string{"serve", "--config", dir + "/none.yaml"}, exitUsage, "none.yaml"},
 		{[]string{"serve", "--config", config, "--engine", "gpu"}, exitUsage, `engine: "gpu" is none`}, // beside the unknown key
-		{[]string{"serve", "--index", "people"}, exitFailed, "--index people=people.gmq"},
+		{[]string{"serve", "--index", "people", "--admin", "off"}, exitFailed, "--index people=people.gmq"},
 		{[]string{"serve", "--index", "=" + out}, exitUsage, "has no name"},
 		{[]string{"serve", "--index", out, "--admin", taken.Addr().String()}, exitFailed, "choose another address with --admin"},
 		{[]string{"serve", "--index", out, "--nats", "nats://127.0.0.1:1", "--admin", "off"}, exitFailed, "is a nats-server listening there?"},
 		{[]string{"query"}, exitUsage, "--index is missing"},
 		{[]string{"query", "--index", "x", "--file", "f", "{}"}, exitUsage, "not both"},
-		{[]string{"query", "--index", "x", "--nats", "nats://127.0.0.1:1", "{}"}, exitFailed, "is the server running"},
-		{[]string{"query", "--index", "x", "--nats", "nats://me:secret@127.0.0.1:1", "{}"}, exitFailed, "nats://me:xxxxx@127.0.0.1:1"},
+		{[]string{"query", "--index", "x", "--nats", "nats://127.0.0.1:1", "{}"}, exitFailed, "is a nats-server listening there?"},
+		{[]string{"query", "--index", "x", "--nats", "nats://me:secret@127.0.0.1:1", "{}"}, exitFailed, "nats://xxxxx@127.0.0.1:1"},
 		{[]string{"query", "--index", "x", "--file", dir + "/none.jsonl"}, exitFailed, "none.jsonl"},
 		{[]string{"query", "--index", "x", "--prefix", "a b", "{}"}, exitUsage, `--prefix: subject prefix "a b"`},
 		{[]string{"query", "--index", "x", "--timeout", "0", "{}"}, exitUsage, "--timeout 0s is no time"},
@@ -398,5 +398,15 @@ func TestConfigurationPage(t *testing.T) {
 		}
 	} else if string(page) != want {
 		t.Errorf("%s is not what the program does; run this test with -update", path)
+	}
+}
+
+// The demo leaves the usual ports to serve and query, whose defaults they are, so that both can be tried side by side.
+func TestDemoLeavesUsualPorts(t *testing.T) {
+	flags := newCLI(nil, nil, nil, nil).demoCommand().Flags()
+	for _, name := range []string{"nats-listen", "admin"} {
+		if f := flags.Lookup(name); f.DefValue != "127.0.0.1:0" {
+			t.Errorf("--%s is %s", name, f.DefValue)
+		}
 	}
 }

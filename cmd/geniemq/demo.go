@@ -64,14 +64,14 @@ columns:
 
 func (c *cli) demoCommand() *cobra.Command {
 	var once bool
-	cfg := service.Config{Admin: "127.0.0.1:9464", NATSListen: "127.0.0.1:4222"}
+	cfg := service.Config{Admin: "127.0.0.1:0", NATSListen: "127.0.0.1:0"} // the usual ports are for serve, which may be tried beside it
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See it work: everything in one process, on bundled data",
 		Long: `Demo starts a NATS server with JetStream and a worker in this process, builds two indexes
 from bundled data (663,473 English words, 118 chemical elements), publishes queries
 through the stream, prints the results, and stays up for you to try. It needs no files
-and leaves none. When the usual ports are taken it uses free ones.`,
+and leaves none, and takes free ports, which it prints.`,
 		Example: `  geniemq demo
   geniemq demo --once          print the results and end`,
 		Args: cobra.NoArgs,
@@ -89,12 +89,14 @@ and leaves none. When the usual ports are taken it uses free ones.`,
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "end after the results")
-	cmd.Flags().StringVar(&cfg.NATSListen, "nats-listen", cfg.NATSListen, "`address` of the NATS server; a free port when it is taken")
-	cmd.Flags().StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of the admin page; a free port when it is taken")
+	cmd.Flags().StringVar(&cfg.NATSListen, "nats-listen", cfg.NATSListen, "`address` of the NATS server; port 0 takes a free one, and so does a port that is taken")
+	cmd.Flags().StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of the admin page, or off; port 0 takes a free one, and so does a port that is taken")
 	return cmd
 }
 
 func (c *cli) demo(ctx context.Context, cfg service.Config, once bool) (err error) {
+	ctx, stop := c.untilHungUp(ctx, func(text string) { fmt.Fprintln(c.err, text) })
+	defer stop()
 	dir, err := os.MkdirTemp("", "geniemq-demo-")
 	if err != nil {
 		return err
@@ -116,7 +118,7 @@ func (c *cli) demo(ctx context.Context, cfg service.Config, once bool) (err erro
 	cfg.EnsureDefaults()
 
 	// The log would drown the results; what goes wrong is said all the same.
-	log := slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelError}))
+	log := slog.New(slog.NewTextHandler(redacting{c.err}, &slog.HandlerOptions{Level: slog.LevelError}))
 	srv, err := service.Start(ctx, cfg, service.Options{Logger: log})
 	if err != nil {
 		return err
@@ -127,9 +129,9 @@ func (c *cli) demo(ctx context.Context, cfg service.Config, once bool) (err erro
 		c.demoAdvice(srv)
 		return c.untilStopped(ctx, srv, cfg)
 	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.DrainTimeout)
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.DrainTimeout)
 	defer cancel()
-	return errors.Join(err, srv.Shutdown(stop))
+	return errors.Join(err, srv.Shutdown(draining))
 }
 
 // freeAddress is addr if it can be listened on, else the same host with a free port.
@@ -274,11 +276,15 @@ func (c *cli) demoAdvice(srv *service.Service) {
 	if path, err := os.Executable(); err == nil && strings.Contains(path, "go-build") { // started by go run
 		name = "go run ./cmd/geniemq"
 	}
+	page := ""
+	if admin := srv.AdminURL(); admin != "" {
+		page = ", the admin page is " + admin
+	}
 	fmt.Fprintf(c.out, `
-Still running. NATS listens on %[1]s, the admin page is %[2]s
+Still running. NATS listens on %[1]s%[3]s
 
-  %[3]s query --nats %[1]s --index words '{"text":"definately","k":3,"with_payload":true}'
-  %[3]s query --nats %[1]s --index elements '{"row":{"state":"liquid","weight":{"min":150}},"with_payload":true}'
+  %[2]s query --nats %[1]s --index words '{"text":"definately","k":3,"with_payload":true}'
+  %[2]s query --nats %[1]s --index elements '{"row":{"state":"liquid","weight":{"min":150}},"with_payload":true}'
 
 With any NATS client, for instance the nats command: a request, and a query that is stored.
 
@@ -287,5 +293,5 @@ With any NATS client, for instance the nats command: a request, and a query that
   nats -s %[1]s pub genie.query.words '{"id":"1","text":"rythm"}'
 
 Ctrl-C ends.
-`, url, srv.AdminURL(), name)
+`, url, name, page)
 }

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -17,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/client"
+	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -24,10 +23,10 @@ import (
 const inFlight = 64
 
 type queryOptions struct {
-	index, nats, creds, ca, prefix string
-	file                           string
-	direct, json                   bool
-	timeout                        time.Duration
+	index, file  string
+	server       service.Config // of which only NATSSettings and the prefix are used
+	direct, json bool
+	timeout      time.Duration
 }
 
 func (c *cli) queryCommand() *cobra.Command {
@@ -56,12 +55,16 @@ was not; 2 for wrong usage.`,
   geniemq query --index adult --file queries.jsonl > results.jsonl
   jq -c '{text: .title}' papers.json | geniemq query --index titles --nats nats://broker:4222`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			c.warnOfSecrets(cmd)
 			// Not the index: GENIEMQ_INDEX says which ones serve has, with their files.
-			if err := c.environment(cmd, "nats", "nats-creds", "nats-ca", "prefix", "timeout", "direct", "json"); err != nil {
+			if err := c.environment(cmd, append([]string{"prefix", "timeout", "direct", "json"}, service.NATSSettings...)...); err != nil {
 				return err
 			}
-			if opts.nats == "" { // as serve understands it: the server that it starts itself
-				opts.nats = nats.DefaultURL
+			if opts.server.NATS == "" { // as serve understands it: the server that it starts itself
+				opts.server.NATS = nats.DefaultURL
+			}
+			if err := opts.server.ValidateNATS(); err != nil {
+				return usageError{err}
 			}
 			if opts.index == "" {
 				return usagef("--index is missing: name the index to ask")
@@ -69,7 +72,7 @@ was not; 2 for wrong usage.`,
 			if wire.CheckIndexName(opts.index) != nil {
 				return usagef("--index %q cannot be an index: names are 1 to %d of A-Z a-z 0-9 _ -", opts.index, wire.MaxIndexName)
 			}
-			if _, err := wire.NewSubjects(opts.prefix); err != nil {
+			if _, err := wire.NewSubjects(opts.server.Prefix); err != nil {
 				return usagef("--prefix: %w", err)
 			}
 			if opts.timeout <= 0 {
@@ -89,10 +92,10 @@ was not; 2 for wrong usage.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&opts.index, "index", "", "`name` of the index")
-	flags.StringVar(&opts.nats, "nats", nats.DefaultURL, "`URL` of the NATS server")
-	flags.StringVar(&opts.creds, "nats-creds", "", "credentials `file` for the NATS server")
-	flags.StringVar(&opts.ca, "nats-ca", "", "PEM `file` of the authorities that sign the server's certificate")
-	flags.StringVar(&opts.prefix, "prefix", wire.DefaultPrefix, "first `token` of all subjects")
+	opts.server.NATS = nats.DefaultURL
+	opts.server.NATSFlags(flags)
+	flags.Lookup("nats").Usage = "`URL` of the NATS server"
+	flags.StringVar(&opts.server.Prefix, "prefix", wire.DefaultPrefix, "first `token` of all subjects")
 	flags.StringVar(&opts.file, "file", "", "`file` with one query a line; - is the standard input")
 	flags.BoolVar(&opts.direct, "direct", false, "ask a worker directly, without storing the query")
 	flags.DurationVar(&opts.timeout, "timeout", 30*time.Second, "how long to wait for each answer")
@@ -107,12 +110,12 @@ func (c *cli) query(ctx context.Context, opts queryOptions, args []string) error
 	}
 	defer closeQueries()
 
-	nc, err := connect(opts)
+	nc, err := service.Connect(&opts.server, "geniemq query", nats.MaxReconnects(-1))
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	asker, err := client.New(nc, client.Options{Prefix: opts.prefix, Timeout: opts.timeout})
+	asker, err := client.New(nc, client.Options{Prefix: opts.server.Prefix, Timeout: opts.timeout})
 	if err != nil {
 		return err
 	}
@@ -170,39 +173,6 @@ func (c *cli) printAnswers(ctx context.Context, opts queryOptions, answers <-cha
 		first = fmt.Errorf("%d of %d queries have no answer; the first: %w", unanswered, asked, first)
 	}
 	return errors.Join(first, unread)
-}
-
-// connect connects to the server that the user named.
-func connect(opts queryOptions) (*nats.Conn, error) {
-	natsOptions := []nats.Option{nats.Name("geniemq query"), nats.MaxReconnects(-1)}
-	if opts.creds != "" {
-		natsOptions = append(natsOptions, nats.UserCredentials(opts.creds))
-	}
-	if opts.ca != "" {
-		natsOptions = append(natsOptions, nats.RootCAs(opts.ca))
-	}
-	nc, err := nats.Connect(opts.nats, natsOptions...)
-	var network *net.OpError
-	switch {
-	case err == nil:
-		return nc, nil
-	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout), errors.As(err, &network):
-		err = fmt.Errorf("%w; is the server running (geniemq serve, geniemq demo)?", err)
-	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
-		err = fmt.Errorf("%w; give credentials in the URL or with --nats-creds", err)
-	}
-	return nil, fmt.Errorf("connecting to NATS at %s: %w", redacted(opts.nats), err)
-}
-
-// redacted is a list of server URLs without passwords.
-func redacted(servers string) string {
-	list := strings.Split(servers, ",")
-	for i, server := range list {
-		if u, err := url.Parse(strings.TrimSpace(server)); err == nil {
-			list[i] = u.Redacted()
-		}
-	}
-	return strings.Join(list, ",")
 }
 
 // line is a line of input, or why there are no more.

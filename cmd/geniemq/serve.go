@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 
 	"github.com/spf13/cobra"
@@ -28,13 +29,14 @@ processes may use. Scripts wait for /readyz on the admin address.
 Each setting is a flag (--drain-timeout), an environment variable
 (GENIEMQ_DRAIN_TIMEOUT) and a key of the YAML file (drain-timeout); in this order
 the first that is given counts. SIGTERM stops pulling, answers what was pulled and
-ends; a second one ends at once.
+ends; a second one ends at once. SIGHUP is ignored, but for the end of the terminal
+on which serve was started, which is the same as SIGTERM.
 
 Exit codes: 0 after SIGTERM or SIGINT, 1 when the service failed, 2 for wrong usage.`,
 		Example: `  # everything in one process, with an embedded NATS server
   geniemq serve --index adult=adult.gmq --index words=words.gmq
 
-  # a worker beside others on a NATS cluster
+  # a worker beside others on a NATS cluster; secrets are in files, since others can read the command line (ps)
   geniemq serve --index adult=adult.gmq --nats nats://a:4222,nats://b:4222 --nats-creds geniemq.creds
 
   # settings from a file, one of them overruled
@@ -48,6 +50,7 @@ Exit codes: 0 after SIGTERM or SIGINT, 1 when the service failed, 2 for wrong us
   GENIEMQ_LOG_LEVEL=debug geniemq serve --config geniemq.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.warnOfSecrets(cmd)
 			if !cmd.Flags().Changed("config") {
 				if path, ok := c.lookupEnv(service.EnvName("config")); ok {
 					configFile = path
@@ -68,6 +71,8 @@ Exit codes: 0 after SIGTERM or SIGINT, 1 when the service failed, 2 for wrong us
 
 func (c *cli) serve(ctx context.Context, cfg service.Config) error {
 	log := c.logger(cfg)
+	ctx, stop := c.untilHungUp(ctx, func(text string) { log.Warn(text) })
+	defer stop()
 	srv, err := service.Start(ctx, cfg, service.Options{Logger: log})
 	if err != nil {
 		return err
@@ -98,7 +103,17 @@ func (c *cli) untilStopped(ctx context.Context, srv *service.Service, cfg servic
 func (c *cli) logger(cfg service.Config) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: cfg.SlogLevel()}
 	if cfg.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(c.err, opts))
+		return slog.New(slog.NewJSONHandler(redacting{c.err}, opts))
 	}
-	return slog.New(slog.NewTextHandler(c.err, opts))
+	return slog.New(slog.NewTextHandler(redacting{c.err}, opts))
+}
+
+// redacting writes lines, each in one call as slog's handlers do, without the secrets that what they quote may hold.
+type redacting struct{ to io.Writer }
+
+func (w redacting) Write(line []byte) (int, error) {
+	if _, err := io.WriteString(w.to, service.Redact(string(line))); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }

@@ -120,6 +120,13 @@ func (d *delimited) byHeader() error {
 		}
 		faults = append(faults, fmt.Errorf("%s: line %d: %s%s", d.r.name, line, what, advice))
 	}
+	if d.r.opts.Columns.watches() {
+		for _, name := range names {
+			if d.r.shape.columnNamed(name) < 0 && name != d.r.shape.key {
+				d.r.opts.Columns.other([]byte(name), nil)
+			}
+		}
+	}
 	return errors.Join(faults...)
 }
 

@@ -93,6 +93,14 @@ func (j *jsonLines) object(rec *index.Record, line []byte) error {
 			err = j.keyField(rec, column, wanted)
 		case wanted:
 			err = j.field(&rec.Cells[column], column)
+		case j.r.opts.Columns.watches():
+			var value jsontext.Value
+			if j.json.PeekKind() == '{' {
+				value, err = j.json.ReadValue()
+			} else {
+				err = j.json.SkipValue()
+			}
+			j.r.opts.Columns.other(j.text, value)
 		default:
 			err = j.json.SkipValue()
 		}

@@ -118,6 +118,8 @@ type Options struct {
 	// MaxRecord bounds one record, in bytes of the decompressed source, so that a file without line ends or with
 	// an unclosed quote cannot take all memory. Default DefaultMaxRecord, 16 MiB.
 	MaxRecord int
+	// Columns, if set, notes which columns have values in this source.
+	Columns *Columns
 }
 
 // Validate reports every fault of the options at once, joined with errors.Join. [NewReader] calls it; callers may
@@ -239,6 +241,7 @@ func (r *Reader) Next(rec *index.Record) error {
 	r.shape.reset(rec)
 	err := r.decoder.next(rec)
 	if err == nil {
+		r.opts.Columns.record(rec)
 		return nil
 	}
 	var bad *BadRecord

@@ -1,0 +1,42 @@
+package tests
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+)
+
+// The terminal on which a worker was started goes away: the worker drains and ends instead of holding its ports for ever,
+// unless it was started to outlive the terminal, as nohup does.
+func TestTerminalHangsUp(t *testing.T) {
+	t.Parallel()
+	index := buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatalf("a pseudo-terminal is needed: %v", err)
+	}
+	defer master.Close()
+	var unlock, number int32
+	for request, at := range map[uintptr]*int32{syscall.TIOCSPTLCK: &unlock, syscall.TIOCGPTN: &number} {
+		if _, _, fault := syscall.Syscall(syscall.SYS_IOCTL, master.Fd(), request, uintptr(unsafe.Pointer(at))); fault != 0 {
+			t.Fatal(fault)
+		}
+	}
+	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := prepare(t, nil, "serve", "--index", index, "--admin", "off", "--nats-listen", "127.0.0.1:0", "--data-dir", t.TempDir())
+	p.cmd.Stdin = terminal
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	p.start()
+	terminal.Close()
+	p.says("NATS")
+	master.Close()
+	if code := p.wait(); code != 0 || !strings.Contains(p.stderr.String(), "stopping: answering what was pulled") {
+		t.Errorf("exit code %d:\n%s", code, p.stderr)
+	}
+}

@@ -1,0 +1,45 @@
+package tests
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// SIGHUP does not end a worker that has no terminal, nor the demo: they say so, go on answering, and end with SIGTERM as ever.
+func TestHangupIsIgnored(t *testing.T) {
+	t.Parallel()
+	index := buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)
+	for _, c := range []struct {
+		name  string
+		args  []string
+		until string // what a line begins with that says where NATS is
+		ask   string
+	}{
+		{"serve", []string{"serve", "--index", index, "--admin", "off", "--nats-listen", "127.0.0.1:0", "--data-dir", t.TempDir()}, "NATS", "people"},
+		{"demo", []string{"demo", "--admin", "off"}, "Still running. NATS listens on", "elements"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := run(t, c.args...)
+			url := p.says(c.until)
+			for n := 1; n <= 2; n++ {
+				p.signal(syscall.SIGHUP)
+				eventually(t, func() error {
+					if got := strings.Count(p.stderr.String(), "SIGHUP is ignored"); got != n {
+						return fmt.Errorf("said %d times that SIGHUP is ignored:\n%s", got, p.stderr)
+					}
+					return nil
+				})
+				if out, said, code := command(t, "query", "--nats", url, "--index", c.ask, `{"row":{"age":30,"state":"gas"}}`); code != 0 || len(out) == 0 {
+					t.Errorf("after SIGHUP a query ends with %d: %s", code, said)
+				}
+			}
+			p.signal(syscall.SIGTERM)
+			if code := p.wait(); code != 0 {
+				t.Errorf("exit code %d:\n%s", code, p.stderr)
+			}
+		})
+	}
+}
