@@ -290,7 +290,7 @@ func lastTook(body []byte) wire.Took {
 	if at < 0 {
 		return wire.Took{}
 	}
-	answer, err := wire.DecodeAnswer(wire.MessagePack, append([]byte{0x81}, tail[at:]...)) // an object with this member alone
+	answer, err := wire.DecodeAnswer(wire.MessagePack, append([]byte("\x82\xa4hits\x90"), tail[at:]...)) // a result with this and no hits
 	if err != nil {
 		return wire.Took{}
 	}

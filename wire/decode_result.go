@@ -105,9 +105,21 @@ func (d *resultDecoder) answer() (*Answer, *Error) {
 		return nil, err
 	}
 	if !a.Batch {
+		if err := single.check(); err != nil {
+			return nil, err
+		}
 		a.Results = []Result{single}
 	}
 	return a, nil
+}
+
+// check reports what is no result at all: other services' messages, which anybody may have sent to where results go, must not
+// pass for results without hits.
+func (r *Result) check() *Error {
+	if r.Hits == nil && r.Err == nil {
+		return badRequest("it is no result: it has neither hits nor an error")
+	}
+	return nil
 }
 
 func (d *resultDecoder) results() ([]Result, *Error) {
@@ -119,6 +131,9 @@ func (d *resultDecoder) results() ([]Result, *Error) {
 		var r Result
 		err := d.fields(func(name string) (bool, *Error) { return d.resultField(&r, name) })
 		if err != nil {
+			return nil, err.in("[%d]", len(results))
+		}
+		if err := r.check(); err != nil {
 			return nil, err.in("[%d]", len(results))
 		}
 		results = append(results, r)

@@ -404,3 +404,14 @@ func TestNumbersOfResultsAreFinite(t *testing.T) {
 		}
 	}
 }
+
+// What another service said is no result without hits.
+func TestNoResult(t *testing.T) {
+	for _, body := range []string{
+		`{}`, `{"id":"geniemq","type":"io.nats.micro.v1.ping_response","version":"0.1.0"}`, `{"first":0,"results":[{"id":"x"}]}`,
+	} {
+		if a, err := DecodeAnswer(JSON, []byte(body)); err == nil {
+			t.Errorf("%s is read as %+v", body, a)
+		}
+	}
+}
