@@ -103,6 +103,8 @@ type pipelineOptions struct {
 	directQueue int
 	// limits bound a message.
 	limits wire.Limits
+	// turns keep all pipelines of the process apart from lone runs. Default: of its own.
+	turns *turns
 	// fatal is called when the engine is lost for good.
 	fatal func(error)
 }
@@ -127,6 +129,9 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 		opts.batchSize = capacity.BatchPlans
 	}
 	opts.batchSize = max(1, opts.batchSize)
+	if opts.turns == nil {
+		opts.turns = new(turns)
+	}
 	executors := max(minExecutors, capacity.InFlight)
 	backlog := (backlogBatches + executors) * opts.batchSize
 	burst := min(maxBurst, opts.batchSize)
@@ -156,6 +161,19 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 // enter tells of a request that is about to be given to a lane's decoders; if it is not after all, it has passed.
 func (p *pipeline) enter() { p.entered.Add(1) }
 func (p *pipeline) pass()  { p.passed.Add(1) }
+
+// share waits for the end of a lone run, unless that is the request's own, and shared is the end of what was to be done. See turns.
+func (p *pipeline) share(r *request) {
+	if !r.alone {
+		p.options.turns.share()
+	}
+}
+
+func (p *pipeline) shared(r *request) {
+	if !r.alone {
+		p.options.turns.done()
+	}
+}
 
 // start runs a stage in n goroutines and calls end when all have returned.
 func (p *pipeline) start(n int, stage func(), end func()) {
@@ -199,6 +217,8 @@ func (p *pipeline) respondStored() {
 // respondDirect answers direct requests.
 func (p *pipeline) respondDirect() {
 	for r := range p.direct.finished {
+		p.share(r)
 		r.answer()
+		p.shared(r)
 	}
 }

@@ -32,6 +32,7 @@ const (
 const (
 	deadReply  = "bad_reply"     // the reply subject is malformed or forbidden
 	deadFailed = "engine_failed" // the engine fails on it although it runs alone
+	deadLost   = "worker_lost"   // workers do not survive it although it runs alone
 )
 
 // storedIntake takes in the messages that the consumer pulls from the query stream, answers them through the
@@ -44,6 +45,7 @@ const (
 type storedIntake struct {
 	pipe       *pipeline
 	consumer   *consumer.Consumer
+	suspects   *suspects
 	publishers *publishers
 	subjects   wire.Subjects
 	allow      []string     // reply subjects
@@ -92,6 +94,10 @@ func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
 		}
 	}
 	r := &request{origin: o, arrived: m.Timestamp, header: m.Header, body: m.Body}
+	if o.suspect() {
+		s.suspects.add(r, o)
+		return
+	}
 	s.pipe.enter()
 	select {
 	case s.pipe.stored.in <- r:
@@ -107,6 +113,7 @@ type stored struct {
 	reply    string
 	badReply *wire.Error
 	refused  bool
+	alone    *loneRun // of a suspect, while it is run and afterwards
 }
 
 func (o *stored) suspect() bool { return o.message.Delivered > suspectAfter }
@@ -134,13 +141,15 @@ func (o *stored) respond(r *request) {
 		log := o.intake.log.With("sequence", o.message.Sequence, "delivered", o.message.Delivered, "error", failure)
 		if !o.suspect() || excused {
 			log.Error("the engine failed on a message, trying it again")
-			o.settled(o.message.Nak(min(time.Duration(o.message.Delivered), maxFailureDelays) * failureDelay))
+			o.giveBack(min(time.Duration(o.message.Delivered), maxFailureDelays) * failureDelay)
 			return
 		}
 		log.Error("the engine failed on a message again, giving it up")
 	}
 	o.intake.pipe.memory.answer(r)
+	o.intake.pipe.share(r)
 	answer := o.intake.pipe.encoder.answer(r, time.Now())
+	o.intake.pipe.shared(r)
 	if failure != nil {
 		o.publish(r, answer, func() { o.bury(deadFailed, failure.Error()) })
 		return
@@ -150,7 +159,21 @@ func (o *stored) respond(r *request) {
 
 func (o *stored) abandon(*request) {
 	o.intake.returned.Store(true)
-	o.settled(o.message.Nak(0))
+	o.giveBack(0)
+}
+
+// giveBack has the message delivered again after a delay.
+func (o *stored) giveBack(delay time.Duration) {
+	o.alone.then(func() { o.settled(o.message.Nak(delay)) })
+}
+
+// lost gives up a message of which workers were lost that ran it alone. It is not looked into.
+func (o *stored) lost(r *request, runs int) {
+	o.refused = true
+	r.codec, _ = wire.ParseContentType(r.header.Get(wire.HeaderContentType)) // JSON when that is wrong, too
+	answer := o.intake.pipe.encoder.refused(wire.Errorf(wire.Internal, "workers were lost that ran this message; it is with the dead letters"))
+	detail := fmt.Sprintf("%d runs were begun, alone, and no worker lived to end one", runs)
+	o.publish(r, answer, func() { o.bury(deadLost, detail) })
 }
 
 // bury copies the message to the dead letters and terms it, which takes the server's word and so is not done on the
@@ -162,6 +185,9 @@ func (o *stored) bury(reason, detail string) {
 			o.intake.pipe.metrics.dead.WithLabelValues(reason).Inc()
 		}
 		o.settled(err)
+		if err == nil && o.alone != nil {
+			o.alone.forget() // only now: it is what keeps the message from being run
+		}
 	})
 }
 
@@ -183,7 +209,9 @@ func (o *stored) publish(r *request, answer *wire.Answer, then func()) {
 	sample := header()
 	sample[wire.HeaderMsgID] = []string{partID(id, len(answer.Results))}
 	room := int(s.maxResult()) - wire.HeaderSize(sample) - wire.PartHeaderSize
+	s.pipe.share(r)
 	parts := wire.SplitAnswerInto(r.codec, answer, room, s.pipe.memory.body)
+	s.pipe.shared(r)
 	s.pipe.memory.encoded(r, answer)
 
 	c := &confirmation{origin: o, request: r, answer: answer, parts: parts, then: then, encoded: time.Now()}
@@ -198,12 +226,14 @@ func (o *stored) publish(r *request, answer *wire.Answer, then func()) {
 			h[wire.HeaderPart] = []string{strconv.Itoa(i + 1)}
 			h[wire.HeaderParts] = []string{strconv.Itoa(len(parts))}
 		}
-		out.Publish(s.pipe.aborted, producer.Outgoing{
-			Subject: o.reply,
-			MsgID:   partID(id, i+1),
-			Header:  h,
-			Body:    part.Body,
-		}, c.done)
+		o.alone.wait(func() {
+			out.Publish(s.pipe.aborted, producer.Outgoing{
+				Subject: o.reply,
+				MsgID:   partID(id, i+1),
+				Header:  h,
+				Body:    part.Body,
+			}, c.done)
+		})
 	}
 }
 
@@ -239,7 +269,7 @@ func (c *confirmation) done(err error) {
 	now := time.Now()
 	c.origin.intake.pipe.metrics.observe(c.request, c.answer, c.tooLarge, now.Sub(c.encoded), now.Sub(c.request.arrived))
 	memory.release(c.request)
-	c.then()
+	c.origin.alone.then(c.then)
 }
 
 // unpublished deals with an answer that will never be out.
@@ -262,9 +292,11 @@ func (o *stored) unpublished(r *request, err error) {
 		o.reply, reason = standard, o.badReply
 	default:
 		log.Error("an answer cannot be published, the query will come again")
-		o.settled(o.message.Nak(brokenDelay))
+		o.giveBack(brokenDelay)
 		return
 	}
 	log.Warn("an answer cannot be published, an error is sent instead")
-	s.settling.Go(func() { o.refuse(r, reason) }) // publishing may block
+	o.alone.then(func() {
+		s.settling.Go(func() { o.refuse(r, reason) }) // publishing may block
+	})
 }

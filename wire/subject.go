@@ -76,6 +76,9 @@ func (s Subjects) DeadStream() string   { return strings.ToUpper(s.Prefix()) + "
 // Durable is the name of the consumer that all workers of an index share: geniemq-<index>.
 func (s Subjects) Durable(index string) string { return s.Prefix() + "mq-" + index }
 
+// SuspectBucket is the key-value bucket of the messages that workers run alone: genie-suspects.
+func (s Subjects) SuspectBucket() string { return s.Prefix() + "-suspects" }
+
 // ReplyAllow is the default allow-list of reply subjects: _INBOX.> and genie.result.>.
 func (s Subjects) ReplyAllow() []string { return []string{"_INBOX.>", s.Results()} }
 
