@@ -53,7 +53,7 @@ const (
 	// room it is smaller, down to minSuspectBytes.
 	maxSuspectBytes = 64 << 20
 	minSuspectBytes = 1 << 20
-	// recordTimeout bounds one request.
+	// recordTimeout bounds one request, if its context does not.
 	recordTimeout = 2 * time.Second
 	// denialPoll is after how long without an answer a request may have been denied, of which only the connection tells.
 	denialPoll = 20 * time.Millisecond
@@ -246,8 +246,11 @@ func (s *Suspects) ask(ctx context.Context, request func(context.Context) error)
 		}
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, recordTimeout, errors.New("the server does not answer"))
-	defer cancel()
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, recordTimeout, errors.New("the server does not answer"))
+		defer cancel()
+	}
 	ctx, deny := context.WithCancelCause(ctx)
 	defer deny(nil)
 	watch := time.AfterFunc(denialPoll, func() {

@@ -19,7 +19,7 @@ const (
 	shortBatch = 5 * time.Millisecond
 	longBatch  = 20 * time.Millisecond
 	// endWait bounds how long a message is kept from being settled by a record that cannot be taken away.
-	endWait = 5 * time.Second
+	endWait = 2 * time.Second
 )
 
 // loneRun is one suspect being worked on. While it is, nothing else is, and the bucket says so: the two go together, always, so

@@ -16,6 +16,8 @@ const (
 	// minRecordPause and maxRecordPause are between attempts at writing a record, which double.
 	minRecordPause = 50 * time.Millisecond
 	maxRecordPause = 2 * time.Second
+	// bucketWait is how long making the bucket may take, for which a cluster has to elect a leader.
+	bucketWait = 10 * time.Second
 )
 
 // suspects runs the messages of all indexes that may have brought workers down, one after the other and alone (see turns and
@@ -68,12 +70,14 @@ func newSuspects(turns *turns, records *consumer.Suspects, log *slog.Logger) *su
 
 // ensure makes the bucket. That it cannot be is no reason not to serve.
 func (s *suspects) ensure(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, bucketWait)
+	defer cancel()
 	err := s.records.Ensure(ctx)
 	var unrecorded *consumer.UnrecordedError
 	if errors.As(err, &unrecorded) {
 		s.warn(unrecorded)
 	} else if err != nil {
-		s.log.Warn("the bucket of messages that run alone could not be made, trying again when there is one", "error", err)
+		s.log.Warn("the bucket of messages that run alone could not be made, trying again when a message does", "error", err)
 	}
 }
 

@@ -18,12 +18,16 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// roleVariable makes the test binary a nats-server, so that tests have one as a process of its own.
+// roleVariable makes the test binary a nats-server or a worker, so that tests have one as a process of its own.
 const roleVariable = "GENIEMQ_TEST_ROLE"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(roleVariable) == "nats-server" {
+	switch os.Getenv(roleVariable) {
+	case "nats-server":
 		runServer()
+		return
+	case "mortal":
+		runMortal()
 		return
 	}
 	code := m.Run()
@@ -146,7 +150,12 @@ type process struct {
 // run starts the command.
 func run(t testing.TB, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(geniemq(t), args...), stderr: &output{}, done: make(chan struct{})}
+	return runCommand(t, exec.Command(geniemq(t), args...))
+}
+
+func runCommand(t testing.TB, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd, stderr: &output{}, done: make(chan struct{})}
 	pipe, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
