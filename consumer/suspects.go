@@ -87,9 +87,11 @@ func NewSuspects(js jetstream.JetStream, subjects wire.Subjects, limits StreamLi
 	return &Suspects{js: js, bucket: subjects.SuspectBucket(), worker: rand.Text(), replicas: limits.Replicas}
 }
 
-// Ensure makes the bucket if it does not exist.
+// Ensure makes the bucket if it does not exist, and sees whether it can be written to.
 func (s *Suspects) Ensure(ctx context.Context) error {
-	return s.do(ctx, "make", func(context.Context, jetstream.KeyValue) error { return nil })
+	return s.do(ctx, "make", func(ctx context.Context, kv jetstream.KeyValue) error {
+		return kv.Delete(ctx, "none") // there never is one
+	})
 }
 
 // Record is what is known of one message. It is not safe for concurrent use.

@@ -62,18 +62,19 @@ func (l *loneRun) held() time.Duration {
 	return time.Since(l.since)
 }
 
-// leave writes what the record is to say and lets others go on.
-func (l *loneRun) leave(write func(context.Context) error) {
+// leave writes what the record is to say and lets others go on. It is false when that could not be written.
+func (l *loneRun) leave(write func(context.Context) error) (ok bool) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
-	if !l.active {
-		return
+	if ok = true; !l.active {
+		return ok
 	}
 	if l.recorded {
 		ctx, cancel := context.WithTimeout(context.Background(), endWait)
 		defer cancel()
 		if err := write(ctx); err != nil && !errors.Is(err, consumer.ErrRecordChanged) {
 			l.log.Warn("the record of a lone run stays although it has ended", "error", err)
+			ok = false
 		}
 	}
 	l.active = false
@@ -81,6 +82,7 @@ func (l *loneRun) leave(write func(context.Context) error) {
 	if l.turns.release() {
 		l.busy += took
 	}
+	return ok
 }
 
 // rest is how long others are to have their turn for that they waited.
@@ -118,13 +120,13 @@ func (l *loneRun) wait(wait func()) {
 	l.enter()
 }
 
-// end ends the run.
-func (l *loneRun) end() {
+// end ends the run. It is false when the record could not be taken away.
+func (l *loneRun) end() bool {
 	write := l.record.End
 	if l.keep {
 		write = func(context.Context) error { return nil }
 	}
-	l.leave(write)
+	ok := l.leave(write)
 	l.mu.Lock()
 	settling := l.settling
 	l.ended, l.settling = true, nil
@@ -132,6 +134,7 @@ func (l *loneRun) end() {
 	for _, settle := range settling {
 		settle()
 	}
+	return ok
 }
 
 func (l *loneRun) over() bool {

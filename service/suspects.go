@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -16,6 +17,8 @@ const (
 	// minRecordPause and maxRecordPause are between attempts at writing a record, which double.
 	minRecordPause = 50 * time.Millisecond
 	maxRecordPause = 2 * time.Second
+	// maxUnended bounds the records that are to be taken away later; others go by their age.
+	maxUnended = 1024
 	// bucketWait is how long making the bucket may take, for which a cluster has to elect a leader.
 	bucketWait = 10 * time.Second
 )
@@ -33,14 +36,18 @@ const (
 // dies. And it is given up only when the record is confirmed, before anything is done with it.
 //
 // When nothing can be written, because of a connection or a server that is down, suspects are held. When the server forbids
-// it, they run alone without a record, and nothing is given up.
+// it, they run alone without a record, and nothing is given up. Then they run in any order: the one that kills the worker would
+// be the first of every worker otherwise.
 type suspects struct {
 	turns   *turns
 	records *consumer.Suspects
 	log     *slog.Logger
 
-	warned map[string]bool // kinds of UnrecordedError; of the goroutine of run
-	held   bool            // the log says that records cannot be written
+	// Of the goroutine of run:
+	warned     map[string]bool    // kinds of UnrecordedError
+	held       bool               // the log says that records cannot be written
+	unrecorded bool               // no records can be kept at present
+	unended    []*consumer.Record // that could not be taken away
 
 	mu    sync.Mutex
 	fresh []*suspect
@@ -75,6 +82,7 @@ func (s *suspects) ensure(ctx context.Context) {
 	err := s.records.Ensure(ctx)
 	var unrecorded *consumer.UnrecordedError
 	if errors.As(err, &unrecorded) {
+		s.unrecorded = true
 		s.warn(unrecorded)
 	} else if err != nil {
 		s.log.Warn("the bucket of messages that run alone could not be made, trying again when a message does", "error", err)
@@ -117,6 +125,10 @@ func (s *suspects) next() *suspect {
 	if len(*queue) == 0 {
 		return nil
 	}
+	if s.unrecorded {
+		i := rand.IntN(len(*queue))
+		(*queue)[0], (*queue)[i] = (*queue)[i], (*queue)[0]
+	}
 	x := (*queue)[0]
 	(*queue)[0] = nil
 	if *queue = (*queue)[1:]; len(*queue) == 0 {
@@ -133,15 +145,30 @@ func (s *suspects) run(ctx context.Context) {
 		case x == nil && ctx.Err() != nil:
 			return
 		case x == nil:
-			select {
-			case <-s.wake:
-			case <-ctx.Done():
-			}
+			s.idle(ctx)
 		case ctx.Err() != nil, x.origin.intake.pipe.aborted.Err() != nil:
 			x.request.origin.abandon(x.request)
 		default:
 			s.runOne(ctx, x)
 		}
+	}
+}
+
+// idle waits for a message, and takes away records that could not be when their runs ended.
+func (s *suspects) idle(ctx context.Context) {
+	var again <-chan time.Time
+	if len(s.unended) > 0 {
+		timer := time.NewTimer(maxRecordPause)
+		defer timer.Stop()
+		again = timer.C
+	}
+	select {
+	case <-s.wake:
+	case <-again:
+		if s.unended[0].End(ctx) == nil {
+			s.unended = s.unended[1:]
+		}
+	case <-ctx.Done():
 	}
 }
 
@@ -183,7 +210,9 @@ func (s *suspects) runOne(ctx context.Context, x *suspect) {
 	}
 	x.origin.alone = l
 	l.work(pipe, x.request)
-	l.end()
+	if !l.end() && len(s.unended) < maxUnended {
+		s.unended = append(s.unended, x.record)
+	}
 	sleep(ctx, l.rest())
 }
 
@@ -210,7 +239,7 @@ func (s *suspects) begin(ctx context.Context, l *loneRun) error {
 		s.turns.release()
 		return err
 	}
-	if unrecorded != nil {
+	if s.unrecorded = unrecorded != nil; s.unrecorded {
 		s.warn(unrecorded)
 	}
 	s.holding(nil)

@@ -178,6 +178,16 @@ func runCommand(t testing.TB, cmd *exec.Cmd) *process {
 // signal sends a signal; the process may have ended.
 func (p *process) signal(s syscall.Signal) { p.cmd.Process.Signal(s) }
 
+// running says whether the process has not ended.
+func (p *process) running() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
 // wait returns the exit code when the process has ended.
 func (p *process) wait() int {
 	p.t.Helper()

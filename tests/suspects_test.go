@@ -71,6 +71,13 @@ func (m *mortals) kill() {
 	m.current.signal(syscall.SIGKILL)
 }
 
+// running says whether there is a worker.
+func (m *mortals) running() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.current.running()
+}
+
 // stop ends the worker, and waits for that.
 func (m *mortals) stop() {
 	m.mu.Lock()
@@ -163,7 +170,7 @@ func deadLetters(t *testing.T, js jetstream.JetStream) (found []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for seq := info.State.FirstSeq; seq <= info.State.LastSeq; seq++ {
+	for seq := max(1, info.State.FirstSeq); seq <= info.State.LastSeq; seq++ {
 		m, err := s.GetMsg(ctx, seq)
 		if err != nil {
 			t.Fatal(err)
@@ -187,7 +194,7 @@ func resultsByID(t *testing.T, js jetstream.JetStream) map[string][]string {
 		t.Fatal(err)
 	}
 	found := make(map[string][]string)
-	for seq := info.State.FirstSeq; seq <= info.State.LastSeq; seq++ {
+	for seq := max(1, info.State.FirstSeq); seq <= info.State.LastSeq; seq++ {
 		m, err := s.GetMsg(ctx, seq)
 		if err != nil {
 			t.Fatal(err)
@@ -245,7 +252,7 @@ func suspected(t *testing.T, js jetstream.JetStream, n int) {
 				}
 			}
 			if ctx.Err() != nil {
-				t.Fatalf("%d of %d messages were delivered", got, n)
+				t.Fatalf("%d of %d messages were delivered, %v", got, n, batch.Error())
 			}
 		}
 	}
@@ -308,11 +315,16 @@ func TestKillersAmongThousands(t *testing.T) {
 	suspected(t, r.js, messages)
 	begin := time.Now()
 	workers := supervise(t, args...)
-	for range 10 {
-		time.Sleep(time.Duration(rng.IntN(2000)) * time.Millisecond)
+	for kill := range 10 { // each while suspects are run, as long as there are any
+		left := messages - (kill+1)*messages/12 - rng.IntN(messages/12)
+		eventually(t, func() error {
+			if n := r.count("GENIE_QUERIES", "genie.query.people"); n > left {
+				return fmt.Errorf("%d messages are left", n)
+			}
+			return nil
+		})
 		workers.kill()
 	}
-	t.Logf("%d messages are left after the kills", r.count("GENIE_QUERIES", "genie.query.people"))
 	emptied(t, r.js, 4*patience)
 	t.Logf("%d suspects took %v, with %d workers", messages, time.Since(begin), len(workers.all))
 	if got, want := deadLetters(t, r.js), fmt.Sprintf("worker_lost m%d", poison); len(got) != 1 || got[0] != want {
@@ -406,6 +418,289 @@ func TestKillers(t *testing.T) {
 			r.works()
 			if n := workers.scrape().value("geniemq_dead_total", "reason", "worker_lost"); n != 1 {
 				t.Errorf("geniemq_dead_total is %v", n)
+			}
+		})
+	}
+}
+
+// life runs a worker until it has died of a message.
+func life(t *testing.T, args []string) {
+	t.Helper()
+	worker := startMortal(t, args...)
+	worker.wait()
+	if said := worker.stderr.String(); !strings.Contains(said, "dying") {
+		t.Fatalf("the worker did not die of the message but said\n%s", said)
+	}
+}
+
+// The records of lone runs outlive the durable, with which the broker forgets how often it delivered a message.
+func TestDurableMadeAnew(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	r, args := prepared(t, mortalArgs(t, server.url), server.url)
+	r.publish("people", marked(markKill), "Nats-Msg-Id", "poison")
+	for lives := range 8 { // thrice beside others and once alone, of each durable
+		life(t, args)
+		runs := 0
+		for _, value := range records(t, r.js) {
+			if _, err := fmt.Sscanf(value, `{"runs":%d`, &runs); err != nil {
+				t.Fatalf("%v in %s", err, value)
+			}
+		}
+		if want := (lives + 1) / 4; runs != want {
+			t.Fatalf("after %d lives %d lone runs are on record, want %d", lives+1, runs, want)
+		}
+		if lives == 3 {
+			if err := r.js.DeleteConsumer(t.Context(), "GENIE_QUERIES", "geniemq-people"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	startMortal(t, args...)
+	emptied(t, r.js, patience)
+	if got := deadLetters(t, r.js); len(got) != 1 || got[0] != "worker_lost poison" {
+		t.Errorf("dead letters %q", got)
+	}
+	r.works()
+}
+
+// A stream that is made anew counts from 1 again. What is on record of the old one's messages says nothing of the new one's.
+func TestStreamMadeAnewWithRecords(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	r, args := prepared(t, mortalArgs(t, server.url), server.url)
+	r.publish("people", marked(markKill), "Nats-Msg-Id", "poison")
+	for range 5 {
+		life(t, args)
+	}
+	if err := r.js.DeleteStream(t.Context(), "GENIE_QUERIES"); err != nil {
+		t.Fatal(err)
+	}
+	r, args = prepared(t, args, server.url)
+	if seq := r.publish("people", `{"row":{"age":52}}`, "Nats-Msg-Id", "innocent"); seq != 1 {
+		t.Fatalf("the new stream begins with %d", seq)
+	}
+	suspected(t, r.js, 1)
+	startMortal(t, args...)
+	emptied(t, r.js, patience)
+	if got := deadLetters(t, r.js); len(got) != 0 {
+		t.Errorf("dead letters %q", got)
+	}
+	if got := resultsByID(t, r.js)["innocent"]; len(got) != 1 || got[0] != "dan:1" {
+		t.Errorf("answered %q", got)
+	}
+}
+
+// A worker that is killed during the lone run of an innocent message takes nothing with it: two such runs count only when
+// none came to an end in between, and a shutdown is an end.
+func TestKilledDuringLoneRun(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	r, args := prepared(t, mortalArgs(t, server.url), server.url)
+	r.publish("people", marked(markSlow), "Nats-Msg-Id", "slow")
+	suspected(t, r.js, 1)
+	onRecord := func(want int) {
+		t.Helper()
+		left := records(t, r.js)
+		for _, value := range left {
+			if !strings.HasPrefix(value, fmt.Sprintf(`{"runs":%d`, want)) {
+				t.Errorf("on record is %s, want %d runs", value, want)
+			}
+		}
+		if len(left) != min(1, want) {
+			t.Errorf("%d records, want %d", len(left), min(1, want))
+		}
+	}
+	for _, end := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL} {
+		worker := startMortal(t, append(args, "--drain-timeout", "1ms")...)
+		worker.says("slow query")
+		onRecord(1 + map[bool]int{true: 1}[end == syscall.SIGTERM]) // the second run of a row of two
+		worker.signal(end)
+		worker.wait()
+		onRecord(map[syscall.Signal]int{syscall.SIGKILL: 1, syscall.SIGTERM: 0}[end])
+	}
+	startMortal(t, args...)
+	emptied(t, r.js, patience)
+	if got := deadLetters(t, r.js); len(got) != 0 {
+		t.Errorf("dead letters %q", got)
+	}
+	if got := resultsByID(t, r.js)["slow"]; len(got) != 1 || got[0] != "ann:1" {
+		t.Errorf("answered %q", got)
+	}
+	onRecord(0)
+}
+
+// What others do does not fall back on a message that is run alone: queries asked directly, which nobody puts on record, kill
+// the worker again and again while innocent suspects are run.
+func TestNeighboursKill(t *testing.T) {
+	t.Parallel()
+	for name, mark := range map[string]int{"decoding": markDecode, "engine": markKill, "encoding": markEncode} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := startServer(t)
+			r, args := prepared(t, mortalArgs(t, server.url), server.url)
+			const innocent = 12
+			r.publishAll(innocent, func(int) string { return marked(markSlow) })
+			suspected(t, r.js, innocent)
+			workers := supervise(t, args...)
+			for kills := 1; kills <= 8; kills++ {
+				eventually(t, func() error { // whenever there is a worker, and suspects are run nearly all the time
+					if workers.died() >= kills {
+						return nil
+					}
+					if workers.running() {
+						r.nc.PublishRequest("genie.search.people", r.nc.NewInbox(), []byte(marked(mark)))
+						time.Sleep(20 * time.Millisecond)
+					}
+					return errors.New("the worker lives")
+				})
+				if left := records(t, r.js); len(left) > 0 {
+					t.Errorf("after %d kills these are blamed: %v", kills, left)
+				}
+			}
+			emptied(t, r.js, 2*patience)
+			if got := deadLetters(t, r.js); len(got) != 0 {
+				t.Errorf("dead letters %q", got)
+			}
+			answers := resultsByID(t, r.js)
+			for i := range innocent {
+				if got := answers[fmt.Sprintf("m%d", i)]; len(got) != 1 || got[0] != "ann:1" {
+					t.Errorf("m%d is answered %q", i, got)
+				}
+			}
+		})
+	}
+}
+
+// While a message of many slow queries is run alone, those who ask directly get their turns.
+func TestLoneRunTakesTurns(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	r, args := prepared(t, mortalArgs(t, server.url), server.url)
+	const slow = 12
+	r.publish("people", `{"queries":[`+strings.Repeat(marked(markSlow)+",", slow-1)+marked(markSlow)+`]}`, "Nats-Msg-Id", "slow")
+	suspected(t, r.js, 1)
+	startMortal(t, args...).says("slow query")
+	asked := 0
+	for r.count("GENIE_QUERIES", "genie.query.people") > 0 {
+		r.works()
+		asked++
+	}
+	if asked < slow/2 { // a turn after each slow query, three for an answer: decode, run, encode; and more of them as turns last
+		t.Errorf("only %d direct queries were answered while %d slow ones were run", asked, slow)
+	}
+	if got := resultsByID(t, r.js)["slow"]; len(got) != 1 || strings.Count(got[0], "ann:1") != slow {
+		t.Errorf("answered %q", got)
+	}
+}
+
+// The bucket can be gone, and so can the server: suspects wait for them, and none is lost, blamed or answered twice.
+func TestBucketGone(t *testing.T) {
+	t.Parallel()
+	for name, interfere := range map[string]func(t *testing.T, server *external, r *running){
+		"bucket deleted": func(t *testing.T, _ *external, r *running) {
+			if err := r.js.DeleteKeyValue(within(t), "genie-suspects"); err != nil {
+				t.Error(err)
+			}
+		},
+		"server killed": func(t *testing.T, server *external, r *running) {
+			server.kill()
+			time.Sleep(100 * time.Millisecond)
+			server.start()
+		},
+		"server stopped": func(t *testing.T, server *external, r *running) {
+			server.cmd.Process.Signal(syscall.SIGSTOP)
+			time.Sleep(5 * time.Second) // longer than a request may take
+			server.cmd.Process.Signal(syscall.SIGCONT)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := startServer(t)
+			r, args := prepared(t, mortalArgs(t, server.url, "--ack-wait", "20s"), server.url)
+			const messages = 300
+			r.publishAll(messages, func(i int) string {
+				if i%100 == 50 {
+					return marked(markSlow)
+				}
+				return `{"row":{"age":52}}`
+			})
+			suspected(t, r.js, messages)
+			worker := startMortal(t, args...)
+			worker.says("slow query")
+			interfere(t, server, r)
+			eventually(t, func() error {
+				if n := r.count("GENIE_QUERIES", "genie.query.people"); n > 0 {
+					return fmt.Errorf("%d messages are left, the worker said\n%s", n, worker.stderr)
+				}
+				return nil
+			})
+			if got := deadLetters(t, r.js); len(got) != 0 {
+				t.Errorf("dead letters %q", got)
+			}
+			answers := resultsByID(t, r.js)
+			for i := range messages {
+				if got := answers[fmt.Sprintf("m%d", i)]; len(got) != 1 || !strings.HasSuffix(got[0], ":1") {
+					t.Errorf("m%d is answered %q", i, got)
+				}
+			}
+			eventually(t, func() error { // what could not be taken away is tried again
+				if left := records(t, r.js); len(left) > 0 {
+					return fmt.Errorf("records are left: %v", left)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// Where no record can be kept, suspects run alone all the same, nothing is given up, and the log says once what to allow.
+func TestNoRecords(t *testing.T) {
+	t.Parallel()
+	users := func(deny string) string {
+		return fmt.Sprintf(`authorization { users: [ {user: admin, password: admin},
+			{user: worker, password: worker, permissions: {publish: {allow: [">"], deny: [%s]}}} ] }`, deny)
+	}
+	for name, c := range map[string]struct{ conf, advice string }{
+		"writing is denied": {users(`"$KV.genie-suspects.>"`), "allow the worker to publish"},
+		"making is denied":  {users(`"$JS.API.STREAM.CREATE.KV_genie-suspects"`), "allow the worker to publish"},
+		"no room": {`accounts { A { jetstream: {max_streams: 3}, users: [ {user: admin, password: admin}, {user: worker, password: worker} ] } }`,
+			"give JetStream room"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := startServer(t, c.conf)
+			as := func(user string) string { return strings.Replace(server.url, "//", "//"+user+":"+user+"@", 1) }
+			r, args := prepared(t, mortalArgs(t, as("worker")), as("admin"))
+			const messages = 60
+			r.publishAll(messages, func(i int) string {
+				if i == 0 {
+					return marked(markKill)
+				}
+				return `{"row":{"age":52}}`
+			})
+			suspected(t, r.js, messages)
+			life(t, args)
+			workers := supervise(t, args...)
+			eventually(t, func() error { // the one that kills does not come first every time
+				if n := r.count("GENIE_QUERIES", "genie.query.people"); n > 1 {
+					return fmt.Errorf("%d messages are left", n)
+				}
+				return nil
+			})
+			eventually(t, func() error {
+				if n := workers.died(); n < 4 {
+					return fmt.Errorf("workers died %d times", n)
+				}
+				return nil
+			})
+			if got := deadLetters(t, r.js); len(got) != 0 {
+				t.Errorf("dead letters %q", got)
+			}
+			for _, p := range workers.all[:3] {
+				if said := p.stderr.String(); strings.Count(said, c.advice) != 1 {
+					t.Errorf("the log should say once %q:\n%s", c.advice, said)
+				}
 			}
 		})
 	}
