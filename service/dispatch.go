@@ -79,10 +79,11 @@ func (d *dispatcher) run() {
 // add puts the tasks of a request into the batcher.
 func (d *dispatcher) add(r *request) {
 	now := time.Now()
+	suspect := r.origin.suspect()
 	for i := range r.tasks {
 		if t := &r.tasks[i]; t.refusal == nil {
 			t.queued = now
-			d.batcher.Add(now, t, t.cost, false)
+			d.batcher.Add(now, t, t.cost, suspect)
 		}
 	}
 }

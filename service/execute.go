@@ -127,8 +127,8 @@ func (x *executor) search(tasks []*task) (err error) {
 		x.plans = append(x.plans, t.plan)
 	}
 	if !x.alone {
-		x.options.turns.share()
-		defer x.options.turns.done()
+		x.options.exclusion.share()
+		defer x.options.exclusion.done()
 	}
 	x.metrics.busy.Start()
 	defer func() {

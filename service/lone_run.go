@@ -30,10 +30,10 @@ const (
 // confirmation may take as long as a result stream is full. Whatever settles the message waits for that end, so that
 // the record is gone before the message is; killed in between, the worker leaves a message that runs again, not a record.
 type loneRun struct {
-	turns  *turns
-	record *consumer.Record
-	log    *slog.Logger
-	enter  func() bool // takes a turn and begins the record; false when the process ends
+	exclusion *exclusion
+	record    *consumer.Record
+	log       *slog.Logger
+	enter     func() bool // takes a turn and begins the record; false when the process ends
 
 	keep bool // the run has brought the engine down: the record stays
 
@@ -79,7 +79,7 @@ func (l *loneRun) leave(write func(context.Context) error) (ok bool) {
 	}
 	l.active = false
 	took := time.Since(l.since)
-	if l.turns.release() {
+	if l.exclusion.release() {
 		l.busy += took
 	}
 	return ok

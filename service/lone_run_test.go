@@ -31,8 +31,8 @@ func TestLoneRunThatWaits(t *testing.T) {
 			t.Errorf("%d lone runs are on record (%v), want %d", r.Lost(), err, want)
 		}
 	}
-	all := newSuspects(new(turns), consumer.NewSuspects(js, s.subjects, consumer.StreamLimits{}), slog.New(slog.DiscardHandler))
-	l := &loneRun{turns: all.turns, record: all.records.Of(m), log: all.log}
+	all := newSuspects(new(exclusion), consumer.NewSuspects(js, s.subjects, consumer.StreamLimits{}), slog.New(slog.DiscardHandler))
+	l := &loneRun{exclusion: all.exclusion, record: all.records.Of(m), log: all.log}
 	l.enter = func() bool { return all.enter(ctx, l) }
 	if !l.enter() {
 		t.Fatal("no turn")
@@ -41,10 +41,10 @@ func TestLoneRunThatWaits(t *testing.T) {
 	shared := make(chan struct{})
 	var sharing sync.WaitGroup
 	sharing.Go(func() {
-		all.turns.share()
+		all.exclusion.share()
 		lost(0)
 		close(shared)
-		all.turns.done()
+		all.exclusion.done()
 	})
 	settled := false
 	l.then(func() { settled = true })
@@ -72,8 +72,8 @@ func TestLoneRunThatWaits(t *testing.T) {
 	if rest := l.rest(); rest < loneHold {
 		t.Errorf("others waited for more than %v and get %v", loneHold, rest)
 	}
-	all.turns.share()
-	all.turns.done()
+	all.exclusion.share()
+	all.exclusion.done()
 }
 
 // pulledMessage is a message of the query stream that a consumer of the test has pulled.
@@ -103,8 +103,8 @@ func pulledMessage(t *testing.T, js jetstream.JetStream) *consumer.Message {
 }
 
 // Lone runs and everything else take turns: one at a time or all of the others, and neither side is kept out by the other.
-func TestTurns(t *testing.T) {
-	var turns turns
+func TestExclusion(t *testing.T) {
+	var e exclusion
 	var mu sync.Mutex
 	alone, others := 0, 0
 	look := func(a, o int) error {
@@ -122,11 +122,11 @@ func TestTurns(t *testing.T) {
 	for range 4 { // they do nothing else, so that one of them always works
 		working.Go(func() {
 			for range rounds {
-				turns.share()
+				e.share()
 				err := look(0, 1)
 				time.Sleep(100 * time.Microsecond)
 				err = errors.Join(err, look(0, -1))
-				turns.done()
+				e.done()
 				if err != nil {
 					faults <- err
 					return
@@ -135,9 +135,9 @@ func TestTurns(t *testing.T) {
 		})
 	}
 	for range rounds {
-		turns.takeAll()
+		e.takeAll()
 		err := errors.Join(look(1, 0), look(-1, 0))
-		turns.release()
+		e.release()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -217,7 +217,7 @@ func (s *Service) openPipelines(context.Context) error {
 			workers:     s.cfg.Workers,
 			directQueue: s.cfg.DirectQueue,
 			limits:      s.limits,
-			turns:       &s.turns,
+			exclusion:   &s.exclusion,
 			fatal:       s.fail,
 		}, x.metrics, s.log.With("index", x.name))
 	}

@@ -103,8 +103,8 @@ type pipelineOptions struct {
 	directQueue int
 	// limits bound a message.
 	limits wire.Limits
-	// turns keep all pipelines of the process apart from lone runs. Default: of its own.
-	turns *turns
+	// exclusion keeps all pipelines of the process apart from lone runs. Default: of its own.
+	exclusion *exclusion
 	// fatal is called when the engine is lost for good.
 	fatal func(error)
 }
@@ -129,8 +129,8 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 		opts.batchSize = capacity.BatchPlans
 	}
 	opts.batchSize = max(1, opts.batchSize)
-	if opts.turns == nil {
-		opts.turns = new(turns)
+	if opts.exclusion == nil {
+		opts.exclusion = new(exclusion)
 	}
 	executors := max(minExecutors, capacity.InFlight)
 	backlog := (backlogBatches + executors) * opts.batchSize
@@ -162,16 +162,16 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 func (p *pipeline) enter() { p.entered.Add(1) }
 func (p *pipeline) pass()  { p.passed.Add(1) }
 
-// share waits for the end of a lone run, unless that is the request's own, and shared is the end of what was to be done. See turns.
+// share waits for the end of a lone run, unless that is the request's own, and shared is the end of what was to be done. See exclusion.
 func (p *pipeline) share(r *request) {
 	if !r.alone {
-		p.options.turns.share()
+		p.options.exclusion.share()
 	}
 }
 
 func (p *pipeline) shared(r *request) {
 	if !r.alone {
-		p.options.turns.done()
+		p.options.exclusion.done()
 	}
 }
 

@@ -63,7 +63,7 @@ type Service struct {
 	micro       micro.Service
 	admin       *admin
 	indexes     []*served
-	turns       turns
+	exclusion   exclusion
 	suspects    *suspects
 
 	stop []func(context.Context) error // in the order of the start

@@ -23,7 +23,7 @@ const (
 	bucketWait = 10 * time.Second
 )
 
-// suspects runs the messages of all indexes that may have brought workers down, one after the other and alone (see turns and
+// suspects runs the messages of all indexes that may have brought workers down, one after the other and alone (see exclusion and
 // loneRun), and gives up those that did it twice while they ran alone.
 //
 // They wait here, not decoded, since decoding may be what does it; and not in a pipeline, where others would wait behind
@@ -39,9 +39,9 @@ const (
 // it, they run alone without a record, and nothing is given up. Then they run in any order: the one that kills the worker would
 // be the first of every worker otherwise.
 type suspects struct {
-	turns   *turns
-	records *consumer.Suspects
-	log     *slog.Logger
+	exclusion *exclusion
+	records   *consumer.Suspects
+	log       *slog.Logger
 
 	// Of the goroutine of run:
 	warned     map[string]bool    // kinds of UnrecordedError
@@ -65,14 +65,14 @@ type suspect struct {
 
 // openSuspects makes the bucket of records and begins to run suspects.
 func (s *Service) openSuspects(ctx context.Context) error {
-	s.suspects = newSuspects(&s.turns, consumer.NewSuspects(s.js, s.subjects, consumer.StreamLimits{}), s.log)
+	s.suspects = newSuspects(&s.exclusion, consumer.NewSuspects(s.js, s.subjects, consumer.StreamLimits{}), s.log)
 	s.suspects.ensure(ctx)
 	s.background("suspects", s.suspects.run)
 	return nil
 }
 
-func newSuspects(turns *turns, records *consumer.Suspects, log *slog.Logger) *suspects {
-	return &suspects{turns: turns, records: records, log: log, warned: make(map[string]bool), wake: make(chan struct{}, 1)}
+func newSuspects(exclusion *exclusion, records *consumer.Suspects, log *slog.Logger) *suspects {
+	return &suspects{exclusion: exclusion, records: records, log: log, warned: make(map[string]bool), wake: make(chan struct{}, 1)}
 }
 
 // ensure makes the bucket. That it cannot be is no reason not to serve.
@@ -178,7 +178,7 @@ func (s *suspects) runOne(ctx context.Context, x *suspect) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(pipe.aborted, cancel)()
-	l := &loneRun{turns: s.turns, record: x.record, log: s.log.With("index", pipe.name, "sequence", x.origin.message.Sequence)}
+	l := &loneRun{exclusion: s.exclusion, record: x.record, log: s.log.With("index", pipe.name, "sequence", x.origin.message.Sequence)}
 	l.enter = func() bool { return s.enter(ctx, l) }
 
 	// Nearly all suspects have no record: that is for the first attempt to find out.
@@ -232,11 +232,11 @@ func (s *suspects) enter(ctx context.Context, l *loneRun) bool {
 // begin takes the turn and writes that a lone run begins. Without the record there is no turn, unless there can be none.
 func (s *suspects) begin(ctx context.Context, l *loneRun) error {
 	since := time.Now()
-	s.turns.takeAll()
+	s.exclusion.takeAll()
 	err := l.record.Begin(ctx)
 	var unrecorded *consumer.UnrecordedError
 	if err != nil && !errors.As(err, &unrecorded) {
-		s.turns.release()
+		s.exclusion.release()
 		return err
 	}
 	if s.unrecorded = unrecorded != nil; s.unrecorded {

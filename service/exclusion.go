@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// turns lets the process work either on any number of ordinary messages or on one suspect. Decoding a message, a batch on
+// exclusion lets the process work either on any number of ordinary messages or on one suspect. Decoding a message, a batch on
 // the engine and encoding an answer are done in turn with the others who share, so that whatever ends the process during a
 // lone run is that run's doing, and what ends it otherwise takes no suspect with it.
 //
@@ -13,33 +13,33 @@ import (
 //
 // Who shares must not wait for anything that others do between share and done (room in a channel, in the producer, memory): the
 // others may be waiting for a lone run, and that for this one.
-type turns struct {
+type exclusion struct {
 	mu     sync.RWMutex
 	waited atomic.Bool // someone had to, since the last lone run began
 }
 
 // share waits for the end of a lone run.
-func (t *turns) share() {
-	if !t.mu.TryRLock() {
-		t.waited.Store(true)
-		t.mu.RLock()
+func (e *exclusion) share() {
+	if !e.mu.TryRLock() {
+		e.waited.Store(true)
+		e.mu.RLock()
 	}
 }
 
-func (t *turns) done() { t.mu.RUnlock() }
+func (e *exclusion) done() { e.mu.RUnlock() }
 
 // takeAll waits until nothing else is done.
-func (t *turns) takeAll() {
-	t.waited.Store(false)
-	if !t.mu.TryLock() {
-		t.waited.Store(true)
-		t.mu.Lock()
+func (e *exclusion) takeAll() {
+	e.waited.Store(false)
+	if !e.mu.TryLock() {
+		e.waited.Store(true)
+		e.mu.Lock()
 	}
 }
 
 // release ends a lone run and says whether anyone had to wait for it.
-func (t *turns) release() (waited bool) {
-	waited = t.waited.Load()
-	t.mu.Unlock()
+func (e *exclusion) release() (waited bool) {
+	waited = e.waited.Load()
+	e.mu.Unlock()
 	return waited
 }
