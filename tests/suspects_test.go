@@ -530,6 +530,34 @@ func TestKilledDuringLoneRun(t *testing.T) {
 	onRecord(0)
 }
 
+// A worker that stands still for longer than AckWait is not lost. The message runs on another one meanwhile, and neither spoils
+// the other's record.
+func TestStoppedDuringLoneRun(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	r, args := prepared(t, mortalArgs(t, server.url), server.url)
+	r.publish("people", marked(markSlow), "Nats-Msg-Id", "slow")
+	suspected(t, r.js, 1)
+	first := startMortal(t, args...)
+	first.says("slow query")
+	first.signal(syscall.SIGSTOP)
+	startMortal(t, args...).says("slow query")
+	first.signal(syscall.SIGCONT) // both are at it now
+	emptied(t, r.js, patience)
+	eventually(t, func() error {
+		if left := records(t, r.js); len(left) > 0 {
+			return fmt.Errorf("records are left: %v", left)
+		}
+		return nil
+	})
+	if got := deadLetters(t, r.js); len(got) != 0 {
+		t.Errorf("dead letters %q", got)
+	}
+	if got := resultsByID(t, r.js)["slow"]; len(got) != 1 || got[0] != "ann:1" {
+		t.Errorf("answered %q", got)
+	}
+}
+
 // What others do does not fall back on a message that is run alone: queries asked directly, which nobody puts on record, kill
 // the worker again and again while innocent suspects are run.
 func TestNeighboursKill(t *testing.T) {
