@@ -168,7 +168,7 @@ func (l *loneRun) then(settle func()) {
 
 // work takes a suspect from its body to its answer.
 func (l *loneRun) work(p *pipeline, r *request) {
-	r.lane = &lane{finished: make(chan *request, 1)} // nobody else's
+	r.lane = &p.lone
 	err := p.decode(r)
 	if full := r.origin.admit(r.queries); err == nil {
 		err = full

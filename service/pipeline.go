@@ -61,6 +61,7 @@ type pipeline struct {
 	log      *slog.Logger
 
 	stored, direct lane
+	lone           lane          // of the one suspect that is run: it has no stages
 	storedOpen     atomic.Int64  // stored queries between dispatcher and stream
 	entered        atomic.Int64  // requests that decoders were given, or are about to be
 	passed         atomic.Int64  // and those that have left decoding, one way or the other
@@ -139,6 +140,7 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 		name: name, encoder: enc, searcher: searcher, probe: probePlan(enc.index), options: opts, metrics: m, log: log,
 		stored:  newLane(burst, burst, backlog),
 		direct:  newLane(opts.directQueue, burst, executors),
+		lone:    newLane(0, 0, 1),
 		look:    make(chan struct{}, 1),
 		idle:    make(chan struct{}, executors),
 		batches: make(chan batcher.Batch[*task], executors),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -69,6 +70,13 @@ func (m *mortals) kill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.current.signal(syscall.SIGKILL)
+}
+
+// lives are all workers that there were.
+func (m *mortals) lives() []*process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.all)
 }
 
 // running says whether there is a worker.
@@ -326,7 +334,7 @@ func TestKillersAmongThousands(t *testing.T) {
 		workers.kill()
 	}
 	emptied(t, r.js, 4*patience)
-	t.Logf("%d suspects took %v, with %d workers", messages, time.Since(begin), len(workers.all))
+	t.Logf("%d suspects took %v, with %d workers", messages, time.Since(begin), len(workers.lives()))
 	if got, want := deadLetters(t, r.js), fmt.Sprintf("worker_lost m%d", poison); len(got) != 1 || got[0] != want {
 		t.Errorf("dead letters %q, want only %s", got, want)
 	}
@@ -725,7 +733,7 @@ func TestNoRecords(t *testing.T) {
 			if got := deadLetters(t, r.js); len(got) != 0 {
 				t.Errorf("dead letters %q", got)
 			}
-			for _, p := range workers.all[:3] {
+			for _, p := range workers.lives()[:3] {
 				if said := p.stderr.String(); strings.Count(said, c.advice) != 1 {
 					t.Errorf("the log should say once %q:\n%s", c.advice, said)
 				}
