@@ -93,6 +93,9 @@ func (m *mortals) stop() {
 	m.current.signal(syscall.SIGTERM)
 	m.mu.Unlock()
 	<-m.ended
+	if m.said("DATA RACE") { // where the tests are built to find them
+		m.t.Error("a worker had a data race")
+	}
 }
 
 // died is how often a worker has died of a marked query.
