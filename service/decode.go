@@ -49,29 +49,39 @@ func (l *lane) decoded(p *pipeline, r *request) {
 	p.share(r)
 	err := p.decode(r)
 	p.shared(r)
-	if full := r.origin.admit(r.queries); err == nil {
+	if full := r.origin.admit(r.queries); err == nil && full != nil {
 		err = full
 	}
 	p.pass()
-	if err == nil && r.queries > 0 {
+	if err == nil {
+		err = p.reserve(r)
+	}
+	var refusal *wire.Error
+	switch {
+	case err == nil && r.queries > 0:
 		l.ready <- r
 		return
+	case err == nil:
+		r.answer() // each query has an error of its own
+	case errors.As(err, &refusal):
+		r.origin.refuse(r, refusal)
+	default: // the pipeline is aborted
+		r.origin.abandon(r)
 	}
 	p.wakeDispatcher()
-	if err != nil {
-		r.origin.refuse(r, err)
-	} else {
-		r.answer() // each query has an error of its own
-	}
 }
 
-// decode fills in the tasks of a request. The error concerns the message as a whole.
-func (p *pipeline) decode(r *request) *wire.Error {
+// decode fills in the tasks of a request. The error, a *wire.Error, concerns the message as a whole, or it is that of an aborted
+// pipeline.
+func (p *pipeline) decode(r *request) error {
 	header, body := r.header, r.body
 	r.header, r.body = nil, nil
 	decoder := p.memory.decoder()
 	defer p.memory.forget(decoder)
 	if err := p.decodeMessage(r, header, body, decoder); err != nil {
+		if p.aborted != nil && p.aborted.Err() != nil {
+			return err
+		}
 		return asWireError(err)
 	}
 	r.open.Store(int64(r.queries))
@@ -86,12 +96,30 @@ func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte, de
 	if err := wire.CheckProtocol(header.Get(wire.HeaderProtocol)); err != nil {
 		return err
 	}
+	room, size := &r.lane.decoding, int64(len(body))
+	n := smallFactor * size
+	if len(body) >= minShared {
+		n = scanFactor*size + partsBytes
+	}
+	n = room.most(n)
+	if err := room.wait(p.aborted, n); err != nil {
+		return err
+	}
+	defer func() { room.give(n) }()
 	if len(body) >= minShared {
 		if batch, ok := decoder.Scan(r.codec, body, p.options.limits); ok {
 			if ok, err := p.decodeBatch(r, batch, len(body), decoder); ok {
 				return err
 			}
 		}
+		decoder.Forget()
+		room.give(n)
+		n = 0 // before more is waited for: who waits holds nothing
+		more := room.most(wholeFactor*size + wholeBytes)
+		if err := room.wait(p.aborted, more); err != nil {
+			return err
+		}
+		n = more
 	}
 	message, err := decoder.Decode(r.codec, body, p.options.limits)
 	if err != nil {
@@ -128,6 +156,10 @@ func (p *pipeline) fill(r *request, i, conditions int, q *wire.QueryOrError) int
 	}
 	t.payload = q.Query.WithPayload
 	t.cost = p.searcher.Cost(&t.plan)
+	if most := p.batchMemory.most(t.cost); p.costOnHost && t.cost > most {
+		t.refusal = wire.Errorf(wire.TooLarge, "the query asks for too much: %v: lower k or candidates, or ask for fewer common words", &tooMuch{t.cost, most})
+		return 0
+	}
 	if ms := q.Query.TimeoutMS; ms > 0 {
 		t.expires = r.arrived.Add(time.Duration(ms) * time.Millisecond)
 	}

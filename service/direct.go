@@ -26,14 +26,13 @@ type directIntake struct {
 	stats directStats
 
 	waiting atomic.Int64 // queries, or messages not decoded yet, between intake and engine
-	bytes   atomic.Int64 // of the bodies not decoded yet
 
 	mu     sync.RWMutex // held for reading while something is put into the pipeline
 	closed bool
 }
 
-// maxDirectBytes bounds the undecoded bodies of direct requests of one index.
-const maxDirectBytes = 256 << 20
+// maxUnread bounds what the client library holds of requests that Handle has not taken. It takes them at once.
+const maxUnread = 32 << 20
 
 // directStats are the timings that the micro service's STATS show.
 type directStats struct {
@@ -77,11 +76,12 @@ func (d *directIntake) take(r *request) {
 	size := int64(len(r.body))
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	waiting, bytes := d.waiting.Add(1), d.bytes.Add(size)
+	waiting := d.waiting.Add(1)
+	memory := &d.pipe.direct.memory
 	switch {
 	case d.closed:
 		r.origin.refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
-	case waiting > d.limit || bytes > maxDirectBytes:
+	case waiting > d.limit || !memory.try(size): // until it is decoded
 		r.origin.refuse(r, d.overloaded())
 	default:
 		d.pipe.enter()
@@ -90,15 +90,16 @@ func (d *directIntake) take(r *request) {
 			return
 		default:
 			d.pipe.pass()
+			memory.give(size)
 			r.origin.refuse(r, d.overloaded())
 		}
 	}
 	d.waiting.Add(-1)
-	d.bytes.Add(-size)
 }
 
 func (d *directIntake) overloaded() *wire.Error {
-	return wire.Errorf(wire.Overloaded, "%d queries wait already: try again later, or send the query through the stream", d.limit)
+	return wire.Errorf(wire.Overloaded, "this worker has as much to do as it may take on (%d queries wait already): try again later, or send the query through the stream",
+		d.waiting.Load())
 }
 
 // close refuses requests from now on, and returns when none is being put into the pipeline.
@@ -120,7 +121,7 @@ func (d *direct) suspect() bool { return false }
 
 // admit replaces the message's place in the queue by those of its queries. One query is admitted already.
 func (d *direct) admit(queries int) *wire.Error {
-	d.intake.bytes.Add(-d.size)
+	d.intake.pipe.direct.memory.give(d.size)
 	waiting := d.intake.waiting.Add(int64(queries) - 1)
 	switch {
 	case queries <= 1 || waiting <= d.intake.limit:
@@ -136,40 +137,46 @@ func (d *direct) admit(queries int) *wire.Error {
 
 func (d *direct) leave(queries int) { d.intake.waiting.Add(int64(-queries)) }
 
-func (d *direct) refuse(r *request, reason *wire.Error) {
-	d.send(r, d.intake.pipe.encoder.refused(reason))
-}
+func (d *direct) refuse(r *request, reason *wire.Error) { d.send(r, reason) }
 
-func (d *direct) respond(r *request) {
-	p := d.intake.pipe
-	p.memory.answer(r)
-	d.send(r, p.encoder.answer(r, time.Now()))
-}
+func (d *direct) respond(r *request) { d.send(r, nil) }
 
 func (d *direct) abandon(r *request) {
 	d.refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
 }
 
-// send encodes and publishes an answer. It is one message or an error: an asker waits for one.
-func (d *direct) send(r *request, answer *wire.Answer) {
+// send encodes and publishes the answer to a request, or the reason why it has none. It is one message or an error: an asker
+// waits for one.
+func (d *direct) send(r *request, reason *wire.Error) {
 	p := d.intake.pipe
 	out := &nats.Msg{Subject: d.reply, Header: nats.Header{wire.HeaderContentType: {r.codec.String()}}}
 	setTrace(out.Header, d.header)
-	setQueryID(out.Header, answer)
-	out.Data = wire.AppendAnswer(p.memory.body(wire.RoughSize(r.codec, answer)), r.codec, answer)
-	p.memory.encoded(r, answer)
-	setServiceError(out.Header, answer)
-	if room := int(d.intake.nc.MaxPayload()) - wire.HeaderSize(out.Header); len(out.Data) > room {
-		id := answer.Results[0].ID
-		size := len(out.Data)
-		answer = p.encoder.refused(wire.Errorf(wire.TooLarge, "the answer has %d bytes, a message holds %d, and direct search sends "+
-			"one: ask for less at a time, or through the stream", size, room))
-		if len(r.tasks) == 1 {
-			answer.Results[0].ID = id
+	whole := reason
+	if len(r.tasks) == 1 && !r.batch {
+		setQueryID(out.Header, r.tasks[0].id)
+		if whole == nil {
+			whole = r.tasks[0].err()
 		}
-		out.Data = wire.AppendAnswer(out.Data[:0], r.codec, answer)
-		setServiceError(out.Header, answer)
 	}
+	if whole != nil {
+		setServiceError(out.Header, whole)
+	}
+	room := int(d.intake.nc.MaxPayload()) - wire.HeaderSize(out.Header)
+	results, made := p.results(r, reason, room)
+	body, size, ok := wire.AppendWhole(p.memory.body(made.roughSize(0, room)), r.codec, results, room)
+	if made.tooLarge > 0 {
+		size, ok = made.payloads, false
+	}
+	p.answered(made)
+	if !ok {
+		reason = wire.Errorf(wire.TooLarge, "the answer has at least %d bytes, a message holds %d, and direct search sends "+
+			"one: ask for less at a time, or through the stream", size, room)
+		setServiceError(out.Header, reason)
+		results, made = p.results(r, reason, room)
+		body, _, _ = wire.AppendWhole(body, r.codec, results, room)
+		p.answered(made)
+	}
+	out.Data = body
 	encoded := time.Now()
 	err := d.intake.nc.PublishMsg(out)
 	if err != nil {
@@ -183,6 +190,6 @@ func (d *direct) send(r *request, answer *wire.Answer) {
 	if out.Header.Get(wire.HeaderServiceErrorCode) != "" {
 		d.intake.stats.errors.Add(1)
 	}
-	p.metrics.observe(r, answer, 0, time.Since(encoded), took)
-	p.memory.release(r)
+	p.metrics.observe(r, reason, 0, time.Since(encoded), took)
+	p.done(r)
 }

@@ -121,14 +121,25 @@ func (x *executor) search(tasks []*task) (err error) {
 	for len(x.answers) < len(tasks) {
 		x.answers = append(x.answers, gpuexec.Answer{})
 	}
+	if !x.alone { // before the memory, which those have that share already
+		x.options.exclusion.share()
+		defer x.options.exclusion.done()
+	}
 	x.memory.answers.give(x.answers[:len(tasks)])
+	cost := int64(0)
+	if x.costOnHost {
+		for _, t := range tasks {
+			cost += t.cost
+		}
+	}
+	cost = x.batchMemory.most(cost)
+	if err := x.batchMemory.wait(x.aborted, cost); err != nil {
+		return err
+	}
+	defer x.batchMemory.give(cost)
 	x.plans = x.plans[:0]
 	for _, t := range tasks {
 		x.plans = append(x.plans, t.plan)
-	}
-	if !x.alone {
-		x.options.exclusion.share()
-		defer x.options.exclusion.done()
 	}
 	x.metrics.busy.Start()
 	defer func() {

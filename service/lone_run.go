@@ -9,6 +9,7 @@ import (
 
 	"github.com/geniemq/geniemq/batcher"
 	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/wire"
 )
 
 const (
@@ -103,7 +104,7 @@ func (l *loneRun) yield() bool {
 
 // wait waits for something that others do, and lets them do it. A nil run is that of a message that is no suspect.
 func (l *loneRun) wait(wait func()) {
-	if l == nil || l.over() {
+	if !l.runs() {
 		wait()
 		return
 	}
@@ -137,10 +138,14 @@ func (l *loneRun) end() bool {
 	return ok
 }
 
-func (l *loneRun) over() bool {
+// runs says whether there is a run that has not ended.
+func (l *loneRun) runs() bool {
+	if l == nil {
+		return false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.ended
+	return !l.ended
 }
 
 // forget takes away the record of a message that was given up.
@@ -170,12 +175,18 @@ func (l *loneRun) then(settle func()) {
 func (l *loneRun) work(p *pipeline, r *request) {
 	r.lane = &p.lone
 	err := p.decode(r)
-	if full := r.origin.admit(r.queries); err == nil {
+	if full := r.origin.admit(r.queries); err == nil && full != nil {
 		err = full
 	}
+	if err == nil {
+		l.wait(func() { err = p.reserve(r) })
+	}
+	var refusal *wire.Error
 	switch {
-	case err != nil:
-		r.origin.refuse(r, err)
+	case errors.As(err, &refusal):
+		r.origin.refuse(r, refusal)
+	case err != nil: // the pipeline is aborted
+		r.origin.abandon(r)
 	case r.queries == 0:
 		r.answer()
 	default:

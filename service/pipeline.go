@@ -60,6 +60,8 @@ type pipeline struct {
 	memory   memory
 	log      *slog.Logger
 
+	batchMemory    holder
+	costOnHost     bool // tasks' costs are of this host's memory
 	stored, direct lane
 	lone           lane          // of the one suspect that is run: it has no stages
 	storedOpen     atomic.Int64  // stored queries between dispatcher and stream
@@ -79,6 +81,8 @@ type pipeline struct {
 // lane is what stored and direct messages do not share.
 type lane struct {
 	in       chan *request // from the intake
+	memory   holder        // of requests, until they are answered
+	decoding holder
 	help     chan *share   // messages that decoders without one of their own may help with; never has any waiting
 	ready    chan *request // decoded, at least one query can be run
 	finished chan *request // nothing is left to be run
@@ -106,6 +110,10 @@ type pipelineOptions struct {
 	limits wire.Limits
 	// exclusion keeps all pipelines of the process apart from lone runs. Default: of its own.
 	exclusion *exclusion
+	// maxMessage is the most bytes of an answer's message.
+	maxMessage int64
+	// budget is the worker's, which bounds what is in flight. Required.
+	budget *budget
 	// fatal is called when the engine is lost for good.
 	fatal func(error)
 }
@@ -144,6 +152,14 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 		look:    make(chan struct{}, 1),
 		idle:    make(chan struct{}, executors),
 		batches: make(chan batcher.Batch[*task], executors),
+	}
+	if capacity.OnHost {
+		p.costOnHost = true
+		capacity.BatchBytes = min(capacity.BatchBytes, opts.budget.batches.limit/2)
+	}
+	p.batchMemory.account = &opts.budget.batches
+	for _, l := range []*lane{&p.stored, &p.direct, &p.lone} {
+		l.memory.account, l.decoding.account = &opts.budget.requests, &opts.budget.decoding
 	}
 	p.aborted, p.abort = context.WithCancel(context.Background())
 

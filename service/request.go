@@ -42,8 +42,9 @@ type request struct {
 	open      atomic.Int64 // tasks to be run that are not done
 	abandoned atomic.Bool  // the engine did not get to run all of them
 
-	memory *requestMemory // of the tasks, until it is answered
-	hits   *hitMemory     // of the answer, until it is encoded
+	memory     *requestMemory // of the tasks, until it is answered
+	conditions int            // that the memory has room for
+	reserved   int64          // of the lane's memory
 }
 
 // task is one query of a request.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,6 +49,7 @@ type storedIntake struct {
 	subjects   wire.Subjects
 	allow      []string     // reply subjects
 	maxResult  func() int64 // headers included; another server of a cluster may have another limit
+	answers    *storedAnswers
 	log        *slog.Logger
 
 	returned atomic.Bool    // messages were given back unanswered
@@ -116,6 +116,11 @@ type stored struct {
 	alone    *loneRun // of a suspect, while it is run and afterwards
 }
 
+// resultID identifies the answer.
+func (o *stored) resultID() string {
+	return resultID(o.intake.pipe.name, o.message.Header, o.message.StreamCreated, o.message.Sequence)
+}
+
 func (o *stored) suspect() bool { return o.message.Delivered > suspectAfter }
 
 func (o *stored) admit(int) *wire.Error { return o.badReply }
@@ -125,12 +130,11 @@ func (o *stored) leave(int) {}
 // refuse answers a message that will never be anything else than wrong, and removes it.
 func (o *stored) refuse(r *request, reason *wire.Error) {
 	o.refused = true
-	answer := o.intake.pipe.encoder.refused(reason)
 	if o.badReply != nil {
-		o.publish(r, answer, func() { o.bury(deadReply, o.badReply.Message) })
+		o.deliver(r, reason, func() { o.bury(deadReply, o.badReply.Message) })
 		return
 	}
-	o.publish(r, answer, func() { o.settled(o.message.Term(reason.Error())) })
+	o.deliver(r, reason, func() { o.settled(o.message.Term(reason.Error())) })
 }
 
 // respond answers a message, unless the engine failed on it: then it is given back, until it has been delivered often
@@ -141,23 +145,21 @@ func (o *stored) respond(r *request) {
 		log := o.intake.log.With("sequence", o.message.Sequence, "delivered", o.message.Delivered, "error", failure)
 		if !o.suspect() || excused {
 			log.Error("the engine failed on a message, trying it again")
+			o.intake.pipe.done(r)
 			o.giveBack(min(time.Duration(o.message.Delivered), maxFailureDelays) * failureDelay)
 			return
 		}
 		log.Error("the engine failed on a message again, giving it up")
 	}
-	o.intake.pipe.memory.answer(r)
-	o.intake.pipe.share(r)
-	answer := o.intake.pipe.encoder.answer(r, time.Now())
-	o.intake.pipe.shared(r)
 	if failure != nil {
-		o.publish(r, answer, func() { o.bury(deadFailed, failure.Error()) })
+		o.deliver(r, nil, func() { o.bury(deadFailed, failure.Error()) })
 		return
 	}
-	o.publish(r, answer, func() { o.settled(o.message.Ack()) })
+	o.deliver(r, nil, func() { o.settled(o.message.Ack()) })
 }
 
-func (o *stored) abandon(*request) {
+func (o *stored) abandon(r *request) {
+	o.intake.pipe.done(r)
 	o.intake.returned.Store(true)
 	o.giveBack(0)
 }
@@ -171,9 +173,9 @@ func (o *stored) giveBack(delay time.Duration) {
 func (o *stored) lost(r *request, runs int) {
 	o.refused = true
 	r.codec, _ = wire.ParseContentType(r.header.Get(wire.HeaderContentType)) // JSON when that is wrong, too
-	answer := o.intake.pipe.encoder.refused(wire.Errorf(wire.Internal, "workers were lost that ran this message; it is with the dead letters"))
+	reason := wire.Errorf(wire.Internal, "workers were lost that ran this message; it is with the dead letters")
 	detail := fmt.Sprintf("%d runs were begun, alone, and no worker lived to end one", runs)
-	o.publish(r, answer, func() { o.bury(deadLost, detail) })
+	o.deliver(r, reason, func() { o.bury(deadLost, detail) })
 }
 
 // bury copies the message to the dead letters and terms it, which takes the server's word and so is not done on the
@@ -198,80 +200,6 @@ func (o *stored) settled(err error) {
 	}
 }
 
-// publish sends an answer, in as many messages as it needs, and calls then when all of them are confirmed. It blocks
-// while the producer has no room.
-func (o *stored) publish(r *request, answer *wire.Answer, then func()) {
-	s := o.intake
-	header := func() nats.Header {
-		return resultHeader(o.message.Header, o.message.Sequence, r.codec, answer)
-	}
-	id := resultID(s.pipe.name, o.message.Header, o.message.StreamCreated, o.message.Sequence)
-	sample := header()
-	sample[wire.HeaderMsgID] = []string{partID(id, len(answer.Results))}
-	room := int(s.maxResult()) - wire.HeaderSize(sample) - wire.PartHeaderSize
-	s.pipe.share(r)
-	parts := wire.SplitAnswerInto(r.codec, answer, room, s.pipe.memory.body)
-	s.pipe.shared(r)
-	s.pipe.memory.encoded(r, answer)
-
-	c := &confirmation{origin: o, request: r, answer: answer, parts: parts, then: then, encoded: time.Now()}
-	c.open.Store(int64(len(parts)))
-	for i := range parts {
-		c.tooLarge += parts[i].TooLarge
-	}
-	out := s.publishers.next()
-	for i, part := range parts {
-		h := header()
-		if len(parts) > 1 {
-			h[wire.HeaderPart] = []string{strconv.Itoa(i + 1)}
-			h[wire.HeaderParts] = []string{strconv.Itoa(len(parts))}
-		}
-		o.alone.wait(func() {
-			out.Publish(s.pipe.aborted, producer.Outgoing{
-				Subject: o.reply,
-				MsgID:   partID(id, i+1),
-				Header:  h,
-				Body:    part.Body,
-			}, c.done)
-		})
-	}
-}
-
-// confirmation waits for the parts of an answer.
-type confirmation struct {
-	origin   *stored
-	request  *request
-	answer   *wire.Answer
-	parts    []wire.Part
-	tooLarge int // results that did not fit and went out as errors
-	then     func()
-	encoded  time.Time
-	open     atomic.Int64
-	failed   atomic.Pointer[error]
-}
-
-// done is called by the producer for each part.
-func (c *confirmation) done(err error) {
-	if err != nil {
-		c.failed.Store(&err)
-	}
-	if c.open.Add(-1) > 0 {
-		return
-	}
-	memory := &c.origin.intake.pipe.memory
-	for i := range c.parts {
-		memory.sent(c.parts[i].Body)
-	}
-	if err := c.failed.Load(); err != nil {
-		c.origin.unpublished(c.request, *err)
-		return
-	}
-	now := time.Now()
-	c.origin.intake.pipe.metrics.observe(c.request, c.answer, c.tooLarge, now.Sub(c.encoded), now.Sub(c.request.arrived))
-	memory.release(c.request)
-	c.origin.alone.then(c.then)
-}
-
 // unpublished deals with an answer that will never be out.
 func (o *stored) unpublished(r *request, err error) {
 	s := o.intake
@@ -292,6 +220,7 @@ func (o *stored) unpublished(r *request, err error) {
 		o.reply, reason = standard, o.badReply
 	default:
 		log.Error("an answer cannot be published, the query will come again")
+		s.pipe.done(r)
 		o.giveBack(brokenDelay)
 		return
 	}
