@@ -17,6 +17,8 @@ const (
 	// minRecordPause and maxRecordPause are between attempts at writing a record, which double.
 	minRecordPause = 50 * time.Millisecond
 	maxRecordPause = 2 * time.Second
+	// unrecordedWait is how long others are waited for to choose from when no records can be kept.
+	unrecordedWait = 200 * time.Millisecond
 	// maxUnended bounds the records that are to be taken away later; others go by their age.
 	maxUnended = 1024
 	// bucketWait is how long making the bucket may take, for which a cluster has to elect a leader.
@@ -164,6 +166,9 @@ func (s *suspects) idle(ctx context.Context) {
 	}
 	select {
 	case <-s.wake:
+		if s.unrecorded { // the one that kills may be the first to come
+			sleep(ctx, unrecordedWait)
+		}
 	case <-again:
 		if s.unended[0].End(ctx) == nil {
 			s.unended = s.unended[1:]
