@@ -46,7 +46,9 @@ func (l *lane) decode(p *pipeline) func() {
 // decoded decodes a request and hands it on.
 func (l *lane) decoded(p *pipeline, r *request) {
 	r.lane = l
+	p.share(r)
 	err := p.decode(r)
+	p.shared(r)
 	if full := r.origin.admit(r.queries); err == nil && full != nil {
 		err = full
 	}

@@ -43,6 +43,10 @@ type delivery struct {
 	made    *answering // where results come from; nil once they are encoded
 	next    int        // the first query that is not known to be out
 
+	// parts tells a lone run, which sends all parts itself, of each that is confirmed; closed when no more are to be sent. Nil
+	// for other messages, and with the last part.
+	parts chan struct{}
+
 	part     wire.Part // on its way
 	tooLarge int       // results that did not fit and went out as errors
 	encoded  time.Time
@@ -54,11 +58,21 @@ func (o *stored) deliver(r *request, reason *wire.Error, then func()) {
 	s := o.intake
 	d := &delivery{origin: o, request: r, reason: reason, then: then, out: s.publishers.next(), id: o.resultID()}
 	d.results, d.made = s.pipe.results(r, reason, int(s.maxResult()))
-	d.send()
+	if o.alone.runs() {
+		d.parts = make(chan struct{}, 1)
+	}
+	parts := d.parts
+	for last := d.send(); !last && parts != nil; last = d.send() {
+		more := false
+		o.alone.wait(func() { _, more = <-parts })
+		if !more {
+			return
+		}
+	}
 }
 
-// send encodes the next part and publishes it.
-func (d *delivery) send() {
+// send encodes the next part and publishes it, and says whether it is the last.
+func (d *delivery) send() (last bool) {
 	s, m := d.origin.intake, d.origin.message
 	header := resultHeader(m.Header, m.Sequence, d.request.codec, d.request.onlyID(d.reason))
 	header[wire.HeaderMsgID] = []string{partID(d.id, d.results.Total)}
@@ -69,10 +83,15 @@ func (d *delivery) send() {
 	if d.made != nil {
 		rough = d.made.roughSize(d.next, most)
 	}
+	s.pipe.share(d.request)
 	d.part = wire.AppendPart(s.pipe.memory.body(rough), d.request.codec, d.results, d.next, room)
 	d.tooLarge += d.part.TooLarge
+	s.pipe.shared(d.request)
 	end := d.next + d.part.Count
-	if end == d.results.Total && d.made != nil && d.reason == nil {
+	if last = end == d.results.Total; last {
+		d.parts = nil
+	}
+	if last && d.made != nil && d.reason == nil {
 		d.tooLarge += d.made.tooLarge
 		s.pipe.answered(d.made)
 		d.made = nil
@@ -81,12 +100,9 @@ func (d *delivery) send() {
 		header[wire.HeaderQueries] = []string{wire.Range{First: d.next, Last: end - 1, Total: d.results.Total}.String()}
 	}
 	d.encoded = time.Now()
-	d.out.Publish(s.pipe.aborted, producer.Outgoing{
-		Subject: d.origin.reply,
-		MsgID:   partID(d.id, d.next+1),
-		Header:  header,
-		Body:    d.part.Body,
-	}, d.confirmed)
+	out := producer.Outgoing{Subject: d.origin.reply, MsgID: partID(d.id, d.next+1), Header: header, Body: d.part.Body}
+	d.origin.alone.wait(func() { d.out.Publish(s.pipe.aborted, out, d.confirmed) })
+	return last
 }
 
 // confirmed is called by the producer, whose time it must not take.
@@ -107,19 +123,27 @@ func (d *delivery) goOn(next int) {
 	if next < d.results.Total {
 		d.origin.intake.pipe.memory.sent(d.part.Body)
 		d.next = next
-		d.origin.intake.settling.Go(d.send)
+		if d.parts != nil {
+			d.parts <- struct{}{}
+		} else {
+			d.origin.intake.settling.Go(func() { d.send() })
+		}
 		return
 	}
 	d.drop()
 	p, now := d.origin.intake.pipe, time.Now()
 	p.metrics.observe(d.request, d.reason, d.tooLarge, now.Sub(d.encoded), now.Sub(d.request.arrived))
 	p.done(d.request)
-	d.then()
+	d.origin.alone.then(d.then)
 }
 
 // drop gives the memory of the delivery back.
 func (d *delivery) drop() {
 	p := d.origin.intake.pipe
+	if d.parts != nil {
+		close(d.parts)
+		d.parts = nil
+	}
 	p.memory.sent(d.part.Body)
 	d.part.Body = nil
 	if d.made != nil {

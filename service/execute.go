@@ -13,6 +13,8 @@ import (
 // executor runs one batch at a time. Its slices are its own and used again for each.
 type executor struct {
 	*pipeline
+	alone   bool // it executes a lone run
+	lost    bool // the device, by what it executed
 	plans   []gpuexec.Plan
 	answers []gpuexec.Answer
 }
@@ -29,20 +31,25 @@ func (p *pipeline) execute() {
 		if _, probe := batch.Items[0].request.origin.(*prober); !probe || len(batch.Items) > 1 {
 			p.metrics.addBatch(len(batch.Items), batch.Reason.String())
 		}
-		now := time.Now()
-		live := batch.Items[:0]
-		for _, t := range batch.Items {
-			t.started = now
-			t.request.origin.leave(1)
-			if !t.expires.IsZero() && !now.Before(t.expires) {
-				t.refusal = wire.Errorf(wire.DeadlineExceeded, "timeout_ms ran out before the query could be run")
-				x.complete(t)
-				continue
-			}
-			live = append(live, t)
-		}
-		x.run(live)
+		x.run(x.live(batch.Items))
 	}
+}
+
+// live begins with the tasks of a batch and returns, in their memory, those that are still to be run.
+func (x *executor) live(tasks []*task) []*task {
+	now := time.Now()
+	live := tasks[:0]
+	for _, t := range tasks {
+		t.started = now
+		t.request.origin.leave(1)
+		if !t.expires.IsZero() && !now.Before(t.expires) {
+			t.refusal = wire.Errorf(wire.DeadlineExceeded, "timeout_ms ran out before the query could be run")
+			x.complete(t)
+			continue
+		}
+		live = append(live, t)
+	}
+	return live
 }
 
 // run runs tasks as one batch, and in parts when that fails as a whole.
@@ -75,6 +82,7 @@ func (x *executor) run(tasks []*task) {
 	case x.aborted.Err() != nil:
 		x.abandon(tasks)
 	case device != nil && device.Sticky:
+		x.lost = true
 		x.options.fatal(fmt.Errorf("index %s: %w", x.name, err))
 		x.abandon(tasks)
 	case device != nil && device.OutOfMemory && len(tasks) > 1:
@@ -112,6 +120,10 @@ func (x *executor) search(tasks []*task) (err error) {
 	}
 	for len(x.answers) < len(tasks) {
 		x.answers = append(x.answers, gpuexec.Answer{})
+	}
+	if !x.alone { // before the memory, which those have that share already
+		x.options.exclusion.share()
+		defer x.options.exclusion.done()
 	}
 	x.memory.answers.give(x.answers[:len(tasks)])
 	cost := int64(0)

@@ -217,6 +217,7 @@ func (s *Service) openPipelines(context.Context) error {
 			workers:     s.cfg.Workers,
 			directQueue: s.cfg.DirectQueue,
 			limits:      s.limits,
+			exclusion:   &s.exclusion,
 			maxMessage:  s.nc.MaxPayload(),
 			budget:      s.budget,
 			fatal:       s.fail,
@@ -375,8 +376,8 @@ const pullBytes = 32 << 20
 func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
-		pipe: x.pipe, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(x.name), maxResult: s.maxResult,
-		answers: s.answers, log: log,
+		pipe: x.pipe, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(x.name),
+		maxResult: s.maxResult, answers: s.answers, log: log,
 	}
 	c, err := consumer.New(s.js, consumer.Options{
 		Subjects:      s.subjects,

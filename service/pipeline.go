@@ -63,6 +63,7 @@ type pipeline struct {
 	batchMemory    holder
 	costOnHost     bool // tasks' costs are of this host's memory
 	stored, direct lane
+	lone           lane          // of the one suspect that is run: it has no stages
 	storedOpen     atomic.Int64  // stored queries between dispatcher and stream
 	entered        atomic.Int64  // requests that decoders were given, or are about to be
 	passed         atomic.Int64  // and those that have left decoding, one way or the other
@@ -107,6 +108,8 @@ type pipelineOptions struct {
 	directQueue int
 	// limits bound a message.
 	limits wire.Limits
+	// exclusion keeps all pipelines of the process apart from lone runs. Default: of its own.
+	exclusion *exclusion
 	// maxMessage is the most bytes of an answer's message.
 	maxMessage int64
 	// budget is the worker's, which bounds what is in flight. Required.
@@ -135,6 +138,9 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 		opts.batchSize = capacity.BatchPlans
 	}
 	opts.batchSize = max(1, opts.batchSize)
+	if opts.exclusion == nil {
+		opts.exclusion = new(exclusion)
+	}
 	executors := max(minExecutors, capacity.InFlight)
 	backlog := (backlogBatches + executors) * opts.batchSize
 	burst := min(maxBurst, opts.batchSize)
@@ -142,6 +148,7 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 		name: name, encoder: enc, searcher: searcher, probe: probePlan(enc.index), options: opts, metrics: m, log: log,
 		stored:  newLane(burst, burst, backlog),
 		direct:  newLane(opts.directQueue, burst, executors),
+		lone:    newLane(0, 0, 1),
 		look:    make(chan struct{}, 1),
 		idle:    make(chan struct{}, executors),
 		batches: make(chan batcher.Batch[*task], executors),
@@ -151,7 +158,7 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 		capacity.BatchBytes = min(capacity.BatchBytes, opts.budget.batches.limit/2)
 	}
 	p.batchMemory.account = &opts.budget.batches
-	for _, l := range []*lane{&p.stored, &p.direct} {
+	for _, l := range []*lane{&p.stored, &p.direct, &p.lone} {
 		l.memory.account, l.decoding.account = &opts.budget.requests, &opts.budget.decoding
 	}
 	p.aborted, p.abort = context.WithCancel(context.Background())
@@ -172,6 +179,19 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 // enter tells of a request that is about to be given to a lane's decoders; if it is not after all, it has passed.
 func (p *pipeline) enter() { p.entered.Add(1) }
 func (p *pipeline) pass()  { p.passed.Add(1) }
+
+// share waits for the end of a lone run, unless that is the request's own, and shared is the end of what was to be done. See exclusion.
+func (p *pipeline) share(r *request) {
+	if !r.alone {
+		p.options.exclusion.share()
+	}
+}
+
+func (p *pipeline) shared(r *request) {
+	if !r.alone {
+		p.options.exclusion.done()
+	}
+}
 
 // start runs a stage in n goroutines and calls end when all have returned.
 func (p *pipeline) start(n int, stage func(), end func()) {
@@ -215,6 +235,8 @@ func (p *pipeline) respondStored() {
 // respondDirect answers direct requests.
 func (p *pipeline) respondDirect() {
 	for r := range p.direct.finished {
+		p.share(r)
 		r.answer()
+		p.shared(r)
 	}
 }

@@ -32,6 +32,8 @@ type request struct {
 	header  nats.Header // until decoded
 	body    []byte      // until decoded
 
+	alone bool // it is run while nothing else is
+
 	lane    *lane
 	codec   wire.ContentType // of the message and so of its answer
 	batch   bool             // {"queries":[...]}, answered by {"results":[...]}

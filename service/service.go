@@ -65,6 +65,8 @@ type Service struct {
 	micro       micro.Service
 	admin       *admin
 	indexes     []*served
+	exclusion   exclusion
+	suspects    *suspects
 
 	stop []func(context.Context) error // in the order of the start
 
@@ -98,6 +100,7 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
 		s.openStreams,
 		s.openPublishers,
 		s.openPipelines,
+		s.openSuspects,
 		s.openSearch,
 		s.openStored,
 	} {

@@ -31,6 +31,7 @@ const (
 const (
 	deadReply  = "bad_reply"     // the reply subject is malformed or forbidden
 	deadFailed = "engine_failed" // the engine fails on it although it runs alone
+	deadLost   = "worker_lost"   // workers do not survive it although it runs alone
 )
 
 // storedIntake takes in the messages that the consumer pulls from the query stream, answers them through the
@@ -43,6 +44,7 @@ const (
 type storedIntake struct {
 	pipe       *pipeline
 	consumer   *consumer.Consumer
+	suspects   *suspects
 	publishers *publishers
 	subjects   wire.Subjects
 	allow      []string     // reply subjects
@@ -92,6 +94,10 @@ func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
 		}
 	}
 	r := &request{origin: o, arrived: m.Timestamp, id: fallbackID(m.Header), header: m.Header, body: m.Body}
+	if o.suspect() {
+		s.suspects.add(r, o)
+		return
+	}
 	s.pipe.enter()
 	select {
 	case s.pipe.stored.in <- r:
@@ -107,6 +113,7 @@ type stored struct {
 	reply    string
 	badReply *wire.Error
 	refused  bool
+	alone    *loneRun // of a suspect, while it is run and afterwards
 }
 
 // resultID identifies the answer.
@@ -139,7 +146,7 @@ func (o *stored) respond(r *request) {
 		if !o.suspect() || excused {
 			log.Error("the engine failed on a message, trying it again")
 			o.intake.pipe.done(r)
-			o.settled(o.message.Nak(min(time.Duration(o.message.Delivered), maxFailureDelays) * failureDelay))
+			o.giveBack(min(time.Duration(o.message.Delivered), maxFailureDelays) * failureDelay)
 			return
 		}
 		log.Error("the engine failed on a message again, giving it up")
@@ -154,7 +161,21 @@ func (o *stored) respond(r *request) {
 func (o *stored) abandon(r *request) {
 	o.intake.pipe.done(r)
 	o.intake.returned.Store(true)
-	o.settled(o.message.Nak(0))
+	o.giveBack(0)
+}
+
+// giveBack has the message delivered again after a delay.
+func (o *stored) giveBack(delay time.Duration) {
+	o.alone.then(func() { o.settled(o.message.Nak(delay)) })
+}
+
+// lost gives up a message of which workers were lost that ran it alone. It is not looked into.
+func (o *stored) lost(r *request, runs int) {
+	o.refused = true
+	r.codec, _ = wire.ParseContentType(r.header.Get(wire.HeaderContentType)) // JSON when that is wrong, too
+	reason := wire.Errorf(wire.Internal, "workers were lost that ran this message; it is with the dead letters")
+	detail := fmt.Sprintf("%d runs were begun, alone, and no worker lived to end one", runs)
+	o.deliver(r, reason, func() { o.bury(deadLost, detail) })
 }
 
 // bury copies the message to the dead letters and terms it, which takes the server's word and so is not done on the
@@ -166,6 +187,9 @@ func (o *stored) bury(reason, detail string) {
 			o.intake.pipe.metrics.dead.WithLabelValues(reason).Inc()
 		}
 		o.settled(err)
+		if err == nil && o.alone != nil {
+			o.alone.forget() // only now: it is what keeps the message from being run
+		}
 	})
 }
 
@@ -197,9 +221,11 @@ func (o *stored) unpublished(r *request, err error) {
 	default:
 		log.Error("an answer cannot be published, the query will come again")
 		s.pipe.done(r)
-		o.settled(o.message.Nak(brokenDelay))
+		o.giveBack(brokenDelay)
 		return
 	}
 	log.Warn("an answer cannot be published, an error is sent instead")
-	s.settling.Go(func() { o.refuse(r, reason) }) // publishing may block
+	o.alone.then(func() {
+		s.settling.Go(func() { o.refuse(r, reason) }) // publishing may block
+	})
 }

@@ -18,12 +18,16 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// roleVariable makes the test binary a nats-server, so that tests have one as a process of its own.
+// roleVariable makes the test binary a nats-server or a worker, so that tests have one as a process of its own.
 const roleVariable = "GENIEMQ_TEST_ROLE"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(roleVariable) == "nats-server" {
+	switch os.Getenv(roleVariable) {
+	case "nats-server":
 		runServer()
+		return
+	case "mortal":
+		runMortal()
 		return
 	}
 	code := m.Run()
@@ -165,6 +169,14 @@ func prepare(t testing.TB, env []string, args ...string) *process {
 	return p
 }
 
+// runCommand starts a command of another make.
+func runCommand(t testing.TB, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd, stderr: &output{}, done: make(chan struct{})}
+	p.start()
+	return p
+}
+
 func (p *process) start() {
 	p.t.Helper()
 	pipe, err := p.cmd.StderrPipe()
@@ -188,6 +200,16 @@ func (p *process) start() {
 
 // signal sends a signal; the process may have ended.
 func (p *process) signal(s syscall.Signal) { p.cmd.Process.Signal(s) }
+
+// running says whether the process has not ended.
+func (p *process) running() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
 
 // wait returns the exit code when the process has ended.
 func (p *process) wait() int {

@@ -76,6 +76,9 @@ func (s Subjects) DeadStream() string   { return strings.ToUpper(s.Prefix()) + "
 // Durable is the name of the consumer that all workers of an index share: geniemq-<index>.
 func (s Subjects) Durable(index string) string { return s.Prefix() + "mq-" + index }
 
+// SuspectBucket is the key-value bucket of the messages that workers run alone: genie-suspects.
+func (s Subjects) SuspectBucket() string { return s.Prefix() + "-suspects" }
+
 // MaxIndexName is the most bytes an index name has.
 const MaxIndexName = 64
 

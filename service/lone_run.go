@@ -1,0 +1,241 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/geniemq/geniemq/batcher"
+	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/wire"
+)
+
+const (
+	// loneHold is how long a lone run keeps all others waiting at a time.
+	loneHold = 100 * time.Millisecond
+	// Queries of a lone run are executed in batches that grow while they take less than shortBatch and shrink when they take
+	// more than longBatch: between two of them the run may let others go on.
+	shortBatch = 5 * time.Millisecond
+	longBatch  = 20 * time.Millisecond
+	// endWait bounds how long a message is kept from being settled by a record that cannot be taken away.
+	endWait = 2 * time.Second
+)
+
+// loneRun is one suspect being worked on. While it is, nothing else is, and the bucket says so: the two go together, always, so
+// that a record without a worker tells which message was worked on, alone, when the worker was lost. A run that takes
+// long, or waits for the result stream, is interrupted: the record is put back, the others go on, and then it has its turn again.
+//
+// A run ends when its answer is on its way to the producer. Nothing is left then that could bring a worker down, and the
+// confirmation may take as long as a result stream is full. Whatever settles the message waits for that end, so that
+// the record is gone before the message is; killed in between, the worker leaves a message that runs again, not a record.
+type loneRun struct {
+	exclusion *exclusion
+	record    *consumer.Record
+	log       *slog.Logger
+	enter     func() bool // takes a turn and begins the record; false when the process ends
+
+	keep bool // the run has brought the engine down: the record stays
+
+	turn     sync.Mutex // guards:
+	active   bool       // it has the turn
+	recorded bool       // and is on record
+	since    time.Time
+	busy     time.Duration // how long others had to wait for it
+
+	mu       sync.Mutex // guards:
+	ended    bool
+	settling []func() // what waits for the end
+}
+
+// begun says that the run has the turn, which it asked for at that time.
+func (l *loneRun) begun(since time.Time, recorded bool) {
+	l.turn.Lock()
+	l.active, l.recorded, l.since = true, recorded, since
+	l.turn.Unlock()
+}
+
+// held is for how long it has the turn.
+func (l *loneRun) held() time.Duration {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	return time.Since(l.since)
+}
+
+// leave writes what the record is to say and lets others go on. It is false when that could not be written.
+func (l *loneRun) leave(write func(context.Context) error) (ok bool) {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	if ok = true; !l.active {
+		return ok
+	}
+	if l.recorded {
+		ctx, cancel := context.WithTimeout(context.Background(), endWait)
+		defer cancel()
+		if err := write(ctx); err != nil && !errors.Is(err, consumer.ErrRecordChanged) {
+			l.log.Warn("the record of a lone run stays although it has ended", "error", err)
+			ok = false
+		}
+	}
+	l.active = false
+	took := time.Since(l.since)
+	if l.exclusion.release() {
+		l.busy += took
+	}
+	return ok
+}
+
+// rest is how long others are to have their turn for that they waited.
+func (l *loneRun) rest() time.Duration {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	rest := min(l.busy, 10*loneHold)
+	l.busy = 0
+	return rest
+}
+
+// yield lets others go on for as long as they waited. It is false when the process ends.
+func (l *loneRun) yield() bool {
+	l.leave(l.record.Pause)
+	time.Sleep(l.rest())
+	return l.enter()
+}
+
+// wait waits for something that others do, and lets them do it. A nil run is that of a message that is no suspect.
+func (l *loneRun) wait(wait func()) {
+	if !l.runs() {
+		wait()
+		return
+	}
+	paused := make(chan struct{})
+	timer := time.AfterFunc(loneHold, func() {
+		l.leave(l.record.Pause)
+		close(paused)
+	})
+	wait()
+	if timer.Stop() {
+		return
+	}
+	<-paused
+	l.enter()
+}
+
+// end ends the run. It is false when the record could not be taken away.
+func (l *loneRun) end() bool {
+	write := l.record.End
+	if l.keep {
+		write = func(context.Context) error { return nil }
+	}
+	ok := l.leave(write)
+	l.mu.Lock()
+	settling := l.settling
+	l.ended, l.settling = true, nil
+	l.mu.Unlock()
+	for _, settle := range settling {
+		settle()
+	}
+	return ok
+}
+
+// runs says whether there is a run that has not ended.
+func (l *loneRun) runs() bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.ended
+}
+
+// forget takes away the record of a message that was given up.
+func (l *loneRun) forget() {
+	ctx, cancel := context.WithTimeout(context.Background(), endWait)
+	defer cancel()
+	if err := l.record.End(ctx); err != nil {
+		l.log.Warn("the record of a message that was given up stays", "error", err)
+	}
+}
+
+// then settles the message, when the run has ended. It does not block on that.
+func (l *loneRun) then(settle func()) {
+	if l != nil {
+		l.mu.Lock()
+		if !l.ended {
+			l.settling = append(l.settling, settle)
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+	}
+	settle()
+}
+
+// work takes a suspect from its body to its answer.
+func (l *loneRun) work(p *pipeline, r *request) {
+	r.lane = &p.lone
+	err := p.decode(r)
+	if full := r.origin.admit(r.queries); err == nil && full != nil {
+		err = full
+	}
+	if err == nil {
+		l.wait(func() { err = p.reserve(r) })
+	}
+	var refusal *wire.Error
+	switch {
+	case errors.As(err, &refusal):
+		r.origin.refuse(r, refusal)
+	case err != nil: // the pipeline is aborted
+		r.origin.abandon(r)
+	case r.queries == 0:
+		r.answer()
+	default:
+		l.search(p, r)
+		(<-r.lane.finished).answer()
+	}
+}
+
+// search runs the queries of a request on the engine.
+func (l *loneRun) search(p *pipeline, r *request) {
+	x := &executor{pipeline: p, alone: true}
+	works := p.lastAnswer.Load() != 0 // and so may not be to blame when it is lost
+	tasks := make([]*task, 0, r.queries)
+	now := time.Now()
+	for i := range r.tasks {
+		if t := &r.tasks[i]; t.refusal == nil {
+			t.queued = now
+			tasks = append(tasks, t)
+		}
+	}
+	for size := 1; len(tasks) > 0; {
+		n := l.fit(p, tasks, size)
+		batch := tasks[:n]
+		tasks = tasks[n:]
+		start := time.Now()
+		p.metrics.addBatch(n, batcher.Full.String())
+		x.run(x.live(batch))
+		l.keep = l.keep || x.lost && works
+		switch took := time.Since(start); {
+		case took < shortBatch:
+			size *= 2
+		case took > longBatch:
+			size = max(1, size/2)
+		}
+		if len(tasks) > 0 && l.held() > loneHold && !l.yield() {
+			x.abandon(tasks)
+			return
+		}
+	}
+}
+
+// fit is how many of the tasks make a batch of at most size queries.
+func (l *loneRun) fit(p *pipeline, tasks []*task, size int) int {
+	room := p.searcher.Capacity().BatchBytes
+	n := 0
+	for cost := int64(0); n < min(size, len(tasks), p.options.batchSize); n++ {
+		if cost += tasks[n].cost; n > 0 && room > 0 && cost > room {
+			break
+		}
+	}
+	return n
+}
