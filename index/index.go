@@ -188,6 +188,17 @@ func (x *Index) Text(id uint32) string {
 	return x.texts[id/TileObjects].at(id % TileObjects)
 }
 
+// TextBytes is the size of all texts of a sequence index, 0 of other indexes.
+func (x *Index) TextBytes() int64 {
+	var bytes int64
+	for i := range x.texts {
+		if n := x.texts[i].len(); n > 0 {
+			bytes += int64(x.texts[i].offsets[n])
+		}
+	}
+	return bytes
+}
+
 // Postings returns the postings of an attribute in a tile as they are stored: in LayoutPostings of all keywords, in
 // LayoutRare of the frequent ones by their numbers (Rare.Frequent), in LayoutSliced there are none and the value is zero.
 // Decoder.Postings returns those of all keywords in any layout.

@@ -107,6 +107,9 @@ func (v *Verifier) Verify(texts Texts, candidates []Candidate, known []int32) er
 	return nil
 }
 
+// Compared is how many of the candidates Verify is done with.
+func (v *Verifier) Compared() int { return v.next }
+
 // Certified reports whether no object with a match count of at most count can precede the k best so far, if
 // it also follows all candidates seen so far in the order of match counts. With the count of the last of K
 // candidates, or 0 when fewer than K objects came back, this is the certificate of the whole answer.
