@@ -61,7 +61,12 @@ type pipeline struct {
 	log      *slog.Logger
 
 	stored, direct lane
-	storedOpen     atomic.Int64  // stored queries between dispatcher and stream
+	storedOpen     atomic.Int64 // stored queries between dispatcher and stream, without those of requests that are held
+	heldQueries    atomic.Int64 // stored queries of requests that wait for turns
+	heldRequests   atomic.Int64 // and these
+	background     *turns
+	estimates      *workEstimates
+	batchBytes     int64
 	entered        atomic.Int64  // requests that decoders were given, or are about to be
 	passed         atomic.Int64  // and those that have left decoding, one way or the other
 	look           chan struct{} // wakes the dispatcher when storedOpen fell or a request will not come; has room for one
@@ -103,6 +108,10 @@ type pipelineOptions struct {
 	directQueue int
 	// limits bound a message.
 	limits wire.Limits
+	// cores is how many the engine has. Default: all.
+	cores int
+	// engineTimeout bounds the time that comparing the texts of a query may take. 0: no bound.
+	engineTimeout time.Duration
 	// fatal is called when the engine is lost for good.
 	fatal func(error)
 }
@@ -132,19 +141,23 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 	burst := min(maxBurst, opts.batchSize)
 	p := &pipeline{
 		name: name, encoder: enc, searcher: searcher, probe: probePlan(enc.index), options: opts, metrics: m, log: log,
-		stored:  newLane(burst, burst, backlog),
+		stored:  newLane(burst, burst, backlog+heldRequests),
 		direct:  newLane(opts.directQueue, burst, executors),
 		look:    make(chan struct{}, 1),
 		idle:    make(chan struct{}, executors),
 		batches: make(chan batcher.Batch[*task], executors),
 	}
 	p.aborted, p.abort = context.WithCancel(context.Background())
+	p.batchBytes = capacity.BatchBytes
+	p.estimates = newWorkEstimates(enc.index.Objects(), enc.index.TextBytes())
+	p.background = newTurns(p, opts.cores)
 
 	p.start(opts.workers, p.stored.decode(p), func() { close(p.stored.ready) })
 	p.start(opts.workers, p.direct.decode(p), func() { close(p.direct.ready) })
 	p.start(1, p.dispatch(batcher.Options{MaxItems: opts.batchSize, MaxCost: capacity.BatchBytes, Linger: opts.linger}, int64(backlog)),
 		func() { close(p.batches) })
-	p.start(executors, p.execute, func() {
+	p.start(executors, p.execute, p.background.end)
+	p.start(1, p.background.run, func() {
 		close(p.stored.finished)
 		close(p.direct.finished)
 	})
@@ -191,8 +204,7 @@ func (p *pipeline) wakeDispatcher() {
 func (p *pipeline) respondStored() {
 	for r := range p.stored.finished {
 		r.answer()
-		p.storedOpen.Add(int64(-r.queries))
-		p.wakeDispatcher()
+		p.answered(r)
 	}
 }
 
