@@ -198,6 +198,60 @@ func TestHostileWorkLongTexts(t *testing.T) {
 	}
 }
 
+// What is given back at SIGTERM is with the next worker at once, and is no dead letter.
+func TestHostileWorkIsGivenBack(t *testing.T) {
+	path, _, long := longTexts(t)
+	server := startServer(t)
+	message := fmt.Sprintf(`{"queries":[%s]}`, strings.TrimSuffix(strings.Repeat(fmt.Sprintf(`{"k":1000,"text":%q},`, long), 20), ","))
+	args := []string{"serve", "--engine", "cpu", "--admin", "off", "--nats", server.url, "--drain-timeout", "60s", "--index", path}
+	first := run(t, args...)
+	first.says("NATS")
+	nc, js := connect(t, server.url)
+	if _, err := js.Publish(within(t), "genie.query.long", []byte(message)); err != nil {
+		t.Fatal(err)
+	}
+	durable, err := js.Consumer(within(t), "GENIE_QUERIES", "geniemq-long")
+	if err != nil {
+		t.Fatal(err)
+	}
+	delivered := func(times uint64) {
+		t.Helper()
+		eventually(t, func() error {
+			info, err := durable.Info(t.Context())
+			if err == nil && info.Delivered.Consumer < times {
+				err = fmt.Errorf("%d deliveries, waited for %d", info.Delivered.Consumer, times)
+			}
+			return err
+		})
+	}
+	delivered(1)
+	if _, err := nc.Request("genie.search.long", []byte(`{"text":"abcdefgh"}`), patience); err != nil { // it is being worked on
+		t.Fatal(err)
+	}
+	second := run(t, args...)
+	second.says("NATS")
+	start := time.Now()
+	first.signal(syscall.SIGTERM)
+	if code := first.wait(); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, first.stderr)
+	}
+	delivered(2)
+	if took := time.Since(start); took > 30*time.Second {
+		t.Errorf("the next worker has the message after %v, of 60 s to drain", took)
+	} else {
+		t.Logf("the next worker has the message after %v", took)
+	}
+	for stream, want := range map[string]uint64{"GENIE_QUERIES": 1, "GENIE_DEAD": 0, "GENIE_RESULTS": 0} {
+		s, err := js.Stream(within(t), stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := s.CachedInfo().State.Msgs; n != want {
+			t.Errorf("%s has %d messages, want %d", stream, n, want)
+		}
+	}
+}
+
 // One query that would take half a minute is answered all the same, and rightly, in turns with the others.
 func TestHostileWorkIsAnswered(t *testing.T) {
 	rng := seeded(t)
