@@ -50,7 +50,8 @@ func (p *pipeline) execute() {
 
 // ordinaryPace is that of a batch of ordinary messages. A probe alone is in the background, and not a sign that anybody waits.
 func (x *executor) ordinaryPace(tasks []*task) gpuexec.Pace {
-	call := batchSlice*time.Duration(x.background.cores) + 2*x.estimates.of(tasks)
+	cores := time.Duration(x.background.cores)
+	call := min(batchSlice*cores+2*x.estimates.of(tasks), 2*wholeWork*cores)
 	probe := false
 	if len(tasks) == 1 {
 		_, probe = tasks[0].request.origin.(*prober)

@@ -18,7 +18,9 @@ import (
 //
 //	stored ─► decoders ─┐                            ┌─► executor ─┐   ┌─► responders ─► stream
 //	                    ├─► dispatcher ─► batches ───┼─► executor ─┼───┤
-//	direct ─► decoders ─┘   (owns the batcher)       └─► ...      ─┘   └─► responders ─► inbox
+//	direct ─► decoders ─┘   (owns the batcher)       └─► ...      ─┤   └─► responders ─► inbox
+//	                             │                                 │
+//	                             └─────── much work ─► turns ──────┘
 //
 // # Back-pressure
 //
@@ -35,6 +37,11 @@ import (
 // joined it. Messages come in bursts, a pull at a time, and a free executor that took the first of a burst and left
 // the rest would run many small batches, each with the cost of a large one. What comes in later is not waited for, nor
 // is anything for longer than gatherWait, so this costs latency only when there are too many for latency to matter.
+//
+// # Turns
+//
+// What is estimated to take long, and what turned out to, leaves the batches for turns, which have an executor of their own
+// (file turns.go). A message of more queries than a batch holds fills batches in turn with others of that kind.
 //
 // # Failures
 //

@@ -29,8 +29,8 @@ const (
 	// turnTime is how long a turn takes. It is long beside what a batch costs whatever its size, and short beside the times that
 	// people wait.
 	turnTime = 100 * time.Millisecond
-	// planSlice is what an ordinary batch spends on one query at most, and batchSlice, times the cores, on all of them beside what
-	// they are expected to take.
+	// planSlice is what an ordinary batch spends on one query at most, and batchSlice, times the cores, on all of them beside twice
+	// what they are expected to take. It does not spend more than two messages of wholeWork.
 	planSlice  = 30 * time.Millisecond
 	batchSlice = 50 * time.Millisecond
 	// heldQueries and heldRequests bound the stored messages that wait for turns: beyond, no more are let in.
