@@ -2,8 +2,10 @@ package gpuexec
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/geniemq/geniemq/index"
 )
@@ -51,6 +53,7 @@ func (m *cpuMatcher) match(ctx context.Context, jobs []*matchJob) error {
 	for i := range left {
 		left[i].Store(int32(ranges))
 	}
+	timed := slices.ContainsFunc(jobs, func(job *matchJob) bool { return !job.deadline.IsZero() })
 	return m.crew.run(ctx, chunks*ranges, func(s *shift, unit int) {
 		chunk, r := unit%chunks, unit/chunks
 		first, end := len(jobs)*chunk/chunks, len(jobs)*(chunk+1)/chunks
@@ -68,6 +71,14 @@ func (m *cpuMatcher) match(ctx context.Context, jobs []*matchJob) error {
 		for tile := from; tile < to; tile++ {
 			if ctx.Err() != nil {
 				return
+			}
+			if timed {
+				now := time.Now()
+				for i := first; i < end; i++ {
+					if deadline := jobs[i].deadline; own[i].err == nil && !deadline.IsZero() && !now.Before(deadline) {
+						own[i].err = ErrDeadline
+					}
+				}
 			}
 			for i := first; i < end; i++ {
 				m.matchTile(s, tile, from, jobs[i], &own[i])

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A crew is the host cores that an engine may use, shared by all its searchers and all concurrent calls. Work is
@@ -14,8 +15,16 @@ import (
 // Fairness: goroutines wait for a seat in one queue, first come first served, and give theirs up after a quantum of
 // work. So concurrent calls share the cores evenly, and a small call waits a quantum for each call before it, not
 // until a large batch is done.
+//
+// Background calls (Pace) hold a share beside the seat while there are other calls, or were a moment ago. There are half as many
+// shares as seats. So the others find a core at once, and, which matters as much, so does the runtime: it looks at the network
+// only when a core has nothing to do, or every 10 ms.
 type crew struct {
-	seats chan *seat
+	seats  chan *seat
+	shares chan struct{} // has an element for each that is free
+
+	present atomic.Int64 // calls that are not in the background
+	left    atomic.Int64 // when the last one ended, Unix nanoseconds
 }
 
 // A seat is the right to use a core, with the memory that one goroutine at a time needs for that.
@@ -30,11 +39,33 @@ func newCrew(size int) *crew {
 	if size <= 0 {
 		size = runtime.GOMAXPROCS(0)
 	}
-	c := &crew{seats: make(chan *seat, size)}
+	c := &crew{seats: make(chan *seat, size), shares: make(chan struct{}, max(1, size/2))}
 	for range size {
 		c.seats <- new(seat)
 	}
+	for range cap(c.shares) {
+		c.shares <- struct{}{}
+	}
 	return c
+}
+
+// enter and leave tell of a call that is not in the background.
+func (c *crew) enter() { c.present.Add(1) }
+func (c *crew) leave() {
+	c.left.Store(time.Now().UnixNano())
+	c.present.Add(-1)
+}
+
+// presence is for how long after the last one other calls count as present: who asks once a second, say, should not find all
+// cores taken each time.
+const presence = time.Second
+
+// alone is for how long the background has not had the cores to itself: 0 or less when it has them.
+func (c *crew) alone() time.Duration {
+	if c.present.Load() > 0 {
+		return presence
+	}
+	return presence - time.Since(time.Unix(0, c.left.Load()))
 }
 
 func (c *crew) size() int { return cap(c.seats) }
@@ -46,8 +77,55 @@ const quantum = 3 << 20
 // A shift is a goroutine's turn on a seat.
 type shift struct {
 	*seat
-	crew  *crew
-	spent int
+	crew       *crew
+	background bool
+	share      bool // is held
+	spent      int
+}
+
+// sit waits for a seat. It is false when ctx, if there is one, ends before.
+func (s *shift) sit(ctx context.Context) bool {
+	var ended <-chan struct{}
+	if ctx != nil {
+		ended = ctx.Done()
+	}
+	for s.background && !s.share {
+		wait := s.crew.alone()
+		if wait <= 0 {
+			break
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-s.crew.shares:
+			s.share = true
+		case <-timer.C:
+		case <-ended:
+		}
+		timer.Stop()
+		if ctx != nil && ctx.Err() != nil {
+			s.stand()
+			return false
+		}
+	}
+	select {
+	case s.seat = <-s.crew.seats:
+		return true
+	case <-ended:
+		s.stand()
+		return false
+	}
+}
+
+// stand gives the seat up, and the share.
+func (s *shift) stand() {
+	if s.seat != nil {
+		s.crew.seats <- s.seat
+		s.seat = nil
+	}
+	if s.share {
+		s.share = false
+		s.crew.shares <- struct{}{}
+	}
 }
 
 // spend accounts for work and lets others have the seat once a quantum is spent; the seat may be another one
@@ -57,6 +135,11 @@ func (s *shift) spend(work int) {
 		return
 	}
 	s.spent = 0
+	if s.background {
+		s.stand()
+		s.sit(nil) // there will be one
+		return
+	}
 	s.crew.seats <- s.seat
 	s.seat = <-s.crew.seats
 }
@@ -68,14 +151,13 @@ func (s *shift) spend(work int) {
 func (c *crew) run(ctx context.Context, units int, work func(s *shift, unit int)) error {
 	var next atomic.Int64
 	var failed atomic.Pointer[error]
+	background := paceOf(ctx).Background
 	worker := func() {
-		s := shift{crew: c}
-		select {
-		case s.seat = <-c.seats:
-		case <-ctx.Done():
+		s := shift{crew: c, background: background}
+		if !s.sit(ctx) {
 			return
 		}
-		defer func() { c.seats <- s.seat }()
+		defer s.stand()
 		for failed.Load() == nil && ctx.Err() == nil {
 			unit := int(next.Add(1)) - 1
 			if unit >= units {

@@ -38,7 +38,9 @@ type deviceScan struct {
 const (
 	scanQueryBytes = 16
 	leastWave      = 16 << 10
-	scanWork       = 1 << 37 // symbols times lanes, about 0.1 s of an H200
+	// scanWork is what a piece does, and a launch, in bytes times lanes: about 10 ms of an H200, for which kernels of other lanes
+	// may have to wait.
+	scanWork = 1 << 34
 	// Of the first wave, blocks a multiprocessor; and how many times as wide the next one is.
 	scanBlocks, scanGrowth = 2, 4
 )
@@ -154,7 +156,17 @@ func (l *lane) layoutScan(jobs []*scanJob) (at scanLayout) {
 	at.states = alignUp(at.patterns + symbols*symbolBytes)
 	at.answers = at.states + n*stateBytes
 	at.candidates = alignUp(at.answers + k*entryBytes)
-	at.wave = int(min(((l.bytes-at.candidates)/entryBytes-k)/n, int64(l.resident.texts.objects), maxGridY*int64(l.resident.kernels.scan.objects)))
+	t := l.resident.texts
+	at.wave = int(min(((l.bytes-at.candidates)/entryBytes-k)/n, int64(t.objects), maxGridY*int64(l.resident.kernels.scan.objects)))
+	// A piece of one job may be more than scanWork: then its launches are not. leastWave is what cutScan counts on.
+	var lanes int64
+	for _, job := range jobs {
+		lanes += 1 << verifyClass(len(job.text))
+	}
+	if t.objects > 0 {
+		bytes := max(1, t.units*unitBytes/int64(t.objects)) // of a text
+		at.wave = min(at.wave, max(leastWave, int(scanWork/(bytes*lanes))))
+	}
 	return at
 }
 

@@ -147,7 +147,7 @@ func (m *spreadMatcher) take(jobs []*matchJob) *spreadBatch {
 		for j, job := range jobs {
 			own[j] = matchJob{
 				query: job.query, k: min(job.k, m.objects[i]), minCount: job.minCount, bound: job.bound, text: job.text,
-				nearest: job.nearest, entries: own[j].entries[:0], distances: own[j].distances[:0],
+				nearest: job.nearest, deadline: job.deadline, entries: own[j].entries[:0], distances: own[j].distances[:0],
 			}
 			b.round[i] = append(b.round[i], &own[j])
 		}

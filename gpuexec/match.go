@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/geniemq/geniemq/index"
 )
@@ -21,11 +22,12 @@ type matcher interface {
 // matchJob is one query on its way through a matcher.
 type matchJob struct {
 	query    *index.Query
-	k        int    // 1 to MaxK, at most the number of objects
-	minCount uint32 // at least 1
-	bound    uint32 // no object has a higher count
-	text     []rune // unless nil: the entries' texts will be compared with it
-	nearest  int    // for so many hits
+	k        int       // 1 to MaxK, at most the number of objects
+	minCount uint32    // at least 1
+	bound    uint32    // no object has a higher count
+	text     []rune    // unless nil: the entries' texts will be compared with it
+	nearest  int       // for so many hits
+	deadline time.Time // a matcher that takes long may end the job with ErrDeadline then; zero: never
 
 	entries []entry // the best k, the best one last; the memory is reused
 	// distances are the edit distances to text, or -1, of the first entries, the best one first, where the matcher has compared

@@ -17,6 +17,13 @@ const PlanMatch PlanKind = 0
 type Plan struct {
 	Kind  PlanKind
 	Match MatchPlan
+
+	// Deadline is when the plan is of no use any longer: its answer is ErrDeadline then, and others go on. Zero: never.
+	Deadline time.Time
+	// Work bounds the time of a core for comparing texts, over all calls: beyond, the answer is ErrWork. 0: no bound.
+	Work time.Duration
+	// Unfinished is that of the plan's last answer, to go on with it. nil begins.
+	Unfinished *Unfinished
 }
 
 // MaxK is the largest k of a plan.
@@ -55,15 +62,19 @@ type Answer struct {
 	MCK uint32
 	// Exact: the hits are certain to be the first K of all objects in the total order.
 	Exact bool
-	// Err is nil, a *PlanError, a *PanicError or a *DeviceError that concerns this plan alone; Hits is empty then.
+	// Err is nil, ErrDeadline, ErrWork, or a *PlanError, a *PanicError or a *DeviceError that concerns this plan alone; Hits is
+	// empty then.
 	Err error
+	// Unfinished is what the plan has come to when the call's allowance was spent (Pace). There is no answer yet then, only
+	// the work so far. nil: this is the answer.
+	Unfinished *Unfinished
 
 	// Postings is the work of counting: the postings of the query's items, each counted once, whether it was scanned or found on
 	// planes. They are the same in every layout and engine, but for tiles that an engine leaves out because no object there can
 	// be a hit any more: the CUDA engine does so once K objects have the highest count that is possible.
 	Postings   uint64
 	Candidates uint64        // entries that passed the Gate; depends on layouts and on how the work was split
-	Verify     time.Duration // time spent comparing texts, summed over workers
+	Verify     time.Duration // time spent comparing texts, summed over workers and calls
 }
 
 // Hit is one object of an answer.

@@ -2,6 +2,7 @@ package gpuexec
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,88 +29,154 @@ const textsOfCandidate = 1024
 // scan ends the jobs that no number of candidates can certify and, where the matcher can scan, those that would take too many
 // candidates: every text is compared, by the matcher if it can.
 func (p *pipeline) scan(ctx context.Context, m matcher, b *batch) error {
-	var jobs []*planJob
+	var jobs, left []*planJob
 	var scans []*scanJob
 	for _, job := range b.pending {
 		s := job.sequence
-		if s.state == sequenceScan || s.state == sequenceWiden && 2*job.match.k*textsOfCandidate > int(p.index.Objects()) {
+		switch {
+		case s.state == sequenceScan && s.parts != nil:
+			left = append(left, job)
+		case s.state == sequenceScan || s.state == sequenceWiden && 2*job.match.k*textsOfCandidate > int(p.index.Objects()):
 			jobs = append(jobs, job)
 			scans = append(scans, &scanJob{text: s.plan.Text, k: s.plan.K, minCount: job.plan.Match.MinCount, within: s.verifier.Within()})
 		}
 	}
-	if len(jobs) == 0 {
-		return nil
-	}
-	if err := m.scan(ctx, scans); err != nil {
-		return err
-	}
-	var left []*planJob
-	for i, job := range jobs {
-		switch s := job.sequence; {
-		case scans[i].done:
-			s.verifier.Add(scans[i].hits)
-			s.state, s.exact = sequenceDone, true
-		case s.state == sequenceScan:
-			s.state, s.exact = sequenceDone, true
-			left = append(left, job)
+	for len(scans) > 0 && !b.pace.over() {
+		n := len(scans)
+		if b.pace.Call > 0 {
+			n = scanSlice(scans, p.index.TextBytes())
 		}
+		start := time.Now()
+		if err := m.scan(ctx, scans[:n]); err != nil {
+			return err
+		}
+		done := false
+		for i, job := range jobs[:n] {
+			switch s := job.sequence; {
+			case scans[i].done:
+				s.verifier.Add(scans[i].hits)
+				s.state, s.exact, done = sequenceDone, true, true
+			case s.state == sequenceScan:
+				left = append(left, job)
+			}
+		}
+		if done { // of the device's time there is an allowance too
+			b.pace.spent.Add(int64(time.Since(start)))
+		}
+		jobs, scans = jobs[n:], scans[n:]
 	}
-	if len(left) == 0 {
+	if len(left) == 0 || b.pace.over() {
 		return nil
 	}
-	return p.scanOnHost(ctx, left)
+	return p.scanOnHost(ctx, b, left)
 }
 
-// scanOnHost compares every text on the cores. It splits the texts where there are fewer jobs than cores.
-func (p *pipeline) scanOnHost(ctx context.Context, jobs []*planJob) error {
-	tiles := p.index.Tiles()
-	ranges := splits(len(jobs), tiles, p.crew.size())
-	parts := make([]*verify.Verifier, len(jobs)*ranges)
-	defer func() {
-		for _, v := range parts {
-			if v != nil {
-				p.verifiers.Put(v)
+// sliceWork is how much of a scan, in bytes times lanes, a matcher is asked for at a time in a call that has an allowance: some
+// 10 ms of an H200.
+const sliceWork = 1 << 34
+
+// scanSlice is how many of the jobs are that much, at least one.
+func scanSlice(jobs []*scanJob, bytes int64) int {
+	work := int64(0)
+	for i, job := range jobs {
+		lanes := int64(1+len(job.text)/64) * 2 // a power of two
+		if work += bytes * lanes; i > 0 && work > sliceWork {
+			return i
+		}
+	}
+	return len(jobs)
+}
+
+// A scanPart is a range of texts that a job is compared with on the host.
+type scanPart struct {
+	verifier         verify.Verifier
+	seeded           bool
+	first, next, end uint32 // objects; next is where to go on
+	stint            stint
+}
+
+// scanOnHost compares every text on the cores, as far as the call's allowance goes. It splits the texts where there are fewer
+// jobs than cores.
+func (p *pipeline) scanOnHost(ctx context.Context, b *batch, jobs []*planJob) error {
+	type unit struct {
+		job  *planJob
+		part *scanPart
+	}
+	var units []unit
+	ranges := splits(len(jobs), p.index.Tiles(), p.crew.size())
+	for _, job := range jobs {
+		s := job.sequence
+		if s.parts == nil {
+			s.parts = p.scanParts(ranges)
+		}
+		for _, part := range s.parts {
+			if part.next < part.end {
+				units = append(units, unit{job, part})
 			}
 		}
-	}()
-	var mu sync.Mutex // of a job's match.err and spent, which its ranges share
-	err := p.crew.run(ctx, len(parts), func(s *shift, unit int) {
-		job, r := jobs[unit/ranges], unit%ranges
-		spent := time.Duration(0)
-		v, _ := p.verifiers.Get().(*verify.Verifier)
-		if v == nil {
-			v = new(verify.Verifier)
+	}
+	var mu sync.Mutex // of a job's state and match.err, which its parts share
+	err := p.crew.run(ctx, len(units), func(s *shift, n int) {
+		job, part := units[n].job, units[n].part
+		if b.pace.over() {
+			return
 		}
+		var err error
 		failure := protect(func() {
-			v.Seed(&job.sequence.verifier)
-			for tile := tiles * r / ranges; tile < tiles*(r+1)/ranges; tile++ {
-				start, lo := time.Now(), uint32(tile)*index.TileObjects
-				err := v.Scan(ctx, p.index, lo, lo+uint32(p.index.TileLen(tile)), job.plan.Match.MinCount)
-				spent += time.Since(start)
-				if err != nil {
-					return // ctx has ended; so does the batch
-				}
-				s.spend(quantum)
+			part.stint.begin(ctx, &b.pace, s, job)
+			defer part.stint.end()
+			v := &part.verifier
+			if !part.seeded {
+				v.Seed(&job.sequence.verifier)
+				part.seeded = true
 			}
+			v.Paced(part.stint.pace, b.pace.work)
+			part.next, err = v.Scan(p.index, part.next, part.end, job.plan.Match.MinCount)
 		})
 		mu.Lock()
 		defer mu.Unlock()
-		job.sequence.spent += spent
 		if failure != nil {
-			job.match.err = failure
-			return
+			job.fail(failure)
+		} else {
+			job.stopped(err)
 		}
-		parts[unit] = v
 	})
 	if err != nil {
 		return err
 	}
-	for i, job := range jobs {
-		if job.match.err == nil {
-			for _, v := range parts[i*ranges : (i+1)*ranges] {
-				job.sequence.verifier.Join(v)
+	for _, job := range jobs {
+		s := job.sequence
+		if slices.ContainsFunc(s.parts, func(part *scanPart) bool { return part.next < part.end }) && job.match.err == nil {
+			continue // to be gone on with
+		}
+		for _, part := range s.parts {
+			if job.match.err == nil {
+				s.verifier.Join(&part.verifier)
+				p.parts.Put(part)
 			}
+		}
+		s.parts = nil
+		if job.match.err == nil {
+			s.state, s.exact = sequenceDone, true
 		}
 	}
 	return nil
+}
+
+// scanParts cuts the index into ranges of tiles.
+func (p *pipeline) scanParts(ranges int) []*scanPart {
+	parts := make([]*scanPart, ranges)
+	tiles := p.index.Tiles()
+	border := func(i int) uint32 {
+		return uint32(min(uint64(tiles*i/ranges)*index.TileObjects, uint64(p.index.Objects())))
+	}
+	for i := range parts {
+		part, _ := p.parts.Get().(*scanPart)
+		if part == nil {
+			part = new(scanPart)
+		}
+		part.seeded, part.first, part.next, part.end = false, border(i), border(i), border(i+1)
+		parts[i] = part
+	}
+	return parts
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/geniemq/geniemq/index"
 )
@@ -18,7 +19,7 @@ type pipeline struct {
 
 	batches   sync.Pool // of *batch
 	sequences sync.Pool // of *sequenceJob
-	verifiers sync.Pool // of *verify.Verifier, for scans on the host
+	parts     sync.Pool // of *scanPart
 }
 
 // A batch is the memory of one Search call.
@@ -27,6 +28,7 @@ type batch struct {
 	checked []checked
 	round   []*matchJob // what the matcher gets next
 	pending []*planJob  // sequences that are not done
+	pace    callPace
 }
 
 // checked is what check said of a plan.
@@ -43,6 +45,11 @@ type planJob struct {
 	sequence *sequenceJob // with MatchPlan.Verify
 }
 
+// expired is true when the plan's deadline has passed.
+func (j *planJob) expired(now time.Time) bool {
+	return !j.plan.Deadline.IsZero() && !now.Before(j.plan.Deadline)
+}
+
 func (p *pipeline) Search(ctx context.Context, plans []Plan, answers []Answer) error {
 	return p.search(ctx, p.matcher, plans, answers)
 }
@@ -57,6 +64,12 @@ func (p *pipeline) search(ctx context.Context, m matcher, plans []Plan, answers 
 		b = new(batch)
 	}
 	defer p.release(b)
+	b.pace.Pace = paceOf(ctx)
+	b.pace.spent.Store(0)
+	if !b.pace.Background {
+		p.crew.enter()
+		defer p.crew.leave()
+	}
 	if err := p.begin(ctx, b, plans, answers); err != nil {
 		return fmt.Errorf("checking a batch of %d: %w", len(plans), err)
 	}
@@ -96,7 +109,13 @@ func (p *pipeline) begin(ctx context.Context, b *batch, plans []Plan, answers []
 		items += len(plans[i].Match.Query.Items)
 	}
 	const item = 10 // nanoseconds
-	err := p.crew.each(ctx, len(plans), items*item, func(i int) { b.checked[i].bound, b.checked[i].err = plans[i].check(x) })
+	err := p.crew.each(ctx, len(plans), items*item, func(i int) {
+		if u := plans[i].Unfinished; u != nil && u.sequence != nil { // was checked when it began
+			b.checked[i] = checked{bound: u.bound}
+			return
+		}
+		b.checked[i].bound, b.checked[i].err = plans[i].check(x)
+	})
 	if err != nil {
 		return err
 	}
@@ -108,12 +127,22 @@ func (p *pipeline) begin(ctx context.Context, b *batch, plans []Plan, answers []
 			answer.Err = err
 			continue
 		}
+		if !plan.Deadline.IsZero() && !time.Now().Before(plan.Deadline) {
+			answer.Err = ErrDeadline
+			continue
+		}
 		b.plans = b.plans[:len(b.plans)+1]
 		job := &b.plans[len(b.plans)-1]
 		m := &plan.Match
 		*job = planJob{
 			plan: plan, answer: answer,
-			match: matchJob{query: &m.Query, k: m.K, minCount: max(1, m.MinCount), bound: bound, entries: job.match.entries[:0], distances: job.match.distances[:0]},
+			match: matchJob{query: &m.Query, k: m.K, minCount: max(1, m.MinCount), bound: bound, deadline: plan.Deadline,
+				entries: job.match.entries[:0], distances: job.match.distances[:0]},
+		}
+		if u := plan.Unfinished; u != nil && u.sequence != nil {
+			job.resume(u)
+			b.pending = append(b.pending, job)
+			continue
 		}
 		if m.Verify != nil {
 			job.match.k, job.match.text, job.match.nearest = max(m.K, m.Verify.K), m.Verify.Text, m.Verify.K
@@ -135,11 +164,12 @@ func (p *pipeline) release(b *batch) {
 	for i := range b.plans {
 		job := &b.plans[i]
 		if job.sequence != nil {
-			job.sequence.plan = nil
+			job.sequence.plan, job.sequence.parts = nil, nil
 			p.sequences.Put(job.sequence)
 		}
 		*job = planJob{match: matchJob{entries: job.match.entries[:0], distances: job.match.distances[:0]}}
 	}
+	b.pace.Pace = nil
 	clear(b.checked)
 	clear(b.round)
 	clear(b.pending)

@@ -2,10 +2,11 @@ package gpuexec
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
-	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/verify"
 )
 
@@ -15,16 +16,25 @@ import (
 //	                  -> [ a larger K can certify: double K, match ]
 //	                  -> [ none can, or a scan costs less: scan all texts, answer ]
 //
-// Since the candidates of 2K begin with those of K, the verifier goes on where it stopped.
+// Since the candidates of 2K begin with those of K, the verifier goes on where it stopped. So it does when the allowance of a
+// call is spent (Pace), in the middle of a comparison too: the job is what an Unfinished keeps.
 type sequenceJob struct {
 	plan  *SequencePlan
 	state sequenceState
 	exact bool
-	spent time.Duration
+	ready bool        // the verifier is: some work was done
+	begun bool        // candidates are those of this round
+	rest  uint32      // objects that are no candidates have a count of at most that
+	parts []*scanPart // of a scan on the host that has begun
+
+	spent  atomic.Int64  // nanoseconds of cores
+	before time.Duration // of that, before this call
 
 	// Memory that is used again (pipeline.sequences).
 	verifier   verify.Verifier
+	stint      stint
 	candidates []verify.Candidate
+	known      []int32 // their distances, while the job is interrupted (matchJob.distances)
 	hits       []verify.Hit
 }
 
@@ -46,22 +56,61 @@ func (p *pipeline) sequence(plan *SequencePlan) *sequenceJob {
 	if s == nil {
 		s = new(sequenceJob)
 	}
-	s.plan, s.state, s.exact, s.spent = plan, sequenceMatched, false, 0
-	s.verifier.Reset(plan.Text, plan.K, p.index.Schema().NGram)
+	s.plan, s.state, s.exact, s.ready, s.begun, s.parts, s.before = plan, sequenceMatched, false, false, false, nil, 0
+	s.spent.Store(0)
 	return s
 }
 
-// verify brings all sequences of a batch from candidates to answers.
+// resume goes on with a plan that was interrupted.
+func (j *planJob) resume(u *Unfinished) {
+	s := u.sequence
+	u.sequence = nil
+	j.sequence, s.plan, s.before = s, j.plan.Match.Verify, time.Duration(s.spent.Load())
+	j.match.k, j.match.bound, j.match.postings, j.match.candidates = u.k, u.bound, u.postings, u.candidates
+	j.match.distances = append(j.match.distances, s.known...)
+}
+
+// interrupt hands a job back that is not done.
+func (j *planJob) interrupt() {
+	s := j.sequence
+	u := &Unfinished{}
+	j.answer.Unfinished, j.answer.Verify = u, time.Duration(s.spent.Load())
+	if !s.ready {
+		return // what the matcher found takes more memory than time, and there may be many like this
+	}
+	if s.state == sequenceMatched && !s.begun {
+		j.takeCandidates()
+	}
+	s.known = append(s.known[:0], j.match.distances...)
+	u.sequence, j.sequence = s, nil
+	u.k, u.bound, u.postings, u.candidates = j.match.k, j.match.bound, j.match.postings, j.match.candidates
+}
+
+// left is Unfinished.Left.
+func (s *sequenceJob) left() time.Duration {
+	done, all := 0, 0
+	switch {
+	case s.parts != nil:
+		for _, part := range s.parts {
+			done += int(part.next - part.first)
+			all += int(part.end - part.first)
+		}
+	case s.begun:
+		done, all = s.verifier.Compared(), len(s.candidates)
+	default:
+		done, all = 1, 2 // as much again
+	}
+	return time.Duration(float64(s.spent.Load()) * float64(all-done) / float64(max(1, done)))
+}
+
+// verify brings the sequences of a batch from candidates to answers, as far as the call's allowance goes.
 func (p *pipeline) verify(ctx context.Context, m matcher, b *batch) error {
 	for len(b.pending) > 0 {
 		err := p.crew.run(ctx, len(b.pending), func(s *shift, unit int) {
-			job, start := b.pending[unit], time.Now()
-			if err := protect(func() { job.verify(ctx, p.index) }); err != nil {
-				job.match.err, job.sequence.state = err, sequenceDone
+			job := b.pending[unit]
+			if err := protect(func() { job.verify(ctx, p, b, s) }); err != nil {
+				job.fail(err)
 			}
-			took := time.Since(start)
-			job.sequence.spent += took
-			s.spend(int(took) * 2)
 		})
 		if err != nil {
 			return err
@@ -71,11 +120,18 @@ func (p *pipeline) verify(ctx context.Context, m matcher, b *batch) error {
 		}
 		b.round = b.round[:0]
 		left := b.pending[:0]
+		over := b.pace.over()
 		for _, job := range b.pending {
-			if job.sequence.state != sequenceWiden {
+			s := job.sequence
+			switch {
+			case s.state == sequenceDone:
 				job.answerSequence()
 				continue
+			case over || s.state != sequenceWiden || b.pace.Plan > 0 && time.Duration(s.spent.Load())-s.before >= b.pace.Plan:
+				job.interrupt()
+				continue
 			}
+			s.state = sequenceMatched
 			job.match.k = min(2*job.match.k, int(p.index.Objects()))
 			job.match.text, job.match.distances = nil, job.match.distances[:0] // the first ones have been compared
 			b.round = append(b.round, &job.match)
@@ -90,43 +146,77 @@ func (p *pipeline) verify(ctx context.Context, m matcher, b *batch) error {
 	return nil
 }
 
-// verify compares the candidates that the matcher has returned and decides what comes next.
-func (j *planJob) verify(ctx context.Context, x *index.Index) {
-	s := j.sequence
-	if j.match.err != nil {
-		s.state = sequenceDone
-		return
-	}
-	entries := j.match.entries
+// fail ends a job.
+func (j *planJob) fail(err error) { j.match.err, j.sequence.state = err, sequenceDone }
+
+// takeCandidates takes over what the matcher has found.
+func (j *planJob) takeCandidates() {
+	s, entries := j.sequence, j.match.entries
 	s.candidates = slices.Grow(s.candidates[:0], len(entries))
 	for i := len(entries) - 1; i >= 0; i-- {
 		s.candidates = append(s.candidates, verify.Candidate{ID: entries[i].id(), Count: entries[i].count()})
 	}
-	if s.verifier.Verify(ctx, x, s.candidates, j.match.distances) != nil {
-		return // ctx has ended; so does the batch
-	}
-	// Objects that are no candidates have a count of at most rest.
-	rest := uint32(0)
+	s.rest = 0
 	if len(entries) == j.match.k && len(entries) > 0 {
-		rest = entries[0].count()
+		s.rest = entries[0].count()
 	}
+	s.begun = true
+}
+
+// verify compares the candidates that the matcher has returned and decides what comes next.
+func (j *planJob) verify(ctx context.Context, p *pipeline, b *batch, shift *shift) {
+	s := j.sequence
+	if s.state != sequenceMatched || j.match.err == nil && b.pace.over() {
+		return
+	}
+	if j.match.err != nil {
+		s.state = sequenceDone
+		return
+	}
+	s.stint.begin(ctx, &b.pace, shift, j)
+	defer s.stint.end()
+	if j.expired(s.stint.since) {
+		j.fail(ErrDeadline)
+		return
+	}
+	if !s.ready {
+		s.verifier.Reset(s.plan.Text, s.plan.K, p.index.Schema().NGram)
+		s.ready = true
+	}
+	if !s.begun {
+		j.takeCandidates()
+	}
+	s.verifier.Paced(s.stint.pace, b.pace.work)
+	if err := s.verifier.Verify(p.index, s.candidates, j.match.distances); err != nil {
+		j.stopped(err)
+		return
+	}
+	s.begun = false
+	found := len(s.candidates)
 	// All objects that may be hits were candidates: every object, or every one with minCount where that is asked for.
-	complete := uint32(len(entries)) == x.Objects() || len(entries) < j.match.k && j.plan.Match.MinCount > 0
-	s.exact = complete || s.verifier.Certified(rest)
+	complete := uint32(found) == p.index.Objects() || found < j.match.k && j.plan.Match.MinCount > 0
+	s.exact = complete || s.verifier.Certified(s.rest)
 	switch {
 	case s.exact || !s.plan.Certify:
 		s.state = sequenceDone
-	case s.verifier.Threshold() > 0 && rest > 0 && 2*j.match.k <= maxCandidates:
+	case s.verifier.Threshold() > 0 && s.rest > 0 && 2*j.match.k <= maxCandidates:
 		s.state = sequenceWiden
 	default:
 		s.state = sequenceScan
 	}
 }
 
+// stopped takes notice of the error with which a stint stopped: it ends the job, or it is no concern of the job's.
+func (j *planJob) stopped(err error) {
+	if errors.Is(err, ErrDeadline) || errors.Is(err, ErrWork) {
+		j.fail(err)
+	}
+}
+
 // answerSequence fills the answer of a plan with verification.
 func (j *planJob) answerSequence() {
 	a, s := j.answer, j.sequence
-	a.Postings, a.Candidates, a.Verify = j.match.postings, j.match.candidates, s.spent
+	a.Postings, a.Candidates, a.Verify = j.match.postings, j.match.candidates, time.Duration(s.spent.Load())
 	if a.Err = j.match.err; a.Err != nil {
 		return
 	}

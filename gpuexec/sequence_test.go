@@ -217,14 +217,14 @@ func TestSequenceOutcomes(t *testing.T) {
 	plans := []Plan{c.sequencePlan(t, "abcdefgh", 1, 8, true), c.sequencePlan(t, "abc1", 1, 8, true), c.sequencePlan(t, "zzz", 1, 8, true)}
 	answers := make([]Answer, len(plans))
 	p := &s.(*cpuSearcher).pipeline
-	var b batch
+	b := batch{pace: callPace{Pace: &Pace{}}}
 	if err := p.begin(context.Background(), &b, plans, answers); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.matcher.match(context.Background(), b.round); err != nil {
 		t.Fatal(err)
 	}
-	b.plans[1].sequence.verifier = verify.Verifier{} // of no query: it panics
+	b.plans[1].sequence.plan = nil // it panics
 	if err := p.verify(context.Background(), p.matcher, &b); err != nil {
 		t.Fatal(err)
 	}

@@ -199,6 +199,15 @@ func (x *Index) Longest() (key, payload, text int) {
 	return int(longest(x.keys)), int(longest(x.payloads)), int(longest(x.texts))
 }
 
+// TextBytes is the size of all texts of a sequence index, 0 of other indexes.
+func (x *Index) TextBytes() int64 {
+	var bytes int64
+	for i := range x.texts {
+		bytes += int64(len(x.texts[i].data))
+	}
+	return bytes
+}
+
 // Postings returns the postings of an attribute in a tile as they are stored: in LayoutPostings of all keywords, in
 // LayoutRare of the frequent ones by their numbers (Rare.Frequent), in LayoutSliced there are none and the value is zero.
 // Decoder.Postings returns those of all keywords in any layout.

@@ -25,7 +25,7 @@ type answering struct {
 }
 
 // results are those of a request, or one that tells the reason why there are none. most is how many bytes a message of them may
-// have. The caller calls answered when it has encoded them.
+// have. The caller calls encoded then.
 func (p *pipeline) results(r *request, reason *wire.Error, most int) (wire.Results, *answering) {
 	a, _ := p.memory.answerings.Get().(*answering)
 	if a == nil {
@@ -45,8 +45,8 @@ func (p *pipeline) results(r *request, reason *wire.Error, most int) (wire.Resul
 // packs is how much shorter JSON may become as MessagePack: an escaped control character is one byte of six.
 const packs = 6
 
-// answered takes back what results gave, and the engine's hits, which are bytes now.
-func (p *pipeline) answered(a *answering) {
+// encoded takes back what results gave, and the engine's hits, which are bytes now.
+func (p *pipeline) encoded(a *answering) {
 	p.memory.answers.put(a.request.tasks)
 	if a.held {
 		clear(a.hits[:cap(a.hits)])

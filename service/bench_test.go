@@ -62,7 +62,7 @@ func BenchmarkMessage(b *testing.B) {
 			if part.Count != queries {
 				b.Fatal(part.Count)
 			}
-			p.answered(made)
+			p.encoded(made)
 			p.memory.sent(part.Body)
 		}
 	})

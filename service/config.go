@@ -54,6 +54,13 @@ type Config struct {
 	// what is larger is streamed. Default: nine tenths of what is free.
 	GPUMemory Bytes
 
+	// EngineTimeout bounds the time of a core that the engine spends on comparing the texts of one query; beyond, it is answered
+	// `deadline_exceeded`. Default 1m.
+	EngineTimeout time.Duration
+	// CertifyLimit bounds what a query with certify may have to compare in the end: the symbols of its text times the bytes of
+	// all texts of the index. Default 100,000,000,000, some ten seconds of a core.
+	CertifyLimit int
+
 	// BatchSize bounds the queries of a batch. Default: the engine's capacity.
 	BatchSize int
 	// BatchLinger is how long a batch that is not full may wait although an executor is free. Default 0: a
@@ -132,6 +139,8 @@ func (c *Config) EnsureDefaults() {
 	setDefault(&c.Prefix, "genie")
 	setDefault(&c.Engine, "auto")
 	setDefault(&c.DeviceMode, string(gpuexec.DeviceReplica))
+	setDefault(&c.EngineTimeout, time.Minute)
+	setDefault(&c.CertifyLimit, 100_000_000_000)
 	setDefault(&c.Workers, runtime.GOMAXPROCS(0))
 	setDefault(&c.MaxPending, 8192)
 	setDefault(&c.AckWait, 30*time.Second)

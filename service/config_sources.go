@@ -25,6 +25,8 @@ func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.DataDir, "data-dir", c.DataDir, "`folder` of the embedded server's streams")
 	fs.StringVar(&c.Prefix, "prefix", c.Prefix, "first `token` of all subjects and streams")
 	c.EngineFlags(fs)
+	fs.DurationVar(&c.EngineTimeout, "engine-timeout", c.EngineTimeout, "most time of a core for comparing the texts of a query")
+	fs.IntVar(&c.CertifyLimit, "certify-limit", c.CertifyLimit, "most symbols of a text with certify, times the bytes of all texts of the index")
 	fs.IntVar(&c.BatchSize, "batch-size", c.BatchSize, "most queries in a batch (default: what the engine can hold)")
 	fs.DurationVar(&c.BatchLinger, "batch-linger", c.BatchLinger, "how long a batch may wait for company although an executor is free")
 	fs.IntVar(&c.Workers, "workers", c.Workers, "goroutines an index that decode queries, and that encode answers")

@@ -72,6 +72,8 @@ func (c *Config) Validate() error {
 			fault(setting, "%v must be at least %v", value, least)
 		}
 	}
+	atLeast("certify-limit", c.CertifyLimit, 1)
+	durationAtLeast("engine-timeout", c.EngineTimeout, time.Millisecond)
 	durationAtLeast("batch-linger", c.BatchLinger, 0)
 	durationAtLeast("ack-wait", c.AckWait, time.Second)
 	durationAtLeast("drain-timeout", c.DrainTimeout, 0)

@@ -22,6 +22,9 @@ const (
 	partBytes = 8 << 10
 	// helperParts is how many parts there must be for one more helper, whom it takes some microseconds to wake.
 	helperParts = 4
+	// helpTime is for how long a decoder helps with a message. Those that applications send as a matter of course are done then;
+	// one that takes seconds must not take all cores.
+	helpTime = 10 * time.Millisecond
 )
 
 // decode returns the stage that turns messages into tasks.
@@ -36,7 +39,8 @@ func (l *lane) decode(p *pipeline) func() {
 				l.decoded(p, r)
 			case s := <-l.help:
 				decoder := p.memory.decoder()
-				p.decodeParts(s, decoder, func() bool { return len(l.in) > 0 })
+				until := time.Now().Add(helpTime)
+				p.decodeParts(s, decoder, func() bool { return len(l.in) > 0 || time.Now().After(until) })
 				p.memory.forget(decoder)
 			}
 		}

@@ -93,7 +93,7 @@ func (d *delivery) send() (last bool) {
 	}
 	if last && d.made != nil && d.reason == nil {
 		d.tooLarge += d.made.tooLarge
-		s.pipe.answered(d.made)
+		s.pipe.encoded(d.made)
 		d.made = nil
 	}
 	if d.results.Batch {
@@ -147,7 +147,7 @@ func (d *delivery) drop() {
 	p.memory.sent(d.part.Body)
 	d.part.Body = nil
 	if d.made != nil {
-		p.answered(d.made)
+		p.encoded(d.made)
 		d.made = nil
 	}
 }

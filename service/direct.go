@@ -189,14 +189,14 @@ func (d *direct) send(r *request, reason *wire.Error) {
 	if made.tooLarge > 0 {
 		size, ok = made.payloads, false
 	}
-	p.answered(made)
+	p.encoded(made)
 	if !ok {
 		reason = wire.Errorf(wire.TooLarge, "the answer has at least %d bytes, a message holds %d, and direct search sends "+
 			"one: ask for less at a time, or through the stream", size, room)
 		setServiceError(out.Header, reason)
 		results, made = p.results(r, reason, room)
 		body, _, _ = wire.AppendWhole(body, r.codec, results, room)
-		p.answered(made)
+		p.encoded(made)
 	}
 	out.Data = body
 	encoded := time.Now()

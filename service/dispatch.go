@@ -1,6 +1,7 @@
 package service
 
 import (
+	"slices"
 	"time"
 
 	"github.com/geniemq/geniemq/batcher"
@@ -12,10 +13,12 @@ type dispatcher struct {
 	*pipeline
 	batcher  *batcher.Batcher[*task]
 	maxItems int
-	backlog  int64 // of storedOpen
+	backlog  int64   // of storedOpen
+	tasks    []*task // of the request at hand
 
 	stored, direct <-chan *request // nil when ended
 	idle           int             // executors that wait for a batch
+	large          []*largeRequest // whose queries do not fit a batch; they take turns
 
 	// A free executor waits for what was being decoded when it became free: until passed has come to expected, but
 	// not after patience.
@@ -42,11 +45,12 @@ func (d *dispatcher) run() {
 			d.batcher.Drain()
 		}
 		stored := d.stored
-		if d.storedOpen.Load() >= d.backlog {
+		if d.full(d.backlog) {
 			stored = nil
 		}
+		d.feed()
 		wake := d.cut(stored != nil)
-		if ended && d.batcher.Len() == 0 {
+		if ended && d.batcher.Len() == 0 && len(d.large) == 0 {
 			return
 		}
 		var alarm <-chan time.Time
@@ -76,14 +80,57 @@ func (d *dispatcher) run() {
 	}
 }
 
-// add puts the tasks of a request into the batcher.
+// add puts the tasks of a request into the batcher, unless they are too many or too much work for one batch.
 func (d *dispatcher) add(r *request) {
 	now := time.Now()
 	suspect := r.origin.suspect()
+	d.tasks = d.tasks[:0]
 	for i := range r.tasks {
 		if t := &r.tasks[i]; t.refusal == nil {
-			t.queued = now
-			d.batcher.Add(now, t, t.cost, suspect)
+			t.queued, t.formula = now, d.estimates.formula(&t.plan)
+			d.tasks = append(d.tasks, t)
+		}
+	}
+	defer func() { clear(d.tasks) }()
+	switch {
+	case suspect:
+	case !d.background.whole(d.tasks):
+		d.background.add(r, d.tasks)
+		return
+	case len(d.tasks) > d.maxItems:
+		d.hold(r)
+		d.large = append(d.large, &largeRequest{r, slices.Clone(d.tasks)})
+		return
+	}
+	for _, t := range d.tasks {
+		d.batcher.Add(now, t, t.cost, suspect)
+	}
+}
+
+// A largeRequest has more queries than a batch holds.
+type largeRequest struct {
+	request *request
+	tasks   []*task // not in the batcher yet
+}
+
+// feed lets large requests fill the batcher up to a batch, a batch each in turn, so that whoever comes later joins the next one.
+func (d *dispatcher) feed() {
+	for len(d.large) > 0 && d.batcher.Len() < d.maxItems {
+		l := d.large[0]
+		d.large[0] = nil
+		d.large = d.large[1:]
+		if !d.background.whole(l.tasks) { // which was learnt from its first ones
+			d.background.add(l.request, l.tasks)
+			continue
+		}
+		now := time.Now()
+		n := min(len(l.tasks), d.maxItems)
+		for _, t := range l.tasks[:n] {
+			d.batcher.Add(now, t, t.cost, false)
+		}
+		clear(l.tasks[:n])
+		if l.tasks = l.tasks[n:]; len(l.tasks) > 0 {
+			d.large = append(d.large, l)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
@@ -22,7 +23,9 @@ type encoder struct {
 	textColumn string
 	// longestKey and longestPayload are bytes of what is shown of an object.
 	longestKey, longestPayload int64
-	converters                 sync.Pool // of *converter
+	// A text with certify may have so many symbols; more than certifyWork in all would have to be compared.
+	certifySymbols, certifyWork int64
+	converters                  sync.Pool // of *converter
 }
 
 func newEncoder(name string, x *index.Index) (*encoder, error) {
@@ -61,6 +64,9 @@ func (e *encoder) plan(items []index.Item, spans []index.Span, q *wire.Query) (g
 		err = e.queries.Text(&match.Query, q.Text)
 		if e.index.Schema().Kind == index.Sequences {
 			match.K = q.Candidates
+			if refusal := e.checkCertify(q); refusal != nil {
+				return gpuexec.Plan{}, refusal
+			}
 			match.Verify = &gpuexec.SequencePlan{Text: []rune(q.Text), K: q.K, Certify: q.Certify}
 		}
 	default:
@@ -75,6 +81,25 @@ func (e *encoder) plan(items []index.Item, spans []index.Span, q *wire.Query) (g
 		return gpuexec.Plan{}, wire.Errorf(wire.Internal, "encoding the query: %v", err)
 	}
 	return gpuexec.Plan{Kind: gpuexec.PlanMatch, Match: match}, nil
+}
+
+// limitCertify bounds the symbols of a text times the bytes of all texts.
+func (e *encoder) limitCertify(limit int64) {
+	e.certifyWork, e.certifySymbols = limit, limit/max(1, e.index.TextBytes())
+}
+
+// checkCertify refuses a query whose certificate may take too much work: in the end all texts are compared.
+func (e *encoder) checkCertify(q *wire.Query) *wire.Error {
+	if !q.Certify || e.certifyWork == 0 {
+		return nil
+	}
+	symbols := int64(utf8.RuneCountInString(q.Text))
+	if symbols <= e.certifySymbols {
+		return nil
+	}
+	return wire.Errorf(wire.TooLarge, "certify may have to compare the text, of %d symbols, with all of the index, of %d bytes, which is more than "+
+		"certify-limit (%d): ask with at most %d symbols or without certify, or have the limit raised", symbols, e.index.TextBytes(),
+		e.certifyWork, e.certifySymbols)
 }
 
 // conditions makes dst the query for a list of conditions.

@@ -17,11 +17,14 @@ type executor struct {
 	lost    bool // the device, by what it executed
 	plans   []gpuexec.Plan
 	answers []gpuexec.Answer
+	pace    gpuexec.Pace // of the batch
+	turns   []*turn      // whose it is; nil in ordinary batches
+	later   func(*task)  // takes what the allowance does not suffice for
 }
 
 // execute runs batches until there are no more.
 func (p *pipeline) execute() {
-	x := &executor{pipeline: p}
+	x := &executor{pipeline: p, later: p.background.put}
 	for {
 		p.idle <- struct{}{} // has room for every executor
 		batch, ok := <-p.batches
@@ -31,8 +34,21 @@ func (p *pipeline) execute() {
 		if _, probe := batch.Items[0].request.origin.(*prober); !probe || len(batch.Items) > 1 {
 			p.metrics.addBatch(len(batch.Items), batch.Reason.String())
 		}
-		x.run(x.live(batch.Items))
+		live := x.live(batch.Items)
+		x.pace = x.ordinaryPace(live)
+		x.run(live)
 	}
+}
+
+// ordinaryPace is that of a batch of ordinary messages. A probe alone is in the background, and not a sign that anybody waits.
+func (x *executor) ordinaryPace(tasks []*task) gpuexec.Pace {
+	cores := time.Duration(x.background.cores)
+	call := min(batchSlice*cores+2*x.estimates.of(tasks), 2*wholeWork*cores)
+	probe := false
+	if len(tasks) == 1 {
+		_, probe = tasks[0].request.origin.(*prober)
+	}
+	return gpuexec.Pace{Plan: planSlice, Call: call, Background: probe}
 }
 
 // live begins with the tasks of a batch and returns, in their memory, those that are still to be run.
@@ -40,10 +56,12 @@ func (x *executor) live(tasks []*task) []*task {
 	now := time.Now()
 	live := tasks[:0]
 	for _, t := range tasks {
-		t.started = now
-		t.request.origin.leave(1)
+		if t.started.IsZero() {
+			t.started = now
+			t.request.origin.leave(1)
+		}
 		if !t.expires.IsZero() && !now.Before(t.expires) {
-			t.refusal = wire.Errorf(wire.DeadlineExceeded, "timeout_ms ran out before the query could be run")
+			t.refusal = expired()
 			x.complete(t)
 			continue
 		}
@@ -65,16 +83,17 @@ func (x *executor) run(tasks []*task) {
 	switch {
 	case err == nil:
 		x.lastAnswer.Store(time.Now().UnixNano())
+		tasks = x.unfinished(tasks, took)
 		x.metrics.addWork(x.answers[:len(tasks)])
 		failures := 0
 		for i, t := range tasks {
-			t.engine = took
+			t.engine += took
 			x.take(t, &x.answers[i])
 			if t.failure != nil {
 				failures++
 			}
 		}
-		excused := failures == len(tasks) && !x.engineWorks()
+		excused := failures > 0 && failures == len(tasks) && !x.engineWorks()
 		for _, t := range tasks {
 			t.excused = excused
 			x.complete(t)
@@ -139,7 +158,9 @@ func (x *executor) search(tasks []*task) (err error) {
 	defer x.batchMemory.give(cost)
 	x.plans = x.plans[:0]
 	for _, t := range tasks {
+		t.plan.Deadline, t.plan.Work = t.expires, x.options.engineTimeout
 		x.plans = append(x.plans, t.plan)
+		t.plan.Unfinished = nil // it is spoiled if this fails
 	}
 	x.metrics.busy.Start()
 	defer func() {
@@ -149,7 +170,35 @@ func (x *executor) search(tasks []*task) (err error) {
 			err = &gpuexec.PanicError{Value: value, Stack: debug.Stack()}
 		}
 	}()
-	return x.searcher.Search(x.aborted, x.plans, x.answers[:len(tasks)])
+	return x.searcher.Search(gpuexec.WithPace(x.aborted, x.pace), x.plans, x.answers[:len(tasks)])
+}
+
+// unfinished hands tasks for which the allowance of the batch did not suffice over to turns, and returns the others, whose
+// answers are the first ones then. It takes notice of what all of them took.
+func (x *executor) unfinished(tasks []*task, took time.Duration) []*task {
+	var s seen
+	done := tasks[:0]
+	for i, t := range tasks {
+		a := &x.answers[i]
+		if t.formula > 0 {
+			x.spend(t, a.Verify-t.spent)
+			t.spent = a.Verify
+		}
+		if a.Unfinished == nil {
+			s.add(t)
+			x.answers[len(done)], x.answers[i] = x.answers[i], x.answers[len(done)]
+			done = append(done, t)
+			continue
+		}
+		if t.spent > 0 && t.spent > x.estimates.of(tasks[i:i+1]) {
+			s.add(t)
+		}
+		t.engine += took
+		t.plan.Unfinished, a.Unfinished = a.Unfinished, nil
+		x.later(t)
+	}
+	x.estimates.learn(&s)
+	return done
 }
 
 // take gives a task its answer, with the memory of its hits.
@@ -159,6 +208,11 @@ func (x *executor) take(t *task, answer *gpuexec.Answer) {
 	switch err := answer.Err; {
 	case err == nil:
 		t.answer = *answer
+	case errors.Is(err, gpuexec.ErrDeadline):
+		t.refusal = expired()
+	case errors.Is(err, gpuexec.ErrWork):
+		t.refusal = wire.Errorf(wire.DeadlineExceeded, "comparing texts took the engine longer than it may (engine-timeout, %v): ask without "+
+			"certify, for fewer candidates or with a shorter text", x.options.engineTimeout)
 	case errors.As(err, &mistake):
 		t.refusal = wire.Errorf(wire.BadRequest, "%s", mistake.Reason)
 	case errors.As(err, &device) && device.OutOfMemory:
@@ -174,7 +228,7 @@ func doesNotFit(err error) *wire.Error {
 }
 
 // complete counts a task off and hands its request on when it was the last.
-func (x *executor) complete(t *task) {
+func (p *pipeline) complete(t *task) {
 	t.plan = gpuexec.Plan{} // its memory is not needed any longer
 	if r := t.request; r.open.Add(-1) == 0 {
 		r.lane.finished <- r
@@ -182,10 +236,10 @@ func (x *executor) complete(t *task) {
 }
 
 // abandon gives tasks up, and with them their requests.
-func (x *executor) abandon(tasks []*task) {
+func (p *pipeline) abandon(tasks []*task) {
 	for _, t := range tasks {
 		t.request.abandoned.Store(true)
-		x.complete(t)
+		p.complete(t)
 	}
 }
 

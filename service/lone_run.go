@@ -197,7 +197,9 @@ func (l *loneRun) work(p *pipeline, r *request) {
 
 // search runs the queries of a request on the engine.
 func (l *loneRun) search(p *pipeline, r *request) {
-	x := &executor{pipeline: p, alone: true}
+	var unfinished []*task
+	x := &executor{pipeline: p, alone: true, later: func(t *task) { unfinished = append(unfinished, t) }}
+	x.pace.Call = loneHold * time.Duration(p.background.cores)
 	works := p.lastAnswer.Load() != 0 // and so may not be to blame when it is lost
 	tasks := make([]*task, 0, r.queries)
 	now := time.Now()
@@ -215,6 +217,7 @@ func (l *loneRun) search(p *pipeline, r *request) {
 		p.metrics.addBatch(n, batcher.Full.String())
 		x.run(x.live(batch))
 		l.keep = l.keep || x.lost && works
+		tasks, unfinished = append(unfinished, tasks...), nil // what is begun is ended first
 		switch took := time.Since(start); {
 		case took < shortBatch:
 			size *= 2

@@ -95,7 +95,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 			results, made := p.results(r, nil, 1<<20)
 			made.now = now
 			part := wire.AppendPart(m.body(made.roughSize(0, 1<<20)), wire.MessagePack, results, 0, 1<<20)
-			p.answered(made)
+			p.encoded(made)
 			bodies[i] = bytes.Clone(part.Body)
 			m.sent(part.Body)
 			m.release(r)

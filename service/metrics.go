@@ -70,7 +70,7 @@ func newMetrics() *metrics {
 	}, []string{"index"})
 	m.batches = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "geniemq_batches_total",
-		Help: "Batches by why they were cut: full, idle (an executor was free), deadline, drain.",
+		Help: "Batches by why they were cut: full, idle (an executor was free), deadline, drain, and turn (of messages that are much work).",
 	}, []string{"index", "reason"})
 	m.postings = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "geniemq_postings_scanned_total",

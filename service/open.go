@@ -95,6 +95,7 @@ func (s *Service) openIndex(source IndexSource) (*served, error) {
 	if x.encoder, err = newEncoder(x.name, file); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Path, err)
 	}
+	x.encoder.limitCertify(int64(s.cfg.CertifyLimit))
 	return x, nil
 }
 
@@ -212,15 +213,17 @@ func (s *Service) openPipelines(context.Context) error {
 	})
 	for _, x := range s.indexes {
 		x.pipe = newPipeline(x.name, x.encoder, x.searcher, pipelineOptions{
-			batchSize:   s.cfg.BatchSize,
-			linger:      s.cfg.BatchLinger,
-			workers:     s.cfg.Workers,
-			directQueue: s.cfg.DirectQueue,
-			limits:      s.limits,
-			exclusion:   &s.exclusion,
-			maxMessage:  s.nc.MaxPayload(),
-			budget:      s.budget,
-			fatal:       s.fail,
+			batchSize:     s.cfg.BatchSize,
+			linger:        s.cfg.BatchLinger,
+			workers:       s.cfg.Workers,
+			directQueue:   s.cfg.DirectQueue,
+			limits:        s.limits,
+			exclusion:     &s.exclusion,
+			maxMessage:    s.nc.MaxPayload(),
+			budget:        s.budget,
+			cores:         s.engine.Info().Workers,
+			engineTimeout: s.cfg.EngineTimeout,
+			fatal:         s.fail,
 		}, x.metrics, s.log.With("index", x.name))
 	}
 	s.background("memory", func(ctx context.Context) { s.budget.trim(ctx, s.forget) })

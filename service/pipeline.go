@@ -18,7 +18,9 @@ import (
 //
 //	stored ─► decoders ─┐                            ┌─► executor ─┐   ┌─► responders ─► stream
 //	                    ├─► dispatcher ─► batches ───┼─► executor ─┼───┤
-//	direct ─► decoders ─┘   (owns the batcher)       └─► ...      ─┘   └─► responders ─► inbox
+//	direct ─► decoders ─┘   (owns the batcher)       └─► ...      ─┤   └─► responders ─► inbox
+//	                             │                                 │
+//	                             └─────── much work ─► turns ──────┘
 //
 // # Back-pressure
 //
@@ -35,6 +37,11 @@ import (
 // joined it. Messages come in bursts, a pull at a time, and a free executor that took the first of a burst and left
 // the rest would run many small batches, each with the cost of a large one. What comes in later is not waited for, nor
 // is anything for longer than gatherWait, so this costs latency only when there are too many for latency to matter.
+//
+// # Turns
+//
+// What is estimated to take long, and what turned out to, leaves the batches for turns, which have an executor of their own
+// (file turns.go). A message of more queries than a batch holds fills batches in turn with others of that kind.
 //
 // # Failures
 //
@@ -63,8 +70,13 @@ type pipeline struct {
 	batchMemory    holder
 	costOnHost     bool // tasks' costs are of this host's memory
 	stored, direct lane
-	lone           lane          // of the one suspect that is run: it has no stages
-	storedOpen     atomic.Int64  // stored queries between dispatcher and stream
+	lone           lane         // of the one suspect that is run: it has no stages
+	storedOpen     atomic.Int64 // stored queries between dispatcher and stream, without those of requests that are held
+	heldQueries    atomic.Int64 // stored queries of requests that wait for turns
+	heldRequests   atomic.Int64 // and these
+	background     *turns
+	estimates      *workEstimates
+	batchBytes     int64
 	entered        atomic.Int64  // requests that decoders were given, or are about to be
 	passed         atomic.Int64  // and those that have left decoding, one way or the other
 	look           chan struct{} // wakes the dispatcher when storedOpen fell or a request will not come; has room for one
@@ -114,6 +126,10 @@ type pipelineOptions struct {
 	maxMessage int64
 	// budget is the worker's, which bounds what is in flight. Required.
 	budget *budget
+	// cores is how many the engine has. Default: all.
+	cores int
+	// engineTimeout bounds the time that comparing the texts of a query may take. 0: no bound.
+	engineTimeout time.Duration
 	// fatal is called when the engine is lost for good.
 	fatal func(error)
 }
@@ -146,7 +162,7 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 	burst := min(maxBurst, opts.batchSize)
 	p := &pipeline{
 		name: name, encoder: enc, searcher: searcher, probe: probePlan(enc.index), options: opts, metrics: m, log: log,
-		stored:  newLane(burst, burst, backlog),
+		stored:  newLane(burst, burst, backlog+heldRequests),
 		direct:  newLane(opts.directQueue, burst, executors),
 		lone:    newLane(0, 0, 1),
 		look:    make(chan struct{}, 1),
@@ -162,12 +178,16 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 		l.memory.account, l.decoding.account = &opts.budget.requests, &opts.budget.decoding
 	}
 	p.aborted, p.abort = context.WithCancel(context.Background())
+	p.batchBytes = capacity.BatchBytes
+	p.estimates = newWorkEstimates(enc.index.Objects(), enc.index.TextBytes())
+	p.background = newTurns(p, opts.cores)
 
 	p.start(opts.workers, p.stored.decode(p), func() { close(p.stored.ready) })
 	p.start(opts.workers, p.direct.decode(p), func() { close(p.direct.ready) })
 	p.start(1, p.dispatch(batcher.Options{MaxItems: opts.batchSize, MaxCost: capacity.BatchBytes, Linger: opts.linger}, int64(backlog)),
 		func() { close(p.batches) })
-	p.start(executors, p.execute, func() {
+	p.start(executors, p.execute, p.background.end)
+	p.start(1, p.background.run, func() {
 		close(p.stored.finished)
 		close(p.direct.finished)
 	})
@@ -227,8 +247,7 @@ func (p *pipeline) wakeDispatcher() {
 func (p *pipeline) respondStored() {
 	for r := range p.stored.finished {
 		r.answer()
-		p.storedOpen.Add(int64(-r.queries))
-		p.wakeDispatcher()
+		p.answered(r)
 	}
 }
 

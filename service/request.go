@@ -43,6 +43,9 @@ type request struct {
 	open      atomic.Int64 // tasks to be run that are not done
 	abandoned atomic.Bool  // the engine did not get to run all of them
 
+	turn *turn       // where queries of it wait for turns; of turns
+	held atomic.Bool // it is counted with those that wait for turns
+
 	memory     *requestMemory // of the tasks, until it is answered
 	conditions int            // that the memory has room for
 	reserved   int64          // of the lane's memory
@@ -54,8 +57,9 @@ type task struct {
 	id      string
 	payload bool // the hits want their payload
 	plan    gpuexec.Plan
-	cost    int64     // of the plan, as the engine counts
-	expires time.Time // zero: never
+	cost    int64         // of the plan, as the engine counts
+	formula time.Duration // of comparing texts (workEstimates); 0: none are
+	expires time.Time     // zero: never
 
 	// When each stage began.
 	queued  time.Time // put in front of the batcher
@@ -66,7 +70,8 @@ type task struct {
 	failure error       // the engine failed on it although it ran alone
 	excused bool        // but it fails on other queries too, so that this one may not be to blame
 	answer  gpuexec.Answer
-	engine  time.Duration // of its batch
+	engine  time.Duration // of its batches
+	spent   time.Duration // on comparing texts, so far
 }
 
 // onlyID is the id that the answer as a whole has: that of a single query, or of a message that is refused for a reason; "" for

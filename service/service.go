@@ -132,6 +132,7 @@ func (s *Service) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopping = true
 	s.mu.Unlock()
+	s.hurry(ctx)
 	release := context.AfterFunc(ctx, s.abort)
 	defer release()
 	var faults []error
@@ -148,6 +149,22 @@ func (s *Service) abort() {
 	for _, x := range s.indexes {
 		if x.pipe != nil {
 			x.pipe.abort()
+		}
+	}
+}
+
+// hurry makes the pipelines give back early what they cannot answer before ctx ends.
+func (s *Service) hurry(ctx context.Context) {
+	deadline, ok := ctx.Deadline()
+	var busy []*pipeline
+	for _, x := range s.indexes {
+		if x.pipe != nil && x.pipe.background.waiting() {
+			busy = append(busy, x.pipe)
+		}
+	}
+	for _, x := range s.indexes {
+		if ok && x.pipe != nil {
+			x.pipe.background.hurry(deadline, 1/float64(max(1, len(busy))))
 		}
 	}
 }

@@ -37,6 +37,16 @@ type Pattern struct {
 	high   map[highKey]uint64
 
 	plus, minus []uint64 // the current column's vertical differences, a word a block
+
+	meter  meter
+	paused column // where a comparison stopped that is to go on
+}
+
+// A column is how far a comparison has come: its next column, and what is known of those before it.
+type column struct {
+	next               int // 0: none is paused
+	length, bound      int // of the comparison
+	first, last, score int
 }
 
 // highKey names a symbol of 256 or more within a block of rows.
@@ -52,6 +62,7 @@ func (p *Pattern) Reset(text []rune) {
 	}
 	p.low = p.low[:0]
 	clear(p.high)
+	p.paused = column{}
 	p.length = len(text)
 	p.blocks = (len(text) + 63) / 64
 	p.masks = appendZeros(p.masks[:0], p.blocks)
@@ -91,7 +102,8 @@ func appendZeros(words []uint64, n int) []uint64 {
 func (p *Pattern) Len() int { return p.length }
 
 // Distance returns the edit distance of the pattern and text and true when it is at most bound. Otherwise it
-// returns false, as soon as that is certain, and a number that means nothing.
+// returns false, as soon as that is certain, and a number that means nothing. With a Pace that stopped it, it returns
+// false as well, and the same call goes on later.
 func (p *Pattern) Distance(text []rune, bound int) (int, bool) {
 	return distance(p, text, bound)
 }
@@ -194,31 +206,45 @@ func distanceBlocks[S uint8 | rune](p *Pattern, text []S, bound int) (int, bool)
 	slack := (bound - max(delta, -delta)) / 2
 	lowest, highest := min(0, delta)-slack, max(0, delta)+slack
 
-	first, last := 0, -1
+	at := column{length: len(text), bound: bound, last: -1}
+	if p.paused.next > 0 && p.paused.length == at.length && p.paused.bound == bound {
+		at = p.paused
+	}
+	p.paused = column{}
 	final := p.blocks - 1
-	score := 0 // D at the bottom row of block last
-	for j := range text {
-		top, bottom := j+1+lowest, min(j+1+highest, p.length) // rows of column j+1 in the band, 1-based
-		if top > 1 {
-			first = (top - 1) / 64
+	stretch := max(1, p.meter.most()/p.blocks) // columns between two looks at the meter
+	first, last := at.first, at.last
+	score := at.score // D at the bottom row of block last
+	for from := at.next; from < len(text); {
+		to := min(len(text), from+stretch)
+		for j := from; j < to; j++ {
+			top, bottom := j+1+lowest, min(j+1+highest, p.length) // rows of column j+1 in the band, 1-based
+			if top > 1 {
+				first = (top - 1) / 64
+			}
+			for last < (bottom-1)/64 {
+				last++
+				p.plus[last], p.minus[last] = ^uint64(0), 0
+				score += min(64, p.length-64*last)
+			}
+			in := 1
+			for b := first; b < last; b++ {
+				in = p.step(b, mask(p, text[j], b), in, 63)
+			}
+			bottomBit := 63
+			if last == final {
+				bottomBit = (p.length - 1) % 64
+			}
+			score += p.step(last, mask(p, text[j], last), in, bottomBit)
+			if last == final && score-(len(text)-1-j) > bound {
+				return 0, false
+			}
 		}
-		for last < (bottom-1)/64 {
-			last++
-			p.plus[last], p.minus[last] = ^uint64(0), 0
-			score += min(64, p.length-64*last)
-		}
-		in := 1
-		for b := first; b < last; b++ {
-			in = p.step(b, mask(p, text[j], b), in, 63)
-		}
-		bottomBit := 63
-		if last == final {
-			bottomBit = (p.length - 1) % 64
-		}
-		score += p.step(last, mask(p, text[j], last), in, bottomBit)
-		if last == final && score-(len(text)-1-j) > bound {
+		if p.meter.did((to - from) * (last - first + 1)); to < len(text) && p.meter.due() && p.meter.ask() {
+			p.paused = column{next: to, length: len(text), bound: bound, first: first, last: last, score: score}
 			return 0, false
 		}
+		from = to
 	}
 	return score, score <= bound
 }

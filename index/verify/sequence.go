@@ -2,7 +2,6 @@ package verify
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"slices"
 
@@ -65,20 +64,25 @@ func (v *Verifier) Reset(text []rune, k, ngram int) {
 	v.within = v.radius() - 1
 }
 
-// checkEvery is the number of texts between two looks at the context: some 10 us of short texts.
-const checkEvery = 128
+// Paced makes v ask pace in all that it does from now on, after so much work (0: PaceWork). At first nobody is
+// asked.
+func (v *Verifier) Paced(pace Pace, work int) {
+	v.pattern.meter = meter{pace: pace, every: work}
+	v.pattern.meter.left = v.pattern.meter.most()
+}
 
 // Verify compares the query with the candidates, which are in the order of match counts (count descending, id
 // ascending). A later call passes a longer list that begins with the earlier one and goes on where that
-// ended. It returns the error of ctx, and only that.
+// ended. It returns the error of the pace, and only that; then a call with the same list goes on where this one stopped.
 //
 // Where distances were computed elsewhere, on a GPU say, known has those of the first candidates: exact ones, or negative
 // for those to be computed here. It may be nil. The outcome is the same.
-func (v *Verifier) Verify(ctx context.Context, texts Texts, candidates []Candidate, known []int32) error {
+func (v *Verifier) Verify(texts Texts, candidates []Candidate, known []int32) error {
 	defer func() { v.within = v.radius() - 1 }()
+	m := &v.pattern.meter
 	for ; v.next < len(candidates); v.next++ {
-		if v.next%checkEvery == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
+		if m.due() && m.ask() {
+			return m.take()
 		}
 		c := candidates[v.next]
 		if v.Certified(c.Count) {
@@ -92,12 +96,19 @@ func (v *Verifier) Verify(ctx context.Context, texts Texts, candidates []Candida
 			}
 			continue
 		}
-		if d, ok := v.distance(texts.Text(c.ID), bound); ok {
+		d, ok := v.distance(texts.Text(c.ID), bound)
+		if v.pattern.paused.next > 0 {
+			return m.take()
+		}
+		if ok {
 			v.keep(Hit{ID: c.ID, Count: c.Count, Distance: int32(d)})
 		}
 	}
 	return nil
 }
+
+// Compared is how many of the candidates Verify is done with.
+func (v *Verifier) Compared() int { return v.next }
 
 // Certified reports whether no object with a match count of at most count can precede the k best so far, if
 // it also follows all candidates seen so far in the order of match counts. With the count of the last of K
@@ -121,33 +132,39 @@ func (v *Verifier) Threshold() int64 {
 func (v *Verifier) Within() int { return v.within }
 
 // Scan compares the query with the objects lo to hi-1 whatever their match count, except those with less than
-// minCount. After scanning all objects the hits are exact. It returns the error of ctx, and only that.
+// minCount. After scanning all objects the hits are exact. It returns the object to go on with, which is hi unless the pace
+// stopped it, and the error of the pace, and only that.
 //
 // To scan ranges in parallel give each its own Verifier that Seed copied from this one, and Join them.
-func (v *Verifier) Scan(ctx context.Context, texts Texts, lo, hi, minCount uint32) error {
+func (v *Verifier) Scan(texts Texts, lo, hi, minCount uint32) (next uint32, err error) {
 	known := make([]uint32, len(v.best))
 	for i, h := range v.best {
 		known[i] = h.ID
 	}
 	slices.Sort(known)
+	m := &v.pattern.meter
 	for id := lo; id < hi; id++ {
-		if id%checkEvery == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
+		if m.due() && m.ask() {
+			return id, m.take()
 		}
 		text := texts.Text(id)
 		d, ok := v.distance(text, min(v.within, v.radius()))
+		if v.pattern.paused.next > 0 {
+			return id, m.take()
+		}
 		if !ok {
 			continue
 		}
 		if _, found := slices.BinarySearch(known, id); found {
 			continue
 		}
+		m.did(overlapWork * len(text))
 		count := v.overlap.count(v.text, text, v.n, &v.runes)
 		if count >= minCount {
 			v.keep(Hit{ID: id, Count: count, Distance: int32(d)})
 		}
 	}
-	return nil
+	return hi, nil
 }
 
 // Seed makes v a verifier of the same query as from with the same hits.
@@ -190,9 +207,11 @@ func (v *Verifier) radius() int {
 // distance is the length filter in bytes, which needs no decoding (a code point is 1 to 4 bytes), then the
 // bounded comparison, which begins with the length filter in code points.
 func (v *Verifier) distance(text string, bound int) (int, bool) {
+	v.pattern.meter.did(textWork)
 	if len(text) < v.pattern.Len()-bound || len(text) > 4*(v.pattern.Len()+bound) {
 		return 0, false
 	}
+	v.pattern.meter.did(len(text)) // reading it, and comparing a short pattern; a long one counts for itself
 	return v.pattern.DistanceString(text, bound, &v.runes)
 }
 

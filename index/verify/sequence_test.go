@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -117,9 +116,15 @@ func randomTexts(rng *rand.Rand, size int) (textList, []rune) {
 // the best of its candidates.
 func TestVerifyAndCertificate(t *testing.T) {
 	rng := newRand(t)
-	ctx := context.Background()
 	var v Verifier
-	certified, scans, unsure := 0, 0, 0
+	certified, scans, unsure, stops := 0, 0, 0, 0
+	stopped := errors.New("stopped")
+	pace := func() error { // stops now and then, wherever the work is
+		if stops++; stops%3 > 0 {
+			return stopped
+		}
+		return nil
+	}
 	for round := range 3000 {
 		texts, query := randomTexts(rng, rng.IntN(120))
 		n := 1 + rng.IntN(5)
@@ -133,10 +138,13 @@ func TestVerifyAndCertificate(t *testing.T) {
 		all := byCount(bruteForce(texts, query, n, 0), minCount)
 
 		v.Reset(query, k, n)
+		if v.Paced(nil, 0); round%2 == 0 {
+			v.Paced(pace, 1+rng.IntN(100))
+		}
 		for size := k + rng.IntN(8); ; size *= 2 {
 			candidates := all[:min(size, len(all))]
-			if err := v.Verify(ctx, texts, candidates, someKnown(rng, texts, query, candidates)); err != nil {
-				t.Fatal(err)
+			known := someKnown(rng, texts, query, candidates)
+			for v.Verify(texts, candidates, known) == stopped {
 			}
 			last := uint32(0)
 			if len(candidates) == size {
@@ -198,21 +206,25 @@ func bruteForceOf(texts textList, query []rune, n int, candidates []Candidate) [
 func scanInParts(t *testing.T, v *Verifier, texts textList, minCount uint32, parts int) {
 	t.Helper()
 	if parts == 1 {
-		if err := v.Scan(context.Background(), texts, 0, texts.Objects(), minCount); err != nil {
-			t.Fatal(err)
-		}
+		scanPaced(v, texts, 0, texts.Objects(), minCount)
 		return
 	}
 	others := make([]Verifier, parts)
 	for i := range others {
 		others[i].Seed(v)
+		others[i].pattern.meter = v.pattern.meter
 		lo, hi := len(texts)*i/parts, len(texts)*(i+1)/parts
-		if err := others[i].Scan(context.Background(), texts, uint32(lo), uint32(hi), minCount); err != nil {
-			t.Fatal(err)
-		}
+		scanPaced(&others[i], texts, uint32(lo), uint32(hi), minCount)
 	}
 	for i := range others {
 		v.Join(&others[i])
+	}
+}
+
+// scanPaced goes on where a pace stopped it.
+func scanPaced(v *Verifier, texts textList, lo, hi, minCount uint32) {
+	for err := errors.New("not begun"); err != nil; {
+		lo, err = v.Scan(texts, lo, hi, minCount)
 	}
 }
 
@@ -224,7 +236,7 @@ func TestCertificateNeedsTies(t *testing.T) {
 	var v Verifier
 	v.Reset(query, 1, 3)
 	all := byCount(bruteForce(texts, query, 3, 0), 0)
-	if err := v.Verify(context.Background(), texts, all[:1], nil); err != nil {
+	if err := v.Verify(texts, all[:1], nil); err != nil {
 		t.Fatal(err)
 	}
 	if !v.Certified(all[0].Count) {
@@ -235,17 +247,35 @@ func TestCertificateNeedsTies(t *testing.T) {
 	}
 }
 
-func TestVerifierStopsWithContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	var v Verifier
-	v.Reset([]rune("abc"), 1, 3)
-	texts := textList{"abd"}
-	if err := v.Verify(ctx, texts, []Candidate{{0, 3}}, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("Verify: %v", err)
-	}
-	if err := v.Scan(ctx, texts, 0, 1, 0); !errors.Is(err, context.Canceled) {
-		t.Errorf("Scan: %v", err)
+// TestPaceWithinComparison: one comparison of two long texts asks its pace again and again, stops when it says so, and goes on
+// where it stopped: all work is done once.
+func TestPaceWithinComparison(t *testing.T) {
+	rng := newRand(t)
+	for _, alphabet := range []string{"ab", "aé\u4e00"} {
+		query, text := randomText(rng, []rune(alphabet), 20_000), randomText(rng, []rune(alphabet), 19_000)
+		want := EditDistance(query, text)
+		texts := textList{string(text)}
+		for _, scan := range []bool{false, true} {
+			var v Verifier
+			v.Reset(query, 1, 3)
+			asked, stopped := 0, errors.New("stopped")
+			v.Paced(func() error { asked++; return stopped }, 0)
+			calls := 0
+			for err := stopped; err == stopped; calls++ {
+				if scan {
+					_, err = v.Scan(texts, 0, 1, 0)
+				} else {
+					err = v.Verify(texts, []Candidate{{0, 3}}, nil)
+				}
+			}
+			if got := v.Hits(nil); len(got) != 1 || got[0].Distance != int32(want) {
+				t.Errorf("scan %v: %v, the distance is %d", scan, got, want)
+			}
+			steps := len(text) * len(query) / 64 // in the whole matrix; the band is some three quarters
+			if calls < 10 || asked < steps/PaceWork/2 || asked > steps/PaceWork*11/10+10 || asked < calls-1 {
+				t.Errorf("scan %v: %d calls, the pace was asked %d times in %d steps", scan, calls, asked, steps)
+			}
+		}
 	}
 }
 
@@ -259,9 +289,7 @@ func BenchmarkScan(b *testing.B) {
 	query := []rune("recieving")
 	for range b.N {
 		v.Reset(query, 10, 3)
-		if err := v.Scan(context.Background(), texts, 0, texts.Objects(), 0); err != nil {
-			b.Fatal(err)
-		}
+		scanPaced(&v, texts, 0, texts.Objects(), 0)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(texts)), "ns/text")
 }
