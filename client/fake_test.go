@@ -155,9 +155,9 @@ func (s *standIn) stored(msg jetstream.Msg) {
 		if !answer.Batch {
 			out.Header.Set(wire.HeaderQueryID, answer.Results[0].ID)
 		}
-		if len(parts) > 1 {
-			out.Header.Set(wire.HeaderPart, strconv.Itoa(i+1))
-			out.Header.Set(wire.HeaderParts, strconv.Itoa(len(parts)))
+		if answer.Batch {
+			queries := wire.Range{First: part.First, Last: part.First + part.Count - 1, Total: len(answer.Results)}
+			out.Header.Set(wire.HeaderQueries, queries.String())
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		_, err := s.js.PublishMsg(ctx, out)

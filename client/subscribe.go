@@ -22,8 +22,9 @@ type Answer struct {
 	Results []Result
 	Batch   bool
 	First   int
-	// Part and Parts number the messages of an answer too large for one, from 1. Each holds complete results.
-	Part, Parts int
+	// Queries is how many queries the query message has. An answer too large for one message comes in several, each with
+	// complete results: the answer is complete when there was a result for every query, from First on in each of them.
+	Queries int
 	// QueryID is the query's id, where a header can carry it; QuerySeq is Receipt.Sequence of the query message.
 	QueryID  string
 	QuerySeq uint64
@@ -179,8 +180,11 @@ func dispatch(subject string, header nats.Header, body []byte, handle func(*Answ
 	a := &Answer{
 		Subject: subject, Header: header,
 		Results: decoded.Results, Batch: decoded.Batch, First: decoded.First,
-		Part: max(1, int(number(wire.HeaderPart))), Parts: max(1, int(number(wire.HeaderParts))),
+		Queries: decoded.First + len(decoded.Results),
 		QueryID: header.Get(wire.HeaderQueryID), QuerySeq: number(wire.HeaderQuerySeq),
+	}
+	if r, ok := wire.ParseRange(header.Get(wire.HeaderQueries)); ok {
+		a.Queries = r.Total
 	}
 	if err := handle(a); err != nil {
 		opts.OnError(fmt.Errorf("handling an answer on %s: %w", subject, err))

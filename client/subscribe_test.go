@@ -46,7 +46,7 @@ func TestSubscribe(t *testing.T) {
 		answers, _ := subscribe(t, "words", client.SubscribeOptions{})
 		receipt := publish(t, "", "new")
 		a := <-answers
-		if a.QueryID != "new" || a.QuerySeq != receipt.Sequence || a.Subject != "genie.result.words" || a.Batch || a.Part != 1 || a.Parts != 1 {
+		if a.QueryID != "new" || a.QuerySeq != receipt.Sequence || a.Subject != "genie.result.words" || a.Batch || a.Queries != 1 {
 			t.Errorf("got %+v", a)
 		}
 	})
@@ -83,10 +83,10 @@ func TestSubscribe(t *testing.T) {
 			t.Fatal(err)
 		}
 		var results []client.Result
-		for part := 1; len(results) < manyQueries; part++ {
+		for len(results) < manyQueries {
 			a := <-answers
-			if !a.Batch || a.First != len(results) || a.Part != part || a.Parts < 2 {
-				t.Fatalf("part %d: got first %d, part %d of %d", part, a.First, a.Part, a.Parts)
+			if !a.Batch || a.First != len(results) || len(a.Results) == manyQueries || a.Queries != manyQueries {
+				t.Fatalf("after %d results: got %d from %d on, of %d", len(results), len(a.Results), a.First, a.Queries)
 			}
 			results = append(results, a.Results...)
 		}

@@ -62,7 +62,7 @@ func BenchmarkPublish(bench *testing.B) {
 func benchProducer(bench *testing.B, nc *nats.Conn, out func(int) producer.Outgoing) {
 	p := newProducer(bench, nc, producer.Options{})
 	var wg sync.WaitGroup
-	done := func(err error) {
+	done := func(_ producer.Confirmation, err error) {
 		if err != nil {
 			bench.Error(err)
 		}

@@ -19,8 +19,8 @@ func (p *Producer) onAck(m *nats.Msg) {
 	if f == nil {
 		return // ended before: a second answer to a message that was published twice
 	}
-	if err, permanent := parseAck(f, m); err == nil || permanent {
-		p.finish(f, err)
+	if how, err, permanent := parseAck(f, m); err == nil || permanent {
+		p.finish(f, how, err)
 	} else {
 		p.mu.Lock()
 		p.fail(f, err)
@@ -57,7 +57,7 @@ func (p *Producer) flush(batch []*flight) {
 	for _, f := range batch {
 		// A flush says nothing about what was published on an earlier connection.
 		if err == nil && f.epoch == epoch {
-			p.finish(f, nil)
+			p.finish(f, Confirmation{}, nil)
 			continue
 		}
 		p.mu.Lock()
@@ -119,6 +119,6 @@ func (p *Producer) onError(err error) {
 	}
 	p.mu.Unlock()
 	for _, f := range forbidden {
-		p.finish(f, &ForbiddenError{subject})
+		p.finish(f, Confirmation{}, &ForbiddenError{subject})
 	}
 }

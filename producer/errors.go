@@ -65,35 +65,60 @@ const (
 	codeHeaderTooLarge  jetstream.ErrorCode = 10097 // above JetStream's 64 KiB
 )
 
-var ackStart, ackError = []byte(`{"stream":"`), []byte(`"error"`)
-
-// parseAck reads JetStream's answer to a publish. Nearly every answer is {"stream":"...","seq":...}, perhaps with
-// "duplicate" (which is as good) and "domain"; only the others are decoded.
-func parseAck(f *flight, m *nats.Msg) (err error, permanent bool) {
+// parseAck reads JetStream's answer to a publish.
+func parseAck(f *flight, m *nats.Msg) (how Confirmation, err error, permanent bool) {
 	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
-		return errNoStream, false
+		return how, errNoStream, false
 	}
-	if bytes.HasPrefix(m.Data, ackStart) && !bytes.Contains(m.Data, ackError) {
-		return nil, false
+	if sequence, ok := plainAck(m.Data); ok {
+		return Confirmation{Sequence: sequence}, nil, false
 	}
 	var ack struct {
-		Error  *jetstream.APIError `json:"error"`
-		Stream string              `json:"stream"`
+		Error     *jetstream.APIError `json:"error"`
+		Stream    string              `json:"stream"`
+		Sequence  uint64              `json:"seq"`
+		Duplicate bool                `json:"duplicate"`
 	}
 	if err := json.Unmarshal(m.Data, &ack); err != nil {
-		return fmt.Errorf("unreadable publish acknowledgement: %w", err), false
+		return how, fmt.Errorf("unreadable publish acknowledgement: %w", err), false
 	}
 	switch {
 	case ack.Error == nil && ack.Stream != "":
-		return nil, false
+		return Confirmation{ack.Sequence, ack.Duplicate}, nil, false
 	case ack.Error == nil:
-		return fmt.Errorf("publish acknowledgement without a stream: %.100q", m.Data), false
+		return how, fmt.Errorf("publish acknowledgement without a stream: %.100q", m.Data), false
 	case ack.Error.ErrorCode == codeMessageTooLarge:
-		return &TooLargeError{f.msg.Subject, f.bytes, 0, "it exceeds the stream's max_msg_size"}, true
+		return how, &TooLargeError{f.msg.Subject, f.bytes, 0, "it exceeds the stream's max_msg_size"}, true
 	case ack.Error.ErrorCode == codeHeaderTooLarge:
-		return &TooLargeError{f.msg.Subject, f.bytes, 0, "its headers exceed 64 KiB"}, true
+		return how, &TooLargeError{f.msg.Subject, f.bytes, 0, "its headers exceed 64 KiB"}, true
 	}
-	return fmt.Errorf("the result stream refuses messages: %w", ack.Error), false
+	return how, fmt.Errorf("the result stream refuses messages: %w", ack.Error), false
+}
+
+var ackStart, ackSequence = []byte(`{"stream":"`), []byte(`","seq":`)
+
+// plainAck reads what nearly every answer is, {"stream":"...","seq":...}, without decoding it. Whatever has more members,
+// "duplicate", "domain" or "error", is left to be decoded.
+func plainAck(data []byte) (sequence uint64, ok bool) {
+	rest, ok := bytes.CutPrefix(data, ackStart)
+	if !ok {
+		return 0, false
+	}
+	name, rest, ok := bytes.Cut(rest, ackSequence)
+	if !ok || bytes.IndexByte(name, '"') >= 0 {
+		return 0, false
+	}
+	digits := bytes.TrimRight(rest, "} ")
+	if len(digits) == 0 || len(digits) > 19 {
+		return 0, false
+	}
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		sequence = 10*sequence + uint64(c-'0')
+	}
+	return sequence, true
 }
 
 // What a permission error was about.

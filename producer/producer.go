@@ -24,6 +24,15 @@ type Outgoing struct {
 	Body   []byte
 }
 
+// Confirmation says how a message got out.
+type Confirmation struct {
+	// Sequence is the place of a stored message in its stream, 0 for inboxes.
+	Sequence uint64
+	// Duplicate says that the stream had a message with this id already, and that one's is Sequence. It need not be the same
+	// message: whoever chose the id may have chosen it twice.
+	Duplicate bool
+}
+
 // Options of a Producer.
 type Options struct {
 	// Subjects tell which subjects a stream keeps: those of Results(). Everything else is an inbox.
@@ -80,7 +89,7 @@ type State struct {
 // message is out, or with the reason why it never will be.
 //
 // "Out" has two meanings. On a subject of the result stream it means that JetStream has stored the message (or says
-// that it has it already). On any other subject, an inbox, there is no one to acknowledge it: it means that the server
+// that it has one with this id already: see [Confirmation]). On any other subject, an inbox, there is no one to acknowledge it: it means that the server
 // has taken it, shown by a flush on the connection that it was published on. One flush confirms all inbox messages
 // published before it, so under load their number is far below that of the messages.
 //
@@ -142,7 +151,7 @@ type Producer struct {
 type flight struct {
 	id    uint64
 	ctx   context.Context
-	done  func(error)
+	done  func(Confirmation, error)
 	lane  *lane
 	bytes int64
 	msg   nats.Msg
@@ -153,7 +162,8 @@ type flight struct {
 	notBefore time.Time // of the next attempt
 	held      bool      // waits in lane.held
 	sending   bool      // a goroutine is in PublishMsg with it,
-	ended     bool      // and calls done(err) when it returns
+	ended     bool      // and calls done when it returns
+	confirmed Confirmation
 	err       error
 }
 
@@ -196,7 +206,7 @@ func New(nc *nats.Conn, opts Options) (*Producer, error) {
 // Publish sends a message and returns once it is on its way or held; done is called when its fate is known, with
 // an error only if it will never be out. Publish blocks while MaxInFlight or MaxInFlightBytes are reached. When ctx
 // ends first, done gets its error, though the message may still arrive.
-func (p *Producer) Publish(ctx context.Context, out Outgoing, done func(error)) {
+func (p *Producer) Publish(ctx context.Context, out Outgoing, done func(Confirmation, error)) {
 	f := &flight{ctx: ctx, done: done, lane: &p.lanes[inbox]}
 	f.msg = nats.Msg{Subject: out.Subject, Header: out.Header, Data: out.Body}
 	stored := wire.MatchSubject(p.opts.Subjects.Results(), out.Subject)
@@ -211,7 +221,7 @@ func (p *Producer) Publish(ctx context.Context, out Outgoing, done func(error)) 
 	}
 	f.bytes = int64(f.msg.Size())
 	if err := p.admit(f); err != nil {
-		done(err)
+		done(Confirmation{}, err)
 		return
 	}
 	if stored {
@@ -292,13 +302,13 @@ func (p *Producer) attempt(f *flight) {
 	f.sending = false
 	if f.ended {
 		p.mu.Unlock()
-		f.done(f.err)
+		f.done(f.confirmed, f.err)
 		return
 	}
 	switch {
 	case permanent:
 		p.mu.Unlock()
-		p.finish(f, err)
+		p.finish(f, Confirmation{}, err)
 		return
 	case err != nil:
 		p.fail(f, err)
@@ -310,7 +320,7 @@ func (p *Producer) attempt(f *flight) {
 }
 
 // finish ends a flight, if it has not ended yet.
-func (p *Producer) finish(f *flight, err error) {
+func (p *Producer) finish(f *flight, how Confirmation, err error) {
 	p.mu.Lock()
 	if _, ok := p.flights[f.id]; !ok {
 		p.mu.Unlock()
@@ -326,11 +336,11 @@ func (p *Producer) finish(f *flight, err error) {
 		close(p.room)
 		p.room = nil
 	}
-	f.ended, f.err = true, err
+	f.ended, f.confirmed, f.err = true, how, err
 	sending := f.sending
 	p.mu.Unlock()
 	if !sending {
-		f.done(err)
+		f.done(how, err)
 	}
 }
 

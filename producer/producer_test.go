@@ -47,6 +47,11 @@ func TestStoredResultsAreConfirmedByTheStream(t *testing.T) {
 		p.Publish(t.Context(), stored(i%400, "x"), f.done(i)) // the last 100 are duplicates, which is success
 	}
 	f.allGood(500)
+	for i := range 500 {
+		if how := f.confirmation(i); how != (producer.Confirmation{Sequence: uint64(i%400) + 1, Duplicate: i >= 400}) {
+			t.Errorf("message %d is confirmed as %+v", i, how)
+		}
+	}
 	if n := streamMessages(t, s); n != 400 {
 		t.Errorf("%d messages are stored, want 400", n)
 	}
@@ -248,7 +253,7 @@ func TestForbidden(t *testing.T) {
 			want++
 		}
 		done := f.done(i)
-		p.Publish(t.Context(), producer.Outgoing{Subject: subject, MsgID: fmt.Sprint(i)}, func(err error) {
+		p.Publish(t.Context(), producer.Outgoing{Subject: subject, MsgID: fmt.Sprint(i)}, func(how producer.Confirmation, err error) {
 			var e *producer.ForbiddenError
 			switch {
 			case forbidden && (!errors.As(err, &e) || e.Subject != subject || !errors.Is(err, nats.ErrPermissionViolation)):
@@ -256,7 +261,7 @@ func TestForbidden(t *testing.T) {
 			case !forbidden && err != nil:
 				t.Errorf("%s: %v", subject, err)
 			}
-			done(err)
+			done(how, err)
 		})
 	}
 	until(t, "all have a fate", func() bool { return f.count() == n })

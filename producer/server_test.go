@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/geniemq/geniemq/producer"
 	"go.uber.org/goleak"
 )
 
@@ -101,19 +103,28 @@ type fates struct {
 	t    testing.TB
 	mu   sync.Mutex
 	errs map[int]error
+	hows map[int]producer.Confirmation
 }
 
-func newFates(t testing.TB) *fates { return &fates{t: t, errs: make(map[int]error)} }
+func newFates(t testing.TB) *fates {
+	return &fates{t: t, errs: make(map[int]error), hows: make(map[int]producer.Confirmation)}
+}
 
-func (f *fates) done(i int) func(error) {
-	return func(err error) {
+func (f *fates) done(i int) func(producer.Confirmation, error) {
+	return func(how producer.Confirmation, err error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if _, twice := f.errs[i]; twice {
 			f.t.Errorf("done of message %d was called twice", i)
 		}
-		f.errs[i] = err
+		f.errs[i], f.hows[i] = err, how
 	}
+}
+
+func (f *fates) confirmation(i int) producer.Confirmation {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hows[i]
 }
 
 func (f *fates) count() int {

@@ -25,7 +25,7 @@ func (p *Producer) tendLoop() {
 		}
 		t := p.tend(time.Now())
 		for _, f := range t.ended {
-			p.finish(f, f.ctx.Err())
+			p.finish(f, Confirmation{}, f.ctx.Err())
 		}
 		if p.nc.IsClosed() {
 			p.finishAll(nats.ErrConnectionClosed)
@@ -106,7 +106,7 @@ func (p *Producer) finishAll(err error) int {
 	}
 	p.mu.Unlock()
 	for _, f := range rest {
-		p.finish(f, err)
+		p.finish(f, Confirmation{}, err)
 	}
 	return len(rest)
 }

@@ -8,50 +8,121 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// answer makes the answer of a request that is done. Its hits are in the request's memory.
-func (e *encoder) answer(r *request, now time.Time) *wire.Answer {
-	a := &wire.Answer{Batch: r.batch, Results: make([]wire.Result, len(r.tasks))}
-	for i := range r.tasks {
-		t := &r.tasks[i]
-		result := &a.Results[i]
-		*result = wire.Result{ID: t.id, Index: e.name, Version: e.index.Version()}
-		switch {
-		case t.failure != nil:
-			result.Err = wire.Errorf(wire.Internal, "the engine failed on this query; the log of the service says how")
-		case t.refusal != nil:
-			result.Err = t.refusal
-		default:
-			result.Hits = e.hits(r.hits, t)
-			result.MCK, result.Exact = t.answer.MCK, t.answer.Exact
-			result.Took = wire.Took{
-				Queue:  t.queued.Sub(r.arrived),
-				Batch:  t.started.Sub(t.queued),
-				Engine: t.engine,
-				Verify: t.answer.Verify,
-				Total:  now.Sub(r.arrived),
-			}
+// answering makes the results of a request that is done, one at a time: the memory of one result's hits is used for the
+// next one's. The hits of a message that asks for a million of them would take 80 MB at once, their payloads gigabytes.
+type answering struct {
+	encoder *encoder
+	request *request
+	now     time.Time
+	reason  *wire.Error // the message is refused as a whole: every result is this error
+	most    int         // bytes of payload that a result may have: more fit no message
+
+	result   wire.Result
+	hits     []wire.Hit
+	held     bool // hits hold keys or payloads
+	tooLarge int  // results that are an error because their payloads exceed most,
+	payloads int  // like these of the largest
+}
+
+// results are those of a request, or one that tells the reason why there are none. most is how many bytes a message of them may
+// have. The caller calls answered when it has encoded them.
+func (p *pipeline) results(r *request, reason *wire.Error, most int) (wire.Results, *answering) {
+	a, _ := p.memory.answerings.Get().(*answering)
+	if a == nil {
+		a = new(answering)
+	}
+	a.encoder, a.request, a.reason, a.now, a.most = p.encoder, r, reason, time.Now(), most
+	if r.codec == wire.MessagePack {
+		a.most *= packs
+	}
+	results := wire.Results{Batch: r.batch, Total: len(r.tasks), At: a.at}
+	if reason != nil {
+		results.Batch, results.Total = false, 1
+	}
+	return results, a
+}
+
+// packs is how much shorter JSON may become as MessagePack: an escaped control character is one byte of six.
+const packs = 6
+
+// answered takes back what results gave, and the engine's hits, which are bytes now.
+func (p *pipeline) answered(a *answering) {
+	p.memory.answers.put(a.request.tasks)
+	if a.held {
+		clear(a.hits[:cap(a.hits)])
+	}
+	hits := a.hits[:0]
+	if cap(hits) > maxKeptHits {
+		hits = nil
+	}
+	*a = answering{hits: hits}
+	p.memory.answerings.Put(a)
+}
+
+// at makes the i-th result. It is valid until the next one is made.
+func (a *answering) at(i int) *wire.Result {
+	e, r := a.encoder, a.request
+	a.result = wire.Result{Index: e.name, Version: e.index.Version()}
+	if a.reason != nil {
+		if len(r.tasks) == 1 && !r.batch {
+			a.result.ID = r.tasks[0].id
+		}
+		a.result.Err = a.reason
+		return &a.result
+	}
+	t := &r.tasks[i]
+	a.result.ID = t.id
+	if a.result.Err = t.err(); a.result.Err != nil {
+		return &a.result
+	}
+	if t.payload {
+		if size := e.payloadSizes(t.answer.Hits); size > a.most {
+			a.tooLarge, a.payloads = a.tooLarge+1, max(a.payloads, size)
+			a.result = *wire.TooLargeResult(&a.result, size, a.most)
+			return &a.result
 		}
 	}
-	return a
+	a.makeHits(t)
+	a.result.Hits = a.hits
+	a.result.MCK, a.result.Exact = t.answer.MCK, t.answer.Exact
+	a.result.Took = wire.Took{
+		Queue:  t.queued.Sub(r.arrived),
+		Batch:  t.started.Sub(t.queued),
+		Engine: t.engine,
+		Verify: t.answer.Verify,
+		Total:  a.now.Sub(r.arrived),
+	}
+	return &a.result
 }
 
-// refused is the answer of a message that is wrong as a whole.
-func (e *encoder) refused(reason *wire.Error) *wire.Answer {
-	return &wire.Answer{Results: []wire.Result{{Index: e.name, Version: e.index.Version(), Err: reason}}}
+// err is the error that a task is answered with, or nil.
+func (t *task) err() *wire.Error {
+	if t.failure != nil {
+		return errEngineFailed
+	}
+	return t.refusal
 }
 
-// hits appends the hits of a task to m, which has room for them.
-func (e *encoder) hits(m *hitMemory, t *task) []wire.Hit {
+var errEngineFailed = wire.Errorf(wire.Internal, "the engine failed on this query; the log of the service says how")
+
+// makeHits makes the hits of a task.
+func (a *answering) makeHits(t *task) {
+	e := a.encoder
 	schema := e.index.Schema()
 	keyed := schema.Key != ""
 	similar := schema.Kind == index.Vectors || schema.Kind == index.Sets
-	m.held = m.held || keyed || t.payload
-	first := len(m.hits)
-	m.hits = m.hits[:first+len(t.answer.Hits)]
-	hits := m.hits[first:len(m.hits):len(m.hits)]
-	for i := range hits {
-		// Fields with pointers are empty and stay so where there is nothing to put: no write barriers, a hit each.
-		from, to := &t.answer.Hits[i], &hits[i]
+	if n := len(t.answer.Hits); cap(a.hits) < n {
+		a.hits, a.held = make([]wire.Hit, n), false
+	} else {
+		if a.held {
+			clear(a.hits)
+		}
+		a.hits, a.held = a.hits[:n], false
+	}
+	a.held = keyed || t.payload
+	for i := range a.hits {
+		// Fields with pointers are empty and stay so where there is nothing to put: no write barriers, one per hit.
+		from, to := &t.answer.Hits[i], &a.hits[i]
 		to.ID, to.Count = from.ID, from.Count
 		if keyed { // else the key is the id, which wire writes
 			to.Key = e.index.Key(from.ID)
@@ -66,5 +137,37 @@ func (e *encoder) hits(m *hitMemory, t *task) []wire.Hit {
 			to.Payload = e.payloadOf(from.ID)
 		}
 	}
-	return hits
+}
+
+// payloadSizes is how many bytes the payloads of hits have together, at least.
+func (e *encoder) payloadSizes(hits []gpuexec.Hit) int {
+	size := 0
+	for i := range hits {
+		size += len(e.index.Payload(hits[i].ID))
+		if e.textColumn != "" {
+			size += len(e.index.Text(hits[i].ID))
+		}
+	}
+	return size
+}
+
+// roughSize is about how many bytes the results from first on take, but at most most.
+func (a *answering) roughSize(first, most int) int {
+	tasks := a.request.tasks
+	if a.reason != nil {
+		return min(512, most)
+	}
+	const fixed, hit = 240, 44 // JSON's
+	size := 0
+	for i := first; i < len(tasks) && size < most; i++ {
+		t := &tasks[i]
+		size += fixed + len(t.id) + hit*len(t.answer.Hits)
+		if t.payload {
+			size += a.encoder.payloadSizes(t.answer.Hits)
+		}
+	}
+	if a.request.codec == wire.MessagePack {
+		size = size * 2 / 3
+	}
+	return min(size, most)
 }

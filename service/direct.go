@@ -136,40 +136,46 @@ func (d *direct) admit(queries int) *wire.Error {
 
 func (d *direct) leave(queries int) { d.intake.waiting.Add(int64(-queries)) }
 
-func (d *direct) refuse(r *request, reason *wire.Error) {
-	d.send(r, d.intake.pipe.encoder.refused(reason))
-}
+func (d *direct) refuse(r *request, reason *wire.Error) { d.send(r, reason) }
 
-func (d *direct) respond(r *request) {
-	p := d.intake.pipe
-	p.memory.answer(r)
-	d.send(r, p.encoder.answer(r, time.Now()))
-}
+func (d *direct) respond(r *request) { d.send(r, nil) }
 
 func (d *direct) abandon(r *request) {
 	d.refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
 }
 
-// send encodes and publishes an answer. It is one message or an error: an asker waits for one.
-func (d *direct) send(r *request, answer *wire.Answer) {
+// send encodes and publishes the answer to a request, or the reason why it has none. It is one message or an error: an asker
+// waits for one.
+func (d *direct) send(r *request, reason *wire.Error) {
 	p := d.intake.pipe
 	out := &nats.Msg{Subject: d.reply, Header: nats.Header{wire.HeaderContentType: {r.codec.String()}}}
 	setTrace(out.Header, d.header)
-	setQueryID(out.Header, answer)
-	out.Data = wire.AppendAnswer(p.memory.body(wire.RoughSize(r.codec, answer)), r.codec, answer)
-	p.memory.encoded(r, answer)
-	setServiceError(out.Header, answer)
-	if room := int(d.intake.nc.MaxPayload()) - wire.HeaderSize(out.Header); len(out.Data) > room {
-		id := answer.Results[0].ID
-		size := len(out.Data)
-		answer = p.encoder.refused(wire.Errorf(wire.TooLarge, "the answer has %d bytes, a message holds %d, and direct search sends "+
-			"one: ask for less at a time, or through the stream", size, room))
-		if len(r.tasks) == 1 {
-			answer.Results[0].ID = id
+	whole := reason
+	if len(r.tasks) == 1 && !r.batch {
+		setQueryID(out.Header, r.tasks[0].id)
+		if whole == nil {
+			whole = r.tasks[0].err()
 		}
-		out.Data = wire.AppendAnswer(out.Data[:0], r.codec, answer)
-		setServiceError(out.Header, answer)
 	}
+	if whole != nil {
+		setServiceError(out.Header, whole)
+	}
+	room := int(d.intake.nc.MaxPayload()) - wire.HeaderSize(out.Header)
+	results, made := p.results(r, reason, room)
+	body, size, ok := wire.AppendWhole(p.memory.body(made.roughSize(0, room)), r.codec, results, room)
+	if made.tooLarge > 0 {
+		size, ok = made.payloads, false
+	}
+	p.answered(made)
+	if !ok {
+		reason = wire.Errorf(wire.TooLarge, "the answer has at least %d bytes, a message holds %d, and direct search sends "+
+			"one: ask for less at a time, or through the stream", size, room)
+		setServiceError(out.Header, reason)
+		results, made = p.results(r, reason, room)
+		body, _, _ = wire.AppendWhole(body, r.codec, results, room)
+		p.answered(made)
+	}
+	out.Data = body
 	encoded := time.Now()
 	err := d.intake.nc.PublishMsg(out)
 	if err != nil {
@@ -183,6 +189,6 @@ func (d *direct) send(r *request, answer *wire.Answer) {
 	if out.Header.Get(wire.HeaderServiceErrorCode) != "" {
 		d.intake.stats.errors.Add(1)
 	}
-	p.metrics.observe(r, answer, 0, time.Since(encoded), took)
+	p.metrics.observe(r, reason, 0, time.Since(encoded), took)
 	p.memory.release(r)
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,10 @@ const maxMsgID = 512
 
 // resultID identifies the answer to a stored message for ever, whoever gives it and however often: it derives from
 // what makes the message itself unique. It lacks the number of the part; see partID.
+//
+// A message without an id of its own has the time when its stream was made and its sequence. Users' ids that look like that, or
+// like what becomes of long ones, are set apart, so that nobody can take the id of another's answer by choosing his own.
+// All others keep the form that they always had: workers of two versions, side by side, must not answer twice.
 func resultID(index string, query nats.Header, created time.Time, sequence uint64) string {
 	id := query.Get(wire.HeaderMsgID)
 	switch {
@@ -26,23 +31,46 @@ func resultID(index string, query nats.Header, created time.Time, sequence uint6
 	case len(id) > maxMsgID:
 		sum := sha256.Sum256([]byte(id))
 		id = hex.EncodeToString(sum[:])
+	case looksOurs(id):
+		id = apart + id
 	}
 	return index + "." + id
 }
 
-// partID is the message id of a part of an answer, counted from 1. It ends in the number even if there is one part
-// only, because message ids of queries may end in numbers too: part 2 of the answer to "a" is not part 1 of that to
-// "a.2", and an answer that has one part at the first attempt and two at the second is not stored twice.
-func partID(result string, part int) string { return result + "." + strconv.Itoa(part) }
+// apart is put before users' ids that look like ours, and before those that begin with it and would, so that none become equal.
+const apart = "~"
 
-// resultHeader is the header of an answer to a stored message, without what the parts differ in.
-func resultHeader(query nats.Header, sequence uint64, codec wire.ContentType, answer *wire.Answer) nats.Header {
+// looksOurs says whether an id, less what sets it apart, has the form <digits>.<digits> or that of a hash.
+func looksOurs(id string) bool {
+	id = strings.TrimLeft(id, apart)
+	if len(id) == hex.EncodedLen(sha256.Size) && strings.Trim(id, "0123456789abcdef") == "" {
+		return true
+	}
+	created, sequence, ok := strings.Cut(id, ".")
+	return ok && digits(created) && digits(sequence)
+}
+
+func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// saltedID is the id of an answer in place of one that another answer has. It holds what makes the message unique, and how
+// many ids were taken before it.
+func saltedID(result, reply string, created time.Time, sequence uint64, salt int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%d\n%d", reply, created.UnixNano(), sequence, salt))
+	return result + "." + hex.EncodeToString(sum[:16])
+}
+
+// partID is the message id of the part of an answer that begins with a query, counted from 1. An answer in one message ends in a
+// number too, because ids of queries may: part 2 of the answer to "a" is not part 1 of that to "a.2".
+func partID(result string, query int) string { return result + "." + strconv.Itoa(query) }
+
+// resultHeader is the header of an answer to a stored message, without what the parts differ in. id is that of a single query.
+func resultHeader(query nats.Header, sequence uint64, codec wire.ContentType, id string) nats.Header {
 	h := nats.Header{
 		wire.HeaderContentType: {codec.String()},
 		wire.HeaderQuerySeq:    {strconv.FormatUint(sequence, 10)},
 	}
 	setTrace(h, query)
-	setQueryID(h, answer)
+	setQueryID(h, id)
 	return h
 }
 
@@ -54,21 +82,14 @@ func setTrace(to, from nats.Header) {
 }
 
 // setServiceError adds the headers of NATS micro services to an answer that is an error as a whole.
-func setServiceError(header nats.Header, answer *wire.Answer) {
-	if answer.Batch || answer.Results[0].Err == nil {
-		return
-	}
-	err := answer.Results[0].Err
+func setServiceError(header nats.Header, err *wire.Error) {
 	header[wire.HeaderServiceErrorCode] = []string{string(err.Code)}
 	header[wire.HeaderServiceError] = []string{headerText(err.Message)}
 }
 
 // setQueryID adds the id of a single query where it fits a header.
-func setQueryID(header nats.Header, answer *wire.Answer) {
-	if answer.Batch {
-		return
-	}
-	if id := wire.HeaderID(answer.Results[0].ID); id != "" {
+func setQueryID(header nats.Header, id string) {
+	if id := wire.HeaderID(id); id != "" {
 		header[wire.HeaderQueryID] = []string{id}
 	}
 }

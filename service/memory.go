@@ -18,18 +18,18 @@ import (
 // Each piece has one owner at a time, as its request has. What is not given back, because a message failed, is garbage
 // like any other. What is given back is bounded, piece by piece: messages may be of any size.
 type memory struct {
-	decoders sync.Pool // of *wire.Decoder
-	requests sync.Pool // of *requestMemory
-	hits     sync.Pool // of *hitMemory
-	bodies   [maxBodyClass - minBodyClass + 1]sync.Pool
-	answers  answerMemory
+	decoders   sync.Pool // of *wire.Decoder
+	requests   sync.Pool // of *requestMemory
+	answerings sync.Pool // of *answering
+	bodies     [maxBodyClass - minBodyClass + 1]sync.Pool
+	answers    answerMemory
 }
 
 // The bounds of what is kept.
 const (
 	maxKeptTasks   = 1 << 14 // of a request, some 6 MB
 	maxKeptItems   = 1 << 17 // of a request, 3 MB with their spans
-	maxKeptHits    = 1 << 17 // of a message's answer, some 10 MB
+	maxKeptHits    = 1 << 14 // of a result, some 1.3 MB
 	maxKeptAnswers = 1 << 20 // hits of all answers, 24 MB
 )
 
@@ -85,48 +85,6 @@ func (m *memory) decoder() *wire.Decoder {
 func (m *memory) forget(d *wire.Decoder) {
 	d.Forget()
 	m.decoders.Put(d)
-}
-
-// hitMemory is memory for the hits of one answer. They are nearly all of it and are only needed until they are encoded.
-type hitMemory struct {
-	hits []wire.Hit // what lies behind them holds no key and no payload
-	held bool       // these do
-}
-
-// answer gives a request memory for the hits of its answer.
-func (m *memory) answer(r *request) {
-	total := 0
-	for i := range r.tasks {
-		total += len(r.tasks[i].answer.Hits)
-	}
-	own, _ := m.hits.Get().(*hitMemory)
-	if own == nil {
-		own = new(hitMemory)
-	}
-	if cap(own.hits) < total {
-		own.hits = make([]wire.Hit, 0, total)
-	}
-	r.hits = own
-}
-
-// encoded takes back the hits of a request whose answer is bytes now: the answer's, and the engine's.
-func (m *memory) encoded(r *request, a *wire.Answer) {
-	own := r.hits
-	if own == nil {
-		return
-	}
-	r.hits = nil
-	for i := range a.Results {
-		a.Results[i].Hits = nil
-	}
-	m.answers.put(r.tasks)
-	if own.held {
-		clear(own.hits)
-	}
-	own.hits, own.held = own.hits[:0], false
-	if cap(own.hits) <= maxKeptHits {
-		m.hits.Put(own)
-	}
 }
 
 // answerMemory is memory for the engine's hits.

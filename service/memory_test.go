@@ -54,7 +54,8 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	}
 	defer plain.Close()
 	now := time.Now()
-	var used memory // of both indexes, which a pipeline's is not
+	var pipelines [2]pipeline // the first one's memory is used again, and of both indexes, which a pipeline's is not
+	used := &pipelines[0].memory
 	for round := range 300 {
 		x := []*index.Index{keyed, plain}[random.IntN(2)]
 		e, err := newEncoder("x", x)
@@ -73,8 +74,10 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 			}
 		}
 		var bodies [2][]byte
-		for i, m := range []*memory{&used, new(memory)} {
-			r := &request{batch: true, arrived: now}
+		pipelines[1].memory = memory{}
+		for i := range pipelines {
+			m := &pipelines[i].memory
+			r := &request{batch: true, codec: wire.MessagePack, arrived: now}
 			m.request(r, len(hits), 3*len(hits))
 			if !reflect.DeepEqual(r.tasks, make([]task, len(hits))) {
 				t.Fatalf("seed %d, round %d: tasks are not empty: %+v", seed, round, r.tasks)
@@ -87,12 +90,14 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 				r.tasks[j].payload = payload
 				r.tasks[j].answer.Hits = append([]gpuexec.Hit(nil), hits[j]...)
 			}
-			m.answer(r)
-			a := e.answer(r, now)
-			parts := wire.SplitAnswerInto(wire.MessagePack, a, 1<<20, m.body)
-			m.encoded(r, a)
-			bodies[i] = bytes.Clone(parts[0].Body)
-			m.sent(parts[0].Body)
+			p := &pipelines[i]
+			p.encoder = e
+			results, made := p.results(r, nil, 1<<20)
+			made.now = now
+			part := wire.AppendPart(m.body(made.roughSize(0, 1<<20)), wire.MessagePack, results, 0, 1<<20)
+			p.answered(made)
+			bodies[i] = bytes.Clone(part.Body)
+			m.sent(part.Body)
 			m.release(r)
 		}
 		if !bytes.Equal(bodies[0], bodies[1]) {

@@ -181,24 +181,32 @@ func (m *indexMetrics) addBatch(queries int, reason string) {
 	m.totals.batched.Add(int64(queries))
 }
 
-// observe counts the queries of a request whose answer is out, in which tooLarge good results were replaced by errors:
-// publishing it took published, all of it total.
-func (m *indexMetrics) observe(r *request, answer *wire.Answer, tooLarge int, published, total time.Duration) {
-	ok := 0
-	for i := range answer.Results {
-		if err := answer.Results[i].Err; err != nil {
+// observe counts the queries of a request whose answer is out, or the reason why the request was refused. tooLarge good results
+// were replaced by errors; publishing the answer took published, all of it total.
+func (m *indexMetrics) observe(r *request, reason *wire.Error, tooLarge int, published, total time.Duration) {
+	ok, failed := 0, 0
+	count := func(err *wire.Error) {
+		if err != nil {
 			m.errors.WithLabelValues(string(err.Code)).Inc()
+			failed++
 		} else {
 			ok++
 		}
 	}
+	if reason != nil {
+		count(reason)
+	} else {
+		for i := range r.tasks {
+			count(r.tasks[i].err())
+		}
+	}
 	if tooLarge > 0 {
 		m.errors.WithLabelValues(string(wire.TooLarge)).Add(float64(tooLarge))
-		ok -= tooLarge
+		ok, failed = ok-tooLarge, failed+tooLarge
 	}
 	m.ok.Add(float64(ok))
 	m.totals.ok.Add(int64(ok))
-	m.totals.errors.Add(int64(len(answer.Results) - ok))
+	m.totals.errors.Add(int64(failed))
 	for i := range r.tasks {
 		t := &r.tasks[i]
 		m.total.Observe(total.Seconds())

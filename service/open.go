@@ -315,6 +315,7 @@ func (s *Service) openStreams(ctx context.Context) error {
 	for _, d := range differences {
 		s.log.Warn("a stream is used as it is, though it differs from what is recommended", "difference", d.String())
 	}
+	s.answers.js, s.answers.name, s.answers.log = s.js, s.subjects.ResultStream(), s.log
 	results, err := s.js.Stream(ctx, s.subjects.ResultStream())
 	if err != nil {
 		return fmt.Errorf("looking at stream %s: %w", s.subjects.ResultStream(), err)
@@ -363,7 +364,8 @@ const pullBytes = 32 << 20
 func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
-		pipe: x.pipe, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(), maxResult: s.maxResult, log: log,
+		pipe: x.pipe, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(), maxResult: s.maxResult,
+		answers: &s.answers, log: log,
 	}
 	c, err := consumer.New(s.js, consumer.Options{
 		Subjects:      s.subjects,

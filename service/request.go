@@ -41,7 +41,6 @@ type request struct {
 	abandoned atomic.Bool  // the engine did not get to run all of them
 
 	memory *requestMemory // of the tasks, until it is answered
-	hits   *hitMemory     // of the answer, until it is encoded
 }
 
 // task is one query of a request.

@@ -60,6 +60,7 @@ type Service struct {
 	resultBytes int64
 	engine      gpuexec.Engine
 	publishers  publishers
+	answers     storedAnswers
 	micro       micro.Service
 	admin       *admin
 	indexes     []*served

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +47,7 @@ type storedIntake struct {
 	subjects   wire.Subjects
 	allow      []string     // reply subjects
 	maxResult  func() int64 // headers included; another server of a cluster may have another limit
+	answers    *storedAnswers
 	log        *slog.Logger
 
 	returned atomic.Bool    // messages were given back unanswered
@@ -109,6 +109,11 @@ type stored struct {
 	refused  bool
 }
 
+// resultID identifies the answer.
+func (o *stored) resultID() string {
+	return resultID(o.intake.pipe.name, o.message.Header, o.message.StreamCreated, o.message.Sequence)
+}
+
 func (o *stored) suspect() bool { return o.message.Delivered > suspectAfter }
 
 func (o *stored) admit(int) *wire.Error { return o.badReply }
@@ -118,12 +123,11 @@ func (o *stored) leave(int) {}
 // refuse answers a message that will never be anything else than wrong, and removes it.
 func (o *stored) refuse(r *request, reason *wire.Error) {
 	o.refused = true
-	answer := o.intake.pipe.encoder.refused(reason)
 	if o.badReply != nil {
-		o.publish(r, answer, func() { o.bury(deadReply, o.badReply.Message) })
+		o.deliver(r, reason, func() { o.bury(deadReply, o.badReply.Message) })
 		return
 	}
-	o.publish(r, answer, func() { o.settled(o.message.Term(reason.Error())) })
+	o.deliver(r, reason, func() { o.settled(o.message.Term(reason.Error())) })
 }
 
 // respond answers a message, unless the engine failed on it: then it is given back, until it has been delivered often
@@ -139,13 +143,11 @@ func (o *stored) respond(r *request) {
 		}
 		log.Error("the engine failed on a message again, giving it up")
 	}
-	o.intake.pipe.memory.answer(r)
-	answer := o.intake.pipe.encoder.answer(r, time.Now())
 	if failure != nil {
-		o.publish(r, answer, func() { o.bury(deadFailed, failure.Error()) })
+		o.deliver(r, nil, func() { o.bury(deadFailed, failure.Error()) })
 		return
 	}
-	o.publish(r, answer, func() { o.settled(o.message.Ack()) })
+	o.deliver(r, nil, func() { o.settled(o.message.Ack()) })
 }
 
 func (o *stored) abandon(*request) {
@@ -170,76 +172,6 @@ func (o *stored) settled(err error) {
 	if err != nil && !errors.Is(err, consumer.ErrSettled) && !errors.Is(err, consumer.ErrGone) {
 		o.intake.log.Warn("a message could not be settled and will come again", "sequence", o.message.Sequence, "error", err)
 	}
-}
-
-// publish sends an answer, in as many messages as it needs, and calls then when all of them are confirmed. It blocks
-// while the producer has no room.
-func (o *stored) publish(r *request, answer *wire.Answer, then func()) {
-	s := o.intake
-	header := func() nats.Header {
-		return resultHeader(o.message.Header, o.message.Sequence, r.codec, answer)
-	}
-	id := resultID(s.pipe.name, o.message.Header, o.message.StreamCreated, o.message.Sequence)
-	sample := header()
-	sample[wire.HeaderMsgID] = []string{partID(id, len(answer.Results))}
-	room := int(s.maxResult()) - wire.HeaderSize(sample) - wire.PartHeaderSize
-	parts := wire.SplitAnswerInto(r.codec, answer, room, s.pipe.memory.body)
-	s.pipe.memory.encoded(r, answer)
-
-	c := &confirmation{origin: o, request: r, answer: answer, parts: parts, then: then, encoded: time.Now()}
-	c.open.Store(int64(len(parts)))
-	for i := range parts {
-		c.tooLarge += parts[i].TooLarge
-	}
-	out := s.publishers.next()
-	for i, part := range parts {
-		h := header()
-		if len(parts) > 1 {
-			h[wire.HeaderPart] = []string{strconv.Itoa(i + 1)}
-			h[wire.HeaderParts] = []string{strconv.Itoa(len(parts))}
-		}
-		out.Publish(s.pipe.aborted, producer.Outgoing{
-			Subject: o.reply,
-			MsgID:   partID(id, i+1),
-			Header:  h,
-			Body:    part.Body,
-		}, c.done)
-	}
-}
-
-// confirmation waits for the parts of an answer.
-type confirmation struct {
-	origin   *stored
-	request  *request
-	answer   *wire.Answer
-	parts    []wire.Part
-	tooLarge int // results that did not fit and went out as errors
-	then     func()
-	encoded  time.Time
-	open     atomic.Int64
-	failed   atomic.Pointer[error]
-}
-
-// done is called by the producer for each part.
-func (c *confirmation) done(err error) {
-	if err != nil {
-		c.failed.Store(&err)
-	}
-	if c.open.Add(-1) > 0 {
-		return
-	}
-	memory := &c.origin.intake.pipe.memory
-	for i := range c.parts {
-		memory.sent(c.parts[i].Body)
-	}
-	if err := c.failed.Load(); err != nil {
-		c.origin.unpublished(c.request, *err)
-		return
-	}
-	now := time.Now()
-	c.origin.intake.pipe.metrics.observe(c.request, c.answer, c.tooLarge, now.Sub(c.encoded), now.Sub(c.request.arrived))
-	memory.release(c.request)
-	c.then()
 }
 
 // unpublished deals with an answer that will never be out.

@@ -17,6 +17,7 @@ type unservedAnswerer struct {
 	publishers *publishers
 	subjects   wire.Subjects
 	allow      []string // reply subjects
+	answers    *storedAnswers
 	log        *slog.Logger
 }
 
@@ -30,20 +31,30 @@ func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Unserved) err
 	if err != nil {
 		codec = wire.JSON
 	}
+	id := resultID(u.Index, u.Header, u.StreamCreated, u.Sequence)
 	out := producer.Outgoing{
 		Subject: u.Header.Get(wire.HeaderReply),
-		MsgID:   partID(resultID(u.Index, u.Header, u.StreamCreated, u.Sequence), 1),
+		MsgID:   partID(id, 1),
 		Body:    wire.AppendAnswer(nil, codec, answer),
 	}
 	standard := a.subjects.Result(u.Index)
 	if wire.ValidateReplySubject(out.Subject, a.allow) != nil {
 		out.Subject = standard
 	}
-	for {
-		out.Header = resultHeader(u.Header, u.Sequence, codec, answer)
-		confirmed := make(chan error, 1)
-		a.publishers.next().Publish(ctx, out, func(err error) { confirmed <- err })
-		err := <-confirmed
+	for salt := 1; ; {
+		out.Header = resultHeader(u.Header, u.Sequence, codec, "")
+		how, err := a.publish(ctx, out)
+		if err == nil && how.Duplicate {
+			_, whose, fault := a.answers.look(ctx, how.Sequence, out.Subject, u.Sequence)
+			if fault != nil {
+				return fault
+			}
+			if whose == another { // a message with this id was answered before: see delivery
+				out.MsgID = partID(saltedID(id, out.Subject, u.StreamCreated, u.Sequence, salt), 1)
+				salt++
+				continue
+			}
+		}
 		log := a.log.With("sequence", u.Sequence, "reply", out.Subject, "error", err)
 		switch {
 		case err == nil:
@@ -59,9 +70,21 @@ func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Unserved) err
 	}
 }
 
+// publish returns when a message is confirmed.
+func (a *unservedAnswerer) publish(ctx context.Context, out producer.Outgoing) (producer.Confirmation, error) {
+	var how producer.Confirmation
+	confirmed := make(chan error, 1)
+	a.publishers.next().Publish(ctx, out, func(h producer.Confirmation, err error) {
+		how = h
+		confirmed <- err
+	})
+	err := <-confirmed
+	return how, err
+}
+
 // sweep runs a sweeper until ctx ends.
 func (s *Service) sweep(ctx context.Context) {
-	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(), log: s.log}
+	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(), answers: &s.answers, log: s.log}
 	consumer.NewSweeper(s.js, consumer.SweeperOptions{
 		Subjects: s.subjects,
 		Answer:   a.answer,

@@ -391,24 +391,27 @@ func TestLargeAnswers(t *testing.T) {
 	}
 	r.publish("big", `{"queries":[`+half+","+half+","+one+","+half+`]}`, "Nats-Msg-Id", "split")
 	results, parts := 0, 0
-	for part := 1; part == 1 || part <= parts; part++ {
-		m := r.stored("genie.result.big", 1+part)
-		fmt.Sscan(m.Header.Get("Genie-Parts"), &parts)
-		if m.Header.Get("Genie-Part") != fmt.Sprint(part) || m.Header.Get("Nats-Msg-Id") != fmt.Sprintf("big.split.%d", part) {
-			t.Errorf("part %d has headers %v", part, m.Header)
+	for ; results < 4; parts++ {
+		m := r.stored("genie.result.big", 2+parts)
+		queries, ok := wire.ParseRange(m.Header.Get("Genie-Queries"))
+		if !ok || queries.First != results || queries.Total != 4 || m.Header.Get("Nats-Msg-Id") != fmt.Sprintf("big.split.%d", results+1) {
+			t.Errorf("the part that begins with query %d has headers %v", results, m.Header)
 		}
 		a, err := wire.DecodeAnswer(wire.JSON, m.Data)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if a.First != results {
-			t.Errorf("part %d begins with result %d, want %d", part, a.First, results)
+			t.Errorf("a part begins with result %d, want %d", a.First, results)
 		}
 		for i := range a.Results {
 			if res := &a.Results[i]; results == 2 && (res.Err == nil || res.Err.Code != wire.TooLarge) || results != 2 && len(res.Hits) != 10_000 {
 				t.Errorf("result %d: %d hits, %v", results, len(res.Hits), res.Err)
 			}
 			results++
+		}
+		if queries.Last != results-1 {
+			t.Errorf("a part that ends with query %d says %v", results-1, queries)
 		}
 	}
 	if results != 4 || parts < 2 {

@@ -91,7 +91,7 @@ func TestSmallResultStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a.First != results || m.Header.Get("Genie-Parts") == "" {
+		if a.First != results || m.Header.Get("Genie-Queries") == "" {
 			t.Errorf("part from %d on, want %d; headers %v", a.First, results, m.Header)
 		}
 		for i := range a.Results {

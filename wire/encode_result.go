@@ -80,6 +80,9 @@ func (e *encoder) jsonHits(hits []Hit) {
 	dst := append(e.dst, '[')
 	for i := range hits {
 		h := &hits[i]
+		if !e.fits(len(dst), len(h.Key)+len(h.Payload)) {
+			break
+		}
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -116,6 +119,9 @@ func (e *encoder) msgpackHits(hits []Hit) {
 	dst := appendArrayHead(e.dst, len(hits)) // e.dst would be a write barrier a hit
 	for i := range hits {
 		h := &hits[i]
+		if !e.fits(len(dst), len(h.Key)) {
+			break
+		}
 		members := byte(3)
 		if h.HasSimilarity {
 			members++
@@ -175,7 +181,7 @@ func (e *encoder) transcode(payload []byte) {
 	}
 }
 
-// transcodeValue counts the members of a container as it goes, in a head of the longest form, because JSON does not
+// transcodeValue stops at the limit. It counts the members of a container as it goes, in a head of the longest form, because JSON does not
 // say how many there are; small containers, which nearly all are, get the short form and move up.
 func (e *encoder) transcodeValue() error {
 	open := e.payload.open[:0]
@@ -204,6 +210,9 @@ func (e *encoder) transcodeValue() error {
 		}
 		if len(open) == 0 {
 			return nil
+		}
+		if !e.fits(len(e.dst), 0) {
+			return nil // nothing of this is kept
 		}
 		at := open[len(open)-1] + 1
 		binary.BigEndian.PutUint32(e.dst[at:], binary.BigEndian.Uint32(e.dst[at:])+1)

@@ -13,6 +13,10 @@ type encoder struct {
 	dst     []byte
 	msgpack bool
 	payload *payloadReader // made when first needed
+
+	// Hits are not written beyond limit bytes of dst, unless it is 0: what would not fit is left out, and full says so.
+	limit int
+	full  bool
 }
 
 // object starts an object of at most 15 members and returns its place, which names and end need.
@@ -39,6 +43,14 @@ func (e *encoder) name(at int, name string) {
 	e.dst = append(e.dst, '"')
 	e.dst = append(e.dst, name...)
 	e.dst = append(e.dst, '"', ':')
+}
+
+// fits says whether so many bytes more are within the limit.
+func (e *encoder) fits(written, more int) bool {
+	if e.limit > 0 && written+more > e.limit {
+		e.full = true
+	}
+	return !e.full
 }
 
 func (e *encoder) end() {

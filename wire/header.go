@@ -26,10 +26,9 @@ const (
 	HeaderQueryID = "Genie-Query-Id"
 	// HeaderQuerySeq is on results: the stream sequence of the query message.
 	HeaderQuerySeq = "Genie-Query-Seq"
-	// HeaderPart and HeaderParts are on the parts of a split answer: the part's number from 1, and how many there
-	// are. An answer in one message has neither.
-	HeaderPart  = "Genie-Part"
-	HeaderParts = "Genie-Parts"
+	// HeaderQueries is on answers to batches: which of the message's queries this part of the answer is to, like
+	// "36-71/100", counted from 0. See [Range].
+	HeaderQueries = "Genie-Queries"
 
 	// HeaderServiceError and HeaderServiceErrorCode are on errors of direct search, as NATS micro services set
 	// them: the sentence, and our [Code].
@@ -120,5 +119,5 @@ func HeaderSize(header map[string][]string) int {
 	return size
 }
 
-// PartHeaderSize is the most that HeaderPart and HeaderParts add to a header.
-const PartHeaderSize = len(HeaderPart) + len(HeaderParts) + 2*(len(": ")+10+len("\r\n"))
+// PartHeaderSize is the most that HeaderQueries adds to a header.
+const PartHeaderSize = len(HeaderQueries) + len(": ") + 3*10 + len("-/") + len("\r\n")

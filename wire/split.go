@@ -1,8 +1,12 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"strconv"
+	"strings"
+)
 
-// Part is one message of a split answer.
+// Part is one message of an answer.
 type Part struct {
 	First int // the position of its first result among the queries of the message
 	Count int // how many results it holds
@@ -11,65 +15,124 @@ type Part struct {
 	Body     []byte
 }
 
-// SplitAnswer encodes an answer as messages of at most maxBody bytes each, every one of them complete, with its own
-// "first". maxBody is the server's max_payload less [HeaderSize] of the headers and [PartHeaderSize]. An answer that
-// fits, as nearly all do, is one part. A result that does not fit a message alone is replaced by an error `too_large`.
-//
-// The cuts depend on the results but not on the time they took. A query message that is delivered a second time, to
-// another worker, must give parts with the same boundaries: its parts have the same message ids as the first time's,
-// and the result stream keeps whichever it saw first.
-func SplitAnswer(ct ContentType, a *Answer, maxBody int) []Part {
-	return SplitAnswerInto(ct, a, maxBody, func(size int) []byte { return make([]byte, 0, size) })
+// Results are the results of an answer, made one at a time: those of a large answer would take many times the memory
+// of its messages.
+type Results struct {
+	// Batch says that the message was a batch; otherwise there is one result.
+	Batch bool
+	// Total is how many results there are, one for each query of the message.
+	Total int
+	// At makes the i-th result. It is valid until the next call, and may be asked for again.
+	At func(i int) *Result
 }
 
-// SplitAnswerInto is SplitAnswer with bodies in memory that take gives: an empty slice with room for about size bytes. A
-// body that needs more is moved.
-func SplitAnswerInto(ct ContentType, a *Answer, maxBody int, take func(size int) []byte) []Part {
-	if !a.Batch && len(a.Results) == 1 {
-		r := &a.Results[0]
-		body := AppendResult(take(RoughSize(ct, a)), ct, r)
-		if len(body)+tookSlack(ct, r) > maxBody {
-			body = AppendResult(body[:0], ct, tooLarge(r, len(body), maxBody))
-			return []Part{{Count: 1, TooLarge: 1, Body: body}}
-		}
-		return []Part{{Count: 1, Body: body}}
+// AppendPart encodes results from first on, as many as fit a message of at most maxBody bytes and at least one; the part is
+// a complete message, with its own "first". maxBody is the server's max_payload less [HeaderSize] of the headers and
+// [PartHeaderSize]. A result that does not fit a message alone is replaced by an error `too_large`. dst is empty memory for
+// the body. Whatever the results have, no more than about maxBody bytes are written, one key or payload at a time.
+//
+// The cuts depend on the results but not on the time they took, so that a message that is delivered a second time gives, as
+// a rule, parts with the same boundaries. Nothing depends on that: see [Range].
+func AppendPart(dst []byte, ct ContentType, r Results, first, maxBody int) Part {
+	e := encoder{msgpack: ct == MessagePack, dst: dst[:0]}
+	part := Part{First: first}
+	slack := 0
+	if r.Batch {
+		slack = e.beginPart(first)
 	}
-	var parts []Part
-	part := Part{First: a.First}
-	rough := 0 // of what is left
-	for i := range a.Results {
-		rough += roughSize(ct, &a.Results[i])
-	}
-	e := encoder{msgpack: ct == MessagePack, dst: take(max(0, min(rough, maxBody, maxRough)))}
-	slack := e.beginPart(part.First)
-	for i := range a.Results {
-		r := &a.Results[i]
-		mark := len(e.dst)
-		e.next(part.Count)
-		e.result(r)
-		slack += tookSlack(ct, r)
-		if len(e.dst)+slack > maxBody && part.Count > 0 {
-			body := e.dst[:mark]
-			e.dst = take(max(0, min(rough, maxBody, maxRough)))
-			parts = append(parts, e.endPart(part, body))
-			part = Part{First: a.First + i}
-			slack = e.beginPart(part.First)
-			mark = len(e.dst)
-			e.result(r)
-			slack += tookSlack(ct, r)
-		}
-		if len(e.dst)+slack > maxBody { // alone
+	for i := first; i < r.Total; i++ {
+		result := r.At(i)
+		mark, took := len(e.dst), tookSlack(ct, result)
+		e.limit = max(1, maxBody-slack-took)
+		if !e.add(result, r.Batch, part.Count) {
 			size := len(e.dst) - mark
 			e.dst = e.dst[:mark]
-			e.result(tooLarge(r, size, maxBody))
-			slack -= tookSlack(ct, r)
+			if part.Count > 0 {
+				break
+			}
+			e.limit, took = 0, 0
+			e.add(tooLarge(result, size, maxBody), r.Batch, part.Count)
 			part.TooLarge++
 		}
+		slack += took
 		part.Count++
-		rough -= roughSize(ct, r)
 	}
-	return append(parts, e.endPart(part, e.dst))
+	part.Body = e.endPart(r.Batch, part.Count)
+	return part
 }
+
+// AppendWhole encodes all results as one message of at most maxBody bytes. It is false when they do not fit, and has not written
+// much more than fits then; size is what was written.
+func AppendWhole(dst []byte, ct ContentType, r Results, maxBody int) (body []byte, size int, ok bool) {
+	e := encoder{msgpack: ct == MessagePack, dst: dst[:0]}
+	slack := 0
+	if r.Batch {
+		slack = e.beginPart(0)
+	}
+	e.limit = max(1, maxBody-slack)
+	for i := range r.Total {
+		if !e.add(r.At(i), r.Batch, i) {
+			return e.dst[:0], len(e.dst), false
+		}
+	}
+	body = e.endPart(r.Batch, r.Total)
+	return body, len(body), true
+}
+
+// add appends the n-th result of a part and says whether it fits the limit.
+func (e *encoder) add(r *Result, batch bool, n int) bool {
+	if batch {
+		e.next(n)
+	}
+	e.full = false
+	e.result(r)
+	return !e.full && (e.limit == 0 || len(e.dst) <= e.limit)
+}
+
+// SplitAnswer encodes an answer as messages of at most maxBody bytes each; see [AppendPart]. An answer that fits, as nearly
+// all do, is one part.
+func SplitAnswer(ct ContentType, a *Answer, maxBody int) []Part {
+	results := Results{Batch: a.Batch, Total: len(a.Results), At: func(i int) *Result { return &a.Results[i] }}
+	var parts []Part
+	for next := 0; next < len(a.Results); {
+		part := AppendPart(make([]byte, 0, min(RoughSize(ct, a), maxBody)), ct, results, next, maxBody)
+		next += part.Count
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// Range says which queries of a message an answer, or a part of one, is to: [HeaderQueries].
+type Range struct {
+	First, Last int // positions, from 0
+	Total       int // queries of the message
+}
+
+// String is the form of the header: "36-71/100".
+func (r Range) String() string {
+	return strconv.Itoa(r.First) + "-" + strconv.Itoa(r.Last) + "/" + strconv.Itoa(r.Total)
+}
+
+// ParseRange reads the header.
+func ParseRange(s string) (Range, bool) {
+	first, rest, ok := strings.Cut(s, "-")
+	last, total, ok2 := strings.Cut(rest, "/")
+	if !ok || !ok2 {
+		return Range{}, false
+	}
+	var r Range
+	for i, text := range []string{first, last, total} {
+		n, err := strconv.ParseUint(text, 10, 31)
+		if err != nil {
+			return Range{}, false
+		}
+		*[]*int{&r.First, &r.Last, &r.Total}[i] = int(n)
+	}
+	return r, r.First <= r.Last && r.Last < r.Total
+}
+
+// TooLargeResult is what takes the place of a result of at least so many bytes that fits no message of most bytes.
+func TooLargeResult(r *Result, size, most int) *Result { return tooLarge(r, size, most) }
 
 func tooLarge(r *Result, size, most int) *Result {
 	id := r.ID
@@ -77,7 +140,7 @@ func tooLarge(r *Result, size, most int) *Result {
 		id = ""
 	}
 	return &Result{ID: id, Index: r.Index, Version: r.Version,
-		Err: Errorf(TooLarge, "the result has %d bytes, a message holds %d: lower k or leave with_payload out", size, most)}
+		Err: Errorf(TooLarge, "the result has at least %d bytes, a message holds %d: lower k or leave with_payload out", size, most)}
 }
 
 // maxRough bounds the memory that is taken on an estimate; more comes as it is needed.
@@ -124,14 +187,16 @@ func (e *encoder) beginPart(first int) int {
 	return 0
 }
 
-func (e *encoder) endPart(p Part, body []byte) Part {
-	if e.msgpack {
-		binary.BigEndian.PutUint32(body[mpPartHead-4:], uint32(p.Count))
-	} else {
-		body = append(body, "]}"...)
+// endPart ends a message of so many results.
+func (e *encoder) endPart(batch bool, count int) []byte {
+	switch {
+	case !batch:
+	case e.msgpack:
+		binary.BigEndian.PutUint32(e.dst[mpPartHead-4:], uint32(count))
+	default:
+		e.dst = append(e.dst, "]}"...)
 	}
-	p.Body = body
-	return p
+	return e.dst
 }
 
 // tookSlack is how much longer a result would be if all its times took the widest form.

@@ -118,3 +118,81 @@ func TestBatchOfOne(t *testing.T) {
 		}
 	}
 }
+
+// What does not fit is not written: memory is bounded by the message, not by the result.
+func TestSplitMemoryIsBounded(t *testing.T) {
+	const payload, maxBody = 54_000, 1 << 20
+	value := []byte(`{"t":"` + strings.Repeat("x", payload) + `"}`)
+	huge := Result{ID: "q", Hits: make([]Hit, 2000)} // 108 MB
+	for i := range huge.Hits {
+		huge.Hits[i] = Hit{ID: uint32(i), Count: 1, Payload: value}
+	}
+	small := Result{ID: "s", Hits: []Hit{{ID: 1, Count: 1}}}
+	for _, ct := range []ContentType{JSON, MessagePack} {
+		for _, batch := range []bool{false, true} {
+			r := Results{Batch: batch, Total: 1, At: func(i int) *Result { return []*Result{&huge, &small}[i%2] }}
+			if batch {
+				r.Total = 5
+			}
+			for next := 0; next < r.Total; {
+				part := AppendPart(nil, ct, r, next, maxBody)
+				if cap(part.Body) > 2*(maxBody+2*payload) {
+					t.Errorf("%v: a body of %d bytes has room for %d, the limit is %d", ct, len(part.Body), cap(part.Body), maxBody)
+				}
+				got, err := DecodeAnswer(ct, part.Body)
+				if err != nil || len(part.Body) > maxBody || len(got.Results) != part.Count {
+					t.Fatalf("%v: %d bytes, %d results of %d: %v", ct, len(part.Body), len(got.Results), part.Count, err)
+				}
+				for i, res := range got.Results {
+					if tooLarge := res.Err != nil && res.Err.Code == TooLarge; tooLarge != ((next+i)%2 == 0) {
+						t.Errorf("%v: result %d is %+v", ct, next+i, res.Err)
+					}
+				}
+				next += part.Count
+			}
+			if body, size, ok := AppendWhole(nil, ct, r, maxBody); ok || size > maxBody+2*payload || cap(body) > 2*(maxBody+2*payload) {
+				t.Errorf("%v: as one message: %v, %d bytes written", ct, ok, size)
+			}
+		}
+	}
+}
+
+// As one message an answer may be as large as the message, to the byte.
+func TestAppendWhole(t *testing.T) {
+	r := newRandom(t)
+	for range 200 {
+		a := Answer{Batch: r.IntN(3) > 0, Results: make([]Result, 1+r.IntN(20))}
+		if !a.Batch {
+			a.Results = a.Results[:1]
+		}
+		for i := range a.Results {
+			a.Results[i] = r.result()
+		}
+		results := Results{Batch: a.Batch, Total: len(a.Results), At: func(i int) *Result { return &a.Results[i] }}
+		ct := ContentType(r.IntN(2))
+		body, size, ok := AppendWhole(nil, ct, results, 1<<30)
+		got, err := DecodeAnswer(ct, body)
+		if want, err2 := DecodeAnswer(ct, AppendAnswer(nil, ct, &a)); !ok || err != nil || err2 != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%v %v %v: got %+v, want %+v", ok, err, err2, got, want)
+		}
+		if _, _, ok := AppendWhole(nil, ct, results, size); !ok {
+			t.Errorf("%d bytes do not fit %d", size, size)
+		}
+		if _, _, ok := AppendWhole(nil, ct, results, size-1); ok {
+			t.Errorf("%d bytes fit %d", size, size-1)
+		}
+	}
+}
+
+func TestRange(t *testing.T) {
+	for _, r := range []Range{{0, 0, 1}, {36, 71, 100}, {0, 65_535, 65_536}} {
+		if got, ok := ParseRange(r.String()); !ok || got != r {
+			t.Errorf("%v is read as %v, %v", r, got, ok)
+		}
+	}
+	for _, s := range []string{"", "1", "0-1", "1-0/2", "0-2/2", "-1-0/2", "0-0/", "a-b/c", "0-0/99999999999", "0/1-1"} {
+		if r, ok := ParseRange(s); ok {
+			t.Errorf("%q is read as %v", s, r)
+		}
+	}
+}

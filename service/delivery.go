@@ -1,0 +1,179 @@
+package service
+
+import (
+	"time"
+
+	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// delivery is the answer to a stored message on its way out: in one message, or in parts where it does not fit one.
+//
+// # Parts
+//
+// A part is encoded when the one before it is confirmed. So an answer holds the memory of one message, whatever it has, and
+// what the stream has of it is always a prefix. The id of a part ends in the number of its first query, counted from 1.
+//
+// # A message that is answered a second time
+//
+// The first attempt may have ended at any point, and the second need not cut where the first did: queries may have
+// expired since, the index may be another version, the limit of a message another one. So when the stream says that it has
+// the id of a part already, the delivery reads what is there and goes on after its last query. Every query is in
+// exactly one part, whichever attempt stored it, and each result names the version that searched it.
+//
+// # Ids that were used before
+//
+// Ids of answers derive from ids of queries, and users choose these. The query stream refuses an id that it has seen within two
+// minutes, the result stream within ten: in between, a new query may have an old one's id, by mistake or not. Then what the
+// stream has is not this answer: it went to another subject or answers another message. The delivery takes another id,
+// which holds a hash of what makes the message itself unique, and is the same for every attempt.
+//
+// A delivery has one owner at a time: whoever encodes, then the producer until it confirms.
+type delivery struct {
+	origin  *stored
+	request *request
+	then    func() // when all of it is confirmed
+	out     *producer.Producer
+
+	reason *wire.Error // the message is refused as a whole
+
+	id      string // of the answer, without the part
+	salt    int    // how many ids before this one were taken by other answers
+	results wire.Results
+	made    *answering // where results come from; nil once they are encoded
+	next    int        // the first query that is not known to be out
+
+	part     wire.Part // on its way
+	tooLarge int       // results that did not fit and went out as errors
+	encoded  time.Time
+}
+
+// deliver sends the answer to a request, or the reason why it has none, and calls then when all of it is confirmed. It blocks
+// while the producer has no room.
+func (o *stored) deliver(r *request, reason *wire.Error, then func()) {
+	s := o.intake
+	d := &delivery{origin: o, request: r, reason: reason, then: then, out: s.publishers.next(), id: o.resultID()}
+	d.results, d.made = s.pipe.results(r, reason, int(s.maxResult()))
+	d.send()
+}
+
+// send encodes the next part and publishes it.
+func (d *delivery) send() {
+	s, m := d.origin.intake, d.origin.message
+	header := resultHeader(m.Header, m.Sequence, d.request.codec, d.queryID())
+	header[wire.HeaderMsgID] = []string{partID(d.id, d.results.Total)}
+	room := int(s.maxResult()) - wire.HeaderSize(header) - wire.PartHeaderSize
+
+	most := max(room, 0)
+	rough := min(most, len(d.part.Body)) // where this is what is left of a part that was encoded before
+	if d.made != nil {
+		rough = d.made.roughSize(d.next, most)
+	}
+	d.part = wire.AppendPart(s.pipe.memory.body(rough), d.request.codec, d.results, d.next, room)
+	d.tooLarge += d.part.TooLarge
+	end := d.next + d.part.Count
+	if end == d.results.Total && d.made != nil && d.reason == nil {
+		d.tooLarge += d.made.tooLarge
+		s.pipe.answered(d.made)
+		d.made = nil
+	}
+	if d.results.Batch {
+		header[wire.HeaderQueries] = []string{wire.Range{First: d.next, Last: end - 1, Total: d.results.Total}.String()}
+	}
+	d.encoded = time.Now()
+	d.out.Publish(s.pipe.aborted, producer.Outgoing{
+		Subject: d.origin.reply,
+		MsgID:   partID(d.id, d.next+1),
+		Header:  header,
+		Body:    d.part.Body,
+	}, d.confirmed)
+}
+
+// queryID is the id of a single query, "" for a batch.
+func (d *delivery) queryID() string {
+	if d.results.Batch || d.request.batch || len(d.request.tasks) == 0 {
+		return ""
+	}
+	return d.request.tasks[0].id
+}
+
+// confirmed is called by the producer, whose time it must not take.
+func (d *delivery) confirmed(how producer.Confirmation, err error) {
+	switch {
+	case err != nil:
+		d.drop()
+		d.origin.unpublished(d.request, err)
+	case how.Duplicate:
+		d.origin.intake.settling.Go(func() { d.duplicate(how.Sequence) })
+	default:
+		d.goOn(d.next + d.part.Count)
+	}
+}
+
+// goOn sends the part that begins with a query, or ends the delivery when there is none.
+func (d *delivery) goOn(next int) {
+	if next < d.results.Total {
+		d.origin.intake.pipe.memory.sent(d.part.Body)
+		d.next = next
+		d.origin.intake.settling.Go(d.send)
+		return
+	}
+	d.drop()
+	p, now := d.origin.intake.pipe, time.Now()
+	p.metrics.observe(d.request, d.reason, d.tooLarge, now.Sub(d.encoded), now.Sub(d.request.arrived))
+	d.then()
+}
+
+// drop gives the memory of the delivery back.
+func (d *delivery) drop() {
+	p := d.origin.intake.pipe
+	p.memory.sent(d.part.Body)
+	d.part.Body = nil
+	if d.made != nil {
+		p.answered(d.made)
+		d.made = nil
+	}
+}
+
+// duplicate finds out what the stream has in place of the part, and goes on with what it has not.
+func (d *delivery) duplicate(sequence uint64) {
+	o := d.origin
+	has, whose, err := o.intake.answers.look(o.intake.pipe.aborted, sequence, o.reply, o.message.Sequence)
+	total := max(d.results.Total, len(d.request.tasks), has.Total)
+	switch {
+	case err != nil: // the process ends
+		d.drop()
+		o.abandon(d.request)
+	case whose == unknown:
+		d.goOn(d.next + d.part.Count)
+	case whose == another || has.First != d.next:
+		d.salt++
+		d.id = saltedID(o.resultID(), o.reply, o.message.StreamCreated, o.message.Sequence, d.salt)
+		d.again(d.next)
+	case has.Total == 1 || has.Last+1 >= total: // an answer to the message as a whole, or to the last of its queries
+		d.goOn(max(d.results.Total, has.Last+1))
+	case d.reason != nil:
+		// This attempt refuses as a whole what an earlier one had begun to answer: the rest is told one by one.
+		refusal := wire.Result{Index: o.intake.pipe.name, Version: o.intake.pipe.encoder.index.Version(), Err: d.reason}
+		d.results = wire.Results{Batch: true, Total: total, At: func(int) *wire.Result { return &refusal }}
+		d.goOn(has.Last + 1)
+	default:
+		d.again(has.Last + 1)
+	}
+}
+
+// again encodes what is left from a query on for the second time. Where the results are gone, they are read from the part.
+func (d *delivery) again(next int) {
+	end := d.next + d.part.Count
+	if d.made == nil && d.reason == nil && next < end {
+		part, err := wire.DecodeAnswer(d.request.codec, d.part.Body)
+		if err != nil || len(part.Results) != d.part.Count {
+			d.drop()
+			d.origin.unpublished(d.request, err)
+			return
+		}
+		first := d.next
+		d.results.At = func(i int) *wire.Result { return &part.Results[i-first] }
+	}
+	d.goOn(next)
+}
