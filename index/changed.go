@@ -209,6 +209,30 @@ func (x *Index) Unverified() bool {
 	return w.unverified
 }
 
+// Path returns the name by which the file was opened, "" for an index in memory.
+func (x *Index) Path() string {
+	if x.file == nil {
+		return ""
+	}
+	return x.file.path
+}
+
+// Named says whether the file still is what its name stands for. A newer one that was renamed over it leaves it as it is.
+func (x *Index) Named() (bool, error) {
+	if x.file == nil {
+		return true, nil
+	}
+	own, err := x.file.file.Stat()
+	if err != nil {
+		return false, err
+	}
+	named, err := os.Stat(x.file.path)
+	if err != nil {
+		return false, err
+	}
+	return os.SameFile(own, named), nil
+}
+
 // Reread compares all bytes of the file with what was opened, about 1.5 GB a second. When they are the same, a file in
 // doubt is trusted again, in a new epoch; else the error says why it is not: a *ChangedError, or that ctx ended. It is
 // meant to be called again and again: it looks at the state of the file only, as long as that has just changed or is the one in

@@ -80,6 +80,11 @@ func (d *delivery) send() {
 	if d.results.Batch {
 		header[wire.HeaderQueries] = []string{wire.Range{First: d.next, Last: end - 1, Total: d.results.Total}.String()}
 	}
+	if !s.pipe.sound(d.request) {
+		d.drop()
+		d.origin.abandon(d.request)
+		return
+	}
 	d.encoded = time.Now()
 	d.out.Publish(s.pipe.aborted, producer.Outgoing{
 		Subject: d.origin.reply,
@@ -115,7 +120,8 @@ func (d *delivery) goOn(next int) {
 	if next < d.results.Total {
 		d.origin.intake.pipe.memory.sent(d.part.Body)
 		d.next = next
-		d.origin.intake.settling.Go(d.send)
+		s := d.origin.intake
+		s.settling.Go(func() { s.pipe.reading(d.request, d.send) })
 		return
 	}
 	d.drop()

@@ -34,6 +34,10 @@ func (p *pipeline) execute() {
 		for _, t := range batch.Items {
 			t.started = now
 			t.request.origin.leave(1)
+			if t.request.epoch != x.encoder.index.Epoch() { // its answer could not go out
+				x.abandon([]*task{t})
+				continue
+			}
 			if !t.expires.IsZero() && !now.Before(t.expires) {
 				t.refusal = wire.Errorf(wire.DeadlineExceeded, "timeout_ms ran out before the query could be run")
 				x.complete(t)
@@ -55,6 +59,12 @@ func (x *executor) run(tasks []*task) {
 	took := time.Since(start)
 	var device *gpuexec.DeviceError
 	errors.As(err, &device)
+	if device == nil || !device.Sticky {
+		if left := x.withoutStale(tasks, err); len(left) < len(tasks) {
+			x.run(left)
+			return
+		}
+	}
 	switch {
 	case err == nil:
 		x.lastAnswer.Store(time.Now().UnixNano())

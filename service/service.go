@@ -98,6 +98,7 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
 		s.openPipelines,
 		s.openSearch,
 		s.openStored,
+		s.openWatches,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, s.Shutdown(ctx))

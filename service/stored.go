@@ -152,7 +152,7 @@ func (o *stored) respond(r *request) {
 
 func (o *stored) abandon(*request) {
 	o.intake.returned.Store(true)
-	o.settled(o.message.Nak(0))
+	o.settled(o.message.Nak(o.intake.pipe.giveBackDelay()))
 }
 
 // bury copies the message to the dead letters and terms it, which takes the server's word and so is not done on the
