@@ -185,14 +185,17 @@ func (w *fileWatch) look(ctx context.Context) {
 
 // suspend holds the index back.
 func (w *fileWatch) suspend(err error) {
-	if w.doubt == "" {
+	reason := err.Error()
+	switch w.doubt {
+	case reason:
+	case "":
 		w.hold(true)
-	}
-	if reason := err.Error(); reason != w.doubt {
-		w.doubt = reason
 		w.log.Error("not answering from an index whose file was changed in place: put the old file back, or start the worker "+
 			"again; a new index must be renamed over the old one, never copied into it", "error", err)
+	default:
+		w.log.Warn("an index's file is not what it was yet", "error", err)
 	}
+	w.doubt = reason
 }
 
 // lookAtName tells when the file is no longer what its name stands for, which is no fault.
