@@ -233,13 +233,9 @@ func (p *pipeline) decodeParts(s *share, decoder *wire.Decoder, leave func() boo
 	}
 }
 
-// decodePart decodes some queries of a share. The error is that of a file that was changed.
+// decodePart decodes some queries of a share. The error is that of a file that was changed; the decoder is good for nothing then but
+// to be forgotten.
 func (p *pipeline) decodePart(s *share, decoder *wire.Decoder, first, end int, fill func(int, *wire.QueryOrError)) (sumK int, ok bool, err error) {
-	defer func() {
-		if err != nil {
-			*decoder, ok = wire.Decoder{}, false // it was in the middle of something
-		}
-	}()
 	defer p.encoder.index.Recover(s.request.epoch, &err)
 	sumK, ok = decoder.Queries(s.batch, first, end, fill)
 	return sumK, ok, nil
