@@ -90,6 +90,7 @@ func (s *cpuSearcher) Capacity() Capacity {
 	return Capacity{
 		BatchPlans: s.engine.opts.BatchPlans,
 		BatchBytes: s.engine.opts.BatchBytes,
+		OnHost:     true,
 		// One batch runs while the answers of another are published and its successor is decoded.
 		InFlight:    2,
 		IndexBytes:  s.index.Size(),

@@ -51,7 +51,7 @@ type Searcher interface {
 	Search(ctx context.Context, plans []Plan, answers []Answer) error
 	// Capacity says how large batches should be.
 	Capacity() Capacity
-	// Cost is the device memory in bytes that a plan needs while its batch runs.
+	// Cost is the memory in bytes that a plan needs while its batch runs: a device's, or with Capacity.OnHost this host's.
 	Cost(p *Plan) int64
 	// Close gives the snapshot's memory back.
 	Close() error
@@ -82,6 +82,7 @@ type Segment struct {
 type Capacity struct {
 	BatchPlans int   // more plans at a time bring no more throughput
 	BatchBytes int64 // bound of the sum of Cost over a batch
+	OnHost     bool  // Cost is memory of this host, not of a device of its own
 	InFlight   int   // concurrent Search calls that keep the engine busy
 	// IndexBytes is the size of the resident index, DeviceBytes the memory that the engine allocated on its device, SharedBytes
 	// how much of that all its searchers share.

@@ -193,6 +193,17 @@ func (x *Index) Text(id uint32) string {
 	return x.texts[id/TileObjects].at(id % TileObjects)
 }
 
+// Longest returns how many bytes the longest key, payload and text of an object have.
+func (x *Index) Longest() (key, payload, text int) {
+	longest := func(tables []stringTable) (n uint32) {
+		for i := range tables {
+			n = max(n, tables[i].longest)
+		}
+		return n
+	}
+	return int(longest(x.keys)), int(longest(x.payloads)), int(longest(x.texts))
+}
+
 // Postings returns the postings of an attribute in a tile as they are stored: in LayoutPostings of all keywords, in
 // LayoutRare of the frequent ones by their numbers (Rare.Frequent), in LayoutSliced there are none and the value is zero.
 // Decoder.Postings returns those of all keywords in any layout.

@@ -12,6 +12,7 @@ import (
 type stringTable struct {
 	offsets []uint32
 	data    []byte
+	longest uint32 // bytes of the longest string, in a table from a file
 }
 
 func (t *stringTable) len() int {
@@ -43,7 +44,7 @@ func (t *stringTable) add(s string) {
 
 // clone returns a copy without spare capacity.
 func (t *stringTable) clone() stringTable {
-	c := stringTable{make([]uint32, len(t.offsets)), make([]byte, len(t.data))}
+	c := stringTable{offsets: make([]uint32, len(t.offsets)), data: make([]byte, len(t.data))}
 	copy(c.offsets, t.offsets)
 	copy(c.data, t.data)
 	return c
@@ -61,6 +62,7 @@ func decodeStrings(section []byte, n uint32) (stringTable, error) {
 		if offset < previous {
 			return stringTable{}, corrupt("offset of string %d is below its predecessor", i)
 		}
+		t.longest = max(t.longest, offset-previous)
 		previous = offset
 	}
 	if t.offsets[0] != 0 || uint64(previous) != uint64(len(t.data)) {

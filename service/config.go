@@ -76,6 +76,10 @@ type Config struct {
 	// max_payload), 65536 queries, 65536 items a query.
 	MaxBody, MaxQueries, MaxItems int
 
+	// Memory bounds what is in flight: messages, plans, hits, answers and the CPU engine's candidates, of all indexes together.
+	// Stored messages wait when it is used up, direct ones are refused. Default 1 GiB, at least 128 MiB.
+	Memory Bytes
+
 	// Admin is where the admin page, the metrics and the health checks listen; "off" for nowhere.
 	// Default 127.0.0.1:9464.
 	Admin string
@@ -128,6 +132,7 @@ func (c *Config) EnsureDefaults() {
 	setDefault(&c.MaxBody, limits.Body)
 	setDefault(&c.MaxQueries, limits.Queries)
 	setDefault(&c.MaxItems, limits.Items)
+	setDefault(&c.Memory, 1<<30)
 	setDefault(&c.Admin, "127.0.0.1:9464")
 	setDefault(&c.LogLevel, "info")
 	setDefault(&c.LogFormat, "text")

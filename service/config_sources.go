@@ -39,6 +39,7 @@ func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.MaxBody, "max-body", c.MaxBody, "most `bytes` of one message")
 	fs.IntVar(&c.MaxQueries, "max-queries", c.MaxQueries, "most queries in one message")
 	fs.IntVar(&c.MaxItems, "max-items", c.MaxItems, "most items in one query")
+	fs.Var(&c.Memory, "memory", "`memory` for what is in flight, of all indexes together: messages, answers, candidates of the CPU engine")
 	fs.StringVar(&c.Admin, "admin", c.Admin, "`address` of the admin page, metrics and health checks, or off")
 	fs.BoolVar(&c.Pprof, "pprof", c.Pprof, "serve /debug/pprof on the admin address")
 	fs.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")

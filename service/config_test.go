@@ -62,7 +62,7 @@ func TestConfigEverySettingFromEverySource(t *testing.T) {
 		"index": "a=b.gmq", "nats": "nats://x:1", "nats-creds": "c", "nats-ca": "p", "nats-listen": "1.2.3.4:5",
 		"data-dir": "d", "prefix": "p", "engine": "cpu", "engine-threads": "3", "devices": "0,2", "device-mode": "capacity", "gpu-memory": "3GiB", "batch-size": "4", "batch-linger": "5ms",
 		"workers": "6", "max-pending": "7", "ack-wait": "8s", "direct-queue": "9", "drain-timeout": "10s", "no-sweep": "true",
-		"reply-allow": "x.>", "max-body": "2000", "max-queries": "12", "max-items": "13", "admin": "off", "pprof": "true",
+		"reply-allow": "x.>", "max-body": "2000", "max-queries": "12", "max-items": "13", "memory": "200MiB", "admin": "off", "pprof": "true",
 		"log-level": "debug", "log-format": "json",
 	}
 	var defaults Config

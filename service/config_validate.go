@@ -85,6 +85,10 @@ func (c *Config) Validate() error {
 	durationAtLeast("ack-wait", c.AckWait, time.Second)
 	durationAtLeast("drain-timeout", c.DrainTimeout, 0)
 
+	if c.Memory < minMemory {
+		fault("memory", "%v must be at least %s", &c.Memory, FormatBytes(minMemory))
+	}
+
 	for _, pattern := range c.ReplyAllow {
 		if err := wire.CheckSubjectPattern(pattern); err != nil {
 			fault("reply-allow", "%v", err)

@@ -48,33 +48,42 @@ func (l *lane) decode(p *pipeline) func() {
 func (l *lane) decoded(p *pipeline, r *request) {
 	r.lane = l
 	err := p.decode(r)
-	if full := r.origin.admit(r.queries); err == nil {
+	if full := r.origin.admit(r.queries); err == nil && full != nil {
 		err = full
 	}
 	p.pass()
-	if err == nil && r.queries > 0 {
+	if err == nil {
+		err = p.reserve(r)
+	}
+	var refusal *wire.Error
+	switch {
+	case err == nil && r.queries > 0:
 		l.ready <- r
 		return
+	case err == nil:
+		r.answer() // each query has an error of its own
+	case errors.As(err, &refusal):
+		r.origin.refuse(r, refusal)
+	default: // the pipeline is aborted, or its index's file was changed
+		r.origin.abandon(r)
 	}
 	p.wakeDispatcher()
-	if err != nil {
-		r.origin.refuse(r, err)
-	} else {
-		r.answer() // each query has an error of its own
-	}
 }
 
-// decode fills in the tasks of a request. The error concerns the message as a whole.
-func (p *pipeline) decode(r *request) *wire.Error {
+// decode fills in the tasks of a request. The error, a *wire.Error, concerns the message as a whole, or it is that of an aborted
+// pipeline or of a file that was changed.
+func (p *pipeline) decode(r *request) error {
 	header, body := r.header, r.body
 	r.header, r.body = nil, nil
 	decoder := p.memory.decoder()
 	defer p.memory.forget(decoder)
 	if err := p.decodeMessage(r, header, body, decoder); err != nil {
 		if changed := (*index.ChangedError)(nil); errors.As(err, &changed) {
-			r.epoch, r.tasks, r.memory, r.queries = 0, nil, nil, 0
-			r.abandoned.Store(true)
-			return nil
+			r.epoch, r.queries = 0, 0
+			return err
+		}
+		if p.aborted != nil && p.aborted.Err() != nil {
+			return err
 		}
 		return asWireError(err)
 	}
@@ -90,6 +99,16 @@ func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte, de
 	if err := wire.CheckProtocol(header.Get(wire.HeaderProtocol)); err != nil {
 		return err
 	}
+	room, size := &r.lane.decoding, int64(len(body))
+	n := smallFactor * size
+	if len(body) >= minShared {
+		n = scanFactor*size + partsBytes
+	}
+	n = room.most(n)
+	if err := room.wait(p.aborted, n); err != nil {
+		return err
+	}
+	defer func() { room.give(n) }()
 	x := p.encoder.index
 	if r.epoch = x.Epoch(); r.epoch == 0 {
 		return x.Unchanged(0)
@@ -101,6 +120,14 @@ func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte, de
 				return err
 			}
 		}
+		decoder.Forget()
+		room.give(n)
+		n = 0 // before more is waited for: who waits holds nothing
+		more := room.most(wholeFactor*size + wholeBytes)
+		if err := room.wait(p.aborted, more); err != nil {
+			return err
+		}
+		n = more
 	}
 	message, err := decoder.Decode(r.codec, body, p.options.limits)
 	if err != nil {
@@ -137,6 +164,10 @@ func (p *pipeline) fill(r *request, i, conditions int, q *wire.QueryOrError) int
 	}
 	t.payload = q.Query.WithPayload
 	t.cost = p.searcher.Cost(&t.plan)
+	if most := p.batchMemory.most(t.cost); p.costOnHost && t.cost > most {
+		t.refusal = wire.Errorf(wire.TooLarge, "the query asks for too much: %v: lower k or candidates, or ask for fewer common words", &tooMuch{t.cost, most})
+		return 0
+	}
 	if ms := q.Query.TimeoutMS; ms > 0 {
 		t.expires = r.arrived.Add(time.Duration(ms) * time.Millisecond)
 	}

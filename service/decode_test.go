@@ -90,7 +90,7 @@ func message(codec wire.ContentType, body []byte, l *lane) *request {
 }
 
 // wantDecoded checks a request against its message, decoded query by query in fresh memory.
-func wantDecoded(t *testing.T, p *pipeline, r *request, body []byte, refusal *wire.Error) {
+func wantDecoded(t *testing.T, p *pipeline, r *request, body []byte, refusal error) {
 	t.Helper()
 	m, err := wire.DecodeMessage(r.codec, body, p.options.limits)
 	if err != nil {

@@ -127,6 +127,7 @@ func (d *delivery) goOn(next int) {
 	d.drop()
 	p, now := d.origin.intake.pipe, time.Now()
 	p.metrics.observe(d.request, d.reason, d.tooLarge, now.Sub(d.encoded), now.Sub(d.request.arrived))
+	p.done(d.request)
 	d.then()
 }
 

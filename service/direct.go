@@ -26,14 +26,13 @@ type directIntake struct {
 	stats directStats
 
 	waiting atomic.Int64 // queries, or messages not decoded yet, between intake and engine
-	bytes   atomic.Int64 // of the bodies not decoded yet
 
 	mu     sync.RWMutex // held for reading while something is put into the pipeline
 	closed bool
 }
 
-// maxDirectBytes bounds the undecoded bodies of direct requests of one index.
-const maxDirectBytes = 256 << 20
+// maxUnread bounds what the client library holds of requests that Handle has not taken. It takes them at once.
+const maxUnread = 32 << 20
 
 // directStats are the timings that the micro service's STATS show.
 type directStats struct {
@@ -77,11 +76,12 @@ func (d *directIntake) take(r *request) {
 	size := int64(len(r.body))
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	waiting, bytes := d.waiting.Add(1), d.bytes.Add(size)
+	waiting := d.waiting.Add(1)
+	memory := &d.pipe.direct.memory
 	switch {
 	case d.closed:
 		r.origin.refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
-	case waiting > d.limit || bytes > maxDirectBytes:
+	case waiting > d.limit || !memory.try(size): // until it is decoded
 		r.origin.refuse(r, d.overloaded())
 	default:
 		d.pipe.enter()
@@ -90,15 +90,16 @@ func (d *directIntake) take(r *request) {
 			return
 		default:
 			d.pipe.pass()
+			memory.give(size)
 			r.origin.refuse(r, d.overloaded())
 		}
 	}
 	d.waiting.Add(-1)
-	d.bytes.Add(-size)
 }
 
 func (d *directIntake) overloaded() *wire.Error {
-	return wire.Errorf(wire.Overloaded, "%d queries wait already: try again later, or send the query through the stream", d.limit)
+	return wire.Errorf(wire.Overloaded, "this worker has as much to do as it may take on (%d queries wait already): try again later, or send the query through the stream",
+		d.waiting.Load())
 }
 
 // close refuses requests from now on, and returns when none is being put into the pipeline.
@@ -120,7 +121,7 @@ func (d *direct) suspect() bool { return false }
 
 // admit replaces the message's place in the queue by those of its queries. One query is admitted already.
 func (d *direct) admit(queries int) *wire.Error {
-	d.intake.bytes.Add(-d.size)
+	d.intake.pipe.direct.memory.give(d.size)
 	waiting := d.intake.waiting.Add(int64(queries) - 1)
 	switch {
 	case queries <= 1 || waiting <= d.intake.limit:
@@ -199,5 +200,5 @@ func (d *direct) send(r *request, reason *wire.Error) {
 		d.intake.stats.errors.Add(1)
 	}
 	p.metrics.observe(r, reason, 0, time.Since(encoded), took)
-	p.memory.release(r)
+	p.done(r)
 }

@@ -20,7 +20,9 @@ type encoder struct {
 	queries *encode.Queries
 	// textColumn is the column whose text a sequence's payload holds, "" where payloads are complete as stored.
 	textColumn string
-	converters sync.Pool // of *converter
+	// longestKey and longestPayload are bytes of what is shown of an object.
+	longestKey, longestPayload int64
+	converters                 sync.Pool // of *converter
 }
 
 func newEncoder(name string, x *index.Index) (*encoder, error) {
@@ -29,16 +31,22 @@ func newEncoder(name string, x *index.Index) (*encoder, error) {
 		return nil, err
 	}
 	e := &encoder{name: name, index: x, queries: queries}
+	key, payload, text := x.Longest()
+	e.longestKey, e.longestPayload = int64(key), int64(payload)
 	e.converters.New = func() any { return new(converter) }
 	if x.Schema().Kind == index.Sequences {
 		for _, column := range x.Schema().Columns {
 			if column.Type == index.TextColumn && !column.Store {
 				e.textColumn = column.Name
+				e.longestPayload += quoteFactor * int64(text+len(column.Name)+4)
 			}
 		}
 	}
 	return e, nil
 }
+
+// quoteFactor is how many times longer a string may become in JSON.
+const quoteFactor = 6
 
 // plan makes the plan of a query that wire has validated, in memory for its items and spans. The error is for the user.
 func (e *encoder) plan(items []index.Item, spans []index.Span, q *wire.Query) (gpuexec.Plan, *wire.Error) {

@@ -124,6 +124,17 @@ func (x *executor) search(tasks []*task) (err error) {
 		x.answers = append(x.answers, gpuexec.Answer{})
 	}
 	x.memory.answers.give(x.answers[:len(tasks)])
+	cost := int64(0)
+	if x.costOnHost {
+		for _, t := range tasks {
+			cost += t.cost
+		}
+	}
+	cost = x.batchMemory.most(cost)
+	if err := x.batchMemory.wait(x.aborted, cost); err != nil {
+		return err
+	}
+	defer x.batchMemory.give(cost)
 	x.plans = x.plans[:0]
 	for _, t := range tasks {
 		x.plans = append(x.plans, t.plan)

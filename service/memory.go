@@ -52,7 +52,7 @@ func (m *memory) request(r *request, n, conditions int) {
 	if cap(own.items) < conditions {
 		own.items, own.spans = make([]index.Item, conditions), make([]index.Span, conditions)
 	}
-	r.memory, r.tasks = own, own.tasks[:n]
+	r.memory, r.tasks, r.conditions = own, own.tasks[:n], conditions
 }
 
 // query gives memory for the n conditions that follow the first ones: an item and a span each, since most have no more.
@@ -122,6 +122,13 @@ func (m *answerMemory) put(tasks []task) {
 			m.spares, m.hits = append(m.spares, hits[:0]), m.hits+n
 		}
 	}
+}
+
+// drop forgets all of it.
+func (m *answerMemory) drop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.spares, m.hits = nil, 0
 }
 
 // Bodies are kept by their size, in classes of powers of two. What is smaller than the first is as cheap to make as to keep.

@@ -230,14 +230,24 @@ func (s *Service) openPipelines(context.Context) error {
 			workers:     s.cfg.Workers,
 			directQueue: s.cfg.DirectQueue,
 			limits:      s.limits,
+			maxMessage:  s.nc.MaxPayload(),
+			budget:      s.budget,
 			fatal:       s.fail,
 		}, x.metrics, s.log.With("index", x.name))
 	}
+	s.background("memory", func(ctx context.Context) { s.budget.trim(ctx, s.forget) })
 	for _, x := range s.indexes {
 		x.prober = newProber(x.pipe)
 		s.background("probe of "+x.name, x.prober.run)
 	}
 	return nil
+}
+
+// forget drops the memory that pipelines keep for messages to come.
+func (s *Service) forget() {
+	for _, x := range s.indexes {
+		x.pipe.memory.answers.drop()
+	}
 }
 
 // background runs a function until its context, which Shutdown cancels, ends.
@@ -304,7 +314,7 @@ func (s *Service) openSearch(ctx context.Context) error {
 		err := s.micro.AddEndpoint(endpoint(x), x.direct,
 			micro.WithEndpointSubject(s.subjects.Search(x.name)),
 			micro.WithEndpointMetadata(map[string]string{"index": x.name, "kind": string(x.index.Schema().Kind)}),
-			micro.WithEndpointPendingLimits(-1, maxDirectBytes))
+			micro.WithEndpointPendingLimits(-1, maxUnread))
 		if err != nil {
 			return fmt.Errorf("adding the search endpoint of %s: %w", x.name, err)
 		}
@@ -328,7 +338,7 @@ func (s *Service) openStreams(ctx context.Context) error {
 	for _, d := range differences {
 		s.log.Warn("a stream is used as it is, though it differs from what is recommended", "difference", d.String())
 	}
-	s.answers.js, s.answers.name, s.answers.log = s.js, s.subjects.ResultStream(), s.log
+	s.answers = &storedAnswers{js: s.js, name: s.subjects.ResultStream(), log: s.log, turns: make(chan struct{}, lookTurns)}
 	results, err := s.js.Stream(ctx, s.subjects.ResultStream())
 	if err != nil {
 		return fmt.Errorf("looking at stream %s: %w", s.subjects.ResultStream(), err)
@@ -387,7 +397,7 @@ func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
 		pipe: x.pipe, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(), maxResult: s.maxResult,
-		answers: &s.answers, log: log,
+		answers: s.answers, log: log,
 	}
 	c, err := consumer.New(s.js, consumer.Options{
 		Subjects:      s.subjects,
@@ -395,7 +405,8 @@ func (s *Service) openConsumer(x *served) (err error) {
 		AckWait:       s.cfg.AckWait,
 		MaxAckPending: s.cfg.MaxPending,
 		BatchMessages: x.pipe.options.batchSize,
-		PullBytes:     pullBytes / int64(len(s.indexes)),
+		PullBytes:     min(pullBytes/int64(len(s.indexes)), s.budget.window(len(s.indexes))),
+		Bytes:         s.budget.window(len(s.indexes)),
 		OnState: func(err error) {
 			if err != nil {
 				log.Warn("no queries can be pulled", "error", err)

@@ -61,6 +61,8 @@ type pipeline struct {
 	memory   memory
 	log      *slog.Logger
 
+	batchMemory    holder
+	costOnHost     bool // tasks' costs are of this host's memory
 	stored, direct lane
 	storedOpen     atomic.Int64  // stored queries between dispatcher and stream
 	entered        atomic.Int64  // requests that decoders were given, or are about to be
@@ -81,6 +83,8 @@ type pipeline struct {
 // lane is what stored and direct messages do not share.
 type lane struct {
 	in       chan *request // from the intake
+	memory   holder        // of requests, until they are answered
+	decoding holder
 	help     chan *share   // messages that decoders without one of their own may help with; never has any waiting
 	ready    chan *request // decoded, at least one query can be run
 	finished chan *request // nothing is left to be run
@@ -106,6 +110,10 @@ type pipelineOptions struct {
 	directQueue int
 	// limits bound a message.
 	limits wire.Limits
+	// maxMessage is the most bytes of an answer's message.
+	maxMessage int64
+	// budget is the worker's, which bounds what is in flight. Required.
+	budget *budget
 	// fatal is called when the engine is lost for good.
 	fatal func(error)
 }
@@ -141,6 +149,14 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 		idle:    make(chan struct{}, executors),
 		batches: make(chan batcher.Batch[*task], executors),
 		doubts:  make(chan struct{}, 1),
+	}
+	if capacity.OnHost {
+		p.costOnHost = true
+		capacity.BatchBytes = min(capacity.BatchBytes, opts.budget.batches.limit/2)
+	}
+	p.batchMemory.account = &opts.budget.batches
+	for _, l := range []*lane{&p.stored, &p.direct} {
+		l.memory.account, l.decoding.account = &opts.budget.requests, &opts.budget.decoding
 	}
 	p.aborted, p.abort = context.WithCancel(context.Background())
 

@@ -43,7 +43,9 @@ type request struct {
 	open      atomic.Int64 // tasks to be run that are not done
 	abandoned atomic.Bool  // the engine did not get to run all of them
 
-	memory *requestMemory // of the tasks, until it is answered
+	memory     *requestMemory // of the tasks, until it is answered
+	conditions int            // that the memory has room for
+	reserved   int64          // of the lane's memory
 }
 
 // task is one query of a request.

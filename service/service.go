@@ -48,6 +48,7 @@ type Service struct {
 	cfg     Config
 	log     *slog.Logger
 	metrics *metrics
+	budget  *budget
 	started time.Time
 
 	broker   *Broker
@@ -60,7 +61,7 @@ type Service struct {
 	resultBytes int64
 	engine      gpuexec.Engine
 	publishers  publishers
-	answers     storedAnswers
+	answers     *storedAnswers
 	micro       micro.Service
 	admin       *admin
 	indexes     []*served
@@ -87,7 +88,8 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
 	if opts.OpenEngine == nil {
 		opts.OpenEngine = gpuexec.Open
 	}
-	s := &Service{cfg: cfg, log: opts.Logger, metrics: newMetrics(), started: time.Now(), failed: make(chan struct{})}
+	s := &Service{cfg: cfg, log: opts.Logger, metrics: newMetrics(), budget: newBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
+	s.metrics.registry.MustRegister(s.budget)
 	for _, step := range []func(context.Context) error{
 		s.openAdmin, // first, so that it answers while large indexes are loaded, and while the rest shuts down
 		func(context.Context) error { return s.openEngine(opts) },

@@ -138,6 +138,7 @@ func (o *stored) respond(r *request) {
 		log := o.intake.log.With("sequence", o.message.Sequence, "delivered", o.message.Delivered, "error", failure)
 		if !o.suspect() || excused {
 			log.Error("the engine failed on a message, trying it again")
+			o.intake.pipe.done(r)
 			o.settled(o.message.Nak(min(time.Duration(o.message.Delivered), maxFailureDelays) * failureDelay))
 			return
 		}
@@ -150,7 +151,8 @@ func (o *stored) respond(r *request) {
 	o.deliver(r, nil, func() { o.settled(o.message.Ack()) })
 }
 
-func (o *stored) abandon(*request) {
+func (o *stored) abandon(r *request) {
+	o.intake.pipe.done(r)
 	o.intake.returned.Store(true)
 	o.settled(o.message.Nak(o.intake.pipe.giveBackDelay()))
 }
@@ -194,6 +196,7 @@ func (o *stored) unpublished(r *request, err error) {
 		o.reply, reason = standard, o.badReply
 	default:
 		log.Error("an answer cannot be published, the query will come again")
+		s.pipe.done(r)
 		o.settled(o.message.Nak(brokenDelay))
 		return
 	}

@@ -21,6 +21,7 @@ type storedAnswers struct {
 	log    *slog.Logger
 	mu     sync.Mutex
 	stream jetstream.Stream // once it was found
+	turns  chan struct{}    // a place for each look: a message has megabytes, in base64
 }
 
 // whose says what a stored message is to a delivery.
@@ -36,11 +37,18 @@ const (
 	lookTimeout  = 5 * time.Second
 	lookPause    = 100 * time.Millisecond
 	lookAttempts = 4 // while the connection is there
+	lookTurns    = 4 // at a time
 )
 
 // look says what the stream holds at a sequence, for a message of the query stream whose answer goes to reply. What cannot be
 // read because the server is away is tried again until ctx ends, which is the only error.
 func (s *storedAnswers) look(ctx context.Context, sequence uint64, reply string, query uint64) (wire.Range, whose, error) {
+	select {
+	case s.turns <- struct{}{}:
+		defer func() { <-s.turns }()
+	case <-ctx.Done():
+		return wire.Range{}, unknown, context.Cause(ctx)
+	}
 	for attempt := 1; ; {
 		m, err := s.get(ctx, sequence)
 		switch {

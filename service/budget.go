@@ -1,0 +1,255 @@
+package service
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// budget bounds the memory of what is in flight in a worker, over all its indexes: it admits, makes stored messages wait, and
+// refuses direct ones. Each of its accounts has a quarter:
+//
+//   - bodies: messages that were pulled, from the moment they are asked for until they are settled. The consumers' windows
+//     keep to it, one message for each index at least.
+//   - decoding: what it takes to decode messages, beside what remains of them.
+//   - requests: decoded messages with all that becomes of them: plans, hits, and the message of the answer that is being
+//     published (an answer holds one at a time, see delivery), at their largest.
+//   - batches: what the engine takes of this host's memory while batches run. The memory of a GPU is the engine's own affair.
+//
+// So a message is bounded before anything is done for it, by what it asks for: however it is composed, and whether its answer
+// gets out or not. What it needs is reserved once for each account and never added to, and an account is waited for only with
+// what its own waiting frees: first decoding, which is given back; then requests; then batches. So no two wait for each other.
+//
+// Memory that is free but not yet collected comes on top, as much again by Go's defaults; GOMEMLIMIT bounds it.
+type budget struct {
+	decoding, requests, batches account
+	bodies                      int64
+}
+
+// newBudget divides so many bytes.
+func newBudget(total int64) *budget {
+	b := &budget{bodies: total / 4}
+	for _, a := range []*account{&b.decoding, &b.requests, &b.batches} {
+		a.limit = total / 4
+	}
+	return b
+}
+
+// minMemory is the smallest budget. With less than about 512 MiB some messages of the largest size are refused.
+const minMemory = 128 << 20
+
+// window is how many bytes of messages the consumer of one of so many indexes may hold.
+func (b *budget) window(indexes int) int64 { return b.bodies / int64(max(indexes, 1)) }
+
+// account is a part of the budget that many draw on, each through a holder of its own.
+//
+// A holder may have twice what the account has left, at most. So one that is stuck, since its answers do not get out or its
+// engine is slow, ends at two thirds, two of them at two fifths each, and there is always room for another: a holder
+// that has nothing gets whatever is left. Who waits is served in the order of arrival, except those whose own share is used up.
+type account struct {
+	mu      sync.Mutex
+	limit   int64
+	used    int64
+	peak    int64     // of used, since trim last looked
+	waiting list.List // of *waiter
+}
+
+// holder draws on an account: the stored or the direct messages of an index, or its executors. Without an account, as its zero
+// value, it has no bounds.
+type holder struct {
+	account *account
+	held    int64
+}
+
+type waiter struct {
+	holder *holder
+	bytes  int64
+	ready  chan struct{}
+}
+
+// tooMuch says that something needs more than the whole account.
+type tooMuch struct{ need, limit int64 }
+
+func (e *tooMuch) Error() string {
+	return fmt.Sprintf("it needs %s of memory, and this worker has %s for it", FormatBytes(e.need), FormatBytes(e.limit))
+}
+
+func (h *holder) fits(n int64) bool {
+	left := h.account.limit - h.account.used
+	return n <= left && (h.held == 0 || h.held+n <= 2*(left-n))
+}
+
+func (h *holder) take(n int64) {
+	a := h.account
+	h.held += n
+	a.used += n
+	a.peak = max(a.peak, a.used)
+}
+
+// most is n, or all of the account if that is less.
+func (h *holder) most(n int64) int64 {
+	if h.account == nil {
+		return n
+	}
+	return min(n, h.account.limit)
+}
+
+// try takes n bytes if they are there.
+func (h *holder) try(n int64) bool {
+	a := h.account
+	if a == nil {
+		return true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !h.fits(n) {
+		return false
+	}
+	h.take(n)
+	return true
+}
+
+// wait takes n bytes when they are there. The error is a *tooMuch when they never will be, or that of ctx.
+func (h *holder) wait(ctx context.Context, n int64) error {
+	a := h.account
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	switch {
+	case n > a.limit:
+		a.mu.Unlock()
+		return &tooMuch{n, a.limit}
+	case h.fits(n) && a.waiting.Len() == 0 || n == 0:
+		h.take(n)
+		a.mu.Unlock()
+		return nil
+	}
+	w := &waiter{h, n, make(chan struct{})}
+	place := a.waiting.PushBack(w)
+	a.serve() // its own share may be what those in front wait for
+	a.mu.Unlock()
+	select {
+	case <-w.ready:
+		return nil
+	case <-ctx.Done():
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	select {
+	case <-w.ready:
+		h.put(n)
+	default:
+		a.waiting.Remove(place)
+		a.serve()
+	}
+	return context.Cause(ctx)
+}
+
+// give gives n bytes back.
+func (h *holder) give(n int64) {
+	if n == 0 || h.account == nil {
+		return
+	}
+	h.account.mu.Lock()
+	h.put(n)
+	h.account.mu.Unlock()
+}
+
+func (h *holder) put(n int64) {
+	h.held -= n
+	h.account.used -= n
+	h.account.serve()
+}
+
+// serve lets those in who can be. a.mu is held.
+func (a *account) serve() {
+	for place := a.waiting.Front(); place != nil; {
+		w, next := place.Value.(*waiter), place.Next()
+		switch {
+		case w.holder.fits(w.bytes):
+			w.holder.take(w.bytes)
+			a.waiting.Remove(place)
+			close(w.ready)
+		case w.bytes > a.limit-a.used:
+			return // or those behind it would keep it from ever being served
+		}
+		place = next
+	}
+}
+
+func (a *account) state() (used int64, waiting int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.used, a.waiting.Len()
+}
+
+// Describe and Collect make a budget a Prometheus collector.
+
+var (
+	memoryLimitDesc = prometheus.NewDesc("geniemq_memory_limit_bytes", "Memory that may be in flight, by account.", []string{"account"}, nil)
+	memoryUsedDesc  = prometheus.NewDesc("geniemq_memory_used_bytes", "Memory that is reserved for what is in flight, by account.", []string{"account"}, nil)
+	memoryWaitDesc  = prometheus.NewDesc("geniemq_memory_waiting", "Messages, or batches, that wait for memory, by account.", []string{"account"}, nil)
+)
+
+func (b *budget) accounts() map[string]*account {
+	return map[string]*account{"decoding": &b.decoding, "requests": &b.requests, "batches": &b.batches}
+}
+
+func (b *budget) Describe(to chan<- *prometheus.Desc) {
+	to <- memoryLimitDesc
+	to <- memoryUsedDesc
+	to <- memoryWaitDesc
+}
+
+func (b *budget) Collect(to chan<- prometheus.Metric) {
+	for name, a := range b.accounts() {
+		used, waiting := a.state()
+		to <- prometheus.MustNewConstMetric(memoryLimitDesc, prometheus.GaugeValue, float64(a.limit), name)
+		to <- prometheus.MustNewConstMetric(memoryUsedDesc, prometheus.GaugeValue, float64(used), name)
+		to <- prometheus.MustNewConstMetric(memoryWaitDesc, prometheus.GaugeValue, float64(waiting), name)
+	}
+}
+
+const (
+	// trimInterval is how often trim looks.
+	trimInterval = 5 * time.Second
+	// burst is the share of an account that must have been in use, and quiet that of the peak that may still be, for the
+	// collector to be called: it has the better part of a burst to give back, and little to mark.
+	burst, quiet = 8, 4
+)
+
+// trim gives memory back to the system after a burst, until ctx ends: what was used lies in pools and free spans, which an idle
+// process would keep for minutes.
+func (b *budget) trim(ctx context.Context, pools func()) {
+	ticker := time.NewTicker(trimInterval)
+	defer ticker.Stop()
+	var peak int64
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		var used, limit int64
+		for _, a := range b.accounts() {
+			a.mu.Lock()
+			peak = max(peak, a.peak)
+			a.peak = a.used
+			used, limit = max(used, a.used), a.limit
+			a.mu.Unlock()
+		}
+		if peak > limit/burst && used < peak/quiet {
+			peak = 0
+			pools()
+			runtime.GC() // a pool keeps for one cycle more what it drops
+			debug.FreeOSMemory()
+		}
+	}
+}
