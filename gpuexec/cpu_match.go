@@ -54,7 +54,9 @@ func (m *cpuMatcher) match(ctx context.Context, jobs []*matchJob) error {
 		left[i].Store(int32(ranges))
 	}
 	timed := slices.ContainsFunc(jobs, func(job *matchJob) bool { return !job.deadline.IsZero() })
+	epoch := m.index.Epoch()
 	return m.crew.run(ctx, chunks*ranges, func(s *shift, unit int) {
+		defer m.leave(s, epoch)
 		chunk, r := unit%chunks, unit/chunks
 		first, end := len(jobs)*chunk/chunks, len(jobs)*(chunk+1)/chunks
 		own := (*parts)[r*len(jobs):][:len(jobs)]
@@ -63,10 +65,10 @@ func (m *cpuMatcher) match(ctx context.Context, jobs []*matchJob) error {
 			part := &own[i]
 			part.gate.reset(jobs[i].k, jobs[i].minCount)
 			part.postings = 0
-			part.err = protect(func() {
+			part.err = catch(func() {
 				part.query.resolve(m.index, jobs[i].query, tileRange{m.tiles.first + from, m.tiles.first + to})
 			})
-			s.spend(len(part.query.rare))
+			m.spend(s, epoch, len(part.query.rare))
 		}
 		for tile := from; tile < to; tile++ {
 			if ctx.Err() != nil {
@@ -81,7 +83,7 @@ func (m *cpuMatcher) match(ctx context.Context, jobs []*matchJob) error {
 				}
 			}
 			for i := first; i < end; i++ {
-				m.matchTile(s, tile, from, jobs[i], &own[i])
+				m.matchTile(s, epoch, tile, from, jobs[i], &own[i])
 			}
 		}
 		for i := first; i < end; i++ {
@@ -97,12 +99,12 @@ func (m *cpuMatcher) match(ctx context.Context, jobs []*matchJob) error {
 }
 
 // matchTile counts one job in one of the matcher's tiles; the job's range begins with tile first. A panic ends this job only.
-func (m *cpuMatcher) matchTile(s *shift, tile, first int, job *matchJob, part *matchPart) {
+func (m *cpuMatcher) matchTile(s *shift, epoch index.Epoch, tile, first int, job *matchJob, part *matchPart) {
 	if part.err != nil {
 		return
 	}
 	postings := 0
-	part.err = protect(func() {
+	part.err = catch(func() {
 		postings = s.ways.gather(m.index, m.sliced, m.tiles.first+tile, tile, tile-first, &part.query)
 		if postings > 0 {
 			tile := m.tiles.first + tile
@@ -114,7 +116,23 @@ func (m *cpuMatcher) matchTile(s *shift, tile, first int, job *matchJob, part *m
 		s.counters = counters{} // in an unknown state
 	}
 	part.postings += uint64(postings)
-	s.spend(postings + tileCost)
+	m.spend(s, epoch, postings+tileCost)
+}
+
+// spend is shift.spend for who has counted in an index.
+func (m *cpuMatcher) spend(s *shift, epoch index.Epoch, work int) {
+	if s.spent+work >= quantum {
+		m.leave(s, epoch)
+	}
+	s.spend(work)
+}
+
+// leave makes sure that the seat's counters are zero for whoever has it next, which may be another index: postings that changed
+// between counting and harvesting leave what was not cleared. epoch is from before the first posting was read.
+func (m *cpuMatcher) leave(s *shift, epoch index.Epoch) {
+	if m.index.Unchanged(epoch) != nil {
+		s.counters = counters{}
+	}
 }
 
 // tileCost is what a query costs in a tile whatever its postings, in postings.

@@ -32,8 +32,15 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("the engine failed on this query: %v", e.Value)
 }
 
-// protect runs work and turns a panic into an error.
-func protect(work func()) (err error) {
+// protect runs work and turns a panic into an error, also that of a read of an index's mapping that fails: the file was cut off, or
+// its medium fails (index.Index.Faulted). Without that such a read would end the process.
+func protect(work func()) error {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	return catch(work)
+}
+
+// catch is protect within protect, where its 4 ns count.
+func catch(work func()) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = &PanicError{Value: value, Stack: debug.Stack()}

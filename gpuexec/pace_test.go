@@ -79,7 +79,7 @@ func TestPaceChangesNoAnswer(t *testing.T) {
 		var plans []Plan
 		for range 1 + rng.IntN(20) {
 			text := misspelt(rng, base+"a", rng.IntN(6))
-			if rng.IntN(3) == 0 {
+			if text == "" || rng.IntN(3) == 0 {
 				text = randomString(rng, "xyz", 1+rng.IntN(5)) // shares nothing: a scan
 			}
 			plan := c.sequencePlan(t, text, 1+rng.IntN(12), 1+rng.IntN(20), rng.IntN(3) > 0)

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"crypto/sha256"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,8 +53,12 @@ import (
 type Index struct {
 	data  []byte       // the whole file
 	unmap func() error // nil for OpenBytes
+	file  *mappedFile  // nil for OpenBytes
 
+	sum          [sha256.Size]byte
 	version      string
+	headBytes    int64 // of header and section table,
+	headCRC      uint32
 	schema       *Schema
 	sections     []Section
 	objects      uint32

@@ -19,8 +19,8 @@ import (
 // the accessors rely on; it reads the whole file once, which computing Version needs anyway. Errors wrap
 // ErrNotIndex, *CorruptError or *UnsupportedError where these are the cause.
 //
-// The file must not be changed in place while it is open, as with any mapped file; WriteFile never does that, because
-// it replaces the name.
+// A file that is being written to is refused with a *ChangedError. One that is changed in place while it is open makes what accessors
+// return wrong and may make them panic: Unchanged tells. WriteFile never does that, because it replaces the name.
 func Open(path string) (*Index, error) {
 	x, err := openFile(path)
 	if err != nil {
@@ -38,7 +38,15 @@ func openFile(path string) (*Index, error) {
 		}
 		return nil, err
 	}
-	defer f.Close() // the mapping stays
+	x, err := openMapped(path, f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return x, nil
+}
+
+// openMapped opens a file, which is the index's then. It stays open, so that it can be asked whether it has changed.
+func openMapped(path string, f *os.File) (*Index, error) {
 	info, err := f.Stat()
 	switch {
 	case err != nil:
@@ -48,15 +56,29 @@ func openFile(path string) (*Index, error) {
 	case info.Size() == 0:
 		return nil, fmt.Errorf("%w: it is empty", ErrNotIndex)
 	}
+	before, err := settled(f)
+	if err != nil {
+		return nil, err
+	}
 	data, err := mmap.Map(f, mmap.RDONLY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("map into memory: %w", err)
 	}
 	x, err := newIndex(data)
-	if err != nil {
+	after, lost := stateOf(f)
+	if lost == nil && after.sameBytes(&before) && int64(len(data)) == before.size {
+		if p := (*panicked)(nil); errors.As(err, &p) && inside(data, p.value) {
+			err = errUnreadable
+		}
+	} else {
+		err = errors.Join(lost, &ChangedError{path, "it was written to while it was being opened; open it when it is complete"})
+	}
+	if err = rethrown(err); err != nil {
 		return nil, errors.Join(err, data.Unmap())
 	}
 	x.unmap = data.Unmap
+	x.file = &mappedFile{path: path, file: f, data: data, sum: x.sum, last: 1, unverified: after != before}
+	x.file.trust.Store(&trust{1, after})
 	return x, nil
 }
 
@@ -69,7 +91,7 @@ func OpenBytes(data []byte) (*Index, error) {
 		data = aligned
 	}
 	x, err := newIndex(data)
-	if err != nil {
+	if err = rethrown(err); err != nil {
 		return nil, fmt.Errorf("open index in memory: %w", err)
 	}
 	return x, nil
@@ -83,12 +105,29 @@ func (x *Index) Close() error {
 	}
 	unmap := x.unmap
 	x.unmap = nil
-	return unmap()
+	return errors.Join(unmap(), x.file.file.Close())
 }
 
 // newIndex checks data and builds the accessors' tables over it. Sections are checked in parallel, and beside them
-// the version is computed, which is what takes longest.
-func newIndex(data []byte) (*Index, error) {
+// the version is computed, which is what takes longest. A panic, which only data that change meanwhile can cause, is an
+// error of type *panicked.
+func newIndex(data []byte) (x *Index, err error) {
+	err = catch(func() error {
+		x, err = parse(data)
+		return err
+	})
+	return x, err
+}
+
+// rethrown is err, unless that is a panic.
+func rethrown(err error) error {
+	if p := (*panicked)(nil); errors.As(err, &p) {
+		p.again()
+	}
+	return err
+}
+
+func parse(data []byte) (*Index, error) {
 	if !nativeLittleEndian() {
 		return nil, errors.New("reading an index needs a little-endian machine")
 	}
@@ -97,9 +136,11 @@ func newIndex(data []byte) (*Index, error) {
 		return nil, err
 	}
 	x := &Index{data: data, objects: h.objects}
+	x.headBytes = int64(h.tableOffset) + int64(h.sections)*entryBytes
 	if x.sections, err = decodeSections(h, data); err != nil {
 		return nil, err
 	}
+	x.headCRC = checksum(data[:x.headBytes])
 	if err := x.openDescription(h); err != nil {
 		return nil, err
 	}
@@ -109,18 +150,19 @@ func newIndex(data []byte) (*Index, error) {
 
 	var group errgroup.Group
 	group.Go(func() error {
-		sum := sha256.Sum256(data)
-		x.version = hex.EncodeToString(sum[:8])
-		return nil
+		return catch(func() error {
+			x.sum = sha256.Sum256(data)
+			return nil
+		})
 	})
 	err = x.openSections(func(s *Section) bool { return s.Kind.opensFirst() })
 	if err == nil {
 		err = x.openSections(func(s *Section) bool { return !s.Kind.opensFirst() })
 	}
-	group.Wait()
-	if err != nil {
+	if err = errors.Join(err, group.Wait()); err != nil {
 		return nil, err
 	}
+	x.version = hex.EncodeToString(x.sum[:8])
 	return x, nil
 }
 
@@ -133,14 +175,16 @@ func (x *Index) openSections(chosen func(*Section) bool) error {
 	workers := runtime.GOMAXPROCS(0)
 	for chunk := range slices.Chunk(x.sections, len(x.sections)/(4*workers)+1) {
 		group.Go(func() error {
-			for i := range chunk {
-				if s := &chunk[i]; chosen(s) {
-					if err := x.openSection(s); err != nil {
-						return err
+			return catch(func() error {
+				for i := range chunk {
+					if s := &chunk[i]; chosen(s) {
+						if err := x.openSection(s); err != nil {
+							return err
+						}
 					}
 				}
-			}
-			return nil
+				return nil
+			})
 		})
 	}
 	return group.Wait()

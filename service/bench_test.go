@@ -103,7 +103,7 @@ func BenchmarkDirectAnswer(b *testing.B) {
 			b.Run(fmt.Sprintf("%d/%s", queries, strings.TrimPrefix(codec.String(), "application/")), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					r := &request{origin: &direct{intake: intake, reply: "_INBOX.nobody"}, codec: codec, batch: queries > 1, arrived: time.Now()}
+					r := &request{origin: &direct{intake: intake, reply: "_INBOX.nobody"}, codec: codec, batch: queries > 1, arrived: time.Now(), epoch: ix.Epoch()}
 					p.memory.request(r, queries, 0)
 					answers := make([]gpuexec.Answer, queries)
 					p.memory.answers.give(answers)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -69,20 +70,24 @@ func (l *lane) decoded(p *pipeline, r *request) {
 		r.answer() // each query has an error of its own
 	case errors.As(err, &refusal):
 		r.origin.refuse(r, refusal)
-	default: // the pipeline is aborted
+	default: // the pipeline is aborted, or its index's file was changed
 		r.origin.abandon(r)
 	}
 	p.wakeDispatcher()
 }
 
 // decode fills in the tasks of a request. The error, a *wire.Error, concerns the message as a whole, or it is that of an aborted
-// pipeline.
+// pipeline or of a file that was changed.
 func (p *pipeline) decode(r *request) error {
 	header, body := r.header, r.body
 	r.header, r.body = nil, nil
 	decoder := p.memory.decoder()
 	defer p.memory.forget(decoder)
 	if err := p.decodeMessage(r, header, body, decoder); err != nil {
+		if changed := (*index.ChangedError)(nil); errors.As(err, &changed) {
+			r.epoch, r.queries = 0, 0
+			return err
+		}
 		if p.aborted != nil && p.aborted.Err() != nil {
 			return err
 		}
@@ -110,6 +115,11 @@ func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte, de
 		return err
 	}
 	defer func() { room.give(n) }()
+	x := p.encoder.index
+	if r.epoch = x.Epoch(); r.epoch == 0 {
+		return x.Unchanged(0)
+	}
+	defer x.Recover(r.epoch, &err)
 	if len(body) >= minShared {
 		if batch, ok := decoder.Scan(r.codec, body, p.options.limits); ok {
 			if ok, err := p.decodeBatch(r, batch, len(body), decoder); ok {
@@ -185,8 +195,9 @@ type share struct {
 	left  atomic.Int64 // queries that are not decoded yet
 	done  chan struct{}
 
-	runs, sumK atomic.Int64 // of those that are decoded
-	malformed  atomic.Bool  // the message, so that it is not decoded any further
+	runs, sumK atomic.Int64          // of those that are decoded
+	malformed  atomic.Bool           // the message, so that it is not decoded any further
+	changed    atomic.Pointer[error] // the index's file, with the same effect
 }
 
 // decodeBatch decodes a batch together with those who have nothing to do. It is false when the message is malformed, which it
@@ -196,6 +207,9 @@ func (p *pipeline) decodeBatch(r *request, batch *wire.Batch, size int, decoder 
 	r.lane.offer(s, min(size/(helperParts*partBytes), p.options.workers-1))
 	p.decodeParts(s, decoder, func() bool { return false })
 	<-s.done
+	if changed := s.changed.Load(); changed != nil {
+		return true, *changed
+	}
 	if s.malformed.Load() {
 		p.memory.release(r)
 		return false, nil
@@ -240,7 +254,10 @@ func (p *pipeline) decodeParts(s *share, decoder *wire.Decoder, leave func() boo
 		end := min(first+s.step, s.queries)
 		if !s.malformed.Load() {
 			runs = 0
-			sumK, ok := decoder.Queries(s.batch, first, end, fill)
+			sumK, ok, err := p.decodePart(s, decoder, first, end, fill)
+			if err != nil {
+				s.changed.Store(&err)
+			}
 			if !ok {
 				s.malformed.Store(true)
 			}
@@ -254,6 +271,14 @@ func (p *pipeline) decodeParts(s *share, decoder *wire.Decoder, leave func() boo
 			return
 		}
 	}
+}
+
+// decodePart decodes some queries of a share. The error is that of a file that was changed; the decoder is good for nothing then but
+// to be forgotten.
+func (p *pipeline) decodePart(s *share, decoder *wire.Decoder, first, end int, fill func(int, *wire.QueryOrError)) (sumK int, ok bool, err error) {
+	defer p.encoder.index.Recover(s.request.epoch, &err)
+	sumK, ok = decoder.Queries(s.batch, first, end, fill)
+	return sumK, ok, nil
 }
 
 func asWireError(err error) *wire.Error {

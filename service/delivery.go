@@ -83,10 +83,12 @@ func (d *delivery) send() (last bool) {
 	if d.made != nil {
 		rough = d.made.roughSize(d.next, most)
 	}
-	s.pipe.share(d.request)
-	d.part = wire.AppendPart(s.pipe.memory.body(rough), d.request.codec, d.results, d.next, room)
+	func() {
+		s.pipe.share(d.request)
+		defer s.pipe.shared(d.request) // reading the index may fail
+		d.part = wire.AppendPart(s.pipe.memory.body(rough), d.request.codec, d.results, d.next, room)
+	}()
 	d.tooLarge += d.part.TooLarge
-	s.pipe.shared(d.request)
 	end := d.next + d.part.Count
 	if last = end == d.results.Total; last {
 		d.parts = nil
@@ -98,6 +100,11 @@ func (d *delivery) send() (last bool) {
 	}
 	if d.results.Batch {
 		header[wire.HeaderQueries] = []string{wire.Range{First: d.next, Last: end - 1, Total: d.results.Total}.String()}
+	}
+	if !s.pipe.sound(d.request) {
+		d.drop()
+		d.origin.abandon(d.request)
+		return true
 	}
 	d.encoded = time.Now()
 	out := producer.Outgoing{Subject: d.origin.reply, MsgID: partID(d.id, d.next+1), Header: header, Body: d.part.Body}
@@ -126,7 +133,8 @@ func (d *delivery) goOn(next int) {
 		if d.parts != nil {
 			d.parts <- struct{}{}
 		} else {
-			d.origin.intake.settling.Go(func() { d.send() })
+			s := d.origin.intake
+			s.settling.Go(func() { s.pipe.reading(d.request, func() { d.send() }) })
 		}
 		return
 	}

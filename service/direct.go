@@ -162,6 +162,10 @@ func (d *direct) refuse(r *request, reason *wire.Error) { d.send(r, reason) }
 func (d *direct) respond(r *request) { d.send(r, nil) }
 
 func (d *direct) abandon(r *request) {
+	if p := d.intake.pipe; p.aborted.Err() == nil {
+		d.refuse(r, wire.Errorf(wire.Overloaded, "this worker does not answer from index %s now, whose file was changed in place: try again", p.name))
+		return
+	}
 	d.refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
 }
 
@@ -199,6 +203,11 @@ func (d *direct) send(r *request, reason *wire.Error) {
 		p.encoded(made)
 	}
 	out.Data = body
+	if !p.sound(r) {
+		p.memory.sent(body)
+		d.abandon(r)
+		return
+	}
 	encoded := time.Now()
 	err := d.intake.nc.PublishMsg(out)
 	if err != nil {

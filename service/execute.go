@@ -60,6 +60,10 @@ func (x *executor) live(tasks []*task) []*task {
 			t.started = now
 			t.request.origin.leave(1)
 		}
+		if t.request.epoch != x.encoder.index.Epoch() { // its answer could not go out
+			x.abandon([]*task{t})
+			continue
+		}
 		if !t.expires.IsZero() && !now.Before(t.expires) {
 			t.refusal = expired()
 			x.complete(t)
@@ -80,6 +84,12 @@ func (x *executor) run(tasks []*task) {
 	took := time.Since(start)
 	var device *gpuexec.DeviceError
 	errors.As(err, &device)
+	if device == nil || !device.Sticky {
+		if left := x.withoutStale(tasks, err); len(left) < len(tasks) {
+			x.run(left)
+			return
+		}
+	}
 	switch {
 	case err == nil:
 		x.lastAnswer.Store(time.Now().UnixNano())

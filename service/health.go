@@ -23,6 +23,7 @@ const (
 // prober asks an index a small query from time to time, through the whole pipeline, as a user's would go.
 type prober struct {
 	pipe    *pipeline
+	cost    int64 // of the probe
 	pending atomic.Bool
 
 	mu  sync.Mutex
@@ -31,7 +32,7 @@ type prober struct {
 }
 
 func newProber(p *pipeline) *prober {
-	return &prober{pipe: p, err: errors.New("no probe query has been answered yet")}
+	return &prober{pipe: p, cost: p.searcher.Cost(&p.probe), err: errors.New("no probe query has been answered yet")}
 }
 
 // probePlan asks for the objects with some keyword.
@@ -63,11 +64,11 @@ func (p *prober) run(ctx context.Context) {
 
 // probe sends a probe query into the pipeline, unless one is under way.
 func (p *prober) probe(ctx context.Context) {
-	if !p.pending.CompareAndSwap(false, true) {
+	if p.pipe.inDoubt() || !p.pending.CompareAndSwap(false, true) {
 		return
 	}
-	r := &request{origin: p, arrived: time.Now(), lane: &p.pipe.direct, queries: 1}
-	r.tasks = []task{{request: r, plan: p.pipe.probe, cost: p.pipe.searcher.Cost(&p.pipe.probe)}}
+	r := &request{origin: p, arrived: time.Now(), lane: &p.pipe.direct, queries: 1, epoch: p.pipe.encoder.index.Epoch()}
+	r.tasks = []task{{request: r, plan: p.pipe.probe, cost: p.cost}}
 	r.open.Store(1)
 	select {
 	case p.pipe.direct.ready <- r:
@@ -104,7 +105,7 @@ func (p *prober) suspect() bool                    { return false }
 func (p *prober) admit(int) *wire.Error            { return nil }
 func (p *prober) leave(int)                        {}
 func (p *prober) refuse(_ *request, e *wire.Error) { p.done(e) }
-func (p *prober) abandon(*request)                 { p.done(errors.New("the engine has stopped")) }
+func (p *prober) abandon(*request)                 { p.done(errors.New("the probe query was given up")) }
 func (p *prober) respond(r *request) {
 	t := &r.tasks[0]
 	switch {

@@ -191,7 +191,7 @@ func (l *loneRun) work(p *pipeline, r *request) {
 		r.answer()
 	default:
 		l.search(p, r)
-		(<-r.lane.finished).answer()
+		p.reading(r, (<-r.lane.finished).answer)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type served struct {
 	index    *index.Index
 	searcher gpuexec.Searcher
 	encoder  *encoder
+	example  string // a query, of a time when the file was sound
 	metrics  *indexMetrics
 	pipe     *pipeline
 	prober   *prober
@@ -77,7 +79,7 @@ func (s *Service) openIndexes(ctx context.Context) error {
 	return nil
 }
 
-func (s *Service) openIndex(source IndexSource) (*served, error) {
+func (s *Service) openIndex(source IndexSource) (_ *served, err error) {
 	file, err := index.Open(source.Path)
 	if errors.Is(err, fs.ErrNotExist) && source.Name == "" && wire.CheckIndexName(source.Path) == nil {
 		return nil, fmt.Errorf("%w: if %s is the index's name, give its file too, like --index %[2]s=%[2]s.gmq", err, source.Path)
@@ -85,7 +87,9 @@ func (s *Service) openIndex(source IndexSource) (*served, error) {
 		return nil, err
 	}
 	s.onStop("index "+source.Path, func(context.Context) error { return file.Close() })
-	x := &served{name: source.Name, index: file}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer file.Recover(file.Epoch(), &err)
+	x := &served{name: source.Name, index: file, example: exampleQuery(file)}
 	if x.name == "" {
 		x.name = file.Schema().Name
 	}
@@ -100,10 +104,19 @@ func (s *Service) openIndex(source IndexSource) (*served, error) {
 }
 
 func (s *Service) loadIndex(ctx context.Context, x *served, snapshot *gpuexec.Snapshot, later []*gpuexec.Snapshot) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	epoch := x.index.Epoch()
+	defer x.index.Recover(epoch, &err)
 	if x.searcher, err = s.engine.Load(ctx, snapshot, later...); err != nil {
+		if changed := x.index.Unchanged(epoch); changed != nil {
+			return changed
+		}
 		return err
 	}
 	s.onStop("searcher of "+x.name, func(context.Context) error { return x.searcher.Close() })
+	if err := x.index.Unchanged(epoch); err != nil { // an engine keeps what it has loaded
+		return err
+	}
 	x.metrics = s.metrics.forIndex(x.name)
 	info := s.engine.Info()
 	s.metrics.info.WithLabelValues(x.name, x.index.Version(), string(x.index.Schema().Kind), info.Kind, info.Device).Set(1)
@@ -369,6 +382,15 @@ func (s *Service) openStored(context.Context) error {
 	}
 	if !s.cfg.NoSweep {
 		s.background("sweeper", s.sweep)
+	}
+	return nil
+}
+
+// openWatches begins to look at the files of the indexes.
+func (s *Service) openWatches(context.Context) error {
+	for _, x := range s.indexes {
+		w := &fileWatch{pipe: x.pipe, hold: x.stored.consumer.Hold, log: s.log.With("index", x.name)}
+		s.background("watch of "+x.name+"'s file", w.run)
 	}
 	return nil
 }

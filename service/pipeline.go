@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -87,6 +88,8 @@ type pipeline struct {
 	aborted context.Context
 	abort   context.CancelFunc
 
+	doubts chan struct{} // wakes the fileWatch; has room for one
+
 	lastAnswer atomic.Int64 // when the engine last answered a batch, Unix nanoseconds
 }
 
@@ -168,6 +171,7 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 		look:    make(chan struct{}, 1),
 		idle:    make(chan struct{}, executors),
 		batches: make(chan batcher.Batch[*task], executors),
+		doubts:  make(chan struct{}, 1),
 	}
 	if capacity.OnHost {
 		p.costOnHost = true
@@ -217,7 +221,10 @@ func (p *pipeline) shared(r *request) {
 func (p *pipeline) start(n int, stage func(), end func()) {
 	var running sync.WaitGroup
 	for range n {
-		running.Go(stage)
+		running.Go(func() {
+			debug.SetPanicOnFault(true) // of reading an index whose file was cut off; see fileWatch
+			stage()
+		})
 	}
 	p.ended.Go(func() {
 		running.Wait()
@@ -246,7 +253,7 @@ func (p *pipeline) wakeDispatcher() {
 // respondStored answers stored requests. Their queries count as answered when the producer has taken the answer.
 func (p *pipeline) respondStored() {
 	for r := range p.stored.finished {
-		r.answer()
+		p.reading(r, r.answer)
 		p.answered(r)
 	}
 }
@@ -254,8 +261,10 @@ func (p *pipeline) respondStored() {
 // respondDirect answers direct requests.
 func (p *pipeline) respondDirect() {
 	for r := range p.direct.finished {
-		p.share(r)
-		r.answer()
-		p.shared(r)
+		p.reading(r, func() {
+			p.share(r)
+			defer p.shared(r)
+			r.answer()
+		})
 	}
 }

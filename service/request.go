@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -32,7 +33,8 @@ type request struct {
 	header  nats.Header // until decoded
 	body    []byte      // until decoded
 
-	alone bool // it is run while nothing else is
+	alone bool        // it is run while nothing else is
+	epoch index.Epoch // of the index when decoding began; 0: nothing of it was read
 
 	lane    *lane
 	codec   wire.ContentType // of the message and so of its answer

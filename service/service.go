@@ -103,6 +103,7 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
 		s.openSuspects,
 		s.openSearch,
 		s.openStored,
+		s.openWatches,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, s.Shutdown(ctx))

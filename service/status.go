@@ -80,6 +80,11 @@ func (s *Service) Status() Status {
 		notReady("results do not get out: %v", state.Reason)
 	}
 	for _, x := range s.indexes {
+		if err := x.pipe.fileFault(); err != nil { // all else follows from that
+			notReady("index %s: %v", x.name, err)
+			st.Indexes = append(st.Indexes, x.status(s))
+			continue
+		}
 		if err := x.stored.fault(now); err != nil {
 			notReady("index %s: %v", x.name, err)
 		}
@@ -98,7 +103,7 @@ func (x *served) status(s *Service) IndexStatus {
 		Name: x.name, Kind: string(x.index.Schema().Kind), Version: x.index.Version(),
 		Objects: x.index.Objects(), Size: FormatBytes(x.index.Size()),
 		Pending: int64(pending(x.stored.consumer.Stats())), Queries: totals.ok.Load(), Errors: totals.errors.Load(), Batches: totals.batches.Load(),
-		Example:      exampleQuery(x.index),
+		Example:      x.example,
 		QuerySubject: s.subjects.Query(x.name), SearchSubject: s.subjects.Search(x.name),
 	}
 	if st.Batches > 0 {

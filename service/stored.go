@@ -161,7 +161,7 @@ func (o *stored) respond(r *request) {
 func (o *stored) abandon(r *request) {
 	o.intake.pipe.done(r)
 	o.intake.returned.Store(true)
-	o.giveBack(0)
+	o.giveBack(o.intake.pipe.giveBackDelay())
 }
 
 // giveBack has the message delivered again after a delay.

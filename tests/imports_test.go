@@ -33,7 +33,7 @@ const (
 // a decision.
 var rules = map[string]rule{
 	"wire":         {nil, []string{jsontext}},
-	"index":        {nil, []string{yaml, xxhash, "github.com/edsrzf/mmap-go", "golang.org/x/sync"}},
+	"index":        {nil, []string{yaml, xxhash, "github.com/edsrzf/mmap-go", "golang.org/x/sync", "golang.org/x/sys"}},
 	"index/encode": {[]string{"index"}, []string{"github.com/clipperhouse/uax29/v2", "github.com/agnivade/levenshtein", xtext, jsontext}},
 	"index/load":   {[]string{"index"}, []string{xtext, "github.com/agnivade/levenshtein", jsontext}},
 	"index/verify": {[]string{"index"}, nil},
