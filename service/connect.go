@@ -32,13 +32,6 @@ func connect(servers, name string, cfg *Config, log *slog.Logger) (*nats.Conn, e
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			log.Info("connected to NATS again", "server", nc.ConnectedUrlRedacted())
 		}),
-		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
-			if sub != nil {
-				log.Error("NATS", "subject", sub.Subject, "error", err)
-			} else {
-				log.Error("NATS", "error", err)
-			}
-		}),
 	}
 	if cfg.NATSCreds != "" {
 		opts = append(opts, nats.UserCredentials(cfg.NATSCreds))

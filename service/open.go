@@ -122,17 +122,18 @@ func (s *Service) loadIndex(ctx context.Context, x *served, snapshot *gpuexec.Sn
 func (s *Service) openConnection(ctx context.Context) (err error) {
 	url := s.cfg.NATS
 	if url == "" {
-		s.broker, err = StartBroker(ctx, BrokerOptions{Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log})
+		s.broker, err = StartBroker(ctx, BrokerOptions{Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log, OnLost: s.fail})
 		if err != nil {
 			return err
 		}
 		s.onStop("embedded nats-server", func(context.Context) error { return s.broker.Shutdown() })
 		url = s.broker.URL()
 	}
-	if s.nc, err = connect(url, "geniemq", &s.cfg, s.log); err != nil {
+	if s.nc, err = s.connect(url, "geniemq"); err != nil {
 		return err
 	}
 	s.onStop("connection", func(ctx context.Context) error { return closeConnection(ctx, s.nc) })
+	s.denials = watchDenials(s.nc)
 	s.url = url
 	if s.js, err = jetstream.New(s.nc); err != nil {
 		return fmt.Errorf("using JetStream: %w", err)
@@ -177,7 +178,7 @@ func (s *Service) openPublishers(ctx context.Context) error {
 		return nil
 	})
 	for i := range publishConnections {
-		nc, err := connect(s.url, fmt.Sprintf("geniemq answers %d", i+1), &s.cfg, s.log)
+		nc, err := s.connect(s.url, fmt.Sprintf("geniemq answers %d", i+1))
 		if err != nil {
 			return err
 		}
@@ -218,7 +219,7 @@ func (s *Service) openPipelines(context.Context) error {
 			directQueue: s.cfg.DirectQueue,
 			limits:      s.limits,
 			fatal:       s.fail,
-		}, x.metrics, s.log.With("index", x.name))
+		}, x.metrics, s.repeats.limit(s.log.With("index", x.name)))
 	}
 	for _, x := range s.indexes {
 		x.prober = newProber(x.pipe)
@@ -261,7 +262,7 @@ func (s *Service) openSearch(ctx context.Context) error {
 	intakes := make(map[string]*directIntake)
 	endpoint := func(x *served) string { return "search-" + x.name }
 	for _, x := range s.indexes {
-		x.direct = &directIntake{pipe: x.pipe, nc: s.nc, limit: int64(s.cfg.DirectQueue), log: s.log.With("index", x.name)}
+		x.direct = &directIntake{pipe: x.pipe, nc: s.nc, limit: int64(s.cfg.DirectQueue), log: s.repeats.limit(s.log.With("index", x.name))}
 		intakes[endpoint(x)] = x.direct
 	}
 	var err error
@@ -308,33 +309,26 @@ func (s *Service) openSearch(ctx context.Context) error {
 func (s *Service) openStreams(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, serverWait)
 	defer cancel()
-	differences, err := consumer.EnsureStreams(ctx, s.js, s.subjects, consumer.StreamLimits{})
-	if err != nil {
+	allowed, end := s.denials.bound(ctx, jetStream)
+	differences, err := consumer.EnsureStreams(allowed, s.js, s.subjects, consumer.StreamLimits{})
+	if err = end(err); err != nil {
 		return err
 	}
 	for _, d := range differences {
 		s.log.Warn("a stream is used as it is, though it differs from what is recommended", "difference", d.String())
 	}
-	results, err := s.js.Stream(ctx, s.subjects.ResultStream())
-	if err != nil {
-		return fmt.Errorf("looking at stream %s: %w", s.subjects.ResultStream(), err)
+	s.watch = &streamWatch{nc: s.nc, js: s.js, subjects: s.subjects, clock: s.clock}
+	for _, x := range s.indexes {
+		s.watch.needs[0] = append(s.watch.needs[0], s.subjects.Query(x.name))
+		s.watch.needs[1] = append(s.watch.needs[1], s.subjects.Result(x.name))
 	}
-	if size := results.CachedInfo().Config.MaxMsgSize; size > 0 {
-		s.resultBytes = int64(size)
-	}
+	s.watch.start(ctx)
+	s.background("watch of the streams", s.watch.run)
 	return nil
 }
 
-// maxResult is how large a stored answer may be, headers included.
-func (s *Service) maxResult() int64 {
-	if limit := s.nc.MaxPayload(); s.resultBytes == 0 || limit < s.resultBytes {
-		return limit
-	}
-	return s.resultBytes
-}
-
 // openStored begins to pull.
-func (s *Service) openStored(context.Context) error {
+func (s *Service) openStored(ctx context.Context) error {
 	var open []*served
 	s.onStop("consumers", func(ctx context.Context) error { // all at once, since they share the time there is
 		faults := make([]error, len(open))
@@ -351,6 +345,9 @@ func (s *Service) openStored(context.Context) error {
 		}
 		open = append(open, x)
 	}
+	if err := s.awaitDurables(ctx); err != nil {
+		return err
+	}
 	if !s.cfg.NoSweep {
 		s.background("sweeper", s.sweep)
 	}
@@ -363,7 +360,7 @@ const pullBytes = 32 << 20
 func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
-		pipe: x.pipe, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(), maxResult: s.maxResult, log: log,
+		pipe: x.pipe, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(), maxResult: s.watch.maxResult, clock: s.clock, log: s.repeats.limit(log),
 	}
 	c, err := consumer.New(s.js, consumer.Options{
 		Subjects:      s.subjects,
@@ -372,6 +369,7 @@ func (s *Service) openConsumer(x *served) (err error) {
 		MaxAckPending: s.cfg.MaxPending,
 		BatchMessages: x.pipe.options.batchSize,
 		PullBytes:     pullBytes / int64(len(s.indexes)),
+		InfoInterval:  watchInterval,
 		OnState: func(err error) {
 			if err != nil {
 				log.Warn("no queries can be pulled", "error", err)

@@ -48,6 +48,7 @@ type storedIntake struct {
 	subjects   wire.Subjects
 	allow      []string     // reply subjects
 	maxResult  func() int64 // headers included; another server of a cluster may have another limit
+	clock      *clock
 	log        *slog.Logger
 
 	returned atomic.Bool    // messages were given back unanswered
@@ -91,7 +92,7 @@ func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
 			o.reply = reply
 		}
 	}
-	r := &request{origin: o, arrived: m.Timestamp, header: m.Header, body: m.Body}
+	r := &request{origin: o, arrived: s.clock.local(m.Timestamp), header: m.Header, body: m.Body}
 	s.pipe.enter()
 	select {
 	case s.pipe.stored.in <- r:
