@@ -34,6 +34,7 @@ type Broker struct {
 	url    string
 	log    *slog.Logger
 	lost   func(error)
+	mended func(context.Context)
 	unlock func() error
 	stop   context.CancelFunc // of the goroutine that looks after the server
 	ended  chan struct{}
@@ -53,6 +54,8 @@ type BrokerOptions struct {
 	Logger *slog.Logger
 	// OnLost is called when the server had to be started anew and that failed: there is none any longer. Default: none.
 	OnLost func(error)
+	// OnMended is called when the server was started anew. Default: none.
+	OnMended func(context.Context)
 }
 
 // ErrDataDirInUse says that another process runs a broker on the same folder.
@@ -94,7 +97,7 @@ func StartBroker(ctx context.Context, opts BrokerOptions) (*Broker, error) {
 			StoreDir:   opts.DataDir,
 			NoSigs:     true,
 		},
-		dir: opts.DataDir, log: opts.Logger.With("part", "nats-server"), lost: opts.OnLost, unlock: unlock, ended: make(chan struct{}),
+		dir: opts.DataDir, log: opts.Logger.With("part", "nats-server"), lost: opts.OnLost, mended: opts.OnMended, unlock: unlock, ended: make(chan struct{}),
 	}
 	if err := b.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("embedded nats-server: %w", err), unlock())

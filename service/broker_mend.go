@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/geniemq/geniemq/consumer"
 )
 
 const (
@@ -72,6 +74,9 @@ func (b *Broker) lookAfter(ctx context.Context) {
 		mended = time.Now()
 		b.setFault(nil)
 		b.log.Warn("the server was started anew, after the disk was full")
+		if b.mended != nil {
+			b.mended(ctx)
+		}
 	}
 }
 
@@ -145,4 +150,24 @@ func (b *Broker) mend(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// mendedWait bounds what is done after a new start of the server.
+const mendedWait = 10 * time.Second
+
+// brokerMended removes what the server could not remove when the disk was full.
+func (s *Service) brokerMended(ctx context.Context) {
+	s.mu.Lock()
+	running := s.running
+	s.mu.Unlock()
+	if !running {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, mendedWait)
+	defer cancel()
+	for !s.nc.IsConnected() && wait(ctx, 10*time.Millisecond) {
+	}
+	if err := consumer.RemoveSettled(ctx, s.js, s.subjects); err != nil {
+		s.log.Warn("queries that were answered while the disk was full are still in their stream", "error", err)
+	}
 }

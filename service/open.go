@@ -122,7 +122,9 @@ func (s *Service) loadIndex(ctx context.Context, x *served, snapshot *gpuexec.Sn
 func (s *Service) openConnection(ctx context.Context) (err error) {
 	url := s.cfg.NATS
 	if url == "" {
-		s.broker, err = StartBroker(ctx, BrokerOptions{Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log, OnLost: s.fail})
+		s.broker, err = StartBroker(ctx, BrokerOptions{
+			Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log, OnLost: s.fail, OnMended: s.brokerMended,
+		})
 		if err != nil {
 			return err
 		}

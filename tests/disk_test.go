@@ -60,7 +60,7 @@ func TestFullDisk(t *testing.T) {
 	disk := smallDisk(t, "96m")
 	rng := seeded(t)
 	table := newCrowd(rng, 500)
-	queries := make([]crowdQuery, 400)
+	queries := make([]crowdQuery, 6000)
 	for i := range queries {
 		queries[i] = table.query(rng, fmt.Sprintf("q%d", i))
 	}
@@ -71,42 +71,63 @@ func TestFullDisk(t *testing.T) {
 	}, service.Options{OpenEngine: engine.open})
 	url := r.srv.NATSURL()
 
-	accept := func(from, to int) {
-		t.Helper()
-		for _, q := range queries[from:to] {
-			if err := publishUntilAcked(t.Context(), r.js, q); err != nil {
-				t.Fatal(err)
-			}
+	const waiting = 100 // for the engine; their answers find no room
+	for _, q := range queries[:waiting] {
+		if err := publishUntilAcked(t.Context(), r.js, q); err != nil {
+			t.Fatal(err)
 		}
 	}
-	accept(0, 100) // they wait for the engine, and their answers find no room
+	rest, next := make(chan error, 1), make(chan int, 2)
+	publishing := waiting
+	go func() { // goes on whatever happens to the server: what is refused is published again
+		ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+		defer cancel()
+		for upTo := range next {
+			for ; publishing < upTo; publishing++ {
+				if err := publishUntilAcked(ctx, r.js, queries[publishing]); err != nil {
+					rest <- err
+					return
+				}
+				if publishing > len(queries)/2 {
+					time.Sleep(time.Millisecond) // so that there is a flow, for some seconds
+				}
+			}
+			rest <- nil
+		}
+	}()
+	defer close(next)
+
 	free := fill(t, disk)
 	close(engine.gate)
-	eventually(t, func() error { return unready(r, "disk") })
-	rest := make(chan error, 1)
-	go func() { // refused as long as there is no room
-		for _, q := range queries[100:] {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-			err := publishUntilAcked(ctx, r.js, q)
-			cancel()
-			if err != nil {
-				rest <- err
-				return
-			}
-		}
-		rest <- nil
-	}()
+	next <- len(queries) / 2
+	eventually(t, func() error { return unready(r, "cannot write to its disk", "no space left") })
 	select {
 	case err := <-rest:
 		t.Fatalf("everything was accepted on a full disk: the test shows nothing (%v)", err)
 	case <-time.After(3 * time.Second):
 	}
-	if err := unready(r, "disk"); err != nil {
+	if err := unready(r, "cannot write to its disk", "no space left"); err != nil {
 		t.Error(err)
 	}
 	if got := r.get("/healthz"); !strings.Contains(got, "ok") {
 		t.Errorf("healthz says %q of what will pass", got)
 	}
+	free()
+	if err := <-rest; err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, r.ready)
+
+	// Once more, in the middle of a flow: acknowledgements are lost with the disk, too.
+	next <- len(queries)
+	eventually(t, func() error {
+		if n := r.count("GENIE_RESULTS", "genie.result.crowd"); n < len(queries)/2+50 {
+			return fmt.Errorf("%d results", n)
+		}
+		return nil
+	})
+	free = fill(t, disk)
+	eventually(t, func() error { return unready(r, "cannot write to its disk") })
 	free()
 	if err := <-rest; err != nil {
 		t.Fatal(err)
