@@ -236,7 +236,7 @@ func TestFullResultStreamSeenLive(t *testing.T) {
 	for i := range queries {
 		r.publish("people", `{"row":{"age":30}}`, "Nats-Msg-Id", fmt.Sprint(i))
 	}
-	turnsUnready(t, r, "is full")
+	turnsUnready(t, r, "results do not get out")
 	// Eight seconds are four of the longest pauses between attempts.
 	time.Sleep(8 * time.Second)
 	if n := seen.total(); n > queries {
