@@ -26,9 +26,9 @@ const workerPermissions = `
   subscribe = {allow: ["genie.search.people", "$SRV.>", "_INBOX.>"]}`
 
 // restricted starts a server with a user root, who may do anything, and a user worker.
-func restricted(t testing.TB, permissions string, more ...string) (server *external, root, worker string) {
+func restricted(t testing.TB, permissions string, more ...string) (_ *external, root, worker string) {
 	t.Helper()
-	server = startServer(t, append(more, `
+	server := startServer(t, append(more, `
 authorization { users = [
   {user: root, password: secret}
   {user: worker, password: secret, permissions: {`+permissions+`}}
@@ -74,22 +74,26 @@ func TestMissingPermissions(t *testing.T) {
 	t.Parallel()
 	indexes := []service.IndexSource{{Path: buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)}}
 	for _, c := range []struct {
-		deny   string
-		exist  bool // the streams do
-		server string
-		names  string
+		deny  string
+		exist bool // the streams do
+		store int  // bytes that the server has for streams; 0: what the disk has
+		names string
 	}{
 		{deny: "$JS.API.STREAM.INFO.>", exist: true, names: "$JS.API.STREAM.INFO.GENIE_QUERIES"},
 		{deny: "$JS.API.STREAM.CREATE.>", names: "$JS.API.STREAM.CREATE.GENIE_QUERIES"},
 		// Streams are made smaller where the server has not room enough.
-		{deny: "$JS.API.STREAM.UPDATE.>", server: "jetstream { max_file_store: 300000000 }", names: "$JS.API.STREAM.UPDATE.GENIE_QUERIES"},
+		{deny: "$JS.API.STREAM.UPDATE.>", store: 300_000_000, names: "$JS.API.STREAM.UPDATE.GENIE_QUERIES"},
 		{deny: "$JS.API.CONSUMER.INFO.>", exist: true, names: "$JS.API.CONSUMER.INFO.GENIE_QUERIES.geniemq-people"},
 		{deny: "$JS.API.CONSUMER.CREATE.>", names: "$JS.API.CONSUMER.CREATE.GENIE_QUERIES.geniemq-people"},
 		{deny: "$JS.API.CONSUMER.MSG.NEXT.>", exist: true, names: "$JS.API.CONSUMER.MSG.NEXT.GENIE_QUERIES.geniemq-people"},
 	} {
 		t.Run(c.deny, func(t *testing.T) {
 			t.Parallel()
-			_, root, worker := restricted(t, `publish = {deny: ["`+c.deny+`"]}`, c.server)
+			var more []string
+			if c.store > 0 {
+				more = append(more, fmt.Sprintf("jetstream { store_dir: %q, max_file_store: %d }", t.TempDir(), c.store))
+			}
+			_, root, worker := restricted(t, `publish = {deny: ["`+c.deny+`"]}`, more...)
 			if c.exist {
 				makeStreams(t, root, indexes)
 			}
