@@ -61,6 +61,12 @@ func makeStreams(t testing.TB, url string, indexes []service.IndexSource) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, func() error {
+		if reasons := s.Status().NotReady; len(reasons) > 0 {
+			return errors.New(strings.Join(reasons, "; "))
+		}
+		return nil
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
