@@ -59,8 +59,9 @@ func (s *Subscription) Stop() { s.stop() }
 // (genie.result.<index>, or with wildcards), for which an index's name is enough, or any other that was given as reply.
 // The context bounds the setting up only; the subscription lasts until Stop.
 //
-// Subjects of results are read from their stream, so that nothing is missed while the connection is away. Other
-// subjects are plain NATS subscriptions and bring what is sent while they are connected.
+// Subjects of results are read from their stream, so that nothing is missed while the connection is away, and nothing is seen twice
+// that is stored once. Other subjects are plain NATS subscriptions and bring what is sent while they are connected, and what a
+// worker sends again because its connection was lost.
 //
 // With a durable, an answer is acknowledged when handle returns nil, and delivered again about a second later when
 // it returns an error. An error is passed to OnError in any case.

@@ -147,6 +147,7 @@ type Consumer struct {
 	lastPull time.Time // when the server last answered one
 	refusal  error     // what it last said instead, if pullLoop does not know yet
 	err      error     // why nothing can be pulled
+	paused   error     // the durable gives nothing at present
 
 	doubt    bool        // stream and durable have to be looked at before anything else,
 	doubts   uint64      // for this many reasons so far,

@@ -115,7 +115,21 @@ func (c *Consumer) adopt(info *jetstream.ConsumerInfo) {
 		c.leader = info.Cluster.Leader
 	}
 	c.minBytes = max(c.minBytes, c.nc.MaxPayload()+overhead)
+	c.observe(info)
+}
+
+// observe takes over the state of the durable. c.mu is held.
+func (c *Consumer) observe(info *jetstream.ConsumerInfo) {
 	c.stats.observe(info)
+	c.paused = nil
+	if info.Paused {
+		until := ""
+		if t := info.Config.PauseUntil; t != nil {
+			until = " until " + t.UTC().Format(time.RFC3339)
+		}
+		name, stream := info.Name, c.opts.Subjects.QueryStream()
+		c.paused = fmt.Errorf("the durable %s is paused%s; resume it: nats consumer resume %s %[1]s", name, until, stream)
+	}
 }
 
 // settleDoubt says which stream and which durable there are, and registers what came in the meantime. c.mu is held.
@@ -155,7 +169,7 @@ func (c *Consumer) readInfo(ctx context.Context) error {
 		wake(c.wakePull)
 		return nil
 	}
-	c.stats.observe(info)
+	c.observe(info)
 	return nil
 }
 
@@ -210,9 +224,10 @@ func (c *Consumer) Progress() Progress {
 	defer c.mu.Unlock()
 	p := Progress{Err: c.err, LastPull: c.lastPull, Held: c.held, Outstanding: len(c.outstanding), Bytes: c.bytes}
 	if p.Err == nil && c.created.IsZero() {
-		p.Err = errNotStarted
+		p.Err = ErrNotStarted
 	}
 	return p
 }
 
-var errNotStarted = errors.New("the consumer has not started yet")
+// ErrNotStarted says that the consumer has not found its durable yet, nor why it cannot.
+var ErrNotStarted = errors.New("the consumer has not started yet")

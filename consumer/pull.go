@@ -135,7 +135,10 @@ func (c *Consumer) step(ctx context.Context, p *puller) time.Duration {
 	}
 	if answered || !p.refused {
 		p.pause, p.refused = 0, false
-		c.fail(p, nil)
+		c.mu.Lock()
+		paused := c.paused
+		c.mu.Unlock()
+		c.fail(p, paused)
 	}
 	c.request(now)
 	return min(wait, max(time.Until(p.info), time.Millisecond), c.opts.PullExpiry+grace)

@@ -18,8 +18,10 @@ type SweeperOptions struct {
 	// Subjects name the stream and the durables.
 	Subjects wire.Subjects
 	// Age is how old a message must be before it counts as unserved: a worker that makes its durable a moment
-	// after the first query should still answer it. By the clocks of this host and the server. Default 5s.
+	// after the first query should still answer it. Default 5s.
 	Age time.Duration
+	// Now is the time by the server's clock, which stamps messages. Default: time.Now, this host's.
+	Now func() time.Time
 	// Interval is how long to wait between sweeps. Default: Age.
 	Interval time.Duration
 	// RequestTimeout bounds one request to the JetStream API. Default 5s.
@@ -60,6 +62,9 @@ func NewSweeper(js jetstream.JetStream, opts SweeperOptions) *Sweeper {
 	setDefault(&opts.Age, 5*time.Second)
 	setDefault(&opts.Interval, opts.Age)
 	setDefault(&opts.RequestTimeout, 5*time.Second)
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
 	if opts.OnSweep == nil {
 		opts.OnSweep = func(int, error) {}
 	}
@@ -167,7 +172,7 @@ func (s *Sweeper) sweepSubject(ctx context.Context, stream jetstream.Stream, sub
 			}
 		}
 		msg, err := s.message(ctx, stream, next, jetstream.WithGetMsgSubject(subject))
-		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && time.Since(msg.Time) < s.opts.Age {
+		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && s.opts.Now().Sub(msg.Time) < s.opts.Age {
 			break
 		} else if err != nil {
 			return swept, errors.Join(append(faults, err)...)

@@ -114,6 +114,12 @@ func (p *Producer) onError(err error) {
 			forbidden = append(forbidden, f)
 		}
 	}
+	if action == publishing && subject == p.askSubject() {
+		p.blind = true
+		if q := p.lanes[stream].asked; q != nil {
+			q.cancel()
+		}
+	}
 	if action == subscribing && subject == p.ackPrefix+"*" {
 		p.ackErr = err
 	}

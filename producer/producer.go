@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/wire"
 )
@@ -95,8 +96,9 @@ type State struct {
 //
 // A message is never dropped because the stream is full, the connection is lost, or no one answers. It is held and
 // tried again, until its context ends. The two ways out are two lanes, each with its own fault: a full result
-// stream does not hold up inboxes. While a lane has a fault it sends one message at a time as a probe, with
-// growing pauses, and lets the others go when something sent after the fault began is confirmed. A message that
+// stream does not hold up inboxes. While a lane has a fault it holds its messages back and finds out, with growing pauses,
+// whether it is over: by one inbox message as a probe, or by asking the stream what it has room for, since a publish
+// that it refuses is seen by subscribers all the same (see lane). A message that
 // fails while others succeed backs off alone. Only what cannot ever succeed is reported as an error: too large
 // ([TooLargeError]), forbidden ([ForbiddenError]), an invalid subject, a closed connection.
 //
@@ -126,6 +128,8 @@ type Producer struct {
 
 	wakeTend  chan struct{} // something to do for tend, or for flush; both have room for one
 	wakeFlush chan struct{}
+	js        jetstream.JetStream
+	asks      chan *question // for askLoop; has room for one
 
 	mu        sync.Mutex
 	flights   map[uint64]*flight // everything that is not confirmed, by id
@@ -144,6 +148,7 @@ type Producer struct {
 	seenErr   error     // the last error that came through the error handler
 	errSeen   chan struct{}
 	ackErr    error // why acknowledgements cannot arrive, when that is known
+	blind     bool  // the stream must not be asked for its state
 }
 
 // flight is a message on its way. The producer's mutex guards the fields below msg, and msg never changes once the
@@ -160,6 +165,8 @@ type flight struct {
 	epoch     uint64    // inbox: how often the connection had come back before the last attempt
 	attempts  int
 	notBefore time.Time // of the next attempt
+	refused   bool      // stream: an attempt was not taken; the stream is asked before the next
+	grant     uint64    // stream: the answer that the last attempt was made on, 0 for none
 	held      bool      // waits in lane.held
 	sending   bool      // a goroutine is in PublishMsg with it,
 	ended     bool      // and calls done when it returns
@@ -175,10 +182,15 @@ func New(nc *nats.Conn, opts Options) (*Producer, error) {
 		ackPrefix: nc.NewInbox() + ".",
 		wakeTend:  make(chan struct{}, 1),
 		wakeFlush: make(chan struct{}, 1),
+		asks:      make(chan *question, 1),
 		flights:   make(map[uint64]*flight),
 		errSeen:   make(chan struct{}),
 		seenErr:   nc.LastError(),
 		offline:   time.Now(),
+	}
+	var err error
+	if p.js, err = jetstream.New(nc); err != nil {
+		return nil, fmt.Errorf("use JetStream: %w", err)
 	}
 	acks, err := nc.Subscribe(p.ackPrefix+"*", p.onAck)
 	if err != nil {
@@ -200,6 +212,7 @@ func New(nc *nats.Conn, opts Options) (*Producer, error) {
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	p.wg.Go(p.tendLoop)
 	p.wg.Go(p.flushLoop)
+	p.wg.Go(p.askLoop)
 	return p, nil
 }
 
@@ -282,7 +295,7 @@ func (p *Producer) attempt(f *flight) {
 		p.mu.Unlock()
 		return
 	}
-	if !p.connected || f.lane.fault != nil && f.lane.probe != f {
+	if !p.connected || f.lane.holds(f) {
 		p.hold(f)
 		p.mu.Unlock()
 		return
@@ -328,8 +341,7 @@ func (p *Producer) finish(f *flight, how Confirmation, err error) {
 	}
 	delete(p.flights, f.id)
 	p.bytes -= f.bytes
-	if err == nil && f.lane.recovered(f) || f.lane.probe == f {
-		f.lane.probe = nil
+	if f.lane.ended(f, err == nil) {
 		wake(p.wakeTend)
 	}
 	if p.room != nil {

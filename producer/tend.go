@@ -69,10 +69,9 @@ func (p *Producer) tend(now time.Time) (t tending) {
 			}
 		}
 	}
-	for i := range p.lanes {
-		t.send = p.release(&p.lanes[i], now, t.send)
-	}
-	if p.ticking = len(p.flights) > 0; p.ticking {
+	t.send = p.releaseStored(&p.lanes[stream], now, t.send)
+	t.send = p.release(&p.lanes[inbox], now, t.send)
+	if p.ticking = len(p.flights) > 0 || p.lanes[stream].fault != nil; p.ticking {
 		t.again = min(p.opts.AckTimeout/4, p.opts.MinBackoff)
 	}
 	t.state = p.state()
@@ -91,9 +90,10 @@ func (p *Producer) follow(now time.Time, connected bool, epoch uint64) {
 				p.hold(f)
 			}
 		}
-		for i := range p.lanes { // faults were the old connection's
-			p.lanes[i].fault, p.lanes[i].probe = nil, nil
-		}
+		p.lanes[inbox].fault, p.lanes[inbox].probe = nil, nil // they were the old connection's
+		// What the stream has refused it may refuse still: it is asked at once.
+		p.unask(&p.lanes[stream])
+		p.lanes[stream].forget(now)
 	}
 	p.connected, p.epoch = connected, epoch
 }

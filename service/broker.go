@@ -25,9 +25,23 @@ const brokerReadyWait = 2 * time.Minute
 // Broker is a nats-server with JetStream inside this process, for use without any other server. It is the
 // real server, so other processes may connect to it, and its streams survive in the data folder, which one
 // process at a time may use.
+//
+// It looks after its server: one that a full disk has made refuse messages, and that would go on refusing them when there is
+// room again, is started anew, on the same address and with what it has stored; see mend.
 type Broker struct {
-	server *server.Server
+	opts   server.Options
+	dir    string
+	url    string
+	log    *slog.Logger
+	lost   func(error)
+	mended func(context.Context)
 	unlock func() error
+	stop   context.CancelFunc // of the goroutine that looks after the server
+	ended  chan struct{}
+
+	mu     sync.Mutex
+	server *server.Server
+	fault  error
 }
 
 // BrokerOptions say where a Broker listens and stores.
@@ -38,6 +52,10 @@ type BrokerOptions struct {
 	DataDir string
 	// Logger takes the server's own messages. Default: none.
 	Logger *slog.Logger
+	// OnLost is called when the server had to be started anew and that failed: there is none any longer. Default: none.
+	OnLost func(error)
+	// OnMended is called when the server was started anew. Default: none.
+	OnMended func(context.Context)
 }
 
 // ErrDataDirInUse says that another process runs a broker on the same folder.
@@ -69,32 +87,55 @@ func StartBroker(ctx context.Context, opts BrokerOptions) (*Broker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embedded nats-server: folder %s: %w", opts.DataDir, err)
 	}
-	srv, err := server.NewServer(&server.Options{
-		ServerName: "geniemq",
-		Host:       host,
-		Port:       port,
-		MaxPayload: BrokerMaxPayload,
-		JetStream:  true,
-		StoreDir:   opts.DataDir,
-		NoSigs:     true,
-	})
-	if err != nil {
+	b := &Broker{
+		opts: server.Options{
+			ServerName: "geniemq",
+			Host:       host,
+			Port:       port,
+			MaxPayload: BrokerMaxPayload,
+			JetStream:  true,
+			StoreDir:   opts.DataDir,
+			NoSigs:     true,
+		},
+		dir: opts.DataDir, log: opts.Logger.With("part", "nats-server"), lost: opts.OnLost, mended: opts.OnMended, unlock: unlock, ended: make(chan struct{}),
+	}
+	if err := b.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("embedded nats-server: %w", err), unlock())
 	}
-	log := &brokerLog{log: opts.Logger.With("part", "nats-server"), failed: make(chan struct{})}
-	srv.SetLoggerV2(log, false, false, false)
-	b := &Broker{server: srv, unlock: unlock}
-	srv.Start()
-	if err := b.waitReady(ctx, log); err != nil {
-		return nil, errors.Join(fmt.Errorf("embedded nats-server: %w", err), b.Shutdown())
-	}
+	b.url, b.opts.Port = b.server.ClientURL(), b.server.Addr().(*net.TCPAddr).Port
+	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer close(b.ended)
+		b.lookAfter(ctx)
+	}()
 	return b, nil
 }
 
-func (b *Broker) waitReady(ctx context.Context, log *brokerLog) error {
+// start starts a server and waits until it takes connections.
+func (b *Broker) start(ctx context.Context) error {
+	opts := b.opts // a server writes into its own
+	srv, err := server.NewServer(&opts)
+	if err != nil {
+		return err
+	}
+	log := &brokerLog{log: b.log, failed: make(chan struct{})}
+	srv.SetLoggerV2(log, false, false, false)
+	srv.Start()
+	if err := waitReady(ctx, srv, log); err != nil {
+		srv.Shutdown()
+		srv.WaitForShutdown()
+		return err
+	}
+	b.mu.Lock()
+	b.server = srv
+	b.mu.Unlock()
+	return nil
+}
+
+func waitReady(ctx context.Context, srv *server.Server, log *brokerLog) error {
 	deadline := time.NewTimer(brokerReadyWait)
 	defer deadline.Stop()
-	for !b.server.ReadyForConnections(10 * time.Millisecond) {
+	for !srv.ReadyForConnections(10 * time.Millisecond) {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -105,20 +146,30 @@ func (b *Broker) waitReady(ctx context.Context, log *brokerLog) error {
 		default:
 		}
 	}
-	if !b.server.JetStreamEnabled() {
+	if !srv.JetStreamEnabled() {
 		return errors.New("JetStream did not start")
 	}
 	return nil
 }
 
 // URL is where clients connect.
-func (b *Broker) URL() string { return b.server.ClientURL() }
+func (b *Broker) URL() string { return b.url }
 
 // Shutdown stops the server, syncs its streams and frees the data folder.
 func (b *Broker) Shutdown() error {
-	b.server.Shutdown()
-	b.server.WaitForShutdown()
+	b.stop()
+	<-b.ended
+	b.end()
 	return b.unlock()
+}
+
+// end stops the server.
+func (b *Broker) end() {
+	b.mu.Lock()
+	srv := b.server
+	b.mu.Unlock()
+	srv.Shutdown()
+	srv.WaitForShutdown()
 }
 
 // listenAddress splits an address for the server, to whom port 0 means the default port and -1 a free one.

@@ -32,13 +32,6 @@ func connect(servers, name string, cfg *Config, log *slog.Logger) (*nats.Conn, e
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			log.Info("connected to NATS again", "server", serverURL(nc))
 		}),
-		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
-			if sub != nil {
-				log.Error("NATS", "subject", sub.Subject, "error", err)
-			} else {
-				log.Error("NATS", "error", err)
-			}
-		}),
 	}
 	return dial(servers, cfg, opts)
 }

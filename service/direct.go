@@ -26,16 +26,11 @@ type directIntake struct {
 	log   *slog.Logger
 	stats directStats
 
-	dropped rareLog // requests with a reply subject that is not allowed
-
 	waiting atomic.Int64 // queries, or messages not decoded yet, between intake and engine
 
 	mu     sync.RWMutex // held for reading while something is put into the pipeline
 	closed bool
 }
-
-// droppedInterval is how often a dropped request is logged.
-const droppedInterval = time.Minute
 
 // maxUnread bounds what the client library holds of requests that Handle has not taken. It takes them at once.
 const maxUnread = 32 << 20
@@ -88,7 +83,7 @@ func (d *directIntake) Handle(m micro.Request) {
 func (d *directIntake) drop(reply string, reason error) {
 	d.stats.dropped.Add(1)
 	d.pipe.metrics.directDropped.Inc()
-	d.dropped.warn(d.log, time.Now(), "a direct request is dropped because of its reply subject: see direct-reply-allow", "reply", reply, "error", reason)
+	d.log.Warn("a direct request is dropped because of its reply subject: see direct-reply-allow", "reply", reply, "error", reason)
 }
 
 // take puts a request into the pipeline or refuses it.

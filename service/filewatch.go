@@ -28,8 +28,8 @@ import (
 // a sound file take them. A fileWatch reads the file, and lifts all that when its content is what was opened after all.
 
 const (
-	// watchInterval is how often a file is looked at if no answer has done it.
-	watchInterval = 500 * time.Millisecond
+	// fileInterval is how often a file is looked at if no answer has done it.
+	fileInterval = 500 * time.Millisecond
 	// patrolBytes is how much of a file is compared with its checksums at a time: 4 MiB a second, a gigabyte in four minutes.
 	patrolBytes = 2 << 20
 	// doubtDelay is after how long messages come again that were given back because of the file: later than a pull lasts.
@@ -144,7 +144,7 @@ type fileWatch struct {
 // run watches until ctx ends.
 func (w *fileWatch) run(ctx context.Context) {
 	w.patrol = w.pipe.encoder.index.NewPatrol()
-	ticker := time.NewTicker(watchInterval)
+	ticker := time.NewTicker(fileInterval)
 	defer ticker.Stop()
 	for {
 		w.look(ctx)

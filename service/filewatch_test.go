@@ -167,7 +167,7 @@ func TestFileChangedUnderAnswer(t *testing.T) {
 				other := rowsFile(t, "rows", 100)
 				m := &meddler{}
 				s, nc, js := startService(t, Config{Indexes: []IndexSource{{Path: path}, {Path: other}}}, Options{OpenEngine: m.open})
-				waitReady(t, s)
+				eventually(t, ready(s))
 				meddle := func() {
 					if err := change(path, content); err != nil {
 						t.Error(err)
@@ -211,7 +211,7 @@ func TestFileChangedUnderAnswer(t *testing.T) {
 				if err := os.WriteFile(path, content, 0); err != nil {
 					t.Fatal(err)
 				}
-				waitReady(t, s)
+				eventually(t, ready(s))
 				right(ask())
 
 				hook.Store(&meddle)
@@ -249,26 +249,13 @@ func TestFileChangedUnderAnswer(t *testing.T) {
 				if err != nil || info.State.Msgs != 1 {
 					t.Errorf("%d results, %v", info.State.Msgs, err)
 				}
-				waitReady(t, s)
+				eventually(t, ready(s))
 				for _, x := range s.indexes {
 					if st := x.stored.consumer.Stats(); st.Redelivered > 1 || len(st.Dead) > 0 {
 						t.Errorf("%s: %d deliveries more than one, dead %v", x.name, st.Redelivered, st.Dead)
 					}
 				}
 			})
-		}
-	}
-}
-
-func waitReady(t *testing.T, s *Service) {
-	t.Helper()
-	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		st := s.Status()
-		if st.Ready {
-			return
-		}
-		if time.Since(start) > patience {
-			t.Fatalf("not ready: %q", st.NotReady)
 		}
 	}
 }

@@ -111,6 +111,14 @@ func newMetrics() *metrics {
 	return m
 }
 
+// watchClock adds the difference of the clocks.
+func (m *metrics) watchClock(c *clock) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "geniemq_clock_skew_seconds",
+		Help: "The NATS server's clock less this host's.",
+	}, func() float64 { return c.skewNow().Seconds() }))
+}
+
 // watchConsumer adds the figures of an index that its consumer keeps.
 func (m *metrics) watchConsumer(name string, stats func() consumer.Stats) {
 	label := prometheus.Labels{"index": name}

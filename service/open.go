@@ -136,17 +136,20 @@ func (s *Service) loadIndex(ctx context.Context, x *served, snapshot *gpuexec.Sn
 func (s *Service) openConnection(ctx context.Context) (err error) {
 	url := s.cfg.NATS
 	if url == "" {
-		s.broker, err = StartBroker(ctx, BrokerOptions{Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log})
+		s.broker, err = StartBroker(ctx, BrokerOptions{
+			Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log, OnLost: s.fail, OnMended: s.brokerMended,
+		})
 		if err != nil {
 			return err
 		}
 		s.onStop("embedded nats-server", func(context.Context) error { return s.broker.Shutdown() })
 		url = s.broker.URL()
 	}
-	if s.nc, err = connect(url, "geniemq", &s.cfg, s.log); err != nil {
+	if s.nc, err = s.connect(url, "geniemq"); err != nil {
 		return err
 	}
 	s.onStop("connection", func(ctx context.Context) error { return closeConnection(ctx, s.nc) })
+	s.denials = watchDenials(s.nc)
 	s.url = url
 	if s.js, err = jetstream.New(s.nc); err != nil {
 		return fmt.Errorf("using JetStream: %w", err)
@@ -191,7 +194,7 @@ func (s *Service) openPublishers(ctx context.Context) error {
 		return nil
 	})
 	for i := range publishConnections {
-		nc, err := connect(s.url, fmt.Sprintf("geniemq answers %d", i+1), &s.cfg, s.log)
+		nc, err := s.connect(s.url, fmt.Sprintf("geniemq answers %d", i+1))
 		if err != nil {
 			return err
 		}
@@ -237,7 +240,7 @@ func (s *Service) openPipelines(context.Context) error {
 			cores:         s.engine.Info().Workers,
 			engineTimeout: s.cfg.EngineTimeout,
 			fatal:         s.fail,
-		}, x.metrics, s.log.With("index", x.name))
+		}, x.metrics, s.repeats.limit(s.log.With("index", x.name)))
 	}
 	s.background("memory", func(ctx context.Context) { s.budget.trim(ctx, s.forget) })
 	for _, x := range s.indexes {
@@ -289,7 +292,7 @@ func (s *Service) openSearch(ctx context.Context) error {
 	endpoint := func(x *served) string { return "search-" + x.name }
 	for _, x := range s.indexes {
 		x.direct = &directIntake{pipe: x.pipe, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.directReplyAllow(),
-			log: s.log.With("index", x.name), dropped: rareLog{interval: droppedInterval}}
+			log: s.repeats.limit(s.log.With("index", x.name))}
 		intakes[endpoint(x)] = x.direct
 	}
 	var err error
@@ -336,34 +339,27 @@ func (s *Service) openSearch(ctx context.Context) error {
 func (s *Service) openStreams(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, serverWait)
 	defer cancel()
-	differences, err := consumer.EnsureStreams(ctx, s.js, s.subjects, consumer.StreamLimits{})
-	if err != nil {
+	allowed, end := s.denials.bound(ctx, jetStream)
+	differences, err := consumer.EnsureStreams(allowed, s.js, s.subjects, consumer.StreamLimits{})
+	if err = end(err); err != nil {
 		return err
 	}
 	for _, d := range differences {
 		s.log.Warn("a stream is used as it is, though it differs from what is recommended", "difference", d.String())
 	}
-	s.answers = &storedAnswers{js: s.js, name: s.subjects.ResultStream(), log: s.log, turns: make(chan struct{}, lookTurns)}
-	results, err := s.js.Stream(ctx, s.subjects.ResultStream())
-	if err != nil {
-		return fmt.Errorf("looking at stream %s: %w", s.subjects.ResultStream(), err)
+	s.answers = &storedAnswers{js: s.js, name: s.subjects.ResultStream(), log: s.repeats.limit(s.log), turns: make(chan struct{}, lookTurns)}
+	s.watch = &streamWatch{nc: s.nc, js: s.js, subjects: s.subjects, clock: s.clock}
+	for _, x := range s.indexes {
+		s.watch.needs[0] = append(s.watch.needs[0], s.subjects.Query(x.name))
+		s.watch.needs[1] = append(s.watch.needs[1], s.subjects.Result(x.name))
 	}
-	if size := results.CachedInfo().Config.MaxMsgSize; size > 0 {
-		s.resultBytes = int64(size)
-	}
+	s.watch.start(ctx)
+	s.background("watch of the streams", s.watch.run)
 	return nil
 }
 
-// maxResult is how large a stored answer may be, headers included.
-func (s *Service) maxResult() int64 {
-	if limit := s.nc.MaxPayload(); s.resultBytes == 0 || limit < s.resultBytes {
-		return limit
-	}
-	return s.resultBytes
-}
-
 // openStored begins to pull.
-func (s *Service) openStored(context.Context) error {
+func (s *Service) openStored(ctx context.Context) error {
 	var open []*served
 	s.onStop("consumers", func(ctx context.Context) error { // all at once, since they share the time there is
 		faults := make([]error, len(open))
@@ -379,6 +375,9 @@ func (s *Service) openStored(context.Context) error {
 			return err
 		}
 		open = append(open, x)
+	}
+	if err := s.awaitDurables(ctx); err != nil {
+		return err
 	}
 	if !s.cfg.NoSweep {
 		s.background("sweeper", s.sweep)
@@ -402,7 +401,7 @@ func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
 		pipe: x.pipe, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(x.name),
-		maxResult: s.maxResult, answers: s.answers, log: log,
+		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.limit(log),
 	}
 	c, err := consumer.New(s.js, consumer.Options{
 		Subjects:      s.subjects,
@@ -412,6 +411,7 @@ func (s *Service) openConsumer(x *served) (err error) {
 		BatchMessages: x.pipe.options.batchSize,
 		PullBytes:     min(pullBytes/int64(len(s.indexes)), s.budget.window(len(s.indexes))),
 		Bytes:         s.budget.window(len(s.indexes)),
+		InfoInterval:  watchInterval,
 		OnState: func(err error) {
 			if err != nil {
 				log.Warn("no queries can be pulled", "error", err)

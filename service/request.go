@@ -26,7 +26,7 @@ import (
 // acknowledgement travels with the payload and no stage knows what it looks like.
 type request struct {
 	origin origin
-	// arrived is the time from which timeouts and total times count: when the stream stored the message, or
+	// arrived is the time from which timeouts and total times count: when the stream stored the message (see clock), or
 	// when a direct one came in.
 	arrived time.Time
 	id      string      // of its only query when the body gives none, and of the message that is refused as a whole

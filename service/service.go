@@ -30,6 +30,8 @@ type Options struct {
 	Logger *slog.Logger
 	// OpenEngine opens the engine that all indexes share. Default: gpuexec.Open.
 	OpenEngine func(kind string, opts gpuexec.Options) (gpuexec.Engine, error)
+	// Now is this host's clock, which need not agree with the server's. Default: time.Now.
+	Now func() time.Time
 }
 
 // Service is a running worker: some indexes, one engine, and connections to one server.
@@ -51,24 +53,27 @@ type Service struct {
 	budget  *budget
 	started time.Time
 
-	broker   *Broker
-	url      string // of the server
-	nc       *nats.Conn
-	js       jetstream.JetStream
-	subjects wire.Subjects
-	limits   wire.Limits
-	// resultBytes is the result stream's limit on a message when the service started; 0: none.
-	resultBytes int64
-	engine      gpuexec.Engine
-	publishers  publishers
-	answers     *storedAnswers
-	micro       micro.Service
-	admin       *admin
-	indexes     []*served
-	exclusion   exclusion
-	suspects    *suspects
+	broker     *Broker
+	url        string // of the server
+	nc         *nats.Conn
+	js         jetstream.JetStream
+	subjects   wire.Subjects
+	limits     wire.Limits
+	clock      *clock
+	watch      *streamWatch
+	denials    *denials
+	repeats    *repeats
+	engine     gpuexec.Engine
+	publishers publishers
+	answers    *storedAnswers
+	micro      micro.Service
+	admin      *admin
+	indexes    []*served
+	exclusion  exclusion
+	suspects   *suspects
 
-	stop []func(context.Context) error // in the order of the start
+	stop       []func(context.Context) error // in the order of the start
+	conditions []func(time.Time) error       // of readiness
 
 	mu       sync.Mutex
 	running  bool // Start is done
@@ -90,10 +95,16 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
 	if opts.OpenEngine == nil {
 		opts.OpenEngine = gpuexec.Open
 	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
 	s := &Service{cfg: cfg, log: opts.Logger, metrics: newMetrics(), budget: newBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
 	s.metrics.registry.MustRegister(s.budget)
+	s.clock, s.repeats = newClock(opts.Now, opts.Logger), newRepeats(repeatInterval)
+	s.metrics.watchClock(s.clock)
 	for _, step := range []func(context.Context) error{
-		s.openAdmin, // first, so that it answers while large indexes are loaded, and while the rest shuts down
+		s.openRepeats,
+		s.openAdmin, // early, so that it answers while large indexes are loaded, and while the rest shuts down
 		func(context.Context) error { return s.openEngine(opts) },
 		s.openIndexes,
 		s.openConnection,
@@ -109,6 +120,7 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
 			return nil, errors.Join(err, s.Shutdown(ctx))
 		}
 	}
+	s.openReadiness()
 	s.mu.Lock()
 	s.running = true
 	s.mu.Unlock()

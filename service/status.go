@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/geniemq/geniemq/index"
 )
 
@@ -73,24 +71,12 @@ func (s *Service) Status() Status {
 	busy := s.metrics.busy.Seconds()
 	st.EngineBusy = time.Duration(busy * float64(time.Second))
 	st.BusyPercent = 100 * busy / max(now.Sub(s.started).Seconds(), 1e-9)
-	if state := s.nc.Status(); state != nats.CONNECTED {
-		notReady("the connection to NATS is %s", state)
-	}
-	if state, blocked := s.publishers.blocked(); blocked {
-		notReady("results do not get out: %v", state.Reason)
+	for _, check := range s.conditions {
+		if err := check(now); err != nil {
+			notReady("%v", err)
+		}
 	}
 	for _, x := range s.indexes {
-		if err := x.pipe.fileFault(); err != nil { // all else follows from that
-			notReady("index %s: %v", x.name, err)
-			st.Indexes = append(st.Indexes, x.status(s))
-			continue
-		}
-		if err := x.stored.fault(now); err != nil {
-			notReady("index %s: %v", x.name, err)
-		}
-		if err := x.prober.fault(now); err != nil {
-			notReady("index %s: %v", x.name, err)
-		}
 		st.Indexes = append(st.Indexes, x.status(s))
 	}
 	st.Ready = len(st.NotReady) == 0

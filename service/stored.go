@@ -50,6 +50,7 @@ type storedIntake struct {
 	allow      []string     // reply subjects
 	maxResult  func() int64 // headers included; another server of a cluster may have another limit
 	answers    *storedAnswers
+	clock      *clock
 	log        *slog.Logger
 
 	returned atomic.Bool    // messages were given back unanswered
@@ -93,7 +94,7 @@ func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
 			o.reply = reply
 		}
 	}
-	r := &request{origin: o, arrived: m.Timestamp, id: fallbackID(m.Header), header: m.Header, body: m.Body}
+	r := &request{origin: o, arrived: s.clock.local(m.Timestamp), id: fallbackID(m.Header), header: m.Header, body: m.Body}
 	if o.suspect() {
 		s.suspects.add(r, o)
 		return

@@ -84,17 +84,19 @@ func (a *unservedAnswerer) publish(ctx context.Context, out producer.Outgoing) (
 
 // sweep runs a sweeper until ctx ends.
 func (s *Service) sweep(ctx context.Context) {
-	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow, answers: s.answers, log: s.log}
+	log := s.repeats.limit(s.log)
+	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow, answers: s.answers, log: log}
 	consumer.NewSweeper(s.js, consumer.SweeperOptions{
 		Subjects: s.subjects,
 		Answer:   a.answer,
+		Now:      s.clock.server,
 		OnSweep: func(swept int, err error) {
 			if swept > 0 {
 				s.metrics.dead.WithLabelValues(string(wire.UnknownIndex)).Add(float64(swept))
-				s.log.Warn("answered and removed queries for indexes that nobody serves", "messages", swept)
+				log.Warn("answered and removed queries for indexes that nobody serves", "messages", swept)
 			}
 			if err != nil {
-				s.log.Warn("sweeping queries that nobody serves", "error", err)
+				log.Warn("sweeping queries that nobody serves", "error", err)
 			}
 		},
 	}).Run(ctx)

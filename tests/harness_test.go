@@ -118,7 +118,10 @@ func start(t testing.TB, cfg service.Config, opts service.Options) *running {
 		cfg.Indexes = buildAll(t, t.TempDir())
 	}
 	if cfg.NATS == "" {
-		cfg.NATSListen, cfg.DataDir = "127.0.0.1:0", t.TempDir()
+		cfg.NATSListen = "127.0.0.1:0"
+		if cfg.DataDir == "" {
+			cfg.DataDir = t.TempDir()
+		}
 	}
 	if cfg.Admin == "" {
 		cfg.Admin = service.Off

@@ -3,6 +3,7 @@ package tests
 import (
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -98,6 +99,9 @@ func TestMetrics(t *testing.T) {
 	eventually(t, func() error { return r.ready() })
 
 	s := r.scrape()
+	if m := s.metric("geniemq_clock_skew_seconds"); m == nil || math.Abs(m.GetGauge().GetValue()) > 60 {
+		t.Errorf("the skew to a server with the same clock: %v", m)
+	}
 	for _, c := range []struct {
 		name   string
 		labels []string

@@ -68,12 +68,10 @@ func TestSmallResultStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	large := `{"queries":[` + strings.Repeat(`{"row":{"sex":"Female"}},`, 9) + `{"row":{"sex":"Male"}}]}`
-	r.publish("people", large)
-	if res := result(t, r.stored("genie.result.people", 1).Data); res.Err == nil || res.Err.Code != wire.TooLarge {
-		t.Errorf("got %v", res.Err)
-	}
+	// Until the service knows, which takes a second, an answer that is too large for the stream becomes an error; TestReadiness has
+	// what comes then.
 	r.publish("people", `{"row":{"age":30}}`)
-	if got := keys(result(t, r.stored("genie.result.people", 2).Data)); got != "ann:1" {
+	if got := keys(result(t, r.stored("genie.result.people", 1).Data)); got != "ann:1" {
 		t.Errorf("got %s", got)
 	}
 	r.settled()
@@ -85,7 +83,7 @@ func TestSmallResultStream(t *testing.T) {
 	}
 	r = start(t, cfg, service.Options{})
 	r.publish("people", large)
-	for results, n := 0, 3; results < 10; n++ {
+	for results, n := 0, 2; results < 10; n++ {
 		m := r.stored("genie.result.people", n)
 		a, err := wire.DecodeAnswer(wire.JSON, m.Data)
 		if err != nil {

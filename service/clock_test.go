@@ -1,0 +1,207 @@
+package service
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/geniemq/geniemq/wire"
+)
+
+// The clock of a worker may be an hour off, either way: a query with a timeout is answered, one whose timeout is over when
+// the worker comes is not, the times in answers are those that have passed, and what nobody serves is swept as soon as ever.
+func TestClocksDiffer(t *testing.T) {
+	for _, skew := range []time.Duration{time.Hour, -time.Hour, 0} {
+		t.Run(fmt.Sprint(skew), func(t *testing.T) {
+			engine := &gated{gate: make(chan struct{})}
+			var log lockedBuffer
+			s, nc, js := startService(t, Config{}, Options{
+				OpenEngine: engine.open, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+				Now: func() time.Time { return time.Now().Add(skew) },
+			})
+			if got := s.clock.skewNow(); (got + skew).Abs() > time.Minute {
+				t.Errorf("the server's clock is said to be %v ahead of one that is %v ahead", got, skew)
+			}
+			if warned := strings.Contains(log.String(), "clock"); warned != (skew != 0) {
+				t.Errorf("a skew of %v was warned about: %v", skew, warned)
+			}
+			if _, err := js.Publish(t.Context(), "genie.query.nobody", []byte(`{"row":{"n":1}}`)); err != nil {
+				t.Fatal(err)
+			}
+			ask := func(timeout time.Duration) *nats.Subscription {
+				t.Helper()
+				sub, err := nc.SubscribeSync(nc.NewInbox())
+				if err != nil {
+					t.Fatal(err)
+				}
+				msg := nats.NewMsg("genie.query.rows")
+				msg.Header["Genie-Reply"] = []string{sub.Subject}
+				msg.Data = []byte(`{"row":{"n":7}}`)
+				if timeout > 0 {
+					msg.Data = fmt.Appendf(nil, `{"row":{"n":7},"timeout_ms":%d}`, timeout.Milliseconds())
+				}
+				if _, err := js.PublishMsg(t.Context(), msg); err != nil {
+					t.Fatal(err)
+				}
+				return sub
+			}
+			// The executors are held up, so that what follows waits for longer than the shortest timeout.
+			var blockers []*nats.Subscription
+			for int(engine.inside.Load()) < minExecutors {
+				blockers = append(blockers, ask(0))
+				time.Sleep(10 * time.Millisecond)
+			}
+			start := time.Now()
+			short, long := ask(time.Second), ask(30*time.Minute)
+			time.Sleep(2 * time.Second)
+			close(engine.gate)
+			answer := func(sub *nats.Subscription) *wire.Result {
+				t.Helper()
+				msg, err := sub.NextMsg(patience)
+				if err != nil {
+					t.Fatal(err)
+				}
+				res, err := wire.DecodeResult(wire.JSON, msg.Data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return res
+			}
+			if res := answer(short); res.Err == nil || res.Err.Code != wire.DeadlineExceeded {
+				t.Errorf("a query that waited for twice its timeout got %+v", res)
+			}
+			res := answer(long)
+			if res.Err != nil {
+				t.Fatalf("a query that waited for 2 s of its 30 minutes: %v", res.Err)
+			}
+			passed := time.Since(start)
+			if took := res.Took; took.Total < 2*time.Second-200*time.Millisecond || took.Total > passed+200*time.Millisecond || took.Queue < 0 || took.Queue > took.Total {
+				t.Errorf("times %+v, %v have passed", took, passed)
+			}
+			for _, sub := range blockers {
+				if res := answer(sub); res.Err != nil {
+					t.Errorf("%v", res.Err)
+				}
+			}
+			eventually(t, func() error {
+				m, err := js.Stream(t.Context(), "GENIE_DEAD")
+				if err != nil {
+					return err
+				}
+				if n := m.CachedInfo().State.Msgs; n != 1 {
+					return fmt.Errorf("%d dead letters", n)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// lockedBuffer is a log that may be read while it is written.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// The fastest of the last answers counts; one that contradicts the others replaces them.
+func TestClockSamples(t *testing.T) {
+	c := newClock(time.Now, slog.New(slog.DiscardHandler))
+	base := time.Unix(1_000_000, 0)
+	sample := func(skew, roundTrip, late time.Duration) { // the server read its clock so late
+		c.observe(base, base.Add(late+skew), base.Add(roundTrip))
+		base = base.Add(time.Second)
+	}
+	check := func(want, within time.Duration) {
+		t.Helper()
+		if got := c.skewNow(); (got - want).Abs() > within {
+			t.Errorf("skew %v, want %v within %v", got, want, within)
+		}
+	}
+	sample(time.Hour, 100*time.Millisecond, 0) // all of the round trip on the way back
+	check(time.Hour, 50*time.Millisecond)
+	sample(time.Hour, 2*time.Millisecond, 2*time.Millisecond)
+	check(time.Hour, time.Millisecond)
+	for range 5 {
+		sample(time.Hour, 80*time.Millisecond, 80*time.Millisecond)
+	}
+	check(time.Hour, time.Millisecond)
+	for range clockSamples { // the fast one is too long ago
+		sample(time.Hour+4*time.Millisecond, 10*time.Millisecond, 5*time.Millisecond)
+	}
+	check(time.Hour+4*time.Millisecond, time.Millisecond)
+	sample(-time.Minute, 30*time.Millisecond, 15*time.Millisecond) // someone set a clock
+	check(-time.Minute, time.Millisecond)
+	sample(-time.Minute, 90*time.Millisecond, 0)
+	check(-time.Minute, time.Millisecond)
+	c.observe(base, time.Time{}, base)                 // an old server says nothing
+	c.observe(base, base, base.Add(-time.Millisecond)) // this host's clock was set meanwhile
+	check(-time.Minute, time.Millisecond)
+}
+
+// What anybody can cause is logged once, and then as a count.
+func TestRepeatsAreCounted(t *testing.T) {
+	var log lockedBuffer
+	r := newRepeats(time.Hour)
+	base := slog.New(slog.NewTextHandler(&log, nil))
+	one, two := r.limit(base.With("index", "a")), r.limit(base.With("index", "b"))
+	for i := range 1000 {
+		one.With("sequence", i).Warn("bad", "error", errors.New("x"))
+		one.Info("good")
+	}
+	two.Warn("bad")
+	one.Error("bad") // another kind
+	lines := func(words ...string) (n int) {
+		for line := range strings.Lines(log.String()) {
+			all := true
+			for _, word := range words {
+				all = all && strings.Contains(line, word)
+			}
+			if all {
+				n++
+			}
+		}
+		return n
+	}
+	if n := lines("WARN", "index=a", "sequence=0"); n != 1 || lines("WARN", "index=a") != 1 || lines("WARN", "index=b") != 1 ||
+		lines("ERROR") != 1 || lines("INFO") != 1000 {
+		t.Errorf("the log:\n%.2000s", log.String())
+	}
+	r.flush()
+	if lines("WARN", "index=a", "sequence=999", "times=999") != 1 || lines("times=") != 1 {
+		t.Errorf("the log:\n%.2000s", log.String())
+	}
+	r.flush() // nothing came of it: it is forgotten
+	one.Warn("bad")
+	if lines("WARN", "index=a") != 3 {
+		t.Errorf("the log:\n%.2000s", log.String())
+	}
+	before := len(log.String())
+	for i := range 100_000 { // texts from outside
+		one.Warn(fmt.Sprint(i))
+	}
+	if n := len(r.kinds); n > maxRepeatKinds+1 {
+		t.Errorf("%d kinds are remembered", n)
+	}
+	if n := strings.Count(log.String()[before:], "\n"); n > maxRepeatKinds+1 {
+		t.Errorf("%d lines", n)
+	}
+}
