@@ -85,6 +85,24 @@ func (m *Message) Dead(ctx context.Context, reason, detail string) error {
 	return m.settle("+TERM "+oneLine(reason, 256), func(s *Stats) { s.Termed++; s.Dead[reason]++ })
 }
 
+// AwaitSettled returns when the message is settled and the server has been told, or ctx ends. It is for the few callers that must not
+// go on before.
+func (m *Message) AwaitSettled(ctx context.Context) error {
+	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		m.c.mu.Lock()
+		settled := m.settled
+		m.c.mu.Unlock()
+		if settled {
+			return m.c.nc.FlushWithContext(ctx)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
 func (m *Message) settle(word string, count func(*Stats)) error {
 	c := m.c
 	c.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/geniemq/geniemq/wire"
 )
@@ -14,7 +15,7 @@ import (
 // is reserved for it.
 func TestDecodingKeepsToItsBound(t *testing.T) {
 	p := decodingPipeline(t, 1, wire.Limits{})
-	const size = 2 << 20
+	const size = 1 << 20
 	fill := func(open, one, end string, most int) string { // as many as fit
 		n := min(most, (size-len(open)-len(end))/(len(one)+1))
 		return open + strings.TrimSuffix(strings.Repeat(one+",", n), ",") + end
@@ -65,7 +66,7 @@ func TestDecodingKeepsToItsBound(t *testing.T) {
 					case <-stop:
 						most <- peak
 						return
-					default:
+					case <-time.After(200 * time.Microsecond):
 					}
 				}
 			}()

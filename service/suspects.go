@@ -19,6 +19,8 @@ const (
 	maxRecordPause = 2 * time.Second
 	// unrecordedWait is how long others are waited for to choose from when no records can be kept.
 	unrecordedWait = 200 * time.Millisecond
+	// settleWait is how long the next one waits for a message to be settled when no records can be kept.
+	settleWait = time.Second
 	// maxUnended bounds the records that are to be taken away later; others go by their age.
 	maxUnended = 1024
 	// bucketWait is how long making the bucket may take, for which a cluster has to elect a leader.
@@ -217,6 +219,11 @@ func (s *suspects) runOne(ctx context.Context, x *suspect) {
 	l.work(pipe, x.request)
 	if !l.end() && len(s.unended) < maxUnended {
 		s.unended = append(s.unended, x.record)
+	}
+	if s.unrecorded { // the next one may end the process, and nobody would know what was done before
+		settling, cancel := context.WithTimeout(ctx, settleWait)
+		_ = x.origin.message.AwaitSettled(settling) // it comes again if not
+		cancel()
 	}
 	sleep(ctx, l.rest())
 }

@@ -104,7 +104,7 @@ func (m *mortals) died() int {
 	defer m.mu.Unlock()
 	n := 0
 	for _, p := range m.all {
-		if _, ok := p.stderr.find("dying"); ok || strings.Contains(p.stderr.String(), "unexpected fault address") {
+		if _, ok := p.stderr.find("dying"); ok || strings.Contains(p.stderr.String(), "SIGSEGV") {
 			n++
 		}
 	}
