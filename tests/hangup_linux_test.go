@@ -3,6 +3,7 @@ package tests
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,6 +29,11 @@ func TestTerminalHangsUp(t *testing.T) {
 	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if signal.Ignored(syscall.SIGHUP) { // under nohup, which the command would inherit
+		handled := make(chan os.Signal, 1)
+		signal.Notify(handled, syscall.SIGHUP)
+		defer signal.Stop(handled)
 	}
 	p := prepare(t, nil, "serve", "--index", index, "--admin", "off", "--nats-listen", "127.0.0.1:0", "--data-dir", t.TempDir())
 	p.cmd.Stdin = terminal
