@@ -745,3 +745,39 @@ func TestNoRecords(t *testing.T) {
 		})
 	}
 }
+
+// The answer to a suspect may have several parts. All of them are encoded in its lone run.
+func TestLoneRunInParts(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	r, args := prepared(t, mortalArgs(t, server.url), server.url)
+	results, err := r.js.Stream(t.Context(), "GENIE_RESULTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := results.CachedInfo().Config
+	cfg.MaxMsgSize = 4 << 10
+	if _, err := r.js.UpdateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	const queries = 100
+	for _, id := range []string{"first", "second"} { // one behind the other
+		r.publish("people", `{"queries":[`+strings.Repeat(`{"row":{"age":52}},`, queries-1)+`{"row":{"age":52}}]}`, "Nats-Msg-Id", id)
+	}
+	suspected(t, r.js, 2)
+	startMortal(t, args...)
+	emptied(t, r.js, patience)
+	parts, answered := 0, 0
+	for _, bodies := range resultsByID(t, r.js) {
+		for _, body := range bodies {
+			parts++
+			answered += strings.Count(body, "dan:1")
+		}
+	}
+	if answered != 2*queries || parts < 4 {
+		t.Errorf("%d results in %d messages, want %d in several", answered, parts, 2*queries)
+	}
+	if left := records(t, r.js); len(left) > 0 {
+		t.Errorf("records are left: %v", left)
+	}
+}
