@@ -7,11 +7,11 @@ import "time"
 type Reason uint8
 
 const (
-	// Full: nothing more fits (items or cost), or the batch is a solo item, to which nothing may be added.
+	// Full: nothing more fits (items or cost).
 	Full Reason = iota
 	// Idle: the executor was free and took what was there.
 	Idle
-	// Deadline: the oldest item had lingered long enough, or an item's own deadline had come.
+	// Deadline: the oldest item had lingered long enough.
 	Deadline
 	// Drain: no more items are coming.
 	Drain
@@ -55,25 +55,15 @@ type Batch[T any] struct {
 //   - when it is full: MaxItems items, or the next one would bring the cost above MaxCost;
 //   - when the executor is free, whatever is there (Idle);
 //   - with a Linger, instead of that, when the oldest item has waited Linger (Deadline);
-//   - when the deadline of one of its items has come, free or not (Deadline);
 //   - after Drain, at once.
 //
-// Order. Items leave in the order in which they came, with one exception. A solo item (a message suspected of
-// taking its batch down with it) is a batch of one. Solo items wait in a lane of their own, so they do not cut
-// the batch that is being gathered in two. The lane whose head came first has the turn, but never the solo lane
-// twice in a row while the other has items. So both lanes keep their order, a solo item waits for at most one
-// batch that came after it, and however many suspects there are, every second batch is one of the others.
-//
-// Invariants: no item is lost or repeated; a batch is never empty; it holds at most MaxItems items and, unless it
-// is one item, costs at most MaxCost; a solo item is alone. Memory is bounded by the caller, who sees Len and Cost
+// Items leave in the order in which they came. Invariants: no item is lost or repeated; a batch is never empty; it holds at most
+// MaxItems items and, unless it is one item, costs at most MaxCost. Memory is bounded by the caller, who sees Len and Cost
 // and stops adding.
 type Batcher[T any] struct {
 	opts     Options
-	normal   lane[T]
-	solo     lane[T]
-	cost     int64 // of all items of both lanes
-	arrivals uint64
-	afterSolo,
+	queue    queue[T]
+	cost     int64 // of all items
 	draining bool
 }
 
@@ -90,31 +80,17 @@ func New[T any](opts Options) *Batcher[T] {
 }
 
 // Add appends an item that costs cost (a negative cost counts as 0) and arrived at now.
-func (b *Batcher[T]) Add(now time.Time, item T, cost int64, solo bool) {
-	b.AddUntil(now, item, cost, solo, time.Time{})
-}
-
-// AddUntil is Add for an item that should not wait longer than until deadline: at that time its batch is cut,
-// whether the executor is free or not. The zero time is no deadline.
-func (b *Batcher[T]) AddUntil(now time.Time, item T, cost int64, solo bool, deadline time.Time) {
-	due := deadline
+func (b *Batcher[T]) Add(now time.Time, item T, cost int64) {
+	e := entry[T]{item: item, cost: max(cost, 0)}
 	if b.opts.Linger > 0 {
-		if t := now.Add(b.opts.Linger); due.IsZero() || t.Before(due) {
-			due = t
-		}
+		e.due = now.Add(b.opts.Linger)
 	}
-	e := entry[T]{item: item, cost: max(cost, 0), arrival: b.arrivals}
-	b.arrivals++
 	b.cost += e.cost
-	if solo {
-		b.solo.push(e, time.Time{}, 1, b.opts.MaxCost)
-	} else {
-		b.normal.push(e, due, b.opts.MaxItems, b.opts.MaxCost)
-	}
+	b.queue.push(e, b.opts.MaxItems, b.opts.MaxCost)
 }
 
 // Len is the number of items that wait.
-func (b *Batcher[T]) Len() int { return b.normal.len() + b.solo.len() }
+func (b *Batcher[T]) Len() int { return b.queue.len() }
 
 // Cost is the sum of their costs.
 func (b *Batcher[T]) Cost() int64 { return b.cost }
@@ -127,36 +103,31 @@ func (b *Batcher[T]) Drain() { b.draining = true }
 // false when it could queue another behind the running one: it then gets only what waiting would not improve.
 func (b *Batcher[T]) Cut(now time.Time, free bool) (Batch[T], bool) {
 	reason, ok := b.due(now, free)
-	switch {
-	case b.soloTurn():
-		return b.cut(&b.solo, 1, Full), true
-	case ok:
-		return b.cut(&b.normal, b.normal.fit, reason), true
-	case free && b.solo.len() > 0: // the others linger of their own accord
-		return b.cut(&b.solo, 1, Full), true
+	if !ok {
+		return Batch[T]{}, false
 	}
-	return Batch[T]{}, false
+	q := &b.queue
+	batch := Batch[T]{Items: make([]T, q.fit), Reason: reason}
+	for i := range batch.Items {
+		e := q.pop()
+		batch.Items[i] = e.item
+		batch.Cost += e.cost
+	}
+	b.cost -= batch.Cost
+	q.refit(b.opts.MaxItems, b.opts.MaxCost)
+	return batch, true
 }
 
-// soloTurn says whether the next batch is the oldest solo item. When it is not, the solo item waits even if the
-// others are not due, or suspects queued behind one another would keep the executor from ever being free.
-func (b *Batcher[T]) soloTurn() bool {
-	if b.solo.len() == 0 || b.normal.len() == 0 {
-		return b.solo.len() > 0
-	}
-	return !b.afterSolo && b.solo.head().arrival < b.normal.head().arrival
-}
-
-// due says whether the normal lane has a batch to cut, and why.
+// due says whether there is a batch to cut, and why.
 func (b *Batcher[T]) due(now time.Time, free bool) (Reason, bool) {
-	switch l := &b.normal; {
-	case l.len() == 0:
+	switch q := &b.queue; {
+	case q.len() == 0:
 		return 0, false
-	case l.full:
+	case q.full:
 		return Full, true
 	case b.draining:
 		return Drain, true
-	case len(l.dues) > 0 && !now.Before(l.dues[0].at):
+	case b.opts.Linger > 0 && !now.Before(q.head().due):
 		return Deadline, true
 	case free && b.opts.Linger == 0:
 		return Idle, true
@@ -164,24 +135,11 @@ func (b *Batcher[T]) due(now time.Time, free bool) (Reason, bool) {
 	return 0, false
 }
 
-func (b *Batcher[T]) cut(l *lane[T], n int, reason Reason) Batch[T] {
-	b.afterSolo = l == &b.solo
-	batch := Batch[T]{Items: make([]T, n), Reason: reason}
-	for i := range batch.Items {
-		e := l.pop()
-		batch.Items[i] = e.item
-		batch.Cost += e.cost
-	}
-	b.cost -= batch.Cost
-	l.refit(b.opts.MaxItems, b.opts.MaxCost)
-	return batch
-}
-
 // Wake returns the time at which Cut(now, false) will return a batch though nothing else happens, if there is such
 // a time. It may lie in the past when Cut was not called since.
 func (b *Batcher[T]) Wake() (time.Time, bool) {
-	if len(b.normal.dues) == 0 {
+	if b.opts.Linger == 0 || b.queue.len() == 0 {
 		return time.Time{}, false
 	}
-	return b.normal.dues[0].at, true
+	return b.queue.head().due, true
 }

@@ -35,16 +35,16 @@ func noCut(t *testing.T, b *batcher.Batcher[int], now time.Time, free bool) {
 func TestFreeExecutorTakesWhatIsThere(t *testing.T) {
 	b := batcher.New[int](batcher.Options{MaxItems: 3})
 	noCut(t, b, at(0), true)
-	b.Add(at(0), 1, 1, false)
+	b.Add(at(0), 1, 1)
 	noCut(t, b, at(0), false)
 	noCut(t, b, at(60_000), false) // no timer of its own
 	if _, ok := b.Wake(); ok {
 		t.Error("Wake without a linger")
 	}
-	b.Add(at(1), 2, 1, false)
+	b.Add(at(1), 2, 1)
 	cut(t, b, at(1), true, batcher.Idle, 1, 2)
 	for i := range 7 {
-		b.Add(at(2), i, 1, false)
+		b.Add(at(2), i, 1)
 	}
 	cut(t, b, at(2), false, batcher.Full, 0, 1, 2)
 	cut(t, b, at(2), true, batcher.Full, 3, 4, 5)
@@ -54,15 +54,15 @@ func TestFreeExecutorTakesWhatIsThere(t *testing.T) {
 
 func TestCostCutsTheBatch(t *testing.T) {
 	b := batcher.New[int](batcher.Options{MaxItems: 10, MaxCost: 100})
-	b.Add(at(0), 1, 60, false)
+	b.Add(at(0), 1, 60)
 	noCut(t, b, at(0), false)
-	b.Add(at(0), 2, 40, false) // exactly full
+	b.Add(at(0), 2, 40) // exactly full
 	cut(t, b, at(0), false, batcher.Full, 1, 2)
-	b.Add(at(0), 3, 60, false)
-	b.Add(at(0), 4, 41, false)
+	b.Add(at(0), 3, 60)
+	b.Add(at(0), 4, 41)
 	cut(t, b, at(0), false, batcher.Full, 3)
-	b.Add(at(0), 5, 1_000, false) // too large for any batch: alone, and those before it are complete
-	b.Add(at(0), 6, 1, false)
+	b.Add(at(0), 5, 1_000) // too large for any batch: alone, and those before it are complete
+	b.Add(at(0), 6, 1)
 	cut(t, b, at(0), false, batcher.Full, 4)
 	cut(t, b, at(0), false, batcher.Full, 5)
 	noCut(t, b, at(0), false)
@@ -73,112 +73,58 @@ func TestCostCutsTheBatch(t *testing.T) {
 
 func TestHugeCostsDoNotOverflow(t *testing.T) {
 	b := batcher.New[int](batcher.Options{MaxItems: 10})
-	b.Add(at(0), 1, 1<<63-1, false)
-	b.Add(at(0), 2, 1<<62, false)
+	b.Add(at(0), 1, 1<<63-1)
+	b.Add(at(0), 2, 1<<62)
 	cut(t, b, at(0), false, batcher.Full, 1)
 	cut(t, b, at(0), true, batcher.Idle, 2)
 }
 
 func TestLinger(t *testing.T) {
 	b := batcher.New[int](batcher.Options{MaxItems: 3, Linger: 5 * time.Millisecond})
-	b.Add(at(0), 1, 0, false)
-	b.Add(at(3), 2, 0, false)
+	b.Add(at(0), 1, 0)
+	b.Add(at(3), 2, 0)
 	noCut(t, b, at(4), true)
 	if w, ok := b.Wake(); !ok || !w.Equal(at(5)) {
 		t.Errorf("Wake = %v %v, want %v", w, ok, at(5))
 	}
 	cut(t, b, at(5), false, batcher.Deadline, 1, 2)
-	b.Add(at(6), 3, 0, false)
-	b.Add(at(6), 4, 0, false)
-	b.AddUntil(at(6), 5, 0, false, at(7))
+	b.Add(at(6), 3, 0)
+	b.Add(at(6), 4, 0)
+	b.Add(at(6), 5, 0)
 	cut(t, b, at(6), false, batcher.Full, 3, 4, 5)
 	if _, ok := b.Wake(); ok {
 		t.Error("Wake of an empty batcher")
 	}
 }
 
-func TestOwnDeadlineComesBeforeLinger(t *testing.T) {
-	for _, linger := range []time.Duration{0, time.Hour} {
-		b := batcher.New[int](batcher.Options{Linger: linger})
-		b.AddUntil(at(0), 1, 0, false, at(9))
-		b.AddUntil(at(0), 2, 0, false, at(7))
-		b.AddUntil(at(0), 3, 0, false, at(8))
-		if w, ok := b.Wake(); !ok || !w.Equal(at(7)) {
-			t.Errorf("linger %v: Wake = %v %v, want %v", linger, w, ok, at(7))
-		}
-		noCut(t, b, at(6), false)
-		cut(t, b, at(7), false, batcher.Deadline, 1, 2, 3)
-	}
-}
-
-func TestSoloIsAloneAndFair(t *testing.T) {
-	b := batcher.New[int](batcher.Options{MaxItems: 4})
-	b.Add(at(0), 1, 0, false)
-	b.Add(at(0), -1, 0, true)
-	b.Add(at(0), 2, 0, false)
-	b.Add(at(0), -2, 0, true)
-	b.Add(at(0), -3, 0, true)
-	noCut(t, b, at(0), false) // 1 came before -1 and waits for a free executor
-	cut(t, b, at(0), true, batcher.Idle, 1, 2)
-	cut(t, b, at(0), false, batcher.Full, -1)
-	b.Add(at(1), 3, 0, false)
-	noCut(t, b, at(1), false) // not two suspects in a row while others wait
-	cut(t, b, at(1), true, batcher.Idle, 3)
-	cut(t, b, at(1), false, batcher.Full, -2)
-	cut(t, b, at(1), false, batcher.Full, -3)
-}
-
-func TestSoloDoesNotWaitForALinger(t *testing.T) {
-	b := batcher.New[int](batcher.Options{MaxItems: 4, Linger: time.Second})
-	b.Add(at(0), 1, 0, false)
-	b.Add(at(0), -1, 0, true)
-	cut(t, b, at(0), true, batcher.Full, -1)
-	cut(t, b, at(1000), false, batcher.Deadline, 1)
-}
-
 func TestDrain(t *testing.T) {
 	b := batcher.New[int](batcher.Options{MaxItems: 2, Linger: time.Hour})
 	for i := range 3 {
-		b.Add(at(0), i, 0, false)
+		b.Add(at(0), i, 0)
 	}
-	b.Add(at(0), -1, 0, true)
 	b.Drain()
 	cut(t, b, at(0), false, batcher.Full, 0, 1)
 	cut(t, b, at(0), false, batcher.Drain, 2)
-	cut(t, b, at(0), false, batcher.Full, -1)
 	noCut(t, b, at(0), true)
-	b.Add(at(0), 9, 0, false) // a straggler
+	b.Add(at(0), 9, 0) // a straggler
 	cut(t, b, at(0), false, batcher.Drain, 9)
 }
 
 // model is the specification written down without regard to speed: it keeps one list and scans it.
 type model struct {
-	opts      batcher.Options
-	waiting   []modelItem
-	afterSolo bool
-	draining  bool
+	opts     batcher.Options
+	waiting  []modelItem
+	draining bool
 }
 
 type modelItem struct {
 	id, cost int
-	solo     bool
 	due      time.Time
 }
 
-func (m *model) split() (normal, solo []modelItem) {
-	for _, it := range m.waiting {
-		if it.solo {
-			solo = append(solo, it)
-		} else {
-			normal = append(normal, it)
-		}
-	}
-	return normal, solo
-}
-
-// next is the next batch of normal items, whether it is complete, and the earliest due time of all of them.
-func (m *model) next(normal []modelItem) (n int, full bool, due time.Time) {
-	cost := 0
+// next is the next batch, whether it is complete, and the earliest due time of all of them.
+func (m *model) next() (n int, full bool, due time.Time) {
+	normal, cost := m.waiting, 0
 	limit := int(m.opts.MaxCost)
 	for n < len(normal) && n < m.opts.MaxItems && (n == 0 || cost < limit && cost+normal[n].cost <= limit) {
 		cost += normal[n].cost
@@ -194,8 +140,7 @@ func (m *model) next(normal []modelItem) (n int, full bool, due time.Time) {
 }
 
 func (m *model) cut(now time.Time, free bool) (ids []int, cost int, reason batcher.Reason) {
-	normal, solo := m.split()
-	n, full, due := m.next(normal)
+	n, full, due := m.next()
 	ready := n > 0
 	switch {
 	case full:
@@ -209,18 +154,14 @@ func (m *model) cut(now time.Time, free bool) (ids []int, cost int, reason batch
 	default:
 		ready = false
 	}
-	soloFirst := len(solo) > 0 && (len(normal) == 0 || !m.afterSolo && solo[0].id < normal[0].id || !ready && free)
-	var take []modelItem
-	switch {
-	case soloFirst:
-		take, reason, m.afterSolo = solo[:1], batcher.Full, true
-	case ready:
-		take, m.afterSolo = normal[:n], false
+	if !ready {
+		return nil, 0, 0
 	}
+	take := slices.Clone(m.waiting[:n])
+	m.waiting = m.waiting[n:]
 	for _, it := range take {
 		ids = append(ids, it.id)
 		cost += it.cost
-		m.waiting = slices.DeleteFunc(m.waiting, func(w modelItem) bool { return w.id == it.id })
 	}
 	return ids, cost, reason
 }
@@ -234,7 +175,7 @@ func TestAgainstModel(t *testing.T) {
 		if r.IntN(2) == 0 {
 			opts.Linger = time.Duration(1+r.IntN(20)) * time.Millisecond
 		}
-		soloShare, cutShare := r.Float64()*r.Float64(), 0.2+0.6*r.Float64()
+		cutShare := 0.2 + 0.6*r.Float64()
 		b, m := batcher.New[int](opts), &model{opts: opts}
 		now, id := start, 0
 		where := func() string { return fmt.Sprintf("round %d, after %d items, %+v", round, id, opts) }
@@ -245,21 +186,16 @@ func TestAgainstModel(t *testing.T) {
 				m.draining = true
 			}
 			if r.Float64() > cutShare {
-				it := modelItem{id: id, cost: r.IntN(15), solo: r.Float64() < soloShare}
+				it := modelItem{id: id, cost: r.IntN(15)}
 				if r.IntN(30) == 0 {
 					it.cost = 100
 				}
-				var deadline time.Time
-				if r.IntN(4) == 0 {
-					deadline = now.Add(time.Duration(r.IntN(30)) * time.Millisecond)
-				}
-				it.due = deadline
-				if l := now.Add(opts.Linger); opts.Linger > 0 && (deadline.IsZero() || l.Before(deadline)) {
-					it.due = l
+				if opts.Linger > 0 {
+					it.due = now.Add(opts.Linger)
 				}
 				id++
 				m.waiting = append(m.waiting, it)
-				b.AddUntil(now, it.id, int64(it.cost), it.solo, deadline)
+				b.Add(now, it.id, int64(it.cost))
 			} else {
 				free := r.IntN(3) == 0
 				wantIDs, wantCost, wantReason := m.cut(now, free)
@@ -269,8 +205,7 @@ func TestAgainstModel(t *testing.T) {
 					t.Fatalf("%s: Cut = %+v %v, want %v cost %d (%v)", where(), got, ok, wantIDs, wantCost, wantReason)
 				}
 			}
-			normal, _ := m.split()
-			_, _, due := m.next(normal)
+			_, _, due := m.next()
 			cost := 0
 			for _, it := range m.waiting {
 				cost += it.cost
@@ -291,41 +226,12 @@ func TestAgainstModel(t *testing.T) {
 	}
 }
 
-// However many suspects come, and although they keep the executor busy, other items get every second batch.
-func TestSuspectsDoNotStarveOthers(t *testing.T) {
-	b := batcher.New[int](batcher.Options{MaxItems: 8})
-	for i := range 100 {
-		b.Add(at(0), -1-i, 0, true)
-	}
-	running, solos := 0, 0
-	for step := range 50 {
-		b.Add(at(step), step, 0, false)
-		for running < 2 { // two in flight
-			batch, ok := b.Cut(at(step), running == 0)
-			if !ok {
-				break
-			}
-			running++
-			if batch.Items[0] < 0 {
-				solos++
-			}
-			if waiting := b.Len() - (100 - solos); waiting > 2 {
-				t.Fatalf("step %d: %d items wait behind suspects", step, waiting)
-			}
-		}
-		running--
-	}
-	if solos < 20 {
-		t.Errorf("only %d suspects ran in 50 steps", solos)
-	}
-}
-
 func BenchmarkAddCut(bench *testing.B) {
 	b := batcher.New[*int](batcher.Options{MaxItems: 1024, MaxCost: 1 << 30})
 	item := new(int)
 	bench.ReportAllocs()
 	for bench.Loop() {
-		b.Add(start, item, 100, false)
+		b.Add(start, item, 100)
 		if b.Len() >= 4096 {
 			for b.Len() >= 1024 {
 				b.Cut(start, false)

@@ -132,8 +132,6 @@ type direct struct {
 	size   int64
 }
 
-func (d *direct) suspect() bool { return false }
-
 // admit replaces the message's place in the queue by those of its queries. One query is admitted already.
 func (d *direct) admit(queries int) *wire.Error {
 	d.intake.pipe.direct.memory.give(d.size)

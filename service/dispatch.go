@@ -83,7 +83,6 @@ func (d *dispatcher) run() {
 // add puts the tasks of a request into the batcher, unless they are too many or too much work for one batch.
 func (d *dispatcher) add(r *request) {
 	now := time.Now()
-	suspect := r.origin.suspect()
 	d.tasks = d.tasks[:0]
 	for i := range r.tasks {
 		if t := &r.tasks[i]; t.refusal == nil {
@@ -93,7 +92,6 @@ func (d *dispatcher) add(r *request) {
 	}
 	defer func() { clear(d.tasks) }()
 	switch {
-	case suspect:
 	case !d.background.whole(d.tasks):
 		d.background.add(r, d.tasks)
 		return
@@ -103,7 +101,7 @@ func (d *dispatcher) add(r *request) {
 		return
 	}
 	for _, t := range d.tasks {
-		d.batcher.Add(now, t, t.cost, suspect)
+		d.batcher.Add(now, t, t.cost)
 	}
 }
 
@@ -126,7 +124,7 @@ func (d *dispatcher) feed() {
 		now := time.Now()
 		n := min(len(l.tasks), d.maxItems)
 		for _, t := range l.tasks[:n] {
-			d.batcher.Add(now, t, t.cost, false)
+			d.batcher.Add(now, t, t.cost)
 		}
 		clear(l.tasks[:n])
 		if l.tasks = l.tasks[n:]; len(l.tasks) > 0 {

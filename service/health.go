@@ -101,7 +101,6 @@ func (p *prober) done(err error) {
 
 // The prober is the origin of its probes.
 
-func (p *prober) suspect() bool                    { return false }
 func (p *prober) admit(int) *wire.Error            { return nil }
 func (p *prober) leave(int)                        {}
 func (p *prober) refuse(_ *request, e *wire.Error) { p.done(e) }

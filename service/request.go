@@ -110,8 +110,6 @@ func (r *request) answer() {
 // origin is where a message came from and where its answer goes. It owns the message. admit is called once, then
 // exactly one of refuse, respond and abandon, once.
 type origin interface {
-	// suspect says that the message may have brought workers down and is to run alone.
-	suspect() bool
 	// admit asks whether the queries of the message may join the queue; with 0, none wants to.
 	admit(queries int) *wire.Error
 	// leave tells that some of them left the queue for the engine.

@@ -122,6 +122,7 @@ func (o *stored) resultID() string {
 	return resultID(o.intake.pipe.name, o.message.Header, o.message.StreamCreated, o.message.Sequence)
 }
 
+// suspect says that the message may have brought workers down and is to run alone.
 func (o *stored) suspect() bool { return o.message.Delivered > suspectAfter }
 
 func (o *stored) admit(int) *wire.Error { return o.badReply }

@@ -13,9 +13,8 @@ import (
 )
 
 // plainOrigin is an origin of requests that come from nowhere.
-type plainOrigin struct{ lone bool }
+type plainOrigin struct{}
 
-func (o *plainOrigin) suspect() bool                { return o.lone }
 func (o *plainOrigin) admit(int) *wire.Error        { return nil }
 func (o *plainOrigin) leave(int)                    {}
 func (o *plainOrigin) refuse(*request, *wire.Error) {}
