@@ -30,6 +30,7 @@ import (
 type budget struct {
 	decoding, requests, batches account
 	bodies                      int64
+	pulled                      func() int64 // bytes of messages that consumers hold; nil: none
 }
 
 // newBudget divides so many bytes.
@@ -209,6 +210,12 @@ func (b *budget) Describe(to chan<- *prometheus.Desc) {
 }
 
 func (b *budget) Collect(to chan<- prometheus.Metric) {
+	pulled := int64(0)
+	if b.pulled != nil {
+		pulled = b.pulled()
+	}
+	to <- prometheus.MustNewConstMetric(memoryLimitDesc, prometheus.GaugeValue, float64(b.bodies), "bodies")
+	to <- prometheus.MustNewConstMetric(memoryUsedDesc, prometheus.GaugeValue, float64(pulled), "bodies")
 	for name, a := range b.accounts() {
 		used, waiting := a.state()
 		to <- prometheus.MustNewConstMetric(memoryLimitDesc, prometheus.GaugeValue, float64(a.limit), name)

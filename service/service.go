@@ -99,6 +99,7 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
 		opts.Now = time.Now
 	}
 	s := &Service{cfg: cfg, log: opts.Logger, metrics: newMetrics(), budget: newBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
+	s.budget.pulled = s.pulledBytes
 	s.metrics.registry.MustRegister(s.budget)
 	s.clock, s.repeats = newClock(opts.Now, opts.Logger), newRepeats(repeatInterval)
 	s.metrics.watchClock(s.clock)
@@ -212,6 +213,16 @@ func (s *Service) giveBack() {
 		stopping.Go(func() { _ = intake.consumer.Stop(ended) }) // that messages went back is what is wanted
 	}
 	stopping.Wait()
+}
+
+// pulledBytes is how much the consumers hold.
+func (s *Service) pulledBytes() (bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, intake := range s.intakes {
+		bytes += intake.consumer.Progress().Bytes
+	}
+	return bytes
 }
 
 // Failed is closed when the service cannot go on.
