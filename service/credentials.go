@@ -70,6 +70,8 @@ func (c *Config) faultsOfNATS(fault func(setting, format string, args ...any)) {
 	}
 }
 
+var errNoServer = errors.New("no address of a server")
+
 // checkServers checks a list of servers without quoting what may be a secret, as the errors of net/url do. What passes is
 // understood by the NATS client in the same way, so that its errors name hosts and nothing else.
 func checkServers(servers string) error {
@@ -82,6 +84,9 @@ func checkServers(servers string) error {
 		}
 		u, err := url.Parse(text)
 		at := strings.Contains(server, "@")
+		if err == nil && (u.RawQuery != "" || u.Fragment != "" || at && u.User.Username() == "") { // pieces of a password, not of an address
+			err = errNoServer
+		}
 		switch {
 		case err == nil && u.Hostname() != "" && (scheme || u.Port() != "" || at) && at == (u.User != nil) && !(at && schemes && !scheme):
 			schemes = schemes || scheme

@@ -1,6 +1,8 @@
 package service
 
 import (
+	"errors"
+	"net"
 	"regexp"
 	"strings"
 )
@@ -88,7 +90,16 @@ func RedactServers(servers string) string {
 // redactedError is an error whose text is redacted and which is otherwise the one it wraps.
 type redactedError struct{ error }
 
-func (e redactedError) Error() string { return Redact(e.error.Error()) }
+// Error leaves out names that were looked up, too: a password with an @ and a comma or a question mark in it, in a list of servers
+// without schemes, makes a host of a piece of it, which is written like any other.
+func (e redactedError) Error() string {
+	text := e.error.Error()
+	var lookup *net.DNSError
+	if errors.As(e.error, &lookup) && lookup.Name != "" {
+		text = strings.ReplaceAll(text, lookup.Name, "of the host")
+	}
+	return Redact(text)
+}
 func (e redactedError) Unwrap() error { return e.error }
 
 // withoutSecrets redacts an error's text.

@@ -57,6 +57,9 @@ func fill(t testing.TB, dir string) (free func()) {
 // room again it goes on by itself, on the same address; what was accepted before, meanwhile and afterwards is answered exactly
 // once.
 func TestFullDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes: not when tests are to be short")
+	}
 	disk := smallDisk(t, "96m")
 	rng := seeded(t)
 	table := newCrowd(rng, 500)

@@ -164,6 +164,9 @@ func longTexts(t *testing.T) (path, first, long string) {
 }
 
 func TestHostileWorkLongTexts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes: not when tests are to be short")
+	}
 	path, first, long := longTexts(t)
 	w := startHostileWorker(t, path, buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData))
 	query := fmt.Sprintf(`{"k":1000,"certify":true,"text":%q}`, long)
@@ -315,6 +318,9 @@ func (w *hostileWorker) request(t *testing.T, index, query string) []hostileHit 
 }
 
 func TestHostileWorkManyQueries(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes: not when tests are to be short")
+	}
 	words := lines(t, data(t, "words", "american-english-insane.gz"))
 	dir := t.TempDir()
 	w := startHostileWorker(t, buildFile(t, dir, "words.txt", wordsSchema, strings.Join(words, "\n")+"\n"),

@@ -12,6 +12,9 @@ import (
 // What others do does not fall back on a message that is run alone: queries asked directly, which nobody puts on record, kill
 // the worker again and again while innocent suspects are run.
 func TestNeighboursKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes: not when tests are to be short")
+	}
 	t.Parallel()
 	for name, mark := range map[string]int{"decoding": markDecode, "engine": markKill, "encoding": markEncode} {
 		t.Run(name, func(t *testing.T) {
@@ -75,6 +78,9 @@ func TestLoneRunTakesTurns(t *testing.T) {
 
 // The bucket can be gone, and so can the server: suspects wait for them, and none is lost, blamed or answered twice.
 func TestBucketGone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes: not when tests are to be short")
+	}
 	t.Parallel()
 	for name, interfere := range map[string]func(t *testing.T, server *external, r *running){
 		"bucket deleted": func(t *testing.T, _ *external, r *running) {
@@ -135,6 +141,9 @@ func TestBucketGone(t *testing.T) {
 
 // Where no record can be kept, suspects run alone all the same, nothing is given up, and the log says once what to allow.
 func TestNoRecords(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes: not when tests are to be short")
+	}
 	t.Parallel()
 	users := func(deny string) string {
 		return fmt.Sprintf(`authorization { users: [ {user: admin, password: admin},
