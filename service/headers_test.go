@@ -1,0 +1,53 @@
+package service
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Ids of answers have the form that they always had, or workers of two versions, side by side, would answer twice; but for users'
+// ids that look like those of messages without one.
+func TestResultIDsKeepTheirForm(t *testing.T) {
+	created := time.Unix(0, 1763780000123456789)
+	long := strings.Repeat("x", maxMsgID+1)
+	seen := make(map[string]string)
+	for id, want := range map[string]string{
+		"":                        "people.1763780000123456789.42.1",
+		"order-17":                "people.order-17.1",
+		"a.2":                     "people.a.2.1",
+		"1.2.3":                   "people.1.2.3.1",
+		"17":                      "people.17.1",
+		"1763780000123456789.42":  "people.~1763780000123456789.42.1",
+		"~1763780000123456789.42": "people.~~1763780000123456789.42.1",
+		"~a":                      "people.~a.1",
+		long:                      "", // a hash
+		strings.Repeat("0f", 32):  "people.~" + strings.Repeat("0f", 32) + ".1",
+	} {
+		got := partID(resultID("people", nats.Header{"Nats-Msg-Id": {id}}, created, 42), 1)
+		if other, taken := seen[got]; taken {
+			t.Errorf("%.40q and %.40q have the same id %s", id, other, got)
+		}
+		seen[got] = id
+		if id == long {
+			if hash := strings.TrimSuffix(strings.TrimPrefix(got, "people."), ".1"); len(hash) != 64 || strings.Trim(hash, "0123456789abcdef") != "" {
+				t.Errorf("a long id becomes %s", got)
+			}
+			continue
+		}
+		if got != want {
+			t.Errorf("%.40q becomes %s, want %s", id, got, want)
+		}
+	}
+	salted := saltedID("people.a", "genie.result.people.bob", created, 42, 1)
+	for _, other := range []string{
+		saltedID("people.a", "genie.result.people.eve", created, 42, 1), saltedID("people.a", "genie.result.people.bob", created, 43, 1),
+		saltedID("people.a", "genie.result.people.bob", created.Add(1), 42, 1), saltedID("people.a", "genie.result.people.bob", created, 42, 2),
+	} {
+		if other == salted {
+			t.Errorf("two messages have the id %s", salted)
+		}
+	}
+}
