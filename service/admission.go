@@ -18,6 +18,8 @@ const (
 	shownBytes = int64(unsafe.Sizeof(wire.Hit{}))
 	// requestBytes is a request with its message's headers, its delivery, and their like.
 	requestBytes = 2 << 10
+	// candidateBytes is a candidate with its distance, of a query whose texts are compared in turns.
+	candidateBytes = 16
 	// refusalBytes is an error without its message.
 	refusalBytes = 64
 	// resultBytes and encodedBytes are a result without its hits, and a hit without key and payload, in the wider codec.
@@ -42,6 +44,7 @@ func (p *pipeline) need(r *request) int64 {
 	objects := int64(e.index.Objects())
 	n, largest, answer := requestBytes+int64(len(r.tasks))*taskBytes+int64(r.conditions)*(itemBytes+spanBytes), int64(0), int64(0)
 	shown := e.longestKey + encodedBytes
+	candidates := int64(0)
 	for i := range r.tasks {
 		t := &r.tasks[i]
 		answer += resultBytes + int64(len(t.id))
@@ -56,6 +59,7 @@ func (p *pipeline) need(r *request) int64 {
 		if m.Verify != nil {
 			n += int64(cap(m.Verify.Text)) * int64(unsafe.Sizeof(rune(0)))
 			hits = min(int64(m.Verify.K), objects)
+			candidates = max(candidates, min(int64(m.K), objects))
 		}
 		n += hits * hitBytes
 		each := shown
@@ -68,6 +72,7 @@ func (p *pipeline) need(r *request) int64 {
 			largest = max(largest, hits*shownBytes+min(hits*e.longestPayload, packs*int64(p.options.maxMessage)))
 		}
 	}
+	n += candidates * candidateBytes * int64(min(len(r.tasks), p.options.batchSize)) // what is begun is ended first
 	return n + largest + min(answer, int64(p.options.maxMessage))*5/4
 }
 
