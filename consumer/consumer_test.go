@@ -332,6 +332,7 @@ func TestStopFinishesWhatIsThere(t *testing.T) {
 	}
 	<-w.returned
 	until(t, "none is with no one", func() bool { return durable(t, js, "adult").NumAckPending == 0 })
+	until(t, "what was acked is gone", func() bool { return queryStream(t, js).State.Msgs <= 90 })
 	if n := queryStream(t, js).State.Msgs; n != 90 || w.count() != 10 {
 		t.Errorf("%d messages are left, %d were delivered", n, w.count())
 	}
