@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/geniemq/geniemq/internal/human"
 )
 
 // budget bounds the memory of what is in flight in a worker, over all its indexes: it admits, makes stored messages wait, and
@@ -78,7 +80,7 @@ type waiter struct {
 type tooMuch struct{ need, limit int64 }
 
 func (e *tooMuch) Error() string {
-	return fmt.Sprintf("it needs %s of memory, and this worker has %s for it", FormatBytes(e.need), FormatBytes(e.limit))
+	return fmt.Sprintf("it needs %s of memory, and this worker has %s for it", human.Bytes(e.need), human.Bytes(e.limit))
 }
 
 func (h *holder) fits(n int64) bool {

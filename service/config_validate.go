@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -79,7 +80,7 @@ func (c *Config) Validate() error {
 	durationAtLeast("drain-timeout", c.DrainTimeout, 0)
 
 	if c.Memory < minMemory {
-		fault("memory", "%v must be at least %s", &c.Memory, FormatBytes(minMemory))
+		fault("memory", "%v must be at least %s", &c.Memory, human.Bytes(minMemory))
 	}
 
 	for _, pattern := range c.ReplyAllow {
