@@ -44,9 +44,6 @@ func newBudget(total int64) *budget {
 	return b
 }
 
-// minMemory is the smallest budget. With less than about 512 MiB some messages of the largest size are refused.
-const minMemory = 128 << 20
-
 // window is how many bytes of messages the consumer of one of so many indexes may hold.
 func (b *budget) window(indexes int) int64 { return b.bodies / int64(max(indexes, 1)) }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/internal/human"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // Status is what a service can say about itself: whether it answers queries, and figures for people.
@@ -52,10 +53,10 @@ func (s *Service) Status() Status {
 	s.mu.Unlock()
 	st := Status{Version: Version, Uptime: now.Sub(s.started).Round(time.Second)}
 	notReady := func(format string, args ...any) {
-		st.NotReady = append(st.NotReady, Redact(fmt.Sprintf(format, args...)))
+		st.NotReady = append(st.NotReady, config.Redact(fmt.Sprintf(format, args...)))
 	}
 	if fault != nil {
-		st.Fault = Redact(fault.Error())
+		st.Fault = config.Redact(fault.Error())
 		notReady("the service cannot go on: %v", fault)
 	}
 	switch {
