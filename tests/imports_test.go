@@ -46,7 +46,7 @@ var rules = map[string]rule{
 	"producer":         {[]string{"wire"}, []string{natsGo}},
 	"client":           {[]string{"wire"}, []string{natsGo, nuid}},
 	"service": {
-		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client", "internal/human", "service/config", "service/broker"},
+		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client", "internal/human", "service/config", "service/broker", "service/admin"},
 		[]string{natsGo, nuid, "github.com/prometheus", "golang.org/x/sync"},
 	},
 	"bench": {
@@ -60,6 +60,7 @@ var rules = map[string]rule{
 	"tests": {nil, nil},
 
 	"internal/human": {nil, nil},
+	"service/admin":  {nil, []string{"github.com/prometheus"}},
 	"service/broker": {nil, []string{"github.com/nats-io/nats-server/v2"}},
 	"service/config": {[]string{"wire", "gpuexec", "internal/human"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
 }
