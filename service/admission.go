@@ -6,6 +6,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -89,7 +90,7 @@ func (p *pipeline) reserve(r *request) error {
 			return tooLargeMessage(&tooMuch{need, limit})
 		}
 		return wire.Errorf(wire.Overloaded, "too much is in flight for a message that may need %s: try again later, ask for less at a time, "+
-			"or send it through the stream", FormatBytes(need))
+			"or send it through the stream", human.Bytes(need))
 	}
 	err := r.lane.memory.wait(p.aborted, need)
 	if err == nil {

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,8 +65,8 @@ var ErrDataDirInUse = errors.New("the data folder is in use by another process")
 // StartBroker starts the server and waits until it takes connections. The error of an address that is
 // taken wraps syscall.EADDRINUSE.
 func StartBroker(ctx context.Context, opts BrokerOptions) (*Broker, error) {
-	setDefault(&opts.Listen, "127.0.0.1:4222")
-	setDefault(&opts.DataDir, "./geniemq-data")
+	opts.Listen = cmp.Or(opts.Listen, "127.0.0.1:4222")
+	opts.DataDir = cmp.Or(opts.DataDir, "./geniemq-data")
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}

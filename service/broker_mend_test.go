@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // A server that has turned JetStream off, as nats-server does when it may not write to its folder, is started anew: on the same
@@ -57,7 +59,7 @@ func TestBrokerIsMended(t *testing.T) {
 
 // A server that cannot be started anew is reported, once, and the service ends for a supervisor to start it again.
 func TestBrokerIsLost(t *testing.T) {
-	s, _, _ := startService(t, Config{}, Options{})
+	s, _, _ := startService(t, config.Config{}, Options{})
 	b := s.broker
 	b.end()
 	taken, err := net.Listen("tcp", strings.TrimPrefix(b.URL(), "nats://"))

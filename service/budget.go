@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/geniemq/geniemq/internal/human"
 )
 
 // budget bounds the memory of what is in flight in a worker, over all its indexes: it admits, makes stored messages wait, and
@@ -41,9 +43,6 @@ func newBudget(total int64) *budget {
 	}
 	return b
 }
-
-// minMemory is the smallest budget. With less than about 512 MiB some messages of the largest size are refused.
-const minMemory = 128 << 20
 
 // window is how many bytes of messages the consumer of one of so many indexes may hold.
 func (b *budget) window(indexes int) int64 { return b.bodies / int64(max(indexes, 1)) }
@@ -78,7 +77,7 @@ type waiter struct {
 type tooMuch struct{ need, limit int64 }
 
 func (e *tooMuch) Error() string {
-	return fmt.Sprintf("it needs %s of memory, and this worker has %s for it", FormatBytes(e.need), FormatBytes(e.limit))
+	return fmt.Sprintf("it needs %s of memory, and this worker has %s for it", human.Bytes(e.need), human.Bytes(e.limit))
 }
 
 func (h *holder) fits(n int64) bool {

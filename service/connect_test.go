@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // What is wrong is said, and nothing else: a file that is missing is not a server that does not listen.
@@ -19,7 +21,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	log := slog.New(slog.DiscardHandler)
 	const listening = "is a nats-server listening"
-	for name, cfg := range map[string]Config{"creds": {NATSCreds: missing}, "authorities": {NATSCA: missing}} {
+	for name, cfg := range map[string]config.Config{"creds": {NATSCreds: missing}, "authorities": {NATSCA: missing}} {
 		_, err := connect(url, "test", &cfg, log)
 		if err == nil || !strings.Contains(err.Error(), missing) || !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), listening) {
 			t.Errorf("missing %s: %v", name, err)
@@ -28,7 +30,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 	if err := broker.Shutdown(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := connect(url, "test", &Config{}, log); err == nil || !strings.Contains(err.Error(), listening) {
+	if _, err := connect(url, "test", &config.Config{}, log); err == nil || !strings.Contains(err.Error(), listening) {
 		t.Errorf("no server: %v", err)
 	}
 }

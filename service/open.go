@@ -17,6 +17,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -79,7 +80,7 @@ func (s *Service) openIndexes(ctx context.Context) error {
 	return nil
 }
 
-func (s *Service) openIndex(source IndexSource) (_ *served, err error) {
+func (s *Service) openIndex(source config.IndexSource) (_ *served, err error) {
 	file, err := index.Open(source.Path)
 	if errors.Is(err, fs.ErrNotExist) && source.Name == "" && wire.CheckIndexName(source.Path) == nil {
 		return nil, fmt.Errorf("%w: if %s is the index's name, give its file too, like --index %[2]s=%[2]s.gmq", err, source.Path)
@@ -273,7 +274,7 @@ func (s *Service) background(what string, run func(context.Context)) {
 }
 
 func (s *Service) openAdmin(context.Context) (err error) {
-	if s.cfg.Admin == Off {
+	if s.cfg.Admin == config.Off {
 		return nil
 	}
 	s.admin, err = startAdmin(s.cfg.Admin, adminSource{
@@ -291,7 +292,7 @@ func (s *Service) openSearch(ctx context.Context) error {
 	intakes := make(map[string]*directIntake)
 	endpoint := func(x *served) string { return "search-" + x.name }
 	for _, x := range s.indexes {
-		x.direct = &directIntake{pipe: x.pipe, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.directReplyAllow(),
+		x.direct = &directIntake{pipe: x.pipe, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.DirectReplies(),
 			log: s.repeats.limit(s.log.With("index", x.name))}
 		intakes[endpoint(x)] = x.direct
 	}
@@ -400,7 +401,7 @@ const pullBytes = 32 << 20
 func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
-		pipe: x.pipe, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(x.name),
+		pipe: x.pipe, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.StoredReplies(x.name),
 		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.limit(log),
 	}
 	c, err := consumer.New(s.js, consumer.Options{

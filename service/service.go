@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -47,7 +48,7 @@ type Options struct {
 // through them: intakes, pipelines, producers, connections, engine, broker. So nothing is ever handed to a part that has
 // ended, and whatever was pulled is answered, or given back when the time is over.
 type Service struct {
-	cfg     Config
+	cfg     config.Config
 	log     *slog.Logger
 	metrics *metrics
 	budget  *budget
@@ -84,7 +85,7 @@ type Service struct {
 }
 
 // Start starts a service. ctx bounds the start only.
-func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
+func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, error) {
 	cfg.EnsureDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err

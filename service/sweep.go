@@ -86,7 +86,7 @@ func (a *unservedAnswerer) publish(ctx context.Context, out producer.Outgoing) (
 // sweep runs a sweeper until ctx ends.
 func (s *Service) sweep(ctx context.Context) {
 	log := s.repeats.limit(s.log)
-	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow, answers: s.answers, log: log}
+	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.StoredReplies, answers: s.answers, log: log}
 	consumer.NewSweeper(s.js, consumer.SweeperOptions{
 		Subjects: s.subjects,
 		Answer:   a.answer,

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // shortWindow makes the query stream forget ids at once: what takes two minutes otherwise.
@@ -27,7 +28,7 @@ func TestIDsOfOthers(t *testing.T) {
 	server := startServer(t)
 	_, js := connect(t, server.url)
 	shortWindow(t, js)
-	r := start(t, service.Config{NATS: server.url}, service.Options{})
+	r := start(t, config.Config{NATS: server.url}, service.Options{})
 	stream, err := r.js.Stream(within(t), "GENIE_QUERIES")
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func TestIDsUsedAgain(t *testing.T) {
 	server := startServer(t)
 	_, js := connect(t, server.url)
 	shortWindow(t, js)
-	r := start(t, service.Config{NATS: server.url}, service.Options{})
+	r := start(t, config.Config{NATS: server.url}, service.Options{})
 	wait := func() { // until the id is forgotten
 		r.settled()
 		time.Sleep(300 * time.Millisecond)

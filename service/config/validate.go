@@ -1,4 +1,4 @@
-package service
+package config
 
 import (
 	"errors"
@@ -8,8 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/wire"
 )
+
+// minMemory is the smallest Memory. With less than about 512 MiB some messages of the largest size are refused.
+const minMemory = 128 << 20
 
 // Validate reports every fault of c at once, each as a sentence that begins with the setting's name.
 // It looks at values only and touches neither files nor the network.
@@ -31,7 +35,7 @@ func (c *Config) Validate() error {
 			continue
 		}
 		if err := wire.CheckIndexName(source.Name); err != nil {
-			fault("index", "%s", asWireError(err).Message)
+			fault("index", "%s", messageOf(err))
 		}
 		if seen[source.Name] {
 			fault("index", "%q is given twice", source.Name)
@@ -79,7 +83,7 @@ func (c *Config) Validate() error {
 	durationAtLeast("drain-timeout", c.DrainTimeout, 0)
 
 	if c.Memory < minMemory {
-		fault("memory", "%v must be at least %s", &c.Memory, FormatBytes(minMemory))
+		fault("memory", "%v must be at least %s", &c.Memory, human.Bytes(minMemory))
 	}
 
 	for _, pattern := range c.ReplyAllow {
@@ -98,7 +102,16 @@ func (c *Config) Validate() error {
 	if c.LogFormat != "text" && c.LogFormat != "json" {
 		fault("log-format", "%q is neither text nor json", c.LogFormat)
 	}
-	return withoutSecrets(errors.Join(faults...))
+	return WithoutSecrets(errors.Join(faults...))
+}
+
+// messageOf is what an error of wire says, without its code.
+func messageOf(err error) string {
+	var known *wire.Error
+	if errors.As(err, &known) {
+		return known.Message
+	}
+	return err.Error()
 }
 
 func checkListen(addr string) error {
