@@ -86,7 +86,7 @@ func (p *pipeline) reserve(r *request) error {
 			r.reserved = need
 			return nil
 		}
-		if limit := r.lane.memory.account.limit; need > limit {
+		if limit := r.lane.memory.limit(); need > limit {
 			return tooLargeMessage(&tooMuch{need, limit})
 		}
 		return wire.Errorf(wire.Overloaded, "too much is in flight for a message that may need %s: try again later, ask for less at a time, "+

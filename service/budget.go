@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -63,8 +64,8 @@ type account struct {
 	waiting list.List // of *waiter
 }
 
-// holder draws on an account: the stored or the direct messages of an index, or its executors. Without an account, as its zero
-// value, it has no bounds.
+// holder draws on an account: the stored or the direct messages of an index, or its executors. Its zero value has no account and
+// so no bounds. It must not be copied once it is in use.
 type holder struct {
 	account *account
 	held    int64
@@ -83,6 +84,17 @@ func (e *tooMuch) Error() string {
 	return fmt.Sprintf("it needs %s of memory, and this worker has %s for it", human.Bytes(e.need), human.Bytes(e.limit))
 }
 
+// holder is one more that draws on the account.
+func (a *account) holder() holder { return holder{account: a} }
+
+// limit is the most that it may ever have; without an account, all there is.
+func (h *holder) limit() int64 {
+	if h.account == nil {
+		return math.MaxInt64
+	}
+	return h.account.limit
+}
+
 func (h *holder) fits(n int64) bool {
 	left := h.account.limit - h.account.used
 	return n <= left && (h.held == 0 || h.held+n <= 2*(left-n))
@@ -97,10 +109,7 @@ func (h *holder) take(n int64) {
 
 // most is n, or all of the account if that is less.
 func (h *holder) most(n int64) int64 {
-	if h.account == nil {
-		return n
-	}
-	return min(n, h.account.limit)
+	return min(n, h.limit())
 }
 
 // try takes n bytes if they are there.

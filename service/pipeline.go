@@ -173,13 +173,13 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 		batches: make(chan batcher.Batch[*task], executors),
 		doubts:  make(chan struct{}, 1),
 	}
+	p.batchMemory = opts.budget.batches.holder()
 	if capacity.OnHost {
 		p.costOnHost = true
-		capacity.BatchBytes = min(capacity.BatchBytes, opts.budget.batches.limit/2)
+		capacity.BatchBytes = min(capacity.BatchBytes, p.batchMemory.limit()/2)
 	}
-	p.batchMemory.account = &opts.budget.batches
 	for _, l := range []*lane{&p.stored, &p.direct, &p.lone} {
-		l.memory.account, l.decoding.account = &opts.budget.requests, &opts.budget.decoding
+		l.memory, l.decoding = opts.budget.requests.holder(), opts.budget.decoding.holder()
 	}
 	p.aborted, p.abort = context.WithCancel(context.Background())
 	p.batchBytes = capacity.BatchBytes
