@@ -45,8 +45,9 @@ var rules = map[string]rule{
 	"consumer":         {[]string{"wire"}, []string{natsGo}},
 	"producer":         {[]string{"wire"}, []string{natsGo}},
 	"client":           {[]string{"wire"}, []string{natsGo, nuid}},
+	"service/memory":   {[]string{"internal/human"}, []string{"github.com/prometheus"}},
 	"service": {
-		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client", "internal/human", "service/config"},
+		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client", "internal/human", "service/config", "service/memory"},
 		[]string{natsGo, nuid, "github.com/nats-io/nats-server/v2", "github.com/prometheus", "golang.org/x/sync"},
 	},
 	"bench": {
@@ -60,7 +61,7 @@ var rules = map[string]rule{
 	"tests": {nil, nil},
 
 	"internal/human": {nil, nil},
-	"service/config": {[]string{"wire", "gpuexec", "internal/human"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
+	"service/config": {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
 }
 
 func TestImportTable(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/internal/human"
+	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -82,8 +83,8 @@ func (c *Config) Validate() error {
 	durationAtLeast("ack-wait", c.AckWait, time.Second)
 	durationAtLeast("drain-timeout", c.DrainTimeout, 0)
 
-	if c.Memory < minMemory {
-		fault("memory", "%v must be at least %s", &c.Memory, human.Bytes(minMemory))
+	if c.Memory < memory.MinMemory {
+		fault("memory", "%v must be at least %s", &c.Memory, human.Bytes(memory.MinMemory))
 	}
 
 	for _, pattern := range c.ReplyAllow {
