@@ -249,7 +249,7 @@ func (s *Service) openPipelines(context.Context) error {
 			fatal:         s.fail,
 		}, x.metrics, s.repeats.limit(s.log.With("index", x.name)))
 	}
-	s.background("memory", func(ctx context.Context) { s.budget.trim(ctx, s.forget) })
+	s.background("memory", func(ctx context.Context) { s.budget.Trim(ctx, s.forget) })
 	for _, x := range s.indexes {
 		x.prober = newProber(x.pipe)
 		s.background("probe of "+x.name, x.prober.run)
@@ -416,8 +416,8 @@ func (s *Service) openConsumer(x *served) (err error) {
 		AckWait:       s.cfg.AckWait,
 		MaxAckPending: s.cfg.MaxPending,
 		BatchMessages: x.pipe.options.batchSize,
-		PullBytes:     min(pullBytes/int64(len(s.indexes)), s.budget.window(len(s.indexes))),
-		Bytes:         s.budget.window(len(s.indexes)),
+		PullBytes:     min(pullBytes/int64(len(s.indexes)), s.budget.Window(len(s.indexes))),
+		Bytes:         s.budget.Window(len(s.indexes)),
 		InfoInterval:  watchInterval,
 		OnState: func(err error) {
 			if err != nil {

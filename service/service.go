@@ -21,6 +21,7 @@ import (
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -53,7 +54,7 @@ type Service struct {
 	cfg     config.Config
 	log     *slog.Logger
 	metrics *metrics
-	budget  *budget
+	budget  *memory.Budget
 	started time.Time
 
 	broker     *broker.Broker
@@ -101,8 +102,8 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, erro
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	s := &Service{cfg: cfg, log: opts.Logger, metrics: newMetrics(), budget: newBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
-	s.budget.pulled = s.pulledBytes
+	s := &Service{cfg: cfg, log: opts.Logger, metrics: newMetrics(), budget: memory.NewBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
+	s.budget.Pulled = s.pulledBytes
 	s.metrics.registry.MustRegister(s.budget)
 	s.clock, s.repeats = newClock(opts.Now, opts.Logger), newRepeats(repeatInterval)
 	s.metrics.watchClock(s.clock)

@@ -89,6 +89,18 @@ func TestIDsUsedAgain(t *testing.T) {
 	if a, b := r.count("GENIE_RESULTS", "genie.result.people.a"), r.count("GENIE_RESULTS", "genie.result.people.b"); a != 4 || b != 1 {
 		t.Errorf("%d and %d answers", a, b)
 	}
+	// The same message again, to the same subject: it was published twice because its acknowledgement was lost, and the server
+	// has forgotten it meanwhile. It has its answer.
+	for _, body := range []string{`{"row":{"age":52}}`, batch} {
+		r.publish("people", body, "Nats-Msg-Id", "twice", "Genie-Reply", "genie.result.people.c")
+		wait()
+		before := r.count("GENIE_RESULTS", "genie.result.people.c")
+		r.publish("people", body, "Nats-Msg-Id", "twice", "Genie-Reply", "genie.result.people.c")
+		wait()
+		if n := r.count("GENIE_RESULTS", "genie.result.people.c"); n != before {
+			t.Errorf("%s, published twice, is answered %d times", body, 1+n-before)
+		}
+	}
 	// The same message to an index that nobody serves.
 	for n := range 2 {
 		reply := fmt.Sprint("genie.result.nobody.", n)

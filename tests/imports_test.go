@@ -45,8 +45,10 @@ var rules = map[string]rule{
 	"consumer":         {[]string{"wire"}, []string{natsGo}},
 	"producer":         {[]string{"wire"}, []string{natsGo}},
 	"client":           {[]string{"wire"}, []string{natsGo, nuid}},
+	"service/memory":   {[]string{"internal/human"}, []string{"github.com/prometheus"}},
 	"service": {
-		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client", "internal/human", "service/config", "service/broker", "service/admin"},
+		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client", "internal/human",
+			"service/config", "service/memory", "service/broker", "service/admin"},
 		[]string{natsGo, nuid, "github.com/prometheus", "golang.org/x/sync"},
 	},
 	"bench": {
@@ -62,7 +64,7 @@ var rules = map[string]rule{
 	"internal/human": {nil, nil},
 	"service/admin":  {nil, []string{"github.com/prometheus"}},
 	"service/broker": {nil, []string{"github.com/nats-io/nats-server/v2"}},
-	"service/config": {[]string{"wire", "gpuexec", "internal/human"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
+	"service/config": {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
 }
 
 func TestImportTable(t *testing.T) {

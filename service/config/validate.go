@@ -9,11 +9,9 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/internal/human"
+	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/wire"
 )
-
-// minMemory is the smallest Memory. With less than about 512 MiB some messages of the largest size are refused.
-const minMemory = 128 << 20
 
 // Validate reports every fault of c at once, each as a sentence that begins with the setting's name.
 // It looks at values only and touches neither files nor the network.
@@ -102,8 +100,8 @@ func (c *Config) faultsOfBounds(fault report) {
 	durationAtLeast("ack-wait", c.AckWait, time.Second)
 	durationAtLeast("drain-timeout", c.DrainTimeout, 0)
 
-	if c.Memory < minMemory {
-		fault("memory", "%v must be at least %s", &c.Memory, human.Bytes(minMemory))
+	if c.Memory < memory.MinMemory {
+		fault("memory", "%v must be at least %s", &c.Memory, human.Bytes(memory.MinMemory))
 	}
 }
 
