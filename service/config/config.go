@@ -43,7 +43,8 @@ type Config struct {
 
 	// Engine is auto, cpu or cuda. Default auto: the GPU when there is one.
 	Engine string
-	// EngineThreads bounds the CPU engine's threads. Default: all cores.
+	// EngineThreads bounds the cores of this host that the engine uses: those of the CPU engine, or those that prepare
+	// the CUDA engine's batches and compare texts for it. Default: all.
 	EngineThreads int
 
 	// Devices are the CUDA devices to use: ordinals like 0,1, or all. Default: the first one alone.
