@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -55,7 +56,7 @@ type Config struct {
 	DeviceMode string
 	// GPUMemory is the memory in bytes that the CUDA engine may use of a device, for indexes and batches together;
 	// what is larger is streamed. Default: nine tenths of what is free.
-	GPUMemory Bytes
+	GPUMemory human.Size
 
 	// EngineTimeout bounds the time of a core that the engine spends on comparing the texts of one query; beyond, it is answered
 	// `deadline_exceeded`. Default 1m.
@@ -98,7 +99,7 @@ type Config struct {
 
 	// Memory bounds what is in flight: messages, plans, hits, answers and the CPU engine's candidates, of all indexes together.
 	// Stored messages wait when it is used up, direct ones are refused. Default 1 GiB, at least 128 MiB.
-	Memory Bytes
+	Memory human.Size
 
 	// Admin is where the admin page, the metrics and the health checks listen; "off" for nowhere.
 	// Default 127.0.0.1:9464.
