@@ -17,6 +17,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -137,9 +138,7 @@ func (s *Service) loadIndex(ctx context.Context, x *served, snapshot *gpuexec.Sn
 func (s *Service) openConnection(ctx context.Context) (err error) {
 	url := s.cfg.NATS
 	if url == "" {
-		s.broker, err = StartBroker(ctx, BrokerOptions{
-			Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log, OnLost: s.fail, OnMended: s.brokerMended,
-		})
+		s.broker, err = broker.Start(ctx, s.brokerOptions())
 		if err != nil {
 			return err
 		}
@@ -163,6 +162,12 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 	s.limits.Queries = s.cfg.MaxQueries
 	s.limits.Items = s.cfg.MaxItems
 	return nil
+}
+
+func (s *Service) brokerOptions() broker.Options {
+	return broker.Options{
+		Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log, OnLost: s.fail, OnMended: s.brokerMended,
+	}
 }
 
 // closeConnection sends what is buffered, the last acknowledgements above all, and closes.

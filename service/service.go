@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/wire"
@@ -55,7 +56,7 @@ type Service struct {
 	budget  *memory.Budget
 	started time.Time
 
-	broker     *Broker
+	broker     *broker.Broker
 	url        string // of the server
 	nc         *nats.Conn
 	js         jetstream.JetStream

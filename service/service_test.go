@@ -20,6 +20,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -454,11 +455,11 @@ func TestBackPressure(t *testing.T) {
 // A server that goes away and comes back: the service is not ready meanwhile, and answers everything afterwards.
 func TestServerRestarts(t *testing.T) {
 	dir := t.TempDir()
-	broker, err := StartBroker(t.Context(), BrokerOptions{Listen: "127.0.0.1:0", DataDir: dir})
+	server, err := broker.Start(t.Context(), broker.Options{Listen: "127.0.0.1:0", DataDir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := broker.URL()
+	url := server.URL()
 	s, _, js := startService(t, config.Config{NATS: url}, Options{})
 	for i := range 100 {
 		if _, err := js.Publish(t.Context(), "genie.query.rows", []byte(fmt.Sprintf(`{"row":{"n":%d}}`, i))); err != nil {
@@ -467,7 +468,7 @@ func TestServerRestarts(t *testing.T) {
 	}
 	eventually(t, ready(s))
 	for range 3 {
-		if err := broker.Shutdown(); err != nil {
+		if err := server.Shutdown(); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, func() error {
@@ -476,12 +477,12 @@ func TestServerRestarts(t *testing.T) {
 			}
 			return nil
 		})
-		if broker, err = StartBroker(t.Context(), BrokerOptions{Listen: strings.TrimPrefix(url, "nats://"), DataDir: dir}); err != nil {
+		if server, err = broker.Start(t.Context(), broker.Options{Listen: strings.TrimPrefix(url, "nats://"), DataDir: dir}); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, ready(s))
 	}
-	t.Cleanup(func() { broker.Shutdown() }) // after the service
+	t.Cleanup(func() { server.Shutdown() }) // after the service
 	eventually(t, func() error {
 		results, err := js.Stream(t.Context(), "GENIE_RESULTS")
 		if err != nil {

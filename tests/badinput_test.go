@@ -15,6 +15,7 @@ import (
 	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -185,7 +186,7 @@ func TestBodySize(t *testing.T) {
 	}
 	r.settled()
 
-	if err := r.nc.Publish("genie.query.people", make([]byte, service.BrokerMaxPayload+1)); !errors.Is(err, nats.ErrMaxPayload) {
+	if err := r.nc.Publish("genie.query.people", make([]byte, broker.MaxPayload+1)); !errors.Is(err, nats.ErrMaxPayload) {
 		t.Errorf("a publish over max_payload: %v", err)
 	}
 	asker, err := client.New(r.nc, client.Options{})

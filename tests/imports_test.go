@@ -47,8 +47,14 @@ var rules = map[string]rule{
 	"client":           {[]string{"wire"}, []string{natsGo, nuid}},
 	"service/memory":   {[]string{"internal/human"}, []string{"github.com/prometheus"}},
 	"service": {
-		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client", "internal/human", "service/config", "service/memory"},
-		[]string{natsGo, nuid, "github.com/nats-io/nats-server/v2", "github.com/prometheus", "golang.org/x/sync"},
+		[]string{
+			"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client",
+			"internal/human",
+			"service/broker",
+			"service/config",
+			"service/memory",
+		},
+		[]string{natsGo, nuid, "github.com/prometheus", "golang.org/x/sync"},
 	},
 	"bench": {
 		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "gpuexec", "gpuexec/flatscan", "client", "service", "service/config"},
@@ -62,6 +68,7 @@ var rules = map[string]rule{
 
 	"internal/human": {nil, nil},
 	"service/config": {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
+	"service/broker": {nil, []string{"github.com/nats-io/nats-server/v2"}},
 }
 
 func TestImportTable(t *testing.T) {

@@ -32,15 +32,13 @@ func CommandLineSecret(servers string) bool { return strings.Contains(servers, "
 
 // ValidateNATS is Validate for the settings of NATSSettings alone, for commands that ask.
 func (c *Config) ValidateNATS() error {
-	var faults []error
-	c.faultsOfNATS(func(setting, format string, args ...any) {
-		faults = append(faults, fmt.Errorf("%s: %s", setting, fmt.Sprintf(format, args...)))
-	})
+	var faults faults
+	c.faultsOfNATS(faults.add)
 	return WithoutSecrets(errors.Join(faults...))
 }
 
 // faultsOfNATS are the faults of the settings of NATSSettings, in the manner of Validate. None quotes a value that may hold a secret.
-func (c *Config) faultsOfNATS(fault func(setting, format string, args ...any)) {
+func (c *Config) faultsOfNATS(fault report) {
 	if err := CheckServers(c.NATS); err != nil {
 		fault("nats", "%v", err)
 	}

@@ -19,11 +19,31 @@ const minMemory = 128 << 20
 // Validate reports every fault of c at once, each as a sentence that begins with the setting's name.
 // It looks at values only and touches neither files nor the network.
 func (c *Config) Validate() error {
-	var faults []error
-	fault := func(setting, format string, args ...any) {
-		faults = append(faults, fmt.Errorf("%s: %s", setting, fmt.Sprintf(format, args...)))
+	var faults faults
+	c.faultsOfIndexes(faults.add)
+	c.faultsOfNATS(faults.add)
+	c.faultsOfAddresses(faults.add)
+	if _, err := c.EngineOptions(); err != nil {
+		faults = append(faults, err)
 	}
+	c.faultsOfBounds(faults.add)
+	c.faultsOfReplies(faults.add)
+	c.faultsOfLog(faults.add)
+	return WithoutSecrets(errors.Join(faults...))
+}
 
+// faults are what is wrong with settings.
+type faults []error
+
+// report is add of faults, for what looks for some.
+type report func(setting, format string, args ...any)
+
+// add adds a fault: a sentence about the setting, which its name begins.
+func (f *faults) add(setting, format string, args ...any) {
+	*f = append(*f, fmt.Errorf("%s: %s", setting, fmt.Sprintf(format, args...)))
+}
+
+func (c *Config) faultsOfIndexes(fault report) {
 	if len(c.Indexes) == 0 {
 		fault("index", "no index to serve: give at least one, like adult=adult.gmq")
 	}
@@ -43,8 +63,9 @@ func (c *Config) Validate() error {
 		}
 		seen[source.Name] = true
 	}
+}
 
-	c.faultsOfNATS(fault)
+func (c *Config) faultsOfAddresses(fault report) {
 	if err := checkListen(c.NATSListen); err != nil {
 		fault("nats-listen", "%v", err)
 	}
@@ -56,10 +77,9 @@ func (c *Config) Validate() error {
 	if _, err := wire.NewSubjects(c.Prefix); err != nil {
 		fault("prefix", "%v", err)
 	}
-	if _, err := c.EngineOptions(); err != nil {
-		faults = append(faults, err)
-	}
+}
 
+func (c *Config) faultsOfBounds(fault report) {
 	atLeast := func(setting string, value, least int) {
 		if value < least {
 			fault(setting, "%d must be at least %d", value, least)
@@ -86,7 +106,9 @@ func (c *Config) Validate() error {
 	if c.Memory < memory.MinMemory {
 		fault("memory", "%v must be at least %s", &c.Memory, human.Bytes(memory.MinMemory))
 	}
+}
 
+func (c *Config) faultsOfReplies(fault report) {
 	for _, pattern := range c.ReplyAllow {
 		if err := checkReplyAllow(pattern); err != nil {
 			fault("reply-allow", "%v", err)
@@ -97,13 +119,15 @@ func (c *Config) Validate() error {
 			fault("direct-reply-allow", "%v", err)
 		}
 	}
+}
+
+func (c *Config) faultsOfLog(fault report) {
 	if _, err := parseLogLevel(c.LogLevel); err != nil {
 		fault("log-level", "%v", err)
 	}
 	if c.LogFormat != "text" && c.LogFormat != "json" {
 		fault("log-format", "%q is neither text nor json", c.LogFormat)
 	}
-	return WithoutSecrets(errors.Join(faults...))
 }
 
 // messageOf is what an error of wire says, without its code.
