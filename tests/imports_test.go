@@ -47,8 +47,14 @@ var rules = map[string]rule{
 	"client":           {[]string{"wire"}, []string{natsGo, nuid}},
 	"service/memory":   {[]string{"internal/human"}, []string{"github.com/prometheus"}},
 	"service": {
-		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client", "internal/human",
-			"service/config", "service/memory", "service/broker", "service/admin"},
+		[]string{
+			"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client",
+			"internal/human",
+			"service/admin",
+			"service/broker",
+			"service/config",
+			"service/memory",
+		},
 		[]string{natsGo, nuid, "github.com/prometheus", "golang.org/x/sync"},
 	},
 	"bench": {
