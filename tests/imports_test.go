@@ -50,6 +50,7 @@ var rules = map[string]rule{
 		[]string{
 			"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client",
 			"internal/human",
+			"service/admin",
 			"service/broker",
 			"service/config",
 			"service/memory",
@@ -67,8 +68,9 @@ var rules = map[string]rule{
 	"tests": {nil, nil},
 
 	"internal/human": {nil, nil},
-	"service/config": {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
+	"service/admin":  {nil, []string{"github.com/prometheus"}},
 	"service/broker": {nil, []string{"github.com/nats-io/nats-server/v2"}},
+	"service/config": {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
 }
 
 func TestImportTable(t *testing.T) {

@@ -13,9 +13,6 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// minMemory is the smallest Memory. With less than about 512 MiB some messages of the largest size are refused.
-const minMemory = 128 << 20
-
 // Validate reports every fault of c at once, each as a sentence that begins with the setting's name.
 // It looks at values only and touches neither files nor the network.
 func (c *Config) Validate() error {
