@@ -35,22 +35,34 @@ type CPUOptions struct {
 // list would be so dense that the planes are always cheaper (cpu_sliced.go). In each tile a query counts its spans in
 // the cheapest way (cpu_ways.go). Rare keywords are looked up once a query and range of tiles (cpu_query.go).
 type cpuEngine struct {
-	opts CPUOptions
-	crew *crew
-	info Info
+	opts    CPUOptions
+	crew    *crew
+	info    Info
+	scratch []*scratch // by seat of the crew
+}
+
+// scratch is what one goroutine at a time needs for counting. Between uses all counters are zero.
+type scratch struct {
+	counters counters
+	ways     tileWays // of the query and tile at hand
+	sums     sums
 }
 
 // NewCPU returns an engine on the cores of this machine.
-func NewCPU(opts CPUOptions) Engine { return newCPUEngine(opts) }
+func NewCPU(opts CPUOptions) Engine { return newCPUEngine(opts, newCrew(opts.Workers)) }
 
-func newCPUEngine(opts CPUOptions) *cpuEngine {
+// newCPUEngine makes an engine that shares the cores of a crew.
+func newCPUEngine(opts CPUOptions, crew *crew) *cpuEngine {
 	if opts.BatchPlans <= 0 {
 		opts.BatchPlans = 1024
 	}
 	if opts.BatchBytes <= 0 {
 		opts.BatchBytes = 256 << 20
 	}
-	e := &cpuEngine{opts: opts, crew: newCrew(opts.Workers)}
+	e := &cpuEngine{opts: opts, crew: crew}
+	for range e.crew.size() {
+		e.scratch = append(e.scratch, new(scratch))
+	}
 	e.info = Info{Kind: CPU, Device: fmt.Sprintf("%d cores", e.crew.size()), Workers: e.crew.size()}
 	return e
 }
@@ -75,7 +87,7 @@ func (e *cpuEngine) loadTiles(ctx context.Context, own extent, _ []extent) (shar
 	}
 	s := &cpuSearcher{engine: e, listBytes: bytes}
 	s.pipeline.index, s.pipeline.crew = x, e.crew
-	s.pipeline.matcher = &cpuMatcher{index: x, tiles: tiles, sliced: sliced, crew: e.crew, nibbles: e.opts.NibbleCounters}
+	s.pipeline.matcher = &cpuMatcher{index: x, tiles: tiles, sliced: sliced, crew: e.crew, scratch: e.scratch, nibbles: e.opts.NibbleCounters}
 	return s, nil
 }
 

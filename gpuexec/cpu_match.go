@@ -17,6 +17,7 @@ type cpuMatcher struct {
 	tiles   tileRange         // that it counts in
 	sliced  []slicedAttribute // by attribute
 	crew    *crew
+	scratch []*scratch // by seat of the crew
 	nibbles bool
 	parts   sync.Pool // of *[]matchPart
 }
@@ -103,17 +104,17 @@ func (m *cpuMatcher) matchTile(s *shift, epoch index.Epoch, tile, first int, job
 	if part.err != nil {
 		return
 	}
-	postings := 0
+	postings, own := 0, m.scratch[s.seat]
 	part.err = catch(func() {
-		postings = s.ways.gather(m.index, m.sliced, m.tiles.first+tile, tile, tile-first, &part.query)
+		postings = own.ways.gather(m.index, m.sliced, m.tiles.first+tile, tile, tile-first, &part.query)
 		if postings > 0 {
 			tile := m.tiles.first + tile
-			s.ways.count(&s.counters, &s.sums, &part.gate, counterWidth(job.bound, m.nibbles), postings,
+			own.ways.count(&own.counters, &own.sums, &part.gate, counterWidth(job.bound, m.nibbles), postings,
 				uint32(tile)*index.TileObjects, m.index.TileLen(tile))
 		}
 	})
 	if part.err != nil {
-		s.counters = counters{} // in an unknown state
+		own.counters = counters{} // in an unknown state
 	}
 	part.postings += uint64(postings)
 	m.spend(s, epoch, postings+tileCost)
@@ -131,7 +132,7 @@ func (m *cpuMatcher) spend(s *shift, epoch index.Epoch, work int) {
 // between counting and harvesting leave what was not cleared. epoch is from before the first posting was read.
 func (m *cpuMatcher) leave(s *shift, epoch index.Epoch) {
 	if m.index.Unchanged(epoch) != nil {
-		s.counters = counters{}
+		m.scratch[s.seat].counters = counters{}
 	}
 }
 

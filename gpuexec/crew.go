@@ -20,18 +20,11 @@ import (
 // shares as seats. So the others find a core at once, and, which matters as much, so does the runtime: it looks at the network
 // only when a core has nothing to do, or every 10 ms.
 type crew struct {
-	seats  chan *seat
+	seats  chan int      // numbers of those that are free
 	shares chan struct{} // has an element for each that is free
 
 	present atomic.Int64 // calls that are not in the background
 	left    atomic.Int64 // when the last one ended, Unix nanoseconds
-}
-
-// A seat is the right to use a core, with the memory that one goroutine at a time needs for that.
-type seat struct {
-	counters counters
-	ways     tileWays // of the query and tile at hand
-	sums     sums
 }
 
 // newCrew makes a crew of size workers; 0 means runtime.GOMAXPROCS(0).
@@ -39,9 +32,9 @@ func newCrew(size int) *crew {
 	if size <= 0 {
 		size = runtime.GOMAXPROCS(0)
 	}
-	c := &crew{seats: make(chan *seat, size), shares: make(chan struct{}, max(1, size/2))}
-	for range size {
-		c.seats <- new(seat)
+	c := &crew{seats: make(chan int, size), shares: make(chan struct{}, max(1, size/2))}
+	for seat := range size {
+		c.seats <- seat
 	}
 	for range cap(c.shares) {
 		c.shares <- struct{}{}
@@ -74,14 +67,17 @@ func (c *crew) size() int { return cap(c.seats) }
 // 1 to 2 ms.
 const quantum = 3 << 20
 
-// A shift is a goroutine's turn on a seat.
+// A shift is a goroutine's turn on a seat. Seats are numbered from 0, so that an engine may keep memory for each, which
+// one goroutine at a time uses.
 type shift struct {
-	*seat
+	seat       int // noSeat while it waits
 	crew       *crew
 	background bool
 	share      bool // is held
 	spent      int
 }
+
+const noSeat = -1
 
 // sit waits for a seat. It is false when ctx, if there is one, ends before.
 func (s *shift) sit(ctx context.Context) bool {
@@ -118,9 +114,9 @@ func (s *shift) sit(ctx context.Context) bool {
 
 // stand gives the seat up, and the share.
 func (s *shift) stand() {
-	if s.seat != nil {
+	if s.seat != noSeat {
 		s.crew.seats <- s.seat
-		s.seat = nil
+		s.seat = noSeat
 	}
 	if s.share {
 		s.share = false
@@ -153,7 +149,7 @@ func (c *crew) run(ctx context.Context, units int, work func(s *shift, unit int)
 	var failed atomic.Pointer[error]
 	background := paceOf(ctx).Background
 	worker := func() {
-		s := shift{crew: c, background: background}
+		s := shift{seat: noSeat, crew: c, background: background}
 		if !s.sit(ctx) {
 			return
 		}
@@ -164,8 +160,7 @@ func (c *crew) run(ctx context.Context, units int, work func(s *shift, unit int)
 				return
 			}
 			if err := protect(func() { work(&s, unit) }); err != nil {
-				s.counters = counters{} // in an unknown state
-				first := err            // err itself would be allocated for every unit
+				first := err // err itself would be allocated for every unit
 				failed.CompareAndSwap(nil, &first)
 			}
 		}

@@ -22,9 +22,7 @@ func cpuGroup(mode DeviceMode, members, workers int) *deviceGroup {
 	c := newCrew(workers)
 	var all []member
 	for range members {
-		e := newCPUEngine(CPUOptions{Workers: 1})
-		e.crew = c
-		all = append(all, e)
+		all = append(all, newCPUEngine(CPUOptions{}, c))
 	}
 	return newDeviceGroup(all, mode, c)
 }
@@ -196,8 +194,7 @@ func TestDevicesSequences(t *testing.T) {
 	crew := newCrew(2)
 	var members []member
 	for i := range 3 {
-		e := newCPUEngine(CPUOptions{Workers: 1})
-		e.crew = crew
+		e := newCPUEngine(CPUOptions{}, crew)
 		members = append(members, comparingMember{e, 2 + 20*i, i == 1, compared, scanned})
 	}
 	s := loadOn(t, newDeviceGroup(members, DeviceCapacity, crew), c.index)
@@ -296,7 +293,7 @@ func brokenGroup(mode DeviceMode, load func() error, match func(context.Context,
 	open := new(atomic.Int32)
 	var all []member
 	for i := range 3 {
-		m := &brokenMember{cpuEngine: newCPUEngine(CPUOptions{Workers: 1}), open: open}
+		m := &brokenMember{cpuEngine: newCPUEngine(CPUOptions{}, newCrew(1)), open: open}
 		if i == 1 {
 			m.load, m.match = load, match
 		}
@@ -554,7 +551,7 @@ func TestDevicesLater(t *testing.T) {
 		told := make([][]extent, 3)
 		var members []member
 		for i := range told {
-			e := newCPUEngine(CPUOptions{Workers: 1})
+			e := newCPUEngine(CPUOptions{}, newCrew(1))
 			members = append(members, announcedMember{e, &told[i]})
 		}
 		g := newDeviceGroup(members, mode, crew)

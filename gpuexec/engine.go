@@ -123,7 +123,7 @@ func Open(kind string, opts Options) (Engine, error) {
 		if !errors.Is(err, ErrNoCUDA) || opts.CUDA.named() {
 			return nil, fmt.Errorf("opening the CUDA engine (engine cpu does without it): %w", err)
 		}
-		cpu := newCPUEngine(opts.CPU)
+		cpu := newCPUEngine(opts.CPU, newCrew(opts.CPU.Workers))
 		cpu.info.Note = err.Error()
 		return cpu, nil
 	}
