@@ -72,7 +72,7 @@ func (e *cpuEngine) Info() Info { return e.info }
 func (e *cpuEngine) Close() error { return nil }
 
 func (e *cpuEngine) Load(ctx context.Context, snapshot *Snapshot, _ ...*Snapshot) (Searcher, error) {
-	x, err := snapshot.only()
+	x, err := indexOf(snapshot)
 	if err != nil {
 		return nil, err
 	}

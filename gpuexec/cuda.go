@@ -84,25 +84,21 @@ type cudaEngine struct {
 	limits residentLimits // of what is loaded, besides the memory (tests)
 }
 
-// NewCUDA opens a CUDA device, or several as one engine. Without a driver, or a device that
-// can run the kernels, it fails with ErrNoCUDA.
-func NewCUDA(opts CUDAOptions) (Engine, error) {
-	images, err := kernels.Modules()
-	if err != nil {
-		return nil, err
+// countDevices is how many devices the driver sees.
+func countDevices() (int, error) {
+	if err := driverStatus(); err != nil {
+		return 0, err
 	}
-	return openDevices(opts, images)
+	count, err := cu.NumDevices()
+	return count, deviceError("counting the CUDA devices", err)
 }
 
-// openCUDA opens one device with given images of the kernels.
-func openCUDA(opts CUDAOptions, images map[string][]byte) (*cudaEngine, error) {
+// openCUDA opens one device, of the driver's order, with given images of the kernels. Engines may share the cores of a crew.
+func openCUDA(opts CUDAOptions, device int, crew *crew, images map[string][]byte) (*cudaEngine, error) {
 	if err := driverStatus(); err != nil {
 		return nil, err
 	}
-	e := &cudaEngine{opts: opts, device: cu.Device(opts.device), crew: opts.crew}
-	if e.crew == nil {
-		e.crew = newCrew(opts.Workers)
-	}
+	e := &cudaEngine{opts: opts, device: cu.Device(device), crew: crew}
 	if err := e.open(images); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}

@@ -330,7 +330,7 @@ func measureOn(t *testing.T, wl *workload, x *index.Index, plans []Plan, want []
 		e = openDevice(t, CUDAOptions{})
 	} else {
 		fmt.Print("  ")
-		engine, err := openCUDA(CUDAOptions{}, imagesOf(t, folder))
+		engine, err := openCUDA(CUDAOptions{}, 0, newCrew(0), imagesOf(t, folder))
 		if err != nil {
 			t.Fatal(err)
 		}

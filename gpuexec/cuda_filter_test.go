@@ -437,7 +437,7 @@ func TestCodesLayout(t *testing.T) {
 		r.codes = &residentCodes{codesLayout: c}
 		for range 20 {
 			plan := w.plan(rng)
-			bound, err := plan.check(w.index)
+			bound, err := check(&plan, w.index)
 			if err != nil {
 				t.Fatal(err)
 			}

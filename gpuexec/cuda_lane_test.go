@@ -57,7 +57,7 @@ func TestPieces(t *testing.T) {
 		costs := map[*matchJob]int64{}
 		for range 1 + rng.IntN([]int{100, 400, 1500}[rng.IntN(3)]) {
 			p := plan(rng)
-			bound, err := p.check(r.index)
+			bound, err := check(&p, r.index)
 			if err != nil {
 				continue
 			}
@@ -303,7 +303,7 @@ func TestAbandoned(t *testing.T) {
 	for len(queries) < 100 {
 		p := w.plan(rng)
 		p.Match.K = 1 + rng.IntN(20)
-		bound, err := p.check(w.index)
+		bound, err := check(&p, w.index)
 		if err != nil || bound == 0 {
 			continue
 		}

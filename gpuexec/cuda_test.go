@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/kernels"
 )
 
 // openDevice opens the CUDA engine. Without a device the test is skipped, or fails where GENIEMQ_REQUIRE_CUDA is 1.
@@ -36,13 +37,16 @@ func openDevice(t testing.TB, opts CUDAOptions) Engine {
 	return e
 }
 
-// newDevice is NewCUDA, with the device images of the folder GENIEMQ_IMAGE where that is given.
+// newDevice opens device 0, with the device images of the folder GENIEMQ_IMAGE where that is given.
 func newDevice(t testing.TB, opts CUDAOptions) (Engine, error) {
-	folder := os.Getenv("GENIEMQ_IMAGE")
-	if folder == "" {
-		return NewCUDA(opts)
+	images, err := kernels.Modules()
+	if err != nil {
+		return nil, err
 	}
-	e, err := openCUDA(opts, imagesOf(t, folder))
+	if folder := os.Getenv("GENIEMQ_IMAGE"); folder != "" {
+		images = imagesOf(t, folder)
+	}
+	e, err := openCUDA(opts, 0, newCrew(opts.Workers), images)
 	if err != nil {
 		return nil, err
 	}

@@ -102,7 +102,7 @@ func compareDistances(t *testing.T, s *cudaSearcher, texts []string, plans []Pla
 	var list []*matchJob
 	for i := range plans {
 		m := &plans[i].Match
-		bound, err := plans[i].check(s.index)
+		bound, err := check(&plans[i], s.index)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,55 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/geniemq/geniemq/index"
 )
-
-// DeviceMode says what several devices of one engine do for each other.
-type DeviceMode string
-
-// The modes of several devices.
-const (
-	// DeviceReplica gives every device the whole index and each batch to one of them: so many times the batches a
-	// second, and a batch takes as long as on one device.
-	DeviceReplica DeviceMode = "replica"
-	// DeviceCapacity gives every device a part of the index and each batch to all of them: room for so many times
-	// the index, and a batch is done sooner.
-	DeviceCapacity DeviceMode = "capacity"
-)
-
-// DeviceModes are the modes there are.
-func DeviceModes() []DeviceMode { return []DeviceMode{DeviceReplica, DeviceCapacity} }
-
-// AllDevices as the only element of CUDAOptions.Devices stands for every device that the driver sees.
-const AllDevices = -1
-
-// ParseDevices reads a list of ordinals, like "0,1", or "all". The empty text is an empty list, which means the default.
-func ParseDevices(s string) ([]int, error) {
-	switch strings.TrimSpace(s) {
-	case "":
-		return nil, nil
-	case "all":
-		return []int{AllDevices}, nil
-	}
-	var devices []int
-	seen := make(map[int]bool)
-	for part := range strings.SplitSeq(s, ",") {
-		device, err := strconv.Atoi(strings.TrimSpace(part))
-		if err != nil || device < 0 {
-			return nil, fmt.Errorf("%q is no device: give ordinals like 0,1, or all", strings.TrimSpace(part))
-		}
-		if seen[device] {
-			return nil, fmt.Errorf("device %d is given twice", device)
-		}
-		seen[device] = true
-		devices = append(devices, device)
-	}
-	return devices, nil
-}
 
 // A deviceGroup is an engine made of several, the devices of one host, all of one kind. It adds no stage: above match all
 // is the pipeline's, and a group is only another way to match and scan (spread) or to choose who does (replicas).
@@ -74,20 +30,6 @@ type deviceGroup struct {
 	mode    DeviceMode
 	crew    *crew
 	info    Info
-}
-
-// A member is an engine that can also load a part of an index.
-type member interface {
-	Engine
-	// loadTiles is Load of some tiles only; ids are those of the index. There is at least one tile, unless the
-	// index has none.
-	loadTiles(ctx context.Context, own extent, later []extent) (shard, error)
-}
-
-// A shard is what a member holds of an index. Its Search sees only that.
-type shard interface {
-	Searcher
-	matcher
 }
 
 // newDeviceGroup makes an engine of its members, which it owns from now on.
@@ -234,11 +176,4 @@ func stageShards(shards []shard) (timers []stageShard) {
 		timers = append(timers, timer)
 	}
 	return timers
-}
-
-// A stageShard is a shard whose batches' stages can be told apart.
-type stageShard interface {
-	shard
-	StageTimer
-	stageMatcher
 }

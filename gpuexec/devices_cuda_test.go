@@ -3,11 +3,11 @@
 package gpuexec
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
 	"os"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -36,16 +36,22 @@ func openDeviceGroup(t testing.TB, opts CUDAOptions) *deviceGroup {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := openGroup(opts, devices, images)
-	if err != nil {
-		t.Fatal(err)
+	var members []member
+	crew := newCrew(opts.Workers)
+	for _, device := range devices {
+		e, err := openCUDA(opts, device, crew, images)
+		if err != nil {
+			t.Fatal(err)
+		}
+		members = append(members, e)
 	}
+	g := newDeviceGroup(members, cmp.Or(opts.Mode, DeviceReplica), crew)
 	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
+		if err := g.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return e.(*deviceGroup)
+	return g
 }
 
 // forceGroup makes all lanes of all members take one kernel.
@@ -207,8 +213,8 @@ func TestCUDADevicesAbsent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g, ok := e.(*deviceGroup); ok != (count > 1) || ok && len(g.members) != count {
-		t.Errorf("all of %d devices: %v", count, reflect.TypeOf(e))
+	if name := e.Info().Device; count > 1 != strings.HasSuffix(name, ", "+string(DeviceReplica)) {
+		t.Errorf("all of %d devices: %s", count, name)
 	}
 	if err := e.Close(); err != nil {
 		t.Error(err)

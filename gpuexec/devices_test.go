@@ -490,7 +490,7 @@ func TestParseDevices(t *testing.T) {
 
 func TestDeviceGroupInfo(t *testing.T) {
 	g := cpuGroup(DeviceReplica, 3, 2)
-	if info := g.Info(); info.Device != "3 x 1 cores, replica" || info.Workers != 2 || info.Kind != CPU {
+	if info := g.Info(); info.Device != "3 x 2 cores, replica" || info.Workers != 2 || info.Kind != CPU {
 		t.Errorf("%+v", info)
 	}
 	w := randomWorld(t, rand.New(rand.NewPCG(1, 1)), 2*index.TileObjects)
@@ -522,7 +522,7 @@ func TestOrdinals(t *testing.T) {
 		{[]int{AllDevices}, "", 0, nil, ErrNoCUDA.Error()},
 	} {
 		o := CUDAOptions{Devices: c.devices, Mode: c.mode}
-		got, err := o.ordinals(c.count)
+		got, err := ordinals(&o, c.count)
 		if !reflect.DeepEqual(got, c.want) || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%v %q of %d: %v %v", c.devices, c.mode, c.count, got, err)
 		}

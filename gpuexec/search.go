@@ -110,11 +110,11 @@ func (p *pipeline) begin(ctx context.Context, b *batch, plans []Plan, answers []
 	}
 	const item = 10 // nanoseconds
 	err := p.crew.each(ctx, len(plans), items*item, func(i int) {
-		if u := plans[i].Unfinished; u != nil && u.sequence != nil { // was checked when it began
+		if u, _ := plans[i].Unfinished.(*unfinished); u != nil && u.sequence != nil { // was checked when it began
 			b.checked[i] = checked{bound: u.bound}
 			return
 		}
-		b.checked[i].bound, b.checked[i].err = plans[i].check(x)
+		b.checked[i].bound, b.checked[i].err = check(&plans[i], x)
 	})
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (p *pipeline) begin(ctx context.Context, b *batch, plans []Plan, answers []
 			match: matchJob{query: &m.Query, k: m.K, minCount: max(1, m.MinCount), bound: bound, deadline: plan.Deadline,
 				entries: job.match.entries[:0], distances: job.match.distances[:0]},
 		}
-		if u := plan.Unfinished; u != nil && u.sequence != nil {
+		if u, _ := plan.Unfinished.(*unfinished); u != nil && u.sequence != nil {
 			job.resume(u)
 			b.pending = append(b.pending, job)
 			continue
@@ -191,10 +191,11 @@ func (j *planJob) answerMatch() {
 		a.Hits = append(a.Hits, Hit{ID: entries[i].id(), Count: entries[i].count(), Distance: NoDistance})
 	}
 	a.Exact = true
-	a.setMCK(j.plan.Match.K)
+	setMCK(a, j.plan.Match.K)
 }
 
-func (a *Answer) setMCK(k int) {
+// setMCK gives an answer for k its MC_k.
+func setMCK(a *Answer, k int) {
 	if len(a.Hits) >= k {
 		a.MCK = a.Hits[k-1].Count
 	}

@@ -62,7 +62,7 @@ func (p *pipeline) sequence(plan *SequencePlan) *sequenceJob {
 }
 
 // resume goes on with a plan that was interrupted.
-func (j *planJob) resume(u *Unfinished) {
+func (j *planJob) resume(u *unfinished) {
 	s := u.sequence
 	u.sequence = nil
 	j.sequence, s.plan, s.before = s, j.plan.Match.Verify, time.Duration(s.spent.Load())
@@ -73,7 +73,7 @@ func (j *planJob) resume(u *Unfinished) {
 // interrupt hands a job back that is not done.
 func (j *planJob) interrupt() {
 	s := j.sequence
-	u := &Unfinished{}
+	u := &unfinished{}
 	j.answer.Unfinished, j.answer.Verify = u, time.Duration(s.spent.Load())
 	if !s.ready {
 		return // what the matcher found takes more memory than time, and there may be many like this
@@ -86,7 +86,7 @@ func (j *planJob) interrupt() {
 	u.k, u.bound, u.postings, u.candidates = j.match.k, j.match.bound, j.match.postings, j.match.candidates
 }
 
-// left is Unfinished.Left.
+// left is unfinished.Left.
 func (s *sequenceJob) left() time.Duration {
 	done, all := 0, 0
 	switch {
@@ -226,5 +226,5 @@ func (j *planJob) answerSequence() {
 		a.Hits = append(a.Hits, Hit{ID: h.ID, Count: h.Count, Distance: h.Distance})
 	}
 	a.Exact = s.exact
-	a.setMCK(s.plan.K)
+	setMCK(a, s.plan.K)
 }

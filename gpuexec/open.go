@@ -1,0 +1,29 @@
+package gpuexec
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Open opens an engine of a kind: Auto (also ""), CPU or CUDA. CUDA fails with ErrNoCUDA where no device can be used; Auto
+// takes the CPU then and says so in Info.Note, unless the options name devices: who does so wants these.
+func Open(kind string, opts Options) (Engine, error) {
+	switch kind {
+	case CPU:
+		return NewCPU(opts.CPU), nil
+	case CUDA:
+		return NewCUDA(opts.CUDA)
+	case Auto, "":
+		engine, err := NewCUDA(opts.CUDA)
+		if err == nil {
+			return engine, nil
+		}
+		if !errors.Is(err, ErrNoCUDA) || named(&opts.CUDA) {
+			return nil, fmt.Errorf("opening the CUDA engine (engine cpu does without it): %w", err)
+		}
+		cpu := newCPUEngine(opts.CPU, newCrew(opts.CPU.Workers))
+		cpu.info.Note = err.Error()
+		return cpu, nil
+	}
+	return nil, fmt.Errorf("engine %q is unknown: use auto, cpu or cuda", kind)
+}

@@ -1,0 +1,21 @@
+package gpuexec
+
+import "runtime/debug"
+
+// protect runs work and turns a panic into an error, also that of a read of an index's mapping that fails: the file was cut off, or
+// its medium fails (index.Index.Faulted). Without that such a read would end the process.
+func protect(work func()) error {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	return catch(work)
+}
+
+// catch is protect within protect, where its 4 ns count.
+func catch(work func()) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &PanicError{Value: value, Stack: debug.Stack()}
+		}
+	}()
+	work()
+	return nil
+}

@@ -1,0 +1,27 @@
+package gpuexec
+
+import (
+	"errors"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// indexOf returns the index of a snapshot of one segment with base 0.
+func indexOf(s *Snapshot) (*index.Index, error) {
+	if s == nil || len(s.Segments) != 1 || s.Segments[0].Base != 0 || s.Segments[0].Index == nil {
+		return nil, errors.New("loading a snapshot: it must have exactly one segment, an index with base 0")
+	}
+	return s.Segments[0].Index, nil
+}
+
+// indexesOf returns the index of a snapshot and those of the ones that follow it.
+func indexesOf(snapshot *Snapshot, later []*Snapshot) (indexes []*index.Index, err error) {
+	for _, s := range append([]*Snapshot{snapshot}, later...) {
+		x, err := indexOf(s)
+		if err != nil {
+			return nil, err
+		}
+		indexes = append(indexes, x)
+	}
+	return indexes, nil
+}
