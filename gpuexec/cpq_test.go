@@ -93,7 +93,7 @@ func TestEngineAgreesWithCPQ(t *testing.T) {
 	rng := newRand(t)
 	for round := range rounds(make([]struct{}, 300)) {
 		w := randomWorld(t, rng, rng.IntN(400))
-		s := w.load(t, CPUOptions{Workers: 1})
+		s := loadCPU(t, w.index, CPUOptions{Workers: 1})
 		for range 5 {
 			plan := w.randomPlan(rng)
 			for i := range plan.Match.Query.Items {

@@ -5,20 +5,6 @@ import (
 	"fmt"
 )
 
-// CPUOptions are the options of the CPU engine. The zero value is ready to use.
-type CPUOptions struct {
-	// Workers is the number of cores that all searchers of the engine share. Default runtime.GOMAXPROCS(0).
-	Workers int
-	// BatchPlans is Capacity.BatchPlans. Default 1024: within a tile a batch of that size reads the postings from
-	// memory once, and more gains nothing.
-	BatchPlans int
-	// BatchBytes is Capacity.BatchBytes. Default 256 MiB.
-	BatchBytes int64
-	// NibbleCounters uses 4-bit counters for queries whose count bound is at most 15. They take half the cache of
-	// 8-bit ones, but two more instructions a posting, which measures slower (see counters). Default false.
-	NibbleCounters bool
-}
-
 // cpuEngine searches on the cores of this machine. It is a tiled ScanCount:
 //
 // A tile's counters, one an object, packed in 8, 16 or 32 bits by the query's count bound, stay in the cache nearest

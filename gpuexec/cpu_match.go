@@ -122,7 +122,7 @@ func (m *cpuMatcher) matchTile(s *shift, epoch index.Epoch, tile, first int, job
 
 // spend is shift.spend for who has counted in an index.
 func (m *cpuMatcher) spend(s *shift, epoch index.Epoch, work int) {
-	if s.spent+work >= quantum {
+	if s.due(work) {
 		m.leave(s, epoch)
 	}
 	s.spend(work)

@@ -124,6 +124,9 @@ func (s *shift) stand() {
 	}
 }
 
+// due is true when spend will offer the seat.
+func (s *shift) due(work int) bool { return s.spent+work >= quantum }
+
 // spend accounts for work and lets others have the seat once a quantum is spent; the seat may be another one
 // afterwards.
 func (s *shift) spend(work int) {

@@ -44,7 +44,7 @@ func newCodesLayout(x *index.Index, layout *residentLayout, most, least int) *co
 	if least == 0 {
 		least = minColumns
 	}
-	c := &codesLayout{objects: s.groups * groupObjects, columnOf: make([]uint32, layout.attributes)}
+	c := &codesLayout{objects: s.groups * index.GroupObjects, columnOf: make([]uint32, layout.attributes)}
 	for a, attribute := range x.Attributes() {
 		own := &s.attributes[a]
 		switch {
@@ -121,7 +121,7 @@ func (r *resident) loadCodes(u *uploader, layout *codesLayout) (err error) {
 		if part.groups == 0 {
 			continue
 		}
-		objects := part.groups * groupObjects
+		objects := part.groups * index.GroupObjects
 		argument := deviceFilterCodes{
 			planes: r.dataOf(i), columns: c.memory, codes: c.row(part.firstTile * index.TileObjects),
 			planesOfGroup: uint32(r.sliced.planesOfGroup), objects: uint32(objects), columnCount: uint32(len(c.columns)),

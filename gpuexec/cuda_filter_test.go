@@ -324,8 +324,7 @@ func TestCUDAFilterRanges(t *testing.T) {
 			attributes += 30
 		}
 		w := newCodedWorld(t, rng, (2+rng.IntN(4))*index.TileObjects+rng.IntN(2000), attributes)
-		for _, m := range g.members {
-			e := m.(*cudaEngine)
+		for _, e := range g.engines {
 			e.limits.narrow = 1
 			randomFilterWaves(rng, e.all)
 			for _, l := range e.all {
@@ -386,7 +385,7 @@ func TestFilterWaves(t *testing.T) {
 	for range 200 {
 		p := wavePolicy{filterFirst: filterTile * (1 + rng.IntN(20))}
 		p.filterMost = p.filterFirst + filterTile*rng.IntN(300)
-		objects, next := groupObjects*rng.IntN(300), 0
+		objects, next := index.GroupObjects*rng.IntN(300), 0
 		for first, count := range p.filterWaves(objects) {
 			if first != next || count < 1 || count%filterTile != 0 || count > p.filterMost || first > 0 && count > first {
 				t.Fatalf("%+v, %d objects: a wave of %d at %d", p, objects, count, first)
@@ -455,11 +454,11 @@ func TestCodesLayout(t *testing.T) {
 
 // TestFilterPolicy: large batches of many attributes are the filter's, and an index on which it does not pay has a rest.
 func TestFilterPolicy(t *testing.T) {
-	const objects = 4_500_000 / groupObjects * groupObjects
+	const objects = 4_500_000 / index.GroupObjects * index.GroupObjects
 	c := &residentCodes{codesLayout: &codesLayout{columns: make([]uint32, 237), objects: objects}}
 	k := &cudaKernels{processors: 132, sliced: []cudaSliced{{planes: 8, warps: 8, slots: 16, decoders: 8, stageOctets: 62}}}
 	r := &resident{kernels: k, codes: c, sliced: &slicedIndex{slicedLayout: &slicedLayout{octets: 237 * 9}}}
-	device := policyDevice{processors: 132, tiles: 70, groups: objects / groupObjects}
+	device := policyDevice{processors: 132, tiles: 70, groups: objects / index.GroupObjects}
 	chosen := func(path launchPath, count, k, dense int) (filtered int) {
 		l := &lane{resident: r, waves: defaultWaves, policy: defaultPolicy, filters: defaultFilters}
 		l.policy.path = path

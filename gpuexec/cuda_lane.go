@@ -334,7 +334,7 @@ func (l *lane) decode(at *pieceLayout) error {
 				job.postings += q.postings
 			}
 			if l.timed != nil {
-				l.timed.Work.count(q, state.postings, l.resident.groups())
+				countQuery(&l.timed.Work, q, state.postings, l.resident.groups())
 			}
 		}
 		if int(state.kept) > job.k {

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/geniemq/geniemq/index"
 )
 
 // hostLane is a lane of so many bytes without a device.
@@ -134,7 +136,7 @@ func (l *lane) checkPlaces(t *testing.T, at *pieceLayout, check *verifyRun) {
 		if q.filter {
 			need = 2*uint64(q.job.k) + filterRoom
 		} else if q.sliced {
-			need = 2*uint64(q.job.k) + uint64(at.groupWave)*uint64(min(q.job.k, groupObjects))
+			need = 2*uint64(q.job.k) + uint64(at.groupWave)*uint64(min(q.job.k, index.GroupObjects))
 		}
 		room := l.room(q, at)
 		if room < need {

@@ -112,7 +112,7 @@ func TestConstants(t *testing.T) {
 		"resolve.cu":     {"kThreads": strconv.Itoa(kernels.SelectThreads)},
 		"select.cu":      {"kThreads": strconv.Itoa(kernels.SelectThreads)},
 		"sliced.cuh": {
-			"kGroupObjects": strconv.Itoa(groupObjects), "kTreeRows": strconv.Itoa(treeRows), "kRowBytes": strconv.Itoa(rowBytes),
+			"kGroupObjects": strconv.Itoa(index.GroupObjects), "kTreeRows": strconv.Itoa(treeRows), "kRowBytes": strconv.Itoa(rowBytes),
 			"kMaxBlockQueries": strconv.Itoa(maxBlockQueries), "kUnitOctets": strconv.Itoa(unitCodes / 8),
 		},
 		"sliced_plan.cu": {"kThreads": strconv.Itoa(slicedPlanThreads)},

@@ -52,7 +52,7 @@ func TestPlan(t *testing.T) {
 		w := randomWorld(t, rng, 1+rng.IntN(300))
 		r := hostResident(t, w.index, residentLimits{memory: 1 << 40, planesOnly: rng.IntN(2) == 0})
 		for a := range r.repeats {
-			r.repeats[a] = uint32(w.repeats(a))
+			r.repeats[a] = uint32(repeatsOf(w, a))
 		}
 		r.planner = newPlanner(r)
 		for range 30 {
@@ -103,8 +103,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// repeats is the most times that one object has one keyword of an attribute, at least 1.
-func (w *world) repeats(a int) int {
+// repeatsOf is the most times that one object has one keyword of an attribute, at least 1.
+func repeatsOf(w *world, a int) int {
 	most := 1
 	for _, object := range w.objects {
 		times := map[uint32]int{}

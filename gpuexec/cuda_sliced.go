@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+
+	"github.com/geniemq/geniemq/index"
 )
 
 // cudaSliced is a variant of the shared-decode kernel that the device can launch: the width of its counters.
@@ -199,7 +201,7 @@ func (r *slicedLaunch) recordsOfBlock() int64 {
 
 // slicedEntries is the candidates that a query may have between waves of groups: gate.cuh has the proof.
 func slicedEntries(k, waveGroups int) int64 {
-	return 2*int64(k) + int64(waveGroups)*int64(min(k, groupObjects))
+	return 2*int64(k) + int64(waveGroups)*int64(min(k, index.GroupObjects))
 }
 
 // plan records the planning. scratch is memory of r.end bytes, which the run needs until its last match.

@@ -24,7 +24,7 @@ type slicedLayout struct {
 }
 
 const (
-	tileGroups = index.TileObjects / groupObjects
+	tileGroups = index.TileObjects / index.GroupObjects
 	unitCodes  = 256
 	rowKinds   = 3
 	treeRows   = 8
@@ -63,7 +63,9 @@ func newSlicedLayout(x *index.Index, tiles tileRange) *slicedLayout {
 	return l
 }
 
-func groupsOf(objects uint32) int { return (int(objects) + groupObjects - 1) / groupObjects }
+func groupsOf(objects uint32) int {
+	return (int(objects) + index.GroupObjects - 1) / index.GroupObjects
+}
 
 // has says whether an attribute has planes.
 func (l *slicedLayout) has(attribute int) bool { return l != nil && l.attributes[attribute].planes > 0 }

@@ -26,7 +26,7 @@ func TestSlicedBounds(t *testing.T) {
 		var queries []laneQuery
 		most, heaviest := 1+rng.IntN(60), []int{1, 1, 20}[rng.IntN(3)]
 		for range 1 + rng.IntN([]int{2, 200}[rng.IntN(2)]) {
-			q := w.crowdedQuery(rng, most, heaviest)
+			q := crowdedQuery(w, rng, most, heaviest)
 			planned := r.plan(&matchJob{query: q, k: 1, minCount: 1, bound: 1 << 30})
 			if planned.spans > 0 {
 				queries = append(queries, planned)
@@ -93,7 +93,7 @@ func TestCrowd(t *testing.T) {
 }
 
 // crowdedQuery asks up to so many spans an item.
-func (w *world) crowdedQuery(rng *rand.Rand, most, heaviest int) *index.Query {
+func crowdedQuery(w *world, rng *rand.Rand, most, heaviest int) *index.Query {
 	q := new(index.Query)
 	for range 1 + rng.IntN(2*len(w.vocabulary)) {
 		a := rng.IntN(len(w.vocabulary))

@@ -162,7 +162,7 @@ func TestCUDAAgainstCPU(t *testing.T) {
 func compareWithCPU(t *testing.T, rng *rand.Rand, w *world, s Searcher, count int, large bool) compared {
 	t.Helper()
 	c := compared{indexes: 1}
-	cpu := w.load(t, CPUOptions{Workers: runtime.GOMAXPROCS(0)})
+	cpu := loadHost(t, w.index, CPUOptions{Workers: runtime.GOMAXPROCS(0)})
 	var plans []Plan
 	for len(plans) < count {
 		p := w.randomPlan(rng)
@@ -305,7 +305,7 @@ func TestCUDAManyItems(t *testing.T) {
 	w := randomWorld(t, rng, index.TileObjects+77)
 	s := loadOn(t, e, w.index)
 	defer s.Close()
-	cpu := w.load(t, CPUOptions{})
+	cpu := loadHost(t, w.index, CPUOptions{})
 	counts := []int{31, 32, 33, 255, 256, 257, 511, 513, 1023, 1024, 5000}
 	rng.Shuffle(len(counts), func(i, j int) { counts[i], counts[j] = counts[j], counts[i] })
 	for _, items := range append(counts[:min(len(counts), scaled(len(counts)))], 1025) { // a reduced run too has one that takes rounds
@@ -397,18 +397,4 @@ func TestCUDAMemory(t *testing.T) {
 		t.Errorf("%d bytes are missing after closing", before-e.free)
 	}
 	nothingLeaked(t, e, driver, "closing")
-}
-
-// TestCUDANoDevice: what a binary with the tag says on a machine without a device.
-func TestCUDANoDevice(t *testing.T) {
-	if driverStatus() == nil {
-		t.Skip("there is a device")
-	}
-	if _, err := Open(CUDA, Options{}); !errors.Is(err, ErrNoCUDA) {
-		t.Errorf("cuda: %v", err)
-	}
-	e, err := Open(Auto, Options{})
-	if err != nil || e.Info().Kind != CPU || e.Info().Note == "" {
-		t.Errorf("auto: %+v %v", e.Info(), err)
-	}
 }

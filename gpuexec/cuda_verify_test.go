@@ -148,7 +148,7 @@ func compareDistances(t *testing.T, s *cudaSearcher, texts []string, plans []Pla
 // sameAsHost compares the answers with those of the CPU engine.
 func sameAsHost(t *testing.T, c *collection, s Searcher, plans []Plan) {
 	t.Helper()
-	want, got := search(t, c.load(t, CPUOptions{Workers: 2}), plans), search(t, s, plans)
+	want, got := search(t, loadHost(t, c.index, CPUOptions{Workers: 2}), plans), search(t, s, plans)
 	for i := range got {
 		if !sameHits(&got[i], &want[i]) {
 			t.Fatalf("plan %d (%+v): %s", i, plans[i].Match.Verify, difference(&got[i], &want[i]))

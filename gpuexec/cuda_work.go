@@ -2,8 +2,8 @@
 
 package gpuexec
 
-// count adds a query that was executed: with postings that the (query, tile) kernel found, or in groups of 1,024 objects.
-func (w *Work) count(q *laneQuery, postings uint64, groups int) {
+// countQuery adds a query that was executed: with postings that the (query, tile) kernel found, or in groups of 1,024 objects.
+func countQuery(w *Work, q *laneQuery, postings uint64, groups int) {
 	switch {
 	case q.filter:
 		w.FilterQueries++

@@ -1,7 +1,6 @@
 package gpuexec
 
 import (
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -102,13 +101,4 @@ func loadCollection(t testing.TB, schema string, opts load.Options, copies int, 
 		t.Fatal(err)
 	}
 	return c
-}
-
-func (c *collection) load(t testing.TB, opts CPUOptions) Searcher {
-	t.Helper()
-	s, err := NewCPU(opts).Load(context.Background(), &Snapshot{Segments: []Segment{{Index: c.index}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }

@@ -3,11 +3,9 @@ package gpuexec
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -17,56 +15,10 @@ import (
 	"github.com/geniemq/geniemq/index/verify"
 )
 
-// cpuGroup makes a group whose members are CPU engines that share a crew, as devices of one host do.
-func cpuGroup(mode DeviceMode, members, workers int) *deviceGroup {
-	c := newCrew(workers)
-	var all []member
-	for range members {
-		all = append(all, newCPUEngine(CPUOptions{}, c))
-	}
-	return newDeviceGroup(all, mode, c)
-}
-
-// sameAnswers compares everything that a group promises to keep.
-func sameAnswers(t *testing.T, plans []Plan, got, want []Answer) {
-	t.Helper()
-	for i := range want {
-		g, w := &got[i], &want[i]
-		if w.Err != nil {
-			if g.Err == nil || g.Err.Error() != w.Err.Error() {
-				t.Fatalf("plan %d: error %v, want %v", i, g.Err, w.Err)
-			}
-			continue
-		}
-		if g.Err != nil || len(g.Hits) != len(w.Hits) || len(w.Hits) > 0 && !reflect.DeepEqual(g.Hits, w.Hits) ||
-			g.MCK != w.MCK || g.Exact != w.Exact || g.Postings != w.Postings || g.Candidates < uint64(len(g.Hits)) && g.Hits[0].Distance == NoDistance {
-			t.Fatalf("plan %d (%+v):\ngot  %+v\nwant %+v", i, plans[i].Match, *g, *w)
-		}
-	}
-}
-
-// TestDevices compares groups of one to five members with one engine, on collections around the borders of tiles, among them
-// such with fewer tiles than members.
-func TestDevices(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	rng := newRand(t)
-	const tile = index.TileObjects
-	for _, n := range rounds([]int{3*tile + 100, 0, 1, 300, tile, tile + 1, 2 * tile, 5*tile + 7}) {
-		w := randomWorld(t, rng, n)
-		one := w.load(t, CPUOptions{Workers: 2})
-		for _, mode := range DeviceModes() {
-			for members := 1; members <= 5; members++ {
-				s := loadOn(t, cpuGroup(mode, members, 1+rng.IntN(3)), w.index)
-				for range 2 { // the second time with used memory
-					plans := w.randomPlans(rng, func() Plan { return w.randomPlan(rng) })
-					sameAnswers(t, plans, search(t, s, plans), search(t, one, plans))
-				}
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-	}
+// groupOfTwo makes a group of two CPU engines that share a crew.
+func groupOfTwo(mode DeviceMode) *deviceGroup {
+	c := newCrew(2)
+	return newDeviceGroup([]member{newCPUEngine(CPUOptions{}, c), newCPUEngine(CPUOptions{}, c)}, mode, c)
 }
 
 // TestDevicesJoin compares the joining of sorted entries with a gate that sees all of them. Members that have compared their
@@ -189,7 +141,7 @@ func TestDevicesSequences(t *testing.T) {
 		texts[i] = misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(4))
 	}
 	c := sequenceCollection(t, texts, 3)
-	one := c.load(t, CPUOptions{Workers: 2})
+	one := loadOn(t, NewCPU(CPUOptions{Workers: 2}), c.index)
 	compared, scanned := new(atomic.Int32), new(atomic.Int32)
 	crew := newCrew(2)
 	var members []member
@@ -215,37 +167,6 @@ func TestDevicesSequences(t *testing.T) {
 	}
 	if compared.Load() < 500 || scanned.Load() < 3 {
 		t.Errorf("members have compared %d texts and scanned %d times", compared.Load(), scanned.Load())
-	}
-}
-
-// TestDevicesConcurrent: overlapping calls of different sizes, in both modes.
-func TestDevicesConcurrent(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	rng := newRand(t)
-	w := randomWorld(t, rng, 2*index.TileObjects+99)
-	one := w.load(t, CPUOptions{})
-	for _, mode := range DeviceModes() {
-		s := loadOn(t, cpuGroup(mode, 3, 2), w.index)
-		var calls sync.WaitGroup
-		for range 6 {
-			plans := w.randomPlans(rng, func() Plan { return w.randomPlan(rng) })
-			want := search(t, one, plans)
-			calls.Go(func() {
-				answers := make([]Answer, len(plans))
-				for range 3 {
-					if err := s.Search(context.Background(), plans, answers); err != nil {
-						t.Error(err)
-						return
-					}
-				}
-				for i := range plans {
-					if answers[i].Err == nil && len(want[i].Hits) > 0 && !reflect.DeepEqual(answers[i].Hits, want[i].Hits) {
-						t.Errorf("%s: plan %d of a concurrent call is answered wrong", mode, i)
-					}
-				}
-			})
-		}
-		calls.Wait()
 	}
 }
 
@@ -397,7 +318,7 @@ func TestDevicesErrors(t *testing.T) {
 		t.Errorf("an ended context: %v", err)
 	}
 	for _, mode := range DeviceModes() {
-		s := loadOn(t, cpuGroup(mode, 2, 2), w.index)
+		s := loadOn(t, groupOfTwo(mode), w.index)
 		if err := s.Search(ctx, plans, answers); !errors.Is(err, why) {
 			t.Errorf("%s, a context that has ended: %v", mode, err)
 		}
@@ -428,104 +349,6 @@ func TestReplicasShareBatches(t *testing.T) {
 	}
 	if len(seen) != len(shards) || !reflect.DeepEqual(s.load, []int{0, 0, 0}) {
 		t.Errorf("of idle members %v took part; load %v", seen, s.load)
-	}
-}
-
-// TestCutTiles: ranges are contiguous and not empty, and none has more than its share and a tile.
-func TestCutTiles(t *testing.T) {
-	rng := newRand(t)
-	for range 2000 {
-		work := make([]uint64, rng.IntN(40))
-		var total, largest uint64
-		for i := range work {
-			work[i] = rng.Uint64N([]uint64{1, 2, 100, 1e6}[rng.IntN(4)] + 1)
-			total += work[i]
-			largest = max(largest, work[i])
-		}
-		members := 1 + rng.IntN(8)
-		ranges := cutTiles(work, members)
-		if len(ranges) != max(1, min(members, len(work))) || ranges[0].first != 0 || ranges[len(ranges)-1].end != len(work) {
-			t.Fatalf("%v for %d: %v", work, members, ranges)
-		}
-		for i, r := range ranges {
-			var sum uint64
-			for _, w := range work[r.first:r.end] {
-				sum += w
-			}
-			if i > 0 && r.first != ranges[i-1].end || r.len() < 1 && len(work) > 0 || float64(sum) > float64(total)/float64(len(ranges))+float64(largest)+1e-6 {
-				t.Fatalf("%v for %d: %v, range %d has %d of %d", work, members, ranges, i, sum, total)
-			}
-		}
-	}
-}
-
-func TestTileRange(t *testing.T) {
-	rng := newRand(t)
-	w := randomWorld(t, rng, 2*index.TileObjects+5)
-	for _, c := range []struct {
-		r             tileRange
-		base, objects uint32
-	}{
-		{allTiles(w.index), 0, 2*index.TileObjects + 5}, {tileRange{0, 1}, 0, index.TileObjects},
-		{tileRange{1, 3}, index.TileObjects, index.TileObjects + 5}, {tileRange{2, 3}, 2 * index.TileObjects, 5},
-	} {
-		if c.r.base() != c.base || c.r.objects(w.index) != c.objects {
-			t.Errorf("%v: base %d, %d objects; want %d, %d", c.r, c.r.base(), c.r.objects(w.index), c.base, c.objects)
-		}
-	}
-}
-
-func TestParseDevices(t *testing.T) {
-	for text, want := range map[string][]int{"": nil, "all": {AllDevices}, "0": {0}, "1, 0,7": {1, 0, 7}} {
-		if got, err := ParseDevices(text); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%q: %v %v, want %v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"a", "-1", "0,0", "0,,1", "all,0", ","} {
-		if got, err := ParseDevices(text); err == nil {
-			t.Errorf("%q is taken: %v", text, got)
-		}
-	}
-}
-
-func TestDeviceGroupInfo(t *testing.T) {
-	g := cpuGroup(DeviceReplica, 3, 2)
-	if info := g.Info(); info.Device != "3 x 2 cores, replica" || info.Workers != 2 || info.Kind != CPU {
-		t.Errorf("%+v", info)
-	}
-	w := randomWorld(t, rand.New(rand.NewPCG(1, 1)), 2*index.TileObjects)
-	one := w.load(t, CPUOptions{Workers: 2}).Capacity()
-	if c := loadOn(t, g, w.index).Capacity(); c.InFlight != 3*one.InFlight || c.IndexBytes != one.IndexBytes || c.BatchPlans != one.BatchPlans {
-		t.Errorf("replicas: %+v, one: %+v", c, one)
-	}
-	if c := loadOn(t, cpuGroup(DeviceCapacity, 2, 2), w.index).Capacity(); c.InFlight != one.InFlight || c.BatchBytes != one.BatchBytes {
-		t.Errorf("spread: %+v, one: %+v", c, one)
-	}
-}
-
-// TestOrdinals: which devices the options mean.
-func TestOrdinals(t *testing.T) {
-	for _, c := range []struct {
-		devices []int
-		mode    DeviceMode
-		count   int
-		want    []int
-		err     string
-	}{
-		{nil, "", 4, []int{0}, ""},
-		{[]int{AllDevices}, DeviceCapacity, 3, []int{0, 1, 2}, ""},
-		{[]int{2, 0}, DeviceReplica, 3, []int{2, 0}, ""},
-		{[]int{3}, "", 3, nil, "no CUDA device 3"},
-		{[]int{AllDevices, 0}, "", 3, nil, "no CUDA device -1"},
-		{[]int{1, 1}, "", 3, nil, "twice"},
-		{nil, "both", 3, nil, "replica capacity"},
-		{[]int{AllDevices}, "", 0, nil, ErrNoCUDA.Error()},
-	} {
-		o := CUDAOptions{Devices: c.devices, Mode: c.mode}
-		got, err := ordinals(&o, c.count)
-		if !reflect.DeepEqual(got, c.want) || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%v %q of %d: %v %v", c.devices, c.mode, c.count, got, err)
-		}
 	}
 }
 

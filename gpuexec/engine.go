@@ -92,6 +92,20 @@ type Capacity struct {
 	Form string
 }
 
+// CPUOptions are the options of the CPU engine. The zero value is ready to use.
+type CPUOptions struct {
+	// Workers is the number of cores that all searchers of the engine share. Default runtime.GOMAXPROCS(0).
+	Workers int
+	// BatchPlans is Capacity.BatchPlans. Default 1024: within a tile a batch of that size reads the postings from
+	// memory once, and more gains nothing.
+	BatchPlans int
+	// BatchBytes is Capacity.BatchBytes. Default 256 MiB.
+	BatchBytes int64
+	// NibbleCounters uses 4-bit counters for queries whose count bound is at most 15. They take half the cache of
+	// 8-bit ones, but two more instructions a posting, which measures slower (see counters). Default false.
+	NibbleCounters bool
+}
+
 // Options are the options of every engine that Open may choose. The zero value is ready to use.
 type Options struct {
 	CPU  CPUOptions

@@ -1,14 +1,9 @@
 package gpuexec
 
 import (
-	"bufio"
-	"compress/gzip"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -16,73 +11,6 @@ import (
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/verify"
 )
-
-// readLines reads a text file, compressed or not.
-func readLines(t testing.TB, name string) []string {
-	t.Helper()
-	f, err := os.Open(dataFile(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var r io.Reader = f
-	if strings.HasSuffix(name, ".gz") {
-		if r, err = gzip.NewReader(f); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var lines []string
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		lines = append(lines, s.Text())
-	}
-	if err := s.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return lines
-}
-
-// numberRows reads rows of small numbers: as columns, or as a bag of numbers in one dimension.
-func numberRows(t testing.TB, name string, bag bool) *world {
-	t.Helper()
-	w := &world{}
-	for _, line := range readLines(t, name) {
-		var object [][]uint32
-		for _, field := range strings.Split(strings.TrimRight(line, ",\r "), ",") {
-			v, err := strconv.ParseUint(strings.TrimSpace(field), 10, 32)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if bag && len(object) > 0 {
-				object[0] = append(object[0], uint32(v))
-			} else {
-				object = append(object, []uint32{uint32(v)})
-			}
-		}
-		w.objects = append(w.objects, object)
-		for len(w.vocabulary) < len(object) {
-			w.vocabulary = append(w.vocabulary, 1)
-		}
-		for a, keywords := range object {
-			w.vocabulary[a] = max(w.vocabulary[a], slices.Max(keywords)+1)
-		}
-	}
-	w.build(t)
-	return w
-}
-
-// rowPlan asks for a row, every number within radius, a repeated number again.
-func (w *world) rowPlan(row, radius uint32, k int) Plan {
-	var plan Plan
-	plan.Match.K = k
-	for a, keywords := range w.objects[row] {
-		for _, kw := range keywords {
-			plan.Match.Query.StartItem(uint32(a), 1)
-			plan.Match.Query.AddSpan(kw-min(kw, radius), min(kw+radius+1, w.vocabulary[a]))
-		}
-	}
-	return plan
-}
 
 // TestGenieStatic checks the answers that are known of GENIE's own sample files. A list of ids without counts, or
 // counts alone, is checked as far as it goes.
@@ -106,7 +34,7 @@ func TestGenieStatic(t *testing.T) {
 	} {
 		w := numberRows(t, "genie_static/"+file.name, file.bag)
 		for _, nibbles := range []bool{false, true} {
-			s := w.load(t, CPUOptions{NibbleCounters: nibbles})
+			s := loadCPU(t, w.index, CPUOptions{NibbleCounters: nibbles})
 			for row, want := range file.queries {
 				plan := w.rowPlan(uint32(row), file.radius, 5)
 				a := search(t, s, []Plan{plan})[0]
@@ -135,7 +63,7 @@ func TestTypos(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	c := loadCollection(t, "name: words\nkind: sequences\n", load.Options{Format: load.Text}, 1, wordsFile)
-	s := c.load(t, CPUOptions{})
+	s := loadCPU(t, c.index, CPUOptions{})
 	var typos, right []string
 	correct := ""
 	for _, line := range readLines(t, "typos/missp.dat.gz") {
@@ -212,7 +140,7 @@ func TestTiesAcrossTiles(t *testing.T) {
 			plan.Match.Query.AddSpan(0, 3)
 			t.Run(fmt.Sprintf("weight=%d/k=%d", weight, k), func(t *testing.T) {
 				for _, workers := range []int{1, 3} {
-					checkAnswers(t, w, []Plan{plan}, search(t, w.load(t, CPUOptions{Workers: workers, NibbleCounters: true}), []Plan{plan}))
+					checkAnswers(t, w, []Plan{plan}, search(t, loadCPU(t, w.index, CPUOptions{Workers: workers, NibbleCounters: true}), []Plan{plan}))
 				}
 			})
 		}

@@ -1,8 +1,6 @@
 package gpuexec
 
 import (
-	"context"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -48,7 +46,7 @@ func TestLayoutsAgree(t *testing.T) {
 					t.Fatalf("attribute %d is in layout %v, want %v", a, got, w.layouts[a])
 				}
 			}
-			got := search(t, w.load(t, CPUOptions{Workers: 1 + rng.IntN(3), NibbleCounters: rng.IntN(2) == 0}), plans)
+			got := search(t, loadCPU(t, w.index, CPUOptions{Workers: 1 + rng.IntN(3), NibbleCounters: rng.IntN(2) == 0}), plans)
 			if round == 0 {
 				want = got
 				checkAnswers(t, w, plans, want)
@@ -57,113 +55,6 @@ func TestLayoutsAgree(t *testing.T) {
 				if !sameHits(&got[i], &want[i]) || got[i].Postings != want[i].Postings {
 					t.Fatalf("%d objects, plan %d in layouts %v:\ngot  %d hits of %d postings\nwant %d of %d",
 						n, i, w.layouts, len(got[i].Hits), got[i].Postings, len(want[i].Hits), want[i].Postings)
-				}
-			}
-		}
-	}
-}
-
-// TestWaysAgree counts the same tiles in every way, whatever it costs.
-func TestWaysAgree(t *testing.T) {
-	rng := newRand(t)
-	var s sums
-	var c counters
-	for range 300 {
-		objects := []int{1, 63, 64, 65, 255, 256, 257, 1024, 1025, 5000, index.TileObjects}[rng.IntN(11)]
-		if objects > 5000 && rng.IntN(10) > 0 {
-			objects = 700
-		}
-		w := &world{vocabulary: []uint32{1, 7, 8, 300}, layouts: slices.Repeat([]index.Layout{index.LayoutSliced}, 4)}
-		for range objects {
-			object := make([][]uint32, len(w.vocabulary))
-			for a, v := range w.vocabulary {
-				if rng.IntN(6) > 0 {
-					object[a] = []uint32{min(rng.Uint32N(v), rng.Uint32N(v))}
-				}
-			}
-			w.objects = append(w.objects, object)
-		}
-		w.build(t)
-		m := &w.randomPlanBelow(rng).Match
-		var r resolved
-		r.resolve(w.index, &m.Query, allTiles(w.index))
-		attributes, _, err := loadSliced(context.Background(), newCrew(1), w.index, allTiles(w.index))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.MinCount = max(1, m.MinCount)
-		hits, _ := w.search(m)
-		width := counterWidth(uint32(w.index.CountBound(&m.Query)), false)
-		for way := range 4 {
-			var ways tileWays
-			postings := ways.gather(w.index, attributes, 0, 0, 0, &r)
-			ways.runs, ways.planes = ways.runs[:0], ways.planes[:0]
-			for i := range ways.sliced {
-				one := &ways.sliced[i]
-				asList := way == 0 || way == 1 && i == 0 || way == 2 && rng.IntN(2) == 0
-				if asList && one.isList {
-					ways.runs = append(ways.runs, run{one.ids, one.weight})
-				} else {
-					ways.planes = append(ways.planes, one.planeRun)
-				}
-			}
-			var g gate
-			g.reset(m.K, m.MinCount)
-			ways.count(&c, &s, &g, width, postings, 0, objects)
-			entries := g.finish(nil)
-			slices.Reverse(entries)
-			var got []Hit
-			for _, e := range entries {
-				got = append(got, Hit{ID: e.id(), Count: e.count(), Distance: NoDistance})
-			}
-			if !slices.Equal(got, hits) {
-				t.Fatalf("%d objects, way %d, %d bits: got %d hits %v\nwant %d %v", objects, way, width, len(got), got, len(hits), hits)
-			}
-			for _, b := range []int{8, 16, 32} {
-				c.allocate(b)
-				if i := slices.IndexFunc(c.lanes(b), func(x uint64) bool { return x != 0 }); i >= 0 {
-					t.Fatalf("way %d leaves counters of %d bits", way, b)
-				}
-			}
-		}
-	}
-}
-
-// randomPlanBelow is a random plan whose counts fit 32 bits.
-func (w *world) randomPlanBelow(rng *rand.Rand) *Plan {
-	for {
-		if plan := w.randomPlan(rng); w.index.CountBound(&plan.Match.Query) < 1<<32 {
-			return &plan
-		}
-	}
-}
-
-// TestPlaneMasks compares the masks of equal and between, and atLeast, with the definition.
-func TestPlaneMasks(t *testing.T) {
-	rng := newRand(t)
-	for depth := 1; depth <= 14; depth++ {
-		words := make([]uint64, depth*groupWords)
-		for i := range words {
-			words[i] = rng.Uint64()
-		}
-		for quad := range groupWords / quadWords {
-			for range 30 {
-				first := rng.Uint32N(1 << depth)
-				last := first + rng.Uint32N(1<<depth-first)
-				var all, one [quadWords]uint64
-				all[0], all[1], all[2], all[3] = between(words[quad*quadWords:], first, last)
-				one[0], one[1], one[2], one[3] = equal(words[quad*quadWords:], first)
-				for i := range quadObjects {
-					code := uint32(0)
-					for p := range depth {
-						code |= uint32(words[p*groupWords+quad*quadWords+i/64]>>(i%64)&1) << p
-					}
-					if got := all[i/64]>>(i%64)&1 == 1; got != (first <= code && code <= last) {
-						t.Fatalf("%d planes: code %d in %d to %d: %v", depth, code, first, last, got)
-					}
-					if got := one[i/64]>>(i%64)&1 == 1; got != (code == first) {
-						t.Fatalf("%d planes: code %d equals %d: %v", depth, code, first, got)
-					}
 				}
 			}
 		}

@@ -3,31 +3,19 @@ package gpuexec
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/geniemq/geniemq/index"
 )
-
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
-}
-
-// sameHits compares what a plan is answered, without what it cost.
-func sameHits(a, b *Answer) bool {
-	return slices.Equal(a.Hits, b.Hits) && a.MCK == b.MCK && a.Exact == b.Exact && reflect.DeepEqual(a.Err, b.Err)
-}
 
 // TestRelations checks what must hold between answers, on collections of several tiles.
 func TestRelations(t *testing.T) {
 	rng := newRand(t)
 	for range rounds(make([]struct{}, 4)) {
 		w := randomWorld(t, rng, rng.IntN(3*index.TileObjects))
-		s := w.load(t, CPUOptions{Workers: 2})
+		s := loadCPU(t, w.index, CPUOptions{Workers: 2})
 		var plans []Plan
 		for range 50 {
 			plans = append(plans, w.randomPlan(rng))
@@ -69,7 +57,7 @@ func TestRelations(t *testing.T) {
 		}
 		// With any number of workers.
 		for _, workers := range []int{1, 7} {
-			for i, a := range search(t, w.load(t, CPUOptions{Workers: workers}), plans) {
+			for i, a := range search(t, loadCPU(t, w.index, CPUOptions{Workers: workers}), plans) {
 				if !sameHits(&answers[i], &a) {
 					t.Fatalf("plan %d is answered differently by %d workers", i, workers)
 				}
@@ -134,7 +122,7 @@ func TestCancellation(t *testing.T) {
 	for w.index.Attributes()[0].Postings == 0 { // nothing is searched where nothing can match
 		w = randomWorld(t, rng, 2*index.TileObjects)
 	}
-	s := w.load(t, CPUOptions{Workers: 2})
+	s := loadCPU(t, w.index, CPUOptions{Workers: 2})
 	plans := make([]Plan, 200)
 	for i := range plans {
 		plans[i] = w.randomPlan(rng)
@@ -164,103 +152,13 @@ func TestCancellation(t *testing.T) {
 	checkAnswers(t, w, plans[:20], search(t, s, plans[:20]))
 }
 
-// TestPanicFailsOnePlan lets jobs panic, one before counting and one with its counters full; the others, which share
-// workers and counters with them, are answered right, then and later.
-func TestPanicFailsOnePlan(t *testing.T) {
-	rng := newRand(t)
-	w := randomWorld(t, rng, index.TileObjects+5000)
-	for w.index.Attributes()[0].Postings < 1000 {
-		w = randomWorld(t, rng, index.TileObjects+5000)
-	}
-	for _, workers := range []int{1, 2} {
-		s := w.load(t, CPUOptions{Workers: workers}).(*cpuSearcher)
-		plans := make([]Plan, 0, 20)
-		var b batch
-		for len(plans) < 20 {
-			if plan := w.randomPlan(rng); w.index.CountBound(&plan.Match.Query) < 1<<32 {
-				plans = append(plans, plan)
-			}
-		}
-		answers := make([]Answer, len(plans))
-		if err := s.begin(context.Background(), &b, plans, answers); err != nil {
-			t.Fatal(err)
-		}
-		// What check would have refused: a keyword beyond the vocabulary, and k = 0, at which the gate fails.
-		early := matchJob{query: new(index.Query), k: 1, minCount: 1, bound: 255}
-		early.query.StartItem(0, 1)
-		early.query.AddSpan(0, 1<<30)
-		late := matchJob{query: new(index.Query), k: 0, minCount: 1, bound: 255}
-		late.query.StartItem(0, 1)
-		late.query.AddSpan(0, w.vocabulary[0])
-		b.round = slices.Insert(b.round, len(b.round)/2, &early, &late)
-		if err := s.matcher.match(context.Background(), b.round); err != nil {
-			t.Fatal(err)
-		}
-		for _, bad := range []matchJob{early, late} {
-			var panicked *PanicError
-			if !errors.As(bad.err, &panicked) || len(panicked.Stack) == 0 {
-				t.Errorf("the bad job's error is %v, want a *PanicError with a stack", bad.err)
-			}
-		}
-		for i := range b.plans {
-			b.plans[i].answerMatch()
-		}
-		checkAnswers(t, w, plans, answers)
-		checkAnswers(t, w, plans, search(t, s, plans))
-	}
-}
-
-// TestPanicInUnit: a panic outside of any plan's work fails the call, not the process.
-func TestPanicInUnit(t *testing.T) {
-	c := newCrew(2)
-	err := c.run(context.Background(), 10, func(_ *shift, unit int) {
-		if unit == 3 {
-			panic("boom")
-		}
-	})
-	var panicked *PanicError
-	if !errors.As(err, &panicked) || panicked.Value != "boom" {
-		t.Errorf("got %v", err)
-	}
-	if err := c.run(context.Background(), 10, func(s *shift, _ int) { s.spend(2 * quantum) }); err != nil || len(c.seats) != 2 {
-		t.Errorf("afterwards: %v, %d seats", err, len(c.seats))
-	}
-}
-
-// TestSeatsAreShared checks that a small call is served while a large one is under way: it waits for a quantum of
-// the large one, not for its end.
-func TestSeatsAreShared(t *testing.T) {
-	c := newCrew(1)
-	started, smallDone := make(chan struct{}), make(chan struct{})
-	var large sync.WaitGroup
-	large.Go(func() {
-		_ = c.run(context.Background(), 1, func(s *shift, _ int) {
-			close(started)
-			for {
-				s.spend(quantum)
-				select {
-				case <-smallDone:
-					return
-				default:
-				}
-			}
-		})
-	})
-	<-started
-	if err := c.run(context.Background(), 1, func(*shift, int) {}); err != nil {
-		t.Error(err)
-	}
-	close(smallDone)
-	large.Wait()
-}
-
 func TestBadPlans(t *testing.T) {
 	rng := newRand(t)
 	w := randomWorld(t, rng, 100)
 	for w.index.Attributes()[0].MaxPerObject == 0 { // then no count of it is too high
 		w = randomWorld(t, rng, 100)
 	}
-	s := w.load(t, CPUOptions{})
+	s := loadCPU(t, w.index, CPUOptions{})
 	item := func(attr, weight, lo, hi uint32) Plan {
 		return Plan{Match: MatchPlan{K: 1, Query: index.Query{
 			Items: []index.Item{{Attr: attr, Weight: weight, Count: 1}}, Spans: []index.Span{{Lo: lo, Hi: hi}},
@@ -328,7 +226,7 @@ func TestAllocations(t *testing.T) {
 		plans[i] = w.randomPlan(rng)
 		plans[i].Match.K = min(plans[i].Match.K, 100)
 	}
-	s := w.load(t, CPUOptions{Workers: 2})
+	s := loadCPU(t, w.index, CPUOptions{Workers: 2})
 	answers := make([]Answer, len(plans))
 	reused := testing.AllocsPerRun(5, func() { _ = s.Search(context.Background(), plans, answers) })
 	fresh := testing.AllocsPerRun(5, func() { _ = s.Search(context.Background(), plans, make([]Answer, len(plans))) })
@@ -338,28 +236,11 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-func TestOpen(t *testing.T) {
-	for _, kind := range []string{CPU} {
-		e, err := Open(kind, Options{CPU: CPUOptions{Workers: 3}})
-		if err != nil || e.Info().Kind != CPU || e.Info().Workers != 3 || e.Info().Note != "" {
-			t.Errorf("%s: %v %v", kind, e, err)
-		}
-	}
-	if _, err := Open("gpu", Options{}); err == nil {
-		t.Error("an unknown engine is not refused")
-	}
-	for _, s := range []*Snapshot{nil, {}, {Segments: make([]Segment, 1)}, {Segments: make([]Segment, 2)}} {
-		if _, err := NewCPU(CPUOptions{}).Load(context.Background(), s); err == nil {
-			t.Errorf("snapshot %v is not refused", s)
-		}
-	}
-}
-
 // TestCapacity checks that the memory of a batch within the capacity is what Cost says, for plans with the largest k.
 func TestCapacity(t *testing.T) {
 	rng := newRand(t)
 	w := randomWorld(t, rng, 1000)
-	s := w.load(t, CPUOptions{Workers: 2})
+	s := loadCPU(t, w.index, CPUOptions{Workers: 2})
 	c := s.Capacity()
 	if c.BatchPlans != 1024 || c.BatchBytes != 256<<20 || c.InFlight != 2 || c.IndexBytes != w.index.Size() || c.SharedBytes <= 0 || c.DeviceBytes < c.SharedBytes || c.Parts != 1 || c.Form == "" {
 		t.Errorf("capacity %+v", c)

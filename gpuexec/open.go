@@ -21,9 +21,19 @@ func Open(kind string, opts Options) (Engine, error) {
 		if !errors.Is(err, ErrNoCUDA) || named(&opts.CUDA) {
 			return nil, fmt.Errorf("opening the CUDA engine (engine cpu does without it): %w", err)
 		}
-		cpu := newCPUEngine(opts.CPU, newCrew(opts.CPU.Workers))
-		cpu.info.Note = err.Error()
-		return cpu, nil
+		return substitute{NewCPU(opts.CPU), err.Error()}, nil
 	}
 	return nil, fmt.Errorf("engine %q is unknown: use auto, cpu or cuda", kind)
+}
+
+// substitute is an engine that is not the preferred one.
+type substitute struct {
+	Engine
+	why string
+}
+
+func (s substitute) Info() Info {
+	info := s.Engine.Info()
+	info.Note = s.why
+	return info
 }

@@ -72,7 +72,7 @@ func TestPaceChangesNoAnswer(t *testing.T) {
 		}
 		c := sequenceCollection(t, texts, 1+rng.IntN(4))
 		engines := map[string]Searcher{
-			"one":      c.load(t, CPUOptions{Workers: 1 + rng.IntN(3)}),
+			"one":      loadCPU(t, c.index, CPUOptions{Workers: 1 + rng.IntN(3)}),
 			"replica":  loadOn(t, cpuGroup(DeviceReplica, 2, 2), c.index),
 			"capacity": loadOn(t, cpuGroup(DeviceCapacity, 2, 2), c.index),
 		}
@@ -135,7 +135,7 @@ func TestDeadlineEndsOnePlan(t *testing.T) {
 	c := longTexts(t, rng)
 	long := randomString(rng, "abcdefgh", 60_000)
 	for name, s := range map[string]Searcher{
-		"one": c.load(t, CPUOptions{Workers: 2}), "capacity": loadOn(t, cpuGroup(DeviceCapacity, 2, 2), c.index),
+		"one": loadCPU(t, c.index, CPUOptions{Workers: 2}), "capacity": loadOn(t, cpuGroup(DeviceCapacity, 2, 2), c.index),
 	} {
 		for _, certify := range []bool{false, true} {
 			plans := []Plan{c.sequencePlan(t, long, 50, 400, certify), c.sequencePlan(t, c.index.Text(7), 1, 8, false), c.sequencePlan(t, long, 50, 400, certify)}
@@ -171,7 +171,7 @@ func TestDeadlineEndsOnePlan(t *testing.T) {
 func TestCallAllowance(t *testing.T) {
 	rng := newRand(t)
 	c := longTexts(t, rng)
-	s := c.load(t, CPUOptions{Workers: 2})
+	s := loadCPU(t, c.index, CPUOptions{Workers: 2})
 	var plans []Plan
 	for range 8 {
 		plans = append(plans, c.sequencePlan(t, randomString(rng, "abcdefgh", 20_000), 50, 400, false))

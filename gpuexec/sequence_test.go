@@ -6,96 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/verify"
 )
-
-func sequenceCollection(t testing.TB, texts []string, ngram int) *collection {
-	t.Helper()
-	schema, err := index.ParseSchema(fmt.Appendf(nil, "name: texts\nkind: sequences\nngram: %d\n", ngram))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects := encode.NewObjects(schema, b)
-	for _, text := range texts {
-		rec := index.Record{Cells: make([]index.Cell, 1)}
-		if text != "" {
-			rec.Cells[0].Values = []string{text}
-		}
-		if err := objects.Add(&rec); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c := &collection{schema: schema, index: openBuilt(t, b)}
-	if c.queries, err = encode.NewQueries(c.index); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// sequencePlan asks for the k nearest of a text, with candidates, as the service does.
-func (c *collection) sequencePlan(t testing.TB, text string, k, candidates int, certify bool) Plan {
-	t.Helper()
-	plan := Plan{Match: MatchPlan{K: candidates, Verify: &SequencePlan{Text: []rune(text), K: k, Certify: certify}}}
-	if err := c.queries.Text(&plan.Match.Query, text); err != nil {
-		t.Fatal(err)
-	}
-	return plan
-}
-
-// nearest is the definition: all objects by (distance, count descending, id). An object without text has no grams.
-func nearest(texts []string, query string, ngram int, minCount uint32) []Hit {
-	var all []Hit
-	for id, text := range texts {
-		count := 0
-		if text != "" {
-			count = index.GramOverlap([]rune(query), []rune(text), ngram)
-		}
-		if uint32(count) >= minCount {
-			all = append(all, Hit{ID: uint32(id), Count: uint32(count), Distance: int32(verify.EditDistance([]rune(query), []rune(text)))})
-		}
-	}
-	slices.SortFunc(all, func(a, b Hit) int {
-		return verify.Compare(verify.Hit{ID: a.ID, Count: a.Count, Distance: a.Distance}, verify.Hit{ID: b.ID, Count: b.Count, Distance: b.Distance})
-	})
-	return all
-}
-
-func randomString(rng *rand.Rand, alphabet string, length int) string {
-	var b strings.Builder
-	symbols := []rune(alphabet)
-	for range length {
-		b.WriteRune(symbols[rng.IntN(len(symbols))])
-	}
-	return b.String()
-}
-
-// misspelt changes a text in a few places.
-func misspelt(rng *rand.Rand, text string, edits int) string {
-	runes := []rune(text)
-	for range edits {
-		i := rng.IntN(len(runes) + 1)
-		switch {
-		case rng.IntN(3) == 0 || i == len(runes):
-			runes = slices.Insert(runes, i, rune('a'+rng.IntN(4)))
-		case rng.IntN(2) == 0:
-			runes = slices.Delete(runes, i, i+1)
-		default:
-			runes[i] = 'é'
-		}
-	}
-	return string(runes)
-}
 
 // TestSequencesAgainstBruteForce: certified answers are those of the definition, ids, counts, ties and all; answers
 // that claim to be exact without certify too; the others are the best of the candidates.
@@ -117,7 +33,7 @@ func TestSequencesAgainstBruteForce(t *testing.T) {
 		}
 		ngram := 1 + rng.IntN(4)
 		c := sequenceCollection(t, texts, ngram)
-		s := c.load(t, CPUOptions{Workers: 1 + rng.IntN(3)})
+		s := loadCPU(t, c.index, CPUOptions{Workers: 1 + rng.IntN(3)})
 		var plans []Plan
 		for range 20 {
 			k := 1 + rng.IntN(12)
@@ -187,7 +103,7 @@ func TestSequenceOutcomes(t *testing.T) {
 	}
 	texts = append(texts, "-BCDEFG-IJKLMN-PQRSTU-WXYZ01-3456789")
 	c := sequenceCollection(t, texts, 3)
-	s := c.load(t, CPUOptions{Workers: 2})
+	s := loadCPU(t, c.index, CPUOptions{Workers: 2})
 	certify := func(text string, k, candidates int) *Answer {
 		plan := c.sequencePlan(t, text, k, candidates, true)
 		a := search(t, s, []Plan{plan})[0]
@@ -213,104 +129,12 @@ func TestSequenceOutcomes(t *testing.T) {
 		t.Errorf("statistics are missing: %+v", a)
 	}
 
-	// What a sequence may not share with its neighbours in the batch: a panic.
-	plans := []Plan{c.sequencePlan(t, "abcdefgh", 1, 8, true), c.sequencePlan(t, "abc1", 1, 8, true), c.sequencePlan(t, "zzz", 1, 8, true)}
-	answers := make([]Answer, len(plans))
-	p := &s.(*cpuSearcher).pipeline
-	b := batch{pace: callPace{Pace: &Pace{}}}
-	if err := p.begin(context.Background(), &b, plans, answers); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.matcher.match(context.Background(), b.round); err != nil {
-		t.Fatal(err)
-	}
-	b.plans[1].sequence.plan = nil // it panics
-	if err := p.verify(context.Background(), p.matcher, &b); err != nil {
-		t.Fatal(err)
-	}
-	var panicked *PanicError
-	if !errors.As(answers[1].Err, &panicked) || answers[0].Err != nil || answers[2].Err != nil || answers[0].Hits[0].Distance != 0 || answers[2].Hits[0].ID != 4 {
-		t.Errorf("answers beside a panic: %+v", answers)
-	}
-
+	plans, answers := []Plan{c.sequencePlan(t, "abcdefgh", 1, 8, true)}, make([]Answer, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := s.Search(ctx, plans, answers); !errors.Is(err, context.Canceled) {
 		t.Errorf("ended context: %v", err)
 	}
-}
-
-// comparedMatcher answers as a device does: with the same candidates for every query, and the distances of the first 32.
-type comparedMatcher struct {
-	entries   []entry
-	distances []int32
-}
-
-func (m *comparedMatcher) match(_ context.Context, jobs []*matchJob) error {
-	for _, job := range jobs {
-		job.entries = append(job.entries[:0], m.entries[len(m.entries)-min(job.k, len(m.entries)):]...)
-		job.distances = append(job.distances[:0], m.distances...)
-	}
-	return nil
-}
-
-func (m *comparedMatcher) scan(context.Context, []*scanJob) error { return nil }
-
-// comparedBatch is a batch of sequences on a pipeline whose matcher costs next to nothing.
-func comparedBatch(t testing.TB, size int) (*pipeline, []Plan) {
-	t.Helper()
-	rng := newRand(t)
-	var texts []string
-	for range 500 {
-		texts = append(texts, randomString(rng, "abcdefgh", 8+rng.IntN(20)))
-	}
-	c := sequenceCollection(t, texts, 3)
-	m := &comparedMatcher{distances: make([]int32, 32)}
-	for id := range uint32(80) {
-		m.entries = append(m.entries, newEntry(id/8, 80-id))
-	}
-	for i := range m.distances {
-		m.distances[i] = int32(i)
-	}
-	plans := make([]Plan, size)
-	for i := range plans {
-		plans[i] = c.sequencePlan(t, texts[i%len(texts)], 10, 80, false)
-	}
-	return &pipeline{index: c.index, matcher: m, crew: newCrew(1)}, plans
-}
-
-// TestVerifyingDoesNotAllocate: what a batch of sequences allocates does not depend on how many they are.
-func TestVerifyingDoesNotAllocate(t *testing.T) {
-	p, plans := comparedBatch(t, 400)
-	answers := make([]Answer, len(plans))
-	allocations := func(plans []Plan) float64 {
-		return testing.AllocsPerRun(20, func() {
-			if err := p.Search(context.Background(), plans, answers[:len(plans)]); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-	all, few := allocations(plans), allocations(plans[:4])
-	if len(answers[0].Hits) != 10 {
-		t.Fatalf("%d hits", len(answers[0].Hits))
-	}
-	if !raceEnabled && all > few+20 { // a collection may empty the pools
-		t.Errorf("%v allocations for %d queries, %v for 4", all, len(plans), few)
-	}
-}
-
-// BenchmarkVerify is what a query costs between the matcher and its answer.
-//
-//	go test ./gpuexec -run '^$' -bench 'Verify$' -benchmem
-func BenchmarkVerify(b *testing.B) {
-	p, plans := comparedBatch(b, 1000)
-	answers := make([]Answer, len(plans))
-	for b.Loop() {
-		if err := p.Search(context.Background(), plans, answers); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(plans)), "ns/query")
 }
 
 // BenchmarkTypos looks misspelt words up in the word list, k = 10 of 64 candidates, with and without certificate.
@@ -327,7 +151,7 @@ func BenchmarkTypos(b *testing.B) {
 		}
 		for _, workers := range []int{1, 2} {
 			b.Run(fmt.Sprintf("certify=%v/workers=%d", certify, workers), func(b *testing.B) {
-				s := c.load(b, CPUOptions{Workers: workers})
+				s := loadCPU(b, c.index, CPUOptions{Workers: workers})
 				answers := make([]Answer, len(plans))
 				exact, postings, verified := 0, uint64(0), time.Duration(0)
 				for range b.N {
@@ -351,5 +175,3 @@ func BenchmarkTypos(b *testing.B) {
 		}
 	}
 }
-
-const wordsFile = "words/american-english-insane.gz"

@@ -189,16 +189,6 @@ func openBuilt(t testing.TB, b *index.Builder) *index.Index {
 	return x
 }
 
-// load makes the collection resident on a CPU engine.
-func (w *world) load(t testing.TB, opts CPUOptions) Searcher {
-	t.Helper()
-	s, err := NewCPU(opts).Load(context.Background(), &Snapshot{Segments: []Segment{{Index: w.index}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // loadOn makes an index resident on an engine.
 func loadOn(t testing.TB, e Engine, x *index.Index) Searcher {
 	t.Helper()
