@@ -21,7 +21,7 @@ type Pace struct {
 	Background bool
 
 	// work is that between two looks at the clock (verify.PaceWork), less in tests.
-	work int
+	Grain int
 }
 
 type paceKey struct{}
@@ -31,7 +31,7 @@ func WithPace(ctx context.Context, p Pace) context.Context {
 	return context.WithValue(ctx, paceKey{}, &p)
 }
 
-func paceOf(ctx context.Context) *Pace {
+func PaceOf(ctx context.Context) *Pace {
 	if p, ok := ctx.Value(paceKey{}).(*Pace); ok {
 		return p
 	}

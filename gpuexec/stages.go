@@ -44,11 +44,11 @@ func (w *Work) Add(other Work) {
 	w.SlicedRows += other.SlicedRows
 	w.FilterQueries += other.FilterQueries
 	w.FilterSteps += other.FilterSteps
-	w.used(other.Bytes, other.BytesQueries)
+	w.Used(other.Bytes, other.BytesQueries)
 }
 
 // used takes notice of the memory of a piece.
-func (w *Work) used(bytes int64, queries int) {
+func (w *Work) Used(bytes int64, queries int) {
 	if bytes > w.Bytes {
 		w.Bytes, w.BytesQueries = bytes, queries
 	}
@@ -60,7 +60,7 @@ type StageTimer interface {
 	SearchStages(ctx context.Context, plans []Plan, answers []Answer) (Stages, error)
 }
 
-func (s *Stages) sum() time.Duration {
+func (s *Stages) Sum() time.Duration {
 	return s.Plan + s.Upload + s.Match + s.Select + s.Verify + s.Download
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -28,7 +29,7 @@ const Version = "0.1.0"
 type Options struct {
 	// Logger takes the service's log. Default: none.
 	Logger *slog.Logger
-	// OpenEngine opens the engine that all indexes share. Default: gpuexec.Open.
+	// OpenEngine opens the engine that all indexes share. Default: open.Engine.
 	OpenEngine func(kind string, opts gpuexec.Options) (gpuexec.Engine, error)
 	// Now is this host's clock, which need not agree with the server's. Default: time.Now.
 	Now func() time.Time
@@ -93,7 +94,7 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opts.OpenEngine == nil {
-		opts.OpenEngine = gpuexec.Open
+		opts.OpenEngine = open.Engine
 	}
 	if opts.Now == nil {
 		opts.Now = time.Now
