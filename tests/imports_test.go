@@ -51,7 +51,7 @@ var rules = map[string]rule{
 	// The yardstick of the CPU engine: it must not share code with what it checks.
 	"gpuexec/flatscan": {[]string{"index"}, nil},
 	"batcher":          {nil, nil},
-	"consumer":         {[]string{"wire"}, []string{natsGo}},
+	"consumer":         {[]string{"wire", "internal/human"}, []string{natsGo}},
 	"producer":         {[]string{"wire"}, []string{natsGo}},
 	"client":           {[]string{"wire"}, []string{natsGo, nuid}},
 	"service/memory":   {[]string{"internal/human"}, []string{"github.com/prometheus"}},
