@@ -19,7 +19,7 @@ func (c *Config) EngineFlags(fs *pflag.FlagSet) {
 	fs.Var(&c.GPUMemory, "gpu-memory", "`memory` that the CUDA engine may use of a device, like 16GiB (default: nine tenths of what is free)")
 }
 
-// EngineOptions are the options for gpuexec.Open of these settings, which goes with Engine as the kind. The error
+// EngineOptions are the options for open.Engine of these settings, which goes with Engine as the kind. The error
 // reports every fault of theirs, as Validate does.
 func (c *Config) EngineOptions() (gpuexec.Options, error) {
 	var faults faults
