@@ -193,7 +193,7 @@ func BenchmarkSignatures(b *testing.B) {
 }
 
 func benchDecoded(b *testing.B, p *pipeline, codec wire.ContentType, body []byte, queries int, l *lane) *request {
-	r := &request{header: nats.Header{wire.HeaderContentType: {codec.String()}}, body: body, arrived: time.Now(), lane: l}
+	r := &request{contentType: codec.String(), body: body, arrived: time.Now(), lane: l}
 	if err := p.decode(r); err != nil || r.queries != queries {
 		b.Fatal(err, r.queries)
 	}

@@ -5,8 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/wire"
@@ -80,11 +78,11 @@ func (l *lane) decoded(p *pipeline, r *request) {
 // decode fills in the tasks of a request. The error, a *wire.Error, concerns the message as a whole, or it is that of an aborted
 // pipeline or of a file that was changed.
 func (p *pipeline) decode(r *request) error {
-	header, body := r.header, r.body
-	r.header, r.body = nil, nil
+	body := r.body
+	r.body = nil
 	decoder := p.memory.decoder()
 	defer p.memory.forget(decoder)
-	if err := p.decodeMessage(r, header, body, decoder); err != nil {
+	if err := p.decodeMessage(r, body, decoder); err != nil {
 		if changed := (*index.ChangedError)(nil); errors.As(err, &changed) {
 			r.epoch, r.queries = 0, 0
 			return err
@@ -98,12 +96,12 @@ func (p *pipeline) decode(r *request) error {
 	return nil
 }
 
-func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte, decoder *wire.Decoder) (err error) {
+func (p *pipeline) decodeMessage(r *request, body []byte, decoder *wire.Decoder) (err error) {
 	// The codec first: errors are answered in it.
-	if r.codec, err = wire.ParseContentType(header.Get(wire.HeaderContentType)); err != nil {
+	if r.codec, err = wire.ParseContentType(r.contentType); err != nil {
 		return err
 	}
-	if err := wire.CheckProtocol(header.Get(wire.HeaderProtocol)); err != nil {
+	if err := wire.CheckProtocol(r.protocol); err != nil {
 		return err
 	}
 	room, size := &r.lane.decoding, int64(len(body))

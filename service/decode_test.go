@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/wire"
@@ -85,8 +83,7 @@ func decodingPipeline(t testing.TB, workers int, limits wire.Limits) *pipeline {
 }
 
 func message(codec wire.ContentType, body []byte, l *lane) *request {
-	header := nats.Header{wire.HeaderContentType: {codec.String()}}
-	return &request{header: header, body: body, arrived: time.Unix(1, 0), lane: l}
+	return &request{contentType: codec.String(), body: body, arrived: time.Unix(1, 0), lane: l}
 }
 
 // wantDecoded checks a request against its message, decoded query by query in fresh memory.

@@ -68,14 +68,8 @@ func (d *directIntake) Handle(m micro.Request) {
 		return
 	}
 	header := nats.Header(m.Headers())
-	r := &request{
-		arrived: time.Now(),
-		id:      fallbackID(header),
-		header:  header,
-		body:    m.Data(),
-		origin:  &direct{intake: d, reply: m.Reply(), header: header, size: int64(len(m.Data()))},
-	}
-	d.take(r)
+	o := &direct{intake: d, reply: m.Reply(), header: header, size: int64(len(m.Data()))}
+	d.take(newRequest(o, messageOf(header, m.Data(), time.Now())))
 }
 
 // drop leaves a request unanswered whose answer would be published where its sender may have no right to: on the subject of

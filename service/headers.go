@@ -74,6 +74,14 @@ func fallbackID(query nats.Header) string {
 	return id
 }
 
+// messageOf is what a pipeline is told of a message.
+func messageOf(header nats.Header, body []byte, arrived time.Time) Message {
+	return Message{
+		Arrived: arrived, ID: fallbackID(header),
+		ContentType: header.Get(wire.HeaderContentType), Protocol: header.Get(wire.HeaderProtocol), Body: body,
+	}
+}
+
 // resultHeader is the header of an answer to a stored message, without what the parts differ in. id is that of a single query.
 func resultHeader(query nats.Header, sequence uint64, codec wire.ContentType, id string) nats.Header {
 	h := nats.Header{

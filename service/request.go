@@ -4,8 +4,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/wire"
@@ -29,9 +27,10 @@ type request struct {
 	// arrived is the time from which timeouts and total times count: when the stream stored the message (see clock), or
 	// when a direct one came in.
 	arrived time.Time
-	id      string      // of its only query when the body gives none, and of the message that is refused as a whole
-	header  nats.Header // until decoded
-	body    []byte      // until decoded
+	id      string // of its only query when the body gives none, and of the message that is refused as a whole
+
+	contentType, protocol string
+	body                  []byte // until decoded
 
 	alone bool        // it is run while nothing else is
 	epoch index.Epoch // of the index when decoding began; 0: nothing of it was read
@@ -74,6 +73,24 @@ type task struct {
 	answer  gpuexec.Answer
 	engine  time.Duration // of its batches
 	spent   time.Duration // on comparing texts, so far
+}
+
+// Message is what a pipeline is told of a message. What else there is to it is its origin's.
+type Message struct {
+	// Arrived is the time from which timeouts and total times count: when the stream stored the message, or when a direct one
+	// came in.
+	Arrived time.Time
+	// ID is that of its only query when the body gives none.
+	ID string
+	// ContentType and Protocol are its headers of these names, "" where it has none.
+	ContentType, Protocol string
+	// Body is the pipeline's until it is decoded.
+	Body []byte
+}
+
+// newRequest makes a request of a message, to be given to one pipeline.
+func newRequest(o origin, m Message) *request {
+	return &request{origin: o, arrived: m.Arrived, id: m.ID, contentType: m.ContentType, protocol: m.Protocol, body: m.Body}
 }
 
 // onlyID is the id that the answer as a whole has: that of a single query, or of a message that is refused for a reason; "" for

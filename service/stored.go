@@ -94,7 +94,7 @@ func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
 			o.reply = reply
 		}
 	}
-	r := &request{origin: o, arrived: s.clock.local(m.Timestamp), id: fallbackID(m.Header), header: m.Header, body: m.Body}
+	r := newRequest(o, messageOf(m.Header, m.Body, s.clock.local(m.Timestamp)))
 	if o.suspect() {
 		s.suspects.add(r, o)
 		return
@@ -174,7 +174,7 @@ func (o *stored) giveBack(delay time.Duration) {
 // lost gives up a message of which workers were lost that ran it alone. It is not looked into.
 func (o *stored) lost(r *request, runs int) {
 	o.refused = true
-	r.codec, _ = wire.ParseContentType(r.header.Get(wire.HeaderContentType)) // JSON when that is wrong, too
+	r.codec, _ = wire.ParseContentType(o.message.Header.Get(wire.HeaderContentType)) // JSON when that is wrong, too
 	reason := wire.Errorf(wire.Internal, "workers were lost that ran this message; it is with the dead letters")
 	detail := fmt.Sprintf("%d runs were begun, alone, and no worker lived to end one", runs)
 	o.deliver(r, reason, func() { o.bury(deadLost, detail) })
