@@ -67,8 +67,9 @@ func BenchmarkMessage(b *testing.B) {
 		}
 	})
 	b.Run("observe", func(b *testing.B) {
+		metrics := newMetrics().forIndex("rows")
 		for b.Loop() {
-			p.metrics.observe(done, nil, 0, time.Millisecond, 4*time.Millisecond)
+			metrics.observe(done, nil, 0, time.Millisecond, 4*time.Millisecond)
 		}
 	})
 }
@@ -97,7 +98,7 @@ func BenchmarkDirectAnswer(b *testing.B) {
 	for i := range hits {
 		hits[i] = gpuexec.Hit{ID: uint32(1_000_000 + i), Count: uint32(k - i), Distance: gpuexec.NoDistance}
 	}
-	intake := &directIntake{pipe: p, nc: nc, log: slog.New(slog.DiscardHandler)}
+	intake := &directIntake{pipe: p, metrics: newMetrics().forIndex("rows"), nc: nc, log: slog.New(slog.DiscardHandler)}
 	for _, queries := range []int{1, 256} {
 		for _, codec := range []wire.ContentType{wire.JSON, wire.MessagePack} {
 			b.Run(fmt.Sprintf("%d/%s", queries, strings.TrimPrefix(codec.String(), "application/")), func(b *testing.B) {

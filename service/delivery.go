@@ -140,7 +140,7 @@ func (d *delivery) goOn(next int) {
 	}
 	d.drop()
 	p, now := d.origin.intake.pipe, time.Now()
-	p.metrics.observe(d.request, d.reason, d.tooLarge, now.Sub(d.encoded), now.Sub(d.request.arrived))
+	d.origin.intake.metrics.observe(d.request, d.reason, d.tooLarge, now.Sub(d.encoded), now.Sub(d.request.arrived))
 	p.done(d.request)
 	d.origin.alone.then(d.then)
 }

@@ -19,12 +19,13 @@ import (
 // not sent through micro.Request, whose statistics, taken when the handler returns, would not only be wrong for a
 // handler that answers later but also race with it; stats keeps our own.
 type directIntake struct {
-	pipe  *pipeline
-	nc    *nats.Conn
-	limit int64    // queries between intake and engine
-	allow []string // reply subjects
-	log   *slog.Logger
-	stats directStats
+	pipe    *pipeline
+	metrics *indexMetrics
+	nc      *nats.Conn
+	limit   int64    // queries between intake and engine
+	allow   []string // reply subjects
+	log     *slog.Logger
+	stats   directStats
 
 	waiting atomic.Int64 // queries, or messages not decoded yet, between intake and engine
 
@@ -76,7 +77,7 @@ func (d *directIntake) Handle(m micro.Request) {
 // another's stored answers, or as a query.
 func (d *directIntake) drop(reply string, reason error) {
 	d.stats.dropped.Add(1)
-	d.pipe.metrics.directDropped.Inc()
+	d.metrics.directDropped.Inc()
 	d.log.Warn("a direct request is dropped because of its reply subject: see direct-reply-allow", "reply", reply, "error", reason)
 }
 
@@ -208,6 +209,6 @@ func (d *direct) send(r *request, reason *wire.Error) {
 	if out.Header.Get(wire.HeaderServiceErrorCode) != "" {
 		d.intake.stats.errors.Add(1)
 	}
-	p.metrics.observe(r, reason, 0, time.Since(encoded), took)
+	d.intake.metrics.observe(r, reason, 0, time.Since(encoded), took)
 	p.done(r)
 }

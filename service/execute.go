@@ -31,8 +31,8 @@ func (p *pipeline) execute() {
 		if !ok {
 			return
 		}
-		if _, probe := batch.Items[0].request.origin.(*prober); !probe || len(batch.Items) > 1 {
-			p.metrics.addBatch(len(batch.Items), batch.Reason.String())
+		if len(batch.Items) > 1 || !batch.Items[0].request.probe {
+			p.metrics.Batch(len(batch.Items), batch.Reason.String())
 		}
 		live := x.live(batch.Items)
 		x.pace = x.ordinaryPace(live)
@@ -44,11 +44,7 @@ func (p *pipeline) execute() {
 func (x *executor) ordinaryPace(tasks []*task) gpuexec.Pace {
 	cores := time.Duration(x.background.cores)
 	call := min(batchSlice*cores+2*x.estimates.of(tasks), 2*wholeWork*cores)
-	probe := false
-	if len(tasks) == 1 {
-		_, probe = tasks[0].request.origin.(*prober)
-	}
-	return gpuexec.Pace{Plan: planSlice, Call: call, Background: probe}
+	return gpuexec.Pace{Plan: planSlice, Call: call, Background: len(tasks) == 1 && tasks[0].request.probe}
 }
 
 // live begins with the tasks of a batch and returns, in their memory, those that are still to be run.
@@ -94,7 +90,7 @@ func (x *executor) run(tasks []*task) {
 	case err == nil:
 		x.lastAnswer.Store(time.Now().UnixNano())
 		tasks = x.unfinished(tasks, took)
-		x.metrics.addWork(x.answers[:len(tasks)])
+		x.metrics.Worked(scanned(x.answers[:len(tasks)]))
 		failures := 0
 		for i, t := range tasks {
 			t.engine += took
@@ -172,15 +168,24 @@ func (x *executor) search(tasks []*task) (err error) {
 		x.plans = append(x.plans, t.plan)
 		t.plan.Unfinished = nil // it is spoiled if this fails
 	}
-	x.metrics.busy.Start()
+	x.metrics.Begun()
 	defer func() {
-		x.metrics.busy.Stop()
+		x.metrics.Ended()
 		clear(x.plans)
 		if value := recover(); value != nil {
 			err = &gpuexec.PanicError{Value: value, Stack: debug.Stack()}
 		}
 	}()
 	return x.searcher.Search(gpuexec.WithPace(x.aborted, x.pace), x.plans, x.answers[:len(tasks)])
+}
+
+// scanned is what the engine looked at for some answers.
+func scanned(answers []gpuexec.Answer) (postings, candidates uint64) {
+	for i := range answers {
+		postings += answers[i].Postings
+		candidates += answers[i].Candidates
+	}
+	return postings, candidates
 }
 
 // unfinished hands tasks for which the allowance of the batch did not suffice over to turns, and returns the others, whose

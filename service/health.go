@@ -67,7 +67,7 @@ func (p *prober) probe(ctx context.Context) {
 	if p.pipe.inDoubt() || !p.pending.CompareAndSwap(false, true) {
 		return
 	}
-	r := &request{origin: p, arrived: time.Now(), lane: &p.pipe.direct, queries: 1, epoch: p.pipe.encoder.index.Epoch()}
+	r := &request{origin: p, probe: true, arrived: time.Now(), lane: &p.pipe.direct, queries: 1, epoch: p.pipe.encoder.index.Epoch()}
 	r.tasks = []task{{request: r, plan: p.pipe.probe, cost: p.cost}}
 	r.open.Store(1)
 	select {

@@ -214,7 +214,7 @@ func (l *loneRun) search(p *pipeline, r *request) {
 		batch := tasks[:n]
 		tasks = tasks[n:]
 		start := time.Now()
-		p.metrics.addBatch(n, batcher.Full.String())
+		p.metrics.Batch(n, batcher.Full.String())
 		x.run(x.live(batch))
 		l.keep = l.keep || x.lost && works
 		tasks, unfinished = append(unfinished, tasks...), nil // what is begun is ended first

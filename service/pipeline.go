@@ -65,7 +65,7 @@ type pipeline struct {
 	searcher gpuexec.Searcher
 	probe    gpuexec.Plan // a query that the engine must be able to answer
 	options  pipelineOptions
-	metrics  *indexMetrics
+	metrics  Metrics
 	memory   pools
 	log      *slog.Logger
 
@@ -112,6 +112,17 @@ func newLane(in, ready, finished int) lane {
 	}
 }
 
+// Metrics take note of what a pipeline does. They are called from many goroutines.
+type Metrics interface {
+	// Batch is called for each batch that an executor has, with why it was cut.
+	Batch(queries int, reason string)
+	// Begun and Ended are around each call of the engine.
+	Begun()
+	Ended()
+	// Worked tells what the engine looked at for a batch.
+	Worked(postings, candidates uint64)
+}
+
 // pipelineOptions bound a pipeline.
 type pipelineOptions struct {
 	// batchSize is the most queries of a batch. Default and upper bound: the searcher's capacity.
@@ -152,7 +163,7 @@ const (
 )
 
 // newPipeline starts a pipeline. drain ends it.
-func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipelineOptions, m *indexMetrics, log *slog.Logger) *pipeline {
+func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipelineOptions, m Metrics, log *slog.Logger) *pipeline {
 	capacity := searcher.Capacity()
 	if opts.batchSize <= 0 || opts.batchSize > capacity.BatchPlans {
 		opts.batchSize = capacity.BatchPlans

@@ -33,6 +33,7 @@ type request struct {
 	body                  []byte // until decoded
 
 	alone bool        // it is run while nothing else is
+	probe bool        // the service asks itself
 	epoch index.Epoch // of the index when decoding began; 0: nothing of it was read
 
 	lane    *lane
@@ -103,6 +104,29 @@ func (r *request) onlyID(reason *wire.Error) string {
 		return r.id
 	}
 	return ""
+}
+
+// Outcome is what became of a query, for those who count.
+type Outcome struct {
+	Err *wire.Error // it is answered with
+	Ran bool        // it came to the engine, else there are no times
+	// Queue is until it was decoded and put in front of the batcher, Batch until an executor had its batch. Engine is of its
+	// batches, and Verify the part of comparing texts.
+	Queue, Batch, Engine, Verify time.Duration
+}
+
+// Len is how many queries the message has, 0 when it could not be decoded.
+func (r *request) Len() int { return len(r.tasks) }
+
+// Outcome is what became of the i-th query.
+func (r *request) Outcome(i int) Outcome {
+	t := &r.tasks[i]
+	o := Outcome{Err: t.err(), Ran: !t.started.IsZero()}
+	if o.Ran {
+		o.Queue, o.Batch = max(0, t.queued.Sub(r.arrived)), t.started.Sub(t.queued)
+		o.Engine, o.Verify = t.engine, t.answer.Verify
+	}
+	return o
 }
 
 // failure is the failure of a task of a request that is done, one that is to blame if there is any.

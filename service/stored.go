@@ -43,6 +43,7 @@ const (
 // again, and then answered with the same message ids, which the result stream stores once.
 type storedIntake struct {
 	pipe       *pipeline
+	metrics    *indexMetrics
 	consumer   *consumer.Consumer
 	suspects   *suspects
 	publishers *publishers
@@ -70,6 +71,12 @@ func (s *storedIntake) stop(ctx context.Context) error {
 		err = fmt.Errorf("messages were given back unanswered: %w", context.Cause(ctx))
 	}
 	return err
+}
+
+// pending is how many messages of the stream are not answered: not delivered yet, or delivered and not settled.
+func (s *storedIntake) pending() int64 {
+	stats := s.consumer.Stats()
+	return int64(stats.Pending) + int64(stats.AckPending)
 }
 
 // fault says why no messages come in, or nil.
@@ -186,7 +193,7 @@ func (o *stored) bury(reason, detail string) {
 	o.intake.settling.Go(func() {
 		err := o.message.Dead(o.intake.pipe.aborted, reason, detail)
 		if err == nil {
-			o.intake.pipe.metrics.dead.WithLabelValues(reason).Inc()
+			o.intake.metrics.dead.WithLabelValues(reason).Inc()
 		}
 		o.settled(err)
 		if err == nil && o.alone != nil {

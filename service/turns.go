@@ -134,7 +134,7 @@ func (b *turns) run() {
 		if !ok {
 			return
 		}
-		b.metrics.addBatch(len(tasks), "turn")
+		b.metrics.Batch(len(tasks), "turn")
 		x.pace = gpuexec.Pace{Call: turnTime * time.Duration(b.cores), Background: true}
 		x.turns = places
 		start := time.Now()
