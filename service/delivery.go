@@ -64,7 +64,7 @@ func (o *stored) deliver(r *request, reason *wire.Error, then func()) {
 	parts := d.parts
 	for last := d.send(); !last && parts != nil; last = d.send() {
 		more := false
-		o.alone.wait(func() { _, more = <-parts })
+		o.alone.Wait(func() { _, more = <-parts })
 		if !more {
 			return
 		}
@@ -108,7 +108,7 @@ func (d *delivery) send() (last bool) {
 	}
 	d.encoded = time.Now()
 	out := producer.Outgoing{Subject: d.origin.reply, MsgID: partID(d.id, d.next+1), Header: header, Body: d.part.Body}
-	d.origin.alone.wait(func() { d.out.Publish(s.pipe.aborted, out, d.confirmed) })
+	d.origin.alone.Wait(func() { d.out.Publish(s.pipe.aborted, out, d.confirmed) })
 	return last
 }
 

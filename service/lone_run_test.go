@@ -53,7 +53,7 @@ func TestLoneRunThatWaits(t *testing.T) {
 		t.Fatal("others go on during a lone run")
 	case <-time.After(2 * loneHold):
 	}
-	l.wait(func() { // as if for room
+	l.Wait(func() { // as if for room
 		select {
 		case <-shared:
 		case <-time.After(patience):

@@ -104,7 +104,6 @@ func (s *suspects) warn(e *consumer.UnrecordedError) {
 
 // add takes a message in. It does not block.
 func (s *suspects) add(r *request, o *stored) {
-	r.alone = true
 	s.mu.Lock()
 	s.fresh = append(s.fresh, &suspect{request: r, origin: o, record: s.records.Of(o.message)})
 	s.mu.Unlock()
@@ -216,7 +215,7 @@ func (s *suspects) runOne(ctx context.Context, x *suspect) {
 		}
 	}
 	x.origin.alone = l
-	l.work(pipe, x.request)
+	l.keep = pipe.runAlone(x.request, l)
 	if !l.end() && len(s.unended) < maxUnended {
 		s.unended = append(s.unended, x.record)
 	}
