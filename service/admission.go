@@ -107,12 +107,3 @@ func (p *pipeline) reserve(r *request) error {
 func tooLargeMessage(e *memory.TooMuch) *wire.Error {
 	return wire.Errorf(wire.TooLarge, "the message asks for too much at a time: %v: split it, or lower k (or give the worker more by --memory)", e)
 }
-
-// done gives back what a request holds, when it is answered or given back.
-func (p *pipeline) done(r *request) {
-	p.memory.release(r)
-	if r.reserved > 0 {
-		r.lane.memory.Give(r.reserved)
-		r.reserved = 0
-	}
-}

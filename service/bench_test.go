@@ -57,12 +57,12 @@ func BenchmarkMessage(b *testing.B) {
 			for i := range hits {
 				done.tasks[i].answer.Hits = hits[i]
 			}
-			results, made := p.results(done, nil, 8<<20)
-			part := wire.AppendPart(p.memory.body(made.roughSize(0, 8<<20)), wire.MessagePack, results, 0, 8<<20)
+			answer := done.Answer(nil, 8<<20)
+			part := wire.AppendPart(p.memory.body(answer.RoughSize(0, 8<<20)), wire.MessagePack, answer.Results, 0, 8<<20)
 			if part.Count != queries {
 				b.Fatal(part.Count)
 			}
-			p.encoded(made)
+			answer.Encoded()
 			p.memory.sent(part.Body)
 		}
 	})
@@ -104,10 +104,11 @@ func BenchmarkDirectAnswer(b *testing.B) {
 			b.Run(fmt.Sprintf("%d/%s", queries, strings.TrimPrefix(codec.String(), "application/")), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					r := &request{origin: &direct{intake: intake, reply: "_INBOX.nobody"}, codec: codec, batch: queries > 1, arrived: time.Now(), epoch: ix.Epoch()}
+					p.requests.Add(1)
+					r := &request{pipeline: p, origin: &direct{intake: intake, reply: "_INBOX.nobody"}, codec: codec, batch: queries > 1, arrived: time.Now(), epoch: ix.Epoch()}
 					p.memory.request(r, queries, 0)
 					answers := make([]gpuexec.Answer, queries)
-					p.memory.answers.give(answers)
+					p.memory.hits.give(answers)
 					for i := range answers {
 						r.tasks[i].answer.Hits = append(answers[i].Hits, hits...)
 					}
@@ -194,7 +195,7 @@ func BenchmarkSignatures(b *testing.B) {
 }
 
 func benchDecoded(b *testing.B, p *pipeline, codec wire.ContentType, body []byte, queries int, l *lane) *request {
-	r := &request{contentType: codec.String(), body: body, arrived: time.Now(), lane: l}
+	r := &request{pipeline: p, contentType: codec.String(), body: body, arrived: time.Now(), lane: l}
 	if err := p.decode(r); err != nil || r.queries != queries {
 		b.Fatal(err, r.queries)
 	}

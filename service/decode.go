@@ -53,6 +53,8 @@ func (l *lane) decoded(p *pipeline, r *request) {
 	p.share(r)
 	err := p.decode(r)
 	p.shared(r)
+	l.memory.Give(r.reserved)
+	r.reserved = 0
 	if full := r.origin.admit(r.queries); err == nil && full != nil {
 		err = full
 	}

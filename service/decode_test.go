@@ -82,8 +82,8 @@ func decodingPipeline(t testing.TB, workers int, limits wire.Limits) *pipeline {
 	return p
 }
 
-func message(codec wire.ContentType, body []byte, l *lane) *request {
-	return &request{contentType: codec.String(), body: body, arrived: time.Unix(1, 0), lane: l}
+func message(p *pipeline, codec wire.ContentType, body []byte, l *lane) *request {
+	return &request{pipeline: p, contentType: codec.String(), body: body, arrived: time.Unix(1, 0), lane: l}
 }
 
 // wantDecoded checks a request against its message, decoded query by query in fresh memory.
@@ -141,7 +141,7 @@ func TestDecodersHelp(t *testing.T) {
 					at := 1 + random.IntN(len(body)/2)
 					body[at+bytes.IndexByte(body[at:], ':')] = ';'
 				}
-				r := message(codec, body, &l)
+				r := message(p, codec, body, &l)
 				wantDecoded(t, p, r, body, p.decode(r))
 				p.memory.release(r)
 			}
@@ -166,7 +166,7 @@ func TestHelperLeaves(t *testing.T) {
 	if !ok {
 		t.Fatal("not scanned")
 	}
-	r := message(wire.MessagePack, body, new(lane))
+	r := message(p, wire.MessagePack, body, new(lane))
 	s := p.newShare(r, batch, len(body))
 	if s.step < 1 || s.step > s.queries/4 {
 		t.Fatalf("%d of %d queries at a time", s.step, s.queries)

@@ -17,6 +17,7 @@ import (
 // answer into a wire.Result. Nothing else knows both sides. It is safe for concurrent use.
 type encoder struct {
 	name    string // of the index, as its users know it
+	version string
 	index   *index.Index
 	queries *encode.Queries
 	// textColumn is the column whose text a sequence's payload holds, "" where payloads are complete as stored.
@@ -33,7 +34,7 @@ func newEncoder(name string, x *index.Index) (*encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &encoder{name: name, index: x, queries: queries}
+	e := &encoder{name: name, version: x.Version(), index: x, queries: queries}
 	key, payload, text := x.Longest()
 	e.longestKey, e.longestPayload = int64(key), int64(payload)
 	e.converters.New = func() any { return new(converter) }

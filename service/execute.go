@@ -150,7 +150,7 @@ func (x *executor) search(tasks []*task) (err error) {
 		x.options.exclusion.share()
 		defer x.options.exclusion.done()
 	}
-	x.memory.answers.give(x.answers[:len(tasks)])
+	x.memory.hits.give(x.answers[:len(tasks)])
 	cost := int64(0)
 	if x.costOnHost {
 		for _, t := range tasks {

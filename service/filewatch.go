@@ -36,23 +36,25 @@ const (
 	doubtDelay = 2 * time.Second
 )
 
-// sound says that an answer, the body of which is complete, was made of what was opened. Else it must not go out, and the
+// Sound says that an answer, the body of which is complete, was made of what was opened. Else it must not go out, and the
 // request is to be abandoned.
-func (p *pipeline) sound(r *request) bool {
+func (r *request) Sound() bool {
+	p := r.pipeline
 	if r.epoch == 0 || p.encoder.index.Unchanged(r.epoch) == nil {
 		return true // with no epoch, nothing was read
 	}
 	r.epoch = 0 // what is told instead needs no file
-	p.noteDoubt()
+	p.NoteDoubt()
 	return false
 }
 
-// reading calls work, which reads the index for a request that it owns. When that fails because the file was changed, the request is
+// Reading calls work, which reads the index for the request, which the caller owns. When that fails because the file was changed, the request is
 // abandoned.
-func (p *pipeline) reading(r *request, work func()) {
+func (r *request) Reading(work func()) {
+	p := r.pipeline
 	if err := p.read(r, work); err != nil {
 		r.epoch = 0
-		p.noteDoubt()
+		p.NoteDoubt()
 		r.origin.abandon(r)
 	}
 }
@@ -64,30 +66,22 @@ func (p *pipeline) read(r *request, work func()) (err error) {
 	return nil
 }
 
-// inDoubt says that nothing can be answered now.
-func (p *pipeline) inDoubt() bool { return p.encoder.index.Epoch() == 0 }
+// InDoubt says that nothing can be answered now.
+func (p *pipeline) InDoubt() bool { return p.encoder.index.Epoch() == 0 }
 
-// noteDoubt makes the watch look now.
-func (p *pipeline) noteDoubt() {
+// NoteDoubt makes the watch look now.
+func (p *pipeline) NoteDoubt() {
 	select {
 	case p.doubts <- struct{}{}:
 	default:
 	}
 }
 
-// giveBackDelay is after how long messages are delivered again that are abandoned.
-func (p *pipeline) giveBackDelay() time.Duration {
-	if p.inDoubt() {
-		return doubtDelay
-	}
-	return 0
-}
-
-// fileFault says why the file cannot be answered from, or nil.
-func (p *pipeline) fileFault() error {
+// FileFault says why the file cannot be answered from, or nil.
+func (p *pipeline) FileFault() error {
 	x := p.encoder.index
 	if err := x.Unchanged(x.Epoch()); err != nil {
-		p.noteDoubt()
+		p.NoteDoubt()
 		return fmt.Errorf("%w; nothing is answered from it until it is as it was, or the worker is started again; "+
 			"a new index must be renamed over the old one, never copied into it", err)
 	}
@@ -116,7 +110,7 @@ func (x *executor) withoutStale(tasks []*task, err error) []*task {
 			left = append(left, t)
 			continue
 		}
-		x.noteDoubt()
+		x.NoteDoubt()
 		x.abandon([]*task{t})
 	}
 	return left

@@ -72,7 +72,7 @@ func TestDecodeOfCutOffFile(t *testing.T) {
 				body := wire.AppendQueries(nil, wire.JSON, asked)
 				decode := func() (*request, error) {
 					defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-					r := message(wire.JSON, body, &l)
+					r := message(p, wire.JSON, body, &l)
 					return r, p.decode(r)
 				}
 				if r, err := decode(); err != nil || r.queries != queries || r.epoch == 0 {

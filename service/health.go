@@ -64,10 +64,10 @@ func (p *prober) run(ctx context.Context) {
 
 // probe sends a probe query into the pipeline, unless one is under way.
 func (p *prober) probe(ctx context.Context) {
-	if p.pipe.inDoubt() || !p.pending.CompareAndSwap(false, true) {
+	if p.pipe.InDoubt() || !p.pending.CompareAndSwap(false, true) {
 		return
 	}
-	r := &request{origin: p, probe: true, arrived: time.Now(), lane: &p.pipe.direct, queries: 1, epoch: p.pipe.encoder.index.Epoch()}
+	r := &request{pipeline: p.pipe, origin: p, probe: true, arrived: time.Now(), lane: &p.pipe.direct, queries: 1, epoch: p.pipe.encoder.index.Epoch()}
 	r.tasks = []task{{request: r, plan: p.pipe.probe, cost: p.cost}}
 	r.open.Store(1)
 	select {

@@ -28,8 +28,8 @@ const (
 	longBatch  = 20 * time.Millisecond
 )
 
-// runAlone takes a request from its body to its answer. It says whether the engine was lost by it, and had answered before.
-func (p *pipeline) runAlone(r *request, l Lone) (lost bool) {
+// RunAlone takes a request from its body to its answer. It says whether the engine was lost by it, and had answered before.
+func (p *pipeline) RunAlone(r *request, l Lone) (lost bool) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	r.lane, r.alone = &p.lone, true
 	err := p.decode(r)
@@ -49,7 +49,7 @@ func (p *pipeline) runAlone(r *request, l Lone) (lost bool) {
 		r.answer()
 	default:
 		lost = p.searchAlone(r, l)
-		p.reading(r, (<-r.lane.finished).answer)
+		r.Reading((<-r.lane.finished).answer)
 	}
 	return lost
 }

@@ -253,7 +253,7 @@ func (s *Service) openPipelines(context.Context) error {
 // forget drops the memory that pipelines keep for messages to come.
 func (s *Service) forget() {
 	for _, x := range s.indexes {
-		x.pipe.memory.answers.drop()
+		x.pipe.memory.hits.drop()
 	}
 }
 
@@ -400,7 +400,7 @@ const pullBytes = 32 << 20
 func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
-		pipe: x.pipe, metrics: x.metrics, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(x.name),
+		index: x.name, pipe: x.pipe, aborted: x.pipe.aborted, metrics: x.metrics, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(x.name),
 		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.limit(log),
 	}
 	c, err := consumer.New(s.js, consumer.Options{

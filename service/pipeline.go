@@ -85,6 +85,7 @@ type pipeline struct {
 	idle           chan struct{} // one for each executor that waits for a batch
 	batches        chan batcher.Batch[*task]
 	ended          sync.WaitGroup
+	requests       sync.WaitGroup // that are not done
 
 	aborted context.Context
 	abort   context.CancelFunc
@@ -246,11 +247,44 @@ func (p *pipeline) start(n int, stage func(), end func()) {
 	})
 }
 
-// drain finishes everything that was taken in and ends the pipeline. The intakes must have stopped.
+// Give puts a stored request into the pipeline, and waits for room. It is false, and the request is done, when ctx ends before.
+func (p *pipeline) Give(ctx context.Context, r *request) bool {
+	p.enter()
+	select {
+	case p.stored.in <- r:
+		return true
+	case <-ctx.Done():
+		p.pass()
+		r.Done()
+		return false
+	}
+}
+
+// Offer puts a direct request into the pipeline if there is room.
+func (p *pipeline) Offer(r *request) bool {
+	size := int64(len(r.body)) // until it is decoded
+	if !p.direct.memory.Try(size) {
+		return false
+	}
+	r.lane, r.reserved = &p.direct, size
+	p.enter()
+	select {
+	case p.direct.in <- r:
+		return true
+	default:
+		p.pass()
+		r.lane.memory.Give(size)
+		r.reserved = 0
+		return false
+	}
+}
+
+// drain finishes everything that was taken in and ends the pipeline. No requests are made any longer.
 func (p *pipeline) drain() {
 	close(p.stored.in)
 	close(p.direct.in)
 	p.ended.Wait()
+	p.requests.Wait() // parts of answers are encoded when those before them are out
 	p.abort() // frees the context
 }
 
@@ -265,7 +299,7 @@ func (p *pipeline) wakeDispatcher() {
 // respondStored answers stored requests. Their queries count as answered when the producer has taken the answer.
 func (p *pipeline) respondStored() {
 	for r := range p.stored.finished {
-		p.reading(r, r.answer)
+		r.Reading(r.answer)
 		p.answered(r)
 	}
 }
@@ -273,10 +307,6 @@ func (p *pipeline) respondStored() {
 // respondDirect answers direct requests.
 func (p *pipeline) respondDirect() {
 	for r := range p.direct.finished {
-		p.reading(r, func() {
-			p.share(r)
-			defer p.shared(r)
-			r.answer()
-		})
+		r.Reading(func() { r.Sharing(r.answer) })
 	}
 }

@@ -20,9 +20,9 @@ import (
 type pools struct {
 	decoders   sync.Pool // of *wire.Decoder
 	requests   sync.Pool // of *requestMemory
-	answerings sync.Pool // of *answering
+	answers    sync.Pool // of *Answer
 	bodies     [maxBodyClass - minBodyClass + 1]sync.Pool
-	answers    answerMemory
+	hits       hitMemory
 }
 
 // The bounds of what is kept.
@@ -87,15 +87,15 @@ func (m *pools) forget(d *wire.Decoder) {
 	m.decoders.Put(d)
 }
 
-// answerMemory is memory for the engine's hits.
-type answerMemory struct {
+// hitMemory is memory for the engine's hits.
+type hitMemory struct {
 	mu     sync.Mutex
 	spares [][]gpuexec.Hit
 	hits   int // that they have room for
 }
 
 // give puts spares where answers have no memory of their own.
-func (m *answerMemory) give(answers []gpuexec.Answer) {
+func (m *hitMemory) give(answers []gpuexec.Answer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range answers {
@@ -112,7 +112,7 @@ func (m *answerMemory) give(answers []gpuexec.Answer) {
 }
 
 // put takes the hits of tasks.
-func (m *answerMemory) put(tasks []task) {
+func (m *hitMemory) put(tasks []task) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range tasks {
@@ -125,7 +125,7 @@ func (m *answerMemory) put(tasks []task) {
 }
 
 // drop forgets all of it.
-func (m *answerMemory) drop() {
+func (m *hitMemory) drop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.spares, m.hits = nil, 0

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +24,8 @@ import (
 // The request never owns the message itself: that is its origin's, which answers and settles it. This way the
 // acknowledgement travels with the payload and no stage knows what it looks like.
 type request struct {
-	origin origin
+	pipeline *pipeline
+	origin   origin
 	// arrived is the time from which timeouts and total times count: when the stream stored the message (see clock), or
 	// when a direct one came in.
 	arrived time.Time
@@ -35,6 +37,8 @@ type request struct {
 	alone bool        // it is run while nothing else is
 	probe bool        // the service asks itself
 	epoch index.Epoch // of the index when decoding began; 0: nothing of it was read
+
+	settled atomic.Bool // it is answered, refused or given back: see Done
 
 	lane    *lane
 	codec   wire.ContentType // of the message and so of its answer
@@ -89,14 +93,65 @@ type Message struct {
 	Body []byte
 }
 
-// newRequest makes a request of a message, to be given to one pipeline.
-func newRequest(o origin, m Message) *request {
-	return &request{origin: o, arrived: m.Arrived, id: m.ID, contentType: m.ContentType, protocol: m.Protocol, body: m.Body}
+// NewRequest makes a request of a message, which is then given to Give, Offer or RunAlone, or is refused. The pipeline does not end
+// before it is Done.
+func (p *pipeline) NewRequest(o origin, m Message) *request {
+	p.requests.Add(1)
+	r := &request{pipeline: p, origin: o, arrived: m.Arrived, id: m.ID, contentType: m.ContentType, protocol: m.Protocol, body: m.Body}
+	r.codec, _ = wire.ParseContentType(m.ContentType) // what is wrong with it is told when it is decoded
+	return r
 }
 
-// onlyID is the id that the answer as a whole has: that of a single query, or of a message that is refused for a reason; "" for
+// Done gives back what a request holds. It is called once the request is answered, refused or given back, and nothing of the index
+// or of the pipeline is used for it afterwards.
+func (r *request) Done() {
+	if !r.settled.CompareAndSwap(false, true) {
+		return
+	}
+	p := r.pipeline
+	p.memory.release(r)
+	if r.reserved > 0 {
+		r.lane.memory.Give(r.reserved)
+		r.reserved = 0
+	}
+	p.requests.Done()
+}
+
+// Body gives memory for an answer of so many bytes, and Sent takes it back.
+func (r *request) Body(size int) []byte { return r.pipeline.memory.body(size) }
+func (r *request) Sent(body []byte)     { r.pipeline.memory.sent(body) }
+
+// Index is the index's name, and Version that of what the request is searched in.
+func (r *request) Index() string   { return r.pipeline.name }
+func (r *request) Version() string { return r.pipeline.encoder.version }
+
+// Arrived is the message's.
+func (r *request) Arrived() time.Time { return r.arrived }
+
+// Codec is that of the message and so of its answer.
+func (r *request) Codec() wire.ContentType { return r.codec }
+
+// Aborted is the context that ends when the pipeline gives up what it has.
+func (r *request) Aborted() context.Context { return r.pipeline.aborted }
+
+// GiveBackDelay is after how long a message should be delivered again that is abandoned.
+func (r *request) GiveBackDelay() time.Duration {
+	if r.pipeline.InDoubt() {
+		return doubtDelay
+	}
+	return 0
+}
+
+// Sharing calls work, in turn with the others who share the process: see exclusion.
+func (r *request) Sharing(work func()) {
+	r.pipeline.share(r)
+	defer r.pipeline.shared(r)
+	work()
+}
+
+// OnlyID is the id that the answer as a whole has: that of a single query, or of a message that is refused for a reason; "" for
 // a batch.
-func (r *request) onlyID(reason *wire.Error) string {
+func (r *request) OnlyID(reason *wire.Error) string {
 	switch {
 	case len(r.tasks) == 1 && !r.batch:
 		return r.tasks[0].id
@@ -129,8 +184,16 @@ func (r *request) Outcome(i int) Outcome {
 	return o
 }
 
-// failure is the failure of a task of a request that is done, one that is to blame if there is any.
-func (r *request) failure() (err error, excused bool) {
+// OnlyErr is the error that the answer as a whole is: the reason why the message is refused, or that of its only query.
+func (r *request) OnlyErr(reason *wire.Error) *wire.Error {
+	if reason == nil && len(r.tasks) == 1 && !r.batch {
+		return r.tasks[0].err()
+	}
+	return reason
+}
+
+// Failure is the failure of a task of a request that is done, one that is to blame if there is any.
+func (r *request) Failure() (err error, excused bool) {
 	for i := range r.tasks {
 		if t := &r.tasks[i]; t.failure != nil && (err == nil || !t.excused) {
 			err, excused = t.failure, t.excused

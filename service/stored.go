@@ -42,6 +42,7 @@ const (
 // back for another delivery when there is no answer. What is not settled when the process ends is delivered
 // again, and then answered with the same message ids, which the result stream stores once.
 type storedIntake struct {
+	index      string
 	pipe       *pipeline
 	metrics    *indexMetrics
 	consumer   *consumer.Consumer
@@ -52,6 +53,7 @@ type storedIntake struct {
 	maxResult  func() int64 // headers included; another server of a cluster may have another limit
 	answers    *storedAnswers
 	clock      *clock
+	aborted    context.Context
 	log        *slog.Logger
 
 	returned atomic.Bool    // messages were given back unanswered
@@ -93,7 +95,7 @@ func (s *storedIntake) fault(now time.Time) error {
 
 // take is called by the consumer for each message. It blocks while the pipeline has no room.
 func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
-	o := &stored{intake: s, message: m, reply: s.subjects.Result(s.pipe.name)}
+	o := &stored{intake: s, message: m, reply: s.subjects.Result(s.index)}
 	if reply := m.Header.Get(wire.HeaderReply); reply != "" {
 		if err := wire.ValidateReplySubject(reply, s.allow); err != nil {
 			o.badReply = asWireError(err)
@@ -101,17 +103,11 @@ func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
 			o.reply = reply
 		}
 	}
-	r := newRequest(o, messageOf(m.Header, m.Body, s.clock.local(m.Timestamp)))
 	if o.suspect() {
-		s.suspects.add(r, o)
+		s.suspects.add(o)
 		return
 	}
-	s.pipe.enter()
-	select {
-	case s.pipe.stored.in <- r:
-	case <-ctx.Done(): // the consumer gives it back
-		s.pipe.pass()
-	}
+	s.pipe.Give(ctx, o.request(s.pipe)) // else the consumer gives it back
 }
 
 // stored is the origin of a request from the query stream.
@@ -124,9 +120,14 @@ type stored struct {
 	alone    *loneRun // of a suspect, while it is run and afterwards
 }
 
+// request makes the request that a pipeline answers.
+func (o *stored) request(p *pipeline) *request {
+	return p.NewRequest(o, messageOf(o.message.Header, o.message.Body, o.intake.clock.local(o.message.Timestamp)))
+}
+
 // resultID identifies the answer.
 func (o *stored) resultID() string {
-	return resultID(o.intake.pipe.name, o.message.Header, o.message.StreamCreated, o.message.Sequence)
+	return resultID(o.intake.index, o.message.Header, o.message.StreamCreated, o.message.Sequence)
 }
 
 // suspect says that the message may have brought workers down and is to run alone.
@@ -149,12 +150,12 @@ func (o *stored) refuse(r *request, reason *wire.Error) {
 // respond answers a message, unless the engine failed on it: then it is given back, until it has been delivered often
 // enough to be sure that it is to blame. It ran alone in any case.
 func (o *stored) respond(r *request) {
-	failure, excused := r.failure()
+	failure, excused := r.Failure()
 	if failure != nil {
 		log := o.intake.log.With("sequence", o.message.Sequence, "delivered", o.message.Delivered, "error", failure)
 		if !o.suspect() || excused {
 			log.Error("the engine failed on a message, trying it again")
-			o.intake.pipe.done(r)
+			r.Done()
 			o.giveBack(min(time.Duration(o.message.Delivered), maxFailureDelays) * failureDelay)
 			return
 		}
@@ -168,9 +169,15 @@ func (o *stored) respond(r *request) {
 }
 
 func (o *stored) abandon(r *request) {
-	o.intake.pipe.done(r)
+	delay := r.GiveBackDelay()
+	r.Done()
+	o.giveUp(delay)
+}
+
+// giveUp gives back a message that is not answered.
+func (o *stored) giveUp(delay time.Duration) {
 	o.intake.returned.Store(true)
-	o.giveBack(o.intake.pipe.giveBackDelay())
+	o.giveBack(delay)
 }
 
 // giveBack has the message delivered again after a delay.
@@ -181,7 +188,6 @@ func (o *stored) giveBack(delay time.Duration) {
 // lost gives up a message of which workers were lost that ran it alone. It is not looked into.
 func (o *stored) lost(r *request, runs int) {
 	o.refused = true
-	r.codec, _ = wire.ParseContentType(o.message.Header.Get(wire.HeaderContentType)) // JSON when that is wrong, too
 	reason := wire.Errorf(wire.Internal, "workers were lost that ran this message; it is with the dead letters")
 	detail := fmt.Sprintf("%d runs were begun, alone, and no worker lived to end one", runs)
 	o.deliver(r, reason, func() { o.bury(deadLost, detail) })
@@ -191,7 +197,7 @@ func (o *stored) lost(r *request, runs int) {
 // producer's time.
 func (o *stored) bury(reason, detail string) {
 	o.intake.settling.Go(func() {
-		err := o.message.Dead(o.intake.pipe.aborted, reason, detail)
+		err := o.message.Dead(o.intake.aborted, reason, detail)
 		if err == nil {
 			o.intake.metrics.dead.WithLabelValues(reason).Inc()
 		}
@@ -212,13 +218,13 @@ func (o *stored) settled(err error) {
 // unpublished deals with an answer that will never be out.
 func (o *stored) unpublished(r *request, err error) {
 	s := o.intake
-	if s.pipe.aborted.Err() != nil || errors.Is(err, producer.ErrClosed) || errors.Is(err, nats.ErrConnectionClosed) {
+	if r.Aborted().Err() != nil || errors.Is(err, producer.ErrClosed) || errors.Is(err, nats.ErrConnectionClosed) {
 		o.abandon(r) // it is this process that ends, not the message
 		return
 	}
 	log := s.log.With("sequence", o.message.Sequence, "reply", o.reply, "error", err)
 	var size *producer.TooLargeError
-	standard := s.subjects.Result(s.pipe.name)
+	standard := s.subjects.Result(s.index)
 	var reason *wire.Error
 	switch tooLarge := errors.As(err, &size); {
 	case tooLarge && !o.refused:
@@ -229,7 +235,7 @@ func (o *stored) unpublished(r *request, err error) {
 		o.reply, reason = standard, o.badReply
 	default:
 		log.Error("an answer cannot be published, the query will come again")
-		s.pipe.done(r)
+		r.Done()
 		o.giveBack(brokenDelay)
 		return
 	}

@@ -61,10 +61,9 @@ type suspects struct {
 
 // suspect is a message that is to run alone.
 type suspect struct {
-	request *request
-	origin  *stored
-	record  *consumer.Record
-	again   bool
+	origin *stored
+	record *consumer.Record
+	again  bool
 }
 
 // openSuspects makes the bucket of records and begins to run suspects.
@@ -103,9 +102,9 @@ func (s *suspects) warn(e *consumer.UnrecordedError) {
 }
 
 // add takes a message in. It does not block.
-func (s *suspects) add(r *request, o *stored) {
+func (s *suspects) add(o *stored) {
 	s.mu.Lock()
-	s.fresh = append(s.fresh, &suspect{request: r, origin: o, record: s.records.Of(o.message)})
+	s.fresh = append(s.fresh, &suspect{origin: o, record: s.records.Of(o.message)})
 	s.mu.Unlock()
 	s.look()
 }
@@ -149,8 +148,8 @@ func (s *suspects) run(ctx context.Context) {
 			return
 		case x == nil:
 			s.idle(ctx)
-		case ctx.Err() != nil, x.origin.intake.pipe.aborted.Err() != nil:
-			x.request.origin.abandon(x.request)
+		case ctx.Err() != nil, x.origin.intake.aborted.Err() != nil:
+			x.origin.giveUp(0)
 		default:
 			s.runOne(ctx, x)
 		}
@@ -180,18 +179,17 @@ func (s *suspects) idle(ctx context.Context) {
 
 // runOne runs a message to its answer, puts it off, or gives it up.
 func (s *suspects) runOne(ctx context.Context, x *suspect) {
-	pipe := x.origin.intake.pipe
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(pipe.aborted, cancel)()
-	l := &loneRun{exclusion: s.exclusion, record: x.record, log: s.log.With("index", pipe.name, "sequence", x.origin.message.Sequence)}
+	defer context.AfterFunc(x.origin.intake.aborted, cancel)()
+	l := &loneRun{exclusion: s.exclusion, record: x.record, log: s.log.With("index", x.origin.intake.index, "sequence", x.origin.message.Sequence)}
 	l.enter = func() bool { return s.enter(ctx, l) }
 
 	// Nearly all suspects have no record: that is for the first attempt to find out.
 	err := s.begin(ctx, l)
 	for err != nil {
 		if err = s.read(ctx, l, err); err != nil {
-			x.request.origin.abandon(x.request)
+			x.origin.giveUp(0)
 			return
 		}
 		switch lost := x.record.Lost(); {
@@ -200,7 +198,7 @@ func (s *suspects) runOne(ctx context.Context, x *suspect) {
 				l.log.Error("workers were lost that ran a message alone, giving it up", "runs", lost)
 				x.origin.alone = l
 				l.end()
-				x.origin.lost(x.request, lost)
+				x.origin.lost(x.origin.request(x.origin.intake.pipe), lost)
 				return
 			}
 		case lost > 0 && !x.again:
@@ -215,7 +213,7 @@ func (s *suspects) runOne(ctx context.Context, x *suspect) {
 		}
 	}
 	x.origin.alone = l
-	l.keep = pipe.runAlone(x.request, l)
+	l.keep = x.origin.intake.pipe.RunAlone(x.origin.request(x.origin.intake.pipe), l)
 	if !l.end() && len(s.unended) < maxUnended {
 		s.unended = append(s.unended, x.record)
 	}
