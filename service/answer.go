@@ -15,11 +15,11 @@ type Answer struct {
 	Results wire.Results
 
 	pipeline *pipeline
-	encoder  *encoder
-	request *request
-	now     time.Time
-	reason  *wire.Error // the message is refused as a whole: every result is this error
-	most    int         // bytes of payload that a result may have: more fit no message
+	encoder  *Encoder
+	request  *request
+	now      time.Time
+	reason   *wire.Error // the message is refused as a whole: every result is this error
+	most     int         // bytes of payload that a result may have: more fit no message
 
 	result   wire.Result
 	hits     []wire.Hit
@@ -143,7 +143,7 @@ func (a *Answer) makeHits(t *task) {
 }
 
 // payloadSizes is how many bytes the payloads of hits have together, at least.
-func (e *encoder) payloadSizes(hits []gpuexec.Hit) int {
+func (e *Encoder) payloadSizes(hits []gpuexec.Hit) int {
 	size := 0
 	for i := range hits {
 		size += len(e.index.Payload(hits[i].ID))

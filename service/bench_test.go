@@ -2,14 +2,11 @@ package service
 
 import (
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
@@ -66,61 +63,6 @@ func BenchmarkMessage(b *testing.B) {
 			p.memory.sent(part.Body)
 		}
 	})
-	b.Run("observe", func(b *testing.B) {
-		metrics := newMetrics().forIndex("rows")
-		for b.Loop() {
-			metrics.observe(done, nil, 0, time.Millisecond, 4*time.Millisecond)
-		}
-	})
-}
-
-// What a direct answer costs from its hits to the connection: of one query and of 256, with 100 hits each. Nobody asked, so the
-// server drops it.
-func BenchmarkDirectAnswer(b *testing.B) {
-	const k = 100
-	ix, err := index.Open(rowsFile(b, "rows", 2000))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer ix.Close()
-	p := idlePipeline(b, ix)
-	broker, err := StartBroker(b.Context(), BrokerOptions{Listen: "127.0.0.1:0", DataDir: b.TempDir()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer broker.Shutdown()
-	nc, err := nats.Connect(broker.URL())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer nc.Close()
-	hits := make([]gpuexec.Hit, k)
-	for i := range hits {
-		hits[i] = gpuexec.Hit{ID: uint32(1_000_000 + i), Count: uint32(k - i), Distance: gpuexec.NoDistance}
-	}
-	intake := &directIntake{pipe: p, metrics: newMetrics().forIndex("rows"), nc: nc, log: slog.New(slog.DiscardHandler)}
-	for _, queries := range []int{1, 256} {
-		for _, codec := range []wire.ContentType{wire.JSON, wire.MessagePack} {
-			b.Run(fmt.Sprintf("%d/%s", queries, strings.TrimPrefix(codec.String(), "application/")), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					p.requests.Add(1)
-					r := &request{pipeline: p, origin: &direct{intake: intake, reply: "_INBOX.nobody"}, codec: codec, batch: queries > 1, arrived: time.Now(), epoch: ix.Epoch()}
-					p.memory.request(r, queries, 0)
-					answers := make([]gpuexec.Answer, queries)
-					p.memory.hits.give(answers)
-					for i := range answers {
-						r.tasks[i].answer.Hits = append(answers[i].Hits, hits...)
-					}
-					r.origin.respond(r)
-				}
-				b.StopTimer()
-				if err := nc.Flush(); err != nil {
-					b.Fatal(err)
-				}
-			})
-		}
-	}
 }
 
 // What decoding and planning costs for a message of 256 signatures of 237 hash values, in both forms: nearly all of what
@@ -174,7 +116,7 @@ func BenchmarkSignatures(b *testing.B) {
 			body := wire.AppendQueries(nil, codec, asked)
 			for _, workers := range []int{1, 2} {
 				b.Run(fmt.Sprintf("%s/%s/workers=%d", strings.TrimPrefix(codec.String(), "application/"), form, workers), func(b *testing.B) {
-					p.options.workers = workers
+					p.options.Workers = workers
 					l := newLane(0, 0, 0)
 					var helpers sync.WaitGroup
 					for range workers - 1 {

@@ -92,7 +92,7 @@ func (p *pipeline) decode(r *request) error {
 		if p.aborted != nil && p.aborted.Err() != nil {
 			return err
 		}
-		return asWireError(err)
+		return refusalOf(err)
 	}
 	r.open.Store(int64(r.queries))
 	return nil
@@ -122,7 +122,7 @@ func (p *pipeline) decodeMessage(r *request, body []byte, decoder *wire.Decoder)
 	}
 	defer x.Recover(r.epoch, &err)
 	if len(body) >= minShared {
-		if batch, ok := decoder.Scan(r.codec, body, p.options.limits); ok {
+		if batch, ok := decoder.Scan(r.codec, body, p.options.Limits); ok {
 			if ok, err := p.decodeBatch(r, batch, len(body), decoder); ok {
 				return err
 			}
@@ -136,7 +136,7 @@ func (p *pipeline) decodeMessage(r *request, body []byte, decoder *wire.Decoder)
 		}
 		n = more
 	}
-	message, err := decoder.Decode(r.codec, body, p.options.limits)
+	message, err := decoder.Decode(r.codec, body, p.options.Limits)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ type share struct {
 // is to be decoded as a whole for.
 func (p *pipeline) decodeBatch(r *request, batch *wire.Batch, size int, decoder *wire.Decoder) (ok bool, err error) {
 	s := p.newShare(r, batch, size)
-	r.lane.offer(s, min(size/(helperParts*partBytes), p.options.workers-1))
+	r.lane.offer(s, min(size/(helperParts*partBytes), p.options.Workers-1))
 	p.decodeParts(s, decoder, func() bool { return false })
 	<-s.done
 	if changed := s.changed.Load(); changed != nil {
@@ -282,7 +282,7 @@ func (p *pipeline) decodePart(s *share, decoder *wire.Decoder, first, end int, f
 	return sumK, ok, nil
 }
 
-func asWireError(err error) *wire.Error {
+func refusalOf(err error) *wire.Error {
 	var known *wire.Error
 	if errors.As(err, &known) {
 		return known

@@ -55,9 +55,17 @@ func randomQueries(random *rand.Rand) []wire.Query {
 	return queries
 }
 
+// unmeasured is what a pipeline tells when nobody listens.
+type unmeasured struct{}
+
+func (unmeasured) Batch(int, string)     {}
+func (unmeasured) Begun()                {}
+func (unmeasured) Ended()                {}
+func (unmeasured) Worked(uint64, uint64) {}
+
 // idlePipeline is a pipeline of which no stage runs.
 func idlePipeline(t testing.TB, ix *index.Index) *pipeline {
-	e, err := newEncoder(ix.Schema().Name, ix)
+	e, err := NewEncoder(ix.Schema().Name, ix, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +76,7 @@ func idlePipeline(t testing.TB, ix *index.Index) *pipeline {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { searcher.Close() })
-	return &pipeline{name: ix.Schema().Name, encoder: e, searcher: searcher, metrics: newMetrics().forIndex(ix.Schema().Name)}
+	return &pipeline{name: ix.Schema().Name, encoder: e, searcher: searcher, metrics: unmeasured{}}
 }
 
 func decodingPipeline(t testing.TB, workers int, limits wire.Limits) *pipeline {
@@ -78,7 +86,7 @@ func decodingPipeline(t testing.TB, workers int, limits wire.Limits) *pipeline {
 	}
 	t.Cleanup(func() { ix.Close() })
 	p := idlePipeline(t, ix)
-	p.options = pipelineOptions{workers: workers, limits: limits}
+	p.options = Options2{Workers: workers, Limits: limits}
 	return p
 }
 
@@ -89,7 +97,7 @@ func message(p *pipeline, codec wire.ContentType, body []byte, l *lane) *request
 // wantDecoded checks a request against its message, decoded query by query in fresh memory.
 func wantDecoded(t *testing.T, p *pipeline, r *request, body []byte, refusal error) {
 	t.Helper()
-	m, err := wire.DecodeMessage(r.codec, body, p.options.limits)
+	m, err := wire.DecodeMessage(r.codec, body, p.options.Limits)
 	if err != nil {
 		if !reflect.DeepEqual(refusal, err) || r.tasks != nil || r.queries != 0 {
 			t.Errorf("refused with %v and %d tasks, not %v", refusal, len(r.tasks), err)
@@ -162,7 +170,7 @@ func TestHelperLeaves(t *testing.T) {
 	p := decodingPipeline(t, 2, wire.Limits{})
 	body := wire.AppendQueries(nil, wire.MessagePack, randomQueries(rand.New(rand.NewPCG(seed, 0))))
 	var own, other wire.Decoder
-	batch, ok := own.Scan(wire.MessagePack, body, p.options.limits)
+	batch, ok := own.Scan(wire.MessagePack, body, p.options.Limits)
 	if !ok {
 		t.Fatal("not scanned")
 	}

@@ -41,7 +41,7 @@ type delivery struct {
 	salt    int    // how many ids before this one were taken by other answers
 	results wire.Results
 	made    *Answer // where results come from; nil once they are encoded
-	next    int        // the first query that is not known to be out
+	next    int     // the first query that is not known to be out
 
 	// parts tells a lone run, which sends all parts itself, of each that is confirmed; closed when no more are to be sent. Nil
 	// for other messages, and with the last part.

@@ -108,7 +108,7 @@ func (x *executor) run(tasks []*task) {
 		x.abandon(tasks)
 	case device != nil && device.Sticky:
 		x.lost = true
-		x.options.fatal(fmt.Errorf("index %s: %w", x.name, err))
+		x.options.Fatal(fmt.Errorf("index %s: %w", x.name, err))
 		x.abandon(tasks)
 	case device != nil && device.OutOfMemory && len(tasks) > 1:
 		x.log.Warn("the batch does not fit the device, halving it", "queries", len(tasks), "error", err)
@@ -147,8 +147,8 @@ func (x *executor) search(tasks []*task) (err error) {
 		x.answers = append(x.answers, gpuexec.Answer{})
 	}
 	if !x.alone { // before the memory, which those have that share already
-		x.options.exclusion.share()
-		defer x.options.exclusion.done()
+		x.options.Exclusion.share()
+		defer x.options.Exclusion.done()
 	}
 	x.memory.hits.give(x.answers[:len(tasks)])
 	cost := int64(0)
@@ -164,7 +164,7 @@ func (x *executor) search(tasks []*task) (err error) {
 	defer x.batchMemory.Give(cost)
 	x.plans = x.plans[:0]
 	for _, t := range tasks {
-		t.plan.Deadline, t.plan.Work = t.expires, x.options.engineTimeout
+		t.plan.Deadline, t.plan.Work = t.expires, x.options.EngineTimeout
 		x.plans = append(x.plans, t.plan)
 		t.plan.Unfinished = nil // it is spoiled if this fails
 	}
@@ -227,7 +227,7 @@ func (x *executor) take(t *task, answer *gpuexec.Answer) {
 		t.refusal = expired()
 	case errors.Is(err, gpuexec.ErrWork):
 		t.refusal = wire.Errorf(wire.DeadlineExceeded, "comparing texts took the engine longer than it may (engine-timeout, %v): ask without "+
-			"certify, for fewer candidates or with a shorter text", x.options.engineTimeout)
+			"certify, for fewer candidates or with a shorter text", x.options.EngineTimeout)
 	case errors.As(err, &mistake):
 		t.refusal = wire.Errorf(wire.BadRequest, "%s", mistake.Reason)
 	case errors.As(err, &device) && device.OutOfMemory:

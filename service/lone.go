@@ -95,7 +95,7 @@ func (p *pipeline) searchAlone(r *request, l Lone) (lost bool) {
 func (p *pipeline) fit(tasks []*task, size int) int {
 	room := p.searcher.Capacity().BatchBytes
 	n := 0
-	for cost := int64(0); n < min(size, len(tasks), p.options.batchSize); n++ {
+	for cost := int64(0); n < min(size, len(tasks), p.options.BatchSize); n++ {
 		if cost += tasks[n].cost; n > 0 && room > 0 && cost > room {
 			break
 		}

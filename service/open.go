@@ -28,7 +28,7 @@ type served struct {
 	name     string
 	index    *index.Index
 	searcher gpuexec.Searcher
-	encoder  *encoder
+	encoder  *Encoder
 	example  string // a query, of a time when the file was sound
 	metrics  *indexMetrics
 	pipe     *pipeline
@@ -96,10 +96,9 @@ func (s *Service) openIndex(source IndexSource) (_ *served, err error) {
 	if err := wire.CheckIndexName(x.name); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Path, err)
 	}
-	if x.encoder, err = newEncoder(x.name, file); err != nil {
+	if x.encoder, err = NewEncoder(x.name, file, int64(s.cfg.CertifyLimit)); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Path, err)
 	}
-	x.encoder.limitCertify(int64(s.cfg.CertifyLimit))
 	return x, nil
 }
 
@@ -222,24 +221,24 @@ func (s *Service) openPipelines(context.Context) error {
 	s.onStop("pipelines", func(context.Context) error {
 		var draining sync.WaitGroup
 		for _, x := range s.indexes {
-			draining.Go(x.pipe.drain)
+			draining.Go(x.pipe.Drain)
 		}
 		draining.Wait()
 		return nil
 	})
 	for _, x := range s.indexes {
-		x.pipe = newPipeline(x.name, x.encoder, x.searcher, pipelineOptions{
-			batchSize:     s.cfg.BatchSize,
-			linger:        s.cfg.BatchLinger,
-			workers:       s.cfg.Workers,
-			directQueue:   s.cfg.DirectQueue,
-			limits:        s.limits,
-			exclusion:     &s.exclusion,
-			maxMessage:    s.nc.MaxPayload(),
-			budget:        s.budget,
-			cores:         s.engine.Info().Workers,
-			engineTimeout: s.cfg.EngineTimeout,
-			fatal:         s.fail,
+		x.pipe = New(x.encoder, x.searcher, Options2{
+			BatchSize:     s.cfg.BatchSize,
+			Linger:        s.cfg.BatchLinger,
+			Workers:       s.cfg.Workers,
+			DirectQueue:   s.cfg.DirectQueue,
+			Limits:        s.limits,
+			Exclusion:     &s.exclusion,
+			MaxMessage:    s.nc.MaxPayload(),
+			Budget:        s.budget,
+			Cores:         s.engine.Info().Workers,
+			EngineTimeout: s.cfg.EngineTimeout,
+			Fatal:         s.fail,
 		}, x.metrics, s.repeats.limit(s.log.With("index", x.name)))
 	}
 	s.background("memory", func(ctx context.Context) { s.budget.Trim(ctx, s.forget) })
@@ -253,7 +252,7 @@ func (s *Service) openPipelines(context.Context) error {
 // forget drops the memory that pipelines keep for messages to come.
 func (s *Service) forget() {
 	for _, x := range s.indexes {
-		x.pipe.memory.hits.drop()
+		x.pipe.Forget()
 	}
 }
 
@@ -388,7 +387,7 @@ func (s *Service) openStored(ctx context.Context) error {
 // openWatches begins to look at the files of the indexes.
 func (s *Service) openWatches(context.Context) error {
 	for _, x := range s.indexes {
-		w := &fileWatch{pipe: x.pipe, hold: x.stored.consumer.Hold, log: s.log.With("index", x.name)}
+		w := &fileWatch{index: x.index, doubts: x.pipe.Doubts(), hold: x.stored.consumer.Hold, log: s.log.With("index", x.name)}
 		s.background("watch of "+x.name+"'s file", w.run)
 	}
 	return nil
@@ -400,7 +399,7 @@ const pullBytes = 32 << 20
 func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
-		index: x.name, pipe: x.pipe, aborted: x.pipe.aborted, metrics: x.metrics, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(x.name),
+		index: x.name, pipe: x.pipe, aborted: x.pipe.Aborted(), metrics: x.metrics, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(x.name),
 		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.limit(log),
 	}
 	c, err := consumer.New(s.js, consumer.Options{
@@ -408,7 +407,7 @@ func (s *Service) openConsumer(x *served) (err error) {
 		Index:         x.name,
 		AckWait:       s.cfg.AckWait,
 		MaxAckPending: s.cfg.MaxPending,
-		BatchMessages: x.pipe.options.batchSize,
+		BatchMessages: x.pipe.BatchSize(),
 		PullBytes:     min(pullBytes/int64(len(s.indexes)), s.budget.Window(len(s.indexes))),
 		Bytes:         s.budget.Window(len(s.indexes)),
 		InfoInterval:  watchInterval,

@@ -55,16 +55,16 @@ import (
 //
 // # The end
 //
-// drain ends the stages in order: once the intakes have stopped, each stage finishes what it was handed and then
+// Drain ends the stages in order: once the intakes have stopped, each stage finishes what it was handed and then
 // closes the next one's channel. abort makes executors abandon what they are handed instead of running it, and
 // origins give back what they cannot publish, so that the same order comes to its end fast. A request that was taken in
 // is answered, refused or abandoned, always.
 type pipeline struct {
 	name     string
-	encoder  *encoder
+	encoder  *Encoder
 	searcher gpuexec.Searcher
 	probe    gpuexec.Plan // a query that the engine must be able to answer
-	options  pipelineOptions
+	options  Options2
 	metrics  Metrics
 	memory   pools
 	log      *slog.Logger
@@ -124,30 +124,30 @@ type Metrics interface {
 	Worked(postings, candidates uint64)
 }
 
-// pipelineOptions bound a pipeline.
-type pipelineOptions struct {
-	// batchSize is the most queries of a batch. Default and upper bound: the searcher's capacity.
-	batchSize int
-	// linger is batcher.Options.Linger.
-	linger time.Duration
-	// workers is the number of decoders and of responders of each lane.
-	workers int
-	// directQueue is how many direct requests may wait to be decoded.
-	directQueue int
-	// limits bound a message.
-	limits wire.Limits
-	// exclusion keeps all pipelines of the process apart from lone runs. Default: of its own.
-	exclusion *exclusion
-	// maxMessage is the most bytes of an answer's message.
-	maxMessage int64
-	// budget is the worker's, which bounds what is in flight. Required.
-	budget *memory.Budget
-	// cores is how many the engine has. Default: all.
-	cores int
-	// engineTimeout bounds the time that comparing the texts of a query may take. 0: no bound.
-	engineTimeout time.Duration
-	// fatal is called when the engine is lost for good.
-	fatal func(error)
+// Options2 bound a pipeline.
+type Options2 struct {
+	// BatchSize is the most queries of a batch. Default and upper bound: the searcher's capacity.
+	BatchSize int
+	// Linger is batcher.Options.Linger.
+	Linger time.Duration
+	// Workers is the number of decoders and of responders of each lane.
+	Workers int
+	// DirectQueue is how many direct requests may wait to be decoded.
+	DirectQueue int
+	// Limits bound a message.
+	Limits wire.Limits
+	// Exclusion keeps all pipelines of the process apart from lone runs. Default: of its own.
+	Exclusion *exclusion
+	// MaxMessage is the most bytes of an answer's message.
+	MaxMessage int64
+	// Budget is the worker's, which bounds what is in flight. Required.
+	Budget *memory.Budget
+	// Cores is how many the engine has. Default: all.
+	Cores int
+	// EngineTimeout bounds the time that comparing the texts of a query may take. 0: no bound.
+	EngineTimeout time.Duration
+	// Fatal is called when the engine is lost for good.
+	Fatal func(error)
 }
 
 const (
@@ -163,53 +163,53 @@ const (
 	gatherWait = 300 * time.Microsecond
 )
 
-// newPipeline starts a pipeline. drain ends it.
-func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipelineOptions, m Metrics, log *slog.Logger) *pipeline {
+// New starts a pipeline. Drain ends it.
+func New(enc *Encoder, searcher gpuexec.Searcher, opts Options2, m Metrics, log *slog.Logger) *pipeline {
 	capacity := searcher.Capacity()
-	if opts.batchSize <= 0 || opts.batchSize > capacity.BatchPlans {
-		opts.batchSize = capacity.BatchPlans
+	if opts.BatchSize <= 0 || opts.BatchSize > capacity.BatchPlans {
+		opts.BatchSize = capacity.BatchPlans
 	}
-	opts.batchSize = max(1, opts.batchSize)
-	if opts.exclusion == nil {
-		opts.exclusion = new(exclusion)
+	opts.BatchSize = max(1, opts.BatchSize)
+	if opts.Exclusion == nil {
+		opts.Exclusion = new(exclusion)
 	}
 	executors := max(minExecutors, capacity.InFlight)
-	backlog := (backlogBatches + executors) * opts.batchSize
-	burst := min(maxBurst, opts.batchSize)
+	backlog := (backlogBatches + executors) * opts.BatchSize
+	burst := min(maxBurst, opts.BatchSize)
 	p := &pipeline{
-		name: name, encoder: enc, searcher: searcher, probe: probePlan(enc.index), options: opts, metrics: m, log: log,
+		name: enc.name, encoder: enc, searcher: searcher, probe: probePlan(enc.index), options: opts, metrics: m, log: log,
 		stored:  newLane(burst, burst, backlog+heldRequests),
-		direct:  newLane(opts.directQueue, burst, executors),
+		direct:  newLane(opts.DirectQueue, burst, executors),
 		lone:    newLane(0, 0, 1),
 		look:    make(chan struct{}, 1),
 		idle:    make(chan struct{}, executors),
 		batches: make(chan batcher.Batch[*task], executors),
 		doubts:  make(chan struct{}, 1),
 	}
-	p.batchMemory = opts.budget.Batches.Holder()
+	p.batchMemory = opts.Budget.Batches.Holder()
 	if capacity.OnHost {
 		p.costOnHost = true
 		capacity.BatchBytes = min(capacity.BatchBytes, p.batchMemory.Limit()/2)
 	}
 	for _, l := range []*lane{&p.stored, &p.direct, &p.lone} {
-		l.memory, l.decoding = opts.budget.Requests.Holder(), opts.budget.Decoding.Holder()
+		l.memory, l.decoding = opts.Budget.Requests.Holder(), opts.Budget.Decoding.Holder()
 	}
 	p.aborted, p.abort = context.WithCancel(context.Background())
 	p.batchBytes = capacity.BatchBytes
 	p.estimates = newWorkEstimates(enc.index.Objects(), enc.index.TextBytes())
-	p.background = newTurns(p, opts.cores)
+	p.background = newTurns(p, opts.Cores)
 
-	p.start(opts.workers, p.stored.decode(p), func() { close(p.stored.ready) })
-	p.start(opts.workers, p.direct.decode(p), func() { close(p.direct.ready) })
-	p.start(1, p.dispatch(batcher.Options{MaxItems: opts.batchSize, MaxCost: capacity.BatchBytes, Linger: opts.linger}, int64(backlog)),
+	p.start(opts.Workers, p.stored.decode(p), func() { close(p.stored.ready) })
+	p.start(opts.Workers, p.direct.decode(p), func() { close(p.direct.ready) })
+	p.start(1, p.dispatch(batcher.Options{MaxItems: opts.BatchSize, MaxCost: capacity.BatchBytes, Linger: opts.Linger}, int64(backlog)),
 		func() { close(p.batches) })
 	p.start(executors, p.execute, p.background.end)
 	p.start(1, p.background.run, func() {
 		close(p.stored.finished)
 		close(p.direct.finished)
 	})
-	p.start(opts.workers, p.respondStored, nil)
-	p.start(opts.workers, p.respondDirect, nil)
+	p.start(opts.Workers, p.respondStored, nil)
+	p.start(opts.Workers, p.respondDirect, nil)
 	return p
 }
 
@@ -220,13 +220,13 @@ func (p *pipeline) pass()  { p.passed.Add(1) }
 // share waits for the end of a lone run, unless that is the request's own, and shared is the end of what was to be done. See exclusion.
 func (p *pipeline) share(r *request) {
 	if !r.alone {
-		p.options.exclusion.share()
+		p.options.Exclusion.share()
 	}
 }
 
 func (p *pipeline) shared(r *request) {
 	if !r.alone {
-		p.options.exclusion.done()
+		p.options.Exclusion.done()
 	}
 }
 
@@ -279,14 +279,36 @@ func (p *pipeline) Offer(r *request) bool {
 	}
 }
 
-// drain finishes everything that was taken in and ends the pipeline. No requests are made any longer.
-func (p *pipeline) drain() {
+// Drain finishes everything that was taken in and ends the pipeline. No requests are made any longer.
+func (p *pipeline) Drain() {
 	close(p.stored.in)
 	close(p.direct.in)
 	p.ended.Wait()
 	p.requests.Wait() // parts of answers are encoded when those before them are out
-	p.abort() // frees the context
+	p.abort()         // frees the context
 }
+
+// BatchSize is the most queries of a batch.
+func (p *pipeline) BatchSize() int { return p.options.BatchSize }
+
+// Forget drops the memory that is kept for messages to come.
+func (p *pipeline) Forget() { p.memory.hits.drop() }
+
+// Aborted is the context that ends when the pipeline is aborted, and when it has ended.
+func (p *pipeline) Aborted() context.Context { return p.aborted }
+
+// Abort makes the pipeline give up what it has.
+func (p *pipeline) Abort() { p.abort() }
+
+// Busy says whether there is work that waits for turns.
+func (p *pipeline) Busy() bool { return p.background.waiting() }
+
+// Hurry says until when the process lives, and which part of the cores there is: messages that cannot be answered until then are
+// given back now, and not then.
+func (p *pipeline) Hurry(deadline time.Time, part float64) { p.background.hurry(deadline, part) }
+
+// Doubts has a value when the index's file should be looked at.
+func (p *pipeline) Doubts() <-chan struct{} { return p.doubts }
 
 // wakeDispatcher makes the dispatcher look again at what other goroutines count.
 func (p *pipeline) wakeDispatcher() {

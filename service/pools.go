@@ -18,11 +18,11 @@ import (
 // Each piece has one owner at a time, as its request has. What is not given back, because a message failed, is garbage
 // like any other. What is given back is bounded, piece by piece: messages may be of any size.
 type pools struct {
-	decoders   sync.Pool // of *wire.Decoder
-	requests   sync.Pool // of *requestMemory
-	answers    sync.Pool // of *Answer
-	bodies     [maxBodyClass - minBodyClass + 1]sync.Pool
-	hits       hitMemory
+	decoders sync.Pool // of *wire.Decoder
+	requests sync.Pool // of *requestMemory
+	answers  sync.Pool // of *Answer
+	bodies   [maxBodyClass - minBodyClass + 1]sync.Pool
+	hits     hitMemory
 }
 
 // The bounds of what is kept.

@@ -58,7 +58,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	used := &pipelines[0].memory
 	for round := range 300 {
 		x := []*index.Index{keyed, plain}[random.IntN(2)]
-		e, err := newEncoder("x", x)
+		e, err := NewEncoder("x", x, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

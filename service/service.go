@@ -163,7 +163,7 @@ func (s *Service) Shutdown(ctx context.Context) error {
 func (s *Service) abort() {
 	for _, x := range s.indexes {
 		if x.pipe != nil {
-			x.pipe.abort()
+			x.pipe.Abort()
 		}
 	}
 }
@@ -173,13 +173,13 @@ func (s *Service) hurry(ctx context.Context) {
 	deadline, ok := ctx.Deadline()
 	var busy []*pipeline
 	for _, x := range s.indexes {
-		if x.pipe != nil && x.pipe.background.waiting() {
+		if x.pipe != nil && x.pipe.Busy() {
 			busy = append(busy, x.pipe)
 		}
 	}
 	for _, x := range s.indexes {
 		if ok && x.pipe != nil {
-			x.pipe.background.hurry(deadline, 1/float64(max(1, len(busy))))
+			x.pipe.Hurry(deadline, 1/float64(max(1, len(busy))))
 		}
 	}
 }

@@ -23,6 +23,8 @@ const (
 	// up to maxFailureDelays.
 	failureDelay     = time.Second
 	maxFailureDelays = 10
+	// staleAfter is after how long without an answer to a pull the server counts as gone.
+	staleAfter = 30 * time.Second
 	// brokenDelay is the same for an answer that cannot be published at all.
 	brokenDelay = 10 * time.Second
 )
@@ -243,4 +245,13 @@ func (o *stored) unpublished(r *request, err error) {
 	o.alone.then(func() {
 		s.settling.Go(func() { o.refuse(r, reason) }) // publishing may block
 	})
+}
+
+// asWireError is an error as the protocol has it.
+func asWireError(err error) *wire.Error {
+	var known *wire.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return wire.Errorf(wire.Internal, "%v", err)
 }

@@ -230,7 +230,7 @@ func (b *turns) choose() (tasks []*task, places []*turn) {
 					continue
 				}
 			}
-			own := b.take(t, b.options.batchSize-len(tasks))
+			own := b.take(t, b.options.BatchSize-len(tasks))
 			tasks, places = append(tasks, own...), append(places, t)
 		}
 	}

@@ -29,7 +29,7 @@ func idleTurns(t *testing.T) *turns {
 	}
 	t.Cleanup(func() { ix.Close() })
 	p := idlePipeline(t, ix)
-	p.options.batchSize, p.batchBytes = 64, 1<<40
+	p.options.BatchSize, p.batchBytes = 64, 1<<40
 	p.stored = newLane(0, 0, 100)
 	p.look = make(chan struct{}, 1)
 	p.aborted, p.abort = context.WithCancel(t.Context())

@@ -71,11 +71,11 @@ func (p *pipeline) need(r *request) int64 {
 		answer += hits * each
 		largest = max(largest, hits*shownBytes)
 		if t.payload && e.textColumn != "" { // payloads that are put together, until they are encoded
-			largest = max(largest, hits*shownBytes+min(hits*e.longestPayload, packs*int64(p.options.maxMessage)))
+			largest = max(largest, hits*shownBytes+min(hits*e.longestPayload, packs*int64(p.options.MaxMessage)))
 		}
 	}
-	n += candidates * candidateBytes * int64(min(len(r.tasks), p.options.batchSize)) // what is begun is ended first
-	return n + largest + min(answer, int64(p.options.maxMessage))*5/4
+	n += candidates * candidateBytes * int64(min(len(r.tasks), p.options.BatchSize)) // what is begun is ended first
+	return n + largest + min(answer, int64(p.options.MaxMessage))*5/4
 }
 
 // reserve takes the memory that a decoded request needs until it is answered. A stored one waits for it, which holds back the

@@ -16,8 +16,8 @@ import (
 const (
 	// probeInterval is how often each index is asked a probe query.
 	probeInterval = 2 * time.Second
-	// staleAfter is after how long without a sign of life a part counts as stuck.
-	staleAfter = 30 * time.Second
+	// silentAfter is after how long without an answer the engine counts as stuck.
+	silentAfter = 30 * time.Second
 )
 
 // prober asks an index a small query from time to time, through the whole pipeline, as a user's would go.
@@ -83,8 +83,8 @@ func (p *prober) fault(now time.Time) error {
 	switch answered := p.pipe.lastAnswer.Load(); {
 	case p.err != nil:
 		return p.err
-	case now.Sub(time.Unix(0, answered)) > staleAfter:
-		return fmt.Errorf("no query was answered for more than %v", staleAfter)
+	case now.Sub(time.Unix(0, answered)) > silentAfter:
+		return fmt.Errorf("no query was answered for more than %v", silentAfter)
 	}
 	return nil
 }
