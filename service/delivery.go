@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -31,7 +32,7 @@ import (
 // A delivery has one owner at a time: whoever encodes, then the producer until it confirms.
 type delivery struct {
 	origin  *stored
-	request *request
+	request *pipeline.Request
 	then    func() // when all of it is confirmed
 	out     *producer.Producer
 
@@ -40,8 +41,8 @@ type delivery struct {
 	id      string // of the answer, without the part
 	salt    int    // how many ids before this one were taken by other answers
 	results wire.Results
-	made    *Answer // where results come from; nil once they are encoded
-	next    int     // the first query that is not known to be out
+	made    *pipeline.Answer // where results come from; nil once they are encoded
+	next    int              // the first query that is not known to be out
 
 	// parts tells a lone run, which sends all parts itself, of each that is confirmed; closed when no more are to be sent. Nil
 	// for other messages, and with the last part.
@@ -54,7 +55,7 @@ type delivery struct {
 
 // deliver sends the answer to a request, or the reason why it has none, and calls then when all of it is confirmed. It blocks
 // while the producer has no room.
-func (o *stored) deliver(r *request, reason *wire.Error, then func()) {
+func (o *stored) deliver(r *pipeline.Request, reason *wire.Error, then func()) {
 	s := o.intake
 	d := &delivery{origin: o, request: r, reason: reason, then: then, out: s.publishers.next(), id: o.resultID()}
 	d.made = r.Answer(reason, int(s.maxResult()))
@@ -102,7 +103,7 @@ func (d *delivery) send() (last bool) {
 	}
 	if !d.request.Sound() {
 		d.drop()
-		d.origin.abandon(d.request)
+		d.origin.Abandon(d.request)
 		return true
 	}
 	d.encoded = time.Now()
@@ -165,7 +166,7 @@ func (d *delivery) duplicate(sequence uint64) {
 	switch {
 	case err != nil: // the process ends
 		d.drop()
-		o.abandon(d.request)
+		o.Abandon(d.request)
 	case whose == unknown:
 		d.goOn(d.next + d.part.Count)
 	case whose == another || has.First != d.next:

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -19,7 +20,7 @@ import (
 // not sent through micro.Request, whose statistics, taken when the handler returns, would not only be wrong for a
 // handler that answers later but also race with it; stats keeps our own.
 type directIntake struct {
-	pipe    *pipeline
+	pipe    *pipeline.Pipeline
 	metrics *indexMetrics
 	nc      *nats.Conn
 	limit   int64    // queries between intake and engine
@@ -82,15 +83,15 @@ func (d *directIntake) drop(reply string, reason error) {
 }
 
 // take puts a request into the pipeline or refuses it.
-func (d *directIntake) take(o *direct, r *request) {
+func (d *directIntake) take(o *direct, r *pipeline.Request) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	waiting := d.waiting.Add(1)
 	switch {
 	case d.closed:
-		o.refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
+		o.Refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
 	case waiting > d.limit || !d.pipe.Offer(r):
-		o.refuse(r, d.overloaded())
+		o.Refuse(r, d.overloaded())
 	default:
 		return
 	}
@@ -116,8 +117,8 @@ type direct struct {
 	header nats.Header
 }
 
-// admit replaces the message's place in the queue by those of its queries. One query is admitted already.
-func (d *direct) admit(queries int) *wire.Error {
+// Admit replaces the message's place in the queue by those of its queries. One query is admitted already.
+func (d *direct) Admit(queries int) *wire.Error {
 	waiting := d.intake.waiting.Add(int64(queries) - 1)
 	switch {
 	case queries <= 1 || waiting <= d.intake.limit:
@@ -131,23 +132,23 @@ func (d *direct) admit(queries int) *wire.Error {
 	return d.intake.overloaded()
 }
 
-func (d *direct) leave(queries int) { d.intake.waiting.Add(int64(-queries)) }
+func (d *direct) Leave(queries int) { d.intake.waiting.Add(int64(-queries)) }
 
-func (d *direct) refuse(r *request, reason *wire.Error) { d.send(r, reason) }
+func (d *direct) Refuse(r *pipeline.Request, reason *wire.Error) { d.send(r, reason) }
 
-func (d *direct) respond(r *request) { d.send(r, nil) }
+func (d *direct) Respond(r *pipeline.Request) { d.send(r, nil) }
 
-func (d *direct) abandon(r *request) {
+func (d *direct) Abandon(r *pipeline.Request) {
 	if r.Aborted().Err() == nil {
-		d.refuse(r, wire.Errorf(wire.Overloaded, "this worker does not answer from index %s now, whose file was changed in place: try again", r.Index()))
+		d.Refuse(r, wire.Errorf(wire.Overloaded, "this worker does not answer from index %s now, whose file was changed in place: try again", r.Index()))
 		return
 	}
-	d.refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
+	d.Refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
 }
 
 // send encodes and publishes the answer to a request, or the reason why it has none. It is one message or an error: an asker
 // waits for one.
-func (d *direct) send(r *request, reason *wire.Error) {
+func (d *direct) send(r *pipeline.Request, reason *wire.Error) {
 	out := &nats.Msg{Subject: d.reply, Header: nats.Header{wire.HeaderContentType: {r.Codec().String()}}}
 	setTrace(out.Header, d.header)
 	if id := r.OnlyID(reason); id != "" {
@@ -174,7 +175,7 @@ func (d *direct) send(r *request, reason *wire.Error) {
 	out.Data = body
 	if !r.Sound() {
 		r.Sent(body)
-		d.abandon(r)
+		d.Abandon(r)
 		return
 	}
 	encoded := time.Now()

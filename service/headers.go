@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -75,8 +76,8 @@ func fallbackID(query nats.Header) string {
 }
 
 // messageOf is what a pipeline is told of a message.
-func messageOf(header nats.Header, body []byte, arrived time.Time) Message {
-	return Message{
+func messageOf(header nats.Header, body []byte, arrived time.Time) pipeline.Message {
+	return pipeline.Message{
 		Arrived: arrived, ID: fallbackID(header),
 		ContentType: header.Get(wire.HeaderContentType), Protocol: header.Get(wire.HeaderProtocol), Body: body,
 	}

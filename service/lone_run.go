@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/service/pipeline"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 // confirmation may take as long as a result stream is full. Whatever settles the message waits for that end, so that
 // the record is gone before the message is; killed in between, the worker leaves a message that runs again, not a record.
 type loneRun struct {
-	exclusion *exclusion
+	exclusion *pipeline.Exclusion
 	record    *consumer.Record
 	log       *slog.Logger
 	enter     func() bool // takes a turn and begins the record; false when the process ends
@@ -72,7 +73,7 @@ func (l *loneRun) leave(write func(context.Context) error) (ok bool) {
 	}
 	l.active = false
 	took := time.Since(l.since)
-	if l.exclusion.release() {
+	if l.exclusion.Release() {
 		l.busy += took
 	}
 	return ok
@@ -82,7 +83,7 @@ func (l *loneRun) leave(write func(context.Context) error) (ok bool) {
 func (l *loneRun) rest() time.Duration {
 	l.turn.Lock()
 	defer l.turn.Unlock()
-	rest := min(l.busy, 10*loneHold)
+	rest := min(l.busy, 10*pipeline.LoneHold)
 	l.busy = 0
 	return rest
 }
@@ -101,7 +102,7 @@ func (l *loneRun) Wait(wait func()) {
 		return
 	}
 	paused := make(chan struct{})
-	timer := time.AfterFunc(loneHold, func() {
+	timer := time.AfterFunc(pipeline.LoneHold, func() {
 		l.leave(l.record.Pause)
 		close(paused)
 	})

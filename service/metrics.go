@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -194,7 +195,7 @@ func (m *indexMetrics) Ended() { m.busy.Stop() }
 
 // observe counts the queries of a request whose answer is out, or the reason why the request was refused. tooLarge good results
 // were replaced by errors; publishing the answer took published, all of it total.
-func (m *indexMetrics) observe(r *request, reason *wire.Error, tooLarge int, published, total time.Duration) {
+func (m *indexMetrics) observe(r *pipeline.Request, reason *wire.Error, tooLarge int, published, total time.Duration) {
 	ok, failed := 0, 0
 	count := func(err *wire.Error) {
 		if err != nil {

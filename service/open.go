@@ -17,6 +17,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -28,11 +29,11 @@ type served struct {
 	name     string
 	index    *index.Index
 	searcher gpuexec.Searcher
-	encoder  *Encoder
+	encoder  *pipeline.Encoder
 	example  string // a query, of a time when the file was sound
 	metrics  *indexMetrics
-	pipe     *pipeline
-	prober   *prober
+	pipe     *pipeline.Pipeline
+	prober   *pipeline.Prober
 	direct   *directIntake
 	stored   *storedIntake
 }
@@ -96,7 +97,7 @@ func (s *Service) openIndex(source IndexSource) (_ *served, err error) {
 	if err := wire.CheckIndexName(x.name); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Path, err)
 	}
-	if x.encoder, err = NewEncoder(x.name, file, int64(s.cfg.CertifyLimit)); err != nil {
+	if x.encoder, err = pipeline.NewEncoder(x.name, file, int64(s.cfg.CertifyLimit)); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Path, err)
 	}
 	return x, nil
@@ -227,7 +228,7 @@ func (s *Service) openPipelines(context.Context) error {
 		return nil
 	})
 	for _, x := range s.indexes {
-		x.pipe = New(x.encoder, x.searcher, Options2{
+		x.pipe = pipeline.New(x.encoder, x.searcher, pipeline.Options{
 			BatchSize:     s.cfg.BatchSize,
 			Linger:        s.cfg.BatchLinger,
 			Workers:       s.cfg.Workers,
@@ -243,8 +244,8 @@ func (s *Service) openPipelines(context.Context) error {
 	}
 	s.background("memory", func(ctx context.Context) { s.budget.Trim(ctx, s.forget) })
 	for _, x := range s.indexes {
-		x.prober = newProber(x.pipe)
-		s.background("probe of "+x.name, x.prober.run)
+		x.prober = pipeline.NewProber(x.pipe)
+		s.background("probe of "+x.name, x.prober.Run)
 	}
 	return nil
 }

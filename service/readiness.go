@@ -43,7 +43,7 @@ func (s *Service) openReadiness() {
 		s.readyWhile(func(now time.Time) error {
 			err := x.pipe.FileFault() // all else follows from that
 			if err == nil {
-				err = errors.Join(x.stored.fault(now), x.prober.fault(now))
+				err = errors.Join(x.stored.fault(now), x.prober.Fault(now))
 			}
 			if err != nil {
 				return fmt.Errorf("index %s: %w", x.name, err)

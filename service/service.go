@@ -19,6 +19,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/service/memory"
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -70,7 +71,7 @@ type Service struct {
 	micro      micro.Service
 	admin      *admin
 	indexes    []*served
-	exclusion  exclusion
+	exclusion  pipeline.Exclusion
 	suspects   *suspects
 
 	stop       []func(context.Context) error // in the order of the start
@@ -171,7 +172,7 @@ func (s *Service) abort() {
 // hurry makes the pipelines give back early what they cannot answer before ctx ends.
 func (s *Service) hurry(ctx context.Context) {
 	deadline, ok := ctx.Deadline()
-	var busy []*pipeline
+	var busy []*pipeline.Pipeline
 	for _, x := range s.indexes {
 		if x.pipe != nil && x.pipe.Busy() {
 			busy = append(busy, x.pipe)

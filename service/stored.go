@@ -13,6 +13,7 @@ import (
 
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -45,7 +46,7 @@ const (
 // again, and then answered with the same message ids, which the result stream stores once.
 type storedIntake struct {
 	index      string
-	pipe       *pipeline
+	pipe       *pipeline.Pipeline
 	metrics    *indexMetrics
 	consumer   *consumer.Consumer
 	suspects   *suspects
@@ -123,7 +124,7 @@ type stored struct {
 }
 
 // request makes the request that a pipeline answers.
-func (o *stored) request(p *pipeline) *request {
+func (o *stored) request(p *pipeline.Pipeline) *pipeline.Request {
 	return p.NewRequest(o, messageOf(o.message.Header, o.message.Body, o.intake.clock.local(o.message.Timestamp)))
 }
 
@@ -135,12 +136,12 @@ func (o *stored) resultID() string {
 // suspect says that the message may have brought workers down and is to run alone.
 func (o *stored) suspect() bool { return o.message.Delivered > suspectAfter }
 
-func (o *stored) admit(int) *wire.Error { return o.badReply }
+func (o *stored) Admit(int) *wire.Error { return o.badReply }
 
-func (o *stored) leave(int) {}
+func (o *stored) Leave(int) {}
 
-// refuse answers a message that will never be anything else than wrong, and removes it.
-func (o *stored) refuse(r *request, reason *wire.Error) {
+// Refuse answers a message that will never be anything else than wrong, and removes it.
+func (o *stored) Refuse(r *pipeline.Request, reason *wire.Error) {
 	o.refused = true
 	if o.badReply != nil {
 		o.deliver(r, reason, func() { o.bury(deadReply, o.badReply.Message) })
@@ -149,9 +150,9 @@ func (o *stored) refuse(r *request, reason *wire.Error) {
 	o.deliver(r, reason, func() { o.settled(o.message.Term(reason.Error())) })
 }
 
-// respond answers a message, unless the engine failed on it: then it is given back, until it has been delivered often
+// Respond answers a message, unless the engine failed on it: then it is given back, until it has been delivered often
 // enough to be sure that it is to blame. It ran alone in any case.
-func (o *stored) respond(r *request) {
+func (o *stored) Respond(r *pipeline.Request) {
 	failure, excused := r.Failure()
 	if failure != nil {
 		log := o.intake.log.With("sequence", o.message.Sequence, "delivered", o.message.Delivered, "error", failure)
@@ -170,7 +171,7 @@ func (o *stored) respond(r *request) {
 	o.deliver(r, nil, func() { o.settled(o.message.Ack()) })
 }
 
-func (o *stored) abandon(r *request) {
+func (o *stored) Abandon(r *pipeline.Request) {
 	delay := r.GiveBackDelay()
 	r.Done()
 	o.giveUp(delay)
@@ -188,7 +189,7 @@ func (o *stored) giveBack(delay time.Duration) {
 }
 
 // lost gives up a message of which workers were lost that ran it alone. It is not looked into.
-func (o *stored) lost(r *request, runs int) {
+func (o *stored) lost(r *pipeline.Request, runs int) {
 	o.refused = true
 	reason := wire.Errorf(wire.Internal, "workers were lost that ran this message; it is with the dead letters")
 	detail := fmt.Sprintf("%d runs were begun, alone, and no worker lived to end one", runs)
@@ -218,10 +219,10 @@ func (o *stored) settled(err error) {
 }
 
 // unpublished deals with an answer that will never be out.
-func (o *stored) unpublished(r *request, err error) {
+func (o *stored) unpublished(r *pipeline.Request, err error) {
 	s := o.intake
 	if r.Aborted().Err() != nil || errors.Is(err, producer.ErrClosed) || errors.Is(err, nats.ErrConnectionClosed) {
-		o.abandon(r) // it is this process that ends, not the message
+		o.Abandon(r) // it is this process that ends, not the message
 		return
 	}
 	log := s.log.With("sequence", o.message.Sequence, "reply", o.reply, "error", err)
@@ -243,7 +244,7 @@ func (o *stored) unpublished(r *request, err error) {
 	}
 	log.Warn("an answer cannot be published, an error is sent instead")
 	o.alone.then(func() {
-		s.settling.Go(func() { o.refuse(r, reason) }) // publishing may block
+		s.settling.Go(func() { o.Refuse(r, reason) }) // publishing may block
 	})
 }
 

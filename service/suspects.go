@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/service/pipeline"
 )
 
 const (
@@ -43,7 +44,7 @@ const (
 // it, they run alone without a record, and nothing is given up. Then they run in any order: the one that kills the worker would
 // be the first of every worker otherwise.
 type suspects struct {
-	exclusion *exclusion
+	exclusion *pipeline.Exclusion
 	records   *consumer.Suspects
 	log       *slog.Logger
 
@@ -74,7 +75,7 @@ func (s *Service) openSuspects(ctx context.Context) error {
 	return nil
 }
 
-func newSuspects(exclusion *exclusion, records *consumer.Suspects, log *slog.Logger) *suspects {
+func newSuspects(exclusion *pipeline.Exclusion, records *consumer.Suspects, log *slog.Logger) *suspects {
 	return &suspects{exclusion: exclusion, records: records, log: log, warned: make(map[string]bool), wake: make(chan struct{}, 1)}
 }
 
@@ -241,11 +242,11 @@ func (s *suspects) enter(ctx context.Context, l *loneRun) bool {
 // begin takes the turn and writes that a lone run begins. Without the record there is no turn, unless there can be none.
 func (s *suspects) begin(ctx context.Context, l *loneRun) error {
 	since := time.Now()
-	s.exclusion.takeAll()
+	s.exclusion.TakeAll()
 	err := l.record.Begin(ctx)
 	var unrecorded *consumer.UnrecordedError
 	if err != nil && !errors.As(err, &unrecorded) {
-		s.exclusion.release()
+		s.exclusion.Release()
 		return err
 	}
 	if s.unrecorded = unrecorded != nil; s.unrecorded {

@@ -46,8 +46,9 @@ var rules = map[string]rule{
 	"producer":         {[]string{"wire"}, []string{natsGo}},
 	"client":           {[]string{"wire"}, []string{natsGo, nuid}},
 	"service/memory":   {[]string{"internal/human"}, []string{"github.com/prometheus"}},
+	"service/pipeline": {[]string{"wire", "batcher", "gpuexec", "index", "index/encode", "service/memory", "internal/human"}, nil},
 	"service": {
-		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client", "service/memory", "internal/human"},
+		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client", "service/memory", "service/pipeline", "internal/human"},
 		[]string{natsGo, nuid, "github.com/nats-io/nats-server/v2", "github.com/prometheus", "golang.org/x/sync", "github.com/spf13/pflag", yaml},
 	},
 	"bench": {

@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"math/bits"
@@ -41,7 +41,7 @@ type requestMemory struct {
 }
 
 // request gives a request n tasks, and memory for plans of so many conditions.
-func (m *pools) request(r *request, n, conditions int) {
+func (m *pools) request(r *Request, n, conditions int) {
 	own, _ := m.requests.Get().(*requestMemory)
 	if own == nil {
 		own = new(requestMemory)
@@ -61,7 +61,7 @@ func (own *requestMemory) query(first, n int) (items []index.Item, spans []index
 }
 
 // release takes back the memory of a request that is answered. It has no tasks any longer.
-func (m *pools) release(r *request) {
+func (m *pools) release(r *Request) {
 	own := r.memory
 	if own == nil {
 		return

@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 
 // executor runs one batch at a time. Its slices are its own and used again for each.
 type executor struct {
-	*pipeline
+	*Pipeline
 	alone   bool // it executes a lone run
 	lost    bool // the device, by what it executed
 	plans   []gpuexec.Plan
@@ -23,8 +23,8 @@ type executor struct {
 }
 
 // execute runs batches until there are no more.
-func (p *pipeline) execute() {
-	x := &executor{pipeline: p, later: p.background.put}
+func (p *Pipeline) execute() {
+	x := &executor{Pipeline: p, later: p.background.put}
 	for {
 		p.idle <- struct{}{} // has room for every executor
 		batch, ok := <-p.batches
@@ -54,7 +54,7 @@ func (x *executor) live(tasks []*task) []*task {
 	for _, t := range tasks {
 		if t.started.IsZero() {
 			t.started = now
-			t.request.origin.leave(1)
+			t.request.origin.Leave(1)
 		}
 		if t.request.epoch != x.encoder.index.Epoch() { // its answer could not go out
 			x.abandon([]*task{t})
@@ -147,8 +147,8 @@ func (x *executor) search(tasks []*task) (err error) {
 		x.answers = append(x.answers, gpuexec.Answer{})
 	}
 	if !x.alone { // before the memory, which those have that share already
-		x.options.Exclusion.share()
-		defer x.options.Exclusion.done()
+		x.options.Exclusion.Share()
+		defer x.options.Exclusion.Done()
 	}
 	x.memory.hits.give(x.answers[:len(tasks)])
 	cost := int64(0)
@@ -243,7 +243,7 @@ func doesNotFit(err error) *wire.Error {
 }
 
 // complete counts a task off and hands its request on when it was the last.
-func (p *pipeline) complete(t *task) {
+func (p *Pipeline) complete(t *task) {
 	t.plan = gpuexec.Plan{} // its memory is not needed any longer
 	if r := t.request; r.open.Add(-1) == 0 {
 		r.lane.finished <- r
@@ -251,7 +251,7 @@ func (p *pipeline) complete(t *task) {
 }
 
 // abandon gives tasks up, and with them their requests.
-func (p *pipeline) abandon(tasks []*task) {
+func (p *Pipeline) abandon(tasks []*task) {
 	for _, t := range tasks {
 		t.request.abandoned.Store(true)
 		p.complete(t)

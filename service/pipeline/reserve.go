@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"errors"
@@ -41,7 +41,7 @@ const (
 
 // need is what a decoded request takes until it is answered: its plans, its hits, the hits of its largest result as they are
 // shown, and one message of its answer.
-func (p *pipeline) need(r *request) int64 {
+func (p *Pipeline) need(r *Request) int64 {
 	e := p.encoder
 	objects := int64(e.index.Objects())
 	n, largest, answer := requestBytes+int64(len(r.tasks))*taskBytes+int64(r.conditions)*(itemBytes+spanBytes), int64(0), int64(0)
@@ -80,7 +80,7 @@ func (p *pipeline) need(r *request) int64 {
 
 // reserve takes the memory that a decoded request needs until it is answered. A stored one waits for it, which holds back the
 // stream; a direct one is refused when there is too little.
-func (p *pipeline) reserve(r *request) error {
+func (p *Pipeline) reserve(r *Request) error {
 	need := p.need(r)
 	if r.lane == &p.direct {
 		if r.lane.memory.Try(need) {

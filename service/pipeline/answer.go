@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"time"
@@ -14,9 +14,9 @@ type Answer struct {
 	// Results are those of the request, or one that tells the reason why there are none.
 	Results wire.Results
 
-	pipeline *pipeline
+	pipeline *Pipeline
 	encoder  *Encoder
-	request  *request
+	request  *Request
 	now      time.Time
 	reason   *wire.Error // the message is refused as a whole: every result is this error
 	most     int         // bytes of payload that a result may have: more fit no message
@@ -30,7 +30,7 @@ type Answer struct {
 
 // Answer begins the answer to a request, or the one that tells the reason why there is none. most is how many bytes a message of
 // it may have. The caller calls Encoded then.
-func (r *request) Answer(reason *wire.Error, most int) *Answer {
+func (r *Request) Answer(reason *wire.Error, most int) *Answer {
 	p := r.pipeline
 	a, _ := p.memory.answers.Get().(*Answer)
 	if a == nil {

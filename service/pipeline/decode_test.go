@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"bytes"
@@ -64,7 +64,7 @@ func (unmeasured) Ended()                {}
 func (unmeasured) Worked(uint64, uint64) {}
 
 // idlePipeline is a pipeline of which no stage runs.
-func idlePipeline(t testing.TB, ix *index.Index) *pipeline {
+func idlePipeline(t testing.TB, ix *index.Index) *Pipeline {
 	e, err := NewEncoder(ix.Schema().Name, ix, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -76,26 +76,26 @@ func idlePipeline(t testing.TB, ix *index.Index) *pipeline {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { searcher.Close() })
-	return &pipeline{name: ix.Schema().Name, encoder: e, searcher: searcher, metrics: unmeasured{}}
+	return &Pipeline{name: ix.Schema().Name, encoder: e, searcher: searcher, metrics: unmeasured{}}
 }
 
-func decodingPipeline(t testing.TB, workers int, limits wire.Limits) *pipeline {
+func decodingPipeline(t testing.TB, workers int, limits wire.Limits) *Pipeline {
 	ix, err := index.Open(rowsFile(t, "rows", 2000))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ix.Close() })
 	p := idlePipeline(t, ix)
-	p.options = Options2{Workers: workers, Limits: limits}
+	p.options = Options{Workers: workers, Limits: limits}
 	return p
 }
 
-func message(p *pipeline, codec wire.ContentType, body []byte, l *lane) *request {
-	return &request{pipeline: p, contentType: codec.String(), body: body, arrived: time.Unix(1, 0), lane: l}
+func message(p *Pipeline, codec wire.ContentType, body []byte, l *lane) *Request {
+	return &Request{pipeline: p, contentType: codec.String(), body: body, arrived: time.Unix(1, 0), lane: l}
 }
 
 // wantDecoded checks a request against its message, decoded query by query in fresh memory.
-func wantDecoded(t *testing.T, p *pipeline, r *request, body []byte, refusal error) {
+func wantDecoded(t *testing.T, p *Pipeline, r *Request, body []byte, refusal error) {
 	t.Helper()
 	m, err := wire.DecodeMessage(r.codec, body, p.options.Limits)
 	if err != nil {
@@ -109,7 +109,7 @@ func wantDecoded(t *testing.T, p *pipeline, r *request, body []byte, refusal err
 		return
 	}
 	var memory pools
-	want := &request{arrived: r.arrived}
+	want := &Request{arrived: r.arrived}
 	memory.request(want, len(m.Queries), 1<<16)
 	runs := 0
 	for i := range m.Queries {

@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"errors"
@@ -30,7 +30,7 @@ const (
 
 // Sound says that an answer, the body of which is complete, was made of what was opened. Else it must not go out, and the
 // request is to be abandoned.
-func (r *request) Sound() bool {
+func (r *Request) Sound() bool {
 	p := r.pipeline
 	if r.epoch == 0 || p.encoder.index.Unchanged(r.epoch) == nil {
 		return true // with no epoch, nothing was read
@@ -42,16 +42,16 @@ func (r *request) Sound() bool {
 
 // Reading calls work, which reads the index for the request, which the caller owns. When that fails because the file was changed, the request is
 // abandoned.
-func (r *request) Reading(work func()) {
+func (r *Request) Reading(work func()) {
 	p := r.pipeline
 	if err := p.read(r, work); err != nil {
 		r.epoch = 0
 		p.NoteDoubt()
-		r.origin.abandon(r)
+		r.origin.Abandon(r)
 	}
 }
 
-func (p *pipeline) read(r *request, work func()) (err error) {
+func (p *Pipeline) read(r *Request, work func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer p.encoder.index.Recover(r.epoch, &err)
 	work()
@@ -59,10 +59,10 @@ func (p *pipeline) read(r *request, work func()) (err error) {
 }
 
 // InDoubt says that nothing can be answered now.
-func (p *pipeline) InDoubt() bool { return p.encoder.index.Epoch() == 0 }
+func (p *Pipeline) InDoubt() bool { return p.encoder.index.Epoch() == 0 }
 
 // NoteDoubt makes the watch look now.
-func (p *pipeline) NoteDoubt() {
+func (p *Pipeline) NoteDoubt() {
 	select {
 	case p.doubts <- struct{}{}:
 	default:
@@ -70,7 +70,7 @@ func (p *pipeline) NoteDoubt() {
 }
 
 // FileFault says why the file cannot be answered from, or nil.
-func (p *pipeline) FileFault() error {
+func (p *Pipeline) FileFault() error {
 	x := p.encoder.index
 	if err := x.Unchanged(x.Epoch()); err != nil {
 		p.NoteDoubt()

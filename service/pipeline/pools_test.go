@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"bytes"
@@ -54,7 +54,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	}
 	defer plain.Close()
 	now := time.Now()
-	var pipelines [2]pipeline // the first one's memory is used again, and of both indexes, which a pipeline's is not
+	var pipelines [2]Pipeline // the first one's memory is used again, and of both indexes, which a pipeline's is not
 	used := &pipelines[0].memory
 	for round := range 300 {
 		x := []*index.Index{keyed, plain}[random.IntN(2)]
@@ -77,7 +77,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 		pipelines[1].memory = pools{}
 		for i := range pipelines {
 			m := &pipelines[i].memory
-			r := &request{pipeline: &pipelines[i], batch: true, codec: wire.MessagePack, arrived: now}
+			r := &Request{pipeline: &pipelines[i], batch: true, codec: wire.MessagePack, arrived: now}
 			m.request(r, len(hits), 3*len(hits))
 			if !reflect.DeepEqual(r.tasks, make([]task, len(hits))) {
 				t.Fatalf("seed %d, round %d: tasks are not empty: %+v", seed, round, r.tasks)

@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"errors"
@@ -20,8 +20,8 @@ type Lone interface {
 }
 
 const (
-	// loneHold is how long a lone run keeps all others waiting at a time.
-	loneHold = 100 * time.Millisecond
+	// LoneHold is how long a lone run keeps all others waiting at a time.
+	LoneHold = 100 * time.Millisecond
 	// Queries of a lone run are executed in batches that grow while they take less than shortBatch and shrink when they take
 	// more than longBatch: between two of them the run may let others go on.
 	shortBatch = 5 * time.Millisecond
@@ -29,11 +29,11 @@ const (
 )
 
 // RunAlone takes a request from its body to its answer. It says whether the engine was lost by it, and had answered before.
-func (p *pipeline) RunAlone(r *request, l Lone) (lost bool) {
+func (p *Pipeline) RunAlone(r *Request, l Lone) (lost bool) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	r.lane, r.alone = &p.lone, true
 	err := p.decode(r)
-	if full := r.origin.admit(r.queries); err == nil && full != nil {
+	if full := r.origin.Admit(r.queries); err == nil && full != nil {
 		err = full
 	}
 	if err == nil {
@@ -42,9 +42,9 @@ func (p *pipeline) RunAlone(r *request, l Lone) (lost bool) {
 	var refusal *wire.Error
 	switch {
 	case errors.As(err, &refusal):
-		r.origin.refuse(r, refusal)
+		r.origin.Refuse(r, refusal)
 	case err != nil: // the pipeline is aborted
-		r.origin.abandon(r)
+		r.origin.Abandon(r)
 	case r.queries == 0:
 		r.answer()
 	default:
@@ -55,10 +55,10 @@ func (p *pipeline) RunAlone(r *request, l Lone) (lost bool) {
 }
 
 // searchAlone runs the queries of a request on the engine.
-func (p *pipeline) searchAlone(r *request, l Lone) (lost bool) {
+func (p *Pipeline) searchAlone(r *Request, l Lone) (lost bool) {
 	var unfinished []*task
-	x := &executor{pipeline: p, alone: true, later: func(t *task) { unfinished = append(unfinished, t) }}
-	x.pace.Call = loneHold * time.Duration(p.background.cores)
+	x := &executor{Pipeline: p, alone: true, later: func(t *task) { unfinished = append(unfinished, t) }}
+	x.pace.Call = LoneHold * time.Duration(p.background.cores)
 	works := p.lastAnswer.Load() != 0 // and so may not be to blame when it is lost
 	tasks := make([]*task, 0, r.queries)
 	now := time.Now()
@@ -83,7 +83,7 @@ func (p *pipeline) searchAlone(r *request, l Lone) (lost bool) {
 		case took > longBatch:
 			size = max(1, size/2)
 		}
-		if len(tasks) > 0 && l.Held() > loneHold && !l.Yield() {
+		if len(tasks) > 0 && l.Held() > LoneHold && !l.Yield() {
 			x.abandon(tasks)
 			break
 		}
@@ -92,7 +92,7 @@ func (p *pipeline) searchAlone(r *request, l Lone) (lost bool) {
 }
 
 // fit is how many of the tasks make a batch of at most size queries.
-func (p *pipeline) fit(tasks []*task, size int) int {
+func (p *Pipeline) fit(tasks []*task, size int) int {
 	room := p.searcher.Capacity().BatchBytes
 	n := 0
 	for cost := int64(0); n < min(size, len(tasks), p.options.BatchSize); n++ {

@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// request is one message, stored or direct, on its way through a pipeline. It is made by whoever took the
+// Request is one message, stored or direct, on its way through a pipeline. It is made by whoever took the
 // message in, and from then on has one owner at a time:
 //
 //	intake ──► decoder ──► dispatcher ──► executors ──► responder
@@ -23,9 +23,9 @@ import (
 //
 // The request never owns the message itself: that is its origin's, which answers and settles it. This way the
 // acknowledgement travels with the payload and no stage knows what it looks like.
-type request struct {
-	pipeline *pipeline
-	origin   origin
+type Request struct {
+	pipeline *Pipeline
+	origin   Origin
 	// arrived is the time from which timeouts and total times count: when the stream stored the message (see clock), or
 	// when a direct one came in.
 	arrived time.Time
@@ -59,7 +59,7 @@ type request struct {
 
 // task is one query of a request.
 type task struct {
-	request *request
+	request *Request
 	id      string
 	payload bool // the hits want their payload
 	plan    gpuexec.Plan
@@ -95,16 +95,16 @@ type Message struct {
 
 // NewRequest makes a request of a message, which is then given to Give, Offer or RunAlone, or is refused. The pipeline does not end
 // before it is Done.
-func (p *pipeline) NewRequest(o origin, m Message) *request {
+func (p *Pipeline) NewRequest(o Origin, m Message) *Request {
 	p.requests.Add(1)
-	r := &request{pipeline: p, origin: o, arrived: m.Arrived, id: m.ID, contentType: m.ContentType, protocol: m.Protocol, body: m.Body}
+	r := &Request{pipeline: p, origin: o, arrived: m.Arrived, id: m.ID, contentType: m.ContentType, protocol: m.Protocol, body: m.Body}
 	r.codec, _ = wire.ParseContentType(m.ContentType) // what is wrong with it is told when it is decoded
 	return r
 }
 
 // Done gives back what a request holds. It is called once the request is answered, refused or given back, and nothing of the index
 // or of the pipeline is used for it afterwards.
-func (r *request) Done() {
+func (r *Request) Done() {
 	if !r.settled.CompareAndSwap(false, true) {
 		return
 	}
@@ -118,24 +118,24 @@ func (r *request) Done() {
 }
 
 // Body gives memory for an answer of so many bytes, and Sent takes it back.
-func (r *request) Body(size int) []byte { return r.pipeline.memory.body(size) }
-func (r *request) Sent(body []byte)     { r.pipeline.memory.sent(body) }
+func (r *Request) Body(size int) []byte { return r.pipeline.memory.body(size) }
+func (r *Request) Sent(body []byte)     { r.pipeline.memory.sent(body) }
 
 // Index is the index's name, and Version that of what the request is searched in.
-func (r *request) Index() string   { return r.pipeline.name }
-func (r *request) Version() string { return r.pipeline.encoder.version }
+func (r *Request) Index() string   { return r.pipeline.name }
+func (r *Request) Version() string { return r.pipeline.encoder.version }
 
 // Arrived is the message's.
-func (r *request) Arrived() time.Time { return r.arrived }
+func (r *Request) Arrived() time.Time { return r.arrived }
 
 // Codec is that of the message and so of its answer.
-func (r *request) Codec() wire.ContentType { return r.codec }
+func (r *Request) Codec() wire.ContentType { return r.codec }
 
 // Aborted is the context that ends when the pipeline gives up what it has.
-func (r *request) Aborted() context.Context { return r.pipeline.aborted }
+func (r *Request) Aborted() context.Context { return r.pipeline.aborted }
 
 // GiveBackDelay is after how long a message should be delivered again that is abandoned.
-func (r *request) GiveBackDelay() time.Duration {
+func (r *Request) GiveBackDelay() time.Duration {
 	if r.pipeline.InDoubt() {
 		return doubtDelay
 	}
@@ -143,7 +143,7 @@ func (r *request) GiveBackDelay() time.Duration {
 }
 
 // Sharing calls work, in turn with the others who share the process: see exclusion.
-func (r *request) Sharing(work func()) {
+func (r *Request) Sharing(work func()) {
 	r.pipeline.share(r)
 	defer r.pipeline.shared(r)
 	work()
@@ -151,7 +151,7 @@ func (r *request) Sharing(work func()) {
 
 // OnlyID is the id that the answer as a whole has: that of a single query, or of a message that is refused for a reason; "" for
 // a batch.
-func (r *request) OnlyID(reason *wire.Error) string {
+func (r *Request) OnlyID(reason *wire.Error) string {
 	switch {
 	case len(r.tasks) == 1 && !r.batch:
 		return r.tasks[0].id
@@ -171,10 +171,10 @@ type Outcome struct {
 }
 
 // Len is how many queries the message has, 0 when it could not be decoded.
-func (r *request) Len() int { return len(r.tasks) }
+func (r *Request) Len() int { return len(r.tasks) }
 
 // Outcome is what became of the i-th query.
-func (r *request) Outcome(i int) Outcome {
+func (r *Request) Outcome(i int) Outcome {
 	t := &r.tasks[i]
 	o := Outcome{Err: t.err(), Ran: !t.started.IsZero()}
 	if o.Ran {
@@ -185,7 +185,7 @@ func (r *request) Outcome(i int) Outcome {
 }
 
 // OnlyErr is the error that the answer as a whole is: the reason why the message is refused, or that of its only query.
-func (r *request) OnlyErr(reason *wire.Error) *wire.Error {
+func (r *Request) OnlyErr(reason *wire.Error) *wire.Error {
 	if reason == nil && len(r.tasks) == 1 && !r.batch {
 		return r.tasks[0].err()
 	}
@@ -193,7 +193,7 @@ func (r *request) OnlyErr(reason *wire.Error) *wire.Error {
 }
 
 // Failure is the failure of a task of a request that is done, one that is to blame if there is any.
-func (r *request) Failure() (err error, excused bool) {
+func (r *Request) Failure() (err error, excused bool) {
 	for i := range r.tasks {
 		if t := &r.tasks[i]; t.failure != nil && (err == nil || !t.excused) {
 			err, excused = t.failure, t.excused
@@ -203,25 +203,25 @@ func (r *request) Failure() (err error, excused bool) {
 }
 
 // answer lets the origin answer a request of which nothing is left to be run.
-func (r *request) answer() {
+func (r *Request) answer() {
 	if r.abandoned.Load() {
-		r.origin.abandon(r)
+		r.origin.Abandon(r)
 		return
 	}
-	r.origin.respond(r)
+	r.origin.Respond(r)
 }
 
-// origin is where a message came from and where its answer goes. It owns the message. admit is called once, then
-// exactly one of refuse, respond and abandon, once.
-type origin interface {
-	// admit asks whether the queries of the message may join the queue; with 0, none wants to.
-	admit(queries int) *wire.Error
-	// leave tells that some of them left the queue for the engine.
-	leave(queries int)
-	// refuse answers a message that is wrong as a whole.
-	refuse(r *request, reason *wire.Error)
-	// respond answers with the outcome of the tasks.
-	respond(r *request)
-	// abandon gives the message back without an answer, for another worker or a later attempt.
-	abandon(r *request)
+// Origin is where a message came from and where its answer goes. It owns the message. Admit is called once, then
+// exactly one of Refuse, Respond and Abandon, once.
+type Origin interface {
+	// Admit asks whether the queries of the message may join the queue; with 0, none wants to.
+	Admit(queries int) *wire.Error
+	// Leave tells that some of them left the queue for the engine.
+	Leave(queries int)
+	// Refuse answers a message that is wrong as a whole.
+	Refuse(r *Request, reason *wire.Error)
+	// Respond answers with the outcome of the tasks.
+	Respond(r *Request)
+	// Abandon gives the message back without an answer, for another worker or a later attempt.
+	Abandon(r *Request)
 }

@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"fmt"
@@ -32,7 +32,7 @@ func BenchmarkMessage(b *testing.B) {
 		}
 	}
 	body := wire.AppendQueries(nil, wire.MessagePack, asked)
-	decoded := func() *request { return benchDecoded(b, p, wire.MessagePack, body, queries, new(lane)) }
+	decoded := func() *Request { return benchDecoded(b, p, wire.MessagePack, body, queries, new(lane)) }
 	done := decoded()
 	hits := make([][]gpuexec.Hit, queries)
 	for i := range hits {
@@ -136,8 +136,8 @@ func BenchmarkSignatures(b *testing.B) {
 	}
 }
 
-func benchDecoded(b *testing.B, p *pipeline, codec wire.ContentType, body []byte, queries int, l *lane) *request {
-	r := &request{pipeline: p, contentType: codec.String(), body: body, arrived: time.Now(), lane: l}
+func benchDecoded(b *testing.B, p *Pipeline, codec wire.ContentType, body []byte, queries int, l *lane) *Request {
+	r := &Request{pipeline: p, contentType: codec.String(), body: body, arrived: time.Now(), lane: l}
 	if err := p.decode(r); err != nil || r.queries != queries {
 		b.Fatal(err, r.queries)
 	}

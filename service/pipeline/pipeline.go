@@ -1,4 +1,6 @@
-package service
+// Package pipeline takes messages of one index from their bodies to their answers: it decodes, encodes, gathers batches, runs them
+// on one searcher and makes the results. Where messages come from and where answers go it does not know: an Origin stands for each.
+package pipeline
 
 import (
 	"context"
@@ -14,7 +16,7 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// pipeline takes the messages of one index from intake to answer. Its stages run in goroutines of their own and
+// Pipeline takes the messages of one index from intake to answer. Its stages run in goroutines of their own and
 // hand requests on through channels, so that while the engine runs batch n, batch n+1 is decoded and gathered
 // and the answers of n-1 are encoded and published:
 //
@@ -51,20 +53,20 @@ import (
 // spend a delivery: message by message, then query by query. A query that fails alone is what failed the batch.
 // Before it is blamed, a query known to be sound is run: an engine that fails on that as well is the one to blame.
 // When memory was short the batch is halved instead, and only a query that does not fit alone fails. A device
-// that is lost for good ends the service: fatal is called, and from then on everything is abandoned.
+// that is lost for good ends the service: Options.Fatal is called, and from then on everything is abandoned.
 //
 // # The end
 //
 // Drain ends the stages in order: once the intakes have stopped, each stage finishes what it was handed and then
-// closes the next one's channel. abort makes executors abandon what they are handed instead of running it, and
+// closes the next one's channel. Abort makes executors abandon what they are handed instead of running it, and
 // origins give back what they cannot publish, so that the same order comes to its end fast. A request that was taken in
-// is answered, refused or abandoned, always.
-type pipeline struct {
+// is answered, refused or abandoned, always, and the pipeline has ended when the last is Done.
+type Pipeline struct {
 	name     string
 	encoder  *Encoder
 	searcher gpuexec.Searcher
 	probe    gpuexec.Plan // a query that the engine must be able to answer
-	options  Options2
+	options  Options
 	metrics  Metrics
 	memory   pools
 	log      *slog.Logger
@@ -97,19 +99,19 @@ type pipeline struct {
 
 // lane is what stored and direct messages do not share.
 type lane struct {
-	in       chan *request // from the intake
+	in       chan *Request // from the intake
 	memory   memory.Holder // of requests, until they are answered
 	decoding memory.Holder
 	help     chan *share   // messages that decoders without one of their own may help with; never has any waiting
-	ready    chan *request // decoded, at least one query can be run
-	finished chan *request // nothing is left to be run
+	ready    chan *Request // decoded, at least one query can be run
+	finished chan *Request // nothing is left to be run
 }
 
 // newLane makes a lane of which so many requests may wait for each stage.
 func newLane(in, ready, finished int) lane {
 	return lane{
-		in: make(chan *request, in), help: make(chan *share),
-		ready: make(chan *request, ready), finished: make(chan *request, finished),
+		in: make(chan *Request, in), help: make(chan *share),
+		ready: make(chan *Request, ready), finished: make(chan *Request, finished),
 	}
 }
 
@@ -124,8 +126,8 @@ type Metrics interface {
 	Worked(postings, candidates uint64)
 }
 
-// Options2 bound a pipeline.
-type Options2 struct {
+// Options bound a pipeline.
+type Options struct {
 	// BatchSize is the most queries of a batch. Default and upper bound: the searcher's capacity.
 	BatchSize int
 	// Linger is batcher.Options.Linger.
@@ -137,7 +139,7 @@ type Options2 struct {
 	// Limits bound a message.
 	Limits wire.Limits
 	// Exclusion keeps all pipelines of the process apart from lone runs. Default: of its own.
-	Exclusion *exclusion
+	Exclusion *Exclusion
 	// MaxMessage is the most bytes of an answer's message.
 	MaxMessage int64
 	// Budget is the worker's, which bounds what is in flight. Required.
@@ -164,19 +166,19 @@ const (
 )
 
 // New starts a pipeline. Drain ends it.
-func New(enc *Encoder, searcher gpuexec.Searcher, opts Options2, m Metrics, log *slog.Logger) *pipeline {
+func New(enc *Encoder, searcher gpuexec.Searcher, opts Options, m Metrics, log *slog.Logger) *Pipeline {
 	capacity := searcher.Capacity()
 	if opts.BatchSize <= 0 || opts.BatchSize > capacity.BatchPlans {
 		opts.BatchSize = capacity.BatchPlans
 	}
 	opts.BatchSize = max(1, opts.BatchSize)
 	if opts.Exclusion == nil {
-		opts.Exclusion = new(exclusion)
+		opts.Exclusion = new(Exclusion)
 	}
 	executors := max(minExecutors, capacity.InFlight)
 	backlog := (backlogBatches + executors) * opts.BatchSize
 	burst := min(maxBurst, opts.BatchSize)
-	p := &pipeline{
+	p := &Pipeline{
 		name: enc.name, encoder: enc, searcher: searcher, probe: probePlan(enc.index), options: opts, metrics: m, log: log,
 		stored:  newLane(burst, burst, backlog+heldRequests),
 		direct:  newLane(opts.DirectQueue, burst, executors),
@@ -214,24 +216,24 @@ func New(enc *Encoder, searcher gpuexec.Searcher, opts Options2, m Metrics, log 
 }
 
 // enter tells of a request that is about to be given to a lane's decoders; if it is not after all, it has passed.
-func (p *pipeline) enter() { p.entered.Add(1) }
-func (p *pipeline) pass()  { p.passed.Add(1) }
+func (p *Pipeline) enter() { p.entered.Add(1) }
+func (p *Pipeline) pass()  { p.passed.Add(1) }
 
 // share waits for the end of a lone run, unless that is the request's own, and shared is the end of what was to be done. See exclusion.
-func (p *pipeline) share(r *request) {
+func (p *Pipeline) share(r *Request) {
 	if !r.alone {
-		p.options.Exclusion.share()
+		p.options.Exclusion.Share()
 	}
 }
 
-func (p *pipeline) shared(r *request) {
+func (p *Pipeline) shared(r *Request) {
 	if !r.alone {
-		p.options.Exclusion.done()
+		p.options.Exclusion.Done()
 	}
 }
 
 // start runs a stage in n goroutines and calls end when all have returned.
-func (p *pipeline) start(n int, stage func(), end func()) {
+func (p *Pipeline) start(n int, stage func(), end func()) {
 	var running sync.WaitGroup
 	for range n {
 		running.Go(func() {
@@ -248,7 +250,7 @@ func (p *pipeline) start(n int, stage func(), end func()) {
 }
 
 // Give puts a stored request into the pipeline, and waits for room. It is false, and the request is done, when ctx ends before.
-func (p *pipeline) Give(ctx context.Context, r *request) bool {
+func (p *Pipeline) Give(ctx context.Context, r *Request) bool {
 	p.enter()
 	select {
 	case p.stored.in <- r:
@@ -261,7 +263,7 @@ func (p *pipeline) Give(ctx context.Context, r *request) bool {
 }
 
 // Offer puts a direct request into the pipeline if there is room.
-func (p *pipeline) Offer(r *request) bool {
+func (p *Pipeline) Offer(r *Request) bool {
 	size := int64(len(r.body)) // until it is decoded
 	if !p.direct.memory.Try(size) {
 		return false
@@ -280,7 +282,7 @@ func (p *pipeline) Offer(r *request) bool {
 }
 
 // Drain finishes everything that was taken in and ends the pipeline. No requests are made any longer.
-func (p *pipeline) Drain() {
+func (p *Pipeline) Drain() {
 	close(p.stored.in)
 	close(p.direct.in)
 	p.ended.Wait()
@@ -289,29 +291,29 @@ func (p *pipeline) Drain() {
 }
 
 // BatchSize is the most queries of a batch.
-func (p *pipeline) BatchSize() int { return p.options.BatchSize }
+func (p *Pipeline) BatchSize() int { return p.options.BatchSize }
 
 // Forget drops the memory that is kept for messages to come.
-func (p *pipeline) Forget() { p.memory.hits.drop() }
+func (p *Pipeline) Forget() { p.memory.hits.drop() }
 
 // Aborted is the context that ends when the pipeline is aborted, and when it has ended.
-func (p *pipeline) Aborted() context.Context { return p.aborted }
+func (p *Pipeline) Aborted() context.Context { return p.aborted }
 
 // Abort makes the pipeline give up what it has.
-func (p *pipeline) Abort() { p.abort() }
+func (p *Pipeline) Abort() { p.abort() }
 
 // Busy says whether there is work that waits for turns.
-func (p *pipeline) Busy() bool { return p.background.waiting() }
+func (p *Pipeline) Busy() bool { return p.background.waiting() }
 
 // Hurry says until when the process lives, and which part of the cores there is: messages that cannot be answered until then are
 // given back now, and not then.
-func (p *pipeline) Hurry(deadline time.Time, part float64) { p.background.hurry(deadline, part) }
+func (p *Pipeline) Hurry(deadline time.Time, part float64) { p.background.hurry(deadline, part) }
 
 // Doubts has a value when the index's file should be looked at.
-func (p *pipeline) Doubts() <-chan struct{} { return p.doubts }
+func (p *Pipeline) Doubts() <-chan struct{} { return p.doubts }
 
 // wakeDispatcher makes the dispatcher look again at what other goroutines count.
-func (p *pipeline) wakeDispatcher() {
+func (p *Pipeline) wakeDispatcher() {
 	select {
 	case p.look <- struct{}{}:
 	default:
@@ -319,7 +321,7 @@ func (p *pipeline) wakeDispatcher() {
 }
 
 // respondStored answers stored requests. Their queries count as answered when the producer has taken the answer.
-func (p *pipeline) respondStored() {
+func (p *Pipeline) respondStored() {
 	for r := range p.stored.finished {
 		r.Reading(r.answer)
 		p.answered(r)
@@ -327,7 +329,7 @@ func (p *pipeline) respondStored() {
 }
 
 // respondDirect answers direct requests.
-func (p *pipeline) respondDirect() {
+func (p *Pipeline) respondDirect() {
 	for r := range p.direct.finished {
 		r.Reading(func() { r.Sharing(r.answer) })
 	}

@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"errors"
@@ -35,7 +35,7 @@ func TestDecodeOfCutOffFile(t *testing.T) {
 					asked[i].Items = []wire.Condition{{Attr: "c", Value: wire.String(fmt.Sprint(i % 10))}}
 				}
 				body := wire.AppendQueries(nil, wire.JSON, asked)
-				decode := func() (*request, error) {
+				decode := func() (*Request, error) {
 					defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 					r := message(p, wire.JSON, body, &l)
 					return r, p.decode(r)
