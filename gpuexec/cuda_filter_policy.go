@@ -22,7 +22,7 @@ type filterPolicy struct {
 	rest    int     // batches, or pieces of such as are cut
 }
 
-// defaultFilters is measured on an H200 with W1 (docs/benchmarks/2026-11-21-h200-tensor.md; ranges and large k:
+// defaultFilters is measured on an H200 with W1 (docs/benchmarks/history/2026-11-21-h200-tensor.md; ranges and large k:
 // 2026-11-21-h200-policy.md). There a batch takes 12.8 ms in place of 37.6 when masks have 21 of 32 bits, 30.5 with 25, and 42.9
 // with all, when every query is abandoned. Of data that is less selective more objects are counted; what that can cost at most,
 // abandoning bounds.

@@ -56,7 +56,7 @@ type pieceLayout struct {
 // Waves of the (query, tile) kernel get narrower where wide ones would take more memory for candidates than this, for each
 // query of a batch and for smallBatch queries; but not narrower than waveTiles for the sake of that, since what a wave has found
 // is compacted at its end, with the k that are kept: with 10,000 hits, waves of one tile take up to five times the time of the
-// widest (docs/benchmarks/2026-11-21-h200-policy.md).
+// widest (docs/benchmarks/history/2026-11-21-h200-policy.md).
 const (
 	queryCandidates = 48 << 10
 	smallBatch      = 256

@@ -49,7 +49,7 @@ func (p launchPath) String() string {
 	return [...]string{"by cost", "(query, tile)", "shared decode", "filter"}[p]
 }
 
-// defaultPolicy is measured on an H200 (docs/benchmarks/2026-11-21-h200-two-kernels.md). The (query, tile) kernel takes
+// defaultPolicy is measured on an H200 (docs/benchmarks/history/2026-11-21-h200-two-kernels.md). The (query, tile) kernel takes
 // 0.43 ps a posting and 6 ns a query and tile over 132 multiprocessors, and 255 ns of one for a plane of a tile
 // (2026-11-21-h200-layouts.md); 55 GB/s are copied. The shared-decode kernel takes 8 us for 1,024 objects of a block of
 // Adult's queries, and 40 us of W1's, which decode six times as many octets in rows of one value (2026-11-21-h200-sliced.md,

@@ -18,6 +18,9 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/service/admin"
+	"github.com/geniemq/geniemq/service/broker"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
@@ -49,13 +52,13 @@ type Options struct {
 // through them: intakes, pipelines, producers, connections, engine, broker. So nothing is ever handed to a part that has
 // ended, and whatever was pulled is answered, or given back when the time is over.
 type Service struct {
-	cfg     Config
+	cfg     config.Config
 	log     *slog.Logger
 	metrics *metrics
 	budget  *memory.Budget
 	started time.Time
 
-	broker     *Broker
+	broker     *broker.Broker
 	url        string // of the server
 	nc         *nats.Conn
 	js         jetstream.JetStream
@@ -69,7 +72,7 @@ type Service struct {
 	publishers publishers
 	answers    *storedAnswers
 	micro      micro.Service
-	admin      *admin
+	admin      *admin.Server
 	indexes    []*served
 	exclusion  pipeline.Exclusion
 	suspects   *suspects
@@ -86,7 +89,7 @@ type Service struct {
 }
 
 // Start starts a service. ctx bounds the start only.
-func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
+func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, error) {
 	cfg.EnsureDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err

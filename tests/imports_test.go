@@ -48,20 +48,31 @@ var rules = map[string]rule{
 	"service/memory":   {[]string{"internal/human"}, []string{"github.com/prometheus"}},
 	"service/pipeline": {[]string{"wire", "batcher", "gpuexec", "index", "index/encode", "service/memory", "internal/human"}, nil},
 	"service": {
-		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client", "service/memory", "service/pipeline", "internal/human"},
-		[]string{natsGo, nuid, "github.com/nats-io/nats-server/v2", "github.com/prometheus", "golang.org/x/sync", "github.com/spf13/pflag", yaml},
+		[]string{
+			"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client",
+			"internal/human",
+			"service/admin",
+			"service/broker",
+			"service/config",
+			"service/memory",
+			"service/pipeline",
+		},
+		[]string{natsGo, nuid, "github.com/prometheus", "golang.org/x/sync"},
 	},
 	"bench": {
-		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "gpuexec", "gpuexec/flatscan", "client", "service"},
+		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "gpuexec", "gpuexec/flatscan", "client", "service", "service/config"},
 		[]string{natsGo, nuid},
 	},
 	"cmd/geniemq": {
-		[]string{"wire", "index", "index/encode", "index/load", "gpuexec", "client", "service", "bench", "internal/human"},
+		[]string{"wire", "index", "index/encode", "index/load", "gpuexec", "client", "service", "bench", "internal/human", "service/config"},
 		[]string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
 	},
 	"tests": {nil, nil},
 
 	"internal/human": {nil, nil},
+	"service/admin":  {nil, []string{"github.com/prometheus"}},
+	"service/broker": {nil, []string{"github.com/nats-io/nats-server/v2"}},
+	"service/config": {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
 }
 
 func TestImportTable(t *testing.T) {

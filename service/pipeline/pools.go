@@ -13,7 +13,7 @@ import (
 // message of 256 queries with 100 hits each takes some 4 MB from its decoding to its confirmation. Left to the garbage
 // collector that is gigabytes a second on a GPU, of which little is alive at a time: marking is cheap, but each large
 // allocation and each span that is swept takes the heap's lock, and on 16 cores that lock, not the work, ended the
-// throughput (docs/benchmarks/2026-11-21-h200-service.md).
+// throughput (docs/benchmarks/history/2026-11-21-h200-service.md).
 //
 // Each piece has one owner at a time, as its request has. What is not given back, because a message failed, is garbage
 // like any other. What is given back is bounded, piece by piece: messages may be of any size.
