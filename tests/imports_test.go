@@ -55,6 +55,7 @@ var rules = map[string]rule{
 	"producer":         {[]string{"wire"}, []string{natsGo}},
 	"client":           {[]string{"wire"}, []string{natsGo, nuid}},
 	"service/memory":   {[]string{"internal/human"}, []string{"github.com/prometheus"}},
+	"service/pipeline": {[]string{"wire", "batcher", "gpuexec", "index", "index/encode", "service/memory", "internal/human"}, nil},
 	"service": {
 		[]string{
 			"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client",
@@ -63,6 +64,7 @@ var rules = map[string]rule{
 			"service/broker",
 			"service/config",
 			"service/memory",
+			"service/pipeline",
 		},
 		[]string{natsGo, nuid, "github.com/prometheus", "golang.org/x/sync"},
 	},

@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"runtime"
@@ -40,7 +40,7 @@ const (
 
 // turns does what takes long, message by message. It is the owner of the tasks that it was given until they are done.
 type turns struct {
-	*pipeline
+	*Pipeline
 	cores int
 
 	mu       sync.Mutex
@@ -53,7 +53,7 @@ type turns struct {
 
 // A turn is the place of a message in the round.
 type turn struct {
-	request *request
+	request *Request
 	tasks   []*task // that wait, those that are begun first
 	begun   int     // so many
 	running int     // tasks that are out
@@ -63,11 +63,11 @@ type turn struct {
 	spent   time.Duration // of the last turn
 }
 
-func newTurns(p *pipeline, cores int) *turns {
+func newTurns(p *Pipeline, cores int) *turns {
 	if cores <= 0 {
 		cores = runtime.GOMAXPROCS(0)
 	}
-	t := &turns{pipeline: p, cores: cores}
+	t := &turns{Pipeline: p, cores: cores}
 	t.changed.L = &t.mu
 	return t
 }
@@ -78,7 +78,7 @@ func (b *turns) whole(tasks []*task) bool {
 }
 
 // add takes tasks that nobody has begun with.
-func (b *turns) add(r *request, tasks []*task) {
+func (b *turns) add(r *Request, tasks []*task) {
 	b.hold(r)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,7 +107,7 @@ func (b *turns) put(t *task) {
 }
 
 // turnOf is the place of a request, which has one from now on.
-func (b *turns) turnOf(r *request) *turn {
+func (b *turns) turnOf(r *Request) *turn {
 	if r.turn == nil {
 		r.turn = &turn{request: r}
 	}
@@ -128,13 +128,13 @@ func (t *turn) expect(tasks []*task) {
 
 // run gives turns until there are no more tasks and none are coming.
 func (b *turns) run() {
-	x := &executor{pipeline: b.pipeline, later: b.put}
+	x := &executor{Pipeline: b.Pipeline, later: b.put}
 	for {
 		tasks, places, ok := b.next()
 		if !ok {
 			return
 		}
-		b.metrics.addBatch(len(tasks), "turn")
+		b.metrics.Batch(len(tasks), "turn")
 		x.pace = gpuexec.Pace{Call: turnTime * time.Duration(b.cores), Background: true}
 		x.turns = places
 		start := time.Now()
@@ -184,7 +184,7 @@ func (b *turns) begin(tasks []*task) {
 	for _, t := range tasks {
 		if t.started.IsZero() {
 			t.started = now
-			t.request.origin.leave(1)
+			t.request.origin.Leave(1)
 		}
 	}
 }
@@ -230,7 +230,7 @@ func (b *turns) choose() (tasks []*task, places []*turn) {
 					continue
 				}
 			}
-			own := b.take(t, b.options.batchSize-len(tasks))
+			own := b.take(t, b.options.BatchSize-len(tasks))
 			tasks, places = append(tasks, own...), append(places, t)
 		}
 	}
@@ -347,7 +347,7 @@ func (b *turns) hopeless(now time.Time) (back []*task) {
 }
 
 // hold moves a stored request from those that are on their way to those that wait for turns, for which there is more room.
-func (p *pipeline) hold(r *request) {
+func (p *Pipeline) hold(r *Request) {
 	if r.lane != &p.stored || !r.held.CompareAndSwap(false, true) {
 		return
 	}
@@ -358,12 +358,12 @@ func (p *pipeline) hold(r *request) {
 }
 
 // full says whether no more stored requests are to be let in.
-func (p *pipeline) full(backlog int64) bool {
+func (p *Pipeline) full(backlog int64) bool {
 	return p.storedOpen.Load() >= backlog || p.heldQueries.Load() >= heldQueries || p.heldRequests.Load() >= heldRequests
 }
 
 // answered takes a stored request out of the count.
-func (p *pipeline) answered(r *request) {
+func (p *Pipeline) answered(r *Request) {
 	if r.held.Load() {
 		p.heldQueries.Add(int64(-r.queries))
 		p.heldRequests.Add(-1)

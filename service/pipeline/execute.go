@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 
 // executor runs one batch at a time. Its slices are its own and used again for each.
 type executor struct {
-	*pipeline
+	*Pipeline
 	alone   bool // it executes a lone run
 	lost    bool // the device, by what it executed
 	plans   []gpuexec.Plan
@@ -23,16 +23,16 @@ type executor struct {
 }
 
 // execute runs batches until there are no more.
-func (p *pipeline) execute() {
-	x := &executor{pipeline: p, later: p.background.put}
+func (p *Pipeline) execute() {
+	x := &executor{Pipeline: p, later: p.background.put}
 	for {
 		p.idle <- struct{}{} // has room for every executor
 		batch, ok := <-p.batches
 		if !ok {
 			return
 		}
-		if _, probe := batch.Items[0].request.origin.(*prober); !probe || len(batch.Items) > 1 {
-			p.metrics.addBatch(len(batch.Items), batch.Reason.String())
+		if len(batch.Items) > 1 || !batch.Items[0].request.probe {
+			p.metrics.Batch(len(batch.Items), batch.Reason.String())
 		}
 		live := x.live(batch.Items)
 		x.pace = x.ordinaryPace(live)
@@ -44,11 +44,7 @@ func (p *pipeline) execute() {
 func (x *executor) ordinaryPace(tasks []*task) gpuexec.Pace {
 	cores := time.Duration(x.background.cores)
 	call := min(batchSlice*cores+2*x.estimates.of(tasks), 2*wholeWork*cores)
-	probe := false
-	if len(tasks) == 1 {
-		_, probe = tasks[0].request.origin.(*prober)
-	}
-	return gpuexec.Pace{Plan: planSlice, Call: call, Background: probe}
+	return gpuexec.Pace{Plan: planSlice, Call: call, Background: len(tasks) == 1 && tasks[0].request.probe}
 }
 
 // live begins with the tasks of a batch and returns, in their memory, those that are still to be run.
@@ -58,7 +54,7 @@ func (x *executor) live(tasks []*task) []*task {
 	for _, t := range tasks {
 		if t.started.IsZero() {
 			t.started = now
-			t.request.origin.leave(1)
+			t.request.origin.Leave(1)
 		}
 		if t.request.epoch != x.encoder.index.Epoch() { // its answer could not go out
 			x.abandon([]*task{t})
@@ -94,7 +90,7 @@ func (x *executor) run(tasks []*task) {
 	case err == nil:
 		x.lastAnswer.Store(time.Now().UnixNano())
 		tasks = x.unfinished(tasks, took)
-		x.metrics.addWork(x.answers[:len(tasks)])
+		x.metrics.Worked(scanned(x.answers[:len(tasks)]))
 		failures := 0
 		for i, t := range tasks {
 			t.engine += took
@@ -112,7 +108,7 @@ func (x *executor) run(tasks []*task) {
 		x.abandon(tasks)
 	case device != nil && device.Sticky:
 		x.lost = true
-		x.options.fatal(fmt.Errorf("index %s: %w", x.name, err))
+		x.options.Fatal(fmt.Errorf("index %s: %w", x.name, err))
 		x.abandon(tasks)
 	case device != nil && device.OutOfMemory && len(tasks) > 1:
 		x.log.Warn("the batch does not fit the device, halving it", "queries", len(tasks), "error", err)
@@ -151,10 +147,10 @@ func (x *executor) search(tasks []*task) (err error) {
 		x.answers = append(x.answers, gpuexec.Answer{})
 	}
 	if !x.alone { // before the memory, which those have that share already
-		x.options.exclusion.share()
-		defer x.options.exclusion.done()
+		x.options.Exclusion.Share()
+		defer x.options.Exclusion.Done()
 	}
-	x.memory.answers.give(x.answers[:len(tasks)])
+	x.memory.hits.give(x.answers[:len(tasks)])
 	cost := int64(0)
 	if x.costOnHost {
 		for _, t := range tasks {
@@ -168,19 +164,28 @@ func (x *executor) search(tasks []*task) (err error) {
 	defer x.batchMemory.Give(cost)
 	x.plans = x.plans[:0]
 	for _, t := range tasks {
-		t.plan.Deadline, t.plan.Work = t.expires, x.options.engineTimeout
+		t.plan.Deadline, t.plan.Work = t.expires, x.options.EngineTimeout
 		x.plans = append(x.plans, t.plan)
 		t.plan.Unfinished = nil // it is spoiled if this fails
 	}
-	x.metrics.busy.Start()
+	x.metrics.Begun()
 	defer func() {
-		x.metrics.busy.Stop()
+		x.metrics.Ended()
 		clear(x.plans)
 		if value := recover(); value != nil {
 			err = &gpuexec.PanicError{Value: value, Stack: debug.Stack()}
 		}
 	}()
 	return x.searcher.Search(gpuexec.WithPace(x.aborted, x.pace), x.plans, x.answers[:len(tasks)])
+}
+
+// scanned is what the engine looked at for some answers.
+func scanned(answers []gpuexec.Answer) (postings, candidates uint64) {
+	for i := range answers {
+		postings += answers[i].Postings
+		candidates += answers[i].Candidates
+	}
+	return postings, candidates
 }
 
 // unfinished hands tasks for which the allowance of the batch did not suffice over to turns, and returns the others, whose
@@ -222,7 +227,7 @@ func (x *executor) take(t *task, answer *gpuexec.Answer) {
 		t.refusal = expired()
 	case errors.Is(err, gpuexec.ErrWork):
 		t.refusal = wire.Errorf(wire.DeadlineExceeded, "comparing texts took the engine longer than it may (engine-timeout, %v): ask without "+
-			"certify, for fewer candidates or with a shorter text", x.options.engineTimeout)
+			"certify, for fewer candidates or with a shorter text", x.options.EngineTimeout)
 	case errors.As(err, &mistake):
 		t.refusal = wire.Errorf(wire.BadRequest, "%s", mistake.Reason)
 	case errors.As(err, &device) && device.OutOfMemory:
@@ -238,7 +243,7 @@ func doesNotFit(err error) *wire.Error {
 }
 
 // complete counts a task off and hands its request on when it was the last.
-func (p *pipeline) complete(t *task) {
+func (p *Pipeline) complete(t *task) {
 	t.plan = gpuexec.Plan{} // its memory is not needed any longer
 	if r := t.request; r.open.Add(-1) == 0 {
 		r.lane.finished <- r
@@ -246,7 +251,7 @@ func (p *pipeline) complete(t *task) {
 }
 
 // abandon gives tasks up, and with them their requests.
-func (p *pipeline) abandon(tasks []*task) {
+func (p *Pipeline) abandon(tasks []*task) {
 	for _, t := range tasks {
 		t.request.abandoned.Store(true)
 		p.complete(t)

@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"errors"
@@ -41,7 +41,7 @@ const (
 
 // need is what a decoded request takes until it is answered: its plans, its hits, the hits of its largest result as they are
 // shown, and one message of its answer.
-func (p *pipeline) need(r *request) int64 {
+func (p *Pipeline) need(r *Request) int64 {
 	e := p.encoder
 	objects := int64(e.index.Objects())
 	n, largest, answer := requestBytes+int64(len(r.tasks))*taskBytes+int64(r.conditions)*(itemBytes+spanBytes), int64(0), int64(0)
@@ -71,16 +71,16 @@ func (p *pipeline) need(r *request) int64 {
 		answer += hits * each
 		largest = max(largest, hits*shownBytes)
 		if t.payload && e.textColumn != "" { // payloads that are put together, until they are encoded
-			largest = max(largest, hits*shownBytes+min(hits*e.longestPayload, packs*int64(p.options.maxMessage)))
+			largest = max(largest, hits*shownBytes+min(hits*e.longestPayload, packs*int64(p.options.MaxMessage)))
 		}
 	}
-	n += candidates * candidateBytes * int64(min(len(r.tasks), p.options.batchSize)) // what is begun is ended first
-	return n + largest + min(answer, int64(p.options.maxMessage))*5/4
+	n += candidates * candidateBytes * int64(min(len(r.tasks), p.options.BatchSize)) // what is begun is ended first
+	return n + largest + min(answer, int64(p.options.MaxMessage))*5/4
 }
 
 // reserve takes the memory that a decoded request needs until it is answered. A stored one waits for it, which holds back the
 // stream; a direct one is refused when there is too little.
-func (p *pipeline) reserve(r *request) error {
+func (p *Pipeline) reserve(r *Request) error {
 	need := p.need(r)
 	if r.lane == &p.direct {
 		if r.lane.memory.Try(need) {
@@ -106,13 +106,4 @@ func (p *pipeline) reserve(r *request) error {
 
 func tooLargeMessage(e *memory.TooMuch) *wire.Error {
 	return wire.Errorf(wire.TooLarge, "the message asks for too much at a time: %v: split it, or lower k (or give the worker more by --memory)", e)
-}
-
-// done gives back what a request holds, when it is answered or given back.
-func (p *pipeline) done(r *request) {
-	p.memory.release(r)
-	if r.reserved > 0 {
-		r.lane.memory.Give(r.reserved)
-		r.reserved = 0
-	}
 }

@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"context"
@@ -16,13 +16,13 @@ import (
 const (
 	// probeInterval is how often each index is asked a probe query.
 	probeInterval = 2 * time.Second
-	// staleAfter is after how long without a sign of life a part counts as stuck.
-	staleAfter = 30 * time.Second
+	// silentAfter is after how long without an answer the engine counts as stuck.
+	silentAfter = 30 * time.Second
 )
 
-// prober asks an index a small query from time to time, through the whole pipeline, as a user's would go.
-type prober struct {
-	pipe    *pipeline
+// Prober asks an index a small query from time to time, through the whole pipeline, as a user's would go.
+type Prober struct {
+	pipe    *Pipeline
 	cost    int64 // of the probe
 	pending atomic.Bool
 
@@ -31,8 +31,8 @@ type prober struct {
 	err error     // of the last probe
 }
 
-func newProber(p *pipeline) *prober {
-	return &prober{pipe: p, cost: p.searcher.Cost(&p.probe), err: errors.New("no probe query has been answered yet")}
+func NewProber(p *Pipeline) *Prober {
+	return &Prober{pipe: p, cost: p.searcher.Cost(&p.probe), err: errors.New("no probe query has been answered yet")}
 }
 
 // probePlan asks for the objects with some keyword.
@@ -48,8 +48,8 @@ func probePlan(x *index.Index) gpuexec.Plan {
 	return plan
 }
 
-// run probes until ctx ends.
-func (p *prober) run(ctx context.Context) {
+// Run probes until ctx ends.
+func (p *Prober) Run(ctx context.Context) {
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
 	for {
@@ -63,11 +63,11 @@ func (p *prober) run(ctx context.Context) {
 }
 
 // probe sends a probe query into the pipeline, unless one is under way.
-func (p *prober) probe(ctx context.Context) {
-	if p.pipe.inDoubt() || !p.pending.CompareAndSwap(false, true) {
+func (p *Prober) probe(ctx context.Context) {
+	if p.pipe.InDoubt() || !p.pending.CompareAndSwap(false, true) {
 		return
 	}
-	r := &request{origin: p, arrived: time.Now(), lane: &p.pipe.direct, queries: 1, epoch: p.pipe.encoder.index.Epoch()}
+	r := &Request{pipeline: p.pipe, origin: p, probe: true, arrived: time.Now(), lane: &p.pipe.direct, queries: 1, epoch: p.pipe.encoder.index.Epoch()}
 	r.tasks = []task{{request: r, plan: p.pipe.probe, cost: p.cost}}
 	r.open.Store(1)
 	select {
@@ -76,20 +76,20 @@ func (p *prober) probe(ctx context.Context) {
 	}
 }
 
-// fault says why the index does not answer, or nil.
-func (p *prober) fault(now time.Time) error {
+// Fault says why the index does not answer, or nil.
+func (p *Prober) Fault(now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch answered := p.pipe.lastAnswer.Load(); {
 	case p.err != nil:
 		return p.err
-	case now.Sub(time.Unix(0, answered)) > staleAfter:
-		return fmt.Errorf("no query was answered for more than %v", staleAfter)
+	case now.Sub(time.Unix(0, answered)) > silentAfter:
+		return fmt.Errorf("no query was answered for more than %v", silentAfter)
 	}
 	return nil
 }
 
-func (p *prober) done(err error) {
+func (p *Prober) done(err error) {
 	p.mu.Lock()
 	p.err = err
 	if err == nil {
@@ -101,11 +101,11 @@ func (p *prober) done(err error) {
 
 // The prober is the origin of its probes.
 
-func (p *prober) admit(int) *wire.Error            { return nil }
-func (p *prober) leave(int)                        {}
-func (p *prober) refuse(_ *request, e *wire.Error) { p.done(e) }
-func (p *prober) abandon(*request)                 { p.done(errors.New("the probe query was given up")) }
-func (p *prober) respond(r *request) {
+func (p *Prober) Admit(int) *wire.Error            { return nil }
+func (p *Prober) Leave(int)                        {}
+func (p *Prober) Refuse(_ *Request, e *wire.Error) { p.done(e) }
+func (p *Prober) Abandon(*Request)                 { p.done(errors.New("the probe query was given up")) }
+func (p *Prober) Respond(r *Request) {
 	t := &r.tasks[0]
 	switch {
 	case t.failure != nil:

@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"time"
@@ -8,46 +8,52 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// answering makes the results of a request that is done, one at a time: the memory of one result's hits is used for the
+// Answer makes the results of a request that is done, one at a time: the memory of one result's hits is used for the
 // next one's. The hits of a message that asks for a million of them would take 80 MB at once, their payloads gigabytes.
-type answering struct {
-	encoder *encoder
-	request *request
-	now     time.Time
-	reason  *wire.Error // the message is refused as a whole: every result is this error
-	most    int         // bytes of payload that a result may have: more fit no message
+type Answer struct {
+	// Results are those of the request, or one that tells the reason why there are none.
+	Results wire.Results
+
+	pipeline *Pipeline
+	encoder  *Encoder
+	request  *Request
+	now      time.Time
+	reason   *wire.Error // the message is refused as a whole: every result is this error
+	most     int         // bytes of payload that a result may have: more fit no message
 
 	result   wire.Result
 	hits     []wire.Hit
 	held     bool // hits hold keys or payloads
-	tooLarge int  // results that are an error because their payloads exceed most,
-	payloads int  // like these of the largest
+	TooLarge int  // results that are an error because their payloads exceed most,
+	Payloads int  // like these of the largest
 }
 
-// results are those of a request, or one that tells the reason why there are none. most is how many bytes a message of them may
-// have. The caller calls encoded then.
-func (p *pipeline) results(r *request, reason *wire.Error, most int) (wire.Results, *answering) {
-	a, _ := p.memory.answerings.Get().(*answering)
+// Answer begins the answer to a request, or the one that tells the reason why there is none. most is how many bytes a message of
+// it may have. The caller calls Encoded then.
+func (r *Request) Answer(reason *wire.Error, most int) *Answer {
+	p := r.pipeline
+	a, _ := p.memory.answers.Get().(*Answer)
 	if a == nil {
-		a = new(answering)
+		a = new(Answer)
 	}
-	a.encoder, a.request, a.reason, a.now, a.most = p.encoder, r, reason, time.Now(), most
+	a.pipeline, a.encoder, a.request, a.reason, a.now, a.most = p, p.encoder, r, reason, time.Now(), most
 	if r.codec == wire.MessagePack {
 		a.most *= packs
 	}
-	results := wire.Results{Batch: r.batch, Total: len(r.tasks), At: a.at}
+	a.Results = wire.Results{Batch: r.batch, Total: len(r.tasks), At: a.at}
 	if reason != nil {
-		results.Batch, results.Total = false, 1
+		a.Results.Batch, a.Results.Total = false, 1
 	}
-	return results, a
+	return a
 }
 
 // packs is how much shorter JSON may become as MessagePack: an escaped control character is one byte of six.
 const packs = 6
 
-// encoded takes back what results gave, and the engine's hits, which are bytes now.
-func (p *pipeline) encoded(a *answering) {
-	p.memory.answers.put(a.request.tasks)
+// Encoded gives the answer's memory back, and the engine's hits, which are bytes now.
+func (a *Answer) Encoded() {
+	p := a.pipeline
+	p.memory.hits.put(a.request.tasks)
 	if a.held {
 		clear(a.hits[:cap(a.hits)])
 	}
@@ -55,16 +61,16 @@ func (p *pipeline) encoded(a *answering) {
 	if cap(hits) > maxKeptHits {
 		hits = nil
 	}
-	*a = answering{hits: hits}
-	p.memory.answerings.Put(a)
+	*a = Answer{hits: hits}
+	p.memory.answers.Put(a)
 }
 
 // at makes the i-th result. It is valid until the next one is made.
-func (a *answering) at(i int) *wire.Result {
+func (a *Answer) at(i int) *wire.Result {
 	e, r := a.encoder, a.request
-	a.result = wire.Result{Index: e.name, Version: e.index.Version()}
+	a.result = wire.Result{Index: e.name, Version: e.version}
 	if a.reason != nil {
-		a.result.ID, a.result.Err = r.onlyID(a.reason), a.reason
+		a.result.ID, a.result.Err = r.OnlyID(a.reason), a.reason
 		return &a.result
 	}
 	t := &r.tasks[i]
@@ -74,7 +80,7 @@ func (a *answering) at(i int) *wire.Result {
 	}
 	if t.payload {
 		if size := e.payloadSizes(t.answer.Hits); size > a.most {
-			a.tooLarge, a.payloads = a.tooLarge+1, max(a.payloads, size)
+			a.TooLarge, a.Payloads = a.TooLarge+1, max(a.Payloads, size)
 			a.result = *wire.TooLargeResult(&a.result, size, a.most)
 			return &a.result
 		}
@@ -103,7 +109,7 @@ func (t *task) err() *wire.Error {
 var errEngineFailed = wire.Errorf(wire.Internal, "the engine failed on this query; the log of the service says how")
 
 // makeHits makes the hits of a task.
-func (a *answering) makeHits(t *task) {
+func (a *Answer) makeHits(t *task) {
 	e := a.encoder
 	schema := e.index.Schema()
 	keyed := schema.Key != ""
@@ -137,7 +143,7 @@ func (a *answering) makeHits(t *task) {
 }
 
 // payloadSizes is how many bytes the payloads of hits have together, at least.
-func (e *encoder) payloadSizes(hits []gpuexec.Hit) int {
+func (e *Encoder) payloadSizes(hits []gpuexec.Hit) int {
 	size := 0
 	for i := range hits {
 		size += len(e.index.Payload(hits[i].ID))
@@ -148,8 +154,8 @@ func (e *encoder) payloadSizes(hits []gpuexec.Hit) int {
 	return size
 }
 
-// roughSize is about how many bytes the results from first on take, but at most most.
-func (a *answering) roughSize(first, most int) int {
+// RoughSize is about how many bytes the results from first on take, but at most most.
+func (a *Answer) RoughSize(first, most int) int {
 	tasks := a.request.tasks
 	if a.reason != nil {
 		return min(512, most)

@@ -1,11 +1,9 @@
-package service
+package pipeline
 
 import (
 	"errors"
 	"sync/atomic"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/service/memory"
@@ -30,7 +28,7 @@ const (
 )
 
 // decode returns the stage that turns messages into tasks.
-func (l *lane) decode(p *pipeline) func() {
+func (l *lane) decode(p *Pipeline) func() {
 	return func() {
 		for {
 			select {
@@ -50,12 +48,14 @@ func (l *lane) decode(p *pipeline) func() {
 }
 
 // decoded decodes a request and hands it on.
-func (l *lane) decoded(p *pipeline, r *request) {
+func (l *lane) decoded(p *Pipeline, r *Request) {
 	r.lane = l
 	p.share(r)
 	err := p.decode(r)
 	p.shared(r)
-	if full := r.origin.admit(r.queries); err == nil && full != nil {
+	l.memory.Give(r.reserved)
+	r.reserved = 0
+	if full := r.origin.Admit(r.queries); err == nil && full != nil {
 		err = full
 	}
 	p.pass()
@@ -70,21 +70,21 @@ func (l *lane) decoded(p *pipeline, r *request) {
 	case err == nil:
 		r.answer() // each query has an error of its own
 	case errors.As(err, &refusal):
-		r.origin.refuse(r, refusal)
+		r.origin.Refuse(r, refusal)
 	default: // the pipeline is aborted, or its index's file was changed
-		r.origin.abandon(r)
+		r.origin.Abandon(r)
 	}
 	p.wakeDispatcher()
 }
 
 // decode fills in the tasks of a request. The error, a *wire.Error, concerns the message as a whole, or it is that of an aborted
 // pipeline or of a file that was changed.
-func (p *pipeline) decode(r *request) error {
-	header, body := r.header, r.body
-	r.header, r.body = nil, nil
+func (p *Pipeline) decode(r *Request) error {
+	body := r.body
+	r.body = nil
 	decoder := p.memory.decoder()
 	defer p.memory.forget(decoder)
-	if err := p.decodeMessage(r, header, body, decoder); err != nil {
+	if err := p.decodeMessage(r, body, decoder); err != nil {
 		if changed := (*index.ChangedError)(nil); errors.As(err, &changed) {
 			r.epoch, r.queries = 0, 0
 			return err
@@ -92,18 +92,18 @@ func (p *pipeline) decode(r *request) error {
 		if p.aborted != nil && p.aborted.Err() != nil {
 			return err
 		}
-		return asWireError(err)
+		return refusalOf(err)
 	}
 	r.open.Store(int64(r.queries))
 	return nil
 }
 
-func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte, decoder *wire.Decoder) (err error) {
+func (p *Pipeline) decodeMessage(r *Request, body []byte, decoder *wire.Decoder) (err error) {
 	// The codec first: errors are answered in it.
-	if r.codec, err = wire.ParseContentType(header.Get(wire.HeaderContentType)); err != nil {
+	if r.codec, err = wire.ParseContentType(r.contentType); err != nil {
 		return err
 	}
-	if err := wire.CheckProtocol(header.Get(wire.HeaderProtocol)); err != nil {
+	if err := wire.CheckProtocol(r.protocol); err != nil {
 		return err
 	}
 	room, size := &r.lane.decoding, int64(len(body))
@@ -122,7 +122,7 @@ func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte, de
 	}
 	defer x.Recover(r.epoch, &err)
 	if len(body) >= minShared {
-		if batch, ok := decoder.Scan(r.codec, body, p.options.limits); ok {
+		if batch, ok := decoder.Scan(r.codec, body, p.options.Limits); ok {
 			if ok, err := p.decodeBatch(r, batch, len(body), decoder); ok {
 				return err
 			}
@@ -136,7 +136,7 @@ func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte, de
 		}
 		n = more
 	}
-	message, err := decoder.Decode(r.codec, body, p.options.limits)
+	message, err := decoder.Decode(r.codec, body, p.options.Limits)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func conditionsOf(q *wire.QueryOrError) int { return len(q.Query.Row) + len(q.Qu
 
 // fill makes the i-th task of a request, in front of which there are so many conditions, and returns how many queries it
 // is to be run: 1 or 0. It keeps nothing of the query but its id.
-func (p *pipeline) fill(r *request, i, conditions int, q *wire.QueryOrError) int {
+func (p *Pipeline) fill(r *Request, i, conditions int, q *wire.QueryOrError) int {
 	t := &r.tasks[i]
 	t.request, t.id, t.refusal = r, q.Query.ID, q.Err
 	if t.refusal == nil {
@@ -187,7 +187,7 @@ func (p *pipeline) fill(r *request, i, conditions int, q *wire.QueryOrError) int
 // share is a message that several decoders decode, each taking a part, some queries, at a time. Whoever is late finds none left
 // and looks at nothing else: by then the request may be answered and its memory another's.
 type share struct {
-	request *request
+	request *Request
 	batch   *wire.Batch
 	queries int // of the batch
 	step    int // queries of a part
@@ -203,9 +203,9 @@ type share struct {
 
 // decodeBatch decodes a batch together with those who have nothing to do. It is false when the message is malformed, which it
 // is to be decoded as a whole for.
-func (p *pipeline) decodeBatch(r *request, batch *wire.Batch, size int, decoder *wire.Decoder) (ok bool, err error) {
+func (p *Pipeline) decodeBatch(r *Request, batch *wire.Batch, size int, decoder *wire.Decoder) (ok bool, err error) {
 	s := p.newShare(r, batch, size)
-	r.lane.offer(s, min(size/(helperParts*partBytes), p.options.workers-1))
+	r.lane.offer(s, min(size/(helperParts*partBytes), p.options.Workers-1))
 	p.decodeParts(s, decoder, func() bool { return false })
 	<-s.done
 	if changed := s.changed.Load(); changed != nil {
@@ -224,7 +224,7 @@ func (p *pipeline) decodeBatch(r *request, batch *wire.Batch, size int, decoder 
 }
 
 // newShare prepares a batch of so many bytes for being decoded in parts.
-func (p *pipeline) newShare(r *request, batch *wire.Batch, size int) *share {
+func (p *Pipeline) newShare(r *Request, batch *wire.Batch, size int) *share {
 	n := batch.Len()
 	p.memory.request(r, n, batch.Conditions(n))
 	s := &share{request: r, batch: batch, queries: n, step: max(1, n*partBytes/size), done: make(chan struct{})}
@@ -244,7 +244,7 @@ func (l *lane) offer(s *share, helpers int) {
 }
 
 // decodeParts decodes parts of a message until none is left or leave says so.
-func (p *pipeline) decodeParts(s *share, decoder *wire.Decoder, leave func() bool) {
+func (p *Pipeline) decodeParts(s *share, decoder *wire.Decoder, leave func() bool) {
 	runs := 0
 	fill := func(i int, q *wire.QueryOrError) { runs += p.fill(s.request, i, s.batch.Conditions(i), q) }
 	for {
@@ -276,13 +276,13 @@ func (p *pipeline) decodeParts(s *share, decoder *wire.Decoder, leave func() boo
 
 // decodePart decodes some queries of a share. The error is that of a file that was changed; the decoder is good for nothing then but
 // to be forgotten.
-func (p *pipeline) decodePart(s *share, decoder *wire.Decoder, first, end int, fill func(int, *wire.QueryOrError)) (sumK int, ok bool, err error) {
+func (p *Pipeline) decodePart(s *share, decoder *wire.Decoder, first, end int, fill func(int, *wire.QueryOrError)) (sumK int, ok bool, err error) {
 	defer p.encoder.index.Recover(s.request.epoch, &err)
 	sumK, ok = decoder.Queries(s.batch, first, end, fill)
 	return sumK, ok, nil
 }
 
-func asWireError(err error) *wire.Error {
+func refusalOf(err error) *wire.Error {
 	var known *wire.Error
 	if errors.As(err, &known) {
 		return known

@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"bytes"
@@ -54,11 +54,11 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	}
 	defer plain.Close()
 	now := time.Now()
-	var pipelines [2]pipeline // the first one's memory is used again, and of both indexes, which a pipeline's is not
+	var pipelines [2]Pipeline // the first one's memory is used again, and of both indexes, which a pipeline's is not
 	used := &pipelines[0].memory
 	for round := range 300 {
 		x := []*index.Index{keyed, plain}[random.IntN(2)]
-		e, err := newEncoder("x", x)
+		e, err := NewEncoder("x", x, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 		pipelines[1].memory = pools{}
 		for i := range pipelines {
 			m := &pipelines[i].memory
-			r := &request{batch: true, codec: wire.MessagePack, arrived: now}
+			r := &Request{pipeline: &pipelines[i], batch: true, codec: wire.MessagePack, arrived: now}
 			m.request(r, len(hits), 3*len(hits))
 			if !reflect.DeepEqual(r.tasks, make([]task, len(hits))) {
 				t.Fatalf("seed %d, round %d: tasks are not empty: %+v", seed, round, r.tasks)
@@ -92,10 +92,10 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 			}
 			p := &pipelines[i]
 			p.encoder = e
-			results, made := p.results(r, nil, 1<<20)
-			made.now = now
-			part := wire.AppendPart(m.body(made.roughSize(0, 1<<20)), wire.MessagePack, results, 0, 1<<20)
-			p.encoded(made)
+			answer := r.Answer(nil, 1<<20)
+			answer.now = now
+			part := wire.AppendPart(m.body(answer.RoughSize(0, 1<<20)), wire.MessagePack, answer.Results, 0, 1<<20)
+			answer.Encoded()
 			bodies[i] = bytes.Clone(part.Body)
 			m.sent(part.Body)
 			m.release(r)
@@ -105,7 +105,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 		}
 	}
 	answers := make([]gpuexec.Answer, 1000)
-	used.answers.give(answers)
+	used.hits.give(answers)
 	given := 0
 	for i := range answers {
 		if len(answers[i].Hits) != 0 {
@@ -113,8 +113,8 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 		}
 		given += cap(answers[i].Hits)
 	}
-	if given == 0 || used.answers.hits < 0 || len(used.answers.spares) == 0 != (used.answers.hits == 0) {
-		t.Errorf("gave room for %d hits, %d are left in %d", given, used.answers.hits, len(used.answers.spares))
+	if given == 0 || used.hits.hits < 0 || len(used.hits.spares) == 0 != (used.hits.hits == 0) {
+		t.Errorf("gave room for %d hits, %d are left in %d", given, used.hits.hits, len(used.hits.spares))
 	}
 }
 

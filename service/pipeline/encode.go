@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"encoding/json"
@@ -13,10 +13,11 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// encoder is where the protocol meets the index: it turns a wire.Query into a plan for one index and the engine's
+// Encoder is where the protocol meets the index: it turns a wire.Query into a plan for one index and the engine's
 // answer into a wire.Result. Nothing else knows both sides. It is safe for concurrent use.
-type encoder struct {
+type Encoder struct {
 	name    string // of the index, as its users know it
+	version string
 	index   *index.Index
 	queries *encode.Queries
 	// textColumn is the column whose text a sequence's payload holds, "" where payloads are complete as stored.
@@ -28,12 +29,15 @@ type encoder struct {
 	converters                  sync.Pool // of *converter
 }
 
-func newEncoder(name string, x *index.Index) (*encoder, error) {
+// NewEncoder makes the encoder of an index. certifyLimit bounds the symbols of a text with certify times the bytes of all texts; 0: no
+// bound.
+func NewEncoder(name string, x *index.Index, certifyLimit int64) (*Encoder, error) {
 	queries, err := encode.NewQueries(x)
 	if err != nil {
 		return nil, err
 	}
-	e := &encoder{name: name, index: x, queries: queries}
+	e := &Encoder{name: name, version: x.Version(), index: x, queries: queries}
+	e.certifyWork, e.certifySymbols = certifyLimit, certifyLimit/max(1, x.TextBytes())
 	key, payload, text := x.Longest()
 	e.longestKey, e.longestPayload = int64(key), int64(payload)
 	e.converters.New = func() any { return new(converter) }
@@ -52,7 +56,7 @@ func newEncoder(name string, x *index.Index) (*encoder, error) {
 const quoteFactor = 6
 
 // plan makes the plan of a query that wire has validated, in memory for its items and spans. The error is for the user.
-func (e *encoder) plan(items []index.Item, spans []index.Span, q *wire.Query) (gpuexec.Plan, *wire.Error) {
+func (e *Encoder) plan(items []index.Item, spans []index.Span, q *wire.Query) (gpuexec.Plan, *wire.Error) {
 	match := gpuexec.MatchPlan{K: q.K, MinCount: q.MinCount, Query: index.Query{Items: items, Spans: spans}}
 	var err error
 	switch form := q.Form(); form {
@@ -83,13 +87,8 @@ func (e *encoder) plan(items []index.Item, spans []index.Span, q *wire.Query) (g
 	return gpuexec.Plan{Kind: gpuexec.PlanMatch, Match: match}, nil
 }
 
-// limitCertify bounds the symbols of a text times the bytes of all texts.
-func (e *encoder) limitCertify(limit int64) {
-	e.certifyWork, e.certifySymbols = limit, limit/max(1, e.index.TextBytes())
-}
-
 // checkCertify refuses a query whose certificate may take too much work: in the end all texts are compared.
-func (e *encoder) checkCertify(q *wire.Query) *wire.Error {
+func (e *Encoder) checkCertify(q *wire.Query) *wire.Error {
 	if !q.Certify || e.certifyWork == 0 {
 		return nil
 	}
@@ -103,7 +102,7 @@ func (e *encoder) checkCertify(q *wire.Query) *wire.Error {
 }
 
 // conditions makes dst the query for a list of conditions.
-func (e *encoder) conditions(dst *index.Query, from []wire.Condition) error {
+func (e *Encoder) conditions(dst *index.Query, from []wire.Condition) error {
 	c := e.converters.Get().(*converter)
 	conds := c.convert(from)
 	err := e.queries.Conditions(dst, conds)
@@ -169,7 +168,7 @@ func toValue(v *wire.Value) encode.Value {
 }
 
 // payloadOf is the stored payload of an object. A sequence's text is part of it, although it is stored apart.
-func (e *encoder) payloadOf(id uint32) []byte {
+func (e *Encoder) payloadOf(id uint32) []byte {
 	stored := e.index.Payload(id)
 	if e.textColumn == "" {
 		return stored

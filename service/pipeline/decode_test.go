@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"bytes"
@@ -8,8 +8,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
@@ -58,9 +56,17 @@ func randomQueries(random *rand.Rand) []wire.Query {
 	return queries
 }
 
+// unmeasured is what a pipeline tells when nobody listens.
+type unmeasured struct{}
+
+func (unmeasured) Batch(int, string)     {}
+func (unmeasured) Begun()                {}
+func (unmeasured) Ended()                {}
+func (unmeasured) Worked(uint64, uint64) {}
+
 // idlePipeline is a pipeline of which no stage runs.
-func idlePipeline(t testing.TB, ix *index.Index) *pipeline {
-	e, err := newEncoder(ix.Schema().Name, ix)
+func idlePipeline(t testing.TB, ix *index.Index) *Pipeline {
+	e, err := NewEncoder(ix.Schema().Name, ix, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,29 +77,28 @@ func idlePipeline(t testing.TB, ix *index.Index) *pipeline {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { searcher.Close() })
-	return &pipeline{name: ix.Schema().Name, encoder: e, searcher: searcher, metrics: newMetrics().forIndex(ix.Schema().Name)}
+	return &Pipeline{name: ix.Schema().Name, encoder: e, searcher: searcher, metrics: unmeasured{}}
 }
 
-func decodingPipeline(t testing.TB, workers int, limits wire.Limits) *pipeline {
+func decodingPipeline(t testing.TB, workers int, limits wire.Limits) *Pipeline {
 	ix, err := index.Open(rowsFile(t, "rows", 2000))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ix.Close() })
 	p := idlePipeline(t, ix)
-	p.options = pipelineOptions{workers: workers, limits: limits}
+	p.options = Options{Workers: workers, Limits: limits}
 	return p
 }
 
-func message(codec wire.ContentType, body []byte, l *lane) *request {
-	header := nats.Header{wire.HeaderContentType: {codec.String()}}
-	return &request{header: header, body: body, arrived: time.Unix(1, 0), lane: l}
+func message(p *Pipeline, codec wire.ContentType, body []byte, l *lane) *Request {
+	return &Request{pipeline: p, contentType: codec.String(), body: body, arrived: time.Unix(1, 0), lane: l}
 }
 
 // wantDecoded checks a request against its message, decoded query by query in fresh memory.
-func wantDecoded(t *testing.T, p *pipeline, r *request, body []byte, refusal error) {
+func wantDecoded(t *testing.T, p *Pipeline, r *Request, body []byte, refusal error) {
 	t.Helper()
-	m, err := wire.DecodeMessage(r.codec, body, p.options.limits)
+	m, err := wire.DecodeMessage(r.codec, body, p.options.Limits)
 	if err != nil {
 		if !reflect.DeepEqual(refusal, err) || r.tasks != nil || r.queries != 0 {
 			t.Errorf("refused with %v and %d tasks, not %v", refusal, len(r.tasks), err)
@@ -105,7 +110,7 @@ func wantDecoded(t *testing.T, p *pipeline, r *request, body []byte, refusal err
 		return
 	}
 	var memory pools
-	want := &request{arrived: r.arrived}
+	want := &Request{arrived: r.arrived}
 	memory.request(want, len(m.Queries), 1<<16)
 	runs := 0
 	for i := range m.Queries {
@@ -145,7 +150,7 @@ func TestDecodersHelp(t *testing.T) {
 					at := 1 + random.IntN(len(body)/2)
 					body[at+bytes.IndexByte(body[at:], ':')] = ';'
 				}
-				r := message(codec, body, &l)
+				r := message(p, codec, body, &l)
 				wantDecoded(t, p, r, body, p.decode(r))
 				p.memory.release(r)
 			}
@@ -166,11 +171,11 @@ func TestHelperLeaves(t *testing.T) {
 	p := decodingPipeline(t, 2, wire.Limits{})
 	body := wire.AppendQueries(nil, wire.MessagePack, randomQueries(rand.New(rand.NewPCG(seed, 0))))
 	var own, other wire.Decoder
-	batch, ok := own.Scan(wire.MessagePack, body, p.options.limits)
+	batch, ok := own.Scan(wire.MessagePack, body, p.options.Limits)
 	if !ok {
 		t.Fatal("not scanned")
 	}
-	r := message(wire.MessagePack, body, new(lane))
+	r := message(p, wire.MessagePack, body, new(lane))
 	s := p.newShare(r, batch, len(body))
 	if s.step < 1 || s.step > s.queries/4 {
 		t.Fatalf("%d of %d queries at a time", s.step, s.queries)

@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"math/bits"
@@ -18,11 +18,11 @@ import (
 // Each piece has one owner at a time, as its request has. What is not given back, because a message failed, is garbage
 // like any other. What is given back is bounded, piece by piece: messages may be of any size.
 type pools struct {
-	decoders   sync.Pool // of *wire.Decoder
-	requests   sync.Pool // of *requestMemory
-	answerings sync.Pool // of *answering
-	bodies     [maxBodyClass - minBodyClass + 1]sync.Pool
-	answers    answerMemory
+	decoders sync.Pool // of *wire.Decoder
+	requests sync.Pool // of *requestMemory
+	answers  sync.Pool // of *Answer
+	bodies   [maxBodyClass - minBodyClass + 1]sync.Pool
+	hits     hitMemory
 }
 
 // The bounds of what is kept.
@@ -41,7 +41,7 @@ type requestMemory struct {
 }
 
 // request gives a request n tasks, and memory for plans of so many conditions.
-func (m *pools) request(r *request, n, conditions int) {
+func (m *pools) request(r *Request, n, conditions int) {
 	own, _ := m.requests.Get().(*requestMemory)
 	if own == nil {
 		own = new(requestMemory)
@@ -61,7 +61,7 @@ func (own *requestMemory) query(first, n int) (items []index.Item, spans []index
 }
 
 // release takes back the memory of a request that is answered. It has no tasks any longer.
-func (m *pools) release(r *request) {
+func (m *pools) release(r *Request) {
 	own := r.memory
 	if own == nil {
 		return
@@ -87,15 +87,15 @@ func (m *pools) forget(d *wire.Decoder) {
 	m.decoders.Put(d)
 }
 
-// answerMemory is memory for the engine's hits.
-type answerMemory struct {
+// hitMemory is memory for the engine's hits.
+type hitMemory struct {
 	mu     sync.Mutex
 	spares [][]gpuexec.Hit
 	hits   int // that they have room for
 }
 
 // give puts spares where answers have no memory of their own.
-func (m *answerMemory) give(answers []gpuexec.Answer) {
+func (m *hitMemory) give(answers []gpuexec.Answer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range answers {
@@ -112,7 +112,7 @@ func (m *answerMemory) give(answers []gpuexec.Answer) {
 }
 
 // put takes the hits of tasks.
-func (m *answerMemory) put(tasks []task) {
+func (m *hitMemory) put(tasks []task) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range tasks {
@@ -125,7 +125,7 @@ func (m *answerMemory) put(tasks []task) {
 }
 
 // drop forgets all of it.
-func (m *answerMemory) drop() {
+func (m *hitMemory) drop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.spares, m.hits = nil, 0

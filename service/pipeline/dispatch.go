@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"slices"
@@ -10,13 +10,13 @@ import (
 // dispatcher gathers tasks into batches for the executors until both lanes have ended. It alone touches the batcher,
 // from the one goroutine that it runs in.
 type dispatcher struct {
-	*pipeline
+	*Pipeline
 	batcher  *batcher.Batcher[*task]
 	maxItems int
 	backlog  int64   // of storedOpen
 	tasks    []*task // of the request at hand
 
-	stored, direct <-chan *request // nil when ended
+	stored, direct <-chan *Request // nil when ended
 	idle           int             // executors that wait for a batch
 	large          []*largeRequest // whose queries do not fit a batch; they take turns
 
@@ -28,9 +28,9 @@ type dispatcher struct {
 }
 
 // dispatch returns the dispatcher's stage.
-func (p *pipeline) dispatch(opts batcher.Options, backlog int64) func() {
+func (p *Pipeline) dispatch(opts batcher.Options, backlog int64) func() {
 	d := &dispatcher{
-		pipeline: p, batcher: batcher.New[*task](opts), maxItems: opts.MaxItems, backlog: backlog,
+		Pipeline: p, batcher: batcher.New[*task](opts), maxItems: opts.MaxItems, backlog: backlog,
 		stored: p.stored.ready, direct: p.direct.ready,
 	}
 	return d.run
@@ -73,7 +73,7 @@ func (d *dispatcher) run() {
 				d.direct = nil
 			}
 		case <-d.look:
-		case <-d.pipeline.idle:
+		case <-d.Pipeline.idle:
 			d.idle++
 		case <-alarm:
 		}
@@ -81,7 +81,7 @@ func (d *dispatcher) run() {
 }
 
 // add puts the tasks of a request into the batcher, unless they are too many or too much work for one batch.
-func (d *dispatcher) add(r *request) {
+func (d *dispatcher) add(r *Request) {
 	now := time.Now()
 	d.tasks = d.tasks[:0]
 	for i := range r.tasks {
@@ -107,7 +107,7 @@ func (d *dispatcher) add(r *request) {
 
 // A largeRequest has more queries than a batch holds.
 type largeRequest struct {
-	request *request
+	request *Request
 	tasks   []*task // not in the batcher yet
 }
 

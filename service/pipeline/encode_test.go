@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"math/rand/v2"

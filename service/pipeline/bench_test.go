@@ -1,20 +1,16 @@
-package service
+package pipeline
 
 import (
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/encode"
-	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -36,7 +32,7 @@ func BenchmarkMessage(b *testing.B) {
 		}
 	}
 	body := wire.AppendQueries(nil, wire.MessagePack, asked)
-	decoded := func() *request { return benchDecoded(b, p, wire.MessagePack, body, queries, new(lane)) }
+	decoded := func() *Request { return benchDecoded(b, p, wire.MessagePack, body, queries, new(lane)) }
 	done := decoded()
 	hits := make([][]gpuexec.Hit, queries)
 	for i := range hits {
@@ -58,68 +54,15 @@ func BenchmarkMessage(b *testing.B) {
 			for i := range hits {
 				done.tasks[i].answer.Hits = hits[i]
 			}
-			results, made := p.results(done, nil, 8<<20)
-			part := wire.AppendPart(p.memory.body(made.roughSize(0, 8<<20)), wire.MessagePack, results, 0, 8<<20)
+			answer := done.Answer(nil, 8<<20)
+			part := wire.AppendPart(p.memory.body(answer.RoughSize(0, 8<<20)), wire.MessagePack, answer.Results, 0, 8<<20)
 			if part.Count != queries {
 				b.Fatal(part.Count)
 			}
-			p.encoded(made)
+			answer.Encoded()
 			p.memory.sent(part.Body)
 		}
 	})
-	b.Run("observe", func(b *testing.B) {
-		for b.Loop() {
-			p.metrics.observe(done, nil, 0, time.Millisecond, 4*time.Millisecond)
-		}
-	})
-}
-
-// What a direct answer costs from its hits to the connection: of one query and of 256, with 100 hits each. Nobody asked, so the
-// server drops it.
-func BenchmarkDirectAnswer(b *testing.B) {
-	const k = 100
-	ix, err := index.Open(rowsFile(b, "rows", 2000))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer ix.Close()
-	p := idlePipeline(b, ix)
-	server, err := broker.Start(b.Context(), broker.Options{Listen: "127.0.0.1:0", DataDir: b.TempDir()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer server.Shutdown()
-	nc, err := nats.Connect(server.URL())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer nc.Close()
-	hits := make([]gpuexec.Hit, k)
-	for i := range hits {
-		hits[i] = gpuexec.Hit{ID: uint32(1_000_000 + i), Count: uint32(k - i), Distance: gpuexec.NoDistance}
-	}
-	intake := &directIntake{pipe: p, nc: nc, log: slog.New(slog.DiscardHandler)}
-	for _, queries := range []int{1, 256} {
-		for _, codec := range []wire.ContentType{wire.JSON, wire.MessagePack} {
-			b.Run(fmt.Sprintf("%d/%s", queries, strings.TrimPrefix(codec.String(), "application/")), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					r := &request{origin: &direct{intake: intake, reply: "_INBOX.nobody"}, codec: codec, batch: queries > 1, arrived: time.Now(), epoch: ix.Epoch()}
-					p.memory.request(r, queries, 0)
-					answers := make([]gpuexec.Answer, queries)
-					p.memory.answers.give(answers)
-					for i := range answers {
-						r.tasks[i].answer.Hits = append(answers[i].Hits, hits...)
-					}
-					r.origin.respond(r)
-				}
-				b.StopTimer()
-				if err := nc.Flush(); err != nil {
-					b.Fatal(err)
-				}
-			})
-		}
-	}
 }
 
 // What decoding and planning costs for a message of 256 signatures of 237 hash values, in both forms: nearly all of what
@@ -173,7 +116,7 @@ func BenchmarkSignatures(b *testing.B) {
 			body := wire.AppendQueries(nil, codec, asked)
 			for _, workers := range []int{1, 2} {
 				b.Run(fmt.Sprintf("%s/%s/workers=%d", strings.TrimPrefix(codec.String(), "application/"), form, workers), func(b *testing.B) {
-					p.options.workers = workers
+					p.options.Workers = workers
 					l := newLane(0, 0, 0)
 					var helpers sync.WaitGroup
 					for range workers - 1 {
@@ -193,8 +136,8 @@ func BenchmarkSignatures(b *testing.B) {
 	}
 }
 
-func benchDecoded(b *testing.B, p *pipeline, codec wire.ContentType, body []byte, queries int, l *lane) *request {
-	r := &request{header: nats.Header{wire.HeaderContentType: {codec.String()}}, body: body, arrived: time.Now(), lane: l}
+func benchDecoded(b *testing.B, p *Pipeline, codec wire.ContentType, body []byte, queries int, l *lane) *Request {
+	r := &Request{pipeline: p, contentType: codec.String(), body: body, arrived: time.Now(), lane: l}
 	if err := p.decode(r); err != nil || r.queries != queries {
 		b.Fatal(err, r.queries)
 	}

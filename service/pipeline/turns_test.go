@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 // plainOrigin is an origin of requests that come from nowhere.
 type plainOrigin struct{}
 
-func (o *plainOrigin) admit(int) *wire.Error        { return nil }
-func (o *plainOrigin) leave(int)                    {}
-func (o *plainOrigin) refuse(*request, *wire.Error) {}
-func (o *plainOrigin) respond(*request)             {}
-func (o *plainOrigin) abandon(*request)             {}
+func (o *plainOrigin) Admit(int) *wire.Error        { return nil }
+func (o *plainOrigin) Leave(int)                    {}
+func (o *plainOrigin) Refuse(*Request, *wire.Error) {}
+func (o *plainOrigin) Respond(*Request)             {}
+func (o *plainOrigin) Abandon(*Request)             {}
 
 // idleTurns gives turns of two cores to nobody.
 func idleTurns(t *testing.T) *turns {
@@ -29,7 +29,7 @@ func idleTurns(t *testing.T) *turns {
 	}
 	t.Cleanup(func() { ix.Close() })
 	p := idlePipeline(t, ix)
-	p.options.batchSize, p.batchBytes = 64, 1<<40
+	p.options.BatchSize, p.batchBytes = 64, 1<<40
 	p.stored = newLane(0, 0, 100)
 	p.look = make(chan struct{}, 1)
 	p.aborted, p.abort = context.WithCancel(t.Context())
@@ -39,8 +39,8 @@ func idleTurns(t *testing.T) *turns {
 }
 
 // waitingRequest is a stored request of n queries, each estimated at work.
-func waitingRequest(b *turns, n int, work time.Duration) *request {
-	r := &request{origin: &plainOrigin{}, lane: &b.stored, queries: n, tasks: make([]task, n)}
+func waitingRequest(b *turns, n int, work time.Duration) *Request {
+	r := &Request{origin: &plainOrigin{}, lane: &b.stored, queries: n, tasks: make([]task, n)}
 	r.open.Store(int64(n))
 	b.storedOpen.Add(int64(n))
 	var tasks []*task
@@ -59,7 +59,7 @@ func TestTurnsAreFair(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	b := idleTurns(t)
 	// What a query really takes, in time of a core.
-	really := make(map[*request]time.Duration)
+	really := make(map[*Request]time.Duration)
 	really[waitingRequest(b, 60_000, 20*time.Millisecond)] = 20 * time.Millisecond
 	really[waitingRequest(b, 20_000, time.Microsecond)] = 30 * time.Millisecond
 	really[waitingRequest(b, 5_000, time.Second)] = 3 * time.Second
@@ -68,7 +68,7 @@ func TestTurnsAreFair(t *testing.T) {
 		t.Fatalf("counts %d %d %d", b.storedOpen.Load(), b.heldQueries.Load(), b.heldRequests.Load())
 	}
 	left := make(map[*task]time.Duration) // of what is begun
-	got := make(map[*request]time.Duration)
+	got := make(map[*Request]time.Duration)
 	for range 2000 {
 		b.mu.Lock()
 		tasks, places := b.choose()
@@ -76,7 +76,7 @@ func TestTurnsAreFair(t *testing.T) {
 		if len(tasks) == 0 || len(tasks) > 64 {
 			t.Fatalf("%d tasks", len(tasks))
 		}
-		x := &executor{pipeline: b.pipeline, turns: places}
+		x := &executor{Pipeline: b.Pipeline, turns: places}
 		allowance := turnTime * 2
 		var longest time.Duration
 		begun := false
@@ -178,9 +178,9 @@ func TestEstimatesLearn(t *testing.T) {
 // is in the next batch but one.
 func TestLargeMessagesShareBatches(t *testing.T) {
 	b := idleTurns(t)
-	d := &dispatcher{pipeline: b.pipeline, maxItems: 64, batcher: batcher.New[*task](batcher.Options{MaxItems: 64})}
-	message := func(n int) *request {
-		r := &request{origin: &plainOrigin{}, lane: &b.stored, queries: n, tasks: make([]task, n)}
+	d := &dispatcher{Pipeline: b.Pipeline, maxItems: 64, batcher: batcher.New[*task](batcher.Options{MaxItems: 64})}
+	message := func(n int) *Request {
+		r := &Request{origin: &plainOrigin{}, lane: &b.stored, queries: n, tasks: make([]task, n)}
 		for i := range r.tasks {
 			r.tasks[i].request = r
 		}
@@ -192,7 +192,7 @@ func TestLargeMessagesShareBatches(t *testing.T) {
 	if b.storedOpen.Load() != 10 || b.heldQueries.Load() != 1900 {
 		t.Errorf("%d queries are open, %d are held", b.storedOpen.Load(), b.heldQueries.Load())
 	}
-	count, order := make(map[*request]int), []*request{}
+	count, order := make(map[*Request]int), []*Request{}
 	for batches := 0; ; batches++ {
 		d.feed()
 		batch, ok := d.batcher.Cut(time.Now(), true)

@@ -1,4 +1,4 @@
-package service
+package pipeline
 
 import (
 	"fmt"
@@ -56,7 +56,7 @@ func TestDecodingKeepsToItsBound(t *testing.T) {
 			p.memory = pools{}
 			runtime.GC()
 			before := heap()
-			r := message(wire.JSON, []byte(body), new(lane))
+			r := message(p, wire.JSON, []byte(body), new(lane))
 			most, stop := make(chan int64), make(chan struct{})
 			go func() {
 				peak := int64(0)
