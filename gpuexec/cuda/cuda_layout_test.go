@@ -43,7 +43,7 @@ func TestDeviceLayouts(t *testing.T) {
 		{"scan.cu", "ScanQuery", deviceScanQuery{}},
 		{"scan.cu", "Scan", deviceScan{}},
 	} {
-		want, widths := structOf(t, "../kernels/"+c.file, c.name)
+		want, widths := structOf(t, "../../kernels/"+c.file, c.name)
 		var got []string
 		for f := range reflect.TypeOf(c.mirror).Fields() {
 			if f.Name == "_" {
@@ -117,7 +117,7 @@ func TestConstants(t *testing.T) {
 		},
 		"sliced_plan.cu": {"kThreads": strconv.Itoa(slicedPlanThreads)},
 	} {
-		source, err := os.ReadFile("../kernels/" + file)
+		source, err := os.ReadFile("../../kernels/" + file)
 		if err != nil {
 			t.Fatal(err)
 		}
