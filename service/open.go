@@ -20,6 +20,7 @@ import (
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -34,7 +35,7 @@ type served struct {
 	searcher gpuexec.Searcher
 	encoder  *pipeline.Encoder
 	example  string // a query, of a time when the file was sound
-	metrics  *indexMetrics
+	metrics  *metrics.Index
 	pipe     *pipeline.Pipeline
 	prober   *pipeline.Prober
 	direct   *directIntake
@@ -120,16 +121,12 @@ func (s *Service) loadIndex(ctx context.Context, x *served, snapshot *gpuexec.Sn
 	if err := x.index.Unchanged(epoch); err != nil { // an engine keeps what it has loaded
 		return err
 	}
-	x.metrics = s.metrics.forIndex(x.name)
+	x.metrics = s.metrics.Index(x.name)
 	info := s.engine.Info()
-	s.metrics.info.WithLabelValues(x.name, x.index.Version(), string(x.index.Schema().Kind), info.Kind, info.Device).Set(1)
-	s.metrics.indexBytes.WithLabelValues(x.name).Set(float64(x.index.Size()))
+	s.metrics.Serving(metrics.Served{
+		Name: x.name, Version: x.index.Version(), Kind: string(x.index.Schema().Kind), Bytes: x.index.Size(), Engine: info.Kind, Device: info.Device,
+	})
 	capacity := x.searcher.Capacity()
-	own := capacity.DeviceBytes
-	if len(s.indexes) > 0 {
-		own -= capacity.SharedBytes // counted with the first
-	}
-	s.metrics.deviceBytes.Add(float64(own))
 	s.log.Info("index is loaded", "index", x.name, "engine", info.Kind, "device", info.Device, "form", capacity.Form,
 		"parts", capacity.Parts, "bytes", capacity.IndexBytes)
 	s.indexes = append(s.indexes, x)
@@ -284,7 +281,7 @@ func (s *Service) openAdmin(context.Context) (err error) {
 		return nil
 	}
 	s.admin, err = admin.Start(s.cfg.Admin, admin.Source{
-		Metrics: s.metrics.registry, Status: s.Status, Pprof: s.cfg.Pprof, Log: s.log,
+		Metrics: s.metrics, Status: s.Status, Pprof: s.cfg.Pprof, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -434,7 +431,7 @@ func (s *Service) openConsumer(x *served) (err error) {
 		return err
 	}
 	x.stored.consumer = c
-	s.metrics.watchConsumer(x.name,
+	s.metrics.WatchConsumer(x.name,
 		func() float64 { return float64(x.stored.pending()) },
 		func() float64 { return float64(c.Stats().Redelivered) })
 	x.stored.ended = make(chan error, 1)

@@ -23,6 +23,7 @@ import (
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/memory"
+	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -55,7 +56,7 @@ type Options struct {
 type Service struct {
 	cfg     config.Config
 	log     *slog.Logger
-	metrics *metrics
+	metrics *metrics.Metrics
 	budget  *memory.Budget
 	started time.Time
 
@@ -104,11 +105,11 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, erro
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	s := &Service{cfg: cfg, log: opts.Logger, metrics: newMetrics(), budget: memory.NewBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
+	s := &Service{cfg: cfg, log: opts.Logger, metrics: metrics.New(), budget: memory.NewBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
 	s.budget.Pulled = s.pulledBytes
-	s.metrics.registry.MustRegister(s.budget)
+	s.metrics.MustRegister(s.budget, admin.MemoryCollector(s.holdings))
 	s.clock, s.repeats = newClock(opts.Now, opts.Logger), newRepeats(repeatInterval)
-	s.metrics.watchClock(s.clock)
+	s.metrics.WatchClock(s.clock.skewNow)
 	for _, step := range []func(context.Context) error{
 		s.openRepeats,
 		s.openAdmin, // early, so that it answers while large indexes are loaded, and while the rest shuts down

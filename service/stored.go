@@ -13,6 +13,7 @@ import (
 
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -47,7 +48,7 @@ const (
 type storedIntake struct {
 	index      string
 	pipe       *pipeline.Pipeline
-	metrics    *indexMetrics
+	metrics    *metrics.Index
 	consumer   *consumer.Consumer
 	suspects   *suspects
 	publishers *publishers
@@ -202,7 +203,7 @@ func (o *stored) bury(reason, detail string) {
 	o.intake.settling.Go(func() {
 		err := o.message.Dead(o.intake.aborted, reason, detail)
 		if err == nil {
-			o.intake.metrics.dead.WithLabelValues(reason).Inc()
+			o.intake.metrics.Dead(reason)
 		}
 		o.settled(err)
 		if err == nil && o.alone != nil {

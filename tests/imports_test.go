@@ -64,6 +64,7 @@ var rules = map[string]rule{
 			"service/broker",
 			"service/config",
 			"service/memory",
+			"service/metrics",
 			"service/pipeline",
 		},
 		[]string{natsGo, nuid, "github.com/prometheus", "golang.org/x/sync"},
@@ -78,10 +79,11 @@ var rules = map[string]rule{
 	},
 	"tests": {nil, nil},
 
-	"internal/human": {nil, nil},
-	"service/admin":  {[]string{"internal/human"}, []string{"github.com/prometheus"}},
-	"service/broker": {nil, []string{"github.com/nats-io/nats-server/v2"}},
-	"service/config": {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
+	"internal/human":  {nil, nil},
+	"service/admin":   {[]string{"internal/human"}, []string{"github.com/prometheus"}},
+	"service/metrics": {[]string{"wire", "service/pipeline"}, []string{"github.com/prometheus"}},
+	"service/broker":  {nil, []string{"github.com/nats-io/nats-server/v2"}},
+	"service/config":  {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
 }
 
 func TestImportTable(t *testing.T) {
