@@ -17,6 +17,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/geniemq/geniemq/service/config"
 )
 
 //go:embed admin.html
@@ -46,7 +48,7 @@ type adminSource struct {
 func startAdmin(addr string, source adminSource) (*admin, error) {
 	listener, err := net.Listen("tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("admin server: %w; choose another address with --admin, or --admin %s", err, Off)
+		return nil, fmt.Errorf("admin server: %w; choose another address with --admin, or --admin %s", err, config.Off)
 	} else if err != nil {
 		return nil, fmt.Errorf("admin server: %w", err)
 	}

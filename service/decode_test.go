@@ -103,7 +103,7 @@ func wantDecoded(t *testing.T, p *pipeline, r *request, body []byte, refusal err
 		t.Errorf("refused with %v, batch %v, %d tasks of %d", refusal, r.batch, len(r.tasks), len(m.Queries))
 		return
 	}
-	var memory memory
+	var memory pools
 	want := &request{arrived: r.arrived}
 	memory.request(want, len(m.Queries), 1<<16)
 	runs := 0

@@ -18,6 +18,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -166,7 +167,7 @@ func TestFileChangedUnderAnswer(t *testing.T) {
 				path, content := keyedFile(t, "keyed", objects)
 				other := rowsFile(t, "rows", 100)
 				m := &meddler{}
-				s, nc, js := startService(t, Config{Indexes: []IndexSource{{Path: path}, {Path: other}}}, Options{OpenEngine: m.open})
+				s, nc, js := startService(t, config.Config{Indexes: []config.IndexSource{{Path: path}, {Path: other}}}, Options{OpenEngine: m.open})
 				eventually(t, ready(s))
 				meddle := func() {
 					if err := change(path, content); err != nil {

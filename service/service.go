@@ -18,6 +18,9 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/service/broker"
+	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -47,13 +50,13 @@ type Options struct {
 // through them: intakes, pipelines, producers, connections, engine, broker. So nothing is ever handed to a part that has
 // ended, and whatever was pulled is answered, or given back when the time is over.
 type Service struct {
-	cfg     Config
+	cfg     config.Config
 	log     *slog.Logger
 	metrics *metrics
-	budget  *budget
+	budget  *memory.Budget
 	started time.Time
 
-	broker     *Broker
+	broker     *broker.Broker
 	url        string // of the server
 	nc         *nats.Conn
 	js         jetstream.JetStream
@@ -84,7 +87,7 @@ type Service struct {
 }
 
 // Start starts a service. ctx bounds the start only.
-func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
+func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, error) {
 	cfg.EnsureDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -98,8 +101,8 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	s := &Service{cfg: cfg, log: opts.Logger, metrics: newMetrics(), budget: newBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
-	s.budget.pulled = s.pulledBytes
+	s := &Service{cfg: cfg, log: opts.Logger, metrics: newMetrics(), budget: memory.NewBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
+	s.budget.Pulled = s.pulledBytes
 	s.metrics.registry.MustRegister(s.budget)
 	s.clock, s.repeats = newClock(opts.Now, opts.Logger), newRepeats(repeatInterval)
 	s.metrics.watchClock(s.clock)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/internal/human"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // Status is what a service can say about itself: whether it answers queries, and figures for people.
@@ -51,10 +53,10 @@ func (s *Service) Status() Status {
 	s.mu.Unlock()
 	st := Status{Version: Version, Uptime: now.Sub(s.started).Round(time.Second)}
 	notReady := func(format string, args ...any) {
-		st.NotReady = append(st.NotReady, Redact(fmt.Sprintf(format, args...)))
+		st.NotReady = append(st.NotReady, config.Redact(fmt.Sprintf(format, args...)))
 	}
 	if fault != nil {
-		st.Fault = Redact(fault.Error())
+		st.Fault = config.Redact(fault.Error())
 		notReady("the service cannot go on: %v", fault)
 	}
 	switch {
@@ -87,7 +89,7 @@ func (x *served) status(s *Service) IndexStatus {
 	totals := &x.metrics.totals
 	st := IndexStatus{
 		Name: x.name, Kind: string(x.index.Schema().Kind), Version: x.index.Version(),
-		Objects: x.index.Objects(), Size: FormatBytes(x.index.Size()),
+		Objects: x.index.Objects(), Size: human.Bytes(x.index.Size()),
 		Pending: int64(pending(x.stored.consumer.Stats())), Queries: totals.ok.Load(), Errors: totals.errors.Load(), Batches: totals.batches.Load(),
 		Example:      x.example,
 		QuerySubject: s.subjects.Query(x.name), SearchSubject: s.subjects.Search(x.name),
@@ -122,18 +124,4 @@ func exampleQuery(x *index.Index) string {
 		return "{}"
 	}
 	return strings.ReplaceAll(string(text), "'", `\u0027`) // it is shown between quotes, for a shell
-}
-
-// FormatBytes writes a size for people: 1.4 MiB.
-func FormatBytes(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	size, unit := float64(n), 0
-	for size >= 1024 && unit < len(units)-1 {
-		size /= 1024
-		unit++
-	}
-	if unit == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", size, units[unit])
 }

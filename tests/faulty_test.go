@@ -13,6 +13,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -110,7 +111,7 @@ func TestPoison(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			engine := newFaulty()
-			r := start(t, service.Config{Admin: "127.0.0.1:0"}, service.Options{OpenEngine: engine.open})
+			r := start(t, config.Config{Admin: "127.0.0.1:0"}, service.Options{OpenEngine: engine.open})
 			const innocent = 300
 			for i := range innocent {
 				if i == innocent/2 {
@@ -168,7 +169,7 @@ func TestPoisonDirect(t *testing.T) {
 	t.Parallel()
 	engine := newFaulty()
 	close(engine.gate)
-	r := start(t, service.Config{}, service.Options{OpenEngine: engine.open})
+	r := start(t, config.Config{}, service.Options{OpenEngine: engine.open})
 	body := `{"queries":[{"row":{"age":52}},` + marked(markError) + `,{"row":{"age":30}},` + marked(markPanic) + `]}`
 	reply, err := r.nc.Request("genie.search.people", []byte(body), patience)
 	if err != nil {
@@ -191,7 +192,7 @@ func TestPoisonInMessage(t *testing.T) {
 	t.Parallel()
 	engine := newFaulty()
 	close(engine.gate)
-	r := start(t, service.Config{}, service.Options{OpenEngine: engine.open})
+	r := start(t, config.Config{}, service.Options{OpenEngine: engine.open})
 	r.publish("people", `{"queries":[{"row":{"age":52}},`+marked(markError)+`,{"row":{"age":30}}]}`)
 	a, err := wire.DecodeAnswer(wire.JSON, r.stored("genie.result.people", 1).Data)
 	if err != nil {
@@ -210,7 +211,7 @@ func TestPoisonInMessage(t *testing.T) {
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	engine := newFaulty()
-	r := start(t, service.Config{}, service.Options{OpenEngine: engine.open})
+	r := start(t, config.Config{}, service.Options{OpenEngine: engine.open})
 	const queries = 50
 	for i := range queries {
 		k := 3
@@ -245,7 +246,7 @@ func TestBrokenEngine(t *testing.T) {
 	t.Parallel()
 	engine := newFaulty()
 	close(engine.gate)
-	r := start(t, service.Config{}, service.Options{OpenEngine: engine.open})
+	r := start(t, config.Config{}, service.Options{OpenEngine: engine.open})
 	eventually(t, func() error { return r.ready() })
 	engine.broken.Store(true)
 	for i := range 20 {
@@ -285,7 +286,7 @@ func TestLostDevice(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	dir := t.TempDir()
-	cfg := service.Config{Indexes: buildAll(t, dir), NATS: server.url, Admin: "127.0.0.1:0"}
+	cfg := config.Config{Indexes: buildAll(t, dir), NATS: server.url, Admin: "127.0.0.1:0"}
 	engine := newFaulty()
 	r := start(t, cfg, service.Options{OpenEngine: engine.open})
 	const innocent = 100

@@ -45,19 +45,30 @@ var rules = map[string]rule{
 	"consumer":         {[]string{"wire"}, []string{natsGo}},
 	"producer":         {[]string{"wire"}, []string{natsGo}},
 	"client":           {[]string{"wire"}, []string{natsGo, nuid}},
+	"service/memory":   {[]string{"internal/human"}, []string{"github.com/prometheus"}},
 	"service": {
-		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client"},
-		[]string{natsGo, nuid, "github.com/nats-io/nats-server/v2", "github.com/prometheus", "golang.org/x/sync", "github.com/spf13/pflag", yaml},
+		[]string{
+			"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client",
+			"internal/human",
+			"service/broker",
+			"service/config",
+			"service/memory",
+		},
+		[]string{natsGo, nuid, "github.com/prometheus", "golang.org/x/sync"},
 	},
 	"bench": {
-		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "gpuexec", "gpuexec/flatscan", "client", "service"},
+		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "gpuexec", "gpuexec/flatscan", "client", "service", "service/config"},
 		[]string{natsGo, nuid},
 	},
 	"cmd/geniemq": {
-		[]string{"wire", "index", "index/encode", "index/load", "gpuexec", "client", "service", "bench"},
+		[]string{"wire", "index", "index/encode", "index/load", "gpuexec", "client", "service", "bench", "internal/human", "service/config"},
 		[]string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
 	},
 	"tests": {nil, nil},
+
+	"internal/human": {nil, nil},
+	"service/config": {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
+	"service/broker": {nil, []string{"github.com/nats-io/nats-server/v2"}},
 }
 
 func TestImportTable(t *testing.T) {

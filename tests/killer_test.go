@@ -16,6 +16,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // Queries with these k end the worker that runs them, for real.
@@ -31,7 +32,7 @@ const slowQuery = 300 * time.Millisecond
 
 // runMortal is a worker, as `geniemq serve` is, with a real engine that dies where it is told to.
 func runMortal() {
-	var cfg service.Config
+	var cfg config.Config
 	cfg.EnsureDefaults()
 	flags := pflag.NewFlagSet("worker", pflag.ExitOnError)
 	cfg.Flags(flags)

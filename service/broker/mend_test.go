@@ -1,4 +1,4 @@
-package service
+package broker
 
 import (
 	"net"
@@ -13,7 +13,7 @@ import (
 // A server that has turned JetStream off, as nats-server does when it may not write to its folder, is started anew: on the same
 // address, with what it has stored, and clients find it by themselves.
 func TestBrokerIsMended(t *testing.T) {
-	b, err := StartBroker(t.Context(), BrokerOptions{Listen: "127.0.0.1:0", DataDir: t.TempDir()})
+	b, err := Start(t.Context(), Options{Listen: "127.0.0.1:0", DataDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,10 +55,13 @@ func TestBrokerIsMended(t *testing.T) {
 	}
 }
 
-// A server that cannot be started anew is reported, once, and the service ends for a supervisor to start it again.
+// A server that cannot be started anew is reported, once.
 func TestBrokerIsLost(t *testing.T) {
-	s, _, _ := startService(t, Config{}, Options{})
-	b := s.broker
+	lost := make(chan error, 2)
+	b, err := Start(t.Context(), Options{Listen: "127.0.0.1:0", DataDir: t.TempDir(), OnLost: func(err error) { lost <- err }})
+	if err != nil {
+		t.Fatal(err)
+	}
 	b.end()
 	taken, err := net.Listen("tcp", strings.TrimPrefix(b.URL(), "nats://"))
 	if err != nil {
@@ -66,14 +69,35 @@ func TestBrokerIsLost(t *testing.T) {
 	}
 	defer taken.Close()
 	select {
-	case <-s.Failed():
+	case err := <-lost:
+		if !strings.Contains(err.Error(), "could not be started anew") {
+			t.Errorf("the reason is %v", err)
+		}
 	case <-time.After(patience):
-		t.Fatal("the service goes on without its server")
+		t.Fatal("nobody hears that the server is lost")
 	}
-	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "could not be started anew") {
-		t.Errorf("the reason is %v", err)
+	if err := b.Shutdown(); err != nil {
+		t.Error(err)
 	}
-	if s.Status().Fault == "" {
-		t.Error("the status does not say so")
+	if len(lost) > 0 {
+		t.Errorf("it is reported again: %v", <-lost)
+	}
+}
+
+// patience is how long a test waits for what must happen.
+const patience = 30 * time.Second
+
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
 }

@@ -1,6 +1,8 @@
-package service
+// Package broker runs a nats-server with JetStream inside this process and keeps it running.
+package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,9 +17,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// BrokerMaxPayload is the largest message the embedded server takes: the largest body of the protocol and
+// MaxPayload is the largest message the embedded server takes: the largest body of the protocol and
 // room for its headers, which count towards the payload.
-const BrokerMaxPayload = 8<<20 + 64<<10
+const MaxPayload = 8<<20 + 64<<10
 
 // brokerReadyWait bounds the start of the embedded server, which recovers its streams first.
 const brokerReadyWait = 2 * time.Minute
@@ -44,8 +46,8 @@ type Broker struct {
 	fault  error
 }
 
-// BrokerOptions say where a Broker listens and stores.
-type BrokerOptions struct {
+// Options say where a Broker listens and stores.
+type Options struct {
 	// Listen is the client address; port 0 takes a free one. Default 127.0.0.1:4222.
 	Listen string
 	// DataDir holds the streams; made when it does not exist. Default ./geniemq-data.
@@ -61,11 +63,11 @@ type BrokerOptions struct {
 // ErrDataDirInUse says that another process runs a broker on the same folder.
 var ErrDataDirInUse = errors.New("the data folder is in use by another process")
 
-// StartBroker starts the server and waits until it takes connections. The error of an address that is
+// Start starts the server and waits until it takes connections. The error of an address that is
 // taken wraps syscall.EADDRINUSE.
-func StartBroker(ctx context.Context, opts BrokerOptions) (*Broker, error) {
-	setDefault(&opts.Listen, "127.0.0.1:4222")
-	setDefault(&opts.DataDir, "./geniemq-data")
+func Start(ctx context.Context, opts Options) (*Broker, error) {
+	opts.Listen = cmp.Or(opts.Listen, "127.0.0.1:4222")
+	opts.DataDir = cmp.Or(opts.DataDir, "./geniemq-data")
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -92,7 +94,7 @@ func StartBroker(ctx context.Context, opts BrokerOptions) (*Broker, error) {
 			ServerName: "geniemq",
 			Host:       host,
 			Port:       port,
-			MaxPayload: BrokerMaxPayload,
+			MaxPayload: MaxPayload,
 			JetStream:  true,
 			StoreDir:   opts.DataDir,
 			NoSigs:     true,

@@ -1,4 +1,4 @@
-package service
+package config
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ import (
 // indexInPattern stands for the name of the query's index in a pattern of ReplyAllow.
 const indexInPattern = "{index}"
 
-// replyAllow are the patterns that the reply subject of a stored query for an index must match: ReplyAllow, or its default,
+// StoredReplies are the patterns that the reply subject of a stored query for an index must match: ReplyAllow, or its default,
 // which depends on the prefix.
-func (c *Config) replyAllow(index string) []string {
+func (c *Config) StoredReplies(index string) []string {
 	patterns := c.ReplyAllow
 	if len(patterns) == 0 {
 		results := c.Prefix + ".result." + indexInPattern
@@ -28,10 +28,10 @@ func (c *Config) replyAllow(index string) []string {
 	return allow
 }
 
-// directReplyAllow are the patterns that the reply subject of a direct request must match. Beside inboxes these are the two
+// DirectReplies are the patterns that the reply subject of a direct request must match. Beside inboxes these are the two
 // that servers put in the place of an inbox: between accounts (service imports), where it names an inbox that only they know
 // and that a user cannot guess, and between clusters (gateways), where it contains the inbox.
-func (c *Config) directReplyAllow() []string {
+func (c *Config) DirectReplies() []string {
 	if len(c.DirectReplyAllow) > 0 {
 		return c.DirectReplyAllow
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// memory is what the messages of an index are made of on their way through the pipeline, used again for later ones. A
+// pools are what the messages of an index are made of on their way through the pipeline, used again for later ones. A
 // message of 256 queries with 100 hits each takes some 4 MB from its decoding to its confirmation. Left to the garbage
 // collector that is gigabytes a second on a GPU, of which little is alive at a time: marking is cheap, but each large
 // allocation and each span that is swept takes the heap's lock, and on 16 cores that lock, not the work, ended the
@@ -17,7 +17,7 @@ import (
 //
 // Each piece has one owner at a time, as its request has. What is not given back, because a message failed, is garbage
 // like any other. What is given back is bounded, piece by piece: messages may be of any size.
-type memory struct {
+type pools struct {
 	decoders   sync.Pool // of *wire.Decoder
 	requests   sync.Pool // of *requestMemory
 	answerings sync.Pool // of *answering
@@ -41,7 +41,7 @@ type requestMemory struct {
 }
 
 // request gives a request n tasks, and memory for plans of so many conditions.
-func (m *memory) request(r *request, n, conditions int) {
+func (m *pools) request(r *request, n, conditions int) {
 	own, _ := m.requests.Get().(*requestMemory)
 	if own == nil {
 		own = new(requestMemory)
@@ -61,7 +61,7 @@ func (own *requestMemory) query(first, n int) (items []index.Item, spans []index
 }
 
 // release takes back the memory of a request that is answered. It has no tasks any longer.
-func (m *memory) release(r *request) {
+func (m *pools) release(r *request) {
 	own := r.memory
 	if own == nil {
 		return
@@ -74,7 +74,7 @@ func (m *memory) release(r *request) {
 }
 
 // decoder gives a decoder, which forget takes back.
-func (m *memory) decoder() *wire.Decoder {
+func (m *pools) decoder() *wire.Decoder {
 	d, _ := m.decoders.Get().(*wire.Decoder)
 	if d == nil {
 		d = new(wire.Decoder)
@@ -82,7 +82,7 @@ func (m *memory) decoder() *wire.Decoder {
 	return d
 }
 
-func (m *memory) forget(d *wire.Decoder) {
+func (m *pools) forget(d *wire.Decoder) {
 	d.Forget()
 	m.decoders.Put(d)
 }
@@ -138,7 +138,7 @@ const (
 )
 
 // body gives an empty slice with room for size bytes.
-func (m *memory) body(size int) []byte {
+func (m *pools) body(size int) []byte {
 	class := bits.Len(uint(max(size, 1) - 1))
 	if class < minBodyClass || class > maxBodyClass {
 		return make([]byte, 0, size)
@@ -150,7 +150,7 @@ func (m *memory) body(size int) []byte {
 }
 
 // sent takes back the body of a message that is out, wherever it came from.
-func (m *memory) sent(body []byte) {
+func (m *pools) sent(body []byte) {
 	if class := bits.Len(uint(cap(body))) - 1; minBodyClass <= class && class <= maxBodyClass {
 		m.bodies[class-minBodyClass].Put(&body)
 	}

@@ -1,8 +1,7 @@
-package service
+package config
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -23,26 +22,23 @@ func (c *Config) EngineFlags(fs *pflag.FlagSet) {
 // EngineOptions are the options for gpuexec.Open of these settings, which goes with Engine as the kind. The error
 // reports every fault of theirs, as Validate does.
 func (c *Config) EngineOptions() (gpuexec.Options, error) {
-	var faults []error
-	fault := func(setting, format string, args ...any) {
-		faults = append(faults, fmt.Errorf("%s: %s", setting, fmt.Sprintf(format, args...)))
-	}
+	var faults faults
 	if !slices.Contains([]string{gpuexec.Auto, gpuexec.CPU, gpuexec.CUDA}, c.Engine) {
-		fault("engine", "%q is none of auto, cpu, cuda", c.Engine)
+		faults.add("engine", "%q is none of auto, cpu, cuda", c.Engine)
 	}
 	if c.EngineThreads < 0 {
-		fault("engine-threads", "%d must be at least 0", c.EngineThreads)
+		faults.add("engine-threads", "%d must be at least 0", c.EngineThreads)
 	}
 	devices, err := gpuexec.ParseDevices(c.Devices)
 	if err != nil {
-		fault("devices", "%v", err)
+		faults.add("devices", "%v", err)
 	}
 	if c.Engine == gpuexec.CPU && (c.Devices != "" || c.GPUMemory != 0) {
-		fault("engine", "cpu takes neither devices nor gpu-memory: use auto or cuda, or leave these out")
+		faults.add("engine", "cpu takes neither devices nor gpu-memory: use auto or cuda, or leave these out")
 	}
 	mode := gpuexec.DeviceMode(c.DeviceMode)
 	if !slices.Contains(gpuexec.DeviceModes(), mode) {
-		fault("device-mode", "%q is neither replica nor capacity", c.DeviceMode)
+		faults.add("device-mode", "%q is neither replica nor capacity", c.DeviceMode)
 	}
 	return gpuexec.Options{
 		CPU:  gpuexec.CPUOptions{Workers: c.EngineThreads},

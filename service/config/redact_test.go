@@ -1,4 +1,4 @@
-package service
+package config
 
 import (
 	"encoding/json"
@@ -133,7 +133,7 @@ func TestServersAreChecked(t *testing.T) {
 		"nats://me:secret":                  false,
 		"nats://a:4222,nats://me:sec/ret@b": false,
 	} {
-		err := checkServers(servers)
+		err := CheckServers(servers)
 		if (err == nil) != good {
 			t.Errorf("%s: %v", servers, err)
 		}

@@ -1,4 +1,4 @@
-package service
+package config
 
 import (
 	"errors"
@@ -32,16 +32,14 @@ func CommandLineSecret(servers string) bool { return strings.Contains(servers, "
 
 // ValidateNATS is Validate for the settings of NATSSettings alone, for commands that ask.
 func (c *Config) ValidateNATS() error {
-	var faults []error
-	c.faultsOfNATS(func(setting, format string, args ...any) {
-		faults = append(faults, fmt.Errorf("%s: %s", setting, fmt.Sprintf(format, args...)))
-	})
-	return withoutSecrets(errors.Join(faults...))
+	var faults faults
+	c.faultsOfNATS(faults.add)
+	return WithoutSecrets(errors.Join(faults...))
 }
 
 // faultsOfNATS are the faults of the settings of NATSSettings, in the manner of Validate. None quotes a value that may hold a secret.
-func (c *Config) faultsOfNATS(fault func(setting, format string, args ...any)) {
-	if err := checkServers(c.NATS); err != nil {
+func (c *Config) faultsOfNATS(fault report) {
+	if err := CheckServers(c.NATS); err != nil {
 		fault("nats", "%v", err)
 	}
 	var ways []string
@@ -72,9 +70,9 @@ func (c *Config) faultsOfNATS(fault func(setting, format string, args ...any)) {
 
 var errNoServer = errors.New("no address of a server")
 
-// checkServers checks a list of servers without quoting what may be a secret, as the errors of net/url do. What passes is
+// CheckServers checks a list of servers without quoting what may be a secret, as the errors of net/url do. What passes is
 // understood by the NATS client in the same way, so that its errors name hosts and nothing else.
-func checkServers(servers string) error {
+func CheckServers(servers string) error {
 	schemes := false
 	for i, server := range splitList(servers) {
 		scheme := strings.Contains(server, "://")
@@ -101,9 +99,9 @@ func checkServers(servers string) error {
 	return nil
 }
 
-// natsOptions are the options of a connection with the credentials of c. Files are read now, so that what is wrong with them is
+// NATSOptions are the options of a connection with the credentials of c. Files are read now, so that what is wrong with them is
 // an error, and again whenever the connection is made anew, so that their contents may change.
-func (c *Config) natsOptions() ([]nats.Option, error) {
+func (c *Config) NATSOptions() ([]nats.Option, error) {
 	var opts []nats.Option
 	if c.NATSCreds != "" {
 		opts = append(opts, nats.UserCredentials(c.NATSCreds))

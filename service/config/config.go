@@ -1,4 +1,6 @@
-package service
+// Package config is what a worker can be told: its settings with their defaults, where they come from, what is wrong with
+// them, and how secrets among them are read and kept out of texts.
+package config
 
 import (
 	"runtime"

@@ -1,18 +1,22 @@
-package service
+// Package memory bounds what is in flight in a worker.
+package memory
 
 import (
 	"container/list"
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/geniemq/geniemq/internal/human"
 )
 
-// budget bounds the memory of what is in flight in a worker, over all its indexes: it admits, makes stored messages wait, and
+// Budget bounds the memory of what is in flight in a worker, over all its indexes: it admits, makes stored messages wait, and
 // refuses direct ones. Each of its accounts has a quarter:
 //
 //   - bodies: messages that were pulled, from the moment they are asked for until they are settled. The consumers' windows
@@ -27,26 +31,26 @@ import (
 // what its own waiting frees: first decoding, which is given back; then requests; then batches. So no two wait for each other.
 //
 // Memory that is free but not yet collected comes on top, as much again by Go's defaults; GOMEMLIMIT bounds it.
-type budget struct {
-	decoding, requests, batches account
+type Budget struct {
+	Decoding, Requests, Batches account
 	bodies                      int64
-	pulled                      func() int64 // bytes of messages that consumers hold; nil: none
+	Pulled                      func() int64 // bytes of messages that consumers hold; nil: none
 }
 
-// newBudget divides so many bytes.
-func newBudget(total int64) *budget {
-	b := &budget{bodies: total / 4}
-	for _, a := range []*account{&b.decoding, &b.requests, &b.batches} {
+// NewBudget divides so many bytes.
+func NewBudget(total int64) *Budget {
+	b := &Budget{bodies: total / 4}
+	for _, a := range []*account{&b.Decoding, &b.Requests, &b.Batches} {
 		a.limit = total / 4
 	}
 	return b
 }
 
-// minMemory is the smallest budget. With less than about 512 MiB some messages of the largest size are refused.
-const minMemory = 128 << 20
+// MinMemory is the smallest budget. With less than about 512 MiB some messages of the largest size are refused.
+const MinMemory = 128 << 20
 
-// window is how many bytes of messages the consumer of one of so many indexes may hold.
-func (b *budget) window(indexes int) int64 { return b.bodies / int64(max(indexes, 1)) }
+// Window is how many bytes of messages the consumer of one of so many indexes may hold.
+func (b *Budget) Window(indexes int) int64 { return b.bodies / int64(max(indexes, 1)) }
 
 // account is a part of the budget that many draw on, each through a holder of its own.
 //
@@ -61,48 +65,56 @@ type account struct {
 	waiting list.List // of *waiter
 }
 
-// holder draws on an account: the stored or the direct messages of an index, or its executors. Without an account, as its zero
-// value, it has no bounds.
-type holder struct {
+// Holder draws on an account: the stored or the direct messages of an index, or its executors. Its zero value has no account and
+// so no bounds. It must not be copied once it is in use.
+type Holder struct {
 	account *account
 	held    int64
 }
 
 type waiter struct {
-	holder *holder
+	holder *Holder
 	bytes  int64
 	ready  chan struct{}
 }
 
-// tooMuch says that something needs more than the whole account.
-type tooMuch struct{ need, limit int64 }
+// TooMuch says that something needs more than the whole account.
+type TooMuch struct{ Need, Limit int64 }
 
-func (e *tooMuch) Error() string {
-	return fmt.Sprintf("it needs %s of memory, and this worker has %s for it", FormatBytes(e.need), FormatBytes(e.limit))
+func (e *TooMuch) Error() string {
+	return fmt.Sprintf("it needs %s of memory, and this worker has %s for it", human.Bytes(e.Need), human.Bytes(e.Limit))
 }
 
-func (h *holder) fits(n int64) bool {
+// Holder is one more that draws on the account.
+func (a *account) Holder() Holder { return Holder{account: a} }
+
+// Limit is the most that it may ever have; without an account, all there is.
+func (h *Holder) Limit() int64 {
+	if h.account == nil {
+		return math.MaxInt64
+	}
+	return h.account.limit
+}
+
+func (h *Holder) fits(n int64) bool {
 	left := h.account.limit - h.account.used
 	return n <= left && (h.held == 0 || h.held+n <= 2*(left-n))
 }
 
-func (h *holder) take(n int64) {
+func (h *Holder) take(n int64) {
 	a := h.account
 	h.held += n
 	a.used += n
 	a.peak = max(a.peak, a.used)
 }
 
-// most is n, or all of the account if that is less.
-func (h *holder) most(n int64) int64 {
-	if h.account == nil {
-		return n
-	}
-	return min(n, h.account.limit)
+// Most is n, or all of the account if that is less.
+func (h *Holder) Most(n int64) int64 {
+	return min(n, h.Limit())
 }
 
-// try takes n bytes if they are there.
-func (h *holder) try(n int64) bool {
+// Try takes n bytes if they are there.
+func (h *Holder) Try(n int64) bool {
 	a := h.account
 	if a == nil {
 		return true
@@ -116,8 +128,8 @@ func (h *holder) try(n int64) bool {
 	return true
 }
 
-// wait takes n bytes when they are there. The error is a *tooMuch when they never will be, or that of ctx.
-func (h *holder) wait(ctx context.Context, n int64) error {
+// Wait takes n bytes when they are there. The error is a *TooMuch when they never will be, or that of ctx.
+func (h *Holder) Wait(ctx context.Context, n int64) error {
 	a := h.account
 	if a == nil {
 		return nil
@@ -126,7 +138,7 @@ func (h *holder) wait(ctx context.Context, n int64) error {
 	switch {
 	case n > a.limit:
 		a.mu.Unlock()
-		return &tooMuch{n, a.limit}
+		return &TooMuch{Need: n, Limit: a.limit}
 	case h.fits(n) && a.waiting.Len() == 0 || n == 0:
 		h.take(n)
 		a.mu.Unlock()
@@ -153,8 +165,8 @@ func (h *holder) wait(ctx context.Context, n int64) error {
 	return context.Cause(ctx)
 }
 
-// give gives n bytes back.
-func (h *holder) give(n int64) {
+// Give gives n bytes back.
+func (h *Holder) Give(n int64) {
 	if n == 0 || h.account == nil {
 		return
 	}
@@ -163,7 +175,7 @@ func (h *holder) give(n int64) {
 	h.account.mu.Unlock()
 }
 
-func (h *holder) put(n int64) {
+func (h *Holder) put(n int64) {
 	h.held -= n
 	h.account.used -= n
 	h.account.serve()
@@ -199,20 +211,20 @@ var (
 	memoryWaitDesc  = prometheus.NewDesc("geniemq_memory_waiting", "Messages, or batches, that wait for memory, by account.", []string{"account"}, nil)
 )
 
-func (b *budget) accounts() map[string]*account {
-	return map[string]*account{"decoding": &b.decoding, "requests": &b.requests, "batches": &b.batches}
+func (b *Budget) accounts() map[string]*account {
+	return map[string]*account{"decoding": &b.Decoding, "requests": &b.Requests, "batches": &b.Batches}
 }
 
-func (b *budget) Describe(to chan<- *prometheus.Desc) {
+func (b *Budget) Describe(to chan<- *prometheus.Desc) {
 	to <- memoryLimitDesc
 	to <- memoryUsedDesc
 	to <- memoryWaitDesc
 }
 
-func (b *budget) Collect(to chan<- prometheus.Metric) {
+func (b *Budget) Collect(to chan<- prometheus.Metric) {
 	pulled := int64(0)
-	if b.pulled != nil {
-		pulled = b.pulled()
+	if b.Pulled != nil {
+		pulled = b.Pulled()
 	}
 	to <- prometheus.MustNewConstMetric(memoryLimitDesc, prometheus.GaugeValue, float64(b.bodies), "bodies")
 	to <- prometheus.MustNewConstMetric(memoryUsedDesc, prometheus.GaugeValue, float64(pulled), "bodies")
@@ -232,9 +244,9 @@ const (
 	burst, quiet = 8, 4
 )
 
-// trim gives memory back to the system after a burst, until ctx ends: what was used lies in pools and free spans, which an idle
+// Trim gives memory back to the system after a burst, until ctx ends: what was used lies in pools and free spans, which an idle
 // process would keep for minutes.
-func (b *budget) trim(ctx context.Context, pools func()) {
+func (b *Budget) Trim(ctx context.Context, pools func()) {
 	ticker := time.NewTicker(trimInterval)
 	defer ticker.Stop()
 	var peak int64

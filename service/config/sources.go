@@ -1,4 +1,4 @@
-package service
+package config
 
 import (
 	"bytes"
@@ -76,7 +76,7 @@ func Resolve(fs *pflag.FlagSet, lookupEnv func(string) (string, bool), path stri
 			faults = append(faults, err)
 		}
 	}
-	return withoutSecrets(errors.Join(faults...))
+	return WithoutSecrets(errors.Join(faults...))
 }
 
 // EnvName is the environment variable of a setting.

@@ -1,4 +1,4 @@
-package service
+package broker
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 func TestBroker(t *testing.T) {
 	dir := t.TempDir()
 	start := func() (*Broker, *nats.Conn) {
-		b, err := StartBroker(t.Context(), BrokerOptions{Listen: "127.0.0.1:0", DataDir: dir})
+		b, err := Start(t.Context(), Options{Listen: "127.0.0.1:0", DataDir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,12 +43,12 @@ func TestBroker(t *testing.T) {
 	}
 
 	// A second server on the same folder would damage the streams.
-	if _, err := StartBroker(t.Context(), BrokerOptions{Listen: "127.0.0.1:0", DataDir: dir}); !errors.Is(err, ErrDataDirInUse) {
+	if _, err := Start(t.Context(), Options{Listen: "127.0.0.1:0", DataDir: dir}); !errors.Is(err, ErrDataDirInUse) {
 		t.Errorf("a folder in use is taken: %v", err)
 	}
 	// An address that is taken is an error that says so, at once.
 	taken := strings.TrimPrefix(b.URL(), "nats://")
-	if _, err := StartBroker(t.Context(), BrokerOptions{Listen: taken, DataDir: t.TempDir()}); !errors.Is(err, syscall.EADDRINUSE) {
+	if _, err := Start(t.Context(), Options{Listen: taken, DataDir: t.TempDir()}); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("an address in use: %v", err)
 	}
 	nc.Close()

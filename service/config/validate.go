@@ -1,4 +1,4 @@
-package service
+package config
 
 import (
 	"errors"
@@ -8,17 +8,42 @@ import (
 	"strings"
 	"time"
 
+	"github.com/geniemq/geniemq/internal/human"
+	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/wire"
 )
+
+// minMemory is the smallest Memory. With less than about 512 MiB some messages of the largest size are refused.
+const minMemory = 128 << 20
 
 // Validate reports every fault of c at once, each as a sentence that begins with the setting's name.
 // It looks at values only and touches neither files nor the network.
 func (c *Config) Validate() error {
-	var faults []error
-	fault := func(setting, format string, args ...any) {
-		faults = append(faults, fmt.Errorf("%s: %s", setting, fmt.Sprintf(format, args...)))
+	var faults faults
+	c.faultsOfIndexes(faults.add)
+	c.faultsOfNATS(faults.add)
+	c.faultsOfAddresses(faults.add)
+	if _, err := c.EngineOptions(); err != nil {
+		faults = append(faults, err)
 	}
+	c.faultsOfBounds(faults.add)
+	c.faultsOfReplies(faults.add)
+	c.faultsOfLog(faults.add)
+	return WithoutSecrets(errors.Join(faults...))
+}
 
+// faults are what is wrong with settings.
+type faults []error
+
+// report is add of faults, for what looks for some.
+type report func(setting, format string, args ...any)
+
+// add adds a fault: a sentence about the setting, which its name begins.
+func (f *faults) add(setting, format string, args ...any) {
+	*f = append(*f, fmt.Errorf("%s: %s", setting, fmt.Sprintf(format, args...)))
+}
+
+func (c *Config) faultsOfIndexes(fault report) {
 	if len(c.Indexes) == 0 {
 		fault("index", "no index to serve: give at least one, like adult=adult.gmq")
 	}
@@ -31,15 +56,16 @@ func (c *Config) Validate() error {
 			continue
 		}
 		if err := wire.CheckIndexName(source.Name); err != nil {
-			fault("index", "%s", asWireError(err).Message)
+			fault("index", "%s", messageOf(err))
 		}
 		if seen[source.Name] {
 			fault("index", "%q is given twice", source.Name)
 		}
 		seen[source.Name] = true
 	}
+}
 
-	c.faultsOfNATS(fault)
+func (c *Config) faultsOfAddresses(fault report) {
 	if err := checkListen(c.NATSListen); err != nil {
 		fault("nats-listen", "%v", err)
 	}
@@ -51,10 +77,9 @@ func (c *Config) Validate() error {
 	if _, err := wire.NewSubjects(c.Prefix); err != nil {
 		fault("prefix", "%v", err)
 	}
-	if _, err := c.EngineOptions(); err != nil {
-		faults = append(faults, err)
-	}
+}
 
+func (c *Config) faultsOfBounds(fault report) {
 	atLeast := func(setting string, value, least int) {
 		if value < least {
 			fault(setting, "%d must be at least %d", value, least)
@@ -78,10 +103,12 @@ func (c *Config) Validate() error {
 	durationAtLeast("ack-wait", c.AckWait, time.Second)
 	durationAtLeast("drain-timeout", c.DrainTimeout, 0)
 
-	if c.Memory < minMemory {
-		fault("memory", "%v must be at least %s", &c.Memory, FormatBytes(minMemory))
+	if c.Memory < memory.MinMemory {
+		fault("memory", "%v must be at least %s", &c.Memory, human.Bytes(memory.MinMemory))
 	}
+}
 
+func (c *Config) faultsOfReplies(fault report) {
 	for _, pattern := range c.ReplyAllow {
 		if err := checkReplyAllow(pattern); err != nil {
 			fault("reply-allow", "%v", err)
@@ -92,13 +119,24 @@ func (c *Config) Validate() error {
 			fault("direct-reply-allow", "%v", err)
 		}
 	}
+}
+
+func (c *Config) faultsOfLog(fault report) {
 	if _, err := parseLogLevel(c.LogLevel); err != nil {
 		fault("log-level", "%v", err)
 	}
 	if c.LogFormat != "text" && c.LogFormat != "json" {
 		fault("log-format", "%q is neither text nor json", c.LogFormat)
 	}
-	return withoutSecrets(errors.Join(faults...))
+}
+
+// messageOf is what an error of wire says, without its code.
+func messageOf(err error) string {
+	var known *wire.Error
+	if errors.As(err, &known) {
+		return known.Message
+	}
+	return err.Error()
 }
 
 func checkListen(addr string) error {

@@ -74,7 +74,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 			}
 		}
 		var bodies [2][]byte
-		pipelines[1].memory = memory{}
+		pipelines[1].memory = pools{}
 		for i := range pipelines {
 			m := &pipelines[i].memory
 			r := &request{batch: true, codec: wire.MessagePack, arrived: now}
@@ -120,7 +120,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 
 // What is given out is large enough, and what comes back is found again by its size.
 func TestBodyMemory(t *testing.T) {
-	var m memory
+	var m pools
 	for _, size := range []int{0, 1, 1 << 10, 1 << 15, 1<<15 + 1, 700_000, 1 << 24, 1<<24 + 1, 1 << 25} {
 		for range 3 {
 			b := m.body(size)

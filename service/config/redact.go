@@ -1,4 +1,4 @@
-package service
+package config
 
 import (
 	"errors"
@@ -102,8 +102,8 @@ func (e redactedError) Error() string {
 }
 func (e redactedError) Unwrap() error { return e.error }
 
-// withoutSecrets redacts an error's text.
-func withoutSecrets(err error) error {
+// WithoutSecrets redacts an error's text.
+func WithoutSecrets(err error) error {
 	if err == nil {
 		return nil
 	}

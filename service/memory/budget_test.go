@@ -1,4 +1,4 @@
-package service
+package memory
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 func TestAccount(t *testing.T) {
 	seed := rand.Uint64()
 	a := &account{limit: 1000}
-	holders := make([]holder, 5)
+	holders := make([]Holder, 5)
 	var inUse, refused, cancelled atomic.Int64
 	var drawing sync.WaitGroup
 	for i := range holders {
@@ -27,19 +27,19 @@ func TestAccount(t *testing.T) {
 				n := 1 + random.Int64N(1000)>>random.IntN(8)
 				switch random.IntN(3) {
 				case 0:
-					if !h.try(n) {
+					if !h.Try(n) {
 						refused.Add(1)
 						continue
 					}
 				case 1:
 					ctx, cancel := context.WithCancel(context.Background())
 					go cancel()
-					if err := h.wait(ctx, n); err != nil {
+					if err := h.Wait(ctx, n); err != nil {
 						cancelled.Add(1)
 						continue
 					}
 				default:
-					if err := h.wait(context.Background(), n); err != nil {
+					if err := h.Wait(context.Background(), n); err != nil {
 						t.Errorf("seed %d: %v", seed, err)
 						return
 					}
@@ -48,7 +48,7 @@ func TestAccount(t *testing.T) {
 					t.Errorf("seed %d: %d in use", seed, used)
 				}
 				inUse.Add(-n)
-				h.give(n)
+				h.Give(n)
 			}
 		})
 	}
@@ -66,9 +66,9 @@ func TestAccount(t *testing.T) {
 // Whoever takes without end leaves room for others, and what is larger than all there is fails at once.
 func TestAccountLeavesRoom(t *testing.T) {
 	a := &account{limit: 900}
-	hog, second, third := &holder{account: a}, &holder{account: a}, &holder{account: a}
-	fill := func(h *holder) {
-		for h.try(1) {
+	hog, second, third := &Holder{account: a}, &Holder{account: a}, &Holder{account: a}
+	fill := func(h *Holder) {
+		for h.Try(1) {
 		}
 	}
 	fill(hog)
@@ -79,11 +79,11 @@ func TestAccountLeavesRoom(t *testing.T) {
 	if second.held != 200 {
 		t.Errorf("the second one has %d", second.held)
 	}
-	if !third.try(100) {
+	if !third.Try(100) {
 		t.Error("one that has nothing does not get what is left")
 	}
-	var much *tooMuch
-	if err := third.wait(context.Background(), 901); !errors.As(err, &much) {
+	var much *TooMuch
+	if err := third.Wait(context.Background(), 901); !errors.As(err, &much) {
 		t.Errorf("more than there is: %v", err)
 	}
 }
@@ -91,13 +91,13 @@ func TestAccountLeavesRoom(t *testing.T) {
 // Who waits is served in order, but for those whose own share is used up: they hold up nobody.
 func TestAccountServesInOrder(t *testing.T) {
 	a := &account{limit: 900}
-	hog, other, large, small := &holder{account: a}, &holder{account: a}, &holder{account: a}, &holder{account: a}
+	hog, other, large, small := &Holder{account: a}, &Holder{account: a}, &Holder{account: a}, &Holder{account: a}
 	var served sync.WaitGroup
-	wait := func(h *holder, n int64) { // returns when it waits, or has been served
+	wait := func(h *Holder, n int64) { // returns when it waits, or has been served
 		_, before := a.state()
 		held := h.held
 		served.Go(func() {
-			if err := h.wait(context.Background(), n); err != nil {
+			if err := h.Wait(context.Background(), n); err != nil {
 				t.Error(err)
 			}
 		})
@@ -110,7 +110,7 @@ func TestAccountServesInOrder(t *testing.T) {
 			}
 		}
 	}
-	for hog.try(1) {
+	for hog.Try(1) {
 	}
 	wait(hog, 50)
 	wait(other, 20)
@@ -122,12 +122,12 @@ func TestAccountServesInOrder(t *testing.T) {
 	if _, waiting := a.state(); waiting != 3 {
 		t.Errorf("%d wait: somebody passed one who waits for more than there is", waiting)
 	}
-	hog.give(600)
+	hog.Give(600)
 	if _, waiting := a.state(); waiting != 1 || hog.held != 50 || large.held != 800 {
 		t.Errorf("%d wait, the first in line has %d of 50", waiting, hog.held)
 	}
-	other.give(20)
-	hog.give(50)
+	other.Give(20)
+	hog.Give(50)
 	served.Wait()
 	if used, waiting := a.state(); used != 850 || waiting != 0 {
 		t.Errorf("%d are used, %d wait", used, waiting)

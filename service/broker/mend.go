@@ -1,4 +1,4 @@
-package service
+package broker
 
 import (
 	"context"
@@ -11,15 +11,13 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-
-	"github.com/geniemq/geniemq/consumer"
 )
 
 const (
 	// lookInterval is how often the embedded server is asked how it is.
 	lookInterval = time.Second
 	// roomProbe is how much must fit the disk before a server that it was full for is started anew: two of the largest messages.
-	roomProbe = 2 * BrokerMaxPayload
+	roomProbe = 2 * MaxPayload
 	// mendPause is between two starts of a server that soon refuses messages again, at first; it doubles up to maxMendPause.
 	mendPause    = 5 * time.Second
 	maxMendPause = time.Minute
@@ -150,24 +148,4 @@ func (b *Broker) mend(ctx context.Context) error {
 		}
 	}
 	return err
-}
-
-// mendedWait bounds what is done after a new start of the server.
-const mendedWait = 10 * time.Second
-
-// brokerMended removes what the server could not remove when the disk was full.
-func (s *Service) brokerMended(ctx context.Context) {
-	s.mu.Lock()
-	running := s.running
-	s.mu.Unlock()
-	if !running {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, mendedWait)
-	defer cancel()
-	for !s.nc.IsConnected() && wait(ctx, 10*time.Millisecond) {
-	}
-	if err := consumer.RemoveSettled(ctx, s.js, s.subjects); err != nil {
-		s.log.Warn("queries that were answered while the disk was full are still in their stream", "error", err)
-	}
 }
