@@ -52,7 +52,7 @@ type Config struct {
 	// its own: throughput) or capacity (each has a part, and all work on each batch: larger indexes, lower latency).
 	// Default replica.
 	DeviceMode string
-	// GPUMemory is the memory in bytes that the CUDA engine may use of a device, for indexes and batches together;
+	// GPUMemory is the memory in bytes per device that the CUDA engine may use, for indexes and batches together;
 	// what is larger is streamed. Default: nine tenths of what is free.
 	GPUMemory Bytes
 
@@ -68,15 +68,15 @@ type Config struct {
 	// BatchLinger is how long a batch that is not full may wait although an executor is free. Default 0: a
 	// free executor takes what is there, which is both the lowest latency and, under load, full batches.
 	BatchLinger time.Duration
-	// Workers is the number of goroutines an index that decode queries, and of those that encode answers.
+	// Workers is the number of goroutines per index that decode queries, and of those that encode answers.
 	// Default: the cores. In messages of large queries, decoding is most of the work that an engine leaves to them.
 	Workers int
-	// MaxPending bounds the messages an index that are pulled and not yet acknowledged, by all workers together
+	// MaxPending bounds the messages per index that are pulled and not yet acknowledged, by all workers together
 	// (MaxAckPending of the durable). Default 8192; at least four batches.
 	MaxPending int
 	// AckWait is after how long without a sign of life the server gives a message to another worker. Default 30s.
 	AckWait time.Duration
-	// DirectQueue bounds the queries an index that wait for direct search; more are answered
+	// DirectQueue bounds the queries per index that wait for direct search; more are answered
 	// `overloaded`. Default 65536.
 	DirectQueue int
 	// DrainTimeout bounds the graceful shutdown. Default 20s.
@@ -85,14 +85,14 @@ type Config struct {
 	// answered `unknown_index` and copied to the dead letters.
 	NoSweep bool
 
-	// ReplyAllow are the patterns of the subjects a stored query may ask its answer to be sent to; {index} in them is the
+	// ReplyAllow are the patterns of the subjects to which the answer of a stored query may go; {index} in them is the
 	// query's index. Default _INBOX.>, <prefix>.result.{index} and <prefix>.result.{index}.>.
 	ReplyAllow []string
 	// DirectReplyAllow are the patterns of the reply subjects that direct search answers on; requests with another one are
 	// dropped and counted. Default _INBOX.>, and what servers make of it between accounts (_R_.>) and clusters (_GR_.*.*._INBOX.>).
 	DirectReplyAllow []string
 	// MaxBody, MaxQueries and MaxItems bound one message. Defaults 8 MiB (and 64 KiB under the server's
-	// max_payload), 65536 queries, 65536 items a query.
+	// max_payload), 65536 queries, 65536 items per query.
 	MaxBody, MaxQueries, MaxItems int
 
 	// Memory bounds what is in flight: messages, plans, hits, answers and the CPU engine's candidates, of all indexes together.
