@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -63,7 +64,7 @@ func idlePipeline(t testing.TB, ix *index.Index) *pipeline {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine := gpuexec.NewCPU(gpuexec.CPUOptions{Workers: 1})
+	engine := cpu.New(gpuexec.CPUOptions{Workers: 1})
 	t.Cleanup(func() { engine.Close() })
 	searcher, err := engine.Load(t.Context(), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: ix}}})
 	if err != nil {

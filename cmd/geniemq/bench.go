@@ -17,6 +17,7 @@ import (
 
 	"github.com/geniemq/geniemq/bench"
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/service/config"
 )
@@ -90,7 +91,7 @@ func (m *measurementFlags) open(c *cli) (gpuexec.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := gpuexec.Open(m.engine.Engine, opts)
+	e, err := open.Engine(m.engine.Engine, opts)
 	if err != nil {
 		return nil, err
 	}
