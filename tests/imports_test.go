@@ -79,7 +79,7 @@ var rules = map[string]rule{
 	"tests": {nil, nil},
 
 	"internal/human": {nil, nil},
-	"service/admin":  {nil, []string{"github.com/prometheus"}},
+	"service/admin":  {[]string{"internal/human"}, []string{"github.com/prometheus"}},
 	"service/broker": {nil, []string{"github.com/nats-io/nats-server/v2"}},
 	"service/config": {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
 }
