@@ -11,7 +11,7 @@ import (
 )
 
 // A codesLayout says which attributes of an index have their codes on the device as bytes too, for the filter
-// (kernels/filter.cuh), which calls them columns: those that are bit-sliced and narrow, with so few codes that these and
+// (kernels/bound.cuh), which calls them columns: those that are bit-sliced and narrow, with so few codes that these and
 // "missing" fit a byte. An object's row has a byte for each.
 //
 // Codes are a third form of what planes and postings hold, derived from the planes on the device, and the first to be left
@@ -149,7 +149,7 @@ func (c *residentCodes) free() error {
 	return deviceError("freeing the codes", freeDevice(p))
 }
 
-// A mirror of a struct of kernels/filter.cuh.
+// A mirror of a struct of kernels/bound.cuh.
 type deviceFilterCodes struct {
 	planes, columns, codes                        devicePointer
 	planesOfGroup, objects, columnCount, rowBytes uint32

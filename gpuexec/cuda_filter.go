@@ -10,7 +10,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 )
 
-// cudaFilter are the kernels of the filter (kernels/filter.cuh): binary tensor cores bound the counts of 128 queries at a time
+// cudaFilter are the kernels of the filter (kernels/bound.cuh): binary tensor cores bound the counts of 128 queries at a time
 // from above, and what reaches a query's threshold is counted exactly.
 type cudaFilter struct {
 	codes, plan, match, recount function
@@ -33,11 +33,11 @@ const (
 
 // loadFilter finds the kernels; that the device has none is no error.
 func (k *cudaKernels) loadFilter(modules map[string]module, limit int) (err error) {
-	match, ok := modules["filter_match"]
+	match, ok := modules["bound_match"]
 	if !ok {
 		return nil
 	}
-	plan := modules["filter_plan"]
+	plan := modules["bound_plan"]
 	var f cudaFilter
 	var queries, shared, threads, recounts, plans uint32
 	for _, c := range []struct {
@@ -45,8 +45,8 @@ func (k *cudaKernels) loadFilter(modules map[string]module, limit int) (err erro
 		name string
 		to   *uint32
 	}{
-		{match, "filter_match_queries", &queries}, {match, "filter_match_shared", &shared}, {match, "filter_match_threads", &threads},
-		{match, "filter_recount_threads", &recounts}, {plan, "filter_plan_threads", &plans},
+		{match, "bound_match_queries", &queries}, {match, "bound_match_shared", &shared}, {match, "bound_match_threads", &threads},
+		{match, "bound_recount_threads", &recounts}, {plan, "bound_plan_threads", &plans},
 	} {
 		if *c.to, err = c.of.constant(c.name); err != nil {
 			return deviceError("reading "+c.name, err)
@@ -64,8 +64,8 @@ func (k *cudaKernels) loadFilter(modules map[string]module, limit int) (err erro
 		shared  int
 		to      *function
 	}{
-		{plan, "filter_codes", plans, 0, &f.codes}, {plan, "filter_plan", plans, 0, &f.plan},
-		{match, "filter_match", threads, f.shared(steps), &f.match}, {match, "filter_recount", recounts, 0, &f.recount},
+		{plan, "bound_codes", plans, 0, &f.codes}, {plan, "bound_plan", plans, 0, &f.plan},
+		{match, "bound_match", threads, f.shared(steps), &f.match}, {match, "bound_recount", recounts, 0, &f.recount},
 	} {
 		if *c.to, err = c.of.function(c.name, int(c.threads), c.shared); err != nil {
 			return deviceError("finding kernel "+c.name, err)
@@ -203,7 +203,7 @@ func (l *lane) takeAbandoned(states []deviceState) {
 	}
 }
 
-// Mirrors of the structs of kernels/filter.cuh.
+// Mirrors of the structs of kernels/bound.cuh.
 
 type deviceFilterPlan struct {
 	queries, spans, codeOf, columnOf, masks, ranges devicePointer

@@ -33,9 +33,9 @@ func TestDeviceLayouts(t *testing.T) {
 		{"sliced.cuh", "SlicedAttribute", deviceSlicedAttribute{}},
 		{"sliced.cuh", "Plan", devicePlan{}},
 		{"sliced.cuh", "Sliced", deviceSliced{}},
-		{"filter.cuh", "FilterCodes", deviceFilterCodes{}},
-		{"filter.cuh", "FilterPlan", deviceFilterPlan{}},
-		{"filter.cuh", "FilterMatch", deviceFilterMatch{}},
+		{"bound.cuh", "BoundCodes", deviceFilterCodes{}},
+		{"bound.cuh", "BoundPlan", deviceFilterPlan{}},
+		{"bound.cuh", "BoundMatch", deviceFilterMatch{}},
 		{"resolve.cu", "Form", deviceForm{}},
 		{"resolve.cu", "Resolve", deviceResolve{}},
 		{"verify.cu", "VerifyTask", deviceVerifyTask{}},
@@ -103,12 +103,12 @@ func TestConstants(t *testing.T) {
 	for file, names := range map[string]map[string]string{
 		"batch.cuh": {"kTileObjects": strconv.Itoa(index.TileObjects)},
 		"edit.cuh":  {"kSlots": strconv.Itoa(hashedMaskBytes / (8 + 4)), "kNone": fmt.Sprintf("%#x", noSymbol)},
-		"filter.cuh": {
-			"kFilterCodes": strconv.Itoa(maxCodes), "kFilterQueries": strconv.Itoa(filterQueries), "kFilterTile": strconv.Itoa(filterTile),
-			"kFilterMarks": "1 << " + strconv.Itoa(bits.Len(filterMarks)-1), "kFilterChunk": strconv.Itoa(chunkColumns),
-			"kFilterStepColumns": strconv.Itoa(stepColumns), "kFilterRoom": strconv.Itoa(filterRoom),
+		"bound.cuh": {
+			"kBoundCodes": strconv.Itoa(maxCodes), "kBoundQueries": strconv.Itoa(filterQueries), "kBoundTile": strconv.Itoa(filterTile),
+			"kBoundMarks": "1 << " + strconv.Itoa(bits.Len(filterMarks)-1), "kBoundChunk": strconv.Itoa(chunkColumns),
+			"kBoundStepColumns": strconv.Itoa(stepColumns), "kBoundRoom": strconv.Itoa(filterRoom),
 		},
-		"filter_plan.cu": {"kThreads": "256"}, // a divisor of a group's objects, for filter_codes
+		"bound_plan.cu": {"kThreads": "256"}, // a divisor of a group's objects, for bound_codes
 		"resolve.cu":     {"kThreads": strconv.Itoa(kernels.SelectThreads)},
 		"select.cu":      {"kThreads": strconv.Itoa(kernels.SelectThreads)},
 		"sliced.cuh": {
