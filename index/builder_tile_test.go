@@ -1,14 +1,18 @@
 package index
 
 import (
+	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 )
 
 // TestSealedTiles: a closed tile has the numbers and objects that were added, in the smaller of its two forms, and they get the
 // keywords that the attribute gives them.
 func TestSealedTiles(t *testing.T) {
-	rng := newRandom(t)
+	rng := seeded(t)
 	number := func(distinct int) float64 { return float64(rng.IntN(distinct))/4 - 100 }
 	for _, c := range []struct {
 		name     string
@@ -98,4 +102,30 @@ func noneOrTwo() func() int {
 		n = 2 - n
 		return n
 	}
+}
+
+// TestTooManyObjects sets the count by hand: nobody adds 4 billion objects in a test.
+func TestTooManyObjects(t *testing.T) {
+	b, err := NewBuilder(&Schema{Name: "t", Kind: Rows, Columns: []Column{{Name: "n", Type: NumberColumn}}}, nil, BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.objects = MaxObjects
+	if err := b.EndObject("", nil, ""); err == nil || !strings.Contains(err.Error(), "at most 4294967295 objects") {
+		t.Errorf("2^32 objects: %v", err)
+	}
+}
+
+// seeded is newRandom of the black-box tests, for those in the package.
+func seeded(t testing.TB) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv("GENIEMQ_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("GENIEMQ_SEED: %v", err)
+		}
+	}
+	t.Logf("seed %d (GENIEMQ_SEED=%[1]d repeats it)", seed)
+	return rand.New(rand.NewPCG(seed, 0))
 }

@@ -8,7 +8,7 @@ import (
 
 // TestGridFindsWhatTheBinarySearchFinds compares the two for edges of every sort, at the edges and beside them.
 func TestGridFindsWhatTheBinarySearchFinds(t *testing.T) {
-	random := newRandom(t)
+	random := seeded(t)
 	draws := []func() float64{
 		random.NormFloat64,
 		random.ExpFloat64,

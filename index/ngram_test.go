@@ -1,21 +1,23 @@
-package index
+package index_test
 
 import (
 	"context"
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/geniemq/geniemq/index"
 )
 
 // plainGrams is the definition: pad, cut, number the repeats.
 func plainGrams(text []rune, n int) []string {
 	var padded []rune
 	for i := 0; i < n-1; i++ {
-		padded = append(padded, SentinelBase+rune(i))
+		padded = append(padded, index.SentinelBase+rune(i))
 	}
 	padded = append(padded, text...)
 	for i := 0; i < n-1; i++ {
-		padded = append(padded, SentinelBase+rune(n-1+i))
+		padded = append(padded, index.SentinelBase+rune(n-1+i))
 	}
 	seen := map[string]int{}
 	var grams []string
@@ -29,9 +31,9 @@ func plainGrams(text []rune, n int) []string {
 
 func TestGramScanner(t *testing.T) {
 	random := newRandom(t)
-	var s GramScanner
+	var s index.GramScanner
 	for range 3000 {
-		n := 1 + random.IntN(MaxNGram)
+		n := 1 + random.IntN(index.MaxNGram)
 		text := []rune(randomString(random) + randomString(random) + randomString(random))
 		if random.IntN(50) == 0 {
 			text = slices.Repeat([]rune("ab"), 500)
@@ -60,13 +62,13 @@ func TestGramScanner(t *testing.T) {
 // TestGramKeyIsUnique checks that keys of different ordered n-grams differ, for symbols at the ends of each
 // length of their encoding.
 func TestGramKeyIsUnique(t *testing.T) {
-	symbols := []rune{0, 'a', 0x7F, 0x80, 0x7FF, 0x800, 0xFFFD, 0xFFFF, 0x10000, 0x10FFFF, SentinelBase, SentinelBase + 13}
+	symbols := []rune{0, 'a', 0x7F, 0x80, 0x7FF, 0x800, 0xFFFD, 0xFFFF, 0x10000, 0x10FFFF, index.SentinelBase, index.SentinelBase + 13}
 	occurrences := []uint32{0, 1, 2, 127, 128, 1 << 20}
 	seen := map[string]string{}
 	for _, a := range symbols {
 		for _, b := range symbols {
 			for _, o := range occurrences {
-				key, name := string(GramKey(nil, []rune{a, b}, o)), fmt.Sprint(a, b, o)
+				key, name := string(index.GramKey(nil, []rune{a, b}, o)), fmt.Sprint(a, b, o)
 				if other, ok := seen[key]; ok {
 					t.Fatalf("%s and %s have the key %q", name, other, key)
 				}
@@ -74,7 +76,7 @@ func TestGramKeyIsUnique(t *testing.T) {
 			}
 		}
 	}
-	if key := GramKey(nil, []rune("abc"), 0); string(key) != "abc" {
+	if key := index.GramKey(nil, []rune("abc"), 0); string(key) != "abc" {
 		t.Errorf("the key of abc is %q", key)
 	}
 }
@@ -84,7 +86,7 @@ func TestGramKeyIsUnique(t *testing.T) {
 func TestGramOverlap(t *testing.T) {
 	random := newRandom(t)
 	for range 3000 {
-		n := 1 + random.IntN(MaxNGram)
+		n := 1 + random.IntN(index.MaxNGram)
 		a := []rune(randomString(random) + randomString(random))
 		b := []rune(randomString(random) + randomString(random))
 		in := map[string]bool{}
@@ -97,18 +99,18 @@ func TestGramOverlap(t *testing.T) {
 				want++
 			}
 		}
-		if got := GramOverlap(a, b, n); got != want {
+		if got := index.GramOverlap(a, b, n); got != want {
 			t.Fatalf("%q, %q, n = %d: overlap %d, want %d", string(a), string(b), n, got, want)
 		}
 	}
 }
 
 func TestGramNames(t *testing.T) {
-	b, err := NewBuilder(schemaFor(t, Sequences), []AttributeSpec{{Name: "text", Type: Text}}, BuilderOptions{})
+	b, err := index.NewBuilder(schemaFor(t, index.Sequences), []index.AttributeSpec{{Name: "text", Type: index.Text}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s GramScanner
+	var s index.GramScanner
 	for s.Reset([]rune("éaéa"), 2); s.Next(); {
 		b.AddString(0, string(s.Key()))
 	}
@@ -120,7 +122,7 @@ func TestGramNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := OpenBytes(data)
+	x, err := index.OpenBytes(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +139,7 @@ func TestGramNames(t *testing.T) {
 }
 
 func TestGramScannerAllocatesNothing(t *testing.T) {
-	var s GramScanner
+	var s index.GramScanner
 	text := []rune("a generic inverted index")
 	scan := func() {
 		for s.Reset(text, 3); s.Next(); {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/internal/human"
+	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -81,28 +83,28 @@ func (p *pipeline) need(r *request) int64 {
 func (p *pipeline) reserve(r *request) error {
 	need := p.need(r)
 	if r.lane == &p.direct {
-		if r.lane.memory.try(need) {
+		if r.lane.memory.Try(need) {
 			r.reserved = need
 			return nil
 		}
-		if limit := r.lane.memory.account.limit; need > limit {
-			return tooLargeMessage(&tooMuch{need, limit})
+		if limit := r.lane.memory.Limit(); need > limit {
+			return tooLargeMessage(&memory.TooMuch{Need: need, Limit: limit})
 		}
 		return wire.Errorf(wire.Overloaded, "too much is in flight for a message that may need %s: try again later, ask for less at a time, "+
-			"or send it through the stream", FormatBytes(need))
+			"or send it through the stream", human.Bytes(need))
 	}
-	err := r.lane.memory.wait(p.aborted, need)
+	err := r.lane.memory.Wait(p.aborted, need)
 	if err == nil {
 		r.reserved = need
 	}
-	var much *tooMuch
+	var much *memory.TooMuch
 	if errors.As(err, &much) {
 		return tooLargeMessage(much)
 	}
 	return err
 }
 
-func tooLargeMessage(e *tooMuch) *wire.Error {
+func tooLargeMessage(e *memory.TooMuch) *wire.Error {
 	return wire.Errorf(wire.TooLarge, "the message asks for too much at a time: %v: split it, or lower k (or give the worker more by --memory)", e)
 }
 
@@ -110,7 +112,7 @@ func tooLargeMessage(e *tooMuch) *wire.Error {
 func (p *pipeline) done(r *request) {
 	p.memory.release(r)
 	if r.reserved > 0 {
-		r.lane.memory.give(r.reserved)
+		r.lane.memory.Give(r.reserved)
 		r.reserved = 0
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -83,12 +84,12 @@ func BenchmarkDirectAnswer(b *testing.B) {
 	}
 	defer ix.Close()
 	p := idlePipeline(b, ix)
-	broker, err := StartBroker(b.Context(), BrokerOptions{Listen: "127.0.0.1:0", DataDir: b.TempDir()})
+	server, err := broker.Start(b.Context(), broker.Options{Listen: "127.0.0.1:0", DataDir: b.TempDir()})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer broker.Shutdown()
-	nc, err := nats.Connect(broker.URL())
+	defer server.Shutdown()
+	nc, err := nats.Connect(server.URL())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -110,11 +111,11 @@ func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte, de
 	if len(body) >= minShared {
 		n = scanFactor*size + partsBytes
 	}
-	n = room.most(n)
-	if err := room.wait(p.aborted, n); err != nil {
+	n = room.Most(n)
+	if err := room.Wait(p.aborted, n); err != nil {
 		return err
 	}
-	defer func() { room.give(n) }()
+	defer func() { room.Give(n) }()
 	x := p.encoder.index
 	if r.epoch = x.Epoch(); r.epoch == 0 {
 		return x.Unchanged(0)
@@ -127,10 +128,10 @@ func (p *pipeline) decodeMessage(r *request, header nats.Header, body []byte, de
 			}
 		}
 		decoder.Forget()
-		room.give(n)
+		room.Give(n)
 		n = 0 // before more is waited for: who waits holds nothing
-		more := room.most(wholeFactor*size + wholeBytes)
-		if err := room.wait(p.aborted, more); err != nil {
+		more := room.Most(wholeFactor*size + wholeBytes)
+		if err := room.Wait(p.aborted, more); err != nil {
 			return err
 		}
 		n = more
@@ -173,8 +174,8 @@ func (p *pipeline) fill(r *request, i, conditions int, q *wire.QueryOrError) int
 	}
 	t.payload = q.Query.WithPayload
 	t.cost = p.searcher.Cost(&t.plan)
-	if most := p.batchMemory.most(t.cost); p.costOnHost && t.cost > most {
-		t.refusal = wire.Errorf(wire.TooLarge, "the query asks for too much: %v: lower k or candidates, or ask for fewer common words", &tooMuch{t.cost, most})
+	if most := p.batchMemory.Most(t.cost); p.costOnHost && t.cost > most {
+		t.refusal = wire.Errorf(wire.TooLarge, "the query asks for too much: %v: lower k or candidates, or ask for fewer common words", &memory.TooMuch{Need: t.cost, Limit: most})
 		return 0
 	}
 	if ms := q.Query.TimeoutMS; ms > 0 {

@@ -53,7 +53,7 @@ func TestDecodingKeepsToItsBound(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(5)) // what there is is what is alive, nearly
 	for name, body := range bodies {
 		t.Run(name, func(t *testing.T) {
-			p.memory = memory{}
+			p.memory = pools{}
 			runtime.GC()
 			before := heap()
 			r := message(wire.JSON, []byte(body), new(lane))

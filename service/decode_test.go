@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -63,7 +64,7 @@ func idlePipeline(t testing.TB, ix *index.Index) *pipeline {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine := gpuexec.NewCPU(gpuexec.CPUOptions{Workers: 1})
+	engine := cpu.New(gpuexec.CPUOptions{Workers: 1})
 	t.Cleanup(func() { engine.Close() })
 	searcher, err := engine.Load(t.Context(), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: ix}}})
 	if err != nil {
@@ -103,7 +104,7 @@ func wantDecoded(t *testing.T, p *pipeline, r *request, body []byte, refusal err
 		t.Errorf("refused with %v, batch %v, %d tasks of %d", refusal, r.batch, len(r.tasks), len(m.Queries))
 		return
 	}
-	var memory memory
+	var memory pools
 	want := &request{arrived: r.arrived}
 	memory.request(want, len(m.Queries), 1<<16)
 	runs := 0

@@ -26,7 +26,10 @@ import (
 // Ids of answers derive from ids of queries, and users choose these. The query stream refuses an id that it has seen within two
 // minutes, the result stream within ten: in between, a new query may have an old one's id, by mistake or not. Then what the
 // stream has is not this answer: it went to another subject or answers another message. The delivery takes another id,
-// which holds a hash of what makes the message itself unique, and is the same for every attempt.
+// which holds a hash of the message, and is the same for every attempt.
+//
+// The same message twice, to the same subject, is answered once all the same: who was not told that a message had arrived
+// publishes it again, and a query stream whose server was killed has forgotten the id of what is answered and gone.
 //
 // A delivery has one owner at a time: whoever encodes, then the producer until it confirms.
 type delivery struct {
@@ -37,6 +40,7 @@ type delivery struct {
 
 	reason *wire.Error // the message is refused as a whole
 
+	asked   asked
 	id      string // of the answer, without the part
 	salt    int    // how many ids before this one were taken by other answers
 	results wire.Results
@@ -56,7 +60,8 @@ type delivery struct {
 // while the producer has no room.
 func (o *stored) deliver(r *request, reason *wire.Error, then func()) {
 	s := o.intake
-	d := &delivery{origin: o, request: r, reason: reason, then: then, out: s.publishers.next(), id: o.resultID()}
+	d := &delivery{origin: o, request: r, reason: reason, then: then, out: s.publishers.next(), id: o.resultID(),
+		asked: whatIsAsked(o.message.Header, o.message.Body, o.message.Sequence)}
 	d.results, d.made = s.pipe.results(r, reason, int(s.maxResult()))
 	if o.alone.runs() {
 		d.parts = make(chan struct{}, 1)
@@ -74,7 +79,7 @@ func (o *stored) deliver(r *request, reason *wire.Error, then func()) {
 // send encodes the next part and publishes it, and says whether it is the last.
 func (d *delivery) send() (last bool) {
 	s, m := d.origin.intake, d.origin.message
-	header := resultHeader(m.Header, m.Sequence, d.request.codec, d.request.onlyID(d.reason))
+	header := resultHeader(m.Header, d.asked, d.request.codec, d.request.onlyID(d.reason))
 	header[wire.HeaderMsgID] = []string{partID(d.id, d.results.Total)}
 	room := int(s.maxResult()) - wire.HeaderSize(header) - wire.PartHeaderSize
 
@@ -163,7 +168,7 @@ func (d *delivery) drop() {
 // duplicate finds out what the stream has in place of the part, and goes on with what it has not.
 func (d *delivery) duplicate(sequence uint64) {
 	o := d.origin
-	has, whose, err := o.intake.answers.look(o.intake.pipe.aborted, sequence, o.reply, o.message.Sequence)
+	has, whose, err := o.intake.answers.look(o.intake.pipe.aborted, sequence, o.reply, d.asked)
 	total := max(d.results.Total, len(d.request.tasks), has.Total)
 	switch {
 	case err != nil: // the process ends
@@ -173,7 +178,7 @@ func (d *delivery) duplicate(sequence uint64) {
 		d.goOn(d.next + d.part.Count)
 	case whose == another || has.First != d.next:
 		d.salt++
-		d.id = saltedID(o.resultID(), o.reply, o.message.StreamCreated, o.message.Sequence, d.salt)
+		d.id = saltedID(o.resultID(), o.reply, d.asked, d.salt)
 		d.again(d.next)
 	case has.Total == 1 || has.Last+1 >= total: // an answer to the message as a whole, or to the last of its queries
 		d.goOn(max(d.results.Total, has.Last+1))

@@ -96,7 +96,7 @@ func (d *directIntake) take(r *request) {
 	switch {
 	case d.closed:
 		r.origin.refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
-	case waiting > d.limit || !memory.try(size): // until it is decoded
+	case waiting > d.limit || !memory.Try(size): // until it is decoded
 		r.origin.refuse(r, d.overloaded())
 	default:
 		d.pipe.enter()
@@ -105,7 +105,7 @@ func (d *directIntake) take(r *request) {
 			return
 		default:
 			d.pipe.pass()
-			memory.give(size)
+			memory.Give(size)
 			r.origin.refuse(r, d.overloaded())
 		}
 	}
@@ -134,7 +134,7 @@ type direct struct {
 
 // admit replaces the message's place in the queue by those of its queries. One query is admitted already.
 func (d *direct) admit(queries int) *wire.Error {
-	d.intake.pipe.direct.memory.give(d.size)
+	d.intake.pipe.direct.memory.Give(d.size)
 	waiting := d.intake.waiting.Add(int64(queries) - 1)
 	switch {
 	case queries <= 1 || waiting <= d.intake.limit:

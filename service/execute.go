@@ -161,11 +161,11 @@ func (x *executor) search(tasks []*task) (err error) {
 			cost += t.cost
 		}
 	}
-	cost = x.batchMemory.most(cost)
-	if err := x.batchMemory.wait(x.aborted, cost); err != nil {
+	cost = x.batchMemory.Most(cost)
+	if err := x.batchMemory.Wait(x.aborted, cost); err != nil {
 		return err
 	}
-	defer x.batchMemory.give(cost)
+	defer x.batchMemory.Give(cost)
 	x.plans = x.plans[:0]
 	for _, t := range tasks {
 		t.plan.Deadline, t.plan.Work = t.expires, x.options.engineTimeout

@@ -17,7 +17,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -115,7 +117,7 @@ type meddler struct {
 }
 
 func (m *meddler) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
-	engine, err := gpuexec.Open(kind, opts)
+	engine, err := open.Engine(kind, opts)
 	m.Engine = engine
 	return m, err
 }
@@ -166,7 +168,7 @@ func TestFileChangedUnderAnswer(t *testing.T) {
 				path, content := keyedFile(t, "keyed", objects)
 				other := rowsFile(t, "rows", 100)
 				m := &meddler{}
-				s, nc, js := startService(t, Config{Indexes: []IndexSource{{Path: path}, {Path: other}}}, Options{OpenEngine: m.open})
+				s, nc, js := startService(t, config.Config{Indexes: []config.IndexSource{{Path: path}, {Path: other}}}, Options{OpenEngine: m.open})
 				eventually(t, ready(s))
 				meddle := func() {
 					if err := change(path, content); err != nil {

@@ -12,12 +12,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // While a lone run waits for room in the result stream, the others go on, and it is not on record as one that may kill: a worker
 // may be killed at that time. Then it has its turn again. Its message is settled when it has ended.
 func TestLoneRunThatWaits(t *testing.T) {
-	s, nc, js := startService(t, Config{}, Options{})
+	s, nc, js := startService(t, config.Config{}, Options{})
 	ctx := t.Context()
 	if err := nc.Publish("genie.query.other", nil); err != nil {
 		t.Fatal(err)

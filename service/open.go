@@ -17,6 +17,9 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/admin"
+	"github.com/geniemq/geniemq/service/broker"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -79,7 +82,7 @@ func (s *Service) openIndexes(ctx context.Context) error {
 	return nil
 }
 
-func (s *Service) openIndex(source IndexSource) (_ *served, err error) {
+func (s *Service) openIndex(source config.IndexSource) (_ *served, err error) {
 	file, err := index.Open(source.Path)
 	if errors.Is(err, fs.ErrNotExist) && source.Name == "" && wire.CheckIndexName(source.Path) == nil {
 		return nil, fmt.Errorf("%w: if %s is the index's name, give its file too, like --index %[2]s=%[2]s.gmq", err, source.Path)
@@ -136,9 +139,7 @@ func (s *Service) loadIndex(ctx context.Context, x *served, snapshot *gpuexec.Sn
 func (s *Service) openConnection(ctx context.Context) (err error) {
 	url := s.cfg.NATS
 	if url == "" {
-		s.broker, err = StartBroker(ctx, BrokerOptions{
-			Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log, OnLost: s.fail, OnMended: s.brokerMended,
-		})
+		s.broker, err = broker.Start(ctx, s.brokerOptions())
 		if err != nil {
 			return err
 		}
@@ -162,6 +163,12 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 	s.limits.Queries = s.cfg.MaxQueries
 	s.limits.Items = s.cfg.MaxItems
 	return nil
+}
+
+func (s *Service) brokerOptions() broker.Options {
+	return broker.Options{
+		Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log, OnLost: s.fail, OnMended: s.brokerMended,
+	}
 }
 
 // closeConnection sends what is buffered, the last acknowledgements above all, and closes.
@@ -242,7 +249,7 @@ func (s *Service) openPipelines(context.Context) error {
 			fatal:         s.fail,
 		}, x.metrics, s.repeats.limit(s.log.With("index", x.name)))
 	}
-	s.background("memory", func(ctx context.Context) { s.budget.trim(ctx, s.forget) })
+	s.background("memory", func(ctx context.Context) { s.budget.Trim(ctx, s.forget) })
 	for _, x := range s.indexes {
 		x.prober = newProber(x.pipe)
 		s.background("probe of "+x.name, x.prober.run)
@@ -273,11 +280,11 @@ func (s *Service) background(what string, run func(context.Context)) {
 }
 
 func (s *Service) openAdmin(context.Context) (err error) {
-	if s.cfg.Admin == Off {
+	if s.cfg.Admin == config.Off {
 		return nil
 	}
-	s.admin, err = startAdmin(s.cfg.Admin, adminSource{
-		registry: s.metrics.registry, status: s.Status, pprof: s.cfg.Pprof, log: s.log,
+	s.admin, err = admin.Start(s.cfg.Admin, admin.Source{
+		Metrics: s.metrics.registry, Status: s.Status, Pprof: s.cfg.Pprof, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -291,7 +298,7 @@ func (s *Service) openSearch(ctx context.Context) error {
 	intakes := make(map[string]*directIntake)
 	endpoint := func(x *served) string { return "search-" + x.name }
 	for _, x := range s.indexes {
-		x.direct = &directIntake{pipe: x.pipe, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.directReplyAllow(),
+		x.direct = &directIntake{pipe: x.pipe, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.DirectReplies(),
 			log: s.repeats.limit(s.log.With("index", x.name))}
 		intakes[endpoint(x)] = x.direct
 	}
@@ -400,7 +407,7 @@ const pullBytes = 32 << 20
 func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
-		pipe: x.pipe, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(x.name),
+		pipe: x.pipe, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.StoredReplies(x.name),
 		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.limit(log),
 	}
 	c, err := consumer.New(s.js, consumer.Options{
@@ -409,8 +416,8 @@ func (s *Service) openConsumer(x *served) (err error) {
 		AckWait:       s.cfg.AckWait,
 		MaxAckPending: s.cfg.MaxPending,
 		BatchMessages: x.pipe.options.batchSize,
-		PullBytes:     min(pullBytes/int64(len(s.indexes)), s.budget.window(len(s.indexes))),
-		Bytes:         s.budget.window(len(s.indexes)),
+		PullBytes:     min(pullBytes/int64(len(s.indexes)), s.budget.Window(len(s.indexes))),
+		Bytes:         s.budget.Window(len(s.indexes)),
 		InfoInterval:  watchInterval,
 		OnState: func(err error) {
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/geniemq/geniemq/batcher"
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -65,10 +66,10 @@ type pipeline struct {
 	probe    gpuexec.Plan // a query that the engine must be able to answer
 	options  pipelineOptions
 	metrics  *indexMetrics
-	memory   memory
+	memory   pools
 	log      *slog.Logger
 
-	batchMemory    holder
+	batchMemory    memory.Holder
 	costOnHost     bool // tasks' costs are of this host's memory
 	stored, direct lane
 	lone           lane         // of the one suspect that is run: it has no stages
@@ -96,8 +97,8 @@ type pipeline struct {
 // lane is what stored and direct messages do not share.
 type lane struct {
 	in       chan *request // from the intake
-	memory   holder        // of requests, until they are answered
-	decoding holder
+	memory   memory.Holder // of requests, until they are answered
+	decoding memory.Holder
 	help     chan *share   // messages that decoders without one of their own may help with; never has any waiting
 	ready    chan *request // decoded, at least one query can be run
 	finished chan *request // nothing is left to be run
@@ -128,7 +129,7 @@ type pipelineOptions struct {
 	// maxMessage is the most bytes of an answer's message.
 	maxMessage int64
 	// budget is the worker's, which bounds what is in flight. Required.
-	budget *budget
+	budget *memory.Budget
 	// cores is how many the engine has. Default: all.
 	cores int
 	// engineTimeout bounds the time that comparing the texts of a query may take. 0: no bound.
@@ -173,13 +174,13 @@ func newPipeline(name string, enc *encoder, searcher gpuexec.Searcher, opts pipe
 		batches: make(chan batcher.Batch[*task], executors),
 		doubts:  make(chan struct{}, 1),
 	}
+	p.batchMemory = opts.budget.Batches.Holder()
 	if capacity.OnHost {
 		p.costOnHost = true
-		capacity.BatchBytes = min(capacity.BatchBytes, opts.budget.batches.limit/2)
+		capacity.BatchBytes = min(capacity.BatchBytes, p.batchMemory.Limit()/2)
 	}
-	p.batchMemory.account = &opts.budget.batches
 	for _, l := range []*lane{&p.stored, &p.direct, &p.lone} {
-		l.memory.account, l.decoding.account = &opts.budget.requests, &opts.budget.decoding
+		l.memory, l.decoding = opts.budget.Requests.Holder(), opts.budget.Decoding.Holder()
 	}
 	p.aborted, p.abort = context.WithCancel(context.Background())
 	p.batchBytes = capacity.BatchBytes

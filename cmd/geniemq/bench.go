@@ -17,8 +17,9 @@ import (
 
 	"github.com/geniemq/geniemq/bench"
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 func (c *cli) benchCommand() *cobra.Command {
@@ -40,7 +41,7 @@ brute force, and prints JSON, one line a measurement. Times are medians of sever
 type measurementFlags struct {
 	workload string
 	opts     bench.Options
-	engine   service.Config
+	engine   config.Config
 }
 
 func (m *measurementFlags) register(cmd *cobra.Command, workload string) {
@@ -90,7 +91,7 @@ func (m *measurementFlags) open(c *cli) (gpuexec.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := gpuexec.Open(m.engine.Engine, opts)
+	e, err := open.Engine(m.engine.Engine, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -284,11 +285,11 @@ func commandLine() string {
 		servers, ok := strings.CutPrefix(arg, "--nats=")
 		switch {
 		case ok:
-			arg = "--nats=" + service.RedactServers(servers)
+			arg = "--nats=" + config.RedactServers(servers)
 		case os.Args[i] == "--nats":
-			arg = service.RedactServers(arg)
+			arg = config.RedactServers(arg)
 		}
-		words = append(words, service.Redact(arg))
+		words = append(words, config.Redact(arg))
 	}
 	return strings.Join(words, " ")
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -24,7 +25,7 @@ const inFlight = 64
 
 type queryOptions struct {
 	index, file  string
-	server       service.Config // of which only NATSSettings and the prefix are used
+	server       config.Config // of which only NATSSettings and the prefix are used
 	direct, json bool
 	timeout      time.Duration
 }
@@ -57,7 +58,7 @@ was not; 2 for wrong usage.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.warnOfSecrets(cmd)
 			// Not the index: GENIEMQ_INDEX says which ones serve has, with their files.
-			if err := c.environment(cmd, append([]string{"prefix", "timeout", "direct", "json"}, service.NATSSettings...)...); err != nil {
+			if err := c.environment(cmd, append([]string{"prefix", "timeout", "direct", "json"}, config.NATSSettings...)...); err != nil {
 				return err
 			}
 			if opts.server.NATS == "" { // as serve understands it: the server that it starts itself
