@@ -235,7 +235,7 @@ func (s *Service) openPipelines(context.Context) error {
 		return nil
 	})
 	for _, x := range s.indexes {
-		x.pipe = pipeline.New(x.encoder, x.searcher, pipeline.Options{
+		x.pipe = pipeline.New(x.index, x.encoder, x.searcher, pipeline.Options{
 			BatchSize:     s.cfg.BatchSize,
 			Linger:        s.cfg.BatchLinger,
 			Workers:       s.cfg.Workers,

@@ -3,8 +3,6 @@ package pipeline
 import (
 	"time"
 
-	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -68,7 +66,7 @@ func (a *Answer) Encoded() {
 // at makes the i-th result. It is valid until the next one is made.
 func (a *Answer) at(i int) *wire.Result {
 	e, r := a.encoder, a.request
-	a.result = wire.Result{Index: e.name, Version: e.version}
+	a.result = wire.Result{Index: a.pipeline.name, Version: a.pipeline.version}
 	if a.reason != nil {
 		a.result.ID, a.result.Err = r.OnlyID(a.reason), a.reason
 		return &a.result
@@ -98,60 +96,17 @@ func (a *Answer) at(i int) *wire.Result {
 	return &a.result
 }
 
-// err is the error that a task is answered with, or nil.
-func (t *task) err() *wire.Error {
-	if t.failure != nil {
-		return errEngineFailed
-	}
-	return t.refusal
-}
-
-var errEngineFailed = wire.Errorf(wire.Internal, "the engine failed on this query; the log of the service says how")
-
 // makeHits makes the hits of a task.
 func (a *Answer) makeHits(t *task) {
-	e := a.encoder
-	schema := e.index.Schema()
-	keyed := schema.Key != ""
-	similar := schema.Kind == index.Vectors || schema.Kind == index.Sets
 	if n := len(t.answer.Hits); cap(a.hits) < n {
-		a.hits, a.held = make([]wire.Hit, n), false
+		a.hits = make([]wire.Hit, n)
 	} else {
 		if a.held {
 			clear(a.hits)
 		}
-		a.hits, a.held = a.hits[:n], false
+		a.hits = a.hits[:n]
 	}
-	a.held = keyed || t.payload
-	for i := range a.hits {
-		// Fields with pointers are empty and stay so where there is nothing to put: no write barriers, one per hit.
-		from, to := &t.answer.Hits[i], &a.hits[i]
-		to.ID, to.Count = from.ID, from.Count
-		if keyed { // else the key is the id, which wire writes
-			to.Key = e.index.Key(from.ID)
-		}
-		if to.HasDistance = from.Distance != gpuexec.NoDistance; to.HasDistance {
-			to.Distance = float64(from.Distance)
-		}
-		if to.HasSimilarity = similar; similar {
-			to.Similarity = from.Similarity
-		}
-		if t.payload {
-			to.Payload = e.payloadOf(from.ID)
-		}
-	}
-}
-
-// payloadSizes is how many bytes the payloads of hits have together, at least.
-func (e *Encoder) payloadSizes(hits []gpuexec.Hit) int {
-	size := 0
-	for i := range hits {
-		size += len(e.index.Payload(hits[i].ID))
-		if e.textColumn != "" {
-			size += len(e.index.Text(hits[i].ID))
-		}
-	}
-	return size
+	a.held = a.encoder.hits(a.hits, t.answer.Hits, t.payload)
 }
 
 // RoughSize is about how many bytes the results from first on take, but at most most.

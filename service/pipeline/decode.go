@@ -116,7 +116,7 @@ func (p *Pipeline) decodeMessage(r *Request, body []byte, decoder *wire.Decoder)
 		return err
 	}
 	defer func() { room.Give(n) }()
-	x := p.encoder.index
+	x := p.index
 	if r.epoch = x.Epoch(); r.epoch == 0 {
 		return x.Unchanged(0)
 	}
@@ -277,7 +277,7 @@ func (p *Pipeline) decodeParts(s *share, decoder *wire.Decoder, leave func() boo
 // decodePart decodes some queries of a share. The error is that of a file that was changed; the decoder is good for nothing then but
 // to be forgotten.
 func (p *Pipeline) decodePart(s *share, decoder *wire.Decoder, first, end int, fill func(int, *wire.QueryOrError)) (sumK int, ok bool, err error) {
-	defer p.encoder.index.Recover(s.request.epoch, &err)
+	defer p.index.Recover(s.request.epoch, &err)
 	sumK, ok = decoder.Queries(s.batch, first, end, fill)
 	return sumK, ok, nil
 }

@@ -76,7 +76,7 @@ func idlePipeline(t testing.TB, ix *index.Index) *Pipeline {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { searcher.Close() })
-	return &Pipeline{name: ix.Schema().Name, encoder: e, searcher: searcher, metrics: unmeasured{}}
+	return &Pipeline{name: ix.Schema().Name, version: ix.Version(), index: ix, encoder: e, searcher: searcher, metrics: unmeasured{}}
 }
 
 func decodingPipeline(t testing.TB, workers int, limits wire.Limits) *Pipeline {

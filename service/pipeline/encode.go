@@ -17,7 +17,6 @@ import (
 // answer into a wire.Result. Nothing else knows both sides. It is safe for concurrent use.
 type Encoder struct {
 	name    string // of the index, as its users know it
-	version string
 	index   *index.Index
 	queries *encode.Queries
 	// textColumn is the column whose text a sequence's payload holds, "" where payloads are complete as stored.
@@ -36,7 +35,7 @@ func NewEncoder(name string, x *index.Index, certifyLimit int64) (*Encoder, erro
 	if err != nil {
 		return nil, err
 	}
-	e := &Encoder{name: name, version: x.Version(), index: x, queries: queries}
+	e := &Encoder{name: name, index: x, queries: queries}
 	e.certifyWork, e.certifySymbols = certifyLimit, certifyLimit/max(1, x.TextBytes())
 	key, payload, text := x.Longest()
 	e.longestKey, e.longestPayload = int64(key), int64(payload)
@@ -186,4 +185,57 @@ func (e *Encoder) payloadOf(id uint32) []byte {
 func appendQuoted(dst []byte, s string) []byte {
 	quoted, _ := json.Marshal(s) // strings cannot fail
 	return append(dst, quoted...)
+}
+
+// hits makes what is shown of an engine's hits, in empty ones. It says whether they hold keys or payloads.
+func (e *Encoder) hits(dst []wire.Hit, from []gpuexec.Hit, payload bool) (held bool) {
+	schema := e.index.Schema()
+	keyed := schema.Key != ""
+	similar := schema.Kind == index.Vectors || schema.Kind == index.Sets
+	for i := range dst {
+		// Fields with pointers are empty and stay so where there is nothing to put: no write barriers, one per hit.
+		from, to := &from[i], &dst[i]
+		to.ID, to.Count = from.ID, from.Count
+		if keyed { // else the key is the id, which wire writes
+			to.Key = e.index.Key(from.ID)
+		}
+		if to.HasDistance = from.Distance != gpuexec.NoDistance; to.HasDistance {
+			to.Distance = float64(from.Distance)
+		}
+		if to.HasSimilarity = similar; similar {
+			to.Similarity = from.Similarity
+		}
+		if payload {
+			to.Payload = e.payloadOf(from.ID)
+		}
+	}
+	return keyed || payload
+}
+
+// payloadSizes is how many bytes the payloads of hits have together, at least.
+func (e *Encoder) payloadSizes(hits []gpuexec.Hit) int {
+	size := 0
+	for i := range hits {
+		size += len(e.index.Payload(hits[i].ID))
+		if e.textColumn != "" {
+			size += len(e.index.Text(hits[i].ID))
+		}
+	}
+	return size
+}
+
+// assembled says that payloads are put together, in memory of their own.
+func (e *Encoder) assembled() bool { return e.textColumn != "" }
+
+// probePlan asks for the objects with some keyword.
+func probePlan(x *index.Index) gpuexec.Plan {
+	plan := gpuexec.Plan{Kind: gpuexec.PlanMatch, Match: gpuexec.MatchPlan{K: 1}}
+	for i, a := range x.Attributes() {
+		if a.Keywords > 0 {
+			plan.Match.Query.StartItem(uint32(i), 1)
+			plan.Match.Query.AddSpan(a.Keywords/2, a.Keywords/2+1)
+			break
+		}
+	}
+	return plan
 }

@@ -56,7 +56,7 @@ func (x *executor) live(tasks []*task) []*task {
 			t.started = now
 			t.request.origin.Leave(1)
 		}
-		if t.request.epoch != x.encoder.index.Epoch() { // its answer could not go out
+		if t.request.epoch != x.index.Epoch() { // its answer could not go out
 			x.abandon([]*task{t})
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/geniemq/geniemq/batcher"
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -63,6 +64,8 @@ import (
 // is answered, refused or abandoned, always, and the pipeline has ended when the last is Done.
 type Pipeline struct {
 	name     string
+	version  string
+	index    *index.Index
 	encoder  *Encoder
 	searcher gpuexec.Searcher
 	probe    gpuexec.Plan // a query that the engine must be able to answer
@@ -166,7 +169,7 @@ const (
 )
 
 // New starts a pipeline. Drain ends it.
-func New(enc *Encoder, searcher gpuexec.Searcher, opts Options, m Metrics, log *slog.Logger) *Pipeline {
+func New(x *index.Index, enc *Encoder, searcher gpuexec.Searcher, opts Options, m Metrics, log *slog.Logger) *Pipeline {
 	capacity := searcher.Capacity()
 	if opts.BatchSize <= 0 || opts.BatchSize > capacity.BatchPlans {
 		opts.BatchSize = capacity.BatchPlans
@@ -179,7 +182,7 @@ func New(enc *Encoder, searcher gpuexec.Searcher, opts Options, m Metrics, log *
 	backlog := (backlogBatches + executors) * opts.BatchSize
 	burst := min(maxBurst, opts.BatchSize)
 	p := &Pipeline{
-		name: enc.name, encoder: enc, searcher: searcher, probe: probePlan(enc.index), options: opts, metrics: m, log: log,
+		name: enc.name, version: x.Version(), index: x, encoder: enc, searcher: searcher, probe: probePlan(x), options: opts, metrics: m, log: log,
 		stored:  newLane(burst, burst, backlog+heldRequests),
 		direct:  newLane(opts.DirectQueue, burst, executors),
 		lone:    newLane(0, 0, 1),
@@ -198,7 +201,7 @@ func New(enc *Encoder, searcher gpuexec.Searcher, opts Options, m Metrics, log *
 	}
 	p.aborted, p.abort = context.WithCancel(context.Background())
 	p.batchBytes = capacity.BatchBytes
-	p.estimates = newWorkEstimates(enc.index.Objects(), enc.index.TextBytes())
+	p.estimates = newWorkEstimates(x.Objects(), x.TextBytes())
 	p.background = newTurns(p, opts.Cores)
 
 	p.start(opts.Workers, p.stored.decode(p), func() { close(p.stored.ready) })

@@ -91,7 +91,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 				r.tasks[j].answer.Hits = append([]gpuexec.Hit(nil), hits[j]...)
 			}
 			p := &pipelines[i]
-			p.encoder = e
+			p.index, p.encoder = x, e
 			answer := r.Answer(nil, 1<<20)
 			answer.now = now
 			part := wire.AppendPart(m.body(answer.RoughSize(0, 1<<20)), wire.MessagePack, answer.Results, 0, 1<<20)

@@ -123,7 +123,7 @@ func (r *Request) Sent(body []byte)     { r.pipeline.memory.sent(body) }
 
 // Index is the index's name, and Version that of what the request is searched in.
 func (r *Request) Index() string   { return r.pipeline.name }
-func (r *Request) Version() string { return r.pipeline.encoder.version }
+func (r *Request) Version() string { return r.pipeline.version }
 
 // Arrived is the message's.
 func (r *Request) Arrived() time.Time { return r.arrived }
@@ -225,3 +225,13 @@ type Origin interface {
 	// Abandon gives the message back without an answer, for another worker or a later attempt.
 	Abandon(r *Request)
 }
+
+// err is the error that a task is answered with, or nil.
+func (t *task) err() *wire.Error {
+	if t.failure != nil {
+		return errEngineFailed
+	}
+	return t.refusal
+}
+
+var errEngineFailed = wire.Errorf(wire.Internal, "the engine failed on this query; the log of the service says how")

@@ -43,7 +43,7 @@ const (
 // shown, and one message of its answer.
 func (p *Pipeline) need(r *Request) int64 {
 	e := p.encoder
-	objects := int64(e.index.Objects())
+	objects := int64(p.index.Objects())
 	n, largest, answer := requestBytes+int64(len(r.tasks))*taskBytes+int64(r.conditions)*(itemBytes+spanBytes), int64(0), int64(0)
 	shown := e.longestKey + encodedBytes
 	candidates := int64(0)
@@ -70,7 +70,7 @@ func (p *Pipeline) need(r *Request) int64 {
 		}
 		answer += hits * each
 		largest = max(largest, hits*shownBytes)
-		if t.payload && e.textColumn != "" { // payloads that are put together, until they are encoded
+		if t.payload && e.assembled() { // payloads that are put together, until they are encoded
 			largest = max(largest, hits*shownBytes+min(hits*e.longestPayload, packs*int64(p.options.MaxMessage)))
 		}
 	}

@@ -32,7 +32,7 @@ const (
 // request is to be abandoned.
 func (r *Request) Sound() bool {
 	p := r.pipeline
-	if r.epoch == 0 || p.encoder.index.Unchanged(r.epoch) == nil {
+	if r.epoch == 0 || p.index.Unchanged(r.epoch) == nil {
 		return true // with no epoch, nothing was read
 	}
 	r.epoch = 0 // what is told instead needs no file
@@ -53,13 +53,13 @@ func (r *Request) Reading(work func()) {
 
 func (p *Pipeline) read(r *Request, work func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer p.encoder.index.Recover(r.epoch, &err)
+	defer p.index.Recover(r.epoch, &err)
 	work()
 	return nil
 }
 
 // InDoubt says that nothing can be answered now.
-func (p *Pipeline) InDoubt() bool { return p.encoder.index.Epoch() == 0 }
+func (p *Pipeline) InDoubt() bool { return p.index.Epoch() == 0 }
 
 // NoteDoubt makes the watch look now.
 func (p *Pipeline) NoteDoubt() {
@@ -71,7 +71,7 @@ func (p *Pipeline) NoteDoubt() {
 
 // FileFault says why the file cannot be answered from, or nil.
 func (p *Pipeline) FileFault() error {
-	x := p.encoder.index
+	x := p.index
 	if err := x.Unchanged(x.Epoch()); err != nil {
 		p.NoteDoubt()
 		return fmt.Errorf("%w; nothing is answered from it until it is as it was, or the worker is started again; "+
@@ -98,7 +98,7 @@ func (x *executor) withoutStale(tasks []*task, err error) []*task {
 	}
 	var left []*task
 	for _, t := range tasks {
-		if x.encoder.index.Unchanged(t.request.epoch) == nil {
+		if x.index.Unchanged(t.request.epoch) == nil {
 			left = append(left, t)
 			continue
 		}
@@ -112,6 +112,6 @@ func (x *executor) withoutStale(tasks []*task, err error) []*task {
 func (x *executor) noteFault(err error) {
 	var panicked *gpuexec.PanicError
 	if errors.As(err, &panicked) {
-		x.encoder.index.Faulted(panicked.Value)
+		x.index.Faulted(panicked.Value)
 	}
 }
