@@ -3,6 +3,7 @@ package pipeline
 import (
 	"time"
 
+	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -12,12 +13,12 @@ type Answer struct {
 	// Results are those of the request, or one that tells the reason why there are none.
 	Results wire.Results
 
-	pipeline *Pipeline
-	encoder  *Encoder
-	request  *Request
-	now      time.Time
-	reason   *wire.Error // the message is refused as a whole: every result is this error
-	most     int         // bytes of payload that a result may have: more fit no message
+	pipeline   *Pipeline
+	translator *translate.Translator
+	request    *Request
+	now        time.Time
+	reason     *wire.Error // the message is refused as a whole: every result is this error
+	most       int         // bytes of payload that a result may have: more fit no message
 
 	result   wire.Result
 	hits     []wire.Hit
@@ -34,7 +35,7 @@ func (r *Request) Answer(reason *wire.Error, most int) *Answer {
 	if a == nil {
 		a = new(Answer)
 	}
-	a.pipeline, a.encoder, a.request, a.reason, a.now, a.most = p, p.encoder, r, reason, time.Now(), most
+	a.pipeline, a.translator, a.request, a.reason, a.now, a.most = p, p.translator, r, reason, time.Now(), most
 	if r.codec == wire.MessagePack {
 		a.most *= packs
 	}
@@ -65,7 +66,7 @@ func (a *Answer) Encoded() {
 
 // at makes the i-th result. It is valid until the next one is made.
 func (a *Answer) at(i int) *wire.Result {
-	e, r := a.encoder, a.request
+	e, r := a.translator, a.request
 	a.result = wire.Result{Index: a.pipeline.name, Version: a.pipeline.version}
 	if a.reason != nil {
 		a.result.ID, a.result.Err = r.OnlyID(a.reason), a.reason
@@ -77,7 +78,7 @@ func (a *Answer) at(i int) *wire.Result {
 		return &a.result
 	}
 	if t.payload {
-		if size := e.payloadSizes(t.answer.Hits); size > a.most {
+		if size := e.PayloadSizes(t.answer.Hits); size > a.most {
 			a.TooLarge, a.Payloads = a.TooLarge+1, max(a.Payloads, size)
 			a.result = *wire.TooLargeResult(&a.result, size, a.most)
 			return &a.result
@@ -106,7 +107,7 @@ func (a *Answer) makeHits(t *task) {
 		}
 		a.hits = a.hits[:n]
 	}
-	a.held = a.encoder.hits(a.hits, t.answer.Hits, t.payload)
+	a.held = a.translator.Hits(a.hits, t.answer.Hits, t.payload)
 }
 
 // RoughSize is about how many bytes the results from first on take, but at most most.
@@ -121,7 +122,7 @@ func (a *Answer) RoughSize(first, most int) int {
 		t := &tasks[i]
 		size += fixed + len(t.id) + hit*len(t.answer.Hits)
 		if t.payload {
-			size += a.encoder.payloadSizes(t.answer.Hits)
+			size += a.translator.PayloadSizes(t.answer.Hits)
 		}
 	}
 	if a.request.codec == wire.MessagePack {

@@ -50,9 +50,9 @@ func (l *lane) decode(p *Pipeline) func() {
 // decoded decodes a request and hands it on.
 func (l *lane) decoded(p *Pipeline, r *Request) {
 	r.lane = l
-	p.share(r)
+	r.share()
 	err := p.decode(r)
-	p.shared(r)
+	r.shared()
 	l.memory.Give(r.reserved)
 	r.reserved = 0
 	if full := r.origin.Admit(r.queries); err == nil && full != nil {
@@ -167,7 +167,7 @@ func (p *Pipeline) fill(r *Request, i, conditions int, q *wire.QueryOrError) int
 	t.request, t.id, t.refusal = r, q.Query.ID, q.Err
 	if t.refusal == nil {
 		items, spans := r.memory.query(conditions, conditionsOf(q))
-		t.plan, t.refusal = p.encoder.plan(items, spans, &q.Query)
+		t.plan, t.refusal = p.translator.Plan(items, spans, &q.Query)
 	}
 	if t.refusal != nil {
 		return 0

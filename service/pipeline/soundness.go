@@ -1,12 +1,9 @@
 package pipeline
 
 import (
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
-
-	"github.com/geniemq/geniemq/gpuexec"
 )
 
 // # An index file that is changed in place
@@ -78,40 +75,4 @@ func (p *Pipeline) FileFault() error {
 			"a new index must be renamed over the old one, never copied into it", err)
 	}
 	return nil
-}
-
-// withoutStale abandons the tasks whose file was changed since their requests began, if err or their answers say that something
-// failed, and returns the others.
-func (x *executor) withoutStale(tasks []*task, err error) []*task {
-	failed := err != nil
-	x.noteFault(err)
-	if !failed { // then there are answers
-		for i := range tasks {
-			if fault := x.answers[i].Err; fault != nil {
-				failed = true
-				x.noteFault(fault)
-			}
-		}
-	}
-	if !failed {
-		return tasks
-	}
-	var left []*task
-	for _, t := range tasks {
-		if x.index.Unchanged(t.request.epoch) == nil {
-			left = append(left, t)
-			continue
-		}
-		x.NoteDoubt()
-		x.abandon([]*task{t})
-	}
-	return left
-}
-
-// noteFault tells the index of reads that failed: there are media that fail while a file looks as always.
-func (x *executor) noteFault(err error) {
-	var panicked *gpuexec.PanicError
-	if errors.As(err, &panicked) {
-		x.index.Faulted(panicked.Value)
-	}
 }
