@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -182,7 +183,7 @@ func Service(ctx context.Context, w *Workload, opts ServiceOptions) ([]*ServiceR
 
 // measureAlone opens an engine and measures it without a service.
 func measureAlone(ctx context.Context, w *Workload, kind string, settings gpuexec.Options) ([]float64, []gpuexec.Answer, gpuexec.Info, error) {
-	engine, err := gpuexec.Open(kind, settings)
+	engine, err := open.Engine(kind, settings)
 	if err != nil {
 		return nil, nil, gpuexec.Info{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -54,7 +55,7 @@ type meddler struct {
 }
 
 func (m *meddler) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
-	engine, err := gpuexec.Open(kind, opts)
+	engine, err := open.Engine(kind, opts)
 	m.Engine = engine
 	return m, err
 }

@@ -51,7 +51,7 @@ func newMetrics() *metrics {
 	seconds := prometheus.ExponentialBuckets(50e-6, 2, 22)
 	m.queries = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "geniemq_queries_total",
-		Help: "Queries answered, by index and outcome: ok or the error code.",
+		Help: "Queries that were answered, by index and outcome: ok or the error code.",
 	}, []string{"index", "outcome"})
 	m.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "geniemq_query_seconds",
@@ -64,24 +64,24 @@ func newMetrics() *metrics {
 	}, []string{"index", "stage"})
 	m.batchSize = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "geniemq_batch_size",
-		Help:    "Queries a batch.",
+		Help:    "Queries per batch.",
 		Buckets: prometheus.ExponentialBuckets(1, 2, 15),
 	}, []string{"index"})
 	m.batches = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "geniemq_batches_total",
-		Help: "Batches by why they were cut: full, idle (an executor was free), deadline, drain, and turn (of messages that are much work).",
+		Help: "Batches by the reason why they were cut: full, idle (an executor was free), deadline, drain, or turn (of messages that are much work).",
 	}, []string{"index", "reason"})
 	m.postings = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "geniemq_postings_scanned_total",
-		Help: "Postings read while counting matches.",
+		Help: "Postings that were read while matches were counted.",
 	}, []string{"index"})
 	m.candidates = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "geniemq_candidates_total",
-		Help: "Objects that passed the Gate into the candidate buffer.",
+		Help: "Objects whose counts were large enough to become candidates for an answer.",
 	}, []string{"index"})
 	m.dead = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "geniemq_dead_total",
-		Help: "Messages moved to the dead letters, by reason.",
+		Help: "Messages that became dead letters, by reason.",
 	}, []string{"reason"})
 	m.dropped = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "geniemq_direct_dropped_total",
@@ -89,7 +89,7 @@ func newMetrics() *metrics {
 	}, []string{"index"})
 	m.info = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "geniemq_index_info",
-		Help: "1 for each index served.",
+		Help: "1 for each index that is served, with what it is in the labels.",
 	}, []string{"index", "version", "kind", "engine", "device"})
 	m.indexBytes = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "geniemq_index_bytes",
@@ -97,7 +97,7 @@ func newMetrics() *metrics {
 	}, []string{"index"})
 	m.deviceBytes = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "geniemq_device_memory_bytes",
-		Help: "Memory that the engine's indexes and buffers take.",
+		Help: "Memory of devices that the engine's indexes and buffers take.",
 	})
 	busy := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "geniemq_engine_busy_seconds_total",
@@ -114,7 +114,7 @@ func newMetrics() *metrics {
 func (m *metrics) watchClock(c *clock) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "geniemq_clock_skew_seconds",
-		Help: "The NATS server's clock less this host's.",
+		Help: "By how much the clock of the NATS server is ahead of this host's.",
 	}, func() float64 { return c.skewNow().Seconds() }))
 }
 
@@ -124,12 +124,12 @@ func (m *metrics) watchConsumer(name string, pending, redelivered func() float64
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "geniemq_pending_messages",
-			Help:        "Messages of the query stream that are not answered: not delivered yet, or delivered and not settled.",
+			Help:        "Messages of the query stream that are not answered yet: those not delivered, and those delivered and not settled.",
 			ConstLabels: label,
 		}, pending),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name:        "geniemq_redelivered_total",
-			Help:        "Deliveries to this worker that were not a message's first.",
+			Help:        "Deliveries to this worker that were not the first of their message.",
 			ConstLabels: label,
 		}, redelivered))
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cpu"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/service/config"
 )
 
@@ -30,7 +32,7 @@ type listing struct {
 }
 
 func (l *listing) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
-	engine, err := gpuexec.Open(kind, opts)
+	engine, err := open.Engine(kind, opts)
 	l.Engine = engine
 	return l, err
 }
@@ -100,7 +102,7 @@ func TestLoadedIndexIsLogged(t *testing.T) {
 		Indexes:    []config.IndexSource{{Path: rowsFile(t, "a", 10)}, {Name: "other", Path: rowsFile(t, "b", 10)}},
 		NATSListen: "127.0.0.1:0", DataDir: t.TempDir(), Admin: config.Off,
 	}, Options{Logger: slog.New(slog.NewTextHandler(&text, nil)), OpenEngine: func(_ string, opts gpuexec.Options) (gpuexec.Engine, error) {
-		return shaped{gpuexec.NewCPU(opts.CPU)}, nil
+		return shaped{cpu.New(opts.CPU)}, nil
 	}})
 	if err != nil {
 		t.Fatal(err)

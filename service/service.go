@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
@@ -34,7 +35,7 @@ const Version = "0.1.0"
 type Options struct {
 	// Logger takes the service's log. Default: none.
 	Logger *slog.Logger
-	// OpenEngine opens the engine that all indexes share. Default: gpuexec.Open.
+	// OpenEngine opens the engine that all indexes share. Default: open.Engine.
 	OpenEngine func(kind string, opts gpuexec.Options) (gpuexec.Engine, error)
 	// Now is this host's clock, which need not agree with the server's. Default: time.Now.
 	Now func() time.Time
@@ -99,7 +100,7 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, erro
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opts.OpenEngine == nil {
-		opts.OpenEngine = gpuexec.Open
+		opts.OpenEngine = open.Engine
 	}
 	if opts.Now == nil {
 		opts.Now = time.Now

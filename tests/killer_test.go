@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 )
@@ -68,7 +69,7 @@ func startMortal(t testing.TB, args ...string) *process {
 }
 
 func openMortal(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
-	engine, err := gpuexec.Open(kind, opts)
+	engine, err := open.Engine(kind, opts)
 	return mortal{engine}, err
 }
 

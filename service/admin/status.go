@@ -18,7 +18,8 @@ type Status struct {
 	Engine      string
 	EngineNote  string // why it is not the one that auto prefers
 	BusyPercent float64
-	EngineBusy  time.Duration // since the start: for how long it had at least one batch to run
+	EngineBusy  time.Duration // for how long it had at least one batch to run, since the start
+	Memory      []Holding     // of the engine
 	Indexes     []IndexStatus
 }
 
@@ -30,7 +31,7 @@ type IndexStatus struct {
 	Pending             int64  // messages in the stream that are not answered
 	Queries, Errors     int64  // answered since the start, by hits and by errors
 	Batches             int64
-	PerBatch            float64 // queries a batch
+	PerBatch            float64 // queries per batch
 	Example             string  // a query, JSON
 	QuerySubject        string
 	SearchSubject       string

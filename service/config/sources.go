@@ -19,28 +19,28 @@ const EnvPrefix = "GENIEMQ_"
 // environment and the file reach c through the same flags (Resolve), so that names, parsing and help
 // cannot differ. The values c has now are the defaults, so call EnsureDefaults first.
 func (c *Config) Flags(fs *pflag.FlagSet) {
-	fs.Var(&indexesValue{indexes: &c.Indexes}, "index", "an index to serve, `name=file`; repeat for more")
+	fs.Var(&indexesValue{indexes: &c.Indexes}, "index", "index to serve, `name=file`; repeat for more")
 	c.NATSFlags(fs)
 	fs.StringVar(&c.NATSListen, "nats-listen", c.NATSListen, "`address` of the embedded server; port 0 takes a free one")
 	fs.StringVar(&c.DataDir, "data-dir", c.DataDir, "`folder` of the embedded server's streams")
 	fs.StringVar(&c.Prefix, "prefix", c.Prefix, "first `token` of all subjects and streams")
 	c.EngineFlags(fs)
-	fs.DurationVar(&c.EngineTimeout, "engine-timeout", c.EngineTimeout, "most time of a core for comparing the texts of a query")
-	fs.IntVar(&c.CertifyLimit, "certify-limit", c.CertifyLimit, "most symbols of a text with certify, times the bytes of all texts of the index")
+	fs.DurationVar(&c.EngineTimeout, "engine-timeout", c.EngineTimeout, "most time of a core that comparing texts for one query may take")
+	fs.IntVar(&c.CertifyLimit, "certify-limit", c.CertifyLimit, "most work that a query with certify may ask for: symbols of its text times bytes of all texts of the index")
 	fs.IntVar(&c.BatchSize, "batch-size", c.BatchSize, "most queries in a batch (default: what the engine can hold)")
-	fs.DurationVar(&c.BatchLinger, "batch-linger", c.BatchLinger, "how long a batch may wait for company although an executor is free")
-	fs.IntVar(&c.Workers, "workers", c.Workers, "goroutines an index that decode queries, and that encode answers")
-	fs.IntVar(&c.MaxPending, "max-pending", c.MaxPending, "most messages an index that are pulled and not yet answered")
-	fs.DurationVar(&c.AckWait, "ack-wait", c.AckWait, "after how long the server delivers an unanswered message again")
-	fs.IntVar(&c.DirectQueue, "direct-queue", c.DirectQueue, "most queries an index that wait for direct search")
-	fs.DurationVar(&c.DrainTimeout, "drain-timeout", c.DrainTimeout, "time for a graceful shutdown")
-	fs.BoolVar(&c.NoSweep, "no-sweep", c.NoSweep, "leave messages for indexes that nobody serves in the stream")
-	fs.StringSliceVar(&c.ReplyAllow, "reply-allow", c.ReplyAllow, "subject `patterns` that a stored query may name for its answer; {index} is its index (default: _INBOX.>, <prefix>.result.{index} and <prefix>.result.{index}.>)")
-	fs.StringSliceVar(&c.DirectReplyAllow, "direct-reply-allow", c.DirectReplyAllow, "subject `patterns` that direct search answers on; other requests are dropped (default: _INBOX.>, and what servers make of it: _R_.> and _GR_.*.*._INBOX.>)")
+	fs.DurationVar(&c.BatchLinger, "batch-linger", c.BatchLinger, "how long a batch may wait for more queries although the engine is free")
+	fs.IntVar(&c.Workers, "workers", c.Workers, "goroutines per index that decode queries, and as many that encode answers")
+	fs.IntVar(&c.MaxPending, "max-pending", c.MaxPending, "most messages per index that are pulled and not yet answered")
+	fs.DurationVar(&c.AckWait, "ack-wait", c.AckWait, "time after which the server delivers an unanswered message again")
+	fs.IntVar(&c.DirectQueue, "direct-queue", c.DirectQueue, "most queries per index that wait for direct search")
+	fs.DurationVar(&c.DrainTimeout, "drain-timeout", c.DrainTimeout, "most time that a graceful shutdown may take")
+	fs.BoolVar(&c.NoSweep, "no-sweep", c.NoSweep, "do not answer messages for indexes that nobody serves; leave them in the stream")
+	fs.StringSliceVar(&c.ReplyAllow, "reply-allow", c.ReplyAllow, "subject `patterns` to which answers of stored queries may go; {index} stands for the query's index (default: _INBOX.>, <prefix>.result.{index} and <prefix>.result.{index}.>)")
+	fs.StringSliceVar(&c.DirectReplyAllow, "direct-reply-allow", c.DirectReplyAllow, "subject `patterns` to which answers of direct search may go; requests with others are dropped (default: _INBOX.>, and what servers make of it: _R_.> and _GR_.*.*._INBOX.>)")
 	fs.IntVar(&c.MaxBody, "max-body", c.MaxBody, "most `bytes` of one message")
 	fs.IntVar(&c.MaxQueries, "max-queries", c.MaxQueries, "most queries in one message")
 	fs.IntVar(&c.MaxItems, "max-items", c.MaxItems, "most items in one query")
-	fs.Var(&c.Memory, "memory", "`memory` for what is in flight, of all indexes together: messages, answers, candidates of the CPU engine")
+	fs.Var(&c.Memory, "memory", "`memory` for what is in flight, of all indexes together: messages, answers, what the CPU engine counts in")
 	fs.StringVar(&c.Admin, "admin", c.Admin, "`address` of the admin page, metrics and health checks, or off")
 	fs.BoolVar(&c.Pprof, "pprof", c.Pprof, "serve /debug/pprof on the admin address")
 	fs.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
@@ -134,8 +134,8 @@ func resolveFile(fs *pflag.FlagSet, path string, taken func(*pflag.Flag) bool) e
 	return errors.Join(faults...)
 }
 
-// settingValues is what a YAML value would be on the command line: one text for a scalar, one each for the
-// elements of a list, and name=value for the entries of a mapping.
+// settingValues is what a YAML value would be on the command line: one text for a scalar, one per element of a list,
+// and name=value per entry of a mapping.
 func settingValues(node *yaml.Node) ([]string, error) {
 	scalar := func(n *yaml.Node) (string, error) {
 		if n.Kind == yaml.AliasNode {
@@ -174,7 +174,7 @@ func settingValues(node *yaml.Node) ([]string, error) {
 	return values, nil
 }
 
-// indexesValue makes a list of IndexSource a flag; a comma separates several in one value.
+// indexesValue makes a list of IndexSource a flag. A comma separates the indexes of one value.
 type indexesValue struct {
 	indexes *[]IndexSource
 	changed bool

@@ -101,7 +101,7 @@ func (c *Config) faultsOfBounds(fault report) {
 	durationAtLeast("drain-timeout", c.DrainTimeout, 0)
 
 	if c.Memory < memory.MinMemory {
-		fault("memory", "%v must be at least %s", &c.Memory, human.Bytes(memory.MinMemory))
+		fault("memory", "%v must be at least %s", c.Memory, human.Bytes(memory.MinMemory))
 	}
 }
 

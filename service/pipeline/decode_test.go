@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
@@ -70,7 +71,7 @@ func idlePipeline(t testing.TB, ix *index.Index) *Pipeline {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine := gpuexec.NewCPU(gpuexec.CPUOptions{Workers: 1})
+	engine := cpu.New(gpuexec.CPUOptions{Workers: 1})
 	t.Cleanup(func() { engine.Close() })
 	searcher, err := engine.Load(t.Context(), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: ix}}})
 	if err != nil {

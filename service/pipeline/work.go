@@ -51,8 +51,8 @@ func (e *workEstimates) of(tasks []*task) (work time.Duration) {
 		if t.formula == 0 {
 			continue
 		}
-		if left := t.plan.Unfinished.Left(); left > 0 {
-			work += left
+		if u := t.plan.Unfinished; u != nil && u.Left() > 0 {
+			work += u.Left()
 		} else {
 			formulas[class(&t.plan)] += t.formula
 		}
