@@ -13,6 +13,7 @@ import (
 
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
@@ -56,7 +57,7 @@ type storedIntake struct {
 	allow      []string     // reply subjects
 	maxResult  func() int64 // headers included; another server of a cluster may have another limit
 	answers    *storedAnswers
-	clock      *clock
+	clock      *clock.Clock
 	aborted    context.Context
 	log        *slog.Logger
 
@@ -126,7 +127,7 @@ type stored struct {
 
 // request makes the request that a pipeline answers.
 func (o *stored) request(p *pipeline.Pipeline) *pipeline.Request {
-	return p.NewRequest(o, messageOf(o.message.Header, o.message.Body, o.intake.clock.local(o.message.Timestamp)))
+	return p.NewRequest(o, messageOf(o.message.Header, o.message.Body, o.intake.clock.Local(o.message.Timestamp)))
 }
 
 // resultID identifies the answer.
