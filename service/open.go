@@ -17,6 +17,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -282,8 +283,8 @@ func (s *Service) openAdmin(context.Context) (err error) {
 	if s.cfg.Admin == config.Off {
 		return nil
 	}
-	s.admin, err = startAdmin(s.cfg.Admin, adminSource{
-		registry: s.metrics.registry, status: s.Status, pprof: s.cfg.Pprof, log: s.log,
+	s.admin, err = admin.Start(s.cfg.Admin, admin.Source{
+		Metrics: s.metrics.registry, Status: s.Status, Pprof: s.cfg.Pprof, Log: s.log,
 	})
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/open"
+	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/memory"
@@ -71,7 +72,7 @@ type Service struct {
 	publishers publishers
 	answers    *storedAnswers
 	micro      micro.Service
-	admin      *admin
+	admin      *admin.Server
 	indexes    []*served
 	exclusion  exclusion
 	suspects   *suspects

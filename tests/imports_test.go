@@ -51,7 +51,7 @@ var rules = map[string]rule{
 	// The yardstick of the CPU engine: it must not share code with what it checks.
 	"gpuexec/flatscan": {[]string{"index"}, nil},
 	"batcher":          {nil, nil},
-	"consumer":         {[]string{"wire"}, []string{natsGo}},
+	"consumer":         {[]string{"wire", "internal/human"}, []string{natsGo}},
 	"producer":         {[]string{"wire"}, []string{natsGo}},
 	"client":           {[]string{"wire"}, []string{natsGo, nuid}},
 	"service/memory":   {[]string{"internal/human"}, []string{"github.com/prometheus"}},
@@ -59,6 +59,7 @@ var rules = map[string]rule{
 		[]string{
 			"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client",
 			"internal/human",
+			"service/admin",
 			"service/broker",
 			"service/config",
 			"service/memory",
@@ -76,8 +77,9 @@ var rules = map[string]rule{
 	"tests": {nil, nil},
 
 	"internal/human": {nil, nil},
-	"service/config": {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
+	"service/admin":  {nil, []string{"github.com/prometheus"}},
 	"service/broker": {nil, []string{"github.com/nats-io/nats-server/v2"}},
+	"service/config": {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
 }
 
 func TestImportTable(t *testing.T) {

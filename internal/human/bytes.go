@@ -3,16 +3,16 @@ package human
 
 import "fmt"
 
-// Bytes writes a size for people: 1.4 MiB.
+// Bytes writes a size of n bytes, rounded: 1.4 MiB. Size writes it exactly.
 func Bytes(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	size, unit := float64(n), 0
-	for size >= 1024 && unit < len(units)-1 {
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	units := []string{"KiB", "MiB", "GiB", "TiB"}
+	size, unit := float64(n)/1024, 0
+	for size >= 1023.95 && unit < len(units)-1 { // which would be written as 1024.0
 		size /= 1024
 		unit++
-	}
-	if unit == 0 {
-		return fmt.Sprintf("%d B", n)
 	}
 	return fmt.Sprintf("%.1f %s", size, units[unit])
 }

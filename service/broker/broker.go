@@ -21,15 +21,16 @@ import (
 // room for its headers, which count towards the payload.
 const MaxPayload = 8<<20 + 64<<10
 
-// brokerReadyWait bounds the start of the embedded server, which recovers its streams first.
-const brokerReadyWait = 2 * time.Minute
+// readyWait bounds the start of the embedded server, which recovers its streams first.
+const readyWait = 2 * time.Minute
 
-// Broker is a nats-server with JetStream inside this process, for use without any other server. It is the
-// real server, so other processes may connect to it, and its streams survive in the data folder, which one
-// process at a time may use.
+// Broker is a nats-server with JetStream inside this process, for use without any other server. It is the real server: other
+// processes may connect to it, and what a stream has acknowledged survives in the data folder. A lock on the folder keeps a
+// second process out.
 //
-// It looks after its server: one that a full disk has made refuse messages, and that would go on refusing them when there is
-// room again, is started anew, on the same address and with what it has stored; see mend.
+// A Broker owns its server, the lock, and one goroutine, which looks after the server until Shutdown. A server whose disk was
+// full refuses messages even when there is room again. The goroutine starts such a server anew, on the same address and with
+// what it has stored (see lookAfter), so the server of a Broker changes while its URL stays. Fault says what is wrong meanwhile.
 type Broker struct {
 	opts   server.Options
 	dir    string
@@ -54,17 +55,17 @@ type Options struct {
 	DataDir string
 	// Logger takes the server's own messages. Default: none.
 	Logger *slog.Logger
-	// OnLost is called when the server had to be started anew and that failed: there is none any longer. Default: none.
+	// OnLost is called when the server had to be started anew and could not be: there is none any longer. Default: none.
 	OnLost func(error)
-	// OnMended is called when the server was started anew. Default: none.
+	// OnMended is called after the server was started anew, on the Broker's goroutine. Default: none.
 	OnMended func(context.Context)
 }
 
 // ErrDataDirInUse says that another process runs a broker on the same folder.
 var ErrDataDirInUse = errors.New("the data folder is in use by another process")
 
-// Start starts the server and waits until it takes connections. The error of an address that is
-// taken wraps syscall.EADDRINUSE.
+// Start starts the server and waits until it takes connections. The Broker must be shut down. The error for an address that
+// is taken wraps syscall.EADDRINUSE, that for a folder in use ErrDataDirInUse.
 func Start(ctx context.Context, opts Options) (*Broker, error) {
 	opts.Listen = cmp.Or(opts.Listen, "127.0.0.1:4222")
 	opts.DataDir = cmp.Or(opts.DataDir, "./geniemq-data")
@@ -120,7 +121,7 @@ func (b *Broker) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log := &brokerLog{log: b.log, failed: make(chan struct{})}
+	log := &serverLog{log: b.log, failed: make(chan struct{})}
 	srv.SetLoggerV2(log, false, false, false)
 	srv.Start()
 	if err := waitReady(ctx, srv, log); err != nil {
@@ -134,8 +135,8 @@ func (b *Broker) start(ctx context.Context) error {
 	return nil
 }
 
-func waitReady(ctx context.Context, srv *server.Server, log *brokerLog) error {
-	deadline := time.NewTimer(brokerReadyWait)
+func waitReady(ctx context.Context, srv *server.Server, log *serverLog) error {
+	deadline := time.NewTimer(readyWait)
 	defer deadline.Stop()
 	for !srv.ReadyForConnections(10 * time.Millisecond) {
 		select {
@@ -144,7 +145,7 @@ func waitReady(ctx context.Context, srv *server.Server, log *brokerLog) error {
 		case <-log.failed:
 			return errors.New(log.reason)
 		case <-deadline.C:
-			return fmt.Errorf("not ready after %v", brokerReadyWait)
+			return fmt.Errorf("not ready after %v", readyWait)
 		default:
 		}
 	}
@@ -174,7 +175,7 @@ func (b *Broker) end() {
 	srv.WaitForShutdown()
 }
 
-// listenAddress splits an address for the server, to whom port 0 means the default port and -1 a free one.
+// listenAddress splits an address for the server. Its port 0 stands for the default port, and -1 for a free one.
 func listenAddress(addr string) (host string, port int, err error) {
 	host, portText, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -201,21 +202,21 @@ func lockFolder(dir string) (unlock func() error, err error) {
 	return file.Close, nil
 }
 
-// brokerLog sends the server's log to slog. Its notices are of no interest to someone who did not start
-// a server, so they are debug messages here.
-type brokerLog struct {
+// serverLog sends the server's log to slog. Its notices do not interest people who started no server,
+// so they are debug messages here.
+type serverLog struct {
 	log    *slog.Logger
 	once   sync.Once
 	failed chan struct{} // closed after reason is set
 	reason string
 }
 
-func (l *brokerLog) Noticef(format string, v ...any) { l.log.Debug(fmt.Sprintf(format, v...)) }
-func (l *brokerLog) Warnf(format string, v ...any)   { l.log.Debug(fmt.Sprintf(format, v...)) }
-func (l *brokerLog) Errorf(format string, v ...any)  { l.log.Error(fmt.Sprintf(format, v...)) }
-func (l *brokerLog) Debugf(format string, v ...any)  {}
-func (l *brokerLog) Tracef(format string, v ...any)  {}
-func (l *brokerLog) Fatalf(format string, v ...any) {
+func (l *serverLog) Noticef(format string, v ...any) { l.log.Debug(fmt.Sprintf(format, v...)) }
+func (l *serverLog) Warnf(format string, v ...any)   { l.log.Debug(fmt.Sprintf(format, v...)) }
+func (l *serverLog) Errorf(format string, v ...any)  { l.log.Error(fmt.Sprintf(format, v...)) }
+func (l *serverLog) Debugf(format string, v ...any)  {}
+func (l *serverLog) Tracef(format string, v ...any)  {}
+func (l *serverLog) Fatalf(format string, v ...any) {
 	l.Errorf(format, v...)
 	l.once.Do(func() {
 		l.reason = fmt.Sprintf(format, v...)

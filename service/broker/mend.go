@@ -16,12 +16,13 @@ import (
 const (
 	// lookInterval is how often the embedded server is asked how it is.
 	lookInterval = time.Second
-	// roomProbe is how much must fit the disk before a server that it was full for is started anew: two of the largest messages.
+	// roomProbe is how many bytes the disk must take before the server is started anew: two of the largest messages.
 	roomProbe = 2 * MaxPayload
-	// mendPause is between two starts of a server that soon refuses messages again, at first; it doubles up to maxMendPause.
+	// mendPause is the first pause between two starts of a server that soon refuses messages again. It doubles up to
+	// maxMendPause.
 	mendPause    = 5 * time.Second
 	maxMendPause = time.Minute
-	// mendAttempts is how often a start is tried.
+	// mendAttempts is how often one start is tried.
 	mendAttempts = 5
 )
 
@@ -34,10 +35,10 @@ func (b *Broker) Fault() error {
 
 // lookAfter mends the server until ctx ends.
 //
-// A stream of nats-server that failed to write once, because the disk was full, never writes again: the error stays with it until
-// the server is started anew (filestore.go, setWriteErr). Publishers get no answer, and the stream's state shows nothing of it; only the
-// server's own health check does. What was acknowledged is on the disk, and what was refused was not acknowledged, so a new
-// start loses nothing; clients connect again by themselves.
+// A stream of nats-server that once failed to write, because the disk was full, never writes again: the error stays with it
+// until the server is started anew (filestore.go, setWriteErr). Publishers get no answer, and the stream's state does not show
+// the error; only the server's own health check does. A new start loses nothing, since what was acknowledged is on the disk and
+// what was refused was not acknowledged. Clients connect again by themselves.
 func (b *Broker) lookAfter(ctx context.Context) {
 	pause, mended := mendPause, time.Time{}
 	for wait(ctx, lookInterval) {
@@ -78,7 +79,7 @@ func (b *Broker) lookAfter(ctx context.Context) {
 	}
 }
 
-// wait returns whether ctx lasted that long.
+// wait waits for d. It returns false when ctx ends first.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -96,7 +97,7 @@ func (b *Broker) setFault(err error) {
 	b.mu.Unlock()
 }
 
-// look says what of the server has failed for good, or nil.
+// look says what of the server has failed until it is started anew, or nil.
 func (b *Broker) look() error {
 	b.mu.Lock()
 	srv := b.server
@@ -122,7 +123,7 @@ func (b *Broker) tryDisk() error {
 	}
 	defer file.Close()
 	block := make([]byte, 1<<20)
-	_, _ = rand.Read(block) // no file system makes less of it; it never fails
+	_, _ = rand.Read(block) // which no file system compresses; Read never fails
 	for written := 0; written < roomProbe; written += len(block) {
 		if _, err := file.Write(block); err != nil {
 			return fmt.Errorf("the disk is full: %w", err)
@@ -134,7 +135,7 @@ func (b *Broker) tryDisk() error {
 	return nil
 }
 
-// mend starts the server anew, where it was.
+// mend starts the server anew, at the same address.
 func (b *Broker) mend(ctx context.Context) error {
 	b.end()
 	var err error

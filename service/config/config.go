@@ -3,11 +3,13 @@
 package config
 
 import (
+	"cmp"
 	"runtime"
 	"strings"
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -43,40 +45,41 @@ type Config struct {
 
 	// Engine is auto, cpu or cuda. Default auto: the GPU when there is one.
 	Engine string
-	// EngineThreads bounds the CPU engine's threads. Default: all cores.
+	// EngineThreads bounds the cores of this host that the engine uses: those of the CPU engine, or those that prepare
+	// the CUDA engine's batches and compare texts for it. Default: all.
 	EngineThreads int
 
 	// Devices are the CUDA devices to use: ordinals like 0,1, or all. Default: the first one alone.
 	Devices string
-	// DeviceMode says what several devices do for each other: replica (each has the whole index and takes batches of
-	// its own: throughput) or capacity (each has a part, and all work on each batch: larger indexes, lower latency).
-	// Default replica.
+	// DeviceMode says how several devices share the work. With replica each has the whole index and takes batches of
+	// its own, for throughput. With capacity each has a part of the index and all work on each batch, for larger indexes
+	// and lower latency. Default replica.
 	DeviceMode string
-	// GPUMemory is the memory in bytes that the CUDA engine may use of a device, for indexes and batches together;
-	// what is larger is streamed. Default: nine tenths of what is free.
-	GPUMemory Bytes
+	// GPUMemory is the memory in bytes that the CUDA engine may use per device, for indexes and batches together.
+	// An index that does not fit is streamed. Default: nine tenths of what is free.
+	GPUMemory human.Size
 
-	// EngineTimeout bounds the time of a core that the engine spends on comparing the texts of one query; beyond, it is answered
-	// `deadline_exceeded`. Default 1m.
+	// EngineTimeout bounds how long one core may compare the texts of one query. A query that takes longer is answered with
+	// the error `deadline_exceeded`. Default 1m.
 	EngineTimeout time.Duration
-	// CertifyLimit bounds what a query with certify may have to compare in the end: the symbols of its text times the bytes of
-	// all texts of the index. Default 100,000,000,000, some ten seconds of a core.
+	// CertifyLimit bounds what a query with certify may have to compare: the symbols of its text times the bytes of all texts
+	// of the index. Default 100,000,000,000, which takes one core about ten seconds.
 	CertifyLimit int
 
-	// BatchSize bounds the queries of a batch. Default: the engine's capacity.
+	// BatchSize bounds the queries per batch. Default: the engine's capacity.
 	BatchSize int
 	// BatchLinger is how long a batch that is not full may wait although an executor is free. Default 0: a
-	// free executor takes what is there, which is both the lowest latency and, under load, full batches.
+	// free executor takes what is there. That gives the lowest latency, and full batches under load.
 	BatchLinger time.Duration
-	// Workers is the number of goroutines an index that decode queries, and of those that encode answers.
-	// Default: the cores. In messages of large queries, decoding is most of the work that an engine leaves to them.
+	// Workers is the number of goroutines per index that decode queries, and the number of those that encode answers.
+	// Default: the cores. Where messages have large queries, decoding is most of the work outside the engine.
 	Workers int
-	// MaxPending bounds the messages an index that are pulled and not yet acknowledged, by all workers together
-	// (MaxAckPending of the durable). Default 8192; at least four batches.
+	// MaxPending bounds the messages per index that are pulled and not yet acknowledged, by all workers together
+	// (MaxAckPending of the durable). Default 8192. It should be at least four batches.
 	MaxPending int
-	// AckWait is after how long without a sign of life the server gives a message to another worker. Default 30s.
+	// AckWait is how long the server waits for a sign of life before it gives a message to another worker. Default 30s.
 	AckWait time.Duration
-	// DirectQueue bounds the queries an index that wait for direct search; more are answered
+	// DirectQueue bounds the queries per index that wait for direct search. Those beyond are answered
 	// `overloaded`. Default 65536.
 	DirectQueue int
 	// DrainTimeout bounds the graceful shutdown. Default 20s.
@@ -85,19 +88,20 @@ type Config struct {
 	// answered `unknown_index` and copied to the dead letters.
 	NoSweep bool
 
-	// ReplyAllow are the patterns of the subjects a stored query may ask its answer to be sent to; {index} in them is the
-	// query's index. Default _INBOX.>, <prefix>.result.{index} and <prefix>.result.{index}.>.
+	// ReplyAllow are patterns of the subjects to which a stored query may ask its answer to be sent; {index} in them is the
+	// name of the query's index. Default _INBOX.>, <prefix>.result.{index} and <prefix>.result.{index}.>.
 	ReplyAllow []string
-	// DirectReplyAllow are the patterns of the reply subjects that direct search answers on; requests with another one are
-	// dropped and counted. Default _INBOX.>, and what servers make of it between accounts (_R_.>) and clusters (_GR_.*.*._INBOX.>).
+	// DirectReplyAllow are patterns of the reply subjects that direct search answers on. Requests with another one are
+	// dropped and counted. Default: _INBOX.>, and what servers make of it between accounts (_R_.>) and between clusters
+	// (_GR_.*.*._INBOX.>).
 	DirectReplyAllow []string
-	// MaxBody, MaxQueries and MaxItems bound one message. Defaults 8 MiB (and 64 KiB under the server's
-	// max_payload), 65536 queries, 65536 items a query.
+	// MaxBody, MaxQueries and MaxItems bound one message. Defaults: 8 MiB (and 64 KiB under the server's
+	// max_payload), 65536 queries, 65536 items per query.
 	MaxBody, MaxQueries, MaxItems int
 
-	// Memory bounds what is in flight: messages, plans, hits, answers and the CPU engine's candidates, of all indexes together.
-	// Stored messages wait when it is used up, direct ones are refused. Default 1 GiB, at least 128 MiB.
-	Memory Bytes
+	// Memory bounds what is in flight, in bytes: messages, plans, hits, answers and the CPU engine's candidates, of all
+	// indexes together. Stored messages wait when it is used up; direct ones are refused. Default 1 GiB, at least 128 MiB.
+	Memory human.Size
 
 	// Admin is where the admin page, the metrics and the health checks listen; "off" for nowhere.
 	// Default 127.0.0.1:9464.
@@ -136,32 +140,25 @@ func (s IndexSource) String() string {
 
 // EnsureDefaults replaces zero fields with their defaults.
 func (c *Config) EnsureDefaults() {
-	setDefault(&c.NATSListen, "127.0.0.1:4222")
-	setDefault(&c.DataDir, "./geniemq-data")
-	setDefault(&c.Prefix, "genie")
-	setDefault(&c.Engine, "auto")
-	setDefault(&c.DeviceMode, string(gpuexec.DeviceReplica))
-	setDefault(&c.EngineTimeout, time.Minute)
-	setDefault(&c.CertifyLimit, 100_000_000_000)
-	setDefault(&c.Workers, runtime.GOMAXPROCS(0))
-	setDefault(&c.MaxPending, 8192)
-	setDefault(&c.AckWait, 30*time.Second)
-	setDefault(&c.DirectQueue, 65536)
-	setDefault(&c.DrainTimeout, 20*time.Second)
+	c.NATSListen = cmp.Or(c.NATSListen, "127.0.0.1:4222")
+	c.DataDir = cmp.Or(c.DataDir, "./geniemq-data")
+	c.Prefix = cmp.Or(c.Prefix, "genie")
+	c.Engine = cmp.Or(c.Engine, gpuexec.Auto)
+	c.DeviceMode = cmp.Or(c.DeviceMode, string(gpuexec.DeviceReplica))
+	c.EngineTimeout = cmp.Or(c.EngineTimeout, time.Minute)
+	c.CertifyLimit = cmp.Or(c.CertifyLimit, 100_000_000_000)
+	c.Workers = cmp.Or(c.Workers, runtime.GOMAXPROCS(0))
+	c.MaxPending = cmp.Or(c.MaxPending, 8192)
+	c.AckWait = cmp.Or(c.AckWait, 30*time.Second)
+	c.DirectQueue = cmp.Or(c.DirectQueue, 65536)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, 20*time.Second)
 	var limits wire.Limits
 	limits.EnsureDefaults()
-	setDefault(&c.MaxBody, limits.Body)
-	setDefault(&c.MaxQueries, limits.Queries)
-	setDefault(&c.MaxItems, limits.Items)
-	setDefault(&c.Memory, 1<<30)
-	setDefault(&c.Admin, "127.0.0.1:9464")
-	setDefault(&c.LogLevel, "info")
-	setDefault(&c.LogFormat, "text")
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
+	c.MaxBody = cmp.Or(c.MaxBody, limits.Body)
+	c.MaxQueries = cmp.Or(c.MaxQueries, limits.Queries)
+	c.MaxItems = cmp.Or(c.MaxItems, limits.Items)
+	c.Memory = cmp.Or(c.Memory, 1<<30)
+	c.Admin = cmp.Or(c.Admin, "127.0.0.1:9464")
+	c.LogLevel = cmp.Or(c.LogLevel, "info")
+	c.LogFormat = cmp.Or(c.LogFormat, "text")
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/geniemq/geniemq/gpuexec"
 )
 
 // resolve runs the whole way from arguments, environment and file to a Config.
@@ -124,6 +126,21 @@ pprof: true
 	for _, part := range []string{"GENIEMQ_ACK_WAIT", ":1: max-pending", ":2: admim", ":4: admin: is given twice"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("the fault of %q is not among those reported: %v", part, err)
+		}
+	}
+}
+
+// The bound of threads reaches the engine, whichever it is.
+func TestEngineThreadsReachTheEngine(t *testing.T) {
+	for _, engine := range []string{gpuexec.Auto, gpuexec.CPU, gpuexec.CUDA} {
+		cfg := Config{Engine: engine, EngineThreads: 3}
+		cfg.EnsureDefaults()
+		opts, err := cfg.EngineOptions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if opts.CPU.Workers != 3 || opts.CUDA.Workers != 3 {
+			t.Errorf("with engine %s, the CPU engine has %d threads and the CUDA engine %d, want 3", engine, opts.CPU.Workers, opts.CUDA.Workers)
 		}
 	}
 }

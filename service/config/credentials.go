@@ -26,8 +26,8 @@ func (c *Config) NATSFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.NATSCA, "nats-ca", c.NATSCA, "PEM `file` of the authorities that sign the server's certificate")
 }
 
-// CommandLineSecret says whether the value of --nats holds a secret, which on a command line every user of the machine can
-// read in the list of processes.
+// CommandLineSecret says whether the value of --nats holds a secret. Every user of the machine can read it in the list of
+// processes when it is given on a command line.
 func CommandLineSecret(servers string) bool { return strings.Contains(servers, "@") }
 
 // ValidateNATS is Validate for the settings of NATSSettings alone, for commands that ask.
@@ -99,8 +99,8 @@ func CheckServers(servers string) error {
 	return nil
 }
 
-// NATSOptions are the options of a connection with the credentials of c. Files are read now, so that what is wrong with them is
-// an error, and again whenever the connection is made anew, so that their contents may change.
+// NATSOptions are the options for a connection with the credentials of c. Files are read now, so that a fault in them is an
+// error here, and again whenever the connection is made anew, so that their contents may change.
 func (c *Config) NATSOptions() ([]nats.Option, error) {
 	var opts []nats.Option
 	if c.NATSCreds != "" {
@@ -147,8 +147,8 @@ func (c *Config) NATSOptions() ([]nats.Option, error) {
 	return opts, nil
 }
 
-// readSecret reads the secret that is the content of a file, without blanks and line ends around it. Its errors do not name
-// the file: people who take the setting for that of the secret itself find it in a log otherwise.
+// readSecret reads the secret that a file holds, without blanks and line ends around it. Its errors do not name the file:
+// some people give the secret itself as the setting, and it would be in a log then.
 func readSecret(setting, what, path string) (string, error) {
 	content, err := os.ReadFile(path)
 	var about *fs.PathError

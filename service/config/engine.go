@@ -13,7 +13,7 @@ import (
 // who opens an engine without a service.
 func (c *Config) EngineFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Engine, "engine", c.Engine, "auto, cpu or cuda")
-	fs.IntVar(&c.EngineThreads, "engine-threads", c.EngineThreads, "threads of the CPU engine (default: all cores)")
+	fs.IntVar(&c.EngineThreads, "engine-threads", c.EngineThreads, "cores of this host that the engine uses (default: all)")
 	fs.StringVar(&c.Devices, "devices", c.Devices, "CUDA `devices` to use: ordinals like 0,1, or all (default: the first one)")
 	fs.StringVar(&c.DeviceMode, "device-mode", c.DeviceMode, "several devices: replica (each has the whole index) or capacity (each has a part)")
 	fs.Var(&c.GPUMemory, "gpu-memory", "`memory` that the CUDA engine may use of a device, like 16GiB (default: nine tenths of what is free)")
@@ -42,6 +42,6 @@ func (c *Config) EngineOptions() (gpuexec.Options, error) {
 	}
 	return gpuexec.Options{
 		CPU:  gpuexec.CPUOptions{Workers: c.EngineThreads},
-		CUDA: gpuexec.CUDAOptions{Devices: devices, Mode: mode, Memory: int64(c.GPUMemory)},
+		CUDA: gpuexec.CUDAOptions{Devices: devices, Mode: mode, Memory: int64(c.GPUMemory), Workers: c.EngineThreads},
 	}, errors.Join(faults...)
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// The worker publishes answers under its own permissions to subjects that askers name, who may not be allowed to publish there
-// themselves. So it publishes to few: what follows are the lists. docs/security.md says what they cannot do.
+// The worker publishes answers under its own permissions, to subjects that askers name. An asker may not be permitted to publish
+// there. So the worker publishes only to subjects that match these lists. docs/security.md says what the lists cannot prevent.
 
 // indexInPattern stands for the name of the query's index in a pattern of ReplyAllow.
 const indexInPattern = "{index}"
 
-// StoredReplies are the patterns that the reply subject of a stored query for an index must match: ReplyAllow, or its default,
-// which depends on the prefix.
+// StoredReplies are the patterns of which the reply subject of a stored query for an index must match one: ReplyAllow, or its
+// default, which depends on the prefix.
 func (c *Config) StoredReplies(index string) []string {
 	patterns := c.ReplyAllow
 	if len(patterns) == 0 {
@@ -28,9 +28,9 @@ func (c *Config) StoredReplies(index string) []string {
 	return allow
 }
 
-// DirectReplies are the patterns that the reply subject of a direct request must match. Beside inboxes these are the two
-// that servers put in the place of an inbox: between accounts (service imports), where it names an inbox that only they know
-// and that a user cannot guess, and between clusters (gateways), where it contains the inbox.
+// DirectReplies are the patterns of which the reply subject of a direct request must match one. The defaults are inboxes and the
+// two subjects that servers put in the place of an inbox. Between accounts (service imports) that subject names an inbox that
+// only servers know and that a user cannot guess. Between clusters (gateways) it contains the inbox.
 func (c *Config) DirectReplies() []string {
 	if len(c.DirectReplyAllow) > 0 {
 		return c.DirectReplyAllow

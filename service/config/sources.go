@@ -134,8 +134,8 @@ func resolveFile(fs *pflag.FlagSet, path string, taken func(*pflag.Flag) bool) e
 	return errors.Join(faults...)
 }
 
-// settingValues is what a YAML value would be on the command line: one text for a scalar, one each for the
-// elements of a list, and name=value for the entries of a mapping.
+// settingValues is what a YAML value would be on the command line: one text for a scalar, one per element of a list,
+// and name=value per entry of a mapping.
 func settingValues(node *yaml.Node) ([]string, error) {
 	scalar := func(n *yaml.Node) (string, error) {
 		if n.Kind == yaml.AliasNode {
@@ -174,7 +174,7 @@ func settingValues(node *yaml.Node) ([]string, error) {
 	return values, nil
 }
 
-// indexesValue makes a list of IndexSource a flag; a comma separates several in one value.
+// indexesValue makes a list of IndexSource a flag. A comma separates the indexes of one value.
 type indexesValue struct {
 	indexes *[]IndexSource
 	changed bool

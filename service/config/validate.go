@@ -13,9 +13,6 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// minMemory is the smallest Memory. With less than about 512 MiB some messages of the largest size are refused.
-const minMemory = 128 << 20
-
 // Validate reports every fault of c at once, each as a sentence that begins with the setting's name.
 // It looks at values only and touches neither files nor the network.
 func (c *Config) Validate() error {
@@ -104,7 +101,7 @@ func (c *Config) faultsOfBounds(fault report) {
 	durationAtLeast("drain-timeout", c.DrainTimeout, 0)
 
 	if c.Memory < memory.MinMemory {
-		fault("memory", "%v must be at least %s", &c.Memory, human.Bytes(memory.MinMemory))
+		fault("memory", "%v must be at least %s", c.Memory, human.Bytes(memory.MinMemory))
 	}
 }
 

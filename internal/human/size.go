@@ -1,4 +1,4 @@
-package config
+package human
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Bytes is a number of bytes that people write as 16GiB, 512MiB, 64KiB or 1000, as a flag and elsewhere.
-type Bytes int64
+// Size is a number of bytes that people write as 16GiB, 512MiB, 64KiB or 1000, as a flag and elsewhere.
+type Size int64
 
 var byteUnits = [...]struct {
 	suffix string
@@ -16,9 +16,9 @@ var byteUnits = [...]struct {
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}, {"", 1}}
 
 // Set implements pflag.Value.
-func (b *Bytes) Set(s string) error {
+func (s *Size) Set(text string) error {
 	for _, unit := range byteUnits {
-		digits, ok := strings.CutSuffix(s, unit.suffix)
+		digits, ok := strings.CutSuffix(text, unit.suffix)
 		if !ok {
 			continue
 		}
@@ -26,24 +26,24 @@ func (b *Bytes) Set(s string) error {
 		if err != nil || n < 0 || n > math.MaxInt64/unit.bytes {
 			break
 		}
-		*b = Bytes(n * unit.bytes)
+		*s = Size(n * unit.bytes)
 		return nil
 	}
-	return fmt.Errorf("%q is no size: write bytes, or like 16GiB, 512MiB, 64KiB", s)
+	return fmt.Errorf("%q is no size: write bytes, or like 16GiB, 512MiB, 64KiB", text)
 }
 
 // String is the shortest text that Set understands; 0, which stands for a default, is empty.
-func (b *Bytes) String() string {
-	if b == nil || *b == 0 {
+func (s Size) String() string {
+	if s == 0 {
 		return ""
 	}
 	for _, unit := range byteUnits {
-		if int64(*b)%unit.bytes == 0 {
-			return strconv.FormatInt(int64(*b)/unit.bytes, 10) + unit.suffix
+		if int64(s)%unit.bytes == 0 {
+			return strconv.FormatInt(int64(s)/unit.bytes, 10) + unit.suffix
 		}
 	}
-	return strconv.FormatInt(int64(*b), 10)
+	return strconv.FormatInt(int64(s), 10)
 }
 
 // Type implements pflag.Value.
-func (b *Bytes) Type() string { return "memory" }
+func (s *Size) Type() string { return "memory" }

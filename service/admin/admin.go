@@ -1,4 +1,6 @@
-package service
+// Package admin is the HTTP server of a worker for people and monitoring. It knows what a Status says and nothing of what it
+// is made from.
+package admin
 
 import (
 	"bytes"
@@ -17,38 +19,37 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/geniemq/geniemq/service/config"
 )
 
 //go:embed admin.html
 var adminFiles embed.FS
 
-// admin is the HTTP server for people and monitoring:
+// Server is the HTTP server for people and monitoring:
 //
 //	/         a page about the indexes, the queue and the rates
 //	/metrics  Prometheus metrics
 //	/healthz  200 while the process works: for restarts
 //	/readyz   200 while queries are answered, else 503 with the reasons: for traffic
 //	/debug/pprof  only when asked for
-type admin struct {
+type Server struct {
 	server   *http.Server
 	listener net.Listener
 	done     chan struct{}
 }
 
-// adminSource is what the admin server shows.
-type adminSource struct {
-	registry *prometheus.Registry
-	status   func() Status
-	pprof    bool
-	log      *slog.Logger
+// Source is what a Server shows.
+type Source struct {
+	Metrics prometheus.Gatherer
+	Status  func() Status
+	Pprof   bool // adds /debug/pprof
+	Log     *slog.Logger
 }
 
-func startAdmin(addr string, source adminSource) (*admin, error) {
+// Start starts a server that listens at addr.
+func Start(addr string, source Source) (*Server, error) {
 	listener, err := net.Listen("tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("admin server: %w; choose another address with --admin, or --admin %s", err, config.Off)
+		return nil, fmt.Errorf("admin server: %w; choose another address with --admin, or --admin off", err)
 	} else if err != nil {
 		return nil, fmt.Errorf("admin server: %w", err)
 	}
@@ -58,18 +59,18 @@ func startAdmin(addr string, source adminSource) (*admin, error) {
 	}
 
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(source.registry, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(source.log.Handler(), slog.LevelError),
+	mux.Handle("GET /metrics", promhttp.HandlerFor(source.Metrics, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(source.Log.Handler(), slog.LevelError),
 	}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		if status := source.status(); status.Fault != "" {
+		if status := source.Status(); status.Fault != "" {
 			plain(w, http.StatusServiceUnavailable, status.Fault)
 			return
 		}
 		plain(w, http.StatusOK, "ok")
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if status := source.status(); !status.Ready {
+		if status := source.Status(); !status.Ready {
 			plain(w, http.StatusServiceUnavailable, strings.Join(status.NotReady, "\n"))
 			return
 		}
@@ -77,15 +78,15 @@ func startAdmin(addr string, source adminSource) (*admin, error) {
 	})
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		var out bytes.Buffer
-		if err := page.Execute(&out, source.status()); err != nil {
-			source.log.Error("admin page", "error", err)
+		if err := page.Execute(&out, source.Status()); err != nil {
+			source.Log.Error("admin page", "error", err)
 			plain(w, http.StatusInternalServerError, "the page could not be made; see the log")
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Write(out.Bytes())
 	})
-	if source.pprof {
+	if source.Pprof {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		// Not the command line: it may hold a secret.
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -93,7 +94,7 @@ func startAdmin(addr string, source adminSource) (*admin, error) {
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 
-	a := &admin{
+	a := &Server{
 		server:   &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute},
 		listener: listener,
 		done:     make(chan struct{}),
@@ -101,17 +102,17 @@ func startAdmin(addr string, source adminSource) (*admin, error) {
 	go func() {
 		defer close(a.done)
 		if err := a.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			source.log.Error("admin server stopped", "error", err)
+			source.Log.Error("admin server stopped", "error", err)
 		}
 	}()
 	return a, nil
 }
 
 // URL is the address of the page.
-func (a *admin) URL() string { return "http://" + a.listener.Addr().String() }
+func (a *Server) URL() string { return "http://" + a.listener.Addr().String() }
 
 // Shutdown ends the server; requests still open when ctx ends are cut.
-func (a *admin) Shutdown(ctx context.Context) error {
+func (a *Server) Shutdown(ctx context.Context) error {
 	err := a.server.Shutdown(ctx)
 	if err != nil {
 		err = a.server.Close()
