@@ -180,7 +180,7 @@ func (x *executor) search(tasks []*task) (err error) {
 			err = &gpuexec.PanicError{Value: value, Stack: debug.Stack()}
 		}
 	}()
-	return x.searcher.Search(gpuexec.WithPace(x.aborted, x.pace), x.plans, x.answers[:len(tasks)])
+	return x.searcher.Search(gpuexec.WithPace(x.aborted, x.pace), x.plans, x.answers[:len(tasks)], nil)
 }
 
 // unfinished hands tasks for which the allowance of the batch did not suffice over to turns, and returns the others, whose
