@@ -55,6 +55,7 @@ var rules = map[string]rule{
 	"producer":         {[]string{"wire"}, []string{natsGo}},
 	"client":           {[]string{"wire"}, []string{natsGo, nuid}},
 	"service/memory":   {[]string{"internal/human"}, []string{"github.com/prometheus"}},
+	"service/pipeline": {[]string{"wire", "batcher", "gpuexec", "index", "index/encode", "service/memory", "internal/human"}, nil},
 	"service": {
 		[]string{
 			"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client",
@@ -63,6 +64,7 @@ var rules = map[string]rule{
 			"service/broker",
 			"service/config",
 			"service/memory",
+			"service/pipeline",
 		},
 		[]string{natsGo, nuid, "github.com/prometheus", "golang.org/x/sync"},
 	},
@@ -77,7 +79,7 @@ var rules = map[string]rule{
 	"tests": {nil, nil},
 
 	"internal/human": {nil, nil},
-	"service/admin":  {nil, []string{"github.com/prometheus"}},
+	"service/admin":  {[]string{"internal/human"}, []string{"github.com/prometheus"}},
 	"service/broker": {nil, []string{"github.com/nats-io/nats-server/v2"}},
 	"service/config": {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
 }

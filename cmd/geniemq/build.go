@@ -65,7 +65,7 @@ replaced, and servers that use it go on with the old one until they restart.`,
   EOF
   geniemq build --schema adult.yaml --input adult.data.csv --output adult.gmq
 
-  # a word list, one word a line: typo-tolerant lookup
+  # a word list, one word per line: typo-tolerant lookup
   printf 'name: words\nkind: sequences\n' > words.yaml
   geniemq build --schema words.yaml --input words.txt.gz --output words.gmq
 

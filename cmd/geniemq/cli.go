@@ -55,7 +55,7 @@ func (c *cli) run(ctx context.Context, args []string) int {
 		return exitDone
 	}
 	indent := "geniemq: "
-	for line := range strings.SplitSeq(config.Redact(err.Error()), "\n") { // several faults come joined, one a line
+	for line := range strings.SplitSeq(config.Redact(err.Error()), "\n") { // several faults come joined, one per line
 		if line = strings.TrimSpace(line); line != "" {
 			fmt.Fprintf(c.err, "%s%s\n", indent, line)
 			indent = "  "

@@ -36,7 +36,7 @@ func (c *cli) queryCommand() *cobra.Command {
 		Use:   "query --index NAME [flags] ['{...}' ...]",
 		Short: "Ask an index",
 		Long: `Query asks queries, each a JSON object, and prints their results: a table on a terminal,
-JSON Lines otherwise, one line a query in the order of the queries. The queries are
+JSON Lines otherwise, one line per query in the order of the queries. The queries are
 arguments, or the lines of --file, or else those of the standard input.
 
 Queries are stored and answered even if the worker or the server is restarted
@@ -47,7 +47,7 @@ meanwhile; with --direct they go to a worker that listens right now.
   {"items":[{"attr":"sex","value":"Male","weight":2}]}          items, one by one
   options: k, candidates, certify, min_count, with_payload, timeout_ms, id
 
-A query that nobody answered, such as within --timeout, gets an error for a result too.
+A query that nobody answered within --timeout gets an error for its result.
 
 Exit codes: 0 when every query was answered, also if some answers are errors; 1 when one
 was not; 2 for wrong usage.`,
@@ -97,7 +97,7 @@ was not; 2 for wrong usage.`,
 	opts.server.NATSFlags(flags)
 	flags.Lookup("nats").Usage = "`URL` of the NATS server"
 	flags.StringVar(&opts.server.Prefix, "prefix", wire.DefaultPrefix, "first `token` of all subjects")
-	flags.StringVar(&opts.file, "file", "", "`file` with one query a line; - is the standard input")
+	flags.StringVar(&opts.file, "file", "", "`file` with one query per line; - is the standard input")
 	flags.BoolVar(&opts.direct, "direct", false, "ask a worker directly, without storing the query")
 	flags.DurationVar(&opts.timeout, "timeout", 30*time.Second, "how long to wait for each answer")
 	flags.BoolVar(&opts.json, "json", false, "JSON Lines (default when the output is no terminal; --json=false for tables)")
@@ -222,7 +222,7 @@ func (c *cli) queryLines(file string, args []string) (next func() (line, bool), 
 	}, nothing, nil
 }
 
-// answered is what became of one line: results, one a query, and why some of them are none. Only a line that cannot be
+// answered is what became of one line: results, one per query, and why some of them are none. Only a line that cannot be
 // read has no results.
 type answered struct {
 	results []wire.Result

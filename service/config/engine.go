@@ -15,8 +15,8 @@ func (c *Config) EngineFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Engine, "engine", c.Engine, "auto, cpu or cuda")
 	fs.IntVar(&c.EngineThreads, "engine-threads", c.EngineThreads, "cores of this host that the engine uses (default: all)")
 	fs.StringVar(&c.Devices, "devices", c.Devices, "CUDA `devices` to use: ordinals like 0,1, or all (default: the first one)")
-	fs.StringVar(&c.DeviceMode, "device-mode", c.DeviceMode, "several devices: replica (each has the whole index) or capacity (each has a part)")
-	fs.Var(&c.GPUMemory, "gpu-memory", "`memory` that the CUDA engine may use of a device, like 16GiB (default: nine tenths of what is free)")
+	fs.StringVar(&c.DeviceMode, "device-mode", c.DeviceMode, "how several devices share the work: replica (each has the whole index) or capacity (each has a part of it)")
+	fs.Var(&c.GPUMemory, "gpu-memory", "`memory` per device that the CUDA engine may use, like 16GiB (default: nine tenths of what is free)")
 }
 
 // EngineOptions are the options for open.Engine of these settings, which goes with Engine as the kind. The error

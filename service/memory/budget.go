@@ -206,9 +206,9 @@ func (a *account) state() (used int64, waiting int) {
 // Describe and Collect make a budget a Prometheus collector.
 
 var (
-	memoryLimitDesc = prometheus.NewDesc("geniemq_memory_limit_bytes", "Memory that may be in flight, by account.", []string{"account"}, nil)
+	memoryLimitDesc = prometheus.NewDesc("geniemq_memory_limit_bytes", "Most memory that may be reserved for what is in flight, by account.", []string{"account"}, nil)
 	memoryUsedDesc  = prometheus.NewDesc("geniemq_memory_used_bytes", "Memory that is reserved for what is in flight, by account.", []string{"account"}, nil)
-	memoryWaitDesc  = prometheus.NewDesc("geniemq_memory_waiting", "Messages, or batches, that wait for memory, by account.", []string{"account"}, nil)
+	memoryWaitDesc  = prometheus.NewDesc("geniemq_memory_waiting", "Messages, or batches, that wait for memory, by account: decoding, requests or batches.", []string{"account"}, nil)
 )
 
 func (b *Budget) accounts() map[string]*account {
