@@ -55,7 +55,7 @@ func TestClocksDiffer(t *testing.T) {
 			}
 			// The executors are held up, so that what follows waits for longer than the shortest timeout.
 			var blockers []*nats.Subscription
-			for int(engine.inside.Load()) < minExecutors {
+			for int(engine.inside.Load()) < executors {
 				blockers = append(blockers, ask(0))
 				time.Sleep(10 * time.Millisecond)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -76,6 +77,14 @@ func fallbackID(query nats.Header) string {
 		return ""
 	}
 	return id
+}
+
+// messageOf is what a pipeline is told of a message.
+func messageOf(header nats.Header, body []byte, arrived time.Time) pipeline.Message {
+	return pipeline.Message{
+		Arrived: arrived, ID: fallbackID(header),
+		ContentType: header.Get(wire.HeaderContentType), Protocol: header.Get(wire.HeaderProtocol), Body: body,
+	}
 }
 
 // asked says which message an answer is to. The query stream may have one message twice, with an id for each time: a publisher that

@@ -9,8 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/geniemq/geniemq/consumer"
-	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -120,24 +119,23 @@ func (m *metrics) watchClock(c *clock) {
 }
 
 // watchConsumer adds the figures of an index that its consumer keeps.
-func (m *metrics) watchConsumer(name string, stats func() consumer.Stats) {
+func (m *metrics) watchConsumer(name string, pending, redelivered func() float64) {
 	label := prometheus.Labels{"index": name}
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "geniemq_pending_messages",
 			Help:        "Messages of the query stream that are not answered yet: those not delivered, and those delivered and not settled.",
 			ConstLabels: label,
-		}, func() float64 { return float64(pending(stats())) }),
+		}, pending),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name:        "geniemq_redelivered_total",
 			Help:        "Deliveries to this worker that were not the first of their message.",
 			ConstLabels: label,
-		}, func() float64 { return float64(stats().Redelivered) }))
+		}, redelivered))
 }
 
-func pending(s consumer.Stats) uint64 { return s.Pending + uint64(s.AckPending) }
-
-// indexMetrics are the children of one index, resolved once so that a query does not look labels up.
+// indexMetrics are the children of one index, resolved once so that a query does not look labels up. It outlives the index's
+// pipelines.
 type indexMetrics struct {
 	ok                                           prometheus.Counter
 	errors                                       *prometheus.CounterVec // by outcome
@@ -177,28 +175,27 @@ func (m *metrics) forIndex(name string) *indexMetrics {
 	}
 }
 
-// addWork counts what the engine did for a batch.
-func (m *indexMetrics) addWork(answers []gpuexec.Answer) {
-	var postings, candidates uint64
-	for i := range answers {
-		postings += answers[i].Postings
-		candidates += answers[i].Candidates
-	}
+// Worked counts what the engine did for a batch.
+func (m *indexMetrics) Worked(postings, candidates uint64) {
 	m.postings.Add(float64(postings))
 	m.candidates.Add(float64(candidates))
 }
 
-// addBatch counts a batch.
-func (m *indexMetrics) addBatch(queries int, reason string) {
+// Batch counts a batch.
+func (m *indexMetrics) Batch(queries int, reason string) {
 	m.batchSize.Observe(float64(queries))
 	m.batches.WithLabelValues(reason).Inc()
 	m.totals.batches.Add(1)
 	m.totals.batched.Add(int64(queries))
 }
 
+// Begun and Ended are around what the engine is asked for.
+func (m *indexMetrics) Begun() { m.busy.Start() }
+func (m *indexMetrics) Ended() { m.busy.Stop() }
+
 // observe counts the queries of a request whose answer is out, or the reason why the request was refused. tooLarge good results
 // were replaced by errors; publishing the answer took published, all of it total.
-func (m *indexMetrics) observe(r *request, reason *wire.Error, tooLarge int, published, total time.Duration) {
+func (m *indexMetrics) observe(r *pipeline.Request, reason *wire.Error, tooLarge int, published, total time.Duration) {
 	ok, failed := 0, 0
 	count := func(err *wire.Error) {
 		if err != nil {
@@ -211,8 +208,8 @@ func (m *indexMetrics) observe(r *request, reason *wire.Error, tooLarge int, pub
 	if reason != nil {
 		count(reason)
 	} else {
-		for i := range r.tasks {
-			count(r.tasks[i].err())
+		for i := range r.Len() {
+			count(r.Outcome(i).Err)
 		}
 	}
 	if tooLarge > 0 {
@@ -222,18 +219,18 @@ func (m *indexMetrics) observe(r *request, reason *wire.Error, tooLarge int, pub
 	m.ok.Add(float64(ok))
 	m.totals.ok.Add(int64(ok))
 	m.totals.errors.Add(int64(failed))
-	for i := range r.tasks {
-		t := &r.tasks[i]
+	for i := range r.Len() {
+		o := r.Outcome(i)
 		m.total.Observe(total.Seconds())
 		m.publish.Observe(published.Seconds())
-		if t.started.IsZero() {
-			continue // never came to the engine
+		if !o.Ran {
+			continue
 		}
-		m.queue.Observe(max(0, t.queued.Sub(r.arrived).Seconds()))
-		m.batch.Observe(t.started.Sub(t.queued).Seconds())
-		if t.engine > 0 {
-			m.engine.Observe(t.engine.Seconds())
-			m.verify.Observe(t.answer.Verify.Seconds())
+		m.queue.Observe(o.Queue.Seconds())
+		m.batch.Observe(o.Batch.Seconds())
+		if o.Engine > 0 {
+			m.engine.Observe(o.Engine.Seconds())
+			m.verify.Observe(o.Verify.Seconds())
 		}
 	}
 }

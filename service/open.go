@@ -20,6 +20,7 @@ import (
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -31,11 +32,11 @@ type served struct {
 	name     string
 	index    *index.Index
 	searcher gpuexec.Searcher
-	encoder  *encoder
+	encoder  *pipeline.Encoder
 	example  string // a query, of a time when the file was sound
 	metrics  *indexMetrics
-	pipe     *pipeline
-	prober   *prober
+	pipe     *pipeline.Pipeline
+	prober   *pipeline.Prober
 	direct   *directIntake
 	stored   *storedIntake
 }
@@ -99,10 +100,9 @@ func (s *Service) openIndex(source config.IndexSource) (_ *served, err error) {
 	if err := wire.CheckIndexName(x.name); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Path, err)
 	}
-	if x.encoder, err = newEncoder(x.name, file); err != nil {
+	if x.encoder, err = pipeline.NewEncoder(x.name, file, int64(s.cfg.CertifyLimit)); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Path, err)
 	}
-	x.encoder.limitCertify(int64(s.cfg.CertifyLimit))
 	return x, nil
 }
 
@@ -229,30 +229,30 @@ func (s *Service) openPipelines(context.Context) error {
 	s.onStop("pipelines", func(context.Context) error {
 		var draining sync.WaitGroup
 		for _, x := range s.indexes {
-			draining.Go(x.pipe.drain)
+			draining.Go(x.pipe.Drain)
 		}
 		draining.Wait()
 		return nil
 	})
 	for _, x := range s.indexes {
-		x.pipe = newPipeline(x.name, x.encoder, x.searcher, pipelineOptions{
-			batchSize:     s.cfg.BatchSize,
-			linger:        s.cfg.BatchLinger,
-			workers:       s.cfg.Workers,
-			directQueue:   s.cfg.DirectQueue,
-			limits:        s.limits,
-			exclusion:     &s.exclusion,
-			maxMessage:    s.nc.MaxPayload(),
-			budget:        s.budget,
-			cores:         s.engine.Info().Workers,
-			engineTimeout: s.cfg.EngineTimeout,
-			fatal:         s.fail,
+		x.pipe = pipeline.New(x.encoder, x.searcher, pipeline.Options{
+			BatchSize:     s.cfg.BatchSize,
+			Linger:        s.cfg.BatchLinger,
+			Workers:       s.cfg.Workers,
+			DirectQueue:   s.cfg.DirectQueue,
+			Limits:        s.limits,
+			Exclusion:     &s.exclusion,
+			MaxMessage:    s.nc.MaxPayload(),
+			Budget:        s.budget,
+			Cores:         s.engine.Info().Workers,
+			EngineTimeout: s.cfg.EngineTimeout,
+			Fatal:         s.fail,
 		}, x.metrics, s.repeats.limit(s.log.With("index", x.name)))
 	}
 	s.background("memory", func(ctx context.Context) { s.budget.Trim(ctx, s.forget) })
 	for _, x := range s.indexes {
-		x.prober = newProber(x.pipe)
-		s.background("probe of "+x.name, x.prober.run)
+		x.prober = pipeline.NewProber(x.pipe)
+		s.background("probe of "+x.name, x.prober.Run)
 	}
 	return nil
 }
@@ -260,7 +260,7 @@ func (s *Service) openPipelines(context.Context) error {
 // forget drops the memory that pipelines keep for messages to come.
 func (s *Service) forget() {
 	for _, x := range s.indexes {
-		x.pipe.memory.answers.drop()
+		x.pipe.Forget()
 	}
 }
 
@@ -298,7 +298,7 @@ func (s *Service) openSearch(ctx context.Context) error {
 	intakes := make(map[string]*directIntake)
 	endpoint := func(x *served) string { return "search-" + x.name }
 	for _, x := range s.indexes {
-		x.direct = &directIntake{pipe: x.pipe, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.DirectReplies(),
+		x.direct = &directIntake{pipe: x.pipe, metrics: x.metrics, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.DirectReplies(),
 			log: s.repeats.limit(s.log.With("index", x.name))}
 		intakes[endpoint(x)] = x.direct
 	}
@@ -395,7 +395,7 @@ func (s *Service) openStored(ctx context.Context) error {
 // openWatches begins to look at the files of the indexes.
 func (s *Service) openWatches(context.Context) error {
 	for _, x := range s.indexes {
-		w := &fileWatch{pipe: x.pipe, hold: x.stored.consumer.Hold, log: s.log.With("index", x.name)}
+		w := &fileWatch{index: x.index, doubts: x.pipe.Doubts(), hold: x.stored.consumer.Hold, log: s.log.With("index", x.name)}
 		s.background("watch of "+x.name+"'s file", w.run)
 	}
 	return nil
@@ -407,7 +407,7 @@ const pullBytes = 32 << 20
 func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
-		pipe: x.pipe, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.StoredReplies(x.name),
+		index: x.name, pipe: x.pipe, aborted: x.pipe.Aborted(), metrics: x.metrics, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.StoredReplies(x.name),
 		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.limit(log),
 	}
 	c, err := consumer.New(s.js, consumer.Options{
@@ -415,7 +415,7 @@ func (s *Service) openConsumer(x *served) (err error) {
 		Index:         x.name,
 		AckWait:       s.cfg.AckWait,
 		MaxAckPending: s.cfg.MaxPending,
-		BatchMessages: x.pipe.options.batchSize,
+		BatchMessages: x.pipe.BatchSize(),
 		PullBytes:     min(pullBytes/int64(len(s.indexes)), s.budget.Window(len(s.indexes))),
 		Bytes:         s.budget.Window(len(s.indexes)),
 		InfoInterval:  watchInterval,
@@ -434,7 +434,9 @@ func (s *Service) openConsumer(x *served) (err error) {
 		return err
 	}
 	x.stored.consumer = c
-	s.metrics.watchConsumer(x.name, c.Stats)
+	s.metrics.watchConsumer(x.name,
+		func() float64 { return float64(x.stored.pending()) },
+		func() float64 { return float64(c.Stats().Redelivered) })
 	x.stored.ended = make(chan error, 1)
 	s.mu.Lock()
 	s.intakes = append(s.intakes, x.stored)

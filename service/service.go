@@ -23,6 +23,7 @@ import (
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/memory"
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -74,7 +75,7 @@ type Service struct {
 	micro      micro.Service
 	admin      *admin.Server
 	indexes    []*served
-	exclusion  exclusion
+	exclusion  pipeline.Exclusion
 	suspects   *suspects
 
 	stop       []func(context.Context) error // in the order of the start
@@ -167,7 +168,7 @@ func (s *Service) Shutdown(ctx context.Context) error {
 func (s *Service) abort() {
 	for _, x := range s.indexes {
 		if x.pipe != nil {
-			x.pipe.abort()
+			x.pipe.Abort()
 		}
 	}
 }
@@ -175,15 +176,15 @@ func (s *Service) abort() {
 // hurry makes the pipelines give back early what they cannot answer before ctx ends.
 func (s *Service) hurry(ctx context.Context) {
 	deadline, ok := ctx.Deadline()
-	var busy []*pipeline
+	var busy []*pipeline.Pipeline
 	for _, x := range s.indexes {
-		if x.pipe != nil && x.pipe.background.waiting() {
+		if x.pipe != nil && x.pipe.Busy() {
 			busy = append(busy, x.pipe)
 		}
 	}
 	for _, x := range s.indexes {
 		if ok && x.pipe != nil {
-			x.pipe.background.hurry(deadline, 1/float64(max(1, len(busy))))
+			x.pipe.Hurry(deadline, 1/float64(max(1, len(busy))))
 		}
 	}
 }

@@ -58,6 +58,9 @@ func rowsFile(t testing.TB, name string, n int) string {
 	return path
 }
 
+// executors are those of a pipeline whose engine runs a batch at a time.
+const executors = 2
+
 // gated is a real engine whose searches wait until the gate opens.
 type gated struct {
 	gpuexec.Engine
@@ -370,11 +373,11 @@ func TestDeadline(t *testing.T) {
 	engine := &gated{gate: make(chan struct{})}
 	_, nc, js := startService(t, config.Config{BatchSize: 1}, Options{OpenEngine: engine.open})
 	var waiting sync.WaitGroup
-	for range minExecutors { // keeps the executors busy
+	for range executors { // keeps the executors busy
 		waiting.Go(func() { nc.Request("genie.search.rows", []byte(`{"row":{"n":1}}`), patience) })
 	}
 	eventually(t, func() error {
-		if n := engine.inside.Load(); n != minExecutors {
+		if n := engine.inside.Load(); n != executors {
 			return fmt.Errorf("%d batches are with the engine", n)
 		}
 		return nil

@@ -57,7 +57,7 @@ func (x *served) status(s *Service) admin.IndexStatus {
 	st := admin.IndexStatus{
 		Name: x.name, Kind: string(x.index.Schema().Kind), Version: x.index.Version(),
 		Objects: x.index.Objects(), Size: human.Bytes(x.index.Size()),
-		Pending: int64(pending(x.stored.consumer.Stats())), Queries: totals.ok.Load(), Errors: totals.errors.Load(), Batches: totals.batches.Load(),
+		Pending: x.stored.pending(), Queries: totals.ok.Load(), Errors: totals.errors.Load(), Batches: totals.batches.Load(),
 		Example:      x.example,
 		QuerySubject: s.subjects.Query(x.name), SearchSubject: s.subjects.Search(x.name),
 	}

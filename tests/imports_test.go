@@ -44,8 +44,10 @@ var rules = map[string]rule{
 	"gpuexec/cpu":  {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index"}, nil},
 	// What makes one engine of several.
 	"gpuexec/group": {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index"}, nil},
-	"gpuexec/cuda":  {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index", "index/verify", "kernels"}, []string{cudaGo}},
-	"gpuexec/open":  {[]string{"gpuexec", "gpuexec/run", "gpuexec/cpu", "gpuexec/group", "gpuexec/cuda", "kernels"}, nil},
+	"gpuexec/cuda":  {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "gpuexec/cuda/abi", "index", "index/verify", "kernels"}, []string{cudaGo}},
+	// What the host and the kernels agree on.
+	"gpuexec/cuda/abi": {nil, nil},
+	"gpuexec/open":     {[]string{"gpuexec", "gpuexec/run", "gpuexec/cpu", "gpuexec/group", "gpuexec/cuda", "kernels"}, nil},
 	// What the tests of engines are made of. No product package imports it.
 	"gpuexec/enginetest": {[]string{"gpuexec", "gpuexec/flatscan", "index", "index/encode", "index/load", "index/verify"}, nil},
 	// The yardstick of the CPU engine: it must not share code with what it checks.
@@ -55,6 +57,7 @@ var rules = map[string]rule{
 	"producer":         {[]string{"wire"}, []string{natsGo}},
 	"client":           {[]string{"wire"}, []string{natsGo, nuid}},
 	"service/memory":   {[]string{"internal/human"}, []string{"github.com/prometheus"}},
+	"service/pipeline": {[]string{"wire", "batcher", "gpuexec", "index", "index/encode", "service/memory", "internal/human"}, nil},
 	"service": {
 		[]string{
 			"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client",
@@ -63,6 +66,7 @@ var rules = map[string]rule{
 			"service/broker",
 			"service/config",
 			"service/memory",
+			"service/pipeline",
 		},
 		[]string{natsGo, nuid, "github.com/prometheus", "golang.org/x/sync"},
 	},
@@ -77,7 +81,7 @@ var rules = map[string]rule{
 	"tests": {nil, nil},
 
 	"internal/human": {nil, nil},
-	"service/admin":  {nil, []string{"github.com/prometheus"}},
+	"service/admin":  {[]string{"internal/human"}, []string{"github.com/prometheus"}},
 	"service/broker": {nil, []string{"github.com/nats-io/nats-server/v2"}},
 	"service/config": {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
 }

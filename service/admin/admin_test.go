@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -18,10 +19,11 @@ import (
 )
 
 // start starts a server that shows what status points to.
-func start(t *testing.T, status *atomic.Pointer[admin.Status], pprof bool) *admin.Server {
+func start(t *testing.T, status *atomic.Pointer[admin.Status], pprof bool, metrics ...prometheus.Collector) *admin.Server {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "shown"}, func() float64 { return 7 }))
+	registry.MustRegister(metrics...)
 	var log bytes.Buffer
 	server, err := admin.Start("127.0.0.1:0", admin.Source{
 		Metrics: registry, Status: func() admin.Status { return *status.Load() }, Pprof: pprof, Log: slog.New(slog.NewTextHandler(&log, nil)),
@@ -102,6 +104,51 @@ func TestPage(t *testing.T) {
 	}
 	if code, _ := get(t, server, "/other"); code != http.StatusNotFound {
 		t.Errorf("a path that does not exist is answered by %d", code)
+	}
+}
+
+// The page and the metric say who has the engine's memory. Holdings that differ only in whether they are needed are one in the metric.
+func TestMemory(t *testing.T) {
+	holdings := []admin.Holding{
+		{Device: 0, Owner: "people", Form: "postings", Bytes: 3 << 20, Needed: true},
+		{Device: 0, Owner: "people", Form: "planes", Bytes: 1 << 20, Needed: true},
+		{Device: 0, Owner: "people", Form: "planes", Bytes: 5 << 20},
+		{Device: -1, Owner: "batches", Form: "counters", Bytes: 7, Needed: true},
+	}
+	var status atomic.Pointer[admin.Status]
+	status.Store(&admin.Status{Memory: holdings})
+	server := start(t, &status, false, admin.MemoryCollector(func() []admin.Holding { return holdings }))
+	_, page := get(t, server, "/")
+	for _, want := range []string{
+		"<td>0</td><td>people</td><td>postings</td><td class=\"n\">3.0 MiB</td><td>yes</td>",
+		"<td>0</td><td>people</td><td>planes</td><td class=\"n\">5.0 MiB</td><td>no, it makes queries faster</td>",
+		"<td>host</td><td>batches</td><td>counters</td><td class=\"n\">7 B</td><td>yes</td>",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s:\n%s", want, page)
+		}
+	}
+
+	shown := func() (lines []string) {
+		_, metrics := get(t, server, "/metrics")
+		for line := range strings.Lines(metrics) {
+			if strings.HasPrefix(line, "geniemq_device_memory_bytes{") {
+				lines = append(lines, strings.TrimSpace(line))
+			}
+		}
+		return lines
+	}
+	want := []string{
+		`geniemq_device_memory_bytes{device="0",form="planes",owner="people"} 6.291456e+06`,
+		`geniemq_device_memory_bytes{device="0",form="postings",owner="people"} 3.145728e+06`,
+		`geniemq_device_memory_bytes{device="host",form="counters",owner="batches"} 7`,
+	}
+	if got := shown(); !slices.Equal(got, want) {
+		t.Errorf("the metrics are %q, want %q", got, want)
+	}
+	holdings = holdings[:1] // an index was swapped
+	if got := shown(); !slices.Equal(got, want[1:2]) {
+		t.Errorf("after memory was given back the metrics are %q, want %q", got, want[1:2])
 	}
 }
 

@@ -19,6 +19,7 @@ type Status struct {
 	EngineNote  string // why it is not the one that auto prefers
 	BusyPercent float64
 	EngineBusy  time.Duration // for how long it had at least one batch to run, since the start
+	Memory      []Holding     // of the engine
 	Indexes     []IndexStatus
 }
 
