@@ -311,7 +311,7 @@ func (c *Column) faults(kind Kind) []error {
 			}
 		case Exact:
 			if c.Buckets != 0 {
-				fault("buckets: edges exact makes one bucket a distinct value; leave buckets out")
+				fault("buckets: edges exact makes one bucket per distinct value; leave buckets out")
 			}
 		default:
 			fault("edges %q is unknown: use equal-width, equi-depth or exact", c.Edges)

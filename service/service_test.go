@@ -276,7 +276,7 @@ func TestMicro(t *testing.T) {
 	if got, want := strings.Join(endpoints, ", "), "search-rows genie.search.rows q, search-other-name genie.search.other-name q"; got != want {
 		t.Errorf("endpoints %s, want %s", got, want)
 	}
-	if info.Version != Version {
+	if info.Version != Version() {
 		t.Errorf("version %s", info.Version)
 	}
 	eventually(t, func() error { // the last answer may be here before it is counted
