@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/pipeline"
 )
 
@@ -24,7 +25,7 @@ const (
 // confirmation may take as long as a result stream is full. Whatever settles the message waits for that end, so that
 // the record is gone before the message is; killed in between, the worker leaves a message that runs again, not a record.
 type loneRun struct {
-	exclusion *pipeline.Exclusion
+	exclusion *exclusion.Lock
 	record    *consumer.Record
 	log       *slog.Logger
 	enter     func() bool // takes a turn and begins the record; false when the process ends

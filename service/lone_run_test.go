@@ -13,6 +13,7 @@ import (
 
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/pipeline"
 )
 
@@ -33,7 +34,7 @@ func TestLoneRunThatWaits(t *testing.T) {
 			t.Errorf("%d lone runs are on record (%v), want %d", r.Lost(), err, want)
 		}
 	}
-	all := newSuspects(new(pipeline.Exclusion), consumer.NewSuspects(js, s.subjects, consumer.StreamLimits{}), slog.New(slog.DiscardHandler))
+	all := newSuspects(new(exclusion.Lock), consumer.NewSuspects(js, s.subjects, consumer.StreamLimits{}), slog.New(slog.DiscardHandler))
 	l := &loneRun{exclusion: all.exclusion, record: all.records.Of(m), log: all.log}
 	l.enter = func() bool { return all.enter(ctx, l) }
 	if !l.enter() {
@@ -106,7 +107,7 @@ func pulledMessage(t *testing.T, js jetstream.JetStream) *consumer.Message {
 
 // Lone runs and everything else take turns: one at a time or all of the others, and neither side is kept out by the other.
 func TestExclusion(t *testing.T) {
-	var e pipeline.Exclusion
+	var e exclusion.Lock
 	var mu sync.Mutex
 	alone, others := 0, 0
 	look := func(a, o int) error {

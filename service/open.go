@@ -21,6 +21,7 @@ import (
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -32,7 +33,7 @@ type served struct {
 	name     string
 	index    *index.Index
 	searcher gpuexec.Searcher
-	encoder  *pipeline.Encoder
+	encoder  *translate.Translator
 	example  string // a query, of a time when the file was sound
 	metrics  *indexMetrics
 	pipe     *pipeline.Pipeline
@@ -100,7 +101,7 @@ func (s *Service) openIndex(source config.IndexSource) (_ *served, err error) {
 	if err := wire.CheckIndexName(x.name); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Path, err)
 	}
-	if x.encoder, err = pipeline.NewEncoder(x.name, file, int64(s.cfg.CertifyLimit)); err != nil {
+	if x.encoder, err = translate.New(x.name, file, int64(s.cfg.CertifyLimit)); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Path, err)
 	}
 	return x, nil
@@ -235,7 +236,7 @@ func (s *Service) openPipelines(context.Context) error {
 		return nil
 	})
 	for _, x := range s.indexes {
-		x.pipe = pipeline.New(x.encoder, x.searcher, pipeline.Options{
+		x.pipe = pipeline.New(x.index, x.encoder, x.searcher, pipeline.Options{
 			BatchSize:     s.cfg.BatchSize,
 			Linger:        s.cfg.BatchLinger,
 			Workers:       s.cfg.Workers,

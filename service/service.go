@@ -22,6 +22,7 @@ import (
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
@@ -72,7 +73,7 @@ type Service struct {
 	micro      micro.Service
 	admin      *admin.Server
 	indexes    []*served
-	exclusion  pipeline.Exclusion
+	exclusion  exclusion.Lock
 	suspects   *suspects
 
 	stop       []func(context.Context) error // in the order of the start

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/consumer"
-	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/service/exclusion"
 )
 
 const (
@@ -44,7 +44,7 @@ const (
 // it, they run alone without a record, and nothing is given up. Then they run in any order: the one that kills the worker would
 // be the first of every worker otherwise.
 type suspects struct {
-	exclusion *pipeline.Exclusion
+	exclusion *exclusion.Lock
 	records   *consumer.Suspects
 	log       *slog.Logger
 
@@ -75,7 +75,7 @@ func (s *Service) openSuspects(ctx context.Context) error {
 	return nil
 }
 
-func newSuspects(exclusion *pipeline.Exclusion, records *consumer.Suspects, log *slog.Logger) *suspects {
+func newSuspects(exclusion *exclusion.Lock, records *consumer.Suspects, log *slog.Logger) *suspects {
 	return &suspects{exclusion: exclusion, records: records, log: log, warned: make(map[string]bool), wake: make(chan struct{}, 1)}
 }
 

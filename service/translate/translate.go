@@ -1,4 +1,5 @@
-package pipeline
+// Package translate is where the protocol meets the index: queries become plans, hits become results.
+package translate
 
 import (
 	"encoding/json"
@@ -13,39 +14,38 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// Encoder is where the protocol meets the index: it turns a wire.Query into a plan for one index and the engine's
+// Translator turns a wire.Query into a plan for one index and the engine's
 // answer into a wire.Result. Nothing else knows both sides. It is safe for concurrent use.
-type Encoder struct {
-	name    string // of the index, as its users know it
-	version string
+type Translator struct {
+	Name    string // of the index, as its users know it
 	index   *index.Index
 	queries *encode.Queries
 	// textColumn is the column whose text a sequence's payload holds, "" where payloads are complete as stored.
 	textColumn string
-	// longestKey and longestPayload are bytes of what is shown of an object.
-	longestKey, longestPayload int64
+	// LongestKey and LongestPayload are bytes of what is shown of an object.
+	LongestKey, LongestPayload int64
 	// A text with certify may have so many symbols; more than certifyWork in all would have to be compared.
 	certifySymbols, certifyWork int64
 	converters                  sync.Pool // of *converter
 }
 
-// NewEncoder makes the encoder of an index. certifyLimit bounds the symbols of a text with certify times the bytes of all texts; 0: no
+// New makes the translator of an index. certifyLimit bounds the symbols of a text with certify times the bytes of all texts; 0: no
 // bound.
-func NewEncoder(name string, x *index.Index, certifyLimit int64) (*Encoder, error) {
+func New(name string, x *index.Index, certifyLimit int64) (*Translator, error) {
 	queries, err := encode.NewQueries(x)
 	if err != nil {
 		return nil, err
 	}
-	e := &Encoder{name: name, version: x.Version(), index: x, queries: queries}
+	e := &Translator{Name: name, index: x, queries: queries}
 	e.certifyWork, e.certifySymbols = certifyLimit, certifyLimit/max(1, x.TextBytes())
 	key, payload, text := x.Longest()
-	e.longestKey, e.longestPayload = int64(key), int64(payload)
+	e.LongestKey, e.LongestPayload = int64(key), int64(payload)
 	e.converters.New = func() any { return new(converter) }
 	if x.Schema().Kind == index.Sequences {
 		for _, column := range x.Schema().Columns {
 			if column.Type == index.TextColumn && !column.Store {
 				e.textColumn = column.Name
-				e.longestPayload += quoteFactor * int64(text+len(column.Name)+4)
+				e.LongestPayload += quoteFactor * int64(text+len(column.Name)+4)
 			}
 		}
 	}
@@ -55,8 +55,8 @@ func NewEncoder(name string, x *index.Index, certifyLimit int64) (*Encoder, erro
 // quoteFactor is how many times longer a string may become in JSON.
 const quoteFactor = 6
 
-// plan makes the plan of a query that wire has validated, in memory for its items and spans. The error is for the user.
-func (e *Encoder) plan(items []index.Item, spans []index.Span, q *wire.Query) (gpuexec.Plan, *wire.Error) {
+// Plan makes the plan of a query that wire has validated, in memory for its items and spans. The error is for the user.
+func (e *Translator) Plan(items []index.Item, spans []index.Span, q *wire.Query) (gpuexec.Plan, *wire.Error) {
 	match := gpuexec.MatchPlan{K: q.K, MinCount: q.MinCount, Query: index.Query{Items: items, Spans: spans}}
 	var err error
 	switch form := q.Form(); form {
@@ -75,7 +75,7 @@ func (e *Encoder) plan(items []index.Item, spans []index.Span, q *wire.Query) (g
 		}
 	default:
 		return gpuexec.Plan{}, wire.Errorf(wire.Unsupported, "index %s holds %s and cannot be asked with a %s yet",
-			e.name, e.index.Schema().Kind, form)
+			e.Name, e.index.Schema().Kind, form)
 	}
 	var mistake *encode.QueryError
 	switch {
@@ -88,7 +88,7 @@ func (e *Encoder) plan(items []index.Item, spans []index.Span, q *wire.Query) (g
 }
 
 // checkCertify refuses a query whose certificate may take too much work: in the end all texts are compared.
-func (e *Encoder) checkCertify(q *wire.Query) *wire.Error {
+func (e *Translator) checkCertify(q *wire.Query) *wire.Error {
 	if !q.Certify || e.certifyWork == 0 {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (e *Encoder) checkCertify(q *wire.Query) *wire.Error {
 }
 
 // conditions makes dst the query for a list of conditions.
-func (e *Encoder) conditions(dst *index.Query, from []wire.Condition) error {
+func (e *Translator) conditions(dst *index.Query, from []wire.Condition) error {
 	c := e.converters.Get().(*converter)
 	conds := c.convert(from)
 	err := e.queries.Conditions(dst, conds)
@@ -168,7 +168,7 @@ func toValue(v *wire.Value) encode.Value {
 }
 
 // payloadOf is the stored payload of an object. A sequence's text is part of it, although it is stored apart.
-func (e *Encoder) payloadOf(id uint32) []byte {
+func (e *Translator) payloadOf(id uint32) []byte {
 	stored := e.index.Payload(id)
 	if e.textColumn == "" {
 		return stored
@@ -186,4 +186,57 @@ func (e *Encoder) payloadOf(id uint32) []byte {
 func appendQuoted(dst []byte, s string) []byte {
 	quoted, _ := json.Marshal(s) // strings cannot fail
 	return append(dst, quoted...)
+}
+
+// Hits makes what is shown of an engine's hits, in empty ones. It says whether they hold keys or payloads.
+func (e *Translator) Hits(dst []wire.Hit, from []gpuexec.Hit, payload bool) (held bool) {
+	schema := e.index.Schema()
+	keyed := schema.Key != ""
+	similar := schema.Kind == index.Vectors || schema.Kind == index.Sets
+	for i := range dst {
+		// Fields with pointers are empty and stay so where there is nothing to put: no write barriers, one per hit.
+		from, to := &from[i], &dst[i]
+		to.ID, to.Count = from.ID, from.Count
+		if keyed { // else the key is the id, which wire writes
+			to.Key = e.index.Key(from.ID)
+		}
+		if to.HasDistance = from.Distance != gpuexec.NoDistance; to.HasDistance {
+			to.Distance = float64(from.Distance)
+		}
+		if to.HasSimilarity = similar; similar {
+			to.Similarity = from.Similarity
+		}
+		if payload {
+			to.Payload = e.payloadOf(from.ID)
+		}
+	}
+	return keyed || payload
+}
+
+// PayloadSizes is how many bytes the payloads of hits have together, at least.
+func (e *Translator) PayloadSizes(hits []gpuexec.Hit) int {
+	size := 0
+	for i := range hits {
+		size += len(e.index.Payload(hits[i].ID))
+		if e.textColumn != "" {
+			size += len(e.index.Text(hits[i].ID))
+		}
+	}
+	return size
+}
+
+// Assembled says that payloads are put together, in memory of their own.
+func (e *Translator) Assembled() bool { return e.textColumn != "" }
+
+// Probe asks for the objects with some keyword.
+func Probe(x *index.Index) gpuexec.Plan {
+	plan := gpuexec.Plan{Kind: gpuexec.PlanMatch, Match: gpuexec.MatchPlan{K: 1}}
+	for i, a := range x.Attributes() {
+		if a.Keywords > 0 {
+			plan.Match.Query.StartItem(uint32(i), 1)
+			plan.Match.Query.AddSpan(a.Keywords/2, a.Keywords/2+1)
+			break
+		}
+	}
+	return plan
 }

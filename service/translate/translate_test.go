@@ -1,4 +1,4 @@
-package pipeline
+package translate
 
 import (
 	"math/rand/v2"
