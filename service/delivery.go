@@ -144,7 +144,7 @@ func (d *delivery) goOn(next int) {
 	}
 	d.drop()
 	now := time.Now()
-	d.origin.intake.metrics.observe(d.request, d.reason, d.tooLarge, now.Sub(d.encoded), now.Sub(d.request.Arrived()))
+	d.origin.intake.metrics.Observe(d.request, d.reason, d.tooLarge, now.Sub(d.encoded), now.Sub(d.request.Arrived()))
 	d.request.Done()
 	d.origin.alone.then(d.then)
 }

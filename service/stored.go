@@ -13,6 +13,8 @@ import (
 
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/clock"
+	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -47,7 +49,7 @@ const (
 type storedIntake struct {
 	index      string
 	pipe       *pipeline.Pipeline
-	metrics    *indexMetrics
+	metrics    *metrics.Index
 	consumer   *consumer.Consumer
 	suspects   *suspects
 	publishers *publishers
@@ -55,7 +57,7 @@ type storedIntake struct {
 	allow      []string     // reply subjects
 	maxResult  func() int64 // headers included; another server of a cluster may have another limit
 	answers    *storedAnswers
-	clock      *clock
+	clock      *clock.Clock
 	aborted    context.Context
 	log        *slog.Logger
 
@@ -125,7 +127,7 @@ type stored struct {
 
 // request makes the request that a pipeline answers.
 func (o *stored) request(p *pipeline.Pipeline) *pipeline.Request {
-	return p.NewRequest(o, messageOf(o.message.Header, o.message.Body, o.intake.clock.local(o.message.Timestamp)))
+	return p.NewRequest(o, messageOf(o.message.Header, o.message.Body, o.intake.clock.Local(o.message.Timestamp)))
 }
 
 // resultID identifies the answer.
@@ -202,7 +204,7 @@ func (o *stored) bury(reason, detail string) {
 	o.intake.settling.Go(func() {
 		err := o.message.Dead(o.intake.aborted, reason, detail)
 		if err == nil {
-			o.intake.metrics.dead.WithLabelValues(reason).Inc()
+			o.intake.metrics.Dead(reason)
 		}
 		o.settled(err)
 		if err == nil && o.alone != nil {

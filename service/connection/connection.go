@@ -1,6 +1,8 @@
-package service
+// Package connection makes connections to NATS servers and hears what servers forbid on them.
+package connection
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,10 +15,10 @@ import (
 	"github.com/geniemq/geniemq/service/config"
 )
 
-// connect connects to the NATS server and stays: a connection that is lost is made again for as long as it takes.
+// Stay connects to the NATS server and stays: a connection that is lost is made again for as long as it takes.
 // The first one must succeed, so that a wrong address is an error and not a service that waits for ever. The name tells a
 // process's connections apart, on the server and in the log.
-func connect(servers, name string, cfg *config.Config, log *slog.Logger) (*nats.Conn, error) {
+func Stay(servers, name string, cfg *config.Config, log *slog.Logger) (*nats.Conn, error) {
 	log = log.With("connection", name)
 	opts := []nats.Option{
 		nats.Name(name),
@@ -32,7 +34,7 @@ func connect(servers, name string, cfg *config.Config, log *slog.Logger) (*nats.
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			log.Info("connected to NATS again", "server", serverURL(nc))
+			log.Info("connected to NATS again", "server", ServerURL(nc))
 		}),
 	}
 	return dial(servers, cfg, opts)
@@ -58,8 +60,8 @@ func dial(servers string, cfg *config.Config, opts []nats.Option) (*nats.Conn, e
 	return nc, nil
 }
 
-// serverURL is the address of the server that a connection has, "" while it has none.
-func serverURL(nc *nats.Conn) string {
+// ServerURL is the address of the server that a connection has, "" while it has none.
+func ServerURL(nc *nats.Conn) string {
 	scheme, rest, ok := strings.Cut(nc.ConnectedUrl(), "://")
 	if !ok {
 		return ""
@@ -77,4 +79,41 @@ func connectAdvice(err error) string {
 		return "; is a nats-server listening there? (geniemq serve and geniemq demo each start one, unless told of another)"
 	}
 	return "" // above all a file of --nats-creds or --nats-ca that cannot be read, which the error names
+}
+
+// Close sends what is buffered, the last acknowledgements above all, and closes.
+func Close(ctx context.Context, nc *nats.Conn) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	var err error
+	if nc.IsConnected() {
+		err = nc.FlushWithContext(ctx)
+	}
+	if !nc.IsConnected() {
+		err = nil // lost meanwhile, which is no more a fault of this end than if it had been lost before
+	}
+	closed := nc.StatusChanged(nats.CLOSED)
+	nc.Close()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
+	return err
+}
+
+// LogErrors logs the errors of a connection: whoever may publish can cause as many as messages, so the logger should be limited.
+func LogErrors(nc *nats.Conn, log *slog.Logger) {
+	nc.SetErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+		log := log
+		if sub != nil {
+			log = log.With("subject", sub.Subject)
+		}
+		log.Error("NATS: "+kindOf(err), "error", err)
+	})
+}
+
+// kindOf is what an error of a connection has in common with others like it: its text up to what it quotes.
+func kindOf(err error) string {
+	kind, _, _ := strings.Cut(err.Error(), `"`)
+	return strings.TrimSpace(strings.TrimPrefix(kind, "nats: "))
 }

@@ -1,4 +1,4 @@
-package service
+package connection
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	const listening = "is a nats-server listening"
 	for name, cfg := range map[string]config.Config{"creds": {NATSCreds: missing}, "authorities": {NATSCA: missing}} {
-		_, err := connect(url, "test", &cfg, log)
+		_, err := Stay(url, "test", &cfg, log)
 		if err == nil || !strings.Contains(err.Error(), missing) || !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), listening) {
 			t.Errorf("missing %s: %v", name, err)
 		}
@@ -31,7 +31,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 	if err := server.Shutdown(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := connect(url, "test", &config.Config{}, log); err == nil || !strings.Contains(err.Error(), listening) {
+	if _, err := Stay(url, "test", &config.Config{}, log); err == nil || !strings.Contains(err.Error(), listening) {
 		t.Errorf("no server: %v", err)
 	}
 }

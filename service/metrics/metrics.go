@@ -1,7 +1,7 @@
-package service
+// Package metrics are the figures of a worker, as Prometheus and the admin page show them.
+package metrics
 
 import (
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,23 +13,22 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// metrics are the service's Prometheus metrics, on a registry of their own. All times are in seconds and
+// Metrics are the service's Prometheus metrics, on a registry of their own. All times are in seconds and
 // all sizes in bytes, as the convention has it.
-type metrics struct {
-	registry *prometheus.Registry
+type Metrics struct {
+	*prometheus.Registry
 
-	queries     *prometheus.CounterVec   // index, outcome: ok or an error code
-	seconds     *prometheus.HistogramVec // index, stage
-	batchSize   *prometheus.HistogramVec // index
-	batches     *prometheus.CounterVec   // index, reason
-	postings    *prometheus.CounterVec   // index
-	candidates  *prometheus.CounterVec   // index
-	dead        *prometheus.CounterVec   // reason
-	dropped     *prometheus.CounterVec   // index
-	info        *prometheus.GaugeVec
-	indexBytes  *prometheus.GaugeVec // index
-	deviceBytes prometheus.Gauge
-	busy        *busyClock
+	queries    *prometheus.CounterVec   // index, outcome: ok or an error code
+	seconds    *prometheus.HistogramVec // index, stage
+	batchSize  *prometheus.HistogramVec // index
+	batches    *prometheus.CounterVec   // index, reason
+	postings   *prometheus.CounterVec   // index
+	candidates *prometheus.CounterVec   // index
+	dead       *prometheus.CounterVec   // reason
+	dropped    *prometheus.CounterVec   // index
+	info       *prometheus.GaugeVec
+	indexBytes *prometheus.GaugeVec // index
+	busy       *busyClock
 }
 
 // Stages of a query's way, for geniemq_query_seconds. They follow each other: queue until the query is
@@ -45,8 +44,9 @@ const (
 	stageTotal   = "total"
 )
 
-func newMetrics() *metrics {
-	m := &metrics{registry: prometheus.NewRegistry(), busy: &busyClock{}}
+// New registers what is the same for all indexes, and the figures of the Go runtime and the process.
+func New() *Metrics {
+	m := &Metrics{Registry: prometheus.NewRegistry(), busy: &busyClock{}}
 	// The classic buckets double from 50 us to about 105 s: from one query on an idle GPU to a backlog.
 	seconds := prometheus.ExponentialBuckets(50e-6, 2, 22)
 	m.queries = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -95,33 +95,51 @@ func newMetrics() *metrics {
 		Name: "geniemq_index_bytes",
 		Help: "Size of the index file.",
 	}, []string{"index"})
-	m.deviceBytes = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "geniemq_device_memory_bytes",
-		Help: "Memory of devices that the engine's indexes and buffers take.",
-	})
 	busy := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "geniemq_engine_busy_seconds_total",
 		Help: "Time during which the engine had at least one batch: its rate is the engine's utilisation.",
-	}, m.busy.Seconds)
+	}, func() float64 { return m.busy.sum().Seconds() })
 
-	m.registry.MustRegister(m.queries, m.seconds, m.batchSize, m.batches, m.postings, m.candidates, m.dead, m.dropped,
-		m.info, m.indexBytes, m.deviceBytes, busy,
+	m.MustRegister(m.queries, m.seconds, m.batchSize, m.batches, m.postings, m.candidates, m.dead, m.dropped,
+		m.info, m.indexBytes, busy,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// watchClock adds the difference of the clocks.
-func (m *metrics) watchClock(c *clock) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "geniemq_clock_skew_seconds",
-		Help: "By how much the clock of the NATS server is ahead of this host's.",
-	}, func() float64 { return c.skewNow().Seconds() }))
+// Busy is for how long the engine had at least one batch, so far.
+func (m *Metrics) Busy() time.Duration { return m.busy.sum() }
+
+// Served is an index as it is served.
+type Served struct {
+	Name, Version, Kind string
+	Bytes               int64  // of the file
+	Engine, Device      string // on which it is searched
 }
 
-// watchConsumer adds the figures of an index that its consumer keeps.
-func (m *metrics) watchConsumer(name string, pending, redelivered func() float64) {
+// Serving shows an index in the place of the one that had its name before.
+func (m *Metrics) Serving(x Served) {
+	m.info.DeletePartialMatch(prometheus.Labels{"index": x.Name})
+	m.info.WithLabelValues(x.Name, x.Version, x.Kind, x.Engine, x.Device).Set(1)
+	m.indexBytes.WithLabelValues(x.Name).Set(float64(x.Bytes))
+}
+
+// Dead counts messages that were moved to the dead letters.
+func (m *Metrics) Dead(reason string, messages int) {
+	m.dead.WithLabelValues(reason).Add(float64(messages))
+}
+
+// WatchClock adds the difference of the clocks: the NATS server's less this host's.
+func (m *Metrics) WatchClock(skew func() time.Duration) {
+	m.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "geniemq_clock_skew_seconds",
+		Help: "By how much the clock of the NATS server is ahead of this host's.",
+	}, func() float64 { return skew().Seconds() }))
+}
+
+// WatchConsumer adds the figures of an index that its consumer keeps.
+func (m *Metrics) WatchConsumer(name string, pending, redelivered func() float64) {
 	label := prometheus.Labels{"index": name}
-	m.registry.MustRegister(
+	m.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "geniemq_pending_messages",
 			Help:        "Messages of the query stream that are not answered yet: those not delivered, and those delivered and not settled.",
@@ -134,9 +152,9 @@ func (m *metrics) watchConsumer(name string, pending, redelivered func() float64
 		}, redelivered))
 }
 
-// indexMetrics are the children of one index, resolved once so that a query does not look labels up. It outlives the index's
+// Index are the metrics of one index, resolved once so that a query does not look labels up. They outlive the index's
 // pipelines.
-type indexMetrics struct {
+type Index struct {
 	ok                                           prometheus.Counter
 	errors                                       *prometheus.CounterVec // by outcome
 	queue, batch, engine, verify, publish, total prometheus.Observer
@@ -146,16 +164,26 @@ type indexMetrics struct {
 	dead                                         *prometheus.CounterVec // by reason
 	busy                                         *busyClock
 
-	// totals are the same figures for the admin page: Prometheus metrics are not made to be read.
-	totals struct {
-		ok, errors, batches, batched atomic.Int64
-	}
+	totals struct{ ok, errors, batches, batched atomic.Int64 }
 }
 
-func (m *metrics) forIndex(name string) *indexMetrics {
+// Totals are the same figures for the admin page: Prometheus metrics are not made to be read.
+type Totals struct {
+	OK, Errors       int64 // queries that were answered by hits, and by errors
+	Batches, Batched int64 // batches, and the queries in them
+}
+
+// Totals are those since the start.
+func (m *Index) Totals() Totals {
+	t := &m.totals
+	return Totals{OK: t.ok.Load(), Errors: t.errors.Load(), Batches: t.batches.Load(), Batched: t.batched.Load()}
+}
+
+// Index makes the metrics of an index.
+func (m *Metrics) Index(name string) *Index {
 	label := prometheus.Labels{"index": name}
 	stage := func(s string) prometheus.Observer { return m.seconds.WithLabelValues(name, s) }
-	return &indexMetrics{
+	return &Index{
 		ok:         m.queries.WithLabelValues(name, "ok"),
 		errors:     m.queries.MustCurryWith(label),
 		queue:      stage(stageQueue),
@@ -176,13 +204,13 @@ func (m *metrics) forIndex(name string) *indexMetrics {
 }
 
 // Worked counts what the engine did for a batch.
-func (m *indexMetrics) Worked(postings, candidates uint64) {
+func (m *Index) Worked(postings, candidates uint64) {
 	m.postings.Add(float64(postings))
 	m.candidates.Add(float64(candidates))
 }
 
 // Batch counts a batch.
-func (m *indexMetrics) Batch(queries int, reason string) {
+func (m *Index) Batch(queries int, reason string) {
 	m.batchSize.Observe(float64(queries))
 	m.batches.WithLabelValues(reason).Inc()
 	m.totals.batches.Add(1)
@@ -190,12 +218,18 @@ func (m *indexMetrics) Batch(queries int, reason string) {
 }
 
 // Begun and Ended are around what the engine is asked for.
-func (m *indexMetrics) Begun() { m.busy.Start() }
-func (m *indexMetrics) Ended() { m.busy.Stop() }
+func (m *Index) Begun() { m.busy.start() }
+func (m *Index) Ended() { m.busy.stop() }
 
-// observe counts the queries of a request whose answer is out, or the reason why the request was refused. tooLarge good results
+// Dropped counts a direct request that is not answered.
+func (m *Index) Dropped() { m.directDropped.Inc() }
+
+// Dead counts a message that was moved to the dead letters.
+func (m *Index) Dead(reason string) { m.dead.WithLabelValues(reason).Inc() }
+
+// Observe counts the queries of a request whose answer is out, or the reason why the request was refused. tooLarge good results
 // were replaced by errors; publishing the answer took published, all of it total.
-func (m *indexMetrics) observe(r *pipeline.Request, reason *wire.Error, tooLarge int, published, total time.Duration) {
+func (m *Index) Observe(r *pipeline.Request, reason *wire.Error, tooLarge int, published, total time.Duration) {
 	ok, failed := 0, 0
 	count := func(err *wire.Error) {
 		if err != nil {
@@ -243,7 +277,7 @@ type busyClock struct {
 	total time.Duration
 }
 
-func (c *busyClock) Start() {
+func (c *busyClock) start() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open == 0 {
@@ -252,7 +286,7 @@ func (c *busyClock) Start() {
 	c.open++
 }
 
-func (c *busyClock) Stop() {
+func (c *busyClock) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open--; c.open == 0 {
@@ -260,13 +294,13 @@ func (c *busyClock) Stop() {
 	}
 }
 
-// Seconds is the sum so far, the span that is open included.
-func (c *busyClock) Seconds() float64 {
+// sum is the sum so far, the span that is open included.
+func (c *busyClock) sum() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	total := c.total
 	if c.open > 0 {
 		total += time.Since(c.since)
 	}
-	return math.Max(0, total.Seconds())
+	return max(0, total)
 }
