@@ -84,14 +84,14 @@ type gatedSearcher struct {
 	g *gated
 }
 
-func (s *gatedSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
+func (s *gatedSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
 	s.g.inside.Add(1)
 	select {
 	case <-s.g.gate:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return s.Searcher.Search(ctx, plans, answers)
+	return s.Searcher.Search(ctx, plans, answers, t)
 }
 
 func startService(t testing.TB, cfg config.Config, opts Options) (*Service, *nats.Conn, jetstream.JetStream) {

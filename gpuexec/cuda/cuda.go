@@ -332,11 +332,7 @@ func (s *cudaSearcher) open(ctx context.Context, own run.Extent, later []run.Ext
 	return e.thread.do(func() error { return s.resident.load(ctx, &p, e.uploader, e.crew) })
 }
 
-func (s *cudaSearcher) Match(ctx context.Context, jobs []*run.Job) error {
-	return s.MatchStages(ctx, jobs, nil)
-}
-
-func (s *cudaSearcher) MatchStages(ctx context.Context, jobs []*run.Job, timed *gpuexec.Stages) error {
+func (s *cudaSearcher) Match(ctx context.Context, jobs []*run.Job, timed *gpuexec.Trace) error {
 	if len(jobs) == 0 {
 		return nil
 	}
@@ -361,11 +357,6 @@ func (s *cudaSearcher) MatchStages(ctx context.Context, jobs []*run.Job, timed *
 // onLane calls work with a lane, once there is one for the index.
 func (s *cudaSearcher) onLane(ctx context.Context, work func(l *lane) error) error {
 	return s.engine.lanes.with(ctx, s.resident.stream != nil, work)
-}
-
-// SearchStages implements StageTimer.
-func (s *cudaSearcher) SearchStages(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) (gpuexec.Stages, error) {
-	return s.SearchTimed(ctx, s, plans, answers)
 }
 
 func (s *cudaSearcher) Capacity() gpuexec.Capacity {

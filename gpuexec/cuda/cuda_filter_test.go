@@ -231,7 +231,8 @@ func TestCUDAFilterAbandons(t *testing.T) {
 		l.filters.rest = 3
 	}
 	for round := range 10 {
-		stages, err := s.SearchStages(context.Background(), wl.plans(), got)
+		var stages gpuexec.Trace
+		err := s.Search(context.Background(), wl.plans(), got, &stages)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,8 +41,8 @@ type lane struct {
 	filter  filterLaunch   // the last ones
 	again   []laneQuery    // queries of the batch that the filter has given up
 	steps   steps
-	profile *laneProfile    // made when stages are first timed
-	timed   *gpuexec.Stages // of the batch at hand, nil unless they are wanted
+	profile *laneProfile   // made when stages are first timed
+	timed   *gpuexec.Trace // of the batch at hand, nil unless they are wanted
 }
 
 // Sizes of the pinned buffers. A query that needs more than inBytes fails; outBytes hold the answers of some queries of
@@ -100,7 +100,7 @@ func (l *lane) close() error {
 }
 
 // onIndex does work on the lane's thread, with an index at hand.
-func (l *lane) onIndex(r *resident, timed *gpuexec.Stages, work func() error) error {
+func (l *lane) onIndex(r *resident, timed *gpuexec.Trace, work func() error) error {
 	return l.thread.do(func() error {
 		l.resident, l.timed = r, timed
 		defer func() { l.resident, l.timed, l.pieces, l.again = nil, nil, nil, nil }()
@@ -112,7 +112,7 @@ func (l *lane) onIndex(r *resident, timed *gpuexec.Stages, work func() error) er
 }
 
 // match executes queries on an index, in pieces that fit the lane.
-func (l *lane) match(ctx context.Context, r *resident, queries []laneQuery, timed *gpuexec.Stages) error {
+func (l *lane) match(ctx context.Context, r *resident, queries []laneQuery, timed *gpuexec.Trace) error {
 	return l.onIndex(r, timed, func() error {
 		for len(queries) > 0 {
 			if ctx.Err() != nil {

@@ -304,7 +304,7 @@ func TestAbandoned(t *testing.T) {
 	l := hostLane(r, 1<<30)
 	l.policy.path = pathFilter
 	l.in, l.out = make(pinned, 8<<20), make(pinned, 8<<20)
-	timed := &gpuexec.Stages{}
+	timed := &gpuexec.Trace{}
 	l.timed = timed
 	var queries []laneQuery
 	for len(queries) < 100 {

@@ -71,7 +71,7 @@ func (l *lane) mark(s stage) {
 }
 
 // end adds the times of the stages to a batch's, once a piece of it has run.
-func (p *laneProfile) end(to *gpuexec.Stages) error {
+func (p *laneProfile) end(to *gpuexec.Trace) error {
 	if p == nil || !p.on {
 		return nil
 	}

@@ -70,11 +70,7 @@ func (r *resident) scans(job *run.ScanJob) bool {
 		(r.texts.longest <= farthest || len(job.Text)+job.Within <= farthest)
 }
 
-func (s *cudaSearcher) Scan(ctx context.Context, jobs []*run.ScanJob) error {
-	return s.ScanStages(ctx, jobs, nil)
-}
-
-func (s *cudaSearcher) ScanStages(ctx context.Context, jobs []*run.ScanJob, timed *gpuexec.Stages) error {
+func (s *cudaSearcher) Scan(ctx context.Context, jobs []*run.ScanJob, timed *gpuexec.Trace) error {
 	var own []*run.ScanJob
 	for _, job := range jobs {
 		if s.resident.scans(job) {
@@ -89,7 +85,7 @@ func (s *cudaSearcher) ScanStages(ctx context.Context, jobs []*run.ScanJob, time
 }
 
 // scan executes jobs, which are ordered by classes, in pieces that fit the lane.
-func (l *lane) scan(ctx context.Context, r *resident, jobs []*run.ScanJob, timed *gpuexec.Stages) error {
+func (l *lane) scan(ctx context.Context, r *resident, jobs []*run.ScanJob, timed *gpuexec.Trace) error {
 	return l.onIndex(r, timed, func() error {
 		for len(jobs) > 0 {
 			if ctx.Err() != nil {

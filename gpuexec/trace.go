@@ -1,13 +1,11 @@
 package gpuexec
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
-// Stages is where the time of a batch went on its engine, without what other batches of that moment took. What is left of
-// the whole call is checking plans, waiting, and making hits.
-type Stages struct {
+// Trace is where the time of batches went on their engine, without what other batches of that moment took. A Search call that is
+// given one adds to it, which may cost some microseconds. What is left of the whole call is checking plans, waiting, and making
+// hits. Engines whose stages cannot be told apart, as the CPU engine, add nothing.
+type Trace struct {
 	Plan     time.Duration // queries to what the kernels read, on the host and on the device
 	Upload   time.Duration // of the queries
 	Match    time.Duration // counting, and the Gate
@@ -54,23 +52,18 @@ func (w *Work) Used(bytes int64, queries int) {
 	}
 }
 
-// A StageTimer is a Searcher that can tell the stages of a batch apart.
-type StageTimer interface {
-	// SearchStages is Search, and measures. Measuring may cost some microseconds.
-	SearchStages(ctx context.Context, plans []Plan, answers []Answer) (Stages, error)
+// Sum is the time of all stages.
+func (t *Trace) Sum() time.Duration {
+	return t.Plan + t.Upload + t.Match + t.Select + t.Verify + t.Download
 }
 
-func (s *Stages) Sum() time.Duration {
-	return s.Plan + s.Upload + s.Match + s.Select + s.Verify + s.Download
-}
-
-// Add adds other to s.
-func (s *Stages) Add(other Stages) {
-	s.Plan += other.Plan
-	s.Upload += other.Upload
-	s.Match += other.Match
-	s.Select += other.Select
-	s.Verify += other.Verify
-	s.Download += other.Download
-	s.Work.Add(other.Work)
+// Add adds other to t.
+func (t *Trace) Add(other Trace) {
+	t.Plan += other.Plan
+	t.Upload += other.Upload
+	t.Match += other.Match
+	t.Select += other.Select
+	t.Verify += other.Verify
+	t.Download += other.Download
+	t.Work.Add(other.Work)
 }
