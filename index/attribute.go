@@ -2,31 +2,6 @@ package index
 
 import "slices"
 
-// AttributeType says how the keywords of an attribute are named and looked up.
-type AttributeType uint8
-
-const (
-	// Number: keywords are buckets of float64 values; see Attribute.Edges.
-	Number AttributeType = iota + 1
-	// Text: keywords are strings in UTF-8 order: categories, words, ordered n-grams (GramKey).
-	Text
-	// Ordinal: keywords are the integers 0 to Keywords-1 themselves: hash values of vectors.
-	Ordinal
-)
-
-// String returns number, text or ordinal.
-func (t AttributeType) String() string {
-	switch t {
-	case Number:
-		return "number"
-	case Text:
-		return "text"
-	case Ordinal:
-		return "ordinal"
-	}
-	return "unknown"
-}
-
 // Attribute describes one indexed attribute of an open index. Its keywords have local ids 0 to Keywords-1;
 // the global keyword id is First + local id, so keywords sort by (schema order, value).
 type Attribute struct {

@@ -74,22 +74,20 @@ func decodeAttributes(b []byte, count uint32) ([]Attribute, error) {
 			Max:          math.Float64frombits(le.Uint64(e[48:])),
 		}
 		codec := le.Uint16(e[12:])
-		kind, _ := a.Layout.sections()
 		switch {
 		case !utf8.ValidString(a.Name) || seen[a.Name]:
 			return nil, corrupt("attribute %d: the name %q is not unique UTF-8", i, a.Name)
 		case a.Type < Number || a.Type > Ordinal:
 			return nil, unsupported("attribute %q of type %d", a.Name, a.Type)
-		case kind == 0:
+		case codecOf(a.Layout) == nil:
 			return nil, unsupported("attribute %q in %v", a.Name, a.Layout)
-		case a.Layout == LayoutSliced && a.MaxPerObject > 1:
-			return nil, corrupt("attribute %q is sliced and has up to %d keywords an object", a.Name, a.MaxPerObject)
-		case a.Layout == LayoutRare && a.Type != Text:
-			return nil, corrupt("attribute %q has rare keywords but is of type %v", a.Name, a.Type)
 		case codec != 0:
 			return nil, unsupported("attribute %q in codec %d", a.Name, codec)
 		case a.Exact && a.Type != Number:
 			return nil, corrupt("attribute %q is exact but of type %v", a.Name, a.Type)
+		}
+		if err := codecOf(a.Layout).accepts(&a); err != nil {
+			return nil, err
 		}
 		seen[a.Name] = true
 		if first += uint64(a.Keywords); first > math.MaxUint32 {

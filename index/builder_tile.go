@@ -17,7 +17,7 @@ type columnTile struct {
 }
 
 // sealTiles closes the open tile of every column, columns in parallel, since looking for equal numbers takes time.
-func (b *Builder) sealTiles() {
+func (b *ListBuilder) sealTiles() {
 	if b.every == nil {
 		b.every = make([]uint16, TileObjects)
 		for i := range b.every {
@@ -26,7 +26,7 @@ func (b *Builder) sealTiles() {
 	}
 	var next atomic.Int64
 	var workers sync.WaitGroup
-	for range min(b.options.Workers, len(b.columns)) {
+	for range min(b.workers, len(b.columns)) {
 		workers.Go(func() {
 			var n numbering
 			for i := int(next.Add(1)) - 1; i < len(b.columns); i = int(next.Add(1)) - 1 {

@@ -128,11 +128,11 @@ func (s *fileState) difference(was *fileState) string {
 }
 
 // Epoch returns the present epoch, or 0 while the file is in doubt. It costs a load of a word.
-func (x *Index) Epoch() Epoch {
-	if x.file == nil {
+func (f *File) Epoch() Epoch {
+	if f.mapped == nil {
 		return 1
 	}
-	if t := x.file.trust.Load(); t != nil {
+	if t := f.mapped.trust.Load(); t != nil {
 		return t.epoch
 	}
 	return 0
@@ -140,13 +140,13 @@ func (x *Index) Epoch() Epoch {
 
 // Unchanged returns nil if everything that was read of the index since an epoch was asked for is what was opened; else a
 // *ChangedError, and what was made of it must not be used. It takes one system call. An index in memory is never changed.
-func (x *Index) Unchanged(since Epoch) error {
-	w := x.file
+func (f *File) Unchanged(since Epoch) error {
+	w := f.mapped
 	if w == nil {
 		return nil
 	}
 	if t := w.trust.Load(); t != nil && t.epoch == since {
-		if now, err := stateOf(w.file); err == nil && now == t.state && x.Epoch() == since {
+		if now, err := stateOf(w.file); err == nil && now == t.state && f.Epoch() == since {
 			return nil
 		}
 	}
@@ -188,8 +188,8 @@ func (w *mappedFile) revoke(reason string) error {
 }
 
 // distrust ends the epoch, if there is one, for a reason that the file's state does not tell.
-func (x *Index) distrust(reason string) error {
-	w := x.file
+func (f *File) distrust(reason string) error {
+	w := f.mapped
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.trust.Load() == nil {
@@ -199,8 +199,8 @@ func (x *Index) distrust(reason string) error {
 }
 
 // Unverified says that something happened to the file that does not change its bytes, but might have hidden what does: call Reread.
-func (x *Index) Unverified() bool {
-	w := x.file
+func (f *File) Unverified() bool {
+	w := f.mapped
 	if w == nil {
 		return false
 	}
@@ -210,23 +210,23 @@ func (x *Index) Unverified() bool {
 }
 
 // Path returns the name by which the file was opened, "" for an index in memory.
-func (x *Index) Path() string {
-	if x.file == nil {
+func (f *File) Path() string {
+	if f.mapped == nil {
 		return ""
 	}
-	return x.file.path
+	return f.mapped.path
 }
 
 // Named says whether the file still is what its name stands for. A newer one that was renamed over it leaves it as it is.
-func (x *Index) Named() (bool, error) {
-	if x.file == nil {
+func (f *File) Named() (bool, error) {
+	if f.mapped == nil {
 		return true, nil
 	}
-	own, err := x.file.file.Stat()
+	own, err := f.mapped.file.Stat()
 	if err != nil {
 		return false, err
 	}
-	named, err := os.Stat(x.file.path)
+	named, err := os.Stat(f.mapped.path)
 	if err != nil {
 		return false, err
 	}
@@ -237,14 +237,14 @@ func (x *Index) Named() (bool, error) {
 // doubt is trusted again, in a new epoch; else the error says why it is not: a *ChangedError, or that ctx ended. It is
 // meant to be called again and again: it looks at the state of the file only, as long as that has just changed or is the one in
 // which the bytes were others.
-func (x *Index) Reread(ctx context.Context) error {
-	w := x.file
+func (f *File) Reread(ctx context.Context) error {
+	w := f.mapped
 	if w == nil {
 		return nil
 	}
 	before, err := stateOf(w.file)
 	if err != nil {
-		return x.distrust("it cannot be looked at: " + err.Error())
+		return f.distrust("it cannot be looked at: " + err.Error())
 	}
 	if err := w.due(&before); err != nil {
 		return err
@@ -340,23 +340,23 @@ func (w *mappedFile) hash(ctx context.Context, state *fileState) (sum [sha256.Si
 
 // Faulted says of a value that was recovered from a panic whether it was a read of the index's file that failed, which ends the epoch.
 // Such reads panic on goroutines for which debug.SetPanicOnFault was called; on others they end the process.
-func (x *Index) Faulted(value any) bool {
-	if x.file == nil || !inside(x.data, value) {
+func (f *File) Faulted(value any) bool {
+	if f.mapped == nil || !inside(f.data, value) {
 		return false
 	}
-	x.distrust(errUnreadable.Error())
+	f.distrust(errUnreadable.Error())
 	return true
 }
 
 // Recover is to be deferred by who reads the index outside an engine, after a call of Epoch. It makes a panic a *ChangedError in
 // *err when the file has been changed since, which may make any read fail; other panics go on.
-func (x *Index) Recover(since Epoch, err *error) {
+func (f *File) Recover(since Epoch, err *error) {
 	value := recover()
 	if value == nil {
 		return
 	}
-	x.Faulted(value)
-	if changed := x.Unchanged(since); changed != nil {
+	f.Faulted(value)
+	if changed := f.Unchanged(since); changed != nil {
 		*err = changed
 		return
 	}

@@ -142,3 +142,11 @@ func checkStarts(starts []uint32, postings uint64) error {
 	}
 	return nil
 }
+
+// grown returns s with n elements of undefined content.
+func grown[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}

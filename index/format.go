@@ -35,50 +35,15 @@ const MaxObjects = 1<<32 - 1
 // SectionKind says what a section of the file holds.
 type SectionKind uint16
 
-const (
-	SectionSchema     SectionKind = 1  // the schema, YAML
-	SectionAttributes SectionKind = 2  // the attribute table
-	SectionNumbers    SectionKind = 3  // float64 edges, or values, of a Number attribute
-	SectionStrings    SectionKind = 4  // the keywords of a Text attribute, ascending
-	SectionLookup     SectionKind = 5  // hash table over the keywords of a Text attribute
-	SectionPostings   SectionKind = 6  // LayoutPostings of one tile and attribute; in LayoutRare of the frequent keywords
-	SectionKeys       SectionKind = 7  // keys of the objects of a tile
-	SectionPayloads   SectionKind = 8  // payloads of the objects of a tile
-	SectionTexts      SectionKind = 9  // texts of the objects of a tile
-	SectionPlanes     SectionKind = 10 // LayoutSliced of one tile and attribute
-	SectionCodes      SectionKind = 11 // keywords of an attribute in LayoutSliced
-	SectionRare       SectionKind = 12 // rare keywords of an attribute in LayoutRare
-)
+// SectionSchema is the schema, YAML. What the other kinds are, the families of structures say.
+const SectionSchema SectionKind = 1
 
-// String returns the name that inspect and errors use.
-func (k SectionKind) String() string {
-	switch k {
-	case SectionSchema:
-		return "schema"
-	case SectionAttributes:
-		return "attributes"
-	case SectionNumbers:
-		return "numbers"
-	case SectionStrings:
-		return "strings"
-	case SectionLookup:
-		return "lookup"
-	case SectionPostings:
-		return "postings"
-	case SectionKeys:
-		return "keys"
-	case SectionPayloads:
-		return "payloads"
-	case SectionTexts:
-		return "texts"
-	case SectionPlanes:
-		return "planes"
-	case SectionCodes:
-		return "codes"
-	case SectionRare:
-		return "rare"
-	}
-	return fmt.Sprintf("kind %d", uint16(k))
+// SectionForm describes a kind of section.
+type SectionForm struct {
+	Kind SectionKind
+	Name string // a word, for errors and inspect
+	// PerAttribute and PerTile say what there is one section of the kind for, each: else it is one for the whole file.
+	PerAttribute, PerTile bool
 }
 
 // header is the first headerBytes of the file.
@@ -96,6 +61,7 @@ type header struct {
 // Section is an entry of the section table.
 type Section struct {
 	Kind      SectionKind
+	Name      string // of the kind, in an open file
 	Required  bool
 	Attribute int // -1 when the section does not belong to one attribute
 	Tile      int // first tile
@@ -198,7 +164,7 @@ func encodeSections(sections []Section) []byte {
 }
 
 // decodeSections reads the section table and checks that the sections lie one after the other inside the file.
-func decodeSections(h *header, data []byte) ([]Section, error) {
+func decodeSections(h *header, data []byte, nameOf func(SectionKind) string) ([]Section, error) {
 	size := uint64(len(data))
 	table := uint64(h.sections) * entryBytes
 	if h.tableOffset < headerBytes || h.tableOffset > size || table > size-h.tableOffset {
@@ -217,11 +183,12 @@ func decodeSections(h *header, data []byte) ([]Section, error) {
 		offset, length := le.Uint64(e[16:]), le.Uint64(e[24:])
 		if offset%alignment != 0 || offset < end || offset > size || length > size-offset {
 			return nil, corrupt("section %d (%v) at offset %d with %d bytes overlaps another or lies outside the file",
-				i, kind, offset, length)
+				i, nameOf(kind), offset, length)
 		}
 		end = offset + length
 		s := Section{
 			Kind:      kind,
+			Name:      nameOf(kind),
 			Required:  le.Uint16(e[2:])&sectionRequired != 0,
 			Attribute: -1,
 			Tile:      int(le.Uint32(e[8:])),

@@ -1,241 +1,64 @@
 package index
 
-import (
-	"errors"
-	"fmt"
-	"math/bits"
-)
+// codec is all that there is to a layout. How it encodes and decodes stands in one file named after it (layout_postings.go); nothing
+// outside these files and the choice (choose.go) knows which layouts there are.
+type codec struct {
+	// The kinds of sections that hold an attribute: one per tile, and, unless it is 0, one for the whole index.
+	tile, whole SectionKind
 
-// Layout is how the postings of an attribute are stored. It is chosen for each attribute when the index is
-// built and recorded in the file. How a layout encodes and decodes a section stands in one file named after it
-// (layout_postings.go). What else a new one must supply: the switches here, its sections when writing and opening (write.go,
-// open.go), a way back to postings (Decoder), and its part in ListStatistics and Validate.
-type Layout uint16
+	// Encoding: prepare is called once the keywords of a column are counted; it says why the column cannot have the layout. encode writes a
+	// tile of so many objects into the encoder's memory and returns the bytes.
+	prepare     func(f *finalColumn, tiles int) error
+	encodeWhole func(f *finalColumn, tiles int) []byte
+	encode      func(e *tileEncoder, f *finalColumn, objects int) int
 
-const (
-	// LayoutPostings: per tile a presence directory and plain 16-bit ids in keyword order; see Postings.
-	LayoutPostings Layout = 1
-	// LayoutSliced: the objects' keywords as numbers in bit planes, for at most one keyword an object; see Planes, Codes.
-	LayoutSliced Layout = 2
-	// LayoutRare: as LayoutPostings for frequent keywords, one list for the whole index for rare ones; see Rare.
-	LayoutRare Layout = 3
-)
+	// Decoding: accepts checks an entry of the attribute table. openWhole and open check sections and set what the accessors of Lists return,
+	// and decode turns a tile into postings of all keywords.
+	accepts   func(a *Attribute) error
+	openWhole func(x *Lists, attr int, section []byte) error
+	open      func(x *Lists, tile, attr int, section []byte) error
+	decode    func(d *Decoder, x *Lists, tile, attr int) Postings
 
-// String returns the name that a schema uses.
-func (l Layout) String() string {
-	switch l {
-	case LayoutPostings:
-		return "postings"
-	case LayoutSliced:
-		return "sliced"
-	case LayoutRare:
-		return "rare"
-	}
-	return fmt.Sprintf("layout %d", uint16(l))
+	// Validating: what is to be checked beside the postings of each tile. counters is how many counters it takes, count adds a tile
+	// that was decoded, and agree checks the sums. All nil: nothing.
+	counters func(x *Lists, attr int) int
+	count    func(d *Decoder, counts []uint64, objects int)
+	agree    func(x *Lists, attr int, counts []uint64) error
+
+	// describe adds an attribute to its statistics, and the postings of each keyword to lengths.
+	describe func(x *Lists, attr int, s *ListStatistics, lengths []uint64)
 }
 
-// parseLayout reads the layout override of a schema; 0 means that the builder chooses.
-func parseLayout(name string) (Layout, error) {
-	switch name {
-	case "", "auto":
-		return 0, nil
-	case "postings":
-		return LayoutPostings, nil
-	case "sliced":
-		return LayoutSliced, nil
-	case "rare":
-		return LayoutRare, nil
-	}
-	return 0, fmt.Errorf("layout %q is unknown: use auto, postings, sliced or rare", name)
-}
-
-const (
-	// slicedPays is the share of the objects that a typical item must select for planes to pay.
-	slicedPays = 0.03
-	// rarePays is the share of the bytes of LayoutPostings that LayoutRare may take at most.
-	rarePays = 0.8
-	// mostCounted bounds the keywords that are counted one by one to choose a layout, where they are not texts, of
-	// which there are only those that occur.
-	mostCounted = 1 << 20
-)
-
-// chooseLayout decides how an attribute is stored where the schema does not. frequencies may be nil, for an
-// attribute that can have no other layout than LayoutPostings.
-//
-// # Sliced
-//
-// An attribute with at most one keyword an object is sliced when that takes fewer bytes, P bits an object against 16
-// bits a posting and the directories, and when it pays to match it so. An engine adds the planes of 1,024 objects in
-// the time of about 0.03 x 1,024 postings, however many they select (measured on an H200), so it pays when a typical item
-// selects 3 % of the objects. A typical item of numbers and ordinals, whose keywords have an order, is taken to be a
-// range that does. Of texts it is the keyword of a random object, which has sum(n^2) / sum(n) postings: columns with up
-// to about 30 equally frequent values, and more when some are frequent. Not more because lists that short are the
-// better form of a text for any engine, and the file would save 1/16 of the bytes for each bit below 16 only.
-//
-// In bytes alone the crossover is at a share of P / 16 of the objects having a value: a column of 67 values, of 7 bits, is
-// sliced when more than 44 % of the objects have one.
-//
-// # Rare
-//
-// A text is split (LayoutRare) when the bytes fall to four fifths. It takes a vocabulary most of which is rare, and many
-// tiles: see the costs at LayoutRare. A second place to look in costs time that a few bytes do not pay. Short documents of
-// 17 words from a Zipf vocabulary come to 0.91 of the bytes at 16 tiles, where the CPU engine is as fast, and to 0.84 at 53,
-// where the H200 takes 9 % more for the match (docs/benchmarks, 2026-11-21, cpu-layouts and h200-layouts). Columns of names, of
-// which each tile has others, come to less than half at 50 tiles; the 3-grams of titles recur and are not split, nor is any
-// text in a single tile. Where memory is what is short, the schema can say rare.
-func chooseLayout(a *Attribute, frequencies []frequency, objects uint32, tiles int) Layout {
-	if frequencies == nil || a.Postings == 0 {
-		return LayoutPostings
-	}
-	var postings, split, square float64 // bytes in LayoutPostings and LayoutRare; postings of the typical item
-	used := 0
-	for _, f := range frequencies {
-		if f.postings > 0 {
-			used++
-		}
-		postings += f.frequentBytes(tiles)
-		split += min(f.frequentBytes(tiles), f.rareBytes())
-		square += float64(f.postings) * float64(f.postings)
-	}
-	if a.MaxPerObject == 1 && used <= MaxSlicedKeywords {
-		typical := square / float64(a.Postings)
-		planes := float64(bits.Len(uint(used)) * planeBytes * groupsOf(int(objects))) // a tile is whole groups
-		if (a.Type != Text || typical >= slicedPays*float64(objects)) && planes+4*float64(used)+float64(a.Keywords)/4 < postings {
-			return LayoutSliced
-		}
-	}
-	if a.Type == Text && split+float64(a.Keywords)/4 < rarePays*postings {
-		return LayoutRare
-	}
-	return LayoutPostings
-}
-
-// sections are the kinds of sections that hold an attribute: one a tile, and, unless it is 0, one for the whole index.
-// Both are 0 for a layout that this version cannot read.
-func (l Layout) sections() (tile, whole SectionKind) {
-	switch l {
-	case LayoutPostings:
-		return SectionPostings, 0
-	case LayoutSliced:
-		return SectionPlanes, SectionCodes
-	case LayoutRare:
-		return SectionPostings, SectionRare
-	}
-	return 0, 0
-}
-
-// layOut chooses the layout of a column and prepares what encoding it takes.
-func (f *finalColumn) layOut(objects uint32) error {
-	tiles := tilesOf(objects)
-	a := &f.attribute
-	frequencies := f.countKeywords(tiles)
-	if a.Layout = f.source.override; a.Layout == 0 {
-		a.Layout = chooseLayout(a, frequencies, objects, tiles)
-	}
-	if a.Layout != LayoutPostings {
-		f.frequencies = frequencies
-	}
-	switch a.Layout {
-	case LayoutSliced:
-		used := 0
-		for _, frequency := range f.frequencies {
-			if frequency.postings > 0 {
-				used++
-			}
-		}
-		if used > MaxSlicedKeywords {
-			return tooManySliced(a.Name, used)
-		}
-		f.codes = newCodeTable(f.frequencies)
-	case LayoutRare:
-		f.rare = newRareTable(f.frequencies, tiles)
-	}
-	return nil
-}
-
-// errNotRare is for a schema that asks for LayoutRare of another type than Text.
-var errNotRare = errors.New("layout rare is for categories and texts; use auto, postings or sliced")
-
-func tooManySliced(name string, values int) error {
-	return fmt.Errorf("attribute %q has %d values, layout sliced is for at most %d; use layout auto in the schema", name, values, MaxSlicedKeywords)
-}
-
-// countKeywords counts the postings of each keyword; nil of an attribute that can have no layout but LayoutPostings.
-func (f *finalColumn) countKeywords(tiles int) []frequency {
-	a := &f.attribute
-	switch f.source.override {
-	case LayoutPostings:
+// codecOf returns the codec of a layout, nil of one that this version cannot read.
+func codecOf(l Layout) *codec {
+	if int(l) >= len(codecs) {
 		return nil
-	case 0:
-		if a.MaxPerObject > 1 && (a.Type != Text || tiles == 1) || a.Type != Text && a.Keywords > mostCounted {
-			return nil
-		}
 	}
-	if a.Type == Text {
-		// By the numbers that the strings had when they were first seen: frequent ones are small and stay in cache.
-		counted := make([]frequency, len(f.remap))
-		for tile := range tiles {
-			countTile(counted, f.source.tile(tile).values, tile)
-		}
-		frequencies := make([]frequency, a.Keywords)
-		for id, frequency := range counted {
-			if frequency.postings > 0 {
-				frequencies[f.remap[id]] = frequency
-			}
-		}
-		return frequencies
-	}
-	frequencies := make([]frequency, a.Keywords)
-	var keywords []uint32
-	for tile := range tiles {
-		keywords = f.keywordsOf(keywords[:0], f.source.tile(tile))
-		countTile(frequencies, keywords, tile)
-	}
-	return frequencies
+	return codecs[l]
 }
 
-// countTile adds the postings of a tile, tiles in ascending order.
-func countTile(frequencies []frequency, keywords []uint32, tile int) {
-	last := uint32(tile) + 1
-	for _, keyword := range keywords {
-		f := &frequencies[keyword]
-		f.postings++
-		if f.last != last {
-			f.last = last
-			f.lists++
-		}
-	}
-}
-
-// tileEncoder turns the postings of one tile and attribute into the bytes of a section. It is one worker's and
-// keeps its memory from tile to tile.
-type tileEncoder struct {
-	// Posting i is keywords[i] of object ids[i]; ids ascend.
-	keywords []uint32
-	ids      []uint16
-
-	out     []uint64 // the encoded bytes, as words so that they are aligned
-	counts  []uint32 // one a keyword, all 0 between tiles
-	keptIDs []uint16 // of LayoutRare
-}
-
-// encode writes the postings of a tile of so many objects into out and returns the number of bytes. It may change
-// keywords and ids.
-func (e *tileEncoder) encode(f *finalColumn, objects int) int {
-	switch f.attribute.Layout {
-	case LayoutSliced:
-		return e.encodePlanes(f.codes, objects)
-	case LayoutRare:
-		return e.encodeFrequent(&f.rare)
-	}
-	return e.encodePostings(f.attribute.Keywords)
-}
-
-// grow makes out hold at least n bytes, rounded up to words; what they contain is undefined.
-func (e *tileEncoder) grow(n int) {
-	words := (n + 7) / 8
-	if cap(e.out) < words {
-		e.out = make([]uint64, words)
-	}
-	e.out = e.out[:words]
+// codecs is the table of layouts. It is not changed.
+var codecs = [...]*codec{
+	LayoutPostings: {
+		tile:     SectionPostings,
+		prepare:  func(*finalColumn, int) error { return nil },
+		encode:   encodeAll,
+		accepts:  func(*Attribute) error { return nil },
+		open:     openPostings,
+		decode:   func(_ *Decoder, x *Lists, tile, attr int) Postings { return x.Postings(tile, attr) },
+		describe: describePostings,
+	},
+	LayoutSliced: {
+		tile: SectionPlanes, whole: SectionCodes,
+		prepare: prepareSliced, encodeWhole: encodeCodes, encode: encodePlanes,
+		accepts: acceptsSliced, openWhole: openCodes, open: openPlanes, decode: decodeSliced,
+		counters: countersSliced, count: countCodes, agree: agreeSliced,
+		describe: describeSliced,
+	},
+	LayoutRare: {
+		tile: SectionPostings, whole: SectionRare,
+		prepare: prepareRare, encodeWhole: encodeRare, encode: encodeFrequent,
+		accepts: acceptsRare, openWhole: openRare, open: openFrequent, decode: decodeJoined,
+		describe: describeRare,
+	},
 }

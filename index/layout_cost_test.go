@@ -38,7 +38,7 @@ func TestCostRule(t *testing.T) {
 		for _, f := range c.frequencies {
 			c.a.Postings += f.postings
 		}
-		if got := chooseLayout(&c.a, c.frequencies, c.objects, tilesOf(c.objects)); got != c.want {
+		if got := chooseLayout(&c.a, c.frequencies, c.objects, TilesOf(c.objects)); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -81,8 +81,15 @@ func newRareTable(frequencies []frequency, tiles int) rareTable {
 	return t
 }
 
+// prepareRare splits the keywords of a column.
+func prepareRare(f *finalColumn, tiles int) error {
+	f.rare = newRareTable(f.frequencies, tiles)
+	return nil
+}
+
 // encodeFrequent is LayoutRare of a tile: LayoutPostings of the frequent keywords.
-func (e *tileEncoder) encodeFrequent(t *rareTable) int {
+func encodeFrequent(e *tileEncoder, f *finalColumn, _ int) int {
+	t := &f.rare
 	e.keptIDs = e.keptIDs[:0]
 	kept := 0
 	for i, keyword := range e.keywords {
@@ -97,7 +104,7 @@ func (e *tileEncoder) encodeFrequent(t *rareTable) int {
 }
 
 // encodeRare returns the section of the rare keywords of a column.
-func (f *finalColumn) encodeRare(tiles int) []byte {
+func encodeRare(f *finalColumn, tiles int) []byte {
 	t := &f.rare
 	keywords := f.attribute.Keywords
 	lists := keywords - t.frequent
@@ -173,4 +180,114 @@ func decodeRare(section []byte, keywords, objects uint32) (Rare, error) {
 		}
 	}
 	return r, nil
+}
+
+// acceptsRare checks an entry of the attribute table.
+func acceptsRare(a *Attribute) error {
+	if a.Type != Text {
+		return corrupt("attribute %q has rare keywords but is of type %v", a.Name, a.Type)
+	}
+	return nil
+}
+
+func openRare(x *Lists, attr int, section []byte) (err error) {
+	x.rare[attr], err = decodeRare(section, x.attributes[attr].Keywords, x.Objects())
+	return err
+}
+
+// openFrequent opens the postings of the frequent keywords in a tile.
+func openFrequent(x *Lists, tile, attr int, section []byte) error {
+	return openList(x, tile, attr, section, x.rare[attr].Frequent(x.attributes[attr].Keywords))
+}
+
+// rareCursor remembers how far the rare lists of an attribute have been read.
+type rareCursor struct {
+	lists      *Lists
+	attr, tile int
+	next       []uint32 // by rare keyword: its first id from the tile on
+}
+
+// seek moves the cursor to a tile: forward, or from the beginning of the lists.
+func (c *rareCursor) seek(x *Lists, tile, attr int) {
+	r := x.rare[attr]
+	if c.lists != x || c.attr != attr || c.tile > tile {
+		c.next = append(c.next[:0], r.starts[:r.Lists()]...)
+		c.lists, c.attr, c.tile = x, attr, 0
+	}
+	if c.tile == tile {
+		return
+	}
+	c.tile = tile
+	first := uint32(tile) * TileObjects
+	for list, at := range c.next {
+		for at < r.starts[list+1] && r.ids[at] < first {
+			at++
+		}
+		c.next[list] = at
+	}
+}
+
+// decodeJoined joins the lists of frequent and rare keywords.
+func decodeJoined(d *Decoder, x *Lists, tile, attr int) Postings {
+	d.rare.seek(x, tile, attr)
+	d.rare.tile = tile + 1
+	r, frequent, keywords := x.rare[attr], x.Postings(tile, attr), x.attributes[attr].Keywords
+	first := uint64(tile) * TileObjects
+	end := first + uint64(x.TileLen(tile))
+
+	d.words = grown(d.words, len(r.words))
+	d.starts, d.ids = d.starts[:0], d.ids[:0]
+	number, rare := uint32(0), uint32(0) // of the frequent and rare keywords before
+	list := 0                            // of frequent keywords in the tile
+	for w, word := range r.words {
+		out := uint64(len(d.starts)) << 32
+		for bit := range min(32, keywords-uint32(w)*32) {
+			start := uint32(len(d.ids))
+			if word>>bit&1 != 0 {
+				if frequent.words[number/32]>>(number%32)&1 != 0 {
+					d.ids = append(d.ids, frequent.ids[frequent.starts[list]:frequent.starts[list+1]]...)
+					list++
+				}
+				number++
+			} else {
+				at, stop := d.rare.next[rare], r.starts[rare+1]
+				for ; at < stop && uint64(r.ids[at]) < end; at++ {
+					d.ids = append(d.ids, uint16(uint64(r.ids[at])-first))
+				}
+				d.rare.next[rare] = at
+				rare++
+			}
+			if uint32(len(d.ids)) > start {
+				out |= 1 << bit
+				d.starts = append(d.starts, start)
+			}
+		}
+		d.words[w] = out
+	}
+	lists := len(d.starts)
+	d.starts = append(d.starts, uint32(len(d.ids)))
+	return Postings{directory{d.words, d.starts[:lists+1]}, d.ids}
+}
+
+// describeRare adds an attribute in LayoutRare to its statistics.
+func describeRare(x *Lists, attr int, s *ListStatistics, lengths []uint64) {
+	x.addLists(s, attr, lengths[:x.rare[attr].Frequent(uint32(len(lengths)))])
+	x.addRare(s, attr, lengths)
+}
+
+// addRare moves the lengths of the frequent keywords, which lengths begins with, to their places and adds the rare
+// ones.
+func (x *Lists) addRare(s *ListStatistics, attr int, lengths []uint64) {
+	r := x.rare[attr]
+	s.Lists += uint64(r.Lists())
+	s.PostingsBytes += 4 * int64(len(r.ids))
+	for keyword := uint32(len(lengths)); keyword > 0; {
+		keyword-- // a keyword's number is not above it, so that going down none is overwritten before it has moved
+		number := r.Frequent(keyword)
+		if r.isFrequent(keyword) {
+			lengths[keyword] = lengths[number]
+		} else {
+			lengths[keyword] = uint64(r.starts[keyword-number+1] - r.starts[keyword-number])
+		}
+	}
 }

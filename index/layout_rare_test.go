@@ -34,9 +34,9 @@ func FuzzDecodeRare(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for i := range x.sections {
-		if s := &x.sections[i]; s.Kind == SectionRare || s.Kind == SectionCodes {
-			f.Add(x.bytes(s), x.attributes[s.Attribute].Keywords, x.objects)
+	for i := range x.Sections() {
+		if s := &x.Sections()[i]; s.Kind == SectionRare || s.Kind == SectionCodes {
+			f.Add(x.Bytes(s), x.attributes[s.Attribute].Keywords, x.Objects())
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte, keywords, objects uint32) {

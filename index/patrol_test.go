@@ -54,9 +54,9 @@ func TestPatrol(t *testing.T) {
 	for _, at := range places {
 		must(round())
 		put(at, []byte{content[at] ^ 1})
-		state, err := stateOf(x.file.file)
+		state, err := stateOf(x.mapped.file)
 		must(err)
-		x.file.trust.Store(&trust{x.Epoch(), state}) // as if the times did not tell
+		x.mapped.trust.Store(&trust{x.Epoch(), state}) // as if the times did not tell
 		must(x.Unchanged(x.Epoch()))
 		var changed *ChangedError
 		if err := round(); !errors.As(err, &changed) {

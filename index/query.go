@@ -63,7 +63,7 @@ func (q *Query) ItemSpans(item Item) []Span {
 // CountBound is the count bound of q: the sum over items of weight x (most keywords that one object has in
 // the item's attribute). No object can reach more; it decides the counter width. An item without spans
 // adds nothing. The sum of 65,536 items of weight 65,535 fits a uint64.
-func (x *Index) CountBound(q *Query) uint64 {
+func (x *Lists) CountBound(q *Query) uint64 {
 	attrs := x.Attributes()
 	var bound uint64
 	for _, item := range q.Items {

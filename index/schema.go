@@ -330,19 +330,19 @@ func (c *Column) faults(kind Kind) []error {
 	if c.Store && (c.Type != TextColumn || kind != Documents) {
 		fault("store belongs to text columns of documents")
 	}
-	switch layout, err := parseLayout(c.Layout); {
+	switch layout, err := ParseLayout(c.Layout); {
 	case err != nil:
 		faults = append(faults, err)
 	case c.Layout != "" && (c.Type == PayloadColumn || c.Type == SkipColumn):
 		fault("layout belongs to indexed columns")
-	case layout == LayoutRare && c.Type == NumberColumn:
-		faults = append(faults, errNotRare)
+	case c.Type == NumberColumn && layout.Takes(Number) != nil:
+		faults = append(faults, layout.Takes(Number))
 	}
 	return faults
 }
 
-// encode returns the schema as it is stored: YAML with every default filled in.
-func (s *Schema) encode() ([]byte, error) {
+// Encode returns the schema as it is stored: YAML with every default filled in.
+func (s *Schema) Encode() ([]byte, error) {
 	data, err := yaml.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("encode schema: %w", err)
@@ -350,8 +350,8 @@ func (s *Schema) encode() ([]byte, error) {
 	return data, nil
 }
 
-// clone returns a deep copy with the defaults filled in.
-func (s *Schema) clone() *Schema {
+// Clone returns a deep copy with the defaults filled in.
+func (s *Schema) Clone() *Schema {
 	c := *s
 	if s.Header != nil {
 		header := *s.Header

@@ -60,7 +60,7 @@ func TestSchemaDefaults(t *testing.T) {
 			t.Errorf("%s\n got %+v\nwant %+v", c.yaml, *s, c.want)
 		}
 		// What the file stores means the same, whatever the defaults will be.
-		stored, err := s.encode()
+		stored, err := s.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +216,7 @@ func FuzzParseSchema(f *testing.F) {
 		if err != nil {
 			return
 		}
-		stored, err := s.encode()
+		stored, err := s.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}

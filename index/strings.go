@@ -145,37 +145,6 @@ func (h hashTable) find(t *stringTable, value string) (uint32, bool) {
 	}
 }
 
-// interner numbers distinct strings in the order they are first seen.
-type interner struct {
-	strings stringTable
-	table   hashTable
-}
-
-// intern returns the number of value, adding it when it is new. ok is false when the strings are full: 4 GiB, or
-// one short of 2^32 strings.
-func (n *interner) intern(value string) (id uint32, ok bool) {
-	hash := xxhash.Sum64String(value)
-	for p := n.table.probe(hash); ; {
-		id, found := p.next()
-		if !found {
-			break
-		}
-		if n.strings.at(id) == value {
-			return id, true
-		}
-	}
-	count := n.strings.len()
-	if !n.strings.fits(len(value)) || uint64(count) >= math.MaxUint32-1 {
-		return 0, false
-	}
-	if (count+1)*4 > len(n.table)*3 {
-		n.table = buildTable(&n.strings, hashSlots(count+1))
-	}
-	n.strings.add(value)
-	n.table.insert(hash, uint32(count))
-	return uint32(count), true
-}
-
 // buildTable returns a table of the strings of t, inserted in their order.
 func buildTable(t *stringTable, slots int) hashTable {
 	h := make(hashTable, slots)
@@ -183,4 +152,12 @@ func buildTable(t *stringTable, slots int) hashTable {
 		h.insert(xxhash.Sum64String(t.at(i)), i)
 	}
 	return h
+}
+
+// decodeHashTable reads a hash table from a section and checks what probing relies on: a power of two of slots, or none.
+func decodeHashTable(section []byte) (hashTable, error) {
+	if slots := len(section) / 8; len(section)%8 != 0 || slots&(slots-1) != 0 {
+		return nil, corrupt("%d bytes are no hash table", len(section))
+	}
+	return view[uint64](section), nil
 }

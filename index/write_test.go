@@ -3,27 +3,16 @@ package index
 import (
 	"context"
 	"errors"
-	"strconv"
 	"testing"
 )
 
 // TestOutputErrors fails each single write in turn.
 func TestOutputErrors(t *testing.T) {
-	b, err := NewBuilder(&Schema{Name: "t", Kind: Rows, Columns: []Column{{Name: "c", Type: CategoryColumn}}},
-		[]AttributeSpec{{Name: "c", Type: Text}}, BuilderOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 300 {
-		b.AddString(0, strconv.Itoa(i%7))
-		if err := b.EndObject("key "+strconv.Itoa(i), []byte(`{"a":1}`), "text"); err != nil {
-			t.Fatal(err)
-		}
-	}
+	drafts := []Draft{smallDraft(3), smallDraft(0), smallDraft(9)}
 	broken := errors.New("no space left")
 	for n := 0; ; n++ {
 		out := &failingOutput{left: n, err: broken}
-		err := b.write(context.Background(), out, nil)
+		err := Write(context.Background(), out, 300, drafts, nil)
 		if err == nil {
 			if n < 3 {
 				t.Errorf("only %d writes", n)
@@ -54,4 +43,16 @@ func (f *failingOutput) WriteAt(data []byte, at int64) (int, error) {
 		return 0, f.err
 	}
 	return f.memory.WriteAt(data, at)
+}
+
+// smallDraft is so many sections of a megabyte.
+type smallDraft int
+
+func (d smallDraft) Sections() int { return int(d) }
+func (d smallDraft) Work() int64   { return 0 }
+func (d smallDraft) Write(_ context.Context, w *Writer, _ func(int64)) error {
+	for range d {
+		w.Add(SectionSchema, -1, -1, make([]byte, 1<<20))
+	}
+	return w.Err()
 }

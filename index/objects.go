@@ -1,0 +1,149 @@
+package index
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// What sections hold of single objects.
+const (
+	SectionKeys     SectionKind = 7 // keys of the objects of a tile
+	SectionPayloads SectionKind = 8 // payloads of the objects of a tile
+	SectionTexts    SectionKind = 9 // texts of the objects of a tile
+)
+
+func objectSections() []SectionForm {
+	return []SectionForm{
+		{Kind: SectionKeys, Name: "keys", PerTile: true},
+		{Kind: SectionPayloads, Name: "payloads", PerTile: true},
+		{Kind: SectionTexts, Name: "texts", PerTile: true},
+	}
+}
+
+// objects is what an index stores of single objects, whatever they are searched by: keys, payloads, texts. Each is there for all tiles or
+// for none.
+type objects struct {
+	file *File
+	// By tile; nil when no object has one.
+	keys, payloads, texts []stringTable
+}
+
+// openObjects opens the sections of single objects.
+func openObjects(f *File) (*objects, error) {
+	o := &objects{file: f}
+	tables := map[SectionKind]*[]stringTable{SectionKeys: &o.keys, SectionPayloads: &o.payloads, SectionTexts: &o.texts}
+	for kind, table := range tables {
+		if !f.Has(kind, -1, 0) {
+			continue // when tiles have them all have them; others are left over, which is an error
+		}
+		for tile := range f.Tiles() {
+			if err := f.Need(kind, -1, tile); err != nil {
+				return nil, err
+			}
+		}
+		*table = make([]stringTable, f.Tiles())
+	}
+	err := f.Each(func(s *Section) bool {
+		return s.Attribute < 0 && s.Tiles != 0 && tables[s.Kind] != nil && *tables[s.Kind] != nil
+	},
+		func(s *Section, data []byte) (err error) {
+			(*tables[s.Kind])[s.Tile], err = decodeStrings(data, uint32(f.TileLen(s.Tile)))
+			return err
+		})
+	return o, err
+}
+
+// Key returns the key of an object: the user's, or else the decimal id. It points into the map, like Text.
+func (o *objects) Key(id uint32) string {
+	if o.keys == nil || id >= o.file.Objects() {
+		return strconv.FormatUint(uint64(id), 10)
+	}
+	return o.keys[id/TileObjects].at(id % TileObjects)
+}
+
+// Payload returns the payload of an object, a JSON object, or nil when it has none. It points into the map and must
+// be neither changed nor kept after Close.
+func (o *objects) Payload(id uint32) []byte {
+	if o.payloads == nil || id >= o.file.Objects() {
+		return nil
+	}
+	payload := o.payloads[id/TileObjects].bytes(id % TileObjects)
+	if len(payload) == 0 {
+		return nil
+	}
+	return payload
+}
+
+// Text returns the text of an object of a sequence index, "" in other indexes. It points into the map and must not be
+// kept after Close.
+func (o *objects) Text(id uint32) string {
+	if o.texts == nil || id >= o.file.Objects() {
+		return ""
+	}
+	return o.texts[id/TileObjects].at(id % TileObjects)
+}
+
+// Longest returns how many bytes the longest key, payload and text of an object have.
+func (o *objects) Longest() (key, payload, text int) {
+	longest := func(tables []stringTable) (n uint32) {
+		for i := range tables {
+			n = max(n, tables[i].longest)
+		}
+		return n
+	}
+	return int(longest(o.keys)), int(longest(o.payloads)), int(longest(o.texts))
+}
+
+// TextBytes is the size of all texts of a sequence index, 0 of other indexes.
+func (o *objects) TextBytes() int64 {
+	var bytes int64
+	for i := range o.texts {
+		bytes += int64(len(o.texts[i].data))
+	}
+	return bytes
+}
+
+// verify checks that keys are unique and payloads are JSON objects. It needs about 12 bytes per object where there are keys.
+func (o *objects) verify() error {
+	var faults Faults
+	faults.Add(o.validateKeys())
+	faults.Parallel(len(o.payloads), o.validatePayloads)
+	return faults.Err()
+}
+
+func (o *objects) validateKeys() error {
+	if o.keys == nil {
+		return nil
+	}
+	table := make(hashTable, hashSlots(int(o.file.Objects())))
+	for id := range o.file.Objects() {
+		key := o.Key(id)
+		if key == "" {
+			return corrupt("object %d has an empty key", id)
+		}
+		hash := xxhash.Sum64String(key)
+		for p := table.probe(hash); ; {
+			other, ok := p.next()
+			if !ok {
+				break
+			}
+			if o.Key(other) == key {
+				return corrupt("objects %d and %d have the same key %q", other, id, key)
+			}
+		}
+		table.insert(hash, id)
+	}
+	return nil
+}
+
+func (o *objects) validatePayloads(tile int) error {
+	for i := range uint32(o.file.TileLen(tile)) {
+		id := uint32(tile)*TileObjects + i
+		if payload := o.Payload(id); payload != nil && (payload[0] != '{' || !json.Valid(payload)) {
+			return corrupt("the payload of object %d is not a JSON object", id)
+		}
+	}
+	return nil
+}
