@@ -46,7 +46,7 @@ func (f *finalColumn) finish(c *column, objects uint32) error {
 	switch c.spec.Type {
 	case Text:
 		f.sortStrings(tiles)
-		a.Keywords = uint32(f.keywords.len())
+		a.Keywords = uint32(f.keywords.Len())
 	case Ordinal:
 		a.Keywords = c.spec.Keywords
 	case Number:
@@ -131,7 +131,7 @@ func (b *ListBuilder) encodePostings(ctx context.Context, columns []finalColumn,
 		for j := range ordered {
 			select {
 			case words := <-j.done:
-				if err := emit(j.tile, j.attr, raw(words)[:j.bytes]); err != nil {
+				if err := emit(j.tile, j.attr, Raw(words)[:j.bytes]); err != nil {
 					return err
 				}
 				select {

@@ -48,7 +48,7 @@ func decodeAttributes(b []byte, count uint32) ([]Attribute, error) {
 	le := binary.LittleEndian
 	if len(b) < attributeHead || le.Uint32(b) != count || le.Uint32(b[4:]) != attributeBytes ||
 		uint64(len(b)) < attributeHead+uint64(count)*attributeBytes {
-		return nil, corrupt("it does not hold %d attributes of %d bytes", count, attributeBytes)
+		return nil, Corrupt("it does not hold %d attributes of %d bytes", count, attributeBytes)
 	}
 	names := b[attributeHead+int(count)*attributeBytes:]
 	attributes := make([]Attribute, count)
@@ -58,7 +58,7 @@ func decodeAttributes(b []byte, count uint32) ([]Attribute, error) {
 		e := b[attributeHead+i*attributeBytes:]
 		offset, length := uint64(le.Uint32(e[0:])), uint64(le.Uint32(e[4:]))
 		if length == 0 || length > MaxNameBytes || offset+length > uint64(len(names)) {
-			return nil, corrupt("the name of attribute %d lies outside the table", i)
+			return nil, Corrupt("the name of attribute %d lies outside the table", i)
 		}
 		a := Attribute{
 			Name:         string(names[offset : offset+length]),
@@ -76,22 +76,22 @@ func decodeAttributes(b []byte, count uint32) ([]Attribute, error) {
 		codec := le.Uint16(e[12:])
 		switch {
 		case !utf8.ValidString(a.Name) || seen[a.Name]:
-			return nil, corrupt("attribute %d: the name %q is not unique UTF-8", i, a.Name)
+			return nil, Corrupt("attribute %d: the name %q is not unique UTF-8", i, a.Name)
 		case a.Type < Number || a.Type > Ordinal:
-			return nil, unsupported("attribute %q of type %d", a.Name, a.Type)
+			return nil, Unsupported("attribute %q of type %d", a.Name, a.Type)
 		case codecOf(a.Layout) == nil:
-			return nil, unsupported("attribute %q in %v", a.Name, a.Layout)
+			return nil, Unsupported("attribute %q in %v", a.Name, a.Layout)
 		case codec != 0:
-			return nil, unsupported("attribute %q in codec %d", a.Name, codec)
+			return nil, Unsupported("attribute %q in codec %d", a.Name, codec)
 		case a.Exact && a.Type != Number:
-			return nil, corrupt("attribute %q is exact but of type %v", a.Name, a.Type)
+			return nil, Corrupt("attribute %q is exact but of type %v", a.Name, a.Type)
 		}
 		if err := codecOf(a.Layout).accepts(&a); err != nil {
 			return nil, err
 		}
 		seen[a.Name] = true
 		if first += uint64(a.Keywords); first > math.MaxUint32 {
-			return nil, corrupt("attributes up to %q have %d keywords", a.Name, first)
+			return nil, Corrupt("attributes up to %q have %d keywords", a.Name, first)
 		}
 		attributes[i] = a
 	}

@@ -31,7 +31,7 @@ func NewBuilder(schema *Schema, attrs []AttributeSpec, options BuilderOptions) (
 	if schema == nil {
 		return nil, errors.New("a builder needs a schema")
 	}
-	if !nativeLittleEndian() {
+	if !LittleEndian() {
 		return nil, errors.New("building an index needs a little-endian machine")
 	}
 	copied := schema.Clone()

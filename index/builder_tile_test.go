@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 )
 
@@ -33,8 +32,7 @@ func TestSealedTiles(t *testing.T) {
 		{"more than there are codes", 100_000, func() int { return 4 }, Exact, false, false},
 		{"none", 1, func() int { return 0 }, Exact, false, false},
 	} {
-		b, err := NewBuilder(&Schema{Name: "t", Kind: Rows, Columns: []Column{{Name: "n", Type: NumberColumn}}},
-			[]AttributeSpec{{Name: "n", Type: Number, Edges: c.edges, Buckets: 64}}, BuilderOptions{Workers: 2})
+		b, err := NewListBuilder([]AttributeSpec{{Name: "n", Type: Number, Edges: c.edges, Buckets: 64}}, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,9 +54,7 @@ func TestSealedTiles(t *testing.T) {
 				w.numbers = append(w.numbers, v)
 				w.ids = append(w.ids, uint16(id%TileObjects))
 			}
-			if err := b.EndObject("", nil, ""); err != nil {
-				t.Fatal(err)
-			}
+			b.EndObject()
 		}
 		var added []float64
 		for i := range want {
@@ -101,18 +97,6 @@ func noneOrTwo() func() int {
 	return func() int {
 		n = 2 - n
 		return n
-	}
-}
-
-// TestTooManyObjects sets the count by hand: nobody adds 4 billion objects in a test.
-func TestTooManyObjects(t *testing.T) {
-	b, err := NewBuilder(&Schema{Name: "t", Kind: Rows, Columns: []Column{{Name: "n", Type: NumberColumn}}}, nil, BuilderOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.objects = MaxObjects
-	if err := b.EndObject("", nil, ""); err == nil || !strings.Contains(err.Error(), "at most 4294967295 objects") {
-		t.Errorf("2^32 objects: %v", err)
 	}
 }
 

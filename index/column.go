@@ -39,7 +39,7 @@ func (c *column) checkSliced() error {
 		return fmt.Errorf("attribute %q has %d values in one object, layout sliced is for one; use layout auto in the schema", c.spec.Name, n)
 	}
 	// After a discarded value some of the strings may be no object's: layOut will know.
-	if n := c.strings.strings.len(); n > MaxSlicedKeywords && !c.discarded {
+	if n := c.strings.strings.Len(); n > MaxSlicedKeywords && !c.discarded {
 		return tooManySliced(c.spec.Name, n)
 	}
 	return nil
@@ -79,7 +79,7 @@ func (c *column) discard() {
 type finalColumn struct {
 	source    *column
 	attribute Attribute
-	keywords  stringTable // of Text, ascending
+	keywords  StringTable // of Text, ascending
 	remap     []uint32    // of Text: provisional number to keyword
 	grid      grid        // of Number: finds keywords
 
@@ -121,14 +121,14 @@ func (f *finalColumn) sortStrings(tiles int) {
 		prefix uint64 // the first 8 bytes decide most comparisons without touching the string
 		id     uint32
 	}
-	order := make([]entry, 0, from.len())
+	order := make([]entry, 0, from.Len())
 	used := c.usedStrings(tiles)
 	size := 0
-	for id := range uint32(from.len()) {
+	for id := range uint32(from.Len()) {
 		if used != nil && !used[id] {
 			continue
 		}
-		s := from.bytes(id)
+		s := from.Bytes(id)
 		var prefix [8]byte
 		copy(prefix[:], s)
 		order = append(order, entry{binary.BigEndian.Uint64(prefix[:]), id})
@@ -138,14 +138,13 @@ func (f *finalColumn) sortStrings(tiles int) {
 		if a.prefix != b.prefix {
 			return cmp.Compare(a.prefix, b.prefix)
 		}
-		return strings.Compare(from.at(a.id), from.at(b.id))
+		return strings.Compare(from.At(a.id), from.At(b.id))
 	})
-	f.remap = make([]uint32, from.len())
-	f.keywords = stringTable{offsets: make([]uint32, 0, len(order)+1), data: make([]byte, 0, size)}
-	f.keywords.offsets = append(f.keywords.offsets, 0)
+	f.remap = make([]uint32, from.Len())
+	f.keywords = NewStringTable(len(order), size)
 	for keyword, e := range order {
 		f.remap[e.id] = uint32(keyword)
-		f.keywords.add(from.at(e.id))
+		f.keywords.Add(from.At(e.id))
 	}
 }
 
@@ -154,7 +153,7 @@ func (c *column) usedStrings(tiles int) []bool {
 	if !c.discarded {
 		return nil
 	}
-	used := make([]bool, c.strings.strings.len())
+	used := make([]bool, c.strings.strings.Len())
 	for t := range tiles {
 		for _, id := range c.tile(t).values {
 			used[id] = true

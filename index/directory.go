@@ -31,11 +31,11 @@ func (d directory) postings() uint64 { return uint64(d.starts[len(d.starts)-1]) 
 // layDirectory writes the head of a directory to section, which must be aligned to 8 bytes, and returns words and
 // starts to be filled in and what follows them.
 func layDirectory(section []byte, keywords uint32, lists, postings int) (d directory, rest []byte) {
-	head := view[uint32](section[:directoryHead])
+	head := View[uint32](section[:directoryHead])
 	head[0], head[1] = uint32(lists), uint32(postings)
 	starts := directoryHead + 8*directoryWords(keywords)
 	end := starts + 4*(lists+1)
-	return directory{view[uint64](section[directoryHead:starts]), view[uint32](section[starts:end])}, section[end:]
+	return directory{View[uint64](section[directoryHead:starts]), View[uint32](section[starts:end])}, section[end:]
 }
 
 // encodeDirectory returns a section that is the directory of lists of these keywords, over the whole index. Together they
@@ -50,7 +50,7 @@ func encodeDirectory(frequencies []frequency) []byte {
 	}
 	keywords := uint32(len(frequencies))
 	size := directoryBytes(keywords, lists)
-	section := raw(make([]uint64, (size+7)/8))[:size]
+	section := Raw(make([]uint64, (size+7)/8))[:size]
 	d, _ := layDirectory(section, keywords, lists, postings)
 	list, start := uint32(0), uint32(0)
 	for w := range d.words {
@@ -72,18 +72,18 @@ func encodeDirectory(frequencies []frequency) []byte {
 // splitDirectory cuts a section into the directory at its beginning and what follows, by the bounds alone.
 func splitDirectory(section []byte, keywords uint32) (directory, []byte, error) {
 	if len(section) < directoryHead {
-		return directory{}, nil, corrupt("%d bytes are no directory", len(section))
+		return directory{}, nil, Corrupt("%d bytes are no directory", len(section))
 	}
-	head := view[uint32](section[:directoryHead])
+	head := View[uint32](section[:directoryHead])
 	lists := uint64(head[0])
 	wordEnd := directoryHead + 8*uint64(directoryWords(keywords))
 	end := wordEnd + 4*(lists+1)
 	if uint64(len(section)) < end {
-		return directory{}, nil, corrupt("%d bytes; a directory of %d lists needs %d", len(section), lists, end)
+		return directory{}, nil, Corrupt("%d bytes; a directory of %d lists needs %d", len(section), lists, end)
 	}
 	return directory{
-		words:  view[uint64](section[directoryHead:wordEnd]),
-		starts: view[uint32](section[wordEnd:end]),
+		words:  View[uint64](section[directoryHead:wordEnd]),
+		starts: View[uint32](section[wordEnd:end]),
 	}, section[end:], nil
 }
 
@@ -95,14 +95,14 @@ func decodeDirectory(section []byte, keywords uint32) (directory, []byte, error)
 	if err != nil {
 		return directory{}, nil, err
 	}
-	head := view[uint32](section[:directoryHead])
+	head := View[uint32](section[:directoryHead])
 	lists, postings := uint64(head[0]), uint64(head[1])
 	present, err := checkRanks(d.words, keywords)
 	if err != nil {
 		return directory{}, nil, err
 	}
 	if present != lists {
-		return directory{}, nil, corrupt("the directory has %d lists, should be %d", present, lists)
+		return directory{}, nil, Corrupt("the directory has %d lists, should be %d", present, lists)
 	}
 	if err := checkStarts(d.starts, postings); err != nil {
 		return directory{}, nil, err
@@ -115,12 +115,12 @@ func checkRanks(words []uint64, keywords uint32) (uint64, error) {
 	sum := uint64(0)
 	for w, word := range words {
 		if word>>32 != sum {
-			return 0, corrupt("directory word %d has rank %d, should be %d", w, word>>32, sum)
+			return 0, Corrupt("directory word %d has rank %d, should be %d", w, word>>32, sum)
 		}
 		sum += uint64(bits.OnesCount32(uint32(word)))
 	}
 	if beyond := uint32(words[len(words)-1]) >> (keywords % 32); beyond != 0 {
-		return 0, corrupt("the directory has keywords beyond the last")
+		return 0, Corrupt("the directory has keywords beyond the last")
 	}
 	return sum, nil
 }
@@ -129,16 +129,16 @@ func checkRanks(words []uint64, keywords uint32) (uint64, error) {
 func checkStarts(starts []uint32, postings uint64) error {
 	previous := starts[0]
 	if previous != 0 {
-		return corrupt("the first list starts at %d", previous)
+		return Corrupt("the first list starts at %d", previous)
 	}
 	for i, start := range starts[1:] {
 		if start <= previous {
-			return corrupt("list %d has no postings", i)
+			return Corrupt("list %d has no postings", i)
 		}
 		previous = start
 	}
 	if uint64(previous) != postings {
-		return corrupt("the lists end at %d of %d postings", previous, postings)
+		return Corrupt("the lists end at %d of %d postings", previous, postings)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func (e *CorruptError) Error() string {
 	return "index is damaged: " + e.Reason + "; build it again or restore a copy"
 }
 
-func corrupt(format string, args ...any) error {
+func Corrupt(format string, args ...any) error {
 	return &CorruptError{Reason: fmt.Sprintf(format, args...)}
 }
 
@@ -30,17 +30,6 @@ func (e *UnsupportedError) Error() string {
 	return "index needs " + e.Needs + "; open it with a newer geniemq or build it again"
 }
 
-// DuplicateKeyError reports two objects with the same key.
-type DuplicateKeyError struct {
-	Key           string
-	First, Second uint32 // object ids
-}
-
-func (e *DuplicateKeyError) Error() string {
-	return fmt.Sprintf("key %q of object %d is already the key of object %d (objects count from 0); keys must be unique",
-		e.Key, e.Second, e.First)
-}
-
-func unsupported(format string, args ...any) error {
+func Unsupported(format string, args ...any) error {
 	return &UnsupportedError{Needs: fmt.Sprintf(format, args...)}
 }

@@ -62,7 +62,7 @@ func (f *Faults) Any() bool {
 // Err returns the faults, joined, and how many more there are.
 func (f *Faults) Err() error {
 	if more := f.faults - len(f.reported); more > 0 {
-		f.reported = append(f.reported, corrupt("%d more faults", more))
+		f.reported = append(f.reported, Corrupt("%d more faults", more))
 	}
 	return errors.Join(f.reported...)
 }
@@ -87,13 +87,13 @@ func (f *File) checkPadding() error {
 		s := &f.sections[i]
 		for _, b := range f.data[end:s.Offset] {
 			if b != 0 {
-				return corrupt("the padding before section %d (%v) is not zero", i, s.Name)
+				return Corrupt("the padding before section %d (%v) is not zero", i, s.Name)
 			}
 		}
 		end = s.Offset + s.Length
 	}
-	if int64(len(f.data)) != align(end) || len(bytes.Trim(f.data[end:], "\x00")) > 0 {
-		return corrupt("bytes follow the last section")
+	if int64(len(f.data)) != Align(end) || len(bytes.Trim(f.data[end:], "\x00")) > 0 {
+		return Corrupt("bytes follow the last section")
 	}
 	return nil
 }

@@ -126,7 +126,7 @@ func openMapped(path string, f *os.File, forms []SectionForm, read func(*File) e
 // afterwards; they are copied only when they are not aligned to 8.
 func OpenFileBytes(data []byte, forms []SectionForm, read func(*File) error) (*File, error) {
 	if uintptr(unsafe.Pointer(unsafe.SliceData(data)))%8 != 0 {
-		aligned := raw(make([]uint64, len(data)/8+1))[:len(data)]
+		aligned := Raw(make([]uint64, len(data)/8+1))[:len(data)]
 		copy(aligned, data)
 		data = aligned
 	}
@@ -167,7 +167,7 @@ func rethrown(err error) error {
 
 // parse reads the file. The version, which is what takes longest, is computed beside the rest.
 func parse(data []byte, forms []SectionForm, read func(*File) error) (*File, error) {
-	if !nativeLittleEndian() {
+	if !LittleEndian() {
 		return nil, errors.New("reading an index needs a little-endian machine")
 	}
 	h, err := decodeHeader(data)
@@ -223,7 +223,7 @@ func (f *File) findSections() error {
 		form, known := f.forms[s.Kind]
 		if !known {
 			if s.Required {
-				return unsupported("sections of %v", s.Name)
+				return Unsupported("sections of %v", s.Name)
 			}
 			continue
 		}
@@ -231,16 +231,16 @@ func (f *File) findSections() error {
 		if form.PerTile {
 			id.tile = s.Tile
 			if s.Tiles != 1 || s.Tile >= tiles {
-				return corrupt("section %d (%v) is of tiles %d to %d of %d", i, s.Name, s.Tile, s.Tile+s.Tiles, tiles)
+				return Corrupt("section %d (%v) is of tiles %d to %d of %d", i, s.Name, s.Tile, s.Tile+s.Tiles, tiles)
 			}
 		} else if s.Tiles != 0 {
-			return corrupt("section %d (%v) belongs to a tile", i, s.Name)
+			return Corrupt("section %d (%v) belongs to a tile", i, s.Name)
 		}
 		if form.PerAttribute != (s.Attribute >= 0) || s.Attribute >= attributes {
-			return corrupt("section %d (%v) is of attribute %d of %d", i, s.Name, s.Attribute, attributes)
+			return Corrupt("section %d (%v) is of attribute %d of %d", i, s.Name, s.Attribute, attributes)
 		}
 		if _, twice := f.found[id]; twice {
-			return corrupt("section %d (%v) is there twice", i, s.Name)
+			return Corrupt("section %d (%v) is there twice", i, s.Name)
 		}
 		f.found[id] = i
 	}
@@ -258,7 +258,7 @@ func (f *File) Has(kind SectionKind, attribute, tile int) bool {
 func (f *File) Need(kind SectionKind, attribute, tile int) error {
 	id := slot{kind, attribute, tile}
 	if _, ok := f.found[id]; !ok {
-		return corrupt("the %v section of attribute %d, tile %d is missing", f.nameOf(kind), attribute, tile)
+		return Corrupt("the %v section of attribute %d, tile %d is missing", f.nameOf(kind), attribute, tile)
 	}
 	delete(f.found, id)
 	return nil
@@ -304,7 +304,7 @@ func (f *File) Each(chosen func(*Section) bool, visit func(s *Section, data []by
 // checkRest checks what opening structures has left: sections that no structure has needed, and checksums that nobody has compared.
 func (f *File) checkRest() error {
 	for id := range f.found {
-		return corrupt("the %v section of attribute %d, tile %d belongs to nothing", f.nameOf(id.kind), id.attribute, id.tile)
+		return Corrupt("the %v section of attribute %d, tile %d belongs to nothing", f.nameOf(id.kind), id.attribute, id.tile)
 	}
 	for i := range f.sections {
 		if !f.checked[i].Load() {
@@ -320,7 +320,7 @@ func (f *File) checkRest() error {
 func (f *File) check(i int) error {
 	s := &f.sections[i]
 	if got := checksum(f.Bytes(s)); got != s.CRC {
-		return corrupt("the %v section at offset %d has checksum %08x, should be %08x", s.Name, s.Offset, got, s.CRC)
+		return Corrupt("the %v section at offset %d has checksum %08x, should be %08x", s.Name, s.Offset, got, s.CRC)
 	}
 	if f.checked != nil {
 		f.checked[i].Store(true)

@@ -78,7 +78,7 @@ func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 // extend returns the checksum of what crc is the checksum of, followed by data.
 func extend(crc uint32, data []byte) uint32 { return crc32.Update(crc, castagnoli, data) }
 
-func align(offset int64) int64 { return (offset + alignment - 1) &^ (alignment - 1) }
+func Align(offset int64) int64 { return (offset + alignment - 1) &^ (alignment - 1) }
 
 func (h *header) encode() []byte {
 	b := make([]byte, headerBytes)
@@ -107,13 +107,13 @@ func decodeHeader(data []byte) (*header, error) {
 		return nil, fmt.Errorf("%w: it does not begin with the magic bytes", ErrNotIndex)
 	}
 	if len(data) < headerBytes {
-		return nil, corrupt("the file has %d bytes, the header alone has %d: it was cut off", len(data), headerBytes)
+		return nil, Corrupt("the file has %d bytes, the header alone has %d: it was cut off", len(data), headerBytes)
 	}
 	if v := le.Uint32(data[8:]); v != formatVersion {
 		return nil, &UnsupportedError{fmt.Sprintf("format version %d; this geniemq reads version %d", v, formatVersion)}
 	}
 	if want, got := le.Uint32(data[124:]), checksum(data[:124]); want != got {
-		return nil, corrupt("header checksum is %08x, should be %08x", got, want)
+		return nil, Corrupt("header checksum is %08x, should be %08x", got, want)
 	}
 	h := &header{
 		required:    le.Uint64(data[16:]),
@@ -127,7 +127,7 @@ func decodeHeader(data []byte) (*header, error) {
 		tableCRC:    le.Uint32(data[120:]),
 	}
 	if n := le.Uint32(data[12:]); n != headerBytes {
-		return nil, corrupt("header length is %d, should be %d", n, headerBytes)
+		return nil, Corrupt("header length is %d, should be %d", n, headerBytes)
 	}
 	if unknown := h.required &^ knownRequired; unknown != 0 {
 		return nil, &UnsupportedError{fmt.Sprintf("required feature bits %#x", unknown)}
@@ -139,7 +139,7 @@ func decodeHeader(data []byte) (*header, error) {
 		return nil, &UnsupportedError{fmt.Sprintf("a segment with id base %d", h.idBase)}
 	}
 	if h.fileBytes != uint64(len(data)) {
-		return nil, corrupt("the file has %d bytes, its header says %d: it was cut off or changed", len(data), h.fileBytes)
+		return nil, Corrupt("the file has %d bytes, its header says %d: it was cut off or changed", len(data), h.fileBytes)
 	}
 	return h, nil
 }
@@ -168,11 +168,11 @@ func decodeSections(h *header, data []byte, nameOf func(SectionKind) string) ([]
 	size := uint64(len(data))
 	table := uint64(h.sections) * entryBytes
 	if h.tableOffset < headerBytes || h.tableOffset > size || table > size-h.tableOffset {
-		return nil, corrupt("the table of %d sections at offset %d lies outside the file", h.sections, h.tableOffset)
+		return nil, Corrupt("the table of %d sections at offset %d lies outside the file", h.sections, h.tableOffset)
 	}
 	bytes := data[h.tableOffset : h.tableOffset+table]
 	if got := checksum(bytes); got != h.tableCRC {
-		return nil, corrupt("section table checksum is %08x, should be %08x", got, h.tableCRC)
+		return nil, Corrupt("section table checksum is %08x, should be %08x", got, h.tableCRC)
 	}
 	le := binary.LittleEndian
 	sections := make([]Section, h.sections)
@@ -182,7 +182,7 @@ func decodeSections(h *header, data []byte, nameOf func(SectionKind) string) ([]
 		kind, attribute := SectionKind(le.Uint16(e)), le.Uint32(e[4:])
 		offset, length := le.Uint64(e[16:]), le.Uint64(e[24:])
 		if offset%alignment != 0 || offset < end || offset > size || length > size-offset {
-			return nil, corrupt("section %d (%v) at offset %d with %d bytes overlaps another or lies outside the file",
+			return nil, Corrupt("section %d (%v) at offset %d with %d bytes overlaps another or lies outside the file",
 				i, nameOf(kind), offset, length)
 		}
 		end = offset + length
@@ -206,7 +206,7 @@ func decodeSections(h *header, data []byte, nameOf func(SectionKind) string) ([]
 }
 
 // nativeLittleEndian is true where the file's numbers can be used in place.
-func nativeLittleEndian() bool {
+func LittleEndian() bool {
 	probe := uint16(1)
 	return *(*byte)(unsafe.Pointer(&probe)) == 1
 }
@@ -218,7 +218,7 @@ type number interface {
 
 // view returns data as an array of T in place. The data must be aligned and a multiple of T long, which
 // the callers have checked: sections are 64-byte aligned and lengths are compared before.
-func view[T number](data []byte) []T {
+func View[T number](data []byte) []T {
 	var t T
 	if len(data) == 0 {
 		return nil
@@ -227,7 +227,7 @@ func view[T number](data []byte) []T {
 }
 
 // raw returns the bytes of an array in place.
-func raw[T number](array []T) []byte {
+func Raw[T number](array []T) []byte {
 	var t T
 	if len(array) == 0 {
 		return nil

@@ -69,7 +69,7 @@ func (x *Index) read(f *File) error {
 		return err
 	}
 	if x.schema, err = ParseSchema(schema); err != nil {
-		return unsupported("a schema that this geniemq does not know: %v", err) // its checksum was right
+		return Unsupported("a schema that this geniemq does not know: %v", err) // its checksum was right
 	}
 	if x.Lists, err = (Family{}).Open(f); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (x *Index) Schema() *Schema { return x.schema }
 func (x *Index) KeywordName(attr int, kw uint32) string {
 	name := x.Lists.KeywordName(attr, kw)
 	if a := &x.Attributes()[attr]; x.schema.Kind == Sequences && a.Type == Text && kw < a.Keywords {
-		return gramName(name, x.schema.NGram)
+		return GramName(name, x.schema.NGram)
 	}
 	return name
 }

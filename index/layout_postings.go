@@ -77,8 +77,8 @@ func (e *tileEncoder) encodePostings(keywords uint32) int {
 
 	size := directoryBytes(keywords, lists) + 2*len(e.ids)
 	e.grow(size)
-	d, rest := layDirectory(raw(e.out)[:size], keywords, lists, len(e.ids))
-	words, starts, ids := d.words, d.starts, view[uint16](rest)
+	d, rest := layDirectory(Raw(e.out)[:size], keywords, lists, len(e.ids))
+	words, starts, ids := d.words, d.starts, View[uint16](rest)
 
 	// Each count becomes the place of its list's next posting.
 	list, start := uint32(0), uint32(0)
@@ -113,9 +113,9 @@ func decodePostings(section []byte, keywords uint32) (Postings, error) {
 		return Postings{}, err
 	}
 	if postings := d.postings(); uint64(len(rest)) != 2*postings {
-		return Postings{}, corrupt("%d bytes of ids; %d postings need %d", len(rest), postings, 2*postings)
+		return Postings{}, Corrupt("%d bytes of ids; %d postings need %d", len(rest), postings, 2*postings)
 	}
-	return Postings{directory: d, ids: view[uint16](rest)}, nil
+	return Postings{directory: d, ids: View[uint16](rest)}, nil
 }
 
 // openPostings opens a section of LayoutPostings.
@@ -145,7 +145,7 @@ func (p Postings) checkObjects(objects int) error {
 		a = max(a, id)
 	}
 	if last := max(a, b, c, d); int(last) >= objects && len(p.ids) > 0 {
-		return corrupt("a posting is of object %d of a tile of %d", last, objects)
+		return Corrupt("a posting is of object %d of a tile of %d", last, objects)
 	}
 	return nil
 }

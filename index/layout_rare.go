@@ -109,9 +109,9 @@ func encodeRare(f *finalColumn, tiles int) []byte {
 	keywords := f.attribute.Keywords
 	lists := keywords - t.frequent
 	size := directoryBytes(keywords, int(lists)) + 4*int(t.postings)
-	section := raw(make([]uint64, (size+7)/8))[:size]
+	section := Raw(make([]uint64, (size+7)/8))[:size]
 	d, rest := layDirectory(section, keywords, int(lists), int(t.postings))
-	ids := view[uint32](rest)
+	ids := View[uint32](rest)
 
 	next := make([]uint32, lists) // by rare keyword: where its next id goes
 	list, start := uint32(0), uint32(0)
@@ -158,12 +158,12 @@ func decodeRare(section []byte, keywords, objects uint32) (Rare, error) {
 		return Rare{}, err
 	}
 	if lists := uint64(d.lists()); frequent+lists != uint64(keywords) {
-		return Rare{}, corrupt("%d frequent and %d rare keywords of %d", frequent, lists, keywords)
+		return Rare{}, Corrupt("%d frequent and %d rare keywords of %d", frequent, lists, keywords)
 	}
-	if postings := uint64(view[uint32](section[:directoryHead])[1]); uint64(len(rest)) != 4*postings {
-		return Rare{}, corrupt("%d bytes of ids; %d postings need %d", len(rest), postings, 4*postings)
+	if postings := uint64(View[uint32](section[:directoryHead])[1]); uint64(len(rest)) != 4*postings {
+		return Rare{}, Corrupt("%d bytes of ids; %d postings need %d", len(rest), postings, 4*postings)
 	}
-	r := Rare{words: d.words, starts: d.starts, ids: view[uint32](rest)}
+	r := Rare{words: d.words, starts: d.starts, ids: View[uint32](rest)}
 	if err := checkStarts(r.starts, uint64(len(r.ids))); err != nil {
 		return Rare{}, err
 	}
@@ -171,12 +171,12 @@ func decodeRare(section []byte, keywords, objects uint32) (Rare, error) {
 		previous := uint32(0)
 		for _, id := range r.ids[start:r.starts[list+1]] {
 			if id < previous {
-				return Rare{}, corrupt("rare list %d does not ascend", list)
+				return Rare{}, Corrupt("rare list %d does not ascend", list)
 			}
 			previous = id
 		}
 		if previous >= objects {
-			return Rare{}, corrupt("rare list %d has object %d of %d", list, previous, objects)
+			return Rare{}, Corrupt("rare list %d has object %d of %d", list, previous, objects)
 		}
 	}
 	return r, nil
@@ -185,7 +185,7 @@ func decodeRare(section []byte, keywords, objects uint32) (Rare, error) {
 // acceptsRare checks an entry of the attribute table.
 func acceptsRare(a *Attribute) error {
 	if a.Type != Text {
-		return corrupt("attribute %q has rare keywords but is of type %v", a.Name, a.Type)
+		return Corrupt("attribute %q has rare keywords but is of type %v", a.Name, a.Type)
 	}
 	return nil
 }

@@ -8,9 +8,9 @@ import (
 // FuzzDecodeRare reads sections of any bytes as rare keywords and as codes and uses what is accepted.
 func FuzzDecodeRare(f *testing.F) {
 	f.Add([]byte{}, uint32(0), uint32(0))
-	b, err := NewBuilder(&Schema{Name: "t", Kind: Rows, Columns: []Column{{Name: "n", Type: NumberColumn}}}, []AttributeSpec{
+	b, err := NewListBuilder([]AttributeSpec{
 		{Name: "sliced", Type: Ordinal, Keywords: 40, Layout: "sliced"}, {Name: "rare", Type: Text, Layout: "rare"},
-	}, BuilderOptions{})
+	}, 0)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -22,25 +22,30 @@ func FuzzDecodeRare(f *testing.F) {
 			b.AddString(1, "often")
 			b.AddString(1, string(rune('a'+id%TileObjects)))
 		}
-		if err := b.EndObject("", nil, ""); err != nil {
-			f.Fatal(err)
-		}
+		b.EndObject()
 	}
-	data, err := b.Bytes(f.Context())
+	draft, err := b.Finish(f.Context())
 	if err != nil {
 		f.Fatal(err)
 	}
-	x, err := OpenBytes(data)
+	data, err := Memory(f.Context(), b.objects, []Draft{draft})
 	if err != nil {
 		f.Fatal(err)
 	}
-	for i := range x.Sections() {
-		if s := &x.Sections()[i]; s.Kind == SectionRare || s.Kind == SectionCodes {
-			f.Add(x.Bytes(s), x.attributes[s.Attribute].Keywords, x.Objects())
+	var x *Lists
+	if _, err := OpenFileBytes(data, Family{}.Sections(), func(file *File) error {
+		x, err = Family{}.Open(file)
+		return err
+	}); err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range x.Sections() {
+		if s.Kind == SectionRare || s.Kind == SectionCodes {
+			f.Add(x.Bytes(&s), x.attributes[s.Attribute].Keywords, x.Objects())
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte, keywords, objects uint32) {
-		section := raw(make([]uint64, len(data)/8+1))[:len(data)] // aligned, as sections are
+		section := Raw(make([]uint64, len(data)/8+1))[:len(data)] // aligned, as sections are
 		copy(section, data)
 		if r, err := decodeRare(section, keywords, objects); err == nil {
 			for _, id := range r.Run(0, keywords) {
@@ -59,7 +64,7 @@ func FuzzDecodeRare(f *testing.F) {
 			for i := range words {
 				words[i] = uint32(i) * 2654435761
 			}
-			p, err := decodePlanes(raw(words), c, 1000)
+			p, err := decodePlanes(Raw(words), c, 1000)
 			if err != nil {
 				t.Fatal(err)
 			}

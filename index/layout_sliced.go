@@ -108,7 +108,7 @@ func encodePlanes(e *tileEncoder, f *finalColumn, objects int) int {
 	planes := mathbits.Len16(codes.absent)
 	size := groupsOf(objects) * planes * planeBytes
 	e.grow(size)
-	out := raw(e.out)[:size]
+	out := Raw(e.out)[:size]
 	var low, high [GroupObjects]byte // of the codes of a group
 	next := 0
 	for group := 0; len(out) > 0; group++ {
@@ -156,9 +156,9 @@ func joinPlanes(of *[GroupObjects]byte, planes []byte) {
 func decodePlanes(section []byte, codes Codes, objects int) (Planes, error) {
 	planes := mathbits.Len(uint(codes.Len()))
 	if want := groupsOf(objects) * planes * planeBytes; len(section) != want {
-		return Planes{}, corrupt("%d bytes; %d planes of %d objects need %d", len(section), planes, objects, want)
+		return Planes{}, Corrupt("%d bytes; %d planes of %d objects need %d", len(section), planes, objects, want)
 	}
-	return Planes{words: view[uint32](section), planes: planes}, nil
+	return Planes{words: View[uint32](section), planes: planes}, nil
 }
 
 // decodeCodes reads a codes section and checks everything that Codes and Planes rely on.
@@ -168,9 +168,9 @@ func decodeCodes(section []byte, keywords uint32) (Codes, error) {
 	case err != nil:
 		return Codes{}, err
 	case len(rest) != 0:
-		return Codes{}, corrupt("%d bytes follow the directory", len(rest))
+		return Codes{}, Corrupt("%d bytes follow the directory", len(rest))
 	case d.lists() > MaxSlicedKeywords:
-		return Codes{}, corrupt("%d keywords occur, in this layout at most %d", d.lists(), MaxSlicedKeywords)
+		return Codes{}, Corrupt("%d keywords occur, in this layout at most %d", d.lists(), MaxSlicedKeywords)
 	}
 	return Codes{d}, nil
 }
@@ -178,7 +178,7 @@ func decodeCodes(section []byte, keywords uint32) (Codes, error) {
 // acceptsSliced checks an entry of the attribute table.
 func acceptsSliced(a *Attribute) error {
 	if a.MaxPerObject > 1 {
-		return corrupt("attribute %q is sliced and has up to %d keywords an object", a.Name, a.MaxPerObject)
+		return Corrupt("attribute %q is sliced and has up to %d keywords an object", a.Name, a.MaxPerObject)
 	}
 	return nil
 }
@@ -214,11 +214,11 @@ func (p Planes) checkCodes(v, objects int) error {
 				}
 			}
 			if above != 0 {
-				return corrupt("object %d has a code above %d", group*GroupObjects+32*w+mathbits.TrailingZeros32(above), v)
+				return Corrupt("object %d has a code above %d", group*GroupObjects+32*w+mathbits.TrailingZeros32(above), v)
 			}
 			first := group*GroupObjects + 32*w
 			if beyond := ^uint32(0) << max(0, min(32, objects-first)); other&beyond != 0 {
-				return corrupt("object %d of a tile of %d has a code", first+mathbits.TrailingZeros32(other&beyond), objects)
+				return Corrupt("object %d of a tile of %d has a code", first+mathbits.TrailingZeros32(other&beyond), objects)
 			}
 		}
 	}
@@ -236,7 +236,7 @@ func (d *Decoder) sliced(p Planes, c Codes, objects int) Postings {
 	d.ids = grown(d.ids, TileObjects)
 	d.next = grown(d.next, 1<<p.planes)
 	clear(d.next)
-	bytes := raw(p.words)
+	bytes := Raw(p.words)
 	if d.wide = p.planes > 8; d.wide {
 		d.high = grown(d.high, TileObjects)
 		d.codes = grown(d.codes, TileObjects)
@@ -323,7 +323,7 @@ func agreeSliced(x *Lists, attr int, counts []uint64) error {
 	codes := x.codes[attr]
 	for code, objects := range counts[:codes.Len()] {
 		if says := codes.Before(uint32(code)+1) - codes.Before(uint32(code)); objects != says {
-			return corrupt("attribute %q has %d objects of code %d; its directory says %d", x.attributes[attr].Name, objects, code, says)
+			return Corrupt("attribute %q has %d objects of code %d; its directory says %d", x.attributes[attr].Name, objects, code, says)
 		}
 	}
 	return nil

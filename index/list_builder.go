@@ -214,14 +214,14 @@ func (d *listDraft) Write(ctx context.Context, w *Writer, progress func(done int
 		f := &d.columns[i]
 		switch f.attribute.Type {
 		case Text:
-			w.Add(SectionStrings, i, -1, raw(f.keywords.offsets), f.keywords.data)
-			w.Add(SectionLookup, i, -1, raw(buildTable(&f.keywords, hashSlots(f.keywords.len()))))
+			w.Add(SectionStrings, i, -1, f.keywords.Parts()...)
+			w.Add(SectionLookup, i, -1, Raw(NewHashTable(&f.keywords, HashSlots(f.keywords.Len()))))
 		case Number:
 			numbers := f.attribute.Edges
 			if f.attribute.Exact {
 				numbers = f.attribute.Values
 			}
-			w.Add(SectionNumbers, i, -1, raw(numbers))
+			w.Add(SectionNumbers, i, -1, Raw(numbers))
 		}
 		if c := codecOf(f.attribute.Layout); c.whole != 0 {
 			w.Add(c.whole, i, -1, c.encodeWhole(f, TilesOf(d.builder.objects)))

@@ -85,8 +85,8 @@ type Lists struct {
 
 // vocabulary is the position map of a Text attribute: its keywords ascending and the table that finds them.
 type vocabulary struct {
-	keywords stringTable
-	lookup   hashTable
+	keywords StringTable
+	lookup   HashTable
 }
 
 // Open opens the lists of a file.
@@ -158,9 +158,9 @@ func (x *Lists) openWhole(s *Section, data []byte) error {
 	case SectionNumbers:
 		err = openNumbers(a, data)
 	case SectionStrings:
-		x.vocabularies[s.Attribute].keywords, err = decodeStrings(data, a.Keywords)
+		x.vocabularies[s.Attribute].keywords, err = DecodeStrings(data, a.Keywords)
 	case SectionLookup:
-		x.vocabularies[s.Attribute].lookup, err = decodeHashTable(data)
+		x.vocabularies[s.Attribute].lookup, err = DecodeHashTable(data)
 	case c.whole:
 		if c.openWhole != nil {
 			err = c.openWhole(x, s.Attribute, data)
@@ -185,12 +185,12 @@ func openNumbers(a *Attribute, data []byte) error {
 		want--
 	}
 	if uint64(len(data)) != 8*want {
-		return corrupt("%d bytes; %d keywords need %d numbers", len(data), a.Keywords, want)
+		return Corrupt("%d bytes; %d keywords need %d numbers", len(data), a.Keywords, want)
 	}
 	if a.Exact {
-		a.Values = view[float64](data)
+		a.Values = View[float64](data)
 	} else {
-		a.Edges = view[float64](data)
+		a.Edges = View[float64](data)
 	}
 	return nil
 }
@@ -214,17 +214,17 @@ func (x *Lists) AttributeByName(name string) (int, bool) {
 // takes constant time and allocates nothing.
 func (x *Lists) Lookup(attr int, value string) (kw uint32, ok bool) {
 	w := &x.vocabularies[attr]
-	return w.lookup.find(&w.keywords, value)
+	return w.lookup.Find(&w.keywords, value)
 }
 
 // LowerBound returns the first keyword of a Text attribute that is >= value in the order of the bytes, which in
 // UTF-8 is the order of the code points; it is Attribute.Keywords when all are less.
 func (x *Lists) LowerBound(attr int, value string) uint32 {
 	keywords := &x.vocabularies[attr].keywords
-	lo, hi := uint32(0), uint32(keywords.len())
+	lo, hi := uint32(0), uint32(keywords.Len())
 	for lo < hi {
 		mid := lo + (hi-lo)/2
-		if keywords.at(mid) < value {
+		if keywords.At(mid) < value {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -247,7 +247,7 @@ func (x *Lists) KeywordName(attr int, kw uint32) string {
 	case kw >= a.Keywords:
 		return "none"
 	case a.Type == Text:
-		return strings.Clone(x.vocabularies[attr].keywords.at(kw))
+		return strings.Clone(x.vocabularies[attr].keywords.At(kw))
 	case a.Type == Ordinal:
 		return strconv.FormatUint(uint64(kw), 10)
 	case a.Exact:

@@ -8,6 +8,9 @@ import (
 	"unicode/utf8"
 )
 
+// MostNGram bounds n.
+const MostNGram = 8
+
 // SentinelBase is the first of the symbols that pad a string for its n-grams. All lie above unicode.MaxRune, so
 // that no text can contain one: the string S with n-grams is
 //
@@ -35,7 +38,7 @@ type GramScanner struct {
 	key        []byte
 }
 
-// Reset begins the string text with grams of n symbols, 1 <= n <= MaxNGram.
+// Reset begins the string text with grams of n symbols, 1 <= n <= MostNGram.
 func (s *GramScanner) Reset(text []rune, n int) {
 	s.n, s.next = n, 0
 	s.padded = appendPadded(s.padded[:0], text, n)
@@ -116,7 +119,7 @@ func GramKey(dst []byte, gram []rune, occurrence uint32) []byte {
 
 // gramName returns a GramKey for people: sentinels are ‹ and ›, and the second occurrence of ana is ana #2. A key
 // that GramKey did not make comes out as it is.
-func gramName(key string, n int) string {
+func GramName(key string, n int) string {
 	var name strings.Builder
 	rest := key
 	for range n {
@@ -144,7 +147,7 @@ func gramName(key string, n int) string {
 // GramOverlap returns the match count of two strings by their ordered n-grams without an index: the sum
 // over all n-grams of the smaller number of occurrences (Lemma 5.1).
 func GramOverlap(a, b []rune, n int) int {
-	type gram [MaxNGram]rune
+	type gram [MostNGram]rune
 	counts := make(map[gram]int, len(a)+n)
 	each := func(text []rune, visit func(gram)) {
 		padded := appendPadded(nil, text, n)

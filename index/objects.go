@@ -27,13 +27,13 @@ func objectSections() []SectionForm {
 type objects struct {
 	file *File
 	// By tile; nil when no object has one.
-	keys, payloads, texts []stringTable
+	keys, payloads, texts []StringTable
 }
 
 // openObjects opens the sections of single objects.
 func openObjects(f *File) (*objects, error) {
 	o := &objects{file: f}
-	tables := map[SectionKind]*[]stringTable{SectionKeys: &o.keys, SectionPayloads: &o.payloads, SectionTexts: &o.texts}
+	tables := map[SectionKind]*[]StringTable{SectionKeys: &o.keys, SectionPayloads: &o.payloads, SectionTexts: &o.texts}
 	for kind, table := range tables {
 		if !f.Has(kind, -1, 0) {
 			continue // when tiles have them all have them; others are left over, which is an error
@@ -43,13 +43,13 @@ func openObjects(f *File) (*objects, error) {
 				return nil, err
 			}
 		}
-		*table = make([]stringTable, f.Tiles())
+		*table = make([]StringTable, f.Tiles())
 	}
 	err := f.Each(func(s *Section) bool {
 		return s.Attribute < 0 && s.Tiles != 0 && tables[s.Kind] != nil && *tables[s.Kind] != nil
 	},
 		func(s *Section, data []byte) (err error) {
-			(*tables[s.Kind])[s.Tile], err = decodeStrings(data, uint32(f.TileLen(s.Tile)))
+			(*tables[s.Kind])[s.Tile], err = DecodeStrings(data, uint32(f.TileLen(s.Tile)))
 			return err
 		})
 	return o, err
@@ -60,7 +60,7 @@ func (o *objects) Key(id uint32) string {
 	if o.keys == nil || id >= o.file.Objects() {
 		return strconv.FormatUint(uint64(id), 10)
 	}
-	return o.keys[id/TileObjects].at(id % TileObjects)
+	return o.keys[id/TileObjects].At(id % TileObjects)
 }
 
 // Payload returns the payload of an object, a JSON object, or nil when it has none. It points into the map and must
@@ -69,7 +69,7 @@ func (o *objects) Payload(id uint32) []byte {
 	if o.payloads == nil || id >= o.file.Objects() {
 		return nil
 	}
-	payload := o.payloads[id/TileObjects].bytes(id % TileObjects)
+	payload := o.payloads[id/TileObjects].Bytes(id % TileObjects)
 	if len(payload) == 0 {
 		return nil
 	}
@@ -82,25 +82,25 @@ func (o *objects) Text(id uint32) string {
 	if o.texts == nil || id >= o.file.Objects() {
 		return ""
 	}
-	return o.texts[id/TileObjects].at(id % TileObjects)
+	return o.texts[id/TileObjects].At(id % TileObjects)
 }
 
 // Longest returns how many bytes the longest key, payload and text of an object have.
 func (o *objects) Longest() (key, payload, text int) {
-	longest := func(tables []stringTable) (n uint32) {
+	longest := func(tables []StringTable) (n int) {
 		for i := range tables {
-			n = max(n, tables[i].longest)
+			n = max(n, tables[i].Longest())
 		}
 		return n
 	}
-	return int(longest(o.keys)), int(longest(o.payloads)), int(longest(o.texts))
+	return longest(o.keys), longest(o.payloads), longest(o.texts)
 }
 
 // TextBytes is the size of all texts of a sequence index, 0 of other indexes.
 func (o *objects) TextBytes() int64 {
 	var bytes int64
 	for i := range o.texts {
-		bytes += int64(len(o.texts[i].data))
+		bytes += int64(o.texts[i].Size())
 	}
 	return bytes
 }
@@ -117,23 +117,23 @@ func (o *objects) validateKeys() error {
 	if o.keys == nil {
 		return nil
 	}
-	table := make(hashTable, hashSlots(int(o.file.Objects())))
+	table := make(HashTable, HashSlots(int(o.file.Objects())))
 	for id := range o.file.Objects() {
 		key := o.Key(id)
 		if key == "" {
-			return corrupt("object %d has an empty key", id)
+			return Corrupt("object %d has an empty key", id)
 		}
 		hash := xxhash.Sum64String(key)
-		for p := table.probe(hash); ; {
-			other, ok := p.next()
+		for p := table.Probe(hash); ; {
+			other, ok := p.Next()
 			if !ok {
 				break
 			}
 			if o.Key(other) == key {
-				return corrupt("objects %d and %d have the same key %q", other, id, key)
+				return Corrupt("objects %d and %d have the same key %q", other, id, key)
 			}
 		}
-		table.insert(hash, id)
+		table.Insert(hash, id)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (o *objects) validatePayloads(tile int) error {
 	for i := range uint32(o.file.TileLen(tile)) {
 		id := uint32(tile)*TileObjects + i
 		if payload := o.Payload(id); payload != nil && (payload[0] != '{' || !json.Valid(payload)) {
-			return corrupt("the payload of object %d is not a JSON object", id)
+			return Corrupt("the payload of object %d is not a JSON object", id)
 		}
 	}
 	return nil

@@ -3,10 +3,22 @@ package index
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/cespare/xxhash/v2"
 )
+
+// DuplicateKeyError reports two objects with the same key.
+type DuplicateKeyError struct {
+	Key           string
+	First, Second uint32 // object ids
+}
+
+func (e *DuplicateKeyError) Error() string {
+	return fmt.Sprintf("key %q of object %d is already the key of object %d (objects count from 0); keys must be unique",
+		e.Key, e.Second, e.First)
+}
 
 // objectsBuilder collects what is stored of single objects.
 type objectsBuilder struct {
@@ -86,7 +98,7 @@ func (d *objectsDraft) Write(ctx context.Context, w *Writer, _ func(int64)) erro
 				return err
 			}
 			table := s.strings.tile(tile)
-			w.Add(s.kind, -1, tile, raw(table.offsets), table.data)
+			w.Add(s.kind, -1, tile, table.Parts()...)
 		}
 	}
 	return nil
@@ -94,12 +106,12 @@ func (d *objectsDraft) Write(ctx context.Context, w *Writer, _ func(int64)) erro
 
 // objectStrings holds one string an object, a table a tile; nothing as long as all are empty.
 type objectStrings struct {
-	sealed []stringTable
-	open   stringTable
+	sealed []StringTable
+	open   StringTable
 	used   bool // some string is not empty
 }
 
-func (o *objectStrings) fits(n int) bool { return o.open.fits(n) }
+func (o *objectStrings) fits(n int) bool { return o.open.Fits(n) }
 
 // add sets the string of object id, the objects being added in order.
 func (o *objectStrings) add(id uint32, s string) {
@@ -116,15 +128,15 @@ func (o *objectStrings) add(id uint32, s string) {
 }
 
 func (o *objectStrings) push(s string) {
-	o.open.add(s)
-	if o.open.len() == TileObjects {
-		o.sealed = append(o.sealed, o.open.clone())
-		o.open.offsets, o.open.data = o.open.offsets[:0], o.open.data[:0]
+	o.open.Add(s)
+	if o.open.Len() == TileObjects {
+		o.sealed = append(o.sealed, o.open.Clone())
+		o.open.Reset()
 	}
 }
 
 // tile returns the strings of tile t.
-func (o *objectStrings) tile(t int) *stringTable {
+func (o *objectStrings) tile(t int) *StringTable {
 	if t < len(o.sealed) {
 		return &o.sealed[t]
 	}
@@ -134,13 +146,13 @@ func (o *objectStrings) tile(t int) *stringTable {
 // objectKeys holds one key an object and finds a key that comes again.
 type objectKeys struct {
 	strings objectStrings
-	table   hashTable
+	table   HashTable
 }
 
 func (k *objectKeys) add(id uint32, key string) error {
 	hash := xxhash.Sum64String(key)
-	for p := k.table.probe(hash); ; {
-		other, ok := p.next()
+	for p := k.table.Probe(hash); ; {
+		other, ok := p.Next()
 		if !ok {
 			break
 		}
@@ -152,17 +164,17 @@ func (k *objectKeys) add(id uint32, key string) error {
 		return errors.New("keys of 64,512 consecutive objects have more than 4 GiB together; use shorter keys")
 	}
 	if n := int(id) + 1; n*4 > len(k.table)*3 {
-		table := make(hashTable, hashSlots(n))
+		table := make(HashTable, HashSlots(n))
 		for i := range id {
-			table.insert(xxhash.Sum64String(k.at(i)), i)
+			table.Insert(xxhash.Sum64String(k.at(i)), i)
 		}
 		k.table = table
 	}
 	k.strings.add(id, key)
-	k.table.insert(hash, id)
+	k.table.Insert(hash, id)
 	return nil
 }
 
 func (k *objectKeys) at(id uint32) string {
-	return k.strings.tile(int(id / TileObjects)).at(id % TileObjects)
+	return k.strings.tile(int(id / TileObjects)).At(id % TileObjects)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 )
@@ -18,15 +17,8 @@ func TestPatrol(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "c.gmq")
-	b, err := NewBuilder(&Schema{Name: "t", Kind: Rows, Columns: []Column{{Name: "c", Type: CategoryColumn}}},
-		[]AttributeSpec{{Name: "c", Type: Text}}, BuilderOptions{})
-	must(err)
-	for i := range 2000 {
-		b.AddString(0, strconv.Itoa(i%7))
-		must(b.EndObject("key "+strconv.Itoa(i), []byte(`{"a":1}`), ""))
-	}
-	must(b.WriteFile(t.Context(), path, nil))
-	x, err := Open(path)
+	must(WriteFile(t.Context(), path, 0, []Draft{smallDraft(4)}, nil))
+	x, err := OpenFile(path, nil, func(*File) error { return nil })
 	must(err)
 	defer x.Close()
 	content, err := os.ReadFile(path)
@@ -37,11 +29,12 @@ func TestPatrol(t *testing.T) {
 		_, err = f.WriteAt(data, at)
 		must(errors.Join(err, f.Close()))
 	}
-	steps := int(x.Size()/1000) + 2*len(x.Sections())
+	const step = 100_000
+	steps := int(x.Size()/step) + 2*len(x.Sections())
 	round := func() error {
 		p := x.NewPatrol()
 		for range steps {
-			if err := p.Step(1000); err != nil {
+			if err := p.Step(step); err != nil {
 				return err
 			}
 		}

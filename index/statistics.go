@@ -26,9 +26,9 @@ func (x *Lists) ListStatistics(attr int) ListStatistics {
 		}
 		switch section.Kind {
 		case SectionPostings, SectionPlanes, SectionCodes, SectionRare:
-			s.DirectoryBytes += align(section.Length)
+			s.DirectoryBytes += Align(section.Length)
 		case SectionNumbers, SectionStrings, SectionLookup:
-			s.VocabularyBytes += align(section.Length)
+			s.VocabularyBytes += Align(section.Length)
 		}
 	}
 	if x.Tiles() == 0 {

@@ -9,32 +9,32 @@ import (
 
 // stringTable is an array of strings: string i is data[offsets[i]:offsets[i+1]]. It is the form of keywords, keys,
 // payloads and texts, in the file and while building. A table of n strings has n+1 offsets; nil has none.
-type stringTable struct {
+type StringTable struct {
 	offsets []uint32
 	data    []byte
-	longest uint32 // bytes of the longest string, in a table from a file
+	most    uint32 // bytes of the longest string, in a table from a file
 }
 
-func (t *stringTable) len() int {
+func (t *StringTable) Len() int {
 	return max(len(t.offsets)-1, 0)
 }
 
-func (t *stringTable) bytes(i uint32) []byte {
+func (t *StringTable) Bytes(i uint32) []byte {
 	return t.data[t.offsets[i]:t.offsets[i+1]:t.offsets[i+1]]
 }
 
 // at returns string i in place: it lives as long as the table's memory.
-func (t *stringTable) at(i uint32) string {
-	b := t.bytes(i)
+func (t *StringTable) At(i uint32) string {
+	b := t.Bytes(i)
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
 // fits is true when a string of n bytes can be added.
-func (t *stringTable) fits(n int) bool {
+func (t *StringTable) Fits(n int) bool {
 	return uint64(len(t.data))+uint64(n) <= math.MaxUint32
 }
 
-func (t *stringTable) add(s string) {
+func (t *StringTable) Add(s string) {
 	if len(t.offsets) == 0 {
 		t.offsets = append(t.offsets, 0)
 	}
@@ -42,31 +42,50 @@ func (t *stringTable) add(s string) {
 	t.offsets = append(t.offsets, uint32(len(t.data)))
 }
 
+// newStringTable returns an empty table with room for n strings of so many bytes together.
+func NewStringTable(n, bytes int) StringTable {
+	t := StringTable{offsets: make([]uint32, 0, n+1), data: make([]byte, 0, bytes)}
+	t.offsets = append(t.offsets, 0)
+	return t
+}
+
+// reset empties the table and keeps its memory.
+func (t *StringTable) Reset() { t.offsets, t.data = t.offsets[:0], t.data[:0] }
+
+// parts is the table as it lies in a section.
+func (t *StringTable) Parts() [][]byte { return [][]byte{Raw(t.offsets), t.data} }
+
+// size returns the bytes of all strings.
+func (t *StringTable) Size() int { return len(t.data) }
+
+// longest returns the bytes of the longest string, of a table from a file.
+func (t *StringTable) Longest() int { return int(t.most) }
+
 // clone returns a copy without spare capacity.
-func (t *stringTable) clone() stringTable {
-	c := stringTable{offsets: make([]uint32, len(t.offsets)), data: make([]byte, len(t.data))}
+func (t *StringTable) Clone() StringTable {
+	c := StringTable{offsets: make([]uint32, len(t.offsets)), data: make([]byte, len(t.data))}
 	copy(c.offsets, t.offsets)
 	copy(c.data, t.data)
 	return c
 }
 
 // decodeStrings reads a table of n strings from a section and checks what at relies on.
-func decodeStrings(section []byte, n uint32) (stringTable, error) {
+func DecodeStrings(section []byte, n uint32) (StringTable, error) {
 	head := (uint64(n) + 1) * 4
 	if uint64(len(section)) < head {
-		return stringTable{}, corrupt("%d bytes cannot hold the offsets of %d strings", len(section), n)
+		return StringTable{}, Corrupt("%d bytes cannot hold the offsets of %d strings", len(section), n)
 	}
-	t := stringTable{offsets: view[uint32](section[:head]), data: section[head:]}
+	t := StringTable{offsets: View[uint32](section[:head]), data: section[head:]}
 	previous := uint32(0)
 	for i, offset := range t.offsets {
 		if offset < previous {
-			return stringTable{}, corrupt("offset of string %d is below its predecessor", i)
+			return StringTable{}, Corrupt("offset of string %d is below its predecessor", i)
 		}
-		t.longest = max(t.longest, offset-previous)
+		t.most = max(t.most, offset-previous)
 		previous = offset
 	}
 	if t.offsets[0] != 0 || uint64(previous) != uint64(len(t.data)) {
-		return stringTable{}, corrupt("offsets of strings end at %d, the strings have %d bytes", previous, len(t.data))
+		return StringTable{}, Corrupt("offsets of strings end at %d, the strings have %d bytes", previous, len(t.data))
 	}
 	return t, nil
 }
@@ -75,10 +94,10 @@ func decodeStrings(section []byte, n uint32) (stringTable, error) {
 // A slot is 0 when empty, else the upper half of the string's xxhash64 in its upper half and 1 + the string's
 // number in the lower; the slot tried first is the lower bits of the hash. The upper half as a tag means that a
 // probe reads a foreign string once in 2^32. At most three quarters of the slots are taken.
-type hashTable []uint64
+type HashTable []uint64
 
 // hashSlots returns the number of slots for n strings.
-func hashSlots(n int) int {
+func HashSlots(n int) int {
 	if n == 0 {
 		return 0
 	}
@@ -90,7 +109,7 @@ func hashSlots(n int) int {
 }
 
 // insert adds string number id; there must be an empty slot.
-func (h hashTable) insert(hash uint64, id uint32) {
+func (h HashTable) Insert(hash uint64, id uint32) {
 	mask := uint64(len(h) - 1)
 	i := hash & mask
 	for h[i] != 0 {
@@ -100,7 +119,7 @@ func (h hashTable) insert(hash uint64, id uint32) {
 }
 
 // probe begins to look for a hash; the strings that match come from next.
-func (h hashTable) probe(hash uint64) probe {
+func (h HashTable) Probe(hash uint64) probe {
 	return probe{slots: h, at: hash, left: len(h), tag: uint32(hash >> 32)}
 }
 
@@ -114,7 +133,7 @@ type probe struct {
 }
 
 // next returns the number of the next string whose tag agrees; ok is false when there is none.
-func (p *probe) next() (id uint32, ok bool) {
+func (p *probe) Next() (id uint32, ok bool) {
 	mask := uint64(len(p.slots) - 1)
 	for ; p.left > 0; p.left-- {
 		slot := p.slots[p.at&mask]
@@ -132,32 +151,32 @@ func (p *probe) next() (id uint32, ok bool) {
 
 // find returns the number of value among the strings of t. Numbers out of range, which only a damaged table
 // has, match nothing.
-func (h hashTable) find(t *stringTable, value string) (uint32, bool) {
-	n := uint32(t.len())
-	for p := h.probe(xxhash.Sum64String(value)); ; {
-		id, ok := p.next()
+func (h HashTable) Find(t *StringTable, value string) (uint32, bool) {
+	n := uint32(t.Len())
+	for p := h.Probe(xxhash.Sum64String(value)); ; {
+		id, ok := p.Next()
 		if !ok {
 			return 0, false
 		}
-		if id < n && t.at(id) == value {
+		if id < n && t.At(id) == value {
 			return id, true
 		}
 	}
 }
 
 // buildTable returns a table of the strings of t, inserted in their order.
-func buildTable(t *stringTable, slots int) hashTable {
-	h := make(hashTable, slots)
-	for i := range uint32(t.len()) {
-		h.insert(xxhash.Sum64String(t.at(i)), i)
+func NewHashTable(t *StringTable, slots int) HashTable {
+	h := make(HashTable, slots)
+	for i := range uint32(t.Len()) {
+		h.Insert(xxhash.Sum64String(t.At(i)), i)
 	}
 	return h
 }
 
 // decodeHashTable reads a hash table from a section and checks what probing relies on: a power of two of slots, or none.
-func decodeHashTable(section []byte) (hashTable, error) {
+func DecodeHashTable(section []byte) (HashTable, error) {
 	if slots := len(section) / 8; len(section)%8 != 0 || slots&(slots-1) != 0 {
-		return nil, corrupt("%d bytes are no hash table", len(section))
+		return nil, Corrupt("%d bytes are no hash table", len(section))
 	}
-	return view[uint64](section), nil
+	return View[uint64](section), nil
 }

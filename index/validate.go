@@ -22,23 +22,23 @@ func (x *Lists) Verify(ctx context.Context) error {
 func (x *Lists) validateVocabulary(attr int) error {
 	a := &x.attributes[attr]
 	fault := func(format string, args ...any) error {
-		return corrupt("attribute %q: %s", a.Name, fmt.Sprintf(format, args...))
+		return Corrupt("attribute %q: %s", a.Name, fmt.Sprintf(format, args...))
 	}
 	switch a.Type {
 	case Text:
 		w := &x.vocabularies[attr]
 		previous := ""
 		for kw := range a.Keywords {
-			value := w.keywords.at(kw)
+			value := w.keywords.At(kw)
 			if kw > 0 && value <= previous {
 				return fault("keyword %d is not above its predecessor", kw)
 			}
 			previous = value
-			if found, ok := w.lookup.find(&w.keywords, value); !ok || found != kw {
+			if found, ok := w.lookup.Find(&w.keywords, value); !ok || found != kw {
 				return fault("the hash table does not find keyword %d", kw)
 			}
 		}
-		if len(w.lookup) != hashSlots(int(a.Keywords)) {
+		if len(w.lookup) != HashSlots(int(a.Keywords)) {
 			return fault("the hash table has %d slots for %d keywords", len(w.lookup), a.Keywords)
 		}
 		taken := uint32(0)
@@ -103,7 +103,7 @@ func (x *Lists) validatePostings(ctx context.Context, faults *Faults) {
 			attr, tile := i/tiles, i%tiles // attribute by attribute, as a Decoder likes rare keywords
 			sum, err := decoder.Postings(x, tile, attr).validate(objects[:x.TileLen(tile)])
 			if err != nil {
-				faults.Add(corrupt("attribute %q, tile %d: %v", x.attributes[attr].Name, tile, err))
+				faults.Add(Corrupt("attribute %q, tile %d: %v", x.attributes[attr].Name, tile, err))
 				continue
 			}
 			mu.Lock()
@@ -122,7 +122,7 @@ func (x *Lists) validatePostings(ctx context.Context, faults *Faults) {
 	for i := range x.attributes {
 		a := &x.attributes[i]
 		if want := (totals{a.Postings, a.Objects, a.MaxPerObject}); sums[i] != want {
-			faults.Add(corrupt("attribute %q has %d postings of %d objects, at most %d of one; its entry says %d of %d, at most %d",
+			faults.Add(Corrupt("attribute %q has %d postings of %d objects, at most %d of one; its entry says %d of %d, at most %d",
 				a.Name, sums[i].postings, sums[i].objects, sums[i].maxPerObject, want.postings, want.objects, want.maxPerObject))
 		}
 		if counts[i] != nil {

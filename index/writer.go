@@ -80,7 +80,7 @@ type Writer struct {
 
 func newWriter(out Output, sections int) *Writer {
 	w := &Writer{out: out, buffer: bufio.NewWriterSize(out, 1<<20), sections: make([]Section, 0, sections)}
-	w.pad(align(headerBytes + int64(sections)*entryBytes))
+	w.pad(Align(headerBytes + int64(sections)*entryBytes))
 	return w
 }
 
@@ -96,7 +96,7 @@ func (w *Writer) Add(kind SectionKind, attribute, tile int, parts ...[]byte) {
 		w.write(part)
 	}
 	w.sections = append(w.sections, s)
-	w.pad(align(w.offset))
+	w.pad(Align(w.offset))
 }
 
 func (w *Writer) write(data []byte) {
