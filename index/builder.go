@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"unsafe"
+
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // BuilderOptions tune a Builder. The zero value is ready to use.
@@ -19,23 +23,23 @@ type BuilderOptions struct {
 //
 // Memory: that of the lists (see ListBuilder), and keys (their bytes plus 10 to 20), payloads and texts (their bytes plus 4).
 type Builder struct {
-	*ListBuilder
-	schema  *Schema
+	*postings.ListBuilder
+	schema  *schema.Schema
 	objects uint32
 	stored  objectsBuilder
 }
 
 // NewBuilder begins an index. The schema is copied and stored in the file; it says nothing about the attributes to
 // the builder, which takes what an encoder declares.
-func NewBuilder(schema *Schema, attrs []AttributeSpec, options BuilderOptions) (*Builder, error) {
-	if schema == nil {
+func NewBuilder(s *schema.Schema, attrs []schema.AttributeSpec, options BuilderOptions) (*Builder, error) {
+	if s == nil {
 		return nil, errors.New("a builder needs a schema")
 	}
-	if !LittleEndian() {
+	if !store.LittleEndian() {
 		return nil, errors.New("building an index needs a little-endian machine")
 	}
-	copied := schema.Clone()
-	lists, err := NewListBuilder(attrs, options.Workers)
+	copied := s.Clone()
+	lists, err := postings.NewListBuilder(attrs, options.Workers)
 	if err := errors.Join(copied.Validate(), err); err != nil {
 		return nil, err
 	}
@@ -48,8 +52,8 @@ func NewBuilder(schema *Schema, attrs []AttributeSpec, options BuilderOptions) (
 // index's comes again from every later call.
 func (b *Builder) EndObject(key string, payload []byte, text string) error {
 	err := b.Ready()
-	if err == nil && b.objects == MaxObjects {
-		err = fmt.Errorf("an index holds at most %d objects; split the data into several indexes", uint32(MaxObjects))
+	if err == nil && b.objects == store.MaxObjects {
+		err = fmt.Errorf("an index holds at most %d objects; split the data into several indexes", uint32(store.MaxObjects))
 	}
 	if err == nil {
 		err = b.stored.fits(payload, text)
@@ -79,7 +83,7 @@ func (b *Builder) WriteFile(ctx context.Context, path string, progress func(done
 	if err != nil {
 		return fmt.Errorf("write index %s: %w", path, err)
 	}
-	return WriteFile(ctx, path, b.objects, drafts, progress)
+	return store.WriteFile(ctx, path, b.objects, drafts, progress)
 }
 
 // Bytes returns the bytes that WriteFile would write.
@@ -88,21 +92,21 @@ func (b *Builder) Bytes(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write index in memory: %w", err)
 	}
-	return Memory(ctx, b.objects, drafts)
+	return store.Memory(ctx, b.objects, drafts)
 }
 
 // finish makes what is written, in its order: what a reader needs first, then the postings of all tiles, then what belongs
 // to single objects.
-func (b *Builder) finish(ctx context.Context) ([]Draft, error) {
+func (b *Builder) finish(ctx context.Context) ([]store.Draft, error) {
 	lists, err := b.ListBuilder.Finish(ctx)
 	if err != nil {
 		return nil, err
 	}
-	schema, err := b.schema.Encode()
+	text, err := b.schema.Encode()
 	if err != nil {
 		return nil, err
 	}
-	return []Draft{schemaDraft(schema), lists, b.stored.finish(b.objects)}, nil
+	return []store.Draft{schemaDraft(text), lists, b.stored.finish(b.objects)}, nil
 }
 
 // schemaDraft is the schema as it is stored.
@@ -115,7 +119,7 @@ func (schemaDraft) Sections() int { return 1 }
 func (schemaDraft) Work() int64 { return 0 }
 
 // Write writes the schema.
-func (d schemaDraft) Write(_ context.Context, w *Writer, _ func(int64)) error {
-	w.Add(SectionSchema, -1, -1, d)
+func (d schemaDraft) Write(_ context.Context, w *store.Writer, _ func(int64)) error {
+	w.Add(store.SectionSchema, -1, -1, d)
 	return w.Err()
 }

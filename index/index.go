@@ -3,6 +3,11 @@ package index
 import (
 	"context"
 	"errors"
+
+	"github.com/geniemq/geniemq/index/ngram"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // Index is one immutable index, open for reading: a file, the structures in it by which objects are searched, and what is stored of
@@ -23,10 +28,10 @@ import (
 // Schema and all slices are the index's and must not be changed; the map is read-only, so that trying to
 // ends the process.
 type Index struct {
-	*File
-	*Lists
+	*store.File
+	*postings.Lists
 	*objects
-	schema *Schema
+	schema *schema.Schema
 }
 
 // Open maps an index file into memory and checks the header, the checksums of all sections and every structure that
@@ -38,7 +43,7 @@ type Index struct {
 func Open(path string) (*Index, error) {
 	x := new(Index)
 	var err error
-	if x.File, err = OpenFile(path, forms(), x.read); err != nil {
+	if x.File, err = store.OpenFile(path, forms(), x.read); err != nil {
 		return nil, err
 	}
 	return x, nil
@@ -49,29 +54,29 @@ func Open(path string) (*Index, error) {
 func OpenBytes(data []byte) (*Index, error) {
 	x := new(Index)
 	var err error
-	if x.File, err = OpenFileBytes(data, forms(), x.read); err != nil {
+	if x.File, err = store.OpenFileBytes(data, forms(), x.read); err != nil {
 		return nil, err
 	}
 	return x, nil
 }
 
 // forms are the kinds of sections that this version reads.
-func forms() []SectionForm {
-	all := []SectionForm{{Kind: SectionSchema, Name: "schema"}}
-	all = append(all, Family{}.Sections()...)
+func forms() []store.SectionForm {
+	all := []store.SectionForm{{Kind: store.SectionSchema, Name: "schema"}}
+	all = append(all, postings.Family{}.Sections()...)
 	return append(all, objectSections()...)
 }
 
 // read opens the structures of a file.
-func (x *Index) read(f *File) error {
-	schema, err := f.Read(SectionSchema)
+func (x *Index) read(f *store.File) error {
+	text, err := f.Read(store.SectionSchema)
 	if err != nil {
 		return err
 	}
-	if x.schema, err = ParseSchema(schema); err != nil {
-		return Unsupported("a schema that this geniemq does not know: %v", err) // its checksum was right
+	if x.schema, err = schema.ParseSchema(text); err != nil {
+		return store.Unsupported("a schema that this geniemq does not know: %v", err) // its checksum was right
 	}
-	if x.Lists, err = (Family{}).Open(f); err != nil {
+	if x.Lists, err = (postings.Family{}).Open(f); err != nil {
 		return err
 	}
 	x.objects, err = openObjects(f)
@@ -89,14 +94,14 @@ func (x *Index) Validate() error {
 }
 
 // Schema returns the schema that the index was built by, with every default filled in. It must not be changed.
-func (x *Index) Schema() *Schema { return x.schema }
+func (x *Index) Schema() *schema.Schema { return x.schema }
 
 // KeywordName returns a keyword in words: the value of a Text attribute (for n-grams see gramName), the interval or
 // value of a Number attribute, the number of an Ordinal one. It is a copy, for people.
 func (x *Index) KeywordName(attr int, kw uint32) string {
 	name := x.Lists.KeywordName(attr, kw)
-	if a := &x.Attributes()[attr]; x.schema.Kind == Sequences && a.Type == Text && kw < a.Keywords {
-		return GramName(name, x.schema.NGram)
+	if a := &x.Attributes()[attr]; x.schema.Kind == schema.Sequences && a.Type == schema.Text && kw < a.Keywords {
+		return ngram.GramName(name, x.schema.NGram)
 	}
 	return name
 }

@@ -6,14 +6,16 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/ngram"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 func TestGramNames(t *testing.T) {
-	b, err := index.NewBuilder(schemaFor(t, index.Sequences), []index.AttributeSpec{{Name: "text", Type: index.Text}}, index.BuilderOptions{})
+	b, err := index.NewBuilder(schemaFor(t, schema.Sequences), []schema.AttributeSpec{{Name: "text", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s index.GramScanner
+	var s ngram.GramScanner
 	for s.Reset([]rune("éaéa"), 2); s.Next(); {
 		b.AddString(0, string(s.Key()))
 	}

@@ -5,17 +5,19 @@ import (
 	"strconv"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // What sections hold of single objects.
 const (
-	SectionKeys     SectionKind = 7 // keys of the objects of a tile
-	SectionPayloads SectionKind = 8 // payloads of the objects of a tile
-	SectionTexts    SectionKind = 9 // texts of the objects of a tile
+	SectionKeys     store.SectionKind = 7 // keys of the objects of a tile
+	SectionPayloads store.SectionKind = 8 // payloads of the objects of a tile
+	SectionTexts    store.SectionKind = 9 // texts of the objects of a tile
 )
 
-func objectSections() []SectionForm {
-	return []SectionForm{
+func objectSections() []store.SectionForm {
+	return []store.SectionForm{
 		{Kind: SectionKeys, Name: "keys", PerTile: true},
 		{Kind: SectionPayloads, Name: "payloads", PerTile: true},
 		{Kind: SectionTexts, Name: "texts", PerTile: true},
@@ -25,15 +27,15 @@ func objectSections() []SectionForm {
 // objects is what an index stores of single objects, whatever they are searched by: keys, payloads, texts. Each is there for all tiles or
 // for none.
 type objects struct {
-	file *File
+	file *store.File
 	// By tile; nil when no object has one.
-	keys, payloads, texts []StringTable
+	keys, payloads, texts []store.StringTable
 }
 
 // openObjects opens the sections of single objects.
-func openObjects(f *File) (*objects, error) {
+func openObjects(f *store.File) (*objects, error) {
 	o := &objects{file: f}
-	tables := map[SectionKind]*[]StringTable{SectionKeys: &o.keys, SectionPayloads: &o.payloads, SectionTexts: &o.texts}
+	tables := map[store.SectionKind]*[]store.StringTable{SectionKeys: &o.keys, SectionPayloads: &o.payloads, SectionTexts: &o.texts}
 	for kind, table := range tables {
 		if !f.Has(kind, -1, 0) {
 			continue // when tiles have them all have them; others are left over, which is an error
@@ -43,13 +45,13 @@ func openObjects(f *File) (*objects, error) {
 				return nil, err
 			}
 		}
-		*table = make([]StringTable, f.Tiles())
+		*table = make([]store.StringTable, f.Tiles())
 	}
-	err := f.Each(func(s *Section) bool {
+	err := f.Each(func(s *store.Section) bool {
 		return s.Attribute < 0 && s.Tiles != 0 && tables[s.Kind] != nil && *tables[s.Kind] != nil
 	},
-		func(s *Section, data []byte) (err error) {
-			(*tables[s.Kind])[s.Tile], err = DecodeStrings(data, uint32(f.TileLen(s.Tile)))
+		func(s *store.Section, data []byte) (err error) {
+			(*tables[s.Kind])[s.Tile], err = store.DecodeStrings(data, uint32(f.TileLen(s.Tile)))
 			return err
 		})
 	return o, err
@@ -60,7 +62,7 @@ func (o *objects) Key(id uint32) string {
 	if o.keys == nil || id >= o.file.Objects() {
 		return strconv.FormatUint(uint64(id), 10)
 	}
-	return o.keys[id/TileObjects].At(id % TileObjects)
+	return o.keys[id/store.TileObjects].At(id % store.TileObjects)
 }
 
 // Payload returns the payload of an object, a JSON object, or nil when it has none. It points into the map and must
@@ -69,7 +71,7 @@ func (o *objects) Payload(id uint32) []byte {
 	if o.payloads == nil || id >= o.file.Objects() {
 		return nil
 	}
-	payload := o.payloads[id/TileObjects].Bytes(id % TileObjects)
+	payload := o.payloads[id/store.TileObjects].Bytes(id % store.TileObjects)
 	if len(payload) == 0 {
 		return nil
 	}
@@ -82,12 +84,12 @@ func (o *objects) Text(id uint32) string {
 	if o.texts == nil || id >= o.file.Objects() {
 		return ""
 	}
-	return o.texts[id/TileObjects].At(id % TileObjects)
+	return o.texts[id/store.TileObjects].At(id % store.TileObjects)
 }
 
 // Longest returns how many bytes the longest key, payload and text of an object have.
 func (o *objects) Longest() (key, payload, text int) {
-	longest := func(tables []StringTable) (n int) {
+	longest := func(tables []store.StringTable) (n int) {
 		for i := range tables {
 			n = max(n, tables[i].Longest())
 		}
@@ -107,7 +109,7 @@ func (o *objects) TextBytes() int64 {
 
 // verify checks that keys are unique and payloads are JSON objects. It needs about 12 bytes per object where there are keys.
 func (o *objects) verify() error {
-	var faults Faults
+	var faults store.Faults
 	faults.Add(o.validateKeys())
 	faults.Parallel(len(o.payloads), o.validatePayloads)
 	return faults.Err()
@@ -117,11 +119,11 @@ func (o *objects) validateKeys() error {
 	if o.keys == nil {
 		return nil
 	}
-	table := make(HashTable, HashSlots(int(o.file.Objects())))
+	table := make(store.HashTable, store.HashSlots(int(o.file.Objects())))
 	for id := range o.file.Objects() {
 		key := o.Key(id)
 		if key == "" {
-			return Corrupt("object %d has an empty key", id)
+			return store.Corrupt("object %d has an empty key", id)
 		}
 		hash := xxhash.Sum64String(key)
 		for p := table.Probe(hash); ; {
@@ -130,7 +132,7 @@ func (o *objects) validateKeys() error {
 				break
 			}
 			if o.Key(other) == key {
-				return Corrupt("objects %d and %d have the same key %q", other, id, key)
+				return store.Corrupt("objects %d and %d have the same key %q", other, id, key)
 			}
 		}
 		table.Insert(hash, id)
@@ -140,9 +142,9 @@ func (o *objects) validateKeys() error {
 
 func (o *objects) validatePayloads(tile int) error {
 	for i := range uint32(o.file.TileLen(tile)) {
-		id := uint32(tile)*TileObjects + i
+		id := uint32(tile)*store.TileObjects + i
 		if payload := o.Payload(id); payload != nil && (payload[0] != '{' || !json.Valid(payload)) {
-			return Corrupt("the payload of object %d is not a JSON object", id)
+			return store.Corrupt("the payload of object %d is not a JSON object", id)
 		}
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // DuplicateKeyError reports two objects with the same key.
@@ -66,12 +68,12 @@ type objectsDraft struct {
 }
 
 type storedStrings struct {
-	kind    SectionKind
+	kind    store.SectionKind
 	strings *objectStrings
 }
 
 func (b *objectsBuilder) finish(objects uint32) *objectsDraft {
-	d := &objectsDraft{tiles: TilesOf(objects)}
+	d := &objectsDraft{tiles: store.TilesOf(objects)}
 	if b.keys != nil {
 		d.stored = append(d.stored, storedStrings{SectionKeys, &b.keys.strings})
 	}
@@ -91,7 +93,7 @@ func (d *objectsDraft) Sections() int { return d.tiles * len(d.stored) }
 func (d *objectsDraft) Work() int64 { return 0 }
 
 // Write writes a section per tile and sort of strings.
-func (d *objectsDraft) Write(ctx context.Context, w *Writer, _ func(int64)) error {
+func (d *objectsDraft) Write(ctx context.Context, w *store.Writer, _ func(int64)) error {
 	for _, s := range d.stored {
 		for tile := range d.tiles {
 			if err := ctx.Err(); err != nil {
@@ -106,8 +108,8 @@ func (d *objectsDraft) Write(ctx context.Context, w *Writer, _ func(int64)) erro
 
 // objectStrings holds one string an object, a table a tile; nothing as long as all are empty.
 type objectStrings struct {
-	sealed []StringTable
-	open   StringTable
+	sealed []store.StringTable
+	open   store.StringTable
 	used   bool // some string is not empty
 }
 
@@ -129,14 +131,14 @@ func (o *objectStrings) add(id uint32, s string) {
 
 func (o *objectStrings) push(s string) {
 	o.open.Add(s)
-	if o.open.Len() == TileObjects {
+	if o.open.Len() == store.TileObjects {
 		o.sealed = append(o.sealed, o.open.Clone())
 		o.open.Reset()
 	}
 }
 
 // tile returns the strings of tile t.
-func (o *objectStrings) tile(t int) *StringTable {
+func (o *objectStrings) tile(t int) *store.StringTable {
 	if t < len(o.sealed) {
 		return &o.sealed[t]
 	}
@@ -146,7 +148,7 @@ func (o *objectStrings) tile(t int) *StringTable {
 // objectKeys holds one key an object and finds a key that comes again.
 type objectKeys struct {
 	strings objectStrings
-	table   HashTable
+	table   store.HashTable
 }
 
 func (k *objectKeys) add(id uint32, key string) error {
@@ -164,7 +166,7 @@ func (k *objectKeys) add(id uint32, key string) error {
 		return errors.New("keys of 64,512 consecutive objects have more than 4 GiB together; use shorter keys")
 	}
 	if n := int(id) + 1; n*4 > len(k.table)*3 {
-		table := make(HashTable, HashSlots(n))
+		table := make(store.HashTable, store.HashSlots(n))
 		for i := range id {
 			table.Insert(xxhash.Sum64String(k.at(i)), i)
 		}
@@ -176,5 +178,5 @@ func (k *objectKeys) add(id uint32, key string) error {
 }
 
 func (k *objectKeys) at(id uint32) string {
-	return k.strings.tile(int(id / TileObjects)).At(id % TileObjects)
+	return k.strings.tile(int(id / store.TileObjects)).At(id % store.TileObjects)
 }
