@@ -27,7 +27,7 @@ type (
 	Codes          = postings.Codes
 	Rare           = postings.Rare
 	Decoder        = postings.Decoder
-	Query          = postings.Query
+	Query          = postings.MatchQuery
 	Item           = postings.Item
 	Span           = postings.Span
 	ListStatistics = postings.ListStatistics
@@ -40,7 +40,7 @@ type (
 	CorruptError     = store.CorruptError
 	UnsupportedError = store.UnsupportedError
 
-	GramScanner = ngram.GramScanner
+	GramScanner = ngram.Scanner
 )
 
 const (
@@ -67,16 +67,16 @@ const (
 // ErrNotIndex is store.ErrNotIndex.
 var ErrNotIndex = store.ErrNotIndex
 
-// ParseSchema is schema.ParseSchema.
-func ParseSchema(data []byte) (*Schema, error) { return schema.ParseSchema(data) }
+// ParseSchema is schema.Parse.
+func ParseSchema(data []byte) (*Schema, error) { return schema.Parse(data) }
 
-// LoadSchema is schema.LoadSchema.
-func LoadSchema(path string) (*Schema, error) { return schema.LoadSchema(path) }
+// LoadSchema is schema.Load.
+func LoadSchema(path string) (*Schema, error) { return schema.Load(path) }
 
-// GramKey is ngram.GramKey.
+// GramKey is ngram.AppendKey.
 func GramKey(dst []byte, gram []rune, occurrence uint32) []byte {
-	return ngram.GramKey(dst, gram, occurrence)
+	return ngram.AppendKey(dst, gram, occurrence)
 }
 
-// GramOverlap is ngram.GramOverlap.
-func GramOverlap(a, b []rune, n int) int { return ngram.GramOverlap(a, b, n) }
+// GramOverlap is ngram.Overlap.
+func GramOverlap(a, b []rune, n int) int { return ngram.Overlap(a, b, n) }

@@ -21,9 +21,9 @@ type BuilderOptions struct {
 // WriteFile or Bytes write the whole; both leave the builder as it is, so they can be called again. The same
 // calls give the same bytes, whatever the number of workers. A Builder is not safe for concurrent use.
 //
-// Memory: that of the lists (see ListBuilder), and keys (their bytes plus 10 to 20), payloads and texts (their bytes plus 4).
+// Memory: that of the lists (see postings.Builder), and keys (their bytes plus 10 to 20), payloads and texts (their bytes plus 4).
 type Builder struct {
-	*postings.ListBuilder
+	*postings.Builder
 	schema  *schema.Schema
 	objects uint32
 	stored  objectsBuilder
@@ -39,11 +39,11 @@ func NewBuilder(s *schema.Schema, attrs []schema.AttributeSpec, options BuilderO
 		return nil, errors.New("building an index needs a little-endian machine")
 	}
 	copied := s.Clone()
-	lists, err := postings.NewListBuilder(attrs, options.Workers)
+	lists, err := postings.NewBuilder(attrs, options.Workers)
 	if err := errors.Join(copied.Validate(), err); err != nil {
 		return nil, err
 	}
-	return &Builder{ListBuilder: lists, schema: copied}, nil
+	return &Builder{Builder: lists, schema: copied}, nil
 }
 
 // EndObject closes the object: it gets the next id, the values added since the last call, a key (empty: the
@@ -65,7 +65,7 @@ func (b *Builder) EndObject(key string, payload []byte, text string) error {
 		b.DiscardObject()
 		return err
 	}
-	b.ListBuilder.EndObject()
+	b.Builder.EndObject()
 	b.stored.payload.add(b.objects, unsafe.String(unsafe.SliceData(payload), len(payload))) // add copies
 	b.stored.text.add(b.objects, text)
 	b.objects++
@@ -98,7 +98,7 @@ func (b *Builder) Bytes(ctx context.Context) ([]byte, error) {
 // finish makes what is written, in its order: what a reader needs first, then the postings of all tiles, then what belongs
 // to single objects.
 func (b *Builder) finish(ctx context.Context) ([]store.Draft, error) {
-	lists, err := b.ListBuilder.Finish(ctx)
+	lists, err := b.Builder.Finish(ctx)
 	if err != nil {
 		return nil, err
 	}

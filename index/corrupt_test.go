@@ -133,7 +133,7 @@ func exercise(x *index.Index) (sum int) {
 	for _, id := range []uint32{0, 1, x.Objects() / 2, x.Objects() - 1, x.Objects(), x.Objects() + store.TileObjects, math.MaxUint32} {
 		sum += len(x.Key(id)) + len(x.Payload(id)) + len(x.Text(id))
 	}
-	q := new(postings.Query)
+	q := new(postings.MatchQuery)
 	for attr := range x.Attributes() {
 		q.StartItem(uint32(attr), postings.MaxWeight)
 		q.AddSpan(0, 1)

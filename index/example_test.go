@@ -11,7 +11,7 @@ import (
 
 // Two objects with a number and a category each; then the postings of a range and of a value.
 func Example() {
-	s, err := schema.ParseSchema([]byte(`
+	s, err := schema.Parse([]byte(`
 name: people
 kind: rows
 columns:

@@ -43,7 +43,7 @@ type Index struct {
 func Open(path string) (*Index, error) {
 	x := new(Index)
 	var err error
-	if x.File, err = store.OpenFile(path, forms(), x.read); err != nil {
+	if x.File, err = store.Open(path, forms(), x.read); err != nil {
 		return nil, err
 	}
 	return x, nil
@@ -54,7 +54,7 @@ func Open(path string) (*Index, error) {
 func OpenBytes(data []byte) (*Index, error) {
 	x := new(Index)
 	var err error
-	if x.File, err = store.OpenFileBytes(data, forms(), x.read); err != nil {
+	if x.File, err = store.OpenBytes(data, forms(), x.read); err != nil {
 		return nil, err
 	}
 	return x, nil
@@ -73,7 +73,7 @@ func (x *Index) read(f *store.File) error {
 	if err != nil {
 		return err
 	}
-	if x.schema, err = schema.ParseSchema(text); err != nil {
+	if x.schema, err = schema.Parse(text); err != nil {
 		return store.Unsupported("a schema that this geniemq does not know: %v", err) // its checksum was right
 	}
 	if x.Lists, err = (postings.Family{}).Open(f); err != nil {
@@ -101,7 +101,7 @@ func (x *Index) Schema() *schema.Schema { return x.schema }
 func (x *Index) KeywordName(attr int, kw uint32) string {
 	name := x.Lists.KeywordName(attr, kw)
 	if a := &x.Attributes()[attr]; x.schema.Kind == schema.Sequences && a.Type == schema.Text && kw < a.Keywords {
-		return ngram.GramName(name, x.schema.NGram)
+		return ngram.Name(name, x.schema.NGram)
 	}
 	return name
 }

@@ -15,7 +15,7 @@ func TestGramNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s ngram.GramScanner
+	var s ngram.Scanner
 	for s.Reset([]rune("éaéa"), 2); s.Next(); {
 		b.AddString(0, string(s.Key()))
 	}

@@ -61,7 +61,7 @@ func TestRepeats(t *testing.T) {
 	if a := x.Attributes()[0]; a.MaxPerObject != 70_000 || a.Objects != 3 {
 		t.Errorf("MaxPerObject %d of %d objects, want 70000 of 3", a.MaxPerObject, a.Objects)
 	}
-	q := new(postings.Query)
+	q := new(postings.MatchQuery)
 	q.StartItem(0, 3)
 	q.AddSpan(0, 1)
 	q.StartItem(0, 5)

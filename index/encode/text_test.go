@@ -169,7 +169,7 @@ func TestSequencesCountGramOverlap(t *testing.T) {
 		}
 		return string(runes)
 	}
-	for n := 1; n <= ngram.MostNGram; n++ {
+	for n := 1; n <= ngram.MaxN; n++ {
 		schema := parseSchema(t, "{name: n, kind: sequences}")
 		schema.NGram = n
 		b := newBuilder(t, schema)

@@ -13,7 +13,7 @@ import (
 
 func parseSchema(t testing.TB, text string) *schema.Schema {
 	t.Helper()
-	s, err := schema.ParseSchema([]byte(text))
+	s, err := schema.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,9 +31,9 @@ func plainGrams(text []rune, n int) []string {
 
 func TestGramScanner(t *testing.T) {
 	random := seeded(t)
-	var s GramScanner
+	var s Scanner
 	for range 3000 {
-		n := 1 + random.IntN(MostNGram)
+		n := 1 + random.IntN(MaxN)
 		text := []rune(randomText(random) + randomText(random) + randomText(random))
 		if random.IntN(50) == 0 {
 			text = slices.Repeat([]rune("ab"), 500)
@@ -68,7 +68,7 @@ func TestGramKeyIsUnique(t *testing.T) {
 	for _, a := range symbols {
 		for _, b := range symbols {
 			for _, o := range occurrences {
-				key, name := string(GramKey(nil, []rune{a, b}, o)), fmt.Sprint(a, b, o)
+				key, name := string(AppendKey(nil, []rune{a, b}, o)), fmt.Sprint(a, b, o)
 				if other, ok := seen[key]; ok {
 					t.Fatalf("%s and %s have the key %q", name, other, key)
 				}
@@ -76,7 +76,7 @@ func TestGramKeyIsUnique(t *testing.T) {
 			}
 		}
 	}
-	if key := GramKey(nil, []rune("abc"), 0); string(key) != "abc" {
+	if key := AppendKey(nil, []rune("abc"), 0); string(key) != "abc" {
 		t.Errorf("the key of abc is %q", key)
 	}
 }
@@ -86,7 +86,7 @@ func TestGramKeyIsUnique(t *testing.T) {
 func TestGramOverlap(t *testing.T) {
 	random := seeded(t)
 	for range 3000 {
-		n := 1 + random.IntN(MostNGram)
+		n := 1 + random.IntN(MaxN)
 		a := []rune(randomText(random) + randomText(random))
 		b := []rune(randomText(random) + randomText(random))
 		in := map[string]bool{}
@@ -99,14 +99,14 @@ func TestGramOverlap(t *testing.T) {
 				want++
 			}
 		}
-		if got := GramOverlap(a, b, n); got != want {
+		if got := Overlap(a, b, n); got != want {
 			t.Fatalf("%q, %q, n = %d: overlap %d, want %d", string(a), string(b), n, got, want)
 		}
 	}
 }
 
 func TestGramScannerAllocatesNothing(t *testing.T) {
-	var s GramScanner
+	var s Scanner
 	text := []rune("a generic inverted index")
 	scan := func() {
 		for s.Reset(text, 3); s.Next(); {

@@ -12,7 +12,7 @@ import (
 )
 
 // finish gives every column its keywords, columns in parallel.
-func (b *ListBuilder) finish(ctx context.Context) ([]finalColumn, error) {
+func (b *Builder) finish(ctx context.Context) ([]finalColumn, error) {
 	final := make([]finalColumn, len(b.columns))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(b.workers)
@@ -79,7 +79,7 @@ func (f *finalColumn) finish(c *column, objects uint32) error {
 //
 // Jobs are queued twice, in the same order: for the workers to take and for emit to wait on. The second queue is
 // bounded, and with it the encoded tiles that wait for a slow disk.
-func (b *ListBuilder) encodePostings(ctx context.Context, columns []finalColumn, emit func(tile, attr int, data []byte) error) error {
+func (b *Builder) encodePostings(ctx context.Context, columns []finalColumn, emit func(tile, attr int, data []byte) error) error {
 	type job struct {
 		tile, attr int
 		done       chan []uint64 // the encoded words; capacity 1, so that a worker never waits

@@ -20,7 +20,7 @@ type columnTile struct {
 }
 
 // sealTiles closes the open tile of every column, columns in parallel, since looking for equal numbers takes time.
-func (b *ListBuilder) sealTiles() {
+func (b *Builder) sealTiles() {
 	if b.every == nil {
 		b.every = make([]uint16, store.TileObjects)
 		for i := range b.every {

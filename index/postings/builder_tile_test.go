@@ -35,7 +35,7 @@ func TestSealedTiles(t *testing.T) {
 		{"more than there are codes", 100_000, func() int { return 4 }, schema.Exact, false, false},
 		{"none", 1, func() int { return 0 }, schema.Exact, false, false},
 	} {
-		b, err := NewListBuilder([]schema.AttributeSpec{{Name: "n", Type: schema.Number, Edges: c.edges, Buckets: 64}}, 2)
+		b, err := NewBuilder([]schema.AttributeSpec{{Name: "n", Type: schema.Number, Edges: c.edges, Buckets: 64}}, 2)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 // FuzzDecodeRare reads sections of any bytes as rare keywords and as codes and uses what is accepted.
 func FuzzDecodeRare(f *testing.F) {
 	f.Add([]byte{}, uint32(0), uint32(0))
-	b, err := NewListBuilder([]schema.AttributeSpec{
+	b, err := NewBuilder([]schema.AttributeSpec{
 		{Name: "sliced", Type: schema.Ordinal, Keywords: 40, Layout: "sliced"}, {Name: "rare", Type: schema.Text, Layout: "rare"},
 	}, 0)
 	if err != nil {
@@ -36,7 +36,7 @@ func FuzzDecodeRare(f *testing.F) {
 		f.Fatal(err)
 	}
 	var x *Lists
-	if _, err := store.OpenFileBytes(data, Family{}.Sections(), func(file *store.File) error {
+	if _, err := store.OpenBytes(data, Family{}.Sections(), func(file *store.File) error {
 		x, err = Family{}.Open(file)
 		return err
 	}); err != nil {

@@ -16,11 +16,11 @@ type Item struct {
 	First, Count uint32
 }
 
-// Query is a match-count query: MC(Q,O) = sum over items of weight x (how many of O's keywords, with repeats,
+// MatchQuery is a match-count query: MC(Q,O) = sum over items of weight x (how many of O's keywords, with repeats,
 // the item contains). Items are a list: identical or overlapping items each count. Spans of all items share
 // one slice, so that a query is two allocations whatever its length and travels to a device as flat arrays.
 // The zero value is an empty query; Reset keeps the memory.
-type Query struct {
+type MatchQuery struct {
 	Items []Item
 	Spans []Span
 }
@@ -29,18 +29,18 @@ type Query struct {
 const MaxWeight = 65535
 
 // Reset empties the query and keeps its memory.
-func (q *Query) Reset() {
+func (q *MatchQuery) Reset() {
 	q.Items, q.Spans = q.Items[:0], q.Spans[:0]
 }
 
 // StartItem begins an item of attribute attr; the spans that follow through AddSpan belong to it.
-func (q *Query) StartItem(attr, weight uint32) {
+func (q *MatchQuery) StartItem(attr, weight uint32) {
 	q.Items = append(q.Items, Item{Attr: attr, Weight: weight, First: uint32(len(q.Spans))})
 }
 
 // AddSpan adds [lo, hi) to the item begun last. Spans must come in ascending order and be disjoint; an
 // empty span is ignored, one that touches its predecessor extends it.
-func (q *Query) AddSpan(lo, hi uint32) {
+func (q *MatchQuery) AddSpan(lo, hi uint32) {
 	if lo >= hi {
 		return
 	}
@@ -56,14 +56,14 @@ func (q *Query) AddSpan(lo, hi uint32) {
 }
 
 // ItemSpans returns the spans of an item of q.
-func (q *Query) ItemSpans(item Item) []Span {
+func (q *MatchQuery) ItemSpans(item Item) []Span {
 	return q.Spans[item.First : item.First+item.Count]
 }
 
 // CountBound is the count bound of q: the sum over items of weight x (most keywords that one object has in
 // the item's attribute). No object can reach more; it decides the counter width. An item without spans
 // adds nothing. The sum of 65,536 items of weight 65,535 fits a uint64.
-func (x *Lists) CountBound(q *Query) uint64 {
+func (x *Lists) CountBound(q *MatchQuery) uint64 {
 	attrs := x.Attributes()
 	var bound uint64
 	for _, item := range q.Items {

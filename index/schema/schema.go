@@ -106,22 +106,22 @@ type Column struct {
 	Store bool `yaml:"store,omitempty"`
 }
 
-// LoadSchema reads and checks a schema file.
-func LoadSchema(path string) (*Schema, error) {
+// Load reads and checks a schema file.
+func Load(path string) (*Schema, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read schema: %w", err)
 	}
-	s, err := ParseSchema(data)
+	s, err := Parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("schema %s:\n%w", path, err)
 	}
 	return s, nil
 }
 
-// ParseSchema reads a schema from YAML, fills in the defaults and checks it. It reports every fault at once,
+// Parse reads a schema from YAML, fills in the defaults and checks it. It reports every fault at once,
 // joined with errors.Join.
-func ParseSchema(data []byte) (*Schema, error) {
+func Parse(data []byte) (*Schema, error) {
 	s := new(Schema)
 	var faults []error
 	decoder := yaml.NewDecoder(bytes.NewReader(data))

@@ -51,7 +51,7 @@ func TestSchemaDefaults(t *testing.T) {
 		},
 	}
 	for _, c := range cases {
-		s, err := ParseSchema([]byte(c.yaml))
+		s, err := Parse([]byte(c.yaml))
 		if err != nil {
 			t.Errorf("%s\n%v", c.yaml, err)
 			continue
@@ -64,7 +64,7 @@ func TestSchemaDefaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := ParseSchema(stored)
+		again, err := Parse(stored)
 		if err != nil {
 			t.Fatalf("%s\n%v", stored, err)
 		}
@@ -133,7 +133,7 @@ columns:
 		}},
 	}
 	for _, c := range cases {
-		_, err := ParseSchema([]byte(c.yaml))
+		_, err := Parse([]byte(c.yaml))
 		if err == nil {
 			t.Errorf("%s\nis accepted", c.yaml)
 			continue
@@ -177,7 +177,7 @@ func TestSchemaPage(t *testing.T) {
 		if code, ok := strings.CutPrefix(line, "    "); ok {
 			example.WriteString(code)
 		} else if example.Len() > 0 {
-			if _, err := ParseSchema([]byte(example.String())); err != nil {
+			if _, err := Parse([]byte(example.String())); err != nil {
 				t.Errorf("%s\n%v", example.String(), err)
 			}
 			example.Reset()
@@ -191,19 +191,19 @@ func TestSchemaPage(t *testing.T) {
 
 func TestLoadSchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.yaml")
-	if _, err := LoadSchema(path); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("absent schema: %v", err)
 	}
 	if err := os.WriteFile(path, []byte("name: a\nkind: sequences\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := LoadSchema(path); err != nil || s.NGram != 3 {
+	if s, err := Load(path); err != nil || s.NGram != 3 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if err := os.WriteFile(path, []byte("name: a\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadSchema(path); err == nil || !strings.Contains(err.Error(), path) {
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("error without the path: %v", err)
 	}
 }
@@ -212,7 +212,7 @@ func FuzzParseSchema(f *testing.F) {
 	f.Add([]byte("name: adult\nkind: rows\ncolumns:\n- {name: age, type: number, buckets: 3}\n"))
 	f.Add([]byte("name: d\nkind: documents\nstop_words: [a, b]\nmissing: []\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := ParseSchema(data)
+		s, err := Parse(data)
 		if err != nil {
 			return
 		}
@@ -220,7 +220,7 @@ func FuzzParseSchema(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := ParseSchema(stored)
+		again, err := Parse(stored)
 		if err != nil {
 			t.Fatalf("stored as\n%s\n%v", stored, err)
 		}

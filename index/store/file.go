@@ -34,8 +34,8 @@ import (
 // tells; see mappedFile.
 type File struct {
 	data   []byte       // the whole file
-	unmap  func() error // nil for OpenFileBytes
-	mapped *mappedFile  // nil for OpenFileBytes
+	unmap  func() error // nil for OpenBytes
+	mapped *mappedFile  // nil for OpenBytes
 
 	sum       [sha256.Size]byte
 	version   string
@@ -55,13 +55,13 @@ type slot struct {
 	tile      int
 }
 
-// OpenFile maps an index file into memory, checks the header and the section table and calls read, which opens the structures in it.
+// Open maps an index file into memory, checks the header and the section table and calls read, which opens the structures in it.
 // Then it checks what read has not looked at. Errors wrap ErrNotIndex, *CorruptError or *UnsupportedError where these are the
 // cause.
 //
 // A file that is being written to is refused with a *ChangedError. One that is changed in place while it is open makes what was
 // read of it wrong and may make reading panic: Unchanged tells. WriteFile never does that, because it replaces the name.
-func OpenFile(path string, forms []SectionForm, read func(*File) error) (*File, error) {
+func Open(path string, forms []SectionForm, read func(*File) error) (*File, error) {
 	f, err := openFile(path, forms, read)
 	if err != nil {
 		return nil, fmt.Errorf("open index %s: %w", path, err)
@@ -122,9 +122,9 @@ func openMapped(path string, f *os.File, forms []SectionForm, read func(*File) e
 	return x, nil
 }
 
-// OpenFileBytes opens an index that is in memory already, as Memory returns it. The bytes must not be changed
+// OpenBytes opens an index that is in memory already, as Memory returns it. The bytes must not be changed
 // afterwards; they are copied only when they are not aligned to 8.
-func OpenFileBytes(data []byte, forms []SectionForm, read func(*File) error) (*File, error) {
+func OpenBytes(data []byte, forms []SectionForm, read func(*File) error) (*File, error) {
 	if uintptr(unsafe.Pointer(unsafe.SliceData(data)))%8 != 0 {
 		aligned := Raw(make([]uint64, len(data)/8+1))[:len(data)]
 		copy(aligned, data)

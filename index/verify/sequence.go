@@ -256,7 +256,7 @@ func (v *Verifier) keep(h Hit) {
 type gramOverlap struct {
 	ready bool
 	query map[string]struct{} // keys of the query's ordered grams
-	grams ngram.GramScanner
+	grams ngram.Scanner
 }
 
 func (o *gramOverlap) reset() { o.ready = false }

@@ -9,7 +9,7 @@ import (
 )
 
 // MostNGram bounds n.
-const MostNGram = 8
+const MaxN = 8
 
 // SentinelBase is the first of the symbols that pad a string for its n-grams. All lie above unicode.MaxRune, so
 // that no text can contain one: the string S with n-grams is
@@ -19,7 +19,7 @@ const MostNGram = 8
 // which has |S| + n - 1 grams, so that strings shorter than n are findable too. With n = 1 there is no padding.
 const SentinelBase rune = unicode.MaxRune + 1
 
-// GramScanner enumerates the ordered n-grams of a string: pairs (gram, i) where i counts the earlier occurrences
+// Scanner enumerates the ordered n-grams of a string: pairs (gram, i) where i counts the earlier occurrences
 // of the same gram in the string (section IV.B.1 of the paper), so that the match count of two strings is
 // the size of the multiset intersection of their grams (Lemma 5.1). The zero value is ready; Reset reuses the
 // memory, so that a scanner allocates nothing once it has seen the longest string. Not safe for concurrent use.
@@ -27,7 +27,7 @@ const SentinelBase rune = unicode.MaxRune + 1
 //	for s.Reset(runes, 3); s.Next(); {
 //		use(s.Key())
 //	}
-type GramScanner struct {
+type Scanner struct {
 	n      int
 	padded []rune
 	next   int // position of the next gram
@@ -39,7 +39,7 @@ type GramScanner struct {
 }
 
 // Reset begins the string text with grams of n symbols, 1 <= n <= MostNGram.
-func (s *GramScanner) Reset(text []rune, n int) {
+func (s *Scanner) Reset(text []rune, n int) {
 	s.n, s.next = n, 0
 	s.padded = appendPadded(s.padded[:0], text, n)
 	grams := len(s.padded) - n + 1
@@ -59,7 +59,7 @@ func (s *GramScanner) Reset(text []rune, n int) {
 }
 
 // Next moves to the next gram, in the order of the string; it is false after the last.
-func (s *GramScanner) Next() bool {
+func (s *Scanner) Next() bool {
 	if s.next >= len(s.occurrence) {
 		return false
 	}
@@ -83,22 +83,22 @@ func (s *GramScanner) Next() bool {
 
 // Gram returns the n symbols of the current gram and the number of its earlier occurrences. The slice is
 // valid until Reset.
-func (s *GramScanner) Gram() ([]rune, uint32) {
+func (s *Scanner) Gram() ([]rune, uint32) {
 	at := s.next - 1
 	return s.padded[at : at+s.n], s.occurrence[at]
 }
 
-// Key returns GramKey of the current gram, valid until the next call.
-func (s *GramScanner) Key() []byte {
+// Key returns AppendKey of the current gram, valid until the next call.
+func (s *Scanner) Key() []byte {
 	gram, occurrence := s.Gram()
-	s.key = GramKey(s.key[:0], gram, occurrence)
+	s.key = AppendKey(s.key[:0], gram, occurrence)
 	return s.key
 }
 
-// GramKey appends the keyword of an ordered n-gram to dst: its symbols in UTF-8, with the sentinels as the
+// AppendKey appends the keyword of an ordered n-gram to dst: its symbols in UTF-8, with the sentinels as the
 // 4-byte sequences that UTF-8 would have there, then the occurrence as an unsigned varint unless it is 0. Because
 // n is fixed within an attribute no two (gram, occurrence) share a key, and a plain ASCII gram is n bytes.
-func GramKey(dst []byte, gram []rune, occurrence uint32) []byte {
+func AppendKey(dst []byte, gram []rune, occurrence uint32) []byte {
 	for _, r := range gram {
 		switch c := uint32(r); {
 		case c < 0x80:
@@ -117,9 +117,9 @@ func GramKey(dst []byte, gram []rune, occurrence uint32) []byte {
 	return dst
 }
 
-// gramName returns a GramKey for people: sentinels are ‹ and ›, and the second occurrence of ana is ana #2. A key
-// that GramKey did not make comes out as it is.
-func GramName(key string, n int) string {
+// Name returns a key for people: sentinels are ‹ and ›, and the second occurrence of ana is ana #2. A key
+// that AppendKey did not make comes out as it is.
+func Name(key string, n int) string {
 	var name strings.Builder
 	rest := key
 	for range n {
@@ -144,10 +144,10 @@ func GramName(key string, n int) string {
 	return name.String()
 }
 
-// GramOverlap returns the match count of two strings by their ordered n-grams without an index: the sum
+// Overlap returns the match count of two strings by their ordered n-grams without an index: the sum
 // over all n-grams of the smaller number of occurrences (Lemma 5.1).
-func GramOverlap(a, b []rune, n int) int {
-	type gram [MostNGram]rune
+func Overlap(a, b []rune, n int) int {
+	type gram [MaxN]rune
 	counts := make(map[gram]int, len(a)+n)
 	each := func(text []rune, visit func(gram)) {
 		padded := appendPadded(nil, text, n)

@@ -12,7 +12,7 @@ import (
 	"github.com/geniemq/geniemq/index/store"
 )
 
-// ListBuilder collects the values of objects and makes their inverted lists. Values go in with Add..., EndObject closes an object, and
+// Builder collects the values of objects and makes their inverted lists. Values go in with Add..., EndObject closes an object, and
 // Finish makes what is written; it leaves the builder as it is, so it can be called again. The same
 // calls give the same bytes, whatever the number of workers. It is not safe for concurrent use.
 //
@@ -26,7 +26,7 @@ import (
 // Strings get provisional numbers as they are first seen and numbers stay numbers: both become keywords, which
 // sort by value, only when everything is known. Postings are kept tile by tile, as columns of (value, object)
 // in object order, because a tile and attribute is what is sorted, encoded and written at a time.
-type ListBuilder struct {
+type Builder struct {
 	workers int
 	columns []column
 	every   []uint16 // the ids of tiles with one value of each object, shared by them; nil before the first is closed
@@ -34,13 +34,13 @@ type ListBuilder struct {
 	err     error // the first error of an Add without a result, and of Ready; they are the whole index's
 }
 
-// NewListBuilder begins the lists of attributes. Workers is the number of goroutines that close tiles and encode postings, by default
+// NewBuilder begins the lists of attributes. Workers is the number of goroutines that close tiles and encode postings, by default
 // runtime.GOMAXPROCS(0). It reports every fault at once.
-func NewListBuilder(attrs []schema.AttributeSpec, workers int) (*ListBuilder, error) {
+func NewBuilder(attrs []schema.AttributeSpec, workers int) (*Builder, error) {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	b := &ListBuilder{workers: workers, columns: make([]column, len(attrs))}
+	b := &Builder{workers: workers, columns: make([]column, len(attrs))}
 	var faults []error
 	names := make(map[string]bool, len(attrs))
 	for i, spec := range attrs {
@@ -81,7 +81,7 @@ func NewListBuilder(attrs []schema.AttributeSpec, workers int) (*ListBuilder, er
 
 // AddString gives the object that is being built the keyword value of a Text attribute. The bytes are copied when
 // the value is new. Adding a value twice makes it count twice.
-func (b *ListBuilder) AddString(attr int, value string) {
+func (b *Builder) AddString(attr int, value string) {
 	c := &b.columns[attr]
 	if c.spec.Type != schema.Text {
 		b.fail(fmt.Errorf("attribute %q is of type %v and takes no strings", c.spec.Name, c.spec.Type))
@@ -97,7 +97,7 @@ func (b *ListBuilder) AddString(attr int, value string) {
 }
 
 // AddNumber gives the object that is being built a value of a Number attribute. NaN and infinities are refused.
-func (b *ListBuilder) AddNumber(attr int, value float64) error {
+func (b *Builder) AddNumber(attr int, value float64) error {
 	c := &b.columns[attr]
 	if c.spec.Type != schema.Number {
 		return fmt.Errorf("attribute %q is of type %v and takes no numbers", c.spec.Name, c.spec.Type)
@@ -113,7 +113,7 @@ func (b *ListBuilder) AddNumber(attr int, value float64) error {
 }
 
 // AddOrdinal gives the object that is being built the keyword value of an Ordinal attribute.
-func (b *ListBuilder) AddOrdinal(attr int, value uint32) error {
+func (b *Builder) AddOrdinal(attr int, value uint32) error {
 	c := &b.columns[attr]
 	if c.spec.Type != schema.Ordinal {
 		return fmt.Errorf("attribute %q is of type %v and takes no ordinals", c.spec.Name, c.spec.Type)
@@ -127,7 +127,7 @@ func (b *ListBuilder) AddOrdinal(attr int, value uint32) error {
 
 // Ready says why the object that is being built cannot be closed. Such an error is the whole index's and comes again from every later
 // call, but for one that tells of too many values in a tile.
-func (b *ListBuilder) Ready() error {
+func (b *Builder) Ready() error {
 	if b.err != nil {
 		return b.err
 	}
@@ -146,7 +146,7 @@ func (b *ListBuilder) Ready() error {
 }
 
 // EndObject closes the object, which is ready: it gets the next id, and the values added since the last call.
-func (b *ListBuilder) EndObject() {
+func (b *Builder) EndObject() {
 	local := uint16(b.objects % store.TileObjects)
 	for i := range b.columns {
 		b.columns[i].endObject(local)
@@ -158,28 +158,28 @@ func (b *ListBuilder) EndObject() {
 }
 
 // DiscardObject drops the values added since the last EndObject, for a record that turns out bad half-way.
-func (b *ListBuilder) DiscardObject() {
+func (b *Builder) DiscardObject() {
 	for i := range b.columns {
 		b.columns[i].discard()
 	}
 }
 
-func (b *ListBuilder) fail(err error) {
+func (b *Builder) fail(err error) {
 	if b.err == nil {
 		b.err = err
 	}
 }
 
-// listDraft is the lists of all objects with their keywords known, ready to be written.
-type listDraft struct {
-	builder  *ListBuilder
+// draft is the lists of all objects with their keywords known, ready to be written.
+type draft struct {
+	builder  *Builder
 	columns  []finalColumn
 	sections int
 	postings int64
 }
 
 // Finish numbers the keywords and chooses the layouts. The draft is good until the next object.
-func (b *ListBuilder) Finish(ctx context.Context) (store.Draft, error) {
+func (b *Builder) Finish(ctx context.Context) (store.Draft, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
@@ -187,7 +187,7 @@ func (b *ListBuilder) Finish(ctx context.Context) (store.Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &listDraft{builder: b, columns: columns, sections: 1 + store.TilesOf(b.objects)*len(columns)}
+	d := &draft{builder: b, columns: columns, sections: 1 + store.TilesOf(b.objects)*len(columns)}
 	for i := range columns {
 		switch columns[i].attribute.Type {
 		case schema.Text:
@@ -204,13 +204,13 @@ func (b *ListBuilder) Finish(ctx context.Context) (store.Draft, error) {
 }
 
 // Sections returns the number of sections.
-func (d *listDraft) Sections() int { return d.sections }
+func (d *draft) Sections() int { return d.sections }
 
 // Work returns the number of postings.
-func (d *listDraft) Work() int64 { return d.postings }
+func (d *draft) Work() int64 { return d.postings }
 
 // Write writes what a reader needs first, then the postings of all tiles, which are one contiguous piece for a device.
-func (d *listDraft) Write(ctx context.Context, w *store.Writer, progress func(done int64)) error {
+func (d *draft) Write(ctx context.Context, w *store.Writer, progress func(done int64)) error {
 	w.SetAttributes(len(d.columns))
 	w.Add(SectionAttributes, -1, -1, encodeAttributes(d.columns))
 	for i := range d.columns {
