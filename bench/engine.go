@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/gpuexec/flatscan"
 )
 
@@ -274,7 +275,7 @@ func (t *stageTimes) fill(r *EngineResult) {
 }
 
 func baseline(ctx context.Context, w *Workload, queries, runs int) (*BaselineResult, error) {
-	engine := gpuexec.NewCPU(gpuexec.CPUOptions{Workers: 1})
+	engine := cpu.New(gpuexec.CPUOptions{Workers: 1})
 	defer engine.Close()
 	searcher, err := engine.Load(ctx, snapshot(w))
 	if err != nil {
@@ -325,7 +326,7 @@ func scaling(ctx context.Context, w *Workload, cores, runs int) ([]ScalingResult
 	var results []ScalingResult
 	var searchers []gpuexec.Searcher
 	for workers := 1; ; workers = min(2*workers, cores) {
-		engine := gpuexec.NewCPU(gpuexec.CPUOptions{Workers: workers})
+		engine := cpu.New(gpuexec.CPUOptions{Workers: workers})
 		defer engine.Close()
 		searcher, err := engine.Load(ctx, snapshot(w))
 		if err != nil {

@@ -44,11 +44,11 @@ func (w *Work) Add(other Work) {
 	w.SlicedRows += other.SlicedRows
 	w.FilterQueries += other.FilterQueries
 	w.FilterSteps += other.FilterSteps
-	w.used(other.Bytes, other.BytesQueries)
+	w.Used(other.Bytes, other.BytesQueries)
 }
 
 // used takes notice of the memory of a piece.
-func (w *Work) used(bytes int64, queries int) {
+func (w *Work) Used(bytes int64, queries int) {
 	if bytes > w.Bytes {
 		w.Bytes, w.BytesQueries = bytes, queries
 	}
@@ -60,35 +60,7 @@ type StageTimer interface {
 	SearchStages(ctx context.Context, plans []Plan, answers []Answer) (Stages, error)
 }
 
-// A stageMatcher is a matcher that can tell stages apart.
-type stageMatcher interface {
-	// matchStages and scanStages are match and scan, and add to the stages.
-	matchStages(ctx context.Context, jobs []*matchJob, timed *Stages) error
-	scanStages(ctx context.Context, jobs []*scanJob, timed *Stages) error
-}
-
-// searchStages is search, and measures the stages of its matcher.
-func (p *pipeline) searchStages(ctx context.Context, m stageMatcher, plans []Plan, answers []Answer) (Stages, error) {
-	t := &timedMatcher{of: m}
-	err := p.search(ctx, t, plans, answers)
-	return t.stages, err
-}
-
-// timedMatcher is the matcher of a batch whose stages are wanted.
-type timedMatcher struct {
-	of     stageMatcher
-	stages Stages
-}
-
-func (t *timedMatcher) match(ctx context.Context, jobs []*matchJob) error {
-	return t.of.matchStages(ctx, jobs, &t.stages)
-}
-
-func (t *timedMatcher) scan(ctx context.Context, jobs []*scanJob) error {
-	return t.of.scanStages(ctx, jobs, &t.stages)
-}
-
-func (s *Stages) sum() time.Duration {
+func (s *Stages) Sum() time.Duration {
 	return s.Plan + s.Upload + s.Match + s.Select + s.Verify + s.Download
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -22,7 +23,7 @@ func TestClocksDiffer(t *testing.T) {
 		t.Run(fmt.Sprint(skew), func(t *testing.T) {
 			engine := &gated{gate: make(chan struct{})}
 			var log lockedBuffer
-			s, nc, js := startService(t, Config{}, Options{
+			s, nc, js := startService(t, config.Config{}, Options{
 				OpenEngine: engine.open, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 				Now: func() time.Time { return time.Now().Add(skew) },
 			})
@@ -54,7 +55,7 @@ func TestClocksDiffer(t *testing.T) {
 			}
 			// The executors are held up, so that what follows waits for longer than the shortest timeout.
 			var blockers []*nats.Subscription
-			for int(engine.inside.Load()) < minExecutors {
+			for int(engine.inside.Load()) < executors {
 				blockers = append(blockers, ask(0))
 				time.Sleep(10 * time.Millisecond)
 			}

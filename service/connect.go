@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // connect connects to the NATS server and stays: a connection that is lost is made again for as long as it takes.
 // The first one must succeed, so that a wrong address is an error and not a service that waits for ever. The name tells a
 // process's connections apart, on the server and in the log.
-func connect(servers, name string, cfg *Config, log *slog.Logger) (*nats.Conn, error) {
+func connect(servers, name string, cfg *config.Config, log *slog.Logger) (*nats.Conn, error) {
 	log = log.With("connection", name)
 	opts := []nats.Option{
 		nats.Name(name),
@@ -37,21 +39,21 @@ func connect(servers, name string, cfg *Config, log *slog.Logger) (*nats.Conn, e
 }
 
 // Connect connects to the server of cfg.NATS as whoever cfg says, for commands that ask. The name is that of the connection.
-func Connect(cfg *Config, name string, opts ...nats.Option) (*nats.Conn, error) {
+func Connect(cfg *config.Config, name string, opts ...nats.Option) (*nats.Conn, error) {
 	return dial(cfg.NATS, cfg, append([]nats.Option{nats.Name(name)}, opts...))
 }
 
-func dial(servers string, cfg *Config, opts []nats.Option) (*nats.Conn, error) {
-	if err := checkServers(servers); err != nil {
+func dial(servers string, cfg *config.Config, opts []nats.Option) (*nats.Conn, error) {
+	if err := config.CheckServers(servers); err != nil {
 		return nil, fmt.Errorf("connecting to NATS: %w", err)
 	}
-	credentials, err := cfg.natsOptions()
+	credentials, err := cfg.NATSOptions()
 	if err != nil {
 		return nil, fmt.Errorf("connecting to NATS: %w", err)
 	}
 	nc, err := nats.Connect(servers, append(opts, credentials...)...)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to NATS at %s: %w%s", RedactServers(servers), withoutSecrets(err), connectAdvice(err))
+		return nil, fmt.Errorf("connecting to NATS at %s: %w%s", config.RedactServers(servers), config.WithoutSecrets(err), connectAdvice(err))
 	}
 	return nc, nil
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/geniemq/geniemq/consumer"
-	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -52,7 +51,7 @@ func newMetrics() *metrics {
 	seconds := prometheus.ExponentialBuckets(50e-6, 2, 22)
 	m.queries = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "geniemq_queries_total",
-		Help: "Queries answered, by index and outcome: ok or the error code.",
+		Help: "Queries that were answered, by index and outcome: ok or the error code.",
 	}, []string{"index", "outcome"})
 	m.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "geniemq_query_seconds",
@@ -65,24 +64,24 @@ func newMetrics() *metrics {
 	}, []string{"index", "stage"})
 	m.batchSize = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "geniemq_batch_size",
-		Help:    "Queries a batch.",
+		Help:    "Queries per batch.",
 		Buckets: prometheus.ExponentialBuckets(1, 2, 15),
 	}, []string{"index"})
 	m.batches = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "geniemq_batches_total",
-		Help: "Batches by why they were cut: full, idle (an executor was free), deadline, drain, and turn (of messages that are much work).",
+		Help: "Batches by the reason why they were cut: full, idle (an executor was free), deadline, drain, or turn (of messages that are much work).",
 	}, []string{"index", "reason"})
 	m.postings = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "geniemq_postings_scanned_total",
-		Help: "Postings read while counting matches.",
+		Help: "Postings that were read while matches were counted.",
 	}, []string{"index"})
 	m.candidates = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "geniemq_candidates_total",
-		Help: "Objects that passed the Gate into the candidate buffer.",
+		Help: "Objects whose counts were large enough to become candidates for an answer.",
 	}, []string{"index"})
 	m.dead = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "geniemq_dead_total",
-		Help: "Messages moved to the dead letters, by reason.",
+		Help: "Messages that became dead letters, by reason.",
 	}, []string{"reason"})
 	m.dropped = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "geniemq_direct_dropped_total",
@@ -90,7 +89,7 @@ func newMetrics() *metrics {
 	}, []string{"index"})
 	m.info = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "geniemq_index_info",
-		Help: "1 for each index served.",
+		Help: "1 for each index that is served, with what it is in the labels.",
 	}, []string{"index", "version", "kind", "engine", "device"})
 	m.indexBytes = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "geniemq_index_bytes",
@@ -98,7 +97,7 @@ func newMetrics() *metrics {
 	}, []string{"index"})
 	m.deviceBytes = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "geniemq_device_memory_bytes",
-		Help: "Memory that the engine's indexes and buffers take.",
+		Help: "Memory of devices that the engine's indexes and buffers take.",
 	})
 	busy := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "geniemq_engine_busy_seconds_total",
@@ -115,29 +114,28 @@ func newMetrics() *metrics {
 func (m *metrics) watchClock(c *clock) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "geniemq_clock_skew_seconds",
-		Help: "The NATS server's clock less this host's.",
+		Help: "By how much the clock of the NATS server is ahead of this host's.",
 	}, func() float64 { return c.skewNow().Seconds() }))
 }
 
 // watchConsumer adds the figures of an index that its consumer keeps.
-func (m *metrics) watchConsumer(name string, stats func() consumer.Stats) {
+func (m *metrics) watchConsumer(name string, pending, redelivered func() float64) {
 	label := prometheus.Labels{"index": name}
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "geniemq_pending_messages",
-			Help:        "Messages of the query stream that are not answered: not delivered yet, or delivered and not settled.",
+			Help:        "Messages of the query stream that are not answered yet: those not delivered, and those delivered and not settled.",
 			ConstLabels: label,
-		}, func() float64 { return float64(pending(stats())) }),
+		}, pending),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name:        "geniemq_redelivered_total",
-			Help:        "Deliveries to this worker that were not a message's first.",
+			Help:        "Deliveries to this worker that were not the first of their message.",
 			ConstLabels: label,
-		}, func() float64 { return float64(stats().Redelivered) }))
+		}, redelivered))
 }
 
-func pending(s consumer.Stats) uint64 { return s.Pending + uint64(s.AckPending) }
-
-// indexMetrics are the children of one index, resolved once so that a query does not look labels up.
+// indexMetrics are the children of one index, resolved once so that a query does not look labels up. It outlives the index's
+// pipelines.
 type indexMetrics struct {
 	ok                                           prometheus.Counter
 	errors                                       *prometheus.CounterVec // by outcome
@@ -177,28 +175,27 @@ func (m *metrics) forIndex(name string) *indexMetrics {
 	}
 }
 
-// addWork counts what the engine did for a batch.
-func (m *indexMetrics) addWork(answers []gpuexec.Answer) {
-	var postings, candidates uint64
-	for i := range answers {
-		postings += answers[i].Postings
-		candidates += answers[i].Candidates
-	}
+// Worked counts what the engine did for a batch.
+func (m *indexMetrics) Worked(postings, candidates uint64) {
 	m.postings.Add(float64(postings))
 	m.candidates.Add(float64(candidates))
 }
 
-// addBatch counts a batch.
-func (m *indexMetrics) addBatch(queries int, reason string) {
+// Batch counts a batch.
+func (m *indexMetrics) Batch(queries int, reason string) {
 	m.batchSize.Observe(float64(queries))
 	m.batches.WithLabelValues(reason).Inc()
 	m.totals.batches.Add(1)
 	m.totals.batched.Add(int64(queries))
 }
 
+// Begun and Ended are around what the engine is asked for.
+func (m *indexMetrics) Begun() { m.busy.Start() }
+func (m *indexMetrics) Ended() { m.busy.Stop() }
+
 // observe counts the queries of a request whose answer is out, or the reason why the request was refused. tooLarge good results
 // were replaced by errors; publishing the answer took published, all of it total.
-func (m *indexMetrics) observe(r *request, reason *wire.Error, tooLarge int, published, total time.Duration) {
+func (m *indexMetrics) observe(r *pipeline.Request, reason *wire.Error, tooLarge int, published, total time.Duration) {
 	ok, failed := 0, 0
 	count := func(err *wire.Error) {
 		if err != nil {
@@ -211,8 +208,8 @@ func (m *indexMetrics) observe(r *request, reason *wire.Error, tooLarge int, pub
 	if reason != nil {
 		count(reason)
 	} else {
-		for i := range r.tasks {
-			count(r.tasks[i].err())
+		for i := range r.Len() {
+			count(r.Outcome(i).Err)
 		}
 	}
 	if tooLarge > 0 {
@@ -222,18 +219,18 @@ func (m *indexMetrics) observe(r *request, reason *wire.Error, tooLarge int, pub
 	m.ok.Add(float64(ok))
 	m.totals.ok.Add(int64(ok))
 	m.totals.errors.Add(int64(failed))
-	for i := range r.tasks {
-		t := &r.tasks[i]
+	for i := range r.Len() {
+		o := r.Outcome(i)
 		m.total.Observe(total.Seconds())
 		m.publish.Observe(published.Seconds())
-		if t.started.IsZero() {
-			continue // never came to the engine
+		if !o.Ran {
+			continue
 		}
-		m.queue.Observe(max(0, t.queued.Sub(r.arrived).Seconds()))
-		m.batch.Observe(t.started.Sub(t.queued).Seconds())
-		if t.engine > 0 {
-			m.engine.Observe(t.engine.Seconds())
-			m.verify.Observe(t.answer.Verify.Seconds())
+		m.queue.Observe(o.Queue.Seconds())
+		m.batch.Observe(o.Batch.Seconds())
+		if o.Engine > 0 {
+			m.engine.Observe(o.Engine.Seconds())
+			m.verify.Observe(o.Verify.Seconds())
 		}
 	}
 }

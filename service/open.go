@@ -17,6 +17,10 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/admin"
+	"github.com/geniemq/geniemq/service/broker"
+	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -28,11 +32,11 @@ type served struct {
 	name     string
 	index    *index.Index
 	searcher gpuexec.Searcher
-	encoder  *encoder
+	encoder  *pipeline.Encoder
 	example  string // a query, of a time when the file was sound
 	metrics  *indexMetrics
-	pipe     *pipeline
-	prober   *prober
+	pipe     *pipeline.Pipeline
+	prober   *pipeline.Prober
 	direct   *directIntake
 	stored   *storedIntake
 }
@@ -79,7 +83,7 @@ func (s *Service) openIndexes(ctx context.Context) error {
 	return nil
 }
 
-func (s *Service) openIndex(source IndexSource) (_ *served, err error) {
+func (s *Service) openIndex(source config.IndexSource) (_ *served, err error) {
 	file, err := index.Open(source.Path)
 	if errors.Is(err, fs.ErrNotExist) && source.Name == "" && wire.CheckIndexName(source.Path) == nil {
 		return nil, fmt.Errorf("%w: if %s is the index's name, give its file too, like --index %[2]s=%[2]s.gmq", err, source.Path)
@@ -96,10 +100,9 @@ func (s *Service) openIndex(source IndexSource) (_ *served, err error) {
 	if err := wire.CheckIndexName(x.name); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Path, err)
 	}
-	if x.encoder, err = newEncoder(x.name, file); err != nil {
+	if x.encoder, err = pipeline.NewEncoder(x.name, file, int64(s.cfg.CertifyLimit)); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Path, err)
 	}
-	x.encoder.limitCertify(int64(s.cfg.CertifyLimit))
 	return x, nil
 }
 
@@ -136,9 +139,7 @@ func (s *Service) loadIndex(ctx context.Context, x *served, snapshot *gpuexec.Sn
 func (s *Service) openConnection(ctx context.Context) (err error) {
 	url := s.cfg.NATS
 	if url == "" {
-		s.broker, err = StartBroker(ctx, BrokerOptions{
-			Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log, OnLost: s.fail, OnMended: s.brokerMended,
-		})
+		s.broker, err = broker.Start(ctx, s.brokerOptions())
 		if err != nil {
 			return err
 		}
@@ -162,6 +163,12 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 	s.limits.Queries = s.cfg.MaxQueries
 	s.limits.Items = s.cfg.MaxItems
 	return nil
+}
+
+func (s *Service) brokerOptions() broker.Options {
+	return broker.Options{
+		Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log, OnLost: s.fail, OnMended: s.brokerMended,
+	}
 }
 
 // closeConnection sends what is buffered, the last acknowledgements above all, and closes.
@@ -222,30 +229,30 @@ func (s *Service) openPipelines(context.Context) error {
 	s.onStop("pipelines", func(context.Context) error {
 		var draining sync.WaitGroup
 		for _, x := range s.indexes {
-			draining.Go(x.pipe.drain)
+			draining.Go(x.pipe.Drain)
 		}
 		draining.Wait()
 		return nil
 	})
 	for _, x := range s.indexes {
-		x.pipe = newPipeline(x.name, x.encoder, x.searcher, pipelineOptions{
-			batchSize:     s.cfg.BatchSize,
-			linger:        s.cfg.BatchLinger,
-			workers:       s.cfg.Workers,
-			directQueue:   s.cfg.DirectQueue,
-			limits:        s.limits,
-			exclusion:     &s.exclusion,
-			maxMessage:    s.nc.MaxPayload(),
-			budget:        s.budget,
-			cores:         s.engine.Info().Workers,
-			engineTimeout: s.cfg.EngineTimeout,
-			fatal:         s.fail,
+		x.pipe = pipeline.New(x.encoder, x.searcher, pipeline.Options{
+			BatchSize:     s.cfg.BatchSize,
+			Linger:        s.cfg.BatchLinger,
+			Workers:       s.cfg.Workers,
+			DirectQueue:   s.cfg.DirectQueue,
+			Limits:        s.limits,
+			Exclusion:     &s.exclusion,
+			MaxMessage:    s.nc.MaxPayload(),
+			Budget:        s.budget,
+			Cores:         s.engine.Info().Workers,
+			EngineTimeout: s.cfg.EngineTimeout,
+			Fatal:         s.fail,
 		}, x.metrics, s.repeats.limit(s.log.With("index", x.name)))
 	}
-	s.background("memory", func(ctx context.Context) { s.budget.trim(ctx, s.forget) })
+	s.background("memory", func(ctx context.Context) { s.budget.Trim(ctx, s.forget) })
 	for _, x := range s.indexes {
-		x.prober = newProber(x.pipe)
-		s.background("probe of "+x.name, x.prober.run)
+		x.prober = pipeline.NewProber(x.pipe)
+		s.background("probe of "+x.name, x.prober.Run)
 	}
 	return nil
 }
@@ -253,7 +260,7 @@ func (s *Service) openPipelines(context.Context) error {
 // forget drops the memory that pipelines keep for messages to come.
 func (s *Service) forget() {
 	for _, x := range s.indexes {
-		x.pipe.memory.answers.drop()
+		x.pipe.Forget()
 	}
 }
 
@@ -273,11 +280,11 @@ func (s *Service) background(what string, run func(context.Context)) {
 }
 
 func (s *Service) openAdmin(context.Context) (err error) {
-	if s.cfg.Admin == Off {
+	if s.cfg.Admin == config.Off {
 		return nil
 	}
-	s.admin, err = startAdmin(s.cfg.Admin, adminSource{
-		registry: s.metrics.registry, status: s.Status, pprof: s.cfg.Pprof, log: s.log,
+	s.admin, err = admin.Start(s.cfg.Admin, admin.Source{
+		Metrics: s.metrics.registry, Status: s.Status, Pprof: s.cfg.Pprof, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -291,7 +298,7 @@ func (s *Service) openSearch(ctx context.Context) error {
 	intakes := make(map[string]*directIntake)
 	endpoint := func(x *served) string { return "search-" + x.name }
 	for _, x := range s.indexes {
-		x.direct = &directIntake{pipe: x.pipe, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.directReplyAllow(),
+		x.direct = &directIntake{pipe: x.pipe, metrics: x.metrics, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.DirectReplies(),
 			log: s.repeats.limit(s.log.With("index", x.name))}
 		intakes[endpoint(x)] = x.direct
 	}
@@ -388,7 +395,7 @@ func (s *Service) openStored(ctx context.Context) error {
 // openWatches begins to look at the files of the indexes.
 func (s *Service) openWatches(context.Context) error {
 	for _, x := range s.indexes {
-		w := &fileWatch{pipe: x.pipe, hold: x.stored.consumer.Hold, log: s.log.With("index", x.name)}
+		w := &fileWatch{index: x.index, doubts: x.pipe.Doubts(), hold: x.stored.consumer.Hold, log: s.log.With("index", x.name)}
 		s.background("watch of "+x.name+"'s file", w.run)
 	}
 	return nil
@@ -400,7 +407,7 @@ const pullBytes = 32 << 20
 func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
-		pipe: x.pipe, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(x.name),
+		index: x.name, pipe: x.pipe, aborted: x.pipe.Aborted(), metrics: x.metrics, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.StoredReplies(x.name),
 		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.limit(log),
 	}
 	c, err := consumer.New(s.js, consumer.Options{
@@ -408,9 +415,9 @@ func (s *Service) openConsumer(x *served) (err error) {
 		Index:         x.name,
 		AckWait:       s.cfg.AckWait,
 		MaxAckPending: s.cfg.MaxPending,
-		BatchMessages: x.pipe.options.batchSize,
-		PullBytes:     min(pullBytes/int64(len(s.indexes)), s.budget.window(len(s.indexes))),
-		Bytes:         s.budget.window(len(s.indexes)),
+		BatchMessages: x.pipe.BatchSize(),
+		PullBytes:     min(pullBytes/int64(len(s.indexes)), s.budget.Window(len(s.indexes))),
+		Bytes:         s.budget.Window(len(s.indexes)),
 		InfoInterval:  watchInterval,
 		OnState: func(err error) {
 			if err != nil {
@@ -427,7 +434,9 @@ func (s *Service) openConsumer(x *served) (err error) {
 		return err
 	}
 	x.stored.consumer = c
-	s.metrics.watchConsumer(x.name, c.Stats)
+	s.metrics.watchConsumer(x.name,
+		func() float64 { return float64(x.stored.pending()) },
+		func() float64 { return float64(c.Stats().Redelivered) })
 	x.stored.ended = make(chan error, 1)
 	s.mu.Lock()
 	s.intakes = append(s.intakes, x.stored)

@@ -18,6 +18,12 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
+	"github.com/geniemq/geniemq/service/admin"
+	"github.com/geniemq/geniemq/service/broker"
+	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/memory"
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -28,7 +34,7 @@ const Version = "0.1.0"
 type Options struct {
 	// Logger takes the service's log. Default: none.
 	Logger *slog.Logger
-	// OpenEngine opens the engine that all indexes share. Default: gpuexec.Open.
+	// OpenEngine opens the engine that all indexes share. Default: open.Engine.
 	OpenEngine func(kind string, opts gpuexec.Options) (gpuexec.Engine, error)
 	// Now is this host's clock, which need not agree with the server's. Default: time.Now.
 	Now func() time.Time
@@ -47,13 +53,13 @@ type Options struct {
 // through them: intakes, pipelines, producers, connections, engine, broker. So nothing is ever handed to a part that has
 // ended, and whatever was pulled is answered, or given back when the time is over.
 type Service struct {
-	cfg     Config
+	cfg     config.Config
 	log     *slog.Logger
 	metrics *metrics
-	budget  *budget
+	budget  *memory.Budget
 	started time.Time
 
-	broker     *Broker
+	broker     *broker.Broker
 	url        string // of the server
 	nc         *nats.Conn
 	js         jetstream.JetStream
@@ -67,9 +73,9 @@ type Service struct {
 	publishers publishers
 	answers    *storedAnswers
 	micro      micro.Service
-	admin      *admin
+	admin      *admin.Server
 	indexes    []*served
-	exclusion  exclusion
+	exclusion  pipeline.Exclusion
 	suspects   *suspects
 
 	stop       []func(context.Context) error // in the order of the start
@@ -84,7 +90,7 @@ type Service struct {
 }
 
 // Start starts a service. ctx bounds the start only.
-func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
+func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, error) {
 	cfg.EnsureDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -93,13 +99,13 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opts.OpenEngine == nil {
-		opts.OpenEngine = gpuexec.Open
+		opts.OpenEngine = open.Engine
 	}
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	s := &Service{cfg: cfg, log: opts.Logger, metrics: newMetrics(), budget: newBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
-	s.budget.pulled = s.pulledBytes
+	s := &Service{cfg: cfg, log: opts.Logger, metrics: newMetrics(), budget: memory.NewBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
+	s.budget.Pulled = s.pulledBytes
 	s.metrics.registry.MustRegister(s.budget)
 	s.clock, s.repeats = newClock(opts.Now, opts.Logger), newRepeats(repeatInterval)
 	s.metrics.watchClock(s.clock)
@@ -162,7 +168,7 @@ func (s *Service) Shutdown(ctx context.Context) error {
 func (s *Service) abort() {
 	for _, x := range s.indexes {
 		if x.pipe != nil {
-			x.pipe.abort()
+			x.pipe.Abort()
 		}
 	}
 }
@@ -170,15 +176,15 @@ func (s *Service) abort() {
 // hurry makes the pipelines give back early what they cannot answer before ctx ends.
 func (s *Service) hurry(ctx context.Context) {
 	deadline, ok := ctx.Deadline()
-	var busy []*pipeline
+	var busy []*pipeline.Pipeline
 	for _, x := range s.indexes {
-		if x.pipe != nil && x.pipe.background.waiting() {
+		if x.pipe != nil && x.pipe.Busy() {
 			busy = append(busy, x.pipe)
 		}
 	}
 	for _, x := range s.indexes {
 		if ok && x.pipe != nil {
-			x.pipe.background.hurry(deadline, 1/float64(max(1, len(busy))))
+			x.pipe.Hurry(deadline, 1/float64(max(1, len(busy))))
 		}
 	}
 }

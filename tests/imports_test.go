@@ -43,26 +43,50 @@ var rules = map[string]rule{
 	"index/load":   {[]string{"index/schema"}, []string{xtext, "github.com/agnivade/levenshtein", jsontext}},
 	"index/verify": {[]string{"index/ngram"}, nil},
 	"kernels":      {nil, nil},
-	"gpuexec":      {[]string{"index", "index/verify", "kernels"}, []string{cudaGo}},
+	"gpuexec":      {[]string{"index"}, nil},
+	"gpuexec/topk": {nil, nil},
+	"gpuexec/run":  {[]string{"gpuexec", "gpuexec/topk", "index", "index/verify"}, nil},
+	"gpuexec/cpu":  {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index"}, nil},
+	// What makes one engine of several.
+	"gpuexec/group": {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index"}, nil},
+	"gpuexec/cuda":  {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index", "index/verify", "kernels"}, []string{cudaGo}},
+	"gpuexec/open":  {[]string{"gpuexec", "gpuexec/run", "gpuexec/cpu", "gpuexec/group", "gpuexec/cuda", "kernels"}, nil},
+	// What the tests of engines are made of. No product package imports it.
+	"gpuexec/enginetest": {[]string{"gpuexec", "gpuexec/flatscan", "index", "index/encode", "index/load", "index/verify"}, nil},
 	// The yardstick of the CPU engine: it must not share code with what it checks.
 	"gpuexec/flatscan": {[]string{"index"}, nil},
 	"batcher":          {nil, nil},
-	"consumer":         {[]string{"wire"}, []string{natsGo}},
+	"consumer":         {[]string{"wire", "internal/human"}, []string{natsGo}},
 	"producer":         {[]string{"wire"}, []string{natsGo}},
 	"client":           {[]string{"wire"}, []string{natsGo, nuid}},
+	"service/memory":   {[]string{"internal/human"}, []string{"github.com/prometheus"}},
+	"service/pipeline": {[]string{"wire", "batcher", "gpuexec", "index", "index/encode", "service/memory", "internal/human"}, nil},
 	"service": {
-		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "batcher", "consumer", "producer", "client"},
-		[]string{natsGo, nuid, "github.com/nats-io/nats-server/v2", "github.com/prometheus", "golang.org/x/sync", "github.com/spf13/pflag", yaml},
+		[]string{
+			"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client",
+			"internal/human",
+			"service/admin",
+			"service/broker",
+			"service/config",
+			"service/memory",
+			"service/pipeline",
+		},
+		[]string{natsGo, nuid, "github.com/prometheus", "golang.org/x/sync"},
 	},
 	"bench": {
-		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "gpuexec", "gpuexec/flatscan", "client", "service"},
+		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "gpuexec", "gpuexec/cpu", "gpuexec/open", "gpuexec/flatscan", "client", "service", "service/config"},
 		[]string{natsGo, nuid},
 	},
 	"cmd/geniemq": {
-		[]string{"wire", "index", "index/encode", "index/load", "gpuexec", "client", "service", "bench"},
+		[]string{"wire", "index", "index/encode", "index/load", "gpuexec", "gpuexec/open", "client", "service", "bench", "internal/human", "service/config"},
 		[]string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
 	},
 	"tests": {nil, nil},
+
+	"internal/human": {nil, nil},
+	"service/admin":  {[]string{"internal/human"}, []string{"github.com/prometheus"}},
+	"service/broker": {nil, []string{"github.com/nats-io/nats-server/v2"}},
+	"service/config": {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
 }
 
 func TestImportTable(t *testing.T) {

@@ -15,7 +15,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // Queries with these k end the worker that runs them, for real.
@@ -31,7 +33,7 @@ const slowQuery = 300 * time.Millisecond
 
 // runMortal is a worker, as `geniemq serve` is, with a real engine that dies where it is told to.
 func runMortal() {
-	var cfg service.Config
+	var cfg config.Config
 	cfg.EnsureDefaults()
 	flags := pflag.NewFlagSet("worker", pflag.ExitOnError)
 	cfg.Flags(flags)
@@ -67,7 +69,7 @@ func startMortal(t testing.TB, args ...string) *process {
 }
 
 func openMortal(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
-	engine, err := gpuexec.Open(kind, opts)
+	engine, err := open.Engine(kind, opts)
 	return mortal{engine}, err
 }
 

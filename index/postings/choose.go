@@ -38,7 +38,7 @@ const (
 // A text is split (LayoutRare) when the bytes fall to four fifths. It takes a vocabulary most of which is rare, and many
 // tiles: see the costs at LayoutRare. A second place to look in costs time that a few bytes do not pay. Short documents of
 // 17 words from a Zipf vocabulary come to 0.91 of the bytes at 16 tiles, where the CPU engine is as fast, and to 0.84 at 53,
-// where the H200 takes 9 % more for the match (docs/benchmarks, 2026-11-21, cpu-layouts and h200-layouts). Columns of names, of
+// where the H200 takes 9 % more for the match (docs/benchmarks/history, cpu-layouts and h200-layouts). Columns of names, of
 // which each tile has others, come to less than half at 50 tiles; the 3-grams of titles recur and are not split, nor is any
 // text in a single tile. Where memory is what is short, the schema can say rare.
 func chooseLayout(a *Attribute, frequencies []frequency, objects uint32, tiles int) schema.Layout {

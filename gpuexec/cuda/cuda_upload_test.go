@@ -1,0 +1,24 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"bytes"
+	"testing"
+)
+
+// TestUploadAfterFailure: what a load that failed has left in a buffer does not go to the next one's memory.
+func TestUploadAfterFailure(t *testing.T) {
+	u := &uploader{buffers: [2]pinned{make(pinned, uploadBytes), make(pinned, uploadBytes)}}
+	u.begin(unitBytes)
+	if err := u.write(bytes.Repeat([]byte{1}, 100)); err != nil {
+		t.Fatal(err)
+	}
+	u.begin(2 * unitBytes)
+	if err := u.write([]byte{2}); err != nil {
+		t.Fatal(err)
+	}
+	if got := u.buffers[0][:u.filled]; !bytes.Equal(got, append([]byte{2}, make([]byte, unitBytes-1)...)) {
+		t.Errorf("the buffer begins with %v", got)
+	}
+}
