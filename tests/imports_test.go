@@ -33,10 +33,15 @@ const (
 // a decision.
 var rules = map[string]rule{
 	"wire":         {nil, []string{jsontext}},
-	"index":        {nil, []string{yaml, xxhash, "github.com/edsrzf/mmap-go", "golang.org/x/sync", "golang.org/x/sys"}},
+	"internal/bits":  {nil, nil},
+	"index/schema":   {nil, []string{yaml}},
+	"index/ngram":    {nil, nil},
+	"index/store":    {[]string{"index/schema"}, []string{xxhash, "github.com/edsrzf/mmap-go", "golang.org/x/sync", "golang.org/x/sys"}},
+	"index/postings": {[]string{"index/schema", "index/store", "internal/bits"}, []string{xxhash, "golang.org/x/sync"}},
+	"index":          {[]string{"index/schema", "index/ngram", "index/store", "index/postings"}, []string{xxhash}},
 	"index/encode": {[]string{"index"}, []string{"github.com/clipperhouse/uax29/v2", "github.com/agnivade/levenshtein", xtext, jsontext}},
-	"index/load":   {[]string{"index"}, []string{xtext, "github.com/agnivade/levenshtein", jsontext}},
-	"index/verify": {[]string{"index"}, nil},
+	"index/load":   {[]string{"index/schema"}, []string{xtext, "github.com/agnivade/levenshtein", jsontext}},
+	"index/verify": {[]string{"index/ngram"}, nil},
 	"kernels":      {nil, nil},
 	"gpuexec":      {[]string{"index"}, nil},
 	"gpuexec/topk": {nil, nil},
