@@ -35,7 +35,6 @@ var unsplit = []string{
 	"index/postings",
 	"index/schema",
 	"index/load",
-	"gpuexec/cuda",
 	"gpuexec/cuda/device",
 	"consumer",
 	"producer",
