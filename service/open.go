@@ -284,7 +284,7 @@ func (s *Service) openSearch(ctx context.Context) error {
 	var err error
 	s.micro, err = micro.AddService(s.nc, micro.Config{
 		Name:        "geniemq",
-		Version:     Version,
+		Version:     Version(),
 		Description: "top-k similarity search",
 		Metadata:    map[string]string{"engine": s.engine.Info().Kind, "protocol": fmt.Sprint(wire.Version)},
 		StatsHandler: func(e *micro.Endpoint) any {

@@ -33,9 +33,6 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// Version is the version of this program, as the NATS micro service and the admin page give it.
-const Version = "0.1.0"
-
 // Options are what a Service takes from its program rather than from its user.
 type Options struct {
 	// Logger takes the service's log. Default: none.

@@ -18,7 +18,7 @@ func (s *Service) Status() admin.Status {
 	s.mu.Lock()
 	running, stopping, fault := s.running, s.stopping, s.err
 	s.mu.Unlock()
-	st := admin.Status{Version: Version, Uptime: now.Sub(s.started).Round(time.Second)}
+	st := admin.Status{Version: Version(), Uptime: now.Sub(s.started).Round(time.Second)}
 	notReady := func(format string, args ...any) {
 		st.NotReady = append(st.NotReady, config.Redact(fmt.Sprintf(format, args...)))
 	}

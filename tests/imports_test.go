@@ -32,22 +32,27 @@ const (
 // rules is the table of DESIGN.md, "Packages". A package that is not listed fails the test, so that a new one is
 // a decision.
 var rules = map[string]rule{
-	"wire":         {nil, []string{jsontext}},
-	"index":        {nil, []string{yaml, xxhash, "github.com/edsrzf/mmap-go", "golang.org/x/sync", "golang.org/x/sys"}},
-	"index/encode": {[]string{"index"}, []string{"github.com/clipperhouse/uax29/v2", "github.com/agnivade/levenshtein", xtext, jsontext}},
-	"index/load":   {[]string{"index"}, []string{xtext, "github.com/agnivade/levenshtein", jsontext}},
-	"index/verify": {[]string{"index"}, nil},
-	"kernels":      {nil, nil},
-	"gpuexec":      {[]string{"index"}, nil},
-	"gpuexec/topk": {nil, nil},
-	"gpuexec/run":  {[]string{"gpuexec", "gpuexec/topk", "index", "index/verify"}, nil},
-	"gpuexec/cpu":  {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index"}, nil},
+	"wire":           {nil, []string{jsontext}},
+	"internal/bits":  {nil, nil},
+	"index/schema":   {nil, []string{yaml}},
+	"index/ngram":    {nil, nil},
+	"index/store":    {[]string{"index/schema"}, []string{xxhash, "github.com/edsrzf/mmap-go", "golang.org/x/sync", "golang.org/x/sys"}},
+	"index/postings": {[]string{"index/schema", "index/store", "internal/bits"}, []string{xxhash, "golang.org/x/sync"}},
+	"index":          {[]string{"index/schema", "index/ngram", "index/store", "index/postings"}, []string{xxhash}},
+	"index/encode":   {[]string{"index"}, []string{"github.com/clipperhouse/uax29/v2", "github.com/agnivade/levenshtein", xtext, jsontext}},
+	"index/load":     {[]string{"index/schema"}, []string{xtext, "github.com/agnivade/levenshtein", jsontext}},
+	"index/verify":   {[]string{"index/ngram"}, nil},
+	"kernels":        {nil, nil},
+	"gpuexec":        {[]string{"index"}, nil},
+	"gpuexec/topk":   {nil, nil},
+	"gpuexec/run":    {[]string{"gpuexec", "gpuexec/topk", "index", "index/verify"}, nil},
+	"gpuexec/cpu":    {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index"}, nil},
 	// What makes one engine of several.
-	"gpuexec/group": {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index"}, nil},
-	"gpuexec/cuda":  {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "gpuexec/cuda/abi", "index", "index/verify", "kernels"}, []string{cudaGo}},
+	"gpuexec/group":       {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index"}, nil},
+	"gpuexec/cuda/device": {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "gpuexec/cuda/abi", "index", "index/verify", "kernels"}, []string{cudaGo}},
 	// What the host and the kernels agree on.
 	"gpuexec/cuda/abi": {nil, nil},
-	"gpuexec/open":     {[]string{"gpuexec", "gpuexec/run", "gpuexec/cpu", "gpuexec/group", "gpuexec/cuda", "kernels"}, nil},
+	"gpuexec/open":     {[]string{"gpuexec", "gpuexec/run", "gpuexec/cpu", "gpuexec/group", "gpuexec/cuda/device", "kernels"}, nil},
 	// What the tests of engines are made of. No product package imports it.
 	"gpuexec/enginetest": {[]string{"gpuexec", "gpuexec/flatscan", "index", "index/encode", "index/load", "index/verify"}, nil},
 	// The yardstick of the CPU engine: it must not share code with what it checks.
