@@ -44,8 +44,10 @@ var rules = map[string]rule{
 	"gpuexec/cpu":  {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index"}, nil},
 	// What makes one engine of several.
 	"gpuexec/group": {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index"}, nil},
-	"gpuexec/cuda":  {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index", "index/verify", "kernels"}, []string{cudaGo}},
-	"gpuexec/open":  {[]string{"gpuexec", "gpuexec/run", "gpuexec/cpu", "gpuexec/group", "gpuexec/cuda", "kernels"}, nil},
+	"gpuexec/cuda":  {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "gpuexec/cuda/abi", "index", "index/verify", "kernels"}, []string{cudaGo}},
+	// What the host and the kernels agree on.
+	"gpuexec/cuda/abi": {nil, nil},
+	"gpuexec/open":     {[]string{"gpuexec", "gpuexec/run", "gpuexec/cpu", "gpuexec/group", "gpuexec/cuda", "kernels"}, nil},
 	// What the tests of engines are made of. No product package imports it.
 	"gpuexec/enginetest": {[]string{"gpuexec", "gpuexec/flatscan", "index", "index/encode", "index/load", "index/verify"}, nil},
 	// The yardstick of the CPU engine: it must not share code with what it checks.

@@ -55,7 +55,7 @@ import (
 //     else.
 //   - The shared-decode kernel (kernels/sliced.cuh, cuda_sliced.go) takes queries that ask for bit-sliced attributes only:
 //     large batches on dense lists.
-//   - The filter (kernels/filter.cuh, cuda_filter.go) takes those of them that ask for many narrow attributes by one value or
+//   - The filter (kernels/bound.cuh, cuda_filter.go) takes those of them that ask for many narrow attributes by one value or
 //     range each, as signatures for nearest-neighbour search do. Tensor cores find the few objects that may be among the
 //     best k, and only these are counted. When too many may, the query is abandoned and executed again by another kernel,
 //     in the same call.

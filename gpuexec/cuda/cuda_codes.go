@@ -5,13 +5,13 @@ package cuda
 import (
 	"math"
 	"sync/atomic"
-	"unsafe"
 
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/index"
 )
 
 // A codesLayout says which attributes of an index have their codes on the device as bytes too, for the filter
-// (kernels/filter.cuh), which calls them columns: those that are bit-sliced and narrow, with so few codes that these and
+// (kernels/bound.cuh), which calls them columns: those that are bit-sliced and narrow, with so few codes that these and
 // "missing" fit a byte. An object's row has a byte for each.
 //
 // Codes are a third form of what planes and postings hold, derived from the planes on the device, and the first to be left
@@ -28,8 +28,6 @@ type codesLayout struct {
 
 const (
 	minColumns   = 32
-	maxCodes     = 254 // of a column: the missing value is one more, and 255 is of no object
-	chunkColumns = 64  // a row is so many bytes, or a multiple
 	noColumn     = math.MaxUint32
 	nothingThere = noColumn - 1
 )
@@ -48,14 +46,14 @@ func newCodesLayout(x *index.Index, layout *residentLayout, most, least int) *co
 	for a, attribute := range x.Attributes() {
 		own := &s.attributes[a]
 		switch {
-		case attribute.Layout == index.LayoutSliced && own.planes == 0:
+		case attribute.Layout == index.LayoutSliced && own.Planes == 0:
 			c.columnOf[a] = nothingThere
-		case own.planes == 0 || own.codes > maxCodes || len(c.columns) == most:
+		case own.Planes == 0 || own.Codes > abi.MaxCodes || len(c.columns) == most:
 			c.columnOf[a] = noColumn
 		default:
 			c.columnOf[a] = uint32(len(c.columns))
 			c.columns = append(c.columns, uint32(a))
-			c.wide = append(c.wide, own.codes > maskCodes)
+			c.wide = append(c.wide, own.Codes > abi.MaskCodes)
 		}
 	}
 	if len(c.columns) < least {
@@ -69,12 +67,12 @@ func newCodesLayout(x *index.Index, layout *residentLayout, most, least int) *co
 }
 
 func (c *codesLayout) rowBytes() int {
-	return (len(c.columns) + chunkColumns - 1) &^ (chunkColumns - 1)
+	return (len(c.columns) + abi.ChunkColumns - 1) &^ (abi.ChunkColumns - 1)
 }
 
 // steps of the matrix product are of eight columns; there is an even number of them.
 func (c *codesLayout) steps() int {
-	return (len(c.columns) + 2*stepColumns - 1) / (2 * stepColumns) * 2
+	return (len(c.columns) + 2*abi.StepColumns - 1) / (2 * abi.StepColumns) * 2
 }
 
 // deviceBytes is the memory of the codes.
@@ -88,7 +86,7 @@ func (c *codesLayout) deviceBytes() int64 {
 // residentCodes are the codes of an index on the device.
 type residentCodes struct {
 	*codesLayout
-	memory devicePointer
+	memory abi.Pointer
 	// rest is for how many batches more the filter is left alone, because it did not pay on this index (filterPolicy).
 	rest atomic.Int32
 }
@@ -100,12 +98,12 @@ func (r *resident) loadCodes(u *uploader, layout *codesLayout) (err error) {
 	if c.memory, err = allocDevice(c.end); err != nil {
 		return deviceError("allocating the codes", err)
 	}
-	columns, codeOf := make([]uint32, len(c.columns)), make([]devicePointer, r.attributes)
+	columns, codeOf := make([]uint32, len(c.columns)), make([]abi.Pointer, r.attributes)
 	for i, a := range c.columns {
-		columns[i] = r.sliced.attributes[a].plane<<8 | r.sliced.attributes[a].planes
+		columns[i] = r.sliced.attributes[a].Plane<<8 | r.sliced.attributes[a].Planes
 	}
 	for a := range codeOf {
-		codeOf[a] = r.sliced.attributes[a].codeOf
+		codeOf[a] = r.sliced.attributes[a].CodeOf
 	}
 	for _, table := range []struct {
 		at    int64
@@ -122,21 +120,21 @@ func (r *resident) loadCodes(u *uploader, layout *codesLayout) (err error) {
 			continue
 		}
 		objects := part.groups * index.GroupObjects
-		argument := deviceFilterCodes{
-			planes: r.dataOf(i), columns: c.memory, codes: c.row(part.firstTile * index.TileObjects),
-			planesOfGroup: uint32(r.sliced.planesOfGroup), objects: uint32(objects), columnCount: uint32(len(c.columns)),
-			rowBytes: uint32(c.rowBytes()),
+		argument := abi.BoundCodes{
+			Planes: r.dataOf(i), Columns: c.memory, Codes: c.row(part.firstTile * index.TileObjects),
+			PlanesOfGroup: uint32(r.sliced.planesOfGroup), Objects: uint32(objects), ColumnCount: uint32(len(c.columns)),
+			RowBytes: uint32(c.rowBytes()),
 		}
 		f := r.kernels.filter.codes
-		launch(&list, f, objects/f.threads, c.rowBytes()/chunkColumns, &argument)
+		launch(&list, f, objects/f.threads, c.rowBytes()/abi.ChunkColumns, &argument)
 	}
 	return deviceError("deriving the codes", list.run(u.stream, u.copied[0]))
 }
 
-func (c *residentCodes) placed(at int64) devicePointer { return c.memory + devicePointer(at) }
+func (c *residentCodes) placed(at int64) abi.Pointer { return c.memory + abi.Pointer(at) }
 
 // row is where the row of an object lies.
-func (c *residentCodes) row(object int) devicePointer {
+func (c *residentCodes) row(object int) abi.Pointer {
 	return c.placed(c.rows + int64(object)*int64(c.rowBytes()))
 }
 
@@ -148,11 +146,3 @@ func (c *residentCodes) free() error {
 	c.memory = 0
 	return deviceError("freeing the codes", freeDevice(p))
 }
-
-// A mirror of a struct of kernels/filter.cuh.
-type deviceFilterCodes struct {
-	planes, columns, codes                        devicePointer
-	planesOfGroup, objects, columnCount, rowBytes uint32
-}
-
-var _ = [1]struct{}{}[unsafe.Sizeof(deviceFilterCodes{})-40]

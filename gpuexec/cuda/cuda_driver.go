@@ -14,6 +14,7 @@ import (
 	"gorgonia.org/cu"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 )
 
 // What of the driver is not taken from gorgonia.org/cu: launches, memory and modules; see cuda_shim.h. All functions must
@@ -34,13 +35,13 @@ func driverStatus() error {
 }
 
 // allocDevice returns bytes of device memory, at least 256-byte aligned.
-func allocDevice(bytes int64) (devicePointer, error) {
+func allocDevice(bytes int64) (abi.Pointer, error) {
 	var p C.uint64_t
 	err := result(C.geniemq_device_alloc(&p, C.size_t(bytes)))
-	return devicePointer(p), err
+	return abi.Pointer(p), err
 }
 
-func freeDevice(p devicePointer) error { return result(C.geniemq_device_free(C.uint64_t(p))) }
+func freeDevice(p abi.Pointer) error { return result(C.geniemq_device_free(C.uint64_t(p))) }
 
 // pinned is host memory that the device copies from and to at full speed, and asynchronously. The garbage collector
 // does not know it.
@@ -128,14 +129,14 @@ func launch[T any](s *steps, f function, x, y int, argument *T) {
 	*s = append(*s, step)
 }
 
-func (s *steps) copyIn(to devicePointer, from pinned) {
+func (s *steps) copyIn(to abi.Pointer, from pinned) {
 	*s = append(*s, C.geniemq_step{
 		kind: C.GENIEMQ_COPY_IN, device: C.uint64_t(to), bytes: C.uint64_t(len(from)),
 		host: C.uint64_t(uintptr(unsafe.Pointer(unsafe.SliceData(from)))),
 	})
 }
 
-func (s *steps) copyOut(to pinned, from devicePointer) {
+func (s *steps) copyOut(to pinned, from abi.Pointer) {
 	*s = append(*s, C.geniemq_step{
 		kind: C.GENIEMQ_COPY_OUT, device: C.uint64_t(from), bytes: C.uint64_t(len(to)),
 		host: C.uint64_t(uintptr(unsafe.Pointer(unsafe.SliceData(to)))),
@@ -143,7 +144,7 @@ func (s *steps) copyOut(to pinned, from devicePointer) {
 }
 
 // fill sets bytes of the device to zero.
-func (s *steps) fill(to devicePointer, bytes int64) {
+func (s *steps) fill(to abi.Pointer, bytes int64) {
 	*s = append(*s, C.geniemq_step{kind: C.GENIEMQ_FILL, device: C.uint64_t(to), bytes: C.uint64_t(bytes)})
 }
 

@@ -5,12 +5,12 @@ package cuda
 import (
 	"iter"
 	"math"
-	"unsafe"
 
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/index"
 )
 
-// cudaFilter are the kernels of the filter (kernels/filter.cuh): binary tensor cores bound the counts of 128 queries at a time
+// cudaFilter are the kernels of the filter (kernels/bound.cuh): binary tensor cores bound the counts of 128 queries at a time
 // from above, and what reaches a query's threshold is counted exactly.
 type cudaFilter struct {
 	codes, plan, match, recount function
@@ -18,26 +18,16 @@ type cudaFilter struct {
 	columns                     int // of a row, at most; 0: the device has no such kernels
 }
 
-const (
-	maskCodes       = 32 // bits of a mask
-	stepColumns     = 8  // of a step of the matrix product
-	filterQueries   = 128
-	stepBytes       = filterQueries * stepColumns * maskCodes / 8 // masks of a query block
-	filterTile      = 64                                          // objects
-	filterMarks     = 1 << 18                                     // of a query: a bit an object, or of some where a wave has more
-	filterWave      = filterMarks * filterTile                    // objects of a wave, at most
-	filterMarkBytes = filterMarks / 8
-	filterRoom      = 256
-	maxColumns      = 448 // about what shared memory has room for
-)
+// maxColumns is about what shared memory has room for.
+const maxColumns = 448
 
 // loadFilter finds the kernels; that the device has none is no error.
 func (k *cudaKernels) loadFilter(modules map[string]module, limit int) (err error) {
-	match, ok := modules["filter_match"]
+	match, ok := modules["bound_match"]
 	if !ok {
 		return nil
 	}
-	plan := modules["filter_plan"]
+	plan := modules["bound_plan"]
 	var f cudaFilter
 	var queries, shared, threads, recounts, plans uint32
 	for _, c := range []struct {
@@ -45,18 +35,18 @@ func (k *cudaKernels) loadFilter(modules map[string]module, limit int) (err erro
 		name string
 		to   *uint32
 	}{
-		{match, "filter_match_queries", &queries}, {match, "filter_match_shared", &shared}, {match, "filter_match_threads", &threads},
-		{match, "filter_recount_threads", &recounts}, {plan, "filter_plan_threads", &plans},
+		{match, "bound_match_queries", &queries}, {match, "bound_match_shared", &shared}, {match, "bound_match_threads", &threads},
+		{match, "bound_recount_threads", &recounts}, {plan, "bound_plan_threads", &plans},
 	} {
 		if *c.to, err = c.of.constant(c.name); err != nil {
 			return deviceError("reading "+c.name, err)
 		}
 	}
-	steps := (limit - int(shared)) / stepBytes &^ 1
-	if queries != filterQueries || steps < 2 {
+	steps := (limit - int(shared)) / abi.StepBytes &^ 1
+	if queries != abi.BoundQueries || steps < 2 {
 		return nil
 	}
-	f.matchShared, f.columns = int(shared), min(steps*stepColumns, maxColumns)
+	f.matchShared, f.columns = int(shared), min(steps*abi.StepColumns, maxColumns)
 	for _, c := range []struct {
 		of      module
 		name    string
@@ -64,8 +54,8 @@ func (k *cudaKernels) loadFilter(modules map[string]module, limit int) (err erro
 		shared  int
 		to      *function
 	}{
-		{plan, "filter_codes", plans, 0, &f.codes}, {plan, "filter_plan", plans, 0, &f.plan},
-		{match, "filter_match", threads, f.shared(steps), &f.match}, {match, "filter_recount", recounts, 0, &f.recount},
+		{plan, "bound_codes", plans, 0, &f.codes}, {plan, "bound_plan", plans, 0, &f.plan},
+		{match, "bound_match", threads, f.shared(steps), &f.match}, {match, "bound_recount", recounts, 0, &f.recount},
 	} {
 		if *c.to, err = c.of.function(c.name, int(c.threads), c.shared); err != nil {
 			return deviceError("finding kernel "+c.name, err)
@@ -76,7 +66,7 @@ func (k *cudaKernels) loadFilter(modules map[string]module, limit int) (err erro
 }
 
 // shared is the shared memory of a block of filter_match.
-func (f *cudaFilter) shared(steps int) int { return f.matchShared + steps*stepBytes }
+func (f *cudaFilter) shared(steps int) int { return f.matchShared + steps*abi.StepBytes }
 
 // filterable says whether the filter can count a query: its items ask for different columns, each by one span of weight 1.
 // dense is how many bits the masks have of items whose attributes have more codes than a mask has bits.
@@ -94,7 +84,7 @@ func (c *codesLayout) filterable(q *index.Query) (ok bool, dense int) {
 		seen[column/64] |= 1 << (column % 64)
 		if c.wide[column] {
 			span := q.Spans[item.First]
-			dense += int(min(span.Hi-span.Lo, maskCodes))
+			dense += int(min(span.Hi-span.Lo, abi.MaskCodes))
 		}
 	}
 	return true, dense
@@ -116,18 +106,18 @@ type filterLaunch struct {
 }
 
 // filterEntries is the candidates of a query.
-func filterEntries(k int) int64 { return 2*int64(k) + filterRoom }
+func filterEntries(k int) int64 { return 2*int64(k) + abi.BoundRoom }
 
 // newFilterLaunch sizes the launch of so many queries on codes; none is empty.
 func newFilterLaunch(first, count int, c *residentCodes, processors int) (f filterLaunch) {
 	if count == 0 {
 		return f
 	}
-	f = filterLaunch{first: first, count: count, blocks: (count + filterQueries - 1) / filterQueries}
+	f = filterLaunch{first: first, count: count, blocks: (count + abi.BoundQueries - 1) / abi.BoundQueries}
 	f.columns = max(1, processors/f.blocks)
-	f.ranges = alignUp(int64(f.blocks) * int64(c.steps()) * stepBytes)
+	f.ranges = alignUp(int64(f.blocks) * int64(c.steps()) * abi.StepBytes)
 	f.marks = alignUp(f.ranges + int64(count)*2*int64(c.rowBytes()))
-	f.end = alignUp(f.marks + int64(count)*filterMarkBytes)
+	f.end = alignUp(f.marks + int64(count)*abi.BoundMarkBytes)
 	return f
 }
 
@@ -145,45 +135,45 @@ func (p *wavePolicy) filterWaves(objects int) iter.Seq2[int, int] {
 }
 
 // record records the launches. scratch is memory of f.end bytes.
-func (f *filterLaunch) record(l *lane, at *pieceLayout, scratch devicePointer) {
+func (f *filterLaunch) record(l *lane, at *pieceLayout, scratch abi.Pointer) {
 	if f.count == 0 {
 		return
 	}
 	r, k := l.resident, &l.resident.kernels.filter
 	c := r.codes
-	ranges, marks := scratch+devicePointer(f.ranges), scratch+devicePointer(f.marks)
+	ranges, marks := scratch+abi.Pointer(f.ranges), scratch+abi.Pointer(f.marks)
 	l.mark(stagePlan)
-	plan := deviceFilterPlan{
-		queries: l.arena, spans: l.arena + devicePointer(at.spans), codeOf: c.placed(c.codeOf), columnOf: c.placed(c.columnOfAt),
-		masks: scratch, ranges: ranges, firstQuery: uint32(f.first), queriesOfBatch: uint32(f.count),
-		rowBytes: uint32(c.rowBytes()), kSteps: uint32(c.steps()),
+	plan := abi.BoundPlan{
+		Queries: l.arena, Spans: l.arena + abi.Pointer(at.spans), CodeOf: c.placed(c.codeOf), ColumnOf: c.placed(c.columnOfAt),
+		Masks: scratch, Ranges: ranges, FirstQuery: uint32(f.first), QueriesOfBatch: uint32(f.count),
+		RowBytes: uint32(c.rowBytes()), KSteps: uint32(c.steps()),
 	}
 	l.steps.fill(scratch, f.ranges)
-	warps := k.plan.threads / warpLanes
+	warps := k.plan.threads / abi.WarpLanes
 	launch(&l.steps, k.plan, (f.count+warps-1)/warps, 1, &plan)
 	l.mark(stageMatch)
 	l.steps.fill(marks, f.end-f.marks)
-	match := deviceFilterMatch{
-		codes: c.row(0), masks: scratch, ranges: ranges, queries: l.arena, states: l.arena + devicePointer(at.states),
-		entries: l.arena + devicePointer(at.candidates), marks: marks, rowBytes: plan.rowBytes, kSteps: plan.kSteps,
-		firstQuery: plan.firstQuery, queriesOfBatch: plan.queriesOfBatch, base: r.tiles.Base(),
+	match := abi.BoundMatch{
+		Codes: c.row(0), Masks: scratch, Ranges: ranges, Queries: l.arena, States: l.arena + abi.Pointer(at.states),
+		Entries: l.arena + abi.Pointer(at.candidates), Marks: marks, RowBytes: plan.RowBytes, KSteps: plan.KSteps,
+		FirstQuery: plan.FirstQuery, QueriesOfBatch: plan.QueriesOfBatch, Base: r.tiles.Base(),
 	}
 	filter := k.match
 	filter.shared = k.shared(c.steps())
 	for first, count := range l.waves.filterWaves(c.objects) {
-		match.firstObject, match.objects, match.most = uint32(first), uint32(count), uint32(count/l.waves.filterShare)
+		match.FirstObject, match.Objects, match.Most = uint32(first), uint32(count), uint32(count/l.waves.filterShare)
 		launch(&l.steps, filter, f.blocks, f.columns, &match)
 		launch(&l.steps, k.recount, f.count, 1, &match)
 	}
 }
 
 // abandoned is true of a query that the filter has given up: its threshold is one that no count reaches.
-func (q *laneQuery) abandoned(state *deviceState) bool {
-	return q.filter && state.threshold == math.MaxUint32
+func (q *laneQuery) abandoned(state *abi.State) bool {
+	return q.filter && state.Threshold == math.MaxUint32
 }
 
 // takeAbandoned collects the queries that the filter has given up, for another piece, and takes notice of how many they are.
-func (l *lane) takeAbandoned(states []deviceState) {
+func (l *lane) takeAbandoned(states []abi.State) {
 	f := &l.filter
 	if f.count == 0 {
 		return
@@ -199,25 +189,6 @@ func (l *lane) takeAbandoned(states []deviceState) {
 	c := l.resident.codes
 	l.filters.learn(c, f.count, n)
 	if l.timed != nil {
-		l.timed.Work.FilterSteps += uint64(f.blocks) * uint64(c.steps()) * uint64(c.objects/filterTile)
+		l.timed.Work.FilterSteps += uint64(f.blocks) * uint64(c.steps()) * uint64(c.objects/abi.BoundTile)
 	}
 }
-
-// Mirrors of the structs of kernels/filter.cuh.
-
-type deviceFilterPlan struct {
-	queries, spans, codeOf, columnOf, masks, ranges devicePointer
-	firstQuery, queriesOfBatch, rowBytes, kSteps    uint32
-}
-
-type deviceFilterMatch struct {
-	codes, masks, ranges, queries, states, entries, marks devicePointer
-	rowBytes, kSteps                                      uint32
-	firstQuery, queriesOfBatch                            uint32
-	firstObject, objects, base, most                      uint32
-}
-
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(deviceFilterPlan{})-64]
-	_ = [1]struct{}{}[unsafe.Sizeof(deviceFilterMatch{})-88]
-)

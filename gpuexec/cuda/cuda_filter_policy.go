@@ -2,7 +2,11 @@
 
 package cuda
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+)
 
 // A filterPolicy decides which queries go to the filter instead of the kernel that a launchPolicy has chosen for them.
 //
@@ -86,7 +90,7 @@ func (f *filterPolicy) estimate(n, k int, c *residentCodes, w *wavePolicy, d pol
 	for range w.filterWaves(c.objects) {
 		waves++
 	}
-	steps := float64(c.steps()) * float64(c.objects/filterTile) * float64(run.blocks)
+	steps := float64(c.steps()) * float64(c.objects/abi.BoundTile) * float64(run.blocks)
 	idle := max(1, float64(d.processors)/float64(run.blocks*run.columns))
 	recounts := min(f.spill*float64(k)*float64(waves), float64(n)*float64(c.objects))
 	return f.step*steps*idle + f.wave*float64(waves*d.processors) + f.recount*recounts

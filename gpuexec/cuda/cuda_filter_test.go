@@ -12,6 +12,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
@@ -163,7 +164,7 @@ func openFilter(t testing.TB) *cudaEngine {
 func randomFilterWaves(rng *rand.Rand, lanes []*lane) (w wavePolicy) {
 	w = defaultWaves
 	w.filterFirst = []int{64, 128, 1024, 1024, 4096 + 64}[rng.IntN(5)]
-	w.filterMost = max(w.filterFirst, []int{64, 1024, 8192 - 64, 65536, filterMarks, filterWave}[rng.IntN(6)])
+	w.filterMost = max(w.filterFirst, []int{64, 1024, 8192 - 64, 65536, abi.BoundMarks, abi.BoundWave}[rng.IntN(6)])
 	w.filterShare = []int{1, 32, 1 << 20}[rng.IntN(3)]
 	for _, l := range lanes {
 		l.waves = w
@@ -387,11 +388,11 @@ func TestFilterable(t *testing.T) {
 func TestFilterWaves(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	for range 200 {
-		p := wavePolicy{filterFirst: filterTile * (1 + rng.IntN(20))}
-		p.filterMost = p.filterFirst + filterTile*rng.IntN(300)
+		p := wavePolicy{filterFirst: abi.BoundTile * (1 + rng.IntN(20))}
+		p.filterMost = p.filterFirst + abi.BoundTile*rng.IntN(300)
 		objects, next := index.GroupObjects*rng.IntN(300), 0
 		for first, count := range p.filterWaves(objects) {
-			if first != next || count < 1 || count%filterTile != 0 || count > p.filterMost || first > 0 && count > first {
+			if first != next || count < 1 || count%abi.BoundTile != 0 || count > p.filterMost || first > 0 && count > first {
 				t.Fatalf("%+v, %d objects: a wave of %d at %d", p, objects, count, first)
 			}
 			next = first + count
@@ -415,7 +416,7 @@ func TestCodesLayout(t *testing.T) {
 		c := newCodesLayout(w.index, layout, most, 0)
 		columns := 0
 		for a := range w.vocabulary {
-			if s := layout.sliced; s != nil && s.has(a) && s.attributes[a].codes <= maxCodes {
+			if s := layout.sliced; s != nil && s.has(a) && s.attributes[a].Codes <= abi.MaxCodes {
 				columns++
 			}
 		}
@@ -427,8 +428,8 @@ func TestCodesLayout(t *testing.T) {
 			continue
 		}
 		row, steps := c.rowBytes(), c.steps()
-		if len(c.columns) != columns || row < columns || row%chunkColumns != 0 || steps*stepColumns < columns || steps%2 != 0 ||
-			steps*stepColumns > row || c.objects < w.objects || c.end != c.rows+int64(c.objects*row) {
+		if len(c.columns) != columns || row < columns || row%abi.ChunkColumns != 0 || steps*abi.StepColumns < columns || steps%2 != 0 ||
+			steps*abi.StepColumns > row || c.objects < w.objects || c.end != c.rows+int64(c.objects*row) {
 			t.Errorf("%d columns of %d objects: %+v", columns, w.objects, c)
 		}
 		for column, a := range c.columns {

@@ -10,6 +10,7 @@ import (
 	"gorgonia.org/cu"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
 )
@@ -27,7 +28,7 @@ type lane struct {
 	thread   *cudaThread
 	stream   cu.Stream
 	done     cu.Event
-	arena    devicePointer
+	arena    abi.Pointer
 	bytes    int64 // of the arena
 	in, out  pinned
 
@@ -155,14 +156,14 @@ func (l *lane) execute() error {
 	outEnd := at.distances + check.distancesBytes()
 	l.steps = l.steps[:0]
 	l.mark(stageUpload)
-	l.steps.copyIn(l.arena, l.in[:at.states+stateBytes*int64(n)])
+	l.steps.copyIn(l.arena, l.in[:at.states+abi.StateBytes*int64(n)])
 	l.launchParts(&at)
 	l.mark(stageSelect)
 	b := l.batch(&at)
 	launch(&l.steps, l.resident.kernels.answer, n, 1, &b)
 	l.launchVerify(&check, &at)
 	l.mark(stageDownload)
-	l.steps.copyOut(l.out[:outEnd-at.states], l.arena+devicePointer(at.states))
+	l.steps.copyOut(l.out[:outEnd-at.states], l.arena+abi.Pointer(at.states))
 	l.mark(stageEnd)
 	l.profile.encoded()
 	if err := l.steps.run(l.stream, l.done); err != nil {
@@ -177,16 +178,16 @@ func (l *lane) execute() error {
 // encode fills the pinned input.
 func (l *lane) encode(at *pieceLayout, spans int) error {
 	n := len(l.pieces)
-	queries := pinnedArray[deviceQuery](l.in, 0, n)
-	flat := pinnedArray[deviceSpan](l.in, at.spans, spans)
-	states := pinnedArray[deviceState](l.in, at.states, n)
+	queries := pinnedArray[abi.Query](l.in, 0, n)
+	flat := pinnedArray[abi.Span](l.in, at.spans, spans)
+	states := pinnedArray[abi.State](l.in, at.states, n)
 	var first uint32
 	var candidates, answers uint64
 	for i := range l.pieces {
 		q := &l.pieces[i]
 		queries[i] = q.deviceQuery()
-		queries[i].first, queries[i].entries, queries[i].out = first, candidates, answers
-		states[i] = deviceState{threshold: q.job.MinCount}
+		queries[i].First, queries[i].Entries, queries[i].Out = first, candidates, answers
+		states[i] = abi.State{Threshold: q.job.MinCount}
 		first += uint32(q.spans)
 		candidates += l.room(q, at)
 		answers += uint64(q.job.K)
@@ -194,33 +195,33 @@ func (l *lane) encode(at *pieceLayout, spans int) error {
 	const span = 4 // nanoseconds
 	return l.crew.Each(context.Background(), n, spans*span, func(i int) {
 		q := &l.pieces[i]
-		l.resident.planner.encodeSpans(flat[queries[i].first:][:q.spans], q.job.Query)
+		l.resident.planner.encodeSpans(flat[queries[i].First:][:q.spans], q.job.Query)
 	})
 }
 
 // batch is the argument of the kernels of match.cu and select.cu.
-func (l *lane) batch(at *pieceLayout) deviceBatch {
+func (l *lane) batch(at *pieceLayout) abi.Batch {
 	r := l.resident
 	planesOfGroup := 0
 	if r.sliced != nil {
 		planesOfGroup = r.sliced.planesOfGroup
 	}
-	return deviceBatch{
-		rare: r.rare, planesOfGroup: uint32(planesOfGroup),
-		queries: l.arena, spans: l.arena + devicePointer(at.spans), states: l.arena + devicePointer(at.states),
-		entries: l.arena + devicePointer(at.candidates), out: l.arena + devicePointer(at.answers),
-		attributes: uint32(r.attributes), objects: r.objects(), base: r.tiles.Base(),
-		roundSpans: uint32(max(1, r.roundSpans)),
+	return abi.Batch{
+		Rare: r.rare, PlanesOfGroup: uint32(planesOfGroup),
+		Queries: l.arena, Spans: l.arena + abi.Pointer(at.spans), States: l.arena + abi.Pointer(at.states),
+		Entries: l.arena + abi.Pointer(at.candidates), Out: l.arena + abi.Pointer(at.answers),
+		Attributes: uint32(r.attributes), Objects: r.objects(), Base: r.tiles.Base(),
+		RoundSpans: uint32(max(1, r.roundSpans)),
 	}
 }
 
 // launchParts records the kernels, part after part. Thresholds carry over from part to part, since ids ascend.
 func (l *lane) launchParts(at *pieceLayout) {
 	r := l.resident
-	scratch := l.arena + devicePointer(at.programs)
+	scratch := l.arena + abi.Pointer(at.programs)
 	for i := range l.runs {
 		l.runs[i].plan(l, at, scratch)
-		scratch += devicePointer(alignUp(l.runs[i].end))
+		scratch += abi.Pointer(alignUp(l.runs[i].end))
 	}
 	b := l.batch(at)
 	width := 0
@@ -231,20 +232,20 @@ func (l *lane) launchParts(at *pieceLayout) {
 	r.stream.begin(&l.steps, r)
 	for i := range r.parts {
 		part := &r.parts[i]
-		b.data, b.residentTile = r.dataOf(i), uint32(part.firstTile)
-		b.sections = r.sections + devicePointer(part.firstTile*r.attributes*sectionBytes)
-		b.planes = b.data // where a part begins
+		b.Data, b.ResidentTile = r.dataOf(i), uint32(part.firstTile)
+		b.Sections = r.sections + abi.Pointer(part.firstTile*r.attributes*abi.SectionBytes)
+		b.Planes = b.Data // where a part begins
 		l.mark(stageMatch)
 		r.stream.await(&l.steps, r, i)
 		width = l.launchTiles(b, part, width, at.tileWave)
 		if len(l.runs) > 0 && i > 0 {
 			l.mark(stageSelect)
-			b.firstQuery = uint32(l.tiled)
+			b.FirstQuery = uint32(l.tiled)
 			launch(&l.steps, r.kernels.compact, len(l.pieces)-l.tiled-l.filter.count, 1, &b)
 			l.mark(stageMatch)
 		}
 		for j := range l.runs {
-			l.runs[j].match(l, at, part, b.planes)
+			l.runs[j].match(l, at, part, b.Planes)
 		}
 		r.stream.consumed(&l.steps, i)
 	}
@@ -253,7 +254,7 @@ func (l *lane) launchParts(at *pieceLayout) {
 
 // launchTiles records the (query, tile) kernel on a part, its tiles in waves, each but the last followed by a compaction.
 // It returns the width of the wave that comes next.
-func (l *lane) launchTiles(b deviceBatch, part *part, width, most int) int {
+func (l *lane) launchTiles(b abi.Batch, part *part, width, most int) int {
 	r := l.resident
 	tiles := r.tiles.Len()
 	if l.tiled == 0 {
@@ -265,7 +266,7 @@ func (l *lane) launchTiles(b deviceBatch, part *part, width, most int) int {
 		tile += count
 		if tile < tiles {
 			l.mark(stageSelect)
-			b.firstQuery = 0
+			b.FirstQuery = 0
 			launch(&l.steps, r.kernels.compact, l.tiled, 1, &b)
 			l.mark(stageMatch)
 		}
@@ -275,18 +276,18 @@ func (l *lane) launchTiles(b deviceBatch, part *part, width, most int) int {
 }
 
 // launchWave records a wave of tiles: a launch a counter width.
-func (l *lane) launchWave(b deviceBatch, tile, count int) {
+func (l *lane) launchWave(b abi.Batch, tile, count int) {
 	for first := 0; first < l.tiled; {
 		variant := l.pieces[first].variant
 		end := first + 1
 		for end < l.tiled && l.pieces[end].variant == variant {
 			end++
 		}
-		b.firstQuery = uint32(first)
+		b.FirstQuery = uint32(first)
 		m := &l.resident.kernels.matches[variant]
 		for done := 0; done < count; {
 			step := min(count-done, maxGridY/m.Parts)
-			b.firstTile = uint32(tile + done)
+			b.FirstTile = uint32(tile + done)
 			launch(&l.steps, m.function, end-first, step*m.Parts, &b)
 			done += step
 		}
@@ -308,7 +309,7 @@ type wavePolicy struct {
 	filterFirst, filterMost, filterShare int
 }
 
-var defaultWaves = wavePolicy{blocks: 8, growth: 6, firstGroups: 1, groups: 3, filterFirst: 1024, filterMost: 2 * filterMarks, filterShare: 32}
+var defaultWaves = wavePolicy{blocks: 8, growth: 6, firstGroups: 1, groups: 3, filterFirst: 1024, filterMost: 2 * abi.BoundMarks, filterShare: 32}
 
 // first is the number of tiles of the first wave. Few queries run in one wave: their blocks would not fill the
 // device, and compactions cost latency.
@@ -323,7 +324,7 @@ func (p wavePolicy) first(processors, queries, tiles, w int) int {
 // decode hands the answers to the jobs, on several cores where these are long.
 func (l *lane) decode(at *pieceLayout) error {
 	n := len(l.pieces)
-	states := pinnedArray[deviceState](l.out, 0, n)
+	states := pinnedArray[abi.State](l.out, 0, n)
 	l.takeAbandoned(states)
 	type place struct{ answer, distances int64 }
 	places := make([]place, n)
@@ -332,27 +333,27 @@ func (l *lane) decode(at *pieceLayout) error {
 	for i := range l.pieces {
 		job, state := l.pieces[i].job, &states[i]
 		if q := &l.pieces[i]; !q.abandoned(state) { // else it is executed again, and that counts
-			job.Candidates += state.passed
-			job.Postings += state.postings
+			job.Candidates += state.Passed
+			job.Postings += state.Postings
 			if q.sliced {
 				job.Postings += q.postings
 			}
 			if l.timed != nil {
-				countQuery(&l.timed.Work, q, state.postings, l.resident.groups())
+				countQuery(&l.timed.Work, q, state.Postings, l.resident.groups())
 			}
 		}
-		if int(state.kept) > job.K {
-			return &gpuexec.DeviceError{Op: "reading the answers", Sticky: true, Err: fmt.Errorf("query %d of %d has %d hits for k %d", i, n, state.kept, job.K)}
+		if int(state.Kept) > job.K {
+			return &gpuexec.DeviceError{Op: "reading the answers", Sticky: true, Err: fmt.Errorf("query %d of %d has %d hits for k %d", i, n, state.Kept, job.K)}
 		}
 		places[i] = next
 		next.answer += topk.EntryBytes * int64(job.K)
-		next.distances += distanceBytes * int64(l.resident.comparedOf(job))
-		bytes += topk.EntryBytes * int(state.kept)
+		next.distances += abi.DistanceBytes * int64(l.resident.comparedOf(job))
+		bytes += topk.EntryBytes * int(state.Kept)
 	}
 	const bytesANanosecond = 4
 	return l.crew.Each(context.Background(), n, bytes/bytesANanosecond, func(i int) {
 		job := l.pieces[i].job
-		job.Entries = append(job.Entries[:0], pinnedArray[topk.Entry](l.out, places[i].answer, int(states[i].kept))...)
+		job.Entries = append(job.Entries[:0], pinnedArray[topk.Entry](l.out, places[i].answer, int(states[i].Kept))...)
 		l.decodeDistances(job, places[i].distances)
 	})
 }

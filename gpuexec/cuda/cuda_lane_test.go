@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
@@ -138,7 +139,7 @@ func (l *lane) checkPlaces(t *testing.T, at *pieceLayout, check *verifyRun) {
 		answers += int64(q.job.K)
 		need := uint64(q.job.K) + uint64(at.tileWave)*uint64(waveEntries(q.job.K, l.resident.kernels.matches[q.variant].Parts))
 		if q.filter {
-			need = 2*uint64(q.job.K) + filterRoom
+			need = 2*uint64(q.job.K) + abi.BoundRoom
 		} else if q.sliced {
 			need = 2*uint64(q.job.K) + uint64(at.groupWave)*uint64(min(q.job.K, index.GroupObjects))
 		}
@@ -156,10 +157,10 @@ func (l *lane) checkPlaces(t *testing.T, at *pieceLayout, check *verifyRun) {
 		}
 		end = from + bytes
 	}
-	place("queries", 0, n*queryBytes)
-	place("spans", at.spans, spans*spanBytes)
+	place("queries", 0, n*abi.QueryBytes)
+	place("spans", at.spans, spans*abi.SpanBytes)
 	place("tasks and patterns", at.verify, check.bytes)
-	place("states", at.states, n*stateBytes)
+	place("states", at.states, n*abi.StateBytes)
 	if end > inBytes {
 		t.Fatalf("%d bytes to copy, the buffer has %d", end, inBytes)
 	}
@@ -169,8 +170,8 @@ func (l *lane) checkPlaces(t *testing.T, at *pieceLayout, check *verifyRun) {
 		t.Fatalf("%d bytes to copy back, the buffer has %d", end-at.states, outBytes)
 	}
 	if f := l.resident.forms; f != nil {
-		place("resolved spans", at.resolved, int64(f.slots)*spans*spanBytes)
-		if (at.resolved-at.spans)%spanBytes != 0 {
+		place("resolved spans", at.resolved, int64(f.slots)*spans*abi.SpanBytes)
+		if (at.resolved-at.spans)%abi.SpanBytes != 0 {
 			t.Fatalf("resolved spans are %d bytes after the spans", at.resolved-at.spans)
 		}
 	}
@@ -321,16 +322,16 @@ func TestAbandoned(t *testing.T) {
 	// round hands the queries at hand what the device might hand back.
 	round := func(abandon func(q *laneQuery) bool) {
 		at, _ := l.layout()
-		states := pinnedArray[deviceState](l.out, 0, len(l.pieces))
+		states := pinnedArray[abi.State](l.out, 0, len(l.pieces))
 		clear(l.out)
 		for i := range l.pieces {
 			q := &l.pieces[i]
-			states[i] = deviceState{threshold: 2, kept: 1, stored: 1, passed: 7}
+			states[i] = abi.State{Threshold: 2, Kept: 1, Stored: 1, Passed: 7}
 			if !q.sliced {
-				states[i].postings = 5
+				states[i].Postings = 5
 			}
 			if q.filter && abandon(q) {
-				states[i].threshold = math.MaxUint32
+				states[i].Threshold = math.MaxUint32
 			}
 		}
 		if err := l.decode(&at); err != nil {
@@ -371,8 +372,8 @@ func TestAbandoned(t *testing.T) {
 	if work.FilterQueries != filtered-again || work.FilterQueries+work.SlicedQueries+work.TileQueries != len(queries) {
 		t.Errorf("%d queries, %d given up: %+v", len(queries), again, work)
 	}
-	blocks := (filtered + filterQueries - 1) / filterQueries
-	if want := uint64(blocks * r.codes.steps() * (r.codes.objects / filterTile)); work.FilterSteps != want {
+	blocks := (filtered + abi.BoundQueries - 1) / abi.BoundQueries
+	if want := uint64(blocks * r.codes.steps() * (r.codes.objects / abi.BoundTile)); work.FilterSteps != want {
 		t.Errorf("the filter took %d steps, not %d", work.FilterSteps, want)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 
 	"gorgonia.org/cu"
+
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 )
 
 // An index is cut by tiles into parts. Offsets in the table of sections count from the beginning of a part, so a part is
@@ -49,7 +51,7 @@ func cutParts(tileUnits []int64, most int64) []part {
 // All methods work for a nil partStream, of an index that stays, and do nothing then.
 type partStream struct {
 	stream   cu.Stream
-	buffers  [2]devicePointer
+	buffers  [2]abi.Pointer
 	begun    cu.Event    // the queries are on the device; the parts must not hold them up
 	copied   [2]cu.Event // the buffer is full
 	released [2]cu.Event // the kernels have read the buffer
@@ -112,7 +114,7 @@ func (s *partStream) consumed(list *steps, i int) {
 func (s *partStream) copy(list *steps, r *resident, i int) {
 	first := len(*list)
 	list.wait(s.released[i%2])
-	list.copyIn(s.buffers[i%2], r.parts[i].host[:r.parts[i].units*unitBytes])
+	list.copyIn(s.buffers[i%2], r.parts[i].host[:r.parts[i].units*abi.UnitBytes])
 	list.record(s.copied[i%2])
 	list.on(s.stream, first)
 }
@@ -146,11 +148,11 @@ func (s *partStream) close() error {
 }
 
 // dataOf is where the kernels find a part.
-func (r *resident) dataOf(i int) devicePointer {
+func (r *resident) dataOf(i int) abi.Pointer {
 	if r.stream != nil {
 		return r.stream.buffers[i%2]
 	}
-	return r.data + devicePointer(r.parts[i].at*unitBytes)
+	return r.data + abi.Pointer(r.parts[i].at*abi.UnitBytes)
 }
 
 // copied is how many bytes a batch copies to see all of the index.
@@ -159,7 +161,7 @@ func (r *resident) copied() (bytes int64) {
 		return 0
 	}
 	for i := range r.parts {
-		bytes += r.parts[i].units * unitBytes
+		bytes += r.parts[i].units * abi.UnitBytes
 	}
 	return bytes
 }

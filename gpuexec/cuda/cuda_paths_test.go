@@ -12,6 +12,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
@@ -311,7 +312,7 @@ func TestResidentLayout(t *testing.T) {
 				t.Errorf("layout %d: %d of %d bytes, %+v", i, l.deviceBytes(), limit.memory, l)
 			}
 			for _, part := range l.parts {
-				at := int64(part.groups) * int64(planesOf(l)) * rowUnits
+				at := int64(part.groups) * int64(planesOf(l)) * abi.RowUnits
 				for tile := part.firstTile; tile < part.firstTile+part.tiles; tile++ {
 					for a := range l.attributes {
 						size, _ := l.size(x, tile, a)
@@ -319,10 +320,10 @@ func TestResidentLayout(t *testing.T) {
 						if size == (sectionSize{}) {
 							continue
 						}
-						if int64(section.words) < at || int64(section.starts) != int64(section.words)+size.words || int64(section.ids) != int64(section.starts)+size.starts {
+						if int64(section.Words) < at || int64(section.Starts) != int64(section.Words)+size.words || int64(section.Ids) != int64(section.Starts)+size.starts {
 							t.Fatalf("layout %d, attribute %d: %+v of %+v at %d", i, a, section, size, at)
 						}
-						at = int64(section.ids) + size.ids
+						at = int64(section.Ids) + size.ids
 					}
 				}
 				if at > part.units {

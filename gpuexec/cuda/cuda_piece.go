@@ -7,13 +7,14 @@ import (
 	"slices"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index"
 )
 
 // queryNeed is the device memory of a query: itself, its spans, state and answer, and candidates for waves of w tiles.
 func queryNeed(spans, k, w, parts int) int64 {
-	return queryBytes + spanBytes*int64(spans) + stateBytes + topk.EntryBytes*(2*int64(k)+waveEntries(k, parts)*int64(w))
+	return abi.QueryBytes + abi.SpanBytes*int64(spans) + abi.StateBytes + topk.EntryBytes*(2*int64(k)+waveEntries(k, parts)*int64(w))
 }
 
 // waveEntries is how many candidates a tile can append, at most k a part; match.cu has the proof.
@@ -30,8 +31,8 @@ func (l *lane) cut(queries []laneQuery) int {
 		q := &queries[i]
 		job := q.job
 		n := queryNeed(l.resident.spanRoom(q.spans), job.K, 1, l.resident.kernels.matches[q.variant].Parts)
-		nIn := queryBytes + stateBytes + spanBytes*int64(q.spans)
-		nOut := stateBytes + topk.EntryBytes*int64(job.K)
+		nIn := abi.QueryBytes + abi.StateBytes + abi.SpanBytes*int64(q.spans)
+		nOut := abi.StateBytes + topk.EntryBytes*int64(job.K)
 		verifyIn, verifyOut := l.resident.verifyNeed(job)
 		n, nIn, nOut = n+verifyIn+verifyOut, nIn+verifyIn, nOut+verifyOut
 		if need+n > l.bytes || in+nIn > inBytes || out+nOut > outBytes {
@@ -111,13 +112,13 @@ func (l *lane) offsets() (at pieceLayout, check verifyRun) {
 	}
 	check = l.verifyRun()
 	n := int64(len(l.pieces))
-	at.spans = alignUp(n * queryBytes)
-	at.verify = alignUp(at.spans + spans*spanBytes)
+	at.spans = alignUp(n * abi.QueryBytes)
+	at.verify = alignUp(at.spans + spans*abi.SpanBytes)
 	at.states = alignUp(at.verify + check.bytes)
-	at.answers = at.states + n*stateBytes
+	at.answers = at.states + n*abi.StateBytes
 	at.distances = at.answers + answers*topk.EntryBytes
 	at.resolved = alignUp(at.distances + check.distancesBytes())
-	at.candidates = alignUp(at.resolved + int64(l.resident.spanRoom(int(spans))-int(spans))*spanBytes)
+	at.candidates = alignUp(at.resolved + int64(l.resident.spanRoom(int(spans))-int(spans))*abi.SpanBytes)
 	return at, check
 }
 

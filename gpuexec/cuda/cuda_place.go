@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
 )
 
@@ -79,7 +80,7 @@ func leastBytes(x run.Extent) int64 {
 	}
 	tile := int64(0)
 	for _, units := range l.measure(x.Index) {
-		tile = max(tile, units*unitBytes)
+		tile = max(tile, units*abi.UnitBytes)
 	}
 	return min(l.deviceBytes(), l.fixedBytes()+2*tile)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
@@ -202,7 +203,7 @@ func TestPlaceAtOnce(t *testing.T) {
 
 // TestStreamedPart: a streamed index takes no more memory than it has use for, and always enough for a tile.
 func TestStreamedPart(t *testing.T) {
-	const tile = streamedBytes / unitBytes
+	const tile = streamedBytes / abi.UnitBytes
 	for _, c := range []struct {
 		tiles        []int64
 		memory, want int64

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
 )
@@ -67,7 +68,7 @@ func newPlanner(r *resident) *planner {
 		a.most, a.repeats = attribute.MaxPerObject, r.repeats[i]
 		switch {
 		case p.layout.has(i):
-			a.form, a.planes = formSliced, p.layout.attributes[i].planes
+			a.form, a.planes = formSliced, p.layout.attributes[i].Planes
 			a.before = postingsBefore(p.layout.codes[i], attribute.Keywords)
 		case attribute.Layout == index.LayoutSliced:
 			a.form = formNothing
@@ -97,7 +98,7 @@ func (r *resident) plan(job *run.Job) laneQuery {
 	q := laneQuery{
 		job: job, bound: uint32(min(t.bound, uint64(job.Bound))), spans: t.spans,
 		counters: -1, rows: t.rows, weightedRows: t.weightedRows, weights: t.weights,
-		crowded: min(t.crowded, t.rows/treeRows),
+		crowded: min(t.crowded, t.rows/abi.TreeRows),
 	}
 	q.variant = p.kernels.variant(q.bound)
 	if !p.postings {
@@ -143,9 +144,9 @@ func (t *planTotals) crowd(attribute, n uint32) {
 		t.seen[word] |= bit
 		n--
 	} else {
-		n += treeRows - 1
+		n += abi.TreeRows - 1
 	}
-	t.crowded += 2 * (n / treeRows)
+	t.crowded += 2 * (n / abi.TreeRows)
 }
 
 // addSliced adds an item. It calls nothing and touches little, since it takes most of the time that planning takes.
@@ -188,7 +189,7 @@ func (a *plannedAttribute) mostOf(spans []index.Span) uint64 {
 }
 
 // encodeSpans writes the spans of a query: as keywords, whatever the forms of the attributes.
-func (p *planner) encodeSpans(to []deviceSpan, query *index.Query) {
+func (p *planner) encodeSpans(to []abi.Span, query *index.Query) {
 	for i := range query.Items {
 		item := &query.Items[i]
 		if item.Count == 0 || p.attributes[item.Attr].form == formNothing {
@@ -197,13 +198,13 @@ func (p *planner) encodeSpans(to []deviceSpan, query *index.Query) {
 		spans := query.ItemSpans(*item)
 		own := to[:len(spans)]
 		for j, span := range spans {
-			own[j] = deviceSpan{item.Attr, span.Lo, span.Hi, item.Weight}
+			own[j] = abi.Span{Attribute: item.Attr, Lo: span.Lo, Hi: span.Hi, Weight: item.Weight}
 		}
 		to = to[len(spans):]
 	}
 }
 
 // deviceQuery is the query as the kernels read it, but for what depends on its place.
-func (q *laneQuery) deviceQuery() deviceQuery {
-	return deviceQuery{spans: uint32(q.spans), k: uint32(q.job.K), bound: q.bound}
+func (q *laneQuery) deviceQuery() abi.Query {
+	return abi.Query{Spans: uint32(q.spans), K: uint32(q.job.K), Bound: q.bound}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
@@ -191,7 +192,7 @@ func BenchmarkPlan(b *testing.B) {
 		for i := range queries {
 			all += queries[i].spans
 		}
-		to := make([]deviceSpan, all)
+		to := make([]abi.Span, all)
 		b.Run(c.name+"/encode", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

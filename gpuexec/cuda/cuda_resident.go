@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
 )
@@ -23,13 +24,13 @@ type resident struct {
 	tiles      run.Tiles // that are here: tiles, groups and objects are counted from its beginning
 	kernels    *cudaKernels
 	parts      []part
-	data       devicePointer // of the parts, unless they are streamed
-	stream     *partStream   // nil unless the parts are streamed
-	sections   devicePointer
+	data       abi.Pointer // of the parts, unless they are streamed
+	stream     *partStream // nil unless the parts are streamed
+	sections   abi.Pointer
 	sliced     *slicedIndex   // nil where nothing is
 	codes      *residentCodes // nil where there are none
 	postings   bool           // what is sliced has postings too
-	rare       devicePointer
+	rare       abi.Pointer
 	forms      *residentForms // nil where all attributes lie as postings of all keywords
 	texts      *residentTexts // nil where they are on the host only
 	attributes int
@@ -67,10 +68,10 @@ func (r *resident) load(ctx context.Context, p *placement, u *uploader, c *run.C
 		if r.stream, err = newPartStream(max(1, layout.bufferBytes())); err != nil {
 			return err
 		}
-	} else if r.data, err = allocDevice(max(layout.units, 1) * unitBytes); err != nil {
+	} else if r.data, err = allocDevice(max(layout.units, 1) * abi.UnitBytes); err != nil {
 		return deviceError("allocating the index", err)
 	}
-	if r.sections, err = allocDevice(int64(max(len(layout.sections), 1)) * sectionBytes); err != nil {
+	if r.sections, err = allocDevice(int64(max(len(layout.sections), 1)) * abi.SectionBytes); err != nil {
 		return deviceError("allocating the table of sections", err)
 	}
 	load := &loader{resident: r, layout: layout, upload: u, crew: c}
@@ -143,7 +144,7 @@ func (l *loader) part(ctx context.Context, i int) (err error) {
 				}
 				postings = l.decoded[decoded%len(l.decoders)]
 				decoded++
-				sections[tile*l.attributes+a].lists = uint32(postings.Lists())
+				sections[tile*l.attributes+a].Lists = uint32(postings.Lists())
 			}
 			words, starts, ids := postings.Arrays()
 			for _, piece := range []struct {
@@ -164,14 +165,14 @@ func (l *loader) part(ctx context.Context, i int) (err error) {
 	if err := u.flush(); err != nil {
 		return err
 	}
-	if err := u.whole(l.sections+devicePointer(first*sectionBytes), arrayBytes(sections)); err != nil {
+	if err := u.whole(l.sections+abi.Pointer(first*abi.SectionBytes), arrayBytes(sections)); err != nil {
 		return err
 	}
 	if l.stream != nil {
-		if part.host, err = allocPinned(max(1, part.units) * unitBytes); err != nil {
+		if part.host, err = allocPinned(max(1, part.units) * abi.UnitBytes); err != nil {
 			// Not deviceError: the driver calls this out of memory too, but it is not the device's.
 			return &gpuexec.DeviceError{Op: "placing an index that is streamed", Err: fmt.Errorf(
-				"locking %d MiB of the host's memory, which must hold all of it (with more device memory the index need not be streamed): %w", l.layout.units*unitBytes>>20, err)}
+				"locking %d MiB of the host's memory, which must hold all of it (with more device memory the index need not be streamed): %w", l.layout.units*abi.UnitBytes>>20, err)}
 		}
 	}
 	return nil
@@ -190,7 +191,7 @@ func (l *loader) planes(part *part) error {
 		}
 		for range l.layout.groupsOf(l.index, tile) {
 			for i, a := range s.sliced {
-				n := int(s.attributes[a].planes) * rowBytes / 4
+				n := int(s.attributes[a].Planes) * abi.RowBytes / 4
 				if err := l.upload.write(arrayBytes(words[i][:n])); err != nil {
 					return err
 				}
@@ -215,7 +216,7 @@ func (l *loader) rareLists() (err error) {
 		l.repeats[a] = 1
 	}
 	if l.layout.rareUnits > 0 {
-		if l.rare, err = allocDevice(l.layout.rareUnits * unitBytes); err != nil {
+		if l.rare, err = allocDevice(l.layout.rareUnits * abi.UnitBytes); err != nil {
 			return deviceError("allocating the rare keywords", err)
 		}
 	}
@@ -251,11 +252,11 @@ func longestRun(starts, ids []uint32) uint32 {
 }
 
 // A repeatSurvey derives repeats, and arranges the lists for the match kernel (kernels/load.cu), part by part.
-type repeatSurvey struct{ repeats devicePointer }
+type repeatSurvey struct{ repeats abi.Pointer }
 
 func newRepeatSurvey(r *resident, u *uploader) (s *repeatSurvey, err error) {
 	s = &repeatSurvey{}
-	if s.repeats, err = allocDevice(max(1, units(4*len(r.repeats))) * unitBytes); err != nil {
+	if s.repeats, err = allocDevice(max(1, units(4*len(r.repeats))) * abi.UnitBytes); err != nil {
 		return nil, deviceError("allocating the survey", err)
 	}
 	u.begin(s.repeats)
@@ -276,15 +277,15 @@ func (s *repeatSurvey) part(r *resident, u *uploader, i int) error {
 	if sections == 0 {
 		return nil
 	}
-	argument := deviceSurvey{
-		data: r.dataOf(i), sections: r.sections + devicePointer(part.firstTile*r.attributes*sectionBytes), repeats: s.repeats,
-		attributes: uint32(r.attributes),
+	argument := abi.Survey{
+		Data: r.dataOf(i), Sections: r.sections + abi.Pointer(part.firstTile*r.attributes*abi.SectionBytes), Repeats: s.repeats,
+		Attributes: uint32(r.attributes),
 	}
 	var list steps
 	launch(&list, r.kernels.surveyRepeats, sections, slices, &argument)
 	launch(&list, r.kernels.arrange, sections, slices, &argument)
 	if part.host != nil {
-		list.copyOut(part.host[:part.units*unitBytes], r.dataOf(i))
+		list.copyOut(part.host[:part.units*abi.UnitBytes], r.dataOf(i))
 	}
 	return deviceError("surveying the index", list.run(u.stream, u.copied[0]))
 }
@@ -307,7 +308,7 @@ func (s *repeatSurvey) free() error { return deviceError("freeing the survey", f
 
 func (r *resident) free() error {
 	var errs []error
-	for _, p := range []*devicePointer{&r.data, &r.sections, &r.rare} {
+	for _, p := range []*abi.Pointer{&r.data, &r.sections, &r.rare} {
 		if *p != 0 {
 			errs = append(errs, deviceError("freeing an index", freeDevice(*p)))
 			*p = 0

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
 )
@@ -24,7 +25,7 @@ import (
 // The lists of rare keywords are not cut by tiles and stay on the device as a whole, with the directory that finds them.
 type residentLayout struct {
 	tiles      run.Tiles
-	sections   []deviceSection // by tile x attributes + attribute; offsets from the beginning of the part
+	sections   []abi.Section // by tile x attributes + attribute; offsets from the beginning of the part
 	parts      []part
 	units      int64 // of all parts
 	longest    int   // most postings of a section
@@ -45,11 +46,11 @@ type residentLimits struct {
 	narrow     int   // unless 0: so many narrow attributes are enough for codes (tests)
 }
 
-func units(bytes int) int64 { return (int64(bytes) + unitBytes - 1) / unitBytes }
+func units(bytes int) int64 { return (int64(bytes) + abi.UnitBytes - 1) / abi.UnitBytes }
 
 const (
 	// maxPartUnits is what an offset in the table of sections can tell apart: 64 GiB.
-	maxPartUnits = math.MaxUint32 &^ (rowUnits - 1)
+	maxPartUnits = math.MaxUint32 &^ (abi.RowUnits - 1)
 	// maxRareUnits is what a span can tell apart (kernels/rare.cuh): 32 GiB.
 	maxRareUnits  = math.MaxUint32 >> 1
 	roundPostings = 1<<31 - 17
@@ -76,7 +77,7 @@ func layoutResident(x *index.Index, tiles run.Tiles, limits residentLimits) (*re
 	}
 	if l.rareUnits > maxRareUnits {
 		return nil, fmt.Errorf("the lists of rare keywords take %d MiB, more than the %d that the device can tell apart",
-			l.rareUnits*unitBytes>>20, maxRareUnits*unitBytes>>20)
+			l.rareUnits*abi.UnitBytes>>20, maxRareUnits*abi.UnitBytes>>20)
 	}
 	whole := func(postings bool) bool {
 		l.postings = postings
@@ -91,11 +92,11 @@ func layoutResident(x *index.Index, tiles run.Tiles, limits residentLimits) (*re
 		if partBytes == 0 {
 			partBytes = streamedPart(tileUnits, limits.memory-l.fixedBytes())
 		}
-		l.parts = cutParts(tileUnits, min(partBytes/unitBytes, maxPartUnits))
+		l.parts = cutParts(tileUnits, min(partBytes/abi.UnitBytes, maxPartUnits))
 		if l.parts == nil && len(tileUnits) > 0 {
 			return nil, &gpuexec.DeviceError{Op: "placing the index", OutOfMemory: true, Err: fmt.Errorf(
 				"%d MiB are free, tables and rare keywords need %d, and a tile of %d objects needs %d twice", limits.memory>>20,
-				l.fixedBytes()>>20, index.TileObjects, slices.Max(tileUnits)*unitBytes>>20)}
+				l.fixedBytes()>>20, index.TileObjects, slices.Max(tileUnits)*abi.UnitBytes>>20)}
 		}
 	}
 	if l.longest > roundPostings {
@@ -109,7 +110,7 @@ func layoutResident(x *index.Index, tiles run.Tiles, limits residentLimits) (*re
 func streamedPart(tileUnits []int64, memory int64) int64 {
 	largest := int64(streamedBytes)
 	for _, units := range tileUnits {
-		largest = max(largest, units*unitBytes)
+		largest = max(largest, units*abi.UnitBytes)
 	}
 	return min(largest, memory/2)
 }
@@ -156,11 +157,11 @@ func (l *residentLayout) groupsOf(x *index.Index, tile int) int {
 }
 
 // alignRow rounds units up so that planes after them are aligned.
-func alignRow(units int64) int64 { return (units + rowUnits - 1) &^ (rowUnits - 1) }
+func alignRow(units int64) int64 { return (units + abi.RowUnits - 1) &^ (abi.RowUnits - 1) }
 
 // place fills the table of sections.
 func (l *residentLayout) place(x *index.Index) {
-	l.sections = make([]deviceSection, 0, l.tiles.Len()*l.attributes)
+	l.sections = make([]abi.Section, 0, l.tiles.Len()*l.attributes)
 	for i := range l.parts {
 		part := &l.parts[i]
 		for tile := part.firstTile; tile < part.firstTile+part.tiles; tile++ {
@@ -171,13 +172,13 @@ func (l *residentLayout) place(x *index.Index) {
 			for a := range l.attributes {
 				size, _ := l.size(x, tile, a)
 				if size == (sectionSize{}) {
-					l.sections = append(l.sections, deviceSection{})
+					l.sections = append(l.sections, abi.Section{})
 					continue
 				}
 				_, starts, _ := x.Postings(l.tiles.First+tile, a).Arrays()
-				l.sections = append(l.sections, deviceSection{
-					words: uint32(at), starts: uint32(at + size.words), ids: uint32(at + size.words + size.starts),
-					lists: uint32(max(len(starts), 1) - 1), // of what is decoded it comes with the lists
+				l.sections = append(l.sections, abi.Section{
+					Words: uint32(at), Starts: uint32(at + size.words), Ids: uint32(at + size.words + size.starts),
+					Lists: uint32(max(len(starts), 1) - 1), // of what is decoded it comes with the lists
 				})
 				at += size.units()
 			}
@@ -189,7 +190,7 @@ func (l *residentLayout) place(x *index.Index) {
 // fixedBytes is the memory of the tables, the survey and the rare lists.
 func (l *residentLayout) fixedBytes() int64 {
 	const alignment = 256 * 7
-	return int64(l.tiles.Len()*l.attributes)*sectionBytes + int64(l.attributes)*(4+formBytes) + l.rareUnits*unitBytes + l.tables + alignment
+	return int64(l.tiles.Len()*l.attributes)*abi.SectionBytes + int64(l.attributes)*(4+abi.FormBytes) + l.rareUnits*abi.UnitBytes + l.tables + alignment
 }
 
 // bufferBytes is the size of a buffer that parts are streamed through.
@@ -198,7 +199,7 @@ func (l *residentLayout) bufferBytes() int64 {
 	for _, part := range l.parts {
 		most = max(most, part.units)
 	}
-	return most * unitBytes
+	return most * abi.UnitBytes
 }
 
 // deviceBytes is the memory of the resident index.
@@ -206,5 +207,5 @@ func (l *residentLayout) deviceBytes() int64 {
 	if l.streamed {
 		return l.fixedBytes() + 2*l.bufferBytes()
 	}
-	return l.fixedBytes() + l.units*unitBytes
+	return l.fixedBytes() + l.units*abi.UnitBytes
 }

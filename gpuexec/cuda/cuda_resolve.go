@@ -3,56 +3,33 @@
 package cuda
 
 import (
-	"unsafe"
-
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/index"
 )
 
 // residentForms say how each attribute lies on the device, where that is not for all of them as postings of all keywords. The
 // (query, tile) kernel's spans are resolved by them first (kernels/resolve.cu).
 type residentForms struct {
-	memory devicePointer
+	memory abi.Pointer
 	slots  int // of the resolved spans of a span
 }
 
-// Mirrors of the structs of kernels/resolve.cu.
-
-type deviceForm struct {
-	words, table devicePointer
-	kind, place  uint32
-}
-
-type deviceResolve struct {
-	queries, spans, forms devicePointer
-	resolved, slots       uint32
-}
-
-const (
-	deviceFormPostings uint32 = iota
-	deviceFormPlanes
-	deviceFormRare
-)
-
-const formBytes = 24
-
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(deviceForm{})-formBytes]
-	_ = [1]struct{}{}[unsafe.Sizeof(deviceResolve{})-32]
-)
-
 // loadForms loads the table of forms, once the tables that it points to are there.
 func (r *resident) loadForms(u *uploader, layout *residentLayout) (err error) {
-	forms := make([]deviceForm, layout.attributes)
+	forms := make([]abi.Form, layout.attributes)
 	slots := 0
 	for a := range forms {
 		switch {
 		case layout.rare[a] >= 0:
 			at := layout.rareAt(r.index, a)
-			forms[a] = deviceForm{r.rare + devicePointer(at.words*unitBytes), r.rare + devicePointer(at.starts*unitBytes), deviceFormRare, uint32(at.ids) << 1}
+			forms[a] = abi.Form{
+				Words: r.rare + abi.Pointer(at.words*abi.UnitBytes), Table: r.rare + abi.Pointer(at.starts*abi.UnitBytes),
+				Kind: abi.FormRare, Place: uint32(at.ids) << 1,
+			}
 			slots = 2
 		case layout.sliced.has(a) && !layout.postings:
 			at := &layout.sliced.attributes[a]
-			forms[a] = deviceForm{table: at.codeOf, kind: deviceFormPlanes, place: at.plane<<8 | at.planes}
+			forms[a] = abi.Form{Table: at.CodeOf, Kind: abi.FormPlanes, Place: at.Plane<<8 | at.Planes}
 			slots = max(slots, 1)
 		}
 	}
@@ -61,7 +38,7 @@ func (r *resident) loadForms(u *uploader, layout *residentLayout) (err error) {
 	}
 	f := &residentForms{slots: slots}
 	r.forms = f // freed with the resident
-	if f.memory, err = allocDevice(units(formBytes*len(forms)) * unitBytes); err != nil {
+	if f.memory, err = allocDevice(units(abi.FormBytes*len(forms)) * abi.UnitBytes); err != nil {
 		return deviceError("allocating the table of forms", err)
 	}
 	return u.whole(f.memory, arrayBytes(forms))
@@ -91,9 +68,9 @@ func (l *lane) resolve(at *pieceLayout) {
 		return
 	}
 	l.mark(stagePlan)
-	launch(&l.steps, l.resident.kernels.resolve, l.tiled, 1, &deviceResolve{
-		queries: l.arena, spans: l.arena + devicePointer(at.spans), forms: f.memory,
-		resolved: uint32((at.resolved - at.spans) / spanBytes), slots: uint32(f.slots),
+	launch(&l.steps, l.resident.kernels.resolve, l.tiled, 1, &abi.Resolve{
+		Queries: l.arena, Spans: l.arena + abi.Pointer(at.spans), Forms: f.memory,
+		Resolved: uint32((at.resolved - at.spans) / abi.SpanBytes), Slots: uint32(f.slots),
 	})
 }
 

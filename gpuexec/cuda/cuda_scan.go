@@ -6,9 +6,9 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"unsafe"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index/verify"
@@ -27,30 +27,13 @@ import (
 //
 // The host scans for patterns and texts that the device does not compare (cuda_verify.go), and where no text is resident.
 
-// Mirrors of the structs of kernels/scan.cu.
-
-type deviceScanQuery struct {
-	pattern, length, minCount, _ uint32
-}
-
-type deviceScan struct {
-	texts, starts, patterns, scans, queries, states, entries devicePointer
-	firstQuery, lanes, first, end, symbols, base, ngram, _   uint32
-}
-
 const (
-	scanQueryBytes = 16
-	leastWave      = 16 << 10
+	leastWave = 16 << 10
 	// scanWork is what a piece does, and a launch, in bytes times lanes: about 10 ms of an H200, for which kernels of other lanes
 	// may have to wait.
 	scanWork = 1 << 34
 	// Of the first wave, blocks a multiprocessor; and how many times as wide the next one is.
 	scanBlocks, scanGrowth = 2, 4
-)
-
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(deviceScanQuery{})-scanQueryBytes]
-	_ = [1]struct{}{}[unsafe.Sizeof(deviceScan{})-88]
 )
 
 // cudaScan are the kernels of scan.cu.
@@ -71,10 +54,10 @@ func (k *cudaKernels) loadScan(m module) error {
 	}
 	k.scan.objects, k.scan.farthest = of[0], of[3]
 	var err error
-	if k.scan.narrow, err = m.function("scan_narrow", of[1], of[2]+maxNarrow*8*warpLanes); err != nil {
+	if k.scan.narrow, err = m.function("scan_narrow", of[1], of[2]+maxNarrow*8*abi.WarpLanes); err != nil {
 		return deviceError("finding kernel scan_narrow", err)
 	}
-	if k.scan.wide, err = m.function("scan_wide", of[1], of[2]+hashedMaskBytes*warpLanes); err != nil {
+	if k.scan.wide, err = m.function("scan_wide", of[1], of[2]+abi.HashedMaskBytes*abi.WarpLanes); err != nil {
 		return deviceError("finding kernel scan_wide", err)
 	}
 	return nil
@@ -128,10 +111,10 @@ func (l *lane) cutScan(jobs []*run.ScanJob) int {
 	need, in, out, work := int64(arenaSlack), int64(arenaSlack), int64(arenaSlack), int64(0)
 	for i, job := range jobs {
 		k := int64(l.scanK(job))
-		in += queryBytes + scanQueryBytes + stateBytes + symbolBytes*int64(len(job.Text))
-		out += stateBytes + topk.EntryBytes*k
+		in += abi.QueryBytes + abi.ScanQueryBytes + abi.StateBytes + abi.SymbolBytes*int64(len(job.Text))
+		out += abi.StateBytes + topk.EntryBytes*k
 		need += topk.EntryBytes * (2*k + int64(min(leastWave, t.objects)))
-		work += t.units * unitBytes << verifyClass(len(job.Text))
+		work += t.units * abi.UnitBytes << verifyClass(len(job.Text))
 		if need+in > l.bytes || in > inBytes || out > outBytes || i > 0 && work > scanWork {
 			return i
 		}
@@ -154,10 +137,10 @@ func (l *lane) layoutScan(jobs []*run.ScanJob) (at scanLayout) {
 		symbols += int64(len(job.Text))
 		k += int64(l.scanK(job))
 	}
-	at.scans = alignUp(n * queryBytes)
-	at.patterns = at.scans + n*scanQueryBytes
-	at.states = alignUp(at.patterns + symbols*symbolBytes)
-	at.answers = at.states + n*stateBytes
+	at.scans = alignUp(n * abi.QueryBytes)
+	at.patterns = at.scans + n*abi.ScanQueryBytes
+	at.states = alignUp(at.patterns + symbols*abi.SymbolBytes)
+	at.answers = at.states + n*abi.StateBytes
 	at.candidates = alignUp(at.answers + k*topk.EntryBytes)
 	t := l.resident.texts
 	at.wave = int(min(((l.bytes-at.candidates)/topk.EntryBytes-k)/n, int64(t.objects), maxGridY*int64(l.resident.kernels.scan.objects)))
@@ -167,7 +150,7 @@ func (l *lane) layoutScan(jobs []*run.ScanJob) (at scanLayout) {
 		lanes += 1 << verifyClass(len(job.Text))
 	}
 	if t.objects > 0 {
-		bytes := max(1, t.units*unitBytes/int64(t.objects)) // of a text
+		bytes := max(1, t.units*abi.UnitBytes/int64(t.objects)) // of a text
 		at.wave = min(at.wave, max(leastWave, int(scanWork/(bytes*lanes))))
 	}
 	return at
@@ -191,9 +174,9 @@ func (l *lane) executeScan(jobs []*run.ScanJob) error {
 		l.timed.Work.Used(at.candidates+topk.EntryBytes*(k+int64(n)*int64(at.wave)), len(jobs))
 	}
 	r := l.resident
-	b := deviceBatch{
-		queries: l.arena, states: l.arena + devicePointer(at.states),
-		entries: l.arena + devicePointer(at.candidates), out: l.arena + devicePointer(at.answers),
+	b := abi.Batch{
+		Queries: l.arena, States: l.arena + abi.Pointer(at.states),
+		Entries: l.arena + abi.Pointer(at.candidates), Out: l.arena + abi.Pointer(at.answers),
 	}
 	l.steps = l.steps[:0]
 	l.mark(stageUpload)
@@ -210,7 +193,7 @@ func (l *lane) executeScan(jobs []*run.ScanJob) error {
 	}
 	launch(&l.steps, r.kernels.answer, n, 1, &b)
 	l.mark(stageDownload)
-	l.steps.copyOut(l.out[:end-at.states], l.arena+devicePointer(at.states))
+	l.steps.copyOut(l.out[:end-at.states], l.arena+abi.Pointer(at.states))
 	l.mark(stageEnd)
 	l.profile.encoded()
 	if err := l.steps.run(l.stream, l.done); err != nil {
@@ -227,11 +210,11 @@ func (l *lane) executeScan(jobs []*run.ScanJob) error {
 func (l *lane) launchScan(jobs []*run.ScanJob, at *scanLayout, first, count int) {
 	r := l.resident
 	t, k := r.texts, &r.kernels.scan
-	argument := deviceScan{
-		texts: t.memory, starts: t.starts(), patterns: l.arena + devicePointer(at.patterns), scans: l.arena + devicePointer(at.scans),
-		queries: l.arena, states: l.arena + devicePointer(at.states), entries: l.arena + devicePointer(at.candidates),
-		first: uint32(first), end: uint32(first + count), symbols: uint32(t.symbols.count), base: t.tiles.Base(),
-		ngram: uint32(r.index.Schema().NGram),
+	argument := abi.Scan{
+		Texts: t.memory, Starts: t.starts(), Patterns: l.arena + abi.Pointer(at.patterns), Scans: l.arena + abi.Pointer(at.scans),
+		Queries: l.arena, States: l.arena + abi.Pointer(at.states), Entries: l.arena + abi.Pointer(at.candidates),
+		First: uint32(first), End: uint32(first + count), Symbols: uint32(t.symbols.count), Base: t.tiles.Base(),
+		Ngram: uint32(r.index.Schema().NGram),
 	}
 	for i := 0; i < len(jobs); {
 		class, end := verifyClass(len(jobs[i].Text)), i+1
@@ -239,9 +222,9 @@ func (l *lane) launchScan(jobs []*run.ScanJob, at *scanLayout, first, count int)
 			end++
 		}
 		lanes := 1 << class
-		argument.firstQuery, argument.lanes = uint32(i), uint32(lanes)
+		argument.FirstQuery, argument.Lanes = uint32(i), uint32(lanes)
 		kernel := k.wide
-		kernel.shared = hashedMaskBytes * lanes
+		kernel.shared = abi.HashedMaskBytes * lanes
 		if t.symbolBytes() == 1 {
 			kernel = k.narrow
 			kernel.shared = 8 * t.symbols.count * lanes
@@ -254,18 +237,18 @@ func (l *lane) launchScan(jobs []*run.ScanJob, at *scanLayout, first, count int)
 // encodeScan fills the pinned input.
 func (l *lane) encodeScan(jobs []*run.ScanJob, at *scanLayout) {
 	n := len(jobs)
-	queries := pinnedArray[deviceQuery](l.in, 0, n)
-	scans := pinnedArray[deviceScanQuery](l.in, at.scans, n)
-	states := pinnedArray[deviceState](l.in, at.states, n)
-	patterns := pinnedArray[uint16](l.in, at.patterns, int(at.states-at.patterns)/symbolBytes)
+	queries := pinnedArray[abi.Query](l.in, 0, n)
+	scans := pinnedArray[abi.ScanQuery](l.in, at.scans, n)
+	states := pinnedArray[abi.State](l.in, at.states, n)
+	patterns := pinnedArray[uint16](l.in, at.patterns, int(at.states-at.patterns)/abi.SymbolBytes)
 	farthest := l.resident.kernels.scan.farthest
 	var pattern uint32
 	var candidates, answers uint64
 	for i, job := range jobs {
 		k := l.scanK(job)
-		queries[i] = deviceQuery{k: uint32(k), bound: uint32(farthest+1)<<16 - 1, entries: candidates, out: answers}
-		scans[i] = deviceScanQuery{pattern: pattern, length: uint32(len(job.Text)), minCount: job.MinCount}
-		states[i] = deviceState{threshold: uint32(farthest-min(job.Within, farthest)) << 16}
+		queries[i] = abi.Query{K: uint32(k), Bound: uint32(farthest+1)<<16 - 1, Entries: candidates, Out: answers}
+		scans[i] = abi.ScanQuery{Pattern: pattern, Length: uint32(len(job.Text)), MinCount: job.MinCount}
+		states[i] = abi.State{Threshold: uint32(farthest-min(job.Within, farthest)) << 16}
 		for _, r := range job.Text {
 			patterns[pattern] = l.resident.texts.symbols.of(r)
 			pattern++
@@ -277,11 +260,11 @@ func (l *lane) encodeScan(jobs []*run.ScanJob, at *scanLayout) {
 
 // decodeScan hands the hits to the jobs.
 func (l *lane) decodeScan(jobs []*run.ScanJob, at *scanLayout) {
-	states := pinnedArray[deviceState](l.out, 0, len(jobs))
+	states := pinnedArray[abi.State](l.out, 0, len(jobs))
 	answer := at.answers - at.states
 	for i, job := range jobs {
 		k := l.scanK(job)
-		entries := pinnedArray[topk.Entry](l.out, answer, min(k, int(states[i].kept)))
+		entries := pinnedArray[topk.Entry](l.out, answer, min(k, int(states[i].Kept)))
 		for j := len(entries) - 1; j >= 0; j-- {
 			e := entries[j]
 			distance := int32(l.resident.kernels.scan.farthest) - int32(e.Count()>>16)

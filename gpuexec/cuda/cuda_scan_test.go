@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
@@ -155,20 +156,20 @@ func TestScanPieces(t *testing.T) {
 			pieces++
 			at := l.layoutScan(jobs[:n])
 			l.encodeScan(jobs[:n], &at)
-			queries := pinnedArray[deviceQuery](l.in, 0, n)
-			scans := pinnedArray[deviceScanQuery](l.in, at.scans, n)
-			states := pinnedArray[deviceState](l.in, at.states, n)
+			queries := pinnedArray[abi.Query](l.in, 0, n)
+			scans := pinnedArray[abi.ScanQuery](l.in, at.scans, n)
+			states := pinnedArray[abi.State](l.in, at.states, n)
 			var entries, answers uint64
 			pattern := 0
 			for i, job := range jobs[:n] {
-				if q := queries[i]; q.entries != entries || q.out != answers || int(q.k) != min(job.K, objects) || int(scans[i].pattern) != pattern {
+				if q := queries[i]; q.Entries != entries || q.Out != answers || int(q.K) != min(job.K, objects) || int(scans[i].Pattern) != pattern {
 					t.Fatalf("job %d: %+v %+v", i, q, scans[i])
 				}
-				if limit := 4096 - int(states[i].threshold>>16); limit != min(job.Within, 4096) {
+				if limit := 4096 - int(states[i].Threshold>>16); limit != min(job.Within, 4096) {
 					t.Fatalf("job %d allows a distance of %d, its threshold %d", i, job.Within, limit)
 				}
-				entries += uint64(queries[i].k) + uint64(at.wave)
-				answers += uint64(queries[i].k)
+				entries += uint64(queries[i].K) + uint64(at.wave)
+				answers += uint64(queries[i].K)
 				pattern += len(job.Text)
 			}
 			if at.wave < min(leastWave, objects) || (at.wave+k.scan.objects-1)/k.scan.objects > maxGridY {
@@ -176,12 +177,12 @@ func TestScanPieces(t *testing.T) {
 			}
 			for i, end := range []int64{at.patterns, at.states, at.answers, at.candidates, l.bytes} {
 				from := []int64{at.scans, at.patterns, at.states, at.answers, at.candidates}[i]
-				bytes := []int64{int64(n) * scanQueryBytes, int64(pattern) * symbolBytes, int64(n) * stateBytes, int64(answers) * topk.EntryBytes, int64(entries) * topk.EntryBytes}[i]
+				bytes := []int64{int64(n) * abi.ScanQueryBytes, int64(pattern) * abi.SymbolBytes, int64(n) * abi.StateBytes, int64(answers) * topk.EntryBytes, int64(entries) * topk.EntryBytes}[i]
 				if from+bytes > end {
 					t.Fatalf("array %d lies at %d to %d, beyond %d", i, from, from+bytes, end)
 				}
 			}
-			if int64(n)*queryBytes > at.scans || at.answers > inBytes || at.candidates-at.states > outBytes {
+			if int64(n)*abi.QueryBytes > at.scans || at.answers > inBytes || at.candidates-at.states > outBytes {
 				t.Fatalf("%d jobs: %+v", n, at)
 			}
 			jobs = jobs[n:]

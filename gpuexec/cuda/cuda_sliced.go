@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/index"
 )
 
@@ -21,21 +22,8 @@ type cudaSliced struct {
 }
 
 const (
-	slicedStages      = 3
-	minStageOctets    = 32 // a unit must fit
-	maxBlockQueries   = 256
-	slicedPlanThreads = 512
-
-	// Sizes of what kernels/sliced.cuh and sliced_plan.cu have in a launch's scratch.
-	programBytes  = 16
-	taskBytes     = 16 // in a decoder's list too
-	chunkBytes    = 8
-	recordBytes   = 16 // its head, and the part of each slot
-	planRowBytes  = 8
-	planUnitBytes = 16
-	waveBytes     = 32
-	wordBytes     = 4
-	unitTasks     = unitCodes / 8 / 8 // of eight octets each
+	slicedStages   = 3
+	minStageOctets = 32 // a unit must fit
 )
 
 // loadSliced finds the variants for which a block has enough shared memory; none is no error.
@@ -67,7 +55,7 @@ func (k *cudaKernels) loadSliced(modules map[string]module, limit int) (err erro
 		}
 		k.sliced = append(k.sliced, v)
 	}
-	k.slicedPlan, err = modules["sliced_plan"].function("sliced_plan", slicedPlanThreads, 0)
+	k.slicedPlan, err = modules["sliced_plan"].function("sliced_plan", abi.SlicedPlanThreads, 0)
 	return deviceError("finding kernel sliced_plan", err)
 }
 
@@ -77,7 +65,7 @@ type slicedBlocks struct {
 }
 
 func (v *cudaSliced) blocks(queries int) slicedBlocks {
-	most := min(v.warps*v.slots, maxBlockQueries)
+	most := min(v.warps*v.slots, abi.MaxBlockQueries)
 	blocks := (queries + most - 1) / most
 	return slicedBlocks{blocks, (queries + blocks - 1) / blocks}
 }
@@ -91,7 +79,7 @@ func (v *cudaSliced) columns(blocks, processors, groups int) int {
 // slicedIndex are the tables that belong to the planes, which lie in the parts.
 type slicedIndex struct {
 	*slicedLayout
-	memory devicePointer
+	memory abi.Pointer
 	at     slicedPlaces
 }
 
@@ -104,7 +92,7 @@ func (r *resident) loadSliced(u *uploader, layout *slicedLayout) (err error) {
 	}
 	var codeOf []uint32
 	for _, a := range layout.sliced {
-		layout.attributes[a].codeOf = s.memory + devicePointer(s.at.codeOf) + devicePointer(4*len(codeOf))
+		layout.attributes[a].CodeOf = s.memory + abi.Pointer(s.at.codeOf) + abi.Pointer(4*len(codeOf))
 		for keyword := range r.index.Attributes()[a].Keywords + 1 {
 			codeOf = append(codeOf, layout.codes[a].Of(keyword))
 		}
@@ -112,10 +100,10 @@ func (r *resident) loadSliced(u *uploader, layout *slicedLayout) (err error) {
 	if err := u.whole(s.memory, arrayBytes(layout.attributes)); err != nil {
 		return err
 	}
-	if err := u.whole(s.memory+devicePointer(s.at.units), arrayBytes(layout.unitAttribute)); err != nil {
+	if err := u.whole(s.memory+abi.Pointer(s.at.units), arrayBytes(layout.unitAttribute)); err != nil {
 		return err
 	}
-	return u.whole(s.memory+devicePointer(s.at.codeOf), arrayBytes(codeOf))
+	return u.whole(s.memory+abi.Pointer(s.at.codeOf), arrayBytes(codeOf))
 }
 
 func (s *slicedIndex) free() error {
@@ -138,7 +126,7 @@ type slicedLaunch struct {
 	unitsOfBlock                                    int
 	// Places in the scratch; programs come first.
 	lists, lengths, records, biases, chunks, tasks, rows, counts, units, waves, tickets, end int64
-	scratch                                                                                  devicePointer
+	scratch                                                                                  abi.Pointer
 }
 
 // newSlicedLaunch sizes a launch. The bounds are those of kernels/sliced.cuh, with the rows counted.
@@ -158,11 +146,11 @@ func newSlicedLaunch(v *cudaSliced, queries []laneQuery, first int, s *slicedLay
 	}
 	r.maxRows = max(1, r.maxRows)
 	levels := bits.OnesCount32(weights | 1)
-	r.unitsOfBlock = rowKinds * len(s.unitAttribute)
+	r.unitsOfBlock = abi.RowKinds * len(s.unitAttribute)
 	used := min(r.unitsOfBlock, r.maxRows)
 	r.maxChunks = levels*used + 1
 	r.maxTrees = levels*(used+crowded) + 1
-	r.maxTasks = levels*unitTasks*used + 1
+	r.maxTasks = levels*abi.UnitTasks*used + 1
 	r.maxList = r.maxTasks + r.maxChunks + 1
 
 	n := int64(r.blocks)
@@ -172,18 +160,18 @@ func newSlicedLaunch(v *cudaSliced, queries []laneQuery, first int, s *slicedLay
 		at = alignUp(at + n*bytes)
 		return here
 	}
-	place(programBytes)
-	r.lists = place(taskBytes * int64(v.decoders) * int64(r.maxList))
-	r.lengths = place(wordBytes * int64(v.decoders))
-	r.chunks = place(chunkBytes * int64(r.maxChunks))
-	r.tasks = place(taskBytes * int64(r.maxTasks))
+	place(abi.ProgramBytes)
+	r.lists = place(abi.TaskBytes * int64(v.decoders) * int64(r.maxList))
+	r.lengths = place(abi.WordBytes * int64(v.decoders))
+	r.chunks = place(abi.ChunkBytes * int64(r.maxChunks))
+	r.tasks = place(abi.TaskBytes * int64(r.maxTasks))
 	r.records = place(r.recordsOfBlock())
-	r.biases = place(wordBytes * int64(v.warps*v.slots))
-	r.rows = place(planRowBytes * int64(r.maxRows))
-	r.counts = place(wordBytes * unitCodes * int64(r.unitsOfBlock))
-	r.units = place(planUnitBytes * int64(r.unitsOfBlock))
-	r.waves = place(waveBytes * int64(v.warps))
-	r.tickets = place(wordBytes)
+	r.biases = place(abi.WordBytes * int64(v.warps*v.slots))
+	r.rows = place(abi.PlanRowBytes * int64(r.maxRows))
+	r.counts = place(abi.WordBytes * abi.UnitCodes * int64(r.unitsOfBlock))
+	r.units = place(abi.PlanUnitBytes * int64(r.unitsOfBlock))
+	r.waves = place(abi.WaveBytes * int64(v.warps))
+	r.tickets = place(abi.WordBytes)
 	r.end = at
 	return r
 }
@@ -196,7 +184,7 @@ func (r *slicedLaunch) addressable() bool {
 
 // recordsOfBlock is the bytes of a query block's records: one for each tree and warp.
 func (r *slicedLaunch) recordsOfBlock() int64 {
-	return int64(r.maxTrees) * int64(r.variant.warps) * recordBytes * int64(1+r.variant.slots)
+	return int64(r.maxTrees) * int64(r.variant.warps) * abi.RecordHeadBytes * int64(1+r.variant.slots)
 }
 
 // slicedEntries is the candidates that a query may have between waves of groups: gate.cuh has the proof.
@@ -205,42 +193,42 @@ func slicedEntries(k, waveGroups int) int64 {
 }
 
 // plan records the planning. scratch is memory of r.end bytes, which the run needs until its last match.
-func (r *slicedLaunch) plan(l *lane, at *pieceLayout, scratch devicePointer) {
+func (r *slicedLaunch) plan(l *lane, at *pieceLayout, scratch abi.Pointer) {
 	s, k := l.resident.sliced, l.resident.kernels
 	r.scratch = scratch
-	plan := devicePlan{
-		queries: l.arena, spans: l.arena + devicePointer(at.spans), attributes: s.memory,
-		unitAttribute: s.memory + devicePointer(s.at.units),
-		programs:      scratch, lists: r.placed(r.lists), lengths: r.placed(r.lengths), records: r.placed(r.records), biases: r.placed(r.biases),
-		chunks: r.placed(r.chunks), tasks: r.placed(r.tasks), rows: r.placed(r.rows), counts: r.placed(r.counts), units: r.placed(r.units),
-		firstQuery: uint32(r.first), queriesOfBatch: uint32(r.count), perBlock: uint32(r.perBlock),
-		warps: uint32(r.variant.warps), slots: uint32(r.variant.slots), decoders: uint32(r.variant.decoders),
-		unitsOfKind: uint32(len(s.unitAttribute)), stageOctets: uint32(r.variant.stageOctets),
-		maxRows: uint32(r.maxRows), maxChunks: uint32(r.maxChunks), maxTrees: uint32(r.maxTrees), maxTasks: uint32(r.maxTasks),
-		maxList: uint32(r.maxList),
+	plan := abi.Plan{
+		Queries: l.arena, Spans: l.arena + abi.Pointer(at.spans), Attributes: s.memory,
+		UnitAttribute: s.memory + abi.Pointer(s.at.units),
+		Programs:      scratch, Lists: r.placed(r.lists), Lengths: r.placed(r.lengths), Records: r.placed(r.records), Biases: r.placed(r.biases),
+		Chunks: r.placed(r.chunks), Tasks: r.placed(r.tasks), Rows: r.placed(r.rows), Counts: r.placed(r.counts), Units: r.placed(r.units),
+		FirstQuery: uint32(r.first), QueriesOfBatch: uint32(r.count), PerBlock: uint32(r.perBlock),
+		Warps: uint32(r.variant.warps), Slots: uint32(r.variant.slots), Decoders: uint32(r.variant.decoders),
+		UnitsOfKind: uint32(len(s.unitAttribute)), StageOctets: uint32(r.variant.stageOctets),
+		MaxRows: uint32(r.maxRows), MaxChunks: uint32(r.maxChunks), MaxTrees: uint32(r.maxTrees), MaxTasks: uint32(r.maxTasks),
+		MaxList: uint32(r.maxList),
 	}
 	l.mark(stagePlan)
 	launch(&l.steps, k.slicedPlan, r.blocks, 1, &plan)
 }
 
-func (r *slicedLaunch) placed(offset int64) devicePointer { return r.scratch + devicePointer(offset) }
+func (r *slicedLaunch) placed(offset int64) abi.Pointer { return r.scratch + abi.Pointer(offset) }
 
 // match records the match on a part. Between parts the queries must be compacted: a launch begins with at most k entries a
 // query, and with the thresholds of the parts before.
-func (r *slicedLaunch) match(l *lane, at *pieceLayout, part *part, planes devicePointer) {
+func (r *slicedLaunch) match(l *lane, at *pieceLayout, part *part, planes abi.Pointer) {
 	s := l.resident.sliced
 	first := part.firstTile * tileGroups
-	match := deviceSliced{
-		planes: planes, programs: r.scratch, lists: r.placed(r.lists), lengths: r.placed(r.lengths), records: r.placed(r.records),
-		biases: r.placed(r.biases), queries: l.arena, states: l.arena + devicePointer(at.states),
-		entries: l.arena + devicePointer(at.candidates), waves: r.placed(r.waves), tickets: r.placed(r.tickets),
-		planesOfGroup: uint32(s.planesOfGroup), residentGroup: uint32(first), firstGroup: uint32(first), groups: uint32(part.groups),
-		firstWave: uint32(r.firstWave), waveGroups: uint32(r.waveGroups),
-		base: l.resident.tiles.Base(), firstQuery: uint32(r.first), queriesOfBatch: uint32(r.count), perBlock: uint32(r.perBlock),
-		stages: slicedStages, stageOctets: uint32(r.variant.stageOctets), maxTrees: uint32(r.maxTrees), maxList: uint32(r.maxList),
+	match := abi.Sliced{
+		Planes: planes, Programs: r.scratch, Lists: r.placed(r.lists), Lengths: r.placed(r.lengths), Records: r.placed(r.records),
+		Biases: r.placed(r.biases), Queries: l.arena, States: l.arena + abi.Pointer(at.states),
+		Entries: l.arena + abi.Pointer(at.candidates), Waves: r.placed(r.waves), Tickets: r.placed(r.tickets),
+		PlanesOfGroup: uint32(s.planesOfGroup), ResidentGroup: uint32(first), FirstGroup: uint32(first), Groups: uint32(part.groups),
+		FirstWave: uint32(r.firstWave), WaveGroups: uint32(r.waveGroups),
+		Base: l.resident.tiles.Base(), FirstQuery: uint32(r.first), QueriesOfBatch: uint32(r.count), PerBlock: uint32(r.perBlock),
+		Stages: slicedStages, StageOctets: uint32(r.variant.stageOctets), MaxTrees: uint32(r.maxTrees), MaxList: uint32(r.maxList),
 	}
 	if first > 0 {
-		match.firstWave = match.waveGroups
+		match.FirstWave = match.WaveGroups
 	}
 	l.steps.fill(r.placed(r.waves), r.end-r.waves)
 	launch(&l.steps, r.variant.function, r.blocks, r.columns, &match)

@@ -5,6 +5,7 @@ package cuda
 import (
 	"math/bits"
 
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
 )
@@ -13,9 +14,9 @@ import (
 // attributes are, the index file says (index.LayoutSliced). The device wants the planes of all attributes of a group
 // together, where the file has them attribute by attribute.
 type slicedLayout struct {
-	attributes    []deviceSlicedAttribute // of every attribute; planes = 0: not sliced, or no object has a keyword
-	sliced        []uint32                // attributes with planes
-	codes         []index.Codes           // by attribute
+	attributes    []abi.SlicedAttribute // of every attribute; planes = 0: not sliced, or no object has a keyword
+	sliced        []uint32              // attributes with planes
+	codes         []index.Codes         // by attribute
 	unitAttribute []uint32
 	octets        int // of all attributes, for one kind of row
 	planesOfGroup int
@@ -24,20 +25,20 @@ type slicedLayout struct {
 	objects, before, end uint64
 }
 
-const (
-	tileGroups = index.TileObjects / index.GroupObjects
-	unitCodes  = 256
-	rowKinds   = 3
-	treeRows   = 8
-	rowBytes   = 128
-	rowUnits   = rowBytes / unitBytes
+// tileGroups is how many groups a tile has.
+const tileGroups = index.TileObjects / abi.GroupObjects
+
+// The kernels are compiled for the index's tiles and groups.
+var (
+	_ = [1]struct{}{}[index.TileObjects-abi.TileObjects]
+	_ = [1]struct{}{}[index.GroupObjects-abi.GroupObjects]
 )
 
 // newSlicedLayout returns nil where nothing is sliced.
 func newSlicedLayout(x *index.Index, tiles run.Tiles) *slicedLayout {
 	attributes := x.Attributes()
 	l := &slicedLayout{
-		attributes: make([]deviceSlicedAttribute, len(attributes)), codes: make([]index.Codes, len(attributes)),
+		attributes: make([]abi.SlicedAttribute, len(attributes)), codes: make([]index.Codes, len(attributes)),
 		groups:  groupsOf(tiles.Objects(x)),
 		objects: uint64(x.Objects()), before: uint64(tiles.Base()), end: uint64(tiles.Base()) + uint64(tiles.Objects(x)),
 	}
@@ -48,12 +49,12 @@ func newSlicedLayout(x *index.Index, tiles run.Tiles) *slicedLayout {
 		l.codes[a] = x.Codes(a)
 		codes := uint32(l.codes[a].Len())
 		planes := bits.Len32(codes)
-		l.attributes[a] = deviceSlicedAttribute{
-			plane: uint32(l.planesOfGroup), planes: uint32(planes), codes: codes, unit: uint32(len(l.unitAttribute)),
+		l.attributes[a] = abi.SlicedAttribute{
+			Plane: uint32(l.planesOfGroup), Planes: uint32(planes), Codes: codes, Unit: uint32(len(l.unitAttribute)),
 		}
 		l.planesOfGroup += planes
 		l.octets += int(codes)/8 + 1
-		for range codes/unitCodes + 1 {
+		for range codes/abi.UnitCodes + 1 {
 			l.unitAttribute = append(l.unitAttribute, uint32(a))
 		}
 		l.sliced = append(l.sliced, uint32(a))
@@ -69,14 +70,14 @@ func groupsOf(objects uint32) int {
 }
 
 // has says whether an attribute has planes.
-func (l *slicedLayout) has(attribute int) bool { return l != nil && l.attributes[attribute].planes > 0 }
+func (l *slicedLayout) has(attribute int) bool { return l != nil && l.attributes[attribute].Planes > 0 }
 
 // units is the device memory of the planes of so many groups.
 func (l *slicedLayout) units(groups int) int64 {
 	if l == nil {
 		return 0
 	}
-	return int64(groups) * int64(l.planesOfGroup) * rowUnits
+	return int64(groups) * int64(l.planesOfGroup) * abi.RowUnits
 }
 
 // slicedPlaces divide the device memory of what belongs to the planes of all parts, which is one piece.
@@ -85,7 +86,7 @@ type slicedPlaces struct {
 }
 
 func (l *slicedLayout) places(x *index.Index) (at slicedPlaces) {
-	at.units = alignUp(int64(len(l.attributes)) * slicedAttributeBytes)
+	at.units = alignUp(int64(len(l.attributes)) * abi.SlicedAttributeBytes)
 	at.codeOf = alignUp(at.units + 4*int64(len(l.unitAttribute)))
 	at.end = at.codeOf
 	for _, a := range l.sliced {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
@@ -79,7 +80,7 @@ func TestCrowd(t *testing.T) {
 		}
 		worst := uint32(0)
 		for _, n := range spans { // n rows of one unit, and n of another
-			worst += 2 * ((n+treeRows-1)/treeRows - 1)
+			worst += 2 * ((n+abi.TreeRows-1)/abi.TreeRows - 1)
 		}
 		tight := len(spans) == items && last < seenAttributes
 		if totals.crowded < worst || tight && totals.crowded > worst {
@@ -135,8 +136,8 @@ func dealBlock(l *slicedLayout, queries []laneQuery, stageOctets int) (d dealt) 
 				weights |= item.Weight
 				lo, hi := int(codes.Of(span.Lo)), int(codes.Of(span.Hi))
 				add := func(kind, code int) {
-					unit := kind*len(l.unitAttribute) + int(l.attributes[item.Attr].unit) + code/unitCodes
-					rows = append(rows, row{unit, code % unitCodes / 8, i, item.Weight})
+					unit := kind*len(l.unitAttribute) + int(l.attributes[item.Attr].Unit) + code/abi.UnitCodes
+					rows = append(rows, row{unit, code % abi.UnitCodes / 8, i, item.Weight})
 				}
 				switch {
 				case lo >= hi:
@@ -158,7 +159,7 @@ func dealBlock(l *slicedLayout, queries []laneQuery, stageOctets int) (d dealt) 
 		octets, allowed, begun, dealtAny := 0, 0, false, false
 		closeChunk := func() {
 			d.chunks++
-			d.trees += max(1, (slices.Max(fill)+treeRows-1)/treeRows)
+			d.trees += max(1, (slices.Max(fill)+abi.TreeRows-1)/abi.TreeRows)
 			begun = false
 		}
 		for first := 0; first < len(rows); {
@@ -184,7 +185,7 @@ func dealBlock(l *slicedLayout, queries []laneQuery, stageOctets int) (d dealt) 
 			if !begun {
 				clear(fill)
 				octets, begun, dealtAny = 0, true, true
-				allowed = max(treeRows, (slices.Max(count)+treeRows-1)/treeRows*treeRows)
+				allowed = max(abi.TreeRows, (slices.Max(count)+abi.TreeRows-1)/abi.TreeRows*abi.TreeRows)
 			}
 			for i := range count {
 				fill[i] += count[i]

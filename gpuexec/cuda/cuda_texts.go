@@ -9,6 +9,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
 )
@@ -22,7 +23,7 @@ import (
 // when more than 65,535 different code points occur.
 type residentTexts struct {
 	textsLayout
-	memory devicePointer // texts | starts
+	memory abi.Pointer // texts | starts
 }
 
 // textsLayout says how large the texts are on the device.
@@ -42,7 +43,6 @@ type symbolTable struct {
 
 const (
 	symbolPage = 256
-	noSymbol   = math.MaxUint16
 	// maxTextUnits: starts of texts are 32 bits, and so are the numbers of objects, which kernels/scan.cu counts to the end of
 	// a block's share. A text has a unit at least.
 	maxTextUnits = math.MaxUint32 - 1024
@@ -53,7 +53,7 @@ const (
 // of is a code point's number, or noSymbol.
 func (s *symbolTable) of(r rune) uint16 {
 	if r < 0 || r > utf8.MaxRune || s.pages[r/symbolPage] == nil {
-		return noSymbol
+		return abi.NoSymbol
 	}
 	return s.pages[r/symbolPage][r%symbolPage]
 }
@@ -64,11 +64,11 @@ func (s *symbolTable) add(r rune) {
 	if page == nil {
 		page = new([symbolPage]uint16)
 		for i := range page {
-			page[i] = noSymbol
+			page[i] = abi.NoSymbol
 		}
 		s.pages[r/symbolPage] = page
 	}
-	if page[r%symbolPage] == noSymbol && s.count < noSymbol {
+	if page[r%symbolPage] == abi.NoSymbol && s.count < abi.NoSymbol {
 		page[r%symbolPage] = uint16(s.count)
 		s.count++
 	}
@@ -81,8 +81,6 @@ func (l *textsLayout) symbolBytes() int {
 	}
 	return 2
 }
-
-const textHead = 4 // bytes before a text's symbols: its length
 
 // surveyTexts lays out the texts of a range of tiles. It is nil when they cannot be on the device.
 func surveyTexts(ctx context.Context, x *index.Index, tiles run.Tiles, c *run.Crew) (*textsLayout, error) {
@@ -103,8 +101,8 @@ func surveyTexts(ctx context.Context, x *index.Index, tiles run.Tiles, c *run.Cr
 				s.seen[r/64] |= 1 << (r % 64)
 				length++
 			}
-			s.narrow += units(textHead + length)
-			s.wide += units(textHead + 2*length)
+			s.narrow += units(abi.TextHead + length)
+			s.wide += units(abi.TextHead + 2*length)
 			s.longest = max(s.longest, length)
 		}
 		mu.Lock()
@@ -126,7 +124,7 @@ func surveyTexts(ctx context.Context, x *index.Index, tiles run.Tiles, c *run.Cr
 	if l.units = all.narrow; l.symbolBytes() == 2 {
 		l.units = all.wide
 	}
-	if l.symbols.count == noSymbol || l.units > maxTextUnits {
+	if l.symbols.count == abi.NoSymbol || l.units > maxTextUnits {
 		return nil, nil
 	}
 	return l, nil
@@ -139,7 +137,7 @@ func (l *textsLayout) deviceBytes() int64 {
 	if l == nil {
 		return 0
 	}
-	return (l.units+units(4*l.objects))*unitBytes + unitBytes
+	return (l.units+units(4*l.objects))*abi.UnitBytes + abi.UnitBytes
 }
 
 // loadTexts copies the texts onto the device.
@@ -197,14 +195,14 @@ func (e *encodedTexts) encode(x *index.Index, tile int, l *textsLayout) {
 			length++
 		}
 		e.data[start], e.data[start+1], e.data[start+2], e.data[start+3] = byte(length), byte(length>>8), byte(length>>16), byte(length>>24)
-		for len(e.data)%unitBytes != 0 {
+		for len(e.data)%abi.UnitBytes != 0 {
 			e.data = append(e.data, 0)
 		}
-		e.units = append(e.units, uint32((len(e.data)-start)/unitBytes))
+		e.units = append(e.units, uint32((len(e.data)-start)/abi.UnitBytes))
 	}
 }
 
-func (t *residentTexts) starts() devicePointer { return t.memory + devicePointer(t.units*unitBytes) }
+func (t *residentTexts) starts() abi.Pointer { return t.memory + abi.Pointer(t.units*abi.UnitBytes) }
 
 func (t *residentTexts) free() error {
 	if t == nil || t.memory == 0 {

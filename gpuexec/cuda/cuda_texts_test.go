@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 )
@@ -27,8 +28,8 @@ func TestSurveyTexts(t *testing.T) {
 				occurs[text[j]] = true
 			}
 			texts[i] = string(text)
-			narrow += units(textHead + len(text))
-			wide += units(textHead + 2*len(text))
+			narrow += units(abi.TextHead + len(text))
+			wide += units(abi.TextHead + 2*len(text))
 			longest = max(longest, len(text))
 		}
 		x := enginetest.SequenceCollection(t, texts, 2).Index
@@ -38,7 +39,7 @@ func TestSurveyTexts(t *testing.T) {
 		}
 		count := uint16(0)
 		for r := range occurs {
-			want := uint16(noSymbol)
+			want := uint16(abi.NoSymbol)
 			if occurs[r] {
 				want = count
 				count++

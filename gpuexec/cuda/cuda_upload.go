@@ -6,6 +6,8 @@ import (
 	"errors"
 
 	"gorgonia.org/cu"
+
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 )
 
 // An uploader copies pieces of host memory to consecutive units of the device through two pinned buffers: while
@@ -17,7 +19,7 @@ type uploader struct {
 	used    [2]bool
 	current int
 	filled  int
-	to      devicePointer // of the buffer's first byte
+	to      abi.Pointer // of the buffer's first byte
 }
 
 const uploadBytes = 32 << 20 // a multiple of unitBytes
@@ -41,11 +43,11 @@ func newUploader() (u *uploader, err error) {
 }
 
 // begin sets where the next pieces go. What was written before and not flushed is dropped: it is of a load that has failed.
-func (u *uploader) begin(to devicePointer) { u.to, u.filled = to, 0 }
+func (u *uploader) begin(to abi.Pointer) { u.to, u.filled = to, 0 }
 
 // write copies a piece and fills its last unit up with zeros.
 func (u *uploader) write(piece []byte) error {
-	padding := int(units(len(piece))*unitBytes) - len(piece)
+	padding := int(units(len(piece))*abi.UnitBytes) - len(piece)
 	for len(piece) > 0 {
 		n := copy(u.buffers[u.current][u.filled:], piece)
 		piece = piece[n:]
@@ -71,7 +73,7 @@ func (u *uploader) submit() error {
 	if err := s.submit(u.stream); err != nil {
 		return deviceError("copying to the device", err)
 	}
-	u.to += devicePointer(u.filled)
+	u.to += abi.Pointer(u.filled)
 	u.used[u.current] = true
 	u.current, u.filled = 1-u.current, 0
 	if u.used[u.current] {
@@ -92,7 +94,7 @@ func (u *uploader) writeIn(piece []byte, room int64) error {
 
 // skip fills units with zeros.
 func (u *uploader) skip(room int64) error {
-	for n := room * unitBytes; n > 0; {
+	for n := room * abi.UnitBytes; n > 0; {
 		m := min(n, int64(uploadBytes-u.filled))
 		clear(u.buffers[u.current][u.filled:][:m])
 		u.filled += int(m)
@@ -134,7 +136,7 @@ func (u *uploader) close() error {
 }
 
 // whole copies one array to a place of its own.
-func (u *uploader) whole(to devicePointer, piece []byte) error {
+func (u *uploader) whole(to abi.Pointer, piece []byte) error {
 	u.begin(to)
 	if err := u.write(piece); err != nil {
 		return err

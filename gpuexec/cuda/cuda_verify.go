@@ -4,8 +4,8 @@ package cuda
 
 import (
 	"math/bits"
-	"unsafe"
 
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
 )
 
@@ -20,30 +20,8 @@ import (
 // or count is enough. The host also compares patterns of more than 2,048 symbols, single texts of more than 4,096, and in
 // indexes whose texts are not on the device (residentTexts).
 
-// Mirrors of the structs of kernels/verify.cu.
-
-type deviceVerifyTask struct {
-	answer, places, rank, ranks, distances, pattern, length uint32
-}
-
-type deviceVerify struct {
-	texts, starts, out, patterns, tasks, distances devicePointer
-	firstTask, lanes, symbols, base                uint32
-}
-
-const (
-	verifyTaskBytes = 28
-	symbolBytes     = 2 // of a pattern, whatever the texts' symbols have
-	distanceBytes   = 4
-	warpLanes       = 32
-	verifyClasses   = 6 // lanes a pair: 1, 2, 4, 8, 16, 32
-	hashedMaskBytes = 128 * 12
-)
-
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(deviceVerifyTask{})-verifyTaskBytes]
-	_ = [1]struct{}{}[unsafe.Sizeof(deviceVerify{})-64]
-)
+// verifyClasses: 1, 2, 4, 8, 16 or 32 lanes compare a pair.
+const verifyClasses = 6
 
 // cudaVerify are the kernels of verify.cu.
 type cudaVerify struct {
@@ -57,10 +35,10 @@ func (k *cudaKernels) loadVerify(m module) error {
 		return deviceError("reading verify_max_pattern", err)
 	}
 	k.verify.maxPattern = int(most)
-	if k.verify.narrow, err = m.function("verify_narrow", warpLanes, maxNarrow*8*warpLanes); err != nil {
+	if k.verify.narrow, err = m.function("verify_narrow", abi.WarpLanes, maxNarrow*8*abi.WarpLanes); err != nil {
 		return deviceError("finding kernel verify_narrow", err)
 	}
-	if k.verify.wide, err = m.function("verify_wide", warpLanes, hashedMaskBytes*warpLanes); err != nil {
+	if k.verify.wide, err = m.function("verify_wide", abi.WarpLanes, abi.HashedMaskBytes*abi.WarpLanes); err != nil {
 		return deviceError("finding kernel verify_wide", err)
 	}
 	return nil
@@ -81,12 +59,12 @@ func (r *resident) comparedOf(job *run.Job) int {
 	if !r.verifies(job) {
 		return 0
 	}
-	return min(job.K, max(warpLanes, 2*job.Nearest))
+	return min(job.K, max(abi.WarpLanes, 2*job.Nearest))
 }
 
 // tasksOf is the number of tasks of a job.
 func (r *resident) tasksOf(job *run.Job) int {
-	pairs := warpLanes >> verifyClass(len(job.Text))
+	pairs := abi.WarpLanes >> verifyClass(len(job.Text))
 	return (r.comparedOf(job) + pairs - 1) / pairs
 }
 
@@ -95,7 +73,7 @@ func (r *resident) verifyNeed(job *run.Job) (in, out int64) {
 	if !r.verifies(job) {
 		return 0, 0
 	}
-	return symbolBytes*int64(len(job.Text)) + verifyTaskBytes*int64(r.tasksOf(job)), distanceBytes * int64(r.comparedOf(job))
+	return abi.SymbolBytes*int64(len(job.Text)) + abi.VerifyTaskBytes*int64(r.tasksOf(job)), abi.DistanceBytes * int64(r.comparedOf(job))
 }
 
 // A verifyRun is what the device verifies of a piece.
@@ -120,20 +98,20 @@ func (l *lane) verifyRun() (v verifyRun) {
 			total += n
 		}
 	}
-	v.patterns = verifyTaskBytes * int64(total)
-	v.bytes = v.patterns + symbolBytes*int64(v.symbols)
+	v.patterns = abi.VerifyTaskBytes * int64(total)
+	v.bytes = v.patterns + abi.SymbolBytes*int64(v.symbols)
 	return v
 }
 
 // distancesBytes is the room for the distances, which follow the answers.
-func (v *verifyRun) distancesBytes() int64 { return distanceBytes * v.compared }
+func (v *verifyRun) distancesBytes() int64 { return abi.DistanceBytes * v.compared }
 
 // encodeVerify fills the pinned input; at is where the tasks begin.
 func (l *lane) encodeVerify(v *verifyRun, at int64) {
 	if v.patterns == 0 {
 		return
 	}
-	tasks := pinnedArray[deviceVerifyTask](l.in, at, int(v.patterns/verifyTaskBytes))
+	tasks := pinnedArray[abi.VerifyTask](l.in, at, int(v.patterns/abi.VerifyTaskBytes))
 	patterns := pinnedArray[uint16](l.in, at+v.patterns, v.symbols)
 	var next [verifyClasses]int
 	for class := 1; class < verifyClasses; class++ {
@@ -145,13 +123,13 @@ func (l *lane) encodeVerify(v *verifyRun, at int64) {
 		job := l.pieces[i].job
 		if l.resident.verifies(job) {
 			class := verifyClass(len(job.Text))
-			pairs := uint32(warpLanes >> class)
+			pairs := uint32(abi.WarpLanes >> class)
 			compared := uint32(l.resident.comparedOf(job))
-			task := deviceVerifyTask{
-				answer: answer, places: uint32(job.K), distances: distances, pattern: pattern, length: uint32(len(job.Text)),
+			task := abi.VerifyTask{
+				Answer: answer, Places: uint32(job.K), Distances: distances, Pattern: pattern, Length: uint32(len(job.Text)),
 			}
-			for ; task.rank < compared; task.rank += pairs {
-				task.ranks = min(pairs, compared-task.rank)
+			for ; task.Rank < compared; task.Rank += pairs {
+				task.Ranks = min(pairs, compared-task.Rank)
 				tasks[next[class]] = task
 				next[class]++
 			}
@@ -172,25 +150,25 @@ func (l *lane) launchVerify(v *verifyRun, at *pieceLayout) {
 	}
 	l.mark(stageVerify)
 	t := l.resident.texts
-	argument := deviceVerify{
-		texts: t.memory, starts: t.starts(), out: l.arena + devicePointer(at.answers), tasks: l.arena + devicePointer(at.verify),
-		patterns: l.arena + devicePointer(at.verify+v.patterns), distances: l.arena + devicePointer(at.distances),
-		symbols: uint32(t.symbols.count), base: t.tiles.Base(),
+	argument := abi.Verify{
+		Texts: t.memory, Starts: t.starts(), Out: l.arena + abi.Pointer(at.answers), Tasks: l.arena + abi.Pointer(at.verify),
+		Patterns: l.arena + abi.Pointer(at.verify+v.patterns), Distances: l.arena + abi.Pointer(at.distances),
+		Symbols: uint32(t.symbols.count), Base: t.tiles.Base(),
 	}
 	for class, tasks := range v.tasks {
 		if tasks == 0 {
 			continue
 		}
 		lanes := 1 << class
-		argument.lanes = uint32(lanes)
+		argument.Lanes = uint32(lanes)
 		kernel := l.resident.kernels.verify.wide
-		kernel.shared = hashedMaskBytes * lanes
+		kernel.shared = abi.HashedMaskBytes * lanes
 		if t.symbolBytes() == 1 {
 			kernel = l.resident.kernels.verify.narrow
 			kernel.shared = 8 * t.symbols.count * lanes
 		}
 		launch(&l.steps, kernel, tasks, 1, &argument)
-		argument.firstTask += uint32(tasks)
+		argument.FirstTask += uint32(tasks)
 	}
 }
 

@@ -1,6 +1,6 @@
-// Filter and recount: filter.cuh says what they do and where things lie.
+// Bound and recount: bound.cuh says what they do and where things lie.
 //
-// How filter_match keeps the tensor cores busy. A k-step of a tile and a query block takes them 64 clocks, and all else must
+// How bound_match keeps the tensor cores busy. A k-step of a tile and a query block takes them 64 clocks, and all else must
 // fit beside that. Masks stay in shared memory for the whole launch. Codes come from global memory straight into the
 // registers that the matrix instruction reads: a lane loads 16 bytes, which are its words of 8 k-steps, and makes a word of a
 // byte by one or two shifts. So there is no producer, no ring and no barrier: a group of four warps works alone, on its own
@@ -9,7 +9,7 @@
 // registers of operands are written while products of another turn of a loop are in flight, the compiler serialises all.
 #include "barrier.cuh"
 #include "block.cuh"
-#include "filter.cuh"
+#include "bound.cuh"
 #include "gate.cuh"
 
 namespace geniemq {
@@ -17,10 +17,10 @@ namespace {
 
 constexpr uint32_t kGroups = 4;  // of four warps
 constexpr uint32_t kMatchThreads = kGroups * 128;
-constexpr uint32_t kMarkWords = kFilterMarks / 32;
+constexpr uint32_t kMarkWords = kBoundMarks / 32;
 
 struct Shared {
-  int negated[kFilterQueries];  // thresholds
+  int negated[kBoundQueries];  // thresholds
   Barrier masks;                // have been copied
 };
 
@@ -91,27 +91,27 @@ struct Words {
 };
 
 struct Match {
-  const FilterMatch& f;
+  const BoundMatch& f;
   Shared& shared;
   const uint32_t shift = markShift(f.objects);
   const uint32_t lane = laneOf(), warp = warpOf() % 4;
   uint64_t masks;  // matrix descriptor of k-step 0
   int counts[kCounts];
 
-  __device__ Match(const FilterMatch& filter, const uint8_t* memory, Shared& s) : f(filter), shared(s) {
+  __device__ Match(const BoundMatch& bound, const uint8_t* memory, Shared& s) : f(bound), shared(s) {
     // No swizzle. Of the matrices of 8 queries x 16 bytes the two of a k-step lie half of its bytes apart, those of the next 8
     // queries 128 bytes. Addresses count 16 bytes.
-    masks = uint64_t{sharedAddress(memory)} >> 4 | uint64_t{kFilterStepBytes / 2 >> 4} << 16 | uint64_t{128 >> 4} << 32;
+    masks = uint64_t{sharedAddress(memory)} >> 4 | uint64_t{kBoundStepBytes / 2 >> 4} << 16 | uint64_t{128 >> 4} << 32;
   }
 
   // LAST: k-steps of the last chunk of a row.
   template <int LAST>
   __device__ __forceinline__ void run() {
-    const uint32_t tiles = (f.objects + kFilterTile - 1) / kFilterTile, stride = gridDim.y * kGroups;
-    const uint32_t before = f.rowBytes / kFilterChunk - 1;  // chunks before the last
+    const uint32_t tiles = (f.objects + kBoundTile - 1) / kBoundTile, stride = gridDim.y * kGroups;
+    const uint32_t before = f.rowBytes / kBoundChunk - 1;  // chunks before the last
     uint32_t tile = blockIdx.y + threadIdx.x / 128 * gridDim.y;
     if (tile >= tiles) return;
-    const size_t tileBytes = size_t{kFilterTile} * f.rowBytes, nextTile = stride * tileBytes - before * kFilterChunk;
+    const size_t tileBytes = size_t{kBoundTile} * f.rowBytes, nextTile = stride * tileBytes - before * kBoundChunk;
     const uint8_t* at =
         f.codes + (size_t{f.firstObject} + warp * 16 + lane / 4) * f.rowBytes + tile * tileBytes + lane % 4 * 16;
     Words next;
@@ -123,10 +123,10 @@ struct Match {
 #pragma unroll 1
       for (uint32_t chunk = 0; chunk < before; chunk++) {
         const Words now = next;
-        at += kFilterChunk;
+        at += kBoundChunk;
         next.load(at, f.rowBytes);
         add<8>(now, step);
-        step += 8 * (kFilterStepBytes >> 4);
+        step += 8 * (kBoundStepBytes >> 4);
       }
       const Words now = next;
       if (tile + stride < tiles) at += nextTile;  // else they are loaded again
@@ -149,7 +149,7 @@ struct Match {
         for (int i = 0; i < 4; i++) operands[e][i] = words.operand(s + e, i);
       beginProducts();
 #pragma unroll
-      for (int e = 0; e < kTogether; e++) multiply(counts, operands[e], step + (s + e) * (kFilterStepBytes >> 4));
+      for (int e = 0; e < kTogether; e++) multiply(counts, operands[e], step + (s + e) * (kBoundStepBytes >> 4));
       commitProducts();
       awaitProducts<1>();  // so that the registers of the words before can be written again
     }
@@ -172,8 +172,8 @@ struct Match {
 #pragma unroll
     for (int i = 0; i < kCounts; i++) all &= counts[i];
     if (all < 0) return;  // all are negative: nearly always
-    uint32_t* const marks = f.marks + size_t{blockIdx.x * kFilterQueries + lane % 4 * 2} * kMarkWords;
-    const uint32_t mark = markOrder(tile * kFilterTile + warp * 16 + lane / 4) >> shift, other = mark + (1 >> shift);
+    uint32_t* const marks = f.marks + size_t{blockIdx.x * kBoundQueries + lane % 4 * 2} * kMarkWords;
+    const uint32_t mark = markOrder(tile * kBoundTile + warp * 16 + lane / 4) >> shift, other = mark + (1 >> shift);
 #pragma unroll
     for (int j = 0; j < kCounts / 4; j++) {
       if ((counts[j * 4] & counts[j * 4 + 1] & counts[j * 4 + 2] & counts[j * 4 + 3]) < 0) continue;
@@ -193,18 +193,18 @@ struct Match {
 }  // namespace
 
 // blockIdx.x is the query block; blocks that differ in blockIdx.y share its objects.
-extern "C" __global__ void __launch_bounds__(kMatchThreads, 1) filter_match(const __grid_constant__ FilterMatch f) {
+extern "C" __global__ void __launch_bounds__(kMatchThreads, 1) bound_match(const __grid_constant__ BoundMatch f) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) uint8_t memory[];
-  if (blockIdx.y * kFilterTile >= f.objects) return;  // else some group awaits the copy before the block ends
-  const uint32_t bytes = f.kSteps * kFilterStepBytes, first = blockIdx.x * kFilterQueries;
+  if (blockIdx.y * kBoundTile >= f.objects) return;  // else some group awaits the copy before the block ends
+  const uint32_t bytes = f.kSteps * kBoundStepBytes, first = blockIdx.x * kBoundQueries;
   Shared& shared = *reinterpret_cast<Shared*>(memory + bytes);
   if (threadIdx.x == 0) {
     shared.masks.init(1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     copyMasks(memory, f.masks + size_t{blockIdx.x} * bytes, bytes, shared.masks);
   }
-  for (uint32_t i = threadIdx.x; i < kFilterQueries; i += kMatchThreads)
+  for (uint32_t i = threadIdx.x; i < kBoundQueries; i += kMatchThreads)
     shared.negated[i] = first + i >= f.queriesOfBatch
                             ? kNever
                             : -int(min(f.states[f.firstQuery + first + i].threshold, uint32_t(-kNever)));
@@ -219,12 +219,12 @@ extern "C" __global__ void __launch_bounds__(kMatchThreads, 1) filter_match(cons
 #endif
 }
 
-extern "C" __device__ const uint32_t filter_match_threads = kMatchThreads;
-extern "C" __device__ const uint32_t filter_match_shared = sizeof(Shared);
+extern "C" __device__ const uint32_t bound_match_threads = kMatchThreads;
+extern "C" __device__ const uint32_t bound_match_shared = sizeof(Shared);
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-extern "C" __device__ const uint32_t filter_match_queries = kFilterQueries;
+extern "C" __device__ const uint32_t bound_match_queries = kBoundQueries;
 #else
-extern "C" __device__ const uint32_t filter_match_queries = 0;
+extern "C" __device__ const uint32_t bound_match_queries = 0;
 #endif
 
 // ------------------------------------------------------------------------------------------------------ recount
@@ -333,7 +333,7 @@ struct Recount {
     uint32_t bins[KeepLargest::kBins];
   };
 
-  const FilterMatch& f;
+  const BoundMatch& f;
   Shared& shared;
   State& state;
   uint64_t* const entries;
@@ -342,25 +342,25 @@ struct Recount {
   const uint8_t* const width;
   const uint32_t shift;
 
-  __device__ Recount(const FilterMatch& filter, Shared& s)
-      : f(filter),
+  __device__ Recount(const BoundMatch& bound, Shared& s)
+      : f(bound),
         shared(s),
-        state(filter.states[filter.firstQuery + blockIdx.x]),
-        entries(filter.entries + filter.queries[filter.firstQuery + blockIdx.x].entries),
-        k(filter.queries[filter.firstQuery + blockIdx.x].k),
-        lo(filter.ranges + size_t{blockIdx.x} * 2 * filter.rowBytes),
-        width(lo + filter.rowBytes),
-        shift(markShift(filter.objects)) {}
+        state(bound.states[bound.firstQuery + blockIdx.x]),
+        entries(bound.entries + bound.queries[bound.firstQuery + blockIdx.x].entries),
+        k(bound.queries[bound.firstQuery + blockIdx.x].k),
+        lo(bound.ranges + size_t{blockIdx.x} * 2 * bound.rowBytes),
+        width(lo + bound.rowBytes),
+        shift(markShift(bound.objects)) {}
 
   __device__ void run() {
-    if (state.threshold == kFilterGivenUp) return;
+    if (state.threshold == kBoundGivenUp) return;
     if (threadIdx.x == 0) {
       shared.listed = 0;
       shared.stored = state.stored;
       shared.threshold = state.threshold;
     }
     uint32_t* const marks = f.marks + size_t{blockIdx.x} * kMarkWords;
-    const uint32_t pieces = ((f.objects + kFilterTile - 1) / kFilterTile * kFilterTile - 1 >> shift) / 128 + 1;
+    const uint32_t pieces = ((f.objects + kBoundTile - 1) / kBoundTile * kBoundTile - 1 >> shift) / 128 + 1;
     uint32_t listed = 0, marked = 0, turn = 0;  // listed: at least as many as are
     for (uint32_t base = 0; base < pieces; base += kRecountThreads * kMarksAhead, turn ^= 1) {
       if (listed > kListed / 2) count(listed);
@@ -374,7 +374,7 @@ struct Recount {
       }
       const uint32_t total = blockSum<kRecountThreads>(n, shared.scratch[turn]);
       marked += total;
-      if (marked << shift > max(f.most, kFilterPatience + 16 * k)) return giveUp();
+      if (marked << shift > max(f.most, kBoundPatience + 16 * k)) return giveUp();
       if (total <= kListed / 2) {
         listed += total;
         uint32_t place = placeOf(n);
@@ -416,7 +416,7 @@ struct Recount {
     __syncthreads();
     if (threadIdx.x != 0) return;
     __stcg(&state.stored, min(shared.stored, k));
-    __stcg(&state.threshold, kFilterGivenUp);
+    __stcg(&state.threshold, kBoundGivenUp);
   }
 
   // Where a thread lists n marks. The lanes of a warp call it together.
@@ -434,7 +434,7 @@ struct Recount {
   // Counts what is listed, and empties the list. All threads call it and leave it together.
   __device__ void count(uint32_t& atMost) {
     __syncthreads();
-    const uint32_t listed = shared.listed << shift, capacity = filterEntries(k), half = laneOf() / kRowLanes;
+    const uint32_t listed = shared.listed << shift, capacity = boundEntries(k), half = laneOf() / kRowLanes;
     for (uint32_t at = 0; at < listed;) {
       uint32_t stored = shared.stored;
       __syncthreads();  // all have read it
@@ -519,10 +519,10 @@ struct Recount {
 
 // blockIdx.x is the query.
 extern "C" __global__ void __launch_bounds__(kRecountThreads, kRecountBlocks)
-    filter_recount(const __grid_constant__ FilterMatch f) {
+    bound_recount(const __grid_constant__ BoundMatch f) {
   __shared__ Recount::Shared shared;
   Recount(f, shared).run();
 }
-extern "C" __device__ const uint32_t filter_recount_threads = kRecountThreads;
+extern "C" __device__ const uint32_t bound_recount_threads = kRecountThreads;
 
 }  // namespace geniemq
