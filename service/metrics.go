@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/service/generation"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -26,6 +28,7 @@ type metrics struct {
 	candidates  *prometheus.CounterVec   // index
 	dead        *prometheus.CounterVec   // reason
 	dropped     *prometheus.CounterVec   // index
+	swaps       *prometheus.CounterVec // index, outcome
 	info        *prometheus.GaugeVec
 	indexBytes  *prometheus.GaugeVec // index
 	deviceBytes prometheus.Gauge
@@ -43,6 +46,13 @@ const (
 	stageVerify  = "verify"
 	stagePublish = "publish"
 	stageTotal   = "total"
+)
+
+// Outcomes of swaps, for geniemq_swaps_total.
+const (
+	swapDone    = "done"
+	swapRefused = "refused" // the file does not fit, or the last swap has not ended
+	swapFailed  = "failed"  // the file could not be opened, loaded or asked
 )
 
 func newMetrics() *metrics {
@@ -87,6 +97,10 @@ func newMetrics() *metrics {
 		Name: "geniemq_direct_dropped_total",
 		Help: "Direct requests that are not answered because their reply subject is not allowed.",
 	}, []string{"index"})
+	m.swaps = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "geniemq_swaps_total",
+		Help: "Files that were to take the place of an index's, by outcome: done, refused or failed.",
+	}, []string{"index", "outcome"})
 	m.info = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "geniemq_index_info",
 		Help: "1 for each index that is served, with what it is in the labels.",
@@ -104,7 +118,7 @@ func newMetrics() *metrics {
 		Help: "Time during which the engine had at least one batch: its rate is the engine's utilisation.",
 	}, m.busy.Seconds)
 
-	m.registry.MustRegister(m.queries, m.seconds, m.batchSize, m.batches, m.postings, m.candidates, m.dead, m.dropped,
+	m.registry.MustRegister(m.queries, m.seconds, m.batchSize, m.batches, m.postings, m.candidates, m.dead, m.dropped, m.swaps,
 		m.info, m.indexBytes, m.deviceBytes, busy,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -116,6 +130,13 @@ func (m *metrics) watchClock(c *clock) {
 		Name: "geniemq_clock_skew_seconds",
 		Help: "By how much the clock of the NATS server is ahead of this host's.",
 	}, func() float64 { return c.skewNow().Seconds() }))
+}
+
+// describe says what is served of an index, in place of what was served before.
+func (m *metrics) describe(name string, facts generation.Facts, engine gpuexec.Info) {
+	m.info.DeletePartialMatch(prometheus.Labels{"index": name})
+	m.info.WithLabelValues(name, facts.Version, facts.Kind, engine.Kind, engine.Device).Set(1)
+	m.indexBytes.WithLabelValues(name).Set(float64(facts.Bytes))
 }
 
 // watchConsumer adds the figures of an index that its consumer keeps.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/generation"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -46,7 +47,7 @@ const (
 // again, and then answered with the same message ids, which the result stream stores once.
 type storedIntake struct {
 	index      string
-	pipe       *pipeline.Pipeline
+	served     *generation.Index
 	metrics    *indexMetrics
 	consumer   *consumer.Consumer
 	suspects   *suspects
@@ -110,7 +111,8 @@ func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
 		s.suspects.add(o)
 		return
 	}
-	s.pipe.Give(ctx, o.request(s.pipe)) // else the consumer gives it back
+	pipe, r := o.request()
+	pipe.Give(ctx, r) // else the consumer gives it back
 }
 
 // stored is the origin of a request from the query stream.
@@ -124,8 +126,8 @@ type stored struct {
 }
 
 // request makes the request that a pipeline answers.
-func (o *stored) request(p *pipeline.Pipeline) *pipeline.Request {
-	return p.NewRequest(o, messageOf(o.message.Header, o.message.Body, o.intake.clock.local(o.message.Timestamp)))
+func (o *stored) request() (*pipeline.Pipeline, *pipeline.Request) {
+	return o.intake.served.Request(o, messageOf(o.message.Header, o.message.Body, o.intake.clock.local(o.message.Timestamp)))
 }
 
 // resultID identifies the answer.

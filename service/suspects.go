@@ -199,7 +199,8 @@ func (s *suspects) runOne(ctx context.Context, x *suspect) {
 				l.log.Error("workers were lost that ran a message alone, giving it up", "runs", lost)
 				x.origin.alone = l
 				l.end()
-				x.origin.lost(x.origin.request(x.origin.intake.pipe), lost)
+				_, r := x.origin.request()
+				x.origin.lost(r, lost)
 				return
 			}
 		case lost > 0 && !x.again:
@@ -214,7 +215,8 @@ func (s *suspects) runOne(ctx context.Context, x *suspect) {
 		}
 	}
 	x.origin.alone = l
-	l.keep = x.origin.intake.pipe.RunAlone(x.origin.request(x.origin.intake.pipe), l)
+	pipe, r := x.origin.request()
+	l.keep = pipe.RunAlone(r, l)
 	if !l.end() && len(s.unended) < maxUnended {
 		s.unended = append(s.unended, x.record)
 	}
