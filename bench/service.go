@@ -18,6 +18,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -346,7 +347,7 @@ type echoed struct {
 }
 
 func startEcho(ctx context.Context, server *config.Config, answer []byte) (*echo, error) {
-	nc, err := service.Connect(server, "geniemq bench")
+	nc, err := connection.Connect(server, "geniemq bench")
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -46,10 +46,10 @@ func newTraffic(ctx context.Context, server *config.Config, w *Workload, answers
 		return nil, err
 	}
 	l := &traffic{server: server, subjects: subjects, workload: w, answers: answers, messages: map[int][][]byte{}}
-	if l.pub, err = service.Connect(server, "geniemq bench"); err != nil {
+	if l.pub, err = connection.Connect(server, "geniemq bench"); err != nil {
 		return nil, err
 	}
-	if l.sub, err = service.Connect(server, "geniemq bench"); err != nil {
+	if l.sub, err = connection.Connect(server, "geniemq bench"); err != nil {
 		l.pub.Close()
 		return nil, err
 	}

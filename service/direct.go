@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/geniemq/geniemq/service/generation"
+	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -22,7 +23,7 @@ import (
 // handler that answers later but also race with it; stats keeps our own.
 type directIntake struct {
 	index   *generation.Index
-	metrics *indexMetrics
+	metrics *metrics.Index
 	nc      *nats.Conn
 	limit   int64    // queries between intake and engine
 	allow   []string // reply subjects
@@ -82,7 +83,7 @@ func (d *directIntake) Handle(m micro.Request) {
 // another's stored answers, or as a query.
 func (d *directIntake) drop(reply string, reason error) {
 	d.stats.dropped.Add(1)
-	d.metrics.directDropped.Inc()
+	d.metrics.Dropped()
 	d.log.Warn("a direct request is dropped because of its reply subject: see direct-reply-allow", "reply", reply, "error", reason)
 }
 
@@ -195,6 +196,6 @@ func (d *direct) send(r *pipeline.Request, reason *wire.Error) {
 	if out.Header.Get(wire.HeaderServiceErrorCode) != "" {
 		d.intake.stats.errors.Add(1)
 	}
-	d.intake.metrics.observe(r, reason, 0, time.Since(encoded), took)
+	d.intake.metrics.Observe(r, reason, 0, time.Since(encoded), took)
 	r.Done()
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
@@ -18,8 +17,11 @@ import (
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/service/generation"
+	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -30,7 +32,7 @@ const serverWait = 30 * time.Second
 type served struct {
 	name    string
 	index   *generation.Index
-	metrics *indexMetrics
+	metrics *metrics.Index
 	direct  *directIntake
 	stored  *storedIntake
 }
@@ -93,27 +95,19 @@ func (s *Service) openIndex(source config.IndexSource) (*served, error) {
 }
 
 func (s *Service) loadIndex(ctx context.Context, x *served, later []*generation.Index) error {
-	x.metrics = s.metrics.forIndex(x.name)
+	x.metrics = s.metrics.Index(x.name)
 	log := s.log.With("index", x.name)
 	return x.index.Load(ctx, generation.Settings{
-		Engine: s.engine, Metrics: x.metrics, Log: log, Queries: s.repeats.limit(log), Changed: func() { s.describe(x) },
+		Engine: s.engine, Metrics: x.metrics, Log: log, Queries: s.repeats.Logger(log), Changed: func(f generation.Facts) { s.describe(x.name, f) },
 	}, later)
 }
 
 // describe has the metrics say what is served of an index now.
-func (s *Service) describe(x *served) {
-	s.describing.Lock()
-	defer s.describing.Unlock()
-	facts, info := x.index.Facts(), s.engine.Info()
-	s.metrics.describe(x.name, facts, info)
-	var bytes, shared int64
-	for _, x := range s.indexes {
-		for _, c := range x.index.Loaded() {
-			bytes += c.DeviceBytes - c.SharedBytes
-			shared = max(shared, c.SharedBytes)
-		}
-	}
-	s.metrics.deviceBytes.Set(float64(bytes + shared))
+func (s *Service) describe(name string, f generation.Facts) {
+	info := s.engine.Info()
+	s.metrics.Serving(metrics.Served{
+		Name: name, Version: f.Version, Kind: f.Kind, Bytes: f.Bytes, Engine: info.Kind, Device: info.Device,
+	})
 }
 
 func (s *Service) openConnection(ctx context.Context) (err error) {
@@ -129,8 +123,8 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 	if s.nc, err = s.connect(url, "geniemq"); err != nil {
 		return err
 	}
-	s.onStop("connection", func(ctx context.Context) error { return closeConnection(ctx, s.nc) })
-	s.denials = watchDenials(s.nc)
+	s.onStop("connection", func(ctx context.Context) error { return connection.Close(ctx, s.nc) })
+	s.denials = connection.WatchDenials(s.nc)
 	s.url = url
 	if s.js, err = jetstream.New(s.nc); err != nil {
 		return fmt.Errorf("using JetStream: %w", err)
@@ -151,26 +145,6 @@ func (s *Service) brokerOptions() broker.Options {
 	}
 }
 
-// closeConnection sends what is buffered, the last acknowledgements above all, and closes.
-func closeConnection(ctx context.Context, nc *nats.Conn) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer cancel()
-	var err error
-	if nc.IsConnected() {
-		err = nc.FlushWithContext(ctx)
-	}
-	if !nc.IsConnected() {
-		err = nil // lost meanwhile, which is no more a fault of this end than if it had been lost before
-	}
-	closed := nc.StatusChanged(nats.CLOSED)
-	nc.Close()
-	select {
-	case <-closed:
-	case <-ctx.Done():
-	}
-	return err
-}
-
 func (s *Service) openPublishers(ctx context.Context) error {
 	s.onStop("settlements", func(context.Context) error { // after the producers, whose confirmations begin them
 		for _, x := range s.indexes {
@@ -185,7 +159,7 @@ func (s *Service) openPublishers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.onStop("connection of a producer", func(ctx context.Context) error { return closeConnection(ctx, nc) })
+		s.onStop("connection of a producer", func(ctx context.Context) error { return connection.Close(ctx, nc) })
 		p, err := producer.New(nc, producer.Options{
 			Subjects: s.subjects,
 			OnState: func(state producer.State) {
@@ -260,7 +234,7 @@ func (s *Service) openAdmin(context.Context) (err error) {
 		return nil
 	}
 	s.admin, err = admin.Start(s.cfg.Admin, admin.Source{
-		Metrics: s.metrics.registry, Status: s.Status, Pprof: s.cfg.Pprof, Log: s.log,
+		Metrics: s.metrics, Status: s.Status, Pprof: s.cfg.Pprof, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -275,13 +249,13 @@ func (s *Service) openSearch(ctx context.Context) error {
 	endpoint := func(x *served) string { return "search-" + x.name }
 	for _, x := range s.indexes {
 		x.direct = &directIntake{index: x.index, metrics: x.metrics, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.DirectReplies(),
-			log: s.repeats.limit(s.log.With("index", x.name))}
+			log: s.repeats.Logger(s.log.With("index", x.name))}
 		intakes[endpoint(x)] = x.direct
 	}
 	var err error
 	s.micro, err = micro.AddService(s.nc, micro.Config{
 		Name:        "geniemq",
-		Version:     Version,
+		Version:     Version(),
 		Description: "top-k similarity search",
 		Metadata:    map[string]string{"engine": s.engine.Info().Kind, "protocol": fmt.Sprint(wire.Version)},
 		StatsHandler: func(e *micro.Endpoint) any {
@@ -322,7 +296,7 @@ func (s *Service) openSearch(ctx context.Context) error {
 func (s *Service) openStreams(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, serverWait)
 	defer cancel()
-	allowed, end := s.denials.bound(ctx, jetStream)
+	allowed, end := s.denials.Bound(ctx, connection.JetStream)
 	differences, err := consumer.EnsureStreams(allowed, s.js, s.subjects, consumer.StreamLimits{})
 	if err = end(err); err != nil {
 		return err
@@ -330,7 +304,7 @@ func (s *Service) openStreams(ctx context.Context) error {
 	for _, d := range differences {
 		s.log.Warn("a stream is used as it is, though it differs from what is recommended", "difference", d.String())
 	}
-	s.answers = &storedAnswers{js: s.js, name: s.subjects.ResultStream(), log: s.repeats.limit(s.log), turns: make(chan struct{}, lookTurns)}
+	s.answers = &storedAnswers{js: s.js, name: s.subjects.ResultStream(), log: s.repeats.Logger(s.log), turns: make(chan struct{}, lookTurns)}
 	s.watch = &streamWatch{nc: s.nc, js: s.js, subjects: s.subjects, clock: s.clock}
 	for _, x := range s.indexes {
 		s.watch.needs[0] = append(s.watch.needs[0], s.subjects.Query(x.name))
@@ -338,6 +312,14 @@ func (s *Service) openStreams(ctx context.Context) error {
 	}
 	s.watch.start(ctx)
 	s.background("watch of the streams", s.watch.run)
+	return nil
+}
+
+// openSuspects makes the bucket of records and begins to run suspects.
+func (s *Service) openSuspects(ctx context.Context) error {
+	s.suspects = suspects.New(&s.exclusion, consumer.NewSuspects(s.js, s.subjects, consumer.StreamLimits{}), s.log)
+	s.suspects.Ensure(ctx)
+	s.background("suspects", s.suspects.Run)
 	return nil
 }
 
@@ -390,7 +372,7 @@ func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
 		index: x.name, served: x.index, aborted: s.aborted, metrics: x.metrics, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.StoredReplies(x.name),
-		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.limit(log),
+		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.Logger(log),
 	}
 	c, err := consumer.New(s.js, consumer.Options{
 		Subjects:      s.subjects,
@@ -416,7 +398,7 @@ func (s *Service) openConsumer(x *served) (err error) {
 		return err
 	}
 	x.stored.consumer = c
-	s.metrics.watchConsumer(x.name,
+	s.metrics.WatchConsumer(x.name,
 		func() float64 { return float64(x.stored.pending()) },
 		func() float64 { return float64(c.Stats().Redelivered) })
 	x.stored.ended = make(chan error, 1)

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/geniemq/geniemq/service/generation"
+	"github.com/geniemq/geniemq/service/metrics"
 )
 
 // Swap puts the index in a file in the place of the one that is served under a name, while queries are answered, and returns the
@@ -62,14 +63,14 @@ func (s *Service) swappable() error {
 
 func (s *Service) swap(ctx context.Context, x *served, file string) (was, is string, err error) {
 	before, after, err := x.index.Swap(ctx, file)
-	outcome := swapDone
+	outcome := metrics.SwapDone
 	var refused *generation.RefusedError
 	switch {
 	case errors.As(err, &refused):
-		outcome = swapRefused
+		outcome = metrics.SwapRefused
 	case err != nil:
-		outcome = swapFailed
+		outcome = metrics.SwapFailed
 	}
-	s.metrics.swaps.WithLabelValues(x.name, outcome).Inc()
+	s.metrics.Swapped(x.name, outcome)
 	return before.Version, after.Version, err
 }

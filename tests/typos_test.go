@@ -115,7 +115,7 @@ func TestTypos(t *testing.T) {
 			start := time.Now()
 			for lo := 0; lo < len(plans); lo += 1024 {
 				hi := min(lo+1024, len(plans))
-				if err := searcher.Search(ctx, plans[lo:hi], answers[lo:hi]); err != nil {
+				if err := searcher.Search(ctx, plans[lo:hi], answers[lo:hi], nil); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -24,8 +24,8 @@ type Settings struct {
 	Engine gpuexec.Engine
 	// Metrics are told what the pipelines do.
 	Metrics pipeline.Metrics
-	// Changed is called when a generation is loaded that is to answer, and when one is gone.
-	Changed func()
+	// Changed is called when another generation is to answer.
+	Changed func(Facts)
 	// Log is for what happens to the index, Queries for what happens to its queries.
 	Log, Queries *slog.Logger
 }
@@ -145,7 +145,7 @@ func (g *generation) probe(ctx context.Context) (err error) {
 	epoch := g.file.Epoch()
 	defer g.file.Recover(epoch, &err)
 	plans, answers := []gpuexec.Plan{translate.Probe(g.file.Index)}, make([]gpuexec.Answer, 1)
-	if err := g.searcher.Search(ctx, plans, answers); err != nil {
+	if err := g.searcher.Search(ctx, plans, answers, nil); err != nil {
 		return fmt.Errorf("asking it a first query: %w", err)
 	}
 	if err := answers[0].Err; err != nil {

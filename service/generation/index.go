@@ -97,7 +97,7 @@ func (x *Index) Load(ctx context.Context, s Settings, later []*Index) error {
 	if err := x.serving.load(ctx, snapshots...); err != nil {
 		return err
 	}
-	x.settings.Changed()
+	x.settings.Changed(x.serving.facts)
 	return nil
 }
 
@@ -150,11 +150,11 @@ func (x *Index) Facts() Facts {
 	return x.serving.facts
 }
 
-// Loaded are the capacities of all generations.
-func (x *Index) Loaded() []gpuexec.Capacity {
-	var loaded []gpuexec.Capacity
+// Loaded are the facts of the generation that answers and, while there is one, of that which retires.
+func (x *Index) Loaded() []Facts {
+	var loaded []Facts
 	for _, g := range x.generations() {
-		loaded = append(loaded, g.facts.Capacity)
+		loaded = append(loaded, g.facts)
 	}
 	return loaded
 }
@@ -315,7 +315,7 @@ func (x *Index) replace(old, newer *generation) {
 		old.watch.release()
 		newer.watchFile(x.hold)
 	}
-	x.settings.Changed()
+	x.settings.Changed(newer.facts)
 	x.ending.Add(1) // by a swap, which is counted itself
 	go x.retire(old, newer)
 }
@@ -331,7 +331,6 @@ func (x *Index) retire(old, newer *generation) {
 	x.retiring = nil
 	close(x.gone)
 	x.mu.Unlock()
-	x.settings.Changed()
 	x.settings.Log.Info("the index that was served before has answered all it was asked", "file", old.facts.Path, "version", old.facts.Version)
 	if worse(newer.facts.Capacity, old.facts.Capacity) && newer.file != old.file {
 		x.improve(newer)

@@ -176,7 +176,7 @@ func (x *executor) search(tasks []*task) (err error) {
 			err = &gpuexec.PanicError{Value: value, Stack: debug.Stack()}
 		}
 	}()
-	return x.searcher.Search(gpuexec.WithPace(x.aborted, x.pace), x.plans, x.answers[:len(tasks)])
+	return x.searcher.Search(gpuexec.WithPace(x.aborted, x.pace), x.plans, x.answers[:len(tasks)], nil)
 }
 
 // scanned is what the engine looked at for some answers.
