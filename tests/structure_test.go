@@ -38,7 +38,6 @@ var unsplit = []string{
 	"gpuexec/cuda/device",
 	"consumer",
 	"producer",
-	"service",
 	"service/pipeline",
 	"bench",
 	"cmd/geniemq",
