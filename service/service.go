@@ -27,7 +27,6 @@ import (
 	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/service/metrics"
-	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/service/repeats"
 	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
@@ -81,6 +80,9 @@ type Service struct {
 	exclusion  exclusion.Lock
 	suspects   *suspects.Runner
 
+	aborted context.Context // ends when what was pulled is given up
+	abandon context.CancelFunc
+
 	stop       []func(context.Context) error // in the order of the start
 	conditions []func(time.Time) error       // of readiness
 
@@ -108,6 +110,7 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, erro
 		opts.Now = time.Now
 	}
 	s := &Service{cfg: cfg, log: opts.Logger, metrics: metrics.New(), budget: memory.NewBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
+	s.aborted, s.abandon = context.WithCancel(context.Background())
 	s.budget.Pulled = s.pulledBytes
 	s.metrics.MustRegister(s.budget, admin.MemoryCollector(s.holdings))
 	s.clock, s.repeats = clock.New(opts.Now, opts.Logger), repeats.New(repeats.Interval)
@@ -158,6 +161,7 @@ func (s *Service) Shutdown(ctx context.Context) error {
 	s.hurry(ctx)
 	release := context.AfterFunc(ctx, s.abort)
 	defer release()
+	defer s.abandon()
 	var faults []error
 	for len(s.stop) > 0 {
 		last := len(s.stop) - 1
@@ -169,26 +173,26 @@ func (s *Service) Shutdown(ctx context.Context) error {
 
 // abort makes the pipelines give up what they have.
 func (s *Service) abort() {
+	s.abandon()
 	for _, x := range s.indexes {
-		if x.pipe != nil {
-			x.pipe.Abort()
-		}
+		x.index.Abort()
 	}
 }
 
 // hurry makes the pipelines give back early what they cannot answer before ctx ends.
 func (s *Service) hurry(ctx context.Context) {
 	deadline, ok := ctx.Deadline()
-	var busy []*pipeline.Pipeline
+	if !ok {
+		return
+	}
+	busy := 0
 	for _, x := range s.indexes {
-		if x.pipe != nil && x.pipe.Busy() {
-			busy = append(busy, x.pipe)
+		if x.index.Busy() {
+			busy++
 		}
 	}
 	for _, x := range s.indexes {
-		if ok && x.pipe != nil {
-			x.pipe.Hurry(deadline, 1/float64(max(1, len(busy))))
-		}
+		x.index.Hurry(deadline, 1/float64(max(1, busy)))
 	}
 }
 

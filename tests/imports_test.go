@@ -56,15 +56,16 @@ var rules = map[string]rule{
 	// What the tests of engines are made of. No product package imports it.
 	"gpuexec/enginetest": {[]string{"gpuexec", "gpuexec/flatscan", "index", "index/encode", "index/load", "index/verify"}, nil},
 	// The yardstick of the CPU engine: it must not share code with what it checks.
-	"gpuexec/flatscan":  {[]string{"index"}, nil},
-	"batcher":           {nil, nil},
-	"consumer":          {[]string{"wire", "internal/human"}, []string{natsGo}},
-	"producer":          {[]string{"wire"}, []string{natsGo}},
-	"client":            {[]string{"wire"}, []string{natsGo, nuid}},
-	"service/memory":    {[]string{"internal/human"}, []string{"github.com/prometheus"}},
-	"service/exclusion": {nil, nil},
-	"service/translate": {[]string{"wire", "gpuexec", "index", "index/encode"}, nil},
-	"service/pipeline":  {[]string{"wire", "batcher", "gpuexec", "index", "service/exclusion", "service/memory", "service/translate", "internal/human"}, nil},
+	"gpuexec/flatscan":   {[]string{"index"}, nil},
+	"batcher":            {nil, nil},
+	"consumer":           {[]string{"wire", "internal/human"}, []string{natsGo}},
+	"producer":           {[]string{"wire"}, []string{natsGo}},
+	"client":             {[]string{"wire"}, []string{natsGo, nuid}},
+	"service/memory":     {[]string{"internal/human"}, []string{"github.com/prometheus"}},
+	"service/exclusion":  {nil, nil},
+	"service/translate":  {[]string{"wire", "gpuexec", "index", "index/encode"}, nil},
+	"service/pipeline":   {[]string{"wire", "batcher", "gpuexec", "index", "service/exclusion", "service/memory", "service/translate", "internal/human"}, nil},
+	"service/generation": {[]string{"gpuexec", "index", "service/pipeline", "service/translate"}, nil},
 	"service": {
 		[]string{
 			"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client",
@@ -75,6 +76,7 @@ var rules = map[string]rule{
 			"service/config",
 			"service/connection",
 			"service/exclusion",
+			"service/generation",
 			"service/memory",
 			"service/metrics",
 			"service/pipeline",
