@@ -41,20 +41,5 @@ func (a *Attribute) Bucket(v float64) (uint32, bool) {
 		i, found := slices.BinarySearch(a.Values, v)
 		return uint32(i), found
 	}
-	return countLE(a.Edges, v), true
-}
-
-// countLE returns how many of the ascending edges are <= v.
-func countLE(edges []float64, v float64) uint32 {
-	lo, n := 0, len(edges)
-	for n > 0 {
-		half := n >> 1
-		if edges[lo+half] <= v {
-			lo += half + 1
-			n -= half + 1
-		} else {
-			n = half
-		}
-	}
-	return uint32(lo)
+	return CountLE(a.Edges, v), true
 }

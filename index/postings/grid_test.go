@@ -25,20 +25,20 @@ func TestGridFindsWhatTheBinarySearchFinds(t *testing.T) {
 		for i := range values {
 			values[i] = draw() + 0
 		}
-		values = slices.DeleteFunc(values, func(v float64) bool { return !finite(v) })
+		values = slices.DeleteFunc(values, func(v float64) bool { return !Finite(v) })
 		if len(values) == 0 {
 			continue
 		}
 		slices.Sort(values)
 		low, high := values[0], values[len(values)-1]
 		edges := slices.Compact(slices.Clone(values))
-		g := newGrid(edges, low, high)
+		g := NewGrid(edges, low, high)
 		for _, v := range values {
 			for _, v := range []float64{v, math.Nextafter(v, low), math.Nextafter(v, high), low + (v-low)/2} {
 				if v < low || v > high {
 					continue
 				}
-				if got, want := g.countLE(v), countLE(edges, v); got != want {
+				if got, want := g.CountLE(v), CountLE(edges, v); got != want {
 					t.Fatalf("countLE(%v) = %d, want %d, of %v", v, got, want, edges)
 				}
 			}

@@ -60,7 +60,7 @@ func (x *Lists) validateVocabulary(attr int) error {
 			}
 			return nil
 		}
-		if !finite(a.Min) || !finite(a.Max) || a.Min > a.Max {
+		if !Finite(a.Min) || !Finite(a.Max) || a.Min > a.Max {
 			return fault("values from %v to %v are no range", a.Min, a.Max)
 		}
 		numbers, low := a.Edges, a.Min
@@ -79,8 +79,6 @@ func (x *Lists) validateVocabulary(attr int) error {
 	}
 	return nil
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // totals are what the postings of an attribute add up to.
 type totals struct {
