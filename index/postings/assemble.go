@@ -9,6 +9,7 @@ import (
 
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/index/values"
 )
 
 // finish gives every column its keywords, columns in parallel.
@@ -64,12 +65,12 @@ func (f *finalColumn) finish(c *column, objects uint32) error {
 				return fmt.Errorf("attribute %q has more than %d distinct values", a.Name, uint32(math.MaxUint32))
 			}
 			a.Keywords = uint32(len(a.Values))
-			f.grid = NewGrid(a.Values, a.Min, a.Max)
+			f.grid = values.NewGrid(a.Values, a.Min, a.Max)
 			break
 		}
-		a.Edges = Edges(c.spec.Edges, c.spec.Buckets, c.Low, c.High, func() []float64 { return c.Sorted(tiles) })
+		a.Edges = values.Edges(c.spec.Edges, c.spec.Buckets, c.Low, c.High, func() []float64 { return c.Sorted(tiles) })
 		a.Keywords = uint32(len(a.Edges)) + 1
-		f.grid = NewGrid(a.Edges, a.Min, a.Max)
+		f.grid = values.NewGrid(a.Edges, a.Min, a.Max)
 	}
 	return f.layOut(objects)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/values"
 )
 
 // Attribute describes one indexed attribute of an open index. Its keywords have local ids 0 to Keywords-1;
@@ -41,5 +42,5 @@ func (a *Attribute) Bucket(v float64) (uint32, bool) {
 		i, found := slices.BinarySearch(a.Values, v)
 		return uint32(i), found
 	}
-	return CountLE(a.Edges, v), true
+	return values.CountLE(a.Edges, v), true
 }

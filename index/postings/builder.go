@@ -12,6 +12,7 @@ import (
 
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/index/values"
 )
 
 // Builder collects the values of objects and makes their inverted lists. Values go in with Add..., EndObject closes an object, and
@@ -73,7 +74,7 @@ func NewBuilder(attrs []schema.AttributeSpec, workers int) (*Builder, error) {
 			faults = append(faults, fmt.Errorf("attribute %d %q: %w", i, spec.Name, err))
 		}
 		names[spec.Name] = true
-		b.columns[i] = column{Column: NewColumn(spec.Type), spec: spec, override: layout}
+		b.columns[i] = column{Column: values.NewColumn(spec.Type), spec: spec, override: layout}
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
@@ -165,7 +166,7 @@ func (b *Builder) sealTiles() {
 	var workers sync.WaitGroup
 	for range min(b.workers, len(b.columns)) {
 		workers.Go(func() {
-			var n Numbering
+			var n values.Numbering
 			for i := int(next.Add(1)) - 1; i < len(b.columns); i = int(next.Add(1)) - 1 {
 				b.columns[i].Seal(b.every, &n)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/index/values"
 )
 
 // TestSealedTiles: a closed tile has the numbers and objects that were added, in the smaller of its two forms, and they get the
@@ -40,7 +41,7 @@ func TestSealedTiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		const tiles = 3
-		var want [tiles]Tile
+		var want [tiles]values.Tile
 		for id := range (tiles-1)*store.TileObjects + 1000 {
 			w := &want[id/store.TileObjects]
 			if rng.IntN(1000) == 0 {
@@ -103,7 +104,7 @@ func noneOrTwo() func() int {
 	}
 }
 
-// seeded is newRandom of the black-box tests, for those in the package.
+// seeded is seeded by GENIEMQ_SEED, which a failed test names, else anew.
 func seeded(t testing.TB) *rand.Rand {
 	t.Helper()
 	seed := rand.Uint64()

@@ -9,11 +9,12 @@ import (
 
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/index/values"
 )
 
 // column is one attribute that is being built.
 type column struct {
-	Column
+	values.Column
 	spec     schema.AttributeSpec
 	override schema.Layout
 }
@@ -37,7 +38,7 @@ type finalColumn struct {
 	attribute Attribute
 	keywords  store.StringTable // of Text, ascending
 	remap     []uint32          // of Text: provisional number to keyword
-	grid      Grid              // of Number: finds keywords
+	grid      values.Grid       // of Number: finds keywords
 
 	frequencies []frequency // by keyword, where the layout takes them
 	codes       codeTable   // of LayoutSliced
@@ -80,7 +81,7 @@ func (f *finalColumn) sortStrings(tiles int) {
 }
 
 // keywordsOf appends the keywords of a tile's postings to dst.
-func (f *finalColumn) keywordsOf(dst []uint32, tile Tile) []uint32 {
+func (f *finalColumn) keywordsOf(dst []uint32, tile values.Tile) []uint32 {
 	switch {
 	case f.attribute.Type == schema.Text:
 		for _, id := range tile.Values {

@@ -1,8 +1,11 @@
-package postings
+package values
 
 import (
 	"math"
+	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -44,4 +47,18 @@ func TestGridFindsWhatTheBinarySearchFinds(t *testing.T) {
 			}
 		}
 	}
+}
+
+// seeded is seeded by GENIEMQ_SEED, which a failed test names, else anew.
+func seeded(t testing.TB) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv("GENIEMQ_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("GENIEMQ_SEED: %v", err)
+		}
+	}
+	t.Logf("seed %d (GENIEMQ_SEED=%[1]d repeats it)", seed)
+	return rand.New(rand.NewPCG(seed, 0))
 }
