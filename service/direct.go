@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -21,7 +22,7 @@ import (
 // handler that answers later but also race with it; stats keeps our own.
 type directIntake struct {
 	pipe    *pipeline.Pipeline
-	metrics *indexMetrics
+	metrics *metrics.Index
 	nc      *nats.Conn
 	limit   int64    // queries between intake and engine
 	allow   []string // reply subjects
@@ -78,7 +79,7 @@ func (d *directIntake) Handle(m micro.Request) {
 // another's stored answers, or as a query.
 func (d *directIntake) drop(reply string, reason error) {
 	d.stats.dropped.Add(1)
-	d.metrics.directDropped.Inc()
+	d.metrics.Dropped()
 	d.log.Warn("a direct request is dropped because of its reply subject: see direct-reply-allow", "reply", reply, "error", reason)
 }
 
@@ -191,6 +192,6 @@ func (d *direct) send(r *pipeline.Request, reason *wire.Error) {
 	if out.Header.Get(wire.HeaderServiceErrorCode) != "" {
 		d.intake.stats.errors.Add(1)
 	}
-	d.intake.metrics.observe(r, reason, 0, time.Since(encoded), took)
+	d.intake.metrics.Observe(r, reason, 0, time.Since(encoded), took)
 	r.Done()
 }

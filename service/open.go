@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
@@ -20,7 +19,11 @@ import (
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/connection"
+	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/service/suspects"
+	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -32,9 +35,9 @@ type served struct {
 	name     string
 	index    *index.Index
 	searcher gpuexec.Searcher
-	encoder  *pipeline.Encoder
+	encoder  *translate.Translator
 	example  string // a query, of a time when the file was sound
-	metrics  *indexMetrics
+	metrics  *metrics.Index
 	pipe     *pipeline.Pipeline
 	prober   *pipeline.Prober
 	direct   *directIntake
@@ -100,7 +103,7 @@ func (s *Service) openIndex(source config.IndexSource) (_ *served, err error) {
 	if err := wire.CheckIndexName(x.name); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Path, err)
 	}
-	if x.encoder, err = pipeline.NewEncoder(x.name, file, int64(s.cfg.CertifyLimit)); err != nil {
+	if x.encoder, err = translate.New(x.name, file, int64(s.cfg.CertifyLimit)); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Path, err)
 	}
 	return x, nil
@@ -120,16 +123,12 @@ func (s *Service) loadIndex(ctx context.Context, x *served, snapshot *gpuexec.Sn
 	if err := x.index.Unchanged(epoch); err != nil { // an engine keeps what it has loaded
 		return err
 	}
-	x.metrics = s.metrics.forIndex(x.name)
+	x.metrics = s.metrics.Index(x.name)
 	info := s.engine.Info()
-	s.metrics.info.WithLabelValues(x.name, x.index.Version(), string(x.index.Schema().Kind), info.Kind, info.Device).Set(1)
-	s.metrics.indexBytes.WithLabelValues(x.name).Set(float64(x.index.Size()))
+	s.metrics.Serving(metrics.Served{
+		Name: x.name, Version: x.index.Version(), Kind: string(x.index.Schema().Kind), Bytes: x.index.Size(), Engine: info.Kind, Device: info.Device,
+	})
 	capacity := x.searcher.Capacity()
-	own := capacity.DeviceBytes
-	if len(s.indexes) > 0 {
-		own -= capacity.SharedBytes // counted with the first
-	}
-	s.metrics.deviceBytes.Add(float64(own))
 	s.log.Info("index is loaded", "index", x.name, "engine", info.Kind, "device", info.Device, "form", capacity.Form,
 		"parts", capacity.Parts, "bytes", capacity.IndexBytes)
 	s.indexes = append(s.indexes, x)
@@ -149,8 +148,8 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 	if s.nc, err = s.connect(url, "geniemq"); err != nil {
 		return err
 	}
-	s.onStop("connection", func(ctx context.Context) error { return closeConnection(ctx, s.nc) })
-	s.denials = watchDenials(s.nc)
+	s.onStop("connection", func(ctx context.Context) error { return connection.Close(ctx, s.nc) })
+	s.denials = connection.WatchDenials(s.nc)
 	s.url = url
 	if s.js, err = jetstream.New(s.nc); err != nil {
 		return fmt.Errorf("using JetStream: %w", err)
@@ -171,26 +170,6 @@ func (s *Service) brokerOptions() broker.Options {
 	}
 }
 
-// closeConnection sends what is buffered, the last acknowledgements above all, and closes.
-func closeConnection(ctx context.Context, nc *nats.Conn) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer cancel()
-	var err error
-	if nc.IsConnected() {
-		err = nc.FlushWithContext(ctx)
-	}
-	if !nc.IsConnected() {
-		err = nil // lost meanwhile, which is no more a fault of this end than if it had been lost before
-	}
-	closed := nc.StatusChanged(nats.CLOSED)
-	nc.Close()
-	select {
-	case <-closed:
-	case <-ctx.Done():
-	}
-	return err
-}
-
 func (s *Service) openPublishers(ctx context.Context) error {
 	s.onStop("settlements", func(context.Context) error { // after the producers, whose confirmations begin them
 		for _, x := range s.indexes {
@@ -205,7 +184,7 @@ func (s *Service) openPublishers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.onStop("connection of a producer", func(ctx context.Context) error { return closeConnection(ctx, nc) })
+		s.onStop("connection of a producer", func(ctx context.Context) error { return connection.Close(ctx, nc) })
 		p, err := producer.New(nc, producer.Options{
 			Subjects: s.subjects,
 			OnState: func(state producer.State) {
@@ -235,7 +214,7 @@ func (s *Service) openPipelines(context.Context) error {
 		return nil
 	})
 	for _, x := range s.indexes {
-		x.pipe = pipeline.New(x.encoder, x.searcher, pipeline.Options{
+		x.pipe = pipeline.New(x.index, x.encoder, x.searcher, pipeline.Options{
 			BatchSize:     s.cfg.BatchSize,
 			Linger:        s.cfg.BatchLinger,
 			Workers:       s.cfg.Workers,
@@ -247,7 +226,7 @@ func (s *Service) openPipelines(context.Context) error {
 			Cores:         s.engine.Info().Workers,
 			EngineTimeout: s.cfg.EngineTimeout,
 			Fatal:         s.fail,
-		}, x.metrics, s.repeats.limit(s.log.With("index", x.name)))
+		}, x.metrics, s.repeats.Logger(s.log.With("index", x.name)))
 	}
 	s.background("memory", func(ctx context.Context) { s.budget.Trim(ctx, s.forget) })
 	for _, x := range s.indexes {
@@ -284,7 +263,7 @@ func (s *Service) openAdmin(context.Context) (err error) {
 		return nil
 	}
 	s.admin, err = admin.Start(s.cfg.Admin, admin.Source{
-		Metrics: s.metrics.registry, Status: s.Status, Pprof: s.cfg.Pprof, Log: s.log,
+		Metrics: s.metrics, Status: s.Status, Pprof: s.cfg.Pprof, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -299,13 +278,13 @@ func (s *Service) openSearch(ctx context.Context) error {
 	endpoint := func(x *served) string { return "search-" + x.name }
 	for _, x := range s.indexes {
 		x.direct = &directIntake{pipe: x.pipe, metrics: x.metrics, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.DirectReplies(),
-			log: s.repeats.limit(s.log.With("index", x.name))}
+			log: s.repeats.Logger(s.log.With("index", x.name))}
 		intakes[endpoint(x)] = x.direct
 	}
 	var err error
 	s.micro, err = micro.AddService(s.nc, micro.Config{
 		Name:        "geniemq",
-		Version:     Version,
+		Version:     Version(),
 		Description: "top-k similarity search",
 		Metadata:    map[string]string{"engine": s.engine.Info().Kind, "protocol": fmt.Sprint(wire.Version)},
 		StatsHandler: func(e *micro.Endpoint) any {
@@ -346,7 +325,7 @@ func (s *Service) openSearch(ctx context.Context) error {
 func (s *Service) openStreams(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, serverWait)
 	defer cancel()
-	allowed, end := s.denials.bound(ctx, jetStream)
+	allowed, end := s.denials.Bound(ctx, connection.JetStream)
 	differences, err := consumer.EnsureStreams(allowed, s.js, s.subjects, consumer.StreamLimits{})
 	if err = end(err); err != nil {
 		return err
@@ -354,7 +333,7 @@ func (s *Service) openStreams(ctx context.Context) error {
 	for _, d := range differences {
 		s.log.Warn("a stream is used as it is, though it differs from what is recommended", "difference", d.String())
 	}
-	s.answers = &storedAnswers{js: s.js, name: s.subjects.ResultStream(), log: s.repeats.limit(s.log), turns: make(chan struct{}, lookTurns)}
+	s.answers = &storedAnswers{js: s.js, name: s.subjects.ResultStream(), log: s.repeats.Logger(s.log), turns: make(chan struct{}, lookTurns)}
 	s.watch = &streamWatch{nc: s.nc, js: s.js, subjects: s.subjects, clock: s.clock}
 	for _, x := range s.indexes {
 		s.watch.needs[0] = append(s.watch.needs[0], s.subjects.Query(x.name))
@@ -362,6 +341,14 @@ func (s *Service) openStreams(ctx context.Context) error {
 	}
 	s.watch.start(ctx)
 	s.background("watch of the streams", s.watch.run)
+	return nil
+}
+
+// openSuspects makes the bucket of records and begins to run suspects.
+func (s *Service) openSuspects(ctx context.Context) error {
+	s.suspects = suspects.New(&s.exclusion, consumer.NewSuspects(s.js, s.subjects, consumer.StreamLimits{}), s.log)
+	s.suspects.Ensure(ctx)
+	s.background("suspects", s.suspects.Run)
 	return nil
 }
 
@@ -408,7 +395,7 @@ func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
 		index: x.name, pipe: x.pipe, aborted: x.pipe.Aborted(), metrics: x.metrics, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.StoredReplies(x.name),
-		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.limit(log),
+		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.Logger(log),
 	}
 	c, err := consumer.New(s.js, consumer.Options{
 		Subjects:      s.subjects,
@@ -434,7 +421,7 @@ func (s *Service) openConsumer(x *served) (err error) {
 		return err
 	}
 	x.stored.consumer = c
-	s.metrics.watchConsumer(x.name,
+	s.metrics.WatchConsumer(x.name,
 		func() float64 { return float64(x.stored.pending()) },
 		func() float64 { return float64(c.Stats().Redelivered) })
 	x.stored.ended = make(chan error, 1)

@@ -28,7 +28,7 @@ func (s *Service) openReadiness() {
 	})
 	s.readyWhile(func(time.Time) error { return s.watch.fault() })
 	s.readyWhile(func(now time.Time) error {
-		if denied := s.denials.latest(now, s.needs); denied != nil {
+		if denied := s.denials.Latest(now, s.needs); denied != nil {
 			return denied
 		}
 		return nil

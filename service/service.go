@@ -21,14 +21,17 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/broker"
+	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/connection"
+	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/memory"
+	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/service/repeats"
+	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
 )
-
-// Version is the version of this program, as the NATS micro service and the admin page give it.
-const Version = "0.1.0"
 
 // Options are what a Service takes from its program rather than from its user.
 type Options struct {
@@ -55,7 +58,7 @@ type Options struct {
 type Service struct {
 	cfg     config.Config
 	log     *slog.Logger
-	metrics *metrics
+	metrics *metrics.Metrics
 	budget  *memory.Budget
 	started time.Time
 
@@ -65,18 +68,18 @@ type Service struct {
 	js         jetstream.JetStream
 	subjects   wire.Subjects
 	limits     wire.Limits
-	clock      *clock
+	clock      *clock.Clock
 	watch      *streamWatch
-	denials    *denials
-	repeats    *repeats
+	denials    *connection.Denials
+	repeats    *repeats.Limiter
 	engine     gpuexec.Engine
 	publishers publishers
 	answers    *storedAnswers
 	micro      micro.Service
 	admin      *admin.Server
 	indexes    []*served
-	exclusion  pipeline.Exclusion
-	suspects   *suspects
+	exclusion  exclusion.Lock
+	suspects   *suspects.Runner
 
 	stop       []func(context.Context) error // in the order of the start
 	conditions []func(time.Time) error       // of readiness
@@ -104,13 +107,13 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, erro
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	s := &Service{cfg: cfg, log: opts.Logger, metrics: newMetrics(), budget: memory.NewBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
+	s := &Service{cfg: cfg, log: opts.Logger, metrics: metrics.New(), budget: memory.NewBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
 	s.budget.Pulled = s.pulledBytes
-	s.metrics.registry.MustRegister(s.budget)
-	s.clock, s.repeats = newClock(opts.Now, opts.Logger), newRepeats(repeatInterval)
-	s.metrics.watchClock(s.clock)
+	s.metrics.MustRegister(s.budget, admin.MemoryCollector(s.holdings))
+	s.clock, s.repeats = clock.New(opts.Now, opts.Logger), repeats.New(repeats.Interval)
+	s.metrics.WatchClock(s.clock.Skew)
 	for _, step := range []func(context.Context) error{
-		s.openRepeats,
+		func(context.Context) error { s.background("log of repeats", s.repeats.Run); return nil },
 		s.openAdmin, // early, so that it answers while large indexes are loaded, and while the rest shuts down
 		func(context.Context) error { return s.openEngine(opts) },
 		s.openIndexes,
@@ -246,7 +249,7 @@ func (s *Service) NATSURL() string {
 	if s.broker != nil {
 		return s.broker.URL()
 	}
-	return serverURL(s.nc)
+	return connection.ServerURL(s.nc)
 }
 
 // AdminURL is the address of the admin page, "" when there is none.

@@ -18,7 +18,7 @@ func (s *Service) Status() admin.Status {
 	s.mu.Lock()
 	running, stopping, fault := s.running, s.stopping, s.err
 	s.mu.Unlock()
-	st := admin.Status{Version: Version, Uptime: now.Sub(s.started).Round(time.Second)}
+	st := admin.Status{Version: Version(), Uptime: now.Sub(s.started).Round(time.Second)}
 	notReady := func(format string, args ...any) {
 		st.NotReady = append(st.NotReady, config.Redact(fmt.Sprintf(format, args...)))
 	}
@@ -37,9 +37,9 @@ func (s *Service) Status() admin.Status {
 	st.NATS, st.Embedded = s.NATSURL(), s.broker != nil
 	info := s.engine.Info()
 	st.Engine, st.EngineNote = info.Kind+" on "+info.Device, info.Note
-	busy := s.metrics.busy.Seconds()
-	st.EngineBusy = time.Duration(busy * float64(time.Second))
-	st.BusyPercent = 100 * busy / max(now.Sub(s.started).Seconds(), 1e-9)
+	st.EngineBusy = s.metrics.Busy()
+	st.BusyPercent = 100 * st.EngineBusy.Seconds() / max(now.Sub(s.started).Seconds(), 1e-9)
+	st.Memory = s.holdings()
 	for _, check := range s.conditions {
 		if err := check(now); err != nil {
 			notReady("%v", err)
@@ -53,16 +53,16 @@ func (s *Service) Status() admin.Status {
 }
 
 func (x *served) status(s *Service) admin.IndexStatus {
-	totals := &x.metrics.totals
+	totals := x.metrics.Totals()
 	st := admin.IndexStatus{
 		Name: x.name, Kind: string(x.index.Schema().Kind), Version: x.index.Version(),
 		Objects: x.index.Objects(), Size: human.Bytes(x.index.Size()),
-		Pending: x.stored.pending(), Queries: totals.ok.Load(), Errors: totals.errors.Load(), Batches: totals.batches.Load(),
+		Pending: x.stored.pending(), Queries: totals.OK, Errors: totals.Errors, Batches: totals.Batches,
 		Example:      x.example,
 		QuerySubject: s.subjects.Query(x.name), SearchSubject: s.subjects.Search(x.name),
 	}
 	if st.Batches > 0 {
-		st.PerBatch = float64(totals.batched.Load()) / float64(st.Batches)
+		st.PerBatch = float64(totals.Batched) / float64(st.Batches)
 	}
 	return st
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/gpuexec/cuda"
+	"github.com/geniemq/geniemq/gpuexec/cuda/device"
 	"github.com/geniemq/geniemq/gpuexec/group"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/kernels"
@@ -25,7 +25,7 @@ func newCUDA(opts gpuexec.CUDAOptions) (gpuexec.Engine, error) {
 
 // openDevices opens the devices of the options: one engine, or a group.
 func openDevices(opts gpuexec.CUDAOptions, images map[string][]byte) (gpuexec.Engine, error) {
-	count, err := cuda.Count()
+	count, err := device.Count()
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func openDevices(opts gpuexec.CUDAOptions, images map[string][]byte) (gpuexec.En
 	}
 	crew := run.NewCrew(opts.Workers)
 	if len(devices) == 1 {
-		e, err := cuda.Open(opts, devices[0], crew, images)
+		e, err := device.Open(opts, devices[0], crew, images)
 		if err != nil {
 			return nil, err
 		}
@@ -47,10 +47,10 @@ func openDevices(opts gpuexec.CUDAOptions, images map[string][]byte) (gpuexec.En
 // openGroup opens one engine a device. The same device may come several times, which has uses in tests only.
 func openGroup(opts gpuexec.CUDAOptions, devices []int, crew *run.Crew, images map[string][]byte) (gpuexec.Engine, error) {
 	var members []run.Member
-	for _, device := range devices {
-		e, err := cuda.Open(opts, device, crew, images)
+	for _, ordinal := range devices {
+		e, err := device.Open(opts, ordinal, crew, images)
 		if err != nil {
-			errs := []error{fmt.Errorf("opening device %d: %w", device, err)}
+			errs := []error{fmt.Errorf("opening device %d: %w", ordinal, err)}
 			for _, m := range members {
 				errs = append(errs, m.Close())
 			}

@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/gpuexec/cuda"
+	"github.com/geniemq/geniemq/gpuexec/cuda/device"
 )
 
 // TestCUDADevicesAbsent: naming a device that is not there is an error, with auto too.
 func TestCUDADevicesAbsent(t *testing.T) {
-	count, err := cuda.Count()
+	count, err := device.Count()
 	if errors.Is(err, gpuexec.ErrNoCUDA) && os.Getenv("GENIEMQ_REQUIRE_CUDA") != "1" {
 		t.Skipf("needs a CUDA device: %v", err)
 	}
@@ -41,7 +41,7 @@ func TestCUDADevicesAbsent(t *testing.T) {
 
 // TestCUDANoDevice: what a binary with the tag says on a machine without a device.
 func TestCUDANoDevice(t *testing.T) {
-	if _, err := cuda.Count(); err == nil {
+	if _, err := device.Count(); err == nil {
 		t.Skip("there is a device")
 	}
 	if _, err := Engine(gpuexec.CUDA, gpuexec.Options{}); !errors.Is(err, gpuexec.ErrNoCUDA) {

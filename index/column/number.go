@@ -34,7 +34,7 @@ func (Number) Check(_ *schema.Schema, c *schema.Column) []error {
 		}
 	case schema.Exact:
 		if c.Buckets != 0 {
-			faults = append(faults, errors.New("buckets: edges exact makes one bucket a distinct value; leave buckets out"))
+			faults = append(faults, errors.New("buckets: edges exact makes one bucket per distinct value; leave buckets out"))
 		}
 	default:
 		faults = append(faults, fmt.Errorf("edges %q is unknown: use equal-width, equi-depth or exact", c.Edges))

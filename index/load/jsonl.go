@@ -69,9 +69,9 @@ func (j *jsonLines) next(rec *schema.Record) error {
 func (j *jsonLines) object(rec *schema.Record, line []byte) error {
 	if line[0] != '{' {
 		if line[0] == '[' {
-			return errors.New("is a JSON array, not an object: JSON Lines is one object a line (jq -c '.[]' makes that)")
+			return errors.New("is a JSON array, not an object: JSON Lines is one object per line (jq -c '.[]' makes that)")
 		}
-		return errors.New("is not a JSON object: JSON Lines is one object a line")
+		return errors.New("is not a JSON object: JSON Lines is one object per line")
 	}
 	j.input.Reset(line)
 	j.json.Reset(&j.input)
@@ -112,7 +112,7 @@ func (j *jsonLines) object(rec *schema.Record, line []byte) error {
 		return err
 	}
 	if rest := line[j.json.InputOffset():]; len(bytes.TrimSpace(rest)) > 0 {
-		return errors.New("has text after its object: JSON Lines is one object a line")
+		return errors.New("has text after its object: JSON Lines is one object per line")
 	}
 	return nil
 }

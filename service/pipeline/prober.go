@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -35,19 +33,6 @@ func NewProber(p *Pipeline) *Prober {
 	return &Prober{pipe: p, cost: p.searcher.Cost(&p.probe), err: errors.New("no probe query has been answered yet")}
 }
 
-// probePlan asks for the objects with some keyword.
-func probePlan(x *index.Index) gpuexec.Plan {
-	plan := gpuexec.Plan{Kind: gpuexec.PlanMatch, Match: gpuexec.MatchPlan{K: 1}}
-	for i, a := range x.Attributes() {
-		if a.Keywords > 0 {
-			plan.Match.Query.StartItem(uint32(i), 1)
-			plan.Match.Query.AddSpan(a.Keywords/2, a.Keywords/2+1)
-			break
-		}
-	}
-	return plan
-}
-
 // Run probes until ctx ends.
 func (p *Prober) Run(ctx context.Context) {
 	ticker := time.NewTicker(probeInterval)
@@ -67,7 +52,7 @@ func (p *Prober) probe(ctx context.Context) {
 	if p.pipe.InDoubt() || !p.pending.CompareAndSwap(false, true) {
 		return
 	}
-	r := &Request{pipeline: p.pipe, origin: p, probe: true, arrived: time.Now(), lane: &p.pipe.direct, queries: 1, epoch: p.pipe.encoder.index.Epoch()}
+	r := &Request{pipeline: p.pipe, origin: p, probe: true, arrived: time.Now(), lane: &p.pipe.direct, queries: 1, epoch: p.pipe.index.Epoch()}
 	r.tasks = []task{{request: r, plan: p.pipe.probe, cost: p.cost}}
 	r.open.Store(1)
 	select {

@@ -118,12 +118,12 @@ func (r *Request) Done() {
 }
 
 // Body gives memory for an answer of so many bytes, and Sent takes it back.
-func (r *Request) Body(size int) []byte { return r.pipeline.memory.body(size) }
-func (r *Request) Sent(body []byte)     { r.pipeline.memory.sent(body) }
+func (r *Request) Body(size int) []byte { return r.pipeline.memory.bodies.Make(size) }
+func (r *Request) Sent(body []byte)     { r.pipeline.memory.bodies.Keep(body) }
 
 // Index is the index's name, and Version that of what the request is searched in.
 func (r *Request) Index() string   { return r.pipeline.name }
-func (r *Request) Version() string { return r.pipeline.encoder.version }
+func (r *Request) Version() string { return r.pipeline.version }
 
 // Arrived is the message's.
 func (r *Request) Arrived() time.Time { return r.arrived }
@@ -142,10 +142,23 @@ func (r *Request) GiveBackDelay() time.Duration {
 	return 0
 }
 
+// share waits for the end of a lone run, unless that is the request's own, and shared is the end of what was to be done. See exclusion.
+func (r *Request) share() {
+	if !r.alone {
+		r.pipeline.options.Exclusion.Share()
+	}
+}
+
+func (r *Request) shared() {
+	if !r.alone {
+		r.pipeline.options.Exclusion.Done()
+	}
+}
+
 // Sharing calls work, in turn with the others who share the process: see exclusion.
 func (r *Request) Sharing(work func()) {
-	r.pipeline.share(r)
-	defer r.pipeline.shared(r)
+	r.share()
+	defer r.shared()
 	work()
 }
 
@@ -224,4 +237,30 @@ type Origin interface {
 	Respond(r *Request)
 	// Abandon gives the message back without an answer, for another worker or a later attempt.
 	Abandon(r *Request)
+}
+
+// err is the error that a task is answered with, or nil.
+func (t *task) err() *wire.Error {
+	if t.failure != nil {
+		return errEngineFailed
+	}
+	return t.refusal
+}
+
+var errEngineFailed = wire.Errorf(wire.Internal, "the engine failed on this query; the log of the service says how")
+
+// complete counts a task off and hands its request on when it was the last.
+func (p *Pipeline) complete(t *task) {
+	t.plan = gpuexec.Plan{} // its memory is not needed any longer
+	if r := t.request; r.open.Add(-1) == 0 {
+		r.lane.finished <- r
+	}
+}
+
+// abandon gives tasks up, and with them their requests.
+func (p *Pipeline) abandon(tasks []*task) {
+	for _, t := range tasks {
+		t.request.abandoned.Store(true)
+		p.complete(t)
+	}
 }
