@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vmihailenco/msgpack/v5"
+	"github.com/geniemq/geniemq/internal/msgpack"
+	vmihailenco "github.com/vmihailenco/msgpack/v5"
 )
 
 // batch is the size that the service is built for: 1,024 queries with 100 hits each.
@@ -115,7 +116,7 @@ func BenchmarkDecode(b *testing.B) {
 			var m struct {
 				Queries []query `msgpack:"queries"`
 			}
-			if err := msgpack.Unmarshal(body, &m); err != nil {
+			if err := vmihailenco.Unmarshal(body, &m); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -144,9 +145,9 @@ func BenchmarkVector(b *testing.B) {
 	for i := range v {
 		v[i] = float32(i) / 3
 	}
-	array := appendArrayHead(nil, len(v))
+	array := msgpack.AppendArrayHead(nil, len(v))
 	for _, x := range v {
-		array = appendFloat32(array, x)
+		array = msgpack.AppendFloat32(array, x)
 	}
 	for name, body := range map[string][]byte{"bin": appendVector(nil, v), "array": array} {
 		b.Run(name, func(b *testing.B) {
@@ -170,7 +171,7 @@ func BenchmarkVector(b *testing.B) {
 	b.Run("array vmihailenco", func(b *testing.B) {
 		for b.Loop() {
 			var out []float32
-			if err := msgpack.NewDecoder(bytes.NewReader(array)).Decode(&out); err != nil {
+			if err := vmihailenco.NewDecoder(bytes.NewReader(array)).Decode(&out); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -3,6 +3,8 @@ package wire
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/geniemq/geniemq/internal/msgpack"
 )
 
 // member reads the next member of a row, a name and its value, into c, which is empty, if the value is a number, a short
@@ -30,14 +32,14 @@ func (r *msgpackReader) member(c *Condition, l *Limits) bool {
 // are nearly all of a message of rows, and this takes half of the time. withAttr says that "attr" is among the fields.
 func (r *msgpackReader) condition(c *Condition, l *Limits, withAttr bool) bool {
 	s, i := r.text, r.off
-	if r.fatal != nil || i >= len(s) || s[i]&0xf0 != mpFixMap || len(r.open) >= r.maxDepth {
+	if r.fatal != nil || i >= len(s) || s[i]&0xf0 != msgpack.FixMap || len(r.open) >= r.maxDepth {
 		return false
 	}
 	if withAttr && r.single(c, l) {
 		return true
 	}
 	given := c.Attr
-	end, ok := c.read(s, i+1, int(s[i]-mpFixMap), l, withAttr)
+	end, ok := c.read(s, i+1, int(s[i]-msgpack.FixMap), l, withAttr)
 	if !ok {
 		*c = Condition{Attr: given}
 		return false
@@ -130,9 +132,9 @@ func quickString(s string, i int) (text string, end int, ok bool) {
 	}
 	n := 0
 	switch c := s[i]; {
-	case c&0xe0 == mpFixStr:
-		n, i = int(c-mpFixStr), i+1
-	case c == mpStr8 && i+1 < len(s):
+	case c&0xe0 == msgpack.FixStr:
+		n, i = int(c-msgpack.FixStr), i+1
+	case c == msgpack.Str8 && i+1 < len(s):
 		n, i = int(s[i+1]), i+2
 	default:
 		return "", 0, false
@@ -150,19 +152,19 @@ func quickValue(s string, i int) (v Value, end int, ok bool) {
 	}
 	size := 0 // of a number after its first byte
 	switch c := s[i]; {
-	case c < mpFixMap:
+	case c < msgpack.FixMap:
 		return Value{Kind: NumberValue, Number: float64(c)}, i + 1, true
-	case c >= mpNegative:
-	case c == mpFalse || c == mpTrue:
-		return Bool(c == mpTrue), i + 1, true
-	case c == mpFloat32:
+	case c >= msgpack.Negative:
+	case c == msgpack.False || c == msgpack.True:
+		return Bool(c == msgpack.True), i + 1, true
+	case c == msgpack.Float32:
 		size = 4
-	case c == mpFloat64:
+	case c == msgpack.Float64:
 		size = 8
-	case c >= mpUint8 && c <= mpUint64:
-		size = 1 << (c - mpUint8)
-	case c >= mpInt8 && c <= mpInt64:
-		size = 1 << (c - mpInt8)
+	case c >= msgpack.Uint8 && c <= msgpack.Uint64:
+		size = 1 << (c - msgpack.Uint8)
+	case c >= msgpack.Int8 && c <= msgpack.Int64:
+		size = 1 << (c - msgpack.Int8)
 	default:
 		v.Kind = StringValue
 		v.String, end, ok = quickString(s, i)
@@ -171,5 +173,5 @@ func quickValue(s string, i int) (v Value, end int, ok bool) {
 	if size >= len(s)-i {
 		return v, 0, false
 	}
-	return Value{Kind: NumberValue, Number: parseNumber(s[i : i+1+size])}, i + 1 + size, true
+	return Value{Kind: NumberValue, Number: msgpack.ParseNumber(s[i : i+1+size])}, i + 1 + size, true
 }

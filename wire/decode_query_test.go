@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/geniemq/geniemq/internal/msgpack"
 )
 
 // toMessagePack writes a JSON message as MessagePack, so that every case runs through both codecs.
@@ -16,7 +18,7 @@ func toMessagePack(t testing.TB, body string) []byte {
 	t.Helper()
 	e := encoder{msgpack: true}
 	e.transcode([]byte(body))
-	if len(e.dst) == 1 && e.dst[0] == mpNil && body != "null" {
+	if len(e.dst) == 1 && e.dst[0] == msgpack.Nil && body != "null" {
 		t.Fatalf("not JSON: %s", body)
 	}
 	return e.dst

@@ -29,7 +29,7 @@
 // stack instead of recursing, and hands out tokens, which is what "decode queries one by one, name the bad field,
 // go on with the next" needs. encoding/json decodes whole structs, folds the case of names and accepts repeated ones.
 //
-// MessagePack is read and written by the few functions of msgpack.go. The usual library, vmihailenco/msgpack,
+// MessagePack is read and written by the few functions of internal/msgpack. The usual library, vmihailenco/msgpack,
 // allocates what a length prefix claims (eight bytes made it take 1 GiB) and recurses on nesting, so that its input
 // must be scanned first; the scan has to parse every header anyway, and two parsers of one format are two opinions
 // of what a message says. Reading each header once is safe by construction and cheaper: 1,024 rows of 14 ranges

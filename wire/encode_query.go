@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/geniemq/geniemq/internal/msgpack"
+
 // AppendQuery appends the encoding of one query, as a message of its own. Fields that have their zero value are left
 // out. The query is not checked: see [Query.Validate].
 func AppendQuery(dst []byte, ct ContentType, q *Query) []byte {
@@ -82,7 +84,7 @@ func (e *encoder) query(q *Query) {
 // row writes conditions by attribute: a bare value where that says everything.
 func (e *encoder) row(conds []Condition) {
 	if e.msgpack {
-		e.dst = appendMapHead(e.dst, len(conds))
+		e.dst = msgpack.AppendMapHead(e.dst, len(conds))
 	} else {
 		e.dst = append(e.dst, '{')
 	}
@@ -151,7 +153,7 @@ func (e *encoder) value(v Value) {
 		e.bool(v.Bool())
 	default: // refused by the reader, as it should be
 		if e.msgpack {
-			e.dst = append(e.dst, mpNil)
+			e.dst = append(e.dst, msgpack.Nil)
 		} else {
 			e.dst = append(e.dst, "null"...)
 		}

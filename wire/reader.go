@@ -1,23 +1,20 @@
 package wire
 
-// kind is the type of the next token of a message.
-type kind uint8
+import "github.com/geniemq/geniemq/internal/msgpack"
+
+// kind is the type of the next token of a message, in either codec.
+type kind = msgpack.Kind
 
 const (
-	noKind kind = iota // nothing is there, or it cannot be read: the next read says why
-	nullKind
-	boolKind
-	numberKind
-	stringKind
-	binaryKind // MessagePack bin
-	arrayKind
-	objectKind
-	otherKind // MessagePack extensions
+	noKind     = msgpack.None // nothing is there, or it cannot be read: the next read says why
+	nullKind   = msgpack.Null
+	boolKind   = msgpack.Bool
+	numberKind = msgpack.Number
+	stringKind = msgpack.String
+	binaryKind = msgpack.Binary
+	arrayKind  = msgpack.Array
+	objectKind = msgpack.Map
 )
-
-func (k kind) String() string {
-	return [...]string{"nothing", "null", "a bool", "a number", "a string", "binary", "an array", "an object", "an extension type"}[k]
-}
 
 // reader walks over the tokens of a message in one of the codecs, so that one decoder serves both.
 //

@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vmihailenco/msgpack/v5"
+	"github.com/geniemq/geniemq/internal/msgpack"
+	vmihailenco "github.com/vmihailenco/msgpack/v5"
 )
 
 // random makes queries and results that use everything the protocol has.
@@ -249,7 +250,7 @@ func TestAgainstMsgpackLibrary(t *testing.T) {
 		a := Answer{Batch: true, First: r.IntN(100_000), Results: []Result{r.result()}}
 		body := AppendAnswer(nil, MessagePack, &a)
 		var got any
-		if err := msgpack.Unmarshal(body, &got); err != nil {
+		if err := vmihailenco.Unmarshal(body, &got); err != nil {
 			t.Fatalf("the library cannot read an answer: %v", err)
 		}
 		again, err := marshalSorted(got)
@@ -267,7 +268,7 @@ func TestAgainstMsgpackLibrary(t *testing.T) {
 
 		q := r.query()
 		body, got = AppendQuery(nil, MessagePack, &q), nil
-		if err := msgpack.Unmarshal(body, &got); err != nil {
+		if err := vmihailenco.Unmarshal(body, &got); err != nil {
 			t.Fatalf("the library cannot read a query: %v", err)
 		}
 		if again, err = marshalSorted(got); err != nil {
@@ -286,7 +287,7 @@ func TestAgainstMsgpackLibrary(t *testing.T) {
 
 func marshalSorted(v any) ([]byte, error) {
 	var buf bytes.Buffer
-	enc := msgpack.NewEncoder(&buf)
+	enc := vmihailenco.NewEncoder(&buf)
 	enc.SetSortMapKeys(true) // it shuffles them otherwise
 	err := enc.Encode(v)
 	return buf.Bytes(), err
@@ -300,7 +301,7 @@ func TestNumberFormats(t *testing.T) {
 	} {
 		for _, compact := range []bool{true, false} {
 			var buf strings.Builder
-			enc := msgpack.NewEncoder(&buf)
+			enc := vmihailenco.NewEncoder(&buf)
 			enc.UseCompactInts(compact)
 			if err := enc.Encode(v); err != nil {
 				t.Fatal(err)
@@ -314,7 +315,7 @@ func TestNumberFormats(t *testing.T) {
 			if err := r.failed(); err != nil {
 				t.Error(err)
 			}
-			r = newMsgpackReader(appendNumber(nil, want), 1)
+			r = newMsgpackReader(msgpack.AppendNumber(nil, want), 1)
 			if got, err := r.number(); err != nil || got != want {
 				t.Errorf("own %v: got %v, %v", want, got, err)
 			}
@@ -350,7 +351,7 @@ func TestPayloadOfManyMembers(t *testing.T) {
 		a := Answer{Results: []Result{{Hits: []Hit{{Key: "x", Payload: []byte(payload)}}}}}
 		body := AppendAnswer(nil, MessagePack, &a)
 		var check any
-		if err := msgpack.Unmarshal(body, &check); err != nil {
+		if err := vmihailenco.Unmarshal(body, &check); err != nil {
 			t.Fatal(err)
 		}
 		got, err := DecodeAnswer(MessagePack, body)
