@@ -35,9 +35,10 @@ var rules = map[string]rule{
 	// Heads and scalars of MessagePack.
 	"internal/msgpack": {nil, nil},
 
-	"wire":         {[]string{"internal/msgpack"}, []string{jsontext}},
+	"wire/value":   {[]string{"internal/msgpack"}, []string{jsontext}},
+	"wire":         {[]string{"internal/msgpack", "wire/value"}, []string{jsontext}},
 	"index":        {nil, []string{yaml, xxhash, "github.com/edsrzf/mmap-go", "golang.org/x/sync", "golang.org/x/sys"}},
-	"index/encode": {[]string{"index"}, []string{"github.com/clipperhouse/uax29/v2", "github.com/agnivade/levenshtein", xtext, jsontext}},
+	"index/encode": {[]string{"index", "wire/value"}, []string{"github.com/clipperhouse/uax29/v2", "github.com/agnivade/levenshtein", xtext, jsontext}},
 	"index/load":   {[]string{"index"}, []string{xtext, "github.com/agnivade/levenshtein", jsontext}},
 	"index/verify": {[]string{"index"}, nil},
 	"kernels":      {nil, nil},

@@ -123,6 +123,28 @@ func BenchmarkDecode(b *testing.B) {
 	})
 }
 
+// The same in parts, by a decoder that is used again, as the service decodes them.
+func BenchmarkDecodeParts(b *testing.B) {
+	queries := benchQueries()
+	for _, ct := range []ContentType{JSON, MessagePack} {
+		body := AppendQueries(nil, ct, queries)
+		b.Run(ct.String(), func(b *testing.B) {
+			var d, part Decoder
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				batch, ok := d.Scan(ct, body, Limits{})
+				if !ok {
+					b.Fatal("no batch")
+				}
+				for first := 0; first < batch.Len(); first += 64 {
+					part.Queries(batch, first, first+64, func(int, *QueryOrError) {})
+				}
+			}
+		})
+	}
+}
+
 // A message of one query, by a decoder that is used again.
 func BenchmarkDecodeOne(b *testing.B) {
 	q := benchQueries()[0]

@@ -1,6 +1,10 @@
 package wire
 
-import "math"
+import (
+	"math"
+
+	"github.com/geniemq/geniemq/wire/value"
+)
 
 // Message is the decoded body of a query message.
 type Message struct {
@@ -50,9 +54,13 @@ func (d *Decoder) Forget() {
 	}
 	clear(d.d.names[:cap(d.d.names)])
 	d.d = queryDecoder{conds: d.d.conds, vals: d.d.vals, queries: d.d.queries[:0], names: d.d.names[:0],
-		own: msgpackReader{open: d.d.own.open[:0]}, json: jsonReader{dec: d.d.json.dec}}
+		own: msgpackReader{open: d.d.own.open[:0]}, json: jsonReader{dec: d.d.json.dec, inner: d.d.json.inner}, build: d.d.build}
+	d.d.build.Reset()
 	if d.d.json.dec != nil {
 		d.d.json.reset(nil, "", 0)
+	}
+	if d.d.json.inner != nil {
+		d.d.json.inner.reset(nil, "", 0)
 	}
 	if d.batch = (Batch{starts: d.batch.starts[:0], conditions: d.batch.conditions[:0]}); cap(d.batch.starts) > maxKept {
 		d.batch = Batch{}
@@ -106,8 +114,12 @@ type queryDecoder struct {
 	limits *Limits
 	sumK   int
 	items  int // of the query at hand
-	conds  slab[Condition]
-	vals   slab[Value]
+	build  value.Builder
+	// unknown says that the condition at hand is of a shape that is not known here.
+	unknown bool
+
+	conds slab[Condition]
+	vals  slab[Value]
 
 	queries []QueryOrError // of a batch
 	one     Query          // of these, while it is decoded
@@ -350,16 +362,21 @@ func (d *queryDecoder) row() ([]Condition, *Error) {
 			return nil, err.in("the name of an attribute")
 		}
 		c.Attr = attr
-		if d.quick != nil && d.quick.condition(c, d.limits, false) {
+		if d.quick != nil && d.quick.condition(c, d.limits, attrField) {
 			continue
 		}
+		at := d.place()
 		switch k := d.r.peek(); k {
 		case objectKind:
-			err = d.condition(c, false)
+			err = d.condition(c, attrField)
 		case arrayKind:
+			d.unknown = true
 			err = badRequest(`must be a value or a condition, not an array: write {"in":[...]} for any of several values`)
 		default:
 			c.Value, err = d.value()
+		}
+		if err != nil && d.unknown {
+			err = d.otherShape(c, at, attrField, err.in("row.%s", clip(attr)))
 		}
 		if err != nil {
 			return nil, err.in(".%s", clip(attr))
@@ -381,35 +398,33 @@ func (d *queryDecoder) itemList() ([]Condition, *Error) {
 		if err := d.addItem(); err != nil {
 			return nil, err
 		}
-		at := len(conds)
+		i := len(conds)
 		conds = append(conds, Condition{})
-		c := &conds[at]
-		if d.quick != nil && d.quick.condition(c, d.limits, true) {
+		c := &conds[i]
+		if d.quick != nil && d.quick.condition(c, d.limits, conditionFields) {
 			continue
 		}
 		if k := d.r.peek(); k != objectKind {
-			return nil, expected("a condition, an object", k).in("[%d]", at)
+			return nil, expected("a condition, an object", k).in("[%d]", i)
 		}
-		if err := d.condition(c, true); err != nil {
-			return nil, err.in("[%d]", at)
+		at := d.place()
+		err := d.condition(c, conditionFields)
+		if err != nil && d.unknown {
+			err = d.otherShape(c, at, conditionFields, err.in("items[%d]", i))
+		}
+		if err != nil {
+			return nil, err.in("[%d]", i)
 		}
 	}
 	d.r.leave()
 	return d.conds.keep(conds), d.r.failed()
 }
 
-var (
-	conditionFields = [...]string{"value", "min", "max", "in", "unit", "weight", "attr"}
-	rowFields       = conditionFields[:len(conditionFields)-1] // the attribute is the key
-)
-
-func (d *queryDecoder) condition(c *Condition, withAttr bool) *Error {
+// condition decodes a condition with the first so many fields. Where it says what is wrong and sets d.unknown, it is a condition of
+// another shape, of which nothing is wrong yet.
+func (d *queryDecoder) condition(c *Condition, fields conditionField) *Error {
 	if err := d.r.enter(); err != nil {
 		return err
-	}
-	fields := rowFields
-	if withAttr {
-		fields = conditionFields[:]
 	}
 	var seen field
 	for d.r.more() {
@@ -417,28 +432,26 @@ func (d *queryDecoder) condition(c *Condition, withAttr bool) *Error {
 		if err != nil {
 			return err.in("the name of a field")
 		}
-		if err := once(&seen, fields, name); err != nil {
-			return err
+		f := conditionFieldOf(name)
+		if f >= fields {
+			d.unknown = true
+			return unknownField(conditionNames[:fields], name)
 		}
-		switch name {
-		case "attr":
-			c.Attr, err = d.str()
-		case "value":
-			c.Value, err = d.value()
-		case "min":
-			c.Min, err = d.value()
-		case "max":
-			c.Max, err = d.value()
-		case "in":
+		if seen&(1<<f) != 0 {
+			return fieldTwice(name)
+		}
+		seen |= 1 << f
+		switch conditionHolds[f] {
+		case aScalar:
+			*c.scalar(f), err = d.value()
+		case someScalars:
 			c.In, err = d.values()
-		case "weight":
-			c.Weight, err = integer[uint32](d.r, 1, MaxWeight)
-		case "unit":
-			var unit string
-			if unit, err = d.str(); err == nil && unit != "bucket" {
-				err = badRequest(`must be "bucket"; leave it out for the attribute's own unit`)
-			}
-			c.Bucket = true
+		case aUnit:
+			c.Bucket, err = true, d.unit()
+		case aWeight:
+			c.Weight, err = d.weight(d.r)
+		case aName:
+			c.Attr, err = d.str()
 		}
 		if err != nil {
 			return err.in(".%s", name)
@@ -448,8 +461,25 @@ func (d *queryDecoder) condition(c *Condition, withAttr bool) *Error {
 	return d.r.failed()
 }
 
+func (d *queryDecoder) weight(r reader) (uint32, *Error) { return integer[uint32](r, 1, MaxWeight) }
+
+// unit reads the unit of a condition, of which there is one today.
+func (d *queryDecoder) unit() *Error {
+	if k := d.r.peek(); k != stringKind {
+		d.unknown = k != noKind
+		return expected("a string", k)
+	}
+	unit, err := d.str()
+	if err == nil && unit != bucketUnit {
+		d.unknown = true
+		err = badRequest(`must be "bucket"; leave it out for the attribute's own unit`)
+	}
+	return err
+}
+
 func (d *queryDecoder) values() ([]Value, *Error) {
 	if k := d.r.peek(); k != arrayKind {
+		d.unknown = k != noKind
 		return nil, expected("an array of values", k)
 	}
 	if err := d.r.enter(); err != nil {
@@ -483,6 +513,7 @@ func (d *queryDecoder) value() (v Value, err *Error) {
 		b, err = d.r.boolean()
 		v = Bool(b)
 	default:
+		d.unknown = k != noKind
 		err = expected("a number, a string or a bool", k)
 	}
 	return v, err
@@ -539,10 +570,16 @@ func once(seen *field, fields []string, name string) *Error {
 			continue
 		}
 		if *seen&(1<<i) != 0 {
-			return badRequest("field %q is there twice", name)
+			return fieldTwice(name)
 		}
 		*seen |= 1 << i
 		return nil
 	}
+	return unknownField(fields, name)
+}
+
+func fieldTwice(name string) *Error { return badRequest("field %q is there twice", clip(name)) }
+
+func unknownField(fields []string, name string) *Error {
 	return badRequest("unknown field %q%s", clip(name), suggestion(fields, name))
 }

@@ -18,6 +18,8 @@
 //   - Writers are held to the letter: names are case-sensitive, an unknown or repeated field is refused by name, so
 //     that a misspelt option is never silently ignored. Readers of results are lenient: unknown fields are skipped,
 //     so that a server may say more tomorrow.
+//   - A condition of a shape that is not known here is no fault: it is kept as a tree of values, see [Other], for the
+//     column that it names.
 //   - A decoded query has its defaults filled in and passes [Query.Validate]. What needs the index's schema (does
 //     the attribute exist, is it a number?) is left to the service.
 //   - Errors are of type *[Error]: a code for programs, a sentence for people.

@@ -18,8 +18,8 @@ type Limits struct {
 	Body int
 	// Queries is the most queries of a message. Default 65,536.
 	Queries int
-	// Items is the most elements of a query: its conditions plus the values of their "in" lists, or the
-	// elements of its vector or set. Default 65,536.
+	// Items is the most elements of a query: its conditions plus the values of their "in" lists and of what is
+	// in their [Other], or the elements of its vector or set. Default 65,536.
 	Items int
 	// Depth is how deeply arrays and objects may nest, the message itself being 1. Default 16; queries need 6.
 	Depth int
@@ -132,6 +132,14 @@ func (l *Limits) checkItems(n int) *Error {
 func (l *Limits) checkString(n int) *Error {
 	if n > l.String {
 		return Errorf(TooLarge, "a string of %d bytes, the limit is %d", n, l.String)
+	}
+	return nil
+}
+
+// checkBinary bounds binary by the longest vector.
+func (l *Limits) checkBinary(n int) *Error {
+	if most := 4 * l.Items; n > most {
+		return Errorf(TooLarge, "binary of %d bytes, the limit is %d", n, most)
 	}
 	return nil
 }

@@ -156,6 +156,9 @@ func validateConditions(l *Limits, form string, conds []Condition, names *rowNam
 	items := 0
 	for i := range conds {
 		items += 1 + len(conds[i].In)
+		if other := conds[i].Other; other != nil {
+			items += other.Value.Extent().Nodes
+		}
 		if err := l.checkItems(items); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/geniemq/geniemq/internal/msgpack"
+	"github.com/geniemq/geniemq/wire/value"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -160,6 +161,50 @@ func (r *msgpackReader) boolean() (bool, *Error) {
 	return v, nil
 }
 
+func (r *msgpackReader) binary() (string, *Error) {
+	h, err := r.want(binaryKind, "binary")
+	if err != nil {
+		return "", err
+	}
+	return r.take(h), nil
+}
+
+func (r *msgpackReader) exactly(b *value.Builder) *Error {
+	h, err := r.want(numberKind, "a number")
+	if err != nil {
+		return err
+	}
+	start := r.off
+	bits := r.take(h)
+	switch r.text[start] {
+	case msgpack.Uint64:
+		b.Uint(msgpack.BigEndian(bits))
+	case msgpack.Int64:
+		b.Int(int64(msgpack.BigEndian(bits)))
+	default:
+		v := msgpack.ParseNumber(r.text[start:r.off])
+		if !finite(v) {
+			return badRequest("%v is not a number to compare with", v)
+		}
+		b.Float(v)
+	}
+	return nil
+}
+
+func (r *msgpackReader) extension(b *value.Builder) *Error {
+	h, err := r.head()
+	if err != nil {
+		return err
+	}
+	text, ok := value.Decimal(r.text[r.off+h.Size : r.off+h.Size+int(h.N)])
+	if !ok {
+		return expected("a number, a string or a bool", h.Kind)
+	}
+	r.take(h)
+	b.Number(text)
+	return nil
+}
+
 func (r *msgpackReader) floats(dst []float32, limit int) ([]float32, *Error) {
 	h, err := r.head()
 	switch {
@@ -207,6 +252,12 @@ func (r *msgpackReader) depth() int { return len(r.open) }
 func (r *msgpackReader) atName() bool {
 	n := len(r.open)
 	return n > 0 && r.open[n-1].object && r.open[n-1].left%2 == 0
+}
+
+func (r *msgpackReader) offset() int { return r.off }
+
+func (r *msgpackReader) again(offset int) reader {
+	return &msgpackReader{text: r.text[offset:r.off], maxDepth: r.maxDepth - r.depth()}
 }
 
 func (r *msgpackReader) finish() {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/wire/value"
 )
 
 // ValueKind is the type a value has in the query's JSON or MessagePack.
@@ -55,6 +56,10 @@ type Condition struct {
 	Min, Max *Value
 	// In is a set: a value counts once however often it is listed, and a bucket however many values fall in it.
 	In []Value
+	// Other is a condition of any other shape, which is up to the type of the column. Refusal is what a column answers that takes
+	// none, as no type of today does.
+	Other   value.Tree
+	Refusal string
 	// Bucket says that the numbers above are bucket numbers, counted from 0, and not in the column's own unit.
 	Bucket bool
 	// Weight multiplies what the item counts: 1 to index.MaxWeight. Default 1.
@@ -110,6 +115,9 @@ func (q *Queries) condition(dst *index.Query, attr int, c *Condition) error {
 	}
 	if weight > index.MaxWeight {
 		return refuse("weight %d of attribute %q is too large: weights are 1 to %d", weight, c.Attr, index.MaxWeight)
+	}
+	if !c.Other.IsZero() {
+		return refuse("%s", c.Refusal)
 	}
 	isRange := c.Min != nil || c.Max != nil
 	switch forms := count(c.Value != nil) + count(isRange) + count(c.In != nil); {
