@@ -1,27 +1,34 @@
 # The commands of daily work. `make ci` is what must pass before a change lands.
-.PHONY: build test race fuzz ci demo bench image cuda
+.DEFAULT_GOAL := help
+.PHONY: help build cuda test race ci demo bench image settings
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## the command line, into ./bin
 	go build -o bin/geniemq ./cmd/geniemq
 
-test:
+cuda: ## the command line with the CUDA engine, into ./bin
+	bash -c '. .ci/cuda-headers && go build -tags cuda -o bin/geniemq-cuda ./cmd/geniemq'
+
+test: ## all tests that need no GPU
 	go test ./...
 
-race:
+race: ## the short tests under the race detector
 	go test -race -short ./...
 
-ci:
+ci: ## everything that must hold before a change lands
 	bash .ci/run
 
-demo:
+demo: ## a broker, two indexes, queries and their answers
 	go run ./cmd/geniemq demo
 
-bench: build ## CPU engine against the flat-array scan, and the service against an echo worker
+bench: build ## the CPU engine against a flat scan, and the service against an echo worker
 	bin/geniemq bench engine --workload w4
 	bin/geniemq bench service
 
-image: ## compile kernels/*.cu into the embedded device image
+image: ## compile kernels/*.cu into the embedded device image (needs nvcc)
 	go generate ./kernels
 
-cuda: ## the command line with the CUDA engine, into ./bin
-	bash -c '. .ci/cuda-headers && go build -tags cuda -o bin/geniemq-cuda ./cmd/geniemq'
+settings: ## write the table of docs/configuration.md anew
+	go test ./cmd/geniemq -run ConfigurationPage -update

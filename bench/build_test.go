@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/index"
 )
 
@@ -54,7 +55,7 @@ func TestEndedChecks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	engine := gpuexec.NewCPU(gpuexec.CPUOptions{})
+	engine := cpu.New(gpuexec.CPUOptions{})
 	defer engine.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	var late atomic.Bool

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cpu"
 )
 
 func TestThroughput(t *testing.T) {
@@ -14,7 +15,7 @@ func TestThroughput(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	engine := gpuexec.NewCPU(gpuexec.CPUOptions{})
+	engine := cpu.New(gpuexec.CPUOptions{})
 	defer engine.Close()
 	r, err := Engine(ctx, w, engine, EngineOptions{Runs: 5, Checks: 1, Callers: 3})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cpu"
 )
 
 // data returns the folder of the real data, or skips; in CI it must be there.
@@ -38,7 +39,7 @@ func TestWorkloads(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer w.Close()
-			engine := gpuexec.NewCPU(gpuexec.CPUOptions{Workers: 2})
+			engine := cpu.New(gpuexec.CPUOptions{Workers: 2})
 			defer engine.Close()
 			r, err := Engine(ctx, w, engine, EngineOptions{Runs: 1, Checks: 10, Baseline: 3, Scaling: true})
 			if err != nil {
@@ -62,7 +63,7 @@ func TestCheckFindsWrongAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	engine := gpuexec.NewCPU(gpuexec.CPUOptions{})
+	engine := cpu.New(gpuexec.CPUOptions{})
 	defer engine.Close()
 	searcher, err := engine.Load(ctx, snapshot(w))
 	if err != nil {
@@ -70,7 +71,7 @@ func TestCheckFindsWrongAnswers(t *testing.T) {
 	}
 	defer searcher.Close()
 	answers := make([]gpuexec.Answer, 1)
-	if err := searcher.Search(ctx, w.Plans, answers); err != nil {
+	if err := searcher.Search(ctx, w.Plans, answers, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Check(0, answers[0]); err != nil {
@@ -107,8 +108,8 @@ func (e *spoiled) Load(ctx context.Context, s *gpuexec.Snapshot, replaced ...*gp
 	return &spoiledSearcher{Searcher: searcher, engine: e}, err
 }
 
-func (s *spoiledSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
-	err := s.Searcher.Search(ctx, plans, answers)
+func (s *spoiledSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
+	err := s.Searcher.Search(ctx, plans, answers, t)
 	if s.batches.Add(1) >= s.engine.from && err == nil {
 		s.engine.spoil(&answers[0])
 	}
@@ -123,7 +124,7 @@ func TestEngineFindsWrongRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	cpu := gpuexec.NewCPU(gpuexec.CPUOptions{})
+	cpu := cpu.New(gpuexec.CPUOptions{})
 	defer cpu.Close()
 	const runs = 3
 	for name, spoil := range map[string]func(a *gpuexec.Answer){

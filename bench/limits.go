@@ -28,7 +28,7 @@ type Limits struct {
 //   - A posting that the (query, tile) kernel adds is an addition in shared memory, and two bytes through L2.
 //   - A row of 1,024 objects that the shared-decode kernel adds to a query's counters is read from shared memory, with an
 //     eighth of a row of row numbers, and takes 2.3 logic instructions in its tree of adders. An octet, eight rows, takes 6
-//     rows of shared memory and 12 instructions to decode, once for a block of queries (docs/benchmarks,
+//     rows of shared memory and 12 instructions to decode, once for a block of queries (docs/benchmarks/history,
 //     2026-11-21-h200-sliced.md). The Gate is not counted.
 //   - A step of the filter is a product on the tensor cores. What it passes on is counted beside that, and not counted here.
 //   - From device memory comes once, whatever the batch: two bytes of each posting that is added, or of each that there is;

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cpu"
 )
 
 // Along every axis the answers are right, and an index that grew or came from the cache is the one that would be built.
 func TestScale(t *testing.T) {
 	ctx := context.Background()
 	folder := data(t)
-	engine := gpuexec.NewCPU(gpuexec.CPUOptions{})
+	engine := cpu.New(gpuexec.CPUOptions{})
 	defer engine.Close()
 	for axis, points := range map[string][]int{
 		AxisObjects: {500, 70_000, 70_001}, AxisQueries: {1, 7, 20}, AxisK: {1, 10, 5_000}, AxisDensity: {-1, 3, 512},
@@ -62,7 +63,7 @@ func withObjects(o Options, n int) Options {
 
 // Every point of the axis density is another measurement, and a workload without ranges has none.
 func TestScaleDensity(t *testing.T) {
-	engine := gpuexec.NewCPU(gpuexec.CPUOptions{})
+	engine := cpu.New(gpuexec.CPUOptions{})
 	defer engine.Close()
 	along := func(name string, points ...int) (densities []float64, err error) {
 		opts := Options{Objects: 2_000, Queries: 5}

@@ -15,7 +15,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -23,7 +26,7 @@ import (
 type ServiceOptions struct {
 	// Config is the service's: its engine above all, and the NATS server to use instead of an embedded one. Indexes, NATSListen,
 	// DataDir and Admin are the measurement's own.
-	Config service.Config
+	Config config.Config
 	// QueriesPerMessage are the modes measured, one after the other. Default 1 and 256.
 	QueriesPerMessage []int
 	// Queries is how many queries a round sends at least. Default 20,000.
@@ -151,8 +154,8 @@ func Service(ctx context.Context, w *Workload, opts ServiceOptions) ([]*ServiceR
 	}
 
 	cfg := opts.Config
-	cfg.Indexes = []service.IndexSource{{Name: benchIndex, Path: path}}
-	cfg.NATSListen, cfg.DataDir, cfg.Admin = "127.0.0.1:0", filepath.Join(dir, "streams"), service.Off
+	cfg.Indexes = []config.IndexSource{{Name: benchIndex, Path: path}}
+	cfg.NATSListen, cfg.DataDir, cfg.Admin = "127.0.0.1:0", filepath.Join(dir, "streams"), config.Off
 	svc, err := service.Start(ctx, cfg, service.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("starting the service: %w", err)
@@ -181,7 +184,7 @@ func Service(ctx context.Context, w *Workload, opts ServiceOptions) ([]*ServiceR
 
 // measureAlone opens an engine and measures it without a service.
 func measureAlone(ctx context.Context, w *Workload, kind string, settings gpuexec.Options) ([]float64, []gpuexec.Answer, gpuexec.Info, error) {
-	engine, err := gpuexec.Open(kind, settings)
+	engine, err := open.Engine(kind, settings)
 	if err != nil {
 		return nil, nil, gpuexec.Info{}, err
 	}
@@ -232,7 +235,7 @@ func engineRates(ctx context.Context, w *Workload, engine gpuexec.Engine) ([]flo
 	return rates, answers, nil
 }
 
-func measureService(ctx context.Context, w *Workload, svc *service.Service, cfg *service.Config, answers []gpuexec.Answer, opts ServiceOptions) ([]*ServiceResult, error) {
+func measureService(ctx context.Context, w *Workload, svc *service.Service, cfg *config.Config, answers []gpuexec.Answer, opts ServiceOptions) ([]*ServiceResult, error) {
 	sender, err := newTraffic(ctx, cfg, w, answers)
 	if err != nil {
 		return nil, err
@@ -343,8 +346,8 @@ type echoed struct {
 	future jetstream.PubAckFuture
 }
 
-func startEcho(ctx context.Context, server *service.Config, answer []byte) (*echo, error) {
-	nc, err := service.Connect(server, "geniemq bench")
+func startEcho(ctx context.Context, server *config.Config, answer []byte) (*echo, error) {
+	nc, err := connection.Connect(server, "geniemq bench")
 	if err != nil {
 		return nil, err
 	}

@@ -16,14 +16,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/wire"
 )
 
 // traffic sends the queries of a workload through the stream and takes the answers, as an application would: one
 // connection to publish, one to listen.
 type traffic struct {
-	server   *service.Config
+	server   *config.Config
 	subjects wire.Subjects
 	workload *Workload
 	answers  []gpuexec.Answer // the engine's own, to compare with
@@ -39,16 +40,16 @@ const checkEvery = 61
 // answerPatience is how long the load waits for the next answer before it gives up.
 const answerPatience = 2 * time.Minute
 
-func newTraffic(ctx context.Context, server *service.Config, w *Workload, answers []gpuexec.Answer) (*traffic, error) {
+func newTraffic(ctx context.Context, server *config.Config, w *Workload, answers []gpuexec.Answer) (*traffic, error) {
 	subjects, err := wire.NewSubjects(wire.DefaultPrefix)
 	if err != nil {
 		return nil, err
 	}
 	l := &traffic{server: server, subjects: subjects, workload: w, answers: answers, messages: map[int][][]byte{}}
-	if l.pub, err = service.Connect(server, "geniemq bench"); err != nil {
+	if l.pub, err = connection.Connect(server, "geniemq bench"); err != nil {
 		return nil, err
 	}
-	if l.sub, err = service.Connect(server, "geniemq bench"); err != nil {
+	if l.sub, err = connection.Connect(server, "geniemq bench"); err != nil {
 		l.pub.Close()
 		return nil, err
 	}

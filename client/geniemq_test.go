@@ -16,6 +16,7 @@ import (
 	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // smallPayload is a max_payload of a server at which manyQueries fit into one message, and their results do not.
@@ -68,8 +69,8 @@ func startGeniemq(url string) (stop func() error, err error) {
 	if err := buildWords(ctx, path); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	srv, err := service.Start(ctx, service.Config{
-		NATS: url, Indexes: []service.IndexSource{{Path: path}}, Admin: service.Off,
+	srv, err := service.Start(ctx, config.Config{
+		NATS: url, Indexes: []config.IndexSource{{Path: path}}, Admin: config.Off,
 	}, service.Options{})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))

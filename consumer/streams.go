@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -221,10 +222,5 @@ func formatBytes(n int64) string {
 	if n <= 0 {
 		return "unlimited"
 	}
-	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
-	unit := 0
-	for ; unit < len(units)-1 && n%1024 == 0; unit++ {
-		n /= 1024
-	}
-	return strconv.FormatInt(n, 10) + " " + units[unit]
+	return human.Size(n).String()
 }

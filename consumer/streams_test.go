@@ -72,7 +72,7 @@ func TestEnsureStreamsAdoptsWhatIsThere(t *testing.T) {
 		"stream GENIE_RESULTS: subjects is genie.result.> more instead of genie.result.>",
 		"stream GENIE_RESULTS: storage is Memory instead of File",
 		"stream GENIE_RESULTS: max_age is 0s instead of 1h0m0s",
-		"stream GENIE_RESULTS: max_bytes is 1 MiB instead of 3 MiB",
+		"stream GENIE_RESULTS: max_bytes is 1MiB instead of 3MiB",
 		"stream GENIE_RESULTS: discard is DiscardOld instead of DiscardNew",
 		"stream GENIE_RESULTS: duplicate_window is 2m0s instead of 10m0s",
 	}

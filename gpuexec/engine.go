@@ -23,8 +23,6 @@ package gpuexec
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/geniemq/geniemq/index"
 )
@@ -44,11 +42,11 @@ type Engine interface {
 // call has returned.
 type Searcher interface {
 	// Search executes one batch and blocks until it is done. answers has one element a plan, which is overwritten;
-	// the memory of its Hits is reused. The plans must not change meanwhile.
+	// the memory of its Hits is reused. The plans must not change meanwhile. t may be nil.
 	//
 	// An error means that the batch failed as a whole and the answers are void: the context ended, or the device
 	// failed (*DeviceError). What is wrong with one plan is in its Answer.Err.
-	Search(ctx context.Context, plans []Plan, answers []Answer) error
+	Search(ctx context.Context, plans []Plan, answers []Answer, t *Trace) error
 	// Capacity says how large batches should be.
 	Capacity() Capacity
 	// Cost is the memory in bytes that a plan needs while its batch runs: a device's, or with Capacity.OnHost this host's.
@@ -94,6 +92,20 @@ type Capacity struct {
 	Form string
 }
 
+// CPUOptions are the options of the CPU engine. The zero value is ready to use.
+type CPUOptions struct {
+	// Workers is the number of cores that all searchers of the engine share. Default runtime.GOMAXPROCS(0).
+	Workers int
+	// BatchPlans is Capacity.BatchPlans. Default 1024: within a tile a batch of that size reads the postings from
+	// memory once, and more gains nothing.
+	BatchPlans int
+	// BatchBytes is Capacity.BatchBytes. Default 256 MiB.
+	BatchBytes int64
+	// NibbleCounters uses 4-bit counters for queries whose count bound is at most 15. They take half the cache of
+	// 8-bit ones, but two more instructions a posting, which measures slower (see counters). Default false.
+	NibbleCounters bool
+}
+
 // Options are the options of every engine that Open may choose. The zero value is ready to use.
 type Options struct {
 	CPU  CPUOptions
@@ -106,46 +118,3 @@ const (
 	CPU  = "cpu"
 	CUDA = "cuda"
 )
-
-// Open opens an engine of a kind: Auto (also ""), CPU or CUDA. CUDA fails with ErrNoCUDA where no device can be used; Auto
-// takes the CPU then and says so in Info.Note, unless the options name devices: who does so wants these.
-func Open(kind string, opts Options) (Engine, error) {
-	switch kind {
-	case CPU:
-		return NewCPU(opts.CPU), nil
-	case CUDA:
-		return NewCUDA(opts.CUDA)
-	case Auto, "":
-		engine, err := NewCUDA(opts.CUDA)
-		if err == nil {
-			return engine, nil
-		}
-		if !errors.Is(err, ErrNoCUDA) || opts.CUDA.named() {
-			return nil, fmt.Errorf("opening the CUDA engine (engine cpu does without it): %w", err)
-		}
-		cpu := newCPUEngine(opts.CPU)
-		cpu.info.Note = err.Error()
-		return cpu, nil
-	}
-	return nil, fmt.Errorf("engine %q is unknown: use auto, cpu or cuda", kind)
-}
-
-// only returns the index of a snapshot of one segment with base 0.
-func (s *Snapshot) only() (*index.Index, error) {
-	if s == nil || len(s.Segments) != 1 || s.Segments[0].Base != 0 || s.Segments[0].Index == nil {
-		return nil, errors.New("loading a snapshot: it must have exactly one segment, an index with base 0")
-	}
-	return s.Segments[0].Index, nil
-}
-
-// indexesOf returns the index of a snapshot and those of the ones that follow it.
-func indexesOf(snapshot *Snapshot, later []*Snapshot) (indexes []*index.Index, err error) {
-	for _, s := range append([]*Snapshot{snapshot}, later...) {
-		x, err := s.only()
-		if err != nil {
-			return nil, err
-		}
-		indexes = append(indexes, x)
-	}
-	return indexes, nil
-}

@@ -3,7 +3,6 @@ package gpuexec
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 )
 
 // ErrNoCUDA is wrapped by the error of NewCUDA when no CUDA device can be used: the binary was built without the
@@ -17,10 +16,6 @@ type PlanError struct {
 
 func (e *PlanError) Error() string { return e.Reason }
 
-func planErrorf(format string, args ...any) error {
-	return &PlanError{Reason: fmt.Sprintf(format, args...)}
-}
-
 // PanicError is the Answer.Err of a plan during whose execution the engine panicked: a fault of the engine or a damaged
 // index, not of who asked.
 type PanicError struct {
@@ -30,24 +25,6 @@ type PanicError struct {
 
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("the engine failed on this query: %v", e.Value)
-}
-
-// protect runs work and turns a panic into an error, also that of a read of an index's mapping that fails: the file was cut off, or
-// its medium fails (index.Index.Faulted). Without that such a read would end the process.
-func protect(work func()) error {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	return catch(work)
-}
-
-// catch is protect within protect, where its 4 ns count.
-func catch(work func()) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = &PanicError{Value: value, Stack: debug.Stack()}
-		}
-	}()
-	work()
-	return nil
 }
 
 // DeviceError reports that the device of an engine failed.

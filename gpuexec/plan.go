@@ -1,7 +1,6 @@
 package gpuexec
 
 import (
-	"math"
 	"time"
 
 	"github.com/geniemq/geniemq/index"
@@ -23,7 +22,7 @@ type Plan struct {
 	// Work bounds the time of a core for comparing texts, over all calls: beyond, the answer is ErrWork. 0: no bound.
 	Work time.Duration
 	// Unfinished is that of the plan's last answer, to go on with it. nil begins.
-	Unfinished *Unfinished
+	Unfinished Unfinished
 }
 
 // MaxK is the largest k of a plan.
@@ -67,7 +66,7 @@ type Answer struct {
 	Err error
 	// Unfinished is what the plan has come to when the call's allowance was spent (Pace). There is no answer yet then, only
 	// the work so far. nil: this is the answer.
-	Unfinished *Unfinished
+	Unfinished Unfinished
 
 	// Postings is the work of counting: the postings of the query's items, each counted once, whether it was scanned or found on
 	// planes. They are the same in every layout and engine, but for tiles that an engine leaves out because no object there can
@@ -86,51 +85,3 @@ type Hit struct {
 
 // NoDistance is the Distance of a hit that was not verified.
 const NoDistance = -1
-
-// check says whether an engine can execute p on x, and returns its count bound.
-func (p *Plan) check(x *index.Index) (bound uint32, err error) {
-	if p.Kind != PlanMatch {
-		return 0, planErrorf("plan kind %d is not supported", p.Kind)
-	}
-	m := &p.Match
-	if m.K < 1 || m.K > MaxK {
-		return 0, planErrorf("k is %d, it must be 1 to %d", m.K, MaxK)
-	}
-	if v := m.Verify; v != nil {
-		if v.K < 1 || v.K > MaxK {
-			return 0, planErrorf("k is %d, it must be 1 to %d", v.K, MaxK)
-		}
-		if kind := x.Schema().Kind; kind != index.Sequences {
-			return 0, planErrorf("texts are compared in indexes of sequences only, this is one of %s", kind)
-		}
-	}
-	attrs := x.Attributes()
-	var total uint64 // as Index.CountBound has it; an item adds less than 2^48
-	for i, item := range m.Query.Items {
-		if int64(item.Attr) >= int64(len(attrs)) {
-			return 0, planErrorf("item %d asks for attribute %d of %d", i, item.Attr, len(attrs))
-		}
-		if item.Weight < 1 || item.Weight > index.MaxWeight {
-			return 0, planErrorf("item %d has weight %d, it must be 1 to %d", i, item.Weight, index.MaxWeight)
-		}
-		if uint64(item.First)+uint64(item.Count) > uint64(len(m.Query.Spans)) {
-			return 0, planErrorf("item %d has spans that the query has not", i)
-		}
-		// Disjoint spans are what makes the count bound a bound.
-		end := uint32(0) // of the last one
-		for _, span := range m.Query.ItemSpans(item) {
-			if span.Lo < end || span.Lo >= span.Hi || span.Hi > attrs[item.Attr].Keywords {
-				return 0, planErrorf("item %d has a span [%d, %d) that is empty, out of order or beyond the %d keywords of its attribute",
-					i, span.Lo, span.Hi, attrs[item.Attr].Keywords)
-			}
-			end = span.Hi
-		}
-		if end > 0 {
-			total += uint64(item.Weight) * uint64(attrs[item.Attr].MaxPerObject)
-		}
-	}
-	if total > math.MaxUint32 {
-		return 0, planErrorf("match counts could reach %d, more than 4294967295: use smaller weights or fewer items", total)
-	}
-	return uint32(total), nil
-}

@@ -1,4 +1,4 @@
-package index
+package index_test
 
 import (
 	"bufio"
@@ -13,6 +13,10 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 func TestMain(m *testing.M) {
@@ -23,15 +27,15 @@ func TestMain(m *testing.M) {
 }
 
 // manyTiles is a builder whose index takes more than one write.
-func manyTiles() (*Builder, error) {
+func manyTiles() (*index.Builder, error) {
 	header := true
-	schema := &Schema{Name: "big", Kind: Rows, Header: &header, Missing: []string{""},
-		Columns: []Column{{Name: "o", Type: CategoryColumn}}}
-	b, err := NewBuilder(schema, []AttributeSpec{{Name: "o", Type: Ordinal, Keywords: 1000}}, BuilderOptions{Workers: 2})
+	s := &schema.Schema{Name: "big", Kind: schema.Rows, Header: &header, Missing: []string{""},
+		Columns: []schema.Column{{Name: "o", Type: schema.CategoryColumn}}}
+	b, err := index.NewBuilder(s, []schema.AttributeSpec{{Name: "o", Type: schema.Ordinal, Keywords: 1000}}, index.BuilderOptions{Workers: 2})
 	if err != nil {
 		return nil, err
 	}
-	for id := range uint32(10 * TileObjects) {
+	for id := range uint32(10 * store.TileObjects) {
 		for i := range uint32(3) {
 			if err := b.AddOrdinal(0, (id*7+i*331)%1000); err != nil {
 				return nil, err
@@ -64,7 +68,7 @@ func oldFile(t *testing.T) (path, version string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "a.gmq")
 	m := randomModel(newRandom(t), 100)
-	if err := m.builder(t, BuilderOptions{}).WriteFile(context.Background(), path, nil); err != nil {
+	if err := m.builder(t, index.BuilderOptions{}).WriteFile(context.Background(), path, nil); err != nil {
 		t.Fatal(err)
 	}
 	return path, versionOf(t, path)
@@ -72,7 +76,7 @@ func oldFile(t *testing.T) (path, version string) {
 
 func versionOf(t *testing.T, path string) string {
 	t.Helper()
-	x, err := Open(path)
+	x, err := index.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +112,7 @@ func TestKilledWhileWriting(t *testing.T) {
 	if err != nil || len(leftovers) != 1 {
 		t.Fatalf("temporary files %v, %v: the child was not writing", leftovers, err)
 	}
-	if _, err := Open(leftovers[0]); err == nil {
+	if _, err := index.Open(leftovers[0]); err == nil {
 		t.Error("half an index opens")
 	}
 }
@@ -149,7 +153,7 @@ func TestWriteErrors(t *testing.T) {
 	}
 
 	// The same builder goes on to write a whole index over the old one, which stays readable where it is open.
-	old, err := Open(path)
+	old, err := index.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,44 +171,4 @@ func TestWriteErrors(t *testing.T) {
 	if err != nil || len(entries) != 1 {
 		t.Errorf("the directory holds %v, %v; want the index alone", entries, err)
 	}
-}
-
-// TestOutputErrors fails each single write in turn.
-func TestOutputErrors(t *testing.T) {
-	m := randomModel(newRandom(t), 300)
-	b := m.builder(t, BuilderOptions{})
-	broken := errors.New("no space left")
-	for n := 0; ; n++ {
-		out := &failingOutput{left: n, err: broken}
-		err := b.write(context.Background(), out, nil)
-		if err == nil {
-			if n < 3 {
-				t.Errorf("only %d writes", n)
-			}
-			return
-		}
-		if !errors.Is(err, broken) {
-			t.Fatalf("write %d: %v", n, err)
-		}
-	}
-}
-
-type failingOutput struct {
-	memory
-	left int
-	err  error
-}
-
-func (f *failingOutput) Write(data []byte) (int, error) {
-	if f.left--; f.left < 0 {
-		return 0, f.err
-	}
-	return f.memory.Write(data)
-}
-
-func (f *failingOutput) WriteAt(data []byte, at int64) (int, error) {
-	if f.left--; f.left < 0 {
-		return 0, f.err
-	}
-	return f.memory.WriteAt(data, at)
 }

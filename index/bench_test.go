@@ -1,4 +1,4 @@
-package index
+package index_test
 
 import (
 	"context"
@@ -7,7 +7,13 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // BenchmarkBuild builds indexes of 500,000 objects with one worker on one core, and reports postings a second from
@@ -26,47 +32,49 @@ func BenchmarkBuild(b *testing.B) {
 	}
 	shapes := []struct {
 		name     string
-		specs    func() []AttributeSpec
+		specs    func() []schema.AttributeSpec
 		postings int
-		fill     func(random *rand.Rand) func(build *Builder)
+		fill     func(random *rand.Rand) func(build *index.Builder)
 	}{
-		{"signatures", func() (specs []AttributeSpec) {
+		{"signatures", func() (specs []schema.AttributeSpec) {
 			for i := range 24 {
-				specs = append(specs, AttributeSpec{Name: fmt.Sprint("h", i), Type: Ordinal, Keywords: 67})
+				specs = append(specs, schema.AttributeSpec{Name: fmt.Sprint("h", i), Type: schema.Ordinal, Keywords: 67})
 			}
 			return specs
-		}, 24 * objects, func(random *rand.Rand) func(*Builder) {
-			return func(build *Builder) {
+		}, 24 * objects, func(random *rand.Rand) func(*index.Builder) {
+			return func(build *index.Builder) {
 				for i := range 24 {
 					build.AddOrdinal(i, random.Uint32N(67))
 				}
 			}
 		}},
-		{"documents", func() []AttributeSpec { return []AttributeSpec{{Name: "text", Type: Text}} }, 17 * objects,
-			func(random *rand.Rand) func(*Builder) {
+		{"documents", func() []schema.AttributeSpec { return []schema.AttributeSpec{{Name: "text", Type: schema.Text}} }, 17 * objects,
+			func(random *rand.Rand) func(*index.Builder) {
 				// Words lie one after the other, as an encoder cuts them from a text; drawing is not building.
-				var drawn stringTable
-				for range 1 << 20 {
-					drawn.add(zipf(random))
+				var text strings.Builder
+				ends := make([]int, 1<<20+1)
+				for i := range 1 << 20 {
+					text.WriteString(zipf(random))
+					ends[i+1] = text.Len()
 				}
-				next := uint32(0)
-				return func(build *Builder) {
+				drawn, next := text.String(), 0
+				return func(build *index.Builder) {
 					for range 17 {
-						build.AddString(0, drawn.at(next&(1<<20-1)))
-						next++
+						build.AddString(0, drawn[ends[next]:ends[next+1]])
+						next = (next + 1) & (1<<20 - 1)
 					}
 				}
 			}},
-		{"rows", func() (specs []AttributeSpec) {
+		{"rows", func() (specs []schema.AttributeSpec) {
 			for i := range 6 {
-				specs = append(specs, AttributeSpec{Name: fmt.Sprint("n", i), Type: Number})
+				specs = append(specs, schema.AttributeSpec{Name: fmt.Sprint("n", i), Type: schema.Number})
 			}
 			for i := range 8 {
-				specs = append(specs, AttributeSpec{Name: fmt.Sprint("c", i), Type: Text})
+				specs = append(specs, schema.AttributeSpec{Name: fmt.Sprint("c", i), Type: schema.Text})
 			}
 			return specs
-		}, 14 * objects, func(random *rand.Rand) func(*Builder) {
-			return func(build *Builder) {
+		}, 14 * objects, func(random *rand.Rand) func(*index.Builder) {
+			return func(build *index.Builder) {
 				for i := range 6 {
 					build.AddNumber(i, random.Float64())
 				}
@@ -79,11 +87,11 @@ func BenchmarkBuild(b *testing.B) {
 	for _, shape := range shapes {
 		b.Run(shape.name, func(b *testing.B) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-			schema := schemaFor(b, Rows)
+			s := schemaFor(b, schema.Rows)
 			var bytes int
 			for b.Loop() {
 				b.StopTimer()
-				build, err := NewBuilder(schema, shape.specs(), BuilderOptions{Workers: 1})
+				build, err := index.NewBuilder(s, shape.specs(), index.BuilderOptions{Workers: 1})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -111,7 +119,7 @@ func BenchmarkBuild(b *testing.B) {
 
 // BenchmarkLookup looks words up in a vocabulary larger than the caches.
 func BenchmarkLookup(b *testing.B) {
-	build, err := NewBuilder(schemaFor(b, Rows), []AttributeSpec{{Name: "text", Type: Text}}, BuilderOptions{})
+	build, err := index.NewBuilder(schemaFor(b, schema.Rows), []schema.AttributeSpec{{Name: "text", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -145,7 +153,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		if _, err := OpenBytes(data); err != nil {
+		if _, err := index.OpenBytes(data); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -162,13 +170,13 @@ func BenchmarkDecode(b *testing.B) {
 	} {
 		b.Run(shape.name, func(b *testing.B) {
 			const tiles = 4
-			spec := AttributeSpec{Name: "a", Type: Text, Layout: shape.layout}
-			build, err := NewBuilder(schemaFor(b, Rows), []AttributeSpec{spec}, BuilderOptions{})
+			spec := schema.AttributeSpec{Name: "a", Type: schema.Text, Layout: shape.layout}
+			build, err := index.NewBuilder(schemaFor(b, schema.Rows), []schema.AttributeSpec{spec}, index.BuilderOptions{})
 			if err != nil {
 				b.Fatal(err)
 			}
 			random := rand.New(rand.NewPCG(1, 2))
-			for range tiles * TileObjects {
+			for range tiles * store.TileObjects {
 				keyword := random.Uint32N(shape.keywords)
 				if shape.layout == "rare" { // half of the keywords rare
 					keyword = uint32(float64(shape.keywords) * math.Pow(random.Float64(), 4))
@@ -179,25 +187,25 @@ func BenchmarkDecode(b *testing.B) {
 				}
 			}
 			x := built(b, build)
-			var decoder Decoder
+			var decoder postings.Decoder
 			for b.Loop() {
 				for tile := range tiles {
 					decoder.Postings(x, tile, 0)
 				}
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(tiles*TileObjects), "ns/posting")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(tiles*store.TileObjects), "ns/posting")
 		})
 	}
 }
 
 // built opens what a builder made.
-func built(b *testing.B, from *Builder) *Index {
+func built(b *testing.B, from *index.Builder) *index.Index {
 	b.Helper()
 	data, err := from.Bytes(context.Background())
 	if err != nil {
 		b.Fatal(err)
 	}
-	x, err := OpenBytes(data)
+	x, err := index.OpenBytes(data)
 	if err != nil {
 		b.Fatal(err)
 	}

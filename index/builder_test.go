@@ -1,20 +1,25 @@
-package index
+package index_test
 
 import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 func TestNewBuilderFaults(t *testing.T) {
-	_, err := NewBuilder(&Schema{Name: "a b", Kind: Rows}, []AttributeSpec{
-		{Name: "", Type: Text}, {Name: "x", Type: Text}, {Name: "x", Type: Text}, {Name: "y"},
-		{Name: "z", Type: Number, Edges: "log"}, {Name: "w", Type: Number, Buckets: MaxBuckets + 1},
-		{Name: "l", Type: Text, Layout: "striped"}, {Name: "\xFF", Type: Text},
-	}, BuilderOptions{})
+	_, err := index.NewBuilder(&schema.Schema{Name: "a b", Kind: schema.Rows}, []schema.AttributeSpec{
+		{Name: "", Type: schema.Text}, {Name: "x", Type: schema.Text}, {Name: "x", Type: schema.Text}, {Name: "y"},
+		{Name: "z", Type: schema.Number, Edges: "log"}, {Name: "w", Type: schema.Number, Buckets: schema.MaxBuckets + 1},
+		{Name: "l", Type: schema.Text, Layout: "striped"}, {Name: "\xFF", Type: schema.Text},
+	}, index.BuilderOptions{})
 	if err == nil {
 		t.Fatal("accepted")
 	}
@@ -26,15 +31,15 @@ func TestNewBuilderFaults(t *testing.T) {
 			t.Errorf("%v\ndoes not tell %q", err, want)
 		}
 	}
-	if _, err := NewBuilder(nil, nil, BuilderOptions{}); err == nil {
+	if _, err := index.NewBuilder(nil, nil, index.BuilderOptions{}); err == nil {
 		t.Error("no schema is accepted")
 	}
 }
 
 func TestRefusedValues(t *testing.T) {
-	b, err := NewBuilder(schemaFor(t, Rows), []AttributeSpec{
-		{Name: "n", Type: Number}, {Name: "o", Type: Ordinal, Keywords: 5},
-	}, BuilderOptions{})
+	b, err := index.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{
+		{Name: "n", Type: schema.Number}, {Name: "o", Type: schema.Ordinal, Keywords: 5},
+	}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,9 +73,9 @@ func TestDiscard(t *testing.T) {
 	for id := range m.objects {
 		m.objects[id].key = "k" + strconv.Itoa(id)
 	}
-	want := m.bytes(t, BuilderOptions{})
+	want := m.bytes(t, index.BuilderOptions{})
 
-	b, err := NewBuilder(schemaFor(t, Rows), m.specs, BuilderOptions{})
+	b, err := index.NewBuilder(schemaFor(t, schema.Rows), m.specs, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,10 +83,10 @@ func TestDiscard(t *testing.T) {
 		if random.IntN(3) == 0 {
 			for attr, spec := range m.specs {
 				switch spec.Type {
-				case Text:
+				case schema.Text:
 					b.AddString(attr, "only here "+strconv.Itoa(id))
 					b.AddString(attr, "a")
-				case Number:
+				case schema.Number:
 					b.AddNumber(attr, 1e9)
 				}
 			}
@@ -90,7 +95,7 @@ func TestDiscard(t *testing.T) {
 			} else {
 				other := uint32(random.IntN(id))
 				err := b.EndObject("k"+strconv.Itoa(int(other)), []byte(`{"x":1}`), "text")
-				var duplicate *DuplicateKeyError
+				var duplicate *index.DuplicateKeyError
 				if !errors.As(err, &duplicate) || duplicate.First != other || int(duplicate.Second) != id {
 					t.Fatalf("key of object %d again at %d: %v", other, id, err)
 				}
@@ -113,9 +118,14 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
+// stored says whether an index has sections of a kind.
+func stored(x *index.Index, kind store.SectionKind) bool {
+	return slices.ContainsFunc(x.Sections(), func(s store.Section) bool { return s.Kind == kind })
+}
+
 func TestKeys(t *testing.T) {
-	build := func(keys ...string) (*Index, error) {
-		b, err := NewBuilder(schemaFor(t, Rows), nil, BuilderOptions{})
+	build := func(keys ...string) (*index.Index, error) {
+		b, err := index.NewBuilder(schemaFor(t, schema.Rows), nil, index.BuilderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,10 +138,10 @@ func TestKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return OpenBytes(data)
+		return index.OpenBytes(data)
 	}
 	x, err := build("", "", "")
-	if err != nil || x.keys != nil || x.Key(2) != "2" {
+	if err != nil || stored(x, index.SectionKeys) || x.Key(2) != "2" {
 		t.Errorf("default keys are stored, or wrong: %v", err)
 	}
 	x, err = build("", "b", "", "zero")
@@ -145,14 +155,14 @@ func TestKeys(t *testing.T) {
 	}
 	for _, c := range []struct {
 		keys []string
-		want DuplicateKeyError
+		want index.DuplicateKeyError
 	}{
-		{[]string{"a", "b", "a"}, DuplicateKeyError{"a", 0, 2}},
-		{[]string{"", "", "1"}, DuplicateKeyError{"1", 1, 2}},  // the default key of object 1
-		{[]string{"x", "2", ""}, DuplicateKeyError{"2", 1, 2}}, // the default key of object 2
+		{[]string{"a", "b", "a"}, index.DuplicateKeyError{"a", 0, 2}},
+		{[]string{"", "", "1"}, index.DuplicateKeyError{"1", 1, 2}},  // the default key of object 1
+		{[]string{"x", "2", ""}, index.DuplicateKeyError{"2", 1, 2}}, // the default key of object 2
 	} {
 		_, err := build(c.keys...)
-		var duplicate *DuplicateKeyError
+		var duplicate *index.DuplicateKeyError
 		if !errors.As(err, &duplicate) || *duplicate != c.want {
 			t.Errorf("%q: %v, want %v", c.keys, err, &c.want)
 		} else if text := err.Error(); !strings.Contains(text, strconv.Itoa(int(c.want.First))) ||
@@ -164,9 +174,9 @@ func TestKeys(t *testing.T) {
 
 // TestTooManyKeywords declares more keywords than 32 bits number.
 func TestTooManyKeywords(t *testing.T) {
-	b, err := NewBuilder(schemaFor(t, Rows), []AttributeSpec{
-		{Name: "a", Type: Ordinal, Keywords: 1 << 31}, {Name: "b", Type: Ordinal, Keywords: 1 << 31},
-	}, BuilderOptions{})
+	b, err := index.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{
+		{Name: "a", Type: schema.Ordinal, Keywords: 1 << 31}, {Name: "b", Type: schema.Ordinal, Keywords: 1 << 31},
+	}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,22 +185,10 @@ func TestTooManyKeywords(t *testing.T) {
 	}
 }
 
-// TestTooManyObjects sets the count by hand: nobody adds 4 billion objects in a test.
-func TestTooManyObjects(t *testing.T) {
-	b, err := NewBuilder(schemaFor(t, Rows), nil, BuilderOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.objects = MaxObjects
-	if err := b.EndObject("", nil, ""); err == nil || !strings.Contains(err.Error(), "at most 4294967295 objects") {
-		t.Errorf("2^32 objects: %v", err)
-	}
-}
-
 // TestSchemaIsCopied changes the schema after NewBuilder.
 func TestSchemaIsCopied(t *testing.T) {
-	s := schemaFor(t, Rows)
-	b, err := NewBuilder(s, nil, BuilderOptions{})
+	s := schemaFor(t, schema.Rows)
+	b, err := index.NewBuilder(s, nil, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +197,7 @@ func TestSchemaIsCopied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := OpenBytes(data)
+	x, err := index.OpenBytes(data)
 	if err != nil {
 		t.Fatal(err)
 	}

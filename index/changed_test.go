@@ -1,4 +1,4 @@
-package index
+package index_test
 
 import (
 	"bytes"
@@ -11,16 +11,20 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // changedBuilder has n objects with keys, payloads and a category each.
-func changedBuilder(t testing.TB, n int) *Builder {
+func changedBuilder(t testing.TB, n int) *index.Builder {
 	t.Helper()
-	schema, err := ParseSchema([]byte("name: c\nkind: rows\nkey: id\ncolumns: [{name: c, type: category}]\n"))
+	s, err := schema.Parse([]byte("name: c\nkind: rows\nkey: id\ncolumns: [{name: c, type: category}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := NewBuilder(schema, []AttributeSpec{{Name: "c", Type: Text}}, BuilderOptions{})
+	b, err := index.NewBuilder(s, []schema.AttributeSpec{{Name: "c", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,13 +38,13 @@ func changedBuilder(t testing.TB, n int) *Builder {
 }
 
 // openChanged opens a file of an index, and returns its bytes too.
-func openChanged(t testing.TB) (x *Index, path string, content []byte) {
+func openChanged(t testing.TB) (x *index.Index, path string, content []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "c.gmq")
 	if err := changedBuilder(t, 2000).WriteFile(t.Context(), path, nil); err != nil {
 		t.Fatal(err)
 	}
-	x, err := Open(path)
+	x, err := index.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +75,11 @@ func overwrite(t testing.TB, path string, at int64, data []byte) {
 	must(t, errors.Join(err, f.Close()))
 }
 
+// quietFor is how long a file must have looked the same before its bytes are compared.
+const quietFor = 250 * time.Millisecond
+
 // reread calls Reread as its owner does, until check is satisfied.
-func reread(t testing.TB, x *Index, check func(error) bool) error {
+func reread(t testing.TB, x *index.Index, check func(error) bool) error {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		err := x.Reread(t.Context())
@@ -117,7 +124,7 @@ func TestChangedBytes(t *testing.T) {
 			before := x.Epoch()
 			must(t, x.Unchanged(before))
 			change(t, path, content)
-			var changed *ChangedError
+			var changed *store.ChangedError
 			if err := x.Unchanged(before); !errors.As(err, &changed) || changed.Path != path || changed.Reason == "" {
 				t.Fatalf("the file was changed, and Unchanged says %v", err)
 			}
@@ -128,7 +135,7 @@ func TestChangedBytes(t *testing.T) {
 				if err := reread(t, x, func(err error) bool { return err != nil }); !errors.As(err, &changed) {
 					t.Fatal(err)
 				}
-				time.Sleep(quiet)
+				time.Sleep(quietFor)
 			}
 			must(t, os.WriteFile(path, content, 0))
 			reread(t, x, func(err error) bool { return err == nil })
@@ -205,7 +212,7 @@ func TestWriteRightAfterOpen(t *testing.T) {
 	must(t, err)
 	for i := range 50 {
 		must(t, os.WriteFile(path, content, 0o644))
-		x, err := Open(path)
+		x, err := index.Open(path)
 		must(t, err)
 		overwrite(t, path, int64(len(content)-100), []byte{content[len(content)-100] ^ 1})
 		if x.Unchanged(x.Epoch()) == nil {
@@ -221,7 +228,7 @@ func TestOpenWhileWritten(t *testing.T) {
 	must(t, changedBuilder(t, 20_000).WriteFile(t.Context(), path, nil))
 	content, err := os.ReadFile(path)
 	must(t, err)
-	want, err := OpenBytes(content)
+	want, err := index.OpenBytes(content)
 	must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -238,7 +245,7 @@ func TestOpenWhileWritten(t *testing.T) {
 	}()
 	opened, refused := 0, 0
 	for start := time.Now(); time.Since(start) < 3*time.Second; {
-		x, err := Open(path)
+		x, err := index.Open(path)
 		if err != nil {
 			refused++
 			continue
@@ -270,7 +277,7 @@ func TestRecoverFault(t *testing.T) {
 	}
 	must(t, read())
 	must(t, os.Truncate(path, 4096))
-	var changed *ChangedError
+	var changed *store.ChangedError
 	if err := read(); !errors.As(err, &changed) {
 		t.Fatalf("reading what is not there returns %v", err)
 	}
@@ -285,42 +292,6 @@ func TestRecoverFault(t *testing.T) {
 	var err error
 	defer x.Recover(x.Epoch(), &err)
 	panic("mine")
-}
-
-// A Patrol finds bytes that changed without a trace, in any section, and in the header.
-func TestPatrol(t *testing.T) {
-	x, path, content := openChanged(t)
-	steps := int(x.Size()/1000) + 2*len(x.Sections())
-	round := func() error {
-		p := x.NewPatrol()
-		for range steps {
-			if err := p.Step(1000); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	places := []int64{10}
-	for _, s := range x.Sections() {
-		places = append(places, s.Offset+s.Length/2)
-	}
-	for _, at := range places {
-		must(t, round())
-		overwrite(t, path, at, []byte{content[at] ^ 1})
-		state, err := stateOf(x.file.file)
-		must(t, err)
-		x.file.trust.Store(&trust{x.Epoch(), state}) // as if the times did not tell
-		must(t, x.Unchanged(x.Epoch()))
-		var changed *ChangedError
-		if err := round(); !errors.As(err, &changed) {
-			t.Fatalf("byte %d is another, and the patrol says %v", at, err)
-		}
-		if x.Epoch() != 0 {
-			t.Fatal("the epoch goes on")
-		}
-		overwrite(t, path, at, content[at:at+1])
-		reread(t, x, func(err error) bool { return err == nil })
-	}
 }
 
 // A look costs no allocation: there is one for each answer.

@@ -1,9 +1,10 @@
-package index
+package index_test
 
 import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -11,17 +12,22 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // smallIndex is an index in LayoutPostings with every kind of section of it in a few kilobytes.
 func smallIndex(t testing.TB) []byte {
 	t.Helper()
-	m := &model{specs: []AttributeSpec{
-		{Name: "number", Type: Number, Buckets: 9, Layout: "postings"},
-		{Name: "exact", Type: Number, Edges: Exact, Layout: "postings"},
-		{Name: "text", Type: Text, Layout: "postings"},
-		{Name: "ordinal", Type: Ordinal, Keywords: 40, Layout: "postings"},
-		{Name: "never", Type: Text, Layout: "postings"},
+	m := &model{specs: []schema.AttributeSpec{
+		{Name: "number", Type: schema.Number, Buckets: 9, Layout: "postings"},
+		{Name: "exact", Type: schema.Number, Edges: schema.Exact, Layout: "postings"},
+		{Name: "text", Type: schema.Text, Layout: "postings"},
+		{Name: "ordinal", Type: schema.Ordinal, Keywords: 40, Layout: "postings"},
+		{Name: "never", Type: schema.Text, Layout: "postings"},
 	}}
 	words := strings.Fields("a bee see dee eee")
 	for id := range 70 {
@@ -32,34 +38,34 @@ func smallIndex(t testing.TB) []byte {
 			sequence: words[id%4],
 		})
 	}
-	return m.bytes(t, BuilderOptions{})
+	return m.bytes(t, index.BuilderOptions{})
 }
 
 // layoutsIndex is an index with the other layouts. It has two tiles, or nothing were rare, of objects most of which
 // have nothing.
 func layoutsIndex(t testing.TB) []byte {
 	t.Helper()
-	m := &model{specs: []AttributeSpec{
-		{Name: "sliced", Type: Ordinal, Keywords: 40, Layout: "sliced"},
-		{Name: "rare", Type: Text, Layout: "rare"},
-		{Name: "never", Type: Ordinal, Keywords: 5, Layout: "sliced"},
-		{Name: "nowhere", Type: Text, Layout: "rare"},
+	m := &model{specs: []schema.AttributeSpec{
+		{Name: "sliced", Type: schema.Ordinal, Keywords: 40, Layout: "sliced"},
+		{Name: "rare", Type: schema.Text, Layout: "rare"},
+		{Name: "never", Type: schema.Ordinal, Keywords: 5, Layout: "sliced"},
+		{Name: "nowhere", Type: schema.Text, Layout: "rare"},
 	}}
-	m.objects = make([]modelObject, TileObjects+40)
+	m.objects = make([]modelObject, store.TileObjects+40)
 	for id := range m.objects {
 		m.objects[id].values = make([][]any, 4)
-		if id%TileObjects < 30 {
+		if id%store.TileObjects < 30 {
 			m.objects[id].values[0] = []any{uint32(id % 5)}
-			m.objects[id].values[1] = []any{"often", string(rune('a' + id%TileObjects)), string(rune('A' + id%9))}
+			m.objects[id].values[1] = []any{"often", string(rune('a' + id%store.TileObjects)), string(rune('A' + id%9))}
 		}
 	}
-	return m.bytes(t, BuilderOptions{})
+	return m.bytes(t, index.BuilderOptions{})
 }
 
 // exercise calls every accessor over its whole domain; on any bytes that open it must neither panic nor leave
 // the file, whatever it answers. It returns a number so that nothing is optimised away.
-func exercise(x *Index) (sum int) {
-	var decoder Decoder
+func exercise(x *index.Index) (sum int) {
+	var decoder postings.Decoder
 	count := func(ids []uint16) {
 		var counters [1 << 16]uint8
 		for _, id := range ids {
@@ -70,17 +76,17 @@ func exercise(x *Index) (sum int) {
 	for attr := range x.Attributes() {
 		a := &x.Attributes()[attr]
 		switch a.Layout {
-		case LayoutSliced:
+		case schema.LayoutSliced:
 			codes := x.Codes(attr)
 			last := codes.Of(a.Keywords)
 			if int(last) != codes.Len() {
 				panic("the codes are not all keywords")
 			}
 			sum += int(codes.Of(a.Keywords/2)) + int(codes.Before(last/2)) + int(codes.Before(last))
-		case LayoutRare:
+		case schema.LayoutRare:
 			rare := x.Rare(attr)
 			for _, id := range rare.Run(0, a.Keywords) {
-				sum += len(x.Key(id)) + int(id)/TileObjects/x.Tiles()
+				sum += len(x.Key(id)) + int(id)/store.TileObjects/x.Tiles()
 				if id >= x.Objects() {
 					panic("a rare keyword has an object that does not exist")
 				}
@@ -124,35 +130,45 @@ func exercise(x *Index) (sum int) {
 			sum += int(x.ListStatistics(attr).Max)
 		}
 	}
-	for _, id := range []uint32{0, 1, x.Objects() / 2, x.Objects() - 1, x.Objects(), x.Objects() + TileObjects, math.MaxUint32} {
+	for _, id := range []uint32{0, 1, x.Objects() / 2, x.Objects() - 1, x.Objects(), x.Objects() + store.TileObjects, math.MaxUint32} {
 		sum += len(x.Key(id)) + len(x.Payload(id)) + len(x.Text(id))
 	}
-	q := new(Query)
+	q := new(postings.MatchQuery)
 	for attr := range x.Attributes() {
-		q.StartItem(uint32(attr), MaxWeight)
+		q.StartItem(uint32(attr), postings.MaxWeight)
 		q.AddSpan(0, 1)
 	}
 	return sum + int(x.CountBound(q)) + len(x.Sections()) + len(x.Schema().Name)
 }
 
+// What docs/format.md says of the file.
+const (
+	headBytes      = 128 // of the header
+	tableEntry     = 40  // bytes of an entry of the section table
+	attributesHead = 8   // bytes before the first entry of the attribute table
+)
+
+// crc32c is the checksum of the format.
+func crc32c(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
+
 // reseal makes all checksums of data right again, so that damage gets past them, as in a file made on purpose.
 func reseal(data []byte) {
 	le := binary.LittleEndian
-	if len(data) < headerBytes {
+	if len(data) < headBytes {
 		return
 	}
 	table, count := le.Uint64(data[48:]), uint64(le.Uint32(data[44:]))
-	if size := uint64(len(data)); table <= size && count <= (size-table)/entryBytes {
+	if size := uint64(len(data)); table <= size && count <= (size-table)/tableEntry {
 		for i := range count {
-			e := data[table+i*entryBytes:]
+			e := data[table+i*tableEntry:]
 			offset, length := le.Uint64(e[16:]), le.Uint64(e[24:])
 			if offset <= size && length <= size-offset {
-				le.PutUint32(e[32:], checksum(data[offset:offset+length]))
+				le.PutUint32(e[32:], crc32c(data[offset:offset+length]))
 			}
 		}
-		le.PutUint32(data[120:], checksum(data[table:table+count*entryBytes]))
+		le.PutUint32(data[120:], crc32c(data[table:table+count*tableEntry]))
 	}
-	le.PutUint32(data[124:], checksum(data[:124]))
+	le.PutUint32(data[124:], crc32c(data[:124]))
 }
 
 // TestFlippedBytes damages each byte of a file. As it stands every damage must be found, by Open or, in padding, by
@@ -171,25 +187,25 @@ func shorter(whole, short int) int {
 }
 
 func flipBytes(t *testing.T, original []byte) {
-	x, err := OpenBytes(original)
+	x, err := index.OpenBytes(original)
 	if err != nil {
 		t.Fatal(err)
 	}
 	refused, opened := 0, 0
 	for i := 0; i < len(original); i += shorter(1, 7) {
-		if skipped := slices.ContainsFunc(x.sections, func(s Section) bool {
-			return s.Kind == SectionPlanes && s.Offset <= int64(i) && int64(i) < s.Offset+s.Length && i%201 != 0
+		if skipped := slices.ContainsFunc(x.Sections(), func(s store.Section) bool {
+			return s.Kind == postings.SectionPlanes && s.Offset <= int64(i) && int64(i) < s.Offset+s.Length && i%201 != 0
 		}); skipped {
 			continue // there is much of it, and all the same
 		}
 		for _, flip := range []byte{0x01, 0x80} {
 			data := append([]byte(nil), original...)
 			data[i] ^= flip
-			if x, err := OpenBytes(data); err == nil && x.Validate() == nil {
+			if x, err := index.OpenBytes(data); err == nil && x.Validate() == nil {
 				t.Fatalf("byte %d ^ %#x is not noticed", i, flip)
 			}
 			reseal(data)
-			x, err := OpenBytes(data)
+			x, err := index.OpenBytes(data)
 			if err != nil {
 				refused++
 				continue
@@ -215,7 +231,7 @@ func TestRandomDamage(t *testing.T) {
 			damage(data, random)
 		}
 		reseal(data)
-		if x, err := OpenBytes(data); err == nil {
+		if x, err := index.OpenBytes(data); err == nil {
 			exercise(x)
 			x.Validate()
 		}
@@ -224,7 +240,7 @@ func TestRandomDamage(t *testing.T) {
 
 func damage(data []byte, random *rand.Rand) {
 	at := random.IntN(len(data)-8) &^ 3
-	values := []uint32{0, 1, 31, 32, 33, math.MaxUint32, math.MaxUint32 - 1, 1 << 31, random.Uint32(), TileObjects}
+	values := []uint32{0, 1, 31, 32, 33, math.MaxUint32, math.MaxUint32 - 1, 1 << 31, random.Uint32(), store.TileObjects}
 	v := values[random.IntN(len(values))]
 	switch random.IntN(3) {
 	case 0:
@@ -243,7 +259,7 @@ func TestTruncated(t *testing.T) {
 }
 
 func truncate(t *testing.T, original []byte) {
-	x, err := OpenBytes(original)
+	x, err := index.OpenBytes(original)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,15 +278,15 @@ func truncate(t *testing.T, original []byte) {
 			continue
 		}
 		data := append([]byte(nil), original[:n]...)
-		if _, err := OpenBytes(data); err == nil {
+		if _, err := index.OpenBytes(data); err == nil {
 			t.Fatalf("cut to %d of %d bytes opens", n, len(original))
 		}
-		if n < headerBytes {
+		if n < headBytes {
 			continue
 		}
 		binary.LittleEndian.PutUint64(data[56:], uint64(n))
 		reseal(data)
-		if x, err := OpenBytes(data); err == nil {
+		if x, err := index.OpenBytes(data); err == nil {
 			exercise(x)
 			if x.Validate() == nil {
 				t.Fatalf("cut to %d of %d bytes with the header changed is not noticed", n, len(original))
@@ -283,15 +299,15 @@ func truncate(t *testing.T, original []byte) {
 func TestOpenErrors(t *testing.T) {
 	original := smallIndex(t)
 	le := binary.LittleEndian
-	entry := func(data []byte, kind SectionKind) []byte {
-		for e := data[headerBytes:]; ; e = e[entryBytes:] {
+	entry := func(data []byte, kind store.SectionKind) []byte {
+		for e := data[headBytes:]; ; e = e[tableEntry:] {
 			if le.Uint16(e) == uint16(kind) {
 				return e
 			}
 		}
 	}
 	attributeTable := func(data []byte) []byte {
-		return data[le.Uint64(entry(data, SectionAttributes)[16:]):]
+		return data[le.Uint64(entry(data, postings.SectionAttributes)[16:]):]
 	}
 	cases := []struct {
 		name   string
@@ -301,25 +317,25 @@ func TestOpenErrors(t *testing.T) {
 	}{
 		{"empty", func([]byte) []byte { return nil }, "not a geniemq index", nil},
 		{"text", func([]byte) []byte { return []byte("age,sex\n1,2\n") }, "not a geniemq index", nil},
-		{"short", func(d []byte) []byte { return d[:50] }, "it was cut off", new(*CorruptError)},
-		{"cut", func(d []byte) []byte { return d[:len(d)-1] }, "it was cut off", new(*CorruptError)},
-		{"version", func(d []byte) []byte { le.PutUint32(d[8:], 2); return d }, "format version 2", new(*UnsupportedError)},
-		{"feature", func(d []byte) []byte { le.PutUint64(d[16:], 1<<5); return d }, "required feature bits 0x20", new(*UnsupportedError)},
-		{"tile", func(d []byte) []byte { le.PutUint32(d[32:], 1024); return d }, "tiles of 1024 objects", new(*UnsupportedError)},
-		{"base", func(d []byte) []byte { le.PutUint64(d[64:], 7); return d }, "id base 7", new(*UnsupportedError)},
-		{"section", func(d []byte) []byte { le.PutUint16(entry(d, SectionTexts), 99); return d }, "sections of kind 99", new(*UnsupportedError)},
+		{"short", func(d []byte) []byte { return d[:50] }, "it was cut off", new(*store.CorruptError)},
+		{"cut", func(d []byte) []byte { return d[:len(d)-1] }, "it was cut off", new(*store.CorruptError)},
+		{"version", func(d []byte) []byte { le.PutUint32(d[8:], 2); return d }, "format version 2", new(*store.UnsupportedError)},
+		{"feature", func(d []byte) []byte { le.PutUint64(d[16:], 1<<5); return d }, "required feature bits 0x20", new(*store.UnsupportedError)},
+		{"tile", func(d []byte) []byte { le.PutUint32(d[32:], 1024); return d }, "tiles of 1024 objects", new(*store.UnsupportedError)},
+		{"base", func(d []byte) []byte { le.PutUint64(d[64:], 7); return d }, "id base 7", new(*store.UnsupportedError)},
+		{"section", func(d []byte) []byte { le.PutUint16(entry(d, index.SectionTexts), 99); return d }, "sections of kind 99", new(*store.UnsupportedError)},
 		{"missing", func(d []byte) []byte {
-			e := entry(d, SectionStrings)
+			e := entry(d, postings.SectionStrings)
 			le.PutUint16(e, 99)
 			le.PutUint16(e[2:], 0)
 			return d
 		},
-			"strings section of attribute 2, tile -1 is missing", new(*CorruptError)},
-		{"twice", func(d []byte) []byte { le.PutUint16(entry(d, SectionTexts), uint16(SectionKeys)); return d }, "is there twice", new(*CorruptError)},
-		{"layout", func(d []byte) []byte { le.PutUint16(attributeTable(d)[attributeHead+10:], 7); return d },
-			`attribute "number" in layout 7`, new(*UnsupportedError)},
-		{"codec", func(d []byte) []byte { le.PutUint16(attributeTable(d)[attributeHead+12:], 3); return d },
-			`attribute "number" in codec 3`, new(*UnsupportedError)},
+			"strings section of attribute 2, tile -1 is missing", new(*store.CorruptError)},
+		{"twice", func(d []byte) []byte { le.PutUint16(entry(d, index.SectionTexts), uint16(index.SectionKeys)); return d }, "is there twice", new(*store.CorruptError)},
+		{"layout", func(d []byte) []byte { le.PutUint16(attributeTable(d)[attributesHead+10:], 7); return d },
+			`attribute "number" in layout 7`, new(*store.UnsupportedError)},
+		{"codec", func(d []byte) []byte { le.PutUint16(attributeTable(d)[attributesHead+12:], 3); return d },
+			`attribute "number" in codec 3`, new(*store.UnsupportedError)},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -329,22 +345,22 @@ func TestOpenErrors(t *testing.T) {
 			if err := os.WriteFile(path, data, 0o666); err != nil {
 				t.Fatal(err)
 			}
-			_, err := Open(path)
+			_, err := index.Open(path)
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
 				t.Fatalf("Open: %v, want %q and the path", err, c.want)
 			}
 			if c.as != nil && !errors.As(err, c.as) {
 				t.Errorf("%v is not a %T", err, c.as)
 			}
-			if c.as == nil && !errors.Is(err, ErrNotIndex) {
+			if c.as == nil && !errors.Is(err, store.ErrNotIndex) {
 				t.Errorf("%v is not ErrNotIndex", err)
 			}
 		})
 	}
-	if _, err := Open(filepath.Join(t.TempDir(), "absent.gmq")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := index.Open(filepath.Join(t.TempDir(), "absent.gmq")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("absent file: %v", err)
 	}
-	if _, err := Open(t.TempDir()); !errors.Is(err, ErrNotIndex) {
+	if _, err := index.Open(t.TempDir()); !errors.Is(err, store.ErrNotIndex) {
 		t.Errorf("directory: %v", err)
 	}
 }
@@ -353,8 +369,8 @@ func TestOpenErrors(t *testing.T) {
 func TestOptionalSection(t *testing.T) {
 	data := smallIndex(t)
 	le := binary.LittleEndian
-	for e := data[headerBytes:]; ; e = e[entryBytes:] {
-		if SectionKind(le.Uint16(e)) == SectionTexts {
+	for e := data[headBytes:]; ; e = e[tableEntry:] {
+		if store.SectionKind(le.Uint16(e)) == index.SectionTexts {
 			le.PutUint16(e, 999)
 			le.PutUint16(e[2:], 0)
 			break
@@ -362,7 +378,7 @@ func TestOptionalSection(t *testing.T) {
 	}
 	le.PutUint64(data[24:], 1<<63) // an optional feature
 	reseal(data)
-	x, err := OpenBytes(data)
+	x, err := index.OpenBytes(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,10 +392,11 @@ func TestOptionalSection(t *testing.T) {
 
 // TestValidateFinds makes damage that Open has no reason to see, each of another kind.
 func TestValidateFinds(t *testing.T) {
-	section := func(x *Index, kind SectionKind, attribute int) []byte {
+	var data []byte // of the index, over which it lies
+	section := func(x *index.Index, kind store.SectionKind, attribute int) []byte {
 		for _, s := range x.Sections() {
 			if s.Kind == kind && (s.Attribute == attribute || attribute < 0) {
-				return x.data[s.Offset : s.Offset+s.Length]
+				return data[s.Offset : s.Offset+s.Length]
 			}
 		}
 		t.Fatalf("no %v section", kind)
@@ -388,32 +405,37 @@ func TestValidateFinds(t *testing.T) {
 	le := binary.LittleEndian
 	cases := []struct {
 		name   string
-		change func(x *Index)
+		change func(x *index.Index)
 		want   string
 	}{
-		{"ids out of order", func(x *Index) { ids := x.Postings(0, 3).Run(0, 1); ids[0], ids[1] = ids[1], ids[0] }, "does not ascend"},
-		{"strings out of order", func(x *Index) { section(x, SectionStrings, 2)[4*6+1] = 'A' }, "is not above its predecessor"},
-		{"hash slot lost", func(x *Index) { clear(x.vocabularies[2].lookup[:4]) }, "does not find keyword"},
-		{"hash slot too many", func(x *Index) {
-			for i, slot := range x.vocabularies[2].lookup {
-				if slot == 0 {
-					x.vocabularies[2].lookup[i] = 1
+		{"ids out of order", func(x *index.Index) { ids := x.Postings(0, 3).Run(0, 1); ids[0], ids[1] = ids[1], ids[0] }, "does not ascend"},
+		{"strings out of order", func(x *index.Index) { section(x, postings.SectionStrings, 2)[4*6+1] = 'A' }, "is not above its predecessor"},
+		{"hash slot lost", func(x *index.Index) { clear(section(x, postings.SectionLookup, 2)[:4*8]) }, "does not find keyword"},
+		{"hash slot too many", func(x *index.Index) {
+			for slots := section(x, postings.SectionLookup, 2); ; slots = slots[8:] {
+				if le.Uint64(slots) == 0 {
+					le.PutUint64(slots, 1)
 					return
 				}
 			}
 		}, "6 entries for 5 keywords"},
-		{"edges", func(x *Index) { e := x.attributes[0].Edges; e[1] = e[0] }, "is not above its predecessor"},
-		{"edge NaN", func(x *Index) { x.attributes[0].Edges[1] = math.NaN() }, "NaN, is not above"},
-		{"values", func(x *Index) { x.attributes[1].Values[0] = 9 }, "do not run from"},
-		{"totals", func(x *Index) { le.PutUint32(section(x, SectionAttributes, -1)[attributeHead+20:], 2) }, "at most 2"},
-		{"key twice", func(x *Index) { copy(x.keys[0].bytes(5), x.keys[0].bytes(0)) }, "the same key"},
-		{"payload", func(x *Index) { x.Payload(3)[0] = '[' }, "payload of object 3 is not a JSON object"},
-		{"padding", func(x *Index) { s := x.Sections()[2]; x.data[s.Offset-1] = 1 }, "padding before section 2"},
+		{"edges", func(x *index.Index) { e := x.Attributes()[0].Edges; e[1] = e[0] }, "is not above its predecessor"},
+		{"edge NaN", func(x *index.Index) { x.Attributes()[0].Edges[1] = math.NaN() }, "NaN, is not above"},
+		{"values", func(x *index.Index) { x.Attributes()[1].Values[0] = 9 }, "do not run from"},
+		{"totals", func(x *index.Index) { le.PutUint32(section(x, postings.SectionAttributes, -1)[attributesHead+20:], 2) }, "at most 2"},
+		{"key twice", func(x *index.Index) {
+			table := section(x, index.SectionKeys, -1)
+			offset := func(id int) uint32 { return le.Uint32(table[4*id:]) }
+			keys := table[4*(x.Objects()+1):]
+			copy(keys[offset(5):offset(6)], keys[offset(0):offset(1)])
+		}, "the same key"},
+		{"payload", func(x *index.Index) { x.Payload(3)[0] = '[' }, "payload of object 3 is not a JSON object"},
+		{"padding", func(x *index.Index) { s := x.Sections()[2]; data[s.Offset-1] = 1 }, "padding before section 2"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			data := smallIndex(t)
-			x, err := OpenBytes(data)
+			data = smallIndex(t)
+			x, err := index.OpenBytes(data)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -425,10 +447,10 @@ func TestValidateFinds(t *testing.T) {
 				t.Errorf("Validate does not see the checksum: %v", err)
 			}
 			reseal(data)
-			if x, err = OpenBytes(data); err != nil {
+			if x, err = index.OpenBytes(data); err != nil {
 				t.Fatalf("Open sees it: %v", err)
 			}
-			var damaged *CorruptError
+			var damaged *store.CorruptError
 			if err := x.Validate(); !errors.As(err, &damaged) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Validate: %v, want %q", err, c.want)
 			}
@@ -439,18 +461,18 @@ func TestValidateFinds(t *testing.T) {
 // FuzzOpen opens anything, with its size and checksums made right, and uses what opens.
 func FuzzOpen(f *testing.F) {
 	f.Add(smallIndex(f)) // FuzzDamage and FuzzDecodeRare have the other layouts, whose tiles are larger
-	empty, err := (&model{}).builder(f, BuilderOptions{}).Bytes(context.Background())
+	empty, err := (&model{}).builder(f, index.BuilderOptions{}).Bytes(context.Background())
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(empty)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		data = append([]byte(nil), data...)
-		if len(data) >= headerBytes {
+		if len(data) >= headBytes {
 			binary.LittleEndian.PutUint64(data[56:], uint64(len(data)))
 		}
 		reseal(data)
-		if x, err := OpenBytes(data); err == nil {
+		if x, err := index.OpenBytes(data); err == nil {
 			exercise(x)
 			x.Validate()
 		}
@@ -471,7 +493,7 @@ func FuzzDamage(f *testing.F) {
 			le.PutUint32(word, le.Uint32(word)+le.Uint32(edits[2:]))
 		}
 		reseal(data)
-		if x, err := OpenBytes(data); err == nil {
+		if x, err := index.OpenBytes(data); err == nil {
 			exercise(x)
 			x.Validate()
 		}

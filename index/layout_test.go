@@ -1,4 +1,4 @@
-package index
+package index_test
 
 import (
 	"context"
@@ -9,15 +9,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // inLayout is the model's index with every attribute that can have the layout in it, others in postings.
-func (m *model) inLayout(t testing.TB, layout Layout) *Index {
+func (m *model) inLayout(t testing.TB, layout schema.Layout) *index.Index {
 	t.Helper()
 	copied := *m
 	copied.specs = slices.Clone(m.specs)
 	for i := range copied.specs {
-		copied.specs[i].Layout = LayoutPostings.String()
+		copied.specs[i].Layout = schema.LayoutPostings.String()
 		most, used := 0, make(map[any]bool)
 		for _, o := range m.objects {
 			most = max(most, len(o.values[i]))
@@ -25,7 +30,7 @@ func (m *model) inLayout(t testing.TB, layout Layout) *Index {
 				used[v] = true
 			}
 		}
-		if layout == LayoutSliced && most <= 1 && len(used) <= MaxSlicedKeywords || layout == LayoutRare && m.specs[i].Type == Text {
+		if layout == schema.LayoutSliced && most <= 1 && len(used) <= postings.MaxSlicedKeywords || layout == schema.LayoutRare && m.specs[i].Type == schema.Text {
 			copied.specs[i].Layout = layout.String()
 		}
 	}
@@ -40,15 +45,17 @@ func (m *model) inLayout(t testing.TB, layout Layout) *Index {
 
 // sameEverywhere compares what a Decoder makes of an index with the postings of the same objects in LayoutPostings,
 // tile by tile in ascending and in random order, and what Validate and the statistics say.
-func sameEverywhere(t testing.TB, random *rand.Rand, want, got *Index) {
+func sameEverywhere(t testing.TB, random *rand.Rand, want, got *index.Index) {
 	t.Helper()
 	if err := got.Validate(); err != nil {
 		t.Fatalf("Validate: %v", err)
 	}
-	var decoder Decoder
+	var decoder postings.Decoder
 	compare := func(tile, attr int) {
 		a, b := want.Postings(tile, attr), decoder.Postings(got, tile, attr)
-		if !slices.Equal(a.words, b.words) || !slices.Equal(a.starts, b.starts) || !slices.Equal(a.ids, b.ids) {
+		aw, as, ai := a.Arrays()
+		bw, bs, bi := b.Arrays()
+		if !slices.Equal(aw, bw) || !slices.Equal(as, bs) || !slices.Equal(ai, bi) {
 			t.Fatalf("tile %d, attribute %q in layout %v: %d postings in %d lists, want %d in %d, or others", tile,
 				want.Attributes()[attr].Name, got.Attributes()[attr].Layout, b.Len(), b.Lists(), a.Len(), a.Lists())
 		}
@@ -71,13 +78,13 @@ func sameEverywhere(t testing.TB, random *rand.Rand, want, got *Index) {
 
 // TestLayoutsHoldTheSame builds random data in every layout, at the sizes where words, groups and tiles end.
 func TestLayoutsHoldTheSame(t *testing.T) {
-	const T = TileObjects
+	const T = store.TileObjects
 	for _, n := range []int{0, 1, 31, 32, 33, 1023, 1024, 1025, T - 1, T, T + 1, 3*T + 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			random := newRandom(t)
 			m := randomModel(random, n)
-			want := m.inLayout(t, LayoutPostings)
-			for _, layout := range []Layout{LayoutSliced, LayoutRare} {
+			want := m.inLayout(t, schema.LayoutPostings)
+			for _, layout := range []schema.Layout{schema.LayoutSliced, schema.LayoutRare} {
 				sameEverywhere(t, random, want, m.inLayout(t, layout))
 			}
 		})
@@ -87,11 +94,11 @@ func TestLayoutsHoldTheSame(t *testing.T) {
 // TestSlicedVocabularies checks the numbers of keywords at which planes begin and codes grow a byte, and gaps among
 // the keywords.
 func TestSlicedVocabularies(t *testing.T) {
-	for _, used := range []int{0, 1, 2, 3, 127, 128, 255, 256, 257, MaxSlicedKeywords - 1, MaxSlicedKeywords} {
+	for _, used := range []int{0, 1, 2, 3, 127, 128, 255, 256, 257, postings.MaxSlicedKeywords - 1, postings.MaxSlicedKeywords} {
 		for _, gap := range []uint32{1, 7} {
 			t.Run(fmt.Sprint(used, gap), func(t *testing.T) {
 				random := newRandom(t)
-				m := &model{specs: []AttributeSpec{{Name: "code", Type: Ordinal, Keywords: uint32(used)*gap + 3}}}
+				m := &model{specs: []schema.AttributeSpec{{Name: "code", Type: schema.Ordinal, Keywords: uint32(used)*gap + 3}}}
 				for id := range max(2*used, 1500) {
 					o := modelObject{values: make([][]any, 1)}
 					if used > 0 && (id < used || random.IntN(4) > 0) {
@@ -99,8 +106,8 @@ func TestSlicedVocabularies(t *testing.T) {
 					}
 					m.objects = append(m.objects, o)
 				}
-				x := m.inLayout(t, LayoutSliced)
-				sameEverywhere(t, random, m.inLayout(t, LayoutPostings), x)
+				x := m.inLayout(t, schema.LayoutSliced)
+				sameEverywhere(t, random, m.inLayout(t, schema.LayoutPostings), x)
 				if planes := x.Planes(0, 0); planes.Planes() != bits.Len(uint(used)) || x.Codes(0).Len() != used {
 					t.Errorf("%d planes of %d codes, want %d of %d", planes.Planes(), x.Codes(0).Len(), bits.Len(uint(used)), used)
 				}
@@ -112,9 +119,9 @@ func TestSlicedVocabularies(t *testing.T) {
 // TestPlanesAreWhereTheyAreSaidToBe reads the planes as docs/format.md and the kernels do, and the codes as queries do.
 func TestPlanesAreWhereTheyAreSaidToBe(t *testing.T) {
 	random := newRandom(t)
-	m := &model{specs: []AttributeSpec{{Name: "code", Type: Ordinal, Keywords: 1000}}}
+	m := &model{specs: []schema.AttributeSpec{{Name: "code", Type: schema.Ordinal, Keywords: 1000}}}
 	counts := make([]uint64, 1000)
-	for range TileObjects + 1500 {
+	for range store.TileObjects + 1500 {
 		o := modelObject{values: make([][]any, 1)}
 		if random.IntN(5) > 0 {
 			keyword := random.Uint32N(500) * 2
@@ -123,7 +130,7 @@ func TestPlanesAreWhereTheyAreSaidToBe(t *testing.T) {
 		}
 		m.objects = append(m.objects, o)
 	}
-	x := m.inLayout(t, LayoutSliced)
+	x := m.inLayout(t, schema.LayoutSliced)
 	codes := x.Codes(0)
 	for tile := range x.Tiles() {
 		planes := x.Planes(tile, 0)
@@ -134,7 +141,7 @@ func TestPlanesAreWhereTheyAreSaidToBe(t *testing.T) {
 				code |= word >> (local % 32) & 1 << p
 			}
 			want := uint32(codes.Len())
-			if id := tile*TileObjects + local; id < len(m.objects) && m.objects[id].values[0] != nil {
+			if id := tile*store.TileObjects + local; id < len(m.objects) && m.objects[id].values[0] != nil {
 				want = codes.Of(m.objects[id].values[0][0].(uint32))
 			}
 			if code != want {
@@ -155,8 +162,8 @@ func TestPlanesAreWhereTheyAreSaidToBe(t *testing.T) {
 // TestRareRuns reads spans from frequent and rare lists as engines do.
 func TestRareRuns(t *testing.T) {
 	random := newRandom(t)
-	m := randomModel(random, 4*TileObjects+77)
-	want, x := m.inLayout(t, LayoutPostings), m.inLayout(t, LayoutRare)
+	m := randomModel(random, 4*store.TileObjects+77)
+	want, x := m.inLayout(t, schema.LayoutPostings), m.inLayout(t, schema.LayoutRare)
 	bag, _ := x.AttributeByName("bag")
 	r, keywords := x.Rare(bag), x.Attributes()[bag].Keywords
 	if r.Lists() == 0 || r.Lists() == int(keywords) {
@@ -168,10 +175,10 @@ func TestRareRuns(t *testing.T) {
 		var all, got []uint32
 		for tile := range x.Tiles() {
 			for _, id := range want.Postings(tile, bag).Run(lo, hi) {
-				all = append(all, uint32(tile)*TileObjects+uint32(id))
+				all = append(all, uint32(tile)*store.TileObjects+uint32(id))
 			}
 			for _, id := range x.Postings(tile, bag).Run(r.Frequent(lo), r.Frequent(hi)) {
-				got = append(got, uint32(tile)*TileObjects+uint32(id))
+				got = append(got, uint32(tile)*store.TileObjects+uint32(id))
 			}
 		}
 		got = append(got, r.Run(lo, hi)...)
@@ -186,29 +193,29 @@ func TestRareRuns(t *testing.T) {
 // TestLayoutThatDoesNotFit checks what a schema that asks for the wrong layout is told, and that it is told before all
 // objects are in where that can be.
 func TestLayoutThatDoesNotFit(t *testing.T) {
-	const most = MaxSlicedKeywords
-	text := func(b *Builder, i int) error { b.AddString(0, fmt.Sprint(i)); return nil }
+	const most = postings.MaxSlicedKeywords
+	text := func(b *index.Builder, i int) error { b.AddString(0, fmt.Sprint(i)); return nil }
 	cases := []struct {
-		spec AttributeSpec
-		add  func(b *Builder, i int) error
+		spec schema.AttributeSpec
+		add  func(b *index.Builder, i int) error
 		then int // objects that are taken before the one that is not; -1: none is asked for, -2: all are taken
 		want string
 	}{
-		{AttributeSpec{Name: "a", Type: Text, Layout: "sliced"}, func(b *Builder, i int) error {
+		{schema.AttributeSpec{Name: "a", Type: schema.Text, Layout: "sliced"}, func(b *index.Builder, i int) error {
 			for range 1 + i/7 {
 				b.AddString(0, "x")
 			}
 			return nil
 		}, 7, `"a" has 2 values in one object`},
-		{AttributeSpec{Name: "a", Type: Text, Layout: "sliced"}, text, most, "has 16385 values, layout sliced is for at most 16384"},
-		{AttributeSpec{Name: "a", Type: Number, Edges: Exact, Layout: "sliced"},
-			func(b *Builder, i int) error { return b.AddNumber(0, float64(i)) }, -2, "has 16386 values, layout sliced"},
-		{AttributeSpec{Name: "a", Type: Number, Layout: "rare"}, nil, -1, "for categories and texts"},
-		{AttributeSpec{Name: "a", Type: Ordinal, Keywords: 1 << 31, Layout: "rare"}, nil, -1, "for categories and texts"},
-		{AttributeSpec{Name: "a", Type: Number, Layout: "flat"}, nil, -1, "use auto, postings, sliced or rare"},
+		{schema.AttributeSpec{Name: "a", Type: schema.Text, Layout: "sliced"}, text, most, "has 16385 values, layout sliced is for at most 16384"},
+		{schema.AttributeSpec{Name: "a", Type: schema.Number, Edges: schema.Exact, Layout: "sliced"},
+			func(b *index.Builder, i int) error { return b.AddNumber(0, float64(i)) }, -2, "has 16386 values, layout sliced"},
+		{schema.AttributeSpec{Name: "a", Type: schema.Number, Layout: "rare"}, nil, -1, "for categories and texts"},
+		{schema.AttributeSpec{Name: "a", Type: schema.Ordinal, Keywords: 1 << 31, Layout: "rare"}, nil, -1, "for categories and texts"},
+		{schema.AttributeSpec{Name: "a", Type: schema.Number, Layout: "flat"}, nil, -1, "use auto, postings, sliced or rare"},
 	}
 	for _, c := range cases {
-		b, err := NewBuilder(schemaFor(t, Rows), []AttributeSpec{c.spec}, BuilderOptions{})
+		b, err := index.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{c.spec}, index.BuilderOptions{})
 		taken := -1
 		for i := 0; err == nil && i < most+2; i++ {
 			taken = i
@@ -231,7 +238,7 @@ func TestLayoutThatDoesNotFit(t *testing.T) {
 	}
 
 	// A text that only a dropped object had does not count.
-	b, err := NewBuilder(schemaFor(t, Rows), []AttributeSpec{{Name: "a", Type: Text, Layout: "sliced"}}, BuilderOptions{})
+	b, err := index.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{{Name: "a", Type: schema.Text, Layout: "sliced"}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,26 +258,26 @@ func TestLayoutThatDoesNotFit(t *testing.T) {
 func TestValidateFindsInLayouts(t *testing.T) {
 	cases := []struct {
 		name   string
-		change func(x *Index)
+		change func(x *index.Index)
 		want   string
 	}{
-		{"another code", func(x *Index) { x.planes[0].words[0] ^= 1 }, "its directory says"},
-		{"an object lost", func(x *Index) { x.planes[0].words[0] |= 1; x.planes[0].words[64] |= 1 }, "its entry says"},
-		{"a rare object moved", func(x *Index) {
-			ids := x.rare[1].ids
-			ids[len(ids)-1] = x.objects - 1
+		{"another code", func(x *index.Index) { x.Planes(0, 0).Words()[0] ^= 1 }, "its directory says"},
+		{"an object lost", func(x *index.Index) { x.Planes(0, 0).Words()[0] |= 1; x.Planes(0, 0).Words()[64] |= 1 }, "its entry says"},
+		{"a rare object moved", func(x *index.Index) {
+			_, _, ids := x.Rare(1).Arrays()
+			ids[len(ids)-1] = x.Objects() - 1
 		}, "its entry says"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			data := layoutsIndex(t)
-			x, err := OpenBytes(data)
+			x, err := index.OpenBytes(data)
 			if err != nil {
 				t.Fatal(err)
 			}
 			c.change(x)
 			reseal(data)
-			if x, err = OpenBytes(data); err != nil {
+			if x, err = index.OpenBytes(data); err != nil {
 				t.Fatalf("Open sees it: %v", err)
 			}
 			if err := x.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -283,39 +290,40 @@ func TestValidateFindsInLayouts(t *testing.T) {
 
 // TestOpenFindsWhatIsNotThere makes postings and codes of objects that a tile has not, and codes that there are not.
 func TestOpenFindsWhatIsNotThere(t *testing.T) {
-	for _, objects := range []int{1, 31, 32, 33, 1023, 1024, 1025, 2049, 3000, TileObjects} {
-		m := &model{specs: []AttributeSpec{
-			{Name: "sliced", Type: Ordinal, Keywords: 5, Layout: "sliced"}, {Name: "plain", Type: Ordinal, Keywords: 5, Layout: "postings"},
+	for _, objects := range []int{1, 31, 32, 33, 1023, 1024, 1025, 2049, 3000, store.TileObjects} {
+		m := &model{specs: []schema.AttributeSpec{
+			{Name: "sliced", Type: schema.Ordinal, Keywords: 5, Layout: "sliced"}, {Name: "plain", Type: schema.Ordinal, Keywords: 5, Layout: "postings"},
 		}}
 		for id := range objects {
 			m.objects = append(m.objects, modelObject{values: [][]any{{uint32(id % 5)}, {uint32(id % 5)}}})
 		}
 		random := newRandom(t)
 		for range 20 {
-			data := m.bytes(t, BuilderOptions{})
-			x, err := OpenBytes(data)
+			data := m.bytes(t, index.BuilderOptions{})
+			x, err := index.OpenBytes(data)
 			if err != nil {
 				t.Fatal(err)
 			}
 			want := ""
 			planes, v := x.Planes(0, 0), x.Codes(0).Len()
-			if beyond := groupsOf(objects)*GroupObjects - objects; beyond > 0 && random.IntN(2) == 0 {
+			if beyond := (objects+postings.GroupObjects-1)/postings.GroupObjects*postings.GroupObjects - objects; beyond > 0 && random.IntN(2) == 0 {
 				place := objects + random.IntN(beyond)
-				x.planes[0].words[(place/GroupObjects*planes.Planes()+random.IntN(planes.Planes()))*32+place%GroupObjects/32] ^= 1 << (place % 32)
+				x.Planes(0, 0).Words()[(place/postings.GroupObjects*planes.Planes()+random.IntN(planes.Planes()))*32+place%postings.GroupObjects/32] ^= 1 << (place % 32)
 				want = fmt.Sprintf("object %d", place) // has a code, maybe above V
 			} else if random.IntN(2) == 0 && v > 1 && v&(v+1) != 0 {
 				place := random.IntN(objects) // gets a code of all ones
 				for p := range planes.Planes() {
-					x.planes[0].words[(place/GroupObjects*planes.Planes()+p)*32+place%GroupObjects/32] |= 1 << (place % 32)
+					x.Planes(0, 0).Words()[(place/postings.GroupObjects*planes.Planes()+p)*32+place%postings.GroupObjects/32] |= 1 << (place % 32)
 				}
 				want = fmt.Sprintf("object %d has a code above", place)
 			} else {
-				x.postings[1].ids[random.IntN(objects)] = uint16(objects + random.IntN(1<<16-objects))
+				_, _, ids := x.Postings(0, 1).Arrays()
+				ids[random.IntN(objects)] = uint16(objects + random.IntN(1<<16-objects))
 				want = "a posting is of object"
 			}
 			reseal(data)
-			var damaged *CorruptError
-			if _, err := OpenBytes(data); !errors.As(err, &damaged) || !strings.Contains(err.Error(), want) {
+			var damaged *store.CorruptError
+			if _, err := index.OpenBytes(data); !errors.As(err, &damaged) || !strings.Contains(err.Error(), want) {
 				t.Fatalf("%d objects: %v, want %q", objects, err, want)
 			}
 		}
@@ -325,15 +333,15 @@ func TestOpenFindsWhatIsNotThere(t *testing.T) {
 // TestRareHead: a section that says another number of ids than it has is refused.
 func TestRareHead(t *testing.T) {
 	data := layoutsIndex(t)
-	x, err := OpenBytes(data)
+	x, err := index.OpenBytes(data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range x.Sections() {
-		if s.Kind == SectionRare {
+		if s.Kind == postings.SectionRare {
 			data[s.Offset+4]++
 			reseal(data)
-			_, err := OpenBytes(data)
+			_, err := index.OpenBytes(data)
 			if err == nil || !strings.Contains(err.Error(), "bytes of ids") {
 				t.Errorf("opening gives %v", err)
 			}
@@ -341,87 +349,4 @@ func TestRareHead(t *testing.T) {
 		}
 	}
 	t.Error("nothing is rare")
-}
-
-// FuzzDecodeRare reads sections of any bytes as rare keywords and as codes and uses what is accepted.
-func FuzzDecodeRare(f *testing.F) {
-	f.Add([]byte{}, uint32(0), uint32(0))
-	x, err := OpenBytes(layoutsIndex(f))
-	if err != nil {
-		f.Fatal(err)
-	}
-	for i := range x.sections {
-		if s := &x.sections[i]; s.Kind == SectionRare || s.Kind == SectionCodes {
-			f.Add(x.bytes(s), x.attributes[s.Attribute].Keywords, x.objects)
-		}
-	}
-	f.Fuzz(func(t *testing.T, data []byte, keywords, objects uint32) {
-		section := raw(make([]uint64, len(data)/8+1))[:len(data)] // aligned, as sections are
-		copy(section, data)
-		if r, err := decodeRare(section, keywords, objects); err == nil {
-			for _, id := range r.Run(0, keywords) {
-				if id >= objects {
-					t.Fatalf("object %d of %d", id, objects)
-				}
-			}
-			r.Run(keywords/3, keywords/2)
-			if r.Lists()+int(r.Frequent(keywords)) != int(keywords) {
-				t.Fatalf("%d rare and %d frequent keywords of %d", r.Lists(), r.Frequent(keywords), keywords)
-			}
-		}
-		if c, err := decodeCodes(section, keywords); err == nil {
-			planes := bits.Len(uint(c.Len()))
-			words := make([]uint32, planes*32)
-			for i := range words {
-				words[i] = uint32(i) * 2654435761
-			}
-			p, err := decodePlanes(raw(words), c, 1000)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var d Decoder
-			if all := d.sliced(p, c, 1000); len(all.Run(0, keywords)) > 1000 {
-				t.Fatalf("%d postings of 1000 objects", all.Len())
-			}
-		}
-	})
-}
-
-// TestCostRule checks the choice of auto on either side of each crossover that chooseLayout tells of.
-func TestCostRule(t *testing.T) {
-	even := func(keywords int, postings uint64, lists uint32) []frequency {
-		return slices.Repeat([]frequency{{postings: postings, lists: lists}}, keywords)
-	}
-	cases := []struct {
-		name        string
-		a           Attribute
-		frequencies []frequency
-		objects     uint32
-		want        Layout
-	}{
-		{"67 values, all objects", Attribute{Type: Ordinal, MaxPerObject: 1}, even(67, 10_000, 11), 670_000, LayoutSliced},
-		{"67 values, half of the objects", Attribute{Type: Ordinal, MaxPerObject: 1}, even(67, 10_000, 22), 1_340_000, LayoutSliced},
-		{"67 values, two fifths of the objects", Attribute{Type: Ordinal, MaxPerObject: 1}, even(67, 10_000, 26), 1_675_000, LayoutPostings},
-		{"two values an object", Attribute{Type: Ordinal, MaxPerObject: 2}, even(67, 10_000, 11), 670_000, LayoutPostings},
-		{"too many values", Attribute{Type: Ordinal, MaxPerObject: 1}, even(MaxSlicedKeywords+1, 1000, 254), 1000 * (MaxSlicedKeywords + 1), LayoutPostings},
-		{"32 categories", Attribute{Type: Text, MaxPerObject: 1}, even(32, 10_000, 5), 320_000, LayoutSliced},
-		{"40 categories", Attribute{Type: Text, MaxPerObject: 1}, even(40, 10_000, 7), 400_000, LayoutPostings},
-		{"40 categories, one frequent", Attribute{Type: Text, MaxPerObject: 1},
-			append(even(39, 1000, 2), frequency{postings: 61_000, lists: 2}), 100_000, LayoutSliced},
-		{"a handful of objects", Attribute{Type: Ordinal, MaxPerObject: 1}, even(3, 1, 1), 3, LayoutPostings},
-		{"a text, two postings a word", Attribute{Type: Text, MaxPerObject: 9}, even(100_000, 2, 2), 30 * TileObjects, LayoutRare},
-		{"the same in few tiles", Attribute{Type: Text, MaxPerObject: 9}, even(100_000, 2, 2), 10 * TileObjects, LayoutPostings},
-		{"a text, ten postings a word and tile", Attribute{Type: Text, MaxPerObject: 9}, even(10_000, 100, 10), 10 * TileObjects, LayoutPostings},
-		{"a text in one tile", Attribute{Type: Text, MaxPerObject: 9}, even(10_000, 2, 1), 5000, LayoutPostings},
-		{"nothing", Attribute{Type: Text}, nil, 5000, LayoutPostings},
-	}
-	for _, c := range cases {
-		c.a.Keywords = uint32(len(c.frequencies))
-		for _, f := range c.frequencies {
-			c.a.Postings += f.postings
-		}
-		if got := chooseLayout(&c.a, c.frequencies, c.objects, tilesOf(c.objects)); got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
-	}
 }

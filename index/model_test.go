@@ -1,4 +1,4 @@
-package index
+package index_test
 
 import (
 	"context"
@@ -10,11 +10,16 @@ import (
 	"sort"
 	"strconv"
 	"testing"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // model is the plainest form of an index: the objects themselves. It is what a built index is compared with.
 type model struct {
-	specs   []AttributeSpec
+	specs   []schema.AttributeSpec
 	objects []modelObject
 }
 
@@ -25,13 +30,13 @@ type modelObject struct {
 	sequence string
 }
 
-func schemaFor(t testing.TB, kind Kind) *Schema {
+func schemaFor(t testing.TB, kind schema.Kind) *schema.Schema {
 	t.Helper()
 	text := "name: test\nkind: rows\nkey: id\nmissing: ['', '?']\ncolumns:\n- {name: a, type: number}\n"
-	if kind == Sequences {
+	if kind == schema.Sequences {
 		text = "name: test\nkind: sequences\nngram: 2\n"
 	}
-	s, err := ParseSchema([]byte(text))
+	s, err := schema.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,9 +44,9 @@ func schemaFor(t testing.TB, kind Kind) *Schema {
 }
 
 // builder returns a builder with all objects of the model added.
-func (m *model) builder(t testing.TB, options BuilderOptions) *Builder {
+func (m *model) builder(t testing.TB, options index.BuilderOptions) *index.Builder {
 	t.Helper()
-	b, err := NewBuilder(schemaFor(t, Rows), m.specs, options)
+	b, err := index.NewBuilder(schemaFor(t, schema.Rows), m.specs, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +59,7 @@ func (m *model) builder(t testing.TB, options BuilderOptions) *Builder {
 	return b
 }
 
-func (m *model) add(t testing.TB, b *Builder, o modelObject) {
+func (m *model) add(t testing.TB, b *index.Builder, o modelObject) {
 	t.Helper()
 	for attr, values := range o.values {
 		for _, v := range values {
@@ -74,7 +79,7 @@ func (m *model) add(t testing.TB, b *Builder, o modelObject) {
 	}
 }
 
-func (m *model) bytes(t testing.TB, options BuilderOptions) []byte {
+func (m *model) bytes(t testing.TB, options index.BuilderOptions) []byte {
 	t.Helper()
 	data, err := m.builder(t, options).Bytes(context.Background())
 	if err != nil {
@@ -83,9 +88,9 @@ func (m *model) bytes(t testing.TB, options BuilderOptions) []byte {
 	return data
 }
 
-func (m *model) open(t testing.TB) *Index {
+func (m *model) open(t testing.TB) *index.Index {
 	t.Helper()
-	x, err := OpenBytes(m.bytes(t, BuilderOptions{}))
+	x, err := index.OpenBytes(m.bytes(t, index.BuilderOptions{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +98,7 @@ func (m *model) open(t testing.TB) *Index {
 }
 
 // check compares everything an index tells with the model.
-func (m *model) check(t *testing.T, x *Index, random *rand.Rand) {
+func (m *model) check(t *testing.T, x *index.Index, random *rand.Rand) {
 	t.Helper()
 	if err := x.Validate(); err != nil {
 		t.Fatalf("Validate: %v", err)
@@ -134,7 +139,7 @@ func (m *model) check(t *testing.T, x *Index, random *rand.Rand) {
 	}
 }
 
-func (m *model) checkAttribute(t *testing.T, x *Index, attr int, random *rand.Rand) {
+func (m *model) checkAttribute(t *testing.T, x *index.Index, attr int, random *rand.Rand) {
 	t.Helper()
 	a := x.Attributes()[attr]
 	spec := m.specs[attr]
@@ -164,15 +169,15 @@ func (m *model) checkAttribute(t *testing.T, x *Index, attr int, random *rand.Ra
 			lists[kw] = append(lists[kw], uint32(id))
 		}
 	}
-	tiles := make([]Decoder, x.Tiles())
-	postings := make([]Postings, x.Tiles())
+	tiles := make([]postings.Decoder, x.Tiles())
+	postings := make([]postings.Postings, x.Tiles())
 	for tile := range postings {
 		postings[tile] = tiles[tile].Postings(x, tile, attr)
 	}
 	run := func(lo, hi uint32) (ids []uint32) {
 		for tile := range x.Tiles() {
 			for _, id := range postings[tile].Run(lo, hi) {
-				ids = append(ids, uint32(tile)*TileObjects+uint32(id))
+				ids = append(ids, uint32(tile)*store.TileObjects+uint32(id))
 			}
 		}
 		return ids
@@ -209,16 +214,16 @@ func (m *model) checkAttribute(t *testing.T, x *Index, attr int, random *rand.Ra
 }
 
 // checkVocabulary compares the position map with the values and returns the keyword of a value that occurs.
-func (m *model) checkVocabulary(t *testing.T, x *Index, attr int, all []any, random *rand.Rand) func(any) uint32 {
+func (m *model) checkVocabulary(t *testing.T, x *index.Index, attr int, all []any, random *rand.Rand) func(any) uint32 {
 	t.Helper()
 	a := x.Attributes()[attr]
 	switch m.specs[attr].Type {
-	case Ordinal:
+	case schema.Ordinal:
 		if a.Keywords != m.specs[attr].Keywords {
 			t.Fatalf("attribute %d: %d keywords, want %d", attr, a.Keywords, m.specs[attr].Keywords)
 		}
 		return func(v any) uint32 { return v.(uint32) }
-	case Number:
+	case schema.Number:
 		if len(all) == 0 {
 			if a.Keywords != 0 || len(a.Edges) != 0 {
 				t.Fatalf("attribute %d without values has %d keywords", attr, a.Keywords)
@@ -284,17 +289,17 @@ func randomString(random *rand.Rand) string {
 
 // randomModel makes n objects with every kind of attribute: dense and sparse, with repeats, skew and gaps.
 func randomModel(random *rand.Rand, n int) *model {
-	m := &model{specs: []AttributeSpec{
-		{Name: "width", Type: Number, Buckets: 1 + random.IntN(200)},
-		{Name: "depth", Type: Number, Buckets: 1 + random.IntN(200), Edges: EquiDepth},
-		{Name: "exact", Type: Number, Edges: Exact},
-		{Name: "word", Type: Text},
-		{Name: "bag", Type: Text},
-		{Name: "hash", Type: Ordinal, Keywords: 1 + random.Uint32N(300)},
-		{Name: "never", Type: Text},
-		{Name: "no number", Type: Number},
-		{Name: "rare", Type: Ordinal, Keywords: 70000},
-		{Name: "none", Type: Ordinal},
+	m := &model{specs: []schema.AttributeSpec{
+		{Name: "width", Type: schema.Number, Buckets: 1 + random.IntN(200)},
+		{Name: "depth", Type: schema.Number, Buckets: 1 + random.IntN(200), Edges: schema.EquiDepth},
+		{Name: "exact", Type: schema.Number, Edges: schema.Exact},
+		{Name: "word", Type: schema.Text},
+		{Name: "bag", Type: schema.Text},
+		{Name: "hash", Type: schema.Ordinal, Keywords: 1 + random.Uint32N(300)},
+		{Name: "never", Type: schema.Text},
+		{Name: "no number", Type: schema.Number},
+		{Name: "rare", Type: schema.Ordinal, Keywords: 70000},
+		{Name: "none", Type: schema.Ordinal},
 	}}
 	withKeys, withPayload, withText := random.IntN(3), random.IntN(2) == 0, random.IntN(2) == 0
 	for id := range n {

@@ -1,18 +1,24 @@
-package index
+package index_test
 
 import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // TestRoundTrip compares built indexes with the objects they were built from, at the sizes where bitmaps and
 // tiles begin and end.
 func TestRoundTrip(t *testing.T) {
-	const T = TileObjects
+	const T = store.TileObjects
 	for _, n := range []int{0, 1, 2, 31, 32, 33, 63, 64, 65, 1000, T - 1, T, T + 1, 2*T + 3} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			random := newRandom(t)
@@ -27,8 +33,8 @@ func TestVocabularySizes(t *testing.T) {
 	for _, keywords := range []int{1, 31, 32, 33, 64, 100_000} {
 		t.Run(strconv.Itoa(keywords), func(t *testing.T) {
 			random := newRandom(t)
-			m := &model{specs: []AttributeSpec{
-				{Name: "text", Type: Text}, {Name: "ordinal", Type: Ordinal, Keywords: uint32(keywords)},
+			m := &model{specs: []schema.AttributeSpec{
+				{Name: "text", Type: schema.Text}, {Name: "ordinal", Type: schema.Ordinal, Keywords: uint32(keywords)},
 			}}
 			for id := range max(200, keywords) {
 				m.objects = append(m.objects, modelObject{values: [][]any{
@@ -42,7 +48,7 @@ func TestVocabularySizes(t *testing.T) {
 
 // TestRepeats checks that a keyword an object has r times is r adjacent postings, beyond the 16 bits of an id too.
 func TestRepeats(t *testing.T) {
-	m := &model{specs: []AttributeSpec{{Name: "bag", Type: Text}}}
+	m := &model{specs: []schema.AttributeSpec{{Name: "bag", Type: schema.Text}}}
 	many := make([]any, 70_000)
 	for i := range many {
 		many[i] = "x"
@@ -55,7 +61,7 @@ func TestRepeats(t *testing.T) {
 	if a := x.Attributes()[0]; a.MaxPerObject != 70_000 || a.Objects != 3 {
 		t.Errorf("MaxPerObject %d of %d objects, want 70000 of 3", a.MaxPerObject, a.Objects)
 	}
-	q := new(Query)
+	q := new(postings.MatchQuery)
 	q.StartItem(0, 3)
 	q.AddSpan(0, 1)
 	q.StartItem(0, 5)
@@ -67,12 +73,12 @@ func TestRepeats(t *testing.T) {
 // TestSameBytes checks that the bytes depend on the input alone: not on the run, the workers, or where they go.
 func TestSameBytes(t *testing.T) {
 	random := newRandom(t)
-	m := randomModel(random, TileObjects+1000)
-	want := m.bytes(t, BuilderOptions{Workers: 1})
-	if !bytes.Equal(want, m.bytes(t, BuilderOptions{Workers: 7})) {
+	m := randomModel(random, store.TileObjects+1000)
+	want := m.bytes(t, index.BuilderOptions{Workers: 1})
+	if !bytes.Equal(want, m.bytes(t, index.BuilderOptions{Workers: 7})) {
 		t.Error("seven workers build other bytes than one")
 	}
-	b := m.builder(t, BuilderOptions{})
+	b := m.builder(t, index.BuilderOptions{})
 	for range 2 {
 		path := filepath.Join(t.TempDir(), "a.gmq")
 		var last, total int64
@@ -87,11 +93,15 @@ func TestSameBytes(t *testing.T) {
 		if last != total || total == 0 {
 			t.Errorf("progress ends at %d of %d", last, total)
 		}
-		x, err := Open(path)
+		x, err := index.Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(want, x.data) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(want, data) {
 			t.Error("the file has other bytes than Bytes returns")
 		}
 		if err := x.Close(); err != nil {
@@ -106,7 +116,7 @@ func TestSameBytes(t *testing.T) {
 // TestFormatIsStable fixes the bytes of a file with every kind of section: when they change, indexes that exist change their
 // version, or can no longer be read, and the format version may have to.
 func TestFormatIsStable(t *testing.T) {
-	x, err := OpenBytes(smallIndex(t))
+	x, err := index.OpenBytes(smallIndex(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,10 +129,10 @@ func TestFormatIsStable(t *testing.T) {
 func TestUnaligned(t *testing.T) {
 	random := newRandom(t)
 	m := randomModel(random, 500)
-	data := m.bytes(t, BuilderOptions{})
+	data := m.bytes(t, index.BuilderOptions{})
 	for shift := 1; shift < 8; shift++ {
 		shifted := append(make([]byte, shift, shift+len(data)), data...)[shift:]
-		x, err := OpenBytes(shifted)
+		x, err := index.OpenBytes(shifted)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +143,7 @@ func TestUnaligned(t *testing.T) {
 // TestLookupAllocatesNothing holds the path of every query to its promise.
 func TestLookupAllocatesNothing(t *testing.T) {
 	m := randomModel(newRandom(t), 2000)
-	m.specs[3].Layout = LayoutPostings.String()
+	m.specs[3].Layout = schema.LayoutPostings.String()
 	x := m.open(t)
 	word, _ := x.AttributeByName("word")
 	key := []byte("abc")

@@ -69,7 +69,7 @@ struct Batch {
   uint32_t planesOfGroup;
 };
 
-// The host has mirrors of these: gpuexec/cuda_layout.go.
+// The host has mirrors of these: gpuexec/cuda/abi.
 static_assert(sizeof(Section) == 16 && sizeof(Span) == 16 && sizeof(Query) == 40 && sizeof(State) == 32 && sizeof(Batch) == 104);
 
 #ifdef __CUDACC__

@@ -118,3 +118,24 @@ func TestModules(t *testing.T) {
 		t.Errorf("%d images of %d sources", len(modules), len(sources))
 	}
 }
+
+// The threads of a block that the sources and this package name are the same.
+func TestSelectThreads(t *testing.T) {
+	for source, want := range map[string]string{
+		"select.cu": "constexpr int kThreads = ", "resolve.cu": "constexpr uint32_t kThreads = ", "load.cu": "constexpr uint32_t kWarps = ",
+	} {
+		data, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, value, found := strings.Cut(string(data), want)
+		value, _, _ = strings.Cut(value, ";")
+		n, err := strconv.Atoi(value)
+		if source == "load.cu" {
+			n *= 32
+		}
+		if !found || err != nil || n != SelectThreads {
+			t.Errorf("a block of %s has %d threads, not %d", source, n, SelectThreads)
+		}
+	}
+}

@@ -34,7 +34,7 @@ struct Scan {
   uint32_t ngram, unused;
 };
 
-// The host has mirrors of these: gpuexec/cuda_scan.go.
+// The host has mirrors of these: gpuexec/cuda/abi.
 static_assert(sizeof(ScanQuery) == 16 && sizeof(Scan) == 88);
 
 namespace {

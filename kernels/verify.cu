@@ -23,7 +23,7 @@ struct Verify {
   uint32_t symbols, base;     // symbols that occur in the texts; id of the first object
 };
 
-// The host has mirrors of these: gpuexec/cuda_verify.go.
+// The host has mirrors of these: gpuexec/cuda/abi.
 static_assert(sizeof(VerifyTask) == 28 && sizeof(Verify) == 64);
 
 namespace {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -26,22 +27,26 @@ import (
 // Ids of answers derive from ids of queries, and users choose these. The query stream refuses an id that it has seen within two
 // minutes, the result stream within ten: in between, a new query may have an old one's id, by mistake or not. Then what the
 // stream has is not this answer: it went to another subject or answers another message. The delivery takes another id,
-// which holds a hash of what makes the message itself unique, and is the same for every attempt.
+// which holds a hash of the message, and is the same for every attempt.
+//
+// The same message twice, to the same subject, is answered once all the same: who was not told that a message had arrived
+// publishes it again, and a query stream whose server was killed has forgotten the id of what is answered and gone.
 //
 // A delivery has one owner at a time: whoever encodes, then the producer until it confirms.
 type delivery struct {
 	origin  *stored
-	request *request
+	request *pipeline.Request
 	then    func() // when all of it is confirmed
 	out     *producer.Producer
 
 	reason *wire.Error // the message is refused as a whole
 
+	asked   asked
 	id      string // of the answer, without the part
 	salt    int    // how many ids before this one were taken by other answers
 	results wire.Results
-	made    *answering // where results come from; nil once they are encoded
-	next    int        // the first query that is not known to be out
+	made    *pipeline.Answer // where results come from; nil once they are encoded
+	next    int              // the first query that is not known to be out
 
 	// parts tells a lone run, which sends all parts itself, of each that is confirmed; closed when no more are to be sent. Nil
 	// for other messages, and with the last part.
@@ -54,17 +59,19 @@ type delivery struct {
 
 // deliver sends the answer to a request, or the reason why it has none, and calls then when all of it is confirmed. It blocks
 // while the producer has no room.
-func (o *stored) deliver(r *request, reason *wire.Error, then func()) {
+func (o *stored) deliver(r *pipeline.Request, reason *wire.Error, then func()) {
 	s := o.intake
-	d := &delivery{origin: o, request: r, reason: reason, then: then, out: s.publishers.next(), id: o.resultID()}
-	d.results, d.made = s.pipe.results(r, reason, int(s.maxResult()))
+	d := &delivery{origin: o, request: r, reason: reason, then: then, out: s.publishers.next(), id: o.resultID(),
+		asked: whatIsAsked(o.message.Header, o.message.Body, o.message.Sequence)}
+	d.made = r.Answer(reason, int(s.maxResult()))
+	d.results = d.made.Results
 	if o.alone.runs() {
 		d.parts = make(chan struct{}, 1)
 	}
 	parts := d.parts
 	for last := d.send(); !last && parts != nil; last = d.send() {
 		more := false
-		o.alone.wait(func() { _, more = <-parts })
+		o.alone.Wait(func() { _, more = <-parts })
 		if !more {
 			return
 		}
@@ -74,41 +81,39 @@ func (o *stored) deliver(r *request, reason *wire.Error, then func()) {
 // send encodes the next part and publishes it, and says whether it is the last.
 func (d *delivery) send() (last bool) {
 	s, m := d.origin.intake, d.origin.message
-	header := resultHeader(m.Header, m.Sequence, d.request.codec, d.request.onlyID(d.reason))
+	header := resultHeader(m.Header, d.asked, d.request.Codec(), d.request.OnlyID(d.reason))
 	header[wire.HeaderMsgID] = []string{partID(d.id, d.results.Total)}
 	room := int(s.maxResult()) - wire.HeaderSize(header) - wire.PartHeaderSize
 
 	most := max(room, 0)
 	rough := min(most, len(d.part.Body)) // where this is what is left of a part that was encoded before
 	if d.made != nil {
-		rough = d.made.roughSize(d.next, most)
+		rough = d.made.RoughSize(d.next, most)
 	}
-	func() {
-		s.pipe.share(d.request)
-		defer s.pipe.shared(d.request) // reading the index may fail
-		d.part = wire.AppendPart(s.pipe.memory.body(rough), d.request.codec, d.results, d.next, room)
-	}()
+	d.request.Sharing(func() {
+		d.part = wire.AppendPart(d.request.Body(rough), d.request.Codec(), d.results, d.next, room)
+	})
 	d.tooLarge += d.part.TooLarge
 	end := d.next + d.part.Count
 	if last = end == d.results.Total; last {
 		d.parts = nil
 	}
 	if last && d.made != nil && d.reason == nil {
-		d.tooLarge += d.made.tooLarge
-		s.pipe.encoded(d.made)
+		d.tooLarge += d.made.TooLarge
+		d.made.Encoded()
 		d.made = nil
 	}
 	if d.results.Batch {
 		header[wire.HeaderQueries] = []string{wire.Range{First: d.next, Last: end - 1, Total: d.results.Total}.String()}
 	}
-	if !s.pipe.sound(d.request) {
+	if !d.request.Sound() {
 		d.drop()
-		d.origin.abandon(d.request)
+		d.origin.Abandon(d.request)
 		return true
 	}
 	d.encoded = time.Now()
 	out := producer.Outgoing{Subject: d.origin.reply, MsgID: partID(d.id, d.next+1), Header: header, Body: d.part.Body}
-	d.origin.alone.wait(func() { d.out.Publish(s.pipe.aborted, out, d.confirmed) })
+	d.origin.alone.Wait(func() { d.out.Publish(d.request.Aborted(), out, d.confirmed) })
 	return last
 }
 
@@ -128,34 +133,32 @@ func (d *delivery) confirmed(how producer.Confirmation, err error) {
 // goOn sends the part that begins with a query, or ends the delivery when there is none.
 func (d *delivery) goOn(next int) {
 	if next < d.results.Total {
-		d.origin.intake.pipe.memory.sent(d.part.Body)
+		d.request.Sent(d.part.Body)
 		d.next = next
 		if d.parts != nil {
 			d.parts <- struct{}{}
 		} else {
-			s := d.origin.intake
-			s.settling.Go(func() { s.pipe.reading(d.request, func() { d.send() }) })
+			d.origin.intake.settling.Go(func() { d.request.Reading(func() { d.send() }) })
 		}
 		return
 	}
 	d.drop()
-	p, now := d.origin.intake.pipe, time.Now()
-	p.metrics.observe(d.request, d.reason, d.tooLarge, now.Sub(d.encoded), now.Sub(d.request.arrived))
-	p.done(d.request)
+	now := time.Now()
+	d.origin.intake.metrics.Observe(d.request, d.reason, d.tooLarge, now.Sub(d.encoded), now.Sub(d.request.Arrived()))
+	d.request.Done()
 	d.origin.alone.then(d.then)
 }
 
 // drop gives the memory of the delivery back.
 func (d *delivery) drop() {
-	p := d.origin.intake.pipe
 	if d.parts != nil {
 		close(d.parts)
 		d.parts = nil
 	}
-	p.memory.sent(d.part.Body)
+	d.request.Sent(d.part.Body)
 	d.part.Body = nil
 	if d.made != nil {
-		p.encoded(d.made)
+		d.made.Encoded()
 		d.made = nil
 	}
 }
@@ -163,23 +166,23 @@ func (d *delivery) drop() {
 // duplicate finds out what the stream has in place of the part, and goes on with what it has not.
 func (d *delivery) duplicate(sequence uint64) {
 	o := d.origin
-	has, whose, err := o.intake.answers.look(o.intake.pipe.aborted, sequence, o.reply, o.message.Sequence)
-	total := max(d.results.Total, len(d.request.tasks), has.Total)
+	has, whose, err := o.intake.answers.look(d.request.Aborted(), sequence, o.reply, d.asked)
+	total := max(d.results.Total, d.request.Len(), has.Total)
 	switch {
 	case err != nil: // the process ends
 		d.drop()
-		o.abandon(d.request)
+		o.Abandon(d.request)
 	case whose == unknown:
 		d.goOn(d.next + d.part.Count)
 	case whose == another || has.First != d.next:
 		d.salt++
-		d.id = saltedID(o.resultID(), o.reply, o.message.StreamCreated, o.message.Sequence, d.salt)
+		d.id = saltedID(o.resultID(), o.reply, d.asked, d.salt)
 		d.again(d.next)
 	case has.Total == 1 || has.Last+1 >= total: // an answer to the message as a whole, or to the last of its queries
 		d.goOn(max(d.results.Total, has.Last+1))
 	case d.reason != nil:
 		// This attempt refuses as a whole what an earlier one had begun to answer: the rest is told one by one.
-		refusal := wire.Result{Index: o.intake.pipe.name, Version: o.intake.pipe.encoder.index.Version(), Err: d.reason}
+		refusal := wire.Result{Index: d.request.Index(), Version: d.request.Version(), Err: d.reason}
 		d.results = wire.Results{Batch: true, Total: total, At: func(int) *wire.Result { return &refusal }}
 		d.goOn(has.Last + 1)
 	default:
@@ -191,7 +194,7 @@ func (d *delivery) duplicate(sequence uint64) {
 func (d *delivery) again(next int) {
 	end := d.next + d.part.Count
 	if d.made == nil && d.reason == nil && next < end {
-		part, err := wire.DecodeAnswer(d.request.codec, d.part.Body)
+		part, err := wire.DecodeAnswer(d.request.Codec(), d.part.Body)
 		if err != nil || len(part.Results) != d.part.Count {
 			d.drop()
 			d.origin.unpublished(d.request, err)

@@ -9,6 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/geniemq/geniemq/service/metrics"
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -19,12 +21,13 @@ import (
 // not sent through micro.Request, whose statistics, taken when the handler returns, would not only be wrong for a
 // handler that answers later but also race with it; stats keeps our own.
 type directIntake struct {
-	pipe  *pipeline
-	nc    *nats.Conn
-	limit int64    // queries between intake and engine
-	allow []string // reply subjects
-	log   *slog.Logger
-	stats directStats
+	pipe    *pipeline.Pipeline
+	metrics *metrics.Index
+	nc      *nats.Conn
+	limit   int64    // queries between intake and engine
+	allow   []string // reply subjects
+	log     *slog.Logger
+	stats   directStats
 
 	waiting atomic.Int64 // queries, or messages not decoded yet, between intake and engine
 
@@ -68,46 +71,30 @@ func (d *directIntake) Handle(m micro.Request) {
 		return
 	}
 	header := nats.Header(m.Headers())
-	r := &request{
-		arrived: time.Now(),
-		id:      fallbackID(header),
-		header:  header,
-		body:    m.Data(),
-		origin:  &direct{intake: d, reply: m.Reply(), header: header, size: int64(len(m.Data()))},
-	}
-	d.take(r)
+	o := &direct{intake: d, reply: m.Reply(), header: header}
+	d.take(o, d.pipe.NewRequest(o, messageOf(header, m.Data(), time.Now())))
 }
 
 // drop leaves a request unanswered whose answer would be published where its sender may have no right to: on the subject of
 // another's stored answers, or as a query.
 func (d *directIntake) drop(reply string, reason error) {
 	d.stats.dropped.Add(1)
-	d.pipe.metrics.directDropped.Inc()
+	d.metrics.Dropped()
 	d.log.Warn("a direct request is dropped because of its reply subject: see direct-reply-allow", "reply", reply, "error", reason)
 }
 
 // take puts a request into the pipeline or refuses it.
-func (d *directIntake) take(r *request) {
-	size := int64(len(r.body))
+func (d *directIntake) take(o *direct, r *pipeline.Request) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	waiting := d.waiting.Add(1)
-	memory := &d.pipe.direct.memory
 	switch {
 	case d.closed:
-		r.origin.refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
-	case waiting > d.limit || !memory.try(size): // until it is decoded
-		r.origin.refuse(r, d.overloaded())
+		o.Refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
+	case waiting > d.limit || !d.pipe.Offer(r):
+		o.Refuse(r, d.overloaded())
 	default:
-		d.pipe.enter()
-		select {
-		case d.pipe.direct.in <- r:
-			return
-		default:
-			d.pipe.pass()
-			memory.give(size)
-			r.origin.refuse(r, d.overloaded())
-		}
+		return
 	}
 	d.waiting.Add(-1)
 }
@@ -129,12 +116,10 @@ type direct struct {
 	intake *directIntake
 	reply  string
 	header nats.Header
-	size   int64
 }
 
-// admit replaces the message's place in the queue by those of its queries. One query is admitted already.
-func (d *direct) admit(queries int) *wire.Error {
-	d.intake.pipe.direct.memory.give(d.size)
+// Admit replaces the message's place in the queue by those of its queries. One query is admitted already.
+func (d *direct) Admit(queries int) *wire.Error {
 	waiting := d.intake.waiting.Add(int64(queries) - 1)
 	switch {
 	case queries <= 1 || waiting <= d.intake.limit:
@@ -148,57 +133,50 @@ func (d *direct) admit(queries int) *wire.Error {
 	return d.intake.overloaded()
 }
 
-func (d *direct) leave(queries int) { d.intake.waiting.Add(int64(-queries)) }
+func (d *direct) Leave(queries int) { d.intake.waiting.Add(int64(-queries)) }
 
-func (d *direct) refuse(r *request, reason *wire.Error) { d.send(r, reason) }
+func (d *direct) Refuse(r *pipeline.Request, reason *wire.Error) { d.send(r, reason) }
 
-func (d *direct) respond(r *request) { d.send(r, nil) }
+func (d *direct) Respond(r *pipeline.Request) { d.send(r, nil) }
 
-func (d *direct) abandon(r *request) {
-	if p := d.intake.pipe; p.aborted.Err() == nil {
-		d.refuse(r, wire.Errorf(wire.Overloaded, "this worker does not answer from index %s now, whose file was changed in place: try again", p.name))
+func (d *direct) Abandon(r *pipeline.Request) {
+	if r.Aborted().Err() == nil {
+		d.Refuse(r, wire.Errorf(wire.Overloaded, "this worker does not answer from index %s now, whose file was changed in place: try again", r.Index()))
 		return
 	}
-	d.refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
+	d.Refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
 }
 
 // send encodes and publishes the answer to a request, or the reason why it has none. It is one message or an error: an asker
 // waits for one.
-func (d *direct) send(r *request, reason *wire.Error) {
-	p := d.intake.pipe
-	out := &nats.Msg{Subject: d.reply, Header: nats.Header{wire.HeaderContentType: {r.codec.String()}}}
+func (d *direct) send(r *pipeline.Request, reason *wire.Error) {
+	out := &nats.Msg{Subject: d.reply, Header: nats.Header{wire.HeaderContentType: {r.Codec().String()}}}
 	setTrace(out.Header, d.header)
-	whole := reason
-	if id := r.onlyID(reason); id != "" {
+	if id := r.OnlyID(reason); id != "" {
 		setQueryID(out.Header, id)
 	}
-	if len(r.tasks) == 1 && !r.batch {
-		if whole == nil {
-			whole = r.tasks[0].err()
-		}
-	}
-	if whole != nil {
+	if whole := r.OnlyErr(reason); whole != nil {
 		setServiceError(out.Header, whole)
 	}
 	room := int(d.intake.nc.MaxPayload()) - wire.HeaderSize(out.Header)
-	results, made := p.results(r, reason, room)
-	body, size, ok := wire.AppendWhole(p.memory.body(made.roughSize(0, room)), r.codec, results, room)
-	if made.tooLarge > 0 {
-		size, ok = made.payloads, false
+	answer := r.Answer(reason, room)
+	body, size, ok := wire.AppendWhole(r.Body(answer.RoughSize(0, room)), r.Codec(), answer.Results, room)
+	if answer.TooLarge > 0 {
+		size, ok = answer.Payloads, false
 	}
-	p.encoded(made)
+	answer.Encoded()
 	if !ok {
 		reason = wire.Errorf(wire.TooLarge, "the answer has at least %d bytes, a message holds %d, and direct search sends "+
 			"one: ask for less at a time, or through the stream", size, room)
 		setServiceError(out.Header, reason)
-		results, made = p.results(r, reason, room)
-		body, _, _ = wire.AppendWhole(body, r.codec, results, room)
-		p.encoded(made)
+		answer = r.Answer(reason, room)
+		body, _, _ = wire.AppendWhole(body, r.Codec(), answer.Results, room)
+		answer.Encoded()
 	}
 	out.Data = body
-	if !p.sound(r) {
-		p.memory.sent(body)
-		d.abandon(r)
+	if !r.Sound() {
+		r.Sent(body)
+		d.Abandon(r)
 		return
 	}
 	encoded := time.Now()
@@ -206,14 +184,14 @@ func (d *direct) send(r *request, reason *wire.Error) {
 	if err != nil {
 		d.intake.log.Warn("a direct answer could not be sent", "reply", d.reply, "error", err)
 	}
-	p.memory.sent(out.Data) // the connection has its own copy
+	r.Sent(out.Data) // the connection has its own copy
 
-	took := time.Since(r.arrived)
+	took := time.Since(r.Arrived())
 	d.intake.stats.requests.Add(1)
 	d.intake.stats.nanoseconds.Add(int64(took))
 	if out.Header.Get(wire.HeaderServiceErrorCode) != "" {
 		d.intake.stats.errors.Add(1)
 	}
-	p.metrics.observe(r, reason, 0, time.Since(encoded), took)
-	p.done(r)
+	d.intake.metrics.Observe(r, reason, 0, time.Since(encoded), took)
+	r.Done()
 }

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,7 +15,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -48,66 +48,6 @@ func keyedFile(t testing.TB, name string, n int) (path string, content []byte) {
 	return path, content
 }
 
-// A message that is decoded while its index's file is cut off is told so, whichever of its decoders finds out, and the process lives.
-func TestDecodeOfCutOffFile(t *testing.T) {
-	for _, queries := range []int{1, 3000} {
-		for _, workers := range []int{1, 4} {
-			t.Run(fmt.Sprintf("%d queries, %d decoders", queries, workers), func(t *testing.T) {
-				p := decodingPipeline(t, workers, wire.Limits{})
-				l := newLane(1, 0, 0)
-				var helpers sync.WaitGroup
-				for range workers - 1 {
-					helpers.Go(func() {
-						debug.SetPanicOnFault(true) // as pipeline.start does
-						l.decode(p)()
-					})
-				}
-				defer helpers.Wait()
-				defer close(l.in)
-				asked := make([]wire.Query, queries)
-				for i := range asked {
-					asked[i].K = 3
-					asked[i].Items = []wire.Condition{{Attr: "c", Value: wire.String(fmt.Sprint(i % 10))}}
-				}
-				body := wire.AppendQueries(nil, wire.JSON, asked)
-				decode := func() (*request, error) {
-					defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-					r := message(wire.JSON, body, &l)
-					return r, p.decode(r)
-				}
-				if r, err := decode(); err != nil || r.queries != queries || r.epoch == 0 {
-					t.Fatalf("%v, %d queries", err, r.queries)
-				}
-				path := p.encoder.index.Path()
-				content, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Truncate(path, 0); err != nil {
-					t.Fatal(err)
-				}
-				for range 2 { // the second time it is known before
-					var changed *index.ChangedError
-					if r, err := decode(); !errors.As(err, &changed) || r.queries != 0 {
-						t.Errorf("%v, %d queries", err, r.queries)
-					}
-				}
-				if err := os.WriteFile(path, content, 0); err != nil {
-					t.Fatal(err)
-				}
-				for start := time.Now(); p.encoder.index.Reread(t.Context()) != nil; time.Sleep(10 * time.Millisecond) {
-					if time.Since(start) > patience {
-						t.Fatal("the file is not trusted again")
-					}
-				}
-				if r, err := decode(); err != nil || r.queries != queries {
-					t.Errorf("with the old bytes: %v, %d queries", err, r.queries)
-				}
-			})
-		}
-	}
-}
-
 // meddler is a real engine with someone at work at an index's file just before or after it is searched.
 type meddler struct {
 	gpuexec.Engine
@@ -115,7 +55,7 @@ type meddler struct {
 }
 
 func (m *meddler) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
-	engine, err := gpuexec.Open(kind, opts)
+	engine, err := open.Engine(kind, opts)
 	m.Engine = engine
 	return m, err
 }
@@ -130,7 +70,7 @@ type meddledSearcher struct {
 	m *meddler
 }
 
-func (s *meddledSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
+func (s *meddledSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
 	marked := false
 	for i := range plans {
 		marked = marked || plans[i].Match.K == 7
@@ -138,7 +78,7 @@ func (s *meddledSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answ
 	if f := s.m.before.Load(); marked && f != nil && s.m.before.CompareAndSwap(f, nil) {
 		(*f)()
 	}
-	err := s.Searcher.Search(ctx, plans, answers)
+	err := s.Searcher.Search(ctx, plans, answers, t)
 	if f := s.m.after.Load(); marked && f != nil && s.m.after.CompareAndSwap(f, nil) {
 		(*f)()
 	}
@@ -166,7 +106,7 @@ func TestFileChangedUnderAnswer(t *testing.T) {
 				path, content := keyedFile(t, "keyed", objects)
 				other := rowsFile(t, "rows", 100)
 				m := &meddler{}
-				s, nc, js := startService(t, Config{Indexes: []IndexSource{{Path: path}, {Path: other}}}, Options{OpenEngine: m.open})
+				s, nc, js := startService(t, config.Config{Indexes: []config.IndexSource{{Path: path}, {Path: other}}}, Options{OpenEngine: m.open})
 				eventually(t, ready(s))
 				meddle := func() {
 					if err := change(path, content); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -53,10 +54,14 @@ func looksOurs(id string) bool {
 
 func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// saltedID is the id of an answer in place of one that another answer has. It holds what makes the message unique, and how
-// many ids were taken before it.
-func saltedID(result, reply string, created time.Time, sequence uint64, salt int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%d\n%d", reply, created.UnixNano(), sequence, salt))
+// saltedID is the id of an answer in place of one that another answer has. It holds what is asked, and how many ids were taken
+// before it.
+func saltedID(result, reply string, asked asked, salt int) string {
+	what := asked.hash
+	if what == "" {
+		what = strconv.FormatUint(asked.sequence, 10)
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", reply, what, salt))
 	return result + "." + hex.EncodeToString(sum[:16])
 }
 
@@ -74,11 +79,45 @@ func fallbackID(query nats.Header) string {
 	return id
 }
 
+// messageOf is what a pipeline is told of a message.
+func messageOf(header nats.Header, body []byte, arrived time.Time) pipeline.Message {
+	return pipeline.Message{
+		Arrived: arrived, ID: fallbackID(header),
+		ContentType: header.Get(wire.HeaderContentType), Protocol: header.Get(wire.HeaderProtocol), Body: body,
+	}
+}
+
+// asked says which message an answer is to. The query stream may have one message twice, with an id for each time: a publisher that
+// was not told that it had arrived repeats it, and a server that was killed has forgotten the ids of messages that are gone.
+type asked struct {
+	sequence uint64
+	hash     string // of the message; "" where it has no id of its own, and nothing can be its double
+}
+
+func whatIsAsked(header nats.Header, body []byte, sequence uint64) asked {
+	a := asked{sequence: sequence}
+	if header.Get(wire.HeaderMsgID) != "" {
+		h := sha256.New()
+		h.Write([]byte(header.Get(wire.HeaderContentType) + "\n" + header.Get(wire.HeaderProtocol) + "\n"))
+		h.Write(body)
+		a.hash = hex.EncodeToString(h.Sum(nil)[:16])
+	}
+	return a
+}
+
+// answeredBy says whether a stored answer is to this message. Workers of earlier versions did not hash.
+func (a *asked) answeredBy(header nats.Header) bool {
+	return header.Get(wire.HeaderQuerySeq) == strconv.FormatUint(a.sequence, 10) || a.hash != "" && header.Get(wire.HeaderQueryHash) == a.hash
+}
+
 // resultHeader is the header of an answer to a stored message, without what the parts differ in. id is that of a single query.
-func resultHeader(query nats.Header, sequence uint64, codec wire.ContentType, id string) nats.Header {
+func resultHeader(query nats.Header, asked asked, codec wire.ContentType, id string) nats.Header {
 	h := nats.Header{
 		wire.HeaderContentType: {codec.String()},
-		wire.HeaderQuerySeq:    {strconv.FormatUint(sequence, 10)},
+		wire.HeaderQuerySeq:    {strconv.FormatUint(asked.sequence, 10)},
+	}
+	if asked.hash != "" {
+		h[wire.HeaderQueryHash] = []string{asked.hash}
 	}
 	setTrace(h, query)
 	setQueryID(h, id)

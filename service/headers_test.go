@@ -41,13 +41,24 @@ func TestResultIDsKeepTheirForm(t *testing.T) {
 			t.Errorf("%.40q becomes %s, want %s", id, got, want)
 		}
 	}
-	salted := saltedID("people.a", "genie.result.people.bob", created, 42, 1)
+	ask := func(body, contentType string, sequence uint64) asked {
+		return whatIsAsked(nats.Header{"Nats-Msg-Id": {"a"}, "Content-Type": {contentType}}, []byte(body), sequence)
+	}
+	salted := saltedID("people.a", "genie.result.people.bob", ask("x", "", 42), 1)
+	if again := saltedID("people.a", "genie.result.people.bob", ask("x", "", 43), 1); again != salted {
+		t.Errorf("a message that was published twice has the ids %s and %s", salted, again)
+	}
+	unnamed := func(sequence uint64) asked { return whatIsAsked(nats.Header{}, []byte("x"), sequence) }
 	for _, other := range []string{
-		saltedID("people.a", "genie.result.people.eve", created, 42, 1), saltedID("people.a", "genie.result.people.bob", created, 43, 1),
-		saltedID("people.a", "genie.result.people.bob", created.Add(1), 42, 1), saltedID("people.a", "genie.result.people.bob", created, 42, 2),
+		saltedID("people.a", "genie.result.people.eve", ask("x", "", 42), 1), saltedID("people.a", "genie.result.people.bob", ask("y", "", 42), 1),
+		saltedID("people.a", "genie.result.people.bob", ask("x", "application/msgpack", 42), 1), saltedID("people.a", "genie.result.people.bob", ask("x", "", 42), 2),
+		saltedID("people.a", "genie.result.people.bob", unnamed(42), 1),
 	} {
 		if other == salted {
 			t.Errorf("two messages have the id %s", salted)
 		}
+	}
+	if a, b := saltedID("people.1.42", "r", unnamed(42), 1), saltedID("people.1.42", "r", unnamed(43), 1); a == b {
+		t.Errorf("two messages without ids have the id %s", a)
 	}
 }

@@ -7,18 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/geniemq/geniemq/batcher"
 	"github.com/geniemq/geniemq/consumer"
-	"github.com/geniemq/geniemq/wire"
+	"github.com/geniemq/geniemq/service/exclusion"
+	"github.com/geniemq/geniemq/service/pipeline"
 )
 
 const (
-	// loneHold is how long a lone run keeps all others waiting at a time.
-	loneHold = 100 * time.Millisecond
-	// Queries of a lone run are executed in batches that grow while they take less than shortBatch and shrink when they take
-	// more than longBatch: between two of them the run may let others go on.
-	shortBatch = 5 * time.Millisecond
-	longBatch  = 20 * time.Millisecond
 	// endWait bounds how long a message is kept from being settled by a record that cannot be taken away.
 	endWait = 2 * time.Second
 )
@@ -31,7 +25,7 @@ const (
 // confirmation may take as long as a result stream is full. Whatever settles the message waits for that end, so that
 // the record is gone before the message is; killed in between, the worker leaves a message that runs again, not a record.
 type loneRun struct {
-	exclusion *exclusion
+	exclusion *exclusion.Lock
 	record    *consumer.Record
 	log       *slog.Logger
 	enter     func() bool // takes a turn and begins the record; false when the process ends
@@ -56,8 +50,8 @@ func (l *loneRun) begun(since time.Time, recorded bool) {
 	l.turn.Unlock()
 }
 
-// held is for how long it has the turn.
-func (l *loneRun) held() time.Duration {
+// Held is for how long it has the turn.
+func (l *loneRun) Held() time.Duration {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	return time.Since(l.since)
@@ -80,7 +74,7 @@ func (l *loneRun) leave(write func(context.Context) error) (ok bool) {
 	}
 	l.active = false
 	took := time.Since(l.since)
-	if l.exclusion.release() {
+	if l.exclusion.Release() {
 		l.busy += took
 	}
 	return ok
@@ -90,26 +84,26 @@ func (l *loneRun) leave(write func(context.Context) error) (ok bool) {
 func (l *loneRun) rest() time.Duration {
 	l.turn.Lock()
 	defer l.turn.Unlock()
-	rest := min(l.busy, 10*loneHold)
+	rest := min(l.busy, 10*pipeline.LoneHold)
 	l.busy = 0
 	return rest
 }
 
-// yield lets others go on for as long as they waited. It is false when the process ends.
-func (l *loneRun) yield() bool {
+// Yield lets others go on for as long as they waited. It is false when the process ends.
+func (l *loneRun) Yield() bool {
 	l.leave(l.record.Pause)
 	time.Sleep(l.rest())
 	return l.enter()
 }
 
-// wait waits for something that others do, and lets them do it. A nil run is that of a message that is no suspect.
-func (l *loneRun) wait(wait func()) {
+// Wait waits for something that others do, and lets them do it. A nil run is that of a message that is no suspect.
+func (l *loneRun) Wait(wait func()) {
 	if !l.runs() {
 		wait()
 		return
 	}
 	paused := make(chan struct{})
-	timer := time.AfterFunc(loneHold, func() {
+	timer := time.AfterFunc(pipeline.LoneHold, func() {
 		l.leave(l.record.Pause)
 		close(paused)
 	})
@@ -169,76 +163,4 @@ func (l *loneRun) then(settle func()) {
 		l.mu.Unlock()
 	}
 	settle()
-}
-
-// work takes a suspect from its body to its answer.
-func (l *loneRun) work(p *pipeline, r *request) {
-	r.lane = &p.lone
-	err := p.decode(r)
-	if full := r.origin.admit(r.queries); err == nil && full != nil {
-		err = full
-	}
-	if err == nil {
-		l.wait(func() { err = p.reserve(r) })
-	}
-	var refusal *wire.Error
-	switch {
-	case errors.As(err, &refusal):
-		r.origin.refuse(r, refusal)
-	case err != nil: // the pipeline is aborted
-		r.origin.abandon(r)
-	case r.queries == 0:
-		r.answer()
-	default:
-		l.search(p, r)
-		p.reading(r, (<-r.lane.finished).answer)
-	}
-}
-
-// search runs the queries of a request on the engine.
-func (l *loneRun) search(p *pipeline, r *request) {
-	var unfinished []*task
-	x := &executor{pipeline: p, alone: true, later: func(t *task) { unfinished = append(unfinished, t) }}
-	x.pace.Call = loneHold * time.Duration(p.background.cores)
-	works := p.lastAnswer.Load() != 0 // and so may not be to blame when it is lost
-	tasks := make([]*task, 0, r.queries)
-	now := time.Now()
-	for i := range r.tasks {
-		if t := &r.tasks[i]; t.refusal == nil {
-			t.queued = now
-			tasks = append(tasks, t)
-		}
-	}
-	for size := 1; len(tasks) > 0; {
-		n := l.fit(p, tasks, size)
-		batch := tasks[:n]
-		tasks = tasks[n:]
-		start := time.Now()
-		p.metrics.addBatch(n, batcher.Full.String())
-		x.run(x.live(batch))
-		l.keep = l.keep || x.lost && works
-		tasks, unfinished = append(unfinished, tasks...), nil // what is begun is ended first
-		switch took := time.Since(start); {
-		case took < shortBatch:
-			size *= 2
-		case took > longBatch:
-			size = max(1, size/2)
-		}
-		if len(tasks) > 0 && l.held() > loneHold && !l.yield() {
-			x.abandon(tasks)
-			return
-		}
-	}
-}
-
-// fit is how many of the tasks make a batch of at most size queries.
-func (l *loneRun) fit(p *pipeline, tasks []*task, size int) int {
-	room := p.searcher.Capacity().BatchBytes
-	n := 0
-	for cost := int64(0); n < min(size, len(tasks), p.options.batchSize); n++ {
-		if cost += tasks[n].cost; n > 0 && room > 0 && cost > room {
-			break
-		}
-	}
-	return n
 }

@@ -12,12 +12,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/exclusion"
+	"github.com/geniemq/geniemq/service/pipeline"
 )
 
 // While a lone run waits for room in the result stream, the others go on, and it is not on record as one that may kill: a worker
 // may be killed at that time. Then it has its turn again. Its message is settled when it has ended.
 func TestLoneRunThatWaits(t *testing.T) {
-	s, nc, js := startService(t, Config{}, Options{})
+	s, nc, js := startService(t, config.Config{}, Options{})
 	ctx := t.Context()
 	if err := nc.Publish("genie.query.other", nil); err != nil {
 		t.Fatal(err)
@@ -31,7 +34,7 @@ func TestLoneRunThatWaits(t *testing.T) {
 			t.Errorf("%d lone runs are on record (%v), want %d", r.Lost(), err, want)
 		}
 	}
-	all := newSuspects(new(exclusion), consumer.NewSuspects(js, s.subjects, consumer.StreamLimits{}), slog.New(slog.DiscardHandler))
+	all := newSuspects(new(exclusion.Lock), consumer.NewSuspects(js, s.subjects, consumer.StreamLimits{}), slog.New(slog.DiscardHandler))
 	l := &loneRun{exclusion: all.exclusion, record: all.records.Of(m), log: all.log}
 	l.enter = func() bool { return all.enter(ctx, l) }
 	if !l.enter() {
@@ -41,19 +44,19 @@ func TestLoneRunThatWaits(t *testing.T) {
 	shared := make(chan struct{})
 	var sharing sync.WaitGroup
 	sharing.Go(func() {
-		all.exclusion.share()
+		all.exclusion.Share()
 		lost(0)
 		close(shared)
-		all.exclusion.done()
+		all.exclusion.Done()
 	})
 	settled := false
 	l.then(func() { settled = true })
 	select {
 	case <-shared:
 		t.Fatal("others go on during a lone run")
-	case <-time.After(2 * loneHold):
+	case <-time.After(2 * pipeline.LoneHold):
 	}
-	l.wait(func() { // as if for room
+	l.Wait(func() { // as if for room
 		select {
 		case <-shared:
 		case <-time.After(patience):
@@ -69,11 +72,11 @@ func TestLoneRunThatWaits(t *testing.T) {
 		t.Error("the run has not ended")
 	}
 	lost(0)
-	if rest := l.rest(); rest < loneHold {
-		t.Errorf("others waited for more than %v and get %v", loneHold, rest)
+	if rest := l.rest(); rest < pipeline.LoneHold {
+		t.Errorf("others waited for more than %v and get %v", pipeline.LoneHold, rest)
 	}
-	all.exclusion.share()
-	all.exclusion.done()
+	all.exclusion.Share()
+	all.exclusion.Done()
 }
 
 // pulledMessage is a message of the query stream that a consumer of the test has pulled.
@@ -104,7 +107,7 @@ func pulledMessage(t *testing.T, js jetstream.JetStream) *consumer.Message {
 
 // Lone runs and everything else take turns: one at a time or all of the others, and neither side is kept out by the other.
 func TestExclusion(t *testing.T) {
-	var e exclusion
+	var e exclusion.Lock
 	var mu sync.Mutex
 	alone, others := 0, 0
 	look := func(a, o int) error {
@@ -122,11 +125,11 @@ func TestExclusion(t *testing.T) {
 	for range 4 { // they do nothing else, so that one of them always works
 		working.Go(func() {
 			for range rounds {
-				e.share()
+				e.Share()
 				err := look(0, 1)
 				time.Sleep(100 * time.Microsecond)
 				err = errors.Join(err, look(0, -1))
-				e.done()
+				e.Done()
 				if err != nil {
 					faults <- err
 					return
@@ -135,9 +138,9 @@ func TestExclusion(t *testing.T) {
 		})
 	}
 	for range rounds {
-		e.takeAll()
+		e.TakeAll()
 		err := errors.Join(look(1, 0), look(-1, 0))
-		e.release()
+		e.Release()
 		if err != nil {
 			t.Fatal(err)
 		}

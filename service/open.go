@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
@@ -17,6 +16,13 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/admin"
+	"github.com/geniemq/geniemq/service/broker"
+	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/connection"
+	"github.com/geniemq/geniemq/service/metrics"
+	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -28,11 +34,11 @@ type served struct {
 	name     string
 	index    *index.Index
 	searcher gpuexec.Searcher
-	encoder  *encoder
+	encoder  *translate.Translator
 	example  string // a query, of a time when the file was sound
-	metrics  *indexMetrics
-	pipe     *pipeline
-	prober   *prober
+	metrics  *metrics.Index
+	pipe     *pipeline.Pipeline
+	prober   *pipeline.Prober
 	direct   *directIntake
 	stored   *storedIntake
 }
@@ -79,7 +85,7 @@ func (s *Service) openIndexes(ctx context.Context) error {
 	return nil
 }
 
-func (s *Service) openIndex(source IndexSource) (_ *served, err error) {
+func (s *Service) openIndex(source config.IndexSource) (_ *served, err error) {
 	file, err := index.Open(source.Path)
 	if errors.Is(err, fs.ErrNotExist) && source.Name == "" && wire.CheckIndexName(source.Path) == nil {
 		return nil, fmt.Errorf("%w: if %s is the index's name, give its file too, like --index %[2]s=%[2]s.gmq", err, source.Path)
@@ -96,10 +102,9 @@ func (s *Service) openIndex(source IndexSource) (_ *served, err error) {
 	if err := wire.CheckIndexName(x.name); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Path, err)
 	}
-	if x.encoder, err = newEncoder(x.name, file); err != nil {
+	if x.encoder, err = translate.New(x.name, file, int64(s.cfg.CertifyLimit)); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Path, err)
 	}
-	x.encoder.limitCertify(int64(s.cfg.CertifyLimit))
 	return x, nil
 }
 
@@ -117,16 +122,12 @@ func (s *Service) loadIndex(ctx context.Context, x *served, snapshot *gpuexec.Sn
 	if err := x.index.Unchanged(epoch); err != nil { // an engine keeps what it has loaded
 		return err
 	}
-	x.metrics = s.metrics.forIndex(x.name)
+	x.metrics = s.metrics.Index(x.name)
 	info := s.engine.Info()
-	s.metrics.info.WithLabelValues(x.name, x.index.Version(), string(x.index.Schema().Kind), info.Kind, info.Device).Set(1)
-	s.metrics.indexBytes.WithLabelValues(x.name).Set(float64(x.index.Size()))
+	s.metrics.Serving(metrics.Served{
+		Name: x.name, Version: x.index.Version(), Kind: string(x.index.Schema().Kind), Bytes: x.index.Size(), Engine: info.Kind, Device: info.Device,
+	})
 	capacity := x.searcher.Capacity()
-	own := capacity.DeviceBytes
-	if len(s.indexes) > 0 {
-		own -= capacity.SharedBytes // counted with the first
-	}
-	s.metrics.deviceBytes.Add(float64(own))
 	s.log.Info("index is loaded", "index", x.name, "engine", info.Kind, "device", info.Device, "form", capacity.Form,
 		"parts", capacity.Parts, "bytes", capacity.IndexBytes)
 	s.indexes = append(s.indexes, x)
@@ -136,9 +137,7 @@ func (s *Service) loadIndex(ctx context.Context, x *served, snapshot *gpuexec.Sn
 func (s *Service) openConnection(ctx context.Context) (err error) {
 	url := s.cfg.NATS
 	if url == "" {
-		s.broker, err = StartBroker(ctx, BrokerOptions{
-			Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log, OnLost: s.fail, OnMended: s.brokerMended,
-		})
+		s.broker, err = broker.Start(ctx, s.brokerOptions())
 		if err != nil {
 			return err
 		}
@@ -148,8 +147,8 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 	if s.nc, err = s.connect(url, "geniemq"); err != nil {
 		return err
 	}
-	s.onStop("connection", func(ctx context.Context) error { return closeConnection(ctx, s.nc) })
-	s.denials = watchDenials(s.nc)
+	s.onStop("connection", func(ctx context.Context) error { return connection.Close(ctx, s.nc) })
+	s.denials = connection.WatchDenials(s.nc)
 	s.url = url
 	if s.js, err = jetstream.New(s.nc); err != nil {
 		return fmt.Errorf("using JetStream: %w", err)
@@ -164,24 +163,10 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 	return nil
 }
 
-// closeConnection sends what is buffered, the last acknowledgements above all, and closes.
-func closeConnection(ctx context.Context, nc *nats.Conn) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer cancel()
-	var err error
-	if nc.IsConnected() {
-		err = nc.FlushWithContext(ctx)
+func (s *Service) brokerOptions() broker.Options {
+	return broker.Options{
+		Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log, OnLost: s.fail, OnMended: s.brokerMended,
 	}
-	if !nc.IsConnected() {
-		err = nil // lost meanwhile, which is no more a fault of this end than if it had been lost before
-	}
-	closed := nc.StatusChanged(nats.CLOSED)
-	nc.Close()
-	select {
-	case <-closed:
-	case <-ctx.Done():
-	}
-	return err
 }
 
 func (s *Service) openPublishers(ctx context.Context) error {
@@ -198,7 +183,7 @@ func (s *Service) openPublishers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.onStop("connection of a producer", func(ctx context.Context) error { return closeConnection(ctx, nc) })
+		s.onStop("connection of a producer", func(ctx context.Context) error { return connection.Close(ctx, nc) })
 		p, err := producer.New(nc, producer.Options{
 			Subjects: s.subjects,
 			OnState: func(state producer.State) {
@@ -222,30 +207,30 @@ func (s *Service) openPipelines(context.Context) error {
 	s.onStop("pipelines", func(context.Context) error {
 		var draining sync.WaitGroup
 		for _, x := range s.indexes {
-			draining.Go(x.pipe.drain)
+			draining.Go(x.pipe.Drain)
 		}
 		draining.Wait()
 		return nil
 	})
 	for _, x := range s.indexes {
-		x.pipe = newPipeline(x.name, x.encoder, x.searcher, pipelineOptions{
-			batchSize:     s.cfg.BatchSize,
-			linger:        s.cfg.BatchLinger,
-			workers:       s.cfg.Workers,
-			directQueue:   s.cfg.DirectQueue,
-			limits:        s.limits,
-			exclusion:     &s.exclusion,
-			maxMessage:    s.nc.MaxPayload(),
-			budget:        s.budget,
-			cores:         s.engine.Info().Workers,
-			engineTimeout: s.cfg.EngineTimeout,
-			fatal:         s.fail,
-		}, x.metrics, s.repeats.limit(s.log.With("index", x.name)))
+		x.pipe = pipeline.New(x.index, x.encoder, x.searcher, pipeline.Options{
+			BatchSize:     s.cfg.BatchSize,
+			Linger:        s.cfg.BatchLinger,
+			Workers:       s.cfg.Workers,
+			DirectQueue:   s.cfg.DirectQueue,
+			Limits:        s.limits,
+			Exclusion:     &s.exclusion,
+			MaxMessage:    s.nc.MaxPayload(),
+			Budget:        s.budget,
+			Cores:         s.engine.Info().Workers,
+			EngineTimeout: s.cfg.EngineTimeout,
+			Fatal:         s.fail,
+		}, x.metrics, s.repeats.Logger(s.log.With("index", x.name)))
 	}
-	s.background("memory", func(ctx context.Context) { s.budget.trim(ctx, s.forget) })
+	s.background("memory", func(ctx context.Context) { s.budget.Trim(ctx, s.forget) })
 	for _, x := range s.indexes {
-		x.prober = newProber(x.pipe)
-		s.background("probe of "+x.name, x.prober.run)
+		x.prober = pipeline.NewProber(x.pipe)
+		s.background("probe of "+x.name, x.prober.Run)
 	}
 	return nil
 }
@@ -253,7 +238,7 @@ func (s *Service) openPipelines(context.Context) error {
 // forget drops the memory that pipelines keep for messages to come.
 func (s *Service) forget() {
 	for _, x := range s.indexes {
-		x.pipe.memory.answers.drop()
+		x.pipe.Forget()
 	}
 }
 
@@ -273,11 +258,11 @@ func (s *Service) background(what string, run func(context.Context)) {
 }
 
 func (s *Service) openAdmin(context.Context) (err error) {
-	if s.cfg.Admin == Off {
+	if s.cfg.Admin == config.Off {
 		return nil
 	}
-	s.admin, err = startAdmin(s.cfg.Admin, adminSource{
-		registry: s.metrics.registry, status: s.Status, pprof: s.cfg.Pprof, log: s.log,
+	s.admin, err = admin.Start(s.cfg.Admin, admin.Source{
+		Metrics: s.metrics, Status: s.Status, Pprof: s.cfg.Pprof, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -291,14 +276,14 @@ func (s *Service) openSearch(ctx context.Context) error {
 	intakes := make(map[string]*directIntake)
 	endpoint := func(x *served) string { return "search-" + x.name }
 	for _, x := range s.indexes {
-		x.direct = &directIntake{pipe: x.pipe, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.directReplyAllow(),
-			log: s.repeats.limit(s.log.With("index", x.name))}
+		x.direct = &directIntake{pipe: x.pipe, metrics: x.metrics, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.DirectReplies(),
+			log: s.repeats.Logger(s.log.With("index", x.name))}
 		intakes[endpoint(x)] = x.direct
 	}
 	var err error
 	s.micro, err = micro.AddService(s.nc, micro.Config{
 		Name:        "geniemq",
-		Version:     Version,
+		Version:     Version(),
 		Description: "top-k similarity search",
 		Metadata:    map[string]string{"engine": s.engine.Info().Kind, "protocol": fmt.Sprint(wire.Version)},
 		StatsHandler: func(e *micro.Endpoint) any {
@@ -339,7 +324,7 @@ func (s *Service) openSearch(ctx context.Context) error {
 func (s *Service) openStreams(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, serverWait)
 	defer cancel()
-	allowed, end := s.denials.bound(ctx, jetStream)
+	allowed, end := s.denials.Bound(ctx, connection.JetStream)
 	differences, err := consumer.EnsureStreams(allowed, s.js, s.subjects, consumer.StreamLimits{})
 	if err = end(err); err != nil {
 		return err
@@ -347,7 +332,7 @@ func (s *Service) openStreams(ctx context.Context) error {
 	for _, d := range differences {
 		s.log.Warn("a stream is used as it is, though it differs from what is recommended", "difference", d.String())
 	}
-	s.answers = &storedAnswers{js: s.js, name: s.subjects.ResultStream(), log: s.repeats.limit(s.log), turns: make(chan struct{}, lookTurns)}
+	s.answers = &storedAnswers{js: s.js, name: s.subjects.ResultStream(), log: s.repeats.Logger(s.log), turns: make(chan struct{}, lookTurns)}
 	s.watch = &streamWatch{nc: s.nc, js: s.js, subjects: s.subjects, clock: s.clock}
 	for _, x := range s.indexes {
 		s.watch.needs[0] = append(s.watch.needs[0], s.subjects.Query(x.name))
@@ -388,7 +373,7 @@ func (s *Service) openStored(ctx context.Context) error {
 // openWatches begins to look at the files of the indexes.
 func (s *Service) openWatches(context.Context) error {
 	for _, x := range s.indexes {
-		w := &fileWatch{pipe: x.pipe, hold: x.stored.consumer.Hold, log: s.log.With("index", x.name)}
+		w := &fileWatch{index: x.index, doubts: x.pipe.Doubts(), hold: x.stored.consumer.Hold, log: s.log.With("index", x.name)}
 		s.background("watch of "+x.name+"'s file", w.run)
 	}
 	return nil
@@ -400,17 +385,17 @@ const pullBytes = 32 << 20
 func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
-		pipe: x.pipe, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow(x.name),
-		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.limit(log),
+		index: x.name, pipe: x.pipe, aborted: x.pipe.Aborted(), metrics: x.metrics, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.StoredReplies(x.name),
+		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.Logger(log),
 	}
 	c, err := consumer.New(s.js, consumer.Options{
 		Subjects:      s.subjects,
 		Index:         x.name,
 		AckWait:       s.cfg.AckWait,
 		MaxAckPending: s.cfg.MaxPending,
-		BatchMessages: x.pipe.options.batchSize,
-		PullBytes:     min(pullBytes/int64(len(s.indexes)), s.budget.window(len(s.indexes))),
-		Bytes:         s.budget.window(len(s.indexes)),
+		BatchMessages: x.pipe.BatchSize(),
+		PullBytes:     min(pullBytes/int64(len(s.indexes)), s.budget.Window(len(s.indexes))),
+		Bytes:         s.budget.Window(len(s.indexes)),
 		InfoInterval:  watchInterval,
 		OnState: func(err error) {
 			if err != nil {
@@ -427,7 +412,9 @@ func (s *Service) openConsumer(x *served) (err error) {
 		return err
 	}
 	x.stored.consumer = c
-	s.metrics.watchConsumer(x.name, c.Stats)
+	s.metrics.WatchConsumer(x.name,
+		func() float64 { return float64(x.stored.pending()) },
+		func() float64 { return float64(c.Stats().Redelivered) })
 	x.stored.ended = make(chan error, 1)
 	s.mu.Lock()
 	s.intakes = append(s.intakes, x.stored)

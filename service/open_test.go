@@ -9,13 +9,16 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cpu"
+	"github.com/geniemq/geniemq/gpuexec/open"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // Two indexes of one name are refused with what to do.
 func TestIndexNames(t *testing.T) {
-	cfg := Config{
-		Indexes: []IndexSource{{Path: rowsFile(t, "same", 1)}, {Path: rowsFile(t, "same", 2)}}, NATSListen: "127.0.0.1:0",
-		DataDir: t.TempDir(), Admin: Off,
+	cfg := config.Config{
+		Indexes: []config.IndexSource{{Path: rowsFile(t, "same", 1)}, {Path: rowsFile(t, "same", 2)}}, NATSListen: "127.0.0.1:0",
+		DataDir: t.TempDir(), Admin: config.Off,
 	}
 	if _, err := Start(t.Context(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), "--index other=") {
 		t.Errorf("two indexes of one name: %v", err)
@@ -29,7 +32,7 @@ type listing struct {
 }
 
 func (l *listing) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
-	engine, err := gpuexec.Open(kind, opts)
+	engine, err := open.Engine(kind, opts)
 	l.Engine = engine
 	return l, err
 }
@@ -47,15 +50,15 @@ func (l *listing) Load(ctx context.Context, snapshot *gpuexec.Snapshot, later ..
 // engine's memory is counted once.
 func TestIndexesLeaveRoom(t *testing.T) {
 	engine := &listing{}
-	var indexes []IndexSource
+	var indexes []config.IndexSource
 	for _, name := range []string{"b", "a", "c"} {
-		indexes = append(indexes, IndexSource{Path: rowsFile(t, name, 1)})
+		indexes = append(indexes, config.IndexSource{Path: rowsFile(t, name, 1)})
 	}
-	s, _, _ := startService(t, Config{Indexes: indexes, Engine: gpuexec.CPU}, Options{OpenEngine: engine.open})
+	s, _, _ := startService(t, config.Config{Indexes: indexes, Engine: gpuexec.CPU}, Options{OpenEngine: engine.open})
 	if want := []string{"b a c", "a c", "c"}; !slices.Equal(engine.loads, want) {
 		t.Errorf("loaded, with what follows: %q, want %q", engine.loads, want)
 	}
-	families, err := s.metrics.registry.Gather()
+	families, err := s.metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +67,9 @@ func TestIndexesLeaveRoom(t *testing.T) {
 	var got float64
 	for _, f := range families {
 		if f.GetName() == "geniemq_device_memory_bytes" {
-			got = f.Metric[0].Gauge.GetValue()
+			for _, m := range f.Metric {
+				got += m.Gauge.GetValue()
+			}
 		}
 	}
 	if got != float64(want) {
@@ -95,11 +100,11 @@ func (s shapedSearcher) Capacity() gpuexec.Capacity {
 // The log says of every index on what it is searched, and in which form it lies there.
 func TestLoadedIndexIsLogged(t *testing.T) {
 	var text bytes.Buffer
-	s, err := Start(t.Context(), Config{
-		Indexes:    []IndexSource{{Path: rowsFile(t, "a", 10)}, {Name: "other", Path: rowsFile(t, "b", 10)}},
-		NATSListen: "127.0.0.1:0", DataDir: t.TempDir(), Admin: Off,
+	s, err := Start(t.Context(), config.Config{
+		Indexes:    []config.IndexSource{{Path: rowsFile(t, "a", 10)}, {Name: "other", Path: rowsFile(t, "b", 10)}},
+		NATSListen: "127.0.0.1:0", DataDir: t.TempDir(), Admin: config.Off,
 	}, Options{Logger: slog.New(slog.NewTextHandler(&text, nil)), OpenEngine: func(_ string, opts gpuexec.Options) (gpuexec.Engine, error) {
-		return shaped{gpuexec.NewCPU(opts.CPU)}, nil
+		return shaped{cpu.New(opts.CPU)}, nil
 	}})
 	if err != nil {
 		t.Fatal(err)

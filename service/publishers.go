@@ -8,7 +8,7 @@ import (
 
 // publishers are the ways out of stored answers: producers, each on a connection of its own, that take turns. The server
 // reads a connection in one goroutine, which parses what comes in, hands it to its stream and writes it to those who
-// listen; where answers are large, that goroutine is what a single connection ends at (docs/benchmarks,
+// listen; where answers are large, that goroutine is what a single connection ends at (docs/benchmarks/history,
 // 2026-11-21-h200-service.md). The connection that queries are pulled and acknowledged on carries none.
 type publishers struct {
 	producers []*producer.Producer

@@ -18,17 +18,25 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
+	"github.com/geniemq/geniemq/service/admin"
+	"github.com/geniemq/geniemq/service/broker"
+	"github.com/geniemq/geniemq/service/clock"
+	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/connection"
+	"github.com/geniemq/geniemq/service/exclusion"
+	"github.com/geniemq/geniemq/service/memory"
+	"github.com/geniemq/geniemq/service/metrics"
+	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/service/repeats"
 	"github.com/geniemq/geniemq/wire"
 )
-
-// Version is the version of this program, as the NATS micro service and the admin page give it.
-const Version = "0.1.0"
 
 // Options are what a Service takes from its program rather than from its user.
 type Options struct {
 	// Logger takes the service's log. Default: none.
 	Logger *slog.Logger
-	// OpenEngine opens the engine that all indexes share. Default: gpuexec.Open.
+	// OpenEngine opens the engine that all indexes share. Default: open.Engine.
 	OpenEngine func(kind string, opts gpuexec.Options) (gpuexec.Engine, error)
 	// Now is this host's clock, which need not agree with the server's. Default: time.Now.
 	Now func() time.Time
@@ -47,29 +55,29 @@ type Options struct {
 // through them: intakes, pipelines, producers, connections, engine, broker. So nothing is ever handed to a part that has
 // ended, and whatever was pulled is answered, or given back when the time is over.
 type Service struct {
-	cfg     Config
+	cfg     config.Config
 	log     *slog.Logger
-	metrics *metrics
-	budget  *budget
+	metrics *metrics.Metrics
+	budget  *memory.Budget
 	started time.Time
 
-	broker     *Broker
+	broker     *broker.Broker
 	url        string // of the server
 	nc         *nats.Conn
 	js         jetstream.JetStream
 	subjects   wire.Subjects
 	limits     wire.Limits
-	clock      *clock
+	clock      *clock.Clock
 	watch      *streamWatch
-	denials    *denials
-	repeats    *repeats
+	denials    *connection.Denials
+	repeats    *repeats.Limiter
 	engine     gpuexec.Engine
 	publishers publishers
 	answers    *storedAnswers
 	micro      micro.Service
-	admin      *admin
+	admin      *admin.Server
 	indexes    []*served
-	exclusion  exclusion
+	exclusion  exclusion.Lock
 	suspects   *suspects
 
 	stop       []func(context.Context) error // in the order of the start
@@ -84,7 +92,7 @@ type Service struct {
 }
 
 // Start starts a service. ctx bounds the start only.
-func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
+func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, error) {
 	cfg.EnsureDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -93,18 +101,18 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Service, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opts.OpenEngine == nil {
-		opts.OpenEngine = gpuexec.Open
+		opts.OpenEngine = open.Engine
 	}
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	s := &Service{cfg: cfg, log: opts.Logger, metrics: newMetrics(), budget: newBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
-	s.budget.pulled = s.pulledBytes
-	s.metrics.registry.MustRegister(s.budget)
-	s.clock, s.repeats = newClock(opts.Now, opts.Logger), newRepeats(repeatInterval)
-	s.metrics.watchClock(s.clock)
+	s := &Service{cfg: cfg, log: opts.Logger, metrics: metrics.New(), budget: memory.NewBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
+	s.budget.Pulled = s.pulledBytes
+	s.metrics.MustRegister(s.budget, admin.MemoryCollector(s.holdings))
+	s.clock, s.repeats = clock.New(opts.Now, opts.Logger), repeats.New(repeats.Interval)
+	s.metrics.WatchClock(s.clock.Skew)
 	for _, step := range []func(context.Context) error{
-		s.openRepeats,
+		func(context.Context) error { s.background("log of repeats", s.repeats.Run); return nil },
 		s.openAdmin, // early, so that it answers while large indexes are loaded, and while the rest shuts down
 		func(context.Context) error { return s.openEngine(opts) },
 		s.openIndexes,
@@ -162,7 +170,7 @@ func (s *Service) Shutdown(ctx context.Context) error {
 func (s *Service) abort() {
 	for _, x := range s.indexes {
 		if x.pipe != nil {
-			x.pipe.abort()
+			x.pipe.Abort()
 		}
 	}
 }
@@ -170,15 +178,15 @@ func (s *Service) abort() {
 // hurry makes the pipelines give back early what they cannot answer before ctx ends.
 func (s *Service) hurry(ctx context.Context) {
 	deadline, ok := ctx.Deadline()
-	var busy []*pipeline
+	var busy []*pipeline.Pipeline
 	for _, x := range s.indexes {
-		if x.pipe != nil && x.pipe.background.waiting() {
+		if x.pipe != nil && x.pipe.Busy() {
 			busy = append(busy, x.pipe)
 		}
 	}
 	for _, x := range s.indexes {
 		if ok && x.pipe != nil {
-			x.pipe.background.hurry(deadline, 1/float64(max(1, len(busy))))
+			x.pipe.Hurry(deadline, 1/float64(max(1, len(busy))))
 		}
 	}
 }
@@ -240,7 +248,7 @@ func (s *Service) NATSURL() string {
 	if s.broker != nil {
 		return s.broker.URL()
 	}
-	return serverURL(s.nc)
+	return connection.ServerURL(s.nc)
 }
 
 // AdminURL is the address of the admin page, "" when there is none.

@@ -19,7 +19,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/service/broker"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -55,6 +58,9 @@ func rowsFile(t testing.TB, name string, n int) string {
 	return path
 }
 
+// executors are those of a pipeline whose engine runs a batch at a time.
+const executors = 2
+
 // gated is a real engine whose searches wait until the gate opens.
 type gated struct {
 	gpuexec.Engine
@@ -63,7 +69,7 @@ type gated struct {
 }
 
 func (g *gated) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
-	engine, err := gpuexec.Open(kind, opts)
+	engine, err := open.Engine(kind, opts)
 	g.Engine = engine
 	return g, err
 }
@@ -78,26 +84,26 @@ type gatedSearcher struct {
 	g *gated
 }
 
-func (s *gatedSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
+func (s *gatedSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
 	s.g.inside.Add(1)
 	select {
 	case <-s.g.gate:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return s.Searcher.Search(ctx, plans, answers)
+	return s.Searcher.Search(ctx, plans, answers, t)
 }
 
-func startService(t testing.TB, cfg Config, opts Options) (*Service, *nats.Conn, jetstream.JetStream) {
+func startService(t testing.TB, cfg config.Config, opts Options) (*Service, *nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	if len(cfg.Indexes) == 0 {
-		cfg.Indexes = []IndexSource{{Path: rowsFile(t, "rows", 100)}}
+		cfg.Indexes = []config.IndexSource{{Path: rowsFile(t, "rows", 100)}}
 	}
 	if cfg.NATS == "" {
 		cfg.NATSListen, cfg.DataDir = "127.0.0.1:0", t.TempDir()
 	}
 	if cfg.Admin == "" {
-		cfg.Admin = Off
+		cfg.Admin = config.Off
 	}
 	s, err := Start(t.Context(), cfg, opts)
 	if err != nil {
@@ -158,9 +164,9 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 			goleak.VerifyNone(t, before)
 		})
 	}
-	config := func(t *testing.T) Config {
-		return Config{
-			Indexes: []IndexSource{{Path: rowsFile(t, "a", 100)}, {Path: rowsFile(t, "b", 100)}}, NATSListen: "127.0.0.1:0",
+	config := func(t *testing.T) config.Config {
+		return config.Config{
+			Indexes: []config.IndexSource{{Path: rowsFile(t, "a", 100)}, {Path: rowsFile(t, "b", 100)}}, NATSListen: "127.0.0.1:0",
 			DataDir: t.TempDir(), Admin: "127.0.0.1:0",
 		}
 	}
@@ -246,7 +252,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 
 // The NATS service framework finds the service and its own timings.
 func TestMicro(t *testing.T) {
-	s, nc, _ := startService(t, Config{Indexes: []IndexSource{{Path: rowsFile(t, "rows", 100)}, {Name: "other-name", Path: rowsFile(t, "o", 5)}}}, Options{})
+	s, nc, _ := startService(t, config.Config{Indexes: []config.IndexSource{{Path: rowsFile(t, "rows", 100)}, {Name: "other-name", Path: rowsFile(t, "o", 5)}}}, Options{})
 	for range 3 {
 		if _, err := nc.Request("genie.search.rows", []byte(`{"row":{"n":7}}`), patience); err != nil {
 			t.Fatal(err)
@@ -270,7 +276,7 @@ func TestMicro(t *testing.T) {
 	if got, want := strings.Join(endpoints, ", "), "search-rows genie.search.rows q, search-other-name genie.search.other-name q"; got != want {
 		t.Errorf("endpoints %s, want %s", got, want)
 	}
-	if info.Version != Version {
+	if info.Version != Version() {
 		t.Errorf("version %s", info.Version)
 	}
 	eventually(t, func() error { // the last answer may be here before it is counted
@@ -300,7 +306,7 @@ func TestMicro(t *testing.T) {
 // Whoever asks directly does not wait for room.
 func TestOverloaded(t *testing.T) {
 	engine := &gated{gate: make(chan struct{})}
-	_, nc, _ := startService(t, Config{DirectQueue: 20, BatchSize: 4}, Options{OpenEngine: engine.open})
+	_, nc, _ := startService(t, config.Config{DirectQueue: 20, BatchSize: 4}, Options{OpenEngine: engine.open})
 	inbox := nc.NewInbox()
 	sub, err := nc.SubscribeSync(inbox)
 	if err != nil {
@@ -365,13 +371,13 @@ func TestOverloaded(t *testing.T) {
 // A query whose time is up is answered so, and the engine never sees it.
 func TestDeadline(t *testing.T) {
 	engine := &gated{gate: make(chan struct{})}
-	_, nc, js := startService(t, Config{BatchSize: 1}, Options{OpenEngine: engine.open})
+	_, nc, js := startService(t, config.Config{BatchSize: 1}, Options{OpenEngine: engine.open})
 	var waiting sync.WaitGroup
-	for range minExecutors { // keeps the executors busy
+	for range executors { // keeps the executors busy
 		waiting.Go(func() { nc.Request("genie.search.rows", []byte(`{"row":{"n":1}}`), patience) })
 	}
 	eventually(t, func() error {
-		if n := engine.inside.Load(); n != minExecutors {
+		if n := engine.inside.Load(); n != executors {
 			return fmt.Errorf("%d batches are with the engine", n)
 		}
 		return nil
@@ -404,7 +410,7 @@ func TestDeadline(t *testing.T) {
 
 // A result stream that is full holds queries back and costs them nothing; direct search goes on meanwhile.
 func TestBackPressure(t *testing.T) {
-	s, nc, js := startService(t, Config{BatchSize: 8}, Options{})
+	s, nc, js := startService(t, config.Config{BatchSize: 8}, Options{})
 	results, err := js.Stream(t.Context(), "GENIE_RESULTS")
 	if err != nil {
 		t.Fatal(err)
@@ -453,12 +459,12 @@ func TestBackPressure(t *testing.T) {
 // A server that goes away and comes back: the service is not ready meanwhile, and answers everything afterwards.
 func TestServerRestarts(t *testing.T) {
 	dir := t.TempDir()
-	broker, err := StartBroker(t.Context(), BrokerOptions{Listen: "127.0.0.1:0", DataDir: dir})
+	server, err := broker.Start(t.Context(), broker.Options{Listen: "127.0.0.1:0", DataDir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := broker.URL()
-	s, _, js := startService(t, Config{NATS: url}, Options{})
+	url := server.URL()
+	s, _, js := startService(t, config.Config{NATS: url}, Options{})
 	for i := range 100 {
 		if _, err := js.Publish(t.Context(), "genie.query.rows", []byte(fmt.Sprintf(`{"row":{"n":%d}}`, i))); err != nil {
 			t.Fatal(err)
@@ -466,7 +472,7 @@ func TestServerRestarts(t *testing.T) {
 	}
 	eventually(t, ready(s))
 	for range 3 {
-		if err := broker.Shutdown(); err != nil {
+		if err := server.Shutdown(); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, func() error {
@@ -475,12 +481,12 @@ func TestServerRestarts(t *testing.T) {
 			}
 			return nil
 		})
-		if broker, err = StartBroker(t.Context(), BrokerOptions{Listen: strings.TrimPrefix(url, "nats://"), DataDir: dir}); err != nil {
+		if server, err = broker.Start(t.Context(), broker.Options{Listen: strings.TrimPrefix(url, "nats://"), DataDir: dir}); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, ready(s))
 	}
-	t.Cleanup(func() { broker.Shutdown() }) // after the service
+	t.Cleanup(func() { server.Shutdown() }) // after the service
 	eventually(t, func() error {
 		results, err := js.Stream(t.Context(), "GENIE_RESULTS")
 		if err != nil {
@@ -511,7 +517,7 @@ func TestExampleQuery(t *testing.T) {
 	if err := b.WriteFile(t.Context(), path, nil); err != nil {
 		t.Fatal(err)
 	}
-	s, nc, _ := startService(t, Config{Indexes: []IndexSource{{Path: path}}}, Options{})
+	s, nc, _ := startService(t, config.Config{Indexes: []config.IndexSource{{Path: path}}}, Options{})
 	example := s.Status().Indexes[0].Example
 	if strings.Contains(example, "'") {
 		t.Errorf("%s ends a quoted argument", example)
@@ -527,8 +533,8 @@ func TestExampleQuery(t *testing.T) {
 
 // Another prefix is another deployment on the same server.
 func TestPrefix(t *testing.T) {
-	s, nc, js := startService(t, Config{}, Options{})
-	other, _, _ := startService(t, Config{NATS: s.NATSURL(), Prefix: "elf", Indexes: []IndexSource{{Path: rowsFile(t, "rows", 8)}}}, Options{})
+	s, nc, js := startService(t, config.Config{}, Options{})
+	other, _, _ := startService(t, config.Config{NATS: s.NATSURL(), Prefix: "elf", Indexes: []config.IndexSource{{Path: rowsFile(t, "rows", 8)}}}, Options{})
 	defer shutdownEarly(t, other)()
 	for subject, want := range map[string]int{"genie.search.rows": 10, "elf.search.rows": 1} {
 		reply, err := nc.Request(subject, []byte(`{"row":{"c":"7"},"k":100}`), patience)

@@ -7,54 +7,23 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/internal/human"
+	"github.com/geniemq/geniemq/service/admin"
+	"github.com/geniemq/geniemq/service/config"
 )
 
-// Status is what a service can say about itself: whether it answers queries, and figures for people.
-type Status struct {
-	Version string
-	// Ready is true only while queries are answered: the connection is up, the consumers make progress, and every
-	// index answered a probe query. NotReady says what is missing.
-	Ready    bool
-	NotReady []string
-	// Fault is why the service cannot go on, "" while it can.
-	Fault string
-
-	Uptime      time.Duration
-	NATS        string
-	Embedded    bool
-	Engine      string
-	EngineNote  string // why it is not the one that auto prefers
-	BusyPercent float64
-	EngineBusy  time.Duration // since the start: for how long it had at least one batch to run
-	Indexes     []IndexStatus
-}
-
-// IndexStatus is the part of a Status that concerns one index.
-type IndexStatus struct {
-	Name, Kind, Version string
-	Objects             uint32
-	Size                string // of the file, for people
-	Pending             int64  // messages in the stream that are not answered
-	Queries, Errors     int64  // answered since the start, by hits and by errors
-	Batches             int64
-	PerBatch            float64 // queries a batch
-	Example             string  // a query, JSON
-	QuerySubject        string
-	SearchSubject       string
-}
-
 // Status reports the present state.
-func (s *Service) Status() Status {
+func (s *Service) Status() admin.Status {
 	now := time.Now()
 	s.mu.Lock()
 	running, stopping, fault := s.running, s.stopping, s.err
 	s.mu.Unlock()
-	st := Status{Version: Version, Uptime: now.Sub(s.started).Round(time.Second)}
+	st := admin.Status{Version: Version(), Uptime: now.Sub(s.started).Round(time.Second)}
 	notReady := func(format string, args ...any) {
-		st.NotReady = append(st.NotReady, Redact(fmt.Sprintf(format, args...)))
+		st.NotReady = append(st.NotReady, config.Redact(fmt.Sprintf(format, args...)))
 	}
 	if fault != nil {
-		st.Fault = Redact(fault.Error())
+		st.Fault = config.Redact(fault.Error())
 		notReady("the service cannot go on: %v", fault)
 	}
 	switch {
@@ -68,9 +37,9 @@ func (s *Service) Status() Status {
 	st.NATS, st.Embedded = s.NATSURL(), s.broker != nil
 	info := s.engine.Info()
 	st.Engine, st.EngineNote = info.Kind+" on "+info.Device, info.Note
-	busy := s.metrics.busy.Seconds()
-	st.EngineBusy = time.Duration(busy * float64(time.Second))
-	st.BusyPercent = 100 * busy / max(now.Sub(s.started).Seconds(), 1e-9)
+	st.EngineBusy = s.metrics.Busy()
+	st.BusyPercent = 100 * st.EngineBusy.Seconds() / max(now.Sub(s.started).Seconds(), 1e-9)
+	st.Memory = s.holdings()
 	for _, check := range s.conditions {
 		if err := check(now); err != nil {
 			notReady("%v", err)
@@ -83,17 +52,17 @@ func (s *Service) Status() Status {
 	return st
 }
 
-func (x *served) status(s *Service) IndexStatus {
-	totals := &x.metrics.totals
-	st := IndexStatus{
+func (x *served) status(s *Service) admin.IndexStatus {
+	totals := x.metrics.Totals()
+	st := admin.IndexStatus{
 		Name: x.name, Kind: string(x.index.Schema().Kind), Version: x.index.Version(),
-		Objects: x.index.Objects(), Size: FormatBytes(x.index.Size()),
-		Pending: int64(pending(x.stored.consumer.Stats())), Queries: totals.ok.Load(), Errors: totals.errors.Load(), Batches: totals.batches.Load(),
+		Objects: x.index.Objects(), Size: human.Bytes(x.index.Size()),
+		Pending: x.stored.pending(), Queries: totals.OK, Errors: totals.Errors, Batches: totals.Batches,
 		Example:      x.example,
 		QuerySubject: s.subjects.Query(x.name), SearchSubject: s.subjects.Search(x.name),
 	}
 	if st.Batches > 0 {
-		st.PerBatch = float64(totals.batched.Load()) / float64(st.Batches)
+		st.PerBatch = float64(totals.Batched) / float64(st.Batches)
 	}
 	return st
 }
@@ -122,18 +91,4 @@ func exampleQuery(x *index.Index) string {
 		return "{}"
 	}
 	return strings.ReplaceAll(string(text), "'", `\u0027`) // it is shown between quotes, for a shell
-}
-
-// FormatBytes writes a size for people: 1.4 MiB.
-func FormatBytes(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	size, unit := float64(n), 0
-	for size >= 1024 && unit < len(units)-1 {
-		size /= 1024
-		unit++
-	}
-	if unit == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", size, units[unit])
 }

@@ -13,6 +13,9 @@ import (
 
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/clock"
+	"github.com/geniemq/geniemq/service/metrics"
+	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -23,6 +26,8 @@ const (
 	// up to maxFailureDelays.
 	failureDelay     = time.Second
 	maxFailureDelays = 10
+	// staleAfter is after how long without an answer to a pull the server counts as gone.
+	staleAfter = 30 * time.Second
 	// brokenDelay is the same for an answer that cannot be published at all.
 	brokenDelay = 10 * time.Second
 )
@@ -42,7 +47,9 @@ const (
 // back for another delivery when there is no answer. What is not settled when the process ends is delivered
 // again, and then answered with the same message ids, which the result stream stores once.
 type storedIntake struct {
-	pipe       *pipeline
+	index      string
+	pipe       *pipeline.Pipeline
+	metrics    *metrics.Index
 	consumer   *consumer.Consumer
 	suspects   *suspects
 	publishers *publishers
@@ -50,7 +57,8 @@ type storedIntake struct {
 	allow      []string     // reply subjects
 	maxResult  func() int64 // headers included; another server of a cluster may have another limit
 	answers    *storedAnswers
-	clock      *clock
+	clock      *clock.Clock
+	aborted    context.Context
 	log        *slog.Logger
 
 	returned atomic.Bool    // messages were given back unanswered
@@ -72,6 +80,12 @@ func (s *storedIntake) stop(ctx context.Context) error {
 	return err
 }
 
+// pending is how many messages of the stream are not answered: not delivered yet, or delivered and not settled.
+func (s *storedIntake) pending() int64 {
+	stats := s.consumer.Stats()
+	return int64(stats.Pending) + int64(stats.AckPending)
+}
+
 // fault says why no messages come in, or nil.
 func (s *storedIntake) fault(now time.Time) error {
 	p := s.consumer.Progress()
@@ -86,7 +100,7 @@ func (s *storedIntake) fault(now time.Time) error {
 
 // take is called by the consumer for each message. It blocks while the pipeline has no room.
 func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
-	o := &stored{intake: s, message: m, reply: s.subjects.Result(s.pipe.name)}
+	o := &stored{intake: s, message: m, reply: s.subjects.Result(s.index)}
 	if reply := m.Header.Get(wire.HeaderReply); reply != "" {
 		if err := wire.ValidateReplySubject(reply, s.allow); err != nil {
 			o.badReply = asWireError(err)
@@ -94,17 +108,11 @@ func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
 			o.reply = reply
 		}
 	}
-	r := &request{origin: o, arrived: s.clock.local(m.Timestamp), id: fallbackID(m.Header), header: m.Header, body: m.Body}
 	if o.suspect() {
-		s.suspects.add(r, o)
+		s.suspects.add(o)
 		return
 	}
-	s.pipe.enter()
-	select {
-	case s.pipe.stored.in <- r:
-	case <-ctx.Done(): // the consumer gives it back
-		s.pipe.pass()
-	}
+	s.pipe.Give(ctx, o.request(s.pipe)) // else the consumer gives it back
 }
 
 // stored is the origin of a request from the query stream.
@@ -117,20 +125,25 @@ type stored struct {
 	alone    *loneRun // of a suspect, while it is run and afterwards
 }
 
+// request makes the request that a pipeline answers.
+func (o *stored) request(p *pipeline.Pipeline) *pipeline.Request {
+	return p.NewRequest(o, messageOf(o.message.Header, o.message.Body, o.intake.clock.Local(o.message.Timestamp)))
+}
+
 // resultID identifies the answer.
 func (o *stored) resultID() string {
-	return resultID(o.intake.pipe.name, o.message.Header, o.message.StreamCreated, o.message.Sequence)
+	return resultID(o.intake.index, o.message.Header, o.message.StreamCreated, o.message.Sequence)
 }
 
 // suspect says that the message may have brought workers down and is to run alone.
 func (o *stored) suspect() bool { return o.message.Delivered > suspectAfter }
 
-func (o *stored) admit(int) *wire.Error { return o.badReply }
+func (o *stored) Admit(int) *wire.Error { return o.badReply }
 
-func (o *stored) leave(int) {}
+func (o *stored) Leave(int) {}
 
-// refuse answers a message that will never be anything else than wrong, and removes it.
-func (o *stored) refuse(r *request, reason *wire.Error) {
+// Refuse answers a message that will never be anything else than wrong, and removes it.
+func (o *stored) Refuse(r *pipeline.Request, reason *wire.Error) {
 	o.refused = true
 	if o.badReply != nil {
 		o.deliver(r, reason, func() { o.bury(deadReply, o.badReply.Message) })
@@ -139,15 +152,15 @@ func (o *stored) refuse(r *request, reason *wire.Error) {
 	o.deliver(r, reason, func() { o.settled(o.message.Term(reason.Error())) })
 }
 
-// respond answers a message, unless the engine failed on it: then it is given back, until it has been delivered often
+// Respond answers a message, unless the engine failed on it: then it is given back, until it has been delivered often
 // enough to be sure that it is to blame. It ran alone in any case.
-func (o *stored) respond(r *request) {
-	failure, excused := r.failure()
+func (o *stored) Respond(r *pipeline.Request) {
+	failure, excused := r.Failure()
 	if failure != nil {
 		log := o.intake.log.With("sequence", o.message.Sequence, "delivered", o.message.Delivered, "error", failure)
 		if !o.suspect() || excused {
 			log.Error("the engine failed on a message, trying it again")
-			o.intake.pipe.done(r)
+			r.Done()
 			o.giveBack(min(time.Duration(o.message.Delivered), maxFailureDelays) * failureDelay)
 			return
 		}
@@ -160,10 +173,16 @@ func (o *stored) respond(r *request) {
 	o.deliver(r, nil, func() { o.settled(o.message.Ack()) })
 }
 
-func (o *stored) abandon(r *request) {
-	o.intake.pipe.done(r)
+func (o *stored) Abandon(r *pipeline.Request) {
+	delay := r.GiveBackDelay()
+	r.Done()
+	o.giveUp(delay)
+}
+
+// giveUp gives back a message that is not answered.
+func (o *stored) giveUp(delay time.Duration) {
 	o.intake.returned.Store(true)
-	o.giveBack(o.intake.pipe.giveBackDelay())
+	o.giveBack(delay)
 }
 
 // giveBack has the message delivered again after a delay.
@@ -172,9 +191,8 @@ func (o *stored) giveBack(delay time.Duration) {
 }
 
 // lost gives up a message of which workers were lost that ran it alone. It is not looked into.
-func (o *stored) lost(r *request, runs int) {
+func (o *stored) lost(r *pipeline.Request, runs int) {
 	o.refused = true
-	r.codec, _ = wire.ParseContentType(r.header.Get(wire.HeaderContentType)) // JSON when that is wrong, too
 	reason := wire.Errorf(wire.Internal, "workers were lost that ran this message; it is with the dead letters")
 	detail := fmt.Sprintf("%d runs were begun, alone, and no worker lived to end one", runs)
 	o.deliver(r, reason, func() { o.bury(deadLost, detail) })
@@ -184,9 +202,9 @@ func (o *stored) lost(r *request, runs int) {
 // producer's time.
 func (o *stored) bury(reason, detail string) {
 	o.intake.settling.Go(func() {
-		err := o.message.Dead(o.intake.pipe.aborted, reason, detail)
+		err := o.message.Dead(o.intake.aborted, reason, detail)
 		if err == nil {
-			o.intake.pipe.metrics.dead.WithLabelValues(reason).Inc()
+			o.intake.metrics.Dead(reason)
 		}
 		o.settled(err)
 		if err == nil && o.alone != nil {
@@ -203,15 +221,15 @@ func (o *stored) settled(err error) {
 }
 
 // unpublished deals with an answer that will never be out.
-func (o *stored) unpublished(r *request, err error) {
+func (o *stored) unpublished(r *pipeline.Request, err error) {
 	s := o.intake
-	if s.pipe.aborted.Err() != nil || errors.Is(err, producer.ErrClosed) || errors.Is(err, nats.ErrConnectionClosed) {
-		o.abandon(r) // it is this process that ends, not the message
+	if r.Aborted().Err() != nil || errors.Is(err, producer.ErrClosed) || errors.Is(err, nats.ErrConnectionClosed) {
+		o.Abandon(r) // it is this process that ends, not the message
 		return
 	}
 	log := s.log.With("sequence", o.message.Sequence, "reply", o.reply, "error", err)
 	var size *producer.TooLargeError
-	standard := s.subjects.Result(s.pipe.name)
+	standard := s.subjects.Result(s.index)
 	var reason *wire.Error
 	switch tooLarge := errors.As(err, &size); {
 	case tooLarge && !o.refused:
@@ -222,12 +240,21 @@ func (o *stored) unpublished(r *request, err error) {
 		o.reply, reason = standard, o.badReply
 	default:
 		log.Error("an answer cannot be published, the query will come again")
-		s.pipe.done(r)
+		r.Done()
 		o.giveBack(brokenDelay)
 		return
 	}
 	log.Warn("an answer cannot be published, an error is sent instead")
 	o.alone.then(func() {
-		s.settling.Go(func() { o.refuse(r, reason) }) // publishing may block
+		s.settling.Go(func() { o.Refuse(r, reason) }) // publishing may block
 	})
+}
+
+// asWireError is an error as the protocol has it.
+func asWireError(err error) *wire.Error {
+	var known *wire.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return wire.Errorf(wire.Internal, "%v", err)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"sync"
 	"time"
 
@@ -29,7 +28,7 @@ type whose uint8
 
 const (
 	unknown whose = iota // it is gone, or may not be read: what was confirmed counts as out
-	own                  // an earlier attempt's answer to the same message
+	own                  // an earlier attempt's answer to the same message, or to its double
 	another              // the answer to another message, or to another subject
 )
 
@@ -40,9 +39,9 @@ const (
 	lookTurns    = 4 // at a time
 )
 
-// look says what the stream holds at a sequence, for a message of the query stream whose answer goes to reply. What cannot be
+// look says what the stream holds at a sequence, for a message of the query stream that asks this and whose answer goes to reply. What cannot be
 // read because the server is away is tried again until ctx ends, which is the only error.
-func (s *storedAnswers) look(ctx context.Context, sequence uint64, reply string, query uint64) (wire.Range, whose, error) {
+func (s *storedAnswers) look(ctx context.Context, sequence uint64, reply string, asked asked) (wire.Range, whose, error) {
 	select {
 	case s.turns <- struct{}{}:
 		defer func() { <-s.turns }()
@@ -53,7 +52,7 @@ func (s *storedAnswers) look(ctx context.Context, sequence uint64, reply string,
 		m, err := s.get(ctx, sequence)
 		switch {
 		case err == nil:
-			if m.Subject != reply || m.Header.Get(wire.HeaderQuerySeq) != strconv.FormatUint(query, 10) {
+			if m.Subject != reply || !asked.answeredBy(m.Header) {
 				return wire.Range{}, another, nil
 			}
 			if has, ok := covered(m); ok {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/service/exclusion"
 )
 
 const (
@@ -43,7 +44,7 @@ const (
 // it, they run alone without a record, and nothing is given up. Then they run in any order: the one that kills the worker would
 // be the first of every worker otherwise.
 type suspects struct {
-	exclusion *exclusion
+	exclusion *exclusion.Lock
 	records   *consumer.Suspects
 	log       *slog.Logger
 
@@ -61,10 +62,9 @@ type suspects struct {
 
 // suspect is a message that is to run alone.
 type suspect struct {
-	request *request
-	origin  *stored
-	record  *consumer.Record
-	again   bool
+	origin *stored
+	record *consumer.Record
+	again  bool
 }
 
 // openSuspects makes the bucket of records and begins to run suspects.
@@ -75,7 +75,7 @@ func (s *Service) openSuspects(ctx context.Context) error {
 	return nil
 }
 
-func newSuspects(exclusion *exclusion, records *consumer.Suspects, log *slog.Logger) *suspects {
+func newSuspects(exclusion *exclusion.Lock, records *consumer.Suspects, log *slog.Logger) *suspects {
 	return &suspects{exclusion: exclusion, records: records, log: log, warned: make(map[string]bool), wake: make(chan struct{}, 1)}
 }
 
@@ -103,10 +103,9 @@ func (s *suspects) warn(e *consumer.UnrecordedError) {
 }
 
 // add takes a message in. It does not block.
-func (s *suspects) add(r *request, o *stored) {
-	r.alone = true
+func (s *suspects) add(o *stored) {
 	s.mu.Lock()
-	s.fresh = append(s.fresh, &suspect{request: r, origin: o, record: s.records.Of(o.message)})
+	s.fresh = append(s.fresh, &suspect{origin: o, record: s.records.Of(o.message)})
 	s.mu.Unlock()
 	s.look()
 }
@@ -150,8 +149,8 @@ func (s *suspects) run(ctx context.Context) {
 			return
 		case x == nil:
 			s.idle(ctx)
-		case ctx.Err() != nil, x.origin.intake.pipe.aborted.Err() != nil:
-			x.request.origin.abandon(x.request)
+		case ctx.Err() != nil, x.origin.intake.aborted.Err() != nil:
+			x.origin.giveUp(0)
 		default:
 			s.runOne(ctx, x)
 		}
@@ -181,18 +180,17 @@ func (s *suspects) idle(ctx context.Context) {
 
 // runOne runs a message to its answer, puts it off, or gives it up.
 func (s *suspects) runOne(ctx context.Context, x *suspect) {
-	pipe := x.origin.intake.pipe
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(pipe.aborted, cancel)()
-	l := &loneRun{exclusion: s.exclusion, record: x.record, log: s.log.With("index", pipe.name, "sequence", x.origin.message.Sequence)}
+	defer context.AfterFunc(x.origin.intake.aborted, cancel)()
+	l := &loneRun{exclusion: s.exclusion, record: x.record, log: s.log.With("index", x.origin.intake.index, "sequence", x.origin.message.Sequence)}
 	l.enter = func() bool { return s.enter(ctx, l) }
 
 	// Nearly all suspects have no record: that is for the first attempt to find out.
 	err := s.begin(ctx, l)
 	for err != nil {
 		if err = s.read(ctx, l, err); err != nil {
-			x.request.origin.abandon(x.request)
+			x.origin.giveUp(0)
 			return
 		}
 		switch lost := x.record.Lost(); {
@@ -201,7 +199,7 @@ func (s *suspects) runOne(ctx context.Context, x *suspect) {
 				l.log.Error("workers were lost that ran a message alone, giving it up", "runs", lost)
 				x.origin.alone = l
 				l.end()
-				x.origin.lost(x.request, lost)
+				x.origin.lost(x.origin.request(x.origin.intake.pipe), lost)
 				return
 			}
 		case lost > 0 && !x.again:
@@ -216,7 +214,7 @@ func (s *suspects) runOne(ctx context.Context, x *suspect) {
 		}
 	}
 	x.origin.alone = l
-	l.work(pipe, x.request)
+	l.keep = x.origin.intake.pipe.RunAlone(x.origin.request(x.origin.intake.pipe), l)
 	if !l.end() && len(s.unended) < maxUnended {
 		s.unended = append(s.unended, x.record)
 	}
@@ -244,11 +242,11 @@ func (s *suspects) enter(ctx context.Context, l *loneRun) bool {
 // begin takes the turn and writes that a lone run begins. Without the record there is no turn, unless there can be none.
 func (s *suspects) begin(ctx context.Context, l *loneRun) error {
 	since := time.Now()
-	s.exclusion.takeAll()
+	s.exclusion.TakeAll()
 	err := l.record.Begin(ctx)
 	var unrecorded *consumer.UnrecordedError
 	if err != nil && !errors.As(err, &unrecorded) {
-		s.exclusion.release()
+		s.exclusion.Release()
 		return err
 	}
 	if s.unrecorded = unrecorded != nil; s.unrecorded {

@@ -41,16 +41,17 @@ func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Unserved) err
 	if wire.ValidateReplySubject(out.Subject, a.allow(u.Index)) != nil {
 		out.Subject = standard
 	}
+	asked := whatIsAsked(u.Header, u.Body, u.Sequence)
 	for salt := 1; ; {
-		out.Header = resultHeader(u.Header, u.Sequence, codec, "")
+		out.Header = resultHeader(u.Header, asked, codec, "")
 		how, err := a.publish(ctx, out)
 		if err == nil && how.Duplicate {
-			_, whose, fault := a.answers.look(ctx, how.Sequence, out.Subject, u.Sequence)
+			_, whose, fault := a.answers.look(ctx, how.Sequence, out.Subject, asked)
 			if fault != nil {
 				return fault
 			}
 			if whose == another { // a message with this id was answered before: see delivery
-				out.MsgID = partID(saltedID(id, out.Subject, u.StreamCreated, u.Sequence, salt), 1)
+				out.MsgID = partID(saltedID(id, out.Subject, asked, salt), 1)
 				salt++
 				continue
 			}
@@ -84,15 +85,15 @@ func (a *unservedAnswerer) publish(ctx context.Context, out producer.Outgoing) (
 
 // sweep runs a sweeper until ctx ends.
 func (s *Service) sweep(ctx context.Context) {
-	log := s.repeats.limit(s.log)
-	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.replyAllow, answers: s.answers, log: log}
+	log := s.repeats.Logger(s.log)
+	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.StoredReplies, answers: s.answers, log: log}
 	consumer.NewSweeper(s.js, consumer.SweeperOptions{
 		Subjects: s.subjects,
 		Answer:   a.answer,
-		Now:      s.clock.server,
+		Now:      s.clock.Server,
 		OnSweep: func(swept int, err error) {
 			if swept > 0 {
-				s.metrics.dead.WithLabelValues(string(wire.UnknownIndex)).Add(float64(swept))
+				s.metrics.Dead(string(wire.UnknownIndex), swept)
 				log.Warn("answered and removed queries for indexes that nobody serves", "messages", swept)
 			}
 			if err != nil {

@@ -15,13 +15,15 @@ import (
 	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/broker"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
 // What is wrong with a query is said to whoever asked, stored or directly, and nobody else notices.
 func TestBadQueries(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{}, service.Options{})
+	r := start(t, config.Config{}, service.Options{})
 	answers := make(map[string]int)
 	for _, c := range []struct {
 		name, index, query string
@@ -85,7 +87,7 @@ func TestBadQueries(t *testing.T) {
 // In MessagePack a NaN can be written down.
 func TestBadMessagePack(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{}, service.Options{})
+	r := start(t, config.Config{}, service.Options{})
 	nan := "\x81\xa3row\x81\xa3age\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00"
 	for name, c := range map[string]struct{ body, says string }{
 		"NaN":              {nan, "NaN"},
@@ -112,7 +114,7 @@ func TestBadMessagePack(t *testing.T) {
 // k over the size of the index is no mistake: there are just fewer hits.
 func TestKOverIndexSize(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{}, service.Options{})
+	r := start(t, config.Config{}, service.Options{})
 	for index, query := range map[string]string{
 		"people": `{"k":65536,"row":{"sex":"Female"}}`,
 		"words":  `{"k":65536,"text":"apple"}`,
@@ -130,7 +132,7 @@ func TestKOverIndexSize(t *testing.T) {
 
 func TestContentTypeAndProtocol(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{}, service.Options{})
+	r := start(t, config.Config{}, service.Options{})
 	n := 0
 	for _, c := range []struct {
 		header, value string
@@ -163,7 +165,7 @@ func TestContentTypeAndProtocol(t *testing.T) {
 func TestBodySize(t *testing.T) {
 	t.Parallel()
 	const limit = 8 << 20
-	r := start(t, service.Config{}, service.Options{})
+	r := start(t, config.Config{}, service.Options{})
 	body := func(size int) string {
 		const head, tail = `{"row":{"age":30}`, `}`
 		return head + strings.Repeat(" ", size-len(head)-len(tail)) + tail
@@ -186,7 +188,7 @@ func TestBodySize(t *testing.T) {
 	}
 	r.settled()
 
-	if err := r.nc.Publish("genie.query.people", make([]byte, service.BrokerMaxPayload+1)); !errors.Is(err, nats.ErrMaxPayload) {
+	if err := r.nc.Publish("genie.query.people", make([]byte, broker.MaxPayload+1)); !errors.Is(err, nats.ErrMaxPayload) {
 		t.Errorf("a publish over max_payload: %v", err)
 	}
 	asker, err := client.New(r.nc, client.Options{})
@@ -208,7 +210,7 @@ func TestBodySize(t *testing.T) {
 // answered and is ignored.
 func TestMissingReply(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{}, service.Options{})
+	r := start(t, config.Config{}, service.Options{})
 	r.publish("people", `{"row":{"age":30}}`)
 	if got := keys(result(t, r.stored("genie.result.people", 1).Data)); got != "ann:1" {
 		t.Errorf("got %s", got)
@@ -230,7 +232,7 @@ func TestMissingReply(t *testing.T) {
 // Forbidden and malformed reply subjects: an error where it does no harm, a dead letter, and no second try.
 func TestBadReply(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{}, service.Options{})
+	r := start(t, config.Config{}, service.Options{})
 	for i, reply := range []string{
 		"genie.query.people", "$JS.API.STREAM.DELETE.GENIE_RESULTS", "app.results", "genie.result.*", "genie.result.>",
 		"genie.result..x", ".genie.result", "_INBOX.", "genie.result.a b", "_INBOX." + strings.Repeat("x", 255),
@@ -259,7 +261,7 @@ func TestBadReply(t *testing.T) {
 // An own allow-list replaces the default.
 func TestReplyAllow(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{ReplyAllow: []string{"app.*.in"}}, service.Options{})
+	r := start(t, config.Config{ReplyAllow: []string{"app.*.in"}}, service.Options{})
 	sub, err := r.nc.SubscribeSync("app.one.in")
 	if err != nil {
 		t.Fatal(err)
@@ -278,7 +280,7 @@ func TestReplyAllow(t *testing.T) {
 // The same message id twice is one query, also from two users: ids are global. The query's own id may repeat.
 func TestSameMessageID(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{}, service.Options{})
+	r := start(t, config.Config{}, service.Options{})
 	first := r.publish("people", `{"id":"same","row":{"age":30}}`, "Nats-Msg-Id", "m1")
 	other, js := connect(t, r.srv.NATSURL())
 	ack, err := js.PublishMsg(within(t), message("genie.query.people", `{"id":"same","row":{"age":52}}`, "Nats-Msg-Id", "m1"))
@@ -325,7 +327,7 @@ func TestSameMessageID(t *testing.T) {
 // An index that nobody serves: the sender is told, the message is kept as a dead letter.
 func TestUnservedIndex(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{}, service.Options{})
+	r := start(t, config.Config{}, service.Options{})
 	inbox := r.nc.NewInbox()
 	sub, err := r.nc.SubscribeSync(inbox)
 	if err != nil {
@@ -364,8 +366,8 @@ func TestLargeAnswers(t *testing.T) {
 	}
 	schema := "name: big\nkind: rows\ncolumns: [{name: name, type: category}, {name: note, type: payload}]\n"
 	dir := t.TempDir()
-	cfg := service.Config{
-		Indexes: append(buildAll(t, dir), service.IndexSource{Path: buildFile(t, dir, "big.csv", schema, data.String())}),
+	cfg := config.Config{
+		Indexes: append(buildAll(t, dir), config.IndexSource{Path: buildFile(t, dir, "big.csv", schema, data.String())}),
 		Admin:   "127.0.0.1:0",
 	}
 	r := start(t, cfg, service.Options{})
@@ -451,8 +453,8 @@ func TestBadIndexFiles(t *testing.T) {
 	try := func(path string) error {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		srv, err := service.Start(ctx, service.Config{
-			Indexes: []service.IndexSource{{Path: path}}, NATSListen: "127.0.0.1:0", DataDir: t.TempDir(), Admin: service.Off,
+		srv, err := service.Start(ctx, config.Config{
+			Indexes: []config.IndexSource{{Path: path}}, NATSListen: "127.0.0.1:0", DataDir: t.TempDir(), Admin: config.Off,
 		}, service.Options{})
 		if err == nil {
 			srv.Shutdown(ctx)

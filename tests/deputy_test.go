@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -27,7 +28,7 @@ authorization {
 }`)
 	as := func(user string) string { return strings.Replace(server.url, "//", "//"+user+"@", 1) }
 	log := &output{}
-	r := start(t, service.Config{NATS: as("admin:a"), Admin: "127.0.0.1:0"}, service.Options{Logger: textLogger(log)})
+	r := start(t, config.Config{NATS: as("admin:a"), Admin: "127.0.0.1:0"}, service.Options{Logger: textLogger(log)})
 	eve, err := nats.Connect(as("eve:e"))
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +92,7 @@ authorization {
 // An own list of reply subjects replaces the default one.
 func TestDirectReplyAllow(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{DirectReplyAllow: []string{"_INBOX_ann.>", "_INBOX_bob.>"}}, service.Options{})
+	r := start(t, config.Config{DirectReplyAllow: []string{"_INBOX_ann.>", "_INBOX_bob.>"}}, service.Options{})
 	own, err := nats.Connect(r.srv.NATSURL(), nats.CustomInboxPrefix("_INBOX_ann"))
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +114,7 @@ accounts {
   SEARCH: { jetstream: enabled, users: [ { user: worker, password: w } ], exports: [ { service: "genie.search.>" } ] }
   SHOP: { users: [ { user: shop, password: s } ], imports: [ { service: { account: SEARCH, subject: "genie.search.people" } } ] }
 }`)
-	start(t, service.Config{NATS: strings.Replace(server.url, "//", "//worker:w@", 1)}, service.Options{})
+	start(t, config.Config{NATS: strings.Replace(server.url, "//", "//worker:w@", 1)}, service.Options{})
 	shop, err := nats.Connect(strings.Replace(server.url, "//", "//shop:s@", 1))
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +129,7 @@ accounts {
 // A stored query names its answer's subject among those of its own index, unless another list is set.
 func TestStoredReplyIsOfTheIndex(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{}, service.Options{})
+	r := start(t, config.Config{}, service.Options{})
 	for i, reply := range []string{"genie.result.words", "genie.result.words.bob", "genie.result.peopl", "genie.result.people2.bob", "genie.result.people-2"} {
 		r.publish("people", `{"row":{"age":30}}`, "Genie-Reply", reply)
 		res := result(t, r.stored("genie.result.people", i+1).Data)
@@ -149,7 +150,7 @@ func TestStoredReplyIsOfTheIndex(t *testing.T) {
 			t.Errorf("%s is answered %s", reply, got)
 		}
 	}
-	own := start(t, service.Config{ReplyAllow: []string{"app.{index}.*", "x"}}, service.Options{})
+	own := start(t, config.Config{ReplyAllow: []string{"app.{index}.*", "x"}}, service.Options{})
 	spy, err := own.nc.SubscribeSync("app.people.ann")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // smallDisk mounts a file system of its own, which a test can fill without harming anyone.
@@ -68,8 +69,8 @@ func TestFullDisk(t *testing.T) {
 		queries[i] = table.query(rng, fmt.Sprintf("q%d", i))
 	}
 	engine := newFaulty()
-	r := start(t, service.Config{
-		Indexes: []service.IndexSource{{Path: buildFile(t, t.TempDir(), "crowd.csv", crowdSchema, table.csv())}},
+	r := start(t, config.Config{
+		Indexes: []config.IndexSource{{Path: buildFile(t, t.TempDir(), "crowd.csv", crowdSchema, table.csv())}},
 		DataDir: filepath.Join(disk, "data"), Admin: "127.0.0.1:0",
 	}, service.Options{OpenEngine: engine.open})
 	url := r.srv.NATSURL()

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // shortWindow makes the query stream forget ids at once: what takes two minutes otherwise.
@@ -27,7 +28,7 @@ func TestIDsOfOthers(t *testing.T) {
 	server := startServer(t)
 	_, js := connect(t, server.url)
 	shortWindow(t, js)
-	r := start(t, service.Config{NATS: server.url}, service.Options{})
+	r := start(t, config.Config{NATS: server.url}, service.Options{})
 	stream, err := r.js.Stream(within(t), "GENIE_QUERIES")
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func TestIDsUsedAgain(t *testing.T) {
 	server := startServer(t)
 	_, js := connect(t, server.url)
 	shortWindow(t, js)
-	r := start(t, service.Config{NATS: server.url}, service.Options{})
+	r := start(t, config.Config{NATS: server.url}, service.Options{})
 	wait := func() { // until the id is forgotten
 		r.settled()
 		time.Sleep(300 * time.Millisecond)
@@ -87,6 +88,18 @@ func TestIDsUsedAgain(t *testing.T) {
 	}
 	if a, b := r.count("GENIE_RESULTS", "genie.result.people.a"), r.count("GENIE_RESULTS", "genie.result.people.b"); a != 4 || b != 1 {
 		t.Errorf("%d and %d answers", a, b)
+	}
+	// The same message again, to the same subject: it was published twice because its acknowledgement was lost, and the server
+	// has forgotten it meanwhile. It has its answer.
+	for _, body := range []string{`{"row":{"age":52}}`, batch} {
+		r.publish("people", body, "Nats-Msg-Id", "twice", "Genie-Reply", "genie.result.people.c")
+		wait()
+		before := r.count("GENIE_RESULTS", "genie.result.people.c")
+		r.publish("people", body, "Nats-Msg-Id", "twice", "Genie-Reply", "genie.result.people.c")
+		wait()
+		if n := r.count("GENIE_RESULTS", "genie.result.people.c"); n != before {
+			t.Errorf("%s, published twice, is answered %d times", body, 1+n-before)
+		}
 	}
 	// The same message to an index that nobody serves.
 	for n := range 2 {

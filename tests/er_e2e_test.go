@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // Entity resolution: one catalogue is indexed as documents, the records of the other are the queries, and the record
@@ -47,7 +48,7 @@ func TestEntityResolution(t *testing.T) {
 				mustMatch(t, "Latin-1 taken for UTF-8", string(stderr), `line \d+: .*not valid UTF-8.*--encoding latin1`)
 			}
 			path, _ := buildCommand(t, schema, "--input", file(c.indexed), "--encoding", "latin1")
-			r := start(t, service.Config{Indexes: []service.IndexSource{{Path: path}}}, service.Options{})
+			r := start(t, config.Config{Indexes: []config.IndexSource{{Path: path}}}, service.Options{})
 
 			indexed := readCatalogue(t, file(c.indexed), c.column)
 			asked := readCatalogue(t, file(c.asked), c.column)

@@ -12,7 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -38,7 +40,7 @@ type faulty struct {
 func newFaulty() *faulty { return &faulty{gate: make(chan struct{})} }
 
 func (f *faulty) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
-	engine, err := gpuexec.Open(kind, opts)
+	engine, err := open.Engine(kind, opts)
 	f.Engine = engine
 	return f, err
 }
@@ -53,7 +55,7 @@ type faultySearcher struct {
 	f *faulty
 }
 
-func (s *faultySearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
+func (s *faultySearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
 	select {
 	case <-s.f.gate:
 	case <-ctx.Done():
@@ -81,7 +83,7 @@ func (s *faultySearcher) Search(ctx context.Context, plans []gpuexec.Plan, answe
 			return &gpuexec.DeviceError{Op: "launching", Sticky: true, Err: errors.New("the device fell off the bus")}
 		}
 	}
-	return s.Searcher.Search(ctx, plans, answers)
+	return s.Searcher.Search(ctx, plans, answers, t)
 }
 
 // alone says how often a query with this k ran alone, and how often it ran with others.
@@ -110,7 +112,7 @@ func TestPoison(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			engine := newFaulty()
-			r := start(t, service.Config{Admin: "127.0.0.1:0"}, service.Options{OpenEngine: engine.open})
+			r := start(t, config.Config{Admin: "127.0.0.1:0"}, service.Options{OpenEngine: engine.open})
 			const innocent = 300
 			for i := range innocent {
 				if i == innocent/2 {
@@ -168,7 +170,7 @@ func TestPoisonDirect(t *testing.T) {
 	t.Parallel()
 	engine := newFaulty()
 	close(engine.gate)
-	r := start(t, service.Config{}, service.Options{OpenEngine: engine.open})
+	r := start(t, config.Config{}, service.Options{OpenEngine: engine.open})
 	body := `{"queries":[{"row":{"age":52}},` + marked(markError) + `,{"row":{"age":30}},` + marked(markPanic) + `]}`
 	reply, err := r.nc.Request("genie.search.people", []byte(body), patience)
 	if err != nil {
@@ -191,7 +193,7 @@ func TestPoisonInMessage(t *testing.T) {
 	t.Parallel()
 	engine := newFaulty()
 	close(engine.gate)
-	r := start(t, service.Config{}, service.Options{OpenEngine: engine.open})
+	r := start(t, config.Config{}, service.Options{OpenEngine: engine.open})
 	r.publish("people", `{"queries":[{"row":{"age":52}},`+marked(markError)+`,{"row":{"age":30}}]}`)
 	a, err := wire.DecodeAnswer(wire.JSON, r.stored("genie.result.people", 1).Data)
 	if err != nil {
@@ -210,7 +212,7 @@ func TestPoisonInMessage(t *testing.T) {
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	engine := newFaulty()
-	r := start(t, service.Config{}, service.Options{OpenEngine: engine.open})
+	r := start(t, config.Config{}, service.Options{OpenEngine: engine.open})
 	const queries = 50
 	for i := range queries {
 		k := 3
@@ -245,7 +247,7 @@ func TestBrokenEngine(t *testing.T) {
 	t.Parallel()
 	engine := newFaulty()
 	close(engine.gate)
-	r := start(t, service.Config{}, service.Options{OpenEngine: engine.open})
+	r := start(t, config.Config{}, service.Options{OpenEngine: engine.open})
 	eventually(t, func() error { return r.ready() })
 	engine.broken.Store(true)
 	for i := range 20 {
@@ -285,7 +287,7 @@ func TestLostDevice(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	dir := t.TempDir()
-	cfg := service.Config{Indexes: buildAll(t, dir), NATS: server.url, Admin: "127.0.0.1:0"}
+	cfg := config.Config{Indexes: buildAll(t, dir), NATS: server.url, Admin: "127.0.0.1:0"}
 	engine := newFaulty()
 	r := start(t, cfg, service.Options{OpenEngine: engine.open})
 	const innocent = 100

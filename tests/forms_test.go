@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -14,7 +15,7 @@ import (
 // can check by hand.
 func TestQueryForms(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{}, service.Options{})
+	r := start(t, config.Config{}, service.Options{})
 	cases := []struct{ index, query, want string }{
 		{"people", `{"k":3,"row":{"age":{"min":30,"max":40},"sex":"Female"}}`, "ann:2 cyd:2 bob:1"},
 		{"people", `{"k":2,"row":{"age":35}}`, "bob:1 cyd:1"},
@@ -62,7 +63,7 @@ func TestQueryForms(t *testing.T) {
 // Sequences answer in the order of the edit distance, with the text as payload.
 func TestSequences(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{}, service.Options{})
+	r := start(t, config.Config{}, service.Options{})
 	reply, err := r.nc.Request("genie.search.words", []byte(`{"text":"aple","k":3,"with_payload":true,"certify":true}`), patience)
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +91,7 @@ func TestSequences(t *testing.T) {
 
 func TestPayload(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{}, service.Options{})
+	r := start(t, config.Config{}, service.Options{})
 	for _, c := range []struct{ index, query, want string }{
 		{"people", `{"row":{"age":52},"with_payload":true}`, `{"note":"fourth"}`},
 		{"people", `{"row":{"age":52}}`, ``},
@@ -109,7 +110,7 @@ func TestPayload(t *testing.T) {
 // One message with many queries: one answer, in the same order, in which bad queries fail alone.
 func TestBatchMessage(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{}, service.Options{})
+	r := start(t, config.Config{}, service.Options{})
 	body := `{"queries":[{"id":"a","row":{"age":52}},{"id":"b","row":{"agee":1}},{"id":"c","kk":1},{"id":"d","row":{"age":30}}]}`
 	check := func(where string, header nats.Header, body []byte) {
 		t.Helper()
@@ -151,7 +152,7 @@ func TestBatchMessage(t *testing.T) {
 // What goes with a query comes back with its answer.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{}, service.Options{})
+	r := start(t, config.Config{}, service.Options{})
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	query := wire.Query{ID: "q-7", Text: "aple", K: 1}
 	body := wire.AppendQuery(nil, wire.MessagePack, &query)
@@ -203,7 +204,7 @@ func TestHeaders(t *testing.T) {
 // most candidates that the protocol allows are no more than the engine takes.
 func TestSequencesWithNothingInCommon(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{}, service.Options{})
+	r := start(t, config.Config{}, service.Options{})
 	for _, c := range []struct {
 		options string
 		hits    int

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // The sample files of GENIE and the answers that are known of them, asked through the service as JSON. Where GENIE's
@@ -36,12 +37,12 @@ func TestGenieStatic(t *testing.T) {
 		{"tweets_20", "tweets_20.csv", bag("tweets_20"), "text", true, 20},
 		{"tweets_4k", "tweets_4k.csv.gz", bag("tweets_4k"), "text", true, 4096},
 	}
-	var sources []service.IndexSource
+	var sources []config.IndexSource
 	rows := make(map[string][][]int)
 	for _, s := range samples {
 		path, said := buildCommand(t, s.schema, "--input", data(t, "genie_static", s.file), "--format", s.format)
 		mustMatch(t, s.name, said, fmt.Sprintf(`: %d objects, `, s.objects))
-		sources = append(sources, service.IndexSource{Path: path})
+		sources = append(sources, config.IndexSource{Path: path})
 		for _, line := range lines(t, data(t, "genie_static", s.file)) {
 			var row []int
 			for _, field := range strings.Split(strings.TrimRight(strings.TrimSpace(line), ","), ",") {
@@ -54,7 +55,7 @@ func TestGenieStatic(t *testing.T) {
 			rows[s.name] = append(rows[s.name], row)
 		}
 	}
-	r := start(t, service.Config{Indexes: sources}, service.Options{})
+	r := start(t, config.Config{Indexes: sources}, service.Options{})
 
 	for _, c := range []struct {
 		name        string

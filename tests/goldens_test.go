@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 var updateGoldens = flag.Bool("update-goldens", false, "write testdata/goldens.json anew: only when answers or files are meant to change")
@@ -51,17 +52,17 @@ func TestGoldens(t *testing.T) {
 	dir := t.TempDir()
 	indexes := goldenIndexes()
 	got := make(map[string]golden)
-	var sources []service.IndexSource
+	var sources []config.IndexSource
 	for _, x := range indexes {
 		file := buildFile(t, dir, x.name+x.extension, x.schema, x.data)
 		bytes, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sources = append(sources, service.IndexSource{Path: file})
+		sources = append(sources, config.IndexSource{Path: file})
 		got[x.name] = golden{File: hash(bytes)}
 	}
-	r := start(t, service.Config{Indexes: sources, Engine: "cpu"}, service.Options{})
+	r := start(t, config.Config{Indexes: sources, Engine: "cpu"}, service.Options{})
 	took := regexp.MustCompile(`,"took_us":\{[^}]*\}`)
 	for _, x := range indexes {
 		g := got[x.name]

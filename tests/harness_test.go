@@ -18,6 +18,7 @@ import (
 	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -94,8 +95,8 @@ func buildFrom(t testing.TB, dir string, schema *index.Schema, readers ...*load.
 }
 
 // buildAll builds the three indexes.
-func buildAll(t testing.TB, dir string) []service.IndexSource {
-	return []service.IndexSource{
+func buildAll(t testing.TB, dir string) []config.IndexSource {
+	return []config.IndexSource{
 		{Path: buildFile(t, dir, "people.csv", peopleSchema, peopleData)},
 		{Path: buildFile(t, dir, "words.txt", wordsSchema, wordsData)},
 		{Path: buildFile(t, dir, "papers.txt", papersSchema, papersData)},
@@ -112,7 +113,7 @@ type running struct {
 }
 
 // start starts a service on an embedded server, or on cfg.NATS, and stops both at the end of the test.
-func start(t testing.TB, cfg service.Config, opts service.Options) *running {
+func start(t testing.TB, cfg config.Config, opts service.Options) *running {
 	t.Helper()
 	if len(cfg.Indexes) == 0 {
 		cfg.Indexes = buildAll(t, t.TempDir())
@@ -124,7 +125,7 @@ func start(t testing.TB, cfg service.Config, opts service.Options) *running {
 		}
 	}
 	if cfg.Admin == "" {
-		cfg.Admin = service.Off
+		cfg.Admin = config.Off
 	}
 	if opts.Logger == nil {
 		opts.Logger = testLogger(t)

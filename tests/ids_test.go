@@ -8,6 +8,7 @@ import (
 
 	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -15,7 +16,7 @@ import (
 // Nats-Msg-Id, whether the query is answered by hits or by an error, stored or direct.
 func TestAnswersHaveIDs(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{}, service.Options{})
+	r := start(t, config.Config{}, service.Options{})
 	for i, c := range []struct {
 		body, msgID, want string
 	}{

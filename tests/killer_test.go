@@ -15,7 +15,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // Queries with these k end the worker that runs them, for real.
@@ -31,7 +33,7 @@ const slowQuery = 300 * time.Millisecond
 
 // runMortal is a worker, as `geniemq serve` is, with a real engine that dies where it is told to.
 func runMortal() {
-	var cfg service.Config
+	var cfg config.Config
 	cfg.EnsureDefaults()
 	flags := pflag.NewFlagSet("worker", pflag.ExitOnError)
 	cfg.Flags(flags)
@@ -67,7 +69,7 @@ func startMortal(t testing.TB, args ...string) *process {
 }
 
 func openMortal(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
-	engine, err := gpuexec.Open(kind, opts)
+	engine, err := open.Engine(kind, opts)
 	return mortal{engine}, err
 }
 
@@ -93,7 +95,7 @@ func (s mortalSearcher) Cost(plan *gpuexec.Plan) int64 {
 	return s.Searcher.Cost(plan)
 }
 
-func (s mortalSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
+func (s mortalSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
 	for i := range plans {
 		switch plans[i].Match.K {
 		case markKill:
@@ -105,7 +107,7 @@ func (s mortalSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answer
 			return &gpuexec.DeviceError{Op: "launching", Sticky: true, Err: fmt.Errorf("the device fell off the bus")}
 		}
 	}
-	err := s.Searcher.Search(ctx, plans, answers)
+	err := s.Searcher.Search(ctx, plans, answers, t)
 	for i := range plans {
 		if plans[i].Match.K == markEncode { // whoever reads the hits gets a SIGSEGV that Go does not survive
 			page, err := syscall.Mmap(-1, 0, os.Getpagesize(), syscall.PROT_NONE, syscall.MAP_ANON|syscall.MAP_PRIVATE)

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // scraped is what /metrics said.
@@ -86,7 +87,7 @@ func (s scraped) value(name string, labels ...string) float64 {
 // Every metric of the contract is there with its labels and says what happened.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{Admin: "127.0.0.1:0"}, service.Options{})
+	r := start(t, config.Config{Admin: "127.0.0.1:0"}, service.Options{})
 	for range 5 {
 		r.publish("people", `{"row":{"age":30}}`)
 	}
@@ -152,7 +153,7 @@ func TestMetrics(t *testing.T) {
 
 func TestAdminPages(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{Admin: "127.0.0.1:0"}, service.Options{})
+	r := start(t, config.Config{Admin: "127.0.0.1:0"}, service.Options{})
 	eventually(t, func() error {
 		if body, code := r.getStatus("/readyz"); code != http.StatusOK {
 			return fmt.Errorf("readyz: %d %s", code, body)
@@ -176,7 +177,7 @@ func TestAdminPages(t *testing.T) {
 			t.Errorf("%s: %d", path, code)
 		}
 	}
-	open := start(t, service.Config{Admin: "127.0.0.1:0", Pprof: true}, service.Options{})
+	open := start(t, config.Config{Admin: "127.0.0.1:0", Pprof: true}, service.Options{})
 	if _, code := open.getStatus("/debug/pprof/"); code != http.StatusOK {
 		t.Errorf("pprof: %d", code)
 	}
@@ -191,7 +192,7 @@ func TestPromtool(t *testing.T) {
 	} else if err != nil {
 		t.Skip("promtool is not installed (Debian's package prometheus)")
 	}
-	r := start(t, service.Config{Admin: "127.0.0.1:0"}, service.Options{})
+	r := start(t, config.Config{Admin: "127.0.0.1:0"}, service.Options{})
 	r.publish("people", `{"row":{"age":30}}`)
 	r.publish("people", `{"row":{"agee":30}}`, "Genie-Reply", "no")
 	r.settled()

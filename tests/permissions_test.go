@@ -12,6 +12,7 @@ import (
 
 	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // What docs/security.md says to permit is enough: each row of its table is a user of a server that permits nothing else.
@@ -53,7 +54,7 @@ func TestPermissionsOfThePage(t *testing.T) {
 		return nc
 	}
 	logs := &output{}
-	srv, err := service.Start(t.Context(), service.Config{Indexes: buildAll(t, t.TempDir()), NATS: as("worker"), Admin: service.Off},
+	srv, err := service.Start(t.Context(), config.Config{Indexes: buildAll(t, t.TempDir()), NATS: as("worker"), Admin: config.Off},
 		service.Options{Logger: textLogger(logs)})
 	if err != nil {
 		t.Fatal(err)

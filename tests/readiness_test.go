@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -42,7 +43,7 @@ func TestReadiness(t *testing.T) {
 	t.Parallel()
 	prepare := func(t *testing.T) *running {
 		t.Parallel()
-		r := start(t, service.Config{Indexes: []service.IndexSource{{Path: buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)}}},
+		r := start(t, config.Config{Indexes: []config.IndexSource{{Path: buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)}}},
 			service.Options{})
 		eventually(t, r.ready)
 		return r
@@ -219,7 +220,7 @@ func (w *watcher) once(t testing.TB) {
 // was on its way when the stream became full.
 func TestFullResultStreamSeenLive(t *testing.T) {
 	t.Parallel()
-	r := start(t, service.Config{Indexes: []service.IndexSource{{Path: buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)}}},
+	r := start(t, config.Config{Indexes: []config.IndexSource{{Path: buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)}}},
 		service.Options{})
 	s, err := r.js.Stream(within(t), "GENIE_RESULTS")
 	if err != nil {

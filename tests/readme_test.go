@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // What the README says is done as written, in an empty folder: its commands build the index, its queries are asked, and
@@ -39,7 +40,7 @@ func TestReadme(t *testing.T) {
 	if out, err := shell.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, script.String(), out)
 	}
-	cfg := service.Config{Indexes: append(buildAll(t, t.TempDir())[1:], service.IndexSource{Path: filepath.Join(dir, "people.gmq")})}
+	cfg := config.Config{Indexes: append(buildAll(t, t.TempDir())[1:], config.IndexSource{Path: filepath.Join(dir, "people.gmq")})}
 	r := start(t, cfg, service.Options{})
 
 	// nats request genie.search.people '{...}', and under it the answer.

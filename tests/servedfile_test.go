@@ -24,6 +24,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -116,7 +117,7 @@ func (k *servedKind) build(t *testing.T) {
 	k.want = make(map[string]map[string]string)
 	for version := range k.files {
 		k.files[version] = buildFile(t, t.TempDir(), k.name+extension, k.schema, k.data(version))
-		r := start(t, service.Config{Indexes: []service.IndexSource{{Path: k.files[version]}}}, service.Options{})
+		r := start(t, config.Config{Indexes: []config.IndexSource{{Path: k.files[version]}}}, service.Options{})
 		answers := make(map[string]string)
 		name := ""
 		for _, q := range k.queries {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/verify"
@@ -75,7 +76,7 @@ func TestTypos(t *testing.T) {
 	defer x.Close()
 	t.Logf("%d words built in %v, %d bytes", x.Objects(), time.Since(start).Round(time.Millisecond), x.Size())
 
-	engine, err := gpuexec.Open(gpuexec.Auto, gpuexec.Options{})
+	engine, err := open.Engine(gpuexec.Auto, gpuexec.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestTypos(t *testing.T) {
 			start := time.Now()
 			for lo := 0; lo < len(plans); lo += 1024 {
 				hi := min(lo+1024, len(plans))
-				if err := searcher.Search(ctx, plans[lo:hi], answers[lo:hi]); err != nil {
+				if err := searcher.Search(ctx, plans[lo:hi], answers[lo:hi], nil); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -22,7 +23,7 @@ authorization {
   ]
 }`)
 	address := strings.TrimPrefix(server.url, "nats://")
-	r := start(t, service.Config{NATS: "nats://service:secret@" + address, Indexes: buildAll(t, t.TempDir())}, service.Options{})
+	r := start(t, config.Config{NATS: "nats://service:secret@" + address, Indexes: buildAll(t, t.TempDir())}, service.Options{})
 	if url := r.srv.NATSURL(); strings.Contains(url, "secret") {
 		t.Errorf("the password is in %s", url)
 	}
@@ -56,7 +57,7 @@ authorization {
 func TestSmallResultStream(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
-	cfg := service.Config{NATS: server.url, Indexes: buildAll(t, t.TempDir())}
+	cfg := config.Config{NATS: server.url, Indexes: buildAll(t, t.TempDir())}
 	r := start(t, cfg, service.Options{})
 	stream, err := r.js.Stream(within(t), "GENIE_RESULTS")
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // workerPermissions is what docs/configuration.md lists.
@@ -40,10 +41,10 @@ authorization { users = [
 // A worker whose streams and durable exist needs few permissions, and none to change anything.
 func TestFewPermissions(t *testing.T) {
 	t.Parallel()
-	indexes := []service.IndexSource{{Path: buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)}}
+	indexes := []config.IndexSource{{Path: buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)}}
 	_, root, worker := restricted(t, workerPermissions)
 	makeStreams(t, root, indexes)
-	r := start(t, service.Config{NATS: worker, Indexes: indexes}, service.Options{})
+	r := start(t, config.Config{NATS: worker, Indexes: indexes}, service.Options{})
 	r.nc, r.js = connect(t, root)
 	r.publish("people", `{"row":{"age":52}}`)
 	if got := keys(result(t, r.stored("genie.result.people", 1).Data)); got != "dan:1" {
@@ -55,9 +56,9 @@ func TestFewPermissions(t *testing.T) {
 }
 
 // makeStreams lets a worker that may do anything make streams and durables, and ends it.
-func makeStreams(t testing.TB, url string, indexes []service.IndexSource) {
+func makeStreams(t testing.TB, url string, indexes []config.IndexSource) {
 	t.Helper()
-	s, err := service.Start(t.Context(), service.Config{NATS: url, Indexes: indexes, Admin: service.Off}, service.Options{})
+	s, err := service.Start(t.Context(), config.Config{NATS: url, Indexes: indexes, Admin: config.Off}, service.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func makeStreams(t testing.TB, url string, indexes []service.IndexSource) {
 // given for what it does do.
 func TestMissingPermissions(t *testing.T) {
 	t.Parallel()
-	indexes := []service.IndexSource{{Path: buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)}}
+	indexes := []config.IndexSource{{Path: buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)}}
 	for _, c := range []struct {
 		deny  string
 		exist bool // the streams do
@@ -104,7 +105,7 @@ func TestMissingPermissions(t *testing.T) {
 				makeStreams(t, root, indexes)
 			}
 			begin := time.Now()
-			s, err := service.Start(t.Context(), service.Config{NATS: worker, Indexes: indexes, Admin: service.Off}, service.Options{})
+			s, err := service.Start(t.Context(), config.Config{NATS: worker, Indexes: indexes, Admin: config.Off}, service.Options{})
 			if err == nil { // it was too fast for the server's word, which shows in its readiness then
 				eventually(t, func() error {
 					if err = errors.New(strings.Join(s.Status().NotReady, "\n")); !strings.Contains(err.Error(), c.names) {
@@ -124,9 +125,9 @@ func TestMissingPermissions(t *testing.T) {
 // A worker that may not acknowledge answers the same queries again and again. It says so.
 func TestMayNotAcknowledge(t *testing.T) {
 	t.Parallel()
-	indexes := []service.IndexSource{{Path: buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)}}
+	indexes := []config.IndexSource{{Path: buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)}}
 	_, _, worker := restricted(t, `publish = {deny: ["$JS.ACK.>"]}`)
-	r := start(t, service.Config{NATS: worker, Indexes: indexes}, service.Options{})
+	r := start(t, config.Config{NATS: worker, Indexes: indexes}, service.Options{})
 	eventually(t, r.ready)
 	r.publish("people", `{"row":{"age":52}}`)
 	eventually(t, func() error { return unready(r, "$JS.ACK.GENIE_QUERIES.geniemq-people.") })
@@ -160,7 +161,7 @@ func (l *logLines) count(word string) (n int) {
 func TestErrorsOfMessagesInTheLog(t *testing.T) {
 	t.Parallel()
 	log := &logLines{}
-	r := start(t, service.Config{}, service.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	r := start(t, config.Config{}, service.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(r.srv.NATSURL(), "nats://"))
 	if err != nil {
 		t.Fatal(err)

@@ -26,6 +26,9 @@ const (
 	HeaderQueryID = "Genie-Query-Id"
 	// HeaderQuerySeq is on results: the stream sequence of the query message.
 	HeaderQuerySeq = "Genie-Query-Seq"
+	// HeaderQueryHash is on results of queries that were published with an id: a hash of the message. It tells a query that was
+	// published again, because nobody said that it had arrived, from another one with the same id.
+	HeaderQueryHash = "Genie-Query-Hash"
 	// HeaderQueries is on answers to batches: which of the message's queries this part of the answer is to, like
 	// "36-71/100", counted from 0. See [Range].
 	HeaderQueries = "Genie-Queries"

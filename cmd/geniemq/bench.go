@@ -17,8 +17,9 @@ import (
 
 	"github.com/geniemq/geniemq/bench"
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 func (c *cli) benchCommand() *cobra.Command {
@@ -26,7 +27,7 @@ func (c *cli) benchCommand() *cobra.Command {
 		Use:   "bench",
 		Short: "Measure an engine, or the whole service",
 		Long: `Bench makes a workload with a fixed seed, measures, compares a sample of the answers with
-brute force, and prints JSON, one line a measurement. Times are medians of several runs.`,
+brute force, and prints JSON, one line per measurement. Times are medians of several runs.`,
 		Example: `  geniemq bench engine --workload w4
   geniemq bench service`,
 		Args: cobra.NoArgs,
@@ -40,7 +41,7 @@ brute force, and prints JSON, one line a measurement. Times are medians of sever
 type measurementFlags struct {
 	workload string
 	opts     bench.Options
-	engine   service.Config
+	engine   config.Config
 }
 
 func (m *measurementFlags) register(cmd *cobra.Command, workload string) {
@@ -48,11 +49,11 @@ func (m *measurementFlags) register(cmd *cobra.Command, workload string) {
 	flags.StringVar(&m.workload, "workload", workload, "workload: "+strings.Join(bench.Names(), ", "))
 	flags.IntVar(&m.opts.Objects, "objects", 0, "objects (default: the workload's own number)")
 	flags.IntVar(&m.opts.Queries, "queries", 0, "queries in the batch (default 1024)")
-	flags.IntVar(&m.opts.K, "k", 0, "hits a query; of w2 the candidates (default: the workload's own)")
+	flags.IntVar(&m.opts.K, "k", 0, "hits per query; for w2 the candidates (default: the workload's own)")
 	flags.Uint64Var(&m.opts.Seed, "seed", 1, "seed of the data and the queries")
 	flags.StringVar(&m.opts.Data, "data", filepath.Join("..", "shared", "data"),
 		"folder of the real data that w2 (headlines/) and w4 (adult/) grow from")
-	flags.IntVar(&m.opts.Reach, "reach", 0, "buckets either way that an item of w1 and a number of w4 asks for (default: the workload's own; negative: none)")
+	flags.IntVar(&m.opts.Reach, "reach", 0, "how many buckets on either side an item of w1 or a number of w4 asks for too (default: the workload's own; negative: none)")
 	flags.StringVar(&m.opts.Cache, "cache", "", "`folder` where index files are kept and found again, by workload, objects and seed: empty it after a change to what builds them")
 	m.engine.EnsureDefaults()
 	m.engine.EngineFlags(flags)
@@ -90,7 +91,7 @@ func (m *measurementFlags) open(c *cli) (gpuexec.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := gpuexec.Open(m.engine.Engine, opts)
+	e, err := open.Engine(m.engine.Engine, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -149,9 +150,9 @@ the objects and the index: --objects makes them smaller.`,
 	flags.register(cmd, "w4")
 	set := cmd.Flags()
 	set.IntVar(&opts.Runs, "runs", 7, "measured batches")
-	set.IntVar(&opts.Callers, "callers", 0, "also measure the rate of so many callers whose batches overlap")
+	set.IntVar(&opts.Callers, "callers", 0, "also measure the rate of this many callers whose batches overlap")
 	set.IntVar(&opts.Checks, "checks", 8, "answers compared with brute force")
-	set.IntVar(&opts.Baseline, "baseline", 0, "also compare one core with a flat-array scan on that many queries")
+	set.IntVar(&opts.Baseline, "baseline", 0, "also compare one core with a flat-array scan, on this many queries")
 	set.StringVar(&limits, "limits", "", "`file` with the device's limits, as docs/benchmarks/limits.cu prints them")
 	set.StringVar(&opts.Export, "export", "", "`folder` for the vectors and answers of w1, for docs/benchmarks/knn.py")
 	set.BoolVar(&opts.Scaling, "scaling", false, "also measure the CPU engine with 1, 2, 4, ... threads")
@@ -230,16 +231,16 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 	// The usage of the other measurements names another default.
 	objects, k := set.Lookup("objects"), set.Lookup("k")
 	objects.Usage, objects.DefValue, flags.opts.Objects = "objects (0: the workload's own number)", "100000", 100_000
-	k.Usage, k.DefValue, flags.opts.K = "hits a query; of w2 the candidates (0: the workload's own)", "10", 10
+	k.Usage, k.DefValue, flags.opts.K = "hits per query; for w2 the candidates (0: the workload's own)", "10", 10
 	flags.engine.NATSFlags(set)
-	set.IntSliceVar(&opts.QueriesPerMessage, "messages-of", []int{1, 256}, "queries a message, one measurement each")
-	set.IntVar(&opts.Queries, "round", 20_000, "queries a round, at least")
-	set.DurationVar(&opts.RoundTime, "round-time", time.Second, "how long a round lasts, at least")
+	set.IntSliceVar(&opts.QueriesPerMessage, "messages-of", []int{1, 256}, "queries per message, one measurement each")
+	set.IntVar(&opts.Queries, "round", 20_000, "least queries per round")
+	set.DurationVar(&opts.RoundTime, "round-time", time.Second, "least time that a round lasts")
 	set.IntVar(&opts.Rounds, "rounds", 5, "rounds of service and echo worker in turns")
-	set.IntVar(&opts.Window, "window", 4096, "queries sent and not answered")
-	set.StringVar(&profile, "cpuprofile", "", "`file` for a CPU profile of all of it")
+	set.IntVar(&opts.Window, "window", 4096, "most queries that are sent and not yet answered")
+	set.StringVar(&profile, "cpuprofile", "", "`file` for a CPU profile of the whole measurement")
 	set.Float64Var(&opts.Load, "load", 0.7, "share of the throughput at which latency is measured")
-	set.DurationVar(&opts.LoadTime, "load-time", 5*time.Second, "for how long latency is measured")
+	set.DurationVar(&opts.LoadTime, "load-time", 5*time.Second, "time for which latency is measured")
 	return cmd
 }
 
@@ -284,11 +285,11 @@ func commandLine() string {
 		servers, ok := strings.CutPrefix(arg, "--nats=")
 		switch {
 		case ok:
-			arg = "--nats=" + service.RedactServers(servers)
+			arg = "--nats=" + config.RedactServers(servers)
 		case os.Args[i] == "--nats":
-			arg = service.RedactServers(arg)
+			arg = config.RedactServers(arg)
 		}
-		words = append(words, service.Redact(arg))
+		words = append(words, config.Redact(arg))
 	}
 	return strings.Join(words, " ")
 }

@@ -25,8 +25,8 @@ func (c *cli) benchScaleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale",
 		Short: "Measure how an engine's time grows",
-		Long: `Scale measures batches along an axis and prints one line a point: n, objects; q, queries in the batch;
-k, hits a query; density, the buckets either way that an item asks for (w1, w4 and w4x100). The index is built once;
+		Long: `Scale measures batches along an axis and prints one line per point: n, objects; q, queries in the batch;
+k, hits per query; density, the buckets either way that an item asks for (w1, w4 and w4x100). The index is built once;
 along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
 		Example: `  geniemq bench scale --workload w4 --axis q
   geniemq bench scale --workload w3 --axis n --points 500000,1000000,2000000 --engine cuda`,
@@ -85,7 +85,7 @@ along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
 	set := cmd.Flags()
 	set.StringVar(&axis, "axis", bench.AxisQueries, "axis: "+strings.Join(bench.Axes(), ", "))
 	set.IntSliceVar(&points, "points", nil, "points of the axis, ascending (default: by axis)")
-	set.IntVar(&opts.Runs, "runs", 7, "measured batches a point")
-	set.IntVar(&opts.Checks, "checks", 2, "answers a point compared with brute force")
+	set.IntVar(&opts.Runs, "runs", 7, "measured batches per point")
+	set.IntVar(&opts.Checks, "checks", 2, "answers per point that are compared with brute force")
 	return cmd
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/load"
-	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/internal/human"
 )
 
 // standardInput is the standard input where a file can be named.
@@ -65,7 +65,7 @@ replaced, and servers that use it go on with the old one until they restart.`,
   EOF
   geniemq build --schema adult.yaml --input adult.data.csv --output adult.gmq
 
-  # a word list, one word a line: typo-tolerant lookup
+  # a word list, one word per line: typo-tolerant lookup
   printf 'name: words\nkind: sequences\n' > words.yaml
   geniemq build --schema words.yaml --input words.txt.gz --output words.gmq
 
@@ -271,7 +271,7 @@ func (c *cli) reportBuild(path string, summary buildSummary) error {
 		fmt.Fprintf(c.err, "skipped: %d more\n", summary.skipped-skipReports)
 	}
 	fmt.Fprintf(c.err, "%s: %s, %s, %s, version %s, in %.1f s",
-		path, count(x.Objects(), "object"), count(postings, "posting"), service.FormatBytes(x.Size()), x.Version(), summary.took.Seconds())
+		path, count(x.Objects(), "object"), count(postings, "posting"), human.Bytes(x.Size()), x.Version(), summary.took.Seconds())
 	if summary.skipped > 0 {
 		fmt.Fprintf(c.err, "; records skipped: %d", summary.skipped)
 	}

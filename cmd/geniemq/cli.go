@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // Exit codes.
@@ -54,7 +55,7 @@ func (c *cli) run(ctx context.Context, args []string) int {
 		return exitDone
 	}
 	indent := "geniemq: "
-	for line := range strings.SplitSeq(service.Redact(err.Error()), "\n") { // several faults come joined, one a line
+	for line := range strings.SplitSeq(config.Redact(err.Error()), "\n") { // several faults come joined, one per line
 		if line = strings.TrimSpace(line); line != "" {
 			fmt.Fprintf(c.err, "%s%s\n", indent, line)
 			indent = "  "
@@ -79,7 +80,7 @@ inverted index on the CPU or a GPU, and the results come back on reply subjects.
   geniemq build --schema s.yaml --input data.csv --output adult.gmq
   geniemq serve --index adult=adult.gmq
   geniemq query --index adult '{"row":{"age":{"min":30,"max":40}},"k":5}'`,
-		Version:       service.Version,
+		Version:       service.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -106,7 +107,7 @@ func isTerminal(w any) bool {
 
 // environment sets the flags named, or all, that the command line left alone from their environment variables.
 func (c *cli) environment(cmd *cobra.Command, names ...string) error {
-	if err := service.Resolve(cmd.Flags(), c.lookupEnv, "", names...); err != nil {
+	if err := config.Resolve(cmd.Flags(), c.lookupEnv, "", names...); err != nil {
 		return usageError{err}
 	}
 	return nil
@@ -114,9 +115,9 @@ func (c *cli) environment(cmd *cobra.Command, names ...string) error {
 
 // warnOfSecrets says that a secret is where others can see it. It must be called before the environment's settings are taken.
 func (c *cli) warnOfSecrets(cmd *cobra.Command) {
-	if f := cmd.Flags().Lookup("nats"); f.Changed && service.CommandLineSecret(f.Value.String()) {
+	if f := cmd.Flags().Lookup("nats"); f.Changed && config.CommandLineSecret(f.Value.String()) {
 		fmt.Fprintf(c.err, "warning: --nats holds a secret, which every user of this machine can read in the list of processes (ps): "+
 			"put it into a file (--nats-creds, --nats-token-file, --nats-user with --nats-password-file, --nats-nkey-file) "+
-			"or the URL into the environment (%s)\n", service.EnvName("nats"))
+			"or the URL into the environment (%s)\n", config.EnvName("nats"))
 	}
 }

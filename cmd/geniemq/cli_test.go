@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -234,8 +235,8 @@ func TestBuildInspectQuery(t *testing.T) {
 		t.Errorf("inspect of a damaged file: %+v", got)
 	}
 
-	srv, err := service.Start(t.Context(), service.Config{
-		Indexes: []service.IndexSource{{Path: path}}, NATSListen: "127.0.0.1:0", DataDir: filepath.Join(dir, "data"), Admin: service.Off,
+	srv, err := service.Start(t.Context(), config.Config{
+		Indexes: []config.IndexSource{{Path: path}}, NATSListen: "127.0.0.1:0", DataDir: filepath.Join(dir, "data"), Admin: config.Off,
 	}, service.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -389,7 +390,7 @@ func TestConfigurationPage(t *testing.T) {
 			value = "`" + value + "`"
 		}
 		_, usage := pflag.UnquoteUsage(f)
-		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s |\n", f.Name, service.EnvName(f.Name), value, usage)
+		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s |\n", f.Name, config.EnvName(f.Name), value, usage)
 	})
 	want := head + begin + table.String() + end + tail
 	if *update {

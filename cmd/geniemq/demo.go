@@ -23,6 +23,7 @@ import (
 	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 // The demo's data: the largest word list of SCOWL (demodata/words.copyright), and the chemical elements with IUPAC's
@@ -64,7 +65,7 @@ columns:
 
 func (c *cli) demoCommand() *cobra.Command {
 	var once bool
-	cfg := service.Config{Admin: "127.0.0.1:0", NATSListen: "127.0.0.1:0"} // the usual ports are for serve, which may be tried beside it
+	cfg := config.Config{Admin: "127.0.0.1:0", NATSListen: "127.0.0.1:0"} // the usual ports are for serve, which may be tried beside it
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See it work: everything in one process, on bundled data",
@@ -80,7 +81,7 @@ and leaves none, and takes free ports, which it prints.`,
 				return err
 			}
 			settings := cfg
-			settings.Indexes = []service.IndexSource{{Path: "demo"}} // they are built later
+			settings.Indexes = []config.IndexSource{{Path: "demo"}} // they are built later
 			settings.EnsureDefaults()
 			if err := settings.Validate(); err != nil {
 				return usageError{err}
@@ -94,7 +95,7 @@ and leaves none, and takes free ports, which it prints.`,
 	return cmd
 }
 
-func (c *cli) demo(ctx context.Context, cfg service.Config, once bool) (err error) {
+func (c *cli) demo(ctx context.Context, cfg config.Config, once bool) (err error) {
 	ctx, stop := c.untilHungUp(ctx, func(text string) { fmt.Fprintln(c.err, text) })
 	defer stop()
 	dir, err := os.MkdirTemp("", "geniemq-demo-")
@@ -104,7 +105,7 @@ func (c *cli) demo(ctx context.Context, cfg service.Config, once bool) (err erro
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	cfg.DataDir = filepath.Join(dir, "streams")
 	cfg.NATSListen = freeAddress(cfg.NATSListen)
-	if cfg.Admin != service.Off {
+	if cfg.Admin != config.Off {
 		cfg.Admin = freeAddress(cfg.Admin)
 	}
 	for _, d := range demoIndexes {
@@ -113,7 +114,7 @@ func (c *cli) demo(ctx context.Context, cfg service.Config, once bool) (err erro
 			return fmt.Errorf("building the index of %s: %w", d.what, err)
 		}
 		fmt.Fprintf(c.out, "indexed %d %s in %.1f s\n", objects, d.what, took.Seconds())
-		cfg.Indexes = append(cfg.Indexes, service.IndexSource{Path: path})
+		cfg.Indexes = append(cfg.Indexes, config.IndexSource{Path: path})
 	}
 	cfg.EnsureDefaults()
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/internal/human"
 )
 
 func (c *cli) inspectCommand() *cobra.Command {
@@ -110,7 +110,7 @@ func inspect(x *index.Index, file string) inspection {
 		if !ok {
 			i = len(r.Sections)
 			place[s.Kind] = i
-			r.Sections = append(r.Sections, sectionInspection{Kind: s.Kind.String()})
+			r.Sections = append(r.Sections, sectionInspection{Kind: s.Name})
 		}
 		r.Sections[i].Count++
 		r.Sections[i].Bytes += s.Length
@@ -151,7 +151,7 @@ func (r *inspection) table(out io.Writer) error {
 	fmt.Fprintf(w, "version\t%s\n", r.Version)
 	fmt.Fprintf(w, "objects\t%d in %s\n", r.Objects, count(r.Tiles, "tile"))
 	fmt.Fprintf(w, "postings\t%d\n", r.Postings)
-	fmt.Fprintf(w, "size\t%s\n", service.FormatBytes(r.Bytes))
+	fmt.Fprintf(w, "size\t%s\n", human.Bytes(r.Bytes))
 	if r.Verified != nil {
 		state := "intact: every checksum and every posting"
 		if !*r.Verified {
@@ -178,7 +178,7 @@ func (r *inspection) table(out io.Writer) error {
 	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "section\tcount\tbytes\tshare\t")
 	for _, s := range r.Sections {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%.1f %%\t\n", s.Kind, s.Count, service.FormatBytes(s.Bytes), 100*float64(s.Bytes)/float64(r.Bytes))
+		fmt.Fprintf(w, "%s\t%d\t%s\t%.1f %%\t\n", s.Kind, s.Count, human.Bytes(s.Bytes), 100*float64(s.Bytes)/float64(r.Bytes))
 	}
 	return w.Flush()
 }

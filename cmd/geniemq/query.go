@@ -15,7 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/client"
-	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -24,7 +25,7 @@ const inFlight = 64
 
 type queryOptions struct {
 	index, file  string
-	server       service.Config // of which only NATSSettings and the prefix are used
+	server       config.Config // of which only NATSSettings and the prefix are used
 	direct, json bool
 	timeout      time.Duration
 }
@@ -35,7 +36,7 @@ func (c *cli) queryCommand() *cobra.Command {
 		Use:   "query --index NAME [flags] ['{...}' ...]",
 		Short: "Ask an index",
 		Long: `Query asks queries, each a JSON object, and prints their results: a table on a terminal,
-JSON Lines otherwise, one line a query in the order of the queries. The queries are
+JSON Lines otherwise, one line per query in the order of the queries. The queries are
 arguments, or the lines of --file, or else those of the standard input.
 
 Queries are stored and answered even if the worker or the server is restarted
@@ -46,7 +47,7 @@ meanwhile; with --direct they go to a worker that listens right now.
   {"items":[{"attr":"sex","value":"Male","weight":2}]}          items, one by one
   options: k, candidates, certify, min_count, with_payload, timeout_ms, id
 
-A query that nobody answered, such as within --timeout, gets an error for a result too.
+A query that nobody answered within --timeout gets an error for its result.
 
 Exit codes: 0 when every query was answered, also if some answers are errors; 1 when one
 was not; 2 for wrong usage.`,
@@ -57,7 +58,7 @@ was not; 2 for wrong usage.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.warnOfSecrets(cmd)
 			// Not the index: GENIEMQ_INDEX says which ones serve has, with their files.
-			if err := c.environment(cmd, append([]string{"prefix", "timeout", "direct", "json"}, service.NATSSettings...)...); err != nil {
+			if err := c.environment(cmd, append([]string{"prefix", "timeout", "direct", "json"}, config.NATSSettings...)...); err != nil {
 				return err
 			}
 			if opts.server.NATS == "" { // as serve understands it: the server that it starts itself
@@ -96,7 +97,7 @@ was not; 2 for wrong usage.`,
 	opts.server.NATSFlags(flags)
 	flags.Lookup("nats").Usage = "`URL` of the NATS server"
 	flags.StringVar(&opts.server.Prefix, "prefix", wire.DefaultPrefix, "first `token` of all subjects")
-	flags.StringVar(&opts.file, "file", "", "`file` with one query a line; - is the standard input")
+	flags.StringVar(&opts.file, "file", "", "`file` with one query per line; - is the standard input")
 	flags.BoolVar(&opts.direct, "direct", false, "ask a worker directly, without storing the query")
 	flags.DurationVar(&opts.timeout, "timeout", 30*time.Second, "how long to wait for each answer")
 	flags.BoolVar(&opts.json, "json", false, "JSON Lines (default when the output is no terminal; --json=false for tables)")
@@ -110,7 +111,7 @@ func (c *cli) query(ctx context.Context, opts queryOptions, args []string) error
 	}
 	defer closeQueries()
 
-	nc, err := service.Connect(&opts.server, "geniemq query", nats.MaxReconnects(-1))
+	nc, err := connection.Connect(&opts.server, "geniemq query", nats.MaxReconnects(-1))
 	if err != nil {
 		return err
 	}
@@ -221,7 +222,7 @@ func (c *cli) queryLines(file string, args []string) (next func() (line, bool), 
 	}, nothing, nil
 }
 
-// answered is what became of one line: results, one a query, and why some of them are none. Only a line that cannot be
+// answered is what became of one line: results, one per query, and why some of them are none. Only a line that cannot be
 // read has no results.
 type answered struct {
 	results []wire.Result

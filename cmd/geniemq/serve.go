@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
 )
 
 func (c *cli) serveCommand() *cobra.Command {
-	var cfg service.Config
+	var cfg config.Config
 	cfg.EnsureDefaults()
 	var configFile string
 	cmd := &cobra.Command{
@@ -52,11 +53,11 @@ Exit codes: 0 after SIGTERM or SIGINT, 1 when the service failed, 2 for wrong us
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.warnOfSecrets(cmd)
 			if !cmd.Flags().Changed("config") {
-				if path, ok := c.lookupEnv(service.EnvName("config")); ok {
+				if path, ok := c.lookupEnv(config.EnvName("config")); ok {
 					configFile = path
 				}
 			}
-			err := service.Resolve(cmd.Flags(), c.lookupEnv, configFile)
+			err := config.Resolve(cmd.Flags(), c.lookupEnv, configFile)
 			if err := errors.Join(err, cfg.Validate()); err != nil { // all faults at once
 				return usageError{err}
 			}
@@ -69,7 +70,7 @@ Exit codes: 0 after SIGTERM or SIGINT, 1 when the service failed, 2 for wrong us
 	return cmd
 }
 
-func (c *cli) serve(ctx context.Context, cfg service.Config) error {
+func (c *cli) serve(ctx context.Context, cfg config.Config) error {
 	log := c.logger(cfg)
 	ctx, stop := c.untilHungUp(ctx, func(text string) { log.Warn(text) })
 	defer stop()
@@ -88,7 +89,7 @@ func (c *cli) serve(ctx context.Context, cfg service.Config) error {
 }
 
 // untilStopped waits for the end of ctx or of the service and shuts it down.
-func (c *cli) untilStopped(ctx context.Context, srv *service.Service, cfg service.Config) error {
+func (c *cli) untilStopped(ctx context.Context, srv *service.Service, cfg config.Config) error {
 	select {
 	case <-ctx.Done():
 		fmt.Fprintf(c.err, "stopping: answering what was pulled, up to %v; again to stop at once\n", cfg.DrainTimeout)
@@ -100,7 +101,7 @@ func (c *cli) untilStopped(ctx context.Context, srv *service.Service, cfg servic
 }
 
 // logger writes the service's log beside the messages for people.
-func (c *cli) logger(cfg service.Config) *slog.Logger {
+func (c *cli) logger(cfg config.Config) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: cfg.SlogLevel()}
 	if cfg.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(redacting{c.err}, opts))
@@ -112,7 +113,7 @@ func (c *cli) logger(cfg service.Config) *slog.Logger {
 type redacting struct{ to io.Writer }
 
 func (w redacting) Write(line []byte) (int, error) {
-	if _, err := io.WriteString(w.to, service.Redact(string(line))); err != nil {
+	if _, err := io.WriteString(w.to, config.Redact(string(line))); err != nil {
 		return 0, err
 	}
 	return len(line), nil

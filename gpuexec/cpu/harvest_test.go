@@ -1,0 +1,153 @@
+package cpu
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/geniemq/geniemq/gpuexec/enginetest"
+	"github.com/geniemq/geniemq/gpuexec/topk"
+	"github.com/geniemq/geniemq/index"
+)
+
+// randomRuns makes runs of ascending lists, and the largest count that they lead to.
+func randomRuns(rng *rand.Rand, objects, lists, length int, heaviest uint32) (runs []listRun, postings int, highest uint32) {
+	counts := make([]uint32, objects)
+	for range lists {
+		r := listRun{weight: 1 + rng.Uint32N(heaviest)}
+		for range length {
+			r.ids = append(r.ids, uint16(rng.IntN(objects)))
+		}
+		slices.Sort(r.ids)
+		for _, id := range r.ids {
+			counts[id] += r.weight
+		}
+		postings += len(r.ids)
+		runs = append(runs, r)
+	}
+	return runs, postings, slices.Max(counts)
+}
+
+// dealRare makes rare postings of some runs, of those whose weight allows it.
+func dealRare(rng *rand.Rand, runs []listRun) (lists []listRun, rare []uint32) {
+	for _, r := range runs {
+		if r.weight > index.MaxWeight || rng.IntN(2) == 0 {
+			lists = append(lists, r)
+			continue
+		}
+		for _, id := range r.ids {
+			rare = append(rare, uint32(id)<<16|r.weight)
+		}
+	}
+	return lists, rare
+}
+
+// TestHarvestWays checks that sweeping and revisiting, and revisiting where some postings are rare ones, give the same for
+// every counter width, in tiles of every length, with thresholds below, at and above the sign bit of a lane, and that all
+// leave the counters zero.
+func TestHarvestWays(t *testing.T) {
+	rng := enginetest.NewRand(t)
+	var c counters
+	for range 1500 {
+		objects := []int{1, 7, 8, 9, 15, 16, 17, 1000, 1<<15 - 1, 1 << 15, 1<<15 + 1, index.TileObjects}[rng.IntN(12)]
+		heaviest := []uint32{1, 1, 3, 12, 200, 5000, 1 << 28}[rng.IntN(7)]
+		runs, _, highest := randomRuns(rng, objects, rng.IntN(20), 1+rng.IntN(100), heaviest)
+		var reference []topk.Entry
+		for _, width := range []int{4, 8, 16, 32} {
+			if uint64(highest) >= 1<<width {
+				continue
+			}
+			k := 1 + rng.IntN(100)
+			minCount := 1 + rng.Uint32N(highest+1)
+			for way := range 3 {
+				c.allocate(width)
+				lists, rare := runs, []uint32(nil)
+				if way == 2 {
+					lists, rare = dealRare(rng, runs)
+				}
+				c.add(width, lists)
+				c.addRare(width, rare)
+				var g topk.Gate
+				g.Reset(k, minCount)
+				if way == 0 {
+					c.sweep(&g, width, 1000, objects)
+				} else {
+					c.harvest(&g, width, lists, rare, 0, 1000, objects) // so few postings are visited again
+				}
+				for i, word := range c.lanes(width) {
+					if word != 0 {
+						t.Fatalf("width %d, way %d: word %d is left as %x", width, way, i, word)
+					}
+				}
+				got := g.Finish(nil)
+				if way == 0 {
+					reference = got
+				} else if !slices.Equal(got, reference) {
+					t.Fatalf("width %d, %d objects, k %d, minCount %d: sweep %v, revisit %v", width, objects, k, minCount, reference, got)
+				}
+			}
+			counts := make(map[uint16]uint32)
+			for _, r := range runs {
+				for _, id := range r.ids {
+					counts[id] += r.weight
+				}
+			}
+			var want []topk.Entry
+			for id, count := range counts {
+				if count >= minCount {
+					want = append(want, topk.NewEntry(count, 1000+uint32(id)))
+				}
+			}
+			slices.Sort(want)
+			want = want[max(0, len(want)-k):]
+			if !slices.Equal(reference, want) {
+				t.Fatalf("width %d, %d objects, k %d, minCount %d: got %v, want %v", width, objects, k, minCount, reference, want)
+			}
+		}
+	}
+}
+
+func TestCounterWidth(t *testing.T) {
+	for _, c := range []struct {
+		bound   uint32
+		nibbles bool
+		want    int
+	}{
+		{1, false, 8}, {15, false, 8}, {15, true, 4}, {16, true, 8}, {255, true, 8}, {256, false, 16}, {65535, false, 16},
+		{65536, false, 32}, {1<<32 - 1, false, 32},
+	} {
+		if got := counterWidth(c.bound, c.nibbles); got != c.want {
+			t.Errorf("bound %d, nibbles %v: %d bits, want %d", c.bound, c.nibbles, got, c.want)
+		}
+	}
+}
+
+// BenchmarkHarvest finds where sweeping begins to pay: counting and harvesting a tile by the number of postings.
+func BenchmarkHarvest(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, width := range []int{4, 8, 16, 32} {
+		for _, postings := range []int{1000, 4000, 8000, 16000, 32000, 64000} {
+			runs, _, _ := randomRuns(rng, index.TileObjects, 10, postings/10, 1)
+			for _, way := range []string{"count", "sweep", "revisit"} {
+				b.Run(fmt.Sprintf("width=%d/postings=%d/%s", width, postings, way), func(b *testing.B) {
+					var c counters
+					c.allocate(width)
+					var g topk.Gate
+					for range b.N {
+						g.Reset(100, 5)
+						c.add(width, runs)
+						switch way {
+						case "sweep":
+							c.sweep(&g, width, 0, index.TileObjects)
+						case "revisit":
+							c.revisit(&g, width, runs, g.Threshold(), 0)
+						default:
+							clear(c.lanes(width))
+						}
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,107 @@
+//go:build cuda
+
+package device
+
+import (
+	"errors"
+	"time"
+
+	"gorgonia.org/cu"
+
+	"github.com/geniemq/geniemq/gpuexec"
+)
+
+// The stages of a batch on the device.
+type stage int
+
+const (
+	stageUpload stage = iota
+	stagePlan
+	stageMatch
+	stageSelect
+	stageVerify
+	stageDownload
+	stageEnd
+	stages
+)
+
+// laneProfile measures the stages of a batch of a lane by events between them. A nil profile measures nothing.
+type laneProfile struct {
+	on     bool
+	events []cu.Event
+	marks  []stage // the stage that begins at the event
+	err    error   // of the piece at hand
+
+	begun  time.Time
+	encode time.Duration // of the host
+}
+
+// encoded records that the host has encoded the piece.
+func (p *laneProfile) encoded() {
+	if p != nil && p.on {
+		p.encode = time.Since(p.begun)
+	}
+}
+
+func (p *laneProfile) begin(on bool) {
+	if p != nil {
+		p.on = on
+		p.marks = p.marks[:0]
+		p.begun = time.Now()
+		p.err = nil
+	}
+}
+
+// mark records that a stage begins.
+func (l *lane) mark(s stage) {
+	p := l.profile
+	if p == nil || !p.on || p.err != nil {
+		return
+	}
+	if len(p.marks) == len(p.events) {
+		e, err := cu.MakeEvent(cu.DefaultEvent)
+		if err != nil {
+			p.err = deviceError("making an event", err)
+			return
+		}
+		p.events = append(p.events, e)
+	}
+	l.steps.record(p.events[len(p.marks)])
+	p.marks = append(p.marks, s)
+}
+
+// end adds the times of the stages to a batch's, once a piece of it has run.
+func (p *laneProfile) end(to *gpuexec.Trace) error {
+	if p == nil || !p.on {
+		return nil
+	}
+	if p.err != nil {
+		return p.err
+	}
+	var times [stages]time.Duration
+	for i := range len(p.marks) - 1 {
+		ms, err := p.events[i].Elapsed(p.events[i+1])
+		if err != nil {
+			return deviceError("timing a batch", err)
+		}
+		times[p.marks[i]] += time.Duration(ms * float64(time.Millisecond))
+	}
+	to.Plan += p.encode + times[stagePlan]
+	to.Upload += times[stageUpload]
+	to.Match += times[stageMatch]
+	to.Select += times[stageSelect]
+	to.Verify += times[stageVerify]
+	to.Download += times[stageDownload]
+	return nil
+}
+
+func (p *laneProfile) close() error {
+	if p == nil {
+		return nil
+	}
+	var errs []error
+	for i := range p.events {
+		errs = append(errs, cu.DestroyEvent(&p.events[i]))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,300 @@
+//go:build cuda
+
+package device
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/enginetest"
+	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/gpuexec/topk"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/verify"
+)
+
+// TestCUDAScan compares the hits of scans with the definition, and certified answers with the host's.
+func TestCUDAScan(t *testing.T) {
+	rng := enginetest.NewRand(t)
+	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 64 << 20})
+	done, left := 0, 0
+	for round := range scaled(40) {
+		alphabet, texts, bases := verifyTexts(rng, round)
+		ngram := 1 + rng.IntN(4)
+		c := enginetest.SequenceCollection(t, texts, ngram)
+		s := enginetest.LoadOn(t, e, c.Index)
+		var plans []gpuexec.Plan
+		var jobs []*run.ScanJob
+		onDevice := func(job *run.ScanJob) bool { return s.(*cudaSearcher).resident.scans(job) }
+		for n := 1 + rng.IntN(20); len(jobs) < n || !slices.ContainsFunc(jobs, onDevice); {
+			text := enginetest.Misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(20)) + "a"
+			if rng.IntN(20) == 0 {
+				text = enginetest.RandomString(rng, alphabet, 2045+rng.IntN(8)) // around the longest pattern
+			}
+			jobs = append(jobs, &run.ScanJob{
+				Text: []rune(text), K: []int{1, 2, 1 + rng.IntN(20), 500}[rng.IntN(4)], MinCount: uint32(rng.IntN(4) * rng.IntN(4)),
+				Within: []int{rng.IntN(10), rng.IntN(1 + len(text)), math.MaxInt32 - 1}[rng.IntN(3)],
+			})
+			plan := c.SequencePlan(t, text, 1+rng.IntN(12), 1+rng.IntN(20), true)
+			plan.Match.MinCount = uint32(rng.IntN(3) * rng.IntN(3))
+			plans = append(plans, plan)
+		}
+		if err := s.(run.Matcher).Scan(context.Background(), jobs, nil); err != nil {
+			t.Fatal(err)
+		}
+		for i, job := range jobs {
+			if job.Done != onDevice(job) {
+				t.Fatalf("round %d job %d: done %v", round, i, job.Done)
+			}
+			if !job.Done {
+				left++
+				continue
+			}
+			done++
+			var want []verify.Hit
+			for _, h := range enginetest.Nearest(texts, string(job.Text), ngram, job.MinCount) {
+				if int(h.Distance) <= job.Within && len(want) < job.K {
+					want = append(want, verify.Hit{ID: h.ID, Count: h.Count, Distance: h.Distance})
+				}
+			}
+			if !slices.Equal(job.Hits, want) {
+				t.Fatalf("round %d job %d, %d symbols, n %d, k %d, within %d, min count %d:\ngot  %v\nwant %v",
+					round, i, len(job.Text), ngram, job.K, job.Within, job.MinCount, job.Hits, want)
+			}
+		}
+		sameAsHost(t, c, s, plans)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d scans on the device, %d left to the host", done, left)
+}
+
+// TestCUDAScanWaves: several tiles, waves and pieces, on one device and spread over several. The lane has little memory.
+func TestCUDAScanWaves(t *testing.T) {
+	rng := enginetest.NewRand(t)
+	texts := make([]string, 3*index.TileObjects+777)
+	for i := range texts {
+		texts[i] = enginetest.RandomString(rng, "abcdef", 1+rng.IntN(14))
+	}
+	c := enginetest.SequenceCollection(t, texts, 3)
+	opts := gpuexec.CUDAOptions{Mode: gpuexec.DeviceCapacity, BatchMemory: 4 << 20, InFlight: 1}
+	for _, e := range []gpuexec.Engine{openDevice(t, opts), openDeviceGroup(t, opts)} {
+		s := enginetest.LoadOn(t, e, c.Index)
+		var plans []gpuexec.Plan
+		for i := range scaled(60) {
+			text := enginetest.RandomString(rng, "abcdefg", 1+rng.IntN(12))
+			if i%10 == 0 { // shares no gram with any: all are as good
+				text = enginetest.RandomString(rng, "xyz", 1+rng.IntN(80))
+			}
+			plans = append(plans, c.SequencePlan(t, text, []int{1, 10, 100, 20_000}[rng.IntN(4)], 10, true))
+		}
+		sameAsHost(t, c, s, plans)
+		jobs := make([]*run.ScanJob, len(plans))
+		for i := range jobs {
+			jobs[i] = &run.ScanJob{Text: plans[i].Match.Verify.Text, K: plans[i].Match.Verify.K, Within: math.MaxInt32 - 1}
+		}
+		if m, ok := s.(*cudaSearcher); ok { // of the members of a group the same is true
+			if err := m.Scan(context.Background(), jobs, nil); err != nil {
+				t.Fatal(err)
+			}
+			for i := range jobs {
+				if !jobs[i].Done {
+					t.Errorf("scan %d was left to the host", i)
+				}
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestScanPieces: whatever the memory of a lane, the pieces of a scan are all jobs that fit, and each has room for its
+// candidates in waves that a launch can have.
+func TestScanPieces(t *testing.T) {
+	rng := enginetest.NewRand(t)
+	refused, pieces := 0, 0
+	for range 300 {
+		objects, memory := 1+rng.IntN(1<<rng.IntN(28)), 4<<10+rng.Int64N(1<<(13+rng.IntN(18)))
+		if rng.IntN(20) == 0 { // room for more than a launch can have
+			objects, memory = 1<<28, 1<<34
+		}
+		k := hostKernels()
+		k.scan.objects, k.scan.farthest = 1024, 4096
+		l := hostLane(&resident{kernels: k, texts: &residentTexts{textsLayout: textsLayout{
+			objects: objects, units: int64(objects) * int64(1+rng.IntN(20)),
+		}}}, memory)
+		l.in = make(pinned, 8<<20)
+		var jobs []*run.ScanJob
+		for range 1 + rng.IntN(100) {
+			jobs = append(jobs, &run.ScanJob{Text: make([]rune, rng.IntN(2049)), K: 1 + rng.IntN([]int{1, 100, gpuexec.MaxK}[rng.IntN(3)]), Within: rng.IntN(5000) - 1})
+		}
+		slices.SortFunc(jobs, func(a, b *run.ScanJob) int { return verifyClass(len(a.Text)) - verifyClass(len(b.Text)) })
+		for len(jobs) > 0 {
+			n := l.cutScan(jobs)
+			if n == 0 {
+				job := jobs[0]
+				if entries := int64(2*l.scanK(job) + min(leastWave, objects)); entries*topk.EntryBytes+2*int64(len(job.Text))+5000 < l.bytes {
+					t.Fatalf("a scan for %d of %d objects does not fit %d bytes", job.K, objects, l.bytes)
+				}
+				refused++
+				jobs = jobs[1:]
+				continue
+			}
+			pieces++
+			at := l.layoutScan(jobs[:n])
+			l.encodeScan(jobs[:n], &at)
+			queries := pinnedArray[abi.Query](l.in, 0, n)
+			scans := pinnedArray[abi.ScanQuery](l.in, at.scans, n)
+			states := pinnedArray[abi.State](l.in, at.states, n)
+			var entries, answers uint64
+			pattern := 0
+			for i, job := range jobs[:n] {
+				if q := queries[i]; q.Entries != entries || q.Out != answers || int(q.K) != min(job.K, objects) || int(scans[i].Pattern) != pattern {
+					t.Fatalf("job %d: %+v %+v", i, q, scans[i])
+				}
+				if limit := 4096 - int(states[i].Threshold>>16); limit != min(job.Within, 4096) {
+					t.Fatalf("job %d allows a distance of %d, its threshold %d", i, job.Within, limit)
+				}
+				entries += uint64(queries[i].K) + uint64(at.wave)
+				answers += uint64(queries[i].K)
+				pattern += len(job.Text)
+			}
+			if at.wave < min(leastWave, objects) || (at.wave+k.scan.objects-1)/k.scan.objects > maxGridY {
+				t.Fatalf("waves of %d objects of %d", at.wave, objects)
+			}
+			for i, end := range []int64{at.patterns, at.states, at.answers, at.candidates, l.bytes} {
+				from := []int64{at.scans, at.patterns, at.states, at.answers, at.candidates}[i]
+				bytes := []int64{int64(n) * abi.ScanQueryBytes, int64(pattern) * abi.SymbolBytes, int64(n) * abi.StateBytes, int64(answers) * topk.EntryBytes, int64(entries) * topk.EntryBytes}[i]
+				if from+bytes > end {
+					t.Fatalf("array %d lies at %d to %d, beyond %d", i, from, from+bytes, end)
+				}
+			}
+			if int64(n)*abi.QueryBytes > at.scans || at.answers > inBytes || at.candidates-at.states > outBytes {
+				t.Fatalf("%d jobs: %+v", n, at)
+			}
+			jobs = jobs[n:]
+		}
+	}
+	if refused == 0 || pieces == 0 {
+		t.Errorf("%d pieces, %d jobs refused", pieces, refused)
+	}
+}
+
+// TestCUDAScanTimes measures certified answers whose scans the device does and the host, in turns; it runs with
+// GENIEMQ_SCAN_TIMES=1. GENIEMQ_WORDS may name a gzipped list of words, one a line.
+func TestCUDAScanTimes(t *testing.T) {
+	if os.Getenv("GENIEMQ_SCAN_TIMES") != "1" {
+		t.Skip("a measurement: GENIEMQ_SCAN_TIMES=1")
+	}
+	e := openDevice(t, gpuexec.CUDAOptions{})
+	cores := runtime.GOMAXPROCS(0)
+	t.Logf("%s, %d cores", e.Info().Device, cores)
+	rng := rand.New(rand.NewPCG(1, 1))
+	alphabet := "abcdefghijklmnopqrstuvwxyz '"
+	families := func(objects, length, edits int) (texts []string) {
+		bases := make([]string, objects/50)
+		for i := range bases {
+			bases[i] = enginetest.RandomString(rng, alphabet, length)
+		}
+		for range objects {
+			texts = append(texts, enginetest.Misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(edits+1)))
+		}
+		return texts
+	}
+	for _, set := range []struct {
+		name    string
+		texts   []string
+		queries int
+		edits   int
+	}{
+		{"words", wordList(t), 1024, 2}, {"words", wordList(t), 1, 2}, {"titles, 40", families(300_000, 40, 10), 256, 20}, {"200 symbols", families(50_000, 200, 40), 64, 100},
+	} {
+		if len(set.texts) == 0 {
+			continue
+		}
+		c := enginetest.SequenceCollection(t, set.texts, 3)
+		s := enginetest.LoadOn(t, e, c.Index).(*cudaSearcher)
+		plans := make([]gpuexec.Plan, set.queries)
+		for i := range plans {
+			plans[i] = c.SequencePlan(t, enginetest.Misspelt(rng, set.texts[rng.IntN(len(set.texts))], set.edits)+"q", 10, 64, true)
+		}
+		farthest := s.resident.kernels.scan.farthest
+		var total, kernel [2][]float64
+		var answers [2][]gpuexec.Answer
+		var stagesOf [2]gpuexec.Trace
+		for run := range 6 {
+			way := run % 2
+			if s.resident.kernels.scan.farthest = farthest; way == 1 {
+				s.resident.kernels.scan.farthest = -1 // the host scans
+			}
+			answers[way] = make([]gpuexec.Answer, len(plans))
+			start := time.Now()
+			var stages gpuexec.Trace
+			err := s.Search(context.Background(), plans, answers[way], &stages)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if run > 1 {
+				stagesOf[way] = stages
+				total[way] = append(total[way], time.Since(start).Seconds()*1e3)
+				kernel[way] = append(kernel[way], stages.Verify.Seconds()*1e3)
+			}
+		}
+		s.resident.kernels.scan.farthest = farthest
+		for i := range plans {
+			if !enginetest.SameHits(&answers[0][i], &answers[1][i]) {
+				t.Fatal(difference(&answers[0][i], &answers[1][i]))
+			}
+		}
+		jobs := make([]*run.ScanJob, len(plans))
+		for i := range jobs {
+			hits := answers[0][i].Hits
+			jobs[i] = &run.ScanJob{Text: plans[i].Match.Verify.Text, K: 10, Within: int(hits[len(hits)-1].Distance)}
+		}
+		var alone gpuexec.Trace
+		if err := s.Scan(context.Background(), jobs, &alone); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d texts, %d queries: batch %.2f ms with the device's scan (device compares %.2f ms), %.2f with the host's; a scan for all queries, %.2f ms; stages %+v",
+			set.name, len(set.texts), len(plans), total[0][0], kernel[0][0], total[1][0], alone.Verify.Seconds()*1e3, stagesOf[0])
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wordList reads GENIEMQ_WORDS.
+func wordList(t *testing.T) (words []string) {
+	name := os.Getenv("GENIEMQ_WORDS")
+	if name == "" {
+		return nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(z); lines.Scan(); {
+		if word := strings.TrimSpace(lines.Text()); word != "" && !strings.HasPrefix(word, "#") {
+			words = append(words, word)
+		}
+	}
+	return words
+}

@@ -1,0 +1,60 @@
+//go:build cuda
+
+package device
+
+import (
+	"context"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/enginetest"
+	"github.com/geniemq/geniemq/gpuexec/run"
+)
+
+// TestSurveyTexts: symbols number the code points that occur, in their order, and the sizes are those of the texts, whatever
+// the number of tiles and in whatever order they are surveyed. No device is needed.
+func TestSurveyTexts(t *testing.T) {
+	rng := enginetest.NewRand(t)
+	for _, alphabet := range []int{40, 5000} {
+		texts := make([]string, 70_000) // two tiles
+		var occurs [utf8.MaxRune + 1]bool
+		var narrow, wide int64
+		longest := 0
+		for i := range texts {
+			text := make([]rune, rng.IntN(12))
+			for j := range text {
+				text[j] = rune(' ' + rng.IntN(alphabet))
+				occurs[text[j]] = true
+			}
+			texts[i] = string(text)
+			narrow += units(abi.TextHead + len(text))
+			wide += units(abi.TextHead + 2*len(text))
+			longest = max(longest, len(text))
+		}
+		x := enginetest.SequenceCollection(t, texts, 2).Index
+		l, err := surveyTexts(context.Background(), x, run.AllTiles(x), run.NewCrew(4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := uint16(0)
+		for r := range occurs {
+			want := uint16(abi.NoSymbol)
+			if occurs[r] {
+				want = count
+				count++
+			}
+			if got := l.symbols.of(rune(r)); got != want {
+				t.Fatalf("%d code points: %q is symbol %d, want %d", alphabet, rune(r), got, want)
+			}
+		}
+		want := narrow
+		if count > maxNarrow {
+			want = wide
+		}
+		if l.symbols.count != int(count) || l.longest != longest || l.units != want {
+			t.Errorf("%d code points: %d symbols, longest text %d, %d units; want %d, %d, %d",
+				alphabet, l.symbols.count, l.longest, l.units, count, longest, want)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package enginetest
+
+import (
+	"context"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/flatscan"
+)
+
+// checkAnswers compares answers with the definition.
+func CheckAnswers(t *testing.T, w *World, plans []gpuexec.Plan, answers []gpuexec.Answer) {
+	t.Helper()
+	for i := range plans {
+		a := &answers[i]
+		if bound := w.Index.CountBound(&plans[i].Match.Query); bound > 1<<32-1 {
+			if _, ok := a.Err.(*gpuexec.PlanError); !ok {
+				t.Fatalf("plan %d with count bound %d: error %v, want a *PlanError", i, bound, a.Err)
+			}
+			continue
+		}
+		if a.Err != nil {
+			t.Fatalf("plan %d: %v", i, a.Err)
+		}
+		want, mck := w.Search(&plans[i].Match)
+		if !slices.Equal(a.Hits, want) || a.MCK != mck || !a.Exact {
+			t.Fatalf("plan %d (%d objects, %+v):\ngot  %v mc_k %d exact %v\nwant %v mc_k %d", i, len(w.Objects), plans[i].Match, a.Hits, a.MCK, a.Exact, want, mck)
+		}
+	}
+}
+
+// checkFlatScan: the yardstick of the benchmarks is right, too.
+func checkFlatScan(t *testing.T, w *World, plans []gpuexec.Plan, answers []gpuexec.Answer) {
+	t.Helper()
+	for i := range plans {
+		if answers[i].Err == nil {
+			sameAsFlatScan(t, flatscan.New(w.Index), plans[i:i+1], answers[i:i+1])
+		}
+	}
+}
+
+func Search(t *testing.T, s gpuexec.Searcher, plans []gpuexec.Plan) []gpuexec.Answer {
+	t.Helper()
+	answers := make([]gpuexec.Answer, len(plans))
+	if err := s.Search(context.Background(), plans, answers, nil); err != nil {
+		t.Fatal(err)
+	}
+	return answers
+}
+
+func (w *World) RandomPlans(rng interface{ IntN(int) int }, make func() gpuexec.Plan) []gpuexec.Plan {
+	var plans []gpuexec.Plan
+	for range 1 + rng.IntN(12) {
+		plans = append(plans, make())
+	}
+	return plans
+}
+
+// sameHits compares what a plan is answered, without what it cost.
+func SameHits(a, b *gpuexec.Answer) bool {
+	return slices.Equal(a.Hits, b.Hits) && a.MCK == b.MCK && a.Exact == b.Exact && reflect.DeepEqual(a.Err, b.Err)
+}
+
+// sameAnswers compares everything that a group promises to keep.
+func SameAnswers(t *testing.T, plans []gpuexec.Plan, got, want []gpuexec.Answer) {
+	t.Helper()
+	for i := range want {
+		g, w := &got[i], &want[i]
+		if w.Err != nil {
+			if g.Err == nil || g.Err.Error() != w.Err.Error() {
+				t.Fatalf("plan %d: error %v, want %v", i, g.Err, w.Err)
+			}
+			continue
+		}
+		if g.Err != nil || len(g.Hits) != len(w.Hits) || len(w.Hits) > 0 && !reflect.DeepEqual(g.Hits, w.Hits) ||
+			g.MCK != w.MCK || g.Exact != w.Exact || g.Postings != w.Postings || g.Candidates < uint64(len(g.Hits)) && g.Hits[0].Distance == gpuexec.NoDistance {
+			t.Fatalf("plan %d (%+v):\ngot  %+v\nwant %+v", i, plans[i].Match, *g, *w)
+		}
+	}
+}
+
+// sameAsFlatScan compares answers with the plain scan.
+func sameAsFlatScan(t testing.TB, scanner *flatscan.Scanner, plans []gpuexec.Plan, answers []gpuexec.Answer) {
+	t.Helper()
+	for i := range plans {
+		m := &plans[i].Match
+		want, stats := scanner.Search(nil, &m.Query, m.K, m.MinCount)
+		got := make([]flatscan.Hit, len(answers[i].Hits))
+		for j, h := range answers[i].Hits {
+			got[j] = flatscan.Hit{ID: h.ID, Count: h.Count}
+		}
+		if answers[i].Err != nil || !slices.Equal(got, want) {
+			t.Fatalf("query %d: got %v, want %v (error %v)", i, got, want, answers[i].Err)
+		}
+		// A query whose count bound is below its least count need not be scanned.
+		if answers[i].Postings != stats.Postings && len(want) > 0 {
+			t.Fatalf("query %d: %d postings scanned, there are %d", i, answers[i].Postings, stats.Postings)
+		}
+	}
+}
+
+// randomPlanBelow is a random plan whose counts fit 32 bits.
+func (w *World) RandomPlanBelow(rng *rand.Rand) *gpuexec.Plan {
+	for {
+		if plan := w.RandomPlan(rng); w.Index.CountBound(&plan.Match.Query) < 1<<32 {
+			return &plan
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package enginetest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
+)
+
+// TestLayoutsAgree builds the same collection in postings, in the other layouts wherever they can hold it, and mixed: the
+// answers are the same, and so are the postings they say they scanned.
+func TestLayoutsAgree(t *testing.T) {
+	rng := NewRand(t)
+	const tile = index.TileObjects
+	for _, n := range Rounds([]int{1, 255, 256, 257, 1023, 1024, 1025, 3000, tile - 1, tile, tile + 1, 2*tile + 1500}) {
+		w := RandomWorld(t, rng, n)
+		usable := make([]bool, len(w.Vocabulary)) // as texts
+		for a := range usable {
+			usable[a] = w.renumber(a)
+		}
+		var plans []gpuexec.Plan
+		for range 30 {
+			plans = append(plans, w.RandomPlan(rng))
+		}
+		var want []gpuexec.Answer
+		for round := range 5 {
+			for a := range w.Layouts {
+				possible := w.possible(a)
+				layout := possible[rng.IntN(len(possible))]
+				switch {
+				case round == 0:
+					layout = index.LayoutPostings
+				case round == 1:
+					layout = index.LayoutRare
+				case round == 2 && slices.Contains(possible, index.LayoutSliced):
+					layout = index.LayoutSliced
+				}
+				if layout == index.LayoutRare && !usable[a] {
+					layout = index.LayoutPostings
+				}
+				w.Layouts[a] = layout
+			}
+			w.Build(t)
+			for a := range w.Layouts {
+				if got := w.Index.Attributes()[a].Layout; got != w.Layouts[a] {
+					t.Fatalf("attribute %d is in layout %v, want %v", a, got, w.Layouts[a])
+				}
+			}
+			got := Search(t, loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: 1 + rng.IntN(3), NibbleCounters: rng.IntN(2) == 0}), plans)
+			if round == 0 {
+				want = got
+				CheckAnswers(t, w, plans, want)
+			}
+			for i := range got {
+				if !SameHits(&got[i], &want[i]) || got[i].Postings != want[i].Postings {
+					t.Fatalf("%d objects, plan %d in layouts %v:\ngot  %d hits of %d postings\nwant %d of %d",
+						n, i, w.Layouts, len(got[i].Hits), got[i].Postings, len(want[i].Hits), want[i].Postings)
+				}
+			}
+		}
+	}
+}

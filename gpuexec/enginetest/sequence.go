@@ -1,0 +1,95 @@
+package enginetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/verify"
+)
+
+func SequenceCollection(t testing.TB, texts []string, ngram int) *Collection {
+	t.Helper()
+	schema, err := index.ParseSchema(fmt.Appendf(nil, "name: texts\nkind: sequences\nngram: %d\n", ngram))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := encode.NewObjects(schema, b)
+	for _, text := range texts {
+		rec := index.Record{Cells: make([]index.Cell, 1)}
+		if text != "" {
+			rec.Cells[0].Values = []string{text}
+		}
+		if err := objects.Add(&rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &Collection{schema: schema, Index: OpenBuilt(t, b)}
+	if c.Queries, err = encode.NewQueries(c.Index); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// sequencePlan asks for the k nearest of a text, with candidates, as the service does.
+func (c *Collection) SequencePlan(t testing.TB, text string, k, candidates int, certify bool) gpuexec.Plan {
+	t.Helper()
+	plan := gpuexec.Plan{Match: gpuexec.MatchPlan{K: candidates, Verify: &gpuexec.SequencePlan{Text: []rune(text), K: k, Certify: certify}}}
+	if err := c.Queries.Text(&plan.Match.Query, text); err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+// nearest is the definition: all objects by (distance, count descending, id). An object without text has no grams.
+func Nearest(texts []string, query string, ngram int, minCount uint32) []gpuexec.Hit {
+	var all []gpuexec.Hit
+	for id, text := range texts {
+		count := 0
+		if text != "" {
+			count = index.GramOverlap([]rune(query), []rune(text), ngram)
+		}
+		if uint32(count) >= minCount {
+			all = append(all, gpuexec.Hit{ID: uint32(id), Count: uint32(count), Distance: int32(verify.EditDistance([]rune(query), []rune(text)))})
+		}
+	}
+	slices.SortFunc(all, func(a, b gpuexec.Hit) int {
+		return verify.Compare(verify.Hit{ID: a.ID, Count: a.Count, Distance: a.Distance}, verify.Hit{ID: b.ID, Count: b.Count, Distance: b.Distance})
+	})
+	return all
+}
+
+func RandomString(rng *rand.Rand, alphabet string, length int) string {
+	var b strings.Builder
+	symbols := []rune(alphabet)
+	for range length {
+		b.WriteRune(symbols[rng.IntN(len(symbols))])
+	}
+	return b.String()
+}
+
+// misspelt changes a text in a few places.
+func Misspelt(rng *rand.Rand, text string, edits int) string {
+	runes := []rune(text)
+	for range edits {
+		i := rng.IntN(len(runes) + 1)
+		switch {
+		case rng.IntN(3) == 0 || i == len(runes):
+			runes = slices.Insert(runes, i, rune('a'+rng.IntN(4)))
+		case rng.IntN(2) == 0:
+			runes = slices.Delete(runes, i, i+1)
+		default:
+			runes[i] = 'é'
+		}
+	}
+	return string(runes)
+}

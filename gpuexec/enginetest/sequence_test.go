@@ -1,0 +1,178 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/verify"
+)
+
+// TestSequencesAgainstBruteForce: certified answers are those of the definition, ids, counts, ties and all; answers
+// that claim to be exact without certify too; the others are the best of the candidates.
+func TestSequencesAgainstBruteForce(t *testing.T) {
+	rng := NewRand(t)
+	exact, unsure := 0, 0
+	for range 150 {
+		var texts []string
+		base := RandomString(rng, "abcdé", 1+rng.IntN(20))
+		for range rng.IntN(150) {
+			switch rng.IntN(5) {
+			case 0:
+				texts = append(texts, RandomString(rng, "abcdé", rng.IntN(20)))
+			case 1:
+				texts = append(texts, "")
+			default:
+				texts = append(texts, Misspelt(rng, base, rng.IntN(6)))
+			}
+		}
+		ngram := 1 + rng.IntN(4)
+		c := SequenceCollection(t, texts, ngram)
+		s := loadCPU(t, c.Index, gpuexec.CPUOptions{Workers: 1 + rng.IntN(3)})
+		var plans []gpuexec.Plan
+		for range 20 {
+			k := 1 + rng.IntN(12)
+			plan := c.SequencePlan(t, Misspelt(rng, base+"a", rng.IntN(3))+"b", k, 1+rng.IntN(20), rng.IntN(2) == 0)
+			if rng.IntN(3) == 0 {
+				plan.Match.MinCount = uint32(rng.IntN(6))
+			}
+			plans = append(plans, plan)
+		}
+		for i, a := range Search(t, s, plans) {
+			m := &plans[i].Match
+			want := Nearest(texts, string(m.Verify.Text), ngram, m.MinCount)
+			candidates := slices.DeleteFunc(slices.Clone(want), func(h gpuexec.Hit) bool { return h.Count == 0 })
+			want = want[:min(len(want), m.Verify.K)]
+			if a.Err != nil {
+				t.Fatal(a.Err)
+			}
+			if m.Verify.Certify && !a.Exact {
+				t.Fatalf("plan %d asks for certainty and is not exact", i)
+			}
+			mck := uint32(0)
+			if len(a.Hits) == m.Verify.K {
+				mck = a.Hits[m.Verify.K-1].Count
+			}
+			if a.MCK != mck {
+				t.Fatalf("plan %d: mc_k %d, want %d", i, a.MCK, mck)
+			}
+			if a.Exact {
+				exact++
+				if !slices.Equal(a.Hits, want) {
+					t.Fatalf("plan %d, %q, n = %d, k = %d, K = %d, min count %d:\ngot  %v\nwant %v", i, string(m.Verify.Text), ngram, m.Verify.K, m.K, m.MinCount, a.Hits, want)
+				}
+				continue
+			}
+			unsure++
+			slices.SortFunc(candidates, func(a, b gpuexec.Hit) int {
+				if a.Count != b.Count {
+					return int(b.Count) - int(a.Count)
+				}
+				return int(a.ID) - int(b.ID)
+			})
+			candidates = candidates[:min(len(candidates), max(m.K, m.Verify.K))]
+			slices.SortFunc(candidates, func(a, b gpuexec.Hit) int {
+				return verify.Compare(verify.Hit{ID: a.ID, Count: a.Count, Distance: a.Distance}, verify.Hit{ID: b.ID, Count: b.Count, Distance: b.Distance})
+			})
+			if !slices.Equal(a.Hits, candidates[:min(len(candidates), m.Verify.K)]) {
+				t.Fatalf("plan %d: got %v, the best candidates are %v", i, a.Hits, candidates)
+			}
+		}
+	}
+	t.Logf("%d exact, %d unsure", exact, unsure)
+	if exact < 300 || unsure < 100 {
+		t.Error("one of the ways was hardly tested")
+	}
+}
+
+// TestSequenceOutcomes walks through each way to an answer.
+func TestSequenceOutcomes(t *testing.T) {
+	texts := []string{"", "abcdefgh", "abcdefgx", "abcdxfgx", "zzzz"}
+	for i := range 500 {
+		texts = append(texts, fmt.Sprintf("abc%03ddef", i))
+	}
+	// Moving a part keeps the grams and costs distance; spread substitutions do the opposite.
+	const long = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	for range 20 {
+		texts = append(texts, long[4:]+long[:4])
+	}
+	texts = append(texts, "-BCDEFG-IJKLMN-PQRSTU-WXYZ01-3456789")
+	c := SequenceCollection(t, texts, 3)
+	s := loadCPU(t, c.Index, gpuexec.CPUOptions{Workers: 2})
+	certify := func(text string, k, candidates int) *gpuexec.Answer {
+		plan := c.SequencePlan(t, text, k, candidates, true)
+		a := Search(t, s, []gpuexec.Plan{plan})[0]
+		if want := Nearest(texts, text, 3, 0); a.Err != nil || !a.Exact || !slices.Equal(a.Hits, want[:min(k, len(want))]) {
+			t.Errorf("%q: got %+v, want %v", text, a, want[:min(k, len(want))])
+		}
+		return &a
+	}
+	once := func(text string, k, candidates int) uint64 {
+		return Search(t, s, []gpuexec.Plan{c.SequencePlan(t, text, k, candidates, false)})[0].Postings
+	}
+	if a := certify("abcdefgh", 1, 1); a.Postings != once("abcdefgh", 1, 1) {
+		t.Error("an exact match was not certified at once")
+	}
+	if a := certify(long, 1, 2); a.Postings < 4*once(long, 1, 2) || a.Postings > 7*once(long, 1, 2) || a.Hits[0].Distance != 5 {
+		t.Errorf("finding the near one behind 20 far ones with more grams should take K = 2, 4, 8, 16, 32: %+v", a)
+	}
+	certify("yyyy", 2, 10)        // shares a gram with none: scan
+	certify("abc", 5, 5)          // theta <= 0: scan
+	certify("abc250def", 505, 32) // k is the index: all objects, the blank one too
+	certify("abc250def", 600, 600)
+	if a := certify("abc250def", 300, 300); a.MCK == 0 || a.Verify <= 0 || a.Postings == 0 {
+		t.Errorf("statistics are missing: %+v", a)
+	}
+
+	plans, answers := []gpuexec.Plan{c.SequencePlan(t, "abcdefgh", 1, 8, true)}, make([]gpuexec.Answer, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.Search(ctx, plans, answers, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("ended context: %v", err)
+	}
+}
+
+// BenchmarkTypos looks misspelt words up in the word list, k = 10 of 64 candidates, with and without certificate.
+//
+//	go test ./gpuexec -run '^$' -bench Typos -benchtime 1x
+func BenchmarkTypos(b *testing.B) {
+	c := LoadCollection(b, "name: words\nkind: sequences\n", load.Options{Format: load.Text}, 1, WordsFile)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, certify := range []bool{false, true} {
+		var plans []gpuexec.Plan
+		for range 1000 {
+			word := c.Records[rng.IntN(len(c.Records))].Cells[0].Values[0]
+			plans = append(plans, c.SequencePlan(b, Misspelt(rng, word, 1+rng.IntN(2)), 10, 64, certify))
+		}
+		for _, workers := range []int{1, 2} {
+			b.Run(fmt.Sprintf("certify=%v/workers=%d", certify, workers), func(b *testing.B) {
+				s := loadCPU(b, c.Index, gpuexec.CPUOptions{Workers: workers})
+				answers := make([]gpuexec.Answer, len(plans))
+				exact, postings, verified := 0, uint64(0), time.Duration(0)
+				for range b.N {
+					if err := s.Search(context.Background(), plans, answers, nil); err != nil {
+						b.Fatal(err)
+					}
+					for i := range answers {
+						postings += answers[i].Postings
+						verified += answers[i].Verify
+						if answers[i].Exact {
+							exact++
+						}
+					}
+				}
+				n := float64(b.N * len(plans))
+				b.ReportMetric(float64(b.Elapsed().Microseconds())/n, "us/query")
+				b.ReportMetric(float64(verified.Microseconds())/n, "verify-us/query")
+				b.ReportMetric(float64(postings)/n, "postings/query")
+				b.ReportMetric(float64(exact)/n, "exact")
+			})
+		}
+	}
+}

@@ -1,0 +1,291 @@
+// Package enginetest is what the tests of engines are made of: random collections with their answers by definition, collections
+// of data sets, and comparisons. It knows engines by their contract only. Its own tests are those that every engine must pass.
+package enginetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
+)
+
+// newRand is seeded by GENIEMQ_SEED, which a failed test names, else by the clock.
+func NewRand(t testing.TB) *rand.Rand {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("GENIEMQ_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("GENIEMQ_SEED: %v", err)
+		}
+	}
+	t.Logf("seed %d (GENIEMQ_SEED=%[1]d repeats it)", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// rounds is how much of a long test runs: all of it, or the first few where the race detector makes it ten times slower.
+func Rounds[T any](all []T) []T {
+	if RaceEnabled {
+		return all[:(len(all)+3)/4]
+	}
+	return all
+}
+
+// world is a random collection: the plain objects, from which match counts are computed naively, and the index that
+// was built of them.
+type World struct {
+	Vocabulary []uint32       // keywords of each attribute
+	Objects    [][][]uint32   // by object, by attribute: keywords, with repeats
+	Layouts    []index.Layout // by attribute; nil: the builder chooses
+	Index      *index.Index
+}
+
+var RowsSchema = []byte("name: test\nkind: rows\ncolumns:\n- {name: a, type: category}\n")
+
+// randomWorld makes a collection of n objects whose counts collide often: few attributes, skewed keywords, objects
+// without any, objects that are equal, repeats.
+func RandomWorld(t testing.TB, rng *rand.Rand, n int) *World {
+	w := &World{}
+	attrs := 1 + rng.IntN(5)
+	for range attrs {
+		w.Vocabulary = append(w.Vocabulary, uint32(1+rng.IntN([]int{1, 3, 40, 400}[rng.IntN(4)])))
+	}
+	shape := rng.IntN(4) // 0: at most one keyword an attribute, 1: some repeats, 2: all objects equal, 3: mostly empty
+	for id := range n {
+		object := make([][]uint32, attrs)
+		for a, v := range w.Vocabulary {
+			keywords := 1
+			switch {
+			case shape == 2 && id > 0:
+				object[a] = w.Objects[0][a]
+				continue
+			case shape == 1:
+				keywords = rng.IntN(4)
+			case shape == 3 && rng.IntN(10) > 0 || rng.IntN(8) == 0:
+				keywords = 0
+			}
+			for range keywords {
+				object[a] = append(object[a], min(uint32(rng.IntN(int(v))), uint32(rng.IntN(int(v)))))
+			}
+		}
+		w.Objects = append(w.Objects, object)
+	}
+	w.chooseLayouts(rng)
+	w.Build(t)
+	return w
+}
+
+// chooseLayouts chooses a layout for each attribute, of those that can hold it.
+func (w *World) chooseLayouts(rng *rand.Rand) {
+	w.Layouts = make([]index.Layout, len(w.Vocabulary))
+	for a := range w.Layouts {
+		possible := w.possible(a)
+		layout := possible[rng.IntN(len(possible))]
+		if layout == index.LayoutRare && !w.renumber(a) {
+			layout = index.LayoutPostings
+		}
+		w.Layouts[a] = layout
+	}
+}
+
+// layout is the name of an attribute's layout; the builder chooses where the world does not say.
+func (w *World) layout(a int) string {
+	if w.Layouts == nil {
+		return "auto"
+	}
+	return w.Layouts[a].String()
+}
+
+// possible are the layouts that can hold an attribute.
+func (w *World) possible(a int) []index.Layout {
+	layouts := []index.Layout{index.LayoutPostings, index.LayoutRare}
+	for _, object := range w.Objects {
+		if len(object[a]) > 1 {
+			return layouts
+		}
+	}
+	return append(layouts, index.LayoutSliced)
+}
+
+// renumber numbers the keywords of an attribute that occur, and drops the others, as an attribute of texts does. It
+// reports whether any occurs.
+func (w *World) renumber(a int) bool {
+	number := make([]uint32, w.Vocabulary[a])
+	for _, object := range w.Objects {
+		for _, kw := range object[a] {
+			number[kw] = 1
+		}
+	}
+	next := uint32(0)
+	for kw, occurs := range number {
+		number[kw] = next
+		next += occurs
+	}
+	if next == 0 {
+		return false
+	}
+	w.Vocabulary[a] = next
+	for _, object := range w.Objects {
+		own := slices.Clone(object[a]) // objects may share theirs
+		for i, kw := range own {
+			own[i] = number[kw]
+		}
+		object[a] = own
+	}
+	return true
+}
+
+// build makes the index. Attributes in LayoutRare are texts, the others ordinals, some of whose keywords may not occur.
+func (w *World) Build(t testing.TB) {
+	t.Helper()
+	schema, err := index.ParseSchema(RowsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var specs []index.AttributeSpec
+	for a, v := range w.Vocabulary {
+		spec := index.AttributeSpec{Name: "a" + strconv.Itoa(a), Type: index.Ordinal, Keywords: v, Layout: w.layout(a)}
+		if spec.Layout == "rare" {
+			spec.Type, spec.Keywords = index.Text, 0
+		}
+		specs = append(specs, spec)
+	}
+	b, err := index.NewBuilder(schema, specs, index.BuilderOptions{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range w.Objects {
+		for a, keywords := range object {
+			for _, kw := range keywords {
+				if w.layout(a) == "rare" {
+					b.AddString(a, fmt.Sprintf("%06d", kw))
+				} else if err := b.AddOrdinal(a, kw); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := b.EndObject("", nil, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Index = OpenBuilt(t, b)
+}
+
+// openBuilt opens the index of a builder, in memory.
+func OpenBuilt(t testing.TB, b *index.Builder) *index.Index {
+	t.Helper()
+	data, err := b.Bytes(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := index.OpenBytes(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// loadOn makes an index resident on an engine.
+func LoadOn(t testing.TB, e gpuexec.Engine, x *index.Index) gpuexec.Searcher {
+	t.Helper()
+	s, err := e.Load(context.Background(), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: x}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// addRandomItem adds an item: a value, a range, a set, the whole attribute or nothing.
+func (w *World) AddRandomItem(rng *rand.Rand, q *index.Query, weight uint32) {
+	a := rng.IntN(len(w.Vocabulary))
+	v := w.Vocabulary[a]
+	q.StartItem(uint32(a), weight)
+	switch rng.IntN(6) {
+	case 0: // nothing
+	case 1:
+		q.AddSpan(0, v)
+	case 2:
+		lo := uint32(rng.IntN(int(v)))
+		q.AddSpan(lo, lo+uint32(rng.IntN(int(v-lo)))+1)
+	case 3: // a set
+		for kw := range v {
+			if rng.IntN(3) == 0 {
+				q.AddSpan(kw, kw+1)
+			}
+		}
+	default:
+		kw := min(uint32(rng.IntN(int(v))), uint32(rng.IntN(int(v))))
+		q.AddSpan(kw, kw+1)
+	}
+}
+
+// randomPlan makes a plan of up to a dozen items, some of them repeated, with weights that call for counters of
+// every width.
+func (w *World) RandomPlan(rng *rand.Rand) gpuexec.Plan {
+	var plan gpuexec.Plan
+	m := &plan.Match
+	heaviest := []int{1, 2, 30, 4000, index.MaxWeight}[rng.IntN(5)]
+	for range rng.IntN(12) {
+		w.AddRandomItem(rng, &m.Query, uint32(1+rng.IntN(heaviest)))
+		if rng.IntN(5) == 0 {
+			m.Query.Items = append(m.Query.Items, m.Query.Items[rng.IntN(len(m.Query.Items))])
+		}
+	}
+	n := len(w.Objects)
+	m.K = min(gpuexec.MaxK, []int{1, 2, 1 + rng.IntN(10), 1 + rng.IntN(200), max(1, n-1), max(1, n), n + 1, 3*n + 7}[rng.IntN(8)])
+	if rng.IntN(3) == 0 {
+		m.MinCount = uint32(rng.IntN(3 * heaviest))
+	}
+	return plan
+}
+
+// counts computes the match counts of all objects by the definition.
+func (w *World) Counts(q *index.Query) []uint64 {
+	counts := make([]uint64, len(w.Objects))
+	for _, item := range q.Items {
+		contained := make([]bool, w.Vocabulary[item.Attr])
+		for _, span := range q.ItemSpans(item) {
+			for kw := span.Lo; kw < span.Hi; kw++ {
+				contained[kw] = true
+			}
+		}
+		for id, object := range w.Objects {
+			for _, kw := range object[item.Attr] {
+				if contained[kw] {
+					counts[id] += uint64(item.Weight)
+				}
+			}
+		}
+	}
+	return counts
+}
+
+// search is the answer by the definition: all objects sorted.
+func (w *World) Search(m *gpuexec.MatchPlan) (hits []gpuexec.Hit, mck uint32) {
+	for id, count := range w.Counts(&m.Query) {
+		if count > 0 && count >= uint64(m.MinCount) {
+			hits = append(hits, gpuexec.Hit{ID: uint32(id), Count: uint32(count), Distance: gpuexec.NoDistance})
+		}
+	}
+	slices.SortFunc(hits, func(a, b gpuexec.Hit) int {
+		if a.Count != b.Count {
+			if a.Count > b.Count {
+				return -1
+			}
+			return 1
+		}
+		return int(a.ID) - int(b.ID)
+	})
+	hits = hits[:min(len(hits), m.K)]
+	if len(hits) == m.K {
+		mck = hits[m.K-1].Count
+	}
+	return hits, mck
+}

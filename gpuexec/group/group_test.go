@@ -1,0 +1,407 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cpu"
+	"github.com/geniemq/geniemq/gpuexec/enginetest"
+	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/gpuexec/topk"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/verify"
+)
+
+// groupOfTwo makes a group of two CPU engines that share a crew.
+func groupOfTwo(mode gpuexec.DeviceMode) *Group {
+	c := run.NewCrew(2)
+	return New([]run.Member{cpu.On(gpuexec.CPUOptions{}, c), cpu.On(gpuexec.CPUOptions{}, c)}, mode, c)
+}
+
+// TestDevicesJoin compares the joining of sorted entries with a gate that sees all of them. Members that have compared their
+// first n entries give the distances of the first n of all.
+func TestDevicesJoin(t *testing.T) {
+	rng := enginetest.NewRand(t)
+	for range 3000 {
+		b := &spreadBatch{}
+		var all []topk.Entry
+		var postings uint64
+		k, compared := 1+rng.IntN(30), rng.IntN(20)
+		distanceOf := func(e topk.Entry) int32 { return int32(e.ID()) % 7 }
+		for i := range 1 + rng.IntN(5) {
+			part := run.Job{Postings: rng.Uint64N(100)}
+			postings += part.Postings
+			for id := range rng.IntN(20) {
+				part.Entries = append(part.Entries, topk.NewEntry(1+rng.Uint32N(4), uint32(i*100+id)))
+			}
+			top := (&topk.Gate{})
+			top.Reset(k, 1)
+			for _, e := range part.Entries {
+				top.Offer(e)
+			}
+			all = append(all, part.Entries...)
+			part.Entries = top.Finish(nil)
+			for rank := range min(compared, len(part.Entries)) {
+				part.Distances = append(part.Distances, distanceOf(part.Entries[len(part.Entries)-1-rank]))
+			}
+			b.jobs = append(b.jobs, []run.Job{part})
+		}
+		want := &topk.Gate{}
+		want.Reset(k, 1)
+		for _, e := range all {
+			want.Offer(e)
+		}
+		job := run.Job{K: k, Entries: make([]topk.Entry, rng.IntN(9)), Distances: make([]int32, rng.IntN(9))}
+		b.join(&job, 0)
+		expected := want.Finish(nil)
+		if len(job.Entries) != len(expected) || len(expected) > 0 && !reflect.DeepEqual(job.Entries, expected) || job.Postings != postings {
+			t.Fatalf("k %d: got %v, want %v; %d postings, want %d", k, job.Entries, expected, job.Postings, postings)
+		}
+		if len(job.Distances) > len(expected) || len(job.Distances) < min(compared, len(expected)) {
+			t.Fatalf("%d distances of %d entries, members have compared %d", len(job.Distances), len(expected), compared)
+		}
+		for rank, d := range job.Distances {
+			if e := expected[len(expected)-1-rank]; d != distanceOf(e) && (d != -1 || rank < compared) {
+				t.Fatalf("the distance of rank %d is %d, want %d; members have compared %d", rank, d, distanceOf(e), compared)
+			}
+		}
+	}
+}
+
+// comparingMember is a CPU engine that compares the first candidates of its objects and scans their texts, as a device does.
+// Short texts it leaves to the host if so told.
+type comparingMember struct {
+	*cpu.Engine
+	first             int
+	leaves            bool
+	compared, scanned *atomic.Int32
+}
+
+type comparingShard struct {
+	run.Shard
+	index *index.Index
+	tiles run.Tiles
+	of    comparingMember
+}
+
+func (m comparingMember) LoadTiles(ctx context.Context, own run.Extent, later []run.Extent) (run.Shard, error) {
+	s, err := m.Engine.LoadTiles(ctx, own, later)
+	return comparingShard{s, own.Index, own.Tiles, m}, err
+}
+
+func (s comparingShard) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace) error {
+	if err := s.Shard.Match(ctx, jobs, t); err != nil {
+		return err
+	}
+	for _, job := range jobs {
+		for rank := range min(s.of.first, len(job.Entries)) {
+			distance := int32(-1) // too long a text
+			if e := job.Entries[len(job.Entries)-1-rank]; job.Text != nil && e.ID()%5 != 0 {
+				distance = int32(verify.EditDistance(job.Text, []rune(s.index.Text(e.ID()))))
+				s.of.compared.Add(1)
+			}
+			job.Distances = append(job.Distances, distance)
+		}
+	}
+	return nil
+}
+
+func (s comparingShard) Scan(_ context.Context, jobs []*run.ScanJob, _ *gpuexec.Trace) error {
+	for _, job := range jobs {
+		if s.of.leaves && len(job.Text) < 10 {
+			continue
+		}
+		for id := s.tiles.Base(); id < s.tiles.Base()+s.tiles.Objects(s.index); id++ {
+			text := []rune(s.index.Text(id))
+			if d := verify.EditDistance(job.Text, text); d <= job.Within {
+				if count := uint32(index.GramOverlap(job.Text, text, 3)); count >= job.MinCount {
+					job.Hits = append(job.Hits, verify.Hit{ID: id, Count: count, Distance: int32(d)})
+				}
+			}
+		}
+		slices.SortFunc(job.Hits, verify.Compare)
+		job.Hits, job.Done = job.Hits[:min(len(job.Hits), job.K)], true
+		s.of.scanned.Add(1)
+	}
+	return nil
+}
+
+// TestDevicesSequences: members of a group compare where they find, and the answers are those of one engine.
+func TestDevicesSequences(t *testing.T) {
+	rng := enginetest.NewRand(t)
+	texts := make([]string, 2*index.TileObjects+100)
+	bases := make([]string, 2000)
+	for i := range bases {
+		bases[i] = enginetest.RandomString(rng, "abcdefgh", 3+rng.IntN(20))
+	}
+	for i := range texts {
+		texts[i] = enginetest.Misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(4))
+	}
+	c := enginetest.SequenceCollection(t, texts, 3)
+	one := enginetest.LoadOn(t, cpu.New(gpuexec.CPUOptions{Workers: 2}), c.Index)
+	compared, scanned := new(atomic.Int32), new(atomic.Int32)
+	crew := run.NewCrew(2)
+	var members []run.Member
+	for i := range 3 {
+		e := cpu.On(gpuexec.CPUOptions{}, crew)
+		members = append(members, comparingMember{e, 2 + 20*i, i == 1, compared, scanned})
+	}
+	s := enginetest.LoadOn(t, New(members, gpuexec.DeviceCapacity, crew), c.Index)
+	for range enginetest.Rounds([]int{1, 2, 3}) {
+		var plans []gpuexec.Plan
+		for range 30 {
+			text := enginetest.Misspelt(rng, bases[rng.IntN(len(bases))]+"a", rng.IntN(4)) + "b"
+			plans = append(plans, c.SequencePlan(t, text, 1+rng.IntN(12), 1+rng.IntN(60), rng.IntN(2) == 0))
+		}
+		plans = append(plans, c.SequencePlan(t, "zzzzzzzzzzzz", 3, 10, true)) // nothing has a gram of it: only a scan is certain
+		want, got := enginetest.Search(t, one, plans), enginetest.Search(t, s, plans)
+		for i := range got { // a scan in place of more candidates touches fewer postings
+			if plans[i].Match.Verify.Certify {
+				got[i].Postings = want[i].Postings
+			}
+		}
+		enginetest.SameAnswers(t, plans, got, want)
+	}
+	if compared.Load() < 500 || scanned.Load() < 3 {
+		t.Errorf("members have compared %d texts and scanned %d times", compared.Load(), scanned.Load())
+	}
+}
+
+// brokenMember is a CPU engine whose shard or matching fails.
+type brokenMember struct {
+	*cpu.Engine
+	load  func() error
+	match func(ctx context.Context, jobs []*run.Job) error
+	open  *atomic.Int32 // shards
+}
+
+type brokenShard struct {
+	run.Shard
+	of *brokenMember
+}
+
+func (m *brokenMember) LoadTiles(ctx context.Context, own run.Extent, later []run.Extent) (run.Shard, error) {
+	if m.load != nil {
+		if err := m.load(); err != nil {
+			return nil, err
+		}
+	}
+	s, err := m.Engine.LoadTiles(ctx, own, later)
+	if err != nil {
+		return nil, err // the broken member was faster
+	}
+	m.open.Add(1)
+	return &brokenShard{s, m}, nil
+}
+
+func (s *brokenShard) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace) error {
+	if s.of.match != nil {
+		return s.of.match(ctx, jobs)
+	}
+	return s.Shard.Match(ctx, jobs, t)
+}
+
+func (s *brokenShard) Close() error {
+	s.of.open.Add(-1)
+	return s.Shard.Close()
+}
+
+// brokenGroup has three members, of which the second is broken.
+func brokenGroup(mode gpuexec.DeviceMode, load func() error, match func(context.Context, []*run.Job) error) (*Group, *atomic.Int32) {
+	open := new(atomic.Int32)
+	var all []run.Member
+	for i := range 3 {
+		m := &brokenMember{Engine: cpu.On(gpuexec.CPUOptions{}, run.NewCrew(1)), open: open}
+		if i == 1 {
+			m.load, m.match = load, match
+		}
+		all = append(all, m)
+	}
+	return New(all, mode, run.NewCrew(2)), open
+}
+
+// TestDevicesErrors: what a member does wrong reaches the caller, the others are not left alone, and the group goes on.
+func TestDevicesErrors(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	rng := enginetest.NewRand(t)
+	w := enginetest.RandomWorld(t, rng, 2*index.TileObjects+99)
+	for w.Index.Attributes()[0].Postings == 0 { // members are not called for what nothing can match
+		w = enginetest.RandomWorld(t, rng, 2*index.TileObjects+99)
+	}
+	snapshot := &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: w.Index}}}
+	var p gpuexec.Plan
+	p.Match.K = 10
+	p.Match.Query.StartItem(0, 1)
+	p.Match.Query.AddSpan(0, w.Vocabulary[0])
+	plans, answers := []gpuexec.Plan{p, p}, make([]gpuexec.Answer, 2)
+	lost := &gpuexec.DeviceError{Op: "executing a batch", Sticky: true, Err: errors.New("gone")}
+
+	for _, mode := range gpuexec.DeviceModes() {
+		for _, fault := range []func() error{func() error { return lost }, func() error { panic("load") }} {
+			g, open := brokenGroup(mode, fault, nil)
+			if _, err := g.Load(context.Background(), snapshot); err == nil || !strings.Contains(err.Error(), "device 2 of 3") || open.Load() != 0 {
+				t.Errorf("%s: loading with a broken member: %v; %d shards are open", mode, err, open.Load())
+			}
+		}
+	}
+
+	var broken atomic.Bool
+	for _, c := range []struct {
+		name  string
+		match func(context.Context, []*run.Job) error
+		check func(error) bool
+	}{
+		{"error", func(context.Context, []*run.Job) error { return lost }, func(err error) bool { return errors.Is(err, lost) }},
+		{"panic", func(context.Context, []*run.Job) error { panic("match") }, func(err error) bool {
+			var panicked *gpuexec.PanicError
+			return errors.As(err, &panicked)
+		}},
+	} {
+		var of *brokenMember
+		g, open := brokenGroup(gpuexec.DeviceCapacity, nil, nil)
+		of = g.members[1].(*brokenMember)
+		waited := make(chan struct{}, 1)
+		g.members[0].(*brokenMember).match = func(ctx context.Context, jobs []*run.Job) error {
+			if broken.Load() {
+				<-ctx.Done() // ended by the failure of the other
+				waited <- struct{}{}
+				return context.Cause(ctx)
+			}
+			return nil
+		}
+		s, err := g.Load(context.Background(), snapshot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken.Store(true)
+		of.match = c.match
+		if err := s.Search(context.Background(), plans, answers, nil); !c.check(err) || len(waited) != 1 {
+			t.Errorf("%s: %v; %d members were waited for", c.name, err, len(waited))
+		}
+		broken.Store(false)
+		of.match, g.members[0].(*brokenMember).match = nil, nil
+		if err := s.Search(context.Background(), plans, answers, nil); err != nil || answers[0].Err != nil {
+			t.Errorf("after %s: %v %v", c.name, err, answers[0].Err)
+		}
+		if want, _ := w.Search(&p.Match); !reflect.DeepEqual(answers[1].Hits, want) && len(want) > 0 {
+			t.Errorf("after %s the answer is wrong", c.name)
+		}
+		// One job alone.
+		of.match = func(_ context.Context, jobs []*run.Job) error {
+			for _, job := range jobs {
+				job.Entries = job.Entries[:0]
+			}
+			jobs[0].Err = lost
+			return nil
+		}
+		if err := s.Search(context.Background(), plans, answers, nil); err != nil || !errors.Is(answers[0].Err, lost) || answers[1].Err != nil {
+			t.Errorf("one query failed on one device: %v, %v, %v", err, answers[0].Err, answers[1].Err)
+		}
+		if err := s.Close(); err != nil || open.Load() != 0 {
+			t.Errorf("closing: %v, %d shards are open", err, open.Load())
+		}
+	}
+
+	// The caller's context.
+	why := errors.New("no longer wanted")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	g, _ := brokenGroup(gpuexec.DeviceCapacity, nil, func(c context.Context, _ []*run.Job) error {
+		cancel(why)
+		<-c.Done()
+		return context.Cause(c)
+	})
+	s := enginetest.LoadOn(t, g, w.Index)
+	if err := s.Search(ctx, plans, answers, nil); !errors.Is(err, why) {
+		t.Errorf("an ended context: %v", err)
+	}
+	for _, mode := range gpuexec.DeviceModes() {
+		s := enginetest.LoadOn(t, groupOfTwo(mode), w.Index)
+		if err := s.Search(ctx, plans, answers, nil); !errors.Is(err, why) {
+			t.Errorf("%s, a context that has ended: %v", mode, err)
+		}
+	}
+}
+
+// TestReplicasShareBatches: a batch goes to the member with the least to do, and all take part.
+func TestReplicasShareBatches(t *testing.T) {
+	shards := make([]run.Shard, 3)
+	s := newReplicaSearcher(shards).(*replicaSearcher)
+	first := s.take(100)
+	second := s.take(1)
+	third := s.take(50)
+	if first == second || second == third || first == third {
+		t.Fatalf("three batches went to %d, %d and %d", first, second, third)
+	}
+	if got := s.take(10); got != second {
+		t.Errorf("a batch went to member %d, member %d has the least to do", got, second)
+	}
+	for _, c := range []struct{ shard, queries int }{{first, 100}, {second, 11}, {third, 50}} {
+		s.give(c.shard, c.queries)
+	}
+	seen := make(map[int]bool)
+	for range shards {
+		i := s.take(1)
+		s.give(i, 1)
+		seen[i] = true
+	}
+	if len(seen) != len(shards) || !reflect.DeepEqual(s.load, []int{0, 0, 0}) {
+		t.Errorf("of idle members %v took part; load %v", seen, s.load)
+	}
+}
+
+// announcedMember remembers what it was told of later indexes.
+type announcedMember struct {
+	*cpu.Engine
+	later *[]run.Extent
+}
+
+func (m announcedMember) LoadTiles(ctx context.Context, own run.Extent, later []run.Extent) (run.Shard, error) {
+	*m.later = later
+	return m.Engine.LoadTiles(ctx, own, later)
+}
+
+// TestDevicesLater: members hear of what they will hold of later indexes: all of it, or their ranges, and nothing of an index
+// with fewer tiles than there are members.
+func TestDevicesLater(t *testing.T) {
+	rng := enginetest.NewRand(t)
+	large, small := enginetest.RandomWorld(t, rng, 3*index.TileObjects).Index, enginetest.RandomWorld(t, rng, 10).Index
+	snapshot := func(x *index.Index) *gpuexec.Snapshot {
+		return &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: x}}}
+	}
+	for _, mode := range gpuexec.DeviceModes() {
+		crew := run.NewCrew(1)
+		told := make([][]run.Extent, 3)
+		var members []run.Member
+		for i := range told {
+			e := cpu.On(gpuexec.CPUOptions{}, run.NewCrew(1))
+			members = append(members, announcedMember{e, &told[i]})
+		}
+		g := New(members, mode, crew)
+		if _, err := g.Load(context.Background(), snapshot(large), snapshot(small), snapshot(large)); err != nil {
+			t.Fatal(err)
+		}
+		for i, got := range told {
+			want := []run.Extent{{Index: small, Tiles: run.AllTiles(small)}, {Index: large, Tiles: run.AllTiles(large)}}
+			if mode == gpuexec.DeviceCapacity {
+				want = []run.Extent{{Index: large, Tiles: run.SpreadTiles(large, 3)[i]}}
+				if i == 0 {
+					want = append([]run.Extent{{Index: small, Tiles: run.AllTiles(small)}}, want...)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: member %d is told of %v, want %v", mode, i, got, want)
+			}
+		}
+		if _, err := g.Load(context.Background(), snapshot(large), nil); err == nil {
+			t.Error("a later snapshot that is none is not refused")
+		}
+	}
+}

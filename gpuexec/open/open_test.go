@@ -1,0 +1,54 @@
+package open
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cpu"
+)
+
+func TestOpen(t *testing.T) {
+	for _, kind := range []string{gpuexec.CPU} {
+		e, err := Engine(kind, gpuexec.Options{CPU: gpuexec.CPUOptions{Workers: 3}})
+		if err != nil || e.Info().Kind != gpuexec.CPU || e.Info().Workers != 3 || e.Info().Note != "" {
+			t.Errorf("%s: %v %v", kind, e, err)
+		}
+	}
+	if _, err := Engine("gpu", gpuexec.Options{}); err == nil {
+		t.Error("an unknown engine is not refused")
+	}
+	for _, s := range []*gpuexec.Snapshot{nil, {}, {Segments: make([]gpuexec.Segment, 1)}, {Segments: make([]gpuexec.Segment, 2)}} {
+		if _, err := cpu.New(gpuexec.CPUOptions{}).Load(context.Background(), s); err == nil {
+			t.Errorf("snapshot %v is not refused", s)
+		}
+	}
+}
+
+// TestOrdinals: which devices the options mean.
+func TestOrdinals(t *testing.T) {
+	for _, c := range []struct {
+		devices []int
+		mode    gpuexec.DeviceMode
+		count   int
+		want    []int
+		err     string
+	}{
+		{nil, "", 4, []int{0}, ""},
+		{[]int{gpuexec.AllDevices}, gpuexec.DeviceCapacity, 3, []int{0, 1, 2}, ""},
+		{[]int{2, 0}, gpuexec.DeviceReplica, 3, []int{2, 0}, ""},
+		{[]int{3}, "", 3, nil, "no CUDA device 3"},
+		{[]int{gpuexec.AllDevices, 0}, "", 3, nil, "no CUDA device -1"},
+		{[]int{1, 1}, "", 3, nil, "twice"},
+		{nil, "both", 3, nil, "replica capacity"},
+		{[]int{gpuexec.AllDevices}, "", 0, nil, gpuexec.ErrNoCUDA.Error()},
+	} {
+		o := gpuexec.CUDAOptions{Devices: c.devices, Mode: c.mode}
+		got, err := ordinals(&o, c.count)
+		if !reflect.DeepEqual(got, c.want) || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%v %q of %d: %v %v", c.devices, c.mode, c.count, got, err)
+		}
+	}
+}

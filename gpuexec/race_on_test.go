@@ -1,5 +1,0 @@
-//go:build race
-
-package gpuexec
-
-const raceEnabled = true

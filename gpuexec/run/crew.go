@@ -1,0 +1,217 @@
+package run
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+)
+
+// A crew is the host cores that an engine may use, shared by all its searchers and all concurrent calls. Work is
+// split into units, and who executes one holds a seat, of which there are as many as cores. There are no
+// standing goroutines: a call brings its own, and they end with it, so a crew needs no closing and nothing leaks.
+//
+// Fairness: goroutines wait for a seat in one queue, first come first served, and give theirs up after a quantum of
+// work. So concurrent calls share the cores evenly, and a small call waits a quantum for each call before it, not
+// until a large batch is done.
+//
+// Background calls (Pace) hold a share beside the seat while there are other calls, or were a moment ago. There are half as many
+// shares as seats. So the others find a core at once, and, which matters as much, so does the runtime: it looks at the network
+// only when a core has nothing to do, or every 10 ms.
+type Crew struct {
+	seats  chan int      // numbers of those that are free
+	shares chan struct{} // has an element for each that is free
+
+	present atomic.Int64 // calls that are not in the background
+	left    atomic.Int64 // when the last one ended, Unix nanoseconds
+}
+
+// newCrew makes a crew of size workers; 0 means runtime.GOMAXPROCS(0).
+func NewCrew(size int) *Crew {
+	if size <= 0 {
+		size = runtime.GOMAXPROCS(0)
+	}
+	c := &Crew{seats: make(chan int, size), shares: make(chan struct{}, max(1, size/2))}
+	for seat := range size {
+		c.seats <- seat
+	}
+	for range cap(c.shares) {
+		c.shares <- struct{}{}
+	}
+	return c
+}
+
+// enter and leave tell of a call that is not in the background.
+func (c *Crew) enter() { c.present.Add(1) }
+func (c *Crew) leave() {
+	c.left.Store(time.Now().UnixNano())
+	c.present.Add(-1)
+}
+
+// presence is for how long after the last one other calls count as present: who asks once a second, say, should not find all
+// cores taken each time.
+const presence = time.Second
+
+// alone is for how long the background has not had the cores to itself: 0 or less when it has them.
+func (c *Crew) alone() time.Duration {
+	if c.present.Load() > 0 {
+		return presence
+	}
+	return presence - time.Since(time.Unix(0, c.left.Load()))
+}
+
+func (c *Crew) Size() int { return cap(c.seats) }
+
+// quantum is the work between two offers of the seat, in postings or in other units of about half a nanosecond:
+// 1 to 2 ms.
+const quantum = 3 << 20
+
+// A shift is a goroutine's turn on a seat. Seats are numbered from 0, so that an engine may keep memory for each, which
+// one goroutine at a time uses.
+type Shift struct {
+	Seat       int // noSeat while it waits
+	crew       *Crew
+	background bool
+	share      bool // is held
+	spent      int
+}
+
+const noSeat = -1
+
+// sit waits for a seat. It is false when ctx, if there is one, ends before.
+func (s *Shift) sit(ctx context.Context) bool {
+	var ended <-chan struct{}
+	if ctx != nil {
+		ended = ctx.Done()
+	}
+	for s.background && !s.share {
+		wait := s.crew.alone()
+		if wait <= 0 {
+			break
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-s.crew.shares:
+			s.share = true
+		case <-timer.C:
+		case <-ended:
+		}
+		timer.Stop()
+		if ctx != nil && ctx.Err() != nil {
+			s.stand()
+			return false
+		}
+	}
+	select {
+	case s.Seat = <-s.crew.seats:
+		return true
+	case <-ended:
+		s.stand()
+		return false
+	}
+}
+
+// stand gives the seat up, and the share.
+func (s *Shift) stand() {
+	if s.Seat != noSeat {
+		s.crew.seats <- s.Seat
+		s.Seat = noSeat
+	}
+	if s.share {
+		s.share = false
+		s.crew.shares <- struct{}{}
+	}
+}
+
+// due is true when spend will offer the seat.
+func (s *Shift) Due(work int) bool { return s.spent+work >= quantum }
+
+// spend accounts for work and lets others have the seat once a quantum is spent; the seat may be another one
+// afterwards.
+func (s *Shift) Spend(work int) {
+	if s.spent += work; s.spent < quantum {
+		return
+	}
+	s.spent = 0
+	if s.background {
+		s.stand()
+		s.sit(nil) // there will be one
+		return
+	}
+	s.crew.seats <- s.Seat
+	s.Seat = <-s.crew.seats
+}
+
+// run executes work for the units 0 to units-1, on as many cores as are free, and returns when all are done. When
+// ctx ends no further unit is begun, and the result is the cause. Units end early in that case only if they
+// look at ctx themselves. A panic in a unit ends the run with a *PanicError; where a unit is not one plan's work, what
+// belongs to a plan should be protected on its own.
+func (c *Crew) Run(ctx context.Context, units int, work func(s *Shift, unit int)) error {
+	var next atomic.Int64
+	var failed atomic.Pointer[error]
+	background := gpuexec.PaceOf(ctx).Background
+	worker := func() {
+		s := Shift{Seat: noSeat, crew: c, background: background}
+		if !s.sit(ctx) {
+			return
+		}
+		defer s.stand()
+		for failed.Load() == nil && ctx.Err() == nil {
+			unit := int(next.Add(1)) - 1
+			if unit >= units {
+				return
+			}
+			if err := Protect(func() { work(&s, unit) }); err != nil {
+				first := err // err itself would be allocated for every unit
+				failed.CompareAndSwap(nil, &first)
+			}
+		}
+	}
+	var others sync.WaitGroup
+	for range min(units, c.Size()) - 1 {
+		others.Go(worker)
+	}
+	if units > 0 {
+		worker()
+	}
+	others.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// each executes work for the units 0 to units-1, which together take about so many nanoseconds, in stretches that are worth
+// waking another core for. So little work stays on this goroutine.
+func (c *Crew) Each(ctx context.Context, units, nanoseconds int, work func(unit int)) error {
+	const worth = 100_000
+	stretches := min(units, nanoseconds/worth)
+	if stretches < 2 || c.Size() == 1 {
+		return Protect(func() {
+			for i := range units {
+				work(i)
+			}
+		})
+	}
+	return c.Run(ctx, stretches, func(_ *Shift, stretch int) {
+		for i := units * stretch / stretches; i < units*(stretch+1)/stretches; i++ {
+			work(i)
+		}
+	})
+}
+
+// splits returns into how many ranges of tiles the work of jobs is split: one when the jobs alone keep
+// the workers busy to the end.
+func Splits(jobs, tiles, workers int) int {
+	const unitsPerWorker = 4 // so that workers end at about the same time
+	if workers == 1 || jobs >= unitsPerWorker*workers {
+		return 1
+	}
+	return max(1, min(tiles, (unitsPerWorker*workers+jobs-1)/jobs))
+}

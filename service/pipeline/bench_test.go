@@ -1,0 +1,145 @@
+package pipeline
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// What a message of 256 queries with 14 conditions and 100 hits each costs the service outside broker and engine.
+func BenchmarkMessage(b *testing.B) {
+	const queries, items, k = 256, 14, 100
+	ix, err := index.Open(rowsFile(b, "rows", 2000))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ix.Close()
+	p := idlePipeline(b, ix)
+	asked := make([]wire.Query, queries)
+	for i := range asked {
+		asked[i].K = k
+		for j := range items / 2 {
+			asked[i].Items = append(asked[i].Items, wire.Condition{Attr: "c", Value: wire.String(fmt.Sprint(j))},
+				wire.Condition{Attr: "n", Min: wire.Number(float64(i)), Max: wire.Number(float64(i + 100)), Bucket: true})
+		}
+	}
+	body := wire.AppendQueries(nil, wire.MessagePack, asked)
+	decoded := func() *Request { return benchDecoded(b, p, wire.MessagePack, body, queries, new(lane)) }
+	done := decoded()
+	hits := make([][]gpuexec.Hit, queries)
+	for i := range hits {
+		for j := range k {
+			hits[i] = append(hits[i], gpuexec.Hit{ID: uint32(1_000_000 + 1000*i + j), Count: uint32(k - j), Distance: gpuexec.NoDistance})
+		}
+		t := &done.tasks[i]
+		t.queued, t.started, t.engine = done.arrived.Add(time.Millisecond), done.arrived.Add(2*time.Millisecond), time.Millisecond
+	}
+	b.Run("decode", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			p.memory.release(decoded())
+		}
+	})
+	b.Run("encode", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			for i := range hits {
+				done.tasks[i].answer.Hits = hits[i]
+			}
+			answer := done.Answer(nil, 8<<20)
+			part := wire.AppendPart(p.memory.bodies.Make(answer.RoughSize(0, 8<<20)), wire.MessagePack, answer.Results, 0, 8<<20)
+			if part.Count != queries {
+				b.Fatal(part.Count)
+			}
+			answer.Encoded()
+			p.memory.bodies.Keep(part.Body)
+		}
+	})
+}
+
+// What decoding and planning costs for a message of 256 signatures of 237 hash values, in both forms: nearly all of what
+// such a message costs the service.
+func BenchmarkSignatures(b *testing.B) {
+	const queries, functions, buckets = 256, 237, 67
+	random := rand.New(rand.NewPCG(1, 0))
+	schema := &index.Schema{Name: "signatures", Kind: index.Rows}
+	for i := range functions {
+		schema.Columns = append(schema.Columns, index.Column{Name: fmt.Sprintf("h%03d", i), Type: index.NumberColumn, Edges: index.Exact})
+	}
+	builder, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range 2000 {
+		for attr := range functions {
+			if err := builder.AddNumber(attr, float64(random.IntN(buckets))); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := builder.EndObject("", nil, ""); err != nil {
+			b.Fatal(err)
+		}
+	}
+	file, err := builder.Bytes(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	ix, err := index.OpenBytes(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ix.Close()
+	p := idlePipeline(b, ix)
+	for _, form := range []string{"row", "items"} {
+		asked := make([]wire.Query, queries)
+		for i := range asked {
+			conditions := make([]wire.Condition, functions)
+			for attr := range conditions {
+				conditions[attr] = wire.Condition{Attr: schema.Columns[attr].Name, Value: wire.Number(float64(random.IntN(buckets)))}
+			}
+			asked[i].K = 100
+			if form == "row" {
+				asked[i].Row = conditions
+			} else {
+				asked[i].Items = conditions
+			}
+		}
+		for _, codec := range []wire.ContentType{wire.JSON, wire.MessagePack} {
+			body := wire.AppendQueries(nil, codec, asked)
+			for _, workers := range []int{1, 2} {
+				b.Run(fmt.Sprintf("%s/%s/workers=%d", strings.TrimPrefix(codec.String(), "application/"), form, workers), func(b *testing.B) {
+					p.options.Workers = workers
+					l := newLane(0, 0, 0)
+					var helpers sync.WaitGroup
+					for range workers - 1 {
+						helpers.Go(l.decode(p))
+					}
+					b.ReportAllocs()
+					b.SetBytes(int64(len(body)))
+					for b.Loop() {
+						p.memory.release(benchDecoded(b, p, codec, body, queries, &l))
+					}
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(queries*functions), "ns/condition")
+					close(l.in)
+					helpers.Wait()
+				})
+			}
+		}
+	}
+}
+
+func benchDecoded(b *testing.B, p *Pipeline, codec wire.ContentType, body []byte, queries int, l *lane) *Request {
+	r := &Request{pipeline: p, contentType: codec.String(), body: body, arrived: time.Now(), lane: l}
+	if err := p.decode(r); err != nil || r.queries != queries {
+		b.Fatal(err, r.queries)
+	}
+	return r
+}

@@ -1,0 +1,291 @@
+package pipeline
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/service/memory"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// Messages of many large queries take milliseconds to decode, longer than the engine takes to answer them. Their queries are
+// decoded in parts, each query planned before the next is read, so that only plans are ever written at length; and the
+// lane's decoders that have no message of their own take parts as well. Where none is idle, none helps: then the
+// throughput is what counts, and it is that of one message a decoder.
+const (
+	// minShared is the least body that is worth being looked through before it is decoded.
+	minShared = 32 << 10
+	// partBytes is about how much of a body is decoded at once: for how long, some 50 us, a helper keeps those waiting
+	// whose message comes in meanwhile.
+	partBytes = 8 << 10
+	// helperParts is how many parts there must be for one more helper, whom it takes some microseconds to wake.
+	helperParts = 4
+	// helpTime is for how long a decoder helps with a message. Those that applications send as a matter of course are done then;
+	// one that takes seconds must not take all cores.
+	helpTime = 10 * time.Millisecond
+)
+
+// decode returns the stage that turns messages into tasks.
+func (l *lane) decode(p *Pipeline) func() {
+	return func() {
+		for {
+			select {
+			case r, ok := <-l.in:
+				if !ok {
+					return
+				}
+				l.decoded(p, r)
+			case s := <-l.help:
+				decoder := p.memory.decoder()
+				until := time.Now().Add(helpTime)
+				p.decodeParts(s, decoder, func() bool { return len(l.in) > 0 || time.Now().After(until) })
+				p.memory.forget(decoder)
+			}
+		}
+	}
+}
+
+// decoded decodes a request and hands it on.
+func (l *lane) decoded(p *Pipeline, r *Request) {
+	r.lane = l
+	r.share()
+	err := p.decode(r)
+	r.shared()
+	l.memory.Give(r.reserved)
+	r.reserved = 0
+	if full := r.origin.Admit(r.queries); err == nil && full != nil {
+		err = full
+	}
+	p.pass()
+	if err == nil {
+		err = p.reserve(r)
+	}
+	var refusal *wire.Error
+	switch {
+	case err == nil && r.queries > 0:
+		l.ready <- r
+		return
+	case err == nil:
+		r.answer() // each query has an error of its own
+	case errors.As(err, &refusal):
+		r.origin.Refuse(r, refusal)
+	default: // the pipeline is aborted, or its index's file was changed
+		r.origin.Abandon(r)
+	}
+	p.wakeDispatcher()
+}
+
+// decode fills in the tasks of a request. The error, a *wire.Error, concerns the message as a whole, or it is that of an aborted
+// pipeline or of a file that was changed.
+func (p *Pipeline) decode(r *Request) error {
+	body := r.body
+	r.body = nil
+	decoder := p.memory.decoder()
+	defer p.memory.forget(decoder)
+	if err := p.decodeMessage(r, body, decoder); err != nil {
+		if changed := (*index.ChangedError)(nil); errors.As(err, &changed) {
+			r.epoch, r.queries = 0, 0
+			return err
+		}
+		if p.aborted != nil && p.aborted.Err() != nil {
+			return err
+		}
+		return refusalOf(err)
+	}
+	r.open.Store(int64(r.queries))
+	return nil
+}
+
+func (p *Pipeline) decodeMessage(r *Request, body []byte, decoder *wire.Decoder) (err error) {
+	// The codec first: errors are answered in it.
+	if r.codec, err = wire.ParseContentType(r.contentType); err != nil {
+		return err
+	}
+	if err := wire.CheckProtocol(r.protocol); err != nil {
+		return err
+	}
+	room, size := &r.lane.decoding, int64(len(body))
+	n := smallFactor * size
+	if len(body) >= minShared {
+		n = scanFactor*size + partsBytes
+	}
+	n = room.Most(n)
+	if err := room.Wait(p.aborted, n); err != nil {
+		return err
+	}
+	defer func() { room.Give(n) }()
+	x := p.index
+	if r.epoch = x.Epoch(); r.epoch == 0 {
+		return x.Unchanged(0)
+	}
+	defer x.Recover(r.epoch, &err)
+	if len(body) >= minShared {
+		if batch, ok := decoder.Scan(r.codec, body, p.options.Limits); ok {
+			if ok, err := p.decodeBatch(r, batch, len(body), decoder); ok {
+				return err
+			}
+		}
+		decoder.Forget()
+		room.Give(n)
+		n = 0 // before more is waited for: who waits holds nothing
+		more := room.Most(wholeFactor*size + wholeBytes)
+		if err := room.Wait(p.aborted, more); err != nil {
+			return err
+		}
+		n = more
+	}
+	message, err := decoder.Decode(r.codec, body, p.options.Limits)
+	if err != nil {
+		return err
+	}
+	r.batch = message.Batch
+	conditions := 0
+	for i := range message.Queries {
+		conditions += conditionsOf(&message.Queries[i])
+	}
+	p.memory.request(r, len(message.Queries), conditions)
+	conditions = 0
+	for i := range message.Queries {
+		q := &message.Queries[i]
+		r.queries += p.fill(r, i, conditions, q)
+		conditions += conditionsOf(q)
+	}
+	if first := &r.tasks[0]; !r.batch && first.id == "" {
+		first.id = r.id
+	}
+	return nil
+}
+
+func conditionsOf(q *wire.QueryOrError) int { return len(q.Query.Row) + len(q.Query.Items) }
+
+// fill makes the i-th task of a request, in front of which there are so many conditions, and returns how many queries it
+// is to be run: 1 or 0. It keeps nothing of the query but its id.
+func (p *Pipeline) fill(r *Request, i, conditions int, q *wire.QueryOrError) int {
+	t := &r.tasks[i]
+	t.request, t.id, t.refusal = r, q.Query.ID, q.Err
+	if t.refusal == nil {
+		items, spans := r.memory.query(conditions, conditionsOf(q))
+		t.plan, t.refusal = p.translator.Plan(items, spans, &q.Query)
+	}
+	if t.refusal != nil {
+		return 0
+	}
+	t.payload = q.Query.WithPayload
+	t.cost = p.searcher.Cost(&t.plan)
+	if most := p.batchMemory.Most(t.cost); p.costOnHost && t.cost > most {
+		t.refusal = wire.Errorf(wire.TooLarge, "the query asks for too much: %v: lower k or candidates, or ask for fewer common words", &memory.TooMuch{Need: t.cost, Limit: most})
+		return 0
+	}
+	if ms := q.Query.TimeoutMS; ms > 0 {
+		t.expires = r.arrived.Add(time.Duration(ms) * time.Millisecond)
+	}
+	return 1
+}
+
+// share is a message that several decoders decode, each taking a part, some queries, at a time. Whoever is late finds none left
+// and looks at nothing else: by then the request may be answered and its memory another's.
+type share struct {
+	request *Request
+	batch   *wire.Batch
+	queries int // of the batch
+	step    int // queries of a part
+
+	taken atomic.Int64 // queries
+	left  atomic.Int64 // queries that are not decoded yet
+	done  chan struct{}
+
+	runs, sumK atomic.Int64          // of those that are decoded
+	malformed  atomic.Bool           // the message, so that it is not decoded any further
+	changed    atomic.Pointer[error] // the index's file, with the same effect
+}
+
+// decodeBatch decodes a batch together with those who have nothing to do. It is false when the message is malformed, which it
+// is to be decoded as a whole for.
+func (p *Pipeline) decodeBatch(r *Request, batch *wire.Batch, size int, decoder *wire.Decoder) (ok bool, err error) {
+	s := p.newShare(r, batch, size)
+	r.lane.offer(s, min(size/(helperParts*partBytes), p.options.Workers-1))
+	p.decodeParts(s, decoder, func() bool { return false })
+	<-s.done
+	if changed := s.changed.Load(); changed != nil {
+		return true, *changed
+	}
+	if s.malformed.Load() {
+		p.memory.release(r)
+		return false, nil
+	}
+	if err := batch.CheckSumK(int(s.sumK.Load())); err != nil {
+		p.memory.release(r)
+		return true, err
+	}
+	r.batch, r.queries = true, int(s.runs.Load())
+	return true, nil
+}
+
+// newShare prepares a batch of so many bytes for being decoded in parts.
+func (p *Pipeline) newShare(r *Request, batch *wire.Batch, size int) *share {
+	n := batch.Len()
+	p.memory.request(r, n, batch.Conditions(n))
+	s := &share{request: r, batch: batch, queries: n, step: max(1, n*partBytes/size), done: make(chan struct{})}
+	s.left.Store(int64(n))
+	return s
+}
+
+// offer wakes up to so many decoders that are idle.
+func (l *lane) offer(s *share, helpers int) {
+	for range helpers {
+		select {
+		case l.help <- s:
+		default:
+			return
+		}
+	}
+}
+
+// decodeParts decodes parts of a message until none is left or leave says so.
+func (p *Pipeline) decodeParts(s *share, decoder *wire.Decoder, leave func() bool) {
+	runs := 0
+	fill := func(i int, q *wire.QueryOrError) { runs += p.fill(s.request, i, s.batch.Conditions(i), q) }
+	for {
+		first := int(s.taken.Add(int64(s.step))) - s.step
+		if first >= s.queries {
+			return
+		}
+		end := min(first+s.step, s.queries)
+		if !s.malformed.Load() {
+			runs = 0
+			sumK, ok, err := p.decodePart(s, decoder, first, end, fill)
+			if err != nil {
+				s.changed.Store(&err)
+			}
+			if !ok {
+				s.malformed.Store(true)
+			}
+			s.sumK.Add(int64(sumK))
+			s.runs.Add(int64(runs))
+		}
+		if s.left.Add(int64(first-end)) == 0 {
+			close(s.done)
+		}
+		if leave() {
+			return
+		}
+	}
+}
+
+// decodePart decodes some queries of a share. The error is that of a file that was changed; the decoder is good for nothing then but
+// to be forgotten.
+func (p *Pipeline) decodePart(s *share, decoder *wire.Decoder, first, end int, fill func(int, *wire.QueryOrError)) (sumK int, ok bool, err error) {
+	defer p.index.Recover(s.request.epoch, &err)
+	sumK, ok = decoder.Queries(s.batch, first, end, fill)
+	return sumK, ok, nil
+}
+
+func refusalOf(err error) *wire.Error {
+	var known *wire.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return wire.Errorf(wire.Internal, "decoding the message: %v", err)
+}

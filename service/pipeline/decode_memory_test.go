@@ -1,0 +1,93 @@
+package pipeline
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/geniemq/geniemq/wire"
+)
+
+// Whatever a message is composed of, decoding it takes no more than is reserved for that, and what remains of it is no more than
+// is reserved for it.
+func TestDecodingKeepsToItsBound(t *testing.T) {
+	p := decodingPipeline(t, 1, wire.Limits{})
+	const size = 1 << 20
+	fill := func(open, one, end string, most int) string { // as many as fit
+		n := min(most, (size-len(open)-len(end))/(len(one)+1))
+		return open + strings.TrimSuffix(strings.Repeat(one+",", n), ",") + end
+	}
+	var row strings.Builder
+	for i := range 60_000 {
+		fmt.Fprintf(&row, `,"%x":1`, i)
+	}
+	in := fill(`{"items":[{"attr":"n","in":[`, "1", `]}]}`, 60_000)
+	bodies := map[string]string{
+		"values":            fill(`{"queries":[`, in, `]}`, 1<<20),
+		"values, unusual":   fill(`{"quer\u0069es":[`, in, `]}`, 1<<20),
+		"conditions":        fill(`{"queries":[`, fill(`{"items":[`, `{"attr":"n","value":1}`, `]}`, 60_000), `]}`, 1<<20),
+		"row":               fill(`{"queries":[`, `{"row":{`+row.String()[1:]+`}}`, `]}`, 1<<20),
+		"row, unusual":      fill(`{"quer\u0069es":[`, `{"row":{`+row.String()[1:]+`}}`, `]}`, 1<<20),
+		"row, one":          `{"row":{` + row.String()[1:] + `}}`,
+		"queries, unusual":  fill(`{"quer\u0069es":[`, `{"row":{"n":1}}`, `]}`, 65_000),
+		"small, unusual":    fill(`{"quer\u0069es":[`, `{}`, `]}`, 65_000),
+		"queries":           fill(`{"queries":[`, `{"row":{"n":1}}`, `]}`, 65_000),
+		"malformed queries": fill(`{"queries":[`, `{"k":0}`, `]}`, 65_000),
+		"nothing":           fill(`{"queries":[`, `{}`, `]}`, 65_000),
+		"many hits":         fill(`{"queries":[`, `{"k":65536,"row":{"n":{"min":0}}}`, `]}`, 16),
+		"short nothing":     fill(`{"queries":[`, `{}`, `]}`, 10_000),
+		"short values":      fill(`{"items":[{"attr":"n","in":[`, "1", `]}]}`, 15_000),
+		"short row":         `{"row":{` + row.String()[1:30_000] + `:1}}`,
+		"deep":              fill(`{"queries":[`, strings.Repeat("[", 12)+strings.Repeat("]", 12), `]}`, 65_000),
+		"text":              fill(`{"queries":[`, `{"text":"`+strings.Repeat("x", 60_000)+`"}`, `]}`, 1<<20),
+		"broken at the end": fill(`{"queries":[`, in, `}`, 1<<20),
+	}
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(5)) // what there is is what is alive, nearly
+	for name, body := range bodies {
+		t.Run(name, func(t *testing.T) {
+			p.memory = pools{}
+			runtime.GC()
+			before := heap()
+			r := message(p, wire.JSON, []byte(body), new(lane))
+			most, stop := make(chan int64), make(chan struct{})
+			go func() {
+				peak := int64(0)
+				for {
+					peak = max(peak, heap())
+					select {
+					case <-stop:
+						most <- peak
+						return
+					case <-time.After(200 * time.Microsecond):
+					}
+				}
+			}()
+			err := p.decode(r)
+			close(stop)
+			took := <-most - before
+			bound := int64(len(body))*wholeFactor + wholeBytes
+			if len(body) < minShared {
+				bound = int64(len(body)) * smallFactor
+			}
+			runtime.GC()
+			runtime.GC()
+			left, need := heap()-before, p.need(r)
+			t.Logf("%d bytes: decoding took %d (%.1f each) of %d, %d are left of %d; %v", len(body), took, float64(took)/float64(len(body)), bound, left, need, err)
+			if took > bound+need {
+				t.Errorf("decoding %d bytes took %d, the bound is %d", len(body), took, bound)
+			}
+			if left > need+256<<10 {
+				t.Errorf("%d bytes are left, the bound is %d", left, need)
+			}
+			runtime.KeepAlive(r)
+		})
+	}
+}

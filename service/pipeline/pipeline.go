@@ -1,0 +1,191 @@
+// Package pipeline takes messages of one index from their bodies to their answers: it decodes, encodes, gathers batches, runs them
+// on one searcher and makes the results. Where messages come from and where answers go it does not know: an Origin stands for each.
+package pipeline
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/geniemq/geniemq/batcher"
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/service/exclusion"
+	"github.com/geniemq/geniemq/service/memory"
+	"github.com/geniemq/geniemq/service/translate"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// Pipeline takes the messages of one index from intake to answer. Its stages run in goroutines of their own and
+// hand requests on through channels, so that while the engine runs batch n, batch n+1 is decoded and gathered
+// and the answers of n-1 are encoded and published:
+//
+//	stored ─► decoders ─┐                            ┌─► executor ─┐   ┌─► responders ─► stream
+//	                    ├─► dispatcher ─► batches ───┼─► executor ─┼───┤
+//	direct ─► decoders ─┘   (owns the batcher)       └─► ...      ─┤   └─► responders ─► inbox
+//	                             │                                 │
+//	                             └─────── much work ─► turns ──────┘
+//
+// # Back-pressure
+//
+// Stored and direct messages share batches and executors and nothing else: each have a lane, with its own decoders
+// and responders, so that a result stream that is full does not hold up those who ask directly. The lanes differ in
+// how they are bounded. Direct queries are counted where they come in, and refused. Stored ones wait: the dispatcher
+// takes no more of them while too many are between it and the stream, whether the engine is slow or the producer is
+// blocked; then the decoders stand still, then the intake, which stops pulling. The consumer keeps alive what it has
+// pulled, so waiting costs no deliveries. Since the dispatcher counts, executors never wait for a stored lane.
+//
+// # Batches
+//
+// A batch is cut when it is full or an executor is free, but not before what is being decoded at that moment has
+// joined it. Messages come in bursts, a pull at a time, and a free executor that took the first of a burst and left
+// the rest would run many small batches, each with the cost of a large one. What comes in later is not waited for, nor
+// is anything for longer than gatherWait, so this costs latency only when there are too many for latency to matter.
+//
+// # Turns
+//
+// What is estimated to take long, and what turned out to, leaves the batches for turns, which have an executor of their own
+// (file turns.go). A message of more queries than a batch holds fills batches in turn with others of that kind.
+//
+// # Failures
+//
+// A batch that fails as a whole is run again in parts, here and at once, so that the innocent neither fail nor
+// spend a delivery: message by message, then query by query. A query that fails alone is what failed the batch.
+// Before it is blamed, a query known to be sound is run: an engine that fails on that as well is the one to blame.
+// When memory was short the batch is halved instead, and only a query that does not fit alone fails. A device
+// that is lost for good ends the service: Options.Fatal is called, and from then on everything is abandoned.
+//
+// # The end
+//
+// Drain ends the stages in order: once the intakes have stopped, each stage finishes what it was handed and then
+// closes the next one's channel. Abort makes executors abandon what they are handed instead of running it, and
+// origins give back what they cannot publish, so that the same order comes to its end fast. A request that was taken in
+// is answered, refused or abandoned, always, and the pipeline has ended when the last is Done.
+type Pipeline struct {
+	name       string
+	version    string
+	index      *index.Index
+	translator *translate.Translator
+	searcher   gpuexec.Searcher
+	probe      gpuexec.Plan // a query that the engine must be able to answer
+	options    Options
+	metrics    Metrics
+	memory     pools
+	log        *slog.Logger
+
+	batchMemory    memory.Holder
+	costOnHost     bool // tasks' costs are of this host's memory
+	stored, direct lane
+	lone           lane         // of the one suspect that is run: it has no stages
+	storedOpen     atomic.Int64 // stored queries between dispatcher and stream, without those of requests that are held
+	heldQueries    atomic.Int64 // stored queries of requests that wait for turns
+	heldRequests   atomic.Int64 // and these
+	background     *turns
+	estimates      *workEstimates
+	batchBytes     int64
+	entered        atomic.Int64  // requests that decoders were given, or are about to be
+	passed         atomic.Int64  // and those that have left decoding, one way or the other
+	look           chan struct{} // wakes the dispatcher when storedOpen fell or a request will not come; has room for one
+	idle           chan struct{} // one for each executor that waits for a batch
+	batches        chan batcher.Batch[*task]
+	ended          sync.WaitGroup
+	requests       sync.WaitGroup // that are not done
+
+	aborted context.Context
+	abort   context.CancelFunc
+
+	doubts chan struct{} // wakes the fileWatch; has room for one
+
+	lastAnswer atomic.Int64 // when the engine last answered a batch, Unix nanoseconds
+}
+
+// lane is what stored and direct messages do not share.
+type lane struct {
+	in       chan *Request // from the intake
+	memory   memory.Holder // of requests, until they are answered
+	decoding memory.Holder
+	help     chan *share   // messages that decoders without one of their own may help with; never has any waiting
+	ready    chan *Request // decoded, at least one query can be run
+	finished chan *Request // nothing is left to be run
+}
+
+// newLane makes a lane of which so many requests may wait for each stage.
+func newLane(in, ready, finished int) lane {
+	return lane{
+		in: make(chan *Request, in), help: make(chan *share),
+		ready: make(chan *Request, ready), finished: make(chan *Request, finished),
+	}
+}
+
+// Metrics take note of what a pipeline does. They are called from many goroutines.
+type Metrics interface {
+	// Batch is called for each batch that an executor has, with why it was cut.
+	Batch(queries int, reason string)
+	// Begun and Ended are around each call of the engine.
+	Begun()
+	Ended()
+	// Worked tells what the engine looked at for a batch.
+	Worked(postings, candidates uint64)
+}
+
+// Options bound a pipeline.
+type Options struct {
+	// BatchSize is the most queries of a batch. Default and upper bound: the searcher's capacity.
+	BatchSize int
+	// Linger is batcher.Options.Linger.
+	Linger time.Duration
+	// Workers is the number of decoders and of responders of each lane.
+	Workers int
+	// DirectQueue is how many direct requests may wait to be decoded.
+	DirectQueue int
+	// Limits bound a message.
+	Limits wire.Limits
+	// Exclusion keeps all pipelines of the process apart from lone runs. Default: of its own.
+	Exclusion *exclusion.Lock
+	// MaxMessage is the most bytes of an answer's message.
+	MaxMessage int64
+	// Budget is the worker's, which bounds what is in flight. Required.
+	Budget *memory.Budget
+	// Cores is how many the engine has. Default: all.
+	Cores int
+	// EngineTimeout bounds the time that comparing the texts of a query may take. 0: no bound.
+	EngineTimeout time.Duration
+	// Fatal is called when the engine is lost for good.
+	Fatal func(error)
+}
+
+// enter tells of a request that is about to be given to a lane's decoders; if it is not after all, it has passed.
+func (p *Pipeline) enter() { p.entered.Add(1) }
+func (p *Pipeline) pass()  { p.passed.Add(1) }
+
+// BatchSize is the most queries of a batch.
+func (p *Pipeline) BatchSize() int { return p.options.BatchSize }
+
+// Forget drops the memory that is kept for messages to come.
+func (p *Pipeline) Forget() { p.memory.hits.drop() }
+
+// Aborted is the context that ends when the pipeline is aborted, and when it has ended.
+func (p *Pipeline) Aborted() context.Context { return p.aborted }
+
+// Abort makes the pipeline give up what it has.
+func (p *Pipeline) Abort() { p.abort() }
+
+// Busy says whether there is work that waits for turns.
+func (p *Pipeline) Busy() bool { return p.background.waiting() }
+
+// Hurry says until when the process lives, and which part of the cores there is: messages that cannot be answered until then are
+// given back now, and not then.
+func (p *Pipeline) Hurry(deadline time.Time, part float64) { p.background.hurry(deadline, part) }
+
+// Doubts has a value when the index's file should be looked at.
+func (p *Pipeline) Doubts() <-chan struct{} { return p.doubts }
+
+// wakeDispatcher makes the dispatcher look again at what other goroutines count.
+func (p *Pipeline) wakeDispatcher() {
+	select {
+	case p.look <- struct{}{}:
+	default:
+	}
+}

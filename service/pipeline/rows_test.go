@@ -1,0 +1,42 @@
+package pipeline
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/geniemq/geniemq/index"
+)
+
+// patience bounds what should not take long.
+const patience = 30 * time.Second
+
+// rowsFile builds an index of n objects, object i with the number i and the category i mod 10.
+func rowsFile(t testing.TB, name string, n int) string {
+	t.Helper()
+	schema, err := index.ParseSchema([]byte("name: " + name + "\nkind: rows\ncolumns: [{name: n, type: number, edges: exact}, {name: c, type: category}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := index.NewBuilder(schema, []index.AttributeSpec{
+		{Name: "n", Type: index.Number, Edges: index.Exact}, {Name: "c", Type: index.Text},
+	}, index.BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := b.AddNumber(0, float64(i)); err != nil {
+			t.Fatal(err)
+		}
+		b.AddString(1, fmt.Sprint(i%10))
+		if err := b.EndObject("", nil, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), name+".gmq")
+	if err := b.WriteFile(t.Context(), path, nil); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
