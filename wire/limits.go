@@ -61,37 +61,6 @@ func (l *Limits) EnsureDefaults() {
 	set(&l.SumK, 1<<20)
 }
 
-// CheckQueries reports what about the queries of one message a server with these limits would refuse; "queries[3]: "
-// says which query it is. It is for senders, to be called before encoding: a refused message is worse than none. The
-// error is an *[Error].
-func (l Limits) CheckQueries(queries []Query) error {
-	l.EnsureDefaults()
-	if len(queries) == 0 {
-		return badRequest("no queries: send at least one")
-	}
-	if err := l.checkQueries(len(queries)); err != nil {
-		return err
-	}
-	sumK := 0
-	for i := range queries {
-		if err := queries[i].validate(&l, nil); err != nil {
-			if len(queries) > 1 {
-				err = err.in("queries[%d]", i)
-			}
-			return err
-		}
-		k := queries[i].K
-		if k == 0 {
-			k = DefaultK
-		}
-		sumK += k
-	}
-	if err := l.checkSumK(sumK); err != nil {
-		return err
-	}
-	return nil
-}
-
 // CheckBody reports a body that is too large. The error is an *[Error].
 func (l Limits) CheckBody(size int) error {
 	l.EnsureDefaults()
