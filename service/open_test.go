@@ -37,10 +37,10 @@ func (l *listing) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error
 	return l, err
 }
 
-func (l *listing) Load(ctx context.Context, snapshot *gpuexec.Snapshot, later ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
+func (l *listing) Load(ctx context.Context, snapshot gpuexec.Source, later ...gpuexec.Source) (gpuexec.Searcher, error) {
 	var names []string
-	for _, s := range append([]*gpuexec.Snapshot{snapshot}, later...) {
-		names = append(names, s.Segments[0].Index.Schema().Name)
+	for _, s := range append([]gpuexec.Source{snapshot}, later...) {
+		names = append(names, s.Name())
 	}
 	l.loads = append(l.loads, strings.Join(names, " "))
 	return l.Engine.Load(ctx, snapshot, later...)
@@ -84,7 +84,7 @@ func (e shaped) Info() gpuexec.Info {
 	return gpuexec.Info{Kind: "cuda", Device: "NVIDIA H200", Note: "of the best"}
 }
 
-func (e shaped) Load(ctx context.Context, snapshot *gpuexec.Snapshot, later ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
+func (e shaped) Load(ctx context.Context, snapshot gpuexec.Source, later ...gpuexec.Source) (gpuexec.Searcher, error) {
 	s, err := e.Engine.Load(ctx, snapshot, later...)
 	return shapedSearcher{s}, err
 }
