@@ -234,7 +234,7 @@ func (s *Service) openAdmin(context.Context) (err error) {
 		return nil
 	}
 	s.admin, err = admin.Start(s.cfg.Admin, admin.Source{
-		Metrics: s.metrics, Status: s.Status, Pprof: s.cfg.Pprof, Log: s.log,
+		Metrics: s.metrics, Status: s.Status, Swap: s.Swap, Pprof: s.cfg.Pprof, Log: s.log,
 	})
 	if err != nil {
 		return err

@@ -98,7 +98,7 @@ var rules = map[string]rule{
 		[]string{natsGo, nuid},
 	},
 	"cmd/geniemq": {
-		[]string{"wire", "index", "index/encode", "index/load", "gpuexec", "gpuexec/open", "client", "service", "bench", "internal/human", "service/config", "service/connection"},
+		[]string{"wire", "index", "index/encode", "index/load", "gpuexec", "gpuexec/open", "client", "service", "bench", "internal/human", "service/admin", "service/config", "service/connection"},
 		[]string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
 	},
 	"tests": {nil, nil},
