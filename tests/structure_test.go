@@ -35,7 +35,6 @@ var unsplit = []string{
 	"gpuexec/cuda/device",
 	"consumer",
 	"producer",
-	"service",
 	"service/pipeline",
 	"bench",
 	"cmd/geniemq",
