@@ -1,3 +1,5 @@
+// Package values keeps the values of an attribute that is being built, until all are known and they can be numbered: in little memory, and tile by
+// tile, as they are then encoded. It also knows what numbers become: the edges of buckets, and the bucket that a number is in.
 package values
 
 import (
