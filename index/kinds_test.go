@@ -16,6 +16,7 @@ import (
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/wire/value"
 )
 
 // What follows is a kind as one from elsewhere would be: points of a plane, which a family of its own searches, and which are also found by the
@@ -91,11 +92,16 @@ type pointQueries struct{ first int }
 func (pointQueries) Items(*postings.MatchQuery, *column.Condition) error { panic("it is a Planner") }
 
 func (pointQueries) Query(c *column.Condition) (string, any, error) {
-	near, ok := c.Other.([2]float64)
-	if !ok {
-		return "", nil, column.Refuse("attribute %q: write a point", c.Attr)
+	var near []float64
+	for part := range c.Other.Elements() {
+		if v, ok := part.Float(); ok {
+			near = append(near, v)
+		}
 	}
-	return "points", near, nil
+	if len(near) != 2 {
+		return "", nil, column.Refuse("attribute %q: write a point, [x, y]", c.Attr)
+	}
+	return "points", [2]float64(near), nil
 }
 
 // pointFamily searches points by looking at all.
@@ -237,7 +243,10 @@ func TestKindFromElsewhere(t *testing.T) {
 	queries, err := index.NewQueries(x)
 	must(t, err)
 
-	family, query, ok, err := queries.Planned([]column.Condition{{Attr: "at", Other: [2]float64{-55.2, -99.9}}})
+	var b value.Builder
+	place, err := b.Array().Float(-55.2).Float(-99.9).End().Tree()
+	must(t, err)
+	family, query, ok, err := queries.Planned([]column.Condition{{Attr: "at", Other: place}})
 	if err != nil || !ok || family != "points" {
 		t.Fatalf("family %q, %v, %v", family, ok, err)
 	}
@@ -247,14 +256,22 @@ func TestKindFromElsewhere(t *testing.T) {
 	if x.Structure(postings.FamilyName) != x.Lists || x.Structure("trees") != nil {
 		t.Error("Structure returns another structure")
 	}
-	two := []column.Condition{{Attr: "at", Other: [2]float64{}}, {Attr: "sort", Value: &column.Value{Kind: column.StringKind, String: "inn"}}}
+	two := []column.Condition{{Attr: "at", Other: place}, {Attr: "sort", Value: &column.Value{Kind: column.StringKind, String: "inn"}}}
 	if _, _, _, err := queries.Planned(two); err == nil || !strings.Contains(err.Error(), "only one") {
 		t.Errorf("a point among other conditions: %v", err)
 	}
 	if _, _, ok, err := queries.Planned(two[1:]); ok || err != nil {
 		t.Errorf("a category is planned: %v", err)
 	}
+	var refused *column.QueryError
+	if _, _, ok, err := queries.Planned([]column.Condition{{Attr: "at"}}); !ok || !errors.As(err, &refused) {
+		t.Errorf("no point: %v", err)
+	}
 	match := new(postings.MatchQuery)
+	unfit := errors.New("this is why")
+	if err := queries.Conditions(match, []column.Condition{{Attr: "sort", Other: place, Refusal: unfit}}); err != unfit {
+		t.Errorf("a point in a column of categories: %v", err)
+	}
 	must(t, queries.Conditions(match, two[1:]))
 	if len(match.Items) != 1 || match.Items[0].Attr != 2 { // after the two of the point
 		t.Errorf("items %+v", match.Items)
