@@ -44,7 +44,7 @@ var rules = map[string]rule{
 	"index/store":    {[]string{"index/schema"}, []string{xxhash, "github.com/edsrzf/mmap-go", "golang.org/x/sync", "golang.org/x/sys"}},
 	"index/values":   {[]string{"index/schema", "index/store"}, []string{xxhash}},
 	"index/postings": {[]string{"index/schema", "index/store", "index/values", "internal/bits"}, []string{"golang.org/x/sync"}},
-	"index/column":   {[]string{"index/schema", "index/ngram", "index/postings"}, []string{"github.com/clipperhouse/uax29/v2", xtext}},
+	"index/column":   {[]string{"index/schema", "index/ngram", "index/postings", "wire/value"}, []string{"github.com/clipperhouse/uax29/v2", xtext}},
 	"index":          {[]string{"index/schema", "index/ngram", "index/store", "index/postings", "index/column"}, []string{xxhash, "github.com/agnivade/levenshtein", jsontext}},
 	"index/encode":   {[]string{"index", "index/column", "index/schema"}, nil},
 	"index/load":     {[]string{"index/schema"}, []string{xtext, "github.com/agnivade/levenshtein", jsontext}},
