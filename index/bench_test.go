@@ -16,7 +16,7 @@ import (
 	"github.com/geniemq/geniemq/index/store"
 )
 
-// BenchmarkBuild builds indexes of 500,000 objects with one worker on one core, and reports postings a second from
+// BenchmarkBuild builds indexes of 500,000 objects with one worker on one core, and reports postings per second from
 // the first value to the bytes in memory. The shapes are those of the workloads: signatures (W1), short documents from
 // a large vocabulary (W3), table rows with numbers (W4).
 func BenchmarkBuild(b *testing.B) {

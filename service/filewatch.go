@@ -13,7 +13,7 @@ import (
 const (
 	// fileInterval is how often a file is looked at if no answer has done it.
 	fileInterval = 500 * time.Millisecond
-	// patrolBytes is how much of a file is compared with its checksums at a time: 4 MiB a second, a gigabyte in four minutes.
+	// patrolBytes is how much of a file is compared with its checksums at a time: 4 MiB per second, a gigabyte in four minutes.
 	patrolBytes = 2 << 20
 )
 

@@ -22,6 +22,7 @@ import (
 	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -340,6 +341,14 @@ func (s *Service) openStreams(ctx context.Context) error {
 	}
 	s.watch.start(ctx)
 	s.background("watch of the streams", s.watch.run)
+	return nil
+}
+
+// openSuspects makes the bucket of records and begins to run suspects.
+func (s *Service) openSuspects(ctx context.Context) error {
+	s.suspects = suspects.New(&s.exclusion, consumer.NewSuspects(s.js, s.subjects, consumer.StreamLimits{}), s.log)
+	s.suspects.Ensure(ctx)
+	s.background("suspects", s.suspects.Run)
 	return nil
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/service/repeats"
+	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -78,7 +79,7 @@ type Service struct {
 	admin      *admin.Server
 	indexes    []*served
 	exclusion  exclusion.Lock
-	suspects   *suspects
+	suspects   *suspects.Runner
 
 	stop       []func(context.Context) error // in the order of the start
 	conditions []func(time.Time) error       // of readiness

@@ -16,6 +16,7 @@ import (
 	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -51,7 +52,7 @@ type storedIntake struct {
 	pipe       *pipeline.Pipeline
 	metrics    *metrics.Index
 	consumer   *consumer.Consumer
-	suspects   *suspects
+	suspects   *suspects.Runner
 	publishers *publishers
 	subjects   wire.Subjects
 	allow      []string     // reply subjects
@@ -109,7 +110,7 @@ func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
 		}
 	}
 	if o.suspect() {
-		s.suspects.add(o)
+		s.suspects.Add(o)
 		return
 	}
 	s.pipe.Give(ctx, o.request(s.pipe)) // else the consumer gives it back
@@ -122,7 +123,7 @@ type stored struct {
 	reply    string
 	badReply *wire.Error
 	refused  bool
-	alone    *loneRun // of a suspect, while it is run and afterwards
+	alone    *suspects.Run // of a suspect, while it is run and afterwards
 }
 
 // request makes the request that a pipeline answers.
@@ -187,12 +188,26 @@ func (o *stored) giveUp(delay time.Duration) {
 
 // giveBack has the message delivered again after a delay.
 func (o *stored) giveBack(delay time.Duration) {
-	o.alone.then(func() { o.settled(o.message.Nak(delay)) })
+	o.alone.Then(func() { o.settled(o.message.Nak(delay)) })
 }
 
-// lost gives up a message of which workers were lost that ran it alone. It is not looked into.
-func (o *stored) lost(r *pipeline.Request, runs int) {
-	o.refused = true
+func (o *stored) Index() string { return o.intake.index }
+
+func (o *stored) Delivery() *consumer.Message { return o.message }
+
+func (o *stored) Aborted() context.Context { return o.intake.aborted }
+
+func (o *stored) RunAlone(run *suspects.Run) (lost bool) {
+	o.alone = run
+	return o.intake.pipe.RunAlone(o.request(o.intake.pipe), run)
+}
+
+func (o *stored) GiveUp() { o.giveUp(0) }
+
+// Lost gives up a message of which workers were lost that ran it alone.
+func (o *stored) Lost(run *suspects.Run, runs int) {
+	o.alone, o.refused = run, true
+	r := o.request(o.intake.pipe)
 	reason := wire.Errorf(wire.Internal, "workers were lost that ran this message; it is with the dead letters")
 	detail := fmt.Sprintf("%d runs were begun, alone, and no worker lived to end one", runs)
 	o.deliver(r, reason, func() { o.bury(deadLost, detail) })
@@ -208,7 +223,7 @@ func (o *stored) bury(reason, detail string) {
 		}
 		o.settled(err)
 		if err == nil && o.alone != nil {
-			o.alone.forget() // only now: it is what keeps the message from being run
+			o.alone.Forget() // only now: it is what keeps the message from being run
 		}
 	})
 }
@@ -245,7 +260,7 @@ func (o *stored) unpublished(r *pipeline.Request, err error) {
 		return
 	}
 	log.Warn("an answer cannot be published, an error is sent instead")
-	o.alone.then(func() {
+	o.alone.Then(func() {
 		s.settling.Go(func() { o.Refuse(r, reason) }) // publishing may block
 	})
 }

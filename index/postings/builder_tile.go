@@ -74,7 +74,7 @@ func (n *numbering) number(numbers []float64) bool {
 	}
 	clear(n.slots)
 	n.distinct, n.codes = n.distinct[:0], n.codes[:0]
-	most := min(1<<16, (3*len(numbers)-1)/4) // 8 bytes each, and 2 a code, are less than 8 a number
+	most := min(1<<16, (3*len(numbers)-1)/4) // 8 bytes each, and 2 per code, are less than 8 per number
 	for _, v := range numbers {
 		at := math.Float64bits(v) * 0x9E3779B97F4A7C15 >> (64 - numberingBits)
 		for n.slots[at] != 0 && n.distinct[n.slots[at]-1] != v {

@@ -14,8 +14,8 @@ import (
 // keyword that occurs in the tile, the upper half the number of such keywords before the word. So the rank of a
 // keyword among the present ones is one load and one population count, on a GPU as on a CPU, and starts[rank] is
 // where its list begins. An absent keyword has the rank of the next present one: a run of keywords needs no
-// case for absent ends, and one of absent keywords alone is empty. Sparse vocabularies cost 2 bits a keyword, plus
-// 4 bytes a list that is there.
+// case for absent ends, and one of absent keywords alone is empty. Sparse vocabularies cost 2 bits per keyword, plus
+// 4 bytes per list that is there.
 type Postings struct {
 	directory
 	ids []uint16
@@ -47,7 +47,7 @@ type tileEncoder struct {
 	ids      []uint16
 
 	out     []uint64 // the encoded bytes, as words so that they are aligned
-	counts  []uint32 // one a keyword, all 0 between tiles
+	counts  []uint32 // one per keyword, all 0 between tiles
 	keptIDs []uint16 // of LayoutRare
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/geniemq/geniemq/internal/bits"
 )
 
-// LayoutSliced stores what object has which keyword as a number an object instead of a list a keyword, bit by bit in
-// planes. It is for attributes with at most one keyword an object: an object then takes P = mathbits.Len(V) bits for V
+// LayoutSliced stores what object has which keyword as a number per object instead of a list per keyword, bit by bit in
+// planes. It is for attributes with at most one keyword per object: an object then takes P = mathbits.Len(V) bits for V
 // keywords, whatever their frequencies, where a posting takes 16. An engine that asks the same objects for many keywords
 // decodes 32 of them at a time, and needs no list at all.
 //
@@ -19,7 +19,7 @@ import (
 // so that a span of keywords is a range of codes.
 
 const (
-	// GroupObjects is the number of consecutive objects whose planes lie together: 32 words of 32 bits a plane.
+	// GroupObjects is the number of consecutive objects whose planes lie together: 32 words of 32 bits per plane.
 	GroupObjects = 1024
 	// MaxSlicedKeywords bounds the keywords of a sliced attribute that occur, V.
 	MaxSlicedKeywords = 1 << 14
@@ -179,7 +179,7 @@ func decodeCodes(section []byte, keywords uint32) (Codes, error) {
 // acceptsSliced checks an entry of the attribute table.
 func acceptsSliced(a *Attribute) error {
 	if a.MaxPerObject > 1 {
-		return store.Corrupt("attribute %q is sliced and has up to %d keywords an object", a.Name, a.MaxPerObject)
+		return store.Corrupt("attribute %q is sliced and has up to %d keywords per object", a.Name, a.MaxPerObject)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 // ListStatistics summarise the postings of one attribute, by keyword, and what they cost.
 type ListStatistics struct {
 	Used    uint32 // keywords that some object has
-	Lists   uint64 // lists that are stored: one a tile where a keyword occurs, one of a rare keyword, none in LayoutSliced
+	Lists   uint64 // lists that are stored: one per tile where a keyword occurs, one of a rare keyword, none in LayoutSliced
 	Median  uint64 // length of the lists of the keywords in use, summed over tiles
 	P99     uint64
 	Max     uint64

@@ -1,4 +1,5 @@
-package service
+// Package suspects runs messages alone that may have brought workers down.
+package suspects
 
 import (
 	"context"
@@ -28,8 +29,7 @@ const (
 	bucketWait = 10 * time.Second
 )
 
-// suspects runs the messages of all indexes that may have brought workers down, one after the other and alone (see exclusion and
-// loneRun), and gives up those that did it twice while they ran alone.
+// Runner runs the messages of all indexes that may have brought workers down, one after the other and alone (see Run), and gives up those that did it twice while they ran alone.
 //
 // They wait here, not decoded, since decoding may be what does it; and not in a pipeline, where others would wait behind
 // them. The consumer keeps them alive, so waiting costs nothing.
@@ -43,7 +43,7 @@ const (
 // When nothing can be written, because of a connection or a server that is down, suspects are held. When the server forbids
 // it, they run alone without a record, and nothing is given up. Then they run in any order: the one that kills the worker would
 // be the first of every worker otherwise.
-type suspects struct {
+type Runner struct {
 	exclusion *exclusion.Lock
 	records   *consumer.Suspects
 	log       *slog.Logger
@@ -60,27 +60,34 @@ type suspects struct {
 	wake  chan struct{}
 }
 
-// suspect is a message that is to run alone.
+// Message is a message that is to run alone. One of the last three is called for each, once.
+type Message interface {
+	Index() string
+	Delivery() *consumer.Message
+	// Aborted ends when the pipeline of the message's index does.
+	Aborted() context.Context
+	// RunAlone answers the message. It says whether the engine was lost by it, and had answered before.
+	RunAlone(*Run) (lost bool)
+	// Lost gives the message up: so many runs of it were begun, and no worker lived to end one. It is not to be looked into.
+	Lost(run *Run, runs int)
+	// GiveUp gives the message back.
+	GiveUp()
+}
+
+// suspect is a message with its record.
 type suspect struct {
-	origin *stored
+	Message
 	record *consumer.Record
 	again  bool
 }
 
-// openSuspects makes the bucket of records and begins to run suspects.
-func (s *Service) openSuspects(ctx context.Context) error {
-	s.suspects = newSuspects(&s.exclusion, consumer.NewSuspects(s.js, s.subjects, consumer.StreamLimits{}), s.log)
-	s.suspects.ensure(ctx)
-	s.background("suspects", s.suspects.run)
-	return nil
+// New makes a Runner of what shares the process and of the records of runs.
+func New(exclusion *exclusion.Lock, records *consumer.Suspects, log *slog.Logger) *Runner {
+	return &Runner{exclusion: exclusion, records: records, log: log, warned: make(map[string]bool), wake: make(chan struct{}, 1)}
 }
 
-func newSuspects(exclusion *exclusion.Lock, records *consumer.Suspects, log *slog.Logger) *suspects {
-	return &suspects{exclusion: exclusion, records: records, log: log, warned: make(map[string]bool), wake: make(chan struct{}, 1)}
-}
-
-// ensure makes the bucket. That it cannot be is no reason not to serve.
-func (s *suspects) ensure(ctx context.Context) {
+// Ensure makes the bucket of records. That it cannot be is no reason not to serve.
+func (s *Runner) Ensure(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, bucketWait)
 	defer cancel()
 	err := s.records.Ensure(ctx)
@@ -94,7 +101,7 @@ func (s *suspects) ensure(ctx context.Context) {
 }
 
 // warn tells once of each kind.
-func (s *suspects) warn(e *consumer.UnrecordedError) {
+func (s *Runner) warn(e *consumer.UnrecordedError) {
 	if !s.warned[e.Kind] {
 		s.warned[e.Kind] = true
 		s.log.Warn("messages that run alone cannot be put on record: one that kills its worker again and again will not be given up",
@@ -102,15 +109,15 @@ func (s *suspects) warn(e *consumer.UnrecordedError) {
 	}
 }
 
-// add takes a message in. It does not block.
-func (s *suspects) add(o *stored) {
+// Add takes a message in. It does not block.
+func (s *Runner) Add(m Message) {
 	s.mu.Lock()
-	s.fresh = append(s.fresh, &suspect{origin: o, record: s.records.Of(o.message)})
+	s.fresh = append(s.fresh, &suspect{Message: m, record: s.records.Of(m.Delivery())})
 	s.mu.Unlock()
 	s.look()
 }
 
-func (s *suspects) look() {
+func (s *Runner) look() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -118,7 +125,7 @@ func (s *suspects) look() {
 }
 
 // next takes the message whose turn it is, or nil.
-func (s *suspects) next() *suspect {
+func (s *Runner) next() *suspect {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	queue := &s.fresh
@@ -140,8 +147,8 @@ func (s *suspects) next() *suspect {
 	return x
 }
 
-// run runs suspects until ctx ends, and gives the rest back.
-func (s *suspects) run(ctx context.Context) {
+// Run runs suspects until ctx ends, and gives the rest back.
+func (s *Runner) Run(ctx context.Context) {
 	for {
 		x := s.next()
 		switch {
@@ -149,8 +156,8 @@ func (s *suspects) run(ctx context.Context) {
 			return
 		case x == nil:
 			s.idle(ctx)
-		case ctx.Err() != nil, x.origin.intake.aborted.Err() != nil:
-			x.origin.giveUp(0)
+		case ctx.Err() != nil, x.Aborted().Err() != nil:
+			x.GiveUp()
 		default:
 			s.runOne(ctx, x)
 		}
@@ -158,7 +165,7 @@ func (s *suspects) run(ctx context.Context) {
 }
 
 // idle waits for a message, and takes away records that could not be when their runs ended.
-func (s *suspects) idle(ctx context.Context) {
+func (s *Runner) idle(ctx context.Context) {
 	var again <-chan time.Time
 	if len(s.unended) > 0 {
 		timer := time.NewTimer(maxRecordPause)
@@ -179,27 +186,26 @@ func (s *suspects) idle(ctx context.Context) {
 }
 
 // runOne runs a message to its answer, puts it off, or gives it up.
-func (s *suspects) runOne(ctx context.Context, x *suspect) {
+func (s *Runner) runOne(ctx context.Context, x *suspect) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(x.origin.intake.aborted, cancel)()
-	l := &loneRun{exclusion: s.exclusion, record: x.record, log: s.log.With("index", x.origin.intake.index, "sequence", x.origin.message.Sequence)}
+	defer context.AfterFunc(x.Aborted(), cancel)()
+	l := &Run{exclusion: s.exclusion, record: x.record, log: s.log.With("index", x.Index(), "sequence", x.Delivery().Sequence)}
 	l.enter = func() bool { return s.enter(ctx, l) }
 
 	// Nearly all suspects have no record: that is for the first attempt to find out.
 	err := s.begin(ctx, l)
 	for err != nil {
 		if err = s.read(ctx, l, err); err != nil {
-			x.origin.giveUp(0)
+			x.GiveUp()
 			return
 		}
 		switch lost := x.record.Lost(); {
 		case lost >= lostRuns:
 			if err = s.confirm(ctx, l); err == nil {
 				l.log.Error("workers were lost that ran a message alone, giving it up", "runs", lost)
-				x.origin.alone = l
 				l.end()
-				x.origin.lost(x.origin.request(x.origin.intake.pipe), lost)
+				x.Lost(l, lost)
 				return
 			}
 		case lost > 0 && !x.again:
@@ -213,21 +219,20 @@ func (s *suspects) runOne(ctx context.Context, x *suspect) {
 			err = s.begin(ctx, l)
 		}
 	}
-	x.origin.alone = l
-	l.keep = x.origin.intake.pipe.RunAlone(x.origin.request(x.origin.intake.pipe), l)
+	l.keep = x.RunAlone(l)
 	if !l.end() && len(s.unended) < maxUnended {
 		s.unended = append(s.unended, x.record)
 	}
 	if s.unrecorded { // the next one may end the process, and nobody would know what was done before
 		settling, cancel := context.WithTimeout(ctx, settleWait)
-		_ = x.origin.message.AwaitSettled(settling) // it comes again if not
+		_ = x.Delivery().AwaitSettled(settling) // it comes again if not
 		cancel()
 	}
 	sleep(ctx, l.rest())
 }
 
 // enter is begin until that succeeds. It is false when ctx ends.
-func (s *suspects) enter(ctx context.Context, l *loneRun) bool {
+func (s *Runner) enter(ctx context.Context, l *Run) bool {
 	for {
 		err := s.begin(ctx, l)
 		if err == nil {
@@ -240,7 +245,7 @@ func (s *suspects) enter(ctx context.Context, l *loneRun) bool {
 }
 
 // begin takes the turn and writes that a lone run begins. Without the record there is no turn, unless there can be none.
-func (s *suspects) begin(ctx context.Context, l *loneRun) error {
+func (s *Runner) begin(ctx context.Context, l *Run) error {
 	since := time.Now()
 	s.exclusion.TakeAll()
 	err := l.record.Begin(ctx)
@@ -258,7 +263,7 @@ func (s *suspects) begin(ctx context.Context, l *loneRun) error {
 }
 
 // confirm makes sure of a record that says that the message is to be given up. What can be read and not be written is enough.
-func (s *suspects) confirm(ctx context.Context, l *loneRun) error {
+func (s *Runner) confirm(ctx context.Context, l *Run) error {
 	err := l.record.Confirm(ctx)
 	var unrecorded *consumer.UnrecordedError
 	if errors.As(err, &unrecorded) {
@@ -268,7 +273,7 @@ func (s *suspects) confirm(ctx context.Context, l *loneRun) error {
 }
 
 // read reads the record again after an attempt failed, as often as it takes and while others go on. The error is that of ctx.
-func (s *suspects) read(ctx context.Context, l *loneRun, err error) error {
+func (s *Runner) read(ctx context.Context, l *Run, err error) error {
 	for pause := minRecordPause; ; pause = min(2*pause, maxRecordPause) {
 		if !errors.Is(err, consumer.ErrRecordChanged) {
 			if ctx.Err() == nil {
@@ -287,7 +292,7 @@ func (s *suspects) read(ctx context.Context, l *loneRun, err error) error {
 }
 
 // holding takes note of why suspects wait, or with nil that they do not.
-func (s *suspects) holding(err error) {
+func (s *Runner) holding(err error) {
 	switch {
 	case err != nil && !s.held:
 		s.log.Warn("messages that run alone cannot be put on record and wait until they can", "error", err)

@@ -1,32 +1,32 @@
-package service
+package suspects
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/consumer"
-	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/wire"
 )
 
 // While a lone run waits for room in the result stream, the others go on, and it is not on record as one that may kill: a worker
 // may be killed at that time. Then it has its turn again. Its message is settled when it has ended.
 func TestLoneRunThatWaits(t *testing.T) {
-	s, nc, js := startService(t, config.Config{}, Options{})
 	ctx := t.Context()
+	nc, js, subjects := startBroker(t)
 	if err := nc.Publish("genie.query.other", nil); err != nil {
 		t.Fatal(err)
 	}
 	m := pulledMessage(t, js)
-	other := func() *consumer.Record { return consumer.NewSuspects(js, s.subjects, consumer.StreamLimits{}).Of(m) }
+	other := func() *consumer.Record { return consumer.NewSuspects(js, subjects, consumer.StreamLimits{}).Of(m) }
 	lost := func(want int) {
 		t.Helper()
 		r := other()
@@ -34,8 +34,8 @@ func TestLoneRunThatWaits(t *testing.T) {
 			t.Errorf("%d lone runs are on record (%v), want %d", r.Lost(), err, want)
 		}
 	}
-	all := newSuspects(new(exclusion.Lock), consumer.NewSuspects(js, s.subjects, consumer.StreamLimits{}), slog.New(slog.DiscardHandler))
-	l := &loneRun{exclusion: all.exclusion, record: all.records.Of(m), log: all.log}
+	all := New(new(exclusion.Lock), consumer.NewSuspects(js, subjects, consumer.StreamLimits{}), slog.New(slog.DiscardHandler))
+	l := &Run{exclusion: all.exclusion, record: all.records.Of(m), log: all.log}
 	l.enter = func() bool { return all.enter(ctx, l) }
 	if !l.enter() {
 		t.Fatal("no turn")
@@ -50,7 +50,7 @@ func TestLoneRunThatWaits(t *testing.T) {
 		all.exclusion.Done()
 	})
 	settled := false
-	l.then(func() { settled = true })
+	l.Then(func() { settled = true })
 	select {
 	case <-shared:
 		t.Fatal("others go on during a lone run")
@@ -79,6 +79,36 @@ func TestLoneRunThatWaits(t *testing.T) {
 	all.exclusion.Done()
 }
 
+// patience is how long a test waits for what must happen.
+const patience = 30 * time.Second
+
+// startBroker starts a server with the streams of geniemq.
+func startBroker(t *testing.T) (*nats.Conn, jetstream.JetStream, wire.Subjects) {
+	t.Helper()
+	server, err := broker.Start(t.Context(), broker.Options{Listen: "127.0.0.1:0", DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Shutdown() })
+	nc, err := nats.Connect(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subjects, err := wire.NewSubjects("genie")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := consumer.EnsureStreams(t.Context(), js, subjects, consumer.StreamLimits{}); err != nil {
+		t.Fatal(err)
+	}
+	return nc, js, subjects
+}
+
 // pulledMessage is a message of the query stream that a consumer of the test has pulled.
 func pulledMessage(t *testing.T, js jetstream.JetStream) *consumer.Message {
 	t.Helper()
@@ -102,53 +132,5 @@ func pulledMessage(t *testing.T, js jetstream.JetStream) *consumer.Message {
 	case <-time.After(patience):
 		t.Fatal("no message")
 		return nil
-	}
-}
-
-// Lone runs and everything else take turns: one at a time or all of the others, and neither side is kept out by the other.
-func TestExclusion(t *testing.T) {
-	var e exclusion.Lock
-	var mu sync.Mutex
-	alone, others := 0, 0
-	look := func(a, o int) error {
-		mu.Lock()
-		defer mu.Unlock()
-		alone, others = alone+a, others+o
-		if alone > 1 || alone == 1 && others > 0 {
-			return fmt.Errorf("%d lone runs beside %d others", alone, others)
-		}
-		return nil
-	}
-	const rounds = 300
-	var working sync.WaitGroup
-	faults := make(chan error, 8)
-	for range 4 { // they do nothing else, so that one of them always works
-		working.Go(func() {
-			for range rounds {
-				e.Share()
-				err := look(0, 1)
-				time.Sleep(100 * time.Microsecond)
-				err = errors.Join(err, look(0, -1))
-				e.Done()
-				if err != nil {
-					faults <- err
-					return
-				}
-			}
-		})
-	}
-	for range rounds {
-		e.TakeAll()
-		err := errors.Join(look(1, 0), look(-1, 0))
-		e.Release()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	working.Wait()
-	select {
-	case err := <-faults:
-		t.Fatal(err)
-	default:
 	}
 }

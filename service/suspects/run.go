@@ -1,4 +1,4 @@
-package service
+package suspects
 
 import (
 	"context"
@@ -17,14 +17,14 @@ const (
 	endWait = 2 * time.Second
 )
 
-// loneRun is one suspect being worked on. While it is, nothing else is, and the bucket says so: the two go together, always, so
+// Run is one suspect being worked on. While it is, nothing else is, and the bucket says so: the two go together, always, so
 // that a record without a worker tells which message was worked on, alone, when the worker was lost. A run that takes
 // long, or waits for the result stream, is interrupted: the record is put back, the others go on, and then it has its turn again.
 //
 // A run ends when its answer is on its way to the producer. Nothing is left then that could bring a worker down, and the
 // confirmation may take as long as a result stream is full. Whatever settles the message waits for that end, so that
 // the record is gone before the message is; killed in between, the worker leaves a message that runs again, not a record.
-type loneRun struct {
+type Run struct {
 	exclusion *exclusion.Lock
 	record    *consumer.Record
 	log       *slog.Logger
@@ -44,21 +44,21 @@ type loneRun struct {
 }
 
 // begun says that the run has the turn, which it asked for at that time.
-func (l *loneRun) begun(since time.Time, recorded bool) {
+func (l *Run) begun(since time.Time, recorded bool) {
 	l.turn.Lock()
 	l.active, l.recorded, l.since = true, recorded, since
 	l.turn.Unlock()
 }
 
 // Held is for how long it has the turn.
-func (l *loneRun) Held() time.Duration {
+func (l *Run) Held() time.Duration {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	return time.Since(l.since)
 }
 
 // leave writes what the record is to say and lets others go on. It is false when that could not be written.
-func (l *loneRun) leave(write func(context.Context) error) (ok bool) {
+func (l *Run) leave(write func(context.Context) error) (ok bool) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	if ok = true; !l.active {
@@ -81,7 +81,7 @@ func (l *loneRun) leave(write func(context.Context) error) (ok bool) {
 }
 
 // rest is how long others are to have their turn for that they waited.
-func (l *loneRun) rest() time.Duration {
+func (l *Run) rest() time.Duration {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	rest := min(l.busy, 10*pipeline.LoneHold)
@@ -90,15 +90,15 @@ func (l *loneRun) rest() time.Duration {
 }
 
 // Yield lets others go on for as long as they waited. It is false when the process ends.
-func (l *loneRun) Yield() bool {
+func (l *Run) Yield() bool {
 	l.leave(l.record.Pause)
 	time.Sleep(l.rest())
 	return l.enter()
 }
 
 // Wait waits for something that others do, and lets them do it. A nil run is that of a message that is no suspect.
-func (l *loneRun) Wait(wait func()) {
-	if !l.runs() {
+func (l *Run) Wait(wait func()) {
+	if !l.Running() {
 		wait()
 		return
 	}
@@ -116,7 +116,7 @@ func (l *loneRun) Wait(wait func()) {
 }
 
 // end ends the run. It is false when the record could not be taken away.
-func (l *loneRun) end() bool {
+func (l *Run) end() bool {
 	write := l.record.End
 	if l.keep {
 		write = func(context.Context) error { return nil }
@@ -132,8 +132,8 @@ func (l *loneRun) end() bool {
 	return ok
 }
 
-// runs says whether there is a run that has not ended.
-func (l *loneRun) runs() bool {
+// Running says whether there is a run that has not ended.
+func (l *Run) Running() bool {
 	if l == nil {
 		return false
 	}
@@ -142,8 +142,8 @@ func (l *loneRun) runs() bool {
 	return !l.ended
 }
 
-// forget takes away the record of a message that was given up.
-func (l *loneRun) forget() {
+// Forget takes away the record of a message that was given up.
+func (l *Run) Forget() {
 	ctx, cancel := context.WithTimeout(context.Background(), endWait)
 	defer cancel()
 	if err := l.record.End(ctx); err != nil {
@@ -151,8 +151,8 @@ func (l *loneRun) forget() {
 	}
 }
 
-// then settles the message, when the run has ended. It does not block on that.
-func (l *loneRun) then(settle func()) {
+// Then settles the message, when the run has ended. It does not block on that.
+func (l *Run) Then(settle func()) {
 	if l != nil {
 		l.mu.Lock()
 		if !l.ended {
