@@ -36,6 +36,10 @@ var rules = map[string]rule{
 	"internal/msgpack": {nil, nil},
 	// A channel that wakes, which consumer, producer and pipeline wait at.
 	"internal/bell": {nil, nil},
+	// Programs to start from, with what an application has.
+	"examples/lookup":     {[]string{"client"}, []string{natsGo}},
+	"examples/facets":     {[]string{"client"}, []string{natsGo}},
+	"examples/duplicates": {[]string{"client"}, []string{natsGo}},
 	// For tests only.
 	"internal/testkit": {nil, []string{natsGo, "github.com/nats-io/nats-server/v2"}},
 	// Values of shapes that only a type of column knows.
