@@ -67,11 +67,11 @@ const (
 // ErrNotIndex is store.ErrNotIndex.
 var ErrNotIndex = store.ErrNotIndex
 
-// ParseSchema is schema.Parse.
-func ParseSchema(data []byte) (*Schema, error) { return schema.Parse(data) }
+// ParseSchema is Kinds.ParseSchema of the built-in kinds.
+func ParseSchema(data []byte) (*Schema, error) { return Builtin().ParseSchema(data) }
 
-// LoadSchema is schema.Load.
-func LoadSchema(path string) (*Schema, error) { return schema.Load(path) }
+// LoadSchema is Kinds.LoadSchema of the built-in kinds.
+func LoadSchema(path string) (*Schema, error) { return Builtin().LoadSchema(path) }
 
 // GramKey is ngram.AppendKey.
 func GramKey(dst []byte, gram []rune, occurrence uint32) []byte {

@@ -24,26 +24,60 @@ type BuilderOptions struct {
 // Memory: that of the lists (see postings.Builder), and keys (their bytes plus 10 to 20), payloads and texts (their bytes plus 4).
 type Builder struct {
 	*postings.Builder
-	schema  *schema.Schema
-	objects uint32
-	stored  objectsBuilder
+	kinds    Kinds
+	schema   *schema.Schema
+	families []store.Builder // of structures beside the lists
+	objects  uint32
+	stored   objectsBuilder
+	err      error // of a family
+}
+
+// NewBuilder begins an index of the built-in kinds; see Kinds.NewBuilder.
+func NewBuilder(s *schema.Schema, attrs []schema.AttributeSpec, options BuilderOptions) (*Builder, error) {
+	return Builtin().NewBuilder(s, attrs, options)
 }
 
 // NewBuilder begins an index. The schema is copied and stored in the file; it says nothing about the attributes to
-// the builder, which takes what an encoder declares.
-func NewBuilder(s *schema.Schema, attrs []schema.AttributeSpec, options BuilderOptions) (*Builder, error) {
+// the builder, which takes what it is given: of records, what Kinds.Attributes says of the schema. Structures of other families than the lists get
+// their values by Objects.Add alone.
+func (k Kinds) NewBuilder(s *schema.Schema, attrs []schema.AttributeSpec, options BuilderOptions) (*Builder, error) {
 	if s == nil {
 		return nil, errors.New("a builder needs a schema")
 	}
 	if !store.LittleEndian() {
 		return nil, errors.New("building an index needs a little-endian machine")
 	}
-	copied := s.Clone()
-	lists, err := postings.NewBuilder(attrs, options.Workers)
-	if err := errors.Join(copied.Validate(), err); err != nil {
+	b := &Builder{kinds: k, schema: s.Clone()}
+	var err error
+	b.Builder, err = postings.NewBuilder(attrs, options.Workers)
+	if err := errors.Join(k.check(), b.schema.Check(k.CheckColumn), err); err != nil {
 		return nil, err
 	}
-	return &Builder{Builder: lists, schema: copied}, nil
+	for _, family := range k.Families {
+		buildable, ok := family.(store.Buildable)
+		if !ok {
+			continue
+		}
+		builder, err := buildable.Build(b.schema, options.Workers)
+		if err != nil {
+			return nil, fmt.Errorf("family %s: %w", family.Name(), err)
+		}
+		if builder != nil {
+			b.families = append(b.families, builder)
+		}
+	}
+	return b, nil
+}
+
+// addToFamilies adds the object that was closed last to the structures beside the lists.
+func (b *Builder) addToFamilies(values []schema.Values) error {
+	for _, family := range b.families {
+		if err := family.Add(values); err != nil {
+			b.err = err
+			return err
+		}
+	}
+	return nil
 }
 
 // EndObject closes the object: it gets the next id, the values added since the last call, a key (empty: the
@@ -51,7 +85,10 @@ func NewBuilder(s *schema.Schema, attrs []schema.AttributeSpec, options BuilderO
 // object is dropped as by DiscardObject and the builder can go on without it; an error that is the whole
 // index's comes again from every later call.
 func (b *Builder) EndObject(key string, payload []byte, text string) error {
-	err := b.Ready()
+	err := b.err
+	if err == nil {
+		err = b.Ready()
+	}
 	if err == nil && b.objects == store.MaxObjects {
 		err = fmt.Errorf("an index holds at most %d objects; split the data into several indexes", uint32(store.MaxObjects))
 	}
@@ -95,18 +132,30 @@ func (b *Builder) Bytes(ctx context.Context) ([]byte, error) {
 	return store.Memory(ctx, b.objects, drafts)
 }
 
-// finish makes what is written, in its order: what a reader needs first, then the postings of all tiles, then what belongs
-// to single objects.
+// finish makes what is written, in its order: what a reader needs first, then the postings of all tiles, then other structures, then what
+// belongs to single objects.
 func (b *Builder) finish(ctx context.Context) ([]store.Draft, error) {
-	lists, err := b.Builder.Finish(ctx)
-	if err != nil {
-		return nil, err
+	if b.err != nil {
+		return nil, b.err
 	}
 	text, err := b.schema.Encode()
 	if err != nil {
 		return nil, err
 	}
-	return []store.Draft{schemaDraft(text), lists, b.stored.finish(b.objects)}, nil
+	drafts := []store.Draft{schemaDraft(text)}
+	lists, err := b.Builder.Finish(ctx)
+	if err != nil {
+		return nil, err
+	}
+	drafts = append(drafts, lists)
+	for _, family := range b.families {
+		draft, err := family.Finish(ctx)
+		if err != nil {
+			return nil, err
+		}
+		drafts = append(drafts, draft)
+	}
+	return append(drafts, b.stored.finish(b.objects)), nil
 }
 
 // schemaDraft is the schema as it is stored.

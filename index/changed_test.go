@@ -20,7 +20,7 @@ import (
 // changedBuilder has n objects with keys, payloads and a category each.
 func changedBuilder(t testing.TB, n int) *index.Builder {
 	t.Helper()
-	s, err := schema.Parse([]byte("name: c\nkind: rows\nkey: id\ncolumns: [{name: c, type: category}]\n"))
+	s, err := index.Builtin().ParseSchema([]byte("name: c\nkind: rows\nkey: id\ncolumns: [{name: c, type: category}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

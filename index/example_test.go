@@ -11,7 +11,7 @@ import (
 
 // Two objects with a number and a category each; then the postings of a range and of a value.
 func Example() {
-	s, err := schema.Parse([]byte(`
+	s, err := index.Builtin().ParseSchema([]byte(`
 name: people
 kind: rows
 columns:

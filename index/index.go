@@ -3,8 +3,9 @@ package index
 import (
 	"context"
 	"errors"
+	"slices"
 
-	"github.com/geniemq/geniemq/index/ngram"
+	"github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
@@ -31,8 +32,16 @@ type Index struct {
 	*store.File
 	*postings.Lists
 	*objects
-	schema *schema.Schema
+	kinds      Kinds
+	schema     *schema.Schema
+	structures map[string]store.Structure // by family
 }
+
+// Open opens an index of the built-in kinds; see Kinds.Open.
+func Open(path string) (*Index, error) { return Builtin().Open(path) }
+
+// OpenBytes opens an index of the built-in kinds; see Kinds.OpenBytes.
+func OpenBytes(data []byte) (*Index, error) { return Builtin().OpenBytes(data) }
 
 // Open maps an index file into memory and checks the header, the checksums of all sections and every structure that
 // the accessors rely on; it reads the whole file once, which computing Version needs anyway. Errors wrap
@@ -40,10 +49,13 @@ type Index struct {
 //
 // A file that is being written to is refused with a *ChangedError. One that is changed in place while it is open makes what accessors
 // return wrong and may make them panic: Unchanged tells. WriteFile never does that, because it replaces the name.
-func Open(path string) (*Index, error) {
-	x := new(Index)
-	var err error
-	if x.File, err = store.Open(path, forms(), x.read); err != nil {
+func (k Kinds) Open(path string) (*Index, error) {
+	x := &Index{kinds: k}
+	forms, err := k.forms()
+	if err != nil {
+		return nil, err
+	}
+	if x.File, err = store.Open(path, forms, x.read); err != nil {
 		return nil, err
 	}
 	return x, nil
@@ -51,20 +63,16 @@ func Open(path string) (*Index, error) {
 
 // OpenBytes opens an index that is in memory already, as Builder.Bytes returns it. The bytes must not be changed
 // afterwards; they are copied only when they are not aligned to 8.
-func OpenBytes(data []byte) (*Index, error) {
-	x := new(Index)
-	var err error
-	if x.File, err = store.OpenBytes(data, forms(), x.read); err != nil {
+func (k Kinds) OpenBytes(data []byte) (*Index, error) {
+	x := &Index{kinds: k}
+	forms, err := k.forms()
+	if err != nil {
+		return nil, err
+	}
+	if x.File, err = store.OpenBytes(data, forms, x.read); err != nil {
 		return nil, err
 	}
 	return x, nil
-}
-
-// forms are the kinds of sections that this version reads.
-func forms() []store.SectionForm {
-	all := []store.SectionForm{{Kind: store.SectionSchema, Name: "schema"}}
-	all = append(all, postings.Family{}.Sections()...)
-	return append(all, objectSections()...)
 }
 
 // read opens the structures of a file.
@@ -73,14 +81,44 @@ func (x *Index) read(f *store.File) error {
 	if err != nil {
 		return err
 	}
-	if x.schema, err = schema.Parse(text); err != nil {
+	if x.schema, err = x.kinds.ParseSchema(text); err != nil {
 		return store.Unsupported("a schema that this geniemq does not know: %v", err) // its checksum was right
 	}
-	if x.Lists, err = (postings.Family{}).Open(f); err != nil {
-		return err
+	x.structures = make(map[string]store.Structure, len(x.kinds.Families))
+	for _, family := range x.kinds.Families {
+		if !holds(f, family) {
+			continue
+		}
+		structure, err := family.Open(f, x.schema)
+		if err != nil {
+			return err
+		}
+		x.structures[family.Name()] = structure
+	}
+	var ok bool
+	if x.Lists, ok = x.structures[postings.FamilyName].(*postings.Lists); !ok { // there always are some, be it of no attribute
+		return f.Need(postings.SectionAttributes, -1, -1)
 	}
 	x.objects, err = openObjects(f)
 	return err
+}
+
+// holds says whether a file has sections of a family.
+func holds(f *store.File, family store.Family) bool {
+	for _, form := range family.Sections() {
+		if f.Holds(form.Kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// Structure returns the structure of a family: of postings.FamilyName a *postings.Lists. It is nil where the index has none.
+func (x *Index) Structure(family string) any {
+	if s, ok := x.structures[family]; ok {
+		return s
+	}
+	return nil
 }
 
 // Validate checks everything that can be checked about the file, also what Open leaves: the checksums once more, the
@@ -90,18 +128,32 @@ func (x *Index) read(f *store.File) error {
 // ten of each structure, each a *CorruptError.
 func (x *Index) Validate() error {
 	ctx := context.Background()
-	return errors.Join(x.File.Verify(ctx), x.Lists.Verify(ctx), x.objects.verify())
+	faults := []error{x.File.Verify(ctx)}
+	for _, family := range x.kinds.Families {
+		if s, ok := x.structures[family.Name()]; ok {
+			faults = append(faults, s.Verify(ctx))
+		}
+	}
+	return errors.Join(append(faults, x.objects.verify())...)
 }
 
 // Schema returns the schema that the index was built by, with every default filled in. It must not be changed.
 func (x *Index) Schema() *schema.Schema { return x.schema }
 
-// KeywordName returns a keyword in words: the value of a Text attribute (for n-grams see gramName), the interval or
-// value of a Number attribute, the number of an Ordinal one. It is a copy, for people.
+// KeywordName returns a keyword in words: the value of a Text attribute, the interval or value of a Number attribute, the number of an
+// Ordinal one, or what the column's type makes of it. It is a copy, for people.
 func (x *Index) KeywordName(attr int, kw uint32) string {
 	name := x.Lists.KeywordName(attr, kw)
-	if a := &x.Attributes()[attr]; x.schema.Kind == schema.Sequences && a.Type == schema.Text && kw < a.Keywords {
-		return ngram.Name(name, x.schema.NGram)
+	if kw >= x.Attribute(attr).Keywords {
+		return name
+	}
+	for i := range x.schema.Columns {
+		c := &x.schema.Columns[i]
+		t := x.kinds.Column(x.schema.Kind, c.Type)
+		namer, ok := t.(column.Namer)
+		if ok && slices.ContainsFunc(t.Attributes(c), func(s schema.AttributeSpec) bool { return s.Name == x.Attribute(attr).Name }) {
+			return namer.KeywordName(x.schema, c, name)
+		}
 	}
 	return name
 }

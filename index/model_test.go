@@ -36,7 +36,7 @@ func schemaFor(t testing.TB, kind schema.Kind) *schema.Schema {
 	if kind == schema.Sequences {
 		text = "name: test\nkind: sequences\nngram: 2\n"
 	}
-	s, err := schema.Parse([]byte(text))
+	s, err := index.Builtin().ParseSchema([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

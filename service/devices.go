@@ -17,12 +17,15 @@ func (s *Service) holdings() (held []admin.Holding) {
 	if s.engine.Info().Kind == gpuexec.CPU {
 		device = -1
 	}
-	for i, x := range s.indexes {
-		c := x.searcher.Capacity()
-		if i == 0 {
-			held = append(held, admin.Holding{Device: device, Owner: "batches", Form: "shared", Bytes: c.SharedBytes, Needed: true})
+	var shared int64
+	for _, x := range s.indexes {
+		owner := x.name
+		for _, f := range x.index.Loaded() {
+			c := f.Capacity
+			shared = max(shared, c.SharedBytes)
+			held = append(held, admin.Holding{Device: device, Owner: owner, Form: c.Form, Bytes: c.DeviceBytes - c.SharedBytes, Needed: true})
+			owner += " (the version before)"
 		}
-		held = append(held, admin.Holding{Device: device, Owner: x.name, Form: c.Form, Bytes: c.DeviceBytes - c.SharedBytes, Needed: true})
 	}
-	return held
+	return append(held, admin.Holding{Device: device, Owner: "batches", Form: "shared", Bytes: shared, Needed: true})
 }

@@ -62,7 +62,7 @@ func TestIndexesLeaveRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	capacity := s.indexes[0].searcher.Capacity()
+	capacity := s.indexes[0].index.Facts().Capacity
 	want := capacity.SharedBytes + 3*(capacity.DeviceBytes-capacity.SharedBytes)
 	var got float64
 	for _, f := range families {

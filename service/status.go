@@ -1,12 +1,9 @@
 package service
 
 import (
-	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/config"
@@ -53,42 +50,16 @@ func (s *Service) Status() admin.Status {
 }
 
 func (x *served) status(s *Service) admin.IndexStatus {
-	totals := x.metrics.Totals()
+	totals, facts := x.metrics.Totals(), x.index.Facts()
 	st := admin.IndexStatus{
-		Name: x.name, Kind: string(x.index.Schema().Kind), Version: x.index.Version(),
-		Objects: x.index.Objects(), Size: human.Bytes(x.index.Size()),
+		Name: x.name, Kind: facts.Kind, Version: facts.Version,
+		Objects: facts.Objects, Size: human.Bytes(facts.Bytes),
 		Pending: x.stored.pending(), Queries: totals.OK, Errors: totals.Errors, Batches: totals.Batches,
-		Example:      x.example,
+		Example:      facts.Example,
 		QuerySubject: s.subjects.Query(x.name), SearchSubject: s.subjects.Search(x.name),
 	}
 	if st.Batches > 0 {
 		st.PerBatch = float64(totals.Batched) / float64(st.Batches)
 	}
 	return st
-}
-
-// exampleQuery is a query that finds something in an index: its first object, where that has what it takes. It holds no
-// apostrophe.
-func exampleQuery(x *index.Index) string {
-	query := map[string]any{"k": 3}
-	if x.Schema().Kind == index.Sequences && x.Objects() > 0 {
-		query["text"] = x.Text(x.Objects() / 2)
-	} else {
-		row := make(map[string]any)
-		for i, a := range x.Attributes() {
-			switch {
-			case len(row) == 3 || a.Keywords == 0:
-			case a.Type == index.Number:
-				row[a.Name] = map[string]float64{"min": a.Min, "max": (a.Min + a.Max) / 2}
-			default:
-				row[a.Name] = x.KeywordName(i, a.Keywords/2)
-			}
-		}
-		query["row"] = row
-	}
-	text, err := json.Marshal(query)
-	if err != nil {
-		return "{}"
-	}
-	return strings.ReplaceAll(string(text), "'", `\u0027`) // it is shown between quotes, for a shell
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/producer"
 	"github.com/geniemq/geniemq/service/clock"
+	"github.com/geniemq/geniemq/service/generation"
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/service/suspects"
@@ -49,7 +50,7 @@ const (
 // again, and then answered with the same message ids, which the result stream stores once.
 type storedIntake struct {
 	index      string
-	pipe       *pipeline.Pipeline
+	served     *generation.Index
 	metrics    *metrics.Index
 	consumer   *consumer.Consumer
 	suspects   *suspects.Runner
@@ -113,7 +114,8 @@ func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
 		s.suspects.Add(o)
 		return
 	}
-	s.pipe.Give(ctx, o.request(s.pipe)) // else the consumer gives it back
+	pipe, r := o.request()
+	pipe.Give(ctx, r) // else the consumer gives it back
 }
 
 // stored is the origin of a request from the query stream.
@@ -127,8 +129,8 @@ type stored struct {
 }
 
 // request makes the request that a pipeline answers.
-func (o *stored) request(p *pipeline.Pipeline) *pipeline.Request {
-	return p.NewRequest(o, messageOf(o.message.Header, o.message.Body, o.intake.clock.Local(o.message.Timestamp)))
+func (o *stored) request() (*pipeline.Pipeline, *pipeline.Request) {
+	return o.intake.served.Request(o, messageOf(o.message.Header, o.message.Body, o.intake.clock.Local(o.message.Timestamp)))
 }
 
 // resultID identifies the answer.
@@ -199,7 +201,8 @@ func (o *stored) Aborted() context.Context { return o.intake.aborted }
 
 func (o *stored) RunAlone(run *suspects.Run) (lost bool) {
 	o.alone = run
-	return o.intake.pipe.RunAlone(o.request(o.intake.pipe), run)
+	pipe, r := o.request()
+	return pipe.RunAlone(r, run)
 }
 
 func (o *stored) GiveUp() { o.giveUp(0) }
@@ -207,7 +210,7 @@ func (o *stored) GiveUp() { o.giveUp(0) }
 // Lost gives up a message of which workers were lost that ran it alone.
 func (o *stored) Lost(run *suspects.Run, runs int) {
 	o.alone, o.refused = run, true
-	r := o.request(o.intake.pipe)
+	_, r := o.request()
 	reason := wire.Errorf(wire.Internal, "workers were lost that ran this message; it is with the dead letters")
 	detail := fmt.Sprintf("%d runs were begun, alone, and no worker lived to end one", runs)
 	o.deliver(r, reason, func() { o.bury(deadLost, detail) })

@@ -31,14 +31,10 @@ var exceptions = map[string]string{
 
 // unsplit are packages that are still being split: whoever ends that takes the line away.
 var unsplit = []string{
-	"index",
-	"index/postings",
-	"index/schema",
 	"index/load",
 	"gpuexec/cuda/device",
 	"consumer",
 	"producer",
-	"service",
 	"service/pipeline",
 	"bench",
 	"cmd/geniemq",

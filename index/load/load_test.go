@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
 )
 
 func parseSchema(t testing.TB, text string) *schema.Schema {
 	t.Helper()
-	s, err := schema.Parse([]byte(text))
+	s, err := index.Builtin().ParseSchema([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

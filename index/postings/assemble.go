@@ -9,6 +9,7 @@ import (
 
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/index/values"
 )
 
 // finish gives every column its keywords, columns in parallel.
@@ -44,7 +45,7 @@ func (f *finalColumn) finish(c *column, objects uint32) error {
 	f.source = c
 	a := &f.attribute
 	*a = Attribute{
-		Name: c.spec.Name, Type: c.spec.Type, MaxPerObject: c.maxPerObject, Postings: c.postings, Objects: c.objects,
+		Name: c.spec.Name, Type: c.spec.Type, MaxPerObject: c.MaxPerObject, Postings: c.Postings, Objects: c.Objects,
 	}
 	switch c.spec.Type {
 	case schema.Text:
@@ -54,22 +55,22 @@ func (f *finalColumn) finish(c *column, objects uint32) error {
 		a.Keywords = c.spec.Keywords
 	case schema.Number:
 		a.Exact = c.spec.Edges == schema.Exact
-		if c.postings == 0 {
+		if c.Postings == 0 {
 			break
 		}
-		a.Min, a.Max = c.low, c.high
+		a.Min, a.Max = c.Low, c.High
 		if a.Exact {
-			a.Values = c.distinct(tiles)
+			a.Values = c.Distinct(tiles)
 			if uint64(len(a.Values)) > math.MaxUint32 {
 				return fmt.Errorf("attribute %q has more than %d distinct values", a.Name, uint32(math.MaxUint32))
 			}
 			a.Keywords = uint32(len(a.Values))
-			f.grid = newGrid(a.Values, a.Min, a.Max)
+			f.grid = values.NewGrid(a.Values, a.Min, a.Max)
 			break
 		}
-		a.Edges = interiorEdges(c.spec.Edges, c.spec.Buckets, c.low, c.high, func() []float64 { return c.sorted(tiles) })
+		a.Edges = values.Edges(c.spec.Edges, c.spec.Buckets, c.Low, c.High, func() []float64 { return c.Sorted(tiles) })
 		a.Keywords = uint32(len(a.Edges)) + 1
-		f.grid = newGrid(a.Edges, a.Min, a.Max)
+		f.grid = values.NewGrid(a.Edges, a.Min, a.Max)
 	}
 	return f.layOut(objects)
 }
@@ -121,9 +122,9 @@ func (b *Builder) encodePostings(ctx context.Context, columns []finalColumn, emi
 					encoder.out = nil
 				}
 				f := &columns[j.attr]
-				tile := f.source.tile(j.tile)
+				tile := f.source.Tile(j.tile)
 				encoder.keywords = f.keywordsOf(encoder.keywords[:0], tile)
-				encoder.ids = tile.ids
+				encoder.ids = tile.IDs
 				j.bytes = codecOf(f.attribute.Layout).encode(&encoder, f, int(min(store.TileObjects, b.objects-uint32(j.tile)*store.TileObjects)))
 				j.done <- encoder.out
 			}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/values"
 )
 
 // Attribute describes one indexed attribute of an open index. Its keywords have local ids 0 to Keywords-1;
@@ -41,20 +42,5 @@ func (a *Attribute) Bucket(v float64) (uint32, bool) {
 		i, found := slices.BinarySearch(a.Values, v)
 		return uint32(i), found
 	}
-	return countLE(a.Edges, v), true
-}
-
-// countLE returns how many of the ascending edges are <= v.
-func countLE(edges []float64, v float64) uint32 {
-	lo, n := 0, len(edges)
-	for n > 0 {
-		half := n >> 1
-		if edges[lo+half] <= v {
-			lo += half + 1
-			n -= half + 1
-		} else {
-			n = half
-		}
-	}
-	return uint32(lo)
+	return values.CountLE(a.Edges, v), true
 }

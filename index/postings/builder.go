@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/index/values"
 )
 
 // Builder collects the values of objects and makes their inverted lists. Values go in with Add..., EndObject closes an object, and
@@ -71,7 +74,7 @@ func NewBuilder(attrs []schema.AttributeSpec, workers int) (*Builder, error) {
 			faults = append(faults, fmt.Errorf("attribute %d %q: %w", i, spec.Name, err))
 		}
 		names[spec.Name] = true
-		b.columns[i] = column{spec: spec, override: layout, low: math.Inf(1), high: math.Inf(-1)}
+		b.columns[i] = column{Column: values.NewColumn(spec.Type), spec: spec, override: layout}
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
@@ -87,13 +90,10 @@ func (b *Builder) AddString(attr int, value string) {
 		b.fail(fmt.Errorf("attribute %q is of type %v and takes no strings", c.spec.Name, c.spec.Type))
 		return
 	}
-	id, ok := c.strings.intern(value)
-	if !ok {
+	if !c.AddString(value) {
 		b.fail(fmt.Errorf("attribute %q has more than 4 GiB of distinct values, the most that one index holds; "+
 			"split the data into several indexes", c.spec.Name))
-		return
 	}
-	c.values = append(c.values, id)
 }
 
 // AddNumber gives the object that is being built a value of a Number attribute. NaN and infinities are refused.
@@ -105,10 +105,7 @@ func (b *Builder) AddNumber(attr int, value float64) error {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return fmt.Errorf("attribute %q: %v is not a finite number", c.spec.Name, value)
 	}
-	if value == 0 {
-		value = 0 // -0 and 0 are one value
-	}
-	c.numbers = append(c.numbers, value)
+	c.AddNumber(value)
 	return nil
 }
 
@@ -121,7 +118,7 @@ func (b *Builder) AddOrdinal(attr int, value uint32) error {
 	if value >= c.spec.Keywords {
 		return fmt.Errorf("attribute %q: %d is not below its %d keywords", c.spec.Name, value, c.spec.Keywords)
 	}
-	c.values = append(c.values, value)
+	c.AddOrdinal(value)
 	return nil
 }
 
@@ -133,7 +130,7 @@ func (b *Builder) Ready() error {
 	}
 	for i := range b.columns {
 		switch c := &b.columns[i]; {
-		case uint64(c.pending())+uint64(len(c.ids)) > math.MaxUint32:
+		case uint64(c.Pending())+uint64(c.InTile()) > math.MaxUint32:
 			return fmt.Errorf("attribute %q has more than 2^32 values in 64,512 consecutive objects", c.spec.Name)
 		case c.override == schema.LayoutSliced:
 			if err := c.checkSliced(); err != nil {
@@ -149,7 +146,7 @@ func (b *Builder) Ready() error {
 func (b *Builder) EndObject() {
 	local := uint16(b.objects % store.TileObjects)
 	for i := range b.columns {
-		b.columns[i].endObject(local)
+		b.columns[i].EndObject(local)
 	}
 	b.objects++
 	if b.objects%store.TileObjects == 0 {
@@ -157,10 +154,31 @@ func (b *Builder) EndObject() {
 	}
 }
 
+// sealTiles closes the open tile of every column, columns in parallel, since looking for equal numbers takes time.
+func (b *Builder) sealTiles() {
+	if b.every == nil {
+		b.every = make([]uint16, store.TileObjects)
+		for i := range b.every {
+			b.every[i] = uint16(i)
+		}
+	}
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(b.workers, len(b.columns)) {
+		workers.Go(func() {
+			var n values.Numbering
+			for i := int(next.Add(1)) - 1; i < len(b.columns); i = int(next.Add(1)) - 1 {
+				b.columns[i].Seal(b.every, &n)
+			}
+		})
+	}
+	workers.Wait()
+}
+
 // DiscardObject drops the values added since the last EndObject, for a record that turns out bad half-way.
 func (b *Builder) DiscardObject() {
 	for i := range b.columns {
-		b.columns[i].discard()
+		b.columns[i].Discard()
 	}
 }
 
@@ -233,7 +251,7 @@ func (d *draft) Write(ctx context.Context, w *store.Writer, progress func(done i
 	done := int64(0)
 	return d.builder.encodePostings(ctx, d.columns, func(tile, attr int, data []byte) error {
 		w.Add(codecOf(d.columns[attr].attribute.Layout).tile, attr, tile, data)
-		done += int64(len(d.columns[attr].source.tile(tile).ids))
+		done += int64(len(d.columns[attr].source.Tile(tile).IDs))
 		progress(done)
 		return w.Err()
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/index/values"
 )
 
 // TestSealedTiles: a closed tile has the numbers and objects that were added, in the smaller of its two forms, and they get the
@@ -40,7 +41,7 @@ func TestSealedTiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		const tiles = 3
-		var want [tiles]columnTile
+		var want [tiles]values.Tile
 		for id := range (tiles-1)*store.TileObjects + 1000 {
 			w := &want[id/store.TileObjects]
 			if rng.IntN(1000) == 0 {
@@ -54,17 +55,17 @@ func TestSealedTiles(t *testing.T) {
 				if err := b.AddNumber(0, v); err != nil {
 					t.Fatal(err)
 				}
-				w.numbers = append(w.numbers, v)
-				w.ids = append(w.ids, uint16(id%store.TileObjects))
+				w.Numbers = append(w.Numbers, v)
+				w.IDs = append(w.IDs, uint16(id%store.TileObjects))
 			}
 			b.EndObject()
 		}
 		var added []float64
 		for i := range want {
-			added = append(added, want[i].numbers...)
+			added = append(added, want[i].Numbers...)
 		}
 		slices.Sort(added)
-		if !slices.Equal(b.columns[0].sorted(tiles), added) || !slices.Equal(b.columns[0].distinct(tiles), slices.Compact(added)) {
+		if !slices.Equal(b.columns[0].Sorted(tiles), added) || !slices.Equal(b.columns[0].Distinct(tiles), slices.Compact(added)) {
 			t.Errorf("%s: the numbers of all tiles are not those that were added", c.name)
 		}
 		var column finalColumn
@@ -72,20 +73,20 @@ func TestSealedTiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range want {
-			tile := b.columns[0].tile(i)
-			if got := tile.appendNumbers(nil); !slices.Equal(got, want[i].numbers) || !slices.Equal(tile.ids, want[i].ids) {
-				t.Fatalf("%s: tile %d has %d numbers of %d objects, not those that were added", c.name, i, len(got), len(tile.ids))
+			tile := b.columns[0].Tile(i)
+			if got := tile.AppendNumbers(nil); !slices.Equal(got, want[i].Numbers) || !slices.Equal(tile.IDs, want[i].IDs) {
+				t.Fatalf("%s: tile %d has %d numbers of %d objects, not those that were added", c.name, i, len(got), len(tile.IDs))
 			}
-			if closed := i < tiles-1; (tile.codes != nil) != (c.codes && closed) {
-				t.Errorf("%s: tile %d has codes: %v", c.name, i, tile.codes != nil)
-			} else if closed && (len(tile.ids) > 0 && &tile.ids[0] == &b.every[0]) != c.every {
+			if closed := i < tiles-1; (tile.Codes != nil) != (c.codes && closed) {
+				t.Errorf("%s: tile %d has codes: %v", c.name, i, tile.Codes != nil)
+			} else if closed && (len(tile.IDs) > 0 && &tile.IDs[0] == &b.every[0]) != c.every {
 				t.Errorf("%s: tile %d shares its ids: %v", c.name, i, !c.every)
 			}
 			keywords := column.keywordsOf([]uint32{7}, tile)
-			if keywords[0] != 7 || len(keywords) != 1+len(want[i].numbers) {
-				t.Fatalf("%s: %d keywords of %d numbers", c.name, len(keywords)-1, len(want[i].numbers))
+			if keywords[0] != 7 || len(keywords) != 1+len(want[i].Numbers) {
+				t.Fatalf("%s: %d keywords of %d numbers", c.name, len(keywords)-1, len(want[i].Numbers))
 			}
-			for j, v := range want[i].numbers {
+			for j, v := range want[i].Numbers {
 				if keyword, ok := column.attribute.Bucket(v); !ok || keyword != keywords[1+j] {
 					t.Fatalf("%s: %v has keyword %d, want %d", c.name, v, keywords[1+j], keyword)
 				}
@@ -103,7 +104,7 @@ func noneOrTwo() func() int {
 	}
 }
 
-// seeded is newRandom of the black-box tests, for those in the package.
+// seeded is seeded by GENIEMQ_SEED, which a failed test names, else anew.
 func seeded(t testing.TB) *rand.Rand {
 	t.Helper()
 	seed := rand.Uint64()

@@ -97,7 +97,7 @@ func (f *finalColumn) countKeywords(tiles int) []frequency {
 		// By the numbers that the strings had when they were first seen: frequent ones are small and stay in cache.
 		counted := make([]frequency, len(f.remap))
 		for tile := range tiles {
-			countTile(counted, f.source.tile(tile).values, tile)
+			countTile(counted, f.source.Tile(tile).Values, tile)
 		}
 		frequencies := make([]frequency, a.Keywords)
 		for id, frequency := range counted {
@@ -110,7 +110,7 @@ func (f *finalColumn) countKeywords(tiles int) []frequency {
 	frequencies := make([]frequency, a.Keywords)
 	var keywords []uint32
 	for tile := range tiles {
-		keywords = f.keywordsOf(keywords[:0], f.source.tile(tile))
+		keywords = f.keywordsOf(keywords[:0], f.source.Tile(tile))
 		countTile(frequencies, keywords, tile)
 	}
 	return frequencies

@@ -139,12 +139,12 @@ func encodeRare(f *finalColumn, tiles int) []byte {
 
 	var scratch []uint32
 	for i := range tiles {
-		tile := f.source.tile(i)
+		tile := f.source.Tile(i)
 		scratch = f.keywordsOf(scratch[:0], tile)
 		for j, keyword := range scratch {
 			if t.of[keyword] == rareKeyword {
 				list := keyword - rank(d.words, keyword)
-				ids[next[list]] = uint32(i)*store.TileObjects + uint32(tile.ids[j])
+				ids[next[list]] = uint32(i)*store.TileObjects + uint32(tile.IDs[j])
 				next[list]++
 			}
 		}

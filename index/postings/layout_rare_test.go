@@ -37,7 +37,7 @@ func FuzzDecodeRare(f *testing.F) {
 	}
 	var x *Lists
 	if _, err := store.OpenBytes(data, Family{}.Sections(), func(file *store.File) error {
-		x, err = Family{}.Open(file)
+		x, err = open(file)
 		return err
 	}); err != nil {
 		f.Fatal(err)

@@ -93,7 +93,15 @@ type vocabulary struct {
 }
 
 // Open opens the lists of a file.
-func (Family) Open(f *store.File) (*Lists, error) {
+func (Family) Open(f *store.File, _ *schema.Schema) (store.Structure, error) {
+	x, err := open(f)
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+func open(f *store.File) (*Lists, error) {
 	table, err := f.Read(SectionAttributes)
 	if err != nil {
 		return nil, err
@@ -207,6 +215,9 @@ type holder interface{ lists() *Lists }
 // Attributes returns the attributes in schema order. The slice must not be changed.
 func (x *Lists) Attributes() []Attribute { return x.attributes }
 
+// Attribute returns an attribute by its position.
+func (x *Lists) Attribute(attr int) *Attribute { return &x.attributes[attr] }
+
 // AttributeByName returns the position of an attribute in Attributes.
 func (x *Lists) AttributeByName(name string) (int, bool) {
 	i, ok := x.byName[name]
@@ -234,11 +245,6 @@ func (x *Lists) LowerBound(attr int, value string) uint32 {
 		}
 	}
 	return lo
-}
-
-// Bucket returns the keyword of a number in a Number attribute; see Attribute.Bucket.
-func (x *Lists) Bucket(attr int, v float64) (keyword uint32, ok bool) {
-	return x.attributes[attr].Bucket(v)
 }
 
 // KeywordName returns a keyword in words: the value of a Text attribute, the interval or value of a Number attribute, the number of an

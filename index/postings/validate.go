@@ -8,6 +8,7 @@ import (
 
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/index/values"
 )
 
 // Verify checks what opening leaves: that strings and edges ascend, that every keyword is found by Lookup, that each list
@@ -60,7 +61,7 @@ func (x *Lists) validateVocabulary(attr int) error {
 			}
 			return nil
 		}
-		if !finite(a.Min) || !finite(a.Max) || a.Min > a.Max {
+		if !values.Finite(a.Min) || !values.Finite(a.Max) || a.Min > a.Max {
 			return fault("values from %v to %v are no range", a.Min, a.Max)
 		}
 		numbers, low := a.Edges, a.Min
@@ -79,8 +80,6 @@ func (x *Lists) validateVocabulary(attr int) error {
 	}
 	return nil
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // totals are what the postings of an attribute add up to.
 type totals struct {

@@ -21,3 +21,20 @@ type Cell struct {
 	// otherwise, and then a payload is stored as a JSON string.
 	JSON json.RawMessage
 }
+
+// Values are what a column type makes of one cell. The memory is used again for the next object.
+//
+// A column with one attribute, as most have, gives it all values that there are of its type. A column with several gives each of
+// them one, in their order.
+type Values struct {
+	Numbers  []float64 // of attributes of type Number; finite
+	Strings  []string  // of type Text
+	Ordinals []uint32  // of type Ordinal
+	Stored   []byte    // for a structure that stores the column in a form of its own
+	Text     string    // kept as it is for comparing it with queries: sequences
+}
+
+// Reset empties v and keeps its memory.
+func (v *Values) Reset() {
+	v.Numbers, v.Strings, v.Ordinals, v.Stored, v.Text = v.Numbers[:0], v.Strings[:0], v.Ordinals[:0], v.Stored[:0], ""
+}

@@ -29,6 +29,9 @@ const (
 	Sets    Kind = "sets"
 )
 
+// Known says that k is a kind that an index can have.
+func (k Kind) Known() bool { return k == Rows || k == Documents || k == Sequences }
+
 // ColumnType says what becomes of a column.
 type ColumnType string
 
@@ -106,13 +109,16 @@ type Column struct {
 	Store bool `yaml:"store,omitempty"`
 }
 
+// ColumnCheck fills in the defaults of a column and returns every fault: it knows what types of columns there are.
+type ColumnCheck func(s *Schema, c *Column) []error
+
 // Load reads and checks a schema file.
-func Load(path string) (*Schema, error) {
+func Load(path string, check ColumnCheck) (*Schema, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read schema: %w", err)
 	}
-	s, err := Parse(data)
+	s, err := Parse(data, check)
 	if err != nil {
 		return nil, fmt.Errorf("schema %s:\n%w", path, err)
 	}
@@ -121,7 +127,7 @@ func Load(path string) (*Schema, error) {
 
 // Parse reads a schema from YAML, fills in the defaults and checks it. It reports every fault at once,
 // joined with errors.Join.
-func Parse(data []byte) (*Schema, error) {
+func Parse(data []byte, check ColumnCheck) (*Schema, error) {
 	s := new(Schema)
 	var faults []error
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -142,11 +148,10 @@ func Parse(data []byte) (*Schema, error) {
 			faults = append(faults, errors.New("a schema is one YAML document; nothing may follow it"))
 		}
 	}
-	s.fillDefaults()
 	if s.Kind == Vectors || s.Kind == Sets {
 		faults = nil // the fields of these kinds are not known yet either: one clear message, not ten
 	}
-	if err := errors.Join(append(faults, s.Validate())...); err != nil {
+	if err := errors.Join(append(faults, s.Check(check))...); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -193,23 +198,13 @@ func (s *Schema) fillDefaults() {
 			s.NGram = DefaultNGram
 		}
 	}
-	for i := range s.Columns {
-		c := &s.Columns[i]
-		if c.Type == NumberColumn {
-			if c.Edges == "" {
-				c.Edges = EqualWidth
-			}
-			if c.Buckets == 0 && c.Edges != Exact {
-				c.Buckets = DefaultBuckets
-			}
-		}
-	}
 }
 
 var indexName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// Validate checks a schema whose defaults are filled in and reports every fault at once.
-func (s *Schema) Validate() error {
+// Check fills in the defaults of a schema and reports every fault at once.
+func (s *Schema) Check(check ColumnCheck) error {
+	s.fillDefaults()
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 
@@ -226,6 +221,15 @@ func (s *Schema) Validate() error {
 	default:
 		fault("kind %q is unknown: use rows, documents or sequences", s.Kind)
 	}
+	faults = append(faults, s.kindFaults()...)
+	faults = append(faults, s.columnFaults(check)...)
+	return errors.Join(faults...)
+}
+
+// kindFaults checks the fields that belong to one kind.
+func (s *Schema) kindFaults() []error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	if s.Kind == Sequences {
 		if s.NGram < 1 || s.NGram > MaxNGram {
 			fault("ngram %d: must be 1 to %d", s.NGram, MaxNGram)
@@ -245,7 +249,13 @@ func (s *Schema) Validate() error {
 			fault("stop_words belongs to kind documents")
 		}
 	}
+	return faults
+}
 
+// columnFaults checks the columns, one by one and together.
+func (s *Schema) columnFaults(check ColumnCheck) []error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	seen := make(map[string]bool, len(s.Columns))
 	indexed, texts := 0, 0
 	for i := range s.Columns {
@@ -262,13 +272,14 @@ func (s *Schema) Validate() error {
 		}
 		seen[c.Name] = true
 		switch c.Type {
-		case NumberColumn, CategoryColumn:
-			indexed++
+		case PayloadColumn, SkipColumn, "":
 		case TextColumn:
 			indexed++
 			texts++
+		default:
+			indexed++
 		}
-		for _, err := range c.faults(s.Kind) {
+		for _, err := range check(s, c) {
 			fault("%s: %w", where, err)
 		}
 	}
@@ -279,64 +290,6 @@ func (s *Schema) Validate() error {
 		fault("columns: documents need at least one column of type text")
 	case s.Kind == Sequences && texts != 1:
 		fault("columns: sequences need exactly one column of type text, not %d", texts)
-	}
-	return errors.Join(faults...)
-}
-
-func (c *Column) faults(kind Kind) []error {
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-
-	switch c.Type {
-	case PayloadColumn, SkipColumn:
-	case NumberColumn, CategoryColumn:
-		if kind == Sequences {
-			fault("type %s: sequences have one text column, other columns are payload or skip", c.Type)
-		}
-	case TextColumn:
-		if kind == Rows {
-			fault("type text: rows have number, category, payload and skip columns (kind documents indexes words)")
-		}
-	case "":
-		fault("type is missing: number, category, text, payload or skip")
-	default:
-		fault("type %q is unknown: use number, category, text, payload or skip", c.Type)
-	}
-
-	if c.Type == NumberColumn {
-		switch c.Edges {
-		case EqualWidth, EquiDepth:
-			if c.Buckets < 1 || c.Buckets > MaxBuckets {
-				fault("buckets %d: must be 1 to %d", c.Buckets, MaxBuckets)
-			}
-		case Exact:
-			if c.Buckets != 0 {
-				fault("buckets: edges exact makes one bucket per distinct value; leave buckets out")
-			}
-		default:
-			fault("edges %q is unknown: use equal-width, equi-depth or exact", c.Edges)
-		}
-	} else {
-		if c.Buckets != 0 {
-			fault("buckets belongs to type number")
-		}
-		if c.Edges != "" {
-			fault("edges belongs to type number")
-		}
-	}
-	if c.Split != "" && c.Type != NumberColumn && c.Type != CategoryColumn {
-		fault("split belongs to types number and category")
-	}
-	if c.Store && (c.Type != TextColumn || kind != Documents) {
-		fault("store belongs to text columns of documents")
-	}
-	switch layout, err := ParseLayout(c.Layout); {
-	case err != nil:
-		faults = append(faults, err)
-	case c.Layout != "" && (c.Type == PayloadColumn || c.Type == SkipColumn):
-		fault("layout belongs to indexed columns")
-	case c.Type == NumberColumn && layout.Takes(Number) != nil:
-		faults = append(faults, layout.Takes(Number))
 	}
 	return faults
 }
@@ -350,7 +303,7 @@ func (s *Schema) Encode() ([]byte, error) {
 	return data, nil
 }
 
-// Clone returns a deep copy with the defaults filled in.
+// Clone returns a deep copy.
 func (s *Schema) Clone() *Schema {
 	c := *s
 	if s.Header != nil {
@@ -360,7 +313,6 @@ func (s *Schema) Clone() *Schema {
 	c.Missing = slices.Clone(s.Missing)
 	c.Columns = slices.Clone(s.Columns)
 	c.StopWords = slices.Clone(s.StopWords)
-	c.fillDefaults()
 	return &c
 }
 

@@ -1,4 +1,4 @@
-package schema
+package schema_test
 
 import (
 	"errors"
@@ -7,51 +7,54 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 func TestSchemaDefaults(t *testing.T) {
 	header := true
 	cases := []struct {
 		yaml string
-		want Schema
+		want schema.Schema
 	}{
 		{
 			"name: adult\nkind: rows\nkey: id\nmissing: ['', '?']\ncolumns:\n" +
 				"- {name: age, type: number}\n- {name: gain, type: number, edges: exact}\n" +
 				"- {name: fee, type: number, edges: equi-depth, buckets: 7}\n" +
 				"- {name: tags, type: category, split: ;, layout: postings}\n- {name: note, type: payload}\n",
-			Schema{Name: "adult", Kind: Rows, Key: "id", Header: &header, Missing: []string{"", "?"}, Columns: []Column{
-				{Name: "age", Type: NumberColumn, Buckets: 1024, Edges: EqualWidth},
-				{Name: "gain", Type: NumberColumn, Edges: Exact},
-				{Name: "fee", Type: NumberColumn, Buckets: 7, Edges: EquiDepth},
-				{Name: "tags", Type: CategoryColumn, Split: ";", Layout: "postings"},
-				{Name: "note", Type: PayloadColumn},
+			schema.Schema{Name: "adult", Kind: schema.Rows, Key: "id", Header: &header, Missing: []string{"", "?"}, Columns: []schema.Column{
+				{Name: "age", Type: schema.NumberColumn, Buckets: 1024, Edges: schema.EqualWidth},
+				{Name: "gain", Type: schema.NumberColumn, Edges: schema.Exact},
+				{Name: "fee", Type: schema.NumberColumn, Buckets: 7, Edges: schema.EquiDepth},
+				{Name: "tags", Type: schema.CategoryColumn, Split: ";", Layout: "postings"},
+				{Name: "note", Type: schema.PayloadColumn},
 			}},
 		},
 		{
 			"name: titles\nkind: sequences",
-			Schema{Name: "titles", Kind: Sequences, Header: &header, Missing: []string{""}, NGram: 3,
-				Columns: []Column{{Name: "text", Type: TextColumn}}},
+			schema.Schema{Name: "titles", Kind: schema.Sequences, Header: &header, Missing: []string{""}, NGram: 3,
+				Columns: []schema.Column{{Name: "text", Type: schema.TextColumn}}},
 		},
 		{
 			"name: docs\nkind: documents\nstop_words: none\nmissing: []\nheader: false\n" +
 				"columns: [{name: body, type: text, store: true}]",
-			Schema{Name: "docs", Kind: Documents, Header: new(bool), Missing: []string{}, Words: UAX29Lower,
-				StopWords: StopWords{}, Columns: []Column{{Name: "body", Type: TextColumn, Store: true}}},
+			schema.Schema{Name: "docs", Kind: schema.Documents, Header: new(bool), Missing: []string{}, Words: schema.UAX29Lower,
+				StopWords: schema.StopWords{}, Columns: []schema.Column{{Name: "body", Type: schema.TextColumn, Store: true}}},
 		},
 		{
 			"name: docs\nkind: documents\nstop_words: [le, la]",
-			Schema{Name: "docs", Kind: Documents, Header: &header, Missing: []string{""}, Words: UAX29Lower,
-				StopWords: StopWords{"le", "la"}, Columns: []Column{{Name: "text", Type: TextColumn}}},
+			schema.Schema{Name: "docs", Kind: schema.Documents, Header: &header, Missing: []string{""}, Words: schema.UAX29Lower,
+				StopWords: schema.StopWords{"le", "la"}, Columns: []schema.Column{{Name: "text", Type: schema.TextColumn}}},
 		},
 		{
 			"name: docs\nkind: documents",
-			Schema{Name: "docs", Kind: Documents, Header: &header, Missing: []string{""}, Words: UAX29Lower,
-				StopWords: EnglishStopWords(), Columns: []Column{{Name: "text", Type: TextColumn}}},
+			schema.Schema{Name: "docs", Kind: schema.Documents, Header: &header, Missing: []string{""}, Words: schema.UAX29Lower,
+				StopWords: schema.EnglishStopWords(), Columns: []schema.Column{{Name: "text", Type: schema.TextColumn}}},
 		},
 	}
 	for _, c := range cases {
-		s, err := Parse([]byte(c.yaml))
+		s, err := index.Builtin().ParseSchema([]byte(c.yaml))
 		if err != nil {
 			t.Errorf("%s\n%v", c.yaml, err)
 			continue
@@ -64,7 +67,7 @@ func TestSchemaDefaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Parse(stored)
+		again, err := index.Builtin().ParseSchema(stored)
 		if err != nil {
 			t.Fatalf("%s\n%v", stored, err)
 		}
@@ -72,8 +75,8 @@ func TestSchemaDefaults(t *testing.T) {
 			t.Errorf("stored as\n%s\n got %+v\nwant %+v", stored, again, s)
 		}
 	}
-	if len(EnglishStopWords()) != 33 {
-		t.Errorf("%d English stop words, want 33", len(EnglishStopWords()))
+	if len(schema.EnglishStopWords()) != 33 {
+		t.Errorf("%d English stop words, want 33", len(schema.EnglishStopWords()))
 	}
 }
 
@@ -133,7 +136,7 @@ columns:
 		}},
 	}
 	for _, c := range cases {
-		_, err := Parse([]byte(c.yaml))
+		_, err := index.Builtin().ParseSchema([]byte(c.yaml))
 		if err == nil {
 			t.Errorf("%s\nis accepted", c.yaml)
 			continue
@@ -157,9 +160,9 @@ func TestSchemaPage(t *testing.T) {
 	}
 	text := string(page)
 	_, tables, _ := strings.Cut(text, "## The index")
-	index, tables, _ := strings.Cut(tables, "## A column")
+	whole, tables, _ := strings.Cut(tables, "## A column")
 	column, _, _ := strings.Cut(tables, "## Layouts")
-	for in, fields := range map[string]reflect.Type{index: reflect.TypeFor[Schema](), column: reflect.TypeFor[Column]()} {
+	for in, fields := range map[string]reflect.Type{whole: reflect.TypeFor[schema.Schema](), column: reflect.TypeFor[schema.Column]()} {
 		lines := 0
 		for i := range fields.NumField() {
 			name, _, _ := strings.Cut(fields.Field(i).Tag.Get("yaml"), ",")
@@ -177,7 +180,7 @@ func TestSchemaPage(t *testing.T) {
 		if code, ok := strings.CutPrefix(line, "    "); ok {
 			example.WriteString(code)
 		} else if example.Len() > 0 {
-			if _, err := Parse([]byte(example.String())); err != nil {
+			if _, err := index.Builtin().ParseSchema([]byte(example.String())); err != nil {
 				t.Errorf("%s\n%v", example.String(), err)
 			}
 			example.Reset()
@@ -191,19 +194,19 @@ func TestSchemaPage(t *testing.T) {
 
 func TestLoadSchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.yaml")
-	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) {
+	if _, err := index.Builtin().LoadSchema(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("absent schema: %v", err)
 	}
 	if err := os.WriteFile(path, []byte("name: a\nkind: sequences\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := Load(path); err != nil || s.NGram != 3 {
+	if s, err := index.Builtin().LoadSchema(path); err != nil || s.NGram != 3 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if err := os.WriteFile(path, []byte("name: a\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), path) {
+	if _, err := index.Builtin().LoadSchema(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("error without the path: %v", err)
 	}
 }
@@ -212,7 +215,7 @@ func FuzzParseSchema(f *testing.F) {
 	f.Add([]byte("name: adult\nkind: rows\ncolumns:\n- {name: age, type: number, buckets: 3}\n"))
 	f.Add([]byte("name: d\nkind: documents\nstop_words: [a, b]\nmissing: []\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := Parse(data)
+		s, err := index.Builtin().ParseSchema(data)
 		if err != nil {
 			return
 		}
@@ -220,7 +223,7 @@ func FuzzParseSchema(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Parse(stored)
+		again, err := index.Builtin().ParseSchema(stored)
 		if err != nil {
 			t.Fatalf("stored as\n%s\n%v", stored, err)
 		}

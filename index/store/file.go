@@ -254,6 +254,11 @@ func (f *File) Has(kind SectionKind, attribute, tile int) bool {
 	return ok
 }
 
+// Holds says whether there are sections of a kind.
+func (f *File) Holds(kind SectionKind) bool {
+	return slices.ContainsFunc(f.sections, func(s Section) bool { return s.Kind == kind })
+}
+
 // Need says that a structure has a section, which is an error where the file does not. Sections that nobody needs make a file corrupt.
 func (f *File) Need(kind SectionKind, attribute, tile int) error {
 	id := slot{kind, attribute, tile}

@@ -8,15 +8,17 @@ import (
 	"time"
 )
 
-// Clock relates the clock of the server, by which messages are stamped, to that of this host. The two may differ by anything:
-// a query with timeout_ms must neither expire at once for that nor live an hour too long.
+// Clock relates the clock of the server, which stamps messages, to that of this host. The two may differ by anything. A query
+// with timeout_ms must neither expire at once because of that nor live an hour too long.
 //
-// Every answer of the JetStream API says when it was given, and that was between its request and its arrival. Taken for the
-// middle, it is wrong by half the round trip at most, so of the last answers the fastest counts. One
-// that contradicts it, because a clock was set or another server leads the stream now, replaces it at once.
+// Every answer of the JetStream API says when it was given, which was between its request and its arrival. When it is taken
+// for the middle of the two, the error is at most half the round trip. So of the last answers the fastest counts. An answer that
+// contradicts it replaces it at once: a clock was set, or another server leads the stream now.
 //
-// Ages are what the server's clock says has passed; from there on this process counts by its own monotonic clock, which nobody
-// sets. So a clock that is set while a query is under way changes nothing for that query.
+// The age of a message is what has passed by the server's clock. From there on this process counts by its own monotonic clock,
+// which nobody sets. So a clock that is set while a query is under way changes nothing for that query.
+//
+// Its methods may be called from any goroutine.
 type Clock struct {
 	wall func() time.Time // this host's
 	log  *slog.Logger
@@ -31,7 +33,7 @@ type Clock struct {
 type sample struct{ skew, roundTrip time.Duration }
 
 const (
-	// keptSamples is of how many answers the fastest counts. Clocks of hosts drift apart by some 100 us in as many seconds.
+	// keptSamples is of how many answers the fastest counts. In as many seconds the clocks of two hosts drift apart by some 100 us.
 	keptSamples = 16
 	// slack is by how much samples may differ beyond what their round trips allow.
 	slack = 10 * time.Millisecond
@@ -44,7 +46,7 @@ func New(wall func() time.Time, log *slog.Logger) *Clock {
 	return &Clock{wall: wall, log: log}
 }
 
-// Observe takes in that the server said that it was so late, between two readings of this host's clock.
+// Observe takes in what the server's clock said between two readings of this host's, of Wall.
 func (c *Clock) Observe(sent, server, received time.Time) {
 	roundTrip := received.Sub(sent)
 	if server.IsZero() || roundTrip < 0 {

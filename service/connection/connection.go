@@ -15,9 +15,9 @@ import (
 	"github.com/geniemq/geniemq/service/config"
 )
 
-// Stay connects to the NATS server and stays: a connection that is lost is made again for as long as it takes.
-// The first one must succeed, so that a wrong address is an error and not a service that waits for ever. The name tells a
-// process's connections apart, on the server and in the log.
+// Stay connects to the NATS server and stays: a connection that is lost is made again for as long as it takes. The first attempt
+// must succeed, so that a wrong address is an error and not a worker that waits for ever. The name tells the connections of a
+// process apart, on the server and in the log.
 func Stay(servers, name string, cfg *config.Config, log *slog.Logger) (*nats.Conn, error) {
 	log = log.With("connection", name)
 	opts := []nats.Option{
@@ -40,7 +40,7 @@ func Stay(servers, name string, cfg *config.Config, log *slog.Logger) (*nats.Con
 	return dial(servers, cfg, opts)
 }
 
-// Connect connects to the server of cfg.NATS as whoever cfg says, for commands that ask. The name is that of the connection.
+// Connect connects to the server of cfg.NATS with the credentials of cfg, for commands that ask. The name is that of the connection.
 func Connect(cfg *config.Config, name string, opts ...nats.Option) (*nats.Conn, error) {
 	return dial(cfg.NATS, cfg, append([]nats.Option{nats.Name(name)}, opts...))
 }
@@ -101,7 +101,7 @@ func Close(ctx context.Context, nc *nats.Conn) error {
 	return err
 }
 
-// LogErrors logs the errors of a connection: whoever may publish can cause as many as messages, so the logger should be limited.
+// LogErrors logs the errors of a connection. Whoever may publish can cause one per message, so the logger should be limited.
 func LogErrors(nc *nats.Conn, log *slog.Logger) {
 	nc.SetErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
 		log := log

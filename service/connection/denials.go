@@ -26,7 +26,8 @@ func (e *ForbiddenError) Error() string {
 func (e *ForbiddenError) Unwrap() error { return nats.ErrPermissionViolation }
 
 // Denials are what the server has forbidden on a connection. It says so in its own time, in words, and to nobody in
-// particular: the request that was forbidden just gets no answer. So who makes a request and needs it waits for either.
+// particular: the request that was forbidden just gets no answer. So a caller that needs the answer waits for it or for a
+// denial, whichever comes first (Bound).
 type Denials struct {
 	mu      sync.Mutex
 	seen    []denial
@@ -44,7 +45,7 @@ type denialWait struct {
 }
 
 const (
-	// maxDenials is how many are remembered. Users can cause as many as they like; what the worker needs it soon asks for again.
+	// maxDenials is how many are remembered. Users can cause as many as they like. The worker soon asks again for what it needs.
 	maxDenials = 64
 	// denialHolds is how long a denial counts. What is needed is asked for again long before that.
 	denialHolds = 45 * time.Second

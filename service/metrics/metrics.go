@@ -26,6 +26,7 @@ type Metrics struct {
 	candidates *prometheus.CounterVec   // index
 	dead       *prometheus.CounterVec   // reason
 	dropped    *prometheus.CounterVec   // index
+	swaps      *prometheus.CounterVec   // index, outcome
 	info       *prometheus.GaugeVec
 	indexBytes *prometheus.GaugeVec // index
 	busy       *busyClock
@@ -42,6 +43,13 @@ const (
 	stageVerify  = "verify"
 	stagePublish = "publish"
 	stageTotal   = "total"
+)
+
+// Outcomes of swaps, for geniemq_swaps_total.
+const (
+	SwapDone    = "done"
+	SwapRefused = "refused" // the file does not fit, or the last swap has not ended
+	SwapFailed  = "failed"  // the file could not be opened, loaded or asked
 )
 
 // New registers what is the same for all indexes, and the figures of the Go runtime and the process.
@@ -87,6 +95,10 @@ func New() *Metrics {
 		Name: "geniemq_direct_dropped_total",
 		Help: "Direct requests that are not answered because their reply subject is not allowed.",
 	}, []string{"index"})
+	m.swaps = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "geniemq_swaps_total",
+		Help: "Files that were to take the place of an index's, by outcome: done, refused or failed.",
+	}, []string{"index", "outcome"})
 	m.info = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "geniemq_index_info",
 		Help: "1 for each index that is served, with what it is in the labels.",
@@ -100,7 +112,7 @@ func New() *Metrics {
 		Help: "Time during which the engine had at least one batch: its rate is the engine's utilisation.",
 	}, func() float64 { return m.busy.sum().Seconds() })
 
-	m.MustRegister(m.queries, m.seconds, m.batchSize, m.batches, m.postings, m.candidates, m.dead, m.dropped,
+	m.MustRegister(m.queries, m.seconds, m.batchSize, m.batches, m.postings, m.candidates, m.dead, m.dropped, m.swaps,
 		m.info, m.indexBytes, busy,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -115,6 +127,9 @@ type Served struct {
 	Bytes               int64  // of the file
 	Engine, Device      string // on which it is searched
 }
+
+// Swapped counts a file that was to take the place of an index's.
+func (m *Metrics) Swapped(name, outcome string) { m.swaps.WithLabelValues(name, outcome).Inc() }
 
 // Serving shows an index in the place of the one that had its name before.
 func (m *Metrics) Serving(x Served) {

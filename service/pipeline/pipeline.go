@@ -59,7 +59,7 @@ import (
 //
 // # The end
 //
-// Drain ends the stages in order: once the intakes have stopped, each stage finishes what it was handed and then
+// Drain ends the stages in order: once no requests are made any longer and those that are made are in, each stage finishes what it was handed and then
 // closes the next one's channel. Abort makes executors abandon what they are handed instead of running it, and
 // origins give back what they cannot publish, so that the same order comes to its end fast. A request that was taken in
 // is answered, refused or abandoned, always, and the pipeline has ended when the last is Done.
@@ -92,6 +92,7 @@ type Pipeline struct {
 	batches        chan batcher.Batch[*task]
 	ended          sync.WaitGroup
 	requests       sync.WaitGroup // that are not done
+	outside        sync.WaitGroup // requests that are made and not in the pipeline yet
 
 	aborted context.Context
 	abort   context.CancelFunc

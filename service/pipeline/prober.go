@@ -25,15 +25,20 @@ type Prober struct {
 	pending atomic.Bool
 
 	mu  sync.Mutex
-	ok  time.Time // last success
-	err error     // of the last probe
+	err error // of the last probe
 }
 
-func NewProber(p *Pipeline) *Prober {
-	return &Prober{pipe: p, cost: p.searcher.Cost(&p.probe), err: errors.New("no probe query has been answered yet")}
+// NewProber makes a prober that has not asked yet. answered says that the searcher has answered a probe already.
+func NewProber(p *Pipeline, answered bool) *Prober {
+	own := &Prober{pipe: p, cost: p.searcher.Cost(&p.probe), err: errors.New("no probe query has been answered yet")}
+	if answered {
+		own.err = nil
+		p.lastAnswer.Store(time.Now().UnixNano())
+	}
+	return own
 }
 
-// Run probes until ctx ends.
+// Run probes until ctx ends, which must be before the pipeline is drained.
 func (p *Prober) Run(ctx context.Context) {
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
@@ -77,9 +82,6 @@ func (p *Prober) Fault(now time.Time) error {
 func (p *Prober) done(err error) {
 	p.mu.Lock()
 	p.err = err
-	if err == nil {
-		p.ok = time.Now()
-	}
 	p.mu.Unlock()
 	p.pending.Store(false)
 }

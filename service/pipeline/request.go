@@ -38,6 +38,7 @@ type Request struct {
 	probe bool        // the service asks itself
 	epoch index.Epoch // of the index when decoding began; 0: nothing of it was read
 
+	outside atomic.Bool // it is made and not in the pipeline yet
 	settled atomic.Bool // it is answered, refused or given back: see Done
 
 	lane    *lane
@@ -97,9 +98,18 @@ type Message struct {
 // before it is Done.
 func (p *Pipeline) NewRequest(o Origin, m Message) *Request {
 	p.requests.Add(1)
+	p.outside.Add(1)
 	r := &Request{pipeline: p, origin: o, arrived: m.Arrived, id: m.ID, contentType: m.ContentType, protocol: m.Protocol, body: m.Body}
 	r.codec, _ = wire.ParseContentType(m.ContentType) // what is wrong with it is told when it is decoded
+	r.outside.Store(true)
 	return r
+}
+
+// entered says that it needs the pipeline's entries no longer: it is in, or will not be.
+func (r *Request) entered() {
+	if r.outside.CompareAndSwap(true, false) {
+		r.pipeline.outside.Done()
+	}
 }
 
 // Done gives back what a request holds. It is called once the request is answered, refused or given back, and nothing of the index
@@ -108,6 +118,7 @@ func (r *Request) Done() {
 	if !r.settled.CompareAndSwap(false, true) {
 		return
 	}
+	r.entered()
 	p := r.pipeline
 	p.memory.release(r)
 	if r.reserved > 0 {

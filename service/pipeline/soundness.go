@@ -71,7 +71,7 @@ func (p *Pipeline) FileFault() error {
 	x := p.index
 	if err := x.Unchanged(x.Epoch()); err != nil {
 		p.NoteDoubt()
-		return fmt.Errorf("%w; nothing is answered from it until it is as it was, or the worker is started again; "+
+		return fmt.Errorf("%w; nothing is answered from it until it is as it was, or another file takes its place; "+
 			"a new index must be renamed over the old one, never copied into it", err)
 	}
 	return nil

@@ -96,6 +96,7 @@ func (p *Pipeline) start(n int, stage func(), end func()) {
 
 // Give puts a stored request into the pipeline, and waits for room. It is false, and the request is done, when ctx ends before.
 func (p *Pipeline) Give(ctx context.Context, r *Request) bool {
+	defer r.entered()
 	p.enter()
 	select {
 	case p.stored.in <- r:
@@ -109,6 +110,7 @@ func (p *Pipeline) Give(ctx context.Context, r *Request) bool {
 
 // Offer puts a direct request into the pipeline if there is room.
 func (p *Pipeline) Offer(r *Request) bool {
+	defer r.entered()
 	size := int64(len(r.body)) // until it is decoded
 	if !p.direct.memory.Try(size) {
 		return false
@@ -126,8 +128,10 @@ func (p *Pipeline) Offer(r *Request) bool {
 	}
 }
 
-// Drain finishes everything that was taken in and ends the pipeline. No requests are made any longer.
+// Drain finishes everything that was taken in and ends the pipeline. No requests are made any longer; those that are made may be on
+// their way in.
 func (p *Pipeline) Drain() {
+	p.outside.Wait()
 	close(p.stored.in)
 	close(p.direct.in)
 	p.ended.Wait()

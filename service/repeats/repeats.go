@@ -15,9 +15,9 @@ const (
 	maxKinds = 256
 )
 
-// Limiter keeps warnings and errors that anybody can cause, by publishing messages, from filling the log. Of each kind the first is
-// logged at once; those that follow are counted, and every interval the last of them is logged with the count. A kind is a
-// level and a message; what differs from one to the next belongs into the attributes.
+// Limiter keeps warnings and errors from filling the log that anybody can cause by publishing messages. The first of each kind is
+// logged at once. Those that follow are counted, and once per interval the last of them is logged with the count. A kind is
+// a logger, a level and a message; what differs from one record to the next belongs into the attributes.
 type Limiter struct {
 	interval time.Duration
 

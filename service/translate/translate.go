@@ -136,7 +136,7 @@ func (c *converter) convert(from []wire.Condition) []encode.Condition {
 		c.conds = append(c.conds, encode.Condition{Attr: f.Attr, Bucket: f.Bucket, Weight: f.Weight})
 		to := &c.conds[i]
 		if f.Other != nil {
-			to.Other, to.Refusal = f.Other.Value, f.Other.Refusal.Message
+			to.Other, to.Refusal = f.Other.Value, &encode.QueryError{Reason: f.Other.Refusal.Message}
 		}
 		to.Value, to.Min, to.Max = c.optional(&f.Value), c.optional(&f.Min), c.optional(&f.Max)
 		if f.In != nil {

@@ -1,6 +1,7 @@
-package encode
+package column
 
 import (
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -9,7 +10,8 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/ngram"
+	"github.com/geniemq/geniemq/index/postings"
 )
 
 // terms holds the keywords of one text, words or ordered n-grams, end to end in one buffer, so that they become
@@ -27,7 +29,7 @@ import (
 // superscripts are their plain forms. It comes after segmentation, because before it would glue together what was
 // apart: "Sony™" would become "sonytm".
 //
-// Ordered n-grams are taken from the text as it stands, neither folded nor normalised; see index.GramScanner.
+// Ordered n-grams are taken from the text as it stands, neither folded nor normalised; see ngram.Scanner.
 type terms struct {
 	text []byte
 	ends []int
@@ -35,7 +37,10 @@ type terms struct {
 	normal, lower []byte // a word on its way
 	caser         cases.Caser
 	runes         []rune
-	grams         index.GramScanner
+	grams         ngram.Scanner
+
+	list     []string // of a query
+	keywords []uint32
 }
 
 func newTerms() *terms {
@@ -57,6 +62,24 @@ func (t *terms) strings(dst []string) []string {
 	return dst
 }
 
+// item adds the item of the terms that the index knows.
+func (t *terms) item(dst *postings.MatchQuery, attr int, v Vocabulary) {
+	t.list, t.keywords = t.strings(t.list[:0]), t.keywords[:0]
+	for _, term := range t.list {
+		if keyword, ok := v.Lookup(attr, term); ok {
+			t.keywords = append(t.keywords, keyword)
+		}
+	}
+	slices.Sort(t.keywords)
+	dst.StartItem(uint32(attr), 1)
+	for i, keyword := range t.keywords {
+		if i == 0 || keyword != t.keywords[i-1] {
+			dst.AddSpan(keyword, keyword+1)
+		}
+	}
+	clear(t.list) // not to keep the query's text alive in the pool
+}
+
 // addGrams adds the ordered n-grams of a text.
 func (t *terms) addGrams(text string, n int) {
 	t.runes = t.runes[:0]
@@ -65,7 +88,7 @@ func (t *terms) addGrams(text string, n int) {
 	}
 	for t.grams.Reset(t.runes, n); t.grams.Next(); {
 		gram, occurrence := t.grams.Gram()
-		t.text = index.GramKey(t.text, gram, occurrence)
+		t.text = ngram.AppendKey(t.text, gram, occurrence)
 		t.ends = append(t.ends, len(t.text))
 	}
 }

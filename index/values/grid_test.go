@@ -1,8 +1,11 @@
-package postings
+package values
 
 import (
 	"math"
+	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -25,23 +28,37 @@ func TestGridFindsWhatTheBinarySearchFinds(t *testing.T) {
 		for i := range values {
 			values[i] = draw() + 0
 		}
-		values = slices.DeleteFunc(values, func(v float64) bool { return !finite(v) })
+		values = slices.DeleteFunc(values, func(v float64) bool { return !Finite(v) })
 		if len(values) == 0 {
 			continue
 		}
 		slices.Sort(values)
 		low, high := values[0], values[len(values)-1]
 		edges := slices.Compact(slices.Clone(values))
-		g := newGrid(edges, low, high)
+		g := NewGrid(edges, low, high)
 		for _, v := range values {
 			for _, v := range []float64{v, math.Nextafter(v, low), math.Nextafter(v, high), low + (v-low)/2} {
 				if v < low || v > high {
 					continue
 				}
-				if got, want := g.countLE(v), countLE(edges, v); got != want {
+				if got, want := g.CountLE(v), CountLE(edges, v); got != want {
 					t.Fatalf("countLE(%v) = %d, want %d, of %v", v, got, want, edges)
 				}
 			}
 		}
 	}
+}
+
+// seeded is seeded by GENIEMQ_SEED, which a failed test names, else anew.
+func seeded(t testing.TB) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv("GENIEMQ_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("GENIEMQ_SEED: %v", err)
+		}
+	}
+	t.Logf("seed %d (GENIEMQ_SEED=%[1]d repeats it)", seed)
+	return rand.New(rand.NewPCG(seed, 0))
 }

@@ -1,4 +1,6 @@
-package postings
+package values
+
+import "math"
 
 // grid is countLE for many numbers between the same extremes: cells of equal width say between which edges a number
 // can lie, usually two. The builder looks each number up twice, and a binary search of 1,024 edges takes longer than all
@@ -6,17 +8,17 @@ package postings
 //
 // cellOf never falls as numbers rise, whatever is rounded, so the edges of lower cells are below a number and those of
 // higher ones above it: the result is countLE's to the bit.
-type grid struct {
+type Grid struct {
 	edges      []float64
 	low, scale float64
 	below      []uint32 // by cell: the edges in lower cells; and the end. nil: no cells
 }
 
-func newGrid(edges []float64, low, high float64) grid {
-	g := grid{edges: edges, low: low}
+func NewGrid(edges []float64, low, high float64) Grid {
+	g := Grid{edges: edges, low: low}
 	cells := min(4*len(edges), 1<<20)
 	g.scale = float64(cells) / (high - low)
-	if len(edges) < 4 || !finite(high-low) || !finite(g.scale) || !finite(g.scale*(high-low)) {
+	if len(edges) < 4 || !Finite(high-low) || !Finite(g.scale) || !Finite(g.scale*(high-low)) {
 		return g
 	}
 	g.below = make([]uint32, cells+2) // high itself may be rounded into a cell of its own
@@ -29,14 +31,32 @@ func newGrid(edges []float64, low, high float64) grid {
 	return g
 }
 
-func (g *grid) cellOf(v float64) int { return min(int((v-g.low)*g.scale), len(g.below)-2) }
+func (g *Grid) cellOf(v float64) int { return min(int((v-g.low)*g.scale), len(g.below)-2) }
 
 // countLE returns how many edges are <= v, a number from low to high.
-func (g *grid) countLE(v float64) uint32 {
+func (g *Grid) CountLE(v float64) uint32 {
 	if g.below == nil {
-		return countLE(g.edges, v)
+		return CountLE(g.edges, v)
 	}
 	cell := g.cellOf(v)
 	from := g.below[cell]
-	return from + countLE(g.edges[from:g.below[cell+1]], v)
+	return from + CountLE(g.edges[from:g.below[cell+1]], v)
 }
+
+// countLE returns how many of the ascending edges are <= v.
+func CountLE(edges []float64, v float64) uint32 {
+	lo, n := 0, len(edges)
+	for n > 0 {
+		half := n >> 1
+		if edges[lo+half] <= v {
+			lo += half + 1
+			n -= half + 1
+		} else {
+			n = half
+		}
+	}
+	return uint32(lo)
+}
+
+// finite says that v is a number that is no infinity.
+func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -1,4 +1,4 @@
-package service
+package generation
 
 import (
 	"context"
@@ -45,6 +45,14 @@ func (w *fileWatch) run(ctx context.Context) {
 	}
 }
 
+// release lets the index go on whose file was in doubt: another answers in its place. The watch has ended.
+func (w *fileWatch) release() {
+	if w.doubt != "" {
+		w.doubt = ""
+		w.hold(false)
+	}
+}
+
 func (w *fileWatch) look(ctx context.Context) {
 	x := w.index
 	err := x.Unchanged(x.Epoch())
@@ -78,8 +86,8 @@ func (w *fileWatch) suspend(err error) {
 	case reason:
 	case "":
 		w.hold(true)
-		w.log.Error("not answering from an index whose file was changed in place: put the old file back, or start the worker "+
-			"again; a new index must be renamed over the old one, never copied into it", "error", err)
+		w.log.Error("not answering from an index whose file was changed in place: put the old file back, or swap the index for another "+
+			"file; a new index must be renamed over the old one, never copied into it", "error", err)
 	default:
 		w.log.Warn("an index's file is not what it was yet", "error", err)
 	}
@@ -95,7 +103,7 @@ func (w *fileWatch) lookAtName() {
 	case errors.Is(err, fs.ErrNotExist):
 		w.name = "the index's file was removed or renamed: this worker goes on with it, another cannot start"
 	case err == nil && !same:
-		w.name = "another file has the name of the index's: this worker goes on with the one it opened, start it again to serve the new one"
+		w.name = "another file has the name of the index's: this worker goes on with the one it opened until SIGHUP or geniemq swap has it take the new one"
 	}
 	if w.name != "" && w.name != was {
 		w.log.Warn(w.name, "file", x.Path())

@@ -1,4 +1,4 @@
-package postings
+package values
 
 import (
 	"math"
@@ -10,7 +10,7 @@ import (
 // interiorEdges returns the interior bucket edges of numbers that lie in [low, high], strictly ascending and above
 // low. Edges that coincide are one, so there can be fewer than buckets-1; a constant column has none, which is
 // one bucket. Only equi-depth asks for the sorted numbers, whose i/buckets quantiles are its edges.
-func interiorEdges(rule schema.EdgeRule, buckets int, low, high float64, sorted func() []float64) []float64 {
+func Edges(rule schema.EdgeRule, buckets int, low, high float64, sorted func() []float64) []float64 {
 	if low == high {
 		return nil
 	}

@@ -1,9 +1,9 @@
-package encode
+package index
 
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // payloadWriter makes the JSON object that is stored with an object: its payload columns and stored texts by
@@ -14,10 +14,10 @@ type payloadWriter struct {
 	value  jsontext.Value
 }
 
-func newPayloadWriter(s *index.Schema) *payloadWriter {
+func newPayloadWriter(s *schema.Schema) *payloadWriter {
 	p := &payloadWriter{names: make([][]byte, len(s.Columns))}
 	for i := range s.Columns {
-		if c := &s.Columns[i]; c.Type == index.PayloadColumn || c.Store {
+		if c := &s.Columns[i]; c.Type == schema.PayloadColumn || c.Store {
 			p.names[i], _ = jsontext.AppendQuote(nil, c.Name) // Validate has checked that names are UTF-8
 		}
 	}
@@ -25,7 +25,7 @@ func newPayloadWriter(s *index.Schema) *payloadWriter {
 }
 
 // object returns the payload of a record, valid until the next call. On an error column is the faulty one.
-func (p *payloadWriter) object(rec *index.Record) (payload []byte, column int, err error) {
+func (p *payloadWriter) object(rec *schema.Record) (payload []byte, column int, err error) {
 	p.buffer = append(p.buffer[:0], '{')
 	for i, name := range p.names {
 		cell := &rec.Cells[i]
@@ -48,7 +48,7 @@ func (p *payloadWriter) object(rec *index.Record) (payload []byte, column int, e
 	return p.buffer, 0, nil
 }
 
-func (p *payloadWriter) add(cell *index.Cell) (err error) {
+func (p *payloadWriter) add(cell *schema.Cell) (err error) {
 	switch {
 	case cell.JSON != nil:
 		p.value = append(p.value[:0], cell.JSON...)
