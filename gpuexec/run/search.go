@@ -77,6 +77,14 @@ func (s *Searcher) Close() error {
 	return closeAll(matchers)
 }
 
+func closeAll(matchers map[string]Matcher) error {
+	var errs []error
+	for _, m := range matchers {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}
+
 // A batch is the memory of one Search call.
 type batch struct {
 	plans   []planJob
