@@ -109,7 +109,8 @@ var rules = map[string]rule{
 		[]string{"wire", "index", "index/encode", "index/load", "gpuexec", "gpuexec/open", "client", "service", "bench", "internal/human", "service/admin", "service/config", "service/connection"},
 		[]string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
 	},
-	"tests": {nil, nil},
+	"tests":     {nil, nil},
+	"tests/toy": {nil, nil},
 
 	"internal/human":     {nil, nil},
 	"service/admin":      {[]string{"internal/human"}, []string{"github.com/prometheus"}},
