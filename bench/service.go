@@ -195,7 +195,7 @@ func measureAlone(ctx context.Context, w *Workload, kind string, settings gpuexe
 
 // engineRates are rates of the engine with as many batches at a time as keep it busy, and its answers.
 func engineRates(ctx context.Context, w *Workload, engine gpuexec.Engine) ([]float64, []gpuexec.Answer, error) {
-	searcher, err := engine.Load(ctx, snapshot(w))
+	searcher, err := engine.Load(ctx, w.Index)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -373,7 +373,7 @@ func startEcho(ctx context.Context, server *config.Config, answer []byte) (*echo
 			select {
 			case <-x.future.Ok():
 				_ = x.msg.Ack()
-			case <-x.future.Err():
+			case <-x.future.Err(): //nolint:errcheck // its message comes again
 			}
 		}
 	}()

@@ -47,6 +47,7 @@ func (s *Service) openEngine(opts Options) error {
 		return err
 	}
 	s.engine = engine
+	s.metrics.MustRegister(admin.MemoryCollector(func() []admin.Holding { return holdings(engine) }))
 	s.onStop("engine", func(context.Context) error { return engine.Close() })
 	if note := engine.Info().Note; note != "" && s.cfg.Engine == gpuexec.Auto {
 		s.log.Info("using the CPU engine", "because", note)

@@ -142,14 +142,14 @@ func (p *picky) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error) 
 	return p, err
 }
 
-func (p *picky) Load(ctx context.Context, snapshot *gpuexec.Snapshot, later ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
-	version := snapshot.Segments[0].Index.Version()
+func (p *picky) Load(ctx context.Context, x gpuexec.Source, later ...gpuexec.Source) (gpuexec.Searcher, error) {
+	version := x.Version()
 	if p.load != nil {
 		if err := p.load(ctx, version); err != nil {
 			return nil, err
 		}
 	}
-	s, err := p.Engine.Load(ctx, snapshot, later...)
+	s, err := p.Engine.Load(ctx, x, later...)
 	if err != nil {
 		return nil, err
 	}
@@ -350,6 +350,9 @@ func TestSwapWhileResultsDoNotGetOut(t *testing.T) {
 	mustAnswer(t, nc, "b", secondVersion)
 	if loaded := s.indexes[0].index.Loaded(); len(loaded) != 2 {
 		t.Fatalf("%d versions are held: the test shows nothing", len(loaded))
+	}
+	if st := s.Status().Indexes[0]; st.Version != secondVersion || st.Retiring != version {
+		t.Errorf("the page says that version %s is served, and %q has queries", st.Version, st.Retiring)
 	}
 	_, _, err := s.Swap(t.Context(), "rows", third)
 	if !errors.Is(err, admin.ErrRefused) || !strings.Contains(err.Error(), "has not answered") {
