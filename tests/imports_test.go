@@ -80,7 +80,7 @@ var rules = map[string]rule{
 	"service/exclusion":  {nil, nil},
 	"service/translate":  {[]string{"wire", "gpuexec", "index", "index/postings", "index/verify", "index/encode"}, nil},
 	"service/pipeline":   {[]string{"wire", "batcher", "gpuexec", "index", "service/exclusion", "service/memory", "service/translate", "internal/human"}, nil},
-	"service/generation": {[]string{"gpuexec", "index", "service/pipeline", "service/translate"}, nil},
+	"service/generation": {[]string{"gpuexec", "index", "index/store", "service/pipeline", "service/translate"}, nil},
 	"service": {
 		[]string{
 			"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client",

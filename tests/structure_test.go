@@ -34,7 +34,6 @@ var unsplit = []string{
 	"gpuexec/cuda/device",
 	"consumer",
 	"producer",
-	"service/pipeline",
 	"bench",
 	"cmd/geniemq",
 }
