@@ -33,11 +33,7 @@ var exceptions = map[string]string{
 var unsplit = []string{
 	"index/load",
 	"gpuexec/cuda/device",
-	"consumer",
-	"producer",
 	"service/pipeline",
-	"bench",
-	"cmd/geniemq",
 }
 
 // TestStructure: packages, files and functions are small, and the files of a package are layers.
