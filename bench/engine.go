@@ -120,7 +120,7 @@ type ScalingResult struct {
 func Engine(ctx context.Context, w *workload.Workload, engine gpuexec.Engine, opts EngineOptions) (*EngineResult, error) {
 	opts.ensureDefaults()
 	info := engine.Info()
-	searcher, err := engine.Load(ctx, snapshot(w))
+	searcher, err := engine.Load(ctx, w.Index)
 	if err != nil {
 		return nil, fmt.Errorf("loading the index: %w", err)
 	}
@@ -139,7 +139,7 @@ func Engine(ctx context.Context, w *workload.Workload, engine gpuexec.Engine, op
 		return nil, err
 	}
 	for _, a := range answers {
-		r.Scanned += a.Postings
+		r.Scanned += a.Units
 		if a.Exact {
 			r.Exact++
 		}
@@ -190,7 +190,7 @@ func (r *EngineResult) measure(ctx context.Context, searcher gpuexec.Searcher, w
 		checks.compare(answers)
 		var v time.Duration
 		for _, a := range answers {
-			v += a.Verify
+			v += a.Rescoring
 		}
 		verified := milliseconds(v) / float64(max(1, workers))
 		matched := t - verified
@@ -225,10 +225,6 @@ func (r *EngineResult) compare(ctx context.Context, w *workload.Workload, opts E
 		}
 	}
 	return nil
-}
-
-func snapshot(w *workload.Workload) *gpuexec.Snapshot {
-	return &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: w.Index}}}
 }
 
 // searchAll runs plans in batches of the searcher's own size.
@@ -286,7 +282,7 @@ func (t *stageTimes) fill(r *EngineResult) {
 func baseline(ctx context.Context, w *workload.Workload, queries, runs int) (*BaselineResult, error) {
 	engine := cpu.New(gpuexec.CPUOptions{Workers: 1})
 	defer engine.Close()
-	searcher, err := engine.Load(ctx, snapshot(w))
+	searcher, err := engine.Load(ctx, w.Index)
 	if err != nil {
 		return nil, err
 	}
@@ -309,10 +305,10 @@ func baseline(ctx context.Context, w *workload.Workload, queries, runs int) (*Ba
 		for i := range plans {
 			start := time.Now()
 			var stats flatscan.Stats
-			hits, stats = flat.Search(hits[:0], &plans[i].Match.Query, plans[i].Match.K, plans[i].Match.MinCount)
+			hits, stats = flat.Search(hits[:0], queryOf(&plans[i]), plans[i].K, plans[i].MinCount)
 			slow += milliseconds(time.Since(start))
 			count += milliseconds(stats.Count)
-			if run == 0 && plans[i].Match.Verify == nil && !sameHits(answers[i].Hits, hits) {
+			if run == 0 && plans[i].Rescore == nil && !sameHits(answers[i].Hits, hits) {
 				r.Mismatches++
 			}
 		}
@@ -337,7 +333,7 @@ func scaling(ctx context.Context, w *workload.Workload, cores, runs int) ([]Scal
 	for workers := 1; ; workers = min(2*workers, cores) {
 		engine := cpu.New(gpuexec.CPUOptions{Workers: workers})
 		defer engine.Close()
-		searcher, err := engine.Load(ctx, snapshot(w))
+		searcher, err := engine.Load(ctx, w.Index)
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -127,8 +128,9 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 		conditions, items := askAdult(attrs, asked[i], reach)
 		w.Queries = append(w.Queries, wire.Query{K: opts.K, Items: items})
 		plan := &w.Plans[i]
-		plan.Kind, plan.Match.K = gpuexec.PlanMatch, opts.K
-		if err := queries.Conditions(&plan.Match.Query, conditions); err != nil {
+		match := new(index.Query)
+		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
+		if err := queries.Conditions(match, conditions); err != nil {
 			return nil, err
 		}
 	}

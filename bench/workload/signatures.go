@@ -8,6 +8,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -111,8 +112,9 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 		signature := queries[i*signatureFunctions:][:signatureFunctions]
 		family.sign(signature, x)
 		plan := &w.Plans[i]
-		plan.Kind, plan.Match.K = gpuexec.PlanMatch, opts.K
-		w.Queries = append(w.Queries, wire.Query{K: opts.K, Items: askSignature(&plan.Match.Query, attributes, signature, reach)})
+		match := new(index.Query)
+		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
+		w.Queries = append(w.Queries, wire.Query{K: opts.K, Items: askSignature(match, attributes, signature, reach)})
 	}
 	w.Reference = func(i, lo, hi int, visit func(id, count uint32)) {
 		query := queries[i*signatureFunctions:][:signatureFunctions]

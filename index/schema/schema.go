@@ -1,3 +1,6 @@
+// Package schema is what an index is described by, before anything is known of what it holds: its kind, its columns, the attributes that they are
+// indexed by and the layouts that these may have; and records, which is what the columns describe. It is the words in which loaders, types of
+// columns and structures speak of the same things, and knows none of them.
 package schema
 
 import (

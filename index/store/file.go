@@ -1,3 +1,6 @@
+// Package store is the index file, whatever is in it: header, section table and checksums, string and hash tables, writing that leaves the old file
+// or the new one, and telling whether a file that is mapped has changed. What the sections hold, the families of structures say. docs/format.md
+// draws the file byte by byte.
 package store
 
 import (

@@ -221,16 +221,16 @@ func (wl *workload) build(t testing.TB) *index.Index {
 func (wl *workload) plans() []gpuexec.Plan {
 	plans := make([]gpuexec.Plan, wl.queries)
 	for q := range plans {
-		m := &plans[q].Match
+		m := &plans[q]
 		m.K = wl.k
 		for _, kw := range wl.query(nil, uint32(q)) {
-			m.Query.StartItem(kw[0], 1)
+			enginetest.Query(m).StartItem(kw[0], 1)
 			lo, hi := kw[1]-min(kw[1], wl.reach), min(kw[1]+wl.reach+1, wl.vocabulary)
 			if wl.occurs != nil {
 				lo, hi = wl.numbers[lo], wl.numbers[hi]
 			}
 			if lo < hi {
-				m.Query.AddSpan(lo, hi)
+				enginetest.Query(m).AddSpan(lo, hi)
 			}
 		}
 	}
@@ -274,7 +274,7 @@ func measure(t *testing.T, wl *workload) {
 	built := time.Since(start)
 	defer x.Close()
 	plans := wl.plans()
-	fmt.Printf("%s: %d objects, %d postings, %d MB, built in %.1f s\n", wl.name, wl.objects, postings(x), x.Size()/1e6, built.Seconds())
+	fmt.Printf("%s: %d objects, %d postings, %d MB, built in %.1f s\n", wl.name, wl.objects, postingsIn(x), x.Size()/1e6, built.Seconds())
 
 	// The reference: the CPU engine on a sample.
 	const sample = 16
@@ -346,7 +346,7 @@ func measureOn(t *testing.T, wl *workload, x *index.Index, plans []gpuexec.Plan,
 		e.(*cudaEngine).limits.partBytes = int64(mb) << 20
 	}
 	start := time.Now()
-	s := enginetest.LoadOn(t, e, x).(*cudaSearcher)
+	s := onDevice(enginetest.LoadOn(t, e, x))
 	loaded := time.Since(start)
 	defer s.Close()
 	counts := []int{1, 32, len(plans)}
@@ -417,7 +417,7 @@ func measureOn(t *testing.T, wl *workload, x *index.Index, plans []gpuexec.Plan,
 		}
 		var scanned, candidates uint64
 		for i := range answers {
-			scanned += answers[i].Postings
+			scanned += answers[i].Units
 			candidates += answers[i].Candidates
 		}
 		match := ms(func(i int) time.Duration { return all[i].Match })
@@ -448,10 +448,10 @@ func measureOn(t *testing.T, wl *workload, x *index.Index, plans []gpuexec.Plan,
 	batch := time.Since(start).Seconds() * 1e3 / (callers * each)
 	c := s.Capacity()
 	fmt.Printf("%s %d callers: %.3f ms a batch of %d, %.0f queries/s; index %d MB on the device (%.1f bits a posting), Cost of a query %d bytes\n", wl.name, callers,
-		batch, len(plans), float64(len(plans))/batch*1e3, c.IndexBytes/1e6, float64(c.IndexBytes)*8/float64(postings(x)), s.Cost(&plans[0]))
+		batch, len(plans), float64(len(plans))/batch*1e3, c.IndexBytes/1e6, float64(c.IndexBytes)*8/float64(postingsIn(x)), s.Cost(&plans[0]))
 }
 
-func postings(x *index.Index) (n uint64) {
+func postingsIn(x *index.Index) (n uint64) {
 	for _, a := range x.Attributes() {
 		n += a.Postings
 	}

@@ -171,7 +171,7 @@ func compareWithCPU(t *testing.T, rng *rand.Rand, w *enginetest.World, s gpuexec
 	for len(plans) < count {
 		p := w.RandomPlan(rng)
 		if !large {
-			p.Match.K = min(p.Match.K, 1000)
+			p.K = min(p.K, 1000)
 		}
 		plans = append(plans, p)
 	}
@@ -186,9 +186,9 @@ func compareWithCPU(t *testing.T, rng *rand.Rand, w *enginetest.World, s gpuexec
 				continue
 			}
 			if !enginetest.SameHits(&got[i], &want[first+i]) {
-				t.Fatalf("%d objects, plan %d of %d (%+v):\n%s", len(w.Objects), i, end-first, plans[first+i].Match, difference(&got[i], &want[first+i]))
+				t.Fatalf("%d objects, plan %d of %d (%+v):\n%s", len(w.Objects), i, end-first, plans[first+i], difference(&got[i], &want[first+i]))
 			}
-			if s, ok := s.(*cudaSearcher); ok {
+			if s := matcherOf(s); s != nil {
 				checkPostings(t, s, &plans[first+i], &got[i], &want[first+i])
 			}
 		}
@@ -201,11 +201,11 @@ func compareWithCPU(t *testing.T, rng *rand.Rand, w *enginetest.World, s gpuexec
 // as many as the bound of their counts, or when min_count is more than that.
 func checkPostings(t *testing.T, s *cudaSearcher, plan *gpuexec.Plan, got, want *gpuexec.Answer) {
 	t.Helper()
-	m := &plan.Match
-	bound := s.resident.plan(&run.Job{Query: &m.Query, K: m.K, MinCount: 1, Bound: uint32(s.Index.CountBound(&m.Query))}).bound
+	m := plan
+	bound := s.resident.plan(&run.Job{Query: enginetest.Query(m), K: m.K, MinCount: 1, Bound: uint32(s.index.CountBound(enginetest.Query(m)))}).bound
 	all := want.MCK < bound && m.MinCount <= bound
-	if got.Postings > want.Postings || all && got.Postings != want.Postings {
-		t.Fatalf("%+v: %d postings, there are %d; the bound is %d, the k-th hit has %d", *m, got.Postings, want.Postings, bound, want.MCK)
+	if got.Units > want.Units || all && got.Units != want.Units {
+		t.Fatalf("%+v: %d postings, there are %d; the bound is %d, the k-th hit has %d", *m, got.Units, want.Units, bound, want.MCK)
 	}
 }
 
@@ -264,21 +264,21 @@ func TestCUDALists(t *testing.T) {
 		cpu := enginetest.LoadOn(t, cpu.New(gpuexec.CPUOptions{}), x)
 		plans := wl.plans()[:scaled(600)]
 		for i := range plans {
-			m := &plans[i].Match
+			m := &plans[i]
 			m.K = []int{1, 10, 100, 1 + rng.IntN(3000), 70000}[rng.IntN(5)]
 			m.K = min(m.K, gpuexec.MaxK)
 			if rng.IntN(3) == 0 {
 				m.MinCount = uint32(rng.IntN(12))
 			}
 			heaviest := []int{1, 1, 3, 100}[rng.IntN(4)]
-			for j := range m.Query.Items {
-				m.Query.Items[j].Weight = uint32(1 + rng.IntN(heaviest))
+			for j := range enginetest.Query(m).Items {
+				enginetest.Query(m).Items[j].Weight = uint32(1 + rng.IntN(heaviest))
 			}
 			if rng.IntN(4) == 0 { // some items that cannot be put aside, or more than one warp plans
 				for range rng.IntN(50) {
 					lo := uint32(rng.IntN(1900) * vocabulary / 4000)
-					m.Query.StartItem(0, 1)
-					m.Query.AddSpan(lo, lo+uint32(rng.IntN(90)))
+					enginetest.Query(m).StartItem(0, 1)
+					enginetest.Query(m).AddSpan(lo, lo+uint32(rng.IntN(90)))
 				}
 			}
 		}
@@ -290,8 +290,8 @@ func TestCUDALists(t *testing.T) {
 		}
 		for i := range plans {
 			if !enginetest.SameHits(&got[i], &want[i]) {
-				t.Fatalf("groups of %d, plan %d (k %d, min_count %d, %d items): %s", equal, i, plans[i].Match.K, plans[i].Match.MinCount,
-					len(plans[i].Match.Query.Items), difference(&got[i], &want[i]))
+				t.Fatalf("groups of %d, plan %d (k %d, min_count %d, %d items): %s", equal, i, plans[i].K, plans[i].MinCount,
+					len(enginetest.Query(&plans[i]).Items), difference(&got[i], &want[i]))
 			}
 		}
 		if err := s.Close(); err != nil {
@@ -317,9 +317,9 @@ func TestCUDAManyItems(t *testing.T) {
 		for _, weight := range []int{1, 50} {
 			var p gpuexec.Plan
 			for range items {
-				w.AddRandomItem(rng, &p.Match.Query, uint32(1+rng.IntN(weight)))
+				w.AddRandomItem(rng, enginetest.Query(&p), uint32(1+rng.IntN(weight)))
 			}
-			p.Match.K = 1 + rng.IntN(300)
+			p.K = 1 + rng.IntN(300)
 			plans = append(plans, p)
 		}
 		want := enginetest.Search(t, cpu, plans)
@@ -355,7 +355,7 @@ func TestCUDAConcurrentSearches(t *testing.T) {
 					if answers[i].Err != nil {
 						continue
 					}
-					if want, _ := w.Search(&plans[i].Match); !slices.Equal(answers[i].Hits, want) {
+					if want, _ := w.Search(&plans[i]); !slices.Equal(answers[i].Hits, want) {
 						t.Errorf("plan %d of a concurrent call is answered wrong", i)
 					}
 				}
@@ -385,7 +385,7 @@ func TestCUDAMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	var full *gpuexec.DeviceError
-	if _, err := e.Load(context.Background(), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: w.Index}}}); !errors.As(err, &full) || !full.OutOfMemory {
+	if _, err := e.Load(context.Background(), w.Index); !errors.As(err, &full) || !full.OutOfMemory {
 		t.Errorf("a third index: %v, want out of memory", err)
 	}
 	e.release(taken)

@@ -42,7 +42,7 @@ func openDeviceGroup(t testing.TB, opts gpuexec.CUDAOptions) openedGroup {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var members []run.Member
+	var members []*run.Engine
 	var engines []*cudaEngine
 	crew := run.NewCrew(opts.Workers)
 	for _, device := range devices {
@@ -50,7 +50,7 @@ func openDeviceGroup(t testing.TB, opts gpuexec.CUDAOptions) openedGroup {
 		if err != nil {
 			t.Fatal(err)
 		}
-		members, engines = append(members, e), append(engines, e)
+		members, engines = append(members, e.Engine), append(engines, e)
 	}
 	g := group.New(members, cmp.Or(opts.Mode, gpuexec.DeviceReplica), crew)
 	t.Cleanup(func() {

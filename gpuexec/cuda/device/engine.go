@@ -15,6 +15,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/kernels"
 )
 
@@ -68,8 +69,8 @@ import (
 // It is streamed through the device in parts (partStream in parts.go), which the first two kernels go through; the filter
 // needs bytes, which stay. Which form an index gets of the memory there is, its placement says (place.go).
 type cudaEngine struct {
+	*run.Engine
 	opts    gpuexec.CUDAOptions
-	info    gpuexec.Info
 	device  cu.Device
 	context cu.CUContext
 	thread  *cudaThread
@@ -102,6 +103,7 @@ func Open(opts gpuexec.CUDAOptions, device int, crew *run.Crew, images map[strin
 		return nil, err
 	}
 	e := &cudaEngine{opts: opts, device: cu.Device(device), crew: crew}
+	e.Engine = &run.Engine{Host: &run.Host{Crew: crew, Budget: run.NewBudget(device, 0)}, Loaders: e.loaders(), Release: e.close}
 	if err := e.open(images); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -113,7 +115,7 @@ func (e *cudaEngine) open(images map[string][]byte) error {
 	if err != nil {
 		return deviceError("naming the device", err)
 	}
-	e.info = gpuexec.Info{Kind: gpuexec.CUDA, Device: name, Workers: e.crew.Size()}
+	e.About = gpuexec.Info{Kind: gpuexec.CUDA, Device: name, Workers: e.crew.Size()}
 	if e.context, err = e.device.RetainPrimaryCtx(); err != nil {
 		return deviceError("opening the device", err)
 	}
@@ -147,6 +149,10 @@ func (e *cudaEngine) open(images map[string][]byte) error {
 	if err != nil {
 		return err
 	}
+	e.Capacity = gpuexec.Capacity{
+		BatchPlans: e.opts.BatchPlans, BatchBytes: e.opts.BatchMemory, InFlight: e.opts.InFlight,
+		SharedBytes: int64(e.opts.InFlight) * e.opts.BatchMemory,
+	}
 	if err := e.reserve("opening the engine", int64(e.opts.InFlight)*e.opts.BatchMemory); err != nil {
 		return err
 	}
@@ -162,9 +168,7 @@ func (e *cudaEngine) open(images map[string][]byte) error {
 	return nil
 }
 
-func (e *cudaEngine) Info() gpuexec.Info { return e.info }
-
-func (e *cudaEngine) Close() error {
+func (e *cudaEngine) close() error {
 	var errs []error
 	for _, l := range e.all {
 		errs = append(errs, l.close())
@@ -283,23 +287,38 @@ func (k *cudaKernels) variant(bound uint32) int {
 	return len(k.matches) - 1
 }
 
-func (e *cudaEngine) Load(ctx context.Context, snapshot *gpuexec.Snapshot, later ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
-	indexes, err := run.IndexesOf(snapshot, later)
-	if err != nil {
-		return nil, err
-	}
-	var following []run.Extent
-	for _, x := range indexes[1:] {
-		following = append(following, run.Extent{Index: x, Tiles: run.AllTiles(x)})
-	}
-	return e.LoadTiles(ctx, run.Extent{Index: indexes[0], Tiles: run.AllTiles(indexes[0])}, following)
+// loaders are the families that the engine can search.
+func (e *cudaEngine) loaders() run.Loaders {
+	return run.Loaders{postings.FamilyName: {
+		Load:  e.loadPostings,
+		Weigh: func(x gpuexec.Source) []uint64 { return postingsOf(x).TileWork() },
+	}}
 }
 
-func (e *cudaEngine) LoadTiles(ctx context.Context, own run.Extent, later []run.Extent) (run.Shard, error) {
-	s := &cudaSearcher{engine: e}
-	s.Pipeline.Index, s.Pipeline.Crew, s.Pipeline.Matcher = own.Index, e.crew, s
-	if err := s.open(ctx, own, later); err != nil {
-		return nil, fmt.Errorf("loading an index onto %s: %w", e.info.Device, errors.Join(err, s.Close()))
+func postingsOf(x gpuexec.Source) *index.Index {
+	return x.Structure(postings.FamilyName).(*index.Index)
+}
+
+// postingsOfAll are those of extents.
+func postingsOfAll(extents []run.Extent) (all []tiledIndex) {
+	for _, x := range extents {
+		if of, ok := x.Source.(*index.Index); ok {
+			all = append(all, tiledIndex{of, x.Tiles})
+		}
+	}
+	return all
+}
+
+// tiledIndex is a range of the tiles of an index.
+type tiledIndex struct {
+	Index *index.Index
+	Tiles run.Tiles
+}
+
+func (e *cudaEngine) loadPostings(ctx context.Context, _ *run.Host, own run.Extent, later []run.Extent) (run.Matcher, error) {
+	s := &cudaSearcher{engine: e, index: postingsOf(own.Source)}
+	if err := s.open(ctx, tiledIndex{s.index, own.Tiles}, postingsOfAll(later)); err != nil {
+		return nil, fmt.Errorf("loading an index onto %s: %w", e.About.Device, errors.Join(err, s.Close()))
 	}
 	s.parts, s.form = s.resident.partsOfBatch(), s.resident.description()
 	return s, nil
@@ -307,20 +326,20 @@ func (e *cudaEngine) LoadTiles(ctx context.Context, own run.Extent, later []run.
 
 // cudaSearcher is an index, or a range of its tiles, resident on the device.
 type cudaSearcher struct {
-	run.Pipeline
 	engine   *cudaEngine
+	index    *index.Index
 	resident *resident
 	bytes    int64 // of the memory budget
 	parts    int   // of a batch
 	form     string
 }
 
-func (s *cudaSearcher) open(ctx context.Context, own run.Extent, later []run.Extent) error {
+func (s *cudaSearcher) open(ctx context.Context, own tiledIndex, later []tiledIndex) error {
 	e := s.engine
 	var texts *textsLayout
-	if s.Index.Schema().Kind == index.Sequences {
+	if s.index.Schema().Kind == index.Sequences {
 		var err error
-		if texts, err = surveyTexts(ctx, s.Index, own.Tiles, s.Crew); err != nil {
+		if texts, err = surveyTexts(ctx, s.index, own.Tiles, e.crew); err != nil {
 			return err
 		}
 	}
@@ -328,7 +347,7 @@ func (s *cudaSearcher) open(ctx context.Context, own run.Extent, later []run.Ext
 	if err != nil {
 		return err
 	}
-	s.bytes, s.resident = p.deviceBytes(), newResident(s.Index, p.layout, e.kernels)
+	s.bytes, s.resident = p.deviceBytes(), newResident(s.index, p.layout, e.kernels)
 	return e.thread.do(func() error { return s.resident.load(ctx, &p, e.uploader, e.crew) })
 }
 
@@ -341,10 +360,10 @@ func (s *cudaSearcher) Match(ctx context.Context, jobs []*run.Job, timed *gpuexe
 	start := time.Now()
 	spans := 0
 	for _, job := range jobs {
-		spans += len(job.Query.Spans)
+		spans += len(queryOf(job).Spans)
 	}
 	const span = 10 // nanoseconds
-	err := s.Crew.Each(ctx, len(jobs), spans*span, func(i int) { queries[i] = s.resident.plan(jobs[i]) })
+	err := s.engine.crew.Each(ctx, len(jobs), spans*span, func(i int) { queries[i] = s.resident.plan(jobs[i]) })
 	if err != nil {
 		return err
 	}
@@ -359,37 +378,30 @@ func (s *cudaSearcher) onLane(ctx context.Context, work func(l *lane) error) err
 	return s.engine.lanes.with(ctx, s.resident.stream != nil, work)
 }
 
-func (s *cudaSearcher) Capacity() gpuexec.Capacity {
-	lanes := int64(s.engine.opts.InFlight) * s.engine.opts.BatchMemory
-	return gpuexec.Capacity{
-		BatchPlans:  s.engine.opts.BatchPlans,
-		BatchBytes:  s.engine.opts.BatchMemory,
-		InFlight:    s.engine.opts.InFlight,
-		IndexBytes:  s.bytes,
-		DeviceBytes: s.bytes + lanes,
-		SharedBytes: lanes,
-		Parts:       s.parts,
-		Form:        s.form,
-	}
+// Residence implements run.Matcher.
+func (s *cudaSearcher) Residence() run.Residence {
+	return run.Residence{IndexBytes: s.bytes, DeviceBytes: s.bytes, Parts: s.parts, Form: s.form}
 }
 
+// Check implements run.Matcher.
+func (s *cudaSearcher) Check(p *gpuexec.Plan) (bound uint32, err error) {
+	return s.index.CheckQuery(p.Query)
+}
+
+func queryOf(job *run.Job) *index.Query { return job.Query.(*index.Query) }
+
+// Cost implements run.Matcher.
 func (s *cudaSearcher) Cost(p *gpuexec.Plan) int64 {
-	m := &p.Match
-	k := m.K
-	if m.Verify != nil {
-		k = max(k, m.Verify.K)
-	}
-	k = max(0, min(k, int(s.Index.Objects())))
+	k := max(0, min(p.Candidates(), int(s.index.Objects())))
 	spans := 0 // items may share theirs
-	for i := range m.Query.Items {
-		spans += int(m.Query.Items[i].Count)
+	if q, ok := p.Query.(*index.Query); ok && q != nil {
+		for i := range q.Items {
+			spans += int(q.Items[i].Count)
+		}
 	}
 	need := queryNeed(s.resident.spanRoom(spans), k, 1, s.engine.kernels.matches[len(s.engine.kernels.matches)-1].Parts)
-	if m.Verify != nil {
-		in, out := s.resident.verifyNeed(&run.Job{K: k, Text: m.Verify.Text, Nearest: m.Verify.K})
-		need += in + out
-	}
-	return need
+	in, out := s.resident.verifyNeed(&run.Job{K: k, Rescore: p.Rescore})
+	return need + in + out
 }
 
 func (s *cudaSearcher) Close() error {

@@ -89,7 +89,8 @@ func newCodedWorld(t testing.TB, rng *rand.Rand, objects, attributes int) *coded
 // what the filter cannot count.
 func (w *codedWorld) plan(rng *rand.Rand) gpuexec.Plan {
 	var p gpuexec.Plan
-	m := &p.Match
+	m := &p
+	enginetest.Query(m) // also of no item
 	like, asked, other, reach := rng.IntN(w.objects), 1+rng.IntN(100), rng.IntN(60), uint32(rng.IntN(3)*rng.IntN(40))
 	odd := rng.IntN(8) == 0
 	order := rng.Perm(len(w.vocabulary))
@@ -101,7 +102,7 @@ func (w *codedWorld) plan(rng *rand.Rand) gpuexec.Plan {
 		if odd && rng.IntN(20) == 0 {
 			weight = 2
 		}
-		m.Query.StartItem(uint32(a), weight)
+		enginetest.Query(m).StartItem(uint32(a), weight)
 		v := w.vocabulary[a]
 		kw, ok := w.object(like, uint32(a))
 		if !ok || rng.IntN(100) < other {
@@ -109,17 +110,17 @@ func (w *codedWorld) plan(rng *rand.Rand) gpuexec.Plan {
 		}
 		lo, hi := kw-min(kw, reach), min(kw+reach+1, v)
 		if odd && rng.IntN(20) == 0 && lo > 1 {
-			m.Query.AddSpan(0, 1)
+			enginetest.Query(m).AddSpan(0, 1)
 		}
-		m.Query.AddSpan(lo, hi)
+		enginetest.Query(m).AddSpan(lo, hi)
 		if odd && rng.IntN(20) == 0 {
-			m.Query.Items = append(m.Query.Items, m.Query.Items[rng.IntN(len(m.Query.Items))])
+			enginetest.Query(m).Items = append(enginetest.Query(m).Items, enginetest.Query(m).Items[rng.IntN(len(enginetest.Query(m).Items))])
 		}
 	}
 	m.K = []int{1, 2, 10, 100, 100, 1 + rng.IntN(300), 1000, 1 + rng.IntN(5000), w.objects + 1}[rng.IntN(9)]
 	m.K = min(m.K, 8000)
 	if rng.IntN(4) == 0 {
-		m.MinCount = uint32(rng.IntN(len(m.Query.Items) + 2))
+		m.MinCount = uint32(rng.IntN(len(enginetest.Query(m).Items) + 2))
 	}
 	return p
 }
@@ -139,9 +140,9 @@ func (w *codedWorld) compare(t *testing.T, rng *rand.Rand, s gpuexec.Searcher, c
 		got := c.search(t, s, plans[first:end])
 		for i := range got {
 			if !enginetest.SameHits(&got[i], &want[first+i]) {
-				m := &plans[first+i].Match
+				m := &plans[first+i]
 				t.Fatalf("%d objects, %d attributes, plan %d of %d (k %d, min_count %d, %d items):\n%s", w.objects, len(w.vocabulary), i,
-					end-first, m.K, m.MinCount, len(m.Query.Items), difference(&got[i], &want[first+i]))
+					end-first, m.K, m.MinCount, len(enginetest.Query(m).Items), difference(&got[i], &want[first+i]))
 			}
 		}
 		first = end
@@ -188,7 +189,7 @@ func TestCUDAFilterAgainstCPU(t *testing.T) {
 			w := newCodedWorld(t, rng, n, attributes)
 			waves := randomFilterWaves(rng, e.all)
 			e.limits.planesOnly = rng.IntN(2) == 0
-			s := enginetest.LoadOn(t, e, w.index).(*cudaSearcher)
+			s := onDevice(enginetest.LoadOn(t, e, w.index))
 			count := min(max(8, scaled([]int{40, 130, 300, 1100}[rng.IntN(4)])), 1+2_000_000_000/n/attributes)
 			own := w.compare(t, rng, s, count)
 			t.Logf("%d objects, %d attributes, waves of %d to %d, share %d: %d queries", n, attributes,
@@ -222,7 +223,7 @@ func TestCUDAFilterAbandons(t *testing.T) {
 	}
 	wl.query = func(dst [][2]uint32, q uint32) [][2]uint32 { return wl.object(dst, 200+mix(q)%(objects-200)) }
 	x := wl.build(t)
-	s := enginetest.LoadOn(t, e, x).(*cudaSearcher)
+	s := onDevice(enginetest.LoadOn(t, e, x))
 	defer s.Close()
 	want := enginetest.Search(t, enginetest.LoadOn(t, cpu.New(gpuexec.CPUOptions{}), x), wl.plans())
 	got := make([]gpuexec.Answer, wl.queries)
@@ -240,8 +241,8 @@ func TestCUDAFilterAbandons(t *testing.T) {
 			if !enginetest.SameHits(&got[i], &want[i]) {
 				t.Fatalf("round %d, plan %d: %s", round, i, difference(&got[i], &want[i]))
 			}
-			if got[i].Postings != want[i].Postings {
-				t.Fatalf("round %d, plan %d: %d postings, want %d", round, i, got[i].Postings, want[i].Postings)
+			if got[i].Units != want[i].Units {
+				t.Fatalf("round %d, plan %d: %d postings, want %d", round, i, got[i].Units, want[i].Units)
 			}
 		}
 		if n := stages.Work.FilterQueries; n != 0 {
@@ -442,11 +443,11 @@ func TestCodesLayout(t *testing.T) {
 		r.codes = &residentCodes{codesLayout: c}
 		for range 20 {
 			plan := w.plan(rng)
-			bound, err := run.Check(&plan, w.index)
+			bound, err := w.index.CheckQuery(plan.Query)
 			if err != nil {
 				t.Fatal(err)
 			}
-			q := r.plan(&run.Job{Query: &plan.Match.Query, K: plan.Match.K, MinCount: 1, Bound: bound})
+			q := r.plan(&run.Job{Query: enginetest.Query(&plan), K: plan.K, MinCount: 1, Bound: bound})
 			if q.filterable && q.spans > columns {
 				t.Errorf("%d spans on %d columns", q.spans, columns)
 			}

@@ -195,7 +195,7 @@ func (l *lane) encode(at *pieceLayout, spans int) error {
 	const span = 4 // nanoseconds
 	return l.crew.Each(context.Background(), n, spans*span, func(i int) {
 		q := &l.pieces[i]
-		l.resident.planner.encodeSpans(flat[queries[i].First:][:q.spans], q.job.Query)
+		l.resident.planner.encodeSpans(flat[queries[i].First:][:q.spans], queryOf(q.job))
 	})
 }
 
@@ -334,9 +334,9 @@ func (l *lane) decode(at *pieceLayout) error {
 		job, state := l.pieces[i].job, &states[i]
 		if q := &l.pieces[i]; !q.abandoned(state) { // else it is executed again, and that counts
 			job.Candidates += state.Passed
-			job.Postings += state.Postings
+			job.Units += state.Postings
 			if q.sliced {
-				job.Postings += q.postings
+				job.Units += q.postings
 			}
 			if l.timed != nil {
 				countQuery(&l.timed.Work, q, state.Postings, l.resident.groups())

@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/verify"
 )
 
 // hostLane is a lane of so many bytes without a device.
@@ -57,22 +58,21 @@ func TestPieces(t *testing.T) {
 		}
 		l := hostLane(r, []int64{rng.Int64N(10 << 10), 4<<10 + rng.Int64N(1<<20), 1<<20 + rng.Int64N(16<<20)}[rng.IntN(3)])
 		l.policy.path = launchPath(rng.IntN(4))
-		s := &cudaSearcher{engine: &cudaEngine{kernels: r.kernels}, resident: r}
-		s.Pipeline.Index = r.index
+		s := &cudaSearcher{engine: &cudaEngine{kernels: r.kernels}, resident: r, index: r.index}
 
 		queries := make([]laneQuery, 0, 400)
 		costs := map[*run.Job]int64{}
 		for range 1 + rng.IntN([]int{100, 400, 1500}[rng.IntN(3)]) {
 			p := plan(rng)
-			bound, err := run.Check(&p, r.index)
+			bound, err := r.index.CheckQuery(p.Query)
 			if err != nil {
 				continue
 			}
-			m := &p.Match
-			job := &run.Job{Query: &m.Query, K: m.K, MinCount: max(1, m.MinCount), Bound: bound}
+			m := &p
+			job := &run.Job{Query: enginetest.Query(m), K: m.K, MinCount: max(1, m.MinCount), Bound: bound}
 			if r.texts != nil && rng.IntN(2) == 0 {
-				m.Verify = &gpuexec.SequencePlan{Text: randomText(rng), K: 1 + rng.IntN(1000)}
-				job.K, job.Text, job.Nearest = max(m.K, m.Verify.K), m.Verify.Text, m.Verify.K
+				m.Rescore = &verify.Nearest{Texts: r.index, NGram: 3, Text: randomText(rng), K: 1 + rng.IntN(1000)}
+				job.K, job.Rescore = m.Candidates(), m.Rescore
 			}
 			job.K = min(job.K, int(r.index.Objects()))
 			costs[job] = s.Cost(&p)
@@ -209,7 +209,7 @@ func TestTileWaves(t *testing.T) {
 		most := []int{10, 1000, 65536}[rng.IntN(3)]
 		for range 1 + rng.IntN([]int{10, 400}[rng.IntN(2)]) {
 			p := w.RandomPlan(rng)
-			q := r.plan(&run.Job{Query: &p.Match.Query, K: 1 + rng.IntN(most), MinCount: 1, Bound: uint32(rng.Uint64() >> (32 + rng.IntN(32)))})
+			q := r.plan(&run.Job{Query: enginetest.Query(&p), K: 1 + rng.IntN(most), MinCount: 1, Bound: uint32(rng.Uint64() >> (32 + rng.IntN(32)))})
 			parts := r.kernels.matches[q.variant].Parts
 			queries = append(queries, q)
 			need += queryNeed(r.spanRoom(q.spans), q.job.K, 1, parts)
@@ -252,8 +252,8 @@ func TestSmallerPieces(t *testing.T) {
 	plans := wl.plans()
 	queries := make([]laneQuery, len(plans))
 	for i := range queries {
-		m := &plans[i].Match
-		queries[i] = r.plan(&run.Job{Query: &m.Query, K: m.K, MinCount: 1, Bound: uint32(r.index.CountBound(&m.Query))})
+		m := &plans[i]
+		queries[i] = r.plan(&run.Job{Query: enginetest.Query(m), K: m.K, MinCount: 1, Bound: uint32(r.index.CountBound(enginetest.Query(m)))})
 	}
 	for _, c := range []struct {
 		path     launchPath
@@ -309,12 +309,12 @@ func TestAbandoned(t *testing.T) {
 	var queries []laneQuery
 	for len(queries) < 100 {
 		p := w.plan(rng)
-		p.Match.K = 1 + rng.IntN(20)
-		bound, err := run.Check(&p, w.index)
+		p.K = 1 + rng.IntN(20)
+		bound, err := w.index.CheckQuery(p.Query)
 		if err != nil || bound == 0 {
 			continue
 		}
-		queries = append(queries, r.plan(&run.Job{Query: &p.Match.Query, K: p.Match.K, MinCount: 1, Bound: bound}))
+		queries = append(queries, r.plan(&run.Job{Query: enginetest.Query(&p), K: p.K, MinCount: 1, Bound: bound}))
 	}
 	if l.cut(queries) != len(queries) {
 		t.Fatal("the queries do not fit")
@@ -364,8 +364,8 @@ func TestAbandoned(t *testing.T) {
 		if q.counters < 0 {
 			postings = 5
 		}
-		if q.job.Candidates != 7 || q.job.Postings != postings || len(q.job.Entries) != 1 {
-			t.Errorf("given up: %v; %d candidates, %d postings of %d, %d entries", given[q.job], q.job.Candidates, q.job.Postings, postings, len(q.job.Entries))
+		if q.job.Candidates != 7 || q.job.Units != postings || len(q.job.Entries) != 1 {
+			t.Errorf("given up: %v; %d candidates, %d postings of %d, %d entries", given[q.job], q.job.Candidates, q.job.Units, postings, len(q.job.Entries))
 		}
 	}
 	work := timed.Work

@@ -117,9 +117,9 @@ func TestCUDANothingLeaks(t *testing.T) {
 		e.limits = form.limits
 		cancelled, pinned, returned := 0, int64(0), int64(0)
 		cycle := func(n int64) {
-			s := enginetest.LoadOn(t, e, form.Index).(*cudaSearcher)
-			if !strings.Contains(s.form, form.want) {
-				t.Fatalf("%s: the index is %s", form.name, s.form)
+			s := onDevice(enginetest.LoadOn(t, e, form.Index))
+			if !strings.Contains(s.matcher.form, form.want) {
+				t.Fatalf("%s: the index is %s", form.name, s.matcher.form)
 			}
 			enginetest.Search(t, s, form.plans)
 			pinned = 0
@@ -131,7 +131,7 @@ func TestCUDANothingLeaks(t *testing.T) {
 				t.Fatal(err)
 			}
 			returned = open - virtualBytes(t)
-			again, err := e.Load(endsAfter(n, false), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: form.Index}}})
+			again, err := e.Load(endsAfter(n, false), form.Index)
 			switch {
 			case err == nil:
 				err = again.Close()

@@ -166,7 +166,7 @@ func (r *resident) copied() (bytes int64) {
 	return bytes
 }
 
-func (r *resident) objects() uint32 { return r.tiles.Objects(r.index) }
+func (r *resident) objects() uint32 { return r.tiles.Objects(r.index.Objects()) }
 
 func (r *resident) groups() int { return groupsOf(r.objects()) }
 

@@ -96,7 +96,7 @@ func TestCUDAPaths(t *testing.T) {
 	e := openDevice(t, gpuexec.CUDAOptions{}).(*cudaEngine)
 	wl := denseRows(300_000)
 	x := wl.build(t)
-	s := enginetest.LoadOn(t, e, x).(*cudaSearcher)
+	s := onDevice(enginetest.LoadOn(t, e, x))
 	defer s.Close()
 	plans := wl.plans()[:scaled(1024)]
 	want := enginetest.Search(t, enginetest.LoadOn(t, cpu.New(gpuexec.CPUOptions{}), x), plans)
@@ -113,7 +113,7 @@ func TestCUDAPaths(t *testing.T) {
 			if !enginetest.SameHits(&got[i], &want[i]) {
 				t.Fatalf("path %q, plan %d: %s", path, i, difference(&got[i], &want[i]))
 			}
-			checkPostings(t, s, &plans[i], &got[i], &want[i])
+			checkPostings(t, s.matcher, &plans[i], &got[i], &want[i])
 		}
 		paths.add(path, c)
 		if path == "" && len(plans) < 1024 {
@@ -138,8 +138,8 @@ func TestLaunchPolicyOnRows(t *testing.T) {
 	for _, count := range []int{1, 16, len(plans)} {
 		queries := make([]laneQuery, count)
 		for i := range queries {
-			m := &plans[i].Match
-			queries[i] = r.plan(&run.Job{Query: &m.Query, K: m.K, MinCount: 1, Bound: uint32(r.index.CountBound(&m.Query))})
+			m := &plans[i]
+			queries[i] = r.plan(&run.Job{Query: enginetest.Query(m), K: m.K, MinCount: 1, Bound: uint32(r.index.CountBound(enginetest.Query(m)))})
 		}
 		policy := defaultPolicy
 		policy.choose(queries, r.slicedLayout(), r.kernels.sliced, policyDevice{processors: r.kernels.processors, tiles: r.tiles.Len(), groups: r.groups()})
@@ -181,7 +181,7 @@ func testParts(t *testing.T, rng *rand.Rand, w *enginetest.World, tiles int) {
 	for _, want := range []int{1, 2, 5, tiles} {
 		e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: []int64{1 << 30, 64 << 20}[rng.IntN(2)]}).(*cudaEngine)
 		e.limits.partBytes = size * int64((tiles+want-1)/want)
-		s := enginetest.LoadOn(t, e, w.Index).(*cudaSearcher)
+		s := onDevice(enginetest.LoadOn(t, e, w.Index))
 		if s.resident.stream == nil || len(s.resident.parts) < want || s.Capacity().Parts != len(s.resident.parts) {
 			t.Fatalf("%d parts, want at least %d, streamed", len(s.resident.parts), want)
 		}
@@ -196,7 +196,7 @@ func testParts(t *testing.T, rng *rand.Rand, w *enginetest.World, tiles int) {
 	}
 	// By the memory: what remains beside the batches is less than the index.
 	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 64 << 20, InFlight: 1, Memory: 64<<20 + 6*size + tablesOf(t, w.Index)}).(*cudaEngine)
-	s := enginetest.LoadOn(t, e, w.Index).(*cudaSearcher)
+	s := onDevice(enginetest.LoadOn(t, e, w.Index))
 	if s.resident.stream == nil || len(s.resident.parts) < 5 {
 		t.Errorf("%d parts of an index of %d tiles in the memory of 6", len(s.resident.parts), tiles)
 	}

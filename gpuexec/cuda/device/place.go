@@ -8,7 +8,6 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
-	"github.com/geniemq/geniemq/gpuexec/run"
 )
 
 // A placement is what of an index, or of a range of its tiles, comes onto a device.
@@ -31,7 +30,7 @@ func (p *placement) deviceBytes() int64 {
 }
 
 // place takes memory for an index, and for its texts if they are given and there is room.
-func (e *cudaEngine) place(own run.Extent, texts *textsLayout, later []run.Extent) (p placement, err error) {
+func (e *cudaEngine) place(own tiledIndex, texts *textsLayout, later []tiledIndex) (p placement, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	limits := e.limits
@@ -73,7 +72,7 @@ func (e *cudaEngine) place(own run.Extent, texts *textsLayout, later []run.Exten
 
 // leastBytes is the memory without which an index has no place: of all that it must have, or of tables and two buffers for a
 // tile. It is 0 of one that no memory is enough for.
-func leastBytes(x run.Extent) int64 {
+func leastBytes(x tiledIndex) int64 {
 	l, err := layoutResident(x.Index, x.Tiles, residentLimits{memory: math.MaxInt64, planesOnly: true})
 	if err != nil {
 		return 0

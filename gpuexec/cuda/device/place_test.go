@@ -22,7 +22,7 @@ func hostEngine(memory int64) *cudaEngine {
 	return e
 }
 
-func extentOf(x *index.Index) run.Extent { return run.Extent{Index: x, Tiles: run.AllTiles(x)} }
+func extentOf(x *index.Index) tiledIndex { return tiledIndex{Index: x, Tiles: run.AllTiles(x)} }
 
 // bareBytes is what an index must have to stay on the device.
 func bareBytes(t testing.TB, x *index.Index) int64 {
@@ -52,7 +52,7 @@ func TestPlaceLater(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		both := func(memory int64, later ...run.Extent) (placement, placement, bool) {
+		both := func(memory int64, later ...tiledIndex) (placement, placement, bool) {
 			e := hostEngine(memory)
 			a, err := e.place(extentOf(first), nil, later)
 			if err != nil {
@@ -126,7 +126,7 @@ func TestPlaceTexts(t *testing.T) {
 func TestPlaceLeavesRoom(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	x := slicedWorld(t, rng, 11*index.TileObjects).Index
-	first, later := run.Extent{Index: x, Tiles: run.Tiles{First: 0, End: 8}}, []run.Extent{{Index: x, Tiles: run.Tiles{First: 8, End: 10}}, {Index: x, Tiles: run.Tiles{First: 10, End: 11}}}
+	first, later := tiledIndex{Index: x, Tiles: run.Tiles{First: 0, End: 8}}, []tiledIndex{{Index: x, Tiles: run.Tiles{First: 8, End: 10}}, {Index: x, Tiles: run.Tiles{First: 10, End: 11}}}
 	own, others := leastBytes(first), leastBytes(later[0])+leastBytes(later[1])
 	whole, err := layoutResident(x, first.Tiles, residentLimits{memory: 1 << 40, planesOnly: true})
 	if err != nil {
@@ -140,7 +140,7 @@ func TestPlaceLeavesRoom(t *testing.T) {
 		}
 		all := func(announced bool) (taken int64, err error) {
 			e := hostEngine(memory)
-			for i, x := range append([]run.Extent{first}, later...) {
+			for i, x := range append([]tiledIndex{first}, later...) {
 				following := later[i:]
 				if !announced {
 					following = nil
@@ -244,14 +244,14 @@ func TestCUDALoadAtOnce(t *testing.T) {
 		var loading sync.WaitGroup
 		for i := range loaded {
 			loading.Go(func() {
-				loaded[i], errs[i] = e.Load(context.Background(), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: w.Index}}})
+				loaded[i], errs[i] = e.Load(context.Background(), w.Index)
 			})
 		}
 		loading.Wait()
 		if errs[0] != nil || errs[1] != nil {
 			t.Fatal(errs)
 		}
-		a, b := loaded[0].(*cudaSearcher), loaded[1].(*cudaSearcher)
+		a, b := onDevice(loaded[0]), onDevice(loaded[1])
 		if (a.resident.stream == nil) == (b.resident.stream == nil) {
 			t.Error("one of two should be streamed")
 		}
@@ -272,7 +272,7 @@ func TestCUDALoadEnds(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 64 << 20, Workers: 1}).(*cudaEngine)
 	w := slicedWorld(t, rng, 4*index.TileObjects)
-	snapshot := &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: w.Index}}}
+	snapshot := w.Index
 	for _, partBytes := range []int64{0, partBytesOf(t, w.Index)} {
 		e.limits.partBytes = partBytes
 		if err := enginetest.LoadOn(t, e, w.Index).Close(); err != nil { // so that what the driver keeps is there
@@ -320,9 +320,9 @@ func TestCUDALoadLater(t *testing.T) {
 		bare, full = bareBytes(t, w.Index), layout.deviceBytes()
 	}
 	e := deviceWith(t, full+bare-1)
-	snapshot := &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: w.Index}}}
+	snapshot := w.Index
 	for _, announced := range []bool{false, true} {
-		var later []*gpuexec.Snapshot
+		var later []gpuexec.Source
 		if announced {
 			later = append(later, snapshot)
 		}
@@ -334,7 +334,7 @@ func TestCUDALoadLater(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, b := first.(*cudaSearcher), second.(*cudaSearcher)
+		a, b := onDevice(first), onDevice(second)
 		if a.resident.stream != nil || announced == (b.resident.stream != nil) {
 			t.Errorf("announced %v: streamed %v, %v", announced, a.resident.stream != nil, b.resident.stream != nil)
 		}

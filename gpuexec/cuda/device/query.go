@@ -81,12 +81,13 @@ func newPlanner(r *resident) *planner {
 func (r *resident) plan(job *run.Job) laneQuery {
 	p := r.planner
 	t := planTotals{sliced: p.layout != nil}
-	for i := range job.Query.Items {
-		item := &job.Query.Items[i]
+	query := queryOf(job)
+	for i := range query.Items {
+		item := &query.Items[i]
 		if item.Count == 0 {
 			continue
 		}
-		spans := job.Query.ItemSpans(*item)
+		spans := query.ItemSpans(*item)
 		switch a := &p.attributes[item.Attr]; a.form {
 		case formSliced:
 			a.addSliced(&t, spans, item.Weight)
@@ -114,7 +115,7 @@ func (r *resident) plan(job *run.Job) laneQuery {
 		}
 	}
 	if q.counters >= 0 && r.codes != nil {
-		q.filterable, q.dense = r.codes.filterable(job.Query)
+		q.filterable, q.dense = r.codes.filterable(query)
 	}
 	return q
 }

@@ -59,27 +59,28 @@ func TestPlan(t *testing.T) {
 		}
 		r.planner = newPlanner(r)
 		for range 30 {
-			m := w.RandomPlan(rng).Match
-			bound := w.Index.CountBound(&m.Query)
+			plan := w.RandomPlan(rng)
+			m := &plan
+			bound := w.Index.CountBound(enginetest.Query(m))
 			if bound >= 1<<32 {
 				continue
 			}
-			counts := w.Counts(&m.Query)
-			q := r.plan(&run.Job{Query: &m.Query, K: 1, MinCount: 1, Bound: uint32(bound)})
+			counts := w.Counts(enginetest.Query(m))
+			q := r.plan(&run.Job{Query: enginetest.Query(m), K: 1, MinCount: 1, Bound: uint32(bound)})
 			if most := slices.Max(counts); uint64(q.bound) < most || uint64(q.bound) > bound {
-				t.Fatalf("%+v: the bound is %d, an object has %d", m.Query, q.bound, most)
+				t.Fatalf("%+v: the bound is %d, an object has %d", enginetest.Query(m), q.bound, most)
 			}
 			if q.counters < 0 {
 				continue
 			}
 			var postings uint64
 			var rows, bias uint32
-			for _, item := range m.Query.Items {
+			for _, item := range enginetest.Query(m).Items {
 				codes := w.Index.Codes(int(item.Attr))
 				if codes.Len() == 0 {
 					continue
 				}
-				for _, span := range m.Query.ItemSpans(item) {
+				for _, span := range enginetest.Query(m).ItemSpans(item) {
 					lo, hi := codes.Of(span.Lo), codes.Of(span.Hi)
 					postings += codes.Before(hi) - codes.Before(lo)
 					switch {
@@ -94,10 +95,10 @@ func TestPlan(t *testing.T) {
 				}
 			}
 			if q.postings != postings || q.rows < rows || uint64(q.rows) > 2*uint64(q.spans) {
-				t.Fatalf("%+v: %d postings, at most %d rows; there are %d and %d", m.Query, q.postings, q.rows, postings, rows)
+				t.Fatalf("%+v: %d postings, at most %d rows; there are %d and %d", enginetest.Query(m), q.postings, q.rows, postings, rows)
 			}
 			if planes := r.kernels.sliced[q.counters].planes; uint64(q.bound)+uint64(bias) >= 1<<planes {
-				t.Fatalf("%+v: counters of %d bits for counts to %d and biases of %d", m.Query, planes, q.bound, bias)
+				t.Fatalf("%+v: counters of %d bits for counts to %d and biases of %d", enginetest.Query(m), planes, q.bound, bias)
 			}
 		}
 	}
@@ -160,12 +161,12 @@ func BenchmarkPlan(b *testing.B) {
 		jobs := make([]*run.Job, len(plans))
 		spans := 0
 		for i := range plans {
-			bound, err := run.Check(&plans[i], x)
+			bound, err := x.CheckQuery(plans[i].Query)
 			if err != nil {
 				b.Fatal(err)
 			}
-			jobs[i] = &run.Job{Query: &plans[i].Match.Query, K: plans[i].Match.K, MinCount: 1, Bound: bound}
-			spans += len(plans[i].Match.Query.Spans)
+			jobs[i] = &run.Job{Query: enginetest.Query(&plans[i]), K: plans[i].K, MinCount: 1, Bound: bound}
+			spans += len(enginetest.Query(&plans[i]).Spans)
 		}
 		queries := make([]laneQuery, len(jobs))
 		perSpan := func(b *testing.B) {
@@ -174,7 +175,7 @@ func BenchmarkPlan(b *testing.B) {
 		b.Run(c.name+"/check", func(b *testing.B) {
 			for b.Loop() {
 				for i := range plans {
-					_, _ = run.Check(&plans[i], x)
+					_, _ = x.CheckQuery(plans[i].Query)
 				}
 			}
 			perSpan(b)
@@ -198,7 +199,7 @@ func BenchmarkPlan(b *testing.B) {
 			for b.Loop() {
 				at := 0
 				for i := range queries {
-					r.planner.encodeSpans(to[at:at+queries[i].spans], queries[i].job.Query)
+					r.planner.encodeSpans(to[at:at+queries[i].spans], queryOf(queries[i].job))
 					at += queries[i].spans
 				}
 			}

@@ -66,9 +66,19 @@ func (k *cudaKernels) loadScan(m module) error {
 // scans is true when the device can do a job: no text that is near enough is longer than it compares.
 func (r *resident) scans(job *run.ScanJob) bool {
 	farthest := r.kernels.scan.farthest
-	return r.texts != nil && len(job.Text) <= r.kernels.verify.maxPattern &&
-		(r.texts.longest <= farthest || len(job.Text)+job.Within <= farthest)
+	asked, ok := job.Rescorer.(*verify.SequenceRescorer)
+	return ok && r.compares(asked.Nearest()) && len(patternOf(job)) <= r.kernels.verify.maxPattern &&
+		(r.texts.longest <= farthest || len(patternOf(job))+withinOf(job) <= farthest)
 }
+
+// sequencesOf is the rescorer of a job that the device scans for.
+func sequencesOf(job *run.ScanJob) *verify.SequenceRescorer {
+	return job.Rescorer.(*verify.SequenceRescorer)
+}
+
+func patternOf(job *run.ScanJob) []rune { return sequencesOf(job).Nearest().Text }
+
+func withinOf(job *run.ScanJob) int { return sequencesOf(job).Within() }
 
 func (s *cudaSearcher) Scan(ctx context.Context, jobs []*run.ScanJob, timed *gpuexec.Trace) error {
 	var own []*run.ScanJob
@@ -80,7 +90,9 @@ func (s *cudaSearcher) Scan(ctx context.Context, jobs []*run.ScanJob, timed *gpu
 	if len(own) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(own, func(a, b *run.ScanJob) int { return cmp.Compare(verifyClass(len(a.Text)), verifyClass(len(b.Text))) })
+	slices.SortStableFunc(own, func(a, b *run.ScanJob) int {
+		return cmp.Compare(verifyClass(len(patternOf(a))), verifyClass(len(patternOf(b))))
+	})
 	return s.onLane(ctx, func(l *lane) error { return l.scan(ctx, s.resident, own, timed) })
 }
 
@@ -107,10 +119,10 @@ func (l *lane) cutScan(jobs []*run.ScanJob) int {
 	need, in, out, work := int64(arenaSlack), int64(arenaSlack), int64(arenaSlack), int64(0)
 	for i, job := range jobs {
 		k := int64(l.scanK(job))
-		in += abi.QueryBytes + abi.ScanQueryBytes + abi.StateBytes + abi.SymbolBytes*int64(len(job.Text))
+		in += abi.QueryBytes + abi.ScanQueryBytes + abi.StateBytes + abi.SymbolBytes*int64(len(patternOf(job)))
 		out += abi.StateBytes + topk.EntryBytes*k
 		need += topk.EntryBytes * (2*k + int64(min(leastWave, t.objects)))
-		work += t.units * abi.UnitBytes << verifyClass(len(job.Text))
+		work += t.units * abi.UnitBytes << verifyClass(len(patternOf(job)))
 		if need+in > l.bytes || in > inBytes || out > outBytes || i > 0 && work > scanWork {
 			return i
 		}
@@ -118,7 +130,9 @@ func (l *lane) cutScan(jobs []*run.ScanJob) int {
 	return len(jobs)
 }
 
-func (l *lane) scanK(job *run.ScanJob) int { return min(job.K, l.resident.texts.objects) }
+func (l *lane) scanK(job *run.ScanJob) int {
+	return min(sequencesOf(job).Nearest().K, l.resident.texts.objects)
+}
 
 // scanLayout says where a piece's arrays lie in the arena; queries come first.
 type scanLayout struct {
@@ -130,7 +144,7 @@ func (l *lane) layoutScan(jobs []*run.ScanJob) (at scanLayout) {
 	n := int64(len(jobs))
 	var symbols, k int64
 	for _, job := range jobs {
-		symbols += int64(len(job.Text))
+		symbols += int64(len(patternOf(job)))
 		k += int64(l.scanK(job))
 	}
 	at.scans = alignUp(n * abi.QueryBytes)
@@ -143,7 +157,7 @@ func (l *lane) layoutScan(jobs []*run.ScanJob) (at scanLayout) {
 	// A piece of one job may be more than scanWork: then its launches are not. leastWave is what cutScan counts on.
 	var lanes int64
 	for _, job := range jobs {
-		lanes += 1 << verifyClass(len(job.Text))
+		lanes += 1 << verifyClass(len(patternOf(job)))
 	}
 	if t.objects > 0 {
 		bytes := max(1, t.units*abi.UnitBytes/int64(t.objects)) // of a text
@@ -213,8 +227,8 @@ func (l *lane) launchScan(jobs []*run.ScanJob, at *scanLayout, first, count int)
 		Ngram: uint32(r.index.Schema().NGram),
 	}
 	for i := 0; i < len(jobs); {
-		class, end := verifyClass(len(jobs[i].Text)), i+1
-		for end < len(jobs) && verifyClass(len(jobs[end].Text)) == class {
+		class, end := verifyClass(len(patternOf(jobs[i]))), i+1
+		for end < len(jobs) && verifyClass(len(patternOf(jobs[end]))) == class {
 			end++
 		}
 		lanes := 1 << class
@@ -243,9 +257,9 @@ func (l *lane) encodeScan(jobs []*run.ScanJob, at *scanLayout) {
 	for i, job := range jobs {
 		k := l.scanK(job)
 		queries[i] = abi.Query{K: uint32(k), Bound: uint32(farthest+1)<<16 - 1, Entries: candidates, Out: answers}
-		scans[i] = abi.ScanQuery{Pattern: pattern, Length: uint32(len(job.Text)), MinCount: job.MinCount}
-		states[i] = abi.State{Threshold: uint32(farthest-min(job.Within, farthest)) << 16}
-		for _, r := range job.Text {
+		scans[i] = abi.ScanQuery{Pattern: pattern, Length: uint32(len(patternOf(job))), MinCount: job.MinCount}
+		states[i] = abi.State{Threshold: uint32(farthest-min(withinOf(job), farthest)) << 16}
+		for _, r := range patternOf(job) {
 			patterns[pattern] = l.resident.texts.symbols.of(r)
 			pattern++
 		}
@@ -264,7 +278,7 @@ func (l *lane) decodeScan(jobs []*run.ScanJob, at *scanLayout) {
 		for j := len(entries) - 1; j >= 0; j-- {
 			e := entries[j]
 			distance := int32(l.resident.kernels.scan.farthest) - int32(e.Count()>>16)
-			job.Hits = append(job.Hits, verify.Hit{ID: e.ID(), Count: e.Count() & 0xffff, Distance: distance})
+			job.Found = append(job.Found, verify.Scored{ID: e.ID(), Count: e.Count() & 0xffff, Score: float64(distance)})
 		}
 		job.Done = true
 		answer += topk.EntryBytes * int64(k)

@@ -36,25 +36,23 @@ func TestCUDAScan(t *testing.T) {
 		s := enginetest.LoadOn(t, e, c.Index)
 		var plans []gpuexec.Plan
 		var jobs []*run.ScanJob
-		onDevice := func(job *run.ScanJob) bool { return s.(*cudaSearcher).resident.scans(job) }
-		for n := 1 + rng.IntN(20); len(jobs) < n || !slices.ContainsFunc(jobs, onDevice); {
+		byDevice := func(job *run.ScanJob) bool { return matcherOf(s).resident.scans(job) }
+		for n := 1 + rng.IntN(20); len(jobs) < n || !slices.ContainsFunc(jobs, byDevice); {
 			text := enginetest.Misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(20)) + "a"
 			if rng.IntN(20) == 0 {
 				text = enginetest.RandomString(rng, alphabet, 2045+rng.IntN(8)) // around the longest pattern
 			}
-			jobs = append(jobs, &run.ScanJob{
-				Text: []rune(text), K: []int{1, 2, 1 + rng.IntN(20), 500}[rng.IntN(4)], MinCount: uint32(rng.IntN(4) * rng.IntN(4)),
-				Within: []int{rng.IntN(10), rng.IntN(1 + len(text)), math.MaxInt32 - 1}[rng.IntN(3)],
-			})
+			jobs = append(jobs, scanFor(c.Index, ngram, []rune(text), []int{1, 2, 1 + rng.IntN(20), 500}[rng.IntN(4)],
+				[]int{rng.IntN(10), rng.IntN(1 + len(text)), math.MaxInt32 - 1}[rng.IntN(3)], uint32(rng.IntN(4)*rng.IntN(4))))
 			plan := c.SequencePlan(t, text, 1+rng.IntN(12), 1+rng.IntN(20), true)
-			plan.Match.MinCount = uint32(rng.IntN(3) * rng.IntN(3))
+			plan.MinCount = uint32(rng.IntN(3) * rng.IntN(3))
 			plans = append(plans, plan)
 		}
-		if err := s.(run.Matcher).Scan(context.Background(), jobs, nil); err != nil {
+		if err := matcherOf(s).Scan(context.Background(), jobs, nil); err != nil {
 			t.Fatal(err)
 		}
 		for i, job := range jobs {
-			if job.Done != onDevice(job) {
+			if job.Done != byDevice(job) {
 				t.Fatalf("round %d job %d: done %v", round, i, job.Done)
 			}
 			if !job.Done {
@@ -62,15 +60,16 @@ func TestCUDAScan(t *testing.T) {
 				continue
 			}
 			done++
-			var want []verify.Hit
-			for _, h := range enginetest.Nearest(texts, string(job.Text), ngram, job.MinCount) {
-				if int(h.Distance) <= job.Within && len(want) < job.K {
-					want = append(want, verify.Hit{ID: h.ID, Count: h.Count, Distance: h.Distance})
+			var want []verify.Scored
+			k := sequencesOf(job).Nearest().K
+			for _, h := range enginetest.Nearest(texts, string(patternOf(job)), ngram, job.MinCount) {
+				if int(h.Score) <= withinOf(job) && len(want) < k {
+					want = append(want, verify.Scored(h))
 				}
 			}
-			if !slices.Equal(job.Hits, want) {
+			if !slices.Equal(job.Found, want) {
 				t.Fatalf("round %d job %d, %d symbols, n %d, k %d, within %d, min count %d:\ngot  %v\nwant %v",
-					round, i, len(job.Text), ngram, job.K, job.Within, job.MinCount, job.Hits, want)
+					round, i, len(patternOf(job)), ngram, k, withinOf(job), job.MinCount, job.Found, want)
 			}
 		}
 		sameAsHost(t, c, s, plans)
@@ -103,9 +102,9 @@ func TestCUDAScanWaves(t *testing.T) {
 		sameAsHost(t, c, s, plans)
 		jobs := make([]*run.ScanJob, len(plans))
 		for i := range jobs {
-			jobs[i] = &run.ScanJob{Text: plans[i].Match.Verify.Text, K: plans[i].Match.Verify.K, Within: math.MaxInt32 - 1}
+			jobs[i] = &run.ScanJob{Rescorer: plans[i].Rescore.New(nil)}
 		}
-		if m, ok := s.(*cudaSearcher); ok { // of the members of a group the same is true
+		if m := matcherOf(s); m != nil { // of the members of a group the same is true
 			if err := m.Scan(context.Background(), jobs, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -139,15 +138,15 @@ func TestScanPieces(t *testing.T) {
 		l.in = make(pinned, 8<<20)
 		var jobs []*run.ScanJob
 		for range 1 + rng.IntN(100) {
-			jobs = append(jobs, &run.ScanJob{Text: make([]rune, rng.IntN(2049)), K: 1 + rng.IntN([]int{1, 100, gpuexec.MaxK}[rng.IntN(3)]), Within: rng.IntN(5000) - 1})
+			jobs = append(jobs, scanFor(nil, 3, make([]rune, rng.IntN(2049)), 1+rng.IntN([]int{1, 100, gpuexec.MaxK}[rng.IntN(3)]), rng.IntN(5000)-1, 0))
 		}
-		slices.SortFunc(jobs, func(a, b *run.ScanJob) int { return verifyClass(len(a.Text)) - verifyClass(len(b.Text)) })
+		slices.SortFunc(jobs, func(a, b *run.ScanJob) int { return verifyClass(len(patternOf(a))) - verifyClass(len(patternOf(b))) })
 		for len(jobs) > 0 {
 			n := l.cutScan(jobs)
 			if n == 0 {
 				job := jobs[0]
-				if entries := int64(2*l.scanK(job) + min(leastWave, objects)); entries*topk.EntryBytes+2*int64(len(job.Text))+5000 < l.bytes {
-					t.Fatalf("a scan for %d of %d objects does not fit %d bytes", job.K, objects, l.bytes)
+				if entries := int64(2*l.scanK(job) + min(leastWave, objects)); entries*topk.EntryBytes+2*int64(len(patternOf(job)))+5000 < l.bytes {
+					t.Fatalf("a scan for %d of %d objects does not fit %d bytes", sequencesOf(job).Nearest().K, objects, l.bytes)
 				}
 				refused++
 				jobs = jobs[1:]
@@ -162,15 +161,15 @@ func TestScanPieces(t *testing.T) {
 			var entries, answers uint64
 			pattern := 0
 			for i, job := range jobs[:n] {
-				if q := queries[i]; q.Entries != entries || q.Out != answers || int(q.K) != min(job.K, objects) || int(scans[i].Pattern) != pattern {
+				if q := queries[i]; q.Entries != entries || q.Out != answers || int(q.K) != min(sequencesOf(job).Nearest().K, objects) || int(scans[i].Pattern) != pattern {
 					t.Fatalf("job %d: %+v %+v", i, q, scans[i])
 				}
-				if limit := 4096 - int(states[i].Threshold>>16); limit != min(job.Within, 4096) {
-					t.Fatalf("job %d allows a distance of %d, its threshold %d", i, job.Within, limit)
+				if limit := 4096 - int(states[i].Threshold>>16); limit != min(withinOf(job), 4096) {
+					t.Fatalf("job %d allows a distance of %d, its threshold %d", i, withinOf(job), limit)
 				}
 				entries += uint64(queries[i].K) + uint64(at.wave)
 				answers += uint64(queries[i].K)
-				pattern += len(job.Text)
+				pattern += len(patternOf(job))
 			}
 			if at.wave < min(leastWave, objects) || (at.wave+k.scan.objects-1)/k.scan.objects > maxGridY {
 				t.Fatalf("waves of %d objects of %d", at.wave, objects)
@@ -226,7 +225,7 @@ func TestCUDAScanTimes(t *testing.T) {
 			continue
 		}
 		c := enginetest.SequenceCollection(t, set.texts, 3)
-		s := enginetest.LoadOn(t, e, c.Index).(*cudaSearcher)
+		s := onDevice(enginetest.LoadOn(t, e, c.Index))
 		plans := make([]gpuexec.Plan, set.queries)
 		for i := range plans {
 			plans[i] = c.SequencePlan(t, enginetest.Misspelt(rng, set.texts[rng.IntN(len(set.texts))], set.edits)+"q", 10, 64, true)
@@ -262,10 +261,10 @@ func TestCUDAScanTimes(t *testing.T) {
 		jobs := make([]*run.ScanJob, len(plans))
 		for i := range jobs {
 			hits := answers[0][i].Hits
-			jobs[i] = &run.ScanJob{Text: plans[i].Match.Verify.Text, K: 10, Within: int(hits[len(hits)-1].Distance)}
+			jobs[i] = scanFor(c.Index, 3, enginetest.TextOf(&plans[i]), 10, int(hits[len(hits)-1].Score), 0)
 		}
 		var alone gpuexec.Trace
-		if err := s.Scan(context.Background(), jobs, &alone); err != nil {
+		if err := s.matcher.Scan(context.Background(), jobs, &alone); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("%s: %d texts, %d queries: batch %.2f ms with the device's scan (device compares %.2f ms), %.2f with the host's; a scan for all queries, %.2f ms; stages %+v",

@@ -39,8 +39,8 @@ func newSlicedLayout(x *index.Index, tiles run.Tiles) *slicedLayout {
 	attributes := x.Attributes()
 	l := &slicedLayout{
 		attributes: make([]abi.SlicedAttribute, len(attributes)), codes: make([]index.Codes, len(attributes)),
-		groups:  groupsOf(tiles.Objects(x)),
-		objects: uint64(x.Objects()), before: uint64(tiles.Base()), end: uint64(tiles.Base()) + uint64(tiles.Objects(x)),
+		groups:  groupsOf(tiles.Objects(x.Objects())),
+		objects: uint64(x.Objects()), before: uint64(tiles.Base()), end: uint64(tiles.Base()) + uint64(tiles.Objects(x.Objects())),
 	}
 	for a := range attributes {
 		if attributes[a].Layout != index.LayoutSliced || x.Codes(a).Len() == 0 {

@@ -126,7 +126,7 @@ func dealBlock(l *slicedLayout, queries []laneQuery, stageOctets int) (d dealt) 
 	var rows []row
 	var weights uint32
 	for i := range queries {
-		query := queries[i].job.Query
+		query := queryOf(queries[i].job)
 		for _, item := range query.Items {
 			for _, span := range query.ItemSpans(item) {
 				codes := l.codes[item.Attr]

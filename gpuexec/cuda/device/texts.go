@@ -89,7 +89,7 @@ func surveyTexts(ctx context.Context, x *index.Index, tiles run.Tiles, c *run.Cr
 		narrow, wide int64 // units with symbols of one and of two bytes
 		longest      int
 	}
-	l := &textsLayout{tiles: tiles, objects: int(tiles.Objects(x))}
+	l := &textsLayout{tiles: tiles, objects: int(tiles.Objects(x.Objects()))}
 	var all survey
 	var mu sync.Mutex // of all
 	err := c.Run(ctx, tiles.Len(), func(_ *run.Shift, i int) {

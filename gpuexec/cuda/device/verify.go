@@ -3,10 +3,12 @@
 package device
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/verify"
 )
 
 // Candidates of sequences are compared with the query on the device, in the batch that finds them: once the answers stand
@@ -46,7 +48,18 @@ func (k *cudaKernels) loadVerify(m module) error {
 
 // verifies is true when the candidates of a job are compared on the device.
 func (r *resident) verifies(job *run.Job) bool {
-	return job.Text != nil && r.texts != nil && len(job.Text) <= r.kernels.verify.maxPattern
+	n, ok := job.Rescore.(*verify.Nearest)
+	return ok && r.compares(n) && len(n.Text) <= r.kernels.verify.maxPattern
+}
+
+// compares is true when the texts that are asked for are on the device.
+func (r *resident) compares(n *verify.Nearest) bool {
+	return r.texts != nil && n.Texts == verify.Texts(r.index)
+}
+
+// nearestOf is what a job that the device verifies asks for.
+func nearestOf(job *run.Job) *verify.Nearest {
+	return job.Rescore.(*verify.Nearest)
 }
 
 // verifyClass is the binary logarithm of the lanes of a pair.
@@ -59,12 +72,12 @@ func (r *resident) comparedOf(job *run.Job) int {
 	if !r.verifies(job) {
 		return 0
 	}
-	return min(job.K, max(abi.WarpLanes, 2*job.Nearest))
+	return min(job.K, max(abi.WarpLanes, 2*nearestOf(job).K))
 }
 
 // tasksOf is the number of tasks of a job.
 func (r *resident) tasksOf(job *run.Job) int {
-	pairs := abi.WarpLanes >> verifyClass(len(job.Text))
+	pairs := abi.WarpLanes >> verifyClass(len(nearestOf(job).Text))
 	return (r.comparedOf(job) + pairs - 1) / pairs
 }
 
@@ -73,7 +86,7 @@ func (r *resident) verifyNeed(job *run.Job) (in, out int64) {
 	if !r.verifies(job) {
 		return 0, 0
 	}
-	return abi.SymbolBytes*int64(len(job.Text)) + abi.VerifyTaskBytes*int64(r.tasksOf(job)), abi.DistanceBytes * int64(r.comparedOf(job))
+	return abi.SymbolBytes*int64(len(nearestOf(job).Text)) + abi.VerifyTaskBytes*int64(r.tasksOf(job)), abi.DistanceBytes * int64(r.comparedOf(job))
 }
 
 // A verifyRun is what the device verifies of a piece.
@@ -93,8 +106,8 @@ func (l *lane) verifyRun() (v verifyRun) {
 		if l.resident.verifies(job) {
 			v.compared += int64(l.resident.comparedOf(job))
 			n := l.resident.tasksOf(job)
-			v.tasks[verifyClass(len(job.Text))] += n
-			v.symbols += len(job.Text)
+			v.tasks[verifyClass(len(nearestOf(job).Text))] += n
+			v.symbols += len(nearestOf(job).Text)
 			total += n
 		}
 	}
@@ -122,11 +135,11 @@ func (l *lane) encodeVerify(v *verifyRun, at int64) {
 	for i := range l.pieces {
 		job := l.pieces[i].job
 		if l.resident.verifies(job) {
-			class := verifyClass(len(job.Text))
+			class := verifyClass(len(nearestOf(job).Text))
 			pairs := uint32(abi.WarpLanes >> class)
 			compared := uint32(l.resident.comparedOf(job))
 			task := abi.VerifyTask{
-				Answer: answer, Places: uint32(job.K), Distances: distances, Pattern: pattern, Length: uint32(len(job.Text)),
+				Answer: answer, Places: uint32(job.K), Distances: distances, Pattern: pattern, Length: uint32(len(nearestOf(job).Text)),
 			}
 			for ; task.Rank < compared; task.Rank += pairs {
 				task.Ranks = min(pairs, compared-task.Rank)
@@ -134,7 +147,7 @@ func (l *lane) encodeVerify(v *verifyRun, at int64) {
 				next[class]++
 			}
 			distances += compared
-			for _, r := range job.Text {
+			for _, r := range nearestOf(job).Text {
 				patterns[pattern] = symbols.of(r)
 				pattern++
 			}
@@ -176,5 +189,12 @@ func (l *lane) launchVerify(v *verifyRun, at *pieceLayout) {
 // pinned output.
 func (l *lane) decodeDistances(job *run.Job, at int64) {
 	compared := min(l.resident.comparedOf(job), len(job.Entries))
-	job.Distances = append(job.Distances[:0], pinnedArray[int32](l.out, at, compared)...)
+	job.Known = job.Known[:0]
+	for _, d := range pinnedArray[int32](l.out, at, compared) {
+		score := float64(d)
+		if d < 0 { // it was not compared
+			score = math.NaN()
+		}
+		job.Known = append(job.Known, score)
+	}
 }
