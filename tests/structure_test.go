@@ -31,7 +31,6 @@ var exceptions = map[string]string{
 
 // unsplit are packages that are still being split: whoever ends that takes the line away.
 var unsplit = []string{
-	"index/load",
 	"gpuexec/cuda/device",
 	"consumer",
 	"producer",

@@ -74,8 +74,8 @@ type generation struct {
 }
 
 // open opens a file. name is the index's; with "" it is the one in the file.
-func open(path, name string, certifyLimit int64) (_ *generation, err error) {
-	x, err := index.Open(path)
+func open(path, name string, kinds index.Kinds, certifyLimit int64) (_ *generation, err error) {
+	x, err := kinds.Open(path)
 	if err != nil {
 		return nil, err
 	}
