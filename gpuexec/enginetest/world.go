@@ -57,7 +57,7 @@ func RandomWorld(t testing.TB, rng *rand.Rand, n int) *World {
 	for range attrs {
 		w.Vocabulary = append(w.Vocabulary, uint32(1+rng.IntN([]int{1, 3, 40, 400}[rng.IntN(4)])))
 	}
-	shape := rng.IntN(4) // 0: at most one keyword an attribute, 1: some repeats, 2: all objects equal, 3: mostly empty
+	shape := rng.IntN(4) // 0: at most one keyword per attribute, 1: some repeats, 2: all objects equal, 3: mostly empty
 	for id := range n {
 		object := make([][]uint32, attrs)
 		for a, v := range w.Vocabulary {
