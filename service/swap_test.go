@@ -274,7 +274,13 @@ func TestBadFilesAreNotServed(t *testing.T) {
 	if _, is, err := s.Swap(t.Context(), "rows", good); err != nil || is != goodVersion {
 		t.Fatalf("a good file after all: %s %v", is, err)
 	}
+	if err := ready(s)(); err != nil {
+		t.Errorf("after a swap: %v", err)
+	}
 	mustAnswer(t, nc, "b", goodVersion)
+	if stats, err := nc.Request("$SRV.STATS.geniemq", nil, patience); err != nil || !strings.Contains(string(stats.Data), `"version":"`+goodVersion+`"`) {
+		t.Errorf("STATS do not say that version %s answers: %v %s", goodVersion, err, stats.Data)
+	}
 	if st := s.Status(); st.Indexes[0].Version != goodVersion {
 		t.Errorf("the page shows version %s, want %s", st.Indexes[0].Version, goodVersion)
 	}
@@ -635,5 +641,95 @@ func TestSwapMendsFile(t *testing.T) {
 			t.Errorf("answered %s", m.Data)
 		}
 		return err
+	})
+}
+
+// TestPartsOutliveTheirVersion: an answer in many parts, of which the first is out when the index is swapped, goes on to its end from the
+// version that searched it, which is closed only then.
+func TestPartsOutliveTheirVersion(t *testing.T) {
+	const queries, objects = 60, 100
+	payload := func(mark string) (path, version string) {
+		return builtFile(t, "name: rows\nkind: rows\ncolumns: [{name: c, type: category}]\n", []index.AttributeSpec{{Name: "c", Type: index.Text}},
+			func(b *index.Builder, i int) error {
+				b.AddString(0, "same")
+				return b.EndObject("", fmt.Appendf(nil, `{"p":"%s"}`, strings.Repeat(mark, 200)), "")
+			})
+	}
+	first, version := payload("a")
+	second, secondVersion := payload("b")
+	s, nc, js := startService(t, config.Config{Indexes: []config.IndexSource{{Path: first}}}, Options{})
+	results, err := js.Stream(t.Context(), "GENIE_RESULTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := results.CachedInfo().Config
+	limits.MaxMsgSize, limits.MaxMsgs = 100_000, 1
+	if _, err := js.UpdateStream(t.Context(), limits); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error { // the service has seen the new limit
+		if n := s.watch.maxResult(); n != 100_000 {
+			return fmt.Errorf("results may have %d bytes", n)
+		}
+		return nil
+	})
+	one := fmt.Sprintf(`{"k":%d,"with_payload":true,"row":{"c":"same"}}`, objects)
+	body := `{"queries":[` + strings.Repeat(one+",", queries-1) + one + `]}`
+	if _, err := js.Publish(t.Context(), "genie.query.rows", []byte(body)); err != nil {
+		t.Fatal(err)
+	}
+	count := func() uint64 {
+		info, err := results.Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.State.Msgs
+	}
+	eventually(t, func() error {
+		if count() != 1 {
+			return errors.New("the first part is not out")
+		}
+		return nil
+	})
+	if _, _, err := s.Swap(t.Context(), "rows", second); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := nc.Request("genie.search.rows", []byte(`{"k":1,"row":{"c":"same"}}`), patience); err != nil || !strings.Contains(string(r.Data), secondVersion) {
+		t.Fatalf("%v %s", err, r.Data)
+	}
+	if n := mapped(t, first); n != 1 {
+		t.Fatalf("the first version is mapped %d times while its answer goes out", n)
+	}
+	limits.MaxMsgs = -1
+	if _, err := js.UpdateStream(t.Context(), limits); err != nil {
+		t.Fatal(err)
+	}
+	parts := 0
+	for next := 0; next < queries; parts++ {
+		var m *jetstream.RawStreamMsg
+		eventually(t, func() (err error) {
+			m, err = results.GetMsg(t.Context(), uint64(parts+1))
+			return err
+		})
+		a, err := wire.DecodeAnswer(wire.JSON, m.Data)
+		if err != nil || a.First != next {
+			t.Fatalf("part %d is from %d on, not %d: %v", parts, a.First, next, err)
+		}
+		for i := range a.Results {
+			r := &a.Results[i]
+			if r.Err != nil || r.Version != version || len(r.Hits) != objects || !strings.Contains(string(r.Hits[objects-1].Payload), "aaa") {
+				t.Fatalf("query %d: %v, %d hits of version %s", next+i, r.Err, len(r.Hits), r.Version)
+			}
+		}
+		next += len(a.Results)
+	}
+	if parts < 4 {
+		t.Errorf("%d parts: the test shows nothing", parts)
+	}
+	eventually(t, func() error {
+		if n := mapped(t, first); n != 0 {
+			return errors.New("the first version is still mapped")
+		}
+		return nil
 	})
 }
