@@ -644,6 +644,47 @@ func TestSwapMendsFile(t *testing.T) {
 	})
 }
 
+// TestOldVersionAnswersWhatItTook: a query that is being searched when the index is swapped is answered by the version that took it in,
+// which is closed only then; queries that come later do not wait for it.
+func TestOldVersionAnswersWhatItTook(t *testing.T) {
+	first, version := editionFile(t, "a")
+	second, secondVersion := editionFile(t, "b")
+	gate, inside := make(chan struct{}), make(chan struct{}, 10)
+	var held atomic.Bool
+	engine := &picky{search: func(v string) error {
+		if v == version && held.Load() {
+			inside <- struct{}{}
+			<-gate
+		}
+		return nil
+	}}
+	s, nc, _ := startService(t, config.Config{Indexes: []config.IndexSource{{Path: first}}}, Options{OpenEngine: engine.open})
+	eventually(t, ready(s))
+	held.Store(true)
+	late := make(chan error, 1)
+	go func() { late <- answers(nc, "a", version) }()
+	<-inside
+	if _, _, err := s.Swap(t.Context(), "rows", second); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		mustAnswer(t, nc, "b", secondVersion)
+	}
+	if n := engine.closed.Load(); n != 0 || mapped(t, first) != 1 {
+		t.Errorf("%d searchers are closed and the old file is mapped %d times while a query is searched in it", n, mapped(t, first))
+	}
+	close(gate)
+	if err := <-late; err != nil {
+		t.Error(err)
+	}
+	eventually(t, func() error {
+		if n := engine.closed.Load(); n != 1 || mapped(t, first) != 0 {
+			return fmt.Errorf("%d searchers are closed, the old file is mapped %d times", n, mapped(t, first))
+		}
+		return nil
+	})
+}
+
 // TestPartsOutliveTheirVersion: an answer in many parts, of which the first is out when the index is swapped, goes on to its end from the
 // version that searched it, which is closed only then.
 func TestPartsOutliveTheirVersion(t *testing.T) {
