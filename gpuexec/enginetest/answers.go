@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -17,7 +18,7 @@ func CheckAnswers(t *testing.T, w *World, plans []gpuexec.Plan, answers []gpuexe
 	for i := range plans {
 		a := &answers[i]
 		if bound := w.Index.CountBound(Query(&plans[i])); bound > 1<<32-1 {
-			if _, ok := a.Err.(*gpuexec.PlanError); !ok {
+			if bad := (*gpuexec.PlanError)(nil); !errors.As(a.Err, &bad) {
 				t.Fatalf("plan %d with count bound %d: error %v, want a *PlanError", i, bound, a.Err)
 			}
 			continue

@@ -72,7 +72,7 @@ func LoadCollection(t testing.TB, schema string, opts load.Options, copies int, 
 				t.Log(err)
 				continue
 			}
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {

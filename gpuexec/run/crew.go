@@ -138,7 +138,7 @@ func (s *Shift) Spend(work int) {
 	s.spent = 0
 	if s.background {
 		s.stand()
-		s.sit(nil) // there will be one
+		s.sit(context.Background()) // there will be one
 		return
 	}
 	s.crew.seats <- s.Seat
