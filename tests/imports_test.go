@@ -80,7 +80,7 @@ var rules = map[string]rule{
 	"service/exclusion":  {nil, nil},
 	"service/translate":  {[]string{"wire", "gpuexec", "index", "index/postings", "index/verify", "index/encode"}, nil},
 	"service/pipeline":   {[]string{"wire", "batcher", "gpuexec", "index", "service/exclusion", "service/memory", "service/translate", "internal/human"}, nil},
-	"service/generation": {[]string{"gpuexec", "index", "service/pipeline", "service/translate"}, nil},
+	"service/generation": {[]string{"gpuexec", "index", "index/store", "service/pipeline", "service/translate"}, nil},
 	"service": {
 		[]string{
 			"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client",
@@ -111,7 +111,8 @@ var rules = map[string]rule{
 		[]string{"wire", "index", "index/encode", "index/load", "gpuexec", "gpuexec/open", "client", "service", "bench", "bench/workload", "internal/human", "service/admin", "service/config", "service/connection"},
 		[]string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
 	},
-	"tests": {nil, nil},
+	"tests":     {nil, nil},
+	"tests/toy": {nil, nil},
 
 	"internal/human":     {nil, nil},
 	"service/admin":      {[]string{"internal/human"}, []string{"github.com/prometheus"}},
