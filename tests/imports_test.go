@@ -61,7 +61,7 @@ var rules = map[string]rule{
 	"gpuexec":        {[]string{"index/verify"}, nil},
 	"gpuexec/topk":   {nil, nil},
 	"gpuexec/run":    {[]string{"gpuexec", "gpuexec/topk", "index/verify"}, nil},
-	"gpuexec/cpu":    {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index/postings", "index/schema", "index/store"}, nil},
+	"gpuexec/cpu":    {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index/postings", "index/schema", "index/store", "internal/bits"}, nil},
 	// What makes one engine of several.
 	"gpuexec/group":       {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk"}, nil},
 	"gpuexec/cuda/device": {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "gpuexec/cuda/abi", "index", "index/postings", "index/verify", "kernels"}, []string{cudaGo}},

@@ -139,7 +139,7 @@ func TestSequenceOutcomes(t *testing.T) {
 
 // BenchmarkTypos looks misspelt words up in the word list, k = 10 of 64 candidates, with and without certificate.
 //
-//	go test ./gpuexec -run '^$' -bench Typos -benchtime 1x
+//	go test ./gpuexec/enginetest -run '^$' -bench Typos -benchtime 1x
 func BenchmarkTypos(b *testing.B) {
 	c := LoadCollection(b, "name: words\nkind: sequences\n", load.Options{Format: load.Text}, 1, WordsFile)
 	rng := rand.New(rand.NewPCG(1, 1))
