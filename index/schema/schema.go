@@ -105,7 +105,7 @@ type Column struct {
 	Edges EdgeRule `yaml:"edges,omitempty"`
 	// Split, when set, makes the cell a list of values separated by this text: tags, bags. Default: one value.
 	Split string `yaml:"split,omitempty"`
-	// Layout overrides how the postings are stored: auto (default), postings, sliced (at most one value an object)
+	// Layout overrides how the postings are stored: auto (default), postings, sliced (at most one value per object)
 	// or rare (texts and categories).
 	Layout string `yaml:"layout,omitempty"`
 	// Store keeps the text of a documents' text column for the payload. Sequences always keep their text.
