@@ -60,7 +60,7 @@ func adultData(schema *index.Schema, folder string) ([]index.Record, error) {
 		for {
 			var rec index.Record
 			err := r.Next(&rec)
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			// The test file starts with a line that is not a record.

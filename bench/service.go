@@ -373,7 +373,7 @@ func startEcho(ctx context.Context, server *config.Config, answer []byte) (*echo
 			select {
 			case <-x.future.Ok():
 				_ = x.msg.Ack()
-			case <-x.future.Err():
+			case <-x.future.Err(): //nolint:errcheck // its message comes again
 			}
 		}
 	}()

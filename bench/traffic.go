@@ -215,7 +215,7 @@ func (l *traffic) run(ctx context.Context, s stint) (*round, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer sub.Unsubscribe()
+	defer func() { _ = sub.Unsubscribe() }() // the connection is closed after the last one
 	if err := sub.SetPendingLimits(-1, -1); err != nil {
 		return nil, err
 	}
@@ -225,7 +225,7 @@ func (l *traffic) run(ctx context.Context, s stint) (*round, error) {
 
 	start := time.Now()
 	for i := range messages {
-		at := time.Now()
+		var at time.Time
 		if s.rate > 0 {
 			at = start.Add(time.Duration(float64(i*size) / s.rate * float64(time.Second)))
 			time.Sleep(time.Until(at))

@@ -34,6 +34,14 @@ const (
 var rules = map[string]rule{
 	// Heads and scalars of MessagePack.
 	"internal/msgpack": {nil, nil},
+	// A channel that wakes, which consumer, producer and pipeline wait at.
+	"internal/bell": {nil, nil},
+	// Programs to start from, with what an application has.
+	"examples/lookup":     {[]string{"client"}, []string{natsGo}},
+	"examples/facets":     {[]string{"client"}, []string{natsGo}},
+	"examples/duplicates": {[]string{"client"}, []string{natsGo}},
+	// For tests only.
+	"internal/testkit": {nil, []string{natsGo, "github.com/nats-io/nats-server/v2"}},
 	// Values of shapes that only a type of column knows.
 	"wire/value": {[]string{"internal/msgpack"}, []string{jsontext}},
 	"wire":       {[]string{"internal/msgpack", "wire/value"}, []string{jsontext}},
@@ -65,8 +73,8 @@ var rules = map[string]rule{
 	// The yardstick of the CPU engine: it must not share code with what it checks.
 	"gpuexec/flatscan":   {[]string{"index"}, nil},
 	"batcher":            {nil, nil},
-	"consumer":           {[]string{"wire", "internal/human"}, []string{natsGo}},
-	"producer":           {[]string{"wire"}, []string{natsGo}},
+	"consumer":           {[]string{"wire", "internal/bell", "internal/human"}, []string{natsGo}},
+	"producer":           {[]string{"wire", "internal/bell"}, []string{natsGo}},
 	"client":             {[]string{"wire"}, []string{natsGo, nuid}},
 	"service/memory":     {[]string{"internal/human"}, []string{"github.com/prometheus"}},
 	"service/exclusion":  {nil, nil},

@@ -193,7 +193,7 @@ func OpenBuilt(t testing.TB, b *index.Builder) *index.Index {
 }
 
 // loadOn makes an index resident on an engine.
-func LoadOn(t testing.TB, e gpuexec.Engine, x *index.Index) gpuexec.Searcher {
+func LoadOn(t testing.TB, e gpuexec.Engine, x gpuexec.Source) gpuexec.Searcher {
 	t.Helper()
 	s, err := e.Load(context.Background(), x)
 	if err != nil {

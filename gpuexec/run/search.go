@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,6 +76,14 @@ func (s *Searcher) Close() error {
 		matchers[s.families[i]] = m
 	}
 	return closeAll(matchers)
+}
+
+func closeAll(matchers map[string]Matcher) error {
+	var errs []error
+	for _, m := range matchers {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // A batch is the memory of one Search call.
