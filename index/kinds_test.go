@@ -215,9 +215,7 @@ func pointIndex(t *testing.T, kinds index.Kinds) []byte {
 	t.Helper()
 	s, err := kinds.ParseSchema([]byte(pointSchema))
 	must(t, err)
-	b, err := kinds.NewBuilder(s, kinds.Attributes(s), index.BuilderOptions{})
-	must(t, err)
-	objects, err := index.NewObjects(s, b)
+	objects, err := kinds.NewObjects(s, index.BuilderOptions{})
 	must(t, err)
 	add := func(at, sort string) error {
 		return objects.Add(&schema.Record{Line: 7, Cells: []schema.Cell{{Values: []string{at}}, {Values: []string{sort}}}})
@@ -228,7 +226,7 @@ func pointIndex(t *testing.T, kinds index.Kinds) []byte {
 		}
 		must(t, add(fmt.Sprintf("%d:%d", i%311-155, i/311-100), []string{"inn", "shop"}[i%2]))
 	}
-	data, err := b.Bytes(t.Context())
+	data, err := objects.Bytes(t.Context())
 	must(t, err)
 	return data
 }
