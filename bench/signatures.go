@@ -11,6 +11,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -85,11 +86,11 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 	}
 
 	start := time.Now()
-	schema := &index.Schema{Name: "signatures", Kind: index.Rows}
+	spec := &schema.Schema{Name: "signatures", Kind: schema.Rows}
 	for i := range signatureFunctions {
-		schema.Columns = append(schema.Columns, index.Column{Name: fmt.Sprintf("h%03d", i), Type: index.NumberColumn, Edges: index.Exact})
+		spec.Columns = append(spec.Columns, schema.Column{Name: fmt.Sprintf("h%03d", i), Type: schema.NumberColumn, Edges: schema.Exact})
 	}
-	file, ix, err := build(ctx, schema, opts, func(b *index.Builder, id int) error {
+	file, ix, err := build(ctx, spec, opts, func(b *index.Builder, id int) error {
 		for attr, v := range objects[id*signatureFunctions:][:signatureFunctions] {
 			if err := b.AddNumber(attr, float64(v)); err != nil {
 				return err
@@ -119,14 +120,14 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 		family.sign(signature, x)
 		query := wire.Query{K: opts.K}
 		plan := &w.Plans[i]
-		match := new(index.Query)
+		match := new(postings.MatchQuery)
 		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
 		for attr, v := range signature {
 			match.StartItem(uint32(attr), 1)
 			if lo, hi, ok := values(&attributes[attr], int(v)-reach, int(v)+reach); ok {
 				match.AddSpan(lo, hi)
 			}
-			condition := wire.Condition{Attr: schema.Columns[attr].Name, Value: wire.Number(float64(v))}
+			condition := wire.Condition{Attr: spec.Columns[attr].Name, Value: wire.Number(float64(v))}
 			if reach > 0 {
 				condition = wire.Condition{Attr: condition.Attr, Min: wire.Number(float64(v) - float64(reach)), Max: wire.Number(float64(v) + float64(reach))}
 			}
@@ -152,7 +153,7 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 }
 
 // values returns the keywords of an attribute with edges: exact whose values are lo to hi.
-func values(attr *index.Attribute, lo, hi int) (from, to uint32, ok bool) {
+func values(attr *postings.Attribute, lo, hi int) (from, to uint32, ok bool) {
 	for v := max(lo, 0); v <= min(hi, signatureBuckets-1); v++ {
 		kw, known := attr.Bucket(float64(v))
 		if !known {

@@ -13,7 +13,8 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -66,8 +67,7 @@ type Options struct {
 
 // grown is a builder between workloads of growing size.
 type grown struct {
-	builder *index.Builder
-	encoder *encode.Objects
+	objects *index.Objects
 }
 
 func (o *Options) ensureDefaults(objects, k int) {
@@ -85,8 +85,8 @@ func Names() []string { return slices.Clone(names) }
 // New makes the workload of that name: w1 (sift-like signatures), w2 (title-like sequences), w3 (short documents),
 // w4 (Adult rows 20 times over) or w4x100 (to 100 M rows).
 func New(ctx context.Context, name string, opts Options) (*Workload, error) {
-	if uint64(max(0, opts.Objects)) > index.MaxObjects {
-		return nil, fmt.Errorf("an index holds at most %d objects, workload %s cannot have %d", uint32(index.MaxObjects), name, opts.Objects)
+	if uint64(max(0, opts.Objects)) > store.MaxObjects {
+		return nil, fmt.Errorf("an index holds at most %d objects, workload %s cannot have %d", uint32(store.MaxObjects), name, opts.Objects)
 	}
 	var w *Workload
 	var err error
@@ -248,4 +248,4 @@ func (s *source) gauss() (float64, float64) {
 }
 
 // queryOf is what a plan asks postings.
-func queryOf(p *gpuexec.Plan) *index.Query { return p.Query.(*index.Query) }
+func queryOf(p *gpuexec.Plan) *postings.MatchQuery { return p.Query.(*postings.MatchQuery) }

@@ -10,8 +10,9 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/verify"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -21,7 +22,7 @@ import (
 type Translator struct {
 	Name    string // of the index, as its users know it
 	index   *index.Index
-	queries *encode.Queries
+	queries *index.Queries
 	// textColumn is the column whose text a sequence's payload holds, "" where payloads are complete as stored.
 	textColumn string
 	// LongestKey and LongestPayload are bytes of what is shown of an object.
@@ -34,7 +35,7 @@ type Translator struct {
 // New makes the translator of an index. certifyLimit bounds the symbols of a text with certify times the bytes of all texts; 0: no
 // bound.
 func New(name string, x *index.Index, certifyLimit int64) (*Translator, error) {
-	queries, err := encode.NewQueries(x)
+	queries, err := index.NewQueries(x)
 	if err != nil {
 		return nil, err
 	}
@@ -43,11 +44,11 @@ func New(name string, x *index.Index, certifyLimit int64) (*Translator, error) {
 	key, payload, text := x.Longest()
 	e.LongestKey, e.LongestPayload = int64(key), int64(payload)
 	e.converters.New = func() any { return new(converter) }
-	if x.Schema().Kind == index.Sequences {
-		for _, column := range x.Schema().Columns {
-			if column.Type == index.TextColumn && !column.Store {
-				e.textColumn = column.Name
-				e.LongestPayload += quoteFactor * int64(text+len(column.Name)+4)
+	if x.Schema().Kind == schema.Sequences {
+		for _, col := range x.Schema().Columns {
+			if col.Type == schema.TextColumn && !col.Store {
+				e.textColumn = col.Name
+				e.LongestPayload += quoteFactor * int64(text+len(col.Name)+4)
 			}
 		}
 	}
@@ -58,18 +59,18 @@ func New(name string, x *index.Index, certifyLimit int64) (*Translator, error) {
 const quoteFactor = 6
 
 // Plan makes the plan of a query that wire has validated, in memory for its items and spans. The error is for the user.
-func (e *Translator) Plan(items []index.Item, spans []index.Span, q *wire.Query) (gpuexec.Plan, *wire.Error) {
-	match := &index.Query{Items: items, Spans: spans}
+func (e *Translator) Plan(items []postings.Item, spans []postings.Span, q *wire.Query) (gpuexec.Plan, *wire.Error) {
+	match := &postings.MatchQuery{Items: items, Spans: spans}
 	plan := gpuexec.Plan{Family: postings.FamilyName, Query: match, K: q.K, MinCount: q.MinCount}
 	var err error
 	switch form := q.Form(); form {
 	case wire.RowForm:
-		err = e.conditions(match, q.Row)
+		plan.Family, plan.Query, err = e.conditions(match, q.Row)
 	case wire.ItemsForm:
-		err = e.conditions(match, q.Items)
+		plan.Family, plan.Query, err = e.conditions(match, q.Items)
 	case wire.TextForm:
 		err = e.queries.Text(match, q.Text)
-		if e.index.Schema().Kind == index.Sequences {
+		if e.index.Schema().Kind == schema.Sequences {
 			plan.K = q.Candidates
 			if refusal := e.checkCertify(q); refusal != nil {
 				return gpuexec.Plan{}, refusal
@@ -81,7 +82,7 @@ func (e *Translator) Plan(items []index.Item, spans []index.Span, q *wire.Query)
 		return gpuexec.Plan{}, wire.Errorf(wire.Unsupported, "index %s holds %s and cannot be asked with a %s yet",
 			e.Name, e.index.Schema().Kind, form)
 	}
-	var mistake *encode.QueryError
+	var mistake *column.QueryError
 	switch {
 	case errors.As(err, &mistake):
 		return gpuexec.Plan{}, wire.Errorf(wire.BadRequest, "%s", mistake.Reason)
@@ -105,30 +106,30 @@ func (e *Translator) checkCertify(q *wire.Query) *wire.Error {
 		e.certifyWork, e.certifySymbols)
 }
 
-// conditions makes dst the query for a list of conditions.
-func (e *Translator) conditions(dst *index.Query, from []wire.Condition) error {
+// conditions makes the query of a list of conditions, as a rule dst.
+func (e *Translator) conditions(dst *postings.MatchQuery, from []wire.Condition) (family string, query any, err error) {
 	c := e.converters.Get().(*converter)
 	conds := c.convert(from)
-	err := e.queries.Conditions(dst, conds)
+	family, query, err = e.queries.Query(dst, conds)
 	if cap(c.values) <= maxConverted {
 		clear(conds) // the message must not live on in the pool
 		clear(c.values)
 		e.converters.Put(c)
 	}
-	return err
+	return family, query, err
 }
 
 // converter is memory for the conditions of one query in the index's words, used again for the next: queries may have
 // hundreds, with a value or two each, of which only spans remain.
 type converter struct {
-	conds  []encode.Condition
-	values []encode.Value
+	conds  []column.Condition
+	values []column.Value
 }
 
 // maxConverted is for how many values memory is kept.
 const maxConverted = 4096
 
-func (c *converter) convert(from []wire.Condition) []encode.Condition {
+func (c *converter) convert(from []wire.Condition) []column.Condition {
 	c.conds, c.values = slices.Grow(c.conds[:0], len(from)), c.values[:0]
 	values := 0
 	for i := range from {
@@ -137,10 +138,10 @@ func (c *converter) convert(from []wire.Condition) []encode.Condition {
 	c.values = slices.Grow(c.values, values) // nothing moves what conditions point to
 	for i := range from {
 		f := &from[i]
-		c.conds = append(c.conds, encode.Condition{Attr: f.Attr, Bucket: f.Bucket, Weight: f.Weight})
+		c.conds = append(c.conds, column.Condition{Attr: f.Attr, Bucket: f.Bucket, Weight: f.Weight})
 		to := &c.conds[i]
 		if f.Other != nil {
-			to.Other, to.Refusal = f.Other.Value, &encode.QueryError{Reason: f.Other.Refusal.Message}
+			to.Other, to.Refusal = f.Other.Value, &column.QueryError{Reason: f.Other.Refusal.Message}
 		}
 		to.Value, to.Min, to.Max = c.optional(&f.Value), c.optional(&f.Min), c.optional(&f.Max)
 		if f.In != nil {
@@ -154,7 +155,7 @@ func (c *converter) convert(from []wire.Condition) []encode.Condition {
 	return c.conds
 }
 
-func (c *converter) optional(v *wire.Value) *encode.Value {
+func (c *converter) optional(v *wire.Value) *column.Value {
 	if v.Kind == wire.NoValue {
 		return nil
 	}
@@ -162,16 +163,16 @@ func (c *converter) optional(v *wire.Value) *encode.Value {
 	return &c.values[len(c.values)-1]
 }
 
-func toValue(v *wire.Value) encode.Value {
+func toValue(v *wire.Value) column.Value {
 	switch v.Kind {
 	case wire.NumberValue:
-		return encode.NumberValue(v.Number)
+		return column.NumberValue(v.Number)
 	case wire.StringValue:
-		return encode.StringValue(v.String)
+		return column.StringValue(v.String)
 	case wire.BoolValue:
-		return encode.BoolValue(v.Bool())
+		return column.BoolValue(v.Bool())
 	}
-	return encode.Value{}
+	return column.Value{}
 }
 
 // payloadOf is the stored payload of an object. A sequence's text is part of it, although it is stored apart.
@@ -232,7 +233,7 @@ func (e *Translator) Assembled() bool { return e.textColumn != "" }
 
 // Probe asks for the objects with some keyword.
 func Probe(x *index.Index) gpuexec.Plan {
-	query := new(index.Query)
+	query := new(postings.MatchQuery)
 	plan := gpuexec.Plan{Family: postings.FamilyName, Query: query, K: 1}
 	for i, a := range x.Attributes() {
 		if a.Keywords > 0 {
