@@ -6,7 +6,7 @@ package kernels
 type Match struct {
 	Name  string
 	Bits  int // of a counter
-	Parts int // groups of objects a tile, 64,512 / Parts objects each
+	Parts int // groups of objects per tile, 64,512 / Parts objects each
 }
 
 // MatchVariants are the variants in the order in which a query prefers them: the first whose counters hold its

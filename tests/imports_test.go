@@ -61,7 +61,7 @@ var rules = map[string]rule{
 	"gpuexec":        {[]string{"index/verify"}, nil},
 	"gpuexec/topk":   {nil, nil},
 	"gpuexec/run":    {[]string{"gpuexec", "gpuexec/topk", "index/verify"}, nil},
-	"gpuexec/cpu":    {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index/postings", "index/schema", "index/store"}, nil},
+	"gpuexec/cpu":    {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index/postings", "index/schema", "index/store", "internal/bits"}, nil},
 	// What makes one engine of several.
 	"gpuexec/group":       {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk"}, nil},
 	"gpuexec/cuda/device": {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "gpuexec/cuda/abi", "index", "index/postings", "index/verify", "kernels"}, []string{cudaGo}},
@@ -80,7 +80,7 @@ var rules = map[string]rule{
 	"service/exclusion":  {nil, nil},
 	"service/translate":  {[]string{"wire", "gpuexec", "index", "index/schema", "index/column", "index/postings", "index/verify"}, nil},
 	"service/pipeline":   {[]string{"wire", "batcher", "gpuexec", "index", "index/postings", "index/store", "service/exclusion", "service/memory", "service/translate", "internal/human"}, nil},
-	"service/generation": {[]string{"gpuexec", "index", "service/pipeline", "service/translate"}, nil},
+	"service/generation": {[]string{"gpuexec", "index", "index/store", "service/pipeline", "service/translate"}, nil},
 	"service": {
 		[]string{
 			"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client",
@@ -101,15 +101,18 @@ var rules = map[string]rule{
 		},
 		[]string{natsGo, nuid},
 	},
+	// What is measured: data, their index, queries, and the right answers.
+	"bench/workload": {[]string{"wire", "index", "index/schema", "index/store", "index/column", "index/postings", "index/load", "index/verify", "gpuexec"}, nil},
 	"bench": {
-		[]string{"wire", "index", "index/schema", "index/store", "index/column", "index/postings", "index/load", "index/verify", "gpuexec", "gpuexec/cpu", "gpuexec/open", "gpuexec/flatscan", "client", "service", "service/config", "service/connection"},
+		[]string{"bench/workload", "wire", "index", "index/postings", "gpuexec", "gpuexec/cpu", "gpuexec/open", "gpuexec/flatscan", "client", "service", "service/config", "service/connection", "internal/bell"},
 		[]string{natsGo, nuid},
 	},
 	"cmd/geniemq": {
-		[]string{"wire", "index", "index/schema", "index/store", "index/postings", "index/load", "gpuexec", "gpuexec/open", "client", "service", "bench", "internal/human", "service/admin", "service/config", "service/connection"},
+		[]string{"wire", "index", "index/schema", "index/store", "index/postings", "index/load", "gpuexec", "gpuexec/open", "client", "service", "bench", "bench/workload", "internal/human", "service/admin", "service/config", "service/connection"},
 		[]string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
 	},
-	"tests": {nil, nil},
+	"tests":     {nil, nil},
+	"tests/toy": {nil, nil},
 
 	"internal/human":     {nil, nil},
 	"service/admin":      {[]string{"internal/human"}, []string{"github.com/prometheus"}},

@@ -59,7 +59,7 @@ func (d *delimited) byPosition() error {
 // byHeader reads the header and matches columns to fields by name.
 func (d *delimited) byHeader() error {
 	header, line, err := d.source.fields()
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: is empty, but the schema expects a header line; write header: false in the schema "+
 			"if the file has none", d.r.name)
 	}

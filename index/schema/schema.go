@@ -138,7 +138,7 @@ func Parse(data []byte, check ColumnCheck) (*Schema, error) {
 	err := decoder.Decode(s)
 	var typeError *yaml.TypeError
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return nil, errors.New("the schema is empty; it needs at least name, kind and columns")
 	case errors.As(err, &typeError):
 		for _, text := range typeError.Errors {
@@ -147,7 +147,7 @@ func Parse(data []byte, check ColumnCheck) (*Schema, error) {
 	case err != nil:
 		return nil, fmt.Errorf("not valid YAML: %w", err)
 	default:
-		if err := decoder.Decode(new(yaml.Node)); err != io.EOF {
+		if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 			faults = append(faults, errors.New("a schema is one YAML document; nothing may follow it"))
 		}
 	}

@@ -65,9 +65,9 @@ func (e *Translator) Plan(items []postings.Item, spans []postings.Span, q *wire.
 	var err error
 	switch form := q.Form(); form {
 	case wire.RowForm:
-		plan.Family, plan.Query, err = e.conditions(match, q.Row)
+		err = e.conditions(&plan, match, q.Row)
 	case wire.ItemsForm:
-		plan.Family, plan.Query, err = e.conditions(match, q.Items)
+		err = e.conditions(&plan, match, q.Items)
 	case wire.TextForm:
 		err = e.queries.Text(match, q.Text)
 		if e.index.Schema().Kind == schema.Sequences {
@@ -106,17 +106,28 @@ func (e *Translator) checkCertify(q *wire.Query) *wire.Error {
 		e.certifyWork, e.certifySymbols)
 }
 
-// conditions makes the query of a list of conditions, as a rule dst.
-func (e *Translator) conditions(dst *postings.MatchQuery, from []wire.Condition) (family string, query any, err error) {
+// Rescored is what a structure of a column's own is asked, where hits are in another order than that of counts.
+type Rescored interface {
+	Rescore(k int) verify.Rescore
+}
+
+// conditions makes of a list of conditions a query of the lists, in match, or of the structure that a column of its own kind has.
+func (e *Translator) conditions(plan *gpuexec.Plan, match *postings.MatchQuery, from []wire.Condition) error {
 	c := e.converters.Get().(*converter)
 	conds := c.convert(from)
-	family, query, err = e.queries.Query(dst, conds)
+	family, query, err := e.queries.Query(match, conds)
+	if err == nil && family != plan.Family {
+		plan.Family, plan.Query = family, query
+		if by, ok := query.(Rescored); ok {
+			plan.Rescore = by.Rescore(plan.K)
+		}
+	}
 	if cap(c.values) <= maxConverted {
 		clear(conds) // the message must not live on in the pool
 		clear(c.values)
 		e.converters.Put(c)
 	}
-	return family, query, err
+	return err
 }
 
 // converter is memory for the conditions of one query in the index's words, used again for the next: queries may have

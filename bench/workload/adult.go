@@ -1,4 +1,4 @@
-package bench
+package workload
 
 import (
 	"context"
@@ -126,23 +126,8 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 	src := newSource(opts.Seed, 'q')
 	for i := range w.Plans {
 		asked[i] = cells[src.intn(len(cells))]
-		var conditions []column.Condition
-		query := wire.Query{K: opts.K}
-		for a, c := range asked[i] {
-			switch {
-			case c.missing:
-			case attrs[a].Type == schema.Number:
-				lo, hi := float64(max(c.bucket-reach, 0)), float64(c.bucket+reach)
-				low, high := column.NumberValue(lo), column.NumberValue(hi)
-				conditions = append(conditions, column.Condition{Attr: attrs[a].Name, Min: &low, Max: &high, Bucket: true})
-				query.Items = append(query.Items, wire.Condition{Attr: attrs[a].Name, Min: wire.Number(lo), Max: wire.Number(hi), Bucket: true})
-			default:
-				v := column.StringValue(c.text)
-				conditions = append(conditions, column.Condition{Attr: attrs[a].Name, Value: &v})
-				query.Items = append(query.Items, wire.Condition{Attr: attrs[a].Name, Value: wire.String(c.text)})
-			}
-		}
-		w.Queries = append(w.Queries, query)
+		conditions, items := askAdult(attrs, asked[i], reach)
+		w.Queries = append(w.Queries, wire.Query{K: opts.K, Items: items})
 		plan := &w.Plans[i]
 		match := new(postings.MatchQuery)
 		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
@@ -150,7 +135,7 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 			return nil, err
 		}
 	}
-	w.reference = func(i, lo, hi int, visit func(id, count uint32)) {
+	w.Reference = func(i, lo, hi int, visit func(id, count uint32)) {
 		counts := make([]uint32, len(cells))
 		for r, row := range cells {
 			for a, c := range row {
@@ -166,6 +151,26 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 		}
 	}
 	return w, nil
+}
+
+// askAdult asks for what a row has, a number by so many buckets either way: in the index's words and in those of the protocol.
+func askAdult(attrs []postings.Attribute, row [adultColumns]cell, reach int) (conditions []column.Condition, items []wire.Condition) {
+	for a, c := range row {
+		name := attrs[a].Name
+		switch {
+		case c.missing:
+		case attrs[a].Type == schema.Number:
+			lo, hi := float64(max(c.bucket-reach, 0)), float64(c.bucket+reach)
+			low, high := column.NumberValue(lo), column.NumberValue(hi)
+			conditions = append(conditions, column.Condition{Attr: name, Min: &low, Max: &high, Bucket: true})
+			items = append(items, wire.Condition{Attr: name, Min: wire.Number(lo), Max: wire.Number(hi), Bucket: true})
+		default:
+			v := column.StringValue(c.text)
+			conditions = append(conditions, column.Condition{Attr: name, Value: &v})
+			items = append(items, wire.Condition{Attr: name, Value: wire.String(c.text)})
+		}
+	}
+	return conditions, items
 }
 
 // cell is one value of a row as the reference sees it.
