@@ -21,7 +21,7 @@ import (
 // openedGroup is a group, and the engines that it is made of.
 type openedGroup struct {
 	*group.Group
-	engines []*cudaEngine
+	engines []*Engine
 }
 
 // openDeviceGroup opens a group on the devices that GENIEMQ_DEVICES names, like 0,1,2,3. Default 0,0: two engines on one
@@ -43,7 +43,7 @@ func openDeviceGroup(t testing.TB, opts gpuexec.CUDAOptions) openedGroup {
 		t.Fatal(err)
 	}
 	var members []run.Member
-	var engines []*cudaEngine
+	var engines []*Engine
 	crew := run.NewCrew(opts.Workers)
 	for _, device := range devices {
 		e, err := Open(opts, device, crew, images)
@@ -80,7 +80,7 @@ func TestCUDADevices(t *testing.T) {
 				continue
 			}
 			for _, path := range []string{"sliced", "tile", ""} {
-				makeWorld := []func(testing.TB, *rand.Rand, int) *enginetest.World{enginetest.RandomWorld, slicedWorld}[rng.IntN(2)]
+				makeWorld := []func(testing.TB, *rand.Rand, int) *enginetest.World{enginetest.RandomWorld, enginetest.SlicedWorld}[rng.IntN(2)]
 				w := makeWorld(t, rng, n)
 				forceGroup(t, g, path)
 				s := enginetest.LoadOn(t, g, w.Index)

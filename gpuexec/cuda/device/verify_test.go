@@ -85,7 +85,7 @@ func TestCUDAVerify(t *testing.T) {
 			plans = append(plans, plan)
 		}
 		s := enginetest.LoadOn(t, e, c.Index)
-		own, skipped := compareDistances(t, s.(*cudaSearcher), texts, plans)
+		own, skipped := compareDistances(t, s.(*searcher), texts, plans)
 		compared, left = compared+own, left+skipped
 		sameAsHost(t, c, s, plans)
 		if err := s.Close(); err != nil {
@@ -99,7 +99,7 @@ func TestCUDAVerify(t *testing.T) {
 }
 
 // compareDistances matches the plans and checks what distances come back.
-func compareDistances(t *testing.T, s *cudaSearcher, texts []string, plans []gpuexec.Plan) (compared, left int) {
+func compareDistances(t *testing.T, s *searcher, texts []string, plans []gpuexec.Plan) (compared, left int) {
 	t.Helper()
 	jobs := make([]run.Job, len(plans))
 	var list []*run.Job
@@ -121,7 +121,7 @@ func compareDistances(t *testing.T, s *cudaSearcher, texts []string, plans []gpu
 		t.Fatal(err)
 	}
 	for _, job := range list {
-		if !s.resident.verifies(job) {
+		if !s.resident.Compares(job) {
 			if len(job.Distances) != 0 {
 				t.Fatal("distances that no one asked for")
 			}
@@ -173,7 +173,7 @@ func TestCUDAVerifyMany(t *testing.T) {
 	for range 5 {
 		plans = append(plans, c.SequencePlan(t, enginetest.RandomString(rng, "abc", 30), 10, 4000+rng.IntN(3000), false))
 	}
-	compareDistances(t, s.(*cudaSearcher), texts, plans)
+	compareDistances(t, s.(*searcher), texts, plans)
 	sameAsHost(t, c, s, plans)
 }
 
@@ -186,10 +186,10 @@ func TestCUDAVerifyElsewhere(t *testing.T) {
 	}
 	c := enginetest.SequenceCollection(t, texts, 2)
 	e := openDevice(t, gpuexec.CUDAOptions{})
-	e.(*cudaEngine).limits.partBytes = 1 << 20
+	e.(*Engine).limits.PartBytes = 1 << 20
 	s := enginetest.LoadOn(t, e, c.Index)
 	defer s.Close()
-	if s.(*cudaSearcher).resident.texts != nil {
+	if s.(*searcher).resident.Texts != nil {
 		t.Fatal("the texts of a streamed index are on the device")
 	}
 	var plans []gpuexec.Plan
@@ -225,8 +225,8 @@ func TestCUDAVerifyTimes(t *testing.T) {
 			texts[i] = enginetest.Misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(c.edits+1))
 		}
 		collection := enginetest.SequenceCollection(t, texts, 3)
-		s := enginetest.LoadOn(t, e, collection.Index).(*cudaSearcher)
-		resident := s.resident.texts
+		s := enginetest.LoadOn(t, e, collection.Index).(*searcher)
+		resident := s.resident.Texts
 		for _, k := range []int{1, 10} {
 			for _, candidates := range []int{32, 256, 1000} {
 				plans := make([]gpuexec.Plan, 1024)
@@ -237,8 +237,8 @@ func TestCUDAVerifyTimes(t *testing.T) {
 				var answers [2][]gpuexec.Answer
 				for run := range 2 * 9 {
 					way := run % 2
-					if s.resident.texts = resident; way == 1 {
-						s.resident.texts = nil
+					if s.resident.Texts = resident; way == 1 {
+						s.resident.Texts = nil
 					}
 					answers[way] = make([]gpuexec.Answer, len(plans))
 					start := time.Now()
@@ -262,7 +262,7 @@ func TestCUDAVerifyTimes(t *testing.T) {
 						}
 					}
 				}
-				s.resident.texts = resident
+				s.resident.Texts = resident
 				for i := range plans {
 					if !enginetest.SameHits(&answers[0][i], &answers[1][i]) {
 						t.Fatal(difference(&answers[0][i], &answers[1][i]))
@@ -274,7 +274,7 @@ func TestCUDAVerifyTimes(t *testing.T) {
 				}
 				middle := len(total[0]) / 2
 				t.Log(fmt.Sprintf("length %4d, %3d symbols, k %2d, K %4d: verify device %.3f ms, host %.3f ms; batch %.3f, %.3f ms",
-					c.length, resident.symbols.count, k, candidates, verified[0][middle], verified[1][middle], total[0][middle], total[1][middle]))
+					c.length, resident.Symbols.Count, k, candidates, verified[0][middle], verified[1][middle], total[0][middle], total[1][middle]))
 			}
 		}
 		if err := s.Close(); err != nil {

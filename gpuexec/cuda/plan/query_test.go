@@ -1,6 +1,4 @@
-//go:build cuda
-
-package device
+package plan
 
 import (
 	"slices"
@@ -13,38 +11,35 @@ import (
 	"github.com/geniemq/geniemq/kernels"
 )
 
-// hostResident is what the host knows of an index that is resident on an H200, without a device.
-func hostResident(t testing.TB, x *index.Index, limits residentLimits) *resident {
+// hostDevice is what planning knows of an H200, without one.
+func hostDevice() *Device {
+	d := &Device{Name: "NVIDIA H200", Processors: 132, BoundColumns: MaxColumns, ScanObjects: 1024, ScanFarthest: 4096, Profile: ProfileOf("NVIDIA H200")}
+	for _, variant := range kernels.MatchVariants {
+		d.Tile = append(d.Tile, TileVariant{Bits: variant.Bits, Blocks: variant.Blocks})
+	}
+	for _, planes := range []int{8, 16, 32} {
+		d.Sliced = append(d.Sliced, SlicedVariant{Planes: planes, Warps: 8, Slots: 16, Decoders: 8, StageOctets: 62})
+	}
+	return d
+}
+
+// hostPolicy is that of an H200.
+func hostPolicy() *Policy { return &Policy{Profile: hostDevice().Profile} }
+
+// placed is the placement of an index that has its codes, whatever the memory.
+func placed(t testing.TB, x *index.Index, limits Limits) Placement {
 	t.Helper()
-	layout, err := layoutResident(x, run.AllTiles(x), limits)
+	r, err := newResident(x, run.AllTiles(x), limits)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &resident{index: x, tiles: layout.tiles, kernels: hostKernels(), parts: layout.parts, attributes: layout.attributes, postings: layout.postings,
-		repeats: make([]uint32, layout.attributes)}
-	for a := range r.repeats {
-		r.repeats[a] = 1
-	}
-	if layout.sliced != nil {
-		r.sliced = &slicedIndex{slicedLayout: layout.sliced}
-	}
-	if codes := newCodesLayout(x, layout, maxColumns, 0); codes != nil {
-		r.codes = &residentCodes{codesLayout: codes}
-	}
-	r.planner = newPlanner(r)
-	return r
+	return Placement{Resident: r, Codes: newCodes(r, MaxColumns, 0)}
 }
 
-// hostKernels are the kernels that an H200 has, without the functions.
-func hostKernels() *cudaKernels {
-	k := &cudaKernels{processors: 132}
-	for _, variant := range kernels.MatchVariants {
-		k.matches = append(k.matches, cudaMatch{Match: variant})
-	}
-	for _, planes := range []int{8, 16, 32} {
-		k.sliced = append(k.sliced, cudaSliced{planes: planes, warps: 8, slots: 16, decoders: 8, stageOctets: 62})
-	}
-	return k
+// hostIndex is an index that is resident on an H200, to who plans for it.
+func hostIndex(t testing.TB, x *index.Index, limits Limits) *Index {
+	t.Helper()
+	return NewIndex(hostDevice(), placed(t, x, limits), slices.Repeat([]uint32{1}, len(x.Attributes())))
 }
 
 // TestPlan: what planning derives of a query holds for the objects, in each form that attributes can have on the device.
@@ -53,11 +48,11 @@ func TestPlan(t *testing.T) {
 	ranges := 0
 	for range 200 {
 		w := enginetest.RandomWorld(t, rng, 1+rng.IntN(300))
-		r := hostResident(t, w.Index, residentLimits{memory: 1 << 40, planesOnly: rng.IntN(2) == 0})
-		for a := range r.repeats {
-			r.repeats[a] = uint32(repeatsOf(w, a))
+		repeats := make([]uint32, len(w.Index.Attributes()))
+		for a := range repeats {
+			repeats[a] = uint32(repeatsOf(w, a))
 		}
-		r.planner = newPlanner(r)
+		r := NewIndex(hostDevice(), placed(t, w.Index, Limits{Memory: 1 << 40, PlanesOnly: rng.IntN(2) == 0}), repeats)
 		for range 30 {
 			m := w.RandomPlan(rng).Match
 			bound := w.Index.CountBound(&m.Query)
@@ -65,9 +60,9 @@ func TestPlan(t *testing.T) {
 				continue
 			}
 			counts := w.Counts(&m.Query)
-			q := r.plan(&run.Job{Query: &m.Query, K: 1, MinCount: 1, Bound: uint32(bound)})
-			if most := slices.Max(counts); uint64(q.bound) < most || uint64(q.bound) > bound {
-				t.Fatalf("%+v: the bound is %d, an object has %d", m.Query, q.bound, most)
+			q := r.Plan(&run.Job{Query: &m.Query, K: 1, MinCount: 1, Bound: uint32(bound)})
+			if most := slices.Max(counts); uint64(q.Bound) < most || uint64(q.Bound) > bound {
+				t.Fatalf("%+v: the bound is %d, an object has %d", m.Query, q.Bound, most)
 			}
 			if q.counters < 0 {
 				continue
@@ -93,11 +88,11 @@ func TestPlan(t *testing.T) {
 					}
 				}
 			}
-			if q.postings != postings || q.rows < rows || uint64(q.rows) > 2*uint64(q.spans) {
+			if q.postings != postings || q.rows < rows || q.rows > 2*q.spans {
 				t.Fatalf("%+v: %d postings, at most %d rows; there are %d and %d", m.Query, q.postings, q.rows, postings, rows)
 			}
-			if planes := r.kernels.sliced[q.counters].planes; uint64(q.bound)+uint64(bias) >= 1<<planes {
-				t.Fatalf("%+v: counters of %d bits for counts to %d and biases of %d", m.Query, planes, q.bound, bias)
+			if planes := r.device.Sliced[q.counters].Planes; uint64(q.Bound)+uint64(bias) >= 1<<planes {
+				t.Fatalf("%+v: counters of %d bits for counts to %d and biases of %d", m.Query, planes, q.Bound, bias)
 			}
 		}
 	}
@@ -128,7 +123,7 @@ func TestShare(t *testing.T) {
 		var sum uint64
 		for before := uint64(0); before < objects; {
 			end := before + 1 + rng.Uint64N(objects-before)
-			l := slicedLayout{objects: objects, before: before, end: end}
+			l := Planes{objects: objects, before: before, end: end}
 			sum += l.share(postings)
 			before = end
 		}
@@ -141,22 +136,22 @@ func TestShare(t *testing.T) {
 // BenchmarkPlan is what the host does with a batch, on one core: planning, and encoding for the device.
 func BenchmarkPlan(b *testing.B) {
 	for _, c := range []struct {
-		wl     workload
-		limits residentLimits
+		wl     enginetest.Workload
+		limits Limits
 		name   string
 	}{
-		{rows(70_000), residentLimits{memory: 1 << 40}, "w4"},
-		{rows(70_000), residentLimits{memory: 1 << 40, planesOnly: true}, "w4 planes"},
-		{hashed(20_000, 237), residentLimits{memory: 1 << 40}, "w1"},
-		{zipf("w3", 400_000, 17, 1_000_000, 20, 12, 100), residentLimits{memory: 1 << 40}, "w3"},
-		{zipf("w3", 400_000, 17, 1_000_000, 20, 12, 100), residentLimits{memory: 1 << 40}, "w3 rare"},
+		{enginetest.Rows(70_000), Limits{Memory: 1 << 40}, "w4"},
+		{enginetest.Rows(70_000), Limits{Memory: 1 << 40, PlanesOnly: true}, "w4 planes"},
+		{enginetest.Hashed(20_000, 237), Limits{Memory: 1 << 40}, "w1"},
+		{enginetest.Zipf("w3", 400_000, 17, 1_000_000, 20, 12, 100), Limits{Memory: 1 << 40}, "w3"},
+		{enginetest.Zipf("w3", 400_000, 17, 1_000_000, 20, 12, 100), Limits{Memory: 1 << 40}, "w3 rare"},
 	} {
 		if c.name == "w3 rare" {
-			c.wl.layout = "rare"
+			c.wl.Layout = "rare"
 		}
-		x := c.wl.build(b)
-		plans := c.wl.plans()
-		r := hostResident(b, x, c.limits)
+		x := c.wl.Build(b)
+		plans := c.wl.Plans()
+		r := hostIndex(b, x, c.limits)
 		jobs := make([]*run.Job, len(plans))
 		spans := 0
 		for i := range plans {
@@ -167,7 +162,7 @@ func BenchmarkPlan(b *testing.B) {
 			jobs[i] = &run.Job{Query: &plans[i].Match.Query, K: plans[i].Match.K, MinCount: 1, Bound: bound}
 			spans += len(plans[i].Match.Query.Spans)
 		}
-		queries := make([]laneQuery, len(jobs))
+		queries := make([]Query, len(jobs))
 		perSpan := func(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(spans), "ns/span")
 		}
@@ -183,31 +178,34 @@ func BenchmarkPlan(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				for i, job := range jobs {
-					queries[i] = r.plan(job)
+					queries[i] = r.Plan(job)
 				}
 			}
 			perSpan(b)
 		})
 		all := 0
 		for i := range queries {
-			all += queries[i].spans
+			all += int(queries[i].spans)
 		}
 		to := make([]abi.Span, all)
 		b.Run(c.name+"/encode", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				at := 0
+				at := uint32(0)
 				for i := range queries {
-					r.planner.encodeSpans(to[at:at+queries[i].spans], queries[i].job.Query)
+					r.encodeSpans(to[at:at+queries[i].spans], queries[i].Job.Query)
 					at += queries[i].spans
 				}
 			}
 			perSpan(b)
 		})
-		l := lane{resident: r, pieces: queries, waves: defaultWaves, policy: defaultPolicy, bytes: 1 << 30}
-		b.Run(c.name+"/layout", func(b *testing.B) {
+		room, policy := Room{1 << 30, 32 << 20, 32 << 20}, hostPolicy()
+		b.Run(c.name+"/piece", func(b *testing.B) {
+			b.ReportAllocs()
 			for b.Loop() {
-				l.layout()
+				if _, err := r.planPiece(queries, room, policy); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}

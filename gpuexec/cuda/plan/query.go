@@ -1,44 +1,27 @@
-//go:build cuda
-
-package device
+package plan
 
 import (
+	"math/bits"
+	"sync/atomic"
+
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
 )
 
-// laneQuery is a job in a piece of a batch: what it asks of the device.
-type laneQuery struct {
-	job     *run.Job
-	variant int    // of the (query, tile) kernel
-	bound   uint32 // tighter than the job's
-	spans   int
+// An Index is a placed index to who plans for it. Beside the placement it is all that the host looks at for a batch, a line per
+// attribute and tables that stay in a core's cache, since a large batch has hundreds of thousands of spans. It belongs to one
+// device: members that share an index plan for themselves, at the same time, because bounds, forms and shares differ.
+//
+// It does not change but for rest, which is a lesson and not a fact.
+type Index struct {
+	Placement
+	device *Device
 
-	// Of the shared-decode kernel.
-	counters     int    // its variant, or -1 where the query cannot be executed there
-	rows         uint32 // that its spans become, at most
-	weightedRows uint32 // each as often as its weight has bits
-	weights      uint32 // all bits of its weights
-	crowded      uint32 // trees that its spans may need because many are on one attribute, see planTotals.crowd
-	postings     uint64 // in its spans, where it can be executed there
-	planeRows    uint64 // planes that its spans read in the (query, tile) kernel; 0 where it reads their postings
-	sliced       bool   // it is executed there, or by the filter
-
-	// Of the filter.
-	filterable bool
-	dense      int  // see codesLayout.filterable
-	filter     bool // it is executed there
-}
-
-// A planner says what queries ask of a resident index. It is all that the host looks at for a batch, a line an attribute and
-// tables that stay in a core's cache, since a large batch has hundreds of thousands of spans. It belongs to the resident:
-// members that share an index plan for themselves, at the same time, because bounds, forms and shares differ.
-type planner struct {
 	attributes []plannedAttribute
-	kernels    *cudaKernels
-	layout     *slicedLayout // nil: nothing is sliced
-	postings   bool          // what is sliced has postings too
+	slots      int
+	// rest is for how many batches more the bound is left alone, because it did not pay on this index (BoundCosts.Rest).
+	rest atomic.Int32
 }
 
 // plannedAttribute is what planning knows of an attribute.
@@ -60,34 +43,91 @@ const (
 	formNothing                       // no object has a keyword
 )
 
-// newPlanner makes the planner of an index that has been loaded.
-func newPlanner(r *resident) *planner {
-	p := &planner{attributes: make([]plannedAttribute, r.attributes), kernels: r.kernels, layout: r.slicedLayout(), postings: r.postings}
-	for i, attribute := range r.index.Attributes() {
-		a := &p.attributes[i]
-		a.most, a.repeats = attribute.MaxPerObject, r.repeats[i]
+// NewIndex makes the Index of a placed index. repeats is, by attribute, the most times that one object has one keyword: it is
+// derived when the index is loaded, and makes count bounds tight.
+func NewIndex(d *Device, p Placement, repeats []uint32) *Index {
+	x := &Index{Placement: p, device: d, attributes: make([]plannedAttribute, p.Attributes), slots: p.Resident.slots()}
+	for i, attribute := range p.Index.Attributes() {
+		a := &x.attributes[i]
+		a.most, a.repeats = attribute.MaxPerObject, repeats[i]
 		switch {
-		case p.layout.has(i):
-			a.form, a.planes = formSliced, p.layout.attributes[i].Planes
-			a.before = postingsBefore(p.layout.codes[i], attribute.Keywords)
+		case p.Planes.Has(i):
+			a.form, a.planes = formSliced, p.Planes.Attributes[i].Planes
+			a.before = postingsBefore(p.Planes.codes[i], attribute.Keywords)
 		case attribute.Layout == index.LayoutSliced:
 			a.form = formNothing
 		}
 	}
-	return p
+	return x
 }
 
-// plan says what a job asks of the device.
-func (r *resident) plan(job *run.Job) laneQuery {
-	p := r.planner
-	t := planTotals{sliced: p.layout != nil}
+// Resting is for how many batches more the bound is left alone, because it did not pay.
+func (x *Index) Resting() int32 { return x.rest.Load() }
+
+// groups is the number of groups of 1,024 objects that are here.
+func (x *Index) groups() int { return groupsOf(x.Objects()) }
+
+// Slots is how many spans the device makes of one, at most, before the (query, tile) kernel: where attributes do not lie as
+// postings of all keywords it resolves them first (kernels/resolve.cu). 0: it need not.
+func (x *Index) Slots() int { return x.slots }
+
+// spanRoom is how many spans have room on the device for so many of a query: they and what they become.
+func (x *Index) spanRoom(spans int) int { return spans * (1 + x.slots) }
+
+// A Query is what a job asks of the device.
+type Query struct {
+	Job *run.Job
+
+	// Of the shared-decode kernel.
+	postings uint64 // in its spans, where it can be executed there
+
+	planeRows uint64 // planes that its spans read in the (query, tile) kernel; 0 where it reads their postings
+	Bound     uint32 // of its counts, tighter than the job's
+	spans     uint32
+
+	rows         uint32 // that its spans become in the shared-decode kernel, at most
+	weightedRows uint32 // each as often as its weight has bits
+	weights      uint32 // all bits of its weights
+	crowded      uint32 // trees that its spans may need because many are on one attribute, see planTotals.crowd
+
+	dense     uint32 // of the bound, see Codes.boundable
+	boundable bool   // the bound can execute it
+	kernel    kernel // that executes it, in a Piece
+	variant   int8   // of the (query, tile) kernel
+	counters  int8   // variant of the shared-decode kernel, or -1 where the query cannot be executed there
+}
+
+// kernel is one of the three.
+type kernel uint8
+
+const (
+	kernelTile kernel = iota
+	kernelSliced
+	kernelBound
+)
+
+// order is by kernel, then by the width of counters.
+func (q *Query) order() int {
+	switch q.kernel {
+	case kernelBound:
+		return 2 << 8
+	case kernelSliced:
+		return 1<<8 + int(q.counters)
+	default:
+		return int(q.variant)
+	}
+}
+
+// Plan says what a job asks of the device.
+func (x *Index) Plan(job *run.Job) Query {
+	t := planTotals{sliced: x.Planes != nil}
 	for i := range job.Query.Items {
 		item := &job.Query.Items[i]
 		if item.Count == 0 {
 			continue
 		}
 		spans := job.Query.ItemSpans(*item)
-		switch a := &p.attributes[item.Attr]; a.form {
+		switch a := &x.attributes[item.Attr]; a.form {
 		case formSliced:
 			a.addSliced(&t, spans, item.Weight)
 			t.crowd(item.Attr, uint32(len(spans)))
@@ -95,26 +135,27 @@ func (r *resident) plan(job *run.Job) laneQuery {
 			a.addPostings(&t, spans, item.Weight)
 		}
 	}
-	q := laneQuery{
-		job: job, bound: uint32(min(t.bound, uint64(job.Bound))), spans: t.spans,
+	q := Query{
+		Job: job, Bound: uint32(min(t.bound, uint64(job.Bound))), spans: uint32(t.spans),
 		counters: -1, rows: t.rows, weightedRows: t.weightedRows, weights: t.weights,
 		crowded: min(t.crowded, t.rows/abi.TreeRows),
 	}
-	q.variant = p.kernels.variant(q.bound)
-	if !p.postings {
+	q.variant = int8(x.device.tileVariant(q.Bound))
+	if !x.Decoded {
 		q.planeRows = t.planeRows
 	}
 	if t.sliced {
-		q.postings = p.layout.share(t.postings)
-		for v := range p.kernels.sliced {
-			if uint64(q.bound)+t.bias < 1<<p.kernels.sliced[v].planes {
-				q.counters = v
+		q.postings = x.Planes.share(t.postings)
+		for v := range x.device.Sliced {
+			if uint64(q.Bound)+t.bias < 1<<x.device.Sliced[v].Planes {
+				q.counters = int8(v)
 				break
 			}
 		}
 	}
-	if q.counters >= 0 && r.codes != nil {
-		q.filterable, q.dense = r.codes.filterable(job.Query)
+	if q.counters >= 0 && x.Codes != nil {
+		ok, dense := x.Codes.boundable(job.Query)
+		q.boundable, q.dense = ok, uint32(dense)
 	}
 	return q
 }
@@ -165,7 +206,7 @@ func (a *plannedAttribute) addSliced(t *planTotals, spans []index.Span, weight u
 	t.postings += postings
 	t.planeRows += uint64(a.planes) * uint64(n)
 	t.rows += rows
-	t.weightedRows += rows * uint32(weightBits(weight))
+	t.weightedRows += rows * uint32(bits.OnesCount32(weight)) // a row is added once for each
 	t.weights |= weight
 }
 
@@ -189,10 +230,10 @@ func (a *plannedAttribute) mostOf(spans []index.Span) uint64 {
 }
 
 // encodeSpans writes the spans of a query: as keywords, whatever the forms of the attributes.
-func (p *planner) encodeSpans(to []abi.Span, query *index.Query) {
+func (x *Index) encodeSpans(to []abi.Span, query *index.Query) {
 	for i := range query.Items {
 		item := &query.Items[i]
-		if item.Count == 0 || p.attributes[item.Attr].form == formNothing {
+		if item.Count == 0 || x.attributes[item.Attr].form == formNothing {
 			continue
 		}
 		spans := query.ItemSpans(*item)
@@ -202,9 +243,4 @@ func (p *planner) encodeSpans(to []abi.Span, query *index.Query) {
 		}
 		to = to[len(spans):]
 	}
-}
-
-// deviceQuery is the query as the kernels read it, but for what depends on its place.
-func (q *laneQuery) deviceQuery() abi.Query {
-	return abi.Query{Spans: uint32(q.spans), K: uint32(q.job.K), Bound: q.bound}
 }
