@@ -14,7 +14,7 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// W3, short documents: 17 words an object and 12 a query from a vocabulary of a million whose frequencies fall as
+// W3, short documents: 17 words per object and 12 per query from a vocabulary of a million whose frequencies fall as
 // a shifted Zipf law: rank = shift x (e^(u ln(V/shift + 1)) - 1) for u uniform in [0, 1).
 const (
 	documentWords   = 17

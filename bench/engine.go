@@ -66,7 +66,7 @@ type EngineResult struct {
 	// Achieved is what share of the device's limits match and select took.
 	Achieved *Achieved `json:"achieved,omitempty"`
 
-	// Where the engine tells the stages of a batch apart (gpuexec.StageTimer), MatchSelect is their sum without the
+	// Where the engine tells the stages of a batch apart (gpuexec.Trace), MatchSelect is their sum without the
 	// host; elsewhere it is what is left of the total beside verification, and there are no stages.
 	PlanMs           *float64 `json:"plan_ms,omitempty"`
 	UploadMs         *float64 `json:"upload_ms,omitempty"`
@@ -163,7 +163,7 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 		}
 		verified := milliseconds(v) / float64(max(1, info.Workers))
 		matched := t - verified
-		if _, staged := searcher.(gpuexec.StageTimer); staged {
+		if s.Sum() > 0 {
 			matched = milliseconds(s.Match + s.Select)
 			verified += milliseconds(s.Verify)
 			stages.add(s)
@@ -221,21 +221,13 @@ func searchAll(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan, an
 }
 
 // searchStages is searchAll, and sums the stages of an engine that tells them apart.
-func searchStages(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan, answers []gpuexec.Answer) (sum gpuexec.Stages, err error) {
+func searchStages(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan, answers []gpuexec.Answer) (sum gpuexec.Trace, err error) {
 	size := max(1, s.Capacity().BatchPlans)
-	timer, staged := s.(gpuexec.StageTimer)
 	for lo := 0; lo < len(plans); lo += size {
 		hi := min(lo+size, len(plans))
-		var stages gpuexec.Stages
-		if staged {
-			stages, err = timer.SearchStages(ctx, plans[lo:hi], answers[lo:hi])
-		} else {
-			err = s.Search(ctx, plans[lo:hi], answers[lo:hi])
-		}
-		if err != nil {
+		if err := s.Search(ctx, plans[lo:hi], answers[lo:hi], &sum); err != nil {
 			return sum, err
 		}
-		sum.Add(stages)
 	}
 	return sum, nil
 }
@@ -246,7 +238,7 @@ type stageTimes struct {
 	work                                     gpuexec.Work // of the last one
 }
 
-func (t *stageTimes) add(s gpuexec.Stages) {
+func (t *stageTimes) add(s gpuexec.Trace) {
 	t.work = s.Work
 	t.plan = append(t.plan, milliseconds(s.Plan))
 	t.upload = append(t.upload, milliseconds(s.Upload))

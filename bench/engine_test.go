@@ -71,7 +71,7 @@ func TestCheckFindsWrongAnswers(t *testing.T) {
 	}
 	defer searcher.Close()
 	answers := make([]gpuexec.Answer, 1)
-	if err := searcher.Search(ctx, w.Plans, answers); err != nil {
+	if err := searcher.Search(ctx, w.Plans, answers, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Check(0, answers[0]); err != nil {
@@ -108,8 +108,8 @@ func (e *spoiled) Load(ctx context.Context, s *gpuexec.Snapshot, replaced ...*gp
 	return &spoiledSearcher{Searcher: searcher, engine: e}, err
 }
 
-func (s *spoiledSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
-	err := s.Searcher.Search(ctx, plans, answers)
+func (s *spoiledSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
+	err := s.Searcher.Search(ctx, plans, answers, t)
 	if s.batches.Add(1) >= s.engine.from && err == nil {
 		s.engine.spoil(&answers[0])
 	}

@@ -49,7 +49,7 @@ type Achieved struct {
 const (
 	rowReads, rowLogic     = 1 + 1./8, 2.3 // of a row that the shared-decode kernel adds
 	octetReads, octetLogic = 6, 12         // of an octet that it decodes
-	blockQueries           = 128           // its queries a block
+	blockQueries           = 128           // its queries per block
 )
 
 // demand is what a batch cannot do without, beside what the engine counts.

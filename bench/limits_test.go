@@ -45,7 +45,7 @@ func TestAchieved(t *testing.T) {
 	}
 }
 
-// Queries of one value an attribute need an octet an attribute, however many of a block ask for it.
+// Queries of one value per attribute need an octet per attribute, however many of a block ask for it.
 func TestOctets(t *testing.T) {
 	w, err := New(context.Background(), "w1", Options{Objects: 1500, Queries: 1})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 const (
 	AxisObjects = "n"       // objects; the index grows from point to point
 	AxisQueries = "q"       // queries in the batch
-	AxisK       = "k"       // hits a query
+	AxisK       = "k"       // hits per query
 	AxisDensity = "density" // Options.Reach: buckets either way that an item takes, for RangeWorkloads
 )
 

@@ -18,6 +18,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -57,7 +58,7 @@ func (o *ServiceOptions) ensureDefaults() {
 	o.LoadTime = cmp.Or(o.LoadTime, 5*time.Second)
 }
 
-// ServiceResult is one line of `geniemq bench service`: one mode. Rates are queries a second, medians over the rounds.
+// ServiceResult is one line of `geniemq bench service`: one mode. Rates are queries per second, medians over the rounds.
 type ServiceResult struct {
 	Workload          string `json:"workload"`
 	Engine            string `json:"engine"`
@@ -244,7 +245,7 @@ func measureService(ctx context.Context, w *Workload, svc *service.Service, cfg 
 	for _, size := range opts.QueriesPerMessage {
 		r, err := measureMode(ctx, sender, svc, size, opts)
 		if err != nil {
-			return nil, fmt.Errorf("%d queries a message: %w", size, err)
+			return nil, fmt.Errorf("%d queries per message: %w", size, err)
 		}
 		results = append(results, r)
 	}
@@ -346,7 +347,7 @@ type echoed struct {
 }
 
 func startEcho(ctx context.Context, server *config.Config, answer []byte) (*echo, error) {
-	nc, err := service.Connect(server, "geniemq bench")
+	nc, err := connection.Connect(server, "geniemq bench")
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -31,7 +31,7 @@ type traffic struct {
 	pub, sub *nats.Conn
 	js       jetstream.JetStream
 	runs     int
-	messages map[int][][]byte // encoded, by queries a message
+	messages map[int][][]byte // encoded, by queries per message
 }
 
 // checkEvery is how many answers one is compared for; comparing all would measure the load.
@@ -46,10 +46,10 @@ func newTraffic(ctx context.Context, server *config.Config, w *Workload, answers
 		return nil, err
 	}
 	l := &traffic{server: server, subjects: subjects, workload: w, answers: answers, messages: map[int][][]byte{}}
-	if l.pub, err = service.Connect(server, "geniemq bench"); err != nil {
+	if l.pub, err = connection.Connect(server, "geniemq bench"); err != nil {
 		return nil, err
 	}
-	if l.sub, err = service.Connect(server, "geniemq bench"); err != nil {
+	if l.sub, err = connection.Connect(server, "geniemq bench"); err != nil {
 		l.pub.Close()
 		return nil, err
 	}
@@ -91,10 +91,10 @@ func (l *traffic) bodies(size int) [][]byte {
 // stint is one uninterrupted load.
 type stint struct {
 	index    string
-	size     int // queries a message
+	size     int // queries per message
 	messages int
 	window   int     // messages sent and not answered, when there is no rate
-	rate     float64 // queries a second, sent at fixed times whatever comes back
+	rate     float64 // queries per second, sent at fixed times whatever comes back
 }
 
 // on is the same load for another index.
@@ -105,8 +105,8 @@ func (s stint) on(index string) stint {
 
 // round is what a stint measured.
 type round struct {
-	rate      float64           // queries a second, first publish to last answer
-	latencies []float64         // milliseconds, one a message, from the time it was due
+	rate      float64           // queries per second, first publish to last answer
+	latencies []float64         // milliseconds, one per message, from the time it was due
 	late      []float64         // by how much of that it was sent late
 	stages    [stages][]float64 // of the latencies, where answers say so
 	wrong     int

@@ -42,11 +42,11 @@ type Engine interface {
 // call has returned.
 type Searcher interface {
 	// Search executes one batch and blocks until it is done. answers has one element a plan, which is overwritten;
-	// the memory of its Hits is reused. The plans must not change meanwhile.
+	// the memory of its Hits is reused. The plans must not change meanwhile. t may be nil.
 	//
 	// An error means that the batch failed as a whole and the answers are void: the context ended, or the device
 	// failed (*DeviceError). What is wrong with one plan is in its Answer.Err.
-	Search(ctx context.Context, plans []Plan, answers []Answer) error
+	Search(ctx context.Context, plans []Plan, answers []Answer, t *Trace) error
 	// Capacity says how large batches should be.
 	Capacity() Capacity
 	// Cost is the memory in bytes that a plan needs while its batch runs: a device's, or with Capacity.OnHost this host's.

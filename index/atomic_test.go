@@ -15,6 +15,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 func TestMain(m *testing.M) {
@@ -27,13 +29,13 @@ func TestMain(m *testing.M) {
 // manyTiles is a builder whose index takes more than one write.
 func manyTiles() (*index.Builder, error) {
 	header := true
-	schema := &index.Schema{Name: "big", Kind: index.Rows, Header: &header, Missing: []string{""},
-		Columns: []index.Column{{Name: "o", Type: index.CategoryColumn}}}
-	b, err := index.NewBuilder(schema, []index.AttributeSpec{{Name: "o", Type: index.Ordinal, Keywords: 1000}}, index.BuilderOptions{Workers: 2})
+	s := &schema.Schema{Name: "big", Kind: schema.Rows, Header: &header, Missing: []string{""},
+		Columns: []schema.Column{{Name: "o", Type: schema.CategoryColumn}}}
+	b, err := index.NewBuilder(s, []schema.AttributeSpec{{Name: "o", Type: schema.Ordinal, Keywords: 1000}}, index.BuilderOptions{Workers: 2})
 	if err != nil {
 		return nil, err
 	}
-	for id := range uint32(10 * index.TileObjects) {
+	for id := range uint32(10 * store.TileObjects) {
 		for i := range uint32(3) {
 			if err := b.AddOrdinal(0, (id*7+i*331)%1000); err != nil {
 				return nil, err

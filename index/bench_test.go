@@ -11,9 +11,12 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
-// BenchmarkBuild builds indexes of 500,000 objects with one worker on one core, and reports postings a second from
+// BenchmarkBuild builds indexes of 500,000 objects with one worker on one core, and reports postings per second from
 // the first value to the bytes in memory. The shapes are those of the workloads: signatures (W1), short documents from
 // a large vocabulary (W3), table rows with numbers (W4).
 func BenchmarkBuild(b *testing.B) {
@@ -29,13 +32,13 @@ func BenchmarkBuild(b *testing.B) {
 	}
 	shapes := []struct {
 		name     string
-		specs    func() []index.AttributeSpec
+		specs    func() []schema.AttributeSpec
 		postings int
 		fill     func(random *rand.Rand) func(build *index.Builder)
 	}{
-		{"signatures", func() (specs []index.AttributeSpec) {
+		{"signatures", func() (specs []schema.AttributeSpec) {
 			for i := range 24 {
-				specs = append(specs, index.AttributeSpec{Name: fmt.Sprint("h", i), Type: index.Ordinal, Keywords: 67})
+				specs = append(specs, schema.AttributeSpec{Name: fmt.Sprint("h", i), Type: schema.Ordinal, Keywords: 67})
 			}
 			return specs
 		}, 24 * objects, func(random *rand.Rand) func(*index.Builder) {
@@ -45,7 +48,7 @@ func BenchmarkBuild(b *testing.B) {
 				}
 			}
 		}},
-		{"documents", func() []index.AttributeSpec { return []index.AttributeSpec{{Name: "text", Type: index.Text}} }, 17 * objects,
+		{"documents", func() []schema.AttributeSpec { return []schema.AttributeSpec{{Name: "text", Type: schema.Text}} }, 17 * objects,
 			func(random *rand.Rand) func(*index.Builder) {
 				// Words lie one after the other, as an encoder cuts them from a text; drawing is not building.
 				var text strings.Builder
@@ -62,12 +65,12 @@ func BenchmarkBuild(b *testing.B) {
 					}
 				}
 			}},
-		{"rows", func() (specs []index.AttributeSpec) {
+		{"rows", func() (specs []schema.AttributeSpec) {
 			for i := range 6 {
-				specs = append(specs, index.AttributeSpec{Name: fmt.Sprint("n", i), Type: index.Number})
+				specs = append(specs, schema.AttributeSpec{Name: fmt.Sprint("n", i), Type: schema.Number})
 			}
 			for i := range 8 {
-				specs = append(specs, index.AttributeSpec{Name: fmt.Sprint("c", i), Type: index.Text})
+				specs = append(specs, schema.AttributeSpec{Name: fmt.Sprint("c", i), Type: schema.Text})
 			}
 			return specs
 		}, 14 * objects, func(random *rand.Rand) func(*index.Builder) {
@@ -84,11 +87,11 @@ func BenchmarkBuild(b *testing.B) {
 	for _, shape := range shapes {
 		b.Run(shape.name, func(b *testing.B) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-			schema := schemaFor(b, index.Rows)
+			s := schemaFor(b, schema.Rows)
 			var bytes int
 			for b.Loop() {
 				b.StopTimer()
-				build, err := index.NewBuilder(schema, shape.specs(), index.BuilderOptions{Workers: 1})
+				build, err := index.NewBuilder(s, shape.specs(), index.BuilderOptions{Workers: 1})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -116,7 +119,7 @@ func BenchmarkBuild(b *testing.B) {
 
 // BenchmarkLookup looks words up in a vocabulary larger than the caches.
 func BenchmarkLookup(b *testing.B) {
-	build, err := index.NewBuilder(schemaFor(b, index.Rows), []index.AttributeSpec{{Name: "text", Type: index.Text}}, index.BuilderOptions{})
+	build, err := index.NewBuilder(schemaFor(b, schema.Rows), []schema.AttributeSpec{{Name: "text", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -167,13 +170,13 @@ func BenchmarkDecode(b *testing.B) {
 	} {
 		b.Run(shape.name, func(b *testing.B) {
 			const tiles = 4
-			spec := index.AttributeSpec{Name: "a", Type: index.Text, Layout: shape.layout}
-			build, err := index.NewBuilder(schemaFor(b, index.Rows), []index.AttributeSpec{spec}, index.BuilderOptions{})
+			spec := schema.AttributeSpec{Name: "a", Type: schema.Text, Layout: shape.layout}
+			build, err := index.NewBuilder(schemaFor(b, schema.Rows), []schema.AttributeSpec{spec}, index.BuilderOptions{})
 			if err != nil {
 				b.Fatal(err)
 			}
 			random := rand.New(rand.NewPCG(1, 2))
-			for range tiles * index.TileObjects {
+			for range tiles * store.TileObjects {
 				keyword := random.Uint32N(shape.keywords)
 				if shape.layout == "rare" { // half of the keywords rare
 					keyword = uint32(float64(shape.keywords) * math.Pow(random.Float64(), 4))
@@ -184,13 +187,13 @@ func BenchmarkDecode(b *testing.B) {
 				}
 			}
 			x := built(b, build)
-			var decoder index.Decoder
+			var decoder postings.Decoder
 			for b.Loop() {
 				for tile := range tiles {
 					decoder.Postings(x, tile, 0)
 				}
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(tiles*index.TileObjects), "ns/posting")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(tiles*store.TileObjects), "ns/posting")
 		})
 	}
 }

@@ -10,13 +10,15 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 func TestNewBuilderFaults(t *testing.T) {
-	_, err := index.NewBuilder(&index.Schema{Name: "a b", Kind: index.Rows}, []index.AttributeSpec{
-		{Name: "", Type: index.Text}, {Name: "x", Type: index.Text}, {Name: "x", Type: index.Text}, {Name: "y"},
-		{Name: "z", Type: index.Number, Edges: "log"}, {Name: "w", Type: index.Number, Buckets: index.MaxBuckets + 1},
-		{Name: "l", Type: index.Text, Layout: "striped"}, {Name: "\xFF", Type: index.Text},
+	_, err := index.NewBuilder(&schema.Schema{Name: "a b", Kind: schema.Rows}, []schema.AttributeSpec{
+		{Name: "", Type: schema.Text}, {Name: "x", Type: schema.Text}, {Name: "x", Type: schema.Text}, {Name: "y"},
+		{Name: "z", Type: schema.Number, Edges: "log"}, {Name: "w", Type: schema.Number, Buckets: schema.MaxBuckets + 1},
+		{Name: "l", Type: schema.Text, Layout: "striped"}, {Name: "\xFF", Type: schema.Text},
 	}, index.BuilderOptions{})
 	if err == nil {
 		t.Fatal("accepted")
@@ -35,8 +37,8 @@ func TestNewBuilderFaults(t *testing.T) {
 }
 
 func TestRefusedValues(t *testing.T) {
-	b, err := index.NewBuilder(schemaFor(t, index.Rows), []index.AttributeSpec{
-		{Name: "n", Type: index.Number}, {Name: "o", Type: index.Ordinal, Keywords: 5},
+	b, err := index.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{
+		{Name: "n", Type: schema.Number}, {Name: "o", Type: schema.Ordinal, Keywords: 5},
 	}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +75,7 @@ func TestDiscard(t *testing.T) {
 	}
 	want := m.bytes(t, index.BuilderOptions{})
 
-	b, err := index.NewBuilder(schemaFor(t, index.Rows), m.specs, index.BuilderOptions{})
+	b, err := index.NewBuilder(schemaFor(t, schema.Rows), m.specs, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,10 +83,10 @@ func TestDiscard(t *testing.T) {
 		if random.IntN(3) == 0 {
 			for attr, spec := range m.specs {
 				switch spec.Type {
-				case index.Text:
+				case schema.Text:
 					b.AddString(attr, "only here "+strconv.Itoa(id))
 					b.AddString(attr, "a")
-				case index.Number:
+				case schema.Number:
 					b.AddNumber(attr, 1e9)
 				}
 			}
@@ -117,13 +119,13 @@ func TestDiscard(t *testing.T) {
 }
 
 // stored says whether an index has sections of a kind.
-func stored(x *index.Index, kind index.SectionKind) bool {
-	return slices.ContainsFunc(x.Sections(), func(s index.Section) bool { return s.Kind == kind })
+func stored(x *index.Index, kind store.SectionKind) bool {
+	return slices.ContainsFunc(x.Sections(), func(s store.Section) bool { return s.Kind == kind })
 }
 
 func TestKeys(t *testing.T) {
 	build := func(keys ...string) (*index.Index, error) {
-		b, err := index.NewBuilder(schemaFor(t, index.Rows), nil, index.BuilderOptions{})
+		b, err := index.NewBuilder(schemaFor(t, schema.Rows), nil, index.BuilderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,8 +174,8 @@ func TestKeys(t *testing.T) {
 
 // TestTooManyKeywords declares more keywords than 32 bits number.
 func TestTooManyKeywords(t *testing.T) {
-	b, err := index.NewBuilder(schemaFor(t, index.Rows), []index.AttributeSpec{
-		{Name: "a", Type: index.Ordinal, Keywords: 1 << 31}, {Name: "b", Type: index.Ordinal, Keywords: 1 << 31},
+	b, err := index.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{
+		{Name: "a", Type: schema.Ordinal, Keywords: 1 << 31}, {Name: "b", Type: schema.Ordinal, Keywords: 1 << 31},
 	}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +187,7 @@ func TestTooManyKeywords(t *testing.T) {
 
 // TestSchemaIsCopied changes the schema after NewBuilder.
 func TestSchemaIsCopied(t *testing.T) {
-	s := schemaFor(t, index.Rows)
+	s := schemaFor(t, schema.Rows)
 	b, err := index.NewBuilder(s, nil, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -13,16 +13,18 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // changedBuilder has n objects with keys, payloads and a category each.
 func changedBuilder(t testing.TB, n int) *index.Builder {
 	t.Helper()
-	schema, err := index.ParseSchema([]byte("name: c\nkind: rows\nkey: id\ncolumns: [{name: c, type: category}]\n"))
+	s, err := index.Builtin().ParseSchema([]byte("name: c\nkind: rows\nkey: id\ncolumns: [{name: c, type: category}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.NewBuilder(schema, []index.AttributeSpec{{Name: "c", Type: index.Text}}, index.BuilderOptions{})
+	b, err := index.NewBuilder(s, []schema.AttributeSpec{{Name: "c", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +124,7 @@ func TestChangedBytes(t *testing.T) {
 			before := x.Epoch()
 			must(t, x.Unchanged(before))
 			change(t, path, content)
-			var changed *index.ChangedError
+			var changed *store.ChangedError
 			if err := x.Unchanged(before); !errors.As(err, &changed) || changed.Path != path || changed.Reason == "" {
 				t.Fatalf("the file was changed, and Unchanged says %v", err)
 			}
@@ -275,7 +277,7 @@ func TestRecoverFault(t *testing.T) {
 	}
 	must(t, read())
 	must(t, os.Truncate(path, 4096))
-	var changed *index.ChangedError
+	var changed *store.ChangedError
 	if err := read(); !errors.As(err, &changed) {
 		t.Fatalf("reading what is not there returns %v", err)
 	}

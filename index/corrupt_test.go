@@ -14,17 +14,20 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // smallIndex is an index in LayoutPostings with every kind of section of it in a few kilobytes.
 func smallIndex(t testing.TB) []byte {
 	t.Helper()
-	m := &model{specs: []index.AttributeSpec{
-		{Name: "number", Type: index.Number, Buckets: 9, Layout: "postings"},
-		{Name: "exact", Type: index.Number, Edges: index.Exact, Layout: "postings"},
-		{Name: "text", Type: index.Text, Layout: "postings"},
-		{Name: "ordinal", Type: index.Ordinal, Keywords: 40, Layout: "postings"},
-		{Name: "never", Type: index.Text, Layout: "postings"},
+	m := &model{specs: []schema.AttributeSpec{
+		{Name: "number", Type: schema.Number, Buckets: 9, Layout: "postings"},
+		{Name: "exact", Type: schema.Number, Edges: schema.Exact, Layout: "postings"},
+		{Name: "text", Type: schema.Text, Layout: "postings"},
+		{Name: "ordinal", Type: schema.Ordinal, Keywords: 40, Layout: "postings"},
+		{Name: "never", Type: schema.Text, Layout: "postings"},
 	}}
 	words := strings.Fields("a bee see dee eee")
 	for id := range 70 {
@@ -42,18 +45,18 @@ func smallIndex(t testing.TB) []byte {
 // have nothing.
 func layoutsIndex(t testing.TB) []byte {
 	t.Helper()
-	m := &model{specs: []index.AttributeSpec{
-		{Name: "sliced", Type: index.Ordinal, Keywords: 40, Layout: "sliced"},
-		{Name: "rare", Type: index.Text, Layout: "rare"},
-		{Name: "never", Type: index.Ordinal, Keywords: 5, Layout: "sliced"},
-		{Name: "nowhere", Type: index.Text, Layout: "rare"},
+	m := &model{specs: []schema.AttributeSpec{
+		{Name: "sliced", Type: schema.Ordinal, Keywords: 40, Layout: "sliced"},
+		{Name: "rare", Type: schema.Text, Layout: "rare"},
+		{Name: "never", Type: schema.Ordinal, Keywords: 5, Layout: "sliced"},
+		{Name: "nowhere", Type: schema.Text, Layout: "rare"},
 	}}
-	m.objects = make([]modelObject, index.TileObjects+40)
+	m.objects = make([]modelObject, store.TileObjects+40)
 	for id := range m.objects {
 		m.objects[id].values = make([][]any, 4)
-		if id%index.TileObjects < 30 {
+		if id%store.TileObjects < 30 {
 			m.objects[id].values[0] = []any{uint32(id % 5)}
-			m.objects[id].values[1] = []any{"often", string(rune('a' + id%index.TileObjects)), string(rune('A' + id%9))}
+			m.objects[id].values[1] = []any{"often", string(rune('a' + id%store.TileObjects)), string(rune('A' + id%9))}
 		}
 	}
 	return m.bytes(t, index.BuilderOptions{})
@@ -62,7 +65,7 @@ func layoutsIndex(t testing.TB) []byte {
 // exercise calls every accessor over its whole domain; on any bytes that open it must neither panic nor leave
 // the file, whatever it answers. It returns a number so that nothing is optimised away.
 func exercise(x *index.Index) (sum int) {
-	var decoder index.Decoder
+	var decoder postings.Decoder
 	count := func(ids []uint16) {
 		var counters [1 << 16]uint8
 		for _, id := range ids {
@@ -73,17 +76,17 @@ func exercise(x *index.Index) (sum int) {
 	for attr := range x.Attributes() {
 		a := &x.Attributes()[attr]
 		switch a.Layout {
-		case index.LayoutSliced:
+		case schema.LayoutSliced:
 			codes := x.Codes(attr)
 			last := codes.Of(a.Keywords)
 			if int(last) != codes.Len() {
 				panic("the codes are not all keywords")
 			}
 			sum += int(codes.Of(a.Keywords/2)) + int(codes.Before(last/2)) + int(codes.Before(last))
-		case index.LayoutRare:
+		case schema.LayoutRare:
 			rare := x.Rare(attr)
 			for _, id := range rare.Run(0, a.Keywords) {
-				sum += len(x.Key(id)) + int(id)/index.TileObjects/x.Tiles()
+				sum += len(x.Key(id)) + int(id)/store.TileObjects/x.Tiles()
 				if id >= x.Objects() {
 					panic("a rare keyword has an object that does not exist")
 				}
@@ -127,12 +130,12 @@ func exercise(x *index.Index) (sum int) {
 			sum += int(x.ListStatistics(attr).Max)
 		}
 	}
-	for _, id := range []uint32{0, 1, x.Objects() / 2, x.Objects() - 1, x.Objects(), x.Objects() + index.TileObjects, math.MaxUint32} {
+	for _, id := range []uint32{0, 1, x.Objects() / 2, x.Objects() - 1, x.Objects(), x.Objects() + store.TileObjects, math.MaxUint32} {
 		sum += len(x.Key(id)) + len(x.Payload(id)) + len(x.Text(id))
 	}
-	q := new(index.Query)
+	q := new(postings.MatchQuery)
 	for attr := range x.Attributes() {
-		q.StartItem(uint32(attr), index.MaxWeight)
+		q.StartItem(uint32(attr), postings.MaxWeight)
 		q.AddSpan(0, 1)
 	}
 	return sum + int(x.CountBound(q)) + len(x.Sections()) + len(x.Schema().Name)
@@ -190,8 +193,8 @@ func flipBytes(t *testing.T, original []byte) {
 	}
 	refused, opened := 0, 0
 	for i := 0; i < len(original); i += shorter(1, 7) {
-		if skipped := slices.ContainsFunc(x.Sections(), func(s index.Section) bool {
-			return s.Kind == index.SectionPlanes && s.Offset <= int64(i) && int64(i) < s.Offset+s.Length && i%201 != 0
+		if skipped := slices.ContainsFunc(x.Sections(), func(s store.Section) bool {
+			return s.Kind == postings.SectionPlanes && s.Offset <= int64(i) && int64(i) < s.Offset+s.Length && i%201 != 0
 		}); skipped {
 			continue // there is much of it, and all the same
 		}
@@ -237,7 +240,7 @@ func TestRandomDamage(t *testing.T) {
 
 func damage(data []byte, random *rand.Rand) {
 	at := random.IntN(len(data)-8) &^ 3
-	values := []uint32{0, 1, 31, 32, 33, math.MaxUint32, math.MaxUint32 - 1, 1 << 31, random.Uint32(), index.TileObjects}
+	values := []uint32{0, 1, 31, 32, 33, math.MaxUint32, math.MaxUint32 - 1, 1 << 31, random.Uint32(), store.TileObjects}
 	v := values[random.IntN(len(values))]
 	switch random.IntN(3) {
 	case 0:
@@ -296,7 +299,7 @@ func truncate(t *testing.T, original []byte) {
 func TestOpenErrors(t *testing.T) {
 	original := smallIndex(t)
 	le := binary.LittleEndian
-	entry := func(data []byte, kind index.SectionKind) []byte {
+	entry := func(data []byte, kind store.SectionKind) []byte {
 		for e := data[headBytes:]; ; e = e[tableEntry:] {
 			if le.Uint16(e) == uint16(kind) {
 				return e
@@ -304,7 +307,7 @@ func TestOpenErrors(t *testing.T) {
 		}
 	}
 	attributeTable := func(data []byte) []byte {
-		return data[le.Uint64(entry(data, index.SectionAttributes)[16:]):]
+		return data[le.Uint64(entry(data, postings.SectionAttributes)[16:]):]
 	}
 	cases := []struct {
 		name   string
@@ -314,25 +317,25 @@ func TestOpenErrors(t *testing.T) {
 	}{
 		{"empty", func([]byte) []byte { return nil }, "not a geniemq index", nil},
 		{"text", func([]byte) []byte { return []byte("age,sex\n1,2\n") }, "not a geniemq index", nil},
-		{"short", func(d []byte) []byte { return d[:50] }, "it was cut off", new(*index.CorruptError)},
-		{"cut", func(d []byte) []byte { return d[:len(d)-1] }, "it was cut off", new(*index.CorruptError)},
-		{"version", func(d []byte) []byte { le.PutUint32(d[8:], 2); return d }, "format version 2", new(*index.UnsupportedError)},
-		{"feature", func(d []byte) []byte { le.PutUint64(d[16:], 1<<5); return d }, "required feature bits 0x20", new(*index.UnsupportedError)},
-		{"tile", func(d []byte) []byte { le.PutUint32(d[32:], 1024); return d }, "tiles of 1024 objects", new(*index.UnsupportedError)},
-		{"base", func(d []byte) []byte { le.PutUint64(d[64:], 7); return d }, "id base 7", new(*index.UnsupportedError)},
-		{"section", func(d []byte) []byte { le.PutUint16(entry(d, index.SectionTexts), 99); return d }, "sections of kind 99", new(*index.UnsupportedError)},
+		{"short", func(d []byte) []byte { return d[:50] }, "it was cut off", new(*store.CorruptError)},
+		{"cut", func(d []byte) []byte { return d[:len(d)-1] }, "it was cut off", new(*store.CorruptError)},
+		{"version", func(d []byte) []byte { le.PutUint32(d[8:], 2); return d }, "format version 2", new(*store.UnsupportedError)},
+		{"feature", func(d []byte) []byte { le.PutUint64(d[16:], 1<<5); return d }, "required feature bits 0x20", new(*store.UnsupportedError)},
+		{"tile", func(d []byte) []byte { le.PutUint32(d[32:], 1024); return d }, "tiles of 1024 objects", new(*store.UnsupportedError)},
+		{"base", func(d []byte) []byte { le.PutUint64(d[64:], 7); return d }, "id base 7", new(*store.UnsupportedError)},
+		{"section", func(d []byte) []byte { le.PutUint16(entry(d, index.SectionTexts), 99); return d }, "sections of kind 99", new(*store.UnsupportedError)},
 		{"missing", func(d []byte) []byte {
-			e := entry(d, index.SectionStrings)
+			e := entry(d, postings.SectionStrings)
 			le.PutUint16(e, 99)
 			le.PutUint16(e[2:], 0)
 			return d
 		},
-			"strings section of attribute 2, tile -1 is missing", new(*index.CorruptError)},
-		{"twice", func(d []byte) []byte { le.PutUint16(entry(d, index.SectionTexts), uint16(index.SectionKeys)); return d }, "is there twice", new(*index.CorruptError)},
+			"strings section of attribute 2, tile -1 is missing", new(*store.CorruptError)},
+		{"twice", func(d []byte) []byte { le.PutUint16(entry(d, index.SectionTexts), uint16(index.SectionKeys)); return d }, "is there twice", new(*store.CorruptError)},
 		{"layout", func(d []byte) []byte { le.PutUint16(attributeTable(d)[attributesHead+10:], 7); return d },
-			`attribute "number" in layout 7`, new(*index.UnsupportedError)},
+			`attribute "number" in layout 7`, new(*store.UnsupportedError)},
 		{"codec", func(d []byte) []byte { le.PutUint16(attributeTable(d)[attributesHead+12:], 3); return d },
-			`attribute "number" in codec 3`, new(*index.UnsupportedError)},
+			`attribute "number" in codec 3`, new(*store.UnsupportedError)},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -349,7 +352,7 @@ func TestOpenErrors(t *testing.T) {
 			if c.as != nil && !errors.As(err, c.as) {
 				t.Errorf("%v is not a %T", err, c.as)
 			}
-			if c.as == nil && !errors.Is(err, index.ErrNotIndex) {
+			if c.as == nil && !errors.Is(err, store.ErrNotIndex) {
 				t.Errorf("%v is not ErrNotIndex", err)
 			}
 		})
@@ -357,7 +360,7 @@ func TestOpenErrors(t *testing.T) {
 	if _, err := index.Open(filepath.Join(t.TempDir(), "absent.gmq")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("absent file: %v", err)
 	}
-	if _, err := index.Open(t.TempDir()); !errors.Is(err, index.ErrNotIndex) {
+	if _, err := index.Open(t.TempDir()); !errors.Is(err, store.ErrNotIndex) {
 		t.Errorf("directory: %v", err)
 	}
 }
@@ -367,7 +370,7 @@ func TestOptionalSection(t *testing.T) {
 	data := smallIndex(t)
 	le := binary.LittleEndian
 	for e := data[headBytes:]; ; e = e[tableEntry:] {
-		if index.SectionKind(le.Uint16(e)) == index.SectionTexts {
+		if store.SectionKind(le.Uint16(e)) == index.SectionTexts {
 			le.PutUint16(e, 999)
 			le.PutUint16(e[2:], 0)
 			break
@@ -390,7 +393,7 @@ func TestOptionalSection(t *testing.T) {
 // TestValidateFinds makes damage that Open has no reason to see, each of another kind.
 func TestValidateFinds(t *testing.T) {
 	var data []byte // of the index, over which it lies
-	section := func(x *index.Index, kind index.SectionKind, attribute int) []byte {
+	section := func(x *index.Index, kind store.SectionKind, attribute int) []byte {
 		for _, s := range x.Sections() {
 			if s.Kind == kind && (s.Attribute == attribute || attribute < 0) {
 				return data[s.Offset : s.Offset+s.Length]
@@ -406,10 +409,10 @@ func TestValidateFinds(t *testing.T) {
 		want   string
 	}{
 		{"ids out of order", func(x *index.Index) { ids := x.Postings(0, 3).Run(0, 1); ids[0], ids[1] = ids[1], ids[0] }, "does not ascend"},
-		{"strings out of order", func(x *index.Index) { section(x, index.SectionStrings, 2)[4*6+1] = 'A' }, "is not above its predecessor"},
-		{"hash slot lost", func(x *index.Index) { clear(section(x, index.SectionLookup, 2)[:4*8]) }, "does not find keyword"},
+		{"strings out of order", func(x *index.Index) { section(x, postings.SectionStrings, 2)[4*6+1] = 'A' }, "is not above its predecessor"},
+		{"hash slot lost", func(x *index.Index) { clear(section(x, postings.SectionLookup, 2)[:4*8]) }, "does not find keyword"},
 		{"hash slot too many", func(x *index.Index) {
-			for slots := section(x, index.SectionLookup, 2); ; slots = slots[8:] {
+			for slots := section(x, postings.SectionLookup, 2); ; slots = slots[8:] {
 				if le.Uint64(slots) == 0 {
 					le.PutUint64(slots, 1)
 					return
@@ -419,7 +422,7 @@ func TestValidateFinds(t *testing.T) {
 		{"edges", func(x *index.Index) { e := x.Attributes()[0].Edges; e[1] = e[0] }, "is not above its predecessor"},
 		{"edge NaN", func(x *index.Index) { x.Attributes()[0].Edges[1] = math.NaN() }, "NaN, is not above"},
 		{"values", func(x *index.Index) { x.Attributes()[1].Values[0] = 9 }, "do not run from"},
-		{"totals", func(x *index.Index) { le.PutUint32(section(x, index.SectionAttributes, -1)[attributesHead+20:], 2) }, "at most 2"},
+		{"totals", func(x *index.Index) { le.PutUint32(section(x, postings.SectionAttributes, -1)[attributesHead+20:], 2) }, "at most 2"},
 		{"key twice", func(x *index.Index) {
 			table := section(x, index.SectionKeys, -1)
 			offset := func(id int) uint32 { return le.Uint32(table[4*id:]) }
@@ -447,7 +450,7 @@ func TestValidateFinds(t *testing.T) {
 			if x, err = index.OpenBytes(data); err != nil {
 				t.Fatalf("Open sees it: %v", err)
 			}
-			var damaged *index.CorruptError
+			var damaged *store.CorruptError
 			if err := x.Validate(); !errors.As(err, &damaged) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Validate: %v, want %q", err, c.want)
 			}

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // numberAttribute builds an attribute of the given numbers, one object each.
-func numberAttribute(t *testing.T, rule index.EdgeRule, buckets int, numbers []float64) (*index.Index, *index.Attribute) {
+func numberAttribute(t *testing.T, rule schema.EdgeRule, buckets int, numbers []float64) (*index.Index, *postings.Attribute) {
 	t.Helper()
-	b, err := index.NewBuilder(schemaFor(t, index.Rows), []index.AttributeSpec{{Name: "n", Type: index.Number, Buckets: buckets, Edges: rule}}, index.BuilderOptions{})
+	b, err := index.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{{Name: "n", Type: schema.Number, Buckets: buckets, Edges: rule}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,23 +45,23 @@ func TestEdges(t *testing.T) {
 	tiny := math.SmallestNonzeroFloat64
 	cases := []struct {
 		name    string
-		rule    index.EdgeRule
+		rule    schema.EdgeRule
 		buckets int
 		numbers []float64
 		edges   []float64
 	}{
-		{"equal width", index.EqualWidth, 4, []float64{0, 8, 3}, []float64{2, 4, 6}},
-		{"not from zero", index.EqualWidth, 3, []float64{-1, 2}, []float64{0, 1}},
-		{"constant", index.EqualWidth, 1024, []float64{5, 5, 5}, nil},
-		{"one bucket", index.EqualWidth, 1, []float64{5, 6}, nil},
-		{"coinciding edges", index.EqualWidth, 1024, []float64{1e16, 1e16 + 4}, []float64{1e16 + 2, 1e16 + 4}},
-		{"smallest", index.EqualWidth, 4, []float64{0, tiny}, []float64{tiny}},
-		{"largest", index.EqualWidth, 4, []float64{-huge, huge}, []float64{-huge / 2, 0, huge / 2}},
-		{"large products", index.EqualWidth, 2, []float64{0, huge}, []float64{huge / 2}},
-		{"equi-depth", index.EquiDepth, 4, []float64{8, 7, 6, 5, 4, 3, 2, 1}, []float64{3, 5, 7}},
-		{"equi-depth, few values", index.EquiDepth, 100, []float64{1, 1, 1, 2, 9, 9}, []float64{2, 9}},
-		{"equi-depth, skewed", index.EquiDepth, 4, []float64{1, 1, 1, 1, 1, 1, 1, 5}, nil},
-		{"equi-depth, constant", index.EquiDepth, 4, []float64{1, 1}, nil},
+		{"equal width", schema.EqualWidth, 4, []float64{0, 8, 3}, []float64{2, 4, 6}},
+		{"not from zero", schema.EqualWidth, 3, []float64{-1, 2}, []float64{0, 1}},
+		{"constant", schema.EqualWidth, 1024, []float64{5, 5, 5}, nil},
+		{"one bucket", schema.EqualWidth, 1, []float64{5, 6}, nil},
+		{"coinciding edges", schema.EqualWidth, 1024, []float64{1e16, 1e16 + 4}, []float64{1e16 + 2, 1e16 + 4}},
+		{"smallest", schema.EqualWidth, 4, []float64{0, tiny}, []float64{tiny}},
+		{"largest", schema.EqualWidth, 4, []float64{-huge, huge}, []float64{-huge / 2, 0, huge / 2}},
+		{"large products", schema.EqualWidth, 2, []float64{0, huge}, []float64{huge / 2}},
+		{"equi-depth", schema.EquiDepth, 4, []float64{8, 7, 6, 5, 4, 3, 2, 1}, []float64{3, 5, 7}},
+		{"equi-depth, few values", schema.EquiDepth, 100, []float64{1, 1, 1, 2, 9, 9}, []float64{2, 9}},
+		{"equi-depth, skewed", schema.EquiDepth, 4, []float64{1, 1, 1, 1, 1, 1, 1, 5}, nil},
+		{"equi-depth, constant", schema.EquiDepth, 4, []float64{1, 1}, nil},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,7 +85,7 @@ func TestEqualWidthFormula(t *testing.T) {
 			numbers[i] = math.Ldexp(random.NormFloat64(), random.IntN(40)-20)
 		}
 		buckets := 1 + random.IntN(2000)
-		x, a := numberAttribute(t, index.EqualWidth, buckets, numbers)
+		x, a := numberAttribute(t, schema.EqualWidth, buckets, numbers)
 		low, high := slices.Min(numbers), slices.Max(numbers)
 		var want []float64
 		for i := 1; i < buckets; i++ {
@@ -92,7 +94,7 @@ func TestEqualWidthFormula(t *testing.T) {
 		if want = slices.Compact(want); !slices.Equal(a.Edges, want) {
 			t.Fatalf("%d buckets from %v to %v: edges %v, want %v", buckets, low, high, a.Edges, want)
 		}
-		var decoder index.Decoder
+		var decoder postings.Decoder
 		for id, v := range numbers {
 			bucket := 0
 			for _, edge := range want {
@@ -111,7 +113,7 @@ func TestEqualWidthFormula(t *testing.T) {
 }
 
 func TestExact(t *testing.T) {
-	_, a := numberAttribute(t, index.Exact, 0, []float64{3, -1, math.Copysign(0, -1), 3, 0, 1e300})
+	_, a := numberAttribute(t, schema.Exact, 0, []float64{3, -1, math.Copysign(0, -1), 3, 0, 1e300})
 	if want := []float64{-1, 0, 3, 1e300}; !slices.Equal(a.Values, want) || !a.Exact || a.Edges != nil {
 		t.Errorf("values %v, want %v", a.Values, want)
 	}
@@ -128,7 +130,7 @@ func TestExact(t *testing.T) {
 // TestFloatBits checks that edges and extremes come back to the bit.
 func TestFloatBits(t *testing.T) {
 	numbers := []float64{math.Nextafter(0.1, 0), 0.1, math.Nextafter(0.1, 1), math.Pi, math.SmallestNonzeroFloat64}
-	_, a := numberAttribute(t, index.Exact, 0, numbers)
+	_, a := numberAttribute(t, schema.Exact, 0, numbers)
 	slices.Sort(numbers)
 	for i, v := range numbers {
 		if math.Float64bits(a.Values[i]) != math.Float64bits(v) {
@@ -138,13 +140,13 @@ func TestFloatBits(t *testing.T) {
 }
 
 func TestKeywordName(t *testing.T) {
-	x, _ := numberAttribute(t, index.EqualWidth, 4, []float64{0, 8})
+	x, _ := numberAttribute(t, schema.EqualWidth, 4, []float64{0, 8})
 	for kw, want := range []string{"[0, 2)", "[2, 4)", "[4, 6)", "[6, 8]", "none"} {
 		if got := x.KeywordName(0, uint32(kw)); got != want {
 			t.Errorf("keyword %d is %s, want %s", kw, got, want)
 		}
 	}
-	x, _ = numberAttribute(t, index.Exact, 0, []float64{2.5, 1})
+	x, _ = numberAttribute(t, schema.Exact, 0, []float64{2.5, 1})
 	if got := x.KeywordName(0, 1); got != "2.5" {
 		t.Errorf("exact keyword 1 is %s", got)
 	}

@@ -5,11 +5,13 @@ import (
 	"fmt"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // Two objects with a number and a category each; then the postings of a range and of a value.
 func Example() {
-	schema, err := index.ParseSchema([]byte(`
+	s, err := index.Builtin().ParseSchema([]byte(`
 name: people
 kind: rows
 columns:
@@ -19,9 +21,9 @@ columns:
 	if err != nil {
 		panic(err)
 	}
-	b, err := index.NewBuilder(schema, []index.AttributeSpec{
-		{Name: "age", Type: index.Number, Buckets: 4},
-		{Name: "sex", Type: index.Text},
+	b, err := index.NewBuilder(s, []schema.AttributeSpec{
+		{Name: "age", Type: schema.Number, Buckets: 4},
+		{Name: "sex", Type: schema.Text},
 	}, index.BuilderOptions{})
 	if err != nil {
 		panic(err)
@@ -51,7 +53,7 @@ columns:
 	from, _ := age.Bucket(45)
 	to, _ := age.Bucket(99)
 	fmt.Println("edges", age.Edges)
-	var decoder index.Decoder // whatever the layout
+	var decoder postings.Decoder // whatever the layout
 	fmt.Println("45 to 99:", decoder.Postings(x, 0, 0).Run(from, to+1))
 	male, _ := x.Lookup(1, "Male")
 	fmt.Println("Male:", decoder.Postings(x, 0, 1).Run(male, male+1))

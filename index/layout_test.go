@@ -11,15 +11,18 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // inLayout is the model's index with every attribute that can have the layout in it, others in postings.
-func (m *model) inLayout(t testing.TB, layout index.Layout) *index.Index {
+func (m *model) inLayout(t testing.TB, layout schema.Layout) *index.Index {
 	t.Helper()
 	copied := *m
 	copied.specs = slices.Clone(m.specs)
 	for i := range copied.specs {
-		copied.specs[i].Layout = index.LayoutPostings.String()
+		copied.specs[i].Layout = schema.LayoutPostings.String()
 		most, used := 0, make(map[any]bool)
 		for _, o := range m.objects {
 			most = max(most, len(o.values[i]))
@@ -27,7 +30,7 @@ func (m *model) inLayout(t testing.TB, layout index.Layout) *index.Index {
 				used[v] = true
 			}
 		}
-		if layout == index.LayoutSliced && most <= 1 && len(used) <= index.MaxSlicedKeywords || layout == index.LayoutRare && m.specs[i].Type == index.Text {
+		if layout == schema.LayoutSliced && most <= 1 && len(used) <= postings.MaxSlicedKeywords || layout == schema.LayoutRare && m.specs[i].Type == schema.Text {
 			copied.specs[i].Layout = layout.String()
 		}
 	}
@@ -47,7 +50,7 @@ func sameEverywhere(t testing.TB, random *rand.Rand, want, got *index.Index) {
 	if err := got.Validate(); err != nil {
 		t.Fatalf("Validate: %v", err)
 	}
-	var decoder index.Decoder
+	var decoder postings.Decoder
 	compare := func(tile, attr int) {
 		a, b := want.Postings(tile, attr), decoder.Postings(got, tile, attr)
 		aw, as, ai := a.Arrays()
@@ -75,13 +78,13 @@ func sameEverywhere(t testing.TB, random *rand.Rand, want, got *index.Index) {
 
 // TestLayoutsHoldTheSame builds random data in every layout, at the sizes where words, groups and tiles end.
 func TestLayoutsHoldTheSame(t *testing.T) {
-	const T = index.TileObjects
+	const T = store.TileObjects
 	for _, n := range []int{0, 1, 31, 32, 33, 1023, 1024, 1025, T - 1, T, T + 1, 3*T + 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			random := newRandom(t)
 			m := randomModel(random, n)
-			want := m.inLayout(t, index.LayoutPostings)
-			for _, layout := range []index.Layout{index.LayoutSliced, index.LayoutRare} {
+			want := m.inLayout(t, schema.LayoutPostings)
+			for _, layout := range []schema.Layout{schema.LayoutSliced, schema.LayoutRare} {
 				sameEverywhere(t, random, want, m.inLayout(t, layout))
 			}
 		})
@@ -91,11 +94,11 @@ func TestLayoutsHoldTheSame(t *testing.T) {
 // TestSlicedVocabularies checks the numbers of keywords at which planes begin and codes grow a byte, and gaps among
 // the keywords.
 func TestSlicedVocabularies(t *testing.T) {
-	for _, used := range []int{0, 1, 2, 3, 127, 128, 255, 256, 257, index.MaxSlicedKeywords - 1, index.MaxSlicedKeywords} {
+	for _, used := range []int{0, 1, 2, 3, 127, 128, 255, 256, 257, postings.MaxSlicedKeywords - 1, postings.MaxSlicedKeywords} {
 		for _, gap := range []uint32{1, 7} {
 			t.Run(fmt.Sprint(used, gap), func(t *testing.T) {
 				random := newRandom(t)
-				m := &model{specs: []index.AttributeSpec{{Name: "code", Type: index.Ordinal, Keywords: uint32(used)*gap + 3}}}
+				m := &model{specs: []schema.AttributeSpec{{Name: "code", Type: schema.Ordinal, Keywords: uint32(used)*gap + 3}}}
 				for id := range max(2*used, 1500) {
 					o := modelObject{values: make([][]any, 1)}
 					if used > 0 && (id < used || random.IntN(4) > 0) {
@@ -103,8 +106,8 @@ func TestSlicedVocabularies(t *testing.T) {
 					}
 					m.objects = append(m.objects, o)
 				}
-				x := m.inLayout(t, index.LayoutSliced)
-				sameEverywhere(t, random, m.inLayout(t, index.LayoutPostings), x)
+				x := m.inLayout(t, schema.LayoutSliced)
+				sameEverywhere(t, random, m.inLayout(t, schema.LayoutPostings), x)
 				if planes := x.Planes(0, 0); planes.Planes() != bits.Len(uint(used)) || x.Codes(0).Len() != used {
 					t.Errorf("%d planes of %d codes, want %d of %d", planes.Planes(), x.Codes(0).Len(), bits.Len(uint(used)), used)
 				}
@@ -116,9 +119,9 @@ func TestSlicedVocabularies(t *testing.T) {
 // TestPlanesAreWhereTheyAreSaidToBe reads the planes as docs/format.md and the kernels do, and the codes as queries do.
 func TestPlanesAreWhereTheyAreSaidToBe(t *testing.T) {
 	random := newRandom(t)
-	m := &model{specs: []index.AttributeSpec{{Name: "code", Type: index.Ordinal, Keywords: 1000}}}
+	m := &model{specs: []schema.AttributeSpec{{Name: "code", Type: schema.Ordinal, Keywords: 1000}}}
 	counts := make([]uint64, 1000)
-	for range index.TileObjects + 1500 {
+	for range store.TileObjects + 1500 {
 		o := modelObject{values: make([][]any, 1)}
 		if random.IntN(5) > 0 {
 			keyword := random.Uint32N(500) * 2
@@ -127,7 +130,7 @@ func TestPlanesAreWhereTheyAreSaidToBe(t *testing.T) {
 		}
 		m.objects = append(m.objects, o)
 	}
-	x := m.inLayout(t, index.LayoutSliced)
+	x := m.inLayout(t, schema.LayoutSliced)
 	codes := x.Codes(0)
 	for tile := range x.Tiles() {
 		planes := x.Planes(tile, 0)
@@ -138,7 +141,7 @@ func TestPlanesAreWhereTheyAreSaidToBe(t *testing.T) {
 				code |= word >> (local % 32) & 1 << p
 			}
 			want := uint32(codes.Len())
-			if id := tile*index.TileObjects + local; id < len(m.objects) && m.objects[id].values[0] != nil {
+			if id := tile*store.TileObjects + local; id < len(m.objects) && m.objects[id].values[0] != nil {
 				want = codes.Of(m.objects[id].values[0][0].(uint32))
 			}
 			if code != want {
@@ -159,8 +162,8 @@ func TestPlanesAreWhereTheyAreSaidToBe(t *testing.T) {
 // TestRareRuns reads spans from frequent and rare lists as engines do.
 func TestRareRuns(t *testing.T) {
 	random := newRandom(t)
-	m := randomModel(random, 4*index.TileObjects+77)
-	want, x := m.inLayout(t, index.LayoutPostings), m.inLayout(t, index.LayoutRare)
+	m := randomModel(random, 4*store.TileObjects+77)
+	want, x := m.inLayout(t, schema.LayoutPostings), m.inLayout(t, schema.LayoutRare)
 	bag, _ := x.AttributeByName("bag")
 	r, keywords := x.Rare(bag), x.Attributes()[bag].Keywords
 	if r.Lists() == 0 || r.Lists() == int(keywords) {
@@ -172,10 +175,10 @@ func TestRareRuns(t *testing.T) {
 		var all, got []uint32
 		for tile := range x.Tiles() {
 			for _, id := range want.Postings(tile, bag).Run(lo, hi) {
-				all = append(all, uint32(tile)*index.TileObjects+uint32(id))
+				all = append(all, uint32(tile)*store.TileObjects+uint32(id))
 			}
 			for _, id := range x.Postings(tile, bag).Run(r.Frequent(lo), r.Frequent(hi)) {
-				got = append(got, uint32(tile)*index.TileObjects+uint32(id))
+				got = append(got, uint32(tile)*store.TileObjects+uint32(id))
 			}
 		}
 		got = append(got, r.Run(lo, hi)...)
@@ -190,29 +193,29 @@ func TestRareRuns(t *testing.T) {
 // TestLayoutThatDoesNotFit checks what a schema that asks for the wrong layout is told, and that it is told before all
 // objects are in where that can be.
 func TestLayoutThatDoesNotFit(t *testing.T) {
-	const most = index.MaxSlicedKeywords
+	const most = postings.MaxSlicedKeywords
 	text := func(b *index.Builder, i int) error { b.AddString(0, fmt.Sprint(i)); return nil }
 	cases := []struct {
-		spec index.AttributeSpec
+		spec schema.AttributeSpec
 		add  func(b *index.Builder, i int) error
 		then int // objects that are taken before the one that is not; -1: none is asked for, -2: all are taken
 		want string
 	}{
-		{index.AttributeSpec{Name: "a", Type: index.Text, Layout: "sliced"}, func(b *index.Builder, i int) error {
+		{schema.AttributeSpec{Name: "a", Type: schema.Text, Layout: "sliced"}, func(b *index.Builder, i int) error {
 			for range 1 + i/7 {
 				b.AddString(0, "x")
 			}
 			return nil
 		}, 7, `"a" has 2 values in one object`},
-		{index.AttributeSpec{Name: "a", Type: index.Text, Layout: "sliced"}, text, most, "has 16385 values, layout sliced is for at most 16384"},
-		{index.AttributeSpec{Name: "a", Type: index.Number, Edges: index.Exact, Layout: "sliced"},
+		{schema.AttributeSpec{Name: "a", Type: schema.Text, Layout: "sliced"}, text, most, "has 16385 values, layout sliced is for at most 16384"},
+		{schema.AttributeSpec{Name: "a", Type: schema.Number, Edges: schema.Exact, Layout: "sliced"},
 			func(b *index.Builder, i int) error { return b.AddNumber(0, float64(i)) }, -2, "has 16386 values, layout sliced"},
-		{index.AttributeSpec{Name: "a", Type: index.Number, Layout: "rare"}, nil, -1, "for categories and texts"},
-		{index.AttributeSpec{Name: "a", Type: index.Ordinal, Keywords: 1 << 31, Layout: "rare"}, nil, -1, "for categories and texts"},
-		{index.AttributeSpec{Name: "a", Type: index.Number, Layout: "flat"}, nil, -1, "use auto, postings, sliced or rare"},
+		{schema.AttributeSpec{Name: "a", Type: schema.Number, Layout: "rare"}, nil, -1, "for categories and texts"},
+		{schema.AttributeSpec{Name: "a", Type: schema.Ordinal, Keywords: 1 << 31, Layout: "rare"}, nil, -1, "for categories and texts"},
+		{schema.AttributeSpec{Name: "a", Type: schema.Number, Layout: "flat"}, nil, -1, "use auto, postings, sliced or rare"},
 	}
 	for _, c := range cases {
-		b, err := index.NewBuilder(schemaFor(t, index.Rows), []index.AttributeSpec{c.spec}, index.BuilderOptions{})
+		b, err := index.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{c.spec}, index.BuilderOptions{})
 		taken := -1
 		for i := 0; err == nil && i < most+2; i++ {
 			taken = i
@@ -235,7 +238,7 @@ func TestLayoutThatDoesNotFit(t *testing.T) {
 	}
 
 	// A text that only a dropped object had does not count.
-	b, err := index.NewBuilder(schemaFor(t, index.Rows), []index.AttributeSpec{{Name: "a", Type: index.Text, Layout: "sliced"}}, index.BuilderOptions{})
+	b, err := index.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{{Name: "a", Type: schema.Text, Layout: "sliced"}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,9 +290,9 @@ func TestValidateFindsInLayouts(t *testing.T) {
 
 // TestOpenFindsWhatIsNotThere makes postings and codes of objects that a tile has not, and codes that there are not.
 func TestOpenFindsWhatIsNotThere(t *testing.T) {
-	for _, objects := range []int{1, 31, 32, 33, 1023, 1024, 1025, 2049, 3000, index.TileObjects} {
-		m := &model{specs: []index.AttributeSpec{
-			{Name: "sliced", Type: index.Ordinal, Keywords: 5, Layout: "sliced"}, {Name: "plain", Type: index.Ordinal, Keywords: 5, Layout: "postings"},
+	for _, objects := range []int{1, 31, 32, 33, 1023, 1024, 1025, 2049, 3000, store.TileObjects} {
+		m := &model{specs: []schema.AttributeSpec{
+			{Name: "sliced", Type: schema.Ordinal, Keywords: 5, Layout: "sliced"}, {Name: "plain", Type: schema.Ordinal, Keywords: 5, Layout: "postings"},
 		}}
 		for id := range objects {
 			m.objects = append(m.objects, modelObject{values: [][]any{{uint32(id % 5)}, {uint32(id % 5)}}})
@@ -303,14 +306,14 @@ func TestOpenFindsWhatIsNotThere(t *testing.T) {
 			}
 			want := ""
 			planes, v := x.Planes(0, 0), x.Codes(0).Len()
-			if beyond := (objects+index.GroupObjects-1)/index.GroupObjects*index.GroupObjects - objects; beyond > 0 && random.IntN(2) == 0 {
+			if beyond := (objects+postings.GroupObjects-1)/postings.GroupObjects*postings.GroupObjects - objects; beyond > 0 && random.IntN(2) == 0 {
 				place := objects + random.IntN(beyond)
-				x.Planes(0, 0).Words()[(place/index.GroupObjects*planes.Planes()+random.IntN(planes.Planes()))*32+place%index.GroupObjects/32] ^= 1 << (place % 32)
+				x.Planes(0, 0).Words()[(place/postings.GroupObjects*planes.Planes()+random.IntN(planes.Planes()))*32+place%postings.GroupObjects/32] ^= 1 << (place % 32)
 				want = fmt.Sprintf("object %d", place) // has a code, maybe above V
 			} else if random.IntN(2) == 0 && v > 1 && v&(v+1) != 0 {
 				place := random.IntN(objects) // gets a code of all ones
 				for p := range planes.Planes() {
-					x.Planes(0, 0).Words()[(place/index.GroupObjects*planes.Planes()+p)*32+place%index.GroupObjects/32] |= 1 << (place % 32)
+					x.Planes(0, 0).Words()[(place/postings.GroupObjects*planes.Planes()+p)*32+place%postings.GroupObjects/32] |= 1 << (place % 32)
 				}
 				want = fmt.Sprintf("object %d has a code above", place)
 			} else {
@@ -319,7 +322,7 @@ func TestOpenFindsWhatIsNotThere(t *testing.T) {
 				want = "a posting is of object"
 			}
 			reseal(data)
-			var damaged *index.CorruptError
+			var damaged *store.CorruptError
 			if _, err := index.OpenBytes(data); !errors.As(err, &damaged) || !strings.Contains(err.Error(), want) {
 				t.Fatalf("%d objects: %v, want %q", objects, err, want)
 			}
@@ -335,7 +338,7 @@ func TestRareHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range x.Sections() {
-		if s.Kind == index.SectionRare {
+		if s.Kind == postings.SectionRare {
 			data[s.Offset+4]++
 			reseal(data)
 			_, err := index.OpenBytes(data)

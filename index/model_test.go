@@ -12,11 +12,14 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // model is the plainest form of an index: the objects themselves. It is what a built index is compared with.
 type model struct {
-	specs   []index.AttributeSpec
+	specs   []schema.AttributeSpec
 	objects []modelObject
 }
 
@@ -27,13 +30,13 @@ type modelObject struct {
 	sequence string
 }
 
-func schemaFor(t testing.TB, kind index.Kind) *index.Schema {
+func schemaFor(t testing.TB, kind schema.Kind) *schema.Schema {
 	t.Helper()
 	text := "name: test\nkind: rows\nkey: id\nmissing: ['', '?']\ncolumns:\n- {name: a, type: number}\n"
-	if kind == index.Sequences {
+	if kind == schema.Sequences {
 		text = "name: test\nkind: sequences\nngram: 2\n"
 	}
-	s, err := index.ParseSchema([]byte(text))
+	s, err := index.Builtin().ParseSchema([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +46,7 @@ func schemaFor(t testing.TB, kind index.Kind) *index.Schema {
 // builder returns a builder with all objects of the model added.
 func (m *model) builder(t testing.TB, options index.BuilderOptions) *index.Builder {
 	t.Helper()
-	b, err := index.NewBuilder(schemaFor(t, index.Rows), m.specs, options)
+	b, err := index.NewBuilder(schemaFor(t, schema.Rows), m.specs, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,15 +169,15 @@ func (m *model) checkAttribute(t *testing.T, x *index.Index, attr int, random *r
 			lists[kw] = append(lists[kw], uint32(id))
 		}
 	}
-	tiles := make([]index.Decoder, x.Tiles())
-	postings := make([]index.Postings, x.Tiles())
+	tiles := make([]postings.Decoder, x.Tiles())
+	postings := make([]postings.Postings, x.Tiles())
 	for tile := range postings {
 		postings[tile] = tiles[tile].Postings(x, tile, attr)
 	}
 	run := func(lo, hi uint32) (ids []uint32) {
 		for tile := range x.Tiles() {
 			for _, id := range postings[tile].Run(lo, hi) {
-				ids = append(ids, uint32(tile)*index.TileObjects+uint32(id))
+				ids = append(ids, uint32(tile)*store.TileObjects+uint32(id))
 			}
 		}
 		return ids
@@ -215,12 +218,12 @@ func (m *model) checkVocabulary(t *testing.T, x *index.Index, attr int, all []an
 	t.Helper()
 	a := x.Attributes()[attr]
 	switch m.specs[attr].Type {
-	case index.Ordinal:
+	case schema.Ordinal:
 		if a.Keywords != m.specs[attr].Keywords {
 			t.Fatalf("attribute %d: %d keywords, want %d", attr, a.Keywords, m.specs[attr].Keywords)
 		}
 		return func(v any) uint32 { return v.(uint32) }
-	case index.Number:
+	case schema.Number:
 		if len(all) == 0 {
 			if a.Keywords != 0 || len(a.Edges) != 0 {
 				t.Fatalf("attribute %d without values has %d keywords", attr, a.Keywords)
@@ -286,17 +289,17 @@ func randomString(random *rand.Rand) string {
 
 // randomModel makes n objects with every kind of attribute: dense and sparse, with repeats, skew and gaps.
 func randomModel(random *rand.Rand, n int) *model {
-	m := &model{specs: []index.AttributeSpec{
-		{Name: "width", Type: index.Number, Buckets: 1 + random.IntN(200)},
-		{Name: "depth", Type: index.Number, Buckets: 1 + random.IntN(200), Edges: index.EquiDepth},
-		{Name: "exact", Type: index.Number, Edges: index.Exact},
-		{Name: "word", Type: index.Text},
-		{Name: "bag", Type: index.Text},
-		{Name: "hash", Type: index.Ordinal, Keywords: 1 + random.Uint32N(300)},
-		{Name: "never", Type: index.Text},
-		{Name: "no number", Type: index.Number},
-		{Name: "rare", Type: index.Ordinal, Keywords: 70000},
-		{Name: "none", Type: index.Ordinal},
+	m := &model{specs: []schema.AttributeSpec{
+		{Name: "width", Type: schema.Number, Buckets: 1 + random.IntN(200)},
+		{Name: "depth", Type: schema.Number, Buckets: 1 + random.IntN(200), Edges: schema.EquiDepth},
+		{Name: "exact", Type: schema.Number, Edges: schema.Exact},
+		{Name: "word", Type: schema.Text},
+		{Name: "bag", Type: schema.Text},
+		{Name: "hash", Type: schema.Ordinal, Keywords: 1 + random.Uint32N(300)},
+		{Name: "never", Type: schema.Text},
+		{Name: "no number", Type: schema.Number},
+		{Name: "rare", Type: schema.Ordinal, Keywords: 70000},
+		{Name: "none", Type: schema.Ordinal},
 	}}
 	withKeys, withPayload, withText := random.IntN(3), random.IntN(2) == 0, random.IntN(2) == 0
 	for id := range n {

@@ -10,12 +10,15 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // TestRoundTrip compares built indexes with the objects they were built from, at the sizes where bitmaps and
 // tiles begin and end.
 func TestRoundTrip(t *testing.T) {
-	const T = index.TileObjects
+	const T = store.TileObjects
 	for _, n := range []int{0, 1, 2, 31, 32, 33, 63, 64, 65, 1000, T - 1, T, T + 1, 2*T + 3} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			random := newRandom(t)
@@ -30,8 +33,8 @@ func TestVocabularySizes(t *testing.T) {
 	for _, keywords := range []int{1, 31, 32, 33, 64, 100_000} {
 		t.Run(strconv.Itoa(keywords), func(t *testing.T) {
 			random := newRandom(t)
-			m := &model{specs: []index.AttributeSpec{
-				{Name: "text", Type: index.Text}, {Name: "ordinal", Type: index.Ordinal, Keywords: uint32(keywords)},
+			m := &model{specs: []schema.AttributeSpec{
+				{Name: "text", Type: schema.Text}, {Name: "ordinal", Type: schema.Ordinal, Keywords: uint32(keywords)},
 			}}
 			for id := range max(200, keywords) {
 				m.objects = append(m.objects, modelObject{values: [][]any{
@@ -45,7 +48,7 @@ func TestVocabularySizes(t *testing.T) {
 
 // TestRepeats checks that a keyword an object has r times is r adjacent postings, beyond the 16 bits of an id too.
 func TestRepeats(t *testing.T) {
-	m := &model{specs: []index.AttributeSpec{{Name: "bag", Type: index.Text}}}
+	m := &model{specs: []schema.AttributeSpec{{Name: "bag", Type: schema.Text}}}
 	many := make([]any, 70_000)
 	for i := range many {
 		many[i] = "x"
@@ -58,7 +61,7 @@ func TestRepeats(t *testing.T) {
 	if a := x.Attributes()[0]; a.MaxPerObject != 70_000 || a.Objects != 3 {
 		t.Errorf("MaxPerObject %d of %d objects, want 70000 of 3", a.MaxPerObject, a.Objects)
 	}
-	q := new(index.Query)
+	q := new(postings.MatchQuery)
 	q.StartItem(0, 3)
 	q.AddSpan(0, 1)
 	q.StartItem(0, 5)
@@ -70,7 +73,7 @@ func TestRepeats(t *testing.T) {
 // TestSameBytes checks that the bytes depend on the input alone: not on the run, the workers, or where they go.
 func TestSameBytes(t *testing.T) {
 	random := newRandom(t)
-	m := randomModel(random, index.TileObjects+1000)
+	m := randomModel(random, store.TileObjects+1000)
 	want := m.bytes(t, index.BuilderOptions{Workers: 1})
 	if !bytes.Equal(want, m.bytes(t, index.BuilderOptions{Workers: 7})) {
 		t.Error("seven workers build other bytes than one")
@@ -140,7 +143,7 @@ func TestUnaligned(t *testing.T) {
 // TestLookupAllocatesNothing holds the path of every query to its promise.
 func TestLookupAllocatesNothing(t *testing.T) {
 	m := randomModel(newRandom(t), 2000)
-	m.specs[3].Layout = index.LayoutPostings.String()
+	m.specs[3].Layout = schema.LayoutPostings.String()
 	x := m.open(t)
 	word, _ := x.AttributeByName("word")
 	key := []byte("abc")

@@ -2,7 +2,6 @@ package service
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -27,7 +26,7 @@ func TestClocksDiffer(t *testing.T) {
 				OpenEngine: engine.open, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 				Now: func() time.Time { return time.Now().Add(skew) },
 			})
-			if got := s.clock.skewNow(); (got + skew).Abs() > time.Minute {
+			if got := s.clock.Skew(); (got + skew).Abs() > time.Minute {
 				t.Errorf("the server's clock is said to be %v ahead of one that is %v ahead", got, skew)
 			}
 			if warned := strings.Contains(log.String(), "clock"); warned != (skew != 0) {
@@ -121,88 +120,4 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
-}
-
-// The fastest of the last answers counts; one that contradicts the others replaces them.
-func TestClockSamples(t *testing.T) {
-	c := newClock(time.Now, slog.New(slog.DiscardHandler))
-	base := time.Unix(1_000_000, 0)
-	sample := func(skew, roundTrip, late time.Duration) { // the server read its clock so late
-		c.observe(base, base.Add(late+skew), base.Add(roundTrip))
-		base = base.Add(time.Second)
-	}
-	check := func(want, within time.Duration) {
-		t.Helper()
-		if got := c.skewNow(); (got - want).Abs() > within {
-			t.Errorf("skew %v, want %v within %v", got, want, within)
-		}
-	}
-	sample(time.Hour, 100*time.Millisecond, 0) // all of the round trip on the way back
-	check(time.Hour, 50*time.Millisecond)
-	sample(time.Hour, 2*time.Millisecond, 2*time.Millisecond)
-	check(time.Hour, time.Millisecond)
-	for range 5 {
-		sample(time.Hour, 80*time.Millisecond, 80*time.Millisecond)
-	}
-	check(time.Hour, time.Millisecond)
-	for range clockSamples { // the fast one is too long ago
-		sample(time.Hour+4*time.Millisecond, 10*time.Millisecond, 5*time.Millisecond)
-	}
-	check(time.Hour+4*time.Millisecond, time.Millisecond)
-	sample(-time.Minute, 30*time.Millisecond, 15*time.Millisecond) // someone set a clock
-	check(-time.Minute, time.Millisecond)
-	sample(-time.Minute, 90*time.Millisecond, 0)
-	check(-time.Minute, time.Millisecond)
-	c.observe(base, time.Time{}, base)                 // an old server says nothing
-	c.observe(base, base, base.Add(-time.Millisecond)) // this host's clock was set meanwhile
-	check(-time.Minute, time.Millisecond)
-}
-
-// What anybody can cause is logged once, and then as a count.
-func TestRepeatsAreCounted(t *testing.T) {
-	var log lockedBuffer
-	r := newRepeats(time.Hour)
-	base := slog.New(slog.NewTextHandler(&log, nil))
-	one, two := r.limit(base.With("index", "a")), r.limit(base.With("index", "b"))
-	for i := range 1000 {
-		one.With("sequence", i).Warn("bad", "error", errors.New("x"))
-		one.Info("good")
-	}
-	two.Warn("bad")
-	one.Error("bad") // another kind
-	lines := func(words ...string) (n int) {
-		for line := range strings.Lines(log.String()) {
-			all := true
-			for _, word := range words {
-				all = all && strings.Contains(line, word)
-			}
-			if all {
-				n++
-			}
-		}
-		return n
-	}
-	if n := lines("WARN", "index=a", "sequence=0"); n != 1 || lines("WARN", "index=a") != 1 || lines("WARN", "index=b") != 1 ||
-		lines("ERROR") != 1 || lines("INFO") != 1000 {
-		t.Errorf("the log:\n%.2000s", log.String())
-	}
-	r.flush()
-	if lines("WARN", "index=a", "sequence=999", "times=999") != 1 || lines("times=") != 1 {
-		t.Errorf("the log:\n%.2000s", log.String())
-	}
-	r.flush() // nothing came of it: it is forgotten
-	one.Warn("bad")
-	if lines("WARN", "index=a") != 3 {
-		t.Errorf("the log:\n%.2000s", log.String())
-	}
-	before := len(log.String())
-	for i := range 100_000 { // texts from outside
-		one.Warn(fmt.Sprint(i))
-	}
-	if n := len(r.kinds); n > maxRepeatKinds+1 {
-		t.Errorf("%d kinds are remembered", n)
-	}
-	if n := strings.Count(log.String()[before:], "\n"); n > maxRepeatKinds+1 {
-		t.Errorf("%d lines", n)
-	}
 }

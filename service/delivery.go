@@ -65,7 +65,7 @@ func (o *stored) deliver(r *pipeline.Request, reason *wire.Error, then func()) {
 		asked: whatIsAsked(o.message.Header, o.message.Body, o.message.Sequence)}
 	d.made = r.Answer(reason, int(s.maxResult()))
 	d.results = d.made.Results
-	if o.alone.runs() {
+	if o.alone.Running() {
 		d.parts = make(chan struct{}, 1)
 	}
 	parts := d.parts
@@ -144,9 +144,9 @@ func (d *delivery) goOn(next int) {
 	}
 	d.drop()
 	now := time.Now()
-	d.origin.intake.metrics.observe(d.request, d.reason, d.tooLarge, now.Sub(d.encoded), now.Sub(d.request.Arrived()))
+	d.origin.intake.metrics.Observe(d.request, d.reason, d.tooLarge, now.Sub(d.encoded), now.Sub(d.request.Arrived()))
 	d.request.Done()
-	d.origin.alone.then(d.then)
+	d.origin.alone.Then(d.then)
 }
 
 // drop gives the memory of the delivery back.

@@ -9,6 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/geniemq/geniemq/service/generation"
+	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -20,8 +22,8 @@ import (
 // not sent through micro.Request, whose statistics, taken when the handler returns, would not only be wrong for a
 // handler that answers later but also race with it; stats keeps our own.
 type directIntake struct {
-	pipe    *pipeline.Pipeline
-	metrics *indexMetrics
+	index   *generation.Index
+	metrics *metrics.Index
 	nc      *nats.Conn
 	limit   int64    // queries between intake and engine
 	allow   []string // reply subjects
@@ -49,11 +51,13 @@ type DirectStats struct {
 	Errors         int64   `json:"errors"` // requests that were answered by an error as a whole
 	AverageSeconds float64 `json:"average_seconds"`
 	Waiting        int64   `json:"waiting"` // queries
+	Version        string  `json:"version"` // of the index that answers now
 	Dropped        int64   `json:"dropped"` // requests with a reply subject that is not allowed
 }
 
 func (d *directIntake) Stats() DirectStats {
-	s := DirectStats{Requests: d.stats.requests.Load(), Errors: d.stats.errors.Load(), Waiting: d.waiting.Load(), Dropped: d.stats.dropped.Load()}
+	s := DirectStats{Requests: d.stats.requests.Load(), Errors: d.stats.errors.Load(), Waiting: d.waiting.Load(), Dropped: d.stats.dropped.Load(),
+		Version: d.index.Facts().Version}
 	if s.Requests > 0 {
 		s.AverageSeconds = time.Duration(d.stats.nanoseconds.Load() / s.Requests).Seconds()
 	}
@@ -71,26 +75,27 @@ func (d *directIntake) Handle(m micro.Request) {
 	}
 	header := nats.Header(m.Headers())
 	o := &direct{intake: d, reply: m.Reply(), header: header}
-	d.take(o, d.pipe.NewRequest(o, messageOf(header, m.Data(), time.Now())))
+	pipe, r := d.index.Request(o, messageOf(header, m.Data(), time.Now()))
+	d.take(o, pipe, r)
 }
 
 // drop leaves a request unanswered whose answer would be published where its sender may have no right to: on the subject of
 // another's stored answers, or as a query.
 func (d *directIntake) drop(reply string, reason error) {
 	d.stats.dropped.Add(1)
-	d.metrics.directDropped.Inc()
+	d.metrics.Dropped()
 	d.log.Warn("a direct request is dropped because of its reply subject: see direct-reply-allow", "reply", reply, "error", reason)
 }
 
 // take puts a request into the pipeline or refuses it.
-func (d *directIntake) take(o *direct, r *pipeline.Request) {
+func (d *directIntake) take(o *direct, pipe *pipeline.Pipeline, r *pipeline.Request) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	waiting := d.waiting.Add(1)
 	switch {
 	case d.closed:
 		o.Refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
-	case waiting > d.limit || !d.pipe.Offer(r):
+	case waiting > d.limit || !pipe.Offer(r):
 		o.Refuse(r, d.overloaded())
 	default:
 		return
@@ -191,6 +196,6 @@ func (d *direct) send(r *pipeline.Request, reason *wire.Error) {
 	if out.Header.Get(wire.HeaderServiceErrorCode) != "" {
 		d.intake.stats.errors.Add(1)
 	}
-	d.intake.metrics.observe(r, reason, 0, time.Since(encoded), took)
+	d.intake.metrics.Observe(r, reason, 0, time.Since(encoded), took)
 	r.Done()
 }

@@ -70,7 +70,7 @@ type meddledSearcher struct {
 	m *meddler
 }
 
-func (s *meddledSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
+func (s *meddledSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
 	marked := false
 	for i := range plans {
 		marked = marked || plans[i].Match.K == 7
@@ -78,7 +78,7 @@ func (s *meddledSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answ
 	if f := s.m.before.Load(); marked && f != nil && s.m.before.CompareAndSwap(f, nil) {
 		(*f)()
 	}
-	err := s.Searcher.Search(ctx, plans, answers)
+	err := s.Searcher.Search(ctx, plans, answers, t)
 	if f := s.m.after.Load(); marked && f != nil && s.m.after.CompareAndSwap(f, nil) {
 		(*f)()
 	}

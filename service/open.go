@@ -5,22 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"runtime/debug"
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/producer"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/connection"
+	"github.com/geniemq/geniemq/service/generation"
+	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -29,16 +30,11 @@ const serverWait = 30 * time.Second
 
 // served is one index and what answers its queries.
 type served struct {
-	name     string
-	index    *index.Index
-	searcher gpuexec.Searcher
-	encoder  *pipeline.Encoder
-	example  string // a query, of a time when the file was sound
-	metrics  *indexMetrics
-	pipe     *pipeline.Pipeline
-	prober   *pipeline.Prober
-	direct   *directIntake
-	stored   *storedIntake
+	name    string
+	index   *generation.Index
+	metrics *metrics.Index
+	direct  *directIntake
+	stored  *storedIntake
 }
 
 func (s *Service) openEngine(opts Options) error {
@@ -62,7 +58,7 @@ func (s *Service) openEngine(opts Options) error {
 func (s *Service) openIndexes(ctx context.Context) error {
 	paths := make(map[string]string)
 	var opened []*served
-	var snapshots []*gpuexec.Snapshot
+	var later []*generation.Index
 	for _, source := range s.cfg.Indexes {
 		x, err := s.openIndex(source)
 		if err != nil {
@@ -73,67 +69,45 @@ func (s *Service) openIndexes(ctx context.Context) error {
 		}
 		paths[x.name] = source.Path
 		opened = append(opened, x)
-		snapshots = append(snapshots, &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: x.index}}})
+		later = append(later, x.index)
 	}
 	for i, x := range opened {
-		if err := s.loadIndex(ctx, x, snapshots[i], snapshots[i+1:]); err != nil {
+		s.indexes = append(s.indexes, x)
+		if err := s.loadIndex(ctx, x, later[i+1:]); err != nil {
 			return fmt.Errorf("loading %s: %w", paths[x.name], err)
 		}
 	}
 	return nil
 }
 
-func (s *Service) openIndex(source config.IndexSource) (_ *served, err error) {
-	file, err := index.Open(source.Path)
+func (s *Service) openIndex(source config.IndexSource) (*served, error) {
+	x, err := generation.Open(source.Path, source.Name, int64(s.cfg.CertifyLimit))
 	if errors.Is(err, fs.ErrNotExist) && source.Name == "" && wire.CheckIndexName(source.Path) == nil {
 		return nil, fmt.Errorf("%w: if %s is the index's name, give its file too, like --index %[2]s=%[2]s.gmq", err, source.Path)
 	} else if err != nil {
 		return nil, err
 	}
-	s.onStop("index "+source.Path, func(context.Context) error { return file.Close() })
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer file.Recover(file.Epoch(), &err)
-	x := &served{name: source.Name, index: file, example: exampleQuery(file)}
-	if x.name == "" {
-		x.name = file.Schema().Name
-	}
-	if err := wire.CheckIndexName(x.name); err != nil {
+	s.onStop("index "+source.Path, func(context.Context) error { return x.Close() })
+	if err := wire.CheckIndexName(x.Name()); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Path, err)
 	}
-	if x.encoder, err = pipeline.NewEncoder(x.name, file, int64(s.cfg.CertifyLimit)); err != nil {
-		return nil, fmt.Errorf("%s: %w", source.Path, err)
-	}
-	return x, nil
+	return &served{name: x.Name(), index: x}, nil
 }
 
-func (s *Service) loadIndex(ctx context.Context, x *served, snapshot *gpuexec.Snapshot, later []*gpuexec.Snapshot) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	epoch := x.index.Epoch()
-	defer x.index.Recover(epoch, &err)
-	if x.searcher, err = s.engine.Load(ctx, snapshot, later...); err != nil {
-		if changed := x.index.Unchanged(epoch); changed != nil {
-			return changed
-		}
-		return err
-	}
-	s.onStop("searcher of "+x.name, func(context.Context) error { return x.searcher.Close() })
-	if err := x.index.Unchanged(epoch); err != nil { // an engine keeps what it has loaded
-		return err
-	}
-	x.metrics = s.metrics.forIndex(x.name)
+func (s *Service) loadIndex(ctx context.Context, x *served, later []*generation.Index) error {
+	x.metrics = s.metrics.Index(x.name)
+	log := s.log.With("index", x.name)
+	return x.index.Load(ctx, generation.Settings{
+		Engine: s.engine, Metrics: x.metrics, Log: log, Queries: s.repeats.Logger(log), Changed: func(f generation.Facts) { s.describe(x.name, f) },
+	}, later)
+}
+
+// describe has the metrics say what is served of an index now.
+func (s *Service) describe(name string, f generation.Facts) {
 	info := s.engine.Info()
-	s.metrics.info.WithLabelValues(x.name, x.index.Version(), string(x.index.Schema().Kind), info.Kind, info.Device).Set(1)
-	s.metrics.indexBytes.WithLabelValues(x.name).Set(float64(x.index.Size()))
-	capacity := x.searcher.Capacity()
-	own := capacity.DeviceBytes
-	if len(s.indexes) > 0 {
-		own -= capacity.SharedBytes // counted with the first
-	}
-	s.metrics.deviceBytes.Add(float64(own))
-	s.log.Info("index is loaded", "index", x.name, "engine", info.Kind, "device", info.Device, "form", capacity.Form,
-		"parts", capacity.Parts, "bytes", capacity.IndexBytes)
-	s.indexes = append(s.indexes, x)
-	return nil
+	s.metrics.Serving(metrics.Served{
+		Name: name, Version: f.Version, Kind: f.Kind, Bytes: f.Bytes, Engine: info.Kind, Device: info.Device,
+	})
 }
 
 func (s *Service) openConnection(ctx context.Context) (err error) {
@@ -149,8 +123,8 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 	if s.nc, err = s.connect(url, "geniemq"); err != nil {
 		return err
 	}
-	s.onStop("connection", func(ctx context.Context) error { return closeConnection(ctx, s.nc) })
-	s.denials = watchDenials(s.nc)
+	s.onStop("connection", func(ctx context.Context) error { return connection.Close(ctx, s.nc) })
+	s.denials = connection.WatchDenials(s.nc)
 	s.url = url
 	if s.js, err = jetstream.New(s.nc); err != nil {
 		return fmt.Errorf("using JetStream: %w", err)
@@ -171,26 +145,6 @@ func (s *Service) brokerOptions() broker.Options {
 	}
 }
 
-// closeConnection sends what is buffered, the last acknowledgements above all, and closes.
-func closeConnection(ctx context.Context, nc *nats.Conn) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer cancel()
-	var err error
-	if nc.IsConnected() {
-		err = nc.FlushWithContext(ctx)
-	}
-	if !nc.IsConnected() {
-		err = nil // lost meanwhile, which is no more a fault of this end than if it had been lost before
-	}
-	closed := nc.StatusChanged(nats.CLOSED)
-	nc.Close()
-	select {
-	case <-closed:
-	case <-ctx.Done():
-	}
-	return err
-}
-
 func (s *Service) openPublishers(ctx context.Context) error {
 	s.onStop("settlements", func(context.Context) error { // after the producers, whose confirmations begin them
 		for _, x := range s.indexes {
@@ -205,7 +159,7 @@ func (s *Service) openPublishers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.onStop("connection of a producer", func(ctx context.Context) error { return closeConnection(ctx, nc) })
+		s.onStop("connection of a producer", func(ctx context.Context) error { return connection.Close(ctx, nc) })
 		p, err := producer.New(nc, producer.Options{
 			Subjects: s.subjects,
 			OnState: func(state producer.State) {
@@ -229,13 +183,13 @@ func (s *Service) openPipelines(context.Context) error {
 	s.onStop("pipelines", func(context.Context) error {
 		var draining sync.WaitGroup
 		for _, x := range s.indexes {
-			draining.Go(x.pipe.Drain)
+			draining.Go(x.index.Drain)
 		}
 		draining.Wait()
 		return nil
 	})
 	for _, x := range s.indexes {
-		x.pipe = pipeline.New(x.encoder, x.searcher, pipeline.Options{
+		x.index.Start(pipeline.Options{
 			BatchSize:     s.cfg.BatchSize,
 			Linger:        s.cfg.BatchLinger,
 			Workers:       s.cfg.Workers,
@@ -247,20 +201,16 @@ func (s *Service) openPipelines(context.Context) error {
 			Cores:         s.engine.Info().Workers,
 			EngineTimeout: s.cfg.EngineTimeout,
 			Fatal:         s.fail,
-		}, x.metrics, s.repeats.limit(s.log.With("index", x.name)))
+		})
 	}
 	s.background("memory", func(ctx context.Context) { s.budget.Trim(ctx, s.forget) })
-	for _, x := range s.indexes {
-		x.prober = pipeline.NewProber(x.pipe)
-		s.background("probe of "+x.name, x.prober.Run)
-	}
 	return nil
 }
 
 // forget drops the memory that pipelines keep for messages to come.
 func (s *Service) forget() {
 	for _, x := range s.indexes {
-		x.pipe.Forget()
+		x.index.Forget()
 	}
 }
 
@@ -284,7 +234,7 @@ func (s *Service) openAdmin(context.Context) (err error) {
 		return nil
 	}
 	s.admin, err = admin.Start(s.cfg.Admin, admin.Source{
-		Metrics: s.metrics.registry, Status: s.Status, Pprof: s.cfg.Pprof, Log: s.log,
+		Metrics: s.metrics, Status: s.Status, Pprof: s.cfg.Pprof, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -298,14 +248,14 @@ func (s *Service) openSearch(ctx context.Context) error {
 	intakes := make(map[string]*directIntake)
 	endpoint := func(x *served) string { return "search-" + x.name }
 	for _, x := range s.indexes {
-		x.direct = &directIntake{pipe: x.pipe, metrics: x.metrics, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.DirectReplies(),
-			log: s.repeats.limit(s.log.With("index", x.name))}
+		x.direct = &directIntake{index: x.index, metrics: x.metrics, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.DirectReplies(),
+			log: s.repeats.Logger(s.log.With("index", x.name))}
 		intakes[endpoint(x)] = x.direct
 	}
 	var err error
 	s.micro, err = micro.AddService(s.nc, micro.Config{
 		Name:        "geniemq",
-		Version:     Version,
+		Version:     Version(),
 		Description: "top-k similarity search",
 		Metadata:    map[string]string{"engine": s.engine.Info().Kind, "protocol": fmt.Sprint(wire.Version)},
 		StatsHandler: func(e *micro.Endpoint) any {
@@ -328,7 +278,7 @@ func (s *Service) openSearch(ctx context.Context) error {
 	for _, x := range s.indexes {
 		err := s.micro.AddEndpoint(endpoint(x), x.direct,
 			micro.WithEndpointSubject(s.subjects.Search(x.name)),
-			micro.WithEndpointMetadata(map[string]string{"index": x.name, "kind": string(x.index.Schema().Kind)}),
+			micro.WithEndpointMetadata(map[string]string{"index": x.name, "kind": x.index.Facts().Kind}),
 			micro.WithEndpointPendingLimits(-1, maxUnread))
 		if err != nil {
 			return fmt.Errorf("adding the search endpoint of %s: %w", x.name, err)
@@ -346,7 +296,7 @@ func (s *Service) openSearch(ctx context.Context) error {
 func (s *Service) openStreams(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, serverWait)
 	defer cancel()
-	allowed, end := s.denials.bound(ctx, jetStream)
+	allowed, end := s.denials.Bound(ctx, connection.JetStream)
 	differences, err := consumer.EnsureStreams(allowed, s.js, s.subjects, consumer.StreamLimits{})
 	if err = end(err); err != nil {
 		return err
@@ -354,7 +304,7 @@ func (s *Service) openStreams(ctx context.Context) error {
 	for _, d := range differences {
 		s.log.Warn("a stream is used as it is, though it differs from what is recommended", "difference", d.String())
 	}
-	s.answers = &storedAnswers{js: s.js, name: s.subjects.ResultStream(), log: s.repeats.limit(s.log), turns: make(chan struct{}, lookTurns)}
+	s.answers = &storedAnswers{js: s.js, name: s.subjects.ResultStream(), log: s.repeats.Logger(s.log), turns: make(chan struct{}, lookTurns)}
 	s.watch = &streamWatch{nc: s.nc, js: s.js, subjects: s.subjects, clock: s.clock}
 	for _, x := range s.indexes {
 		s.watch.needs[0] = append(s.watch.needs[0], s.subjects.Query(x.name))
@@ -362,6 +312,14 @@ func (s *Service) openStreams(ctx context.Context) error {
 	}
 	s.watch.start(ctx)
 	s.background("watch of the streams", s.watch.run)
+	return nil
+}
+
+// openSuspects makes the bucket of records and begins to run suspects.
+func (s *Service) openSuspects(ctx context.Context) error {
+	s.suspects = suspects.New(&s.exclusion, consumer.NewSuspects(s.js, s.subjects, consumer.StreamLimits{}), s.log)
+	s.suspects.Ensure(ctx)
+	s.background("suspects", s.suspects.Run)
 	return nil
 }
 
@@ -392,11 +350,17 @@ func (s *Service) openStored(ctx context.Context) error {
 	return nil
 }
 
-// openWatches begins to look at the files of the indexes.
+// openWatches begins to look at the files of the indexes. From now on they may be swapped.
 func (s *Service) openWatches(context.Context) error {
+	s.onStop("swaps", func(context.Context) error { // before all else: what ends need not be followed by what begins
+		for _, x := range s.indexes {
+			x.index.Cancel()
+			x.index.Unwatch()
+		}
+		return nil
+	})
 	for _, x := range s.indexes {
-		w := &fileWatch{index: x.index, doubts: x.pipe.Doubts(), hold: x.stored.consumer.Hold, log: s.log.With("index", x.name)}
-		s.background("watch of "+x.name+"'s file", w.run)
+		x.index.Watch(x.stored.consumer.Hold)
 	}
 	return nil
 }
@@ -407,15 +371,15 @@ const pullBytes = 32 << 20
 func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
-		index: x.name, pipe: x.pipe, aborted: x.pipe.Aborted(), metrics: x.metrics, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.StoredReplies(x.name),
-		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.limit(log),
+		index: x.name, served: x.index, aborted: s.aborted, metrics: x.metrics, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.StoredReplies(x.name),
+		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.Logger(log),
 	}
 	c, err := consumer.New(s.js, consumer.Options{
 		Subjects:      s.subjects,
 		Index:         x.name,
 		AckWait:       s.cfg.AckWait,
 		MaxAckPending: s.cfg.MaxPending,
-		BatchMessages: x.pipe.BatchSize(),
+		BatchMessages: x.index.BatchSize(),
 		PullBytes:     min(pullBytes/int64(len(s.indexes)), s.budget.Window(len(s.indexes))),
 		Bytes:         s.budget.Window(len(s.indexes)),
 		InfoInterval:  watchInterval,
@@ -434,7 +398,7 @@ func (s *Service) openConsumer(x *served) (err error) {
 		return err
 	}
 	x.stored.consumer = c
-	s.metrics.watchConsumer(x.name,
+	s.metrics.WatchConsumer(x.name,
 		func() float64 { return float64(x.stored.pending()) },
 		func() float64 { return float64(c.Stats().Redelivered) })
 	x.stored.ended = make(chan error, 1)

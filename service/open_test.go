@@ -58,16 +58,18 @@ func TestIndexesLeaveRoom(t *testing.T) {
 	if want := []string{"b a c", "a c", "c"}; !slices.Equal(engine.loads, want) {
 		t.Errorf("loaded, with what follows: %q, want %q", engine.loads, want)
 	}
-	families, err := s.metrics.registry.Gather()
+	families, err := s.metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	capacity := s.indexes[0].searcher.Capacity()
+	capacity := s.indexes[0].index.Facts().Capacity
 	want := capacity.SharedBytes + 3*(capacity.DeviceBytes-capacity.SharedBytes)
 	var got float64
 	for _, f := range families {
 		if f.GetName() == "geniemq_device_memory_bytes" {
-			got = f.Metric[0].Gauge.GetValue()
+			for _, m := range f.Metric {
+				got += m.Gauge.GetValue()
+			}
 		}
 	}
 	if got != float64(want) {

@@ -28,7 +28,7 @@ func (s *Service) openReadiness() {
 	})
 	s.readyWhile(func(time.Time) error { return s.watch.fault() })
 	s.readyWhile(func(now time.Time) error {
-		if denied := s.denials.latest(now, s.needs); denied != nil {
+		if denied := s.denials.Latest(now, s.needs); denied != nil {
 			return denied
 		}
 		return nil
@@ -41,9 +41,9 @@ func (s *Service) openReadiness() {
 	})
 	for _, x := range s.indexes {
 		s.readyWhile(func(now time.Time) error {
-			err := x.pipe.FileFault() // all else follows from that
+			err := x.index.FileFault() // all else follows from that
 			if err == nil {
-				err = errors.Join(x.stored.fault(now), x.prober.Fault(now))
+				err = errors.Join(x.stored.fault(now), x.index.Fault(now))
 			}
 			if err != nil {
 				return fmt.Errorf("index %s: %w", x.name, err)

@@ -18,17 +18,18 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/broker"
+	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/connection"
+	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/memory"
-	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/service/metrics"
+	"github.com/geniemq/geniemq/service/repeats"
+	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
 )
-
-// Version is the version of this program, as the NATS micro service and the admin page give it.
-const Version = "0.1.0"
 
 // Options are what a Service takes from its program rather than from its user.
 type Options struct {
@@ -55,7 +56,7 @@ type Options struct {
 type Service struct {
 	cfg     config.Config
 	log     *slog.Logger
-	metrics *metrics
+	metrics *metrics.Metrics
 	budget  *memory.Budget
 	started time.Time
 
@@ -65,18 +66,21 @@ type Service struct {
 	js         jetstream.JetStream
 	subjects   wire.Subjects
 	limits     wire.Limits
-	clock      *clock
+	clock      *clock.Clock
 	watch      *streamWatch
-	denials    *denials
-	repeats    *repeats
+	denials    *connection.Denials
+	repeats    *repeats.Limiter
 	engine     gpuexec.Engine
 	publishers publishers
 	answers    *storedAnswers
 	micro      micro.Service
 	admin      *admin.Server
 	indexes    []*served
-	exclusion  pipeline.Exclusion
-	suspects   *suspects
+	exclusion  exclusion.Lock
+	suspects   *suspects.Runner
+
+	aborted context.Context // ends when what was pulled is given up
+	abandon context.CancelFunc
 
 	stop       []func(context.Context) error // in the order of the start
 	conditions []func(time.Time) error       // of readiness
@@ -87,51 +91,6 @@ type Service struct {
 	intakes  []*storedIntake
 	err      error
 	failed   chan struct{}
-}
-
-// Start starts a service. ctx bounds the start only.
-func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, error) {
-	cfg.EnsureDefaults()
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.OpenEngine == nil {
-		opts.OpenEngine = open.Engine
-	}
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
-	s := &Service{cfg: cfg, log: opts.Logger, metrics: newMetrics(), budget: memory.NewBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
-	s.budget.Pulled = s.pulledBytes
-	s.metrics.registry.MustRegister(s.budget)
-	s.clock, s.repeats = newClock(opts.Now, opts.Logger), newRepeats(repeatInterval)
-	s.metrics.watchClock(s.clock)
-	for _, step := range []func(context.Context) error{
-		s.openRepeats,
-		s.openAdmin, // early, so that it answers while large indexes are loaded, and while the rest shuts down
-		func(context.Context) error { return s.openEngine(opts) },
-		s.openIndexes,
-		s.openConnection,
-		s.openStreams,
-		s.openPublishers,
-		s.openPipelines,
-		s.openSuspects,
-		s.openSearch,
-		s.openStored,
-		s.openWatches,
-	} {
-		if err := step(ctx); err != nil {
-			return nil, errors.Join(err, s.Shutdown(ctx))
-		}
-	}
-	s.openReadiness()
-	s.mu.Lock()
-	s.running = true
-	s.mu.Unlock()
-	return s, nil
 }
 
 // onStop registers how what was just started is stopped.
@@ -155,6 +114,7 @@ func (s *Service) Shutdown(ctx context.Context) error {
 	s.hurry(ctx)
 	release := context.AfterFunc(ctx, s.abort)
 	defer release()
+	defer s.abandon()
 	var faults []error
 	for len(s.stop) > 0 {
 		last := len(s.stop) - 1
@@ -166,26 +126,26 @@ func (s *Service) Shutdown(ctx context.Context) error {
 
 // abort makes the pipelines give up what they have.
 func (s *Service) abort() {
+	s.abandon()
 	for _, x := range s.indexes {
-		if x.pipe != nil {
-			x.pipe.Abort()
-		}
+		x.index.Abort()
 	}
 }
 
 // hurry makes the pipelines give back early what they cannot answer before ctx ends.
 func (s *Service) hurry(ctx context.Context) {
 	deadline, ok := ctx.Deadline()
-	var busy []*pipeline.Pipeline
+	if !ok {
+		return
+	}
+	busy := 0
 	for _, x := range s.indexes {
-		if x.pipe != nil && x.pipe.Busy() {
-			busy = append(busy, x.pipe)
+		if x.index.Busy() {
+			busy++
 		}
 	}
 	for _, x := range s.indexes {
-		if ok && x.pipe != nil {
-			x.pipe.Hurry(deadline, 1/float64(max(1, len(busy))))
-		}
+		x.index.Hurry(deadline, 1/float64(max(1, busy)))
 	}
 }
 
@@ -246,7 +206,7 @@ func (s *Service) NATSURL() string {
 	if s.broker != nil {
 		return s.broker.URL()
 	}
-	return serverURL(s.nc)
+	return connection.ServerURL(s.nc)
 }
 
 // AdminURL is the address of the admin page, "" when there is none.

@@ -84,14 +84,14 @@ type gatedSearcher struct {
 	g *gated
 }
 
-func (s *gatedSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
+func (s *gatedSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
 	s.g.inside.Add(1)
 	select {
 	case <-s.g.gate:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return s.Searcher.Search(ctx, plans, answers)
+	return s.Searcher.Search(ctx, plans, answers, t)
 }
 
 func startService(t testing.TB, cfg config.Config, opts Options) (*Service, *nats.Conn, jetstream.JetStream) {
@@ -276,7 +276,7 @@ func TestMicro(t *testing.T) {
 	if got, want := strings.Join(endpoints, ", "), "search-rows genie.search.rows q, search-other-name genie.search.other-name q"; got != want {
 		t.Errorf("endpoints %s, want %s", got, want)
 	}
-	if info.Version != Version {
+	if info.Version != Version() {
 		t.Errorf("version %s", info.Version)
 	}
 	eventually(t, func() error { // the last answer may be here before it is counted

@@ -13,7 +13,11 @@ import (
 
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/clock"
+	"github.com/geniemq/geniemq/service/generation"
+	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -46,16 +50,16 @@ const (
 // again, and then answered with the same message ids, which the result stream stores once.
 type storedIntake struct {
 	index      string
-	pipe       *pipeline.Pipeline
-	metrics    *indexMetrics
+	served     *generation.Index
+	metrics    *metrics.Index
 	consumer   *consumer.Consumer
-	suspects   *suspects
+	suspects   *suspects.Runner
 	publishers *publishers
 	subjects   wire.Subjects
 	allow      []string     // reply subjects
 	maxResult  func() int64 // headers included; another server of a cluster may have another limit
 	answers    *storedAnswers
-	clock      *clock
+	clock      *clock.Clock
 	aborted    context.Context
 	log        *slog.Logger
 
@@ -107,10 +111,11 @@ func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
 		}
 	}
 	if o.suspect() {
-		s.suspects.add(o)
+		s.suspects.Add(o)
 		return
 	}
-	s.pipe.Give(ctx, o.request(s.pipe)) // else the consumer gives it back
+	pipe, r := o.request()
+	pipe.Give(ctx, r) // else the consumer gives it back
 }
 
 // stored is the origin of a request from the query stream.
@@ -120,12 +125,12 @@ type stored struct {
 	reply    string
 	badReply *wire.Error
 	refused  bool
-	alone    *loneRun // of a suspect, while it is run and afterwards
+	alone    *suspects.Run // of a suspect, while it is run and afterwards
 }
 
 // request makes the request that a pipeline answers.
-func (o *stored) request(p *pipeline.Pipeline) *pipeline.Request {
-	return p.NewRequest(o, messageOf(o.message.Header, o.message.Body, o.intake.clock.local(o.message.Timestamp)))
+func (o *stored) request() (*pipeline.Pipeline, *pipeline.Request) {
+	return o.intake.served.Request(o, messageOf(o.message.Header, o.message.Body, o.intake.clock.Local(o.message.Timestamp)))
 }
 
 // resultID identifies the answer.
@@ -185,12 +190,27 @@ func (o *stored) giveUp(delay time.Duration) {
 
 // giveBack has the message delivered again after a delay.
 func (o *stored) giveBack(delay time.Duration) {
-	o.alone.then(func() { o.settled(o.message.Nak(delay)) })
+	o.alone.Then(func() { o.settled(o.message.Nak(delay)) })
 }
 
-// lost gives up a message of which workers were lost that ran it alone. It is not looked into.
-func (o *stored) lost(r *pipeline.Request, runs int) {
-	o.refused = true
+func (o *stored) Index() string { return o.intake.index }
+
+func (o *stored) Delivery() *consumer.Message { return o.message }
+
+func (o *stored) Aborted() context.Context { return o.intake.aborted }
+
+func (o *stored) RunAlone(run *suspects.Run) (lost bool) {
+	o.alone = run
+	pipe, r := o.request()
+	return pipe.RunAlone(r, run)
+}
+
+func (o *stored) GiveUp() { o.giveUp(0) }
+
+// Lost gives up a message of which workers were lost that ran it alone.
+func (o *stored) Lost(run *suspects.Run, runs int) {
+	o.alone, o.refused = run, true
+	_, r := o.request()
 	reason := wire.Errorf(wire.Internal, "workers were lost that ran this message; it is with the dead letters")
 	detail := fmt.Sprintf("%d runs were begun, alone, and no worker lived to end one", runs)
 	o.deliver(r, reason, func() { o.bury(deadLost, detail) })
@@ -202,11 +222,11 @@ func (o *stored) bury(reason, detail string) {
 	o.intake.settling.Go(func() {
 		err := o.message.Dead(o.intake.aborted, reason, detail)
 		if err == nil {
-			o.intake.metrics.dead.WithLabelValues(reason).Inc()
+			o.intake.metrics.Dead(reason)
 		}
 		o.settled(err)
 		if err == nil && o.alone != nil {
-			o.alone.forget() // only now: it is what keeps the message from being run
+			o.alone.Forget() // only now: it is what keeps the message from being run
 		}
 	})
 }
@@ -243,7 +263,7 @@ func (o *stored) unpublished(r *pipeline.Request, err error) {
 		return
 	}
 	log.Warn("an answer cannot be published, an error is sent instead")
-	o.alone.then(func() {
+	o.alone.Then(func() {
 		s.settling.Go(func() { o.Refuse(r, reason) }) // publishing may block
 	})
 }

@@ -85,15 +85,15 @@ func (a *unservedAnswerer) publish(ctx context.Context, out producer.Outgoing) (
 
 // sweep runs a sweeper until ctx ends.
 func (s *Service) sweep(ctx context.Context) {
-	log := s.repeats.limit(s.log)
+	log := s.repeats.Logger(s.log)
 	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.StoredReplies, answers: s.answers, log: log}
 	consumer.NewSweeper(s.js, consumer.SweeperOptions{
 		Subjects: s.subjects,
 		Answer:   a.answer,
-		Now:      s.clock.server,
+		Now:      s.clock.Server,
 		OnSweep: func(swept int, err error) {
 			if swept > 0 {
-				s.metrics.dead.WithLabelValues(string(wire.UnknownIndex)).Add(float64(swept))
+				s.metrics.Dead(string(wire.UnknownIndex), swept)
 				log.Warn("answered and removed queries for indexes that nobody serves", "messages", swept)
 			}
 			if err != nil {

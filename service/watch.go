@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -29,7 +30,7 @@ type streamWatch struct {
 	nc       *nats.Conn
 	js       jetstream.JetStream
 	subjects wire.Subjects
-	clock    *clock
+	clock    *clock.Clock
 	needs    [2][]string // subjects that the stream of queries and that of results must take
 
 	resultBytes atomic.Int64 // the result stream's limit on a message; 0: none
@@ -77,9 +78,9 @@ func (w *streamWatch) look(ctx context.Context) {
 func (w *streamWatch) lookAt(ctx context.Context, name string, needs []string) error {
 	ctx, cancel := context.WithTimeout(ctx, watchWait)
 	defer cancel()
-	sent := w.clock.wall()
+	sent := w.clock.Wall()
 	stream, err := w.js.Stream(ctx, name)
-	received := w.clock.wall()
+	received := w.clock.Wall()
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return fmt.Errorf("stream %s does not exist: make it again, or restart a worker, which does", name)
@@ -89,7 +90,7 @@ func (w *streamWatch) lookAt(ctx context.Context, name string, needs []string) e
 	info := stream.CachedInfo()
 	config := &info.Config
 	if name == w.subjects.QueryStream() { // its leader stamps the queries
-		w.clock.observe(sent, info.TimeStamp, received)
+		w.clock.Observe(sent, info.TimeStamp, received)
 	} else {
 		w.resultBytes.Store(int64(max(0, config.MaxMsgSize)))
 	}

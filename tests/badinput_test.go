@@ -37,6 +37,8 @@ func TestBadQueries(t *testing.T) {
 		{"wrong type of row", "people", `{"row":"age"}`, wire.BadRequest, "row"},
 		{"wrong type of value", "people", `{"row":{"age":"old"}}`, wire.BadRequest, "age"},
 		{"unknown field", "people", `{"rows":{"age":1}}`, wire.BadRequest, "did you mean row?"},
+		{"a shape that no column knows", "people", `{"row":{"age":[30,40]}}`, wire.BadRequest, "row.age: must be a value or a condition, not an array"},
+		{"a field that no column knows", "people", `{"row":{"age":{"mim":30}}}`, wire.BadRequest, `row.age: unknown field "mim" (did you mean min?)`},
 		{"unknown column", "people", `{"row":{"agee":1}}`, wire.BadRequest, `attribute "agee" is not in index people (did you mean age?)`},
 		{"negative k", "people", `{"k":-1,"row":{"age":1}}`, wire.BadRequest, "between 1 and 65536"},
 		{"k = 0", "people", `{"k":0,"row":{"age":1}}`, wire.BadRequest, "between 1 and 65536"},

@@ -55,7 +55,7 @@ type faultySearcher struct {
 	f *faulty
 }
 
-func (s *faultySearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
+func (s *faultySearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
 	select {
 	case <-s.f.gate:
 	case <-ctx.Done():
@@ -83,7 +83,7 @@ func (s *faultySearcher) Search(ctx context.Context, plans []gpuexec.Plan, answe
 			return &gpuexec.DeviceError{Op: "launching", Sticky: true, Err: errors.New("the device fell off the bus")}
 		}
 	}
-	return s.Searcher.Search(ctx, plans, answers)
+	return s.Searcher.Search(ctx, plans, answers, t)
 }
 
 // alone says how often a query with this k ran alone, and how often it ran with others.

@@ -95,7 +95,7 @@ func (s mortalSearcher) Cost(plan *gpuexec.Plan) int64 {
 	return s.Searcher.Cost(plan)
 }
 
-func (s mortalSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
+func (s mortalSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
 	for i := range plans {
 		switch plans[i].Match.K {
 		case markKill:
@@ -107,7 +107,7 @@ func (s mortalSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answer
 			return &gpuexec.DeviceError{Op: "launching", Sticky: true, Err: fmt.Errorf("the device fell off the bus")}
 		}
 	}
-	err := s.Searcher.Search(ctx, plans, answers)
+	err := s.Searcher.Search(ctx, plans, answers, t)
 	for i := range plans {
 		if plans[i].Match.K == markEncode { // whoever reads the hits gets a SIGSEGV that Go does not survive
 			page, err := syscall.Mmap(-1, 0, os.Getpagesize(), syscall.PROT_NONE, syscall.MAP_ANON|syscall.MAP_PRIVATE)

@@ -17,12 +17,13 @@ var (
 	codeSpan = regexp.MustCompile("`[^`]*`")
 	link     = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	heading  = regexp.MustCompile(`(?m)^#{1,6} +(.*?) *$`)
-	// A page, program or figure that a comment names from the root of the repository.
-	named = regexp.MustCompile(`docs/[\w/-]+[\w.-]*\.(?:md|cu|py|svg|jsonl)`)
+	// A file that is named from the root of the repository, perhaps with a *.
+	named = regexp.MustCompile(`\b(?:batcher|bench|client|cmd|consumer|docs|examples|gpuexec|index|internal|kernels|producer|service|tests|wire)` +
+		`/[\w/*-]+[\w.*-]*\.(?:go|cu|cuh|c|h|sh|html|md|py|svg|jsonl)\b`)
 )
 
 // Whoever follows a link of a page arrives: relative links name files that exist, and what follows # is a heading of theirs.
-// Comments of the code that name a page name one that exists.
+// Files that pages and comments name exist, but for what history names.
 func TestLinks(t *testing.T) {
 	broken, checked, err := brokenLinks("..")
 	if err != nil {
@@ -57,9 +58,9 @@ func brokenLinks(root string) (broken []string, checked int, err error) {
 		}
 		follow := func(file, anchor, as string) error {
 			checked++
-			if info, err := os.Stat(file); err != nil {
+			if all, err := filepath.Glob(file); err != nil || len(all) == 0 {
 				broken = append(broken, fmt.Sprintf("%s: %s: there is no such file", path, as))
-			} else if anchor != "" && !info.IsDir() {
+			} else if anchor != "" {
 				page, err := os.ReadFile(file)
 				if err != nil {
 					return err
@@ -70,12 +71,14 @@ func brokenLinks(root string) (broken []string, checked int, err error) {
 			}
 			return nil
 		}
-		if ext == ".go" {
-			for _, name := range named.FindAllString(string(text), -1) {
+		if !strings.Contains(path, "history") {
+			for _, name := range named.FindAllString(link.ReplaceAllString(string(text), ""), -1) {
 				if err := follow(filepath.Join(root, name), "", name); err != nil {
 					return err
 				}
 			}
+		}
+		if ext == ".go" {
 			return nil
 		}
 		prose := codeSpan.ReplaceAllString(indented.ReplaceAllString(fenced.ReplaceAllString(string(text), ""), ""), "")
@@ -139,8 +142,8 @@ func TestBrokenLinks(t *testing.T) {
 		"[web](https://example.com/none) `[code](none.md)`\n\n    [code](none.md)\n\n```\n[code](none.md)\n```\n")
 	const docs = "docs/" // apart from the names, which TestLinks would follow
 	write(docs+"a.md", "# A page\n\n[up](../README.md#one)\n")
-	write("a.go", "package a // "+docs+"a.md\n")
-	if broken, checked, err := brokenLinks(root); err != nil || len(broken) > 0 || checked != 7 {
+	write("a.go", "package a // "+docs+"a.md and "+docs+"*.md\n")
+	if broken, checked, err := brokenLinks(root); err != nil || len(broken) > 0 || checked != 8 {
 		t.Errorf("of links that are sound, %d of them, these are said to be broken: %q, %v", checked, broken, err)
 	}
 	write(docs+"b.md", "[no file](c.md), [a text\nover lines](../a.md) [no heading](a.md#b), [none here](#b)\n")

@@ -18,7 +18,7 @@ import (
 // typo is a misspelling and the word that was meant.
 type typo struct{ wrong, right string }
 
-// readTypos reads a file of the Birkbeck form: "$word", then its misspellings, one a line, in some files followed by a
+// readTypos reads a file of the Birkbeck form: "$word", then its misspellings, one per line, in some files followed by a
 // count. Spaces are written as underscores.
 func readTypos(t testing.TB, path string) []typo {
 	var typos []typo
@@ -115,7 +115,7 @@ func TestTypos(t *testing.T) {
 			start := time.Now()
 			for lo := 0; lo < len(plans); lo += 1024 {
 				hi := min(lo+1024, len(plans))
-				if err := searcher.Search(ctx, plans[lo:hi], answers[lo:hi]); err != nil {
+				if err := searcher.Search(ctx, plans[lo:hi], answers[lo:hi], nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -146,7 +146,7 @@ func TestTypos(t *testing.T) {
 				}
 			}
 			n := float64(len(answers))
-			t.Logf("%s, certify %v: %d misspellings, right word first %.1f %%, in the top 10 %.1f %%, certain %.1f %% (%d compared with every word), %.2f ms a query",
+			t.Logf("%s, certify %v: %d misspellings, right word first %.1f %%, in the top 10 %.1f %%, certain %.1f %% (%d compared with every word), %.2f ms per query",
 				corpus.file, certify, len(answers), 100*float64(top1)/n, 100*float64(top10)/n, 100*float64(exact)/n, checked,
 				took.Seconds()*1000/n)
 			if checked == 0 {

@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/geniemq/geniemq/internal/msgpack"
+
 // Batch is a message of many queries that has been looked through, but not decoded: where its queries begin, and that nothing
 // about their number and size keeps all of them from being decoded. So each can be decoded for itself, by whoever has time and
 // in any order, and each is what [DecodeMessage] makes of it. A message of hundreds of large queries takes milliseconds to
@@ -58,19 +60,19 @@ func (b *Batch) add(start, conditions int) {
 }
 
 func (b *Batch) scanMessagePack() bool {
-	if b.text == "" || b.text[0] != mpFixMap+1 {
+	if b.text == "" || b.text[0] != msgpack.FixMap+1 {
 		return false
 	}
 	name, i, ok := quickString(b.text, 1)
 	if !ok || name != "queries" {
 		return false
 	}
-	head, ok := parseHead(b.text[i:])
-	if !ok || head.kind != arrayKind || head.n == 0 || head.n > uint64(len(b.text)) || b.limits.checkQueries(int(head.n)) != nil {
+	head, ok := msgpack.ParseHead(b.text[i:])
+	if !ok || head.Kind != arrayKind || head.N == 0 || head.N > uint64(len(b.text)) || b.limits.checkQueries(int(head.N)) != nil {
 		return false
 	}
-	i += head.size
-	for range head.n {
+	i += head.Size
+	for range head.N {
 		start, conditions := i, 0
 		if i, conditions = b.scanQuery(i); i < 0 {
 			return false
@@ -104,25 +106,25 @@ func (b *Batch) scanQuery(i int) (end, conditions int) {
 		var n int // items that follow
 		object := false
 		switch c := s[i]; {
-		case c < mpFixMap || c >= mpNegative:
+		case c < msgpack.FixMap || c >= msgpack.Negative:
 			i++
 			continue
-		case c >= mpFixStr && c < mpNil:
-			if i += 1 + int(c-mpFixStr); i > len(s) {
+		case c >= msgpack.FixStr && c < msgpack.Nil:
+			if i += 1 + int(c-msgpack.FixStr); i > len(s) {
 				return -1, 0
 			}
 			continue
-		case c < mpFixArray:
-			n, object = 2*int(c-mpFixMap), true
+		case c < msgpack.FixArray:
+			n, object = 2*int(c-msgpack.FixMap), true
 			i++
 		default:
-			head, ok := parseHead(s[i:])
-			if !ok || head.n > uint64(len(s)-i-head.size) {
+			head, ok := msgpack.ParseHead(s[i:])
+			if !ok || head.N > uint64(len(s)-i-head.Size) {
 				return -1, 0
 			}
-			i += head.size
-			n, object = int(head.n), head.kind == objectKind
-			if !object && head.kind != arrayKind {
+			i += head.Size
+			n, object = int(head.N), head.Kind == objectKind
+			if !object && head.Kind != arrayKind {
 				i += n
 				continue
 			}
@@ -143,7 +145,9 @@ func (b *Batch) scanQuery(i int) (end, conditions int) {
 }
 
 // objectAt says that an object begins with c.
-func objectAt(c byte) bool { return c&0xf0 == mpFixMap || c == mpMap16 || c == mpMap32 }
+func objectAt(c byte) bool {
+	return c&0xf0 == msgpack.FixMap || c == msgpack.Map16 || c == msgpack.Map32
+}
 
 // Queries decodes the queries from first to end and hands each of them to each, which must not hold on to anything of it but
 // its strings. It returns how many hits those without error ask for together. It is false, and may have left queries out,

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vmihailenco/msgpack/v5"
+	"github.com/geniemq/geniemq/internal/msgpack"
+	vmihailenco "github.com/vmihailenco/msgpack/v5"
 )
 
 // batch is the size that the service is built for: 1,024 queries with 100 hits each.
@@ -115,11 +116,33 @@ func BenchmarkDecode(b *testing.B) {
 			var m struct {
 				Queries []query `msgpack:"queries"`
 			}
-			if err := msgpack.Unmarshal(body, &m); err != nil {
+			if err := vmihailenco.Unmarshal(body, &m); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
+}
+
+// The same in parts, by a decoder that is used again, as the service decodes them.
+func BenchmarkDecodeParts(b *testing.B) {
+	queries := benchQueries()
+	for _, ct := range []ContentType{JSON, MessagePack} {
+		body := AppendQueries(nil, ct, queries)
+		b.Run(ct.String(), func(b *testing.B) {
+			var d, part Decoder
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				batch, ok := d.Scan(ct, body, Limits{})
+				if !ok {
+					b.Fatal("no batch")
+				}
+				for first := 0; first < batch.Len(); first += 64 {
+					part.Queries(batch, first, first+64, func(int, *QueryOrError) {})
+				}
+			}
+		})
+	}
 }
 
 // A message of one query, by a decoder that is used again.
@@ -144,9 +167,9 @@ func BenchmarkVector(b *testing.B) {
 	for i := range v {
 		v[i] = float32(i) / 3
 	}
-	array := appendArrayHead(nil, len(v))
+	array := msgpack.AppendArrayHead(nil, len(v))
 	for _, x := range v {
-		array = appendFloat32(array, x)
+		array = msgpack.AppendFloat32(array, x)
 	}
 	for name, body := range map[string][]byte{"bin": appendVector(nil, v), "array": array} {
 		b.Run(name, func(b *testing.B) {
@@ -170,7 +193,7 @@ func BenchmarkVector(b *testing.B) {
 	b.Run("array vmihailenco", func(b *testing.B) {
 		for b.Loop() {
 			var out []float32
-			if err := msgpack.NewDecoder(bytes.NewReader(array)).Decode(&out); err != nil {
+			if err := vmihailenco.NewDecoder(bytes.NewReader(array)).Decode(&out); err != nil {
 				b.Fatal(err)
 			}
 		}

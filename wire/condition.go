@@ -3,8 +3,8 @@ package wire
 import "math"
 
 // Condition is one query item: which keywords of one attribute count, and how much. It holds exactly one of a
-// value, an inclusive range (either end may be missing), or a set of values. In a query's row the attribute is the
-// key and a condition on a single value may be written as that value alone:
+// value, an inclusive range (either end may be missing), a set of values, or whatever else the type of its column
+// takes. In a query's row the attribute is the key and a condition on a single value may be written as that value alone:
 //
 //	"row":{"age":{"min":30,"max":40},"sex":"Female","state":{"in":["WA","OR"]}}
 //	"items":[{"attr":"age","min":30,"max":39},{"attr":"sex","value":"Male","weight":2}]
@@ -13,6 +13,7 @@ type Condition struct {
 	Value    Value
 	Min, Max Value
 	In       []Value
+	Other    *Other
 	// Bucket says that numbers are bucket numbers of the index, counted from 0, instead of the user's units
 	// ("unit":"bucket"). The ends of a range may lie beyond the first and the last bucket.
 	Bucket bool
@@ -22,7 +23,7 @@ type Condition struct {
 
 // plain says that a condition is one that validate has nothing to say about, as nearly all are: it looks at little.
 func (c *Condition) plain(l *Limits) bool {
-	if c.Attr == "" || len(c.Attr) > l.String || c.Weight > MaxWeight || c.In != nil {
+	if c.Attr == "" || len(c.Attr) > l.String || c.Weight > MaxWeight || c.In != nil || c.Other != nil {
 		return false
 	}
 	if c.Min.Kind|c.Max.Kind == NoValue {
@@ -63,6 +64,10 @@ func (c *Condition) validate(l *Limits) *Error {
 		forms++
 	}
 	switch {
+	case c.Other != nil && (forms > 0 || c.Bucket):
+		return badRequest("a condition of another shape excludes value, min, max, in and unit")
+	case c.Other != nil:
+		return c.Other.validate(l)
 	case forms == 0:
 		return badRequest("empty condition: give a value, min and/or max, or in")
 	case forms > 1:

@@ -3,6 +3,8 @@ package wire
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/geniemq/geniemq/internal/msgpack"
 )
 
 // member reads the next member of a row, a name and its value, into c, which is empty, if the value is a number, a short
@@ -27,17 +29,17 @@ func (r *msgpackReader) member(c *Condition, l *Limits) bool {
 
 // condition reads the next value into c if it is a condition as nearly all are: few fields, each once, and nothing wrong
 // with it. Otherwise it changes nothing, and the general way through the tokens reads it, or says what is wrong. Conditions
-// are nearly all of a message of rows, and this takes half of the time. withAttr says that "attr" is among the fields.
-func (r *msgpackReader) condition(c *Condition, l *Limits, withAttr bool) bool {
+// are nearly all of a message of rows, and this takes half of the time. fields are the first so many that it may have.
+func (r *msgpackReader) condition(c *Condition, l *Limits, fields conditionField) bool {
 	s, i := r.text, r.off
-	if r.fatal != nil || i >= len(s) || s[i]&0xf0 != mpFixMap || len(r.open) >= r.maxDepth {
+	if r.fatal != nil || i >= len(s) || s[i]&0xf0 != msgpack.FixMap || len(r.open) >= r.maxDepth {
 		return false
 	}
-	if withAttr && r.single(c, l) {
+	if fields > attrField && r.single(c, l) {
 		return true
 	}
 	given := c.Attr
-	end, ok := c.read(s, i+1, int(s[i]-mpFixMap), l, withAttr)
+	end, ok := c.read(s, i+1, int(s[i]-msgpack.FixMap), l, fields)
 	if !ok {
 		*c = Condition{Attr: given}
 		return false
@@ -70,57 +72,44 @@ func (r *msgpackReader) single(c *Condition, l *Limits) bool {
 }
 
 // read reads the fields of a condition, the first of which is at s[i:], and returns where they end.
-func (c *Condition) read(s string, i, fields int, l *Limits, withAttr bool) (end int, ok bool) {
-	const attr, value, least, most, weight, unit = 1, 2, 4, 8, 16, 32
-	seen := 0
-	for ; fields > 0; fields-- {
+func (c *Condition) read(s string, i, members int, l *Limits, fields conditionField) (end int, ok bool) {
+	var seen field
+	for ; members > 0; members-- {
 		name, at, ok := quickString(s, i)
 		if !ok {
 			return 0, false
 		}
-		var field int
-		var to *Value
-		switch name {
-		case "attr":
-			if !withAttr {
-				return 0, false
-			}
-			field = attr
-		case "value":
-			field, to = value, &c.Value
-		case "min":
-			field, to = least, &c.Min
-		case "max":
-			field, to = most, &c.Max
-		case "weight":
-			field = weight
-		case "unit":
-			field = unit
-		default:
+		f := conditionFieldOf(name)
+		if f >= fields || seen&(1<<f) != 0 {
 			return 0, false
 		}
-		if seen&field != 0 {
-			return 0, false
-		}
-		seen |= field
+		seen |= 1 << f
 		var v Value
 		if v, i, ok = quickValue(s, at); !ok || len(v.String) > l.String {
 			return 0, false
 		}
-		switch {
-		case to != nil:
+		if to := c.scalar(f); to != nil {
 			*to = v
-		case field == attr && v.Kind == StringValue:
-			c.Attr = v.String
-		case field == weight && v.Kind == NumberValue && v.Number >= 1 && v.Number <= MaxWeight && v.Number == float64(uint32(v.Number)):
-			c.Weight = uint32(v.Number)
-		case field == unit && v.Kind == StringValue && v.String == "bucket":
-			c.Bucket = true
-		default:
+		} else if !c.quickField(f, &v) {
 			return 0, false
 		}
 	}
 	return i, true
+}
+
+// quickField sets a field that holds one value but no scalar of its own.
+func (c *Condition) quickField(f conditionField, v *Value) bool {
+	switch holds := conditionHolds[f]; {
+	case holds == aName && v.Kind == StringValue:
+		c.Attr = v.String
+	case holds == aWeight && v.Kind == NumberValue && v.Number >= 1 && v.Number <= MaxWeight && v.Number == float64(uint32(v.Number)):
+		c.Weight = uint32(v.Number)
+	case holds == aUnit && v.Kind == StringValue && v.String == bucketUnit:
+		c.Bucket = true
+	default:
+		return false
+	}
+	return true
 }
 
 // quickString reads a string of at most 255 bytes at s[i:] and returns where it ends. What it holds is not checked.
@@ -130,9 +119,9 @@ func quickString(s string, i int) (text string, end int, ok bool) {
 	}
 	n := 0
 	switch c := s[i]; {
-	case c&0xe0 == mpFixStr:
-		n, i = int(c-mpFixStr), i+1
-	case c == mpStr8 && i+1 < len(s):
+	case c&0xe0 == msgpack.FixStr:
+		n, i = int(c-msgpack.FixStr), i+1
+	case c == msgpack.Str8 && i+1 < len(s):
 		n, i = int(s[i+1]), i+2
 	default:
 		return "", 0, false
@@ -150,19 +139,19 @@ func quickValue(s string, i int) (v Value, end int, ok bool) {
 	}
 	size := 0 // of a number after its first byte
 	switch c := s[i]; {
-	case c < mpFixMap:
+	case c < msgpack.FixMap:
 		return Value{Kind: NumberValue, Number: float64(c)}, i + 1, true
-	case c >= mpNegative:
-	case c == mpFalse || c == mpTrue:
-		return Bool(c == mpTrue), i + 1, true
-	case c == mpFloat32:
+	case c >= msgpack.Negative:
+	case c == msgpack.False || c == msgpack.True:
+		return Bool(c == msgpack.True), i + 1, true
+	case c == msgpack.Float32:
 		size = 4
-	case c == mpFloat64:
+	case c == msgpack.Float64:
 		size = 8
-	case c >= mpUint8 && c <= mpUint64:
-		size = 1 << (c - mpUint8)
-	case c >= mpInt8 && c <= mpInt64:
-		size = 1 << (c - mpInt8)
+	case c >= msgpack.Uint8 && c <= msgpack.Uint64:
+		size = 1 << (c - msgpack.Uint8)
+	case c >= msgpack.Int8 && c <= msgpack.Int64:
+		size = 1 << (c - msgpack.Int8)
 	default:
 		v.Kind = StringValue
 		v.String, end, ok = quickString(s, i)
@@ -171,5 +160,5 @@ func quickValue(s string, i int) (v Value, end int, ok bool) {
 	if size >= len(s)-i {
 		return v, 0, false
 	}
-	return Value{Kind: NumberValue, Number: parseNumber(s[i : i+1+size])}, i + 1 + size, true
+	return Value{Kind: NumberValue, Number: msgpack.ParseNumber(s[i : i+1+size])}, i + 1 + size, true
 }

@@ -1,6 +1,10 @@
 package wire
 
-import "math"
+import (
+	"math"
+
+	"github.com/geniemq/geniemq/wire/value"
+)
 
 // Message is the decoded body of a query message.
 type Message struct {
@@ -50,9 +54,13 @@ func (d *Decoder) Forget() {
 	}
 	clear(d.d.names[:cap(d.d.names)])
 	d.d = queryDecoder{conds: d.d.conds, vals: d.d.vals, queries: d.d.queries[:0], names: d.d.names[:0],
-		own: msgpackReader{open: d.d.own.open[:0]}, json: jsonReader{dec: d.d.json.dec}}
+		own: msgpackReader{open: d.d.own.open[:0]}, json: jsonReader{dec: d.d.json.dec, inner: d.d.json.inner}, build: d.d.build}
+	d.d.build.Reset()
 	if d.d.json.dec != nil {
 		d.d.json.reset(nil, "", 0)
+	}
+	if d.d.json.inner != nil {
+		d.d.json.inner.reset(nil, "", 0)
 	}
 	if d.batch = (Batch{starts: d.batch.starts[:0], conditions: d.batch.conditions[:0]}); cap(d.batch.starts) > maxKept {
 		d.batch = Batch{}
@@ -106,8 +114,12 @@ type queryDecoder struct {
 	limits *Limits
 	sumK   int
 	items  int // of the query at hand
-	conds  slab[Condition]
-	vals   slab[Value]
+	build  value.Builder
+	// unknown says that the condition at hand is of a shape that is not known here.
+	unknown bool
+
+	conds slab[Condition]
+	vals  slab[Value]
 
 	queries []QueryOrError // of a batch
 	one     Query          // of these, while it is decoded
@@ -325,224 +337,4 @@ func (d *queryDecoder) queryField(q *Query, name string) (err *Error) {
 		return err.in("%s", name)
 	}
 	return nil
-}
-
-// row decodes {"attr": value or condition, ...}.
-func (d *queryDecoder) row() ([]Condition, *Error) {
-	if k := d.r.peek(); k != objectKind {
-		return nil, expected("an object of conditions by attribute", k)
-	}
-	if err := d.r.enter(); err != nil {
-		return nil, err
-	}
-	conds := d.conds.start()
-	for d.r.more() {
-		if err := d.addItem(); err != nil {
-			return nil, err
-		}
-		conds = append(conds, Condition{})
-		c := &conds[len(conds)-1]
-		if d.quick != nil && d.quick.member(c, d.limits) {
-			continue
-		}
-		attr, err := d.str()
-		if err != nil {
-			return nil, err.in("the name of an attribute")
-		}
-		c.Attr = attr
-		if d.quick != nil && d.quick.condition(c, d.limits, false) {
-			continue
-		}
-		switch k := d.r.peek(); k {
-		case objectKind:
-			err = d.condition(c, false)
-		case arrayKind:
-			err = badRequest(`must be a value or a condition, not an array: write {"in":[...]} for any of several values`)
-		default:
-			c.Value, err = d.value()
-		}
-		if err != nil {
-			return nil, err.in(".%s", clip(attr))
-		}
-	}
-	d.r.leave()
-	return d.conds.keep(conds), d.r.failed()
-}
-
-func (d *queryDecoder) itemList() ([]Condition, *Error) {
-	if k := d.r.peek(); k != arrayKind {
-		return nil, expected("an array of conditions", k)
-	}
-	if err := d.r.enter(); err != nil {
-		return nil, err
-	}
-	conds := d.conds.start()
-	for d.r.more() {
-		if err := d.addItem(); err != nil {
-			return nil, err
-		}
-		at := len(conds)
-		conds = append(conds, Condition{})
-		c := &conds[at]
-		if d.quick != nil && d.quick.condition(c, d.limits, true) {
-			continue
-		}
-		if k := d.r.peek(); k != objectKind {
-			return nil, expected("a condition, an object", k).in("[%d]", at)
-		}
-		if err := d.condition(c, true); err != nil {
-			return nil, err.in("[%d]", at)
-		}
-	}
-	d.r.leave()
-	return d.conds.keep(conds), d.r.failed()
-}
-
-var (
-	conditionFields = [...]string{"value", "min", "max", "in", "unit", "weight", "attr"}
-	rowFields       = conditionFields[:len(conditionFields)-1] // the attribute is the key
-)
-
-func (d *queryDecoder) condition(c *Condition, withAttr bool) *Error {
-	if err := d.r.enter(); err != nil {
-		return err
-	}
-	fields := rowFields
-	if withAttr {
-		fields = conditionFields[:]
-	}
-	var seen field
-	for d.r.more() {
-		name, err := d.r.str()
-		if err != nil {
-			return err.in("the name of a field")
-		}
-		if err := once(&seen, fields, name); err != nil {
-			return err
-		}
-		switch name {
-		case "attr":
-			c.Attr, err = d.str()
-		case "value":
-			c.Value, err = d.value()
-		case "min":
-			c.Min, err = d.value()
-		case "max":
-			c.Max, err = d.value()
-		case "in":
-			c.In, err = d.values()
-		case "weight":
-			c.Weight, err = integer[uint32](d.r, 1, MaxWeight)
-		case "unit":
-			var unit string
-			if unit, err = d.str(); err == nil && unit != "bucket" {
-				err = badRequest(`must be "bucket"; leave it out for the attribute's own unit`)
-			}
-			c.Bucket = true
-		}
-		if err != nil {
-			return err.in(".%s", name)
-		}
-	}
-	d.r.leave()
-	return d.r.failed()
-}
-
-func (d *queryDecoder) values() ([]Value, *Error) {
-	if k := d.r.peek(); k != arrayKind {
-		return nil, expected("an array of values", k)
-	}
-	if err := d.r.enter(); err != nil {
-		return nil, err
-	}
-	values := d.vals.start()
-	for d.r.more() {
-		if err := d.addItem(); err != nil {
-			return nil, err
-		}
-		v, err := d.value()
-		if err != nil {
-			return nil, err.in("[%d]", len(values))
-		}
-		values = append(values, v)
-	}
-	d.r.leave()
-	return d.vals.keep(values), d.r.failed()
-}
-
-func (d *queryDecoder) value() (v Value, err *Error) {
-	switch k := d.r.peek(); k {
-	case numberKind:
-		v.Kind = NumberValue
-		v.Number, err = d.r.number()
-	case stringKind:
-		v.Kind = StringValue
-		v.String, err = d.str()
-	case boolKind:
-		var b bool
-		b, err = d.r.boolean()
-		v = Bool(b)
-	default:
-		err = expected("a number, a string or a bool", k)
-	}
-	return v, err
-}
-
-func (d *queryDecoder) str() (string, *Error) {
-	s, err := d.r.str()
-	if err == nil {
-		err = d.limits.checkString(len(s))
-	}
-	return s, err
-}
-
-// id reads an id: a string, or an integer, which stands for its decimal digits, since ids are integers in many a database.
-func (d *queryDecoder) id() (string, *Error) {
-	switch k := d.r.peek(); k {
-	case stringKind:
-		return d.str()
-	case numberKind:
-		s, err := d.r.integer()
-		if err == nil {
-			err = d.limits.checkString(len(s))
-		}
-		return s, err
-	case noKind:
-		return d.str() // says why
-	default:
-		return "", expected("a string or an integer", k)
-	}
-}
-
-// addItem counts an element of the query before it is read.
-func (d *queryDecoder) addItem() *Error {
-	d.items++
-	return d.limits.checkItems(d.items)
-}
-
-// integer reads a number that must be whole; 10, 10.0 and 1e1 are the same.
-func integer[T int | uint32](r reader, lo, hi T) (T, *Error) {
-	v, err := r.number()
-	if err != nil {
-		return 0, err
-	}
-	if v != math.Trunc(v) || v < float64(lo) || v > float64(hi) {
-		return 0, badRequest("must be an integer between %d and %d, not %s", lo, hi, Number(v).format())
-	}
-	return T(v), nil
-}
-
-// once checks that a name is a known field and marks it as seen.
-func once(seen *field, fields []string, name string) *Error {
-	for i, f := range fields {
-		if f != name {
-			continue
-		}
-		if *seen&(1<<i) != 0 {
-			return badRequest("field %q is there twice", name)
-		}
-		*seen |= 1 << i
-		return nil
-	}
-	return badRequest("unknown field %q%s", clip(name), suggestion(fields, name))
 }

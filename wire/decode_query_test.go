@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/geniemq/geniemq/internal/msgpack"
 )
 
 // toMessagePack writes a JSON message as MessagePack, so that every case runs through both codecs.
@@ -16,7 +18,7 @@ func toMessagePack(t testing.TB, body string) []byte {
 	t.Helper()
 	e := encoder{msgpack: true}
 	e.transcode([]byte(body))
-	if len(e.dst) == 1 && e.dst[0] == mpNil && body != "null" {
+	if len(e.dst) == 1 && e.dst[0] == msgpack.Nil && body != "null" {
 		t.Fatalf("not JSON: %s", body)
 	}
 	return e.dst
@@ -67,25 +69,17 @@ func TestRefusedQueries(t *testing.T) {
 		{`"text":"x","row":{"a":1}`, BadRequest, "row and text exclude each other"},
 		{`"row":{}`, BadRequest, "row is empty"},
 		{`"row":[]`, BadRequest, "row: must be an object of conditions"},
-		{`"row":{"a":null}`, BadRequest, "row.a: must be a number, a string or a bool, not null"},
-		{`"row":{"a":["x"]}`, BadRequest, `write {"in":[...]}`},
 		{`"row":{"a":1,"b":2,"a":3}`, BadRequest, `row names "a" twice`},
 		{`"row":{"":1}`, BadRequest, "attr is missing"},
 		{`"row":{"a":{}}`, BadRequest, "row.a: empty condition"},
-		{`"row":{"a":{"attr":"b","value":1}}`, BadRequest, `row.a: unknown field "attr"`},
-		{`"row":{"a":{"val":1}}`, BadRequest, `unknown field "val"`},
 		{`"row":{"a":{"min":2,"max":1}}`, BadRequest, "row.a: min 2 is greater than max 1"},
 		{`"row":{"a":{"min":"b","max":"a"}}`, BadRequest, `min "b" is greater than max "a"`},
 		{`"row":{"a":{"min":"b","max":1}}`, BadRequest, "different types"},
 		{`"row":{"a":{"min":true}}`, BadRequest, "min is a bool"},
 		{`"row":{"a":{"min":1,"value":1}}`, BadRequest, "exclude each other"},
-		{`"row":{"a":{"min":{"x":1}}}`, BadRequest, "row.a.min: must be a number, a string or a bool, not an object"},
 		{`"row":{"a":{"in":[]}}`, BadRequest, "row.a: in is empty"},
-		{`"row":{"a":{"in":"x"}}`, BadRequest, "row.a.in: must be an array of values"},
-		{`"row":{"a":{"in":["x",[1]]}}`, BadRequest, "row.a.in[1]: must be a number"},
 		{`"row":{"a":{"value":1,"weight":0}}`, BadRequest, "row.a.weight: must be an integer between 1 and 65535"},
 		{`"row":{"a":{"value":1,"weight":65536}}`, BadRequest, "row.a.weight"},
-		{`"row":{"a":{"value":1,"unit":"years"}}`, BadRequest, `row.a.unit: must be "bucket"`},
 		{`"row":{"a":{"value":1.5,"unit":"bucket"}}`, BadRequest, "1.5 is not a bucket"},
 		{`"row":{"a":{"value":-1,"unit":"bucket"}}`, BadRequest, "-1 is not a bucket"},
 		{`"row":{"a":{"in":[4294967296],"unit":"bucket"}}`, BadRequest, "is not a bucket"},

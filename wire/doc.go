@@ -18,6 +18,8 @@
 //   - Writers are held to the letter: names are case-sensitive, an unknown or repeated field is refused by name, so
 //     that a misspelt option is never silently ignored. Readers of results are lenient: unknown fields are skipped,
 //     so that a server may say more tomorrow.
+//   - A condition of a shape that is not known here is no fault: it is kept as a tree of values, see [Other], for the
+//     column that it names.
 //   - A decoded query has its defaults filled in and passes [Query.Validate]. What needs the index's schema (does
 //     the attribute exist, is it a number?) is left to the service.
 //   - Errors are of type *[Error]: a code for programs, a sentence for people.
@@ -29,7 +31,7 @@
 // stack instead of recursing, and hands out tokens, which is what "decode queries one by one, name the bad field,
 // go on with the next" needs. encoding/json decodes whole structs, folds the case of names and accepts repeated ones.
 //
-// MessagePack is read and written by the few functions of msgpack.go. The usual library, vmihailenco/msgpack,
+// MessagePack is read and written by the few functions of internal/msgpack. The usual library, vmihailenco/msgpack,
 // allocates what a length prefix claims (eight bytes made it take 1 GiB) and recurses on nesting, so that its input
 // must be scanned first; the scan has to parse every header anyway, and two parsers of one format are two opinions
 // of what a message says. Reading each header once is safe by construction and cheaper: 1,024 rows of 14 ranges

@@ -1,5 +1,10 @@
 package wire
 
+import (
+	"github.com/geniemq/geniemq/internal/msgpack"
+	"github.com/geniemq/geniemq/wire/value"
+)
+
 // AppendQuery appends the encoding of one query, as a message of its own. Fields that have their zero value are left
 // out. The query is not checked: see [Query.Validate].
 func AppendQuery(dst []byte, ct ContentType, q *Query) []byte {
@@ -82,7 +87,7 @@ func (e *encoder) query(q *Query) {
 // row writes conditions by attribute: a bare value where that says everything.
 func (e *encoder) row(conds []Condition) {
 	if e.msgpack {
-		e.dst = appendMapHead(e.dst, len(conds))
+		e.dst = msgpack.AppendMapHead(e.dst, len(conds))
 	} else {
 		e.dst = append(e.dst, '{')
 	}
@@ -93,8 +98,12 @@ func (e *encoder) row(conds []Condition) {
 		if !e.msgpack {
 			e.dst = append(e.dst, ':')
 		}
-		if !c.Value.IsZero() && !c.Bucket && c.Weight == 0 && c.In == nil && c.Min.IsZero() && c.Max.IsZero() {
+		if !c.Value.IsZero() && !c.Bucket && c.Weight == 0 && c.In == nil && c.Other == nil && c.Min.IsZero() && c.Max.IsZero() {
 			e.value(c.Value)
+			continue
+		}
+		if c.Other != nil && c.Weight == 0 && c.Other.Value.Kind() != value.Map {
+			e.tree(c.Other.Value)
 			continue
 		}
 		at := e.object()
@@ -106,29 +115,41 @@ func (e *encoder) row(conds []Condition) {
 
 // condition writes the members of a condition but for attr.
 func (e *encoder) condition(at int, c *Condition) {
-	if !c.Value.IsZero() {
-		e.name(at, "value")
-		e.value(c.Value)
+	if c.Other != nil {
+		e.name(at, conditionNames[valueField])
+		e.tree(c.Other.Value)
 	}
-	if !c.Min.IsZero() {
-		e.name(at, "min")
-		e.value(c.Min)
+	for f, name := range conditionNames[:attrField] {
+		switch f := conditionField(f); conditionHolds[f] {
+		case aScalar:
+			if v := c.scalar(f); !v.IsZero() {
+				e.name(at, name)
+				e.value(*v)
+			}
+		case someScalars:
+			if c.In != nil {
+				e.name(at, name)
+				e.values(c.In)
+			}
+		case aUnit:
+			if c.Bucket {
+				e.name(at, name)
+				e.str(bucketUnit)
+			}
+		case aWeight:
+			if c.Weight != 0 {
+				e.name(at, name)
+				e.uint(uint64(c.Weight))
+			}
+		}
 	}
-	if !c.Max.IsZero() {
-		e.name(at, "max")
-		e.value(c.Max)
-	}
-	if c.In != nil {
-		e.name(at, "in")
-		e.values(c.In)
-	}
-	if c.Bucket {
-		e.name(at, "unit")
-		e.str("bucket")
-	}
-	if c.Weight != 0 {
-		e.name(at, "weight")
-		e.uint(uint64(c.Weight))
+}
+
+func (e *encoder) tree(t value.Tree) {
+	if e.msgpack {
+		e.dst = t.AppendMessagePack(e.dst)
+	} else {
+		e.dst = t.AppendJSON(e.dst)
 	}
 }
 
@@ -151,7 +172,7 @@ func (e *encoder) value(v Value) {
 		e.bool(v.Bool())
 	default: // refused by the reader, as it should be
 		if e.msgpack {
-			e.dst = append(e.dst, mpNil)
+			e.dst = append(e.dst, msgpack.Nil)
 		} else {
 			e.dst = append(e.dst, "null"...)
 		}

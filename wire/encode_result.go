@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/geniemq/geniemq/internal/msgpack"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -116,7 +117,7 @@ func (e *encoder) jsonHits(hits []Hit) {
 }
 
 func (e *encoder) msgpackHits(hits []Hit) {
-	dst := appendArrayHead(e.dst, len(hits)) // e.dst would be a write barrier a hit
+	dst := msgpack.AppendArrayHead(e.dst, len(hits)) // e.dst would be a write barrier a hit
 	for i := range hits {
 		h := &hits[i]
 		if !e.fits(len(dst), len(h.Key)) {
@@ -132,27 +133,27 @@ func (e *encoder) msgpackHits(hits []Hit) {
 		if h.Payload != nil {
 			members++
 		}
-		dst = append(dst, mpFixMap|members, mpFixStr|2, 'i', 'd')
-		dst = appendUint(dst, uint64(h.ID))
-		dst = append(dst, mpFixStr|3, 'k', 'e', 'y')
+		dst = append(dst, msgpack.FixMap|members, msgpack.FixStr|2, 'i', 'd')
+		dst = msgpack.AppendUint(dst, uint64(h.ID))
+		dst = append(dst, msgpack.FixStr|3, 'k', 'e', 'y')
 		if h.Key == "" {
-			dst = append(dst, mpFixStr)
+			dst = append(dst, msgpack.FixStr)
 			at := len(dst)
 			dst = strconv.AppendUint(dst, uint64(h.ID), 10)
 			dst[at-1] |= byte(len(dst) - at)
 		} else {
-			dst = appendString(dst, h.Key)
+			dst = msgpack.AppendString(dst, h.Key)
 		}
-		dst = append(dst, mpFixStr|5, 'c', 'o', 'u', 'n', 't')
-		dst = appendUint(dst, uint64(h.Count))
+		dst = append(dst, msgpack.FixStr|5, 'c', 'o', 'u', 'n', 't')
+		dst = msgpack.AppendUint(dst, uint64(h.Count))
 		if h.HasSimilarity {
-			dst = appendFloat32(append(append(dst, mpFixStr|10), "similarity"...), h.Similarity)
+			dst = msgpack.AppendFloat32(append(append(dst, msgpack.FixStr|10), "similarity"...), h.Similarity)
 		}
 		if h.HasDistance {
-			dst = appendNumber(append(append(dst, mpFixStr|8), "distance"...), h.Distance)
+			dst = msgpack.AppendNumber(append(append(dst, msgpack.FixStr|8), "distance"...), h.Distance)
 		}
 		if h.Payload != nil {
-			e.dst = append(append(dst, mpFixStr|7), "payload"...)
+			e.dst = append(append(dst, msgpack.FixStr|7), "payload"...)
 			e.transcode(h.Payload)
 			dst = e.dst
 		}
@@ -177,7 +178,7 @@ func (e *encoder) transcode(payload []byte) {
 	p.dec.Reset(&p.buf, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	start := len(e.dst)
 	if err := e.transcodeValue(); err != nil {
-		e.dst = append(e.dst[:start], mpNil)
+		e.dst = append(e.dst[:start], msgpack.Nil)
 	}
 }
 
@@ -193,7 +194,7 @@ func (e *encoder) transcodeValue() error {
 		}
 		switch k := tok.Kind(); k {
 		case 'n':
-			e.dst = append(e.dst, mpNil)
+			e.dst = append(e.dst, msgpack.Nil)
 		case 't', 'f':
 			e.bool(k == 't')
 		case '"':
@@ -202,7 +203,7 @@ func (e *encoder) transcodeValue() error {
 			e.transcodeNumber(tok)
 		case '{', '[':
 			open = append(open, len(e.dst))
-			e.dst = append(e.dst, mpMap32, 0, 0, 0, 0)
+			e.dst = append(e.dst, msgpack.Map32, 0, 0, 0, 0)
 			continue
 		case '}', ']':
 			e.closeHead(open[len(open)-1], k == '}')
@@ -222,9 +223,9 @@ func (e *encoder) transcodeValue() error {
 // closeHead turns the count at a container's head, of names and values or of elements, into its final head.
 func (e *encoder) closeHead(at int, object bool) {
 	n := binary.BigEndian.Uint32(e.dst[at+1:])
-	short, long := byte(mpFixArray), byte(mpArray32)
+	short, long := byte(msgpack.FixArray), byte(msgpack.Array32)
 	if object {
-		short, long, n = mpFixMap, mpMap32, n/2
+		short, long, n = msgpack.FixMap, msgpack.Map32, n/2
 	}
 	if n >= 16 {
 		e.dst[at] = long
@@ -239,11 +240,11 @@ func (e *encoder) closeHead(at int, object bool) {
 func (e *encoder) transcodeNumber(tok jsontext.Token) {
 	raw := tok.String()
 	if v, err := strconv.ParseInt(raw, 10, 64); err == nil && raw != "-0" {
-		e.dst = appendInt(e.dst, v)
+		e.dst = msgpack.AppendInt(e.dst, v)
 	} else if v, err := strconv.ParseUint(raw, 10, 64); err == nil {
-		e.dst = appendUint(e.dst, v)
+		e.dst = msgpack.AppendUint(e.dst, v)
 	} else {
 		v, _ := strconv.ParseFloat(raw, 64)
-		e.dst = appendNumber(e.dst, v)
+		e.dst = msgpack.AppendNumber(e.dst, v)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/geniemq/geniemq/internal/msgpack"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -23,7 +24,7 @@ type encoder struct {
 func (e *encoder) object() int {
 	at := len(e.dst)
 	if e.msgpack {
-		e.dst = append(e.dst, mpFixMap)
+		e.dst = append(e.dst, msgpack.FixMap)
 	} else {
 		e.dst = append(e.dst, '{')
 	}
@@ -34,7 +35,7 @@ func (e *encoder) object() int {
 func (e *encoder) name(at int, name string) {
 	if e.msgpack {
 		e.dst[at]++
-		e.dst = append(append(e.dst, mpFixStr|byte(len(name))), name...)
+		e.dst = append(append(e.dst, msgpack.FixStr|byte(len(name))), name...)
 		return
 	}
 	if e.dst[len(e.dst)-1] != '{' {
@@ -62,7 +63,7 @@ func (e *encoder) end() {
 // list starts an array of n elements; next goes before each.
 func (e *encoder) list(n int) {
 	if e.msgpack {
-		e.dst = appendArrayHead(e.dst, n)
+		e.dst = msgpack.AppendArrayHead(e.dst, n)
 	} else {
 		e.dst = append(e.dst, '[')
 	}
@@ -83,7 +84,7 @@ func (e *encoder) endList() {
 // str appends a string. Bad UTF-8 becomes U+FFFD in JSON, and is refused by the reader in MessagePack.
 func (e *encoder) str(s string) {
 	if e.msgpack {
-		e.dst = appendString(e.dst, s)
+		e.dst = msgpack.AppendString(e.dst, s)
 	} else {
 		e.dst, _ = jsontext.AppendQuote(e.dst, s)
 	}
@@ -91,7 +92,7 @@ func (e *encoder) str(s string) {
 
 func (e *encoder) uint(v uint64) {
 	if e.msgpack {
-		e.dst = appendUint(e.dst, v)
+		e.dst = msgpack.AppendUint(e.dst, v)
 	} else {
 		e.dst = strconv.AppendUint(e.dst, v, 10)
 	}
@@ -102,15 +103,15 @@ func (e *encoder) bool(v bool) {
 	case !e.msgpack:
 		e.dst = strconv.AppendBool(e.dst, v)
 	case v:
-		e.dst = append(e.dst, mpTrue)
+		e.dst = append(e.dst, msgpack.True)
 	default:
-		e.dst = append(e.dst, mpFalse)
+		e.dst = append(e.dst, msgpack.False)
 	}
 }
 
 func (e *encoder) number(v float64) {
 	if e.msgpack {
-		e.dst = appendNumber(e.dst, v)
+		e.dst = msgpack.AppendNumber(e.dst, v)
 	} else {
 		e.dst = appendJSONFloat(e.dst, v, 64)
 	}
@@ -118,7 +119,7 @@ func (e *encoder) number(v float64) {
 
 func (e *encoder) float32(v float32) {
 	if e.msgpack {
-		e.dst = appendFloat32(e.dst, v)
+		e.dst = msgpack.AppendFloat32(e.dst, v)
 	} else {
 		e.dst = appendJSONFloat(e.dst, float64(v), 32)
 	}

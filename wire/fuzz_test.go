@@ -9,7 +9,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/vmihailenco/msgpack/v5"
+	"github.com/geniemq/geniemq/wire/value"
+	vmihailenco "github.com/vmihailenco/msgpack/v5"
 )
 
 var fuzzSeeds = []string{
@@ -27,6 +28,8 @@ var fuzzSeeds = []string{
 	`{"queries":[{"row":{"a":[1}]},{"k":7}]}`,
 	`{"queries":[{"id":"1","id":"2"},{"text":"x","k":900},{"text":"y","k":900}]} x`,
 	`{"id":18446744073709551616,"text":"x"}`,
+	`{"row":{"v":[0.1,2,-3e7,1e400,18446744073709551616],"p":{"near":{"lat":52.5,"lon":[null,true]},"within":20,"weight":3},"n":null}}`,
+	`{"items":[{"attr":"a","value":[[[1]]],"weight":2},{"near":1,"attr":"b"},{"attr":"c","in":[[1]],"unit":"km","weight":1,"weight":2}]}`,
 	`{"queries":[{"id":7,"text":"x"},{"k":0,"id":-9007199254740993},{"id":1.5},{"id":1e3},{"id":null}]}`,
 }
 
@@ -103,7 +106,10 @@ func FuzzDecodeMessage(f *testing.F) {
 			}
 			for _, ct := range []ContentType{JSON, MessagePack} {
 				again, err := DecodeMessage(ct, AppendQuery(nil, ct, &q.Query), Limits{})
-				if err != nil || again.Queries[0].Err != nil || !reflect.DeepEqual(again.Queries[0].Query, q.Query) {
+				if err != nil || again.Queries[0].Err != nil || !reflect.DeepEqual(unrefused(again.Queries[0].Query), unrefused(q.Query)) {
+					if ct == JSON && hasBinary(&q.Query) {
+						continue // which JSON has no word for
+					}
 					t.Fatalf("through %v: %v %+v, was %+v", ct, err, again, q.Query)
 				}
 			}
@@ -149,6 +155,39 @@ func checkBatch(t *testing.T, d *Decoder, ct ContentType, body []byte, limits Li
 		t.Fatalf("in parts it is %+v, not %+v", got, m)
 	}
 	return true
+}
+
+// unrefused is a query without what its conditions of other shapes are refused with, which depends on their spelling.
+func unrefused(q Query) Query {
+	for _, conds := range []*[]Condition{&q.Row, &q.Items} {
+		*conds = slices.Clone(*conds)
+		for i := range *conds {
+			if c := &(*conds)[i]; c.Other != nil {
+				c.Other = &Other{Value: c.Other.Value}
+			}
+		}
+	}
+	return q
+}
+
+func hasBinary(q *Query) bool {
+	for _, c := range slices.Concat(q.Row, q.Items) {
+		if c.Other != nil && bytesWithin(c.Other.Value) {
+			return true
+		}
+	}
+	return false
+}
+
+func bytesWithin(t value.Tree) bool {
+	found := t.Kind() == value.Bytes
+	for e := range t.Elements() {
+		found = found || bytesWithin(e)
+	}
+	for _, e := range t.Members() {
+		found = found || bytesWithin(e)
+	}
+	return found
 }
 
 func keep(conds []Condition) []Condition {
@@ -215,7 +254,7 @@ func FuzzScanMessagePack(f *testing.F) {
 			return
 		}
 		buf := bytes.NewReader(body)
-		if err := msgpack.NewDecoder(buf).Skip(); err != nil && err != io.EOF {
+		if err := vmihailenco.NewDecoder(buf).Skip(); err != nil && err != io.EOF {
 			t.Skip("the library knows no such extension: ", err)
 		}
 		if end := len(body) - buf.Len(); end != r.off {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vmihailenco/msgpack/v5"
+	vmihailenco "github.com/vmihailenco/msgpack/v5"
 )
 
 // An id may be an integer, which is kept digit by digit; anything else is refused by its name, and in a batch alone.
@@ -62,7 +62,7 @@ func TestIntegerIDsInMessagePack(t *testing.T) {
 	for _, v := range values {
 		for _, compact := range []bool{false, true} {
 			var body bytes.Buffer
-			e := msgpack.NewEncoder(&body)
+			e := vmihailenco.NewEncoder(&body)
 			e.UseCompactInts(compact)
 			if err := e.Encode(map[string]any{"id": v, "text": "x"}); err != nil {
 				t.Fatal(err)
@@ -81,7 +81,7 @@ func TestIntegerIDsInMessagePack(t *testing.T) {
 		}
 	}
 	for _, v := range []any{1.5, float32(3), math.NaN(), true, nil, []byte("7")} {
-		body, err := msgpack.Marshal(map[string]any{"id": v})
+		body, err := vmihailenco.Marshal(map[string]any{"id": v})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,8 +18,8 @@ type Limits struct {
 	Body int
 	// Queries is the most queries of a message. Default 65,536.
 	Queries int
-	// Items is the most elements of a query: its conditions plus the values of their "in" lists, or the
-	// elements of its vector or set. Default 65,536.
+	// Items is the most elements of a query: its conditions plus the values of their "in" lists and of what is
+	// in their [Other], or the elements of its vector or set. Default 65,536.
 	Items int
 	// Depth is how deeply arrays and objects may nest, the message itself being 1. Default 16; queries need 6.
 	Depth int
@@ -59,37 +59,6 @@ func (l *Limits) EnsureDefaults() {
 	set(&l.Depth, 16)
 	set(&l.String, 64<<10)
 	set(&l.SumK, 1<<20)
-}
-
-// CheckQueries reports what about the queries of one message a server with these limits would refuse; "queries[3]: "
-// says which query it is. It is for senders, to be called before encoding: a refused message is worse than none. The
-// error is an *[Error].
-func (l Limits) CheckQueries(queries []Query) error {
-	l.EnsureDefaults()
-	if len(queries) == 0 {
-		return badRequest("no queries: send at least one")
-	}
-	if err := l.checkQueries(len(queries)); err != nil {
-		return err
-	}
-	sumK := 0
-	for i := range queries {
-		if err := queries[i].validate(&l, nil); err != nil {
-			if len(queries) > 1 {
-				err = err.in("queries[%d]", i)
-			}
-			return err
-		}
-		k := queries[i].K
-		if k == 0 {
-			k = DefaultK
-		}
-		sumK += k
-	}
-	if err := l.checkSumK(sumK); err != nil {
-		return err
-	}
-	return nil
 }
 
 // CheckBody reports a body that is too large. The error is an *[Error].
@@ -132,6 +101,14 @@ func (l *Limits) checkItems(n int) *Error {
 func (l *Limits) checkString(n int) *Error {
 	if n > l.String {
 		return Errorf(TooLarge, "a string of %d bytes, the limit is %d", n, l.String)
+	}
+	return nil
+}
+
+// checkBinary bounds binary by the longest vector.
+func (l *Limits) checkBinary(n int) *Error {
+	if most := 4 * l.Items; n > most {
+		return Errorf(TooLarge, "binary of %d bytes, the limit is %d", n, most)
 	}
 	return nil
 }

@@ -110,6 +110,37 @@ func (q *Query) Validate(l Limits) error {
 	return nil
 }
 
+// CheckQueries reports what about the queries of one message a server with these limits would refuse; "queries[3]: "
+// says which query it is. It is for senders, to be called before encoding: a refused message is worse than none. The
+// error is an *[Error].
+func (l Limits) CheckQueries(queries []Query) error {
+	l.EnsureDefaults()
+	if len(queries) == 0 {
+		return badRequest("no queries: send at least one")
+	}
+	if err := l.checkQueries(len(queries)); err != nil {
+		return err
+	}
+	sumK := 0
+	for i := range queries {
+		if err := queries[i].validate(&l, nil); err != nil {
+			if len(queries) > 1 {
+				err = err.in("queries[%d]", i)
+			}
+			return err
+		}
+		k := queries[i].K
+		if k == 0 {
+			k = DefaultK
+		}
+		sumK += k
+	}
+	if err := l.checkSumK(sumK); err != nil {
+		return err
+	}
+	return nil
+}
+
 // validate is Validate; names, if any, are those of a row that was found sound before.
 func (q *Query) validate(l *Limits, names *rowNames) *Error {
 	d := *q
@@ -156,6 +187,9 @@ func validateConditions(l *Limits, form string, conds []Condition, names *rowNam
 	items := 0
 	for i := range conds {
 		items += 1 + len(conds[i].In)
+		if other := conds[i].Other; other != nil {
+			items += other.Value.Extent().Nodes
+		}
 		if err := l.checkItems(items); err != nil {
 			return err
 		}

@@ -1,23 +1,23 @@
 package wire
 
-// kind is the type of the next token of a message.
-type kind uint8
-
-const (
-	noKind kind = iota // nothing is there, or it cannot be read: the next read says why
-	nullKind
-	boolKind
-	numberKind
-	stringKind
-	binaryKind // MessagePack bin
-	arrayKind
-	objectKind
-	otherKind // MessagePack extensions
+import (
+	"github.com/geniemq/geniemq/internal/msgpack"
+	"github.com/geniemq/geniemq/wire/value"
 )
 
-func (k kind) String() string {
-	return [...]string{"nothing", "null", "a bool", "a number", "a string", "binary", "an array", "an object", "an extension type"}[k]
-}
+// kind is the type of the next token of a message, in either codec.
+type kind = msgpack.Kind
+
+const (
+	noKind     = msgpack.None // nothing is there, or it cannot be read: the next read says why
+	nullKind   = msgpack.Null
+	boolKind   = msgpack.Bool
+	numberKind = msgpack.Number
+	stringKind = msgpack.String
+	binaryKind = msgpack.Binary
+	arrayKind  = msgpack.Array
+	objectKind = msgpack.Map
+)
 
 // reader walks over the tokens of a message in one of the codecs, so that one decoder serves both.
 //
@@ -37,6 +37,10 @@ type reader interface {
 	// integer returns the decimal digits of a number that is written as an integer, of any size.
 	integer() (string, *Error)
 	boolean() (bool, *Error)
+	binary() (string, *Error)
+	// exactly adds a number as it is written, and extension what MessagePack has no type for.
+	exactly(*value.Builder) *Error
+	extension(*value.Builder) *Error
 	// floats appends an array of numbers, or binary of little-endian float32, but at most limit of them: the
 	// caller takes a longer result for an excess. Elements are rounded to float32.
 	floats(dst []float32, limit int) ([]float32, *Error)
@@ -45,7 +49,10 @@ type reader interface {
 	skipScalar()  // a name, or a value that is no container
 	depth() int   // how many containers are open
 	atName() bool // is the next item a member's name?
-	finish()      // fails unless the message ends here
+	// offset is where the next value begins, and again reads once more what is between that and here: one value.
+	offset() int
+	again(offset int) reader
+	finish() // fails unless the message ends here
 	failed() *Error
 }
 

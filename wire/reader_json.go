@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/geniemq/geniemq/wire/value"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -15,8 +16,10 @@ import (
 // fail the message, and refused by the decoder, where they fail one query.
 type jsonReader struct {
 	dec      *jsontext.Decoder
+	body     []byte
 	buf      bytes.Buffer // of the body, which is parsed in place
 	text     string       // a copy of the body; strings are cut from it
+	inner    *jsonReader  // made when first needed
 	maxDepth int
 	fatal    *Error
 }
@@ -32,7 +35,7 @@ func (r *jsonReader) reset(body []byte, text string, maxDepth int) {
 	if r.dec == nil {
 		r.dec = new(jsontext.Decoder)
 	}
-	r.buf, r.text, r.maxDepth, r.fatal = *bytes.NewBuffer(body), text, maxDepth, nil
+	r.body, r.buf, r.text, r.maxDepth, r.fatal = body, *bytes.NewBuffer(body), text, maxDepth, nil
 	r.dec.Reset(&r.buf, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
@@ -199,6 +202,18 @@ func (r *jsonReader) boolean() (bool, *Error) {
 	return raw == "true", err
 }
 
+func (r *jsonReader) binary() (string, *Error) { return "", r.want(binaryKind, "binary") }
+
+func (r *jsonReader) extension(*value.Builder) *Error { return r.invalid() } // JSON has none
+
+func (r *jsonReader) exactly(b *value.Builder) *Error {
+	raw, err := r.scalar()
+	if err == nil {
+		b.Number(raw)
+	}
+	return err
+}
+
 func (r *jsonReader) floats(dst []float32, limit int) ([]float32, *Error) {
 	if err := r.want(arrayKind, "an array of numbers"); err != nil {
 		return dst, err
@@ -251,6 +266,20 @@ func (r *jsonReader) depth() int { return r.dec.StackDepth() }
 func (r *jsonReader) atName() bool {
 	k, n := r.dec.StackIndex(r.dec.StackDepth())
 	return k == '{' && n%2 == 0
+}
+
+func (r *jsonReader) offset() int { return int(r.dec.InputOffset()) }
+
+func (r *jsonReader) again(offset int) reader {
+	end := r.offset()
+	for offset < end && strings.IndexByte(" \t\r\n:,", r.text[offset]) >= 0 { // what separates it from the value before
+		offset++
+	}
+	if r.inner == nil {
+		r.inner = new(jsonReader)
+	}
+	r.inner.reset(r.body[offset:end], r.text[offset:end], r.maxDepth-r.depth())
+	return r.inner
 }
 
 func (r *jsonReader) finish() {

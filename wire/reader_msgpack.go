@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/geniemq/geniemq/internal/msgpack"
+	"github.com/geniemq/geniemq/wire/value"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -41,16 +43,16 @@ func (r *msgpackReader) fail(format string, args ...any) *Error {
 }
 
 // head reads the next head without consuming it, and checks its claim.
-func (r *msgpackReader) head() (mpHead, *Error) {
+func (r *msgpackReader) head() (msgpack.Head, *Error) {
 	if r.fatal != nil {
-		return mpHead{}, r.fatal
+		return msgpack.Head{}, r.fatal
 	}
 	rest := r.text[r.off:]
-	h, ok := parseHead(rest)
+	h, ok := msgpack.ParseHead(rest)
 	switch {
 	case !ok && rest != "" && rest[0] == 0xc1:
 		return h, r.fail("the body is not valid MessagePack: byte %d is 0xc1", r.off)
-	case !ok, h.n > uint64(len(rest)-h.size):
+	case !ok, h.N > uint64(len(rest)-h.Size):
 		return h, r.fail("the body ends inside the MessagePack message")
 	}
 	return h, nil
@@ -61,13 +63,13 @@ func (r *msgpackReader) peek() kind {
 	if err != nil {
 		return noKind
 	}
-	return h.kind
+	return h.Kind
 }
 
 // take consumes a scalar and returns its bytes after the head.
-func (r *msgpackReader) take(h mpHead) string {
-	start := r.off + h.size
-	r.off = start + int(h.n)
+func (r *msgpackReader) take(h msgpack.Head) string {
+	start := r.off + h.Size
+	r.off = start + int(h.N)
 	r.count()
 	return r.text[start:r.off]
 }
@@ -89,9 +91,9 @@ func (r *msgpackReader) enter() *Error {
 		r.fatal = err
 		return err
 	}
-	r.off += h.size
+	r.off += h.Size
 	r.count()
-	r.open = append(r.open, container{left: h.n, object: h.kind == objectKind})
+	r.open = append(r.open, container{left: h.N, object: h.Kind == objectKind})
 	return nil
 }
 
@@ -101,10 +103,10 @@ func (r *msgpackReader) more() bool {
 
 func (r *msgpackReader) leave() { r.open = r.open[:len(r.open)-1] }
 
-func (r *msgpackReader) want(k kind, name string) (mpHead, *Error) {
+func (r *msgpackReader) want(k kind, name string) (msgpack.Head, *Error) {
 	h, err := r.head()
-	if err == nil && h.kind != k {
-		err = expected(name, h.kind)
+	if err == nil && h.Kind != k {
+		err = expected(name, h.Kind)
 	}
 	return h, err
 }
@@ -128,7 +130,7 @@ func (r *msgpackReader) number() (float64, *Error) {
 	}
 	start := r.off
 	r.take(h)
-	return parseNumber(r.text[start:r.off]), nil
+	return msgpack.ParseNumber(r.text[start:r.off]), nil
 }
 
 func (r *msgpackReader) integer() (string, *Error) {
@@ -139,14 +141,14 @@ func (r *msgpackReader) integer() (string, *Error) {
 	start := r.off
 	bits := r.take(h)
 	switch r.text[start] {
-	case mpFloat32, mpFloat64:
+	case msgpack.Float32, msgpack.Float64:
 		return "", badRequest("must be an integer, not a float")
-	case mpUint64:
-		return strconv.FormatUint(bigEndian(bits), 10), nil
-	case mpInt64:
-		return strconv.FormatInt(int64(bigEndian(bits)), 10), nil
+	case msgpack.Uint64:
+		return strconv.FormatUint(msgpack.BigEndian(bits), 10), nil
+	case msgpack.Int64:
+		return strconv.FormatInt(int64(msgpack.BigEndian(bits)), 10), nil
 	}
-	return strconv.FormatInt(int64(parseNumber(r.text[start:r.off])), 10), nil // which a float64 holds
+	return strconv.FormatInt(int64(msgpack.ParseNumber(r.text[start:r.off])), 10), nil // which a float64 holds
 }
 
 func (r *msgpackReader) boolean() (bool, *Error) {
@@ -154,9 +156,53 @@ func (r *msgpackReader) boolean() (bool, *Error) {
 	if err != nil {
 		return false, err
 	}
-	v := r.text[r.off] == mpTrue
+	v := r.text[r.off] == msgpack.True
 	r.take(h)
 	return v, nil
+}
+
+func (r *msgpackReader) binary() (string, *Error) {
+	h, err := r.want(binaryKind, "binary")
+	if err != nil {
+		return "", err
+	}
+	return r.take(h), nil
+}
+
+func (r *msgpackReader) exactly(b *value.Builder) *Error {
+	h, err := r.want(numberKind, "a number")
+	if err != nil {
+		return err
+	}
+	start := r.off
+	bits := r.take(h)
+	switch r.text[start] {
+	case msgpack.Uint64:
+		b.Uint(msgpack.BigEndian(bits))
+	case msgpack.Int64:
+		b.Int(int64(msgpack.BigEndian(bits)))
+	default:
+		v := msgpack.ParseNumber(r.text[start:r.off])
+		if !finite(v) {
+			return badRequest("%v is not a number to compare with", v)
+		}
+		b.Float(v)
+	}
+	return nil
+}
+
+func (r *msgpackReader) extension(b *value.Builder) *Error {
+	h, err := r.head()
+	if err != nil {
+		return err
+	}
+	text, ok := value.Decimal(r.text[r.off+h.Size : r.off+h.Size+int(h.N)])
+	if !ok {
+		return expected("a number, a string or a bool", h.Kind)
+	}
+	r.take(h)
+	b.Number(text)
+	return nil
 }
 
 func (r *msgpackReader) floats(dst []float32, limit int) ([]float32, *Error) {
@@ -164,9 +210,9 @@ func (r *msgpackReader) floats(dst []float32, limit int) ([]float32, *Error) {
 	switch {
 	case err != nil:
 		return dst, err
-	case h.kind == binaryKind && h.n%4 != 0:
-		return dst, badRequest("has %d bytes: binary vectors are little-endian float32, 4 bytes each", h.n)
-	case h.kind == binaryKind:
+	case h.Kind == binaryKind && h.N%4 != 0:
+		return dst, badRequest("has %d bytes: binary vectors are little-endian float32, 4 bytes each", h.N)
+	case h.Kind == binaryKind:
 		data := r.take(h)
 		n := min(len(data)/4, limit+1)
 		dst = append(make([]float32, 0, len(dst)+n), dst...)
@@ -175,13 +221,13 @@ func (r *msgpackReader) floats(dst []float32, limit int) ([]float32, *Error) {
 			dst = append(dst, math.Float32frombits(uint32(b[0])|uint32(b[1])<<8|uint32(b[2])<<16|uint32(b[3])<<24))
 		}
 		return dst, nil
-	case h.kind != arrayKind:
-		return dst, expected("an array of numbers, or binary", h.kind)
+	case h.Kind != arrayKind:
+		return dst, expected("an array of numbers, or binary", h.Kind)
 	}
 	if err := r.enter(); err != nil {
 		return dst, err
 	}
-	dst = append(make([]float32, 0, len(dst)+min(int(h.n), limit+1)), dst...) // the claim is at most the body
+	dst = append(make([]float32, 0, len(dst)+min(int(h.N), limit+1)), dst...) // the claim is at most the body
 	for r.more() && len(dst) <= limit {
 		v, err := r.number()
 		if err != nil {
@@ -208,6 +254,12 @@ func (r *msgpackReader) atName() bool {
 	return n > 0 && r.open[n-1].object && r.open[n-1].left%2 == 0
 }
 
+func (r *msgpackReader) offset() int { return r.off }
+
+func (r *msgpackReader) again(offset int) reader {
+	return &msgpackReader{text: r.text[offset:r.off], maxDepth: r.maxDepth - r.depth()}
+}
+
 func (r *msgpackReader) finish() {
 	if r.fatal == nil && r.off < len(r.text) {
 		r.fail("the body goes on after the MessagePack message, at byte %d", r.off)
@@ -223,11 +275,11 @@ func (r *msgpackReader) json(dst []byte) ([]byte, *Error) {
 		if err != nil {
 			return dst, err
 		}
-		if r.atName() && h.kind != stringKind {
-			return dst, expected("a string as name", h.kind)
+		if r.atName() && h.Kind != stringKind {
+			return dst, expected("a string as name", h.Kind)
 		}
 		name := r.atName()
-		switch h.kind {
+		switch h.Kind {
 		case arrayKind:
 			dst = append(dst, '[')
 			err = r.enter()
@@ -277,23 +329,23 @@ func (r *msgpackReader) json(dst []byte) ([]byte, *Error) {
 }
 
 // appendJSONNumber keeps the digits of 64-bit integers, which a float64 would round.
-func (r *msgpackReader) appendJSONNumber(dst []byte, h mpHead) []byte {
+func (r *msgpackReader) appendJSONNumber(dst []byte, h msgpack.Head) []byte {
 	start := r.off
 	bits := r.take(h)
 	switch r.text[start] {
-	case mpUint64:
-		return strconv.AppendUint(dst, bigEndian(bits), 10)
-	case mpInt64:
-		return strconv.AppendInt(dst, int64(bigEndian(bits)), 10)
-	case mpFloat32:
-		return appendJSONFloat(dst, float64(math.Float32frombits(uint32(bigEndian(bits)))), 32)
+	case msgpack.Uint64:
+		return strconv.AppendUint(dst, msgpack.BigEndian(bits), 10)
+	case msgpack.Int64:
+		return strconv.AppendInt(dst, int64(msgpack.BigEndian(bits)), 10)
+	case msgpack.Float32:
+		return appendJSONFloat(dst, float64(math.Float32frombits(uint32(msgpack.BigEndian(bits)))), 32)
 	}
-	return appendJSONFloat(dst, parseNumber(r.text[start:r.off]), 64)
+	return appendJSONFloat(dst, msgpack.ParseNumber(r.text[start:r.off]), 64)
 }
 
 // appendVector appends a vector as binary.
 func appendVector(dst []byte, v []float32) []byte {
-	dst = appendBinHead(dst, 4*len(v))
+	dst = msgpack.AppendBinHead(dst, 4*len(v))
 	for _, x := range v {
 		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
 	}

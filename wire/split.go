@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"strconv"
 	"strings"
+
+	"github.com/geniemq/geniemq/internal/msgpack"
 )
 
 // Part is one message of an answer.
@@ -181,9 +183,9 @@ func (e *encoder) beginPart(first int) int {
 		e.dst = append(e.dst, '[')
 		return len("]}")
 	}
-	e.dst = binary.BigEndian.AppendUint32(append(e.dst, mpUint32), uint32(first))
+	e.dst = binary.BigEndian.AppendUint32(append(e.dst, msgpack.Uint32), uint32(first))
 	e.name(at, "results")
-	e.dst = append(e.dst, mpArray32, 0, 0, 0, 0)
+	e.dst = append(e.dst, msgpack.Array32, 0, 0, 0, 0)
 	return 0
 }
 
@@ -210,7 +212,7 @@ func tookSlack(ct ContentType, r *Result) int {
 		us := uint64(max(0, p.d.Microseconds()))
 		if ct == MessagePack {
 			var buf [9]byte
-			slack += 9 - len(appendUint(buf[:0], us))
+			slack += 9 - len(msgpack.AppendUint(buf[:0], us))
 			continue
 		}
 		digits := 1

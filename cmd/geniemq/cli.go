@@ -80,7 +80,7 @@ inverted index on the CPU or a GPU, and the results come back on reply subjects.
   geniemq build --schema s.yaml --input data.csv --output adult.gmq
   geniemq serve --index adult=adult.gmq
   geniemq query --index adult '{"row":{"age":{"min":30,"max":40}},"k":5}'`,
-		Version:       service.Version,
+		Version:       service.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -110,7 +110,7 @@ func inspect(x *index.Index, file string) inspection {
 		if !ok {
 			i = len(r.Sections)
 			place[s.Kind] = i
-			r.Sections = append(r.Sections, sectionInspection{Kind: s.Kind.String()})
+			r.Sections = append(r.Sections, sectionInspection{Kind: s.Name})
 		}
 		r.Sections[i].Count++
 		r.Sections[i].Bytes += s.Length

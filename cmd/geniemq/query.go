@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/client"
-	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -111,7 +111,7 @@ func (c *cli) query(ctx context.Context, opts queryOptions, args []string) error
 	}
 	defer closeQueries()
 
-	nc, err := service.Connect(&opts.server, "geniemq query", nats.MaxReconnects(-1))
+	nc, err := connection.Connect(&opts.server, "geniemq query", nats.MaxReconnects(-1))
 	if err != nil {
 		return err
 	}

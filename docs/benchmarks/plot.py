@@ -2,7 +2,7 @@
 
     python3 docs/benchmarks/plot.py NAME.svg FILE...
 
-Files hold JSON lines, anything else in them is skipped. One panel an axis, one curve a workload: match + select of a batch;
+Files hold JSON lines, anything else in them is skipped. One panel per axis, one curve per workload: match + select of a batch;
 dotted: the whole call.
 """
 import json

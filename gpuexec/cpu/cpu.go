@@ -128,12 +128,12 @@ func (s *cpuSearcher) Cost(p *gpuexec.Plan) int64 {
 	return fixed + topk.GateBytes(k) + topk.EntryBytes*int64(k) + hitBytes*int64(hits) + rareBytes*countRare(s.Index, &m.Query)
 }
 
-func (s *cpuSearcher) Match(ctx context.Context, jobs []*run.Job) error {
-	return s.Matcher.Match(ctx, jobs)
+func (s *cpuSearcher) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace) error {
+	return s.Matcher.Match(ctx, jobs, t)
 }
 
-func (s *cpuSearcher) Scan(ctx context.Context, jobs []*run.ScanJob) error {
-	return s.Matcher.Scan(ctx, jobs)
+func (s *cpuSearcher) Scan(ctx context.Context, jobs []*run.ScanJob, t *gpuexec.Trace) error {
+	return s.Matcher.Scan(ctx, jobs, t)
 }
 
 func (s *cpuSearcher) Close() error { return nil }

@@ -34,13 +34,13 @@ type matchPart struct {
 }
 
 // scan leaves the jobs to the host, whose cores they would be done on.
-func (m *cpuMatcher) Scan(context.Context, []*run.ScanJob) error { return nil }
+func (m *cpuMatcher) Scan(context.Context, []*run.ScanJob, *gpuexec.Trace) error { return nil }
 
 // chunkJobs is the most jobs of a unit. While a tile is at hand its postings come from a near cache for all of them but
 // the first, and more would change little; the gates of all of them must stay near, too.
 const chunkJobs = 64
 
-func (m *cpuMatcher) Match(ctx context.Context, jobs []*run.Job) error {
+func (m *cpuMatcher) Match(ctx context.Context, jobs []*run.Job, _ *gpuexec.Trace) error {
 	if len(jobs) == 0 {
 		return nil
 	}

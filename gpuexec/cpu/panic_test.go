@@ -45,7 +45,7 @@ func TestPanicFailsOnePlan(t *testing.T) {
 		late.Query.StartItem(0, 1)
 		late.Query.AddSpan(0, w.Vocabulary[0])
 		for _, jobs := range [][]*run.Job{slices.Insert(slices.Clone(good), len(good)/2, &early, &late), good} {
-			if err := s.Match(context.Background(), jobs); err != nil {
+			if err := s.Match(context.Background(), jobs, nil); err != nil {
 				t.Fatal(err)
 			}
 			for i, job := range good {

@@ -308,7 +308,7 @@ func (s *sums) addPlanes(c *counters, width int, runs []planeRun, objects int) {
 	}
 }
 
-// transpose transposes a matrix of 8 x 8 bits, a byte a row (Warren, Hacker's Delight, section 7-3): bit j of byte i
+// transpose transposes a matrix of 8 x 8 bits, a byte per row (Warren, Hacker's Delight, section 7-3): bit j of byte i
 // becomes bit i of byte j.
 func transpose(x uint64) uint64 {
 	x = x&0xAA55AA55AA55AA55 | x&0x00AA00AA00AA00AA<<7 | x>>7&0x00AA00AA00AA00AA

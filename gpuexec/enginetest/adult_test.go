@@ -56,7 +56,7 @@ func BenchmarkAdult(b *testing.B) {
 			start := time.Now()
 			postings := uint64(0)
 			for range b.N {
-				if err := s.Search(context.Background(), plans, answers); err != nil {
+				if err := s.Search(context.Background(), plans, answers, nil); err != nil {
 					b.Fatal(err)
 				}
 				for i := range answers {

@@ -45,7 +45,7 @@ func checkFlatScan(t *testing.T, w *World, plans []gpuexec.Plan, answers []gpuex
 func Search(t *testing.T, s gpuexec.Searcher, plans []gpuexec.Plan) []gpuexec.Answer {
 	t.Helper()
 	answers := make([]gpuexec.Answer, len(plans))
-	if err := s.Search(context.Background(), plans, answers); err != nil {
+	if err := s.Search(context.Background(), plans, answers, nil); err != nil {
 		t.Fatal(err)
 	}
 	return answers

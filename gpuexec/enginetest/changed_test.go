@@ -63,7 +63,7 @@ func TestChangedFileLeavesOthersAlone(t *testing.T) {
 		plan.Match.Query.StartItem(0, 1)
 		plan.Match.Query.AddSpan(0, uint32(keywords))
 		answers := make([]gpuexec.Answer, 1)
-		if err := searchers[x].Search(t.Context(), []gpuexec.Plan{plan}, answers); err != nil {
+		if err := searchers[x].Search(t.Context(), []gpuexec.Plan{plan}, answers, nil); err != nil {
 			t.Fatal(err)
 		}
 		return answers[0]
@@ -116,7 +116,7 @@ func TestTruncatedFile(t *testing.T) {
 			plans[i].Match.Query.AddSpan(0, 10)
 		}
 		answers := make([]gpuexec.Answer, len(plans))
-		if err := s.Search(t.Context(), plans, answers); err != nil {
+		if err := s.Search(t.Context(), plans, answers, nil); err != nil {
 			t.Fatal(err)
 		}
 		for i := range answers {

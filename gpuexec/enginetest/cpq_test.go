@@ -116,7 +116,7 @@ func TestEngineAgreesWithCPQ(t *testing.T) {
 			}
 
 			answers := make([]gpuexec.Answer, 1)
-			if err := s.Search(context.Background(), []gpuexec.Plan{plan}, answers); err != nil || answers[0].Err != nil {
+			if err := s.Search(context.Background(), []gpuexec.Plan{plan}, answers, nil); err != nil || answers[0].Err != nil {
 				t.Fatal(err, answers[0].Err)
 			}
 			got := answers[0]

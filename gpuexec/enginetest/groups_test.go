@@ -64,7 +64,7 @@ func TestDevicesConcurrent(t *testing.T) {
 			calls.Go(func() {
 				answers := make([]gpuexec.Answer, len(plans))
 				for range 3 {
-					if err := s.Search(context.Background(), plans, answers); err != nil {
+					if err := s.Search(context.Background(), plans, answers, nil); err != nil {
 						t.Error(err)
 						return
 					}

@@ -32,7 +32,7 @@ func compareLayouts(b *testing.B, names []string, indexes []*index.Index, plans 
 			for i, s := range searchers {
 				answers := make([]gpuexec.Answer, len(plans))
 				start := time.Now()
-				if err := s.Search(context.Background(), plans, answers); err != nil {
+				if err := s.Search(context.Background(), plans, answers, nil); err != nil {
 					b.Fatal(err)
 				}
 				if round > 0 {

@@ -27,7 +27,7 @@ func TestRelations(t *testing.T) {
 		// Searching again with the same memory gives the same.
 		again := make([]gpuexec.Answer, len(plans))
 		for range 2 {
-			if err := s.Search(context.Background(), plans, again); err != nil {
+			if err := s.Search(context.Background(), plans, again, nil); err != nil {
 				t.Fatal(err)
 			}
 			for i := range plans {
@@ -99,7 +99,7 @@ func TestConcurrentSearches(t *testing.T) {
 			calls.Go(func() {
 				answers := make([]gpuexec.Answer, len(plans))
 				for range 5 {
-					if err := s.Search(context.Background(), plans, answers); err != nil {
+					if err := s.Search(context.Background(), plans, answers, nil); err != nil {
 						t.Error(err)
 						return
 					}
@@ -145,7 +145,7 @@ func TestCancellation(t *testing.T) {
 			cancel(reason)
 		}()
 		// The batch may have been done before.
-		if err := s.Search(ctx, plans, answers); err == nil && delay == 0 || err != nil && !errors.Is(err, reason) {
+		if err := s.Search(ctx, plans, answers, nil); err == nil && delay == 0 || err != nil && !errors.Is(err, reason) {
 			t.Errorf("searching with an ended context: %v", err)
 		}
 		<-done
@@ -208,10 +208,10 @@ func TestBadPlans(t *testing.T) {
 			t.Errorf("good plan %d beside bad ones is answered differently", i)
 		}
 	}
-	if err := s.Search(context.Background(), plans, answers[1:]); err == nil {
+	if err := s.Search(context.Background(), plans, answers[1:], nil); err == nil {
 		t.Error("a number of answers that is not that of the plans is not refused")
 	}
-	if err := s.Search(context.Background(), nil, nil); err != nil {
+	if err := s.Search(context.Background(), nil, nil, nil); err != nil {
 		t.Errorf("an empty batch: %v", err)
 	}
 }
@@ -230,8 +230,8 @@ func TestAllocations(t *testing.T) {
 	}
 	s := loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: 2})
 	answers := make([]gpuexec.Answer, len(plans))
-	reused := testing.AllocsPerRun(5, func() { _ = s.Search(context.Background(), plans, answers) })
-	fresh := testing.AllocsPerRun(5, func() { _ = s.Search(context.Background(), plans, make([]gpuexec.Answer, len(plans))) })
+	reused := testing.AllocsPerRun(5, func() { _ = s.Search(context.Background(), plans, answers, nil) })
+	fresh := testing.AllocsPerRun(5, func() { _ = s.Search(context.Background(), plans, make([]gpuexec.Answer, len(plans)), nil) })
 	t.Logf("%v allocations for 256 plans, %v with fresh answers", reused, fresh)
 	if reused > 64 || fresh > 64+256 {
 		t.Errorf("%v allocations for 256 plans, %v with fresh answers: want at most 64, and 1 more a plan", reused, fresh)

@@ -29,7 +29,7 @@ func pacedSearch(t testing.TB, rng *rand.Rand, s gpuexec.Searcher, plans []gpuex
 			round[i] = plans[plan]
 			round[i].Unfinished = answers[plan].Unfinished
 		}
-		if err := s.Search(gpuexec.WithPace(context.Background(), pace), round, got); err != nil {
+		if err := s.Search(gpuexec.WithPace(context.Background(), pace), round, got, nil); err != nil {
 			t.Fatal(err)
 		}
 		if calls++; calls > 1_000_000 {
@@ -151,7 +151,7 @@ func TestDeadlineEndsOnePlan(t *testing.T) {
 				t.Errorf("%s: comparing went on for %v with an allowance of %v", name, answers[2].Verify, plans[2].Work)
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-			err := s.Search(ctx, []gpuexec.Plan{c.SequencePlan(t, long, 50, 400, certify)}, make([]gpuexec.Answer, 1))
+			err := s.Search(ctx, []gpuexec.Plan{c.SequencePlan(t, long, 50, 400, certify)}, make([]gpuexec.Answer, 1), nil)
 			cancel()
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: ended context: %v", name, err)
@@ -178,7 +178,7 @@ func TestCallAllowance(t *testing.T) {
 		plans = append(plans, c.SequencePlan(t, RandomString(rng, "abcdefgh", 20_000), 50, 400, false))
 	}
 	answers := make([]gpuexec.Answer, len(plans))
-	if err := s.Search(gpuexec.WithPace(context.Background(), gpuexec.Pace{Call: 20 * time.Millisecond}), plans, answers); err != nil {
+	if err := s.Search(gpuexec.WithPace(context.Background(), gpuexec.Pace{Call: 20 * time.Millisecond}), plans, answers, nil); err != nil {
 		t.Fatal(err)
 	}
 	var spent time.Duration

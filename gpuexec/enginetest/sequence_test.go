@@ -133,7 +133,7 @@ func TestSequenceOutcomes(t *testing.T) {
 	plans, answers := []gpuexec.Plan{c.SequencePlan(t, "abcdefgh", 1, 8, true)}, make([]gpuexec.Answer, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := s.Search(ctx, plans, answers); !errors.Is(err, context.Canceled) {
+	if err := s.Search(ctx, plans, answers, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("ended context: %v", err)
 	}
 }
@@ -156,7 +156,7 @@ func BenchmarkTypos(b *testing.B) {
 				answers := make([]gpuexec.Answer, len(plans))
 				exact, postings, verified := 0, uint64(0), time.Duration(0)
 				for range b.N {
-					if err := s.Search(context.Background(), plans, answers); err != nil {
+					if err := s.Search(context.Background(), plans, answers, nil); err != nil {
 						b.Fatal(err)
 					}
 					for i := range answers {

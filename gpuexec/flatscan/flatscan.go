@@ -1,5 +1,5 @@
 // Package flatscan is the plain way to answer a match-count query, which the CPU engine is measured against: postings
-// lists of 32-bit ids, one 32-bit counter an object in a flat array, and a full sort of all objects that were
+// lists of 32-bit ids, one 32-bit counter per object in a flat array, and a full sort of all objects that were
 // found. One query at a time on one core.
 //
 // Read its ratio with care: on Adult times 20 (Zen 4, k = 100) sorting is 95 % of its time. Its scan alone is only about
@@ -17,7 +17,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 )
 
-// Scanner answers queries over the plain form of an index, of which it keeps a copy: 4 bytes a posting. It is for one
+// Scanner answers queries over the plain form of an index, of which it keeps a copy: 4 bytes per posting. It is for one
 // goroutine.
 type Scanner struct {
 	lists   []attribute

@@ -168,15 +168,3 @@ func closeShards(shards []run.Shard) error {
 	}
 	return errors.Join(errs...)
 }
-
-// stageShards are the shards as searchers that tell stages apart; nil unless all do.
-func stageShards(shards []run.Shard) (timers []run.StageShard) {
-	for _, s := range shards {
-		timer, ok := s.(run.StageShard)
-		if !ok {
-			return nil
-		}
-		timers = append(timers, timer)
-	}
-	return timers
-}

@@ -97,8 +97,8 @@ func (m comparingMember) LoadTiles(ctx context.Context, own run.Extent, later []
 	return comparingShard{s, own.Index, own.Tiles, m}, err
 }
 
-func (s comparingShard) Match(ctx context.Context, jobs []*run.Job) error {
-	if err := s.Shard.Match(ctx, jobs); err != nil {
+func (s comparingShard) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace) error {
+	if err := s.Shard.Match(ctx, jobs, t); err != nil {
 		return err
 	}
 	for _, job := range jobs {
@@ -114,7 +114,7 @@ func (s comparingShard) Match(ctx context.Context, jobs []*run.Job) error {
 	return nil
 }
 
-func (s comparingShard) Scan(_ context.Context, jobs []*run.ScanJob) error {
+func (s comparingShard) Scan(_ context.Context, jobs []*run.ScanJob, _ *gpuexec.Trace) error {
 	for _, job := range jobs {
 		if s.of.leaves && len(job.Text) < 10 {
 			continue
@@ -202,11 +202,11 @@ func (m *brokenMember) LoadTiles(ctx context.Context, own run.Extent, later []ru
 	return &brokenShard{s, m}, nil
 }
 
-func (s *brokenShard) Match(ctx context.Context, jobs []*run.Job) error {
+func (s *brokenShard) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace) error {
 	if s.of.match != nil {
 		return s.of.match(ctx, jobs)
 	}
-	return s.Shard.Match(ctx, jobs)
+	return s.Shard.Match(ctx, jobs, t)
 }
 
 func (s *brokenShard) Close() error {
@@ -283,12 +283,12 @@ func TestDevicesErrors(t *testing.T) {
 		}
 		broken.Store(true)
 		of.match = c.match
-		if err := s.Search(context.Background(), plans, answers); !c.check(err) || len(waited) != 1 {
+		if err := s.Search(context.Background(), plans, answers, nil); !c.check(err) || len(waited) != 1 {
 			t.Errorf("%s: %v; %d members were waited for", c.name, err, len(waited))
 		}
 		broken.Store(false)
 		of.match, g.members[0].(*brokenMember).match = nil, nil
-		if err := s.Search(context.Background(), plans, answers); err != nil || answers[0].Err != nil {
+		if err := s.Search(context.Background(), plans, answers, nil); err != nil || answers[0].Err != nil {
 			t.Errorf("after %s: %v %v", c.name, err, answers[0].Err)
 		}
 		if want, _ := w.Search(&p.Match); !reflect.DeepEqual(answers[1].Hits, want) && len(want) > 0 {
@@ -302,7 +302,7 @@ func TestDevicesErrors(t *testing.T) {
 			jobs[0].Err = lost
 			return nil
 		}
-		if err := s.Search(context.Background(), plans, answers); err != nil || !errors.Is(answers[0].Err, lost) || answers[1].Err != nil {
+		if err := s.Search(context.Background(), plans, answers, nil); err != nil || !errors.Is(answers[0].Err, lost) || answers[1].Err != nil {
 			t.Errorf("one query failed on one device: %v, %v, %v", err, answers[0].Err, answers[1].Err)
 		}
 		if err := s.Close(); err != nil || open.Load() != 0 {
@@ -319,12 +319,12 @@ func TestDevicesErrors(t *testing.T) {
 		return context.Cause(c)
 	})
 	s := enginetest.LoadOn(t, g, w.Index)
-	if err := s.Search(ctx, plans, answers); !errors.Is(err, why) {
+	if err := s.Search(ctx, plans, answers, nil); !errors.Is(err, why) {
 		t.Errorf("an ended context: %v", err)
 	}
 	for _, mode := range gpuexec.DeviceModes() {
 		s := enginetest.LoadOn(t, groupOfTwo(mode), w.Index)
-		if err := s.Search(ctx, plans, answers); !errors.Is(err, why) {
+		if err := s.Search(ctx, plans, answers, nil); !errors.Is(err, why) {
 			t.Errorf("%s, a context that has ended: %v", mode, err)
 		}
 	}

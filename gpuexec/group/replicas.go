@@ -20,11 +20,7 @@ type replicaSearcher struct {
 }
 
 func newReplicaSearcher(shards []run.Shard) gpuexec.Searcher {
-	s := &replicaSearcher{shards: shards, load: make([]int, len(shards)), newest: len(shards) - 1}
-	if timers := stageShards(shards); timers != nil {
-		return &timedReplicaSearcher{s, timers}
-	}
-	return s
+	return &replicaSearcher{shards: shards, load: make([]int, len(shards)), newest: len(shards) - 1}
 }
 
 // take chooses a shard for so many queries. Among equals it takes turns, so that all are warm.
@@ -49,10 +45,10 @@ func (s *replicaSearcher) give(shard, queries int) {
 	s.load[shard] -= queries
 }
 
-func (s *replicaSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
+func (s *replicaSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
 	i := s.take(len(plans))
 	defer s.give(i, len(plans))
-	return s.shards[i].Search(ctx, plans, answers)
+	return s.shards[i].Search(ctx, plans, answers, t)
 }
 
 func (s *replicaSearcher) Capacity() gpuexec.Capacity {
@@ -65,16 +61,3 @@ func (s *replicaSearcher) Capacity() gpuexec.Capacity {
 func (s *replicaSearcher) Cost(p *gpuexec.Plan) int64 { return groupCost(s.shards, p) }
 
 func (s *replicaSearcher) Close() error { return closeShards(s.shards) }
-
-// timedReplicaSearcher is a replicaSearcher of shards that tell stages apart.
-type timedReplicaSearcher struct {
-	*replicaSearcher
-	timers []run.StageShard
-}
-
-// SearchStages implements StageTimer.
-func (s *timedReplicaSearcher) SearchStages(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) (gpuexec.Stages, error) {
-	i := s.take(len(plans))
-	defer s.give(i, len(plans))
-	return s.timers[i].SearchStages(ctx, plans, answers)
-}

@@ -26,9 +26,6 @@ func newSpreadSearcher(x *index.Index, crew *run.Crew, shards []run.Shard, range
 	}
 	s := &spreadSearcher{shards: shards}
 	s.Pipeline.Index, s.Pipeline.Crew, s.Pipeline.Matcher = x, crew, m
-	if timers := stageShards(shards); timers != nil {
-		return &timedSpreadSearcher{s, m, timers}
-	}
 	return s
 }
 
@@ -63,26 +60,32 @@ type spreadBatch struct {
 	round [][]*run.Job
 }
 
-func (m *spreadMatcher) Match(ctx context.Context, jobs []*run.Job) error {
-	return m.matchBy(ctx, jobs, func(ctx context.Context, i int, jobs []*run.Job) error { return m.matchers[i].Match(ctx, jobs) })
-}
-
-// matchBy is match with a way to call the matchers.
-func (m *spreadMatcher) matchBy(ctx context.Context, jobs []*run.Job, call func(ctx context.Context, i int, jobs []*run.Job) error) error {
+// Match adds the stages of the matcher that took longest; waiting for the others and joining belong to Select.
+func (m *spreadMatcher) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace) error {
 	if len(jobs) == 0 {
 		return nil
 	}
 	b := m.take(jobs)
 	defer m.release(b)
-	if err := m.callAll(ctx, func(ctx context.Context, i int) error { return call(ctx, i, b.round[i]) }); err != nil {
+	traces := newTraces(t, len(m.matchers))
+	err := m.callAll(ctx, func(ctx context.Context, i int) error {
+		defer traces.end(i)
+		return m.matchers[i].Match(ctx, b.round[i], traces.of(i))
+	})
+	if err != nil {
 		return err
 	}
+	ended := traces.addLongest()
 	steps := 0
 	for _, job := range jobs {
 		steps += job.K
 	}
 	const step = 4 // nanoseconds
-	return m.crew.Each(ctx, len(jobs), steps*step, func(i int) { b.join(jobs[i], i) })
+	err = m.crew.Each(ctx, len(jobs), steps*step, func(i int) { b.join(jobs[i], i) })
+	if t != nil {
+		t.Select += time.Since(ended)
+	}
+	return err
 }
 
 // callAll calls all matchers, the first one on this goroutine.
@@ -107,13 +110,10 @@ func (m *spreadMatcher) callAll(ctx context.Context, call func(ctx context.Conte
 	return context.Cause(ctx)
 }
 
-func (m *spreadMatcher) Scan(ctx context.Context, jobs []*run.ScanJob) error {
-	return m.scanBy(ctx, jobs, func(ctx context.Context, i int, jobs []*run.ScanJob) error { return m.matchers[i].Scan(ctx, jobs) })
-}
-
-// scanBy is scan with a way to call the matchers: each scans the texts that it holds. The hits of all are the job's, of
-// which package verify takes the best; a job that one of them cannot do is not done.
-func (m *spreadMatcher) scanBy(ctx context.Context, jobs []*run.ScanJob, call func(ctx context.Context, i int, jobs []*run.ScanJob) error) error {
+// Scan lets each matcher scan the texts that it holds. The hits of all are the job's, of which package verify takes the best; a
+// job that one of them cannot do is not done. Of the stages it adds those of the matcher that took longest; waiting for the others
+// belongs to Verify.
+func (m *spreadMatcher) Scan(ctx context.Context, jobs []*run.ScanJob, t *gpuexec.Trace) error {
 	copies := make([][]*run.ScanJob, len(m.matchers))
 	for i := range copies {
 		for _, job := range jobs {
@@ -121,8 +121,16 @@ func (m *spreadMatcher) scanBy(ctx context.Context, jobs []*run.ScanJob, call fu
 			copies[i] = append(copies[i], &own)
 		}
 	}
-	if err := m.callAll(ctx, func(ctx context.Context, i int) error { return call(ctx, i, copies[i]) }); err != nil {
+	traces := newTraces(t, len(m.matchers))
+	err := m.callAll(ctx, func(ctx context.Context, i int) error {
+		defer traces.end(i)
+		return m.matchers[i].Scan(ctx, copies[i], traces.of(i))
+	})
+	if err != nil {
 		return err
+	}
+	if ended := traces.addLongest(); t != nil {
+		t.Verify += time.Since(ended)
 	}
 	for j, job := range jobs {
 		job.Done = true
@@ -210,58 +218,39 @@ func (b *spreadBatch) join(job *run.Job, n int) {
 	}
 }
 
-// timedSpreadSearcher is a spreadSearcher of shards that tell stages apart.
-type timedSpreadSearcher struct {
-	*spreadSearcher
-	matcher *spreadMatcher
-	timers  []run.StageShard
+// traces are those of matchers that work at the same time, for one trace of all. Without one nothing is measured.
+type traces struct {
+	all   *gpuexec.Trace
+	each  []gpuexec.Trace
+	ended []time.Time
 }
 
-// SearchStages implements StageTimer.
-func (s *timedSpreadSearcher) SearchStages(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) (gpuexec.Stages, error) {
-	return s.SearchTimed(ctx, s, plans, answers)
-}
-
-// matchStages adds the stages of the shard that took longest; joining belongs to Select.
-func (s *timedSpreadSearcher) MatchStages(ctx context.Context, jobs []*run.Job, timed *gpuexec.Stages) error {
-	longest := newLongestStages(len(s.timers))
-	err := s.matcher.matchBy(ctx, jobs, func(ctx context.Context, i int, jobs []*run.Job) error {
-		defer longest.end(i)
-		return s.timers[i].MatchStages(ctx, jobs, &longest.stages[i])
-	})
-	timed.Select += longest.addTo(timed)
-	return err
-}
-
-// scanStages adds the stages of the shard that took longest.
-func (s *timedSpreadSearcher) ScanStages(ctx context.Context, jobs []*run.ScanJob, timed *gpuexec.Stages) error {
-	longest := newLongestStages(len(s.timers))
-	err := s.matcher.scanBy(ctx, jobs, func(ctx context.Context, i int, jobs []*run.ScanJob) error {
-		defer longest.end(i)
-		return s.timers[i].ScanStages(ctx, jobs, &longest.stages[i])
-	})
-	timed.Verify += longest.addTo(timed)
-	return err
-}
-
-// longestStages are the stages of shards that work at the same time.
-type longestStages struct {
-	stages []gpuexec.Stages
-	ended  []time.Time
-}
-
-func newLongestStages(shards int) *longestStages {
-	return &longestStages{stages: make([]gpuexec.Stages, shards), ended: make([]time.Time, shards)}
-}
-
-func (l *longestStages) end(shard int) { l.ended[shard] = time.Now() }
-
-// addTo adds the stages of the shard that took longest, and returns the time since the last one has ended.
-func (l *longestStages) addTo(timed *gpuexec.Stages) time.Duration {
-	last := slices.MaxFunc(l.ended, time.Time.Compare)
-	if last.IsZero() {
-		return 0 // there was nothing to do
+func newTraces(all *gpuexec.Trace, matchers int) *traces {
+	if all == nil {
+		return &traces{}
 	}
-	timed.Add(slices.MaxFunc(l.stages, func(a, b gpuexec.Stages) int { return int(a.Sum() - b.Sum()) }))
-	return time.Since(last)
+	return &traces{all: all, each: make([]gpuexec.Trace, matchers), ended: make([]time.Time, matchers)}
+}
+
+// of is the trace of a matcher.
+func (t *traces) of(i int) *gpuexec.Trace {
+	if t.all == nil {
+		return nil
+	}
+	return &t.each[i]
+}
+
+func (t *traces) end(i int) {
+	if t.all != nil {
+		t.ended[i] = time.Now()
+	}
+}
+
+// addLongest adds the trace of the matcher that took longest, and returns when the last one has ended.
+func (t *traces) addLongest() time.Time {
+	if t.all == nil {
+		return time.Time{}
+	}
+	t.all.Add(slices.MaxFunc(t.each, func(a, b gpuexec.Trace) int { return int(a.Sum() - b.Sum()) }))
+	return slices.MaxFunc(t.ended, time.Time.Compare)
 }

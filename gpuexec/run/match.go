@@ -11,6 +11,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index"
 )
@@ -19,10 +20,10 @@ import (
 type Matcher interface {
 	// match finds, for every job, its best k objects among those with a count of at least minCount, and says
 	// what it did in the job. The jobs are checked: their queries fit the index and counts fit 32 bits. An error means
-	// that all jobs are void.
-	Match(ctx context.Context, jobs []*Job) error
+	// that all jobs are void. t may be nil.
+	Match(ctx context.Context, jobs []*Job, t *gpuexec.Trace) error
 	// scan compares texts, for the jobs that it can do: these are done. An error means that all jobs are void.
-	Scan(ctx context.Context, jobs []*ScanJob) error
+	Scan(ctx context.Context, jobs []*ScanJob, t *gpuexec.Trace) error
 }
 
 // matchJob is one query on its way through a matcher.

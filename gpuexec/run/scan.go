@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/verify"
 )
@@ -28,7 +29,7 @@ const textsOfCandidate = 1024
 
 // scan ends the jobs that no number of candidates can certify and, where the matcher can scan, those that would take too many
 // candidates: every text is compared, by the matcher if it can.
-func (p *Pipeline) scan(ctx context.Context, m Matcher, b *batch) error {
+func (p *Pipeline) scan(ctx context.Context, b *batch, t *gpuexec.Trace) error {
 	var jobs, left []*planJob
 	var scans []*ScanJob
 	for _, job := range b.pending {
@@ -47,7 +48,7 @@ func (p *Pipeline) scan(ctx context.Context, m Matcher, b *batch) error {
 			n = scanSlice(scans, p.Index.TextBytes())
 		}
 		start := time.Now()
-		if err := m.Scan(ctx, scans[:n]); err != nil {
+		if err := p.Matcher.Scan(ctx, scans[:n], t); err != nil {
 			return err
 		}
 		done := false

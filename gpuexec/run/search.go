@@ -51,12 +51,8 @@ func (j *planJob) expired(now time.Time) bool {
 	return !j.plan.Deadline.IsZero() && !now.Before(j.plan.Deadline)
 }
 
-func (p *Pipeline) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
-	return p.search(ctx, p.Matcher, plans, answers)
-}
-
-// search is Search with a matcher of its own.
-func (p *Pipeline) search(ctx context.Context, m Matcher, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
+// Search is that of gpuexec.Searcher.
+func (p *Pipeline) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
 	if len(plans) != len(answers) {
 		return fmt.Errorf("searching: %d answers for %d plans", len(answers), len(plans))
 	}
@@ -74,7 +70,7 @@ func (p *Pipeline) search(ctx context.Context, m Matcher, plans []gpuexec.Plan, 
 	if err := p.begin(ctx, b, plans, answers); err != nil {
 		return fmt.Errorf("checking a batch of %d: %w", len(plans), err)
 	}
-	if err := m.Match(ctx, b.round); err != nil {
+	if err := p.Matcher.Match(ctx, b.round, t); err != nil {
 		return fmt.Errorf("matching a batch of %d: %w", len(b.round), err)
 	}
 	hits := 0
@@ -90,7 +86,7 @@ func (p *Pipeline) search(ctx context.Context, m Matcher, plans []gpuexec.Plan, 
 	if err != nil {
 		return fmt.Errorf("answering a batch of %d: %w", len(b.round), err)
 	}
-	if err := p.verify(ctx, m, b); err != nil {
+	if err := p.verify(ctx, b, t); err != nil {
 		return fmt.Errorf("verifying a batch of %d: %w", len(b.round), err)
 	}
 	return nil

@@ -105,7 +105,7 @@ func (s *sequenceJob) left() time.Duration {
 }
 
 // verify brings the sequences of a batch from candidates to answers, as far as the call's allowance goes.
-func (p *Pipeline) verify(ctx context.Context, m Matcher, b *batch) error {
+func (p *Pipeline) verify(ctx context.Context, b *batch, t *gpuexec.Trace) error {
 	for len(b.pending) > 0 {
 		err := p.Crew.Run(ctx, len(b.pending), func(s *Shift, unit int) {
 			job := b.pending[unit]
@@ -116,7 +116,7 @@ func (p *Pipeline) verify(ctx context.Context, m Matcher, b *batch) error {
 		if err != nil {
 			return err
 		}
-		if err := p.scan(ctx, m, b); err != nil {
+		if err := p.scan(ctx, b, t); err != nil {
 			return err
 		}
 		b.round = b.round[:0]
@@ -140,7 +140,7 @@ func (p *Pipeline) verify(ctx context.Context, m Matcher, b *batch) error {
 		}
 		clear(b.pending[len(left):])
 		b.pending = left
-		if err := m.Match(ctx, b.round); err != nil {
+		if err := p.Matcher.Match(ctx, b.round, t); err != nil {
 			return err
 		}
 	}

@@ -19,10 +19,3 @@ type Shard interface {
 	gpuexec.Searcher
 	Matcher
 }
-
-// A stageShard is a shard whose batches' stages can be told apart.
-type StageShard interface {
-	Shard
-	gpuexec.StageTimer
-	StageMatcher
-}

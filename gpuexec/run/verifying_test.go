@@ -16,7 +16,7 @@ type comparedMatcher struct {
 	distances []int32
 }
 
-func (m *comparedMatcher) Match(_ context.Context, jobs []*Job) error {
+func (m *comparedMatcher) Match(_ context.Context, jobs []*Job, _ *gpuexec.Trace) error {
 	for _, job := range jobs {
 		job.Entries = append(job.Entries[:0], m.entries[len(m.entries)-min(job.K, len(m.entries)):]...)
 		job.Distances = append(job.Distances[:0], m.distances...)
@@ -24,7 +24,7 @@ func (m *comparedMatcher) Match(_ context.Context, jobs []*Job) error {
 	return nil
 }
 
-func (m *comparedMatcher) Scan(context.Context, []*ScanJob) error { return nil }
+func (m *comparedMatcher) Scan(context.Context, []*ScanJob, *gpuexec.Trace) error { return nil }
 
 // comparedBatch is a batch of sequences on a pipeline whose matcher costs next to nothing.
 func comparedBatch(t testing.TB, size int) (*Pipeline, []gpuexec.Plan) {
@@ -55,7 +55,7 @@ func TestVerifyingDoesNotAllocate(t *testing.T) {
 	answers := make([]gpuexec.Answer, len(plans))
 	allocations := func(plans []gpuexec.Plan) float64 {
 		return testing.AllocsPerRun(20, func() {
-			if err := p.Search(context.Background(), plans, answers[:len(plans)]); err != nil {
+			if err := p.Search(context.Background(), plans, answers[:len(plans)], nil); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -77,11 +77,11 @@ func TestPanicOfASequence(t *testing.T) {
 	if err := p.begin(context.Background(), &b, plans, answers); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Matcher.Match(context.Background(), b.round); err != nil {
+	if err := p.Matcher.Match(context.Background(), b.round, nil); err != nil {
 		t.Fatal(err)
 	}
 	b.plans[1].sequence.plan = nil // it panics
-	if err := p.verify(context.Background(), p.Matcher, &b); err != nil {
+	if err := p.verify(context.Background(), &b, nil); err != nil {
 		t.Fatal(err)
 	}
 	var panicked *gpuexec.PanicError
@@ -97,7 +97,7 @@ func BenchmarkVerify(b *testing.B) {
 	p, plans := comparedBatch(b, 1000)
 	answers := make([]gpuexec.Answer, len(plans))
 	for b.Loop() {
-		if err := p.Search(context.Background(), plans, answers); err != nil {
+		if err := p.Search(context.Background(), plans, answers, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

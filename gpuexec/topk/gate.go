@@ -26,7 +26,7 @@ import "slices"
 // # Bound
 //
 // At most k + max(k, slack) entries are stored, for any k, and a cut is paid by the max(k, slack) entries that
-// came since the last one: constant time an entry. At the end the k-th stored entry is the k-th best object, so its
+// came since the last one: constant time per entry. At the end the k-th stored entry is the k-th best object, so its
 // count is MC_k.
 type Gate struct {
 	k       int

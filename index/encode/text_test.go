@@ -13,6 +13,7 @@ import (
 
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/ngram"
 )
 
 // keywords returns the names of all keywords of an attribute.
@@ -168,7 +169,7 @@ func TestSequencesCountGramOverlap(t *testing.T) {
 		}
 		return string(runes)
 	}
-	for n := 1; n <= index.MaxNGram; n++ {
+	for n := 1; n <= ngram.MaxN; n++ {
 		schema := parseSchema(t, "{name: n, kind: sequences}")
 		schema.NGram = n
 		b := newBuilder(t, schema)

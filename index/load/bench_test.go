@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 func BenchmarkReader(b *testing.B) {
-	schema := parseSchema(b, people)
+	s := parseSchema(b, people)
 	for _, c := range []struct {
 		format       Format
 		header, line string
@@ -22,9 +22,9 @@ func BenchmarkReader(b *testing.B) {
 			input := c.header + strings.Repeat(c.line, 10_000)
 			b.SetBytes(int64(len(input)))
 			b.ReportAllocs()
-			var rec index.Record
+			var rec schema.Record
 			for b.Loop() {
-				r, err := NewReader(strings.NewReader(input), "input", schema, Options{Format: c.format})
+				r, err := NewReader(strings.NewReader(input), "input", s, Options{Format: c.format})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // Columns notes, over all sources of an index, which of a schema's columns ever had a value, and what the data have instead
@@ -30,9 +30,9 @@ type Columns struct {
 const maxOthers = 1000
 
 // NewColumns makes the note for the sources of one index, for Options.Columns.
-func NewColumns(schema *index.Schema) *Columns {
-	c := &Columns{shape: newShape(schema), others: make(map[string]bool)}
-	c.filled, c.nested = make([]bool, len(schema.Columns)), make([][]string, len(schema.Columns))
+func NewColumns(s *schema.Schema) *Columns {
+	c := &Columns{shape: newShape(s), others: make(map[string]bool)}
+	c.filled, c.nested = make([]bool, len(s.Columns)), make([][]string, len(s.Columns))
 	for i := range c.filled {
 		if c.filled[i] = !c.shape.used(i); !c.filled[i] {
 			c.empty++
@@ -42,7 +42,7 @@ func NewColumns(schema *index.Schema) *Columns {
 }
 
 // record notes the values of a record.
-func (c *Columns) record(rec *index.Record) {
+func (c *Columns) record(rec *schema.Record) {
 	if c == nil || c.empty == 0 {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // fieldSource yields the fields of one record after another; CSV and TSV differ in nothing else.
@@ -157,7 +157,7 @@ func (d *delimited) separatorHint(fields []string) string {
 
 func (d *delimited) line() int64 { return d.source.line() }
 
-func (d *delimited) next(rec *index.Record) error {
+func (d *delimited) next(rec *schema.Record) error {
 	fields, line, err := d.source.fields()
 	if err != nil {
 		return err

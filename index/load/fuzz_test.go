@@ -11,19 +11,19 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // drain reads a source to its end and checks what holds for every input: lines never go back, bad records name the
 // source and a reason, and the reader ends.
-func drain(t *testing.T, r *Reader, input int) (records []index.Record, bad int, err error) {
+func drain(t *testing.T, r *Reader, input int) (records []schema.Record, bad int, err error) {
 	t.Helper()
 	line := int64(0)
 	for steps := 0; ; steps++ {
 		if steps > input+2 {
 			t.Fatalf("%d records out of %d bytes", steps, input)
 		}
-		var rec index.Record
+		var rec schema.Record
 		err := r.Next(&rec)
 		var skip *BadRecord
 		switch {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // jsonLines decodes JSON Lines: one object a line, its fields matched to columns by name.
@@ -42,7 +42,7 @@ func newJSONL(r *Reader) (decoder, error) {
 
 func (j *jsonLines) line() int64 { return j.scanner.line() }
 
-func (j *jsonLines) next(rec *index.Record) error {
+func (j *jsonLines) next(rec *schema.Record) error {
 	var line []byte
 	for len(line) == 0 {
 		var err error
@@ -66,12 +66,12 @@ func (j *jsonLines) next(rec *index.Record) error {
 }
 
 // object decodes one line. Every error it returns concerns this line alone.
-func (j *jsonLines) object(rec *index.Record, line []byte) error {
+func (j *jsonLines) object(rec *schema.Record, line []byte) error {
 	if line[0] != '{' {
 		if line[0] == '[' {
-			return errors.New("is a JSON array, not an object: JSON Lines is one object a line (jq -c '.[]' makes that)")
+			return errors.New("is a JSON array, not an object: JSON Lines is one object per line (jq -c '.[]' makes that)")
 		}
-		return errors.New("is not a JSON object: JSON Lines is one object a line")
+		return errors.New("is not a JSON object: JSON Lines is one object per line")
 	}
 	j.input.Reset(line)
 	j.json.Reset(&j.input)
@@ -112,13 +112,13 @@ func (j *jsonLines) object(rec *index.Record, line []byte) error {
 		return err
 	}
 	if rest := line[j.json.InputOffset():]; len(bytes.TrimSpace(rest)) > 0 {
-		return errors.New("has text after its object: JSON Lines is one object a line")
+		return errors.New("has text after its object: JSON Lines is one object per line")
 	}
 	return nil
 }
 
 // keyField reads the key, which may be a column as well.
-func (j *jsonLines) keyField(rec *index.Record, column int, wanted bool) error {
+func (j *jsonLines) keyField(rec *schema.Record, column int, wanted bool) error {
 	kind := j.json.PeekKind()
 	raw, err := j.json.ReadValue()
 	if err != nil {
@@ -141,8 +141,8 @@ func (j *jsonLines) keyField(rec *index.Record, column int, wanted bool) error {
 }
 
 // field reads the value of a column.
-func (j *jsonLines) field(cell *index.Cell, column int) error {
-	if j.r.shape.columns[column].Type == index.PayloadColumn || j.json.PeekKind() != '[' {
+func (j *jsonLines) field(cell *schema.Cell, column int) error {
+	if j.r.shape.columns[column].Type == schema.PayloadColumn || j.json.PeekKind() != '[' {
 		raw, err := j.json.ReadValue()
 		if err != nil {
 			return err
@@ -174,7 +174,7 @@ func (j *jsonLines) field(cell *index.Cell, column int) error {
 }
 
 // value adds one JSON value to the cell of a column.
-func (j *jsonLines) value(cell *index.Cell, column int, raw jsontext.Value) error {
+func (j *jsonLines) value(cell *schema.Cell, column int, raw jsontext.Value) error {
 	if raw.Kind() == 'n' {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (j *jsonLines) value(cell *index.Cell, column int, raw jsontext.Value) erro
 		return err
 	}
 	c := &j.r.shape.columns[column]
-	if c.Type == index.PayloadColumn {
+	if c.Type == schema.PayloadColumn {
 		if !isScalar || !j.r.shape.isMissing(strings.TrimSpace(text)) {
 			cell.JSON = json.RawMessage(bytes.Clone(raw))
 		}

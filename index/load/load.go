@@ -2,7 +2,7 @@
 // also compressed with gzip.
 //
 // A Reader knows files and the columns of a schema, and nothing of keywords; index/encode knows keywords, and
-// nothing of files. What travels between them is index.Record: the cells of the schema's columns, in schema
+// nothing of files. What travels between them is schema.Record: the cells of the schema's columns, in schema
 // order, with missing values already taken out and lists already split.
 //
 // # Rules for every format
@@ -34,7 +34,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // Format names how records are laid out in a source.
@@ -162,7 +162,7 @@ func (e *BadRecord) Error() string {
 // decoder turns the text of one format into records. Next of Reader has reset the record.
 type decoder interface {
 	// next fills rec. Errors: io.EOF, *BadRecord, or anything else, which ends the reader.
-	next(rec *index.Record) error
+	next(rec *schema.Record) error
 	// line is the line reached, for errors of the source.
 	line() int64
 }
@@ -170,7 +170,7 @@ type decoder interface {
 // Reader reads the records of one source in order. It is for one goroutine.
 type Reader struct {
 	name    string
-	schema  *index.Schema
+	schema  *schema.Schema
 	opts    Options
 	source  *source
 	shape   *shape
@@ -179,7 +179,7 @@ type Reader struct {
 }
 
 // Open opens the file at path for reading as schema says. The caller closes the reader.
-func Open(path string, schema *index.Schema, opts Options) (*Reader, error) {
+func Open(path string, s *schema.Schema, opts Options) (*Reader, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open input: %w", err)
@@ -193,7 +193,7 @@ func Open(path string, schema *index.Schema, opts Options) (*Reader, error) {
 		file.Close()
 		return nil, fmt.Errorf("open input: %s is a directory, not a file", path)
 	}
-	r, err := NewReader(file, path, schema, opts)
+	r, err := NewReader(file, path, s, opts)
 	if err != nil {
 		file.Close()
 		return nil, err
@@ -208,7 +208,7 @@ func Open(path string, schema *index.Schema, opts Options) (*Reader, error) {
 // NewReader reads records from r; name stands for it in errors, and its extension tells the format when
 // opts.Format is Auto. A source that starts with a header is read up to its end here, so that columns which do
 // not match the schema are reported at once.
-func NewReader(r io.Reader, name string, schema *index.Schema, opts Options) (*Reader, error) {
+func NewReader(r io.Reader, name string, s *schema.Schema, opts Options) (*Reader, error) {
 	opts.ensureDefaults()
 	if err := opts.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -225,7 +225,7 @@ func NewReader(r io.Reader, name string, schema *index.Schema, opts Options) (*R
 	if err != nil {
 		return nil, err
 	}
-	reader := &Reader{name: name, schema: schema, opts: opts, source: source, shape: newShape(schema)}
+	reader := &Reader{name: name, schema: s, opts: opts, source: source, shape: newShape(s)}
 	if reader.decoder, err = formatTable[i].open(reader); err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func NewReader(r io.Reader, name string, schema *index.Schema, opts Options) (*R
 
 // Next reads the next record into rec, reusing its slices; the strings in it are its own. It returns io.EOF at
 // the end, a *BadRecord when this record is at fault and reading may go on, and else an error that stays.
-func (r *Reader) Next(rec *index.Record) error {
+func (r *Reader) Next(rec *schema.Record) error {
 	if r.err != nil {
 		return r.err
 	}

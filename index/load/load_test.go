@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
-func parseSchema(t testing.TB, text string) *index.Schema {
+func parseSchema(t testing.TB, text string) *schema.Schema {
 	t.Helper()
-	s, err := index.ParseSchema([]byte(text))
+	s, err := index.Builtin().ParseSchema([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,7 @@ columns:
 // readAll renders the records and bad records of a source, one a line, and the error that ended it.
 func readAll(t testing.TB, r *Reader) (lines []string, err error) {
 	t.Helper()
-	var rec index.Record
+	var rec schema.Record
 	for {
 		err := r.Next(&rec)
 		var bad *BadRecord
@@ -53,7 +54,7 @@ func readAll(t testing.TB, r *Reader) (lines []string, err error) {
 	}
 }
 
-func render(rec *index.Record) string {
+func render(rec *schema.Record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d", rec.Line)
 	if rec.Key != "" {
@@ -82,7 +83,7 @@ func (c *loadCase) run(t *testing.T) {
 	var got []string
 	if err == nil {
 		got, err = readAll(t, r)
-		var again index.Record
+		var again schema.Record
 		if err2 := r.Next(&again); err != nil && err2 != err || err == nil && err2 != io.EOF {
 			t.Errorf("the end is not sticky: %v, then %v", err, err2)
 		}

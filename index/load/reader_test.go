@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 func compress(t testing.TB, text string) []byte {
@@ -158,25 +158,25 @@ func TestReadErrorIsNotSkippable(t *testing.T) {
 
 // Next reuses the memory of a record, but what a caller kept of it stays.
 func TestRecordStringsStay(t *testing.T) {
-	schema := parseSchema(t, people)
+	s := parseSchema(t, people)
 	for format, input := range map[Format]string{
 		CSV:   "age,city,tags,note,junk\n1,aaaa,b;c,dddd,\n2,eeee,f;g,hhhh,\n",
 		TSV:   "age\tcity\ttags\tnote\tjunk\n1\taaaa\tb;c\tdddd\t\n2\teeee\tf;g\thhhh\t\n",
 		JSONL: `{"age":1,"city":"aaaa","tags":"b;c","note":"dddd"}` + "\n" + `{"age":2,"city":"eeee","tags":["f","g"],"note":"hhhh"}`,
 	} {
-		r, err := NewReader(strings.NewReader(input), "input", schema, Options{Format: format})
+		r, err := NewReader(strings.NewReader(input), "input", s, Options{Format: format})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var rec index.Record
+		var rec schema.Record
 		if err := r.Next(&rec); err != nil {
 			t.Fatal(err)
 		}
 		before := render(&rec)
-		var kept index.Record
+		var kept schema.Record
 		kept.Line = rec.Line
 		for _, cell := range rec.Cells {
-			kept.Cells = append(kept.Cells, index.Cell{Values: slices.Clone(cell.Values), JSON: cell.JSON})
+			kept.Cells = append(kept.Cells, schema.Cell{Values: slices.Clone(cell.Values), JSON: cell.JSON})
 		}
 		if err := r.Next(&rec); err != nil {
 			t.Fatal(err)

@@ -4,26 +4,26 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // shape is what loading needs of a schema: how a raw text becomes a cell of a column. All formats fill cells
 // through it, so that the same data mean the same in each of them.
 type shape struct {
-	columns []index.Column
+	columns []schema.Column
 	missing []string
 	key     string // name of the key column, "" for none
 }
 
-func newShape(schema *index.Schema) *shape {
-	return &shape{columns: schema.Columns, missing: schema.Missing, key: schema.Key}
+func newShape(s *schema.Schema) *shape {
+	return &shape{columns: s.Columns, missing: s.Missing, key: s.Key}
 }
 
 // reset prepares rec for the next record and keeps its memory.
-func (s *shape) reset(rec *index.Record) {
+func (s *shape) reset(rec *schema.Record) {
 	rec.Line, rec.Key = 0, ""
 	if cap(rec.Cells) < len(s.columns) {
-		rec.Cells = make([]index.Cell, len(s.columns))
+		rec.Cells = make([]schema.Cell, len(s.columns))
 	}
 	rec.Cells = rec.Cells[:len(s.columns)]
 	for i := range rec.Cells {
@@ -33,10 +33,10 @@ func (s *shape) reset(rec *index.Record) {
 }
 
 // used says whether the values of a column go anywhere.
-func (s *shape) used(column int) bool { return s.columns[column].Type != index.SkipColumn }
+func (s *shape) used(column int) bool { return s.columns[column].Type != schema.SkipColumn }
 
 // add adds a raw text to the cell of a column: split where the column says so, trimmed, without missing values.
-func (s *shape) add(cell *index.Cell, column int, text string) {
+func (s *shape) add(cell *schema.Cell, column int, text string) {
 	separator := s.columns[column].Split
 	for separator != "" {
 		value, rest, found := strings.Cut(text, separator)
@@ -49,7 +49,7 @@ func (s *shape) add(cell *index.Cell, column int, text string) {
 	s.addValue(cell, text)
 }
 
-func (s *shape) addValue(cell *index.Cell, value string) {
+func (s *shape) addValue(cell *schema.Cell, value string) {
 	if value = strings.TrimSpace(value); !s.isMissing(value) {
 		cell.Values = append(cell.Values, value)
 	}
@@ -76,7 +76,7 @@ func (s *shape) columnNamed(name string) int {
 }
 
 // setKey sets the key of rec and reports whether it has one.
-func (s *shape) setKey(rec *index.Record, key string) bool {
+func (s *shape) setKey(rec *schema.Record, key string) bool {
 	rec.Key = strings.TrimSpace(key)
 	return rec.Key != "" && !s.isMissing(rec.Key)
 }
@@ -84,7 +84,7 @@ func (s *shape) setKey(rec *index.Record, key string) bool {
 // setCells fills rec from the fields of a delimited record: fields[at[i]] is the text of column i, at[i] < 0
 // when the source does not have it, which only a skipped column may be. It returns the position of the first
 // used field that is not UTF-8, or -1.
-func (s *shape) setCells(rec *index.Record, fields []string, at []int) (invalid int) {
+func (s *shape) setCells(rec *schema.Record, fields []string, at []int) (invalid int) {
 	for i, field := range at {
 		if !s.used(i) || field < 0 {
 			continue

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // textLines decodes one record a line: the line is the cell of one column.
@@ -33,10 +33,10 @@ func (r *Reader) lineColumn() (int, error) {
 	var names []string
 	for i, c := range r.shape.columns {
 		switch c.Type {
-		case index.TextColumn:
+		case schema.TextColumn:
 			texts = append(texts, i)
 			indexed = append(indexed, i)
-		case index.NumberColumn, index.CategoryColumn:
+		case schema.NumberColumn, schema.CategoryColumn:
 			indexed = append(indexed, i)
 		default:
 			continue
@@ -55,7 +55,7 @@ func (r *Reader) lineColumn() (int, error) {
 
 func (t *textLines) line() int64 { return t.scanner.line() }
 
-func (t *textLines) next(rec *index.Record) error {
+func (t *textLines) next(rec *schema.Record) error {
 	line, err := t.r.nextLine(t.scanner)
 	if err != nil {
 		return err

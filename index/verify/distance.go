@@ -166,7 +166,7 @@ func mask[S uint8 | rune](p *Pattern, symbol S, block int) uint64 {
 func distanceShort[S uint8 | rune](p *Pattern, text []S, bound int) (int, bool) {
 	bottom := uint64(1) << (p.length - 1)
 	plus, minus := ^uint64(0), uint64(0)
-	// score is D[m,j]. It can fall by at most one a column, so it must not exceed the bound by more than the
+	// score is D[m,j]. It can fall by at most one per column, so it must not exceed the bound by more than the
 	// columns left.
 	score, limit := p.length, bound+len(text)
 	for _, symbol := range text {
@@ -198,7 +198,7 @@ func distanceShort[S uint8 | rune](p *Pattern, text []S, bound int) (int, bool) 
 //
 // and only the blocks these touch are computed, first to last; both only grow from column to column. Cells
 // outside are replaced by upper bounds: a block that joins at the bottom continues the column before with +1 a
-// row, and above the first block the matrix goes on with +1 a column. Every value computed is thus at least the
+// row, and above the first block the matrix goes on with +1 per column. Every value computed is thus at least the
 // true one, and along a path of cost <= t it is the true one: the result is exact when it is at most t, and
 // otherwise above t, as it should be.
 func distanceBlocks[S uint8 | rune](p *Pattern, text []S, bound int) (int, bool) {

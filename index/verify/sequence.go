@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/ngram"
 )
 
 // Candidate is an object that a match-count search returned.
@@ -256,7 +256,7 @@ func (v *Verifier) keep(h Hit) {
 type gramOverlap struct {
 	ready bool
 	query map[string]struct{} // keys of the query's ordered grams
-	grams index.GramScanner
+	grams ngram.Scanner
 }
 
 func (o *gramOverlap) reset() { o.ready = false }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/ngram"
 )
 
 type textList []string
@@ -18,7 +18,7 @@ func (l textList) Text(id uint32) string { return l[id] }
 func bruteForce(texts textList, query []rune, n int, minCount uint32) []Hit {
 	var all []Hit
 	for id, text := range texts {
-		count := uint32(index.GramOverlap(query, []rune(text), n))
+		count := uint32(ngram.Overlap(query, []rune(text), n))
 		if count >= minCount {
 			all = append(all, Hit{ID: uint32(id), Count: count, Distance: int32(naiveDistance(query, []rune(text)))})
 		}
@@ -60,7 +60,7 @@ func TestGramBound(t *testing.T) {
 			s = edited(rng, alphabet, q, rng.IntN(6))
 		}
 		bound := max(len(q), len(s)) + n - 1 - n*EditDistance(q, s)
-		count := index.GramOverlap(q, s, n)
+		count := ngram.Overlap(q, s, n)
 		if count < bound {
 			t.Fatalf("n = %d: %q and %q share %d grams, the bound says at least %d", n, string(q), string(s), count, bound)
 		}
@@ -84,7 +84,7 @@ func TestGramOverlapOfVerifier(t *testing.T) {
 		o.reset()
 		for range 10 {
 			s := edited(rng, alphabet, q, rng.IntN(10))
-			if got, want := o.count(q, string(s), n, &runes), uint32(index.GramOverlap(q, s, n)); got != want {
+			if got, want := o.count(q, string(s), n, &runes), uint32(ngram.Overlap(q, s, n)); got != want {
 				t.Fatalf("n = %d: overlap of %q and %q is %d, want %d", n, string(q), string(s), got, want)
 			}
 		}

@@ -3,8 +3,7 @@ package pipeline
 import (
 	"time"
 
-	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -14,12 +13,12 @@ type Answer struct {
 	// Results are those of the request, or one that tells the reason why there are none.
 	Results wire.Results
 
-	pipeline *Pipeline
-	encoder  *Encoder
-	request  *Request
-	now      time.Time
-	reason   *wire.Error // the message is refused as a whole: every result is this error
-	most     int         // bytes of payload that a result may have: more fit no message
+	pipeline   *Pipeline
+	translator *translate.Translator
+	request    *Request
+	now        time.Time
+	reason     *wire.Error // the message is refused as a whole: every result is this error
+	most       int         // bytes of payload that a result may have: more fit no message
 
 	result   wire.Result
 	hits     []wire.Hit
@@ -36,7 +35,7 @@ func (r *Request) Answer(reason *wire.Error, most int) *Answer {
 	if a == nil {
 		a = new(Answer)
 	}
-	a.pipeline, a.encoder, a.request, a.reason, a.now, a.most = p, p.encoder, r, reason, time.Now(), most
+	a.pipeline, a.translator, a.request, a.reason, a.now, a.most = p, p.translator, r, reason, time.Now(), most
 	if r.codec == wire.MessagePack {
 		a.most *= packs
 	}
@@ -67,8 +66,8 @@ func (a *Answer) Encoded() {
 
 // at makes the i-th result. It is valid until the next one is made.
 func (a *Answer) at(i int) *wire.Result {
-	e, r := a.encoder, a.request
-	a.result = wire.Result{Index: e.name, Version: e.version}
+	e, r := a.translator, a.request
+	a.result = wire.Result{Index: a.pipeline.name, Version: a.pipeline.version}
 	if a.reason != nil {
 		a.result.ID, a.result.Err = r.OnlyID(a.reason), a.reason
 		return &a.result
@@ -79,7 +78,7 @@ func (a *Answer) at(i int) *wire.Result {
 		return &a.result
 	}
 	if t.payload {
-		if size := e.payloadSizes(t.answer.Hits); size > a.most {
+		if size := e.PayloadSizes(t.answer.Hits); size > a.most {
 			a.TooLarge, a.Payloads = a.TooLarge+1, max(a.Payloads, size)
 			a.result = *wire.TooLargeResult(&a.result, size, a.most)
 			return &a.result
@@ -98,60 +97,17 @@ func (a *Answer) at(i int) *wire.Result {
 	return &a.result
 }
 
-// err is the error that a task is answered with, or nil.
-func (t *task) err() *wire.Error {
-	if t.failure != nil {
-		return errEngineFailed
-	}
-	return t.refusal
-}
-
-var errEngineFailed = wire.Errorf(wire.Internal, "the engine failed on this query; the log of the service says how")
-
 // makeHits makes the hits of a task.
 func (a *Answer) makeHits(t *task) {
-	e := a.encoder
-	schema := e.index.Schema()
-	keyed := schema.Key != ""
-	similar := schema.Kind == index.Vectors || schema.Kind == index.Sets
 	if n := len(t.answer.Hits); cap(a.hits) < n {
-		a.hits, a.held = make([]wire.Hit, n), false
+		a.hits = make([]wire.Hit, n)
 	} else {
 		if a.held {
 			clear(a.hits)
 		}
-		a.hits, a.held = a.hits[:n], false
+		a.hits = a.hits[:n]
 	}
-	a.held = keyed || t.payload
-	for i := range a.hits {
-		// Fields with pointers are empty and stay so where there is nothing to put: no write barriers, one per hit.
-		from, to := &t.answer.Hits[i], &a.hits[i]
-		to.ID, to.Count = from.ID, from.Count
-		if keyed { // else the key is the id, which wire writes
-			to.Key = e.index.Key(from.ID)
-		}
-		if to.HasDistance = from.Distance != gpuexec.NoDistance; to.HasDistance {
-			to.Distance = float64(from.Distance)
-		}
-		if to.HasSimilarity = similar; similar {
-			to.Similarity = from.Similarity
-		}
-		if t.payload {
-			to.Payload = e.payloadOf(from.ID)
-		}
-	}
-}
-
-// payloadSizes is how many bytes the payloads of hits have together, at least.
-func (e *Encoder) payloadSizes(hits []gpuexec.Hit) int {
-	size := 0
-	for i := range hits {
-		size += len(e.index.Payload(hits[i].ID))
-		if e.textColumn != "" {
-			size += len(e.index.Text(hits[i].ID))
-		}
-	}
-	return size
+	a.held = a.translator.Hits(a.hits, t.answer.Hits, t.payload)
 }
 
 // RoughSize is about how many bytes the results from first on take, but at most most.
@@ -166,7 +122,7 @@ func (a *Answer) RoughSize(first, most int) int {
 		t := &tasks[i]
 		size += fixed + len(t.id) + hit*len(t.answer.Hits)
 		if t.payload {
-			size += a.encoder.payloadSizes(t.answer.Hits)
+			size += a.translator.PayloadSizes(t.answer.Hits)
 		}
 	}
 	if a.request.codec == wire.MessagePack {

@@ -55,12 +55,12 @@ func BenchmarkMessage(b *testing.B) {
 				done.tasks[i].answer.Hits = hits[i]
 			}
 			answer := done.Answer(nil, 8<<20)
-			part := wire.AppendPart(p.memory.body(answer.RoughSize(0, 8<<20)), wire.MessagePack, answer.Results, 0, 8<<20)
+			part := wire.AppendPart(p.memory.bodies.Make(answer.RoughSize(0, 8<<20)), wire.MessagePack, answer.Results, 0, 8<<20)
 			if part.Count != queries {
 				b.Fatal(part.Count)
 			}
 			answer.Encoded()
-			p.memory.sent(part.Body)
+			p.memory.bodies.Keep(part.Body)
 		}
 	})
 }

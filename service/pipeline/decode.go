@@ -50,9 +50,9 @@ func (l *lane) decode(p *Pipeline) func() {
 // decoded decodes a request and hands it on.
 func (l *lane) decoded(p *Pipeline, r *Request) {
 	r.lane = l
-	p.share(r)
+	r.share()
 	err := p.decode(r)
-	p.shared(r)
+	r.shared()
 	l.memory.Give(r.reserved)
 	r.reserved = 0
 	if full := r.origin.Admit(r.queries); err == nil && full != nil {
@@ -116,7 +116,7 @@ func (p *Pipeline) decodeMessage(r *Request, body []byte, decoder *wire.Decoder)
 		return err
 	}
 	defer func() { room.Give(n) }()
-	x := p.encoder.index
+	x := p.index
 	if r.epoch = x.Epoch(); r.epoch == 0 {
 		return x.Unchanged(0)
 	}
@@ -167,7 +167,7 @@ func (p *Pipeline) fill(r *Request, i, conditions int, q *wire.QueryOrError) int
 	t.request, t.id, t.refusal = r, q.Query.ID, q.Err
 	if t.refusal == nil {
 		items, spans := r.memory.query(conditions, conditionsOf(q))
-		t.plan, t.refusal = p.encoder.plan(items, spans, &q.Query)
+		t.plan, t.refusal = p.translator.Plan(items, spans, &q.Query)
 	}
 	if t.refusal != nil {
 		return 0
@@ -277,7 +277,7 @@ func (p *Pipeline) decodeParts(s *share, decoder *wire.Decoder, leave func() boo
 // decodePart decodes some queries of a share. The error is that of a file that was changed; the decoder is good for nothing then but
 // to be forgotten.
 func (p *Pipeline) decodePart(s *share, decoder *wire.Decoder, first, end int, fill func(int, *wire.QueryOrError)) (sumK int, ok bool, err error) {
-	defer p.encoder.index.Recover(s.request.epoch, &err)
+	defer p.index.Recover(s.request.epoch, &err)
 	sumK, ok = decoder.Queries(s.batch, first, end, fill)
 	return sumK, ok, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -66,7 +67,7 @@ func (unmeasured) Worked(uint64, uint64) {}
 
 // idlePipeline is a pipeline of which no stage runs.
 func idlePipeline(t testing.TB, ix *index.Index) *Pipeline {
-	e, err := NewEncoder(ix.Schema().Name, ix, 0)
+	e, err := translate.New(ix.Schema().Name, ix, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func idlePipeline(t testing.TB, ix *index.Index) *Pipeline {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { searcher.Close() })
-	return &Pipeline{name: ix.Schema().Name, encoder: e, searcher: searcher, metrics: unmeasured{}}
+	return &Pipeline{name: ix.Schema().Name, version: ix.Version(), index: ix, translator: e, searcher: searcher, metrics: unmeasured{}}
 }
 
 func decodingPipeline(t testing.TB, workers int, limits wire.Limits) *Pipeline {

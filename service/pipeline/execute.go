@@ -56,7 +56,7 @@ func (x *executor) live(tasks []*task) []*task {
 			t.started = now
 			t.request.origin.Leave(1)
 		}
-		if t.request.epoch != x.encoder.index.Epoch() { // its answer could not go out
+		if t.request.epoch != x.index.Epoch() { // its answer could not go out
 			x.abandon([]*task{t})
 			continue
 		}
@@ -176,7 +176,7 @@ func (x *executor) search(tasks []*task) (err error) {
 			err = &gpuexec.PanicError{Value: value, Stack: debug.Stack()}
 		}
 	}()
-	return x.searcher.Search(gpuexec.WithPace(x.aborted, x.pace), x.plans, x.answers[:len(tasks)])
+	return x.searcher.Search(gpuexec.WithPace(x.aborted, x.pace), x.plans, x.answers[:len(tasks)], nil)
 }
 
 // scanned is what the engine looked at for some answers.
@@ -242,19 +242,39 @@ func doesNotFit(err error) *wire.Error {
 	return wire.Errorf(wire.TooLarge, "the query needs more memory than the engine has: lower k or candidates (%v)", err)
 }
 
-// complete counts a task off and hands its request on when it was the last.
-func (p *Pipeline) complete(t *task) {
-	t.plan = gpuexec.Plan{} // its memory is not needed any longer
-	if r := t.request; r.open.Add(-1) == 0 {
-		r.lane.finished <- r
+// withoutStale abandons the tasks whose file was changed since their requests began, if err or their answers say that something
+// failed, and returns the others.
+func (x *executor) withoutStale(tasks []*task, err error) []*task {
+	failed := err != nil
+	x.noteFault(err)
+	if !failed { // then there are answers
+		for i := range tasks {
+			if fault := x.answers[i].Err; fault != nil {
+				failed = true
+				x.noteFault(fault)
+			}
+		}
 	}
+	if !failed {
+		return tasks
+	}
+	var left []*task
+	for _, t := range tasks {
+		if x.index.Unchanged(t.request.epoch) == nil {
+			left = append(left, t)
+			continue
+		}
+		x.NoteDoubt()
+		x.abandon([]*task{t})
+	}
+	return left
 }
 
-// abandon gives tasks up, and with them their requests.
-func (p *Pipeline) abandon(tasks []*task) {
-	for _, t := range tasks {
-		t.request.abandoned.Store(true)
-		p.complete(t)
+// noteFault tells the index of reads that failed: there are media that fail while a file looks as always.
+func (x *executor) noteFault(err error) {
+	var panicked *gpuexec.PanicError
+	if errors.As(err, &panicked) {
+		x.index.Faulted(panicked.Value)
 	}
 }
 

@@ -32,6 +32,7 @@ const (
 func (p *Pipeline) RunAlone(r *Request, l Lone) (lost bool) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	r.lane, r.alone = &p.lone, true
+	r.entered() // no stage of the pipeline is needed
 	err := p.decode(r)
 	if full := r.origin.Admit(r.queries); err == nil && full != nil {
 		err = full

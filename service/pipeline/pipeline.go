@@ -5,14 +5,16 @@ package pipeline
 import (
 	"context"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/geniemq/geniemq/batcher"
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/memory"
+	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -57,19 +59,21 @@ import (
 //
 // # The end
 //
-// Drain ends the stages in order: once the intakes have stopped, each stage finishes what it was handed and then
+// Drain ends the stages in order: once no requests are made any longer and those that are made are in, each stage finishes what it was handed and then
 // closes the next one's channel. Abort makes executors abandon what they are handed instead of running it, and
 // origins give back what they cannot publish, so that the same order comes to its end fast. A request that was taken in
 // is answered, refused or abandoned, always, and the pipeline has ended when the last is Done.
 type Pipeline struct {
-	name     string
-	encoder  *Encoder
-	searcher gpuexec.Searcher
-	probe    gpuexec.Plan // a query that the engine must be able to answer
-	options  Options
-	metrics  Metrics
-	memory   pools
-	log      *slog.Logger
+	name       string
+	version    string
+	index      *index.Index
+	translator *translate.Translator
+	searcher   gpuexec.Searcher
+	probe      gpuexec.Plan // a query that the engine must be able to answer
+	options    Options
+	metrics    Metrics
+	memory     pools
+	log        *slog.Logger
 
 	batchMemory    memory.Holder
 	costOnHost     bool // tasks' costs are of this host's memory
@@ -88,6 +92,7 @@ type Pipeline struct {
 	batches        chan batcher.Batch[*task]
 	ended          sync.WaitGroup
 	requests       sync.WaitGroup // that are not done
+	outside        sync.WaitGroup // requests that are made and not in the pipeline yet
 
 	aborted context.Context
 	abort   context.CancelFunc
@@ -139,7 +144,7 @@ type Options struct {
 	// Limits bound a message.
 	Limits wire.Limits
 	// Exclusion keeps all pipelines of the process apart from lone runs. Default: of its own.
-	Exclusion *Exclusion
+	Exclusion *exclusion.Lock
 	// MaxMessage is the most bytes of an answer's message.
 	MaxMessage int64
 	// Budget is the worker's, which bounds what is in flight. Required.
@@ -152,143 +157,9 @@ type Options struct {
 	Fatal func(error)
 }
 
-const (
-	// minExecutors keeps one batch ready while another runs, even where the engine runs one at a time.
-	minExecutors = 2
-	// backlogBatches is how many batches of stored queries there may be beside those that executors hold.
-	backlogBatches = 2
-	// maxBurst is how many stored messages may wait to be decoded, and to be batched.
-	maxBurst = 256
-	// gatherWait is how long a free executor waits at most for what is being decoded. Small messages need less; of messages
-	// of hundreds of queries there is always one that is being decoded, and waiting a millisecond for it made the median
-	// latency of W4 longer than not waiting did, while this little keeps batches as large.
-	gatherWait = 300 * time.Microsecond
-)
-
-// New starts a pipeline. Drain ends it.
-func New(enc *Encoder, searcher gpuexec.Searcher, opts Options, m Metrics, log *slog.Logger) *Pipeline {
-	capacity := searcher.Capacity()
-	if opts.BatchSize <= 0 || opts.BatchSize > capacity.BatchPlans {
-		opts.BatchSize = capacity.BatchPlans
-	}
-	opts.BatchSize = max(1, opts.BatchSize)
-	if opts.Exclusion == nil {
-		opts.Exclusion = new(Exclusion)
-	}
-	executors := max(minExecutors, capacity.InFlight)
-	backlog := (backlogBatches + executors) * opts.BatchSize
-	burst := min(maxBurst, opts.BatchSize)
-	p := &Pipeline{
-		name: enc.name, encoder: enc, searcher: searcher, probe: probePlan(enc.index), options: opts, metrics: m, log: log,
-		stored:  newLane(burst, burst, backlog+heldRequests),
-		direct:  newLane(opts.DirectQueue, burst, executors),
-		lone:    newLane(0, 0, 1),
-		look:    make(chan struct{}, 1),
-		idle:    make(chan struct{}, executors),
-		batches: make(chan batcher.Batch[*task], executors),
-		doubts:  make(chan struct{}, 1),
-	}
-	p.batchMemory = opts.Budget.Batches.Holder()
-	if capacity.OnHost {
-		p.costOnHost = true
-		capacity.BatchBytes = min(capacity.BatchBytes, p.batchMemory.Limit()/2)
-	}
-	for _, l := range []*lane{&p.stored, &p.direct, &p.lone} {
-		l.memory, l.decoding = opts.Budget.Requests.Holder(), opts.Budget.Decoding.Holder()
-	}
-	p.aborted, p.abort = context.WithCancel(context.Background())
-	p.batchBytes = capacity.BatchBytes
-	p.estimates = newWorkEstimates(enc.index.Objects(), enc.index.TextBytes())
-	p.background = newTurns(p, opts.Cores)
-
-	p.start(opts.Workers, p.stored.decode(p), func() { close(p.stored.ready) })
-	p.start(opts.Workers, p.direct.decode(p), func() { close(p.direct.ready) })
-	p.start(1, p.dispatch(batcher.Options{MaxItems: opts.BatchSize, MaxCost: capacity.BatchBytes, Linger: opts.Linger}, int64(backlog)),
-		func() { close(p.batches) })
-	p.start(executors, p.execute, p.background.end)
-	p.start(1, p.background.run, func() {
-		close(p.stored.finished)
-		close(p.direct.finished)
-	})
-	p.start(opts.Workers, p.respondStored, nil)
-	p.start(opts.Workers, p.respondDirect, nil)
-	return p
-}
-
 // enter tells of a request that is about to be given to a lane's decoders; if it is not after all, it has passed.
 func (p *Pipeline) enter() { p.entered.Add(1) }
 func (p *Pipeline) pass()  { p.passed.Add(1) }
-
-// share waits for the end of a lone run, unless that is the request's own, and shared is the end of what was to be done. See exclusion.
-func (p *Pipeline) share(r *Request) {
-	if !r.alone {
-		p.options.Exclusion.Share()
-	}
-}
-
-func (p *Pipeline) shared(r *Request) {
-	if !r.alone {
-		p.options.Exclusion.Done()
-	}
-}
-
-// start runs a stage in n goroutines and calls end when all have returned.
-func (p *Pipeline) start(n int, stage func(), end func()) {
-	var running sync.WaitGroup
-	for range n {
-		running.Go(func() {
-			debug.SetPanicOnFault(true) // of reading an index whose file was cut off; see fileWatch
-			stage()
-		})
-	}
-	p.ended.Go(func() {
-		running.Wait()
-		if end != nil {
-			end()
-		}
-	})
-}
-
-// Give puts a stored request into the pipeline, and waits for room. It is false, and the request is done, when ctx ends before.
-func (p *Pipeline) Give(ctx context.Context, r *Request) bool {
-	p.enter()
-	select {
-	case p.stored.in <- r:
-		return true
-	case <-ctx.Done():
-		p.pass()
-		r.Done()
-		return false
-	}
-}
-
-// Offer puts a direct request into the pipeline if there is room.
-func (p *Pipeline) Offer(r *Request) bool {
-	size := int64(len(r.body)) // until it is decoded
-	if !p.direct.memory.Try(size) {
-		return false
-	}
-	r.lane, r.reserved = &p.direct, size
-	p.enter()
-	select {
-	case p.direct.in <- r:
-		return true
-	default:
-		p.pass()
-		r.lane.memory.Give(size)
-		r.reserved = 0
-		return false
-	}
-}
-
-// Drain finishes everything that was taken in and ends the pipeline. No requests are made any longer.
-func (p *Pipeline) Drain() {
-	close(p.stored.in)
-	close(p.direct.in)
-	p.ended.Wait()
-	p.requests.Wait() // parts of answers are encoded when those before them are out
-	p.abort()         // frees the context
-}
 
 // BatchSize is the most queries of a batch.
 func (p *Pipeline) BatchSize() int { return p.options.BatchSize }
@@ -317,20 +188,5 @@ func (p *Pipeline) wakeDispatcher() {
 	select {
 	case p.look <- struct{}{}:
 	default:
-	}
-}
-
-// respondStored answers stored requests. Their queries count as answered when the producer has taken the answer.
-func (p *Pipeline) respondStored() {
-	for r := range p.stored.finished {
-		r.Reading(r.answer)
-		p.answered(r)
-	}
-}
-
-// respondDirect answers direct requests.
-func (p *Pipeline) respondDirect() {
-	for r := range p.direct.finished {
-		r.Reading(func() { r.Sharing(r.answer) })
 	}
 }

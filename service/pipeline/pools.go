@@ -1,11 +1,11 @@
 package pipeline
 
 import (
-	"math/bits"
 	"sync"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -21,7 +21,7 @@ type pools struct {
 	decoders sync.Pool // of *wire.Decoder
 	requests sync.Pool // of *requestMemory
 	answers  sync.Pool // of *Answer
-	bodies   [maxBodyClass - minBodyClass + 1]sync.Pool
+	bodies   memory.Bodies
 	hits     hitMemory
 }
 
@@ -129,29 +129,4 @@ func (m *hitMemory) drop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.spares, m.hits = nil, 0
-}
-
-// Bodies are kept by their size, in classes of powers of two. What is smaller than the first is as cheap to make as to keep.
-const (
-	minBodyClass = 10 // 1 KiB: the answer to one query has a few
-	maxBodyClass = 24 // 16 MiB
-)
-
-// body gives an empty slice with room for size bytes.
-func (m *pools) body(size int) []byte {
-	class := bits.Len(uint(max(size, 1) - 1))
-	if class < minBodyClass || class > maxBodyClass {
-		return make([]byte, 0, size)
-	}
-	if b, _ := m.bodies[class-minBodyClass].Get().(*[]byte); b != nil {
-		return (*b)[:0]
-	}
-	return make([]byte, 0, 1<<class)
-}
-
-// sent takes back the body of a message that is out, wherever it came from.
-func (m *pools) sent(body []byte) {
-	if class := bits.Len(uint(cap(body))) - 1; minBodyClass <= class && class <= maxBodyClass {
-		m.bodies[class-minBodyClass].Put(&body)
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -58,7 +59,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	used := &pipelines[0].memory
 	for round := range 300 {
 		x := []*index.Index{keyed, plain}[random.IntN(2)]
-		e, err := NewEncoder("x", x, 0)
+		e, err := translate.New("x", x, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,13 +92,13 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 				r.tasks[j].answer.Hits = append([]gpuexec.Hit(nil), hits[j]...)
 			}
 			p := &pipelines[i]
-			p.encoder = e
+			p.index, p.translator = x, e
 			answer := r.Answer(nil, 1<<20)
 			answer.now = now
-			part := wire.AppendPart(m.body(answer.RoughSize(0, 1<<20)), wire.MessagePack, answer.Results, 0, 1<<20)
+			part := wire.AppendPart(m.bodies.Make(answer.RoughSize(0, 1<<20)), wire.MessagePack, answer.Results, 0, 1<<20)
 			answer.Encoded()
 			bodies[i] = bytes.Clone(part.Body)
-			m.sent(part.Body)
+			m.bodies.Keep(part.Body)
 			m.release(r)
 		}
 		if !bytes.Equal(bodies[0], bodies[1]) {
@@ -115,23 +116,5 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	}
 	if given == 0 || used.hits.hits < 0 || len(used.hits.spares) == 0 != (used.hits.hits == 0) {
 		t.Errorf("gave room for %d hits, %d are left in %d", given, used.hits.hits, len(used.hits.spares))
-	}
-}
-
-// What is given out is large enough, and what comes back is found again by its size.
-func TestBodyMemory(t *testing.T) {
-	var m pools
-	for _, size := range []int{0, 1, 1 << 10, 1 << 15, 1<<15 + 1, 700_000, 1 << 24, 1<<24 + 1, 1 << 25} {
-		for range 3 {
-			b := m.body(size)
-			if len(b) != 0 || cap(b) < size {
-				t.Fatalf("%d bytes wanted, got %d of %d", size, len(b), cap(b))
-			}
-			m.sent(append(b, "used"...))
-		}
-	}
-	m.sent(make([]byte, 0, 40_000)) // not of a class: one that had to grow
-	if b := m.body(39_000); cap(b) < 39_000 {
-		t.Fatalf("39000 bytes wanted, got %d", cap(b))
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -27,28 +25,20 @@ type Prober struct {
 	pending atomic.Bool
 
 	mu  sync.Mutex
-	ok  time.Time // last success
-	err error     // of the last probe
+	err error // of the last probe
 }
 
-func NewProber(p *Pipeline) *Prober {
-	return &Prober{pipe: p, cost: p.searcher.Cost(&p.probe), err: errors.New("no probe query has been answered yet")}
-}
-
-// probePlan asks for the objects with some keyword.
-func probePlan(x *index.Index) gpuexec.Plan {
-	plan := gpuexec.Plan{Kind: gpuexec.PlanMatch, Match: gpuexec.MatchPlan{K: 1}}
-	for i, a := range x.Attributes() {
-		if a.Keywords > 0 {
-			plan.Match.Query.StartItem(uint32(i), 1)
-			plan.Match.Query.AddSpan(a.Keywords/2, a.Keywords/2+1)
-			break
-		}
+// NewProber makes a prober that has not asked yet. answered says that the searcher has answered a probe already.
+func NewProber(p *Pipeline, answered bool) *Prober {
+	own := &Prober{pipe: p, cost: p.searcher.Cost(&p.probe), err: errors.New("no probe query has been answered yet")}
+	if answered {
+		own.err = nil
+		p.lastAnswer.Store(time.Now().UnixNano())
 	}
-	return plan
+	return own
 }
 
-// Run probes until ctx ends.
+// Run probes until ctx ends, which must be before the pipeline is drained.
 func (p *Prober) Run(ctx context.Context) {
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
@@ -67,7 +57,7 @@ func (p *Prober) probe(ctx context.Context) {
 	if p.pipe.InDoubt() || !p.pending.CompareAndSwap(false, true) {
 		return
 	}
-	r := &Request{pipeline: p.pipe, origin: p, probe: true, arrived: time.Now(), lane: &p.pipe.direct, queries: 1, epoch: p.pipe.encoder.index.Epoch()}
+	r := &Request{pipeline: p.pipe, origin: p, probe: true, arrived: time.Now(), lane: &p.pipe.direct, queries: 1, epoch: p.pipe.index.Epoch()}
 	r.tasks = []task{{request: r, plan: p.pipe.probe, cost: p.cost}}
 	r.open.Store(1)
 	select {
@@ -92,9 +82,6 @@ func (p *Prober) Fault(now time.Time) error {
 func (p *Prober) done(err error) {
 	p.mu.Lock()
 	p.err = err
-	if err == nil {
-		p.ok = time.Now()
-	}
 	p.mu.Unlock()
 	p.pending.Store(false)
 }

@@ -38,6 +38,7 @@ type Request struct {
 	probe bool        // the service asks itself
 	epoch index.Epoch // of the index when decoding began; 0: nothing of it was read
 
+	outside atomic.Bool // it is made and not in the pipeline yet
 	settled atomic.Bool // it is answered, refused or given back: see Done
 
 	lane    *lane
@@ -97,9 +98,18 @@ type Message struct {
 // before it is Done.
 func (p *Pipeline) NewRequest(o Origin, m Message) *Request {
 	p.requests.Add(1)
+	p.outside.Add(1)
 	r := &Request{pipeline: p, origin: o, arrived: m.Arrived, id: m.ID, contentType: m.ContentType, protocol: m.Protocol, body: m.Body}
 	r.codec, _ = wire.ParseContentType(m.ContentType) // what is wrong with it is told when it is decoded
+	r.outside.Store(true)
 	return r
+}
+
+// entered says that it needs the pipeline's entries no longer: it is in, or will not be.
+func (r *Request) entered() {
+	if r.outside.CompareAndSwap(true, false) {
+		r.pipeline.outside.Done()
+	}
 }
 
 // Done gives back what a request holds. It is called once the request is answered, refused or given back, and nothing of the index
@@ -108,6 +118,7 @@ func (r *Request) Done() {
 	if !r.settled.CompareAndSwap(false, true) {
 		return
 	}
+	r.entered()
 	p := r.pipeline
 	p.memory.release(r)
 	if r.reserved > 0 {
@@ -118,12 +129,12 @@ func (r *Request) Done() {
 }
 
 // Body gives memory for an answer of so many bytes, and Sent takes it back.
-func (r *Request) Body(size int) []byte { return r.pipeline.memory.body(size) }
-func (r *Request) Sent(body []byte)     { r.pipeline.memory.sent(body) }
+func (r *Request) Body(size int) []byte { return r.pipeline.memory.bodies.Make(size) }
+func (r *Request) Sent(body []byte)     { r.pipeline.memory.bodies.Keep(body) }
 
 // Index is the index's name, and Version that of what the request is searched in.
 func (r *Request) Index() string   { return r.pipeline.name }
-func (r *Request) Version() string { return r.pipeline.encoder.version }
+func (r *Request) Version() string { return r.pipeline.version }
 
 // Arrived is the message's.
 func (r *Request) Arrived() time.Time { return r.arrived }
@@ -142,10 +153,23 @@ func (r *Request) GiveBackDelay() time.Duration {
 	return 0
 }
 
+// share waits for the end of a lone run, unless that is the request's own, and shared is the end of what was to be done. See exclusion.
+func (r *Request) share() {
+	if !r.alone {
+		r.pipeline.options.Exclusion.Share()
+	}
+}
+
+func (r *Request) shared() {
+	if !r.alone {
+		r.pipeline.options.Exclusion.Done()
+	}
+}
+
 // Sharing calls work, in turn with the others who share the process: see exclusion.
 func (r *Request) Sharing(work func()) {
-	r.pipeline.share(r)
-	defer r.pipeline.shared(r)
+	r.share()
+	defer r.shared()
 	work()
 }
 
@@ -224,4 +248,30 @@ type Origin interface {
 	Respond(r *Request)
 	// Abandon gives the message back without an answer, for another worker or a later attempt.
 	Abandon(r *Request)
+}
+
+// err is the error that a task is answered with, or nil.
+func (t *task) err() *wire.Error {
+	if t.failure != nil {
+		return errEngineFailed
+	}
+	return t.refusal
+}
+
+var errEngineFailed = wire.Errorf(wire.Internal, "the engine failed on this query; the log of the service says how")
+
+// complete counts a task off and hands its request on when it was the last.
+func (p *Pipeline) complete(t *task) {
+	t.plan = gpuexec.Plan{} // its memory is not needed any longer
+	if r := t.request; r.open.Add(-1) == 0 {
+		r.lane.finished <- r
+	}
+}
+
+// abandon gives tasks up, and with them their requests.
+func (p *Pipeline) abandon(tasks []*task) {
+	for _, t := range tasks {
+		t.request.abandoned.Store(true)
+		p.complete(t)
+	}
 }

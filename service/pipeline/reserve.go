@@ -42,10 +42,10 @@ const (
 // need is what a decoded request takes until it is answered: its plans, its hits, the hits of its largest result as they are
 // shown, and one message of its answer.
 func (p *Pipeline) need(r *Request) int64 {
-	e := p.encoder
-	objects := int64(e.index.Objects())
+	e := p.translator
+	objects := int64(p.index.Objects())
 	n, largest, answer := requestBytes+int64(len(r.tasks))*taskBytes+int64(r.conditions)*(itemBytes+spanBytes), int64(0), int64(0)
-	shown := e.longestKey + encodedBytes
+	shown := e.LongestKey + encodedBytes
 	candidates := int64(0)
 	for i := range r.tasks {
 		t := &r.tasks[i]
@@ -66,12 +66,12 @@ func (p *Pipeline) need(r *Request) int64 {
 		n += hits * hitBytes
 		each := shown
 		if t.payload {
-			each += e.longestPayload
+			each += e.LongestPayload
 		}
 		answer += hits * each
 		largest = max(largest, hits*shownBytes)
-		if t.payload && e.textColumn != "" { // payloads that are put together, until they are encoded
-			largest = max(largest, hits*shownBytes+min(hits*e.longestPayload, packs*int64(p.options.MaxMessage)))
+		if t.payload && e.Assembled() { // payloads that are put together, until they are encoded
+			largest = max(largest, hits*shownBytes+min(hits*e.LongestPayload, packs*int64(p.options.MaxMessage)))
 		}
 	}
 	n += candidates * candidateBytes * int64(min(len(r.tasks), p.options.BatchSize)) // what is begun is ended first

@@ -1,12 +1,9 @@
 package pipeline
 
 import (
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
-
-	"github.com/geniemq/geniemq/gpuexec"
 )
 
 // # An index file that is changed in place
@@ -32,7 +29,7 @@ const (
 // request is to be abandoned.
 func (r *Request) Sound() bool {
 	p := r.pipeline
-	if r.epoch == 0 || p.encoder.index.Unchanged(r.epoch) == nil {
+	if r.epoch == 0 || p.index.Unchanged(r.epoch) == nil {
 		return true // with no epoch, nothing was read
 	}
 	r.epoch = 0 // what is told instead needs no file
@@ -53,13 +50,13 @@ func (r *Request) Reading(work func()) {
 
 func (p *Pipeline) read(r *Request, work func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer p.encoder.index.Recover(r.epoch, &err)
+	defer p.index.Recover(r.epoch, &err)
 	work()
 	return nil
 }
 
 // InDoubt says that nothing can be answered now.
-func (p *Pipeline) InDoubt() bool { return p.encoder.index.Epoch() == 0 }
+func (p *Pipeline) InDoubt() bool { return p.index.Epoch() == 0 }
 
 // NoteDoubt makes the watch look now.
 func (p *Pipeline) NoteDoubt() {
@@ -71,47 +68,11 @@ func (p *Pipeline) NoteDoubt() {
 
 // FileFault says why the file cannot be answered from, or nil.
 func (p *Pipeline) FileFault() error {
-	x := p.encoder.index
+	x := p.index
 	if err := x.Unchanged(x.Epoch()); err != nil {
 		p.NoteDoubt()
-		return fmt.Errorf("%w; nothing is answered from it until it is as it was, or the worker is started again; "+
+		return fmt.Errorf("%w; nothing is answered from it until it is as it was, or another file takes its place; "+
 			"a new index must be renamed over the old one, never copied into it", err)
 	}
 	return nil
-}
-
-// withoutStale abandons the tasks whose file was changed since their requests began, if err or their answers say that something
-// failed, and returns the others.
-func (x *executor) withoutStale(tasks []*task, err error) []*task {
-	failed := err != nil
-	x.noteFault(err)
-	if !failed { // then there are answers
-		for i := range tasks {
-			if fault := x.answers[i].Err; fault != nil {
-				failed = true
-				x.noteFault(fault)
-			}
-		}
-	}
-	if !failed {
-		return tasks
-	}
-	var left []*task
-	for _, t := range tasks {
-		if x.encoder.index.Unchanged(t.request.epoch) == nil {
-			left = append(left, t)
-			continue
-		}
-		x.NoteDoubt()
-		x.abandon([]*task{t})
-	}
-	return left
-}
-
-// noteFault tells the index of reads that failed: there are media that fail while a file looks as always.
-func (x *executor) noteFault(err error) {
-	var panicked *gpuexec.PanicError
-	if errors.As(err, &panicked) {
-		x.encoder.index.Faulted(panicked.Value)
-	}
 }

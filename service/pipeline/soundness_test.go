@@ -43,7 +43,7 @@ func TestDecodeOfCutOffFile(t *testing.T) {
 				if r, err := decode(); err != nil || r.queries != queries || r.epoch == 0 {
 					t.Fatalf("%v, %d queries", err, r.queries)
 				}
-				path := p.encoder.index.Path()
+				path := p.index.Path()
 				content, err := os.ReadFile(path)
 				if err != nil {
 					t.Fatal(err)
@@ -60,7 +60,7 @@ func TestDecodeOfCutOffFile(t *testing.T) {
 				if err := os.WriteFile(path, content, 0); err != nil {
 					t.Fatal(err)
 				}
-				for start := time.Now(); p.encoder.index.Reread(t.Context()) != nil; time.Sleep(10 * time.Millisecond) {
+				for start := time.Now(); p.index.Reread(t.Context()) != nil; time.Sleep(10 * time.Millisecond) {
 					if time.Since(start) > patience {
 						t.Fatal("the file is not trusted again")
 					}

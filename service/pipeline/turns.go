@@ -243,7 +243,7 @@ func (b *turns) choose() (tasks []*task, places []*turn) {
 	return tasks, places
 }
 
-// take takes the first tasks of a message: as many as are expected to be done in a turn, at least one, and one a core.
+// take takes the first tasks of a message: as many as are expected to be done in a turn, at least one, and one per core.
 func (b *turns) take(t *turn, most int) []*task {
 	n := min(len(t.tasks), most, b.cores)
 	work := b.estimates.of(t.tasks[:n])

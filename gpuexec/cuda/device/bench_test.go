@@ -168,17 +168,18 @@ func measureOn(t *testing.T, wl *enginetest.Workload, x *index.Index, plans []gp
 		batch := plans[:count]
 		answers := make([]gpuexec.Answer, count)
 		const repeats = 9
-		var all [repeats]gpuexec.Stages
+		var all [repeats]gpuexec.Trace
 		var totals [repeats]time.Duration
 		for i := range repeats + 2 {
 			start := time.Now()
 			if i < 2 { // warming up
-				if err := s.Search(context.Background(), batch, answers); err != nil {
+				if err := s.Search(context.Background(), batch, answers, nil); err != nil {
 					t.Fatal(err)
 				}
 				continue
 			}
-			stages, err := s.SearchStages(context.Background(), batch, answers)
+			var stages gpuexec.Trace
+			err := s.Search(context.Background(), batch, answers, &stages)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -226,7 +227,7 @@ func measureOn(t *testing.T, wl *enginetest.Workload, x *index.Index, plans []gp
 		calls.Go(func() {
 			answers := make([]gpuexec.Answer, len(plans))
 			for range each {
-				if err := s.Search(context.Background(), plans, answers); err != nil {
+				if err := s.Search(context.Background(), plans, answers, nil); err != nil {
 					t.Error(err)
 				}
 			}

@@ -126,7 +126,8 @@ func TestCUDABoundAbandons(t *testing.T) {
 		l.policy.Profile.Bound.Rest = 3
 	}
 	for round := range 10 {
-		stages, err := s.SearchStages(context.Background(), wl.Plans(), got)
+		var stages gpuexec.Trace
+		err := s.Search(context.Background(), wl.Plans(), got, &stages)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,12 +21,12 @@ func (c *compared) search(t testing.TB, s gpuexec.Searcher, plans []gpuexec.Plan
 	t.Helper()
 	answers := make([]gpuexec.Answer, len(plans))
 	var err error
-	if timer, ok := s.(gpuexec.StageTimer); ok && c.batches%2 == 0 {
-		var stages gpuexec.Stages
-		stages, err = timer.SearchStages(context.Background(), plans, answers)
+	if c.batches%2 == 0 {
+		var stages gpuexec.Trace
+		err = s.Search(context.Background(), plans, answers, &stages)
 		c.work.Add(stages.Work)
 	} else {
-		err = s.Search(context.Background(), plans, answers)
+		err = s.Search(context.Background(), plans, answers, nil)
 	}
 	if err != nil {
 		t.Fatal(err)

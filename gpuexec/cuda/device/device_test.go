@@ -347,7 +347,7 @@ func TestCUDAConcurrentSearches(t *testing.T) {
 			calls.Go(func() {
 				answers := make([]gpuexec.Answer, len(plans))
 				for range 5 {
-					if err := s.Search(context.Background(), plans, answers); err != nil {
+					if err := s.Search(context.Background(), plans, answers, nil); err != nil {
 						t.Error(err)
 						return
 					}

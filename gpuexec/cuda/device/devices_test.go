@@ -184,7 +184,8 @@ func TestCUDADevicesConcurrent(t *testing.T) {
 			calls.Go(func() {
 				answers := make([]gpuexec.Answer, len(plans))
 				for range 10 {
-					stages, err := s.(gpuexec.StageTimer).SearchStages(context.Background(), plans, answers)
+					var stages gpuexec.Trace
+					err := s.Search(context.Background(), plans, answers, &stages)
 					if err != nil || stages.Sum() < 0 {
 						t.Errorf("%s: %+v %v", mode, stages, err)
 						return

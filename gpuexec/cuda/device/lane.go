@@ -91,7 +91,7 @@ func (l *lane) close() error {
 func (l *lane) room() plan.Room { return plan.Room{Arena: l.bytes, In: inBytes, Out: outBytes} }
 
 // match executes a batch on an index, piece after piece.
-func (l *lane) match(ctx context.Context, r *resident, b *plan.Batch, timed *gpuexec.Stages) error {
+func (l *lane) match(ctx context.Context, r *resident, b *plan.Batch, timed *gpuexec.Trace) error {
 	b.Executes(l.policy, l.room(), workOf(timed))
 	return l.thread.do(func() error {
 		for {
@@ -118,7 +118,7 @@ func (l *lane) match(ctx context.Context, r *resident, b *plan.Batch, timed *gpu
 }
 
 // scan executes jobs, which are ordered by classes, in pieces that fit. One that does not fit alone is left to the host.
-func (l *lane) scan(ctx context.Context, r *resident, jobs []*run.ScanJob, timed *gpuexec.Stages) error {
+func (l *lane) scan(ctx context.Context, r *resident, jobs []*run.ScanJob, timed *gpuexec.Trace) error {
 	return l.thread.do(func() error {
 		for len(jobs) > 0 {
 			if ctx.Err() != nil {
@@ -145,7 +145,7 @@ func (l *lane) scan(ctx context.Context, r *resident, jobs []*run.ScanJob, timed
 }
 
 // begin begins a piece.
-func (l *lane) begin(timed *gpuexec.Stages) {
+func (l *lane) begin(timed *gpuexec.Trace) {
 	if timed != nil && l.timing == nil {
 		l.timing = &timing{}
 	}
@@ -154,7 +154,7 @@ func (l *lane) begin(timed *gpuexec.Stages) {
 }
 
 // run executes what is recorded, and waits for it.
-func (l *lane) run(op string, timed *gpuexec.Stages) error {
+func (l *lane) run(op string, timed *gpuexec.Trace) error {
 	l.timing.encoded()
 	if err := l.steps.run(l.stream, l.done); err != nil {
 		return deviceError(op, err)
@@ -163,7 +163,7 @@ func (l *lane) run(op string, timed *gpuexec.Stages) error {
 }
 
 // workOf is where the work of a batch is counted.
-func workOf(timed *gpuexec.Stages) *gpuexec.Work {
+func workOf(timed *gpuexec.Trace) *gpuexec.Work {
 	if timed == nil {
 		return nil
 	}

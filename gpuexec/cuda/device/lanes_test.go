@@ -182,12 +182,12 @@ func TestCUDAStreamedLeavesLanes(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	gone := errors.New("the caller has gone")
 	gaveUp := make(chan error, 1)
-	go func() { gaveUp <- streamed.Search(ctx, plans, make([]gpuexec.Answer, len(plans))) }()
+	go func() { gaveUp <- streamed.Search(ctx, plans, make([]gpuexec.Answer, len(plans)), nil) }()
 	var calls sync.WaitGroup
 	for range 4 {
 		calls.Go(func() {
 			got := make([]gpuexec.Answer, len(plans))
-			if err := streamed.Search(context.Background(), plans, got); err != nil {
+			if err := streamed.Search(context.Background(), plans, got, nil); err != nil {
 				t.Error(err)
 				return
 			}

@@ -145,7 +145,8 @@ func TestCUDAStages(t *testing.T) {
 	answers := make([]gpuexec.Answer, len(plans))
 	for _, path := range []string{"tile", "sliced"} {
 		force(t, e, path)
-		stages, err := s.(gpuexec.StageTimer).SearchStages(context.Background(), plans, answers)
+		var stages gpuexec.Trace
+		err := s.Search(context.Background(), plans, answers, &stages)
 		if err != nil || stages.Match <= 0 || stages.Plan <= 0 || stages.Upload <= 0 || stages.Select <= 0 || stages.Download <= 0 {
 			t.Errorf("path %s: %+v %v", path, stages, err)
 		}

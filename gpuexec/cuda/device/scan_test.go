@@ -48,7 +48,7 @@ func TestCUDAScan(t *testing.T) {
 			plan.Match.MinCount = uint32(rng.IntN(3) * rng.IntN(3))
 			plans = append(plans, plan)
 		}
-		if err := s.(run.Matcher).Scan(context.Background(), jobs); err != nil {
+		if err := s.(run.Matcher).Scan(context.Background(), jobs, nil); err != nil {
 			t.Fatal(err)
 		}
 		for i, job := range jobs {
@@ -104,7 +104,7 @@ func TestCUDAScanWaves(t *testing.T) {
 			jobs[i] = &run.ScanJob{Text: plans[i].Match.Verify.Text, K: plans[i].Match.Verify.K, Within: math.MaxInt32 - 1}
 		}
 		if m, ok := s.(*searcher); ok { // of the members of a group the same is true
-			if err := m.Scan(context.Background(), jobs); err != nil {
+			if err := m.Scan(context.Background(), jobs, nil); err != nil {
 				t.Fatal(err)
 			}
 			for i := range jobs {
@@ -160,7 +160,7 @@ func TestCUDAScanTimes(t *testing.T) {
 		farthest := s.resident.kernels.ScanFarthest
 		var total, kernel [2][]float64
 		var answers [2][]gpuexec.Answer
-		var stagesOf [2]gpuexec.Stages
+		var stagesOf [2]gpuexec.Trace
 		for run := range 6 {
 			way := run % 2
 			if s.resident.kernels.ScanFarthest = farthest; way == 1 {
@@ -168,7 +168,8 @@ func TestCUDAScanTimes(t *testing.T) {
 			}
 			answers[way] = make([]gpuexec.Answer, len(plans))
 			start := time.Now()
-			stages, err := s.SearchStages(context.Background(), plans, answers[way])
+			var stages gpuexec.Trace
+			err := s.Search(context.Background(), plans, answers[way], &stages)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -189,8 +190,8 @@ func TestCUDAScanTimes(t *testing.T) {
 			hits := answers[0][i].Hits
 			jobs[i] = &run.ScanJob{Text: plans[i].Match.Verify.Text, K: 10, Within: int(hits[len(hits)-1].Distance)}
 		}
-		var alone gpuexec.Stages
-		if err := s.ScanStages(context.Background(), jobs, &alone); err != nil {
+		var alone gpuexec.Trace
+		if err := s.Scan(context.Background(), jobs, &alone); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("%s: %d texts, %d queries: batch %.2f ms with the device's scan (device compares %.2f ms), %.2f with the host's; a scan for all queries, %.2f ms; stages %+v",

@@ -66,12 +66,7 @@ func (s *searcher) open(ctx context.Context, own run.Extent, later []run.Extent)
 }
 
 // Match implements run.Matcher.
-func (s *searcher) Match(ctx context.Context, jobs []*run.Job) error {
-	return s.MatchStages(ctx, jobs, nil)
-}
-
-// MatchStages implements run.StageMatcher.
-func (s *searcher) MatchStages(ctx context.Context, jobs []*run.Job, timed *gpuexec.Stages) error {
+func (s *searcher) Match(ctx context.Context, jobs []*run.Job, timed *gpuexec.Trace) error {
 	if len(jobs) == 0 {
 		return nil
 	}
@@ -87,12 +82,7 @@ func (s *searcher) MatchStages(ctx context.Context, jobs []*run.Job, timed *gpue
 }
 
 // Scan implements run.Matcher.
-func (s *searcher) Scan(ctx context.Context, jobs []*run.ScanJob) error {
-	return s.ScanStages(ctx, jobs, nil)
-}
-
-// ScanStages implements run.StageMatcher.
-func (s *searcher) ScanStages(ctx context.Context, jobs []*run.ScanJob, timed *gpuexec.Stages) error {
+func (s *searcher) Scan(ctx context.Context, jobs []*run.ScanJob, timed *gpuexec.Trace) error {
 	own := s.resident.ScansOf(jobs)
 	if len(own) == 0 {
 		return nil
@@ -103,11 +93,6 @@ func (s *searcher) ScanStages(ctx context.Context, jobs []*run.ScanJob, timed *g
 // onLane calls work with a lane, once there is one for the index.
 func (s *searcher) onLane(ctx context.Context, work func(l *lane) error) error {
 	return s.engine.lanes.with(ctx, s.resident.Streamed, work)
-}
-
-// SearchStages implements gpuexec.StageTimer.
-func (s *searcher) SearchStages(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer) (gpuexec.Stages, error) {
-	return s.SearchTimed(ctx, s, plans, answers)
 }
 
 // Capacity implements gpuexec.Searcher.

@@ -62,11 +62,11 @@ func TestCUDALongAnswersTimes(t *testing.T) {
 		plans := wl.Plans()[:min(1024, 10_240_000/k)]
 		answers := make([]gpuexec.Answer, len(plans))
 		var totals []float64
-		var stages gpuexec.Stages
+		var stages gpuexec.Trace
 		for run := range 7 {
 			start := time.Now()
-			var err error
-			if stages, err = s.(gpuexec.StageTimer).SearchStages(context.Background(), plans, answers); err != nil {
+			stages = gpuexec.Trace{}
+			if err := s.Search(context.Background(), plans, answers, &stages); err != nil {
 				t.Fatal(err)
 			}
 			if run > 1 {

@@ -70,7 +70,7 @@ func (p *timing) mark(list *steps, s stage) {
 }
 
 // end adds the times of the stages to a batch's, once a piece of it has run.
-func (p *timing) end(to *gpuexec.Stages) error {
+func (p *timing) end(to *gpuexec.Trace) error {
 	if p == nil || !p.on {
 		return nil
 	}

@@ -117,7 +117,7 @@ func compareDistances(t *testing.T, s *searcher, texts []string, plans []gpuexec
 			list = append(list, &jobs[i])
 		}
 	}
-	if err := s.Match(context.Background(), list); err != nil {
+	if err := s.Match(context.Background(), list, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, job := range list {
@@ -242,7 +242,8 @@ func TestCUDAVerifyTimes(t *testing.T) {
 					}
 					answers[way] = make([]gpuexec.Answer, len(plans))
 					start := time.Now()
-					stages, err := s.SearchStages(context.Background(), plans, answers[way])
+					var stages gpuexec.Trace
+					err := s.Search(context.Background(), plans, answers[way], &stages)
 					took := time.Since(start)
 					if err != nil {
 						t.Fatal(err)

@@ -93,7 +93,7 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// crowdedQuery asks up to so many spans an item.
+// crowdedQuery asks up to so many spans per item.
 func crowdedQuery(w *enginetest.World, rng *rand.Rand, most, heaviest int) *index.Query {
 	q := new(index.Query)
 	for range 1 + rng.IntN(2*len(w.Vocabulary)) {

@@ -1,0 +1,234 @@
+package schema_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
+)
+
+func TestSchemaDefaults(t *testing.T) {
+	header := true
+	cases := []struct {
+		yaml string
+		want schema.Schema
+	}{
+		{
+			"name: adult\nkind: rows\nkey: id\nmissing: ['', '?']\ncolumns:\n" +
+				"- {name: age, type: number}\n- {name: gain, type: number, edges: exact}\n" +
+				"- {name: fee, type: number, edges: equi-depth, buckets: 7}\n" +
+				"- {name: tags, type: category, split: ;, layout: postings}\n- {name: note, type: payload}\n",
+			schema.Schema{Name: "adult", Kind: schema.Rows, Key: "id", Header: &header, Missing: []string{"", "?"}, Columns: []schema.Column{
+				{Name: "age", Type: schema.NumberColumn, Buckets: 1024, Edges: schema.EqualWidth},
+				{Name: "gain", Type: schema.NumberColumn, Edges: schema.Exact},
+				{Name: "fee", Type: schema.NumberColumn, Buckets: 7, Edges: schema.EquiDepth},
+				{Name: "tags", Type: schema.CategoryColumn, Split: ";", Layout: "postings"},
+				{Name: "note", Type: schema.PayloadColumn},
+			}},
+		},
+		{
+			"name: titles\nkind: sequences",
+			schema.Schema{Name: "titles", Kind: schema.Sequences, Header: &header, Missing: []string{""}, NGram: 3,
+				Columns: []schema.Column{{Name: "text", Type: schema.TextColumn}}},
+		},
+		{
+			"name: docs\nkind: documents\nstop_words: none\nmissing: []\nheader: false\n" +
+				"columns: [{name: body, type: text, store: true}]",
+			schema.Schema{Name: "docs", Kind: schema.Documents, Header: new(bool), Missing: []string{}, Words: schema.UAX29Lower,
+				StopWords: schema.StopWords{}, Columns: []schema.Column{{Name: "body", Type: schema.TextColumn, Store: true}}},
+		},
+		{
+			"name: docs\nkind: documents\nstop_words: [le, la]",
+			schema.Schema{Name: "docs", Kind: schema.Documents, Header: &header, Missing: []string{""}, Words: schema.UAX29Lower,
+				StopWords: schema.StopWords{"le", "la"}, Columns: []schema.Column{{Name: "text", Type: schema.TextColumn}}},
+		},
+		{
+			"name: docs\nkind: documents",
+			schema.Schema{Name: "docs", Kind: schema.Documents, Header: &header, Missing: []string{""}, Words: schema.UAX29Lower,
+				StopWords: schema.EnglishStopWords(), Columns: []schema.Column{{Name: "text", Type: schema.TextColumn}}},
+		},
+	}
+	for _, c := range cases {
+		s, err := index.Builtin().ParseSchema([]byte(c.yaml))
+		if err != nil {
+			t.Errorf("%s\n%v", c.yaml, err)
+			continue
+		}
+		if !reflect.DeepEqual(*s, c.want) {
+			t.Errorf("%s\n got %+v\nwant %+v", c.yaml, *s, c.want)
+		}
+		// What the file stores means the same, whatever the defaults will be.
+		stored, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := index.Builtin().ParseSchema(stored)
+		if err != nil {
+			t.Fatalf("%s\n%v", stored, err)
+		}
+		if !reflect.DeepEqual(again, s) {
+			t.Errorf("stored as\n%s\n got %+v\nwant %+v", stored, again, s)
+		}
+	}
+	if len(schema.EnglishStopWords()) != 33 {
+		t.Errorf("%d English stop words, want 33", len(schema.EnglishStopWords()))
+	}
+}
+
+// TestSchemaFaults checks that all faults of a schema are reported together, in words a user understands.
+func TestSchemaFaults(t *testing.T) {
+	cases := []struct {
+		yaml string
+		want []string
+	}{
+		{"", []string{"the schema is empty"}},
+		{"name: [", []string{"not valid YAML"}},
+		{"name: a\nkind: rows\ncolumns: [{name: a, type: number}]\n---\nname: b", []string{"one YAML document"}},
+		{"name: a b\nkind: table\n", []string{`name "a b": an index name is`, `kind "table" is unknown`}},
+		{"kind: rows\nngram: 3\nwords: x\nstop_words: english\n", []string{
+			`name ""`, "ngram belongs to", "words belongs to", "stop_words belongs to", "at least one column of type number",
+		}},
+		{"name: a\nkind: vectors\ndim: 128\nmetric: l2\n", []string{"kind vectors is not supported yet"}},
+		{"name: a\nkind: sets\n", []string{"kind sets is not supported yet"}},
+		{"name: a\nkind: sequences\nngram: 9\ncolumns: [{name: x, type: text}, {name: y, type: text}, {name: z, type: number}]", []string{
+			"ngram 9: must be 1 to 8", "exactly one column of type text, not 2", `column "z": type number: sequences`,
+		}},
+		{"name: a\nkind: documents\nstop_words: french\ncolumns: [{name: x, type: number}]", []string{
+			`line 3: stop_words "french" is unknown`, "at least one column of type text",
+		}},
+		{`
+name: a
+kind: rows
+colour: red
+columns:
+- {name: x, type: number, buckets: -1, bukkets: 4}
+- {name: x, type: category, buckets: 5, edges: exact}
+- {type: numeric}
+- {name: t, type: text}
+- {name: e, type: number, edges: exact, buckets: 5}
+- {name: f, type: number, edges: log, layout: striped}
+- {name: p, type: payload, split: ",", layout: postings, store: true}
+- {name: q}
+- {name: r, type: number, layout: rare}
+`, []string{
+			`line 4: unknown field "colour": the schema has name, kind`,
+			`line 6: unknown field "bukkets": a column has name, type`,
+			`column "x": buckets -1: must be 1 to 1048576`,
+			`column "x" is listed twice`,
+			`column "x": buckets belongs to type number`,
+			`column "x": edges belongs to type number`,
+			"column 3: name is missing",
+			`column 3: type "numeric" is unknown`,
+			`column "t": type text: rows have`,
+			`column "e": buckets: edges exact`,
+			`column "f": edges "log" is unknown`,
+			`column "f": layout "striped" is unknown`,
+			`column "p": split belongs to`,
+			`column "p": store belongs to`,
+			`column "p": layout belongs to`,
+			`column "q": type is missing`,
+			`column "r": layout rare is for categories and texts; use auto, postings or sliced`,
+		}},
+	}
+	for _, c := range cases {
+		_, err := index.Builtin().ParseSchema([]byte(c.yaml))
+		if err == nil {
+			t.Errorf("%s\nis accepted", c.yaml)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s\n%v\ndoes not tell %q", c.yaml, err, want)
+			}
+		}
+		if lines := strings.Count(err.Error(), "\n") + 1; lines != len(c.want) {
+			t.Errorf("%s\n%v\nis %d faults, want %d", c.yaml, err, lines, len(c.want))
+		}
+	}
+}
+
+// TestSchemaPage holds docs/schema.md to the schema: every field has its line, and the examples are schemas.
+func TestSchemaPage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "schema.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(page)
+	_, tables, _ := strings.Cut(text, "## The index")
+	whole, tables, _ := strings.Cut(tables, "## A column")
+	column, _, _ := strings.Cut(tables, "## Layouts")
+	for in, fields := range map[string]reflect.Type{whole: reflect.TypeFor[schema.Schema](), column: reflect.TypeFor[schema.Column]()} {
+		lines := 0
+		for i := range fields.NumField() {
+			name, _, _ := strings.Cut(fields.Field(i).Tag.Get("yaml"), ",")
+			if lines += strings.Count(in, "\n| `"+name+"` |"); !strings.Contains(in, "\n| `"+name+"` |") {
+				t.Errorf("field %q of a %v is not explained", name, fields.Name())
+			}
+		}
+		if all := strings.Count(in, "\n| `"); all != lines {
+			t.Errorf("%d fields of a %v are explained, there are %d", all, fields.Name(), lines)
+		}
+	}
+	var example strings.Builder
+	examples := 0
+	for line := range strings.Lines(text + "\n") {
+		if code, ok := strings.CutPrefix(line, "    "); ok {
+			example.WriteString(code)
+		} else if example.Len() > 0 {
+			if _, err := index.Builtin().ParseSchema([]byte(example.String())); err != nil {
+				t.Errorf("%s\n%v", example.String(), err)
+			}
+			example.Reset()
+			examples++
+		}
+	}
+	if examples != 3 {
+		t.Errorf("%d examples", examples)
+	}
+}
+
+func TestLoadSchema(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.yaml")
+	if _, err := index.Builtin().LoadSchema(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("absent schema: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("name: a\nkind: sequences\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := index.Builtin().LoadSchema(path); err != nil || s.NGram != 3 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if err := os.WriteFile(path, []byte("name: a\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := index.Builtin().LoadSchema(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("error without the path: %v", err)
+	}
+}
+
+func FuzzParseSchema(f *testing.F) {
+	f.Add([]byte("name: adult\nkind: rows\ncolumns:\n- {name: age, type: number, buckets: 3}\n"))
+	f.Add([]byte("name: d\nkind: documents\nstop_words: [a, b]\nmissing: []\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := index.Builtin().ParseSchema(data)
+		if err != nil {
+			return
+		}
+		stored, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := index.Builtin().ParseSchema(stored)
+		if err != nil {
+			t.Fatalf("stored as\n%s\n%v", stored, err)
+		}
+		if !reflect.DeepEqual(again, s) {
+			t.Fatalf("stored as\n%s\n got %+v\nwant %+v", stored, again, s)
+		}
+	})
+}

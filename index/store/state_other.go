@@ -1,0 +1,14 @@
+//go:build !unix
+
+package store
+
+import "os"
+
+// stateOf returns the state of an open file.
+func stateOf(f *os.File) (fileState, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return fileState{}, err
+	}
+	return fileState{size: info.Size(), modified: info.ModTime().UnixNano(), mode: uint64(info.Mode())}, nil
+}

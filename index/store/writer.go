@@ -1,0 +1,157 @@
+package store
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+)
+
+// A Draft is a structure of an index that is ready to be written.
+type Draft interface {
+	// Sections is how many sections it writes.
+	Sections() int
+	// Work is how much there is to do, in a unit of its own that progress is told in.
+	Work() int64
+	// Write writes the sections. It calls progress now and then with the work done so far.
+	Write(ctx context.Context, w *Writer, progress func(done int64)) error
+}
+
+// WriteFile makes an index file of drafts, one after the other: atomically, under a temporary name in the same directory, synced, then renamed.
+// Whatever happens, path holds either what it held before or the complete new index. progress, when not nil, is
+// called now and then with the work done and all that there is. Cancelling ctx ends with its error.
+func WriteFile(ctx context.Context, path string, objects uint32, drafts []Draft, progress func(done, total int64)) error {
+	err := writeAtomically(path, func(f Output) error {
+		return Write(ctx, f, objects, drafts, progress)
+	})
+	if err != nil {
+		return fmt.Errorf("write index %s: %w", path, err)
+	}
+	return nil
+}
+
+// Memory returns the bytes that WriteFile would write.
+func Memory(ctx context.Context, objects uint32, drafts []Draft) ([]byte, error) {
+	var m memory
+	if err := Write(ctx, &m, objects, drafts, nil); err != nil {
+		return nil, fmt.Errorf("write index in memory: %w", err)
+	}
+	return m.data, nil
+}
+
+// Write writes an index file of drafts to out.
+func Write(ctx context.Context, out Output, objects uint32, drafts []Draft, progress func(done, total int64)) error {
+	sections, total, before := 0, int64(0), int64(0)
+	for _, d := range drafts {
+		sections += d.Sections()
+		total += d.Work()
+	}
+	w := newWriter(out, sections)
+	for _, d := range drafts {
+		err := d.Write(ctx, w, func(done int64) {
+			if progress != nil {
+				progress(before+done, total)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		before += d.Work()
+	}
+	return w.finish(objects)
+}
+
+// Output is where an index is written: from front to back, but for the header and section table, which come last.
+type Output interface {
+	io.Writer
+	io.WriterAt
+}
+
+// Writer lays sections out one after the other behind the space of the header and section table. Its first error
+// stays.
+type Writer struct {
+	out      Output
+	buffer   *bufio.Writer
+	offset   int64
+	sections []Section
+	header   header
+	err      error
+}
+
+func newWriter(out Output, sections int) *Writer {
+	w := &Writer{out: out, buffer: bufio.NewWriterSize(out, 1<<20), sections: make([]Section, 0, sections)}
+	w.pad(Align(headerBytes + int64(sections)*entryBytes))
+	return w
+}
+
+// Add writes a section of the concatenated parts; attribute and tile are -1 where it belongs to none.
+func (w *Writer) Add(kind SectionKind, attribute, tile int, parts ...[]byte) {
+	s := Section{Kind: kind, Required: true, Attribute: attribute, Offset: w.offset}
+	if tile >= 0 {
+		s.Tile, s.Tiles = tile, 1
+	}
+	for _, part := range parts {
+		s.CRC = extend(s.CRC, part)
+		s.Length += int64(len(part))
+		w.write(part)
+	}
+	w.sections = append(w.sections, s)
+	w.pad(Align(w.offset))
+}
+
+func (w *Writer) write(data []byte) {
+	if w.err == nil {
+		_, w.err = w.buffer.Write(data)
+		w.offset += int64(len(data))
+	}
+}
+
+// pad writes zeros up to an offset.
+func (w *Writer) pad(to int64) {
+	var zeros [4096]byte
+	for w.err == nil && w.offset < to {
+		w.write(zeros[:min(int64(len(zeros)), to-w.offset)])
+	}
+}
+
+// SetAttributes sets the number of attributes that sections may belong to.
+func (w *Writer) SetAttributes(n int) { w.header.attributes = uint32(n) }
+
+// Err returns the first error of writing.
+func (w *Writer) Err() error { return w.err }
+
+// finish writes the section table and the header.
+func (w *Writer) finish(objects uint32) error {
+	if w.err != nil {
+		return w.err
+	}
+	if err := w.buffer.Flush(); err != nil {
+		return err
+	}
+	table := encodeSections(w.sections)
+	h := &w.header
+	h.objects = objects
+	h.sections = uint32(len(w.sections))
+	h.tableOffset = headerBytes
+	h.fileBytes = uint64(w.offset)
+	h.tableCRC = checksum(table)
+	if _, err := w.out.WriteAt(table, int64(h.tableOffset)); err != nil {
+		return err
+	}
+	_, err := w.out.WriteAt(h.encode(), 0)
+	return err
+}
+
+// memory is an Output in memory.
+type memory struct {
+	data []byte
+}
+
+func (m *memory) Write(data []byte) (int, error) {
+	m.data = append(m.data, data...)
+	return len(data), nil
+}
+
+func (m *memory) WriteAt(data []byte, offset int64) (int, error) {
+	return copy(m.data[offset:], data), nil
+}

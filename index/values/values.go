@@ -1,0 +1,136 @@
+package values
+
+import (
+	"math"
+	"slices"
+
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
+)
+
+// Column holds the values of one attribute as they were added, in object order and by tiles. They become keywords only when all are
+// known: strings have numbers by when they were first seen, numbers stay numbers.
+type Column struct {
+	kind    schema.AttributeType
+	strings interner // Text
+
+	// The open tile, in the order added; memory is reused from tile to tile. values (Text, Ordinal) or numbers
+	// (Number) run ahead of ids by the values of the object that is being built.
+	values  []uint32
+	numbers []float64
+	ids     []uint16
+	tiles   []Tile // the tiles before
+
+	Low, High    float64 // extremes of the numbers
+	MaxPerObject uint32  // the most values of one object
+	Postings     uint64  // values
+	Objects      uint64  // objects that have any
+	Discarded    bool    // a value was dropped, so strings may hold one that nobody has
+}
+
+// NewColumn returns a column of values of a type.
+func NewColumn(kind schema.AttributeType) Column {
+	return Column{kind: kind, Low: math.Inf(1), High: math.Inf(-1)}
+}
+
+// AddString adds a value of the object that is being built; it is false when the strings are full.
+func (c *Column) AddString(value string) bool {
+	id, ok := c.strings.intern(value)
+	if ok {
+		c.values = append(c.values, id)
+	}
+	return ok
+}
+
+// AddNumber adds a finite number to the object that is being built.
+func (c *Column) AddNumber(value float64) {
+	if value == 0 {
+		value = 0 // -0 and 0 are one value
+	}
+	c.numbers = append(c.numbers, value)
+}
+
+// AddOrdinal adds an ordinal to the object that is being built.
+func (c *Column) AddOrdinal(value uint32) { c.values = append(c.values, value) }
+
+// Strings returns the distinct strings, in the order in which they were first seen. After a discard some may be no object's.
+func (c *Column) Strings() *store.StringTable { return &c.strings.strings }
+
+// InTile returns how many values the open tile has, of closed objects.
+func (c *Column) InTile() int { return len(c.ids) }
+
+// Pending returns how many values the object that is being built has.
+func (c *Column) Pending() int {
+	return len(c.values) + len(c.numbers) - len(c.ids)
+}
+
+// EndObject closes the object that is being built, whose place in the tile is local.
+func (c *Column) EndObject(local uint16) {
+	n := c.Pending()
+	if n == 0 {
+		return
+	}
+	for range n {
+		c.ids = append(c.ids, local)
+	}
+	if c.kind == schema.Number {
+		for _, v := range c.numbers[len(c.numbers)-n:] {
+			c.Low, c.High = min(c.Low, v), max(c.High, v)
+		}
+	}
+	c.MaxPerObject = max(c.MaxPerObject, uint32(n))
+	c.Postings += uint64(n)
+	c.Objects++
+}
+
+// Discard drops the values of the object that is being built.
+func (c *Column) Discard() {
+	if c.Pending() == 0 {
+		return
+	}
+	c.Discarded = true
+	if c.kind == schema.Number {
+		c.numbers = c.numbers[:len(c.ids)]
+	} else {
+		c.values = c.values[:len(c.ids)]
+	}
+}
+
+// sorted returns all numbers of the column, ascending.
+func (c *Column) Sorted(tiles int) []float64 {
+	all := make([]float64, 0, c.Postings)
+	for t := range tiles {
+		tile := c.Tile(t)
+		all = tile.AppendNumbers(all)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// distinct returns the numbers that occur in the column, ascending.
+func (c *Column) Distinct(tiles int) []float64 {
+	n := 0
+	for t := range tiles {
+		n += len(c.Tile(t).Numbers)
+	}
+	all := make([]float64, 0, n)
+	for t := range tiles {
+		all = append(all, c.Tile(t).Numbers...)
+	}
+	slices.Sort(all)
+	return slices.Clone(slices.Compact(all)) // kept while the index is written, and all may be many times as much
+}
+
+// usedStrings tells which strings occur in some object; nil when all do.
+func (c *Column) UsedStrings(tiles int) []bool {
+	if !c.Discarded {
+		return nil
+	}
+	used := make([]bool, c.strings.strings.Len())
+	for t := range tiles {
+		for _, id := range c.Tile(t).Values {
+			used[id] = true
+		}
+	}
+	return used
+}

@@ -1,0 +1,119 @@
+// Package connection makes connections to NATS servers and hears what servers forbid on them.
+package connection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/geniemq/geniemq/service/config"
+)
+
+// Stay connects to the NATS server and stays: a connection that is lost is made again for as long as it takes. The first attempt
+// must succeed, so that a wrong address is an error and not a worker that waits for ever. The name tells the connections of a
+// process apart, on the server and in the log.
+func Stay(servers, name string, cfg *config.Config, log *slog.Logger) (*nats.Conn, error) {
+	log = log.With("connection", name)
+	opts := []nats.Option{
+		nats.Name(name),
+		nats.MaxReconnects(-1),
+		nats.IgnoreAuthErrorAbort(), // else the second refusal closes it for good, though a secret may be on its way to its file
+		nats.ReconnectWait(500 * time.Millisecond),
+		nats.Timeout(5 * time.Second),
+		nats.PingInterval(10 * time.Second), // a dead peer is noticed within half a minute, not four
+		nats.MaxPingsOutstanding(2),
+		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
+			if !nc.IsClosed() {
+				log.Warn("connection to NATS lost, reconnecting", "error", err)
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			log.Info("connected to NATS again", "server", ServerURL(nc))
+		}),
+	}
+	return dial(servers, cfg, opts)
+}
+
+// Connect connects to the server of cfg.NATS with the credentials of cfg, for commands that ask. The name is that of the connection.
+func Connect(cfg *config.Config, name string, opts ...nats.Option) (*nats.Conn, error) {
+	return dial(cfg.NATS, cfg, append([]nats.Option{nats.Name(name)}, opts...))
+}
+
+func dial(servers string, cfg *config.Config, opts []nats.Option) (*nats.Conn, error) {
+	if err := config.CheckServers(servers); err != nil {
+		return nil, fmt.Errorf("connecting to NATS: %w", err)
+	}
+	credentials, err := cfg.NATSOptions()
+	if err != nil {
+		return nil, fmt.Errorf("connecting to NATS: %w", err)
+	}
+	nc, err := nats.Connect(servers, append(opts, credentials...)...)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to NATS at %s: %w%s", config.RedactServers(servers), config.WithoutSecrets(err), connectAdvice(err))
+	}
+	return nc, nil
+}
+
+// ServerURL is the address of the server that a connection has, "" while it has none.
+func ServerURL(nc *nats.Conn) string {
+	scheme, rest, ok := strings.Cut(nc.ConnectedUrl(), "://")
+	if !ok {
+		return ""
+	}
+	return scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
+}
+
+// connectAdvice says what to do about a failed connection, where the error does not say it itself.
+func connectAdvice(err error) string {
+	var network *net.OpError
+	switch {
+	case errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired):
+		return "; give credentials with --nats-creds, --nats-token-file, --nats-user and --nats-password-file, or --nats-nkey-file"
+	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout), errors.As(err, &network):
+		return "; is a nats-server listening there? (geniemq serve and geniemq demo each start one, unless told of another)"
+	}
+	return "" // above all a file of --nats-creds or --nats-ca that cannot be read, which the error names
+}
+
+// Close sends what is buffered, the last acknowledgements above all, and closes.
+func Close(ctx context.Context, nc *nats.Conn) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	var err error
+	if nc.IsConnected() {
+		err = nc.FlushWithContext(ctx)
+	}
+	if !nc.IsConnected() {
+		err = nil // lost meanwhile, which is no more a fault of this end than if it had been lost before
+	}
+	closed := nc.StatusChanged(nats.CLOSED)
+	nc.Close()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
+	return err
+}
+
+// LogErrors logs the errors of a connection. Whoever may publish can cause one per message, so the logger should be limited.
+func LogErrors(nc *nats.Conn, log *slog.Logger) {
+	nc.SetErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+		log := log
+		if sub != nil {
+			log = log.With("subject", sub.Subject)
+		}
+		log.Error("NATS: "+kindOf(err), "error", err)
+	})
+}
+
+// kindOf is what an error of a connection has in common with others like it: its text up to what it quotes.
+func kindOf(err error) string {
+	kind, _, _ := strings.Cut(err.Error(), `"`)
+	return strings.TrimSpace(strings.TrimPrefix(kind, "nats: "))
+}

@@ -1,0 +1,37 @@
+package connection
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/geniemq/geniemq/service/broker"
+	"github.com/geniemq/geniemq/service/config"
+)
+
+// What is wrong is said, and nothing else: a file that is missing is not a server that does not listen.
+func TestConnectSaysWhatIsWrong(t *testing.T) {
+	server, err := broker.Start(t.Context(), broker.Options{Listen: "127.0.0.1:0", DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := server.URL()
+	missing := filepath.Join(t.TempDir(), "missing")
+	log := slog.New(slog.DiscardHandler)
+	const listening = "is a nats-server listening"
+	for name, cfg := range map[string]config.Config{"creds": {NATSCreds: missing}, "authorities": {NATSCA: missing}} {
+		_, err := Stay(url, "test", &cfg, log)
+		if err == nil || !strings.Contains(err.Error(), missing) || !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), listening) {
+			t.Errorf("missing %s: %v", name, err)
+		}
+	}
+	if err := server.Shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Stay(url, "test", &config.Config{}, log); err == nil || !strings.Contains(err.Error(), listening) {
+		t.Errorf("no server: %v", err)
+	}
+}

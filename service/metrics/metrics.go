@@ -1,0 +1,321 @@
+// Package metrics are the figures of a worker, as Prometheus and the admin page show them.
+package metrics
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// Metrics are the service's Prometheus metrics, on a registry of their own. All times are in seconds and
+// all sizes in bytes, as the convention has it.
+type Metrics struct {
+	*prometheus.Registry
+
+	queries    *prometheus.CounterVec   // index, outcome: ok or an error code
+	seconds    *prometheus.HistogramVec // index, stage
+	batchSize  *prometheus.HistogramVec // index
+	batches    *prometheus.CounterVec   // index, reason
+	postings   *prometheus.CounterVec   // index
+	candidates *prometheus.CounterVec   // index
+	dead       *prometheus.CounterVec   // reason
+	dropped    *prometheus.CounterVec   // index
+	swaps      *prometheus.CounterVec   // index, outcome
+	info       *prometheus.GaugeVec
+	indexBytes *prometheus.GaugeVec // index
+	busy       *busyClock
+}
+
+// Stages of a query's way, for geniemq_query_seconds. They follow each other: queue until the query is
+// decoded and its batch cut (for stored queries from the moment the stream took them), batch until the
+// engine has it, engine, of which verify is a part, and publish until the answer is confirmed. total is
+// all of it.
+const (
+	stageQueue   = "queue"
+	stageBatch   = "batch"
+	stageEngine  = "engine"
+	stageVerify  = "verify"
+	stagePublish = "publish"
+	stageTotal   = "total"
+)
+
+// Outcomes of swaps, for geniemq_swaps_total.
+const (
+	SwapDone    = "done"
+	SwapRefused = "refused" // the file does not fit, or the last swap has not ended
+	SwapFailed  = "failed"  // the file could not be opened, loaded or asked
+)
+
+// New registers what is the same for all indexes, and the figures of the Go runtime and the process.
+func New() *Metrics {
+	m := &Metrics{Registry: prometheus.NewRegistry(), busy: &busyClock{}}
+	// The classic buckets double from 50 us to about 105 s: from one query on an idle GPU to a backlog.
+	seconds := prometheus.ExponentialBuckets(50e-6, 2, 22)
+	m.queries = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "geniemq_queries_total",
+		Help: "Queries that were answered, by index and outcome: ok or the error code.",
+	}, []string{"index", "outcome"})
+	m.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "geniemq_query_seconds",
+		Help: "Time of queries by stage: queue, batch, engine, verify, publish, and total.",
+
+		Buckets:                         seconds,
+		NativeHistogramBucketFactor:     1.1,
+		NativeHistogramMaxBucketNumber:  160,
+		NativeHistogramMinResetDuration: time.Hour,
+	}, []string{"index", "stage"})
+	m.batchSize = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "geniemq_batch_size",
+		Help:    "Queries per batch.",
+		Buckets: prometheus.ExponentialBuckets(1, 2, 15),
+	}, []string{"index"})
+	m.batches = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "geniemq_batches_total",
+		Help: "Batches by the reason why they were cut: full, idle (an executor was free), deadline, drain, or turn (of messages that are much work).",
+	}, []string{"index", "reason"})
+	m.postings = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "geniemq_postings_scanned_total",
+		Help: "Postings that were read while matches were counted.",
+	}, []string{"index"})
+	m.candidates = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "geniemq_candidates_total",
+		Help: "Objects whose counts were large enough to become candidates for an answer.",
+	}, []string{"index"})
+	m.dead = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "geniemq_dead_total",
+		Help: "Messages that became dead letters, by reason.",
+	}, []string{"reason"})
+	m.dropped = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "geniemq_direct_dropped_total",
+		Help: "Direct requests that are not answered because their reply subject is not allowed.",
+	}, []string{"index"})
+	m.swaps = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "geniemq_swaps_total",
+		Help: "Files that were to take the place of an index's, by outcome: done, refused or failed.",
+	}, []string{"index", "outcome"})
+	m.info = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "geniemq_index_info",
+		Help: "1 for each index that is served, with what it is in the labels.",
+	}, []string{"index", "version", "kind", "engine", "device"})
+	m.indexBytes = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "geniemq_index_bytes",
+		Help: "Size of the index file.",
+	}, []string{"index"})
+	busy := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "geniemq_engine_busy_seconds_total",
+		Help: "Time during which the engine had at least one batch: its rate is the engine's utilisation.",
+	}, func() float64 { return m.busy.sum().Seconds() })
+
+	m.MustRegister(m.queries, m.seconds, m.batchSize, m.batches, m.postings, m.candidates, m.dead, m.dropped, m.swaps,
+		m.info, m.indexBytes, busy,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Busy is for how long the engine had at least one batch, so far.
+func (m *Metrics) Busy() time.Duration { return m.busy.sum() }
+
+// Served is an index as it is served.
+type Served struct {
+	Name, Version, Kind string
+	Bytes               int64  // of the file
+	Engine, Device      string // on which it is searched
+}
+
+// Swapped counts a file that was to take the place of an index's.
+func (m *Metrics) Swapped(name, outcome string) { m.swaps.WithLabelValues(name, outcome).Inc() }
+
+// Serving shows an index in the place of the one that had its name before.
+func (m *Metrics) Serving(x Served) {
+	m.info.DeletePartialMatch(prometheus.Labels{"index": x.Name})
+	m.info.WithLabelValues(x.Name, x.Version, x.Kind, x.Engine, x.Device).Set(1)
+	m.indexBytes.WithLabelValues(x.Name).Set(float64(x.Bytes))
+}
+
+// Dead counts messages that were moved to the dead letters.
+func (m *Metrics) Dead(reason string, messages int) {
+	m.dead.WithLabelValues(reason).Add(float64(messages))
+}
+
+// WatchClock adds the difference of the clocks: the NATS server's less this host's.
+func (m *Metrics) WatchClock(skew func() time.Duration) {
+	m.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "geniemq_clock_skew_seconds",
+		Help: "By how much the clock of the NATS server is ahead of this host's.",
+	}, func() float64 { return skew().Seconds() }))
+}
+
+// WatchConsumer adds the figures of an index that its consumer keeps.
+func (m *Metrics) WatchConsumer(name string, pending, redelivered func() float64) {
+	label := prometheus.Labels{"index": name}
+	m.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        "geniemq_pending_messages",
+			Help:        "Messages of the query stream that are not answered yet: those not delivered, and those delivered and not settled.",
+			ConstLabels: label,
+		}, pending),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name:        "geniemq_redelivered_total",
+			Help:        "Deliveries to this worker that were not the first of their message.",
+			ConstLabels: label,
+		}, redelivered))
+}
+
+// Index are the metrics of one index, resolved once so that a query does not look labels up. They outlive the index's
+// pipelines.
+type Index struct {
+	ok                                           prometheus.Counter
+	errors                                       *prometheus.CounterVec // by outcome
+	queue, batch, engine, verify, publish, total prometheus.Observer
+	batchSize                                    prometheus.Observer
+	batches                                      *prometheus.CounterVec // by reason
+	postings, candidates, directDropped          prometheus.Counter
+	dead                                         *prometheus.CounterVec // by reason
+	busy                                         *busyClock
+
+	totals struct{ ok, errors, batches, batched atomic.Int64 }
+}
+
+// Totals are the same figures for the admin page: Prometheus metrics are not made to be read.
+type Totals struct {
+	OK, Errors       int64 // queries that were answered by hits, and by errors
+	Batches, Batched int64 // batches, and the queries in them
+}
+
+// Totals are those since the start.
+func (m *Index) Totals() Totals {
+	t := &m.totals
+	return Totals{OK: t.ok.Load(), Errors: t.errors.Load(), Batches: t.batches.Load(), Batched: t.batched.Load()}
+}
+
+// Index makes the metrics of an index.
+func (m *Metrics) Index(name string) *Index {
+	label := prometheus.Labels{"index": name}
+	stage := func(s string) prometheus.Observer { return m.seconds.WithLabelValues(name, s) }
+	return &Index{
+		ok:         m.queries.WithLabelValues(name, "ok"),
+		errors:     m.queries.MustCurryWith(label),
+		queue:      stage(stageQueue),
+		batch:      stage(stageBatch),
+		engine:     stage(stageEngine),
+		verify:     stage(stageVerify),
+		publish:    stage(stagePublish),
+		total:      stage(stageTotal),
+		batchSize:  m.batchSize.WithLabelValues(name),
+		batches:    m.batches.MustCurryWith(label),
+		postings:   m.postings.WithLabelValues(name),
+		candidates: m.candidates.WithLabelValues(name),
+		dead:       m.dead,
+		busy:       m.busy,
+
+		directDropped: m.dropped.WithLabelValues(name),
+	}
+}
+
+// Worked counts what the engine did for a batch.
+func (m *Index) Worked(postings, candidates uint64) {
+	m.postings.Add(float64(postings))
+	m.candidates.Add(float64(candidates))
+}
+
+// Batch counts a batch.
+func (m *Index) Batch(queries int, reason string) {
+	m.batchSize.Observe(float64(queries))
+	m.batches.WithLabelValues(reason).Inc()
+	m.totals.batches.Add(1)
+	m.totals.batched.Add(int64(queries))
+}
+
+// Begun and Ended are around what the engine is asked for.
+func (m *Index) Begun() { m.busy.start() }
+func (m *Index) Ended() { m.busy.stop() }
+
+// Dropped counts a direct request that is not answered.
+func (m *Index) Dropped() { m.directDropped.Inc() }
+
+// Dead counts a message that was moved to the dead letters.
+func (m *Index) Dead(reason string) { m.dead.WithLabelValues(reason).Inc() }
+
+// Observe counts the queries of a request whose answer is out, or the reason why the request was refused. tooLarge good results
+// were replaced by errors; publishing the answer took published, all of it total.
+func (m *Index) Observe(r *pipeline.Request, reason *wire.Error, tooLarge int, published, total time.Duration) {
+	ok, failed := 0, 0
+	count := func(err *wire.Error) {
+		if err != nil {
+			m.errors.WithLabelValues(string(err.Code)).Inc()
+			failed++
+		} else {
+			ok++
+		}
+	}
+	if reason != nil {
+		count(reason)
+	} else {
+		for i := range r.Len() {
+			count(r.Outcome(i).Err)
+		}
+	}
+	if tooLarge > 0 {
+		m.errors.WithLabelValues(string(wire.TooLarge)).Add(float64(tooLarge))
+		ok, failed = ok-tooLarge, failed+tooLarge
+	}
+	m.ok.Add(float64(ok))
+	m.totals.ok.Add(int64(ok))
+	m.totals.errors.Add(int64(failed))
+	for i := range r.Len() {
+		o := r.Outcome(i)
+		m.total.Observe(total.Seconds())
+		m.publish.Observe(published.Seconds())
+		if !o.Ran {
+			continue
+		}
+		m.queue.Observe(o.Queue.Seconds())
+		m.batch.Observe(o.Batch.Seconds())
+		if o.Engine > 0 {
+			m.engine.Observe(o.Engine.Seconds())
+			m.verify.Observe(o.Verify.Seconds())
+		}
+	}
+}
+
+// busyClock sums the time during which at least one of possibly overlapping spans is open.
+type busyClock struct {
+	mu    sync.Mutex
+	open  int
+	since time.Time
+	total time.Duration
+}
+
+func (c *busyClock) start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == 0 {
+		c.since = time.Now()
+	}
+	c.open++
+}
+
+func (c *busyClock) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open--; c.open == 0 {
+		c.total += time.Since(c.since)
+	}
+}
+
+// sum is the sum so far, the span that is open included.
+func (c *busyClock) sum() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	total := c.total
+	if c.open > 0 {
+		total += time.Since(c.since)
+	}
+	return max(0, total)
+}

@@ -1,0 +1,85 @@
+package metrics
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+func family(t *testing.T, m *Metrics, name string) *dto.MetricFamily {
+	t.Helper()
+	families, err := m.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == name })
+	if i < 0 {
+		t.Fatalf("there is no %s", name)
+	}
+	return families[i]
+}
+
+// An index that takes another's place takes it in the metrics, too; others keep theirs.
+func TestServing(t *testing.T) {
+	m := New()
+	for _, x := range []Served{
+		{Name: "a", Version: "1", Kind: "rows", Bytes: 10, Engine: "cpu", Device: "2 cores"},
+		{Name: "b", Version: "1", Kind: "rows", Bytes: 20, Engine: "cpu", Device: "2 cores"},
+		{Name: "a", Version: "2", Kind: "rows", Bytes: 30, Engine: "cpu", Device: "2 cores"},
+	} {
+		m.Serving(x)
+	}
+	var shown []string
+	for _, metric := range family(t, m, "geniemq_index_info").Metric {
+		for _, l := range metric.Label {
+			if l.GetName() == "index" || l.GetName() == "version" {
+				shown = append(shown, l.GetValue())
+			}
+		}
+	}
+	if want := []string{"a", "2", "b", "1"}; !slices.Equal(shown, want) {
+		t.Errorf("indexes and versions are %q, want %q", shown, want)
+	}
+	if sizes := family(t, m, "geniemq_index_bytes").Metric; len(sizes) != 2 || sizes[0].Gauge.GetValue() != 30 {
+		t.Errorf("the sizes are %v", sizes)
+	}
+}
+
+// Spans that overlap count once.
+func TestBusy(t *testing.T) {
+	m := New()
+	a, b := m.Index("a"), m.Index("b")
+	start := time.Now()
+	a.Begun()
+	b.Begun()
+	a.Ended()
+	time.Sleep(2 * time.Millisecond)
+	open := m.Busy()
+	b.Ended()
+	busy, most := m.Busy(), time.Since(start)
+	if open <= 0 || busy < open || busy > most+time.Millisecond {
+		t.Errorf("busy for %v and then %v of %v", open, busy, most)
+	}
+	if again := m.Busy(); again != busy {
+		t.Errorf("busy for %v although nothing runs, it was %v", again, busy)
+	}
+	if n := family(t, m, "geniemq_engine_busy_seconds_total").Metric[0].Counter.GetValue(); n != busy.Seconds() {
+		t.Errorf("the metric says %v s, want %v", n, busy)
+	}
+}
+
+// The admin page and Prometheus have the same figures.
+func TestTotals(t *testing.T) {
+	m := New()
+	x := m.Index("a")
+	x.Batch(3, "full")
+	x.Batch(5, "idle")
+	if got := x.Totals(); got.Batches != 2 || got.Batched != 8 {
+		t.Errorf("%+v", got)
+	}
+	if h := family(t, m, "geniemq_batch_size").Metric[0].Histogram; h.GetSampleCount() != 2 || h.GetSampleSum() != 8 {
+		t.Errorf("%v", h)
+	}
+}

@@ -1,0 +1,123 @@
+package wire
+
+// row decodes {"attr": value or condition, ...}.
+func (d *queryDecoder) row() ([]Condition, *Error) {
+	if k := d.r.peek(); k != objectKind {
+		return nil, expected("an object of conditions by attribute", k)
+	}
+	if err := d.r.enter(); err != nil {
+		return nil, err
+	}
+	conds := d.conds.start()
+	for d.r.more() {
+		if err := d.addItem(); err != nil {
+			return nil, err
+		}
+		conds = append(conds, Condition{})
+		c := &conds[len(conds)-1]
+		if d.quick != nil && d.quick.member(c, d.limits) {
+			continue
+		}
+		attr, err := d.str()
+		if err != nil {
+			return nil, err.in("the name of an attribute")
+		}
+		c.Attr = attr
+		if d.quick != nil && d.quick.condition(c, d.limits, attrField) {
+			continue
+		}
+		at := d.place()
+		switch k := d.r.peek(); k {
+		case objectKind:
+			err = d.condition(c, attrField)
+		case arrayKind:
+			d.unknown = true
+			err = badRequest(`must be a value or a condition, not an array: write {"in":[...]} for any of several values`)
+		default:
+			c.Value, err = d.value()
+		}
+		if err != nil && d.unknown {
+			err = d.otherShape(c, at, attrField, err.in("row.%s", clip(attr)))
+		}
+		if err != nil {
+			return nil, err.in(".%s", clip(attr))
+		}
+	}
+	d.r.leave()
+	return d.conds.keep(conds), d.r.failed()
+}
+
+func (d *queryDecoder) itemList() ([]Condition, *Error) {
+	if k := d.r.peek(); k != arrayKind {
+		return nil, expected("an array of conditions", k)
+	}
+	if err := d.r.enter(); err != nil {
+		return nil, err
+	}
+	conds := d.conds.start()
+	for d.r.more() {
+		if err := d.addItem(); err != nil {
+			return nil, err
+		}
+		i := len(conds)
+		conds = append(conds, Condition{})
+		c := &conds[i]
+		if d.quick != nil && d.quick.condition(c, d.limits, conditionFields) {
+			continue
+		}
+		if k := d.r.peek(); k != objectKind {
+			return nil, expected("a condition, an object", k).in("[%d]", i)
+		}
+		at := d.place()
+		err := d.condition(c, conditionFields)
+		if err != nil && d.unknown {
+			err = d.otherShape(c, at, conditionFields, err.in("items[%d]", i))
+		}
+		if err != nil {
+			return nil, err.in("[%d]", i)
+		}
+	}
+	d.r.leave()
+	return d.conds.keep(conds), d.r.failed()
+}
+
+// condition decodes a condition with the first so many fields. Where it says what is wrong and sets d.unknown, it is a condition of
+// another shape, of which nothing is wrong yet.
+func (d *queryDecoder) condition(c *Condition, fields conditionField) *Error {
+	if err := d.r.enter(); err != nil {
+		return err
+	}
+	var seen field
+	for d.r.more() {
+		name, err := d.r.str()
+		if err != nil {
+			return err.in("the name of a field")
+		}
+		f := conditionFieldOf(name)
+		if f >= fields {
+			d.unknown = true
+			return unknownField(conditionNames[:fields], name)
+		}
+		if seen&(1<<f) != 0 {
+			return fieldTwice(name)
+		}
+		seen |= 1 << f
+		switch conditionHolds[f] {
+		case aScalar:
+			*c.scalar(f), err = d.value()
+		case someScalars:
+			c.In, err = d.values()
+		case aUnit:
+			c.Bucket, err = true, d.unit()
+		case aWeight:
+			c.Weight, err = d.weight(d.r)
+		case aName:
+			c.Attr, err = d.str()
+		}
+		if err != nil {
+			return err.in(".%s", name)
+		}
+	}
+	d.r.leave()
+	return d.r.failed()
+}

@@ -1,0 +1,126 @@
+package wire
+
+import "math"
+
+func (d *queryDecoder) weight(r reader) (uint32, *Error) { return integer[uint32](r, 1, MaxWeight) }
+
+// unit reads the unit of a condition, of which there is one today.
+func (d *queryDecoder) unit() *Error {
+	if k := d.r.peek(); k != stringKind {
+		d.unknown = k != noKind
+		return expected("a string", k)
+	}
+	unit, err := d.str()
+	if err == nil && unit != bucketUnit {
+		d.unknown = true
+		err = badRequest(`must be "bucket"; leave it out for the attribute's own unit`)
+	}
+	return err
+}
+
+func (d *queryDecoder) values() ([]Value, *Error) {
+	if k := d.r.peek(); k != arrayKind {
+		d.unknown = k != noKind
+		return nil, expected("an array of values", k)
+	}
+	if err := d.r.enter(); err != nil {
+		return nil, err
+	}
+	values := d.vals.start()
+	for d.r.more() {
+		if err := d.addItem(); err != nil {
+			return nil, err
+		}
+		v, err := d.value()
+		if err != nil {
+			return nil, err.in("[%d]", len(values))
+		}
+		values = append(values, v)
+	}
+	d.r.leave()
+	return d.vals.keep(values), d.r.failed()
+}
+
+func (d *queryDecoder) value() (v Value, err *Error) {
+	switch k := d.r.peek(); k {
+	case numberKind:
+		v.Kind = NumberValue
+		v.Number, err = d.r.number()
+	case stringKind:
+		v.Kind = StringValue
+		v.String, err = d.str()
+	case boolKind:
+		var b bool
+		b, err = d.r.boolean()
+		v = Bool(b)
+	default:
+		d.unknown = k != noKind
+		err = expected("a number, a string or a bool", k)
+	}
+	return v, err
+}
+
+func (d *queryDecoder) str() (string, *Error) {
+	s, err := d.r.str()
+	if err == nil {
+		err = d.limits.checkString(len(s))
+	}
+	return s, err
+}
+
+// id reads an id: a string, or an integer, which stands for its decimal digits, since ids are integers in many a database.
+func (d *queryDecoder) id() (string, *Error) {
+	switch k := d.r.peek(); k {
+	case stringKind:
+		return d.str()
+	case numberKind:
+		s, err := d.r.integer()
+		if err == nil {
+			err = d.limits.checkString(len(s))
+		}
+		return s, err
+	case noKind:
+		return d.str() // says why
+	default:
+		return "", expected("a string or an integer", k)
+	}
+}
+
+// addItem counts an element of the query before it is read.
+func (d *queryDecoder) addItem() *Error {
+	d.items++
+	return d.limits.checkItems(d.items)
+}
+
+// integer reads a number that must be whole; 10, 10.0 and 1e1 are the same.
+func integer[T int | uint32](r reader, lo, hi T) (T, *Error) {
+	v, err := r.number()
+	if err != nil {
+		return 0, err
+	}
+	if v != math.Trunc(v) || v < float64(lo) || v > float64(hi) {
+		return 0, badRequest("must be an integer between %d and %d, not %s", lo, hi, Number(v).format())
+	}
+	return T(v), nil
+}
+
+// once checks that a name is a known field and marks it as seen.
+func once(seen *field, fields []string, name string) *Error {
+	for i, f := range fields {
+		if f != name {
+			continue
+		}
+		if *seen&(1<<i) != 0 {
+			return fieldTwice(name)
+		}
+		*seen |= 1 << i
+		return nil
+	}
+	return unknownField(fields, name)
+}
+
+func fieldTwice(name string) *Error { return badRequest("field %q is there twice", clip(name)) }
+
+func unknownField(fields []string, name string) *Error {
+	return badRequest("unknown field %q%s", clip(name), suggestion(fields, name))
+}
