@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -142,8 +143,9 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 		}
 		w.Queries = append(w.Queries, query)
 		plan := &w.Plans[i]
-		plan.Kind, plan.Match.K = gpuexec.PlanMatch, opts.K
-		if err := queries.Conditions(&plan.Match.Query, conditions); err != nil {
+		match := new(index.Query)
+		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
+		if err := queries.Conditions(match, conditions); err != nil {
 			return nil, err
 		}
 	}

@@ -27,7 +27,7 @@ func TestThroughput(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
-	searcher, err := engine.Load(context.Background(), snapshot(w))
+	searcher, err := engine.Load(context.Background(), w.Index)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -70,13 +71,14 @@ func documents(ctx context.Context, opts Options) (*Workload, error) {
 		src := newSource(opts.Seed, 'q', uint64(i))
 		queries[i] = words(nil, &src, documentQuery)
 		plan := &w.Plans[i]
-		plan.Kind, plan.Match.K = gpuexec.PlanMatch, opts.K
+		match := new(index.Query)
+		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
 		var text []string
 		for _, word := range queries[i] {
 			text = append(text, wordText(word))
 		}
 		w.Queries = append(w.Queries, wire.Query{K: opts.K, Text: strings.Join(text, " ")})
-		if err := encoder.Text(&plan.Match.Query, strings.Join(text, " ")); err != nil {
+		if err := encoder.Text(match, strings.Join(text, " ")); err != nil {
 			return nil, err
 		}
 	}

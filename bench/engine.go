@@ -118,7 +118,7 @@ type ScalingResult struct {
 func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts EngineOptions) (*EngineResult, error) {
 	opts.ensureDefaults()
 	info := engine.Info()
-	searcher, err := engine.Load(ctx, snapshot(w))
+	searcher, err := engine.Load(ctx, w.Index)
 	if err != nil {
 		return nil, fmt.Errorf("loading the index: %w", err)
 	}
@@ -137,7 +137,7 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 		return nil, err
 	}
 	for _, a := range answers {
-		r.Scanned += a.Postings
+		r.Scanned += a.Units
 		if a.Exact {
 			r.Exact++
 		}
@@ -159,7 +159,7 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 		checks.compare(answers)
 		var v time.Duration
 		for _, a := range answers {
-			v += a.Verify
+			v += a.Rescoring
 		}
 		verified := milliseconds(v) / float64(max(1, info.Workers))
 		matched := t - verified
@@ -208,10 +208,6 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 		}
 	}
 	return r, nil
-}
-
-func snapshot(w *Workload) *gpuexec.Snapshot {
-	return &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: w.Index}}}
 }
 
 // searchAll runs plans in batches of the searcher's own size.
@@ -269,7 +265,7 @@ func (t *stageTimes) fill(r *EngineResult) {
 func baseline(ctx context.Context, w *Workload, queries, runs int) (*BaselineResult, error) {
 	engine := cpu.New(gpuexec.CPUOptions{Workers: 1})
 	defer engine.Close()
-	searcher, err := engine.Load(ctx, snapshot(w))
+	searcher, err := engine.Load(ctx, w.Index)
 	if err != nil {
 		return nil, err
 	}
@@ -292,10 +288,10 @@ func baseline(ctx context.Context, w *Workload, queries, runs int) (*BaselineRes
 		for i := range plans {
 			start := time.Now()
 			var stats flatscan.Stats
-			hits, stats = flat.Search(hits[:0], &plans[i].Match.Query, plans[i].Match.K, plans[i].Match.MinCount)
+			hits, stats = flat.Search(hits[:0], queryOf(&plans[i]), plans[i].K, plans[i].MinCount)
 			slow += milliseconds(time.Since(start))
 			count += milliseconds(stats.Count)
-			if run == 0 && plans[i].Match.Verify == nil && !sameHits(answers[i].Hits, hits) {
+			if run == 0 && plans[i].Rescore == nil && !sameHits(answers[i].Hits, hits) {
 				r.Mismatches++
 			}
 		}
@@ -320,7 +316,7 @@ func scaling(ctx context.Context, w *Workload, cores, runs int) ([]ScalingResult
 	for workers := 1; ; workers = min(2*workers, cores) {
 		engine := cpu.New(gpuexec.CPUOptions{Workers: workers})
 		defer engine.Close()
-		searcher, err := engine.Load(ctx, snapshot(w))
+		searcher, err := engine.Load(ctx, w.Index)
 		if err != nil {
 			return nil, err
 		}

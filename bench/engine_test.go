@@ -65,7 +65,7 @@ func TestCheckFindsWrongAnswers(t *testing.T) {
 	defer w.Close()
 	engine := cpu.New(gpuexec.CPUOptions{})
 	defer engine.Close()
-	searcher, err := engine.Load(ctx, snapshot(w))
+	searcher, err := engine.Load(ctx, w.Index)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ type spoiledSearcher struct {
 	batches atomic.Int64
 }
 
-func (e *spoiled) Load(ctx context.Context, s *gpuexec.Snapshot, replaced ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
+func (e *spoiled) Load(ctx context.Context, s gpuexec.Source, replaced ...gpuexec.Source) (gpuexec.Searcher, error) {
 	searcher, err := e.Engine.Load(ctx, s, replaced...)
 	return &spoiledSearcher{Searcher: searcher, engine: e}, err
 }

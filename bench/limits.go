@@ -83,7 +83,7 @@ func octets(ix *index.Index, plans []gpuexec.Plan) (total uint64) {
 	for first := 0; first < len(plans); first += blockQueries {
 		need := map[octet]struct{}{}
 		for i := range plans[first:min(first+blockQueries, len(plans))] {
-			query := &plans[first+i].Match.Query
+			query := queryOf(&plans[first+i])
 			for _, item := range query.Items {
 				codes := ix.Codes(int(item.Attr))
 				for _, span := range query.Spans[item.First:][:item.Count] {
@@ -110,7 +110,7 @@ func octets(ix *index.Index, plans []gpuexec.Plan) (total uint64) {
 func planes(ix *index.Index, plans []gpuexec.Plan) (total uint64) {
 	asked := make([]bool, len(ix.Attributes()))
 	for i := range plans {
-		for _, item := range plans[i].Match.Query.Items {
+		for _, item := range queryOf(&plans[i]).Items {
 			asked[item.Attr] = asked[item.Attr] || item.Count > 0
 		}
 	}

@@ -53,7 +53,7 @@ func TestOctets(t *testing.T) {
 	}
 	defer w.Close()
 	var items uint64
-	for _, item := range w.Plans[0].Match.Query.Items {
+	for _, item := range queryOf(&w.Plans[0]).Items {
 		if item.Count > 0 {
 			items++
 		}

@@ -77,7 +77,7 @@ func Scale(ctx context.Context, name string, opts Options, engine gpuexec.Engine
 			} else {
 				at.Plans = slices.Clone(whole.Plans)
 				for i := range at.Plans {
-					at.Plans[i].Match.K = p
+					at.Plans[i].K = p
 				}
 				at.Options.K = p
 			}
@@ -114,7 +114,7 @@ func scalePoint(ctx context.Context, w *Workload, engine gpuexec.Engine, axis st
 	}
 	items := 0
 	for i := range w.Plans {
-		items += len(w.Plans[i].Match.Query.Items)
+		items += len(queryOf(&w.Plans[i]).Items)
 	}
 	s := &ScaleResult{Axis: axis, Point: point, EngineResult: r}
 	s.Density = float64(r.Scanned) / float64(max(1, items)) / float64(max(1, r.Objects))

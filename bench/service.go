@@ -195,7 +195,7 @@ func measureAlone(ctx context.Context, w *Workload, kind string, settings gpuexe
 
 // engineRates are rates of the engine with as many batches at a time as keep it busy, and its answers.
 func engineRates(ctx context.Context, w *Workload, engine gpuexec.Engine) ([]float64, []gpuexec.Answer, error) {
-	searcher, err := engine.Load(ctx, snapshot(w))
+	searcher, err := engine.Load(ctx, w.Index)
 	if err != nil {
 		return nil, nil, err
 	}

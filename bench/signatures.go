@@ -10,6 +10,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -118,11 +119,12 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 		family.sign(signature, x)
 		query := wire.Query{K: opts.K}
 		plan := &w.Plans[i]
-		plan.Kind, plan.Match.K = gpuexec.PlanMatch, opts.K
+		match := new(index.Query)
+		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
 		for attr, v := range signature {
-			plan.Match.Query.StartItem(uint32(attr), 1)
+			match.StartItem(uint32(attr), 1)
 			if lo, hi, ok := values(&attributes[attr], int(v)-reach, int(v)+reach); ok {
-				plan.Match.Query.AddSpan(lo, hi)
+				match.AddSpan(lo, hi)
 			}
 			condition := wire.Condition{Attr: schema.Columns[attr].Name, Value: wire.Number(float64(v))}
 			if reach > 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/verify"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -133,9 +134,10 @@ func titles(ctx context.Context, opts Options) (*Workload, error) {
 		asked[i] = []rune(text)
 		w.Queries = append(w.Queries, wire.Query{K: titleHits, Candidates: opts.K, Text: text})
 		plan := &w.Plans[i]
-		plan.Kind, plan.Match.K = gpuexec.PlanMatch, opts.K
-		plan.Match.Verify = &gpuexec.SequencePlan{Text: asked[i], K: titleHits}
-		if err := queries.Text(&plan.Match.Query, text); err != nil {
+		match := new(index.Query)
+		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
+		plan.Rescore = &verify.Nearest{Texts: ix, NGram: ix.Schema().NGram, Text: asked[i], K: titleHits}
+		if err := queries.Text(match, text); err != nil {
 			return nil, err
 		}
 	}

@@ -127,7 +127,7 @@ func (w *Workload) Close() error { return w.Index.Close() }
 
 // topK returns the true answer of plan i by brute force: (count descending, id ascending).
 func (w *Workload) topK(i int) []gpuexec.Hit {
-	best := top{k: w.Plans[i].Match.K}
+	best := top{k: w.Plans[i].K}
 	var mu sync.Mutex
 	parallel(w.Options.Objects, func(lo, hi int) {
 		of := top{k: best.k}
@@ -156,7 +156,7 @@ func (t *top) add(id, count uint32) {
 		t.cut()
 		t.full, t.least, t.last = true, t.hits[t.k-1].Count, t.hits[t.k-1].ID
 	}
-	t.hits = append(t.hits, gpuexec.Hit{ID: id, Count: count, Distance: -1})
+	t.hits = append(t.hits, gpuexec.Hit{ID: id, Count: count})
 }
 
 func (t *top) cut() {
@@ -195,8 +195,8 @@ func (w *Workload) checkDistances(i int, got gpuexec.Answer) error {
 		w.distances(i, lo, hi, func(id uint32, d int32) { all[id] = d })
 	})
 	for j, h := range got.Hits {
-		if h.Distance != all[h.ID] {
-			return fmt.Errorf("query %d: hit %d, object %d, claims distance %d, it is %d", i, j, h.ID, h.Distance, all[h.ID])
+		if h.Score != float64(all[h.ID]) {
+			return fmt.Errorf("query %d: hit %d, object %d, claims distance %v, it is %d", i, j, h.ID, h.Score, all[h.ID])
 		}
 	}
 	if !got.Exact {
@@ -204,8 +204,8 @@ func (w *Workload) checkDistances(i int, got gpuexec.Answer) error {
 	}
 	slices.Sort(all)
 	for j, h := range got.Hits {
-		if h.Distance != all[j] {
-			return fmt.Errorf("query %d: certified hit %d has distance %d, but the %d-th smallest is %d", i, j, h.Distance, j+1, all[j])
+		if h.Score != float64(all[j]) {
+			return fmt.Errorf("query %d: certified hit %d has distance %v, but the %d-th smallest is %d", i, j, h.Score, j+1, all[j])
 		}
 	}
 	return nil
@@ -246,3 +246,6 @@ func (s *source) gauss() (float64, float64) {
 	sin, cos := math.Sincos(2 * math.Pi * s.float())
 	return r * cos, r * sin
 }
+
+// queryOf is what a plan asks postings.
+func queryOf(p *gpuexec.Plan) *index.Query { return p.Query.(*index.Query) }

@@ -1,47 +1,61 @@
-// Package gpuexec executes batches of planned queries against an index.
+// Package gpuexec is the contract of engines, which execute batches of planned queries against indexes.
 //
-// # Stages
-//
-// A batch passes three stages:
-//
-//	plans -> check -> match -> verify -> answers
-//
-// Match is what engines differ in: for each query the top k objects by match count (file match.go says what an engine
-// must return). Check and verify, that is the validation of plans, the verification of sequences and the doubling of
-// candidates until an answer is certified, are the same for every engine and stand in files of their own. So a new
-// engine is a matcher and a loader. A matcher that holds texts may compare them for verify, which decides what follows.
+//	Source  an index: structures by family        (index.Index is one)
+//	Engine  a device that makes sources resident  (gpuexec/cpu, gpuexec/cuda, gpuexec/group; gpuexec/open opens one)
+//	Searcher  a source on an engine: plans in, answers out
 //
 // # Guarantees
 //
-//   - Two engines return the same hits to the byte: the order (count descending, object id ascending) is total, and
-//     verified hits have a total order too (package verify).
-//   - The hits of a plan depend on the plan and the snapshot only: not on the other plans of the batch, on the number of
+//   - Two engines return the same hits to the byte: the order (count descending, object id ascending) is total, and so is that of
+//     every rescorer (package verify).
+//   - The hits of a plan depend on the plan and the source only: not on the other plans of the batch, on the number of
 //     workers, on scheduling or on memory.
 //   - A plan that cannot be executed, or whose execution panics, fails alone: its Answer has the error.
-//   - A Searcher holds its snapshot until it is closed. The index must stay open until then.
+//   - A Searcher holds its source until it is closed. The source must stay open until then.
+//
+// What engines have in common is package run; a new kind of structure is a Matcher there and a loader for each engine.
 package gpuexec
 
-import (
-	"context"
+import "context"
 
-	"github.com/geniemq/geniemq/index"
-)
+// Source is an index, as engines see it: structures that can be searched, each of a family.
+type Source interface {
+	// Name and Version say to people what it is. Two states of an index have one name and different versions.
+	Name() string
+	Version() string
+	// Objects is the number of objects. Their ids count from 0.
+	Objects() uint32
+	// Structure is the structure of a family; nil where the index has none. What it is, the engines' loaders of the family know.
+	Structure(family string) any
+}
 
 // Engine is a device that searches indexes: the CPU or a GPU. It is safe for concurrent use.
 type Engine interface {
 	// Info says what the engine runs on.
 	Info() Info
-	// Load makes a snapshot resident. It fails with a *DeviceError when the device has no room for it. later are snapshots that
-	// will be loaded after it: what only makes this one faster leaves room for them.
-	Load(ctx context.Context, snapshot *Snapshot, later ...*Snapshot) (Searcher, error)
+	// Load makes resident what the engine can search of a source. It fails with a *DeviceError when the device has no room for
+	// it. later are sources that will be loaded after it: what only makes this one faster leaves room for them.
+	Load(ctx context.Context, x Source, later ...Source) (Searcher, error)
+	// Memory says who holds what of the engine's memory.
+	Memory() []Holding
 	// Close releases the device. All searchers must be closed before.
 	Close() error
 }
 
-// Searcher is one snapshot resident on one engine. Search may be called concurrently; Close must come after the last
+// Holding is memory of a device that somebody holds.
+type Holding struct {
+	Device int    // the ordinal of the device; 0 of an engine that has one
+	Owner  string // "engine", or the name and version of an index
+	Form   string // what the memory is, like "postings" or "batches in flight"
+	Bytes  int64
+	// Needed: the owner cannot do without. Else it only makes searches faster.
+	Needed bool
+}
+
+// Searcher is one source resident on one engine. Search may be called concurrently; Close must come after the last
 // call has returned.
 type Searcher interface {
-	// Search executes one batch and blocks until it is done. answers has one element a plan, which is overwritten;
+	// Search executes one batch and blocks until it is done. answers has one element per plan, which is overwritten;
 	// the memory of its Hits is reused. The plans must not change meanwhile. t may be nil.
 	//
 	// An error means that the batch failed as a whole and the answers are void: the context ended, or the device
@@ -51,7 +65,7 @@ type Searcher interface {
 	Capacity() Capacity
 	// Cost is the memory in bytes that a plan needs while its batch runs: a device's, or with Capacity.OnHost this host's.
 	Cost(p *Plan) int64
-	// Close gives the snapshot's memory back.
+	// Close gives the memory back.
 	Close() error
 }
 
@@ -62,18 +76,6 @@ type Info struct {
 	Workers int    // host threads that execute or verify plans at a time
 	// Note says why the engine is not the one that "auto" prefers; empty otherwise.
 	Note string
-}
-
-// Snapshot is the state of an index that queries see: segments in ascending order of their base. Today a snapshot has
-// exactly one segment, with base 0.
-type Snapshot struct {
-	Segments []Segment
-}
-
-// Segment is an immutable index whose object ids count from Base.
-type Segment struct {
-	Index *index.Index
-	Base  uint32
 }
 
 // Capacity bounds the batches of a Searcher, and says what its index takes.
@@ -101,9 +103,6 @@ type CPUOptions struct {
 	BatchPlans int
 	// BatchBytes is Capacity.BatchBytes. Default 256 MiB.
 	BatchBytes int64
-	// NibbleCounters uses 4-bit counters for queries whose count bound is at most 15. They take half the cache of
-	// 8-bit ones, but two more instructions a posting, which measures slower (see counters). Default false.
-	NibbleCounters bool
 }
 
 // Options are the options of every engine that Open may choose. The zero value is ready to use.

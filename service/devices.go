@@ -5,27 +5,14 @@ import (
 	"github.com/geniemq/geniemq/service/admin"
 )
 
-// holdings say who has the engine's memory, of which the searchers share a part.
-func (s *Service) holdings() (held []admin.Holding) {
-	s.mu.Lock()
-	running := s.running
-	s.mu.Unlock()
-	if !running {
-		return nil
-	}
-	device := 0
-	if s.engine.Info().Kind == gpuexec.CPU {
-		device = -1
-	}
-	var shared int64
-	for _, x := range s.indexes {
-		owner := x.name
-		for _, f := range x.index.Loaded() {
-			c := f.Capacity
-			shared = max(shared, c.SharedBytes)
-			held = append(held, admin.Holding{Device: device, Owner: owner, Form: c.Form, Bytes: c.DeviceBytes - c.SharedBytes, Needed: true})
-			owner += " (the version before)"
+// holdings say who has an engine's memory. They may be asked for at any time, also after the engine was closed.
+func holdings(engine gpuexec.Engine) []admin.Holding {
+	var held []admin.Holding
+	for _, h := range engine.Memory() {
+		if engine.Info().Kind == gpuexec.CPU {
+			h.Device = admin.Host
 		}
+		held = append(held, admin.Holding(h))
 	}
-	return append(held, admin.Holding{Device: device, Owner: "batches", Form: "shared", Bytes: shared, Needed: true})
+	return held
 }

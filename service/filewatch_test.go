@@ -60,7 +60,7 @@ func (m *meddler) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error
 	return m, err
 }
 
-func (m *meddler) Load(ctx context.Context, snapshot *gpuexec.Snapshot, later ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
+func (m *meddler) Load(ctx context.Context, snapshot gpuexec.Source, later ...gpuexec.Source) (gpuexec.Searcher, error) {
 	s, err := m.Engine.Load(ctx, snapshot, later...)
 	return &meddledSearcher{s, m}, err
 }
@@ -73,7 +73,7 @@ type meddledSearcher struct {
 func (s *meddledSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
 	marked := false
 	for i := range plans {
-		marked = marked || plans[i].Match.K == 7
+		marked = marked || plans[i].K == 7
 	}
 	if f := s.m.before.Load(); marked && f != nil && s.m.before.CompareAndSwap(f, nil) {
 		(*f)()

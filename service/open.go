@@ -47,6 +47,7 @@ func (s *Service) openEngine(opts Options) error {
 		return err
 	}
 	s.engine = engine
+	s.metrics.MustRegister(admin.MemoryCollector(func() []admin.Holding { return holdings(engine) }))
 	s.onStop("engine", func(context.Context) error { return engine.Close() })
 	if note := engine.Info().Note; note != "" && s.cfg.Engine == gpuexec.Auto {
 		s.log.Info("using the CPU engine", "because", note)
@@ -234,7 +235,7 @@ func (s *Service) openAdmin(context.Context) (err error) {
 		return nil
 	}
 	s.admin, err = admin.Start(s.cfg.Admin, admin.Source{
-		Metrics: s.metrics, Status: s.Status, Pprof: s.cfg.Pprof, Log: s.log,
+		Metrics: s.metrics, Status: s.Status, Swap: s.Swap, Pprof: s.cfg.Pprof, Log: s.log,
 	})
 	if err != nil {
 		return err

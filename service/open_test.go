@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -37,17 +38,17 @@ func (l *listing) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error
 	return l, err
 }
 
-func (l *listing) Load(ctx context.Context, snapshot *gpuexec.Snapshot, later ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
+func (l *listing) Load(ctx context.Context, snapshot gpuexec.Source, later ...gpuexec.Source) (gpuexec.Searcher, error) {
 	var names []string
-	for _, s := range append([]*gpuexec.Snapshot{snapshot}, later...) {
-		names = append(names, s.Segments[0].Index.Schema().Name)
+	for _, s := range append([]gpuexec.Source{snapshot}, later...) {
+		names = append(names, s.Name())
 	}
 	l.loads = append(l.loads, strings.Join(names, " "))
 	return l.Engine.Load(ctx, snapshot, later...)
 }
 
-// Indexes are loaded in the order in which they are given, and each leaves room for those after it. What they share of the
-// engine's memory is counted once.
+// Indexes are loaded in the order in which they are given, and each leaves room for those after it. The metrics and the page say
+// who has the engine's memory.
 func TestIndexesLeaveRoom(t *testing.T) {
 	engine := &listing{}
 	var indexes []config.IndexSource
@@ -62,18 +63,29 @@ func TestIndexesLeaveRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	capacity := s.indexes[0].index.Facts().Capacity
-	want := capacity.SharedBytes + 3*(capacity.DeviceBytes-capacity.SharedBytes)
-	var got float64
+	var want, got int64
+	owners := make(map[string]bool)
+	for _, h := range s.engine.Memory() {
+		want += h.Bytes
+		owners[h.Owner] = true
+	}
+	for _, h := range s.Status().Memory {
+		if delete(owners, h.Owner); h.Where() != "host" {
+			t.Errorf("the CPU engine has memory elsewhere: %+v", h)
+		}
+	}
+	if len(owners) > 0 {
+		t.Errorf("the page does not show what %v have", slices.Sorted(maps.Keys(owners)))
+	}
 	for _, f := range families {
 		if f.GetName() == "geniemq_device_memory_bytes" {
 			for _, m := range f.Metric {
-				got += m.Gauge.GetValue()
+				got += int64(m.Gauge.GetValue())
 			}
 		}
 	}
-	if got != float64(want) {
-		t.Errorf("the engine has %v bytes, want %d", got, want)
+	if got != want || want == 0 {
+		t.Errorf("the metric has %d bytes, the engine %d", got, want)
 	}
 }
 
@@ -84,7 +96,7 @@ func (e shaped) Info() gpuexec.Info {
 	return gpuexec.Info{Kind: "cuda", Device: "NVIDIA H200", Note: "of the best"}
 }
 
-func (e shaped) Load(ctx context.Context, snapshot *gpuexec.Snapshot, later ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
+func (e shaped) Load(ctx context.Context, snapshot gpuexec.Source, later ...gpuexec.Source) (gpuexec.Searcher, error) {
 	s, err := e.Engine.Load(ctx, snapshot, later...)
 	return shapedSearcher{s}, err
 }

@@ -74,7 +74,7 @@ func (g *gated) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error) 
 	return g, err
 }
 
-func (g *gated) Load(ctx context.Context, snapshot *gpuexec.Snapshot, later ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
+func (g *gated) Load(ctx context.Context, snapshot gpuexec.Source, later ...gpuexec.Source) (gpuexec.Searcher, error) {
 	s, err := g.Engine.Load(ctx, snapshot, later...)
 	return &gatedSearcher{s, g}, err
 }

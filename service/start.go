@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec/open"
-	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/memory"
@@ -33,7 +32,7 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, erro
 	s := &Service{cfg: cfg, log: opts.Logger, metrics: metrics.New(), budget: memory.NewBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
 	s.aborted, s.abandon = context.WithCancel(context.Background())
 	s.budget.Pulled = s.pulledBytes
-	s.metrics.MustRegister(s.budget, admin.MemoryCollector(s.holdings))
+	s.metrics.MustRegister(s.budget)
 	s.clock, s.repeats = clock.New(opts.Now, opts.Logger), repeats.New(repeats.Interval)
 	s.metrics.WatchClock(s.clock.Skew)
 	for _, step := range []func(context.Context) error{

@@ -36,7 +36,7 @@ func (s *Service) Status() admin.Status {
 	st.Engine, st.EngineNote = info.Kind+" on "+info.Device, info.Note
 	st.EngineBusy = s.metrics.Busy()
 	st.BusyPercent = 100 * st.EngineBusy.Seconds() / max(now.Sub(s.started).Seconds(), 1e-9)
-	st.Memory = s.holdings()
+	st.Memory = holdings(s.engine)
 	for _, check := range s.conditions {
 		if err := check(now); err != nil {
 			notReady("%v", err)
@@ -57,6 +57,9 @@ func (x *served) status(s *Service) admin.IndexStatus {
 		Pending: x.stored.pending(), Queries: totals.OK, Errors: totals.Errors, Batches: totals.Batches,
 		Example:      facts.Example,
 		QuerySubject: s.subjects.Query(x.name), SearchSubject: s.subjects.Search(x.name),
+	}
+	if loaded := x.index.Loaded(); len(loaded) > 1 {
+		st.Retiring = loaded[1].Version
 	}
 	if st.Batches > 0 {
 		st.PerBatch = float64(totals.Batched) / float64(st.Batches)

@@ -7,20 +7,21 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/generation"
 	"github.com/geniemq/geniemq/service/metrics"
 )
 
 // Swap puts the index in a file in the place of the one that is served under a name, while queries are answered, and returns the
-// versions of both. The file is the worker's to read, and stays open. What goes wrong leaves what is served as it is; a
-// *generation.RefusedError says that nothing is wrong with the file, but that it cannot take the place, or not now.
+// versions of both. The file is the worker's to read, and stays open. What goes wrong leaves what is served as it is; an error that is
+// admin.ErrRefused says that nothing is wrong with the file, but that it cannot take the place, or not now.
 func (s *Service) Swap(ctx context.Context, name, file string) (was, is string, err error) {
 	if err := s.swappable(); err != nil {
 		return "", "", err
 	}
 	i := slices.IndexFunc(s.indexes, func(x *served) bool { return x.name == name })
 	if i < 0 {
-		return "", "", fmt.Errorf("this worker does not serve an index %q", name)
+		return "", "", fmt.Errorf("%w: this worker does not serve %q", admin.ErrNoSuchIndex, name)
 	}
 	return s.swap(ctx, s.indexes[i], file)
 }
@@ -68,6 +69,7 @@ func (s *Service) swap(ctx context.Context, x *served, file string) (was, is str
 	switch {
 	case errors.As(err, &refused):
 		outcome = metrics.SwapRefused
+		err = fmt.Errorf("%w: %w", admin.ErrRefused, err)
 	case err != nil:
 		outcome = metrics.SwapFailed
 	}

@@ -45,7 +45,7 @@ func (f *faulty) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error)
 	return f, err
 }
 
-func (f *faulty) Load(ctx context.Context, snapshot *gpuexec.Snapshot, later ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
+func (f *faulty) Load(ctx context.Context, snapshot gpuexec.Source, later ...gpuexec.Source) (gpuexec.Searcher, error) {
 	s, err := f.Engine.Load(ctx, snapshot, later...)
 	return &faultySearcher{s, f}, err
 }
@@ -63,7 +63,7 @@ func (s *faultySearcher) Search(ctx context.Context, plans []gpuexec.Plan, answe
 	}
 	var batch []int
 	for _, p := range plans {
-		batch = append(batch, p.Match.K)
+		batch = append(batch, p.K)
 	}
 	s.f.mu.Lock()
 	s.f.batches = append(s.f.batches, batch)

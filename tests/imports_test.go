@@ -50,20 +50,20 @@ var rules = map[string]rule{
 	"index/load":     {[]string{"index/schema"}, []string{xtext, "github.com/agnivade/levenshtein", jsontext}},
 	"index/verify":   {[]string{"index/ngram"}, nil},
 	"kernels":        {nil, nil},
-	"gpuexec":        {[]string{"index"}, nil},
+	"gpuexec":        {[]string{"index/verify"}, nil},
 	"gpuexec/topk":   {nil, nil},
-	"gpuexec/run":    {[]string{"gpuexec", "gpuexec/topk", "index", "index/verify"}, nil},
-	"gpuexec/cpu":    {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index"}, nil},
+	"gpuexec/run":    {[]string{"gpuexec", "gpuexec/topk", "index/verify"}, nil},
+	"gpuexec/cpu":    {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index/postings", "index/schema", "index/store"}, nil},
 	// What makes one engine of several.
-	"gpuexec/group": {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index"}, nil},
+	"gpuexec/group": {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk"}, nil},
 	// Pieces, forms on the device, placement, policies: needs no device.
-	"gpuexec/cuda/plan":   {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "gpuexec/cuda/abi", "index", "index/verify"}, nil},
-	"gpuexec/cuda/device": {[]string{"gpuexec", "gpuexec/run", "gpuexec/cuda/abi", "gpuexec/cuda/plan", "index", "kernels"}, []string{cudaGo}},
+	"gpuexec/cuda/plan":   {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "gpuexec/cuda/abi", "index/postings", "index/schema", "index/verify"}, nil},
+	"gpuexec/cuda/device": {[]string{"gpuexec", "gpuexec/run", "gpuexec/cuda/abi", "gpuexec/cuda/plan", "index/postings", "index/schema", "index/verify", "kernels"}, []string{cudaGo}},
 	// What the host and the kernels agree on.
 	"gpuexec/cuda/abi": {nil, nil},
 	"gpuexec/open":     {[]string{"gpuexec", "gpuexec/run", "gpuexec/cpu", "gpuexec/group", "gpuexec/cuda/device", "kernels"}, nil},
 	// What the tests of engines are made of. No product package imports it.
-	"gpuexec/enginetest": {[]string{"gpuexec", "gpuexec/flatscan", "index", "index/encode", "index/load", "index/verify"}, nil},
+	"gpuexec/enginetest": {[]string{"gpuexec", "gpuexec/flatscan", "index", "index/encode", "index/load", "index/postings", "index/verify"}, nil},
 	// The yardstick of the CPU engine: it must not share code with what it checks.
 	"gpuexec/flatscan":   {[]string{"index"}, nil},
 	"batcher":            {nil, nil},
@@ -72,7 +72,7 @@ var rules = map[string]rule{
 	"client":             {[]string{"wire"}, []string{natsGo, nuid}},
 	"service/memory":     {[]string{"internal/human"}, []string{"github.com/prometheus"}},
 	"service/exclusion":  {nil, nil},
-	"service/translate":  {[]string{"wire", "gpuexec", "index", "index/encode"}, nil},
+	"service/translate":  {[]string{"wire", "gpuexec", "index", "index/postings", "index/verify", "index/encode"}, nil},
 	"service/pipeline":   {[]string{"wire", "batcher", "gpuexec", "index", "service/exclusion", "service/memory", "service/translate", "internal/human"}, nil},
 	"service/generation": {[]string{"gpuexec", "index", "service/pipeline", "service/translate"}, nil},
 	"service": {
@@ -96,11 +96,11 @@ var rules = map[string]rule{
 		[]string{natsGo, nuid},
 	},
 	"bench": {
-		[]string{"wire", "index", "index/encode", "index/load", "index/verify", "gpuexec", "gpuexec/cpu", "gpuexec/open", "gpuexec/flatscan", "client", "service", "service/config", "service/connection"},
+		[]string{"wire", "index", "index/postings", "index/encode", "index/load", "index/verify", "gpuexec", "gpuexec/cpu", "gpuexec/open", "gpuexec/flatscan", "client", "service", "service/config", "service/connection"},
 		[]string{natsGo, nuid},
 	},
 	"cmd/geniemq": {
-		[]string{"wire", "index", "index/encode", "index/load", "gpuexec", "gpuexec/open", "client", "service", "bench", "internal/human", "service/config", "service/connection"},
+		[]string{"wire", "index", "index/encode", "index/load", "gpuexec", "gpuexec/open", "client", "service", "bench", "internal/human", "service/admin", "service/config", "service/connection"},
 		[]string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
 	},
 	"tests": {nil, nil},

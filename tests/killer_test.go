@@ -75,7 +75,7 @@ func openMortal(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
 
 type mortal struct{ gpuexec.Engine }
 
-func (m mortal) Load(ctx context.Context, snapshot *gpuexec.Snapshot, later ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
+func (m mortal) Load(ctx context.Context, snapshot gpuexec.Source, later ...gpuexec.Source) (gpuexec.Searcher, error) {
 	s, err := m.Engine.Load(ctx, snapshot, later...)
 	return mortalSearcher{s}, err
 }
@@ -89,7 +89,7 @@ func die() {
 }
 
 func (s mortalSearcher) Cost(plan *gpuexec.Plan) int64 {
-	if plan.Match.K == markDecode {
+	if plan.K == markDecode {
 		die()
 	}
 	return s.Searcher.Cost(plan)
@@ -97,7 +97,7 @@ func (s mortalSearcher) Cost(plan *gpuexec.Plan) int64 {
 
 func (s mortalSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
 	for i := range plans {
-		switch plans[i].Match.K {
+		switch plans[i].K {
 		case markKill:
 			die()
 		case markSlow:
@@ -109,7 +109,7 @@ func (s mortalSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answer
 	}
 	err := s.Searcher.Search(ctx, plans, answers, t)
 	for i := range plans {
-		if plans[i].Match.K == markEncode { // whoever reads the hits gets a SIGSEGV that Go does not survive
+		if plans[i].K == markEncode { // whoever reads the hits gets a SIGSEGV that Go does not survive
 			page, err := syscall.Mmap(-1, 0, os.Getpagesize(), syscall.PROT_NONE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 			if err != nil {
 				return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -34,13 +35,15 @@ func TestPartsOfTwoAttempts(t *testing.T) {
 	for name, test := range map[string]struct {
 		more string   // of each query
 		swap bool     // the second worker serves another version
+		live bool     // it serves the first version when it starts, and is swapped before the message is delivered again
 		args []string // of the second worker
 		rest string   // what the second worker answers
 	}{
-		"again":   {rest: "hits"},
-		"expired": {more: `,"timeout_ms":3000`, rest: string(wire.DeadlineExceeded)},
-		"swapped": {swap: true, rest: "hits"},
-		"refused": {args: []string{"--max-queries", "50"}, rest: string(wire.TooLarge)},
+		"again":                 {rest: "hits"},
+		"expired":               {more: `,"timeout_ms":3000`, rest: string(wire.DeadlineExceeded)},
+		"swapped":               {swap: true, rest: "hits"},
+		"swapped while it runs": {swap: true, live: true, rest: "hits"},
+		"refused":               {args: []string{"--max-queries", "50"}, rest: string(wire.TooLarge)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -55,7 +58,7 @@ func TestPartsOfTwoAttempts(t *testing.T) {
 				t.Fatal(err)
 			}
 			serve := func(file string, more ...string) *process {
-				worker := run(t, append([]string{"serve", "--index", file, "--nats", server.url, "--admin", "off", "--ack-wait", "1s"}, more...)...)
+				worker := run(t, append([]string{"serve", "--index", file, "--nats", server.url, "--admin", "127.0.0.1:0", "--ack-wait", "3s"}, more...)...)
 				worker.says("NATS")
 				return worker
 			}
@@ -71,8 +74,18 @@ func TestPartsOfTwoAttempts(t *testing.T) {
 				}
 				return nil
 			})
+			var second *process
+			if test.live {
+				second = serve(file) // the message is the first one's
+			}
 			worker.signal(syscall.SIGKILL)
 			worker.wait()
+			if test.live {
+				file = buildFile(t, t.TempDir(), "big.csv", schema, data("b"))
+				if _, err := (admin.Swap{Index: "big", File: file}).Ask(within(t), strings.TrimPrefix(second.says("admin"), "http://")); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if test.more != "" {
 				time.Sleep(time.Until(start.Add(3 * time.Second)))
 			}
@@ -80,10 +93,12 @@ func TestPartsOfTwoAttempts(t *testing.T) {
 			if _, err := js.UpdateStream(within(t), config); err != nil {
 				t.Fatal(err)
 			}
-			if test.swap {
+			if test.swap && !test.live {
 				file = buildFile(t, t.TempDir(), "big.csv", schema, data("b"))
 			}
-			serve(file, test.args...)
+			if !test.live {
+				serve(file, test.args...)
+			}
 
 			versions := make(map[string]bool)
 			last := ""

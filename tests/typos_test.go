@@ -12,6 +12,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/verify"
 )
 
@@ -82,7 +83,7 @@ func TestTypos(t *testing.T) {
 	}
 	defer engine.Close()
 	t.Logf("engine %s on %s", engine.Info().Kind, engine.Info().Device)
-	searcher, err := engine.Load(ctx, &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: x}}})
+	searcher, err := engine.Load(ctx, x)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,9 +106,11 @@ func TestTypos(t *testing.T) {
 			const k = 10
 			plans := make([]gpuexec.Plan, len(typos))
 			for i, typo := range typos {
-				plans[i].Match.K = 8 * k // the default of a query
-				plans[i].Match.Verify = &gpuexec.SequencePlan{Text: []rune(typo.wrong), K: k, Certify: certify}
-				if err := queries.Text(&plans[i].Match.Query, typo.wrong); err != nil {
+				plans[i].K = 8 * k // the default of a query
+				query := new(index.Query)
+				plans[i].Family, plans[i].Query, plans[i].Certify = postings.FamilyName, query, certify
+				plans[i].Rescore = &verify.Nearest{Texts: x, NGram: x.Schema().NGram, Text: []rune(typo.wrong), K: k}
+				if err := queries.Text(query, typo.wrong); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -169,14 +172,14 @@ func checkNearest(t *testing.T, dictionary []string, query []rune, hits []gpuexe
 		all[i] = verify.EditDistance(query, []rune(word))
 	}
 	for _, h := range hits {
-		if int(h.Distance) != all[h.ID] {
-			t.Errorf("%q: %q is at distance %d, the hit says %d", string(query), dictionary[h.ID], all[h.ID], h.Distance)
+		if int(h.Score) != all[h.ID] {
+			t.Errorf("%q: %q is at distance %d, the hit says %v", string(query), dictionary[h.ID], all[h.ID], h.Score)
 		}
 	}
 	slices.Sort(all)
 	for i, h := range hits {
-		if int(h.Distance) != all[i] {
-			t.Errorf("%q: hit %d is at distance %d, the true one at %d", string(query), i, h.Distance, all[i])
+		if int(h.Score) != all[i] {
+			t.Errorf("%q: hit %d is at distance %v, the true one at %d", string(query), i, h.Score, all[i])
 		}
 	}
 }

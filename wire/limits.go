@@ -72,7 +72,7 @@ func (l Limits) CheckBody(size int) error {
 
 func (l *Limits) checkBody(n int) *Error {
 	if n > l.Body {
-		return Errorf(TooLarge, "the body has %d bytes, the limit is %d: send fewer queries a message", n, l.Body)
+		return Errorf(TooLarge, "the body has %d bytes, the limit is %d: send fewer queries per message", n, l.Body)
 	}
 	return nil
 }

@@ -93,6 +93,7 @@ inverted index on the CPU or a GPU, and the results come back on reply subjects.
 		c.buildCommand(),
 		c.inspectCommand(),
 		c.serveCommand(),
+		c.swapCommand(),
 		c.queryCommand(),
 		c.benchCommand(),
 	)

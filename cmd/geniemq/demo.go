@@ -96,7 +96,9 @@ and leaves none, and takes free ports, which it prints.`,
 }
 
 func (c *cli) demo(ctx context.Context, cfg config.Config, once bool) (err error) {
-	ctx, stop := c.untilHungUp(ctx, func(text string) { fmt.Fprintln(c.err, text) })
+	ctx, stop := c.untilHungUp(ctx, func(context.Context) {
+		fmt.Fprintln(c.err, "SIGHUP is ignored: SIGTERM ends the demo")
+	})
 	defer stop()
 	dir, err := os.MkdirTemp("", "geniemq-demo-")
 	if err != nil {

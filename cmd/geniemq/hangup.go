@@ -8,9 +8,9 @@ import (
 )
 
 // untilHungUp returns a context that ends with SIGHUP where that means that the terminal is gone on which the command was
-// started: nobody is left to end it. A command without a terminal ignores the signal, and says so: operators send it to have
-// settings and indexes read anew, which for now takes a restart, and to end without draining is what they want least.
-func (c *cli) untilHungUp(parent context.Context, say func(string)) (ctx context.Context, stop func()) {
+// started: nobody is left to end it. A command without a terminal calls hup instead: operators send the signal to have something read
+// anew, and to end without draining is what they want least. stop returns when hup has.
+func (c *cli) untilHungUp(parent context.Context, hup func(context.Context)) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	onTerminal := (isTerminal(c.in) || isTerminal(c.err)) && !signal.Ignored(syscall.SIGHUP) // which nohup does
 	signals := make(chan os.Signal, 1)
@@ -23,13 +23,13 @@ func (c *cli) untilHungUp(parent context.Context, say func(string)) (ctx context
 				cancel()
 				continue
 			}
-			say("SIGHUP is ignored: to have settings and indexes read anew, restart; SIGTERM answers what was pulled and ends")
+			hup(ctx)
 		}
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
 		close(signals)
-		<-done
 		cancel()
+		<-done
 	}
 }

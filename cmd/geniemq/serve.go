@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -30,8 +31,9 @@ processes may use. Scripts wait for /readyz on the admin address.
 Each setting is a flag (--drain-timeout), an environment variable
 (GENIEMQ_DRAIN_TIMEOUT) and a key of the YAML file (drain-timeout); in this order
 the first that is given counts. SIGTERM stops pulling, answers what was pulled and
-ends; a second one ends at once. SIGHUP is ignored, but for the end of the terminal
-on which serve was started, which is the same as SIGTERM.
+ends; a second one ends at once. SIGHUP takes the new files of the indexes, which were
+renamed over the old ones; 'geniemq swap' takes any. On a terminal SIGHUP means that it
+is gone, and is the same as SIGTERM.
 
 Exit codes: 0 after SIGTERM or SIGINT, 1 when the service failed, 2 for wrong usage.`,
 		Example: `  # everything in one process, with an embedded NATS server
@@ -72,12 +74,21 @@ Exit codes: 0 after SIGTERM or SIGINT, 1 when the service failed, 2 for wrong us
 
 func (c *cli) serve(ctx context.Context, cfg config.Config) error {
 	log := c.logger(cfg)
-	ctx, stop := c.untilHungUp(ctx, func(text string) { log.Warn(text) })
+	var running atomic.Pointer[service.Service]
+	ctx, stop := c.untilHungUp(ctx, func(ctx context.Context) {
+		log.Info("SIGHUP: looking for new files of the indexes; settings are not read anew")
+		if srv := running.Load(); srv == nil {
+			log.Warn("SIGHUP is ignored: the worker is starting")
+		} else if err := srv.Refresh(ctx); err != nil {
+			log.Error("not all new files are served", "error", err)
+		}
+	})
 	defer stop()
 	srv, err := service.Start(ctx, cfg, service.Options{Logger: log})
 	if err != nil {
 		return err
 	}
+	running.Store(srv)
 	for _, x := range srv.Status().Indexes {
 		fmt.Fprintf(c.err, "index  %s: %s, %s, %s, version %s\n", x.Name, x.Kind, count(x.Objects, "object"), x.Size, x.Version)
 	}

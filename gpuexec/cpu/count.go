@@ -6,29 +6,26 @@ import "unsafe"
 // a tile has fewer objects: an index of type uint16 needs no bounds check. Between uses all counters are zero.
 //
 // The width follows from the query's count bound, so that no counter can overflow. Which width is fastest was measured
-// on Zen 4 (32 KiB L1, 1 MiB L2, ns a posting, lists of two thirds, a twelfth and a thousandth of a tile):
+// on Zen 4 (32 KiB L1, 1 MiB L2, ns per posting, lists of two thirds, a twelfth and a thousandth of a tile):
 //
 //	 8 bits   0.37  0.41  0.44
 //	16 bits   0.38  0.43  0.46
 //	 4 bits   0.66  0.67  0.67   the half by table, 0.78 by shift, 0.89 with neighbours in one byte
 //
-// 8 and 16 bits are near one posting a clock, what the core can store. They outgrow the L1, but ids ascend within a
-// list, so the counters stream through it. 4 bits need an extra load and two more instructions a posting, and what they
-// save in cache does not come back: the engine does not use them unless told to.
+// 8 and 16 bits are near one posting per clock, what the core can store. They outgrow the L1, but ids ascend within a
+// list, so the counters stream through it. 4 bits need an extra load and two more instructions per posting, and what they
+// save in cache does not come back: there are none.
 type counters struct {
-	nibbles *[1 << 15]uint8 // object i in the low half of byte i below 1<<15, in the high half of byte i - 1<<15 above
-	bytes   *[1 << 16]uint8
-	words   *[1 << 16]uint16
-	longs   *[1 << 16]uint32
+	bytes *[1 << 16]uint8
+	words *[1 << 16]uint16
+	longs *[1 << 16]uint32
 }
 
-const maxCounterBytes = 1<<15 + 1<<16 + 2<<16 + 4<<16
+const maxCounterBytes = 1<<16 + 2<<16 + 4<<16
 
 // counterWidth returns the bits of a counter that goes up to bound.
-func counterWidth(bound uint32, nibbles bool) int {
+func counterWidth(bound uint32) int {
 	switch {
-	case bound <= 15 && nibbles:
-		return 4
 	case bound <= 255:
 		return 8
 	case bound <= 65535:
@@ -46,8 +43,6 @@ type listRun struct {
 // allocate provides the counters of a width.
 func (c *counters) allocate(width int) {
 	switch {
-	case width == 4 && c.nibbles == nil:
-		c.nibbles = new([1 << 15]uint8)
 	case width == 8 && c.bytes == nil:
 		c.bytes = new([1 << 16]uint8)
 	case width == 16 && c.words == nil:
@@ -61,8 +56,6 @@ func (c *counters) allocate(width int) {
 func (c *counters) add(width int, runs []listRun) {
 	for _, r := range runs {
 		switch width {
-		case 4:
-			addNibbles(c.nibbles, r.ids, uint8(r.weight))
 		case 8:
 			add(c.bytes, r.ids, uint8(r.weight))
 		case 16:
@@ -78,8 +71,6 @@ func (c *counters) addRare(width int, postings []uint32) {
 	for _, p := range postings {
 		id, weight := p>>16, p&0xffff
 		switch width {
-		case 4:
-			c.nibbles[id&0x7fff] += uint8(weight << (id >> 15 * 4))
 		case 8:
 			c.bytes[id] += uint8(weight)
 		case 16:
@@ -110,27 +101,9 @@ func add[C uint8 | uint16 | uint32](c *[1 << 16]C, ids []uint16, weight C) {
 	}
 }
 
-// addNibbles is add for 4-bit counters.
-func addNibbles(c *[1 << 15]uint8, ids []uint16, weight uint8) {
-	halves := [2]uint8{weight, weight << 4}
-	for len(ids) >= 4 {
-		s := (*[4]uint16)(ids)
-		c[s[0]&0x7fff] += halves[s[0]>>15]
-		c[s[1]&0x7fff] += halves[s[1]>>15]
-		c[s[2]&0x7fff] += halves[s[2]>>15]
-		c[s[3]&0x7fff] += halves[s[3]>>15]
-		ids = ids[4:]
-	}
-	for _, id := range ids {
-		c[id&0x7fff] += halves[id>>15]
-	}
-}
-
 // lanes returns the counters of a width as words, which hold 64/width of them each, the first one lowest.
 func (c *counters) lanes(width int) []uint64 {
 	switch width {
-	case 4:
-		return unsafe.Slice((*uint64)(unsafe.Pointer(c.nibbles)), len(c.nibbles)/8)
 	case 8:
 		return unsafe.Slice((*uint64)(unsafe.Pointer(c.bytes)), len(c.bytes)/8)
 	case 16:

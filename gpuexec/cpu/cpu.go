@@ -4,33 +4,14 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/store"
 )
-
-// cpuEngine searches on the cores of this machine. It is a tiled ScanCount:
-//
-// A tile's counters, one an object, packed in 8, 16 or 32 bits by the query's count bound, stay in the cache nearest
-// to the core while the postings of the tile are added to them (cpu_count.go). Then the counters, or with few postings
-// the postings once more, are searched for counts that reach the Gate's threshold (cpu_harvest.go), and the counters
-// are cleared for the next query. All that costs about half a nanosecond a posting on a core.
-//
-// The loops over tiles are outside the loops over the queries of a batch, so that the postings of a tile are
-// read from memory once for many queries. Batches with fewer queries than keep the cores busy are split into ranges of
-// tiles too, and a query's ranges are joined by the total order (cpu_match.go).
-//
-// Postings are read in place, from the file's mapping, which costs nothing to load and whose memory is shared. So are the
-// planes of sliced attributes; but Load makes lists of them as well, up to 2 bytes an object and attribute, except where a
-// list would be so dense that the planes are always cheaper (cpu_sliced.go). In each tile a query counts its spans in
-// the cheapest way (cpu_ways.go). Rare keywords are looked up once a query and range of tiles (cpu_query.go).
-type Engine struct {
-	opts    gpuexec.CPUOptions
-	crew    *run.Crew
-	info    gpuexec.Info
-	scratch []*scratch // by seat of the crew
-}
 
 // scratch is what one goroutine at a time needs for counting. Between uses all counters are zero.
 type scratch struct {
@@ -39,101 +20,115 @@ type scratch struct {
 	sums     sums
 }
 
-// NewCPU returns an engine on the cores of this machine.
-func New(opts gpuexec.CPUOptions) gpuexec.Engine { return On(opts, run.NewCrew(opts.Workers)) }
+// New returns the engine on the cores of this machine. It is a tiled ScanCount:
+//
+// A tile's counters, one per object, packed in 8, 16 or 32 bits by the query's count bound, stay in the cache nearest
+// to the core while the postings of the tile are added to them (count.go). Then the counters, or with few postings
+// the postings once more, are searched for counts that reach the Gate's threshold (harvest.go), and the counters
+// are cleared for the next query. All that costs about half a nanosecond per posting on a core.
+//
+// The loops over tiles are outside the loops over the queries of a batch, so that the postings of a tile are
+// read from memory once for many queries. Batches with fewer queries than keep the cores busy are split into ranges of
+// tiles too, and a query's ranges are joined by the total order (match.go).
+//
+// Postings are read in place, from the file's mapping, which costs nothing to load and whose memory is shared. So are the
+// planes of sliced attributes; but Load makes lists of them as well, up to 2 bytes per object and attribute, except where a
+// list would be so dense that the planes are always cheaper (sliced.go). In each tile a query counts its spans in
+// the cheapest way (ways.go). Rare keywords are looked up once per query and range of tiles (query.go).
+func New(opts gpuexec.CPUOptions) *run.Engine { return On(opts, run.NewCrew(opts.Workers)) }
 
-// newCPUEngine makes an engine that shares the cores of a crew.
-func On(opts gpuexec.CPUOptions, crew *run.Crew) *Engine {
+// On returns an engine on the cores of a crew, which other engines may share. Its memory for counting is the host's Device, by
+// seat of the crew.
+func On(opts gpuexec.CPUOptions, crew *run.Crew) *run.Engine {
 	if opts.BatchPlans <= 0 {
 		opts.BatchPlans = 1024
 	}
 	if opts.BatchBytes <= 0 {
 		opts.BatchBytes = 256 << 20
 	}
-	e := &Engine{opts: opts, crew: crew}
-	for range e.crew.Size() {
-		e.scratch = append(e.scratch, new(scratch))
+	seats := make([]*scratch, crew.Size())
+	for i := range seats {
+		seats[i] = new(scratch)
 	}
-	e.info = gpuexec.Info{Kind: gpuexec.CPU, Device: fmt.Sprintf("%d cores", e.crew.Size()), Workers: e.crew.Size()}
-	return e
+	shared := int64(crew.Size()) * maxCounterBytes
+	budget := run.NewBudget(0, math.MaxInt64) // the host's memory has no bound of ours
+	_, _ = budget.Reserve(gpuexec.Holding{Owner: "engine", Form: "counters, at most", Bytes: shared, Needed: true})
+	return &run.Engine{
+		About:   gpuexec.Info{Kind: gpuexec.CPU, Device: fmt.Sprintf("%d cores", crew.Size()), Workers: crew.Size()},
+		Host:    &run.Host{Crew: crew, Budget: budget, Device: seats},
+		Loaders: Loaders(),
+		Capacity: gpuexec.Capacity{
+			BatchPlans: opts.BatchPlans,
+			BatchBytes: opts.BatchBytes,
+			OnHost:     true,
+			// One batch runs while the answers of another are published and its successor is decoded.
+			InFlight:    2,
+			SharedBytes: shared,
+		},
+	}
 }
 
-func (e *Engine) Info() gpuexec.Info { return e.info }
-
-func (e *Engine) Close() error { return nil }
-
-func (e *Engine) Load(ctx context.Context, snapshot *gpuexec.Snapshot, _ ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
-	x, err := run.IndexOf(snapshot)
-	if err != nil {
-		return nil, err
-	}
-	return e.LoadTiles(ctx, run.Extent{Index: x, Tiles: run.AllTiles(x)}, nil)
+// Loaders are the families that the engine can search.
+func Loaders() run.Loaders {
+	return run.Loaders{postings.FamilyName: {
+		Load:  loadPostings,
+		Weigh: func(x gpuexec.Source) []uint64 { return postingsOf(x).TileWork() },
+	}}
 }
 
-func (e *Engine) LoadTiles(ctx context.Context, own run.Extent, _ []run.Extent) (run.Shard, error) {
-	x, tiles := own.Index, own.Tiles
-	sliced, bytes, err := loadSliced(ctx, e.crew, x, tiles)
+func postingsOf(x gpuexec.Source) *postings.Lists {
+	return x.Structure(postings.FamilyName).(*postings.Lists)
+}
+
+// Tiles are those of the index.
+const (
+	_ = uint(run.TileObjects - store.TileObjects)
+	_ = uint(store.TileObjects - run.TileObjects)
+)
+
+func loadPostings(ctx context.Context, h *run.Host, own run.Extent, _ []run.Extent) (run.Matcher, error) {
+	x, tiles := postingsOf(own.Source), own.Tiles
+	sliced, bytes, err := loadSliced(ctx, h.Crew, x, tiles)
 	if err != nil {
 		return nil, fmt.Errorf("making lists of sliced attributes: %w", err)
 	}
-	s := &cpuSearcher{engine: e, listBytes: bytes}
-	s.Pipeline.Index, s.Pipeline.Crew = x, e.crew
-	s.Pipeline.Matcher = &cpuMatcher{index: x, tiles: tiles, sliced: sliced, crew: e.crew, scratch: e.scratch, nibbles: e.opts.NibbleCounters}
-	return s, nil
+	m := &matcher{index: x, tiles: tiles, sliced: sliced, listBytes: bytes, crew: h.Crew, scratch: h.Device.([]*scratch)}
+	m.release, err = h.Budget.Reserve(gpuexec.Holding{Owner: run.OwnerOf(own.Source), Form: "lists of sliced attributes", Bytes: bytes})
+	return m, err
 }
 
-type cpuSearcher struct {
-	run.Pipeline
-	engine    *Engine
-	listBytes int64 // of sliced attributes
-}
-
-func (s *cpuSearcher) Capacity() gpuexec.Capacity {
-	shared := int64(s.engine.crew.Size()) * maxCounterBytes
-	return gpuexec.Capacity{
-		BatchPlans: s.engine.opts.BatchPlans,
-		BatchBytes: s.engine.opts.BatchBytes,
-		OnHost:     true,
-		// One batch runs while the answers of another are published and its successor is decoded.
-		InFlight:    2,
-		IndexBytes:  s.Index.Size(),
-		DeviceBytes: shared + s.listBytes,
-		SharedBytes: shared,
-		Parts:       1,
-		Form:        s.form(),
+// Residence implements run.Matcher.
+func (m *matcher) Residence() run.Residence {
+	form := "in place"
+	if m.listBytes > 0 {
+		form = "in place, with lists of bit-sliced attributes"
 	}
+	return run.Residence{IndexBytes: m.index.Size(), DeviceBytes: m.listBytes, Parts: 1, Form: form}
 }
 
-func (s *cpuSearcher) form() string {
-	if s.listBytes > 0 {
-		return "in place, with lists of bit-sliced attributes"
-	}
-	return "in place"
+// Check implements run.Matcher.
+func (m *matcher) Check(p *gpuexec.Plan) (bound uint32, err error) {
+	return m.index.CheckQuery(p.Query)
 }
 
 // Cost is the gate and the result of the matcher plus the hits, at their largest, and its rare postings. A plan that is split
 // into ranges of tiles has a gate for each, but then there are few plans.
-func (s *cpuSearcher) Cost(p *gpuexec.Plan) int64 {
+func (m *matcher) Cost(p *gpuexec.Plan) int64 {
 	const (
 		fixed    = 512
 		hitBytes = 16
 	)
-	m := &p.Match
-	k, hits := m.K, m.K
-	if m.Verify != nil {
-		k, hits = max(m.K, m.Verify.K), m.Verify.K
+	objects := int(min(int64(m.index.Objects()), gpuexec.MaxK))
+	k, hits := max(0, min(p.Candidates(), objects)), max(0, min(p.Wanted(), objects))
+	cost := fixed + topk.GateBytes(k) + topk.EntryBytes*int64(k) + hitBytes*int64(hits)
+	if q, ok := p.Query.(*postings.MatchQuery); ok && q != nil {
+		cost += rareBytes * countRare(m.index, q)
 	}
-	objects := int(min(int64(s.Index.Objects()), gpuexec.MaxK))
-	k, hits = max(0, min(k, objects)), max(0, min(hits, objects))
-	return fixed + topk.GateBytes(k) + topk.EntryBytes*int64(k) + hitBytes*int64(hits) + rareBytes*countRare(s.Index, &m.Query)
+	return cost
 }
 
-func (s *cpuSearcher) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace) error {
-	return s.Matcher.Match(ctx, jobs, t)
+// Close implements run.Matcher.
+func (m *matcher) Close() error {
+	m.release()
+	return nil
 }
-
-func (s *cpuSearcher) Scan(ctx context.Context, jobs []*run.ScanJob, t *gpuexec.Trace) error {
-	return s.Matcher.Scan(ctx, jobs, t)
-}
-
-func (s *cpuSearcher) Close() error { return nil }

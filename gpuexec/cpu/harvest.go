@@ -29,12 +29,7 @@ func revisitLimit(width, objects int) int {
 func (c *counters) sweep(g *topk.Gate, width int, base uint32, objects int) {
 	perWord := 64 / width
 	words := c.lanes(width)
-	if width == 4 {
-		// The low halves of the bytes are objects below 1<<15, the high halves those above.
-		words = words[:(min(objects, 1<<15)+7)/8]
-	} else {
-		words = words[:(objects+perWord-1)/perWord]
-	}
+	words = words[:(objects+perWord-1)/perWord]
 	test := newLaneTest(width, g.Threshold())
 	for at := test.next(words, 0); at < len(words); at = test.next(words, at+1) {
 		x := words[at]
@@ -42,18 +37,11 @@ func (c *counters) sweep(g *topk.Gate, width int, base uint32, objects int) {
 		for pass := test.pass(x); pass != 0; pass &= pass - 1 {
 			l := bits.TrailingZeros64(pass) / width
 			id := at*perWord + l
-			if width == 4 {
-				id = at*8 + l/2 + l%2<<15
-			}
 			count := uint32(x >> (l * width) & test.lane)
 			rose = g.Offer(topk.NewEntry(count, base+uint32(id))) || rose
 		}
 		if rose {
-			t := g.Threshold()
-			if width == 4 {
-				t-- // ids do not ascend here: one that ties and precedes may still come
-			}
-			test = newLaneTest(width, t)
+			test = newLaneTest(width, g.Threshold())
 		}
 	}
 	clear(words)
@@ -134,8 +122,6 @@ func (l *laneTest) next(words []uint64, from int) int {
 func (c *counters) revisit(g *topk.Gate, width int, runs []listRun, t uint64, base uint32) {
 	for _, r := range runs {
 		switch width {
-		case 4:
-			revisitNibbles(g, c.nibbles, r.ids, t, base)
 		case 8:
 			revisit(g, c.bytes, r.ids, t, base)
 		case 16:
@@ -156,25 +142,12 @@ func revisit[C uint8 | uint16 | uint32](g *topk.Gate, c *[1 << 16]C, ids []uint1
 	}
 }
 
-func revisitNibbles(g *topk.Gate, c *[1 << 15]uint8, ids []uint16, t uint64, base uint32) {
-	for _, id := range ids {
-		shift := id >> 15 * 4
-		count := c[id&0x7fff] >> shift & 15
-		c[id&0x7fff] &^= 15 << shift
-		if uint64(count) >= t {
-			g.Offer(topk.NewEntry(uint32(count), base+uint32(id)))
-		}
-	}
-}
-
 // revisitRare is revisit for postings that carry their own weight.
 func (c *counters) revisitRare(g *topk.Gate, width int, postings []uint32, t uint64, base uint32) {
 	var one [1]uint16
 	for _, p := range postings {
 		one[0] = uint16(p >> 16)
 		switch width {
-		case 4:
-			revisitNibbles(g, c.nibbles, one[:], t, base)
 		case 8:
 			revisit(g, c.bytes, one[:], t, base)
 		case 16:

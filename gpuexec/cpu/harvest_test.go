@@ -8,7 +8,8 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/topk"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // randomRuns makes runs of ascending lists, and the largest count that they lead to.
@@ -32,7 +33,7 @@ func randomRuns(rng *rand.Rand, objects, lists, length int, heaviest uint32) (ru
 // dealRare makes rare postings of some runs, of those whose weight allows it.
 func dealRare(rng *rand.Rand, runs []listRun) (lists []listRun, rare []uint32) {
 	for _, r := range runs {
-		if r.weight > index.MaxWeight || rng.IntN(2) == 0 {
+		if r.weight > postings.MaxWeight || rng.IntN(2) == 0 {
 			lists = append(lists, r)
 			continue
 		}
@@ -50,11 +51,11 @@ func TestHarvestWays(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	var c counters
 	for range 1500 {
-		objects := []int{1, 7, 8, 9, 15, 16, 17, 1000, 1<<15 - 1, 1 << 15, 1<<15 + 1, index.TileObjects}[rng.IntN(12)]
+		objects := []int{1, 7, 8, 9, 15, 16, 17, 1000, 1<<15 - 1, 1 << 15, 1<<15 + 1, store.TileObjects}[rng.IntN(12)]
 		heaviest := []uint32{1, 1, 3, 12, 200, 5000, 1 << 28}[rng.IntN(7)]
 		runs, _, highest := randomRuns(rng, objects, rng.IntN(20), 1+rng.IntN(100), heaviest)
 		var reference []topk.Entry
-		for _, width := range []int{4, 8, 16, 32} {
+		for _, width := range []int{8, 16, 32} {
 			if uint64(highest) >= 1<<width {
 				continue
 			}
@@ -110,15 +111,13 @@ func TestHarvestWays(t *testing.T) {
 
 func TestCounterWidth(t *testing.T) {
 	for _, c := range []struct {
-		bound   uint32
-		nibbles bool
-		want    int
+		bound uint32
+		want  int
 	}{
-		{1, false, 8}, {15, false, 8}, {15, true, 4}, {16, true, 8}, {255, true, 8}, {256, false, 16}, {65535, false, 16},
-		{65536, false, 32}, {1<<32 - 1, false, 32},
+		{1, 8}, {15, 8}, {255, 8}, {256, 16}, {65535, 16}, {65536, 32}, {1<<32 - 1, 32},
 	} {
-		if got := counterWidth(c.bound, c.nibbles); got != c.want {
-			t.Errorf("bound %d, nibbles %v: %d bits, want %d", c.bound, c.nibbles, got, c.want)
+		if got := counterWidth(c.bound); got != c.want {
+			t.Errorf("bound %d: %d bits, want %d", c.bound, got, c.want)
 		}
 	}
 }
@@ -126,9 +125,9 @@ func TestCounterWidth(t *testing.T) {
 // BenchmarkHarvest finds where sweeping begins to pay: counting and harvesting a tile by the number of postings.
 func BenchmarkHarvest(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	for _, width := range []int{4, 8, 16, 32} {
+	for _, width := range []int{8, 16, 32} {
 		for _, postings := range []int{1000, 4000, 8000, 16000, 32000, 64000} {
-			runs, _, _ := randomRuns(rng, index.TileObjects, 10, postings/10, 1)
+			runs, _, _ := randomRuns(rng, store.TileObjects, 10, postings/10, 1)
 			for _, way := range []string{"count", "sweep", "revisit"} {
 				b.Run(fmt.Sprintf("width=%d/postings=%d/%s", width, postings, way), func(b *testing.B) {
 					var c counters
@@ -139,7 +138,7 @@ func BenchmarkHarvest(b *testing.B) {
 						c.add(width, runs)
 						switch way {
 						case "sweep":
-							c.sweep(&g, width, 0, index.TileObjects)
+							c.sweep(&g, width, 0, store.TileObjects)
 						case "revisit":
 							c.revisit(&g, width, runs, g.Threshold(), 0)
 						default:

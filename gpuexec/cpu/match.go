@@ -10,19 +10,21 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/store"
 )
 
-// cpuMatcher is the matcher of the CPU engine: it splits a batch into units, each a chunk of jobs in a range of
+// matcher counts in the postings of an index, or of some of its tiles: it splits a batch into units, each a chunk of jobs in a range of
 // tiles, and puts the parts of a job together again.
-type cpuMatcher struct {
-	index   *index.Index
-	tiles   run.Tiles         // that it counts in
-	sliced  []slicedAttribute // by attribute
-	crew    *run.Crew
-	scratch []*scratch // by seat of the crew
-	nibbles bool
-	parts   sync.Pool // of *[]matchPart
+type matcher struct {
+	index     *postings.Lists
+	tiles     run.Tiles         // that it counts in
+	sliced    []slicedAttribute // by attribute
+	listBytes int64             // of sliced attributes
+	release   func()            // of these
+	crew      *run.Crew
+	scratch   []*scratch // by seat of the crew
+	parts     sync.Pool  // of *[]matchPart
 }
 
 // matchPart is one job in one range of tiles: what one worker writes.
@@ -34,13 +36,13 @@ type matchPart struct {
 }
 
 // scan leaves the jobs to the host, whose cores they would be done on.
-func (m *cpuMatcher) Scan(context.Context, []*run.ScanJob, *gpuexec.Trace) error { return nil }
+func (m *matcher) Scan(context.Context, []*run.ScanJob, *gpuexec.Trace) error { return nil }
 
 // chunkJobs is the most jobs of a unit. While a tile is at hand its postings come from a near cache for all of them but
 // the first, and more would change little; the gates of all of them must stay near, too.
 const chunkJobs = 64
 
-func (m *cpuMatcher) Match(ctx context.Context, jobs []*run.Job, _ *gpuexec.Trace) error {
+func (m *matcher) Match(ctx context.Context, jobs []*run.Job, _ *gpuexec.Trace) error {
 	if len(jobs) == 0 {
 		return nil
 	}
@@ -70,7 +72,7 @@ func (m *cpuMatcher) Match(ctx context.Context, jobs []*run.Job, _ *gpuexec.Trac
 			part.gate.Reset(jobs[i].K, jobs[i].MinCount)
 			part.postings = 0
 			part.err = run.Catch(func() {
-				part.query.resolve(m.index, jobs[i].Query, run.Tiles{First: m.tiles.First + from, End: m.tiles.First + to})
+				part.query.resolve(m.index, jobs[i].Query.(*postings.MatchQuery), run.Tiles{First: m.tiles.First + from, End: m.tiles.First + to})
 			})
 			m.spend(s, epoch, len(part.query.rare))
 		}
@@ -103,7 +105,7 @@ func (m *cpuMatcher) Match(ctx context.Context, jobs []*run.Job, _ *gpuexec.Trac
 }
 
 // matchTile counts one job in one of the matcher's tiles; the job's range begins with tile first. A panic ends this job only.
-func (m *cpuMatcher) matchTile(s *run.Shift, epoch index.Epoch, tile, first int, job *run.Job, part *matchPart) {
+func (m *matcher) matchTile(s *run.Shift, epoch store.Epoch, tile, first int, job *run.Job, part *matchPart) {
 	if part.err != nil {
 		return
 	}
@@ -112,8 +114,8 @@ func (m *cpuMatcher) matchTile(s *run.Shift, epoch index.Epoch, tile, first int,
 		postings = own.ways.gather(m.index, m.sliced, m.tiles.First+tile, tile, tile-first, &part.query)
 		if postings > 0 {
 			tile := m.tiles.First + tile
-			own.ways.count(&own.counters, &own.sums, &part.gate, counterWidth(job.Bound, m.nibbles), postings,
-				uint32(tile)*index.TileObjects, m.index.TileLen(tile))
+			own.ways.count(&own.counters, &own.sums, &part.gate, counterWidth(job.Bound), postings,
+				uint32(tile)*store.TileObjects, m.index.TileLen(tile))
 		}
 	})
 	if part.err != nil {
@@ -124,7 +126,7 @@ func (m *cpuMatcher) matchTile(s *run.Shift, epoch index.Epoch, tile, first int,
 }
 
 // spend is shift.spend for who has counted in an index.
-func (m *cpuMatcher) spend(s *run.Shift, epoch index.Epoch, work int) {
+func (m *matcher) spend(s *run.Shift, epoch store.Epoch, work int) {
 	if s.Due(work) {
 		m.leave(s, epoch)
 	}
@@ -133,7 +135,7 @@ func (m *cpuMatcher) spend(s *run.Shift, epoch index.Epoch, work int) {
 
 // leave makes sure that the seat's counters are zero for whoever has it next, which may be another index: postings that changed
 // between counting and harvesting leave what was not cleared. epoch is from before the first posting was read.
-func (m *cpuMatcher) leave(s *run.Shift, epoch index.Epoch) {
+func (m *matcher) leave(s *run.Shift, epoch store.Epoch) {
 	if m.index.Unchanged(epoch) != nil {
 		m.scratch[s.Seat].counters = counters{}
 	}
@@ -143,11 +145,11 @@ func (m *cpuMatcher) leave(s *run.Shift, epoch index.Epoch) {
 const tileCost = 500
 
 // finish joins the parts of a job, which are stride apart.
-func (m *cpuMatcher) finish(job *run.Job, parts []matchPart, stride, ranges int) {
+func (m *matcher) finish(job *run.Job, parts []matchPart, stride, ranges int) {
 	all := &parts[0]
 	for r := range ranges {
 		part := &parts[r*stride]
-		job.Postings += part.postings
+		job.Units += part.postings
 		if part.err != nil {
 			job.Err = part.err
 			return
@@ -161,7 +163,7 @@ func (m *cpuMatcher) finish(job *run.Job, parts []matchPart, stride, ranges int)
 }
 
 // takeParts returns n parts, with the memory of earlier ones.
-func (m *cpuMatcher) takeParts(n int) *[]matchPart {
+func (m *matcher) takeParts(n int) *[]matchPart {
 	parts, ok := m.parts.Get().(*[]matchPart)
 	if !ok {
 		parts = new([]matchPart)

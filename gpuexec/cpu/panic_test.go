@@ -10,40 +10,40 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // TestPanicFailsOnePlan lets jobs panic, one before counting and one with its counters full; the others, which share
 // workers and counters with them, are answered right, then and later.
 func TestPanicFailsOnePlan(t *testing.T) {
 	rng := enginetest.NewRand(t)
-	w := enginetest.RandomWorld(t, rng, index.TileObjects+5000)
+	w := enginetest.RandomWorld(t, rng, store.TileObjects+5000)
 	for w.Index.Attributes()[0].Postings < 1000 {
-		w = enginetest.RandomWorld(t, rng, index.TileObjects+5000)
+		w = enginetest.RandomWorld(t, rng, store.TileObjects+5000)
 	}
 	for _, workers := range []int{1, 2} {
-		e := On(gpuexec.CPUOptions{}, run.NewCrew(workers))
-		s, err := e.LoadTiles(context.Background(), run.Extent{Index: w.Index, Tiles: run.AllTiles(w.Index)}, nil)
+		s, err := loadPostings(context.Background(), On(gpuexec.CPUOptions{}, run.NewCrew(workers)).Host, run.Whole(w.Index), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var plans []*gpuexec.MatchPlan
+		var plans []*gpuexec.Plan
 		var good []*run.Job
 		for len(plans) < 20 {
-			m := &w.RandomPlanBelow(rng).Match
-			bound := uint32(w.Index.CountBound(&m.Query))
+			m := w.RandomPlanBelow(rng)
+			bound := uint32(w.Index.CountBound(enginetest.Query(m)))
 			if m.MinCount = max(1, m.MinCount); m.MinCount <= bound {
 				plans = append(plans, m)
-				good = append(good, &run.Job{Query: &m.Query, K: min(m.K, len(w.Objects)), MinCount: m.MinCount, Bound: bound})
+				good = append(good, &run.Job{Query: enginetest.Query(m), K: min(m.K, len(w.Objects)), MinCount: m.MinCount, Bound: bound})
 			}
 		}
 		// What check would have refused: a keyword beyond the vocabulary, and k = 0, at which the gate fails.
-		early := run.Job{Query: new(index.Query), K: 1, MinCount: 1, Bound: 255}
-		early.Query.StartItem(0, 1)
-		early.Query.AddSpan(0, 1<<30)
-		late := run.Job{Query: new(index.Query), K: 0, MinCount: 1, Bound: 255}
-		late.Query.StartItem(0, 1)
-		late.Query.AddSpan(0, w.Vocabulary[0])
+		early := run.Job{Query: new(postings.MatchQuery), K: 1, MinCount: 1, Bound: 255}
+		early.Query.(*postings.MatchQuery).StartItem(0, 1)
+		early.Query.(*postings.MatchQuery).AddSpan(0, 1<<30)
+		late := run.Job{Query: new(postings.MatchQuery), K: 0, MinCount: 1, Bound: 255}
+		late.Query.(*postings.MatchQuery).StartItem(0, 1)
+		late.Query.(*postings.MatchQuery).AddSpan(0, w.Vocabulary[0])
 		for _, jobs := range [][]*run.Job{slices.Insert(slices.Clone(good), len(good)/2, &early, &late), good} {
 			if err := s.Match(context.Background(), jobs, nil); err != nil {
 				t.Fatal(err)
@@ -68,7 +68,7 @@ func TestPanicFailsOnePlan(t *testing.T) {
 // hitsOf are entries as hits.
 func hitsOf(entries []topk.Entry) (hits []gpuexec.Hit) {
 	for _, e := range entries {
-		hits = append(hits, gpuexec.Hit{ID: e.ID(), Count: e.Count(), Distance: gpuexec.NoDistance})
+		hits = append(hits, gpuexec.Hit{ID: e.ID(), Count: e.Count()})
 	}
 	return hits
 }

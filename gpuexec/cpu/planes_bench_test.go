@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec/topk"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // BenchmarkPlanes measures what the costs of decide are made of, in ns a quad of 256 objects.
@@ -14,7 +14,7 @@ import (
 //	go test ./gpuexec -run '^$' -bench Planes
 func BenchmarkPlanes(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	const objects = index.TileObjects
+	const objects = store.TileObjects
 	quads := float64(quadsOf(objects))
 	report := func(b *testing.B) { b.ReportMetric(float64(b.Elapsed())/float64(b.N)/quads, "ns/quad") }
 	runs := func(depth, items int, equal bool) []planeRun {

@@ -2,7 +2,9 @@ package cpu
 
 import (
 	"github.com/geniemq/geniemq/gpuexec/run"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // A step is a span of a query item in the terms of its attribute's layout.
@@ -37,14 +39,14 @@ func (r *resolved) release() {
 }
 
 // countRare is the number of rare postings of a query, also of one that no engine would execute.
-func countRare(x *index.Index, q *index.Query) int64 {
+func countRare(x *postings.Lists, q *postings.MatchQuery) int64 {
 	n := int64(0)
 	for _, item := range q.Items {
 		if uint64(item.Attr) >= uint64(len(x.Attributes())) || uint64(item.First)+uint64(item.Count) > uint64(len(q.Spans)) {
 			continue
 		}
 		a := &x.Attributes()[item.Attr]
-		if a.Layout != index.LayoutRare {
+		if a.Layout != schema.LayoutRare {
 			continue
 		}
 		lists := x.Rare(int(item.Attr))
@@ -58,19 +60,19 @@ func countRare(x *index.Index, q *index.Query) int64 {
 }
 
 // resolve translates q for a range of tiles.
-func (r *resolved) resolve(x *index.Index, q *index.Query, tiles run.Tiles) {
+func (r *resolved) resolve(x *postings.Lists, q *postings.MatchQuery, tiles run.Tiles) {
 	r.steps, r.ends = r.steps[:0], r.ends[:0]
 	r.rare = r.rare[:0]
 	rare := false
 	for _, item := range q.Items {
 		spans := q.ItemSpans(item)
 		switch x.Attributes()[item.Attr].Layout {
-		case index.LayoutSliced:
+		case schema.LayoutSliced:
 			codes := x.Codes(int(item.Attr))
 			for _, span := range spans {
 				r.step(item, codes.Of(span.Lo), codes.Of(span.Hi))
 			}
-		case index.LayoutRare:
+		case schema.LayoutRare:
 			lists := x.Rare(int(item.Attr))
 			for _, span := range spans {
 				r.step(item, lists.Frequent(span.Lo), lists.Frequent(span.Hi))
@@ -87,21 +89,21 @@ func (r *resolved) resolve(x *index.Index, q *index.Query, tiles run.Tiles) {
 	}
 }
 
-func (r *resolved) step(item index.Item, lo, hi uint32) {
+func (r *resolved) step(item postings.Item, lo, hi uint32) {
 	if lo < hi {
 		r.steps = append(r.steps, step{item.Attr, item.Weight, lo, hi})
 	}
 }
 
 // deal sorts the rare postings by tile: a counting sort.
-func (r *resolved) deal(x *index.Index, q *index.Query, tiles run.Tiles) {
+func (r *resolved) deal(x *postings.Lists, q *postings.MatchQuery, tiles run.Tiles) {
 	ends := r.ends
 	for range tiles.Len() {
 		ends = append(ends, 0)
 	}
 	eachRare(x, q, func(ids []uint32, _ uint32) {
 		for _, id := range ids {
-			if tile := int(id/index.TileObjects) - tiles.First; uint(tile) < uint(len(ends)) {
+			if tile := int(id/store.TileObjects) - tiles.First; uint(tile) < uint(len(ends)) {
 				ends[tile]++
 			}
 		}
@@ -117,8 +119,8 @@ func (r *resolved) deal(x *index.Index, q *index.Query, tiles run.Tiles) {
 	rare := r.rare[:total]
 	eachRare(x, q, func(ids []uint32, weight uint32) {
 		for _, id := range ids {
-			if tile := int(id/index.TileObjects) - tiles.First; uint(tile) < uint(len(ends)) {
-				rare[ends[tile]] = id%index.TileObjects<<16 | weight
+			if tile := int(id/store.TileObjects) - tiles.First; uint(tile) < uint(len(ends)) {
+				rare[ends[tile]] = id%store.TileObjects<<16 | weight
 				ends[tile]++
 			}
 		}
@@ -127,9 +129,9 @@ func (r *resolved) deal(x *index.Index, q *index.Query, tiles run.Tiles) {
 }
 
 // eachRare visits the rare postings of a query, all those of a span at once.
-func eachRare(x *index.Index, q *index.Query, visit func(ids []uint32, weight uint32)) {
+func eachRare(x *postings.Lists, q *postings.MatchQuery, visit func(ids []uint32, weight uint32)) {
 	for _, item := range q.Items {
-		if x.Attributes()[item.Attr].Layout != index.LayoutRare {
+		if x.Attributes()[item.Attr].Layout != schema.LayoutRare {
 			continue
 		}
 		lists := x.Rare(int(item.Attr))

@@ -7,14 +7,15 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // slicedAttribute is what the CPU engine keeps of an attribute in LayoutSliced: the planes, where they lie in the file, and
 // lists of the codes that Load has made of them, in tiles where lists can be cheaper. Which of the two a span is counted
 // by is decided in each tile, see ways.
 type slicedAttribute struct {
-	codes index.Codes
+	codes postings.Codes
 	tiles []slicedTile // from the matcher's first tile on
 }
 
@@ -40,11 +41,11 @@ func (t *slicedTile) run(lo, hi uint32) ([]uint16, bool) {
 
 // loadSliced makes the lists of all sliced attributes in a range of tiles, a tile and attribute on a core at a time. It
 // returns the bytes they take. Attributes in other layouts have a zero element.
-func loadSliced(ctx context.Context, c *run.Crew, x *index.Index, tiles run.Tiles) ([]slicedAttribute, int64, error) {
+func loadSliced(ctx context.Context, c *run.Crew, x *postings.Lists, tiles run.Tiles) ([]slicedAttribute, int64, error) {
 	attributes := make([]slicedAttribute, len(x.Attributes()))
 	var sliced []int
 	for a := range attributes {
-		if x.Attributes()[a].Layout == index.LayoutSliced {
+		if x.Attributes()[a].Layout == schema.LayoutSliced {
 			attributes[a] = slicedAttribute{codes: x.Codes(a), tiles: make([]slicedTile, tiles.Len())}
 			sliced = append(sliced, a)
 		}
@@ -54,7 +55,7 @@ func loadSliced(ctx context.Context, c *run.Crew, x *index.Index, tiles run.Tile
 	stretches := (tiles.Len() + stretch - 1) / stretch
 	err := c.Run(ctx, len(sliced)*stretches, func(s *run.Shift, unit int) {
 		attr, first := sliced[unit/stretches], unit%stretches*stretch
-		var d index.Decoder
+		var d postings.Decoder
 		for tile := first; tile < min(first+stretch, tiles.Len()); tile++ {
 			attributes[attr].tiles[tile] = loadSlicedTile(&d, x, tiles.First+tile, attr)
 			s.Spend(4 * x.TileLen(tiles.First+tile))
@@ -70,7 +71,7 @@ func loadSliced(ctx context.Context, c *run.Crew, x *index.Index, tiles run.Tile
 	return attributes, size, err
 }
 
-func loadSlicedTile(d *index.Decoder, x *index.Index, tile, attr int) slicedTile {
+func loadSlicedTile(d *postings.Decoder, x *postings.Lists, tile, attr int) slicedTile {
 	planes, codes := x.Planes(tile, attr), x.Codes(attr)
 	objects := x.TileLen(tile)
 	t := slicedTile{depth: planes.Planes()}
@@ -122,7 +123,7 @@ func loadSlicedTile(d *index.Decoder, x *index.Index, tile, attr int) slicedTile
 // the sums are turned into packed counters, to which the runs of other items are added.
 
 const (
-	groupObjects = index.GroupObjects
+	groupObjects = postings.GroupObjects
 	groupWords   = groupObjects / 64
 	quadWords    = 4 // are compared at a time, in registers
 	quadObjects  = 64 * quadWords

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/geniemq/geniemq/gpuexec/topk"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
 )
 
 // tileWays is how a query is counted in a tile. There are three ways, and decide takes the cheapest:
@@ -60,12 +60,12 @@ func listLimit(depth, objects int) int {
 
 // gather collects the runs of a query in a tile, which is tile t of the range that r was resolved for, and decides how
 // they are counted. It returns the number of postings. sliced is by attribute, tile at of each.
-func (w *tileWays) gather(x *index.Index, sliced []slicedAttribute, tile, at, t int, r *resolved) (postings int) {
+func (w *tileWays) gather(x *postings.Lists, sliced []slicedAttribute, tile, at, t int, r *resolved) (total int) {
 	w.runs, w.sliced, w.planes = w.runs[:0], w.sliced[:0], w.planes[:0]
 	w.rare = r.rareIn(t)
-	postings = len(w.rare)
+	total = len(w.rare)
 	attr := uint32(math.MaxUint32)
-	var lists index.Postings
+	var lists postings.Postings
 	var own *slicedTile
 	for i := range r.steps {
 		s := &r.steps[i]
@@ -81,17 +81,17 @@ func (w *tileWays) gather(x *index.Index, sliced []slicedAttribute, tile, at, t 
 			if n := own.postings(s.lo, s.hi); n > 0 {
 				ids, isList := own.run(s.lo, s.hi)
 				w.sliced = append(w.sliced, slicedRun{planeRun{own.planes, own.depth, s.lo, s.hi - 1, s.weight}, ids, isList, n})
-				postings += n
+				total += n
 			}
 		} else if ids := lists.Run(s.lo, s.hi); len(ids) > 0 {
 			w.runs = append(w.runs, listRun{ids, s.weight})
-			postings += len(ids)
+			total += len(ids)
 		}
 	}
 	if len(w.sliced) > 0 {
-		w.decide(x.TileLen(tile), postings)
+		w.decide(x.TileLen(tile), total)
 	}
-	return postings
+	return total
 }
 
 // decide makes a run or a planeRun of each slicedRun.

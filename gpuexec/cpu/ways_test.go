@@ -8,7 +8,8 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // TestWaysAgree counts the same tiles in every way, whatever it costs.
@@ -17,11 +18,11 @@ func TestWaysAgree(t *testing.T) {
 	var s sums
 	var c counters
 	for range 300 {
-		objects := []int{1, 63, 64, 65, 255, 256, 257, 1024, 1025, 5000, index.TileObjects}[rng.IntN(11)]
+		objects := []int{1, 63, 64, 65, 255, 256, 257, 1024, 1025, 5000, store.TileObjects}[rng.IntN(11)]
 		if objects > 5000 && rng.IntN(10) > 0 {
 			objects = 700
 		}
-		w := &enginetest.World{Vocabulary: []uint32{1, 7, 8, 300}, Layouts: slices.Repeat([]index.Layout{index.LayoutSliced}, 4)}
+		w := &enginetest.World{Vocabulary: []uint32{1, 7, 8, 300}, Layouts: slices.Repeat([]schema.Layout{schema.LayoutSliced}, 4)}
 		for range objects {
 			object := make([][]uint32, len(w.Vocabulary))
 			for a, v := range w.Vocabulary {
@@ -32,19 +33,19 @@ func TestWaysAgree(t *testing.T) {
 			w.Objects = append(w.Objects, object)
 		}
 		w.Build(t)
-		m := &w.RandomPlanBelow(rng).Match
+		m := w.RandomPlanBelow(rng)
 		var r resolved
-		r.resolve(w.Index, &m.Query, run.AllTiles(w.Index))
-		attributes, _, err := loadSliced(context.Background(), run.NewCrew(1), w.Index, run.AllTiles(w.Index))
+		r.resolve(w.Index.Lists, enginetest.Query(m), run.AllTiles(w.Index))
+		attributes, _, err := loadSliced(context.Background(), run.NewCrew(1), w.Index.Lists, run.AllTiles(w.Index))
 		if err != nil {
 			t.Fatal(err)
 		}
 		m.MinCount = max(1, m.MinCount)
 		hits, _ := w.Search(m)
-		width := counterWidth(uint32(w.Index.CountBound(&m.Query)), false)
+		width := counterWidth(uint32(w.Index.CountBound(enginetest.Query(m))))
 		for way := range 4 {
 			var ways tileWays
-			postings := ways.gather(w.Index, attributes, 0, 0, 0, &r)
+			postings := ways.gather(w.Index.Lists, attributes, 0, 0, 0, &r)
 			ways.runs, ways.planes = ways.runs[:0], ways.planes[:0]
 			for i := range ways.sliced {
 				one := &ways.sliced[i]

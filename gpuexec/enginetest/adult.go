@@ -10,6 +10,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/postings"
 )
 
 const adultSchema = `
@@ -84,7 +85,8 @@ func (c *Collection) adultQuery(t testing.TB, rec *index.Record) index.Query {
 func (c *Collection) AdultPlans(t testing.TB, rng *rand.Rand, n, k int) []gpuexec.Plan {
 	plans := make([]gpuexec.Plan, n)
 	for i := range plans {
-		plans[i].Match = gpuexec.MatchPlan{Query: c.adultQuery(t, &c.Records[rng.IntN(len(c.Records))]), K: k}
+		query := c.adultQuery(t, &c.Records[rng.IntN(len(c.Records))])
+		plans[i] = gpuexec.Plan{Family: postings.FamilyName, Query: &query, K: k}
 	}
 	return plans
 }

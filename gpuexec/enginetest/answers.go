@@ -16,7 +16,7 @@ func CheckAnswers(t *testing.T, w *World, plans []gpuexec.Plan, answers []gpuexe
 	t.Helper()
 	for i := range plans {
 		a := &answers[i]
-		if bound := w.Index.CountBound(&plans[i].Match.Query); bound > 1<<32-1 {
+		if bound := w.Index.CountBound(Query(&plans[i])); bound > 1<<32-1 {
 			if _, ok := a.Err.(*gpuexec.PlanError); !ok {
 				t.Fatalf("plan %d with count bound %d: error %v, want a *PlanError", i, bound, a.Err)
 			}
@@ -25,9 +25,9 @@ func CheckAnswers(t *testing.T, w *World, plans []gpuexec.Plan, answers []gpuexe
 		if a.Err != nil {
 			t.Fatalf("plan %d: %v", i, a.Err)
 		}
-		want, mck := w.Search(&plans[i].Match)
+		want, mck := w.Search(&plans[i])
 		if !slices.Equal(a.Hits, want) || a.MCK != mck || !a.Exact {
-			t.Fatalf("plan %d (%d objects, %+v):\ngot  %v mc_k %d exact %v\nwant %v mc_k %d", i, len(w.Objects), plans[i].Match, a.Hits, a.MCK, a.Exact, want, mck)
+			t.Fatalf("plan %d (%d objects, %+v):\ngot  %v mc_k %d exact %v\nwant %v mc_k %d", i, len(w.Objects), plans[i], a.Hits, a.MCK, a.Exact, want, mck)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func (w *World) RandomPlans(rng interface{ IntN(int) int }, make func() gpuexec.
 
 // sameHits compares what a plan is answered, without what it cost.
 func SameHits(a, b *gpuexec.Answer) bool {
-	return slices.Equal(a.Hits, b.Hits) && a.MCK == b.MCK && a.Exact == b.Exact && reflect.DeepEqual(a.Err, b.Err)
+	return slices.Equal(a.Hits, b.Hits) && a.MCK == b.MCK && a.Exact == b.Exact && a.Scored == b.Scored && reflect.DeepEqual(a.Err, b.Err)
 }
 
 // sameAnswers compares everything that a group promises to keep.
@@ -76,8 +76,8 @@ func SameAnswers(t *testing.T, plans []gpuexec.Plan, got, want []gpuexec.Answer)
 			continue
 		}
 		if g.Err != nil || len(g.Hits) != len(w.Hits) || len(w.Hits) > 0 && !reflect.DeepEqual(g.Hits, w.Hits) ||
-			g.MCK != w.MCK || g.Exact != w.Exact || g.Postings != w.Postings || g.Candidates < uint64(len(g.Hits)) && g.Hits[0].Distance == gpuexec.NoDistance {
-			t.Fatalf("plan %d (%+v):\ngot  %+v\nwant %+v", i, plans[i].Match, *g, *w)
+			g.MCK != w.MCK || g.Exact != w.Exact || g.Units != w.Units || g.Candidates < uint64(len(g.Hits)) && !g.Scored || g.Scored != w.Scored {
+			t.Fatalf("plan %d (%+v):\ngot  %+v\nwant %+v", i, plans[i], *g, *w)
 		}
 	}
 }
@@ -86,8 +86,8 @@ func SameAnswers(t *testing.T, plans []gpuexec.Plan, got, want []gpuexec.Answer)
 func sameAsFlatScan(t testing.TB, scanner *flatscan.Scanner, plans []gpuexec.Plan, answers []gpuexec.Answer) {
 	t.Helper()
 	for i := range plans {
-		m := &plans[i].Match
-		want, stats := scanner.Search(nil, &m.Query, m.K, m.MinCount)
+		m := &plans[i]
+		want, stats := scanner.Search(nil, Query(m), m.K, m.MinCount)
 		got := make([]flatscan.Hit, len(answers[i].Hits))
 		for j, h := range answers[i].Hits {
 			got[j] = flatscan.Hit{ID: h.ID, Count: h.Count}
@@ -96,8 +96,8 @@ func sameAsFlatScan(t testing.TB, scanner *flatscan.Scanner, plans []gpuexec.Pla
 			t.Fatalf("query %d: got %v, want %v (error %v)", i, got, want, answers[i].Err)
 		}
 		// A query whose count bound is below its least count need not be scanned.
-		if answers[i].Postings != stats.Postings && len(want) > 0 {
-			t.Fatalf("query %d: %d postings scanned, there are %d", i, answers[i].Postings, stats.Postings)
+		if answers[i].Units != stats.Postings && len(want) > 0 {
+			t.Fatalf("query %d: %d postings scanned, there are %d", i, answers[i].Units, stats.Postings)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func sameAsFlatScan(t testing.TB, scanner *flatscan.Scanner, plans []gpuexec.Pla
 // randomPlanBelow is a random plan whose counts fit 32 bits.
 func (w *World) RandomPlanBelow(rng *rand.Rand) *gpuexec.Plan {
 	for {
-		if plan := w.RandomPlan(rng); w.Index.CountBound(&plan.Match.Query) < 1<<32 {
+		if plan := w.RandomPlan(rng); w.Index.CountBound(Query(&plan)) < 1<<32 {
 			return &plan
 		}
 	}

@@ -50,7 +50,7 @@ func TestChangedFileLeavesOthersAlone(t *testing.T) {
 	damaged, sound := changedFile(t, "damaged", 3000), changedFile(t, "sound", 60_000)
 	searchers := make(map[*index.Index]gpuexec.Searcher)
 	for _, x := range []*index.Index{damaged, sound} {
-		s, err := engine.Load(t.Context(), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: x}}})
+		s, err := engine.Load(t.Context(), x)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,9 +59,9 @@ func TestChangedFileLeavesOthersAlone(t *testing.T) {
 	}
 	// Many postings are harvested by sweeping the counters of the tile's objects, few by visiting the postings again.
 	ask := func(x *index.Index, keywords, k int) gpuexec.Answer {
-		plan := gpuexec.Plan{Kind: gpuexec.PlanMatch, Match: gpuexec.MatchPlan{K: k}}
-		plan.Match.Query.StartItem(0, 1)
-		plan.Match.Query.AddSpan(0, uint32(keywords))
+		plan := gpuexec.Plan{K: k}
+		Query(&plan).StartItem(0, 1)
+		Query(&plan).AddSpan(0, uint32(keywords))
 		answers := make([]gpuexec.Answer, 1)
 		if err := searchers[x].Search(t.Context(), []gpuexec.Plan{plan}, answers, nil); err != nil {
 			t.Fatal(err)
@@ -101,7 +101,7 @@ func TestTruncatedFile(t *testing.T) {
 		engine := cpu.New(gpuexec.CPUOptions{Workers: workers})
 		defer engine.Close()
 		x := changedFile(t, "cut", 60_000)
-		s, err := engine.Load(t.Context(), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: x}}})
+		s, err := engine.Load(t.Context(), x)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,9 +111,9 @@ func TestTruncatedFile(t *testing.T) {
 		}
 		plans := make([]gpuexec.Plan, 20)
 		for i := range plans {
-			plans[i] = gpuexec.Plan{Kind: gpuexec.PlanMatch, Match: gpuexec.MatchPlan{K: 10}}
-			plans[i].Match.Query.StartItem(0, 1)
-			plans[i].Match.Query.AddSpan(0, 10)
+			plans[i] = gpuexec.Plan{K: 10}
+			Query(&plans[i]).StartItem(0, 1)
+			Query(&plans[i]).AddSpan(0, 10)
 		}
 		answers := make([]gpuexec.Answer, len(plans))
 		if err := s.Search(t.Context(), plans, answers, nil); err != nil {

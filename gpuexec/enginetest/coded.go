@@ -81,7 +81,8 @@ func NewCodedWorld(t testing.TB, rng *rand.Rand, objects, attributes int) *Coded
 // what the bound cannot count.
 func (w *CodedWorld) Plan(rng *rand.Rand) gpuexec.Plan {
 	var p gpuexec.Plan
-	m := &p.Match
+	m := &p
+	Query(m) // also of no item
 	like, asked, other, reach := rng.IntN(w.Objects), 1+rng.IntN(100), rng.IntN(60), uint32(rng.IntN(3)*rng.IntN(40))
 	odd := rng.IntN(8) == 0
 	order := rng.Perm(len(w.Vocabulary))
@@ -93,7 +94,7 @@ func (w *CodedWorld) Plan(rng *rand.Rand) gpuexec.Plan {
 		if odd && rng.IntN(20) == 0 {
 			weight = 2
 		}
-		m.Query.StartItem(uint32(a), weight)
+		Query(m).StartItem(uint32(a), weight)
 		v := w.Vocabulary[a]
 		kw, ok := w.Object(like, uint32(a))
 		if !ok || rng.IntN(100) < other {
@@ -101,17 +102,17 @@ func (w *CodedWorld) Plan(rng *rand.Rand) gpuexec.Plan {
 		}
 		lo, hi := kw-min(kw, reach), min(kw+reach+1, v)
 		if odd && rng.IntN(20) == 0 && lo > 1 {
-			m.Query.AddSpan(0, 1)
+			Query(m).AddSpan(0, 1)
 		}
-		m.Query.AddSpan(lo, hi)
+		Query(m).AddSpan(lo, hi)
 		if odd && rng.IntN(20) == 0 {
-			m.Query.Items = append(m.Query.Items, m.Query.Items[rng.IntN(len(m.Query.Items))])
+			Query(m).Items = append(Query(m).Items, Query(m).Items[rng.IntN(len(Query(m).Items))])
 		}
 	}
 	m.K = []int{1, 2, 10, 100, 100, 1 + rng.IntN(300), 1000, 1 + rng.IntN(5000), w.Objects + 1}[rng.IntN(9)]
 	m.K = min(m.K, 8000)
 	if rng.IntN(4) == 0 {
-		m.MinCount = uint32(rng.IntN(len(m.Query.Items) + 2))
+		m.MinCount = uint32(rng.IntN(len(Query(m).Items) + 2))
 	}
 	return p
 }

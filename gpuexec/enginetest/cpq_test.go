@@ -99,18 +99,18 @@ func TestEngineAgreesWithCPQ(t *testing.T) {
 		s := loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: 1})
 		for range 5 {
 			plan := w.RandomPlan(rng)
-			for i := range plan.Match.Query.Items {
-				plan.Match.Query.Items[i].Weight = 1
+			for i := range Query(&plan).Items {
+				Query(&plan).Items[i].Weight = 1
 			}
-			plan.Match.MinCount = 0
+			plan.MinCount = 0
 			var postings []uint32
-			for id, count := range w.Counts(&plan.Match.Query) {
+			for id, count := range w.Counts(Query(&plan)) {
 				for range count {
 					postings = append(postings, uint32(id))
 				}
 			}
 			rng.Shuffle(len(postings), func(i, j int) { postings[i], postings[j] = postings[j], postings[i] })
-			model := newCPQ(plan.Match.K)
+			model := newCPQ(plan.K)
 			for _, o := range postings {
 				model.update(o)
 			}
@@ -135,8 +135,8 @@ func TestEngineAgreesWithCPQ(t *testing.T) {
 					t.Fatalf("round %d: hit %d (object %d, count %d) is in the Hash Table with count %d", round, i, h.ID, h.Count, model.ht[h.ID])
 				}
 			}
-			if int(got.Postings) != len(postings) {
-				t.Fatalf("round %d: %d postings scanned, there are %d", round, got.Postings, len(postings))
+			if int(got.Units) != len(postings) {
+				t.Fatalf("round %d: %d postings scanned, there are %d", round, got.Units, len(postings))
 			}
 		}
 	}

@@ -13,7 +13,7 @@ func TestEngineAgainstBruteForce(t *testing.T) {
 	rng := NewRand(t)
 	for range Rounds(make([]struct{}, 1200)) {
 		w := RandomWorld(t, rng, []int{0, 1, 2, 7, 8, 9, 63, 64, 65, rng.IntN(300), rng.IntN(300)}[rng.IntN(11)])
-		s := loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: 1 + rng.IntN(3), NibbleCounters: rng.IntN(2) == 0})
+		s := loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: 1 + rng.IntN(3)})
 		plans := w.RandomPlans(rng, func() gpuexec.Plan { return w.RandomPlan(rng) })
 		answers := Search(t, s, plans)
 		CheckAnswers(t, w, plans, answers)
@@ -27,8 +27,8 @@ func TestEngineAcrossTiles(t *testing.T) {
 	const tile = index.TileObjects
 	for _, n := range Rounds([]int{tile - 1, tile, tile + 1, 1<<16 + 1, 2 * tile, 2*tile + 1, 3*tile + 100}) {
 		w := RandomWorld(t, rng, n)
-		for _, nibbles := range []bool{false, true} {
-			s := loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: 1 + rng.IntN(3), NibbleCounters: nibbles})
+		for range 2 {
+			s := loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: 1 + rng.IntN(3)})
 			plans := w.RandomPlans(rng, func() gpuexec.Plan { return w.RandomPlan(rng) })
 			CheckAnswers(t, w, plans, Search(t, s, plans))
 		}

@@ -18,7 +18,7 @@ import (
 // cpuGroup makes a group whose members are CPU engines that share a crew, as devices of one host do.
 func cpuGroup(mode gpuexec.DeviceMode, members, workers int) *group.Group {
 	c := run.NewCrew(workers)
-	var all []run.Member
+	var all []*run.Engine
 	for range members {
 		all = append(all, cpu.On(gpuexec.CPUOptions{}, c))
 	}

@@ -70,11 +70,11 @@ func NumberRows(t testing.TB, name string, bag bool) *World {
 // rowPlan asks for a row, every number within radius, a repeated number again.
 func (w *World) RowPlan(row, radius uint32, k int) gpuexec.Plan {
 	var plan gpuexec.Plan
-	plan.Match.K = k
+	plan.K = k
 	for a, keywords := range w.Objects[row] {
 		for _, kw := range keywords {
-			plan.Match.Query.StartItem(uint32(a), 1)
-			plan.Match.Query.AddSpan(kw-min(kw, radius), min(kw+radius+1, w.Vocabulary[a]))
+			Query(&plan).StartItem(uint32(a), 1)
+			Query(&plan).AddSpan(kw-min(kw, radius), min(kw+radius+1, w.Vocabulary[a]))
 		}
 	}
 	return plan

@@ -34,12 +34,12 @@ func TestGenieStatic(t *testing.T) {
 		{"tweets_4k.csv.gz", true, 0, [][]pair{{{0, 17}, {11, 17}, {21, 17}, {31, 17}, {41, 17}}, {{1, 14}}, {{2, 18}}}},
 	} {
 		w := NumberRows(t, "genie_static/"+file.name, file.bag)
-		for _, nibbles := range []bool{false, true} {
-			s := loadCPU(t, w.Index, gpuexec.CPUOptions{NibbleCounters: nibbles})
+		s := loadCPU(t, w.Index, gpuexec.CPUOptions{})
+		for range 2 { // the second time with used memory
 			for row, want := range file.queries {
 				plan := w.RowPlan(uint32(row), file.radius, 5)
 				a := Search(t, s, []gpuexec.Plan{plan})[0]
-				if all, _ := w.Search(&plan.Match); a.Err != nil || !slices.Equal(a.Hits, all) {
+				if all, _ := w.Search(&plan); a.Err != nil || !slices.Equal(a.Hits, all) {
 					t.Errorf("%s, query %d: got %v, brute force %v (%v)", file.name, row, a.Hits, all, a.Err)
 				}
 				for i, p := range want {
@@ -103,13 +103,13 @@ func TestTypos(t *testing.T) {
 		if i >= compared && !a.Exact || i >= 5*compared {
 			continue
 		}
-		v.Reset(plans[i].Match.Verify.Text, 10, c.schema.NGram)
+		v.Reset(TextOf(&plans[i]), 10, c.schema.NGram)
 		if _, err := v.Scan(c.Index, 0, c.Index.Objects(), 0); err != nil {
 			t.Fatal(err)
 		}
 		for rank, want := range v.Hits(nil) {
-			if got := a.Hits[rank]; got.ID != want.ID || got.Count != want.Count || got.Distance != want.Distance {
-				t.Fatalf("%q, rank %d: got %v, an exhaustive scan finds %v", string(plans[i].Match.Verify.Text), rank, got, want)
+			if got := a.Hits[rank]; got.ID != want.ID || got.Count != want.Count || got.Score != float64(want.Distance) {
+				t.Fatalf("%q, rank %d: got %v, an exhaustive scan finds %v", string(TextOf(&plans[i])), rank, got, want)
 			}
 		}
 	}
@@ -136,12 +136,12 @@ func TestTiesAcrossTiles(t *testing.T) {
 	for _, weight := range []uint32{1, 3, 60, 10_000, index.MaxWeight} {
 		for _, k := range Rounds([]int{1, 3, 4, 100, 5000, 64512, gpuexec.MaxK}) {
 			var plan gpuexec.Plan
-			plan.Match.K = k
-			plan.Match.Query.StartItem(0, weight)
-			plan.Match.Query.AddSpan(0, 3)
+			plan.K = k
+			Query(&plan).StartItem(0, weight)
+			Query(&plan).AddSpan(0, 3)
 			t.Run(fmt.Sprintf("weight=%d/k=%d", weight, k), func(t *testing.T) {
 				for _, workers := range []int{1, 3} {
-					CheckAnswers(t, w, []gpuexec.Plan{plan}, Search(t, loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: workers, NibbleCounters: true}), []gpuexec.Plan{plan}))
+					CheckAnswers(t, w, []gpuexec.Plan{plan}, Search(t, loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: workers}), []gpuexec.Plan{plan}))
 				}
 			})
 		}

@@ -19,7 +19,7 @@ func compareLayouts(b *testing.B, names []string, indexes []*index.Index, plans 
 		var searchers []gpuexec.Searcher
 		for i, x := range indexes {
 			start := time.Now()
-			s, err := cpu.New(gpuexec.CPUOptions{Workers: workers}).Load(context.Background(), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: x}}})
+			s, err := cpu.New(gpuexec.CPUOptions{Workers: workers}).Load(context.Background(), x)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -42,16 +42,16 @@ func compareLayouts(b *testing.B, names []string, indexes []*index.Index, plans 
 					first = answers
 				}
 				for j := range answers {
-					if !SameHits(&answers[j], &first[j]) || answers[j].Postings != first[j].Postings {
+					if !SameHits(&answers[j], &first[j]) || answers[j].Units != first[j].Units {
 						b.Fatalf("%s answers plan %d differently: %d hits of %d postings (%v), want %d of %d (%v)", names[i], j,
-							len(answers[j].Hits), answers[j].Postings, answers[j].Err, len(first[j].Hits), first[j].Postings, first[j].Err)
+							len(answers[j].Hits), answers[j].Units, answers[j].Err, len(first[j].Hits), first[j].Units, first[j].Err)
 					}
 				}
 			}
 		}
 		postings := uint64(0)
 		for i := range first {
-			postings += first[i].Postings
+			postings += first[i].Units
 		}
 		for i := range times {
 			slices.Sort(times[i])
@@ -85,11 +85,11 @@ func BenchmarkLayouts(b *testing.B) {
 		rng := rand.New(rand.NewPCG(1, 3))
 		plans := make([]gpuexec.Plan, 256)
 		for i := range plans {
-			m := &plans[i].Match
+			m := &plans[i]
 			m.K = 100
 			for a, kws := range w.Objects[rng.IntN(objects)] {
-				m.Query.StartItem(uint32(a), 1)
-				m.Query.AddSpan(kws[0], kws[0]+1)
+				Query(m).StartItem(uint32(a), 1)
+				Query(m).AddSpan(kws[0], kws[0]+1)
 			}
 		}
 		compareLayouts(b, names, indexes, plans)
@@ -105,13 +105,13 @@ func BenchmarkLayouts(b *testing.B) {
 		rng := rand.New(rand.NewPCG(1, 4))
 		plans := make([]gpuexec.Plan, 1024)
 		for i := range plans {
-			m := &plans[i].Match
+			m := &plans[i]
 			m.K = 100
 			own := slices.Clone(w.Objects[rng.IntN(objects)][0][:12])
 			slices.Sort(own)
-			m.Query.StartItem(0, 1)
+			Query(m).StartItem(0, 1)
 			for _, kw := range slices.Compact(own) {
-				m.Query.AddSpan(kw, kw+1)
+				Query(m).AddSpan(kw, kw+1)
 			}
 		}
 		compareLayouts(b, names, indexes, plans)

@@ -47,15 +47,15 @@ func TestLayoutsAgree(t *testing.T) {
 					t.Fatalf("attribute %d is in layout %v, want %v", a, got, w.Layouts[a])
 				}
 			}
-			got := Search(t, loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: 1 + rng.IntN(3), NibbleCounters: rng.IntN(2) == 0}), plans)
+			got := Search(t, loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: 1 + rng.IntN(3)}), plans)
 			if round == 0 {
 				want = got
 				CheckAnswers(t, w, plans, want)
 			}
 			for i := range got {
-				if !SameHits(&got[i], &want[i]) || got[i].Postings != want[i].Postings {
+				if !SameHits(&got[i], &want[i]) || got[i].Units != want[i].Units {
 					t.Fatalf("%d objects, plan %d in layouts %v:\ngot  %d hits of %d postings\nwant %d of %d",
-						n, i, w.Layouts, len(got[i].Hits), got[i].Postings, len(want[i].Hits), want[i].Postings)
+						n, i, w.Layouts, len(got[i].Hits), got[i].Units, len(want[i].Hits), want[i].Units)
 				}
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/verify"
 )
 
 // TestRelations checks what must hold between answers, on collections of several tiles.
@@ -42,8 +44,8 @@ func TestRelations(t *testing.T) {
 			if !SameHits(&answers[i], &alone[0]) {
 				t.Fatalf("plan %d alone is answered differently", i)
 			}
-			if alone[0].Postings != answers[i].Postings {
-				t.Fatalf("plan %d alone scans %d postings, in the batch %d", i, alone[0].Postings, answers[i].Postings)
+			if alone[0].Units != answers[i].Units {
+				t.Fatalf("plan %d alone scans %d postings, in the batch %d", i, alone[0].Units, answers[i].Units)
 			}
 		}
 		// In any order.
@@ -68,16 +70,14 @@ func TestRelations(t *testing.T) {
 		// A smaller k gives a prefix; items in another order give the same.
 		fewer := slices.Clone(plans)
 		for i := range fewer {
-			m := &fewer[i].Match
+			m := &fewer[i]
 			m.K = 1 + rng.IntN(m.K)
-			m.Query.Items = slices.Clone(m.Query.Items)
-			rng.Shuffle(len(m.Query.Items), func(a, b int) {
-				m.Query.Items[a], m.Query.Items[b] = m.Query.Items[b], m.Query.Items[a]
-			})
+			items := OwnQuery(m).Items
+			rng.Shuffle(len(items), func(a, b int) { items[a], items[b] = items[b], items[a] })
 		}
 		for i, a := range Search(t, s, fewer) {
-			if all := answers[i].Hits; !slices.Equal(a.Hits, all[:min(len(all), fewer[i].Match.K)]) {
-				t.Fatalf("plan %d with k = %d is no prefix of k = %d", i, fewer[i].Match.K, plans[i].Match.K)
+			if all := answers[i].Hits; !slices.Equal(a.Hits, all[:min(len(all), fewer[i].K)]) {
+				t.Fatalf("plan %d with k = %d is no prefix of k = %d", i, fewer[i].K, plans[i].K)
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func TestConcurrentSearches(t *testing.T) {
 	var calls sync.WaitGroup
 	for range 2 {
 		w := RandomWorld(t, rng, index.TileObjects+1000)
-		s, err := engine.Load(context.Background(), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: w.Index}}})
+		s, err := engine.Load(context.Background(), w.Index)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestConcurrentSearches(t *testing.T) {
 					if answers[i].Err != nil {
 						continue
 					}
-					if want, _ := w.Search(&plans[i].Match); !slices.Equal(answers[i].Hits, want) {
+					if want, _ := w.Search(&plans[i]); !slices.Equal(answers[i].Hits, want) {
 						t.Errorf("plan %d of a concurrent call is answered wrong", i)
 					}
 				}
@@ -162,21 +162,19 @@ func TestBadPlans(t *testing.T) {
 	}
 	s := loadCPU(t, w.Index, gpuexec.CPUOptions{})
 	item := func(attr, weight, lo, hi uint32) gpuexec.Plan {
-		return gpuexec.Plan{Match: gpuexec.MatchPlan{K: 1, Query: index.Query{
+		return gpuexec.Plan{Family: postings.FamilyName, K: 1, Query: &index.Query{
 			Items: []index.Item{{Attr: attr, Weight: weight, Count: 1}}, Spans: []index.Span{{Lo: lo, Hi: hi}},
-		}}}
+		}}
 	}
 	good := item(0, 1, 0, 1)
 	noSpans := item(0, 1, 0, 1)
-	noSpans.Match.Query.Items[0].First = 1
+	Query(&noSpans).Items[0].First = 1
 	overlap := item(0, 1, 0, 1)
-	overlap.Match.Query.Items[0].Count = 2
-	overlap.Match.Query.Spans = append(overlap.Match.Query.Spans, index.Span{Lo: 0, Hi: 1})
-	verified := good
-	verified.Match.Verify = &gpuexec.SequencePlan{K: 1}
+	Query(&overlap).Items[0].Count = 2
+	Query(&overlap).Spans = append(Query(&overlap).Spans, index.Span{Lo: 0, Hi: 1})
 	heavy := item(0, index.MaxWeight, 0, w.Vocabulary[0])
 	for range 1<<16 + 100 {
-		heavy.Match.Query.Items = append(heavy.Match.Query.Items, heavy.Match.Query.Items[0])
+		Query(&heavy).Items = append(Query(&heavy).Items, Query(&heavy).Items[0])
 	}
 	with := func(change func(*gpuexec.Plan)) gpuexec.Plan {
 		p := good
@@ -184,14 +182,18 @@ func TestBadPlans(t *testing.T) {
 		return p
 	}
 	bad := []gpuexec.Plan{
-		with(func(p *gpuexec.Plan) { p.Kind = 9 }),
-		with(func(p *gpuexec.Plan) { p.Match.K = 0 }),
-		with(func(p *gpuexec.Plan) { p.Match.K = -1 }),
-		with(func(p *gpuexec.Plan) { p.Match.K = gpuexec.MaxK + 1 }),
+		with(func(p *gpuexec.Plan) { p.Family = "trees" }),
+		with(func(p *gpuexec.Plan) { p.Query = nil }),
+		with(func(p *gpuexec.Plan) { p.Query = (*index.Query)(nil) }),
+		with(func(p *gpuexec.Plan) { p.Query = 7 }),
+		with(func(p *gpuexec.Plan) { p.Rescore = &verify.Nearest{Texts: w.Index, NGram: 3} }), // k is 0
+		with(func(p *gpuexec.Plan) { p.K = 0 }),
+		with(func(p *gpuexec.Plan) { p.K = -1 }),
+		with(func(p *gpuexec.Plan) { p.K = gpuexec.MaxK + 1 }),
 		item(uint32(len(w.Vocabulary)), 1, 0, 1), item(1<<31, 1, 0, 1),
 		item(0, 0, 0, 1), item(0, index.MaxWeight+1, 0, 1),
 		item(0, 1, 1, 1), item(0, 1, 2, 1), item(0, 1, 0, w.Vocabulary[0]+1),
-		noSpans, overlap, verified, heavy,
+		noSpans, overlap, heavy,
 	}
 	plans := []gpuexec.Plan{good}
 	for _, p := range bad {
@@ -226,7 +228,7 @@ func TestAllocations(t *testing.T) {
 	plans := make([]gpuexec.Plan, 256)
 	for i := range plans {
 		plans[i] = w.RandomPlan(rng)
-		plans[i].Match.K = min(plans[i].Match.K, 100)
+		plans[i].K = min(plans[i].K, 100)
 	}
 	s := loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: 2})
 	answers := make([]gpuexec.Answer, len(plans))
@@ -247,11 +249,11 @@ func TestCapacity(t *testing.T) {
 	if c.BatchPlans != 1024 || c.BatchBytes != 256<<20 || c.InFlight != 2 || c.IndexBytes != w.Index.Size() || c.SharedBytes <= 0 || c.DeviceBytes < c.SharedBytes || c.Parts != 1 || c.Form == "" {
 		t.Errorf("capacity %+v", c)
 	}
-	small, large := gpuexec.Plan{Match: gpuexec.MatchPlan{K: 10}}, gpuexec.Plan{Match: gpuexec.MatchPlan{K: gpuexec.MaxK}}
+	small, large := gpuexec.Plan{Family: postings.FamilyName, K: 10}, gpuexec.Plan{Family: postings.FamilyName, K: gpuexec.MaxK}
 	if a, b := s.Cost(&small), s.Cost(&large); a <= 0 || b <= a || b > 64*1000 {
 		t.Errorf("costs %d and %d: an index of 1,000 objects bounds the entries", a, b)
 	}
-	if cost := s.Cost(&gpuexec.Plan{Match: gpuexec.MatchPlan{K: -5, Verify: &gpuexec.SequencePlan{K: 1 << 60}}}); cost < 0 {
+	if cost := s.Cost(&gpuexec.Plan{Family: postings.FamilyName, K: -5, Rescore: &verify.Nearest{K: 1 << 60}}); cost < 0 {
 		t.Errorf("cost %d of a bad plan", cost)
 	}
 }

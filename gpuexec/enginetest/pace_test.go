@@ -84,7 +84,7 @@ func TestPaceChangesNoAnswer(t *testing.T) {
 				text = RandomString(rng, "xyz", 1+rng.IntN(5)) // shares nothing: a scan
 			}
 			plan := c.SequencePlan(t, text, 1+rng.IntN(12), 1+rng.IntN(20), rng.IntN(3) > 0)
-			plan.Match.MinCount = uint32(rng.IntN(3))
+			plan.MinCount = uint32(rng.IntN(3))
 			plans = append(plans, plan)
 		}
 		want := Search(t, engines["one"], plans)
@@ -147,8 +147,8 @@ func TestDeadlineEndsOnePlan(t *testing.T) {
 				t.Errorf("%s: answers %+v", name, answers)
 			}
 			// What was spent beyond is one look at the clock, or a few where the machine is busy: far less than the whole.
-			if answers[2].Verify > 200*time.Millisecond {
-				t.Errorf("%s: comparing went on for %v with an allowance of %v", name, answers[2].Verify, plans[2].Work)
+			if answers[2].Rescoring > 200*time.Millisecond {
+				t.Errorf("%s: comparing went on for %v with an allowance of %v", name, answers[2].Rescoring, plans[2].Work)
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 			err := s.Search(ctx, []gpuexec.Plan{c.SequencePlan(t, long, 50, 400, certify)}, make([]gpuexec.Answer, 1), nil)
@@ -187,7 +187,7 @@ func TestCallAllowance(t *testing.T) {
 		if a.Unfinished == nil {
 			t.Fatalf("plan %d is answered, which takes a second: %+v", i, a)
 		}
-		spent += a.Verify
+		spent += a.Rescoring
 		if a.Unfinished.Left() > 0 {
 			known++
 		}

@@ -43,8 +43,9 @@ func SequenceCollection(t testing.TB, texts []string, ngram int) *Collection {
 // sequencePlan asks for the k nearest of a text, with candidates, as the service does.
 func (c *Collection) SequencePlan(t testing.TB, text string, k, candidates int, certify bool) gpuexec.Plan {
 	t.Helper()
-	plan := gpuexec.Plan{Match: gpuexec.MatchPlan{K: candidates, Verify: &gpuexec.SequencePlan{Text: []rune(text), K: k, Certify: certify}}}
-	if err := c.Queries.Text(&plan.Match.Query, text); err != nil {
+	plan := gpuexec.Plan{K: candidates, Certify: certify,
+		Rescore: &verify.Nearest{Texts: c.Index, NGram: c.schema.NGram, Text: []rune(text), K: k}}
+	if err := c.Queries.Text(Query(&plan), text); err != nil {
 		t.Fatal(err)
 	}
 	return plan
@@ -59,13 +60,16 @@ func Nearest(texts []string, query string, ngram int, minCount uint32) []gpuexec
 			count = index.GramOverlap([]rune(query), []rune(text), ngram)
 		}
 		if uint32(count) >= minCount {
-			all = append(all, gpuexec.Hit{ID: uint32(id), Count: uint32(count), Distance: int32(verify.EditDistance([]rune(query), []rune(text)))})
+			all = append(all, gpuexec.Hit{ID: uint32(id), Count: uint32(count), Score: float64(verify.EditDistance([]rune(query), []rune(text)))})
 		}
 	}
-	slices.SortFunc(all, func(a, b gpuexec.Hit) int {
-		return verify.Compare(verify.Hit{ID: a.ID, Count: a.Count, Distance: a.Distance}, verify.Hit{ID: b.ID, Count: b.Count, Distance: b.Distance})
-	})
+	slices.SortFunc(all, Nearer)
 	return all
+}
+
+// Nearer is the order of hits by distance.
+func Nearer(a, b gpuexec.Hit) int {
+	return verify.Compare(verify.Hit{ID: a.ID, Count: a.Count, Distance: int32(a.Score)}, verify.Hit{ID: b.ID, Count: b.Count, Distance: int32(b.Score)})
 }
 
 func RandomString(rng *rand.Rand, alphabet string, length int) string {

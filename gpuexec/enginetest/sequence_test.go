@@ -11,7 +11,6 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index/load"
-	"github.com/geniemq/geniemq/index/verify"
 )
 
 // TestSequencesAgainstBruteForce: certified answers are those of the definition, ids, counts, ties and all; answers
@@ -40,24 +39,24 @@ func TestSequencesAgainstBruteForce(t *testing.T) {
 			k := 1 + rng.IntN(12)
 			plan := c.SequencePlan(t, Misspelt(rng, base+"a", rng.IntN(3))+"b", k, 1+rng.IntN(20), rng.IntN(2) == 0)
 			if rng.IntN(3) == 0 {
-				plan.Match.MinCount = uint32(rng.IntN(6))
+				plan.MinCount = uint32(rng.IntN(6))
 			}
 			plans = append(plans, plan)
 		}
 		for i, a := range Search(t, s, plans) {
-			m := &plans[i].Match
-			want := Nearest(texts, string(m.Verify.Text), ngram, m.MinCount)
+			m := &plans[i]
+			want := Nearest(texts, string(TextOf(m)), ngram, m.MinCount)
 			candidates := slices.DeleteFunc(slices.Clone(want), func(h gpuexec.Hit) bool { return h.Count == 0 })
-			want = want[:min(len(want), m.Verify.K)]
+			want = want[:min(len(want), m.Wanted())]
 			if a.Err != nil {
 				t.Fatal(a.Err)
 			}
-			if m.Verify.Certify && !a.Exact {
+			if m.Certify && !a.Exact {
 				t.Fatalf("plan %d asks for certainty and is not exact", i)
 			}
 			mck := uint32(0)
-			if len(a.Hits) == m.Verify.K {
-				mck = a.Hits[m.Verify.K-1].Count
+			if len(a.Hits) == m.Wanted() {
+				mck = a.Hits[m.Wanted()-1].Count
 			}
 			if a.MCK != mck {
 				t.Fatalf("plan %d: mc_k %d, want %d", i, a.MCK, mck)
@@ -65,7 +64,7 @@ func TestSequencesAgainstBruteForce(t *testing.T) {
 			if a.Exact {
 				exact++
 				if !slices.Equal(a.Hits, want) {
-					t.Fatalf("plan %d, %q, n = %d, k = %d, K = %d, min count %d:\ngot  %v\nwant %v", i, string(m.Verify.Text), ngram, m.Verify.K, m.K, m.MinCount, a.Hits, want)
+					t.Fatalf("plan %d, %q, n = %d, k = %d, K = %d, min count %d:\ngot  %v\nwant %v", i, string(TextOf(m)), ngram, m.Wanted(), m.K, m.MinCount, a.Hits, want)
 				}
 				continue
 			}
@@ -76,11 +75,9 @@ func TestSequencesAgainstBruteForce(t *testing.T) {
 				}
 				return int(a.ID) - int(b.ID)
 			})
-			candidates = candidates[:min(len(candidates), max(m.K, m.Verify.K))]
-			slices.SortFunc(candidates, func(a, b gpuexec.Hit) int {
-				return verify.Compare(verify.Hit{ID: a.ID, Count: a.Count, Distance: a.Distance}, verify.Hit{ID: b.ID, Count: b.Count, Distance: b.Distance})
-			})
-			if !slices.Equal(a.Hits, candidates[:min(len(candidates), m.Verify.K)]) {
+			candidates = candidates[:min(len(candidates), max(m.K, m.Wanted()))]
+			slices.SortFunc(candidates, Nearer)
+			if !slices.Equal(a.Hits, candidates[:min(len(candidates), m.Wanted())]) {
 				t.Fatalf("plan %d: got %v, the best candidates are %v", i, a.Hits, candidates)
 			}
 		}
@@ -114,19 +111,19 @@ func TestSequenceOutcomes(t *testing.T) {
 		return &a
 	}
 	once := func(text string, k, candidates int) uint64 {
-		return Search(t, s, []gpuexec.Plan{c.SequencePlan(t, text, k, candidates, false)})[0].Postings
+		return Search(t, s, []gpuexec.Plan{c.SequencePlan(t, text, k, candidates, false)})[0].Units
 	}
-	if a := certify("abcdefgh", 1, 1); a.Postings != once("abcdefgh", 1, 1) {
+	if a := certify("abcdefgh", 1, 1); a.Units != once("abcdefgh", 1, 1) {
 		t.Error("an exact match was not certified at once")
 	}
-	if a := certify(long, 1, 2); a.Postings < 4*once(long, 1, 2) || a.Postings > 7*once(long, 1, 2) || a.Hits[0].Distance != 5 {
+	if a := certify(long, 1, 2); a.Units < 4*once(long, 1, 2) || a.Units > 7*once(long, 1, 2) || a.Hits[0].Score != 5 {
 		t.Errorf("finding the near one behind 20 far ones with more grams should take K = 2, 4, 8, 16, 32: %+v", a)
 	}
 	certify("yyyy", 2, 10)        // shares a gram with none: scan
 	certify("abc", 5, 5)          // theta <= 0: scan
 	certify("abc250def", 505, 32) // k is the index: all objects, the blank one too
 	certify("abc250def", 600, 600)
-	if a := certify("abc250def", 300, 300); a.MCK == 0 || a.Verify <= 0 || a.Postings == 0 {
+	if a := certify("abc250def", 300, 300); a.MCK == 0 || a.Rescoring <= 0 || a.Units == 0 {
 		t.Errorf("statistics are missing: %+v", a)
 	}
 
@@ -160,8 +157,8 @@ func BenchmarkTypos(b *testing.B) {
 						b.Fatal(err)
 					}
 					for i := range answers {
-						postings += answers[i].Postings
-						verified += answers[i].Verify
+						postings += answers[i].Units
+						verified += answers[i].Rescoring
 						if answers[i].Exact {
 							exact++
 						}

@@ -211,16 +211,17 @@ func (wl *Workload) Build(t testing.TB) *index.Index {
 func (wl *Workload) Plans() []gpuexec.Plan {
 	plans := make([]gpuexec.Plan, wl.Queries)
 	for q := range plans {
-		m := &plans[q].Match
+		m := &plans[q]
 		m.K = wl.K
+		Query(m) // also of no item
 		for _, kw := range wl.Query(nil, uint32(q)) {
-			m.Query.StartItem(kw[0], 1)
+			Query(m).StartItem(kw[0], 1)
 			lo, hi := kw[1]-min(kw[1], wl.Reach), min(kw[1]+wl.Reach+1, wl.Vocabulary)
 			if wl.occurs != nil {
 				lo, hi = wl.numbers[lo], wl.numbers[hi]
 			}
 			if lo < hi {
-				m.Query.AddSpan(lo, hi)
+				Query(m).AddSpan(lo, hi)
 			}
 		}
 	}

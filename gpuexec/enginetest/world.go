@@ -195,7 +195,7 @@ func OpenBuilt(t testing.TB, b *index.Builder) *index.Index {
 // loadOn makes an index resident on an engine.
 func LoadOn(t testing.TB, e gpuexec.Engine, x *index.Index) gpuexec.Searcher {
 	t.Helper()
-	s, err := e.Load(context.Background(), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: x}}})
+	s, err := e.Load(context.Background(), x)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,12 +230,13 @@ func (w *World) AddRandomItem(rng *rand.Rand, q *index.Query, weight uint32) {
 // every width.
 func (w *World) RandomPlan(rng *rand.Rand) gpuexec.Plan {
 	var plan gpuexec.Plan
-	m := &plan.Match
+	m := &plan
+	Query(m) // also of no item
 	heaviest := []int{1, 2, 30, 4000, index.MaxWeight}[rng.IntN(5)]
 	for range rng.IntN(12) {
-		w.AddRandomItem(rng, &m.Query, uint32(1+rng.IntN(heaviest)))
+		w.AddRandomItem(rng, Query(m), uint32(1+rng.IntN(heaviest)))
 		if rng.IntN(5) == 0 {
-			m.Query.Items = append(m.Query.Items, m.Query.Items[rng.IntN(len(m.Query.Items))])
+			Query(m).Items = append(Query(m).Items, Query(m).Items[rng.IntN(len(Query(m).Items))])
 		}
 	}
 	n := len(w.Objects)
@@ -268,10 +269,10 @@ func (w *World) Counts(q *index.Query) []uint64 {
 }
 
 // search is the answer by the definition: all objects sorted.
-func (w *World) Search(m *gpuexec.MatchPlan) (hits []gpuexec.Hit, mck uint32) {
-	for id, count := range w.Counts(&m.Query) {
+func (w *World) Search(m *gpuexec.Plan) (hits []gpuexec.Hit, mck uint32) {
+	for id, count := range w.Counts(Query(m)) {
 		if count > 0 && count >= uint64(m.MinCount) {
-			hits = append(hits, gpuexec.Hit{ID: uint32(id), Count: uint32(count), Distance: gpuexec.NoDistance})
+			hits = append(hits, gpuexec.Hit{ID: uint32(id), Count: uint32(count)})
 		}
 	}
 	slices.SortFunc(hits, func(a, b gpuexec.Hit) int {

@@ -11,13 +11,12 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/run"
-	"github.com/geniemq/geniemq/index"
 )
 
-// A deviceGroup is an engine made of several, the devices of one host, all of one kind. It adds no stage: above match all
-// is the pipeline's, and a group is only another way to match and scan (spread) or to choose who does (replicas).
+// Group is an engine made of several, the devices of one host, all of one kind. It adds no stage: above match all
+// is package run, and a group is only another way to match and scan (spread) or to choose who does (replicas).
 //
-//   - With DeviceCapacity, an index is cut into ranges of tiles, one a member, and a batch goes to all members at the same
+//   - With DeviceCapacity, an index is cut into ranges of tiles, one per member, and a batch goes to all members at the same
 //     time (spreadMatcher). Each returns its best k of every query, and the best k of these are the answer: the order of
 //     entries is total, and a tile belongs to one member. Members may compare the texts that they hold; what that decides is
 //     decided once, above.
@@ -29,25 +28,25 @@ import (
 // Errors of a member are those of the group: a device that is lost (DeviceError.Sticky) fails the process, since the
 // supervisor that restarts it brings back all devices, and a query that kills devices should not go on to the next.
 type Group struct {
-	members []run.Member
+	members []*run.Engine
 	mode    gpuexec.DeviceMode
 	crew    *run.Crew
 	info    gpuexec.Info
 }
 
-// newDeviceGroup makes an engine of its members, which it owns from now on.
-func New(members []run.Member, mode gpuexec.DeviceMode, crew *run.Crew) *Group {
+// New makes an engine of its members, which it owns from now on.
+func New(members []*run.Engine, mode gpuexec.DeviceMode, crew *run.Crew) *Group {
 	g := &Group{members: members, mode: mode, crew: crew}
-	g.info = gpuexec.Info{Kind: members[0].Info().Kind, Device: deviceNames(members) + ", " + string(mode), Workers: crew.Size()}
+	g.info = gpuexec.Info{Kind: members[0].About.Kind, Device: deviceNames(members) + ", " + string(mode), Workers: crew.Size()}
 	return g
 }
 
 // deviceNames is "4 x NVIDIA H200", or a sum of such where devices differ.
-func deviceNames(members []run.Member) string {
+func deviceNames(members []*run.Engine) string {
 	var names []string
 	count := make(map[string]int)
 	for _, m := range members {
-		name := m.Info().Device
+		name := m.About.Device
 		if count[name] == 0 {
 			names = append(names, name)
 		}
@@ -59,8 +58,18 @@ func deviceNames(members []run.Member) string {
 	return strings.Join(names, " + ")
 }
 
+// Info implements gpuexec.Engine.
 func (g *Group) Info() gpuexec.Info { return g.info }
 
+// Memory implements gpuexec.Engine.
+func (g *Group) Memory() (all []gpuexec.Holding) {
+	for _, m := range g.members {
+		all = append(all, m.Memory()...)
+	}
+	return all
+}
+
+// Close implements gpuexec.Engine.
 func (g *Group) Close() error {
 	var errs []error
 	for _, m := range g.members {
@@ -69,16 +78,16 @@ func (g *Group) Close() error {
 	return errors.Join(errs...)
 }
 
-func (g *Group) Load(ctx context.Context, snapshot *gpuexec.Snapshot, later ...*gpuexec.Snapshot) (gpuexec.Searcher, error) {
-	indexes, err := run.IndexesOf(snapshot, later)
-	if err != nil {
+// Load implements gpuexec.Engine.
+func (g *Group) Load(ctx context.Context, x gpuexec.Source, later ...gpuexec.Source) (gpuexec.Searcher, error) {
+	if err := run.CheckSources(x, later...); err != nil {
 		return nil, err
 	}
-	x, ranges := indexes[0], g.ranges(indexes[0])
+	ranges := g.ranges(x)
 	following := make([][]run.Extent, len(g.members))
-	for _, next := range indexes[1:] {
+	for _, next := range later {
 		for i, tiles := range g.ranges(next) {
-			following[i] = append(following[i], run.Extent{Index: next, Tiles: tiles})
+			following[i] = append(following[i], run.Extent{Source: next, Tiles: tiles})
 		}
 	}
 	shards, err := g.loadShards(ctx, x, ranges, following)
@@ -91,30 +100,30 @@ func (g *Group) Load(ctx context.Context, snapshot *gpuexec.Snapshot, later ...*
 	return newReplicaSearcher(shards), nil
 }
 
-// ranges are the tiles of each member. There may be fewer than members (spreadTiles).
-func (g *Group) ranges(x *index.Index) []run.Tiles {
+// ranges are the tiles of each member. There may be fewer than members (run.CutTiles).
+func (g *Group) ranges(x gpuexec.Source) []run.Tiles {
 	if g.mode == gpuexec.DeviceCapacity {
-		return run.SpreadTiles(x, len(g.members))
+		return run.CutTiles(g.members[0].Weigh(x), len(g.members))
 	}
 	return slices.Repeat([]run.Tiles{run.AllTiles(x)}, len(g.members))
 }
 
-// loadShards loads all members at the same time: each has a way of its own to its memory. There is a shard a range.
-func (g *Group) loadShards(ctx context.Context, x *index.Index, ranges []run.Tiles, later [][]run.Extent) ([]run.Shard, error) {
+// loadShards loads all members at the same time: each has a way of its own to its memory. There is a shard per range.
+func (g *Group) loadShards(ctx context.Context, x gpuexec.Source, ranges []run.Tiles, later [][]run.Extent) ([]*run.Searcher, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	shards, errs := make([]run.Shard, len(ranges)), make([]error, len(ranges))
+	shards := make([]*run.Searcher, len(ranges))
 	var loading sync.WaitGroup
 	for i, tiles := range ranges {
 		loading.Go(func() {
 			var err error
-			if panicked := run.Protect(func() { shards[i], err = g.members[i].LoadTiles(ctx, run.Extent{Index: x, Tiles: tiles}, later[i]) }); panicked != nil {
+			own := run.Extent{Source: x, Tiles: tiles}
+			if panicked := run.Protect(func() { shards[i], err = g.members[i].LoadTiles(ctx, own, later[i]) }); panicked != nil {
 				err = panicked
 			}
 			if err != nil {
 				shards[i] = nil
-				errs[i] = fmt.Errorf("device %d of %d: %w", i+1, len(g.members), err)
-				cancel(errs[i])
+				cancel(fmt.Errorf("device %d of %d: %w", i+1, len(g.members), err))
 			}
 		})
 	}
@@ -122,7 +131,7 @@ func (g *Group) loadShards(ctx context.Context, x *index.Index, ranges []run.Til
 	if ctx.Err() == nil {
 		return shards, nil
 	}
-	errs = []error{context.Cause(ctx)} // the others ended because of this one
+	errs := []error{context.Cause(ctx)} // the others ended because of this one
 	for _, s := range shards {
 		if s != nil {
 			errs = append(errs, s.Close())
@@ -133,7 +142,7 @@ func (g *Group) loadShards(ctx context.Context, x *index.Index, ranges []run.Til
 
 // groupCapacity is the capacity of shards that run the same batches: what the least of them can take, the memory of
 // all, and the parts of the one that has most.
-func groupCapacity(shards []run.Shard) gpuexec.Capacity {
+func groupCapacity(shards []*run.Searcher) gpuexec.Capacity {
 	c := shards[0].Capacity()
 	forms := []string{c.Form} // that differ
 	for _, s := range shards[1:] {
@@ -153,7 +162,7 @@ func groupCapacity(shards []run.Shard) gpuexec.Capacity {
 	return c
 }
 
-func groupCost(shards []run.Shard, p *gpuexec.Plan) int64 {
+func groupCost(shards []*run.Searcher, p *gpuexec.Plan) int64 {
 	var most int64
 	for _, s := range shards {
 		most = max(most, s.Cost(p))
@@ -161,7 +170,7 @@ func groupCost(shards []run.Shard, p *gpuexec.Plan) int64 {
 	return most
 }
 
-func closeShards(shards []run.Shard) error {
+func closeShards(shards []*run.Searcher) error {
 	var errs []error
 	for _, s := range shards {
 		errs = append(errs, s.Close())

@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"errors"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,13 +18,14 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/verify"
 )
 
 // groupOfTwo makes a group of two CPU engines that share a crew.
 func groupOfTwo(mode gpuexec.DeviceMode) *Group {
 	c := run.NewCrew(2)
-	return New([]run.Member{cpu.On(gpuexec.CPUOptions{}, c), cpu.On(gpuexec.CPUOptions{}, c)}, mode, c)
+	return New([]*run.Engine{cpu.On(gpuexec.CPUOptions{}, c), cpu.On(gpuexec.CPUOptions{}, c)}, mode, c)
 }
 
 // TestDevicesJoin compares the joining of sorted entries with a gate that sees all of them. Members that have compared their
@@ -35,10 +37,10 @@ func TestDevicesJoin(t *testing.T) {
 		var all []topk.Entry
 		var postings uint64
 		k, compared := 1+rng.IntN(30), rng.IntN(20)
-		distanceOf := func(e topk.Entry) int32 { return int32(e.ID()) % 7 }
+		distanceOf := func(e topk.Entry) float64 { return float64(e.ID() % 7) }
 		for i := range 1 + rng.IntN(5) {
-			part := run.Job{Postings: rng.Uint64N(100)}
-			postings += part.Postings
+			part := run.Job{Units: rng.Uint64N(100)}
+			postings += part.Units
 			for id := range rng.IntN(20) {
 				part.Entries = append(part.Entries, topk.NewEntry(1+rng.Uint32N(4), uint32(i*100+id)))
 			}
@@ -50,7 +52,7 @@ func TestDevicesJoin(t *testing.T) {
 			all = append(all, part.Entries...)
 			part.Entries = top.Finish(nil)
 			for rank := range min(compared, len(part.Entries)) {
-				part.Distances = append(part.Distances, distanceOf(part.Entries[len(part.Entries)-1-rank]))
+				part.Known = append(part.Known, distanceOf(part.Entries[len(part.Entries)-1-rank]))
 			}
 			b.jobs = append(b.jobs, []run.Job{part})
 		}
@@ -59,77 +61,84 @@ func TestDevicesJoin(t *testing.T) {
 		for _, e := range all {
 			want.Offer(e)
 		}
-		job := run.Job{K: k, Entries: make([]topk.Entry, rng.IntN(9)), Distances: make([]int32, rng.IntN(9))}
+		job := run.Job{K: k, Entries: make([]topk.Entry, rng.IntN(9)), Known: make([]float64, rng.IntN(9))}
 		b.join(&job, 0)
 		expected := want.Finish(nil)
-		if len(job.Entries) != len(expected) || len(expected) > 0 && !reflect.DeepEqual(job.Entries, expected) || job.Postings != postings {
-			t.Fatalf("k %d: got %v, want %v; %d postings, want %d", k, job.Entries, expected, job.Postings, postings)
+		if len(job.Entries) != len(expected) || len(expected) > 0 && !reflect.DeepEqual(job.Entries, expected) || job.Units != postings {
+			t.Fatalf("k %d: got %v, want %v; %d postings, want %d", k, job.Entries, expected, job.Units, postings)
 		}
-		if len(job.Distances) > len(expected) || len(job.Distances) < min(compared, len(expected)) {
-			t.Fatalf("%d distances of %d entries, members have compared %d", len(job.Distances), len(expected), compared)
+		if len(job.Known) > len(expected) || len(job.Known) < min(compared, len(expected)) {
+			t.Fatalf("%d distances of %d entries, members have compared %d", len(job.Known), len(expected), compared)
 		}
-		for rank, d := range job.Distances {
-			if e := expected[len(expected)-1-rank]; d != distanceOf(e) && (d != -1 || rank < compared) {
-				t.Fatalf("the distance of rank %d is %d, want %d; members have compared %d", rank, d, distanceOf(e), compared)
+		for rank, d := range job.Known {
+			if e := expected[len(expected)-1-rank]; d != distanceOf(e) && (!math.IsNaN(d) || rank < compared) {
+				t.Fatalf("the distance of rank %d is %v, want %v; members have compared %d", rank, d, distanceOf(e), compared)
 			}
 		}
 	}
 }
 
-// comparingMember is a CPU engine that compares the first candidates of its objects and scans their texts, as a device does.
+// loading is what loads postings onto an engine.
+type loading = func(ctx context.Context, h *run.Host, own run.Extent, later []run.Extent) (run.Matcher, error)
+
+// wrapped is a CPU engine whose loader of postings is wrapped.
+func wrapped(crew *run.Crew, wrap func(load loading) loading) *run.Engine {
+	e := cpu.On(gpuexec.CPUOptions{}, crew)
+	l := e.Loaders[postings.FamilyName]
+	l.Load = wrap(l.Load)
+	e.Loaders[postings.FamilyName] = l
+	return e
+}
+
+// comparing is a matcher that compares the first candidates of its objects and scans their texts, as a device does.
 // Short texts it leaves to the host if so told.
-type comparingMember struct {
-	*cpu.Engine
+type comparing struct {
+	run.Matcher
+	index             *index.Index
+	tiles             run.Tiles
 	first             int
 	leaves            bool
 	compared, scanned *atomic.Int32
 }
 
-type comparingShard struct {
-	run.Shard
-	index *index.Index
-	tiles run.Tiles
-	of    comparingMember
-}
-
-func (m comparingMember) LoadTiles(ctx context.Context, own run.Extent, later []run.Extent) (run.Shard, error) {
-	s, err := m.Engine.LoadTiles(ctx, own, later)
-	return comparingShard{s, own.Index, own.Tiles, m}, err
-}
-
-func (s comparingShard) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace) error {
-	if err := s.Shard.Match(ctx, jobs, t); err != nil {
+func (s comparing) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace) error {
+	if err := s.Matcher.Match(ctx, jobs, t); err != nil {
 		return err
 	}
 	for _, job := range jobs {
-		for rank := range min(s.of.first, len(job.Entries)) {
-			distance := int32(-1) // too long a text
-			if e := job.Entries[len(job.Entries)-1-rank]; job.Text != nil && e.ID()%5 != 0 {
-				distance = int32(verify.EditDistance(job.Text, []rune(s.index.Text(e.ID()))))
-				s.of.compared.Add(1)
+		for rank := range min(s.first, len(job.Entries)) {
+			distance := math.NaN() // too long a text
+			if e := job.Entries[len(job.Entries)-1-rank]; job.Rescore != nil && e.ID()%5 != 0 {
+				distance = float64(verify.EditDistance(job.Rescore.(*verify.Nearest).Text, []rune(s.index.Text(e.ID()))))
+				s.compared.Add(1)
 			}
-			job.Distances = append(job.Distances, distance)
+			job.Known = append(job.Known, distance)
 		}
 	}
 	return nil
 }
 
-func (s comparingShard) Scan(_ context.Context, jobs []*run.ScanJob, _ *gpuexec.Trace) error {
+func (s comparing) Scan(_ context.Context, jobs []*run.ScanJob, _ *gpuexec.Trace) error {
 	for _, job := range jobs {
-		if s.of.leaves && len(job.Text) < 10 {
+		r := job.Rescorer.(*verify.SequenceRescorer)
+		if s.leaves && len(r.Nearest().Text) < 10 {
 			continue
 		}
-		for id := s.tiles.Base(); id < s.tiles.Base()+s.tiles.Objects(s.index); id++ {
+		var hits []gpuexec.Hit
+		for id := s.tiles.Base(); id < s.tiles.Base()+s.tiles.Objects(s.index.Objects()); id++ {
 			text := []rune(s.index.Text(id))
-			if d := verify.EditDistance(job.Text, text); d <= job.Within {
-				if count := uint32(index.GramOverlap(job.Text, text, 3)); count >= job.MinCount {
-					job.Hits = append(job.Hits, verify.Hit{ID: id, Count: count, Distance: int32(d)})
+			if d := verify.EditDistance(r.Nearest().Text, text); d <= r.Within() {
+				if count := uint32(index.GramOverlap(r.Nearest().Text, text, 3)); count >= job.MinCount {
+					hits = append(hits, gpuexec.Hit{ID: id, Count: count, Score: float64(d)})
 				}
 			}
 		}
-		slices.SortFunc(job.Hits, verify.Compare)
-		job.Hits, job.Done = job.Hits[:min(len(job.Hits), job.K)], true
-		s.of.scanned.Add(1)
+		slices.SortFunc(hits, enginetest.Nearer)
+		for _, h := range hits[:min(len(hits), r.Nearest().K)] {
+			job.Found = append(job.Found, verify.Scored(h))
+		}
+		job.Done = true
+		s.scanned.Add(1)
 	}
 	return nil
 }
@@ -149,10 +158,14 @@ func TestDevicesSequences(t *testing.T) {
 	one := enginetest.LoadOn(t, cpu.New(gpuexec.CPUOptions{Workers: 2}), c.Index)
 	compared, scanned := new(atomic.Int32), new(atomic.Int32)
 	crew := run.NewCrew(2)
-	var members []run.Member
+	var members []*run.Engine
 	for i := range 3 {
-		e := cpu.On(gpuexec.CPUOptions{}, crew)
-		members = append(members, comparingMember{e, 2 + 20*i, i == 1, compared, scanned})
+		members = append(members, wrapped(crew, func(load loading) loading {
+			return func(ctx context.Context, h *run.Host, own run.Extent, later []run.Extent) (run.Matcher, error) {
+				m, err := load(ctx, h, own, later)
+				return comparing{m, c.Index, own.Tiles, 2 + 20*i, i == 1, compared, scanned}, err
+			}
+		}))
 	}
 	s := enginetest.LoadOn(t, New(members, gpuexec.DeviceCapacity, crew), c.Index)
 	for range enginetest.Rounds([]int{1, 2, 3}) {
@@ -164,8 +177,8 @@ func TestDevicesSequences(t *testing.T) {
 		plans = append(plans, c.SequencePlan(t, "zzzzzzzzzzzz", 3, 10, true)) // nothing has a gram of it: only a scan is certain
 		want, got := enginetest.Search(t, one, plans), enginetest.Search(t, s, plans)
 		for i := range got { // a scan in place of more candidates touches fewer postings
-			if plans[i].Match.Verify.Certify {
-				got[i].Postings = want[i].Postings
+			if plans[i].Certify {
+				got[i].Units = want[i].Units
 			}
 		}
 		enginetest.SameAnswers(t, plans, got, want)
@@ -175,57 +188,58 @@ func TestDevicesSequences(t *testing.T) {
 	}
 }
 
-// brokenMember is a CPU engine whose shard or matching fails.
-type brokenMember struct {
-	*cpu.Engine
+// broken says how a member fails: in loading or in matching.
+type broken struct {
 	load  func() error
 	match func(ctx context.Context, jobs []*run.Job) error
-	open  *atomic.Int32 // shards
+	open  *atomic.Int32 // matchers of all members
 }
 
-type brokenShard struct {
-	run.Shard
-	of *brokenMember
+type brokenMatcher struct {
+	run.Matcher
+	of *broken
 }
 
-func (m *brokenMember) LoadTiles(ctx context.Context, own run.Extent, later []run.Extent) (run.Shard, error) {
-	if m.load != nil {
-		if err := m.load(); err != nil {
-			return nil, err
-		}
-	}
-	s, err := m.Engine.LoadTiles(ctx, own, later)
-	if err != nil {
-		return nil, err // the broken member was faster
-	}
-	m.open.Add(1)
-	return &brokenShard{s, m}, nil
-}
-
-func (s *brokenShard) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace) error {
+func (s *brokenMatcher) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace) error {
 	if s.of.match != nil {
 		return s.of.match(ctx, jobs)
 	}
-	return s.Shard.Match(ctx, jobs, t)
+	return s.Matcher.Match(ctx, jobs, t)
 }
 
-func (s *brokenShard) Close() error {
+func (s *brokenMatcher) Close() error {
 	s.of.open.Add(-1)
-	return s.Shard.Close()
+	return s.Matcher.Close()
 }
 
 // brokenGroup has three members, of which the second is broken.
-func brokenGroup(mode gpuexec.DeviceMode, load func() error, match func(context.Context, []*run.Job) error) (*Group, *atomic.Int32) {
+func brokenGroup(mode gpuexec.DeviceMode, load func() error, match func(context.Context, []*run.Job) error) (*Group, []*broken) {
 	open := new(atomic.Int32)
-	var all []run.Member
+	var all []*run.Engine
+	var how []*broken
 	for i := range 3 {
-		m := &brokenMember{Engine: cpu.On(gpuexec.CPUOptions{}, run.NewCrew(1)), open: open}
+		b := &broken{open: open}
 		if i == 1 {
-			m.load, m.match = load, match
+			b.load, b.match = load, match
 		}
-		all = append(all, m)
+		how = append(how, b)
+		all = append(all, wrapped(run.NewCrew(1), func(load loading) loading {
+			return func(ctx context.Context, h *run.Host, own run.Extent, later []run.Extent) (run.Matcher, error) {
+				if b.load != nil {
+					if err := b.load(); err != nil {
+						return nil, err
+					}
+				}
+				m, err := load(ctx, h, own, later)
+				if err != nil {
+					return nil, err // the broken member was faster
+				}
+				open.Add(1)
+				return &brokenMatcher{m, b}, nil
+			}
+		}))
 	}
-	return New(all, mode, run.NewCrew(2)), open
+	return New(all, mode, run.NewCrew(2)), how
 }
 
 // TestDevicesErrors: what a member does wrong reaches the caller, the others are not left alone, and the group goes on.
@@ -236,24 +250,24 @@ func TestDevicesErrors(t *testing.T) {
 	for w.Index.Attributes()[0].Postings == 0 { // members are not called for what nothing can match
 		w = enginetest.RandomWorld(t, rng, 2*index.TileObjects+99)
 	}
-	snapshot := &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: w.Index}}}
 	var p gpuexec.Plan
-	p.Match.K = 10
-	p.Match.Query.StartItem(0, 1)
-	p.Match.Query.AddSpan(0, w.Vocabulary[0])
+	p.K = 10
+	enginetest.Query(&p).StartItem(0, 1)
+	enginetest.Query(&p).AddSpan(0, w.Vocabulary[0])
 	plans, answers := []gpuexec.Plan{p, p}, make([]gpuexec.Answer, 2)
 	lost := &gpuexec.DeviceError{Op: "executing a batch", Sticky: true, Err: errors.New("gone")}
 
 	for _, mode := range gpuexec.DeviceModes() {
 		for _, fault := range []func() error{func() error { return lost }, func() error { panic("load") }} {
-			g, open := brokenGroup(mode, fault, nil)
-			if _, err := g.Load(context.Background(), snapshot); err == nil || !strings.Contains(err.Error(), "device 2 of 3") || open.Load() != 0 {
+			g, how := brokenGroup(mode, fault, nil)
+			open := how[0].open
+			if _, err := g.Load(context.Background(), w.Index); err == nil || !strings.Contains(err.Error(), "device 2 of 3") || open.Load() != 0 {
 				t.Errorf("%s: loading with a broken member: %v; %d shards are open", mode, err, open.Load())
 			}
 		}
 	}
 
-	var broken atomic.Bool
+	var failing atomic.Bool
 	for _, c := range []struct {
 		name  string
 		match func(context.Context, []*run.Job) error
@@ -265,33 +279,32 @@ func TestDevicesErrors(t *testing.T) {
 			return errors.As(err, &panicked)
 		}},
 	} {
-		var of *brokenMember
-		g, open := brokenGroup(gpuexec.DeviceCapacity, nil, nil)
-		of = g.members[1].(*brokenMember)
+		g, how := brokenGroup(gpuexec.DeviceCapacity, nil, nil)
+		of, open := how[1], how[1].open
 		waited := make(chan struct{}, 1)
-		g.members[0].(*brokenMember).match = func(ctx context.Context, jobs []*run.Job) error {
-			if broken.Load() {
+		how[0].match = func(ctx context.Context, jobs []*run.Job) error {
+			if failing.Load() {
 				<-ctx.Done() // ended by the failure of the other
 				waited <- struct{}{}
 				return context.Cause(ctx)
 			}
 			return nil
 		}
-		s, err := g.Load(context.Background(), snapshot)
+		s, err := g.Load(context.Background(), w.Index)
 		if err != nil {
 			t.Fatal(err)
 		}
-		broken.Store(true)
+		failing.Store(true)
 		of.match = c.match
 		if err := s.Search(context.Background(), plans, answers, nil); !c.check(err) || len(waited) != 1 {
 			t.Errorf("%s: %v; %d members were waited for", c.name, err, len(waited))
 		}
-		broken.Store(false)
-		of.match, g.members[0].(*brokenMember).match = nil, nil
+		failing.Store(false)
+		of.match, how[0].match = nil, nil
 		if err := s.Search(context.Background(), plans, answers, nil); err != nil || answers[0].Err != nil {
 			t.Errorf("after %s: %v %v", c.name, err, answers[0].Err)
 		}
-		if want, _ := w.Search(&p.Match); !reflect.DeepEqual(answers[1].Hits, want) && len(want) > 0 {
+		if want, _ := w.Search(&p); !reflect.DeepEqual(answers[1].Hits, want) && len(want) > 0 {
 			t.Errorf("after %s the answer is wrong", c.name)
 		}
 		// One job alone.
@@ -332,7 +345,7 @@ func TestDevicesErrors(t *testing.T) {
 
 // TestReplicasShareBatches: a batch goes to the member with the least to do, and all take part.
 func TestReplicasShareBatches(t *testing.T) {
-	shards := make([]run.Shard, 3)
+	shards := make([]*run.Searcher, 3)
 	s := newReplicaSearcher(shards).(*replicaSearcher)
 	first := s.take(100)
 	second := s.take(1)
@@ -357,50 +370,40 @@ func TestReplicasShareBatches(t *testing.T) {
 	}
 }
 
-// announcedMember remembers what it was told of later indexes.
-type announcedMember struct {
-	*cpu.Engine
-	later *[]run.Extent
-}
-
-func (m announcedMember) LoadTiles(ctx context.Context, own run.Extent, later []run.Extent) (run.Shard, error) {
-	*m.later = later
-	return m.Engine.LoadTiles(ctx, own, later)
-}
-
 // TestDevicesLater: members hear of what they will hold of later indexes: all of it, or their ranges, and nothing of an index
 // with fewer tiles than there are members.
 func TestDevicesLater(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	large, small := enginetest.RandomWorld(t, rng, 3*index.TileObjects).Index, enginetest.RandomWorld(t, rng, 10).Index
-	snapshot := func(x *index.Index) *gpuexec.Snapshot {
-		return &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: x}}}
-	}
 	for _, mode := range gpuexec.DeviceModes() {
 		crew := run.NewCrew(1)
 		told := make([][]run.Extent, 3)
-		var members []run.Member
+		var members []*run.Engine
 		for i := range told {
-			e := cpu.On(gpuexec.CPUOptions{}, run.NewCrew(1))
-			members = append(members, announcedMember{e, &told[i]})
+			members = append(members, wrapped(run.NewCrew(1), func(load loading) loading {
+				return func(ctx context.Context, h *run.Host, own run.Extent, later []run.Extent) (run.Matcher, error) {
+					told[i] = later
+					return load(ctx, h, own, later)
+				}
+			}))
 		}
 		g := New(members, mode, crew)
-		if _, err := g.Load(context.Background(), snapshot(large), snapshot(small), snapshot(large)); err != nil {
+		if _, err := g.Load(context.Background(), large, small, large); err != nil {
 			t.Fatal(err)
 		}
 		for i, got := range told {
-			want := []run.Extent{{Index: small, Tiles: run.AllTiles(small)}, {Index: large, Tiles: run.AllTiles(large)}}
+			want := []run.Extent{{Source: small, Tiles: run.AllTiles(small)}, {Source: large, Tiles: run.AllTiles(large)}}
 			if mode == gpuexec.DeviceCapacity {
-				want = []run.Extent{{Index: large, Tiles: run.SpreadTiles(large, 3)[i]}}
+				want = []run.Extent{{Source: large, Tiles: run.CutTiles(large.TileWork(), 3)[i]}}
 				if i == 0 {
-					want = append([]run.Extent{{Index: small, Tiles: run.AllTiles(small)}}, want...)
+					want = append([]run.Extent{{Source: small, Tiles: run.AllTiles(small)}}, want...)
 				}
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("%s: member %d is told of %v, want %v", mode, i, got, want)
 			}
 		}
-		if _, err := g.Load(context.Background(), snapshot(large), nil); err == nil {
+		if _, err := g.Load(context.Background(), large, nil); err == nil {
 			t.Error("a later snapshot that is none is not refused")
 		}
 	}

@@ -12,14 +12,14 @@ import (
 // queries in flight. Nothing is shared between them but the cores of the host, so the rate is the sum of theirs while
 // there are callers for all (Capacity.InFlight), and a single caller gets what one device gives.
 type replicaSearcher struct {
-	shards []run.Shard
+	shards []*run.Searcher
 
 	mu     sync.Mutex
 	load   []int // by shard: queries in flight
 	newest int   // the shard that got the last batch
 }
 
-func newReplicaSearcher(shards []run.Shard) gpuexec.Searcher {
+func newReplicaSearcher(shards []*run.Searcher) gpuexec.Searcher {
 	return &replicaSearcher{shards: shards, load: make([]int, len(shards)), newest: len(shards) - 1}
 }
 

@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -9,24 +10,26 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
-	"github.com/geniemq/geniemq/index"
 )
 
-// A spreadSearcher is an index in ranges of tiles, each on a device of its own.
+// A spreadSearcher is an index in ranges of tiles, each on a device of its own. For each family there is a matcher over those of
+// all devices.
 type spreadSearcher struct {
-	run.Pipeline
-	shards []run.Shard
+	*run.Searcher
+	shards []*run.Searcher
 }
 
-func newSpreadSearcher(x *index.Index, crew *run.Crew, shards []run.Shard, ranges []run.Tiles) gpuexec.Searcher {
-	m := &spreadMatcher{crew: crew, matchers: make([]run.Matcher, len(shards))}
-	for i, s := range shards {
-		m.matchers[i] = s
-		m.objects = append(m.objects, int(ranges[i].Objects(x)))
+func newSpreadSearcher(x gpuexec.Source, crew *run.Crew, shards []*run.Searcher, ranges []run.Tiles) gpuexec.Searcher {
+	matchers := make(map[string]run.Matcher)
+	for _, family := range shards[0].Families() {
+		m := &spreadMatcher{crew: crew, matchers: make([]run.Matcher, len(shards))}
+		for i, s := range shards {
+			m.matchers[i] = s.Matcher(family)
+			m.objects = append(m.objects, int(ranges[i].Objects(x.Objects())))
+		}
+		matchers[family] = m
 	}
-	s := &spreadSearcher{shards: shards}
-	s.Pipeline.Index, s.Pipeline.Crew, s.Pipeline.Matcher = x, crew, m
-	return s
+	return &spreadSearcher{run.NewSearcher(x, crew, matchers, gpuexec.Capacity{}), shards}
 }
 
 func (s *spreadSearcher) Capacity() gpuexec.Capacity { return groupCapacity(s.shards) }
@@ -38,12 +41,12 @@ func (s *spreadSearcher) Close() error { return closeShards(s.shards) }
 // spreadMatcher hands a batch's jobs to all matchers at the same time and joins what they find. Each has its own copy of
 // every job, with the k that its objects allow.
 //
-// Joining a job takes the best k of the sorted entries of all: k steps, each looking at one entry a matcher. That is
-// spread over the cores where a batch is worth it. Postings and candidates add up; a job that failed anywhere has
+// Joining a job takes the best k of the sorted entries of all: k steps, each looking at one entry per matcher. That is
+// spread over the cores where a batch is worth it. Units and candidates add up; a job that failed anywhere has
 // failed, with the error of the first matcher that says so.
 //
-// Each matcher compares texts where it holds them, those of its own first candidates. An entry's rank among all is not less
-// than among its matcher's, so where all compare their first n the distances of the first n of all are known.
+// Each matcher scores what it can of its own first candidates. An entry's rank among all is not less
+// than among its matcher's, so where all score their first n the scores of the first n of all are known.
 //
 // An error of a matcher concerns all jobs. It ends the context of the others, which are waited for: no matcher works on a
 // job after match has returned.
@@ -59,6 +62,18 @@ type spreadBatch struct {
 	jobs  [][]run.Job
 	round [][]*run.Job
 }
+
+// Check implements run.Matcher: all hold the same structure.
+func (m *spreadMatcher) Check(p *gpuexec.Plan) (bound uint32, err error) {
+	return m.matchers[0].Check(p)
+}
+
+// Cost, Residence and Close are not asked: the searcher asks those of its shards.
+func (m *spreadMatcher) Cost(*gpuexec.Plan) int64 { return 0 }
+
+func (m *spreadMatcher) Residence() run.Residence { return run.Residence{} }
+
+func (m *spreadMatcher) Close() error { return nil }
 
 // Match adds the stages of the matcher that took longest; waiting for the others and joining belong to Select.
 func (m *spreadMatcher) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace) error {
@@ -110,7 +125,7 @@ func (m *spreadMatcher) callAll(ctx context.Context, call func(ctx context.Conte
 	return context.Cause(ctx)
 }
 
-// Scan lets each matcher scan the texts that it holds. The hits of all are the job's, of which package verify takes the best; a
+// Scan lets each matcher scan the objects that it holds. What all have found is the job's, of which its rescorer takes the best; a
 // job that one of them cannot do is not done. Of the stages it adds those of the matcher that took longest; waiting for the others
 // belongs to Verify.
 func (m *spreadMatcher) Scan(ctx context.Context, jobs []*run.ScanJob, t *gpuexec.Trace) error {
@@ -136,7 +151,7 @@ func (m *spreadMatcher) Scan(ctx context.Context, jobs []*run.ScanJob, t *gpuexe
 		job.Done = true
 		for i := range copies {
 			job.Done = job.Done && copies[i][j].Done
-			job.Hits = append(job.Hits, copies[i][j].Hits...)
+			job.Found = append(job.Found, copies[i][j].Found...)
 		}
 	}
 	return nil
@@ -157,8 +172,8 @@ func (m *spreadMatcher) take(jobs []*run.Job) *spreadBatch {
 		b.jobs[i], b.round[i] = own, b.round[i][:0]
 		for j, job := range jobs {
 			own[j] = run.Job{
-				Query: job.Query, K: min(job.K, m.objects[i]), MinCount: job.MinCount, Bound: job.Bound, Text: job.Text,
-				Nearest: job.Nearest, Deadline: job.Deadline, Entries: own[j].Entries[:0], Distances: own[j].Distances[:0],
+				Query: job.Query, K: min(job.K, m.objects[i]), MinCount: job.MinCount, Bound: job.Bound, Rescore: job.Rescore,
+				Deadline: job.Deadline, Entries: own[j].Entries[:0], Known: own[j].Known[:0],
 			}
 			b.round[i] = append(b.round[i], &own[j])
 		}
@@ -170,7 +185,7 @@ func (m *spreadMatcher) take(jobs []*run.Job) *spreadBatch {
 func (m *spreadMatcher) release(b *spreadBatch) {
 	for i := range b.jobs {
 		for j := range b.jobs[i] {
-			b.jobs[i][j].Query, b.jobs[i][j].Text, b.jobs[i][j].Err = nil, nil, nil
+			b.jobs[i][j].Query, b.jobs[i][j].Rescore, b.jobs[i][j].Err = nil, nil, nil
 		}
 	}
 	m.batches.Put(b)
@@ -178,12 +193,12 @@ func (m *spreadMatcher) release(b *spreadBatch) {
 
 // join gives job what the matchers have found for their copies of it, which have number n.
 func (b *spreadBatch) join(job *run.Job, n int) {
-	found, known := 0, 0 // entries; distances
+	found, known := 0, 0 // entries; scores
 	for i := range b.jobs {
 		part := &b.jobs[i][n]
-		known += len(part.Distances)
-		slices.Reverse(part.Distances) // so that both end with the best
-		job.Postings += part.Postings
+		known += len(part.Known)
+		slices.Reverse(part.Known) // so that both end with the best
+		job.Units += part.Units
 		job.Candidates += part.Candidates
 		if job.Err == nil {
 			job.Err = part.Err
@@ -194,7 +209,7 @@ func (b *spreadBatch) join(job *run.Job, n int) {
 		return
 	}
 	found = min(found, job.K)
-	job.Entries, job.Distances = slices.Grow(job.Entries[:0], found)[:found], job.Distances[:0]
+	job.Entries, job.Known = slices.Grow(job.Entries[:0], found)[:found], job.Known[:0]
 	for to := found - 1; to >= 0; to-- {
 		var best topk.Entry // less than any
 		from := 0
@@ -209,12 +224,12 @@ func (b *spreadBatch) join(job *run.Job, n int) {
 		if known == 0 {
 			continue
 		}
-		distance := int32(-1)
-		if last := len(part.Distances) - 1; last >= 0 {
-			distance, part.Distances = part.Distances[last], part.Distances[:last]
+		score := math.NaN()
+		if last := len(part.Known) - 1; last >= 0 {
+			score, part.Known = part.Known[last], part.Known[:last]
 			known--
 		}
-		job.Distances = append(job.Distances, distance)
+		job.Known = append(job.Known, score)
 	}
 }
 

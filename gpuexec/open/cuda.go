@@ -44,9 +44,9 @@ func openDevices(opts gpuexec.CUDAOptions, images map[string][]byte) (gpuexec.En
 	return openGroup(opts, devices, crew, images)
 }
 
-// openGroup opens one engine a device. The same device may come several times, which has uses in tests only.
+// openGroup opens one engine per device. The same device may come several times, which has uses in tests only.
 func openGroup(opts gpuexec.CUDAOptions, devices []int, crew *run.Crew, images map[string][]byte) (gpuexec.Engine, error) {
-	var members []run.Member
+	var members []*run.Engine
 	for _, ordinal := range devices {
 		e, err := device.Open(opts, ordinal, crew, images)
 		if err != nil {
@@ -56,7 +56,7 @@ func openGroup(opts gpuexec.CUDAOptions, devices []int, crew *run.Crew, images m
 			}
 			return nil, errors.Join(errs...)
 		}
-		members = append(members, e)
+		members = append(members, e.Engine)
 	}
 	return group.New(members, modeOf(&opts), crew), nil
 }

@@ -1,10 +1,11 @@
 // Package run is what all engines share. A batch passes these stages:
 //
-//	plans -> check -> match -> verify -> answers
+//	plans -> check -> match -> rescore -> answers
 //
-// Match is what engines differ in: a Matcher finds for each query the best k objects by match count. The rest is Pipeline: the
-// validation of plans, the verification of sequences and the doubling of candidates until an answer is certified. So a new
-// engine is a matcher and a loader. Crew is the cores that all of it runs on.
+// Match is what engines differ in: a Matcher finds for each query the best k objects by match count. The rest is Searcher: the
+// validation of plans, rescoring, and the doubling of candidates until an answer is certified. So a new kind of structure is
+// a Matcher and a Loader for each engine, and a new engine is a host for these. Crew is the cores that all of it runs on, Budget
+// the memory of a device.
 package run
 
 import (
@@ -13,34 +14,61 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/topk"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/verify"
 )
 
-// A matcher is the stage that engines differ in.
+// Matcher is one structure of a source, or a range of its tiles, on one engine. Its methods may be called concurrently, but for
+// Close, which comes last. It need not protect itself from panics of a job, but one in Match or Scan fails the whole batch.
 type Matcher interface {
-	// match finds, for every job, its best k objects among those with a count of at least minCount, and says
-	// what it did in the job. The jobs are checked: their queries fit the index and counts fit 32 bits. An error means
+	// Check says whether the structure can execute a plan, and returns what no object's count exceeds. The error is the fault
+	// of who asked. K, MinCount and Rescore are checked already.
+	Check(p *gpuexec.Plan) (bound uint32, err error)
+	// Match finds, for every job, its best K objects among those with a count of at least MinCount, and says
+	// what it did in the job. The jobs are checked: their queries fit the structure and counts fit 32 bits. An error means
 	// that all jobs are void. t may be nil.
 	Match(ctx context.Context, jobs []*Job, t *gpuexec.Trace) error
-	// scan compares texts, for the jobs that it can do: these are done. An error means that all jobs are void.
+	// Scan scores objects, for the jobs that it can do: these are done. An error means that all jobs are void.
 	Scan(ctx context.Context, jobs []*ScanJob, t *gpuexec.Trace) error
+	// Cost is that of gpuexec.Searcher, also of plans that Check refuses.
+	Cost(p *gpuexec.Plan) int64
+	// Residence says how the structure lies on its device.
+	Residence() Residence
+	// Close gives the structure's memory back.
+	Close() error
 }
 
-// matchJob is one query on its way through a matcher.
-type Job struct {
-	Query    *index.Query
-	K        int       // 1 to MaxK, at most the number of objects
-	MinCount uint32    // at least 1
-	Bound    uint32    // no object has a higher count
-	Text     []rune    // unless nil: the entries' texts will be compared with it
-	Nearest  int       // for so many hits
-	Deadline time.Time // a matcher that takes long may end the job with ErrDeadline then; zero: never
+// Residence is how a structure lies on its device; gpuexec.Capacity says what the fields mean.
+type Residence struct {
+	IndexBytes, DeviceBytes int64
+	Parts                   int
+	Form                    string
+}
 
-	Entries []topk.Entry // the best k, the best one last; the memory is reused
-	// distances are the edit distances to text, or -1, of the first entries, the best one first, where the matcher has compared
-	// them; else empty.
-	Distances []int32
-	Err       error // concerns this job alone; entries mean nothing then
-	// What the matcher adds to: postings scanned and entries that passed the Gate.
-	Postings, Candidates uint64
+// Job is one query on its way through a matcher.
+type Job struct {
+	Query    any            // Plan.Query
+	K        int            // 1 to MaxK, at most the number of objects
+	MinCount uint32         // at least 1
+	Bound    uint32         // no object has a higher count
+	Rescore  verify.Rescore // unless nil: the entries will be scored so; a matcher that can may begin with it
+	Deadline time.Time      // a matcher that takes long may end the job with ErrDeadline then; zero: never
+
+	Entries []topk.Entry // the best K, the best one last; the memory is reused
+	// Known are the scores of the first entries, the best one first, where the matcher has computed them: NaN of those that it
+	// has not, empty where it has none.
+	Known []float64
+	Value any   // Answer.Value
+	Err   error // concerns this job alone; entries mean nothing then
+	// What the matcher adds to: the work done, and entries that passed the Gate.
+	Units, Candidates uint64
+}
+
+// A ScanJob asks for the best of all objects that a matcher holds: what is left of a plan where no number of candidates
+// can certify an answer.
+type ScanJob struct {
+	Rescorer verify.Rescorer // what is sought, and what was found so far; only to be read
+	MinCount uint32          // 0 admits objects that match nothing
+
+	Found []verify.Scored // the first of the rescorer's order, so many as are wanted
+	Done  bool            // Found holds; a matcher that cannot do the job leaves it to the host's cores
 }

@@ -7,57 +7,63 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/verify"
 )
 
-// A scanJob asks for the nearest of all texts, of those that a matcher holds: what is left of a sequence's plan where no
-// number of candidates can certify an answer.
-type ScanJob struct {
-	Text     []rune
-	K        int
-	MinCount uint32 // 0 admits objects that share no gram with the text
-	Within   int    // objects farther away are no hits (verify.Verifier.Within)
-
-	Hits []verify.Hit // the first k
-	Done bool         // hits holds; a matcher that cannot do the job leaves it to the host's cores
-}
-
-// textsOfCandidate: scanning so many texts on a device costs about as much as one candidate more, its counting and its
+// objectsOfCandidate: scanning so many objects on a device costs about as much as one candidate more, its counting and its
 // comparison on the host (17 us for the 663,473 words of a word list on an H200). It decides nothing but time.
-const textsOfCandidate = 1024
+const objectsOfCandidate = 1024
 
 // scan ends the jobs that no number of candidates can certify and, where the matcher can scan, those that would take too many
-// candidates: every text is compared, by the matcher if it can.
-func (p *Pipeline) scan(ctx context.Context, b *batch, t *gpuexec.Trace) error {
-	var jobs, left []*planJob
-	var scans []*ScanJob
-	for _, job := range b.pending {
-		s := job.sequence
-		switch {
-		case s.state == sequenceScan && s.parts != nil:
-			left = append(left, job)
-		case s.state == sequenceScan || s.state == sequenceWiden && 2*job.match.K*textsOfCandidate > int(p.Index.Objects()):
-			jobs = append(jobs, job)
-			scans = append(scans, &ScanJob{Text: s.plan.Text, K: s.plan.K, MinCount: job.plan.Match.MinCount, Within: s.verifier.Within()})
+// candidates: every object is scored, by the matcher if it can.
+func (p *Searcher) scan(ctx context.Context, b *batch, t *gpuexec.Trace) error {
+	var left []*planJob
+	for i := range p.matchers {
+		var jobs []*planJob
+		for _, job := range b.pending {
+			s := job.rescoring
+			switch {
+			case job.matcher != i:
+			case s.state == rescoringScan && s.parts != nil:
+				left = append(left, job)
+			case s.state == rescoringScan || s.state == rescoringWiden && 2*job.match.K*objectsOfCandidate > int(p.source.Objects()):
+				jobs = append(jobs, job)
+			}
 		}
+		undone, err := p.scanByMatcher(ctx, b, p.matchers[i], jobs, t)
+		if err != nil {
+			return err
+		}
+		left = append(left, undone...)
+	}
+	if len(left) == 0 || b.pace.over() {
+		return nil
+	}
+	return p.scanOnHost(ctx, b, left)
+}
+
+// scanByMatcher lets a matcher scan for jobs, a slice of them at a time. It returns those that it leaves and that need a scan.
+func (p *Searcher) scanByMatcher(ctx context.Context, b *batch, m Matcher, jobs []*planJob, t *gpuexec.Trace) (left []*planJob, err error) {
+	var scans []*ScanJob
+	for _, job := range jobs {
+		scans = append(scans, &ScanJob{Rescorer: job.rescoring.rescorer, MinCount: job.plan.MinCount})
 	}
 	for len(scans) > 0 && !b.pace.over() {
 		n := len(scans)
 		if b.pace.Call > 0 {
-			n = scanSlice(scans, p.Index.TextBytes())
+			n = scanSlice(scans)
 		}
 		start := time.Now()
-		if err := p.Matcher.Scan(ctx, scans[:n], t); err != nil {
-			return err
+		if err := m.Scan(ctx, scans[:n], t); err != nil {
+			return nil, err
 		}
 		done := false
 		for i, job := range jobs[:n] {
-			switch s := job.sequence; {
+			switch s := job.rescoring; {
 			case scans[i].Done:
-				s.verifier.Add(scans[i].Hits)
-				s.state, s.exact, done = sequenceDone, true, true
-			case s.state == sequenceScan:
+				s.rescorer.Add(scans[i].Found)
+				s.state, s.exact, done = rescoringDone, true, true
+			case s.state == rescoringScan:
 				left = append(left, job)
 			}
 		}
@@ -66,10 +72,7 @@ func (p *Pipeline) scan(ctx context.Context, b *batch, t *gpuexec.Trace) error {
 		}
 		jobs, scans = jobs[n:], scans[n:]
 	}
-	if len(left) == 0 || b.pace.over() {
-		return nil
-	}
-	return p.scanOnHost(ctx, b, left)
+	return left, nil
 }
 
 // sliceWork is how much of a scan, in bytes times lanes, a matcher is asked for at a time in a call that has an allowance: some
@@ -77,36 +80,35 @@ func (p *Pipeline) scan(ctx context.Context, b *batch, t *gpuexec.Trace) error {
 const sliceWork = 1 << 34
 
 // scanSlice is how many of the jobs are that much, at least one.
-func scanSlice(jobs []*ScanJob, bytes int64) int {
+func scanSlice(jobs []*ScanJob) int {
 	work := int64(0)
 	for i, job := range jobs {
-		lanes := int64(1+len(job.Text)/64) * 2 // a power of two
-		if work += bytes * lanes; i > 0 && work > sliceWork {
+		if work += job.Rescorer.ScanWork(); i > 0 && work > sliceWork {
 			return i
 		}
 	}
 	return len(jobs)
 }
 
-// A scanPart is a range of texts that a job is compared with on the host.
+// A scanPart is a range of objects that a job scores on the host.
 type scanPart struct {
-	verifier         verify.Verifier
+	rescorer         verify.Rescorer
 	seeded           bool
 	first, next, end uint32 // objects; next is where to go on
 	stint            stint
 }
 
-// scanOnHost compares every text on the cores, as far as the call's allowance goes. It splits the texts where there are fewer
+// scanOnHost scores every object on the cores, as far as the call's allowance goes. It splits the objects where there are fewer
 // jobs than cores.
-func (p *Pipeline) scanOnHost(ctx context.Context, b *batch, jobs []*planJob) error {
+func (p *Searcher) scanOnHost(ctx context.Context, b *batch, jobs []*planJob) error {
 	type unit struct {
 		job  *planJob
 		part *scanPart
 	}
 	var units []unit
-	ranges := Splits(len(jobs), p.Index.Tiles(), p.Crew.Size())
+	ranges := Splits(len(jobs), AllTiles(p.source).Len(), p.crew.Size())
 	for _, job := range jobs {
-		s := job.sequence
+		s := job.rescoring
 		if s.parts == nil {
 			s.parts = p.scanParts(ranges)
 		}
@@ -116,8 +118,8 @@ func (p *Pipeline) scanOnHost(ctx context.Context, b *batch, jobs []*planJob) er
 			}
 		}
 	}
-	var mu sync.Mutex // of a job's state and match.err, which its parts share
-	err := p.Crew.Run(ctx, len(units), func(s *Shift, n int) {
+	var mu sync.Mutex // of a job's state and match.Err, which its parts share
+	err := p.crew.Run(ctx, len(units), func(s *Shift, n int) {
 		job, part := units[n].job, units[n].part
 		if b.pace.over() {
 			return
@@ -126,13 +128,11 @@ func (p *Pipeline) scanOnHost(ctx context.Context, b *batch, jobs []*planJob) er
 		failure := Protect(func() {
 			part.stint.begin(ctx, &b.pace, s, job)
 			defer part.stint.end()
-			v := &part.verifier
 			if !part.seeded {
-				v.Seed(&job.sequence.verifier)
+				part.rescorer = job.rescoring.rescorer.Part(part.rescorer)
 				part.seeded = true
 			}
-			v.Paced(part.stint.pace, b.pace.Grain)
-			part.next, err = v.Scan(p.Index, part.next, part.end, job.plan.Match.MinCount)
+			part.next, err = part.rescorer.Scan(part.next, part.end, job.plan.MinCount, part.stint.pace, b.pace.Grain)
 		})
 		mu.Lock()
 		defer mu.Unlock()
@@ -146,30 +146,30 @@ func (p *Pipeline) scanOnHost(ctx context.Context, b *batch, jobs []*planJob) er
 		return err
 	}
 	for _, job := range jobs {
-		s := job.sequence
+		s := job.rescoring
 		if slices.ContainsFunc(s.parts, func(part *scanPart) bool { return part.next < part.end }) && job.match.Err == nil {
 			continue // to be gone on with
 		}
 		for _, part := range s.parts {
 			if job.match.Err == nil {
-				s.verifier.Join(&part.verifier)
+				s.rescorer.Join(part.rescorer)
 				p.parts.Put(part)
 			}
 		}
 		s.parts = nil
 		if job.match.Err == nil {
-			s.state, s.exact = sequenceDone, true
+			s.state, s.exact = rescoringDone, true
 		}
 	}
 	return nil
 }
 
 // scanParts cuts the index into ranges of tiles.
-func (p *Pipeline) scanParts(ranges int) []*scanPart {
+func (p *Searcher) scanParts(ranges int) []*scanPart {
 	parts := make([]*scanPart, ranges)
-	tiles := p.Index.Tiles()
+	tiles := AllTiles(p.source).Len()
 	border := func(i int) uint32 {
-		return uint32(min(uint64(tiles*i/ranges)*index.TileObjects, uint64(p.Index.Objects())))
+		return uint32(min(uint64(tiles*i/ranges)*TileObjects, uint64(p.source.Objects())))
 	}
 	for i := range parts {
 		part, _ := p.parts.Get().(*scanPart)

@@ -10,20 +10,20 @@ import (
 	"github.com/geniemq/geniemq/index/verify"
 )
 
-// unfinished is what the pipeline keeps of a plan that was interrupted.
+// unfinished is what the searcher keeps of a plan that was interrupted.
 type unfinished struct {
-	sequence             *sequenceJob // nil: there was nothing worth keeping
-	k                    int
-	bound                uint32
-	postings, candidates uint64
+	rescoring         *rescoring // nil: there was nothing worth keeping
+	k                 int
+	bound             uint32
+	units, candidates uint64
 }
 
-// Left implements Unfinished.
+// Left implements gpuexec.Unfinished.
 func (u *unfinished) Left() time.Duration {
-	if u.sequence == nil {
+	if u.rescoring == nil {
 		return 0
 	}
-	return u.sequence.left()
+	return u.rescoring.left()
 }
 
 // errPaused is with what the allowance of a call stops work.
@@ -32,7 +32,7 @@ var errPaused = errors.New("the allowance is spent")
 // callPace is the pace of one call.
 type callPace struct {
 	*gpuexec.Pace
-	spent atomic.Int64 // nanoseconds of cores, on comparing texts
+	spent atomic.Int64 // nanoseconds of cores, on rescoring
 }
 
 // over is true when the call is to end.
@@ -40,7 +40,7 @@ func (c *callPace) over() bool {
 	return c.Call > 0 && time.Duration(c.spent.Load()) >= c.Call
 }
 
-// A stint is a goroutine's work on comparing the texts of one job in one call. It accounts for time, and stops the work when
+// A stint is a goroutine's work on rescoring one job in one call. It accounts for time, and stops the work when
 // that is over or when the job may not go on.
 type stint struct {
 	ctx   context.Context
@@ -63,7 +63,7 @@ func (t *stint) begin(ctx context.Context, call *callPace, s *Shift, job *planJo
 // ask is the pace of the work.
 func (t *stint) ask() error {
 	now := t.account()
-	q := t.job.sequence
+	q := t.job.rescoring
 	switch {
 	case t.ctx.Err() != nil:
 		return context.Cause(t.ctx)
@@ -84,7 +84,7 @@ func (t *stint) account() (now time.Time) {
 	took := now.Sub(t.since)
 	t.since = now
 	t.call.spent.Add(int64(took))
-	t.job.sequence.spent.Add(int64(took))
+	t.job.rescoring.spent.Add(int64(took))
 	t.shift.Spend(int(took) * 2)
 	return now
 }

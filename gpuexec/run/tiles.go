@@ -3,60 +3,46 @@ package run
 import (
 	"sort"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/gpuexec"
 )
 
-// A tileRange is a run of an index's tiles, [first, end): what one device of several holds. Whoever holds a range counts
-// tiles, groups and objects from its beginning, and adds base to the ids.
+// TileObjects is the number of objects of a tile: the unit in which sources are cut, in the file and among devices.
+const TileObjects = 64512
+
+// Tiles is a run of a source's tiles, [First, End): what one device of several holds. Whoever holds a range counts
+// tiles, groups and objects from its beginning, and adds Base to the ids.
 type Tiles struct{ First, End int }
 
-// An extent is a range of an index's tiles.
+// An Extent is a range of a source's tiles.
 type Extent struct {
-	Index *index.Index
-	Tiles Tiles
+	Source gpuexec.Source
+	Tiles  Tiles
 }
 
-func AllTiles(x *index.Index) Tiles { return Tiles{End: x.Tiles()} }
+// AllTiles are those of a source.
+func AllTiles(x gpuexec.Source) Tiles {
+	return Tiles{End: int((uint64(x.Objects()) + TileObjects - 1) / TileObjects)}
+}
 
-// len is the number of tiles.
+// Whole is all of a source.
+func Whole(x gpuexec.Source) Extent { return Extent{Source: x, Tiles: AllTiles(x)} }
+
+// Len is the number of tiles.
 func (r Tiles) Len() int { return r.End - r.First }
 
-// base is the id of the first object.
-func (r Tiles) Base() uint32 { return uint32(r.First) * index.TileObjects }
+// Base is the id of the first object.
+func (r Tiles) Base() uint32 { return uint32(r.First) * TileObjects }
 
-// objects is the number of objects of x in the range.
-func (r Tiles) Objects(x *index.Index) uint32 {
-	before := func(tile int) uint64 { return min(uint64(tile)*index.TileObjects, uint64(x.Objects())) }
+// Objects is the number of objects of the range, of so many of the whole source.
+func (r Tiles) Objects(objects uint32) uint32 {
+	before := func(tile int) uint64 { return min(uint64(tile)*TileObjects, uint64(objects)) }
 	return uint32(before(r.End) - before(r.First))
 }
 
-// spreadTiles cuts an index into at most so many ranges of about the same work: fewer only where there are fewer tiles,
-// and one, empty, where there are none.
-func SpreadTiles(x *index.Index, members int) []Tiles {
-	work := make([]uint64, x.Tiles())
-	for tile := range work {
-		work[tile] = tileWork(x, tile)
-	}
-	return cutTiles(work, members)
-}
-
-// tileWork estimates what queries cost in a tile: its postings, and clearing and harvesting its counters.
-func tileWork(x *index.Index, tile int) uint64 {
-	work := uint64(x.TileLen(tile))
-	for a, attribute := range x.Attributes() {
-		if attribute.Layout == index.LayoutSliced {
-			work += uint64(x.TileLen(tile))
-			continue
-		}
-		_, _, ids := x.Postings(tile, a).Arrays() // of LayoutRare, the frequent keywords: most of all postings
-		work += uint64(len(ids))
-	}
-	return work
-}
-
-// cutTiles cuts tiles so that each border lies where the work before it is nearest to its share, and no range is empty. So
-// none has more than its share and one tile.
-func cutTiles(work []uint64, members int) []Tiles {
+// CutTiles cuts tiles, given the work of each, into at most so many ranges of about the same work: each border lies where the work
+// before it is nearest to its share, and no range is empty. So none has more than its share and one tile. There are fewer ranges
+// only where there are fewer tiles, and one, empty, where there are none.
+func CutTiles(work []uint64, members int) []Tiles {
 	before := make([]uint64, len(work)+1)
 	for i, w := range work {
 		before[i+1] = before[i] + w

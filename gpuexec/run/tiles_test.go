@@ -19,7 +19,7 @@ func TestCutTiles(t *testing.T) {
 			largest = max(largest, work[i])
 		}
 		members := 1 + rng.IntN(8)
-		ranges := cutTiles(work, members)
+		ranges := CutTiles(work, members)
 		if len(ranges) != max(1, min(members, len(work))) || ranges[0].First != 0 || ranges[len(ranges)-1].End != len(work) {
 			t.Fatalf("%v for %d: %v", work, members, ranges)
 		}
@@ -45,8 +45,8 @@ func TestTileRange(t *testing.T) {
 		{AllTiles(w.Index), 0, 2*index.TileObjects + 5}, {Tiles{First: 0, End: 1}, 0, index.TileObjects},
 		{Tiles{First: 1, End: 3}, index.TileObjects, index.TileObjects + 5}, {Tiles{First: 2, End: 3}, 2 * index.TileObjects, 5},
 	} {
-		if c.r.Base() != c.base || c.r.Objects(w.Index) != c.objects {
-			t.Errorf("%v: base %d, %d objects; want %d, %d", c.r, c.r.Base(), c.r.Objects(w.Index), c.base, c.objects)
+		if c.r.Base() != c.base || c.r.Objects(w.Index.Objects()) != c.objects {
+			t.Errorf("%v: base %d, %d objects; want %d, %d", c.r, c.r.Base(), c.r.Objects(w.Index.Objects()), c.base, c.objects)
 		}
 	}
 }

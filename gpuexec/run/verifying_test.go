@@ -8,26 +8,33 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/topk"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/verify"
 )
 
 // comparedMatcher answers as a device does: with the same candidates for every query, and the distances of the first 32.
 type comparedMatcher struct {
 	entries   []topk.Entry
-	distances []int32
+	distances []float64
 }
+
+func (m *comparedMatcher) Check(*gpuexec.Plan) (uint32, error) { return 10, nil }
+func (m *comparedMatcher) Cost(*gpuexec.Plan) int64            { return 1 }
+func (m *comparedMatcher) Residence() Residence                { return Residence{Parts: 1, Form: "none"} }
+func (m *comparedMatcher) Close() error                        { return nil }
 
 func (m *comparedMatcher) Match(_ context.Context, jobs []*Job, _ *gpuexec.Trace) error {
 	for _, job := range jobs {
 		job.Entries = append(job.Entries[:0], m.entries[len(m.entries)-min(job.K, len(m.entries)):]...)
-		job.Distances = append(job.Distances[:0], m.distances...)
+		job.Known = append(job.Known[:0], m.distances...)
 	}
 	return nil
 }
 
 func (m *comparedMatcher) Scan(context.Context, []*ScanJob, *gpuexec.Trace) error { return nil }
 
-// comparedBatch is a batch of sequences on a pipeline whose matcher costs next to nothing.
-func comparedBatch(t testing.TB, size int) (*Pipeline, []gpuexec.Plan) {
+// comparedBatch is a batch of sequences on a searcher whose matcher costs next to nothing.
+func comparedBatch(t testing.TB, size int) (*Searcher, []gpuexec.Plan) {
 	t.Helper()
 	rng := enginetest.NewRand(t)
 	var texts []string
@@ -35,18 +42,18 @@ func comparedBatch(t testing.TB, size int) (*Pipeline, []gpuexec.Plan) {
 		texts = append(texts, enginetest.RandomString(rng, "abcdefgh", 8+rng.IntN(20)))
 	}
 	c := enginetest.SequenceCollection(t, texts, 3)
-	m := &comparedMatcher{distances: make([]int32, 32)}
+	m := &comparedMatcher{distances: make([]float64, 32)}
 	for id := range uint32(80) {
 		m.entries = append(m.entries, topk.NewEntry(id/8, 80-id))
 	}
 	for i := range m.distances {
-		m.distances[i] = int32(i)
+		m.distances[i] = float64(i)
 	}
 	plans := make([]gpuexec.Plan, size)
 	for i := range plans {
 		plans[i] = c.SequencePlan(t, texts[i%len(texts)], 10, 80, false)
 	}
-	return &Pipeline{Index: c.Index, Matcher: m, Crew: NewCrew(1)}, plans
+	return NewSearcher(c.Index, NewCrew(1), map[string]Matcher{postings.FamilyName: m}, gpuexec.Capacity{}), plans
 }
 
 // TestVerifyingDoesNotAllocate: what a batch of sequences allocates does not depend on how many they are.
@@ -69,19 +76,17 @@ func TestVerifyingDoesNotAllocate(t *testing.T) {
 	}
 }
 
+// panicking asks for a rescorer that there is not.
+type panicking struct{ verify.Rescore }
+
+func (panicking) New(verify.Rescorer) verify.Rescorer { panic("boom") }
+
 // TestPanicOfASequence: a sequence whose verification panics fails alone.
 func TestPanicOfASequence(t *testing.T) {
 	p, plans := comparedBatch(t, 3)
 	answers := make([]gpuexec.Answer, len(plans))
-	b := batch{pace: callPace{Pace: &gpuexec.Pace{}}}
-	if err := p.begin(context.Background(), &b, plans, answers); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Matcher.Match(context.Background(), b.round, nil); err != nil {
-		t.Fatal(err)
-	}
-	b.plans[1].sequence.plan = nil // it panics
-	if err := p.verify(context.Background(), &b, nil); err != nil {
+	plans[1].Rescore = panicking{plans[1].Rescore}
+	if err := p.Search(context.Background(), plans, answers, nil); err != nil {
 		t.Fatal(err)
 	}
 	var panicked *gpuexec.PanicError

@@ -34,7 +34,7 @@ columns:
   - {name: junk, type: skip}
 `
 
-// readAll renders the records and bad records of a source, one a line, and the error that ended it.
+// readAll renders the records and bad records of a source, one per line, and the error that ended it.
 func readAll(t testing.TB, r *Reader) (lines []string, err error) {
 	t.Helper()
 	var rec schema.Record

@@ -22,8 +22,8 @@ const (
 //
 // # Sliced
 //
-// An attribute with at most one keyword an object is sliced when that takes fewer bytes, P bits an object against 16
-// bits a posting and the directories, and when it pays to match it so. An engine adds the planes of 1,024 objects in
+// An attribute with at most one keyword per object is sliced when that takes fewer bytes, P bits per object against 16
+// bits per posting and the directories, and when it pays to match it so. An engine adds the planes of 1,024 objects in
 // the time of about 0.03 x 1,024 postings, however many they select (measured on an H200), so it pays when a typical item
 // selects 3 % of the objects. A typical item of numbers and ordinals, whose keywords have an order, is taken to be a
 // range that does. Of texts it is the keyword of a random object, which has sum(n^2) / sum(n) postings: columns with up

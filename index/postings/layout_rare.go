@@ -14,7 +14,7 @@ import (
 //
 // Which keywords are rare is a matter of bytes alone. With n postings that lie in l of t tiles, a keyword costs
 //
-//	frequent:  2n + 4l + t/4     ids, a start a list, two bits a tile
+//	frequent:  2n + 4l + t/4     ids, a start per list, two bits per tile
 //	rare:      4n + 4            ids and a start
 //
 // and is rare where that is less. Spread evenly that is below about 2.1 t postings, in one tile alone below t/8.

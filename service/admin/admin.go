@@ -30,6 +30,7 @@ var adminFiles embed.FS
 //	/metrics  Prometheus metrics
 //	/healthz  200 while the process works: for restarts
 //	/readyz   200 while queries are answered, else 503 with the reasons: for traffic
+//	/swap     POST: a file takes the place of an index's; see Swap
 //	/debug/pprof  only when asked for
 type Server struct {
 	server   *http.Server
@@ -41,8 +42,10 @@ type Server struct {
 type Source struct {
 	Metrics prometheus.Gatherer
 	Status  func() Status
-	Pprof   bool // adds /debug/pprof
-	Log     *slog.Logger
+	// Swap puts the index in a file in the place of the one that is served under a name, and returns both versions.
+	Swap  func(ctx context.Context, index, file string) (was, is string, err error)
+	Pprof bool // adds /debug/pprof
+	Log   *slog.Logger
 }
 
 // Start starts a server that listens at addr.
@@ -86,6 +89,9 @@ func Start(addr string, source Source) (*Server, error) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Write(out.Bytes())
 	})
+	if source.Swap != nil {
+		mux.HandleFunc("POST "+swapPath, source.swap)
+	}
 	if source.Pprof {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		// Not the command line: it may hold a secret.

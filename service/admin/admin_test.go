@@ -84,14 +84,14 @@ func TestPage(t *testing.T) {
 	var status atomic.Pointer[admin.Status]
 	status.Store(&admin.Status{
 		Version: "1.2.3", NotReady: []string{"a reason"}, NATS: "nats://host:4222", Engine: "cpu on 2 cores",
-		Indexes: []admin.IndexStatus{{Name: "people", Kind: "rows", Objects: 12345, Example: `{"text":"<script>"}`, QuerySubject: "genie.query.people"}},
+		Indexes: []admin.IndexStatus{{Name: "people", Kind: "rows", Version: "v2", Retiring: "v1", Objects: 12345, Example: `{"text":"<script>"}`, QuerySubject: "genie.query.people"}},
 	})
 	server := start(t, &status, false)
 	code, page := get(t, server, "/")
 	if code != http.StatusOK {
 		t.Fatalf("%d: %s", code, page)
 	}
-	for _, want := range []string{"1.2.3", "not ready", "a reason", "nats://host:4222", "cpu on 2 cores", "people", "12345", "genie.query.people"} {
+	for _, want := range []string{"1.2.3", "not ready", "a reason", "nats://host:4222", "cpu on 2 cores", "people", "<code>v2</code>, <code>v1</code> until", "12345", "genie.query.people"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
@@ -113,7 +113,7 @@ func TestMemory(t *testing.T) {
 		{Device: 0, Owner: "people", Form: "postings", Bytes: 3 << 20, Needed: true},
 		{Device: 0, Owner: "people", Form: "planes", Bytes: 1 << 20, Needed: true},
 		{Device: 0, Owner: "people", Form: "planes", Bytes: 5 << 20},
-		{Device: -1, Owner: "batches", Form: "counters", Bytes: 7, Needed: true},
+		{Device: admin.Host, Owner: "batches", Form: "counters", Bytes: 7, Needed: true},
 	}
 	var status atomic.Pointer[admin.Status]
 	status.Store(&admin.Status{Memory: holdings})

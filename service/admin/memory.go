@@ -8,10 +8,13 @@ import (
 	"github.com/geniemq/geniemq/internal/human"
 )
 
+// Host is the Device of memory that is no device's but this host's.
+const Host = -1
+
 // Holding is memory that an engine has taken: who has it, and what is in it.
 type Holding struct {
-	Device int    // its number, or -1: memory of this host
-	Owner  string // an index, or what the engine has for all of them
+	Device int    // its number, or Host
+	Owner  string // an index with its version, or the engine
 	Form   string // like "postings" or "planes"
 	Bytes  int64
 	Needed bool // the owner cannot do without it; else it is there to be faster
@@ -19,7 +22,7 @@ type Holding struct {
 
 // Where says where a holding is.
 func (h Holding) Where() string {
-	if h.Device < 0 {
+	if h.Device == Host {
 		return "host"
 	}
 	return strconv.Itoa(h.Device)

@@ -26,6 +26,7 @@ type Status struct {
 // IndexStatus is the part of a Status that concerns one index.
 type IndexStatus struct {
 	Name, Kind, Version string
+	Retiring            string // the version before, while it still has queries
 	Objects             uint32
 	Size                string // of the file, for people
 	Pending             int64  // messages in the stream that are not answered

@@ -112,16 +112,12 @@ func (g *generation) again() *generation {
 	}
 }
 
-func (g *generation) snapshot() *gpuexec.Snapshot {
-	return &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: g.file.Index}}}
-}
-
 // load has the engine load the index, and leave room for those that come later.
-func (g *generation) load(ctx context.Context, later ...*gpuexec.Snapshot) (err error) {
+func (g *generation) load(ctx context.Context, later ...gpuexec.Source) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	epoch := g.file.Epoch()
 	defer g.file.Recover(epoch, &err)
-	searcher, err := g.settings.Engine.Load(ctx, g.snapshot(), later...)
+	searcher, err := g.settings.Engine.Load(ctx, g.file.Index, later...)
 	if err != nil {
 		if changed := g.file.Unchanged(epoch); changed != nil {
 			return changed

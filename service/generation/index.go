@@ -90,11 +90,11 @@ func (x *Index) Name() string { return x.name }
 func (x *Index) Load(ctx context.Context, s Settings, later []*Index) error {
 	x.settings = s
 	x.serving.settings = &x.settings
-	snapshots := make([]*gpuexec.Snapshot, len(later))
+	sources := make([]gpuexec.Source, len(later))
 	for i, other := range later {
-		snapshots[i] = other.serving.snapshot()
+		sources[i] = other.serving.file.Index
 	}
-	if err := x.serving.load(ctx, snapshots...); err != nil {
+	if err := x.serving.load(ctx, sources...); err != nil {
 		return err
 	}
 	x.settings.Changed(x.serving.facts)

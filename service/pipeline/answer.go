@@ -91,7 +91,7 @@ func (a *Answer) at(i int) *wire.Result {
 		Queue:  t.queued.Sub(r.arrived),
 		Batch:  t.started.Sub(t.queued),
 		Engine: t.engine,
-		Verify: t.answer.Verify,
+		Verify: t.answer.Rescoring,
 		Total:  a.now.Sub(r.arrived),
 	}
 	return &a.result
@@ -107,7 +107,7 @@ func (a *Answer) makeHits(t *task) {
 		}
 		a.hits = a.hits[:n]
 	}
-	a.held = a.translator.Hits(a.hits, t.answer.Hits, t.payload)
+	a.held = a.translator.Hits(a.hits, &t.answer, t.payload)
 }
 
 // RoughSize is about how many bytes the results from first on take, but at most most.

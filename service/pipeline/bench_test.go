@@ -37,7 +37,7 @@ func BenchmarkMessage(b *testing.B) {
 	hits := make([][]gpuexec.Hit, queries)
 	for i := range hits {
 		for j := range k {
-			hits[i] = append(hits[i], gpuexec.Hit{ID: uint32(1_000_000 + 1000*i + j), Count: uint32(k - j), Distance: gpuexec.NoDistance})
+			hits[i] = append(hits[i], gpuexec.Hit{ID: uint32(1_000_000 + 1000*i + j), Count: uint32(k - j)})
 		}
 		t := &done.tasks[i]
 		t.queued, t.started, t.engine = done.arrived.Add(time.Millisecond), done.arrived.Add(2*time.Millisecond), time.Millisecond

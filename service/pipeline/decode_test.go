@@ -73,7 +73,7 @@ func idlePipeline(t testing.TB, ix *index.Index) *Pipeline {
 	}
 	engine := cpu.New(gpuexec.CPUOptions{Workers: 1})
 	t.Cleanup(func() { engine.Close() })
-	searcher, err := engine.Load(t.Context(), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: ix}}})
+	searcher, err := engine.Load(t.Context(), ix)
 	if err != nil {
 		t.Fatal(err)
 	}

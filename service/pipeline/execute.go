@@ -182,7 +182,7 @@ func (x *executor) search(tasks []*task) (err error) {
 // scanned is what the engine looked at for some answers.
 func scanned(answers []gpuexec.Answer) (postings, candidates uint64) {
 	for i := range answers {
-		postings += answers[i].Postings
+		postings += answers[i].Units
 		candidates += answers[i].Candidates
 	}
 	return postings, candidates
@@ -196,8 +196,8 @@ func (x *executor) unfinished(tasks []*task, took time.Duration) []*task {
 	for i, t := range tasks {
 		a := &x.answers[i]
 		if t.formula > 0 {
-			x.spend(t, a.Verify-t.spent)
-			t.spent = a.Verify
+			x.spend(t, a.Rescoring-t.spent)
+			t.spent = a.Rescoring
 		}
 		if a.Unfinished == nil {
 			s.add(t)

@@ -67,9 +67,9 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 		payload := random.IntN(2) == 0
 		for i := range hits {
 			for range random.IntN(60) {
-				h := gpuexec.Hit{ID: random.Uint32N(100), Count: random.Uint32N(1000), Distance: gpuexec.NoDistance}
+				h := gpuexec.Hit{ID: random.Uint32N(100), Count: random.Uint32N(1000)}
 				if random.IntN(3) == 0 {
-					h.Distance = random.Int32N(9)
+					h.Score = float64(random.Int32N(9))
 				}
 				hits[i] = append(hits[i], h)
 			}

@@ -203,7 +203,7 @@ func (r *Request) Outcome(i int) Outcome {
 	o := Outcome{Err: t.err(), Ran: !t.started.IsZero()}
 	if o.Ran {
 		o.Queue, o.Batch = max(0, t.queued.Sub(r.arrived)), t.started.Sub(t.queued)
-		o.Engine, o.Verify = t.engine, t.answer.Verify
+		o.Engine, o.Verify = t.engine, t.answer.Rescoring
 	}
 	return o
 }

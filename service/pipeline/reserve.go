@@ -55,13 +55,13 @@ func (p *Pipeline) need(r *Request) int64 {
 			answer += int64(len(t.refusal.Message))
 			continue
 		}
-		m := &t.plan.Match
-		n += int64(cap(m.Query.Items))*itemBytes + int64(cap(m.Query.Spans))*spanBytes // beyond what the request has for it
-		hits := min(int64(m.K), objects)
-		if m.Verify != nil {
-			n += int64(cap(m.Verify.Text)) * int64(unsafe.Sizeof(rune(0)))
-			hits = min(int64(m.Verify.K), objects)
-			candidates = max(candidates, min(int64(m.K), objects))
+		if q, ok := t.plan.Query.(*index.Query); ok {
+			n += int64(cap(q.Items))*itemBytes + int64(cap(q.Spans))*spanBytes // beyond what the request has for it
+		}
+		hits := min(int64(t.plan.Wanted()), objects)
+		if t.plan.Rescore != nil {
+			n += t.plan.Rescore.Bytes()
+			candidates = max(candidates, min(int64(t.plan.K), objects))
 		}
 		n += hits * hitBytes
 		each := shown

@@ -60,7 +60,7 @@ func New(x *index.Index, enc *translate.Translator, searcher gpuexec.Searcher, o
 	}
 	p.aborted, p.abort = context.WithCancel(context.Background())
 	p.batchBytes = capacity.BatchBytes
-	p.estimates = newWorkEstimates(x.Objects(), x.TextBytes())
+	p.estimates = newWorkEstimates()
 	p.background = newTurns(p, opts.Cores)
 
 	p.start(opts.Workers, p.stored.decode(p), func() { close(p.stored.ready) })

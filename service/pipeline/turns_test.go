@@ -9,6 +9,7 @@ import (
 	"github.com/geniemq/geniemq/batcher"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/verify"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -33,7 +34,7 @@ func idleTurns(t *testing.T) *turns {
 	p.stored = newLane(0, 0, 100)
 	p.look = make(chan struct{}, 1)
 	p.aborted, p.abort = context.WithCancel(t.Context())
-	p.estimates = newWorkEstimates(1000, 10_000)
+	p.estimates = newWorkEstimates()
 	p.background = newTurns(p, 2)
 	return p.background
 }
@@ -46,7 +47,7 @@ func waitingRequest(b *turns, n int, work time.Duration) *Request {
 	var tasks []*task
 	for i := range r.tasks {
 		r.tasks[i] = task{request: r, formula: work, cost: 1}
-		r.tasks[i].plan.Match.Verify = &gpuexec.SequencePlan{}
+		r.tasks[i].plan.Rescore = &verify.Nearest{}
 		tasks = append(tasks, &r.tasks[i])
 	}
 	b.add(r, tasks)
@@ -147,12 +148,19 @@ func TestTurnsExpire(t *testing.T) {
 	}
 }
 
+// fewTexts are 1,000 texts of 10 letters.
+type fewTexts struct{}
+
+func (fewTexts) Objects() uint32    { return 1000 }
+func (fewTexts) Text(uint32) string { return "ten symbol" }
+func (fewTexts) TextBytes() int64   { return 10_000 }
+
 // TestEstimatesLearn: the estimates come near to what queries really take, up and down, and those with certify on their own.
 func TestEstimatesLearn(t *testing.T) {
-	e := newWorkEstimates(1000, 10_000)
+	e := newWorkEstimates()
 	of := func(certify bool) *task {
 		own := &task{}
-		own.plan.Match = gpuexec.MatchPlan{K: 80, Verify: &gpuexec.SequencePlan{Text: []rune("ten letter"), K: 10, Certify: certify}}
+		own.plan = gpuexec.Plan{K: 80, Certify: certify, Rescore: &verify.Nearest{Texts: fewTexts{}, Text: []rune("ten letter"), K: 10}}
 		own.formula = e.formula(&own.plan)
 		return own
 	}

@@ -12,33 +12,22 @@ import (
 // took: bounds and certificates save most of it, usually, and a scan of all texts adds to it, sometimes. Certified queries have
 // a correction of their own.
 type workEstimates struct {
-	objects int64
-	symbols int64 // of an average text
-
 	mu     sync.Mutex
 	factor [2]float64 // with certify; without
 }
 
-func newWorkEstimates(objects uint32, textBytes int64) *workEstimates {
-	return &workEstimates{objects: int64(objects), symbols: textBytes / max(1, int64(objects)), factor: [2]float64{1, 1}}
-}
+func newWorkEstimates() *workEstimates { return &workEstimates{factor: [2]float64{1, 1}} }
 
-// formula is the estimate without correction; 0 without texts to compare.
+// formula is the estimate without correction; 0 without rescoring.
 func (e *workEstimates) formula(p *gpuexec.Plan) time.Duration {
-	v := p.Match.Verify
-	if v == nil {
+	if p.Rescore == nil {
 		return 0
 	}
-	const (
-		text  = 50 // nanoseconds
-		block = 5  // of 64 symbols of the query and one of the text
-	)
-	candidates := min(int64(max(p.Match.K, v.K)), e.objects)
-	return time.Duration(candidates * (text + block*int64(len(v.Text)/64+1)*e.symbols))
+	return p.Rescore.Work(p.Candidates())
 }
 
 func class(p *gpuexec.Plan) int {
-	if p.Match.Verify.Certify {
+	if p.Certify {
 		return 0
 	}
 	return 1

@@ -11,6 +11,8 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/verify"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -57,21 +59,23 @@ const quoteFactor = 6
 
 // Plan makes the plan of a query that wire has validated, in memory for its items and spans. The error is for the user.
 func (e *Translator) Plan(items []index.Item, spans []index.Span, q *wire.Query) (gpuexec.Plan, *wire.Error) {
-	match := gpuexec.MatchPlan{K: q.K, MinCount: q.MinCount, Query: index.Query{Items: items, Spans: spans}}
+	match := &index.Query{Items: items, Spans: spans}
+	plan := gpuexec.Plan{Family: postings.FamilyName, Query: match, K: q.K, MinCount: q.MinCount}
 	var err error
 	switch form := q.Form(); form {
 	case wire.RowForm:
-		err = e.conditions(&match.Query, q.Row)
+		err = e.conditions(match, q.Row)
 	case wire.ItemsForm:
-		err = e.conditions(&match.Query, q.Items)
+		err = e.conditions(match, q.Items)
 	case wire.TextForm:
-		err = e.queries.Text(&match.Query, q.Text)
+		err = e.queries.Text(match, q.Text)
 		if e.index.Schema().Kind == index.Sequences {
-			match.K = q.Candidates
+			plan.K = q.Candidates
 			if refusal := e.checkCertify(q); refusal != nil {
 				return gpuexec.Plan{}, refusal
 			}
-			match.Verify = &gpuexec.SequencePlan{Text: []rune(q.Text), K: q.K, Certify: q.Certify}
+			plan.Certify = q.Certify
+			plan.Rescore = &verify.Nearest{Texts: e.index, NGram: e.index.Schema().NGram, Text: []rune(q.Text), K: q.K}
 		}
 	default:
 		return gpuexec.Plan{}, wire.Errorf(wire.Unsupported, "index %s holds %s and cannot be asked with a %s yet",
@@ -84,7 +88,7 @@ func (e *Translator) Plan(items []index.Item, spans []index.Span, q *wire.Query)
 	case err != nil:
 		return gpuexec.Plan{}, wire.Errorf(wire.Internal, "encoding the query: %v", err)
 	}
-	return gpuexec.Plan{Kind: gpuexec.PlanMatch, Match: match}, nil
+	return plan, nil
 }
 
 // checkCertify refuses a query whose certificate may take too much work: in the end all texts are compared.
@@ -191,23 +195,18 @@ func appendQuoted(dst []byte, s string) []byte {
 	return append(dst, quoted...)
 }
 
-// Hits makes what is shown of an engine's hits, in empty ones. It says whether they hold keys or payloads.
-func (e *Translator) Hits(dst []wire.Hit, from []gpuexec.Hit, payload bool) (held bool) {
-	schema := e.index.Schema()
-	keyed := schema.Key != ""
-	similar := schema.Kind == index.Vectors || schema.Kind == index.Sets
+// Hits makes what is shown of the hits of an engine's answer, in empty ones. It says whether they hold keys or payloads.
+func (e *Translator) Hits(dst []wire.Hit, answer *gpuexec.Answer, payload bool) (held bool) {
+	keyed := e.index.Schema().Key != ""
 	for i := range dst {
 		// Fields with pointers are empty and stay so where there is nothing to put: no write barriers, one per hit.
-		from, to := &from[i], &dst[i]
+		from, to := &answer.Hits[i], &dst[i]
 		to.ID, to.Count = from.ID, from.Count
 		if keyed { // else the key is the id, which wire writes
 			to.Key = e.index.Key(from.ID)
 		}
-		if to.HasDistance = from.Distance != gpuexec.NoDistance; to.HasDistance {
-			to.Distance = float64(from.Distance)
-		}
-		if to.HasSimilarity = similar; similar {
-			to.Similarity = from.Similarity
+		if to.HasDistance = answer.Scored; to.HasDistance {
+			to.Distance = from.Score
 		}
 		if payload {
 			to.Payload = e.payloadOf(from.ID)
@@ -233,11 +232,12 @@ func (e *Translator) Assembled() bool { return e.textColumn != "" }
 
 // Probe asks for the objects with some keyword.
 func Probe(x *index.Index) gpuexec.Plan {
-	plan := gpuexec.Plan{Kind: gpuexec.PlanMatch, Match: gpuexec.MatchPlan{K: 1}}
+	query := new(index.Query)
+	plan := gpuexec.Plan{Family: postings.FamilyName, Query: query, K: 1}
 	for i, a := range x.Attributes() {
 		if a.Keywords > 0 {
-			plan.Match.Query.StartItem(uint32(i), 1)
-			plan.Match.Query.AddSpan(a.Keywords/2, a.Keywords/2+1)
+			query.StartItem(uint32(i), 1)
+			query.AddSpan(a.Keywords/2, a.Keywords/2+1)
 			break
 		}
 	}

@@ -63,7 +63,7 @@ func measure(t *testing.T, wl *enginetest.Workload) {
 	built := time.Since(start)
 	defer x.Close()
 	plans := wl.Plans()
-	fmt.Printf("%s: %d objects, %d postings, %d MB, built in %.1f s\n", wl.Name, wl.Objects, postings(x), x.Size()/1e6, built.Seconds())
+	fmt.Printf("%s: %d objects, %d postings, %d MB, built in %.1f s\n", wl.Name, wl.Objects, postingsIn(x), x.Size()/1e6, built.Seconds())
 
 	// The reference: the CPU engine on a sample.
 	const sample = 16
@@ -135,7 +135,7 @@ func measureOn(t *testing.T, wl *enginetest.Workload, x *index.Index, plans []gp
 		e.(*Engine).limits.PartBytes = int64(mb) << 20
 	}
 	start := time.Now()
-	s := enginetest.LoadOn(t, e, x).(*searcher)
+	s := onDevice(enginetest.LoadOn(t, e, x))
 	loaded := time.Since(start)
 	defer s.Close()
 	counts := []int{1, 32, len(plans)}
@@ -206,7 +206,7 @@ func measureOn(t *testing.T, wl *enginetest.Workload, x *index.Index, plans []gp
 		}
 		var scanned, candidates uint64
 		for i := range answers {
-			scanned += answers[i].Postings
+			scanned += answers[i].Units
 			candidates += answers[i].Candidates
 		}
 		match := ms(func(i int) time.Duration { return all[i].Match })
@@ -237,10 +237,10 @@ func measureOn(t *testing.T, wl *enginetest.Workload, x *index.Index, plans []gp
 	batch := time.Since(start).Seconds() * 1e3 / (callers * each)
 	c := s.Capacity()
 	fmt.Printf("%s %d callers: %.3f ms a batch of %d, %.0f queries/s; index %d MB on the device (%.1f bits a posting), Cost of a query %d bytes\n", wl.Name, callers,
-		batch, len(plans), float64(len(plans))/batch*1e3, c.IndexBytes/1e6, float64(c.IndexBytes)*8/float64(postings(x)), s.Cost(&plans[0]))
+		batch, len(plans), float64(len(plans))/batch*1e3, c.IndexBytes/1e6, float64(c.IndexBytes)*8/float64(postingsIn(x)), s.Cost(&plans[0]))
 }
 
-func postings(x *index.Index) (n uint64) {
+func postingsIn(x *index.Index) (n uint64) {
 	for _, a := range x.Attributes() {
 		n += a.Postings
 	}

@@ -32,9 +32,9 @@ func compareCoded(t *testing.T, w *enginetest.CodedWorld, rng *rand.Rand, s gpue
 		got := c.search(t, s, plans[first:end])
 		for i := range got {
 			if !enginetest.SameHits(&got[i], &want[first+i]) {
-				m := &plans[first+i].Match
+				m := &plans[first+i]
 				t.Fatalf("%d objects, %d attributes, plan %d of %d (k %d, min_count %d, %d items):\n%s", w.Objects, len(w.Vocabulary), i,
-					end-first, m.K, m.MinCount, len(m.Query.Items), difference(&got[i], &want[first+i]))
+					end-first, m.K, m.MinCount, len(enginetest.Query(m).Items), difference(&got[i], &want[first+i]))
 			}
 		}
 		first = end
@@ -81,7 +81,7 @@ func TestCUDABoundAgainstCPU(t *testing.T) {
 			w := enginetest.NewCodedWorld(t, rng, n, attributes)
 			waves := randomBoundWaves(rng, e.all)
 			e.limits.PlanesOnly = rng.IntN(2) == 0
-			s := enginetest.LoadOn(t, e, w.Index).(*searcher)
+			s := onDevice(enginetest.LoadOn(t, e, w.Index))
 			count := min(max(8, scaled([]int{40, 130, 300, 1100}[rng.IntN(4)])), 1+2_000_000_000/n/attributes)
 			own := compareCoded(t, w, rng, s, count)
 			t.Logf("%d objects, %d attributes, waves of %d to %d, share %d: %d queries", n, attributes,
@@ -117,7 +117,7 @@ func TestCUDABoundAbandons(t *testing.T) {
 		return wl.Object(dst, 200+enginetest.Mix(q)%(objects-200))
 	}
 	x := wl.Build(t)
-	s := enginetest.LoadOn(t, e, x).(*searcher)
+	s := onDevice(enginetest.LoadOn(t, e, x))
 	defer s.Close()
 	want := enginetest.Search(t, enginetest.LoadOn(t, cpu.New(gpuexec.CPUOptions{}), x), wl.Plans())
 	got := make([]gpuexec.Answer, wl.Queries)
@@ -135,8 +135,8 @@ func TestCUDABoundAbandons(t *testing.T) {
 			if !enginetest.SameHits(&got[i], &want[i]) {
 				t.Fatalf("round %d, plan %d: %s", round, i, difference(&got[i], &want[i]))
 			}
-			if got[i].Postings != want[i].Postings {
-				t.Fatalf("round %d, plan %d: %d postings, want %d", round, i, got[i].Postings, want[i].Postings)
+			if got[i].Units != want[i].Units {
+				t.Fatalf("round %d, plan %d: %d postings, want %d", round, i, got[i].Units, want[i].Units)
 			}
 		}
 		if n := stages.Work.FilterQueries; n != 0 {

@@ -43,8 +43,8 @@ func TestCUDAOnData(t *testing.T) {
 			rng := enginetest.NewRand(t)
 			x, plans := set.plans(t, rng)
 			for i := range plans {
-				if plans[i].Match.Verify == nil {
-					plans[i].Match.K = []int{1, 10, 100, 5000}[rng.IntN(4)]
+				if plans[i].Rescore == nil {
+					plans[i].K = []int{1, 10, 100, 5000}[rng.IntN(4)]
 				}
 			}
 			want := enginetest.Search(t, enginetest.LoadOn(t, cpu.New(gpuexec.CPUOptions{}), x), plans)
@@ -71,7 +71,7 @@ func documentsOf(indexed, asked, column string) func(t *testing.T, rng *rand.Ran
 		var plans []gpuexec.Plan
 		for _, record := range enginetest.LoadCollection(t, schema, latin, 1, asked).Records {
 			var plan gpuexec.Plan
-			if err := c.Queries.Text(&plan.Match.Query, strings.Join(record.Cells[0].Values, " ")); err != nil {
+			if err := c.Queries.Text(enginetest.Query(&plan), strings.Join(record.Cells[0].Values, " ")); err != nil {
 				continue // an empty name
 			}
 			plans = append(plans, plan)

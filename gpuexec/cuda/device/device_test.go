@@ -172,7 +172,7 @@ func compareWithCPU(t *testing.T, rng *rand.Rand, w *enginetest.World, s gpuexec
 	for len(plans) < count {
 		p := w.RandomPlan(rng)
 		if !large {
-			p.Match.K = min(p.Match.K, 1000)
+			p.K = min(p.K, 1000)
 		}
 		plans = append(plans, p)
 	}
@@ -187,9 +187,9 @@ func compareWithCPU(t *testing.T, rng *rand.Rand, w *enginetest.World, s gpuexec
 				continue
 			}
 			if !enginetest.SameHits(&got[i], &want[first+i]) {
-				t.Fatalf("%d objects, plan %d of %d (%+v):\n%s", len(w.Objects), i, end-first, plans[first+i].Match, difference(&got[i], &want[first+i]))
+				t.Fatalf("%d objects, plan %d of %d (%+v):\n%s", len(w.Objects), i, end-first, plans[first+i], difference(&got[i], &want[first+i]))
 			}
-			if s, ok := s.(*searcher); ok {
+			if s := matcherOf(s); s != nil {
 				checkPostings(t, s, &plans[first+i], &got[i], &want[first+i])
 			}
 		}
@@ -200,13 +200,13 @@ func compareWithCPU(t *testing.T, rng *rand.Rand, w *enginetest.World, s gpuexec
 
 // checkPostings compares with the CPU engine, which leaves out nothing. A device leaves out tiles only when K objects have
 // as many as the bound of their counts, or when min_count is more than that.
-func checkPostings(t *testing.T, s *searcher, plan *gpuexec.Plan, got, want *gpuexec.Answer) {
+func checkPostings(t *testing.T, s *matcher, plan *gpuexec.Plan, got, want *gpuexec.Answer) {
 	t.Helper()
-	m := &plan.Match
-	bound := s.resident.Plan(&run.Job{Query: &m.Query, K: m.K, MinCount: 1, Bound: uint32(s.Index.CountBound(&m.Query))}).Bound
+	m := plan
+	bound := s.resident.Plan(&run.Job{Query: enginetest.Query(m), K: m.K, MinCount: 1, Bound: uint32(s.lists.CountBound(enginetest.Query(m)))}).Bound
 	all := want.MCK < bound && m.MinCount <= bound
-	if got.Postings > want.Postings || all && got.Postings != want.Postings {
-		t.Fatalf("%+v: %d postings, there are %d; the bound is %d, the k-th hit has %d", *m, got.Postings, want.Postings, bound, want.MCK)
+	if got.Units > want.Units || all && got.Units != want.Units {
+		t.Fatalf("%+v: %d postings, there are %d; the bound is %d, the k-th hit has %d", *m, got.Units, want.Units, bound, want.MCK)
 	}
 }
 
@@ -265,21 +265,21 @@ func TestCUDALists(t *testing.T) {
 		cpu := enginetest.LoadOn(t, cpu.New(gpuexec.CPUOptions{}), x)
 		plans := wl.Plans()[:scaled(600)]
 		for i := range plans {
-			m := &plans[i].Match
+			m := &plans[i]
 			m.K = []int{1, 10, 100, 1 + rng.IntN(3000), 70000}[rng.IntN(5)]
 			m.K = min(m.K, gpuexec.MaxK)
 			if rng.IntN(3) == 0 {
 				m.MinCount = uint32(rng.IntN(12))
 			}
 			heaviest := []int{1, 1, 3, 100}[rng.IntN(4)]
-			for j := range m.Query.Items {
-				m.Query.Items[j].Weight = uint32(1 + rng.IntN(heaviest))
+			for j := range enginetest.Query(m).Items {
+				enginetest.Query(m).Items[j].Weight = uint32(1 + rng.IntN(heaviest))
 			}
 			if rng.IntN(4) == 0 { // some items that cannot be put aside, or more than one warp plans
 				for range rng.IntN(50) {
 					lo := uint32(rng.IntN(1900) * vocabulary / 4000)
-					m.Query.StartItem(0, 1)
-					m.Query.AddSpan(lo, lo+uint32(rng.IntN(90)))
+					enginetest.Query(m).StartItem(0, 1)
+					enginetest.Query(m).AddSpan(lo, lo+uint32(rng.IntN(90)))
 				}
 			}
 		}
@@ -291,8 +291,8 @@ func TestCUDALists(t *testing.T) {
 		}
 		for i := range plans {
 			if !enginetest.SameHits(&got[i], &want[i]) {
-				t.Fatalf("groups of %d, plan %d (k %d, min_count %d, %d items): %s", equal, i, plans[i].Match.K, plans[i].Match.MinCount,
-					len(plans[i].Match.Query.Items), difference(&got[i], &want[i]))
+				t.Fatalf("groups of %d, plan %d (k %d, min_count %d, %d items): %s", equal, i, plans[i].K, plans[i].MinCount,
+					len(enginetest.Query(&plans[i]).Items), difference(&got[i], &want[i]))
 			}
 		}
 		if err := s.Close(); err != nil {
@@ -318,9 +318,9 @@ func TestCUDAManyItems(t *testing.T) {
 		for _, weight := range []int{1, 50} {
 			var p gpuexec.Plan
 			for range items {
-				w.AddRandomItem(rng, &p.Match.Query, uint32(1+rng.IntN(weight)))
+				w.AddRandomItem(rng, enginetest.Query(&p), uint32(1+rng.IntN(weight)))
 			}
-			p.Match.K = 1 + rng.IntN(300)
+			p.K = 1 + rng.IntN(300)
 			plans = append(plans, p)
 		}
 		want := enginetest.Search(t, cpu, plans)
@@ -356,7 +356,7 @@ func TestCUDAConcurrentSearches(t *testing.T) {
 					if answers[i].Err != nil {
 						continue
 					}
-					if want, _ := w.Search(&plans[i].Match); !slices.Equal(answers[i].Hits, want) {
+					if want, _ := w.Search(&plans[i]); !slices.Equal(answers[i].Hits, want) {
 						t.Errorf("plan %d of a concurrent call is answered wrong", i)
 					}
 				}
@@ -379,27 +379,34 @@ func TestCUDAMemory(t *testing.T) {
 	if err := enginetest.LoadOn(t, e, w.Index).Close(); err != nil { // the driver's first pieces
 		t.Fatal(err)
 	}
-	before, driver := e.free, driverFree(t, e)
+	before, driver := e.Host.Budget.Free(), driverFree(t, e)
 	a, b := enginetest.LoadOn(t, e, w.Index), enginetest.LoadOn(t, e, w.Index)
-	taken := e.free - 1000
-	if err := e.reserve("leaving little", taken); err != nil {
-		t.Fatal(err)
-	}
+	taken := e.Host.Budget.Free() - 1000
+	release := takeMemory(t, e, taken)
 	var full *gpuexec.DeviceError
-	if _, err := e.Load(context.Background(), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: w.Index}}}); !errors.As(err, &full) || !full.OutOfMemory {
+	if _, err := e.Load(context.Background(), w.Index); !errors.As(err, &full) || !full.OutOfMemory {
 		t.Errorf("a third index: %v, want out of memory", err)
 	}
-	e.release(taken)
+	release()
 	if c := a.Capacity(); c.BatchBytes != 64<<20 || c.InFlight != 2 || c.IndexBytes <= 0 || c.SharedBytes != 2*c.BatchBytes || c.DeviceBytes != c.IndexBytes+c.SharedBytes {
 		t.Errorf("capacity %+v", c)
+	}
+	held := map[string]int64{}
+	for _, h := range e.Memory() {
+		if held[h.Owner] += h.Bytes; h.Form == "" || h.Bytes <= 0 || h.Owner == "engine" && !h.Needed {
+			t.Errorf("%+v", h)
+		}
+	}
+	if owner := run.OwnerOf(w.Index); held[owner] != 2*a.Capacity().IndexBytes || held["engine"] != 128<<20 || len(held) != 2 {
+		t.Errorf("two indexes of %d bytes: %v", a.Capacity().IndexBytes, held)
 	}
 	for _, s := range []gpuexec.Searcher{a, b} {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}
-	if e.free != before {
-		t.Errorf("%d bytes are missing after closing", before-e.free)
+	if e.Host.Budget.Free() != before {
+		t.Errorf("%d bytes are missing after closing", before-e.Host.Budget.Free())
 	}
 	nothingLeaked(t, e, driver, "closing")
 }

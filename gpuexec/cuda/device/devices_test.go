@@ -42,7 +42,7 @@ func openDeviceGroup(t testing.TB, opts gpuexec.CUDAOptions) openedGroup {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var members []run.Member
+	var members []*run.Engine
 	var engines []*Engine
 	crew := run.NewCrew(opts.Workers)
 	for _, device := range devices {
@@ -50,7 +50,7 @@ func openDeviceGroup(t testing.TB, opts gpuexec.CUDAOptions) openedGroup {
 		if err != nil {
 			t.Fatal(err)
 		}
-		members, engines = append(members, e), append(engines, e)
+		members, engines = append(members, e.Engine), append(engines, e)
 	}
 	g := group.New(members, cmp.Or(opts.Mode, gpuexec.DeviceReplica), crew)
 	t.Cleanup(func() {
@@ -95,19 +95,18 @@ func TestCUDADevices(t *testing.T) {
 		w := enginetest.RandomWorld(t, rng, 6*tile+9)
 		little := 3*partBytesOf(t, w.Index) + 64<<10
 		var free []int64
+		var release []func()
 		for _, e := range g.engines {
-			free = append(free, e.free)
-			if err := e.reserve("leaving little", e.free-little); err != nil {
-				t.Fatal(err)
-			}
+			free = append(free, e.Host.Budget.Free())
+			release = append(release, takeMemory(t, e, e.Host.Budget.Free()-little))
 		}
 		s := enginetest.LoadOn(t, g, w.Index)
 		compareWithCPU(t, rng, w, s, scaled(64), false)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		for i, m := range g.engines {
-			m.release(free[i] - little)
+		for _, give := range release {
+			give()
 		}
 		s = enginetest.LoadOn(t, g, w.Index)
 		shards := int64(len(g.engines))
@@ -121,7 +120,7 @@ func TestCUDADevices(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, m := range g.engines {
-			if left := m.free; left != free[i] {
+			if left := m.Host.Budget.Free(); left != free[i] {
 				t.Errorf("%s: %d bytes of member %d are missing after closing", mode, free[i]-left, i)
 			}
 		}

@@ -6,7 +6,6 @@ package device
 
 import (
 	"errors"
-	"sync"
 
 	"gorgonia.org/cu"
 
@@ -65,21 +64,17 @@ import (
 // It is streamed through the device in parts (partStream), which the first two kernels go through; the bound
 // needs bytes, which stay. Which form an index gets of the memory there is, its placement says (plan.Placement).
 type Engine struct {
+	*run.Engine
 	opts    gpuexec.CUDAOptions
-	info    gpuexec.Info
 	device  cu.Device
 	context cu.CUContext
 	thread  *thread
 	kernels *loaded
-	crew    *run.Crew
 
 	lanes lanePool
 	all   []*lane // of the pool
 
 	uploader *uploader // of the thread
-
-	mu   sync.Mutex
-	free int64 // of the memory budget
 
 	limits plan.Limits // of what is loaded, besides the memory (tests)
 }
@@ -98,7 +93,8 @@ func Open(opts gpuexec.CUDAOptions, device int, crew *run.Crew, images map[strin
 	if err := driverStatus(); err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: opts, device: cu.Device(device), crew: crew}
+	e := &Engine{opts: opts, device: cu.Device(device)}
+	e.Engine = &run.Engine{Host: &run.Host{Crew: crew, Budget: run.NewBudget(device, 0)}, Loaders: e.loaders(), Release: e.close}
 	if err := e.open(images); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -110,7 +106,7 @@ func (e *Engine) open(images map[string][]byte) error {
 	if err != nil {
 		return deviceError("naming the device", err)
 	}
-	e.info = gpuexec.Info{Kind: gpuexec.CUDA, Device: name, Workers: e.crew.Size()}
+	e.About = gpuexec.Info{Kind: gpuexec.CUDA, Device: name, Workers: e.Host.Crew.Size()}
 	if e.context, err = e.device.RetainPrimaryCtx(); err != nil {
 		return deviceError("opening the device", err)
 	}
@@ -135,17 +131,18 @@ func (e *Engine) open(images map[string][]byte) error {
 	return e.openLanes()
 }
 
-// defaults fills the options that are not given, for a device with so much free memory.
+// defaults fills the options that are not given, for a device with so much free memory, and makes the budget of it.
 func (e *Engine) defaults(free int64) {
-	e.free = free / 10 * 9
+	budget := free / 10 * 9
 	if e.opts.Memory > 0 {
-		e.free = min(e.opts.Memory, free)
+		budget = min(e.opts.Memory, free)
 	}
+	e.Host.Budget = run.NewBudget(int(e.device), budget)
 	if e.opts.InFlight <= 0 {
 		e.opts.InFlight = 2
 	}
 	if e.opts.BatchMemory <= 0 {
-		e.opts.BatchMemory = min(1<<30, e.free/8)
+		e.opts.BatchMemory = min(1<<30, budget/8)
 	}
 	if e.opts.BatchPlans <= 0 {
 		e.opts.BatchPlans = 1024
@@ -154,8 +151,12 @@ func (e *Engine) defaults(free int64) {
 
 // openLanes makes the lanes.
 func (e *Engine) openLanes() error {
-	if err := e.reserve("opening the engine", int64(e.opts.InFlight)*e.opts.BatchMemory); err != nil {
+	arenas := int64(e.opts.InFlight) * e.opts.BatchMemory
+	if _, err := e.Host.Budget.Reserve(gpuexec.Holding{Owner: "engine", Form: "batches in flight", Bytes: arenas, Needed: true}); err != nil {
 		return err
+	}
+	e.Capacity = gpuexec.Capacity{
+		BatchPlans: e.opts.BatchPlans, BatchBytes: e.opts.BatchMemory, InFlight: e.opts.InFlight, SharedBytes: arenas,
 	}
 	e.lanes = newLanePool(e.opts.InFlight)
 	for range e.opts.InFlight {
@@ -169,11 +170,8 @@ func (e *Engine) openLanes() error {
 	return nil
 }
 
-// Info implements gpuexec.Engine.
-func (e *Engine) Info() gpuexec.Info { return e.info }
-
-// Close implements gpuexec.Engine.
-func (e *Engine) Close() error {
+// close releases the device.
+func (e *Engine) close() error {
 	var errs []error
 	for _, l := range e.all {
 		errs = append(errs, l.close())

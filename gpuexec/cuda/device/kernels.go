@@ -74,7 +74,7 @@ func (k *loaded) common(m *modules) []kernelEntry {
 	k.MaxPattern = m.number("verify", "verify_max_pattern")
 	k.ScanObjects, k.ScanFarthest = m.number("scan", "scan_objects"), m.number("scan", "scan_farthest")
 	threads, shared := m.number("scan", "scan_threads"), m.number("scan", "scan_shared")
-	const narrow, wide = plan.MaxNarrow * 8 * abi.WarpLanes, abi.HashedMaskBytes * abi.WarpLanes // masks of the longest pattern
+	const narrow, wide = abi.MaxNarrow * 8 * abi.WarpLanes, abi.HashedMaskBytes * abi.WarpLanes // masks of the longest pattern
 	return []kernelEntry{
 		{&k.compact, "select", "compact_wave", kernels.SelectThreads, 0},
 		{&k.answer, "select", "answer", kernels.SelectThreads, 0},
@@ -115,13 +115,13 @@ func (k *loaded) slicedVariants(m *modules, limit int) (table []kernelEntry) {
 		v := plan.SlicedVariant{Planes: planes, Slots: number("_slots"), Warps: number("_counters"), Decoders: number("_decoders")}
 		shared := number("_shared")
 		const stage = 128 // bytes of a stage beside its octets
-		if v.StageOctets = ((limit-shared)/plan.SlicedStages - stage) / abi.OctetBytes; v.StageOctets < plan.MinStageOctets {
+		if v.StageOctets = ((limit-shared)/abi.SlicedStages - stage) / abi.OctetBytes; v.StageOctets < abi.MinStageOctets {
 			k.Sliced = nil
 			return nil
 		}
 		k.Sliced = append(k.Sliced, v)
 		table = append(table, kernelEntry{&k.sliced[i], "sliced_match", name, (v.Warps + v.Decoders) * abi.WarpLanes,
-			shared + plan.SlicedStages*(stage+v.StageOctets*abi.OctetBytes)})
+			shared + abi.SlicedStages*(stage+v.StageOctets*abi.OctetBytes)})
 	}
 	return append(table, kernelEntry{&k.slicedPlan, "sliced_plan", "sliced_plan", abi.SlicedPlanThreads, 0})
 }

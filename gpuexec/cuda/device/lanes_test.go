@@ -162,10 +162,10 @@ func TestCUDAStreamedLeavesLanes(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	w := enginetest.RandomWorld(t, rng, 3*index.TileObjects)
 	e.limits.PartBytes = partBytesOf(t, w.Index)
-	streamed := enginetest.LoadOn(t, e, w.Index).(*searcher)
+	streamed := onDevice(enginetest.LoadOn(t, e, w.Index))
 	defer streamed.Close()
 	e.limits.PartBytes = 0
-	stays := enginetest.LoadOn(t, e, w.Index).(*searcher)
+	stays := onDevice(enginetest.LoadOn(t, e, w.Index))
 	defer stays.Close()
 	if !streamed.resident.Streamed || len(streamed.resident.Parts) < 2 || stays.resident.Streamed {
 		t.Fatalf("%d parts; one index should be streamed, the other not", len(streamed.resident.Parts))
@@ -173,7 +173,7 @@ func TestCUDAStreamedLeavesLanes(t *testing.T) {
 	var plans []gpuexec.Plan
 	for len(plans) < 40 {
 		p := w.RandomPlan(rng)
-		p.Match.K = min(p.Match.K, 1000)
+		p.K = min(p.K, 1000)
 		plans = append(plans, p)
 	}
 	want := enginetest.Search(t, stays, plans)

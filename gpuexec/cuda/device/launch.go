@@ -125,7 +125,7 @@ func (l pieceLauncher) wave(b abi.Batch, tile, count int) {
 		b.FirstQuery = uint32(t.First)
 		blocks := l.kernels.Tile[t.Variant].Blocks
 		for done := 0; done < count; {
-			step := min(count-done, plan.MaxGridY/blocks)
+			step := min(count-done, abi.MaxGridY/blocks)
 			b.FirstTile = uint32(tile + done)
 			launch(&l.steps, l.kernels.tile[t.Variant], t.Count, step*blocks, &b)
 			done += step
@@ -155,7 +155,7 @@ func (l pieceLauncher) planSliced(s *plan.SlicedLaunch) {
 // per query, and with the thresholds of the parts before.
 func (l pieceLauncher) matchSliced(s *plan.SlicedLaunch, part *plan.Part, planes abi.Pointer) {
 	at := func(offset int64) abi.Pointer { return l.at(s.Scratch + offset) }
-	first := part.FirstTile * plan.TileGroups
+	first := part.FirstTile * abi.TileGroups
 	argument := abi.Sliced{
 		Planes: planes, Programs: at(0), Lists: at(s.Lists), Lengths: at(s.Lengths), Records: at(s.Records),
 		Biases: at(s.Biases), Queries: l.arena, States: l.at(l.States), Entries: l.at(l.Candidates),
@@ -163,7 +163,7 @@ func (l pieceLauncher) matchSliced(s *plan.SlicedLaunch, part *plan.Part, planes
 		PlanesOfGroup: uint32(l.Planes.OfGroup), ResidentGroup: uint32(first), FirstGroup: uint32(first), Groups: uint32(part.Groups),
 		FirstWave: uint32(s.FirstWave), WaveGroups: uint32(s.WaveGroups),
 		Base: l.Tiles.Base(), FirstQuery: uint32(s.First), QueriesOfBatch: uint32(s.Count), PerBlock: uint32(s.PerBlock),
-		Stages: plan.SlicedStages, StageOctets: uint32(l.kernels.Device.Sliced[s.Counters].StageOctets),
+		Stages: abi.SlicedStages, StageOctets: uint32(l.kernels.Device.Sliced[s.Counters].StageOctets),
 		MaxTrees: uint32(s.MaxTrees), MaxList: uint32(s.MaxList),
 	}
 	if first > 0 {
@@ -269,7 +269,7 @@ func (l scanLauncher) wave(first, count int) {
 		Texts: l.texts, Starts: l.starts(), Patterns: l.at(l.Patterns), Scans: l.at(l.Scans),
 		Queries: l.arena, States: l.at(l.States), Entries: l.at(l.Candidates),
 		First: uint32(first), End: uint32(first + count), Symbols: uint32(l.Texts.Symbols.Count), Base: l.Tiles.Base(),
-		Ngram: uint32(l.Resident.Index.Schema().NGram),
+		Ngram: uint32(l.NGram),
 	}
 	for _, class := range l.Classes {
 		argument.FirstQuery, argument.Lanes = uint32(class.First), uint32(class.Lanes)

@@ -118,9 +118,9 @@ func TestCUDANothingLeaks(t *testing.T) {
 		e.limits = form.limits
 		cancelled, pinned, returned := 0, int64(0), int64(0)
 		cycle := func(n int64) {
-			s := enginetest.LoadOn(t, e, form.Index).(*searcher)
-			if !strings.Contains(s.form, form.want) {
-				t.Fatalf("%s: the index is %s", form.name, s.form)
+			s := onDevice(enginetest.LoadOn(t, e, form.Index))
+			if !strings.Contains(s.matcher.residence.Form, form.want) {
+				t.Fatalf("%s: the index is %s", form.name, s.matcher.residence.Form)
 			}
 			enginetest.Search(t, s, form.plans)
 			pinned = 0
@@ -132,7 +132,7 @@ func TestCUDANothingLeaks(t *testing.T) {
 				t.Fatal(err)
 			}
 			returned = open - virtualBytes(t)
-			again, err := e.Load(endsAfter(n, false), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: form.Index}}})
+			again, err := e.Load(endsAfter(n, false), form.Index)
 			switch {
 			case err == nil:
 				err = again.Close()
@@ -145,7 +145,7 @@ func TestCUDANothingLeaks(t *testing.T) {
 		}
 		cycle(1 << 40) // warms up
 		cycles := int64(scaled(20))
-		before, budget, virtual := driverFree(t, e), e.free, virtualBytes(t)
+		before, budget, virtual := driverFree(t, e), e.Host.Budget.Free(), virtualBytes(t)
 		for n := range cycles {
 			cycle(n * n)
 		}
@@ -155,8 +155,8 @@ func TestCUDANothingLeaks(t *testing.T) {
 		if cancelled == 0 {
 			t.Errorf("%s: no load was cancelled", form.name)
 		}
-		if e.free != budget {
-			t.Errorf("%s: %d bytes of the budget are missing", form.name, budget-e.free)
+		if e.Host.Budget.Free() != budget {
+			t.Errorf("%s: %d bytes of the budget are missing", form.name, budget-e.Host.Budget.Free())
 		}
 		// Go and the driver take address space too, a few tens of MiB at a time.
 		if lost := cycles * pinned; grown > 128<<20 && grown > lost/2 && lost > 128<<20 {

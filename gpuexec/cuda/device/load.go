@@ -11,7 +11,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/run"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
 )
 
 // A loader copies a placed index onto the device: for each tile and attribute its postings, or its planes, or both, and a table
@@ -27,8 +27,8 @@ type loader struct {
 	// repeats is, by attribute, the most times that one object has one keyword: found here.
 	repeats []uint32
 	// decoders have one worker's memory each: so many sections are decoded at a time.
-	decoders [64]index.Decoder
-	decoded  [64]index.Postings
+	decoders [64]postings.Decoder
+	decoded  [64]postings.Postings
 }
 
 // load copies a placed index onto the device.
@@ -145,7 +145,7 @@ func (l *loader) tile(ctx context.Context, tile int) (units int64, err error) {
 		if size == (plan.SectionUnits{}) {
 			continue
 		}
-		postings := p.Index.Postings(p.Tiles.First+tile, a)
+		postings := p.Lists.Postings(p.Tiles.First+tile, a)
 		if p.Planes.Has(a) {
 			if decoded%len(l.decoders) == 0 {
 				if err := l.decode(ctx, tile, decoded); err != nil {
@@ -179,7 +179,7 @@ func (l *loader) planes(part *plan.Part) error {
 	words := make([][]uint32, len(s.Sliced))
 	for tile := part.FirstTile; tile < part.FirstTile+part.Tiles; tile++ {
 		for i, a := range s.Sliced {
-			words[i] = p.Index.Planes(p.Tiles.First+tile, int(a)).Words()
+			words[i] = p.Lists.Planes(p.Tiles.First+tile, int(a)).Words()
 		}
 		for range p.GroupsOf(tile) {
 			for i, a := range s.Sliced {
@@ -199,7 +199,7 @@ func (l *loader) decode(ctx context.Context, tile, first int) error {
 	p := l.Placement.Resident
 	attributes := p.Planes.Sliced[first:]
 	return l.crew.Run(ctx, min(len(attributes), len(l.decoders)), func(_ *run.Shift, i int) {
-		l.decoded[i] = l.decoders[i].Postings(p.Index, p.Tiles.First+tile, int(attributes[i]))
+		l.decoded[i] = l.decoders[i].Postings(p.Lists, p.Tiles.First+tile, int(attributes[i]))
 	})
 }
 
@@ -219,7 +219,7 @@ func (l *loader) rareLists() (err error) {
 		if unit < 0 {
 			continue
 		}
-		words, starts, ids := p.Index.Rare(a).Arrays()
+		words, starts, ids := p.Lists.Rare(a).Arrays()
 		l.repeats[a] = longestRun(starts, ids)
 		for _, array := range [][]byte{abi.Bytes(ids), abi.Bytes(words), abi.Bytes(starts)} { // Resident.RareAt
 			if err := l.upload.write(array); err != nil {
@@ -237,7 +237,7 @@ func (l *loader) tables() (err error) {
 		if r.tables, err = allocDevice(s.Tables.End); err != nil {
 			return deviceError("allocating the tables of the bit-sliced attributes", err)
 		}
-		codeOf := s.CodeOf(r.tables, l.Placement.Resident.Index)
+		codeOf := s.CodeOf(r.tables, l.Placement.Lists)
 		if err := u.tables(r.tables, map[int64][]byte{
 			0: abi.Bytes(s.Attributes), s.Tables.Units: abi.Bytes(s.UnitAttribute), s.Tables.CodeOf: abi.Bytes(codeOf),
 		}); err != nil {
@@ -266,7 +266,7 @@ func (l *loader) texts(ctx context.Context) (err error) {
 	var at uint32
 	for first := t.Tiles.First; first < t.Tiles.End; first += len(encoded) {
 		n := min(len(encoded), t.Tiles.End-first)
-		err := l.crew.Run(ctx, n, func(_ *run.Shift, i int) { t.Encode(&encoded[i], l.Placement.Resident.Index, first+i) })
+		err := l.crew.Run(ctx, n, func(_ *run.Shift, i int) { t.Encode(&encoded[i], first+i) })
 		if err != nil {
 			return err
 		}
@@ -312,7 +312,7 @@ func (l *loader) codes() (err error) {
 		}
 		objects := part.Groups * abi.GroupObjects
 		launch(&list, r.kernels.boundCodes, objects/r.kernels.boundCodes.threads, c.RowBytes()/abi.ChunkColumns, &abi.BoundCodes{
-			Planes: r.dataOf(i), Columns: r.codes, Codes: r.codes + abi.Pointer(c.Row(part.FirstTile*index.TileObjects)),
+			Planes: r.dataOf(i), Columns: r.codes, Codes: r.codes + abi.Pointer(c.Row(part.FirstTile*run.TileObjects)),
 			PlanesOfGroup: uint32(s.OfGroup), Objects: uint32(objects), ColumnCount: uint32(len(c.Columns)), RowBytes: uint32(c.RowBytes()),
 		})
 	}

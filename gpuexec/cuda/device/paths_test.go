@@ -54,7 +54,7 @@ func TestCUDAPaths(t *testing.T) {
 	e := openDevice(t, gpuexec.CUDAOptions{}).(*Engine)
 	wl := enginetest.DenseRows(300_000)
 	x := wl.Build(t)
-	s := enginetest.LoadOn(t, e, x).(*searcher)
+	s := onDevice(enginetest.LoadOn(t, e, x))
 	defer s.Close()
 	plans := wl.Plans()[:scaled(1024)]
 	want := enginetest.Search(t, enginetest.LoadOn(t, cpu.New(gpuexec.CPUOptions{}), x), plans)
@@ -71,7 +71,7 @@ func TestCUDAPaths(t *testing.T) {
 			if !enginetest.SameHits(&got[i], &want[i]) {
 				t.Fatalf("path %q, plan %d: %s", path, i, difference(&got[i], &want[i]))
 			}
-			checkPostings(t, s, &plans[i], &got[i], &want[i])
+			checkPostings(t, s.matcher, &plans[i], &got[i], &want[i])
 		}
 		paths.add(path, c)
 		if path == "" && len(plans) < 1024 {
@@ -104,7 +104,7 @@ func testParts(t *testing.T, rng *rand.Rand, w *enginetest.World, tiles int) {
 	for _, want := range []int{1, 2, 5, tiles} {
 		e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: []int64{1 << 30, 64 << 20}[rng.IntN(2)]}).(*Engine)
 		e.limits.PartBytes = size * int64((tiles+want-1)/want)
-		s := enginetest.LoadOn(t, e, w.Index).(*searcher)
+		s := onDevice(enginetest.LoadOn(t, e, w.Index))
 		if !s.resident.Streamed || len(s.resident.Parts) < want || s.Capacity().Parts != len(s.resident.Parts) {
 			t.Fatalf("%d parts, want at least %d, streamed", len(s.resident.Parts), want)
 		}
@@ -119,7 +119,7 @@ func testParts(t *testing.T, rng *rand.Rand, w *enginetest.World, tiles int) {
 	}
 	// By the memory: what remains beside the batches is less than the index.
 	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 64 << 20, InFlight: 1, Memory: 64<<20 + 6*size + tablesOf(t, w.Index)}).(*Engine)
-	s := enginetest.LoadOn(t, e, w.Index).(*searcher)
+	s := onDevice(enginetest.LoadOn(t, e, w.Index))
 	if !s.resident.Streamed || len(s.resident.Parts) < 5 {
 		t.Errorf("%d parts of an index of %d tiles in the memory of 6", len(s.resident.Parts), tiles)
 	}

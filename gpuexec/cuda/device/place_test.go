@@ -11,18 +11,15 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
-	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
 )
-
-func extentOf(x *index.Index) run.Extent { return run.Extent{Index: x, Tiles: run.AllTiles(x)} }
 
 // deviceWith opens a device with so much memory beside the batches.
 func deviceWith(t *testing.T, memory int64) *Engine {
 	const batch = 64 << 20
 	e := openDevice(t, gpuexec.CUDAOptions{InFlight: 2, BatchMemory: batch, Memory: 2*batch + memory}).(*Engine)
-	if e.free != memory {
-		t.Fatalf("%d bytes are free beside the batches, want %d", e.free, memory)
+	if e.Host.Budget.Free() != memory {
+		t.Fatalf("%d bytes are free beside the batches, want %d", e.Host.Budget.Free(), memory)
 	}
 	return e
 }
@@ -41,14 +38,14 @@ func TestCUDALoadAtOnce(t *testing.T) {
 		var loading sync.WaitGroup
 		for i := range loaded {
 			loading.Go(func() {
-				loaded[i], errs[i] = e.Load(context.Background(), &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: w.Index}}})
+				loaded[i], errs[i] = e.Load(context.Background(), w.Index)
 			})
 		}
 		loading.Wait()
 		if errs[0] != nil || errs[1] != nil {
 			t.Fatal(errs)
 		}
-		a, b := loaded[0].(*searcher), loaded[1].(*searcher)
+		a, b := onDevice(loaded[0]), onDevice(loaded[1])
 		if (!a.resident.Streamed) == (!b.resident.Streamed) {
 			t.Error("one of two should be streamed")
 		}
@@ -58,8 +55,8 @@ func TestCUDALoadAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if e.free != memory {
-			t.Fatalf("%d bytes are missing after closing", memory-e.free)
+		if e.Host.Budget.Free() != memory {
+			t.Fatalf("%d bytes are missing after closing", memory-e.Host.Budget.Free())
 		}
 	}
 }
@@ -69,13 +66,13 @@ func TestCUDALoadEnds(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 64 << 20, Workers: 1}).(*Engine)
 	w := enginetest.SlicedWorld(t, rng, 4*index.TileObjects)
-	snapshot := &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: w.Index}}}
+	snapshot := w.Index
 	for _, partBytes := range []int64{0, partBytesOf(t, w.Index)} {
 		e.limits.PartBytes = partBytes
 		if err := enginetest.LoadOn(t, e, w.Index).Close(); err != nil { // so that what the driver keeps is there
 			t.Fatal(err)
 		}
-		budget, before, failed := e.free, driverFree(t, e), 0
+		budget, before, failed := e.Host.Budget.Free(), driverFree(t, e), 0
 		for _, panics := range []bool{false, true} {
 			for after := int64(0); ; after++ {
 				s, err := e.Load(endsAfter(after, panics), snapshot)
@@ -91,8 +88,8 @@ func TestCUDALoadEnds(t *testing.T) {
 					t.Fatalf("a load that ends after %d looks at the context: %v", after, err)
 				}
 				failed++
-				if e.free != budget {
-					t.Fatalf("%d bytes are missing in the budget after %v", budget-e.free, err)
+				if e.Host.Budget.Free() != budget {
+					t.Fatalf("%d bytes are missing in the budget after %v", budget-e.Host.Budget.Free(), err)
 				}
 			}
 		}
@@ -117,9 +114,9 @@ func TestCUDALoadLater(t *testing.T) {
 		bare, full = bareBytes(t, w.Index), p.DeviceBytes()
 	}
 	e := deviceWith(t, full+bare-1)
-	snapshot := &gpuexec.Snapshot{Segments: []gpuexec.Segment{{Index: w.Index}}}
+	snapshot := w.Index
 	for _, announced := range []bool{false, true} {
-		var later []*gpuexec.Snapshot
+		var later []gpuexec.Source
 		if announced {
 			later = append(later, snapshot)
 		}
@@ -131,7 +128,7 @@ func TestCUDALoadLater(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, b := first.(*searcher), second.(*searcher)
+		a, b := onDevice(first), onDevice(second)
 		if a.resident.Streamed || announced == (b.resident.Streamed) {
 			t.Errorf("announced %v: streamed %v, %v", announced, a.resident.Streamed, b.resident.Streamed)
 		}

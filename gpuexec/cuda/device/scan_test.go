@@ -34,25 +34,23 @@ func TestCUDAScan(t *testing.T) {
 		s := enginetest.LoadOn(t, e, c.Index)
 		var plans []gpuexec.Plan
 		var jobs []*run.ScanJob
-		onDevice := func(job *run.ScanJob) bool { return len(s.(*searcher).resident.ScansOf([]*run.ScanJob{job})) > 0 }
-		for n := 1 + rng.IntN(20); len(jobs) < n || !slices.ContainsFunc(jobs, onDevice); {
+		byDevice := func(job *run.ScanJob) bool { return len(matcherOf(s).resident.ScansOf([]*run.ScanJob{job})) > 0 }
+		for n := 1 + rng.IntN(20); len(jobs) < n || !slices.ContainsFunc(jobs, byDevice); {
 			text := enginetest.Misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(20)) + "a"
 			if rng.IntN(20) == 0 {
 				text = enginetest.RandomString(rng, alphabet, 2045+rng.IntN(8)) // around the longest pattern
 			}
-			jobs = append(jobs, &run.ScanJob{
-				Text: []rune(text), K: []int{1, 2, 1 + rng.IntN(20), 500}[rng.IntN(4)], MinCount: uint32(rng.IntN(4) * rng.IntN(4)),
-				Within: []int{rng.IntN(10), rng.IntN(1 + len(text)), math.MaxInt32 - 1}[rng.IntN(3)],
-			})
+			jobs = append(jobs, scanFor(c.Index, ngram, []rune(text), []int{1, 2, 1 + rng.IntN(20), 500}[rng.IntN(4)],
+				[]int{rng.IntN(10), rng.IntN(1 + len(text)), math.MaxInt32 - 1}[rng.IntN(3)], uint32(rng.IntN(4)*rng.IntN(4))))
 			plan := c.SequencePlan(t, text, 1+rng.IntN(12), 1+rng.IntN(20), true)
-			plan.Match.MinCount = uint32(rng.IntN(3) * rng.IntN(3))
+			plan.MinCount = uint32(rng.IntN(3) * rng.IntN(3))
 			plans = append(plans, plan)
 		}
-		if err := s.(run.Matcher).Scan(context.Background(), jobs, nil); err != nil {
+		if err := matcherOf(s).Scan(context.Background(), jobs, nil); err != nil {
 			t.Fatal(err)
 		}
 		for i, job := range jobs {
-			if job.Done != onDevice(job) {
+			if job.Done != byDevice(job) {
 				t.Fatalf("round %d job %d: done %v", round, i, job.Done)
 			}
 			if !job.Done {
@@ -60,15 +58,16 @@ func TestCUDAScan(t *testing.T) {
 				continue
 			}
 			done++
-			var want []verify.Hit
-			for _, h := range enginetest.Nearest(texts, string(job.Text), ngram, job.MinCount) {
-				if int(h.Distance) <= job.Within && len(want) < job.K {
-					want = append(want, verify.Hit{ID: h.ID, Count: h.Count, Distance: h.Distance})
+			var want []verify.Scored
+			k := sequencesOf(job).Nearest().K
+			for _, h := range enginetest.Nearest(texts, string(patternOf(job)), ngram, job.MinCount) {
+				if int(h.Score) <= withinOf(job) && len(want) < k {
+					want = append(want, verify.Scored(h))
 				}
 			}
-			if !slices.Equal(job.Hits, want) {
+			if !slices.Equal(job.Found, want) {
 				t.Fatalf("round %d job %d, %d symbols, n %d, k %d, within %d, min count %d:\ngot  %v\nwant %v",
-					round, i, len(job.Text), ngram, job.K, job.Within, job.MinCount, job.Hits, want)
+					round, i, len(patternOf(job)), ngram, k, withinOf(job), job.MinCount, job.Found, want)
 			}
 		}
 		sameAsHost(t, c, s, plans)
@@ -101,9 +100,9 @@ func TestCUDAScanWaves(t *testing.T) {
 		sameAsHost(t, c, s, plans)
 		jobs := make([]*run.ScanJob, len(plans))
 		for i := range jobs {
-			jobs[i] = &run.ScanJob{Text: plans[i].Match.Verify.Text, K: plans[i].Match.Verify.K, Within: math.MaxInt32 - 1}
+			jobs[i] = &run.ScanJob{Rescorer: plans[i].Rescore.New(nil)}
 		}
-		if m, ok := s.(*searcher); ok { // of the members of a group the same is true
+		if m := matcherOf(s); m != nil { // of the members of a group the same is true
 			if err := m.Scan(context.Background(), jobs, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +151,7 @@ func TestCUDAScanTimes(t *testing.T) {
 			continue
 		}
 		c := enginetest.SequenceCollection(t, set.texts, 3)
-		s := enginetest.LoadOn(t, e, c.Index).(*searcher)
+		s := onDevice(enginetest.LoadOn(t, e, c.Index))
 		plans := make([]gpuexec.Plan, set.queries)
 		for i := range plans {
 			plans[i] = c.SequencePlan(t, enginetest.Misspelt(rng, set.texts[rng.IntN(len(set.texts))], set.edits)+"q", 10, 64, true)
@@ -188,10 +187,10 @@ func TestCUDAScanTimes(t *testing.T) {
 		jobs := make([]*run.ScanJob, len(plans))
 		for i := range jobs {
 			hits := answers[0][i].Hits
-			jobs[i] = &run.ScanJob{Text: plans[i].Match.Verify.Text, K: 10, Within: int(hits[len(hits)-1].Distance)}
+			jobs[i] = scanFor(c.Index, 3, enginetest.TextOf(&plans[i]), 10, int(hits[len(hits)-1].Score), 0)
 		}
 		var alone gpuexec.Trace
-		if err := s.Scan(context.Background(), jobs, &alone); err != nil {
+		if err := s.matcher.Scan(context.Background(), jobs, &alone); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("%s: %d texts, %d queries: batch %.2f ms with the device's scan (device compares %.2f ms), %.2f with the host's; a scan for all queries, %.2f ms; stages %+v",

@@ -30,14 +30,14 @@ func TestCUDALongAnswers(t *testing.T) {
 		for _, path := range []string{"tile", "sliced"} {
 			plans := wl.Plans()[:scaled(100)]
 			for i := range plans {
-				plans[i].Match.K = longAnswers[rng.IntN(len(longAnswers))]
-				plans[i].Match.MinCount = uint32(rng.IntN(5))
+				plans[i].K = longAnswers[rng.IntN(len(longAnswers))]
+				plans[i].MinCount = uint32(rng.IntN(5))
 			}
 			force(t, e, path)
 			want, got := enginetest.Search(t, cpu, plans), enginetest.Search(t, s, plans)
 			for i := range got {
 				if !enginetest.SameHits(&got[i], &want[i]) {
-					t.Fatalf("%d objects, path %s, k %d: %s", objects, path, plans[i].Match.K, difference(&got[i], &want[i]))
+					t.Fatalf("%d objects, path %s, k %d: %s", objects, path, plans[i].K, difference(&got[i], &want[i]))
 				}
 			}
 		}

@@ -5,6 +5,7 @@ package device
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -80,12 +81,12 @@ func TestCUDAVerify(t *testing.T) {
 			k := []int{1, 2, 31, 32, 33, 100, 1000}[rng.IntN(7)]
 			plan := c.SequencePlan(t, text, 1+rng.IntN(12), k, rng.IntN(4) == 0)
 			if rng.IntN(5) == 0 { // without verification, in the same batch
-				plan.Match.Verify = nil
+				plan.Rescore = nil
 			}
 			plans = append(plans, plan)
 		}
 		s := enginetest.LoadOn(t, e, c.Index)
-		own, skipped := compareDistances(t, s.(*searcher), texts, plans)
+		own, skipped := compareDistances(t, matcherOf(s), texts, plans)
 		compared, left = compared+own, left+skipped
 		sameAsHost(t, c, s, plans)
 		if err := s.Close(); err != nil {
@@ -99,19 +100,19 @@ func TestCUDAVerify(t *testing.T) {
 }
 
 // compareDistances matches the plans and checks what distances come back.
-func compareDistances(t *testing.T, s *searcher, texts []string, plans []gpuexec.Plan) (compared, left int) {
+func compareDistances(t *testing.T, s *matcher, texts []string, plans []gpuexec.Plan) (compared, left int) {
 	t.Helper()
 	jobs := make([]run.Job, len(plans))
 	var list []*run.Job
 	for i := range plans {
-		m := &plans[i].Match
-		bound, err := run.Check(&plans[i], s.Index)
+		m := &plans[i]
+		bound, err := s.lists.CheckQuery(plans[i].Query)
 		if err != nil {
 			t.Fatal(err)
 		}
-		jobs[i] = run.Job{Query: &m.Query, K: min(m.K, len(texts)), MinCount: 1, Bound: bound, Nearest: 1 + i%40}
-		if m.Verify != nil {
-			jobs[i].Text = m.Verify.Text
+		jobs[i] = run.Job{Query: enginetest.Query(m), K: min(m.K, len(texts)), MinCount: 1, Bound: bound}
+		if m.Rescore != nil {
+			jobs[i].Rescore = &verify.Nearest{Texts: m.Rescore.(*verify.Nearest).Texts, NGram: 3, Text: enginetest.TextOf(m), K: 1 + i%40}
 		}
 		if bound > 0 {
 			list = append(list, &jobs[i])
@@ -121,26 +122,29 @@ func compareDistances(t *testing.T, s *searcher, texts []string, plans []gpuexec
 		t.Fatal(err)
 	}
 	for _, job := range list {
-		if !s.resident.Compares(job) {
-			if len(job.Distances) != 0 {
+		if !compares(s.resident, job) {
+			if len(job.Known) != 0 {
 				t.Fatal("distances that no one asked for")
 			}
 			continue
 		}
-		want := min(len(job.Entries), max(32, 2*job.Nearest))
-		if len(job.Distances) != want || !slices.IsSorted(job.Entries) {
-			t.Fatalf("%d distances of %d entries, sorted: %v", len(job.Distances), len(job.Entries), slices.IsSorted(job.Entries))
+		want := min(len(job.Entries), max(32, 2*nearestOf(job).K))
+		if len(job.Known) != want || !slices.IsSorted(job.Entries) {
+			t.Fatalf("%d distances of %d entries, sorted: %v", len(job.Known), len(job.Entries), slices.IsSorted(job.Entries))
 		}
-		for i := range job.Distances {
+		for i := range job.Known {
 			e := job.Entries[len(job.Entries)-1-i]
 			text := []rune(texts[e.ID()])
-			want := int32(verify.EditDistance(job.Text, text))
+			want, got := float64(verify.EditDistance(nearestOf(job).Text, text)), job.Known[i]
 			if len(text) > 4096 {
 				want = -1
 				left++
+				if math.IsNaN(got) {
+					got = -1
+				}
 			}
-			if got := job.Distances[i]; got != want {
-				t.Fatalf("entry %d of %d, lengths %d and %d: distance %d, want %d", i, len(job.Entries), len(job.Text), len(text), got, want)
+			if got != want {
+				t.Fatalf("entry %d of %d, lengths %d and %d: distance %v, want %v", i, len(job.Entries), len(nearestOf(job).Text), len(text), got, want)
 			}
 			compared++
 		}
@@ -154,7 +158,7 @@ func sameAsHost(t *testing.T, c *enginetest.Collection, s gpuexec.Searcher, plan
 	want, got := enginetest.Search(t, loadHost(t, c.Index, gpuexec.CPUOptions{Workers: 2}), plans), enginetest.Search(t, s, plans)
 	for i := range got {
 		if !enginetest.SameHits(&got[i], &want[i]) {
-			t.Fatalf("plan %d (%+v): %s", i, plans[i].Match.Verify, difference(&got[i], &want[i]))
+			t.Fatalf("plan %d (%+v): %s", i, plans[i].Rescore, difference(&got[i], &want[i]))
 		}
 	}
 }
@@ -173,7 +177,7 @@ func TestCUDAVerifyMany(t *testing.T) {
 	for range 5 {
 		plans = append(plans, c.SequencePlan(t, enginetest.RandomString(rng, "abc", 30), 10, 4000+rng.IntN(3000), false))
 	}
-	compareDistances(t, s.(*searcher), texts, plans)
+	compareDistances(t, matcherOf(s), texts, plans)
 	sameAsHost(t, c, s, plans)
 }
 
@@ -189,7 +193,7 @@ func TestCUDAVerifyElsewhere(t *testing.T) {
 	e.(*Engine).limits.PartBytes = 1 << 20
 	s := enginetest.LoadOn(t, e, c.Index)
 	defer s.Close()
-	if s.(*searcher).resident.Texts != nil {
+	if matcherOf(s).resident.Texts != nil {
 		t.Fatal("the texts of a streamed index are on the device")
 	}
 	var plans []gpuexec.Plan
@@ -225,7 +229,7 @@ func TestCUDAVerifyTimes(t *testing.T) {
 			texts[i] = enginetest.Misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(c.edits+1))
 		}
 		collection := enginetest.SequenceCollection(t, texts, 3)
-		s := enginetest.LoadOn(t, e, collection.Index).(*searcher)
+		s := onDevice(enginetest.LoadOn(t, e, collection.Index))
 		resident := s.resident.Texts
 		for _, k := range []int{1, 10} {
 			for _, candidates := range []int{32, 256, 1000} {
@@ -250,7 +254,7 @@ func TestCUDAVerifyTimes(t *testing.T) {
 					}
 					host := time.Duration(0)
 					for i := range answers[way] {
-						host += answers[way][i].Verify
+						host += answers[way][i].Rescoring
 					}
 					if run >= 4 {
 						total[way] = append(total[way], took.Seconds()*1e3)
@@ -282,4 +286,10 @@ func TestCUDAVerifyTimes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// compares is true when the candidates of a job are compared on the device.
+func compares(r *resident, job *run.Job) bool {
+	n, ok := job.Rescore.(*verify.Nearest)
+	return ok && r.Compares(n)
 }

@@ -31,7 +31,7 @@ func NewBatch(ctx context.Context, x *Index, jobs []*run.Job, crew *run.Crew) (*
 	b := &Batch{index: x, crew: crew, waiting: make([]Query, len(jobs))}
 	spans := 0
 	for _, job := range jobs {
-		spans += len(job.Query.Spans)
+		spans += len(queryOf(job).Spans)
 	}
 	if err := crew.Each(ctx, len(jobs), spans*x.device.Profile.Host.PlanSpan, func(i int) { b.waiting[i] = x.Plan(jobs[i]) }); err != nil {
 		return nil, err
@@ -102,7 +102,8 @@ func (b *Batch) Decode(out []byte) error {
 		}
 		of[i] = next
 		next.answer += topk.EntryBytes * int64(job.K)
-		next.distances += abi.DistanceBytes * int64(b.index.comparedOf(job))
+		_, compared, _ := b.index.comparison(job)
+		next.distances += abi.DistanceBytes * int64(compared)
 		bytes += topk.EntryBytes * int(state.Kept)
 	}
 	return b.crew.Each(context.Background(), n, bytes/b.policy.Profile.Host.AnswerBytes, func(i int) {
@@ -144,9 +145,9 @@ func (b *Batch) takeAbandoned(states []abi.State) {
 // groups of 1,024 objects.
 func (b *Batch) count(q *Query, state *abi.State) {
 	q.Job.Candidates += state.Passed
-	q.Job.Postings += state.Postings
+	q.Job.Units += state.Postings
 	if q.kernel != kernelTile {
-		q.Job.Postings += q.postings
+		q.Job.Units += q.postings
 	}
 	if b.work == nil {
 		return

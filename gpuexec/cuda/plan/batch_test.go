@@ -22,12 +22,12 @@ func TestAbandoned(t *testing.T) {
 	var jobs []*run.Job
 	for len(jobs) < 100 {
 		p := w.Plan(rng)
-		p.Match.K = 1 + rng.IntN(20)
-		bound, err := run.Check(&p, w.Index)
+		p.K = 1 + rng.IntN(20)
+		bound, err := x.Lists.CheckQuery(p.Query)
 		if err != nil || bound == 0 {
 			continue
 		}
-		jobs = append(jobs, &run.Job{Query: &p.Match.Query, K: p.Match.K, MinCount: 1, Bound: bound})
+		jobs = append(jobs, &run.Job{Query: enginetest.Query(&p), K: p.K, MinCount: 1, Bound: bound})
 	}
 	crew := run.NewCrew(1)
 	b, err := NewBatch(context.Background(), x, jobs, crew)
@@ -90,8 +90,8 @@ func TestAbandoned(t *testing.T) {
 		t.Fatalf("%d queries are executed again, %d by the bound", len(p.Queries), p.Bound.Count)
 	}
 	for _, job := range jobs {
-		if job.Candidates != 7 || job.Postings != postings[job] || len(job.Entries) != 1 {
-			t.Errorf("given up: %v; %d candidates, %d postings of %d, %d entries", given[job], job.Candidates, job.Postings, postings[job], len(job.Entries))
+		if job.Candidates != 7 || job.Units != postings[job] || len(job.Entries) != 1 {
+			t.Errorf("given up: %v; %d candidates, %d postings of %d, %d entries", given[job], job.Candidates, job.Units, postings[job], len(job.Entries))
 		}
 	}
 	if work.FilterQueries != bounded-again || work.FilterQueries+work.SlicedQueries+work.TileQueries != len(jobs) {
@@ -109,8 +109,9 @@ func TestBatchRefuses(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	w := enginetest.NewCodedWorld(t, rng, 3000, 100)
 	x := hostIndex(t, w.Index, Limits{Memory: 1 << 40})
-	query := w.Plan(rng).Match.Query
-	jobs := []*run.Job{{Query: &query, K: 3000, MinCount: 1, Bound: 100}, {Query: &query, K: 1, MinCount: 1, Bound: 100}}
+	plan := w.Plan(rng)
+	query := enginetest.Query(&plan)
+	jobs := []*run.Job{{Query: query, K: 3000, MinCount: 1, Bound: 100}, {Query: query, K: 1, MinCount: 1, Bound: 100}}
 	b, err := NewBatch(context.Background(), x, jobs, run.NewCrew(1))
 	if err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func TestCodesLayout(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	for range 20 {
 		w := enginetest.NewCodedWorld(t, rng, 1+rng.IntN(2000), 1+rng.IntN(100))
-		layout, err := newResident(w.Index, run.AllTiles(w.Index), Limits{Memory: 1 << 30})
+		layout, err := newResident(listsOf(w.Index), run.AllTiles(w.Index), Limits{Memory: 1 << 30})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,11 +102,11 @@ func TestCodesLayout(t *testing.T) {
 		r.Codes = c
 		for range 20 {
 			plan := w.Plan(rng)
-			bound, err := run.Check(&plan, w.Index)
+			bound, err := listsOf(w.Index).CheckQuery(plan.Query)
 			if err != nil {
 				t.Fatal(err)
 			}
-			q := r.Plan(&run.Job{Query: &plan.Match.Query, K: plan.Match.K, MinCount: 1, Bound: bound})
+			q := r.Plan(&run.Job{Query: enginetest.Query(&plan), K: plan.K, MinCount: 1, Bound: bound})
 			if q.boundable && int(q.spans) > columns {
 				t.Errorf("%d spans on %d columns", q.spans, columns)
 			}

@@ -4,7 +4,8 @@ import (
 	"math"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // Codes say which attributes of an index have their codes on the device as bytes too, for the bound
@@ -44,10 +45,10 @@ func newCodes(r *Resident, most, least int) *Codes {
 		least = minColumns
 	}
 	c := &Codes{Objects: p.groups * abi.GroupObjects, ColumnOf: make([]uint32, r.Attributes)}
-	for a, attribute := range r.Index.Attributes() {
+	for a, attribute := range r.Lists.Attributes() {
 		own := &p.Attributes[a]
 		switch {
-		case attribute.Layout == index.LayoutSliced && own.Planes == 0:
+		case attribute.Layout == schema.LayoutSliced && own.Planes == 0:
 			c.ColumnOf[a] = nothingThere
 		case own.Planes == 0 || own.Codes > abi.MaxCodes || len(c.Columns) == most:
 			c.ColumnOf[a] = noColumn
@@ -90,7 +91,7 @@ func (c *Codes) DeviceBytes() int64 {
 
 // boundable says whether the bound can count a query: its items ask for different columns, each by one span of weight 1.
 // dense is how many bits the masks have of items whose attributes have more codes than a mask has bits.
-func (c *Codes) boundable(q *index.Query) (ok bool, dense int) {
+func (c *Codes) boundable(q *postings.MatchQuery) (ok bool, dense int) {
 	var seen [MaxColumns / 64]uint64
 	for i := range q.Items {
 		item := &q.Items[i]

@@ -27,12 +27,10 @@ type TileVariant struct {
 	Bits, Blocks int
 }
 
-func (v TileVariant) maxCount() uint32 { return uint32(1<<v.Bits - 1) }
-
 // tileVariant is the position of the first variant whose counters hold bound.
 func (d *Device) tileVariant(bound uint32) int {
 	for i := range d.Tile {
-		if bound <= d.Tile[i].maxCount() {
+		if bound <= uint32(1<<d.Tile[i].Bits-1) {
 			return i
 		}
 	}

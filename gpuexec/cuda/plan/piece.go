@@ -9,7 +9,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
 )
 
 // A Piece is the queries of a batch that are executed together, in one pass over the index: which, by which kernels, and where
@@ -66,7 +66,7 @@ const slack = 8 * 256
 
 // waveEntries is how many candidates a tile can append, at most k per block; match.cu has the proof.
 func waveEntries(k, blocks int) int64 {
-	return int64(blocks) * int64(min(k, index.TileObjects/blocks))
+	return int64(blocks) * int64(min(k, run.TileObjects/blocks))
 }
 
 // queryNeed is the device memory of a query: itself, its spans, state and answer, and candidates for waves of w tiles.
@@ -76,22 +76,16 @@ func queryNeed(spans, k, w, blocks int) int64 {
 
 // Cost is the device memory that a plan needs at least (gpuexec.Searcher).
 func (x *Index) Cost(p *gpuexec.Plan) int64 {
-	m := &p.Match
-	k := m.K
-	if m.Verify != nil {
-		k = max(k, m.Verify.K)
-	}
-	k = max(0, min(k, int(x.Placement.Index.Objects())))
+	k := max(0, min(p.Candidates(), int(x.Lists.Objects())))
 	spans := 0 // items may share theirs
-	for i := range m.Query.Items {
-		spans += int(m.Query.Items[i].Count)
+	if q, ok := p.Query.(*postings.MatchQuery); ok && q != nil {
+		for i := range q.Items {
+			spans += int(q.Items[i].Count)
+		}
 	}
 	need := queryNeed(x.spanRoom(spans), k, 1, x.device.Tile[len(x.device.Tile)-1].Blocks)
-	if m.Verify != nil {
-		in, out := x.compareNeed(&run.Job{K: k, Text: m.Verify.Text, Nearest: m.Verify.K})
-		need += in + out
-	}
-	return need
+	in, out := x.compareNeed(&run.Job{K: k, Rescore: p.Rescore})
+	return need + in + out
 }
 
 // fitting is how many of the queries fit the room, in the (query, tile) kernel, which can execute every query. Where not even
@@ -312,6 +306,6 @@ func (p *Piece) encode(x *Index, in []byte, crew *run.Crew, span int) error {
 	p.Compared.encode(x, p.Queries, in, p.Tasks)
 	return crew.Each(context.Background(), n, p.spanCount*span, func(i int) {
 		q := &p.Queries[i]
-		x.encodeSpans(flat[queries[i].First:][:q.spans], q.Job.Query)
+		x.encodeSpans(flat[queries[i].First:][:q.spans], queryOf(q.Job))
 	})
 }

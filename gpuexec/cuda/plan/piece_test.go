@@ -11,6 +11,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/verify"
 )
 
 // roomOf is the room of a lane with so much memory on the device.
@@ -19,8 +20,14 @@ func roomOf(arena int64) Room { return Room{Arena: arena, In: 32 << 20, Out: 32 
 // withTexts makes the index one whose candidates are compared on the device.
 func (x *Index) withTexts() {
 	x.device.MaxPattern = 2048
-	x.Texts = &Texts{Tiles: x.Tiles, Objects: int(x.Objects())}
+	x.Texts = &Texts{Tiles: x.Tiles, Objects: int(x.Objects()), source: noTexts(x.Objects())}
 }
+
+// noTexts are so many texts of no symbols.
+type noTexts uint32
+
+func (n noTexts) Objects() uint32    { return uint32(n) }
+func (n noTexts) Text(uint32) string { return "" }
 
 // randomText is a text to compare candidates with, short or long, or longer than the device compares.
 func randomText(rng *rand.Rand) []rune {
@@ -45,17 +52,17 @@ func randomQueries(t *testing.T, rng *rand.Rand) (x *Index, queries []Query, cos
 	costs = map[*run.Job]int64{}
 	for range 1 + rng.IntN([]int{100, 400, 1500}[rng.IntN(3)]) {
 		p := plan(rng)
-		bound, err := run.Check(&p, x.Resident.Index)
+		bound, err := x.Lists.CheckQuery(p.Query)
 		if err != nil {
 			continue
 		}
-		m := &p.Match
-		job := &run.Job{Query: &m.Query, K: m.K, MinCount: max(1, m.MinCount), Bound: bound}
+		m := &p
+		job := &run.Job{Query: enginetest.Query(m), K: m.K, MinCount: max(1, m.MinCount), Bound: bound}
 		if x.Texts != nil && rng.IntN(2) == 0 {
-			m.Verify = &gpuexec.SequencePlan{Text: randomText(rng), K: 1 + rng.IntN(1000)}
-			job.K, job.Text, job.Nearest = max(m.K, m.Verify.K), m.Verify.Text, m.Verify.K
+			n := &verify.Nearest{Texts: x.Texts.source, NGram: 3, Text: randomText(rng), K: 1 + rng.IntN(1000)}
+			m.Rescore, job.Rescore, job.K = n, n, max(m.K, n.K)
 		}
-		job.K = min(job.K, int(x.Resident.Index.Objects()))
+		job.K = min(job.K, int(x.Lists.Objects()))
 		costs[job] = x.Cost(&p)
 		queries = append(queries, x.Plan(job))
 	}
@@ -230,7 +237,7 @@ func TestTileWaves(t *testing.T) {
 		most := []int{10, 1000, 65536}[rng.IntN(3)]
 		for range 1 + rng.IntN([]int{10, 400}[rng.IntN(2)]) {
 			p := w.RandomPlan(rng)
-			q := x.Plan(&run.Job{Query: &p.Match.Query, K: 1 + rng.IntN(most), MinCount: 1, Bound: uint32(rng.Uint64() >> (32 + rng.IntN(32)))})
+			q := x.Plan(&run.Job{Query: enginetest.Query(&p), K: 1 + rng.IntN(most), MinCount: 1, Bound: uint32(rng.Uint64() >> (32 + rng.IntN(32)))})
 			blocks := x.device.Tile[q.variant].Blocks
 			queries = append(queries, q)
 			need += queryNeed(x.spanRoom(int(q.spans)), q.Job.K, 1, blocks)
@@ -275,8 +282,8 @@ func TestSmallerPieces(t *testing.T) {
 	plans := wl.Plans()
 	queries := make([]Query, len(plans))
 	for i := range queries {
-		m := &plans[i].Match
-		queries[i] = x.Plan(&run.Job{Query: &m.Query, K: m.K, MinCount: 1, Bound: uint32(x.Resident.Index.CountBound(&m.Query))})
+		m := &plans[i]
+		queries[i] = x.Plan(&run.Job{Query: enginetest.Query(m), K: m.K, MinCount: 1, Bound: uint32(x.Lists.CountBound(enginetest.Query(m)))})
 	}
 	for _, c := range []struct {
 		path     Path

@@ -4,9 +4,11 @@ import (
 	"math"
 	"strings"
 
+	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // A Placement is what of an index, or of a range of its tiles, comes onto a device.
@@ -30,25 +32,31 @@ func (p *Placement) DeviceBytes() int64 {
 	return p.Resident.DeviceBytes() + p.Texts.DeviceBytes() + p.Codes.DeviceBytes()
 }
 
+// An Extent is a range of the tiles of an index.
+type Extent struct {
+	Lists *postings.Lists
+	Tiles run.Tiles
+}
+
 // Place decides what of an index comes onto a device of which Limits.Memory bytes are free, with its texts if they are given and
 // there is room. later are announced.
-func Place(d *Device, own run.Extent, texts *Texts, later []run.Extent, limits Limits) (p Placement, err error) {
+func Place(d *Device, own Extent, texts *Texts, later []Extent, limits Limits) (p Placement, err error) {
 	limits.streamPart = d.Profile.Pieces.StreamedPart
 	free, bare := limits.Memory, limits
 	bare.PlanesOnly = true
 	for _, next := range later {
 		bare.Memory -= leastBytes(next)
 	}
-	if p.Resident, err = newResident(own.Index, own.Tiles, bare); err != nil {
+	if p.Resident, err = newResident(own.Lists, own.Tiles, bare); err != nil {
 		bare.Memory = free // not enough for all
-		if p.Resident, err = newResident(own.Index, own.Tiles, bare); err != nil {
+		if p.Resident, err = newResident(own.Lists, own.Tiles, bare); err != nil {
 			return p, err
 		}
 	}
 	left := free - p.Resident.DeviceBytes() // for what only makes the index faster
 	for _, next := range later {
 		// What will not fit then leaves no room now either.
-		if r, err := newResident(next.Index, next.Tiles, Limits{Memory: left, PlanesOnly: true, streamPart: limits.streamPart}); err == nil {
+		if r, err := newResident(next.Lists, next.Tiles, Limits{Memory: left, PlanesOnly: true, streamPart: limits.streamPart}); err == nil {
 			left -= r.DeviceBytes()
 		}
 	}
@@ -56,7 +64,7 @@ func Place(d *Device, own run.Extent, texts *Texts, later []run.Extent, limits L
 		needed := p.Resident.DeviceBytes()
 		more := limits
 		more.Memory = needed + left
-		if p.Resident, err = newResident(own.Index, own.Tiles, more); err != nil {
+		if p.Resident, err = newResident(own.Lists, own.Tiles, more); err != nil {
 			return p, err
 		}
 		left -= p.Resident.DeviceBytes() - needed
@@ -73,8 +81,8 @@ func Place(d *Device, own run.Extent, texts *Texts, later []run.Extent, limits L
 
 // leastBytes is the memory without which an index has no place: of all that it must have, or of tables and two buffers for a
 // tile. It is 0 of one that no memory is enough for.
-func leastBytes(x run.Extent) int64 {
-	r, err := newResident(x.Index, x.Tiles, Limits{Memory: math.MaxInt64, PlanesOnly: true})
+func leastBytes(x Extent) int64 {
+	r, err := newResident(x.Lists, x.Tiles, Limits{Memory: math.MaxInt64, PlanesOnly: true})
 	if err != nil {
 		return 0
 	}
@@ -107,8 +115,8 @@ const (
 
 // Description is Capacity.Form: where the index lies, and in which forms.
 func (p *Placement) Description() string {
-	has := make(map[index.Layout]bool)
-	for _, a := range p.Index.Attributes() {
+	has := make(map[schema.Layout]bool)
+	for _, a := range p.Lists.Attributes() {
 		has[a.Layout] = true
 	}
 	where := "resident"
@@ -120,8 +128,8 @@ func (p *Placement) Description() string {
 		there bool
 		name  string
 	}{
-		{has[index.LayoutPostings] || has[index.LayoutRare], FormPostings},
-		{has[index.LayoutRare], FormRare},
+		{has[schema.LayoutPostings] || has[schema.LayoutRare], FormPostings},
+		{has[schema.LayoutRare], FormRare},
 		{p.Planes != nil, FormPlanes},
 		{p.Planes != nil && p.Decoded, FormDecoded},
 		{p.Codes != nil, FormCodes},
@@ -134,19 +142,18 @@ func (p *Placement) Description() string {
 	return where + ": " + strings.Join(forms, ", ")
 }
 
-// A Holding is a form of a placed index and what it takes of the device.
-type Holding struct {
-	Form   string
-	Bytes  int64
-	Needed bool // else it makes the index faster, and nothing more
-}
-
-// Holdings are what the placement takes, all of DeviceBytes.
-func (p *Placement) Holdings() []Holding {
-	tables := Holding{FormTables, p.TableBytes(), true}
-	all := []Holding{tables, {FormRare, p.RareUnits * abi.UnitBytes, true}}
+// Holdings are what the placement takes for an owner, all of DeviceBytes. What the owner needs comes first.
+func (p *Placement) Holdings(owner string) []gpuexec.Holding {
+	var held []gpuexec.Holding
+	add := func(form string, bytes int64, needed bool) {
+		if bytes > 0 {
+			held = append(held, gpuexec.Holding{Owner: owner, Form: form, Bytes: bytes, Needed: needed})
+		}
+	}
+	add(FormTables, p.TableBytes(), true)
+	add(FormRare, p.RareUnits*abi.UnitBytes, true)
 	if p.Streamed {
-		all = append(all, Holding{FormBuffers, 2 * p.BufferBytes(), true})
+		add(FormBuffers, 2*p.BufferBytes(), true)
 	} else {
 		var planes, decoded int64
 		for i := range p.Parts {
@@ -159,15 +166,11 @@ func (p *Placement) Holdings() []Holding {
 				}
 			}
 		}
-		all = append(all, Holding{FormPlanes, planes * abi.UnitBytes, true}, Holding{FormDecoded, decoded * abi.UnitBytes, false},
-			Holding{FormPostings, (p.Units - planes - decoded) * abi.UnitBytes, true})
+		add(FormPlanes, planes*abi.UnitBytes, true)
+		add(FormPostings, (p.Units-planes-decoded)*abi.UnitBytes, true)
+		add(FormDecoded, decoded*abi.UnitBytes, false)
 	}
-	all = append(all, Holding{FormTexts, p.Texts.DeviceBytes(), false}, Holding{FormCodes, p.Codes.DeviceBytes(), false})
-	held := all[:0]
-	for _, h := range all {
-		if h.Bytes > 0 {
-			held = append(held, h)
-		}
-	}
+	add(FormTexts, p.Texts.DeviceBytes(), false)
+	add(FormCodes, p.Codes.DeviceBytes(), false)
 	return held
 }

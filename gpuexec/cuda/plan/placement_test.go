@@ -50,13 +50,13 @@ func TestForm(t *testing.T) {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 		var held int64
-		for _, h := range p.Holdings() {
-			if held += h.Bytes; h.Bytes <= 0 || h.Needed == (h.Form == FormDecoded || h.Form == FormTexts || h.Form == FormCodes) {
+		for _, h := range p.Holdings("x 1") {
+			if held += h.Bytes; h.Bytes <= 0 || h.Owner != "x 1" || h.Needed == (h.Form == FormDecoded || h.Form == FormTexts || h.Form == FormCodes) {
 				t.Errorf("%s: %+v", c.want, h)
 			}
 		}
 		if held != p.DeviceBytes() {
-			t.Errorf("%s: %d bytes are listed, %d taken: %+v", c.want, held, p.DeviceBytes(), p.Holdings())
+			t.Errorf("%s: %d bytes are listed, %d taken: %+v", c.want, held, p.DeviceBytes(), p.Holdings("x 1"))
 		}
 	}
 	p := placed(t, plain.Index, stays)
@@ -84,7 +84,7 @@ type memory struct {
 func newMemory(free int64) *memory { return &memory{free: free, device: hostDevice()} }
 
 // place places an index in what is free.
-func (m *memory) place(own run.Extent, texts *Texts, later []run.Extent) (Placement, error) {
+func (m *memory) place(own Extent, texts *Texts, later []Extent) (Placement, error) {
 	limits := m.limits
 	limits.Memory = m.free
 	p, err := Place(m.device, own, texts, later, limits)
@@ -97,7 +97,7 @@ func (m *memory) place(own run.Extent, texts *Texts, later []run.Extent) (Placem
 // bareBytes is what an index must have to stay on the device.
 func bareBytes(t testing.TB, x *index.Index) int64 {
 	t.Helper()
-	l, err := newResident(x, run.AllTiles(x), Limits{Memory: 1 << 40, PlanesOnly: true})
+	l, err := newResident(listsOf(x), run.AllTiles(x), Limits{Memory: 1 << 40, PlanesOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestPlaceLater(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		both := func(bytes int64, later ...run.Extent) (Placement, Placement, bool) {
+		both := func(bytes int64, later ...Extent) (Placement, Placement, bool) {
 			e := newMemory(bytes)
 			a, err := e.place(extentOf(first), nil, later)
 			if err != nil {
@@ -196,9 +196,9 @@ func TestPlaceTexts(t *testing.T) {
 func TestPlaceLeavesRoom(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	x := enginetest.SlicedWorld(t, rng, 11*index.TileObjects).Index
-	first, later := run.Extent{Index: x, Tiles: run.Tiles{First: 0, End: 8}}, []run.Extent{{Index: x, Tiles: run.Tiles{First: 8, End: 10}}, {Index: x, Tiles: run.Tiles{First: 10, End: 11}}}
+	first, later := Extent{Lists: listsOf(x), Tiles: run.Tiles{First: 0, End: 8}}, []Extent{{Lists: listsOf(x), Tiles: run.Tiles{First: 8, End: 10}}, {Lists: listsOf(x), Tiles: run.Tiles{First: 10, End: 11}}}
 	own, others := leastBytes(first), leastBytes(later[0])+leastBytes(later[1])
-	whole, err := newResident(x, first.Tiles, Limits{Memory: 1 << 40, PlanesOnly: true})
+	whole, err := newResident(listsOf(x), first.Tiles, Limits{Memory: 1 << 40, PlanesOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestPlaceLeavesRoom(t *testing.T) {
 		}
 		all := func(announced bool) (taken int64, err error) {
 			e := newMemory(memory)
-			for i, x := range append([]run.Extent{first}, later...) {
+			for i, x := range append([]Extent{first}, later...) {
 				following := later[i:]
 				if !announced {
 					following = nil
@@ -262,4 +262,4 @@ func TestStreamedPart(t *testing.T) {
 	}
 }
 
-func extentOf(x *index.Index) run.Extent { return run.Extent{Index: x, Tiles: run.AllTiles(x)} }
+func extentOf(x *index.Index) Extent { return Extent{Lists: listsOf(x), Tiles: run.AllTiles(x)} }

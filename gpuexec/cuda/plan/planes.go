@@ -5,11 +5,12 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // Planes say where the bit planes of an index's sliced attributes lie on the device (kernels/sliced.cuh). Which
-// attributes are sliced, the index file says (index.LayoutSliced). The device wants the planes of all attributes of a group
+// attributes are sliced, the index file says (schema.LayoutSliced). The device wants the planes of all attributes of a group
 // together, where the file has them attribute by attribute.
 type Planes struct {
 	Attributes    []abi.SlicedAttribute // of every attribute; Planes = 0: not sliced, or no object has a keyword
@@ -18,21 +19,12 @@ type Planes struct {
 	OfGroup       int // planes
 	Tables        TableOffsets
 
-	codes  []index.Codes // by attribute
-	octets int           // of all attributes, for one kind of row
+	codes  []postings.Codes // by attribute
+	octets int              // of all attributes, for one kind of row
 	groups int
 	// Objects of the index in all, before the tiles that are here, and before their end.
 	objects, before, end uint64
 }
-
-// TileGroups is how many groups a tile has.
-const TileGroups = index.TileObjects / abi.GroupObjects
-
-// The kernels are compiled for the index's tiles and groups.
-var (
-	_ = [1]struct{}{}[index.TileObjects-abi.TileObjects]
-	_ = [1]struct{}{}[index.GroupObjects-abi.GroupObjects]
-)
 
 // TableOffsets divide the device memory of what belongs to the planes of all parts; the table of attributes comes first.
 type TableOffsets struct {
@@ -40,16 +32,16 @@ type TableOffsets struct {
 }
 
 // newPlanes returns nil where nothing is sliced.
-func newPlanes(x *index.Index, tiles run.Tiles) *Planes {
+func newPlanes(x *postings.Lists, tiles run.Tiles) *Planes {
 	attributes := x.Attributes()
 	p := &Planes{
-		Attributes: make([]abi.SlicedAttribute, len(attributes)), codes: make([]index.Codes, len(attributes)),
-		groups:  groupsOf(tiles.Objects(x)),
-		objects: uint64(x.Objects()), before: uint64(tiles.Base()), end: uint64(tiles.Base()) + uint64(tiles.Objects(x)),
+		Attributes: make([]abi.SlicedAttribute, len(attributes)), codes: make([]postings.Codes, len(attributes)),
+		groups:  groupsOf(tiles.Objects(x.Objects())),
+		objects: uint64(x.Objects()), before: uint64(tiles.Base()), end: uint64(tiles.Base()) + uint64(tiles.Objects(x.Objects())),
 	}
 	keywords := int64(0) // of sliced attributes, and one more of each
 	for a := range attributes {
-		if attributes[a].Layout != index.LayoutSliced || x.Codes(a).Len() == 0 {
+		if attributes[a].Layout != schema.LayoutSliced || x.Codes(a).Len() == 0 {
 			continue
 		}
 		p.codes[a] = x.Codes(a)
@@ -77,7 +69,7 @@ func newPlanes(x *index.Index, tiles run.Tiles) *Planes {
 
 // CodeOf is the table that says, by keyword of each sliced attribute, its code. It lies in the tables at memory, and the
 // attributes know from now on where.
-func (p *Planes) CodeOf(memory abi.Pointer, x *index.Index) []uint32 {
+func (p *Planes) CodeOf(memory abi.Pointer, x *postings.Lists) []uint32 {
 	var codeOf []uint32
 	for _, a := range p.Sliced {
 		p.Attributes[a].CodeOf = memory + abi.Pointer(p.Tables.CodeOf) + abi.Pointer(4*len(codeOf))
@@ -101,14 +93,6 @@ func (p *Planes) Units(groups int) int64 {
 	return int64(groups) * int64(p.OfGroup) * abi.RowUnits
 }
 
-// tableBytes is the device memory of the tables.
-func (p *Planes) tableBytes() int64 {
-	if p == nil {
-		return 0
-	}
-	return p.Tables.End
-}
-
 // share estimates how many of so many postings of the index are here: the share of the range's objects, such that the shares
 // of all ranges add up.
 func (p *Planes) share(postings uint64) uint64 {
@@ -124,9 +108,9 @@ func (p *Planes) share(postings uint64) uint64 {
 }
 
 // postingsBefore returns, by keyword up to their number, how many postings the keywords before it have in the index. It is the
-// directory of the codes (index.Codes) made flat for planning: one look-up takes one load, and neighbours share a line.
+// directory of the codes (postings.Codes) made flat for planning: one look-up takes one load, and neighbours share a line.
 // The device has a table of the same size (CodeOf).
-func postingsBefore(codes index.Codes, keywords uint32) []uint32 {
+func postingsBefore(codes postings.Codes, keywords uint32) []uint32 {
 	before := make([]uint32, keywords+1)
 	for keyword := range before {
 		before[keyword] = uint32(codes.Before(codes.Of(uint32(keyword))))

@@ -1,5 +1,7 @@
 package plan
 
+import "github.com/geniemq/geniemq/gpuexec/cuda/abi"
+
 // A Policy decides, batch by batch, which kernel executes a query: it estimates the kernels and takes the fastest. The
 // answers are the same.
 //
@@ -46,8 +48,8 @@ func (p *Policy) choose(x *Index, queries []Query, again bool) (rested bool) {
 		queries[i].kernel = kernelTile
 	}
 	at := load{Index: x, tiles: x.Tiles.Len(), groups: x.groups(), parts: len(x.Parts)}
-	if again {
-		at.copied = x.copied()
+	if again && x.Streamed {
+		at.copied = x.Units * abi.UnitBytes
 	}
 	p.chooseSliced(queries, &at)
 	return p.chooseBound(queries, &at)

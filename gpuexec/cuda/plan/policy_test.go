@@ -18,8 +18,8 @@ func TestPolicyOnRows(t *testing.T) {
 	for _, count := range []int{1, 16, len(plans)} {
 		queries := make([]Query, count)
 		for i := range queries {
-			m := &plans[i].Match
-			queries[i] = x.Plan(&run.Job{Query: &m.Query, K: m.K, MinCount: 1, Bound: uint32(x.Resident.Index.CountBound(&m.Query))})
+			m := &plans[i]
+			queries[i] = x.Plan(&run.Job{Query: enginetest.Query(m), K: m.K, MinCount: 1, Bound: uint32(x.Lists.CountBound(enginetest.Query(m)))})
 		}
 		hostPolicy().choose(x, queries, false)
 		for i := range queries {

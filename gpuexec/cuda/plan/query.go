@@ -6,7 +6,8 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // An Index is a placed index to who plans for it. Beside the placement it is all that the host looks at for a batch, a line per
@@ -47,14 +48,14 @@ const (
 // derived when the index is loaded, and makes count bounds tight.
 func NewIndex(d *Device, p Placement, repeats []uint32) *Index {
 	x := &Index{Placement: p, device: d, attributes: make([]plannedAttribute, p.Attributes), slots: p.Resident.slots()}
-	for i, attribute := range p.Index.Attributes() {
+	for i, attribute := range p.Lists.Attributes() {
 		a := &x.attributes[i]
 		a.most, a.repeats = attribute.MaxPerObject, repeats[i]
 		switch {
 		case p.Planes.Has(i):
 			a.form, a.planes = formSliced, p.Planes.Attributes[i].Planes
 			a.before = postingsBefore(p.Planes.codes[i], attribute.Keywords)
-		case attribute.Layout == index.LayoutSliced:
+		case attribute.Layout == schema.LayoutSliced:
 			a.form = formNothing
 		}
 	}
@@ -118,15 +119,19 @@ func (q *Query) order() int {
 	}
 }
 
+// queryOf is what a job asks: Check has seen that it is one of postings.
+func queryOf(job *run.Job) *postings.MatchQuery { return job.Query.(*postings.MatchQuery) }
+
 // Plan says what a job asks of the device.
 func (x *Index) Plan(job *run.Job) Query {
 	t := planTotals{sliced: x.Planes != nil}
-	for i := range job.Query.Items {
-		item := &job.Query.Items[i]
+	query := queryOf(job)
+	for i := range query.Items {
+		item := &query.Items[i]
 		if item.Count == 0 {
 			continue
 		}
-		spans := job.Query.ItemSpans(*item)
+		spans := query.ItemSpans(*item)
 		switch a := &x.attributes[item.Attr]; a.form {
 		case formSliced:
 			a.addSliced(&t, spans, item.Weight)
@@ -154,7 +159,7 @@ func (x *Index) Plan(job *run.Job) Query {
 		}
 	}
 	if q.counters >= 0 && x.Codes != nil {
-		ok, dense := x.Codes.boundable(job.Query)
+		ok, dense := x.Codes.boundable(query)
 		q.boundable, q.dense = ok, uint32(dense)
 	}
 	return q
@@ -191,7 +196,7 @@ func (t *planTotals) crowd(attribute, n uint32) {
 }
 
 // addSliced adds an item. It calls nothing and touches little, since it takes most of the time that planning takes.
-func (a *plannedAttribute) addSliced(t *planTotals, spans []index.Span, weight uint32) {
+func (a *plannedAttribute) addSliced(t *planTotals, spans []postings.Span, weight uint32) {
 	rows, postings := uint32(len(spans)), uint64(0)
 	for _, span := range spans {
 		postings += uint64(a.before[span.Hi] - a.before[span.Lo])
@@ -211,14 +216,14 @@ func (a *plannedAttribute) addSliced(t *planTotals, spans []index.Span, weight u
 }
 
 // addPostings adds an item.
-func (a *plannedAttribute) addPostings(t *planTotals, spans []index.Span, weight uint32) {
+func (a *plannedAttribute) addPostings(t *planTotals, spans []postings.Span, weight uint32) {
 	t.sliced = false
 	t.bound += uint64(weight) * a.mostOf(spans)
 	t.spans += len(spans)
 }
 
 // mostOf is how many keywords of an item's spans an object can have.
-func (a *plannedAttribute) mostOf(spans []index.Span) uint64 {
+func (a *plannedAttribute) mostOf(spans []postings.Span) uint64 {
 	if a.most <= a.repeats {
 		return uint64(a.most)
 	}
@@ -230,7 +235,7 @@ func (a *plannedAttribute) mostOf(spans []index.Span) uint64 {
 }
 
 // encodeSpans writes the spans of a query: as keywords, whatever the forms of the attributes.
-func (x *Index) encodeSpans(to []abi.Span, query *index.Query) {
+func (x *Index) encodeSpans(to []abi.Span, query *postings.MatchQuery) {
 	for i := range query.Items {
 		item := &query.Items[i]
 		if item.Count == 0 || x.attributes[item.Attr].form == formNothing {

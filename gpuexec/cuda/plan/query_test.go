@@ -8,6 +8,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/kernels"
 )
 
@@ -29,11 +30,16 @@ func hostPolicy() *Policy { return &Policy{Profile: hostDevice().Profile} }
 // placed is the placement of an index that has its codes, whatever the memory.
 func placed(t testing.TB, x *index.Index, limits Limits) Placement {
 	t.Helper()
-	r, err := newResident(x, run.AllTiles(x), limits)
+	r, err := newResident(listsOf(x), run.AllTiles(x), limits)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return Placement{Resident: r, Codes: newCodes(r, MaxColumns, 0)}
+}
+
+// listsOf are the postings of an index.
+func listsOf(x *index.Index) *postings.Lists {
+	return x.Structure(postings.FamilyName).(*postings.Lists)
 }
 
 // hostIndex is an index that is resident on an H200, to who plans for it.
@@ -41,6 +47,12 @@ func hostIndex(t testing.TB, x *index.Index, limits Limits) *Index {
 	t.Helper()
 	return NewIndex(hostDevice(), placed(t, x, limits), slices.Repeat([]uint32{1}, len(x.Attributes())))
 }
+
+// The kernels are compiled for the index's tiles and groups.
+var (
+	_ = [1]struct{}{}[run.TileObjects-abi.TileObjects]
+	_ = [1]struct{}{}[postings.GroupObjects-abi.GroupObjects]
+)
 
 // TestPlan: what planning derives of a query holds for the objects, in each form that attributes can have on the device.
 func TestPlan(t *testing.T) {
@@ -54,13 +66,14 @@ func TestPlan(t *testing.T) {
 		}
 		r := NewIndex(hostDevice(), placed(t, w.Index, Limits{Memory: 1 << 40, PlanesOnly: rng.IntN(2) == 0}), repeats)
 		for range 30 {
-			m := w.RandomPlan(rng).Match
-			bound := w.Index.CountBound(&m.Query)
+			p := w.RandomPlan(rng)
+			m := &p
+			bound := w.Index.CountBound(enginetest.Query(m))
 			if bound >= 1<<32 {
 				continue
 			}
-			counts := w.Counts(&m.Query)
-			q := r.Plan(&run.Job{Query: &m.Query, K: 1, MinCount: 1, Bound: uint32(bound)})
+			counts := w.Counts(enginetest.Query(m))
+			q := r.Plan(&run.Job{Query: enginetest.Query(m), K: 1, MinCount: 1, Bound: uint32(bound)})
 			if most := slices.Max(counts); uint64(q.Bound) < most || uint64(q.Bound) > bound {
 				t.Fatalf("%+v: the bound is %d, an object has %d", m.Query, q.Bound, most)
 			}
@@ -69,12 +82,12 @@ func TestPlan(t *testing.T) {
 			}
 			var postings uint64
 			var rows, bias uint32
-			for _, item := range m.Query.Items {
+			for _, item := range enginetest.Query(m).Items {
 				codes := w.Index.Codes(int(item.Attr))
 				if codes.Len() == 0 {
 					continue
 				}
-				for _, span := range m.Query.ItemSpans(item) {
+				for _, span := range enginetest.Query(m).ItemSpans(item) {
 					lo, hi := codes.Of(span.Lo), codes.Of(span.Hi)
 					postings += codes.Before(hi) - codes.Before(lo)
 					switch {
@@ -155,12 +168,12 @@ func BenchmarkPlan(b *testing.B) {
 		jobs := make([]*run.Job, len(plans))
 		spans := 0
 		for i := range plans {
-			bound, err := run.Check(&plans[i], x)
+			bound, err := listsOf(x).CheckQuery(plans[i].Query)
 			if err != nil {
 				b.Fatal(err)
 			}
-			jobs[i] = &run.Job{Query: &plans[i].Match.Query, K: plans[i].Match.K, MinCount: 1, Bound: bound}
-			spans += len(plans[i].Match.Query.Spans)
+			jobs[i] = &run.Job{Query: enginetest.Query(&plans[i]), K: plans[i].K, MinCount: 1, Bound: bound}
+			spans += len(enginetest.Query(&plans[i]).Spans)
 		}
 		queries := make([]Query, len(jobs))
 		perSpan := func(b *testing.B) {
@@ -169,7 +182,7 @@ func BenchmarkPlan(b *testing.B) {
 		b.Run(c.name+"/check", func(b *testing.B) {
 			for b.Loop() {
 				for i := range plans {
-					_, _ = run.Check(&plans[i], x)
+					_, _ = listsOf(x).CheckQuery(plans[i].Query)
 				}
 			}
 			perSpan(b)
@@ -193,7 +206,7 @@ func BenchmarkPlan(b *testing.B) {
 			for b.Loop() {
 				at := uint32(0)
 				for i := range queries {
-					r.encodeSpans(to[at:at+queries[i].spans], queries[i].Job.Query)
+					r.encodeSpans(to[at:at+queries[i].spans], queryOf(queries[i].Job))
 					at += queries[i].spans
 				}
 			}

@@ -8,7 +8,8 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // A Resident says where on the device the parts of an index come to lie. A part is
@@ -22,7 +23,7 @@ import (
 //
 // The lists of rare keywords are not cut by tiles and stay on the device as a whole, with the directory that finds them.
 type Resident struct {
-	Index      *index.Index
+	Lists      *postings.Lists
 	Tiles      run.Tiles     // that are here: tiles, groups and objects are counted from its beginning
 	Sections   []abi.Section // by tile x Attributes + attribute; offsets from the beginning of the part
 	Parts      []Part
@@ -94,12 +95,12 @@ const (
 
 // newResident lays a range of an index's tiles out for so much memory: with all its forms, else without the postings of
 // what is sliced, else streamed in parts, as large as two buffers allow, up to PieceSizes.StreamedPart.
-func newResident(x *index.Index, tiles run.Tiles, limits Limits) (*Resident, error) {
+func newResident(x *postings.Lists, tiles run.Tiles, limits Limits) (*Resident, error) {
 	attributes := len(x.Attributes())
-	r := &Resident{Index: x, Tiles: tiles, Attributes: attributes, Planes: newPlanes(x, tiles), Rare: make([]int64, attributes)}
+	r := &Resident{Lists: x, Tiles: tiles, Attributes: attributes, Planes: newPlanes(x, tiles), Rare: make([]int64, attributes)}
 	for a := range r.Rare {
 		r.Rare[a] = -1
-		if x.Attributes()[a].Layout == index.LayoutRare {
+		if x.Attributes()[a].Layout == schema.LayoutRare {
 			r.Rare[a] = r.RareUnits
 			r.RareUnits = r.RareAt(a).End
 		}
@@ -138,7 +139,7 @@ func (r *Resident) stream(limits Limits) error {
 	if r.Parts == nil && len(tileUnits) > 0 {
 		return &gpuexec.DeviceError{Op: "placing the index", OutOfMemory: true, Err: fmt.Errorf(
 			"%d MiB are free, tables and rare keywords need %d, and a tile of %d objects needs %d twice", limits.Memory>>20,
-			r.FixedBytes()>>20, index.TileObjects, slices.Max(tileUnits)*abi.UnitBytes>>20)}
+			r.FixedBytes()>>20, run.TileObjects, slices.Max(tileUnits)*abi.UnitBytes>>20)}
 	}
 	return nil
 }
@@ -154,9 +155,9 @@ func (s SectionUnits) All() int64 { return s.Words + s.Starts + s.Ids }
 
 // Section is the room of the section of a tile of the range.
 func (r *Resident) Section(tile, attribute int) SectionUnits {
-	x := r.Index
+	x := r.Lists
 	tile += r.Tiles.First
-	if x.Attributes()[attribute].Layout == index.LayoutSliced {
+	if x.Attributes()[attribute].Layout == schema.LayoutSliced {
 		if !r.Decoded || !r.Planes.Has(attribute) {
 			return SectionUnits{}
 		}
@@ -187,7 +188,7 @@ func (r *Resident) measure() []int64 {
 
 // GroupsOf is the number of groups of a tile of the range.
 func (r *Resident) GroupsOf(tile int) int {
-	return groupsOf(uint32(r.Index.TileLen(r.Tiles.First + tile)))
+	return groupsOf(uint32(r.Lists.TileLen(r.Tiles.First + tile)))
 }
 
 // locate fills the table of sections.
@@ -206,7 +207,7 @@ func (r *Resident) locate() {
 					r.Sections = append(r.Sections, abi.Section{})
 					continue
 				}
-				_, starts, _ := r.Index.Postings(r.Tiles.First+tile, a).Arrays()
+				_, starts, _ := r.Lists.Postings(r.Tiles.First+tile, a).Arrays()
 				r.Sections = append(r.Sections, abi.Section{
 					Words: uint32(at), Starts: uint32(at + size.Words), Ids: uint32(at + size.Words + size.Starts),
 					Lists: uint32(max(len(starts), 1) - 1), // of what is decoded it comes with the lists
@@ -226,7 +227,11 @@ func (r *Resident) RoundSpans() int {
 // TableBytes is the device memory of the tables and the survey.
 func (r *Resident) TableBytes() int64 {
 	const alignment = 256 * 7
-	return int64(r.Tiles.Len()*r.Attributes)*abi.SectionBytes + int64(r.Attributes)*(4+abi.FormBytes) + r.Planes.tableBytes() + alignment
+	bytes := int64(r.Tiles.Len()*r.Attributes)*abi.SectionBytes + int64(r.Attributes)*(4+abi.FormBytes) + alignment
+	if r.Planes != nil {
+		bytes += r.Planes.Tables.End
+	}
+	return bytes
 }
 
 // FixedBytes is the device memory of the tables, the survey and the rare lists.
@@ -249,26 +254,15 @@ func (r *Resident) DeviceBytes() int64 {
 	return r.FixedBytes() + r.Units*abi.UnitBytes
 }
 
-// copied is how many bytes a batch copies to see all of the index.
-func (r *Resident) copied() (bytes int64) {
-	if !r.Streamed {
-		return 0
-	}
-	for i := range r.Parts {
-		bytes += r.Parts[i].Units * abi.UnitBytes
-	}
-	return bytes
-}
-
 // Objects is the number of objects that are here.
-func (r *Resident) Objects() uint32 { return r.Tiles.Objects(r.Index) }
+func (r *Resident) Objects() uint32 { return r.Tiles.Objects(r.Lists.Objects()) }
 
 // RareOffsets are where the rare keywords of an attribute lie, in units of the memory of all rare lists.
 type RareOffsets struct{ Ids, Words, Starts, End int64 }
 
 // RareAt is where those of an attribute lie.
 func (r *Resident) RareAt(attribute int) RareOffsets {
-	words, starts, ids := r.Index.Rare(attribute).Arrays()
+	words, starts, ids := r.Lists.Rare(attribute).Arrays()
 	at := RareOffsets{Ids: r.Rare[attribute]}
 	at.Words = at.Ids + abi.Units(4*len(ids))
 	at.Starts = at.Words + abi.Units(8*len(words))

@@ -12,11 +12,11 @@ import (
 
 // partBytesOf is the memory of the largest tile.
 func partBytesOf(t testing.TB, x *index.Index) (most int64) {
-	if _, err := newResident(x, run.AllTiles(x), Limits{Memory: 1 << 40, PartBytes: 1}); err == nil { // an index without anything
+	if _, err := newResident(listsOf(x), run.AllTiles(x), Limits{Memory: 1 << 40, PartBytes: 1}); err == nil { // an index without anything
 		return 1
 	}
 	for bytes := int64(1 << 10); ; bytes += bytes/64 + 16 {
-		if layout, err := newResident(x, run.AllTiles(x), Limits{Memory: 1 << 40, PartBytes: bytes}); err == nil {
+		if layout, err := newResident(listsOf(x), run.AllTiles(x), Limits{Memory: 1 << 40, PartBytes: bytes}); err == nil {
 			return layout.BufferBytes()
 		}
 	}
@@ -24,7 +24,7 @@ func partBytesOf(t testing.TB, x *index.Index) (most int64) {
 
 // tablesOf is the memory of what is not streamed.
 func tablesOf(t testing.TB, x *index.Index) int64 {
-	layout, err := newResident(x, run.AllTiles(x), Limits{Memory: 1 << 40})
+	layout, err := newResident(listsOf(x), run.AllTiles(x), Limits{Memory: 1 << 40})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestResidentLayout(t *testing.T) {
 			w = enginetest.SlicedWorld(t, rng, 1+rng.IntN(3000))
 		}
 		x := w.Index
-		full, err := newResident(x, run.AllTiles(x), Limits{Memory: 1 << 30})
+		full, err := newResident(listsOf(x), run.AllTiles(x), Limits{Memory: 1 << 30})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestResidentLayout(t *testing.T) {
 			{Memory: 1 << 30, PartBytes: partBytesOf(t, x)},
 		}
 		for i, limit := range limits {
-			l, err := newResident(x, run.AllTiles(x), limit)
+			l, err := newResident(listsOf(x), run.AllTiles(x), limit)
 			if err != nil {
 				if i == 1 { // what is left out may be no more than what alignment fills, and a buffer is as large as the whole
 					continue

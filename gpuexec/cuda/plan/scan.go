@@ -11,9 +11,6 @@ import (
 	"github.com/geniemq/geniemq/index/verify"
 )
 
-// MaxGridY is how many blocks a launch has at most in its second dimension.
-const MaxGridY = 65535
-
 // A ScanPiece is jobs of a scan that are executed together. A scan compares queries with all texts that are on the device
 // (kernels/scan.cu). It is executed like a batch of matching, in pieces that fit, objects in waves of ascending ids with
 // compactions between them; only the measure is another.
@@ -32,6 +29,7 @@ type ScanPiece struct {
 	Classes []ScanClass
 	// Offsets of the arrays; queries come first.
 	Scans, Patterns, States, Answers, Candidates int64
+	NGram                                        int
 	FirstWave, Wave                              int // objects of the first wave, and for which candidates have room
 
 	index *Index
@@ -51,16 +49,29 @@ func (x *Index) ScansOf(jobs []*run.ScanJob) (own []*run.ScanJob) {
 	}
 	farthest := x.device.ScanFarthest
 	for _, job := range jobs {
-		if len(job.Text) <= x.device.MaxPattern && (x.Texts.longest <= farthest || len(job.Text)+job.Within <= farthest) {
+		asked, ok := job.Rescorer.(*verify.SequenceRescorer)
+		if ok && x.Compares(asked.Nearest()) && (x.Texts.longest <= farthest || len(asked.Nearest().Text)+asked.Within() <= farthest) {
 			own = append(own, job)
 		}
 	}
-	slices.SortStableFunc(own, func(a, b *run.ScanJob) int { return cmp.Compare(pairClass(len(a.Text)), pairClass(len(b.Text))) })
+	slices.SortStableFunc(own, func(a, b *run.ScanJob) int { return cmp.Compare(classOf(a), classOf(b)) })
 	return own
 }
 
+// sequencesOf is the rescorer of a job that the device scans for.
+func sequencesOf(job *run.ScanJob) *verify.SequenceRescorer {
+	return job.Rescorer.(*verify.SequenceRescorer)
+}
+
+// patternOf is the text that is sought.
+func patternOf(job *run.ScanJob) []rune { return sequencesOf(job).Nearest().Text }
+
+func classOf(job *run.ScanJob) int { return pairClass(len(patternOf(job))) }
+
 // scanK is how many hits a job gets at most.
-func (x *Index) scanK(job *run.ScanJob) int { return min(job.K, x.Texts.Objects) }
+func (x *Index) scanK(job *run.ScanJob) int {
+	return min(sequencesOf(job).Nearest().K, x.Texts.Objects)
+}
 
 // fittingScans is how many of the jobs fit. It is 0 when not even the first does: it is left to the host.
 func (x *Index) fittingScans(jobs []*run.ScanJob, room Room) int {
@@ -68,10 +79,10 @@ func (x *Index) fittingScans(jobs []*run.ScanJob, room Room) int {
 	need, in, out, work := int64(slack), int64(slack), int64(slack), int64(0)
 	for i, job := range jobs {
 		k := int64(x.scanK(job))
-		in += abi.QueryBytes + abi.ScanQueryBytes + abi.StateBytes + abi.SymbolBytes*int64(len(job.Text))
+		in += abi.QueryBytes + abi.ScanQueryBytes + abi.StateBytes + abi.SymbolBytes*int64(len(patternOf(job)))
 		out += abi.StateBytes + topk.EntryBytes*k
 		need += topk.EntryBytes * (2*k + int64(min(sizes.LeastWave, t.Objects)))
-		work += t.Units * abi.UnitBytes << pairClass(len(job.Text))
+		work += t.Units * abi.UnitBytes << classOf(job)
 		if need+in > room.Arena || in > room.In || out > room.Out || i > 0 && work > sizes.Work {
 			return i
 		}
@@ -86,11 +97,12 @@ func (x *Index) PlanScan(jobs []*run.ScanJob, room Room) (p ScanPiece) {
 	if n == 0 {
 		return p
 	}
+	p.NGram = sequencesOf(p.Jobs[0]).Nearest().NGram // of the index
 	var symbols, lanes int64
 	for i, job := range p.Jobs {
-		symbols += int64(len(job.Text))
+		symbols += int64(len(patternOf(job)))
 		p.hits += int64(x.scanK(job))
-		own := 1 << pairClass(len(job.Text))
+		own := 1 << classOf(job)
 		lanes += int64(own)
 		if last := len(p.Classes) - 1; last < 0 || p.Classes[last].Lanes != own {
 			p.Classes = append(p.Classes, ScanClass{Lanes: own, First: i})
@@ -104,7 +116,7 @@ func (x *Index) PlanScan(jobs []*run.ScanJob, room Room) (p ScanPiece) {
 	p.Candidates = abi.Align(p.Answers + p.hits*topk.EntryBytes)
 	t, d := x.Texts, x.device
 	sizes := &d.Profile.Scan
-	p.Wave = int(min(((room.Arena-p.Candidates)/topk.EntryBytes-p.hits)/n, int64(t.Objects), MaxGridY*int64(d.ScanObjects)))
+	p.Wave = int(min(((room.Arena-p.Candidates)/topk.EntryBytes-p.hits)/n, int64(t.Objects), abi.MaxGridY*int64(d.ScanObjects)))
 	// A piece of one job may be more than ScanSizes.Work: then its launches are not. LeastWave is what fittingScans counts on.
 	if t.Objects > 0 {
 		bytes := max(1, t.Units*abi.UnitBytes/int64(t.Objects)) // of a text
@@ -148,9 +160,9 @@ func (p *ScanPiece) Encode(in []byte) {
 	for i, job := range p.Jobs {
 		k := p.index.scanK(job)
 		queries[i] = abi.Query{K: uint32(k), Bound: uint32(farthest+1)<<16 - 1, Entries: candidates, Out: answers}
-		scans[i] = abi.ScanQuery{Pattern: pattern, Length: uint32(len(job.Text)), MinCount: job.MinCount}
-		states[i] = abi.State{Threshold: uint32(farthest-min(job.Within, farthest)) << 16}
-		for _, r := range job.Text {
+		scans[i] = abi.ScanQuery{Pattern: pattern, Length: uint32(len(patternOf(job))), MinCount: job.MinCount}
+		states[i] = abi.State{Threshold: uint32(farthest-min(sequencesOf(job).Within(), farthest)) << 16}
+		for _, r := range patternOf(job) {
 			patterns[pattern] = p.index.Texts.Symbols.of(r)
 			pattern++
 		}
@@ -169,7 +181,7 @@ func (p *ScanPiece) Decode(out []byte) {
 		for j := len(entries) - 1; j >= 0; j-- {
 			e := entries[j]
 			distance := int32(p.index.device.ScanFarthest) - int32(e.Count()>>16)
-			job.Hits = append(job.Hits, verify.Hit{ID: e.ID(), Count: e.Count() & 0xffff, Distance: distance})
+			job.Found = append(job.Found, verify.Scored{ID: e.ID(), Count: e.Count() & 0xffff, Score: float64(distance)})
 		}
 		job.Done = true
 		answer += topk.EntryBytes * int64(k)

@@ -25,11 +25,12 @@ func TestScanPieces(t *testing.T) {
 		d := hostDevice()
 		d.MaxPattern = 2048
 		x := &Index{device: d}
-		x.Texts = &Texts{Objects: objects, Units: int64(objects) * int64(1+rng.IntN(20))}
+		x.Texts = &Texts{Objects: objects, Units: int64(objects) * int64(1+rng.IntN(20)), source: noTexts(objects)}
 		room, in := roomOf(memory), make([]byte, 8<<20)
 		var jobs []*run.ScanJob
 		for range 1 + rng.IntN(100) {
-			jobs = append(jobs, &run.ScanJob{Text: make([]rune, rng.IntN(2049)), K: 1 + rng.IntN([]int{1, 100, gpuexec.MaxK}[rng.IntN(3)]), Within: rng.IntN(5000) - 1})
+			k, within := 1+rng.IntN([]int{1, 100, 2000}[rng.IntN(3)]), rng.IntN(5000)-1
+			jobs = append(jobs, &run.ScanJob{Rescorer: enginetest.Sought(x.Texts.source, 3, make([]rune, rng.IntN(2049)), k, within)})
 		}
 		if jobs = x.ScansOf(jobs); len(jobs) == 0 {
 			t.Fatal("no job is the device's")
@@ -39,8 +40,8 @@ func TestScanPieces(t *testing.T) {
 			n := len(p.Jobs)
 			if n == 0 {
 				job := jobs[0]
-				if entries := int64(2*x.scanK(job) + min(d.Profile.Scan.LeastWave, objects)); entries*topk.EntryBytes+2*int64(len(job.Text))+5000 < memory {
-					t.Fatalf("a scan for %d of %d objects does not fit %d bytes", job.K, objects, memory)
+				if entries := int64(2*x.scanK(job) + min(d.Profile.Scan.LeastWave, objects)); entries*topk.EntryBytes+2*int64(len(patternOf(job)))+5000 < memory {
+					t.Fatalf("a scan for %d of %d objects does not fit %d bytes", x.scanK(job), objects, memory)
 				}
 				refused++
 				jobs = jobs[1:]
@@ -54,17 +55,17 @@ func TestScanPieces(t *testing.T) {
 			var entries, answers uint64
 			pattern := 0
 			for i, job := range jobs[:n] {
-				if q := queries[i]; q.Entries != entries || q.Out != answers || int(q.K) != min(job.K, objects) || int(scans[i].Pattern) != pattern {
+				if q := queries[i]; q.Entries != entries || q.Out != answers || int(q.K) != min(sequencesOf(job).Nearest().K, objects) || int(scans[i].Pattern) != pattern {
 					t.Fatalf("job %d: %+v %+v", i, q, scans[i])
 				}
-				if limit := 4096 - int(states[i].Threshold>>16); limit != min(job.Within, 4096) {
-					t.Fatalf("job %d allows a distance of %d, its threshold %d", i, job.Within, limit)
+				if limit := 4096 - int(states[i].Threshold>>16); limit != min(sequencesOf(job).Within(), 4096) {
+					t.Fatalf("job %d allows a distance of %d, its threshold %d", i, sequencesOf(job).Within(), limit)
 				}
 				entries += uint64(queries[i].K) + uint64(p.Wave)
 				answers += uint64(queries[i].K)
-				pattern += len(job.Text)
+				pattern += len(patternOf(job))
 			}
-			if p.Wave < min(d.Profile.Scan.LeastWave, objects) || (p.Wave+d.ScanObjects-1)/d.ScanObjects > MaxGridY {
+			if p.Wave < min(d.Profile.Scan.LeastWave, objects) || (p.Wave+d.ScanObjects-1)/d.ScanObjects > abi.MaxGridY {
 				t.Fatalf("waves of %d objects of %d", p.Wave, objects)
 			}
 			for i, end := range []int64{p.Patterns, p.States, p.Answers, p.Candidates, memory} {
@@ -100,8 +101,13 @@ func TestScanDecodes(t *testing.T) {
 	d := hostDevice()
 	d.MaxPattern = 2048
 	x := &Index{device: d}
-	x.Texts = &Texts{Objects: 10, Units: 10}
-	jobs := []*run.ScanJob{{Text: []rune("ab"), K: 3, Within: 9}, {Text: make([]rune, 4000), K: 1, Within: 9}, {Text: []rune("abc"), K: 20, Within: 9}}
+	x.Texts = &Texts{Objects: 10, Units: 10, source: noTexts(10)}
+	var jobs []*run.ScanJob
+	for i, k := range []int{3, 1, 20} {
+		text := [][]rune{[]rune("ab"), make([]rune, 4000), []rune("abc")}[i]
+		jobs = append(jobs, &run.ScanJob{Rescorer: enginetest.Sought(x.Texts.source, 3, text, k, 9)})
+	}
+	jobs = append(jobs, &run.ScanJob{Rescorer: enginetest.Sought(noTexts(11), 3, []rune("ab"), 1, 9)}) // texts that are elsewhere
 	own := x.ScansOf(jobs)
 	if len(own) != 2 || own[0] != jobs[0] || own[1] != jobs[2] {
 		t.Fatalf("%d jobs are the device's", len(own))
@@ -113,8 +119,8 @@ func TestScanDecodes(t *testing.T) {
 	entries := abi.Array[topk.Entry](out, p.Answers-p.States, 3)
 	entries[0], entries[1] = topk.NewEntry(4094<<16|3, 7), topk.NewEntry(4095<<16|2, 5)
 	p.Decode(out)
-	want := []verify.Hit{{ID: 5, Count: 2, Distance: 1}, {ID: 7, Count: 3, Distance: 2}}
-	if !own[0].Done || !own[1].Done || !slices.Equal(own[0].Hits, want) || len(own[1].Hits) != 0 {
+	want := []verify.Scored{{ID: 5, Count: 2, Score: 1}, {ID: 7, Count: 3, Score: 2}}
+	if !own[0].Done || !own[1].Done || !slices.Equal(own[0].Found, want) || len(own[1].Found) != 0 {
 		t.Errorf("%+v, %+v", own[0], own[1])
 	}
 	work := &gpuexec.Work{}

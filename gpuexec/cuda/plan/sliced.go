@@ -7,12 +7,6 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 )
 
-// SlicedStages is how many stages of decoded octets a block has.
-const SlicedStages = 3
-
-// MinStageOctets: a unit must fit a stage.
-const MinStageOctets = abi.UnitOctets
-
 // A SlicedLaunch is one launch of the shared-decode kernel for each part of the index: queries of a piece whose counters have one
 // width.
 type SlicedLaunch struct {

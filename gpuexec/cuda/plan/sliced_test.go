@@ -124,7 +124,7 @@ func dealBlock(l *Planes, queries []Query, stageOctets int) (d dealt) {
 	var rows []row
 	var weights uint32
 	for i := range queries {
-		query := queries[i].Job.Query
+		query := queryOf(queries[i].Job)
 		for _, item := range query.Items {
 			for _, span := range query.ItemSpans(item) {
 				codes := l.codes[item.Attr]

@@ -9,7 +9,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/verify"
 )
 
 // Texts say how large the texts of a range of an index's tiles are on the device, and how they are encoded there, so that
@@ -25,6 +25,7 @@ type Texts struct {
 	Symbols Symbols
 	Units   int64 // of all texts
 
+	source  verify.Texts
 	longest int // symbols
 }
 
@@ -39,8 +40,6 @@ const (
 	// maxTextUnits: starts of texts are 32 bits, and so are the numbers of objects, which kernels/scan.cu counts to the end of
 	// a block's share. A text has a unit at least.
 	maxTextUnits = math.MaxUint32 - 1024
-	// MaxNarrow is how many symbols one byte tells apart.
-	MaxNarrow = 256
 )
 
 // of is a code point's number, or abi.NoSymbol.
@@ -69,7 +68,7 @@ func (s *Symbols) add(r rune) {
 
 // SymbolBytes is the size of a symbol.
 func (t *Texts) SymbolBytes() int {
-	if t.Symbols.Count <= MaxNarrow {
+	if t.Symbols.Count <= abi.MaxNarrow {
 		return 1
 	}
 	return 2
@@ -94,28 +93,23 @@ func (s *textSurvey) add(text string) {
 	s.longest = max(s.longest, length)
 }
 
-// join adds what another survey has found.
-func (s *textSurvey) join(other *textSurvey) {
-	for word, seen := range &other.seen {
-		s.seen[word] |= seen
-	}
-	s.narrow, s.wide, s.longest = s.narrow+other.narrow, s.wide+other.wide, max(s.longest, other.longest)
-}
-
 // SurveyTexts lays out the texts of a range of tiles. It is nil when they cannot be on the device.
-func SurveyTexts(ctx context.Context, x *index.Index, tiles run.Tiles, c *run.Crew) (*Texts, error) {
-	t := &Texts{Tiles: tiles, Objects: int(tiles.Objects(x))}
+func SurveyTexts(ctx context.Context, x verify.Texts, tiles run.Tiles, c *run.Crew) (*Texts, error) {
+	t := &Texts{Tiles: tiles, Objects: int(tiles.Objects(x.Objects())), source: x}
 	var all textSurvey
 	var mu sync.Mutex // of all
 	err := c.Run(ctx, tiles.Len(), func(_ *run.Shift, i int) {
 		s := &textSurvey{}
 		tile := tiles.First + i
-		for id, end := firstOf(tile), firstOf(tile)+uint32(x.TileLen(tile)); id < end; id++ {
+		for id, end := idsOf(x, tile); id < end; id++ {
 			s.add(x.Text(id))
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		all.join(s)
+		for word, seen := range &s.seen {
+			all.seen[word] |= seen
+		}
+		all.narrow, all.wide, all.longest = all.narrow+s.narrow, all.wide+s.wide, max(all.longest, s.longest)
 	})
 	if err != nil {
 		return nil, err
@@ -135,7 +129,10 @@ func SurveyTexts(ctx context.Context, x *index.Index, tiles run.Tiles, c *run.Cr
 	return t, nil
 }
 
-func firstOf(tile int) uint32 { return uint32(tile) * index.TileObjects }
+// idsOf are the objects of a tile.
+func idsOf(x verify.Texts, tile int) (first, end uint32) {
+	return uint32(tile) * run.TileObjects, uint32(min(uint64(tile+1)*run.TileObjects, uint64(x.Objects())))
+}
 
 // DeviceBytes is the memory of the texts on the device: texts, then where each starts.
 func (t *Texts) DeviceBytes() int64 {
@@ -152,14 +149,14 @@ type EncodedTexts struct {
 }
 
 // Encode encodes the texts of a tile of the index.
-func (t *Texts) Encode(e *EncodedTexts, x *index.Index, tile int) {
+func (t *Texts) Encode(e *EncodedTexts, tile int) {
 	e.Data, e.Units = e.Data[:0], e.Units[:0]
 	wide := t.SymbolBytes() == 2
-	for id, end := firstOf(tile), firstOf(tile)+uint32(x.TileLen(tile)); id < end; id++ {
+	for id, end := idsOf(t.source, tile); id < end; id++ {
 		start := len(e.Data)
 		e.Data = append(e.Data, 0, 0, 0, 0)
 		length := uint32(0)
-		for _, r := range x.Text(id) {
+		for _, r := range t.source.Text(id) {
 			symbol := t.Symbols.of(r)
 			e.Data = append(e.Data, byte(symbol))
 			if wide {

@@ -47,7 +47,7 @@ func TestSurveyTexts(t *testing.T) {
 			}
 		}
 		want := narrow
-		if count > MaxNarrow {
+		if count > abi.MaxNarrow {
 			want = wide
 		}
 		if l.Symbols.Count != int(count) || l.longest != longest || l.Units != want {

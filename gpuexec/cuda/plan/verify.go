@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/verify"
 )
 
 // Candidates of sequences are compared with the query on the device, in the batch that finds them: once the answers stand
@@ -14,7 +16,7 @@ import (
 //
 // The host stops early, and bounds each comparison by the best so far: a K of 1,000 costs it little more than one of 32.
 // The device compares whole warps without bound, where 32 pairs cost as much as one. So it takes the first candidates
-// (comparedOf), those that bounds do not help with, and leaves the others to the host, for most of which their length
+// (comparison), those that bounds do not help with, and leaves the others to the host, for most of which their length
 // or count is enough. The host also compares patterns of more than 2,048 symbols, single texts of more than 4,096, and in
 // indexes whose texts are not on the device (Texts).
 
@@ -26,31 +28,30 @@ func pairClass(symbols int) int {
 	return bits.Len(uint((max(symbols, 1) - 1) / 64))
 }
 
-// Compares is true when the candidates of a job are compared on the device.
-func (x *Index) Compares(job *run.Job) bool {
-	return job.Text != nil && x.Texts != nil && len(job.Text) <= x.device.MaxPattern
+// Compares is true when texts are on the device that are asked for, and it compares patterns as long.
+func (x *Index) Compares(n *verify.Nearest) bool {
+	return x.Texts != nil && n.Texts == x.Texts.source && len(n.Text) <= x.device.MaxPattern
 }
 
-// comparedOf is how many candidates of a job the device compares.
-func (x *Index) comparedOf(job *run.Job) int {
-	if !x.Compares(job) {
-		return 0
+// comparison is what a job asks whose candidates are compared on the device, how many of these are, and in how many tasks;
+// nil: none is.
+func (x *Index) comparison(job *run.Job) (n *verify.Nearest, compared, tasks int) {
+	n, ok := job.Rescore.(*verify.Nearest)
+	if !ok || !x.Compares(n) {
+		return nil, 0, 0
 	}
-	return min(job.K, max(abi.WarpLanes, 2*job.Nearest))
-}
-
-// tasksOf is the number of tasks of a job.
-func (x *Index) tasksOf(job *run.Job) int {
-	pairs := abi.WarpLanes >> pairClass(len(job.Text))
-	return (x.comparedOf(job) + pairs - 1) / pairs
+	pairs := abi.WarpLanes >> pairClass(len(n.Text)) // of a task
+	compared = min(job.K, max(abi.WarpLanes, 2*n.K))
+	return n, compared, (compared + pairs - 1) / pairs
 }
 
 // compareNeed is what a job needs for being compared, in bytes sent to the device and in bytes that come back.
 func (x *Index) compareNeed(job *run.Job) (in, out int64) {
-	if !x.Compares(job) {
+	n, compared, tasks := x.comparison(job)
+	if n == nil {
 		return 0, 0
 	}
-	return abi.SymbolBytes*int64(len(job.Text)) + abi.VerifyTaskBytes*int64(x.tasksOf(job)), abi.DistanceBytes * int64(x.comparedOf(job))
+	return abi.SymbolBytes*int64(len(n.Text)) + abi.VerifyTaskBytes*int64(tasks), abi.DistanceBytes * int64(compared)
 }
 
 // Comparisons are what the device compares of a piece. Tasks of a class follow each other, then come the patterns.
@@ -70,13 +71,11 @@ func (x *Index) comparisons(queries []Query) (c Comparisons) {
 	}
 	total := 0
 	for i := range queries {
-		job := queries[i].Job
-		if x.Compares(job) {
-			c.compared += int64(x.comparedOf(job))
-			n := x.tasksOf(job)
-			c.Tasks[pairClass(len(job.Text))] += n
-			c.symbols += len(job.Text)
-			total += n
+		if n, compared, tasks := x.comparison(queries[i].Job); n != nil {
+			c.compared += int64(compared)
+			c.Tasks[pairClass(len(n.Text))] += tasks
+			c.symbols += len(n.Text)
+			total += tasks
 		}
 	}
 	c.Patterns = abi.VerifyTaskBytes * int64(total)
@@ -101,12 +100,12 @@ func (c *Comparisons) encode(x *Index, queries []Query, in []byte, at int64) {
 	var answer, distances, pattern uint32
 	for i := range queries {
 		job := queries[i].Job
-		if x.Compares(job) {
-			class := pairClass(len(job.Text))
+		if n, count, _ := x.comparison(job); n != nil {
+			class := pairClass(len(n.Text))
 			pairs := uint32(abi.WarpLanes >> class)
-			compared := uint32(x.comparedOf(job))
+			compared := uint32(count)
 			task := abi.VerifyTask{
-				Answer: answer, Places: uint32(job.K), Distances: distances, Pattern: pattern, Length: uint32(len(job.Text)),
+				Answer: answer, Places: uint32(job.K), Distances: distances, Pattern: pattern, Length: uint32(len(n.Text)),
 			}
 			for ; task.Rank < compared; task.Rank += pairs {
 				task.Ranks = min(pairs, compared-task.Rank)
@@ -114,7 +113,7 @@ func (c *Comparisons) encode(x *Index, queries []Query, in []byte, at int64) {
 				next[class]++
 			}
 			distances += compared
-			for _, r := range job.Text {
+			for _, r := range n.Text {
 				patterns[pattern] = x.Texts.Symbols.of(r)
 				pattern++
 			}
@@ -126,6 +125,13 @@ func (c *Comparisons) encode(x *Index, queries []Query, in []byte, at int64) {
 // decodeDistances hands a job, whose entries are there, the distances of the first ones; at is the first of them in the
 // pinned output.
 func (x *Index) decodeDistances(job *run.Job, out []byte, at int64) {
-	compared := min(x.comparedOf(job), len(job.Entries))
-	job.Distances = append(job.Distances[:0], abi.Array[int32](out, at, compared)...)
+	_, compared, _ := x.comparison(job)
+	job.Known = job.Known[:0]
+	for _, d := range abi.Array[int32](out, at, min(compared, len(job.Entries))) {
+		score := float64(d)
+		if d < 0 { // it was not compared
+			score = math.NaN()
+		}
+		job.Known = append(job.Known, score)
+	}
 }

@@ -1,0 +1,229 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index/verify"
+)
+
+// A rescoring is that of one plan, from its first candidates to its answer. Its stages are
+//
+//	match K -> score -> [ certified or not to be certified: answer ]
+//	                 -> [ a larger K can certify: double K, match ]
+//	                 -> [ none can, or a scan costs less: scan all objects, answer ]
+//
+// Since the candidates of 2K begin with those of K, the rescorer goes on where it stopped. So it does when the allowance of a
+// call is spent (Pace), in the middle of a comparison too: the rescoring is what an Unfinished keeps.
+type rescoring struct {
+	state rescoringState
+	exact bool
+	ready bool        // the rescorer is this plan's: some work was done
+	begun bool        // candidates are those of this round
+	rest  uint32      // objects that are no candidates have a count of at most that
+	parts []*scanPart // of a scan on the host that has begun
+
+	spent  atomic.Int64  // nanoseconds of cores
+	before time.Duration // of that, before this call
+
+	// Memory that is used again (Searcher.rescorings).
+	rescorer   verify.Rescorer
+	stint      stint
+	candidates []verify.Candidate
+	known      []float64 // their scores, while the job is interrupted (Job.Known)
+	hits       []verify.Scored
+}
+
+type rescoringState uint8
+
+const (
+	rescoringMatched rescoringState = iota // the matcher has returned
+	rescoringWiden                         // needs twice the candidates
+	rescoringScan                          // needs all objects
+	rescoringDone
+)
+
+// maxCandidates bounds the doubling: beyond, a scan of all objects costs less than what is left to gain.
+const maxCandidates = gpuexec.MaxK
+
+// rescoring begins that of a plan.
+func (p *Searcher) rescoring() *rescoring {
+	s, _ := p.rescorings.Get().(*rescoring)
+	if s == nil {
+		s = new(rescoring)
+	}
+	s.state, s.exact, s.ready, s.begun, s.parts, s.before = rescoringMatched, false, false, false, nil, 0
+	s.spent.Store(0)
+	return s
+}
+
+// resume goes on with a plan that was interrupted.
+func (j *planJob) resume(u *unfinished) {
+	s := u.rescoring
+	u.rescoring = nil
+	j.rescoring, s.before = s, time.Duration(s.spent.Load())
+	j.match.K, j.match.Bound, j.match.Units, j.match.Candidates = u.k, u.bound, u.units, u.candidates
+	j.match.Known = append(j.match.Known, s.known...)
+}
+
+// interrupt hands a job back that is not done.
+func (j *planJob) interrupt() {
+	s := j.rescoring
+	u := &unfinished{}
+	j.answer.Unfinished, j.answer.Rescoring = u, time.Duration(s.spent.Load())
+	if !s.ready {
+		return // what the matcher found takes more memory than time, and there may be many like this
+	}
+	if s.state == rescoringMatched && !s.begun {
+		j.takeCandidates()
+	}
+	s.known = append(s.known[:0], j.match.Known...)
+	u.rescoring, j.rescoring = s, nil
+	u.k, u.bound, u.units, u.candidates = j.match.K, j.match.Bound, j.match.Units, j.match.Candidates
+}
+
+// left is unfinished.Left.
+func (s *rescoring) left() time.Duration {
+	done, all := 0, 0
+	switch {
+	case s.parts != nil:
+		for _, part := range s.parts {
+			done += int(part.next - part.first)
+			all += int(part.end - part.first)
+		}
+	case s.begun:
+		done, all = s.rescorer.Offered(), len(s.candidates)
+	default:
+		done, all = 1, 2 // as much again
+	}
+	return time.Duration(float64(s.spent.Load()) * float64(all-done) / float64(max(1, done)))
+}
+
+// rescore brings the rescorings of a batch from candidates to answers, as far as the call's allowance goes.
+func (p *Searcher) rescore(ctx context.Context, b *batch, t *gpuexec.Trace) error {
+	for len(b.pending) > 0 {
+		err := p.crew.Run(ctx, len(b.pending), func(s *Shift, unit int) {
+			job := b.pending[unit]
+			if err := Protect(func() { job.score(ctx, p, b, s) }); err != nil {
+				job.fail(err)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if err := p.scan(ctx, b, t); err != nil {
+			return err
+		}
+		b.round = b.round[:0]
+		left := b.pending[:0]
+		over := b.pace.over()
+		for _, job := range b.pending {
+			s := job.rescoring
+			switch {
+			case s.state == rescoringDone:
+				job.answerScores()
+				continue
+			case over || s.state != rescoringWiden || b.pace.Plan > 0 && time.Duration(s.spent.Load())-s.before >= b.pace.Plan:
+				job.interrupt()
+				continue
+			}
+			s.state = rescoringMatched
+			job.match.K = min(2*job.match.K, int(p.source.Objects()))
+			job.match.Rescore, job.match.Known = nil, job.match.Known[:0] // the first ones have been scored
+			b.round = append(b.round, job)
+			left = append(left, job)
+		}
+		clear(b.pending[len(left):])
+		b.pending = left
+		if err := p.match(ctx, b, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fail ends a job.
+func (j *planJob) fail(err error) { j.match.Err, j.rescoring.state = err, rescoringDone }
+
+// takeCandidates takes over what the matcher has found.
+func (j *planJob) takeCandidates() {
+	s, entries := j.rescoring, j.match.Entries
+	s.candidates = slices.Grow(s.candidates[:0], len(entries))
+	for i := len(entries) - 1; i >= 0; i-- {
+		s.candidates = append(s.candidates, verify.Candidate{ID: entries[i].ID(), Count: entries[i].Count()})
+	}
+	s.rest = 0
+	if len(entries) == j.match.K && len(entries) > 0 {
+		s.rest = entries[0].Count()
+	}
+	s.begun = true
+}
+
+// score scores the candidates that the matcher has returned and decides what comes next.
+func (j *planJob) score(ctx context.Context, p *Searcher, b *batch, shift *Shift) {
+	s := j.rescoring
+	if s.state != rescoringMatched || j.match.Err == nil && b.pace.over() {
+		return
+	}
+	if j.match.Err != nil {
+		s.state = rescoringDone
+		return
+	}
+	s.stint.begin(ctx, &b.pace, shift, j)
+	defer s.stint.end()
+	if j.expired(s.stint.since) {
+		j.fail(gpuexec.ErrDeadline)
+		return
+	}
+	if !s.ready {
+		s.rescorer = j.plan.Rescore.New(s.rescorer)
+		s.ready = true
+	}
+	if !s.begun {
+		j.takeCandidates()
+	}
+	if err := s.rescorer.Offer(s.candidates, j.match.Known, s.stint.pace, b.pace.Grain); err != nil {
+		j.stopped(err)
+		return
+	}
+	s.begun = false
+	found := len(s.candidates)
+	// All objects that may be hits were candidates: every object, or every one with minCount where that is asked for.
+	complete := uint32(found) == p.source.Objects() || found < j.match.K && j.plan.MinCount > 0
+	s.exact = complete || s.rescorer.Certified(s.rest)
+	switch {
+	case s.exact || !j.plan.Certify:
+		s.state = rescoringDone
+	case s.rescorer.Certifiable() && s.rest > 0 && 2*j.match.K <= maxCandidates:
+		s.state = rescoringWiden
+	default:
+		s.state = rescoringScan
+	}
+}
+
+// stopped takes notice of the error with which a stint stopped: it ends the job, or it is no concern of the job's.
+func (j *planJob) stopped(err error) {
+	if errors.Is(err, gpuexec.ErrDeadline) || errors.Is(err, gpuexec.ErrWork) {
+		j.fail(err)
+	}
+}
+
+// answerScores fills the answer of a plan whose hits are in the order of scores.
+func (j *planJob) answerScores() {
+	a, s := j.answer, j.rescoring
+	a.Units, a.Candidates, a.Rescoring = j.match.Units, j.match.Candidates, time.Duration(s.spent.Load())
+	if a.Err = j.match.Err; a.Err != nil {
+		return
+	}
+	s.hits = s.rescorer.Hits(s.hits[:0])
+	a.Hits = slices.Grow(a.Hits, len(s.hits))
+	for _, h := range s.hits {
+		a.Hits = append(a.Hits, gpuexec.Hit{ID: h.ID, Count: h.Count, Score: h.Score})
+	}
+	a.Exact, a.Scored, a.Value = s.exact, true, j.match.Value
+	setMCK(a, j.plan.Wanted())
+}

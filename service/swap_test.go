@@ -1,0 +1,639 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/service/admin"
+	"github.com/geniemq/geniemq/service/broker"
+	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/generation"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// editionFile builds an index whose keys begin with a mark, and returns its path and version.
+func editionFile(t testing.TB, mark string) (path, version string) {
+	t.Helper()
+	schema := "name: rows\nkind: rows\nkey: id\ncolumns: [{name: c, type: category}, {name: n, type: number, edges: exact}]\n"
+	return builtFile(t, schema, []index.AttributeSpec{{Name: "c", Type: index.Text}, {Name: "n", Type: index.Number, Edges: index.Exact}},
+		func(b *index.Builder, i int) error {
+			b.AddString(0, fmt.Sprint(i%10))
+			if err := b.AddNumber(1, float64(i)); err != nil {
+				return err
+			}
+			return b.EndObject(fmt.Sprintf("%s-%d", mark, i), nil, "")
+		})
+}
+
+// builtFile builds an index of 100 objects.
+func builtFile(t testing.TB, schemaText string, attributes []index.AttributeSpec, add func(*index.Builder, int) error) (path, version string) {
+	t.Helper()
+	schema, err := index.ParseSchema([]byte(schemaText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := index.NewBuilder(schema, attributes, index.BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		if err := add(b, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path = filepath.Join(t.TempDir(), "rows.gmq")
+	if err := b.WriteFile(t.Context(), path, nil); err != nil {
+		t.Fatal(err)
+	}
+	x, err := index.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	return path, x.Version()
+}
+
+// answers checks that a direct query is answered by a version, whose keys begin with a mark.
+func answers(nc *nats.Conn, mark, version string) error {
+	reply, err := nc.Request("genie.search.rows", []byte(`{"k":1,"row":{"c":"3"}}`), patience)
+	if err != nil {
+		return err
+	}
+	r, err := wire.DecodeResult(wire.JSON, reply.Data)
+	switch {
+	case err != nil:
+		return err
+	case r.Err != nil:
+		return r.Err
+	case r.Version != version || len(r.Hits) != 1 || r.Hits[0].Key != mark+"-3":
+		return fmt.Errorf("%s of version %s answers %v, want %s of %s", r.Hits[0].Key, r.Version, r.Hits, mark, version)
+	}
+	return nil
+}
+
+func mustAnswer(t testing.TB, nc *nats.Conn, mark, version string) {
+	t.Helper()
+	if err := answers(nc, mark, version); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// swaps are the counts of geniemq_swaps_total: done, refused, failed.
+func swaps(t testing.TB, s *Service) (counts [3]int) {
+	t.Helper()
+	families, err := s.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != "geniemq_swaps_total" {
+			continue
+		}
+		for _, m := range f.Metric {
+			for _, l := range m.Label {
+				if l.GetName() == "outcome" {
+					counts[map[string]int{"done": 0, "refused": 1, "failed": 2}[l.GetValue()]] = int(m.Counter.GetValue())
+				}
+			}
+		}
+	}
+	return counts
+}
+
+// mapped is how often this process has a file mapped.
+func mapped(t testing.TB, path string) int {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Skip("what is mapped is read from /proc")
+	}
+	return strings.Count(string(maps), path)
+}
+
+// picky is a real engine that is told what to think of indexes by their versions.
+type picky struct {
+	gpuexec.Engine
+	load   func(ctx context.Context, version string) error // before the real one loads; nil: nothing
+	search func(version string) error                      // before the real one searches
+	shape  func(version string, c *gpuexec.Capacity)
+	closed atomic.Int32
+}
+
+func (p *picky) open(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
+	engine, err := open.Engine(kind, opts)
+	p.Engine = engine
+	return p, err
+}
+
+func (p *picky) Load(ctx context.Context, x gpuexec.Source, later ...gpuexec.Source) (gpuexec.Searcher, error) {
+	version := x.Version()
+	if p.load != nil {
+		if err := p.load(ctx, version); err != nil {
+			return nil, err
+		}
+	}
+	s, err := p.Engine.Load(ctx, x, later...)
+	if err != nil {
+		return nil, err
+	}
+	c := s.Capacity()
+	if p.shape != nil {
+		p.shape(version, &c)
+	}
+	return &pickySearcher{s, p, version, c}, nil
+}
+
+type pickySearcher struct {
+	gpuexec.Searcher
+	p        *picky
+	version  string
+	capacity gpuexec.Capacity
+}
+
+func (s *pickySearcher) Capacity() gpuexec.Capacity { return s.capacity }
+
+func (s *pickySearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
+	if s.p.search != nil {
+		if err := s.p.search(s.version); err != nil {
+			return err
+		}
+	}
+	return s.Searcher.Search(ctx, plans, answers, t)
+}
+
+func (s *pickySearcher) Close() error {
+	s.p.closed.Add(1)
+	return s.Searcher.Close()
+}
+
+// TestBadFilesAreNotServed: whatever is wrong with a file that is to take the place of an index's, what is served goes on, and the answer,
+// the log and a metric say what happened.
+func TestBadFilesAreNotServed(t *testing.T) {
+	served, version := editionFile(t, "a")
+	good, goodVersion := editionFile(t, "b")
+	noLoad, noLoadVersion := editionFile(t, "c")
+	noAnswer, noAnswerVersion := editionFile(t, "d")
+	engine := &picky{
+		load: func(_ context.Context, v string) error {
+			if v == noLoadVersion {
+				return errors.New("no room on the device")
+			}
+			return nil
+		},
+		search: func(v string) error {
+			if v == noAnswerVersion {
+				return errors.New("the engine cannot count")
+			}
+			return nil
+		},
+	}
+	var text logText
+	s, nc, _ := startService(t, config.Config{Indexes: []config.IndexSource{{Path: served}}}, Options{
+		OpenEngine: engine.open, Logger: slog.New(slog.NewTextHandler(&text, nil)),
+	})
+	eventually(t, ready(s))
+	content, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := func(change func([]byte) []byte) string {
+		path := filepath.Join(t.TempDir(), "bad.gmq")
+		if err := os.WriteFile(path, change(bytes.Clone(content)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	onlyC := []index.AttributeSpec{{Name: "c", Type: index.Text}}
+	add := func(b *index.Builder, i int) error {
+		b.AddString(0, fmt.Sprint(i%10))
+		return b.EndObject("", nil, "")
+	}
+	documents, _ := builtFile(t, "name: rows\nkind: documents\ncolumns: [{name: c, type: text}]\n", onlyC, add)
+	missing, _ := builtFile(t, "name: rows\nkind: rows\ncolumns: [{name: c, type: category}]\n", onlyC, add)
+	retyped, _ := builtFile(t, "name: rows\nkind: rows\ncolumns: [{name: c, type: category}, {name: n, type: category}]\n",
+		[]index.AttributeSpec{{Name: "c", Type: index.Text}, {Name: "n", Type: index.Text}},
+		func(b *index.Builder, i int) error {
+			b.AddString(1, "x")
+			return add(b, i)
+		})
+	var want [3]int
+	for _, bad := range []struct {
+		name, path, says string
+		refused          bool
+	}{
+		{"there is none", filepath.Join(t.TempDir(), "none.gmq"), "no such file", false},
+		{"a folder", t.TempDir(), "", false},
+		{"no index", written(func([]byte) []byte { return []byte("hello") }), "", false},
+		{"empty", written(func([]byte) []byte { return nil }), "empty", false},
+		{"truncated", written(func(b []byte) []byte { return b[:len(b)/2] }), "", false},
+		{"another checksum", written(func(b []byte) []byte { b[len(b)/2] ^= 1; return b }), "", false},
+		{"another kind", documents, "documents", true},
+		{"an attribute less", missing, "no attribute n", true},
+		{"an attribute of another type", retyped, "attribute n is of another type", true},
+		{"the engine does not load it", noLoad, "no room on the device", false},
+		{"the engine does not answer", noAnswer, "the engine cannot count", false},
+	} {
+		was, _, err := s.Swap(t.Context(), "rows", bad.path)
+		if err == nil || !strings.Contains(err.Error(), bad.says) || errors.Is(err, admin.ErrRefused) != bad.refused || was != version {
+			t.Errorf("%s: %v, in the place of %s", bad.name, err, was)
+		}
+		if want[1+map[bool]int{true: 0, false: 1}[bad.refused]]++; swaps(t, s) != want {
+			t.Errorf("%s: %v swaps are counted, want %v", bad.name, swaps(t, s), want)
+		}
+		if !strings.Contains(text.String(), bad.path) {
+			t.Errorf("%s: the log does not name the file:\n%s", bad.name, text.String())
+		}
+		if n := mapped(t, bad.path); n != 0 {
+			t.Errorf("%s: it is still mapped", bad.name)
+		}
+		mustAnswer(t, nc, "a", version)
+		if err := ready(s)(); err != nil {
+			t.Errorf("%s: %v", bad.name, err)
+		}
+	}
+	if _, _, err := s.Swap(t.Context(), "words", good); !errors.Is(err, admin.ErrNoSuchIndex) {
+		t.Errorf("an index that is not served: %v", err)
+	}
+	if _, is, err := s.Swap(t.Context(), "rows", good); err != nil || is != goodVersion {
+		t.Fatalf("a good file after all: %s %v", is, err)
+	}
+	mustAnswer(t, nc, "b", goodVersion)
+	if st := s.Status(); st.Indexes[0].Version != goodVersion {
+		t.Errorf("the page shows version %s, want %s", st.Indexes[0].Version, goodVersion)
+	}
+	eventually(t, func() error {
+		if n := mapped(t, served); n != 0 {
+			return fmt.Errorf("the old file is mapped %d times", n)
+		}
+		return nil
+	})
+}
+
+// logText is a log that may be read while it is written.
+type logText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// fullResults lets the result stream take so many messages, and returns what lets it take all again.
+func fullResults(t testing.TB, js jetstream.JetStream, messages int64) (open func()) {
+	t.Helper()
+	results, err := js.Stream(t.Context(), "GENIE_RESULTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := results.CachedInfo().Config
+	set := func(most int64) {
+		limits.MaxMsgs = most
+		if _, err := js.UpdateStream(context.Background(), limits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(messages)
+	return func() { set(-1) }
+}
+
+// TestSwapWhileResultsDoNotGetOut: with a result stream that is full, an index is swapped and direct queries are answered by the new
+// version at once; the old one cannot drain, and another swap is refused, saying so. When results get out again everything is
+// answered once, by the version that took it in.
+func TestSwapWhileResultsDoNotGetOut(t *testing.T) {
+	first, version := editionFile(t, "a")
+	second, secondVersion := editionFile(t, "b")
+	third, thirdVersion := editionFile(t, "c")
+	s, nc, js := startService(t, config.Config{BatchSize: 8, Indexes: []config.IndexSource{{Path: first}}}, Options{})
+	open := fullResults(t, js, 10)
+	const queries = 500
+	for range queries {
+		if _, err := js.PublishAsync("genie.query.rows", []byte(`{"k":1,"row":{"c":"3"}}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-js.PublishAsyncComplete()
+	eventually(t, func() error {
+		if err := ready(s)(); err == nil || !strings.Contains(err.Error(), "results do not get out") {
+			return fmt.Errorf("ready, although results do not get out: %v", err)
+		}
+		return nil
+	})
+	if _, _, err := s.Swap(t.Context(), "rows", second); err != nil {
+		t.Fatal(err)
+	}
+	mustAnswer(t, nc, "b", secondVersion)
+	if loaded := s.indexes[0].index.Loaded(); len(loaded) != 2 {
+		t.Fatalf("%d versions are held: the test shows nothing", len(loaded))
+	}
+	if st := s.Status().Indexes[0]; st.Version != secondVersion || st.Retiring != version {
+		t.Errorf("the page says that version %s is served, and %q has queries", st.Version, st.Retiring)
+	}
+	_, _, err := s.Swap(t.Context(), "rows", third)
+	if !errors.Is(err, admin.ErrRefused) || !strings.Contains(err.Error(), "has not answered") {
+		t.Errorf("a swap while the old version drains: %v", err)
+	}
+	mustAnswer(t, nc, "b", secondVersion)
+	open()
+	eventually(t, func() error {
+		if loaded := s.indexes[0].index.Loaded(); len(loaded) != 1 {
+			return fmt.Errorf("%d versions are held", len(loaded))
+		}
+		return nil
+	})
+	if _, _, err := s.Swap(t.Context(), "rows", third); err != nil {
+		t.Errorf("a swap when the old version has gone: %v", err)
+	}
+	mustAnswer(t, nc, "c", thirdVersion)
+	results, err := js.Stream(t.Context(), "GENIE_RESULTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		info, err := results.Info(t.Context())
+		if err != nil || info.State.Msgs != queries {
+			return fmt.Errorf("%d of %d results: %v", info.State.Msgs, queries, err)
+		}
+		return nil
+	})
+	keys := map[string]string{version: "a-3", secondVersion: "b-3", thirdVersion: "c-3"}
+	seen := make(map[string]int)
+	for i := range queries {
+		m, err := results.GetMsg(t.Context(), uint64(i+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := wire.DecodeResult(wire.JSON, m.Data)
+		if err != nil || len(r.Hits) != 1 || r.Hits[0].Key != keys[r.Version] {
+			t.Fatalf("%v in %s", err, m.Data)
+		}
+		seen[r.Version]++
+	}
+	if seen[version] == 0 {
+		t.Errorf("results by version: %v; none waited in the old one: the test shows nothing", seen)
+	}
+	if n := s.indexes[0].stored.consumer.Stats().Redelivered; n != 0 {
+		t.Errorf("swapping cost %d deliveries", n)
+	}
+}
+
+// TestShutdownReachesRetiringPipelines: a worker whose old version cannot drain ends in time all the same, and gives back what it could not
+// answer; the next one answers it.
+func TestShutdownReachesRetiringPipelines(t *testing.T) {
+	first, _ := editionFile(t, "a")
+	second, _ := editionFile(t, "b")
+	b, err := broker.Start(t.Context(), broker.Options{Listen: "127.0.0.1:0", DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Shutdown()
+	server := b.URL()
+	s, nc, js := startService(t, config.Config{NATS: server, BatchSize: 8, Indexes: []config.IndexSource{{Path: first}}}, Options{})
+	open := fullResults(t, js, 10)
+	const queries = 200
+	for i := range queries {
+		if _, err := js.Publish(t.Context(), "genie.query.rows", []byte(`{"k":1,"row":{"c":"3"}}`), jetstream.WithMsgID(fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, func() error {
+		if err := ready(s)(); err == nil {
+			return errors.New("ready, although results do not get out")
+		}
+		return nil
+	})
+	if _, _, err := s.Swap(t.Context(), "rows", second); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := s.Shutdown(ctx); err == nil {
+		t.Error("an orderly end, though nothing got out: the test shows nothing")
+	}
+	if _, _, err := s.Swap(t.Context(), "rows", first); !errors.Is(err, generation.ErrEnding) {
+		t.Errorf("a swap after the end: %v", err)
+	}
+	open()
+	nc.Close()
+	_, _, js = startService(t, config.Config{NATS: server, Indexes: []config.IndexSource{{Path: second}}}, Options{})
+	results, err := js.Stream(t.Context(), "GENIE_RESULTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		info, err := results.Info(t.Context())
+		if err != nil || info.State.Msgs != queries {
+			return fmt.Errorf("%d of %d results: %v", info.State.Msgs, queries, err)
+		}
+		return nil
+	})
+}
+
+// TestShutdownCancelsSwaps: the end of a worker ends a swap that is loading, and nothing of it is left.
+func TestShutdownCancelsSwaps(t *testing.T) {
+	first, version := editionFile(t, "a")
+	second, secondVersion := editionFile(t, "b")
+	loading := make(chan struct{})
+	engine := &picky{load: func(ctx context.Context, v string) error {
+		if v == secondVersion {
+			close(loading)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		return nil
+	}}
+	before := runtime.NumGoroutine()
+	s, nc, _ := startService(t, config.Config{Indexes: []config.IndexSource{{Path: first}}}, Options{OpenEngine: engine.open})
+	swapped := make(chan error, 1)
+	go func() {
+		_, _, err := s.Swap(context.Background(), "rows", second)
+		swapped <- err
+	}()
+	<-loading
+	mustAnswer(t, nc, "a", version)
+	shutdown(t, s)
+	nc.Close()
+	if err := <-swapped; !errors.Is(err, generation.ErrEnding) {
+		t.Errorf("the swap ended with %v", err)
+	}
+	if n := mapped(t, second); n != 0 {
+		t.Errorf("the new file is mapped %d times", n)
+	}
+	eventually(t, func() error {
+		if n := runtime.NumGoroutine(); n > before {
+			return fmt.Errorf("%d goroutines, %d before", n, before)
+		}
+		return nil
+	})
+}
+
+// TestSwapIsGivenUp: who asks for a swap and goes away leaves the old version where it is.
+func TestSwapIsGivenUp(t *testing.T) {
+	first, version := editionFile(t, "a")
+	second, secondVersion := editionFile(t, "b")
+	ctx, cancel := context.WithCancel(t.Context())
+	engine := &picky{load: func(ctx context.Context, v string) error {
+		if v == secondVersion && cancel != nil {
+			cancel()
+			<-ctx.Done()
+		}
+		return nil // too late, but loaded
+	}}
+	s, nc, _ := startService(t, config.Config{Indexes: []config.IndexSource{{Path: first}}}, Options{OpenEngine: engine.open})
+	if _, _, err := s.Swap(ctx, "rows", second); !errors.Is(err, context.Canceled) {
+		t.Errorf("the swap ended with %v", err)
+	}
+	mustAnswer(t, nc, "a", version)
+	cancel = nil
+	if _, _, err := s.Swap(t.Context(), "rows", second); err != nil {
+		t.Error(err)
+	}
+	mustAnswer(t, nc, "b", secondVersion)
+}
+
+// TestSwapRegainsForms: a new version that was loaded beside the old one and lies worse for it is loaded once more when the old one is
+// gone, once, and only where that is of use.
+func TestSwapRegainsForms(t *testing.T) {
+	first, version := editionFile(t, "a")
+	second, secondVersion := editionFile(t, "b")
+	for name, test := range map[string]struct {
+		shapes   []string // of the loads of the second version: the form, or the parts of a streamed one
+		loads    int
+		searched string // the form at the end
+	}{
+		"as good":       {[]string{"resident: postings, codes"}, 1, "resident: postings, codes"},
+		"better":        {[]string{"streamed: postings", "resident: postings, codes"}, 2, "resident: postings, codes"},
+		"fewer forms":   {[]string{"resident: postings", "resident: postings, codes"}, 2, "resident: postings, codes"},
+		"no better":     {[]string{"streamed: postings", "streamed: postings"}, 2, "streamed: postings"},
+		"better by far": {[]string{"resident: postings, codes, texts"}, 1, "resident: postings, codes, texts"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var loads atomic.Int32
+			engine := &picky{shape: func(v string, c *gpuexec.Capacity) {
+				c.Form, c.Parts = "resident: postings, codes", 1
+				if v == version {
+					return
+				}
+				if c.Form = test.shapes[loads.Add(1)-1]; strings.HasPrefix(c.Form, "streamed") {
+					c.Parts = 4
+				}
+			}}
+			s, nc, _ := startService(t, config.Config{Indexes: []config.IndexSource{{Path: first}}}, Options{OpenEngine: engine.open})
+			if _, _, err := s.Swap(t.Context(), "rows", second); err != nil {
+				t.Fatal(err)
+			}
+			want := int32(1 + test.loads - 1) // all but the one that answers
+			eventually(t, func() error {
+				mustAnswer(t, nc, "b", secondVersion)
+				if f := s.indexes[0].index.Facts(); f.Capacity.Form != test.searched || engine.closed.Load() != want {
+					return fmt.Errorf("searched in the form %q, %d searchers closed", f.Capacity.Form, engine.closed.Load())
+				}
+				return nil
+			})
+			if n := loads.Load(); int(n) != test.loads {
+				t.Errorf("loaded %d times, want %d", n, test.loads)
+			}
+			if n := mapped(t, second); n != 1 {
+				t.Errorf("the file is mapped %d times", n)
+			}
+			eventually(t, ready(s))
+		})
+	}
+}
+
+// TestRefresh: of the files of all indexes only those are swapped that were replaced.
+func TestRefresh(t *testing.T) {
+	rows, version := editionFile(t, "a")
+	other := rowsFile(t, "other", 10)
+	s, nc, _ := startService(t, config.Config{Indexes: []config.IndexSource{{Path: rows}, {Path: other}}}, Options{})
+	if err := s.Refresh(t.Context()); err != nil || swaps(t, s) != [3]int{} {
+		t.Errorf("with nothing new: %v, %v swaps", err, swaps(t, s))
+	}
+	now := time.Now()
+	if err := os.Chtimes(rows, now, now); err != nil { // it is the same file
+		t.Fatal(err)
+	}
+	if err := s.Refresh(t.Context()); err != nil || swaps(t, s) != [3]int{} {
+		t.Errorf("with a file that was touched: %v, %v swaps", err, swaps(t, s))
+	}
+	eventually(t, func() error { return answers(nc, "a", version) })
+	newer, newerVersion := editionFile(t, "b")
+	if err := os.Rename(newer, rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Refresh(t.Context()); err != nil || swaps(t, s) != [3]int{1, 0, 0} {
+		t.Errorf("with a new file: %v, %v swaps", err, swaps(t, s))
+	}
+	mustAnswer(t, nc, "b", newerVersion)
+	bad := filepath.Join(t.TempDir(), "bad.gmq")
+	if err := errors.Join(os.WriteFile(bad, []byte("no index"), 0o600), os.Rename(bad, rows)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "rows") || swaps(t, s) != [3]int{1, 0, 1} {
+		t.Errorf("with a bad file: %v, %v swaps", err, swaps(t, s))
+	}
+	mustAnswer(t, nc, "b", newerVersion)
+}
+
+// TestSwapMendsFile: an index whose file was changed in place is not answered from, and is after it was swapped for another; stored
+// queries wait for that.
+func TestSwapMendsFile(t *testing.T) {
+	first, _ := editionFile(t, "a")
+	second, secondVersion := editionFile(t, "b")
+	s, nc, js := startService(t, config.Config{Indexes: []config.IndexSource{{Path: first}}}, Options{})
+	eventually(t, ready(s))
+	if err := os.Truncate(first, 0); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if err := ready(s)(); err == nil || !strings.Contains(err.Error(), "changed while it was open") {
+			return fmt.Errorf("ready with a file that is gone: %v", err)
+		}
+		return nil
+	})
+	if _, err := js.Publish(t.Context(), "genie.query.rows", []byte(`{"k":1,"row":{"c":"3"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Second / 3) // the watch has it held
+	if _, _, err := s.Swap(t.Context(), "rows", second); err != nil {
+		t.Fatal(err)
+	}
+	mustAnswer(t, nc, "b", secondVersion)
+	eventually(t, ready(s))
+	results, err := js.Stream(t.Context(), "GENIE_RESULTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		m, err := results.GetLastMsgForSubject(t.Context(), "genie.result.rows")
+		if err == nil && !strings.Contains(string(m.Data), secondVersion) {
+			t.Errorf("answered %s", m.Data)
+		}
+		return err
+	})
+}

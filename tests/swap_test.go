@@ -1,0 +1,459 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/service/admin"
+	"github.com/geniemq/geniemq/wire"
+)
+
+const (
+	swapSchema  = "name: turn\nkind: rows\nkey: id\ncolumns: [{name: id, type: skip}, {name: c, type: category}]\n"
+	swapObjects = 400
+)
+
+// edition is a version of an index that one worker serves for a time. Its keys tell which one it is.
+type edition struct{ worker, number int }
+
+func (e edition) key(object int) string { return fmt.Sprintf("w%d-e%d-%d", e.worker, e.number, object) }
+
+// build writes an edition under a name of its own and returns its path and version.
+func (e edition) build(t testing.TB) (path, version string) {
+	t.Helper()
+	var data strings.Builder
+	data.WriteString("id,c\n")
+	for i := range swapObjects {
+		fmt.Fprintf(&data, "%s,c%d\n", e.key(i), i%10)
+	}
+	path = buildFile(t, t.TempDir(), "turn.csv", swapSchema, data.String())
+	x, err := index.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	return path, x.Version()
+}
+
+// swapQuery asks for the objects of the n-th query's category.
+func swapQuery(n int) string { return fmt.Sprintf(`{"k":4,"row":{"c":"c%d"}}`, n%10) }
+
+// check says what is wrong with the answer to the n-th query if it is from this edition.
+func (e edition) check(n int, r *wire.Result) error {
+	if r.Err != nil {
+		return r.Err
+	}
+	var got, want []string
+	for _, h := range r.Hits {
+		got = append(got, h.Key)
+	}
+	for i := range 4 {
+		want = append(want, e.key(n%10+10*i))
+	}
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("query %d is answered with %v by version %s, which has %v", n, got, r.Version, want)
+	}
+	return nil
+}
+
+// editions are those that there are, by version.
+type editions struct {
+	mu        sync.Mutex
+	byVersion map[string]edition
+}
+
+func (all *editions) add(version string, e edition) {
+	all.mu.Lock()
+	all.byVersion[version] = e
+	all.mu.Unlock()
+}
+
+func (all *editions) of(version string) (edition, bool) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	e, ok := all.byVersion[version]
+	return e, ok
+}
+
+// swapWorker is a worker in a process of its own whose index is swapped again and again.
+type swapWorker struct {
+	*process
+	number      int
+	file, admin string // which it serves and where it is asked to swap
+	edition     int    // that answers
+	version     string
+	all         *editions
+}
+
+func startSwapWorker(t *testing.T, url string, number int, all *editions) *swapWorker {
+	w := &swapWorker{number: number, all: all, file: filepath.Join(t.TempDir(), "turn.gmq")}
+	w.publish(t)
+	w.process = run(t, "serve", "--index", w.file, "--nats", url, "--admin", "127.0.0.1:0", "--pprof", "--engine", "cpu")
+	w.says("NATS")
+	w.admin = strings.TrimPrefix(w.says("admin"), "http://")
+	return w
+}
+
+// publish renames the next edition over the worker's file, as geniemq build does.
+func (w *swapWorker) publish(t testing.TB) {
+	t.Helper()
+	w.edition++
+	path, version := edition{w.number, w.edition}.build(t)
+	w.all.add(version, edition{w.number, w.edition})
+	w.version = version
+	if err := os.Rename(path, w.file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serving is the version that the worker says it serves.
+func (w *swapWorker) serving(t testing.TB) string {
+	t.Helper()
+	info := w.scrape(t).families["geniemq_index_info"]
+	if info == nil || len(info.Metric) != 1 {
+		t.Fatalf("worker %d does not say that it serves one version: %v", w.number, info)
+	}
+	for _, l := range info.Metric[0].Label {
+		if l.GetName() == "version" {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+func (w *swapWorker) get(t testing.TB, path string) string {
+	t.Helper()
+	resp, err := http.Get("http://" + w.admin + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s of worker %d: %s %v %s", path, w.number, resp.Status, err, body)
+	}
+	return string(body)
+}
+
+func (w *swapWorker) scrape(t testing.TB) scraped {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(w.get(t, "/metrics")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scraped{t, families}
+}
+
+// swap has the worker take a new edition, by its admin server or by SIGHUP, and returns when it answers.
+func (w *swapWorker) swap(t testing.TB, hup bool) {
+	t.Helper()
+	before := w.version
+	w.publish(t)
+	if !hup {
+		done, err := admin.Swap{Index: "turn", File: w.file}.Ask(within(t), w.admin)
+		if err != nil || done.Was != before || done.Version != w.version {
+			t.Fatalf("swap %d of worker %d: %+v %v, want %s for %s\n%s", w.edition, w.number, done, err, w.version, before, w.stderr)
+		}
+		return
+	}
+	w.signal(syscall.SIGHUP)
+	eventually(t, func() error {
+		if got := w.serving(t); got != w.version {
+			return fmt.Errorf("worker %d serves %s after SIGHUP, not %s:\n%s", w.number, got, w.version, w.stderr)
+		}
+		return nil
+	})
+}
+
+// holds is what a worker's process has.
+type holds struct{ rss, maps, files, goroutines int } // rss in MiB
+
+func (w *swapWorker) holds(t testing.TB) (h holds) {
+	t.Helper()
+	w.get(t, "/debug/pprof/goroutine?debug=1&gc=1")
+	proc := fmt.Sprintf("/proc/%d/", w.cmd.Process.Pid)
+	status, err := os.ReadFile(proc + "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, _ := strings.Cut(string(status), "VmRSS:")
+	fmt.Sscan(line, &h.rss)
+	h.rss >>= 10
+	maps, err := os.ReadFile(proc + "maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.maps = strings.Count(string(maps), "turn.gmq")
+	files, err := os.ReadDir(proc + "fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.files = len(files)
+	h.goroutines = int(w.scrape(t).value("go_goroutines"))
+	return h
+}
+
+// asked is what the load has been answered.
+type asked struct {
+	mu     sync.Mutex
+	faults []string
+	last   map[int]int         // by worker, the edition of the last direct answer
+	taken  map[int64][]float64 // milliseconds of answers, by second
+	count  map[string]int      // of answers, by who asked
+}
+
+func (a *asked) fault(format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.faults) < 10 {
+		a.faults = append(a.faults, fmt.Sprintf(format, args...))
+	}
+}
+
+// TestSwapsUnderLoad: two workers take 200 versions each while stored and direct queries come in. Each query is answered once, each
+// answer is that of the version that it names, the versions of a worker ascend in the order in which it took the messages in, and
+// nothing is left of the versions that are gone.
+func TestSwapsUnderLoad(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what a process has is read from /proc")
+	}
+	swaps := 200
+	if testing.Short() {
+		swaps = 12
+	}
+	server := startServer(t)
+	nc, js := connect(t, server.url)
+	all := &editions{byVersion: make(map[string]edition)}
+	workers := []*swapWorker{startSwapWorker(t, server.url, 0, all), startSwapWorker(t, server.url, 1, all)}
+
+	load := &asked{taken: map[int64][]float64{}, count: map[string]int{}}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var asking sync.WaitGroup
+	var published atomic.Int64
+	asking.Go(func() { load.publish(ctx, js, &published) })
+	for range 2 {
+		asking.Go(func() { load.ask(ctx, nc, all) })
+	}
+	eventually(t, func() error { // warm
+		for _, w := range workers {
+			if w.scrape(t).value("geniemq_queries_total", "index", "turn", "outcome", "ok") < 1000 {
+				return errors.New("the workers have not answered enough")
+			}
+		}
+		return nil
+	})
+	for _, w := range workers {
+		for range 3 {
+			w.swap(t, false)
+		}
+	}
+	before := []holds{workers[0].holds(t), workers[1].holds(t)}
+	quiet := time.Now().Unix()
+	time.Sleep(3 * time.Second) // windows without swaps
+	begin := time.Now()
+	var swapping sync.WaitGroup
+	for _, w := range workers {
+		swapping.Go(func() {
+			for i := range swaps {
+				w.swap(t, i%4 == 3)
+			}
+		})
+	}
+	swapping.Wait()
+	end := time.Now()
+	time.Sleep(time.Second)
+	stop()
+	asking.Wait()
+	t.Logf("%d swaps of two workers each took %v, with %d stored and %d direct queries", swaps, end.Sub(begin).Round(time.Millisecond),
+		published.Load(), load.count["direct"])
+	load.checkStored(t, js, all, int(published.Load()))
+	for _, fault := range load.faults {
+		t.Error(fault)
+	}
+	load.report(t, quiet, begin.Unix(), end.Unix())
+	for i, w := range workers {
+		if got := w.serving(t); got != w.version {
+			t.Errorf("worker %d serves %s at the end, not %s", i, got, w.version)
+		}
+		if page := w.get(t, "/"); !strings.Contains(page, w.version) {
+			t.Errorf("the page of worker %d does not say that it serves %s", i, w.version)
+		}
+		var after holds
+		eventually(t, func() error { // what is collected and given back takes its time
+			after = w.holds(t)
+			if after.maps != 1 || after.files > before[i].files+3 || after.goroutines > before[i].goroutines+10 || after.rss > before[i].rss*5/4+32 {
+				return fmt.Errorf("worker %d has %+v after the swaps, %+v before", i, after, before[i])
+			}
+			return nil
+		})
+		t.Logf("worker %d has %+v after the swaps, %+v before", i, after, before[i])
+		if n := w.scrape(t).value("geniemq_swaps_total", "index", "turn", "outcome", "done"); int(n) != swaps+3 {
+			t.Errorf("worker %d counts %v swaps, not %d", i, n, swaps+3)
+		}
+	}
+}
+
+// publish publishes queries, a few hundred per second, until ctx ends.
+func (a *asked) publish(ctx context.Context, js jetstream.JetStream, published *atomic.Int64) {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for n := 0; ; {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		for range 8 {
+			if _, err := js.PublishMsg(context.Background(), message("genie.query.turn", swapQuery(n), "Nats-Msg-Id", strconv.Itoa(n))); err != nil {
+				a.fault("publishing query %d: %v", n, err)
+				return
+			}
+			n++
+			published.Store(int64(n))
+		}
+	}
+}
+
+// ask asks one query after the other, directly, until ctx ends. The versions of each worker ascend.
+func (a *asked) ask(ctx context.Context, nc *nats.Conn, all *editions) {
+	last := make(map[int]int)
+	for n := 0; ctx.Err() == nil; n++ {
+		reply, err := nc.Request("genie.search.turn", []byte(swapQuery(n)), patience)
+		if err != nil {
+			a.fault("asking query %d: %v", n, err)
+			return
+		}
+		r, err := wire.DecodeResult(wire.JSON, reply.Data)
+		if err != nil {
+			a.fault("query %d: %v in %s", n, err, reply.Data)
+			return
+		}
+		e, ok := all.of(r.Version)
+		if err := e.check(n, r); !ok || err != nil {
+			a.fault("a direct query: version %s (known: %v): %v", r.Version, ok, err)
+			return
+		}
+		if e.number < last[e.worker] {
+			a.fault("worker %d answers from edition %d after %d", e.worker, e.number, last[e.worker])
+		}
+		last[e.worker] = e.number
+		a.took("direct", time.Now(), r.Took.Total)
+	}
+}
+
+func (a *asked) took(who string, at time.Time, took time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.count[who]++
+	a.taken[at.Unix()] = append(a.taken[at.Unix()], float64(took)/1e6)
+}
+
+// checkStored looks at all results: one per query, each that of the version it names, and versions of a worker that ascend with the
+// queries' places in the stream.
+func (a *asked) checkStored(t *testing.T, js jetstream.JetStream, all *editions, published int) {
+	t.Helper()
+	stream, err := js.Stream(within(t), "GENIE_RESULTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		info, err := stream.Info(within(t))
+		if err != nil || info.State.Msgs < uint64(published) {
+			return fmt.Errorf("%d results of %d queries: %v", info.State.Msgs, published, err)
+		}
+		return nil
+	})
+	results, err := stream.OrderedConsumer(within(t), jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := stream.Info(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make([]int, published)
+	type place struct{ sequence, edition int }
+	places := make(map[int][]place)
+	for left := info.State.Msgs; left > 0; left-- {
+		m, err := results.Next(jetstream.FetchMaxWait(patience))
+		if err != nil {
+			t.Fatal(err)
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := result(t, m.Data())
+		n, err := strconv.Atoi(r.ID)
+		if err != nil || n >= published {
+			t.Fatalf("a result for query %q", r.ID)
+		}
+		answered[n]++
+		e, ok := all.of(r.Version)
+		if err := e.check(n, r); !ok || err != nil {
+			t.Fatalf("a stored query: version %s (known: %v): %v", r.Version, ok, err)
+		}
+		sequence, err := strconv.Atoi(m.Headers().Get(wire.HeaderQuerySeq))
+		if err != nil {
+			t.Fatal(err)
+		}
+		places[e.worker] = append(places[e.worker], place{sequence, e.number})
+		a.took("stored", meta.Timestamp, r.Took.Total)
+	}
+	for n, times := range answered {
+		if times != 1 {
+			t.Fatalf("query %d has %d results", n, times)
+		}
+	}
+	for worker, order := range places {
+		slices.SortFunc(order, func(x, y place) int { return x.sequence - y.sequence })
+		for i := 1; i < len(order); i++ {
+			if order[i].edition < order[i-1].edition {
+				t.Fatalf("worker %d answers query %d from edition %d, and the later query %d from edition %d", worker,
+					order[i-1].sequence, order[i-1].edition, order[i].sequence, order[i].edition)
+			}
+		}
+	}
+}
+
+// report logs the p99 in windows of a second, without swaps and with.
+func (a *asked) report(t *testing.T, quiet, begin, end int64) {
+	p99 := func(from, to int64) (all []float64) {
+		for second := from; second < to; second++ {
+			if taken := a.taken[second]; len(taken) > 0 {
+				slices.Sort(taken)
+				all = append(all, taken[len(taken)*99/100])
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	before, during := p99(quiet+1, begin), p99(begin, end+1)
+	if len(before) == 0 || len(during) == 0 {
+		t.Fatal("there was no load")
+	}
+	t.Logf("p99 in windows of a second: median %.1f ms, worst %.1f ms without swaps; median %.1f ms, worst %.1f ms with swaps",
+		before[len(before)/2], before[len(before)-1], during[len(during)/2], during[len(during)-1])
+}
