@@ -1,6 +1,6 @@
 # The commands of daily work. `make ci` is what must pass before a change lands.
 .DEFAULT_GOAL := help
-.PHONY: help build cuda test race ci demo bench image settings
+.PHONY: help build cuda test race lint ci demo bench image settings
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,6 +16,9 @@ test: ## all tests that need no GPU
 
 race: ## the short tests under the race detector
 	go test -race -short ./...
+
+lint: ## golangci-lint, by .golangci.yml
+	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$$(sed -n 's/^golangci_lint=//p' .ci/run) run ./...
 
 ci: ## everything that must hold before a change lands
 	bash .ci/run

@@ -4,13 +4,14 @@ import (
 	"context"
 	"testing"
 
+	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 )
 
 func TestThroughput(t *testing.T) {
 	ctx := context.Background()
-	w, err := New(ctx, "w3", Options{Objects: 2000, Queries: 20, K: 5})
+	w, err := workload.New(ctx, "w3", workload.Options{Objects: 2000, Queries: 20, K: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

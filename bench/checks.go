@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
 )
 
@@ -19,7 +20,7 @@ type checks struct {
 }
 
 // newChecks compares the answers of so many queries with brute force.
-func newChecks(ctx context.Context, w *Workload, answers []gpuexec.Answer, n int) (*checks, error) {
+func newChecks(ctx context.Context, w *workload.Workload, answers []gpuexec.Answer, n int) (*checks, error) {
 	c := new(checks)
 	step := max(1, len(answers)/n)
 	for i := 0; i < len(answers) && len(c.queries) < n; i += step {

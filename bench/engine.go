@@ -1,3 +1,4 @@
+// Package bench measures engines and the whole service on the workloads of package workload.
 package bench
 
 import (
@@ -7,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/gpuexec/flatscan"
@@ -115,7 +117,7 @@ type ScalingResult struct {
 }
 
 // Engine measures an engine on a workload.
-func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts EngineOptions) (*EngineResult, error) {
+func Engine(ctx context.Context, w *workload.Workload, engine gpuexec.Engine, opts EngineOptions) (*EngineResult, error) {
 	opts.ensureDefaults()
 	info := engine.Info()
 	searcher, err := engine.Load(ctx, w.Index)
@@ -147,13 +149,42 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 		return nil, err
 	}
 
+	work, err := r.measure(ctx, searcher, w, answers, checks, info.Workers)
+	if err != nil {
+		return nil, err
+	}
+	limits := opts.Limits
+	if limits == nil {
+		limits = knownLimits(info.Device)
+	}
+	if limits != nil {
+		r.Achieved = limits.achieved(work, demandOf(w.Index, w.Postings, w.Plans, work), r.MatchSelectMs)
+	}
+	if opts.Export != "" {
+		if err := w.Export(opts.Export, answers); err != nil {
+			return nil, fmt.Errorf("exporting: %w", err)
+		}
+	}
+
+	if opts.Callers > 0 {
+		if r.Throughput, err = throughput(ctx, searcher, w.Plans, opts.Callers, opts.Runs, checks); err != nil {
+			return nil, fmt.Errorf("measuring the throughput: %w", err)
+		}
+	}
+	r.Checked, r.Mismatches = len(checks.queries), checks.mismatches()
+	return r, r.compare(ctx, w, opts, info.Workers)
+}
+
+// measure runs the batch as often as it is to be, fills in its times, and returns what was done in the last one.
+func (r *EngineResult) measure(ctx context.Context, searcher gpuexec.Searcher, w *workload.Workload, answers []gpuexec.Answer, checks *checks,
+	workers int) (gpuexec.Work, error) {
 	var total, verify, match []float64
 	var stages stageTimes
-	for range opts.Runs {
+	for range r.Runs {
 		start := time.Now()
 		s, err := searchStages(ctx, searcher, w.Plans, answers)
 		if err != nil {
-			return nil, err
+			return gpuexec.Work{}, err
 		}
 		t := milliseconds(time.Since(start))
 		checks.compare(answers)
@@ -161,7 +192,7 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 		for _, a := range answers {
 			v += a.Rescoring
 		}
-		verified := milliseconds(v) / float64(max(1, info.Workers))
+		verified := milliseconds(v) / float64(max(1, workers))
 		matched := t - verified
 		if s.Sum() > 0 {
 			matched = milliseconds(s.Match + s.Select)
@@ -178,36 +209,22 @@ func Engine(ctx context.Context, w *Workload, engine gpuexec.Engine, opts Engine
 	r.VerifyMs, r.VerifyP99Ms = median(verify), percentile(verify, 99)
 	r.MatchSelectMs, r.MatchSelectP99Ms = median(match), percentile(match, 99)
 	r.PostingsPerSecond = float64(r.Scanned) / r.MatchSelectMs * 1000
-	limits := opts.Limits
-	if limits == nil {
-		limits = knownLimits(info.Device)
-	}
-	if limits != nil {
-		r.Achieved = limits.achieved(stages.work, demandOf(w.Index, w.Postings, w.Plans, stages.work), r.MatchSelectMs)
-	}
-	if opts.Export != "" {
-		if err := w.Export(opts.Export, answers); err != nil {
-			return nil, fmt.Errorf("exporting: %w", err)
-		}
-	}
+	return stages.work, nil
+}
 
-	if opts.Callers > 0 {
-		if r.Throughput, err = throughput(ctx, searcher, w.Plans, opts.Callers, opts.Runs, checks); err != nil {
-			return nil, fmt.Errorf("measuring the throughput: %w", err)
-		}
-	}
-	r.Checked, r.Mismatches = len(checks.queries), checks.mismatches()
+// compare measures what the engine is compared with.
+func (r *EngineResult) compare(ctx context.Context, w *workload.Workload, opts EngineOptions, workers int) (err error) {
 	if opts.Baseline > 0 {
 		if r.Baseline, err = baseline(ctx, w, min(opts.Baseline, len(w.Plans)), opts.Runs); err != nil {
-			return nil, fmt.Errorf("measuring the baseline: %w", err)
+			return fmt.Errorf("measuring the baseline: %w", err)
 		}
 	}
 	if opts.Scaling {
-		if r.Scaling, err = scaling(ctx, w, info.Workers, opts.Runs); err != nil {
-			return nil, fmt.Errorf("measuring the scaling: %w", err)
+		if r.Scaling, err = scaling(ctx, w, workers, opts.Runs); err != nil {
+			return fmt.Errorf("measuring the scaling: %w", err)
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // searchAll runs plans in batches of the searcher's own size.
@@ -262,7 +279,7 @@ func (t *stageTimes) fill(r *EngineResult) {
 	}
 }
 
-func baseline(ctx context.Context, w *Workload, queries, runs int) (*BaselineResult, error) {
+func baseline(ctx context.Context, w *workload.Workload, queries, runs int) (*BaselineResult, error) {
 	engine := cpu.New(gpuexec.CPUOptions{Workers: 1})
 	defer engine.Close()
 	searcher, err := engine.Load(ctx, w.Index)
@@ -310,7 +327,7 @@ func sameHits(got []gpuexec.Hit, want []flatscan.Hit) bool {
 }
 
 // scaling runs the engine with 1, 2, 4, ... workers in turns, so that every ratio is of neighbours in time.
-func scaling(ctx context.Context, w *Workload, cores, runs int) ([]ScalingResult, error) {
+func scaling(ctx context.Context, w *workload.Workload, cores, runs int) ([]ScalingResult, error) {
 	var results []ScalingResult
 	var searchers []gpuexec.Searcher
 	for workers := 1; ; workers = min(2*workers, cores) {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 )
@@ -32,9 +33,9 @@ func data(t *testing.T) string {
 func TestWorkloads(t *testing.T) {
 	ctx := context.Background()
 	sizes := map[string]int{"w1": 3_000, "w2": 2_000, "w3": 70_000, "w4": 100_000, "w4x100": 50_000}
-	for _, name := range Names() {
+	for _, name := range workload.Names() {
 		t.Run(name, func(t *testing.T) {
-			w, err := New(ctx, name, Options{Objects: sizes[name], Queries: 40, Data: data(t)})
+			w, err := workload.New(ctx, name, workload.Options{Objects: sizes[name], Queries: 40, Data: data(t)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +59,7 @@ func TestWorkloads(t *testing.T) {
 // A check that cannot fail checks nothing.
 func TestCheckFindsWrongAnswers(t *testing.T) {
 	ctx := context.Background()
-	w, err := New(ctx, "w3", Options{Objects: 5_000, Queries: 1})
+	w, err := workload.New(ctx, "w3", workload.Options{Objects: 5_000, Queries: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func (s *spoiledSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answ
 // The runs that are measured are checked, those of callers too, and not the one before them alone.
 func TestEngineFindsWrongRuns(t *testing.T) {
 	ctx := context.Background()
-	w, err := New(ctx, "w3", Options{Objects: 2_000, Queries: 4})
+	w, err := workload.New(ctx, "w3", workload.Options{Objects: 2_000, Queries: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,5 +155,27 @@ func TestPercentile(t *testing.T) {
 		if got := percentile(x, p); got != want {
 			t.Errorf("percentile %v = %v, want %v", p, got, want)
 		}
+	}
+}
+
+// Ctrl-C ends brute force with the query that it is at.
+func TestEndedChecks(t *testing.T) {
+	w, err := workload.New(context.Background(), "w3", workload.Options{Objects: 100, Queries: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	engine := cpu.New(gpuexec.CPUOptions{})
+	defer engine.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	var late atomic.Bool
+	w.Reference = func(i, _, _ int, _ func(id, count uint32)) {
+		cancel()
+		if i > 0 {
+			late.Store(true)
+		}
+	}
+	if r, err := Engine(ctx, w, engine, EngineOptions{Checks: 3}); !errors.Is(err, context.Canceled) || late.Load() {
+		t.Errorf("%+v, %v; another query was checked: %v", r, err, late.Load())
 	}
 }

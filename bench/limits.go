@@ -178,3 +178,6 @@ func (l *Limits) achieved(work gpuexec.Work, d demand, ms float64) *Achieved {
 	}
 	return a
 }
+
+// queryOf is what a plan asks postings.
+func queryOf(p *gpuexec.Plan) *index.Query { return p.Query.(*index.Query) }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
 )
 
@@ -47,7 +48,7 @@ func TestAchieved(t *testing.T) {
 
 // Queries of one value per attribute need an octet per attribute, however many of a block ask for it.
 func TestOctets(t *testing.T) {
-	w, err := New(context.Background(), "w1", Options{Objects: 1500, Queries: 1})
+	w, err := workload.New(context.Background(), "w1", workload.Options{Objects: 1500, Queries: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

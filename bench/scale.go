@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
 )
 
@@ -49,7 +50,7 @@ type ScaleResult struct {
 
 // Scale measures an engine along an axis and gives each point to report. The index is built once; along n it grows, so that
 // points must ascend.
-func Scale(ctx context.Context, name string, opts Options, engine gpuexec.Engine, axis string, points []int, measure EngineOptions,
+func Scale(ctx context.Context, name string, opts workload.Options, engine gpuexec.Engine, axis string, points []int, measure EngineOptions,
 	report func(*ScaleResult) error) error {
 	if !slices.Contains(Axes(), axis) {
 		return fmt.Errorf("no axis is called %q; there are %v", axis, Axes())
@@ -64,7 +65,7 @@ func Scale(ctx context.Context, name string, opts Options, engine gpuexec.Engine
 		opts.Queries = slices.Max(points)
 	}
 	if axis != AxisDensity && axis != AxisObjects {
-		w, err := New(ctx, name, opts)
+		w, err := workload.New(ctx, name, opts)
 		if err != nil {
 			return err
 		}
@@ -87,14 +88,14 @@ func Scale(ctx context.Context, name string, opts Options, engine gpuexec.Engine
 		}
 		return nil
 	}
-	opts.grown = new(grown)
+	opts.Grow()
 	for _, p := range points {
 		if axis == AxisObjects {
 			opts.Objects = p
 		} else {
 			opts.Reach = cmp.Or(p, -1) // 0 would be the workload's own
 		}
-		w, err := New(ctx, name, opts)
+		w, err := workload.New(ctx, name, opts)
 		if err != nil {
 			return err
 		}
@@ -107,7 +108,7 @@ func Scale(ctx context.Context, name string, opts Options, engine gpuexec.Engine
 	return nil
 }
 
-func scalePoint(ctx context.Context, w *Workload, engine gpuexec.Engine, axis string, point int, measure EngineOptions, report func(*ScaleResult) error) error {
+func scalePoint(ctx context.Context, w *workload.Workload, engine gpuexec.Engine, axis string, point int, measure EngineOptions, report func(*ScaleResult) error) error {
 	r, err := Engine(ctx, w, engine, measure)
 	if err != nil {
 		return fmt.Errorf("%s = %d: %w", axis, point, err)

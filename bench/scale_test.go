@@ -1,10 +1,10 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"testing"
 
+	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 )
@@ -19,7 +19,7 @@ func TestScale(t *testing.T) {
 		AxisObjects: {500, 70_000, 70_001}, AxisQueries: {1, 7, 20}, AxisK: {1, 10, 5_000}, AxisDensity: {-1, 3, 512},
 	} {
 		var got []int
-		err := Scale(ctx, "w4", Options{Objects: 5_000, Queries: 20, Data: folder}, engine, axis, points, EngineOptions{Runs: 1, Checks: 5},
+		err := Scale(ctx, "w4", workload.Options{Objects: 5_000, Queries: 20, Data: folder}, engine, axis, points, EngineOptions{Runs: 1, Checks: 5},
 			func(r *ScaleResult) error {
 				got = append(got, r.Point)
 				if r.Mismatches != 0 || r.Checked == 0 || r.Density <= 0 {
@@ -31,34 +31,6 @@ func TestScale(t *testing.T) {
 			t.Errorf("axis %s: points %v, %v", axis, got, err)
 		}
 	}
-
-	opts := Options{Objects: 300, Queries: 1, Data: folder}
-	fresh, err := New(ctx, "w1", opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer fresh.Close()
-	grows := opts
-	grows.grown = new(grown)
-	caches := opts
-	caches.Cache = t.TempDir()
-	for _, steps := range [][]Options{{withObjects(grows, 100), grows}, {caches, caches}} {
-		for _, o := range steps {
-			w, err := New(ctx, "w1", o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if o.Objects == opts.Objects && !bytes.Equal(w.File, fresh.File) {
-				t.Error("the index is another one than when built at once")
-			}
-			w.Close()
-		}
-	}
-}
-
-func withObjects(o Options, n int) Options {
-	o.Objects = n
-	return o
 }
 
 // Every point of the axis density is another measurement, and a workload without ranges has none.
@@ -66,7 +38,7 @@ func TestScaleDensity(t *testing.T) {
 	engine := cpu.New(gpuexec.CPUOptions{})
 	defer engine.Close()
 	along := func(name string, points ...int) (densities []float64, err error) {
-		opts := Options{Objects: 2_000, Queries: 5}
+		opts := workload.Options{Objects: 2_000, Queries: 5}
 		if name == "w4" {
 			opts.Data = data(t)
 		}

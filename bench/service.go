@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/service"
@@ -132,7 +132,7 @@ const (
 )
 
 // Service measures the whole service on a workload, one result a mode.
-func Service(ctx context.Context, w *Workload, opts ServiceOptions) ([]*ServiceResult, error) {
+func Service(ctx context.Context, w *workload.Workload, opts ServiceOptions) ([]*ServiceResult, error) {
 	opts.ensureDefaults()
 	dir, err := os.MkdirTemp(opts.Dir, "geniemq-bench-")
 	if err != nil {
@@ -183,7 +183,7 @@ func Service(ctx context.Context, w *Workload, opts ServiceOptions) ([]*ServiceR
 }
 
 // measureAlone opens an engine and measures it without a service.
-func measureAlone(ctx context.Context, w *Workload, kind string, settings gpuexec.Options) ([]float64, []gpuexec.Answer, gpuexec.Info, error) {
+func measureAlone(ctx context.Context, w *workload.Workload, kind string, settings gpuexec.Options) ([]float64, []gpuexec.Answer, gpuexec.Info, error) {
 	engine, err := open.Engine(kind, settings)
 	if err != nil {
 		return nil, nil, gpuexec.Info{}, err
@@ -194,7 +194,7 @@ func measureAlone(ctx context.Context, w *Workload, kind string, settings gpuexe
 }
 
 // engineRates are rates of the engine with as many batches at a time as keep it busy, and its answers.
-func engineRates(ctx context.Context, w *Workload, engine gpuexec.Engine) ([]float64, []gpuexec.Answer, error) {
+func engineRates(ctx context.Context, w *workload.Workload, engine gpuexec.Engine) ([]float64, []gpuexec.Answer, error) {
 	searcher, err := engine.Load(ctx, w.Index)
 	if err != nil {
 		return nil, nil, err
@@ -235,7 +235,7 @@ func engineRates(ctx context.Context, w *Workload, engine gpuexec.Engine) ([]flo
 	return rates, answers, nil
 }
 
-func measureService(ctx context.Context, w *Workload, svc *service.Service, cfg *config.Config, answers []gpuexec.Answer, opts ServiceOptions) ([]*ServiceResult, error) {
+func measureService(ctx context.Context, w *workload.Workload, svc *service.Service, cfg *config.Config, answers []gpuexec.Answer, opts ServiceOptions) ([]*ServiceResult, error) {
 	sender, err := newTraffic(ctx, cfg, w, answers)
 	if err != nil {
 		return nil, err
@@ -309,27 +309,32 @@ func measureMode(ctx context.Context, l *traffic, svc *service.Service, size int
 	r.Saturated = saturated.result()
 	r.EngineBusy, r.BatchSize = busy.Seconds()/took.Seconds(), batched/max(1, batches)
 
-	// Service and echo worker in turns here, too.
+	return r, r.atLoad(ctx, l, size, most, opts)
+}
+
+// atLoad measures latencies at a share of the rate that the service reached, in messages of so many queries and rounds of so many
+// messages at most: service and echo worker in turns.
+func (r *ServiceResult) atLoad(ctx context.Context, l *traffic, size, most int, opts ServiceOptions) error {
 	paced := stint{index: benchIndex, size: size, rate: opts.Load * r.ServiceRate}
 	total := max(1, int(paced.rate*opts.LoadTime.Seconds())/size)
 	var real, mock latencies
-	rates = rates[:0]
+	var rates []float64
 	for sent := 0; sent < total; sent += paced.messages {
 		paced.messages = min(most, total-sent)
 		part, err := l.run(ctx, paced)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		r.Wrong += part.wrong
 		rates = append(rates, part.rate)
 		real.add(part)
 		if part, err = l.run(ctx, paced.on(echoIndex)); err != nil {
-			return nil, err
+			return err
 		}
 		mock.add(part)
 	}
 	r.LoadRate, r.AtLoad, r.EchoAtLoad = median(rates), real.result(), mock.result()
-	return r, nil
+	return nil
 }
 
 // echo is the yardstick: a worker over the same streams that only pulls, publishes and acks. It has what a good
@@ -373,7 +378,7 @@ func startEcho(ctx context.Context, server *config.Config, answer []byte) (*echo
 			select {
 			case <-x.future.Ok():
 				_ = x.msg.Ack()
-			case <-x.future.Err():
+			case <-x.future.Err(): //nolint:errcheck // its message comes again
 			}
 		}
 	}()
@@ -398,11 +403,4 @@ func (e *echo) stop() {
 	close(e.queue)
 	<-e.done
 	e.nc.Close()
-}
-
-// sameAnswer compares a result with the engine's own answer to the same query.
-func sameAnswer(r *wire.Result, want *gpuexec.Answer) bool {
-	return r.Err == nil && slices.EqualFunc(r.Hits, want.Hits, func(got wire.Hit, want gpuexec.Hit) bool {
-		return got.ID == want.ID && got.Count == want.Count
-	})
 }

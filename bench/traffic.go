@@ -15,7 +15,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/internal/bell"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/wire"
@@ -26,7 +28,7 @@ import (
 type traffic struct {
 	server   *config.Config
 	subjects wire.Subjects
-	workload *Workload
+	workload *workload.Workload
 	answers  []gpuexec.Answer // the engine's own, to compare with
 	pub, sub *nats.Conn
 	js       jetstream.JetStream
@@ -40,7 +42,7 @@ const checkEvery = 61
 // answerPatience is how long the load waits for the next answer before it gives up.
 const answerPatience = 2 * time.Minute
 
-func newTraffic(ctx context.Context, server *config.Config, w *Workload, answers []gpuexec.Answer) (*traffic, error) {
+func newTraffic(ctx context.Context, server *config.Config, w *workload.Workload, answers []gpuexec.Answer) (*traffic, error) {
 	subjects, err := wire.NewSubjects(wire.DefaultPrefix)
 	if err != nil {
 		return nil, err
@@ -163,124 +165,168 @@ func (l *latencies) result() LatencyResult {
 // run sends messages to an index and waits for all answers.
 func (l *traffic) run(ctx context.Context, s stint) (*round, error) {
 	l.runs++
-	index, size, messages := s.index, s.size, s.messages
-	prefix := l.subjects.Reply(index, "run"+strconv.Itoa(l.runs))
-	bodies := l.bodies(size)
-	late := make([]float64, messages)
-	tooks := make([]wire.Took, messages)
-	due := make([]time.Time, messages)
-	latencies := make([]float64, messages)
-	checked := map[int][]byte{}
-	var sample []byte
-	var answered atomic.Int64
-	var last time.Time
-	var slots chan struct{}
-	if s.rate == 0 {
-		slots = make(chan struct{}, s.window)
-	}
-	progress, done := make(chan struct{}, 1), make(chan struct{})
-	var mu sync.Mutex // of due: written by the sender, read by the receiver
-
-	// Answers come on one goroutine.
-	sub, err := l.sub.Subscribe(prefix+".*", func(msg *nats.Msg) {
-		i, err := strconv.Atoi(msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:])
-		if err != nil || i < 0 || i >= messages || latencies[i] != 0 {
-			return
-		}
-		now := time.Now()
-		mu.Lock()
-		latencies[i] = milliseconds(now.Sub(due[i]))
-		mu.Unlock()
-		if sample == nil {
-			sample = msg.Data
-		}
-		if index == benchIndex {
-			tooks[i] = lastTook(msg.Data)
-			if i%checkEvery == 0 {
-				checked[i] = msg.Data
-			}
-		}
-		if slots != nil {
-			<-slots
-		}
-		last = now
-		select {
-		case progress <- struct{}{}:
-		default:
-		}
-		if answered.Add(1) == int64(messages) {
-			close(done)
-		}
-	})
+	f := newFlow(l, s)
+	sub, err := l.sub.Subscribe(f.prefix+".*", f.receive)
 	if err != nil {
 		return nil, err
 	}
-	defer sub.Unsubscribe()
+	defer func() { _ = sub.Unsubscribe() }() // the connection is closed after the last one
 	if err := sub.SetPendingLimits(-1, -1); err != nil {
 		return nil, err
 	}
 	if err := l.sub.Flush(); err != nil {
 		return nil, err
 	}
-
-	start := time.Now()
-	for i := range messages {
-		at := time.Now()
-		if s.rate > 0 {
-			at = start.Add(time.Duration(float64(i*size) / s.rate * float64(time.Second)))
-			time.Sleep(time.Until(at))
-			late[i] = milliseconds(time.Since(at))
-		} else {
-			select {
-			case slots <- struct{}{}:
-			case <-time.After(answerPatience):
-				return nil, fmt.Errorf("no answer for %v with %d of %d messages sent", answerPatience, i, messages)
-			}
-			at = time.Now()
-		}
-		mu.Lock()
-		due[i] = at
-		mu.Unlock()
-		msg := nats.NewMsg(l.subjects.Query(index))
-		msg.Header.Set(wire.HeaderReply, prefix+"."+strconv.Itoa(i))
-		msg.Header.Set(wire.HeaderMsgID, prefix+"."+strconv.Itoa(i)+"."+strconv.FormatInt(start.UnixNano(), 36))
-		msg.Header.Set(wire.HeaderContentType, wire.MessagePack.String())
-		msg.Data = bodies[i%len(bodies)]
-		if _, err := l.js.PublishMsgAsync(msg); err != nil {
-			return nil, fmt.Errorf("publishing message %d: %w", i, err)
-		}
+	if err := f.send(); err != nil {
+		return nil, err
 	}
-	for waiting := true; waiting; {
-		select {
-		case <-done:
-			waiting = false
-		case <-progress:
-		case <-time.After(answerPatience):
-			return nil, fmt.Errorf("%d of %d messages were not answered", int64(messages)-answered.Load(), messages)
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	r := &round{rate: float64(messages*size) / last.Sub(start).Seconds(), latencies: latencies, late: late, sample: sample}
-	for i, body := range checked {
-		r.wrong += l.wrong(body, i%len(bodies), size)
-	}
-	if index == benchIndex {
-		for i := range tooks {
-			t := &tooks[i]
-			inside := t.Queue + t.Batch + t.Engine
-			for stage, d := range [...]time.Duration{t.Queue, t.Batch, t.Engine, t.Total - inside} { // as the constants count
-				r.stages[stage] = append(r.stages[stage], milliseconds(d))
-			}
-			r.stages[outsideStage] = append(r.stages[outsideStage], latencies[i]-milliseconds(t.Total))
-		}
+	if err := f.wait(ctx); err != nil {
+		return nil, err
 	}
 	// The stored copies of the answers have served; do not let rounds fill the stream.
 	results, err := l.js.Stream(ctx, l.subjects.ResultStream())
 	if err != nil {
 		return nil, err
 	}
-	return r, results.Purge(ctx)
+	return f.result(), results.Purge(ctx)
+}
+
+// flow is a stint under way. One goroutine sends and another, the subscription's, receives: the fields are the sender's, the
+// receiver's, or of both under mu. When done is closed the receiver's are the sender's.
+type flow struct {
+	stint
+	load     *traffic
+	prefix   string // of the answers' subjects
+	bodies   [][]byte
+	start    time.Time
+	late     []float64
+	slots    chan struct{} // taken by what is sent and not answered; nil when there is a rate
+	progress bell.Bell
+	done     chan struct{} // closed by the last answer
+
+	mu  sync.Mutex
+	due []time.Time
+
+	latencies []float64 // 0: no answer yet
+	tooks     []wire.Took
+	checked   map[int][]byte
+	sample    []byte
+	last      time.Time
+	answered  atomic.Int64
+}
+
+func newFlow(l *traffic, s stint) *flow {
+	f := &flow{
+		stint: s, load: l, prefix: l.subjects.Reply(s.index, "run"+strconv.Itoa(l.runs)), bodies: l.bodies(s.size),
+		late: make([]float64, s.messages), progress: bell.New(), done: make(chan struct{}), due: make([]time.Time, s.messages),
+		latencies: make([]float64, s.messages), tooks: make([]wire.Took, s.messages), checked: map[int][]byte{},
+	}
+	if s.rate == 0 {
+		f.slots = make(chan struct{}, s.window)
+	}
+	return f
+}
+
+// receive takes an answer.
+func (f *flow) receive(msg *nats.Msg) {
+	i, err := strconv.Atoi(msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:])
+	if err != nil || i < 0 || i >= f.messages || f.latencies[i] != 0 {
+		return
+	}
+	now := time.Now()
+	f.mu.Lock()
+	f.latencies[i] = milliseconds(now.Sub(f.due[i]))
+	f.mu.Unlock()
+	if f.sample == nil {
+		f.sample = msg.Data
+	}
+	if f.index == benchIndex {
+		f.tooks[i] = lastTook(msg.Data)
+		if i%checkEvery == 0 {
+			f.checked[i] = msg.Data
+		}
+	}
+	if f.slots != nil {
+		<-f.slots
+	}
+	f.last = now
+	f.progress.Ring()
+	if f.answered.Add(1) == int64(f.messages) {
+		close(f.done)
+	}
+}
+
+// send sends all messages, each when it is due.
+func (f *flow) send() error {
+	f.start = time.Now()
+	for i := range f.messages {
+		at, err := f.turn(i)
+		if err != nil {
+			return err
+		}
+		f.mu.Lock()
+		f.due[i] = at
+		f.mu.Unlock()
+		msg := nats.NewMsg(f.load.subjects.Query(f.index))
+		msg.Header.Set(wire.HeaderReply, f.prefix+"."+strconv.Itoa(i))
+		msg.Header.Set(wire.HeaderMsgID, f.prefix+"."+strconv.Itoa(i)+"."+strconv.FormatInt(f.start.UnixNano(), 36))
+		msg.Header.Set(wire.HeaderContentType, wire.MessagePack.String())
+		msg.Data = f.bodies[i%len(f.bodies)]
+		if _, err := f.load.js.PublishMsgAsync(msg); err != nil {
+			return fmt.Errorf("publishing message %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// turn waits for the turn of the i-th message and returns when that was: by the rate whenever it was noticed, else when there was a slot.
+func (f *flow) turn(i int) (time.Time, error) {
+	if f.rate > 0 {
+		at := f.start.Add(time.Duration(float64(i*f.size) / f.rate * float64(time.Second)))
+		time.Sleep(time.Until(at))
+		f.late[i] = milliseconds(time.Since(at))
+		return at, nil
+	}
+	select {
+	case f.slots <- struct{}{}:
+	case <-time.After(answerPatience):
+		return time.Time{}, fmt.Errorf("no answer for %v with %d of %d messages sent", answerPatience, i, f.messages)
+	}
+	return time.Now(), nil
+}
+
+// wait waits for the last answer.
+func (f *flow) wait(ctx context.Context) error {
+	for {
+		select {
+		case <-f.done:
+			return nil
+		case <-f.progress:
+		case <-time.After(answerPatience):
+			return fmt.Errorf("%d of %d messages were not answered", int64(f.messages)-f.answered.Load(), f.messages)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (f *flow) result() *round {
+	r := &round{rate: float64(f.messages*f.size) / f.last.Sub(f.start).Seconds(), latencies: f.latencies, late: f.late, sample: f.sample}
+	for i, body := range f.checked {
+		r.wrong += f.load.wrong(body, i%len(f.bodies), f.size)
+	}
+	if f.index != benchIndex {
+		return r
+	}
+	for i := range f.tooks {
+		t := &f.tooks[i]
+		inside := t.Queue + t.Batch + t.Engine
+		for stage, d := range [...]time.Duration{t.Queue, t.Batch, t.Engine, t.Total - inside} { // as the constants count
+			r.stages[stage] = append(r.stages[stage], milliseconds(d))
+		}
+		r.stages[outsideStage] = append(r.stages[outsideStage], f.latencies[i]-milliseconds(t.Total))
+	}
+	return r
 }
 
 // lastTook is what the last result of an answer says of its time, read from the end of the body: decoding all answers
@@ -311,4 +357,11 @@ func (l *traffic) wrong(body []byte, message, size int) int {
 		}
 	}
 	return wrong
+}
+
+// sameAnswer compares a result with the engine's own answer to the same query.
+func sameAnswer(r *wire.Result, want *gpuexec.Answer) bool {
+	return r.Err == nil && slices.EqualFunc(r.Hits, want.Hits, func(got wire.Hit, want gpuexec.Hit) bool {
+		return got.ID == want.ID && got.Count == want.Count
+	})
 }

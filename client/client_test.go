@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/geniemq/geniemq/client"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -32,19 +33,19 @@ func TestMain(m *testing.M) {
 
 // fixture is a broker, a service and a connection of the application's.
 type fixture struct {
-	broker  *broker
+	broker  *testkit.Broker
 	service *standIn // nil where geniemq itself answers
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	ctx     context.Context
 }
 
-// setUp starts a broker and a stand-in for geniemq, whose answers to stored queries wait for hold.
-func setUp(t *testing.T, options server.Options, hold chan struct{}) *fixture {
+// setUp starts a broker, with a max_payload unless it is 0, and a stand-in for geniemq, whose answers to stored queries wait for hold.
+func setUp(t *testing.T, maxPayload int32, hold chan struct{}) *fixture {
 	t.Helper()
-	f := setUpBroker(t, options)
+	f := setUpBroker(t, maxPayload)
 	var err error
-	if f.service, err = startStandIn(f.broker.url(), hold); err != nil {
+	if f.service, err = startStandIn(f.broker.URL(), hold); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.service.stop)
@@ -52,10 +53,10 @@ func setUp(t *testing.T, options server.Options, hold chan struct{}) *fixture {
 }
 
 // setUpReal starts a broker and geniemq.
-func setUpReal(t *testing.T, options server.Options) *fixture {
+func setUpReal(t *testing.T, maxPayload int32) *fixture {
 	t.Helper()
-	f := setUpBroker(t, options)
-	stop, err := startGeniemq(f.broker.url())
+	f := setUpBroker(t, maxPayload)
+	stop, err := startGeniemq(f.broker.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,31 +68,17 @@ func setUpReal(t *testing.T, options server.Options) *fixture {
 	return f
 }
 
-func setUpBroker(t *testing.T, options server.Options) *fixture {
+func setUpBroker(t *testing.T, maxPayload int32) *fixture {
 	t.Helper()
-	b, err := startBroker(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.remove)
+	b := testkit.StartBroker(t, func(o *server.Options) { o.MaxPayload = maxPayload })
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
-	nc := connect(t, b.url())
+	nc := testkit.Connect(t, b.URL())
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &fixture{broker: b, nc: nc, js: js, ctx: ctx}
-}
-
-func connect(t *testing.T, url string) *nats.Conn {
-	t.Helper()
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	return nc
 }
 
 func newClient(t *testing.T, nc *nats.Conn, opts client.Options) *client.Client {
@@ -128,7 +115,7 @@ func checkWords(t *testing.T, results []client.Result, n int) {
 
 func TestBothCodecsAllWays(t *testing.T) {
 	t.Parallel()
-	f := setUpReal(t, server.Options{})
+	f := setUpReal(t, 0)
 	for _, json := range []bool{false, true} {
 		c := newClient(t, f.nc, client.Options{JSON: json})
 		for name, ask := range map[string]func(context.Context, string, client.Query) (*client.Result, error){
@@ -159,7 +146,7 @@ func TestBothCodecsAllWays(t *testing.T) {
 // An answer in many parts comes back whole and in order.
 func TestRequestBatchInParts(t *testing.T) {
 	t.Parallel()
-	f := setUpReal(t, server.Options{MaxPayload: smallPayload})
+	f := setUpReal(t, smallPayload)
 	for _, json := range []bool{false, true} {
 		c := newClient(t, f.nc, client.Options{JSON: json})
 		before := results(t, f)
@@ -175,7 +162,7 @@ func TestRequestBatchInParts(t *testing.T) {
 
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
-	f := setUpReal(t, server.Options{})
+	f := setUpReal(t, 0)
 	c := newClient(t, f.nc, client.Options{})
 	var wg sync.WaitGroup
 	for i := range 200 {
@@ -196,7 +183,7 @@ func TestConcurrentUse(t *testing.T) {
 
 // What would be refused, or cost the connection, is not sent.
 func TestRefusedBeforeSending(t *testing.T) {
-	f := setUp(t, server.Options{MaxPayload: 256 << 10}, nil)
+	f := setUp(t, 256<<10, nil)
 	c := newClient(t, f.nc, client.Options{})
 	text := func(n int) string { return strings.Repeat("x", n) }
 	many := func(n int, q client.Query) []client.Query {
@@ -268,7 +255,7 @@ func TestRefusedBeforeSending(t *testing.T) {
 }
 
 func TestNobodyThere(t *testing.T) {
-	f := setUpBroker(t, server.Options{})
+	f := setUpBroker(t, 0)
 	c, ctx := newClient(t, f.nc, client.Options{}), f.ctx
 	if _, err := c.Search(ctx, "words", client.Query{Text: "x"}); !errors.Is(err, client.ErrNotServed) || client.IsRefusal(err) {
 		t.Errorf("Search: %v", err)
@@ -285,7 +272,7 @@ func TestNobodyThere(t *testing.T) {
 }
 
 func TestQueueFull(t *testing.T) {
-	f := setUpBroker(t, server.Options{})
+	f := setUpBroker(t, 0)
 	_, err := f.js.CreateStream(f.ctx, jetstream.StreamConfig{
 		Name: "OTHER_QUERIES", Subjects: []string{"other.query.*"}, MaxMsgsPerSubject: 1,
 		Discard: jetstream.DiscardNew, DiscardNewPerSubject: true,
@@ -304,7 +291,7 @@ func TestQueueFull(t *testing.T) {
 
 // Errors of direct search are typed by the body, and by the headers where there is no body to speak of.
 func TestDirectErrors(t *testing.T) {
-	f := setUp(t, server.Options{}, nil)
+	f := setUp(t, 0, nil)
 	c := newClient(t, f.nc, client.Options{})
 	respond := func(code, message string, body []byte) func(*nats.Msg) bool {
 		return func(msg *nats.Msg) bool {
@@ -346,7 +333,7 @@ func TestDirectErrors(t *testing.T) {
 // The deadline ends the call, and travels as timeout_ms where there is none.
 func TestDeadlines(t *testing.T) {
 	hold := make(chan struct{})
-	f := setUp(t, server.Options{}, hold)
+	f := setUp(t, 0, hold)
 	release := sync.OnceFunc(func() { close(hold) })
 	t.Cleanup(release)
 	f.service.direct = func(*nats.Msg) bool { <-hold; return false }
@@ -383,7 +370,7 @@ func TestDeadlines(t *testing.T) {
 }
 
 func TestInjectAndHeaders(t *testing.T) {
-	f := setUp(t, server.Options{}, nil)
+	f := setUp(t, 0, nil)
 	got := make(chan nats.Header, 1)
 	f.service.direct = func(m *nats.Msg) bool { got <- m.Header; return false }
 	c := newClient(t, f.nc, client.Options{Inject: func(_ context.Context, h nats.Header) { h.Set(wire.HeaderTraceParent, "00-ab-cd-01") }})
@@ -397,7 +384,7 @@ func TestInjectAndHeaders(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	hold := make(chan struct{})
-	f := setUp(t, server.Options{}, hold)
+	f := setUp(t, 0, hold)
 	t.Cleanup(func() { close(hold) })
 	c := newClient(t, f.nc, client.Options{})
 	errs := make(chan error)
@@ -434,7 +421,7 @@ func TestClose(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	f := setUpBroker(t, server.Options{})
+	f := setUpBroker(t, 0)
 	if _, err := client.New(f.nc, client.Options{Prefix: "a.b"}); err == nil {
 		t.Error("a prefix of two tokens was accepted")
 	}

@@ -5,66 +5,17 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/wire"
 )
-
-// broker is a NATS server with JetStream in this process, which can be stopped and started again at the same address.
-type broker struct {
-	options *server.Options
-	server  *server.Server
-}
-
-func startBroker(options server.Options) (*broker, error) {
-	dir, err := os.MkdirTemp("", "geniemq-client-test-")
-	if err != nil {
-		return nil, err
-	}
-	options.Host, options.Port = "127.0.0.1", server.RANDOM_PORT
-	options.JetStream, options.StoreDir = true, dir
-	options.NoLog, options.NoSigs = true, true
-	b := &broker{options: &options}
-	if err := b.start(); err != nil {
-		return nil, err
-	}
-	options.Port = b.server.Addr().(*net.TCPAddr).Port
-	return b, nil
-}
-
-func (b *broker) start() error {
-	s, err := server.NewServer(b.options)
-	if err != nil {
-		return err
-	}
-	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
-		return fmt.Errorf("the NATS server is not ready")
-	}
-	b.server = s
-	return nil
-}
-
-func (b *broker) stop() {
-	b.server.Shutdown()
-	b.server.WaitForShutdown()
-}
-
-func (b *broker) remove() {
-	b.stop()
-	_ = os.RemoveAll(b.options.StoreDir)
-}
-
-func (b *broker) url() string { return "nats://127.0.0.1:" + strconv.Itoa(b.options.Port) }
 
 // dictionary is what the index "words" holds: a text is answered by the words nearest to it.
 var dictionary = []string{"believe", "receive", "recipe", "relieve", "retrieve"}
@@ -72,10 +23,9 @@ var dictionary = []string{"believe", "receive", "recipe", "relieve", "retrieve"}
 // standIn stands in for geniemq where a test needs to hold answers back, to look at queries, or an answer that geniemq
 // would not give: it answers stored and direct queries to the index "words" by the rules of the protocol.
 type standIn struct {
-	nc     *nats.Conn
-	js     jetstream.JetStream
-	stops  []func()
-	errors chan error
+	nc    *nats.Conn
+	js    jetstream.JetStream
+	stops []func()
 
 	maxBody  atomic.Int64         // of an answer's messages; larger ones are split
 	answered atomic.Int64         // stored messages

@@ -10,11 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 )
@@ -28,7 +27,7 @@ const (
 // theDemo is what the examples ask: a broker and geniemq, started by the first example.
 var theDemo struct {
 	once   sync.Once
-	broker *broker
+	broker *testkit.Broker
 	stop   func() error
 	err    error
 }
@@ -36,14 +35,18 @@ var theDemo struct {
 func startDemo() (url string, err error) {
 	d := &theDemo
 	d.once.Do(func() {
-		if d.broker, d.err = startBroker(server.Options{}); d.err == nil {
-			d.stop, d.err = startGeniemq(d.broker.url())
+		var dir string
+		if dir, d.err = os.MkdirTemp("", "geniemq-client-test-"); d.err == nil {
+			d.broker, d.err = testkit.NewBroker(dir)
+		}
+		if d.err == nil {
+			d.stop, d.err = startGeniemq(d.broker.URL())
 		}
 	})
 	if d.err != nil {
 		return "", d.err
 	}
-	return d.broker.url(), nil
+	return d.broker.URL(), nil
 }
 
 func stopDemo() {
@@ -53,7 +56,9 @@ func stopDemo() {
 		}
 	}
 	if theDemo.broker != nil {
-		theDemo.broker.remove()
+		if err := theDemo.broker.Remove(); err != nil {
+			panic(err)
+		}
 	}
 }
 

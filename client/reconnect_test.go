@@ -8,16 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-
 	"github.com/geniemq/geniemq/client"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/wire"
 )
 
 // Requests wait through a restart of the server, which neither has lost queries nor answers.
 func TestRequestSurvivesServerRestart(t *testing.T) {
 	hold := make(chan struct{})
-	f := setUp(t, server.Options{}, hold)
+	f := setUp(t, 0, hold)
 	c := newClient(t, f.nc, client.Options{})
 	const requests = 20
 	var wg sync.WaitGroup
@@ -31,26 +30,24 @@ func TestRequestSurvivesServerRestart(t *testing.T) {
 		})
 	}
 	waitFor(t, func() bool { return stored(t, f) == requests })
-	f.broker.stop()
+	f.broker.Stop()
 	close(hold)
 	time.Sleep(50 * time.Millisecond)
-	if err := f.broker.start(); err != nil {
-		t.Fatal(err)
-	}
+	f.broker.Start(t)
 	wg.Wait()
 }
 
 // The answer is published and confirmed while only the client is cut off: it is in the stream, and nowhere else.
 func TestRequestReadsWhatItMissed(t *testing.T) {
 	hold := make(chan struct{})
-	f := setUp(t, server.Options{}, hold)
+	f := setUp(t, 0, hold)
 	f.service.maxBody.Store(1000) // in parts
-	p, err := startProxy(f.broker.url()[len("nats://"):])
+	p, err := startProxy(f.broker.URL()[len("nats://"):])
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.cut)
-	c := newClient(t, connect(t, p.url()), client.Options{})
+	c := newClient(t, testkit.Connect(t, p.url()), client.Options{})
 	got := make(chan []client.Result)
 	go func() {
 		results, err := c.RequestBatch(f.ctx, "words", wordQueries(50))
@@ -72,7 +69,7 @@ func TestRequestReadsWhatItMissed(t *testing.T) {
 // What the core subscription loses without a reconnect, the stream still has.
 func TestRequestLooksIntoTheStream(t *testing.T) {
 	hold := make(chan struct{})
-	f := setUp(t, server.Options{}, hold)
+	f := setUp(t, 0, hold)
 	c := newClient(t, f.nc, client.Options{})
 	c.LookSoon()
 	got := make(chan []client.Result)
@@ -94,14 +91,14 @@ func TestRequestLooksIntoTheStream(t *testing.T) {
 
 // A publish that cannot be confirmed is repeated, and stored once.
 func TestPublishThroughAnOutage(t *testing.T) {
-	f := setUp(t, server.Options{}, make(chan struct{}))
+	f := setUp(t, 0, make(chan struct{}))
 	t.Cleanup(func() { close(f.service.hold) })
-	p, err := startProxy(f.broker.url()[len("nats://"):])
+	p, err := startProxy(f.broker.URL()[len("nats://"):])
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.cut)
-	c := newClient(t, connect(t, p.url()), client.Options{})
+	c := newClient(t, testkit.Connect(t, p.url()), client.Options{})
 	p.cut()
 	var wg sync.WaitGroup
 	for i := range 10 {
@@ -130,7 +127,7 @@ func TestPublishThroughAnOutage(t *testing.T) {
 
 // A subscription to results goes on after a restart of the server where it was.
 func TestSubscribeSurvivesServerRestart(t *testing.T) {
-	f := setUp(t, server.Options{}, nil)
+	f := setUp(t, 0, nil)
 	c := newClient(t, f.nc, client.Options{})
 	for name, opts := range map[string]client.SubscribeOptions{"ephemeral": {}, "durable": {Durable: "d"}} {
 		t.Run(name, func(t *testing.T) {
@@ -147,10 +144,8 @@ func TestSubscribeSurvivesServerRestart(t *testing.T) {
 			}
 			// The first restart finds a subscription that has received nothing yet.
 			for _, id := range []string{"first", "second"} {
-				f.broker.stop()
-				if err := f.broker.start(); err != nil {
-					t.Fatal(err)
-				}
+				f.broker.Stop()
+				f.broker.Start(t)
 				ask(id)
 				if got := <-ids; got != id {
 					t.Fatalf("got %s, want %s", got, id)

@@ -8,17 +8,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/client"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/wire"
 )
 
 func TestSubscribe(t *testing.T) {
 	t.Parallel()
-	f := setUpReal(t, server.Options{MaxPayload: smallPayload})
+	f := setUpReal(t, smallPayload)
 	c := newClient(t, f.nc, client.Options{})
 	publish := func(t *testing.T, reply, id string) client.Receipt {
 		t.Helper()
@@ -148,7 +148,7 @@ func TestSubscribe(t *testing.T) {
 		}
 	})
 	t.Run("closed connection", func(t *testing.T) {
-		nc := connect(t, f.broker.url())
+		nc := testkit.Connect(t, f.broker.URL())
 		c := newClient(t, nc, client.Options{})
 		for _, subject := range []string{"words", "_INBOX.x"} {
 			sub, err := c.Subscribe(f.ctx, subject, func(*client.Answer) error { return nil }, client.SubscribeOptions{})
@@ -179,7 +179,7 @@ func (slowDialer) Dial(network, address string) (net.Conn, error) {
 // Answers that were stored meanwhile, more than a server keeps for a client, come once and without the connection being cut off.
 func TestSubscribeToABacklog(t *testing.T) {
 	t.Parallel()
-	f := setUpBroker(t, server.Options{})
+	f := setUpBroker(t, 0)
 	if _, err := f.js.CreateStream(f.ctx, jetstream.StreamConfig{Name: "GENIE_RESULTS", Subjects: []string{"genie.result.>"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestSubscribeToABacklog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	nc, err := nats.Connect(f.broker.url(), nats.SetCustomDialer(slowDialer{}))
+	nc, err := nats.Connect(f.broker.URL(), nats.SetCustomDialer(slowDialer{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestSubscribeToABacklog(t *testing.T) {
 	}
 	defer sub.Stop()
 	waitFor(t, func() bool { return got.Load() >= answers })
-	if n := f.broker.server.NumSlowConsumers(); n != 0 || got.Load() != answers {
+	if n := f.broker.Server().NumSlowConsumers(); n != 0 || got.Load() != answers {
 		t.Errorf("cut off %d times, %d answers of %d", n, got.Load(), answers)
 	}
 }

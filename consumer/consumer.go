@@ -3,7 +3,6 @@ package consumer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/internal/bell"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -30,7 +30,8 @@ type Options struct {
 	// BatchMessages is how many messages make a batch. Default 0: not known.
 	BatchMessages int
 
-	// Messages and Bytes are the window to begin with; see SetWindow. Defaults: MaxAckPending and 256 MiB.
+	// Messages and Bytes are the window: how much may be outstanding at a time. At least one message of the largest size is asked for
+	// whenever nothing is, since a request for fewer bytes could never be fulfilled. Defaults: MaxAckPending and 256 MiB.
 	Messages int
 	Bytes    int64
 
@@ -123,9 +124,9 @@ type Consumer struct {
 	next    string // API subject of pull requests
 	in      *inbox // where they are answered; the pull loop's
 
-	wakePull    chan struct{} // each has room for one
-	wakeDeliver chan struct{}
-	wakeAlive   chan struct{}
+	wakePull    bell.Bell
+	wakeDeliver bell.Bell
+	wakeAlive   bell.Bell
 	stopping    chan struct{} // closed by Stop
 	stopOnce    sync.Once
 	abandonOnce sync.Once
@@ -134,8 +135,7 @@ type Consumer struct {
 
 	mu          sync.Mutex
 	running     bool
-	window      window
-	held        bool
+	held        bool                // by Hold
 	outstanding map[uint64]*Message // by stream sequence
 	bytes       int64               // of outstanding
 	ready       []*Message          // outstanding, not yet given to the owner
@@ -164,11 +164,6 @@ type Consumer struct {
 	leader      string // of which this server keeps it; "" when not known
 }
 
-type window struct {
-	messages int
-	bytes    int64
-}
-
 // New makes a consumer that will give messages to deliver, from one goroutine; deliver may block, until its context
 // ends. Nothing happens before Run.
 func New(js jetstream.JetStream, opts Options, deliver func(context.Context, *Message)) (*Consumer, error) {
@@ -180,13 +175,12 @@ func New(js jetstream.JetStream, opts Options, deliver func(context.Context, *Me
 	c := &Consumer{
 		js: js, nc: nc, opts: opts, deliver: deliver,
 		next:        apiPrefix(js.Options()) + "CONSUMER.MSG.NEXT." + opts.Subjects.QueryStream() + "." + opts.Subjects.Durable(opts.Index),
-		wakePull:    make(chan struct{}, 1),
-		wakeDeliver: make(chan struct{}, 1),
-		wakeAlive:   make(chan struct{}, 1),
+		wakePull:    bell.New(),
+		wakeDeliver: bell.New(),
+		wakeAlive:   bell.New(),
 		stopping:    make(chan struct{}),
 		abandon:     make(chan struct{}),
 		ended:       make(chan struct{}),
-		window:      window{opts.Messages, opts.Bytes},
 		outstanding: make(map[uint64]*Message),
 		doubt:       true,
 		ackWait:     opts.AckWait,
@@ -206,115 +200,4 @@ func apiPrefix(o jetstream.JetStreamOptions) string {
 		return o.APIPrefix
 	}
 	return jetstream.DefaultAPIPrefix
-}
-
-// Run consumes until Stop has done its work, and returns nil then, or until ctx ends: then it gives back at once
-// what is outstanding. It may be called once. Whatever happens to the connection or the server is not an error;
-// the error says that the consumer could not start.
-func (c *Consumer) Run(ctx context.Context) error {
-	c.mu.Lock()
-	if c.running {
-		c.mu.Unlock()
-		return errors.New("consumer: Run was called before")
-	}
-	c.running = true
-	c.mu.Unlock()
-	defer close(c.ended)
-
-	var err error
-	if c.in, err = c.openInbox(); err != nil {
-		return fmt.Errorf("consume queries of %s: %w", c.opts.Index, err)
-	}
-	status := c.nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.CLOSED)
-
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() { c.deliverLoop(ctx) })
-	wg.Go(func() { c.aliveLoop(ctx) })
-	c.pullLoop(ctx, status)
-	cancel()
-	wg.Wait()
-	c.nc.RemoveStatusListener(status)
-	c.giveBack()
-	return nil
-}
-
-// giveBack closes the inbox and naks what is still outstanding, also what is only now read from the connection.
-func (c *Consumer) giveBack() {
-	c.in.close()
-	if c.nc.IsConnected() {
-		select {
-		case <-c.in.closed:
-		case <-time.After(c.opts.RequestTimeout):
-		}
-	}
-
-	c.mu.Lock()
-	rest := make([]*Message, 0, len(c.outstanding))
-	for _, m := range c.outstanding {
-		rest = append(rest, m)
-	}
-	limbo := c.limbo
-	c.limbo = nil
-	c.mu.Unlock()
-	for _, m := range rest {
-		_ = m.Nak(0) // a message that cannot be given back comes back by itself after AckWait
-	}
-	for _, msg := range limbo {
-		_ = msg.Respond([]byte("-NAK"))
-	}
-	if c.nc.IsConnected() { // acks and naks must be out before the process may end
-		_ = c.nc.FlushTimeout(c.opts.RequestTimeout)
-	}
-}
-
-// Stop pulls no more, waits until the owner has settled everything that is outstanding, and makes Run return. When
-// ctx ends first, the rest is given back (each costs it a delivery) and the error says how much that was.
-func (c *Consumer) Stop(ctx context.Context) error {
-	c.stopOnce.Do(func() { close(c.stopping) })
-	c.mu.Lock()
-	running := c.running
-	c.mu.Unlock()
-	if !running {
-		return nil
-	}
-	select {
-	case <-c.ended:
-		return nil
-	case <-ctx.Done():
-	}
-	c.mu.Lock()
-	rest := len(c.outstanding)
-	c.mu.Unlock()
-	c.abandonOnce.Do(func() { close(c.abandon) })
-	<-c.ended
-	if rest > 0 {
-		return fmt.Errorf("consumer of %s: %d messages were given back unanswered: %w", c.opts.Index, rest, context.Cause(ctx))
-	}
-	return nil
-}
-
-// SetWindow grants how many messages and bytes may be outstanding at a time. A window smaller than what is
-// outstanding takes nothing back. At least one message of the largest size is asked for whenever nothing is
-// outstanding and messages is not 0, because a request for fewer bytes could never be fulfilled.
-func (c *Consumer) SetWindow(messages int, bytes int64) {
-	c.mu.Lock()
-	c.window = window{messages, bytes}
-	c.mu.Unlock()
-	wake(c.wakePull)
-}
-
-// Hold stops pulling, or goes on. Messages stay outstanding, and what was asked for already may still come.
-func (c *Consumer) Hold(hold bool) {
-	c.mu.Lock()
-	c.held = hold
-	c.mu.Unlock()
-	wake(c.wakePull)
-}
-
-func wake(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/internal/testkit"
 )
 
 func TestMessagesAreDeliveredAndAcked(t *testing.T) {
@@ -25,7 +26,7 @@ func TestMessagesAreDeliveredAndAcked(t *testing.T) {
 	publish(t, js, "other", 0, 3) // of no concern here
 	w := startWorker(t, js, consumer.Options{}, ack)
 	w.waitFor(300)
-	until(t, "the server has deleted them", func() bool { return queryStream(t, js).State.Msgs == 3 })
+	testkit.Until(t, "the server has deleted them", func() bool { return queryStream(t, js).State.Msgs == 3 })
 	created := queryStream(t, js).Created
 	for i := range 300 {
 		m := w.message(i)
@@ -43,7 +44,7 @@ func TestMessagesAreDeliveredAndAcked(t *testing.T) {
 	if p := w.Progress(); p.Err != nil || p.LastPull.IsZero() || p.Outstanding != 0 || p.Bytes != 0 {
 		t.Errorf("progress: %+v", p)
 	}
-	want := durable(t, js, "adult").Config
+	want := durable(t, js).Config
 	if want.AckWait != 30*time.Second || want.MaxAckPending != 8192 || want.MaxDeliver != -1 || want.FilterSubject != "genie.query.adult" {
 		t.Errorf("durable: %+v", want)
 	}
@@ -63,7 +64,7 @@ func TestSlowOwnerKeepsItsMessages(t *testing.T) {
 		}
 		return nil
 	})
-	until(t, "all are outstanding", func() bool { return w.Progress().Outstanding == 50 })
+	testkit.Until(t, "all are outstanding", func() bool { return w.Progress().Outstanding == 50 })
 	time.Sleep(3500 * time.Millisecond)
 	close(release)
 	w.waitFor(50)
@@ -72,7 +73,7 @@ func TestSlowOwnerKeepsItsMessages(t *testing.T) {
 			t.Errorf("message %d was delivered %d times", i, m.Delivered)
 		}
 	}
-	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	testkit.Until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 	if s := w.Stats(); s.Redelivered != 0 || s.Pulled != 50 {
 		t.Errorf("stats: %+v", s)
 	}
@@ -91,57 +92,50 @@ func TestWindowBoundsWhatIsPulled(t *testing.T) {
 		}
 		w.waitFor(10 + settled + 1)
 	}
-	if n := durable(t, js, "adult").NumAckPending; n > 10 {
+	if n := durable(t, js).NumAckPending; n > 10 {
 		t.Errorf("%d messages are with a consumer that may have 10", n)
+	}
+	testkit.Until(t, "the window is full again", func() bool { return durable(t, js).NumAckPending == 10 })
+	if n := w.count(); n != 15 {
+		t.Errorf("%d messages were delivered, want 15", n)
 	}
 	w.Hold(true)
 	for ; settled < 15; settled++ {
 		w.message(settled).Ack()
 	}
-	until(t, "nothing is outstanding", func() bool { return w.Progress().Outstanding == 0 })
+	testkit.Until(t, "nothing is outstanding", func() bool { return w.Progress().Outstanding == 0 })
 	w.Hold(false)
-	w.waitFor(25)
-	w.SetWindow(40, 1<<30)
-	w.waitFor(55)
-	until(t, "held by the window", func() bool { return durable(t, js, "adult").NumAckPending == 40 })
-	if n := w.count(); n != 55 {
-		t.Errorf("%d messages were delivered, want 55", n)
-	}
-	w.SetWindow(0, 0)
-	for ; settled < 55; settled++ {
+	for ; settled < 100; settled++ {
+		w.waitFor(settled + 1)
 		w.message(settled).Ack()
 	}
-	w.SetWindow(1000, 1<<30)
-	w.waitFor(100)
 }
 
 // A window in bytes that is smaller than a message must not stop everything, and holds otherwise.
 func TestWindowInBytes(t *testing.T) {
-	b := startBroker(t, func(o *server.Options) { o.MaxPayload = 100_000 })
-	js := b.withStreams()
-	body := []byte(strings.Repeat("b", 90_000))
-	for range 20 {
-		if _, err := js.Publish(t.Context(), "genie.query.adult", body); err != nil {
-			t.Fatal(err)
+	for _, tt := range []struct {
+		window, limit int64
+		first         int // how many messages come before any is settled
+	}{{10, 110_000, 1}, {500_000, 500_000, 4}} { // in the first, one message of the largest size
+		b := startBroker(t, func(o *server.Options) { o.MaxPayload = 100_000 })
+		js := b.withStreams()
+		body := []byte(strings.Repeat("b", 90_000))
+		for range 20 {
+			if _, err := js.Publish(t.Context(), "genie.query.adult", body); err != nil {
+				t.Fatal(err)
+			}
 		}
+		w := startWorker(t, js, consumer.Options{Bytes: tt.window}, nil)
+		w.waitFor(tt.first)
+		for i := range 20 {
+			w.waitFor(i + 1)
+			if p := w.Progress(); p.Bytes > tt.limit {
+				t.Errorf("%d bytes are outstanding", p.Bytes)
+			}
+			w.message(i).Ack()
+		}
+		testkit.Until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 	}
-	w := startWorker(t, js, consumer.Options{Bytes: 10}, nil)
-	for i := range 20 {
-		w.waitFor(i + 1)
-		limit := int64(110_000) // one message of the largest size
-		if i >= 10 {
-			limit = 500_000
-		}
-		if i == 10 {
-			w.SetWindow(100, limit)
-			w.waitFor(14)
-		}
-		if p := w.Progress(); p.Bytes > limit {
-			t.Errorf("%d bytes are outstanding", p.Bytes)
-		}
-		w.message(i).Ack()
-	}
-	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 }
 
 // slowly is a connection that takes 64 KiB a millisecond from the server.
@@ -173,7 +167,7 @@ func TestBacklogIsPulledInPieces(t *testing.T) {
 	}
 	w := startWorker(t, b.connect(nats.SetCustomDialer(slowDialer{})), consumer.Options{}, nil)
 	w.waitFor(messages)
-	if n, s := b.srv.NumSlowConsumers(), w.Stats(); n != 0 || s.Redelivered != 0 {
+	if n, s := b.Server().NumSlowConsumers(), w.Stats(); n != 0 || s.Redelivered != 0 {
 		t.Errorf("cut off %d times, %d messages came again", n, s.Redelivered)
 	}
 }
@@ -191,7 +185,7 @@ func TestTinyMaxAckPending(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if c := durable(t, js, "adult").Config; c.MaxAckPending != 2 {
+	if c := durable(t, js).Config; c.MaxAckPending != 2 {
 		t.Errorf("max_ack_pending %d", c.MaxAckPending)
 	}
 }
@@ -200,8 +194,8 @@ func TestMaxAckPendingIsFourBatches(t *testing.T) {
 	b := startBroker(t)
 	js := b.withStreams()
 	w := startWorker(t, js, consumer.Options{BatchMessages: 5000}, ack)
-	until(t, "running", func() bool { return w.Progress().Err == nil })
-	if c := durable(t, js, "adult").Config; c.MaxAckPending != 20_000 {
+	testkit.Until(t, "running", func() bool { return w.Progress().Err == nil })
+	if c := durable(t, js).Config; c.MaxAckPending != 20_000 {
 		t.Errorf("max_ack_pending %d", c.MaxAckPending)
 	}
 }
@@ -219,7 +213,7 @@ func TestNakCountsDeliveries(t *testing.T) {
 		}
 		return m.Ack()
 	})
-	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	testkit.Until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 	deliveries := map[uint64]int{}
 	for i := range w.count() {
 		m := w.message(i)
@@ -241,7 +235,7 @@ func TestTermIsNeverDeliveredAgain(t *testing.T) {
 	publish(t, js, "adult", 0, 1)
 	w := startWorker(t, js, consumer.Options{}, func(m *consumer.Message) error { return m.Term("bad\r\nrequest") })
 	w.waitFor(1)
-	until(t, "it is gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	testkit.Until(t, "it is gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 	if s := w.Stats(); s.Termed != 1 {
 		t.Errorf("stats %+v", s)
 	}
@@ -259,7 +253,7 @@ func TestMessageThatLooksLikeAControlMessage(t *testing.T) {
 	}
 	w := startWorker(t, js, consumer.Options{}, ack)
 	w.waitFor(4)
-	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	testkit.Until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 }
 
 // The server is started again with a max_payload below the size of a message that it has stored.
@@ -269,12 +263,12 @@ func TestStoredMessageLargerThanMaxPayload(t *testing.T) {
 	if _, err := js.Publish(t.Context(), "genie.query.adult", make([]byte, 900_000)); err != nil {
 		t.Fatal(err)
 	}
-	b.stop()
-	b.opts.MaxPayload = 10_000
-	b.start()
+	b.Stop()
+	b.Options.MaxPayload = 10_000
+	b.Start(t)
 	w := startWorker(t, b.connect(), consumer.Options{Bytes: 1}, ack)
 	w.waitFor(1)
-	until(t, "it is gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	testkit.Until(t, "it is gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 }
 
 func TestWorkersShareTheDurable(t *testing.T) {
@@ -292,7 +286,7 @@ func TestWorkersShareTheDurable(t *testing.T) {
 		}))
 	}
 	publish(t, js, "adult", 0, 2000)
-	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	testkit.Until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 	if len(seen) != 2000 {
 		t.Errorf("%d of 2000 messages were delivered", len(seen))
 	}
@@ -316,7 +310,7 @@ func TestStopFinishesWhatIsThere(t *testing.T) {
 	w.waitFor(10)
 	stopped := make(chan error)
 	go func() { stopped <- w.Stop(t.Context()) }()
-	until(t, "it is stopping", func() bool { return w.Progress().Err != nil })
+	testkit.Until(t, "it is stopping", func() bool { return w.Progress().Err != nil })
 	for i := 1; i < 10; i++ {
 		w.message(i).Ack()
 	}
@@ -331,8 +325,8 @@ func TestStopFinishesWhatIsThere(t *testing.T) {
 		t.Error(err)
 	}
 	<-w.returned
-	until(t, "none is with no one", func() bool { return durable(t, js, "adult").NumAckPending == 0 })
-	until(t, "what was acked is gone", func() bool { return queryStream(t, js).State.Msgs <= 90 })
+	testkit.Until(t, "none is with no one", func() bool { return durable(t, js).NumAckPending == 0 })
+	testkit.Until(t, "what was acked is gone", func() bool { return queryStream(t, js).State.Msgs <= 90 })
 	if n := queryStream(t, js).State.Msgs; n != 90 || w.count() != 10 {
 		t.Errorf("%d messages are left, %d were delivered", n, w.count())
 	}
@@ -345,7 +339,7 @@ func TestStopIsPrompt(t *testing.T) {
 	w := startWorker(t, js, consumer.Options{PullExpiry: 24 * time.Hour}, ack)
 	publish(t, js, "adult", 0, 3)
 	w.waitFor(3)
-	until(t, "it pulls", func() bool { return durable(t, js, "adult").NumWaiting == 1 })
+	testkit.Until(t, "it pulls", func() bool { return durable(t, js).NumWaiting == 1 })
 	if err := w.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -375,13 +369,13 @@ func TestStopWhileMessagesCome(t *testing.T) {
 		default:
 		}
 		w := startWorker(t, conn, opts, ack)
-		until(t, "it pulls", func() bool { return w.Progress().Err == nil })
+		testkit.Until(t, "it pulls", func() bool { return w.Progress().Err == nil })
 		if err := w.Stop(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
 	startWorker(t, conn, opts, ack)
-	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	testkit.Until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 }
 
 // While an idle consumer stops, what still arrives is delivered like anything else.
@@ -389,16 +383,16 @@ func TestStopOfAnIdleConsumer(t *testing.T) {
 	b := startBroker(t)
 	js := b.withStreams()
 	w := startWorker(t, js, consumer.Options{PullExpiry: 300 * time.Millisecond}, ack)
-	until(t, "it runs", func() bool { return w.Progress().Err == nil })
-	until(t, "it pulls", func() bool { return durable(t, js, "adult").NumWaiting == 1 })
+	testkit.Until(t, "it runs", func() bool { return w.Progress().Err == nil })
+	testkit.Until(t, "it pulls", func() bool { return durable(t, js).NumWaiting == 1 })
 	stopped := make(chan error)
 	go func() { stopped <- w.Stop(t.Context()) }()
 	publish(t, js, "adult", 0, 5)
 	if err := <-stopped; err != nil {
 		t.Error(err)
 	}
-	until(t, "all are gone or wait", func() bool {
-		info := durable(t, js, "adult")
+	testkit.Until(t, "all are gone or wait", func() bool {
+		info := durable(t, js)
 		return info.NumAckPending == 0 && info.NumPending+uint64(w.count()) == 5
 	})
 }
@@ -425,7 +419,7 @@ func TestStopGivesBackTheRest(t *testing.T) {
 	if m := second.message(0); m.Delivered != 2 {
 		t.Errorf("delivered %d", m.Delivered)
 	}
-	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	testkit.Until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 }
 
 func TestStopBeforeRun(t *testing.T) {
@@ -476,7 +470,7 @@ func TestCatchAllConsumerIsExplained(t *testing.T) {
 	}
 	publish(t, js, "adult", 0, 1)
 	w.waitFor(1)
-	until(t, "the state is good", func() bool { return w.Progress().Err == nil })
+	testkit.Until(t, "the state is good", func() bool { return w.Progress().Err == nil })
 	if err := <-states; err != nil {
 		t.Errorf("state after the repair: %v", err)
 	}

@@ -34,7 +34,7 @@ func (c *Consumer) ensure(ctx context.Context) error {
 	if doubts == c.doubts { // else something happened meanwhile: look again
 		c.settleDoubt(stream.CachedInfo().Created, info.Created)
 	} else {
-		wake(c.wakePull)
+		c.wakePull.Ring()
 	}
 	c.mu.Unlock()
 	if made {
@@ -105,7 +105,7 @@ func durableDifferences(want, have jetstream.ConsumerConfig) []Difference {
 func (c *Consumer) adopt(info *jetstream.ConsumerInfo) {
 	if info.Config.AckWait != c.ackWait {
 		c.ackWait = info.Config.AckWait
-		wake(c.wakeAlive)
+		c.wakeAlive.Ring()
 	}
 	c.batchLimit = info.Config.MaxRequestBatch
 	c.byteLimit = int64(info.Config.MaxRequestMaxBytes)
@@ -166,7 +166,7 @@ func (c *Consumer) readInfo(ctx context.Context) error {
 	defer c.mu.Unlock()
 	if !info.Created.Equal(c.durable) {
 		c.distrust()
-		wake(c.wakePull)
+		c.wakePull.Ring()
 		return nil
 	}
 	c.observe(info)
@@ -211,8 +211,6 @@ type Progress struct {
 	// LastPull is when the server last answered a request, with messages or with the word that there are none; the
 	// zero time when it never did. It does not advance while nothing is asked for.
 	LastPull time.Time
-	// Held is what Hold was last told.
-	Held bool
 	// Outstanding messages and their bytes.
 	Outstanding int
 	Bytes       int64
@@ -222,7 +220,7 @@ type Progress struct {
 func (c *Consumer) Progress() Progress {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := Progress{Err: c.err, LastPull: c.lastPull, Held: c.held, Outstanding: len(c.outstanding), Bytes: c.bytes}
+	p := Progress{Err: c.err, LastPull: c.lastPull, Outstanding: len(c.outstanding), Bytes: c.bytes}
 	if p.Err == nil && c.created.IsZero() {
 		p.Err = ErrNotStarted
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -32,17 +33,17 @@ func TestBrokerRestarts(t *testing.T) {
 	}, nil)
 	for round := range 3 {
 		w.waitFor(30 * (round + 1))
-		b.stop()
-		until(t, "the loss shows", func() bool { return w.Progress().Err != nil })
-		b.start()
-		until(t, "it recovers", func() bool { return w.Progress().Err == nil })
+		b.Stop()
+		testkit.Until(t, "the loss shows", func() bool { return w.Progress().Err != nil })
+		b.Start(t)
+		testkit.Until(t, "it recovers", func() bool { return w.Progress().Err == nil })
 		for i := 30 * round; i < 30*(round+1); i++ {
 			if err := w.message(i).Ack(); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	testkit.Until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 	if s := w.Stats(); w.count() != 90 || s.Redelivered != 0 {
 		t.Errorf("%d deliveries of 90 messages, %+v", w.count(), s)
 	}
@@ -57,20 +58,20 @@ func TestRestartDuringARequest(t *testing.T) {
 	b := startBroker(t)
 	p := startProxy(t, b)
 	js := b.withStreams()
-	w := startWorker(t, connect(t, p.url()), consumer.Options{
+	w := startWorker(t, testkit.JetStream(t, p.url()), consumer.Options{
 		RequestTimeout: 24 * time.Hour, PullExpiry: 24 * time.Hour, InfoInterval: 10 * time.Millisecond,
 	}, ack)
 	publish(t, js, "adult", 0, 1)
 	w.waitFor(1)
 	p.mute()
-	until(t, "a request or its answer is lost", func() bool { return p.hasLost("CONSUMER.INFO") || p.hasLost("consumer_info") })
-	b.stop()
+	testkit.Until(t, "a request or its answer is lost", func() bool { return p.hasLost("CONSUMER.INFO") || p.hasLost("consumer_info") })
+	b.Stop()
 	p.cut()
-	b.start()
+	b.Start(t)
 	p.mend()
 	publish(t, js, "adult", 1, 2)
 	w.waitFor(2)
-	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	testkit.Until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 }
 
 // The connection is gone for longer than AckWait. The server delivers the messages again, to the same worker; its
@@ -80,12 +81,12 @@ func TestRedeliveryOfOutstandingMessages(t *testing.T) {
 	p := startProxy(t, b)
 	js := b.withStreams()
 	publish(t, js, "adult", 0, 20)
-	w := startWorker(t, connect(t, p.url()), consumer.Options{AckWait: time.Second, PullExpiry: 300 * time.Millisecond}, nil)
+	w := startWorker(t, testkit.JetStream(t, p.url()), consumer.Options{AckWait: time.Second, PullExpiry: 300 * time.Millisecond}, nil)
 	w.waitFor(20)
 	p.cut()
 	time.Sleep(2 * time.Second)
 	p.mend()
-	until(t, "the server delivers them again", func() bool { return w.Stats().Redelivered >= 20 })
+	testkit.Until(t, "the server delivers them again", func() bool { return w.Stats().Redelivered >= 20 })
 	if w.count() != 20 {
 		t.Errorf("%d deliveries to the owner of 20 messages", w.count())
 	}
@@ -94,7 +95,7 @@ func TestRedeliveryOfOutstandingMessages(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	testkit.Until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 }
 
 func TestDurableIsMadeAnew(t *testing.T) {
@@ -109,17 +110,17 @@ func TestDurableIsMadeAnew(t *testing.T) {
 	publish(t, js, "adult", 10, 15)
 	w.waitFor(15)
 	// The new durable delivers the first ten again, which are here already.
-	until(t, "the new durable has delivered all", func() bool { return durable(t, js, "adult").NumAckPending == 15 })
+	testkit.Until(t, "the new durable has delivered all", func() bool { return durable(t, js).NumAckPending == 15 })
 	for i := range 15 {
 		if err := w.message(i).Ack(); err != nil {
 			t.Error(err)
 		}
 	}
-	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	testkit.Until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 	if w.count() != 15 {
 		t.Errorf("%d deliveries to the owner of 15 messages", w.count())
 	}
-	until(t, "no trouble is left", func() bool { return w.Progress().Err == nil })
+	testkit.Until(t, "no trouble is left", func() bool { return w.Progress().Err == nil })
 }
 
 // The stream is deleted and made anew, and counts from 1 again. An ack for an old message must not delete the new one
@@ -134,14 +135,14 @@ func TestStreamIsMadeAnew(t *testing.T) {
 			w := startWorker(t, js, consumer.Options{MaxBackoff: 50 * time.Millisecond, InfoInterval: 50 * time.Millisecond}, nil)
 			w.waitFor(10)
 			if strings.HasPrefix(how, "by a server") {
-				b.stop()
-				b.opts.StoreDir = t.TempDir()
-				b.start()
+				b.Stop()
+				b.Options.StoreDir = t.TempDir()
+				b.Start(t)
 			} else if err := js.DeleteStream(t.Context(), "GENIE_QUERIES"); err != nil {
 				t.Fatal(err)
 			}
 			if how != "at once" {
-				until(t, "the error is clear", func() bool {
+				testkit.Until(t, "the error is clear", func() bool {
 					err := w.Progress().Err
 					return err != nil && strings.Contains(err.Error(), "stream GENIE_QUERIES does not exist")
 				})
@@ -166,7 +167,7 @@ func TestStreamIsMadeAnew(t *testing.T) {
 			for i := range 10 {
 				w.message(10 + i).Ack()
 			}
-			until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+			testkit.Until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 		})
 	}
 }
@@ -179,13 +180,13 @@ func TestStreamIsMadeAnewWhileHolding(t *testing.T) {
 	w := startWorker(t, js, consumer.Options{PullExpiry: 100 * time.Millisecond, InfoInterval: time.Hour}, nil)
 	w.waitFor(5)
 	w.Hold(true)
-	until(t, "nothing is asked for", func() bool { return durable(t, js, "adult").NumWaiting == 0 })
+	testkit.Until(t, "nothing is asked for", func() bool { return durable(t, js).NumWaiting == 0 })
 	if err := js.DeleteStream(t.Context(), "GENIE_QUERIES"); err != nil {
 		t.Fatal(err)
 	}
 	b.withStreams()
 	other := startWorker(t, b.connect(), consumer.Options{}, ack)
-	until(t, "the other has made the durable", func() bool { return other.Progress().Err == nil })
+	testkit.Until(t, "the other has made the durable", func() bool { return other.Progress().Err == nil })
 	if err := other.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +210,7 @@ func TestClosedConnection(t *testing.T) {
 	publish(t, js, "adult", 0, 2)
 	w.waitFor(2)
 	js.Conn().Close()
-	until(t, "it shows", func() bool {
+	testkit.Until(t, "it shows", func() bool {
 		err := w.Progress().Err
 		return err != nil && strings.Contains(err.Error(), "closed")
 	})
@@ -256,7 +257,7 @@ func TestKilledWorker(t *testing.T) {
 	publish(t, js, "adult", 0, 20)
 	for round := range 3 {
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), workerEnv+"="+b.url())
+		cmd.Env = append(os.Environ(), workerEnv+"="+b.URL())
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
 		if err != nil {
@@ -280,7 +281,7 @@ func TestKilledWorker(t *testing.T) {
 		}
 		cmd.Wait()
 		// The server has the acks, but takes them from a queue of its own.
-		until(t, "what was acked is gone", func() bool { return queryStream(t, js).State.Msgs <= 10 })
+		testkit.Until(t, "what was acked is gone", func() bool { return queryStream(t, js).State.Msgs <= 10 })
 		if n := queryStream(t, js).State.Msgs; n != 10 {
 			t.Fatalf("round %d: %d messages are left, want 10", round, n)
 		}
@@ -294,7 +295,7 @@ func TestKilledWorker(t *testing.T) {
 		}
 		m.Ack()
 	}
-	until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	testkit.Until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 }
 
 // Dead letters are confirmed before the message is termed: without their stream the message stays.
@@ -328,7 +329,7 @@ func TestDeadLetter(t *testing.T) {
 	if err := w.message(0).Dead(t.Context(), "internal", ""); !errors.Is(err, consumer.ErrSettled) {
 		t.Errorf("Dead twice: %v", err)
 	}
-	until(t, "it is gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	testkit.Until(t, "it is gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 	dead := deadLetters(t, js, "adult")
 	if len(dead) != 1 {
 		t.Fatalf("%d dead letters", len(dead))
@@ -371,7 +372,7 @@ func TestDeadLetterFits(t *testing.T) {
 		return m.Dead(context.Background(), "too_large", strings.Repeat("é", 70_000))
 	})
 	w.waitFor(2)
-	until(t, "both are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+	testkit.Until(t, "both are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 	dead := deadLetters(t, js, "adult")
 	if len(dead) != 2 {
 		t.Fatalf("%d dead letters", len(dead))

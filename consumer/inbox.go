@@ -29,7 +29,7 @@ func (c *Consumer) openInbox() (*inbox, error) {
 	}
 	in.sub.SetClosedHandler(func(string) {
 		close(in.closed)
-		wake(c.wakePull)
+		c.wakePull.Ring()
 	})
 	if err := in.sub.SetPendingLimits(-1, -1); err != nil { // the window bounds them
 		return nil, errors.Join(fmt.Errorf("unbound the subscription: %w", err), in.sub.Unsubscribe())

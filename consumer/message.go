@@ -119,7 +119,7 @@ func (m *Message) settle(word string, count func(*Stats)) error {
 	}
 	// The pull loop waits for room, and after Stop for the last message.
 	if messages, _ := c.room(); messages > 0 || len(c.outstanding) == 0 {
-		wake(c.wakePull)
+		c.wakePull.Ring()
 	}
 	c.mu.Unlock()
 	if gone {

@@ -181,7 +181,7 @@ func (c *Consumer) follow(p *puller) error {
 		c.mu.Lock()
 		c.distrust()
 		c.mu.Unlock()
-		wake(c.wakeAlive)
+		c.wakeAlive.Ring()
 	}
 	if !c.nc.IsConnected() {
 		return errDisconnected
@@ -235,12 +235,12 @@ func (c *Consumer) room() (messages int, bytes int64) {
 	if c.held || c.doubt || c.pull != nil {
 		return 0, 0
 	}
-	messages = c.window.messages - len(c.outstanding)
-	bytes = c.window.bytes - c.bytes
+	messages = c.opts.Messages - len(c.outstanding)
+	bytes = c.opts.Bytes - c.bytes
 	if len(c.outstanding) > 0 {
 		// Rather wait than ask for a few messages at a time; and never for fewer bytes than a message may have,
 		// which would get nothing.
-		if messages < c.window.messages/8 || bytes < c.minBytes {
+		if messages < c.opts.Messages/8 || bytes < c.minBytes {
 			return 0, 0
 		}
 	}
@@ -276,7 +276,7 @@ func (c *Consumer) request(now time.Time) {
 		c.mu.Lock()
 		c.pull, c.refusal = nil, fmt.Errorf("send a pull request: %w", err)
 		c.mu.Unlock()
-		wake(c.wakePull)
+		c.wakePull.Ring()
 	}
 }
 
@@ -302,7 +302,7 @@ func (c *Consumer) receive(in *inbox, msg *nats.Msg) {
 		p.bytes -= int64(msg.Size())
 		if p.messages <= 0 || p.bytes <= 0 { // complete, which the server does not always say
 			c.pull = nil
-			wake(c.wakePull)
+			c.wakePull.Ring()
 		}
 	}
 	old := c.outstanding[meta.Sequence.Stream]
@@ -311,7 +311,7 @@ func (c *Consumer) receive(in *inbox, msg *nats.Msg) {
 	}
 	if c.doubt {
 		c.limbo = append(c.limbo, msg)
-		wake(c.wakePull)
+		c.wakePull.Ring()
 		return
 	}
 	c.register(msg, meta, now)
@@ -337,7 +337,7 @@ func (c *Consumer) register(msg *nats.Msg, meta *nats.MsgMetadata, now time.Time
 	c.outstanding[m.Sequence] = m
 	c.bytes += m.size
 	c.ready = append(c.ready, m)
-	wake(c.wakeDeliver)
+	c.wakeDeliver.Ring()
 }
 
 // control handles what the server says about a request.
@@ -353,7 +353,7 @@ func (c *Consumer) control(number string, msg *nats.Msg) {
 		return // of an earlier request, given up or complete
 	}
 	c.pull = nil
-	wake(c.wakePull)
+	c.wakePull.Ring()
 	switch {
 	case status == "408", status == "409" && strings.Contains(text, "batch completed"):
 		c.lastPull = time.Now()

@@ -8,10 +8,8 @@ import (
 	"io"
 	"net"
 	"os"
-	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -19,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -30,66 +29,20 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// broker is a real nats-server that can be stopped and started again on the same port and store.
+// broker is a server that can be stopped and started again on the same port and store.
 type broker struct {
-	t    testing.TB
-	opts server.Options
-	srv  *server.Server
+	*testkit.Broker
+	t testing.TB
 }
 
 func startBroker(t testing.TB, change ...func(*server.Options)) *broker {
 	t.Helper()
-	b := &broker{t: t, opts: server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
-		NoSigs: true, NoLog: true,
-	}}
-	for _, c := range change {
-		c(&b.opts)
-	}
-	b.start()
-	t.Cleanup(b.stop)
-	return b
+	return &broker{testkit.StartBroker(t, change...), t}
 }
-
-func (b *broker) start() {
-	b.t.Helper()
-	opts := b.opts
-	srv, err := server.NewServer(&opts)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	srv.Start()
-	if !srv.ReadyForConnections(time.Minute) {
-		b.t.Fatal("the nats-server does not start")
-	}
-	b.srv = srv
-	b.opts.Port = srv.Addr().(*net.TCPAddr).Port
-}
-
-func (b *broker) stop() {
-	b.srv.Shutdown()
-	b.srv.WaitForShutdown()
-}
-
-func (b *broker) url() string { return "nats://127.0.0.1:" + strconv.Itoa(b.opts.Port) }
 
 func (b *broker) connect(opts ...nats.Option) jetstream.JetStream {
 	b.t.Helper()
-	return connect(b.t, b.url(), opts...)
-}
-
-func connect(t testing.TB, url string, opts ...nats.Option) jetstream.JetStream {
-	t.Helper()
-	nc, err := nats.Connect(url, append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js
+	return testkit.JetStream(b.t, b.URL(), opts...)
 }
 
 // withStreams also makes the streams.
@@ -130,25 +83,13 @@ func queryStream(t testing.TB, js jetstream.JetStream) *jetstream.StreamInfo {
 	return s.CachedInfo()
 }
 
-func durable(t testing.TB, js jetstream.JetStream, index string) *jetstream.ConsumerInfo {
+func durable(t testing.TB, js jetstream.JetStream) *jetstream.ConsumerInfo {
 	t.Helper()
-	c, err := js.Consumer(context.WithoutCancel(t.Context()), "GENIE_QUERIES", "geniemq-"+index)
+	c, err := js.Consumer(context.WithoutCancel(t.Context()), "GENIE_QUERIES", "geniemq-adult")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c.CachedInfo()
-}
-
-// until waits for a condition; the test's own deadline is the only one.
-func until(t testing.TB, what string, cond func() bool) {
-	t.Helper()
-	for !cond() {
-		select {
-		case <-t.Context().Done():
-			t.Fatalf("never: %s", what)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
 }
 
 // worker runs a consumer and collects what it delivers.
@@ -212,7 +153,7 @@ func (w *worker) message(i int) *consumer.Message {
 
 func (w *worker) waitFor(n int) {
 	w.t.Helper()
-	until(w.t, fmt.Sprintf("%d messages arrive", n), func() bool { return w.count() >= n })
+	testkit.Until(w.t, fmt.Sprintf("%d messages arrive", n), func() bool { return w.count() >= n })
 }
 
 func ack(m *consumer.Message) error { return m.Ack() }
@@ -235,7 +176,7 @@ func startProxy(t testing.TB, b *broker) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{listener: l, target: net.JoinHostPort("127.0.0.1", strconv.Itoa(b.opts.Port))}
+	p := &proxy{listener: l, target: b.Address()}
 	p.wg.Go(p.accept)
 	t.Cleanup(func() {
 		l.Close()

@@ -243,7 +243,8 @@ func (s *Suspects) ask(ctx context.Context, request func(context.Context) error)
 	}
 	before := nc.LastError()
 	denial := func() error {
-		if err := nc.LastError(); err != before && errors.Is(err, nats.ErrPermissionViolation) && s.concerns(err.Error()) {
+		if err := nc.LastError(); err != before && //nolint:errorlint // another occurrence is meant
+			errors.Is(err, nats.ErrPermissionViolation) && s.concerns(err.Error()) {
 			return fmt.Errorf("%w: %w", errDenied, err)
 		}
 		return nil

@@ -10,7 +10,7 @@ type Trace struct {
 	Upload   time.Duration // of the queries
 	Match    time.Duration // counting, and the Gate
 	Select   time.Duration // the best k of what passed
-	Verify   time.Duration // comparing texts on the device; what the host compares is in Answer.Verify
+	Verify   time.Duration // scoring on the device; what the host scores is in Answer.Rescoring
 	Download time.Duration // of the answers
 	Work     Work          // what was done in Match
 }
@@ -45,7 +45,7 @@ func (w *Work) Add(other Work) {
 	w.Used(other.Bytes, other.BytesQueries)
 }
 
-// used takes notice of the memory of a piece.
+// Used takes notice of the memory of a piece.
 func (w *Work) Used(bytes int64, queries int) {
 	if bytes > w.Bytes {
 		w.Bytes, w.BytesQueries = bytes, queries

@@ -49,13 +49,16 @@ func OpenBytes(data []byte) (*Index, error) { return Builtin().OpenBytes(data) }
 //
 // A file that is being written to is refused with a *ChangedError. One that is changed in place while it is open makes what accessors
 // return wrong and may make them panic: Unchanged tells. WriteFile never does that, because it replaces the name.
-func (k Kinds) Open(path string) (*Index, error) {
+func (k Kinds) Open(path string) (*Index, error) { return k.OpenWith(path, store.Effort{}) }
+
+// OpenWith is Open with bounds to the effort.
+func (k Kinds) OpenWith(path string, effort store.Effort) (*Index, error) {
 	x := &Index{kinds: k}
 	forms, err := k.forms()
 	if err != nil {
 		return nil, err
 	}
-	if x.File, err = store.Open(path, forms, x.read); err != nil {
+	if x.File, err = store.Open(path, effort, forms, x.read); err != nil {
 		return nil, err
 	}
 	return x, nil

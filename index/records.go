@@ -82,14 +82,13 @@ func (o *Objects) Add(rec *schema.Record) error {
 			return fmt.Errorf("column %q: %w", o.schema.Columns[i].Name, err)
 		}
 	}
-	err = o.builder.EndObject(rec.Key, payload, text)
+	if err = o.builder.EndObject(rec.Key, payload, text); err == nil {
+		return o.builder.addToFamilies(o.values)
+	}
 	if duplicate := (*DuplicateKeyError)(nil); errors.As(err, &duplicate) {
 		return &RecordError{Line: rec.Line, Column: o.schema.Key, Reason: duplicate.Error(), Err: err}
 	}
-	if err != nil {
-		return err
-	}
-	return o.builder.addToFamilies(o.values)
+	return err
 }
 
 // addValues adds the values of a column to the lists of its attributes.

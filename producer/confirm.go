@@ -65,7 +65,7 @@ func (p *Producer) flush(batch []*flight) {
 			p.fail(f, errNoFlush)
 		} else if !f.ended {
 			p.hold(f)
-			wake(p.wakeTend)
+			p.wakeTend.Ring()
 		}
 		p.mu.Unlock()
 	}
@@ -81,7 +81,7 @@ func (p *Producer) awaitErrors() {
 			return
 		}
 		p.mu.Lock()
-		seen, isLast := p.errSeen, last == p.seenErr
+		seen, isLast := p.errSeen, last == p.seenErr //nolint:errorlint // the same occurrence of it is meant
 		p.mu.Unlock()
 		if isLast {
 			return

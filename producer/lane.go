@@ -114,7 +114,7 @@ func (p *Producer) fail(f *flight, err error) {
 	case l.fault == nil && !l.last.After(f.sent):
 		l.fault, l.since, l.pause = err, now, p.opts.MinBackoff
 		l.next = now.Add(l.pause)
-		wake(p.wakeTend)
+		p.wakeTend.Ring()
 	case current && l.fault != nil:
 		l.fault = err
 	default: // known already, or others get through and the fault is this message's

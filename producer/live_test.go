@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/producer"
 )
 
@@ -65,13 +66,13 @@ func TestLiveSubscribersOfAFullStream(t *testing.T) {
 	for i := range early {
 		p.Publish(t.Context(), stored(i, body), f.done(i))
 	}
-	until(t, "blocked", func() bool { return p.State().Blocked })
+	testkit.Until(t, "blocked", func() bool { return p.State().Blocked })
 	for i := early; i < n; i++ {
 		p.Publish(t.Context(), stored(i, body), f.done(i))
 	}
 	// Hundreds of pauses between attempts go by.
 	time.Sleep(time.Second)
-	until(t, "every first attempt is seen", func() bool { return seen.total() >= early })
+	testkit.Until(t, "every first attempt is seen", func() bool { return seen.total() >= early })
 	if got := seen.total(); got != early {
 		t.Errorf("%d live messages for %d that were published before it was known that the stream is full", got, early)
 	}
@@ -79,7 +80,7 @@ func TestLiveSubscribersOfAFullStream(t *testing.T) {
 		t.Errorf("state of a full stream: %+v", s)
 	}
 	var received uint64
-	until(t, "all are stored although the stream is emptied ever so often", func() bool {
+	testkit.Until(t, "all are stored although the stream is emptied ever so often", func() bool {
 		received += streamMessages(t, s)
 		if err := s.Purge(t.Context()); err != nil {
 			t.Fatal(err)
@@ -87,8 +88,8 @@ func TestLiveSubscribersOfAFullStream(t *testing.T) {
 		return f.count() == n
 	})
 	f.allGood(n)
-	until(t, "unblocked", func() bool { return !p.State().Blocked })
-	until(t, "every message is seen", func() bool { return seen.times(n-1) > 0 })
+	testkit.Until(t, "unblocked", func() bool { return !p.State().Blocked })
+	testkit.Until(t, "every message is seen", func() bool { return seen.times(n-1) > 0 })
 	for i := range n {
 		most := 1
 		if i < early {
@@ -130,7 +131,7 @@ func TestLiveSubscribersOfAFullSubject(t *testing.T) {
 		p.Publish(t.Context(), on(fmt.Sprint(i), i), f.done(i))
 		time.Sleep(time.Millisecond)
 	}
-	until(t, "the others are through", func() bool { return f.count() == 199 })
+	testkit.Until(t, "the others are through", func() bool { return f.count() == 199 })
 	if n := seen.times(1); n != 1 {
 		t.Errorf("the message that is kept out was seen %d times", n)
 	}
@@ -138,7 +139,7 @@ func TestLiveSubscribersOfAFullSubject(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.allGood(200)
-	until(t, "it is seen again", func() bool { return seen.times(1) > 1 })
+	testkit.Until(t, "it is seen again", func() bool { return seen.times(1) > 1 })
 	if n := seen.times(1); n != 2 {
 		t.Errorf("the message that was kept out was seen %d times", n)
 	}
@@ -164,7 +165,7 @@ func TestLiveSubscribersOfAnUnexplainedRefusal(t *testing.T) {
 		t.Errorf("seen %d times in %v, want 2 to %d", got, took, bound)
 	}
 	p.Publish(t.Context(), stored(1, "x"), f.done(1)) // not held up for longer than a pause
-	until(t, "the next one is through", func() bool { _, ok := f.fate(1); return ok })
+	testkit.Until(t, "the next one is through", func() bool { _, ok := f.fate(1); return ok })
 }
 
 // Without the permission to ask the stream for its state, messages are probes, one at a time.
@@ -183,13 +184,13 @@ func TestForbiddenQuestion(t *testing.T) {
 	for i := range n {
 		p.Publish(t.Context(), stored(i, strings.Repeat("r", 1000)), f.done(i))
 	}
-	until(t, "blocked", func() bool { return p.State().Blocked })
-	until(t, "all are stored although the stream is emptied ever so often", func() bool {
+	testkit.Until(t, "blocked", func() bool { return p.State().Blocked })
+	testkit.Until(t, "all are stored although the stream is emptied ever so often", func() bool {
 		if err := s.Purge(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return f.count() == n
 	})
 	f.allGood(n)
-	until(t, "unblocked", func() bool { return !p.State().Blocked })
+	testkit.Until(t, "unblocked", func() bool { return !p.State().Blocked })
 }

@@ -3,7 +3,6 @@ package producer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/internal/bell"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -126,8 +126,8 @@ type Producer struct {
 	stop      context.CancelFunc
 	wg        sync.WaitGroup
 
-	wakeTend  chan struct{} // something to do for tend, or for flush; both have room for one
-	wakeFlush chan struct{}
+	wakeTend  bell.Bell // something to do for tend, or for flush
+	wakeFlush bell.Bell
 	js        jetstream.JetStream
 	asks      chan *question // for askLoop; has room for one
 
@@ -172,48 +172,6 @@ type flight struct {
 	ended     bool      // and calls done when it returns
 	confirmed Confirmation
 	err       error
-}
-
-// New starts a producer on a connection, which must outlive it. Close ends it.
-func New(nc *nats.Conn, opts Options) (*Producer, error) {
-	opts.ensureDefaults()
-	p := &Producer{
-		nc: nc, opts: opts,
-		ackPrefix: nc.NewInbox() + ".",
-		wakeTend:  make(chan struct{}, 1),
-		wakeFlush: make(chan struct{}, 1),
-		asks:      make(chan *question, 1),
-		flights:   make(map[uint64]*flight),
-		errSeen:   make(chan struct{}),
-		seenErr:   nc.LastError(),
-		offline:   time.Now(),
-	}
-	var err error
-	if p.js, err = jetstream.New(nc); err != nil {
-		return nil, fmt.Errorf("use JetStream: %w", err)
-	}
-	acks, err := nc.Subscribe(p.ackPrefix+"*", p.onAck)
-	if err != nil {
-		return nil, fmt.Errorf("subscribe to publish acknowledgements: %w", err)
-	}
-	if err := acks.SetPendingLimits(-1, -1); err != nil { // MaxInFlight bounds them
-		return nil, fmt.Errorf("unbound publish acknowledgements: %w", err)
-	}
-	p.acks = acks
-	next := nc.ErrorHandler()
-	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
-		p.onError(err)
-		if next != nil {
-			next(nc, sub, err)
-		}
-	})
-	p.status = nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.CLOSED)
-	p.connected, p.epoch = nc.IsConnected(), nc.Stats().Reconnects
-	p.ctx, p.stop = context.WithCancel(context.Background())
-	p.wg.Go(p.tendLoop)
-	p.wg.Go(p.flushLoop)
-	p.wg.Go(p.askLoop)
-	return p, nil
 }
 
 // Publish sends a message and returns once it is on its way or held; done is called when its fate is known, with
@@ -265,7 +223,7 @@ func (p *Producer) admit(f *flight) error {
 	p.bytes += f.bytes
 	if !p.ticking {
 		p.ticking = true
-		wake(p.wakeTend)
+		p.wakeTend.Ring()
 	}
 	return nil
 }
@@ -327,7 +285,7 @@ func (p *Producer) attempt(f *flight) {
 		p.fail(f, err)
 	case f.lane == &p.lanes[inbox]:
 		p.unflushed = append(p.unflushed, f)
-		wake(p.wakeFlush)
+		p.wakeFlush.Ring()
 	}
 	p.mu.Unlock()
 }
@@ -342,7 +300,7 @@ func (p *Producer) finish(f *flight, how Confirmation, err error) {
 	delete(p.flights, f.id)
 	p.bytes -= f.bytes
 	if f.lane.ended(f, err == nil) {
-		wake(p.wakeTend)
+		p.wakeTend.Ring()
 	}
 	if p.room != nil {
 		close(p.room)
@@ -380,34 +338,4 @@ func (p *Producer) state() State {
 		s.Blocked, s.Reason, s.Since = true, errDisconnected, p.offline
 	}
 	return s
-}
-
-// Close refuses further messages, waits for the confirmation of those in flight until ctx ends, and gives the
-// rest, which it counts in its error, to their done functions as [ErrClosed].
-func (p *Producer) Close(ctx context.Context) error {
-	p.mu.Lock()
-	p.closed = true
-	for len(p.flights) > 0 && ctx.Err() == nil {
-		p.awaitRoom(ctx)
-	}
-	p.mu.Unlock()
-	rest := p.finishAll(fmt.Errorf("not confirmed: %w", ErrClosed))
-
-	p.stop()
-	p.wg.Wait()
-	p.nc.RemoveStatusListener(p.status)
-	if err := p.acks.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-		return fmt.Errorf("close producer: %w", err)
-	}
-	if rest > 0 {
-		return fmt.Errorf("close producer: %d messages were not confirmed: %w", rest, context.Cause(ctx))
-	}
-	return nil
-}
-
-func wake(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/producer"
 )
 
@@ -113,7 +114,7 @@ func TestFullStreamHoldsResultsAndBlocks(t *testing.T) {
 	for i := range n {
 		p.Publish(t.Context(), stored(i, body), f.done(i))
 	}
-	until(t, "blocked", func() bool { return blocked.Load() == 1 })
+	testkit.Until(t, "blocked", func() bool { return blocked.Load() == 1 })
 	state := p.State()
 	if !state.Blocked || state.Reason == nil || !strings.Contains(state.Reason.Error(), "maximum bytes exceeded") {
 		t.Errorf("state of a full stream: %+v", state)
@@ -121,13 +122,13 @@ func TestFullStreamHoldsResultsAndBlocks(t *testing.T) {
 
 	// A full stream is no reason to hold up those who wait at an inbox.
 	p.Publish(t.Context(), producer.Outgoing{Subject: nc.NewInbox()}, f.done(n))
-	until(t, "the inbox is served", func() bool { _, ok := f.fate(n); return ok })
+	testkit.Until(t, "the inbox is served", func() bool { _, ok := f.fate(n); return ok })
 	if !p.State().Blocked {
 		t.Error("an inbox message unblocked the stream")
 	}
 
 	var received uint64
-	until(t, "all are stored although the stream is emptied ever so often", func() bool {
+	testkit.Until(t, "all are stored although the stream is emptied ever so often", func() bool {
 		received += streamMessages(t, s)
 		if err := s.Purge(t.Context()); err != nil {
 			t.Fatal(err)
@@ -135,7 +136,7 @@ func TestFullStreamHoldsResultsAndBlocks(t *testing.T) {
 		return f.count() == n+1
 	})
 	f.allGood(n + 1)
-	until(t, "unblocked", func() bool { return blocked.Load() == 0 && !p.State().Blocked })
+	testkit.Until(t, "unblocked", func() bool { return blocked.Load() == 0 && !p.State().Blocked })
 }
 
 func TestBoundedInFlightBlocks(t *testing.T) {
@@ -153,7 +154,7 @@ func TestBoundedInFlightBlocks(t *testing.T) {
 	}
 	<-publish(0, 10_000) // larger than the limit: goes alone
 	second := publish(1, 10)
-	until(t, "the reason is known", func() bool { return p.State().Blocked })
+	testkit.Until(t, "the reason is known", func() bool { return p.State().Blocked })
 	if s := p.State(); s.InFlight != 1 || s.InFlightBytes < 10_000 {
 		t.Errorf("state: %+v", s)
 	}
@@ -176,7 +177,7 @@ func TestContextEndsTheWait(t *testing.T) {
 		cancel()
 	}()
 	p.Publish(ctx, stored(1, "x"), f.done(1)) // no room: blocks
-	until(t, "both ended", func() bool { return f.count() == 2 })
+	testkit.Until(t, "both ended", func() bool { return f.count() == 2 })
 	for i := range 2 {
 		if err, _ := f.fate(i); !errors.Is(err, context.Canceled) {
 			t.Errorf("message %d: %v", i, err)
@@ -195,7 +196,7 @@ func TestTooLarge(t *testing.T) {
 	} {
 		f := newFates(t)
 		p.Publish(t.Context(), out, f.done(0))
-		until(t, "refused", func() bool { return f.count() == 1 })
+		testkit.Until(t, "refused", func() bool { return f.count() == 1 })
 		err, _ := f.fate(0)
 		if e := (*producer.TooLargeError)(nil); !errors.As(err, &e) || e.Limit != 10_000 || e.Size <= 10_000 {
 			t.Errorf("%s: %v", name, err)
@@ -218,7 +219,7 @@ func TestHeadersTooLargeForJetStream(t *testing.T) {
 	out := stored(0, "x")
 	out.Header.Set("Filler", strings.Repeat("h", 1<<16))
 	p.Publish(t.Context(), out, f.done(0))
-	until(t, "refused", func() bool { return f.count() == 1 })
+	testkit.Until(t, "refused", func() bool { return f.count() == 1 })
 	if err, _ := f.fate(0); !errors.As(err, new(*producer.TooLargeError)) {
 		t.Errorf("got %v", err)
 	}
@@ -264,8 +265,8 @@ func TestForbidden(t *testing.T) {
 			done(how, err)
 		})
 	}
-	until(t, "all have a fate", func() bool { return f.count() == n })
-	until(t, "the connection's handler hears each", func() bool { return heard.Load() == want })
+	testkit.Until(t, "all have a fate", func() bool { return f.count() == n })
+	testkit.Until(t, "the connection's handler hears each", func() bool { return heard.Load() == want })
 }
 
 // Without permission to receive acknowledgements nothing can be confirmed, and the state says why.
@@ -282,7 +283,7 @@ func TestForbiddenAcknowledgements(t *testing.T) {
 	p := newProducer(t, nc, producer.Options{AckTimeout: 50 * time.Millisecond})
 	f := newFates(t)
 	p.Publish(t.Context(), stored(0, "x"), f.done(0))
-	until(t, "the state names the subscription", func() bool {
+	testkit.Until(t, "the state names the subscription", func() bool {
 		s := p.State()
 		return s.Blocked && strings.Contains(s.Reason.Error(), "Subscription to")
 	})
@@ -294,7 +295,7 @@ func TestInvalidSubjectIsFinal(t *testing.T) {
 	f := newFates(t)
 	p.Publish(t.Context(), producer.Outgoing{Subject: "a b"}, f.done(0))
 	p.Publish(t.Context(), producer.Outgoing{Subject: ""}, f.done(1))
-	until(t, "refused", func() bool { return f.count() == 2 })
+	testkit.Until(t, "refused", func() bool { return f.count() == 2 })
 	for i := range 2 {
 		if err, _ := f.fate(i); !errors.Is(err, nats.ErrBadSubject) {
 			t.Errorf("%d: %v", i, err)
@@ -329,14 +330,14 @@ func TestBrokerRestarts(t *testing.T) {
 		}
 	}()
 	for round := range 4 {
-		until(t, "some are confirmed", func() bool { return f.count() >= (round+1)*n/5 })
-		b.stop()
-		until(t, "the loss is noticed", func() bool { return p.State().Blocked })
-		b.start()
+		testkit.Until(t, "some are confirmed", func() bool { return f.count() >= (round+1)*n/5 })
+		b.Stop()
+		testkit.Until(t, "the loss is noticed", func() bool { return p.State().Blocked })
+		b.Start(t)
 	}
 	<-published
 	f.allGood(n)
-	until(t, "not blocked", func() bool { return !p.State().Blocked })
+	testkit.Until(t, "not blocked", func() bool { return !p.State().Blocked })
 	for len(got) < n/2 { // confirmed messages arrive; doubles are allowed here
 		got[<-seen] = true
 	}
@@ -447,9 +448,9 @@ func TestClosedConnection(t *testing.T) {
 	p := newProducer(t, nc, producer.Options{})
 	f := newFates(t)
 	p.Publish(t.Context(), stored(0, "x"), f.done(0)) // no stream: it waits
-	until(t, "blocked", func() bool { return p.State().Blocked })
+	testkit.Until(t, "blocked", func() bool { return p.State().Blocked })
 	nc.Close()
-	until(t, "told", func() bool { return f.count() == 1 })
+	testkit.Until(t, "told", func() bool { return f.count() == 1 })
 	if err, _ := f.fate(0); !errors.Is(err, nats.ErrConnectionClosed) {
 		t.Errorf("got %v", err)
 	}

@@ -201,17 +201,17 @@ func (p *Producer) answered(q *question, r room, err error) {
 		r.messages = min(r.messages, 1)
 	}
 	l.room, l.fresh, l.grant, l.granted = r, true, l.grant+1, 0
-	wake(p.wakeTend)
+	p.wakeTend.Ring()
 }
 
 // refused notes that the stream takes nothing at present, as it says itself. p.mu is held.
 func (p *Producer) refused(l *lane, now time.Time, err error) {
-	if l.fault != nil && err != errOneAtATime {
+	if l.fault != nil && !errors.Is(err, errOneAtATime) {
 		l.fault = err
 	}
 	l.pause = min(max(2*l.pause, p.opts.MinBackoff), p.opts.MaxBackoff)
 	l.next = now.Add(l.pause)
-	wake(p.wakeTend)
+	p.wakeTend.Ring()
 }
 
 var errOneAtATime = errors.New("the result stream is given one message at a time")

@@ -2,8 +2,6 @@ package producer_test
 
 import (
 	"context"
-	"net"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -12,62 +10,27 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/producer"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// broker is a real nats-server that can be stopped and started again on the same port and store.
+// broker is a server that can be stopped and started again on the same port and store.
 type broker struct {
-	t    testing.TB
-	opts server.Options
-	srv  *server.Server
+	*testkit.Broker
+	t testing.TB
 }
 
 func startBroker(t testing.TB, change ...func(*server.Options)) *broker {
 	t.Helper()
-	b := &broker{t: t, opts: server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
-		NoSigs: true, NoLog: true,
-	}}
-	for _, c := range change {
-		c(&b.opts)
-	}
-	b.start()
-	t.Cleanup(b.stop)
-	return b
-}
-
-func (b *broker) start() {
-	b.t.Helper()
-	opts := b.opts
-	srv, err := server.NewServer(&opts)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	srv.Start()
-	if !srv.ReadyForConnections(time.Minute) {
-		b.t.Fatal("the nats-server does not start")
-	}
-	b.srv = srv
-	b.opts.Port = srv.Addr().(*net.TCPAddr).Port
-}
-
-func (b *broker) stop() {
-	b.srv.Shutdown()
-	b.srv.WaitForShutdown()
+	return &broker{testkit.StartBroker(t, change...), t}
 }
 
 func (b *broker) connect(opts ...nats.Option) *nats.Conn {
 	b.t.Helper()
-	url := "nats://127.0.0.1:" + strconv.Itoa(b.opts.Port)
-	nc, err := nats.Connect(url, append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond)}, opts...)...)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Cleanup(nc.Close)
-	return nc
+	return testkit.Connect(b.t, b.URL(), opts...)
 }
 
 func (b *broker) results(nc *nats.Conn, maxBytes int64) jetstream.Stream {
@@ -84,18 +47,6 @@ func (b *broker) results(nc *nats.Conn, maxBytes int64) jetstream.Stream {
 		b.t.Fatal(err)
 	}
 	return s
-}
-
-// until waits for a condition; the test's own deadline is the only one.
-func until(t testing.TB, what string, cond func() bool) {
-	t.Helper()
-	for !cond() {
-		select {
-		case <-t.Context().Done():
-			t.Fatalf("never: %s", what)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
 }
 
 // fates collects what done functions are called with, and fails the test when one is called twice.
@@ -142,7 +93,7 @@ func (f *fates) fate(i int) (error, bool) {
 
 func (f *fates) allGood(n int) {
 	f.t.Helper()
-	until(f.t, "every message has its fate", func() bool { return f.count() == n })
+	testkit.Until(f.t, "every message has its fate", func() bool { return f.count() == n })
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, err := range f.errs {

@@ -82,7 +82,7 @@ func (s *Service) openIndexes(ctx context.Context) error {
 }
 
 func (s *Service) openIndex(source config.IndexSource) (*served, error) {
-	x, err := generation.Open(source.Path, source.Name, int64(s.cfg.CertifyLimit))
+	x, err := generation.Open(source.Path, source.Name, s.kinds, int64(s.cfg.CertifyLimit))
 	if errors.Is(err, fs.ErrNotExist) && source.Name == "" && wire.CheckIndexName(source.Path) == nil {
 		return nil, fmt.Errorf("%w: if %s is the index's name, give its file too, like --index %[2]s=%[2]s.gmq", err, source.Path)
 	} else if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/clock"
@@ -37,6 +38,8 @@ type Options struct {
 	Logger *slog.Logger
 	// OpenEngine opens the engine that all indexes share. Default: open.Engine.
 	OpenEngine func(kind string, opts gpuexec.Options) (gpuexec.Engine, error)
+	// Kinds are what indexes may be made of. Default: index.Builtin(). An engine that searches other families is OpenEngine's.
+	Kinds index.Kinds
 	// Now is this host's clock, which need not agree with the server's. Default: time.Now.
 	Now func() time.Time
 }
@@ -70,6 +73,7 @@ type Service struct {
 	watch      *streamWatch
 	denials    *connection.Denials
 	repeats    *repeats.Limiter
+	kinds      index.Kinds
 	engine     gpuexec.Engine
 	publishers publishers
 	answers    *storedAnswers

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec/open"
+	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/memory"
@@ -26,10 +27,13 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, erro
 	if opts.OpenEngine == nil {
 		opts.OpenEngine = open.Engine
 	}
+	if opts.Kinds.Columns == nil {
+		opts.Kinds = index.Builtin()
+	}
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	s := &Service{cfg: cfg, log: opts.Logger, metrics: metrics.New(), budget: memory.NewBudget(int64(cfg.Memory)), started: time.Now(), failed: make(chan struct{})}
+	s := &Service{cfg: cfg, log: opts.Logger, metrics: metrics.New(), budget: memory.NewBudget(int64(cfg.Memory)), started: time.Now(), kinds: opts.Kinds, failed: make(chan struct{})}
 	s.aborted, s.abandon = context.WithCancel(context.Background())
 	s.budget.Pulled = s.pulledBytes
 	s.metrics.MustRegister(s.budget)

@@ -1,7 +1,6 @@
 package tests
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -109,7 +108,6 @@ type running struct {
 	srv *service.Service
 	nc  *nats.Conn
 	js  jetstream.JetStream
-	log *bytes.Buffer
 }
 
 // start starts a service on an embedded server, or on cfg.NATS, and stops both at the end of the test.

@@ -34,6 +34,14 @@ const (
 var rules = map[string]rule{
 	// Heads and scalars of MessagePack.
 	"internal/msgpack": {nil, nil},
+	// A channel that wakes, which consumer, producer and pipeline wait at.
+	"internal/bell": {nil, nil},
+	// Programs to start from, with what an application has.
+	"examples/lookup":     {[]string{"client"}, []string{natsGo}},
+	"examples/facets":     {[]string{"client"}, []string{natsGo}},
+	"examples/duplicates": {[]string{"client"}, []string{natsGo}},
+	// For tests only.
+	"internal/testkit": {nil, []string{natsGo, "github.com/nats-io/nats-server/v2"}},
 	// Values of shapes that only a type of column knows.
 	"wire/value": {[]string{"internal/msgpack"}, []string{jsontext}},
 	"wire":       {[]string{"internal/msgpack", "wire/value"}, []string{jsontext}},
@@ -44,7 +52,7 @@ var rules = map[string]rule{
 	"index/store":    {[]string{"index/schema"}, []string{xxhash, "github.com/edsrzf/mmap-go", "golang.org/x/sync", "golang.org/x/sys"}},
 	"index/values":   {[]string{"index/schema", "index/store"}, []string{xxhash}},
 	"index/postings": {[]string{"index/schema", "index/store", "index/values", "internal/bits"}, []string{"golang.org/x/sync"}},
-	"index/column":   {[]string{"index/schema", "index/ngram", "index/postings"}, []string{"github.com/clipperhouse/uax29/v2", xtext}},
+	"index/column":   {[]string{"index/schema", "index/ngram", "index/postings", "wire/value"}, []string{"github.com/clipperhouse/uax29/v2", xtext}},
 	"index":          {[]string{"index/schema", "index/ngram", "index/store", "index/postings", "index/column"}, []string{xxhash, "github.com/agnivade/levenshtein", jsontext}},
 	"index/encode":   {[]string{"index", "index/column", "index/schema"}, nil},
 	"index/load":     {[]string{"index/schema"}, []string{xtext, "github.com/agnivade/levenshtein", jsontext}},
@@ -53,7 +61,7 @@ var rules = map[string]rule{
 	"gpuexec":        {[]string{"index/verify"}, nil},
 	"gpuexec/topk":   {nil, nil},
 	"gpuexec/run":    {[]string{"gpuexec", "gpuexec/topk", "index/verify"}, nil},
-	"gpuexec/cpu":    {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index/postings", "index/schema", "index/store"}, nil},
+	"gpuexec/cpu":    {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index/postings", "index/schema", "index/store", "internal/bits"}, nil},
 	// What makes one engine of several.
 	"gpuexec/group": {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk"}, nil},
 	// Pieces, forms on the device, placement, policies: needs no device.
@@ -67,14 +75,14 @@ var rules = map[string]rule{
 	// The yardstick of the CPU engine: it must not share code with what it checks.
 	"gpuexec/flatscan":   {[]string{"index"}, nil},
 	"batcher":            {nil, nil},
-	"consumer":           {[]string{"wire", "internal/human"}, []string{natsGo}},
-	"producer":           {[]string{"wire"}, []string{natsGo}},
+	"consumer":           {[]string{"wire", "internal/bell", "internal/human"}, []string{natsGo}},
+	"producer":           {[]string{"wire", "internal/bell"}, []string{natsGo}},
 	"client":             {[]string{"wire"}, []string{natsGo, nuid}},
 	"service/memory":     {[]string{"internal/human"}, []string{"github.com/prometheus"}},
 	"service/exclusion":  {nil, nil},
 	"service/translate":  {[]string{"wire", "gpuexec", "index", "index/postings", "index/verify", "index/encode"}, nil},
 	"service/pipeline":   {[]string{"wire", "batcher", "gpuexec", "index", "service/exclusion", "service/memory", "service/translate", "internal/human"}, nil},
-	"service/generation": {[]string{"gpuexec", "index", "service/pipeline", "service/translate"}, nil},
+	"service/generation": {[]string{"gpuexec", "index", "index/store", "service/pipeline", "service/translate"}, nil},
 	"service": {
 		[]string{
 			"wire", "index", "index/encode", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client",
@@ -95,15 +103,18 @@ var rules = map[string]rule{
 		},
 		[]string{natsGo, nuid},
 	},
+	// What is measured: data, their index, queries, and the right answers.
+	"bench/workload": {[]string{"wire", "index", "index/postings", "index/encode", "index/load", "index/verify", "gpuexec"}, nil},
 	"bench": {
-		[]string{"wire", "index", "index/postings", "index/encode", "index/load", "index/verify", "gpuexec", "gpuexec/cpu", "gpuexec/open", "gpuexec/flatscan", "client", "service", "service/config", "service/connection"},
+		[]string{"bench/workload", "wire", "index", "index/postings", "gpuexec", "gpuexec/cpu", "gpuexec/open", "gpuexec/flatscan", "client", "service", "service/config", "service/connection", "internal/bell"},
 		[]string{natsGo, nuid},
 	},
 	"cmd/geniemq": {
-		[]string{"wire", "index", "index/encode", "index/load", "gpuexec", "gpuexec/open", "client", "service", "bench", "internal/human", "service/admin", "service/config", "service/connection"},
+		[]string{"wire", "index", "index/encode", "index/load", "gpuexec", "gpuexec/open", "client", "service", "bench", "bench/workload", "internal/human", "service/admin", "service/config", "service/connection"},
 		[]string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
 	},
-	"tests": {nil, nil},
+	"tests":     {nil, nil},
+	"tests/toy": {nil, nil},
 
 	"internal/human":     {nil, nil},
 	"service/admin":      {[]string{"internal/human"}, []string{"github.com/prometheus"}},

@@ -229,7 +229,7 @@ func TestFullResultStreamSeenLive(t *testing.T) {
 	cfg := s.CachedInfo().Config
 	small := cfg
 	small.MaxBytes = 1 << 10
-	if s, err = r.js.UpdateStream(within(t), small); err != nil {
+	if _, err = r.js.UpdateStream(within(t), small); err != nil {
 		t.Fatal(err)
 	}
 	seen := watchAnswers(t, r)

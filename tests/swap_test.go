@@ -218,7 +218,6 @@ func (w *swapWorker) holds(t testing.TB) (h holds) {
 type asked struct {
 	mu     sync.Mutex
 	faults []string
-	last   map[int]int         // by worker, the edition of the last direct answer
 	taken  map[int64][]float64 // milliseconds of answers, by second
 	count  map[string]int      // of answers, by who asked
 }

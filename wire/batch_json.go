@@ -6,7 +6,7 @@ package wire
 // and none of the message counts. What is between the queries and around them is looked at here.
 func (b *Batch) scanJSON() bool {
 	s := b.text
-	i, ok := 0, true
+	i, ok := 0, false
 	for _, token := range [...]string{"{", `"queries"`, ":", "["} {
 		if i, ok = stepOver(s, i, token); !ok {
 			return false

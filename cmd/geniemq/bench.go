@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/bench"
+	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
@@ -40,13 +41,13 @@ brute force, and prints JSON, one line per measurement. Times are medians of sev
 // measurementFlags are what all measurements have in common: a workload, and the settings of an engine as serve has them.
 type measurementFlags struct {
 	workload string
-	opts     bench.Options
+	opts     workload.Options
 	engine   config.Config
 }
 
-func (m *measurementFlags) register(cmd *cobra.Command, workload string) {
+func (m *measurementFlags) register(cmd *cobra.Command, usual string) {
 	flags := cmd.Flags()
-	flags.StringVar(&m.workload, "workload", workload, "workload: "+strings.Join(bench.Names(), ", "))
+	flags.StringVar(&m.workload, "workload", usual, "workload: "+strings.Join(workload.Names(), ", "))
 	flags.IntVar(&m.opts.Objects, "objects", 0, "objects (default: the workload's own number)")
 	flags.IntVar(&m.opts.Queries, "queries", 0, "queries in the batch (default 1024)")
 	flags.IntVar(&m.opts.K, "k", 0, "hits per query; for w2 the candidates (default: the workload's own)")
@@ -64,8 +65,8 @@ func (m *measurementFlags) resolve(c *cli, cmd *cobra.Command) error {
 	if err := c.environment(cmd); err != nil {
 		return err
 	}
-	if !slices.Contains(bench.Names(), m.workload) {
-		return usagef("--workload %q is unknown: use one of %s", m.workload, strings.Join(bench.Names(), ", "))
+	if !slices.Contains(workload.Names(), m.workload) {
+		return usagef("--workload %q is unknown: use one of %s", m.workload, strings.Join(workload.Names(), ", "))
 	}
 	if m.opts.Objects < 0 || m.opts.Queries < 0 || m.opts.K < 0 {
 		return usagef("--objects, --queries and --k must not be negative")
@@ -267,11 +268,11 @@ func (c *cli) benchService(ctx context.Context, flags *measurementFlags, opts be
 	return nil
 }
 
-func (c *cli) makeWorkload(ctx context.Context, flags *measurementFlags) (*bench.Workload, error) {
+func (c *cli) makeWorkload(ctx context.Context, flags *measurementFlags) (*workload.Workload, error) {
 	if isTerminal(c.err) {
 		fmt.Fprintf(c.err, "making workload %s ...\n", flags.workload)
 	}
-	w, err := bench.New(ctx, flags.workload, flags.opts)
+	w, err := workload.New(ctx, flags.workload, flags.opts)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: w2 and w4 grow from real data, say with --data where it lies; w1 and w3 make their own", err)
 	}

@@ -17,6 +17,24 @@ import (
 // axisFlags are the flags of the other measurements that say what is a point here.
 var axisFlags = map[string]string{bench.AxisObjects: "objects", bench.AxisQueries: "queries", bench.AxisK: "k", bench.AxisDensity: "reach"}
 
+// checkPoints looks for points that an axis does not have.
+func checkPoints(workload, axis string, points []int) error {
+	least, most := slices.Min(points), slices.Max(points)
+	switch {
+	case axis == bench.AxisDensity && !slices.Contains(bench.RangeWorkloads(), workload):
+		return usagef("--axis density: the items of %s are no ranges; use --workload %s", workload, strings.Join(bench.RangeWorkloads(), " or "))
+	case axis != bench.AxisDensity && least < 1:
+		return usagef("--points takes numbers from 1")
+	case axis == bench.AxisK && most > gpuexec.MaxK:
+		return usagef("--points of axis k are at most %d", gpuexec.MaxK)
+	case axis == bench.AxisObjects && uint64(most) > index.MaxObjects:
+		return usagef("--points of axis n are at most %d: an index holds no more", uint32(index.MaxObjects))
+	case axis == bench.AxisObjects && !slices.IsSorted(points):
+		return usagef("--points of axis n must ascend: the index grows from point to point")
+	}
+	return nil
+}
+
 func (c *cli) benchScaleCommand() *cobra.Command {
 	var flags measurementFlags
 	var opts bench.EngineOptions
@@ -41,26 +59,14 @@ along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
 			if !slices.Contains(bench.Axes(), axis) {
 				return usagef("--axis %q is unknown: use one of %s", axis, strings.Join(bench.Axes(), ", "))
 			}
-			if axis == bench.AxisDensity && !slices.Contains(bench.RangeWorkloads(), flags.workload) {
-				return usagef("--axis density: the items of %s are no ranges; use --workload %s", flags.workload, strings.Join(bench.RangeWorkloads(), " or "))
-			}
 			if flag := axisFlags[axis]; cmd.Flags().Changed(flag) {
 				return usagef("--%s does not go with --axis %s, whose points it would be: use --points", flag, axis)
 			}
 			if len(points) == 0 {
 				points = bench.ScalePoints(axis)
 			}
-			if axis != bench.AxisDensity && slices.Min(points) < 1 {
-				return usagef("--points takes numbers from 1")
-			}
-			if axis == bench.AxisK && slices.Max(points) > gpuexec.MaxK {
-				return usagef("--points of axis k are at most %d", gpuexec.MaxK)
-			}
-			if axis == bench.AxisObjects && uint64(slices.Max(points)) > index.MaxObjects {
-				return usagef("--points of axis n are at most %d: an index holds no more", uint32(index.MaxObjects))
-			}
-			if axis == bench.AxisObjects && !slices.IsSorted(points) {
-				return usagef("--points of axis n must ascend: the index grows from point to point")
+			if err := checkPoints(flags.workload, axis, points); err != nil {
+				return err
 			}
 			e, err := flags.open(c)
 			if err != nil {

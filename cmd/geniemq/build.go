@@ -226,7 +226,7 @@ func (c *cli) addRecords(ctx context.Context, reader *load.Reader, input string,
 			bar.Set64(reader.BytesRead())
 		}
 		err := reader.Next(&rec)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			bar.Set64(reader.BytesRead())
 			return nil
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 )
 
@@ -66,38 +65,6 @@ func (c *cli) run(ctx context.Context, args []string) int {
 		return exitUsage
 	}
 	return exitFailed
-}
-
-func (c *cli) root() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "geniemq",
-		Short: "Top-k similarity search behind a message queue",
-		Long: `geniemq answers top-k similarity queries that arrive as messages: "most conditions
-matched" search on tables, typo-tolerant lookup, near-duplicate detection. Queries
-go into NATS JetStream, are accumulated into batches, run against a compressed
-inverted index on the CPU or a GPU, and the results come back on reply subjects.`,
-		Example: `  geniemq demo                                    see it work, in one process
-  geniemq build --schema s.yaml --input data.csv --output adult.gmq
-  geniemq serve --index adult=adult.gmq
-  geniemq query --index adult '{"row":{"age":{"min":30,"max":40}},"k":5}'`,
-		Version:       service.Version(),
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
-	root.SetIn(c.in)
-	root.SetOut(c.out)
-	root.SetErr(c.err)
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(
-		c.demoCommand(),
-		c.buildCommand(),
-		c.inspectCommand(),
-		c.serveCommand(),
-		c.swapCommand(),
-		c.queryCommand(),
-		c.benchCommand(),
-	)
-	return root
 }
 
 // isTerminal says whether a person looks at w.

@@ -168,7 +168,7 @@ func buildDemoIndex(ctx context.Context, dir, name string, data []byte, schemaTe
 	encoder := encode.NewObjects(schema, builder)
 	var rec index.Record
 	for {
-		if err := reader.Next(&rec); err == io.EOF {
+		if err := reader.Next(&rec); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			return "", 0, 0, err

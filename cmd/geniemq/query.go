@@ -30,6 +30,26 @@ type queryOptions struct {
 	timeout      time.Duration
 }
 
+// check looks for what cannot be meant.
+func (o *queryOptions) check(args []string) error {
+	if o.index == "" {
+		return usagef("--index is missing: name the index to ask")
+	}
+	if wire.CheckIndexName(o.index) != nil {
+		return usagef("--index %q cannot be an index: names are 1 to %d of A-Z a-z 0-9 _ -", o.index, wire.MaxIndexName)
+	}
+	if _, err := wire.NewSubjects(o.server.Prefix); err != nil {
+		return usagef("--prefix: %w", err)
+	}
+	if o.timeout <= 0 {
+		return usagef("--timeout %v is no time to wait: give one like 30s", o.timeout)
+	}
+	if len(args) > 0 && o.file != "" {
+		return usagef("queries are either arguments or in --file, not both")
+	}
+	return nil
+}
+
 func (c *cli) queryCommand() *cobra.Command {
 	var opts queryOptions
 	cmd := &cobra.Command{
@@ -67,20 +87,8 @@ was not; 2 for wrong usage.`,
 			if err := opts.server.ValidateNATS(); err != nil {
 				return usageError{err}
 			}
-			if opts.index == "" {
-				return usagef("--index is missing: name the index to ask")
-			}
-			if wire.CheckIndexName(opts.index) != nil {
-				return usagef("--index %q cannot be an index: names are 1 to %d of A-Z a-z 0-9 _ -", opts.index, wire.MaxIndexName)
-			}
-			if _, err := wire.NewSubjects(opts.server.Prefix); err != nil {
-				return usagef("--prefix: %w", err)
-			}
-			if opts.timeout <= 0 {
-				return usagef("--timeout %v is no time to wait: give one like 30s", opts.timeout)
-			}
-			if len(args) > 0 && opts.file != "" {
-				return usagef("queries are either arguments or in --file, not both")
+			if err := opts.check(args); err != nil {
+				return err
 			}
 			if len(args) == 0 && opts.file == "" && isTerminal(c.in) {
 				return usagef("nothing to ask: give a query like '{\"text\":\"...\"}', or --file")
@@ -109,7 +117,7 @@ func (c *cli) query(ctx context.Context, opts queryOptions, args []string) error
 	if err != nil {
 		return err
 	}
-	defer closeQueries()
+	defer func() { _ = closeQueries() }() // which was only read
 
 	nc, err := connection.Connect(&opts.server, "geniemq query", nats.MaxReconnects(-1))
 	if err != nil {
@@ -161,7 +169,7 @@ func (c *cli) printAnswers(ctx context.Context, opts queryOptions, answers <-cha
 		}
 		for i := range a.results {
 			if opts.json {
-				out.Write(append(wire.AppendResult(nil, wire.JSON, &a.results[i]), '\n'))
+				_, _ = out.Write(append(wire.AppendResult(nil, wire.JSON, &a.results[i]), '\n'))
 			} else {
 				printResult(out, &a.results[i])
 			}

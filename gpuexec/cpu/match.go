@@ -35,7 +35,7 @@ type matchPart struct {
 	err      error
 }
 
-// scan leaves the jobs to the host, whose cores they would be done on.
+// Scan leaves the jobs to the host, whose cores they would be done on.
 func (m *matcher) Scan(context.Context, []*run.ScanJob, *gpuexec.Trace) error { return nil }
 
 // chunkJobs is the most jobs of a unit. While a tile is at hand its postings come from a near cache for all of them but

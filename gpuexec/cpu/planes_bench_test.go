@@ -11,7 +11,7 @@ import (
 
 // BenchmarkPlanes measures what the costs of decide are made of, in ns a quad of 256 objects.
 //
-//	go test ./gpuexec -run '^$' -bench Planes
+//	go test ./gpuexec/cpu -run '^$' -bench Planes
 func BenchmarkPlanes(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	const objects = store.TileObjects

@@ -9,6 +9,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
+	matrix "github.com/geniemq/geniemq/internal/bits"
 )
 
 // slicedAttribute is what the CPU engine keeps of an attribute in LayoutSliced: the planes, where they lie in the file, and
@@ -290,7 +291,7 @@ func (s *sums) addPlanes(c *counters, width int, runs []planeRun, objects int) {
 				if x == 0 {
 					continue
 				}
-				x = transpose(x)
+				x = matrix.Transpose8(x)
 				at := first + 8*eight
 				switch width {
 				case 8:
@@ -307,12 +308,4 @@ func (s *sums) addPlanes(c *counters, width int, runs []planeRun, objects int) {
 			}
 		}
 	}
-}
-
-// transpose transposes a matrix of 8 x 8 bits, a byte per row (Warren, Hacker's Delight, section 7-3): bit j of byte i
-// becomes bit i of byte j.
-func transpose(x uint64) uint64 {
-	x = x&0xAA55AA55AA55AA55 | x&0x00AA00AA00AA00AA<<7 | x>>7&0x00AA00AA00AA00AA
-	x = x&0xCCCC3333CCCC3333 | x&0x0000CCCC0000CCCC<<14 | x>>14&0x0000CCCC0000CCCC
-	return x&0xF0F0F0F00F0F0F0F | x&0x00000000F0F0F0F0<<28 | x>>28&0x00000000F0F0F0F0
 }

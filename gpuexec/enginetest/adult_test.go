@@ -27,7 +27,7 @@ func TestAdult(t *testing.T) {
 // BenchmarkAdult is workload W4, Adult times 20 with 1,024 queries and k = 100, on the CPU engine with 1 and all cores
 // and on the flat scan (64 of the queries, one core). A sample is compared.
 //
-//	go test ./gpuexec -run '^$' -bench Adult -benchtime 3x
+//	go test ./gpuexec/enginetest -run '^$' -bench Adult -benchtime 3x
 func BenchmarkAdult(b *testing.B) {
 	c := LoadAdult(b, 20)
 	rng := rand.New(rand.NewPCG(1, 2))

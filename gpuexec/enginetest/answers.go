@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -11,13 +12,13 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/flatscan"
 )
 
-// checkAnswers compares answers with the definition.
+// CheckAnswers compares answers with the definition.
 func CheckAnswers(t *testing.T, w *World, plans []gpuexec.Plan, answers []gpuexec.Answer) {
 	t.Helper()
 	for i := range plans {
 		a := &answers[i]
 		if bound := w.Index.CountBound(Query(&plans[i])); bound > 1<<32-1 {
-			if _, ok := a.Err.(*gpuexec.PlanError); !ok {
+			if bad := (*gpuexec.PlanError)(nil); !errors.As(a.Err, &bad) {
 				t.Fatalf("plan %d with count bound %d: error %v, want a *PlanError", i, bound, a.Err)
 			}
 			continue
@@ -59,12 +60,12 @@ func (w *World) RandomPlans(rng interface{ IntN(int) int }, make func() gpuexec.
 	return plans
 }
 
-// sameHits compares what a plan is answered, without what it cost.
+// SameHits compares what a plan is answered, without what it cost.
 func SameHits(a, b *gpuexec.Answer) bool {
 	return slices.Equal(a.Hits, b.Hits) && a.MCK == b.MCK && a.Exact == b.Exact && a.Scored == b.Scored && reflect.DeepEqual(a.Err, b.Err)
 }
 
-// sameAnswers compares everything that a group promises to keep.
+// SameAnswers compares everything that a group promises to keep.
 func SameAnswers(t *testing.T, plans []gpuexec.Plan, got, want []gpuexec.Answer) {
 	t.Helper()
 	for i := range want {
@@ -102,7 +103,7 @@ func sameAsFlatScan(t testing.TB, scanner *flatscan.Scanner, plans []gpuexec.Pla
 	}
 }
 
-// randomPlanBelow is a random plan whose counts fit 32 bits.
+// RandomPlanBelow is a random plan whose counts fit 32 bits.
 func (w *World) RandomPlanBelow(rng *rand.Rand) *gpuexec.Plan {
 	for {
 		if plan := w.RandomPlan(rng); w.Index.CountBound(Query(&plan)) < 1<<32 {

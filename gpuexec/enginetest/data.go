@@ -43,7 +43,7 @@ func dataFile(t testing.TB, name string) string {
 	return path
 }
 
-// collection is an index built from files with the project's own loaders and encoders.
+// Collection is an index built from files with the project's own loaders and encoders.
 type Collection struct {
 	schema  *index.Schema
 	Records []index.Record
@@ -51,7 +51,7 @@ type Collection struct {
 	Queries *encode.Queries
 }
 
-// loadCollection reads all files and indexes their records, copies times over.
+// LoadCollection reads all files and indexes their records, copies times over.
 func LoadCollection(t testing.TB, schema string, opts load.Options, copies int, files ...string) *Collection {
 	t.Helper()
 	c := &Collection{}
@@ -72,7 +72,7 @@ func LoadCollection(t testing.TB, schema string, opts load.Options, copies int, 
 				t.Log(err)
 				continue
 			}
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {

@@ -8,22 +8,9 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/gpuexec/cpu"
-	"github.com/geniemq/geniemq/gpuexec/group"
-	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
 	"go.uber.org/goleak"
 )
-
-// cpuGroup makes a group whose members are CPU engines that share a crew, as devices of one host do.
-func cpuGroup(mode gpuexec.DeviceMode, members, workers int) *group.Group {
-	c := run.NewCrew(workers)
-	var all []*run.Engine
-	for range members {
-		all = append(all, cpu.On(gpuexec.CPUOptions{}, c))
-	}
-	return group.New(all, mode, c)
-}
 
 // TestDevices compares groups of one to five members with one engine, on collections around the borders of tiles, among them
 // such with fewer tiles than members.

@@ -13,7 +13,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 )
 
-// readLines reads a text file, compressed or not.
+// ReadLines reads a text file, compressed or not.
 func ReadLines(t testing.TB, name string) []string {
 	t.Helper()
 	f, err := os.Open(dataFile(t, name))
@@ -38,7 +38,7 @@ func ReadLines(t testing.TB, name string) []string {
 	return lines
 }
 
-// numberRows reads rows of small numbers: as columns, or as a bag of numbers in one dimension.
+// NumberRows reads rows of small numbers: as columns, or as a bag of numbers in one dimension.
 func NumberRows(t testing.TB, name string, bag bool) *World {
 	t.Helper()
 	w := &World{}
@@ -67,7 +67,7 @@ func NumberRows(t testing.TB, name string, bag bool) *World {
 	return w
 }
 
-// rowPlan asks for a row, every number within radius, a repeated number again.
+// RowPlan asks for a row, every number within radius, a repeated number again.
 func (w *World) RowPlan(row, radius uint32, k int) gpuexec.Plan {
 	var plan gpuexec.Plan
 	plan.K = k

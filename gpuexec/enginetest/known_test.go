@@ -16,6 +16,7 @@ import (
 // TestGenieStatic checks the answers that are known of GENIE's own sample files. A list of ids without counts, or
 // counts alone, is checked as far as it goes.
 func TestGenieStatic(t *testing.T) {
+	all := engines(t)
 	type pair = [2]uint32 // object id, count
 	for _, file := range []struct {
 		name    string
@@ -34,8 +35,7 @@ func TestGenieStatic(t *testing.T) {
 		{"tweets_4k.csv.gz", true, 0, [][]pair{{{0, 17}, {11, 17}, {21, 17}, {31, 17}, {41, 17}}, {{1, 14}}, {{2, 18}}}},
 	} {
 		w := NumberRows(t, "genie_static/"+file.name, file.bag)
-		s := loadCPU(t, w.Index, gpuexec.CPUOptions{})
-		for range 2 { // the second time with used memory
+		for _, s := range loadOnAll(t, all, w.Index) {
 			for row, want := range file.queries {
 				plan := w.RowPlan(uint32(row), file.radius, 5)
 				a := Search(t, s, []gpuexec.Plan{plan})[0]
@@ -53,6 +53,7 @@ func TestGenieStatic(t *testing.T) {
 					t.Errorf("%s, query %d: the second count is %d, known is %d", file.name, row, a.Hits[1].Count, next)
 				}
 			}
+			closeSearcher(t, s)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func compareLayouts(b *testing.B, names []string, indexes []*index.Index, plans 
 
 // BenchmarkLayouts compares the layouts on workloads like W4 (Adult x 20), W1 and W3, with 1,024 queries.
 //
-//	go test ./gpuexec -run '^$' -bench Layouts -benchtime 1x
+//	go test ./gpuexec/enginetest -run '^$' -bench Layouts -benchtime 1x
 func BenchmarkLayouts(b *testing.B) {
 	b.Run("w4", func(b *testing.B) {
 		c := loadAdultIn(b, "postings", 20)

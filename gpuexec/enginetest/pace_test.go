@@ -53,6 +53,7 @@ func pacedSearch(t testing.TB, rng *rand.Rand, s gpuexec.Searcher, plans []gpuex
 // are those of one call. On one engine, and on groups of devices that scan or do not.
 func TestPaceChangesNoAnswer(t *testing.T) {
 	rng := NewRand(t)
+	all := engines(t)
 	interrupted := 0
 	for round := range Rounds(make([]struct{}, 60)) {
 		var texts []string
@@ -72,11 +73,7 @@ func TestPaceChangesNoAnswer(t *testing.T) {
 			}
 		}
 		c := SequenceCollection(t, texts, 1+rng.IntN(4))
-		engines := map[string]gpuexec.Searcher{
-			"one":      loadCPU(t, c.Index, gpuexec.CPUOptions{Workers: 1 + rng.IntN(3)}),
-			"replica":  LoadOn(t, cpuGroup(gpuexec.DeviceReplica, 2, 2), c.Index),
-			"capacity": LoadOn(t, cpuGroup(gpuexec.DeviceCapacity, 2, 2), c.Index),
-		}
+		searchers := loadOnAll(t, all, c.Index)
 		var plans []gpuexec.Plan
 		for range 1 + rng.IntN(20) {
 			text := Misspelt(rng, base+"a", rng.IntN(6))
@@ -87,8 +84,8 @@ func TestPaceChangesNoAnswer(t *testing.T) {
 			plan.MinCount = uint32(rng.IntN(3))
 			plans = append(plans, plan)
 		}
-		want := Search(t, engines["one"], plans)
-		for name, s := range engines {
+		want := Search(t, searchers["one core"], plans)
+		for name, s := range searchers {
 			for _, pace := range []gpuexec.Pace{
 				{Call: 1, Grain: 1 + rng.IntN(50)},
 				{Call: time.Duration(1 + rng.IntN(1_000_000)), Plan: time.Duration(rng.IntN(100_000)), Grain: 1 + rng.IntN(5000)},

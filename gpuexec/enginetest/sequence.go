@@ -40,7 +40,7 @@ func SequenceCollection(t testing.TB, texts []string, ngram int) *Collection {
 	return c
 }
 
-// sequencePlan asks for the k nearest of a text, with candidates, as the service does.
+// SequencePlan asks for the k nearest of a text, with candidates, as the service does.
 func (c *Collection) SequencePlan(t testing.TB, text string, k, candidates int, certify bool) gpuexec.Plan {
 	t.Helper()
 	plan := gpuexec.Plan{K: candidates, Certify: certify,
@@ -51,7 +51,7 @@ func (c *Collection) SequencePlan(t testing.TB, text string, k, candidates int, 
 	return plan
 }
 
-// nearest is the definition: all objects by (distance, count descending, id). An object without text has no grams.
+// Nearest is the definition: all objects by (distance, count descending, id). An object without text has no grams.
 func Nearest(texts []string, query string, ngram int, minCount uint32) []gpuexec.Hit {
 	var all []gpuexec.Hit
 	for id, text := range texts {
@@ -81,7 +81,7 @@ func RandomString(rng *rand.Rand, alphabet string, length int) string {
 	return b.String()
 }
 
-// misspelt changes a text in a few places.
+// Misspelt changes a text in a few places.
 func Misspelt(rng *rand.Rand, text string, edits int) string {
 	runes := []rune(text)
 	for range edits {

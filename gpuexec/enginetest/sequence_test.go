@@ -17,6 +17,7 @@ import (
 // that claim to be exact without certify too; the others are the best of the candidates.
 func TestSequencesAgainstBruteForce(t *testing.T) {
 	rng := NewRand(t)
+	all := engines(t)
 	exact, unsure := 0, 0
 	for range 150 {
 		var texts []string
@@ -33,7 +34,7 @@ func TestSequencesAgainstBruteForce(t *testing.T) {
 		}
 		ngram := 1 + rng.IntN(4)
 		c := SequenceCollection(t, texts, ngram)
-		s := loadCPU(t, c.Index, gpuexec.CPUOptions{Workers: 1 + rng.IntN(3)})
+		s := LoadOn(t, all[rng.IntN(len(all))], c.Index)
 		var plans []gpuexec.Plan
 		for range 20 {
 			k := 1 + rng.IntN(12)
@@ -81,6 +82,7 @@ func TestSequencesAgainstBruteForce(t *testing.T) {
 				t.Fatalf("plan %d: got %v, the best candidates are %v", i, a.Hits, candidates)
 			}
 		}
+		closeSearcher(t, s)
 	}
 	t.Logf("%d exact, %d unsure", exact, unsure)
 	if exact < 300 || unsure < 100 {
@@ -137,7 +139,7 @@ func TestSequenceOutcomes(t *testing.T) {
 
 // BenchmarkTypos looks misspelt words up in the word list, k = 10 of 64 candidates, with and without certificate.
 //
-//	go test ./gpuexec -run '^$' -bench Typos -benchtime 1x
+//	go test ./gpuexec/enginetest -run '^$' -bench Typos -benchtime 1x
 func BenchmarkTypos(b *testing.B) {
 	c := LoadCollection(b, "name: words\nkind: sequences\n", load.Options{Format: load.Text}, 1, WordsFile)
 	rng := rand.New(rand.NewPCG(1, 1))

@@ -16,7 +16,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 )
 
-// newRand is seeded by GENIEMQ_SEED, which a failed test names, else by the clock.
+// NewRand is seeded by GENIEMQ_SEED, which a failed test names, else by the clock.
 func NewRand(t testing.TB) *rand.Rand {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -30,7 +30,7 @@ func NewRand(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// rounds is how much of a long test runs: all of it, or the first few where the race detector makes it ten times slower.
+// Rounds is how much of a long test runs: all of it, or the first few where the race detector makes it ten times slower.
 func Rounds[T any](all []T) []T {
 	if RaceEnabled {
 		return all[:(len(all)+3)/4]
@@ -38,7 +38,7 @@ func Rounds[T any](all []T) []T {
 	return all
 }
 
-// world is a random collection: the plain objects, from which match counts are computed naively, and the index that
+// World is a random collection: the plain objects, from which match counts are computed naively, and the index that
 // was built of them.
 type World struct {
 	Vocabulary []uint32       // keywords of each attribute
@@ -49,7 +49,7 @@ type World struct {
 
 var RowsSchema = []byte("name: test\nkind: rows\ncolumns:\n- {name: a, type: category}\n")
 
-// randomWorld makes a collection of n objects whose counts collide often: few attributes, skewed keywords, objects
+// RandomWorld makes a collection of n objects whose counts collide often: few attributes, skewed keywords, objects
 // without any, objects that are equal, repeats.
 func RandomWorld(t testing.TB, rng *rand.Rand, n int) *World {
 	w := &World{}
@@ -57,7 +57,7 @@ func RandomWorld(t testing.TB, rng *rand.Rand, n int) *World {
 	for range attrs {
 		w.Vocabulary = append(w.Vocabulary, uint32(1+rng.IntN([]int{1, 3, 40, 400}[rng.IntN(4)])))
 	}
-	shape := rng.IntN(4) // 0: at most one keyword an attribute, 1: some repeats, 2: all objects equal, 3: mostly empty
+	shape := rng.IntN(4) // 0: at most one keyword per attribute, 1: some repeats, 2: all objects equal, 3: mostly empty
 	for id := range n {
 		object := make([][]uint32, attrs)
 		for a, v := range w.Vocabulary {
@@ -142,7 +142,7 @@ func (w *World) renumber(a int) bool {
 	return true
 }
 
-// build makes the index. Attributes in LayoutRare are texts, the others ordinals, some of whose keywords may not occur.
+// Build makes the index. Attributes in LayoutRare are texts, the others ordinals, some of whose keywords may not occur.
 func (w *World) Build(t testing.TB) {
 	t.Helper()
 	schema, err := index.ParseSchema(RowsSchema)
@@ -178,7 +178,7 @@ func (w *World) Build(t testing.TB) {
 	w.Index = OpenBuilt(t, b)
 }
 
-// openBuilt opens the index of a builder, in memory.
+// OpenBuilt opens the index of a builder, in memory.
 func OpenBuilt(t testing.TB, b *index.Builder) *index.Index {
 	t.Helper()
 	data, err := b.Bytes(context.Background())
@@ -192,8 +192,8 @@ func OpenBuilt(t testing.TB, b *index.Builder) *index.Index {
 	return x
 }
 
-// loadOn makes an index resident on an engine.
-func LoadOn(t testing.TB, e gpuexec.Engine, x *index.Index) gpuexec.Searcher {
+// LoadOn makes an index resident on an engine.
+func LoadOn(t testing.TB, e gpuexec.Engine, x gpuexec.Source) gpuexec.Searcher {
 	t.Helper()
 	s, err := e.Load(context.Background(), x)
 	if err != nil {
@@ -202,7 +202,7 @@ func LoadOn(t testing.TB, e gpuexec.Engine, x *index.Index) gpuexec.Searcher {
 	return s
 }
 
-// addRandomItem adds an item: a value, a range, a set, the whole attribute or nothing.
+// AddRandomItem adds an item: a value, a range, a set, the whole attribute or nothing.
 func (w *World) AddRandomItem(rng *rand.Rand, q *index.Query, weight uint32) {
 	a := rng.IntN(len(w.Vocabulary))
 	v := w.Vocabulary[a]
@@ -226,7 +226,7 @@ func (w *World) AddRandomItem(rng *rand.Rand, q *index.Query, weight uint32) {
 	}
 }
 
-// randomPlan makes a plan of up to a dozen items, some of them repeated, with weights that call for counters of
+// RandomPlan makes a plan of up to a dozen items, some of them repeated, with weights that call for counters of
 // every width.
 func (w *World) RandomPlan(rng *rand.Rand) gpuexec.Plan {
 	var plan gpuexec.Plan
@@ -268,7 +268,7 @@ func (w *World) Counts(q *index.Query) []uint64 {
 	return counts
 }
 
-// search is the answer by the definition: all objects sorted.
+// Search is the answer by the definition: all objects sorted.
 func (w *World) Search(m *gpuexec.Plan) (hits []gpuexec.Hit, mck uint32) {
 	for id, count := range w.Counts(Query(m)) {
 		if count > 0 && count >= uint64(m.MinCount) {

@@ -13,7 +13,7 @@ import (
 	"github.com/geniemq/geniemq/kernels"
 )
 
-// NewCUDA opens a CUDA device, or several as one engine. Without a driver, or a device that
+// newCUDA opens a CUDA device, or several as one engine. Without a driver, or a device that
 // can run the kernels, it fails with ErrNoCUDA.
 func newCUDA(opts gpuexec.CUDAOptions) (gpuexec.Engine, error) {
 	images, err := kernels.Modules()

@@ -9,7 +9,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 )
 
-// Open opens an engine of a kind: Auto (also ""), CPU or CUDA. CUDA fails with ErrNoCUDA where no device can be used; Auto
+// Engine opens an engine of a kind: Auto (also ""), CPU or CUDA. CUDA fails with ErrNoCUDA where no device can be used; Auto
 // takes the CPU then and says so in Info.Note, unless the options name devices: who does so wants these.
 func Engine(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
 	switch kind {

@@ -10,7 +10,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 )
 
-// A crew is the host cores that an engine may use, shared by all its searchers and all concurrent calls. Work is
+// Crew is the host cores that an engine may use, shared by all its searchers and all concurrent calls. Work is
 // split into units, and who executes one holds a seat, of which there are as many as cores. There are no
 // standing goroutines: a call brings its own, and they end with it, so a crew needs no closing and nothing leaks.
 //
@@ -29,7 +29,7 @@ type Crew struct {
 	left    atomic.Int64 // when the last one ended, Unix nanoseconds
 }
 
-// newCrew makes a crew of size workers; 0 means runtime.GOMAXPROCS(0).
+// NewCrew makes a crew of size workers; 0 means runtime.GOMAXPROCS(0).
 func NewCrew(size int) *Crew {
 	if size <= 0 {
 		size = runtime.GOMAXPROCS(0)
@@ -69,7 +69,7 @@ func (c *Crew) Size() int { return cap(c.seats) }
 // 1 to 2 ms.
 const quantum = 3 << 20
 
-// A shift is a goroutine's turn on a seat. Seats are numbered from 0, so that an engine may keep memory for each, which
+// Shift is a goroutine's turn on a seat. Seats are numbered from 0, so that an engine may keep memory for each, which
 // one goroutine at a time uses.
 type Shift struct {
 	Seat       int // noSeat while it waits
@@ -126,10 +126,10 @@ func (s *Shift) stand() {
 	}
 }
 
-// due is true when spend will offer the seat.
+// Due is true when spend will offer the seat.
 func (s *Shift) Due(work int) bool { return s.spent+work >= quantum }
 
-// spend accounts for work and lets others have the seat once a quantum is spent; the seat may be another one
+// Spend accounts for work and lets others have the seat once a quantum is spent; the seat may be another one
 // afterwards.
 func (s *Shift) Spend(work int) {
 	if s.spent += work; s.spent < quantum {
@@ -138,14 +138,14 @@ func (s *Shift) Spend(work int) {
 	s.spent = 0
 	if s.background {
 		s.stand()
-		s.sit(nil) // there will be one
+		s.sit(context.Background()) // there will be one
 		return
 	}
 	s.crew.seats <- s.Seat
 	s.Seat = <-s.crew.seats
 }
 
-// run executes work for the units 0 to units-1, on as many cores as are free, and returns when all are done. When
+// Run executes work for the units 0 to units-1, on as many cores as are free, and returns when all are done. When
 // ctx ends no further unit is begun, and the result is the cause. Units end early in that case only if they
 // look at ctx themselves. A panic in a unit ends the run with a *PanicError; where a unit is not one plan's work, what
 // belongs to a plan should be protected on its own.
@@ -187,7 +187,7 @@ func (c *Crew) Run(ctx context.Context, units int, work func(s *Shift, unit int)
 	return nil
 }
 
-// each executes work for the units 0 to units-1, which together take about so many nanoseconds, in stretches that are worth
+// Each executes work for the units 0 to units-1, which together take about so many nanoseconds, in stretches that are worth
 // waking another core for. So little work stays on this goroutine.
 func (c *Crew) Each(ctx context.Context, units, nanoseconds int, work func(unit int)) error {
 	const worth = 100_000
@@ -206,7 +206,7 @@ func (c *Crew) Each(ctx context.Context, units, nanoseconds int, work func(unit 
 	})
 }
 
-// splits returns into how many ranges of tiles the work of jobs is split: one when the jobs alone keep
+// Splits returns into how many ranges of tiles the work of jobs is split: one when the jobs alone keep
 // the workers busy to the end.
 func Splits(jobs, tiles, workers int) int {
 	const unitsPerWorker = 4 // so that workers end at about the same time

@@ -124,11 +124,3 @@ func (e *Engine) Weigh(x gpuexec.Source) []uint64 {
 	}
 	return work
 }
-
-func closeAll(matchers map[string]Matcher) error {
-	var errs []error
-	for _, m := range matchers {
-		errs = append(errs, m.Close())
-	}
-	return errors.Join(errs...)
-}

@@ -6,14 +6,14 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 )
 
-// protect runs work and turns a panic into an error, also that of a read of an index's mapping that fails: the file was cut off, or
+// Protect runs work and turns a panic into an error, also that of a read of an index's mapping that fails: the file was cut off, or
 // its medium fails (index.Index.Faulted). Without that such a read would end the process.
 func Protect(work func()) error {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	return Catch(work)
 }
 
-// catch is protect within protect, where its 4 ns count.
+// Catch is Protect within Protect, where its 4 ns count.
 func Catch(work func()) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

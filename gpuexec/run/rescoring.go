@@ -61,6 +61,22 @@ func (p *Searcher) rescoring() *rescoring {
 	return s
 }
 
+// unfinished is what the searcher keeps of a plan that was interrupted.
+type unfinished struct {
+	rescoring         *rescoring // nil: there was nothing worth keeping
+	k                 int
+	bound             uint32
+	units, candidates uint64
+}
+
+// Left implements gpuexec.Unfinished.
+func (u *unfinished) Left() time.Duration {
+	if u.rescoring == nil {
+		return 0
+	}
+	return u.rescoring.left()
+}
+
 // resume goes on with a plan that was interrupted.
 func (j *planJob) resume(u *unfinished) {
 	s := u.rescoring
@@ -101,49 +117,6 @@ func (s *rescoring) left() time.Duration {
 		done, all = 1, 2 // as much again
 	}
 	return time.Duration(float64(s.spent.Load()) * float64(all-done) / float64(max(1, done)))
-}
-
-// rescore brings the rescorings of a batch from candidates to answers, as far as the call's allowance goes.
-func (p *Searcher) rescore(ctx context.Context, b *batch, t *gpuexec.Trace) error {
-	for len(b.pending) > 0 {
-		err := p.crew.Run(ctx, len(b.pending), func(s *Shift, unit int) {
-			job := b.pending[unit]
-			if err := Protect(func() { job.score(ctx, p, b, s) }); err != nil {
-				job.fail(err)
-			}
-		})
-		if err != nil {
-			return err
-		}
-		if err := p.scan(ctx, b, t); err != nil {
-			return err
-		}
-		b.round = b.round[:0]
-		left := b.pending[:0]
-		over := b.pace.over()
-		for _, job := range b.pending {
-			s := job.rescoring
-			switch {
-			case s.state == rescoringDone:
-				job.answerScores()
-				continue
-			case over || s.state != rescoringWiden || b.pace.Plan > 0 && time.Duration(s.spent.Load())-s.before >= b.pace.Plan:
-				job.interrupt()
-				continue
-			}
-			s.state = rescoringMatched
-			job.match.K = min(2*job.match.K, int(p.source.Objects()))
-			job.match.Rescore, job.match.Known = nil, job.match.Known[:0] // the first ones have been scored
-			b.round = append(b.round, job)
-			left = append(left, job)
-		}
-		clear(b.pending[len(left):])
-		b.pending = left
-		if err := p.match(ctx, b, t); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // fail ends a job.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,6 +76,14 @@ func (s *Searcher) Close() error {
 		matchers[s.families[i]] = m
 	}
 	return closeAll(matchers)
+}
+
+func closeAll(matchers map[string]Matcher) error {
+	var errs []error
+	for _, m := range matchers {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // A batch is the memory of one Search call.
@@ -264,6 +273,49 @@ func (s *Searcher) match(ctx context.Context, b *batch, t *gpuexec.Trace) error 
 			continue
 		}
 		if err := m.Match(ctx, b.jobs, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rescore brings the rescorings of a batch from candidates to answers, as far as the call's allowance goes.
+func (p *Searcher) rescore(ctx context.Context, b *batch, t *gpuexec.Trace) error {
+	for len(b.pending) > 0 {
+		err := p.crew.Run(ctx, len(b.pending), func(s *Shift, unit int) {
+			job := b.pending[unit]
+			if err := Protect(func() { job.score(ctx, p, b, s) }); err != nil {
+				job.fail(err)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if err := p.scan(ctx, b, t); err != nil {
+			return err
+		}
+		b.round = b.round[:0]
+		left := b.pending[:0]
+		over := b.pace.over()
+		for _, job := range b.pending {
+			s := job.rescoring
+			switch {
+			case s.state == rescoringDone:
+				job.answerScores()
+				continue
+			case over || s.state != rescoringWiden || b.pace.Plan > 0 && time.Duration(s.spent.Load())-s.before >= b.pace.Plan:
+				job.interrupt()
+				continue
+			}
+			s.state = rescoringMatched
+			job.match.K = min(2*job.match.K, int(p.source.Objects()))
+			job.match.Rescore, job.match.Known = nil, job.match.Known[:0] // the first ones have been scored
+			b.round = append(b.round, job)
+			left = append(left, job)
+		}
+		clear(b.pending[len(left):])
+		b.pending = left
+		if err := p.match(ctx, b, t); err != nil {
 			return err
 		}
 	}

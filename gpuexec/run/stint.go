@@ -10,22 +10,6 @@ import (
 	"github.com/geniemq/geniemq/index/verify"
 )
 
-// unfinished is what the searcher keeps of a plan that was interrupted.
-type unfinished struct {
-	rescoring         *rescoring // nil: there was nothing worth keeping
-	k                 int
-	bound             uint32
-	units, candidates uint64
-}
-
-// Left implements gpuexec.Unfinished.
-func (u *unfinished) Left() time.Duration {
-	if u.rescoring == nil {
-		return 0
-	}
-	return u.rescoring.left()
-}
-
 // errPaused is with what the allowance of a call stops work.
 var errPaused = errors.New("the allowance is spent")
 

@@ -97,7 +97,7 @@ func TestPanicOfASequence(t *testing.T) {
 
 // BenchmarkVerify is what a query costs between the matcher and its answer.
 //
-//	go test ./gpuexec -run '^$' -bench 'Verify$' -benchmem
+//	go test ./gpuexec/run -run '^$' -bench 'Verify$' -benchmem
 func BenchmarkVerify(b *testing.B) {
 	p, plans := comparedBatch(b, 1000)
 	answers := make([]gpuexec.Answer, len(plans))

@@ -2,7 +2,7 @@ package topk
 
 import "slices"
 
-// A gate is the Gate and the Hash Table of the paper's c-PQ (section III-C) for one query: entries with their final
+// Gate is the Gate and the Hash Table of the paper's c-PQ (section III-C) for one query: entries with their final
 // counts are offered to it, and it keeps the best k.
 //
 // # Why this is the ZipperArray and the AuditThreshold
@@ -11,7 +11,7 @@ import "slices"
 // with a count >= AT pass, and in the end MC_k = AT - 1 (Theorem 3.1). ZA serves nothing but AT, and AT - 1 is the count
 // of the k-th best object: k objects have reached it and fewer have reached AT. Here a tile is counted completely
 // before its objects meet the gate. So the k-th best can be read from the entries themselves whenever they are cut
-// to k, and ZA, which would be one more array of "count bound" words a query, need not exist. floor is the k-th best
+// to k, and ZA, which would be one more array of "count bound" words per query, need not exist. floor is the k-th best
 // entry at the last cut, and A = count(floor) + 1 takes the place of AT: it is the smallest c that fewer than k of the
 // entries then stored had reached. Between cuts it lags, which lets more pass but never fewer.
 //
@@ -39,12 +39,12 @@ type Gate struct {
 // slack is the least room between cuts, so that small k do not cut at every entry.
 const slack = 48
 
-// gateBytes is the most memory that a gate of k takes.
+// GateBytes is the most memory that a gate of k takes.
 func GateBytes(k int) int64 {
 	return 8 * int64(k+max(k, slack))
 }
 
-// reset makes the gate empty, for the best k entries with counts of at least minCount, both at least 1.
+// Reset makes the gate empty, for the best k entries with counts of at least minCount, both at least 1.
 func (g *Gate) Reset(k int, minCount uint32) {
 	g.k = k
 	g.limit = k + max(k, slack)
@@ -53,13 +53,13 @@ func (g *Gate) Reset(k int, minCount uint32) {
 	g.Passed = 0
 }
 
-// threshold is A: the least count with which an object passes whose id is larger than all ids offered so far. It
+// Threshold is A: the least count with which an object passes whose id is larger than all ids offered so far. It
 // exceeds 32 bits when nothing can pass any more.
 func (g *Gate) Threshold() uint64 {
 	return uint64(g.floor>>32) + 1
 }
 
-// offer stores an entry unless it is certain not to be among the best k. It reports whether the threshold rose.
+// Offer stores an entry unless it is certain not to be among the best k. It reports whether the threshold rose.
 func (g *Gate) Offer(e Entry) bool {
 	if e <= g.floor {
 		return false
@@ -85,7 +85,7 @@ func (g *Gate) cut() {
 	}
 }
 
-// add offers all that another gate of the same query has stored.
+// Add offers all that another gate of the same query has stored.
 func (g *Gate) Add(other *Gate) {
 	passed := g.Passed + other.Passed
 	for _, e := range other.entries {
@@ -94,7 +94,7 @@ func (g *Gate) Add(other *Gate) {
 	g.Passed = passed // an entry passes once
 }
 
-// finish appends the best k to dst, the best one last.
+// Finish appends the best k to dst, the best one last.
 func (g *Gate) Finish(dst []Entry) []Entry {
 	g.cut()
 	start := len(dst)

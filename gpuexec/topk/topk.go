@@ -7,19 +7,20 @@ import (
 	"slices"
 )
 
-// An entry is a count and an object id in one word, count << 32 | ^id, so that a greater entry precedes in the
+// Entry is a count and an object id in one word, count << 32 | ^id, so that a greater entry precedes in the
 // total order (count descending, id ascending). No two entries of a query are equal. Engines exchange entries and
 // keep the order; everything that is "top k" is "the k largest" of these.
 type Entry uint64
 
 const EntryBytes = 8
 
+// NewEntry is the entry of an object with a count.
 func NewEntry(count, id uint32) Entry { return Entry(count)<<32 | Entry(^id) }
 
 func (e Entry) Count() uint32 { return uint32(e >> 32) }
 func (e Entry) ID() uint32    { return ^uint32(e) }
 
-// keepTop moves the k largest entries to the front and returns the smallest of these, in no other order. It takes
+// Keep moves the k largest entries to the front and returns the smallest of these, in no other order. It takes
 // linear time: quickselect, or sorting should the pivots fail. 1 <= k <= len(entries).
 func Keep(entries []Entry, k int) Entry {
 	lo, hi := 0, len(entries) // the boundary lies within [lo, hi]

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/wire/value"
 )
 
 // QueryError is a fault in a query that its author must mend: a bad_request. Reason says what is wrong and
@@ -68,9 +69,9 @@ type Condition struct {
 	Min, Max *Value
 	// In is a set: a value counts once however often it is listed, and a bucket however many values fall in it.
 	In []Value
-	// Other is a value of another shape, for a column whose type knows it; both it and who parses conditions say which Go type it has.
-	// Refusal is what the author of the query is told where the type takes none: why it is none of the shapes above.
-	Other   any
+	// Other is a value of another shape, for a column whose type knows it. Refusal is what the author of the query is told where the type
+	// takes none: why it is none of the shapes above.
+	Other   value.Tree
 	Refusal error
 	// Bucket says that the numbers above are bucket numbers, counted from 0, and not in the column's own unit.
 	Bucket bool
@@ -95,7 +96,7 @@ func addItem(dst *postings.MatchQuery, attr int, c *Condition, r ranger) error {
 	}
 	isRange := c.Min != nil || c.Max != nil
 	switch forms := count(c.Value != nil) + count(isRange) + count(c.In != nil); {
-	case c.Other != nil:
+	case !c.Other.IsZero():
 		return c.refusal()
 	case forms == 0, c.In != nil && len(c.In) == 0:
 		return Refuse("attribute %q has nothing to match: give a value, min and max (or one of them), or a list in", c.Attr)

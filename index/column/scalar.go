@@ -14,8 +14,13 @@ func category(text string) string { return strings.TrimSpace(text) }
 func parseNumber(text string) (float64, bool) {
 	text = strings.TrimSpace(text)
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) || strings.ContainsAny(text, "xX_") {
+	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) || strings.IndexByte(text, '_') >= 0 {
 		return 0, false
+	}
+	for i := range min(3, len(text)) { // after a sign and 0
+		if text[i]|0x20 == 'x' {
+			return 0, false
+		}
 	}
 	return v, true
 }

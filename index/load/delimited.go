@@ -59,7 +59,7 @@ func (d *delimited) byPosition() error {
 // byHeader reads the header and matches columns to fields by name.
 func (d *delimited) byHeader() error {
 	header, line, err := d.source.fields()
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: is empty, but the schema expects a header line; write header: false in the schema "+
 			"if the file has none", d.r.name)
 	}
@@ -70,62 +70,77 @@ func (d *delimited) byHeader() error {
 	if err != nil {
 		return d.r.sourceError(max(d.source.line(), 1), err)
 	}
-	names := make([]string, len(header))
+	h := headerLine{source: d.r.name, line: line, names: make([]string, len(header))}
 	for i, name := range header {
 		if !utf8.ValidString(name) {
 			return fmt.Errorf("%s: line %d: header field %d %s", d.r.name, line, i+1, notUTF8([]byte(name)))
 		}
-		names[i] = strings.TrimSpace(name)
+		h.names[i] = strings.TrimSpace(name)
 	}
-	d.width, d.named = len(names), true
-	var faults []error
-	var missing []string
-	found := 0
-	find := func(what, name string) int {
-		at := -1
-		for i := range names {
-			if names[i] != name {
-				continue
-			}
-			if at >= 0 {
-				faults = append(faults, fmt.Errorf("%s: line %d: %s %q is ambiguous: fields %d and %d of the header "+
-					"both have that name", d.r.name, line, what, name, at+1, i+1))
-				break
-			}
-			at = i
-		}
-		if at < 0 {
-			missing = append(missing, fmt.Sprintf("%s %q is not in the header%s", what, name, suggest(name, names)))
-		} else {
-			found++
-		}
-		return at
-	}
+	d.width, d.named = len(h.names), true
 	for i := range d.at {
 		d.at[i] = -1
 		if d.r.shape.used(i) {
-			d.at[i] = find("column", d.r.shape.columns[i].Name)
+			d.at[i] = h.find("column", d.r.shape.columns[i].Name)
 		}
 	}
 	if d.r.shape.key != "" {
-		d.key = find("key column", d.r.shape.key)
+		d.key = h.find("key column", d.r.shape.key)
 	}
-	if hint := d.separatorHint(header); len(missing) > 0 && found == 0 && hint != "" {
+	if hint := d.separatorHint(header); len(h.missing) > 0 && h.found == 0 && hint != "" {
 		return fmt.Errorf("%s: line %d: the header is one field, %.200q%s", d.r.name, line, header[0], hint)
 	}
-	for i, what := range missing {
-		advice := ""
-		if i == 0 { // once will do
-			advice = fmt.Sprintf(": the file has %s; if its first line is data, write header: false in the schema", list(names))
-		}
-		faults = append(faults, fmt.Errorf("%s: line %d: %s%s", d.r.name, line, what, advice))
-	}
 	if d.r.opts.Columns.watches() {
-		for _, name := range names {
+		for _, name := range h.names {
 			if d.r.shape.columnNamed(name) < 0 && name != d.r.shape.key {
 				d.r.opts.Columns.other([]byte(name), nil)
 			}
 		}
+	}
+	return h.err()
+}
+
+// headerLine is the names of the fields of a source, and what was looked for among them.
+type headerLine struct {
+	source  string
+	line    int64
+	names   []string
+	found   int
+	missing []string // what there is not
+	twice   []error  // what there is more than once
+}
+
+// find returns the field with a name, -1 where there is none.
+func (h *headerLine) find(what, name string) int {
+	at := -1
+	for i := range h.names {
+		if h.names[i] != name {
+			continue
+		}
+		if at >= 0 {
+			h.twice = append(h.twice, fmt.Errorf("%s: line %d: %s %q is ambiguous: fields %d and %d of the header "+
+				"both have that name", h.source, h.line, what, name, at+1, i+1))
+			break
+		}
+		at = i
+	}
+	if at < 0 {
+		h.missing = append(h.missing, fmt.Sprintf("%s %q is not in the header%s", what, name, suggest(name, h.names)))
+	} else {
+		h.found++
+	}
+	return at
+}
+
+// err is all that is wrong, joined.
+func (h *headerLine) err() error {
+	faults := h.twice
+	for i, what := range h.missing {
+		advice := ""
+		if i == 0 { // once will do
+			advice = fmt.Sprintf(": the file has %s; if its first line is data, write header: false in the schema", list(h.names))
+		}
+		faults = append(faults, fmt.Errorf("%s: line %d: %s%s", h.source, h.line, what, advice))
 	}
 	return errors.Join(faults...)
 }

@@ -3,6 +3,7 @@ package load
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"unicode/utf8"
 )
@@ -24,14 +25,14 @@ func newLineScanner(r io.Reader, limit int) *lineScanner {
 // passed over because it exceeds the limit. Text after the last line end is a line; nothing after it is not.
 func (s *lineScanner) next() (line []byte, tooLong bool, err error) {
 	line, err = s.r.ReadSlice('\n')
-	if err == io.EOF && len(line) == 0 {
+	if errors.Is(err, io.EOF) && len(line) == 0 {
 		return nil, false, io.EOF
 	}
 	s.n++
-	if err == bufio.ErrBufferFull {
+	if errors.Is(err, bufio.ErrBufferFull) {
 		s.long = s.long[:0]
 		size := 0
-		for err == bufio.ErrBufferFull {
+		for errors.Is(err, bufio.ErrBufferFull) {
 			if size += len(line); size <= s.limit {
 				s.long = append(s.long, line...)
 			}

@@ -248,7 +248,7 @@ func (r *Reader) Next(rec *schema.Record) error {
 	if errors.As(err, &bad) {
 		return err
 	}
-	if err != io.EOF {
+	if !errors.Is(err, io.EOF) {
 		err = r.sourceError(r.decoder.line(), err)
 	}
 	r.err = err

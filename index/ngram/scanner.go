@@ -1,3 +1,4 @@
+// Package ngram cuts strings into ordered n-grams, of which two strings that are near each other share many.
 package ngram
 
 import (

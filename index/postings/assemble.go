@@ -49,7 +49,7 @@ func (f *finalColumn) finish(c *column, objects uint32) error {
 	}
 	switch c.spec.Type {
 	case schema.Text:
-		f.sortStrings(tiles)
+		f.keywords, f.remap = c.SortStrings(tiles)
 		a.Keywords = uint32(f.keywords.Len())
 	case schema.Ordinal:
 		a.Keywords = c.spec.Keywords

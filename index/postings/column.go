@@ -1,11 +1,8 @@
 package postings
 
 import (
-	"cmp"
-	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
@@ -43,41 +40,6 @@ type finalColumn struct {
 	frequencies []frequency // by keyword, where the layout takes them
 	codes       codeTable   // of LayoutSliced
 	rare        rareTable   // of LayoutRare
-}
-
-// sortStrings puts the column's strings into the order of their bytes and leaves out those that only dropped
-// objects had.
-func (f *finalColumn) sortStrings(tiles int) {
-	c, from := f.source, f.source.Strings()
-	type entry struct {
-		prefix uint64 // the first 8 bytes decide most comparisons without touching the string
-		id     uint32
-	}
-	order := make([]entry, 0, from.Len())
-	used := c.UsedStrings(tiles)
-	size := 0
-	for id := range uint32(from.Len()) {
-		if used != nil && !used[id] {
-			continue
-		}
-		s := from.Bytes(id)
-		var prefix [8]byte
-		copy(prefix[:], s)
-		order = append(order, entry{binary.BigEndian.Uint64(prefix[:]), id})
-		size += len(s)
-	}
-	slices.SortFunc(order, func(a, b entry) int {
-		if a.prefix != b.prefix {
-			return cmp.Compare(a.prefix, b.prefix)
-		}
-		return strings.Compare(from.At(a.id), from.At(b.id))
-	})
-	f.remap = make([]uint32, from.Len())
-	f.keywords = store.NewStringTable(len(order), size)
-	for keyword, e := range order {
-		f.remap[e.id] = uint32(keyword)
-		f.keywords.Add(from.At(e.id))
-	}
 }
 
 // keywordsOf appends the keywords of a tile's postings to dst.

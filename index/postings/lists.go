@@ -1,3 +1,7 @@
+// Package postings is the family of inverted lists: an attribute's keywords, and for each keyword the objects that have it. A Builder makes the
+// lists of values, Lists are what engines search, in one of several layouts for each attribute, and a MatchQuery is what they are asked.
+//
+// A layout is a codec in a table (layout.go). A new one is a file and a line there.
 package postings
 
 import (

@@ -1,3 +1,6 @@
+// Package schema is what an index is described by, before anything is known of what it holds: its kind, its columns, the attributes that they are
+// indexed by and the layouts that these may have; and records, which is what the columns describe. It is the words in which loaders, types of
+// columns and structures speak of the same things, and knows none of them.
 package schema
 
 import (
@@ -102,7 +105,7 @@ type Column struct {
 	Edges EdgeRule `yaml:"edges,omitempty"`
 	// Split, when set, makes the cell a list of values separated by this text: tags, bags. Default: one value.
 	Split string `yaml:"split,omitempty"`
-	// Layout overrides how the postings are stored: auto (default), postings, sliced (at most one value an object)
+	// Layout overrides how the postings are stored: auto (default), postings, sliced (at most one value per object)
 	// or rare (texts and categories).
 	Layout string `yaml:"layout,omitempty"`
 	// Store keeps the text of a documents' text column for the payload. Sequences always keep their text.
@@ -135,7 +138,7 @@ func Parse(data []byte, check ColumnCheck) (*Schema, error) {
 	err := decoder.Decode(s)
 	var typeError *yaml.TypeError
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return nil, errors.New("the schema is empty; it needs at least name, kind and columns")
 	case errors.As(err, &typeError):
 		for _, text := range typeError.Errors {
@@ -144,7 +147,7 @@ func Parse(data []byte, check ColumnCheck) (*Schema, error) {
 	case err != nil:
 		return nil, fmt.Errorf("not valid YAML: %w", err)
 	default:
-		if err := decoder.Decode(new(yaml.Node)); err != io.EOF {
+		if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 			faults = append(faults, errors.New("a schema is one YAML document; nothing may follow it"))
 		}
 	}

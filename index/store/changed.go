@@ -344,7 +344,7 @@ func (f *File) Faulted(value any) bool {
 	if f.mapped == nil || !inside(f.data, value) {
 		return false
 	}
-	f.distrust(errUnreadable.Error())
+	_ = f.distrust(errUnreadable.Error()) // which every reader is told
 	return true
 }
 

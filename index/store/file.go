@@ -1,3 +1,6 @@
+// Package store is the index file, whatever is in it: header, section table and checksums, string and hash tables, writing that leaves the old file
+// or the new one, and telling whether a file that is mapped has changed. What the sections hold, the families of structures say. docs/format.md
+// draws the file byte by byte.
 package store
 
 import (
@@ -46,6 +49,7 @@ type File struct {
 	forms     map[SectionKind]SectionForm
 	found     map[slot]int  // sections of known kinds that nobody has needed yet; nil once the file is open
 	checked   []atomic.Bool // sections whose checksum was compared while opening
+	effort    Effort        // of opening
 }
 
 // slot identifies what a section is of; no two sections of a kind may share it.
@@ -55,21 +59,37 @@ type slot struct {
 	tile      int
 }
 
+// Effort bounds what opening a file takes. The zero value takes what there is.
+type Effort struct {
+	// Workers is the number of goroutines that look at sections, beside one that computes the version. Default
+	// runtime.GOMAXPROCS(0).
+	Workers int
+	// Given is asked now and then whether to go on. What it returns ends the opening, and is the error. Default: nothing does.
+	Given func() error
+}
+
+func (e *Effort) given() error {
+	if e.Given == nil {
+		return nil
+	}
+	return e.Given()
+}
+
 // Open maps an index file into memory, checks the header and the section table and calls read, which opens the structures in it.
 // Then it checks what read has not looked at. Errors wrap ErrNotIndex, *CorruptError or *UnsupportedError where these are the
 // cause.
 //
 // A file that is being written to is refused with a *ChangedError. One that is changed in place while it is open makes what was
 // read of it wrong and may make reading panic: Unchanged tells. WriteFile never does that, because it replaces the name.
-func Open(path string, forms []SectionForm, read func(*File) error) (*File, error) {
-	f, err := openFile(path, forms, read)
+func Open(path string, effort Effort, forms []SectionForm, read func(*File) error) (*File, error) {
+	f, err := openFile(path, effort, forms, read)
 	if err != nil {
 		return nil, fmt.Errorf("open index %s: %w", path, err)
 	}
 	return f, nil
 }
 
-func openFile(path string, forms []SectionForm, read func(*File) error) (*File, error) {
+func openFile(path string, effort Effort, forms []SectionForm, read func(*File) error) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		var pathError *os.PathError
@@ -78,7 +98,7 @@ func openFile(path string, forms []SectionForm, read func(*File) error) (*File, 
 		}
 		return nil, err
 	}
-	x, err := openMapped(path, f, forms, read)
+	x, err := openMapped(path, f, effort, forms, read)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -86,7 +106,7 @@ func openFile(path string, forms []SectionForm, read func(*File) error) (*File, 
 }
 
 // openMapped opens a file, which is the index's then. It stays open, so that it can be asked whether it has changed.
-func openMapped(path string, f *os.File, forms []SectionForm, read func(*File) error) (*File, error) {
+func openMapped(path string, f *os.File, effort Effort, forms []SectionForm, read func(*File) error) (*File, error) {
 	info, err := f.Stat()
 	switch {
 	case err != nil:
@@ -104,7 +124,7 @@ func openMapped(path string, f *os.File, forms []SectionForm, read func(*File) e
 	if err != nil {
 		return nil, fmt.Errorf("map into memory: %w", err)
 	}
-	x, err := newFile(data, forms, read)
+	x, err := newFile(data, effort, forms, read)
 	after, lost := stateOf(f)
 	if lost == nil && after.sameBytes(&before) && int64(len(data)) == before.size {
 		if p := (*panicked)(nil); errors.As(err, &p) && inside(data, p.value) {
@@ -130,7 +150,7 @@ func OpenBytes(data []byte, forms []SectionForm, read func(*File) error) (*File,
 		copy(aligned, data)
 		data = aligned
 	}
-	x, err := newFile(data, forms, read)
+	x, err := newFile(data, Effort{}, forms, read)
 	if err = rethrown(err); err != nil {
 		return nil, fmt.Errorf("open index in memory: %w", err)
 	}
@@ -149,9 +169,9 @@ func (f *File) Close() error {
 }
 
 // newFile checks data and reads it. A panic, which only data that change meanwhile can cause, is an error of type *panicked.
-func newFile(data []byte, forms []SectionForm, read func(*File) error) (f *File, err error) {
+func newFile(data []byte, effort Effort, forms []SectionForm, read func(*File) error) (f *File, err error) {
 	err = catch(func() error {
-		f, err = parse(data, forms, read)
+		f, err = parse(data, effort, forms, read)
 		return err
 	})
 	return f, err
@@ -166,7 +186,7 @@ func rethrown(err error) error {
 }
 
 // parse reads the file. The version, which is what takes longest, is computed beside the rest.
-func parse(data []byte, forms []SectionForm, read func(*File) error) (*File, error) {
+func parse(data []byte, effort Effort, forms []SectionForm, read func(*File) error) (*File, error) {
 	if !LittleEndian() {
 		return nil, errors.New("reading an index needs a little-endian machine")
 	}
@@ -174,7 +194,7 @@ func parse(data []byte, forms []SectionForm, read func(*File) error) (*File, err
 	if err != nil {
 		return nil, err
 	}
-	f := &File{data: data, header: h, forms: make(map[SectionKind]SectionForm, len(forms))}
+	f := &File{data: data, header: h, effort: effort, forms: make(map[SectionKind]SectionForm, len(forms))}
 	for _, form := range forms {
 		f.forms[form.Kind] = form
 	}
@@ -189,10 +209,7 @@ func parse(data []byte, forms []SectionForm, read func(*File) error) (*File, err
 	}
 	var group errgroup.Group
 	group.Go(func() error {
-		return catch(func() error {
-			f.sum = sha256.Sum256(data)
-			return nil
-		})
+		return catch(f.hash)
 	})
 	if err = read(f); err == nil {
 		err = f.checkRest()
@@ -201,8 +218,22 @@ func parse(data []byte, forms []SectionForm, read func(*File) error) (*File, err
 		return nil, err
 	}
 	f.version = hex.EncodeToString(f.sum[:8])
-	f.found, f.checked = nil, nil
+	f.found, f.checked, f.effort = nil, nil, Effort{}
 	return f, nil
+}
+
+// hash computes the checksum that the version is made of.
+func (f *File) hash() error {
+	const step = 16 << 20
+	sum := sha256.New()
+	for first := 0; first < len(f.data); first += step {
+		if err := f.effort.given(); err != nil {
+			return err
+		}
+		sum.Write(f.data[first:min(first+step, len(f.data))])
+	}
+	sum.Sum(f.sum[:0])
+	return nil
 }
 
 // nameOf returns the name of a kind in words.
@@ -279,11 +310,16 @@ func (f *File) Read(kind SectionKind) ([]byte, error) {
 	return f.Bytes(&f.sections[i]), f.check(i)
 }
 
-// Each calls visit for the sections that are chosen, on all cores, once their checksum is compared. Errors of visit are
+// Each calls visit for the sections that are chosen, on as many cores as opening may have, once their checksum is compared. Errors of visit are
 // wrapped with the section's place.
 func (f *File) Each(chosen func(*Section) bool, visit func(s *Section, data []byte) error) error {
 	var group errgroup.Group
-	stride := len(f.sections)/(4*runtime.GOMAXPROCS(0)) + 1
+	workers := f.effort.Workers
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	group.SetLimit(workers)
+	stride := len(f.sections)/(4*workers) + 1
 	for first := 0; first < len(f.sections); first += stride {
 		group.Go(func() error {
 			return catch(func() error {
@@ -291,6 +327,9 @@ func (f *File) Each(chosen func(*Section) bool, visit func(s *Section, data []by
 					s := &f.sections[i]
 					if !chosen(s) {
 						continue
+					}
+					if err := f.effort.given(); err != nil {
+						return err
 					}
 					if err := f.check(i); err != nil {
 						return err

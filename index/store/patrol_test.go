@@ -18,7 +18,7 @@ func TestPatrol(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "c.gmq")
 	must(WriteFile(t.Context(), path, 0, []Draft{smallDraft(4)}, nil))
-	x, err := Open(path, nil, func(*File) error { return nil })
+	x, err := Open(path, Effort{}, nil, func(*File) error { return nil })
 	must(err)
 	defer x.Close()
 	content, err := os.ReadFile(path)

@@ -52,8 +52,7 @@ func (d smallDraft) Sections() int { return int(d) }
 func (d smallDraft) Work() int64   { return 0 }
 func (d smallDraft) Write(_ context.Context, w *Writer, _ func(int64)) error {
 	for range d {
-		w.Add(999, -1, -1, make([]byte, 1<<20))
-		w.sections[len(w.sections)-1].Required = false // nobody knows it
+		w.AddOptional(999, -1, -1, make([]byte, 1<<20)) // nobody knows it
 	}
 	return w.Err()
 }

@@ -84,9 +84,19 @@ func newWriter(out Output, sections int) *Writer {
 	return w
 }
 
-// Add writes a section of the concatenated parts; attribute and tile are -1 where it belongs to none.
+// Add writes a section of the concatenated parts; attribute and tile are -1 where it belongs to none. Who does not know its kind cannot
+// read the file.
 func (w *Writer) Add(kind SectionKind, attribute, tile int, parts ...[]byte) {
-	s := Section{Kind: kind, Required: true, Attribute: attribute, Offset: w.offset}
+	w.add(Section{Kind: kind, Required: true, Attribute: attribute}, tile, parts)
+}
+
+// AddOptional is Add of a section without which the file is sound: who does not know its kind passes over it.
+func (w *Writer) AddOptional(kind SectionKind, attribute, tile int, parts ...[]byte) {
+	w.add(Section{Kind: kind, Attribute: attribute}, tile, parts)
+}
+
+func (w *Writer) add(s Section, tile int, parts [][]byte) {
+	s.Offset = w.offset
 	if tile >= 0 {
 		s.Tile, s.Tiles = tile, 1
 	}

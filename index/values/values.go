@@ -1,8 +1,13 @@
+// Package values keeps the values of an attribute that is being built, until all are known and they can be numbered: in little memory, and tile by
+// tile, as they are then encoded. It also knows what numbers become: the edges of buckets, and the bucket that a number is in.
 package values
 
 import (
+	"cmp"
+	"encoding/binary"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
@@ -122,7 +127,7 @@ func (c *Column) Distinct(tiles int) []float64 {
 }
 
 // usedStrings tells which strings occur in some object; nil when all do.
-func (c *Column) UsedStrings(tiles int) []bool {
+func (c *Column) usedStrings(tiles int) []bool {
 	if !c.Discarded {
 		return nil
 	}
@@ -133,4 +138,40 @@ func (c *Column) UsedStrings(tiles int) []bool {
 		}
 	}
 	return used
+}
+
+// SortStrings returns the column's strings in the order of their bytes, without those that only dropped
+// objects had, and the places that strings have among them by their numbers.
+func (c *Column) SortStrings(tiles int) (sorted store.StringTable, place []uint32) {
+	from := &c.strings.strings
+	type entry struct {
+		prefix uint64 // the first 8 bytes decide most comparisons without touching the string
+		id     uint32
+	}
+	order := make([]entry, 0, from.Len())
+	used := c.usedStrings(tiles)
+	size := 0
+	for id := range uint32(from.Len()) {
+		if used != nil && !used[id] {
+			continue
+		}
+		s := from.Bytes(id)
+		var prefix [8]byte
+		copy(prefix[:], s)
+		order = append(order, entry{binary.BigEndian.Uint64(prefix[:]), id})
+		size += len(s)
+	}
+	slices.SortFunc(order, func(a, b entry) int {
+		if a.prefix != b.prefix {
+			return cmp.Compare(a.prefix, b.prefix)
+		}
+		return strings.Compare(from.At(a.id), from.At(b.id))
+	})
+	place = make([]uint32, from.Len())
+	sorted = store.NewStringTable(len(order), size)
+	for keyword, e := range order {
+		place[e.id] = uint32(keyword)
+		sorted.Add(from.At(e.id))
+	}
+	return sorted, place
 }

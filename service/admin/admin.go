@@ -87,7 +87,7 @@ func Start(addr string, source Source) (*Server, error) {
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Write(out.Bytes())
+		_, _ = w.Write(out.Bytes()) // whoever asked may have gone
 	})
 	if source.Swap != nil {
 		mux.HandleFunc("POST "+swapPath, source.swap)

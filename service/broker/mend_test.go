@@ -4,10 +4,10 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/geniemq/geniemq/internal/testkit"
 )
 
 // A server that has turned JetStream off, as nats-server does when it may not write to its folder, is started anew: on the same
@@ -19,15 +19,7 @@ func TestBrokerIsMended(t *testing.T) {
 	}
 	defer b.Shutdown()
 	url := b.URL()
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := testkit.JetStream(t, url)
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -37,11 +29,9 @@ func TestBrokerIsMended(t *testing.T) {
 	if err := b.server.ShutdownJetStream(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
-		if _, err := js.Publish(t.Context(), "s", []byte("new")); err != nil {
-			return err
-		}
-		return b.Fault()
+	testkit.Until(t, "the server takes messages again", func() bool {
+		_, err := js.Publish(t.Context(), "s", []byte("new"))
+		return err == nil && b.Fault() == nil
 	})
 	stream, err := js.Stream(t.Context(), "S")
 	if err != nil {
@@ -63,42 +53,19 @@ func TestBrokerIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	var taken net.Listener
-	eventually(t, func() error { // the server may be started anew in between, on a busy machine
+	testkit.Until(t, "the server's address is free", func() bool { // it may be started anew in between, on a busy machine
 		b.end()
 		taken, err = net.Listen("tcp", strings.TrimPrefix(b.URL(), "nats://"))
-		return err
+		return err == nil
 	})
 	defer taken.Close()
-	select {
-	case err := <-lost:
-		if !strings.Contains(err.Error(), "could not be started anew") {
-			t.Errorf("the reason is %v", err)
-		}
-	case <-time.After(patience):
-		t.Fatal("nobody hears that the server is lost")
+	if err := <-lost; !strings.Contains(err.Error(), "could not be started anew") {
+		t.Errorf("the reason is %v", err)
 	}
 	if err := b.Shutdown(); err != nil {
 		t.Error(err)
 	}
 	if len(lost) > 0 {
 		t.Errorf("it is reported again: %v", <-lost)
-	}
-}
-
-// patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
-
-func eventually(t *testing.T, check func() error) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }

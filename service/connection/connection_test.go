@@ -8,16 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/geniemq/geniemq/service/broker"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service/config"
 )
 
 // What is wrong is said, and nothing else: a file that is missing is not a server that does not listen.
 func TestConnectSaysWhatIsWrong(t *testing.T) {
-	server, err := broker.Start(t.Context(), broker.Options{Listen: "127.0.0.1:0", DataDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := testkit.StartBroker(t)
 	url := server.URL()
 	missing := filepath.Join(t.TempDir(), "missing")
 	log := slog.New(slog.DiscardHandler)
@@ -28,9 +25,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("missing %s: %v", name, err)
 		}
 	}
-	if err := server.Shutdown(); err != nil {
-		t.Fatal(err)
-	}
+	server.Stop()
 	if _, err := Stay(url, "test", &config.Config{}, log); err == nil || !strings.Contains(err.Error(), listening) {
 		t.Errorf("no server: %v", err)
 	}

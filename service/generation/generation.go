@@ -14,6 +14,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/service/translate"
 )
@@ -74,8 +75,8 @@ type generation struct {
 }
 
 // open opens a file. name is the index's; with "" it is the one in the file.
-func open(path, name string, certifyLimit int64) (_ *generation, err error) {
-	x, err := index.Open(path)
+func open(path, name string, kinds index.Kinds, certifyLimit int64, effort store.Effort) (_ *generation, err error) {
+	x, err := kinds.OpenWith(path, effort)
 	if err != nil {
 		return nil, err
 	}

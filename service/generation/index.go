@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/service/pipeline"
 )
 
@@ -38,6 +41,7 @@ import (
 // ended; Close closes what remains. Abort and Hurry reach all generations, and those that begin later too.
 type Index struct {
 	name         string
+	kinds        index.Kinds
 	certifyLimit int64 // translate.New's
 	settings     Settings
 	options      pipeline.Options
@@ -70,14 +74,14 @@ func refused(format string, args ...any) error { return &RefusedError{fmt.Sprint
 // drainWait is how long a swap waits for the generation before the one that answers to end.
 const drainWait = 5 * time.Second
 
-// Open opens the file of an index. name is "" where it is to be the one in the file; certifyLimit is translate.New's. The index is to be
+// Open opens the file of an index. name is "" where it is to be the one in the file; kinds are what it may be made of; certifyLimit is translate.New's. The index is to be
 // loaded, started and watched then, and must be closed in any case.
-func Open(path, name string, certifyLimit int64) (*Index, error) {
-	g, err := open(path, name, certifyLimit)
+func Open(path, name string, kinds index.Kinds, certifyLimit int64) (*Index, error) {
+	g, err := open(path, name, kinds, certifyLimit, store.Effort{})
 	if err != nil {
 		return nil, err
 	}
-	x := &Index{name: g.name, certifyLimit: certifyLimit, turn: make(chan struct{}, 1), gone: make(chan struct{}), serving: g}
+	x := &Index{name: g.name, kinds: kinds, certifyLimit: certifyLimit, turn: make(chan struct{}, 1), gone: make(chan struct{}), serving: g}
 	close(x.gone)
 	x.swaps, x.cancel = context.WithCancel(context.Background())
 	return x, nil
@@ -285,7 +289,7 @@ func (x *Index) takeTurn(ctx context.Context) (*generation, error) {
 
 // prepare opens a file, loads it and tries it.
 func (x *Index) prepare(ctx context.Context, path string, old *generation) (_ *generation, err error) {
-	newer, err := open(path, x.name, x.certifyLimit)
+	newer, err := open(path, x.name, x.kinds, x.certifyLimit, aside(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -302,6 +306,12 @@ func (x *Index) prepare(ctx context.Context, path string, old *generation) (_ *g
 		return nil, errors.Join(err, newer.close())
 	}
 	return newer, nil
+}
+
+// aside is what opening a file takes while queries are answered: few of the cores, and no longer than the swap may.
+func aside(ctx context.Context) store.Effort {
+	const share = 4 // of the cores
+	return store.Effort{Workers: max(1, runtime.GOMAXPROCS(0)/share), Given: func() error { return context.Cause(ctx) }}
 }
 
 // replace puts a generation in the place of the one that answers, which retires.

@@ -44,7 +44,7 @@ type Request struct {
 	lane    *lane
 	codec   wire.ContentType // of the message and so of its answer
 	batch   bool             // {"queries":[...]}, answered by {"results":[...]}
-	tasks   []task           // one a query, in the message's order
+	tasks   []task           // one per query, in the message's order
 	queries int              // how many of them are to be run
 
 	open      atomic.Int64 // tasks to be run that are not done

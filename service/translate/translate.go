@@ -64,9 +64,9 @@ func (e *Translator) Plan(items []index.Item, spans []index.Span, q *wire.Query)
 	var err error
 	switch form := q.Form(); form {
 	case wire.RowForm:
-		err = e.conditions(match, q.Row)
+		err = e.conditions(&plan, match, q.Row)
 	case wire.ItemsForm:
-		err = e.conditions(match, q.Items)
+		err = e.conditions(&plan, match, q.Items)
 	case wire.TextForm:
 		err = e.queries.Text(match, q.Text)
 		if e.index.Schema().Kind == index.Sequences {
@@ -105,11 +105,25 @@ func (e *Translator) checkCertify(q *wire.Query) *wire.Error {
 		e.certifyWork, e.certifySymbols)
 }
 
-// conditions makes dst the query for a list of conditions.
-func (e *Translator) conditions(dst *index.Query, from []wire.Condition) error {
+// Rescored is what a structure of a column's own is asked, where hits are in another order than that of counts.
+type Rescored interface {
+	Rescore(k int) verify.Rescore
+}
+
+// conditions makes of a list of conditions a query of the lists, in match, or of the structure that a column of its own kind has.
+func (e *Translator) conditions(plan *gpuexec.Plan, match *index.Query, from []wire.Condition) error {
 	c := e.converters.Get().(*converter)
 	conds := c.convert(from)
-	err := e.queries.Conditions(dst, conds)
+	family, query, planned, err := e.queries.Planned(conds)
+	switch {
+	case !planned:
+		err = e.queries.Conditions(match, conds)
+	case err == nil:
+		plan.Family, plan.Query = family, query
+		if by, ok := query.(Rescored); ok {
+			plan.Rescore = by.Rescore(plan.K)
+		}
+	}
 	if cap(c.values) <= maxConverted {
 		clear(conds) // the message must not live on in the pool
 		clear(c.values)

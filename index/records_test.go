@@ -1,4 +1,4 @@
-package encode_test
+package index_test
 
 import (
 	"context"
@@ -11,13 +11,16 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
-func parseSchema(t testing.TB, text string) *index.Schema {
+func parseSchema(t testing.TB, text string) *schema.Schema {
 	t.Helper()
-	s, err := index.ParseSchema([]byte(text))
+	s, err := index.Builtin().ParseSchema([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,26 +31,30 @@ func parseSchema(t testing.TB, text string) *index.Schema {
 type builder struct {
 	t       testing.TB
 	index   *index.Builder
-	objects *encode.Objects
+	objects *index.Objects
 }
 
-func newBuilder(t testing.TB, schema *index.Schema) *builder {
+func newBuilder(t testing.TB, from *schema.Schema) *builder {
 	t.Helper()
-	b, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+	b, err := index.NewBuilder(from, index.Builtin().Attributes(from), index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &builder{t, b, encode.NewObjects(schema, b)}
+	objects, err := index.NewObjects(from, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &builder{t, b, objects}
 }
 
-func (b *builder) add(rec *index.Record) {
+func (b *builder) add(rec *schema.Record) {
 	b.t.Helper()
 	if err := b.objects.Add(rec); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-func (b *builder) open() (*index.Index, *encode.Queries) {
+func (b *builder) open() (*index.Index, *index.Queries) {
 	b.t.Helper()
 	data, err := b.index.Bytes(context.Background())
 	if err != nil {
@@ -57,7 +64,7 @@ func (b *builder) open() (*index.Index, *encode.Queries) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	q, err := encode.NewQueries(x)
+	q, err := index.NewQueries(x)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -65,11 +72,11 @@ func (b *builder) open() (*index.Index, *encode.Queries) {
 }
 
 // textIndex builds an index of one text an object.
-func textIndex(t testing.TB, schema string, texts ...string) (*index.Index, *encode.Queries) {
+func textIndex(t testing.TB, from string, texts ...string) (*index.Index, *index.Queries) {
 	t.Helper()
-	b := newBuilder(t, parseSchema(t, schema))
+	b := newBuilder(t, parseSchema(t, from))
 	for i, text := range texts {
-		b.add(&index.Record{Line: int64(i + 1), Cells: []index.Cell{{Values: []string{text}}}})
+		b.add(&schema.Record{Line: int64(i + 1), Cells: []schema.Cell{{Values: []string{text}}}})
 	}
 	return b.open()
 }
@@ -102,16 +109,16 @@ func dataFile(t testing.TB, name string) string {
 }
 
 // loadRecords reads all records of a file; bad records go to bad, which may be nil when there must be none.
-func loadRecords(t testing.TB, schema *index.Schema, path string, options load.Options, bad func(*load.BadRecord)) []index.Record {
+func loadRecords(t testing.TB, from *schema.Schema, path string, options load.Options, bad func(*load.BadRecord)) []schema.Record {
 	t.Helper()
-	r, err := load.Open(path, schema, options)
+	r, err := load.Open(path, from, options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	var records []index.Record
+	var records []schema.Record
 	for {
-		var rec index.Record
+		var rec schema.Record
 		err := r.Next(&rec)
 		var skip *load.BadRecord
 		switch {
@@ -128,10 +135,10 @@ func loadRecords(t testing.TB, schema *index.Schema, path string, options load.O
 }
 
 // loadIndex builds an index of all records of a file.
-func loadIndex(t testing.TB, schema *index.Schema, path string, options load.Options) (*index.Index, *encode.Queries, []index.Record) {
+func loadIndex(t testing.TB, from *schema.Schema, path string, options load.Options) (*index.Index, *index.Queries, []schema.Record) {
 	t.Helper()
-	records := loadRecords(t, schema, path, options, nil)
-	b := newBuilder(t, schema)
+	records := loadRecords(t, from, path, options, nil)
+	b := newBuilder(t, from)
 	for i := range records {
 		b.add(&records[i])
 	}
@@ -140,11 +147,11 @@ func loadIndex(t testing.TB, schema *index.Schema, path string, options load.Opt
 }
 
 // matchCounts counts by the definition, posting by posting.
-func matchCounts(x *index.Index, q *index.Query) []uint64 {
+func matchCounts(x *index.Index, q *postings.MatchQuery) []uint64 {
 	counts := make([]uint64, x.Objects())
-	var decoder index.Decoder
+	var decoder postings.Decoder
 	for tile := range x.Tiles() {
-		base := tile * index.TileObjects
+		base := tile * store.TileObjects
 		for _, item := range q.Items {
 			postings := decoder.Postings(x, tile, int(item.Attr))
 			for _, span := range q.ItemSpans(item) {
@@ -174,21 +181,21 @@ func top(counts []uint64, k int) []hit {
 	return hits[:min(k, len(hits))]
 }
 
-func number(v float64) *encode.Value {
-	value := encode.NumberValue(v)
+func number(v float64) *column.Value {
+	value := column.NumberValue(v)
 	return &value
 }
 
-func text(s string) *encode.Value {
-	value := encode.StringValue(s)
+func text(s string) *column.Value {
+	value := column.StringValue(s)
 	return &value
 }
 
 // checkQuery checks what every consumer of a query relies on.
-func checkQuery(t testing.TB, x *index.Index, q *index.Query) {
+func checkQuery(t testing.TB, x *index.Index, q *postings.MatchQuery) {
 	t.Helper()
 	for i, item := range q.Items {
-		if item.Weight < 1 || item.Weight > index.MaxWeight {
+		if item.Weight < 1 || item.Weight > postings.MaxWeight {
 			t.Errorf("item %d has weight %d", i, item.Weight)
 		}
 		keywords := x.Attributes()[item.Attr].Keywords
@@ -205,7 +212,7 @@ func checkQuery(t testing.TB, x *index.Index, q *index.Query) {
 
 func wantQueryError(t testing.TB, err error, parts ...string) {
 	t.Helper()
-	var bad *encode.QueryError
+	var bad *column.QueryError
 	if !errors.As(err, &bad) {
 		t.Errorf("error %v is no QueryError", err)
 		return

@@ -1,6 +1,7 @@
-package bench
+package workload
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"runtime"
@@ -8,8 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/index"
 )
 
@@ -48,28 +47,6 @@ func TestEndedContext(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends brute force with the query that it is at.
-func TestEndedChecks(t *testing.T) {
-	w, err := New(context.Background(), "w3", Options{Objects: 100, Queries: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	engine := cpu.New(gpuexec.CPUOptions{})
-	defer engine.Close()
-	ctx, cancel := context.WithCancel(context.Background())
-	var late atomic.Bool
-	w.reference = func(i, _, _ int, _ func(id, count uint32)) {
-		cancel()
-		if i > 0 {
-			late.Store(true)
-		}
-	}
-	if r, err := Engine(ctx, w, engine, EngineOptions{Checks: 3}); !errors.Is(err, context.Canceled) || late.Load() {
-		t.Errorf("%+v, %v; another query was checked: %v", r, err, late.Load())
-	}
-}
-
 func TestTooManyObjects(t *testing.T) {
 	for _, name := range Names() {
 		w, err := New(context.Background(), name, Options{Objects: index.MaxObjects + 1})
@@ -77,4 +54,36 @@ func TestTooManyObjects(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// An index that grew or came from the cache is the one that would be built.
+func TestGrownAndCached(t *testing.T) {
+	ctx := context.Background()
+	opts := Options{Objects: 300, Queries: 1}
+	fresh, err := New(ctx, "w1", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Close()
+	grows := opts
+	grows.Grow()
+	caches := opts
+	caches.Cache = t.TempDir()
+	for _, steps := range [][]Options{{withObjects(grows, 100), grows}, {caches, caches}} {
+		for _, o := range steps {
+			w, err := New(ctx, "w1", o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if o.Objects == opts.Objects && !bytes.Equal(w.File, fresh.File) {
+				t.Error("the index is another one than when built at once")
+			}
+			w.Close()
+		}
+	}
+}
+
+func withObjects(o Options, n int) Options {
+	o.Objects = n
+	return o
 }

@@ -1,4 +1,4 @@
-package bench
+package workload
 
 import (
 	"context"
@@ -60,7 +60,7 @@ func adultData(schema *index.Schema, folder string) ([]index.Record, error) {
 		for {
 			var rec index.Record
 			err := r.Next(&rec)
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			// The test file starts with a line that is not a record.
@@ -125,23 +125,8 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 	src := newSource(opts.Seed, 'q')
 	for i := range w.Plans {
 		asked[i] = cells[src.intn(len(cells))]
-		var conditions []encode.Condition
-		query := wire.Query{K: opts.K}
-		for a, c := range asked[i] {
-			switch {
-			case c.missing:
-			case attrs[a].Type == index.Number:
-				lo, hi := float64(max(c.bucket-reach, 0)), float64(c.bucket+reach)
-				low, high := encode.NumberValue(lo), encode.NumberValue(hi)
-				conditions = append(conditions, encode.Condition{Attr: attrs[a].Name, Min: &low, Max: &high, Bucket: true})
-				query.Items = append(query.Items, wire.Condition{Attr: attrs[a].Name, Min: wire.Number(lo), Max: wire.Number(hi), Bucket: true})
-			default:
-				v := encode.StringValue(c.text)
-				conditions = append(conditions, encode.Condition{Attr: attrs[a].Name, Value: &v})
-				query.Items = append(query.Items, wire.Condition{Attr: attrs[a].Name, Value: wire.String(c.text)})
-			}
-		}
-		w.Queries = append(w.Queries, query)
+		conditions, items := askAdult(attrs, asked[i], reach)
+		w.Queries = append(w.Queries, wire.Query{K: opts.K, Items: items})
 		plan := &w.Plans[i]
 		match := new(index.Query)
 		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
@@ -149,7 +134,7 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 			return nil, err
 		}
 	}
-	w.reference = func(i, lo, hi int, visit func(id, count uint32)) {
+	w.Reference = func(i, lo, hi int, visit func(id, count uint32)) {
 		counts := make([]uint32, len(cells))
 		for r, row := range cells {
 			for a, c := range row {
@@ -165,6 +150,26 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 		}
 	}
 	return w, nil
+}
+
+// askAdult asks for what a row has, a number by so many buckets either way: in the index's words and in those of the protocol.
+func askAdult(attrs []index.Attribute, row [adultColumns]cell, reach int) (conditions []encode.Condition, items []wire.Condition) {
+	for a, c := range row {
+		name := attrs[a].Name
+		switch {
+		case c.missing:
+		case attrs[a].Type == index.Number:
+			lo, hi := float64(max(c.bucket-reach, 0)), float64(c.bucket+reach)
+			low, high := encode.NumberValue(lo), encode.NumberValue(hi)
+			conditions = append(conditions, encode.Condition{Attr: name, Min: &low, Max: &high, Bucket: true})
+			items = append(items, wire.Condition{Attr: name, Min: wire.Number(lo), Max: wire.Number(hi), Bucket: true})
+		default:
+			v := encode.StringValue(c.text)
+			conditions = append(conditions, encode.Condition{Attr: name, Value: &v})
+			items = append(items, wire.Condition{Attr: name, Value: wire.String(c.text)})
+		}
+	}
+	return conditions, items
 }
 
 // cell is one value of a row as the reference sees it.

@@ -1,4 +1,4 @@
-package encode_test
+package index_test
 
 import (
 	"encoding/json"
@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/column"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 const tableSchema = `
@@ -29,15 +31,15 @@ columns:
 `
 
 // tableIndex has ages 0 to 100 in steps of 10 (buckets of width 10, the last one closed), the same sizes, and two sexes.
-func tableIndex(t *testing.T) (*index.Index, *encode.Queries) {
+func tableIndex(t *testing.T) (*index.Index, *index.Queries) {
 	b := newBuilder(t, parseSchema(t, tableSchema))
 	for i := range 11 {
 		v := strconv.Itoa(10 * i)
-		cells := []index.Cell{
+		cells := []schema.Cell{
 			{Values: []string{v}}, {Values: []string{v}}, {Values: []string{" " + []string{"Female", "Male"}[i%2] + " "}},
 			{Values: []string{"all", "5", "true", "t" + v, "all"}}, {Values: []string{"n" + v}}, {}, {},
 		}
-		b.add(&index.Record{Line: int64(i + 1), Cells: cells})
+		b.add(&schema.Record{Line: int64(i + 1), Cells: cells})
 	}
 	return b.open()
 }
@@ -47,70 +49,70 @@ func TestConditions(t *testing.T) {
 	inf := math.Inf(1)
 	all := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 	for _, c := range []struct {
-		condition encode.Condition
+		condition column.Condition
 		want      []int // ids that match; repeats count
 	}{
-		{encode.Condition{Attr: "age", Value: number(37)}, []int{3}},
-		{encode.Condition{Attr: "age", Value: number(40)}, []int{4}}, // an edge belongs to the bucket above
-		{encode.Condition{Attr: "age", Value: number(100)}, []int{9, 10}},
-		{encode.Condition{Attr: "age", Value: number(95)}, []int{9, 10}},
-		{encode.Condition{Attr: "age", Value: number(101)}, nil},
-		{encode.Condition{Attr: "age", Value: number(-1)}, nil},
-		{encode.Condition{Attr: "age", Value: number(inf)}, nil},
-		{encode.Condition{Attr: "age", Min: number(15), Max: number(39.9)}, []int{1, 2, 3}},
-		{encode.Condition{Attr: "age", Min: number(15), Max: number(40)}, []int{1, 2, 3, 4}},
-		{encode.Condition{Attr: "age", Min: number(75)}, []int{7, 8, 9, 10}},
-		{encode.Condition{Attr: "age", Max: number(math.Copysign(0, -1))}, []int{0}},
-		{encode.Condition{Attr: "age", Min: number(-inf), Max: number(inf)}, all},
-		{encode.Condition{Attr: "age", Min: number(-9), Max: number(1e300)}, all},
-		{encode.Condition{Attr: "age", Min: number(100.5)}, nil},
-		{encode.Condition{Attr: "age", Max: number(-0.5)}, nil},
-		{encode.Condition{Attr: "age", Min: number(inf)}, nil},
-		{encode.Condition{Attr: "age", In: []encode.Value{*number(51), *number(5), *number(59), *number(7), *number(-1)}}, []int{0, 5}},
-		{encode.Condition{Attr: "age", In: []encode.Value{*number(20), *number(10), *number(0)}}, []int{0, 1, 2}},
-		{encode.Condition{Attr: "age", Value: number(3), Bucket: true}, []int{3}},
-		{encode.Condition{Attr: "age", Value: number(9), Bucket: true}, []int{9, 10}},
-		{encode.Condition{Attr: "age", Value: number(10), Bucket: true}, nil},
-		{encode.Condition{Attr: "age", Value: number(-1), Bucket: true}, nil},
-		{encode.Condition{Attr: "age", Min: number(-50), Max: number(2), Bucket: true}, []int{0, 1, 2}},
-		{encode.Condition{Attr: "age", Min: number(8), Max: number(58), Bucket: true}, []int{8, 9, 10}},
-		{encode.Condition{Attr: "age", Min: number(8), Bucket: true}, []int{8, 9, 10}},
-		{encode.Condition{Attr: "age", Max: number(-1), Bucket: true}, nil},
-		{encode.Condition{Attr: "age", In: []encode.Value{*number(1), *number(0), *number(1)}, Bucket: true}, []int{0, 1}},
+		{column.Condition{Attr: "age", Value: number(37)}, []int{3}},
+		{column.Condition{Attr: "age", Value: number(40)}, []int{4}}, // an edge belongs to the bucket above
+		{column.Condition{Attr: "age", Value: number(100)}, []int{9, 10}},
+		{column.Condition{Attr: "age", Value: number(95)}, []int{9, 10}},
+		{column.Condition{Attr: "age", Value: number(101)}, nil},
+		{column.Condition{Attr: "age", Value: number(-1)}, nil},
+		{column.Condition{Attr: "age", Value: number(inf)}, nil},
+		{column.Condition{Attr: "age", Min: number(15), Max: number(39.9)}, []int{1, 2, 3}},
+		{column.Condition{Attr: "age", Min: number(15), Max: number(40)}, []int{1, 2, 3, 4}},
+		{column.Condition{Attr: "age", Min: number(75)}, []int{7, 8, 9, 10}},
+		{column.Condition{Attr: "age", Max: number(math.Copysign(0, -1))}, []int{0}},
+		{column.Condition{Attr: "age", Min: number(-inf), Max: number(inf)}, all},
+		{column.Condition{Attr: "age", Min: number(-9), Max: number(1e300)}, all},
+		{column.Condition{Attr: "age", Min: number(100.5)}, nil},
+		{column.Condition{Attr: "age", Max: number(-0.5)}, nil},
+		{column.Condition{Attr: "age", Min: number(inf)}, nil},
+		{column.Condition{Attr: "age", In: []column.Value{*number(51), *number(5), *number(59), *number(7), *number(-1)}}, []int{0, 5}},
+		{column.Condition{Attr: "age", In: []column.Value{*number(20), *number(10), *number(0)}}, []int{0, 1, 2}},
+		{column.Condition{Attr: "age", Value: number(3), Bucket: true}, []int{3}},
+		{column.Condition{Attr: "age", Value: number(9), Bucket: true}, []int{9, 10}},
+		{column.Condition{Attr: "age", Value: number(10), Bucket: true}, nil},
+		{column.Condition{Attr: "age", Value: number(-1), Bucket: true}, nil},
+		{column.Condition{Attr: "age", Min: number(-50), Max: number(2), Bucket: true}, []int{0, 1, 2}},
+		{column.Condition{Attr: "age", Min: number(8), Max: number(58), Bucket: true}, []int{8, 9, 10}},
+		{column.Condition{Attr: "age", Min: number(8), Bucket: true}, []int{8, 9, 10}},
+		{column.Condition{Attr: "age", Max: number(-1), Bucket: true}, nil},
+		{column.Condition{Attr: "age", In: []column.Value{*number(1), *number(0), *number(1)}, Bucket: true}, []int{0, 1}},
 
-		{encode.Condition{Attr: "size", Value: number(30)}, []int{3}},
-		{encode.Condition{Attr: "size", Value: number(31)}, nil},
-		{encode.Condition{Attr: "size", Min: number(31), Max: number(39)}, nil},
-		{encode.Condition{Attr: "size", Min: number(30), Max: number(59)}, []int{3, 4, 5}},
-		{encode.Condition{Attr: "size", Min: number(95)}, []int{10}},
-		{encode.Condition{Attr: "size", Max: number(10)}, []int{0, 1}},
-		{encode.Condition{Attr: "size", In: []encode.Value{*number(35), *number(100), *number(0)}}, []int{0, 10}},
-		{encode.Condition{Attr: "size", Min: number(2), Max: number(3), Bucket: true}, []int{2, 3}},
+		{column.Condition{Attr: "size", Value: number(30)}, []int{3}},
+		{column.Condition{Attr: "size", Value: number(31)}, nil},
+		{column.Condition{Attr: "size", Min: number(31), Max: number(39)}, nil},
+		{column.Condition{Attr: "size", Min: number(30), Max: number(59)}, []int{3, 4, 5}},
+		{column.Condition{Attr: "size", Min: number(95)}, []int{10}},
+		{column.Condition{Attr: "size", Max: number(10)}, []int{0, 1}},
+		{column.Condition{Attr: "size", In: []column.Value{*number(35), *number(100), *number(0)}}, []int{0, 10}},
+		{column.Condition{Attr: "size", Min: number(2), Max: number(3), Bucket: true}, []int{2, 3}},
 
-		{encode.Condition{Attr: "sex", Value: text("Male")}, []int{1, 3, 5, 7, 9}},
-		{encode.Condition{Attr: "sex", Value: text(" Male ")}, []int{1, 3, 5, 7, 9}},
-		{encode.Condition{Attr: "sex", Value: text("male")}, nil},
-		{encode.Condition{Attr: "sex", Value: text("")}, nil},
-		{encode.Condition{Attr: "sex", Value: number(1)}, nil}, // the unknown category "1", not a fault
-		{encode.Condition{Attr: "sex", In: []encode.Value{*text("Male"), *text("?"), *text("Female"), *text("Male")}}, all},
-		{encode.Condition{Attr: "sex", Min: text("G")}, []int{1, 3, 5, 7, 9}},
-		{encode.Condition{Attr: "sex", Max: text("Female")}, []int{0, 2, 4, 6, 8, 10}},
-		{encode.Condition{Attr: "sex", Min: text("Female"), Max: text("Male")}, all},
-		{encode.Condition{Attr: "sex", Min: text("N")}, nil},
-		{encode.Condition{Attr: "tags", Value: text("all")}, append(slices.Clone(all), all...)},
-		{encode.Condition{Attr: "tags", Value: number(5)}, all},
-		{encode.Condition{Attr: "tags", Value: number(5.5)}, nil},
-		{encode.Condition{Attr: "tags", In: []encode.Value{encode.BoolValue(true), encode.BoolValue(false)}}, all},
-		{encode.Condition{Attr: "tags", Min: text("t10"), Max: text("t2")}, []int{1, 10}}, // and t100
+		{column.Condition{Attr: "sex", Value: text("Male")}, []int{1, 3, 5, 7, 9}},
+		{column.Condition{Attr: "sex", Value: text(" Male ")}, []int{1, 3, 5, 7, 9}},
+		{column.Condition{Attr: "sex", Value: text("male")}, nil},
+		{column.Condition{Attr: "sex", Value: text("")}, nil},
+		{column.Condition{Attr: "sex", Value: number(1)}, nil}, // the unknown category "1", not a fault
+		{column.Condition{Attr: "sex", In: []column.Value{*text("Male"), *text("?"), *text("Female"), *text("Male")}}, all},
+		{column.Condition{Attr: "sex", Min: text("G")}, []int{1, 3, 5, 7, 9}},
+		{column.Condition{Attr: "sex", Max: text("Female")}, []int{0, 2, 4, 6, 8, 10}},
+		{column.Condition{Attr: "sex", Min: text("Female"), Max: text("Male")}, all},
+		{column.Condition{Attr: "sex", Min: text("N")}, nil},
+		{column.Condition{Attr: "tags", Value: text("all")}, append(slices.Clone(all), all...)},
+		{column.Condition{Attr: "tags", Value: number(5)}, all},
+		{column.Condition{Attr: "tags", Value: number(5.5)}, nil},
+		{column.Condition{Attr: "tags", In: []column.Value{column.BoolValue(true), column.BoolValue(false)}}, all},
+		{column.Condition{Attr: "tags", Min: text("t10"), Max: text("t2")}, []int{1, 10}}, // and t100
 
-		{encode.Condition{Attr: "empty", Value: number(0)}, nil},
-		{encode.Condition{Attr: "empty", Min: number(0)}, nil},
-		{encode.Condition{Attr: "empty", Min: number(0), Bucket: true}, nil},
+		{column.Condition{Attr: "empty", Value: number(0)}, nil},
+		{column.Condition{Attr: "empty", Min: number(0)}, nil},
+		{column.Condition{Attr: "empty", Min: number(0), Bucket: true}, nil},
 	} {
-		for _, weight := range []uint32{0, 1, 3, index.MaxWeight} {
+		for _, weight := range []uint32{0, 1, 3, postings.MaxWeight} {
 			c.condition.Weight = weight
-			var query index.Query
-			if err := q.Conditions(&query, []encode.Condition{c.condition}); err != nil {
+			var query postings.MatchQuery
+			if err := q.Conditions(&query, []column.Condition{c.condition}); err != nil {
 				t.Errorf("%s: %v", describe(c.condition), err)
 				break
 			}
@@ -126,11 +128,11 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-func describe(c encode.Condition) string {
+func describe(c column.Condition) string {
 	s := fmt.Sprintf("%s weight %d bucket %v in %v", c.Attr, c.Weight, c.Bucket, c.In)
 	for _, end := range []struct {
 		name  string
-		value *encode.Value
+		value *column.Value
 	}{{"value", c.Value}, {"min", c.Min}, {"max", c.Max}} {
 		if end.value != nil {
 			s += fmt.Sprintf(" %s %v", end.name, *end.value)
@@ -141,68 +143,68 @@ func describe(c encode.Condition) string {
 
 func TestConditionErrors(t *testing.T) {
 	_, q := tableIndex(t)
-	null, yes := encode.Value{}, encode.BoolValue(true)
+	null, yes := column.Value{}, column.BoolValue(true)
 	for _, c := range []struct {
-		condition encode.Condition
+		condition column.Condition
 		want      string
 	}{
-		{encode.Condition{Attr: "agee", Value: number(1)}, `attribute "agee" is not in index table (did you mean age?)`},
-		{encode.Condition{Attr: "AGE", Value: number(1)}, `(did you mean age?)`},
-		{encode.Condition{Attr: "", Value: number(1)}, `attribute "" is not in index table (it has age, size, sex, tags, empty)`},
-		{encode.Condition{Attr: strings.Repeat("x", 1<<16), Value: number(1)}, `it has age, size`},
-		{encode.Condition{Attr: "note", Value: text("x")}, `column "note" of index table is stored but not indexed`},
-		{encode.Condition{Attr: "junk", Value: text("x")}, `column "junk" of index table is not indexed (type skip)`},
-		{encode.Condition{Attr: "age"}, `attribute "age" has nothing to match: give a value, min and max (or one of them), or a list in`},
-		{encode.Condition{Attr: "age", In: []encode.Value{}}, `nothing to match`},
-		{encode.Condition{Attr: "age", Value: number(1), Min: number(1)}, `mixes a value, a range and a list`},
-		{encode.Condition{Attr: "age", Value: number(1), In: []encode.Value{*number(1)}}, `mixes`},
-		{encode.Condition{Attr: "age", Value: number(1), In: []encode.Value{}}, ``},
-		{encode.Condition{Attr: "age", Max: number(1), In: []encode.Value{*number(1)}}, `mixes`},
-		{encode.Condition{Attr: "age", Value: number(1), Weight: index.MaxWeight + 1}, `weight 65536 of attribute "age" is too large: weights are 1 to 65535`},
-		{encode.Condition{Attr: "age", Value: text("39")}, `attribute "age" is a number column: write the number 39 without quotes`},
-		{encode.Condition{Attr: "age", Value: text("3.9e1")}, `write the number 39 without quotes`},
-		{encode.Condition{Attr: "age", Value: text("old")}, `write a number, such as 0, not the string "old"`},
-		{encode.Condition{Attr: "age", Value: &yes}, `not true or false`},
-		{encode.Condition{Attr: "age", Value: &null}, `attribute "age": null is not a value`},
-		{encode.Condition{Attr: "age", Min: &null}, `null`},
-		{encode.Condition{Attr: "sex", Value: &null}, `null`},
-		{encode.Condition{Attr: "sex", In: []encode.Value{*text("a"), null}}, `null`},
-		{encode.Condition{Attr: "sex", Max: &null}, `null`},
-		{encode.Condition{Attr: "age", Value: number(math.NaN())}, `NaN`},
-		{encode.Condition{Attr: "sex", Value: number(math.NaN())}, `NaN`},
-		{encode.Condition{Attr: "age", Max: number(math.NaN())}, `NaN`},
-		{encode.Condition{Attr: "age", Min: number(2), Max: number(1)}, `attribute "age": min 2 is greater than max 1`},
-		{encode.Condition{Attr: "empty", Min: number(2), Max: number(1)}, `min 2 is greater`},
-		{encode.Condition{Attr: "age", Min: number(2), Max: number(1), Bucket: true}, `min 2 is greater`},
-		{encode.Condition{Attr: "sex", Min: text("b"), Max: text("a")}, `min "b" comes after max "a" in the order of text`},
-		{encode.Condition{Attr: "sex", Min: number(9), Max: number(10)}, `only number columns compare by size`},
-		{encode.Condition{Attr: "age", Value: number(2.5), Bucket: true}, `2.5 is not a bucket number: write an integer from 0 to 9`},
-		{encode.Condition{Attr: "age", Min: number(math.NaN()), Bucket: true}, `NaN`},
-		{encode.Condition{Attr: "age", Value: text("2"), Bucket: true}, `write the number 2 without quotes`},
-		{encode.Condition{Attr: "sex", Value: text("2"), Bucket: true}, `"sex" is not a number column and has no buckets`},
+		{column.Condition{Attr: "agee", Value: number(1)}, `attribute "agee" is not in index table (did you mean age?)`},
+		{column.Condition{Attr: "AGE", Value: number(1)}, `(did you mean age?)`},
+		{column.Condition{Attr: "", Value: number(1)}, `attribute "" is not in index table (it has age, size, sex, tags, empty)`},
+		{column.Condition{Attr: strings.Repeat("x", 1<<16), Value: number(1)}, `it has age, size`},
+		{column.Condition{Attr: "note", Value: text("x")}, `column "note" of index table is stored but not indexed`},
+		{column.Condition{Attr: "junk", Value: text("x")}, `column "junk" of index table is not indexed (type skip)`},
+		{column.Condition{Attr: "age"}, `attribute "age" has nothing to match: give a value, min and max (or one of them), or a list in`},
+		{column.Condition{Attr: "age", In: []column.Value{}}, `nothing to match`},
+		{column.Condition{Attr: "age", Value: number(1), Min: number(1)}, `mixes a value, a range and a list`},
+		{column.Condition{Attr: "age", Value: number(1), In: []column.Value{*number(1)}}, `mixes`},
+		{column.Condition{Attr: "age", Value: number(1), In: []column.Value{}}, ``},
+		{column.Condition{Attr: "age", Max: number(1), In: []column.Value{*number(1)}}, `mixes`},
+		{column.Condition{Attr: "age", Value: number(1), Weight: postings.MaxWeight + 1}, `weight 65536 of attribute "age" is too large: weights are 1 to 65535`},
+		{column.Condition{Attr: "age", Value: text("39")}, `attribute "age" is a number column: write the number 39 without quotes`},
+		{column.Condition{Attr: "age", Value: text("3.9e1")}, `write the number 39 without quotes`},
+		{column.Condition{Attr: "age", Value: text("old")}, `write a number, such as 0, not the string "old"`},
+		{column.Condition{Attr: "age", Value: &yes}, `not true or false`},
+		{column.Condition{Attr: "age", Value: &null}, `attribute "age": null is not a value`},
+		{column.Condition{Attr: "age", Min: &null}, `null`},
+		{column.Condition{Attr: "sex", Value: &null}, `null`},
+		{column.Condition{Attr: "sex", In: []column.Value{*text("a"), null}}, `null`},
+		{column.Condition{Attr: "sex", Max: &null}, `null`},
+		{column.Condition{Attr: "age", Value: number(math.NaN())}, `NaN`},
+		{column.Condition{Attr: "sex", Value: number(math.NaN())}, `NaN`},
+		{column.Condition{Attr: "age", Max: number(math.NaN())}, `NaN`},
+		{column.Condition{Attr: "age", Min: number(2), Max: number(1)}, `attribute "age": min 2 is greater than max 1`},
+		{column.Condition{Attr: "empty", Min: number(2), Max: number(1)}, `min 2 is greater`},
+		{column.Condition{Attr: "age", Min: number(2), Max: number(1), Bucket: true}, `min 2 is greater`},
+		{column.Condition{Attr: "sex", Min: text("b"), Max: text("a")}, `min "b" comes after max "a" in the order of text`},
+		{column.Condition{Attr: "sex", Min: number(9), Max: number(10)}, `only number columns compare by size`},
+		{column.Condition{Attr: "age", Value: number(2.5), Bucket: true}, `2.5 is not a bucket number: write an integer from 0 to 9`},
+		{column.Condition{Attr: "age", Min: number(math.NaN()), Bucket: true}, `NaN`},
+		{column.Condition{Attr: "age", Value: text("2"), Bucket: true}, `write the number 2 without quotes`},
+		{column.Condition{Attr: "sex", Value: text("2"), Bucket: true}, `"sex" is not a number column and has no buckets`},
 	} {
-		var query index.Query
-		good := encode.Condition{Attr: "age", Value: number(1)}
-		err := q.Conditions(&query, []encode.Condition{good, c.condition})
+		var query postings.MatchQuery
+		good := column.Condition{Attr: "age", Value: number(1)}
+		err := q.Conditions(&query, []column.Condition{good, c.condition})
 		wantQueryError(t, err, c.want)
 		if err != nil && len(err.Error()) > 500 {
 			t.Errorf("error of %d bytes", len(err.Error()))
 		}
 		// A query that failed leaves nothing behind for the next.
-		if err := q.Conditions(&query, []encode.Condition{good}); err != nil || len(query.Items) != 1 {
+		if err := q.Conditions(&query, []column.Condition{good}); err != nil || len(query.Items) != 1 {
 			t.Errorf("after an error: %v, %v", query, err)
 		}
 	}
-	var query index.Query
+	var query postings.MatchQuery
 	wantQueryError(t, q.Conditions(&query, nil), "no conditions", "age, size, sex, tags, empty")
 }
 
 func TestRowRecords(t *testing.T) {
 	b := newBuilder(t, parseSchema(t, strings.Replace(tableSchema, "kind: rows", "kind: rows\nkey: id", 1)))
-	cells := func(column int, cell index.Cell) []index.Cell {
-		all := make([]index.Cell, 7)
-		all[0] = index.Cell{Values: []string{"1"}}
-		all[2] = index.Cell{Values: []string{"x"}}
+	cells := func(column int, cell schema.Cell) []schema.Cell {
+		all := make([]schema.Cell, 7)
+		all[0] = schema.Cell{Values: []string{"1"}}
+		all[2] = schema.Cell{Values: []string{"x"}}
 		all[column] = cell
 		return all
 	}
@@ -216,24 +218,24 @@ func TestRowRecords(t *testing.T) {
 		{0, "", "missing"}, {0, "1,5", "not a finite"}, {1, "$399.00", `column size: "$399.00"`}, {0, "1_000", "not a finite"},
 		{2, "M\xfcnchen", "not valid UTF-8"}, {4, "M\xfcnchen", "column note: cannot be stored as JSON"},
 	} {
-		err := b.objects.Add(&index.Record{Line: int64(i + 1), Cells: cells(c.column, index.Cell{Values: []string{c.value}})})
-		var bad *encode.RecordError
+		err := b.objects.Add(&schema.Record{Line: int64(i + 1), Cells: cells(c.column, schema.Cell{Values: []string{c.value}})})
+		var bad *index.RecordError
 		if !errors.As(err, &bad) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v", c.value, err)
 		}
 	}
-	b.add(&index.Record{Key: "a", Cells: cells(0, index.Cell{Values: []string{" +1.5e1 ", "-0", ".5"}})})
-	b.add(&index.Record{Key: "b", Cells: cells(4, index.Cell{JSON: json.RawMessage("[1, {\"x\": \"<\"} ]")})})
+	b.add(&schema.Record{Key: "a", Cells: cells(0, schema.Cell{Values: []string{" +1.5e1 ", "-0", ".5"}})})
+	b.add(&schema.Record{Key: "b", Cells: cells(4, schema.Cell{JSON: json.RawMessage("[1, {\"x\": \"<\"} ]")})})
 	var duplicate *index.DuplicateKeyError
-	var bad *encode.RecordError
-	err := b.objects.Add(&index.Record{Line: 9, Key: "a", Cells: cells(0, index.Cell{})})
+	var bad *index.RecordError
+	err := b.objects.Add(&schema.Record{Line: 9, Key: "a", Cells: cells(0, schema.Cell{})})
 	if !errors.As(err, &bad) || !errors.As(err, &duplicate) || bad.Line != 9 || bad.Column != "id" {
 		t.Errorf("a key twice: %v", err)
 	}
-	if err := b.objects.Add(&index.Record{Cells: cells(4, index.Cell{JSON: json.RawMessage("{")})}); !errors.As(err, &bad) {
+	if err := b.objects.Add(&schema.Record{Cells: cells(4, schema.Cell{JSON: json.RawMessage("{")})}); !errors.As(err, &bad) {
 		t.Errorf("broken JSON: %v", err)
 	}
-	b.add(&index.Record{Key: "c", Cells: cells(4, index.Cell{Values: []string{"say \"<hi>\"\n"}})})
+	b.add(&schema.Record{Key: "c", Cells: cells(4, schema.Cell{Values: []string{"say \"<hi>\"\n"}})})
 	x, _ := b.open()
 	if err := x.Validate(); err != nil {
 		t.Error(err)
@@ -263,12 +265,12 @@ type randomColumn struct {
 	number  bool
 	numbers [][]float64 // by object
 	texts   [][]string
-	attr    *index.Attribute
+	attr    *postings.Attribute
 }
 
 func newRandomTable(random *rand.Rand) (*randomTable, string) {
 	r := &randomTable{random: random, objects: 1 + random.IntN(200)}
-	schema := "name: random\nkind: rows\ncolumns:\n"
+	from := "name: random\nkind: rows\ncolumns:\n"
 	for i := range 1 + random.IntN(6) {
 		c := randomColumn{name: fmt.Sprintf("c%d", i), number: random.IntN(3) > 0}
 		spread := []float64{3, 50, 1e6}[random.IntN(3)]
@@ -285,17 +287,17 @@ func newRandomTable(random *rand.Rand) (*randomTable, string) {
 		}
 		if c.number {
 			edges := []string{"equal-width", "equi-depth", "exact"}[random.IntN(3)]
-			schema += fmt.Sprintf("  - {name: %s, type: number, edges: %s", c.name, edges)
+			from += fmt.Sprintf("  - {name: %s, type: number, edges: %s", c.name, edges)
 			if edges != "exact" {
-				schema += fmt.Sprintf(", buckets: %d", 1+random.IntN(40))
+				from += fmt.Sprintf(", buckets: %d", 1+random.IntN(40))
 			}
-			schema += "}\n"
+			from += "}\n"
 		} else {
-			schema += fmt.Sprintf("  - {name: %s, type: category}\n", c.name)
+			from += fmt.Sprintf("  - {name: %s, type: category}\n", c.name)
 		}
 		r.columns = append(r.columns, c)
 	}
-	return r, schema
+	return r, from
 }
 
 func (r *randomTable) word() string {
@@ -317,21 +319,21 @@ func (r *randomTable) near(c *randomColumn) float64 {
 	return v + float64(r.random.IntN(5)-2)*r.random.Float64()
 }
 
-func (r *randomTable) condition() (encode.Condition, int) {
+func (r *randomTable) condition() (column.Condition, int) {
 	at := r.random.IntN(len(r.columns))
 	c := &r.columns[at]
-	condition := encode.Condition{Attr: c.name, Weight: uint32(r.random.IntN(4))}
-	value := func() encode.Value {
+	condition := column.Condition{Attr: c.name, Weight: uint32(r.random.IntN(4))}
+	value := func() column.Value {
 		if !c.number {
 			if r.random.IntN(6) == 0 {
-				return encode.NumberValue(float64(r.random.IntN(7) - 1))
+				return column.NumberValue(float64(r.random.IntN(7) - 1))
 			}
-			return encode.StringValue(r.word())
+			return column.StringValue(r.word())
 		}
 		if condition.Bucket {
-			return encode.NumberValue(float64(r.random.IntN(50) - 5))
+			return column.NumberValue(float64(r.random.IntN(50) - 5))
 		}
-		return encode.NumberValue(r.near(c))
+		return column.NumberValue(r.near(c))
 	}
 	condition.Bucket = c.number && r.random.IntN(4) == 0
 	switch form := r.random.IntN(3); form {
@@ -359,16 +361,16 @@ func (r *randomTable) condition() (encode.Condition, int) {
 }
 
 // plain is the text that a value stands for in a category column.
-func plain(v encode.Value) string {
-	if v.Kind == encode.Number {
+func plain(v column.Value) string {
+	if v.Kind == column.NumberKind {
 		return strconv.FormatFloat(v.Number, 'f', -1, 64)
 	}
 	return v.String
 }
 
 // count is how often the values of an object fulfil a condition.
-func (r *randomTable) count(condition *encode.Condition, c *randomColumn, object int) (n uint64) {
-	type interval struct{ low, high *encode.Value }
+func (r *randomTable) count(condition *column.Condition, c *randomColumn, object int) (n uint64) {
+	type interval struct{ low, high *column.Value }
 	var wanted []interval
 	switch {
 	case condition.Value != nil:
@@ -441,7 +443,7 @@ func TestRandomConditions(t *testing.T) {
 		r, schemaText := newRandomTable(random)
 		b := newBuilder(t, parseSchema(t, schemaText))
 		for object := range r.objects {
-			rec := index.Record{Line: int64(object), Cells: make([]index.Cell, len(r.columns))}
+			rec := schema.Record{Line: int64(object), Cells: make([]schema.Cell, len(r.columns))}
 			for i, c := range r.columns {
 				if !c.number {
 					rec.Cells[i].Values = c.texts[object]
@@ -457,9 +459,9 @@ func TestRandomConditions(t *testing.T) {
 		for i := range r.columns {
 			r.columns[i].attr = &x.Attributes()[i]
 		}
-		var query index.Query
+		var query postings.MatchQuery
 		for range 40 {
-			conditions := make([]encode.Condition, 1+random.IntN(5))
+			conditions := make([]column.Condition, 1+random.IntN(5))
 			want := make([]uint64, r.objects)
 			for i := range conditions {
 				var at int
@@ -494,7 +496,7 @@ func TestExactNumbers(t *testing.T) {
 	} {
 		b := newBuilder(t, parseSchema(t, "{name: t, kind: rows, columns: [{name: n, type: number, edges: exact}]}"))
 		for i, v := range values {
-			b.add(&index.Record{Line: int64(i + 1), Cells: []index.Cell{{Values: []string{strconv.FormatFloat(v, 'f', -1, 64)}}}})
+			b.add(&schema.Record{Line: int64(i + 1), Cells: []schema.Cell{{Values: []string{strconv.FormatFloat(v, 'f', -1, 64)}}}})
 		}
 		_, q := b.open()
 		ends := []float64{math.Inf(-1), math.Inf(1), math.Copysign(0, -1), math.SmallestNonzeroFloat64, -1e-17}
@@ -503,12 +505,12 @@ func TestExactNumbers(t *testing.T) {
 		}
 		for range 2000 {
 			low, high := ends[random.IntN(len(ends))], ends[random.IntN(len(ends))]
-			c := encode.Condition{Attr: "n", Min: number(low), Max: number(high)}
+			c := column.Condition{Attr: "n", Min: number(low), Max: number(high)}
 			if low == high {
-				c = encode.Condition{Attr: "n", Value: number(low)}
+				c = column.Condition{Attr: "n", Value: number(low)}
 			}
-			var query index.Query
-			err := q.Conditions(&query, []encode.Condition{c})
+			var query postings.MatchQuery
+			err := q.Conditions(&query, []column.Condition{c})
 			if (err != nil) != (low > high) {
 				t.Fatalf("%s: %v to %v: %v", name, low, high, err)
 			}
@@ -540,14 +542,14 @@ func TestOrderOfConditions(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	names := []string{"age", "size", "sex", "tags"}
 	for range 300 {
-		var conditions []encode.Condition
+		var conditions []column.Condition
 		var want []uint32
 		for range 1 + random.IntN(6) {
 			attr := random.IntN(len(names))
-			c := encode.Condition{Attr: names[attr], Value: number(20)}
+			c := column.Condition{Attr: names[attr], Value: number(20)}
 			conditions, want = append(conditions, c), append(want, uint32(attr))
 		}
-		var query index.Query
+		var query postings.MatchQuery
 		if random.IntN(5) == 0 {
 			conditions[random.IntN(len(conditions))].Attr = "none"
 			if err := q.Conditions(&query, conditions); err == nil {

@@ -1,4 +1,4 @@
-package encode_test
+package index_test
 
 import (
 	"errors"
@@ -10,8 +10,11 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/ngram"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 const adultSchema = `
@@ -40,14 +43,14 @@ columns:
 // All 48,842 rows, asked with ranges of +-50 buckets and categories taken from rows, against brute force on the
 // raw values: bucket by bucket for numbers, text by text for categories.
 func TestAdult(t *testing.T) {
-	schema := parseSchema(t, adultSchema)
+	from := parseSchema(t, adultSchema)
 	options := load.Options{Format: load.CSV}
-	records := loadRecords(t, schema, dataFile(t, "adult/adult.data.gz"), options, nil)
+	records := loadRecords(t, from, dataFile(t, "adult/adult.data.gz"), options, nil)
 	if len(records) != 32_561 {
 		t.Fatalf("adult.data: %d records", len(records))
 	}
 	var bad []*load.BadRecord
-	test := loadRecords(t, schema, dataFile(t, "adult/adult.test.gz"), options, func(b *load.BadRecord) { bad = append(bad, b) })
+	test := loadRecords(t, from, dataFile(t, "adult/adult.test.gz"), options, func(b *load.BadRecord) { bad = append(bad, b) })
 	if len(test) != 16_281 || len(bad) != 1 || bad[0].Line != 1 || !strings.Contains(bad[0].Reason, "has 1 field, the schema has 15 columns") {
 		t.Fatalf("adult.test: %d records, bad %v", len(test), bad)
 	}
@@ -55,7 +58,7 @@ func TestAdult(t *testing.T) {
 		t.Errorf("adult.test: first record %v", test[0])
 	}
 	records = append(records, test...)
-	b := newBuilder(t, schema)
+	b := newBuilder(t, from)
 	for i := range records {
 		b.add(&records[i])
 	}
@@ -71,7 +74,7 @@ func TestAdult(t *testing.T) {
 	attrs := x.Attributes()
 	buckets := make([][]int, len(attrs))
 	for a := range attrs {
-		if attrs[a].Type != index.Number {
+		if attrs[a].Type != schema.Number {
 			continue
 		}
 		buckets[a] = make([]int, len(records))
@@ -90,18 +93,18 @@ func TestAdult(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 48_842))
-	var query index.Query
+	var query postings.MatchQuery
 	for range 50 {
 		rowID := random.IntN(len(records))
 		row := &records[rowID]
 		want := make([]uint64, len(records))
-		var conditions []encode.Condition
+		var conditions []column.Condition
 		for a := range attrs {
 			values := row.Cells[a].Values
 			if len(values) == 0 {
 				continue
 			}
-			condition := encode.Condition{Attr: attrs[a].Name, Weight: uint32(1 + random.IntN(3))}
+			condition := column.Condition{Attr: attrs[a].Name, Weight: uint32(1 + random.IntN(3))}
 			if buckets[a] != nil {
 				center := buckets[a][rowID]
 				condition.Bucket, condition.Min, condition.Max = true, number(float64(center-50)), number(float64(center+50))
@@ -133,7 +136,7 @@ func TestAdult(t *testing.T) {
 // The sample files of GENIE with the answers its authors' tests know; counts above 15 are corrected as the notes of
 // the data set say, because GENIE's 4-bit counters wrap there.
 func TestGENIESamples(t *testing.T) {
-	sift := func(dimensions int) *index.Schema {
+	sift := func(dimensions int) *schema.Schema {
 		columns := ""
 		for i := range dimensions {
 			columns += fmt.Sprintf("  - {name: d%d, type: number, edges: exact}\n", i)
@@ -143,7 +146,7 @@ func TestGENIESamples(t *testing.T) {
 	tweets := parseSchema(t, `{name: tweets, kind: rows, columns: [{name: word, type: category, split: ","}]}`)
 	for _, c := range []struct {
 		file    string
-		schema  *index.Schema
+		from    *schema.Schema
 		format  load.Format
 		objects int
 		radius  float64
@@ -162,16 +165,16 @@ func TestGENIESamples(t *testing.T) {
 		}},
 	} {
 		t.Run(fmt.Sprintf("%s radius %v", c.file, c.radius), func(t *testing.T) {
-			x, q, records := loadIndex(t, c.schema, dataFile(t, "genie_static/"+c.file), load.Options{Format: c.format})
+			x, q, records := loadIndex(t, c.from, dataFile(t, "genie_static/"+c.file), load.Options{Format: c.format})
 			if c.objects >= 0 && int(x.Objects()) != c.objects {
 				t.Errorf("%d objects, want %d", x.Objects(), c.objects)
 			}
 			for row, want := range c.want {
-				var conditions []encode.Condition
-				for column, cell := range records[row].Cells {
+				var conditions []column.Condition
+				for at, cell := range records[row].Cells {
 					for _, value := range cell.Values {
-						condition := encode.Condition{Attr: c.schema.Columns[column].Name}
-						if c.schema == tweets {
+						condition := column.Condition{Attr: c.from.Columns[at].Name}
+						if c.from == tweets {
 							condition.Value = text(value)
 						} else {
 							v, err := strconv.ParseFloat(value, 64)
@@ -183,7 +186,7 @@ func TestGENIESamples(t *testing.T) {
 						conditions = append(conditions, condition)
 					}
 				}
-				var query index.Query
+				var query postings.MatchQuery
 				if err := q.Conditions(&query, conditions); err != nil {
 					t.Fatal(err)
 				}
@@ -207,7 +210,7 @@ func TestGENIESamples(t *testing.T) {
 
 // leads checks that each hit has its count and that no object outside the list has more than the last: among equal
 // counts the notes name some, not always the first.
-func leads(x *index.Index, q *index.Query, want []hit) bool {
+func leads(x *index.Index, q *postings.MatchQuery, want []hit) bool {
 	counts := matchCounts(x, q)
 	for _, h := range want {
 		if counts[h.id] != h.count {
@@ -237,22 +240,22 @@ func TestEntityResolution(t *testing.T) {
 		{"er_amazon_google/Amazon.csv.gz", "er_amazon_google/GoogleProducts.csv.gz", "er_amazon_google/Amzon_GoogleProducts_perfectMapping.csv.gz", "title", "name", true, 0.65, 0.94},
 	} {
 		t.Run(c.indexed, func(t *testing.T) {
-			schema := func(column string) *index.Schema {
+			from := func(column string) *schema.Schema {
 				return parseSchema(t, "{name: er, kind: documents, key: id, columns: [{name: "+column+", type: text}]}")
 			}
 			latin1 := load.Options{Encoding: "latin1"}
-			x, q, _ := loadIndex(t, schema(c.name), dataFile(t, c.indexed), latin1)
+			x, q, _ := loadIndex(t, from(c.name), dataFile(t, c.indexed), latin1)
 			if err := x.Validate(); err != nil {
 				t.Fatal(err)
 			}
 			texts := make(map[string]string)
-			for _, rec := range loadRecords(t, schema(c.askedName), dataFile(t, c.asked), latin1, nil) {
+			for _, rec := range loadRecords(t, from(c.askedName), dataFile(t, c.asked), latin1, nil) {
 				texts[rec.Key] = strings.Join(rec.Cells[0].Values, " ")
 			}
 			pairs := loadRecords(t, parseSchema(t, "{name: gold, kind: rows, header: false, columns: [{name: a, type: category}, {name: b, type: category}]}"),
 				dataFile(t, c.gold), load.Options{}, nil)[1:]
 			var first, ten int
-			var query index.Query
+			var query postings.MatchQuery
 			for _, pair := range pairs {
 				asked, gold := pair.Cells[0].Values[0], pair.Cells[1].Values[0]
 				if c.reversed {
@@ -281,13 +284,13 @@ func TestEntityResolution(t *testing.T) {
 
 // Latin-1 without saying so is refused with the line and the way out.
 func TestLatin1NeedsToBeSaid(t *testing.T) {
-	schema := parseSchema(t, "{name: er, kind: documents, key: id, columns: [{name: title, type: text}, {name: authors, type: text}]}")
-	r, err := load.Open(dataFile(t, "er_dblp_acm/DBLP2.csv.gz"), schema, load.Options{})
+	from := parseSchema(t, "{name: er, kind: documents, key: id, columns: [{name: title, type: text}, {name: authors, type: text}]}")
+	r, err := load.Open(dataFile(t, "er_dblp_acm/DBLP2.csv.gz"), from, load.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	var rec index.Record
+	var rec schema.Record
 	for err == nil {
 		err = r.Next(&rec)
 	}
@@ -299,7 +302,7 @@ func TestLatin1NeedsToBeSaid(t *testing.T) {
 }
 
 func TestCities(t *testing.T) {
-	schema := parseSchema(t, `
+	from := parseSchema(t, `
 name: cities
 kind: rows
 header: false
@@ -325,19 +328,19 @@ columns:
   - {name: timezone, type: category}
   - {name: modified, type: skip}
 `)
-	x, q, records := loadIndex(t, schema, dataFile(t, "cities15000/cities15000.txt.gz"), load.Options{Format: load.TSV})
+	x, q, records := loadIndex(t, from, dataFile(t, "cities15000/cities15000.txt.gz"), load.Options{Format: load.TSV})
 	if x.Objects() != 22_841 {
 		t.Fatalf("%d cities", x.Objects())
 	}
-	var query index.Query
-	if err := q.Conditions(&query, []encode.Condition{{Attr: "alternatenames", Value: text("Кёльн")}}); err != nil {
+	var query postings.MatchQuery
+	if err := q.Conditions(&query, []column.Condition{{Attr: "alternatenames", Value: text("Кёльн")}}); err != nil {
 		t.Fatal(err)
 	}
 	if hits := top(matchCounts(x, &query), 2); len(hits) != 1 || string(x.Payload(uint32(hits[0].id))) != `{"name":"Köln"}` {
 		t.Errorf("Кёльн is %v", hits)
 	}
 	// A box, its population range exact and its coordinates widened to whole buckets.
-	attr := func(name string) *index.Attribute {
+	attr := func(name string) *postings.Attribute {
 		i, ok := x.AttributeByName(name)
 		if !ok {
 			t.Fatal(name)
@@ -350,9 +353,9 @@ columns:
 		min, max float64
 	}{{4, "latitude", 47.3, 54.9}, {5, "longitude", 5.9, 15.0}, {14, "population", 500_000, 1_000_000}}
 	want := make([]uint64, x.Objects())
-	var conditions []encode.Condition
+	var conditions []column.Condition
 	for _, side := range box {
-		conditions = append(conditions, encode.Condition{Attr: side.name, Min: number(side.min), Max: number(side.max)})
+		conditions = append(conditions, column.Condition{Attr: side.name, Min: number(side.min), Max: number(side.max)})
 		low, high := side.min, side.max
 		if a := attr(side.name); !a.Exact {
 			bucket, _ := a.Bucket(low)
@@ -384,12 +387,12 @@ columns:
 
 // Many lines of the headlines are blank, and ids are line numbers less one all the same.
 func TestHeadlines(t *testing.T) {
-	schema := parseSchema(t, "{name: headlines, kind: documents, columns: [{name: text, type: text, store: true}]}")
+	from := parseSchema(t, "{name: headlines, kind: documents, columns: [{name: text, type: text, store: true}]}")
 	for file, want := range map[string]struct{ objects, blank int }{
 		"clickbait_data.txt.gz":     {32_000, 16_001},
 		"non_clickbait_data.txt.gz": {26_001, 10_000},
 	} {
-		x, q, records := loadIndex(t, schema, dataFile(t, "headlines/"+file), load.Options{})
+		x, q, records := loadIndex(t, from, dataFile(t, "headlines/"+file), load.Options{})
 		blank := 0
 		for id := range records {
 			if int(records[id].Line) != id+1 {
@@ -402,7 +405,7 @@ func TestHeadlines(t *testing.T) {
 		if int(x.Objects()) != want.objects || blank != want.blank {
 			t.Errorf("%s: %d objects, %d blank, want %d and %d", file, x.Objects(), blank, want.objects, want.blank)
 		}
-		var query index.Query
+		var query postings.MatchQuery
 		for id := 0; id < len(records); id += 997 {
 			if len(records[id].Cells[0].Values) == 0 {
 				continue
@@ -420,21 +423,21 @@ func TestHeadlines(t *testing.T) {
 
 // A tenth of the dictionary as sequences, asked with misspellings: counts equal the overlap of n-grams.
 func TestMisspellings(t *testing.T) {
-	schema := parseSchema(t, "{name: words, kind: sequences}")
-	dictionary := loadRecords(t, schema, dataFile(t, "words/american-english-insane.gz"), load.Options{Format: load.Text}, nil)
+	from := parseSchema(t, "{name: words, kind: sequences}")
+	dictionary := loadRecords(t, from, dataFile(t, "words/american-english-insane.gz"), load.Options{Format: load.Text}, nil)
 	if len(dictionary) != 663_473 {
 		t.Errorf("%d words", len(dictionary))
 	}
-	b := newBuilder(t, schema)
+	b := newBuilder(t, from)
 	var words []string
 	for i := 0; i < len(dictionary); i += 10 {
 		words = append(words, dictionary[i].Cells[0].Values[0])
 		b.add(&dictionary[i])
 	}
 	x, q := b.open()
-	typos := loadRecords(t, schema, dataFile(t, "typos/missp.dat.gz"), load.Options{Format: load.Text}, nil)
+	typos := loadRecords(t, from, dataFile(t, "typos/missp.dat.gz"), load.Options{Format: load.Text}, nil)
 	targets := 0
-	var query index.Query
+	var query postings.MatchQuery
 	for i := range typos {
 		typo := typos[i].Cells[0].Values[0]
 		if strings.HasPrefix(typo, "$") {
@@ -449,7 +452,7 @@ func TestMisspellings(t *testing.T) {
 		}
 		counts := matchCounts(x, &query)
 		for id := i % 97; id < len(words); id += 97 {
-			if want := index.GramOverlap([]rune(typo), []rune(words[id]), 3); counts[id] != uint64(want) {
+			if want := ngram.Overlap([]rune(typo), []rune(words[id]), 3); counts[id] != uint64(want) {
 				t.Fatalf("%q and %q: count %d, want %d", typo, words[id], counts[id], want)
 			}
 		}

@@ -1,4 +1,4 @@
-package encode_test
+package index_test
 
 import (
 	"fmt"
@@ -8,23 +8,25 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/column"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // benchmarkRows is a table of 8 number columns and 6 categories, like Adult.
-func benchmarkRows(b *testing.B) (*encode.Queries, []encode.Condition) {
-	schema := "name: t\nkind: rows\ncolumns:\n"
+func benchmarkRows(b *testing.B) (*index.Queries, []column.Condition) {
+	from := "name: t\nkind: rows\ncolumns:\n"
 	for i := range 14 {
 		kind := "number"
 		if i >= 8 {
 			kind = "category"
 		}
-		schema += fmt.Sprintf("  - {name: column_%d, type: %s}\n", i, kind)
+		from += fmt.Sprintf("  - {name: column_%d, type: %s}\n", i, kind)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	builder := newBuilder(b, parseSchema(b, schema))
+	builder := newBuilder(b, parseSchema(b, from))
 	for range 5000 {
-		rec := index.Record{Cells: make([]index.Cell, 14)}
+		rec := schema.Record{Cells: make([]schema.Cell, 14)}
 		for i := range rec.Cells {
 			value := strconv.FormatFloat(random.NormFloat64(), 'g', -1, 64)
 			if i >= 8 {
@@ -35,9 +37,9 @@ func benchmarkRows(b *testing.B) (*encode.Queries, []encode.Condition) {
 		builder.add(&rec)
 	}
 	_, q := builder.open()
-	var conditions []encode.Condition
+	var conditions []column.Condition
 	for i := range 14 {
-		c := encode.Condition{Attr: fmt.Sprintf("column_%d", i)}
+		c := column.Condition{Attr: fmt.Sprintf("column_%d", i)}
 		switch {
 		case i >= 8:
 			c.Value = text("value 7")
@@ -53,15 +55,15 @@ func benchmarkRows(b *testing.B) (*encode.Queries, []encode.Condition) {
 
 func BenchmarkConditions(b *testing.B) {
 	q, conditions := benchmarkRows(b)
-	sets := []encode.Condition{{Attr: "column_9"}, {Attr: "column_0"}}
+	sets := []column.Condition{{Attr: "column_9"}, {Attr: "column_0"}}
 	for i := range 10 {
 		sets[0].In = append(sets[0].In, *text(fmt.Sprintf("value %d", 9-i)))
 		sets[1].In = append(sets[1].In, *number(float64(5 - i)))
 	}
-	for name, conditions := range map[string][]encode.Condition{"14 conditions": conditions, "2 sets of 10": sets} {
+	for name, conditions := range map[string][]column.Condition{"14 conditions": conditions, "2 sets of 10": sets} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			var query index.Query
+			var query postings.MatchQuery
 			for b.Loop() {
 				if err := q.Conditions(&query, conditions); err != nil {
 					b.Fatal(err)
@@ -84,7 +86,7 @@ func BenchmarkText(b *testing.B) {
 			title := titles[3*i]
 			b.Run(fmt.Sprintf("%s/%s/%d", kind, name, len(title)), func(b *testing.B) {
 				b.ReportAllocs()
-				var query index.Query
+				var query postings.MatchQuery
 				for b.Loop() {
 					if err := q.Text(&query, title); err != nil {
 						b.Fatal(err)
@@ -100,7 +102,7 @@ func BenchmarkObjects(b *testing.B) {
 	for _, kind := range []string{"documents", "sequences"} {
 		b.Run(kind, func(b *testing.B) {
 			builder := newBuilder(b, parseSchema(b, "{name: n, kind: "+kind+"}"))
-			rec := index.Record{Cells: []index.Cell{{Values: []string{line}}}}
+			rec := schema.Record{Cells: []schema.Cell{{Values: []string{line}}}}
 			b.ReportAllocs()
 			b.SetBytes(int64(len(line)))
 			for b.Loop() {

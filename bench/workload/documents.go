@@ -1,4 +1,4 @@
-package bench
+package workload
 
 import (
 	"context"
@@ -82,7 +82,7 @@ func documents(ctx context.Context, opts Options) (*Workload, error) {
 			return nil, err
 		}
 	}
-	w.reference = func(i, lo, hi int, visit func(id, count uint32)) {
+	w.Reference = func(i, lo, hi int, visit func(id, count uint32)) {
 		var doc []uint32
 		for id := lo; id < hi; id++ {
 			doc = object(doc, id)

@@ -1,4 +1,4 @@
-package encode_test
+package index_test
 
 import (
 	"encoding/json"
@@ -12,8 +12,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/ngram"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // keywords returns the names of all keywords of an attribute.
@@ -26,7 +28,7 @@ func keywords(x *index.Index, attr int) []string {
 }
 
 func TestWords(t *testing.T) {
-	const schema = "{name: n, kind: documents, stop_words: none}"
+	const from = "{name: n, kind: documents, stop_words: none}"
 	for _, c := range []struct {
 		text string
 		want string // ascending
@@ -44,7 +46,7 @@ func TestWords(t *testing.T) {
 		{"русский язык", "русский язык"},
 		{"हिन्दी ไทย", "हिन्दी ท ย ไ"}, // UAX #29 leaves Thai to dictionaries: each letter is a word
 	} {
-		x, q := textIndex(t, schema, c.text)
+		x, q := textIndex(t, from, c.text)
 		want := strings.Fields(c.want)
 		slices.Sort(want)
 		if got := keywords(x, 0); !slices.Equal(got, want) {
@@ -55,7 +57,7 @@ func TestWords(t *testing.T) {
 		}
 		// The text finds itself, in whatever case or normal form it is asked for.
 		for _, asked := range []string{c.text, norm.NFD.String(c.text), norm.NFC.String(c.text), c.text + " " + c.text} {
-			var query index.Query
+			var query postings.MatchQuery
 			if err := q.Text(&query, asked); err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +74,7 @@ func TestStopWords(t *testing.T) {
 	if got := keywords(x, 0); !slices.Equal(got, []string{"gpu", "index"}) {
 		t.Errorf("english: %q", got)
 	}
-	var query index.Query
+	var query postings.MatchQuery
 	if err := q.Text(&query, "and the of"); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +88,7 @@ func TestStopWords(t *testing.T) {
 }
 
 func TestSeveralTextColumns(t *testing.T) {
-	schema := parseSchema(t, `
+	from := parseSchema(t, `
 name: n
 kind: documents
 columns:
@@ -95,12 +97,12 @@ columns:
   - {name: note, type: payload}
   - {name: body, type: text}
 `)
-	b := newBuilder(t, schema)
-	b.add(&index.Record{Cells: []index.Cell{
+	b := newBuilder(t, from)
+	b.add(&schema.Record{Cells: []schema.Cell{
 		{Values: []string{"1999"}}, {Values: []string{"Blue <sky>", "sea"}}, {JSON: json.RawMessage(`{"x" : [1, 2]}`)}, {Values: []string{"blue water"}}}})
-	b.add(&index.Record{Cells: []index.Cell{{}, {}, {}, {Values: []string{"sky"}}}})
+	b.add(&schema.Record{Cells: []schema.Cell{{}, {}, {}, {Values: []string{"sky"}}}})
 	x, q := b.open()
-	var query index.Query
+	var query postings.MatchQuery
 	if err := q.Text(&query, "blue sky"); err != nil {
 		t.Fatal(err)
 	}
@@ -114,15 +116,15 @@ columns:
 	if got := x.Payload(1); got != nil {
 		t.Errorf("payload %s", got)
 	}
-	if err := q.Conditions(&query, []encode.Condition{{Attr: "year", Value: number(1999)}, {Attr: "body", Value: text("BLUE")}}); err != nil {
+	if err := q.Conditions(&query, []column.Condition{{Attr: "year", Value: number(1999)}, {Attr: "body", Value: text("BLUE")}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := top(matchCounts(x, &query), 9); !slices.Equal(got, []hit{{0, 2}}) {
 		t.Errorf("hits %v", got)
 	}
-	wantQueryError(t, q.Conditions(&query, []encode.Condition{{Attr: "body", Value: text("blue sky")}}), `"body"`, "2 words", "use text")
-	wantQueryError(t, q.Conditions(&query, []encode.Condition{{Attr: "body", Value: text("!")}}), "no word")
-	wantQueryError(t, q.Conditions(&query, []encode.Condition{{Attr: "note", Value: text("x")}}), "stored but not indexed")
+	wantQueryError(t, q.Conditions(&query, []column.Condition{{Attr: "body", Value: text("blue sky")}}), `"body"`, "2 words", "use text")
+	wantQueryError(t, q.Conditions(&query, []column.Condition{{Attr: "body", Value: text("!")}}), "no word")
+	wantQueryError(t, q.Conditions(&query, []column.Condition{{Attr: "note", Value: text("x")}}), "stored but not indexed")
 }
 
 // Example 5.1 of the paper: S = aabaab has the ordered 3-grams (aab,0) (aba,0) (baa,0) (aab,1); padding adds
@@ -134,7 +136,7 @@ func TestOrderedGramsExample51(t *testing.T) {
 		occurrence uint32
 		want       bool
 	}{{"aab", 0, true}, {"aba", 0, true}, {"baa", 0, true}, {"aab", 1, true}, {"aab", 2, false}, {"aba", 1, false}, {"bab", 0, false}} {
-		key := index.GramKey(nil, []rune(c.gram), c.occurrence)
+		key := ngram.AppendKey(nil, []rune(c.gram), c.occurrence)
 		if _, ok := x.Lookup(0, string(key)); ok != c.want {
 			t.Errorf("(%s,%d) found %v, want %v", c.gram, c.occurrence, ok, c.want)
 		}
@@ -145,7 +147,7 @@ func TestOrderedGramsExample51(t *testing.T) {
 	if x.Text(0) != "aabaab" {
 		t.Errorf("text %q", x.Text(0))
 	}
-	var query index.Query
+	var query postings.MatchQuery
 	if err := q.Text(&query, "aabaab"); err != nil {
 		t.Fatal(err)
 	}
@@ -170,19 +172,19 @@ func TestSequencesCountGramOverlap(t *testing.T) {
 		return string(runes)
 	}
 	for n := 1; n <= ngram.MaxN; n++ {
-		schema := parseSchema(t, "{name: n, kind: sequences}")
-		schema.NGram = n
-		b := newBuilder(t, schema)
-		b.add(&index.Record{Cells: []index.Cell{{}}})
+		from := parseSchema(t, "{name: n, kind: sequences}")
+		from.NGram = n
+		b := newBuilder(t, from)
+		b.add(&schema.Record{Cells: []schema.Cell{{}}})
 		texts := []string{""}
 		for range 50 {
 			texts = append(texts, word())
-			b.add(&index.Record{Cells: []index.Cell{{Values: texts[len(texts)-1:]}}})
+			b.add(&schema.Record{Cells: []schema.Cell{{Values: texts[len(texts)-1:]}}})
 		}
 		x, q := b.open()
 		for range 50 {
 			asked := word()
-			var query index.Query
+			var query postings.MatchQuery
 			err := q.Text(&query, asked)
 			if strings.TrimSpace(asked) == "" {
 				wantQueryError(t, err, "empty")
@@ -193,7 +195,7 @@ func TestSequencesCountGramOverlap(t *testing.T) {
 			}
 			checkQuery(t, x, &query)
 			for id, got := range matchCounts(x, &query) {
-				want := index.GramOverlap([]rune(asked), []rune(texts[id]), n)
+				want := ngram.Overlap([]rune(asked), []rune(texts[id]), n)
 				if id == 0 {
 					want = 0
 				}
@@ -206,11 +208,11 @@ func TestSequencesCountGramOverlap(t *testing.T) {
 }
 
 func TestTextErrors(t *testing.T) {
-	var query index.Query
+	var query postings.MatchQuery
 	_, documents := textIndex(t, "{name: docs, kind: documents}", "x")
 	_, sequences := textIndex(t, "{name: seqs, kind: sequences}", "x")
 	_, rows := textIndex(t, "{name: table, kind: rows, columns: [{name: a, type: category}]}", "x")
-	for _, q := range []*encode.Queries{documents, sequences} {
+	for _, q := range []*index.Queries{documents, sequences} {
 		wantQueryError(t, q.Text(&query, ""), "text is empty")
 		wantQueryError(t, q.Text(&query, " \t\n"), "text is empty")
 		wantQueryError(t, q.Text(&query, "M\xfcnchen"), "not valid UTF-8")
@@ -219,23 +221,23 @@ func TestTextErrors(t *testing.T) {
 		t.Errorf("a text without words is a query without hits, not an error: %v", err)
 	}
 	wantQueryError(t, rows.Text(&query, "x"), "index table holds rows", "use row or items")
-	wantQueryError(t, sequences.Conditions(&query, []encode.Condition{{Attr: "text", Value: text("x")}}), "use text")
+	wantQueryError(t, sequences.Conditions(&query, []column.Condition{{Attr: "text", Value: text("x")}}), "use text")
 }
 
 func TestTextRecordErrors(t *testing.T) {
 	for kind, want := range map[string]string{"documents": "not valid UTF-8", "sequences": "not valid UTF-8"} {
 		b := newBuilder(t, parseSchema(t, "{name: n, kind: "+kind+"}"))
-		err := b.objects.Add(&index.Record{Line: 7, Cells: []index.Cell{{Values: []string{"a\xff"}}}})
-		var bad *encode.RecordError
+		err := b.objects.Add(&schema.Record{Line: 7, Cells: []schema.Cell{{Values: []string{"a\xff"}}}})
+		var bad *index.RecordError
 		if !errors.As(err, &bad) || bad.Line != 7 || bad.Column != "text" || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
 	b := newBuilder(t, parseSchema(t, "{name: n, kind: sequences}"))
-	if err := b.objects.Add(&index.Record{Cells: []index.Cell{{Values: []string{"a", "b"}}}}); err == nil || !strings.Contains(err.Error(), "list of 2") {
+	if err := b.objects.Add(&schema.Record{Cells: []schema.Cell{{Values: []string{"a", "b"}}}}); err == nil || !strings.Contains(err.Error(), "list of 2") {
 		t.Error(err)
 	}
-	if err := b.objects.Add(&index.Record{}); err == nil {
+	if err := b.objects.Add(&schema.Record{}); err == nil {
 		t.Error("a record without the schema's cells was accepted")
 	}
 	if b.index.Objects() != 0 {
@@ -247,7 +249,7 @@ func TestTextRecordErrors(t *testing.T) {
 func TestQueriesConcurrently(t *testing.T) {
 	texts := []string{"blue sky", "grüner Wald", "ROTES Meer", "blue sea sky"}
 	_, q := textIndex(t, "{name: n, kind: documents}", texts...)
-	want := make([]index.Query, len(texts))
+	want := make([]postings.MatchQuery, len(texts))
 	for i := range texts {
 		if err := q.Text(&want[i], texts[i]); err != nil {
 			t.Fatal(err)
@@ -256,7 +258,7 @@ func TestQueriesConcurrently(t *testing.T) {
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
-			var query index.Query
+			var query postings.MatchQuery
 			for i := range 400 {
 				if err := q.Text(&query, texts[i%len(texts)]); err != nil {
 					t.Error(err)

@@ -1,11 +1,9 @@
-package bench
+package workload
 
 import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
-	"sync"
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
@@ -110,31 +108,15 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 	for i := range w.Plans {
 		x := &w.vectors.queries[i]
 		point(x, opts.Seed, src.intn(opts.Objects))
-		for d := 0; d < latentDims; d += 2 {
-			n0, n1 := src.gauss()
-			x[d] += float32(queryNoise * n0)
-			x[d+1] += float32(queryNoise * n1)
-		}
+		disturb(x, &src)
 		signature := queries[i*signatureFunctions:][:signatureFunctions]
 		family.sign(signature, x)
-		query := wire.Query{K: opts.K}
 		plan := &w.Plans[i]
 		match := new(index.Query)
 		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
-		for attr, v := range signature {
-			match.StartItem(uint32(attr), 1)
-			if lo, hi, ok := values(&attributes[attr], int(v)-reach, int(v)+reach); ok {
-				match.AddSpan(lo, hi)
-			}
-			condition := wire.Condition{Attr: schema.Columns[attr].Name, Value: wire.Number(float64(v))}
-			if reach > 0 {
-				condition = wire.Condition{Attr: condition.Attr, Min: wire.Number(float64(v) - float64(reach)), Max: wire.Number(float64(v) + float64(reach))}
-			}
-			query.Items = append(query.Items, condition)
-		}
-		w.Queries = append(w.Queries, query)
+		w.Queries = append(w.Queries, wire.Query{K: opts.K, Items: askSignature(match, attributes, signature, reach)})
 	}
-	w.reference = func(i, lo, hi int, visit func(id, count uint32)) {
+	w.Reference = func(i, lo, hi int, visit func(id, count uint32)) {
 		query := queries[i*signatureFunctions:][:signatureFunctions]
 		for id := lo; id < hi; id++ {
 			var count uint32
@@ -151,6 +133,31 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 	return w, nil
 }
 
+// disturb makes the point of an object that of a query.
+func disturb(x *[latentDims]float32, src *source) {
+	for d := 0; d < latentDims; d += 2 {
+		n0, n1 := src.gauss()
+		x[d] += float32(queryNoise * n0)
+		x[d+1] += float32(queryNoise * n1)
+	}
+}
+
+// askSignature makes dst the query for a signature, each hash value by so many either way, and returns it in the words of the protocol.
+func askSignature(dst *index.Query, attributes []index.Attribute, signature []uint8, reach int) (items []wire.Condition) {
+	for attr, v := range signature {
+		dst.StartItem(uint32(attr), 1)
+		if lo, hi, ok := values(&attributes[attr], int(v)-reach, int(v)+reach); ok {
+			dst.AddSpan(lo, hi)
+		}
+		item := wire.Condition{Attr: attributes[attr].Name, Value: wire.Number(float64(v))}
+		if reach > 0 {
+			item = wire.Condition{Attr: item.Attr, Min: wire.Number(float64(v) - float64(reach)), Max: wire.Number(float64(v) + float64(reach))}
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
 // values returns the keywords of an attribute with edges: exact whose values are lo to hi.
 func values(attr *index.Attribute, lo, hi int) (from, to uint32, ok bool) {
 	for v := max(lo, 0); v <= min(hi, signatureBuckets-1); v++ {
@@ -164,14 +171,4 @@ func values(attr *index.Attribute, lo, hi int) (from, to uint32, ok bool) {
 		to = kw + 1
 	}
 	return from, to, ok
-}
-
-// parallel runs work over [0, n) in contiguous pieces on all cores.
-func parallel(n int, work func(lo, hi int)) {
-	pieces := min(n, 4*runtime.GOMAXPROCS(0))
-	var group sync.WaitGroup
-	for p := range pieces {
-		group.Go(func() { work(n*p/pieces, n*(p+1)/pieces) })
-	}
-	group.Wait()
 }

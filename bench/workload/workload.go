@@ -1,10 +1,9 @@
-// Package bench makes the workloads that geniemq is measured on, knows their right answers by brute force, and
-// measures engines and the whole service with them.
-package bench
+// Package workload makes what engines and the service are measured on: data of known kinds and sizes, their index, queries, and the
+// right answers.
+package workload
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -35,9 +34,9 @@ type Workload struct {
 	// Postings is the number of postings in the index.
 	Postings uint64
 
-	// reference counts query i against the objects lo to hi-1, by brute force: it calls visit for each with a count above zero,
+	// Reference counts query i against the objects lo to hi-1, by brute force: it calls visit for each with a count above zero,
 	// in any order. Sequences have no reference by count; they set distances instead. Calls may run at the same time.
-	reference func(i, lo, hi int, visit func(id, count uint32))
+	Reference func(i, lo, hi int, visit func(id, count uint32))
 	// distances, of sequences, gives the edit distance of every object to query i.
 	distances func(i, lo, hi int, visit func(id uint32, distance int32))
 
@@ -70,56 +69,14 @@ type grown struct {
 	encoder *encode.Objects
 }
 
+// Grow makes the workloads that are made with these options next grow: each adds what it has more objects than the one before.
+func (o *Options) Grow() { o.grown = new(grown) }
+
 func (o *Options) ensureDefaults(objects, k int) {
 	o.Objects = cmp.Or(o.Objects, objects)
 	o.Queries = cmp.Or(o.Queries, 1024)
 	o.K = cmp.Or(o.K, k)
 	o.Seed = cmp.Or(o.Seed, 1)
-}
-
-var names = []string{"w1", "w2", "w3", "w4", "w4x100"}
-
-// Names returns the names that New accepts.
-func Names() []string { return slices.Clone(names) }
-
-// New makes the workload of that name: w1 (sift-like signatures), w2 (title-like sequences), w3 (short documents),
-// w4 (Adult rows 20 times over) or w4x100 (to 100 M rows).
-func New(ctx context.Context, name string, opts Options) (*Workload, error) {
-	if uint64(max(0, opts.Objects)) > index.MaxObjects {
-		return nil, fmt.Errorf("an index holds at most %d objects, workload %s cannot have %d", uint32(index.MaxObjects), name, opts.Objects)
-	}
-	var w *Workload
-	var err error
-	opts.name = name
-	switch name {
-	case "w1":
-		opts.ensureDefaults(4_500_000, 100)
-		w, err = signatures(ctx, opts)
-	case "w2":
-		opts.ensureDefaults(5_000_000, 32)
-		w, err = titles(ctx, opts)
-	case "w3":
-		opts.ensureDefaults(6_800_000, 100)
-		w, err = documents(ctx, opts)
-	case "w4":
-		opts.ensureDefaults(20*adultRows, 100)
-		opts.Reach = cmp.Or(opts.Reach, adultReach)
-		w, err = adult(ctx, opts)
-	case "w4x100":
-		opts.ensureDefaults(100_000_000, 100)
-		opts.Reach = cmp.Or(opts.Reach, adultReach)
-		w, err = adult(ctx, opts)
-	default:
-		return nil, fmt.Errorf("no workload is called %q; there are %v", name, names)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("making workload %s: %w", name, err)
-	}
-	w.Name, w.Options = name, opts
-	for _, a := range w.Index.Attributes() {
-		w.Postings += a.Postings
-	}
-	return w, nil
 }
 
 // Close releases the index.
@@ -131,7 +88,7 @@ func (w *Workload) topK(i int) []gpuexec.Hit {
 	var mu sync.Mutex
 	parallel(w.Options.Objects, func(lo, hi int) {
 		of := top{k: best.k}
-		w.reference(i, lo, hi, of.add)
+		w.Reference(i, lo, hi, of.add)
 		mu.Lock()
 		defer mu.Unlock()
 		best.hits = append(best.hits, of.hits...)
@@ -246,6 +203,3 @@ func (s *source) gauss() (float64, float64) {
 	sin, cos := math.Sincos(2 * math.Pi * s.float())
 	return r * cos, r * sin
 }
-
-// queryOf is what a plan asks postings.
-func queryOf(p *gpuexec.Plan) *index.Query { return p.Query.(*index.Query) }
