@@ -210,7 +210,7 @@ func measureOn(t *testing.T, wl *enginetest.Workload, x *index.Index, plans []gp
 			candidates += answers[i].Candidates
 		}
 		match := ms(func(i int) time.Duration { return all[i].Match })
-		fmt.Printf("%s k=%d reach=%d by tile %d sliced %d bound %d; ", wl.Name, wl.K, wl.Reach, all[0].Work.TileQueries, all[0].Work.SlicedQueries, all[0].Work.FilterQueries)
+		fmt.Printf("%s k=%d reach=%d by tile %d sliced %d bound %d; ", wl.Name, wl.K, wl.Reach, all[0].Work.TileQueries, all[0].Work.SlicedQueries, all[0].Work.BoundQueries)
 		fmt.Printf("%s %-12s q=%-5d plan %.3f upload %.3f match %.3f select %.3f download %.3f total %.3f ms (max %.3f); %.0f postings/query, %.2f T/s, %.0f candidates/query; load %.1f s, mismatches %d; mc_k %d top %d\n",
 			wl.Name, filepath.Base(folder)+" "+c.path+" "+c.waves, count, ms(func(i int) time.Duration { return all[i].Plan }),
 			ms(func(i int) time.Duration { return all[i].Upload }), match,

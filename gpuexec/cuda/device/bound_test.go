@@ -139,7 +139,7 @@ func TestCUDABoundAbandons(t *testing.T) {
 				t.Fatalf("round %d, plan %d: %d postings, want %d", round, i, got[i].Units, want[i].Units)
 			}
 		}
-		if n := stages.Work.FilterQueries; n != 0 {
+		if n := stages.Work.BoundQueries; n != 0 {
 			t.Errorf("round %d: the bound answered %d queries", round, n)
 		}
 		if rest := int(s.resident.Resting()); rest != 3-round%4 {
@@ -218,9 +218,9 @@ func TestCUDABoundRanges(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	forceGroup(t, g, "bound")
 	var sum compared
-	for round := 0; round < scaled(3) || sum.work.FilterQueries == 0 && round < 20; round++ {
+	for round := 0; round < scaled(3) || sum.work.BoundQueries == 0 && round < 20; round++ {
 		attributes := 1 + rng.IntN(70)
-		easy := sum.work.FilterQueries == 0 // many attributes, and no query is abandoned, so that the bound answers some
+		easy := sum.work.BoundQueries == 0 // many attributes, and no query is abandoned, so that the bound answers some
 		if easy {
 			attributes += 30
 		}

@@ -81,7 +81,7 @@ func TestCUDAPaths(t *testing.T) {
 		if path == "sliced" || path == "" {
 			tile, sliced = 0, len(plans)
 		}
-		if w := c.work; w.TileQueries != tile || w.SlicedQueries != sliced || w.FilterQueries != 0 {
+		if w := c.work; w.TileQueries != tile || w.SlicedQueries != sliced || w.BoundQueries != 0 {
 			t.Errorf("path %q, %d queries: %+v", path, len(plans), w)
 		}
 	}

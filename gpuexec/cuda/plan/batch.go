@@ -137,7 +137,7 @@ func (b *Batch) takeAbandoned(states []abi.State) {
 		b.index.rest.Store(int32(b.policy.Profile.Bound.Rest))
 	}
 	if b.work != nil {
-		b.work.FilterSteps += l.steps(b.index.Codes)
+		b.work.BoundSteps += l.steps(b.index.Codes)
 	}
 }
 
@@ -154,7 +154,7 @@ func (b *Batch) count(q *Query, state *abi.State) {
 	}
 	switch q.kernel {
 	case kernelBound:
-		b.work.FilterQueries++
+		b.work.BoundQueries++
 	case kernelSliced:
 		b.work.SlicedQueries++
 		b.work.SlicedRows += uint64(q.weightedRows) * uint64(b.index.groups())

@@ -94,12 +94,12 @@ func TestAbandoned(t *testing.T) {
 			t.Errorf("given up: %v; %d candidates, %d postings of %d, %d entries", given[job], job.Candidates, job.Units, postings[job], len(job.Entries))
 		}
 	}
-	if work.FilterQueries != bounded-again || work.FilterQueries+work.SlicedQueries+work.TileQueries != len(jobs) {
+	if work.BoundQueries != bounded-again || work.BoundQueries+work.SlicedQueries+work.TileQueries != len(jobs) {
 		t.Errorf("%d queries, %d given up: %+v", len(jobs), again, work)
 	}
 	blocks := (bounded + abi.BoundQueries - 1) / abi.BoundQueries
-	if want := uint64(blocks * x.Codes.Steps() * (x.Codes.Objects / abi.BoundTile)); work.FilterSteps != want {
-		t.Errorf("the bound took %d steps, not %d", work.FilterSteps, want)
+	if want := uint64(blocks * x.Codes.Steps() * (x.Codes.Objects / abi.BoundTile)); work.BoundSteps != want {
+		t.Errorf("the bound took %d steps, not %d", work.BoundSteps, want)
 	}
 }
 
