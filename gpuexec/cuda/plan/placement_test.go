@@ -2,8 +2,10 @@ package plan
 
 import (
 	"slices"
+	"sync"
 	"testing"
 
+	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
@@ -263,3 +265,56 @@ func TestStreamedPart(t *testing.T) {
 }
 
 func extentOf(x *index.Index) Extent { return Extent{Lists: listsOf(x), Tiles: run.AllTiles(x)} }
+
+// TestPlaceAtOnce: of two indexes that are placed in a budget at the same time, in the memory of one and a bit, one is streamed, and
+// the budget says by owner and form who has what.
+func TestPlaceAtOnce(t *testing.T) {
+	rng := enginetest.NewRand(t)
+	x := enginetest.SlicedWorld(t, rng, 4*index.TileObjects).Index
+	d := hostDevice()
+	d.BoundColumns = 0
+	own := extentOf(x)
+	bytes := bareBytes(t, x) + leastBytes(own)
+	for range 500 {
+		budget := run.NewBudget(3, bytes)
+		var placed [2]Placement
+		var release [2]func()
+		var errs [2]error
+		var placing sync.WaitGroup
+		start := make(chan struct{})
+		for i := range placed {
+			placing.Go(func() {
+				<-start
+				release[i], errs[i] = budget.Place(func(free int64) (_ []gpuexec.Holding, err error) {
+					if placed[i], err = Place(d, own, nil, nil, Limits{Memory: free, PlanesOnly: true}); err != nil {
+						return nil, err
+					}
+					return placed[i].Holdings([]string{"a 1", "b 1"}[i]), nil
+				})
+			})
+		}
+		close(start)
+		placing.Wait()
+		if errs[0] != nil || errs[1] != nil {
+			t.Fatalf("%d bytes: %v, %v", bytes, errs[0], errs[1])
+		}
+		if placed[0].Streamed == placed[1].Streamed || budget.Free() != bytes-placed[0].DeviceBytes()-placed[1].DeviceBytes() {
+			t.Fatalf("streamed: %v, %v; %d bytes of %d are left", placed[0].Streamed, placed[1].Streamed, budget.Free(), bytes)
+		}
+		held := map[string]int64{}
+		for _, h := range budget.Holdings() {
+			held[h.Owner] += h.Bytes
+			if h.Device != 3 || h.Bytes <= 0 || !h.Needed || h.Form == "" {
+				t.Fatalf("%+v", h)
+			}
+		}
+		if held["a 1"] != placed[0].DeviceBytes() || held["b 1"] != placed[1].DeviceBytes() {
+			t.Fatalf("%v, taken are %d and %d", held, placed[0].DeviceBytes(), placed[1].DeviceBytes())
+		}
+		release[0]()
+		release[1]()
+		if budget.Free() != bytes {
+			t.Fatalf("%d bytes of %d are back", budget.Free(), bytes)
+		}
+	}
+}
