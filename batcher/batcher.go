@@ -58,12 +58,11 @@ type Batch[T any] struct {
 //   - after Drain, at once.
 //
 // Items leave in the order in which they came. Invariants: no item is lost or repeated; a batch is never empty; it holds at most
-// MaxItems items and, unless it is one item, costs at most MaxCost. Memory is bounded by the caller, who sees Len and Cost
-// and stops adding.
+// MaxItems items and, unless it is one item, costs at most MaxCost. Memory is bounded by the caller, who sees Len and stops
+// adding.
 type Batcher[T any] struct {
 	opts     Options
 	queue    queue[T]
-	cost     int64 // of all items
 	draining bool
 }
 
@@ -85,15 +84,11 @@ func (b *Batcher[T]) Add(now time.Time, item T, cost int64) {
 	if b.opts.Linger > 0 {
 		e.due = now.Add(b.opts.Linger)
 	}
-	b.cost += e.cost
 	b.queue.push(e, b.opts.MaxItems, b.opts.MaxCost)
 }
 
 // Len is the number of items that wait.
 func (b *Batcher[T]) Len() int { return b.queue.len() }
-
-// Cost is the sum of their costs.
-func (b *Batcher[T]) Cost() int64 { return b.cost }
 
 // Drain tells the batcher to hold nothing back any longer: from now on Cut returns whatever is there.
 func (b *Batcher[T]) Drain() { b.draining = true }
@@ -113,7 +108,6 @@ func (b *Batcher[T]) Cut(now time.Time, free bool) (Batch[T], bool) {
 		batch.Items[i] = e.item
 		batch.Cost += e.cost
 	}
-	b.cost -= batch.Cost
 	q.refit(b.opts.MaxItems, b.opts.MaxCost)
 	return batch, true
 }

@@ -66,8 +66,8 @@ func TestCostCutsTheBatch(t *testing.T) {
 	cut(t, b, at(0), false, batcher.Full, 4)
 	cut(t, b, at(0), false, batcher.Full, 5)
 	noCut(t, b, at(0), false)
-	if b.Len() != 1 || b.Cost() != 1 {
-		t.Errorf("Len %d, Cost %d, want 1 and 1", b.Len(), b.Cost())
+	if b.Len() != 1 {
+		t.Errorf("Len %d, want 1", b.Len())
 	}
 }
 
@@ -206,16 +206,12 @@ func TestAgainstModel(t *testing.T) {
 				}
 			}
 			_, _, due := m.next()
-			cost := 0
-			for _, it := range m.waiting {
-				cost += it.cost
-			}
 			wake, ok := b.Wake()
 			if ok != !due.IsZero() || ok && !wake.Equal(due) {
 				t.Fatalf("%s: Wake = %v %v, want %v", where(), wake, ok, due)
 			}
-			if b.Len() != len(m.waiting) || b.Cost() != int64(cost) {
-				t.Fatalf("%s: Len %d, Cost %d, want %d, %d", where(), b.Len(), b.Cost(), len(m.waiting), cost)
+			if b.Len() != len(m.waiting) {
+				t.Fatalf("%s: Len %d, want %d", where(), b.Len(), len(m.waiting))
 			}
 		}
 		for b.Len() > 0 { // draining: every call returns a batch

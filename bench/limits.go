@@ -9,6 +9,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
 )
 
 // Limits are the rates of a device that bound matching. docs/benchmarks/limits.cu measures them and prints them as JSON.
@@ -60,8 +61,8 @@ type demand struct {
 
 // demandOf is the demand of plans that took so much work. Octets and planes are known where all of them were executed by the
 // shared-decode kernel.
-func demandOf(ix *index.Index, postings uint64, plans []gpuexec.Plan, work gpuexec.Work) (d demand) {
-	d.bytes = 2 * min(work.TilePostings, postings)
+func demandOf(ix *index.Index, lists uint64, plans []gpuexec.Plan, work gpuexec.Work) (d demand) {
+	d.bytes = 2 * min(work.TilePostings, lists)
 	if work.BoundQueries > 0 {
 		const stepBytes = 8 * 64 // of codes
 		d.bytes += work.BoundSteps * stepBytes / uint64((work.BoundQueries+blockQueries-1)/blockQueries)
@@ -180,4 +181,4 @@ func (l *Limits) achieved(work gpuexec.Work, d demand, ms float64) *Achieved {
 }
 
 // queryOf is what a plan asks postings.
-func queryOf(p *gpuexec.Plan) *index.Query { return p.Query.(*index.Query) }
+func queryOf(p *gpuexec.Plan) *postings.MatchQuery { return p.Query.(*postings.MatchQuery) }

@@ -70,7 +70,7 @@ func (o *Options) EnsureDefaults() {
 // was repeated because its acknowledgement got lost is stored once.
 //
 // Request cannot miss its answer. Each request has a reply subject of its own, genie.result.<index>.<client>.<n>,
-// which the stream of results covers. The client holds one core subscription an index, genie.result.<index>.<client>.*,
+// which the stream of results covers. The client holds one core subscription per index, genie.result.<index>.<client>.*,
 // made before the first query of that index is published and re-made by nats.go when the connection comes back; an
 // answer nearly always arrives there. What it cannot bring are answers that were sent while the connection was away,
 // or before another server of a cluster knew of it. So a request also reads its subject from the stream: whenever the

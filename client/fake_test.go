@@ -95,8 +95,10 @@ func (s *standIn) stored(msg jetstream.Msg) {
 	if reply == "" {
 		reply = wire.Subjects{}.Result(testIndex)
 	}
-	parts := wire.SplitAnswer(ct, answer, int(s.maxBody.Load()))
-	for i, part := range parts {
+	results := wire.Results{Batch: answer.Batch, Total: len(answer.Results), At: func(i int) *wire.Result { return &answer.Results[i] }}
+	for i, first := 0, 0; first < results.Total; i++ {
+		part := wire.AppendPart(nil, ct, results, first, int(s.maxBody.Load()))
+		first += part.Count
 		out := nats.NewMsg(reply)
 		out.Data = part.Body
 		out.Header.Set(wire.HeaderContentType, ct.String())

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
@@ -89,24 +89,23 @@ func startGeniemq(url string) (stop func() error, err error) {
 
 // buildWords writes an index of the dictionary, with the words as keys.
 func buildWords(ctx context.Context, path string) error {
-	schema, err := index.ParseSchema([]byte("name: words\nkind: sequences\nkey: word\ncolumns: [{name: word, type: text}]\n"))
+	spec, err := index.Builtin().ParseSchema([]byte("name: words\nkind: sequences\nkey: word\ncolumns: [{name: word, type: text}]\n"))
 	if err != nil {
 		return err
 	}
-	builder, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+	objects, err := index.NewObjects(spec, index.BuilderOptions{})
 	if err != nil {
 		return err
 	}
 	words := strings.NewReader("word\n" + strings.Join(dictionary, "\n") + "\n")
-	reader, err := load.NewReader(words, "words.csv", schema, load.Options{})
+	reader, err := load.NewReader(words, "words.csv", spec, load.Options{})
 	if err != nil {
 		return err
 	}
-	objects := encode.NewObjects(schema, builder)
 	for {
-		var rec index.Record
+		var rec schema.Record
 		if err := reader.Next(&rec); err == io.EOF {
-			return builder.WriteFile(ctx, path, nil)
+			return objects.WriteFile(ctx, path, nil)
 		} else if err != nil {
 			return err
 		}

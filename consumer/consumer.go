@@ -2,6 +2,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -60,27 +61,21 @@ type Options struct {
 }
 
 func (o *Options) ensureDefaults() {
-	setDefault(&o.AckWait, 30*time.Second)
-	setDefault(&o.MaxAckPending, 8192)
+	o.AckWait = cmp.Or(max(o.AckWait, 0), 30*time.Second)
+	o.MaxAckPending = cmp.Or(max(o.MaxAckPending, 0), 8192)
 	o.MaxAckPending = max(o.MaxAckPending, 4*o.BatchMessages)
-	setDefault(&o.Messages, o.MaxAckPending)
-	setDefault(&o.Bytes, 256<<20)
-	setDefault(&o.PullBytes, 32<<20)
-	setDefault(&o.PullExpiry, time.Second)
-	setDefault(&o.InfoInterval, 5*time.Second)
-	setDefault(&o.RequestTimeout, 5*time.Second)
-	setDefault(&o.MaxBackoff, 5*time.Second)
+	o.Messages = cmp.Or(max(o.Messages, 0), o.MaxAckPending)
+	o.Bytes = cmp.Or(max(o.Bytes, 0), 256<<20)
+	o.PullBytes = cmp.Or(max(o.PullBytes, 0), 32<<20)
+	o.PullExpiry = cmp.Or(max(o.PullExpiry, 0), time.Second)
+	o.InfoInterval = cmp.Or(max(o.InfoInterval, 0), 5*time.Second)
+	o.RequestTimeout = cmp.Or(max(o.RequestTimeout, 0), 5*time.Second)
+	o.MaxBackoff = cmp.Or(max(o.MaxBackoff, 0), 5*time.Second)
 	if o.OnState == nil {
 		o.OnState = func(error) {}
 	}
 	if o.OnDifference == nil {
 		o.OnDifference = func(Difference) {}
-	}
-}
-
-func setDefault[T int | int64 | time.Duration](v *T, d T) {
-	if *v <= 0 {
-		*v = d
 	}
 }
 
@@ -110,7 +105,7 @@ func setDefault[T int | int64 | time.Duration](v *T, d T) {
 //
 // An ack is a plain publish, not a request that waits for the server's word: an ack that is lost costs a second
 // delivery after AckWait, whose answer has the id of the first and so is not stored twice, while waiting would cost
-// a round trip a message (BenchmarkAck). The promise is at least once either way.
+// a round trip per message (BenchmarkAck). The promise is at least once either way.
 //
 // Pulling is done here, on the protocol's level, because jetstream's Fetch and Consume drop what arrives after they
 // are told to stop, or after their time-out (it comes back after AckWait, with one delivery spent); cannot be

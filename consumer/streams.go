@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,11 +141,11 @@ func adviceFor(err error) string {
 }
 
 func streamConfigs(subjects wire.Subjects, limits StreamLimits) []jetstream.StreamConfig {
-	setDefault(&limits.QueryBytes, 4<<30)
-	setDefault(&limits.ResultBytes, 4<<30)
-	setDefault(&limits.DeadBytes, 1<<30)
-	setDefault(&limits.QueriesPerIndex, 1_000_000)
-	setDefault(&limits.Replicas, 1)
+	limits.QueryBytes = cmp.Or(max(limits.QueryBytes, 0), 4<<30)
+	limits.ResultBytes = cmp.Or(max(limits.ResultBytes, 0), 4<<30)
+	limits.DeadBytes = cmp.Or(max(limits.DeadBytes, 0), 1<<30)
+	limits.QueriesPerIndex = cmp.Or(max(limits.QueriesPerIndex, 0), 1_000_000)
+	limits.Replicas = cmp.Or(max(limits.Replicas, 0), 1)
 	return []jetstream.StreamConfig{{
 		Name:                 subjects.QueryStream(),
 		Description:          "geniemq: queries that wait for their answer",

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -83,7 +84,7 @@ func (e *UnrecordedError) Unwrap() error { return e.Err }
 // NewSuspects makes the records of the deployment that subjects name, kept by so many servers of a cluster as the streams; 0
 // is 1. Nothing happens before the first use, which makes the bucket if it is not there.
 func NewSuspects(js jetstream.JetStream, subjects wire.Subjects, limits StreamLimits) *Suspects {
-	setDefault(&limits.Replicas, 1)
+	limits.Replicas = cmp.Or(max(limits.Replicas, 0), 1)
 	return &Suspects{js: js, bucket: subjects.SuspectBucket(), worker: rand.Text(), replicas: limits.Replicas}
 }
 

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,9 +60,9 @@ type Sweeper struct {
 
 // NewSweeper makes a sweeper. Nothing happens before Run or Sweep.
 func NewSweeper(js jetstream.JetStream, opts SweeperOptions) *Sweeper {
-	setDefault(&opts.Age, 5*time.Second)
-	setDefault(&opts.Interval, opts.Age)
-	setDefault(&opts.RequestTimeout, 5*time.Second)
+	opts.Age = cmp.Or(max(opts.Age, 0), 5*time.Second)
+	opts.Interval = cmp.Or(max(opts.Interval, 0), opts.Age)
+	opts.RequestTimeout = cmp.Or(max(opts.RequestTimeout, 0), 5*time.Second)
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}

@@ -340,13 +340,7 @@ columns:
 		t.Errorf("Кёльн is %v", hits)
 	}
 	// A box, its population range exact and its coordinates widened to whole buckets.
-	attr := func(name string) *postings.Attribute {
-		i, ok := x.AttributeByName(name)
-		if !ok {
-			t.Fatal(name)
-		}
-		return &x.Attributes()[i]
-	}
+	attr := func(name string) *postings.Attribute { return x.Attribute(attributeOf(t, x, name)) }
 	box := []struct {
 		column   int
 		name     string

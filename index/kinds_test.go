@@ -215,9 +215,7 @@ func pointIndex(t *testing.T, kinds index.Kinds) []byte {
 	t.Helper()
 	s, err := kinds.ParseSchema([]byte(pointSchema))
 	must(t, err)
-	b, err := kinds.NewBuilder(s, kinds.Attributes(s), index.BuilderOptions{})
-	must(t, err)
-	objects, err := index.NewObjects(s, b)
+	objects, err := kinds.NewObjects(s, index.BuilderOptions{})
 	must(t, err)
 	add := func(at, sort string) error {
 		return objects.Add(&schema.Record{Line: 7, Cells: []schema.Cell{{Values: []string{at}}, {Values: []string{sort}}}})
@@ -228,7 +226,7 @@ func pointIndex(t *testing.T, kinds index.Kinds) []byte {
 		}
 		must(t, add(fmt.Sprintf("%d:%d", i%311-155, i/311-100), []string{"inn", "shop"}[i%2]))
 	}
-	data, err := b.Bytes(t.Context())
+	data, err := objects.Bytes(t.Context())
 	must(t, err)
 	return data
 }
@@ -246,9 +244,10 @@ func TestKindFromElsewhere(t *testing.T) {
 	var b value.Builder
 	place, err := b.Array().Float(-55.2).Float(-99.9).End().Tree()
 	must(t, err)
-	family, query, ok, err := queries.Planned([]column.Condition{{Attr: "at", Other: place}})
-	if err != nil || !ok || family != "points" {
-		t.Fatalf("family %q, %v, %v", family, ok, err)
+	match := new(postings.MatchQuery)
+	family, query, err := queries.Query(match, []column.Condition{{Attr: "at", Other: place}})
+	if err != nil || family != "points" {
+		t.Fatalf("family %q, %v", family, err)
 	}
 	if id := x.Structure(family).(*points).nearest(query.([2]float64)); id != 100 {
 		t.Errorf("object %d is nearest, want 100", id)
@@ -257,24 +256,20 @@ func TestKindFromElsewhere(t *testing.T) {
 		t.Error("Structure returns another structure")
 	}
 	two := []column.Condition{{Attr: "at", Other: place}, {Attr: "sort", Value: &column.Value{Kind: column.StringKind, String: "inn"}}}
-	if _, _, _, err := queries.Planned(two); err == nil || !strings.Contains(err.Error(), "only one") {
+	if _, _, err := queries.Query(match, two); err == nil || !strings.Contains(err.Error(), "only one") {
 		t.Errorf("a point among other conditions: %v", err)
 	}
-	if _, _, ok, err := queries.Planned(two[1:]); ok || err != nil {
-		t.Errorf("a category is planned: %v", err)
-	}
 	var refused *column.QueryError
-	if _, _, ok, err := queries.Planned([]column.Condition{{Attr: "at"}}); !ok || !errors.As(err, &refused) {
+	if _, _, err := queries.Query(match, []column.Condition{{Attr: "at"}}); !errors.As(err, &refused) {
 		t.Errorf("no point: %v", err)
 	}
-	match := new(postings.MatchQuery)
 	unfit := errors.New("this is why")
 	if err := queries.Conditions(match, []column.Condition{{Attr: "sort", Other: place, Refusal: unfit}}); err != unfit {
 		t.Errorf("a point in a column of categories: %v", err)
 	}
-	must(t, queries.Conditions(match, two[1:]))
-	if len(match.Items) != 1 || match.Items[0].Attr != 2 { // after the two of the point
-		t.Errorf("items %+v", match.Items)
+	family, query, err = queries.Query(match, two[1:])
+	if err != nil || family != postings.FamilyName || query != match || len(match.Items) != 1 || match.Items[0].Attr != 2 { // after the two of the point
+		t.Errorf("family %s, items %+v, %v", family, match.Items, err)
 	}
 	// The quadrants are in the lists: 155 of 311 points are right of 0, all objects have one value in each attribute.
 	right := x.Attributes()[0]

@@ -164,7 +164,7 @@ func TestRareRuns(t *testing.T) {
 	random := newRandom(t)
 	m := randomModel(random, 4*store.TileObjects+77)
 	want, x := m.inLayout(t, schema.LayoutPostings), m.inLayout(t, schema.LayoutRare)
-	bag, _ := x.AttributeByName("bag")
+	bag := attributeOf(t, x, "bag")
 	r, keywords := x.Rare(bag), x.Attributes()[bag].Keywords
 	if r.Lists() == 0 || r.Lists() == int(keywords) {
 		t.Fatalf("%d of %d keywords are rare: the test needs some", r.Lists(), keywords)

@@ -143,7 +143,7 @@ func (m *model) checkAttribute(t *testing.T, x *index.Index, attr int, random *r
 	t.Helper()
 	a := x.Attributes()[attr]
 	spec := m.specs[attr]
-	if i, ok := x.AttributeByName(spec.Name); !ok || i != attr || a.Name != spec.Name || a.Type != spec.Type {
+	if a.Name != spec.Name || a.Type != spec.Type {
 		t.Fatalf("attribute %d is %+v, want %+v", attr, a, spec)
 	}
 	var all []any
@@ -269,6 +269,16 @@ func (m *model) checkVocabulary(t *testing.T, x *index.Index, attr int, all []an
 		kw, _ := x.Lookup(attr, v.(string))
 		return kw
 	}
+}
+
+// attributeOf returns the position of an attribute.
+func attributeOf(t testing.TB, x *index.Index, name string) int {
+	t.Helper()
+	at := slices.IndexFunc(x.Attributes(), func(a postings.Attribute) bool { return a.Name == name })
+	if at < 0 {
+		t.Fatalf("there is no attribute %q", name)
+	}
+	return at
 }
 
 func head(ids []uint32) string {

@@ -106,7 +106,7 @@ func (d *objectsDraft) Write(ctx context.Context, w *store.Writer, _ func(int64)
 	return nil
 }
 
-// objectStrings holds one string an object, a table a tile; nothing as long as all are empty.
+// objectStrings holds one string per object, in one table per tile; nothing as long as all are empty.
 type objectStrings struct {
 	sealed []store.StringTable
 	open   store.StringTable
@@ -145,7 +145,7 @@ func (o *objectStrings) tile(t int) *store.StringTable {
 	return &o.open
 }
 
-// objectKeys holds one key an object and finds a key that comes again.
+// objectKeys holds one key per object and finds a key that comes again.
 type objectKeys struct {
 	strings objectStrings
 	table   store.HashTable

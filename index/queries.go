@@ -125,25 +125,16 @@ func (q *Queries) Conditions(dst *postings.MatchQuery, conditions []column.Condi
 	return nil
 }
 
-// Planned makes the query of a structure of its own for conditions on a column that has one, if they are; such a condition stands alone. Of all
-// others ok is false, and they are for Conditions.
-func (q *Queries) Planned(conditions []column.Condition) (family string, query any, ok bool, err error) {
-	if !q.planners {
-		return "", nil, false, nil
-	}
-	for i := range conditions {
-		c := &conditions[i]
-		at, found := q.byName[c.Attr]
-		if !found || q.columns[at].planner == nil {
-			continue
+// Query makes the query of a list of conditions, and says of which family's structure: as a rule it is dst, of the lists, as Conditions makes it.
+// A condition on a column that is searched by a structure of its own stands alone and becomes a query of that. The error is as of Conditions.
+func (q *Queries) Query(dst *postings.MatchQuery, conditions []column.Condition) (family string, query any, err error) {
+	if q.planners && len(conditions) == 1 {
+		c := &conditions[0]
+		if at, ok := q.byName[c.Attr]; ok && q.columns[at].planner != nil {
+			return q.columns[at].planner.Query(c)
 		}
-		if len(conditions) > 1 {
-			return "", nil, true, q.alone(c.Attr)
-		}
-		family, query, err = q.columns[at].planner.Query(c)
-		return family, query, true, err
 	}
-	return "", nil, false, nil
+	return postings.FamilyName, dst, q.Conditions(dst, conditions)
 }
 
 // alone refuses a condition that cannot be among others.

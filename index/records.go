@@ -9,11 +9,10 @@ import (
 	"github.com/geniemq/geniemq/index/schema"
 )
 
-// Objects adds records to a builder: cells become values by the types of their columns, and what is stored of an object its payload. It is for
-// one goroutine.
+// Objects builds an index of records: cells become values by the types of their columns, and what is stored of an object its payload. It is for
+// one goroutine. What it has beside Add is the Builder's: WriteFile above all.
 type Objects struct {
-	schema  *schema.Schema
-	builder *Builder
+	*Builder
 	columns []recordColumn
 	values  []schema.Values // of a record, by column
 	payload *payloadWriter
@@ -26,19 +25,30 @@ type recordColumn struct {
 	types   []schema.AttributeType
 }
 
-// NewObjects returns an encoder for a builder of the same schema whose attributes are Kinds.Attributes of it.
-func NewObjects(s *schema.Schema, b *Builder) (*Objects, error) {
+// NewObjects begins an index of records of the built-in kinds; see Kinds.NewObjects.
+func NewObjects(s *schema.Schema, options BuilderOptions) (*Objects, error) {
+	return Builtin().NewObjects(s, options)
+}
+
+// NewObjects begins an index of records, with the attributes of the schema's columns.
+func (k Kinds) NewObjects(s *schema.Schema, options BuilderOptions) (*Objects, error) {
+	b, err := k.NewBuilder(s, k.Attributes(s), options)
+	if err != nil {
+		return nil, err
+	}
+	return b.records()
+}
+
+func (b *Builder) records() (*Objects, error) {
+	s := b.schema
 	o := &Objects{
-		schema: s, builder: b, payload: newPayloadWriter(s),
+		Builder: b, payload: newPayloadWriter(s),
 		columns: make([]recordColumn, len(s.Columns)), values: make([]schema.Values, len(s.Columns)),
 	}
 	next := 0
 	for i := range s.Columns {
 		c := &s.Columns[i]
 		t := b.kinds.Column(s.Kind, c.Type)
-		if t == nil {
-			return nil, fmt.Errorf("column %q: there is no type %q", c.Name, c.Type)
-		}
 		encoder, err := t.Objects(s, c)
 		if err != nil {
 			return nil, fmt.Errorf("column %q: %w", c.Name, err)
@@ -78,12 +88,12 @@ func (o *Objects) Add(rec *schema.Record) error {
 	}
 	for i := range o.columns {
 		if err := o.addValues(&o.columns[i], &o.values[i]); err != nil {
-			o.builder.DiscardObject()
+			o.DiscardObject()
 			return fmt.Errorf("column %q: %w", o.schema.Columns[i].Name, err)
 		}
 	}
-	if err = o.builder.EndObject(rec.Key, payload, text); err == nil {
-		return o.builder.addToFamilies(o.values)
+	if err = o.EndObject(rec.Key, payload, text); err == nil {
+		return o.addToFamilies(o.values)
 	}
 	if duplicate := (*DuplicateKeyError)(nil); errors.As(err, &duplicate) {
 		return &RecordError{Line: rec.Line, Column: o.schema.Key, Reason: duplicate.Error(), Err: err}
@@ -111,17 +121,17 @@ func (o *Objects) addTo(attr int, t schema.AttributeType, numbers []float64, tex
 	switch t {
 	case schema.Number:
 		for _, v := range numbers {
-			if err := o.builder.AddNumber(attr, v); err != nil {
+			if err := o.AddNumber(attr, v); err != nil {
 				return err
 			}
 		}
 	case schema.Text:
 		for _, v := range texts {
-			o.builder.AddString(attr, v)
+			o.AddString(attr, v)
 		}
 	case schema.Ordinal:
 		for _, v := range ordinals {
-			if err := o.builder.AddOrdinal(attr, v); err != nil {
+			if err := o.AddOrdinal(attr, v); err != nil {
 				return err
 			}
 		}

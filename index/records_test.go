@@ -30,21 +30,16 @@ func parseSchema(t testing.TB, text string) *schema.Schema {
 // builder makes an index in memory, record by record.
 type builder struct {
 	t       testing.TB
-	index   *index.Builder
 	objects *index.Objects
 }
 
 func newBuilder(t testing.TB, from *schema.Schema) *builder {
 	t.Helper()
-	b, err := index.NewBuilder(from, index.Builtin().Attributes(from), index.BuilderOptions{})
+	objects, err := index.NewObjects(from, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := index.NewObjects(from, b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &builder{t, b, objects}
+	return &builder{t, objects}
 }
 
 func (b *builder) add(rec *schema.Record) {
@@ -56,7 +51,7 @@ func (b *builder) add(rec *schema.Record) {
 
 func (b *builder) open() (*index.Index, *index.Queries) {
 	b.t.Helper()
-	data, err := b.index.Bytes(context.Background())
+	data, err := b.objects.Bytes(context.Background())
 	if err != nil {
 		b.t.Fatal(err)
 	}

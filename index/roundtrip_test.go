@@ -145,7 +145,7 @@ func TestLookupAllocatesNothing(t *testing.T) {
 	m := randomModel(newRandom(t), 2000)
 	m.specs[3].Layout = schema.LayoutPostings.String()
 	x := m.open(t)
-	word, _ := x.AttributeByName("word")
+	word := attributeOf(t, x, "word")
 	key := []byte("abc")
 	if n := testing.AllocsPerRun(100, func() {
 		x.Lookup(word, string(key))

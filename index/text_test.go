@@ -240,8 +240,8 @@ func TestTextRecordErrors(t *testing.T) {
 	if err := b.objects.Add(&schema.Record{}); err == nil {
 		t.Error("a record without the schema's cells was accepted")
 	}
-	if b.index.Objects() != 0 {
-		t.Errorf("%d objects", b.index.Objects())
+	if b.objects.Objects() != 0 {
+		t.Errorf("%d objects", b.objects.Objects())
 	}
 }
 

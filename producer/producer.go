@@ -2,6 +2,7 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -52,18 +53,10 @@ type Options struct {
 }
 
 func (o *Options) ensureDefaults() {
-	if o.MaxInFlight <= 0 {
-		o.MaxInFlight = 4096
-	}
-	if o.MaxInFlightBytes <= 0 {
-		o.MaxInFlightBytes = 64 << 20
-	}
-	if o.AckTimeout <= 0 {
-		o.AckTimeout = 5 * time.Second
-	}
-	if o.MinBackoff <= 0 {
-		o.MinBackoff = 100 * time.Millisecond
-	}
+	o.MaxInFlight = cmp.Or(max(o.MaxInFlight, 0), 4096)
+	o.MaxInFlightBytes = cmp.Or(max(o.MaxInFlightBytes, 0), 64<<20)
+	o.AckTimeout = cmp.Or(max(o.AckTimeout, 0), 5*time.Second)
+	o.MinBackoff = cmp.Or(max(o.MinBackoff, 0), 100*time.Millisecond)
 	if o.MaxBackoff < o.MinBackoff {
 		o.MaxBackoff = max(2*time.Second, o.MinBackoff)
 	}

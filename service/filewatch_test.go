@@ -17,6 +17,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -24,11 +25,11 @@ import (
 // keyedFile builds an index of n objects with keys and payloads, of which object i is of category i mod 10.
 func keyedFile(t testing.TB, name string, n int) (path string, content []byte) {
 	t.Helper()
-	schema, err := index.ParseSchema([]byte("name: " + name + "\nkind: rows\nkey: id\ncolumns: [{name: c, type: category}]\n"))
+	spec, err := index.Builtin().ParseSchema([]byte("name: " + name + "\nkind: rows\nkey: id\ncolumns: [{name: c, type: category}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.NewBuilder(schema, []index.AttributeSpec{{Name: "c", Type: index.Text}}, index.BuilderOptions{})
+	b, err := index.NewBuilder(spec, []schema.AttributeSpec{{Name: "c", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -32,12 +33,12 @@ const patience = time.Minute
 // rowsFile builds an index of n objects, object i with the number i and the category i mod 10.
 func rowsFile(t testing.TB, name string, n int) string {
 	t.Helper()
-	schema, err := index.ParseSchema([]byte("name: " + name + "\nkind: rows\ncolumns: [{name: n, type: number, edges: exact}, {name: c, type: category}]\n"))
+	spec, err := index.Builtin().ParseSchema([]byte("name: " + name + "\nkind: rows\ncolumns: [{name: n, type: number, edges: exact}, {name: c, type: category}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.NewBuilder(schema, []index.AttributeSpec{
-		{Name: "n", Type: index.Number, Edges: index.Exact}, {Name: "c", Type: index.Text},
+	b, err := index.NewBuilder(spec, []schema.AttributeSpec{
+		{Name: "n", Type: schema.Number, Edges: schema.Exact}, {Name: "c", Type: schema.Text},
 	}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -501,11 +502,11 @@ func TestServerRestarts(t *testing.T) {
 
 // The example on the admin page can be pasted into a shell, and finds what it names.
 func TestExampleQuery(t *testing.T) {
-	schema, err := index.ParseSchema([]byte("name: x\nkind: rows\ncolumns: [{name: c, type: category}]\n"))
+	spec, err := index.Builtin().ParseSchema([]byte("name: x\nkind: rows\ncolumns: [{name: c, type: category}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.NewBuilder(schema, []index.AttributeSpec{{Name: "c", Type: index.Text}}, index.BuilderOptions{})
+	b, err := index.NewBuilder(spec, []schema.AttributeSpec{{Name: "c", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -274,7 +274,13 @@ func TestBadFilesAreNotServed(t *testing.T) {
 	if _, is, err := s.Swap(t.Context(), "rows", good); err != nil || is != goodVersion {
 		t.Fatalf("a good file after all: %s %v", is, err)
 	}
+	if err := ready(s)(); err != nil {
+		t.Errorf("after a swap: %v", err)
+	}
 	mustAnswer(t, nc, "b", goodVersion)
+	if stats, err := nc.Request("$SRV.STATS.geniemq", nil, patience); err != nil || !strings.Contains(string(stats.Data), `"version":"`+goodVersion+`"`) {
+		t.Errorf("STATS do not say that version %s answers: %v %s", goodVersion, err, stats.Data)
+	}
 	if st := s.Status(); st.Indexes[0].Version != goodVersion {
 		t.Errorf("the page shows version %s, want %s", st.Indexes[0].Version, goodVersion)
 	}
@@ -635,5 +641,136 @@ func TestSwapMendsFile(t *testing.T) {
 			t.Errorf("answered %s", m.Data)
 		}
 		return err
+	})
+}
+
+// TestOldVersionAnswersWhatItTook: a query that is being searched when the index is swapped is answered by the version that took it in,
+// which is closed only then; queries that come later do not wait for it.
+func TestOldVersionAnswersWhatItTook(t *testing.T) {
+	first, version := editionFile(t, "a")
+	second, secondVersion := editionFile(t, "b")
+	gate, inside := make(chan struct{}), make(chan struct{}, 10)
+	var held atomic.Bool
+	engine := &picky{search: func(v string) error {
+		if v == version && held.Load() {
+			inside <- struct{}{}
+			<-gate
+		}
+		return nil
+	}}
+	s, nc, _ := startService(t, config.Config{Indexes: []config.IndexSource{{Path: first}}}, Options{OpenEngine: engine.open})
+	eventually(t, ready(s))
+	held.Store(true)
+	late := make(chan error, 1)
+	go func() { late <- answers(nc, "a", version) }()
+	<-inside
+	if _, _, err := s.Swap(t.Context(), "rows", second); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		mustAnswer(t, nc, "b", secondVersion)
+	}
+	if n := engine.closed.Load(); n != 0 || mapped(t, first) != 1 {
+		t.Errorf("%d searchers are closed and the old file is mapped %d times while a query is searched in it", n, mapped(t, first))
+	}
+	close(gate)
+	if err := <-late; err != nil {
+		t.Error(err)
+	}
+	eventually(t, func() error {
+		if n := engine.closed.Load(); n != 1 || mapped(t, first) != 0 {
+			return fmt.Errorf("%d searchers are closed, the old file is mapped %d times", n, mapped(t, first))
+		}
+		return nil
+	})
+}
+
+// TestPartsOutliveTheirVersion: an answer in many parts, of which the first is out when the index is swapped, goes on to its end from the
+// version that searched it, which is closed only then.
+func TestPartsOutliveTheirVersion(t *testing.T) {
+	const queries, objects = 60, 100
+	payload := func(mark string) (path, version string) {
+		return builtFile(t, "name: rows\nkind: rows\ncolumns: [{name: c, type: category}]\n", []index.AttributeSpec{{Name: "c", Type: index.Text}},
+			func(b *index.Builder, i int) error {
+				b.AddString(0, "same")
+				return b.EndObject("", fmt.Appendf(nil, `{"p":"%s"}`, strings.Repeat(mark, 200)), "")
+			})
+	}
+	first, version := payload("a")
+	second, secondVersion := payload("b")
+	s, nc, js := startService(t, config.Config{Indexes: []config.IndexSource{{Path: first}}}, Options{})
+	results, err := js.Stream(t.Context(), "GENIE_RESULTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := results.CachedInfo().Config
+	limits.MaxMsgSize, limits.MaxMsgs = 100_000, 1
+	if _, err := js.UpdateStream(t.Context(), limits); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error { // the service has seen the new limit
+		if n := s.watch.maxResult(); n != 100_000 {
+			return fmt.Errorf("results may have %d bytes", n)
+		}
+		return nil
+	})
+	one := fmt.Sprintf(`{"k":%d,"with_payload":true,"row":{"c":"same"}}`, objects)
+	body := `{"queries":[` + strings.Repeat(one+",", queries-1) + one + `]}`
+	if _, err := js.Publish(t.Context(), "genie.query.rows", []byte(body)); err != nil {
+		t.Fatal(err)
+	}
+	count := func() uint64 {
+		info, err := results.Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.State.Msgs
+	}
+	eventually(t, func() error {
+		if count() != 1 {
+			return errors.New("the first part is not out")
+		}
+		return nil
+	})
+	if _, _, err := s.Swap(t.Context(), "rows", second); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := nc.Request("genie.search.rows", []byte(`{"k":1,"row":{"c":"same"}}`), patience); err != nil || !strings.Contains(string(r.Data), secondVersion) {
+		t.Fatalf("%v %s", err, r.Data)
+	}
+	if n := mapped(t, first); n != 1 {
+		t.Fatalf("the first version is mapped %d times while its answer goes out", n)
+	}
+	limits.MaxMsgs = -1
+	if _, err := js.UpdateStream(t.Context(), limits); err != nil {
+		t.Fatal(err)
+	}
+	parts := 0
+	for next := 0; next < queries; parts++ {
+		var m *jetstream.RawStreamMsg
+		eventually(t, func() (err error) {
+			m, err = results.GetMsg(t.Context(), uint64(parts+1))
+			return err
+		})
+		a, err := wire.DecodeAnswer(wire.JSON, m.Data)
+		if err != nil || a.First != next {
+			t.Fatalf("part %d is from %d on, not %d: %v", parts, a.First, next, err)
+		}
+		for i := range a.Results {
+			r := &a.Results[i]
+			if r.Err != nil || r.Version != version || len(r.Hits) != objects || !strings.Contains(string(r.Hits[objects-1].Payload), "aaa") {
+				t.Fatalf("query %d: %v, %d hits of version %s", next+i, r.Err, len(r.Hits), r.Version)
+			}
+		}
+		next += len(a.Results)
+	}
+	if parts < 4 {
+		t.Errorf("%d parts: the test shows nothing", parts)
+	}
+	eventually(t, func() error {
+		if n := mapped(t, first); n != 0 {
+			return errors.New("the first version is still mapped")
+		}
+		return nil
 	})
 }

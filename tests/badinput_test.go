@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/client"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
@@ -461,16 +461,16 @@ func TestBadIndexFiles(t *testing.T) {
 		}
 		return err
 	}
-	var damaged *index.CorruptError
+	var damaged *store.CorruptError
 	for _, size := range []int{len(data) - 1, len(data) / 2, 200, 64} {
 		if err := try(write("cut.gmq", data[:size])); !errors.As(err, &damaged) {
 			t.Errorf("cut off at %d of %d bytes: %v", size, len(data), err)
 		}
 	}
-	if err := try(write("empty.gmq", nil)); !errors.Is(err, index.ErrNotIndex) {
+	if err := try(write("empty.gmq", nil)); !errors.Is(err, store.ErrNotIndex) {
 		t.Errorf("an empty file: %v", err)
 	}
-	if err := try(write("text.gmq", []byte(strings.Repeat("age,sex\n", 100)))); !errors.Is(err, index.ErrNotIndex) {
+	if err := try(write("text.gmq", []byte(strings.Repeat("age,sex\n", 100)))); !errors.Is(err, store.ErrNotIndex) {
 		t.Errorf("a text file: %v", err)
 	}
 	if err := try(filepath.Join(dir, "none.gmq")); !errors.Is(err, os.ErrNotExist) {

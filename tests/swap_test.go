@@ -456,3 +456,70 @@ func (a *asked) report(t *testing.T, quiet, begin, end int64) {
 	t.Logf("p99 in windows of a second: median %.1f ms, worst %.1f ms without swaps; median %.1f ms, worst %.1f ms with swaps",
 		before[len(before)/2], before[len(before)-1], during[len(during)/2], during[len(during)-1])
 }
+
+// TestSwapCommand: the command says which version answers and ends with 0, or why nothing was swapped and ends with 1.
+func TestSwapCommand(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	people := buildFile(t, dir, "people.csv", peopleSchema, peopleData)
+	p, url, page := serveCommand(t, "--index", people)
+	address := strings.TrimPrefix(page, "http://")
+	newer := buildFile(t, t.TempDir(), "people.csv", peopleSchema, strings.Replace(peopleData, "ann", "amy", 1))
+	words := buildFile(t, t.TempDir(), "words.txt", wordsSchema, wordsData)
+	first := func() string {
+		out, said, code := command(t, "query", "--nats", url, "--index", "people", `{"row":{"age":30},"k":1}`)
+		if code != 0 {
+			t.Fatalf("a query ends with %d: %s", code, said)
+		}
+		return keys(result(t, out))
+	}
+	if got := first(); got != "ann:1" {
+		t.Fatalf("before: %s", got)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"people", filepath.Join(dir, "none.gmq")}, 1, "no such file"},
+		{[]string{"people", words}, 1, "refused: it holds sequences"},
+		{[]string{"birds", newer}, 1, "does not serve"},
+		{[]string{"people"}, 2, "arg"},
+		{[]string{"no name", newer}, 2, "cannot be an index"},
+		{[]string{"people", newer, "--admin", "off"}, 2, "SIGHUP"},
+		{[]string{"people", newer, "--admin", "127.0.0.1:1"}, 1, "127.0.0.1:1"},
+		{[]string{"people", newer, "--admin", strings.TrimPrefix(url, "nats://")}, 1, ""}, // listens, and is no worker's
+	} {
+		args := append([]string{"swap"}, c.args...)
+		if !slices.Contains(args, "--admin") {
+			args = append(args, "--admin", address)
+		}
+		out, said, code := command(t, args...)
+		if code != c.code || !strings.Contains(string(said), c.says) || len(out) > 0 {
+			t.Errorf("%q ends with %d, want %d: %s%s", args, code, c.code, out, said)
+		}
+		if got := first(); got != "ann:1" {
+			t.Fatalf("after %q: %s", args, got)
+		}
+	}
+	relative, err := filepath.Rel(mustGetwd(t), newer) // the worker may be elsewhere
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, said, code := command(t, "swap", "people", relative, "--admin", address)
+	if code != 0 {
+		t.Fatalf("ends with %d: %s", code, said)
+	}
+	mustMatch(t, "the command", string(out), `^people: version [0-9a-f]{16} answers, [0-9a-f]{16} did before\n$`)
+	if got := first(); got != "amy:1" {
+		t.Errorf("after the swap: %s\n%s", got, p.stderr)
+	}
+}
+
+func mustGetwd(t testing.TB) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

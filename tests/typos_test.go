@@ -11,8 +11,8 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/verify"
 )
 
@@ -49,24 +49,23 @@ func TestTypos(t *testing.T) {
 		every = 1
 	}
 
-	schema, err := index.ParseSchema([]byte("name: words\nkind: sequences\n"))
+	spec, err := index.Builtin().ParseSchema([]byte("name: words\nkind: sequences\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	b, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+	objects, err := index.NewObjects(spec, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects := encode.NewObjects(schema, b)
-	rec := index.Record{Cells: []index.Cell{{Values: make([]string, 1)}}}
+	rec := schema.Record{Cells: []schema.Cell{{Values: make([]string, 1)}}}
 	for i, word := range dictionary {
 		rec.Line, rec.Cells[0].Values[0] = int64(i+1), word
 		if err := objects.Add(&rec); err != nil {
 			t.Fatal(err)
 		}
 	}
-	file, err := b.Bytes(ctx)
+	file, err := objects.Bytes(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +87,7 @@ func TestTypos(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer searcher.Close()
-	queries, err := encode.NewQueries(x)
+	queries, err := index.NewQueries(x)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +106,7 @@ func TestTypos(t *testing.T) {
 			plans := make([]gpuexec.Plan, len(typos))
 			for i, typo := range typos {
 				plans[i].K = 8 * k // the default of a query
-				query := new(index.Query)
+				query := new(postings.MatchQuery)
 				plans[i].Family, plans[i].Query, plans[i].Certify = postings.FamilyName, query, certify
 				plans[i].Rescore = &verify.Nearest{Texts: x, NGram: x.Schema().NGram, Text: []rune(typo.wrong), K: k}
 				if err := queries.Text(query, typo.wrong); err != nil {

@@ -62,7 +62,7 @@ func BenchmarkSplitAnswer(b *testing.B) {
 		b.Run(ct.String(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				SplitAnswer(ct, a, 1<<20)
+				splitAnswer(ct, a, 1<<20)
 			}
 		})
 	}

@@ -117,7 +117,7 @@ func (e *encoder) jsonHits(hits []Hit) {
 }
 
 func (e *encoder) msgpackHits(hits []Hit) {
-	dst := msgpack.AppendArrayHead(e.dst, len(hits)) // e.dst would be a write barrier a hit
+	dst := msgpack.AppendArrayHead(e.dst, len(hits)) // e.dst would be a write barrier per hit
 	for i := range hits {
 		h := &hits[i]
 		if !e.fits(len(dst), len(h.Key)) {

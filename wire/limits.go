@@ -1,6 +1,9 @@
 package wire
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Bounds of version 1 that are not configurable.
 const (
@@ -48,17 +51,12 @@ func LimitsFor(maxPayload int64) Limits {
 
 // EnsureDefaults replaces zeros by the defaults.
 func (l *Limits) EnsureDefaults() {
-	set := func(field *int, value int) {
-		if *field == 0 {
-			*field = value
-		}
-	}
-	set(&l.Body, defaultBody)
-	set(&l.Queries, 65_536)
-	set(&l.Items, 65_536)
-	set(&l.Depth, 16)
-	set(&l.String, 64<<10)
-	set(&l.SumK, 1<<20)
+	l.Body = cmp.Or(l.Body, defaultBody)
+	l.Queries = cmp.Or(l.Queries, 65_536)
+	l.Items = cmp.Or(l.Items, 65_536)
+	l.Depth = cmp.Or(l.Depth, 16)
+	l.String = cmp.Or(l.String, 64<<10)
+	l.SumK = cmp.Or(l.SumK, 1<<20)
 }
 
 // CheckBody reports a body that is too large. The error is an *[Error].

@@ -37,7 +37,7 @@ type Query struct {
 	// K is how many hits are wanted, 1 to 65,536. Default 10. Fewer come back when fewer objects match at all.
 	K int
 
-	// Row holds at most one condition an attribute; their order means nothing. An object's count grows by the
+	// Row holds at most one condition per attribute; their order means nothing. An object's count grows by the
 	// condition's weight for each of its keywords that the condition contains.
 	Row []Condition
 	// Text is matched by n-grams and verified by edit distance (sequences), or by words (documents).

@@ -73,7 +73,7 @@ func AppendResult(dst []byte, ct ContentType, r *Result) []byte {
 }
 
 // AppendAnswer appends the encoding of a whole answer. One that may be too large for a message goes through
-// [SplitAnswer].
+// [AppendPart].
 func AppendAnswer(dst []byte, ct ContentType, a *Answer) []byte {
 	if !a.Batch && len(a.Results) == 1 {
 		return AppendResult(dst, ct, &a.Results[0])

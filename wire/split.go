@@ -91,19 +91,6 @@ func (e *encoder) add(r *Result, batch bool, n int) bool {
 	return !e.full && (e.limit == 0 || len(e.dst) <= e.limit)
 }
 
-// SplitAnswer encodes an answer as messages of at most maxBody bytes each; see [AppendPart]. An answer that fits, as nearly
-// all do, is one part.
-func SplitAnswer(ct ContentType, a *Answer, maxBody int) []Part {
-	results := Results{Batch: a.Batch, Total: len(a.Results), At: func(i int) *Result { return &a.Results[i] }}
-	var parts []Part
-	for next := 0; next < len(a.Results); {
-		part := AppendPart(make([]byte, 0, min(RoughSize(ct, a), maxBody)), ct, results, next, maxBody)
-		next += part.Count
-		parts = append(parts, part)
-	}
-	return parts
-}
-
 // Range says which queries of a message an answer, or a part of one, is to: [HeaderQueries].
 type Range struct {
 	First, Last int // positions, from 0
@@ -143,31 +130,6 @@ func tooLarge(r *Result, size, most int) *Result {
 	}
 	return &Result{ID: id, Index: r.Index, Version: r.Version,
 		Err: Errorf(TooLarge, "the result has at least %d bytes, a message holds %d: lower k or leave with_payload out", size, most)}
-}
-
-// maxRough bounds the memory that is taken on an estimate; more comes as it is needed.
-const maxRough = 16 << 20
-
-// RoughSize is about how many bytes an answer takes, to allocate once; of a large one, what to begin with.
-func RoughSize(ct ContentType, a *Answer) int {
-	rough := 0
-	for i := range a.Results {
-		rough += roughSize(ct, &a.Results[i])
-	}
-	return min(rough, maxRough)
-}
-
-// roughSize is the same for a result.
-func roughSize(ct ContentType, r *Result) int {
-	size, hit := 160, 28
-	if ct == JSON {
-		size, hit = 240, 44
-	}
-	size += len(r.ID) + len(r.Hits)*hit
-	for i := range r.Hits {
-		size += len(r.Hits[i].Key) + len(r.Hits[i].Payload)
-	}
-	return size
 }
 
 // The head of a part has a fixed length: the number of its results is not known when it is begun.

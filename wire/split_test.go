@@ -22,7 +22,7 @@ func TestSplitAnswer(t *testing.T) {
 		}
 		ct := ContentType(r.IntN(2))
 		maxBody := 400 + r.IntN(20_000)
-		parts := SplitAnswer(ct, &a, maxBody)
+		parts := splitAnswer(ct, &a, maxBody)
 		next := 0
 		for _, p := range parts {
 			if len(p.Body) > maxBody {
@@ -67,7 +67,7 @@ func TestSplitIgnoresTimes(t *testing.T) {
 				*p.d = time.Duration(rand.Int64N(1<<53)>>rand.IntN(53)) * time.Microsecond
 			}
 		}
-		for _, p := range SplitAnswer(ct, &a, maxBody) {
+		for _, p := range splitAnswer(ct, &a, maxBody) {
 			firsts = append(firsts, p.First)
 		}
 		return firsts
@@ -85,7 +85,7 @@ func TestSplitIgnoresTimes(t *testing.T) {
 func TestSingleResultTooLarge(t *testing.T) {
 	a := Answer{Results: []Result{{ID: "q", Index: "adult", Hits: []Hit{{Key: strings.Repeat("x", 5000)}}}}}
 	for _, ct := range []ContentType{JSON, MessagePack} {
-		parts := SplitAnswer(ct, &a, 1000)
+		parts := splitAnswer(ct, &a, 1000)
 		got, err := DecodeResult(ct, parts[0].Body)
 		if err != nil || len(parts) != 1 || got.ID != "q" || got.Index != "adult" || !errors.Is(got.Err, TooLarge) {
 			t.Errorf("got %+v, %v", got, err)
@@ -98,7 +98,7 @@ func TestTooLargeByItsID(t *testing.T) {
 	for _, batch := range []bool{false, true} {
 		a := Answer{Batch: batch, Results: []Result{{ID: strings.Repeat("x", 5000), Err: Errorf(BadRequest, "x")}}}
 		for _, ct := range []ContentType{JSON, MessagePack} {
-			parts := SplitAnswer(ct, &a, 1000)
+			parts := splitAnswer(ct, &a, 1000)
 			got, err := DecodeAnswer(ct, parts[0].Body)
 			if err != nil || len(parts[0].Body) > 1000 || !errors.Is(got.Results[0].Err, TooLarge) {
 				t.Errorf("got %+v, %v", got, err)
@@ -111,7 +111,7 @@ func TestTooLargeByItsID(t *testing.T) {
 func TestBatchOfOne(t *testing.T) {
 	a := Answer{Batch: true, Results: []Result{{ID: "q", Hits: []Hit{}}}}
 	for _, ct := range []ContentType{JSON, MessagePack} {
-		for _, body := range [][]byte{AppendAnswer(nil, ct, &a), SplitAnswer(ct, &a, 1<<20)[0].Body} {
+		for _, body := range [][]byte{AppendAnswer(nil, ct, &a), splitAnswer(ct, &a, 1<<20)[0].Body} {
 			if got, err := DecodeAnswer(ct, body); err != nil || !got.Batch {
 				t.Errorf("%v: got %+v, %v", ct, got, err)
 			}
@@ -195,4 +195,15 @@ func TestRange(t *testing.T) {
 			t.Errorf("%q is read as %v", s, r)
 		}
 	}
+}
+
+// splitAnswer encodes an answer as messages of at most maxBody bytes each.
+func splitAnswer(ct ContentType, a *Answer, maxBody int) (parts []Part) {
+	results := Results{Batch: a.Batch, Total: len(a.Results), At: func(i int) *Result { return &a.Results[i] }}
+	for next := 0; next < len(a.Results); {
+		part := AppendPart(nil, ct, results, next, maxBody)
+		next += part.Count
+		parts = append(parts, part)
+	}
+	return parts
 }

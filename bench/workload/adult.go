@@ -12,9 +12,10 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -50,15 +51,15 @@ columns:
 `
 
 // adultData reads the rows of both files of the data set.
-func adultData(schema *index.Schema, folder string) ([]index.Record, error) {
-	var rows []index.Record
+func adultData(spec *schema.Schema, folder string) ([]schema.Record, error) {
+	var rows []schema.Record
 	for _, name := range []string{"adult.data.gz", "adult.test.gz"} {
-		r, err := load.Open(filepath.Join(folder, "adult", name), schema, load.Options{Format: load.CSV})
+		r, err := load.Open(filepath.Join(folder, "adult", name), spec, load.Options{Format: load.CSV})
 		if err != nil {
 			return nil, err
 		}
 		for {
-			var rec index.Record
+			var rec schema.Record
 			err := r.Next(&rec)
 			if errors.Is(err, io.EOF) {
 				break
@@ -87,17 +88,17 @@ func adultData(schema *index.Schema, folder string) ([]index.Record, error) {
 }
 
 func adult(ctx context.Context, opts Options) (*Workload, error) {
-	schema, err := index.ParseSchema([]byte(adultSchema))
+	spec, err := index.Builtin().ParseSchema([]byte(adultSchema))
 	if err != nil {
 		return nil, err
 	}
-	rows, err := adultData(schema, opts.Data)
+	rows, err := adultData(spec, opts.Data)
 	if err != nil {
 		return nil, err
 	}
 
 	start := time.Now()
-	file, ix, err := buildRecords(ctx, schema, opts, func(objects *encode.Objects, id int) error {
+	file, ix, err := buildRecords(ctx, spec, opts, func(objects *index.Objects, id int) error {
 		return objects.Add(&rows[id%len(rows)])
 	})
 	if err != nil {
@@ -116,7 +117,7 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 		}
 	}
 
-	queries, err := encode.NewQueries(ix)
+	queries, err := index.NewQueries(ix)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 		conditions, items := askAdult(attrs, asked[i], reach)
 		w.Queries = append(w.Queries, wire.Query{K: opts.K, Items: items})
 		plan := &w.Plans[i]
-		match := new(index.Query)
+		match := new(postings.MatchQuery)
 		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
 		if err := queries.Conditions(match, conditions); err != nil {
 			return nil, err
@@ -153,19 +154,19 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 }
 
 // askAdult asks for what a row has, a number by so many buckets either way: in the index's words and in those of the protocol.
-func askAdult(attrs []index.Attribute, row [adultColumns]cell, reach int) (conditions []encode.Condition, items []wire.Condition) {
+func askAdult(attrs []postings.Attribute, row [adultColumns]cell, reach int) (conditions []column.Condition, items []wire.Condition) {
 	for a, c := range row {
 		name := attrs[a].Name
 		switch {
 		case c.missing:
-		case attrs[a].Type == index.Number:
+		case attrs[a].Type == schema.Number:
 			lo, hi := float64(max(c.bucket-reach, 0)), float64(c.bucket+reach)
-			low, high := encode.NumberValue(lo), encode.NumberValue(hi)
-			conditions = append(conditions, encode.Condition{Attr: name, Min: &low, Max: &high, Bucket: true})
+			low, high := column.NumberValue(lo), column.NumberValue(hi)
+			conditions = append(conditions, column.Condition{Attr: name, Min: &low, Max: &high, Bucket: true})
 			items = append(items, wire.Condition{Attr: name, Min: wire.Number(lo), Max: wire.Number(hi), Bucket: true})
 		default:
-			v := encode.StringValue(c.text)
-			conditions = append(conditions, encode.Condition{Attr: name, Value: &v})
+			v := column.StringValue(c.text)
+			conditions = append(conditions, column.Condition{Attr: name, Value: &v})
 			items = append(items, wire.Condition{Attr: name, Value: wire.String(c.text)})
 		}
 	}
@@ -186,11 +187,11 @@ func (c cell) matches(asked cell, reach int) bool {
 	return c.text == asked.text && c.bucket >= asked.bucket-reach && c.bucket <= asked.bucket+reach
 }
 
-func parseCell(attr index.Attribute, raw index.Cell) (cell, error) {
+func parseCell(attr postings.Attribute, raw schema.Cell) (cell, error) {
 	if len(raw.Values) == 0 {
 		return cell{missing: true}, nil
 	}
-	if attr.Type != index.Number {
+	if attr.Type != schema.Number {
 		return cell{text: raw.Values[0]}, nil
 	}
 	v, err := strconv.ParseFloat(raw.Values[0], 64)

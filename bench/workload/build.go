@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // lookEvery is how many objects are made or added between two looks at the context: a fraction of a second of any workload.
@@ -26,22 +26,18 @@ func generate(ctx context.Context, n int, some func(lo, hi int)) error {
 }
 
 // build makes the index of a workload in memory, of objects that need no encoding.
-func build(ctx context.Context, schema *index.Schema, opts Options, add func(b *index.Builder, id int) error) ([]byte, *index.Index, error) {
-	return findOrBuild(ctx, schema, opts, func(g *grown, id int) error {
-		if err := add(g.builder, id); err != nil {
+func build(ctx context.Context, spec *schema.Schema, opts Options, add func(b *index.Builder, id int) error) ([]byte, *index.Index, error) {
+	return buildRecords(ctx, spec, opts, func(objects *index.Objects, id int) error {
+		if err := add(objects.Builder, id); err != nil {
 			return err
 		}
-		return g.builder.EndObject("", nil, "")
+		return objects.EndObject("", nil, "")
 	})
 }
 
-// buildRecords is build for objects that are records.
-func buildRecords(ctx context.Context, schema *index.Schema, opts Options, add func(objects *encode.Objects, id int) error) ([]byte, *index.Index, error) {
-	return findOrBuild(ctx, schema, opts, func(g *grown, id int) error { return add(g.encoder, id) })
-}
-
-// findOrBuild finds the index in the cache, or adds the objects that the builder does not have yet and writes it.
-func findOrBuild(ctx context.Context, schema *index.Schema, opts Options, add func(g *grown, id int) error) ([]byte, *index.Index, error) {
+// buildRecords is build for objects that are records. It finds the index in the cache, or adds the objects that the builder does
+// not have yet and writes it.
+func buildRecords(ctx context.Context, spec *schema.Schema, opts Options, add func(objects *index.Objects, id int) error) ([]byte, *index.Index, error) {
 	path := ""
 	if opts.Cache != "" {
 		path = filepath.Join(opts.Cache, fmt.Sprintf("%s-%d-%d.gmq", opts.name, opts.Objects, opts.Seed))
@@ -58,24 +54,24 @@ func findOrBuild(ctx context.Context, schema *index.Schema, opts Options, add fu
 	if g == nil {
 		g = new(grown)
 	}
-	if g.builder == nil || g.builder.Objects() > opts.Objects {
-		b, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+	if g.objects == nil || g.objects.Objects() > opts.Objects {
+		objects, err := index.NewObjects(spec, index.BuilderOptions{})
 		if err != nil {
 			return nil, nil, err
 		}
-		g.builder, g.encoder = b, encode.NewObjects(schema, b)
+		g.objects = objects
 	}
-	for id := g.builder.Objects(); id < opts.Objects; id++ {
+	for id := g.objects.Objects(); id < opts.Objects; id++ {
 		if id%lookEvery == 0 {
 			if err := ctx.Err(); err != nil {
 				return nil, nil, err
 			}
 		}
-		if err := add(g, id); err != nil {
+		if err := add(g.objects, id); err != nil {
 			return nil, nil, err
 		}
 	}
-	file, err := g.builder.Bytes(ctx)
+	file, err := g.objects.Bytes(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,11 +10,12 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // Ctrl-C ends the making of a workload soon, not when millions of objects are made and added.
 func TestEndedContext(t *testing.T) {
-	schema, err := index.ParseSchema([]byte("name: documents\nkind: documents\n"))
+	schema, err := index.Builtin().ParseSchema([]byte("name: documents\nkind: documents\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func TestEndedContext(t *testing.T) {
 
 func TestTooManyObjects(t *testing.T) {
 	for _, name := range Names() {
-		w, err := New(context.Background(), name, Options{Objects: index.MaxObjects + 1})
+		w, err := New(context.Background(), name, Options{Objects: store.MaxObjects + 1})
 		if w != nil || err == nil || !strings.Contains(err.Error(), "at most 4294967295 objects") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -41,7 +40,7 @@ func documents(ctx context.Context, opts Options) (*Workload, error) {
 		return words(dst, &src, documentWords)
 	}
 	start := time.Now()
-	schema, err := index.ParseSchema([]byte("name: documents\nkind: documents\nstop_words: none\n"))
+	schema, err := index.Builtin().ParseSchema([]byte("name: documents\nkind: documents\nstop_words: none\n"))
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +61,7 @@ func documents(ctx context.Context, opts Options) (*Workload, error) {
 	}
 	w := &Workload{Index: ix, File: file, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
 
-	encoder, err := encode.NewQueries(ix)
+	encoder, err := index.NewQueries(ix)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +70,7 @@ func documents(ctx context.Context, opts Options) (*Workload, error) {
 		src := newSource(opts.Seed, 'q', uint64(i))
 		queries[i] = words(nil, &src, documentQuery)
 		plan := &w.Plans[i]
-		match := new(index.Query)
+		match := new(postings.MatchQuery)
 		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
 		var text []string
 		for _, word := range queries[i] {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 var names = []string{"w1", "w2", "w3", "w4", "w4x100"}
@@ -17,8 +17,8 @@ func Names() []string { return slices.Clone(names) }
 // New makes the workload of that name: w1 (sift-like signatures), w2 (title-like sequences), w3 (short documents),
 // w4 (Adult rows 20 times over) or w4x100 (to 100 M rows).
 func New(ctx context.Context, name string, opts Options) (*Workload, error) {
-	if uint64(max(0, opts.Objects)) > index.MaxObjects {
-		return nil, fmt.Errorf("an index holds at most %d objects, workload %s cannot have %d", uint32(index.MaxObjects), name, opts.Objects)
+	if uint64(max(0, opts.Objects)) > store.MaxObjects {
+		return nil, fmt.Errorf("an index holds at most %d objects, workload %s cannot have %d", uint32(store.MaxObjects), name, opts.Objects)
 	}
 	var w *Workload
 	var err error

@@ -9,6 +9,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -83,11 +84,11 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 	}
 
 	start := time.Now()
-	schema := &index.Schema{Name: "signatures", Kind: index.Rows}
+	spec := &schema.Schema{Name: "signatures", Kind: schema.Rows}
 	for i := range signatureFunctions {
-		schema.Columns = append(schema.Columns, index.Column{Name: fmt.Sprintf("h%03d", i), Type: index.NumberColumn, Edges: index.Exact})
+		spec.Columns = append(spec.Columns, schema.Column{Name: fmt.Sprintf("h%03d", i), Type: schema.NumberColumn, Edges: schema.Exact})
 	}
-	file, ix, err := build(ctx, schema, opts, func(b *index.Builder, id int) error {
+	file, ix, err := build(ctx, spec, opts, func(b *index.Builder, id int) error {
 		for attr, v := range objects[id*signatureFunctions:][:signatureFunctions] {
 			if err := b.AddNumber(attr, float64(v)); err != nil {
 				return err
@@ -112,7 +113,7 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 		signature := queries[i*signatureFunctions:][:signatureFunctions]
 		family.sign(signature, x)
 		plan := &w.Plans[i]
-		match := new(index.Query)
+		match := new(postings.MatchQuery)
 		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
 		w.Queries = append(w.Queries, wire.Query{K: opts.K, Items: askSignature(match, attributes, signature, reach)})
 	}
@@ -143,7 +144,7 @@ func disturb(x *[latentDims]float32, src *source) {
 }
 
 // askSignature makes dst the query for a signature, each hash value by so many either way, and returns it in the words of the protocol.
-func askSignature(dst *index.Query, attributes []index.Attribute, signature []uint8, reach int) (items []wire.Condition) {
+func askSignature(dst *postings.MatchQuery, attributes []postings.Attribute, signature []uint8, reach int) (items []wire.Condition) {
 	for attr, v := range signature {
 		dst.StartItem(uint32(attr), 1)
 		if lo, hi, ok := values(&attributes[attr], int(v)-reach, int(v)+reach); ok {
@@ -159,7 +160,7 @@ func askSignature(dst *index.Query, attributes []index.Attribute, signature []ui
 }
 
 // values returns the keywords of an attribute with edges: exact whose values are lo to hi.
-func values(attr *index.Attribute, lo, hi int) (from, to uint32, ok bool) {
+func values(attr *postings.Attribute, lo, hi int) (from, to uint32, ok bool) {
 	for v := max(lo, 0); v <= min(hi, signatureBuckets-1); v++ {
 		kw, known := attr.Bucket(float64(v))
 		if !known {

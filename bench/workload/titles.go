@@ -12,8 +12,8 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/verify"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -104,13 +104,13 @@ func titles(ctx context.Context, opts Options) (*Workload, error) {
 		return nil, err
 	}
 
-	schema, err := index.ParseSchema([]byte(titleSchema))
+	spec, err := index.Builtin().ParseSchema([]byte(titleSchema))
 	if err != nil {
 		return nil, err
 	}
 	start := time.Now()
-	rec := index.Record{Cells: []index.Cell{{Values: make([]string, 1)}}}
-	file, ix, err := buildRecords(ctx, schema, opts, func(objects *encode.Objects, id int) error {
+	rec := schema.Record{Cells: []schema.Cell{{Values: make([]string, 1)}}}
+	file, ix, err := buildRecords(ctx, spec, opts, func(objects *index.Objects, id int) error {
 		rec.Line, rec.Cells[0].Values[0] = int64(id+1), texts[id]
 		return objects.Add(&rec)
 	})
@@ -119,7 +119,7 @@ func titles(ctx context.Context, opts Options) (*Workload, error) {
 	}
 	w := &Workload{Index: ix, File: file, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
 
-	queries, err := encode.NewQueries(ix)
+	queries, err := index.NewQueries(ix)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func titles(ctx context.Context, opts Options) (*Workload, error) {
 		asked[i] = []rune(text)
 		w.Queries = append(w.Queries, wire.Query{K: titleHits, Candidates: opts.K, Text: text})
 		plan := &w.Plans[i]
-		match := new(index.Query)
+		match := new(postings.MatchQuery)
 		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
 		plan.Rescore = &verify.Nearest{Texts: ix, NGram: ix.Schema().NGram, Text: asked[i], K: titleHits}
 		if err := queries.Text(match, text); err != nil {

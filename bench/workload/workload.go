@@ -12,7 +12,6 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -65,8 +64,7 @@ type Options struct {
 
 // grown is a builder between workloads of growing size.
 type grown struct {
-	builder *index.Builder
-	encoder *encode.Objects
+	objects *index.Objects
 }
 
 // Grow makes the workloads that are made with these options next grow: each adds what it has more objects than the one before.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/geniemq/geniemq/bench"
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // axisFlags are the flags of the other measurements that say what is a point here.
@@ -27,8 +27,8 @@ func checkPoints(workload, axis string, points []int) error {
 		return usagef("--points takes numbers from 1")
 	case axis == bench.AxisK && most > gpuexec.MaxK:
 		return usagef("--points of axis k are at most %d", gpuexec.MaxK)
-	case axis == bench.AxisObjects && uint64(most) > index.MaxObjects:
-		return usagef("--points of axis n are at most %d: an index holds no more", uint32(index.MaxObjects))
+	case axis == bench.AxisObjects && uint64(most) > store.MaxObjects:
+		return usagef("--points of axis n are at most %d: an index holds no more", uint32(store.MaxObjects))
 	case axis == bench.AxisObjects && !slices.IsSorted(points):
 		return usagef("--points of axis n must ascend: the index grows from point to point")
 	}

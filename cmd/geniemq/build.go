@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/human"
 )
 
@@ -124,24 +124,23 @@ func (c *cli) build(ctx context.Context, opts buildOptions) error {
 			return fmt.Errorf("--input %s: %w", input, err)
 		}
 	}
-	schema, err := index.LoadSchema(opts.schema)
+	spec, err := index.Builtin().LoadSchema(opts.schema)
 	if err != nil {
 		return err
 	}
-	builder, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+	objects, err := index.NewObjects(spec, index.BuilderOptions{})
 	if err != nil {
 		return err
 	}
-	objects := encode.NewObjects(schema, builder)
-	options.Columns = load.NewColumns(schema)
+	options.Columns = load.NewColumns(spec)
 	var summary buildSummary
 	for _, input := range opts.inputs {
 		var reader *load.Reader
 		if input == standardInput {
 			input = "standard input"
-			reader, err = load.NewReader(c.in, input, schema, options)
+			reader, err = load.NewReader(c.in, input, spec, options)
 		} else {
-			reader, err = load.Open(input, schema, options)
+			reader, err = load.Open(input, spec, options)
 		}
 		if err != nil {
 			return err
@@ -160,7 +159,7 @@ func (c *cli) build(ctx context.Context, opts buildOptions) error {
 		}
 	}
 	bar := c.progress("writing", 0, opts.quiet)
-	err = builder.WriteFile(ctx, opts.output, func(done, total int64) {
+	err = objects.WriteFile(ctx, opts.output, func(done, total int64) {
 		bar.ChangeMax64(max(total, 1))
 		bar.Set64(done)
 	})
@@ -214,10 +213,10 @@ func checkOutput(path string) error {
 }
 
 // addRecords adds the records of one input.
-func (c *cli) addRecords(ctx context.Context, reader *load.Reader, input string, objects *encode.Objects, opts buildOptions, summary *buildSummary) error {
+func (c *cli) addRecords(ctx context.Context, reader *load.Reader, input string, objects *index.Objects, opts buildOptions, summary *buildSummary) error {
 	bar := c.progress("reading "+input, reader.Size(), opts.quiet)
 	defer bar.Finish()
-	var rec index.Record
+	var rec schema.Record
 	for n := 0; ; n++ {
 		if n%4096 == 0 {
 			if err := ctx.Err(); err != nil {
@@ -233,7 +232,7 @@ func (c *cli) addRecords(ctx context.Context, reader *load.Reader, input string,
 		var bad *load.BadRecord
 		skippable := errors.As(err, &bad)
 		if err == nil {
-			var refused *encode.RecordError
+			var refused *index.RecordError
 			if err = objects.Add(&rec); errors.As(err, &refused) {
 				skippable = true
 				err = fmt.Errorf("%s: %w", input, err)

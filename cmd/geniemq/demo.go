@@ -20,8 +20,8 @@ import (
 
 	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 )
@@ -153,20 +153,19 @@ func freeAddress(addr string) string {
 
 func buildDemoIndex(ctx context.Context, dir, name string, data []byte, schemaText string) (path string, objects int, took time.Duration, err error) {
 	start := time.Now()
-	schema, err := index.ParseSchema([]byte(schemaText))
+	spec, err := index.Builtin().ParseSchema([]byte(schemaText))
 	if err != nil {
 		return "", 0, 0, err
 	}
-	builder, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+	encoder, err := index.NewObjects(spec, index.BuilderOptions{})
 	if err != nil {
 		return "", 0, 0, err
 	}
-	reader, err := load.NewReader(bytes.NewReader(data), name, schema, load.Options{})
+	reader, err := load.NewReader(bytes.NewReader(data), name, spec, load.Options{})
 	if err != nil {
 		return "", 0, 0, err
 	}
-	encoder := encode.NewObjects(schema, builder)
-	var rec index.Record
+	var rec schema.Record
 	for {
 		if err := reader.Next(&rec); errors.Is(err, io.EOF) {
 			break
@@ -177,11 +176,11 @@ func buildDemoIndex(ctx context.Context, dir, name string, data []byte, schemaTe
 			return "", 0, 0, err
 		}
 	}
-	path = filepath.Join(dir, schema.Name+".gmq")
-	if err := builder.WriteFile(ctx, path, nil); err != nil {
+	path = filepath.Join(dir, spec.Name+".gmq")
+	if err := encoder.WriteFile(ctx, path, nil); err != nil {
 		return "", 0, 0, err
 	}
-	return path, builder.Objects(), time.Since(start), nil
+	return path, encoder.Objects(), time.Since(start), nil
 }
 
 // misspelt are words as people type them.

@@ -12,6 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/internal/human"
 )
 
@@ -63,7 +66,7 @@ type inspection struct {
 	Version    string                `json:"version"`
 	Bytes      int64                 `json:"bytes"`
 	Name       string                `json:"name"`
-	Kind       index.Kind            `json:"kind"`
+	Kind       schema.Kind           `json:"kind"`
 	Objects    uint32                `json:"objects"`
 	Tiles      int                   `json:"tiles"`
 	Postings   uint64                `json:"postings"`
@@ -104,7 +107,7 @@ func inspect(x *index.Index, file string) inspection {
 		File: file, Version: x.Version(), Bytes: x.Size(), Name: x.Schema().Name, Kind: x.Schema().Kind,
 		Objects: x.Objects(), Tiles: x.Tiles(),
 	}
-	place := make(map[index.SectionKind]int)
+	place := make(map[store.SectionKind]int)
 	for _, s := range x.Sections() {
 		i, ok := place[s.Kind]
 		if !ok {
@@ -132,13 +135,13 @@ func inspect(x *index.Index, file string) inspection {
 	return r
 }
 
-func typeName(a index.Attribute) string {
+func typeName(a postings.Attribute) string {
 	switch {
-	case a.Type == index.Number && a.Exact:
+	case a.Type == schema.Number && a.Exact:
 		return "number, exact"
-	case a.Type == index.Number:
+	case a.Type == schema.Number:
 		return "number"
-	case a.Type == index.Text:
+	case a.Type == schema.Text:
 		return "text"
 	}
 	return "ordinal"

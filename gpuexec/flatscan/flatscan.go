@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // Scanner answers queries over the plain form of an index, of which it keeps a copy: 4 bytes per posting. It is for one
@@ -45,16 +47,16 @@ type Stats struct {
 // New copies the postings of x.
 func New(x *index.Index) *Scanner {
 	s := &Scanner{counts: make([]uint32, x.Objects())}
-	var decoder index.Decoder
+	var decoder postings.Decoder
 	for attr := range x.Attributes() {
 		keywords := x.Attributes()[attr].Keywords
 		// Once to count the lists, once to fill them.
 		a := attribute{starts: make([]int, keywords+2)}
 		each := func(visit func(keyword uint32, tile int, ids []uint16)) {
 			for tile := range x.Tiles() {
-				postings := decoder.Postings(x, tile, attr)
+				lists := decoder.Postings(x, tile, attr)
 				for kw := range keywords {
-					visit(kw, tile, postings.Run(kw, kw+1))
+					visit(kw, tile, lists.Run(kw, kw+1))
 				}
 			}
 		}
@@ -66,7 +68,7 @@ func New(x *index.Index) *Scanner {
 		each(func(kw uint32, tile int, ids []uint16) { // starts[kw+1] moves from the start of list kw to its end
 			next := a.starts[kw+1]
 			for i, id := range ids {
-				a.ids[next+i] = uint32(tile)*index.TileObjects + uint32(id)
+				a.ids[next+i] = uint32(tile)*store.TileObjects + uint32(id)
 			}
 			a.starts[kw+1] = next + len(ids)
 		})
@@ -77,7 +79,7 @@ func New(x *index.Index) *Scanner {
 }
 
 // Search appends the top k with counts of at least max(1, minCount) to dst.
-func (s *Scanner) Search(dst []Hit, q *index.Query, k int, minCount uint32) ([]Hit, Stats) {
+func (s *Scanner) Search(dst []Hit, q *postings.MatchQuery, k int, minCount uint32) ([]Hit, Stats) {
 	var stats Stats
 	start := time.Now()
 	counts := s.counts

@@ -18,7 +18,9 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/ngram"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/index/verify"
 )
 
@@ -128,7 +130,7 @@ func (s comparing) Scan(_ context.Context, jobs []*run.ScanJob, _ *gpuexec.Trace
 		for id := s.tiles.Base(); id < s.tiles.Base()+s.tiles.Objects(s.index.Objects()); id++ {
 			text := []rune(s.index.Text(id))
 			if d := verify.EditDistance(r.Nearest().Text, text); d <= r.Within() {
-				if count := uint32(index.GramOverlap(r.Nearest().Text, text, 3)); count >= job.MinCount {
+				if count := uint32(ngram.Overlap(r.Nearest().Text, text, 3)); count >= job.MinCount {
 					hits = append(hits, gpuexec.Hit{ID: id, Count: count, Score: float64(d)})
 				}
 			}
@@ -146,7 +148,7 @@ func (s comparing) Scan(_ context.Context, jobs []*run.ScanJob, _ *gpuexec.Trace
 // TestDevicesSequences: members of a group compare where they find, and the answers are those of one engine.
 func TestDevicesSequences(t *testing.T) {
 	rng := enginetest.NewRand(t)
-	texts := make([]string, 2*index.TileObjects+100)
+	texts := make([]string, 2*store.TileObjects+100)
 	bases := make([]string, 2000)
 	for i := range bases {
 		bases[i] = enginetest.RandomString(rng, "abcdefgh", 3+rng.IntN(20))
@@ -246,9 +248,9 @@ func brokenGroup(mode gpuexec.DeviceMode, load func() error, match func(context.
 func TestDevicesErrors(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	rng := enginetest.NewRand(t)
-	w := enginetest.RandomWorld(t, rng, 2*index.TileObjects+99)
+	w := enginetest.RandomWorld(t, rng, 2*store.TileObjects+99)
 	for w.Index.Attributes()[0].Postings == 0 { // members are not called for what nothing can match
-		w = enginetest.RandomWorld(t, rng, 2*index.TileObjects+99)
+		w = enginetest.RandomWorld(t, rng, 2*store.TileObjects+99)
 	}
 	var p gpuexec.Plan
 	p.K = 10
@@ -374,7 +376,7 @@ func TestReplicasShareBatches(t *testing.T) {
 // with fewer tiles than there are members.
 func TestDevicesLater(t *testing.T) {
 	rng := enginetest.NewRand(t)
-	large, small := enginetest.RandomWorld(t, rng, 3*index.TileObjects).Index, enginetest.RandomWorld(t, rng, 10).Index
+	large, small := enginetest.RandomWorld(t, rng, 3*store.TileObjects).Index, enginetest.RandomWorld(t, rng, 10).Index
 	for _, mode := range gpuexec.DeviceModes() {
 		crew := run.NewCrew(1)
 		told := make([][]run.Extent, 3)

@@ -27,7 +27,7 @@ func TestCUDADevicesAbsent(t *testing.T) {
 			t.Errorf("%s: %v %v", kind, e, err)
 		}
 	}
-	e, err := newCUDA(gpuexec.CUDAOptions{Devices: []int{gpuexec.AllDevices}, BatchMemory: 1 << 20})
+	e, err := Families{}.cuda(gpuexec.CUDAOptions{Devices: []int{gpuexec.AllDevices}, BatchMemory: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

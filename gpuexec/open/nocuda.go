@@ -8,7 +8,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 )
 
-// newCUDA opens a CUDA device. This binary was built without the tag cuda, so it fails with gpuexec.ErrNoCUDA.
-func newCUDA(gpuexec.CUDAOptions) (gpuexec.Engine, error) {
+// cuda fails: this binary was built without the tag cuda.
+func (Families) cuda(gpuexec.CUDAOptions) (gpuexec.Engine, error) {
 	return nil, fmt.Errorf("%w: this binary was built without the tag cuda (go build -tags cuda)", gpuexec.ErrNoCUDA)
 }

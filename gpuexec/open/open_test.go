@@ -2,12 +2,14 @@ package open
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
+	"github.com/geniemq/geniemq/gpuexec/run"
 )
 
 func TestOpen(t *testing.T) {
@@ -23,6 +25,45 @@ func TestOpen(t *testing.T) {
 	if _, err := cpu.New(gpuexec.CPUOptions{}).Load(context.Background(), nil); err == nil {
 		t.Error("no source is not refused")
 	}
+}
+
+// TestFamilies: an engine has the loaders that it is given beside its own, and no other engine has them.
+func TestFamilies(t *testing.T) {
+	loaded := errors.New("asked to load")
+	families := Families{CPU: run.Loaders{"toys": {Load: func(context.Context, *run.Host, run.Extent, []run.Extent) (run.Matcher, error) {
+		return nil, loaded
+	}}}}
+	for _, kind := range []string{gpuexec.CPU, gpuexec.Auto} {
+		e, err := families.Engine(kind, gpuexec.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Info().Kind != gpuexec.CPU {
+			continue // there is a device, for which toys have no loader
+		}
+		if _, err := e.Load(t.Context(), toyBox{}); !errors.Is(err, loaded) {
+			t.Errorf("%q, a structure that was added: %v", kind, err)
+		}
+		if e, err = Engine(kind, gpuexec.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Load(t.Context(), toyBox{}); err == nil || errors.Is(err, loaded) || !strings.Contains(err.Error(), "postings") {
+			t.Errorf("%q, a structure that was not added: %v", kind, err)
+		}
+	}
+}
+
+// toyBox is an index with one structure.
+type toyBox struct{}
+
+func (toyBox) Name() string    { return "box" }
+func (toyBox) Version() string { return "1" }
+func (toyBox) Objects() uint32 { return 3 }
+func (toyBox) Structure(family string) any {
+	if family == "toys" {
+		return 3
+	}
+	return nil
 }
 
 // TestOrdinals: which devices the options mean.

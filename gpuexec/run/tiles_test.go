@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // TestCutTiles: ranges are contiguous and not empty, and none has more than its share and a tile.
@@ -37,13 +37,13 @@ func TestCutTiles(t *testing.T) {
 
 func TestTileRange(t *testing.T) {
 	rng := enginetest.NewRand(t)
-	w := enginetest.RandomWorld(t, rng, 2*index.TileObjects+5)
+	w := enginetest.RandomWorld(t, rng, 2*store.TileObjects+5)
 	for _, c := range []struct {
 		r             Tiles
 		base, objects uint32
 	}{
-		{AllTiles(w.Index), 0, 2*index.TileObjects + 5}, {Tiles{First: 0, End: 1}, 0, index.TileObjects},
-		{Tiles{First: 1, End: 3}, index.TileObjects, index.TileObjects + 5}, {Tiles{First: 2, End: 3}, 2 * index.TileObjects, 5},
+		{AllTiles(w.Index), 0, 2*store.TileObjects + 5}, {Tiles{First: 0, End: 1}, 0, store.TileObjects},
+		{Tiles{First: 1, End: 3}, store.TileObjects, store.TileObjects + 5}, {Tiles{First: 2, End: 3}, 2 * store.TileObjects, 5},
 	} {
 		if c.r.Base() != c.base || c.r.Objects(w.Index.Objects()) != c.objects {
 			t.Errorf("%v: base %d, %d objects; want %d, %d", c.r, c.r.Base(), c.r.Objects(w.Index.Objects()), c.base, c.objects)

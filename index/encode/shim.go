@@ -40,9 +40,9 @@ func Attributes(s *schema.Schema) []schema.AttributeSpec { return index.Builtin(
 // NewQueries is index.NewQueries.
 func NewQueries(x *index.Index) (*Queries, error) { return index.NewQueries(x) }
 
-// NewObjects is index.NewObjects for schemas that have been checked: then it does not fail.
-func NewObjects(s *schema.Schema, b *index.Builder) *Objects {
-	o, err := index.NewObjects(s, b)
+// NewObjects makes Objects of a builder for schemas that have been checked: then it does not fail.
+func NewObjects(_ *schema.Schema, b *index.Builder) *Objects {
+	o, err := index.ObjectsOf(b)
 	if err != nil {
 		panic(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/geniemq/geniemq/index/schema"
 )
 
-// jsonLines decodes JSON Lines: one object a line, its fields matched to columns by name.
+// jsonLines decodes JSON Lines: one object per line, its fields matched to columns by name.
 type jsonLines struct {
 	r       *Reader
 	scanner *lineScanner

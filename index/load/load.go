@@ -1,4 +1,4 @@
-// Package load reads input files into records: CSV and TSV, JSON Lines and one-record-a-line text, each of them
+// Package load reads input files into records: CSV and TSV, JSON Lines and text of one record per line, each of them
 // also compressed with gzip.
 //
 // A Reader knows files and the columns of a schema, and nothing of keywords; index/encode knows keywords, and
@@ -46,14 +46,14 @@ const (
 	// CSV is RFC 4180: fields separated by Options.Comma, quoted with " where needed, a quote within quotes
 	// doubled; quoted fields may span lines. Empty lines are skipped.
 	CSV Format = "csv"
-	// TSV is text/tab-separated-values: one record a line, fields separated by tabs, and no quoting, so that a "
+	// TSV is text/tab-separated-values: one record per line, fields separated by tabs, and no quoting, so that a "
 	// is a character like any other. For quoted fields separated by tabs use CSV with Comma '\t'. Empty lines
 	// are skipped.
 	TSV Format = "tsv"
-	// JSONL is JSON Lines: one object a line. Its fields are matched by column name; other fields are ignored.
+	// JSONL is JSON Lines: one object per line. Its fields are matched by column name; other fields are ignored.
 	// Empty lines are skipped.
 	JSONL Format = "jsonl"
-	// Text is one record a line. An empty line is an object without keywords, so that object ids are line
+	// Text is one record per line. An empty line is an object without keywords, so that object ids are line
 	// numbers less one.
 	Text Format = "text"
 )

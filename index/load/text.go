@@ -8,7 +8,7 @@ import (
 	"github.com/geniemq/geniemq/index/schema"
 )
 
-// textLines decodes one record a line: the line is the cell of one column.
+// textLines decodes one record per line: the line is the cell of one column.
 type textLines struct {
 	r       *Reader
 	scanner *lineScanner

@@ -7,7 +7,7 @@ import (
 	"github.com/geniemq/geniemq/index/store"
 )
 
-// LayoutRare is for texts, most of whose keywords are rare: a directory a tile spends two bits on each keyword of the
+// LayoutRare is for texts, most of whose keywords are rare: a directory per tile spends two bits on each keyword of the
 // vocabulary and four bytes on each list, which for lists of one or two ids is more than the ids. So the keywords are
 // split. The frequent ones, renumbered in order, have postings tile by tile; of the rare ones there is one list each
 // for the whole index, of 32-bit ids.

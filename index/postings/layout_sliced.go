@@ -10,7 +10,7 @@ import (
 )
 
 // LayoutSliced stores what object has which keyword as a number per object instead of a list per keyword, bit by bit in
-// planes. It is for attributes with at most one keyword per object: an object then takes P = mathbits.Len(V) bits for V
+// planes. It is for attributes with at most one keyword per object: an object then takes P = bits.Len(V) bits for V
 // keywords, whatever their frequencies, where a posting takes 16. An engine that asks the same objects for many keywords
 // decodes 32 of them at a time, and needs no list at all.
 //

@@ -82,7 +82,6 @@ func (Family) Sections() []store.SectionForm {
 type Lists struct {
 	*store.File
 	attributes   []Attribute
-	byName       map[string]int
 	vocabularies []vocabulary // by attribute; empty unless Text
 	postings     []Postings   // by tile x attributes + attribute; zero in LayoutSliced
 	planes       []Planes     // the same; zero in other layouts
@@ -113,10 +112,6 @@ func open(f *store.File) (*Lists, error) {
 	x := &Lists{File: f}
 	if x.attributes, err = decodeAttributes(table, uint32(f.AttributeCount())); err != nil {
 		return nil, err
-	}
-	x.byName = make(map[string]int, len(x.attributes))
-	for i := range x.attributes {
-		x.byName[x.attributes[i].Name] = i
 	}
 	if err := x.needSections(); err != nil {
 		return nil, err
@@ -221,12 +216,6 @@ func (x *Lists) Attributes() []Attribute { return x.attributes }
 
 // Attribute returns an attribute by its position.
 func (x *Lists) Attribute(attr int) *Attribute { return &x.attributes[attr] }
-
-// AttributeByName returns the position of an attribute in Attributes.
-func (x *Lists) AttributeByName(name string) (int, bool) {
-	i, ok := x.byName[name]
-	return i, ok
-}
 
 // Lookup returns the keyword of a value in a Text attribute; in attributes of other types it finds nothing. It
 // takes constant time and allocates nothing.

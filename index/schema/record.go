@@ -9,7 +9,7 @@ type Record struct {
 	Line int64
 	// Key is the user's own identity of the object; empty means the decimal object id.
 	Key string
-	// Cells holds one cell a schema column (Schema.Columns), in that order.
+	// Cells holds one cell per schema column (Schema.Columns), in that order.
 	Cells []Cell
 }
 

@@ -12,7 +12,7 @@ import (
 
 // writeAtomically makes path hold what write wrote, or leaves it as it was. The temporary file lies in the same
 // directory, named .<name>.tmp-<random>; it is removed on an error, and stays only when the process is killed.
-func writeAtomically(path string, write func(Output) error) (err error) {
+func writeAtomically(path string, write func(output) error) (err error) {
 	directory, name := filepath.Split(path)
 	temporary := filepath.Join(directory, "."+name+".tmp-"+strings.ToLower(rand.Text()[:10]))
 	f, err := os.OpenFile(temporary, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)

@@ -233,7 +233,7 @@ func (f *File) Named() (bool, error) {
 	return os.SameFile(own, named), nil
 }
 
-// Reread compares all bytes of the file with what was opened, about 1.5 GB a second. When they are the same, a file in
+// Reread compares all bytes of the file with what was opened, about 1.5 GB per second. When they are the same, a file in
 // doubt is trusted again, in a new epoch; else the error says why it is not: a *ChangedError, or that ctx ended. It is
 // meant to be called again and again: it looks at the state of the file only, as long as that has just changed or is the one in
 // which the bytes were others.

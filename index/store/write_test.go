@@ -12,7 +12,7 @@ func TestOutputErrors(t *testing.T) {
 	broken := errors.New("no space left")
 	for n := 0; ; n++ {
 		out := &failingOutput{left: n, err: broken}
-		err := Write(context.Background(), out, 300, drafts, nil)
+		err := write(context.Background(), out, 300, drafts, nil)
 		if err == nil {
 			if n < 3 {
 				t.Errorf("only %d writes", n)

@@ -21,8 +21,8 @@ type Draft interface {
 // Whatever happens, path holds either what it held before or the complete new index. progress, when not nil, is
 // called now and then with the work done and all that there is. Cancelling ctx ends with its error.
 func WriteFile(ctx context.Context, path string, objects uint32, drafts []Draft, progress func(done, total int64)) error {
-	err := writeAtomically(path, func(f Output) error {
-		return Write(ctx, f, objects, drafts, progress)
+	err := writeAtomically(path, func(f output) error {
+		return write(ctx, f, objects, drafts, progress)
 	})
 	if err != nil {
 		return fmt.Errorf("write index %s: %w", path, err)
@@ -33,14 +33,14 @@ func WriteFile(ctx context.Context, path string, objects uint32, drafts []Draft,
 // Memory returns the bytes that WriteFile would write.
 func Memory(ctx context.Context, objects uint32, drafts []Draft) ([]byte, error) {
 	var m memory
-	if err := Write(ctx, &m, objects, drafts, nil); err != nil {
+	if err := write(ctx, &m, objects, drafts, nil); err != nil {
 		return nil, fmt.Errorf("write index in memory: %w", err)
 	}
 	return m.data, nil
 }
 
 // Write writes an index file of drafts to out.
-func Write(ctx context.Context, out Output, objects uint32, drafts []Draft, progress func(done, total int64)) error {
+func write(ctx context.Context, out output, objects uint32, drafts []Draft, progress func(done, total int64)) error {
 	sections, total, before := 0, int64(0), int64(0)
 	for _, d := range drafts {
 		sections += d.Sections()
@@ -62,7 +62,7 @@ func Write(ctx context.Context, out Output, objects uint32, drafts []Draft, prog
 }
 
 // Output is where an index is written: from front to back, but for the header and section table, which come last.
-type Output interface {
+type output interface {
 	io.Writer
 	io.WriterAt
 }
@@ -70,7 +70,7 @@ type Output interface {
 // Writer lays sections out one after the other behind the space of the header and section table. Its first error
 // stays.
 type Writer struct {
-	out      Output
+	out      output
 	buffer   *bufio.Writer
 	offset   int64
 	sections []Section
@@ -78,7 +78,7 @@ type Writer struct {
 	err      error
 }
 
-func newWriter(out Output, sections int) *Writer {
+func newWriter(out output, sections int) *Writer {
 	w := &Writer{out: out, buffer: bufio.NewWriterSize(out, 1<<20), sections: make([]Section, 0, sections)}
 	w.pad(Align(headerBytes + int64(sections)*entryBytes))
 	return w

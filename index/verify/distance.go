@@ -36,7 +36,7 @@ type Pattern struct {
 	masks  []uint64
 	high   map[highKey]uint64
 
-	plus, minus []uint64 // the current column's vertical differences, a word a block
+	plus, minus []uint64 // the current column's vertical differences, one word per block
 
 	meter  meter
 	paused column // where a comparison stopped that is to go on

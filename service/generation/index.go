@@ -296,7 +296,7 @@ func (x *Index) prepare(ctx context.Context, path string, old *generation) (_ *g
 	newer.settings = &x.settings
 	if err = old.fits(newer); err == nil {
 		if err = newer.load(ctx); err == nil {
-			err = newer.probe(ctx)
+			err = x.probe(ctx, newer)
 		}
 	}
 	if err == nil {
@@ -306,6 +306,15 @@ func (x *Index) prepare(ctx context.Context, path string, old *generation) (_ *g
 		return nil, errors.Join(err, newer.close())
 	}
 	return newer, nil
+}
+
+// probe asks a generation's searcher a query, in turn with the others who share the process.
+func (x *Index) probe(ctx context.Context, g *generation) error {
+	if lock := x.options.Exclusion; lock != nil {
+		lock.Share()
+		defer lock.Done()
+	}
+	return g.probe(ctx)
 }
 
 // aside is what opening a file takes while queries are answered: few of the cores, and no longer than the swap may.
@@ -359,7 +368,7 @@ func (x *Index) improve(g *generation) {
 	}
 	better := g.again()
 	if err = better.load(x.swaps); err == nil && worse(g.facts.Capacity, better.facts.Capacity) {
-		if err = better.probe(x.swaps); err == nil && x.swaps.Err() == nil {
+		if err = x.probe(x.swaps, better); err == nil && x.swaps.Err() == nil {
 			x.settings.Log.Info("the index lies better on its device now that the one before it is gone", "form", better.facts.Capacity.Form,
 				"was", g.facts.Capacity.Form)
 			x.replace(g, better)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -70,11 +70,11 @@ func BenchmarkMessage(b *testing.B) {
 func BenchmarkSignatures(b *testing.B) {
 	const queries, functions, buckets = 256, 237, 67
 	random := rand.New(rand.NewPCG(1, 0))
-	schema := &index.Schema{Name: "signatures", Kind: index.Rows}
+	spec := &schema.Schema{Name: "signatures", Kind: schema.Rows}
 	for i := range functions {
-		schema.Columns = append(schema.Columns, index.Column{Name: fmt.Sprintf("h%03d", i), Type: index.NumberColumn, Edges: index.Exact})
+		spec.Columns = append(spec.Columns, schema.Column{Name: fmt.Sprintf("h%03d", i), Type: schema.NumberColumn, Edges: schema.Exact})
 	}
-	builder, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+	builder, err := index.NewBuilder(spec, index.Builtin().Attributes(spec), index.BuilderOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func BenchmarkSignatures(b *testing.B) {
 		for i := range asked {
 			conditions := make([]wire.Condition, functions)
 			for attr := range conditions {
-				conditions[attr] = wire.Condition{Attr: schema.Columns[attr].Name, Value: wire.Number(float64(random.IntN(buckets)))}
+				conditions[attr] = wire.Condition{Attr: spec.Columns[attr].Name, Value: wire.Number(float64(random.IntN(buckets)))}
 			}
 			asked[i].K = 100
 			if form == "row" {

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -85,7 +85,7 @@ func (p *Pipeline) decode(r *Request) error {
 	decoder := p.memory.decoder()
 	defer p.memory.forget(decoder)
 	if err := p.decodeMessage(r, body, decoder); err != nil {
-		if changed := (*index.ChangedError)(nil); errors.As(err, &changed) {
+		if changed := (*store.ChangedError)(nil); errors.As(err, &changed) {
 			r.epoch, r.queries = 0, 0
 			return err
 		}

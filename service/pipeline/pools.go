@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -36,8 +36,8 @@ const (
 // requestMemory is the memory of a request: its tasks, and the items and spans of their plans.
 type requestMemory struct {
 	tasks []task
-	items []index.Item
-	spans []index.Span
+	items []postings.Item
+	spans []postings.Span
 }
 
 // request gives a request n tasks, and memory for plans of so many conditions.
@@ -50,13 +50,13 @@ func (m *pools) request(r *Request, n, conditions int) {
 		own.tasks = make([]task, n)
 	}
 	if cap(own.items) < conditions {
-		own.items, own.spans = make([]index.Item, conditions), make([]index.Span, conditions)
+		own.items, own.spans = make([]postings.Item, conditions), make([]postings.Span, conditions)
 	}
 	r.memory, r.tasks, r.conditions = own, own.tasks[:n], conditions
 }
 
 // query gives memory for the n conditions that follow the first ones: an item and a span each, since most have no more.
-func (own *requestMemory) query(first, n int) (items []index.Item, spans []index.Span) {
+func (own *requestMemory) query(first, n int) (items []postings.Item, spans []postings.Span) {
 	return own.items[:cap(own.items)][first : first : first+n], own.spans[:cap(own.spans)][first : first : first+n]
 }
 

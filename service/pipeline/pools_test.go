@@ -10,6 +10,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -17,11 +18,11 @@ import (
 // payloadIndex has 100 objects with keys and payloads.
 func payloadIndex(t testing.TB) *index.Index {
 	t.Helper()
-	schema, err := index.ParseSchema([]byte("name: keyed\nkind: rows\nkey: id\ncolumns: [{name: c, type: category}]\n"))
+	spec, err := index.Builtin().ParseSchema([]byte("name: keyed\nkind: rows\nkey: id\ncolumns: [{name: c, type: category}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.NewBuilder(schema, []index.AttributeSpec{{Name: "c", Type: index.Text}}, index.BuilderOptions{})
+	b, err := index.NewBuilder(spec, []schema.AttributeSpec{{Name: "c", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -36,7 +36,7 @@ type Request struct {
 
 	alone bool        // it is run while nothing else is
 	probe bool        // the service asks itself
-	epoch index.Epoch // of the index when decoding began; 0: nothing of it was read
+	epoch store.Epoch // of the index when decoding began; 0: nothing of it was read
 
 	outside atomic.Bool // it is made and not in the pipeline yet
 	settled atomic.Bool // it is answered, refused or given back: see Done

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/wire"
@@ -14,8 +14,8 @@ import (
 // What things take in memory, at most. Lengths of keys and payloads come from the index.
 const (
 	taskBytes  = int64(unsafe.Sizeof(task{}))
-	itemBytes  = int64(unsafe.Sizeof(index.Item{}))
-	spanBytes  = int64(unsafe.Sizeof(index.Span{}))
+	itemBytes  = int64(unsafe.Sizeof(postings.Item{}))
+	spanBytes  = int64(unsafe.Sizeof(postings.Span{}))
 	hitBytes   = int64(unsafe.Sizeof(gpuexec.Hit{}))
 	shownBytes = int64(unsafe.Sizeof(wire.Hit{}))
 	// requestBytes is a request with its message's headers, its delivery, and their like.
@@ -55,7 +55,7 @@ func (p *Pipeline) need(r *Request) int64 {
 			answer += int64(len(t.refusal.Message))
 			continue
 		}
-		if q, ok := t.plan.Query.(*index.Query); ok {
+		if q, ok := t.plan.Query.(*postings.MatchQuery); ok {
 			n += int64(cap(q.Items))*itemBytes + int64(cap(q.Spans))*spanBytes // beyond what the request has for it
 		}
 		hits := min(int64(t.plan.Wanted()), objects)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // patience bounds what should not take long.
@@ -15,12 +16,12 @@ const patience = 30 * time.Second
 // rowsFile builds an index of n objects, object i with the number i and the category i mod 10.
 func rowsFile(t testing.TB, name string, n int) string {
 	t.Helper()
-	schema, err := index.ParseSchema([]byte("name: " + name + "\nkind: rows\ncolumns: [{name: n, type: number, edges: exact}, {name: c, type: category}]\n"))
+	spec, err := index.Builtin().ParseSchema([]byte("name: " + name + "\nkind: rows\ncolumns: [{name: n, type: number, edges: exact}, {name: c, type: category}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.NewBuilder(schema, []index.AttributeSpec{
-		{Name: "n", Type: index.Number, Edges: index.Exact}, {Name: "c", Type: index.Text},
+	b, err := index.NewBuilder(spec, []schema.AttributeSpec{
+		{Name: "n", Type: schema.Number, Edges: schema.Exact}, {Name: "c", Type: schema.Text},
 	}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)

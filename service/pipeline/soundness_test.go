@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -52,7 +52,7 @@ func TestDecodeOfCutOffFile(t *testing.T) {
 					t.Fatal(err)
 				}
 				for range 2 { // the second time it is known before
-					var changed *index.ChangedError
+					var changed *store.ChangedError
 					if r, err := decode(); !errors.As(err, &changed) || r.queries != 0 {
 						t.Errorf("%v, %d queries", err, r.queries)
 					}

@@ -10,8 +10,9 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/verify"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -21,7 +22,7 @@ import (
 type Translator struct {
 	Name    string // of the index, as its users know it
 	index   *index.Index
-	queries *encode.Queries
+	queries *index.Queries
 	// textColumn is the column whose text a sequence's payload holds, "" where payloads are complete as stored.
 	textColumn string
 	// LongestKey and LongestPayload are bytes of what is shown of an object.
@@ -34,7 +35,7 @@ type Translator struct {
 // New makes the translator of an index. certifyLimit bounds the symbols of a text with certify times the bytes of all texts; 0: no
 // bound.
 func New(name string, x *index.Index, certifyLimit int64) (*Translator, error) {
-	queries, err := encode.NewQueries(x)
+	queries, err := index.NewQueries(x)
 	if err != nil {
 		return nil, err
 	}
@@ -43,11 +44,11 @@ func New(name string, x *index.Index, certifyLimit int64) (*Translator, error) {
 	key, payload, text := x.Longest()
 	e.LongestKey, e.LongestPayload = int64(key), int64(payload)
 	e.converters.New = func() any { return new(converter) }
-	if x.Schema().Kind == index.Sequences {
-		for _, column := range x.Schema().Columns {
-			if column.Type == index.TextColumn && !column.Store {
-				e.textColumn = column.Name
-				e.LongestPayload += quoteFactor * int64(text+len(column.Name)+4)
+	if x.Schema().Kind == schema.Sequences {
+		for _, col := range x.Schema().Columns {
+			if col.Type == schema.TextColumn && !col.Store {
+				e.textColumn = col.Name
+				e.LongestPayload += quoteFactor * int64(text+len(col.Name)+4)
 			}
 		}
 	}
@@ -58,8 +59,8 @@ func New(name string, x *index.Index, certifyLimit int64) (*Translator, error) {
 const quoteFactor = 6
 
 // Plan makes the plan of a query that wire has validated, in memory for its items and spans. The error is for the user.
-func (e *Translator) Plan(items []index.Item, spans []index.Span, q *wire.Query) (gpuexec.Plan, *wire.Error) {
-	match := &index.Query{Items: items, Spans: spans}
+func (e *Translator) Plan(items []postings.Item, spans []postings.Span, q *wire.Query) (gpuexec.Plan, *wire.Error) {
+	match := &postings.MatchQuery{Items: items, Spans: spans}
 	plan := gpuexec.Plan{Family: postings.FamilyName, Query: match, K: q.K, MinCount: q.MinCount}
 	var err error
 	switch form := q.Form(); form {
@@ -69,7 +70,7 @@ func (e *Translator) Plan(items []index.Item, spans []index.Span, q *wire.Query)
 		err = e.conditions(&plan, match, q.Items)
 	case wire.TextForm:
 		err = e.queries.Text(match, q.Text)
-		if e.index.Schema().Kind == index.Sequences {
+		if e.index.Schema().Kind == schema.Sequences {
 			plan.K = q.Candidates
 			if refusal := e.checkCertify(q); refusal != nil {
 				return gpuexec.Plan{}, refusal
@@ -81,7 +82,7 @@ func (e *Translator) Plan(items []index.Item, spans []index.Span, q *wire.Query)
 		return gpuexec.Plan{}, wire.Errorf(wire.Unsupported, "index %s holds %s and cannot be asked with a %s yet",
 			e.Name, e.index.Schema().Kind, form)
 	}
-	var mistake *encode.QueryError
+	var mistake *column.QueryError
 	switch {
 	case errors.As(err, &mistake):
 		return gpuexec.Plan{}, wire.Errorf(wire.BadRequest, "%s", mistake.Reason)
@@ -111,14 +112,11 @@ type Rescored interface {
 }
 
 // conditions makes of a list of conditions a query of the lists, in match, or of the structure that a column of its own kind has.
-func (e *Translator) conditions(plan *gpuexec.Plan, match *index.Query, from []wire.Condition) error {
+func (e *Translator) conditions(plan *gpuexec.Plan, match *postings.MatchQuery, from []wire.Condition) error {
 	c := e.converters.Get().(*converter)
 	conds := c.convert(from)
-	family, query, planned, err := e.queries.Planned(conds)
-	switch {
-	case !planned:
-		err = e.queries.Conditions(match, conds)
-	case err == nil:
+	family, query, err := e.queries.Query(match, conds)
+	if err == nil && family != plan.Family {
 		plan.Family, plan.Query = family, query
 		if by, ok := query.(Rescored); ok {
 			plan.Rescore = by.Rescore(plan.K)
@@ -135,14 +133,14 @@ func (e *Translator) conditions(plan *gpuexec.Plan, match *index.Query, from []w
 // converter is memory for the conditions of one query in the index's words, used again for the next: queries may have
 // hundreds, with a value or two each, of which only spans remain.
 type converter struct {
-	conds  []encode.Condition
-	values []encode.Value
+	conds  []column.Condition
+	values []column.Value
 }
 
 // maxConverted is for how many values memory is kept.
 const maxConverted = 4096
 
-func (c *converter) convert(from []wire.Condition) []encode.Condition {
+func (c *converter) convert(from []wire.Condition) []column.Condition {
 	c.conds, c.values = slices.Grow(c.conds[:0], len(from)), c.values[:0]
 	values := 0
 	for i := range from {
@@ -151,10 +149,10 @@ func (c *converter) convert(from []wire.Condition) []encode.Condition {
 	c.values = slices.Grow(c.values, values) // nothing moves what conditions point to
 	for i := range from {
 		f := &from[i]
-		c.conds = append(c.conds, encode.Condition{Attr: f.Attr, Bucket: f.Bucket, Weight: f.Weight})
+		c.conds = append(c.conds, column.Condition{Attr: f.Attr, Bucket: f.Bucket, Weight: f.Weight})
 		to := &c.conds[i]
 		if f.Other != nil {
-			to.Other, to.Refusal = f.Other.Value, &encode.QueryError{Reason: f.Other.Refusal.Message}
+			to.Other, to.Refusal = f.Other.Value, &column.QueryError{Reason: f.Other.Refusal.Message}
 		}
 		to.Value, to.Min, to.Max = c.optional(&f.Value), c.optional(&f.Min), c.optional(&f.Max)
 		if f.In != nil {
@@ -168,7 +166,7 @@ func (c *converter) convert(from []wire.Condition) []encode.Condition {
 	return c.conds
 }
 
-func (c *converter) optional(v *wire.Value) *encode.Value {
+func (c *converter) optional(v *wire.Value) *column.Value {
 	if v.Kind == wire.NoValue {
 		return nil
 	}
@@ -176,16 +174,16 @@ func (c *converter) optional(v *wire.Value) *encode.Value {
 	return &c.values[len(c.values)-1]
 }
 
-func toValue(v *wire.Value) encode.Value {
+func toValue(v *wire.Value) column.Value {
 	switch v.Kind {
 	case wire.NumberValue:
-		return encode.NumberValue(v.Number)
+		return column.NumberValue(v.Number)
 	case wire.StringValue:
-		return encode.StringValue(v.String)
+		return column.StringValue(v.String)
 	case wire.BoolValue:
-		return encode.BoolValue(v.Bool())
+		return column.BoolValue(v.Bool())
 	}
-	return encode.Value{}
+	return column.Value{}
 }
 
 // payloadOf is the stored payload of an object. A sequence's text is part of it, although it is stored apart.
@@ -246,7 +244,7 @@ func (e *Translator) Assembled() bool { return e.textColumn != "" }
 
 // Probe asks for the objects with some keyword.
 func Probe(x *index.Index) gpuexec.Plan {
-	query := new(index.Query)
+	query := new(postings.MatchQuery)
 	plan := gpuexec.Plan{Family: postings.FamilyName, Query: query, K: 1}
 	for i, a := range x.Attributes() {
 		if a.Keywords > 0 {

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -14,27 +14,27 @@ import (
 func TestConverterIsUsedAgain(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
-	value := func() (wire.Value, encode.Value) {
+	value := func() (wire.Value, column.Value) {
 		switch random.IntN(3) {
 		case 0:
 			v := random.Float64()
-			return wire.Number(v), encode.NumberValue(v)
+			return wire.Number(v), column.NumberValue(v)
 		case 1:
-			return wire.String("s"), encode.StringValue("s")
+			return wire.String("s"), column.StringValue("s")
 		}
 		v := random.IntN(2) == 0
-		return wire.Bool(v), encode.BoolValue(v)
+		return wire.Bool(v), column.BoolValue(v)
 	}
 	var c converter
 	for round := range 200 {
 		from := make([]wire.Condition, random.IntN(40))
-		want := make([]encode.Condition, len(from))
+		want := make([]column.Condition, len(from))
 		for i := range from {
 			f, w := &from[i], &want[i]
 			f.Attr, f.Bucket, f.Weight = "a", random.IntN(2) == 0, random.Uint32N(9)
 			w.Attr, w.Bucket, w.Weight = f.Attr, f.Bucket, f.Weight
-			pointer := func(v *wire.Value) *encode.Value {
-				var p encode.Value
+			pointer := func(v *wire.Value) *column.Value {
+				var p column.Value
 				*v, p = value()
 				return &p
 			}
@@ -46,9 +46,9 @@ func TestConverterIsUsedAgain(t *testing.T) {
 			case 2:
 				w.Max = pointer(&f.Max)
 			default:
-				f.In, w.In = make([]wire.Value, random.IntN(20)), []encode.Value{}
+				f.In, w.In = make([]wire.Value, random.IntN(20)), []column.Value{}
 				for j := range f.In {
-					var v encode.Value
+					var v column.Value
 					f.In[j], v = value()
 					w.In = append(w.In, v)
 				}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/gpuexec/cpu"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index"
@@ -282,9 +282,7 @@ func kinds() index.Kinds {
 	return k
 }
 
-// openEngine opens the CPU engine, which searches colours too.
-func openEngine(_ string, opts gpuexec.Options) (gpuexec.Engine, error) {
-	engine := cpu.New(opts.CPU)
-	engine.Loaders[familyName] = run.Loader{Load: loadColors}
-	return engine, nil
+// openEngine opens an engine, of which the CPU engine searches colours too.
+func openEngine(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
+	return open.Families{CPU: run.Loaders{familyName: {Load: loadColors}}}.Engine(kind, opts)
 }

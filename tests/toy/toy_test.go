@@ -46,11 +46,7 @@ func build(t *testing.T, path string, all []color) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	builder, err := kinds().NewBuilder(s, kinds().Attributes(s), index.BuilderOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, err := index.NewObjects(s, builder)
+	objects, err := kinds().NewObjects(s, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +61,7 @@ func build(t *testing.T, path string, all []color) {
 			t.Fatal(err)
 		}
 	}
-	if err := builder.WriteFile(t.Context(), path, nil); err != nil {
+	if err := objects.WriteFile(t.Context(), path, nil); err != nil {
 		t.Fatal(err)
 	}
 }
