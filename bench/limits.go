@@ -31,13 +31,13 @@ type Limits struct {
 //     eighth of a row of row numbers, and takes 2.3 logic instructions in its tree of adders. An octet, eight rows, takes 6
 //     rows of shared memory and 12 instructions to decode, once for a block of queries (docs/benchmarks/history,
 //     2026-11-21-h200-sliced.md). The Gate is not counted.
-//   - A step of the filter is a product on the tensor cores. What it passes on is counted beside that, and not counted here.
+//   - A step of the bound is a product on the tensor cores. What it passes on is counted beside that, and not counted here.
 //   - From device memory comes once, whatever the batch: two bytes of each posting that is added, or of each that there is;
-//     the planes of the attributes asked; the filter's row of bytes of each object.
+//     the planes of the attributes asked; the bound's row of bytes of each object.
 type Achieved struct {
 	TileQueries   int `json:"tile_queries"`   // executed by the (query, tile) kernel
 	SlicedQueries int `json:"sliced_queries"` // by the shared-decode kernel
-	FilterQueries int `json:"filter_queries"` // by the filter
+	BoundQueries  int `json:"filter_queries"` // by the bound, which recorded lines call so
 	// Shares of the limits that are known, by their names in Limits without "_per_s".
 	Shares map[string]float64 `json:"shares"`
 	// Binds is the limit with the largest share when that is at least half, else "none": the time goes where nothing is
@@ -63,9 +63,9 @@ type demand struct {
 // shared-decode kernel.
 func demandOf(ix *index.Index, lists uint64, plans []gpuexec.Plan, work gpuexec.Work) (d demand) {
 	d.bytes = 2 * min(work.TilePostings, lists)
-	if work.FilterQueries > 0 {
+	if work.BoundQueries > 0 {
 		const stepBytes = 8 * 64 // of codes
-		d.bytes += work.FilterSteps * stepBytes / uint64((work.FilterQueries+blockQueries-1)/blockQueries)
+		d.bytes += work.BoundSteps * stepBytes / uint64((work.BoundQueries+blockQueries-1)/blockQueries)
 	}
 	if work.SlicedQueries == len(plans) {
 		const groupObjects = 1024
@@ -154,7 +154,7 @@ func (l *Limits) achieved(work gpuexec.Work, d demand, ms float64) *Achieved {
 		return nil
 	}
 	a := &Achieved{
-		TileQueries: work.TileQueries, SlicedQueries: work.SlicedQueries, FilterQueries: work.FilterQueries,
+		TileQueries: work.TileQueries, SlicedQueries: work.SlicedQueries, BoundQueries: work.BoundQueries,
 		Shares: map[string]float64{}, Binds: "none", Source: l.Source,
 	}
 	for _, unit := range []struct {
@@ -165,7 +165,7 @@ func (l *Limits) achieved(work gpuexec.Work, d demand, ms float64) *Achieved {
 		{"l2_bytes", 2 * float64(work.TilePostings), l.L2Bytes},
 		{"shared_rows", rowReads*float64(work.SlicedRows) + octetReads*float64(d.octets), l.SharedRows},
 		{"logic", rowLogic*float64(work.SlicedRows) + octetLogic*float64(d.octets), l.Logic},
-		{"matrix", float64(work.FilterSteps), l.Matrix},
+		{"matrix", float64(work.BoundSteps), l.Matrix},
 		{"hbm_bytes", float64(d.bytes), l.HBMBytes},
 	} {
 		if unit.limit <= 0 || unit.amount == 0 {

@@ -24,14 +24,14 @@ func TestAchieved(t *testing.T) {
 			map[string]float64{"shared_atomics": 0.2, "l2_bytes": 0.1, "hbm_bytes": 0.4}},
 		{"shared decode", gpuexec.Work{SlicedQueries: 3, SlicedRows: 20}, 2, "logic", 0.7,
 			map[string]float64{"shared_rows": 0.69, "logic": 0.7, "hbm_bytes": 0.4}},
-		{"filter", gpuexec.Work{FilterQueries: 3, FilterSteps: 20}, 0, "matrix", 0.8,
+		{"filter", gpuexec.Work{BoundQueries: 3, BoundSteps: 20}, 0, "matrix", 0.8,
 			map[string]float64{"matrix": 0.8, "hbm_bytes": 0.4}},
 		{"both", gpuexec.Work{TileQueries: 1, TilePostings: 250, SlicedQueries: 2, SlicedRows: 4}, 0, "shared_atomics", 0.5,
 			map[string]float64{"shared_atomics": 0.5, "l2_bytes": 0.25, "shared_rows": 0.09, "logic": 0.092, "hbm_bytes": 0.4}},
 	} {
 		a := l.achieved(x.work, demand{x.octets, 100}, 500)
 		if a == nil || a.Binds != x.binds || len(a.Shares) != len(x.want) || math.Abs(a.Share-x.share) > 1e-9 ||
-			a.TileQueries != x.work.TileQueries || a.SlicedQueries != x.work.SlicedQueries || a.FilterQueries != x.work.FilterQueries {
+			a.TileQueries != x.work.TileQueries || a.SlicedQueries != x.work.SlicedQueries || a.BoundQueries != x.work.BoundQueries {
 			t.Errorf("%s: %+v", x.name, a)
 			continue
 		}
@@ -81,7 +81,7 @@ func TestBytesRead(t *testing.T) {
 	}{
 		{gpuexec.Work{TileQueries: 1, TilePostings: 30}, 60},
 		{gpuexec.Work{TileQueries: 9, TilePostings: 900}, 200},
-		{gpuexec.Work{FilterQueries: 129, FilterSteps: 12}, 12 * 512 / 2},
+		{gpuexec.Work{BoundQueries: 129, BoundSteps: 12}, 12 * 512 / 2},
 	} {
 		if got := demandOf(nil, 100, make([]gpuexec.Plan, 200), x.work); got != (demand{bytes: x.want}) {
 			t.Errorf("%+v: %+v, want %d bytes", x.work, got, x.want)

@@ -25,9 +25,9 @@ type Work struct {
 	// Of the shared-decode kernel: its queries, and the rows, of 1,024 objects each, that it added to counters.
 	SlicedQueries int
 	SlicedRows    uint64
-	// Of the filter: its queries, and the steps of its matrix product, each of 8 attributes of 64 objects for 128 queries.
-	FilterQueries int
-	FilterSteps   uint64
+	// Of the bound: its queries, and the steps of its matrix product, each of 8 attributes of 64 objects for 128 queries.
+	BoundQueries int
+	BoundSteps   uint64
 	// Bytes is the device memory that the batch used beside the index: queries, states, candidates, programs, marks, answers. Of
 	// batches, and of pieces of one that does not fit, it is the largest; BytesQueries are the queries that it was for.
 	Bytes        int64
@@ -40,8 +40,8 @@ func (w *Work) Add(other Work) {
 	w.TilePostings += other.TilePostings
 	w.SlicedQueries += other.SlicedQueries
 	w.SlicedRows += other.SlicedRows
-	w.FilterQueries += other.FilterQueries
-	w.FilterSteps += other.FilterSteps
+	w.BoundQueries += other.BoundQueries
+	w.BoundSteps += other.BoundSteps
 	w.Used(other.Bytes, other.BytesQueries)
 }
 

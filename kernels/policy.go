@@ -1,19 +1,19 @@
 package kernels
 
-// Match is a variant of the (query, tile) kernel: the counter width and the number of parts that a tile is counted in,
-// each by a block of its own. The kernel is named Name; its constants Name_threads and Name_shared are the threads of a
-// block and the bytes of dynamic shared memory that it needs.
+// Match is a variant of the (query, tile) kernel: the width of a counter, and how many blocks count a tile, each a group of
+// its objects. The kernel is named Name; its constants Name_threads and Name_shared are the threads of a block and the bytes
+// of dynamic shared memory that it needs.
 type Match struct {
-	Name  string
-	Bits  int // of a counter
-	Parts int // groups of objects per tile, 64,512 / Parts objects each
+	Name   string
+	Bits   int // of a counter
+	Blocks int // per tile, of 64,512 / Blocks objects each
 }
 
 // MatchVariants are the variants in the order in which a query prefers them: the first whose counters hold its
 // count bound and whose shared memory a block of the device may have. Every device has room for the last one.
 //
-// A wider counter costs shared memory, hence blocks that run at a time, and where a tile is cut into parts each
-// part reads all postings of the tile.
+// A wider counter costs shared memory, hence blocks that run at a time, and where several blocks share a tile each
+// reads all postings of the tile.
 var MatchVariants = [...]Match{
 	{"match_4_1", 4, 1},
 	{"match_8_1", 8, 1},

@@ -62,8 +62,10 @@ var rules = map[string]rule{
 	"gpuexec/run":    {[]string{"gpuexec", "gpuexec/topk", "index/verify"}, nil},
 	"gpuexec/cpu":    {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "index/postings", "index/schema", "index/store", "internal/bits"}, nil},
 	// What makes one engine of several.
-	"gpuexec/group":       {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk"}, nil},
-	"gpuexec/cuda/device": {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "gpuexec/cuda/abi", "index", "index/postings", "index/verify", "kernels"}, []string{cudaGo}},
+	"gpuexec/group": {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk"}, nil},
+	// Pieces, forms on the device, placement, policies: needs no device.
+	"gpuexec/cuda/plan":   {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "gpuexec/cuda/abi", "index/postings", "index/schema", "index/verify"}, nil},
+	"gpuexec/cuda/device": {[]string{"gpuexec", "gpuexec/run", "gpuexec/cuda/abi", "gpuexec/cuda/plan", "index/postings", "index/schema", "index/verify", "kernels"}, []string{cudaGo}},
 	// What the host and the kernels agree on.
 	"gpuexec/cuda/abi": {nil, nil},
 	"gpuexec/open":     {[]string{"gpuexec", "gpuexec/run", "gpuexec/cpu", "gpuexec/group", "gpuexec/cuda/device", "kernels"}, nil},

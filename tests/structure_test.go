@@ -29,19 +29,11 @@ var exceptions = map[string]string{
 	"wire": "the protocol is one idea: its codecs share the unexported state of readers and encoders",
 }
 
-// unsplit are packages that are still being split: whoever ends that takes the line away.
-var unsplit = []string{
-	"gpuexec/cuda/device",
-}
-
 // TestStructure: packages, files and functions are small, and the files of a package are layers.
 func TestStructure(t *testing.T) {
 	for _, tags := range []string{"", "cuda"} {
 		for _, p := range loadPackages(t, tags) {
 			name := strings.TrimPrefix(p.PkgPath, module+"/")
-			if slices.Contains(unsplit, name) {
-				continue
-			}
 			lines := 0
 			for _, file := range p.Syntax {
 				f := p.Fset.File(file.FileStart)

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"math"
 	"slices"
 
 	"github.com/geniemq/geniemq/gpuexec"
@@ -25,3 +26,18 @@ func OwnQuery(p *gpuexec.Plan) *postings.MatchQuery {
 
 // TextOf is the text whose neighbours a plan asks for.
 func TextOf(p *gpuexec.Plan) []rune { return p.Rescore.(*verify.Nearest).Text }
+
+// Sought is a rescorer that looks for the k texts nearest to one, at a distance of at most within.
+func Sought(texts verify.Texts, ngram int, text []rune, k, within int) verify.Rescorer {
+	r := (&verify.Nearest{Texts: texts, NGram: ngram, Text: text, K: k}).New(nil)
+	if within < math.MaxInt32-1 { // so many have been found that are one farther away
+		candidates, known := make([]verify.Candidate, k), make([]float64, k)
+		for i := range known {
+			candidates[i], known[i] = verify.Candidate{ID: math.MaxUint32 - uint32(i), Count: math.MaxUint32}, float64(within+1)
+		}
+		if err := r.Offer(candidates, known, nil, 0); err != nil {
+			panic(err)
+		}
+	}
+	return r
+}

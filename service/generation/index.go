@@ -351,7 +351,7 @@ func (x *Index) retire(old, newer *generation) {
 	close(x.gone)
 	x.mu.Unlock()
 	x.settings.Log.Info("the index that was served before has answered all it was asked", "file", old.facts.Path, "version", old.facts.Version)
-	if worse(newer.facts.Capacity, old.facts.Capacity) && newer.file != old.file {
+	if worse(newer.facts.Capacity, old.facts.Capacity) {
 		x.improve(newer)
 	}
 }

@@ -58,8 +58,14 @@ var (
 // TileObjects is how many consecutive objects a tile has.
 const TileObjects = 64512
 
+// TileGroups is how many groups of GroupObjects a tile has.
+const TileGroups = TileObjects / GroupObjects
+
 // WarpLanes is how many threads a warp has.
 const WarpLanes = 32
+
+// MaxGridY is how many blocks a launch has at most in its second dimension.
+const MaxGridY = 65535
 
 // Section says where the postings of a tile and attribute lie.
 type Section struct {

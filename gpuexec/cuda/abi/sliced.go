@@ -15,6 +15,8 @@ const (
 	RowKinds        = 3
 	TreeRows        = 8
 	MaxBlockQueries = 256
+	SlicedStages    = 3          // of decoded octets, of a block
+	MinStageOctets  = UnitOctets // a unit must fit a stage
 
 	SlicedPlanThreads = 512 // of a block of sliced_plan
 )

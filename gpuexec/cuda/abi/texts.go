@@ -10,6 +10,7 @@ const (
 	SymbolBytes     = 2 // of a pattern, however many the symbols of texts have
 	DistanceBytes   = 4
 	NoSymbol        = math.MaxUint16 // a symbol that no text has
+	MaxNarrow       = 256            // symbols that one byte tells apart
 	HashSlots       = 128            // of the hash table of 64 rows of a pattern
 	HashedMaskBytes = HashSlots * (8 + 4)
 )

@@ -51,16 +51,16 @@ func (c *compared) add(other compared) {
 func (c *compared) report(t testing.TB) {
 	t.Helper()
 	w := &c.work
-	t.Logf("compared: %d indexes, %d batches, %d queries, %d hits; of the batches that were measured %d queries by the (query, tile) kernel, %d by shared decode, %d by the filter",
-		c.indexes, c.batches, c.queries, c.hits, w.TileQueries, w.SlicedQueries, w.FilterQueries)
+	t.Logf("compared: %d indexes, %d batches, %d queries, %d hits; of the batches that were measured %d queries by the (query, tile) kernel, %d by shared decode, %d by the bound",
+		c.indexes, c.batches, c.queries, c.hits, w.TileQueries, w.SlicedQueries, w.BoundQueries)
 }
 
 // took checks that a kernel to which all queries were forced has taken some, and "tile", which can take all, every one.
 func (c *compared) took(t testing.TB, path string) {
 	t.Helper()
 	w := &c.work
-	if path == "tile" && (w.TileQueries == 0 || w.SlicedQueries+w.FilterQueries > 0) ||
-		path == "sliced" && (w.SlicedQueries == 0 || w.SlicedRows == 0) || path == "filter" && (w.FilterQueries == 0 || w.FilterSteps == 0) {
+	if path == "tile" && (w.TileQueries == 0 || w.SlicedQueries+w.BoundQueries > 0) ||
+		path == "sliced" && (w.SlicedQueries == 0 || w.SlicedRows == 0) || path == "bound" && (w.BoundQueries == 0 || w.BoundSteps == 0) {
 		t.Errorf("path %q: the kernels did %+v", path, *w)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
+	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
@@ -72,18 +73,18 @@ func imagesOf(t testing.TB, folder string) map[string][]byte {
 	return images
 }
 
-// setPath forces a kernel, "tile", "sliced" or "filter", or leaves it to the cost.
+// setPath forces a kernel, "tile", "sliced" or "bound", or leaves it to the cost.
 func setPath(t testing.TB, l *lane, path string) {
 	t.Helper()
 	switch path {
 	case "", "cost":
-		l.policy.path = pathByCost
+		l.policy.Path = plan.ByCost
 	case "tile":
-		l.policy.path = pathTile
+		l.policy.Path = plan.PathTile
 	case "sliced":
-		l.policy.path = pathSliced
-	case "filter":
-		l.policy.path = pathFilter
+		l.policy.Path = plan.PathSliced
+	case "bound":
+		l.policy.Path = plan.PathBound
 	default:
 		t.Fatalf("path %q is unknown", path)
 	}
@@ -92,7 +93,7 @@ func setPath(t testing.TB, l *lane, path string) {
 // force makes all lanes of an engine take one kernel.
 func force(t testing.TB, e gpuexec.Engine, path string) {
 	t.Helper()
-	for _, l := range e.(*cudaEngine).all {
+	for _, l := range e.(*Engine).all {
 		setPath(t, l, path)
 	}
 }
@@ -108,7 +109,7 @@ func scaled(n int) int {
 
 // TestCUDAAgainstBruteForce compares with the definition on random small collections in every form.
 func TestCUDAAgainstBruteForce(t *testing.T) {
-	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 16 << 20, InFlight: 1}).(*cudaEngine)
+	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 16 << 20, InFlight: 1}).(*Engine)
 	rng := enginetest.NewRand(t)
 	paths := comparedBy{}
 	var before int64
@@ -199,10 +200,10 @@ func compareWithCPU(t *testing.T, rng *rand.Rand, w *enginetest.World, s gpuexec
 
 // checkPostings compares with the CPU engine, which leaves out nothing. A device leaves out tiles only when K objects have
 // as many as the bound of their counts, or when min_count is more than that.
-func checkPostings(t *testing.T, s *cudaSearcher, plan *gpuexec.Plan, got, want *gpuexec.Answer) {
+func checkPostings(t *testing.T, s *matcher, plan *gpuexec.Plan, got, want *gpuexec.Answer) {
 	t.Helper()
 	m := plan
-	bound := s.resident.plan(&run.Job{Query: enginetest.Query(m), K: m.K, MinCount: 1, Bound: uint32(s.index.CountBound(enginetest.Query(m)))}).bound
+	bound := s.resident.Plan(&run.Job{Query: enginetest.Query(m), K: m.K, MinCount: 1, Bound: uint32(s.lists.CountBound(enginetest.Query(m)))}).Bound
 	all := want.MCK < bound && m.MinCount <= bound
 	if got.Units > want.Units || all && got.Units != want.Units {
 		t.Fatalf("%+v: %d postings, there are %d; the bound is %d, the k-th hit has %d", *m, got.Units, want.Units, bound, want.MCK)
@@ -243,26 +244,26 @@ func TestCUDALists(t *testing.T) {
 		if round > 2 {
 			tiles, vocabulary, layout = 14, 100_000, "rare"
 		}
-		wl := zipf("lists", tiles*index.TileObjects+999, 20, uint32(vocabulary), 4, 24, 10)
-		wl.layout = layout
-		plain := wl.object
+		wl := enginetest.Zipf("lists", tiles*index.TileObjects+999, 20, uint32(vocabulary), 4, 24, 10)
+		wl.Layout = layout
+		plain := wl.Object
 		if equal > 1 {
-			wl.object = func(dst [][2]uint32, id uint32) [][2]uint32 { return plain(dst, id/uint32(equal)) }
-			wl.query = func(dst [][2]uint32, q uint32) [][2]uint32 {
-				return plain(dst, mix(q)%(uint32(wl.objects)/uint32(equal)))
+			wl.Object = func(dst [][2]uint32, id uint32) [][2]uint32 { return plain(dst, id/uint32(equal)) }
+			wl.Query = func(dst [][2]uint32, q uint32) [][2]uint32 {
+				return plain(dst, enginetest.Mix(q)%(uint32(wl.Objects)/uint32(equal)))
 			}
 		}
-		x := wl.build(t)
-		e.(*cudaEngine).limits.partBytes = 0
+		x := wl.Build(t)
+		e.(*Engine).limits.PartBytes = 0
 		if round == 5 {
-			e.(*cudaEngine).limits.partBytes = partBytesOf(t, x) * 5
+			e.(*Engine).limits.PartBytes = partBytesOf(t, x) * 5
 		}
 		s := enginetest.LoadOn(t, e, x)
 		if layout == "rare" && equal == 1 && len(x.Rare(0).Run(0, x.Attributes()[0].Keywords)) == 0 {
 			t.Error("no keyword is rare")
 		}
 		cpu := enginetest.LoadOn(t, cpu.New(gpuexec.CPUOptions{}), x)
-		plans := wl.plans()[:scaled(600)]
+		plans := wl.Plans()[:scaled(600)]
 		for i := range plans {
 			m := &plans[i]
 			m.K = []int{1, 10, 100, 1 + rng.IntN(3000), 70000}[rng.IntN(5)]
@@ -372,33 +373,40 @@ func TestCUDAConcurrentSearches(t *testing.T) {
 
 // TestCUDAMemory: what does not fit is refused with advice, and what is closed is given back.
 func TestCUDAMemory(t *testing.T) {
-	e := openDevice(t, gpuexec.CUDAOptions{Memory: 300 << 20, BatchMemory: 64 << 20}).(*cudaEngine)
+	e := openDevice(t, gpuexec.CUDAOptions{Memory: 300 << 20, BatchMemory: 64 << 20}).(*Engine)
 	rng := enginetest.NewRand(t)
 	w := enginetest.RandomWorld(t, rng, 1000)
 	if err := enginetest.LoadOn(t, e, w.Index).Close(); err != nil { // the driver's first pieces
 		t.Fatal(err)
 	}
-	before, driver := e.free, driverFree(t, e)
+	before, driver := e.Host.Budget.Free(), driverFree(t, e)
 	a, b := enginetest.LoadOn(t, e, w.Index), enginetest.LoadOn(t, e, w.Index)
-	taken := e.free - 1000
-	if err := e.reserve("leaving little", taken); err != nil {
-		t.Fatal(err)
-	}
+	taken := e.Host.Budget.Free() - 1000
+	release := takeMemory(t, e, taken)
 	var full *gpuexec.DeviceError
 	if _, err := e.Load(context.Background(), w.Index); !errors.As(err, &full) || !full.OutOfMemory {
 		t.Errorf("a third index: %v, want out of memory", err)
 	}
-	e.release(taken)
+	release()
 	if c := a.Capacity(); c.BatchBytes != 64<<20 || c.InFlight != 2 || c.IndexBytes <= 0 || c.SharedBytes != 2*c.BatchBytes || c.DeviceBytes != c.IndexBytes+c.SharedBytes {
 		t.Errorf("capacity %+v", c)
+	}
+	held := map[string]int64{}
+	for _, h := range e.Memory() {
+		if held[h.Owner] += h.Bytes; h.Form == "" || h.Bytes <= 0 || h.Owner == "engine" && !h.Needed {
+			t.Errorf("%+v", h)
+		}
+	}
+	if owner := run.OwnerOf(w.Index); held[owner] != 2*a.Capacity().IndexBytes || held["engine"] != 128<<20 || len(held) != 2 {
+		t.Errorf("two indexes of %d bytes: %v", a.Capacity().IndexBytes, held)
 	}
 	for _, s := range []gpuexec.Searcher{a, b} {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}
-	if e.free != before {
-		t.Errorf("%d bytes are missing after closing", before-e.free)
+	if e.Host.Budget.Free() != before {
+		t.Errorf("%d bytes are missing after closing", before-e.Host.Budget.Free())
 	}
 	nothingLeaked(t, e, driver, "closing")
 }

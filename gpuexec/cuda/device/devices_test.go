@@ -21,7 +21,7 @@ import (
 // openedGroup is a group, and the engines that it is made of.
 type openedGroup struct {
 	*group.Group
-	engines []*cudaEngine
+	engines []*Engine
 }
 
 // openDeviceGroup opens a group on the devices that GENIEMQ_DEVICES names, like 0,1,2,3. Default 0,0: two engines on one
@@ -43,7 +43,7 @@ func openDeviceGroup(t testing.TB, opts gpuexec.CUDAOptions) openedGroup {
 		t.Fatal(err)
 	}
 	var members []*run.Engine
-	var engines []*cudaEngine
+	var engines []*Engine
 	crew := run.NewCrew(opts.Workers)
 	for _, device := range devices {
 		e, err := Open(opts, device, crew, images)
@@ -80,7 +80,7 @@ func TestCUDADevices(t *testing.T) {
 				continue
 			}
 			for _, path := range []string{"sliced", "tile", ""} {
-				makeWorld := []func(testing.TB, *rand.Rand, int) *enginetest.World{enginetest.RandomWorld, slicedWorld}[rng.IntN(2)]
+				makeWorld := []func(testing.TB, *rand.Rand, int) *enginetest.World{enginetest.RandomWorld, enginetest.SlicedWorld}[rng.IntN(2)]
 				w := makeWorld(t, rng, n)
 				forceGroup(t, g, path)
 				s := enginetest.LoadOn(t, g, w.Index)
@@ -95,19 +95,18 @@ func TestCUDADevices(t *testing.T) {
 		w := enginetest.RandomWorld(t, rng, 6*tile+9)
 		little := 3*partBytesOf(t, w.Index) + 64<<10
 		var free []int64
+		var release []func()
 		for _, e := range g.engines {
-			free = append(free, e.free)
-			if err := e.reserve("leaving little", e.free-little); err != nil {
-				t.Fatal(err)
-			}
+			free = append(free, e.Host.Budget.Free())
+			release = append(release, takeMemory(t, e, e.Host.Budget.Free()-little))
 		}
 		s := enginetest.LoadOn(t, g, w.Index)
 		compareWithCPU(t, rng, w, s, scaled(64), false)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		for i, m := range g.engines {
-			m.release(free[i] - little)
+		for _, give := range release {
+			give()
 		}
 		s = enginetest.LoadOn(t, g, w.Index)
 		shards := int64(len(g.engines))
@@ -121,7 +120,7 @@ func TestCUDADevices(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, m := range g.engines {
-			if left := m.free; left != free[i] {
+			if left := m.Host.Budget.Free(); left != free[i] {
 				t.Errorf("%s: %d bytes of member %d are missing after closing", mode, free[i]-left, i)
 			}
 		}

@@ -62,16 +62,6 @@ func (p pinned) free() error {
 	return result(C.geniemq_host_free(unsafe.Pointer(unsafe.SliceData(p))))
 }
 
-// pinnedArray is the part of p at offset as n elements.
-func pinnedArray[T any](p pinned, offset int64, n int) []T {
-	if n == 0 {
-		return nil
-	}
-	var t T
-	part := p[offset : offset+int64(n)*int64(unsafe.Sizeof(t))]
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(part))), n)
-}
-
 type module struct{ handle C.CUmodule }
 
 func loadModule(image []byte) (module, error) {

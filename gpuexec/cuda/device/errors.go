@@ -6,9 +6,11 @@ package device
 import "C"
 
 import (
+	"errors"
 	"fmt"
-	"reflect"
 	"slices"
+
+	"gorgonia.org/cu"
 
 	"github.com/geniemq/geniemq/gpuexec"
 )
@@ -17,11 +19,11 @@ import (
 type driverError C.int
 
 func (e driverError) Error() string {
-	name := C.GoString(C.geniemq_error_name(C.CUresult(e)))
+	name, text := C.GoString(C.geniemq_error_name(C.CUresult(e))), C.GoString(C.geniemq_error_text(C.CUresult(e)))
 	if name == "" {
-		return fmt.Sprintf("CUDA error %d", int(e))
+		return fmt.Sprintf("the driver's error %d", int(e))
 	}
-	return fmt.Sprintf("%s (%s)", name, C.GoString(C.geniemq_error_text(C.CUresult(e))))
+	return fmt.Sprintf("%s (%s)", text, name)
 }
 
 func result(r C.CUresult) error {
@@ -56,28 +58,40 @@ var imageResults = []int64{
 	C.CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, C.CUDA_ERROR_SHARED_OBJECT_INIT_FAILED, C.CUDA_ERROR_NOT_SUPPORTED,
 }
 
-// deviceError makes the error of an operation from results of the shim or errors of cu, also wrapped or joined ones; nil stays
+// deviceError makes the error of an operation from results of the shim or errors of cu, also wrapped or joined ones; nils stay
 // nil. It is sticky when any of them is.
-func deviceError(op string, err error) error {
+func deviceError(op string, errs ...error) error {
+	for i, err := range errs {
+		if number, ok := numberOf(err); ok {
+			errs[i] = driverError(number) // what cu says of it are names like IllegalAddress
+		}
+	}
+	err := errors.Join(errs...)
 	if err == nil {
 		return nil
+	}
+	if len(errs) == 1 {
+		err = errs[0]
 	}
 	e := &gpuexec.DeviceError{Op: op, Err: err}
 	walk(err, func(err error) {
 		if of, ok := err.(*gpuexec.DeviceError); ok {
 			e.Sticky, e.OutOfMemory = e.Sticky || of.Sticky, e.OutOfMemory || of.OutOfMemory
 		}
-		number := resultOf(err)
+		number, _ := numberOf(err)
 		e.Sticky = e.Sticky || slices.Contains(stickyResults, number)
 		e.OutOfMemory = e.OutOfMemory || number == C.CUDA_ERROR_OUT_OF_MEMORY
 	})
 	return e
 }
 
-// imageError is the error of loading the kernels, which wraps ErrNoCUDA where it says that they cannot run here.
+// imageError is the error of loading the kernels, which wraps gpuexec.ErrNoCUDA where it says that they cannot run here.
 func imageError(device string, err error) error {
 	cannot := false
-	walk(err, func(err error) { cannot = cannot || slices.Contains(imageResults, resultOf(err)) })
+	walk(err, func(err error) {
+		number, _ := numberOf(err)
+		cannot = cannot || slices.Contains(imageResults, number)
+	})
 	if !cannot {
 		return err
 	}
@@ -85,13 +99,21 @@ func imageError(device string, err error) error {
 		gpuexec.ErrNoCUDA, device, err)
 }
 
-// resultOf is the driver's number in an error, itself and not what it wraps; 0 where there is none. The error type of cu is
-// not exported; like ours it is the number.
-func resultOf(err error) int64 {
-	if number := reflect.ValueOf(err); number.CanInt() {
-		return number.Int()
+// numberOf is the driver's number in an error, itself and not what it wraps.
+func numberOf(err error) (number int64, ok bool) {
+	if own, ok := err.(driverError); ok {
+		return int64(own), true
 	}
-	return 0
+	return as(err, cu.Success)
+}
+
+// as is the number in an error of the type of another one: that of cu is not exported.
+func as[T interface {
+	error
+	~int
+}](err error, _ T) (int64, bool) {
+	number, ok := err.(T)
+	return int64(number), ok
 }
 
 // walk visits an error and all that it wraps.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"gorgonia.org/cu"
+
 	"github.com/geniemq/geniemq/gpuexec"
 )
 
@@ -45,6 +47,19 @@ func TestDeviceError(t *testing.T) {
 	lost := deviceError("outside", fmt.Errorf("a batch: %w", &gpuexec.DeviceError{Op: "reading", Sticky: true, Err: errors.New("nonsense")}))
 	if !strings.Contains(lost.Error(), "restart") {
 		t.Errorf("%v", lost)
+	}
+	// The driver's results as cu has them, alone, among others and wrapped.
+	for name, err := range map[string]error{
+		"alone": deviceError("testing", cu.OutOfMemory), "others": deviceError("testing", nil, errors.New("first"), cu.OutOfMemory),
+		"wrapped": deviceError("testing", fmt.Errorf("inside: %w", cu.OutOfMemory)),
+	} {
+		var device *gpuexec.DeviceError
+		if !errors.As(err, &device) || !device.OutOfMemory || device.Sticky {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name != "wrapped" && (!errors.Is(err, driverError(2)) || errors.Is(err, cu.OutOfMemory)) {
+			t.Errorf("%s does not say it in the driver's words: %v", name, err)
+		}
 	}
 	both := deviceError("closing", errors.Join(driverError(2), driverError(719)))
 	if !strings.Contains(both.Error(), "restart") {

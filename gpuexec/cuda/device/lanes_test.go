@@ -158,17 +158,17 @@ func TestLanePoolMix(t *testing.T) {
 // TestCUDAStreamedLeavesLanes: while more batches on a streamed index than there are lanes wait for their turn, an index that
 // stays is searched, and a batch whose caller has gone ends. Then all are answered right.
 func TestCUDAStreamedLeavesLanes(t *testing.T) {
-	e := openDevice(t, gpuexec.CUDAOptions{InFlight: 2}).(*cudaEngine)
+	e := openDevice(t, gpuexec.CUDAOptions{InFlight: 2}).(*Engine)
 	rng := enginetest.NewRand(t)
 	w := enginetest.RandomWorld(t, rng, 3*index.TileObjects)
-	e.limits.partBytes = partBytesOf(t, w.Index)
+	e.limits.PartBytes = partBytesOf(t, w.Index)
 	streamed := onDevice(enginetest.LoadOn(t, e, w.Index))
 	defer streamed.Close()
-	e.limits.partBytes = 0
+	e.limits.PartBytes = 0
 	stays := onDevice(enginetest.LoadOn(t, e, w.Index))
 	defer stays.Close()
-	if streamed.resident.stream == nil || len(streamed.resident.parts) < 2 || stays.resident.stream != nil {
-		t.Fatalf("%d parts; one index should be streamed, the other not", len(streamed.resident.parts))
+	if !streamed.resident.Streamed || len(streamed.resident.Parts) < 2 || stays.resident.Streamed {
+		t.Fatalf("%d parts; one index should be streamed, the other not", len(streamed.resident.Parts))
 	}
 	var plans []gpuexec.Plan
 	for len(plans) < 40 {

@@ -15,12 +15,13 @@ import (
 	"gorgonia.org/cu"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/index"
 )
 
 // driverFree is the memory of the device that the driver has left, whatever the engine believes.
-func driverFree(t testing.TB, e *cudaEngine) (free int64) {
+func driverFree(t testing.TB, e *Engine) (free int64) {
 	t.Helper()
 	err := e.thread.do(func() (err error) {
 		free, _, err = cu.MemInfo()
@@ -37,7 +38,7 @@ const driverBlock = 2 << 20
 
 // nothingLeaked checks that the driver has as much left as before. Sanitizers, for which tests are scaled, take memory of
 // their own.
-func nothingLeaked(t testing.TB, e *cudaEngine, before int64, format string, args ...any) {
+func nothingLeaked(t testing.TB, e *Engine, before int64, format string, args ...any) {
 	t.Helper()
 	missing := before - driverFree(t, e)
 	t.Logf("the driver misses %d bytes after "+format, append([]any{missing}, args...)...)
@@ -87,44 +88,44 @@ func (c *endingContext) Err() error {
 // TestCUDANothingLeaks: loading, searching and closing again and again, and loads that are cancelled anywhere, leave the
 // device's memory and the pinned memory of the host as they were, in every form of an index.
 func TestCUDANothingLeaks(t *testing.T) {
-	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 64 << 20}).(*cudaEngine)
+	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 64 << 20}).(*Engine)
 	rng := enginetest.NewRand(t)
 	texts := make([]string, 100_000)
 	for i := range texts {
 		texts[i] = enginetest.RandomString(rng, "abcdefgh", 5+rng.IntN(30))
 	}
-	words, lists := enginetest.SequenceCollection(t, texts, 3), zipf("lists", 100_000, 20, 20_000, 4, 24, 50)
-	lists.layout = "rare"
-	dense := denseRows(scaled(1_000_000))
-	dense.queries = 50
+	words, lists := enginetest.SequenceCollection(t, texts, 3), enginetest.Zipf("lists", 100_000, 20, 20_000, 4, 24, 50)
+	lists.Layout = "rare"
+	dense := enginetest.DenseRows(scaled(1_000_000))
+	dense.Queries = 50
 	var asked []gpuexec.Plan
 	for range 20 {
 		asked = append(asked, words.SequencePlan(t, texts[rng.IntN(len(texts))], 5, 50, false))
 	}
-	denseIndex := dense.build(t)
+	denseIndex := dense.Build(t)
 	for _, form := range []struct {
 		name   string
 		Index  *index.Index
 		plans  []gpuexec.Plan
-		limits residentLimits
+		limits plan.Limits
 		want   string
 	}{
-		{"planes, postings, codes", denseIndex, dense.plans(), residentLimits{narrow: 1}, "resident: planes, decoded postings"},
-		{"streamed", denseIndex, dense.plans(), residentLimits{partBytes: 2 * partBytesOf(t, denseIndex)}, "streamed: planes"},
-		{"rare lists", lists.build(t), lists.plans(), residentLimits{}, "resident: postings, rare lists"},
-		{"texts", words.Index, asked, residentLimits{}, "texts"},
+		{"planes, postings, codes", denseIndex, dense.Plans(), plan.Limits{Narrow: 1}, "resident: planes, decoded postings"},
+		{"streamed", denseIndex, dense.Plans(), plan.Limits{PartBytes: 2 * partBytesOf(t, denseIndex)}, "streamed: planes"},
+		{"rare lists", lists.Build(t), lists.Plans(), plan.Limits{}, "resident: postings, rare lists"},
+		{"texts", words.Index, asked, plan.Limits{}, "texts"},
 	} {
 		e.limits = form.limits
 		cancelled, pinned, returned := 0, int64(0), int64(0)
 		cycle := func(n int64) {
 			s := onDevice(enginetest.LoadOn(t, e, form.Index))
-			if !strings.Contains(s.matcher.form, form.want) {
-				t.Fatalf("%s: the index is %s", form.name, s.matcher.form)
+			if !strings.Contains(s.matcher.residence.Form, form.want) {
+				t.Fatalf("%s: the index is %s", form.name, s.matcher.residence.Form)
 			}
 			enginetest.Search(t, s, form.plans)
 			pinned = 0
-			for i := range s.resident.parts {
-				pinned += int64(len(s.resident.parts[i].host))
+			for i := range s.resident.hosts {
+				pinned += int64(len(s.resident.hosts[i]))
 			}
 			open := virtualBytes(t)
 			if err := s.Close(); err != nil {
@@ -144,7 +145,7 @@ func TestCUDANothingLeaks(t *testing.T) {
 		}
 		cycle(1 << 40) // warms up
 		cycles := int64(scaled(20))
-		before, budget, virtual := driverFree(t, e), e.free, virtualBytes(t)
+		before, budget, virtual := driverFree(t, e), e.Host.Budget.Free(), virtualBytes(t)
 		for n := range cycles {
 			cycle(n * n)
 		}
@@ -154,8 +155,8 @@ func TestCUDANothingLeaks(t *testing.T) {
 		if cancelled == 0 {
 			t.Errorf("%s: no load was cancelled", form.name)
 		}
-		if e.free != budget {
-			t.Errorf("%s: %d bytes of the budget are missing", form.name, budget-e.free)
+		if e.Host.Budget.Free() != budget {
+			t.Errorf("%s: %d bytes of the budget are missing", form.name, budget-e.Host.Budget.Free())
 		}
 		// Go and the driver take address space too, a few tens of MiB at a time.
 		if lost := cycles * pinned; grown > 128<<20 && grown > lost/2 && lost > 128<<20 {
@@ -180,7 +181,7 @@ func TestCUDAEnginesLeaveNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	outer := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 1 << 20, InFlight: 1}).(*cudaEngine)
+	outer := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 1 << 20, InFlight: 1}).(*Engine)
 	cycle() // warms up
 	before, virtual := driverFree(t, outer), virtualBytes(t)
 	for range opens {

@@ -16,10 +16,8 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
-	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/verify"
 )
@@ -36,7 +34,7 @@ func TestCUDAScan(t *testing.T) {
 		s := enginetest.LoadOn(t, e, c.Index)
 		var plans []gpuexec.Plan
 		var jobs []*run.ScanJob
-		byDevice := func(job *run.ScanJob) bool { return matcherOf(s).resident.scans(job) }
+		byDevice := func(job *run.ScanJob) bool { return len(matcherOf(s).resident.ScansOf([]*run.ScanJob{job})) > 0 }
 		for n := 1 + rng.IntN(20); len(jobs) < n || !slices.ContainsFunc(jobs, byDevice); {
 			text := enginetest.Misspelt(rng, bases[rng.IntN(len(bases))], rng.IntN(20)) + "a"
 			if rng.IntN(20) == 0 {
@@ -120,78 +118,6 @@ func TestCUDAScanWaves(t *testing.T) {
 	}
 }
 
-// TestScanPieces: whatever the memory of a lane, the pieces of a scan are all jobs that fit, and each has room for its
-// candidates in waves that a launch can have.
-func TestScanPieces(t *testing.T) {
-	rng := enginetest.NewRand(t)
-	refused, pieces := 0, 0
-	for range 300 {
-		objects, memory := 1+rng.IntN(1<<rng.IntN(28)), 4<<10+rng.Int64N(1<<(13+rng.IntN(18)))
-		if rng.IntN(20) == 0 { // room for more than a launch can have
-			objects, memory = 1<<28, 1<<34
-		}
-		k := hostKernels()
-		k.scan.objects, k.scan.farthest = 1024, 4096
-		l := hostLane(&resident{kernels: k, texts: &residentTexts{textsLayout: textsLayout{
-			objects: objects, units: int64(objects) * int64(1+rng.IntN(20)),
-		}}}, memory)
-		l.in = make(pinned, 8<<20)
-		var jobs []*run.ScanJob
-		for range 1 + rng.IntN(100) {
-			jobs = append(jobs, scanFor(nil, 3, make([]rune, rng.IntN(2049)), 1+rng.IntN([]int{1, 100, gpuexec.MaxK}[rng.IntN(3)]), rng.IntN(5000)-1, 0))
-		}
-		slices.SortFunc(jobs, func(a, b *run.ScanJob) int { return verifyClass(len(patternOf(a))) - verifyClass(len(patternOf(b))) })
-		for len(jobs) > 0 {
-			n := l.cutScan(jobs)
-			if n == 0 {
-				job := jobs[0]
-				if entries := int64(2*l.scanK(job) + min(leastWave, objects)); entries*topk.EntryBytes+2*int64(len(patternOf(job)))+5000 < l.bytes {
-					t.Fatalf("a scan for %d of %d objects does not fit %d bytes", sequencesOf(job).Nearest().K, objects, l.bytes)
-				}
-				refused++
-				jobs = jobs[1:]
-				continue
-			}
-			pieces++
-			at := l.layoutScan(jobs[:n])
-			l.encodeScan(jobs[:n], &at)
-			queries := pinnedArray[abi.Query](l.in, 0, n)
-			scans := pinnedArray[abi.ScanQuery](l.in, at.scans, n)
-			states := pinnedArray[abi.State](l.in, at.states, n)
-			var entries, answers uint64
-			pattern := 0
-			for i, job := range jobs[:n] {
-				if q := queries[i]; q.Entries != entries || q.Out != answers || int(q.K) != min(sequencesOf(job).Nearest().K, objects) || int(scans[i].Pattern) != pattern {
-					t.Fatalf("job %d: %+v %+v", i, q, scans[i])
-				}
-				if limit := 4096 - int(states[i].Threshold>>16); limit != min(withinOf(job), 4096) {
-					t.Fatalf("job %d allows a distance of %d, its threshold %d", i, withinOf(job), limit)
-				}
-				entries += uint64(queries[i].K) + uint64(at.wave)
-				answers += uint64(queries[i].K)
-				pattern += len(patternOf(job))
-			}
-			if at.wave < min(leastWave, objects) || (at.wave+k.scan.objects-1)/k.scan.objects > maxGridY {
-				t.Fatalf("waves of %d objects of %d", at.wave, objects)
-			}
-			for i, end := range []int64{at.patterns, at.states, at.answers, at.candidates, l.bytes} {
-				from := []int64{at.scans, at.patterns, at.states, at.answers, at.candidates}[i]
-				bytes := []int64{int64(n) * abi.ScanQueryBytes, int64(pattern) * abi.SymbolBytes, int64(n) * abi.StateBytes, int64(answers) * topk.EntryBytes, int64(entries) * topk.EntryBytes}[i]
-				if from+bytes > end {
-					t.Fatalf("array %d lies at %d to %d, beyond %d", i, from, from+bytes, end)
-				}
-			}
-			if int64(n)*abi.QueryBytes > at.scans || at.answers > inBytes || at.candidates-at.states > outBytes {
-				t.Fatalf("%d jobs: %+v", n, at)
-			}
-			jobs = jobs[n:]
-		}
-	}
-	if refused == 0 || pieces == 0 {
-		t.Errorf("%d pieces, %d jobs refused", pieces, refused)
-	}
-}
-
 // TestCUDAScanTimes measures certified answers whose scans the device does and the host, in turns; it runs with
 // GENIEMQ_SCAN_TIMES=1. GENIEMQ_WORDS may name a gzipped list of words, one a line.
 func TestCUDAScanTimes(t *testing.T) {
@@ -230,14 +156,14 @@ func TestCUDAScanTimes(t *testing.T) {
 		for i := range plans {
 			plans[i] = c.SequencePlan(t, enginetest.Misspelt(rng, set.texts[rng.IntN(len(set.texts))], set.edits)+"q", 10, 64, true)
 		}
-		farthest := s.resident.kernels.scan.farthest
+		farthest := s.resident.kernels.ScanFarthest
 		var total, kernel [2][]float64
 		var answers [2][]gpuexec.Answer
 		var stagesOf [2]gpuexec.Trace
 		for run := range 6 {
 			way := run % 2
-			if s.resident.kernels.scan.farthest = farthest; way == 1 {
-				s.resident.kernels.scan.farthest = -1 // the host scans
+			if s.resident.kernels.ScanFarthest = farthest; way == 1 {
+				s.resident.kernels.ScanFarthest = -1 // the host scans
 			}
 			answers[way] = make([]gpuexec.Answer, len(plans))
 			start := time.Now()
@@ -252,7 +178,7 @@ func TestCUDAScanTimes(t *testing.T) {
 				kernel[way] = append(kernel[way], stages.Verify.Seconds()*1e3)
 			}
 		}
-		s.resident.kernels.scan.farthest = farthest
+		s.resident.kernels.ScanFarthest = farthest
 		for i := range plans {
 			if !enginetest.SameHits(&answers[0][i], &answers[1][i]) {
 				t.Fatal(difference(&answers[0][i], &answers[1][i]))

@@ -24,11 +24,11 @@ func TestCUDALongAnswers(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 256 << 20})
 	for _, objects := range []int{5000, index.TileObjects + 10_000, 3 * index.TileObjects} {
-		wl := rows(objects)
-		x := wl.build(t)
+		wl := enginetest.Rows(objects)
+		x := wl.Build(t)
 		cpu, s := enginetest.LoadOn(t, cpu.New(gpuexec.CPUOptions{}), x), enginetest.LoadOn(t, e, x)
 		for _, path := range []string{"tile", "sliced"} {
-			plans := wl.plans()[:scaled(100)]
+			plans := wl.Plans()[:scaled(100)]
 			for i := range plans {
 				plans[i].K = longAnswers[rng.IntN(len(longAnswers))]
 				plans[i].MinCount = uint32(rng.IntN(5))
@@ -53,13 +53,13 @@ func TestCUDALongAnswersTimes(t *testing.T) {
 		t.Skip("a measurement: GENIEMQ_K_TIMES=1")
 	}
 	e := openDevice(t, gpuexec.CUDAOptions{})
-	wl := rows(980_000)
-	s := enginetest.LoadOn(t, e, wl.build(t))
+	wl := enginetest.Rows(980_000)
+	s := enginetest.LoadOn(t, e, wl.Build(t))
 	defer s.Close()
 	t.Logf("%s, %d cores", e.Info().Device, runtime.GOMAXPROCS(0))
 	for _, k := range []int{1000, 4096, 5000, 10_000, 65_536} {
-		wl.k = k
-		plans := wl.plans()[:min(1024, 10_240_000/k)]
+		wl.K = k
+		plans := wl.Plans()[:min(1024, 10_240_000/k)]
 		answers := make([]gpuexec.Answer, len(plans))
 		var totals []float64
 		var stages gpuexec.Trace

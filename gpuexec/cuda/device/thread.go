@@ -10,16 +10,16 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/run"
 )
 
-// A cudaThread is an OS thread to which a device's context is bound. The driver keeps the current context a thread,
+// A thread is an OS thread to which a device's context is bound. The driver keeps the current context a thread,
 // and Go moves goroutines between threads, so whoever owns device objects does all its work on a thread of its own.
-type cudaThread struct {
+type thread struct {
 	work chan func()
 	done chan struct{}
 }
 
 // startThread starts a thread for a context.
-func startThread(context cu.CUContext) (*cudaThread, error) {
-	t := &cudaThread{work: make(chan func()), done: make(chan struct{})}
+func startThread(context cu.CUContext) (*thread, error) {
+	t := &thread{work: make(chan func()), done: make(chan struct{})}
 	bound := make(chan error)
 	go func() {
 		defer close(t.done)
@@ -38,7 +38,7 @@ func startThread(context cu.CUContext) (*cudaThread, error) {
 }
 
 // do executes work on the thread and waits for it.
-func (t *cudaThread) do(work func() error) (err error) {
+func (t *thread) do(work func() error) (err error) {
 	done := make(chan struct{})
 	t.work <- func() {
 		defer close(done)
@@ -51,7 +51,7 @@ func (t *cudaThread) do(work func() error) (err error) {
 }
 
 // stop ends the thread; nothing may be done on it any more.
-func (t *cudaThread) stop() {
+func (t *thread) stop() {
 	close(t.work)
 	<-t.done
 }

@@ -3,14 +3,12 @@
 package device
 
 import (
-	"errors"
-
 	"gorgonia.org/cu"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 )
 
-// An uploader copies pieces of host memory to consecutive units of the device through two pinned buffers: while
+// An uploader copies arrays of host memory to consecutive units of the device through two pinned buffers: while
 // one is copied the other is filled. A copy from memory that is not pinned runs at a fraction of the speed.
 type uploader struct {
 	stream  cu.Stream
@@ -42,17 +40,17 @@ func newUploader() (u *uploader, err error) {
 	return u, nil
 }
 
-// begin sets where the next pieces go. What was written before and not flushed is dropped: it is of a load that has failed.
+// begin sets where the next arrays go. What was written before and not flushed is dropped: it is of a load that has failed.
 func (u *uploader) begin(to abi.Pointer) { u.to, u.filled = to, 0 }
 
-// write copies a piece and fills its last unit up with zeros.
-func (u *uploader) write(piece []byte) error {
-	padding := int(units(len(piece))*abi.UnitBytes) - len(piece)
-	for len(piece) > 0 {
-		n := copy(u.buffers[u.current][u.filled:], piece)
-		piece = piece[n:]
+// write copies an array and fills its last unit up with zeros.
+func (u *uploader) write(array []byte) error {
+	padding := int(abi.Units(len(array))*abi.UnitBytes) - len(array)
+	for len(array) > 0 {
+		n := copy(u.buffers[u.current][u.filled:], array)
+		array = array[n:]
 		u.filled += n
-		if len(piece) == 0 {
+		if len(array) == 0 {
 			clear(u.buffers[u.current][u.filled : u.filled+padding]) // buffers are whole units
 			u.filled += padding
 		}
@@ -84,12 +82,12 @@ func (u *uploader) submit() error {
 	return nil
 }
 
-// writeIn copies a piece into so many units of the device, at least what it needs; the rest is filled with zeros.
-func (u *uploader) writeIn(piece []byte, room int64) error {
-	if err := u.write(piece); err != nil {
+// writeIn copies an array into so many units of the device, at least what it needs; the rest is filled with zeros.
+func (u *uploader) writeIn(array []byte, room int64) error {
+	if err := u.write(array); err != nil {
 		return err
 	}
-	return u.skip(room - units(len(piece)))
+	return u.skip(room - abi.Units(len(array)))
 }
 
 // skip fills units with zeros.
@@ -132,13 +130,23 @@ func (u *uploader) close() error {
 		}
 		errs = append(errs, u.buffers[i].free())
 	}
-	return deviceError("ending the copy to the device", errors.Join(errs...))
+	return deviceError("ending the copy to the device", errs...)
+}
+
+// tables copies arrays to their offsets of some memory.
+func (u *uploader) tables(memory abi.Pointer, at map[int64][]byte) error {
+	for offset, array := range at {
+		if err := u.whole(memory+abi.Pointer(offset), array); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // whole copies one array to a place of its own.
-func (u *uploader) whole(to abi.Pointer, piece []byte) error {
+func (u *uploader) whole(to abi.Pointer, array []byte) error {
 	u.begin(to)
-	if err := u.write(piece); err != nil {
+	if err := u.write(array); err != nil {
 		return err
 	}
 	return u.flush()

@@ -100,19 +100,19 @@ func TestCUDAVerify(t *testing.T) {
 }
 
 // compareDistances matches the plans and checks what distances come back.
-func compareDistances(t *testing.T, s *cudaSearcher, texts []string, plans []gpuexec.Plan) (compared, left int) {
+func compareDistances(t *testing.T, s *matcher, texts []string, plans []gpuexec.Plan) (compared, left int) {
 	t.Helper()
 	jobs := make([]run.Job, len(plans))
 	var list []*run.Job
 	for i := range plans {
 		m := &plans[i]
-		bound, err := s.index.CheckQuery(plans[i].Query)
+		bound, err := s.lists.CheckQuery(plans[i].Query)
 		if err != nil {
 			t.Fatal(err)
 		}
 		jobs[i] = run.Job{Query: enginetest.Query(m), K: min(m.K, len(texts)), MinCount: 1, Bound: bound}
 		if m.Rescore != nil {
-			jobs[i].Rescore = &verify.Nearest{Texts: s.index, NGram: 3, Text: enginetest.TextOf(m), K: 1 + i%40}
+			jobs[i].Rescore = &verify.Nearest{Texts: m.Rescore.(*verify.Nearest).Texts, NGram: 3, Text: enginetest.TextOf(m), K: 1 + i%40}
 		}
 		if bound > 0 {
 			list = append(list, &jobs[i])
@@ -122,7 +122,7 @@ func compareDistances(t *testing.T, s *cudaSearcher, texts []string, plans []gpu
 		t.Fatal(err)
 	}
 	for _, job := range list {
-		if !s.resident.verifies(job) {
+		if !compares(s.resident, job) {
 			if len(job.Known) != 0 {
 				t.Fatal("distances that no one asked for")
 			}
@@ -190,10 +190,10 @@ func TestCUDAVerifyElsewhere(t *testing.T) {
 	}
 	c := enginetest.SequenceCollection(t, texts, 2)
 	e := openDevice(t, gpuexec.CUDAOptions{})
-	e.(*cudaEngine).limits.partBytes = 1 << 20
+	e.(*Engine).limits.PartBytes = 1 << 20
 	s := enginetest.LoadOn(t, e, c.Index)
 	defer s.Close()
-	if matcherOf(s).resident.texts != nil {
+	if matcherOf(s).resident.Texts != nil {
 		t.Fatal("the texts of a streamed index are on the device")
 	}
 	var plans []gpuexec.Plan
@@ -230,7 +230,7 @@ func TestCUDAVerifyTimes(t *testing.T) {
 		}
 		collection := enginetest.SequenceCollection(t, texts, 3)
 		s := onDevice(enginetest.LoadOn(t, e, collection.Index))
-		resident := s.resident.texts
+		resident := s.resident.Texts
 		for _, k := range []int{1, 10} {
 			for _, candidates := range []int{32, 256, 1000} {
 				plans := make([]gpuexec.Plan, 1024)
@@ -241,8 +241,8 @@ func TestCUDAVerifyTimes(t *testing.T) {
 				var answers [2][]gpuexec.Answer
 				for run := range 2 * 9 {
 					way := run % 2
-					if s.resident.texts = resident; way == 1 {
-						s.resident.texts = nil
+					if s.resident.Texts = resident; way == 1 {
+						s.resident.Texts = nil
 					}
 					answers[way] = make([]gpuexec.Answer, len(plans))
 					start := time.Now()
@@ -267,7 +267,7 @@ func TestCUDAVerifyTimes(t *testing.T) {
 						}
 					}
 				}
-				s.resident.texts = resident
+				s.resident.Texts = resident
 				for i := range plans {
 					if !enginetest.SameHits(&answers[0][i], &answers[1][i]) {
 						t.Fatal(difference(&answers[0][i], &answers[1][i]))
@@ -279,11 +279,17 @@ func TestCUDAVerifyTimes(t *testing.T) {
 				}
 				middle := len(total[0]) / 2
 				t.Log(fmt.Sprintf("length %4d, %3d symbols, k %2d, K %4d: verify device %.3f ms, host %.3f ms; batch %.3f, %.3f ms",
-					c.length, resident.symbols.count, k, candidates, verified[0][middle], verified[1][middle], total[0][middle], total[1][middle]))
+					c.length, resident.Symbols.Count, k, candidates, verified[0][middle], verified[1][middle], total[0][middle], total[1][middle]))
 			}
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// compares is true when the candidates of a job are compared on the device.
+func compares(r *resident, job *run.Job) bool {
+	n, ok := job.Rescore.(*verify.Nearest)
+	return ok && r.Compares(n)
 }

@@ -1,6 +1,4 @@
-//go:build cuda
-
-package device
+package plan
 
 import (
 	"math/bits"
@@ -20,17 +18,17 @@ func TestSlicedBounds(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	blocks, crowded, full := 0, 0, 0
 	for range 300 {
-		w := slicedWorld(t, rng, 1+rng.IntN(3000))
-		r := hostResident(t, w.Index, residentLimits{memory: 1 << 40})
-		if r.sliced == nil {
+		w := enginetest.SlicedWorld(t, rng, 1+rng.IntN(3000))
+		r := hostIndex(t, w.Index, Limits{Memory: 1 << 40})
+		if r.Planes == nil {
 			continue
 		}
-		v := &cudaSliced{planes: 32, warps: 1 + rng.IntN(8), slots: 1 + rng.IntN(16), decoders: 8, stageOctets: 32 + rng.IntN(40)}
-		var queries []laneQuery
+		v := SlicedVariant{Planes: 32, Warps: 1 + rng.IntN(8), Slots: 1 + rng.IntN(16), Decoders: 8, StageOctets: 32 + rng.IntN(40)}
+		var queries []Query
 		most, heaviest := 1+rng.IntN(60), []int{1, 1, 20}[rng.IntN(3)]
 		for range 1 + rng.IntN([]int{2, 200}[rng.IntN(2)]) {
 			q := crowdedQuery(w, rng, most, heaviest)
-			planned := r.plan(&run.Job{Query: q, K: 1, MinCount: 1, Bound: 1 << 30})
+			planned := r.Plan(&run.Job{Query: q, K: 1, MinCount: 1, Bound: 1 << 30})
 			if planned.spans > 0 {
 				queries = append(queries, planned)
 			}
@@ -38,19 +36,19 @@ func TestSlicedBounds(t *testing.T) {
 		if len(queries) == 0 {
 			continue
 		}
-		run := newSlicedLaunch(v, queries, 0, r.slicedLayout(), 132)
-		for b := range run.blocks {
-			block := queries[b*run.perBlock : min((b+1)*run.perBlock, len(queries))]
-			d := dealBlock(r.slicedLayout(), block, v.stageOctets)
-			if d.rows > run.maxRows || d.trees > run.maxTrees || d.chunks > run.maxChunks || d.tasks > run.maxTasks || d.tasks+d.chunks >= run.maxList {
+		launch := newSlicedLaunch(&Device{Processors: 132, Sliced: []SlicedVariant{v}}, 0, queries, 0, r.Planes)
+		for b := range launch.Blocks {
+			block := queries[b*launch.PerBlock : min((b+1)*launch.PerBlock, len(queries))]
+			d := dealBlock(r.Planes, block, v.StageOctets)
+			if d.rows > launch.MaxRows || d.trees > launch.MaxTrees || d.chunks > launch.MaxChunks || d.tasks > launch.MaxTasks || d.tasks+d.chunks >= launch.MaxList {
 				t.Fatalf("%d queries: %+v, provided for: %d rows, %d trees, %d chunks, %d tasks, lists of %d", len(block), d,
-					run.maxRows, run.maxTrees, run.maxChunks, run.maxTasks, run.maxList)
+					launch.MaxRows, launch.MaxTrees, launch.MaxChunks, launch.MaxTasks, launch.MaxList)
 			}
 			blocks++
 			if d.trees > d.chunks {
 				crowded++
 			}
-			if d.trees*2 > run.maxTrees {
+			if d.trees*2 > launch.MaxTrees {
 				full++
 			}
 		}
@@ -116,7 +114,7 @@ func crowdedQuery(w *enginetest.World, rng *rand.Rand, most, heaviest int) *inde
 type dealt struct{ rows, trees, chunks, tasks int }
 
 // dealBlock deals the rows of a block to chunks and trees, as the planner on the device.
-func dealBlock(l *slicedLayout, queries []laneQuery, stageOctets int) (d dealt) {
+func dealBlock(l *Planes, queries []Query, stageOctets int) (d dealt) {
 	const taskOctets = 8
 	type row struct {
 		unit, octet int
@@ -126,17 +124,17 @@ func dealBlock(l *slicedLayout, queries []laneQuery, stageOctets int) (d dealt) 
 	var rows []row
 	var weights uint32
 	for i := range queries {
-		query := queryOf(queries[i].job)
+		query := queryOf(queries[i].Job)
 		for _, item := range query.Items {
 			for _, span := range query.ItemSpans(item) {
 				codes := l.codes[item.Attr]
-				if !l.has(int(item.Attr)) {
+				if !l.Has(int(item.Attr)) {
 					continue
 				}
 				weights |= item.Weight
 				lo, hi := int(codes.Of(span.Lo)), int(codes.Of(span.Hi))
 				add := func(kind, code int) {
-					unit := kind*len(l.unitAttribute) + int(l.attributes[item.Attr].Unit) + code/abi.UnitCodes
+					unit := kind*len(l.UnitAttribute) + int(l.Attributes[item.Attr].Unit) + code/abi.UnitCodes
 					rows = append(rows, row{unit, code % abi.UnitCodes / 8, i, item.Weight})
 				}
 				switch {

@@ -25,8 +25,8 @@ const (
 	stages
 )
 
-// laneProfile measures the stages of a batch of a lane by events between them. A nil profile measures nothing.
-type laneProfile struct {
+// timing measures the stages of a batch by events between them. A nil one measures nothing.
+type timing struct {
 	on     bool
 	events []cu.Event
 	marks  []stage // the stage that begins at the event
@@ -37,13 +37,13 @@ type laneProfile struct {
 }
 
 // encoded records that the host has encoded the piece.
-func (p *laneProfile) encoded() {
+func (p *timing) encoded() {
 	if p != nil && p.on {
 		p.encode = time.Since(p.begun)
 	}
 }
 
-func (p *laneProfile) begin(on bool) {
+func (p *timing) begin(on bool) {
 	if p != nil {
 		p.on = on
 		p.marks = p.marks[:0]
@@ -53,8 +53,7 @@ func (p *laneProfile) begin(on bool) {
 }
 
 // mark records that a stage begins.
-func (l *lane) mark(s stage) {
-	p := l.profile
+func (p *timing) mark(list *steps, s stage) {
 	if p == nil || !p.on || p.err != nil {
 		return
 	}
@@ -66,12 +65,12 @@ func (l *lane) mark(s stage) {
 		}
 		p.events = append(p.events, e)
 	}
-	l.steps.record(p.events[len(p.marks)])
+	list.record(p.events[len(p.marks)])
 	p.marks = append(p.marks, s)
 }
 
 // end adds the times of the stages to a batch's, once a piece of it has run.
-func (p *laneProfile) end(to *gpuexec.Trace) error {
+func (p *timing) end(to *gpuexec.Trace) error {
 	if p == nil || !p.on {
 		return nil
 	}
@@ -95,7 +94,7 @@ func (p *laneProfile) end(to *gpuexec.Trace) error {
 	return nil
 }
 
-func (p *laneProfile) close() error {
+func (p *timing) close() error {
 	if p == nil {
 		return nil
 	}

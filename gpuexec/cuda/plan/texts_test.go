@@ -1,6 +1,4 @@
-//go:build cuda
-
-package device
+package plan
 
 import (
 	"context"
@@ -28,12 +26,12 @@ func TestSurveyTexts(t *testing.T) {
 				occurs[text[j]] = true
 			}
 			texts[i] = string(text)
-			narrow += units(abi.TextHead + len(text))
-			wide += units(abi.TextHead + 2*len(text))
+			narrow += abi.Units(abi.TextHead + len(text))
+			wide += abi.Units(abi.TextHead + 2*len(text))
 			longest = max(longest, len(text))
 		}
 		x := enginetest.SequenceCollection(t, texts, 2).Index
-		l, err := surveyTexts(context.Background(), x, run.AllTiles(x), run.NewCrew(4))
+		l, err := SurveyTexts(context.Background(), x, run.AllTiles(x), run.NewCrew(4))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,17 +42,17 @@ func TestSurveyTexts(t *testing.T) {
 				want = count
 				count++
 			}
-			if got := l.symbols.of(rune(r)); got != want {
+			if got := l.Symbols.of(rune(r)); got != want {
 				t.Fatalf("%d code points: %q is symbol %d, want %d", alphabet, rune(r), got, want)
 			}
 		}
 		want := narrow
-		if count > maxNarrow {
+		if count > abi.MaxNarrow {
 			want = wide
 		}
-		if l.symbols.count != int(count) || l.longest != longest || l.units != want {
+		if l.Symbols.Count != int(count) || l.longest != longest || l.Units != want {
 			t.Errorf("%d code points: %d symbols, longest text %d, %d units; want %d, %d, %d",
-				alphabet, l.symbols.count, l.longest, l.units, count, longest, want)
+				alphabet, l.Symbols.Count, l.longest, l.Units, count, longest, want)
 		}
 	}
 }

@@ -3,41 +3,10 @@
 package device
 
 import (
-	"errors"
-
 	"gorgonia.org/cu"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 )
-
-// An index is cut by tiles into parts. Offsets in the table of sections count from the beginning of a part, so a part is
-// what is copied, and what a kernel sees, as a whole.
-type part struct {
-	firstTile, tiles int
-	groups           int // of its tiles
-	units            int64
-	at               int64  // of an index that stays on the device: its first unit there
-	host             pinned // of one that is streamed: what is copied, as the kernels want it
-}
-
-// cutParts cuts an index into parts of at most so many units, given those of its tiles. It is nil when a tile does not fit.
-func cutParts(tileUnits []int64, most int64) []part {
-	var parts []part
-	var at int64
-	for tile, units := range tileUnits {
-		if units > most {
-			return nil
-		}
-		if last := len(parts) - 1; last >= 0 && parts[last].units+units <= most {
-			parts[last].units += units
-			parts[last].tiles++
-		} else {
-			parts = append(parts, part{firstTile: tile, tiles: 1, units: units, at: at})
-		}
-		at += units
-	}
-	return parts
-}
 
 // A partStream is multiple loading (the paper's section V): an index that is larger than the memory for it lies in
 // pinned host memory, and each batch copies part after part into two buffers, on a stream of its own: while the kernels
@@ -98,7 +67,7 @@ func (s *partStream) await(list *steps, r *resident, i int) {
 	if s == nil {
 		return
 	}
-	if i+1 < len(r.parts) {
+	if i+1 < len(r.Parts) {
 		s.copy(list, r, i+1)
 	}
 	list.wait(s.copied[i%2])
@@ -114,7 +83,7 @@ func (s *partStream) consumed(list *steps, i int) {
 func (s *partStream) copy(list *steps, r *resident, i int) {
 	first := len(*list)
 	list.wait(s.released[i%2])
-	list.copyIn(s.buffers[i%2], r.parts[i].host[:r.parts[i].units*abi.UnitBytes])
+	list.copyIn(s.buffers[i%2], r.hosts[i][:r.Parts[i].Units*abi.UnitBytes])
 	list.record(s.copied[i%2])
 	list.on(s.stream, first)
 }
@@ -144,35 +113,5 @@ func (s *partStream) close() error {
 			}
 		}
 	}
-	return deviceError("freeing the buffers that the index streams through", errors.Join(errs...))
-}
-
-// dataOf is where the kernels find a part.
-func (r *resident) dataOf(i int) abi.Pointer {
-	if r.stream != nil {
-		return r.stream.buffers[i%2]
-	}
-	return r.data + abi.Pointer(r.parts[i].at*abi.UnitBytes)
-}
-
-// copied is how many bytes a batch copies to see all of the index.
-func (r *resident) copied() (bytes int64) {
-	if r.stream == nil {
-		return 0
-	}
-	for i := range r.parts {
-		bytes += r.parts[i].units * abi.UnitBytes
-	}
-	return bytes
-}
-
-func (r *resident) objects() uint32 { return r.tiles.Objects(r.index.Objects()) }
-
-func (r *resident) groups() int { return groupsOf(r.objects()) }
-
-func (r *resident) slicedLayout() *slicedLayout {
-	if r.sliced == nil {
-		return nil
-	}
-	return r.sliced.slicedLayout
+	return deviceError("freeing the buffers that the index streams through", errs...)
 }

@@ -1,0 +1,320 @@
+//go:build cuda
+
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
+	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/postings"
+)
+
+// A loader copies a placed index onto the device: for each tile and attribute its postings, or its planes, or both, and a table
+// that says where. The postings lie as in the file but for the order of ids within a list. Everything of a
+// tile lies together, so a part of an index is one contiguous copy. Beside the parts lie the lists of rare keywords.
+//
+// It runs on the engine's thread. What there is after an error, resident.free frees.
+type loader struct {
+	*resident
+	plan.Placement
+	upload *uploader
+	crew   *run.Crew
+	// repeats is, by attribute, the most times that one object has one keyword: found here.
+	repeats []uint32
+	// decoders have one worker's memory each: so many sections are decoded at a time.
+	decoders [64]postings.Decoder
+	decoded  [64]postings.Postings
+}
+
+// load copies a placed index onto the device.
+func (r *resident) load(ctx context.Context, p plan.Placement, u *uploader, c *run.Crew) error {
+	l := &loader{resident: r, Placement: p, upload: u, crew: c, repeats: make([]uint32, p.Attributes)}
+	r.Index = &plan.Index{Placement: p} // until it is known what planning needs
+	if err := l.allocate(); err != nil {
+		return err
+	}
+	if err := l.rareLists(); err != nil {
+		return err
+	}
+	if err := l.parts(ctx); err != nil {
+		return err
+	}
+	if err := l.tables(); err != nil {
+		return err
+	}
+	r.Index = plan.NewIndex(&r.kernels.Device, p, l.repeats)
+	if p.Texts != nil {
+		if err := l.texts(ctx); err != nil {
+			return err
+		}
+	}
+	if p.Codes != nil {
+		return l.codes()
+	}
+	return nil
+}
+
+// allocate allocates what the parts need.
+func (l *loader) allocate() (err error) {
+	r, p := l.resident, l.Placement.Resident
+	if p.Streamed {
+		r.hosts = make([]pinned, len(p.Parts))
+		if r.partStream, err = newPartStream(max(1, p.BufferBytes())); err != nil {
+			return err
+		}
+	} else if r.data, err = allocDevice(max(p.Units, 1) * abi.UnitBytes); err != nil {
+		return deviceError("allocating the index", err)
+	}
+	if r.sections, err = allocDevice(int64(max(len(p.Sections), 1)) * abi.SectionBytes); err != nil {
+		return deviceError("allocating the table of sections", err)
+	}
+	return nil
+}
+
+// parts copies the parts, and surveys each.
+func (l *loader) parts(ctx context.Context) (err error) {
+	survey, err := newRepeatSurvey(l.repeats, l.upload)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, survey.free()) }()
+	for i := range l.Placement.Parts {
+		if err := l.part(ctx, i); err != nil {
+			return err
+		}
+		if err := survey.part(l.resident, l.upload, i); err != nil {
+			return err
+		}
+	}
+	return survey.finish(l.repeats, l.upload)
+}
+
+// part copies a part and its table of sections.
+func (l *loader) part(ctx context.Context, i int) (err error) {
+	p, u := l.Placement.Resident, l.upload
+	part := &p.Parts[i]
+	u.begin(l.dataOf(i))
+	if err := l.planes(part); err != nil {
+		return err
+	}
+	at := p.Planes.Units(part.Groups)
+	for tile := part.FirstTile; tile < part.FirstTile+part.Tiles; tile++ {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		units, err := l.tile(ctx, tile)
+		if err != nil {
+			return err
+		}
+		at += units
+		if err := u.skip(abi.AlignRow(at) - at); err != nil {
+			return err
+		}
+		at = abi.AlignRow(at)
+	}
+	if err := u.flush(); err != nil {
+		return err
+	}
+	first := part.FirstTile * p.Attributes
+	sections := p.Sections[first : first+part.Tiles*p.Attributes]
+	if err := u.whole(l.sections+abi.Pointer(first*abi.SectionBytes), abi.Bytes(sections)); err != nil {
+		return err
+	}
+	if p.Streamed {
+		if l.hosts[i], err = allocPinned(max(1, part.Units) * abi.UnitBytes); err != nil {
+			// Not deviceError: the driver calls this out of memory too, but it is not the device's.
+			return &gpuexec.DeviceError{Op: "placing an index that is streamed", Err: fmt.Errorf(
+				"locking %d MiB of the host's memory, which must hold all of it (with more device memory the index need not be streamed): %w",
+				p.Units*abi.UnitBytes>>20, err)}
+		}
+	}
+	return nil
+}
+
+// tile copies the postings of a tile and returns the units that they take.
+func (l *loader) tile(ctx context.Context, tile int) (units int64, err error) {
+	p, u := l.Placement.Resident, l.upload
+	decoded := 0 // attributes whose postings are decoded, in their order
+	for a := range p.Attributes {
+		size := p.Section(tile, a)
+		if size == (plan.SectionUnits{}) {
+			continue
+		}
+		postings := p.Lists.Postings(p.Tiles.First+tile, a)
+		if p.Planes.Has(a) {
+			if decoded%len(l.decoders) == 0 {
+				if err := l.decode(ctx, tile, decoded); err != nil {
+					return 0, err
+				}
+			}
+			postings = l.decoded[decoded%len(l.decoders)]
+			decoded++
+			p.Sections[tile*p.Attributes+a].Lists = uint32(postings.Lists())
+		}
+		words, starts, ids := postings.Arrays()
+		for _, array := range []struct {
+			bytes []byte
+			room  int64
+		}{{abi.Bytes(words), size.Words}, {abi.Bytes(starts), size.Starts}, {abi.Bytes(ids), size.Ids}} {
+			if err := u.writeIn(array.bytes, array.room); err != nil {
+				return 0, err
+			}
+		}
+		units += size.All()
+	}
+	return units, nil
+}
+
+// planes copies the planes of a part: of each group, all attributes' together.
+func (l *loader) planes(part *plan.Part) error {
+	p, s := l.Placement.Resident, l.Placement.Planes
+	if s == nil {
+		return nil
+	}
+	words := make([][]uint32, len(s.Sliced))
+	for tile := part.FirstTile; tile < part.FirstTile+part.Tiles; tile++ {
+		for i, a := range s.Sliced {
+			words[i] = p.Lists.Planes(p.Tiles.First+tile, int(a)).Words()
+		}
+		for range p.GroupsOf(tile) {
+			for i, a := range s.Sliced {
+				n := int(s.Attributes[a].Planes) * abi.RowBytes / 4
+				if err := l.upload.write(abi.Bytes(words[i][:n])); err != nil {
+					return err
+				}
+				words[i] = words[i][n:]
+			}
+		}
+	}
+	return nil
+}
+
+// decode makes the postings of the next sliced attributes of a tile, as many as there are decoders.
+func (l *loader) decode(ctx context.Context, tile, first int) error {
+	p := l.Placement.Resident
+	attributes := p.Planes.Sliced[first:]
+	return l.crew.Run(ctx, min(len(attributes), len(l.decoders)), func(_ *run.Shift, i int) {
+		l.decoded[i] = l.decoders[i].Postings(p.Lists, p.Tiles.First+tile, int(attributes[i]))
+	})
+}
+
+// rareLists copies the lists of rare keywords with their directories, and finds their repeats.
+func (l *loader) rareLists() (err error) {
+	p := l.Placement.Resident
+	for a := range l.repeats {
+		l.repeats[a] = 1
+	}
+	if p.RareUnits > 0 {
+		if l.rare, err = allocDevice(p.RareUnits * abi.UnitBytes); err != nil {
+			return deviceError("allocating the rare keywords", err)
+		}
+	}
+	l.upload.begin(l.rare)
+	for a, unit := range p.Rare {
+		if unit < 0 {
+			continue
+		}
+		words, starts, ids := p.Lists.Rare(a).Arrays()
+		l.repeats[a] = longestRun(starts, ids)
+		for _, array := range [][]byte{abi.Bytes(ids), abi.Bytes(words), abi.Bytes(starts)} { // Resident.RareAt
+			if err := l.upload.write(array); err != nil {
+				return err
+			}
+		}
+	}
+	return l.upload.flush()
+}
+
+// tables copies the tables that belong to the planes, and that of the forms, which points into them.
+func (l *loader) tables() (err error) {
+	r, u, s := l.resident, l.upload, l.Placement.Planes
+	if s != nil {
+		if r.tables, err = allocDevice(s.Tables.End); err != nil {
+			return deviceError("allocating the tables of the bit-sliced attributes", err)
+		}
+		codeOf := s.CodeOf(r.tables, l.Placement.Lists)
+		if err := u.tables(r.tables, map[int64][]byte{
+			0: abi.Bytes(s.Attributes), s.Tables.Units: abi.Bytes(s.UnitAttribute), s.Tables.CodeOf: abi.Bytes(codeOf),
+		}); err != nil {
+			return err
+		}
+	}
+	forms := l.Placement.Forms(r.rare)
+	if forms == nil {
+		return nil
+	}
+	if r.forms, err = allocDevice(abi.Units(abi.FormBytes*len(forms)) * abi.UnitBytes); err != nil {
+		return deviceError("allocating the table of forms", err)
+	}
+	return u.whole(r.forms, abi.Bytes(forms))
+}
+
+// texts copies the texts, as many tiles at a time as there are cores.
+func (l *loader) texts(ctx context.Context) (err error) {
+	r, u, t := l.resident, l.upload, l.Placement.Texts
+	if r.texts, err = allocDevice(t.DeviceBytes()); err != nil {
+		return deviceError("allocating the texts", err)
+	}
+	starts := make([]uint32, 0, t.Objects)
+	u.begin(r.texts)
+	encoded := make([]plan.EncodedTexts, min(l.crew.Size(), max(1, t.Tiles.Len())))
+	var at uint32
+	for first := t.Tiles.First; first < t.Tiles.End; first += len(encoded) {
+		n := min(len(encoded), t.Tiles.End-first)
+		err := l.crew.Run(ctx, n, func(_ *run.Shift, i int) { t.Encode(&encoded[i], first+i) })
+		if err != nil {
+			return err
+		}
+		for i := range encoded[:n] {
+			for _, length := range encoded[i].Units {
+				starts = append(starts, at)
+				at += length
+			}
+			if err := u.write(encoded[i].Data); err != nil {
+				return err
+			}
+		}
+	}
+	if err := u.write(abi.Bytes(starts)); err != nil {
+		return err
+	}
+	return u.flush()
+}
+
+// codes derives the codes from planes that have been loaded.
+func (l *loader) codes() (err error) {
+	r, c, s := l.resident, l.Placement.Codes, l.Placement.Planes
+	if r.codes, err = allocDevice(c.End); err != nil {
+		return deviceError("allocating the codes", err)
+	}
+	columns, codeOf := make([]uint32, len(c.Columns)), make([]abi.Pointer, len(s.Attributes))
+	for i, a := range c.Columns {
+		columns[i] = s.Attributes[a].Plane<<8 | s.Attributes[a].Planes
+	}
+	for a := range codeOf {
+		codeOf[a] = s.Attributes[a].CodeOf
+	}
+	if err := l.upload.tables(r.codes, map[int64][]byte{
+		0: abi.Bytes(columns), c.CodeOf: abi.Bytes(codeOf), c.ColumnOfAt: abi.Bytes(c.ColumnOf),
+	}); err != nil {
+		return err
+	}
+	var list steps
+	for i := range l.Placement.Parts {
+		part := &l.Placement.Parts[i]
+		if part.Groups == 0 {
+			continue
+		}
+		objects := part.Groups * abi.GroupObjects
+		launch(&list, r.kernels.boundCodes, objects/r.kernels.boundCodes.threads, c.RowBytes()/abi.ChunkColumns, &abi.BoundCodes{
+			Planes: r.dataOf(i), Columns: r.codes, Codes: r.codes + abi.Pointer(c.Row(part.FirstTile*run.TileObjects)),
+			PlanesOfGroup: uint32(s.OfGroup), Objects: uint32(objects), ColumnCount: uint32(len(c.Columns)), RowBytes: uint32(c.RowBytes()),
+		})
+	}
+	return deviceError("deriving the codes", list.run(l.upload.stream, l.upload.copied[0]))
+}

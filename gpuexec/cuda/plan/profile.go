@@ -1,0 +1,140 @@
+package plan
+
+import "github.com/geniemq/geniemq/gpuexec/cuda/abi"
+
+// A Profile is what was measured of one kind of device. Whatever of planning is a number that a measurement gave, not one that
+// the kernels need, stands here and nowhere else. No answer depends on it.
+//
+// Times of kernels are nanoseconds of one multiprocessor, those of the host nanoseconds of a core.
+type Profile struct {
+	Device string // whose measurements these are
+
+	Tile   TileCosts
+	Sliced SlicedCosts
+	Bound  BoundCosts
+	Waves  Waves
+	Pieces PieceSizes
+	Scan   ScanSizes
+	Host   HostCosts
+}
+
+// TileCosts are those of the (query, tile) kernel.
+type TileCosts struct {
+	Posting float64 // a posting
+	Block   float64 // a query and tile
+	Plane   float64 // a plane of a tile, where what is sliced has no postings
+	Copying float64 // a byte of an index that is streamed, over the bus: of every multiprocessor
+	Hit     float64 // each of the k that a query wants: Gate, compaction and selection
+}
+
+// SlicedCosts are those of the shared-decode kernel.
+type SlicedCosts struct {
+	Octet  float64 // decoding eight rows of 1,024 objects, for a query block: rows of one value
+	Bounds float64 // the same, rows of a range's end
+	Tree   float64 // adding eight rows of 1,024 objects to one query, while others decode
+	Group  float64 // 1,024 objects of a query block: Gate, hand-over
+	Launch float64 // planning and starting, for each part of the index: of every multiprocessor
+	// Hit is for each of the k that a query wants: it stores more candidates than the (query, tile) kernel, and a warp alone
+	// settles them.
+	Hit float64
+}
+
+// BoundCosts are those of the bound.
+type BoundCosts struct {
+	Step    float64 // eight columns of 64 objects, for a query block
+	Wave    float64 // two launches and their ends, of every multiprocessor
+	Recount float64 // an object
+	Spill   float64 // objects that are counted in a wave for each of the k wanted
+	Bits    int     // of an item's mask of more than 32 codes, at most, on average
+	Rest    int     // batches, or pieces of such as are cut, for which the bound rests after it has not paid
+}
+
+// Waves say how objects are cut into waves. Waves grow: the first gives a threshold cheaply, and later ones profit
+// from it. The end of a wave leaves multiprocessors idle, so there should not be many.
+type Waves struct {
+	Blocks int // of the first wave, per multiprocessor
+	Growth int // from wave to wave
+	// Of the shared-decode kernel: groups of the first wave, and of the others, per block that shares them.
+	FirstGroups, Groups int
+	// Of the bound: objects of the first wave, and of any, multiples of 64. A query is abandoned that marks more than one of
+	// BoundShare objects of a wave.
+	BoundFirst, BoundMost, BoundShare int
+}
+
+// PieceSizes bound the pieces of a batch.
+type PieceSizes struct {
+	// Waves of the (query, tile) kernel get narrower where wide ones would take more memory for candidates than Candidates bytes,
+	// for each query of a batch and for SmallBatch queries; but not narrower than WaveTiles for the sake of that, since what a wave
+	// has found is compacted at its end, with the k that are kept: with 10,000 hits, waves of one tile take up to five times the
+	// time of the widest (docs/benchmarks/history/2026-11-21-h200-policy.md).
+	Candidates, SmallBatch, WaveTiles int
+	// Smallest is as small as pieces become for the sake of kernels whose queries share the work: about a block of queries.
+	Smallest int
+	// StreamedPart is how many bytes a part of a streamed index has at most, unless a tile is larger. To copy it takes 5 ms: much
+	// longer than the launch and the compaction that a part costs, and kernels wait so long for the first one. Larger parts would
+	// only take memory that other indexes may need.
+	StreamedPart int64
+}
+
+// ScanSizes bound the pieces of a scan of texts.
+type ScanSizes struct {
+	// Work is what a piece does, and a launch, in bytes times lanes of a warp: about 10 ms, for which kernels of other batches may
+	// have to wait.
+	Work int64
+	// LeastWave is how many objects a wave has at least.
+	LeastWave int
+	// Blocks is how many blocks the first wave has per multiprocessor, Growth how many times as wide the next one is.
+	Blocks, Growth int
+}
+
+// HostCosts are of the host, which decides by them how many cores are worth waking.
+type HostCosts struct {
+	PlanSpan, EncodeSpan int // a span
+	AnswerBytes          int // of an answer that are copied in a nanosecond
+}
+
+// ProfileOf is the profile for a device of a name. Of devices that nobody has measured it is that of an H200: their times differ,
+// but mostly by one factor, and what planning compares is times of the same device.
+func ProfileOf(device string) Profile {
+	switch device {
+	case "NVIDIA H200":
+		return h200()
+	default:
+		return h200()
+	}
+}
+
+// h200 is measured on an H200 (docs/benchmarks/history/2026-11-21-h200-two-kernels.md). The (query, tile) kernel takes
+// 0.43 ps a posting and 6 ns a query and tile over 132 multiprocessors, and 255 ns of one for a plane of a tile
+// (2026-11-21-h200-layouts.md); 55 GB/s are copied. The shared-decode kernel takes 8 us for 1,024 objects of a block of
+// Adult's queries, and 40 us of W1's, which decode six times as many octets in rows of one value (2026-11-21-h200-sliced.md,
+// state D). What large k add was measured with k of 10 to 10,000 (2026-11-21-h200-policy.md): 58 to 83 ns a hit by
+// waves of sixteen tiles; in shared decode 460 of 0.98 M rows and 1,550 of 4.5 M signatures. By all these, 1,024 queries of
+// one value an attribute of 67 keywords are equal where lists hold 2.2 % of the objects.
+//
+// The bound is measured with W1 (2026-11-21-h200-tensor.md; ranges and large k: 2026-11-21-h200-policy.md). There a batch
+// takes 12.8 ms in place of 37.6 when masks have 21 of 32 bits, 30.5 with 25, and 42.9 with all, when every query is abandoned.
+// Of data that is less selective more objects are counted; what that can cost at most, abandoning bounds.
+func h200() Profile {
+	return Profile{
+		Device: "NVIDIA H200",
+		Tile:   TileCosts{Posting: 0.056, Block: 800, Plane: 255, Copying: 0.018, Hit: 75},
+		Sliced: SlicedCosts{Octet: 17, Bounds: 23, Tree: 8, Group: 2.5e3, Launch: 300e3, Hit: 1e3},
+		Bound:  BoundCosts{Step: 40, Wave: 36e3, Recount: 25, Spill: 2, Bits: 22, Rest: 64},
+		Waves: Waves{Blocks: 8, Growth: 6, FirstGroups: 1, Groups: 3,
+			BoundFirst: 1024, BoundMost: 2 * abi.BoundMarks, BoundShare: 32},
+		Pieces: PieceSizes{Candidates: 48 << 10, SmallBatch: 256, WaveTiles: 16, Smallest: 128, StreamedPart: 256 << 20},
+		Scan:   ScanSizes{Work: 1 << 34, LeastWave: 16 << 10, Blocks: 2, Growth: 4},
+		Host:   HostCosts{PlanSpan: 10, EncodeSpan: 4, AnswerBytes: 4},
+	}
+}
+
+// first is the number of tiles of the first wave. Few queries run in one wave: their blocks would not fill the
+// device, and compactions cost latency.
+func (w *Waves) first(processors, queries, tiles, most int) int {
+	first := (processors*w.Blocks + queries - 1) / queries
+	if first*2 >= tiles {
+		return tiles
+	}
+	return min(first, most)
+}
