@@ -287,7 +287,7 @@ func baseline(ctx context.Context, w *workload.Workload, queries, runs int) (*Ba
 		return nil, err
 	}
 	defer searcher.Close()
-	flat := flatscan.New(w.Index)
+	flat := flatscan.New(w.Index.Lists)
 	var hits []flatscan.Hit
 	plans, answers := w.Plans[:queries], make([]gpuexec.Answer, queries)
 	if err := searchAll(ctx, searcher, plans, answers); err != nil {

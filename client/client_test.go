@@ -156,7 +156,7 @@ func TestRequestBatchInParts(t *testing.T) {
 		}
 		checkWords(t, answer, manyQueries)
 		// A subscriber may have a message before the stream has stored it.
-		waitFor(t, func() bool { return results(t, f)-before > 1 })
+		testkit.Until(t, "the answer is in parts", func() bool { return results(t, f)-before > 1 })
 	}
 }
 
@@ -392,7 +392,7 @@ func TestClose(t *testing.T) {
 		_, err := c.Request(f.ctx, "words", client.Query{Text: "x"})
 		errs <- err
 	}()
-	waitFor(t, func() bool { return c.Waiting() == 1 })
+	testkit.Until(t, "it waits", func() bool { return c.Waiting() == 1 })
 	c.Close()
 	c.Close()
 	if err := <-errs; !errors.Is(err, client.ErrClosed) {
@@ -410,7 +410,7 @@ func TestClose(t *testing.T) {
 		_, err := c.Request(f.ctx, "words", client.Query{Text: "x"})
 		errs <- err
 	}()
-	waitFor(t, func() bool { return c.Waiting() == 1 })
+	testkit.Until(t, "it waits", func() bool { return c.Waiting() == 1 })
 	f.nc.Close()
 	if err := <-errs; !errors.Is(err, nats.ErrConnectionClosed) {
 		t.Errorf("the connection was closed: %v", err)

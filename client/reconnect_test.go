@@ -29,7 +29,7 @@ func TestRequestSurvivesServerRestart(t *testing.T) {
 			}
 		})
 	}
-	waitFor(t, func() bool { return stored(t, f) == requests })
+	testkit.Until(t, "all are stored", func() bool { return stored(t, f) == requests })
 	f.broker.Stop()
 	close(hold)
 	time.Sleep(50 * time.Millisecond)
@@ -56,10 +56,10 @@ func TestRequestReadsWhatItMissed(t *testing.T) {
 		}
 		got <- results
 	}()
-	waitFor(t, func() bool { return stored(t, f) == 1 })
+	testkit.Until(t, "it is stored", func() bool { return stored(t, f) == 1 })
 	p.cut()
 	close(hold)
-	waitFor(t, func() bool { return f.service.answered.Load() == 1 })
+	testkit.Until(t, "it is answered", func() bool { return f.service.answered.Load() == 1 })
 	if err := p.restore(); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestRequestLooksIntoTheStream(t *testing.T) {
 		}
 		got <- results
 	}()
-	waitFor(t, func() bool { return stored(t, f) == 1 })
+	testkit.Until(t, "it is stored", func() bool { return stored(t, f) == 1 })
 	c.LoseInboxes()
 	close(hold)
 	checkWords(t, <-got, 5)
@@ -152,15 +152,6 @@ func TestSubscribeSurvivesServerRestart(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func waitFor(t *testing.T, done func() bool) {
-	t.Helper()
-	for start := time.Now(); !done(); time.Sleep(2 * time.Millisecond) {
-		if time.Since(start) > 30*time.Second {
-			t.Fatal("it does not happen")
-		}
 	}
 }
 

@@ -29,7 +29,7 @@ func TestSubscribe(t *testing.T) {
 		return r
 	}
 	publish(t, "", "old")
-	waitFor(t, func() bool { return results(t, f) == 1 })
+	testkit.Until(t, "the answer is stored", func() bool { return results(t, f) == 1 })
 
 	subscribe := func(t *testing.T, subject string, opts client.SubscribeOptions) (<-chan *client.Answer, *client.Subscription) {
 		t.Helper()
@@ -205,7 +205,7 @@ func TestSubscribeToABacklog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sub.Stop()
-	waitFor(t, func() bool { return got.Load() >= answers })
+	testkit.Until(t, "all answers are here", func() bool { return got.Load() >= answers })
 	if n := f.broker.Server().NumSlowConsumers(); n != 0 || got.Load() != answers {
 		t.Errorf("cut off %d times, %d answers of %d", n, got.Load(), answers)
 	}

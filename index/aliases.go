@@ -80,6 +80,3 @@ func GramKey(dst []byte, gram []rune, occurrence uint32) []byte {
 
 // GramOverlap is ngram.Overlap.
 func GramOverlap(a, b []rune, n int) int { return ngram.Overlap(a, b, n) }
-
-// ObjectsOf makes Objects of a builder that has the attributes of its schema's columns.
-func ObjectsOf(b *Builder) (*Objects, error) { return b.records() }

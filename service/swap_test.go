@@ -21,6 +21,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
@@ -31,8 +32,8 @@ import (
 // editionFile builds an index whose keys begin with a mark, and returns its path and version.
 func editionFile(t testing.TB, mark string) (path, version string) {
 	t.Helper()
-	schema := "name: rows\nkind: rows\nkey: id\ncolumns: [{name: c, type: category}, {name: n, type: number, edges: exact}]\n"
-	return builtFile(t, schema, []index.AttributeSpec{{Name: "c", Type: index.Text}, {Name: "n", Type: index.Number, Edges: index.Exact}},
+	spec := "name: rows\nkind: rows\nkey: id\ncolumns: [{name: c, type: category}, {name: n, type: number, edges: exact}]\n"
+	return builtFile(t, spec, []schema.AttributeSpec{{Name: "c", Type: schema.Text}, {Name: "n", Type: schema.Number, Edges: schema.Exact}},
 		func(b *index.Builder, i int) error {
 			b.AddString(0, fmt.Sprint(i%10))
 			if err := b.AddNumber(1, float64(i)); err != nil {
@@ -43,13 +44,13 @@ func editionFile(t testing.TB, mark string) (path, version string) {
 }
 
 // builtFile builds an index of 100 objects.
-func builtFile(t testing.TB, schemaText string, attributes []index.AttributeSpec, add func(*index.Builder, int) error) (path, version string) {
+func builtFile(t testing.TB, schemaText string, attributes []schema.AttributeSpec, add func(*index.Builder, int) error) (path, version string) {
 	t.Helper()
-	schema, err := index.ParseSchema([]byte(schemaText))
+	spec, err := index.Builtin().ParseSchema([]byte(schemaText))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.NewBuilder(schema, attributes, index.BuilderOptions{})
+	b, err := index.NewBuilder(spec, attributes, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +221,7 @@ func TestBadFilesAreNotServed(t *testing.T) {
 		}
 		return path
 	}
-	onlyC := []index.AttributeSpec{{Name: "c", Type: index.Text}}
+	onlyC := []schema.AttributeSpec{{Name: "c", Type: schema.Text}}
 	add := func(b *index.Builder, i int) error {
 		b.AddString(0, fmt.Sprint(i%10))
 		return b.EndObject("", nil, "")
@@ -228,7 +229,7 @@ func TestBadFilesAreNotServed(t *testing.T) {
 	documents, _ := builtFile(t, "name: rows\nkind: documents\ncolumns: [{name: c, type: text}]\n", onlyC, add)
 	missing, _ := builtFile(t, "name: rows\nkind: rows\ncolumns: [{name: c, type: category}]\n", onlyC, add)
 	retyped, _ := builtFile(t, "name: rows\nkind: rows\ncolumns: [{name: c, type: category}, {name: n, type: category}]\n",
-		[]index.AttributeSpec{{Name: "c", Type: index.Text}, {Name: "n", Type: index.Text}},
+		[]schema.AttributeSpec{{Name: "c", Type: schema.Text}, {Name: "n", Type: schema.Text}},
 		func(b *index.Builder, i int) error {
 			b.AddString(1, "x")
 			return add(b, i)
@@ -690,7 +691,7 @@ func TestOldVersionAnswersWhatItTook(t *testing.T) {
 func TestPartsOutliveTheirVersion(t *testing.T) {
 	const queries, objects = 60, 100
 	payload := func(mark string) (path, version string) {
-		return builtFile(t, "name: rows\nkind: rows\ncolumns: [{name: c, type: category}]\n", []index.AttributeSpec{{Name: "c", Type: index.Text}},
+		return builtFile(t, "name: rows\nkind: rows\ncolumns: [{name: c, type: category}]\n", []schema.AttributeSpec{{Name: "c", Type: schema.Text}},
 			func(b *index.Builder, i int) error {
 				b.AddString(0, "same")
 				return b.EndObject("", fmt.Appendf(nil, `{"p":"%s"}`, strings.Repeat(mark, 200)), "")

@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -55,27 +55,26 @@ eve,,Female,CA,fifth
 // buildFile builds an index from text and returns its path. The extension of name tells the format.
 func buildFile(t testing.TB, dir, name, schemaText, data string) string {
 	t.Helper()
-	schema, err := index.ParseSchema([]byte(schemaText))
+	spec, err := index.Builtin().ParseSchema([]byte(schemaText))
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, err := load.NewReader(strings.NewReader(data), name, schema, load.Options{})
+	reader, err := load.NewReader(strings.NewReader(data), name, spec, load.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return buildFrom(t, dir, schema, reader)
+	return buildFrom(t, dir, spec, reader)
 }
 
-func buildFrom(t testing.TB, dir string, schema *index.Schema, readers ...*load.Reader) string {
+func buildFrom(t testing.TB, dir string, spec *schema.Schema, readers ...*load.Reader) string {
 	t.Helper()
-	builder, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+	objects, err := index.NewObjects(spec, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects := encode.NewObjects(schema, builder)
 	for _, reader := range readers {
 		for {
-			var rec index.Record
+			var rec schema.Record
 			if err := reader.Next(&rec); err == io.EOF {
 				break
 			} else if err != nil {
@@ -86,8 +85,8 @@ func buildFrom(t testing.TB, dir string, schema *index.Schema, readers ...*load.
 			}
 		}
 	}
-	path := filepath.Join(dir, schema.Name+".gmq")
-	if err := builder.WriteFile(t.Context(), path, nil); err != nil {
+	path := filepath.Join(dir, spec.Name+".gmq")
+	if err := objects.WriteFile(t.Context(), path, nil); err != nil {
 		t.Fatal(err)
 	}
 	return path

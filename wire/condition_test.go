@@ -43,3 +43,19 @@ func TestPlainConditions(t *testing.T) {
 		}
 	}
 }
+
+// A field is found by the name that it is written with, and each holds what it is read as.
+func TestConditionFields(t *testing.T) {
+	for f, name := range conditionNames {
+		f := conditionField(f)
+		if got := conditionFieldOf(name); got != f {
+			t.Errorf("field %d is %q, which is field %d", f, name, got)
+		}
+		if scalar := new(Condition).scalar(f) != nil; scalar != (conditionHolds[f] == aScalar) {
+			t.Errorf("%s: %v", name, scalar)
+		}
+	}
+	if conditionFieldOf("Value") != conditionFields || attrField != conditionFields-1 {
+		t.Error("a name that is none is found, or attr is not the last")
+	}
+}

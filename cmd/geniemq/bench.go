@@ -19,7 +19,7 @@ import (
 	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/open"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/service/config"
 )
 
@@ -71,8 +71,8 @@ func (m *measurementFlags) resolve(c *cli, cmd *cobra.Command) error {
 	if m.opts.Objects < 0 || m.opts.Queries < 0 || m.opts.K < 0 {
 		return usagef("--objects, --queries and --k must not be negative")
 	}
-	if uint64(m.opts.Objects) > index.MaxObjects {
-		return usagef("--objects is at most %d: an index holds no more", uint32(index.MaxObjects))
+	if uint64(m.opts.Objects) > store.MaxObjects {
+		return usagef("--objects is at most %d: an index holds no more", uint32(store.MaxObjects))
 	}
 	if m.opts.K > gpuexec.MaxK {
 		return usagef("--k is at most %d", gpuexec.MaxK)

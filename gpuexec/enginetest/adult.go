@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 const adultSchema = `
@@ -40,17 +40,17 @@ func LoadAdult(t testing.TB, copies int) *Collection { return loadAdultIn(t, "au
 
 // loadAdultIn is loadAdult with all attributes in a layout.
 func loadAdultIn(t testing.TB, layout string, copies int) *Collection {
-	schema := strings.NewReplacer("number}", "number, layout: "+layout+"}", "category}", "category, layout: "+layout+"}").Replace(adultSchema)
-	return LoadCollection(t, schema, load.Options{Format: load.CSV}, copies, "adult/adult.data.gz", "adult/adult.test.gz")
+	spec := strings.NewReplacer("number}", "number, layout: "+layout+"}", "category}", "category, layout: "+layout+"}").Replace(adultSchema)
+	return LoadCollection(t, spec, load.Options{Format: load.CSV}, copies, "adult/adult.data.gz", "adult/adult.test.gz")
 }
 
 // adultQuery asks for a row: numbers within 50 buckets either way, categories as they are (design section 8, W4).
-func (c *Collection) adultQuery(t testing.TB, rec *index.Record) index.Query {
+func (c *Collection) adultQuery(t testing.TB, rec *schema.Record) postings.MatchQuery {
 	t.Helper()
-	var conditions []encode.Condition
+	var conditions []column.Condition
 	attr := 0
-	for i, column := range c.schema.Columns {
-		if column.Type == index.SkipColumn {
+	for i, col := range c.schema.Columns {
+		if col.Type == schema.SkipColumn {
 			continue
 		}
 		a := &c.Index.Attributes()[attr]
@@ -59,23 +59,23 @@ func (c *Collection) adultQuery(t testing.TB, rec *index.Record) index.Query {
 			continue
 		}
 		value := rec.Cells[i].Values[0]
-		condition := encode.Condition{Attr: a.Name}
-		if column.Type == index.NumberColumn {
+		condition := column.Condition{Attr: a.Name}
+		if col.Type == schema.NumberColumn {
 			v, err := strconv.ParseFloat(value, 64)
 			if err != nil {
 				t.Fatal(err)
 			}
 			bucket, _ := a.Bucket(v)
-			low := encode.NumberValue(max(0, float64(bucket)-50))
-			high := encode.NumberValue(min(float64(a.Keywords)-1, float64(bucket)+50))
+			low := column.NumberValue(max(0, float64(bucket)-50))
+			high := column.NumberValue(min(float64(a.Keywords)-1, float64(bucket)+50))
 			condition.Min, condition.Max, condition.Bucket = &low, &high, true
 		} else {
-			v := encode.StringValue(value)
+			v := column.StringValue(value)
 			condition.Value = &v
 		}
 		conditions = append(conditions, condition)
 	}
-	var q index.Query
+	var q postings.MatchQuery
 	if err := c.Queries.Conditions(&q, conditions); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestAdult(t *testing.T) {
 	for i := range plans {
 		plans[i].K = []int{1, 10, 100, 5000}[rng.IntN(4)]
 	}
-	sameAsFlatScan(t, flatscan.New(c.Index), plans, Search(t, loadCPU(t, c.Index, gpuexec.CPUOptions{}), plans))
+	sameAsFlatScan(t, flatscan.New(c.Index.Lists), plans, Search(t, loadCPU(t, c.Index, gpuexec.CPUOptions{}), plans))
 }
 
 // BenchmarkAdult is workload W4, Adult times 20 with 1,024 queries and k = 100, on the CPU engine with 1 and all cores
@@ -32,7 +32,7 @@ func BenchmarkAdult(b *testing.B) {
 	c := LoadAdult(b, 20)
 	rng := rand.New(rand.NewPCG(1, 2))
 	plans := c.AdultPlans(b, rng, 1024, 100)
-	scanner := flatscan.New(c.Index)
+	scanner := flatscan.New(c.Index.Lists)
 	b.Run("flat", func(b *testing.B) {
 		var stats flatscan.Stats
 		queries := 0

@@ -38,7 +38,7 @@ func checkFlatScan(t *testing.T, w *World, plans []gpuexec.Plan, answers []gpuex
 	t.Helper()
 	for i := range plans {
 		if answers[i].Err == nil {
-			sameAsFlatScan(t, flatscan.New(w.Index), plans[i:i+1], answers[i:i+1])
+			sameAsFlatScan(t, flatscan.New(w.Index.Lists), plans[i:i+1], answers[i:i+1])
 		}
 	}
 }

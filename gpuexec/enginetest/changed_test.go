@@ -11,16 +11,18 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // changedFile builds an index of n objects of ten categories.
 func changedFile(t *testing.T, name string, n int) *index.Index {
 	t.Helper()
-	schema, err := index.ParseSchema([]byte("name: " + name + "\nkind: rows\ncolumns: [{name: c, type: category, layout: postings}]\n"))
+	spec, err := index.Builtin().ParseSchema([]byte("name: " + name + "\nkind: rows\ncolumns: [{name: c, type: category, layout: postings}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.NewBuilder(schema, []index.AttributeSpec{{Name: "c", Type: index.Text, Layout: "postings"}}, index.BuilderOptions{})
+	b, err := index.NewBuilder(spec, []schema.AttributeSpec{{Name: "c", Type: schema.Text, Layout: "postings"}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +77,7 @@ func TestChangedFileLeavesOthersAlone(t *testing.T) {
 	}
 	defer f.Close()
 	for _, s := range damaged.Sections() {
-		if s.Kind == index.SectionPostings { // its ids lie at its end
+		if s.Kind == postings.SectionPostings { // its ids lie at its end
 			ids := make([]byte, 2*3000)
 			for i := range ids {
 				ids[i] = byte(i/2*7>>(8*(i%2))) | byte(0x80*(i%2)) // above 32,767

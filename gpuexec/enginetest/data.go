@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // dataFile returns the path of a file of the test data: $GENIEMQ_DATA, or ../shared/data beside the repository. Where
@@ -45,18 +45,18 @@ func dataFile(t testing.TB, name string) string {
 
 // Collection is an index built from files with the project's own loaders and encoders.
 type Collection struct {
-	schema  *index.Schema
-	Records []index.Record
+	schema  *schema.Schema
+	Records []schema.Record
 	Index   *index.Index
-	Queries *encode.Queries
+	Queries *index.Queries
 }
 
 // LoadCollection reads all files and indexes their records, copies times over.
-func LoadCollection(t testing.TB, schema string, opts load.Options, copies int, files ...string) *Collection {
+func LoadCollection(t testing.TB, spec string, opts load.Options, copies int, files ...string) *Collection {
 	t.Helper()
 	c := &Collection{}
 	var err error
-	if c.schema, err = index.ParseSchema([]byte(schema)); err != nil {
+	if c.schema, err = index.Builtin().ParseSchema([]byte(spec)); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range files {
@@ -65,7 +65,7 @@ func LoadCollection(t testing.TB, schema string, opts load.Options, copies int, 
 			t.Fatal(err)
 		}
 		for {
-			var rec index.Record
+			var rec schema.Record
 			err := r.Next(&rec)
 			var bad *load.BadRecord
 			if errors.As(err, &bad) {
@@ -84,11 +84,10 @@ func LoadCollection(t testing.TB, schema string, opts load.Options, copies int, 
 			t.Fatal(err)
 		}
 	}
-	b, err := index.NewBuilder(c.schema, encode.Attributes(c.schema), index.BuilderOptions{})
+	objects, err := index.NewObjects(c.schema, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects := encode.NewObjects(c.schema, b)
 	for range copies {
 		for i := range c.Records {
 			if err := objects.Add(&c.Records[i]); err != nil {
@@ -96,8 +95,8 @@ func LoadCollection(t testing.TB, schema string, opts load.Options, copies int, 
 			}
 		}
 	}
-	c.Index = OpenBuilt(t, b)
-	if c.Queries, err = encode.NewQueries(c.Index); err != nil {
+	c.Index = OpenBuilt(t, objects.Builder)
+	if c.Queries, err = index.NewQueries(c.Index); err != nil {
 		t.Fatal(err)
 	}
 	return c

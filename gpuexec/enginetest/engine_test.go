@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // TestEngineAgainstBruteForce compares with the definition on random collections of up to a few hundred objects, in
@@ -30,7 +30,7 @@ func TestEngineAgainstBruteForce(t *testing.T) {
 func TestEngineAcrossTiles(t *testing.T) {
 	rng := NewRand(t)
 	all := engines(t)
-	const tile = index.TileObjects
+	const tile = store.TileObjects
 	for _, n := range Rounds([]int{tile - 1, tile, tile + 1, 1<<16 + 1, 2 * tile, 2*tile + 1, 3*tile + 100}) {
 		w := RandomWorld(t, rng, n)
 		for _, e := range all {

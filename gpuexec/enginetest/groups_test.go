@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 	"go.uber.org/goleak"
 )
 
@@ -17,7 +17,7 @@ import (
 func TestDevices(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	rng := NewRand(t)
-	const tile = index.TileObjects
+	const tile = store.TileObjects
 	for _, n := range Rounds([]int{3*tile + 100, 0, 1, 300, tile, tile + 1, 2 * tile, 5*tile + 7}) {
 		w := RandomWorld(t, rng, n)
 		one := loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: 2})
@@ -40,7 +40,7 @@ func TestDevices(t *testing.T) {
 func TestDevicesConcurrent(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	rng := NewRand(t)
-	w := RandomWorld(t, rng, 2*index.TileObjects+99)
+	w := RandomWorld(t, rng, 2*store.TileObjects+99)
 	one := loadCPU(t, w.Index, gpuexec.CPUOptions{})
 	for _, mode := range gpuexec.DeviceModes() {
 		s := LoadOn(t, cpuGroup(mode, 3, 2), w.Index)
@@ -72,7 +72,7 @@ func TestDeviceGroupInfo(t *testing.T) {
 	if info := g.Info(); info.Device != "3 x 2 cores, replica" || info.Workers != 2 || info.Kind != gpuexec.CPU {
 		t.Errorf("%+v", info)
 	}
-	w := RandomWorld(t, rand.New(rand.NewPCG(1, 1)), 2*index.TileObjects)
+	w := RandomWorld(t, rand.New(rand.NewPCG(1, 1)), 2*store.TileObjects)
 	one := loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: 2}).Capacity()
 	if c := LoadOn(t, g, w.Index).Capacity(); c.InFlight != 3*one.InFlight || c.IndexBytes != one.IndexBytes || c.BatchPlans != one.BatchPlans {
 		t.Errorf("replicas: %+v, one: %+v", c, one)

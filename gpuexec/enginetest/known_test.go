@@ -8,8 +8,9 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/index/verify"
 )
 
@@ -123,18 +124,18 @@ func TestTypos(t *testing.T) {
 func TestTiesAcrossTiles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	w := &World{Vocabulary: []uint32{4}}
-	for id := range 3*index.TileObjects + 5 {
+	for id := range 3*store.TileObjects + 5 {
 		keywords := []uint32{0}
 		if rng.IntN(1000) == 0 {
 			keywords = append(keywords, 1)
 		}
-		if id%index.TileObjects == index.TileObjects-1 {
+		if id%store.TileObjects == store.TileObjects-1 {
 			keywords = append(keywords, 2, 2, 2)
 		}
 		w.Objects = append(w.Objects, [][]uint32{keywords})
 	}
 	w.Build(t)
-	for _, weight := range []uint32{1, 3, 60, 10_000, index.MaxWeight} {
+	for _, weight := range []uint32{1, 3, 60, 10_000, postings.MaxWeight} {
 		for _, k := range Rounds([]int{1, 3, 4, 100, 5000, 64512, gpuexec.MaxK}) {
 			var plan gpuexec.Plan
 			plan.K = k

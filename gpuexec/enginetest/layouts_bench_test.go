@@ -10,6 +10,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // compareLayouts searches the same plans on the same data in several layouts, in turns, and reports the median of each and the
@@ -78,7 +79,7 @@ func BenchmarkLayouts(b *testing.B) {
 		names, indexes := []string{"postings", "sliced"}, []*index.Index{}
 		const objects, functions, buckets = 65_000, 237, 67
 		var w *World
-		for _, layout := range []index.Layout{index.LayoutPostings, index.LayoutSliced} {
+		for _, layout := range []schema.Layout{schema.LayoutPostings, schema.LayoutSliced} {
 			w = bucketWorld(b, objects, functions, buckets, layout)
 			indexes = append(indexes, w.Index)
 		}
@@ -98,7 +99,7 @@ func BenchmarkLayouts(b *testing.B) {
 		const objects, words = 500_000, 17
 		names, indexes := []string{"postings", "rare"}, []*index.Index{}
 		var w *World
-		for _, layout := range []index.Layout{index.LayoutPostings, index.LayoutRare} {
+		for _, layout := range []schema.Layout{schema.LayoutPostings, schema.LayoutRare} {
 			w = wordWorld(b, objects, words, layout)
 			indexes = append(indexes, w.Index)
 		}
@@ -119,9 +120,9 @@ func BenchmarkLayouts(b *testing.B) {
 }
 
 // bucketWorld has attributes whose keywords are distributed like the buckets of a normal variable.
-func bucketWorld(b *testing.B, objects, attributes int, buckets uint32, layout index.Layout) *World {
+func bucketWorld(b *testing.B, objects, attributes int, buckets uint32, layout schema.Layout) *World {
 	rng := rand.New(rand.NewPCG(1, 1))
-	w := &World{Vocabulary: slices.Repeat([]uint32{buckets}, attributes), Layouts: slices.Repeat([]index.Layout{layout}, attributes)}
+	w := &World{Vocabulary: slices.Repeat([]uint32{buckets}, attributes), Layouts: slices.Repeat([]schema.Layout{layout}, attributes)}
 	for range objects {
 		object := make([][]uint32, attributes)
 		for a := range object {
@@ -135,10 +136,10 @@ func bucketWorld(b *testing.B, objects, attributes int, buckets uint32, layout i
 }
 
 // wordWorld has documents of words with Zipf's distribution (design section 8, W3), of 1 M words.
-func wordWorld(b *testing.B, objects, words int, layout index.Layout) *World {
+func wordWorld(b *testing.B, objects, words int, layout schema.Layout) *World {
 	rng := rand.New(rand.NewPCG(1, 1))
 	zipf := rand.NewZipf(rng, 1.0001, 20, 999_999)
-	w := &World{Vocabulary: []uint32{1_000_000}, Layouts: []index.Layout{layout}}
+	w := &World{Vocabulary: []uint32{1_000_000}, Layouts: []schema.Layout{layout}}
 	for range objects {
 		var own []uint32
 		for range words {

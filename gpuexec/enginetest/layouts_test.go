@@ -5,7 +5,8 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // TestLayoutsAgree builds the same collection in postings, in the other layouts wherever they can hold it, and mixed: the
@@ -13,7 +14,7 @@ import (
 func TestLayoutsAgree(t *testing.T) {
 	rng := NewRand(t)
 	all := engines(t)
-	const tile = index.TileObjects
+	const tile = store.TileObjects
 	for _, n := range Rounds([]int{1, 255, 256, 257, 1023, 1024, 1025, 3000, tile - 1, tile, tile + 1, 2*tile + 1500}) {
 		w := RandomWorld(t, rng, n)
 		usable := make([]bool, len(w.Vocabulary)) // as texts
@@ -31,14 +32,14 @@ func TestLayoutsAgree(t *testing.T) {
 				layout := possible[rng.IntN(len(possible))]
 				switch {
 				case round == 0:
-					layout = index.LayoutPostings
+					layout = schema.LayoutPostings
 				case round == 1:
-					layout = index.LayoutRare
-				case round == 2 && slices.Contains(possible, index.LayoutSliced):
-					layout = index.LayoutSliced
+					layout = schema.LayoutRare
+				case round == 2 && slices.Contains(possible, schema.LayoutSliced):
+					layout = schema.LayoutSliced
 				}
-				if layout == index.LayoutRare && !usable[a] {
-					layout = index.LayoutPostings
+				if layout == schema.LayoutRare && !usable[a] {
+					layout = schema.LayoutPostings
 				}
 				w.Layouts[a] = layout
 			}

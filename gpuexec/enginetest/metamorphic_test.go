@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/index/verify"
 )
 
@@ -17,7 +17,7 @@ import (
 func TestRelations(t *testing.T) {
 	rng := NewRand(t)
 	for _, e := range engines(t) {
-		w := RandomWorld(t, rng, rng.IntN(3*index.TileObjects))
+		w := RandomWorld(t, rng, rng.IntN(3*store.TileObjects))
 		s := LoadOn(t, e, w.Index)
 		var plans []gpuexec.Plan
 		for range 50 {
@@ -88,7 +88,7 @@ func TestConcurrentSearches(t *testing.T) {
 	var calls sync.WaitGroup
 	var searchers []gpuexec.Searcher
 	for _, e := range engines(t) {
-		w := RandomWorld(t, rng, index.TileObjects+1000)
+		w := RandomWorld(t, rng, store.TileObjects+1000)
 		s := LoadOn(t, e, w.Index)
 		searchers = append(searchers, s)
 		for range 6 {
@@ -120,9 +120,9 @@ func TestConcurrentSearches(t *testing.T) {
 
 func TestCancellation(t *testing.T) {
 	rng := NewRand(t)
-	w := RandomWorld(t, rng, 2*index.TileObjects)
+	w := RandomWorld(t, rng, 2*store.TileObjects)
 	for w.Index.Attributes()[0].Postings == 0 { // nothing is searched where nothing can match
-		w = RandomWorld(t, rng, 2*index.TileObjects)
+		w = RandomWorld(t, rng, 2*store.TileObjects)
 	}
 	s := loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: 2})
 	plans := make([]gpuexec.Plan, 200)
@@ -161,8 +161,8 @@ func TestBadPlans(t *testing.T) {
 		w = RandomWorld(t, rng, 100)
 	}
 	item := func(attr, weight, lo, hi uint32) gpuexec.Plan {
-		return gpuexec.Plan{Family: postings.FamilyName, K: 1, Query: &index.Query{
-			Items: []index.Item{{Attr: attr, Weight: weight, Count: 1}}, Spans: []index.Span{{Lo: lo, Hi: hi}},
+		return gpuexec.Plan{Family: postings.FamilyName, K: 1, Query: &postings.MatchQuery{
+			Items: []postings.Item{{Attr: attr, Weight: weight, Count: 1}}, Spans: []postings.Span{{Lo: lo, Hi: hi}},
 		}}
 	}
 	good := item(0, 1, 0, 1)
@@ -170,8 +170,8 @@ func TestBadPlans(t *testing.T) {
 	Query(&noSpans).Items[0].First = 1
 	overlap := item(0, 1, 0, 1)
 	Query(&overlap).Items[0].Count = 2
-	Query(&overlap).Spans = append(Query(&overlap).Spans, index.Span{Lo: 0, Hi: 1})
-	heavy := item(0, index.MaxWeight, 0, w.Vocabulary[0])
+	Query(&overlap).Spans = append(Query(&overlap).Spans, postings.Span{Lo: 0, Hi: 1})
+	heavy := item(0, postings.MaxWeight, 0, w.Vocabulary[0])
 	for range 1<<16 + 100 {
 		Query(&heavy).Items = append(Query(&heavy).Items, Query(&heavy).Items[0])
 	}
@@ -183,14 +183,14 @@ func TestBadPlans(t *testing.T) {
 	bad := []gpuexec.Plan{
 		with(func(p *gpuexec.Plan) { p.Family = "trees" }),
 		with(func(p *gpuexec.Plan) { p.Query = nil }),
-		with(func(p *gpuexec.Plan) { p.Query = (*index.Query)(nil) }),
+		with(func(p *gpuexec.Plan) { p.Query = (*postings.MatchQuery)(nil) }),
 		with(func(p *gpuexec.Plan) { p.Query = 7 }),
 		with(func(p *gpuexec.Plan) { p.Rescore = &verify.Nearest{Texts: w.Index, NGram: 3} }), // k is 0
 		with(func(p *gpuexec.Plan) { p.K = 0 }),
 		with(func(p *gpuexec.Plan) { p.K = -1 }),
 		with(func(p *gpuexec.Plan) { p.K = gpuexec.MaxK + 1 }),
 		item(uint32(len(w.Vocabulary)), 1, 0, 1), item(1<<31, 1, 0, 1),
-		item(0, 0, 0, 1), item(0, index.MaxWeight+1, 0, 1),
+		item(0, 0, 0, 1), item(0, postings.MaxWeight+1, 0, 1),
 		item(0, 1, 1, 1), item(0, 1, 2, 1), item(0, 1, 0, w.Vocabulary[0]+1),
 		noSpans, overlap, heavy,
 	}
@@ -227,7 +227,7 @@ func TestAllocations(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	rng := NewRand(t)
-	w := RandomWorld(t, rng, 3*index.TileObjects)
+	w := RandomWorld(t, rng, 3*store.TileObjects)
 	plans := make([]gpuexec.Plan, 256)
 	for i := range plans {
 		plans[i] = w.RandomPlan(rng)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // pacedSearch executes plans under a pace until all are answered, as a service does: what is unfinished goes on in later calls,
@@ -60,7 +60,7 @@ func TestPaceChangesNoAnswer(t *testing.T) {
 		base := RandomString(rng, "abcdé", 1+rng.IntN(200))
 		size := rng.IntN(300)
 		if round%20 == 0 && !RaceEnabled {
-			size = index.TileObjects + rng.IntN(300) // several parts of a scan
+			size = store.TileObjects + rng.IntN(300) // several parts of a scan
 		}
 		for range size {
 			switch rng.IntN(4) {

@@ -9,23 +9,23 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/encode"
+	"github.com/geniemq/geniemq/index/ngram"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/verify"
 )
 
-func SequenceCollection(t testing.TB, texts []string, ngram int) *Collection {
+func SequenceCollection(t testing.TB, texts []string, grams int) *Collection {
 	t.Helper()
-	schema, err := index.ParseSchema(fmt.Appendf(nil, "name: texts\nkind: sequences\nngram: %d\n", ngram))
+	spec, err := index.Builtin().ParseSchema(fmt.Appendf(nil, "name: texts\nkind: sequences\nngram: %d\n", grams))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.NewBuilder(schema, encode.Attributes(schema), index.BuilderOptions{})
+	objects, err := index.NewObjects(spec, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects := encode.NewObjects(schema, b)
 	for _, text := range texts {
-		rec := index.Record{Cells: make([]index.Cell, 1)}
+		rec := schema.Record{Cells: make([]schema.Cell, 1)}
 		if text != "" {
 			rec.Cells[0].Values = []string{text}
 		}
@@ -33,8 +33,8 @@ func SequenceCollection(t testing.TB, texts []string, ngram int) *Collection {
 			t.Fatal(err)
 		}
 	}
-	c := &Collection{schema: schema, Index: OpenBuilt(t, b)}
-	if c.Queries, err = encode.NewQueries(c.Index); err != nil {
+	c := &Collection{schema: spec, Index: OpenBuilt(t, objects.Builder)}
+	if c.Queries, err = index.NewQueries(c.Index); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -52,12 +52,12 @@ func (c *Collection) SequencePlan(t testing.TB, text string, k, candidates int, 
 }
 
 // Nearest is the definition: all objects by (distance, count descending, id). An object without text has no grams.
-func Nearest(texts []string, query string, ngram int, minCount uint32) []gpuexec.Hit {
+func Nearest(texts []string, query string, grams int, minCount uint32) []gpuexec.Hit {
 	var all []gpuexec.Hit
 	for id, text := range texts {
 		count := 0
 		if text != "" {
-			count = index.GramOverlap([]rune(query), []rune(text), ngram)
+			count = ngram.Overlap([]rune(query), []rune(text), grams)
 		}
 		if uint32(count) >= minCount {
 			all = append(all, gpuexec.Hit{ID: uint32(id), Count: uint32(count), Score: float64(verify.EditDistance([]rune(query), []rune(text)))})

@@ -14,6 +14,8 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // NewRand is seeded by GENIEMQ_SEED, which a failed test names, else by the clock.
@@ -41,9 +43,9 @@ func Rounds[T any](all []T) []T {
 // World is a random collection: the plain objects, from which match counts are computed naively, and the index that
 // was built of them.
 type World struct {
-	Vocabulary []uint32       // keywords of each attribute
-	Objects    [][][]uint32   // by object, by attribute: keywords, with repeats
-	Layouts    []index.Layout // by attribute; nil: the builder chooses
+	Vocabulary []uint32        // keywords of each attribute
+	Objects    [][][]uint32    // by object, by attribute: keywords, with repeats
+	Layouts    []schema.Layout // by attribute; nil: the builder chooses
 	Index      *index.Index
 }
 
@@ -84,12 +86,12 @@ func RandomWorld(t testing.TB, rng *rand.Rand, n int) *World {
 
 // chooseLayouts chooses a layout for each attribute, of those that can hold it.
 func (w *World) chooseLayouts(rng *rand.Rand) {
-	w.Layouts = make([]index.Layout, len(w.Vocabulary))
+	w.Layouts = make([]schema.Layout, len(w.Vocabulary))
 	for a := range w.Layouts {
 		possible := w.possible(a)
 		layout := possible[rng.IntN(len(possible))]
-		if layout == index.LayoutRare && !w.renumber(a) {
-			layout = index.LayoutPostings
+		if layout == schema.LayoutRare && !w.renumber(a) {
+			layout = schema.LayoutPostings
 		}
 		w.Layouts[a] = layout
 	}
@@ -104,14 +106,14 @@ func (w *World) layout(a int) string {
 }
 
 // possible are the layouts that can hold an attribute.
-func (w *World) possible(a int) []index.Layout {
-	layouts := []index.Layout{index.LayoutPostings, index.LayoutRare}
+func (w *World) possible(a int) []schema.Layout {
+	layouts := []schema.Layout{schema.LayoutPostings, schema.LayoutRare}
 	for _, object := range w.Objects {
 		if len(object[a]) > 1 {
 			return layouts
 		}
 	}
-	return append(layouts, index.LayoutSliced)
+	return append(layouts, schema.LayoutSliced)
 }
 
 // renumber numbers the keywords of an attribute that occur, and drops the others, as an attribute of texts does. It
@@ -145,19 +147,19 @@ func (w *World) renumber(a int) bool {
 // Build makes the index. Attributes in LayoutRare are texts, the others ordinals, some of whose keywords may not occur.
 func (w *World) Build(t testing.TB) {
 	t.Helper()
-	schema, err := index.ParseSchema(RowsSchema)
+	spec, err := index.Builtin().ParseSchema(RowsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var specs []index.AttributeSpec
+	var specs []schema.AttributeSpec
 	for a, v := range w.Vocabulary {
-		spec := index.AttributeSpec{Name: "a" + strconv.Itoa(a), Type: index.Ordinal, Keywords: v, Layout: w.layout(a)}
+		spec := schema.AttributeSpec{Name: "a" + strconv.Itoa(a), Type: schema.Ordinal, Keywords: v, Layout: w.layout(a)}
 		if spec.Layout == "rare" {
-			spec.Type, spec.Keywords = index.Text, 0
+			spec.Type, spec.Keywords = schema.Text, 0
 		}
 		specs = append(specs, spec)
 	}
-	b, err := index.NewBuilder(schema, specs, index.BuilderOptions{Workers: 1})
+	b, err := index.NewBuilder(spec, specs, index.BuilderOptions{Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +205,7 @@ func LoadOn(t testing.TB, e gpuexec.Engine, x gpuexec.Source) gpuexec.Searcher {
 }
 
 // AddRandomItem adds an item: a value, a range, a set, the whole attribute or nothing.
-func (w *World) AddRandomItem(rng *rand.Rand, q *index.Query, weight uint32) {
+func (w *World) AddRandomItem(rng *rand.Rand, q *postings.MatchQuery, weight uint32) {
 	a := rng.IntN(len(w.Vocabulary))
 	v := w.Vocabulary[a]
 	q.StartItem(uint32(a), weight)
@@ -232,7 +234,7 @@ func (w *World) RandomPlan(rng *rand.Rand) gpuexec.Plan {
 	var plan gpuexec.Plan
 	m := &plan
 	Query(m) // also of no item
-	heaviest := []int{1, 2, 30, 4000, index.MaxWeight}[rng.IntN(5)]
+	heaviest := []int{1, 2, 30, 4000, postings.MaxWeight}[rng.IntN(5)]
 	for range rng.IntN(12) {
 		w.AddRandomItem(rng, Query(m), uint32(1+rng.IntN(heaviest)))
 		if rng.IntN(5) == 0 {
@@ -248,7 +250,7 @@ func (w *World) RandomPlan(rng *rand.Rand) gpuexec.Plan {
 }
 
 // counts computes the match counts of all objects by the definition.
-func (w *World) Counts(q *index.Query) []uint64 {
+func (w *World) Counts(q *postings.MatchQuery) []uint64 {
 	counts := make([]uint64, len(w.Objects))
 	for _, item := range q.Items {
 		contained := make([]bool, w.Vocabulary[item.Attr])

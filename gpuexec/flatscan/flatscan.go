@@ -14,7 +14,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/store"
 )
@@ -45,7 +44,7 @@ type Stats struct {
 }
 
 // New copies the postings of x.
-func New(x *index.Index) *Scanner {
+func New(x *postings.Lists) *Scanner {
 	s := &Scanner{counts: make([]uint32, x.Objects())}
 	var decoder postings.Decoder
 	for attr := range x.Attributes() {

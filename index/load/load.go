@@ -1,7 +1,7 @@
 // Package load reads input files into records: CSV and TSV, JSON Lines and text of one record per line, each of them
 // also compressed with gzip.
 //
-// A Reader knows files and the columns of a schema, and nothing of keywords; index/encode knows keywords, and
+// A Reader knows files and the columns of a schema, and nothing of keywords; index/column knows keywords, and
 // nothing of files. What travels between them is schema.Record: the cells of the schema's columns, in schema
 // order, with missing values already taken out and lists already split.
 //

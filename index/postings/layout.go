@@ -23,6 +23,7 @@ type codec struct {
 	openWhole func(x *Lists, attr int, section []byte) error
 	open      func(x *Lists, tile, attr int, section []byte) error
 	decode    func(d *Decoder, x *Lists, tile, attr int) Postings
+	work      func(x *Lists, tile, attr int) uint64 // what a query of all keywords costs in a tile, in postings
 
 	// Validating: what is to be checked beside the postings of each tile. counters is how many counters it takes, count adds a tile
 	// that was decoded, and agree checks the sums. All nil: nothing.
@@ -51,12 +52,13 @@ var codecs = [...]*codec{
 		accepts:  func(*Attribute) error { return nil },
 		open:     openPostings,
 		decode:   func(_ *Decoder, x *Lists, tile, attr int) Postings { return x.Postings(tile, attr) },
+		work:     workOfList,
 		describe: describePostings,
 	},
 	schema.LayoutSliced: {
 		tile: SectionPlanes, whole: SectionCodes,
 		prepare: prepareSliced, encodeWhole: encodeCodes, encode: encodePlanes,
-		accepts: acceptsSliced, openWhole: openCodes, open: openPlanes, decode: decodeSliced,
+		accepts: acceptsSliced, openWhole: openCodes, open: openPlanes, decode: decodeSliced, work: workOfPlanes,
 		counters: countersSliced, count: countCodes, agree: agreeSliced,
 		describe: describeSliced,
 	},
@@ -64,6 +66,7 @@ var codecs = [...]*codec{
 		tile: SectionPostings, whole: SectionRare,
 		prepare: prepareRare, encodeWhole: encodeRare, encode: encodeFrequent,
 		accepts: acceptsRare, openWhole: openRare, open: openFrequent, decode: decodeJoined,
+		work:     workOfList, // of the frequent keywords, which are most of all postings
 		describe: describeRare,
 	},
 }

@@ -154,6 +154,8 @@ func (p Postings) checkObjects(objects int) error {
 	return nil
 }
 
+func workOfList(x *Lists, tile, attr int) uint64 { return uint64(x.Postings(tile, attr).Len()) }
+
 // describePostings adds an attribute in LayoutPostings to its statistics.
 func describePostings(x *Lists, attr int, s *ListStatistics, lengths []uint64) {
 	x.addLists(s, attr, lengths)

@@ -309,6 +309,8 @@ func (d *Decoder) code(i int) int {
 	return int(d.low[i])
 }
 
+func workOfPlanes(x *Lists, tile, _ int) uint64 { return uint64(x.TileLen(tile)) }
+
 // countersSliced is one for each code, and for none.
 func countersSliced(x *Lists, attr int) int { return x.codes[attr].Len() + 1 }
 

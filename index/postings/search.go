@@ -3,8 +3,6 @@ package postings
 import (
 	"fmt"
 	"math"
-
-	"github.com/geniemq/geniemq/index/schema"
 )
 
 // CheckQuery says whether a query, which must be a *MatchQuery, can be counted in x, and returns what no object's count exceeds. The
@@ -50,13 +48,8 @@ func (x *Lists) TileWork() []uint64 {
 	work := make([]uint64, x.Tiles())
 	for tile := range work {
 		work[tile] = uint64(x.TileLen(tile))
-		for a, attribute := range x.Attributes() {
-			if attribute.Layout == schema.LayoutSliced {
-				work[tile] += uint64(x.TileLen(tile))
-				continue
-			}
-			_, _, ids := x.Postings(tile, a).Arrays() // of LayoutRare, the frequent keywords: most of all postings
-			work[tile] += uint64(len(ids))
+		for a := range x.attributes {
+			work[tile] += codecOf(x.attributes[a].Layout).work(x, tile, a)
 		}
 	}
 	return work

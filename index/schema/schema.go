@@ -87,7 +87,7 @@ type Schema struct {
 	// NGram is the n of the n-grams of sequences, 1 to 8. Default 3.
 	NGram int `yaml:"ngram,omitempty"`
 	// Words names how documents become words. Default, and the only one: uax29-lower, Unicode text segmentation
-	// (UAX #29), normal form and lower case as index/encode defines them. Stored, so that a later way does not
+	// (UAX #29), normal form and lower case as index/column defines them. Stored, so that a later way does not
 	// change what existing indexes answer.
 	Words string `yaml:"words,omitempty"`
 	// StopWords are the words left out of documents: english (default), none, or a list. A parsed schema

@@ -14,6 +14,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/service/translate"
@@ -62,7 +63,7 @@ type generation struct {
 	name       string
 	settings   *Settings
 	facts      Facts
-	attributes []index.Attribute // by name and type
+	attributes []postings.Attribute // by name and type
 	file       *file
 	translator *translate.Translator
 	searcher   gpuexec.Searcher
@@ -100,7 +101,7 @@ func open(path, name string, kinds index.Kinds, certifyLimit int64, effort store
 		Example: translate.Example(x),
 	}
 	for _, a := range x.Attributes() {
-		g.attributes = append(g.attributes, index.Attribute{Name: strings.Clone(a.Name), Type: a.Type})
+		g.attributes = append(g.attributes, postings.Attribute{Name: strings.Clone(a.Name), Type: a.Type})
 	}
 	return g, nil
 }
@@ -202,7 +203,7 @@ func (g *generation) fits(newer *generation) error {
 		return refused("it holds %s, and the one that is served %s", newer.facts.Kind, g.facts.Kind)
 	}
 	for _, a := range g.attributes {
-		i := slices.IndexFunc(newer.attributes, func(b index.Attribute) bool { return b.Name == a.Name })
+		i := slices.IndexFunc(newer.attributes, func(b postings.Attribute) bool { return b.Name == a.Name })
 		if i < 0 {
 			return refused("it has no attribute %s, which the one that is served has", a.Name)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 const (
@@ -24,7 +25,7 @@ type fileWatch struct {
 	hold   func(bool)      // the stored messages
 	log    *slog.Logger
 
-	patrol *index.Patrol
+	patrol *store.Patrol
 	doubt  string // why the index is held back, ""
 	name   string // what became of the file's name, ""
 }
