@@ -167,9 +167,6 @@ func (p *Pipeline) BatchSize() int { return p.options.BatchSize }
 // Forget drops the memory that is kept for messages to come.
 func (p *Pipeline) Forget() { p.memory.hits.drop() }
 
-// Aborted is the context that ends when the pipeline is aborted, and when it has ended.
-func (p *Pipeline) Aborted() context.Context { return p.aborted }
-
 // Abort makes the pipeline give up what it has.
 func (p *Pipeline) Abort() { p.abort() }
 
