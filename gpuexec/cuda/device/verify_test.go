@@ -4,7 +4,6 @@ package device
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -278,8 +277,8 @@ func TestCUDAVerifyTimes(t *testing.T) {
 					slices.Sort(verified[way])
 				}
 				middle := len(total[0]) / 2
-				t.Log(fmt.Sprintf("length %4d, %3d symbols, k %2d, K %4d: verify device %.3f ms, host %.3f ms; batch %.3f, %.3f ms",
-					c.length, resident.Symbols.Count, k, candidates, verified[0][middle], verified[1][middle], total[0][middle], total[1][middle]))
+				t.Logf("length %4d, %3d symbols, k %2d, K %4d: verify device %.3f ms, host %.3f ms; batch %.3f, %.3f ms",
+					c.length, resident.Symbols.Count, k, candidates, verified[0][middle], verified[1][middle], total[0][middle], total[1][middle])
 			}
 		}
 		if err := s.Close(); err != nil {

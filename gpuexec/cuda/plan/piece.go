@@ -69,9 +69,9 @@ func waveEntries(k, blocks int) int64 {
 	return int64(blocks) * int64(min(k, run.TileObjects/blocks))
 }
 
-// queryNeed is the device memory of a query: itself, its spans, state and answer, and candidates for waves of w tiles.
-func queryNeed(spans, k, w, blocks int) int64 {
-	return abi.QueryBytes + abi.SpanBytes*int64(spans) + abi.StateBytes + topk.EntryBytes*(2*int64(k)+waveEntries(k, blocks)*int64(w))
+// queryNeed is the device memory of a query: itself, its spans, state and answer, and candidates for waves of one tile.
+func queryNeed(spans, k, blocks int) int64 {
+	return abi.QueryBytes + abi.SpanBytes*int64(spans) + abi.StateBytes + topk.EntryBytes*(2*int64(k)+waveEntries(k, blocks))
 }
 
 // Cost is the device memory that a plan needs at least (gpuexec.Searcher).
@@ -83,7 +83,7 @@ func (x *Index) Cost(p *gpuexec.Plan) int64 {
 			spans += int(q.Items[i].Count)
 		}
 	}
-	need := queryNeed(x.spanRoom(spans), k, 1, x.device.Tile[len(x.device.Tile)-1].Blocks)
+	need := queryNeed(x.spanRoom(spans), k, x.device.Tile[len(x.device.Tile)-1].Blocks)
 	in, out := x.compareNeed(&run.Job{K: k, Rescore: p.Rescore})
 	return need + in + out
 }
@@ -95,7 +95,7 @@ func (x *Index) fitting(queries []Query, room Room) (int, error) {
 	for i := range queries {
 		q := &queries[i]
 		job := q.Job
-		n := queryNeed(x.spanRoom(int(q.spans)), job.K, 1, x.device.Tile[q.variant].Blocks)
+		n := queryNeed(x.spanRoom(int(q.spans)), job.K, x.device.Tile[q.variant].Blocks)
 		nIn := abi.QueryBytes + abi.StateBytes + abi.SpanBytes*int64(q.spans)
 		nOut := abi.StateBytes + topk.EntryBytes*int64(job.K)
 		compareIn, compareOut := x.compareNeed(job)

@@ -240,7 +240,7 @@ func TestTileWaves(t *testing.T) {
 			q := x.Plan(&run.Job{Query: enginetest.Query(&p), K: 1 + rng.IntN(most), MinCount: 1, Bound: uint32(rng.Uint64() >> (32 + rng.IntN(32)))})
 			blocks := x.device.Tile[q.variant].Blocks
 			queries = append(queries, q)
-			need += queryNeed(x.spanRoom(int(q.spans)), q.Job.K, 1, blocks)
+			need += queryNeed(x.spanRoom(int(q.spans)), q.Job.K, blocks)
 			kept, tile = kept+int64(q.Job.K), tile+waveEntries(q.Job.K, blocks)
 		}
 		room := roomOf(slack + need + rng.Int64N(30*tile*topk.EntryBytes))

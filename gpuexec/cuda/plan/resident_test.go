@@ -22,15 +22,6 @@ func partBytesOf(t testing.TB, x *index.Index) (most int64) {
 	}
 }
 
-// tablesOf is the memory of what is not streamed.
-func tablesOf(t testing.TB, x *index.Index) int64 {
-	layout, err := newResident(listsOf(x), run.AllTiles(x), Limits{Memory: 1 << 40})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return layout.FixedBytes()
-}
-
 // TestCutParts: parts are contiguous, no larger than allowed, and as few as first fit makes them.
 func TestCutParts(t *testing.T) {
 	rng := enginetest.NewRand(t)
