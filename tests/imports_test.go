@@ -68,7 +68,7 @@ var rules = map[string]rule{
 	"gpuexec/cuda/device": {[]string{"gpuexec", "gpuexec/run", "gpuexec/cuda/abi", "gpuexec/cuda/plan", "index/postings", "index/schema", "index/verify", "kernels"}, []string{cudaGo}},
 	// What the host and the kernels agree on.
 	"gpuexec/cuda/abi": {nil, nil},
-	"gpuexec/open":     {[]string{"gpuexec", "gpuexec/run", "gpuexec/cpu", "gpuexec/group", "gpuexec/cuda/device", "kernels"}, nil},
+	"gpuexec/open":     {[]string{"gpuexec", "gpuexec/run", "gpuexec/cpu", "gpuexec/group", "gpuexec/cuda/device", "gpuexec/cuda/plan", "index/postings", "index/verify", "kernels"}, nil},
 	// What the tests of engines are made of. No product package imports it.
 	"gpuexec/enginetest": {[]string{"gpuexec", "gpuexec/flatscan", "index", "index/schema", "index/ngram", "index/column", "index/load", "index/postings", "index/verify"}, nil},
 	// The yardstick of the CPU engine: it must not share code with what it checks.
@@ -109,7 +109,7 @@ var rules = map[string]rule{
 		[]string{natsGo, nuid},
 	},
 	"cmd/geniemq": {
-		[]string{"wire", "index", "index/schema", "index/store", "index/postings", "index/load", "gpuexec", "gpuexec/open", "client", "service", "bench", "bench/workload", "internal/human", "service/admin", "service/config", "service/connection"},
+		[]string{"wire", "index", "index/schema", "index/store", "index/postings", "index/load", "index/verify", "gpuexec", "gpuexec/open", "client", "service", "bench", "bench/workload", "internal/human", "service/admin", "service/config", "service/connection"},
 		[]string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
 	},
 	"tests":     {nil, nil},

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -221,7 +222,10 @@ func TestBuildInspectQuery(t *testing.T) {
 	if report.Objects != 3 || report.Postings != 6 || report.Verified == nil || !*report.Verified || report.Attributes[1].MaxList != 2 || report.Attributes[1].LongestList != "Female" {
 		t.Errorf("inspect: %+v", report)
 	}
-	if table := command(t, "", nil, "inspect", "--json=false", path); !strings.Contains(table.out, "Female") || !strings.Contains(table.out, "bits/posting") ||
+	if forms := report.GPUMemory; len(forms) < 2 || forms[0] != (formInspection{Form: plan.FormTables, Bytes: forms[0].Bytes, Needed: true}) || forms[0].Bytes <= 0 {
+		t.Errorf("on a GPU: %+v", forms)
+	}
+	if table := command(t, "", nil, "inspect", "--json=false", path); !strings.Contains(table.out, "Female") || !strings.Contains(table.out, "bits/posting") || !strings.Contains(table.out, "on a GPU") ||
 		!strings.Contains(table.out, "3 in 1 tile\n") {
 		t.Errorf("inspect: %s", table.out)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,10 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/index/verify"
 	"github.com/geniemq/geniemq/internal/human"
 )
 
@@ -24,7 +27,8 @@ func (c *cli) inspectCommand() *cobra.Command {
 		Use:   "inspect FILE",
 		Short: "Show what is in an index file",
 		Long: `Inspect shows the sizes of an index file, its attributes, how long their postings
-lists are, and where the bytes go. With --verify it also reads every byte: the
+lists are, where the bytes go, and what it would take of a GPU's memory in each
+of its forms. With --verify it also reads every byte: the
 checksum of each section, and that each posting is in range and in order.`,
 		Example: `  geniemq inspect adult.gmq
   geniemq inspect --verify adult.gmq          exit code 1 when the file is damaged
@@ -38,7 +42,10 @@ checksum of each section, and that each posting is in range and in order.`,
 			if err != nil {
 				return err
 			}
-			report := inspect(x, args[0])
+			report, err := inspect(cmd.Context(), x, args[0])
+			if err != nil {
+				return errors.Join(err, x.Close())
+			}
 			var fault error
 			if verify {
 				fault = x.Validate()
@@ -72,6 +79,7 @@ type inspection struct {
 	Postings   uint64                `json:"postings"`
 	Attributes []attributeInspection `json:"attributes"`
 	Sections   []sectionInspection   `json:"sections"`
+	GPUMemory  []formInspection      `json:"gpu_memory"`
 	// Verified is absent unless the file was verified.
 	Verified *bool `json:"verified,omitempty"`
 }
@@ -102,7 +110,14 @@ type sectionInspection struct {
 	Bytes int64  `json:"bytes"`
 }
 
-func inspect(x *index.Index, file string) inspection {
+// formInspection is a form of the index on a GPU that has room for all of them.
+type formInspection struct {
+	Form   string `json:"form"`
+	Bytes  int64  `json:"bytes"`
+	Needed bool   `json:"needed"` // else it makes queries faster, and is left out where there is no room
+}
+
+func inspect(ctx context.Context, x *index.Index, file string) (inspection, error) {
 	r := inspection{
 		File: file, Version: x.Version(), Bytes: x.Size(), Name: x.Schema().Name, Kind: x.Schema().Kind,
 		Objects: x.Objects(), Tiles: x.Tiles(),
@@ -132,7 +147,15 @@ func inspect(x *index.Index, file string) inspection {
 		r.Postings += a.Postings
 		r.Attributes = append(r.Attributes, at)
 	}
-	return r
+	var texts verify.Texts
+	if x.Schema().Kind == schema.Sequences {
+		texts = x
+	}
+	forms, err := open.Forms(ctx, x, texts)
+	for _, f := range forms {
+		r.GPUMemory = append(r.GPUMemory, formInspection{f.Form, f.Bytes, f.Needed})
+	}
+	return r, err
 }
 
 func typeName(a postings.Attribute) string {
@@ -182,6 +205,20 @@ func (r *inspection) table(out io.Writer) error {
 	fmt.Fprintln(w, "section\tcount\tbytes\tshare\t")
 	for _, s := range r.Sections {
 		fmt.Fprintf(w, "%s\t%d\t%s\t%.1f %%\t\n", s.Kind, s.Count, human.Bytes(s.Bytes), 100*float64(s.Bytes)/float64(r.Bytes))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+
+	fmt.Fprintln(out)
+	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "on a GPU\ttakes\tneeded\t")
+	for _, f := range r.GPUMemory {
+		needed := "no"
+		if f.Needed {
+			needed = "yes"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t\n", f.Form, human.Bytes(f.Bytes), needed)
 	}
 	return w.Flush()
 }
