@@ -190,7 +190,7 @@ func BenchmarkDecode(b *testing.B) {
 			var decoder postings.Decoder
 			for b.Loop() {
 				for tile := range tiles {
-					decoder.Postings(x, tile, 0)
+					decoder.Postings(x.Lists, tile, 0)
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(tiles*store.TileObjects), "ns/posting")

@@ -109,7 +109,7 @@ func exercise(x *index.Index) (sum int) {
 			}
 		}
 		for tile := range x.Tiles() {
-			p := decoder.Postings(x, tile, attr)
+			p := decoder.Postings(x.Lists, tile, attr)
 			for _, kw := range append(keywords, a.Keywords) {
 				if kw < a.Keywords {
 					count(p.Run(kw, kw+1))

@@ -105,7 +105,7 @@ func TestEqualWidthFormula(t *testing.T) {
 			if got, ok := a.Bucket(v); !ok || int(got) != bucket {
 				t.Fatalf("Bucket(%v) = %d, want %d", v, got, bucket)
 			}
-			if p := decoder.Postings(x, 0, 0); !slices.Contains(p.Run(uint32(bucket), uint32(bucket)+1), uint16(id)) {
+			if p := decoder.Postings(x.Lists, 0, 0); !slices.Contains(p.Run(uint32(bucket), uint32(bucket)+1), uint16(id)) {
 				t.Fatalf("object %d with %v is not in bucket %d", id, v, bucket)
 			}
 		}

@@ -54,9 +54,9 @@ columns:
 	to, _ := age.Bucket(99)
 	fmt.Println("edges", age.Edges)
 	var decoder postings.Decoder // whatever the layout
-	fmt.Println("45 to 99:", decoder.Postings(x, 0, 0).Run(from, to+1))
+	fmt.Println("45 to 99:", decoder.Postings(x.Lists, 0, 0).Run(from, to+1))
 	male, _ := x.Lookup(1, "Male")
-	fmt.Println("Male:", decoder.Postings(x, 0, 1).Run(male, male+1))
+	fmt.Println("Male:", decoder.Postings(x.Lists, 0, 1).Run(male, male+1))
 	// Output:
 	// edges [30 40 50]
 	// 45 to 99: [2 1]

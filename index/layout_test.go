@@ -52,7 +52,7 @@ func sameEverywhere(t testing.TB, random *rand.Rand, want, got *index.Index) {
 	}
 	var decoder postings.Decoder
 	compare := func(tile, attr int) {
-		a, b := want.Postings(tile, attr), decoder.Postings(got, tile, attr)
+		a, b := want.Postings(tile, attr), decoder.Postings(got.Lists, tile, attr)
 		aw, as, ai := a.Arrays()
 		bw, bs, bi := b.Arrays()
 		if !slices.Equal(aw, bw) || !slices.Equal(as, bs) || !slices.Equal(ai, bi) {

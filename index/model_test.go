@@ -172,7 +172,7 @@ func (m *model) checkAttribute(t *testing.T, x *index.Index, attr int, random *r
 	tiles := make([]postings.Decoder, x.Tiles())
 	postings := make([]postings.Postings, x.Tiles())
 	for tile := range postings {
-		postings[tile] = tiles[tile].Postings(x, tile, attr)
+		postings[tile] = tiles[tile].Postings(x.Lists, tile, attr)
 	}
 	run := func(lo, hi uint32) (ids []uint32) {
 		for tile := range x.Tiles() {

@@ -148,7 +148,7 @@ func matchCounts(x *index.Index, q *postings.MatchQuery) []uint64 {
 	for tile := range x.Tiles() {
 		base := tile * store.TileObjects
 		for _, item := range q.Items {
-			postings := decoder.Postings(x, tile, int(item.Attr))
+			postings := decoder.Postings(x.Lists, tile, int(item.Attr))
 			for _, span := range q.ItemSpans(item) {
 				for _, id := range postings.Run(span.Lo, span.Hi) {
 					counts[base+int(id)] += uint64(item.Weight)

@@ -53,7 +53,7 @@ var rules = map[string]rule{
 	"index/values":   {[]string{"index/schema", "index/store"}, []string{xxhash}},
 	"index/postings": {[]string{"index/schema", "index/store", "index/values", "internal/bits"}, []string{"golang.org/x/sync"}},
 	"index/column":   {[]string{"index/schema", "index/ngram", "index/postings", "wire/value"}, []string{"github.com/clipperhouse/uax29/v2", xtext}},
-	"index":          {[]string{"index/schema", "index/ngram", "index/store", "index/postings", "index/column"}, []string{xxhash, "github.com/agnivade/levenshtein", jsontext}},
+	"index":          {[]string{"index/schema", "index/store", "index/postings", "index/column"}, []string{xxhash, "github.com/agnivade/levenshtein", jsontext}},
 	"index/load":     {[]string{"index/schema"}, []string{xtext, "github.com/agnivade/levenshtein", jsontext}},
 	"index/verify":   {[]string{"index/ngram"}, nil},
 	"kernels":        {nil, nil},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // A CodedWorld is a collection of many attributes of few keywords, at most one an object: what the bound is for. Objects
@@ -49,15 +50,15 @@ func NewCodedWorld(t testing.TB, rng *rand.Rand, objects, attributes int) *Coded
 		}
 		return Mix(own%centres*7919+a*31+salt) % w.Vocabulary[a], true
 	}
-	schema, err := index.ParseSchema(RowsSchema)
+	spec, err := index.Builtin().ParseSchema(RowsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var specs []index.AttributeSpec
+	var specs []schema.AttributeSpec
 	for a, v := range w.Vocabulary {
-		specs = append(specs, index.AttributeSpec{Name: "a" + strconv.Itoa(a), Type: index.Ordinal, Keywords: v, Layout: layouts[a]})
+		specs = append(specs, schema.AttributeSpec{Name: "a" + strconv.Itoa(a), Type: schema.Ordinal, Keywords: v, Layout: layouts[a]})
 	}
-	b, err := index.NewBuilder(schema, specs, index.BuilderOptions{Workers: 1})
+	b, err := index.NewBuilder(spec, specs, index.BuilderOptions{Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,12 +146,12 @@ func SlicedWorld(t testing.TB, rng *rand.Rand, n int) *World {
 		}
 		w.Objects = append(w.Objects, object)
 	}
-	w.Layouts = make([]index.Layout, len(w.Vocabulary))
+	w.Layouts = make([]schema.Layout, len(w.Vocabulary))
 	for a := range w.Layouts {
-		w.Layouts[a] = index.LayoutSliced
+		w.Layouts[a] = schema.LayoutSliced
 	}
 	if rng.IntN(5) == 0 { // queries for the (query, tile) kernel
-		w.Layouts[rng.IntN(len(w.Layouts))] = index.LayoutPostings
+		w.Layouts[rng.IntN(len(w.Layouts))] = schema.LayoutPostings
 	}
 	w.Build(t)
 	return w

@@ -12,6 +12,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
 )
 
 // A Workload is a synthetic collection with queries that has the sizes and the skew of the design's workloads, so
@@ -153,20 +154,20 @@ func Rows(objects int) Workload {
 
 // Build makes the index.
 func (wl *Workload) Build(t testing.TB) *index.Index {
-	schema, err := index.ParseSchema(RowsSchema)
+	spec, err := index.Builtin().ParseSchema(RowsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var specs []index.AttributeSpec
+	var specs []schema.AttributeSpec
 	for a := range wl.Attributes {
-		spec := index.AttributeSpec{Name: "a" + strconv.Itoa(a), Type: index.Ordinal, Keywords: wl.Vocabulary, Layout: wl.Layout}
+		spec := schema.AttributeSpec{Name: "a" + strconv.Itoa(a), Type: schema.Ordinal, Keywords: wl.Vocabulary, Layout: wl.Layout}
 		if wl.Layout == "rare" { // of texts
-			spec.Type, spec.Keywords = index.Text, 0
+			spec.Type, spec.Keywords = schema.Text, 0
 			wl.occurs = make([]uint32, wl.Vocabulary+1)
 		}
 		specs = append(specs, spec)
 	}
-	b, err := index.NewBuilder(schema, specs, index.BuilderOptions{})
+	b, err := index.NewBuilder(spec, specs, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

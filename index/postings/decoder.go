@@ -18,7 +18,6 @@ type Decoder struct {
 // Postings returns the postings of an attribute in a tile, over all keywords, whatever the layout. They point into the
 // map or into d, where they are valid until d's next call. In LayoutRare take the tiles of an attribute in ascending
 // order: a call for the same or an earlier tile, or for another attribute, reads the rare lists from their beginning again.
-func (d *Decoder) Postings(x holder, tile, attr int) Postings {
-	l := x.lists()
-	return codecOf(l.attributes[attr].Layout).decode(d, l, tile, attr)
+func (d *Decoder) Postings(x *Lists, tile, attr int) Postings {
+	return codecOf(x.attributes[attr].Layout).decode(d, x, tile, attr)
 }

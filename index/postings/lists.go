@@ -205,12 +205,6 @@ func openNumbers(a *Attribute, data []byte) error {
 	return nil
 }
 
-// lists makes Lists, and what embeds them, a holder.
-func (x *Lists) lists() *Lists { return x }
-
-// A holder has the lists that a Decoder decodes: Lists, or an index, of which they are a part.
-type holder interface{ lists() *Lists }
-
 // Attributes returns the attributes in schema order. The slice must not be changed.
 func (x *Lists) Attributes() []Attribute { return x.attributes }
 

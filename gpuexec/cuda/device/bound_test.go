@@ -14,7 +14,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // compare searches random plans in batches of random size.
@@ -71,7 +71,7 @@ func TestCUDABoundAgainstCPU(t *testing.T) {
 	e := openBound(t)
 	rng := enginetest.NewRand(t)
 	var sum compared
-	const tile = index.TileObjects
+	const tile = store.TileObjects
 	for _, n := range []int{1, 63, 64, 65, 1023, 1024, 1025, 2047, 2049, 5000, 20000, tile, tile + 1, 3*tile + 5, 10*tile + 700} {
 		if scaled(100) < 100 && n > 6000 {
 			continue
@@ -224,7 +224,7 @@ func TestCUDABoundRanges(t *testing.T) {
 		if easy {
 			attributes += 30
 		}
-		w := enginetest.NewCodedWorld(t, rng, (2+rng.IntN(4))*index.TileObjects+rng.IntN(2000), attributes)
+		w := enginetest.NewCodedWorld(t, rng, (2+rng.IntN(4))*store.TileObjects+rng.IntN(2000), attributes)
 		for _, e := range g.engines {
 			e.limits.Narrow = 1
 			randomBoundWaves(rng, e.all)

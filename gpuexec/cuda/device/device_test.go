@@ -20,7 +20,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/kernels"
 )
 
@@ -138,7 +138,7 @@ func TestCUDAAgainstBruteForce(t *testing.T) {
 func TestCUDAAgainstCPU(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	paths, worlds := comparedBy{}, 0
-	const tile = index.TileObjects
+	const tile = store.TileObjects
 	for _, n := range []int{1023, 1024, 1025, tile/4 - 1, tile / 4, tile/4 + 1, tile/2 + 1, tile - 1, tile, tile + 1, 1<<16 + 1, 2*tile - 1,
 		2 * tile, 2*tile + 1, 3*tile + 100, 11*tile + 1} {
 		if scaled(100) < 100 && n > tile+1 {
@@ -244,7 +244,7 @@ func TestCUDALists(t *testing.T) {
 		if round > 2 {
 			tiles, vocabulary, layout = 14, 100_000, "rare"
 		}
-		wl := enginetest.Zipf("lists", tiles*index.TileObjects+999, 20, uint32(vocabulary), 4, 24, 10)
+		wl := enginetest.Zipf("lists", tiles*store.TileObjects+999, 20, uint32(vocabulary), 4, 24, 10)
 		wl.Layout = layout
 		plain := wl.Object
 		if equal > 1 {
@@ -307,7 +307,7 @@ func TestCUDALists(t *testing.T) {
 func TestCUDAManyItems(t *testing.T) {
 	e := openDevice(t, gpuexec.CUDAOptions{})
 	rng := enginetest.NewRand(t)
-	w := enginetest.RandomWorld(t, rng, index.TileObjects+77)
+	w := enginetest.RandomWorld(t, rng, store.TileObjects+77)
 	s := enginetest.LoadOn(t, e, w.Index)
 	defer s.Close()
 	cpu := loadHost(t, w.Index, gpuexec.CPUOptions{})
@@ -339,7 +339,7 @@ func TestCUDAConcurrentSearches(t *testing.T) {
 	var calls sync.WaitGroup
 	var searchers []gpuexec.Searcher
 	for range 2 {
-		w := enginetest.RandomWorld(t, rng, index.TileObjects+1000)
+		w := enginetest.RandomWorld(t, rng, store.TileObjects+1000)
 		s := enginetest.LoadOn(t, e, w.Index)
 		searchers = append(searchers, s)
 		for range 6 {

@@ -14,7 +14,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/group"
 	"github.com/geniemq/geniemq/gpuexec/run"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/kernels"
 )
 
@@ -71,7 +71,7 @@ func forceGroup(t testing.TB, g openedGroup, path string) {
 // TestCUDADevices compares groups with the CPU engine, around the borders of tiles, with each kernel, resident and streamed.
 func TestCUDADevices(t *testing.T) {
 	rng := enginetest.NewRand(t)
-	const tile = index.TileObjects
+	const tile = store.TileObjects
 	for _, mode := range gpuexec.DeviceModes() {
 		g := openDeviceGroup(t, gpuexec.CUDAOptions{Mode: mode, BatchMemory: 256 << 20})
 		t.Log(g.Info().Device)
@@ -141,7 +141,7 @@ func TestCUDADevices(t *testing.T) {
 func TestCUDADevicesSequences(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	for _, alphabet := range []string{"abcdefgh", verifyAlphabets()[4]} {
-		texts := make([]string, 3*index.TileObjects+50)
+		texts := make([]string, 3*store.TileObjects+50)
 		bases := make([]string, 5000)
 		for i := range bases {
 			bases[i] = enginetest.RandomString(rng, alphabet, 3+rng.IntN(40))
@@ -173,7 +173,7 @@ func TestCUDADevicesConcurrent(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	for _, mode := range gpuexec.DeviceModes() {
 		g := openDeviceGroup(t, gpuexec.CUDAOptions{Mode: mode})
-		w := enginetest.RandomWorld(t, rng, 3*index.TileObjects+1000)
+		w := enginetest.RandomWorld(t, rng, 3*store.TileObjects+1000)
 		cpu := loadHost(t, w.Index, gpuexec.CPUOptions{})
 		s := enginetest.LoadOn(t, g, w.Index)
 		var calls sync.WaitGroup

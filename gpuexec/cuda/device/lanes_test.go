@@ -13,7 +13,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // hostLanes is a pool of so many lanes without a device.
@@ -160,7 +160,7 @@ func TestLanePoolMix(t *testing.T) {
 func TestCUDAStreamedLeavesLanes(t *testing.T) {
 	e := openDevice(t, gpuexec.CUDAOptions{InFlight: 2}).(*Engine)
 	rng := enginetest.NewRand(t)
-	w := enginetest.RandomWorld(t, rng, 3*index.TileObjects)
+	w := enginetest.RandomWorld(t, rng, 3*store.TileObjects)
 	e.limits.PartBytes = partBytesOf(t, w.Index)
 	streamed := onDevice(enginetest.LoadOn(t, e, w.Index))
 	defer streamed.Close()

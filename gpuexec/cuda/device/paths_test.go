@@ -12,7 +12,8 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // TestCUDASlicedAgainstCPU compares the shared-decode kernel with the CPU engine: batches of many sizes, hence blocks,
@@ -25,7 +26,7 @@ func TestCUDASlicedAgainstCPU(t *testing.T) {
 	force(t, e, "sliced")
 	rng := enginetest.NewRand(t)
 	paths, worlds := comparedBy{}, 0
-	for _, n := range []int{1, 31, 33, 1023, 1024, 1025, 5000, index.TileObjects - 1, index.TileObjects, index.TileObjects + 1, 3*index.TileObjects + 5} {
+	for _, n := range []int{1, 31, 33, 1023, 1024, 1025, 5000, store.TileObjects - 1, store.TileObjects, store.TileObjects + 1, 3*store.TileObjects + 5} {
 		if scaled(100) < 100 && n > 6000 {
 			continue
 		}
@@ -92,7 +93,7 @@ func TestCUDAPaths(t *testing.T) {
 func TestCUDAParts(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	const tiles = 20
-	const objects = tiles*index.TileObjects - 1234 // so that no two tiles fit where one must
+	const objects = tiles*store.TileObjects - 1234 // so that no two tiles fit where one must
 	testParts(t, rng, enginetest.RandomWorld(t, rng, objects), tiles)
 	testParts(t, rng, enginetest.SlicedWorld(t, rng, objects), tiles)
 }
@@ -100,7 +101,7 @@ func TestCUDAParts(t *testing.T) {
 func testParts(t *testing.T, rng *rand.Rand, w *enginetest.World, tiles int) {
 	size := partBytesOf(t, w.Index)
 	paths := comparedBy{}
-	sliced := !slices.Contains(w.Layouts, index.LayoutPostings) && !slices.Contains(w.Layouts, index.LayoutRare) // shared decode can take all
+	sliced := !slices.Contains(w.Layouts, schema.LayoutPostings) && !slices.Contains(w.Layouts, schema.LayoutRare) // shared decode can take all
 	for _, want := range []int{1, 2, 5, tiles} {
 		e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: []int64{1 << 30, 64 << 20}[rng.IntN(2)]}).(*Engine)
 		e.limits.PartBytes = size * int64((tiles+want-1)/want)

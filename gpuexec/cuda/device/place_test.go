@@ -11,7 +11,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // deviceWith opens a device with so much memory beside the batches.
@@ -28,7 +28,7 @@ func deviceWith(t *testing.T, memory int64) *Engine {
 // and all memory is given back.
 func TestCUDALoadAtOnce(t *testing.T) {
 	rng := enginetest.NewRand(t)
-	w := enginetest.SlicedWorld(t, rng, 4*index.TileObjects)
+	w := enginetest.SlicedWorld(t, rng, 4*store.TileObjects)
 	memory := bareBytes(t, w.Index) + leastBytes(t, w.Index)
 	e := deviceWith(t, memory)
 	e.limits.PlanesOnly, e.kernels.BoundColumns = true, 0
@@ -65,7 +65,7 @@ func TestCUDALoadAtOnce(t *testing.T) {
 func TestCUDALoadEnds(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 64 << 20, Workers: 1}).(*Engine)
-	w := enginetest.SlicedWorld(t, rng, 4*index.TileObjects)
+	w := enginetest.SlicedWorld(t, rng, 4*store.TileObjects)
 	snapshot := w.Index
 	for _, partBytes := range []int64{0, partBytesOf(t, w.Index)} {
 		e.limits.PartBytes = partBytes
@@ -106,7 +106,7 @@ func TestCUDALoadLater(t *testing.T) {
 	var w *enginetest.World
 	var bare, full int64
 	for full == bare { // nothing is sliced
-		w = enginetest.SlicedWorld(t, rng, 4*index.TileObjects)
+		w = enginetest.SlicedWorld(t, rng, 4*store.TileObjects)
 		p, err := placedIn(w.Index, plan.Limits{Memory: 1 << 40})
 		if err != nil {
 			t.Fatal(err)

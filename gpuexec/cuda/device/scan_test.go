@@ -18,7 +18,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/index/verify"
 )
 
@@ -81,7 +81,7 @@ func TestCUDAScan(t *testing.T) {
 // TestCUDAScanWaves: several tiles, waves and pieces, on one device and spread over several. The lane has little memory.
 func TestCUDAScanWaves(t *testing.T) {
 	rng := enginetest.NewRand(t)
-	texts := make([]string, 3*index.TileObjects+777)
+	texts := make([]string, 3*store.TileObjects+777)
 	for i := range texts {
 		texts[i] = enginetest.RandomString(rng, "abcdef", 1+rng.IntN(14))
 	}

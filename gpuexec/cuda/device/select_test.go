@@ -13,7 +13,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // longAnswers are numbers of hits around those that the device sorts at once, and merges in one round, two and more.
@@ -23,7 +23,7 @@ var longAnswers = []int{4095, 4096, 4097, 8191, 8192, 8193, 10_000, 16_385, 40_0
 func TestCUDALongAnswers(t *testing.T) {
 	rng := enginetest.NewRand(t)
 	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 256 << 20})
-	for _, objects := range []int{5000, index.TileObjects + 10_000, 3 * index.TileObjects} {
+	for _, objects := range []int{5000, store.TileObjects + 10_000, 3 * store.TileObjects} {
 		wl := enginetest.Rows(objects)
 		x := wl.Build(t)
 		cpu, s := enginetest.LoadOn(t, cpu.New(gpuexec.CPUOptions{}), x), enginetest.LoadOn(t, e, x)

@@ -6,7 +6,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
 )
 
 // TestBoundable: what the bound can count.
@@ -26,7 +26,7 @@ func TestBoundable(t *testing.T) {
 		{[]item{{2, 1, 3, 4}}, false, 0},
 		{[]item{{1, 1, 3, 4}, {0, 1, 3, 4}, {1, 1, 5, 6}}, false, 0},
 	} {
-		var q index.Query
+		var q postings.MatchQuery
 		for _, i := range test.items {
 			q.StartItem(i.attribute, i.weight)
 			q.AddSpan(i.lo, i.hi)
@@ -36,7 +36,7 @@ func TestBoundable(t *testing.T) {
 			t.Errorf("%v: %v with %d bits", test.items, ok, dense)
 		}
 	}
-	var q index.Query
+	var q postings.MatchQuery
 	q.StartItem(0, 1)
 	q.AddSpan(0, 1)
 	q.AddSpan(4, 5)
@@ -51,7 +51,7 @@ func TestBoundWaves(t *testing.T) {
 	for range 200 {
 		p := Waves{BoundFirst: abi.BoundTile * (1 + rng.IntN(20))}
 		p.BoundMost = p.BoundFirst + abi.BoundTile*rng.IntN(300)
-		objects, next := index.GroupObjects*rng.IntN(300), 0
+		objects, next := postings.GroupObjects*rng.IntN(300), 0
 		for first, count := range p.Bound(objects) {
 			if first != next || count < 1 || count%abi.BoundTile != 0 || count > p.BoundMost || first > 0 && count > first {
 				t.Fatalf("%+v, %d objects: a wave of %d at %d", p, objects, count, first)

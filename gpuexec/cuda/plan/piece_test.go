@@ -10,7 +10,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/verify"
 )
 
@@ -146,7 +146,7 @@ func checkPiece(t *testing.T, x *Index, p *Piece, room Room) {
 		case kernelBound:
 			need = 2*uint64(q.Job.K) + abi.BoundRoom
 		case kernelSliced:
-			need = 2*uint64(q.Job.K) + uint64(p.groupWave)*uint64(min(q.Job.K, index.GroupObjects))
+			need = 2*uint64(q.Job.K) + uint64(p.groupWave)*uint64(min(q.Job.K, postings.GroupObjects))
 		}
 		has := p.room(x, q)
 		if has < need {

@@ -10,11 +10,13 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // TestForm: what is said of an index is what lies on the device.
 func TestForm(t *testing.T) {
-	of := func(attributes int, layouts ...index.Layout) *enginetest.World {
+	of := func(attributes int, layouts ...schema.Layout) *enginetest.World {
 		w := &enginetest.World{Objects: make([][][]uint32, 5000)}
 		for id := range w.Objects {
 			for a := range attributes {
@@ -25,8 +27,8 @@ func TestForm(t *testing.T) {
 		w.Build(t)
 		return w
 	}
-	plain, sliced := of(2, index.LayoutPostings), of(40, index.LayoutSliced)
-	mixed := of(3, index.LayoutSliced, index.LayoutRare, index.LayoutPostings)
+	plain, sliced := of(2, schema.LayoutPostings), of(40, schema.LayoutSliced)
+	mixed := of(3, schema.LayoutSliced, schema.LayoutRare, schema.LayoutPostings)
 	stays := Limits{Memory: 1 << 40}
 	planes, streamed := stays, stays
 	planes.PlanesOnly, streamed.PartBytes = true, 1<<30
@@ -197,7 +199,7 @@ func TestPlaceTexts(t *testing.T) {
 // for that.
 func TestPlaceLeavesRoom(t *testing.T) {
 	rng := enginetest.NewRand(t)
-	x := enginetest.SlicedWorld(t, rng, 11*index.TileObjects).Index
+	x := enginetest.SlicedWorld(t, rng, 11*store.TileObjects).Index
 	first, later := Extent{Lists: listsOf(x), Tiles: run.Tiles{First: 0, End: 8}}, []Extent{{Lists: listsOf(x), Tiles: run.Tiles{First: 8, End: 10}}, {Lists: listsOf(x), Tiles: run.Tiles{First: 10, End: 11}}}
 	own, others := leastBytes(first), leastBytes(later[0])+leastBytes(later[1])
 	whole, err := newResident(listsOf(x), first.Tiles, Limits{Memory: 1 << 40, PlanesOnly: true})
@@ -270,7 +272,7 @@ func extentOf(x *index.Index) Extent { return Extent{Lists: listsOf(x), Tiles: r
 // the budget says by owner and form who has what.
 func TestPlaceAtOnce(t *testing.T) {
 	rng := enginetest.NewRand(t)
-	x := enginetest.SlicedWorld(t, rng, 4*index.TileObjects).Index
+	x := enginetest.SlicedWorld(t, rng, 4*store.TileObjects).Index
 	d := hostDevice()
 	d.BoundColumns = 0
 	own := extentOf(x)

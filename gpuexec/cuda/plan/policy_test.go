@@ -7,7 +7,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
 )
 
 // TestPolicyOnRows: the same choice as on a device.
@@ -32,28 +32,28 @@ func TestPolicyOnRows(t *testing.T) {
 
 // signatures is an index of 4.5 M objects with 237 sliced attributes of 67 keywords, to a policy; it has codes if wanted.
 func signatures(codes bool) load {
-	const objects = 4_500_000 / index.GroupObjects * index.GroupObjects
+	const objects = 4_500_000 / postings.GroupObjects * postings.GroupObjects
 	x := &Index{device: hostDevice(), Placement: Placement{Resident: &Resident{}}}
 	x.device.Sliced = x.device.Sliced[:1]
 	x.Planes = &Planes{octets: 237 * 9}
 	if codes {
 		x.Codes = &Codes{Columns: make([]uint32, 237), Objects: objects}
 	}
-	return load{Index: x, tiles: 70, groups: objects / index.GroupObjects}
+	return load{Index: x, tiles: 70, groups: objects / postings.GroupObjects}
 }
 
 // signature is a query on them.
-func signature(k int, postings uint64) Query {
-	return Query{spans: 237, rows: 237, weightedRows: 237, weights: 1, postings: postings, Job: &run.Job{K: k}}
+func signature(k int, lists uint64) Query {
+	return Query{spans: 237, rows: 237, weightedRows: 237, weights: 1, postings: lists, Job: &run.Job{K: k}}
 }
 
 // TestSlicedPolicy: large batches on skewed attributes share decoding, single queries and short lists do not.
 func TestSlicedPolicy(t *testing.T) {
 	at := signatures(false)
-	chosen := func(path Path, count, k int, postings uint64, at load) (sliced int) {
+	chosen := func(path Path, count, k int, lists uint64, at load) (sliced int) {
 		queries := make([]Query, count)
 		for i := range queries {
-			queries[i] = signature(k, postings)
+			queries[i] = signature(k, lists)
 		}
 		policy := hostPolicy()
 		policy.Path = path

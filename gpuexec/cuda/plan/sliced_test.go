@@ -9,7 +9,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
 )
 
 // TestSlicedBounds: the programs of query blocks, dealt as kernels/sliced_plan.cu does, are within what newSlicedLaunch provides
@@ -94,8 +94,8 @@ func TestCrowd(t *testing.T) {
 }
 
 // crowdedQuery asks up to so many spans per item.
-func crowdedQuery(w *enginetest.World, rng *rand.Rand, most, heaviest int) *index.Query {
-	q := new(index.Query)
+func crowdedQuery(w *enginetest.World, rng *rand.Rand, most, heaviest int) *postings.MatchQuery {
+	q := new(postings.MatchQuery)
 	for range 1 + rng.IntN(2*len(w.Vocabulary)) {
 		a := rng.IntN(len(w.Vocabulary))
 		v := w.Vocabulary[a]
