@@ -190,7 +190,7 @@ func resumes(p *gpuexec.Plan) *unfinished {
 	return nil
 }
 
-// checkAll checks the plans of a batch. How long that takes, the first ones tell.
+// checkAll checks the plans of a batch. How long that takes, some of the first ones tell.
 func (s *Searcher) checkAll(ctx context.Context, b *batch, plans []gpuexec.Plan) error {
 	b.checked = slices.Grow(b.checked[:0], len(plans))[:len(plans)]
 	check := func(i int) {
@@ -200,16 +200,30 @@ func (s *Searcher) checkAll(ctx context.Context, b *batch, plans []gpuexec.Plan)
 		}
 		b.checked[i] = s.check(&plans[i])
 	}
-	const first = 8
-	if len(plans) <= 2*first {
-		return s.crew.Each(ctx, len(plans), 0, check)
-	}
-	start := time.Now()
-	if err := s.crew.Each(ctx, first, 0, check); err != nil {
+	const (
+		step = 8
+		most = 8 * step              // plans that are checked to learn how long it takes
+		long = 50 * time.Microsecond // it is clear then
+	)
+	done := 0
+	few := func(n int) error { // the first of those that are left
+		n = min(n, len(plans)-done)
+		err := s.crew.Each(ctx, n, 0, func(i int) { check(done + i) })
+		done += n
 		return err
 	}
-	rest := len(plans) - first
-	return s.crew.Each(ctx, rest, int(time.Since(start))/first*rest, func(i int) { check(first + i) })
+	if err := few(step); err != nil { // into caches that do not have them yet
+		return err
+	}
+	start, took := time.Now(), time.Duration(0)
+	for warm := done; done < len(plans) && done < warm+most && took < long; took = time.Since(start) {
+		if err := few(step); err != nil {
+			return err
+		}
+	}
+	first, rest := done, len(plans)-done
+	each := int(took) / max(1, done-step)
+	return s.crew.Each(ctx, rest, each*rest, func(i int) { check(first + i) })
 }
 
 // begin checks the plans and makes jobs of the sound ones. A plan that matches nothing by its query alone, or in

@@ -102,14 +102,13 @@ func (b *Batch) Decode(out []byte) error {
 		}
 		of[i] = next
 		next.answer += topk.EntryBytes * int64(job.K)
-		_, compared, _ := b.index.comparison(job)
-		next.distances += abi.DistanceBytes * int64(compared)
+		next.distances += abi.DistanceBytes * int64(q.compared)
 		bytes += topk.EntryBytes * int(state.Kept)
 	}
 	return b.crew.Each(context.Background(), n, bytes/b.policy.Profile.Host.AnswerBytes, func(i int) {
 		job := p.Queries[i].Job
 		job.Entries = append(job.Entries[:0], abi.Array[topk.Entry](out, of[i].answer, int(states[i].Kept))...)
-		b.index.decodeDistances(job, out, of[i].distances)
+		p.Queries[i].decodeDistances(out, of[i].distances)
 	})
 }
 

@@ -84,7 +84,8 @@ func (x *Index) Cost(p *gpuexec.Plan) int64 {
 		}
 	}
 	need := queryNeed(x.spanRoom(spans), k, x.device.Tile[len(x.device.Tile)-1].Blocks)
-	in, out := x.compareNeed(&run.Job{K: k, Rescore: p.Rescore})
+	compared := x.comparison(&run.Job{K: k, Rescore: p.Rescore})
+	in, out := compared.need()
 	return need + in + out
 }
 
@@ -98,7 +99,7 @@ func (x *Index) fitting(queries []Query, room Room) (int, error) {
 		n := queryNeed(x.spanRoom(int(q.spans)), job.K, x.device.Tile[q.variant].Blocks)
 		nIn := abi.QueryBytes + abi.StateBytes + abi.SpanBytes*int64(q.spans)
 		nOut := abi.StateBytes + topk.EntryBytes*int64(job.K)
-		compareIn, compareOut := x.compareNeed(job)
+		compareIn, compareOut := q.need()
 		n, nIn, nOut = n+compareIn+compareOut, nIn+compareIn, nOut+compareOut
 		if need+n > room.Arena || in+nIn > room.In || out+nOut > room.Out {
 			if i > 0 {
@@ -167,9 +168,11 @@ func (p *Piece) take(x *Index, queries []Query) {
 // divide orders the piece by kernels, (query, tile) queries first, and divides the memory from Candidates on. It is false
 // when the other kernels need more than there is.
 func (p *Piece) divide(x *Index, room Room, policy *Policy) bool {
-	byKernel := func(a, b Query) int { return a.order() - b.order() }
-	if !slices.IsSortedFunc(p.Queries, byKernel) {
-		slices.SortStableFunc(p.Queries, byKernel)
+	for i := 1; i < len(p.Queries); i++ {
+		if p.Queries[i].order() < p.Queries[i-1].order() {
+			slices.SortStableFunc(p.Queries, func(a, b Query) int { return a.order() - b.order() })
+			break
+		}
 	}
 	p.launchTile()
 	bounded := p.Tiled

@@ -78,7 +78,7 @@ func (x *Index) spanRoom(spans int) int { return spans * (1 + x.slots) }
 // A Query is what a job asks of the device.
 type Query struct {
 	Job *run.Job
-
+	comparison
 	// Of the shared-decode kernel.
 	postings uint64 // in its spans, where it can be executed there
 
@@ -143,7 +143,7 @@ func (x *Index) Plan(job *run.Job) Query {
 	q := Query{
 		Job: job, Bound: uint32(min(t.bound, uint64(job.Bound))), spans: uint32(t.spans),
 		counters: -1, rows: t.rows, weightedRows: t.weightedRows, weights: t.weights,
-		crowded: min(t.crowded, t.rows/abi.TreeRows),
+		crowded: min(t.crowded, t.rows/abi.TreeRows), comparison: x.comparison(job),
 	}
 	q.variant = int8(x.device.tileVariant(q.Bound))
 	if !x.Decoded {

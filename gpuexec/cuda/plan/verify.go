@@ -33,25 +33,25 @@ func (x *Index) Compares(n *verify.Nearest) bool {
 	return x.Texts != nil && n.Texts == x.Texts.source && len(n.Text) <= x.device.MaxPattern
 }
 
-// comparison is what a job asks whose candidates are compared on the device, how many of these are, and in how many tasks;
-// nil: none is.
-func (x *Index) comparison(job *run.Job) (n *verify.Nearest, compared, tasks int) {
-	n, ok := job.Rescore.(*verify.Nearest)
-	if !ok || !x.Compares(n) {
-		return nil, 0, 0
-	}
-	pairs := abi.WarpLanes >> pairClass(len(n.Text)) // of a task
-	compared = min(job.K, max(abi.WarpLanes, 2*n.K))
-	return n, compared, (compared + pairs - 1) / pairs
+// A comparison is what is compared of a job on the device: its first candidates with a text.
+type comparison struct {
+	near                     *verify.Nearest // nil: nothing is
+	symbols, compared, tasks int32
 }
 
-// compareNeed is what a job needs for being compared, in bytes sent to the device and in bytes that come back.
-func (x *Index) compareNeed(job *run.Job) (in, out int64) {
-	n, compared, tasks := x.comparison(job)
-	if n == nil {
-		return 0, 0
+func (x *Index) comparison(job *run.Job) (c comparison) {
+	n, ok := job.Rescore.(*verify.Nearest)
+	if !ok || !x.Compares(n) {
+		return c
 	}
-	return abi.SymbolBytes*int64(len(n.Text)) + abi.VerifyTaskBytes*int64(tasks), abi.DistanceBytes * int64(compared)
+	pairs := abi.WarpLanes >> pairClass(len(n.Text)) // of a task
+	compared := min(job.K, max(abi.WarpLanes, 2*n.K))
+	return comparison{n, int32(len(n.Text)), int32(compared), int32((compared + pairs - 1) / pairs)}
+}
+
+// need is what it takes, in bytes sent to the device and in bytes that come back.
+func (c *comparison) need() (in, out int64) {
+	return abi.SymbolBytes*int64(c.symbols) + abi.VerifyTaskBytes*int64(c.tasks), abi.DistanceBytes * int64(c.compared)
 }
 
 // Comparisons are what the device compares of a piece. Tasks of a class follow each other, then come the patterns.
@@ -71,11 +71,11 @@ func (x *Index) comparisons(queries []Query) (c Comparisons) {
 	}
 	total := 0
 	for i := range queries {
-		if n, compared, tasks := x.comparison(queries[i].Job); n != nil {
-			c.compared += int64(compared)
-			c.Tasks[pairClass(len(n.Text))] += tasks
-			c.symbols += len(n.Text)
-			total += tasks
+		if q := &queries[i]; q.compared > 0 {
+			c.compared += int64(q.compared)
+			c.Tasks[pairClass(int(q.symbols))] += int(q.tasks)
+			c.symbols += int(q.symbols)
+			total += int(q.tasks)
 		}
 	}
 	c.Patterns = abi.VerifyTaskBytes * int64(total)
@@ -99,13 +99,13 @@ func (c *Comparisons) encode(x *Index, queries []Query, in []byte, at int64) {
 	}
 	var answer, distances, pattern uint32
 	for i := range queries {
-		job := queries[i].Job
-		if n, count, _ := x.comparison(job); n != nil {
-			class := pairClass(len(n.Text))
+		q, job := &queries[i], queries[i].Job
+		if q.compared > 0 {
+			class := pairClass(int(q.symbols))
 			pairs := uint32(abi.WarpLanes >> class)
-			compared := uint32(count)
+			compared := uint32(q.compared)
 			task := abi.VerifyTask{
-				Answer: answer, Places: uint32(job.K), Distances: distances, Pattern: pattern, Length: uint32(len(n.Text)),
+				Answer: answer, Places: uint32(job.K), Distances: distances, Pattern: pattern, Length: uint32(q.symbols),
 			}
 			for ; task.Rank < compared; task.Rank += pairs {
 				task.Ranks = min(pairs, compared-task.Rank)
@@ -113,7 +113,7 @@ func (c *Comparisons) encode(x *Index, queries []Query, in []byte, at int64) {
 				next[class]++
 			}
 			distances += compared
-			for _, r := range n.Text {
+			for _, r := range q.near.Text {
 				patterns[pattern] = x.Texts.Symbols.of(r)
 				pattern++
 			}
@@ -122,12 +122,12 @@ func (c *Comparisons) encode(x *Index, queries []Query, in []byte, at int64) {
 	}
 }
 
-// decodeDistances hands a job, whose entries are there, the distances of the first ones; at is the first of them in the
+// decodeDistances hands the query's job, whose entries are there, the distances of the first ones; at is the first of them in the
 // pinned output.
-func (x *Index) decodeDistances(job *run.Job, out []byte, at int64) {
-	_, compared, _ := x.comparison(job)
+func (q *Query) decodeDistances(out []byte, at int64) {
+	job := q.Job
 	job.Known = job.Known[:0]
-	for _, d := range abi.Array[int32](out, at, min(compared, len(job.Entries))) {
+	for _, d := range abi.Array[int32](out, at, min(int(q.compared), len(job.Entries))) {
 		score := float64(d)
 		if d < 0 { // it was not compared
 			score = math.NaN()
