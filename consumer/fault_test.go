@@ -42,8 +42,10 @@ func TestBrokerRestarts(t *testing.T) {
 				t.Error(err)
 			}
 		}
+		// A server that stops forgets the acks that it has only queued, and delivers their messages again.
+		left := uint64(90 - 30*(round+1))
+		testkit.Until(t, "what was acked is gone", func() bool { return queryStream(t, js).State.Msgs == left })
 	}
-	testkit.Until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 	if s := w.Stats(); w.count() != 90 || s.Redelivered != 0 {
 		t.Errorf("%d deliveries of 90 messages, %+v", w.count(), s)
 	}
