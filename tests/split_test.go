@@ -123,11 +123,15 @@ func TestPartsOfTwoAttempts(t *testing.T) {
 					default:
 						last = "hits"
 					}
-					if want := map[bool]string{false: test.rest, true: "hits"}[part == 1]; last != want {
-						t.Fatalf("query %d, of part %d, is answered with %s, want %s", next+i, part, last, want)
+					// The first worker may have sent the second part before it was killed, and the stream takes it late.
+					if first, rest := last == "hits", last == test.rest; part == 1 && !first || part == 2 && !first && !rest || part > 2 && !rest {
+						t.Fatalf("query %d, of part %d, is answered with %s, want %s", next+i, part, last, test.rest)
 					}
 				}
 				next += len(a.Results)
+			}
+			if last != test.rest {
+				t.Errorf("the last part is answered with %s, want %s", last, test.rest)
 			}
 			if test.swap != (len(versions) == 2) {
 				t.Errorf("versions %v", versions)
