@@ -105,9 +105,6 @@ func (p *Producer) awaitErrors() {
 func (p *Producer) onError(err error) {
 	var forbidden []*flight
 	p.mu.Lock()
-	p.seenErr = err
-	close(p.errSeen)
-	p.errSeen = make(chan struct{})
 	action, subject := forbiddenSubject(err)
 	for _, f := range p.flights {
 		if !f.sent.IsZero() && (action == publishing && f.msg.Subject == subject || action == replying && f.msg.Reply == subject) {
@@ -127,4 +124,10 @@ func (p *Producer) onError(err error) {
 	for _, f := range forbidden {
 		p.finish(f, Confirmation{}, &ForbiddenError{subject})
 	}
+	// Not before: who waits for it (awaitErrors) takes what has not ended then for delivered.
+	p.mu.Lock()
+	p.seenErr = err
+	close(p.errSeen)
+	p.errSeen = make(chan struct{})
+	p.mu.Unlock()
 }

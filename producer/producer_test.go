@@ -225,6 +225,25 @@ func TestHeadersTooLargeForJetStream(t *testing.T) {
 	}
 }
 
+// One forbidden publish after the other, so that each is the last error of its connection when its flush is over: none counts as
+// delivered, however the goroutines that hear of it take turns.
+func TestForbiddenOneByOne(t *testing.T) {
+	b := startBroker(t, func(o *server.Options) {
+		o.Users = []*server.User{
+			{Username: "genie", Password: "g", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"_INBOX.forbidden.*"}}}},
+		}
+	})
+	p := newProducer(t, b.connect(nats.UserInfo("genie", "g")), producer.Options{})
+	for n := range 3000 {
+		outcome := make(chan error, 1)
+		p.Publish(t.Context(), producer.Outgoing{Subject: fmt.Sprint("_INBOX.forbidden.", n)}, func(_ producer.Confirmation, err error) { outcome <- err })
+		var e *producer.ForbiddenError
+		if err := <-outcome; !errors.As(err, &e) {
+			t.Fatalf("publish %d: %v, want a ForbiddenError", n, err)
+		}
+	}
+}
+
 // A forbidden publish succeeds at first, also its flush. It must end as an error all the same, those published
 // around it must not, and the connection's own error handler must still hear of it.
 func TestForbidden(t *testing.T) {
