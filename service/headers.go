@@ -92,10 +92,15 @@ func messageOf(header nats.Header, body []byte, arrived time.Time) pipeline.Mess
 type asked struct {
 	sequence uint64
 	hash     string // of the message; "" where it has no id of its own, and nothing can be its double
+	at       time.Time
 }
 
-func whatIsAsked(header nats.Header, body []byte, sequence uint64) asked {
-	a := asked{sequence: sequence}
+// doubleWindow is how long after an answer the same message is its question, published again: as long as a query stream that has forgotten
+// nothing refuses an id. Later it is asked anew.
+const doubleWindow = 2 * time.Minute
+
+func whatIsAsked(header nats.Header, body []byte, sequence uint64, at time.Time) asked {
+	a := asked{sequence: sequence, at: at}
 	if header.Get(wire.HeaderMsgID) != "" {
 		h := sha256.New()
 		h.Write([]byte(header.Get(wire.HeaderContentType) + "\n" + header.Get(wire.HeaderProtocol) + "\n"))
@@ -105,9 +110,13 @@ func whatIsAsked(header nats.Header, body []byte, sequence uint64) asked {
 	return a
 }
 
-// answeredBy says whether a stored answer is to this message. Workers of earlier versions did not hash.
-func (a *asked) answeredBy(header nats.Header) bool {
-	return header.Get(wire.HeaderQuerySeq) == strconv.FormatUint(a.sequence, 10) || a.hash != "" && header.Get(wire.HeaderQueryHash) == a.hash
+// answeredBy says whether an answer that was stored at a time is to this message. Workers of earlier versions did not hash. Both times are the
+// server's, so every attempt finds the same.
+func (a *asked) answeredBy(header nats.Header, at time.Time) bool {
+	if header.Get(wire.HeaderQuerySeq) == strconv.FormatUint(a.sequence, 10) {
+		return true
+	}
+	return a.hash != "" && header.Get(wire.HeaderQueryHash) == a.hash && a.at.Sub(at) < doubleWindow
 }
 
 // resultHeader is the header of an answer to a stored message, without what the parts differ in. id is that of a single query.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/geniemq/geniemq/wire"
 	"github.com/nats-io/nats.go"
 )
 
@@ -42,13 +43,13 @@ func TestResultIDsKeepTheirForm(t *testing.T) {
 		}
 	}
 	ask := func(body, contentType string, sequence uint64) asked {
-		return whatIsAsked(nats.Header{"Nats-Msg-Id": {"a"}, "Content-Type": {contentType}}, []byte(body), sequence)
+		return whatIsAsked(nats.Header{"Nats-Msg-Id": {"a"}, "Content-Type": {contentType}}, []byte(body), sequence, created)
 	}
 	salted := saltedID("people.a", "genie.result.people.bob", ask("x", "", 42), 1)
 	if again := saltedID("people.a", "genie.result.people.bob", ask("x", "", 43), 1); again != salted {
 		t.Errorf("a message that was published twice has the ids %s and %s", salted, again)
 	}
-	unnamed := func(sequence uint64) asked { return whatIsAsked(nats.Header{}, []byte("x"), sequence) }
+	unnamed := func(sequence uint64) asked { return whatIsAsked(nats.Header{}, []byte("x"), sequence, created) }
 	for _, other := range []string{
 		saltedID("people.a", "genie.result.people.eve", ask("x", "", 42), 1), saltedID("people.a", "genie.result.people.bob", ask("y", "", 42), 1),
 		saltedID("people.a", "genie.result.people.bob", ask("x", "application/msgpack", 42), 1), saltedID("people.a", "genie.result.people.bob", ask("x", "", 42), 2),
@@ -60,5 +61,28 @@ func TestResultIDsKeepTheirForm(t *testing.T) {
 	}
 	if a, b := saltedID("people.1.42", "r", unnamed(42), 1), saltedID("people.1.42", "r", unnamed(43), 1); a == b {
 		t.Errorf("two messages without ids have the id %s", a)
+	}
+}
+
+// The same message, asked again in time, has its answer; another one, one without an id, and one that is asked later have not.
+func TestAnsweredBy(t *testing.T) {
+	stored := time.Unix(1_800_000_000, 0)
+	header := nats.Header{"Nats-Msg-Id": {"a"}}
+	first := whatIsAsked(header, []byte("x"), 7, stored.Add(-time.Second))
+	answer := resultHeader(header, first, wire.JSON, "")
+	for _, c := range []struct {
+		name string
+		of   asked
+		want bool
+	}{
+		{"the message", whatIsAsked(header, []byte("x"), 7, stored.Add(time.Hour)), true},
+		{"its double", whatIsAsked(header, []byte("x"), 9, stored.Add(time.Minute)), true},
+		{"the same later", whatIsAsked(header, []byte("x"), 9, stored.Add(doubleWindow)), false},
+		{"another message", whatIsAsked(header, []byte("y"), 9, stored.Add(time.Second)), false},
+		{"one without an id", whatIsAsked(nats.Header{}, []byte("x"), 9, stored.Add(time.Second)), false},
+	} {
+		if got := c.of.answeredBy(answer, stored); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
 	}
 }

@@ -52,7 +52,7 @@ func (s *storedAnswers) look(ctx context.Context, sequence uint64, reply string,
 		m, err := s.get(ctx, sequence)
 		switch {
 		case err == nil:
-			if m.Subject != reply || !asked.answeredBy(m.Header) {
+			if m.Subject != reply || !asked.answeredBy(m.Header, m.Time) {
 				return wire.Range{}, another, nil
 			}
 			if has, ok := covered(m); ok {

@@ -41,7 +41,7 @@ func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Unserved) err
 	if wire.ValidateReplySubject(out.Subject, a.allow(u.Index)) != nil {
 		out.Subject = standard
 	}
-	asked := whatIsAsked(u.Header, u.Body, u.Sequence)
+	asked := whatIsAsked(u.Header, u.Body, u.Sequence, u.Timestamp)
 	for salt := 1; ; {
 		out.Header = resultHeader(u.Header, asked, codec, "")
 		how, err := a.publish(ctx, out)
