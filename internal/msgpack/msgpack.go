@@ -39,6 +39,7 @@ const (
 	Bin8     = 0xc4
 	Bin16    = 0xc5
 	Bin32    = 0xc6
+	Ext8     = 0xc7
 	Float32  = 0xca
 	Float64  = 0xcb
 	Uint8    = 0xcc
@@ -205,48 +206,41 @@ func AppendFloat32(dst []byte, v float32) []byte {
 
 // AppendString appends a string, whose UTF-8 is not checked.
 func AppendString(dst []byte, s string) []byte {
-	switch n := len(s); {
-	case n < 32:
+	if n := len(s); n < 32 {
 		dst = append(dst, FixStr|byte(n))
-	case n <= math.MaxUint8:
-		dst = append(dst, Str8, byte(n))
-	case n <= math.MaxUint16:
-		dst = append(dst, Str16, byte(n>>8), byte(n))
-	default:
-		dst = binary.BigEndian.AppendUint32(append(dst, Str32), uint32(n))
+	} else {
+		dst = AppendHead8(dst, Str8, n)
 	}
 	return append(dst, s...)
 }
 
 // AppendBinHead appends the head of n bytes of binary.
-func AppendBinHead(dst []byte, n int) []byte {
-	switch {
-	case n <= math.MaxUint8:
-		return append(dst, Bin8, byte(n))
-	case n <= math.MaxUint16:
-		return append(dst, Bin16, byte(n>>8), byte(n))
-	}
-	return binary.BigEndian.AppendUint32(append(dst, Bin32), uint32(n))
-}
+func AppendBinHead(dst []byte, n int) []byte { return AppendHead8(dst, Bin8, n) }
 
 // AppendArrayHead appends the head of an array of n elements.
-func AppendArrayHead(dst []byte, n int) []byte {
-	switch {
-	case n < 16:
-		return append(dst, FixArray|byte(n))
-	case n <= math.MaxUint16:
-		return append(dst, Array16, byte(n>>8), byte(n))
-	}
-	return binary.BigEndian.AppendUint32(append(dst, Array32), uint32(n))
-}
+func AppendArrayHead(dst []byte, n int) []byte { return appendFix(dst, FixArray, Array16, n) }
 
 // AppendMapHead appends the head of a map of n members.
-func AppendMapHead(dst []byte, n int) []byte {
-	switch {
-	case n < 16:
-		return append(dst, FixMap|byte(n))
-	case n <= math.MaxUint16:
-		return append(dst, Map16, byte(n>>8), byte(n))
+func AppendMapHead(dst []byte, n int) []byte { return appendFix(dst, FixMap, Map16, n) }
+
+func appendFix(dst []byte, fix, first byte, n int) []byte {
+	if n < 16 {
+		return append(dst, fix|byte(n))
 	}
-	return binary.BigEndian.AppendUint32(append(dst, Map32), uint32(n))
+	return appendHead16(dst, first, n)
+}
+
+// AppendHead8 appends a head with a length of 8, 16 or 32 bits, of formats that follow each other: first is that of 8 bits.
+func AppendHead8(dst []byte, first byte, n int) []byte {
+	if n <= math.MaxUint8 {
+		return append(dst, first, byte(n))
+	}
+	return appendHead16(dst, first+1, n)
+}
+
+func appendHead16(dst []byte, first byte, n int) []byte {
+	if n <= math.MaxUint16 {
+		return append(dst, first, byte(n>>8), byte(n))
+	}
+	return binary.BigEndian.AppendUint32(append(dst, first+1), uint32(n))
 }

@@ -117,6 +117,20 @@ func JetStream(t testing.TB, url string, options ...nats.Option) jetstream.JetSt
 	return js
 }
 
+// Eventually waits until a check succeeds.
+func Eventually(t testing.TB, check func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * patience); ; time.Sleep(5 * time.Millisecond) {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Until waits until a condition holds, as long as the test may run.
 func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
