@@ -1,0 +1,192 @@
+package distance
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/index/metric/cells"
+	"github.com/geniemq/geniemq/index/metric/cost"
+	"github.com/geniemq/geniemq/index/metric/recall"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
+)
+
+const cellsName = "cells"
+
+// cellsPath is the access path of cells: to a recall that is wanted, or exact.
+func cellsPath() Path {
+	return Path{Name: cellsName, Section: SectionCells, Rows: SectionCellRows, Of: []Values{Vectors}, Check: checkCells, Build: buildCells, Open: openCells}
+}
+
+func checkCells(c *schema.Column) error {
+	if c.Metric == "hamming" {
+		return fmt.Errorf("index cells is no way to search by hamming, of which a mean is none: use tree or permutation")
+	}
+	return nil
+}
+
+func buildCells(ctx context.Context, c *schema.Column, space metric.Space, workers int) (Built, error) {
+	var p cells.Parameters
+	if o := c.Cells; o != nil {
+		p.Cells, p.Seed = int(o.Cells), o.Seed
+	}
+	x, err := cells.Build(ctx, space.(*metric.Vectors), p, workers)
+	if err != nil {
+		return Built{}, err
+	}
+	s := x.Sections()
+	return Built{[][]byte{s.Head, store.Raw(s.Starts), store.Raw(s.Order), store.Raw(s.Centroids), store.Raw(s.Radii)}, s.Order}, nil
+}
+
+func openCells(c *schema.Column, m metric.Metric, kept Kept, objects uint32) (Opened, error) {
+	parts := kept.Parts
+	if len(parts) != 5 {
+		return nil, store.Corrupt("cells of %d parts", len(parts))
+	}
+	for _, p := range parts[1:] {
+		if len(p)%4 != 0 {
+			return nil, store.Corrupt("%d bytes are no numbers of 4 bytes", len(p))
+		}
+	}
+	x, err := cells.Open(cells.Sections{
+		Head: parts[0], Starts: store.View[uint32](parts[1]), Order: store.View[uint32](parts[2]),
+		Centroids: store.View[float32](parts[3]), Radii: store.View[float32](parts[4]),
+	}, m, c.Dims, objects)
+	if err != nil {
+		return nil, store.Corrupt("%v", err)
+	}
+	return openedCells{x, newRows(c, kept.Rows)}, nil
+}
+
+type openedCells struct {
+	*cells.Index
+	rows rows
+}
+
+func (openedCells) Exact() bool      { return false }
+func (openedCells) Counts() bool     { return false }
+func (x openedCells) String() string { return fmt.Sprintf("%d cells", x.Cells()) }
+
+// Recall implements Opened.
+func (x openedCells) Recall() (*recall.Table, string) { return x.Index.Recall(), "cells visited" }
+
+// Price implements Opened: every centroid is compared, and put in order, then the objects of so many cells of the mean size. Exactness takes nearly all cells as a rule.
+func (x openedCells) Price(d *cost.Device) Price {
+	centroid := d.Distance(cost.Object{Metric: x.Centroids().Metric(), Dims: x.Centroids().Dims()}).Alone
+	queue := d.Of(cost.Constant{Name: "queue", Reference: 3})
+	count := float64(x.Cells())
+	return func(a *Asked) float64 {
+		probes := count
+		if a.Query.Recall > 0 {
+			mean := max(1, a.Objects/max(1, count)*a.Share)
+			probes = min(count, max(float64(x.Probes(a.K, a.Query.Recall)), float64(a.K)/mean))
+		}
+		return count*(centroid+queue) + probes*(a.Apart+a.Objects/max(1, count)*a.Distance.Alone)
+	}
+}
+
+// Verify implements Opened.
+func (x openedCells) Verify(_ context.Context, space metric.Space) error {
+	if err := x.Index.Verify(space.(*metric.Vectors)); err != nil {
+		return err
+	}
+	return x.rows.verify(space, x.Order())
+}
+
+// Bind implements Opened.
+func (x openedCells) Bind(space metric.Space) (Searcher, error) {
+	v, ok := space.(*metric.Vectors)
+	if !ok || v.Len() != x.Len() {
+		return nil, store.Corrupt("the cells are over %d objects, and %d have a value", x.Len(), space.Len())
+	}
+	ordered, err := x.rows.space(v, x.Order())
+	if err != nil {
+		return nil, err
+	}
+	s := &cellsSearcher{cells: x.Index, space: ordered.(*metric.Vectors), bytes: x.rows.bytes(space)}
+	s.searchers.New = func() any { return x.Searcher() }
+	return s, nil
+}
+
+type cellsSearcher struct {
+	cells     *cells.Index
+	space     *metric.Vectors // in the order of cells
+	bytes     int64
+	searchers sync.Pool
+}
+
+// askers are a query as a centroid and as an object.
+func (s *cellsSearcher) askers(q *Query) (near, a metric.Asker, err error) {
+	if near, err = q.Asker(s.cells.Centroids()); err == nil {
+		a, err = q.Asker(s.space)
+	}
+	return near, a, err
+}
+
+// probes is how many cells a query visits; 0: it is exact.
+func (s *cellsSearcher) probes(q *Query) int {
+	if q.Recall > 0 {
+		return s.cells.Probes(q.K, q.Recall)
+	}
+	return 0
+}
+
+// tell tells what a search did.
+func (s *cellsSearcher) tell(did *Answer, r *cells.Result) {
+	did.Exact, did.Distances, did.Blocks = r.Exact, r.Compared+uint64(s.cells.Cells()), uint64(r.Visited)
+	if r.Measured {
+		did.Recall = r.Expected.Share
+	}
+}
+
+// Search implements Searcher: with a recall as many cells as it takes, without until it is exact.
+func (s *cellsSearcher) Search(ctx context.Context, q *Query, pass func(id uint32) bool, did *Answer) ([]metric.Hit, error) {
+	near, a, err := s.askers(q)
+	if err != nil {
+		return nil, err
+	}
+	searcher := s.searchers.Get().(*cells.Searcher)
+	defer s.searchers.Put(searcher)
+	r, err := searcher.Search(ctx, near, a, q.Want(), s.probes(q), pass)
+	if err != nil {
+		return nil, err
+	}
+	s.tell(did, &r)
+	return append([]metric.Hit(nil), r.Hits...), nil // the searcher keeps its memory
+}
+
+// Joins implements Together.
+func (s *cellsSearcher) Joins(q *Query) bool {
+	probes := s.probes(q)
+	return q.K > 0 && probes > 0 && probes < s.cells.Cells()
+}
+
+// SearchAll implements Together.
+func (s *cellsSearcher) SearchAll(ctx context.Context, asks []Ask) error {
+	all, of := make([]cells.Ask, 0, len(asks)), make([]*Ask, 0, len(asks))
+	for i := range asks {
+		a := &asks[i]
+		own := cells.Ask{Want: a.Query.Want(), Probes: s.probes(a.Query), Pass: a.Pass, Stop: a.Stop}
+		if own.Near, own.Asker, a.Err = s.askers(a.Query); a.Err == nil {
+			all, of = append(all, own), append(of, a)
+		}
+	}
+	searcher := s.searchers.Get().(*cells.Searcher)
+	defer s.searchers.Put(searcher)
+	if err := searcher.SearchAll(ctx, all); err != nil {
+		return err
+	}
+	for i, a := range of {
+		r := &all[i]
+		a.Hits, a.Err, a.Left = r.Result.Hits, r.Err, r.Left
+		if a.Err == nil && !a.Left {
+			s.tell(a.Did, &r.Result)
+		}
+	}
+	return nil
+}
+
+// Bytes is what it takes in memory.
+func (s *cellsSearcher) Bytes() int64 { return s.bytes }

@@ -1,0 +1,236 @@
+package distance
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/index/metric/cost"
+)
+
+// Planner chooses the ways in which queries of one column are answered on one device.
+//
+// Ways that are exact give the same hits, so the cheapest is taken: by what a query is expected to take a core, as the device's constants and what was
+// sampled when paths were built say, times what such queries took before over what was expected (Situation.Factor). Neither changes a hit.
+//
+// A path that may miss hits is taken only where a recall is asked for. That choice changes hits, so it depends on the query and the index alone: it is made with the
+// reference device's constants, of one query, without factors.
+//
+// It is immutable, and for any number of goroutines.
+type Planner struct {
+	column  *Column
+	each    cost.Distance
+	apart   float64 // of a distance that is not beside others
+	offer   float64 // a hit that is taken into account
+	objects float64 // with a value
+	paths   []priced
+}
+
+type priced struct {
+	name  string
+	exact bool
+	price Price
+}
+
+// Price is what a search by a path takes a core, in nanoseconds.
+type Price func(a *Asked) float64
+
+// Asked is a query as it is priced.
+type Asked struct {
+	*Query
+	Want     metric.Want   // of all objects: more than the query's K where a filter passes few; K 0: all within are counted
+	Share    float64       // of the objects, which pass
+	Objects  float64       // with a value
+	Distance cost.Distance // what one takes
+	Apart    float64       // more, where it is not beside others
+}
+
+// Situation is what decides beside the query.
+type Situation struct {
+	Passing uint32 // objects that pass its filter
+	Queries int    // that a scan would compare together
+	// Part: the device holds a part of the objects, which paths do not know.
+	Part bool
+	// Grams is what method ngram takes, in nanoseconds; 0: counts prove nothing, or there are none.
+	Grams float64
+	// Factor is what searches by a method took over what was expected; nil: as expected.
+	Factor func(method string) float64
+}
+
+// Choice is a way to answer a query.
+type Choice struct {
+	Method    string
+	Predicted time.Duration // of a core, before what Factor says
+	// Why and Considered are for people, of a query with Explain.
+	Why        string
+	Considered []Considered
+}
+
+// Considered is a way that a query could have been answered.
+type Considered struct {
+	Method    string
+	Predicted time.Duration // of a core
+	Factor    float64       // by which such queries took longer, lately
+	Exact     bool
+}
+
+// Planner makes that of a column on a device, with so many objects that have a value.
+func (c *Column) Planner(d *cost.Device, objects uint32) *Planner {
+	o := cost.Object{Metric: c.Metric, Dims: c.Dims}
+	switch c.Of {
+	case Points:
+		o.Dims = 3
+	case Vectors:
+		o.Bytes = map[string]int{StorageF32: 4, StorageF16: 2, StorageU8: 1}[c.Storage]
+	case Texts:
+		o.Length = max(1, float64(c.texts.TextBytes())/float64(max(1, c.Objects)))
+	}
+	p := &Planner{
+		column: c, each: d.Distance(o), objects: float64(objects),
+		apart: d.Of(cost.Constant{Name: "apart", Reference: 40}), offer: d.Of(cost.Constant{Name: "offer", Reference: 80}),
+	}
+	for i := range c.paths {
+		path := c.paths[i].path
+		p.paths = append(p.paths, priced{c.paths[i].name, path.Exact(), path.Price(d)})
+	}
+	return p
+}
+
+// Distance is what one takes, of a query.
+func (p *Planner) Distance(q *Query) cost.Distance { return p.each.Asked(q.Text) }
+
+// asked is a query as it is priced. Filters make paths look at more: the objects that pass are taken for evenly spread.
+func (p *Planner) asked(q *Query, passing uint32) Asked {
+	a := Asked{Query: q, Want: q.Want(), Share: 1, Objects: p.objects, Distance: p.Distance(q), Apart: p.apart}
+	if all := q.Column.Objects; passing > 0 && passing < all {
+		a.Share = float64(passing) / float64(all)
+		a.Want.K = int(min(p.objects, float64(a.Want.K)/a.Share))
+	}
+	if q.Total {
+		a.Want.K = 0 // all within are counted, however many are wanted
+	}
+	return a
+}
+
+// fewPass is how many objects, one in so many, a scan compares one by one.
+const fewPass = 8
+
+// scan is what comparing every object that passes takes.
+func (p *Planner) scan(a *Asked, queries int) float64 {
+	sum := p.objects * a.Distance.Among(queries)
+	if a.Share*fewPass < 1 {
+		sum = p.objects * a.Share * (a.Distance.Alone + p.apart)
+	}
+	if k := min(float64(a.K), p.objects); k > 0 && !a.Bounded {
+		sum += p.offer * k * (1 + math.Log(p.objects/k)) // objects come in any order
+	}
+	return sum
+}
+
+// few says where a recall is asked for which path that may miss hits is expected to take less than all that find them; "" none.
+func (p *Planner) few(q *Query, passing uint32) (method string) {
+	if q.Recall == 0 || q.K == 0 || q.Total {
+		return ""
+	}
+	a := p.asked(q, passing)
+	least := p.scan(&a, 1)
+	for i := range p.paths {
+		if own := p.paths[i].price(&a); own < least {
+			method, least = "", own
+			if !p.paths[i].exact {
+				method = p.paths[i].name
+			}
+		}
+	}
+	return method
+}
+
+// Choose chooses the way to answer a query: what it names, or for Auto the cheapest that finds what is wanted.
+func (p *Planner) Choose(q *Query, s Situation) Choice {
+	a := p.asked(q, s.Passing)
+	var ways [8]Considered
+	all := p.ways(ways[:0], &a, &s)
+	c := Choice{Method: Scan}
+	switch few := ""; {
+	case s.Part && (q.Method != Ngram || s.Grams == 0):
+		c.Why = "a part of the objects is scanned, since paths are over all"
+	case q.Method == Ngram && s.Grams == 0:
+		c.Why = "within so large a radius an object need not share any n-gram with the text"
+	case q.Method != Auto:
+		c.Method, c.Why = q.Method, "the query names it"
+	case s.Passing == 0:
+		c.Why = "nothing passes the filter"
+	default:
+		if few = q.Column.reference.few(q, s.Passing); few != "" {
+			c.Method, c.Why = few, "on the reference device it takes least for the recall"
+			break
+		}
+		least := math.Inf(1)
+		for i := range all {
+			if w := &all[i]; w.Exact && float64(w.Predicted)*w.Factor < least {
+				least, c.Method = float64(w.Predicted)*w.Factor, w.Method
+			}
+		}
+		c.Why = "it takes least of those that find all"
+	}
+	if i := slices.IndexFunc(all, func(w Considered) bool { return w.Method == c.Method }); i >= 0 {
+		c.Predicted = all[i].Predicted
+	}
+	if q.Explain {
+		c.Considered = slices.Clone(all)
+	} else {
+		c.Why = ""
+	}
+	return c
+}
+
+// ways are all that can answer a query, with what they take.
+func (p *Planner) ways(to []Considered, a *Asked, s *Situation) []Considered {
+	add := func(method string, ns float64, exact bool) {
+		w := Considered{Method: method, Predicted: time.Duration(min(max(ns, 1), math.MaxInt64/4)), Factor: 1, Exact: exact}
+		if s.Factor != nil {
+			w.Factor = s.Factor(method)
+		}
+		to = append(to, w)
+	}
+	add(Scan, p.scan(a, s.Queries), true)
+	if s.Grams > 0 {
+		add(Ngram, s.Grams, true)
+	}
+	if s.Part {
+		return to
+	}
+	for i := range p.paths {
+		path := &p.paths[i]
+		if (a.K == 0 || a.Total) && !p.column.Path(path.name).Counts() {
+			continue
+		}
+		add(path.name, path.price(a), path.exact || path.name == cellsName && a.Recall == 0)
+	}
+	return to
+}
+
+// Among how many queries a scan's work is estimated where nothing is known of a batch.
+const usual = 64
+
+// Work estimates how long a core takes for a query that all objects pass: that of the reference device, whoever answers it.
+func (q *Query) Work() time.Duration {
+	p := q.Column.reference
+	s := Situation{Passing: q.Column.Objects, Queries: usual}
+	if q.Column.Theta(q) >= 1 && (q.Method == Auto || q.Method == Ngram) {
+		a := p.asked(q, s.Passing)
+		s.Grams = p.scan(&a, usual) / 20 // about; lists are not looked at here
+	}
+	return p.Choose(q, s).Predicted
+}
+
+// Theta is how many n-grams an object within the radius shares with the text of a query at least (Theorem 5.2's bound: package verify, equation 1), of a column
+// with n-grams; below 1 nothing is known. An empty text shares none with an empty one that has none.
+func (c *Column) Theta(q *Query) int {
+	n, symbols := c.Grams, q.symbols()
+	if n == 0 || symbols == 0 || !(q.Most >= 0) || q.Most > float64(symbols) {
+		return 0
+	}
+	return symbols + n - 1 - n*int(q.Most)
+}

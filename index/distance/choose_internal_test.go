@@ -1,0 +1,88 @@
+package distance
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/index/metric/cost"
+	"github.com/geniemq/geniemq/index/metric/recall"
+)
+
+// path is a path that takes so many microseconds.
+type path struct {
+	takes  float64
+	exact  bool
+	counts bool
+}
+
+func (p path) Bind(metric.Space) (Searcher, error)        { return nil, nil }
+func (p path) Price(*cost.Device) Price                   { return func(*Asked) float64 { return 1000 * p.takes } }
+func (p path) Recall() (*recall.Table, string)            { return nil, "" }
+func (p path) Exact() bool                                { return p.exact }
+func (p path) Counts() bool                               { return p.counts }
+func (p path) Verify(context.Context, metric.Space) error { return nil }
+func (p path) String() string                             { return "" }
+
+// What decides between ways that find the same is what they take lately; what decides whether hits may be missed is the query and the index alone.
+func TestChoose(t *testing.T) {
+	c := &Column{Name: "v", Of: Vectors, Metric: metric.Metric{Kind: metric.L1}, Dims: 32, Storage: StorageF32, Objects: 10_000}
+	c.paths = []opened{{"tree", path{50, true, true}}, {"some", path{20, false, false}}, {"permutation", path{10, false, false}}}
+	c.reference = c.Planner(cost.Reference(), c.Objects) // a scan of one query takes 470 us, of many 376
+	slow := func(method string, by float64) func(string) float64 {
+		return func(m string) float64 {
+			if m == method {
+				return by
+			}
+			return 1
+		}
+	}
+	for _, x := range []struct {
+		name string
+		q    Query
+		s    Situation
+		want string
+	}{
+		{"the cheapest that is exact", Query{K: 10}, Situation{}, "tree"},
+		{"unless it took longer", Query{K: 10}, Situation{Factor: slow("tree", 10)}, Scan},
+		{"by less than the difference", Query{K: 10}, Situation{Factor: slow("tree", 3)}, "tree"},
+		{"for a recall the cheapest", Query{K: 10, Recall: 0.9}, Situation{}, "permutation"},
+		{"whatever it took", Query{K: 10, Recall: 0.9}, Situation{Factor: slow("permutation", 100)}, "permutation"},
+		{"but not where all are counted", Query{K: 10, Recall: 0.9, Total: true, Bounded: true, Most: 1}, Situation{}, "tree"},
+		{"what is named", Query{K: 10, Method: Scan}, Situation{}, Scan},
+		{"though a part has no paths", Query{K: 10, Method: "tree"}, Situation{Part: true}, Scan},
+		{"nor of a recall", Query{K: 10, Recall: 0.9}, Situation{Part: true}, Scan},
+		{"by n-grams", Query{K: 10}, Situation{Grams: 10_000}, Ngram},
+		{"in a part, too", Query{K: 10, Method: Ngram}, Situation{Grams: 10_000, Part: true}, Ngram},
+		{"which prove nothing", Query{K: 10, Method: Ngram}, Situation{}, Scan},
+		{"of nothing that passes", Query{K: 10}, Situation{Passing: math.MaxUint32}, Scan},
+	} {
+		q, s := x.q, x.s
+		q.Column, q.Explain = c, true
+		if q.Method == "" {
+			q.Method = Auto
+		}
+		if q.Most == 0 {
+			q.Most = math.Inf(1)
+		}
+		if s.Passing++; s.Passing == 1 {
+			s.Passing = c.Objects
+		}
+		got := c.reference.Choose(&q, s)
+		if got.Method != x.want || got.Why == "" || len(got.Considered) == 0 || got.Predicted <= 0 {
+			t.Errorf("%s: %+v, want %s", x.name, got, x.want)
+		}
+		q.Explain = false
+		if plain := c.reference.Choose(&q, s); plain.Method != got.Method || plain.Why != "" || plain.Considered != nil {
+			t.Errorf("%s: unexplained %+v", x.name, plain)
+		}
+	}
+	few := Query{Column: c, K: 10, Method: Auto, Most: math.Inf(1)}
+	if all, some := c.reference.Choose(&few, Situation{Passing: 10_000}).Predicted, c.reference.asked(&few, 100); some.Want.K != 1000 || all <= 0 {
+		t.Errorf("of 1 %% that pass the nearest 10 are of %d", some.Want.K)
+	}
+	if n := testing.AllocsPerRun(100, func() { c.reference.Choose(&few, Situation{Passing: 10_000}) }); n > 3 {
+		t.Errorf("%v allocations per choice", n)
+	}
+}

@@ -1,0 +1,136 @@
+package distance
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+
+	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/index/metric/cost"
+	"github.com/geniemq/geniemq/index/metric/recall"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
+)
+
+// Path is an access path: a way to the objects of a column that looks at fewer than a scan does. It is built into a section of its own where the
+// schema names it in index, and opened with the column. A new one is a package that knows spaces and bytes, a file here that says how they meet, and a line in
+// Paths.
+type Path struct {
+	Name    string // in a schema's index and a query's method
+	Section store.SectionKind
+	Rows    store.SectionKind // of vectors in the order of the path; 0: it has none
+	Of      []Values          // what columns may have it
+	// Check says why a column cannot have it, beside Of; nil: any can.
+	Check func(c *schema.Column) error
+	// Build makes what a column keeps of it, of a space of the objects with a value.
+	Build func(ctx context.Context, c *schema.Column, space metric.Space, workers int) (Built, error)
+	// Open checks what was kept, whoever wrote it, of so many objects with a value. What was kept stays where it is.
+	Open func(c *schema.Column, m metric.Metric, kept Kept, objects uint32) (Opened, error)
+}
+
+// Built is what a column is to keep of an access path.
+type Built struct {
+	Parts [][]byte
+	// Order is the object at each position, of a path with Rows: vectors are stored once more in this order, so that what the path looks at together lies together.
+	Order []uint32
+}
+
+// Kept is what a column has kept of an access path.
+type Kept struct {
+	Parts [][]byte
+	Rows  []byte // vectors in the order of the path, as many as objects with a value; nil where there are none, as in files of before
+}
+
+// Opened is an access path of a column of an open index.
+type Opened interface {
+	// Bind makes a searcher over the space of the objects with a value.
+	Bind(space metric.Space) (Searcher, error)
+	// Price says what queries take on a device, as far as is known.
+	Price(d *cost.Device) Price
+	// Recall is the table of what was measured, by what steps are called; nil of what is exact.
+	Recall() (table *recall.Table, steps string)
+	// Exact says that answers are always those of a scan.
+	Exact() bool
+	// Counts says that it can count the objects within a radius.
+	Counts() bool
+	// Verify checks what opening leaves, of a space of the objects with a value.
+	Verify(ctx context.Context, space metric.Space) error
+	// String says to people what it is.
+	String() string
+}
+
+// Searcher searches the objects of a space. It is safe for concurrent use.
+type Searcher interface {
+	// Search finds the hits of a query, in their order. pass says which objects of the space may be hits, nil: all. What it did it tells did.
+	Search(ctx context.Context, q *Query, pass func(id uint32) bool, did *Answer) ([]metric.Hit, error)
+}
+
+// Together is a Searcher that answers many queries at once for less than one after the other.
+type Together interface {
+	Searcher
+	// Joins says whether a query is one of those.
+	Joins(q *Query) bool
+	// SearchAll answers queries that it takes. The error is that of the context; of one query alone it is in its ask.
+	SearchAll(ctx context.Context, asks []Ask) error
+}
+
+// Ask is a query of some that are answered together.
+type Ask struct {
+	Query *Query
+	Pass  func(id uint32) bool // as of Search
+	Stop  func() error         // asked now and then; an error is the query's
+	Did   *Answer
+
+	Hits []metric.Hit
+	Err  error
+	Left bool // Search has to be asked
+}
+
+// Paths are the access paths that are built in, beside the scan, which needs no section.
+func Paths() []Path { return []Path{treePath(), cellsPath(), permutationPath()} }
+
+// pathNamed is a path by its name, nil where there is none.
+func pathNamed(name string) *Path {
+	paths := Paths()
+	if i := slices.IndexFunc(paths, func(p Path) bool { return p.Name == name }); i >= 0 {
+		return &paths[i]
+	}
+	return nil
+}
+
+// frame puts parts into one section: how many there are and how many bytes each has, each a u64, then the parts, each padded to 8 bytes.
+func frame(parts [][]byte) []byte {
+	out := binary.LittleEndian.AppendUint64(nil, uint64(len(parts)))
+	for _, p := range parts {
+		out = binary.LittleEndian.AppendUint64(out, uint64(len(p)))
+	}
+	for _, p := range parts {
+		out = append(out, p...)
+		out = append(out, make([]byte, -len(out)&7)...)
+	}
+	return out
+}
+
+// mostParts bounds the parts of a path.
+const mostParts = 16
+
+// unframe takes a section apart again.
+func unframe(data []byte) (parts [][]byte, err error) {
+	le := binary.LittleEndian
+	if len(data) < 8 || le.Uint64(data) > mostParts || uint64(len(data)) < 8+8*le.Uint64(data) {
+		return nil, store.Corrupt("%d bytes cannot be parts of an access path", len(data))
+	}
+	n := int(le.Uint64(data))
+	sizes, rest := data[8:8+8*n], data[8+8*n:]
+	for i := range n {
+		size := le.Uint64(sizes[8*i:])
+		if size > uint64(len(rest)) || size+7 < size || (size+7)&^7 > uint64(len(rest)) {
+			return nil, store.Corrupt("part %d of an access path has %d bytes, and %d are left", i, size, len(rest))
+		}
+		parts, rest = append(parts, rest[:size:size]), rest[(size+7)&^7:]
+	}
+	if len(rest) > 0 {
+		return nil, store.Corrupt("%d bytes follow the parts of an access path", len(rest))
+	}
+	return parts, nil
+}

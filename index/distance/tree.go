@@ -1,0 +1,113 @@
+package distance
+
+import (
+	"context"
+	"errors"
+
+	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/index/metric/cost"
+	"github.com/geniemq/geniemq/index/metric/recall"
+	"github.com/geniemq/geniemq/index/metric/tree"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
+)
+
+// treePath is the access path of trees: exact, and fast where the intrinsic dimension is low.
+func treePath() Path {
+	return Path{Name: "tree", Section: SectionTree, Rows: SectionTreeRows, Of: []Values{Vectors, Points, Texts}, Build: buildTree, Open: openTree}
+}
+
+func buildTree(ctx context.Context, c *schema.Column, space metric.Space, workers int) (Built, error) {
+	o := tree.Options{Workers: workers}
+	if t := c.Tree; t != nil {
+		o.Bounds, o.Capacity, o.Leaf, o.Seed = tree.Bounds(t.Bounds), int(t.Capacity), int(t.Leaf), t.Seed
+	}
+	t, err := tree.Build(ctx, space, o)
+	if err != nil {
+		return Built{}, err
+	}
+	return Built{[][]byte{t.Encode()}, t.Order()}, nil
+}
+
+func openTree(c *schema.Column, m metric.Metric, kept Kept, objects uint32) (Opened, error) {
+	parts := kept.Parts
+	if len(parts) != 1 {
+		return nil, store.Corrupt("a tree of %d parts", len(parts))
+	}
+	dims := map[schema.ColumnType]int{schema.VectorColumn: c.Dims, schema.PointColumn: 3}[c.Type]
+	t, err := tree.Open(parts[0], m, objects, dims)
+	var damaged *tree.Damaged
+	if errors.As(err, &damaged) {
+		return nil, store.Corrupt("%s", damaged.Reason)
+	}
+	return openedTree{t, newRows(c, kept.Rows)}, err
+}
+
+type openedTree struct {
+	*tree.Tree
+	rows rows
+}
+
+func (t openedTree) Exact() bool    { return true }
+func (t openedTree) Counts() bool   { return true }
+func (t openedTree) String() string { return t.Shape().String() }
+
+// Price implements Opened, by what was sampled when the tree was built.
+func (t openedTree) Price(d *cost.Device) Price {
+	p := tree.PricesOn(d, 0)
+	return func(a *Asked) float64 {
+		own := p
+		own.Distance = a.Distance.Alone
+		return t.Cost(own, a.Want)
+	}
+}
+
+// Recall implements Opened.
+func (openedTree) Recall() (*recall.Table, string) { return nil, "" }
+
+// Verify implements Opened.
+func (t openedTree) Verify(ctx context.Context, space metric.Space) error {
+	if err := t.Tree.Verify(ctx, space, true); err != nil {
+		return err
+	}
+	return t.rows.verify(space, t.Order())
+}
+
+// Bind implements Opened.
+func (t openedTree) Bind(space metric.Space) (Searcher, error) {
+	if space.Len() != t.Len() {
+		return nil, store.Corrupt("the tree is over %d objects, and %d have a value", t.Len(), space.Len())
+	}
+	ordered, err := t.rows.space(space, t.Order())
+	if err != nil {
+		return nil, err
+	}
+	return &treeSearcher{t.Tree, ordered, t.rows.bytes(space)}, nil
+}
+
+type treeSearcher struct {
+	tree  *tree.Tree
+	space metric.Space // in the order of the tree
+	bytes int64
+}
+
+// Bytes is what it takes in memory.
+func (s *treeSearcher) Bytes() int64 { return s.bytes }
+
+// Search implements Searcher.
+func (s *treeSearcher) Search(ctx context.Context, q *Query, pass func(id uint32) bool, did *Answer) ([]metric.Hit, error) {
+	a, err := q.Asker(s.space)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.tree.Search(ctx, tree.Ask{Asker: a, Want: q.Want(), Pass: pass, Total: q.Total})
+	if err != nil {
+		return nil, err
+	}
+	did.Exact, did.Within = true, found.Within
+	did.Distances, did.Blocks = uint64(found.Work.Distances), uint64(found.Work.Blocks)
+	if s.tree.Bounds() == tree.Pivot {
+		did.Distances += uint64(found.Work.Nodes)
+	}
+	return found.Hits, nil
+}

@@ -1,0 +1,141 @@
+// Package bound says which objects a cheap product cannot exclude: what a scan in few bits may drop, and what it has to compare exactly.
+//
+// # The filter
+//
+// A vector x is replaced by numbers of few bits x' that machines multiply fast: float16s for tensor cores, or the float32s that it consists
+// of. Of two such vectors a product A is computed in float32, in whatever order, with A = q'x' + d and |d| <= gamma |q'||x'|. From A, and what
+// is known of q', x' and of the remainders q - q' and x - x', follows that some objects are too far. All others are compared exactly, so
+// nothing is lost and nothing depends on how A was found.
+//
+// # Squares (L2)
+//
+// Let v <= t for the value v = |q-x|^2, as it is computed: then the true |q-x| is at most r = sqrt(t (1 + 2^-51 (dims/8 + 16))), since v is
+// wrong by so much less (metric.Metric.Slack has why). By the triangle inequality |q'-x'| <= r + e_q + E, where e_q and E bound the
+// remainders' norms, and so
+//
+//	|x'|^2 - 2 q'x'  =  |q'-x'|^2 - |q'|^2  <=  (r + e_q + E)^2 - |q'|^2.
+//
+// The machine has N <= |x'|^2, and A for q'x'. With X >= |x'|, N - 2A is at most that + 2 gamma |q'| X; and in float32 it is rounded by at
+// most 2^-24 |N - 2A| <= 2^-24 (X^2 + 2 (1 + gamma) |q'| X) <= 2^-22 (|q'| + X)^2, twice even, if N was multiplied on the way. So an object of
+// which it is above
+//
+//	tau = (r + e_q + E)^2 - |q'|^2 + 2 gamma |q'| X + 2^-22 (|q'| + X)^2
+//
+// has v > t.
+//
+// # Products (Dot)
+//
+// For |q.x - A| <= |q| e_x + e_q |x'| + gamma |q'||x'|, since q.x = q'x' + (q-q')x' + q(x-x'). With objects less a mean m, q.x = q(x-m) + qm,
+// and qm is computed in float64. So -A rounded to float32 above
+//
+//	tau = t + qm + |q| E + e_q X + gamma |q'| X + 2^-22 |q'| X + the error of t and qm
+//
+// has -q.x > t. Cosine is that of vectors divided by their norms.
+//
+// # Scale
+//
+// Objects are multiplied by one power of two per file and each query by one of its own, so that the largest element is in [2^13, 2^14):
+// float16s end at 65,504, and what vanishes in them, below 2^-25, is part of the remainder. All numbers here are in the scale of objects: what
+// belongs to a query is divided by the query's power and multiplied by the objects'.
+//
+// Every result is rounded up: terms are added in float64, whose errors are below 2^-50 of the sum of their sizes, and that is added too.
+package bound
+
+import "math"
+
+// MostInteger is the largest number of dimensions for which the sum of products of bytes is below 2^31.
+const MostInteger = 33025
+
+// Gamma is what a product of so many terms is wrong by, as a share of |q'||x'|, where a tensor core of float16s adds it up in float32. On an
+// H200 it is 7 to 19 times what was measured; a device is probed before it is believed. What is not known to obey it has CautiousGamma.
+func Gamma(dims int) float64 { return float64(dims+2*((dims+15)/16)) * 0x1p-23 }
+
+// CautiousGamma is that of an unknown machine, which may truncate after each addition and align terms to the largest.
+func CautiousGamma(dims int) float64 { return float64(dims) * 0x1p-21 }
+
+// FusedGamma is that of one sum of float32s, rounded to nearest after each of dims fused products, in any order: dims u / (1 - dims u), u = 2^-24.
+func FusedGamma(dims int) float64 { return float64(dims) * 0x1p-24 * (1 + float64(dims)*0x1p-23) }
+
+// Scale is the power of two that brings the largest size of an element into [2^13, 2^14). It is false where the exponent is beyond 100, and of
+// zero, which the filter is not for.
+func Scale(largest float64) (exponent int, ok bool) {
+	if !(largest > 0) || math.IsInf(largest, 0) {
+		return 0, false
+	}
+	_, e := math.Frexp(largest) // in [2^(e-1), 2^e)
+	exponent = 14 - e
+	return exponent, exponent >= -100 && exponent <= 100
+}
+
+// Query is what is known of a query q and of the q' that the machine has.
+type Query struct {
+	Norm      float64 // |q'|, not less
+	Square    float64 // |q'|^2, not more
+	Remainder float64 // |q - q'|, not less
+}
+
+// Tile is what is known of all objects x of a tile.
+type Tile struct {
+	Norm      float64 // the largest |x'|, not less
+	Remainder float64 // the largest |x - x'|, not less
+}
+
+// Up is a sum of squares or its root, made no less than the truth: of dims terms in any order, each of which is right but for three roundings.
+func Up(v float64, dims int) float64 { return v * (1 + float64(dims+8)*0x1p-52) }
+
+// Down is the same, no more than the truth.
+func Down(v float64, dims int) float64 { return v * (1 - float64(dims+8)*0x1p-52) }
+
+// Remainder bounds |x - x'| of a vector: x' exactly, and x as float64s from which a mean was taken, each with one rounding. wrong bounds the
+// norm of what x was wrong by before: 0 of what was stored, Divided of what was divided by its norm.
+func Remainder(x, few []float64, wrong float64) float64 {
+	rest, size := 0.0, 0.0
+	for i, e := range x {
+		d := e - few[i]
+		rest += float64(d * d)
+		size += float64(e * e)
+	}
+	return up(Up(math.Sqrt(rest), len(x)), Up(math.Sqrt(size), len(x))*0x1p-52, wrong)
+}
+
+// Divided bounds the norm of what a vector is wrong by that was divided by its norm, as a share of what it should be: each element has a
+// rounding, and the norm is wrong by (dims/16 + 5) 2^-53.
+func Divided(dims int) float64 { return (float64(dims)/16 + 8) * 0x1p-52 }
+
+// L2 is tau: objects of the tile with N - 2A > tau have values above t. All is in the scale of objects, t times its square.
+func L2(t float64, dims int, gamma float64, q Query, x Tile) float64 {
+	reach := math.Sqrt(t*(1+(float64(dims)/8+16)*0x1p-51))*(1+0x1p-51) + q.Remainder + x.Remainder
+	both := q.Norm + x.Norm
+	return up(float64(reach*reach), -q.Square, 2*gamma*q.Norm*x.Norm, 0x1p-22*both*both)
+}
+
+// Dot is tau: objects of the tile with -A > tau have values above t, where a value is -q.x, computed in float64 as sums of 8 parts, and t one
+// of that kind. qm is the product of the query and the mean that objects lack, and error bounds how wrong that is; both are in the scale of
+// objects and so is t. full bounds |q||x|, x with its mean.
+func Dot(t, qm, error, full float64, dims int, gamma float64, q Query, x Tile) float64 {
+	whole := q.Norm + q.Remainder // |q|
+	return up(t, qm, error, full*(float64(dims)/8+16)*0x1p-51,
+		whole*x.Remainder, q.Remainder*x.Norm, (gamma+0x1p-22)*q.Norm*x.Norm)
+}
+
+// up adds terms that are each right within 2^-51 of themselves and makes the sum no less than the truth.
+func up(terms ...float64) float64 {
+	sum, size := 0.0, 0.0
+	for _, t := range terms {
+		sum += t
+		size += math.Abs(t)
+	}
+	return sum + size*0x1p-49
+}
+
+// Float32Up is the least float32 that is not below v.
+func Float32Up(v float64) float32 {
+	f := float32(v)
+	if float64(f) < v {
+		f = math.Nextafter32(f, float32(math.Inf(1)))
+	}
+	return f
+}
+
+// Float32Down is the largest float32 that is not above v.
+func Float32Down(v float64) float32 { return -Float32Up(-v) }

@@ -1,0 +1,320 @@
+package bound
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/geniemq/geniemq/index/metric/sums"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
+)
+
+// exact is a number without rounding.
+func exact(v float64) *big.Rat { return new(big.Rat).SetFloat64(v) }
+
+func product(a, b []float64) *big.Rat {
+	s := new(big.Rat)
+	for i := range a {
+		s.Add(s, new(big.Rat).Mul(exact(a[i]), exact(b[i])))
+	}
+	return s
+}
+
+// root is no less and no more than 2^-100 above.
+func root(v *big.Rat) *big.Rat {
+	f := new(big.Float).SetPrec(200).SetRat(v)
+	r, _ := f.Sqrt(f).Rat(nil)
+	if r == nil {
+		return new(big.Rat)
+	}
+	return r.Add(r, new(big.Rat).Mul(r, exact(0x1p-150)))
+}
+
+// nearest32 rounds to float32.
+func nearest32(v *big.Rat) float64 {
+	f, _ := v.Float32()
+	return float64(f)
+}
+
+// half rounds to the nearest float16, even.
+func half(v float64) float64 {
+	if math.Abs(v) < 0x1p-14 {
+		return math.RoundToEven(v*0x1p24) * 0x1p-24
+	}
+	m, e := math.Frexp(v)
+	return math.Ldexp(math.RoundToEven(m*0x1p11), e-11)
+}
+
+// filtered is a vector as the filter has it.
+type filtered struct {
+	x, few []float64 // after centring, dividing and scaling; and as float16s
+	norm   float64
+	down   float64 // of its square
+	rest   float64
+	exact  []*big.Rat // without any rounding
+}
+
+// filter makes x' of (v - mean) / length by a power of two.
+func filter(t *testing.T, v []float32, mean []float64, length float64, lengthExact *big.Rat, exponent int) *filtered {
+	f := &filtered{}
+	for i, e := range v {
+		x := math.Ldexp(float64(e)/length-mean[i], exponent)
+		f.x, f.few = append(f.x, x), append(f.few, half(x))
+		truth := new(big.Rat).Quo(exact(float64(e)), lengthExact)
+		truth.Sub(truth, exact(mean[i]))
+		f.exact = append(f.exact, truth.Mul(truth, exact(math.Ldexp(1, exponent))))
+	}
+	wrong := 0.0
+	if length != 1 || lengthExact.Cmp(exact(1)) != 0 {
+		wrong = math.Ldexp(Divided(len(v)), exponent)
+	}
+	square := sums.Norm(f.few)
+	f.norm, f.down, f.rest = Up(math.Sqrt(square), len(v)), Down(square, len(v)), Remainder(f.x, f.few, wrong)
+	true2, rest2 := product(f.few, f.few), new(big.Rat)
+	for i, e := range f.exact {
+		d := new(big.Rat).Sub(e, exact(f.few[i]))
+		rest2.Add(rest2, d.Mul(d, d))
+	}
+	if exact(f.norm).Cmp(root(true2)) < 0 || exact(f.down).Cmp(true2) > 0 || exact(f.rest).Cmp(root(rest2)) < 0 {
+		t.Fatalf("the norm %v, its square %v or the remainder %v of %v is on the wrong side", f.norm, f.down, f.rest, f.few)
+	}
+	return f
+}
+
+// vectors are two vectors of one of many kinds: far and near, with large means, of tiny and huge numbers, of few values.
+func vectors(rng *rand.Rand, dims int) (q, x []float32) {
+	q, x = make([]float32, dims), make([]float32, dims)
+	scale, mean := math.Ldexp(1, rng.IntN(60)-30), 0.0
+	near, spread := math.Ldexp(1, -rng.IntN(26)), rng.IntN(2)*rng.IntN(20)
+	if rng.IntN(4) == 0 { // numbers that float16s hold, so that only sums are rounded
+		for i := range q {
+			q[i], x[i] = float32(rng.IntN(2000)-1000), float32(rng.IntN(2000)-1000)
+		}
+		return q, x
+	}
+	if rng.IntN(3) == 0 {
+		mean = scale * math.Ldexp(1, rng.IntN(12))
+	}
+	for i := range q {
+		e := scale * math.Ldexp(1, -rng.IntN(spread+1))
+		q[i] = float32(rng.NormFloat64()*e + mean)
+		x[i] = q[i] + float32(rng.NormFloat64()*e*near)
+		if rng.IntN(4) == 0 {
+			x[i] = q[i]
+		}
+	}
+	return q, x
+}
+
+func largest(v ...[]float64) (most float64) {
+	for _, v := range v {
+		for _, e := range v {
+			most = max(most, math.Abs(e))
+		}
+	}
+	return most
+}
+
+// centre is a mean of both, as a file would have one.
+func centre(rng *rand.Rand, q, x []float32, lengthQ, lengthX float64) []float64 {
+	mean := make([]float64, len(q))
+	if rng.IntN(2) == 0 {
+		for i := range mean {
+			mean[i] = (float64(q[i])/lengthQ + float64(x[i])/lengthX) / 2 * (0.9 + 0.2*rng.Float64())
+		}
+	}
+	return mean
+}
+
+func wide(v []float32, length float64, mean []float64) []float64 {
+	w := make([]float64, len(v))
+	for i, e := range v {
+		w[i] = float64(e)/length - mean[i]
+	}
+	return w
+}
+
+var dimensions = []int{1, 2, 7, 16, 17, 33, 128, 300}
+
+// TestL2: an object whose value is t is not dropped, however wrong the product is within its bound; and one that is further by a few errors is.
+func TestL2(t *testing.T) {
+	rng := seeded.Rand(t)
+	kept, dropped := 0, 0
+	for range 400 {
+		dims := dimensions[rng.IntN(len(dimensions))]
+		v, w := vectors(rng, dims)
+		mean := centre(rng, v, w, 1, 1)
+		ex, ok := Scale(largest(wide(w, 1, mean)))
+		eq, okq := Scale(largest(wide(v, 1, mean)))
+		if !ok || !okq || max(eq-ex, ex-eq) > 60 {
+			continue
+		}
+		one := exact(1)
+		q, x := filter(t, v, mean, 1, one, eq), filter(t, w, mean, 1, one, ex)
+		// What the machine knows of the query is brought to the scale of objects.
+		back := math.Ldexp(1, ex-eq)
+		gamma := []float64{Gamma(dims), CautiousGamma(dims), FusedGamma(dims), 0}[rng.IntN(4)]
+		query, tile := Query{q.norm * back, q.down * back * back, q.rest * back}, Tile{x.norm * (1 + rng.Float64()*float64(rng.IntN(2))), x.rest}
+
+		value := sums.Squares(wide(v, 1, make([]float64, dims)), w)
+		scaled := math.Ldexp(value, 2*ex)
+		tau := Float32Up(L2(scaled, dims, gamma, query, tile))
+		// A is as small as it may be, so that the object looks as far as it can.
+		wrong := new(big.Rat).Mul(exact(gamma), root(product(q.few, q.few)))
+		wrong.Mul(wrong, root(product(x.few, x.few)))
+		a := product(q.few, x.few)
+		n := float64(Float32Down(x.down))
+		for _, sign := range []int64{-1, 1} {
+			got := new(big.Rat).Add(a, new(big.Rat).Mul(wrong, big.NewRat(sign, 1)))
+			twice := new(big.Rat).Mul(got, exact(-2*back))
+			left := nearest32(twice.Add(twice, exact(n)))
+			if left > float64(tau) {
+				t.Fatalf("%d dimensions: %v and %v have the value %v, and are dropped: %v > %v", dims, v, w, value, left, tau)
+			}
+			kept++
+		}
+		// With a limit that is further below than all errors together, it is dropped.
+		both := query.Norm + tile.Norm
+		margin := math.Sqrt((4*gamma + 0x1p-19) * both * both)
+		limit := math.Sqrt(scaled) - 4*(query.Remainder+tile.Remainder) - 2*margin
+		if limit > 0 && tile.Norm == x.norm {
+			tau = Float32Up(L2(limit*limit, dims, gamma, query, tile))
+			twice := new(big.Rat).Mul(a, exact(-2*back))
+			if left := nearest32(twice.Add(twice, exact(n))); !(left > float64(tau)) {
+				t.Fatalf("%d dimensions: at the distance %v with the limit %v it is kept: %v <= %v", dims, math.Sqrt(scaled), limit, left, tau)
+			}
+			dropped++
+		}
+	}
+	if kept < 300 || dropped < 20 {
+		t.Errorf("%d kept, %d dropped: the test shows too little", kept, dropped)
+	}
+}
+
+// TestDot: the same for products, of vectors as they are and divided by their norms.
+func TestDot(t *testing.T) {
+	rng := seeded.Rand(t)
+	kept := 0
+	for range 400 {
+		dims := dimensions[rng.IntN(len(dimensions))]
+		v, w := vectors(rng, dims)
+		none, plain := make([]float64, dims), rng.IntN(2) == 0
+		lengthQ, lengthX := 1.0, 1.0
+		exactQ, exactX := exact(1), exact(1)
+		dot, normQ, normX := sums.Dots(wide(v, 1, none), w), math.Sqrt(sums.Norm(v)), math.Sqrt(sums.Norm(w))
+		value := -dot
+		if !plain {
+			lengthQ, lengthX = normQ, normX
+			if lengthQ == 0 || lengthX == 0 {
+				continue
+			}
+			exactQ, exactX = root(product(wide(v, 1, none), wide(v, 1, none))), root(product(wide(w, 1, none), wide(w, 1, none)))
+			value = max(-1, min(1, -dot/float64(normQ*normX)))
+		}
+		mean := centre(rng, v, w, lengthQ, lengthX)
+		ex, ok := Scale(largest(wide(w, lengthX, mean)))
+		eq, okq := Scale(largest(wide(v, lengthQ, none)))
+		if !ok || !okq {
+			continue
+		}
+		q, x := filter(t, v, none, lengthQ, exactQ, eq), filter(t, w, mean, lengthX, exactX, ex)
+		back := math.Ldexp(1, ex-eq)
+		gamma := Gamma(dims)
+		query, tile := Query{q.norm * back, q.down * back * back, q.rest * back}, Tile{x.norm, x.rest}
+		// The scale of a product is that of two vectors.
+		square := math.Ldexp(1, 2*ex)
+		full := normQ * normX / (lengthQ * lengthX) * square
+		qm := sums.Dots(wide(v, lengthQ, none), mean) * square
+		wrong := (float64(dims)/8 + 16) * 0x1p-52 * math.Sqrt(sums.Norm(wide(v, lengthQ, none))*sums.Norm(mean)) * square
+		tau := Float32Up(Dot(value*square, qm, wrong, full, dims, gamma, query, tile))
+		a := product(q.few, x.few)
+		err := new(big.Rat).Mul(exact(gamma), root(product(q.few, q.few)))
+		err.Mul(err, root(product(x.few, x.few)))
+		// As small as it may be, in the scale of objects.
+		a.Sub(a, err).Mul(a, exact(-back))
+		if left := nearest32(a); left > float64(tau) {
+			t.Fatalf("%d dimensions, plain %v: %v and %v have the value %v, and are dropped: %v > %v", dims, plain, v, w, value, left, tau)
+		}
+		kept++
+		if loose := (float64(tau) - nearest32(a)) / (full + query.Norm*tile.Norm); loose > 8*gamma+0x1p-8 && largest(q.rest2()) < 1e-2*q.norm {
+			t.Fatalf("%d dimensions: the bound is loose by %v of the product of norms", dims, loose)
+		}
+	}
+	if kept < 250 {
+		t.Errorf("%d kept: the test shows too little", kept)
+	}
+}
+
+// rest2 are the remainders of elements.
+func (f *filtered) rest2() []float64 {
+	d := make([]float64, len(f.x))
+	for i := range d {
+		d[i] = f.x[i] - f.few[i]
+	}
+	return d
+}
+
+// TestScale: the largest element lands in [2^13, 2^14), or nothing is promised.
+func TestScale(t *testing.T) {
+	rng := seeded.Rand(t)
+	for range 10000 {
+		v := math.Ldexp(1+rng.Float64(), rng.IntN(400)-200)
+		e, ok := Scale(v)
+		if s := math.Ldexp(v, e); s < 1<<13 || s >= 1<<14 || ok != (e >= -100 && e <= 100) {
+			t.Fatalf("%v is brought to %v by 2^%d, %v", v, s, e, ok)
+		}
+	}
+	for v, want := range map[float64]bool{0: false, math.Inf(1): false, math.NaN(): false, 1: true, 0x1p113: true, 0x1p114: false, 0x1p-87: true, 0x1p-88: false} {
+		if _, ok := Scale(v); ok != want {
+			t.Errorf("the scale of %v: %v", v, ok)
+		}
+	}
+}
+
+// TestFusedGamma: no order of fused sums of float32s is further from the truth than it says, nor far nearer for the worst of numbers.
+func TestFusedGamma(t *testing.T) {
+	rng := seeded.Rand(t)
+	worst := 0.0
+	for range 2000 {
+		dims := dimensions[rng.IntN(len(dimensions))]
+		v, w := make([]float64, dims), make([]float64, dims)
+		sum, truth, size := float32(0), new(big.Rat), new(big.Rat)
+		for i := range v {
+			v[i], w[i] = float64(float32(rng.NormFloat64())), float64(float32(math.Abs(rng.NormFloat64())))
+			if rng.IntN(2) == 0 {
+				v[i] = math.Abs(v[i])
+			}
+			p := new(big.Rat).Mul(exact(v[i]), exact(w[i]))
+			truth.Add(truth, p)
+			size.Add(size, new(big.Rat).Abs(p))
+			sum = float32(nearest32(p.Add(p, exact(float64(sum)))))
+		}
+		d, _ := truth.Sub(truth, exact(float64(sum))).Float64()
+		s, _ := size.Float64()
+		share := math.Abs(d) / (s * FusedGamma(dims))
+		if share > 1 {
+			t.Fatalf("%d dimensions: wrong by %v of %v, %v times the bound", dims, d, s, share)
+		}
+		worst = max(worst, share)
+	}
+	t.Logf("at most %.3f of the bound", worst)
+	if worst == 0 {
+		t.Error("nothing was wrong: the test shows nothing")
+	}
+}
+
+// TestFloat32: rounding up and down goes to the neighbour on the right side.
+func TestFloat32(t *testing.T) {
+	rng := seeded.Rand(t)
+	for range 10000 {
+		v := math.Ldexp(rng.NormFloat64(), rng.IntN(300)-170)
+		up, down := Float32Up(v), Float32Down(v)
+		if float64(up) < v || float64(down) > v || up != down && math.Nextafter32(down, up) != up {
+			t.Fatalf("%v is between %v and %v", v, down, up)
+		}
+	}
+	if up, down := Float32Up(1e300), Float32Down(1e300); !math.IsInf(float64(up), 1) || down != math.MaxFloat32 {
+		t.Errorf("1e300 is between %v and %v", down, up)
+	}
+}

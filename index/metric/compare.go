@@ -1,0 +1,267 @@
+package metric
+
+import (
+	"math"
+	"slices"
+
+	"github.com/geniemq/geniemq/index/metric/sums"
+)
+
+// table is rows in parts of each.
+type table[E Element] struct {
+	dims  int
+	each  uint32
+	parts [][]E
+}
+
+func (t *table[E]) row(i uint32) []E {
+	part, at := t.parts[i/t.each], int(i%t.each)*t.dims
+	return part[at : at+t.dims]
+}
+
+func (t *table[E]) widen(row uint32, dst []float64) { widen(dst, t.row(row)) }
+
+func widen[E Element](dst []float64, row []E) {
+	if halves, ok := any(row).([]sums.Half); ok {
+		for i, h := range halves {
+			dst[i] = float64(h.Float32())
+		}
+		return
+	}
+	for i, e := range row {
+		dst[i] = float64(e)
+	}
+}
+
+// stretch is how many elements are compared with all queries of a block before the next: what the nearest cache holds.
+const stretch = 8192
+
+// vectorAsker is a query of vectors, and the memory for comparing it, and others with it, with a stretch of rows.
+type vectorAsker[E Element] struct {
+	space *Vectors
+	table *table[E]
+	query sums.Query
+	bytes *sums.ByteQuery // of a space of bytes, if it consists of such
+	norm  float64         // for cosine and angular
+
+	*sums.Worker
+	group    group
+	gathered []E       // rows in another order, and those at the end of memory that is read beyond
+	wide     []float32 // rows as float32s
+	norms    []float64 // of rows
+	measured bool      // norms are those of the rows that were prepared
+	one      [1]float64
+	sieve
+}
+
+// group is some queries that are compared at once.
+type group struct {
+	queries []sums.Query
+	bytes   []*sums.ByteQuery
+	norms   []float64
+}
+
+func (g *group) reset() { g.queries, g.bytes, g.norms = g.queries[:0], g.bytes[:0], g.norms[:0] }
+
+func (t *table[E]) asker(s *Vectors, q []float64) Asker {
+	a := &vectorAsker[E]{space: s, table: t, query: sums.NewQuery(q), Worker: sums.NewWorker(s.kernels)}
+	if s.angles() {
+		a.norm = math.Sqrt(sums.Norm(q))
+	}
+	if _, ok := any(t).(*table[uint8]); ok && s.metric.Kind != Lp {
+		a.bytes = sums.NewByteQuery(q)
+	}
+	return a
+}
+
+// angles says that norms matter.
+func (s *Vectors) angles() bool { return s.metric.Kind == Cosine || s.metric.Kind == Angular }
+
+// op is what is found of two vectors for the metric.
+func (m Metric) op() sums.Op {
+	switch m.Kind {
+	case L1:
+		return sums.OpDifferences
+	case L2, Geo:
+		return sums.OpSquares
+	case Linf:
+		return sums.OpLargest
+	case Lp:
+		return sums.OpPowers
+	case Hamming:
+		return sums.OpUnequal
+	default:
+		return sums.OpDots
+	}
+}
+
+// Coordinates are the elements of the query, which must not change.
+func (a *vectorAsker[E]) Coordinates() []float64 { return a.query[:a.space.dims] }
+
+// Value implements Asker.
+func (a *vectorAsker[E]) Value(i uint32) float64 {
+	a.Values(i, i+1, a.one[:])
+	return a.one[0]
+}
+
+// Values implements Asker.
+func (a *vectorAsker[E]) Values(lo, hi uint32, dst []float64) {
+	dst = dst[:hi-lo]
+	a.group.reset()
+	a.join(a)
+	for lo < hi {
+		rows, n := a.stretch(lo, hi, stretch)
+		a.prepare(rows, lo, n, a.bytes != nil)
+		a.measure(n)
+		a.compare(rows, n, dst, 0)
+		lo, dst = lo+uint32(n), dst[n:]
+	}
+}
+
+// join puts a query into the group that is compared next.
+func (a *vectorAsker[E]) join(o *vectorAsker[E]) {
+	g := &a.group
+	g.queries, g.norms = append(g.queries, o.query), append(g.norms, o.norm)
+	if o.bytes != nil {
+		g.bytes = append(g.bytes, o.bytes)
+	}
+}
+
+// block implements blocker.
+func (a *vectorAsker[E]) block(askers []Asker, lo, hi uint32, dst []float64) bool {
+	bytes, ok := a.same(askers)
+	if !ok {
+		return false
+	}
+	width := int(hi - lo)
+	for first := lo; first < hi; {
+		rows, n := a.stretch(first, hi, stretch)
+		a.prepare(rows, first, n, bytes)
+		a.measure(n)
+		for i := 0; i < len(askers); i += len(a.group.queries) {
+			a.group.reset()
+			for _, o := range askers[i:min(i+sums.Together, len(askers))] {
+				a.join(o.(*vectorAsker[E]))
+			}
+			a.compare(rows, n, dst[i*width+int(first-lo):], width)
+		}
+		first += uint32(n)
+	}
+	return true
+}
+
+// same reports whether all askers are of one space, and all of bytes.
+func (a *vectorAsker[E]) same(askers []Asker) (bytes, ok bool) {
+	bytes = true
+	for _, other := range askers {
+		o, ok := other.(*vectorAsker[E])
+		if !ok || o.space != a.space {
+			return false, false
+		}
+		bytes = bytes && o.bytes != nil
+	}
+	return bytes, true
+}
+
+// stretch returns the rows of some objects from lo on, one after the other, of about as many elements as are asked for, and how many they are:
+// at least one. Bytes may be read beyond them.
+func (a *vectorAsker[E]) stretch(lo, hi uint32, elements int) ([]E, int) {
+	s, t := a.space, a.table
+	n := int(min(hi-lo, uint32(max(1, elements/s.dims))))
+	if s.order == nil {
+		n = min(n, int(t.each-lo%t.each))
+		part, at := t.parts[lo/t.each], int(lo%t.each)*s.dims
+		rows := part[at : at+n*s.dims]
+		if _, ok := any(t).(*table[uint8]); !ok || cap(rows) >= len(rows)+sums.BytesBeyond(s.dims) {
+			return rows, n
+		}
+		a.gathered = append(a.gathered[:0], rows...)
+	} else {
+		a.gathered = a.gathered[:0]
+		for _, row := range s.order[lo : int(lo)+n] {
+			a.gathered = append(a.gathered, t.row(row)...)
+		}
+	}
+	a.gathered = slices.Grow(a.gathered, sums.BytesBeyond(s.dims))
+	return a.gathered, n
+}
+
+// prepare makes float32s of rows where those are compared. With bytes, integers are. Norms that are known are at hand afterwards.
+func (a *vectorAsker[E]) prepare(rows []E, lo uint32, n int, bytes bool) {
+	s := a.space
+	a.measured = !s.angles()
+	switch rows := any(rows).(type) {
+	case []float32:
+		a.wide = rows
+	case []sums.Half:
+		a.wide = slices.Grow(a.wide[:0], len(rows))[:len(rows)]
+		a.Halves(a.wide, rows)
+	case []uint8:
+		if !bytes || s.angles() && s.norms == nil {
+			a.wide = slices.Grow(a.wide[:0], len(rows))[:len(rows)]
+			a.Widen(a.wide, rows)
+		}
+	}
+	if s.norms == nil || a.measured {
+		return
+	}
+	a.measured = true
+	a.norms = slices.Grow(a.norms[:0], n)[:n]
+	if s.order == nil {
+		copy(a.norms, s.norms[lo:])
+		return
+	}
+	for i, row := range s.order[lo : int(lo)+n] {
+		a.norms[i] = s.norms[row]
+	}
+}
+
+// measure finds the norms of rows that were prepared, if they matter and are not known.
+func (a *vectorAsker[E]) measure(n int) {
+	if !a.measured {
+		a.norms = slices.Grow(a.norms[:0], n)[:n]
+		a.Norms(a.wide, a.space.dims, a.norms)
+		a.measured = true
+	}
+}
+
+// compare writes the values of rows that were prepared and the queries of the group, those of query i at dst[i*next].
+func (a *vectorAsker[E]) compare(rows []E, n int, dst []float64, next int) {
+	s, g, op := a.space, &a.group, a.space.metric.op()
+	switch rows := any(rows).(type) {
+	case []float64:
+		for i, q := range g.queries {
+			a.Points(dst[i*next:i*next+n], rows, (*[3]float64)(q))
+		}
+	case []uint8:
+		if len(g.bytes) == len(g.queries) {
+			a.Bytes(op, g.bytes, rows, s.dims, dst, next)
+			break
+		}
+		a.Floats(op, s.metric.P, g.queries, a.wide, s.dims, dst, next)
+	default:
+		a.Floats(op, s.metric.P, g.queries, a.wide, s.dims, dst, next)
+	}
+	if s.angles() {
+		for i, norm := range g.norms {
+			a.Cosines(dst[i*next:i*next+n], a.norms, norm)
+		}
+	}
+}
+
+// compareRow writes the value of the group's one query and a row that was prepared as float32s.
+func (a *vectorAsker[E]) compareRow(row int, dst []float64) {
+	s := a.space
+	wide := a.wide[row*s.dims : (row+1)*s.dims]
+	a.Floats(s.metric.op(), s.metric.P, a.group.queries, wide, s.dims, dst, 0)
+	if !s.angles() {
+		return
+	}
+	var norm [1]float64
+	if a.measured {
+		norm[0] = a.norms[row]
+	} else {
+		a.Norms(wide, s.dims, norm[:])
+	}
+	a.Cosines(dst, norm[:], a.group.norms[0])
+}

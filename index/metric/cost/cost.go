@@ -1,0 +1,115 @@
+// Package cost says what distances, and the steps of searches, take on a device.
+package cost
+
+import (
+	"math"
+	"sync"
+	"time"
+)
+
+// Constant is what a piece of work takes.
+type Constant struct {
+	Name string
+	// Reference is what a unit takes on the reference device, in nanoseconds.
+	Reference float64
+	// Probe does some units, some 50 us of them, and says how many. Each call does the same. nil: the unit is plain code, of which one piece tells the speed.
+	Probe func() (units int)
+}
+
+// Device says what constants are there: of the reference device what is written down, of this host what was measured when somebody first asked.
+//
+// # Who asks which
+//
+// Builders ask the reference, so that they build the same bytes everywhere. So does whatever decides between answers that may differ: a query with a recall
+// is answered alike wherever it is. Who chooses among ways to the same answer asks the host.
+//
+// # What measuring takes
+//
+// A constant takes about a millisecond, all of them together 50 at most: beyond, it is the reference's, times how this host's plain code is to the reference's.
+// Of several runs the least counts, since a core that is taken away makes none faster. Nothing is kept beyond the process: to read it back would have to be
+// checked against the processor, its clock and its neighbours, and measuring is as fast. Whoever opens an engine has a device of its own.
+type Device struct {
+	measured bool
+
+	mu    sync.Mutex
+	left  time.Duration
+	known map[string]float64
+	speed float64 // of plain code: what it takes, over what the reference takes; 0: not measured yet
+}
+
+// Reference is the device by which builders choose: one core of an x86-64 server.
+func Reference() *Device { return &Device{} }
+
+// budget is what measuring takes at most.
+const budget = 50 * time.Millisecond
+
+// Host is one core of this machine.
+func Host() *Device { return &Device{measured: true, left: budget, known: make(map[string]float64)} }
+
+// Measured says that constants are measured.
+func (d *Device) Measured() bool { return d.measured }
+
+// Spent is how long was measured so far.
+func (d *Device) Spent() time.Duration {
+	if !d.measured {
+		return 0
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return budget - d.left
+}
+
+// Of is what a unit takes, in nanoseconds. It is above 0.
+func (d *Device) Of(c Constant) float64 {
+	if !d.measured {
+		return c.Reference
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.speed == 0 {
+		plain := plainCode()
+		d.speed = d.measure(plain) / plain.Reference
+	}
+	if c.Probe == nil {
+		return c.Reference * d.speed
+	}
+	ns, ok := d.known[c.Name]
+	if !ok {
+		ns = d.measure(c)
+		d.known[c.Name] = ns
+	}
+	return ns
+}
+
+const (
+	// runs are timed each, long enough for the clock and short enough to end before another process has the core.
+	runs    = 12
+	runTime = 30 * time.Microsecond
+	// far is by which factor a device may differ from the reference: beyond, measuring has failed.
+	far = 64
+)
+
+// measure takes the least of some runs.
+func (d *Device) measure(c Constant) float64 {
+	if d.left <= 0 {
+		return c.Reference * max(d.speed, 1.0/far)
+	}
+	began := time.Now()
+	best, times := math.Inf(1), 1
+	c.Probe() // the first one finds nothing in caches
+	for done := 0; done < runs && (done == 0 || time.Since(began) < d.left); {
+		units, start := 0, time.Now()
+		for range times {
+			units += c.Probe()
+		}
+		took := time.Since(start)
+		if took < runTime && times < 1<<16 {
+			times *= 2 // too short to be timed
+			continue
+		}
+		best = min(best, float64(took)/float64(max(1, units)))
+		done++
+	}
+	d.left -= time.Since(began)
+	return min(max(best, c.Reference/far), c.Reference*far)
+}

@@ -1,0 +1,59 @@
+package cost
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/geniemq/geniemq/index/metric"
+)
+
+// What builders go by is written down: another number would build other files.
+func TestReferenceStays(t *testing.T) {
+	for _, c := range []struct {
+		o    Object
+		want float64
+	}{
+		{Object{Metric: metric.Metric{Kind: metric.L2}, Dims: 2, Bytes: 4}, 17}, {Object{Metric: metric.Metric{Kind: metric.Lp, P: 3}, Dims: 7}, 36},
+		{Object{Metric: metric.Metric{Kind: metric.Geo}, Dims: 3}, 18}, {Object{Metric: metric.Metric{Kind: metric.Edit}}, 115},
+	} {
+		d := Reference()
+		if got := d.Distance(c.o).Alone; got != c.want || d.Measured() || d.Spent() != 0 {
+			t.Errorf("%+v takes %v on the reference device, not %v", c.o, got, c.want)
+		}
+	}
+	x := Reference().Distance(Object{Metric: metric.Metric{Kind: metric.Edit}, Length: 100})
+	if long, short := x.Asked(strings.Repeat("a", 200)).Alone, x.Asked("abc").Alone; short != x.Alone || long != short+3*500 {
+		t.Errorf("a text of 200 symbols takes %v, of 3 %v: it has 4 blocks", long, short)
+	}
+	if x := (Distance{Alone: 100, Together: 10}); x.Among(1) != 100 || x.Among(9) != 20 || x.Among(0) != 100 {
+		t.Errorf("among 9 queries %v", x.Among(9))
+	}
+}
+
+// What is measured is measured once, for every metric and storage, and is no more than a factor from what is written down. Without time left it is the reference's.
+func TestHostMeasures(t *testing.T) {
+	all := []metric.Metric{{Kind: metric.L1}, {Kind: metric.L2}, {Kind: metric.Linf}, {Kind: metric.Lp, P: 8}, {Kind: metric.Cosine}, {Kind: metric.Angular}, {Kind: metric.Hamming}}
+	for _, m := range all {
+		for _, bytes := range []int{1, 2, 4} {
+			for _, dims := range []int{1, 4096} {
+				o := Object{Metric: m, Dims: dims, Bytes: bytes}
+				d := Host()
+				x, reference := d.Distance(o), Reference().Distance(o)
+				if again := d.Distance(o); again != x {
+					t.Errorf("%+v takes %+v and then %+v", o, x, again)
+				}
+				if !(x.Alone >= reference.Alone/far && x.Alone <= reference.Alone*far && x.Together > 0 && x.Together <= x.Alone) || d.Spent() <= 0 {
+					t.Errorf("%+v takes %+v, on the reference device %+v", o, x, reference)
+				}
+			}
+		}
+	}
+	d := Host()
+	plain := d.Of(Constant{Name: "any", Reference: 10}) / 10
+	d.left = 0
+	probed := false
+	if got := d.Of(Constant{Name: "late", Reference: 7, Probe: func() int { probed = true; return 1 }}); probed || math.Abs(got-7*plain) > 1e-9 {
+		t.Errorf("without time left a constant of 7 is %v, of code that takes %v; measured: %v", got, plain, probed)
+	}
+}

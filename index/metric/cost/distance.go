@@ -1,0 +1,236 @@
+package cost
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"unicode/utf8"
+
+	"github.com/geniemq/geniemq/index/levenshtein"
+	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/index/metric/sums"
+)
+
+// Object is what is compared.
+type Object struct {
+	Metric metric.Metric
+	Dims   int     // of vectors, and of points 3
+	Bytes  int     // of an element as it is stored: 4, 2 or 1; 0 is 4
+	Length float64 // of a text, on average; 0: that of a word
+}
+
+// Distance is what one takes, in nanoseconds: the only estimate of that there is.
+//
+//	of numbers  object + element x elements (x P of lp: so many products)
+//	of texts    text + column x columns x blocks of 64 symbols of the query
+//
+// Alone is what it takes beside others of the same query, in a run; Together beside those of many queries, where most objects are too far to matter, as in a scan.
+type Distance struct {
+	Alone, Together float64
+	column, length  float64 // of texts
+}
+
+// What distances take on the reference device.
+const (
+	perObject  = 15.0
+	perElement = 1.0
+	perText    = 70.0
+	perColumn  = 5.0
+	wordLength = 9.0
+	// together is the part of a distance alone that one among many is: where a sieve drops most, and elsewhere.
+	sieved, unsieved = 0.25, 0.8
+	// inLanes is that of texts that are compared side by side.
+	inLanes = 0.2
+)
+
+// Distance is that of objects.
+func (d *Device) Distance(o Object) Distance {
+	if o.Metric.Kind == metric.Edit {
+		text, column := d.Of(textConstant()), d.Of(columnConstant())
+		x := Distance{column: column, length: o.Length}
+		if x.length == 0 {
+			x.length = wordLength
+		}
+		x.Alone = text + column*x.length
+		x.Together = x.Alone
+		if x.length <= levenshtein.MostLanes && (!d.measured || levenshtein.HasLanes()) {
+			x.Together *= inLanes
+		}
+		return x
+	}
+	alone := perObject + perElement*float64(o.Dims*max(1, o.Metric.P))
+	share := unsieved
+	if k := o.Metric.Kind; k == metric.L2 || k == metric.Cosine || k == metric.Angular {
+		share = sieved
+	}
+	if !d.measured {
+		return Distance{Alone: alone, Together: share * alone}
+	}
+	var p probe
+	name := fmt.Sprintf("%s%d/%d/%d", o.Metric.Kind, o.Metric.P, o.Dims, o.Bytes)
+	x := Distance{
+		Alone:    d.Of(Constant{name + " alone", alone, func() int { return p.of(o).alone() }}),
+		Together: d.Of(Constant{name + " together", share * alone, func() int { return p.of(o).together() }}),
+	}
+	x.Together = min(x.Together, x.Alone)
+	return x
+}
+
+// Asked is what a distance from a query takes: of texts by its symbols.
+func (x Distance) Asked(text string) Distance {
+	if blocks := (utf8.RuneCountInString(text) + 63) / 64; x.column > 0 && blocks > 1 {
+		x.Alone += x.column * x.length * float64(blocks-1)
+		x.Together = x.Alone // which no lane takes
+	}
+	return x
+}
+
+// Among is what a distance takes in a scan for so many queries.
+func (x Distance) Among(queries int) float64 {
+	return x.Together + (x.Alone-x.Together)/float64(max(1, queries))
+}
+
+// probe is what vectors and points are measured on.
+type probe struct {
+	askers []metric.Asker
+	limits []float64
+	values []float64
+	n      uint32
+}
+
+const (
+	probed  = 64      // queries
+	mostOf  = 256     // objects
+	probing = 1 << 16 // elements of all objects
+)
+
+// of makes it, once. Elements are random: what values are takes no time.
+func (p *probe) of(o Object) *probe {
+	if p.askers != nil {
+		return p
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	p.n = uint32(min(mostOf, max(8, probing/max(1, o.Dims*max(1, o.Metric.P)))))
+	p.values = make([]float64, p.n)
+	for space := p.space(o, rng); len(p.askers) < probed; {
+		a := space.Of(uint32(len(p.askers)) % p.n)
+		a.Values(0, p.n, p.values)
+		nearest := math.Inf(1)
+		for i, v := range p.values {
+			if uint32(i) != uint32(len(p.askers))%p.n {
+				nearest = min(nearest, v)
+			}
+		}
+		p.askers, p.limits = append(p.askers, a), append(p.limits, nearest)
+	}
+	return p
+}
+
+func (p *probe) space(o Object, rng *rand.Rand) metric.Space {
+	if o.Metric.Kind == metric.Geo {
+		units := make([]float64, 0, 3*p.n)
+		for range p.n {
+			u, err := metric.Unit(rng.Float64()*90, rng.Float64()*180)
+			must(err)
+			units = append(units, u[:]...)
+		}
+		space, err := metric.NewPoints(nil, units)
+		must(err)
+		return space
+	}
+	var space metric.Space
+	var err error
+	x := make([]float32, int(p.n)*o.Dims)
+	for i := range x {
+		x[i] = 1 + float32(rng.IntN(255))
+	}
+	switch o.Bytes {
+	case 1:
+		bytes := make([]uint8, len(x))
+		for i, v := range x {
+			bytes[i] = uint8(v)
+		}
+		space, err = metric.NewVectors(o.Metric, o.Dims, nil, bytes)
+	case 2:
+		halves := make([]sums.Half, len(x))
+		for i, v := range x {
+			halves[i], _ = sums.ToHalf(v)
+		}
+		space, err = metric.NewVectors(o.Metric, o.Dims, nil, halves)
+	default:
+		space, err = metric.NewVectors(o.Metric, o.Dims, nil, x)
+	}
+	must(err)
+	return space
+}
+
+// must is of errors that only a metric of no column has.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// alone compares one query with all.
+func (p *probe) alone() int {
+	p.askers[0].Values(0, p.n, p.values)
+	return int(p.n)
+}
+
+// together compares all queries with all, of which few are near enough.
+func (p *probe) together() int {
+	metric.Scan(p.askers, 0, p.n, p.limits, func(int, uint32, float64) {})
+	return int(p.n) * len(p.askers)
+}
+
+// textConstant is what a text takes beside its columns, and columnConstant a column of a block of 64 symbols. Comparisons are bounded as searches bound them, by a few edits.
+func textConstant() Constant {
+	return Constant{Name: "text", Reference: perText, Probe: textProbe(1, 0)}
+}
+
+func columnConstant() Constant {
+	const long = 512
+	return Constant{Name: "column", Reference: perColumn, Probe: textProbe(long, long)}
+}
+
+// textProbe compares a text of 9 symbols with those of a length; units are texts, or columns where there are so many per text.
+func textProbe(length, columns int) func() int {
+	rng := rand.New(rand.NewPCG(2, 2))
+	texts := make([]string, 64)
+	for i := range texts {
+		b := make([]byte, length)
+		for j := range b {
+			b[j] = byte('a' + rng.IntN(26))
+		}
+		texts[i] = string(b)
+	}
+	var pattern levenshtein.Pattern
+	pattern.Reset([]rune("pattern x"))
+	var runes []rune
+	return func() int {
+		for _, t := range texts {
+			pattern.DistanceString(t, math.MaxInt32, &runes)
+		}
+		return len(texts) * max(1, columns)
+	}
+}
+
+// plainCode is code without assembly: hits that are put in order.
+func plainCode() Constant {
+	const hits = 2048
+	rng := rand.New(rand.NewPCG(3, 3))
+	values := make([]float64, hits)
+	for i := range values {
+		values[i] = rng.Float64()
+	}
+	var best metric.Best
+	return Constant{Name: "plain code", Reference: 4, Probe: func() int {
+		best.Reset(metric.Want{K: 64, Most: math.Inf(1)})
+		for i, v := range values {
+			if v <= best.Bound() {
+				best.Add(metric.Hit{Value: v, ID: uint32(i)})
+			}
+		}
+		return hits
+	}}
+}

@@ -1,0 +1,282 @@
+package metric
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/geniemq/geniemq/index/metric/bound"
+	"github.com/geniemq/geniemq/index/metric/sums"
+)
+
+// Found takes an object that a scan has found: its value for a query is not above the limit.
+type Found func(query int, object uint32, value float64)
+
+// Scan compares the objects lo to hi-1 with queries of one space, and tells of those whose value is at most that query's limit. limits may
+// fall meanwhile, by found itself: what is above the limit by then is not told. Objects come in any order. The askers are used
+// meanwhile, and what the first of them keeps of their query's elements serves the next call with the same ones.
+//
+// Many queries are faster than one: objects are read once for all, several queries are compared at a time, and under l2, cosine and angular
+// most objects are dropped by a product of float32s, which is some times faster than a value (package bound says why none is lost).
+func Scan(askers []Asker, lo, hi uint32, limits []float64, found Found) {
+	if len(askers) == 0 {
+		return
+	}
+	if s, ok := askers[0].(scanner); ok && s.scan(askers, lo, hi, limits, found) {
+		return
+	}
+	const run = 256
+	var values [run]float64
+	for i, a := range askers {
+		for first := lo; first < hi; first += min(run, hi-first) {
+			n := min(run, hi-first)
+			ValuesTo(a, first, first+n, limits[i], values[:n])
+			tell(i, first, values[:n], limits, found)
+		}
+	}
+}
+
+// scanner is an Asker that scans for others of its space together with itself.
+type scanner interface {
+	scan(askers []Asker, lo, hi uint32, limits []float64, found Found) bool
+}
+
+// tell tells of values of objects from first on.
+func tell(query int, first uint32, values []float64, limits []float64, found Found) {
+	limit := limits[query]
+	for i, v := range values {
+		if v <= limit {
+			found(query, first+uint32(i), v)
+			limit = limits[query]
+		}
+	}
+}
+
+const (
+	// scanned is how many elements are scanned at a time: they and their panels fit the second cache.
+	scanned = 1 << 15
+	// fewSieved queries are compared without a sieve, which takes more than it saves.
+	fewSieved = 4
+	// dense is the part of objects, one in so many, from which on they are compared together rather than one by one.
+	dense = 6
+)
+
+// scan implements scanner.
+func (a *vectorAsker[E]) scan(askers []Asker, lo, hi uint32, limits []float64, found Found) bool {
+	bytes, ok := a.same(askers)
+	if !ok {
+		return false
+	}
+	s := a.space
+	sieving := a.Sieves() && len(askers) >= fewSieved && !bytes && (s.metric.Kind == L2 || s.angles())
+	if sieving {
+		a.pack(askers)
+	}
+	for first := lo; first < hi; {
+		elements := scanned
+		if slices.Contains(limits, math.Inf(1)) { // a few objects make limits of which the others have use
+			elements = scanned / 16
+		}
+		rows, n := a.stretch(first, hi, elements)
+		a.prepare(rows, first, n, bytes)
+		p := pass[E]{a: a, askers: askers, rows: rows, n: n, first: first, limits: limits, found: found}
+		a.dense = a.dense[:0]
+		if sieving {
+			a.panels(n)
+			for i := 0; i < len(askers); i += sums.Sieved {
+				p.sieve(i, min(sums.Sieved, len(askers)-i))
+			}
+		} else {
+			for i := range askers {
+				a.dense = append(a.dense, i)
+			}
+		}
+		p.compareDense()
+		first += uint32(n)
+	}
+	return true
+}
+
+// sieve is the memory of an asker for sieving.
+type sieve struct {
+	packedOf []Asker
+	packed   []float32 // of each group of queries: elements in turn, sums.Sieved queries each
+	sizes    []float64 // the norm of each query, not less
+	panel    []float32 // panels of rows, one after the other
+	lengths  [][sums.Panel]float32
+	largest  float64 // the largest norm of a row, not less; no number if there is a damaged row
+	limits   sums.Limits
+	masks    [][sums.Sieved]uint32 // by panel
+	dense    []int                 // queries that all rows are compared with
+	values   []float64
+}
+
+// pack lays the elements of queries out as Sieve reads them.
+func (a *vectorAsker[E]) pack(askers []Asker) {
+	if len(a.packedOf) == len(askers) {
+		same := true
+		for i, o := range askers {
+			same = same && a.packedOf[i] == o
+		}
+		if same {
+			return
+		}
+	}
+	dims := a.space.dims
+	groups := (len(askers) + sums.Sieved - 1) / sums.Sieved
+	a.packed = append(a.packed[:0], make([]float32, groups*dims*sums.Sieved)...)
+	a.packedOf, a.sizes = append(a.packedOf[:0], askers...), a.sizes[:0]
+	for i, o := range askers {
+		q := o.(*vectorAsker[E]).query[:dims]
+		into := a.packed[i/sums.Sieved*dims*sums.Sieved+i%sums.Sieved:]
+		for j, e := range q {
+			into[j*sums.Sieved] = float32(e)
+		}
+		a.sizes = append(a.sizes, bound.Up(math.Sqrt(sums.Norm(q)), dims))
+	}
+}
+
+// panels turns rows that were prepared, and finds their lengths: of l2 squares that are not more than they are, of angles norms.
+func (a *vectorAsker[E]) panels(n int) {
+	dims := a.space.dims
+	size := dims * sums.Panel
+	count := (n + sums.Panel - 1) / sums.Panel
+	if len(a.lengths) < count {
+		a.panel, a.lengths, a.masks = make([]float32, count*size), make([][sums.Panel]float32, count), make([][sums.Sieved]uint32, count)
+	}
+	a.largest = 0
+	gamma := bound.FusedGamma(dims)
+	for p := range count {
+		panel := a.panel[p*size : (p+1)*size]
+		a.Turn(panel, a.wide[p*size:min((p+1)*size, n*dims)], dims)
+		lengths := &a.lengths[p]
+		a.Lengths(panel, dims, lengths)
+		for r, square := range lengths {
+			a.largest = max(a.largest, float64(square)) // NaN of a row that is damaged
+			switch {
+			case !a.space.angles():
+				lengths[r] = bound.Float32Down(float64(square) * (1 - 2*gamma))
+			case square < 0x1p-100: // of which it is not known well enough
+				lengths[r] = float32(math.NaN())
+			default:
+				lengths[r] = float32(math.Sqrt(float64(square)))
+			}
+		}
+	}
+	a.largest = math.Sqrt(a.largest) * (1 + 2*gamma)
+}
+
+// pass is a stretch of rows that is compared with queries.
+type pass[E Element] struct {
+	a      *vectorAsker[E]
+	askers []Asker
+	rows   []E
+	n      int
+	first  uint32
+	limits []float64
+	found  Found
+}
+
+// sieve drops rows for some queries from the i-th on, and compares the others.
+func (p *pass[E]) sieve(i, queries int) {
+	a, dims := p.a, p.a.space.dims
+	useful := false
+	for j := range sums.Sieved {
+		a.limits.Set(j, 0, 0, float32(math.Inf(1)))
+		if j < queries {
+			useful = a.limit(j, i+j, p.limits[i+j]) || useful
+		}
+	}
+	if !useful {
+		for j := range queries {
+			a.dense = append(a.dense, i+j)
+		}
+		return
+	}
+	packed := a.packed[i*dims : (i+sums.Sieved)*dims]
+	var kept [sums.Sieved]int
+	for at := 0; at < p.n; at += sums.Panel {
+		masks := &a.masks[at/sums.Panel]
+		a.Sieve(packed, a.panel[at*dims:(at+sums.Panel)*dims], dims, &a.lengths[at/sums.Panel], &a.limits, masks)
+		there := uint32(math.MaxUint32) >> (sums.Panel - min(sums.Panel, p.n-at))
+		for j := range masks {
+			masks[j] &= there
+			kept[j] += bits.OnesCount32(masks[j])
+		}
+	}
+	for j := range queries {
+		if kept[j]*dense > p.n {
+			a.dense = append(a.dense, i+j)
+		} else if kept[j] > 0 {
+			p.compareKept(i+j, j)
+		}
+	}
+}
+
+// compareKept compares what was kept for a query, the j-th of its group.
+func (p *pass[E]) compareKept(query, j int) {
+	a := p.a
+	a.group.reset()
+	a.join(p.askers[query].(*vectorAsker[E]))
+	for at := 0; at < p.n; at += sums.Panel {
+		for set := a.masks[at/sums.Panel][j]; set != 0; set &= set - 1 {
+			row := at + bits.TrailingZeros32(set)
+			a.compareRow(row, a.one[:])
+			if a.one[0] <= p.limits[query] {
+				p.found(query, p.first+uint32(row), a.one[0])
+			}
+		}
+	}
+}
+
+// compareDense compares all rows with the queries for which that is best.
+func (p *pass[E]) compareDense() {
+	a := p.a
+	if cap(a.values) < sums.Together*p.n {
+		a.values = make([]float64, sums.Together*p.n)
+	}
+	values := a.values[:sums.Together*p.n]
+	if len(a.dense) > 0 {
+		a.measure(p.n)
+	}
+	for i := 0; i < len(a.dense); i += sums.Together {
+		some := a.dense[i:min(i+sums.Together, len(a.dense))]
+		a.group.reset()
+		for _, query := range some {
+			a.join(p.askers[query].(*vectorAsker[E]))
+		}
+		a.compare(p.rows, p.n, values, p.n)
+		for j, query := range some {
+			tell(query, p.first, values[j*p.n:(j+1)*p.n], p.limits, p.found)
+		}
+	}
+}
+
+// limit sets what of the rows is kept for a query, the j-th of its group, and reports whether anything can be dropped.
+//
+// Norms are within 2^50, and those that matter not below 2^-50, so that float32s do not overflow and what vanishes is less than what is
+// allowed for. For l2 package bound has the proof, with remainders of 0. For angles let w (1 + e) be the norm of a row, |e| <= (dims/2 + 4)
+// 2^-24, and c = -|q| (most + gamma + 2^-21 + dims 2^-23). A row is dropped if c w - A > 0 as it is rounded, so A < c w + 3 2^-24 |c| w; with
+// the product being at most A + gamma |q| w, the true cosine is less than -most - 2^-21 - dims 2^-23 + (dims/2 + 7) 2^-24 |c| / |q|, where |c|
+// <= 1.1 |q|: so less than -most - 2^-22, and a value is wrong by much less than that.
+func (a *vectorAsker[E]) limit(j, query int, most float64) bool {
+	dims, size := a.space.dims, a.sizes[query]
+	gamma := bound.FusedGamma(dims)
+	if !(size+a.largest < 0x1p50 && most < math.MaxFloat64) || gamma > 0x1p-8 {
+		return false
+	}
+	if a.space.metric.Kind == L2 {
+		if a.largest < 0x1p-50 || most < 0 {
+			return false
+		}
+		q := bound.Query{Norm: size, Square: bound.Down(float64(size*size), 3*dims+32)}
+		a.limits.Set(j, 1, -2, bound.Float32Up(bound.L2(most, dims, gamma, q, bound.Tile{Norm: a.largest})))
+		return true
+	}
+	c := most + gamma + 0x1p-21 + float64(dims)*0x1p-23
+	if size < 0x1p-50 || c >= 1 || c <= -1.1 {
+		return false
+	}
+	a.limits.Set(j, float32(-size*c), -1, 0)
+	return true
+}

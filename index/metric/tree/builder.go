@@ -1,0 +1,51 @@
+package tree
+
+import (
+	"context"
+
+	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/internal/spread"
+)
+
+// builder builds one tree, whose shape is decided.
+type builder struct {
+	ctx     context.Context
+	space   metric.Space
+	placed  metric.Placed
+	workers int
+	tree    *Tree
+
+	items, spare []item // [position]
+	paths        [][]byte
+	near         []float32 // box trees: [object][coordinate], to cut by
+	members      []uint32  // which objects of the space the tree is over; nil: all
+}
+
+// item is an object of a node, and its distance to the pivot of that node.
+type item struct {
+	distance float64
+	object   uint32
+}
+
+// object is the number in the space of an object of the tree.
+func (b *builder) object(i uint32) uint32 {
+	if b.members == nil {
+		return i
+	}
+	return b.members[i]
+}
+
+// parts is into how many parts a node is split: what leaves would do, at most capacity.
+func (t *Tree) parts(count uint32) int {
+	return min(t.capacity, int((uint64(count)+uint64(t.leaf)-1)/uint64(t.leaf)))
+}
+
+// cut is where part j of so many begins, in a node of count objects: parts differ by one object at most.
+func cut(count uint32, j, parts int) uint32 {
+	return uint32(uint64(j) * uint64(count) / uint64(parts))
+}
+
+// parallel calls work for 0 to n-1 on some goroutines.
+func parallel(ctx context.Context, workers, n int, work func(i int)) error {
+	return spread.Run(ctx, workers, n, func() func(int) { return work })
+}

@@ -1,0 +1,206 @@
+package tree
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/index/metric/cost"
+)
+
+// Calibration is what was found by sampling when a tree was built: 256 objects as queries, for what is wanted often, with every shape that was considered.
+//
+// The paper's model predicts from the variance of distances alone: its Eq. 3 is negative for small radii, and Eq. 2 takes levels as independent,
+// which they are not (words within 2 edits: 28 % are compared where it says 1 to 4). So what a search does is counted, not derived.
+type Calibration struct {
+	Idim float64 // intrinsic dimension: mean^2 / (2 variance) of distances between objects
+	Rows []Row   // by shape, then by Hits
+}
+
+// Row is what searches of one kind do on average in a tree of one shape.
+type Row struct {
+	Bounds         Bounds
+	Capacity, Leaf int
+	Height         int     // of the tree that was counted
+	K              int     // the nearest so many; 0: all within a distance
+	Share          float64 // of the objects, which are within it: 0.0001 to 0.0032
+	Reach          float64 // the distance within which the hits are
+	Work           Work
+}
+
+const (
+	rowSize  = 72
+	mostRows = 1024
+)
+
+// wanted are the searches that are counted: for the nearest, and within the distances within which a share of all pairs are; and within half the least of these, and none.
+func wanted() (nearest []int, shares []float64) {
+	return []int{1, 10, 100}, []float64{0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032}
+}
+
+func (r *Row) append(w []byte) []byte {
+	bounds := uint32(0)
+	if r.Bounds == Box {
+		bounds = 1
+	}
+	for _, v := range []uint32{bounds, uint32(r.Capacity), uint32(r.Leaf), uint32(r.Height), uint32(r.K), 0} {
+		w = binary.LittleEndian.AppendUint32(w, v)
+	}
+	for _, v := range []float64{r.Share, r.Reach, r.Work.Nodes, r.Work.Blocks, r.Work.Distances, r.Work.Hits} {
+		w = binary.LittleEndian.AppendUint64(w, math.Float64bits(v))
+	}
+	return w
+}
+
+func readRow(data []byte) Row {
+	word := func(i int) int { return int(binary.LittleEndian.Uint32(data[4*i:])) }
+	float := func(i int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(data[24+8*i:])) }
+	bounds := Pivot
+	if word(0) == 1 {
+		bounds = Box
+	}
+	return Row{bounds, word(1), word(2), word(3), word(4), float(0), float(1), Work{float(2), float(3), float(4), float(5)}}
+}
+
+// sound says that a row can be reckoned with.
+func (r *Row) sound() bool {
+	for _, v := range []float64{r.Share, r.Reach, r.Work.Nodes, r.Work.Blocks, r.Work.Distances, r.Work.Hits} {
+		if !(v >= 0 && v <= math.MaxFloat64) {
+			return false
+		}
+	}
+	return r.Capacity >= 2 && r.Capacity <= MostCapacity && r.Leaf >= 1 && r.Leaf <= MostLeaf && r.Height <= mostHeight
+}
+
+// Prices are what the parts of a search take on some device, in nanoseconds per query.
+type Prices struct {
+	Level    float64 // a level of the tree
+	Distance float64 // a distance, beside others in a run
+	Apart    float64 // of it: where objects are not compared in one run with all others
+	Test     float64 // holding an interval against a query
+	Side     float64 // holding a coordinate of a box against it
+	Block    float64 // entering a leaf
+	Byte     float64 // of it: each object's byte of a level
+	Hit      float64
+}
+
+// PricesOn are those of a device, where a distance takes so much.
+func PricesOn(d *cost.Device, distance float64) Prices {
+	plain := func(name string, reference float64) float64 {
+		return d.Of(cost.Constant{Name: name, Reference: reference})
+	}
+	return Prices{
+		Distance: distance, Level: plain("level", 10), Apart: plain("apart", 40), Test: plain("test", 4), Side: plain("side", 1.2),
+		Block: plain("block", 200), Byte: plain("byte", 0.5), Hit: plain("hit", 120),
+	}
+}
+
+// reference are the prices by which builds choose, so that the same bytes are built everywhere.
+func (t *Tree) reference() Prices {
+	d := cost.Reference()
+	return PricesOn(d, d.Distance(cost.Object{Metric: t.Metric, Dims: t.dims}).Alone)
+}
+
+// cost is what a search of a row takes:
+//
+//	C = sum over levels [level + V (c_d + capacity c_t)] + E c_block + L c_d + H c_hit
+//
+// with V nodes, E leaves, L distances, H hits. Box trees have no distance per node, and tests of as many sides as there are coordinates.
+func (t *Tree) cost(p Prices, r Row) float64 {
+	distance, node, block := p.Distance+p.Apart, 0.0, p.Block
+	if r.Bounds == Box {
+		node = float64(r.Capacity) * (p.Test + p.Side*float64(t.dims))
+	} else {
+		node = distance + float64(r.Capacity)*p.Test
+		block += p.Byte * float64(r.Leaf*r.Height)
+	}
+	w := r.Work
+	return float64(r.Height+1)*p.Level + w.Nodes*node + w.Blocks*block + w.Distances*distance + w.Hits*p.Hit
+}
+
+// Cost is what a search takes that wants the first k, all within a value, or both, as far as the calibration tells.
+func (t *Tree) Cost(p Prices, want metric.Want) float64 { return t.cost(p, t.Expect(want)) }
+
+// Calibration is what was found when the tree was built.
+func (t *Tree) Calibration() Calibration { return t.calibration }
+
+// own are the rows of the tree's own shape.
+func (t *Tree) own() (rows []Row) {
+	for _, r := range t.calibration.Rows {
+		if r.Bounds == t.bounds && r.Capacity == t.capacity && r.Leaf == t.leaf {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// expected are the rows of a tree in the order in which searches are looked up: found once, since every query asks.
+type expected struct {
+	everything      Row
+	nearest, within []Row // by hits; by reach
+}
+
+// expect makes them.
+func (t *Tree) expect() *expected {
+	s := t.Shape()
+	x := &expected{everything: Row{t.bounds, t.capacity, t.leaf, t.height, 0, 1, math.MaxFloat64,
+		Work{float64(s.Nodes - s.Leaves), float64(s.Leaves), float64(t.objects), float64(t.objects)}}}
+	x.nearest, x.within = []Row{x.everything}, []Row{x.everything}
+	for _, r := range t.own() {
+		if r.K > 0 || r.Work.Hits > 100 {
+			x.nearest = append(x.nearest, r)
+		}
+		if r.K == 0 {
+			x.within = append(x.within, r)
+		}
+	}
+	slices.SortStableFunc(x.nearest, func(a, b Row) int { return cmp.Compare(a.Work.Hits, b.Work.Hits) })
+	slices.SortStableFunc(x.within, func(a, b Row) int { return cmp.Compare(a.Reach, b.Reach) })
+	if last := len(x.within) - 1; last > 0 {
+		x.within[last].Reach = 2 * x.within[last-1].Reach // nothing better is known
+	}
+	return x
+}
+
+// Expect is what a search is expected to do (K 0: one that counts all within): between the rows of the tree on both sides by the logarithm of K, or by the distance. Beyond all rows it goes on
+// to where everything is compared.
+func (t *Tree) Expect(want metric.Want) Row {
+	x := t.expected
+	if x == nil { // of a tree that was just built
+		x = t.expect()
+	}
+	e := between(x.nearest, math.Log(max(1, float64(want.K))), func(r Row) float64 { return math.Log(max(1, r.Work.Hits)) })
+	if want.K == 0 {
+		e = x.everything
+	}
+	if math.IsInf(want.Most, 1) {
+		return e
+	}
+	if r := between(x.within, t.distance(want.Most), func(r Row) float64 { return r.Reach }); r.Work.Distances < e.Work.Distances {
+		return r
+	}
+	return e
+}
+
+// between finds where x lies among rows, whose places ascend, and mixes the two beside it.
+func between(rows []Row, x float64, place func(Row) float64) Row {
+	i := slices.IndexFunc(rows, func(r Row) bool { return place(r) >= x })
+	switch i {
+	case -1:
+		return rows[len(rows)-1]
+	case 0:
+		return rows[0]
+	}
+	low, high := rows[i-1], rows[i]
+	share := (x - place(low)) / (place(high) - place(low))
+	if !(share >= 0 && share <= 1) {
+		return high
+	}
+	mix := func(a, b float64) float64 { return a + share*(b-a) }
+	mixed := high
+	mixed.Work = Work{mix(low.Work.Nodes, high.Work.Nodes), mix(low.Work.Blocks, high.Work.Blocks),
+		mix(low.Work.Distances, high.Work.Distances), mix(low.Work.Hits, high.Work.Hits)}
+	return mixed
+}

@@ -1,0 +1,84 @@
+package tree
+
+import "math"
+
+// grow builds a tree over some objects of a space, or over all. Objects of the tree count in the order of members.
+func (b *builder) grow() (*Tree, error) {
+	t := b.tree
+	b.items = make([]item, t.objects)
+	for i := range b.items {
+		b.items[i].object = uint32(i)
+	}
+	if t.bounds == Box {
+		b.place()
+	} else {
+		b.spare = make([]item, t.objects)
+	}
+	t.begin, t.count = []uint32{0}, []uint32{t.objects}
+	t.pivots, t.lo, t.hi = []uint32{0}, []float32{0}, []float32{float32(math.Inf(1))}
+	for from, to := uint32(0), uint32(1); from < to; from, to = to, t.nodes() {
+		if err := b.split(from, to); err != nil {
+			return nil, err
+		}
+	}
+	t.first = append(t.first, t.nodes())
+	t.order = make([]uint32, len(b.items))
+	for i, item := range b.items {
+		t.order[i] = item.object
+	}
+	t.levels = levelsOf(t.first)
+	t.height = len(t.levels) - 2
+	var err error
+	if t.bounds == Box {
+		t.pivots, t.lo, t.hi = nil, nil, nil
+		err = b.enclose()
+	} else {
+		b.layPaths()
+	}
+	t.derive()
+	return t, err
+}
+
+// split splits the nodes of a level that have more objects than a leaf.
+func (b *builder) split(from, to uint32) error {
+	t := b.tree
+	var large []uint32
+	for node := from; node < to; node++ {
+		if t.count[node] > uint32(t.leaf) {
+			large = append(large, node)
+		}
+	}
+	var err error
+	if t.bounds == Box {
+		err = b.cutBoxes(large)
+	} else {
+		err = b.cutByPivots(large)
+	}
+	if err != nil {
+		return err
+	}
+	for node := from; node < to; node++ {
+		t.first = append(t.first, t.nodes())
+		if t.count[node] > uint32(t.leaf) {
+			b.addChildren(node)
+		}
+	}
+	return nil
+}
+
+func (b *builder) addChildren(node uint32) {
+	t := b.tree
+	begin, count := t.begin[node], t.count[node]
+	for j, parts := 0, t.parts(count); j < parts; j++ {
+		from, to := begin+cut(count, j, parts), begin+cut(count, j+1, parts)
+		t.begin, t.count = append(t.begin, from), append(t.count, to-from)
+		if t.bounds == Pivot {
+			t.pivots = append(t.pivots, 0)
+			t.lo = append(t.lo, down(b.items[from].distance))
+			t.hi = append(t.hi, up(b.items[to-1].distance))
+		}
+	}
+	if t.bounds == Pivot {
+		b.encodePath(node, uint32(len(t.begin)-t.parts(count)))
+	}
+}
