@@ -5,54 +5,66 @@ import (
 	"math"
 	"unicode/utf8"
 
-	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/fold"
 	"github.com/geniemq/geniemq/index/schema"
 )
 
-// Category is the type of columns that are indexed by their texts as they are.
-type Category struct{}
+// category is the type of columns that are indexed by their texts as they are.
+type category struct{ traits }
 
-// Name returns category.
-func (Category) Name() string { return string(schema.CategoryColumn) }
-
-// In is true of rows and documents.
-func (Category) In(kind schema.Kind) bool { return kind == schema.Rows || kind == schema.Documents }
-
-// Check returns every fault.
-func (Category) Check(_ *schema.Schema, c *schema.Column) []error {
-	return append(foreign(c, "split", "layout"), checkLayout(c, schema.Text)...)
+// folding returns what folds the texts of a column, nil where they stay as they are.
+func folding(c *schema.Column) func(text string) string {
+	if !c.Fold {
+		return nil
+	}
+	return fold.New()
 }
 
-// Attributes returns one attribute of texts.
-func (Category) Attributes(c *schema.Column) []schema.AttributeSpec { return textAttribute(c) }
-
-func textAttribute(c *schema.Column) []schema.AttributeSpec {
-	return []schema.AttributeSpec{{Name: c.Name, Layout: c.Layout, Type: schema.Text}}
+// Objects implements Type.
+func (category) Objects(_ *schema.Schema, c *schema.Column) (ObjectEncoder, error) {
+	return &categoryObjects{folding(c), c.Store}, nil
 }
 
-// Objects returns the encoder of categories.
-func (Category) Objects(*schema.Schema, *schema.Column) (ObjectEncoder, error) {
-	return categoryObjects{}, nil
+// Keeps implements Keeper.
+func (category) Keeps(_ *schema.Schema, c *schema.Column) schema.KeptSpec {
+	return schema.KeptSpec{Returned: c.Store}
 }
 
-type categoryObjects struct{}
+type categoryObjects struct {
+	fold  func(text string) string // nil: texts stay as they are
+	store bool
+}
 
 // Encode appends the categories of a cell.
-func (categoryObjects) Encode(dst *schema.Values, cell *schema.Cell) error {
+func (e *categoryObjects) Encode(dst *schema.Values, cell *schema.Cell) error {
 	for _, value := range cell.Values {
 		if !utf8.ValidString(value) {
 			return notUTF8(value)
 		}
-		dst.Strings = append(dst.Strings, category(value))
+		if value = categoryText(value); e.fold != nil {
+			value = e.fold(value)
+		}
+		dst.Strings = append(dst.Strings, value)
+	}
+	if e.store {
+		dst.JSON = appendStrings(dst.JSON, cell.Values, false)
 	}
 	return nil
 }
 
 func notUTF8(value string) error { return fmt.Errorf("%.80q is not valid UTF-8", value) }
 
-// Queries returns the encoder of conditions on categories.
-func (Category) Queries(_ *schema.Schema, c *schema.Column, first int, v Vocabulary) (QueryEncoder, error) {
-	return &textQueries{name: c.Name, position: first, vocabulary: v}, nil
+// Queries implements Type.
+func (category) Queries(_ *schema.Schema, c *schema.Column, first int, v Vocabulary) (QueryEncoder, error) {
+	return newTextQueries(c, first, v), nil
+}
+
+func newTextQueries(c *schema.Column, first int, v Vocabulary) *textQueries {
+	e := &textQueries{name: c.Name, position: first, vocabulary: v}
+	if folded := folding(c); folded != nil {
+		e.word = func(text string) (string, error) { return folded(text), nil }
+	}
+	return e
 }
 
 // textQueries finds keywords that are texts.
@@ -61,10 +73,11 @@ type textQueries struct {
 	position   int
 	vocabulary Vocabulary
 	word       func(text string) (string, error) // the keyword that a text stands for; nil: itself
+	unordered  bool                              // there are no ranges
 }
 
 // Items adds the item of a condition.
-func (e *textQueries) Items(dst *postings.MatchQuery, c *Condition) error {
+func (e *textQueries) Items(dst *Draft, c *Condition) error {
 	return addItem(dst, e.position, c, e)
 }
 
@@ -72,6 +85,9 @@ func (e *textQueries) Items(dst *postings.MatchQuery, c *Condition) error {
 func (e *textQueries) span(c *Condition, low, high *Value) (lo, hi uint32, err error) {
 	if c.Bucket {
 		return 0, 0, Refuse("attribute %q is not a number column and has no buckets: leave \"unit\":\"bucket\" out", e.name)
+	}
+	if low != high && e.unordered {
+		return 0, 0, Refuse("column %q has no order and takes no min and max: give values", e.name)
 	}
 	x := e.vocabulary
 	if low == high {
@@ -114,9 +130,9 @@ func (e *textQueries) text(v *Value) (string, error) {
 		if math.IsNaN(v.Number) {
 			return "", Refuse("attribute %q: NaN is not a value to look for", e.name)
 		}
-		text = numberText(v.Number)
+		text = schema.NumberText(v.Number)
 	case StringKind:
-		text = category(v.String)
+		text = categoryText(v.String)
 	case BoolKind:
 		text = "false"
 		if v.Number != 0 {

@@ -1,25 +1,18 @@
 package column
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
+	"strconv"
 
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/refusal"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/wire/value"
 )
 
-// QueryError is a fault in a query that its author must mend: a bad_request. Reason says what is wrong and
-// what to write instead, in one line.
-type QueryError struct {
-	Reason string
-}
-
-func (e *QueryError) Error() string { return e.Reason }
-
-// Refuse returns a *QueryError.
-func Refuse(format string, args ...any) error {
-	return &QueryError{Reason: fmt.Sprintf(format, args...)}
-}
+// Refuse returns the error of a query that its author must mend, a *[refusal.Error].
+func Refuse(format string, args ...any) error { return refusal.New(format, args...) }
 
 // ValueKind is the type a value has in the query's JSON or MessagePack.
 type ValueKind uint8
@@ -73,6 +66,9 @@ type Condition struct {
 	// takes none: why it is none of the shapes above.
 	Other   value.Tree
 	Refusal error
+	// Vector is a value for a VectorEncoder. Prepared is what a BatchEncoder has made of the condition beforehand.
+	Vector   []float32
+	Prepared []uint32
 	// Bucket says that the numbers above are bucket numbers, counted from 0, and not in the column's own unit.
 	Bucket bool
 	// Weight multiplies what the item counts: 1 to postings.MaxWeight. Default 1.
@@ -86,14 +82,33 @@ type ranger interface {
 }
 
 // addItem adds the item of a condition on an attribute.
-func addItem(dst *postings.MatchQuery, attr int, c *Condition, r ranger) error {
-	weight := c.Weight
-	if weight == 0 {
-		weight = 1
+func addItem(dst *Draft, attr int, c *Condition, r ranger) error {
+	if err := c.plain(); err != nil {
+		return err
 	}
-	if weight > postings.MaxWeight {
-		return Refuse("weight %d of attribute %q is too large: weights are 1 to %d", weight, c.Attr, postings.MaxWeight)
+	if c.Value != nil && dst.idf != nil {
+		lo, hi, err := r.span(c, c.Value, c.Value)
+		if err != nil {
+			return err
+		}
+		if hi == lo+1 {
+			return dst.Keywords(attr, []uint32{lo})
+		}
 	}
+	dst.StartItem(attr)
+	q := dst.Match
+	first := len(q.Spans)
+	spans, err := addSpans(q.Spans, dst, c, r)
+	if err != nil {
+		return err
+	}
+	q.Spans = spans
+	q.Items[len(q.Items)-1].Count = uint32(len(spans) - first)
+	return nil
+}
+
+// plain refuses conditions that are not exactly one of a value, a range and a list of values.
+func (c *Condition) plain() error {
 	isRange := c.Min != nil || c.Max != nil
 	switch forms := count(c.Value != nil) + count(isRange) + count(c.In != nil); {
 	case !c.Other.IsZero():
@@ -104,21 +119,72 @@ func addItem(dst *postings.MatchQuery, attr int, c *Condition, r ranger) error {
 		return Refuse("attribute %q mixes a value, a range and a list: give one of them, and further conditions as "+
 			"further items", c.Attr)
 	}
-	dst.StartItem(uint32(attr), weight)
+	return nil
+}
+
+// addSpans appends the keywords of a plain condition as disjoint ascending spans, and warns where there are none.
+func addSpans(dst []postings.Span, d *Draft, c *Condition, r ranger) ([]postings.Span, error) {
+	if c.In != nil {
+		return addEach(dst, d, c, c.In, r)
+	}
 	low, high := c.Min, c.Max
-	switch {
-	case isRange:
-	case c.Value != nil:
+	if c.Value != nil {
 		low, high = c.Value, c.Value
-	default:
-		return addSet(dst, c, r)
 	}
 	lo, hi, err := r.span(c, low, high)
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return dst, err
+	case lo < hi:
+		return append(dst, postings.Span{Lo: lo, Hi: hi}), nil
+	case c.Value != nil:
+		d.unknown(c.Value)
+	default:
+		d.Warn(Unmeetable, "")
 	}
-	dst.AddSpan(lo, hi)
-	return nil
+	return dst, nil
+}
+
+// addEach appends the keywords of values as disjoint ascending spans, and warns of those that nothing has.
+func addEach(dst []postings.Span, d *Draft, c *Condition, values []Value, r ranger) ([]postings.Span, error) {
+	first := len(dst)
+	for i := range values {
+		v := &values[i]
+		lo, hi, err := r.span(c, v, v)
+		if err != nil {
+			return dst, err
+		}
+		if lo < hi {
+			dst = append(dst, postings.Span{Lo: lo, Hi: hi})
+		} else {
+			d.unknown(v)
+		}
+	}
+	spans := dst[first:]
+	slices.SortFunc(spans, func(a, b postings.Span) int { return cmp.Compare(a.Lo, b.Lo) })
+	n := 0 // of those that are joined, which never overtake what is read
+	for _, s := range spans {
+		if n > 0 && s.Lo <= spans[n-1].Hi {
+			spans[n-1].Hi = max(spans[n-1].Hi, s.Hi)
+			continue
+		}
+		spans[n] = s
+		n++
+	}
+	return dst[:first+n], nil
+}
+
+// text is a value as its author wrote it, nearly.
+func (v *Value) text() string {
+	switch v.Kind {
+	case NumberKind:
+		return schema.NumberText(v.Number)
+	case StringKind:
+		return v.String
+	case BoolKind:
+		return strconv.FormatBool(v.Number != 0)
+	}
+	return "null"
 }
 
 // refusal is the error of a condition of another shape where none is taken.
@@ -134,34 +200,6 @@ func count(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// addSet adds the values of In as disjoint ascending spans.
-func addSet(dst *postings.MatchQuery, c *Condition, r ranger) error {
-	first := len(dst.Spans)
-	for i := range c.In {
-		v := &c.In[i]
-		lo, hi, err := r.span(c, v, v)
-		if err != nil {
-			return err
-		}
-		if lo < hi {
-			dst.Spans = append(dst.Spans, postings.Span{Lo: lo, Hi: hi})
-		}
-	}
-	// Sorted in place and added again: what AddSpan writes never overtakes what is read, and because a value is
-	// one keyword, spans are equal or disjoint.
-	spans := dst.Spans[first:]
-	slices.SortFunc(spans, func(a, b postings.Span) int { return int(a.Lo) - int(b.Lo) })
-	dst.Spans = dst.Spans[:first]
-	end := uint32(0)
-	for _, s := range spans {
-		if s.Hi > end {
-			dst.AddSpan(s.Lo, s.Hi)
-			end = s.Hi
-		}
-	}
-	return nil
 }
 
 // refuseNull is the error of a value that is null.

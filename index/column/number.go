@@ -5,21 +5,16 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/geniemq/geniemq/index/notation"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 )
 
-// Number is the type of columns of numbers: indexed by buckets of their values, so that ranges can be asked for.
-type Number struct{}
-
-// Name returns number.
-func (Number) Name() string { return string(schema.NumberColumn) }
-
-// In is true of rows and documents.
-func (Number) In(kind schema.Kind) bool { return kind == schema.Rows || kind == schema.Documents }
+// number is the type of columns of numbers: indexed by buckets of their values, so that ranges can be asked for.
+type number struct{ traits }
 
 // Check fills in edges and buckets.
-func (Number) Check(_ *schema.Schema, c *schema.Column) []error {
+func (n number) Check(s *schema.Schema, c *schema.Column) []error {
 	if c.Edges == "" {
 		c.Edges = schema.EqualWidth
 	}
@@ -39,17 +34,20 @@ func (Number) Check(_ *schema.Schema, c *schema.Column) []error {
 	default:
 		faults = append(faults, fmt.Errorf("edges %q is unknown: use equal-width, equi-depth or exact", c.Edges))
 	}
-	faults = append(faults, foreign(c, "buckets", "edges", "split", "layout")...)
-	return append(faults, checkLayout(c, schema.Number)...)
+	if c.Parse != "" {
+		read := notation.Number
+		if c.Type == schema.DateColumn {
+			read = notation.Date
+		}
+		if _, err := read(c.Parse); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return append(faults, n.traits.Check(s, c)...)
 }
 
-// Attributes returns one attribute of numbers.
-func (Number) Attributes(c *schema.Column) []schema.AttributeSpec {
-	return []schema.AttributeSpec{{Name: c.Name, Layout: c.Layout, Type: schema.Number, Buckets: c.Buckets, Edges: c.Edges}}
-}
-
-// Objects returns the encoder of decimal numbers.
-func (Number) Objects(*schema.Schema, *schema.Column) (ObjectEncoder, error) {
+// Objects implements Type.
+func (number) Objects(*schema.Schema, *schema.Column) (ObjectEncoder, error) {
 	return numberObjects{}, nil
 }
 
@@ -68,15 +66,25 @@ func (numberObjects) Encode(dst *schema.Values, cell *schema.Cell) error {
 	return nil
 }
 
-// Queries returns the encoder of conditions on buckets.
-func (Number) Queries(_ *schema.Schema, _ *schema.Column, first int, v Vocabulary) (QueryEncoder, error) {
+// Keeps implements Keeper: in records the numbers that buckets stand for, which filters are exact by.
+func (number) Keeps(s *schema.Schema, c *schema.Column) (keeps schema.KeptSpec) {
+	if keeps.Returned = c.Store; c.Store || s.Kind.Mixed() && c.Edges != schema.Exact {
+		keeps.Form = schema.KeptNumbers
+	}
+	return keeps
+}
+
+// Queries implements Type.
+func (number) Queries(_ *schema.Schema, _ *schema.Column, first int, v Vocabulary) (QueryEncoder, error) {
 	a := v.Attribute(first)
-	return &numberQueries{position: first, attr: a, integers: consecutive(a)}, nil
+	return &numberQueries{position: first, attr: a, integers: consecutive(a), read: (*numberQueries).number}, nil
 }
 
 type numberQueries struct {
 	position int
 	attr     *postings.Attribute
+	// read returns the numbers that a value stands for, from the least to the greatest: of a number itself, of a date the times of its day.
+	read func(e *numberQueries, c *Condition, v *Value) (low, high float64, err error)
 	// integers says that the attribute is exact and holds all integers of a range, as hash values and years do: these are
 	// their own keywords, but for where the range begins.
 	integers bool
@@ -98,7 +106,7 @@ func consecutive(a *postings.Attribute) bool {
 }
 
 // Items adds the item of a condition.
-func (e *numberQueries) Items(dst *postings.MatchQuery, c *Condition) error {
+func (e *numberQueries) Items(dst *Draft, c *Condition) error {
 	return addItem(dst, e.position, c, e)
 }
 
@@ -111,52 +119,55 @@ func (e *numberQueries) span(c *Condition, low, high *Value) (lo, hi uint32, err
 
 // bounds reads both ends of a range of numbers.
 func (e *numberQueries) bounds(c *Condition, low, high *Value) (min, max float64, err error) {
+	read := e.read
+	if c.Bucket {
+		read = (*numberQueries).number
+	}
 	if low == high {
-		min, err = e.number(c, low)
-		return min, min, err
+		return read(e, c, low)
 	}
 	min, max = math.Inf(-1), math.Inf(1)
 	if low != nil {
-		if min, err = e.number(c, low); err != nil {
+		if min, _, err = read(e, c, low); err != nil {
 			return 0, 0, err
 		}
 	}
 	if high != nil {
-		if max, err = e.number(c, high); err != nil {
+		if _, max, err = read(e, c, high); err != nil {
 			return 0, 0, err
 		}
 	}
 	if min > max {
-		return 0, 0, Refuse("attribute %q: min %v is greater than max %v", e.attr.Name, min, max)
+		return 0, 0, Refuse("attribute %q: min %s is greater than max %s", e.attr.Name, low.text(), high.text())
 	}
 	return min, max, nil
 }
 
 // number reads a value of a number column.
-func (e *numberQueries) number(c *Condition, v *Value) (float64, error) {
+func (e *numberQueries) number(c *Condition, v *Value) (low, high float64, err error) {
 	switch v.Kind {
 	case NumberKind:
 		if math.IsNaN(v.Number) {
-			return 0, Refuse("attribute %q: NaN is not a number to look for", e.attr.Name)
+			return 0, 0, Refuse("attribute %q: NaN is not a number to look for", e.attr.Name)
 		}
-		return v.Number, nil
+		return v.Number, v.Number, nil
 	case StringKind:
 		if n, ok := parseNumber(v.String); ok {
-			return 0, Refuse("attribute %q is a number column: write the number %s without quotes", e.attr.Name, numberText(n))
+			return 0, 0, Refuse("attribute %q is a number column: write the number %s without quotes", e.attr.Name, schema.NumberText(n))
 		}
-		return 0, Refuse("attribute %q is a number column: write a number, such as %s, not the string %.80q",
+		return 0, 0, Refuse("attribute %q is a number column: write a number, such as %s, not the string %.80q",
 			e.attr.Name, e.example(c), v.String)
 	case BoolKind:
-		return 0, Refuse("attribute %q is a number column: write a number, such as %s, not true or false",
+		return 0, 0, Refuse("attribute %q is a number column: write a number, such as %s, not true or false",
 			e.attr.Name, e.example(c))
 	}
-	return 0, refuseNull(e.attr.Name)
+	return 0, 0, refuseNull(e.attr.Name)
 }
 
 // example is a number that makes sense for the attribute, for error texts.
 func (e *numberQueries) example(c *Condition) string {
 	if e.attr.Keywords > 0 && !c.Bucket {
-		return numberText(e.attr.Min)
+		return schema.NumberText(e.attr.Min)
 	}
 	return "0"
 }

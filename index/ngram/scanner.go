@@ -4,13 +4,11 @@ package ngram
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
-
-// MostNGram bounds n.
-const MaxN = 8
 
 // SentinelBase is the first of the symbols that pad a string for its n-grams. All lie above unicode.MaxRune, so
 // that no text can contain one: the string S with n-grams is
@@ -39,7 +37,7 @@ type Scanner struct {
 	key        []byte
 }
 
-// Reset begins the string text with grams of n symbols, 1 <= n <= MostNGram.
+// Reset begins the string text with grams of n symbols, 1 <= n.
 func (s *Scanner) Reset(text []rune, n int) {
 	s.n, s.next = n, 0
 	s.padded = appendPadded(s.padded[:0], text, n)
@@ -71,7 +69,7 @@ func (s *Scanner) Next() bool {
 	slot := hashGram(gram) & mask
 	for ; s.seen[slot] != 0; slot = (slot + 1) & mask {
 		earlier := int(s.seen[slot] - 1)
-		if equalGrams(s.padded[earlier:earlier+s.n], gram) {
+		if slices.Equal(s.padded[earlier:earlier+s.n], gram) {
 			s.occurrence[at] = s.occurrence[earlier] + 1
 			s.seen[slot] = uint32(at + 1)
 			return true
@@ -101,15 +99,10 @@ func (s *Scanner) Key() []byte {
 // n is fixed within an attribute no two (gram, occurrence) share a key, and a plain ASCII gram is n bytes.
 func AppendKey(dst []byte, gram []rune, occurrence uint32) []byte {
 	for _, r := range gram {
-		switch c := uint32(r); {
-		case c < 0x80:
-			dst = append(dst, byte(c))
-		case c < 0x800:
-			dst = append(dst, 0xC0|byte(c>>6), 0x80|byte(c)&0x3F)
-		case c < 0x10000:
-			dst = append(dst, 0xE0|byte(c>>12), 0x80|byte(c>>6)&0x3F, 0x80|byte(c)&0x3F)
-		default:
-			dst = append(dst, 0xF0|byte(c>>18)&0x07, 0x80|byte(c>>12)&0x3F, 0x80|byte(c>>6)&0x3F, 0x80|byte(c)&0x3F)
+		if r < SentinelBase {
+			dst = utf8.AppendRune(dst, r)
+		} else {
+			dst = append(dst, 0xF0|byte(r>>18)&0x07, 0x80|byte(r>>12)&0x3F, 0x80|byte(r>>6)&0x3F, 0x80|byte(r)&0x3F)
 		}
 	}
 	if occurrence > 0 {
@@ -145,30 +138,6 @@ func Name(key string, n int) string {
 	return name.String()
 }
 
-// Overlap returns the match count of two strings by their ordered n-grams without an index: the sum
-// over all n-grams of the smaller number of occurrences (Lemma 5.1).
-func Overlap(a, b []rune, n int) int {
-	type gram [MaxN]rune
-	counts := make(map[gram]int, len(a)+n)
-	each := func(text []rune, visit func(gram)) {
-		padded := appendPadded(nil, text, n)
-		for i := 0; i+n <= len(padded); i++ {
-			var g gram
-			copy(g[:], padded[i:i+n])
-			visit(g)
-		}
-	}
-	overlap := 0
-	each(a, func(g gram) { counts[g]++ })
-	each(b, func(g gram) {
-		if counts[g] > 0 {
-			counts[g]--
-			overlap++
-		}
-	})
-	return overlap
-}
-
 func appendPadded(dst, text []rune, n int) []rune {
 	for i := range n - 1 {
 		dst = append(dst, SentinelBase+rune(i))
@@ -178,15 +147,6 @@ func appendPadded(dst, text []rune, n int) []rune {
 		dst = append(dst, SentinelBase+rune(n-1+i))
 	}
 	return dst
-}
-
-func equalGrams(a, b []rune) bool {
-	for i, r := range a {
-		if b[i] != r {
-			return false
-		}
-	}
-	return true
 }
 
 func hashGram(gram []rune) uint64 {

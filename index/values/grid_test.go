@@ -2,16 +2,15 @@ package values
 
 import (
 	"math"
-	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
+
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestGridFindsWhatTheBinarySearchFinds compares the two for edges of every sort, at the edges and beside them.
 func TestGridFindsWhatTheBinarySearchFinds(t *testing.T) {
-	random := seeded(t)
+	random := seeded.Rand(t)
 	draws := []func() float64{
 		random.NormFloat64,
 		random.ExpFloat64,
@@ -47,18 +46,4 @@ func TestGridFindsWhatTheBinarySearchFinds(t *testing.T) {
 			}
 		}
 	}
-}
-
-// seeded is seeded by GENIEMQ_SEED, which a failed test names, else anew.
-func seeded(t testing.TB) *rand.Rand {
-	t.Helper()
-	seed := rand.Uint64()
-	if text := os.Getenv("GENIEMQ_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("GENIEMQ_SEED: %v", err)
-		}
-	}
-	t.Logf("seed %d (GENIEMQ_SEED=%[1]d repeats it)", seed)
-	return rand.New(rand.NewPCG(seed, 0))
 }

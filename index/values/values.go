@@ -3,11 +3,8 @@
 package values
 
 import (
-	"cmp"
-	"encoding/binary"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
@@ -17,7 +14,7 @@ import (
 // known: strings have numbers by when they were first seen, numbers stay numbers.
 type Column struct {
 	kind    schema.AttributeType
-	strings interner // Text
+	strings Interner // Text
 
 	// The open tile, in the order added; memory is reused from tile to tile. values (Text, Ordinal) or numbers
 	// (Number) run ahead of ids by the values of the object that is being built.
@@ -25,6 +22,9 @@ type Column struct {
 	numbers []float64
 	ids     []uint16
 	tiles   []Tile // the tiles before
+
+	sorted store.StringTable // of Text, once asked for
+	place  []uint32
 
 	Low, High    float64 // extremes of the numbers
 	MaxPerObject uint32  // the most values of one object
@@ -40,7 +40,7 @@ func NewColumn(kind schema.AttributeType) Column {
 
 // AddString adds a value of the object that is being built; it is false when the strings are full.
 func (c *Column) AddString(value string) bool {
-	id, ok := c.strings.intern(value)
+	id, ok := c.strings.Intern(value)
 	if ok {
 		c.values = append(c.values, id)
 	}
@@ -141,37 +141,10 @@ func (c *Column) usedStrings(tiles int) []bool {
 }
 
 // SortStrings returns the column's strings in the order of their bytes, without those that only dropped
-// objects had, and the places that strings have among them by their numbers.
+// objects had, and the places that strings have among them by their numbers. Both are kept until there are other strings, and must not change.
 func (c *Column) SortStrings(tiles int) (sorted store.StringTable, place []uint32) {
-	from := &c.strings.strings
-	type entry struct {
-		prefix uint64 // the first 8 bytes decide most comparisons without touching the string
-		id     uint32
+	if c.Discarded || c.place == nil || len(c.place) != c.strings.strings.Len() {
+		c.sorted, c.place = c.strings.Sort(c.usedStrings(tiles))
 	}
-	order := make([]entry, 0, from.Len())
-	used := c.usedStrings(tiles)
-	size := 0
-	for id := range uint32(from.Len()) {
-		if used != nil && !used[id] {
-			continue
-		}
-		s := from.Bytes(id)
-		var prefix [8]byte
-		copy(prefix[:], s)
-		order = append(order, entry{binary.BigEndian.Uint64(prefix[:]), id})
-		size += len(s)
-	}
-	slices.SortFunc(order, func(a, b entry) int {
-		if a.prefix != b.prefix {
-			return cmp.Compare(a.prefix, b.prefix)
-		}
-		return strings.Compare(from.At(a.id), from.At(b.id))
-	})
-	place = make([]uint32, from.Len())
-	sorted = store.NewStringTable(len(order), size)
-	for keyword, e := range order {
-		place[e.id] = uint32(keyword)
-		sorted.Add(from.At(e.id))
-	}
-	return sorted, place
+	return c.sorted, c.place
 }
