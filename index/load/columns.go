@@ -1,7 +1,8 @@
 package load
 
 import (
-	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,8 +32,12 @@ const maxOthers = 1000
 
 // NewColumns makes the note for the sources of one index, for Options.Columns.
 func NewColumns(s *schema.Schema) *Columns {
-	c := &Columns{shape: newShape(s), others: make(map[string]bool)}
-	c.filled, c.nested = make([]bool, len(s.Columns)), make([][]string, len(s.Columns))
+	return newColumns(newShape(s))
+}
+
+func newColumns(s *shape) *Columns {
+	c := &Columns{shape: s, others: make(map[string]bool)}
+	c.filled, c.nested = make([]bool, len(s.columns)), make([][]string, len(s.columns))
 	for i := range c.filled {
 		if c.filled[i] = !c.shape.used(i); !c.filled[i] {
 			c.empty++
@@ -47,9 +52,39 @@ func (c *Columns) record(rec *schema.Record) {
 		return
 	}
 	for i := range rec.Cells {
-		if !c.filled[i] && (len(rec.Cells[i].Values) > 0 || rec.Cells[i].JSON != nil) {
+		if !c.filled[i] && !rec.Cells[i].Empty() {
 			c.filled[i] = true
 			c.empty--
+		}
+	}
+}
+
+// fork returns an empty note for a part of a source, which join adds to the whole's: it comes out as if there had been one. Goroutines may call it
+// at any time.
+func (c *Columns) fork() *Columns {
+	if c == nil {
+		return nil
+	}
+	return newColumns(c.shape)
+}
+
+// join adds what was noted of the part that comes next.
+func (c *Columns) join(part *Columns) {
+	if c == nil || c.empty == 0 {
+		return
+	}
+	for i, filled := range part.filled {
+		if filled && !c.filled[i] {
+			c.filled[i] = true
+			c.empty--
+		}
+		if c.nested[i] == nil {
+			c.nested[i] = part.nested[i]
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(part.others)) {
+		if len(c.others) < maxOthers {
+			c.others[name] = true
 		}
 	}
 }
@@ -75,26 +110,17 @@ func (c *Columns) other(name []byte, value jsontext.Value) {
 }
 
 // follow follows a path of names, separated by points, into an object, and returns the names if there is a value, else nil.
-func follow(object jsontext.Value, path string) []string {
-	decoder := jsontext.NewDecoder(bytes.NewReader(object))
-	if _, err := decoder.ReadToken(); err != nil {
-		return nil
+func follow(object []byte, path string) []string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(object, &fields) != nil {
+		return nil // it is no object
 	}
-	for decoder.PeekKind() == '"' {
-		token, err := decoder.ReadToken()
-		if err != nil {
-			return nil
-		}
-		name := token.String()
-		value, err := decoder.ReadValue()
-		if err != nil {
-			return nil
-		}
-		if name == path && value.Kind() != 'n' {
-			return []string{name}
-		}
-		if rest, ok := strings.CutPrefix(path, name+"."); ok && value.Kind() == '{' {
-			if names := follow(value, rest); names != nil {
+	if value, ok := fields[path]; ok && string(value) != "null" {
+		return []string{path}
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if rest, ok := strings.CutPrefix(path, name+"."); ok {
+			if names := follow(fields[name], rest); names != nil {
 				return append([]string{name}, names...)
 			}
 		}
@@ -120,11 +146,7 @@ func (c *Columns) Warnings() []string {
 			warning += fmt.Sprintf(": the input has it within objects, of which only the outermost fields are read; flatten it first: jq -c '. + {%q: %s}'", name, path)
 		case len(c.others) > 0:
 			names := slices.Sorted(maps.Keys(c.others))
-			if nearest := suggest(name, names); nearest != "" {
-				warning += nearest
-			} else {
-				warning += "; the input's fields that no column has: " + list(names)
-			}
+			warning += cmp.Or(didYouMean(name, names), "; the input's fields that no column has: "+schema.List(names))
 		}
 		warnings = append(warnings, warning)
 	}

@@ -1,15 +1,14 @@
 package load
 
 import (
-	"bufio"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/geniemq/geniemq/index/load/cut"
 	"github.com/geniemq/geniemq/index/schema"
 )
 
@@ -24,19 +23,27 @@ type fieldSource interface {
 // delimited decodes records of fields: it maps the fields to the schema's columns.
 type delimited struct {
 	r      *Reader
+	open   func(*Reader) fieldSource
 	source fieldSource
-	width  int   // fields a record must have
-	named  bool  // width comes from a header
-	at     []int // field of each schema column, -1: absent (skipped columns only)
-	key    int   // field of the key, -1 for none
+	width  int     // fields a record must have
+	named  bool    // width comes from a header
+	at     []int   // field of each schema column, -1: absent (skipped columns, and those of from)
+	from   [][]int // by schema column: the fields that it is made of
+	texts  []string
+	key    int // field of the key, -1 for none
 }
 
-func newDelimited(r *Reader, source fieldSource) (decoder, error) {
-	d := &delimited{r: r, source: source, at: make([]int, len(r.shape.columns)), key: -1}
+func newDelimited(r *Reader, open func(*Reader) fieldSource) (decoder, error) {
+	d := &delimited{r: r, open: open, source: open(r), at: make([]int, len(r.shape.columns)), key: -1}
 	if r.schema.Header != nil && !*r.schema.Header {
 		return d, d.byPosition()
 	}
 	return d, d.byHeader()
+}
+
+// again returns a decoder of another part of the source: what the header says is known.
+func (d *delimited) again(r *Reader) decoder {
+	return &delimited{r: r, open: d.open, source: d.open(r), width: d.width, named: d.named, at: d.at, from: d.from, key: d.key}
 }
 
 // byPosition matches columns to fields one to one, for sources without a header.
@@ -44,6 +51,9 @@ func (d *delimited) byPosition() error {
 	d.width = len(d.at)
 	for i := range d.at {
 		d.at[i] = i
+		if c := &d.r.shape.columns[i]; c.From != nil {
+			return fmt.Errorf("%s: column %q is made of columns by their names (from), and without a header they have none", d.r.name, c.Name)
+		}
 	}
 	if d.r.shape.key == "" {
 		return nil
@@ -72,16 +82,19 @@ func (d *delimited) byHeader() error {
 	}
 	h := headerLine{source: d.r.name, line: line, names: make([]string, len(header))}
 	for i, name := range header {
-		if !utf8.ValidString(name) {
-			return fmt.Errorf("%s: line %d: header field %d %s", d.r.name, line, i+1, notUTF8([]byte(name)))
+		if !readable(name) {
+			return fmt.Errorf("%s: line %d: header field %d %s", d.r.name, line, i+1, unreadable(name))
 		}
 		h.names[i] = strings.TrimSpace(name)
 	}
 	d.width, d.named = len(h.names), true
 	for i := range d.at {
 		d.at[i] = -1
-		if d.r.shape.used(i) {
-			d.at[i] = h.find("column", d.r.shape.columns[i].Name)
+		switch c := &d.r.shape.columns[i]; {
+		case c.From != nil:
+			d.gathers(i, &h)
+		case d.r.shape.used(i):
+			d.at[i] = h.find("column", c.Name)
 		}
 	}
 	if d.r.shape.key != "" {
@@ -98,6 +111,46 @@ func (d *delimited) byHeader() error {
 		}
 	}
 	return h.err()
+}
+
+// gathers finds the fields that a column is made of.
+func (d *delimited) gathers(column int, h *headerLine) {
+	if d.from == nil {
+		d.from = make([][]int, len(d.at))
+	}
+	at, missing := resolve(d.r.shape.columns[column].From, h.names)
+	for _, name := range missing {
+		h.find("column", name) // which says that there is none
+	}
+	d.from[column] = at
+}
+
+// gather fills the cells of columns that are made of several fields.
+func (d *delimited) gather(rec *schema.Record, fields []string) error {
+	for column, at := range d.from {
+		if at == nil {
+			continue
+		}
+		d.texts = d.texts[:0]
+		for _, field := range at {
+			if !readable(fields[field]) {
+				return d.unreadable(rec.Line, fields, field)
+			}
+			d.texts = append(d.texts, fields[field])
+		}
+		if err := d.r.shape.gather(&rec.Cells[column], column, d.texts); err != nil {
+			return d.r.bad(rec.Line, "%v", err)
+		}
+	}
+	return nil
+}
+
+// didYouMean is what may have been meant by a wrong name, for the end of a message.
+func didYouMean(wrong string, names []string) string {
+	if best := schema.Nearest(wrong, names); best != "" {
+		return fmt.Sprintf(" (did you mean %s?)", best)
+	}
+	return ""
 }
 
 // headerLine is the names of the fields of a source, and what was looked for among them.
@@ -125,7 +178,7 @@ func (h *headerLine) find(what, name string) int {
 		at = i
 	}
 	if at < 0 {
-		h.missing = append(h.missing, fmt.Sprintf("%s %q is not in the header%s", what, name, suggest(name, h.names)))
+		h.missing = append(h.missing, fmt.Sprintf("%s %q is not in the header%s", what, name, didYouMean(name, h.names)))
 	} else {
 		h.found++
 	}
@@ -138,7 +191,7 @@ func (h *headerLine) err() error {
 	for i, what := range h.missing {
 		advice := ""
 		if i == 0 { // once will do
-			advice = fmt.Sprintf(": the file has %s; if its first line is data, write header: false in the schema", list(h.names))
+			advice = fmt.Sprintf(": the file has %s; if its first line is data, write header: false in the schema", schema.List(h.names))
 		}
 		faults = append(faults, fmt.Errorf("%s: line %d: %s%s", h.source, h.line, what, advice))
 	}
@@ -183,17 +236,17 @@ func (d *delimited) next(rec *schema.Record) error {
 	}
 	shape := d.r.shape
 	if d.key >= 0 {
-		if !utf8.ValidString(fields[d.key]) {
-			return d.notUTF8(line, fields, d.key)
+		if !readable(fields[d.key]) {
+			return d.unreadable(line, fields, d.key)
 		}
 		if !shape.setKey(rec, fields[d.key]) {
 			return d.r.bad(line, "key column %s is empty, and every record needs a key", shape.key)
 		}
 	}
 	if invalid := shape.setCells(rec, fields, d.at); invalid >= 0 {
-		return d.notUTF8(line, fields, invalid)
+		return d.unreadable(line, fields, invalid)
 	}
-	return nil
+	return d.gather(rec, fields)
 }
 
 func (d *delimited) wrongWidth(line int64, fields []string) error {
@@ -208,23 +261,28 @@ func (d *delimited) wrongWidth(line int64, fields []string) error {
 	return d.r.bad(line, "has %s, the schema has %s%s", count(got, "field"), count(d.width, "column"), hint)
 }
 
-// notUTF8 reports invalid bytes at the line where they stand, which within quotes may be after the first.
-func (d *delimited) notUTF8(line int64, fields []string, field int) error {
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// unreadable reports invalid bytes at the line where they stand, which within quotes may be after the first.
+func (d *delimited) unreadable(line int64, fields []string, field int) error {
 	for _, before := range fields[:field] {
 		line += int64(strings.Count(before, "\n"))
 	}
 	text := fields[field]
 	for i, c := range text {
-		if c == utf8.RuneError {
-			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
-				break
-			}
+		if c == 0 || c == utf8.RuneError && !readable(text[i:i+1]) {
+			break
 		}
 		if c == '\n' {
 			line++
 		}
 	}
-	return d.r.bad(line, "field %d %s", field+1, notUTF8([]byte(text)))
+	return d.r.bad(line, "field %d %s", field+1, unreadable(text))
 }
 
 // csvFields reads CSV with encoding/csv, quotes taken strictly.
@@ -236,17 +294,16 @@ type csvFields struct {
 	reached int64 // last line of the last record
 }
 
-func newCSV(r *Reader) (decoder, error) {
-	comma := r.opts.Comma
-	limit := &recordLimit{r: r.source.text, limit: r.opts.MaxRecord}
-	c := &csvFields{r: r, csv: csv.NewReader(bufio.NewReaderSize(limit, sourceBuffer)), limit: limit}
-	c.csv.Comma = comma
+func newCSV(r *Reader) (decoder, error) { return newDelimited(r, newCSVFields) }
+
+func newCSVFields(r *Reader) fieldSource {
+	limit := &recordLimit{r: r.source.Text, limit: r.opts.MaxRecord}
+	c := &csvFields{r: r, csv: csv.NewReader(r.buffered(limit)), limit: limit, reached: r.before}
+	c.csv.Comma = r.opts.Comma
 	c.csv.FieldsPerRecord = -1 // checked by delimited, which knows what to advise
 	c.csv.ReuseRecord = true
-	// A blank before a quote would make the quote part of the field. Where the separator is itself a blank,
-	// trimming would eat empty fields.
-	c.csv.TrimLeadingSpace = !unicode.IsSpace(comma)
-	return newDelimited(r, c)
+	c.csv.TrimLeadingSpace = cut.TrimsBlanks(r.opts.Comma)
+	return c
 }
 
 func (c *csvFields) line() int64 { return c.reached + 1 }
@@ -256,43 +313,38 @@ func (c *csvFields) fields() ([]string, int64, error) {
 	fields, err := c.csv.Read()
 	size := c.csv.InputOffset() - c.offset
 	c.offset += size
-	var parse *csv.ParseError
-	if errors.As(err, &parse) {
-		return nil, 0, c.badQuote(parse)
-	}
-	if err == nil && size > int64(c.limit.limit) {
-		err = errRecordTooLong
-	}
-	if errors.Is(err, errRecordTooLong) {
+	if size > int64(c.limit.limit) || errors.Is(err, cut.ErrTooLong) {
 		return nil, 0, &fault{c.line(), fmt.Sprintf("the record that begins here is longer than %d bytes, the limit "+
 			"of one record: is a quote never closed?", c.limit.limit)}
+	}
+	if parse, ok := errors.AsType[*csv.ParseError](err); ok {
+		return nil, 0, c.badQuote(parse)
 	}
 	if err != nil {
 		return nil, 0, err
 	}
 	start, _ := c.csv.FieldPos(0)
 	last, _ := c.csv.FieldPos(len(fields) - 1)
-	c.reached = int64(last + strings.Count(fields[len(fields)-1], "\n"))
-	return fields, int64(start), nil
+	c.reached = c.r.before + int64(last+strings.Count(fields[len(fields)-1], "\n"))
+	return fields, c.r.before + int64(start), nil
 }
 
 // badQuote tells a record with a stray quote, which ends at its line's end, from a quote that swallowed following
 // lines: to go on after those would lose records that nobody counted.
 func (c *csvFields) badQuote(e *csv.ParseError) error {
-	c.reached = int64(e.Line)
+	first, last := c.r.before+int64(e.StartLine), c.r.before+int64(e.Line)
+	c.reached = last
 	reason := "has a quote inside an unquoted field: quote the whole field and double the quotes in it"
 	if errors.Is(e.Err, csv.ErrQuote) {
 		reason = "has a quoted field that is not closed, or goes on after its closing quote: double the quotes inside a " +
 			"quoted field"
 	}
 	if e.StartLine != e.Line {
-		return &fault{int64(e.StartLine), fmt.Sprintf("%s (byte %d of line %d); the record took lines %d to %d, which "+
-			"may hold others, so it cannot be skipped", reason, e.Column, e.Line, e.StartLine, e.Line)}
+		return &fault{first, fmt.Sprintf("%s (byte %d of line %d); the record took lines %d to %d, which "+
+			"may hold others, so it cannot be skipped", reason, e.Column, last, first, last)}
 	}
-	return c.r.bad(int64(e.Line), "%s (byte %d)", reason, e.Column)
+	return c.r.bad(last, "%s (byte %d)", reason, e.Column)
 }
-
-var errRecordTooLong = errors.New("record too long")
 
 // recordLimit fails once more than limit bytes were taken for one record.
 type recordLimit struct {
@@ -303,7 +355,7 @@ type recordLimit struct {
 
 func (l *recordLimit) Read(p []byte) (int, error) {
 	if l.taken > l.limit {
-		return 0, errRecordTooLong
+		return 0, cut.ErrTooLong
 	}
 	n, err := l.r.Read(p)
 	l.taken += n
@@ -312,22 +364,19 @@ func (l *recordLimit) Read(p []byte) (int, error) {
 
 // tsvFields reads tab-separated values, which know no quotes.
 type tsvFields struct {
-	r       *Reader
-	scanner *lineScanner
-	buffer  []string
+	*lines
+	buffer []string
 }
 
 func newTSV(r *Reader) (decoder, error) {
-	return newDelimited(r, &tsvFields{r: r, scanner: newLineScanner(r.source.text, r.opts.MaxRecord)})
+	return newDelimited(r, func(r *Reader) fieldSource { return &tsvFields{lines: newLines(r)} })
 }
-
-func (t *tsvFields) line() int64 { return t.scanner.line() }
 
 func (t *tsvFields) fields() ([]string, int64, error) {
 	var line []byte
 	for len(line) == 0 {
 		var err error
-		if line, err = t.r.nextLine(t.scanner); err != nil {
+		if line, err = t.nextLine(); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -337,7 +386,7 @@ func (t *tsvFields) fields() ([]string, int64, error) {
 		field, rest, found := strings.Cut(text, "\t")
 		t.buffer = append(t.buffer, field)
 		if !found {
-			return t.buffer, t.scanner.n, nil
+			return t.buffer, t.n, nil
 		}
 		text = rest
 	}

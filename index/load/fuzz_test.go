@@ -56,11 +56,24 @@ func drain(t *testing.T, r *Reader, input int) (records []schema.Record, bad int
 
 func openFuzz(t *testing.T, data []byte, schema string, options Options) *Reader {
 	t.Helper()
+	if bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff}) {
+		t.Skip("UTF-16, whose lines and letters are counted otherwise")
+	}
 	r, err := NewReader(bytes.NewReader(data), "fuzz", parseSchema(t, schema), options)
 	if err != nil {
 		t.Skip(err) // a header or gzip header at fault
 	}
 	return r
+}
+
+// inParts checks that a source that is decoded in parts gives what it does as a whole.
+func inParts(t *testing.T, data []byte, text string, o Options) {
+	t.Helper()
+	s := parseSchema(t, text)
+	size := 1 + len(data)%61
+	if want, got := readOutcome(t, bytes.NewReader(data), s, o, 1, 0), readOutcome(t, bytes.NewReader(data), s, o, 2, size); !same(got, want) {
+		t.Fatalf("in parts of %d bytes %+v, as a whole %+v", size, got, want)
+	}
 }
 
 const (
@@ -75,6 +88,7 @@ func FuzzCSV(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		inParts(t, data, twoColumns, Options{Format: CSV, MaxRecord: fuzzLimit})
 		got, bad, err := drain(t, openFuzz(t, data, twoColumns, Options{Format: CSV, MaxRecord: fuzzLimit}), len(data))
 
 		plain := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
@@ -86,7 +100,7 @@ func FuzzCSV(f *testing.F) {
 		if err != nil || len(got)+bad != len(all) {
 			t.Fatalf("%d records and %d bad ones out of %d: %v", len(got), bad, len(all), err)
 		}
-		all = slices.DeleteFunc(all, func(fields []string) bool { return len(fields) != 2 })
+		all = slices.DeleteFunc(all, func(fields []string) bool { return len(fields) != 2 || strings.Contains(fields[0]+fields[1], "\x00") })
 		for i, fields := range all {
 			for j, field := range fields {
 				if value := got[i].Cells[j].Values; len(value) != 1 || value[0] != strings.TrimSpace(field) {
@@ -145,6 +159,7 @@ func FuzzJSONL(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		inParts(t, data, jsonColumns, Options{Format: JSONL, MaxRecord: fuzzLimit})
 		got, bad, err := drain(t, openFuzz(t, data, jsonColumns, Options{Format: JSONL, MaxRecord: fuzzLimit}), len(data))
 		if err != nil {
 			t.Fatal(err)
@@ -173,10 +188,13 @@ func FuzzLatin1(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := openFuzz(t, data, textColumn, Options{Format: Text, Encoding: "latin1"})
-		if r.source.gzip != nil {
+		if r.source.Packed {
 			t.Skip("compressed")
 		}
 		got, bad, err := drain(t, r, len(data))
+		if bytes.IndexByte(data, 0) >= 0 {
+			return // it is refused
+		}
 		if err != nil || bad > 0 {
 			t.Fatalf("%d bad, %v: every byte is a Latin-1 character", bad, err)
 		}

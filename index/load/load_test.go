@@ -390,6 +390,16 @@ func TestJSONL(t *testing.T) {
 			input:  `{"id":"x"}`, want: []string{`1 key=x ["x"]`},
 		},
 		{
+			name: "numbers that are categories", options: jsonl,
+			schema: "{name: n, missing: ['', '-1.0'], columns: [{name: c, type: category, split: ' '}, {name: s, type: set}, {name: t, type: text}, {name: n, type: number}]}",
+			input: `{"c":5.0,"s":[5.0,5,"5.0",1e3,1E-2,0.10,-0.0,-0],"t":5.0,"n":5.0}` + "\n" +
+				`{"c":12345678901234567890123,"s":[007.5],"t":1}` + "\n" + `{"c":12345678901234567890123,"s":[1e400,-1.0,0.30000000000000004,3.0e2],"t":-1.0}` + "\n" + `{"c":"5.0 1e3"}`,
+			want: []string{
+				`1 ["5"] ["5" "5" "5.0" "1000" "0.01" "0.1" "0" "0"] ["5.0"] ["5.0"]`, `bad 2: is not valid JSON`,
+				`3 ["12345678901234567890123"] ["1e400" "0.30000000000000004" "300"] [] []`, `4 ["5.0" "1e3"] [] [] []`,
+			},
+		},
+		{
 			name: "line beyond the limit", schema: keyed, options: Options{Format: JSONL, MaxRecord: 30},
 			input: `{"id":"` + strings.Repeat("x", 30) + `"}` + "\n" + `{"id":"y"}`,
 			want:  []string{`bad 1: is longer than 30 bytes`, `2 key=y []`},
@@ -427,7 +437,12 @@ func TestText(t *testing.T) {
 			want:  []string{`1 ["abc"]`, `bad 2: is longer than 3 bytes`, `3 ["abc"]`, `bad 4: is longer`, `5 ["abc"]`}},
 		{name: "a long line within the limit", schema: "{name: n, kind: documents}", options: text,
 			input: strings.Repeat("x", 3*sourceBuffer) + "\nabc", want: []string{`1 ["` + strings.Repeat("x", 3*sourceBuffer) + `"]`, `2 ["abc"]`}},
-		{name: "UTF-16", schema: "{name: n, kind: documents}", options: text, input: "\xff\xfea\x00", fails: "is UTF-16"},
+		{name: "UTF-16", schema: "{name: n, kind: documents}", options: text, input: "\xff\xfea\x00\n\x00b\x00", want: []string{`1 ["a"]`, `2 ["b"]`}},
+		{name: "UTF-16 the other way round", schema: "{name: n, kind: documents}", options: text, input: "\xfe\xff\x00\xe4", want: []string{`1 ["ä"]`}},
+		{name: "UTF-16 that nobody named", schema: "{name: n, kind: documents}", options: text, input: "a\x00\nb", want: []string{`bad 1: has a NUL byte`, `2 ["b"]`}},
+		{name: "Shift JIS by the schema", schema: "{name: n, kind: documents, input: {encoding: shift_jis}}", options: text, input: "\x93\xfa\x96\x7b", want: []string{`1 ["日本"]`}},
+		{name: "lines that are skipped", schema: "{name: n, kind: documents}", options: Options{Format: Text, SkipLines: 2}, input: "a\n" + strings.Repeat("x", 2*sourceBuffer) + "\nb\n", want: []string{`3 ["b"]`}},
+		{name: "more lines are skipped than there are", schema: "{name: n, kind: documents}", options: Options{Format: Text, SkipLines: 2}, input: "a\n", fails: "line 2: is the last one"},
 		{name: "byte-order mark of UTF-8 in latin1", schema: "{name: n, kind: documents}",
 			options: Options{Format: Text, Encoding: "latin1"}, input: "\ufeffa", fails: "leave --encoding out"},
 		{name: "empty", schema: "{name: n, kind: documents}", options: text},
@@ -436,13 +451,13 @@ func TestText(t *testing.T) {
 
 func TestFormatOf(t *testing.T) {
 	for name, want := range map[string]Format{
-		"a.csv": CSV, "dir.tsv/A.CSV.GZ": CSV, "a.tsv.gz": TSV, "a.tab": TSV, "a.jsonl": JSONL, "a.ndjson": JSONL, "a.b.txt": Text,
+		"a.csv": CSV, "dir.tsv/A.CSV.GZ": CSV, "a.tsv.gz": TSV, "a.tab": TSV, "a.jsonl": JSONL, "a.csv.zst": CSV, "a.ndjson": JSONL, "a.b.txt": Text,
 	} {
 		if got, err := FormatOf(name); err != nil || got != want {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
-	for _, name := range []string{"a", "a.gz", "csv", "a.parquet", ""} {
+	for _, name := range []string{"a", "a.gz", "csv", "a.orc", ""} {
 		if _, err := FormatOf(name); err == nil || !strings.Contains(err.Error(), "--format csv|tsv|jsonl|text") {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -452,7 +467,7 @@ func TestFormatOf(t *testing.T) {
 		!strings.Contains(err.Error(), "csv|tsv|jsonl|text") {
 		t.Error(err)
 	}
-	if _, err := NewReader(strings.NewReader(""), "x", schema, Options{Format: JSONL, Encoding: "koi8"}); err == nil ||
+	if _, err := NewReader(strings.NewReader(""), "x", schema, Options{Format: JSONL, Encoding: "koi9"}); err == nil ||
 		!strings.Contains(err.Error(), "utf-8, latin1") {
 		t.Error(err)
 	}

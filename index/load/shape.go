@@ -1,9 +1,10 @@
 package load
 
 import (
+	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/geniemq/geniemq/index/notation"
 	"github.com/geniemq/geniemq/index/schema"
 )
 
@@ -12,11 +13,23 @@ import (
 type shape struct {
 	columns []schema.Column
 	missing []string
-	key     string // name of the key column, "" for none
+	key     string            // name of the key column, "" for none
+	read    []notation.Reader // by column: how its values are written; nil: as they are meant
 }
 
 func newShape(s *schema.Schema) *shape {
-	return &shape{columns: s.Columns, missing: s.Missing, key: s.Key}
+	shape := &shape{columns: s.Columns, missing: s.Missing, key: s.Key, read: make([]notation.Reader, len(s.Columns))}
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		switch {
+		case c.Parse == "":
+		case c.Type == schema.NumberColumn:
+			shape.read[i], _ = notation.Number(c.Parse) // the column was checked
+		case c.Type == schema.DateColumn:
+			shape.read[i], _ = notation.Date(c.Parse)
+		}
+	}
+	return shape
 }
 
 // reset prepares rec for the next record and keeps its memory.
@@ -29,6 +42,7 @@ func (s *shape) reset(rec *schema.Record) {
 	for i := range rec.Cells {
 		rec.Cells[i].Values = rec.Cells[i].Values[:0]
 		rec.Cells[i].JSON = nil
+		rec.Cells[i].Vector = rec.Cells[i].Vector[:0]
 	}
 }
 
@@ -43,36 +57,34 @@ func (s *shape) add(cell *schema.Cell, column int, text string) {
 		if !found {
 			break
 		}
-		s.addValue(cell, value)
+		s.addValue(cell, column, value)
 		text = rest
 	}
-	s.addValue(cell, text)
+	s.addValue(cell, column, text)
 }
 
-func (s *shape) addValue(cell *schema.Cell, value string) {
+func (s *shape) addValue(cell *schema.Cell, column int, value string) {
 	if value = strings.TrimSpace(value); !s.isMissing(value) {
-		cell.Values = append(cell.Values, value)
+		cell.Values = append(cell.Values, s.meant(column, value))
 	}
+}
+
+// meant is what a value means that is written in a notation of its column. One that is not stays as it is, for the column's type to refuse.
+func (s *shape) meant(column int, value string) string {
+	if read := s.read[column]; read != nil {
+		if plain, ok := read(value); ok {
+			return plain
+		}
+	}
+	return value
 }
 
 // isMissing tells whether a trimmed value is one of the schema's words for a missing value.
-func (s *shape) isMissing(value string) bool {
-	for _, word := range s.missing {
-		if value == word {
-			return true
-		}
-	}
-	return false
-}
+func (s *shape) isMissing(value string) bool { return slices.Contains(s.missing, value) }
 
 // columnNamed returns the position of the schema column called name, or -1.
 func (s *shape) columnNamed(name string) int {
-	for i := range s.columns {
-		if s.columns[i].Name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(s.columns, func(c schema.Column) bool { return c.Name == name })
 }
 
 // setKey sets the key of rec and reports whether it has one.
@@ -83,13 +95,13 @@ func (s *shape) setKey(rec *schema.Record, key string) bool {
 
 // setCells fills rec from the fields of a delimited record: fields[at[i]] is the text of column i, at[i] < 0
 // when the source does not have it, which only a skipped column may be. It returns the position of the first
-// used field that is not UTF-8, or -1.
+// used field that is not readable, or -1.
 func (s *shape) setCells(rec *schema.Record, fields []string, at []int) (invalid int) {
 	for i, field := range at {
 		if !s.used(i) || field < 0 {
 			continue
 		}
-		if !utf8.ValidString(fields[field]) {
+		if !readable(fields[field]) {
 			return field
 		}
 		s.add(&rec.Cells[i], i, fields[field])

@@ -3,16 +3,14 @@ package load
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/geniemq/geniemq/index/schema"
 )
 
 // textLines decodes one record per line: the line is the cell of one column.
 type textLines struct {
-	r       *Reader
-	scanner *lineScanner
-	column  int
+	*lines
+	column int
 }
 
 func newText(r *Reader) (decoder, error) {
@@ -24,7 +22,7 @@ func newText(r *Reader) (decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &textLines{r: r, scanner: newLineScanner(r.source.text, r.opts.MaxRecord), column: column}, nil
+	return &textLines{newLines(r), column}, nil
 }
 
 // lineColumn returns the column that a line is the cell of: the only text column, or else the only indexed one.
@@ -32,15 +30,13 @@ func (r *Reader) lineColumn() (int, error) {
 	var texts, indexed []int
 	var names []string
 	for i, c := range r.shape.columns {
-		switch c.Type {
-		case schema.TextColumn:
-			texts = append(texts, i)
-			indexed = append(indexed, i)
-		case schema.NumberColumn, schema.CategoryColumn:
-			indexed = append(indexed, i)
-		default:
+		if !c.Type.Indexed() {
 			continue
 		}
+		if c.Type == schema.TextColumn {
+			texts = append(texts, i)
+		}
+		indexed = append(indexed, i)
 		names = append(names, c.Name)
 	}
 	switch {
@@ -50,19 +46,17 @@ func (r *Reader) lineColumn() (int, error) {
 		return indexed[0], nil
 	}
 	return 0, fmt.Errorf("%s: a text line fills one column, but the schema indexes %s (%s): use csv, tsv or jsonl",
-		r.name, count(len(names), "column"), list(names))
+		r.name, count(len(names), "column"), schema.List(names))
 }
 
-func (t *textLines) line() int64 { return t.scanner.line() }
-
 func (t *textLines) next(rec *schema.Record) error {
-	line, err := t.r.nextLine(t.scanner)
+	line, err := t.nextLine()
 	if err != nil {
 		return err
 	}
-	rec.Line = t.scanner.n
-	if !utf8.Valid(line) {
-		return t.r.bad(rec.Line, "%s", notUTF8(line))
+	rec.Line = t.n
+	if !readableBytes(line) {
+		return t.r.bad(rec.Line, "%s", unreadable(line))
 	}
 	// A blank line is an object without keywords whatever Schema.Missing says: skipping it would shift the ids.
 	if text := strings.TrimSpace(string(line)); text != "" {

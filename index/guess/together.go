@@ -1,0 +1,213 @@
+package guess
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/schema"
+)
+
+var numbered = regexp.MustCompile(`^(.*?)[ _-]?(\d+)$`)
+
+const fewestElements = 16 // columns that are taken for one vector
+
+// together finds columns that are one thing: a vector's elements, a place's latitude and longitude. Where the input names none, they stay apart.
+func (g *Guess) together() {
+	switch {
+	case g.Text:
+		g.guessLines()
+		return
+	case g.Header != nil && !*g.Header:
+		return
+	}
+	g.findVectors()
+	g.findPoint()
+}
+
+// guessLines says what records are that are lines.
+func (g *Guess) guessLines() {
+	c := &g.Columns[0]
+	switch c.Type {
+	case schema.SetColumn:
+		g.Kind = schema.Sets
+		g.note("each line is a set: %s", c.Why)
+		if g.Text = c.Split == " "; !g.Text {
+			c.Name, c.Known = "set", true
+		}
+	case schema.VectorColumn:
+		g.Kind = schema.Vectors
+		g.note("each line is a vector: %s", c.Why)
+	case schema.TextColumn:
+		g.Kind = schema.Documents
+		g.note("each line is a text: %s", c.Why)
+	default:
+		g.Kind = schema.Sequences
+		g.note("each line is a string, found by what is spelled alike")
+	}
+}
+
+// findVectors makes one vector of many columns of numbers that are called alike.
+func (g *Guess) findVectors() {
+	members := make(map[string][]int)
+	var order []string
+	for i := range g.Columns {
+		m := numbered.FindStringSubmatch(g.Columns[i].Name)
+		if m == nil || g.Columns[i].Type != schema.NumberColumn {
+			continue
+		}
+		if members[m[1]] == nil {
+			order = append(order, m[1])
+		}
+		members[m[1]] = append(members[m[1]], i)
+	}
+	for _, prefix := range order {
+		of := members[prefix]
+		pattern := prefix + "*"
+		others := slices.ContainsFunc(g.Columns, func(c Column) bool {
+			return strings.HasPrefix(c.Name, prefix) && !slices.ContainsFunc(of, func(i int) bool { return g.Columns[i].Name == c.Name })
+		})
+		if len(of) < fewestElements || others {
+			continue
+		}
+		c := Column{Known: true, Why: fmt.Sprintf("%d columns of numbers, %s to %s", len(of), g.Columns[of[0]].Name, g.Columns[of[len(of)-1]].Name)}
+		name := strings.Trim(strings.ToLower(strings.TrimSpace(prefix)), "_- .")
+		if name == "" || slices.ContainsFunc(g.Columns, func(c Column) bool { return c.Name == name }) {
+			name = strings.TrimPrefix(name+"_vector", "_")
+		}
+		c.Name, c.Type, c.From = name, schema.VectorColumn, schema.Names{pattern}
+		for _, i := range of {
+			g.Columns[i].Known = false
+		}
+		g.Columns = append(g.Columns, c)
+	}
+}
+
+var (
+	latitudes  = []string{"lat", "latitude"}
+	longitudes = []string{"lon", "lng", "long", "longitude"}
+)
+
+// findPoint makes a place of two columns that say so by their names.
+func (g *Guess) findPoint() {
+	find := func(names []string) int {
+		return slices.IndexFunc(g.Columns, func(c Column) bool {
+			return c.Known && c.Type == schema.NumberColumn && slices.Contains(names, strings.ToLower(c.Name))
+		})
+	}
+	lat, lon := find(latitudes), find(longitudes)
+	if lat < 0 || lon < 0 || slices.ContainsFunc(g.Columns, func(c Column) bool { return c.Name == "where" }) {
+		return
+	}
+	c := Column{Known: true, Why: fmt.Sprintf("the place that %s and %s say: found by its distance", g.Columns[lat].Name, g.Columns[lon].Name)}
+	c.Name, c.Type, c.From, c.Store = "where", schema.PointColumn, schema.Names{g.Columns[lat].Name, g.Columns[lon].Name}, true
+	g.Columns = append(g.Columns, c)
+}
+
+var keyNames = regexp.MustCompile(`(?i)^(id|key|uuid|guid|sku|isbn|asin|ean|doi|code)$|(_|-| |^)(id|key|uuid|sku|code)$|^id[_A-Z]|Id$`)
+
+// findKey proposes a key: a column that is called as keys are, or the first, whose values are different in all of the file.
+func (g *Guess) findKey(s *sample) error {
+	if g.Text || binary(s.opts.Format) {
+		return nil
+	}
+	var candidates []int
+	for i := range g.Columns {
+		c := &g.Columns[i]
+		if c.values == nil || c.values.empty > 0 || len(c.values.texts) == 0 || c.values.nested > 0 || len(c.values.lists) > 0 {
+			continue
+		}
+		if distinct, _ := count(c.values.texts); distinct < len(c.values.texts) {
+			continue
+		}
+		if (keyNames.MatchString(c.Name) || i == 0) && (c.Type != schema.NumberColumn || !strings.ContainsAny(c.values.texts[0], ".,")) {
+			candidates = append(candidates, i)
+		}
+	}
+	slices.SortStableFunc(candidates, func(a, b int) int {
+		return boolean(keyNames.MatchString(g.Columns[b].Name)) - boolean(keyNames.MatchString(g.Columns[a].Name))
+	})
+	for _, i := range candidates {
+		c := &g.Columns[i]
+		called := keyNames.MatchString(c.Name)
+		if !called && (c.Type != schema.NumberColumn && c.Type != schema.CategoryColumn || g.Records < 20) {
+			continue
+		}
+		why, err := g.noKey(s, c.Name)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			g.note("column %q is no key: %s", c.Name, why)
+			continue
+		}
+		if !called {
+			g.doubt("column %q is the first and has no value twice: if it is what you call the objects by, add: key: %[1]s", c.Name)
+			return nil
+		}
+		g.Key = c.Name
+		g.note("column %q is the key: no value is empty, none comes twice", c.Name)
+		c.Why, c.Unsure = "the key", ""
+		if c.Known = false; g.Header != nil && !*g.Header {
+			c.Known = true // its place has to be told
+		}
+		c.Type, c.Parse, c.Edges, c.Store = schema.SkipColumn, "", "", false
+		return nil
+	}
+	return nil
+}
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// noKey reads the whole file and says why a column is no key; "" if it can be one.
+func (g *Guess) noKey(s *sample, column string) (why string, err error) {
+	described := &schema.Schema{Name: "keys", Input: &g.Input, Header: g.Header, Missing: g.Missing}
+	for i := range g.Columns {
+		if c := &g.Columns[i]; c.values != nil {
+			t := schema.SkipColumn
+			if c.Name == column {
+				t = schema.CategoryColumn
+			}
+			described.Columns = append(described.Columns, schema.Column{Name: c.Name, Type: t})
+		}
+	}
+	at := slices.IndexFunc(described.Columns, func(c schema.Column) bool { return c.Name == column })
+	r, err := load.Open(s.name, described, load.Options{Format: s.opts.Format})
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	seed := maphash.MakeSeed()
+	seen := make(map[uint64]struct{})
+	var rec schema.Record
+	for {
+		err := r.Next(&rec)
+		switch {
+		case errors.Is(err, io.EOF):
+			return "", nil
+		case errors.As(err, new(*load.BadRecord)):
+			continue
+		case err != nil:
+			return "", err
+		}
+		if len(rec.Cells[at].Values) != 1 {
+			return fmt.Sprintf("line %d has no value", rec.Line), nil
+		}
+		// Two values of one hash would make a key look like none, which is the safe side.
+		h := maphash.String(seed, rec.Cells[at].Values[0])
+		if _, ok := seen[h]; ok {
+			return fmt.Sprintf("%.60q comes twice", rec.Cells[at].Values[0]), nil
+		}
+		seen[h] = struct{}{}
+	}
+}
