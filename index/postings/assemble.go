@@ -31,7 +31,6 @@ func (b *Builder) finish(ctx context.Context) ([]finalColumn, error) {
 	first := uint64(0)
 	for i := range final {
 		a := &final[i].attribute
-		a.First = uint32(first)
 		if first += uint64(a.Keywords); first > math.MaxUint32 {
 			return nil, fmt.Errorf("attributes up to %q have %d keywords, an index holds at most %d; "+
 				"use fewer buckets or split the data into several indexes", a.Name, first, uint32(math.MaxUint32))
@@ -40,37 +39,33 @@ func (b *Builder) finish(ctx context.Context) ([]finalColumn, error) {
 	return final, nil
 }
 
-func (f *finalColumn) finish(c *column, objects uint32) error {
-	tiles := store.TilesOf(objects)
+// finalColumn is a column whose keywords are known, and its description.
+type finalColumn struct {
+	source    *column
+	attribute Attribute
+	keywords  values.Keywords
+
+	frequencies []frequency // by keyword, where the layout takes them
+	codes       codeTable   // of LayoutSliced
+	rare        rareTable   // of LayoutRare
+}
+
+func (f *finalColumn) finish(c *column, objects uint32) (err error) {
 	f.source = c
+	if f.keywords, err = c.Number(&c.spec, store.TilesOf(objects)); err != nil {
+		return err
+	}
 	a := &f.attribute
 	*a = Attribute{
-		Name: c.spec.Name, Type: c.spec.Type, MaxPerObject: c.MaxPerObject, Postings: c.Postings, Objects: c.Objects,
+		Name: c.spec.Name, Type: c.spec.Type, Keywords: f.keywords.Count, MaxPerObject: c.MaxPerObject, Postings: c.Postings, Objects: c.Objects,
 	}
-	switch c.spec.Type {
-	case schema.Text:
-		f.keywords, f.remap = c.SortStrings(tiles)
-		a.Keywords = uint32(f.keywords.Len())
-	case schema.Ordinal:
-		a.Keywords = c.spec.Keywords
-	case schema.Number:
-		a.Exact = c.spec.Edges == schema.Exact
-		if c.Postings == 0 {
-			break
-		}
+	if a.Type == schema.Number && a.Postings > 0 {
 		a.Min, a.Max = c.Low, c.High
-		if a.Exact {
-			a.Values = c.Distinct(tiles)
-			if uint64(len(a.Values)) > math.MaxUint32 {
-				return fmt.Errorf("attribute %q has more than %d distinct values", a.Name, uint32(math.MaxUint32))
-			}
-			a.Keywords = uint32(len(a.Values))
-			f.grid = values.NewGrid(a.Values, a.Min, a.Max)
-			break
-		}
-		a.Edges = values.Edges(c.spec.Edges, c.spec.Buckets, c.Low, c.High, func() []float64 { return c.Sorted(tiles) })
-		a.Keywords = uint32(len(a.Edges)) + 1
-		f.grid = values.NewGrid(a.Edges, a.Min, a.Max)
+	}
+	if a.Exact = a.Type == schema.Number && c.spec.Edges == schema.Exact; a.Exact {
+		a.Values = f.keywords.Numbers
+	} else {
+		a.Edges = f.keywords.Numbers
 	}
 	return f.layOut(objects)
 }
@@ -123,7 +118,7 @@ func (b *Builder) encodePostings(ctx context.Context, columns []finalColumn, emi
 				}
 				f := &columns[j.attr]
 				tile := f.source.Tile(j.tile)
-				encoder.keywords = f.keywordsOf(encoder.keywords[:0], tile)
+				encoder.keywords = f.keywords.Of(encoder.keywords[:0], tile)
 				encoder.ids = tile.IDs
 				j.bytes = codecOf(f.attribute.Layout).encode(&encoder, f, int(min(store.TileObjects, b.objects-uint32(j.tile)*store.TileObjects)))
 				j.done <- encoder.out

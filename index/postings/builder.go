@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"sync"
-	"sync/atomic"
-	"unicode/utf8"
 
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
@@ -32,7 +29,7 @@ import (
 type Builder struct {
 	workers int
 	columns []column
-	every   []uint16 // the ids of tiles with one value of each object, shared by them; nil before the first is closed
+	every   []uint16 // the ids of tiles with one value of each object, shared by them; nil before they are needed
 	objects uint32
 	err     error // the first error of an Add without a result, and of Ready; they are the whole index's
 }
@@ -47,28 +44,9 @@ func NewBuilder(attrs []schema.AttributeSpec, workers int) (*Builder, error) {
 	var faults []error
 	names := make(map[string]bool, len(attrs))
 	for i, spec := range attrs {
-		if spec.Type == schema.Number {
-			if spec.Edges == "" {
-				spec.Edges = schema.EqualWidth
-			}
-			if spec.Buckets == 0 {
-				spec.Buckets = schema.DefaultBuckets
-			}
-		}
-		layout, err := schema.ParseLayout(spec.Layout)
-		switch {
-		case spec.Name == "" || len(spec.Name) > schema.MaxNameBytes || !utf8.ValidString(spec.Name):
-			err = fmt.Errorf("the name must be UTF-8 of 1 to %d bytes", schema.MaxNameBytes)
-		case names[spec.Name]:
+		layout, err := spec.Check()
+		if names[spec.Name] {
 			err = errors.New("declared twice")
-		case spec.Type < schema.Number || spec.Type > schema.Ordinal:
-			err = fmt.Errorf("unknown type %d", spec.Type)
-		case spec.Type == schema.Number && spec.Edges != schema.EqualWidth && spec.Edges != schema.EquiDepth && spec.Edges != schema.Exact:
-			err = fmt.Errorf("unknown edges %q", spec.Edges)
-		case spec.Type == schema.Number && (spec.Buckets < 1 || spec.Buckets > schema.MaxBuckets):
-			err = fmt.Errorf("%d buckets; must be 1 to %d", spec.Buckets, schema.MaxBuckets)
-		case err == nil:
-			err = layout.Takes(spec.Type)
 		}
 		if err != nil {
 			faults = append(faults, fmt.Errorf("attribute %d %q: %w", i, spec.Name, err))
@@ -82,28 +60,51 @@ func NewBuilder(attrs []schema.AttributeSpec, workers int) (*Builder, error) {
 	return b, nil
 }
 
+// column is one attribute that is being built.
+type column struct {
+	values.Column
+	spec     schema.AttributeSpec
+	override schema.Layout
+}
+
+// checkSliced tells, of a column that the schema wants in LayoutSliced, that it cannot be, as far as the values added so far
+// tell: not after all are in, when much time is lost.
+func (c *column) checkSliced() error {
+	if n := c.Pending(); n > 1 {
+		return values.Several(c.spec.Name, n)
+	}
+	// After a discarded value some of the strings may be no object's: layOut will know.
+	if n := c.Strings().Len(); n > MaxSlicedKeywords && !c.Discarded {
+		return tooManySliced(c.spec.Name, n)
+	}
+	return nil
+}
+
+// Strings returns the values of a Text attribute by its position and name, nil where it is another: for who makes something else of them. They
+// are the builder's.
+func (b *Builder) Strings(attr int, name string) *values.Column {
+	if attr >= len(b.columns) || b.columns[attr].spec.Type != schema.Text || b.columns[attr].spec.Name != name {
+		return nil
+	}
+	return &b.columns[attr].Column
+}
+
 // AddString gives the object that is being built the keyword value of a Text attribute. The bytes are copied when
 // the value is new. Adding a value twice makes it count twice.
 func (b *Builder) AddString(attr int, value string) {
 	c := &b.columns[attr]
-	if c.spec.Type != schema.Text {
-		b.fail(fmt.Errorf("attribute %q is of type %v and takes no strings", c.spec.Name, c.spec.Type))
-		return
-	}
-	if !c.AddString(value) {
-		b.fail(fmt.Errorf("attribute %q has more than 4 GiB of distinct values, the most that one index holds; "+
-			"split the data into several indexes", c.spec.Name))
+	if err := c.spec.Takes(schema.Text); err != nil {
+		b.fail(err)
+	} else if !c.AddString(value) {
+		b.fail(values.Full(c.spec.Name))
 	}
 }
 
 // AddNumber gives the object that is being built a value of a Number attribute. NaN and infinities are refused.
 func (b *Builder) AddNumber(attr int, value float64) error {
 	c := &b.columns[attr]
-	if c.spec.Type != schema.Number {
-		return fmt.Errorf("attribute %q is of type %v and takes no numbers", c.spec.Name, c.spec.Type)
-	}
-	if math.IsNaN(value) || math.IsInf(value, 0) {
-		return fmt.Errorf("attribute %q: %v is not a finite number", c.spec.Name, value)
+	if err := c.spec.TakesNumber(value); err != nil {
+		return err
 	}
 	c.AddNumber(value)
 	return nil
@@ -112,11 +113,8 @@ func (b *Builder) AddNumber(attr int, value float64) error {
 // AddOrdinal gives the object that is being built the keyword value of an Ordinal attribute.
 func (b *Builder) AddOrdinal(attr int, value uint32) error {
 	c := &b.columns[attr]
-	if c.spec.Type != schema.Ordinal {
-		return fmt.Errorf("attribute %q is of type %v and takes no ordinals", c.spec.Name, c.spec.Type)
-	}
-	if value >= c.spec.Keywords {
-		return fmt.Errorf("attribute %q: %d is not below its %d keywords", c.spec.Name, value, c.spec.Keywords)
+	if err := c.spec.TakesOrdinal(value); err != nil {
+		return err
 	}
 	c.AddOrdinal(value)
 	return nil
@@ -131,7 +129,7 @@ func (b *Builder) Ready() error {
 	for i := range b.columns {
 		switch c := &b.columns[i]; {
 		case uint64(c.Pending())+uint64(c.InTile()) > math.MaxUint32:
-			return fmt.Errorf("attribute %q has more than 2^32 values in 64,512 consecutive objects", c.spec.Name)
+			return values.Crowded(c.spec.Name)
 		case c.override == schema.LayoutSliced:
 			if err := c.checkSliced(); err != nil {
 				b.fail(err) // not the object is wrong but the schema
@@ -156,23 +154,22 @@ func (b *Builder) EndObject() {
 
 // sealTiles closes the open tile of every column, columns in parallel, since looking for equal numbers takes time.
 func (b *Builder) sealTiles() {
-	if b.every == nil {
-		b.every = make([]uint16, store.TileObjects)
-		for i := range b.every {
-			b.every[i] = uint16(i)
-		}
+	b.needEvery()
+	b.eachColumn(func(c *column, _ int, n *values.Numbering) error {
+		c.Seal(b.every, n)
+		return nil
+	})
+}
+
+// needEvery makes the ids of a tile with one value of each object.
+func (b *Builder) needEvery() {
+	if b.every != nil {
+		return
 	}
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(b.workers, len(b.columns)) {
-		workers.Go(func() {
-			var n values.Numbering
-			for i := int(next.Add(1)) - 1; i < len(b.columns); i = int(next.Add(1)) - 1 {
-				b.columns[i].Seal(b.every, &n)
-			}
-		})
+	b.every = make([]uint16, store.TileObjects)
+	for i := range b.every {
+		b.every[i] = uint16(i)
 	}
-	workers.Wait()
 }
 
 // DiscardObject drops the values added since the last EndObject, for a record that turns out bad half-way.
@@ -188,70 +185,48 @@ func (b *Builder) fail(err error) {
 	}
 }
 
-// draft is the lists of all objects with their keywords known, ready to be written.
-type draft struct {
-	builder  *Builder
-	columns  []finalColumn
-	sections int
-	postings int64
-}
-
 // Finish numbers the keywords and chooses the layouts. The draft is good until the next object.
 func (b *Builder) Finish(ctx context.Context) (store.Draft, error) {
 	if b.err != nil {
-		return nil, b.err
+		return store.Draft{}, b.err
 	}
 	columns, err := b.finish(ctx)
 	if err != nil {
-		return nil, err
+		return store.Draft{}, err
 	}
-	d := &draft{builder: b, columns: columns, sections: 1 + store.TilesOf(b.objects)*len(columns)}
+	d := store.Draft{Sections: 1 + store.TilesOf(b.objects)*len(columns)}
 	for i := range columns {
-		switch columns[i].attribute.Type {
-		case schema.Text:
-			d.sections += 2
-		case schema.Number:
-			d.sections++
-		}
-		if codecOf(columns[i].attribute.Layout).whole != 0 {
-			d.sections++
-		}
-		d.postings += int64(columns[i].attribute.Postings)
+		a := &columns[i].attribute
+		d.Work += int64(a.Postings)
+		d.Sections += len(wholeSections(a))
+	}
+	d.Write = func(ctx context.Context, w *store.Writer, progress func(done int64)) error {
+		return b.write(ctx, w, columns, progress)
 	}
 	return d, nil
 }
 
-// Sections returns the number of sections.
-func (d *draft) Sections() int { return d.sections }
-
-// Work returns the number of postings.
-func (d *draft) Work() int64 { return d.postings }
-
-// Write writes what a reader needs first, then the postings of all tiles, which are one contiguous piece for a device.
-func (d *draft) Write(ctx context.Context, w *store.Writer, progress func(done int64)) error {
-	w.SetAttributes(len(d.columns))
-	w.Add(SectionAttributes, -1, -1, encodeAttributes(d.columns))
-	for i := range d.columns {
-		f := &d.columns[i]
+// write writes what a reader needs first, then the postings of all tiles, which are one contiguous piece for a device.
+func (b *Builder) write(ctx context.Context, w *store.Writer, columns []finalColumn, progress func(done int64)) error {
+	w.SetAttributes(len(columns))
+	w.Add(SectionAttributes, -1, -1, encodeAttributes(columns))
+	for i := range columns {
+		f := &columns[i]
 		switch f.attribute.Type {
 		case schema.Text:
-			w.Add(SectionStrings, i, -1, f.keywords.Parts()...)
-			w.Add(SectionLookup, i, -1, store.Raw(store.NewHashTable(&f.keywords, store.HashSlots(f.keywords.Len()))))
+			w.Add(SectionStrings, i, -1, f.keywords.Strings.Parts()...)
+			w.Add(SectionLookup, i, -1, store.Raw(store.NewHashTable(&f.keywords.Strings, store.HashSlots(int(f.keywords.Count)))))
 		case schema.Number:
-			numbers := f.attribute.Edges
-			if f.attribute.Exact {
-				numbers = f.attribute.Values
-			}
-			w.Add(SectionNumbers, i, -1, store.Raw(numbers))
+			w.Add(SectionNumbers, i, -1, store.Raw(f.keywords.Numbers))
 		}
 		if c := codecOf(f.attribute.Layout); c.whole != 0 {
-			w.Add(c.whole, i, -1, c.encodeWhole(f, store.TilesOf(d.builder.objects)))
+			w.Add(c.whole, i, -1, c.encodeWhole(f, store.TilesOf(b.objects)))
 		}
 	}
 	done := int64(0)
-	return d.builder.encodePostings(ctx, d.columns, func(tile, attr int, data []byte) error {
-		w.Add(codecOf(d.columns[attr].attribute.Layout).tile, attr, tile, data)
-		done += int64(len(d.columns[attr].source.Tile(tile).IDs))
+	return b.encodePostings(ctx, columns, func(tile, attr int, data []byte) error {
+		w.Add(codecOf(columns[attr].attribute.Layout).tile, attr, tile, data)
+		done += int64(len(columns[attr].source.Tile(tile).IDs))
 		progress(done)
 		return w.Err()
 	})

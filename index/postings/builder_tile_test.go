@@ -1,21 +1,19 @@
 package postings
 
 import (
-	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/index/values"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestSealedTiles: a closed tile has the numbers and objects that were added, in the smaller of its two forms, and they get the
 // keywords that the attribute gives them.
 func TestSealedTiles(t *testing.T) {
-	rng := seeded(t)
+	rng := seeded.Rand(t)
 	number := func(distinct int) float64 { return float64(rng.IntN(distinct))/4 - 100 }
 	for _, c := range []struct {
 		name     string
@@ -82,7 +80,7 @@ func TestSealedTiles(t *testing.T) {
 			} else if closed && (len(tile.IDs) > 0 && &tile.IDs[0] == &b.every[0]) != c.every {
 				t.Errorf("%s: tile %d shares its ids: %v", c.name, i, !c.every)
 			}
-			keywords := column.keywordsOf([]uint32{7}, tile)
+			keywords := column.keywords.Of([]uint32{7}, tile)
 			if keywords[0] != 7 || len(keywords) != 1+len(want[i].Numbers) {
 				t.Fatalf("%s: %d keywords of %d numbers", c.name, len(keywords)-1, len(want[i].Numbers))
 			}
@@ -102,18 +100,4 @@ func noneOrTwo() func() int {
 		n = 2 - n
 		return n
 	}
-}
-
-// seeded is seeded by GENIEMQ_SEED, which a failed test names, else anew.
-func seeded(t testing.TB) *rand.Rand {
-	t.Helper()
-	seed := rand.Uint64()
-	if text := os.Getenv("GENIEMQ_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("GENIEMQ_SEED: %v", err)
-		}
-	}
-	t.Logf("seed %d (GENIEMQ_SEED=%[1]d repeats it)", seed)
-	return rand.New(rand.NewPCG(seed, 0))
 }

@@ -95,14 +95,14 @@ func (f *finalColumn) countKeywords(tiles int) []frequency {
 	}
 	if a.Type == schema.Text {
 		// By the numbers that the strings had when they were first seen: frequent ones are small and stay in cache.
-		counted := make([]frequency, len(f.remap))
+		counted := make([]frequency, len(f.keywords.Places))
 		for tile := range tiles {
 			countTile(counted, f.source.Tile(tile).Values, tile)
 		}
 		frequencies := make([]frequency, a.Keywords)
 		for id, frequency := range counted {
 			if frequency.postings > 0 {
-				frequencies[f.remap[id]] = frequency
+				frequencies[f.keywords.Places[id]] = frequency
 			}
 		}
 		return frequencies
@@ -110,7 +110,7 @@ func (f *finalColumn) countKeywords(tiles int) []frequency {
 	frequencies := make([]frequency, a.Keywords)
 	var keywords []uint32
 	for tile := range tiles {
-		keywords = f.keywordsOf(keywords[:0], f.source.Tile(tile))
+		keywords = f.keywords.Of(keywords[:0], f.source.Tile(tile))
 		countTile(frequencies, keywords, tile)
 	}
 	return frequencies

@@ -26,15 +26,15 @@ func directoryBytes(keywords uint32, lists int) int {
 	return directoryHead + 8*directoryWords(keywords) + 4*(lists+1)
 }
 
-// lists returns the number of lists; the zero value has none.
-func (d directory) lists() int { return max(len(d.starts)-1, 0) }
+// Lists returns the number of lists, which is that of the keywords that occur; the zero value has none.
+func (d directory) Lists() int { return max(len(d.starts)-1, 0) }
 
 // postings returns the end of the last list.
 func (d directory) postings() uint64 { return uint64(d.starts[len(d.starts)-1]) }
 
-// layDirectory writes the head of a directory to section, which must be aligned to 8 bytes, and returns words and
+// newDirectory writes the head of a directory to section, which must be aligned to 8 bytes, and returns words and
 // starts to be filled in and what follows them.
-func layDirectory(section []byte, keywords uint32, lists, postings int) (d directory, rest []byte) {
+func newDirectory(section []byte, keywords uint32, lists, postings int) (d directory, rest []byte) {
 	head := store.View[uint32](section[:directoryHead])
 	head[0], head[1] = uint32(lists), uint32(postings)
 	starts := directoryHead + 8*directoryWords(keywords)
@@ -42,35 +42,24 @@ func layDirectory(section []byte, keywords uint32, lists, postings int) (d direc
 	return directory{store.View[uint64](section[directoryHead:starts]), store.View[uint32](section[starts:end])}, section[end:]
 }
 
-// encodeDirectory returns a section that is the directory of lists of these keywords, over the whole index. Together they
-// have at most 2^32 - 1 postings.
-func encodeDirectory(frequencies []frequency) []byte {
-	lists, postings := 0, 0
-	for _, f := range frequencies {
-		if f.postings > 0 {
-			lists++
-			postings += int(f.postings)
-		}
-	}
-	keywords := uint32(len(frequencies))
-	size := directoryBytes(keywords, lists)
-	section := store.Raw(make([]uint64, (size+7)/8))[:size]
-	d, _ := layDirectory(section, keywords, lists, postings)
+// lay fills words and starts in by the lengths of all lists, and makes each length the place where its list starts.
+func (d directory) lay(lengths []uint32) {
 	list, start := uint32(0), uint32(0)
 	for w := range d.words {
 		word := uint64(list) << 32
-		for bit, f := range frequencies[w*32 : min(w*32+32, len(frequencies))] {
-			if f.postings > 0 {
+		base := w * 32
+		for bit, length := range lengths[base:min(base+32, len(lengths))] {
+			if length != 0 {
 				word |= 1 << bit
 				d.starts[list] = start
 				list++
-				start += uint32(f.postings)
+				lengths[base+bit] = start
+				start += length
 			}
 		}
 		d.words[w] = word
 	}
 	d.starts[list] = start
-	return section
 }
 
 // splitDirectory cuts a section into the directory at its beginning and what follows, by the bounds alone.
@@ -145,12 +134,4 @@ func checkStarts(starts []uint32, postings uint64) error {
 		return store.Corrupt("the lists end at %d of %d postings", previous, postings)
 	}
 	return nil
-}
-
-// grown returns s with n elements of undefined content.
-func grown[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
 }

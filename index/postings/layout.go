@@ -25,14 +25,31 @@ type codec struct {
 	decode    func(d *Decoder, x *Lists, tile, attr int) Postings
 	work      func(x *Lists, tile, attr int) uint64 // what a query of all keywords costs in a tile, in postings
 
-	// Validating: what is to be checked beside the postings of each tile. counters is how many counters it takes, count adds a tile
-	// that was decoded, and agree checks the sums. All nil: nothing.
-	counters func(x *Lists, attr int) int
-	count    func(d *Decoder, counts []uint64, objects int)
-	agree    func(x *Lists, attr int, counts []uint64) error
-
-	// describe adds an attribute to its statistics, and the postings of each keyword to lengths.
+	// describe adds an attribute to its statistics, and the postings of each keyword to lengths. counts says that it takes the lengths from
+	// elsewhere than from the tiles, so that whether they agree is to be validated.
 	describe func(x *Lists, attr int, s *ListStatistics, lengths []uint64)
+	counts   bool
+}
+
+// Decoder turns any layout into postings over all keywords of an attribute, the form that everything can be derived
+// from. It holds one worker's memory; the zero value is ready to use. It is not safe for concurrent use.
+type Decoder struct {
+	words  []uint64
+	starts []uint32
+	ids    []uint16
+
+	low   []byte   // of the codes of a tile
+	codes []uint16 // the same, where they have more than 8 bits
+	next  []uint32 // by code: objects, then where its next object goes
+
+	rare rareCursor
+}
+
+// Postings returns the postings of an attribute in a tile, over all keywords, whatever the layout. They point into the
+// map or into d, where they are valid until d's next call. In LayoutRare take the tiles of an attribute in ascending
+// order: a call for the same or an earlier tile, or for another attribute, reads the rare lists from their beginning again.
+func (d *Decoder) Postings(x *Lists, tile, attr int) Postings {
+	return codecOf(x.attributes[attr].Layout).decode(d, x, tile, attr)
 }
 
 // codecOf returns the codec of a layout, nil of one that this version cannot read.
@@ -46,21 +63,22 @@ func codecOf(l schema.Layout) *codec {
 // codecs is the table of layouts. It is not changed.
 var codecs = [...]*codec{
 	schema.LayoutPostings: {
-		tile:     SectionPostings,
-		prepare:  func(*finalColumn, int) error { return nil },
-		encode:   encodeAll,
-		accepts:  func(*Attribute) error { return nil },
-		open:     openPostings,
+		tile:    SectionPostings,
+		prepare: func(*finalColumn, int) error { return nil },
+		encode:  func(e *tileEncoder, f *finalColumn, _ int) int { return e.encodePostings(f.attribute.Keywords) },
+		accepts: func(*Attribute) error { return nil },
+		open: func(x *Lists, tile, attr int, section []byte) error {
+			return openList(x, tile, attr, section, x.attributes[attr].Keywords)
+		},
 		decode:   func(_ *Decoder, x *Lists, tile, attr int) Postings { return x.Postings(tile, attr) },
 		work:     workOfList,
-		describe: describePostings,
+		describe: (*Lists).addLists,
 	},
 	schema.LayoutSliced: {
 		tile: SectionPlanes, whole: SectionCodes,
 		prepare: prepareSliced, encodeWhole: encodeCodes, encode: encodePlanes,
 		accepts: acceptsSliced, openWhole: openCodes, open: openPlanes, decode: decodeSliced, work: workOfPlanes,
-		counters: countersSliced, count: countCodes, agree: agreeSliced,
-		describe: describeSliced,
+		describe: describeSliced, counts: true,
 	},
 	schema.LayoutRare: {
 		tile: SectionPostings, whole: SectionRare,

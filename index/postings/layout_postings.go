@@ -2,6 +2,7 @@ package postings
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/geniemq/geniemq/index/store"
 )
@@ -30,9 +31,6 @@ func (p Postings) Run(lo, hi uint32) []uint16 {
 // Len returns the number of postings.
 func (p Postings) Len() int { return len(p.ids) }
 
-// Lists returns the number of keywords that occur in the tile.
-func (p Postings) Lists() int { return p.lists() }
-
 // Arrays returns the directory words, the starts and the ids as they lie in the file, for a device to copy. They
 // must not be changed.
 func (p Postings) Arrays() (words []uint64, starts []uint32, ids []uint16) {
@@ -51,18 +49,11 @@ type tileEncoder struct {
 	keptIDs []uint16 // of LayoutRare
 }
 
-// grow makes out hold at least n bytes, rounded up to words; what they contain is undefined.
-func (e *tileEncoder) grow(n int) {
+// grow makes out hold n bytes, rounded up to words, and returns them; what they contain is undefined.
+func (e *tileEncoder) grow(n int) []byte {
 	words := (n + 7) / 8
-	if cap(e.out) < words {
-		e.out = make([]uint64, words)
-	}
-	e.out = e.out[:words]
-}
-
-// encodeAll is LayoutPostings of a tile.
-func encodeAll(e *tileEncoder, f *finalColumn, _ int) int {
-	return e.encodePostings(f.attribute.Keywords)
+	e.out = slices.Grow(e.out[:0], words)[:words]
+	return store.Raw(e.out)[:n]
 }
 
 // encodePostings is LayoutPostings: a counting sort by keyword, stable in the object id. It costs O(V + postings).
@@ -80,27 +71,9 @@ func (e *tileEncoder) encodePostings(keywords uint32) int {
 	}
 
 	size := directoryBytes(keywords, lists) + 2*len(e.ids)
-	e.grow(size)
-	d, rest := layDirectory(store.Raw(e.out)[:size], keywords, lists, len(e.ids))
-	words, starts, ids := d.words, d.starts, store.View[uint16](rest)
-
-	// Each count becomes the place of its list's next posting.
-	list, start := uint32(0), uint32(0)
-	for w := range words {
-		word := uint64(list) << 32
-		base := w * 32
-		for bit, count := range counts[base:min(base+32, len(counts))] {
-			if count != 0 {
-				word |= 1 << bit
-				starts[list] = start
-				list++
-				counts[base+bit] = start
-				start += count
-			}
-		}
-		words[w] = word
-	}
-	starts[list] = start
+	d, rest := newDirectory(e.grow(size), keywords, lists, len(e.ids))
+	ids := store.View[uint16](rest)
+	d.lay(counts)
 	for i, keyword := range e.keywords {
 		ids[counts[keyword]] = e.ids[i]
 		counts[keyword]++
@@ -120,11 +93,6 @@ func decodePostings(section []byte, keywords uint32) (Postings, error) {
 		return Postings{}, store.Corrupt("%d bytes of ids; %d postings need %d", len(rest), postings, 2*postings)
 	}
 	return Postings{directory: d, ids: store.View[uint16](rest)}, nil
-}
-
-// openPostings opens a section of LayoutPostings.
-func openPostings(x *Lists, tile, attr int, section []byte) error {
-	return openList(x, tile, attr, section, x.attributes[attr].Keywords)
 }
 
 // openList opens a section of postings of so many keywords.
@@ -156,19 +124,17 @@ func (p Postings) checkObjects(objects int) error {
 
 func workOfList(x *Lists, tile, attr int) uint64 { return uint64(x.Postings(tile, attr).Len()) }
 
-// describePostings adds an attribute in LayoutPostings to its statistics.
-func describePostings(x *Lists, attr int, s *ListStatistics, lengths []uint64) {
-	x.addLists(s, attr, lengths)
-}
-
 // addLists adds the tiles' lists to the statistics, and to lengths.
-func (x *Lists) addLists(s *ListStatistics, attr int, lengths []uint64) {
+func (x *Lists) addLists(attr int, s *ListStatistics, lengths []uint64) {
 	for tile := range x.Tiles() {
 		p := x.Postings(tile, attr)
-		s.Lists += uint64(p.Lists())
 		s.PostingsBytes += 2 * int64(p.Len())
-		p.each(func(keyword uint32, ids []uint16) { lengths[keyword] += uint64(len(ids)) })
+		p.addLengths(lengths)
 	}
+}
+
+func (p Postings) addLengths(lengths []uint64) {
+	p.each(func(keyword uint32, ids []uint16) { lengths[keyword] += uint64(len(ids)) })
 }
 
 // eachBit calls visit for every keyword whose bit is set in directory words, ascending.

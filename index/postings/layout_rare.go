@@ -2,6 +2,7 @@ package postings
 
 import (
 	"math"
+	"slices"
 
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
@@ -23,18 +24,14 @@ import (
 // are numbered in order; a list holds object ids, ascending, an id as often as the object has the keyword. Open has
 // checked that they ascend and that the objects exist.
 type Rare struct {
-	words  []uint64 // V/32 + 1: the bits of frequent keywords, and above them the number of those before the word
-	starts []uint32 // by rare keyword, and the end
-	ids    []uint32
+	directory // the bits are those of frequent keywords, the starts by rare keyword
+	ids       []uint32
 }
 
 // Frequent returns how many frequent keywords come before keyword, at most Attribute.Keywords: its number in the tiles'
 // Postings if it is frequent. keyword - Frequent(keyword) is how many rare ones do. So the keywords [lo, hi) are the
 // frequent ones [Frequent(lo), Frequent(hi)) and the rare lists [lo - Frequent(lo), hi - Frequent(hi)).
 func (r Rare) Frequent(keyword uint32) uint32 { return rank(r.words, keyword) }
-
-// Lists returns the number of rare keywords.
-func (r Rare) Lists() int { return max(len(r.starts)-1, 0) }
 
 // Run returns the ids of the rare keywords among [lo, hi), lo <= hi <= V, list after list: ids ascend within a
 // list, not across lists. It points into the map.
@@ -115,7 +112,7 @@ func encodeRare(f *finalColumn, tiles int) []byte {
 	lists := keywords - t.frequent
 	size := directoryBytes(keywords, int(lists)) + 4*int(t.postings)
 	section := store.Raw(make([]uint64, (size+7)/8))[:size]
-	d, rest := layDirectory(section, keywords, int(lists), int(t.postings))
+	d, rest := newDirectory(section, keywords, int(lists), int(t.postings))
 	ids := store.View[uint32](rest)
 
 	next := make([]uint32, lists) // by rare keyword: where its next id goes
@@ -140,7 +137,7 @@ func encodeRare(f *finalColumn, tiles int) []byte {
 	var scratch []uint32
 	for i := range tiles {
 		tile := f.source.Tile(i)
-		scratch = f.keywordsOf(scratch[:0], tile)
+		scratch = f.keywords.Of(scratch[:0], tile)
 		for j, keyword := range scratch {
 			if t.of[keyword] == rareKeyword {
 				list := keyword - rank(d.words, keyword)
@@ -162,13 +159,13 @@ func decodeRare(section []byte, keywords, objects uint32) (Rare, error) {
 	if err != nil {
 		return Rare{}, err
 	}
-	if lists := uint64(d.lists()); frequent+lists != uint64(keywords) {
+	if lists := uint64(d.Lists()); frequent+lists != uint64(keywords) {
 		return Rare{}, store.Corrupt("%d frequent and %d rare keywords of %d", frequent, lists, keywords)
 	}
 	if postings := uint64(store.View[uint32](section[:directoryHead])[1]); uint64(len(rest)) != 4*postings {
 		return Rare{}, store.Corrupt("%d bytes of ids; %d postings need %d", len(rest), postings, 4*postings)
 	}
-	r := Rare{words: d.words, starts: d.starts, ids: store.View[uint32](rest)}
+	r := Rare{d, store.View[uint32](rest)}
 	if err := checkStarts(r.starts, uint64(len(r.ids))); err != nil {
 		return Rare{}, err
 	}
@@ -240,7 +237,7 @@ func decodeJoined(d *Decoder, x *Lists, tile, attr int) Postings {
 	first := uint64(tile) * store.TileObjects
 	end := first + uint64(x.TileLen(tile))
 
-	d.words = grown(d.words, len(r.words))
+	d.words = slices.Grow(d.words[:0], len(r.words))[:len(r.words)]
 	d.starts, d.ids = d.starts[:0], d.ids[:0]
 	number, rare := uint32(0), uint32(0) // of the frequent and rare keywords before
 	list := 0                            // of frequent keywords in the tile
@@ -276,15 +273,9 @@ func decodeJoined(d *Decoder, x *Lists, tile, attr int) Postings {
 
 // describeRare adds an attribute in LayoutRare to its statistics.
 func describeRare(x *Lists, attr int, s *ListStatistics, lengths []uint64) {
-	x.addLists(s, attr, lengths[:x.rare[attr].Frequent(uint32(len(lengths)))])
-	x.addRare(s, attr, lengths)
-}
-
-// addRare moves the lengths of the frequent keywords, which lengths begins with, to their places and adds the rare
-// ones.
-func (x *Lists) addRare(s *ListStatistics, attr int, lengths []uint64) {
 	r := x.rare[attr]
-	s.Lists += uint64(r.Lists())
+	x.addLists(attr, s, lengths[:r.Frequent(uint32(len(lengths)))])
+	// The lengths of the frequent keywords, with which lengths begins now, move to their places, and the rare ones come beside them.
 	s.PostingsBytes += 4 * int64(len(r.ids))
 	for keyword := uint32(len(lengths)); keyword > 0; {
 		keyword-- // a keyword's number is not above it, so that going down none is overwritten before it has moved

@@ -1,9 +1,9 @@
 package postings
 
 import (
-	"encoding/binary"
 	"fmt"
 	mathbits "math/bits"
+	"slices"
 
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/internal/bits"
@@ -20,7 +20,7 @@ import (
 
 const (
 	// GroupObjects is the number of consecutive objects whose planes lie together: 32 words of 32 bits per plane.
-	GroupObjects = 1024
+	GroupObjects = bits.Group
 	// MaxSlicedKeywords bounds the keywords of a sliced attribute that occur, V.
 	MaxSlicedKeywords = 1 << 14
 
@@ -48,7 +48,7 @@ type Codes struct {
 }
 
 // Len returns V, the number of keywords that occur, which is the code of objects without a keyword.
-func (c Codes) Len() int { return c.lists() }
+func (c Codes) Len() int { return c.Lists() }
 
 // Of returns how many keywords that occur come before keyword, at most Attribute.Keywords: its code if it occurs.
 // The keywords [lo, hi) are the codes [Of(lo), Of(hi)).
@@ -69,30 +69,19 @@ type codeTable struct {
 	absent uint16   // V
 }
 
-// newCodeTable numbers the keywords that occur, which are at most MaxSlicedKeywords.
-func newCodeTable(frequencies []frequency) codeTable {
-	t := codeTable{of: make([]uint16, len(frequencies))}
-	for keyword, f := range frequencies {
-		if f.postings > 0 {
-			t.of[keyword] = t.absent
-			t.absent++
-		}
-	}
-	return t
-}
-
-// prepareSliced numbers the keywords of a column.
+// prepareSliced numbers the keywords of a column that occur.
 func prepareSliced(f *finalColumn, _ int) error {
-	used := 0
-	for _, frequency := range f.frequencies {
+	used, of := 0, make([]uint16, len(f.frequencies))
+	for keyword, frequency := range f.frequencies {
 		if frequency.postings > 0 {
+			of[keyword] = uint16(used)
 			used++
 		}
 	}
 	if used > MaxSlicedKeywords {
 		return tooManySliced(f.attribute.Name, used)
 	}
-	f.codes = newCodeTable(f.frequencies)
+	f.codes = codeTable{of, uint16(used)}
 	return nil
 }
 
@@ -100,16 +89,26 @@ func tooManySliced(name string, values int) error {
 	return fmt.Errorf("attribute %q has %d values, layout sliced is for at most %d; use layout auto in the schema", name, values, MaxSlicedKeywords)
 }
 
-// encodeCodes returns the section of the keywords that occur.
-func encodeCodes(f *finalColumn, _ int) []byte { return encodeDirectory(f.frequencies) }
+// encodeCodes returns the section of the keywords that occur: a directory, over the whole index.
+func encodeCodes(f *finalColumn, _ int) []byte {
+	lengths := make([]uint32, len(f.frequencies))
+	for keyword, frequency := range f.frequencies {
+		lengths[keyword] = uint32(frequency.postings) // at most one per object
+	}
+	keywords, lists := f.attribute.Keywords, int(f.codes.absent)
+	size := directoryBytes(keywords, lists)
+	section := store.Raw(make([]uint64, (size+7)/8))[:size]
+	d, _ := newDirectory(section, keywords, lists, int(f.attribute.Postings))
+	d.lay(lengths)
+	return section
+}
 
 // encodePlanes is LayoutSliced of a tile of so many objects.
 func encodePlanes(e *tileEncoder, f *finalColumn, objects int) int {
 	codes := f.codes
 	planes := mathbits.Len16(codes.absent)
 	size := groupsOf(objects) * planes * planeBytes
-	e.grow(size)
-	out := store.Raw(e.out)[:size]
+	out := e.grow(size)
 	var low, high [GroupObjects]byte // of the codes of a group
 	next := 0
 	for group := 0; len(out) > 0; group++ {
@@ -122,35 +121,13 @@ func encodePlanes(e *tileEncoder, f *finalColumn, objects int) int {
 			at := int(e.ids[next]) - first
 			low[at], high[at] = byte(code), byte(code>>8)
 		}
-		slicePlanes(out[:min(planes, 8)*planeBytes], &low)
+		bits.Slice(out[:min(planes, 8)*planeBytes], &low)
 		if planes > 8 {
-			slicePlanes(out[8*planeBytes:planes*planeBytes], &high)
+			bits.Slice(out[8*planeBytes:planes*planeBytes], &high)
 		}
 		out = out[planes*planeBytes:]
 	}
 	return size
-}
-
-// slicePlanes writes the lowest bits of the bytes of a group as planes, up to 8.
-func slicePlanes(planes []byte, of *[GroupObjects]byte) {
-	for eight := range planeBytes { // objects, a byte of each plane
-		x := bits.Transpose8(binary.LittleEndian.Uint64(of[8*eight:]))
-		for at := eight; at < len(planes); at += planeBytes {
-			planes[at] = byte(x)
-			x >>= 8
-		}
-	}
-}
-
-// joinPlanes is the inverse of slicePlanes; bits without a plane become 0.
-func joinPlanes(of *[GroupObjects]byte, planes []byte) {
-	for eight := range planeBytes {
-		var x uint64
-		for at, shift := eight, 0; at < len(planes); at, shift = at+planeBytes, shift+8 {
-			x |= uint64(planes[at]) << (shift & 63)
-		}
-		binary.LittleEndian.PutUint64(of[8*eight:], bits.Transpose8(x))
-	}
 }
 
 // decodePlanes reads a section of planes of a tile with so many objects. Any bits are codes: those are left to checkCodes.
@@ -170,8 +147,8 @@ func decodeCodes(section []byte, keywords uint32) (Codes, error) {
 		return Codes{}, err
 	case len(rest) != 0:
 		return Codes{}, store.Corrupt("%d bytes follow the directory", len(rest))
-	case d.lists() > MaxSlicedKeywords:
-		return Codes{}, store.Corrupt("%d keywords occur, in this layout at most %d", d.lists(), MaxSlicedKeywords)
+	case d.Lists() > MaxSlicedKeywords:
+		return Codes{}, store.Corrupt("%d keywords occur, in this layout at most %d", d.Lists(), MaxSlicedKeywords)
 	}
 	return Codes{d}, nil
 }
@@ -233,31 +210,27 @@ func decodeSliced(d *Decoder, x *Lists, tile, attr int) Postings {
 
 // sliced sorts the objects of a tile by their codes. Code V means no keyword: it sorts last and is cut off.
 func (d *Decoder) sliced(p Planes, c Codes, objects int) Postings {
-	d.low = grown(d.low, store.TileObjects)
-	d.ids = grown(d.ids, store.TileObjects)
-	d.next = grown(d.next, 1<<p.planes)
+	d.low = slices.Grow(d.low[:0], store.TileObjects)[:store.TileObjects]
+	d.ids = slices.Grow(d.ids[:0], store.TileObjects)[:store.TileObjects]
+	d.next = slices.Grow(d.next[:0], 1<<p.planes)[:1<<p.planes]
 	clear(d.next)
-	bytes := store.Raw(p.words)
-	if d.wide = p.planes > 8; d.wide {
-		d.high = grown(d.high, store.TileObjects)
-		d.codes = grown(d.codes, store.TileObjects)
+	wide, bytes := p.planes > 8, store.Raw(p.words)
+	if wide {
+		d.codes = slices.Grow(d.codes[:0], store.TileObjects)[:store.TileObjects]
 	}
+	var high [GroupObjects]byte
 	for group := range groupsOf(objects) {
 		planes := bytes[group*p.planes*planeBytes:][:p.planes*planeBytes]
-		first := group * GroupObjects
-		low := (*[GroupObjects]byte)(d.low[first:])
-		joinPlanes(low, planes[:min(p.planes, 8)*planeBytes])
-		if !d.wide {
-			continue
-		}
-		high := (*[GroupObjects]byte)(d.high[first:])
-		joinPlanes(high, planes[8*planeBytes:])
-		codes := (*[GroupObjects]uint16)(d.codes[first:])
-		for i := range codes {
-			codes[i] = uint16(low[i]) | uint16(high[i])<<8
+		low := (*[GroupObjects]byte)(d.low[group*GroupObjects:])
+		bits.Join(low, planes[:min(p.planes, 8)*planeBytes])
+		if wide {
+			bits.Join(&high, planes[8*planeBytes:])
+			for i, code := range high {
+				d.codes[group*GroupObjects+i] = uint16(low[i]) | uint16(code)<<8
+			}
 		}
 	}
-	if d.wide {
+	if wide {
 		return sortCodes(d, c, d.codes[:objects])
 	}
 	return sortCodes(d, c, d.low[:objects])
@@ -268,8 +241,8 @@ func sortCodes[T uint8 | uint16](d *Decoder, c Codes, codes []T) Postings {
 		d.next[code]++
 	}
 	v := c.Len()
-	d.words = grown(d.words, len(c.words))
-	d.starts = grown(d.starts, v+1)
+	d.words = slices.Grow(d.words[:0], len(c.words))[:len(c.words)]
+	d.starts = slices.Grow(d.starts[:0], v+1)[:v+1]
 	code, list, start := uint32(0), uint32(0), uint32(0)
 	for w, word := range c.words {
 		out := uint64(list) << 32
@@ -301,36 +274,7 @@ func sortCodes[T uint8 | uint16](d *Decoder, c Codes, codes []T) Postings {
 	return Postings{directory{d.words, d.starts[:list+1]}, d.ids[:start]}
 }
 
-// code returns the code of object i of the tile that sliced was called for last.
-func (d *Decoder) code(i int) int {
-	if d.wide {
-		return int(d.codes[i])
-	}
-	return int(d.low[i])
-}
-
 func workOfPlanes(x *Lists, tile, _ int) uint64 { return uint64(x.TileLen(tile)) }
-
-// countersSliced is one for each code, and for none.
-func countersSliced(x *Lists, attr int) int { return x.codes[attr].Len() + 1 }
-
-// countCodes adds the objects of each code in the tile that d has decoded last.
-func countCodes(d *Decoder, counts []uint64, objects int) {
-	for i := range objects {
-		counts[d.code(i)]++
-	}
-}
-
-// agreeSliced compares the objects of each code with what the directory says.
-func agreeSliced(x *Lists, attr int, counts []uint64) error {
-	codes := x.codes[attr]
-	for code, objects := range counts[:codes.Len()] {
-		if says := codes.Before(uint32(code)+1) - codes.Before(uint32(code)); objects != says {
-			return store.Corrupt("attribute %q has %d objects of code %d; its directory says %d", x.attributes[attr].Name, objects, code, says)
-		}
-	}
-	return nil
-}
 
 // describeSliced adds an attribute in LayoutSliced to its statistics.
 func describeSliced(x *Lists, attr int, s *ListStatistics, lengths []uint64) {

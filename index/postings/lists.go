@@ -5,7 +5,7 @@
 package postings
 
 import (
-	"errors"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -87,6 +87,7 @@ type Lists struct {
 	planes       []Planes     // the same; zero in other layouts
 	codes        []Codes      // by attribute, of LayoutSliced
 	rare         []Rare       // by attribute, of LayoutRare
+	frequencies  []frequencies
 }
 
 // vocabulary is the position map of a Text attribute: its keywords ascending and the table that finds them.
@@ -121,38 +122,52 @@ func open(f *store.File) (*Lists, error) {
 	x.planes = make([]Planes, x.Tiles()*len(x.attributes))
 	x.codes = make([]Codes, len(x.attributes))
 	x.rare = make([]Rare, len(x.attributes))
+	x.frequencies = make([]frequencies, len(x.attributes))
 	// The sections of tiles are checked against those of whole attributes.
-	if err := f.Each(func(s *store.Section) bool { return s.Attribute >= 0 && s.Tiles == 0 }, x.openWhole); err != nil {
+	if err := f.Each(func(s *store.Section) bool { return ofAttribute(s.Kind) && s.Tiles == 0 }, x.openWhole); err != nil {
 		return nil, err
 	}
-	if err := f.Each(func(s *store.Section) bool { return s.Attribute >= 0 && s.Tiles != 0 }, x.openTile); err != nil {
+	if err := f.Each(func(s *store.Section) bool { return ofAttribute(s.Kind) && s.Tiles != 0 }, x.openTile); err != nil {
 		return nil, err
 	}
 	return x, nil
+}
+
+// ofAttribute says that sections of a kind are of the lists of one attribute. The attribute of others may be anything: a column of
+// another family's, or what a newer geniemq means by it.
+func ofAttribute(kind store.SectionKind) bool {
+	switch kind {
+	case SectionNumbers, SectionStrings, SectionLookup, SectionPostings, SectionPlanes, SectionCodes, SectionRare:
+		return true
+	}
+	return false
+}
+
+// wholeSections are the kinds of sections that there are once for an attribute, besides those of its tiles.
+func wholeSections(a *Attribute) (kinds []store.SectionKind) {
+	switch a.Type {
+	case schema.Text:
+		kinds = append(kinds, SectionStrings, SectionLookup)
+	case schema.Number:
+		kinds = append(kinds, SectionNumbers)
+	}
+	if c := codecOf(a.Layout); c.whole != 0 {
+		kinds = append(kinds, c.whole)
+	}
+	return kinds
 }
 
 // needSections says which sections the attributes have, before anything is allocated by numbers that the file claims.
 func (x *Lists) needSections() error {
 	for i := range x.attributes {
 		a := &x.attributes[i]
-		var missing error
-		switch a.Type {
-		case schema.Text:
-			missing = errors.Join(x.Need(SectionStrings, i, -1), x.Need(SectionLookup, i, -1))
-		case schema.Number:
-			missing = x.Need(SectionNumbers, i, -1)
-		}
-		if missing != nil {
-			return missing
-		}
-		c := codecOf(a.Layout)
-		if c.whole != 0 {
-			if err := x.Need(c.whole, i, -1); err != nil {
+		for _, kind := range wholeSections(a) {
+			if err := x.Need(kind, i, -1); err != nil {
 				return err
 			}
 		}
 		for tile := range x.Tiles() {
-			if err := x.Need(c.tile, i, tile); err != nil {
+			if err := x.Need(codecOf(a.Layout).tile, i, tile); err != nil {
 				return err
 			}
 		}
@@ -211,6 +226,9 @@ func (x *Lists) Attributes() []Attribute { return x.attributes }
 // Attribute returns an attribute by its position.
 func (x *Lists) Attribute(attr int) *Attribute { return &x.attributes[attr] }
 
+// SetDistinct says of an attribute that no object has one of its keywords twice, before the lists are used. Verify checks it.
+func (x *Lists) SetDistinct(attr int) { x.attributes[attr].Distinct = true }
+
 // Lookup returns the keyword of a value in a Text attribute; in attributes of other types it finds nothing. It
 // takes constant time and allocates nothing.
 func (x *Lists) Lookup(attr int, value string) (kw uint32, ok bool) {
@@ -222,16 +240,7 @@ func (x *Lists) Lookup(attr int, value string) (kw uint32, ok bool) {
 // UTF-8 is the order of the code points; it is Attribute.Keywords when all are less.
 func (x *Lists) LowerBound(attr int, value string) uint32 {
 	keywords := &x.vocabularies[attr].keywords
-	lo, hi := uint32(0), uint32(keywords.Len())
-	for lo < hi {
-		mid := lo + (hi-lo)/2
-		if keywords.At(mid) < value {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo
+	return uint32(sort.Search(keywords.Len(), func(kw int) bool { return keywords.At(uint32(kw)) >= value }))
 }
 
 // KeywordName returns a keyword in words: the value of a Text attribute, the interval or value of a Number attribute, the number of an

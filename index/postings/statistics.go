@@ -8,9 +8,7 @@ import (
 
 // ListStatistics summarise the postings of one attribute, by keyword, and what they cost.
 type ListStatistics struct {
-	Used    uint32 // keywords that some object has
-	Lists   uint64 // lists that are stored: one per tile where a keyword occurs, one of a rare keyword, none in LayoutSliced
-	Median  uint64 // length of the lists of the keywords in use, summed over tiles
+	Median  uint64 // length of the lists of the keywords that some object has, summed over tiles
 	P99     uint64
 	Max     uint64
 	Longest uint32 // a keyword with Max postings, the first
@@ -18,6 +16,18 @@ type ListStatistics struct {
 	PostingsBytes   int64 // of the ids or planes
 	DirectoryBytes  int64 // of what finds them, padding included
 	VocabularyBytes int64 // of strings and their hash table, or of edges or values
+}
+
+// TileWork estimates what queries cost in each tile: its postings, and clearing and harvesting its counters.
+func (x *Lists) TileWork() []uint64 {
+	work := make([]uint64, x.Tiles())
+	for tile := range work {
+		work[tile] = uint64(x.TileLen(tile))
+		for a := range x.attributes {
+			work[tile] += codecOf(x.attributes[a].Layout).work(x, tile, a)
+		}
+	}
+	return work
 }
 
 // ListStatistics computes the statistics of an attribute. It reads the directories, not the postings, and needs 8 bytes a
@@ -49,7 +59,6 @@ func (x *Lists) ListStatistics(attr int) ListStatistics {
 	slices.Sort(lengths)
 	unused, _ := slices.BinarySearch(lengths, 1)
 	if lengths = lengths[unused:]; len(lengths) > 0 {
-		s.Used = uint32(len(lengths))
 		s.Median = lengths[(len(lengths)-1)/2]
 		s.P99 = lengths[(len(lengths)-1)*99/100]
 	}

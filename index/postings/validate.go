@@ -31,28 +31,8 @@ func (x *Lists) validateVocabulary(attr int) error {
 	switch a.Type {
 	case schema.Text:
 		w := &x.vocabularies[attr]
-		previous := ""
-		for kw := range a.Keywords {
-			value := w.keywords.At(kw)
-			if kw > 0 && value <= previous {
-				return fault("keyword %d is not above its predecessor", kw)
-			}
-			previous = value
-			if found, ok := w.lookup.Find(&w.keywords, value); !ok || found != kw {
-				return fault("the hash table does not find keyword %d", kw)
-			}
-		}
-		if len(w.lookup) != store.HashSlots(int(a.Keywords)) {
-			return fault("the hash table has %d slots for %d keywords", len(w.lookup), a.Keywords)
-		}
-		taken := uint32(0)
-		for _, entry := range w.lookup {
-			if entry != 0 {
-				taken++
-			}
-		}
-		if taken != a.Keywords {
-			return fault("the hash table has %d entries for %d keywords", taken, a.Keywords)
+		if err := w.lookup.Verify(&w.keywords); err != nil {
+			return fmt.Errorf("attribute %q: %w", a.Name, err)
 		}
 	case schema.Number:
 		if a.Keywords == 0 {
@@ -91,10 +71,10 @@ type totals struct {
 func (x *Lists) validatePostings(ctx context.Context, faults *store.Faults) {
 	sums := make([]totals, len(x.attributes))
 	var mu sync.Mutex
-	counts := make([][]uint64, len(x.attributes)) // of layouts that count
-	for attr := range counts {
-		if c := codecOf(x.attributes[attr].Layout); c.counters != nil {
-			counts[attr] = make([]uint64, c.counters(x, attr))
+	lengths := make([][]uint64, len(x.attributes)) // of layouts with a directory of the whole
+	for attr := range lengths {
+		if a := &x.attributes[attr]; codecOf(a.Layout).counts {
+			lengths[attr] = make([]uint64, a.Keywords)
 		}
 	}
 	tiles := x.Tiles()
@@ -103,7 +83,8 @@ func (x *Lists) validatePostings(ctx context.Context, faults *store.Faults) {
 		var decoder Decoder
 		for i, ok := next(); ok && ctx.Err() == nil; i, ok = next() {
 			attr, tile := i/tiles, i%tiles // attribute by attribute, as a Decoder likes rare keywords
-			sum, err := decoder.Postings(x, tile, attr).validate(objects[:x.TileLen(tile)])
+			p := decoder.Postings(x, tile, attr)
+			sum, err := p.validate(objects[:x.TileLen(tile)], x.attributes[attr].Distinct)
 			if err != nil {
 				faults.Add(store.Corrupt("attribute %q, tile %d: %v", x.attributes[attr].Name, tile, err))
 				continue
@@ -112,8 +93,8 @@ func (x *Lists) validatePostings(ctx context.Context, faults *store.Faults) {
 			sums[attr].postings += sum.postings
 			sums[attr].objects += sum.objects
 			sums[attr].maxPerObject = max(sums[attr].maxPerObject, sum.maxPerObject)
-			if counts[attr] != nil {
-				codecOf(x.attributes[attr].Layout).count(&decoder, counts[attr], x.TileLen(tile))
+			if lengths[attr] != nil {
+				p.addLengths(lengths[attr])
 			}
 			mu.Unlock()
 		}
@@ -127,25 +108,34 @@ func (x *Lists) validatePostings(ctx context.Context, faults *store.Faults) {
 			faults.Add(store.Corrupt("attribute %q has %d postings of %d objects, at most %d of one; its entry says %d of %d, at most %d",
 				a.Name, sums[i].postings, sums[i].objects, sums[i].maxPerObject, want.postings, want.objects, want.maxPerObject))
 		}
-		if counts[i] != nil {
-			faults.Add(codecOf(a.Layout).agree(x, i, counts[i]))
+		if lengths[i] == nil {
+			continue
+		}
+		says := make([]uint64, a.Keywords)
+		codecOf(a.Layout).describe(x, i, new(ListStatistics), says)
+		for keyword, n := range lengths[i] {
+			if n != says[keyword] {
+				faults.Add(store.Corrupt("attribute %q has %d objects of keyword %d; its directory says %d", a.Name, n, keyword, says[keyword]))
+			}
 		}
 	}
 }
 
-// validate checks the ids of a tile with len(counts) objects and adds them up. counts is scratch.
-func (p Postings) validate(counts []uint32) (totals, error) {
+// validate checks the ids of a tile with len(counts) objects, which are distinct in each list or need not be, and adds them up. counts is scratch.
+func (p Postings) validate(counts []uint32, distinct bool) (totals, error) {
 	clear(counts)
 	var fault error
 	p.each(func(keyword uint32, ids []uint16) {
 		previous := uint16(0)
-		for _, id := range ids {
+		for i, id := range ids {
 			switch {
 			case fault != nil:
 			case int(id) >= len(counts):
 				fault = fmt.Errorf("keyword %d has object %d of a tile of %d", keyword, id, len(counts))
 			case id < previous:
 				fault = fmt.Errorf("the list of keyword %d does not ascend", keyword)
+			case distinct && i > 0 && id == previous:
+				fault = fmt.Errorf("object %d has keyword %d twice, which its column cannot give it", id, keyword)
 			default:
 				counts[id]++
 			}

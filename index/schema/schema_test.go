@@ -32,6 +32,33 @@ func TestSchemaDefaults(t *testing.T) {
 			}},
 		},
 		{
+			"name: shop\ncolumns:\n- {name: title, type: text, ngrams: 2, store: true}\n- {name: brand, type: category, fold: true, idf: true}\n" +
+				"- {name: tags, type: set, layout: }\n- {name: code, type: string}\n- {name: sold, type: date, buckets: 12}\n- {name: new, type: bool}\n",
+			schema.Schema{Name: "shop", Header: &header, Missing: []string{""}, Words: schema.UAX29Lower, Columns: []schema.Column{
+				{Name: "title", Type: schema.TextColumn, NGrams: 2, Store: true, StopWords: schema.EnglishStopWords()},
+				{Name: "brand", Type: schema.CategoryColumn, Fold: true, IDF: true},
+				{Name: "tags", Type: schema.SetColumn},
+				{Name: "code", Type: schema.StringColumn, NGram: 3},
+				{Name: "sold", Type: schema.DateColumn, Edges: schema.EqualWidth, Buckets: 12},
+				{Name: "new", Type: schema.BoolColumn},
+			}},
+		},
+		{
+			"name: baskets\nkind: sets",
+			schema.Schema{Name: "baskets", Kind: schema.Sets, Header: &header, Missing: []string{""},
+				Columns: []schema.Column{{Name: "set", Type: schema.SetColumn, Split: " "}}},
+		},
+		{
+			"name: points\nkind: vectors",
+			schema.Schema{Name: "points", Kind: schema.Vectors, Header: &header, Missing: []string{""},
+				Columns: []schema.Column{{Name: "vector", Type: schema.VectorColumn, Similarity: "l2", Functions: 237, Keep: "f32"}}},
+		},
+		{
+			"name: points\ncolumns: [{name: at, type: vector, similarity: l1, recall: 0.9, reach: 0, from: x*, seed: 7, keep: none, learned: \"\"}]",
+			schema.Schema{Name: "points", Header: &header, Missing: []string{""}, Columns: []schema.Column{{
+				Name: "at", Type: schema.VectorColumn, Similarity: "l1", Recall: .9, Reach: new(int), From: schema.Names{"x*"}, Seed: 7, Keep: "none"}}},
+		},
+		{
 			"name: titles\nkind: sequences",
 			schema.Schema{Name: "titles", Kind: schema.Sequences, Header: &header, Missing: []string{""}, NGram: 3,
 				Columns: []schema.Column{{Name: "text", Type: schema.TextColumn}}},
@@ -93,13 +120,56 @@ func TestSchemaFaults(t *testing.T) {
 		{"kind: rows\nngram: 3\nwords: x\nstop_words: english\n", []string{
 			`name ""`, "ngram belongs to", "words belongs to", "stop_words belongs to", "at least one column of type number",
 		}},
-		{"name: a\nkind: vectors\ndim: 128\nmetric: l2\n", []string{"kind vectors is not supported yet"}},
-		{"name: a\nkind: sets\n", []string{"kind sets is not supported yet"}},
+		{"name: a\nkind: vectors\ncolumns: [{name: x, type: category}]", []string{"vectors need at least one column of type vector"}},
+		{`
+name: a
+columns:
+- {name: u, type: vector, similarity: l3, dims: 65537, functions: -1, buckets: 1, width: .nan, reach: 65, recall: 1, keep: f64, from: [], layout: rare}
+- {name: v, type: vector, similarity: cosine, reach: 1, width: 2, split: ","}
+- {name: w, type: vector, learned: AAAA}
+- {name: x, type: vector, learned: "?"}
+- {name: n, type: number, dims: 2, similarity: l2, functions: 3, width: 1, reach: 0, seed: 1, recall: 0.5, keep: f32, from: "*", learned: AAAA}
+`, []string{
+			`line 7: not base64`,
+			`"u": similarity "l3" is unknown`, `"u": dims 65537`, `"u": functions -1`, `"u": buckets 1`, `"u": width NaN`, `"u": reach: must be 0 to 64`,
+			`"u": recall 1: must be above 0`, `"u": keep "f64" is unknown`, `"u": from names no input column`, `"u": layout rare is for`,
+			`"v": split belongs to`, `"v": reach belongs to similarity l2 and l1`, `"v": width and buckets belong to the other similarities`,
+			`"w": learned: reading parameters of hash functions`,
+			`"n": dims belongs to type vector`, `"n": similarity belongs`, `"n": functions belongs`, `"n": width belongs`, `"n": reach belongs`,
+			`"n": seed belongs`, `"n": recall belongs`, `"n": keep belongs`, `"n": from belongs`, `"n": learned belongs`,
+		}},
+		{"name: a\nkind: sets\ncolumns: [{name: x, type: category}]", []string{"sets need at least one column of type set"}},
+		{"name: a\ncolumns: [{name: x, type: payload}]\nngram: 2\nstop_words: none\nwords: uax29-lower", []string{
+			"records need at least one column", "ngram belongs to kind sequences", "stop_words belongs to kind documents", "words belongs to",
+		}},
+		{`
+name: a
+columns:
+- {name: n, type: number, fold: true, ngram: 2, idf: true, stop_words: none}
+- {name: c, type: category, ngrams: 2, idf_scale: 65, buckets: 3}
+- {name: t, type: text, ngrams: 5, ngram: 3, fold: true, stop_words: klingon}
+- {name: s, type: string, ngram: 9, split: ",", idf: true}
+- {name: e, type: set, edges: exact, layout: sliced, idf_scale: -1}
+- {name: b, type: bool, fold: true, buckets: 2}
+- {name: d, type: date, edges: log, ngram: 1, layout: rare}
+- {name: v, type: matrix}
+`, []string{
+			`line 6: stop_words "klingon" is unknown`,
+			`column "n": fold belongs to types category and set`, `column "n": stop_words belongs to texts of records`,
+			`column "n": ngram belongs to type string`, `column "n": idf belongs to types text, category and set`,
+			`column "c": buckets belongs to type number`, `column "c": ngrams belongs to texts`, `column "c": idf_scale 65: must be 1 to 64`,
+			`column "t": fold belongs`, `column "t": ngram belongs to type string`, `column "t": ngrams 5: must be 1 to 4`,
+			`column "s": split belongs`, `column "s": idf belongs`, `column "s": ngram 9: must be 1 to 8`,
+			`column "e": edges belongs`, `column "e": idf_scale -1`,
+			`column "b": fold belongs`, `column "b": buckets belongs`,
+			`column "d": edges "log" is unknown`, `column "d": ngram belongs`, `column "d": layout rare is for`,
+			`column "v": type "matrix" is unknown`,
+		}},
 		{"name: a\nkind: sequences\nngram: 9\ncolumns: [{name: x, type: text}, {name: y, type: text}, {name: z, type: number}]", []string{
 			"ngram 9: must be 1 to 8", "exactly one column of type text, not 2", `column "z": type number: sequences`,
 		}},
-		{"name: a\nkind: documents\nstop_words: french\ncolumns: [{name: x, type: number}]", []string{
-			`line 3: stop_words "french" is unknown`, "at least one column of type text",
+		{"name: a\nkind: documents\nstop_words: klingon\ncolumns: [{name: x, type: number}]", []string{
+			`line 3: stop_words "klingon" is unknown`, "at least one column of type text",
 		}},
 		{`
 name: a
@@ -161,7 +231,12 @@ func TestSchemaPage(t *testing.T) {
 	text := string(page)
 	_, tables, _ := strings.Cut(text, "## The index")
 	whole, tables, _ := strings.Cut(tables, "## A column")
-	column, _, _ := strings.Cut(tables, "## Layouts")
+	column, types, _ := strings.Cut(tables, "## Types")
+	for _, kind := range index.Builtin().Columns {
+		if !strings.Contains(types, "\n| `"+kind.Name()+"` |") {
+			t.Errorf("type %s is not explained", kind.Name())
+		}
+	}
 	for in, fields := range map[string]reflect.Type{whole: reflect.TypeFor[schema.Schema](), column: reflect.TypeFor[schema.Column]()} {
 		lines := 0
 		for i := range fields.NumField() {
@@ -187,7 +262,7 @@ func TestSchemaPage(t *testing.T) {
 			examples++
 		}
 	}
-	if examples != 3 {
+	if examples != 8 {
 		t.Errorf("%d examples", examples)
 	}
 }

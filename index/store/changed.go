@@ -51,7 +51,7 @@ type Epoch uint64
 //
 // A changed ctime alone may be a link that was made or removed (by mv of a newer file over the name, which leaves this file as it
 // is), or chmod. Where the numbers of these differ as well, the epoch goes on, and Unverified asks for the bytes to be
-// compared all the same.
+// compared all the same. The system sets the two one after the other, so one that differs alone is looked at again (whole).
 //
 // What times do not tell is left to a Patrol: pages that another process had mapped and dirtied before the file was opened,
 // media that fail, and file systems of other machines, which tell of a change late.
@@ -116,6 +116,26 @@ func (s *fileState) sameBytes(other *fileState) bool {
 	return bytes && (inode || s.changed == other.changed)
 }
 
+// half says that of links, mode or owner on the one hand and ctime on the other only one differs. A system call that changes them both does
+// so one after the other, and fstat may look in between.
+func (s *fileState) half(other *fileState) bool {
+	inode := s.links != other.links || s.mode != other.mode || s.owner != other.owner
+	return inode != (s.changed != other.changed)
+}
+
+// whole is the state of a file that was in another one. A change that was seen by half is waited for: a newer file that is renamed over the name
+// must not look like a write.
+func whole(f *os.File, was *fileState) (fileState, error) {
+	const pause = time.Millisecond
+	for waited := time.Duration(0); ; waited += pause {
+		now, err := stateOf(f)
+		if err != nil || waited >= settle || !now.half(was) || now.modified != was.modified || now.size != was.size {
+			return now, err
+		}
+		time.Sleep(pause)
+	}
+}
+
 // difference says in words how s differs from what was.
 func (s *fileState) difference(was *fileState) string {
 	switch {
@@ -161,7 +181,7 @@ func (w *mappedFile) look(since Epoch) error {
 	if t == nil {
 		return w.doubt
 	}
-	now, err := stateOf(w.file)
+	now, err := whole(w.file, &t.state)
 	switch {
 	case err != nil:
 		return w.revoke("it cannot be looked at: " + err.Error())

@@ -92,8 +92,7 @@ func Open(path string, effort Effort, forms []SectionForm, read func(*File) erro
 func openFile(path string, effort Effort, forms []SectionForm, read func(*File) error) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		var pathError *os.PathError
-		if errors.As(err, &pathError) {
+		if pathError, ok := errors.AsType[*os.PathError](err); ok {
 			err = pathError.Err // the path is in the message already
 		}
 		return nil, err
@@ -198,7 +197,7 @@ func parse(data []byte, effort Effort, forms []SectionForm, read func(*File) err
 	for _, form := range forms {
 		f.forms[form.Kind] = form
 	}
-	f.headBytes = int64(h.tableOffset) + int64(h.sections)*entryBytes
+	f.headBytes = int64(h.TableOffset) + int64(h.Sections)*entryBytes
 	if f.sections, err = decodeSections(h, data, f.nameOf); err != nil {
 		return nil, err
 	}
@@ -267,7 +266,7 @@ func (f *File) findSections() error {
 		} else if s.Tiles != 0 {
 			return Corrupt("section %d (%v) belongs to a tile", i, s.Name)
 		}
-		if form.PerAttribute != (s.Attribute >= 0) || s.Attribute >= attributes {
+		if (form.PerAttribute || form.PerColumn) != (s.Attribute >= 0) || s.Attribute < -1 || form.PerAttribute && s.Attribute >= attributes {
 			return Corrupt("section %d (%v) is of attribute %d of %d", i, s.Name, s.Attribute, attributes)
 		}
 		if _, twice := f.found[id]; twice {
@@ -384,10 +383,10 @@ func (f *File) Version() string { return f.version }
 func (f *File) Size() int64 { return int64(len(f.data)) }
 
 // Objects returns the number of objects; their ids are 0 to Objects-1.
-func (f *File) Objects() uint32 { return f.header.objects }
+func (f *File) Objects() uint32 { return f.header.Objects }
 
 // Tiles returns the number of tiles; an index without objects has none.
-func (f *File) Tiles() int { return TilesOf(f.header.objects) }
+func (f *File) Tiles() int { return TilesOf(f.header.Objects) }
 
 // TilesOf returns the number of tiles of so many objects.
 func TilesOf(objects uint32) int {
@@ -396,11 +395,11 @@ func TilesOf(objects uint32) int {
 
 // TileLen returns the number of objects in a tile: TileObjects but for the last.
 func (f *File) TileLen(tile int) int {
-	return min(TileObjects, int(f.header.objects)-tile*TileObjects)
+	return min(TileObjects, int(f.header.Objects)-tile*TileObjects)
 }
 
 // AttributeCount returns the number of attributes that sections may belong to.
-func (f *File) AttributeCount() int { return int(f.header.attributes) }
+func (f *File) AttributeCount() int { return int(f.header.Attributes) }
 
 // Sections returns a copy of the section table, in file order.
 func (f *File) Sections() []Section { return slices.Clone(f.sections) }

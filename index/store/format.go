@@ -16,8 +16,6 @@ const (
 	entryBytes    = 40
 	alignment     = 64
 
-	// noAttribute marks sections that do not belong to one attribute.
-	noAttribute = ^uint32(0)
 	// sectionRequired is the section flag that makes a reader refuse a file whose section kind it does not know.
 	sectionRequired = 1
 
@@ -44,18 +42,30 @@ type SectionForm struct {
 	Name string // a word, for errors and inspect
 	// PerAttribute and PerTile say what there is one section of the kind for, each: else it is one for the whole file.
 	PerAttribute, PerTile bool
+	// PerColumn: the same of columns, which the family that has the kind numbers; Section.Attribute is that number.
+	PerColumn bool
 }
 
-// header is the first headerBytes of the file.
+// header is the first headerBytes of the file, as they lie there.
 type header struct {
-	required, optional uint64 // feature bits
-	objects            uint32
-	attributes         uint32
-	sections           uint32
-	tableOffset        uint64
-	fileBytes          uint64
-	idBase             uint64 // id of the first object, for segments; 0 today
-	tableCRC           uint32
+	Magic                                      [len(magic)]byte
+	Version, HeaderBytes                       uint32
+	Required, Optional                         uint64 // feature bits
+	TileObjects, Objects, Attributes, Sections uint32
+	TableOffset, FileBytes                     uint64
+	IDBase                                     uint64 // id of the first object, for segments; 0 today
+	_                                          [48]byte
+	TableCRC, CRC                              uint32 // CRC is that of what comes before it
+}
+
+// entry is an entry of the section table, as it lies in the file.
+type entry struct {
+	Kind           SectionKind
+	Flags          uint16
+	Attribute      int32 // -1 when the section does not belong to one attribute
+	Tile, Tiles    uint32
+	Offset, Length uint64
+	CRC, _         uint32
 }
 
 // Section is an entry of the section table.
@@ -80,85 +90,59 @@ func extend(crc uint32, data []byte) uint32 { return crc32.Update(crc, castagnol
 
 func Align(offset int64) int64 { return (offset + alignment - 1) &^ (alignment - 1) }
 
+// encode fills in what is the same in every file, and the checksum.
 func (h *header) encode() []byte {
-	b := make([]byte, headerBytes)
-	le := binary.LittleEndian
-	copy(b, magic)
-	le.PutUint32(b[8:], formatVersion)
-	le.PutUint32(b[12:], headerBytes)
-	le.PutUint64(b[16:], h.required)
-	le.PutUint64(b[24:], h.optional)
-	le.PutUint32(b[32:], TileObjects)
-	le.PutUint32(b[36:], h.objects)
-	le.PutUint32(b[40:], h.attributes)
-	le.PutUint32(b[44:], h.sections)
-	le.PutUint64(b[48:], h.tableOffset)
-	le.PutUint64(b[56:], h.fileBytes)
-	le.PutUint64(b[64:], h.idBase)
-	le.PutUint32(b[120:], h.tableCRC)
-	le.PutUint32(b[124:], checksum(b[:124]))
+	copy(h.Magic[:], magic)
+	h.Version, h.HeaderBytes, h.TileObjects = formatVersion, headerBytes, TileObjects
+	b, _ := binary.Append(nil, binary.LittleEndian, h) // fails for types without a size alone
+	binary.LittleEndian.PutUint32(b[headerBytes-4:], checksum(b[:headerBytes-4]))
 	return b
 }
 
 // decodeHeader checks everything that the header alone can tell about data, the whole file.
 func decodeHeader(data []byte) (*header, error) {
-	le := binary.LittleEndian
 	if len(data) < len(magic) || string(data[:len(magic)]) != magic {
 		return nil, fmt.Errorf("%w: it does not begin with the magic bytes", ErrNotIndex)
 	}
-	if len(data) < headerBytes {
+	h := new(header)
+	if _, err := binary.Decode(data, binary.LittleEndian, h); err != nil {
 		return nil, Corrupt("the file has %d bytes, the header alone has %d: it was cut off", len(data), headerBytes)
 	}
-	if v := le.Uint32(data[8:]); v != formatVersion {
-		return nil, &UnsupportedError{fmt.Sprintf("format version %d; this geniemq reads version %d", v, formatVersion)}
+	if h.Version != formatVersion {
+		return nil, Unsupported("format version %d; this geniemq reads version %d", h.Version, formatVersion)
 	}
-	if want, got := le.Uint32(data[124:]), checksum(data[:124]); want != got {
-		return nil, Corrupt("header checksum is %08x, should be %08x", got, want)
+	if got := checksum(data[:headerBytes-4]); got != h.CRC {
+		return nil, Corrupt("header checksum is %08x, should be %08x", got, h.CRC)
 	}
-	h := &header{
-		required:    le.Uint64(data[16:]),
-		optional:    le.Uint64(data[24:]),
-		objects:     le.Uint32(data[36:]),
-		attributes:  le.Uint32(data[40:]),
-		sections:    le.Uint32(data[44:]),
-		tableOffset: le.Uint64(data[48:]),
-		fileBytes:   le.Uint64(data[56:]),
-		idBase:      le.Uint64(data[64:]),
-		tableCRC:    le.Uint32(data[120:]),
+	if h.HeaderBytes != headerBytes {
+		return nil, Corrupt("header length is %d, should be %d", h.HeaderBytes, headerBytes)
 	}
-	if n := le.Uint32(data[12:]); n != headerBytes {
-		return nil, Corrupt("header length is %d, should be %d", n, headerBytes)
+	if unknown := h.Required &^ knownRequired; unknown != 0 {
+		return nil, Unsupported("required feature bits %#x", unknown)
 	}
-	if unknown := h.required &^ knownRequired; unknown != 0 {
-		return nil, &UnsupportedError{fmt.Sprintf("required feature bits %#x", unknown)}
+	if h.TileObjects != TileObjects {
+		return nil, Unsupported("tiles of %d objects; this geniemq has tiles of %d", h.TileObjects, TileObjects)
 	}
-	if t := le.Uint32(data[32:]); t != TileObjects {
-		return nil, &UnsupportedError{fmt.Sprintf("tiles of %d objects; this geniemq has tiles of %d", t, TileObjects)}
+	if h.IDBase != 0 {
+		return nil, Unsupported("a segment with id base %d", h.IDBase)
 	}
-	if h.idBase != 0 {
-		return nil, &UnsupportedError{fmt.Sprintf("a segment with id base %d", h.idBase)}
-	}
-	if h.fileBytes != uint64(len(data)) {
-		return nil, Corrupt("the file has %d bytes, its header says %d: it was cut off or changed", len(data), h.fileBytes)
+	if h.FileBytes != uint64(len(data)) {
+		return nil, Corrupt("the file has %d bytes, its header says %d: it was cut off or changed", len(data), h.FileBytes)
 	}
 	return h, nil
 }
 
 func encodeSections(sections []Section) []byte {
-	le := binary.LittleEndian
-	b := make([]byte, len(sections)*entryBytes)
-	for i, s := range sections {
-		e := b[i*entryBytes:]
-		le.PutUint16(e[0:], uint16(s.Kind))
-		if s.Required {
-			le.PutUint16(e[2:], sectionRequired)
+	var b []byte
+	for _, s := range sections {
+		e := entry{
+			Kind: s.Kind, Attribute: int32(s.Attribute), Tile: uint32(s.Tile), Tiles: uint32(s.Tiles),
+			Offset: uint64(s.Offset), Length: uint64(s.Length), CRC: s.CRC,
 		}
-		le.PutUint32(e[4:], uint32(int32(s.Attribute)))
-		le.PutUint32(e[8:], uint32(s.Tile))
-		le.PutUint32(e[12:], uint32(s.Tiles))
-		le.PutUint64(e[16:], uint64(s.Offset))
-		le.PutUint64(e[24:], uint64(s.Length))
-		le.PutUint32(e[32:], s.CRC)
+		if s.Required {
+			e.Flags = sectionRequired
+		}
+		b, _ = binary.Append(b, binary.LittleEndian, &e)
 	}
 	return b
 }
@@ -166,46 +150,35 @@ func encodeSections(sections []Section) []byte {
 // decodeSections reads the section table and checks that the sections lie one after the other inside the file.
 func decodeSections(h *header, data []byte, nameOf func(SectionKind) string) ([]Section, error) {
 	size := uint64(len(data))
-	table := uint64(h.sections) * entryBytes
-	if h.tableOffset < headerBytes || h.tableOffset > size || table > size-h.tableOffset {
-		return nil, Corrupt("the table of %d sections at offset %d lies outside the file", h.sections, h.tableOffset)
+	bytes := uint64(h.Sections) * entryBytes
+	if h.TableOffset < headerBytes || h.TableOffset > size || bytes > size-h.TableOffset {
+		return nil, Corrupt("the table of %d sections at offset %d lies outside the file", h.Sections, h.TableOffset)
 	}
-	bytes := data[h.tableOffset : h.tableOffset+table]
-	if got := checksum(bytes); got != h.tableCRC {
-		return nil, Corrupt("section table checksum is %08x, should be %08x", got, h.tableCRC)
+	table := data[h.TableOffset : h.TableOffset+bytes]
+	if got := checksum(table); got != h.TableCRC {
+		return nil, Corrupt("section table checksum is %08x, should be %08x", got, h.TableCRC)
 	}
-	le := binary.LittleEndian
-	sections := make([]Section, h.sections)
-	end := h.tableOffset + table
+	sections := make([]Section, h.Sections)
+	end := h.TableOffset + bytes
 	for i := range sections {
-		e := bytes[i*entryBytes:]
-		kind, attribute := SectionKind(le.Uint16(e)), le.Uint32(e[4:])
-		offset, length := le.Uint64(e[16:]), le.Uint64(e[24:])
-		if offset%alignment != 0 || offset < end || offset > size || length > size-offset {
+		var e entry
+		if _, err := binary.Decode(table[i*entryBytes:], binary.LittleEndian, &e); err != nil {
+			return nil, err
+		}
+		if e.Offset%alignment != 0 || e.Offset < end || e.Offset > size || e.Length > size-e.Offset {
 			return nil, Corrupt("section %d (%v) at offset %d with %d bytes overlaps another or lies outside the file",
-				i, nameOf(kind), offset, length)
+				i, nameOf(e.Kind), e.Offset, e.Length)
 		}
-		end = offset + length
-		s := Section{
-			Kind:      kind,
-			Name:      nameOf(kind),
-			Required:  le.Uint16(e[2:])&sectionRequired != 0,
-			Attribute: -1,
-			Tile:      int(le.Uint32(e[8:])),
-			Tiles:     int(le.Uint32(e[12:])),
-			Offset:    int64(offset),
-			Length:    int64(length),
-			CRC:       le.Uint32(e[32:]),
+		end = e.Offset + e.Length
+		sections[i] = Section{
+			Kind: e.Kind, Name: nameOf(e.Kind), Required: e.Flags&sectionRequired != 0, Attribute: int(e.Attribute),
+			Tile: int(e.Tile), Tiles: int(e.Tiles), Offset: int64(e.Offset), Length: int64(e.Length), CRC: e.CRC,
 		}
-		if attribute != noAttribute {
-			s.Attribute = int(attribute)
-		}
-		sections[i] = s
 	}
 	return sections, nil
 }
 
-// nativeLittleEndian is true where the file's numbers can be used in place.
+// LittleEndian is true where the file's numbers can be used in place.
 func LittleEndian() bool {
 	probe := uint16(1)
 	return *(*byte)(unsafe.Pointer(&probe)) == 1
@@ -213,10 +186,10 @@ func LittleEndian() bool {
 
 // number is what sections hold arrays of.
 type number interface {
-	uint16 | uint32 | uint64 | float64
+	~uint16 | uint32 | uint64 | float32 | float64
 }
 
-// view returns data as an array of T in place. The data must be aligned and a multiple of T long, which
+// View returns data as an array of T in place. The data must be aligned and a multiple of T long, which
 // the callers have checked: sections are 64-byte aligned and lengths are compared before.
 func View[T number](data []byte) []T {
 	var t T
@@ -226,7 +199,7 @@ func View[T number](data []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))), len(data)/int(unsafe.Sizeof(t)))
 }
 
-// raw returns the bytes of an array in place.
+// Raw returns the bytes of an array in place.
 func Raw[T number](array []T) []byte {
 	var t T
 	if len(array) == 0 {

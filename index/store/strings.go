@@ -7,7 +7,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// stringTable is an array of strings: string i is data[offsets[i]:offsets[i+1]]. It is the form of keywords, keys,
+// StringTable is an array of strings: string i is data[offsets[i]:offsets[i+1]]. It is the form of keywords, keys,
 // payloads and texts, in the file and while building. A table of n strings has n+1 offsets; nil has none.
 type StringTable struct {
 	offsets []uint32
@@ -15,24 +15,20 @@ type StringTable struct {
 	most    uint32 // bytes of the longest string, in a table from a file
 }
 
-func (t *StringTable) Len() int {
-	return max(len(t.offsets)-1, 0)
-}
+func (t *StringTable) Len() int { return max(len(t.offsets)-1, 0) }
 
 func (t *StringTable) Bytes(i uint32) []byte {
 	return t.data[t.offsets[i]:t.offsets[i+1]:t.offsets[i+1]]
 }
 
-// at returns string i in place: it lives as long as the table's memory.
+// At returns string i in place: it lives as long as the table's memory.
 func (t *StringTable) At(i uint32) string {
 	b := t.Bytes(i)
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
-// fits is true when a string of n bytes can be added.
-func (t *StringTable) Fits(n int) bool {
-	return uint64(len(t.data))+uint64(n) <= math.MaxUint32
-}
+// Fits is true when a string of n bytes can be added.
+func (t *StringTable) Fits(n int) bool { return uint64(len(t.data))+uint64(n) <= math.MaxUint32 }
 
 func (t *StringTable) Add(s string) {
 	if len(t.offsets) == 0 {
@@ -42,26 +38,26 @@ func (t *StringTable) Add(s string) {
 	t.offsets = append(t.offsets, uint32(len(t.data)))
 }
 
-// newStringTable returns an empty table with room for n strings of so many bytes together.
+// NewStringTable returns an empty table with room for n strings of so many bytes together.
 func NewStringTable(n, bytes int) StringTable {
 	t := StringTable{offsets: make([]uint32, 0, n+1), data: make([]byte, 0, bytes)}
 	t.offsets = append(t.offsets, 0)
 	return t
 }
 
-// reset empties the table and keeps its memory.
+// Reset empties the table and keeps its memory.
 func (t *StringTable) Reset() { t.offsets, t.data = t.offsets[:0], t.data[:0] }
 
-// parts is the table as it lies in a section.
+// Parts is the table as it lies in a section.
 func (t *StringTable) Parts() [][]byte { return [][]byte{Raw(t.offsets), t.data} }
 
-// size returns the bytes of all strings.
+// Size returns the bytes of all strings.
 func (t *StringTable) Size() int { return len(t.data) }
 
-// longest returns the bytes of the longest string, of a table from a file.
+// Longest returns the bytes of the longest string, of a table from a file.
 func (t *StringTable) Longest() int { return int(t.most) }
 
-// clone returns a copy without spare capacity.
+// Clone returns a copy without spare capacity.
 func (t *StringTable) Clone() StringTable {
 	c := StringTable{offsets: make([]uint32, len(t.offsets)), data: make([]byte, len(t.data))}
 	copy(c.offsets, t.offsets)
@@ -69,7 +65,7 @@ func (t *StringTable) Clone() StringTable {
 	return c
 }
 
-// decodeStrings reads a table of n strings from a section and checks what at relies on.
+// DecodeStrings reads a table of n strings from a section and checks what At relies on.
 func DecodeStrings(section []byte, n uint32) (StringTable, error) {
 	head := (uint64(n) + 1) * 4
 	if uint64(len(section)) < head {
@@ -90,13 +86,13 @@ func DecodeStrings(section []byte, n uint32) (StringTable, error) {
 	return t, nil
 }
 
-// hashTable finds strings of a stringTable: open addressing with linear probing over a power of two of slots.
+// HashTable finds strings of a StringTable: open addressing with linear probing over a power of two of slots.
 // A slot is 0 when empty, else the upper half of the string's xxhash64 in its upper half and 1 + the string's
 // number in the lower; the slot tried first is the lower bits of the hash. The upper half as a tag means that a
 // probe reads a foreign string once in 2^32. At most three quarters of the slots are taken.
 type HashTable []uint64
 
-// hashSlots returns the number of slots for n strings.
+// HashSlots returns the number of slots for n strings.
 func HashSlots(n int) int {
 	if n == 0 {
 		return 0
@@ -108,7 +104,7 @@ func HashSlots(n int) int {
 	return slots
 }
 
-// insert adds string number id; there must be an empty slot.
+// Insert adds string number id; there must be an empty slot.
 func (h HashTable) Insert(hash uint64, id uint32) {
 	mask := uint64(len(h) - 1)
 	i := hash & mask
@@ -118,53 +114,30 @@ func (h HashTable) Insert(hash uint64, id uint32) {
 	h[i] = hash&^math.MaxUint32 | uint64(id) + 1
 }
 
-// probe begins to look for a hash; the strings that match come from next.
-func (h HashTable) Probe(hash uint64) probe {
-	return probe{slots: h, at: hash, left: len(h), tag: uint32(hash >> 32)}
-}
-
-// probe walks the slots of one hash. It visits each slot at most once, so that a damaged table without an empty
-// slot ends too.
-type probe struct {
-	slots []uint64
-	at    uint64
-	left  int
-	tag   uint32
-}
-
-// next returns the number of the next string whose tag agrees; ok is false when there is none.
-func (p *probe) Next() (id uint32, ok bool) {
-	mask := uint64(len(p.slots) - 1)
-	for ; p.left > 0; p.left-- {
-		slot := p.slots[p.at&mask]
-		p.at++
+// Match returns the number of the string that has a hash and that is says is the one that is sought. It visits each
+// slot at most once, so that a damaged table without an empty slot ends too.
+func (h HashTable) Match(hash uint64, is func(id uint32) bool) (id uint32, ok bool) {
+	mask := uint64(len(h) - 1)
+	for i := range uint64(len(h)) {
+		slot := h[(hash+i)&mask]
 		if slot == 0 {
-			return 0, false
+			break
 		}
-		if uint32(slot>>32) == p.tag {
-			p.left--
-			return uint32(slot) - 1, true
+		if id := uint32(slot) - 1; slot>>32 == hash>>32 && is(id) {
+			return id, true
 		}
 	}
 	return 0, false
 }
 
-// find returns the number of value among the strings of t. Numbers out of range, which only a damaged table
+// Find returns the number of value among the strings of t. Numbers out of range, which only a damaged table
 // has, match nothing.
 func (h HashTable) Find(t *StringTable, value string) (uint32, bool) {
 	n := uint32(t.Len())
-	for p := h.Probe(xxhash.Sum64String(value)); ; {
-		id, ok := p.Next()
-		if !ok {
-			return 0, false
-		}
-		if id < n && t.At(id) == value {
-			return id, true
-		}
-	}
+	return h.Match(xxhash.Sum64String(value), func(id uint32) bool { return id < n && t.At(id) == value })
 }
 
-// buildTable returns a table of the strings of t, inserted in their order.
+// NewHashTable returns a table of the strings of t, inserted in their order.
 func NewHashTable(t *StringTable, slots int) HashTable {
 	h := make(HashTable, slots)
 	for i := range uint32(t.Len()) {
@@ -173,10 +146,36 @@ func NewHashTable(t *StringTable, slots int) HashTable {
 	return h
 }
 
-// decodeHashTable reads a hash table from a section and checks what probing relies on: a power of two of slots, or none.
+// DecodeHashTable reads a hash table from a section and checks what probing relies on: a power of two of slots, or none.
 func DecodeHashTable(section []byte) (HashTable, error) {
 	if slots := len(section) / 8; len(section)%8 != 0 || slots&(slots-1) != 0 {
 		return nil, Corrupt("%d bytes are no hash table", len(section))
 	}
 	return View[uint64](section), nil
+}
+
+// Verify checks what opening leaves: that the strings of t, which h is a table of, ascend, and that h is what finds them.
+func (h HashTable) Verify(t *StringTable) error {
+	n := uint32(t.Len())
+	for i := range n {
+		if i > 0 && t.At(i) <= t.At(i-1) {
+			return Corrupt("keyword %d is not above its predecessor", i)
+		}
+		if found, ok := h.Find(t, t.At(i)); !ok || found != i {
+			return Corrupt("the hash table does not find keyword %d", i)
+		}
+	}
+	if len(h) != HashSlots(int(n)) {
+		return Corrupt("the hash table has %d slots for %d keywords", len(h), n)
+	}
+	taken := uint32(0)
+	for _, slot := range h {
+		if slot != 0 {
+			taken++
+		}
+	}
+	if taken != n {
+		return Corrupt("the hash table has %d entries for %d keywords", taken, n)
+	}
+	return nil
 }

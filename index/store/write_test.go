@@ -46,13 +46,11 @@ func (f *failingOutput) WriteAt(data []byte, at int64) (int, error) {
 }
 
 // smallDraft is so many sections of a megabyte.
-type smallDraft int
-
-func (d smallDraft) Sections() int { return int(d) }
-func (d smallDraft) Work() int64   { return 0 }
-func (d smallDraft) Write(_ context.Context, w *Writer, _ func(int64)) error {
-	for range d {
-		w.AddOptional(999, -1, -1, make([]byte, 1<<20)) // nobody knows it
-	}
-	return w.Err()
+func smallDraft(n int) Draft {
+	return Draft{Sections: n, Write: func(_ context.Context, w *Writer, _ func(int64)) error {
+		for range n {
+			w.AddOptional(999, -1, -1, make([]byte, 1<<20)) // nobody knows it
+		}
+		return w.Err()
+	}}
 }

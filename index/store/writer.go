@@ -8,13 +8,11 @@ import (
 )
 
 // A Draft is a structure of an index that is ready to be written.
-type Draft interface {
-	// Sections is how many sections it writes.
-	Sections() int
-	// Work is how much there is to do, in a unit of its own that progress is told in.
-	Work() int64
-	// Write writes the sections. It calls progress now and then with the work done so far.
-	Write(ctx context.Context, w *Writer, progress func(done int64)) error
+type Draft struct {
+	Sections int   // that are added
+	Work     int64 // how much there is to do, in a unit of its own that progress is told in
+	// Write adds the sections. It calls progress now and then with the work done so far. Errors of the writer come to light without it.
+	Write func(ctx context.Context, w *Writer, progress func(done int64)) error
 }
 
 // WriteFile makes an index file of drafts, one after the other: atomically, under a temporary name in the same directory, synced, then renamed.
@@ -43,8 +41,8 @@ func Memory(ctx context.Context, objects uint32, drafts []Draft) ([]byte, error)
 func write(ctx context.Context, out output, objects uint32, drafts []Draft, progress func(done, total int64)) error {
 	sections, total, before := 0, int64(0), int64(0)
 	for _, d := range drafts {
-		sections += d.Sections()
-		total += d.Work()
+		sections += d.Sections
+		total += d.Work
 	}
 	w := newWriter(out, sections)
 	for _, d := range drafts {
@@ -56,7 +54,7 @@ func write(ctx context.Context, out output, objects uint32, drafts []Draft, prog
 		if err != nil {
 			return err
 		}
-		before += d.Work()
+		before += d.Work
 	}
 	return w.finish(objects)
 }
@@ -96,18 +94,41 @@ func (w *Writer) AddOptional(kind SectionKind, attribute, tile int, parts ...[]b
 }
 
 func (w *Writer) add(s Section, tile int, parts [][]byte) {
+	w.begin(s, tile)
+	for _, part := range parts {
+		w.Append(part)
+	}
+	w.End()
+}
+
+// Begin begins a section that Add would write, for parts that are not in memory all at a time: Append adds them, End ends it.
+func (w *Writer) Begin(kind SectionKind, attribute, tile int) {
+	w.begin(Section{Kind: kind, Required: true, Attribute: attribute}, tile)
+}
+
+// BeginOptional is Begin of a section that AddOptional would write.
+func (w *Writer) BeginOptional(kind SectionKind, attribute, tile int) {
+	w.begin(Section{Kind: kind, Attribute: attribute}, tile)
+}
+
+func (w *Writer) begin(s Section, tile int) {
 	s.Offset = w.offset
 	if tile >= 0 {
 		s.Tile, s.Tiles = tile, 1
 	}
-	for _, part := range parts {
-		s.CRC = extend(s.CRC, part)
-		s.Length += int64(len(part))
-		w.write(part)
-	}
 	w.sections = append(w.sections, s)
-	w.pad(Align(w.offset))
 }
+
+// Append adds bytes to the section that was begun.
+func (w *Writer) Append(data []byte) {
+	s := &w.sections[len(w.sections)-1]
+	s.CRC = extend(s.CRC, data)
+	s.Length += int64(len(data))
+	w.write(data)
+}
+
+// End ends the section that was begun.
+func (w *Writer) End() { w.pad(Align(w.offset)) }
 
 func (w *Writer) write(data []byte) {
 	if w.err == nil {
@@ -125,7 +146,7 @@ func (w *Writer) pad(to int64) {
 }
 
 // SetAttributes sets the number of attributes that sections may belong to.
-func (w *Writer) SetAttributes(n int) { w.header.attributes = uint32(n) }
+func (w *Writer) SetAttributes(n int) { w.header.Attributes = uint32(n) }
 
 // Err returns the first error of writing.
 func (w *Writer) Err() error { return w.err }
@@ -140,12 +161,12 @@ func (w *Writer) finish(objects uint32) error {
 	}
 	table := encodeSections(w.sections)
 	h := &w.header
-	h.objects = objects
-	h.sections = uint32(len(w.sections))
-	h.tableOffset = headerBytes
-	h.fileBytes = uint64(w.offset)
-	h.tableCRC = checksum(table)
-	if _, err := w.out.WriteAt(table, int64(h.tableOffset)); err != nil {
+	h.Objects = objects
+	h.Sections = uint32(len(w.sections))
+	h.TableOffset = headerBytes
+	h.FileBytes = uint64(w.offset)
+	h.TableCRC = checksum(table)
+	if _, err := w.out.WriteAt(table, int64(h.TableOffset)); err != nil {
 		return err
 	}
 	_, err := w.out.WriteAt(h.encode(), 0)

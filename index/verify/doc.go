@@ -11,6 +11,12 @@
 // which is a total order of all objects. A certified answer is the first k objects of the index in that order,
 // ties included. An answer without certificate is the first k of the candidates in that order.
 //
+// # Measures
+//
+// What follows is of sequences. [Scores] is the same for what objects hold in a column (package forward): measures of sets, BM25, edit distances
+// of strings, trees and graphs, distances of vectors. Its order is (score, match count descending, object id ascending), the better score
+// first. [Measures] lists them; what a count proves of each, packages similarity, tree and graph prove. A new one is a measure and a line in that table.
+//
 // # The bound
 //
 // Every sequence is padded with n-1 distinct sentinels on both sides before it is cut into n-grams, so S has
@@ -61,8 +67,8 @@
 // leaves them open; in particular the answer is certified whenever the count filter stopped the loop. The answer is
 // also certified when every object of the index was a candidate.
 //
-// Where theta <= 0 no count can certify, however large K is, since counts are not negative; [Verifier.Scan]
+// Where theta <= 0 no count can certify, however large K is, since counts are not negative; [SequenceRescorer.Scan]
 // then looks at every text of the index. An object that was not retrieved comes after all candidates in the order
 // (count, id), as said above, so with the k best of these in hand it has to be nearer than tau to be a hit: the scan is bounded
-// by tau - 1 ([Verifier.Within]), which spares it the many objects as far as tau and their match counts.
+// by tau - 1 ([SequenceRescorer.Within]), which spares it the many objects as far as tau and their match counts.
 package verify

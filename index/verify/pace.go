@@ -24,7 +24,11 @@ type meter struct {
 	err   error // of the pace, until it was handed on
 }
 
-func (m *meter) did(work int) { m.left -= work }
+// Did makes it a levenshtein.Meter, with Most and Stop.
+func (m *meter) Did(work int) { m.left -= work }
+
+// Stop asks if it is time to.
+func (m *meter) Stop() bool { return m.due() && m.ask() }
 
 // due is true when the pace is to be asked. It is apart from ask because it is asked for every text.
 func (m *meter) due() bool { return m.left <= 0 }
@@ -34,7 +38,7 @@ func (m *meter) ask() bool {
 	if m.err != nil {
 		return true
 	}
-	m.left = m.most()
+	m.left = m.Most()
 	if m.pace != nil {
 		m.err = m.pace()
 	}
@@ -44,7 +48,8 @@ func (m *meter) ask() bool {
 	return m.err != nil
 }
 
-func (m *meter) most() int {
+// Most is the work between two questions.
+func (m *meter) Most() int {
 	if m.every > 0 {
 		return m.every
 	}
@@ -54,6 +59,6 @@ func (m *meter) most() int {
 // take hands the error on, with which there is work to do again before the next question.
 func (m *meter) take() error {
 	err := m.err
-	m.err, m.left = nil, m.most()
+	m.err, m.left = nil, m.Most()
 	return err
 }

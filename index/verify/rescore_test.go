@@ -2,37 +2,26 @@ package verify
 
 import (
 	"errors"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/geniemq/geniemq/index/levenshtein"
 )
-
-// sliceTexts are the texts of a small index.
-type sliceTexts []string
-
-func (x sliceTexts) Objects() uint32       { return uint32(len(x)) }
-func (x sliceTexts) Text(id uint32) string { return x[id] }
-func (x sliceTexts) TextBytes() (n int64) {
-	for _, text := range x {
-		n += int64(len(text))
-	}
-	return n
-}
 
 // otherRescorer is a rescorer of another kind, whose memory is of no use.
 type otherRescorer struct{ Rescorer }
 
-// TestNearestIsAVerifier: a rescorer does what its verifier does, in memory that was used or not, interrupted or not, with scores
-// that are known or not, and in parts.
-func TestNearestIsAVerifier(t *testing.T) {
+// TestRescorersAgree: a rescorer in memory that was used or not, interrupted or not, with scores that are known or not, and in parts,
+// does what a fresh one does at once.
+func TestRescorersAgree(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var old Rescorer
 	for range 300 {
-		texts := make(sliceTexts, 1+rng.IntN(60))
+		texts := make(textList, 1+rng.IntN(60))
 		for i := range texts {
 			text := make([]byte, rng.IntN(12))
 			for j := range text {
@@ -46,15 +35,14 @@ func TestNearestIsAVerifier(t *testing.T) {
 			candidates = append(candidates, Candidate{ID: uint32(id), Count: uint32(len(texts) - id)})
 		}
 		candidates = candidates[:rng.IntN(len(candidates)+1)]
-		known := make([]float64, rng.IntN(len(candidates)+1))
+		known := make([]Known, rng.IntN(len(candidates)+1))
 		for i := range known {
-			if known[i] = math.NaN(); rng.IntN(2) == 0 {
-				known[i] = float64(EditDistance(n.Text, []rune(texts[i])))
+			if known[i] = Unknown; rng.IntN(2) == 0 {
+				known[i] = KnownScore(float64(levenshtein.Distance(n.Text, []rune(texts[i]))))
 			}
 		}
-		var v Verifier
-		v.Reset(n.Text, n.K, n.NGram)
-		if err := v.Verify(texts, candidates, nil); err != nil {
+		v := n.New(nil)
+		if err := v.Offer(candidates, nil, nil, 0); err != nil {
 			t.Fatal(err)
 		}
 		if rng.IntN(4) == 0 {
@@ -78,18 +66,18 @@ func TestNearestIsAVerifier(t *testing.T) {
 			}
 		}
 		rest := uint32(rng.IntN(10))
-		if r.Offered() != v.Compared() || r.Certified(rest) != v.Certified(rest) || r.Certifiable() != (v.Threshold() > 0) || !sameScored(r, &v) {
-			t.Fatalf("%d of %d candidates: %v, the verifier %v", r.Offered(), len(candidates), r.Hits(nil), v.Hits(nil))
+		if r.Offered() != v.Offered() || r.Certified(rest) != v.Certified(rest) || r.Certifiable() != v.Certifiable() || !sameScored(r, v) {
+			t.Fatalf("%d of %d candidates: %v, a fresh one %v", r.Offered(), len(candidates), r.Hits(nil), v.Hits(nil))
 		}
 		// A scan: in parts, and as if a device had done it.
 		least := uint32(rng.IntN(3))
-		if _, err := v.Scan(texts, 0, texts.Objects(), least); err != nil {
+		if _, err := v.Scan(0, texts.Objects(), least, nil, nil, 0); err != nil {
 			t.Fatal(err)
 		}
 		border := rng.Uint32N(texts.Objects() + 1)
 		parts := []Rescorer{r.Part(nil), r.Part(otherRescorer{})}
 		for i, from := range []uint32{0, border} {
-			if next, err := parts[i].Scan(from, []uint32{border, texts.Objects()}[i], least, nil, 0); err != nil || next != []uint32{border, texts.Objects()}[i] {
+			if next, err := parts[i].Scan(from, []uint32{border, texts.Objects()}[i], least, nil, nil, 0); err != nil || next != []uint32{border, texts.Objects()}[i] {
 				t.Fatal(next, err)
 			}
 		}
@@ -101,21 +89,17 @@ func TestNearestIsAVerifier(t *testing.T) {
 			device.Add(part.Hits(nil))
 			r.Join(part)
 		}
-		if !sameScored(r, &v) || !sameScored(device, &v) {
-			t.Fatalf("after a scan: %v, of a device %v, the verifier %v", r.Hits(nil), device.Hits(nil), v.Hits(nil))
+		if !sameScored(r, v) || !sameScored(device, v) {
+			t.Fatalf("after a scan: %v, of a device %v, a fresh one %v", r.Hits(nil), device.Hits(nil), v.Hits(nil))
 		}
 	}
 }
 
-func sameScored(r Rescorer, v *Verifier) bool {
-	return slices.EqualFunc(r.Hits(nil), v.Hits(nil), func(a Scored, b Hit) bool {
-		return a.ID == b.ID && a.Count == b.Count && a.Score == float64(b.Distance)
-	})
-}
+func sameScored(a, b Rescorer) bool { return slices.Equal(a.Hits(nil), b.Hits(nil)) }
 
 // TestNearestSays what it is and what it may cost.
 func TestNearestSays(t *testing.T) {
-	n := &Nearest{Texts: sliceTexts{"abcd", "efgh"}, NGram: 3, Text: make([]rune, 130, 200), K: 7}
+	n := &Nearest{Texts: textList{"abcd", "efgh"}, NGram: 3, Text: make([]rune, 130, 200), K: 7}
 	if n.Wanted() != 7 || n.Bytes() != 800 || n.Work(1000) != 2*(50+5*3*4) || n.Work(1) != 50+5*3*4 {
 		t.Errorf("%d hits, %d bytes, %v", n.Wanted(), n.Bytes(), n.Work(1000))
 	}

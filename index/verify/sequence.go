@@ -1,155 +1,175 @@
 package verify
 
 import (
-	"cmp"
+	"container/heap"
 	"math"
 	"slices"
+	"time"
+	"unsafe"
 
+	"github.com/geniemq/geniemq/index/filter"
+	"github.com/geniemq/geniemq/index/levenshtein"
 	"github.com/geniemq/geniemq/index/ngram"
 )
 
-// Candidate is an object that a match-count search returned.
-type Candidate struct {
-	ID, Count uint32
-}
-
-// Hit is a verified object.
-type Hit struct {
-	ID, Count uint32
-	Distance  int32 // edit distance to the query
-}
-
-// Compare is the total order of verified hits: distance ascending, count descending, id ascending.
-func Compare(a, b Hit) int {
-	if c := cmp.Compare(a.Distance, b.Distance); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(b.Count, a.Count); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.ID, b.ID)
-}
-
-// Texts gives the texts of the objects 0 to Objects()-1. An index.Index of sequences is one.
+// Texts gives the texts of the objects 0 to Objects()-1, and their size. An index.Index of sequences is one.
 type Texts interface {
 	Objects() uint32
 	Text(id uint32) string
+	TextBytes() int64
 }
 
-// Verifier finds the k nearest sequences of one query; the package comment has the rules and their proofs. Its
-// life is: Reset, Verify with the candidates, and while the answer is not Certified either Verify again with
-// more candidates or Scan; then Hits. The zero value needs Reset first. It keeps its memory and is for one
-// goroutine at a time.
-type Verifier struct {
-	text []rune
-	k, n int
+// Nearest asks for the sequences nearest to a text by edit distance, which is their score. The query of its plan is the
+// ordered n-grams of Text with weight 1; a gram that the index does not know may be left out.
+type Nearest struct {
+	Texts Texts  // of the index that is asked
+	NGram int    // the length of its grams, at least 1
+	Text  []rune // must not change
+	K     int    // hits, at least 1
+}
 
-	pattern Pattern
+// Wanted is K.
+func (n *Nearest) Wanted() int { return n.K }
+
+// Bytes is the size of the text.
+func (n *Nearest) Bytes() int64 { return int64(cap(n.Text)) * int64(unsafe.Sizeof(rune(0))) }
+
+// Work counts the blocks of 64 symbols of the text for each symbol of an average candidate.
+func (n *Nearest) Work(candidates int) time.Duration {
+	const (
+		text  = 50 // nanoseconds
+		block = 5
+	)
+	if n.Texts == nil {
+		return time.Duration(int64(candidates) * text)
+	}
+	objects := int64(n.Texts.Objects())
+	symbols := n.Texts.TextBytes() / max(1, objects)
+	return time.Duration(min(int64(candidates), objects) * (text + block*int64(len(n.Text)/64+1)*symbols))
+}
+
+// New returns a *SequenceRescorer.
+func (n *Nearest) New(old Rescorer) Rescorer {
+	r, ok := old.(*SequenceRescorer)
+	if !ok {
+		r = new(SequenceRescorer)
+	}
+	r.nearest = n
+	r.pattern.Reset(n.Text)
+	r.overlap.reset()
+	r.best, r.next = r.best[:0], 0
+	r.within = r.radius() - 1
+	return r
+}
+
+// SequenceRescorer finds the k nearest sequences of one query, a Nearest. The package comment has the rules and their proofs. Its hits, all
+// along, are the best of what it was offered or has scanned. It keeps its memory.
+type SequenceRescorer struct {
+	nearest *Nearest
+	pattern levenshtein.Pattern
+	meter   meter
 	overlap gramOverlap
 	runes   []rune
 
-	best   []Hit // the k best so far, a heap with the worst on top
-	next   int   // candidates already looked at
-	within int   // Within
+	best   worstFirst // the k best so far
+	next   int        // candidates already looked at
+	within int        // Within
 }
 
-// Reset begins a new query: the k nearest of text, where sequences are indexed by ngram-grams. text must stay
-// unchanged until the next Reset; k and ngram are at least 1.
-func (v *Verifier) Reset(text []rune, k, ngram int) {
-	v.text, v.k, v.n = text, k, ngram
-	v.pattern.Reset(text)
-	v.overlap.reset()
-	v.best = v.best[:0]
-	v.next = 0
-	v.within = v.radius() - 1
+// Nearest is what is asked for.
+func (r *SequenceRescorer) Nearest() *Nearest { return r.nearest }
+
+// Within is the largest distance at which an object that was no candidate can be a hit: less than tau of the candidates,
+// for where distances are equal they precede by count or id. Without k hits there is no bound.
+func (r *SequenceRescorer) Within() int { return r.within }
+
+// paced makes r ask pace in all that it does from now on, after so much work (0: PaceWork).
+func (r *SequenceRescorer) paced(pace Pace, work int) *meter {
+	m := &r.meter
+	*m = meter{pace: pace, every: work}
+	m.left = m.Most()
+	r.pattern.Meter = m
+	return m
 }
 
-// Paced makes v ask pace in all that it does from now on, after so much work (0: PaceWork). At first nobody is
-// asked.
-func (v *Verifier) Paced(pace Pace, work int) {
-	v.pattern.meter = meter{pace: pace, every: work}
-	v.pattern.meter.left = v.pattern.meter.most()
-}
-
-// Verify compares the query with the candidates, which are in the order of match counts (count descending, id
-// ascending). A later call passes a longer list that begins with the earlier one and goes on where that
-// ended. It returns the error of the pace, and only that; then a call with the same list goes on where this one stopped.
-//
-// Where distances were computed elsewhere, on a GPU say, known has those of the first candidates: exact ones, or negative
-// for those to be computed here. It may be nil. The outcome is the same.
-func (v *Verifier) Verify(texts Texts, candidates []Candidate, known []int32) error {
-	defer func() { v.within = v.radius() - 1 }()
-	m := &v.pattern.meter
-	for ; v.next < len(candidates); v.next++ {
-		if m.due() && m.ask() {
+// Offer implements Rescorer.
+func (r *SequenceRescorer) Offer(candidates []Candidate, known []Known, pace Pace, work int) error {
+	defer func() { r.within = r.radius() - 1 }()
+	m := r.paced(pace, work)
+	for ; r.next < len(candidates); r.next++ {
+		if m.Stop() {
 			return m.take()
 		}
-		c := candidates[v.next]
-		if v.Certified(c.Count) {
+		c := candidates[r.next]
+		if r.Certified(c.Count) {
 			return nil
 		}
 		// Only a smaller distance helps: with an equal one the earlier candidate precedes.
-		bound := v.radius() - 1
-		if v.next < len(known) && known[v.next] >= 0 {
-			if d := known[v.next]; int(d) <= bound {
-				v.keep(Hit{ID: c.ID, Count: c.Count, Distance: d})
+		bound := r.radius() - 1
+		if r.next < len(known) && known[r.next] != Unknown {
+			if d := known[r.next].Score(); d <= float64(bound) {
+				r.keep(Scored{ID: c.ID, Count: c.Count, Score: d})
 			}
 			continue
 		}
-		d, ok := v.distance(texts.Text(c.ID), bound)
-		if v.pattern.paused.next > 0 {
+		d, ok := r.distance(r.nearest.Texts.Text(c.ID), bound)
+		if r.pattern.Paused() {
 			return m.take()
 		}
 		if ok {
-			v.keep(Hit{ID: c.ID, Count: c.Count, Distance: int32(d)})
+			r.keep(Scored{ID: c.ID, Count: c.Count, Score: float64(d)})
 		}
 	}
 	return nil
 }
 
-// Compared is how many of the candidates Verify is done with.
-func (v *Verifier) Compared() int { return v.next }
+// Offered implements Rescorer.
+func (r *SequenceRescorer) Offered() int { return r.next }
 
-// Certified reports whether no object with a match count of at most count can precede the k best so far, if
-// it also follows all candidates seen so far in the order of match counts. With the count of the last of K
-// candidates, or 0 when fewer than K objects came back, this is the certificate of the whole answer.
-func (v *Verifier) Certified(count uint32) bool {
-	return int64(count) < v.Threshold()
-}
+// Certified implements Rescorer. With the count of the last of K candidates, or 0 when fewer than K objects came back, this is
+// the certificate of the whole answer.
+func (r *SequenceRescorer) Certified(rest uint32) bool { return int64(rest) < r.threshold() }
 
-// Threshold is theta of the package comment: objects with a smaller match count are certain not to be hits. It is
+// Certifiable implements Rescorer: some count can certify the answer.
+func (r *SequenceRescorer) Certifiable() bool { return r.threshold() > 0 }
+
+// threshold is theta of the package comment: objects with a smaller match count are certain not to be hits. It is
 // at most 0 when no count can certify the answer.
-func (v *Verifier) Threshold() int64 {
-	if len(v.best) < v.k {
+func (r *SequenceRescorer) threshold() int64 {
+	if len(r.best) < r.nearest.K {
 		return math.MinInt64
 	}
-	n := int64(v.n)
-	return int64(len(v.text)) + n - 1 - n*(int64(v.best[0].Distance)-1)
+	n := int64(r.nearest.NGram)
+	return int64(len(r.nearest.Text)) + n - 1 - n*(int64(r.radius())-1)
 }
 
-// Within is the largest distance at which an object that was no candidate can be a hit: less than tau of the candidates,
-// for where distances are equal they precede by count or id. Without k hits there is no bound.
-func (v *Verifier) Within() int { return v.within }
+// Part implements Rescorer: a rescorer of the same query with the same hits.
+func (r *SequenceRescorer) Part(old Rescorer) Rescorer {
+	part := r.nearest.New(old).(*SequenceRescorer)
+	part.best = append(part.best, r.best...)
+	part.next, part.within = r.next, r.within
+	return part
+}
 
-// Scan compares the query with the objects lo to hi-1 whatever their match count, except those with less than
-// minCount. After scanning all objects the hits are exact. It returns the object to go on with, which is hi unless the pace
-// stopped it, and the error of the pace, and only that.
-//
-// To scan ranges in parallel give each its own Verifier that Seed copied from this one, and Join them.
-func (v *Verifier) Scan(texts Texts, lo, hi, minCount uint32) (next uint32, err error) {
-	known := make([]uint32, len(v.best))
-	for i, h := range v.best {
+// Scan implements Rescorer.
+func (r *SequenceRescorer) Scan(lo, hi, minCount uint32, passing filter.Set, pace Pace, work int) (next uint32, err error) {
+	m, texts := r.paced(pace, work), r.nearest.Texts
+	known := make([]uint32, len(r.best))
+	for i, h := range r.best {
 		known[i] = h.ID
 	}
 	slices.Sort(known)
-	m := &v.pattern.meter
 	for id := lo; id < hi; id++ {
-		if m.due() && m.ask() {
+		if m.Stop() {
 			return id, m.take()
 		}
+		if !passing.Has(id) {
+			m.Did(1)
+			continue
+		}
 		text := texts.Text(id)
-		d, ok := v.distance(text, min(v.within, v.radius()))
-		if v.pattern.paused.next > 0 {
+		d, ok := r.distance(text, min(r.within, r.radius()))
+		if r.pattern.Paused() {
 			return id, m.take()
 		}
 		if !ok {
@@ -158,97 +178,79 @@ func (v *Verifier) Scan(texts Texts, lo, hi, minCount uint32) (next uint32, err 
 		if _, found := slices.BinarySearch(known, id); found {
 			continue
 		}
-		m.did(overlapWork * len(text))
-		count := v.overlap.count(v.text, text, v.n, &v.runes)
+		m.Did(overlapWork * len(text))
+		count := r.overlap.count(r.nearest.Text, text, r.nearest.NGram, &r.runes)
 		if count >= minCount {
-			v.keep(Hit{ID: id, Count: count, Distance: int32(d)})
+			r.keep(Scored{ID: id, Count: count, Score: float64(d)})
 		}
 	}
 	return hi, nil
 }
 
-// Seed makes v a verifier of the same query as from with the same hits.
-func (v *Verifier) Seed(from *Verifier) {
-	v.Reset(from.text, from.k, from.n)
-	v.best = append(v.best, from.best...)
-	v.next, v.within = from.next, from.within
-}
+// Join implements Rescorer.
+func (r *SequenceRescorer) Join(part Rescorer) { r.Add(part.(*SequenceRescorer).best) }
 
-// Join adds the hits of a verifier of the same query.
-func (v *Verifier) Join(other *Verifier) { v.Add(other.best) }
-
-// Add adds hits of the same query that were found elsewhere: for a scan, the first k of all objects with a distance of at
-// most Within, or of a part of them.
-func (v *Verifier) Add(hits []Hit) {
-	all := append(v.best, hits...)
+// Add implements Rescorer, with the first k of all objects with a distance of at most Within, or of a part of them.
+func (r *SequenceRescorer) Add(found []Scored) {
+	all := append(r.best, found...)
 	slices.SortFunc(all, Compare)
 	all = slices.Compact(all)
-	all = all[:min(len(all), v.k)]
+	all = all[:min(len(all), r.nearest.K)]
 	slices.Reverse(all) // descending: a heap
-	v.best = all
+	r.best = all
 }
 
-// Hits appends the hits to dst in their total order.
-func (v *Verifier) Hits(dst []Hit) []Hit {
+// Hits implements Rescorer.
+func (r *SequenceRescorer) Hits(dst []Scored) []Scored {
 	start := len(dst)
-	dst = append(dst, v.best...)
+	dst = append(dst, r.best...)
 	slices.SortFunc(dst[start:], Compare)
 	return dst
 }
 
+// ScanWork implements Rescorer: a lane takes 64 symbols of the text, and lanes are a power of two.
+func (r *SequenceRescorer) ScanWork() int64 {
+	return r.nearest.Texts.TextBytes() * int64(1+len(r.nearest.Text)/64) * 2
+}
+
 // radius is tau: the distance of the k-th best, without bound before there are k.
-func (v *Verifier) radius() int {
-	if len(v.best) < v.k {
+func (r *SequenceRescorer) radius() int {
+	if len(r.best) < r.nearest.K {
 		return math.MaxInt32
 	}
-	return int(v.best[0].Distance)
+	return int(r.best[0].Score)
 }
 
 // distance is the length filter in bytes, which needs no decoding (a code point is 1 to 4 bytes), then the
 // bounded comparison, which begins with the length filter in code points.
-func (v *Verifier) distance(text string, bound int) (int, bool) {
-	v.pattern.meter.did(textWork)
-	if len(text) < v.pattern.Len()-bound || len(text) > 4*(v.pattern.Len()+bound) {
+func (r *SequenceRescorer) distance(text string, bound int) (int, bool) {
+	r.meter.Did(textWork)
+	if len(text) < r.pattern.Len()-bound || len(text) > 4*(r.pattern.Len()+bound) {
 		return 0, false
 	}
-	v.pattern.meter.did(len(text)) // reading it, and comparing a short pattern; a long one counts for itself
-	return v.pattern.DistanceString(text, bound, &v.runes)
+	r.meter.Did(len(text)) // reading it, and comparing a short pattern; a long one counts for itself
+	return r.pattern.DistanceString(text, bound, &r.runes)
 }
 
 // keep puts a hit among the k best unless k others precede it.
-func (v *Verifier) keep(h Hit) {
-	b := v.best
-	if len(b) < v.k {
-		b = append(b, h)
-		for i := len(b) - 1; i > 0; {
-			parent := (i - 1) / 2
-			if Compare(b[i], b[parent]) <= 0 {
-				break
-			}
-			b[i], b[parent] = b[parent], b[i]
-			i = parent
-		}
-		v.best = b
-		return
-	}
-	if Compare(h, b[0]) >= 0 {
-		return
-	}
-	b[0] = h
-	for i := 0; ; {
-		worst := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(b); child++ {
-			if Compare(b[child], b[worst]) > 0 {
-				worst = child
-			}
-		}
-		if worst == i {
-			return
-		}
-		b[i], b[worst] = b[worst], b[i]
-		i = worst
+func (r *SequenceRescorer) keep(h Scored) {
+	if len(r.best) < r.nearest.K {
+		r.best = append(r.best, h)
+		heap.Fix(&r.best, len(r.best)-1)
+	} else if Compare(h, r.best[0]) < 0 {
+		r.best[0] = h
+		heap.Fix(&r.best, 0)
 	}
 }
+
+// worstFirst is a heap.Interface. It grows by append, which takes no memory for an interface of each hit.
+type worstFirst []Scored
+
+func (h worstFirst) Len() int           { return len(h) }
+func (h worstFirst) Less(i, j int) bool { return Compare(h[i], h[j]) > 0 }
+func (h worstFirst) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h worstFirst) Push(any)           { panic("not used") }
+func (h worstFirst) Pop() any           { panic("not used") }
 
 // gramOverlap computes match counts of one query with many texts without the index. Since the grams are
 // ordered (a repeated gram is another keyword), the size of the multiset intersection is the number of the
@@ -272,7 +274,7 @@ func (o *gramOverlap) count(query []rune, text string, n int, runes *[]rune) uin
 			o.query[string(o.grams.Key())] = struct{}{}
 		}
 	}
-	*runes = AppendRunes((*runes)[:0], text)
+	*runes = levenshtein.AppendRunes((*runes)[:0], text)
 	count := uint32(0)
 	for o.grams.Reset(*runes, n); o.grams.Next(); {
 		if _, ok := o.query[string(o.grams.Key())]; ok {
