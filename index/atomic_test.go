@@ -17,6 +17,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 func TestMain(m *testing.M) {
@@ -31,7 +32,7 @@ func manyTiles() (*index.Builder, error) {
 	header := true
 	s := &schema.Schema{Name: "big", Kind: schema.Rows, Header: &header, Missing: []string{""},
 		Columns: []schema.Column{{Name: "o", Type: schema.CategoryColumn}}}
-	b, err := index.NewBuilder(s, []schema.AttributeSpec{{Name: "o", Type: schema.Ordinal, Keywords: 1000}}, index.BuilderOptions{Workers: 2})
+	b, err := index.Builtin().NewBuilder(s, []schema.AttributeSpec{{Name: "o", Type: schema.Ordinal, Keywords: 1000}}, index.BuilderOptions{Workers: 2})
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func writeAndHang(path string) {
 func oldFile(t *testing.T) (path, version string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "a.gmq")
-	m := randomModel(newRandom(t), 100)
+	m := randomModel(seeded.Rand(t), 100)
 	if err := m.builder(t, index.BuilderOptions{}).WriteFile(context.Background(), path, nil); err != nil {
 		t.Fatal(err)
 	}

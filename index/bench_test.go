@@ -91,7 +91,7 @@ func BenchmarkBuild(b *testing.B) {
 			var bytes int
 			for b.Loop() {
 				b.StopTimer()
-				build, err := index.NewBuilder(s, shape.specs(), index.BuilderOptions{Workers: 1})
+				build, err := index.Builtin().NewBuilder(s, shape.specs(), index.BuilderOptions{Workers: 1})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -119,7 +119,7 @@ func BenchmarkBuild(b *testing.B) {
 
 // BenchmarkLookup looks words up in a vocabulary larger than the caches.
 func BenchmarkLookup(b *testing.B) {
-	build, err := index.NewBuilder(schemaFor(b, schema.Rows), []schema.AttributeSpec{{Name: "text", Type: schema.Text}}, index.BuilderOptions{})
+	build, err := index.Builtin().NewBuilder(schemaFor(b, schema.Rows), []schema.AttributeSpec{{Name: "text", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.Run(shape.name, func(b *testing.B) {
 			const tiles = 4
 			spec := schema.AttributeSpec{Name: "a", Type: schema.Text, Layout: shape.layout}
-			build, err := index.NewBuilder(schemaFor(b, schema.Rows), []schema.AttributeSpec{spec}, index.BuilderOptions{})
+			build, err := index.Builtin().NewBuilder(schemaFor(b, schema.Rows), []schema.AttributeSpec{spec}, index.BuilderOptions{})
 			if err != nil {
 				b.Fatal(err)
 			}

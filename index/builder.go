@@ -4,16 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"unsafe"
+	"runtime"
 
+	"github.com/geniemq/geniemq/index/forward"
+	"github.com/geniemq/geniemq/index/objects"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/index/values"
 )
 
 // BuilderOptions tune a Builder. The zero value is ready to use.
 type BuilderOptions struct {
-	// Workers is the number of goroutines that close tiles and encode postings. Default runtime.GOMAXPROCS(0).
+	// Workers is the number of goroutines that encode objects (AddAll, AddObjects), close tiles and encode postings. Default
+	// runtime.GOMAXPROCS(0).
 	Workers int
 }
 
@@ -27,14 +31,10 @@ type Builder struct {
 	kinds    Kinds
 	schema   *schema.Schema
 	families []store.Builder // of structures beside the lists
+	workers  int
 	objects  uint32
-	stored   objectsBuilder
+	stored   objects.Builder
 	err      error // of a family
-}
-
-// NewBuilder begins an index of the built-in kinds; see Kinds.NewBuilder.
-func NewBuilder(s *schema.Schema, attrs []schema.AttributeSpec, options BuilderOptions) (*Builder, error) {
-	return Builtin().NewBuilder(s, attrs, options)
 }
 
 // NewBuilder begins an index. The schema is copied and stored in the file; it says nothing about the attributes to
@@ -47,7 +47,10 @@ func (k Kinds) NewBuilder(s *schema.Schema, attrs []schema.AttributeSpec, option
 	if !store.LittleEndian() {
 		return nil, errors.New("building an index needs a little-endian machine")
 	}
-	b := &Builder{kinds: k, schema: s.Clone()}
+	b := &Builder{kinds: k, schema: s.Clone(), workers: options.Workers}
+	if b.workers <= 0 {
+		b.workers = runtime.GOMAXPROCS(0)
+	}
 	var err error
 	b.Builder, err = postings.NewBuilder(attrs, options.Workers)
 	if err := errors.Join(k.check(), b.schema.Check(k.CheckColumn), err); err != nil {
@@ -66,7 +69,33 @@ func (k Kinds) NewBuilder(s *schema.Schema, attrs []schema.AttributeSpec, option
 			b.families = append(b.families, builder)
 		}
 	}
+	kept, err := forward.NewBuilder(b.schema, k.Kept(b.schema), options.Workers, b.stringsOf)
+	if err != nil {
+		return nil, err
+	}
+	if kept != nil {
+		b.families = append(b.families, kept)
+	}
+	measured, err := k.measurements(b.schema, b.workers)
+	if err != nil {
+		return nil, err
+	}
+	b.families = append(b.families, measured...)
 	return b, nil
+}
+
+// stringsOf returns the values of a column's one attribute, where that is one of strings.
+func (b *Builder) stringsOf(column int) *values.Column {
+	first := 0
+	for i := range b.schema.Columns {
+		c := &b.schema.Columns[i]
+		attributes := b.kinds.Column(b.schema.Kind, c.Type).Attributes(c)
+		if i == column && len(attributes) == 1 {
+			return b.Strings(first, attributes[0].Name)
+		}
+		first += len(attributes)
+	}
+	return nil
 }
 
 // addToFamilies adds the object that was closed last to the structures beside the lists.
@@ -81,7 +110,7 @@ func (b *Builder) addToFamilies(values []schema.Values) error {
 }
 
 // EndObject closes the object: it gets the next id, the values added since the last call, a key (empty: the
-// decimal id), a payload (a JSON object, or nil) and a text (sequences). On an error, such as a *DuplicateKeyError, the
+// decimal id), a payload (a JSON object, or nil) and a text (sequences). On an error, such as a *objects.DuplicateKeyError, the
 // object is dropped as by DiscardObject and the builder can go on without it; an error that is the whole
 // index's comes again from every later call.
 func (b *Builder) EndObject(key string, payload []byte, text string) error {
@@ -89,24 +118,33 @@ func (b *Builder) EndObject(key string, payload []byte, text string) error {
 	if err == nil {
 		err = b.Ready()
 	}
-	if err == nil && b.objects == store.MaxObjects {
-		err = fmt.Errorf("an index holds at most %d objects; split the data into several indexes", uint32(store.MaxObjects))
-	}
 	if err == nil {
-		err = b.stored.fits(payload, text)
-	}
-	if err == nil {
-		err = b.stored.addKey(b.objects, key)
+		err = b.fits(key, payload, text)
 	}
 	if err != nil {
 		b.DiscardObject()
 		return err
 	}
 	b.Builder.EndObject()
-	b.stored.payload.add(b.objects, unsafe.String(unsafe.SliceData(payload), len(payload))) // add copies
-	b.stored.text.add(b.objects, text)
-	b.objects++
+	b.store(payload, text)
 	return nil
+}
+
+// fits says why the next object cannot have a key, a payload and a text; if it can, it has the key.
+func (b *Builder) fits(key string, payload []byte, text string) error {
+	if b.objects == store.MaxObjects {
+		return fmt.Errorf("an index holds at most %d objects; split the data into several indexes", uint32(store.MaxObjects))
+	}
+	if err := b.stored.Fits(payload, text); err != nil {
+		return err
+	}
+	return b.stored.AddKey(b.objects, key)
+}
+
+// store stores what fits of the next object, and counts it.
+func (b *Builder) store(payload []byte, text string) {
+	b.stored.Add(b.objects, payload, text)
+	b.objects++
 }
 
 // Objects returns the number of closed objects, which is the id of the next one.
@@ -138,16 +176,15 @@ func (b *Builder) finish(ctx context.Context) ([]store.Draft, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
-	text, err := b.schema.Encode()
-	if err != nil {
-		return nil, err
-	}
-	drafts := []store.Draft{schemaDraft(text)}
 	lists, err := b.Builder.Finish(ctx)
 	if err != nil {
 		return nil, err
 	}
-	drafts = append(drafts, lists)
+	var text []byte // of the schema, which the families may have something to add to
+	drafts := []store.Draft{{Sections: 1, Write: func(_ context.Context, w *store.Writer, _ func(int64)) error {
+		w.Add(store.SectionSchema, -1, -1, text)
+		return nil
+	}}, lists}
 	for _, family := range b.families {
 		draft, err := family.Finish(ctx)
 		if err != nil {
@@ -155,20 +192,8 @@ func (b *Builder) finish(ctx context.Context) ([]store.Draft, error) {
 		}
 		drafts = append(drafts, draft)
 	}
-	return append(drafts, b.stored.finish(b.objects)), nil
-}
-
-// schemaDraft is the schema as it is stored.
-type schemaDraft []byte
-
-// Sections returns 1.
-func (schemaDraft) Sections() int { return 1 }
-
-// Work returns 0.
-func (schemaDraft) Work() int64 { return 0 }
-
-// Write writes the schema.
-func (d schemaDraft) Write(_ context.Context, w *store.Writer, _ func(int64)) error {
-	w.Add(store.SectionSchema, -1, -1, d)
-	return w.Err()
+	if text, err = b.schema.Encode(); err != nil {
+		return nil, err
+	}
+	return append(drafts, b.stored.Finish(b.objects)), nil
 }

@@ -10,7 +10,7 @@ import (
 
 // TestTooManyObjects sets the count by hand: nobody adds 4 billion objects in a test.
 func TestTooManyObjects(t *testing.T) {
-	b, err := NewBuilder(&schema.Schema{Name: "t", Kind: schema.Rows, Columns: []schema.Column{{Name: "n", Type: schema.NumberColumn}}}, nil, BuilderOptions{})
+	b, err := Builtin().NewBuilder(&schema.Schema{Name: "t", Kind: schema.Rows, Columns: []schema.Column{{Name: "n", Type: schema.NumberColumn}}}, nil, BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/objects"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 func TestNewBuilderFaults(t *testing.T) {
-	_, err := index.NewBuilder(&schema.Schema{Name: "a b", Kind: schema.Rows}, []schema.AttributeSpec{
+	_, err := index.Builtin().NewBuilder(&schema.Schema{Name: "a b", Kind: schema.Rows}, []schema.AttributeSpec{
 		{Name: "", Type: schema.Text}, {Name: "x", Type: schema.Text}, {Name: "x", Type: schema.Text}, {Name: "y"},
 		{Name: "z", Type: schema.Number, Edges: "log"}, {Name: "w", Type: schema.Number, Buckets: schema.MaxBuckets + 1},
 		{Name: "l", Type: schema.Text, Layout: "striped"}, {Name: "\xFF", Type: schema.Text},
@@ -31,13 +33,13 @@ func TestNewBuilderFaults(t *testing.T) {
 			t.Errorf("%v\ndoes not tell %q", err, want)
 		}
 	}
-	if _, err := index.NewBuilder(nil, nil, index.BuilderOptions{}); err == nil {
+	if _, err := index.Builtin().NewBuilder(nil, nil, index.BuilderOptions{}); err == nil {
 		t.Error("no schema is accepted")
 	}
 }
 
 func TestRefusedValues(t *testing.T) {
-	b, err := index.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{
+	b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{
 		{Name: "n", Type: schema.Number}, {Name: "o", Type: schema.Ordinal, Keywords: 5},
 	}, index.BuilderOptions{})
 	if err != nil {
@@ -68,14 +70,14 @@ func TestRefusedValues(t *testing.T) {
 
 // TestDiscard drops objects half-way and by errors: nothing of them may be left, keywords included.
 func TestDiscard(t *testing.T) {
-	random := newRandom(t)
+	random := seeded.Rand(t)
 	m := randomModel(random, 3000)
 	for id := range m.objects {
 		m.objects[id].key = "k" + strconv.Itoa(id)
 	}
 	want := m.bytes(t, index.BuilderOptions{})
 
-	b, err := index.NewBuilder(schemaFor(t, schema.Rows), m.specs, index.BuilderOptions{})
+	b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Rows), m.specs, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +97,7 @@ func TestDiscard(t *testing.T) {
 			} else {
 				other := uint32(random.IntN(id))
 				err := b.EndObject("k"+strconv.Itoa(int(other)), []byte(`{"x":1}`), "text")
-				var duplicate *index.DuplicateKeyError
+				var duplicate *objects.DuplicateKeyError
 				if !errors.As(err, &duplicate) || duplicate.First != other || int(duplicate.Second) != id {
 					t.Fatalf("key of object %d again at %d: %v", other, id, err)
 				}
@@ -125,7 +127,7 @@ func stored(x *index.Index, kind store.SectionKind) bool {
 
 func TestKeys(t *testing.T) {
 	build := func(keys ...string) (*index.Index, error) {
-		b, err := index.NewBuilder(schemaFor(t, schema.Rows), nil, index.BuilderOptions{})
+		b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Rows), nil, index.BuilderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +143,7 @@ func TestKeys(t *testing.T) {
 		return index.OpenBytes(data)
 	}
 	x, err := build("", "", "")
-	if err != nil || stored(x, index.SectionKeys) || x.Key(2) != "2" {
+	if err != nil || stored(x, objects.SectionKeys) || x.Key(2) != "2" {
 		t.Errorf("default keys are stored, or wrong: %v", err)
 	}
 	x, err = build("", "b", "", "zero")
@@ -155,14 +157,14 @@ func TestKeys(t *testing.T) {
 	}
 	for _, c := range []struct {
 		keys []string
-		want index.DuplicateKeyError
+		want objects.DuplicateKeyError
 	}{
-		{[]string{"a", "b", "a"}, index.DuplicateKeyError{"a", 0, 2}},
-		{[]string{"", "", "1"}, index.DuplicateKeyError{"1", 1, 2}},  // the default key of object 1
-		{[]string{"x", "2", ""}, index.DuplicateKeyError{"2", 1, 2}}, // the default key of object 2
+		{[]string{"a", "b", "a"}, objects.DuplicateKeyError{Key: "a", First: 0, Second: 2}},
+		{[]string{"", "", "1"}, objects.DuplicateKeyError{Key: "1", First: 1, Second: 2}},  // the default key of object 1
+		{[]string{"x", "2", ""}, objects.DuplicateKeyError{Key: "2", First: 1, Second: 2}}, // the default key of object 2
 	} {
 		_, err := build(c.keys...)
-		var duplicate *index.DuplicateKeyError
+		var duplicate *objects.DuplicateKeyError
 		if !errors.As(err, &duplicate) || *duplicate != c.want {
 			t.Errorf("%q: %v, want %v", c.keys, err, &c.want)
 		} else if text := err.Error(); !strings.Contains(text, strconv.Itoa(int(c.want.First))) ||
@@ -174,7 +176,7 @@ func TestKeys(t *testing.T) {
 
 // TestTooManyKeywords declares more keywords than 32 bits number.
 func TestTooManyKeywords(t *testing.T) {
-	b, err := index.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{
+	b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{
 		{Name: "a", Type: schema.Ordinal, Keywords: 1 << 31}, {Name: "b", Type: schema.Ordinal, Keywords: 1 << 31},
 	}, index.BuilderOptions{})
 	if err != nil {
@@ -188,7 +190,7 @@ func TestTooManyKeywords(t *testing.T) {
 // TestSchemaIsCopied changes the schema after NewBuilder.
 func TestSchemaIsCopied(t *testing.T) {
 	s := schemaFor(t, schema.Rows)
-	b, err := index.NewBuilder(s, nil, index.BuilderOptions{})
+	b, err := index.Builtin().NewBuilder(s, nil, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,7 +26,7 @@ func changedBuilder(t testing.TB, n int) *index.Builder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.NewBuilder(s, []schema.AttributeSpec{{Name: "c", Type: schema.Text}}, index.BuilderOptions{})
+	b, err := index.Builtin().NewBuilder(s, []schema.AttributeSpec{{Name: "c", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,6 +204,31 @@ func TestUnchangedBytes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A system call that changes what names a file changes the number of its links and a time, one after the other. Who looks in between must not
+// take it for a write.
+func TestLinksWhileLookedAt(t *testing.T) {
+	x, path, _ := openChanged(t)
+	epoch := x.Epoch()
+	var looking sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	for range 2 {
+		looking.Go(func() {
+			for ctx.Err() == nil {
+				if err := x.Unchanged(epoch); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 500 {
+		must(t, os.Link(path, path+"."+strconv.Itoa(i)))
+		time.Sleep(5 * time.Millisecond) // a tick of the clock of files
+	}
+	stop()
+	looking.Wait()
 }
 
 // A write that comes at once after Open has another time than the one before Open, however coarse the clock is.

@@ -10,13 +10,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/objects"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // smallIndex is an index in LayoutPostings with every kind of section of it in a few kilobytes.
@@ -60,6 +64,84 @@ func layoutsIndex(t testing.TB) []byte {
 		}
 	}
 	return m.bytes(t, index.BuilderOptions{})
+}
+
+// distancesIndex is an index of columns that are searched by distance, with every access path, of objects some of which have no value.
+func distancesIndex(t testing.TB) []byte {
+	t.Helper()
+	s, err := index.Builtin().ParseSchema([]byte(`{name: near, columns: [
+		{name: v, type: vector, storage: f16, dims: 3, index: [tree, cells, permutation], tree: {leaf: 4, capacity: 3, bounds: pivot}, cells: {cells: 4}, permutation: {permutants: 5}},
+		{name: p, type: point, index: [tree, permutation], permutation: {permutants: 5}},
+		{name: s, type: string, index: [tree], tree: {leaf: 3, capacity: 2}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := index.NewObjects(s, index.BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 {
+		cells := make([]schema.Cell, 3)
+		if i%7 > 0 {
+			cells[0].Vector = []float32{float32(i % 4), float32(i % 5), 0.5}
+		}
+		if i%6 > 0 {
+			cells[1].Values = []string{strconv.Itoa(i), strconv.Itoa(5 * i)}
+		}
+		if i%5 > 0 {
+			cells[2].Values = []string{strings.Repeat("ab", i%6) + "c"}
+		}
+		if err := objects.Add(&schema.Record{Cells: cells}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := objects.Bytes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// exerciseDistances searches every column that can be searched by distance in every way; on any bytes that open it must come to an end.
+func exerciseDistances(x *index.Index) (sum int) {
+	columns := x.Distances()
+	for i := range columns.Len() {
+		c := columns.At(i)
+		all, err := c.Space()
+		if err != nil {
+			continue
+		}
+		space, ids, err := c.Dense(all)
+		if err != nil {
+			panic(err) // which says nothing of the file
+		}
+		sum += len(ids)
+		q := &distance.Query{Column: c, Vector: make([]float32, c.Dims), Text: "abc", K: 3, Most: math.Inf(1), Method: distance.Auto}
+		for j := range q.Vector {
+			q.Vector[j] = 1
+		}
+		if q.Check() != nil {
+			continue
+		}
+		for _, method := range c.Built() {
+			searcher, err := c.Path(method).Bind(space)
+			if err != nil {
+				continue
+			}
+			var did distance.Answer
+			hits, err := searcher.Search(context.Background(), q, nil, &did)
+			if err != nil {
+				continue
+			}
+			for _, h := range hits {
+				if h.ID >= space.Len() {
+					panic("a hit that is no object")
+				}
+			}
+			sum += len(hits)
+		}
+	}
+	return sum
 }
 
 // exercise calls every accessor over its whole domain; on any bytes that open it must neither panic nor leave
@@ -138,7 +220,7 @@ func exercise(x *index.Index) (sum int) {
 		q.StartItem(uint32(attr), postings.MaxWeight)
 		q.AddSpan(0, 1)
 	}
-	return sum + int(x.CountBound(q)) + len(x.Sections()) + len(x.Schema().Name)
+	return sum + exerciseDistances(x) + int(x.CountBound(q)) + len(x.Sections()) + len(x.Schema().Name)
 }
 
 // What docs/format.md says of the file.
@@ -171,19 +253,23 @@ func reseal(data []byte) {
 	le.PutUint32(data[124:], crc32c(data[:124]))
 }
 
-// TestFlippedBytes damages each byte of a file. As it stands every damage must be found, by Open or, in padding, by
+// TestFlippedBytes damages bytes of a file, each with GENIEMQ_FULL=1. As it stands every damage must be found, by Open or, in padding, by
 // Validate. With the checksums made right again nothing may panic, and nothing may be read outside.
 func TestFlippedBytes(t *testing.T) {
 	t.Run("postings", func(t *testing.T) { flipBytes(t, smallIndex(t)) })
 	t.Run("layouts", func(t *testing.T) { flipBytes(t, layoutsIndex(t)) })
+	t.Run("distances", func(t *testing.T) { flipBytes(t, distancesIndex(t)) })
 }
 
-// shorter is the first number, or the second with -short, as which the race detector runs.
-func shorter(whole, short int) int {
-	if testing.Short() {
+// chosen is the first number with GENIEMQ_FULL=1, the last with -short, as which the race detector runs, and the second otherwise.
+func chosen(full, usual, short int) int {
+	switch {
+	case os.Getenv("GENIEMQ_FULL") == "1":
+		return full
+	case testing.Short():
 		return short
 	}
-	return whole
+	return usual
 }
 
 func flipBytes(t *testing.T, original []byte) {
@@ -192,7 +278,9 @@ func flipBytes(t *testing.T, original []byte) {
 		t.Fatal(err)
 	}
 	refused, opened := 0, 0
-	for i := 0; i < len(original); i += shorter(1, 7) {
+	random, step := seeded.Rand(t), chosen(1, 7, 43)
+	for first := 0; first < len(original); first += step {
+		i := min(first+random.IntN(step), len(original)-1)
 		if skipped := slices.ContainsFunc(x.Sections(), func(s store.Section) bool {
 			return s.Kind == postings.SectionPlanes && s.Offset <= int64(i) && int64(i) < s.Offset+s.Length && i%201 != 0
 		}); skipped {
@@ -223,10 +311,10 @@ func flipBytes(t *testing.T, original []byte) {
 
 // TestRandomDamage damages several numbers at a time, with values at the edges of their types.
 func TestRandomDamage(t *testing.T) {
-	random := newRandom(t)
-	originals := [][]byte{smallIndex(t), layoutsIndex(t)}
-	for i := range shorter(5_000, 700) {
-		data := append([]byte(nil), originals[i%2]...)
+	random := seeded.Rand(t)
+	originals := [][]byte{smallIndex(t), layoutsIndex(t), distancesIndex(t)}
+	for i := range chosen(7_500, 2_250, 300) {
+		data := append([]byte(nil), originals[i%3]...)
 		for range 1 + random.IntN(3) {
 			damage(data, random)
 		}
@@ -256,6 +344,7 @@ func damage(data []byte, random *rand.Rand) {
 func TestTruncated(t *testing.T) {
 	t.Run("postings", func(t *testing.T) { truncate(t, smallIndex(t)) })
 	t.Run("layouts", func(t *testing.T) { truncate(t, layoutsIndex(t)) })
+	t.Run("distances", func(t *testing.T) { truncate(t, distancesIndex(t)) })
 }
 
 func truncate(t *testing.T, original []byte) {
@@ -323,7 +412,7 @@ func TestOpenErrors(t *testing.T) {
 		{"feature", func(d []byte) []byte { le.PutUint64(d[16:], 1<<5); return d }, "required feature bits 0x20", new(*store.UnsupportedError)},
 		{"tile", func(d []byte) []byte { le.PutUint32(d[32:], 1024); return d }, "tiles of 1024 objects", new(*store.UnsupportedError)},
 		{"base", func(d []byte) []byte { le.PutUint64(d[64:], 7); return d }, "id base 7", new(*store.UnsupportedError)},
-		{"section", func(d []byte) []byte { le.PutUint16(entry(d, index.SectionTexts), 99); return d }, "sections of kind 99", new(*store.UnsupportedError)},
+		{"section", func(d []byte) []byte { le.PutUint16(entry(d, objects.SectionTexts), 99); return d }, "sections of kind 99", new(*store.UnsupportedError)},
 		{"missing", func(d []byte) []byte {
 			e := entry(d, postings.SectionStrings)
 			le.PutUint16(e, 99)
@@ -331,7 +420,10 @@ func TestOpenErrors(t *testing.T) {
 			return d
 		},
 			"strings section of attribute 2, tile -1 is missing", new(*store.CorruptError)},
-		{"twice", func(d []byte) []byte { le.PutUint16(entry(d, index.SectionTexts), uint16(index.SectionKeys)); return d }, "is there twice", new(*store.CorruptError)},
+		{"twice", func(d []byte) []byte {
+			le.PutUint16(entry(d, objects.SectionTexts), uint16(objects.SectionKeys))
+			return d
+		}, "is there twice", new(*store.CorruptError)},
 		{"layout", func(d []byte) []byte { le.PutUint16(attributeTable(d)[attributesHead+10:], 7); return d },
 			`attribute "number" in layout 7`, new(*store.UnsupportedError)},
 		{"codec", func(d []byte) []byte { le.PutUint16(attributeTable(d)[attributesHead+12:], 3); return d },
@@ -365,14 +457,15 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestOptionalSection checks that a section of an unknown kind without the required flag is skipped.
+// TestOptionalSection checks that a section of an unknown kind without the required flag is skipped, whatever it is of.
 func TestOptionalSection(t *testing.T) {
 	data := smallIndex(t)
 	le := binary.LittleEndian
 	for e := data[headBytes:]; ; e = e[tableEntry:] {
-		if store.SectionKind(le.Uint16(e)) == index.SectionTexts {
+		if store.SectionKind(le.Uint16(e)) == objects.SectionTexts {
 			le.PutUint16(e, 999)
 			le.PutUint16(e[2:], 0)
+			le.PutUint32(e[4:], 5000) // of an attribute, or what the kind means by it
 			break
 		}
 	}
@@ -424,7 +517,7 @@ func TestValidateFinds(t *testing.T) {
 		{"values", func(x *index.Index) { x.Attributes()[1].Values[0] = 9 }, "do not run from"},
 		{"totals", func(x *index.Index) { le.PutUint32(section(x, postings.SectionAttributes, -1)[attributesHead+20:], 2) }, "at most 2"},
 		{"key twice", func(x *index.Index) {
-			table := section(x, index.SectionKeys, -1)
+			table := section(x, objects.SectionKeys, -1)
 			offset := func(id int) uint32 { return le.Uint32(table[4*id:]) }
 			keys := table[4*(x.Objects()+1):]
 			copy(keys[offset(5):offset(6)], keys[offset(0):offset(1)])
@@ -460,6 +553,7 @@ func TestValidateFinds(t *testing.T) {
 
 // FuzzOpen opens anything, with its size and checksums made right, and uses what opens.
 func FuzzOpen(f *testing.F) {
+	f.Add(distancesIndex(f))
 	f.Add(smallIndex(f)) // FuzzDamage and FuzzDecodeRare have the other layouts, whose tiles are larger
 	empty, err := (&model{}).builder(f, index.BuilderOptions{}).Bytes(context.Background())
 	if err != nil {
@@ -482,12 +576,12 @@ func FuzzOpen(f *testing.F) {
 // FuzzDamage changes words of a sound file, each edit being an offset and what to add to the word there; it gets
 // further into the sections than FuzzOpen.
 func FuzzDamage(f *testing.F) {
-	originals := [][]byte{smallIndex(f), layoutsIndex(f)}
+	originals := [][]byte{smallIndex(f), layoutsIndex(f), distancesIndex(f)}
 	f.Add([]byte{0x10, 0, 1, 0, 0, 0})
 	f.Add([]byte{0x80, 0x02, 0xFF, 0xFF, 0xFF, 0xFF, 0x00, 0x04, 1, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, edits []byte) {
 		le := binary.LittleEndian
-		data := append([]byte(nil), originals[len(edits)%6%2]...)
+		data := append([]byte(nil), originals[len(edits)%6%3]...)
 		for ; len(edits) >= 6; edits = edits[6:] {
 			word := data[int(le.Uint16(edits))*4%len(data):]
 			le.PutUint32(word, le.Uint32(word)+le.Uint32(edits[2:]))

@@ -9,41 +9,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/load"
-	"github.com/geniemq/geniemq/index/ngram"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/naive"
 )
-
-const adultSchema = `
-name: adult
-kind: rows
-header: false
-missing: ["", "?"]
-columns:
-  - {name: age, type: number}
-  - {name: workclass, type: category}
-  - {name: fnlwgt, type: number}
-  - {name: education, type: category}
-  - {name: education_num, type: number}
-  - {name: marital_status, type: category}
-  - {name: occupation, type: category}
-  - {name: relationship, type: category}
-  - {name: race, type: category}
-  - {name: sex, type: category}
-  - {name: capital_gain, type: number}
-  - {name: capital_loss, type: number}
-  - {name: hours_per_week, type: number}
-  - {name: native_country, type: category}
-  - {name: income, type: payload}
-`
 
 // All 48,842 rows, asked with ranges of +-50 buckets and categories taken from rows, against brute force on the
 // raw values: bucket by bucket for numbers, text by text for categories.
 func TestAdult(t *testing.T) {
-	from := parseSchema(t, adultSchema)
+	from := parseSchema(t, strings.Replace(workload.AdultSchema, "income, type: skip", "income, type: payload", 1))
 	options := load.Options{Format: load.CSV}
 	records := loadRecords(t, from, dataFile(t, "adult/adult.data.gz"), options, nil)
 	if len(records) != 32_561 {
@@ -446,7 +424,7 @@ func TestMisspellings(t *testing.T) {
 		}
 		counts := matchCounts(x, &query)
 		for id := i % 97; id < len(words); id += 97 {
-			if want := ngram.Overlap([]rune(typo), []rune(words[id]), 3); counts[id] != uint64(want) {
+			if want := naive.GramOverlap([]rune(typo), []rune(words[id]), 3); counts[id] != uint64(want) {
 				t.Fatalf("%q and %q: count %d, want %d", typo, words[id], counts[id], want)
 			}
 		}

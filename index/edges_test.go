@@ -9,12 +9,13 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // numberAttribute builds an attribute of the given numbers, one object each.
 func numberAttribute(t *testing.T, rule schema.EdgeRule, buckets int, numbers []float64) (*index.Index, *postings.Attribute) {
 	t.Helper()
-	b, err := index.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{{Name: "n", Type: schema.Number, Buckets: buckets, Edges: rule}}, index.BuilderOptions{})
+	b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{{Name: "n", Type: schema.Number, Buckets: buckets, Edges: rule}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func TestEdges(t *testing.T) {
 
 // TestEqualWidthFormula checks edges against low + i*(high-low)/buckets and buckets against their definition.
 func TestEqualWidthFormula(t *testing.T) {
-	random := newRandom(t)
+	random := seeded.Rand(t)
 	for range 50 {
 		numbers := make([]float64, 2+random.IntN(300))
 		for i := range numbers {

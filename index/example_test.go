@@ -21,7 +21,7 @@ columns:
 	if err != nil {
 		panic(err)
 	}
-	b, err := index.NewBuilder(s, []schema.AttributeSpec{
+	b, err := index.Builtin().NewBuilder(s, []schema.AttributeSpec{
 		{Name: "age", Type: schema.Number, Buckets: 4},
 		{Name: "sex", Type: schema.Text},
 	}, index.BuilderOptions{})

@@ -3,9 +3,11 @@ package index
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/geniemq/geniemq/index/column"
+	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/forward"
+	"github.com/geniemq/geniemq/index/objects"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
@@ -31,48 +33,45 @@ import (
 type Index struct {
 	*store.File
 	*postings.Lists
-	*objects
+	*objects.Stored
 	kinds      Kinds
 	schema     *schema.Schema
 	structures map[string]store.Structure // by family
 }
 
-// Open opens an index of the built-in kinds; see Kinds.Open.
-func Open(path string) (*Index, error) { return Builtin().Open(path) }
+// Open opens an index of the built-in kinds; see Kinds.OpenWith.
+func Open(path string) (*Index, error) { return Builtin().OpenWith(path, store.Effort{}) }
 
 // OpenBytes opens an index of the built-in kinds; see Kinds.OpenBytes.
 func OpenBytes(data []byte) (*Index, error) { return Builtin().OpenBytes(data) }
 
-// Open maps an index file into memory and checks the header, the checksums of all sections and every structure that
+// OpenWith maps an index file into memory and checks the header, the checksums of all sections and every structure that
 // the accessors rely on; it reads the whole file once, which computing Version needs anyway. Errors wrap
 // ErrNotIndex, *CorruptError or *UnsupportedError where these are the cause.
 //
 // A file that is being written to is refused with a *ChangedError. One that is changed in place while it is open makes what accessors
 // return wrong and may make them panic: Unchanged tells. WriteFile never does that, because it replaces the name.
-func (k Kinds) Open(path string) (*Index, error) { return k.OpenWith(path, store.Effort{}) }
-
-// OpenWith is Open with bounds to the effort.
 func (k Kinds) OpenWith(path string, effort store.Effort) (*Index, error) {
-	x := &Index{kinds: k}
-	forms, err := k.forms()
-	if err != nil {
-		return nil, err
-	}
-	if x.File, err = store.Open(path, effort, forms, x.read); err != nil {
-		return nil, err
-	}
-	return x, nil
+	return k.open(func(forms []store.SectionForm, read func(*store.File) error) (*store.File, error) {
+		return store.Open(path, effort, forms, read)
+	})
 }
 
 // OpenBytes opens an index that is in memory already, as Builder.Bytes returns it. The bytes must not be changed
 // afterwards; they are copied only when they are not aligned to 8.
 func (k Kinds) OpenBytes(data []byte) (*Index, error) {
-	x := &Index{kinds: k}
+	return k.open(func(forms []store.SectionForm, read func(*store.File) error) (*store.File, error) {
+		return store.OpenBytes(data, forms, read)
+	})
+}
+
+func (k Kinds) open(file func(forms []store.SectionForm, read func(*store.File) error) (*store.File, error)) (*Index, error) {
 	forms, err := k.forms()
 	if err != nil {
 		return nil, err
 	}
-	if x.File, err = store.OpenBytes(data, forms, x.read); err != nil {
+	x := &Index{kinds: k}
+	if x.File, err = file(forms, x.read); err != nil {
 		return nil, err
 	}
 	return x, nil
@@ -102,8 +101,38 @@ func (x *Index) read(f *store.File) error {
 	if x.Lists, ok = x.structures[postings.FamilyName].(*postings.Lists); !ok { // there always are some, be it of no attribute
 		return f.Need(postings.SectionAttributes, -1, -1)
 	}
-	x.objects, err = openObjects(f)
-	return err
+	x.distinguish()
+	if x.Stored, err = objects.Open(f); err != nil {
+		return err
+	}
+	return x.measurable(f.Objects())
+}
+
+// measurable finds the columns that can be searched by distance, which are made of what else is there.
+func (x *Index) measurable(objects uint32) error {
+	sections, _ := x.structures[distance.FamilyName].(*distance.Sections)
+	columns, err := distance.New(x.schema, objects, x.Forward(), x.Stored, sections)
+	if err != nil {
+		return err
+	}
+	delete(x.structures, distance.FamilyName)
+	if columns.Len() > 0 {
+		x.structures[distance.FamilyName] = columns
+	}
+	return nil
+}
+
+// distinguish tells the lists which attributes are of columns that give no object a keyword twice. It tells nothing of an index whose attributes are
+// not those of its schema.
+func (x *Index) distinguish() {
+	if checkAttributes(x) != nil {
+		return
+	}
+	for i, spec := range x.kinds.Attributes(x.schema) {
+		if spec.Distinct {
+			x.Lists.SetDistinct(i)
+		}
+	}
 }
 
 // holds says whether a file has sections of a family.
@@ -124,6 +153,18 @@ func (x *Index) Structure(family string) any {
 	return nil
 }
 
+// Forward returns what the objects hold by column; nil where nothing is kept.
+func (x *Index) Forward() *forward.Forward {
+	kept, _ := x.structures[forward.FamilyName].(*forward.Forward)
+	return kept
+}
+
+// Distances returns the columns that can be searched by distance; nil where there are none.
+func (x *Index) Distances() *distance.Columns {
+	columns, _ := x.structures[distance.FamilyName].(*distance.Columns)
+	return columns
+}
+
 // Validate checks everything that can be checked about the file, also what Open leaves: the checksums once more, the
 // padding, that strings, edges and lists ascend, that every keyword is found by Lookup, that each posting is an
 // object of its tile, the totals of each attribute, that keys are unique and payloads are JSON objects. It reads every
@@ -137,14 +178,17 @@ func (x *Index) Validate() error {
 			faults = append(faults, s.Verify(ctx))
 		}
 	}
-	return errors.Join(append(faults, x.objects.verify())...)
+	return errors.Join(append(faults, x.Stored.Verify())...)
 }
+
+// Name is the name of the schema.
+func (x *Index) Name() string { return x.schema.Name }
 
 // Schema returns the schema that the index was built by, with every default filled in. It must not be changed.
 func (x *Index) Schema() *schema.Schema { return x.schema }
 
 // KeywordName returns a keyword in words: the value of a Text attribute, the interval or value of a Number attribute, the number of an
-// Ordinal one, or what the column's type makes of it. It is a copy, for people.
+// Ordinal one, or, of the first attribute of a column, what its type makes of it. It is a copy, for people.
 func (x *Index) KeywordName(attr int, kw uint32) string {
 	name := x.Lists.KeywordName(attr, kw)
 	if kw >= x.Attribute(attr).Keywords {
@@ -154,7 +198,7 @@ func (x *Index) KeywordName(attr int, kw uint32) string {
 		c := &x.schema.Columns[i]
 		t := x.kinds.Column(x.schema.Kind, c.Type)
 		namer, ok := t.(column.Namer)
-		if ok && slices.ContainsFunc(t.Attributes(c), func(s schema.AttributeSpec) bool { return s.Name == x.Attribute(attr).Name }) {
+		if ok && t.Attributes(c)[0].Name == x.Attribute(attr).Name {
 			return namer.KeywordName(x.schema, c, name)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/refusal"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/wire/value"
@@ -89,7 +90,7 @@ func (pointColumn) Queries(_ *schema.Schema, c *schema.Column, first int, v colu
 // pointQueries makes a query of the family of a point, and items of the lists of nothing.
 type pointQueries struct{ first int }
 
-func (pointQueries) Items(*postings.MatchQuery, *column.Condition) error { panic("it is a Planner") }
+func (pointQueries) Items(*column.Draft, *column.Condition) error { panic("it is a Planner") }
 
 func (pointQueries) Query(c *column.Condition) (string, any, error) {
 	var near []float64
@@ -134,22 +135,19 @@ func (b *pointBuilder) Add(values []schema.Values) error {
 	return nil
 }
 
-func (b *pointBuilder) Finish(context.Context) (store.Draft, error) { return pointDraft(b.points), nil }
-
-type pointDraft []byte
-
-func (d pointDraft) Sections() int { return store.TilesOf(uint32(len(d)/16)) + 1 }
-func (d pointDraft) Work() int64   { return int64(len(d)) }
-
-func (d pointDraft) Write(_ context.Context, w *store.Writer, progress func(int64)) error {
-	tile := 0
-	for part := range slices.Chunk(d, 16*store.TileObjects) {
-		w.Add(sectionPoints, -1, tile, part)
-		tile++
-		progress(int64(tile))
+func (b *pointBuilder) Finish(context.Context) (store.Draft, error) {
+	d := store.Draft{Sections: store.TilesOf(uint32(len(b.points)/16)) + 1, Work: int64(len(b.points))}
+	d.Write = func(_ context.Context, w *store.Writer, progress func(int64)) error {
+		tile := 0
+		for part := range slices.Chunk(b.points, 16*store.TileObjects) {
+			w.Add(sectionPoints, -1, tile, part)
+			tile++
+			progress(int64(tile))
+		}
+		w.AddOptional(sectionMidpoint, -1, -1, []byte("somewhere"))
+		return w.Err()
 	}
-	w.AddOptional(sectionMidpoint, -1, -1, []byte("somewhere"))
-	return w.Err()
+	return d, nil
 }
 
 func (pointFamily) Open(f *store.File, _ *schema.Schema) (store.Structure, error) {
@@ -215,6 +213,7 @@ func pointIndex(t *testing.T, kinds index.Kinds) []byte {
 	t.Helper()
 	s, err := kinds.ParseSchema([]byte(pointSchema))
 	must(t, err)
+	s.Columns[0].Invalid = schema.InvalidError
 	objects, err := kinds.NewObjects(s, index.BuilderOptions{})
 	must(t, err)
 	add := func(at, sort string) error {
@@ -245,31 +244,34 @@ func TestKindFromElsewhere(t *testing.T) {
 	place, err := b.Array().Float(-55.2).Float(-99.9).End().Tree()
 	must(t, err)
 	match := new(postings.MatchQuery)
-	family, query, err := queries.Query(match, []column.Condition{{Attr: "at", Other: place}})
-	if err != nil || family != "points" {
-		t.Fatalf("family %q, %v", family, err)
+	plan := func(conditions ...column.Condition) (index.Plan, error) {
+		return queries.Plan(match, &index.Request{Conditions: conditions})
 	}
-	if id := x.Structure(family).(*points).nearest(query.([2]float64)); id != 100 {
+	p, err := plan(column.Condition{Attr: "at", Other: place})
+	if err != nil || p.Family != "points" {
+		t.Fatalf("family %q, %v", p.Family, err)
+	}
+	if id := x.Structure(p.Family).(*points).nearest(p.Query.([2]float64)); id != 100 {
 		t.Errorf("object %d is nearest, want 100", id)
 	}
 	if x.Structure(postings.FamilyName) != x.Lists || x.Structure("trees") != nil {
 		t.Error("Structure returns another structure")
 	}
 	two := []column.Condition{{Attr: "at", Other: place}, {Attr: "sort", Value: &column.Value{Kind: column.StringKind, String: "inn"}}}
-	if _, _, err := queries.Query(match, two); err == nil || !strings.Contains(err.Error(), "only one") {
+	if _, err := plan(two...); err == nil || !strings.Contains(err.Error(), "only one") {
 		t.Errorf("a point among other conditions: %v", err)
 	}
-	var refused *column.QueryError
-	if _, _, err := queries.Query(match, []column.Condition{{Attr: "at"}}); !errors.As(err, &refused) {
+	var refused *refusal.Error
+	if _, err := plan(column.Condition{Attr: "at"}); !errors.As(err, &refused) {
 		t.Errorf("no point: %v", err)
 	}
 	unfit := errors.New("this is why")
 	if err := queries.Conditions(match, []column.Condition{{Attr: "sort", Other: place, Refusal: unfit}}); err != unfit {
 		t.Errorf("a point in a column of categories: %v", err)
 	}
-	family, query, err = queries.Query(match, two[1:])
-	if err != nil || family != postings.FamilyName || query != match || len(match.Items) != 1 || match.Items[0].Attr != 2 { // after the two of the point
-		t.Errorf("family %s, items %+v, %v", family, match.Items, err)
+	p, err = plan(two[1:]...)
+	if err != nil || p.Family != postings.FamilyName || p.Query != match || len(match.Items) != 1 || match.Items[0].Attr != 2 { // after the two of the point
+		t.Errorf("family %s, items %+v, %v", p.Family, match.Items, err)
 	}
 	// The quadrants are in the lists: 155 of 311 points are right of 0, all objects have one value in each attribute.
 	right := x.Attributes()[0]
@@ -306,7 +308,7 @@ func TestUnknownFamily(t *testing.T) {
 	if x.Structure("points") != nil {
 		t.Error("there is a structure of an unknown family")
 	}
-	if _, err := index.OpenBytes(optional); !errors.As(err, &unsupported) || !strings.Contains(err.Error(), `type "point" is unknown`) {
+	if _, err := index.OpenBytes(optional); !errors.As(err, &unsupported) || !strings.Contains(err.Error(), `type point: rows have`) {
 		t.Errorf("a type of column that is not there: %v", err)
 	}
 	// Of a family that is there every section is checked: one is lost here, and one of the optional ones damaged.
@@ -356,7 +358,7 @@ func TestKindsThatCollide(t *testing.T) {
 		t.Errorf("a fault that the type tells: %v", err)
 	}
 	_, err = withPoints().ParseSchema([]byte(strings.Replace(pointSchema, "point", "line", 1)))
-	if err == nil || !strings.Contains(err.Error(), `type "line" is unknown: use number, category, text, payload, skip or point`) {
+	if err == nil || !strings.Contains(err.Error(), `type "line" is unknown: use number, category, text, string, set, bool, date, tree, graph, vector, point, payload or skip`) {
 		t.Errorf("a type that is not there: %v", err)
 	}
 }

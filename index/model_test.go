@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sort"
 	"strconv"
@@ -46,7 +45,7 @@ func schemaFor(t testing.TB, kind schema.Kind) *schema.Schema {
 // builder returns a builder with all objects of the model added.
 func (m *model) builder(t testing.TB, options index.BuilderOptions) *index.Builder {
 	t.Helper()
-	b, err := index.NewBuilder(schemaFor(t, schema.Rows), m.specs, options)
+	b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Rows), m.specs, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,14 +127,8 @@ func (m *model) check(t *testing.T, x *index.Index, random *rand.Rand) {
 			t.Fatalf("Text(%d) = %q, want %q", id, got, o.sequence)
 		}
 	}
-	first := uint32(0)
 	for attr := range m.specs {
 		m.checkAttribute(t, x, attr, random)
-		if a := x.Attributes()[attr]; a.First != first {
-			t.Fatalf("attribute %d: First %d, want %d", attr, a.First, first)
-		} else {
-			first += a.Keywords
-		}
 	}
 }
 
@@ -201,15 +194,12 @@ func (m *model) checkAttribute(t *testing.T, x *index.Index, attr int, random *r
 	}
 
 	s := x.ListStatistics(attr)
-	used, longest := 0, 0
+	longest := 0
 	for _, list := range lists {
-		if len(list) > 0 {
-			used++
-		}
 		longest = max(longest, len(list))
 	}
-	if int(s.Used) != used || int(s.Max) != longest || (used > 0 && len(lists[s.Longest]) != longest) {
-		t.Fatalf("attribute %d: statistics %+v, want %d used, longest %d", attr, s, used, longest)
+	if int(s.Max) != longest || longest > 0 && len(lists[s.Longest]) != longest {
+		t.Fatalf("attribute %d: statistics %+v, want longest %d", attr, s, longest)
 	}
 }
 
@@ -345,18 +335,4 @@ func randomModel(random *rand.Rand, n int) *model {
 		m.objects = append(m.objects, o)
 	}
 	return m
-}
-
-// newRandom is seeded by GENIEMQ_SEED, which a failed test names, else anew.
-func newRandom(t testing.TB) *rand.Rand {
-	t.Helper()
-	seed := rand.Uint64()
-	if text := os.Getenv("GENIEMQ_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("GENIEMQ_SEED: %v", err)
-		}
-	}
-	t.Logf("seed %d (GENIEMQ_SEED=%[1]d repeats it)", seed)
-	return rand.New(rand.NewPCG(seed, 0))
 }

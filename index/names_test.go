@@ -11,7 +11,7 @@ import (
 )
 
 func TestGramNames(t *testing.T) {
-	b, err := index.NewBuilder(schemaFor(t, schema.Sequences), []schema.AttributeSpec{{Name: "text", Type: schema.Text}}, index.BuilderOptions{})
+	b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Sequences), []schema.AttributeSpec{{Name: "text", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,33 +1,57 @@
 package index
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
-	"unicode/utf8"
 
 	"github.com/geniemq/geniemq/index/column"
+	"github.com/geniemq/geniemq/index/filter"
+	"github.com/geniemq/geniemq/index/forward"
+	"github.com/geniemq/geniemq/index/nearest"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/similarity"
+	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/pool"
 )
 
 // Queries turns user queries into queries of the structures of one open index. It is safe for concurrent use and must not
 // be used after the index is closed.
 type Queries struct {
-	schema   *schema.Schema
-	columns  []queryColumn
-	byName   map[string]int // position in columns
-	texts    []column.TextEncoder
-	planners bool      // some column is searched by a structure of its own
-	pool     sync.Pool // of *order
+	schema     *schema.Schema
+	lists      *postings.Lists
+	forward    *forward.Forward // nil: nothing is kept
+	nearby     nearest.Columns  // those that are searched by distance
+	vocabulary column.Vocabulary
+	stored     filter.Stored // the numbers that the index keeps; nil: none
+	columns    []queryColumn
+	names      []string       // of columns
+	byName     map[string]int // position in columns
+	attributes []string       // the column that each attribute is of
+	matching   []string       // the same, "" of those that Matched leaves out
+	texts      []int          // the columns that texts can be asked of, by their position
+	compared   string         // the column whose texts are compared; "": there is none
+	nearest    verify.Nearest // how, without a text
+	pool       pool.Of[scratch]
 }
 
 // queryColumn is a column that can be asked for.
 type queryColumn struct {
 	name    string
 	encoder column.QueryEncoder
-	planner column.Planner // nil: what is asked for are keywords
+	last    int                // its last attribute, of which each object with a value has a keyword; -1: it has none
+	text    column.TextEncoder // nil: takes none
+	planner column.Planner     // nil: what is asked for are keywords
+	idf     column.IDF         // nil: its values never weigh each their own
+	weighs  bool               // by the schema they do, unless a query says otherwise
+}
+
+// scratch is the memory of one query.
+type scratch struct {
+	draft     column.Draft
+	order     order
+	estimates []Estimate
 }
 
 // order is the columns of the conditions of a query before, by which those of the next are found.
@@ -39,11 +63,13 @@ const maxOrder = 4096
 // NewQueries prepares the encoding of queries for x by the schema stored in it. It fails when the attributes in the
 // file are not those that the schema declares, as in a file made by other means.
 func NewQueries(x *Index) (*Queries, error) {
-	q := &Queries{schema: x.schema, byName: make(map[string]int)}
+	q := &Queries{schema: x.schema, lists: x.Lists, forward: x.Forward(), vocabulary: x.Lists, byName: make(map[string]int)}
+	q.stored = filter.StoredBy(x.Structure(filter.StoredFamily))
 	if err := checkAttributes(x); err != nil {
 		return nil, err
 	}
 	first := 0
+	rarities := make(map[int]*similarity.Rarity) // by scale; making one takes a millisecond
 	for i := range q.schema.Columns {
 		c := &q.schema.Columns[i]
 		t := x.kinds.Column(q.schema.Kind, c.Type)
@@ -51,19 +77,41 @@ func NewQueries(x *Index) (*Queries, error) {
 		if err != nil {
 			return nil, fmt.Errorf("column %q: %w", c.Name, err)
 		}
+		before := first
 		first += len(t.Attributes(c))
+		_, grams := encoder.(column.GramEncoder)
+		q.attribute(c.Name, before, first, first == before+1 && !grams)
 		if encoder == nil {
 			continue
 		}
-		if text, ok := encoder.(column.TextEncoder); ok {
-			q.texts = append(q.texts, text)
+		at := queryColumn{name: c.Name, encoder: encoder, last: -1, weighs: c.IDF}
+		if n := len(t.Attributes(c)); n > 0 {
+			at.last = first - 1
 		}
-		planner, _ := encoder.(column.Planner)
-		q.planners = q.planners || planner != nil
+		if w, ok := t.(column.Weigher); ok && w.Weighs() {
+			scale := cmp.Or(c.IDFScale, schema.DefaultIDFScale)
+			if rarities[scale] == nil {
+				if rarities[scale], err = similarity.NewRarity(x.Lists, x.Objects(), scale); err != nil {
+					return nil, fmt.Errorf("column %q: %w", c.Name, err)
+				}
+			}
+			at.idf = rarities[scale]
+		}
+		at.text, _ = encoder.(column.TextEncoder)
+		at.planner, _ = encoder.(column.Planner)
+		if grams, ok := encoder.(column.GramEncoder); ok {
+			q.compared, q.nearest = c.Name, verify.Nearest{Texts: x, NGram: grams.NGram()}
+		}
+		if at.text != nil {
+			q.texts = append(q.texts, len(q.columns))
+		}
 		q.byName[c.Name] = len(q.columns)
-		q.columns = append(q.columns, queryColumn{c.Name, encoder, planner})
+		q.columns, q.names = append(q.columns, at), append(q.names, c.Name)
 	}
-	q.pool.New = func() any { return new(order) }
+	q.nearby = nearest.Columns{Schema: q.schema, Distances: x.Distances()}
+	for _, at := range q.texts {
+		q.nearby.Texts = append(q.nearby.Texts, q.columns[at].name)
+	}
 	return q, nil
 }
 
@@ -78,68 +126,43 @@ func checkAttributes(x *Index) error {
 	return nil
 }
 
-// Text makes dst the query for a text: its distinct words in each text column of documents, or the ordered
-// n-grams of a sequence, all with weight 1. Words that the index does not have match nothing, so that dst may
-// end up without spans. The error is a *column.QueryError, and dst is then of no use.
-func (q *Queries) Text(dst *postings.MatchQuery, text string) error {
-	dst.Reset()
-	switch {
-	case len(q.texts) == 0:
-		return column.Refuse("index %s holds %s and cannot be asked with text: use row or items", q.schema.Name, q.schema.Kind)
-	case strings.TrimSpace(text) == "":
-		return column.Refuse("text is empty: write what to look for")
-	case !utf8.ValidString(text):
-		return column.Refuse("text is not valid UTF-8")
-	}
-	for _, encoder := range q.texts {
-		if err := encoder.Text(dst, text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// Compared is the column whose texts are stored apart from the payloads, because they are compared with those that are looked for; "" where
+// there is none.
+func (q *Queries) Compared() string { return q.compared }
 
-// Conditions makes dst the query for a list of conditions, one item each and in their order. The error is a
-// *column.QueryError, or the Refusal of a condition, and dst is then of no use.
-func (q *Queries) Conditions(dst *postings.MatchQuery, conditions []column.Condition) error {
-	dst.Reset()
-	if len(conditions) == 0 {
-		return column.Refuse("the query has no conditions: name at least one attribute of index %s (%s)",
-			q.schema.Name, q.names())
+// Rescore is the order of the k hits that are wanted for a text, where they are compared; nil where it is that of counts.
+func (q *Queries) Rescore(text string, k int) verify.Rescore {
+	if q.compared == "" {
+		return nil
 	}
-	s := q.pool.Get().(*order)
-	defer q.pool.Put(s)
-	for i := range conditions {
-		c := &conditions[i]
-		at, ok := s.find(q, i, c.Attr)
-		if !ok {
-			return q.unknown(c.Attr)
-		}
-		if q.columns[at].planner != nil {
-			return q.alone(c.Attr)
-		}
-		if err := q.columns[at].encoder.Items(dst, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Query makes the query of a list of conditions, and says of which family's structure: as a rule it is dst, of the lists, as Conditions makes it.
-// A condition on a column that is searched by a structure of its own stands alone and becomes a query of that. The error is as of Conditions.
-func (q *Queries) Query(dst *postings.MatchQuery, conditions []column.Condition) (family string, query any, err error) {
-	if q.planners && len(conditions) == 1 {
-		c := &conditions[0]
-		if at, ok := q.byName[c.Attr]; ok && q.columns[at].planner != nil {
-			return q.columns[at].planner.Query(c)
-		}
-	}
-	return postings.FamilyName, dst, q.Conditions(dst, conditions)
+	nearest := q.nearest
+	nearest.Text, nearest.K = []rune(text), k
+	return &nearest
 }
 
 // alone refuses a condition that cannot be among others.
 func (q *Queries) alone(name string) error {
 	return column.Refuse("column %q is searched by itself: a condition on it must be the only one of its query", name)
+}
+
+// unknown explains a name that is no attribute: a typing error, or a column that is not indexed.
+func (q *Queries) unknown(name string) error {
+	for i := range q.schema.Columns {
+		if c := &q.schema.Columns[i]; c.Name == name {
+			reason := "not indexed"
+			if q.nearby.Distances.Column(name) != nil {
+				return column.Refuse("column %q of index %s is searched by distance alone: ask it with vector or point, and column, and not in conditions", name, q.schema.Name)
+			}
+			if c.Type == schema.PayloadColumn {
+				reason = "stored but not indexed"
+			}
+			return column.Refuse("column %q of index %s is %s (type %s), so it cannot be searched", name, q.schema.Name, reason, c.Type)
+		}
+	}
+	if best := schema.Nearest(name, q.names); best != "" {
+		return column.Refuse("attribute %q is not in index %s (did you mean %s?)", name, q.schema.Name, best)
+	}
+	return column.Refuse("attribute %.80q is not in index %s (it has %s)", name, q.schema.Name, schema.List(q.names))
 }
 
 // find finds the column of a query's i-th condition. Those who ask often name the same columns in the same

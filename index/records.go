@@ -3,9 +3,12 @@ package index
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/geniemq/geniemq/index/column"
+	"github.com/geniemq/geniemq/index/filling"
+	"github.com/geniemq/geniemq/index/objects"
 	"github.com/geniemq/geniemq/index/schema"
 )
 
@@ -15,7 +18,11 @@ type Objects struct {
 	*Builder
 	columns []recordColumn
 	values  []schema.Values // of a record, by column
-	payload *payloadWriter
+	blocks  bool            // some encoder is a column.BlockEncoder
+	payload *objects.PayloadWriter
+
+	cells    filling.Cells   // of the record of Add
+	fillings filling.Columns // by column
 }
 
 // recordColumn is where the values of a column go.
@@ -23,6 +30,7 @@ type recordColumn struct {
 	encoder column.ObjectEncoder // nil: nowhere
 	first   int                  // its first attribute
 	types   []schema.AttributeType
+	strict  bool // a cell that it cannot take is a fault of its record
 }
 
 // NewObjects begins an index of records of the built-in kinds; see Kinds.NewObjects.
@@ -30,8 +38,11 @@ func NewObjects(s *schema.Schema, options BuilderOptions) (*Objects, error) {
 	return Builtin().NewObjects(s, options)
 }
 
-// NewObjects begins an index of records, with the attributes of the schema's columns.
+// NewObjects begins an index of records, with the attributes of the schema's columns. What the schema leaves to the data has been learned (Kinds.Learn).
 func (k Kinds) NewObjects(s *schema.Schema, options BuilderOptions) (*Objects, error) {
+	if name := k.unlearned(s); name != "" {
+		return nil, fmt.Errorf("column %q: something of it has to be learned from data first (Learn)", name)
+	}
 	b, err := k.NewBuilder(s, k.Attributes(s), options)
 	if err != nil {
 		return nil, err
@@ -42,8 +53,8 @@ func (k Kinds) NewObjects(s *schema.Schema, options BuilderOptions) (*Objects, e
 func (b *Builder) records() (*Objects, error) {
 	s := b.schema
 	o := &Objects{
-		Builder: b, payload: newPayloadWriter(s),
-		columns: make([]recordColumn, len(s.Columns)), values: make([]schema.Values, len(s.Columns)),
+		Builder: b,
+		columns: make([]recordColumn, len(s.Columns)), values: make([]schema.Values, len(s.Columns)), fillings: make(filling.Columns, len(s.Columns)),
 	}
 	next := 0
 	for i := range s.Columns {
@@ -53,61 +64,121 @@ func (b *Builder) records() (*Objects, error) {
 		if err != nil {
 			return nil, fmt.Errorf("column %q: %w", c.Name, err)
 		}
-		o.columns[i] = recordColumn{encoder: encoder, first: next}
+		o.columns[i] = recordColumn{encoder: encoder, first: next, strict: c.Invalid == schema.InvalidError}
+		o.fillings[i].Name = c.Name
+		if _, ok := encoder.(column.BlockEncoder); ok {
+			o.blocks = true
+		}
 		for _, spec := range t.Attributes(c) {
 			o.columns[i].types = append(o.columns[i].types, spec.Type)
 			next++
 		}
 	}
+	o.payload = objects.NewPayloadWriter(s)
 	return o, nil
 }
 
 // Add adds one record as the next object. A *RecordError concerns this record alone and leaves the builder as it
-// was before; any other error is the builder's and the whole index's.
+// was before; any other error is the builder's and the whole index's. Many records are added faster by AddAll.
 func (o *Objects) Add(rec *schema.Record) error {
-	if len(rec.Cells) != len(o.schema.Columns) {
-		return fmt.Errorf("the record has %d cells, the schema has %d columns", len(rec.Cells), len(o.schema.Columns))
-	}
-	text := ""
-	for i := range o.columns {
-		v := &o.values[i]
-		v.Reset()
-		if o.columns[i].encoder == nil {
-			continue
-		}
-		if err := o.columns[i].encoder.Encode(v, &rec.Cells[i]); err != nil {
-			return &RecordError{Line: rec.Line, Column: o.schema.Columns[i].Name, Reason: err.Error()}
-		}
-		if v.Text != "" {
-			text = v.Text
-		}
-	}
-	payload, column, err := o.payload.object(rec)
+	o.cells.Reset()
+	payload, text, err := o.encode(rec, o.values, o.payload, &o.cells)
 	if err != nil {
-		return &RecordError{Line: rec.Line, Column: o.schema.Columns[column].Name, Reason: "cannot be stored as JSON: " + err.Error(), Err: err}
+		return err
 	}
 	for i := range o.columns {
-		if err := o.addValues(&o.columns[i], &o.values[i]); err != nil {
+		if block, ok := o.columns[i].encoder.(column.BlockEncoder); ok {
+			if err := block.EncodeAll([]*schema.Values{&o.values[i]}); err != nil {
+				return fmt.Errorf("column %q: %w", o.schema.Columns[i].Name, err)
+			}
+		}
+		if err := o.columns[i].addValues(o, &o.values[i]); err != nil {
 			o.DiscardObject()
 			return fmt.Errorf("column %q: %w", o.schema.Columns[i].Name, err)
 		}
 	}
 	if err = o.EndObject(rec.Key, payload, text); err == nil {
+		o.fillings.Count(&o.cells, 0, false)
 		return o.addToFamilies(o.values)
 	}
-	if duplicate := (*DuplicateKeyError)(nil); errors.As(err, &duplicate) {
+	return o.recordError(rec, err)
+}
+
+// encode makes values of a record's cells, and what is stored of it, which is good until the writer is used again. Cells that their columns cannot take
+// are emptied, unless the column says that this is a fault of the record. What became of the cells is added to c. The error, which adds nothing, is a
+// *RecordError, or the whole index's.
+func (o *Objects) encode(rec *schema.Record, values []schema.Values, w *objects.PayloadWriter, c *filling.Cells) (payload []byte, text string, err error) {
+	if len(rec.Cells) != len(o.schema.Columns) {
+		return nil, "", fmt.Errorf("the record has %d cells, the schema has %d columns", len(rec.Cells), len(o.schema.Columns))
+	}
+	sequences := o.schema.Kind == schema.Sequences
+	mark := c.Mark()
+	defer func() {
+		if err != nil {
+			c.Forget(mark)
+		}
+	}()
+	for i := range o.columns {
+		v, cell := &values[i], &rec.Cells[i]
+		state, why := filling.Filled, filling.Invalid{}
+		if cell.Empty() {
+			state = filling.Missing
+		}
+		v.Reset()
+		if o.columns[i].encoder != nil {
+			err := o.columns[i].encoder.Encode(v, cell)
+			if err != nil && !o.columns[i].strict && state == filling.Filled {
+				state, why = filling.Refused, filling.Invalid{Line: rec.Line, Reason: err.Error()}
+				cell.Values, cell.JSON, cell.Vector = cell.Values[:0], nil, cell.Vector[:0]
+				v.Reset()
+				err = o.columns[i].encoder.Encode(v, cell)
+			}
+			if err != nil {
+				return nil, "", &RecordError{Line: rec.Line, Column: o.schema.Columns[i].Name, Reason: err.Error()}
+			}
+		}
+		c.Add(state, why)
+		if sequences && v.Text != "" {
+			text = v.Text
+		}
+	}
+	payload, column, err := w.Object(rec)
+	if err != nil {
+		return nil, "", &RecordError{Line: rec.Line, Column: o.schema.Columns[column].Name, Reason: "cannot be stored as JSON: " + err.Error(), Err: err}
+	}
+	return payload, text, nil
+}
+
+// Fillings says of each column what became of its cells. Records of AddAll and Add are counted, once they are objects.
+func (o *Objects) Fillings() filling.Columns { return slices.Clone(o.fillings) }
+
+// recordError is the error of a record whose key is another's; any other stays as it is.
+func (o *Objects) recordError(rec *schema.Record, err error) error {
+	if duplicate := (*objects.DuplicateKeyError)(nil); errors.As(err, &duplicate) {
 		return &RecordError{Line: rec.Line, Column: o.schema.Key, Reason: duplicate.Error(), Err: err}
 	}
 	return err
 }
 
-// addValues adds the values of a column to the lists of its attributes.
-func (o *Objects) addValues(c *recordColumn, v *schema.Values) error {
+// valueTaker is what values go into: a Builder, or a batch for one.
+type valueTaker interface {
+	AddNumber(attr int, v float64) error
+	AddString(attr int, v string)
+	AddOrdinal(attr int, v uint32) error
+}
+
+// addValues adds the values of a column to its attributes.
+func (c *recordColumn) addValues(to valueTaker, v *schema.Values) error {
 	if len(c.types) == 1 {
-		return o.addTo(c.first, c.types[0], v.Numbers, v.Strings, v.Ordinals)
+		return addTo(to, c.first, c.types[0], v.Numbers, v.Strings, v.Ordinals)
 	}
+	start := 0
 	for i, t := range c.types {
-		if err := o.addTo(c.first+i, t, ith(v.Numbers, i), ith(v.Strings, i), ith(v.Ordinals, i)); err != nil {
+		texts := ith(v.Strings, i)
+		if i < len(v.Ends) {
+			texts, start = v.Strings[start:v.Ends[i]], v.Ends[i]
+		}
+		if err := addTo(to, c.first+i, t, ith(v.Numbers, i), texts, ith(v.Ordinals, i)); err != nil {
 			return err
 		}
 	}
@@ -117,21 +188,21 @@ func (o *Objects) addValues(c *recordColumn, v *schema.Values) error {
 // ith is the part of a column's values that is of its i-th attribute.
 func ith[T any](values []T, i int) []T { return values[min(i, len(values)):min(i+1, len(values))] }
 
-func (o *Objects) addTo(attr int, t schema.AttributeType, numbers []float64, texts []string, ordinals []uint32) error {
+func addTo(to valueTaker, attr int, t schema.AttributeType, numbers []float64, texts []string, ordinals []uint32) error {
 	switch t {
 	case schema.Number:
 		for _, v := range numbers {
-			if err := o.AddNumber(attr, v); err != nil {
+			if err := to.AddNumber(attr, v); err != nil {
 				return err
 			}
 		}
 	case schema.Text:
 		for _, v := range texts {
-			o.AddString(attr, v)
+			to.AddString(attr, v)
 		}
 	case schema.Ordinal:
 		for _, v := range ordinals {
-			if err := o.AddOrdinal(attr, v); err != nil {
+			if err := to.AddOrdinal(attr, v); err != nil {
 				return err
 			}
 		}
@@ -145,7 +216,7 @@ type RecordError struct {
 	Line   int64  // 1-based line of the source, 0 when unknown
 	Column string // empty when the fault is not one column's
 	Reason string
-	Err    error // the builder's error, such as *DuplicateKeyError; else nil
+	Err    error // the builder's error, such as *objects.DuplicateKeyError; else nil
 }
 
 func (e *RecordError) Error() string {

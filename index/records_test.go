@@ -1,9 +1,9 @@
 package index_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,15 +14,21 @@ import (
 	"github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/postings/single"
+	"github.com/geniemq/geniemq/index/refusal"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
 )
 
+// parseSchema reads a schema. Its columns refuse what they cannot take, unless the text says otherwise, so that tests see why.
 func parseSchema(t testing.TB, text string) *schema.Schema {
 	t.Helper()
 	s, err := index.Builtin().ParseSchema([]byte(text))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i := range s.Columns {
+		s.Columns[i].Invalid = cmp.Or(s.Columns[i].Invalid, schema.InvalidError)
 	}
 	return s
 }
@@ -111,22 +117,11 @@ func loadRecords(t testing.TB, from *schema.Schema, path string, options load.Op
 		t.Fatal(err)
 	}
 	defer r.Close()
-	var records []schema.Record
-	for {
-		var rec schema.Record
-		err := r.Next(&rec)
-		var skip *load.BadRecord
-		switch {
-		case err == io.EOF:
-			return records
-		case errors.As(err, &skip) && bad != nil:
-			bad(skip)
-		case err != nil:
-			t.Fatal(err)
-		default:
-			records = append(records, rec)
-		}
+	records, err := r.All(bad)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return records
 }
 
 // loadIndex builds an index of all records of a file.
@@ -145,6 +140,14 @@ func loadIndex(t testing.TB, from *schema.Schema, path string, options load.Opti
 func matchCounts(x *index.Index, q *postings.MatchQuery) []uint64 {
 	counts := make([]uint64, x.Objects())
 	var decoder postings.Decoder
+	for _, p := range q.Presences {
+		counter := single.Counter{Lists: x.Lists, Query: q}
+		for id := range counts {
+			if counter.Holds(p, uint32(id)) {
+				counts[id] += uint64(p.Weight)
+			}
+		}
+	}
 	for tile := range x.Tiles() {
 		base := tile * store.TileObjects
 		for _, item := range q.Items {
@@ -205,11 +208,11 @@ func checkQuery(t testing.TB, x *index.Index, q *postings.MatchQuery) {
 	}
 }
 
-func wantQueryError(t testing.TB, err error, parts ...string) {
+func wantRefusal(t testing.TB, err error, parts ...string) {
 	t.Helper()
-	var bad *column.QueryError
+	var bad *refusal.Error
 	if !errors.As(err, &bad) {
-		t.Errorf("error %v is no QueryError", err)
+		t.Errorf("error %v is no refusal", err)
 		return
 	}
 	for _, part := range parts {

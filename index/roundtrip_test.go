@@ -13,6 +13,7 @@ import (
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestRoundTrip compares built indexes with the objects they were built from, at the sizes where bitmaps and
@@ -21,7 +22,7 @@ func TestRoundTrip(t *testing.T) {
 	const T = store.TileObjects
 	for _, n := range []int{0, 1, 2, 31, 32, 33, 63, 64, 65, 1000, T - 1, T, T + 1, 2*T + 3} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
-			random := newRandom(t)
+			random := seeded.Rand(t)
 			m := randomModel(random, n)
 			m.check(t, m.open(t), random)
 		})
@@ -32,7 +33,7 @@ func TestRoundTrip(t *testing.T) {
 func TestVocabularySizes(t *testing.T) {
 	for _, keywords := range []int{1, 31, 32, 33, 64, 100_000} {
 		t.Run(strconv.Itoa(keywords), func(t *testing.T) {
-			random := newRandom(t)
+			random := seeded.Rand(t)
 			m := &model{specs: []schema.AttributeSpec{
 				{Name: "text", Type: schema.Text}, {Name: "ordinal", Type: schema.Ordinal, Keywords: uint32(keywords)},
 			}}
@@ -57,7 +58,7 @@ func TestRepeats(t *testing.T) {
 		{values: [][]any{{"x", "y", "x"}}}, {values: [][]any{many}}, {values: [][]any{nil}}, {values: [][]any{{"x"}}},
 	}
 	x := m.open(t)
-	m.check(t, x, newRandom(t))
+	m.check(t, x, seeded.Rand(t))
 	if a := x.Attributes()[0]; a.MaxPerObject != 70_000 || a.Objects != 3 {
 		t.Errorf("MaxPerObject %d of %d objects, want 70000 of 3", a.MaxPerObject, a.Objects)
 	}
@@ -72,7 +73,7 @@ func TestRepeats(t *testing.T) {
 
 // TestSameBytes checks that the bytes depend on the input alone: not on the run, the workers, or where they go.
 func TestSameBytes(t *testing.T) {
-	random := newRandom(t)
+	random := seeded.Rand(t)
 	m := randomModel(random, store.TileObjects+1000)
 	want := m.bytes(t, index.BuilderOptions{Workers: 1})
 	if !bytes.Equal(want, m.bytes(t, index.BuilderOptions{Workers: 7})) {
@@ -127,7 +128,7 @@ func TestFormatIsStable(t *testing.T) {
 
 // TestUnaligned opens bytes that do not begin at a multiple of 8.
 func TestUnaligned(t *testing.T) {
-	random := newRandom(t)
+	random := seeded.Rand(t)
 	m := randomModel(random, 500)
 	data := m.bytes(t, index.BuilderOptions{})
 	for shift := 1; shift < 8; shift++ {
@@ -142,7 +143,7 @@ func TestUnaligned(t *testing.T) {
 
 // TestLookupAllocatesNothing holds the path of every query to its promise.
 func TestLookupAllocatesNothing(t *testing.T) {
-	m := randomModel(newRandom(t), 2000)
+	m := randomModel(seeded.Rand(t), 2000)
 	m.specs[3].Layout = schema.LayoutPostings.String()
 	x := m.open(t)
 	word := attributeOf(t, x, "word")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/column"
+	"github.com/geniemq/geniemq/index/objects"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 )
@@ -186,7 +187,7 @@ func TestConditionErrors(t *testing.T) {
 		var query postings.MatchQuery
 		good := column.Condition{Attr: "age", Value: number(1)}
 		err := q.Conditions(&query, []column.Condition{good, c.condition})
-		wantQueryError(t, err, c.want)
+		wantRefusal(t, err, c.want)
 		if err != nil && len(err.Error()) > 500 {
 			t.Errorf("error of %d bytes", len(err.Error()))
 		}
@@ -196,11 +197,12 @@ func TestConditionErrors(t *testing.T) {
 		}
 	}
 	var query postings.MatchQuery
-	wantQueryError(t, q.Conditions(&query, nil), "no conditions", "age, size, sex, tags, empty")
+	wantRefusal(t, q.Conditions(&query, nil), "no conditions", "age, size, sex, tags, empty")
 }
 
 func TestRowRecords(t *testing.T) {
-	b := newBuilder(t, parseSchema(t, strings.Replace(tableSchema, "kind: rows", "kind: rows\nkey: id", 1)))
+	strict := strings.NewReplacer("kind: rows", "kind: rows\nkey: id", "type: number", "type: number, invalid: error", "type: category", "type: category, invalid: error")
+	b := newBuilder(t, parseSchema(t, strict.Replace(tableSchema)))
 	cells := func(column int, cell schema.Cell) []schema.Cell {
 		all := make([]schema.Cell, 7)
 		all[0] = schema.Cell{Values: []string{"1"}}
@@ -226,7 +228,7 @@ func TestRowRecords(t *testing.T) {
 	}
 	b.add(&schema.Record{Key: "a", Cells: cells(0, schema.Cell{Values: []string{" +1.5e1 ", "-0", ".5"}})})
 	b.add(&schema.Record{Key: "b", Cells: cells(4, schema.Cell{JSON: json.RawMessage("[1, {\"x\": \"<\"} ]")})})
-	var duplicate *index.DuplicateKeyError
+	var duplicate *objects.DuplicateKeyError
 	var bad *index.RecordError
 	err := b.objects.Add(&schema.Record{Line: 9, Key: "a", Cells: cells(0, schema.Cell{})})
 	if !errors.As(err, &bad) || !errors.As(err, &duplicate) || bad.Line != 9 || bad.Column != "id" {

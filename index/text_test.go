@@ -16,6 +16,7 @@ import (
 	"github.com/geniemq/geniemq/index/ngram"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/naive"
 )
 
 // keywords returns the names of all keywords of an attribute.
@@ -122,9 +123,9 @@ columns:
 	if got := top(matchCounts(x, &query), 9); !slices.Equal(got, []hit{{0, 2}}) {
 		t.Errorf("hits %v", got)
 	}
-	wantQueryError(t, q.Conditions(&query, []column.Condition{{Attr: "body", Value: text("blue sky")}}), `"body"`, "2 words", "use text")
-	wantQueryError(t, q.Conditions(&query, []column.Condition{{Attr: "body", Value: text("!")}}), "no word")
-	wantQueryError(t, q.Conditions(&query, []column.Condition{{Attr: "note", Value: text("x")}}), "stored but not indexed")
+	wantRefusal(t, q.Conditions(&query, []column.Condition{{Attr: "body", Value: text("blue sky")}}), `"body"`, "2 words", "use text")
+	wantRefusal(t, q.Conditions(&query, []column.Condition{{Attr: "body", Value: text("!")}}), "no word")
+	wantRefusal(t, q.Conditions(&query, []column.Condition{{Attr: "note", Value: text("x")}}), "stored but not indexed")
 }
 
 // Example 5.1 of the paper: S = aabaab has the ordered 3-grams (aab,0) (aba,0) (baa,0) (aab,1); padding adds
@@ -171,7 +172,7 @@ func TestSequencesCountGramOverlap(t *testing.T) {
 		}
 		return string(runes)
 	}
-	for n := 1; n <= ngram.MaxN; n++ {
+	for n := 1; n <= schema.MaxNGram; n++ {
 		from := parseSchema(t, "{name: n, kind: sequences}")
 		from.NGram = n
 		b := newBuilder(t, from)
@@ -187,7 +188,7 @@ func TestSequencesCountGramOverlap(t *testing.T) {
 			var query postings.MatchQuery
 			err := q.Text(&query, asked)
 			if strings.TrimSpace(asked) == "" {
-				wantQueryError(t, err, "empty")
+				wantRefusal(t, err, "empty")
 				continue
 			}
 			if err != nil {
@@ -195,7 +196,7 @@ func TestSequencesCountGramOverlap(t *testing.T) {
 			}
 			checkQuery(t, x, &query)
 			for id, got := range matchCounts(x, &query) {
-				want := ngram.Overlap([]rune(asked), []rune(texts[id]), n)
+				want := naive.GramOverlap([]rune(asked), []rune(texts[id]), n)
 				if id == 0 {
 					want = 0
 				}
@@ -213,15 +214,15 @@ func TestTextErrors(t *testing.T) {
 	_, sequences := textIndex(t, "{name: seqs, kind: sequences}", "x")
 	_, rows := textIndex(t, "{name: table, kind: rows, columns: [{name: a, type: category}]}", "x")
 	for _, q := range []*index.Queries{documents, sequences} {
-		wantQueryError(t, q.Text(&query, ""), "text is empty")
-		wantQueryError(t, q.Text(&query, " \t\n"), "text is empty")
-		wantQueryError(t, q.Text(&query, "M\xfcnchen"), "not valid UTF-8")
+		wantRefusal(t, q.Text(&query, ""), "text is empty")
+		wantRefusal(t, q.Text(&query, " \t\n"), "text is empty")
+		wantRefusal(t, q.Text(&query, "M\xfcnchen"), "not valid UTF-8")
 	}
 	if err := documents.Text(&query, "!!"); err != nil {
 		t.Errorf("a text without words is a query without hits, not an error: %v", err)
 	}
-	wantQueryError(t, rows.Text(&query, "x"), "index table holds rows", "use row or items")
-	wantQueryError(t, sequences.Conditions(&query, []column.Condition{{Attr: "text", Value: text("x")}}), "use text")
+	wantRefusal(t, rows.Text(&query, "x"), "index table holds rows", "use row or items")
+	wantRefusal(t, sequences.Conditions(&query, []column.Condition{{Attr: "text", Value: text("x")}}), "use text")
 }
 
 func TestTextRecordErrors(t *testing.T) {
