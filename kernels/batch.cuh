@@ -69,10 +69,36 @@ struct Batch {
   uint32_t planesOfGroup;
 };
 
+// What passes the filters of a batch (filter.cu). Kernels have variants for batches with filters, which take it beside what they take
+// without: so those without are the same machine code that they would be if there were no filters.
+struct Filters {
+  const uint32_t* passing;        // by filter, passingWords each: a bit an object of the range, tile after tile
+  const uint32_t* passingOfTile;  // by filter and tile: how many objects pass
+  const uint32_t* filterOf;       // of each query its filter, kNoFilter, or with kFilterOnly
+  uint32_t passingWords, unused;
+};
+
+struct FilteredBatch {
+  Batch batch;
+  Filters filters;
+};
+
+constexpr uint32_t kTileWords = kTileObjects / 32;  // of a bit an object
+constexpr uint32_t kNoFilter = ~0u;
+constexpr uint32_t kFilterOnly = 1u << 31;  // the query asks for nothing else
+
 // The host has mirrors of these: gpuexec/cuda/abi.
-static_assert(sizeof(Section) == 16 && sizeof(Span) == 16 && sizeof(Query) == 40 && sizeof(State) == 32 && sizeof(Batch) == 104);
+static_assert(sizeof(Section) == 16 && sizeof(Span) == 16 && sizeof(Query) == 40 && sizeof(State) == 32 && sizeof(Batch) == 104 && sizeof(FilteredBatch) == 136);
 
 #ifdef __CUDACC__
+// What a kernel's variant for filters has beside the other, which has nothing of it.
+template <bool FILTERED>
+struct Meets {};
+template <>
+struct Meets<true> {
+  const Filters& filters;
+};
+
 // The number of keywords below one that a directory has.
 __device__ __forceinline__ uint32_t rankOf(const unsigned long long* words, uint32_t keyword) {
   const uint64_t w = __ldg(words + keyword / 32);

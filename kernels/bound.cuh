@@ -127,6 +127,11 @@ struct BoundMatch {
   uint32_t base;         // id of the part's object 0
   uint32_t most;         // objects marked in the wave before a query is given up
 };
-static_assert(sizeof(BoundCodes) == 40 && sizeof(BoundPlan) == 64 && sizeof(BoundMatch) == 88);
+
+struct FilteredBound {
+  BoundMatch bound;
+  Filters filters;
+};
+static_assert(sizeof(BoundCodes) == 40 && sizeof(BoundPlan) == 64 && sizeof(BoundMatch) == 88 && sizeof(FilteredBound) == 120);
 
 }  // namespace geniemq

@@ -17,6 +17,7 @@
 #include "batch.cuh"
 #include "block.cuh"
 #include "counters.cuh"
+#include "listed.cuh"
 #include "planes.cuh"
 #include "rare.cuh"
 
@@ -34,10 +35,24 @@ struct alignas(16) Segment {
 
 constexpr uint32_t kShortSpans = 64;  // up to so many spans one warp plans
 constexpr uint32_t kNoted = 512;      // objects that can be noted
+constexpr uint32_t kFewPassing = kTileObjects / 8;  // of a tile, see gatePassing
 constexpr uint32_t kNoteUnits = 1024; // up to so many units noting is cheaper than reading all counters
 
-template <int BITS, int THREADS, int PARTS>
-struct Match {
+// What of a group passes: a bit an object, or a list of the tile's; null: all of it.
+template <bool FILTERED>
+struct Passing : Meets<FILTERED> {};
+template <>
+struct Passing<true> : Meets<true> {
+  const uint32_t* passing;
+  uint32_t passingOfTile;  // how many objects
+  const uint16_t* list;    // unless null: of them, and passing is no bits
+};
+static_assert(kMostListed <= kNoted);
+
+// FILTERED: queries may have filters. What does not pass its query's is not noted, or its counter is cleared before the Gate, so that
+// the Gate is the same.
+template <int BITS, int THREADS, int PARTS, bool FILTERED>
+struct Match : Passing<FILTERED> {
   using C = Counters<BITS>;
   static constexpr uint32_t kObjects = kTileObjects / PARTS;  // of a group
   static constexpr uint32_t kWords = kObjects / C::kPerWord;
@@ -62,8 +77,9 @@ struct Match {
   const uint32_t tile, lowest;  // the group is [lowest, lowest + kObjects) of the tile
   const uint32_t threshold;
 
-  __device__ Match(const Batch& b, Shared& s)
-      : batch(b),
+  __device__ Match(const Batch& b, Shared& s, const Passing<FILTERED>& p)
+      : Passing<FILTERED>(p),
+        batch(b),
         shared(s),
         query(b.queries[b.firstQuery + blockIdx.x]),
         state(b.states[b.firstQuery + blockIdx.x]),
@@ -74,6 +90,22 @@ struct Match {
 
   __device__ void run() {
     if (threshold > query.bound) return;
+    if constexpr (FILTERED) {
+      const Filters& filters = this->filters;
+      if (const uint32_t filter = filters.filterOf[batch.firstQuery + blockIdx.x]; filter != kNoFilter) {
+        const size_t number = filter & ~kFilterOnly;
+        this->passingOfTile = filters.passingOfTile[number * (filters.passingWords / kTileWords) + tile];
+        if (this->passingOfTile == 0) return;
+        this->passing = filters.passing + number * filters.passingWords + size_t{tile} * kTileWords;
+        if (this->passingOfTile & kListed) {
+          this->passingOfTile &= ~kListed;
+          if (this->passingOfTile == 0) return;
+          this->list = reinterpret_cast<const uint16_t*>(this->passing);
+        } else {
+          this->passing += lowest / 32;
+        }
+      }
+    }
     if (query.spans <= min(kShortSpans, batch.roundSpans))
       runShort();
     else
@@ -88,7 +120,8 @@ struct Match {
     const uint32_t units = shared.units;
     if (units == 0 && query.planeSpans == 0 && query.rareSpans == 0) return;
     // Objects that planes alone bring to the threshold are not noted.
-    const bool note = units <= kNoteUnits && threshold > 1 && query.planeSpans == 0;
+    bool note = units <= kNoteUnits && threshold > 1 && query.planeSpans == 0;
+    if constexpr (FILTERED) note = note && this->list == nullptr;  // whose few counters are looked at at last
     if (units == 0) {
     } else if (note) {
       scan<true>(shared.segments, query.spans, units);
@@ -162,7 +195,86 @@ struct Match {
     __syncthreads();
     if (shared.postings == 0 && !runs) return;
     if (threadIdx.x == 0 && shared.postings != 0) atomicAdd(reinterpret_cast<unsigned long long*>(&state.postings), shared.postings);
+    if constexpr (FILTERED) {
+      if (this->passing != nullptr) return gatePassing(note && shared.notes <= kNoted);
+    }
     gate(note && shared.notes <= kNoted);
+  }
+
+  // The Gate for objects that pass. noted: of these every one that may pass the Gate has been noted. Where few pass their counters
+  // alone are looked at.
+  __device__ void gatePassing(bool noted) {
+    if (this->list != nullptr) {
+      noteListed();
+      if (shared.notes > query.k) keepNoted();
+      return gate(true);
+    }
+    if (!noted && this->passingOfTile <= kFewPassing) {
+      notePicked();
+      noted = true;
+    }
+    // Where more are noted than may pass, or than can be noted, all counters are read.
+    if (!noted || shared.notes > min(query.k, kNoted)) clearOthers();
+    gate(noted);
+  }
+
+  // Notes of the objects that pass those that reach the threshold.
+  __device__ void notePicked() {
+    __syncthreads();  // notes has been read
+    if (threadIdx.x == 0) shared.notes = 0;
+    __syncthreads();
+    for (uint32_t w = threadIdx.x; w < kObjects / 32; w += THREADS) {
+      for (uint32_t bits = __ldg(this->passing + w); bits != 0; bits &= bits - 1) {
+        const uint32_t id = w * 32 + __ffs(bits) - 1;
+        if (counters.get(id) < threshold) continue;
+        const uint32_t place = atomicAdd(&shared.notes, 1);
+        if (place < kNoted) shared.noted[place] = id;
+      }
+    }
+    __syncthreads();
+  }
+
+  // Notes of the listed objects those of the group that reach the threshold.
+  __device__ void noteListed() {
+    __syncthreads();  // notes has been read
+    if (threadIdx.x == 0) shared.notes = 0;
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < this->passingOfTile; i += THREADS) {
+      const uint32_t id = __ldg(this->list + i) - lowest;
+      if (PARTS > 1 && id >= kObjects || counters.get(id) < threshold) continue;
+      shared.noted[atomicAdd(&shared.notes, 1)] = id;
+    }
+    __syncthreads();
+  }
+
+  // Clears all counters but those of noted objects, so that those alone are found by reading all.
+  __device__ void keepNoted() {
+    constexpr uint32_t kEach = (kMostListed + THREADS - 1) / THREADS;
+    uint32_t own[kEach];
+#pragma unroll
+    for (uint32_t j = 0; j < kEach; j++) {
+      const uint32_t i = j * THREADS + threadIdx.x;
+      own[j] = i < shared.notes ? counters.get(shared.noted[i]) : 0;
+    }
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < kWords / 4; i += THREADS) reinterpret_cast<uint4*>(shared.counters)[i] = make_uint4(0, 0, 0, 0);
+    __syncthreads();
+#pragma unroll
+    for (uint32_t j = 0; j < kEach; j++) {
+      const uint32_t i = j * THREADS + threadIdx.x;
+      if (i < shared.notes) counters.add(shared.noted[i], own[j]);
+    }
+    __syncthreads();
+  }
+
+  // Clears the counters of objects that do not pass.
+  __device__ void clearOthers() {
+    __syncthreads();  // notes has been read
+    for (uint32_t i = threadIdx.x; i < kWords; i += THREADS) {
+      const uint32_t ones = C::spread(__ldg(this->passing + i / BITS), i % BITS);
+      shared.counters[i] &= BITS == 32 ? 0u - ones : ones * C::kMax;
+    }
+    __syncthreads();
   }
 
   __device__ __forceinline__ static uint32_t unitsOf(const Run& run) { return run.length == 0 ? 0 : ((run.begin & 7) + run.length + 7) >> 3; }
@@ -291,6 +403,9 @@ struct Match {
   }
 
   __device__ __forceinline__ void noteObject(uint32_t object) {
+    if constexpr (FILTERED) {
+      if (this->passing != nullptr && !(__ldg(this->passing + object / 32) >> object % 32 & 1)) return;
+    }
     const uint32_t place = atomicAdd(&shared.notes, 1);
     if (place < kNoted) shared.noted[place] = object;
   }
@@ -426,11 +541,11 @@ struct Match {
   }
 };
 
-template <int BITS, int THREADS, int PARTS>
-__device__ __forceinline__ void match(const Batch& batch) {
-  using M = Match<BITS, THREADS, PARTS>;
+template <int BITS, int THREADS, int PARTS, bool FILTERED>
+__device__ __forceinline__ void match(const Batch& batch, const Passing<FILTERED>& passing) {
+  using M = Match<BITS, THREADS, PARTS, FILTERED>;
   extern __shared__ __align__(16) uint8_t memory[];
-  M(batch, *reinterpret_cast<typename M::Shared*>(memory)).run();
+  M(batch, *reinterpret_cast<typename M::Shared*>(memory), passing).run();
 }
 
 }  // namespace
@@ -439,10 +554,13 @@ __device__ __forceinline__ void match(const Batch& batch) {
 // blocks that its shared memory holds (sm_90: 6, 3 and 1 blocks).
 #define GENIEMQ_MATCH(BITS, THREADS, PARTS, BLOCKS)                                                       \
   extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) match_##BITS##_##PARTS(const Batch batch) { \
-    match<BITS, THREADS, PARTS>(batch);                                                                   \
+    match<BITS, THREADS, PARTS, false>(batch, {});                                                        \
+  }                                                                                                       \
+  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) filtered_##BITS##_##PARTS(const FilteredBatch f) { \
+    match<BITS, THREADS, PARTS, true>(f.batch, {{f.filters}, nullptr, 0, nullptr});                                \
   }                                                                                                       \
   extern "C" __device__ const uint32_t match_##BITS##_##PARTS##_threads = THREADS;                        \
-  extern "C" __device__ const uint32_t match_##BITS##_##PARTS##_shared = sizeof(Match<BITS, THREADS, PARTS>::Shared);
+  extern "C" __device__ const uint32_t match_##BITS##_##PARTS##_shared = sizeof(Match<BITS, THREADS, PARTS, false>::Shared);
 
 GENIEMQ_MATCH(4, 256, 1, 6)
 GENIEMQ_MATCH(8, 512, 1, 3)

@@ -167,7 +167,12 @@ struct Sliced {
   uint32_t stages, stageOctets;
   uint32_t maxTrees, maxList;
 };
+
+struct FilteredSliced {
+  Sliced sliced;
+  Filters filters;
+};
 static_assert(sizeof(SlicedAttribute) == 24 && sizeof(Program) == 16 && sizeof(Chunk) == 8 && sizeof(Task) == 16 &&
-              sizeof(RecordHead) == 16 && sizeof(Plan) == 168 && sizeof(Sliced) == 144);
+              sizeof(RecordHead) == 16 && sizeof(Plan) == 168 && sizeof(Sliced) == 144 && sizeof(FilteredSliced) == 176);
 
 }  // namespace geniemq

@@ -124,8 +124,9 @@ __device__ __noinline__ void enterWave(const Sliced& s, Shared& shared, uint32_t
   __syncwarp();
 }
 
-template <int PLANES, int SLOTS, int COUNTERS, int DECODERS>
-struct Match {
+// FILTERED: queries may have filters, which what reaches their thresholds has to pass too.
+template <int PLANES, int SLOTS, int COUNTERS, int DECODERS, bool FILTERED>
+struct Match : Meets<FILTERED> {
   static constexpr uint32_t kRecordBytes = recordBytes(SLOTS);
   static constexpr uint32_t kThreads = (COUNTERS + DECODERS) * 32;
 
@@ -134,8 +135,8 @@ struct Match {
   const uint32_t warp;  // counters are the first ones
   uint32_t lane = 0;  // see run
 
-  __device__ __forceinline__ Match(const Sliced& args, uint8_t* memory)
-      : s(args), shared(*reinterpret_cast<Shared*>(memory)), warp(__shfl_sync(~0u, warpOf(), 0)) {}
+  __device__ __forceinline__ Match(const Sliced& args, const Meets<FILTERED>& meets, uint8_t* memory)
+      : Meets<FILTERED>(meets), s(args), shared(*reinterpret_cast<Shared*>(memory)), warp(__shfl_sync(~0u, warpOf(), 0)) {}
 
   __device__ __forceinline__ uint32_t stageAt(uint32_t stage) const {
     return sharedAddress(&shared) + fixedBytes(COUNTERS, SLOTS, PLANES) + stage * stageBytes(s.stageOctets);
@@ -410,6 +411,8 @@ struct Match {
     if (group >= shared.gate[warp].until) enterWave<PLANES, SLOTS, COUNTERS>(s, shared, digits, warp, group);
     // What passes; of which slots something does; and in lane a the number of slot a.
     uint32_t passing[SLOTS], some = 0, number = 0;
+    [[maybe_unused]] uint32_t filtered[SLOTS];
+    if constexpr (FILTERED) loadFiltered(filtered, group);
 #pragma unroll
     for (int a = 0; a < SLOTS; a++) {
       uint32_t d[PLANES];
@@ -419,6 +422,7 @@ struct Match {
         d[p] = v.x, d[p + 1] = v.y, d[p + 2] = v.z, d[p + 3] = v.w;
       }
       passing[a] = counters[a].above(d);
+      if constexpr (FILTERED) passing[a] &= filtered[a];
       some |= passing[a] != 0 ? 1u << a : 0;
     }
     some = __reduce_or_sync(~0u, some);
@@ -457,6 +461,20 @@ struct Match {
     return enterGroup();
   }
 
+  // What of the group passes the filters of the slots: on its way while thresholds are compared.
+  __device__ __forceinline__ void loadFiltered(uint32_t (&filtered)[SLOTS], uint32_t group) const {
+    const uint32_t own = lane * COUNTERS + warp;
+    uint32_t filter = kNoFilter;
+    if (lane < SLOTS && own < min(s.perBlock, s.queriesOfBatch - blockIdx.x * s.perBlock))
+      filter = __ldg(this->filters.filterOf + s.firstQuery + blockIdx.x * s.perBlock + own);
+    const uint32_t* const words = this->filters.passing + group * kGroupWords + lane;
+#pragma unroll
+    for (int a = 0; a < SLOTS; a++) {
+      const uint32_t of = __shfl_sync(~0u, filter, a);
+      filtered[a] = of == kNoFilter ? ~0u : __ldg(words + size_t{of & ~kFilterOnly} * this->filters.passingWords);
+    }
+  }
+
   // From here on the counter counts the group of the next ticket. False when there is none.
   __device__ __forceinline__ bool enterGroup() {
     if (lane == 0) shared.gate[warp].group = groupOf(++shared.gate[warp].ticket);
@@ -465,10 +483,10 @@ struct Match {
   }
 };
 
-template <int PLANES, int SLOTS, int COUNTERS, int DECODERS>
-__device__ __forceinline__ void match(const Sliced& s) {
+template <int PLANES, int SLOTS, int COUNTERS, int DECODERS, bool FILTERED>
+__device__ __forceinline__ void match(const Sliced& s, const Meets<FILTERED>& meets) {
   extern __shared__ __align__(128) uint8_t memory[];
-  Match<PLANES, SLOTS, COUNTERS, DECODERS>(s, memory).run();
+  Match<PLANES, SLOTS, COUNTERS, DECODERS, FILTERED>(s, meets, memory).run();
 }
 
 }  // namespace
@@ -479,7 +497,11 @@ __device__ __forceinline__ void match(const Sliced& s) {
 #define GENIEMQ_SLICED(PLANES, SLOTS, COUNTERS, DECODERS)                                                     \
   extern "C" __global__ void __launch_bounds__((COUNTERS + DECODERS) * 32, 1)                                 \
       sliced_match_##PLANES(const __grid_constant__ Sliced s) {                                               \
-    match<PLANES, SLOTS, COUNTERS, DECODERS>(s);                                                              \
+    match<PLANES, SLOTS, COUNTERS, DECODERS, false>(s, {});                                                   \
+  }                                                                                                           \
+  extern "C" __global__ void __launch_bounds__((COUNTERS + DECODERS) * 32, 1)                                 \
+      sliced_filtered_##PLANES(const __grid_constant__ FilteredSliced f) {                                    \
+    match<PLANES, SLOTS, COUNTERS, DECODERS, true>(f.sliced, {f.filters});                                    \
   }                                                                                                           \
   extern "C" __device__ const uint32_t sliced_match_##PLANES##_slots = SLOTS;                                 \
   extern "C" __device__ const uint32_t sliced_match_##PLANES##_counters = COUNTERS;                           \

@@ -1,0 +1,106 @@
+// What is derived from a column when it is loaded for searches by distance: a thread owns an object.
+#include "near_sieve.cuh"
+
+namespace geniemq {
+namespace {
+
+constexpr uint32_t kThreads = 256;
+
+__device__ __forceinline__ uint32_t objectOf() { return blockIdx.x * kThreads + threadIdx.x; }
+
+// An element as the sieve takes it, but for the scale: over the norm for angles, less the mean.
+__device__ __forceinline__ double moved(const NearLoad& v, uint32_t object, uint32_t e, double norm) {
+  double x = elementOf(v.rows, v.storage, size_t{object} * v.dims + e);
+  if (v.norms != nullptr) x = __ddiv_rn(x, norm);
+  return __dsub_rn(x, __ldg(v.mean + e));
+}
+
+// The float16 nearest to a number of at most 65,504 in size.
+__device__ __forceinline__ uint32_t halfOf(double x) {
+  const uint64_t bits = uint64_t(__double_as_longlong(fabs(x)));
+  const int exponent = max(int(bits >> 52) - 1023, -14);  // below 2^-14 they are evenly spaced
+  const double scale = __longlong_as_double((long long)(1023 + 10 - exponent) << 52);
+  const uint32_t steps = __double2uint_rn(fabs(x) * scale);  // of 2^(exponent - 10): what is rounded up to the next power of two carries
+  return min(steps + (uint32_t(exponent + 14) << 10), 0x7bffu) | (x < 0 ? 0x8000u : 0u);
+}
+
+__device__ __forceinline__ double normOf(const NearLoad& v, uint32_t object) { return v.norms != nullptr ? v.norms[object] : 0; }
+
+__device__ __forceinline__ bool isThere(const NearLoad& v, uint32_t object) { return v.present == nullptr || hasBit(v.present, object); }
+
+}  // namespace
+
+// The norms of objects, to the bit those of index/metric.
+extern "C" __global__ void __launch_bounds__(kThreads) near_norms(const NearLoad v) {
+  const uint32_t object = objectOf();
+  if (object >= v.objects) return;
+  double sums[kNearTerms] = {};
+  for (uint32_t first = 0; first < v.dims; first += kNearTerms) {
+#pragma unroll
+    for (uint32_t j = 0; j < kNearTerms; j++) {
+      const double x = first + j < v.dims ? elementOf(v.rows, v.storage, size_t{object} * v.dims + first + j) : 0.0;
+      NearDots::add(sums[j], x, x, 0);
+    }
+  }
+  const double sum = __dadd_rn(__dadd_rn(__dadd_rn(sums[0], sums[1]), __dadd_rn(sums[2], sums[3])),
+                               __dadd_rn(__dadd_rn(sums[4], sums[5]), __dadd_rn(sums[6], sums[7])));
+  v.norms[object] = __dsqrt_rn(sum);
+}
+
+// The size of the largest element that the sieve takes; what is damaged does not count.
+extern "C" __global__ void __launch_bounds__(kThreads) near_size(const NearLoad v) {
+  const uint32_t object = objectOf();
+  double largest = 0;
+  if (object < v.objects && isThere(v, object)) {
+    const double norm = normOf(v, object);
+    for (uint32_t e = 0; e < v.dims; e++) {
+      const double x = fabs(moved(v, object, e, norm));
+      if (x > largest && x < __longlong_as_double(0x7ff0000000000000ll)) largest = x;
+    }
+  }
+  uint64_t bits = uint64_t(__double_as_longlong(largest));
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) bits = max(bits, __shfl_xor_sync(~0u, bits, d));
+  if (laneOf() == 0) atomicMax(reinterpret_cast<unsigned long long*>(v.largest), (unsigned long long)bits);
+}
+
+// The float16s of objects, and what is known of them (bound.Remainder, bound.Up, bound.Down). Memory was cleared before.
+extern "C" __global__ void __launch_bounds__(kThreads) near_halves(const NearLoad v) {
+  const uint32_t object = objectOf();
+  if (object >= (v.objects + kSieveObjects - 1) / kSieveObjects * kSieveObjects) return;
+  if (object >= v.objects || !isThere(v, object)) {
+    v.squares[object] = __int_as_float(0x7f800000);
+    return;
+  }
+  const double norm = normOf(v, object);
+  double rest = 0, size = 0, square = 0;
+  bool damaged = false;
+  for (uint32_t e = 0; e < v.dims; e++) {
+    const double x = __dmul_rn(moved(v, object, e, norm), v.scale);
+    damaged |= !(fabs(x) <= 65504.0);
+    const uint32_t few = damaged ? 0 : halfOf(x);
+    const double kept = floatOf(few), d = __dsub_rn(x, kept);
+    rest = __dadd_rn(rest, __dmul_rn(d, d));
+    size = __dadd_rn(size, __dmul_rn(x, x));
+    square = __dadd_rn(square, __dmul_rn(kept, kept));
+    const uint32_t row = object % 16, column = e % 16;
+    const size_t block = size_t{object / 16} * v.steps + e / 16;
+    const uint32_t lane = row % 8 * 4 + column % 8 / 2, part = row / 8 + 2 * (column / 8);
+    reinterpret_cast<uint16_t*>(v.halves)[((block * 32 + lane) * 4 + part) * 2 + column % 2] = uint16_t(few);
+  }
+  if (damaged) {
+    v.squares[object] = __int_as_float(0x7fc00000);
+    return;
+  }
+  const double up = 1 + double(v.dims + 8) * 0x1p-52;
+  // The sum of three terms, made no less than the truth.
+  const double remainder = (__dsqrt_rn(rest) * up + __dsqrt_rn(size) * up * 0x1p-52 + v.wrong) * (1 + 0x1p-49);
+  v.squares[object] = __double2float_rd(square * (1 - double(v.dims + 8) * 0x1p-52));
+  NearReach& reach = v.reaches[object / kTileObjects];
+  atomicMax(reinterpret_cast<unsigned long long*>(&reach.norm), (unsigned long long)__double_as_longlong(__dsqrt_rn(square) * up));
+  atomicMax(reinterpret_cast<unsigned long long*>(&reach.remainder), (unsigned long long)__double_as_longlong(remainder));
+}
+
+extern "C" __device__ const uint32_t near_load_threads = kThreads;
+
+}  // namespace geniemq

@@ -1,0 +1,88 @@
+// Searches by distance, exactly: every object of a wave against every query.
+//
+// A block owns kObjects objects, a thread each, and kQueries queries. Elements go through shared memory in pieces of kPiece, as float64s: so rows are read
+// as they lie in the file, each element is widened once for all queries, and a thread adds up kQueries values at once, in kNearTerms partial sums each,
+// which stay in registers. What binds it is the rate of float64s: three operations for an element of l2, two for l1.
+#include "near.cuh"
+
+namespace geniemq {
+namespace {
+
+constexpr uint32_t kObjects = 128;
+constexpr uint32_t kQueries = 8;
+constexpr uint32_t kPiece = 32;
+constexpr uint32_t kThreads = kObjects;
+constexpr uint32_t kWarps = kThreads / 32;
+static_assert(kPiece % kNearTerms == 0 && kPiece <= 32);
+
+struct Shared {
+  double objects[kPiece][kObjects + 1];  // so that a warp that writes a row writes to other banks
+  double queries[kPiece][kQueries];
+};
+
+// Loads elements first .. of all objects and queries, zeros where there are none, and returns how many, whole groups of kNearTerms.
+__device__ uint32_t load(const Near& n, Shared& s, uint32_t first, uint32_t object, uint32_t objects, uint32_t query, uint32_t queries) {
+  const uint32_t width = min(kPiece, n.dims - first), padded = (width + kNearTerms - 1) / kNearTerms * kNearTerms;
+  const uint32_t e = laneOf();
+  if (e < padded) {
+#pragma unroll 8
+    for (uint32_t r = warpOf(); r < kObjects; r += kWarps)
+      s.objects[e][r] = r < objects && e < width ? elementOf(n.rows, n.storage, size_t{object + r} * n.dims + first + e) : 0.0;
+    for (uint32_t q = warpOf(); q < kQueries; q += kWarps)
+      s.queries[e][q] = q < queries && e < width ? __ldg(n.vectors + size_t{query + q} * n.dims + first + e) : 0.0;
+  }
+  return padded;
+}
+
+template <class Terms>
+__device__ __forceinline__ void scan(const Near& n, Shared& s) {
+  const uint32_t query = n.firstQuery + blockIdx.x * kQueries, queries = min(kQueries, n.queriesOfBatch - query);
+  const uint32_t object = n.first + blockIdx.y * kObjects, objects = min(kObjects, n.end - object);
+  double sums[kQueries][kNearTerms] = {};
+  for (uint32_t first = 0; first < n.dims; first += kPiece) {
+    __syncthreads();
+    const uint32_t width = load(n, s, first, object, objects, query, queries);
+    __syncthreads();
+    for (uint32_t e = 0; e < width; e += kNearTerms) {
+#pragma unroll
+      for (uint32_t j = 0; j < kNearTerms; j++) {
+        const double o = s.objects[e + j][threadIdx.x];
+#pragma unroll
+        for (uint32_t q = 0; q < kQueries; q++) Terms::add(sums[q][j], s.queries[e + j][q], o, n.power);
+      }
+    }
+  }
+  const uint32_t own = object + threadIdx.x;
+#pragma unroll
+  for (uint32_t q = 0; q < kQueries; q++) {
+    if (q >= queries) break;
+    const double(&t)[kNearTerms] = sums[q];
+    const double sum = Terms::both(Terms::both(Terms::both(t[0], t[1]), Terms::both(t[2], t[3])), Terms::both(Terms::both(t[4], t[5]), Terms::both(t[6], t[7])));
+    const NearQuery& of = n.queries[query + q];
+    NearState& state = n.states[query + q];
+    const bool real = threadIdx.x < objects;
+    const uint64_t value = real ? orderedOf(finished(n, of, sum, own)) : ~0ull, limit = state.limit;
+    const bool within = real && value <= (of.counts ? of.most : limit) && mayHit(n, of, own);
+    passGate(n, of, state, limit, within, value, own);
+  }
+}
+
+}  // namespace
+
+// blockIdx.x counts blocks of queries, blockIdx.y those of objects.
+#define GENIEMQ_NEAR_SCAN(name, Terms) \
+  extern "C" __global__ void __launch_bounds__(kThreads, 3) name(const Near n) { \
+    __shared__ Shared s;                                                             \
+    scan<Terms>(n, s);                                                               \
+  }
+GENIEMQ_NEAR_SCAN(near_squares, NearSquares)
+GENIEMQ_NEAR_SCAN(near_differences, NearDifferences)
+GENIEMQ_NEAR_SCAN(near_dots, NearDots)
+GENIEMQ_NEAR_SCAN(near_powers, NearPowers)
+GENIEMQ_NEAR_SCAN(near_largest, NearLargest)
+GENIEMQ_NEAR_SCAN(near_unequal, NearUnequal)
+#undef GENIEMQ_NEAR_SCAN
+
+extern "C" __device__ const uint32_t near_scan_threads = kThreads, near_scan_objects = kObjects, near_scan_queries = kQueries;
+
+}  // namespace geniemq
