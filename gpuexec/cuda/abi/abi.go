@@ -51,6 +51,8 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(SlicedAttribute{})-SlicedAttributeBytes]
 	_ = [1]struct{}{}[unsafe.Sizeof(VerifyTask{})-VerifyTaskBytes]
 	_ = [1]struct{}{}[unsafe.Sizeof(ScanQuery{})-ScanQueryBytes]
+	_ = [1]struct{}{}[unsafe.Sizeof(TermsTask{})-TermsTaskBytes]
+	_ = [1]struct{}{}[unsafe.Sizeof(AskedTerm{})-AskedTermBytes]
 )
 
 // Of kernels/batch.cuh.

@@ -22,7 +22,11 @@ var mirrors = []any{
 	Section{}, Span{}, Query{}, State{}, Batch{}, Survey{}, Form{}, Resolve{},
 	SlicedAttribute{}, Plan{}, Sliced{},
 	BoundCodes{}, BoundPlan{}, BoundMatch{},
-	VerifyTask{}, Verify{}, ScanQuery{}, Scan{},
+	Filters{}, FilteredBatch{}, FilteredSliced{}, FilteredBound{}, Clause{}, FilterHead{}, Numbers{}, FilterTiles{},
+	VerifyTask{}, Verify{}, ScanQuery{}, Scan{}, Hash{}, AskedTerm{}, TermsTask{}, Terms{},
+	NearEntry{}, NearQuery{}, NearState{}, Near{}, NearReach{}, NearSieved{}, NearSieve{}, NearLoad{},
+	TextQuery{}, TextCounts{}, TextScan{},
+	DescentTree{}, DescentLevel{}, DescentState{}, DescentWork{}, Descent{},
 }
 
 // TestMirrors compares every field of every mirror with the kernels' sources.
@@ -123,7 +127,11 @@ func TestRecordSizes(t *testing.T) {
 func TestConstants(t *testing.T) {
 	for file, names := range map[string]map[string]int64{
 		"batch.cuh": {"kTileObjects": TileObjects},
-		"edit.cuh":  {"kSlots": HashSlots, "kNone": NoSymbol},
+		"terms.cu": {
+			"kTermsThreads": TermsThreads, "kMaxAskedTerms": MaxAskedTerms, "kMaxObjectTerms": MaxObjectTerms,
+			"kTermsCounted": int64(TermsCounted), "kTermsSummed": int64(TermsSummed), "kTermsBM25": int64(TermsBM25),
+		},
+		"edit.cuh": {"kSlots": HashSlots, "kNone": NoSymbol, "kMaxPattern": MaxPattern, "kMaxText": MaxText},
 		"bound.cuh": {
 			"kBoundCodes": MaxCodes, "kBoundQueries": BoundQueries, "kBoundTile": BoundTile, "kBoundMarks": BoundMarks,
 			"kBoundWave": BoundWave, "kBoundChunk": ChunkColumns, "kBoundStepColumns": StepColumns, "kBoundStepBytes": StepBytes,
@@ -135,7 +143,16 @@ func TestConstants(t *testing.T) {
 			"kMaxBlockQueries": MaxBlockQueries, "kUnitOctets": UnitOctets, "kUnitCodes": UnitCodes, "kRowKinds": RowKinds,
 		},
 		"sliced_plan.cu": {"kThreads": SlicedPlanThreads},
-		"resolve.cu":     {"kFormPostings": int64(FormPostings), "kFormPlanes": int64(FormPlanes), "kFormRare": int64(FormRare)},
+		"descent.cuh": {
+			"kDescentLevels": DescentLevels, "kDescentSeeds": DescentSeeds, "kDescentBins": DescentBins,
+			"kDescentValue": int64(DescentValue), "kDescentRoot": int64(DescentRoot), "kDescentChord": int64(DescentChord),
+		},
+		"text_scan.cu":   {"kTextBlock": TextBlock, "kTextTotal": TextTotal},
+		"filter.cu":      {"kClauseFirst": ClauseFirst, "kClauseLast": ClauseLast, "kClauseNot": ClauseNot},
+		"listed.cuh":     {"kMostListed": MostListed},
+		"forms.cuh":      {"kFormPostings": int64(FormPostings), "kFormPlanes": int64(FormPlanes), "kFormRare": int64(FormRare)},
+		"near_sieve.cuh": {"kSieveObjects": SieveObjects, "kSieveQueries": SieveQueries, "kSieveStretch": SieveStretch},
+		"near.cuh":       {"kNearF32": int64(NearF32), "kNearF16": int64(NearF16), "kNearU8": int64(NearU8), "kNearF64": int64(NearF64)},
 	} {
 		there := constantsOf(t, file)
 		for name, want := range names {
@@ -143,6 +160,9 @@ func TestConstants(t *testing.T) {
 				t.Errorf("%s of %s is %d, not %d", name, file, got, want)
 			}
 		}
+	}
+	if HashClamp != 0 || HashRehash != 1 || HashSign != 2 || !strings.Contains(sourcesOf(t)["hash.cu"], "{ kHashClamp, kHashRehash, kHashSign }") {
+		t.Error("the kinds of hashes are not those of hash.cu")
 	}
 	if GroupObjects%BoundCodeThreads != 0 {
 		t.Error("a block of bound_codes crosses groups")
@@ -154,6 +174,8 @@ type layout struct {
 	name   string
 	fields []field // without those named unused
 	size   uintptr
+	// alignment is that of the struct as a member.
+	alignment uintptr
 }
 
 type field struct {
@@ -206,17 +228,19 @@ func sourcesOf(t *testing.T) map[string]string {
 	return sources
 }
 
-// structsOf are the kernels' structs of plain members, by name. Those that are declared in another one, and templates, are not
+// structsOf are the kernels' structs of plain members and of each other, by name. Those that are declared in another one, and templates, are not
 // among them: the host never sees these.
 func structsOf(t *testing.T) map[string]*layout {
 	t.Helper()
 	declaration := regexp.MustCompile(`(?m)^struct (\w+) \{([^{}]*)\};`)
 	structs := map[string]*layout{}
+	var left [][]string // with members of other types: of structs that are found later, or of what the host does not see
 	for file, source := range sourcesOf(t) {
 		for _, m := range declaration.FindAllStringSubmatch(source, -1) {
-			l, err := layoutOf(m[1], m[2])
+			l, err := layoutOf(m[1], m[2], nil)
 			if err != nil {
-				continue // it has members of other types, which the host does not see
+				left = append(left, m)
+				continue
 			}
 			if structs[m[1]] != nil {
 				t.Fatalf("%s: there is another struct %s", file, m[1])
@@ -224,12 +248,17 @@ func structsOf(t *testing.T) map[string]*layout {
 			structs[m[1]] = l
 		}
 	}
+	for _, m := range left {
+		if l, err := layoutOf(m[1], m[2], structs); err == nil {
+			structs[m[1]] = l
+		}
+	}
 	return structs
 }
 
 // layoutOf lays a struct out as C++ does.
-func layoutOf(name, body string) (*layout, error) {
-	widths := map[string]uintptr{"uint8_t": 1, "uint16_t": 2, "uint32_t": 4, "int32_t": 4, "uint64_t": 8}
+func layoutOf(name, body string, others map[string]*layout) (*layout, error) {
+	widths := map[string]uintptr{"uint8_t": 1, "uint16_t": 2, "uint32_t": 4, "int32_t": 4, "float": 4, "uint64_t": 8, "double": 8}
 	member := regexp.MustCompile(`^(?:const\s+)?((?:unsigned long long|\w+)(?:\s*\*(?:\s*const\b)?)*)\s*(.+)$`)
 	declarator := regexp.MustCompile(`^(\w+)(?:\[(\d+)\])?$`)
 	l := &layout{name: name}
@@ -243,8 +272,11 @@ func layoutOf(name, body string) (*layout, error) {
 			return nil, fmt.Errorf("%s: %q is no member", name, declaration)
 		}
 		width := widths[m[1]]
+		each := width // to which members are aligned
 		if strings.Contains(m[1], "*") {
-			width = 8
+			width, each = 8, 8
+		} else if other := others[m[1]]; other != nil {
+			width, each = other.size, other.alignment
 		}
 		if width == 0 {
 			return nil, fmt.Errorf("%s: %q is of a type that is not known", name, declaration)
@@ -262,15 +294,15 @@ func layoutOf(name, body string) (*layout, error) {
 				}
 				count = uintptr(n)
 			}
-			l.size = (l.size + width - 1) / width * width
+			l.size = (l.size + each - 1) / each * each
 			if d[1] != "unused" {
 				l.fields = append(l.fields, field{d[1], l.size, width * count})
 			}
 			l.size += width * count
-			alignment = max(alignment, width)
+			alignment = max(alignment, each)
 		}
 	}
-	l.size = (l.size + alignment - 1) / alignment * alignment
+	l.size, l.alignment = (l.size+alignment-1)/alignment*alignment, alignment
 	return l, nil
 }
 

@@ -1,6 +1,9 @@
 package abi
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // Of kernels/edit.cuh, verify.cu and scan.cu, which compare texts.
 
@@ -11,6 +14,8 @@ const (
 	DistanceBytes   = 4
 	NoSymbol        = math.MaxUint16 // a symbol that no text has
 	MaxNarrow       = 256            // symbols that one byte tells apart
+	MaxPattern      = 2048           // symbols of a pattern that is compared
+	MaxText         = 4096           // symbols of a text that is
 	HashSlots       = 128            // of the hash table of 64 rows of a pattern
 	HashedMaskBytes = HashSlots * (8 + 4)
 )
@@ -36,3 +41,36 @@ type Scan struct {
 	Texts, Starts, Patterns, Scans, Queries, States, Entries Pointer
 	FirstQuery, Lanes, First, End, Symbols, Base, Ngram, _   uint32
 }
+
+// Of kernels/text_scan.cu.
+
+// Numbers of a search by edit distance.
+const (
+	TextBlock       = 1024    // positions of a block of threads
+	TextTotal       = 1       // TextQuery.Flags: all within are counted
+	TextFarthest    = MaxText // no distance is larger
+	TextQueryBytes  = 32
+	TextCountsBytes = 24
+)
+
+// TextQuery is what a search by edit distance knows of a query beside Query.
+type TextQuery struct {
+	Pattern, Length, Most, Home, Low, High, Filter, Flags uint32
+}
+
+// TextCounts are counted beside entries.
+type TextCounts struct {
+	Within, Distances uint64
+	Blocks, _         uint32
+}
+
+// TextScan is the argument of the kernels.
+type TextScan struct {
+	Texts, Starts, Ids, First, Patterns, Asked, Queries, States, Counts, Entries, Passing Pointer
+	FirstQuery, Lanes, FirstRank, Longest, Positions, Symbols, Base, PassingWords         uint32
+}
+
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(TextQuery{})-TextQueryBytes]
+	_ = [1]struct{}{}[unsafe.Sizeof(TextCounts{})-TextCountsBytes]
+)

@@ -12,9 +12,10 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
-	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
+	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // compare searches random plans in batches of random size.
@@ -54,8 +55,8 @@ func openBound(t testing.TB) *Engine {
 }
 
 // randomBoundWaves sets waves of any size, and how soon a query is abandoned.
-func randomBoundWaves(rng *rand.Rand, lanes []*lane) (w plan.Waves) {
-	w = plan.ProfileOf("").Waves
+func randomBoundWaves(rng *rand.Rand, lanes []*lane) (w profile.Waves) {
+	w = profile.Of("").Waves
 	w.BoundFirst = []int{64, 128, 1024, 1024, 4096 + 64}[rng.IntN(5)]
 	w.BoundMost = max(w.BoundFirst, []int{64, 1024, 8192 - 64, 65536, abi.BoundMarks, abi.BoundWave}[rng.IntN(6)])
 	w.BoundShare = []int{1, 32, 1 << 20}[rng.IntN(3)]
@@ -69,7 +70,7 @@ func randomBoundWaves(rng *rand.Rand, lanes []*lane) (w plan.Waves) {
 // one to seven chunks, and any share of queries that are abandoned or not for the bound.
 func TestCUDABoundAgainstCPU(t *testing.T) {
 	e := openBound(t)
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	var sum compared
 	const tile = store.TileObjects
 	for _, n := range []int{1, 63, 64, 65, 1023, 1024, 1025, 2047, 2049, 5000, 20000, tile, tile + 1, 3*tile + 5, 10*tile + 700} {
@@ -152,7 +153,7 @@ func TestCUDABoundAbandons(t *testing.T) {
 // and executed again, are answered like those of the CPU engine, in the memory that there is.
 func TestCUDASmallerPieces(t *testing.T) {
 	e := openBound(t)
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	objects := 20_000
 	if scaled(100) < 100 {
 		objects = 2000
@@ -185,7 +186,7 @@ func TestCUDASmallerPieces(t *testing.T) {
 // TestCUDABoundConcurrent runs overlapping batches on two indexes.
 func TestCUDABoundConcurrent(t *testing.T) {
 	e := openBound(t)
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	randomBoundWaves(rng, e.all)
 	var calls sync.WaitGroup
 	var mu sync.Mutex
@@ -215,7 +216,7 @@ func TestCUDABoundConcurrent(t *testing.T) {
 func TestCUDABoundRanges(t *testing.T) {
 	openBound(t) // skips
 	g := openDeviceGroup(t, gpuexec.CUDAOptions{Mode: gpuexec.DeviceCapacity, BatchMemory: 256 << 20})
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	forceGroup(t, g, "bound")
 	var sum compared
 	for round := 0; round < scaled(3) || sum.work.BoundQueries == 0 && round < 20; round++ {

@@ -12,6 +12,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // Both engines answer the same queries on every real data set and agree to the byte:
@@ -40,7 +41,7 @@ func TestCUDAOnData(t *testing.T) {
 	} {
 		t.Run(set.name, func(t *testing.T) {
 			e := openDevice(t, gpuexec.CUDAOptions{})
-			rng := enginetest.NewRand(t)
+			rng := seeded.Rand(t)
 			x, plans := set.plans(t, rng)
 			for i := range plans {
 				if plans[i].Rescore == nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/kernels"
 )
 
@@ -110,7 +111,7 @@ func scaled(n int) int {
 // TestCUDAAgainstBruteForce compares with the definition on random small collections in every form.
 func TestCUDAAgainstBruteForce(t *testing.T) {
 	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 16 << 20, InFlight: 1}).(*Engine)
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	paths := comparedBy{}
 	var before int64
 	worlds := scaled(4000)
@@ -136,7 +137,7 @@ func TestCUDAAgainstBruteForce(t *testing.T) {
 
 // TestCUDAAgainstCPU compares with the CPU engine around the borders of tiles, parts, warps and blocks.
 func TestCUDAAgainstCPU(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	paths, worlds := comparedBy{}, 0
 	const tile = store.TileObjects
 	for _, n := range []int{1023, 1024, 1025, tile/4 - 1, tile / 4, tile/4 + 1, tile/2 + 1, tile - 1, tile, tile + 1, 1<<16 + 1, 2*tile - 1,
@@ -236,7 +237,7 @@ func errText(err error) string {
 // equal in large groups, which more objects survive than expected.
 func TestCUDALists(t *testing.T) {
 	e := openDevice(t, gpuexec.CUDAOptions{})
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	var c compared
 	for round, equal := range []int{1, 50, 5000, 1, 2, 1} {
 		tiles, vocabulary := 3, 2000
@@ -306,7 +307,7 @@ func TestCUDALists(t *testing.T) {
 // TestCUDAManyItems: more spans than a block plans at a time.
 func TestCUDAManyItems(t *testing.T) {
 	e := openDevice(t, gpuexec.CUDAOptions{})
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	w := enginetest.RandomWorld(t, rng, store.TileObjects+77)
 	s := enginetest.LoadOn(t, e, w.Index)
 	defer s.Close()
@@ -335,7 +336,7 @@ func TestCUDAManyItems(t *testing.T) {
 // TestCUDAConcurrentSearches runs overlapping batches on searchers of two indexes.
 func TestCUDAConcurrentSearches(t *testing.T) {
 	e := openDevice(t, gpuexec.CUDAOptions{})
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	var calls sync.WaitGroup
 	var searchers []gpuexec.Searcher
 	for range 2 {
@@ -374,7 +375,7 @@ func TestCUDAConcurrentSearches(t *testing.T) {
 // TestCUDAMemory: what does not fit is refused with advice, and what is closed is given back.
 func TestCUDAMemory(t *testing.T) {
 	e := openDevice(t, gpuexec.CUDAOptions{Memory: 300 << 20, BatchMemory: 64 << 20}).(*Engine)
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	w := enginetest.RandomWorld(t, rng, 1000)
 	if err := enginetest.LoadOn(t, e, w.Index).Close(); err != nil { // the driver's first pieces
 		t.Fatal(err)

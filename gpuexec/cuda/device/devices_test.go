@@ -15,6 +15,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/group"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/kernels"
 )
 
@@ -70,7 +71,7 @@ func forceGroup(t testing.TB, g openedGroup, path string) {
 
 // TestCUDADevices compares groups with the CPU engine, around the borders of tiles, with each kernel, resident and streamed.
 func TestCUDADevices(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	const tile = store.TileObjects
 	for _, mode := range gpuexec.DeviceModes() {
 		g := openDeviceGroup(t, gpuexec.CUDAOptions{Mode: mode, BatchMemory: 256 << 20})
@@ -139,7 +140,7 @@ func TestCUDADevices(t *testing.T) {
 // TestCUDADevicesSequences: devices compare the texts that they hold, among them more candidates than one of them has, and the
 // answers are those of the CPU.
 func TestCUDADevicesSequences(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	for _, alphabet := range []string{"abcdefgh", verifyAlphabets()[4]} {
 		texts := make([]string, 3*store.TileObjects+50)
 		bases := make([]string, 5000)
@@ -170,7 +171,7 @@ func TestCUDADevicesSequences(t *testing.T) {
 
 // TestCUDADevicesConcurrent runs overlapping batches and measures stages beside them.
 func TestCUDADevicesConcurrent(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	for _, mode := range gpuexec.DeviceModes() {
 		g := openDeviceGroup(t, gpuexec.CUDAOptions{Mode: mode})
 		w := enginetest.RandomWorld(t, rng, 3*store.TileObjects+1000)

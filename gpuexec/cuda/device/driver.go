@@ -133,8 +133,8 @@ func (s *steps) copyOut(to pinned, from abi.Pointer) {
 	})
 }
 
-// fill sets bytes of the device to zero.
-func (s *steps) fill(to abi.Pointer, bytes int64) {
+// Fill sets bytes of the device to zero.
+func (s *steps) Fill(to abi.Pointer, bytes int64) {
 	*s = append(*s, C.geniemq_step{kind: C.GENIEMQ_FILL, device: C.uint64_t(to), bytes: C.uint64_t(bytes)})
 }
 

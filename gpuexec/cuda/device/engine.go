@@ -11,6 +11,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
+	"github.com/geniemq/geniemq/gpuexec/cuda/turns"
 	"github.com/geniemq/geniemq/gpuexec/run"
 )
 
@@ -20,7 +21,7 @@ import (
 //     thread of its own for loading and freeing.
 //   - A lane is what one batch in flight needs: an OS thread, a stream, and an arena of device memory and
 //     pinned host memory, all allocated when the engine is opened. While a batch runs nothing is allocated on the device. Who
-//     gets one says lanePool.
+//     gets one says turns.Pool.
 //   - A searcher owns the resident form of one index (resident).
 //
 // # Execution of a batch
@@ -71,7 +72,7 @@ type Engine struct {
 	thread  *thread
 	kernels *loaded
 
-	lanes lanePool
+	lanes turns.Pool[*lane]
 	all   []*lane // of the pool
 
 	uploader *uploader // of the thread
@@ -94,7 +95,7 @@ func Open(opts gpuexec.CUDAOptions, device int, crew *run.Crew, images map[strin
 		return nil, err
 	}
 	e := &Engine{opts: opts, device: cu.Device(device)}
-	e.Engine = &run.Engine{Host: &run.Host{Crew: crew, Budget: run.NewBudget(device, 0)}, Loaders: e.loaders(), Release: e.close}
+	e.Engine = &run.Engine{Host: &run.Host{Crew: crew, Budget: run.NewBudget(device, 0)}, Loaders: e.loaders(), Release: e.close, Hashes: e.hasher}
 	if err := e.open(images); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -122,6 +123,7 @@ func (e *Engine) open(images map[string][]byte) error {
 		if e.kernels, err = loadKernels(e.device, name, images); err != nil {
 			return imageError(name, err)
 		}
+		e.kernels.Profile.Try(e.opts.Untried)
 		e.uploader, err = newUploader()
 		return err
 	})
@@ -144,9 +146,6 @@ func (e *Engine) defaults(free int64) {
 	if e.opts.BatchMemory <= 0 {
 		e.opts.BatchMemory = min(1<<30, budget/8)
 	}
-	if e.opts.BatchPlans <= 0 {
-		e.opts.BatchPlans = 1024
-	}
 }
 
 // openLanes makes the lanes.
@@ -156,16 +155,16 @@ func (e *Engine) openLanes() error {
 		return err
 	}
 	e.Capacity = gpuexec.Capacity{
-		BatchPlans: e.opts.BatchPlans, BatchBytes: e.opts.BatchMemory, InFlight: e.opts.InFlight, SharedBytes: arenas,
+		BatchPlans: 1024, BatchBytes: e.opts.BatchMemory, InFlight: e.opts.InFlight, SharedBytes: arenas,
 	}
-	e.lanes = newLanePool(e.opts.InFlight)
+	e.lanes = turns.New[*lane](e.opts.InFlight)
 	for range e.opts.InFlight {
 		l, err := newLane(e)
 		if err != nil {
 			return err
 		}
 		e.all = append(e.all, l)
-		e.lanes.free <- l
+		e.lanes.Free <- l
 	}
 	return nil
 }

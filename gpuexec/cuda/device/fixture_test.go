@@ -8,6 +8,8 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
+	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
+	"github.com/geniemq/geniemq/gpuexec/cuda/rescoring"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
@@ -52,7 +54,7 @@ func scanFor(texts verify.Texts, ngram int, text []rune, k, within int, minCount
 
 // placedIn is the placement of an index without codes.
 func placedIn(x *index.Index, limits plan.Limits) (plan.Placement, error) {
-	return plan.Place(&plan.Device{Profile: plan.ProfileOf("")}, plan.Extent{Lists: postingsOf(x), Tiles: run.AllTiles(x)}, nil, nil, limits)
+	return plan.Place(&plan.Device{Profile: profile.Of("")}, plan.Extent{Lists: postingsOf(x), Tiles: run.AllTiles(x)}, rescoring.Originals{}, nil, limits)
 }
 
 // bareBytes is what an index must have to stay on the device.

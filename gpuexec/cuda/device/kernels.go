@@ -10,23 +10,33 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
+	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
 	"github.com/geniemq/geniemq/kernels"
 )
 
 // loaded are the kernels as a device launches them, beside what planning knows of it.
 type loaded struct {
 	plan.Device
-	tile                     []function // by variant
-	sliced                   []function // by variant
-	slicedPlan               function
-	compact, answer          function
-	surveyRepeats, arrange   function
-	resolve                  function
-	boundCodes, boundPlan    function
-	boundMatch, boundCount   function
-	boundShared              int // bytes of shared memory of boundMatch beside the masks
-	verifyNarrow, verifyWide function
-	scanNarrow, scanWide     function
+	modules                *modules
+	shared                 int        // bytes that a block may have
+	tile                   []function // by variant
+	sliced                 []function // by variant
+	slicedPlan             function
+	compact, answer        function
+	surveyRepeats, arrange function
+	resolve                function
+	boundCodes, boundPlan  function
+	boundMatch, boundCount function
+	// Those that meet filters, and what finds what passes.
+	tileFiltered, slicedFiltered []function // by variant
+	boundFiltered                function
+	filterTiles, firstPassing    function
+	boundShared                  int // bytes of shared memory of boundMatch beside the masks
+	verifyNarrow, verifyWide     function
+	scoreTerms                   function
+	scanNarrow, scanWide         function
+	hashRows, hashCells          function
+	hashFunctions, hashVectors   int // of a block
 }
 
 // kernelEntry is a line of the table of kernels: a kernel of a module with the launch parameters that do not change.
@@ -46,7 +56,7 @@ func loadKernels(device cu.Device, name string, images map[string][]byte) (*load
 			return nil, deviceError("loading the kernels of "+name+".cu", err)
 		}
 	}
-	k := &loaded{Device: plan.Device{Name: name, Profile: plan.ProfileOf(name)}}
+	k := &loaded{Device: plan.Device{Profile: profile.Of(name)}}
 	var err error
 	if k.Processors, err = device.Attribute(cu.MultiprocessorCount); err != nil {
 		return nil, deviceError("asking for the number of multiprocessors", err)
@@ -56,6 +66,7 @@ func loadKernels(device cu.Device, name string, images map[string][]byte) (*load
 	if err != nil {
 		return nil, deviceError("asking for the shared memory of a block", err)
 	}
+	k.modules, k.shared = m, limit
 	table := k.common(m)
 	table = append(table, k.tileVariants(m, limit)...)
 	table = append(table, k.slicedVariants(m, limit)...)
@@ -74,6 +85,8 @@ func (k *loaded) common(m *modules) []kernelEntry {
 	k.MaxPattern = m.number("verify", "verify_max_pattern")
 	k.ScanObjects, k.ScanFarthest = m.number("scan", "scan_objects"), m.number("scan", "scan_farthest")
 	threads, shared := m.number("scan", "scan_threads"), m.number("scan", "scan_shared")
+	k.hashFunctions, k.hashVectors = m.number("hash", "hash_functions"), m.number("hash", "hash_vectors")
+	hashing := m.number("hash", "hash_threads")
 	const narrow, wide = abi.MaxNarrow * 8 * abi.WarpLanes, abi.HashedMaskBytes * abi.WarpLanes // masks of the longest pattern
 	return []kernelEntry{
 		{&k.compact, "select", "compact_wave", kernels.SelectThreads, 0},
@@ -81,23 +94,32 @@ func (k *loaded) common(m *modules) []kernelEntry {
 		{&k.surveyRepeats, "load", "survey_repeats", kernels.SelectThreads, 0},
 		{&k.arrange, "load", "arrange", kernels.SelectThreads, 0},
 		{&k.resolve, "resolve", "resolve", kernels.SelectThreads, 0},
+		{&k.filterTiles, "filter", "filter_tiles", kernels.SelectThreads, 0},
+		{&k.firstPassing, "filter", "first_passing", kernels.SelectThreads, 0},
 		{&k.verifyNarrow, "verify", "verify_narrow", abi.WarpLanes, narrow},
 		{&k.verifyWide, "verify", "verify_wide", abi.WarpLanes, wide},
+		{&k.scoreTerms, "terms", "score_terms", abi.TermsThreads, 0},
 		{&k.scanNarrow, "scan", "scan_narrow", threads, shared + narrow},
 		{&k.scanWide, "scan", "scan_wide", threads, shared + wide},
+		{&k.hashRows, "hash", "hash_rows", hashing, 0},
+		{&k.hashCells, "hash", "hash_cells", hashing, 0},
 	}
 }
 
 // tileVariants are the variants of the (query, tile) kernel for which a block has enough shared memory.
 func (k *loaded) tileVariants(m *modules, limit int) (table []kernelEntry) {
 	k.tile = make([]function, 0, len(kernels.MatchVariants)) // which the table points into
+	k.tileFiltered = make([]function, 0, len(kernels.MatchVariants))
 	for _, v := range kernels.MatchVariants {
 		shared := m.number("match", v.Name+"_shared")
 		if shared > limit {
 			continue
 		}
 		k.Tile, k.tile = append(k.Tile, plan.TileVariant{Bits: v.Bits, Blocks: v.Blocks}), append(k.tile, function{})
-		table = append(table, kernelEntry{&k.tile[len(k.tile)-1], "match", v.Name, m.number("match", v.Name+"_threads"), shared})
+		k.tileFiltered = append(k.tileFiltered, function{})
+		threads := m.number("match", v.Name+"_threads")
+		table = append(table, kernelEntry{&k.tile[len(k.tile)-1], "match", v.Name, threads, shared},
+			kernelEntry{&k.tileFiltered[len(k.tile)-1], "match", v.Filtered, threads, shared})
 	}
 	return table
 }
@@ -108,7 +130,7 @@ func (k *loaded) slicedVariants(m *modules, limit int) (table []kernelEntry) {
 		return nil
 	}
 	widths := []int{8, 16, 32}
-	k.sliced = make([]function, len(widths))
+	k.sliced, k.slicedFiltered = make([]function, len(widths)), make([]function, len(widths))
 	for i, planes := range widths {
 		name := fmt.Sprintf("sliced_match_%d", planes)
 		number := func(of string) int { return m.number("sliced_match", name+of) }
@@ -120,8 +142,9 @@ func (k *loaded) slicedVariants(m *modules, limit int) (table []kernelEntry) {
 			return nil
 		}
 		k.Sliced = append(k.Sliced, v)
-		table = append(table, kernelEntry{&k.sliced[i], "sliced_match", name, (v.Warps + v.Decoders) * abi.WarpLanes,
-			shared + abi.SlicedStages*(stage+v.StageOctets*abi.OctetBytes)})
+		threads, all := (v.Warps+v.Decoders)*abi.WarpLanes, shared+abi.SlicedStages*(stage+v.StageOctets*abi.OctetBytes)
+		table = append(table, kernelEntry{&k.sliced[i], "sliced_match", name, threads, all},
+			kernelEntry{&k.slicedFiltered[i], "sliced_match", fmt.Sprintf("sliced_filtered_%d", planes), threads, all})
 	}
 	return append(table, kernelEntry{&k.slicedPlan, "sliced_plan", "sliced_plan", abi.SlicedPlanThreads, 0})
 }
@@ -144,6 +167,7 @@ func (k *loaded) bound(m *modules, limit int) []kernelEntry {
 		{&k.boundPlan, "bound_plan", "bound_plan", plans, 0},
 		{&k.boundMatch, "bound_match", "bound_match", number("bound_match_threads"), k.boundShared + steps*abi.StepBytes},
 		{&k.boundCount, "bound_match", "bound_recount", number("bound_recount_threads"), 0},
+		{&k.boundFiltered, "bound_filtered", "bound_recount_filtered", number("bound_recount_threads"), 0},
 	}
 }
 

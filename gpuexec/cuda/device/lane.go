@@ -5,6 +5,7 @@ package device
 import (
 	"context"
 	"errors"
+	"time"
 
 	"gorgonia.org/cu"
 
@@ -18,8 +19,9 @@ import (
 // is opened: while a batch runs nothing is allocated on the device. It knows nothing of the batch that runs on it beyond the
 // steps that are recorded for it; what these are, plan.Piece and the launcher say.
 //
-// Whoever has it from the lanePool has it alone, and does everything on its thread.
+// Whoever has it from the turns.Pool has it alone, and does everything on its thread.
 type lane struct {
+	own    owned
 	thread *thread
 	stream cu.Stream
 	done   cu.Event
@@ -46,21 +48,10 @@ func newLane(e *Engine) (*lane, error) {
 		return nil, err
 	}
 	l := &lane{thread: thread, bytes: e.opts.BatchMemory, policy: plan.Policy{Profile: e.kernels.Profile}}
-	err = thread.do(func() (err error) {
-		if l.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
-			return err
-		}
-		if l.done, err = cu.MakeEvent(cu.BlockingSyncEvent | cu.DisableTiming); err != nil {
-			return err
-		}
-		if l.arena, err = allocDevice(l.bytes); err != nil {
-			return err
-		}
-		if l.in, err = allocPinned(inBytes); err != nil {
-			return err
-		}
-		l.out, err = allocPinned(outBytes)
-		return err
+	err = thread.do(func() error {
+		l.stream, l.done = l.own.stream(), l.own.event(cu.BlockingSyncEvent|cu.DisableTiming)
+		l.arena, l.in, l.out = l.own.memory(l.bytes), l.own.pinned(inBytes), l.own.pinned(outBytes)
+		return l.own.err
 	})
 	if err != nil {
 		return nil, errors.Join(deviceError("allocating the memory of a batch", err), l.close())
@@ -70,18 +61,7 @@ func newLane(e *Engine) (*lane, error) {
 
 func (l *lane) close() error {
 	err := l.thread.do(func() error {
-		var errs []error
-		if l.stream != (cu.Stream{}) {
-			errs = append(errs, l.stream.Synchronize(), l.stream.Destroy())
-		}
-		if l.done != (cu.Event{}) {
-			errs = append(errs, cu.DestroyEvent(&l.done))
-		}
-		if l.arena != 0 {
-			errs = append(errs, freeDevice(l.arena))
-		}
-		errs = append(errs, l.in.free(), l.out.free(), l.timing.close())
-		return deviceError("freeing the memory of a batch", errs...)
+		return deviceError("freeing the memory of a batch", l.own.close(), l.timing.close())
 	})
 	l.thread.stop()
 	return err
@@ -92,7 +72,7 @@ func (l *lane) room() plan.Room { return plan.Room{Arena: l.bytes, In: inBytes, 
 
 // match executes a batch on an index, piece after piece.
 func (l *lane) match(ctx context.Context, r *resident, b *plan.Batch, timed *gpuexec.Trace) error {
-	b.Executes(l.policy, l.room(), workOf(timed))
+	b.Executes(l.policy, l.room(), timed.Counted())
 	return l.thread.do(func() error {
 		for {
 			l.begin(timed)
@@ -110,11 +90,21 @@ func (l *lane) match(ctx context.Context, r *resident, b *plan.Batch, timed *gpu
 			if err := l.run("executing a batch", timed); err != nil {
 				return err
 			}
-			if err := b.Decode(l.out); err != nil {
+			if err := l.decode(b, timed); err != nil {
 				return err
 			}
 		}
 	})
+}
+
+// decode hands the answers of a piece to its jobs.
+func (l *lane) decode(b *plan.Batch, timed *gpuexec.Trace) error {
+	start := time.Now()
+	err := b.Decode(l.out)
+	if timed != nil {
+		timed.Host.Decode += time.Since(start)
+	}
+	return err
 }
 
 // scan executes jobs, which are ordered by classes, in pieces that fit. One that does not fit alone is left to the host.
@@ -160,12 +150,4 @@ func (l *lane) run(op string, timed *gpuexec.Trace) error {
 		return deviceError(op, err)
 	}
 	return l.timing.end(timed)
-}
-
-// workOf is where the work of a batch is counted.
-func workOf(timed *gpuexec.Trace) *gpuexec.Work {
-	if timed == nil {
-		return nil
-	}
-	return &timed.Work
 }

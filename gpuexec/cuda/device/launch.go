@@ -5,6 +5,7 @@ package device
 import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
+	"github.com/geniemq/geniemq/gpuexec/cuda/rescoring"
 )
 
 // A launcher records kernels on an index into the steps of a lane.
@@ -15,9 +16,6 @@ type launcher struct {
 
 // at is where in the lane's arena something lies.
 func (l launcher) at(offset int64) abi.Pointer { return l.arena + abi.Pointer(offset) }
-
-// mark records that a stage begins.
-func (l launcher) mark(s stage) { l.timing.mark(&l.steps, s) }
 
 // A pieceLauncher records the kernels of a piece. What it gives them is addresses: sizes and offsets are the piece's.
 type pieceLauncher struct {
@@ -32,8 +30,12 @@ func (l pieceLauncher) record() {
 	l.parts()
 	l.mark(stageSelect)
 	b := l.batch()
+	if l.Filters.Only {
+		launch(&l.steps, l.kernels.firstPassing, len(l.Queries), 1, &abi.FilteredBatch{Batch: b, Filters: l.filters()})
+	}
 	launch(&l.steps, l.kernels.answer, len(l.Queries), 1, &b)
-	l.compare()
+	l.compareTexts(l.Scores.Edit())
+	l.compareTerms(l.Scores.Terms())
 	l.mark(stageDownload)
 	l.steps.copyOut(l.out[:l.OutBytes()], l.at(l.States))
 	l.mark(stageEnd)
@@ -69,6 +71,7 @@ func (l pieceLauncher) parts() {
 		b.Planes = b.Data // where a part begins
 		l.mark(stageMatch)
 		l.partStream.await(&l.steps, l.resident, i)
+		l.filterTiles(&b, part)
 		width = l.tiles(b, part, width)
 		if len(l.Sliced) > 0 && i > 0 {
 			l.mark(stageSelect)
@@ -82,6 +85,36 @@ func (l pieceLauncher) parts() {
 		l.partStream.consumed(&l.steps, i)
 	}
 	l.bound()
+}
+
+// filters is what gates meet.
+func (l pieceLauncher) filters() abi.Filters {
+	f := &l.Filters
+	return abi.Filters{
+		Passing: l.at(f.Passing), PassingOfTile: l.at(f.PassingOfTile), FilterOf: l.at(f.Of),
+		PassingWords: uint32(l.Tiles.Len() * abi.TileWords),
+	}
+}
+
+// filterTiles records what finds out which objects of a part pass, where there are filters.
+func (l pieceLauncher) filterTiles(b *abi.Batch, part *plan.Part) {
+	f := &l.Filters
+	if f.Count == 0 {
+		return
+	}
+	argument := abi.FilterTiles{
+		Data: b.Data, Sections: b.Sections, Planes: b.Planes, Rare: b.Rare, Forms: l.forms, Numbers: l.numbers,
+		Filters: l.at(f.Heads), Clauses: l.at(f.Clauses), Spans: l.at(f.Spans), Ranges: l.at(f.Ranges),
+		Passing: l.at(f.Passing), PassingOfTile: l.at(f.PassingOfTile), Totals: l.at(f.Totals),
+		Attributes: b.Attributes, Objects: b.Objects, ResidentTile: b.ResidentTile,
+		Base: b.Base, PlanesOfGroup: b.PlanesOfGroup, PassingWords: uint32(l.Tiles.Len() * abi.TileWords), Listing: l.Listing(l.Index),
+	}
+	for done := 0; done < part.Tiles; {
+		step := min(part.Tiles-done, abi.MaxGridY)
+		argument.FirstTile = uint32(part.FirstTile + done)
+		launch(&l.steps, l.kernels.filterTiles, f.Count, step, &argument)
+		done += step
+	}
 }
 
 // resolve records the resolution of the spans of the (query, tile) kernel.
@@ -127,7 +160,11 @@ func (l pieceLauncher) wave(b abi.Batch, tile, count int) {
 		for done := 0; done < count; {
 			step := min(count-done, abi.MaxGridY/blocks)
 			b.FirstTile = uint32(tile + done)
-			launch(&l.steps, l.kernels.tile[t.Variant], t.Count, step*blocks, &b)
+			if t.Filtered {
+				launch(&l.steps, l.kernels.tileFiltered[t.Variant], t.Count, step*blocks, &abi.FilteredBatch{Batch: b, Filters: l.filters()})
+			} else {
+				launch(&l.steps, l.kernels.tile[t.Variant], t.Count, step*blocks, &b)
+			}
 			done += step
 		}
 	}
@@ -169,8 +206,12 @@ func (l pieceLauncher) matchSliced(s *plan.SlicedLaunch, part *plan.Part, planes
 	if first > 0 {
 		argument.FirstWave = argument.WaveGroups
 	}
-	l.steps.fill(at(s.Waves), s.End-s.Waves)
-	launch(&l.steps, l.kernels.sliced[s.Counters], s.Blocks, s.Columns, &argument)
+	l.steps.Fill(at(s.Waves), s.End-s.Waves)
+	if l.Filtered(s.First, s.Count) {
+		launch(&l.steps, l.kernels.slicedFiltered[s.Counters], s.Blocks, s.Columns, &abi.FilteredSliced{Sliced: argument, Filters: l.filters()})
+	} else {
+		launch(&l.steps, l.kernels.sliced[s.Counters], s.Blocks, s.Columns, &argument)
+	}
 }
 
 // bound records the launches of the bound.
@@ -187,11 +228,11 @@ func (l pieceLauncher) bound() {
 		Masks: masks, Ranges: ranges, FirstQuery: uint32(s.First), QueriesOfBatch: uint32(s.Count),
 		RowBytes: uint32(c.RowBytes()), KSteps: uint32(c.Steps()),
 	}
-	l.steps.fill(masks, s.Ranges)
+	l.steps.Fill(masks, s.Ranges)
 	warps := k.boundPlan.threads / abi.WarpLanes
 	launch(&l.steps, k.boundPlan, (s.Count+warps-1)/warps, 1, &planned)
 	l.mark(stageMatch)
-	l.steps.fill(marks, s.End-s.Marks)
+	l.steps.Fill(marks, s.End-s.Marks)
 	match := abi.BoundMatch{
 		Codes: l.codes + abi.Pointer(c.Row(0)), Masks: masks, Ranges: ranges, Queries: l.arena, States: l.at(l.States),
 		Entries: l.at(l.Candidates), Marks: marks, RowBytes: planned.RowBytes, KSteps: planned.KSteps,
@@ -202,35 +243,49 @@ func (l pieceLauncher) bound() {
 	for object, count := range waves.Bound(c.Objects) {
 		match.FirstObject, match.Objects, match.Most = uint32(object), uint32(count), uint32(count/waves.BoundShare)
 		launch(&l.steps, first, s.Blocks, s.Columns, &match)
-		launch(&l.steps, k.boundCount, s.Count, 1, &match)
+		if l.Filtered(s.First, s.Count) {
+			launch(&l.steps, k.boundFiltered, s.Count, 1, &abi.FilteredBound{Bound: match, Filters: l.filters()})
+		} else {
+			launch(&l.steps, k.boundCount, s.Count, 1, &match)
+		}
 	}
 }
 
-// compare records the comparison of candidates with patterns, a launch per class of these.
-func (l pieceLauncher) compare() {
-	c := &l.Compared
-	if c.Patterns == 0 {
-		return
-	}
-	l.mark(stageVerify)
-	argument := abi.Verify{
-		Texts: l.texts, Starts: l.starts(), Out: l.at(l.Answers), Tasks: l.at(l.Tasks), Patterns: l.at(l.Tasks + c.Patterns),
-		Distances: l.at(l.Distances), Symbols: uint32(l.Texts.Symbols.Count), Base: l.Tiles.Base(),
-	}
-	for class, tasks := range c.Tasks {
-		if tasks == 0 {
+// compareTexts records the comparison of candidates with patterns, a launch per class of these.
+func (l pieceLauncher) compareTexts(p *rescoring.Part) {
+	for class, some := range p.Launches {
+		if some.Tasks == 0 {
 			continue
 		}
-		argument.Lanes = 1 << class
+		l.mark(stageVerify)
 		kernel := l.masked(l.kernels.verifyNarrow, l.kernels.verifyWide, 1<<class)
-		launch(&l.steps, kernel, tasks, 1, &argument)
-		argument.FirstTask += uint32(tasks)
+		launch(&l.steps, kernel, some.Tasks, 1, &abi.Verify{
+			Texts: l.texts, Starts: l.starts(), Out: l.at(l.Answers), Tasks: l.at(p.Tasks), Patterns: l.at(p.Words),
+			Distances: l.at(p.Scores), FirstTask: uint32(some.First), Lanes: 1 << class,
+			Symbols: uint32(l.Texts.Symbols.Count), Base: l.Tiles.Base(),
+		})
+	}
+}
+
+// compareTerms records the comparison of candidates with terms, a launch per column.
+func (l pieceLauncher) compareTerms(p *rescoring.Part) {
+	for i, some := range p.Launches {
+		if some.Tasks == 0 {
+			continue
+		}
+		l.mark(stageVerify)
+		t, memory := l.Originals.Terms[i], l.resident.terms[i]
+		launch(&l.steps, l.kernels.scoreTerms, some.Tasks, 1, &abi.Terms{
+			Data: memory + abi.Pointer(t.TableBytes()), Tiles: memory, Out: l.at(l.Answers), States: l.at(l.States),
+			Tasks: l.at(p.Tasks), Asked: l.at(p.Words), Scores: l.at(p.Scores),
+			FirstTask: uint32(some.First), Lanes: uint32(t.Lanes()), Objects: t.Objects(), Base: l.Tiles.Base(),
+		})
 	}
 }
 
 // masked is the kernel for the symbols of the texts, with shared memory for the masks of patterns of so many lanes.
 func (l launcher) masked(narrow, wide function, lanes int) function {
-	if l.Texts.SymbolBytes() == 1 {
+	if l.Texts.Symbols.Bytes() == 1 {
 		narrow.shared = 8 * l.Texts.Symbols.Count * lanes
 		return narrow
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // driverFree is the memory of the device that the driver has left, whatever the engine believes.
@@ -89,7 +90,7 @@ func (c *endingContext) Err() error {
 // device's memory and the pinned memory of the host as they were, in every form of an index.
 func TestCUDANothingLeaks(t *testing.T) {
 	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 64 << 20}).(*Engine)
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	texts := make([]string, 100_000)
 	for i := range texts {
 		texts[i] = enginetest.RandomString(rng, "abcdefgh", 5+rng.IntN(30))

@@ -35,75 +35,68 @@ type loader struct {
 func (r *resident) load(ctx context.Context, p plan.Placement, u *uploader, c *run.Crew) error {
 	l := &loader{resident: r, Placement: p, upload: u, crew: c, repeats: make([]uint32, p.Attributes)}
 	r.Index = &plan.Index{Placement: p} // until it is known what planning needs
-	if err := l.allocate(); err != nil {
-		return err
-	}
-	if err := l.rareLists(); err != nil {
-		return err
-	}
-	if err := l.parts(ctx); err != nil {
-		return err
-	}
-	if err := l.tables(); err != nil {
-		return err
-	}
-	r.Index = plan.NewIndex(&r.kernels.Device, p, l.repeats)
-	if p.Texts != nil {
-		if err := l.texts(ctx); err != nil {
+	for _, step := range []func(context.Context) error{l.allocate, l.rareLists, l.storedNumbers, l.parts, l.tables, l.originals, l.codes} {
+		if err := step(ctx); err != nil {
 			return err
 		}
 	}
-	if p.Codes != nil {
-		return l.codes()
-	}
+	r.Index = plan.NewIndex(&r.kernels.Device, p, l.repeats)
 	return nil
 }
 
-// allocate allocates what the parts need.
-func (l *loader) allocate() (err error) {
-	r, p := l.resident, l.Placement.Resident
+// allocate allocates what the placement says, but for what depends on what is there then.
+func (l *loader) allocate(context.Context) (err error) {
+	r, p, own := l.resident, &l.Placement, &l.resident.own
 	if p.Streamed {
 		r.hosts = make([]pinned, len(p.Parts))
 		if r.partStream, err = newPartStream(max(1, p.BufferBytes())); err != nil {
 			return err
 		}
-	} else if r.data, err = allocDevice(max(p.Units, 1) * abi.UnitBytes); err != nil {
-		return deviceError("allocating the index", err)
+	} else {
+		r.data = own.memory(max(p.Units, 1) * abi.UnitBytes)
 	}
-	if r.sections, err = allocDevice(int64(max(len(p.Sections), 1)) * abi.SectionBytes); err != nil {
-		return deviceError("allocating the table of sections", err)
+	r.sections = own.memory(int64(max(len(p.Sections), 1)) * abi.SectionBytes)
+	r.rare, r.numbers = own.memory(p.RareUnits*abi.UnitBytes), own.memory(p.Numbers.End)
+	if p.Planes != nil {
+		r.tables = own.memory(p.Planes.Tables.End)
 	}
-	return nil
+	r.texts, r.codes = own.memory(p.Texts.DeviceBytes()), own.memory(p.Codes.DeviceBytes())
+	for _, t := range p.Terms {
+		r.terms = append(r.terms, own.memory(t.DeviceBytes()))
+	}
+	return deviceError("allocating the index", own.err)
 }
 
 // parts copies the parts, and surveys each.
 func (l *loader) parts(ctx context.Context) (err error) {
-	survey, err := newRepeatSurvey(l.repeats, l.upload)
-	if err != nil {
+	var own owned
+	defer func() { err = errors.Join(err, deviceError("freeing the survey", own.close())) }()
+	repeats := own.memory(max(1, abi.Units(4*len(l.repeats))) * abi.UnitBytes)
+	if own.err != nil {
+		return deviceError("allocating the survey", own.err)
+	}
+	if err := l.upload.whole(repeats, abi.Bytes(l.repeats)); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, survey.free()) }()
 	for i := range l.Placement.Parts {
 		if err := l.part(ctx, i); err != nil {
 			return err
 		}
-		if err := survey.part(l.resident, l.upload, i); err != nil {
+		if err := l.survey(i, repeats); err != nil {
 			return err
 		}
 	}
-	return survey.finish(l.repeats, l.upload)
+	return l.surveyed(repeats)
 }
 
 // part copies a part and its table of sections.
-func (l *loader) part(ctx context.Context, i int) (err error) {
+func (l *loader) part(ctx context.Context, i int) error {
 	p, u := l.Placement.Resident, l.upload
 	part := &p.Parts[i]
 	u.begin(l.dataOf(i))
-	if err := l.planes(part); err != nil {
-		return err
-	}
+	l.planes(part)
 	at := p.Planes.Units(part.Groups)
-	for tile := part.FirstTile; tile < part.FirstTile+part.Tiles; tile++ {
+	for tile := part.FirstTile; tile < part.FirstTile+part.Tiles && u.err == nil; tile++ {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -112,9 +105,7 @@ func (l *loader) part(ctx context.Context, i int) (err error) {
 			return err
 		}
 		at += units
-		if err := u.skip(abi.AlignRow(at) - at); err != nil {
-			return err
-		}
+		u.skip(abi.AlignRow(at) - at)
 		at = abi.AlignRow(at)
 	}
 	if err := u.flush(); err != nil {
@@ -126,11 +117,11 @@ func (l *loader) part(ctx context.Context, i int) (err error) {
 		return err
 	}
 	if p.Streamed {
-		if l.hosts[i], err = allocPinned(max(1, part.Units) * abi.UnitBytes); err != nil {
+		if l.hosts[i] = l.own.pinned(max(1, part.Units) * abi.UnitBytes); l.own.err != nil {
 			// Not deviceError: the driver calls this out of memory too, but it is not the device's.
 			return &gpuexec.DeviceError{Op: "placing an index that is streamed", Err: fmt.Errorf(
 				"locking %d MiB of the host's memory, which must hold all of it (with more device memory the index need not be streamed): %w",
-				p.Units*abi.UnitBytes>>20, err)}
+				p.Units*abi.UnitBytes>>20, l.own.err)}
 		}
 	}
 	return nil
@@ -157,41 +148,33 @@ func (l *loader) tile(ctx context.Context, tile int) (units int64, err error) {
 			p.Sections[tile*p.Attributes+a].Lists = uint32(postings.Lists())
 		}
 		words, starts, ids := postings.Arrays()
-		for _, array := range []struct {
-			bytes []byte
-			room  int64
-		}{{abi.Bytes(words), size.Words}, {abi.Bytes(starts), size.Starts}, {abi.Bytes(ids), size.Ids}} {
-			if err := u.writeIn(array.bytes, array.room); err != nil {
-				return 0, err
-			}
-		}
+		u.writeIn(abi.Bytes(words), size.Words)
+		u.writeIn(abi.Bytes(starts), size.Starts)
+		u.writeIn(abi.Bytes(ids), size.Ids)
 		units += size.All()
 	}
 	return units, nil
 }
 
 // planes copies the planes of a part: of each group, all attributes' together.
-func (l *loader) planes(part *plan.Part) error {
+func (l *loader) planes(part *plan.Part) {
 	p, s := l.Placement.Resident, l.Placement.Planes
 	if s == nil {
-		return nil
+		return
 	}
 	words := make([][]uint32, len(s.Sliced))
-	for tile := part.FirstTile; tile < part.FirstTile+part.Tiles; tile++ {
+	for tile := part.FirstTile; tile < part.FirstTile+part.Tiles && l.upload.err == nil; tile++ {
 		for i, a := range s.Sliced {
 			words[i] = p.Lists.Planes(p.Tiles.First+tile, int(a)).Words()
 		}
 		for range p.GroupsOf(tile) {
 			for i, a := range s.Sliced {
 				n := int(s.Attributes[a].Planes) * abi.RowBytes / 4
-				if err := l.upload.write(abi.Bytes(words[i][:n])); err != nil {
-					return err
-				}
+				l.upload.write(abi.Bytes(words[i][:n]))
 				words[i] = words[i][n:]
 			}
 		}
 	}
-	return nil
 }
 
 // decode makes the postings of the next sliced attributes of a tile, as many as there are decoders.
@@ -204,15 +187,10 @@ func (l *loader) decode(ctx context.Context, tile, first int) error {
 }
 
 // rareLists copies the lists of rare keywords with their directories, and finds their repeats.
-func (l *loader) rareLists() (err error) {
+func (l *loader) rareLists(context.Context) error {
 	p := l.Placement.Resident
 	for a := range l.repeats {
 		l.repeats[a] = 1
-	}
-	if p.RareUnits > 0 {
-		if l.rare, err = allocDevice(p.RareUnits * abi.UnitBytes); err != nil {
-			return deviceError("allocating the rare keywords", err)
-		}
 	}
 	l.upload.begin(l.rare)
 	for a, unit := range p.Rare {
@@ -220,23 +198,43 @@ func (l *loader) rareLists() (err error) {
 			continue
 		}
 		words, starts, ids := p.Lists.Rare(a).Arrays()
-		l.repeats[a] = longestRun(starts, ids)
+		l.repeats[a] = plan.LongestRun(starts, ids)
 		for _, array := range [][]byte{abi.Bytes(ids), abi.Bytes(words), abi.Bytes(starts)} { // Resident.RareAt
-			if err := l.upload.write(array); err != nil {
-				return err
-			}
+			l.upload.write(array)
 		}
 	}
 	return l.upload.flush()
 }
 
+// storedNumbers copies the values that filters look at.
+func (l *loader) storedNumbers(context.Context) error {
+	r, u, n := l.resident, l.upload, &l.Placement.Numbers
+	if n.End == 0 {
+		return nil
+	}
+	if err := u.whole(r.numbers, abi.Bytes(n.Table(r.numbers))); err != nil {
+		return err
+	}
+	for i := range n.Attributes {
+		own := &n.Attributes[i]
+		if own.Starts > 0 {
+			if err := u.whole(r.numbers+abi.Pointer(own.Starts), abi.Bytes(n.Starts(own))); err != nil {
+				return err
+			}
+		}
+		u.begin(r.numbers + abi.Pointer(own.Values))
+		n.EachTile(own, func(values []float64) { u.append(abi.Bytes(values)) })
+		if err := u.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // tables copies the tables that belong to the planes, and that of the forms, which points into them.
-func (l *loader) tables() (err error) {
+func (l *loader) tables(context.Context) error {
 	r, u, s := l.resident, l.upload, l.Placement.Planes
 	if s != nil {
-		if r.tables, err = allocDevice(s.Tables.End); err != nil {
-			return deviceError("allocating the tables of the bit-sliced attributes", err)
-		}
 		codeOf := s.CodeOf(r.tables, l.Placement.Lists)
 		if err := u.tables(r.tables, map[int64][]byte{
 			0: abi.Bytes(s.Attributes), s.Tables.Units: abi.Bytes(s.UnitAttribute), s.Tables.CodeOf: abi.Bytes(codeOf),
@@ -248,49 +246,36 @@ func (l *loader) tables() (err error) {
 	if forms == nil {
 		return nil
 	}
-	if r.forms, err = allocDevice(abi.Units(abi.FormBytes*len(forms)) * abi.UnitBytes); err != nil {
-		return deviceError("allocating the table of forms", err)
+	if r.forms = r.own.memory(abi.Units(abi.FormBytes*len(forms)) * abi.UnitBytes); r.own.err != nil {
+		return deviceError("allocating the table of forms", r.own.err)
 	}
 	return u.whole(r.forms, abi.Bytes(forms))
 }
 
-// texts copies the texts, as many tiles at a time as there are cores.
-func (l *loader) texts(ctx context.Context) (err error) {
-	r, u, t := l.resident, l.upload, l.Placement.Texts
-	if r.texts, err = allocDevice(t.DeviceBytes()); err != nil {
-		return deviceError("allocating the texts", err)
-	}
-	starts := make([]uint32, 0, t.Objects)
-	u.begin(r.texts)
-	encoded := make([]plan.EncodedTexts, min(l.crew.Size(), max(1, t.Tiles.Len())))
-	var at uint32
-	for first := t.Tiles.First; first < t.Tiles.End; first += len(encoded) {
-		n := min(len(encoded), t.Tiles.End-first)
-		err := l.crew.Run(ctx, n, func(_ *run.Shift, i int) { t.Encode(&encoded[i], first+i) })
-		if err != nil {
-			return err
-		}
-		for i := range encoded[:n] {
-			for _, length := range encoded[i].Units {
-				starts = append(starts, at)
-				at += length
-			}
-			if err := u.write(encoded[i].Data); err != nil {
-				return err
-			}
+// originals copies what candidates are compared by.
+func (l *loader) originals(ctx context.Context) (err error) {
+	u := l.upload
+	if t := l.Placement.Texts; t != nil {
+		u.begin(l.resident.texts)
+		if err = t.Each(ctx, l.crew, u.write); err == nil {
+			err = u.flush()
 		}
 	}
-	if err := u.write(abi.Bytes(starts)); err != nil {
-		return err
+	for i, t := range l.Placement.Terms {
+		if err == nil {
+			u.begin(l.resident.terms[i])
+			t.Each(u.write)
+			err = u.flush()
+		}
 	}
-	return u.flush()
+	return err
 }
 
 // codes derives the codes from planes that have been loaded.
-func (l *loader) codes() (err error) {
+func (l *loader) codes(context.Context) error {
 	r, c, s := l.resident, l.Placement.Codes, l.Placement.Planes
-	if r.codes, err = allocDevice(c.End); err != nil {
-		return deviceError("allocating the codes", err)
+	if c == nil {
+		return nil
 	}
 	columns, codeOf := make([]uint32, len(c.Columns)), make([]abi.Pointer, len(s.Attributes))
 	for i, a := range c.Columns {

@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestCUDASlicedAgainstCPU compares the shared-decode kernel with the CPU engine: batches of many sizes, hence blocks,
@@ -24,7 +25,7 @@ func TestCUDASlicedAgainstCPU(t *testing.T) {
 		t.Skip("a block of this device has too little shared memory")
 	}
 	force(t, e, "sliced")
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	paths, worlds := comparedBy{}, 0
 	for _, n := range []int{1, 31, 33, 1023, 1024, 1025, 5000, store.TileObjects - 1, store.TileObjects, store.TileObjects + 1, 3*store.TileObjects + 5} {
 		if scaled(100) < 100 && n > 6000 {
@@ -91,7 +92,7 @@ func TestCUDAPaths(t *testing.T) {
 
 // TestCUDAParts streams indexes in parts: hits must be those of an index that stays, whatever the parts.
 func TestCUDAParts(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	const tiles = 20
 	const objects = tiles*store.TileObjects - 1234 // so that no two tiles fit where one must
 	testParts(t, rng, enginetest.RandomWorld(t, rng, objects), tiles)
@@ -138,7 +139,7 @@ func testParts(t *testing.T, rng *rand.Rand, w *enginetest.World, tiles int) {
 // TestCUDAStages: a batch's stages are measured, and add up to no more than the whole.
 func TestCUDAStages(t *testing.T) {
 	e := openDevice(t, gpuexec.CUDAOptions{})
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	w := enginetest.SlicedWorld(t, rng, 100_000)
 	s := enginetest.LoadOn(t, e, w.Index)
 	defer s.Close()

@@ -12,6 +12,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // deviceWith opens a device with so much memory beside the batches.
@@ -27,7 +28,7 @@ func deviceWith(t *testing.T, memory int64) *Engine {
 // TestCUDALoadAtOnce: of two indexes that are loaded at the same time, in the memory of one and a bit, one is streamed, both answer,
 // and all memory is given back.
 func TestCUDALoadAtOnce(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	w := enginetest.SlicedWorld(t, rng, 4*store.TileObjects)
 	memory := bareBytes(t, w.Index) + leastBytes(t, w.Index)
 	e := deviceWith(t, memory)
@@ -63,7 +64,7 @@ func TestCUDALoadAtOnce(t *testing.T) {
 
 // TestCUDALoadEnds: a load that ends early, wherever it is, leaves nothing on the device, in the budget or in the way of the next.
 func TestCUDALoadEnds(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 64 << 20, Workers: 1}).(*Engine)
 	w := enginetest.SlicedWorld(t, rng, 4*store.TileObjects)
 	snapshot := w.Index
@@ -102,7 +103,7 @@ func TestCUDALoadEnds(t *testing.T) {
 
 // TestCUDALoadLater: an index leaves room for one that is announced, without which that would be streamed.
 func TestCUDALoadLater(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	var w *enginetest.World
 	var bare, full int64
 	for full == bare { // nothing is sliced

@@ -10,7 +10,10 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
+	"github.com/geniemq/geniemq/gpuexec/cuda/rescoring"
+	"github.com/geniemq/geniemq/gpuexec/passing"
 	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/verify"
@@ -28,6 +31,10 @@ func postingsOf(x gpuexec.Source) *postings.Lists {
 	return x.Structure(postings.FamilyName).(*postings.Lists)
 }
 
+func storedBy(x gpuexec.Source) filter.Stored {
+	return filter.StoredBy(x.Structure(filter.StoredFamily))
+}
+
 // sequences are the texts of a source that has them.
 type sequences interface {
 	verify.Texts
@@ -38,6 +45,8 @@ type sequences interface {
 type matcher struct {
 	engine    *Engine
 	lists     *postings.Lists
+	stored    filter.Stored // what the index keeps beside its lists; may be nil
+	tiles     run.Tiles     // that are here
 	resident  *resident
 	residence run.Residence
 	release   func() // of the memory budget
@@ -45,7 +54,7 @@ type matcher struct {
 
 // loadPostings is run.Loader.Load.
 func (e *Engine) loadPostings(ctx context.Context, h *run.Host, own run.Extent, later []run.Extent) (run.Matcher, error) {
-	m := &matcher{engine: e, lists: postingsOf(own.Source)}
+	m := &matcher{engine: e, lists: postingsOf(own.Source), stored: storedBy(own.Source), tiles: own.Tiles}
 	if err := m.load(ctx, h, own, later); err != nil {
 		return nil, fmt.Errorf("loading an index onto %s: %w", e.About.Device, errors.Join(err, m.Close()))
 	}
@@ -53,26 +62,26 @@ func (e *Engine) loadPostings(ctx context.Context, h *run.Host, own run.Extent, 
 }
 
 func (m *matcher) load(ctx context.Context, h *run.Host, own run.Extent, later []run.Extent) error {
-	var texts *plan.Texts
+	var texts verify.Texts
 	if x, ok := own.Source.(sequences); ok && x.Schema().Kind == schema.Sequences {
-		var err error
-		if texts, err = plan.SurveyTexts(ctx, x, own.Tiles, h.Crew); err != nil {
-			return err
-		}
+		texts = x
+	}
+	originals, err := rescoring.Survey(ctx, own.Source, texts, own.Tiles, h.Crew)
+	if err != nil {
+		return err
 	}
 	var following []plan.Extent
 	for _, next := range later {
 		if x, ok := next.Source.Structure(postings.FamilyName).(*postings.Lists); ok {
-			following = append(following, plan.Extent{Lists: x, Tiles: next.Tiles})
+			following = append(following, plan.Extent{Lists: x, Stored: storedBy(next.Source), Tiles: next.Tiles})
 		}
 	}
 	e := m.engine
 	var p plan.Placement
-	var err error
 	m.release, err = h.Budget.Place(func(free int64) (_ []gpuexec.Holding, err error) {
 		limits := e.limits
 		limits.Memory = free
-		p, err = plan.Place(&e.kernels.Device, plan.Extent{Lists: m.lists, Tiles: own.Tiles}, texts, following, limits)
+		p, err = plan.Place(&e.kernels.Device, plan.Extent{Lists: m.lists, Stored: m.stored, Tiles: own.Tiles}, originals, following, limits)
 		if err != nil {
 			return nil, err
 		}
@@ -88,12 +97,10 @@ func (m *matcher) load(ctx context.Context, h *run.Host, own run.Extent, later [
 	return e.thread.do(func() error { return m.resident.load(ctx, p, e.uploader, h.Crew) })
 }
 
-// Check implements run.Matcher.
 func (m *matcher) Check(p *gpuexec.Plan) (bound uint32, err error) {
-	return m.lists.CheckQuery(p.Query)
+	return m.lists.CheckQuery(p.Query, m.stored)
 }
 
-// Match implements run.Matcher.
 func (m *matcher) Match(ctx context.Context, jobs []*run.Job, timed *gpuexec.Trace) error {
 	if len(jobs) == 0 {
 		return nil
@@ -103,13 +110,15 @@ func (m *matcher) Match(ctx context.Context, jobs []*run.Job, timed *gpuexec.Tra
 	if err != nil {
 		return err
 	}
+	defer batch.Close()
 	if timed != nil {
-		timed.Plan += time.Since(start)
+		took := time.Since(start)
+		timed.Plan += took
+		timed.Host.Plan += took
 	}
 	return m.onLane(ctx, func(l *lane) error { return l.match(ctx, m.resident, batch, timed) })
 }
 
-// Scan implements run.Matcher.
 func (m *matcher) Scan(ctx context.Context, jobs []*run.ScanJob, timed *gpuexec.Trace) error {
 	own := m.resident.ScansOf(jobs)
 	if len(own) == 0 {
@@ -118,18 +127,21 @@ func (m *matcher) Scan(ctx context.Context, jobs []*run.ScanJob, timed *gpuexec.
 	return m.onLane(ctx, func(l *lane) error { return l.scan(ctx, m.resident, own, timed) })
 }
 
-// onLane calls work with a lane, once there is one for the index.
-func (m *matcher) onLane(ctx context.Context, work func(l *lane) error) error {
-	return m.engine.lanes.with(ctx, m.resident.Streamed, work)
+// Passing implements run.Passer: on the host's cores, which the scan that asks is about to use.
+func (m *matcher) Passing(ctx context.Context, query run.Filtering) (filter.Set, error) {
+	x := passing.Index{Lists: m.lists, Stored: m.stored}
+	return passing.Objects(ctx, m.engine.Host.Crew, x, query.(*postings.MatchQuery).Filter, m.tiles)
 }
 
-// Cost implements run.Matcher.
+// onLane calls work with a lane, once there is one for the index.
+func (m *matcher) onLane(ctx context.Context, work func(l *lane) error) error {
+	return m.engine.lanes.With(ctx, m.resident.Streamed, work)
+}
+
 func (m *matcher) Cost(p *gpuexec.Plan) int64 { return m.resident.Cost(p) }
 
-// Residence implements run.Matcher.
 func (m *matcher) Residence() run.Residence { return m.residence }
 
-// Close implements run.Matcher.
 func (m *matcher) Close() error {
 	var err error
 	if m.resident != nil {

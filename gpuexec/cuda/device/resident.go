@@ -15,6 +15,7 @@ type resident struct {
 	*plan.Index
 	*partStream // nil unless the parts are streamed
 	kernels     *loaded
+	own         owned // all that is here
 
 	data     abi.Pointer // of the parts, unless they are streamed
 	sections abi.Pointer
@@ -23,6 +24,8 @@ type resident struct {
 	forms    abi.Pointer
 	codes    abi.Pointer
 	texts    abi.Pointer
+	terms    []abi.Pointer // by Originals.Terms
+	numbers  abi.Pointer
 	hosts    []pinned // by part of a streamed index: what is copied, as the kernels want it
 }
 
@@ -39,17 +42,6 @@ func (r *resident) starts() abi.Pointer { return r.texts + abi.Pointer(r.Texts.U
 
 // free gives back what there is, also after a load that failed.
 func (r *resident) free() error {
-	var errs []error
-	for _, p := range []*abi.Pointer{&r.data, &r.sections, &r.rare, &r.tables, &r.forms, &r.codes, &r.texts} {
-		if *p != 0 {
-			errs = append(errs, deviceError("freeing an index", freeDevice(*p)))
-			*p = 0
-		}
-	}
-	errs = append(errs, r.partStream.close())
-	for i := range r.hosts {
-		errs = append(errs, deviceError("freeing an index", r.hosts[i].free()))
-		r.hosts[i] = nil
-	}
-	return errors.Join(errs...)
+	// What the stream of parts copies is freed after it.
+	return errors.Join(r.partStream.close(), deviceError("freeing an index", r.own.close()))
 }

@@ -20,11 +20,12 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestCUDAScan compares the hits of scans with the definition, and certified answers with the host's.
 func TestCUDAScan(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 64 << 20})
 	done, left := 0, 0
 	for round := range scaled(40) {
@@ -80,7 +81,7 @@ func TestCUDAScan(t *testing.T) {
 
 // TestCUDAScanWaves: several tiles, waves and pieces, on one device and spread over several. The lane has little memory.
 func TestCUDAScanWaves(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	texts := make([]string, 3*store.TileObjects+777)
 	for i := range texts {
 		texts[i] = enginetest.RandomString(rng, "abcdef", 1+rng.IntN(14))

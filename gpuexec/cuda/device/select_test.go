@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // longAnswers are numbers of hits around those that the device sorts at once, and merges in one round, two and more.
@@ -21,7 +22,7 @@ var longAnswers = []int{4095, 4096, 4097, 8191, 8192, 8193, 10_000, 16_385, 40_0
 
 // TestCUDALongAnswers compares answers that the device merges with the CPU's, and such that fill the k places only in part.
 func TestCUDALongAnswers(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 256 << 20})
 	for _, objects := range []int{5000, store.TileObjects + 10_000, 3 * store.TileObjects} {
 		wl := enginetest.Rows(objects)

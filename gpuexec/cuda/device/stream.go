@@ -13,12 +13,13 @@ import (
 // read one buffer the other is filled. Parts come in ascending order of ids, so the queries' states and thresholds go on
 // from part to part, and the answer is the same as that of an index that stays.
 //
-// The buffers belong to the batch whose turn it is (lanePool). That batch waits for its own stream only: its last kernel on a
+// The buffers belong to the batch whose turn it is (turns.Pool). That batch waits for its own stream only: its last kernel on a
 // buffer comes after the buffer's copy, so nothing is under way when its turn ends well. After an error the next batch's
 // copies still wait for the kernels before them.
 //
 // All methods work for a nil partStream, of an index that stays, and do nothing then.
 type partStream struct {
+	own      owned
 	stream   cu.Stream
 	buffers  [2]abi.Pointer
 	begun    cu.Event    // the queries are on the device; the parts must not hold them up
@@ -27,27 +28,14 @@ type partStream struct {
 }
 
 // newPartStream makes a stream with buffers of so many bytes. It is to be closed after an error too.
-func newPartStream(bytes int64) (s *partStream, err error) {
-	s = &partStream{}
-	defer func() { err = deviceError("allocating the buffers that the index streams through", err) }()
-	if s.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
-		return s, err
-	}
-	if s.begun, err = cu.MakeEvent(cu.DisableTiming); err != nil {
-		return s, err
-	}
+func newPartStream(bytes int64) (*partStream, error) {
+	s := &partStream{}
+	s.stream, s.begun = s.own.stream(), s.own.event(cu.DisableTiming)
 	for i := range s.buffers {
-		if s.buffers[i], err = allocDevice(bytes); err != nil {
-			return s, err
-		}
-		if s.copied[i], err = cu.MakeEvent(cu.DisableTiming); err != nil {
-			return s, err
-		}
-		if s.released[i], err = cu.MakeEvent(cu.DisableTiming); err != nil {
-			return s, err
-		}
+		s.buffers[i] = s.own.memory(bytes)
+		s.copied[i], s.released[i] = s.own.event(cu.DisableTiming), s.own.event(cu.DisableTiming)
 	}
-	return s, nil
+	return s, deviceError("allocating the buffers that the index streams through", s.own.err)
 }
 
 // begin records the copy of the first part, after what the batch's own stream does so far.
@@ -92,26 +80,5 @@ func (s *partStream) close() error {
 	if s == nil {
 		return nil
 	}
-	var errs []error
-	if s.stream != (cu.Stream{}) {
-		errs = append(errs, s.stream.Synchronize(), s.stream.Destroy())
-		s.stream = cu.Stream{}
-	}
-	if s.begun != (cu.Event{}) {
-		errs = append(errs, cu.DestroyEvent(&s.begun))
-		s.begun = cu.Event{}
-	}
-	for i := range s.buffers {
-		if s.buffers[i] != 0 {
-			errs = append(errs, freeDevice(s.buffers[i]))
-			s.buffers[i] = 0
-		}
-		for _, e := range []*cu.Event{&s.copied[i], &s.released[i]} {
-			if *e != (cu.Event{}) {
-				errs = append(errs, cu.DestroyEvent(e))
-				*e = cu.Event{}
-			}
-		}
-	}
-	return deviceError("freeing the buffers that the index streams through", errs...)
+	return deviceError("freeing the buffers that the index streams through", s.own.close())
 }

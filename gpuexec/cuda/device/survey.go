@@ -2,36 +2,20 @@
 
 package device
 
-import (
-	"errors"
+import "github.com/geniemq/geniemq/gpuexec/cuda/abi"
 
-	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
-)
-
-// A repeatSurvey derives repeats, and arranges the lists for the (query, tile) kernel (kernels/load.cu), part by part.
-type repeatSurvey struct{ repeats abi.Pointer }
-
-func newRepeatSurvey(repeats []uint32, u *uploader) (s *repeatSurvey, err error) {
-	s = &repeatSurvey{}
-	if s.repeats, err = allocDevice(max(1, abi.Units(4*len(repeats))) * abi.UnitBytes); err != nil {
-		return nil, deviceError("allocating the survey", err)
-	}
-	if err := u.whole(s.repeats, abi.Bytes(repeats)); err != nil {
-		return nil, errors.Join(err, s.free())
-	}
-	return s, nil
-}
-
-// part surveys a part that has been copied, and takes it back to the host where it is streamed.
-func (s *repeatSurvey) part(r *resident, u *uploader, i int) error {
+// survey derives repeats from a part that has been copied, into the device's memory, and arranges its lists for the (query, tile) kernel
+// (kernels/load.cu). It takes the part back to the host where it is streamed.
+func (l *loader) survey(i int, repeats abi.Pointer) error {
 	const slices = 16
+	r, u := l.resident, l.upload
 	part := &r.Parts[i]
 	sections := part.Tiles * r.Attributes
 	if sections == 0 {
 		return nil
 	}
 	argument := abi.Survey{
-		Data: r.dataOf(i), Sections: r.sections + abi.Pointer(part.FirstTile*r.Attributes*abi.SectionBytes), Repeats: s.repeats,
+		Data: r.dataOf(i), Sections: r.sections + abi.Pointer(part.FirstTile*r.Attributes*abi.SectionBytes), Repeats: repeats,
 		Attributes: uint32(r.Attributes),
 	}
 	var list steps
@@ -43,33 +27,17 @@ func (s *repeatSurvey) part(r *resident, u *uploader, i int) error {
 	return deviceError("surveying the index", list.run(u.stream, u.copied[0]))
 }
 
-func (s *repeatSurvey) finish(repeats []uint32, u *uploader) error {
-	if len(repeats) == 0 {
+// surveyed takes the repeats from the device.
+func (l *loader) surveyed(repeats abi.Pointer) error {
+	if len(l.repeats) == 0 {
 		return nil
 	}
-	host := u.buffers[0][:len(repeats)*4]
+	host := l.upload.buffers[0][:len(l.repeats)*4]
 	var list steps
-	list.copyOut(host, s.repeats)
-	if err := list.run(u.stream, u.copied[0]); err != nil {
+	list.copyOut(host, repeats)
+	if err := list.run(l.upload.stream, l.upload.copied[0]); err != nil {
 		return deviceError("surveying the index", err)
 	}
-	copy(repeats, abi.Array[uint32](host, 0, len(repeats)))
+	copy(l.repeats, abi.Array[uint32](host, 0, len(l.repeats)))
 	return nil
-}
-
-func (s *repeatSurvey) free() error { return deviceError("freeing the survey", freeDevice(s.repeats)) }
-
-// longestRun is the most times that one id is in a list, at least 1.
-func longestRun(starts, ids []uint32) uint32 {
-	longest := uint32(1)
-	for i := range len(starts) - 1 {
-		run := uint32(1)
-		for j := starts[i] + 1; j < starts[i+1]; j++ {
-			if run++; ids[j] != ids[j-1] {
-				run = 1
-			}
-			longest = max(longest, run)
-		}
-	}
-	return longest
 }

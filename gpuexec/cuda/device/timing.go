@@ -3,7 +3,6 @@
 package device
 
 import (
-	"errors"
 	"time"
 
 	"gorgonia.org/cu"
@@ -27,6 +26,7 @@ const (
 
 // timing measures the stages of a batch by events between them. A nil one measures nothing.
 type timing struct {
+	own    owned
 	on     bool
 	events []cu.Event
 	marks  []stage // the stage that begins at the event
@@ -48,7 +48,7 @@ func (p *timing) begin(on bool) {
 		p.on = on
 		p.marks = p.marks[:0]
 		p.begun = time.Now()
-		p.err = nil
+		p.err, p.own.err = nil, nil
 	}
 }
 
@@ -58,9 +58,8 @@ func (p *timing) mark(list *steps, s stage) {
 		return
 	}
 	if len(p.marks) == len(p.events) {
-		e, err := cu.MakeEvent(cu.DefaultEvent)
-		if err != nil {
-			p.err = deviceError("making an event", err)
+		e := p.own.event(cu.DefaultEvent)
+		if p.err = deviceError("making an event", p.own.err); p.err != nil {
 			return
 		}
 		p.events = append(p.events, e)
@@ -86,6 +85,7 @@ func (p *timing) end(to *gpuexec.Trace) error {
 		times[p.marks[i]] += time.Duration(ms * float64(time.Millisecond))
 	}
 	to.Plan += p.encode + times[stagePlan]
+	to.Host.Encode += p.encode
 	to.Upload += times[stageUpload]
 	to.Match += times[stageMatch]
 	to.Select += times[stageSelect]
@@ -98,9 +98,5 @@ func (p *timing) close() error {
 	if p == nil {
 		return nil
 	}
-	var errs []error
-	for i := range p.events {
-		errs = append(errs, cu.DestroyEvent(&p.events[i]))
-	}
-	return errors.Join(errs...)
+	return p.own.close()
 }

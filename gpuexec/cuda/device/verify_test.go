@@ -4,7 +4,6 @@ package device
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -16,7 +15,9 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/levenshtein"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // verifyAlphabets has symbols of one byte on the device and of two, of all lengths in UTF-8.
@@ -57,7 +58,7 @@ func verifyTexts(rng *rand.Rand, round int) (alphabet string, texts, bases []str
 
 // TestCUDAVerify compares every distance that the device computes, and the answers, with the host's.
 func TestCUDAVerify(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 64 << 20})
 	compared, left := 0, 0
 	for round := range scaled(40) {
@@ -105,7 +106,7 @@ func compareDistances(t *testing.T, s *matcher, texts []string, plans []gpuexec.
 	var list []*run.Job
 	for i := range plans {
 		m := &plans[i]
-		bound, err := s.lists.CheckQuery(plans[i].Query)
+		bound, err := s.lists.CheckQuery(plans[i].Query, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,13 +135,10 @@ func compareDistances(t *testing.T, s *matcher, texts []string, plans []gpuexec.
 		for i := range job.Known {
 			e := job.Entries[len(job.Entries)-1-i]
 			text := []rune(texts[e.ID()])
-			want, got := float64(verify.EditDistance(nearestOf(job).Text, text)), job.Known[i]
+			want, got := verify.KnownScore(float64(levenshtein.Distance(nearestOf(job).Text, text))), job.Known[i]
 			if len(text) > 4096 {
-				want = -1
+				want = verify.Unknown
 				left++
-				if math.IsNaN(got) {
-					got = -1
-				}
 			}
 			if got != want {
 				t.Fatalf("entry %d of %d, lengths %d and %d: distance %v, want %v", i, len(job.Entries), len(nearestOf(job).Text), len(text), got, want)
@@ -164,7 +162,7 @@ func sameAsHost(t *testing.T, c *enginetest.Collection, s gpuexec.Searcher, plan
 
 // TestCUDAVerifyMany has so many candidates that the device merges the answers it sorts.
 func TestCUDAVerifyMany(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	texts := make([]string, 12_000)
 	for i := range texts {
 		texts[i] = enginetest.RandomString(rng, "abc", 1+rng.IntN(40))
@@ -182,7 +180,7 @@ func TestCUDAVerifyMany(t *testing.T) {
 
 // TestCUDAVerifyElsewhere: where the texts are not on the device the host compares.
 func TestCUDAVerifyElsewhere(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	texts := make([]string, 3000)
 	for i := range texts {
 		texts[i] = enginetest.RandomString(rng, "abcdef", 1+rng.IntN(40))
@@ -290,5 +288,5 @@ func TestCUDAVerifyTimes(t *testing.T) {
 // compares is true when the candidates of a job are compared on the device.
 func compares(r *resident, job *run.Job) bool {
 	n, ok := job.Rescore.(*verify.Nearest)
-	return ok && r.Compares(n)
+	return ok && r.Texts.Compares(n, r.kernels.MaxPattern)
 }

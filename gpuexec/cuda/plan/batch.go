@@ -3,16 +3,20 @@ package plan
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/filters"
+	"github.com/geniemq/geniemq/gpuexec/passing"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
 )
 
 // A Batch is the queries of one call on an index: those that wait for a piece, and those that must be executed again. Who executes
 // it asks for a piece at a time (Next), has it encoded into the memory that is copied to the device (Encode), runs it, and hands
-// back what came from there (Decode), until there is no other. It belongs to one goroutine.
+// back what came from there (Decode), until there is no other. It belongs to one goroutine. Its memory is the index's, for the
+// batches after it (Close).
 type Batch struct {
 	index  *Index
 	policy Policy
@@ -20,23 +24,58 @@ type Batch struct {
 	crew   *run.Crew
 	work   *gpuexec.Work // nil unless it is wanted
 
-	waiting []Query
+	queries []Query // all
+	waiting []Query // those of them that were in no piece, or again
 	again   []Query // that the bound has given up
 	piece   Piece
+	places  []int64 // where the answers of the piece's queries are in what comes back
+
+	asked    []askedFilter // by query; empty where none has a filter
+	distinct passing.Distinct
+	planned  []filters.Planned // the distinct filters
 }
 
 // NewBatch plans what jobs ask, on several cores where there are many. Pieces are planned by Next, by the policy and for the
 // room of whoever executes them.
 func NewBatch(ctx context.Context, x *Index, jobs []*run.Job, crew *run.Crew) (*Batch, error) {
-	b := &Batch{index: x, crew: crew, waiting: make([]Query, len(jobs))}
-	spans := 0
+	b := x.batches.Get()
+	b.index = x
+	b.crew, b.queries = crew, slices.Grow(b.queries[:0], len(jobs))[:len(jobs)]
+	b.waiting, b.again = b.queries, nil
+	spans, filtered := 0, 0
 	for _, job := range jobs {
-		spans += len(queryOf(job).Spans)
+		query := queryOf(job)
+		if spans += len(query.Spans); query.Filter != nil {
+			filtered++
+		}
 	}
-	if err := crew.Each(ctx, len(jobs), spans*x.device.Profile.Host.PlanSpan, func(i int) { b.waiting[i] = x.Plan(jobs[i]) }); err != nil {
+	if b.asked = b.asked[:0]; filtered > 0 {
+		b.asked = slices.Grow(b.asked, len(jobs))[:len(jobs)]
+	}
+	costs := &x.device.Profile.Host
+	err := crew.Each(ctx, len(jobs), spans*costs.PlanSpan+filtered*costs.PlanFilter, func(i int) {
+		if b.queries[i] = x.plan(jobs[i]); filtered > 0 {
+			b.asked[i].plan(queryOf(jobs[i]).Filter)
+		}
+	})
+	if err != nil {
+		b.Close()
 		return nil, err
 	}
+	b.filters()
 	return b, nil
+}
+
+// Close ends the batch. Its memory is used again, without what it points to.
+func (b *Batch) Close() {
+	clear(b.queries)
+	clear(b.piece.Queries)
+	b.distinct.Release()
+	clear(b.asked)
+	clear(b.planned)
+	b.piece.Filters.Begin()
+	b.waiting, b.again, b.work, b.crew = nil, nil, nil, nil
+	b.index.batches.Put(b)
 }
 
 // Executes says who executes the batch: by which policy, with what room, and whether its work is counted.
@@ -53,18 +92,17 @@ func (b *Batch) Next() *Piece {
 		if len(b.waiting) == 0 {
 			return nil
 		}
-		rest := b.index.Resting()
+		rest := b.index.rest.Load()
 		b.policy.Resting = rest > 0
-		piece, err := b.index.planPiece(b.waiting, b.room, &b.policy)
-		if err != nil {
+		if err := b.index.planPiece(&b.piece, b.waiting, b.room, &b.policy); err != nil {
 			b.waiting[0].Job.Err = err
 			b.waiting = b.waiting[1:]
 			continue
 		}
-		if piece.rested {
+		if b.piece.rested {
 			b.index.rest.CompareAndSwap(rest, rest-1)
 		}
-		b.waiting, b.piece = b.waiting[len(piece.Queries):], piece
+		b.waiting = b.waiting[len(b.piece.Queries):]
 		return &b.piece
 	}
 }
@@ -86,10 +124,10 @@ func (b *Batch) Decode(out []byte) error {
 	p, n := &b.piece, len(b.piece.Queries)
 	states := abi.Array[abi.State](out, 0, n)
 	b.takeAbandoned(states)
-	type offsets struct{ answer, distances int64 }
-	of := make([]offsets, n)
-	next := offsets{p.Answers - p.States, p.Distances - p.States}
+	b.places = slices.Grow(b.places[:0], n)[:n]
+	next := p.Answers - p.States
 	bytes := 0
+	totals := abi.Array[uint64](out, p.Totals-p.States, p.Filters.Count)
 	for i := range p.Queries {
 		q, state := &p.Queries[i], &states[i]
 		job := q.Job
@@ -100,15 +138,15 @@ func (b *Batch) Decode(out []byte) error {
 			return &gpuexec.DeviceError{Op: "reading the answers", Sticky: true, Err: fmt.Errorf(
 				"query %d of %d has %d hits for k %d", i, n, state.Kept, job.K)}
 		}
-		of[i] = next
-		next.answer += topk.EntryBytes * int64(job.K)
-		next.distances += abi.DistanceBytes * int64(q.compared)
+		p.total(b.index, q, totals)
+		b.places[i] = next
+		next += topk.EntryBytes * int64(job.K)
 		bytes += topk.EntryBytes * int(state.Kept)
 	}
 	return b.crew.Each(context.Background(), n, bytes/b.policy.Profile.Host.AnswerBytes, func(i int) {
 		job := p.Queries[i].Job
-		job.Entries = append(job.Entries[:0], abi.Array[topk.Entry](out, of[i].answer, int(states[i].Kept))...)
-		p.Queries[i].decodeDistances(out, of[i].distances)
+		job.Entries = append(job.Entries[:0], abi.Array[topk.Entry](out, b.places[i], int(states[i].Kept))...)
+		p.Scores.Decode(out, p.States, &p.Queries[i].Share, job)
 	})
 }
 

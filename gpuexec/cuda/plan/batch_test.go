@@ -10,12 +10,13 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestAbandoned: a query that the bound has given up is executed again by another kernel, and nothing of the first time
 // counts but the steps that the bound took.
 func TestAbandoned(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	w := enginetest.NewCodedWorld(t, rng, 3000, 100)
 	x := hostIndex(t, w.Index, Limits{Memory: 1 << 40})
 	work := &gpuexec.Work{}
@@ -23,7 +24,7 @@ func TestAbandoned(t *testing.T) {
 	for len(jobs) < 100 {
 		p := w.Plan(rng)
 		p.K = 1 + rng.IntN(20)
-		bound, err := x.Lists.CheckQuery(p.Query)
+		bound, err := x.Lists.CheckQuery(p.Query, nil)
 		if err != nil || bound == 0 {
 			continue
 		}
@@ -106,7 +107,7 @@ func TestAbandoned(t *testing.T) {
 // TestBatchRefuses: a query that does not fit alone gets its error and the others are executed; an answer that cannot be is the
 // device's fault, and the bound's rest ends batch by batch.
 func TestBatchRefuses(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	w := enginetest.NewCodedWorld(t, rng, 3000, 100)
 	x := hostIndex(t, w.Index, Limits{Memory: 1 << 40})
 	plan := w.Plan(rng)

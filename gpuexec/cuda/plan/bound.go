@@ -1,10 +1,6 @@
 package plan
 
-import (
-	"iter"
-
-	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
-)
+import "github.com/geniemq/geniemq/gpuexec/cuda/abi"
 
 // A BoundLaunch is the bound's part of a piece. The objects are taken in waves of ascending ids, each two launches:
 // bound_match marks the objects whose count may reach the query's threshold, bound_recount counts these, stores
@@ -36,19 +32,6 @@ func newBoundLaunch(first, count int, c *Codes, processors int) (b BoundLaunch) 
 	b.Marks = abi.Align(b.Ranges + int64(count)*2*int64(c.RowBytes()))
 	b.End = abi.Align(b.Marks + int64(count)*abi.BoundMarkBytes)
 	return b
-}
-
-// Bound are the waves over so many objects: the first of each, and how many it has.
-func (w *Waves) Bound(objects int) iter.Seq2[int, int] {
-	return func(yield func(first, count int) bool) {
-		for first, count := 0, w.BoundFirst; first < objects; count = first {
-			count = min(count, w.BoundMost, objects-first)
-			if !yield(first, count) {
-				return
-			}
-			first += count
-		}
-	}
 }
 
 // steps is how many steps of the matrix product the launch takes.

@@ -4,9 +4,11 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestBoundable: what the bound can count.
@@ -47,9 +49,9 @@ func TestBoundable(t *testing.T) {
 
 // TestBoundWaves: waves cover the objects once, in order, of whole tiles, none larger than all before it or than the most.
 func TestBoundWaves(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	for range 200 {
-		p := Waves{BoundFirst: abi.BoundTile * (1 + rng.IntN(20))}
+		p := profile.Waves{BoundFirst: abi.BoundTile * (1 + rng.IntN(20))}
 		p.BoundMost = p.BoundFirst + abi.BoundTile*rng.IntN(300)
 		objects, next := postings.GroupObjects*rng.IntN(300), 0
 		for first, count := range p.Bound(objects) {
@@ -66,7 +68,7 @@ func TestBoundWaves(t *testing.T) {
 
 // TestCodesLayout: codes are there where they pay and what they hold fits a byte.
 func TestCodesLayout(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	for range 20 {
 		w := enginetest.NewCodedWorld(t, rng, 1+rng.IntN(2000), 1+rng.IntN(100))
 		layout, err := newResident(listsOf(w.Index), run.AllTiles(w.Index), Limits{Memory: 1 << 30})
@@ -102,7 +104,7 @@ func TestCodesLayout(t *testing.T) {
 		r.Codes = c
 		for range 20 {
 			plan := w.Plan(rng)
-			bound, err := listsOf(w.Index).CheckQuery(plan.Query)
+			bound, err := listsOf(w.Index).CheckQuery(plan.Query, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

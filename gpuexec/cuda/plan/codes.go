@@ -81,7 +81,7 @@ func (c *Codes) Steps() int {
 // Row is where the row of an object lies.
 func (c *Codes) Row(object int) int64 { return c.Rows + int64(object)*int64(c.RowBytes()) }
 
-// DeviceBytes is the memory of the codes.
+// DeviceBytes is the memory of the codes, also of none.
 func (c *Codes) DeviceBytes() int64 {
 	if c == nil {
 		return 0

@@ -1,12 +1,14 @@
 package plan
 
-import "github.com/geniemq/geniemq/gpuexec/cuda/abi"
+import (
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
+)
 
 // A Device is what planning knows of a device: numbers that whoever opens it reads from the driver and from the loaded kernels.
 // It is a plain value, so that a plan can be made for any device anywhere.
 type Device struct {
-	Name       string // as the driver says it
-	Processors int    // multiprocessors
+	Processors int // multiprocessors
 	// Tile are the variants of the (query, tile) kernel that the device can launch, in the order in which a query prefers them.
 	// The last one holds every count.
 	Tile []TileVariant
@@ -19,7 +21,7 @@ type Device struct {
 	// ScanObjects is how many texts a block of a scan takes, ScanFarthest the largest distance that it computes.
 	ScanObjects, ScanFarthest int
 
-	Profile Profile
+	Profile *profile.Profile
 }
 
 // A TileVariant is a variant of the (query, tile) kernel: the width of its counters, and how many blocks share a tile.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/filters"
+	"github.com/geniemq/geniemq/gpuexec/cuda/rescoring"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index/postings"
@@ -15,11 +17,13 @@ import (
 // A Piece is the queries of a batch that are executed together, in one pass over the index: which, by which kernels, and where
 // everything of theirs lies in the memory that a batch has.
 //
-//	arena (device)   queries | spans | comparisons | states | answers | distances | resolved spans | candidates | scratch of the other kernels
-//	in (pinned)      queries | spans | comparisons | states                          one copy to the device
-//	out (pinned)                                     states | answers | distances    one copy back
+//	arena (device)   queries | spans | rescoring | filters | states | totals | answers | scores | resolved spans | what passes |
+//	                 candidates | scratch of the other kernels
+//	in (pinned)      queries | spans | rescoring | filters | states | totals    one copy to the device
+//	out (pinned)     states | totals | answers | scores                         one copy back
 //
-// Comparisons and distances are there when sequences are compared on the device (Comparisons).
+// What is rescored, and scores, are there when candidates are compared on the device (package rescoring), filters, totals and what passes
+// when queries have filters (package filters).
 //
 // planPiece makes it of queries and the room that there is, and of nothing else: it asks no device and changes none of what it
 // is given, so that the same plan comes out wherever it is made. What it guarantees:
@@ -35,7 +39,8 @@ type Piece struct {
 	Sliced  []SlicedLaunch // those after them, for the shared-decode kernel
 	Bound   BoundLaunch    // the last ones
 
-	Compared Comparisons
+	Scores  rescoring.Layout
+	Filters filters.Layout
 	Offsets
 	FirstWave, TileWave int // tiles of the first wave of the (query, tile) kernel, and for which candidates have room
 
@@ -47,13 +52,14 @@ type Piece struct {
 // A TileLaunch is queries of a piece whose counters have one width in the (query, tile) kernel.
 type TileLaunch struct {
 	Variant      int // Device.Tile
+	Filtered     bool
 	First, Count int
 }
 
 // Offsets are where the arrays of a piece lie in the arena; queries come first.
 type Offsets struct {
-	Spans, Tasks, States, Answers, Distances, Resolved, Candidates, Scratch int64
-	End                                                                     int64 // of all
+	Spans, Tasks, States, Totals, Answers, Scored, Resolved, Candidates, Scratch int64
+	End                                                                          int64 // of all
 }
 
 // Room is the memory of a batch in bytes: on the device, and for what is copied to it and back.
@@ -84,8 +90,11 @@ func (x *Index) Cost(p *gpuexec.Plan) int64 {
 		}
 	}
 	need := queryNeed(x.spanRoom(spans), k, x.device.Tile[len(x.device.Tile)-1].Blocks)
-	compared := x.comparison(&run.Job{K: k, Rescore: p.Rescore})
-	in, out := compared.need()
+	if q, ok := p.Query.(*postings.MatchQuery); ok && q != nil {
+		need += filters.Cost(q.Filter, x.Tiles)
+	}
+	scored := x.Originals.Share(&run.Job{K: k, Rescore: p.Rescore}, x.device.MaxPattern)
+	in, out := scored.Need()
 	return need + in + out
 }
 
@@ -93,14 +102,32 @@ func (x *Index) Cost(p *gpuexec.Plan) int64 {
 // the first does, the error is that query's.
 func (x *Index) fitting(queries []Query, room Room) (int, error) {
 	need, in, out := int64(slack), int64(slack), int64(slack)
+	seen := false
+	defer func() {
+		for i := range queries {
+			if f := queries[i].filter; f != nil && seen {
+				f.Forget()
+			}
+		}
+	}()
 	for i := range queries {
 		q := &queries[i]
 		job := q.Job
 		n := queryNeed(x.spanRoom(int(q.spans)), job.K, x.device.Tile[q.variant].Blocks)
 		nIn := abi.QueryBytes + abi.StateBytes + abi.SpanBytes*int64(q.spans)
 		nOut := abi.StateBytes + topk.EntryBytes*int64(job.K)
-		compareIn, compareOut := q.need()
-		n, nIn, nOut = n+compareIn+compareOut, nIn+compareIn, nOut+compareOut
+		scoreIn, scoreOut := q.Need()
+		n, nIn, nOut = n+scoreIn+scoreOut, nIn+scoreIn, nOut+scoreOut
+		if seen { // the number of each query's filter
+			n, nIn = n+abi.WordBytes, nIn+abi.WordBytes
+		}
+		if f := q.filter; f != nil && f.See() {
+			if !seen { // those of the queries before too, and alignment
+				words := abi.WordBytes*int64(i+1) + filters.Slack
+				n, nIn, seen = n+words, nIn+words, true
+			}
+			n, nIn, nOut = n+filters.PassingBytes(x.Tiles)+f.Sent()+abi.TotalBytes, nIn+f.Sent()+abi.TotalBytes, nOut+abi.TotalBytes
+		}
 		if need+n > room.Arena || in+nIn > room.In || out+nOut > room.Out {
 			if i > 0 {
 				return i, nil
@@ -115,13 +142,13 @@ func (x *Index) fitting(queries []Query, room Room) (int, error) {
 
 // planPiece plans as many of the first queries as fit. Where the kernels chosen need more memory than there is, the piece becomes
 // smaller, as long as they pay for so few queries too, and the rest is for a later piece. Else all of it goes to the (query, tile)
-// kernel. Where not even the first query fits, the piece is empty and the error that query's.
-func (x *Index) planPiece(queries []Query, room Room, policy *Policy) (Piece, error) {
+// kernel. Where not even the first query fits, the error is that query's. p had an older piece, whose memory it uses.
+func (x *Index) planPiece(p *Piece, queries []Query, room Room, policy *Policy) error {
 	most, err := x.fitting(queries, room)
 	if err != nil {
-		return Piece{}, err
+		return err
 	}
-	p := Piece{Queries: make([]Query, 0, most)}
+	p.rested = false
 	tiled := most // queries of the whole that are the (query, tile) kernel's
 	for n := most; n == most || n >= policy.Profile.Pieces.Smallest; n /= 2 {
 		p.take(x, queries[:n])
@@ -132,14 +159,14 @@ func (x *Index) planPiece(queries []Query, room Room, policy *Policy) (Piece, er
 		}
 		// A piece of (query, tile) queries alone is not worth copying a streamed index for.
 		if fits && (p.Tiled < n || n == most || n <= tiled && !x.Streamed) {
-			return p, nil
+			return nil
 		} else if p.Tiled == n {
 			break
 		}
 	}
 	p.take(x, queries[:most])
 	p.divide(x, room, policy)
-	return p, nil
+	return nil
 }
 
 // take makes the piece one of these queries, for the (query, tile) kernel, and places the arrays whose sizes do not depend on the
@@ -147,22 +174,26 @@ func (x *Index) planPiece(queries []Query, room Room, policy *Policy) (Piece, er
 func (p *Piece) take(x *Index, queries []Query) {
 	p.Queries = append(p.Queries[:0], queries...)
 	var spans, answers int64
+	p.Scores.Begin(&x.Originals)
 	for i := range p.Queries {
 		p.Queries[i].kernel = kernelTile
 		spans += int64(p.Queries[i].spans)
 		answers += int64(p.Queries[i].Job.K)
+		p.Scores.Add(&p.Queries[i].Share)
 	}
 	p.spanCount = int(spans)
-	p.Compared = x.comparisons(p.Queries)
 	n := int64(len(p.Queries))
 	at := &p.Offsets
 	at.Spans = abi.Align(n * abi.QueryBytes)
 	at.Tasks = abi.Align(at.Spans + spans*abi.SpanBytes)
-	at.States = abi.Align(at.Tasks + p.Compared.bytes)
-	at.Answers = at.States + n*abi.StateBytes
-	at.Distances = at.Answers + answers*topk.EntryBytes
-	at.Resolved = abi.Align(at.Distances + p.Compared.distancesBytes())
-	at.Candidates = abi.Align(at.Resolved + int64(x.spanRoom(int(spans))-int(spans))*abi.SpanBytes)
+	p.takeFilters()
+	at.States = abi.Align(p.Filters.Send(p.Scores.Send(at.Tasks), len(p.Queries)))
+	at.Totals = at.States + n*abi.StateBytes
+	p.Filters.Totals = at.Totals
+	at.Answers = at.Totals + abi.TotalBytes*int64(p.Filters.Count)
+	at.Scored = p.Scores.Return(at.Answers + answers*topk.EntryBytes)
+	at.Resolved = abi.Align(at.Scored)
+	at.Candidates = abi.Align(p.Filters.Pass(abi.Align(at.Resolved+int64(x.spanRoom(int(spans))-int(spans))*abi.SpanBytes), x.Tiles))
 }
 
 // divide orders the piece by kernels, (query, tile) queries first, and divides the memory from Candidates on. It is false
@@ -207,9 +238,9 @@ func (p *Piece) divide(x *Index, room Room, policy *Policy) bool {
 func (p *Piece) launchTile() {
 	p.Tiled, p.Tile = 0, p.Tile[:0]
 	for ; p.Tiled < len(p.Queries) && p.Queries[p.Tiled].kernel == kernelTile; p.Tiled++ {
-		variant := int(p.Queries[p.Tiled].variant)
-		if last := len(p.Tile) - 1; last < 0 || p.Tile[last].Variant != variant {
-			p.Tile = append(p.Tile, TileLaunch{Variant: variant, First: p.Tiled})
+		variant, filtered := int(p.Queries[p.Tiled].variant), p.Queries[p.Tiled].filter != nil
+		if last := len(p.Tile) - 1; last < 0 || p.Tile[last].Variant != variant || p.Tile[last].Filtered != filtered {
+			p.Tile = append(p.Tile, TileLaunch{Variant: variant, Filtered: filtered, First: p.Tiled})
 		}
 		p.Tile[len(p.Tile)-1].Count++
 	}
@@ -267,7 +298,7 @@ func (p *Piece) divideCandidates(x *Index, bytes int64, policy *Policy) int64 {
 	p.TileWave, p.FirstWave = 1, 0
 	if tiles := x.Tiles.Len(); p.Tiled > 0 {
 		p.TileWave = int(max(1, min((bytes/topk.EntryBytes-kept)/tile, int64(tiles))))
-		p.FirstWave = policy.Profile.Waves.first(x.device.Processors, p.Tiled, tiles, p.TileWave)
+		p.FirstWave = policy.Profile.Waves.First(x.device.Processors, p.Tiled, tiles, p.TileWave)
 	}
 	return (kept+tile*int64(p.TileWave))*topk.EntryBytes + sliced(p.groupWave) + bounded
 }
@@ -285,10 +316,10 @@ func (p *Piece) room(x *Index, q *Query) uint64 {
 }
 
 // InBytes is how much of the pinned input is copied to the beginning of the arena.
-func (p *Piece) InBytes() int64 { return p.States + abi.StateBytes*int64(len(p.Queries)) }
+func (p *Piece) InBytes() int64 { return p.Answers }
 
 // OutBytes is how much is copied back, from States on.
-func (p *Piece) OutBytes() int64 { return p.Distances + p.Compared.distancesBytes() - p.States }
+func (p *Piece) OutBytes() int64 { return p.Scored - p.States }
 
 // encode fills the pinned input, on several cores where there is much.
 func (p *Piece) encode(x *Index, in []byte, crew *run.Crew, span int) error {
@@ -298,17 +329,23 @@ func (p *Piece) encode(x *Index, in []byte, crew *run.Crew, span int) error {
 	states := abi.Array[abi.State](in, p.States, n)
 	var first uint32
 	var candidates, answers uint64
+	scores := p.Scores.Encoder(&x.Originals, in)
 	for i := range p.Queries {
 		q := &p.Queries[i]
 		queries[i] = abi.Query{First: first, Spans: q.spans, K: uint32(q.Job.K), Bound: q.Bound, Entries: candidates, Out: answers}
+		scores.Add(&q.Share, q.Job, uint32(i), uint32(answers))
 		states[i] = abi.State{Threshold: q.Job.MinCount}
 		first += q.spans
 		candidates += p.room(x, q)
 		answers += uint64(q.Job.K)
 	}
-	p.Compared.encode(x, p.Queries, in, p.Tasks)
+	scores.Done()
+	if err := p.encodeFilters(x, in, crew); err != nil {
+		return err
+	}
 	return crew.Each(context.Background(), n, p.spanCount*span, func(i int) {
 		q := &p.Queries[i]
 		x.encodeSpans(flat[queries[i].First:][:q.spans], queryOf(q.Job))
+		p.Scores.Ask(&x.Originals, in, &q.Share, q.Job)
 	})
 }

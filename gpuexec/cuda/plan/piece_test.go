@@ -7,11 +7,14 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/rescoring"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
+	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // roomOf is the room of a lane with so much memory on the device.
@@ -20,7 +23,7 @@ func roomOf(arena int64) Room { return Room{Arena: arena, In: 32 << 20, Out: 32 
 // withTexts makes the index one whose candidates are compared on the device.
 func (x *Index) withTexts() {
 	x.device.MaxPattern = 2048
-	x.Texts = &Texts{Tiles: x.Tiles, Objects: int(x.Objects()), source: noTexts(x.Objects())}
+	x.Texts = &rescoring.Texts{Tiles: x.Tiles, Objects: int(x.Objects()), Source: noTexts(x.Objects())}
 }
 
 // noTexts are so many texts of no symbols.
@@ -28,6 +31,7 @@ type noTexts uint32
 
 func (n noTexts) Objects() uint32    { return uint32(n) }
 func (n noTexts) Text(uint32) string { return "" }
+func (n noTexts) TextBytes() int64   { return 0 }
 
 // randomText is a text to compare candidates with, short or long, or longer than the device compares.
 func randomText(rng *rand.Rand) []rune {
@@ -38,9 +42,12 @@ func randomText(rng *rand.Rand) []rune {
 func randomQueries(t *testing.T, rng *rand.Rand) (x *Index, queries []Query, costs map[*run.Job]int64) {
 	var plan func(rng *rand.Rand) gpuexec.Plan
 	limits := Limits{Memory: 1 << 40, PlanesOnly: rng.IntN(2) == 0}
+	var stored filter.Stored
 	if rng.IntN(2) == 0 {
 		w := enginetest.RandomWorld(t, rng, 1+rng.IntN(2000))
-		x, plan = hostIndex(t, w.Index, limits), w.RandomPlan
+		stored, limits.stored = w.Stored(), w.Stored()
+		var filters []*filter.Filter
+		x, plan = hostIndex(t, w.Index, limits), func(rng *rand.Rand) gpuexec.Plan { return w.RandomFilteredPlan(rng, &filters) }
 	} else {
 		w := enginetest.NewCodedWorld(t, rng, 1+rng.IntN(2000), 40+rng.IntN(60))
 		x, plan = hostIndex(t, w.Index, limits), w.Plan
@@ -52,14 +59,14 @@ func randomQueries(t *testing.T, rng *rand.Rand) (x *Index, queries []Query, cos
 	costs = map[*run.Job]int64{}
 	for range 1 + rng.IntN([]int{100, 400, 1500}[rng.IntN(3)]) {
 		p := plan(rng)
-		bound, err := x.Lists.CheckQuery(p.Query)
+		bound, err := x.Lists.CheckQuery(p.Query, stored)
 		if err != nil {
 			continue
 		}
 		m := &p
 		job := &run.Job{Query: enginetest.Query(m), K: m.K, MinCount: max(1, m.MinCount), Bound: bound}
 		if x.Texts != nil && rng.IntN(2) == 0 {
-			n := &verify.Nearest{Texts: x.Texts.source, NGram: 3, Text: randomText(rng), K: 1 + rng.IntN(1000)}
+			n := &verify.Nearest{Texts: x.Texts.Source, NGram: 3, Text: randomText(rng), K: 1 + rng.IntN(1000)}
 			m.Rescore, job.Rescore, job.K = n, n, max(m.K, n.K)
 		}
 		job.K = min(job.K, int(x.Lists.Objects()))
@@ -73,7 +80,7 @@ func randomQueries(t *testing.T, rng *rand.Rand) (x *Index, queries []Query, cos
 // of its queries, each in memory of its own, and a query that fits by its cost is executed. A plan depends on what is given and
 // leaves that as it is.
 func TestPieces(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	var pieces, refused, moved, smaller int
 	var by [3]int // queries by kernel
 	for range 300 {
@@ -84,7 +91,8 @@ func TestPieces(t *testing.T) {
 		given := slices.Clone(queries)
 		executed := map[*run.Job]bool{}
 		for rest := queries; len(rest) > 0; {
-			p, err := x.planPiece(rest, room, policy)
+			p := new(Piece)
+			err := x.planPiece(p, rest, room, policy)
 			if !slices.Equal(queries, given) {
 				t.Fatal("planning has changed the queries")
 			}
@@ -108,7 +116,7 @@ func TestPieces(t *testing.T) {
 				smaller++
 			}
 			rest = rest[n:]
-			checkPiece(t, x, &p, room)
+			checkPiece(t, x, p, room)
 			by[0], by[1], by[2] = by[0]+p.Tiled, by[1]+n-p.Tiled-p.Bound.Count, by[2]+p.Bound.Count
 			if policy.Path != ByCost && policy.Path != PathTile && p.Tiled == n && slices.ContainsFunc(p.Queries, func(q Query) bool { return q.counters >= 0 }) {
 				moved++
@@ -136,9 +144,11 @@ func TestPieces(t *testing.T) {
 func checkPiece(t *testing.T, x *Index, p *Piece, room Room) {
 	t.Helper()
 	n := int64(len(p.Queries))
-	var spans, answers, entries int64
+	var spans, answers, entries, scoreIn, scoreOut int64
 	for i := range p.Queries {
 		q := &p.Queries[i]
+		in, out := q.Need()
+		scoreIn, scoreOut = scoreIn+in, scoreOut+out
 		spans += int64(q.spans)
 		answers += int64(q.Job.K)
 		need := uint64(q.Job.K) + uint64(p.TileWave)*uint64(waveEntries(q.Job.K, x.device.Tile[q.variant].Blocks))
@@ -164,19 +174,25 @@ func checkPiece(t *testing.T, x *Index, p *Piece, room Room) {
 	}
 	lies("queries", 0, n*abi.QueryBytes)
 	lies("spans", p.Spans, spans*abi.SpanBytes)
-	lies("tasks and patterns", p.Tasks, p.Compared.bytes)
+	lies("what is rescored", p.Tasks, scoreIn)
+	checkFilters(t, x, p, lies)
 	lies("states", p.States, n*abi.StateBytes)
+	lies("totals", p.Totals, abi.TotalBytes*int64(p.Filters.Count))
 	if end != p.InBytes() || end > room.In {
 		t.Fatalf("%d bytes to copy of %d, the buffer has %d", p.InBytes(), end, room.In)
 	}
 	lies("answers", p.Answers, answers*topk.EntryBytes)
-	lies("distances", p.Distances, p.Compared.distancesBytes())
+	lies("scores", p.Scored-scoreOut, scoreOut)
 	if end-p.States != p.OutBytes() || p.OutBytes() > room.Out {
 		t.Fatalf("%d bytes to copy back of %d, the buffer has %d", p.OutBytes(), end-p.States, room.Out)
 	}
 	lies("resolved spans", p.Resolved, int64(x.slots)*spans*abi.SpanBytes)
 	if (p.Resolved-p.Spans)%abi.SpanBytes != 0 {
 		t.Fatalf("resolved spans are %d bytes after the spans", p.Resolved-p.Spans)
+	}
+	if p.Filters.Count > 0 {
+		lies("what passes", p.Filters.Passing, int64(p.Filters.Count*x.Tiles.Len())*abi.TileWords*abi.WordBytes)
+		lies("how many pass in tiles", p.Filters.PassingOfTile, int64(p.Filters.Count*x.Tiles.Len())*abi.WordBytes)
 	}
 	lies("candidates", p.Candidates, entries*topk.EntryBytes)
 	checkLaunches(t, p, lies)
@@ -185,6 +201,37 @@ func checkPiece(t *testing.T, x *Index, p *Piece, room Room) {
 	}
 	if p.TileWave < 1 || p.groupWave < 1 || p.Tiled > 0 && p.FirstWave < 1 {
 		t.Fatalf("waves of %d tiles, the first of %d, and %d groups", p.TileWave, p.FirstWave, p.groupWave)
+	}
+}
+
+// checkFilters checks that each query with a filter has the number of one, and where these lie.
+func checkFilters(t *testing.T, x *Index, p *Piece, lies func(name string, from, bytes int64)) {
+	t.Helper()
+	f := &p.Filters
+	if f.Count == 0 {
+		return
+	}
+	var clauses, spans, ranges int
+	for _, planned := range f.Planned {
+		clauses, spans, ranges = clauses+planned.Clauses, spans+planned.Spans, ranges+planned.Ranges
+	}
+	lies("clauses", f.Clauses, abi.ClauseBytes*int64(clauses))
+	lies("spans of filters", f.Spans, abi.SpanBytes*int64(spans))
+	lies("ranges", f.Ranges, abi.RangeBytes*int64(ranges))
+	lies("heads", f.Heads, abi.FilterHeadBytes*int64(f.Count))
+	lies("filters of queries", f.Of, abi.WordBytes*int64(len(p.Queries)))
+	if f.Of%abi.WordBytes != 0 || f.Clauses%16 != 0 || p.Totals%8 != 0 {
+		t.Fatal("arrays of filters are not aligned")
+	}
+	for i := range p.Queries {
+		if q := &p.Queries[i]; q.filter != nil && f.Planned[q.filterNumber] != q.filter || (q.filter != nil) != (queryOf(q.Job).Filter != nil) {
+			t.Fatal("a query has another filter than its own")
+		}
+	}
+	for _, l := range p.Tile {
+		if l.Filtered != p.Filtered(l.First, l.Count) {
+			t.Fatalf("a launch of %d queries has filters: %v", l.Count, l.Filtered)
+		}
 	}
 }
 
@@ -223,7 +270,7 @@ func checkLaunches(t *testing.T, p *Piece, lies func(name string, from, bytes in
 // TestTileWaves: waves of the (query, tile) kernel are WaveTiles wide or wider, up to Candidates a query, where there are tiles
 // and memory for that; else as wide as there are.
 func TestTileWaves(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	w := enginetest.RandomWorld(t, rng, 300)
 	x := hostIndex(t, w.Index, Limits{Memory: 1 << 40})
 	policy := hostPolicy()
@@ -247,11 +294,11 @@ func TestTileWaves(t *testing.T) {
 		if n, _ := x.fitting(queries, room); n < len(queries) {
 			continue // an answer of its own size is too long to copy
 		}
-		p, err := x.planPiece(queries, room, policy)
-		if err != nil {
+		p := new(Piece)
+		if err := x.planPiece(p, queries, room, policy); err != nil {
 			t.Fatal(err)
 		}
-		checkPiece(t, x, &p, room)
+		checkPiece(t, x, p, room)
 		fits := ((room.Arena-p.Candidates)/topk.EntryBytes - kept) / tile
 		wanted := (int64(sizes.Candidates)/topk.EntryBytes*int64(max(len(queries), sizes.SmallBatch)) - kept) / tile
 		if want := min(int64(x.Tiles.Len()), fits, max(int64(sizes.WaveTiles), wanted)); int64(p.TileWave) != want {
@@ -305,11 +352,11 @@ func TestSmallerPieces(t *testing.T) {
 			if n, _ := x.fitting(queries, room); n < len(queries) {
 				break
 			}
-			p, err := x.planPiece(queries, room, policy)
-			if err != nil {
+			p := new(Piece)
+			if err := x.planPiece(p, queries, room, policy); err != nil {
 				t.Fatal(err)
 			}
-			checkPiece(t, x, &p, room)
+			checkPiece(t, x, p, room)
 			switch n := len(p.Queries); {
 			case p.Tiled == 0:
 				sizes = append(sizes, n)

@@ -6,7 +6,9 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/rescoring"
 	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 )
@@ -14,7 +16,7 @@ import (
 // A Placement is what of an index, or of a range of its tiles, comes onto a device.
 //
 // What an index must have comes first: itself, whole where there is room, else streamed through buffers of bounded size. Forms
-// that only make it faster take what is left, in this order: postings of what is sliced, texts, codes. They leave room for
+// that only make it faster take what is left, in this order: postings of what is sliced, texts, terms, codes. They leave room for
 // what indexes must have that will be loaded later, because to be streamed costs an index much more than these forms bring.
 // They are not given back: for an index that nobody has announced there is what the others have left. Before an announced one
 // has no place at all an index is streamed, through buffers as small as need be.
@@ -23,25 +25,26 @@ import (
 // the memory until it has taken what the placement says.
 type Placement struct {
 	*Resident
-	Texts *Texts // nil: on the host
+	rescoring.Originals
 	Codes *Codes // nil: none
 }
 
 // DeviceBytes is the memory of all that is placed.
 func (p *Placement) DeviceBytes() int64 {
-	return p.Resident.DeviceBytes() + p.Texts.DeviceBytes() + p.Codes.DeviceBytes()
+	return p.Resident.DeviceBytes() + p.Originals.DeviceBytes() + p.Codes.DeviceBytes()
 }
 
 // An Extent is a range of the tiles of an index.
 type Extent struct {
-	Lists *postings.Lists
-	Tiles run.Tiles
+	Lists  *postings.Lists
+	Stored filter.Stored // what the index keeps beside its lists; may be nil
+	Tiles  run.Tiles
 }
 
-// Place decides what of an index comes onto a device of which Limits.Memory bytes are free, with its texts if they are given and
-// there is room. later are announced.
-func Place(d *Device, own Extent, texts *Texts, later []Extent, limits Limits) (p Placement, err error) {
-	limits.streamPart = d.Profile.Pieces.StreamedPart
+// Place decides what of an index comes onto a device of which Limits.Memory bytes are free, with those of the originals
+// for which there is room. later are announced.
+func Place(d *Device, own Extent, originals rescoring.Originals, later []Extent, limits Limits) (p Placement, err error) {
+	limits.streamPart, limits.stored = d.Profile.Pieces.StreamedPart, own.Stored
 	free, bare := limits.Memory, limits
 	bare.PlanesOnly = true
 	for _, next := range later {
@@ -56,7 +59,7 @@ func Place(d *Device, own Extent, texts *Texts, later []Extent, limits Limits) (
 	left := free - p.Resident.DeviceBytes() // for what only makes the index faster
 	for _, next := range later {
 		// What will not fit then leaves no room now either.
-		if r, err := newResident(next.Lists, next.Tiles, Limits{Memory: left, PlanesOnly: true, streamPart: limits.streamPart}); err == nil {
+		if r, err := newResident(next.Lists, next.Tiles, Limits{Memory: left, PlanesOnly: true, streamPart: limits.streamPart, stored: next.Stored}); err == nil {
 			left -= r.DeviceBytes()
 		}
 	}
@@ -69,9 +72,9 @@ func Place(d *Device, own Extent, texts *Texts, later []Extent, limits Limits) (
 		}
 		left -= p.Resident.DeviceBytes() - needed
 	}
-	if bytes := texts.DeviceBytes(); !p.Streamed && bytes <= left {
-		p.Texts = texts
-		left -= bytes
+	if !p.Streamed {
+		p.Originals = originals.Fitting(left, d.Profile.Rescoring.Terms)
+		left -= p.Originals.DeviceBytes()
 	}
 	if codes := newCodes(p.Resident, d.BoundColumns, limits.Narrow); codes.DeviceBytes() <= left {
 		p.Codes = codes
@@ -82,7 +85,7 @@ func Place(d *Device, own Extent, texts *Texts, later []Extent, limits Limits) (
 // leastBytes is the memory without which an index has no place: of all that it must have, or of tables and two buffers for a
 // tile. It is 0 of one that no memory is enough for.
 func leastBytes(x Extent) int64 {
-	r, err := newResident(x.Lists, x.Tiles, Limits{Memory: math.MaxInt64, PlanesOnly: true})
+	r, err := newResident(x.Lists, x.Tiles, Limits{Memory: math.MaxInt64, PlanesOnly: true, stored: x.Stored})
 	if err != nil {
 		return 0
 	}
@@ -109,7 +112,9 @@ const (
 	FormDecoded  = "decoded postings"
 	FormCodes    = "byte codes"
 	FormTexts    = "texts"
+	FormTerms    = "terms"
 	FormTables   = "tables"
+	FormNumbers  = "stored numbers"
 	FormBuffers  = "streamed buffers"
 )
 
@@ -134,6 +139,7 @@ func (p *Placement) Description() string {
 		{p.Planes != nil && p.Decoded, FormDecoded},
 		{p.Codes != nil, FormCodes},
 		{p.Texts != nil, FormTexts},
+		{len(p.Terms) > 0, FormTerms},
 	} {
 		if form.there {
 			forms = append(forms, form.name)
@@ -152,6 +158,7 @@ func (p *Placement) Holdings(owner string) []gpuexec.Holding {
 	}
 	add(FormTables, p.TableBytes(), true)
 	add(FormRare, p.RareUnits*abi.UnitBytes, true)
+	add(FormNumbers, p.Numbers.End, true)
 	if p.Streamed {
 		add(FormBuffers, 2*p.BufferBytes(), true)
 	} else {
@@ -171,6 +178,7 @@ func (p *Placement) Holdings(owner string) []gpuexec.Holding {
 		add(FormDecoded, decoded*abi.UnitBytes, false)
 	}
 	add(FormTexts, p.Texts.DeviceBytes(), false)
+	add(FormTerms, p.TermsBytes(), false)
 	add(FormCodes, p.Codes.DeviceBytes(), false)
 	return held
 }

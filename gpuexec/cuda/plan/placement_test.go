@@ -7,11 +7,13 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/rescoring"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestForm: what is said of an index is what lies on the device.
@@ -48,7 +50,7 @@ func TestForm(t *testing.T) {
 	} {
 		p := placed(t, c.w.Index, c.limits)
 		if c.texts {
-			p.Texts = &Texts{}
+			p.Texts = &rescoring.Texts{}
 		}
 		if got := p.Description(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
@@ -88,10 +90,10 @@ type memory struct {
 func newMemory(free int64) *memory { return &memory{free: free, device: hostDevice()} }
 
 // place places an index in what is free.
-func (m *memory) place(own Extent, texts *Texts, later []Extent) (Placement, error) {
+func (m *memory) place(own Extent, originals rescoring.Originals, later []Extent) (Placement, error) {
 	limits := m.limits
 	limits.Memory = m.free
-	p, err := Place(m.device, own, texts, later, limits)
+	p, err := Place(m.device, own, originals, later, limits)
 	if err == nil {
 		m.free -= p.DeviceBytes()
 	}
@@ -111,7 +113,7 @@ func bareBytes(t testing.TB, x *index.Index) int64 {
 // TestPlaceLater: forms that only make an index faster leave room for indexes that are announced, take all where none is, and the
 // budget is kept.
 func TestPlaceLater(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	unannounced, spared, full := 0, 0, 0
 	for range 60 {
 		build := func() *index.Index {
@@ -122,17 +124,17 @@ func TestPlaceLater(t *testing.T) {
 		}
 		first, second := build(), build()
 		bare := bareBytes(t, first) + bareBytes(t, second)
-		alone, err := newMemory(1<<40).place(extentOf(first), nil, nil)
+		alone, err := newMemory(1<<40).place(extentOf(first), rescoring.Originals{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		both := func(bytes int64, later ...Extent) (Placement, Placement, bool) {
 			e := newMemory(bytes)
-			a, err := e.place(extentOf(first), nil, later)
+			a, err := e.place(extentOf(first), rescoring.Originals{}, later)
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := e.place(extentOf(second), nil, nil)
+			b, err := e.place(extentOf(second), rescoring.Originals{}, nil)
 			taken := a.DeviceBytes()
 			if err == nil {
 				taken += b.DeviceBytes()
@@ -168,16 +170,16 @@ func TestPlaceLater(t *testing.T) {
 
 // TestPlaceTexts: texts are placed where there is room, never at the cost of the index, and before its codes.
 func TestPlaceTexts(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	var there, left int
 	for range 100 {
 		x := enginetest.NewCodedWorld(t, rng, 1+rng.IntN(300), 30+rng.IntN(10)).Index
-		texts := &Texts{Tiles: run.AllTiles(x), Objects: int(x.Objects()), Units: 1 + rng.Int64N(10_000)}
+		texts := &rescoring.Texts{Tiles: run.AllTiles(x), Objects: int(x.Objects()), Units: 1 + rng.Int64N(10_000)}
 		bare := bareBytes(t, x)
 		memory := bare + rng.Int64N(2*texts.DeviceBytes())
 		e := newMemory(memory)
 		e.limits.PlanesOnly = true
-		p, err := e.place(extentOf(x), texts, nil)
+		p, err := e.place(extentOf(x), rescoring.Originals{Texts: texts}, nil)
 		if err != nil || p.Streamed || (p.Texts != nil) != (memory-bare >= texts.DeviceBytes()) {
 			t.Fatalf("an index of %d bytes and texts of %d, in %d: %+v %v", bare, texts.DeviceBytes(), memory, p, err)
 		}
@@ -198,7 +200,7 @@ func TestPlaceTexts(t *testing.T) {
 // TestPlaceLeavesRoom: an index leaves announced ones the memory without which they have no place, though it has to be streamed
 // for that.
 func TestPlaceLeavesRoom(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	x := enginetest.SlicedWorld(t, rng, 11*store.TileObjects).Index
 	first, later := Extent{Lists: listsOf(x), Tiles: run.Tiles{First: 0, End: 8}}, []Extent{{Lists: listsOf(x), Tiles: run.Tiles{First: 8, End: 10}}, {Lists: listsOf(x), Tiles: run.Tiles{First: 10, End: 11}}}
 	own, others := leastBytes(first), leastBytes(later[0])+leastBytes(later[1])
@@ -219,7 +221,7 @@ func TestPlaceLeavesRoom(t *testing.T) {
 				if !announced {
 					following = nil
 				}
-				p, err := e.place(x, nil, following)
+				p, err := e.place(x, rescoring.Originals{}, following)
 				if err != nil {
 					return taken, err
 				}
@@ -271,7 +273,7 @@ func extentOf(x *index.Index) Extent { return Extent{Lists: listsOf(x), Tiles: r
 // TestPlaceAtOnce: of two indexes that are placed in a budget at the same time, in the memory of one and a bit, one is streamed, and
 // the budget says by owner and form who has what.
 func TestPlaceAtOnce(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	x := enginetest.SlicedWorld(t, rng, 4*store.TileObjects).Index
 	d := hostDevice()
 	d.BoundColumns = 0
@@ -288,7 +290,7 @@ func TestPlaceAtOnce(t *testing.T) {
 			placing.Go(func() {
 				<-start
 				release[i], errs[i] = budget.Place(func(free int64) (_ []gpuexec.Holding, err error) {
-					if placed[i], err = Place(d, own, nil, nil, Limits{Memory: free, PlanesOnly: true}); err != nil {
+					if placed[i], err = Place(d, own, rescoring.Originals{}, nil, Limits{Memory: free, PlanesOnly: true}); err != nil {
 						return nil, err
 					}
 					return placed[i].Holdings([]string{"a 1", "b 1"}[i]), nil

@@ -17,18 +17,14 @@ type Planes struct {
 	Sliced        []uint32              // attributes with planes
 	UnitAttribute []uint32
 	OfGroup       int // planes
-	Tables        TableOffsets
+	// Tables divide the device memory of what belongs to the planes of all parts; the table of attributes comes first.
+	Tables struct{ Units, CodeOf, End int64 }
 
 	codes  []postings.Codes // by attribute
 	octets int              // of all attributes, for one kind of row
 	groups int
 	// Objects of the index in all, before the tiles that are here, and before their end.
 	objects, before, end uint64
-}
-
-// TableOffsets divide the device memory of what belongs to the planes of all parts; the table of attributes comes first.
-type TableOffsets struct {
-	Units, CodeOf, End int64
 }
 
 // newPlanes returns nil where nothing is sliced.

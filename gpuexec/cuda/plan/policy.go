@@ -1,6 +1,9 @@
 package plan
 
-import "github.com/geniemq/geniemq/gpuexec/cuda/abi"
+import (
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
+)
 
 // A Policy decides, batch by batch, which kernel executes a query: it estimates the kernels and takes the fastest. The
 // answers are the same.
@@ -16,7 +19,7 @@ import "github.com/geniemq/geniemq/gpuexec/cuda/abi"
 //     range of 32 or more passes everything. So a query is left to the other kernels where its masks are dense
 //     (BoundCosts.Bits), and an index on which many queries were abandoned is left to them for some batches (BoundCosts.Rest).
 type Policy struct {
-	Profile Profile
+	Profile *profile.Profile
 	Path    Path // tests force one
 	// Resting: the bound is left alone now, because it did not pay.
 	Resting bool

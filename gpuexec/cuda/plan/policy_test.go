@@ -5,6 +5,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/postings"
@@ -213,7 +214,7 @@ func TestBoundRests(t *testing.T) {
 // TestProfile: every device has a profile, which says whose it is.
 func TestProfile(t *testing.T) {
 	for _, device := range []string{"NVIDIA H200", "", "NVIDIA T4"} {
-		if p := ProfileOf(device); p.Device != "NVIDIA H200" || p.Tile.Posting == 0 {
+		if p := profile.Of(device); p.Device != "NVIDIA H200" || p.Tile.Posting == 0 {
 			t.Errorf("%q: %+v", device, p)
 		}
 	}

@@ -5,24 +5,28 @@ import (
 	"sync/atomic"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/filters"
+	"github.com/geniemq/geniemq/gpuexec/cuda/rescoring"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/pool"
 )
 
 // An Index is a placed index to who plans for it. Beside the placement it is all that the host looks at for a batch, a line per
 // attribute and tables that stay in a core's cache, since a large batch has hundreds of thousands of spans. It belongs to one
 // device: members that share an index plan for themselves, at the same time, because bounds, forms and shares differ.
 //
-// It does not change but for rest, which is a lesson and not a fact.
+// It does not change but for rest, which is a lesson and not a fact, and memory that is used again.
 type Index struct {
 	Placement
 	device *Device
 
 	attributes []plannedAttribute
 	slots      int
-	// rest is for how many batches more the bound is left alone, because it did not pay on this index (BoundCosts.Rest).
-	rest atomic.Int32
+	// rest is for how many batches more the bound is left alone, because it did not pay (BoundCosts.Rest).
+	rest    atomic.Int32
+	batches pool.Of[Batch]
 }
 
 // plannedAttribute is what planning knows of an attribute.
@@ -78,7 +82,10 @@ func (x *Index) spanRoom(spans int) int { return spans * (1 + x.slots) }
 // A Query is what a job asks of the device.
 type Query struct {
 	Job *run.Job
-	comparison
+	rescoring.Share
+	filter       *filters.Planned // nil: none
+	filterNumber uint32           // of the filter in a Piece
+	only, total  bool             // it asks for nothing else, and how many objects pass
 	// Of the shared-decode kernel.
 	postings uint64 // in its spans, where it can be executed there
 
@@ -107,23 +114,36 @@ const (
 	kernelBound
 )
 
-// order is by kernel, then by the width of counters.
+// order is by kernel, then by the width of counters; in the (query, tile) kernel queries with filters have launches of their own.
 func (q *Query) order() int {
 	switch q.kernel {
 	case kernelBound:
 		return 2 << 8
 	case kernelSliced:
 		return 1<<8 + int(q.counters)
-	default:
-		return int(q.variant)
+	case kernelTile:
+		if q.filter != nil {
+			return 2*int(q.variant) + 1
+		}
 	}
+	return 2 * int(q.variant)
 }
 
-// queryOf is what a job asks: Check has seen that it is one of postings.
+// queryOf is what a job asks, which Check has seen.
 func queryOf(job *run.Job) *postings.MatchQuery { return job.Query.(*postings.MatchQuery) }
 
-// Plan says what a job asks of the device.
+// Plan says what a job asks of the device. Its filter is its own; a batch has one for all that are equal.
 func (x *Index) Plan(job *run.Job) Query {
+	q := x.plan(job)
+	if f := queryOf(job).Filter; f != nil {
+		planned := filters.Plan(f)
+		q.filter = &planned
+	}
+	return q
+}
+
+// plan says what a job asks of the device, but for its filter.
+func (x *Index) plan(job *run.Job) Query {
 	t := planTotals{sliced: x.Planes != nil}
 	query := queryOf(job)
 	for i := range query.Items {
@@ -143,8 +163,9 @@ func (x *Index) Plan(job *run.Job) Query {
 	q := Query{
 		Job: job, Bound: uint32(min(t.bound, uint64(job.Bound))), spans: uint32(t.spans),
 		counters: -1, rows: t.rows, weightedRows: t.weightedRows, weights: t.weights,
-		crowded: min(t.crowded, t.rows/abi.TreeRows), comparison: x.comparison(job),
+		crowded: min(t.crowded, t.rows/abi.TreeRows), Share: x.Originals.Share(job, x.device.MaxPattern),
 	}
+	_, q.only, q.total = query.Filtering()
 	q.variant = int8(x.device.tileVariant(q.Bound))
 	if !x.Decoded {
 		q.planeRows = t.planeRows

@@ -5,16 +5,18 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/kernels"
 )
 
 // hostDevice is what planning knows of an H200, without one.
 func hostDevice() *Device {
-	d := &Device{Name: "NVIDIA H200", Processors: 132, BoundColumns: MaxColumns, ScanObjects: 1024, ScanFarthest: 4096, Profile: ProfileOf("NVIDIA H200")}
+	d := &Device{Processors: 132, BoundColumns: MaxColumns, ScanObjects: 1024, ScanFarthest: 4096, Profile: profile.Of("NVIDIA H200")}
 	for _, variant := range kernels.MatchVariants {
 		d.Tile = append(d.Tile, TileVariant{Bits: variant.Bits, Blocks: variant.Blocks})
 	}
@@ -56,7 +58,7 @@ var (
 
 // TestPlan: what planning derives of a query holds for the objects, in each form that attributes can have on the device.
 func TestPlan(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	ranges := 0
 	for range 200 {
 		w := enginetest.RandomWorld(t, rng, 1+rng.IntN(300))
@@ -129,7 +131,7 @@ func repeatsOf(w *enginetest.World, a int) int {
 
 // TestShare: the shares of ranges of tiles add up to all postings, however many these are.
 func TestShare(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	for range 100 {
 		objects := 1 + rng.Uint64N(1<<32-1)
 		postings := rng.Uint64() >> rng.IntN(64)
@@ -168,7 +170,7 @@ func BenchmarkPlan(b *testing.B) {
 		jobs := make([]*run.Job, len(plans))
 		spans := 0
 		for i := range plans {
-			bound, err := listsOf(x).CheckQuery(plans[i].Query)
+			bound, err := listsOf(x).CheckQuery(plans[i].Query, nil)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -182,7 +184,7 @@ func BenchmarkPlan(b *testing.B) {
 		b.Run(c.name+"/check", func(b *testing.B) {
 			for b.Loop() {
 				for i := range plans {
-					_, _ = listsOf(x).CheckQuery(plans[i].Query)
+					_, _ = listsOf(x).CheckQuery(plans[i].Query, nil)
 				}
 			}
 			perSpan(b)
@@ -212,11 +214,11 @@ func BenchmarkPlan(b *testing.B) {
 			}
 			perSpan(b)
 		})
-		room, policy := Room{1 << 30, 32 << 20, 32 << 20}, hostPolicy()
+		piece, room, policy := new(Piece), Room{1 << 30, 32 << 20, 32 << 20}, hostPolicy()
 		b.Run(c.name+"/piece", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := r.planPiece(queries, room, policy); err != nil {
+				if err := r.planPiece(piece, queries, room, policy); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -7,7 +7,9 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/filters"
 	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 )
@@ -32,6 +34,7 @@ type Resident struct {
 	Streamed   bool
 	Planes     *Planes // nil: nothing is sliced
 	Decoded    bool    // what is sliced has postings too
+	Numbers    filters.Numbers
 	Rare       []int64 // by attribute: the unit where its rare keywords begin (RareAt), -1 where it has none
 	RareUnits  int64
 
@@ -83,6 +86,7 @@ type Limits struct {
 	Narrow     int   // unless 0: so many narrow attributes are enough for codes
 
 	streamPart int64 // PieceSizes.StreamedPart
+	stored     filter.Stored
 }
 
 const (
@@ -109,6 +113,7 @@ func newResident(x *postings.Lists, tiles run.Tiles, limits Limits) (*Resident, 
 		return nil, fmt.Errorf("the lists of rare keywords take %d MiB, more than the %d that the device can tell apart",
 			r.RareUnits*abi.UnitBytes>>20, maxRareUnits*abi.UnitBytes>>20)
 	}
+	r.Numbers = filters.NewNumbers(x, tiles, limits.stored)
 	whole := func(decoded bool) bool {
 		r.Decoded = decoded
 		tileUnits := r.measure()
@@ -150,7 +155,6 @@ type SectionUnits struct {
 	postings           int
 }
 
-// All is their sum.
 func (s SectionUnits) All() int64 { return s.Words + s.Starts + s.Ids }
 
 // Section is the room of the section of a tile of the range.
@@ -234,16 +238,18 @@ func (r *Resident) TableBytes() int64 {
 	return bytes
 }
 
-// FixedBytes is the device memory of the tables, the survey and the rare lists.
-func (r *Resident) FixedBytes() int64 { return r.TableBytes() + r.RareUnits*abi.UnitBytes }
+// FixedBytes is the device memory of the tables, the survey, the rare lists and stored numbers.
+func (r *Resident) FixedBytes() int64 {
+	return r.TableBytes() + r.RareUnits*abi.UnitBytes + r.Numbers.End
+}
 
 // BufferBytes is the size of a buffer that parts are streamed through.
 func (r *Resident) BufferBytes() int64 {
-	var most int64
+	most := int64(0)
 	for _, part := range r.Parts {
-		most = max(most, part.Units)
+		most = max(most, part.Units*abi.UnitBytes)
 	}
-	return most * abi.UnitBytes
+	return most
 }
 
 // DeviceBytes is the memory of the resident index.

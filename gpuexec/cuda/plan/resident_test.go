@@ -8,6 +8,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // partBytesOf is the memory of the largest tile.
@@ -24,7 +25,7 @@ func partBytesOf(t testing.TB, x *index.Index) (most int64) {
 
 // TestCutParts: parts are contiguous, no larger than allowed, and as few as first fit makes them.
 func TestCutParts(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	for range 200 {
 		tileUnits := make([]int64, 1+rng.IntN(40))
 		for i := range tileUnits {
@@ -57,7 +58,7 @@ func TestCutParts(t *testing.T) {
 
 // TestResidentLayout: sections and planes of a part lie apart and inside, for each form that memory allows.
 func TestResidentLayout(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	for range 60 {
 		w := enginetest.RandomWorld(t, rng, 1+rng.IntN(3000))
 		if rng.IntN(2) == 0 {

@@ -6,8 +6,10 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/texts"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/verify"
 )
 
@@ -23,7 +25,7 @@ import (
 // are as wide as the arena has room for, ScanSizes.LeastWave at least: fittingScans sees to it. A piece does about ScanSizes.Work,
 // so that a caller who has gone is noticed and other batches come to their turn.
 //
-// The host scans for patterns and texts that the device does not compare (Comparisons), and where no text is resident.
+// The host scans for patterns and texts that the device does not compare (package rescoring), and where no text is resident.
 type ScanPiece struct {
 	Jobs    []*run.ScanJob
 	Classes []ScanClass
@@ -50,7 +52,10 @@ func (x *Index) ScansOf(jobs []*run.ScanJob) (own []*run.ScanJob) {
 	farthest := x.device.ScanFarthest
 	for _, job := range jobs {
 		asked, ok := job.Rescorer.(*verify.SequenceRescorer)
-		if ok && x.Compares(asked.Nearest()) && (x.Texts.longest <= farthest || len(asked.Nearest().Text)+asked.Within() <= farthest) {
+		if q, of := job.Query.(*postings.MatchQuery); of && q.Filter != nil {
+			continue // the host looks at what passes alone
+		}
+		if ok && x.Texts.Compares(asked.Nearest(), x.device.MaxPattern) && (x.Texts.Longest <= farthest || len(asked.Nearest().Text)+asked.Within() <= farthest) {
 			own = append(own, job)
 		}
 	}
@@ -58,15 +63,13 @@ func (x *Index) ScansOf(jobs []*run.ScanJob) (own []*run.ScanJob) {
 	return own
 }
 
-// sequencesOf is the rescorer of a job that the device scans for.
+// sequencesOf is the rescorer of a job that the device scans for, patternOf the text that is sought.
 func sequencesOf(job *run.ScanJob) *verify.SequenceRescorer {
 	return job.Rescorer.(*verify.SequenceRescorer)
 }
-
-// patternOf is the text that is sought.
 func patternOf(job *run.ScanJob) []rune { return sequencesOf(job).Nearest().Text }
 
-func classOf(job *run.ScanJob) int { return pairClass(len(patternOf(job))) }
+func classOf(job *run.ScanJob) int { return texts.PairClass(len(patternOf(job))) }
 
 // scanK is how many hits a job gets at most.
 func (x *Index) scanK(job *run.ScanJob) int {
@@ -163,7 +166,7 @@ func (p *ScanPiece) Encode(in []byte) {
 		scans[i] = abi.ScanQuery{Pattern: pattern, Length: uint32(len(patternOf(job))), MinCount: job.MinCount}
 		states[i] = abi.State{Threshold: uint32(farthest-min(sequencesOf(job).Within(), farthest)) << 16}
 		for _, r := range patternOf(job) {
-			patterns[pattern] = p.index.Texts.Symbols.of(r)
+			patterns[pattern] = p.index.Texts.Symbols.Of(r)
 			pattern++
 		}
 		candidates += uint64(k + p.Wave)

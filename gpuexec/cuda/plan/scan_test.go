@@ -6,18 +6,20 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/rescoring"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestScanPieces: whatever the memory of a lane, the pieces of a scan are all jobs that fit, and each has room for its
 // candidates in waves that a launch can have.
 func TestScanPieces(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	refused, pieces := 0, 0
-	for range 300 {
+	for range enginetest.Rounds(make([]struct{}, 300)) {
 		objects, memory := 1+rng.IntN(1<<rng.IntN(28)), 4<<10+rng.Int64N(1<<(13+rng.IntN(18)))
 		if rng.IntN(20) == 0 { // room for more than a launch can have
 			objects, memory = 1<<28, 1<<34
@@ -25,12 +27,12 @@ func TestScanPieces(t *testing.T) {
 		d := hostDevice()
 		d.MaxPattern = 2048
 		x := &Index{device: d}
-		x.Texts = &Texts{Objects: objects, Units: int64(objects) * int64(1+rng.IntN(20)), source: noTexts(objects)}
+		x.Texts = &rescoring.Texts{Objects: objects, Units: int64(objects) * int64(1+rng.IntN(20)), Source: noTexts(objects)}
 		room, in := roomOf(memory), make([]byte, 8<<20)
 		var jobs []*run.ScanJob
 		for range 1 + rng.IntN(100) {
 			k, within := 1+rng.IntN([]int{1, 100, 2000}[rng.IntN(3)]), rng.IntN(5000)-1
-			jobs = append(jobs, &run.ScanJob{Rescorer: enginetest.Sought(x.Texts.source, 3, make([]rune, rng.IntN(2049)), k, within)})
+			jobs = append(jobs, &run.ScanJob{Rescorer: enginetest.Sought(x.Texts.Source, 3, make([]rune, rng.IntN(2049)), k, within)})
 		}
 		if jobs = x.ScansOf(jobs); len(jobs) == 0 {
 			t.Fatal("no job is the device's")
@@ -101,11 +103,11 @@ func TestScanDecodes(t *testing.T) {
 	d := hostDevice()
 	d.MaxPattern = 2048
 	x := &Index{device: d}
-	x.Texts = &Texts{Objects: 10, Units: 10, source: noTexts(10)}
+	x.Texts = &rescoring.Texts{Objects: 10, Units: 10, Source: noTexts(10)}
 	var jobs []*run.ScanJob
 	for i, k := range []int{3, 1, 20} {
 		text := [][]rune{[]rune("ab"), make([]rune, 4000), []rune("abc")}[i]
-		jobs = append(jobs, &run.ScanJob{Rescorer: enginetest.Sought(x.Texts.source, 3, text, k, 9)})
+		jobs = append(jobs, &run.ScanJob{Rescorer: enginetest.Sought(x.Texts.Source, 3, text, k, 9)})
 	}
 	jobs = append(jobs, &run.ScanJob{Rescorer: enginetest.Sought(noTexts(11), 3, []rune("ab"), 1, 9)}) // texts that are elsewhere
 	own := x.ScansOf(jobs)

@@ -10,14 +10,15 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestSlicedBounds: the programs of query blocks, dealt as kernels/sliced_plan.cu does, are within what newSlicedLaunch provides
 // for, else the kernel would trap. Queries ask many spans of one attribute, in one item or several, with weights.
 func TestSlicedBounds(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	blocks, crowded, full := 0, 0, 0
-	for range 300 {
+	for range enginetest.Rounds(make([]struct{}, 300)) {
 		w := enginetest.SlicedWorld(t, rng, 1+rng.IntN(3000))
 		r := hostIndex(t, w.Index, Limits{Memory: 1 << 40})
 		if r.Planes == nil {
@@ -62,7 +63,7 @@ func TestSlicedBounds(t *testing.T) {
 // TestCrowd: trees are provided for the worst codes that the spans of an attribute can have, in however many items it is asked,
 // and for no more where each item has an attribute of its own.
 func TestCrowd(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	alone := 0
 	for range 10_000 {
 		var totals planTotals

@@ -1,6 +1,4 @@
-//go:build cuda
-
-package device
+package plan
 
 import "testing"
 
@@ -13,7 +11,7 @@ func TestLongestRun(t *testing.T) {
 		{[]uint32{0}, nil, 1}, {[]uint32{0, 0, 1, 2}, []uint32{5, 5}, 1}, {[]uint32{0, 3, 5}, []uint32{1, 5, 5, 5, 5}, 2},
 		{[]uint32{0, 1, 5}, []uint32{1, 1, 1, 1, 2}, 3},
 	} {
-		if got := longestRun(c.starts, c.ids); got != c.want {
+		if got := LongestRun(c.starts, c.ids); got != c.want {
 			t.Errorf("%v of %v: %d, want %d", c.ids, c.starts, got, c.want)
 		}
 	}

@@ -1,6 +1,11 @@
-package plan
+// Package profile is what was measured of kinds of devices: the numbers by which the planning of the CUDA engine chooses.
+package profile
 
-import "github.com/geniemq/geniemq/gpuexec/cuda/abi"
+import (
+	"iter"
+
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+)
 
 // A Profile is what was measured of one kind of device. Whatever of planning is a number that a measurement gave, not one that
 // the kernels need, stands here and nowhere else. No answer depends on it.
@@ -15,7 +20,12 @@ type Profile struct {
 	Waves  Waves
 	Pieces PieceSizes
 	Scan   ScanSizes
+	Near   NearWaves
 	Host   HostCosts
+	Paths  Paths
+	// Rescoring says what candidates are compared by on the device, beside texts.
+	Rescoring Rescoring
+	Filters   Filters
 }
 
 // TileCosts are those of the (query, tile) kernel.
@@ -87,24 +97,59 @@ type ScanSizes struct {
 	Blocks, Growth int
 }
 
+// NearWaves say how objects are cut into waves for searches of vectors and points by distance. Nothing of it was measured: what a scan should take
+// is reckoned in docs/benchmarks/history/2026-11-22-h200-near-predictions.md.
+type NearWaves struct {
+	// First is how many objects the first wave has, Growth how many times as many objects have been seen after a wave as before. Waves that are scanned have room for
+	// Least objects at least; those that are sieved have Sieved at most, and lists of List objects: who needs more is scanned. First, Sieved: multiples of abi.SieveObjects.
+	First, Growth, Least, Sieved, List int
+	// SievedHits is the most hits of a query that is sieved.
+	SievedHits int
+}
+
+// Paths are the ways to search by distance on a device that answer queries. What nobody has measured is off: the host does it (gpuexec.CUDAOptions.Untried).
+type Paths struct {
+	Texts bool // scans of texts
+	// Vectors: scans of vectors and points. Sieves: of l2 and angles a product drops most objects before.
+	Vectors, Sieves bool
+	Trees           bool // descents of trees over vectors and points
+}
+
+// Rescoring says which originals lie on the device so that candidates are compared there. What nobody has measured is off (gpuexec.CUDAOptions.Untried).
+type Rescoring struct {
+	// Terms are those of texts and sets: for jaccard, dice, cosine, containment and BM25 (kernels/terms.cu).
+	//
+	// Never measured as of 22 November 2026. What to expect of W3 (2 M documents of 17 words, 1,024 queries of K = 100) on an H200: a candidate
+	// reads a record of 16 bytes and a row of 68, which are 4 or 5 sectors of 32 bytes, so a batch reads 15 MB; at half of the bandwidth that is 7 us,
+	// and with two dependent accesses in a row and 17 searches in shared memory the kernel takes 15 to 30 us. 0.8 MB of scores come down, 15 us, and 0.25 MB
+	// go up. Of the host's 210 ns of a core for a candidate 30 to 50 stay, to put hits in order: 0.2 to 0.3 ms of 1.35, and the call takes
+	// 1.8 to 1.9 ms in place of 3.00, 0.66 to 0.70 of counting. (What is left to gain then is that order, which a block could make of a hundred
+	// scores in a microsecond.) Terms take 16 bytes an object and 4 a term: 170 MB.
+	Terms bool
+}
+
+// Filters says how what passes filters lies on the device. What nobody has measured is off (gpuexec.CUDAOptions.Untried).
+type Filters struct {
+	// Lists: of tiles in which at most 512 objects pass, a list of these in place of a bit for each object (kernels/listed.cuh).
+	//
+	// Never run on a device as of 22 November 2026. What to expect of W6 (1 M records, 1,024 filters of 0.1 %) on an H200: 16 tiles times 1,024
+	// filters write 128 bytes in place of 8 KB, and as many queries read them. 270 MB less of writing and reading, which the L2 does not
+	// hold, are 60 to 70 us at the memory's rate: match and select 0.31 ms in place of 0.37, and 0.300 without a filter. Filters of 5 % have 3,200
+	// objects per tile, no lists, and change by nothing.
+	Lists bool
+}
+
 // HostCosts are of the host, which decides by them how many cores are worth waking.
 type HostCosts struct {
 	PlanSpan, EncodeSpan int // a span
+	PlanFilter           int // a filter, with what of it has to be waited for; encoding it takes as much
 	AnswerBytes          int // of an answer that are copied in a nanosecond
 }
 
-// ProfileOf is the profile for a device of a name. Of devices that nobody has measured it is that of an H200: their times differ,
-// but mostly by one factor, and what planning compares is times of the same device.
-func ProfileOf(device string) Profile {
-	switch device {
-	case "NVIDIA H200":
-		return h200()
-	default:
-		return h200()
-	}
-}
-
-// h200 is measured on an H200 (docs/benchmarks/history/2026-11-21-h200-two-kernels.md). The (query, tile) kernel takes
+// Of is the profile for a device of a name: that of an H200, until others are measured. Their times differ, but mostly by
+// one factor, and what planning compares is times of the same device.
+//
+// It is measured on an H200 (docs/benchmarks/history/2026-11-21-h200-two-kernels.md). The (query, tile) kernel takes
 // 0.43 ps a posting and 6 ns a query and tile over 132 multiprocessors, and 255 ns of one for a plane of a tile
 // (2026-11-21-h200-layouts.md); 55 GB/s are copied. The shared-decode kernel takes 8 us for 1,024 objects of a block of
 // Adult's queries, and 40 us of W1's, which decode six times as many octets in rows of one value (2026-11-21-h200-sliced.md,
@@ -115,8 +160,8 @@ func ProfileOf(device string) Profile {
 // The bound is measured with W1 (2026-11-21-h200-tensor.md; ranges and large k: 2026-11-21-h200-policy.md). There a batch
 // takes 12.8 ms in place of 37.6 when masks have 21 of 32 bits, 30.5 with 25, and 42.9 with all, when every query is abandoned.
 // Of data that is less selective more objects are counted; what that can cost at most, abandoning bounds.
-func h200() Profile {
-	return Profile{
+func Of(string) *Profile {
+	return &Profile{
 		Device: "NVIDIA H200",
 		Tile:   TileCosts{Posting: 0.056, Block: 800, Plane: 255, Copying: 0.018, Hit: 75},
 		Sliced: SlicedCosts{Octet: 17, Bounds: 23, Tree: 8, Group: 2.5e3, Launch: 300e3, Hit: 1e3},
@@ -125,16 +170,36 @@ func h200() Profile {
 			BoundFirst: 1024, BoundMost: 2 * abi.BoundMarks, BoundShare: 32},
 		Pieces: PieceSizes{Candidates: 48 << 10, SmallBatch: 256, WaveTiles: 16, Smallest: 128, StreamedPart: 256 << 20},
 		Scan:   ScanSizes{Work: 1 << 34, LeastWave: 16 << 10, Blocks: 2, Growth: 4},
-		Host:   HostCosts{PlanSpan: 10, EncodeSpan: 4, AnswerBytes: 4},
+		Near:   NearWaves{First: 1024, Growth: 8, Least: 16 << 10, Sieved: 2 << 20, List: 4096, SievedHits: 256},
+		Host:   HostCosts{PlanSpan: 10, EncodeSpan: 4, PlanFilter: 100, AnswerBytes: 4},
 	}
 }
 
-// first is the number of tiles of the first wave. Few queries run in one wave: their blocks would not fill the
+// Try switches on, where asked to, what nobody has measured on a device.
+func (p *Profile) Try(untried bool) {
+	p.Rescoring.Terms = p.Rescoring.Terms || untried
+	p.Filters.Lists = p.Filters.Lists || untried
+}
+
+// First is the number of tiles of the first wave. Few queries run in one wave: their blocks would not fill the
 // device, and compactions cost latency.
-func (w *Waves) first(processors, queries, tiles, most int) int {
+func (w *Waves) First(processors, queries, tiles, most int) int {
 	first := (processors*w.Blocks + queries - 1) / queries
 	if first*2 >= tiles {
 		return tiles
 	}
 	return min(first, most)
+}
+
+// Bound are the waves over so many objects: the first of each, and how many it has.
+func (w *Waves) Bound(objects int) iter.Seq2[int, int] {
+	return func(yield func(first, count int) bool) {
+		for first, count := 0, w.BoundFirst; first < objects; count = first {
+			count = min(count, w.BoundMost, objects-first)
+			if !yield(first, count) {
+				return
+			}
+			first += count
+		}
+	}
 }

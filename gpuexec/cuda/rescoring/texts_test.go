@@ -1,4 +1,4 @@
-package plan
+package rescoring
 
 import (
 	"context"
@@ -8,12 +8,13 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestSurveyTexts: symbols number the code points that occur, in their order, and the sizes are those of the texts, whatever
 // the number of tiles and in whatever order they are surveyed. No device is needed.
 func TestSurveyTexts(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	for _, alphabet := range []int{40, 5000} {
 		texts := make([]string, 70_000) // two tiles
 		var occurs [utf8.MaxRune + 1]bool
@@ -31,7 +32,7 @@ func TestSurveyTexts(t *testing.T) {
 			longest = max(longest, len(text))
 		}
 		x := enginetest.SequenceCollection(t, texts, 2).Index
-		l, err := SurveyTexts(context.Background(), x, run.AllTiles(x), run.NewCrew(4))
+		l, err := surveyTexts(context.Background(), x, run.AllTiles(x), run.NewCrew(4))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +43,7 @@ func TestSurveyTexts(t *testing.T) {
 				want = count
 				count++
 			}
-			if got := l.Symbols.of(rune(r)); got != want {
+			if got := l.Symbols.Of(rune(r)); got != want {
 				t.Fatalf("%d code points: %q is symbol %d, want %d", alphabet, rune(r), got, want)
 			}
 		}
@@ -50,9 +51,9 @@ func TestSurveyTexts(t *testing.T) {
 		if count > abi.MaxNarrow {
 			want = wide
 		}
-		if l.Symbols.Count != int(count) || l.longest != longest || l.Units != want {
+		if l.Symbols.Count != int(count) || l.Longest != longest || l.Units != want {
 			t.Errorf("%d code points: %d symbols, longest text %d, %d units; want %d, %d, %d",
-				alphabet, l.Symbols.Count, l.longest, l.Units, count, longest, want)
+				alphabet, l.Symbols.Count, l.Longest, l.Units, count, longest, want)
 		}
 	}
 }

@@ -1,0 +1,95 @@
+package abi
+
+import "unsafe"
+
+// Of kernels/near.cuh and near_*.cu, searches by distance.
+
+// How elements are stored (enum NearStorage).
+const (
+	NearF32 uint32 = iota
+	NearF16
+	NearU8
+	NearF64
+)
+
+// Sizes in bytes.
+const (
+	NearEntryBytes = 16
+	NearQueryBytes = 48
+	NearStateBytes = 48
+)
+
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(NearEntry{})-NearEntryBytes]
+	_ = [1]struct{}{}[unsafe.Sizeof(NearQuery{})-NearQueryBytes]
+	_ = [1]struct{}{}[unsafe.Sizeof(NearState{})-NearStateBytes]
+)
+
+// NearEntry is an object and its value as an integer.
+type NearEntry struct {
+	Value uint64
+	Id, _ uint32
+}
+
+// NearQuery is a query as the host sends it.
+type NearQuery struct {
+	Most         uint64
+	Entries, Out uint64
+	Norm         float64
+	K, Passing   uint32
+	Counts, _    uint32
+}
+
+// NearState is what the kernels know of a query.
+type NearState struct {
+	Limit, Within, Passed, Listed uint64
+	Stored, Kept                  uint32
+	List, Given                   uint32
+}
+
+// Near is the argument of the kernels.
+type Near struct {
+	Rows, Norms, Vectors, Queries, States, Entries, Out, Sets, Present, Lists Pointer
+	Dims, Storage, Power, PassingWords                                        uint32
+	FirstQuery, QueriesOfBatch                                                uint32
+	First, End, Base                                                          uint32
+	ListRoom                                                                  uint32
+}
+
+// Of kernels/near_sieve.cuh.
+
+// Numbers of the sieve.
+const (
+	SieveObjects = 128  // of a block at a time
+	SieveQueries = 128  // of a block
+	SieveStretch = 4608 // objects of a block: a part of a tile
+
+	NearReachBytes  = 16
+	NearSievedBytes = 24
+)
+
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(NearReach{})-NearReachBytes]
+	_ = [1]struct{}{}[unsafe.Sizeof(NearSieved{})-NearSievedBytes]
+)
+
+// NearReach is what is known of a tile.
+type NearReach struct{ Norm, Remainder float64 }
+
+// NearSieved is what is known of a query.
+type NearSieved struct{ Norm, Square, Remainder float64 }
+
+// NearSieve is the argument of near_sieve.
+type NearSieve struct {
+	Near                                      Near
+	Halves, Squares, Reaches, Sieved, Queries Pointer
+	Gamma, Scale                              float64
+	Steps, _                                  uint32
+}
+
+// NearLoad is the argument of the kernels of near_load.cu.
+type NearLoad struct {
+	Rows, Present, Mean, Norms, Halves, Squares, Reaches, Largest Pointer
+	Scale, Wrong                                                  float64
+	Dims, Storage, Objects, Steps                                 uint32
+}

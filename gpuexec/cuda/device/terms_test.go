@@ -1,0 +1,93 @@
+//go:build cuda
+
+package device
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/enginetest"
+	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
+)
+
+// termsPlan asks a column for some of its words, or for the first objects that have any, and wants them by a measure of terms.
+func termsPlan(t testing.TB, rng *rand.Rand, x *index.Index) gpuexec.Plan {
+	t.Helper()
+	column := &x.Forward().Columns()[rng.IntN(3)]
+	attribute := slices.IndexFunc(x.Attributes(), func(a postings.Attribute) bool { return a.Name == column.Name })
+	query := new(postings.MatchQuery)
+	for range 1 + rng.IntN(6) {
+		if column.Keywords == 0 {
+			break
+		}
+		first := rng.Uint32N(column.Keywords)
+		query.StartItem(uint32(attribute), uint32(1+rng.IntN(3)))
+		query.AddSpan(first, min(column.Keywords, first+1+rng.Uint32N(4)))
+	}
+	return gpuexec.Plan{Family: postings.FamilyName, Query: query, K: 1 + rng.IntN(700), MinCount: 1, Rescore: enginetest.AskTerms(t, rng, column)}
+}
+
+// TestCUDATerms: what the device computes of candidates, by a lane or by a warp each, gives the hits that the host's comparison does; also of a
+// range of tiles that is not the first.
+func TestCUDATerms(t *testing.T) {
+	rng := seeded.Rand(t)
+	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 64 << 20, Untried: true})
+	known := 0
+	for round := range scaled(30) {
+		n := 1 + rng.IntN(900)
+		if round == 3 {
+			n = store.TileObjects + 500
+		}
+		x := enginetest.TermsIndex(t, rng, n)
+		plans := make([]gpuexec.Plan, 1+rng.IntN(40))
+		for i := range plans {
+			plans[i] = termsPlan(t, rng, x)
+		}
+		want := enginetest.Search(t, loadHost(t, x, gpuexec.CPUOptions{Workers: 2}), plans)
+		s := enginetest.LoadOn(t, e, x)
+		known += knownTerms(t, matcherOf(s), x, plans)
+		for i, got := range enginetest.Search(t, s, plans) {
+			if !enginetest.SameHits(&got, &want[i]) {
+				t.Fatalf("round %d, plan %d of %d objects: %s", round, i, n, difference(&got, &want[i]))
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d candidates were compared on the device", known)
+	if known < 100*scaled(30) {
+		t.Error("hardly any candidate was compared")
+	}
+}
+
+// knownTerms matches the plans and counts what is known of candidates.
+func knownTerms(t *testing.T, m *matcher, x *index.Index, plans []gpuexec.Plan) (known int) {
+	t.Helper()
+	var jobs []*run.Job
+	for i := range plans {
+		p := &plans[i]
+		if bound, err := m.lists.CheckQuery(p.Query, nil); err == nil && bound > 0 {
+			jobs = append(jobs, &run.Job{Query: p.Query, K: min(p.K, int(x.Objects())), MinCount: 1, Bound: bound, Rescore: p.Rescore})
+		}
+	}
+	if err := m.Match(context.Background(), jobs, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, job := range jobs {
+		by, _ := job.Rescore.(*verify.Scores).Terms()
+		if compared := len(by.Terms) <= 256; compared && len(job.Known) != len(job.Entries) || !compared && len(job.Known) != 0 {
+			t.Fatalf("%d of %d candidates are known of a query of %d terms", len(job.Known), len(job.Entries), len(by.Terms))
+		}
+		known += len(job.Known)
+	}
+	return known
+}

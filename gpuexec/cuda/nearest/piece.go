@@ -1,0 +1,239 @@
+package nearest
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
+	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
+	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/filter"
+	"github.com/geniemq/geniemq/index/metric"
+)
+
+// An Ask is what one query of a batch asks of a column.
+type Ask struct {
+	Job    int // in the batch
+	Query  *distance.Query
+	Set    int        // the number of its filter in the batch; -1: none
+	Passes filter.Set // what passes it
+	Exact  bool       // the sieve has given it up
+}
+
+// A Piece is some queries of a batch on one column that are executed together, and where everything of theirs lies in the memory that a batch has.
+//
+//	arena (device)   queries | vectors | sieved queries | sets | states | answers | lists | candidates
+//	in (pinned)      queries | vectors | sieved queries | sets | states    one copy to the device
+//	out (pinned)                                                 states | answers    one copy back
+//
+// Objects run in waves of ascending ids. Waves grow: the first gives limits cheaply, and later ones profit from them. In a wave that is scanned every object
+// is compared exactly; in one that is sieved those that a cheap bound leaves are put on lists, and these are compared (Sieve).
+//
+// # Bounds
+//
+// A query has candidates for its k and what a wave may append (kernels/near.cuh): each object of a wave that is scanned, each place of a list in one that is
+// sieved. Lists have a fixed room; who needs more is given up and asked again, by a scan. So all memory is bounded before anything is launched, whatever
+// the data are, and a query that fits alone is executed.
+type Piece struct {
+	Column *Column
+	Asks   []Ask
+	Sieved bool // after the first wave
+
+	// Offsets of the arrays; queries come first.
+	Vectors, Sieves, Sets, States, Answers, Lists, Candidates int64
+	FirstWave, Wave                                           int // objects: of the first wave, and for which candidates have room
+	ListRoom                                                  int
+
+	waves   *profile.NearWaves
+	sets    []filter.Set   // that are sent
+	numbers map[int]uint32 // of these, by number in the batch
+	answers int64          // places
+}
+
+// slack is more than what the alignment of arrays takes.
+const slack = 16 * 256
+
+// need is the memory of the device that an ask takes for candidates of so many objects of a wave and a list of so many, and what is copied there and back.
+func (c *Column) need(k, wave int64, lists int) (arena, in, out int64) {
+	in = abi.NearQueryBytes + abi.NearStateBytes + 8*int64(c.Dims)
+	if lists > 0 {
+		in += c.Sieve.QueryBytes()
+	}
+	out = abi.NearStateBytes + abi.NearEntryBytes*k
+	arena = in + abi.NearEntryBytes*(2*k+wave) + abi.WordBytes*int64(lists)
+	return arena, in, out
+}
+
+// setBytes is the memory of what passes a filter.
+func (c *Column) setBytes() int64 { return abi.WordBytes * int64(c.SetWords()) }
+
+// hits is how many a query can have in the column.
+func (c *Column) hits(q *distance.Query) int64 { return min(int64(q.K), int64(c.Objects)) }
+
+// Cost is the memory of the device that a query takes at least.
+func (c *Column) Cost(q *distance.Query, waves *profile.NearWaves) int64 {
+	arena, _, _ := c.need(c.hits(q), min(int64(waves.Least), int64(c.Objects)), 0)
+	if q.Filter != nil {
+		arena += c.setBytes()
+	}
+	return arena + slack
+}
+
+// Fits says whether a query can be executed alone.
+func (c *Column) Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves) bool {
+	p := c.Plan([]Ask{{Query: q, Set: -1, Exact: true}}, plan.Room{Arena: room.Arena - c.setBytes(), In: room.In - c.setBytes(), Out: room.Out}, waves)
+	return len(p.Asks) == 1
+}
+
+// Plan makes a piece of the first asks, as many as fit; of none, if not even the first does. Those that the sieve takes and those that it does not are in
+// different pieces.
+func (c *Column) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) Piece {
+	p := Piece{Column: c, waves: waves, numbers: make(map[int]uint32)}
+	if len(asks) == 0 {
+		return p
+	}
+	p.Sieved = c.Sieves(&asks[0], waves)
+	wave := min(int64(waves.Least), int64(c.Objects)) // that each is to have room for
+	if p.Sieved {
+		p.ListRoom = waves.List
+		wave = max(int64(waves.List), min(int64(waves.First), int64(c.Objects)))
+	}
+	arena, in, out := int64(slack), int64(slack), int64(slack)
+	for i := range asks {
+		a := &asks[i]
+		if c.Sieves(a, waves) != p.Sieved {
+			break
+		}
+		needs, sends, gets := c.need(c.hits(a.Query), wave, p.ListRoom)
+		if _, there := p.numbers[a.Set]; a.Set >= 0 && !there {
+			needs, sends = needs+c.setBytes(), sends+c.setBytes()
+		}
+		if arena+needs > room.Arena || in+sends > room.In || out+gets > room.Out {
+			break
+		}
+		arena, in, out = arena+needs, in+sends, out+gets
+		if _, there := p.numbers[a.Set]; a.Set >= 0 && !there {
+			p.numbers[a.Set] = uint32(len(p.sets))
+			p.sets = append(p.sets, a.Passes)
+		}
+		p.Asks = append(p.Asks, *a)
+		p.answers += c.hits(a.Query)
+	}
+	if n := int64(len(p.Asks)); n > 0 {
+		if !p.Sieved { // what is left makes waves wider
+			wave = min(wave+(room.Arena-arena)/(n*abi.NearEntryBytes), int64(c.Objects))
+		}
+		p.place(wave)
+	}
+	return p
+}
+
+// place places the arrays, with candidates for waves of so many objects.
+func (p *Piece) place(wave int64) {
+	c, n := p.Column, int64(len(p.Asks))
+	p.Vectors = abi.Align(n * abi.NearQueryBytes)
+	p.Sieves = abi.Align(p.Vectors + 8*n*int64(c.Dims))
+	p.Sets = p.Sieves
+	if p.Sieved {
+		p.Sets = abi.Align(p.Sieves + n*c.Sieve.QueryBytes())
+	}
+	p.States = abi.Align(p.Sets + int64(len(p.sets))*c.setBytes())
+	p.Answers = p.States + n*abi.NearStateBytes
+	p.Lists = abi.Align(p.Answers + p.answers*abi.NearEntryBytes)
+	p.Candidates = abi.Align(p.Lists + n*abi.WordBytes*int64(p.ListRoom))
+	p.Wave = int(wave)
+	p.FirstWave = min(p.Wave, p.waves.First, int(c.Objects))
+}
+
+// InBytes and OutBytes are what is copied to the device and back.
+func (p *Piece) InBytes() int64  { return p.States + int64(len(p.Asks))*abi.NearStateBytes }
+func (p *Piece) OutBytes() int64 { return p.Answers + p.answers*abi.NearEntryBytes - p.States }
+
+// End is the memory of all that lies in the arena.
+func (p *Piece) End() int64 {
+	return p.Candidates + (p.answers+int64(len(p.Asks))*int64(p.Wave))*abi.NearEntryBytes
+}
+
+// Waves are the waves: their first objects and how many each has.
+func (p *Piece) Waves() iter.Seq2[int, int] {
+	return func(yield func(first, count int) bool) {
+		objects := int(p.Column.Objects)
+		most := p.Wave
+		if p.Sieved {
+			most = p.waves.Sieved
+		}
+		for first, count := 0, p.FirstWave; first < objects; count = first * (p.waves.Growth - 1) {
+			count = min(count, most, objects-first)
+			if !yield(first, count) {
+				return
+			}
+			first += count
+		}
+	}
+}
+
+// Encode fills what is copied to the device.
+func (p *Piece) Encode(in []byte) {
+	c, n := p.Column, len(p.Asks)
+	queries, states := abi.Array[abi.NearQuery](in, 0, n), abi.Array[abi.NearState](in, p.States, n)
+	vectors := abi.Array[float64](in, p.Vectors, n*c.Dims)
+	var entries, out uint64
+	for i := range p.Asks {
+		a := &p.Asks[i]
+		own := vectors[i*c.Dims : (i+1)*c.Dims]
+		k := uint64(c.hits(a.Query))
+		q := abi.NearQuery{Most: ordered(a.Query.Most), Entries: entries, Out: out, K: uint32(k), Passing: abi.NoFilter, Norm: c.vector(a.Query, own)}
+		if counts(a.Query) {
+			q.Counts = 1
+		}
+		if a.Set >= 0 {
+			q.Passing = p.numbers[a.Set]
+		}
+		queries[i], states[i] = q, abi.NearState{Limit: q.Most}
+		if p.Sieved {
+			c.Sieve.encode(in[p.Sieves:], i, n, own, q.Norm)
+		}
+		entries, out = entries+k+uint64(p.Wave), out+k
+	}
+	for i, set := range p.sets {
+		words := abi.Array[uint64](in, p.Sets+int64(i)*c.setBytes(), c.SetWords()/2)
+		clear(words[copy(words, set):])
+	}
+}
+
+// counts says that all objects within the radius are counted.
+func counts(q *distance.Query) bool { return q.Total || q.K == 0 }
+
+// Decode tells of each ask what came back of it: its hits in order, and what was done. Those that the sieve has given up are returned.
+func (p *Piece) Decode(out []byte, told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) (again []Ask) {
+	states := abi.Array[abi.NearState](out, 0, len(p.Asks))
+	at := p.Answers - p.States
+	var hits []metric.Hit
+	for i := range p.Asks {
+		a, s := &p.Asks[i], &states[i]
+		k := p.Column.hits(a.Query)
+		entries := abi.Array[abi.NearEntry](out, at, int(min(k, int64(s.Kept))))
+		at += k * abi.NearEntryBytes
+		if s.Given != 0 {
+			a.Exact = true
+			again = append(again, *a)
+			continue
+		}
+		hits = hits[:0]
+		for _, e := range entries {
+			hits = append(hits, metric.Hit{Value: valueOf(e.Value), ID: e.Id})
+		}
+		slices.SortFunc(hits, func(a, b metric.Hit) int { return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.ID, b.ID)) })
+		did := &distance.Answer{Method: distance.Scan, Exact: true, Counted: counts(a.Query), Distances: uint64(p.Column.Objects)}
+		if did.Counted {
+			did.Within = s.Within
+		}
+		if p.Sieved {
+			did.Distances = uint64(p.FirstWave) + s.Listed
+		}
+		told(a, hits, did, s.Passed)
+	}
+	return again
+}

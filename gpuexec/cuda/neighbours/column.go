@@ -1,0 +1,266 @@
+//go:build cuda
+
+package neighbours
+
+import (
+	"errors"
+	"math"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/device"
+	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
+	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/filter"
+	"github.com/geniemq/geniemq/index/metric"
+)
+
+// The forms that a column has on a device, as they are said to people.
+const (
+	formRows  = "rows"
+	formSieve = "float16s"
+)
+
+// column is a column on the device: its rows, and where a sieve is wanted and has room, its float16s. It owns its memory, and what it holds of the budget.
+type column struct {
+	*nearest.Column
+	memory, sieved                          *device.Memory
+	release                                 []func()
+	rows, norms, present                    abi.Pointer
+	mean, largest, halves, squares, reaches abi.Pointer
+}
+
+// A columnLoader loads a column. It runs on the engine's thread where it says so.
+type columnLoader struct {
+	*column
+	engine  *device.Engine
+	kernels *launches
+	space   metric.Space
+	has     filter.Set // of the tiles' objects those that have a value; nil: all
+	owner   string
+}
+
+// load brings a column onto the device; nil without an error: it has no room, or nothing to be compared.
+func load(e *device.Engine, k *launches, host *run.Host, owner string, c *nearest.Column, space metric.Space, present filter.Set, sieve bool) (*column, error) {
+	if c == nil {
+		return nil, nil
+	}
+	l := &columnLoader{column: &column{Column: c}, engine: e, kernels: k, space: space, owner: owner}
+	if present != nil {
+		l.has = present[c.Tiles.Base()/64 : min(len(present), int(c.Tiles.Base())/64+c.SetWords()/2)]
+	}
+	held := c.RowsBytes() + c.NormsBytes() + l.presentBytes() + 8
+	if err := l.reserve(host, formRows, held); err != nil {
+		return nil, err
+	} else if len(l.release) == 0 {
+		return nil, nil
+	}
+	var err error
+	if l.memory, err = e.NewMemory(l.fill); err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	if sieve {
+		err = l.loadSieve(host)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	return l.column, nil
+}
+
+// reserve takes memory of the budget, if there is room.
+func (l *columnLoader) reserve(host *run.Host, form string, bytes int64) error {
+	release, err := host.Budget.Reserve(gpuexec.Holding{Owner: l.owner, Form: form + " of " + l.Of.Name, Bytes: bytes})
+	var full *gpuexec.DeviceError
+	if errors.As(err, &full) && full.OutOfMemory {
+		return nil
+	}
+	if err == nil {
+		l.release = append(l.release, release)
+	}
+	return err
+}
+
+func (l *columnLoader) presentBytes() int64 {
+	if l.has == nil {
+		return 0
+	}
+	return int64(l.SetWords()) * abi.WordBytes
+}
+
+// fill copies rows, and derives norms.
+func (l *columnLoader) fill(m *device.Memory) (err error) {
+	allocate := func(to *abi.Pointer, bytes int64) {
+		if err == nil {
+			*to, err = m.Allocate("the rows of a column", bytes)
+		}
+	}
+	allocate(&l.rows, l.RowsBytes())
+	allocate(&l.norms, l.NormsBytes())
+	allocate(&l.present, l.presentBytes())
+	if err != nil {
+		return err
+	}
+	if err := m.Upload(l.rows, l.eachRows); err != nil {
+		return err
+	}
+	if l.has != nil {
+		err := m.Upload(l.present, func(write func([]byte)) {
+			write(abi.Bytes(l.has))
+			write(make([]byte, l.presentBytes()-8*int64(len(l.has))))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if !l.Angles() {
+		return nil
+	}
+	return m.Run("computing norms", func(s *device.Steps) { l.launch(s, l.kernels.norms, l.Objects) })
+}
+
+// eachRows gives the rows, tile after tile.
+func (l *columnLoader) eachRows(write func([]byte)) {
+	for tile := l.Tiles.First; tile < l.Tiles.End; tile++ {
+		if l.Of.Of == distance.Points {
+			first := uint32(tile) * run.TileObjects
+			n := min(run.TileObjects, l.Of.Objects-first)
+			units := make([]float64, 3*n)
+			for i := range n {
+				l.space.(*metric.Points).Coordinates(first+i, units[3*i:])
+			}
+			write(abi.Bytes(units))
+			continue
+		}
+		rows := l.Of.Rows(tile)
+		write(abi.Bytes(rows.Floats))
+		write(abi.Bytes(rows.Halves))
+		write(abi.Bytes(rows.Bytes))
+	}
+}
+
+// launch records a kernel of near_load.cu, a thread for each of so many objects.
+func (l *columnLoader) launch(s *device.Steps, f device.Function, objects uint32) {
+	argument := abi.NearLoad{
+		Rows: l.rows, Present: l.present, Mean: l.mean, Norms: l.norms, Halves: l.halves, Squares: l.squares, Reaches: l.reaches, Largest: l.largest,
+		Dims: uint32(l.Dims), Storage: l.Storage, Objects: l.Objects,
+	}
+	if l.Sieve != nil {
+		argument.Scale, argument.Wrong, argument.Steps = l.Sieve.Scale(), l.Sieve.Wrong(), uint32(l.Sieve.Steps)
+	}
+	device.Launch(s, f, int((objects+uint32(l.kernels.loadThreads)-1)/uint32(l.kernels.loadThreads)), 1, &argument)
+}
+
+// loadSieve derives the float16s, if the column can have them and there is room.
+func (l *columnLoader) loadSieve(host *run.Host) error {
+	s := l.Sievable(l.engine.Shared()-l.kernels.sieveStatic, l.kernels.sieveStep)
+	if s == nil {
+		return nil
+	}
+	held, reserved := s.HalvesBytes(l.Objects)+s.SquaresBytes(l.Objects)+s.ReachesBytes(l.Tiles.Len())+8*int64(l.Dims)+8, len(l.release)
+	if err := l.reserve(host, formSieve, held); err != nil || len(l.release) == reserved {
+		return err
+	}
+	l.average(s.Mean)
+	l.Sieve = s
+	scaled := false
+	var err error
+	l.sieved, err = l.engine.NewMemory(func(m *device.Memory) (err error) {
+		scaled, err = l.fillSieve(m)
+		return err
+	})
+	if err == nil && !scaled { // vectors that are all alike, or of no size that float16s have
+		l.Sieve = nil
+		err = l.sieved.Free()
+		l.sieved = nil
+		l.release[reserved]()
+		l.release = l.release[:reserved]
+	}
+	return err
+}
+
+func (l *columnLoader) fillSieve(m *device.Memory) (scaled bool, err error) {
+	s := l.Sieve
+	allocate := func(to *abi.Pointer, bytes int64) {
+		if err == nil {
+			*to, err = m.Allocate("the float16s of a column", bytes)
+		}
+	}
+	allocate(&l.mean, 8*int64(l.Dims))
+	allocate(&l.largest, 8)
+	allocate(&l.halves, s.HalvesBytes(l.Objects))
+	allocate(&l.squares, s.SquaresBytes(l.Objects))
+	allocate(&l.reaches, s.ReachesBytes(l.Tiles.Len()))
+	if err != nil {
+		return false, err
+	}
+	if err := m.Upload(l.mean, func(write func([]byte)) { write(abi.Bytes(s.Mean)) }); err != nil {
+		return false, err
+	}
+	err = m.Run("measuring vectors", func(list *device.Steps) {
+		list.Fill(l.largest, 8)
+		l.launch(list, l.kernels.size, l.Objects)
+	})
+	if err != nil {
+		return false, err
+	}
+	bytes, err := m.Read("measuring vectors", l.largest, 8)
+	if err != nil || !s.SetScale(abi.Array[float64](bytes, 0, 1)[0]) {
+		return false, err
+	}
+	return true, m.Run("making float16s", func(list *device.Steps) {
+		list.Fill(l.halves, s.HalvesBytes(l.Objects))
+		list.Fill(l.reaches, s.ReachesBytes(l.Tiles.Len()))
+		l.launch(list, l.kernels.halves, uint32((int64(l.Objects)+abi.SieveObjects-1)/abi.SieveObjects*abi.SieveObjects))
+	})
+}
+
+// average finds about the mean of the vectors, of angles divided by their norms: any will do, and the nearer it is the less float16s lack.
+func (l *columnLoader) average(mean []float64) {
+	const sampled = 4096
+	v := make([]float64, l.Dims)
+	n, first := 0.0, l.Tiles.Base()
+	step := max(1, l.Objects/sampled)
+	for i := uint32(0); i < l.Objects; i += step {
+		if !l.has.Has(i) {
+			continue
+		}
+		l.space.(*metric.Vectors).Coordinates(first+i, v)
+		size := 0.0
+		for _, e := range v {
+			size += e * e
+		}
+		if l.Angles() {
+			for j := range v {
+				v[j] /= math.Sqrt(size)
+			}
+		}
+		if !(size > 0) || math.IsInf(size, 1) {
+			continue
+		}
+		n++
+		for j, e := range v {
+			mean[j] += (e - mean[j]) / n
+		}
+	}
+	for j, e := range mean { // a damaged vector
+		if e-e != 0 {
+			mean[j] = 0
+		}
+	}
+}
+
+// close gives back what there is.
+func (c *column) close() error {
+	var errs []error
+	for _, m := range []*device.Memory{c.memory, c.sieved} {
+		if m != nil {
+			errs = append(errs, m.Free())
+		}
+	}
+	for _, release := range c.release {
+		release()
+	}
+	return errors.Join(errs...)
+}

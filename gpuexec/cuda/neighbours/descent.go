@@ -1,0 +1,315 @@
+//go:build cuda
+
+package neighbours
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	hosted "github.com/geniemq/geniemq/gpuexec/cpu/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/device"
+	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
+	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/metric"
+)
+
+// descents go down the trees of columns whose rows are on the device (kernels/descent.cuh), for the queries of the method tree.
+type descents struct {
+	scan    *scan // whose columns they are, and whose Gate
+	kernels map[nearest.Terms]descentKernels
+	rounds  []device.Function // what a round is made of beside what a space has: choose, admit, place, group
+	trees   []*descentTree    // by position; nil: there is none
+	release []func()
+}
+
+// descentKernels are those of a space.
+type descentKernels struct{ seed, seeds, expand, leaves device.Function }
+
+// descentTree is a tree on the device.
+type descentTree struct {
+	*nearest.Tree
+	column *column
+	memory *device.Memory
+	at     abi.Pointer // of its abi.DescentTree
+	bytes  int64
+}
+
+const (
+	formTree = "tree"
+	// gridBlocks is how many blocks a multiprocessor gets of a kernel that goes through as much as there is.
+	gridBlocks = 8
+	// laterRounds is how many rounds are launched before the host asks again whether a batch is done.
+	laterRounds  = 32
+	descentWarps = 4 // of a block
+)
+
+// loadDescents lays out the trees of the columns of a scan. It is nil where there are none.
+func loadDescents(e *device.Engine, h *run.Host, own run.Extent, s *scan) (*descents, error) {
+	d := &descents{scan: s, kernels: make(map[nearest.Terms]descentKernels)}
+	any := false
+	for i, c := range s.columns {
+		d.trees = append(d.trees, nil)
+		if c == nil {
+			continue
+		}
+		space, _ := s.host.Column(i)
+		_, ids, err := c.Of.Dense(space)
+		if err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+		t := nearest.NewTree(c.Column, ids)
+		if t == nil {
+			continue
+		}
+		if d.trees[i], err = d.load(e, h, run.OwnerOf(own.Source), t, c); err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+		any = any || d.trees[i] != nil
+	}
+	if !any {
+		return nil, nil
+	}
+	if err := d.find(e); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// find finds the kernels.
+func (d *descents) find(e *device.Engine) error {
+	var errs []error
+	number := func(name string) int {
+		n, err := e.Constant("descent", name)
+		errs = append(errs, err)
+		return n
+	}
+	threads, block := number("descent_threads"), number("descent_block")
+	kernel := func(name string, threads int) device.Function {
+		f, err := e.Kernel("descent", "descent_"+name, threads, 0)
+		errs = append(errs, err)
+		return f
+	}
+	d.rounds = []device.Function{kernel("choose", block), kernel("admit", threads), kernel("place", block), kernel("group", threads)}
+	for _, terms := range nearest.AllTerms() {
+		of := "_" + string(terms)
+		d.kernels[terms] = descentKernels{kernel("seed"+of, threads), kernel("seeds"+of, threads), kernel("expand"+of, threads), kernel("leaves"+of, threads)}
+	}
+	return errors.Join(errs...)
+}
+
+// load lays a tree out; nil where it has no room.
+func (d *descents) load(e *device.Engine, h *run.Host, owner string, t *nearest.Tree, c *column) (*descentTree, error) {
+	own := &descentTree{Tree: t, column: c}
+	arrays := [][]byte{
+		abi.Bytes(t.First), abi.Bytes(t.Begin), abi.Bytes(t.Count), abi.Bytes(t.Parent), abi.Bytes(t.Pivots), abi.Bytes(t.Lo), abi.Bytes(t.Hi),
+		abi.Bytes(t.Boxes), t.Path, abi.Bytes(t.Objects),
+	}
+	own.bytes = abi.Align(abi.DescentTreeBytes)
+	var offsets []int64
+	for _, array := range arrays {
+		offsets = append(offsets, own.bytes)
+		own.bytes += abi.Align(int64(len(array)))
+	}
+	release, err := h.Budget.Reserve(gpuexec.Holding{Owner: owner, Form: formTree + " of " + c.Of.Name, Bytes: own.bytes})
+	var full *gpuexec.DeviceError
+	if errors.As(err, &full) && full.OutOfMemory {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.release = append(d.release, release)
+	own.memory, err = e.NewMemory(func(m *device.Memory) (err error) {
+		if own.at, err = m.Allocate("a tree", own.bytes); err != nil {
+			return err
+		}
+		at := func(i int) abi.Pointer {
+			if len(arrays[i]) == 0 {
+				return 0
+			}
+			return own.at + abi.Pointer(offsets[i])
+		}
+		head := []abi.DescentTree{{
+			First: at(0), Begin: at(1), Count: at(2), Parent: at(3), Pivots: at(4), Lo: at(5), Hi: at(6), Boxes: at(7), Path: at(8), Objects: at(9),
+			Share: t.Share, Lost: t.Lost, Ulps: t.Ulps, Square: t.Square,
+			Nodes: uint32(len(t.Begin)), Height: uint32(t.Height), Positions: uint32(len(t.Order)), Measure: t.Measure,
+		}}
+		return m.Upload(own.at, func(write func([]byte)) {
+			for _, array := range append([][]byte{abi.Bytes(head)}, arrays...) {
+				write(array)
+				write(make([]byte, abi.Align(int64(len(array)))-int64(len(array))))
+			}
+		})
+	})
+	return own, err
+}
+
+func (d *descents) tree(q *distance.Query) *descentTree {
+	if at := d.scan.host.At(q.Column); at >= 0 {
+		return d.trees[at]
+	}
+	return nil
+}
+
+// Takes implements nearest.Path.
+func (d *descents) Takes(b *hosted.Batch, job int) bool {
+	q := b.Job(job).Query.(*distance.Query)
+	t := d.tree(q)
+	return t != nil && b.Method(job) == "tree" && t.Fits(q, d.scan.engine.Room(), d.scan.waves)
+}
+
+// Cost implements nearest.Path.
+func (d *descents) Cost(p *gpuexec.Plan) int64 {
+	if q, ok := p.Query.(*distance.Query); ok && q != nil {
+		if t := d.tree(q); t != nil {
+			return t.Cost(q)
+		}
+	}
+	return 0
+}
+
+// Residence implements nearest.Path.
+func (d *descents) Residence() run.Residence {
+	r := run.Residence{Parts: 1}
+	var forms []string
+	for _, t := range d.trees {
+		if t != nil {
+			r.DeviceBytes += t.bytes
+			forms = append(forms, formTree+" of "+t.column.Of.Name)
+		}
+	}
+	r.IndexBytes, r.Form = r.DeviceBytes, strings.Join(forms, ", ")
+	return r
+}
+
+// Close implements nearest.Path.
+func (d *descents) Close() error {
+	var errs []error
+	for _, t := range d.trees {
+		if t != nil && t.memory != nil {
+			errs = append(errs, t.memory.Free())
+		}
+	}
+	for _, release := range d.release {
+		release()
+	}
+	d.trees, d.release = nil, nil
+	return errors.Join(errs...)
+}
+
+// Match implements nearest.Path: tree after tree, in pieces that fit.
+func (d *descents) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) error {
+	for _, own := range d.trees {
+		var asks []nearest.Ask
+		for _, job := range jobs {
+			q := b.Job(job).Query.(*distance.Query)
+			if own == nil || d.tree(q) != own {
+				continue
+			}
+			a := nearest.Ask{Job: job, Query: q}
+			a.Passes, a.Set = b.Passing(job)
+			asks = append(asks, a)
+		}
+		if len(asks) == 0 {
+			continue
+		}
+		if err := d.scan.engine.OnLane(ctx, func(l *device.Lane) error { return d.pieces(ctx, l, b, own, asks, t) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pieces executes asks of a tree.
+func (d *descents) pieces(ctx context.Context, l *device.Lane, b *hosted.Batch, own *descentTree, asks []nearest.Ask, t *gpuexec.Trace) error {
+	for len(asks) > 0 {
+		if job := b.Job(asks[0].Job); !job.Deadline.IsZero() && !time.Now().Before(job.Deadline) {
+			job.Err = gpuexec.ErrDeadline
+			asks = asks[1:]
+			continue
+		}
+		p := own.Plan(asks, d.scan.engine.Room(), d.scan.waves)
+		if len(p.Asks) == 0 { // Takes has seen to it that this cannot be
+			b.Job(asks[0].Job).Err = &gpuexec.DeviceError{Op: "going down a tree", OutOfMemory: true, Err: errors.New("it has no room alone")}
+			asks = asks[1:]
+			continue
+		}
+		if t != nil {
+			t.Work.Used(p.Used, len(p.Asks))
+		}
+		out, err := d.run(ctx, l, own, p, t)
+		if err != nil {
+			return err
+		}
+		p.DecodeDone(out, func(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
+			b.Job(a.Job).Candidates += passed
+			b.Answer(a.Job, hits, did)
+		})
+		asks = asks[len(p.Asks):]
+	}
+	return nil
+}
+
+// run executes rounds of a piece until it is done. Between them the caller is asked whether it still waits.
+func (d *descents) run(ctx context.Context, l *device.Lane, own *descentTree, p *nearest.DescentPiece, t *gpuexec.Trace) ([]byte, error) {
+	for rounds := 0; ; rounds = laterRounds {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		var pinned []byte
+		in, begins := int64(0), rounds == 0
+		if begins {
+			in, rounds = p.InBytes(), 2*own.Height+6
+		}
+		out, err := l.Execute("going down a tree", t, in, func(in []byte) { pinned = in }, func(s *device.Steps, arena abi.Pointer) {
+			if begins {
+				p.EncodeAt(pinned, arena) // it is copied when the steps are executed
+			}
+			d.record(s, own, p, arena, begins, rounds)
+		}, p.Progress, p.OutBytes())
+		if err != nil || p.Done(out) {
+			return out, err
+		}
+	}
+}
+
+// record records rounds, of a piece that begins after its seeds.
+func (d *descents) record(s *device.Steps, own *descentTree, p *nearest.DescentPiece, arena abi.Pointer, begins bool, rounds int) {
+	c, n := own.column, len(p.Asks)
+	at := func(offset int64) abi.Pointer { return arena + abi.Pointer(offset) }
+	v := abi.Descent{
+		Near: abi.Near{
+			Rows: c.rows, Norms: c.norms, Vectors: at(p.Vectors), Queries: arena, States: at(p.States), Entries: at(p.Candidates), Out: at(p.Answers),
+			Sets: at(p.Sets), Present: c.present,
+			Dims: uint32(c.Dims), Storage: c.Storage, Power: uint32(c.Of.Metric.P), PassingWords: uint32(c.SetWords()),
+			QueriesOfBatch: uint32(n), Base: c.Tiles.Base(),
+		},
+		Tree: own.at, Levels: at(p.Levels), State: at(p.Progress), Work: at(p.Work),
+	}
+	k, grid := d.kernels[c.Terms], gridBlocks*d.scan.engine.Device().Processors
+	few := min(grid, max(1, (p.ListRoom+descentWarps-1)/descentWarps))
+	compact := func() { device.Launch(s, d.scan.kernels.compact, n, 1, &v.Near) }
+	if begins {
+		device.Launch(s, k.seed, (n+descentWarps-1)/descentWarps, 1, &v)
+		for first := 0; first < abi.DescentSeeds; first += p.Leaves {
+			v.FirstSeed, v.Seeds = uint32(first), uint32(min(p.Leaves, abi.DescentSeeds-first))
+			device.Launch(s, k.seeds, min(grid, (n*int(v.Seeds)+descentWarps-1)/descentWarps), 1, &v)
+			compact()
+		}
+	}
+	for range rounds {
+		device.Launch(s, d.rounds[0], 1, 1, &v)
+		device.Launch(s, k.expand, few, 1, &v)
+		device.Launch(s, d.rounds[1], few, 1, &v)
+		device.Launch(s, d.rounds[2], 1, 1, &v)
+		device.Launch(s, d.rounds[3], few, 1, &v)
+		device.Launch(s, k.leaves, few, 1, &v)
+		compact()
+	}
+	device.Launch(s, d.scan.kernels.answer, n, 1, &v.Near)
+}

@@ -1,0 +1,63 @@
+//go:build cuda
+
+// Package neighbours is searches by distance on a device: what of columns lies there, and what is launched. Which queries it answers, and how they are cut
+// into pieces, package nearest beside it decides.
+package neighbours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	hosted "github.com/geniemq/geniemq/gpuexec/cpu/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/device"
+	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
+	"github.com/geniemq/geniemq/gpuexec/run"
+)
+
+// Loader is that of the family distance for an engine on a device: the host's matcher, and beside it the paths that the device's profile or
+// CUDAOptions.Untried switches on. A path without room is left out, since the host can do all that it does.
+func Loader(e *device.Engine) run.Loader {
+	return run.Loader{Load: func(ctx context.Context, h *run.Host, own run.Extent, _ []run.Extent) (run.Matcher, error) {
+		host, err := hosted.Load(h, own)
+		if err != nil {
+			return nil, err
+		}
+		paths, err := pathsOf(ctx, e, h, host, own)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("loading columns onto %s: %w", e.About.Device, err), nearest.New(host, paths...).Close())
+		}
+		return nearest.New(host, paths...), nil
+	}}
+}
+
+// pathsOf loads the paths that are on. After an error there may be some, too.
+func pathsOf(ctx context.Context, e *device.Engine, h *run.Host, host *hosted.Matcher, own run.Extent) (paths []nearest.Path, err error) {
+	on := e.Device().Profile.Paths
+	if on.Vectors || e.Untried() {
+		p, err := loadScan(e, h, own, host)
+		if err != nil {
+			return paths, err
+		}
+		paths = append(paths, p)
+		if on.Trees || e.Untried() {
+			trees, err := loadDescents(e, h, own, p)
+			if err != nil {
+				return paths, err
+			}
+			if trees != nil { // before the rows that they are of are closed
+				paths = []nearest.Path{trees, p}
+			}
+		}
+	}
+	if on.Texts || e.Untried() {
+		p, err := newTextPath(ctx, e, h, host, own)
+		if err != nil {
+			return paths, err
+		}
+		if p != nil {
+			paths = append(paths, p)
+		}
+	}
+	return paths, nil
+}

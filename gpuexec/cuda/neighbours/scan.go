@@ -1,0 +1,268 @@
+//go:build cuda
+
+package neighbours
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	hosted "github.com/geniemq/geniemq/gpuexec/cpu/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/device"
+	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
+	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/metric"
+)
+
+// launches are the kernels of searches by distance, with the numbers that launches need.
+type launches struct {
+	scan, list               map[nearest.Terms]device.Function
+	compact, answer          device.Function
+	sieve                    device.Function
+	norms, size, halves      device.Function
+	scanObjects, scanQueries int // of a block
+	loadThreads              int
+	sieveStep, sieveStatic   int // shared memory of a block: for each step, and beside that
+}
+
+// find finds the kernels.
+func find(e *device.Engine) (*launches, error) {
+	k := &launches{scan: make(map[nearest.Terms]device.Function), list: make(map[nearest.Terms]device.Function)}
+	var errs []error
+	number := func(module, name string) int {
+		n, err := e.Constant(module, name)
+		errs = append(errs, err)
+		return n
+	}
+	kernel := func(module, name string, threads, shared int) device.Function {
+		f, err := e.Kernel(module, name, threads, shared)
+		errs = append(errs, err)
+		return f
+	}
+	k.scanObjects, k.scanQueries = number("near_scan", "near_scan_objects"), number("near_scan", "near_scan_queries")
+	for _, terms := range nearest.AllTerms() {
+		k.scan[terms] = kernel("near_scan", "near_"+string(terms), number("near_scan", "near_scan_threads"), 0)
+	}
+	gate := number("near_gate", "near_gate_threads")
+	for _, terms := range []nearest.Terms{nearest.Squares, nearest.Dots} {
+		k.list[terms] = kernel("near_gate", "near_list_"+string(terms), gate, 0)
+	}
+	k.compact, k.answer = kernel("near_gate", "near_compact", gate, 0), kernel("near_gate", "near_answer", gate, 0)
+	k.loadThreads = number("near_load", "near_load_threads")
+	k.norms, k.size = kernel("near_load", "near_norms", k.loadThreads, 0), kernel("near_load", "near_size", k.loadThreads, 0)
+	k.halves = kernel("near_load", "near_halves", k.loadThreads, 0)
+	k.sieveStep, k.sieveStatic = number("near_sieve", "near_sieve_step_bytes"), number("near_sieve", "near_sieve_static")
+	k.sieve = kernel("near_sieve", "near_sieve", number("near_sieve", "near_sieve_threads"), e.Shared()-k.sieveStatic)
+	return k, errors.Join(errs...)
+}
+
+// scan is the path that compares all objects of columns of vectors and points.
+type scan struct {
+	engine  *device.Engine
+	kernels *launches
+	host    *hosted.Matcher
+	columns []*column // by position; nil: it is not here
+	waves   *profile.NearWaves
+}
+
+// loadScan brings the columns of an index onto the device, as far as there is room.
+func loadScan(e *device.Engine, h *run.Host, own run.Extent, host *hosted.Matcher) (*scan, error) {
+	k, err := find(e)
+	if err != nil {
+		return nil, err
+	}
+	s := &scan{engine: e, kernels: k, host: host, waves: &e.Device().Profile.Near}
+	columns := host.Columns()
+	for i := range columns.Len() {
+		space, present := host.Column(i)
+		c, err := load(e, k, h, run.OwnerOf(own.Source), nearest.NewColumn(columns.At(i), own.Tiles), space, present, e.Device().Profile.Paths.Sieves || e.Untried())
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		s.columns = append(s.columns, c)
+	}
+	return s, nil
+}
+
+// column is that of a query; nil: it is not on the device.
+func (s *scan) column(q *distance.Query) *column {
+	if at := s.host.At(q.Column); at >= 0 {
+		return s.columns[at]
+	}
+	return nil
+}
+
+// Takes implements nearest.Path.
+func (s *scan) Takes(b *hosted.Batch, job int) bool {
+	q := b.Job(job).Query.(*distance.Query)
+	c := s.column(q)
+	return c != nil && b.Method(job) == distance.Scan && c.Fits(q, s.engine.Room(), s.waves)
+}
+
+// Cost implements nearest.Path.
+func (s *scan) Cost(p *gpuexec.Plan) int64 {
+	if q, ok := p.Query.(*distance.Query); ok && q != nil {
+		if c := s.column(q); c != nil {
+			return c.Cost(q, s.waves)
+		}
+	}
+	return 0
+}
+
+// Residence implements nearest.Path.
+func (s *scan) Residence() run.Residence {
+	r := run.Residence{Parts: 1}
+	var forms []string
+	for _, c := range s.columns {
+		if c == nil {
+			continue
+		}
+		r.IndexBytes += c.RowsBytes() + c.NormsBytes()
+		form := formRows
+		if c.Sieve != nil {
+			r.IndexBytes += c.Sieve.HalvesBytes(c.Objects) + c.Sieve.SquaresBytes(c.Objects)
+			form += " and " + formSieve
+		}
+		forms = append(forms, form+" of "+c.Of.Name)
+	}
+	r.DeviceBytes, r.Form = r.IndexBytes, strings.Join(forms, ", ")
+	return r
+}
+
+// Close implements nearest.Path.
+func (s *scan) Close() error {
+	var errs []error
+	for _, c := range s.columns {
+		if c != nil {
+			errs = append(errs, c.close())
+		}
+	}
+	s.columns = nil
+	return errors.Join(errs...)
+}
+
+// Match implements nearest.Path.
+func (s *scan) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) error {
+	for _, c := range s.columns {
+		var sieved, exact []nearest.Ask
+		for _, job := range jobs {
+			q := b.Job(job).Query.(*distance.Query)
+			if c == nil || s.column(q) != c {
+				continue
+			}
+			a := nearest.Ask{Job: job, Query: q}
+			a.Passes, a.Set = b.Passing(job)
+			if c.Sieves(&a, s.waves) {
+				sieved = append(sieved, a)
+			} else {
+				exact = append(exact, a)
+			}
+		}
+		asks := slices.Concat(sieved, exact)
+		if len(asks) == 0 {
+			continue
+		}
+		if err := s.engine.OnLane(ctx, func(l *device.Lane) error { return s.pieces(ctx, l, b, c, asks, t) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pieces executes asks of a column, piece after piece.
+func (s *scan) pieces(ctx context.Context, l *device.Lane, b *hosted.Batch, c *column, asks []nearest.Ask, t *gpuexec.Trace) error {
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		now := time.Now()
+		asks = slices.DeleteFunc(asks, func(a nearest.Ask) bool {
+			job := b.Job(a.Job)
+			late := !job.Deadline.IsZero() && !now.Before(job.Deadline)
+			if late {
+				job.Err = gpuexec.ErrDeadline
+			}
+			return late
+		})
+		if len(asks) == 0 {
+			return nil
+		}
+		p := c.Plan(asks, s.engine.Room(), s.waves)
+		if len(p.Asks) == 0 { // Takes has seen to it that this cannot be
+			b.Job(asks[0].Job).Err = &gpuexec.DeviceError{Op: "executing a search by distance", OutOfMemory: true, Err: errors.New("it has no room alone")}
+			asks = asks[1:]
+			continue
+		}
+		if t != nil {
+			t.Work.Used(p.End(), len(p.Asks))
+		}
+		list := launcher{s.kernels, c, &p}
+		out, err := l.Execute("executing a search by distance", t, p.InBytes(), p.Encode, list.record, p.States, p.OutBytes())
+		if err != nil {
+			return err
+		}
+		asks = asks[len(p.Asks):]
+		asks = append(asks, p.Decode(out, func(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
+			b.Job(a.Job).Candidates += passed
+			b.Answer(a.Job, hits, did)
+		})...)
+	}
+}
+
+// A launcher records the kernels of a piece.
+type launcher struct {
+	*launches
+	column *column
+	piece  *nearest.Piece
+}
+
+func (l launcher) record(s *device.Steps, arena abi.Pointer) {
+	c, p := l.column, l.piece
+	at := func(offset int64) abi.Pointer { return arena + abi.Pointer(offset) }
+	n := len(p.Asks)
+	near := abi.Near{
+		Rows: c.rows, Norms: c.norms, Vectors: at(p.Vectors), Queries: arena, States: at(p.States), Entries: at(p.Candidates), Out: at(p.Answers),
+		Sets: at(p.Sets), Present: c.present, Lists: at(p.Lists),
+		Dims: uint32(c.Dims), Storage: c.Storage, Power: uint32(c.Of.Metric.P), PassingWords: uint32(c.SetWords()),
+		QueriesOfBatch: uint32(n), Base: c.Tiles.Base(), ListRoom: uint32(p.ListRoom),
+	}
+	for first, count := range p.Waves() {
+		near.First, near.End = uint32(first), uint32(first+count)
+		if p.Sieved && first > 0 {
+			l.sieved(s, near, arena)
+			device.Launch(s, l.list[c.Terms], n, 1, &near)
+			continue
+		}
+		l.scanned(s, near)
+		device.Launch(s, l.compact, n, 1, &near)
+	}
+	device.Launch(s, l.answer, n, 1, &near)
+}
+
+// scanned records the comparison of a wave, in launches of as many blocks as there may be.
+func (l launcher) scanned(s *device.Steps, near abi.Near) {
+	most, end := uint32(abi.MaxGridY*l.scanObjects), near.End
+	for ; near.First < end; near.First = near.End {
+		near.End = min(end, near.First+most)
+		blocks := (int(near.End-near.First) + l.scanObjects - 1) / l.scanObjects
+		device.Launch(s, l.scan[l.column.Terms], (len(l.piece.Asks)+l.scanQueries-1)/l.scanQueries, blocks, &near)
+	}
+}
+
+// sieved records the product of a wave.
+func (l launcher) sieved(s *device.Steps, near abi.Near, arena abi.Pointer) {
+	c, p := l.column, l.piece
+	sieve := abi.NearSieve{
+		Near: near, Halves: c.halves, Squares: c.squares, Reaches: c.reaches, Sieved: arena + abi.Pointer(p.Sieves),
+		Queries: arena + abi.Pointer(p.Sieves+nearest.HalvesAt(len(p.Asks))), Gamma: c.Sieve.Gamma, Scale: c.Sieve.Scale() * c.Sieve.Scale(), Steps: uint32(c.Sieve.Steps),
+	}
+	first, end := near.First/abi.SieveStretch, (near.End+abi.SieveStretch-1)/abi.SieveStretch
+	blocks := (len(p.Asks) + abi.SieveQueries - 1) / abi.SieveQueries
+	device.Launch(s, l.sieve.Sharing(c.Sieve.Steps*l.sieveStep), blocks, int(end-first), &sieve)
+}

@@ -1,0 +1,293 @@
+//go:build cuda
+
+package neighbours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	hosted "github.com/geniemq/geniemq/gpuexec/cpu/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/device"
+	"github.com/geniemq/geniemq/gpuexec/cuda/texts"
+	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/kernels"
+)
+
+// textPath scans columns of texts by edit distance on a device (kernels/text_scan.cu), for queries whose pattern the device compares and of which no text
+// that is left out can be a hit. A column lies there by length (texts.ByLength) where there is room.
+type textPath struct {
+	host    *hosted.Matcher
+	engine  *device.Engine
+	kernels textKernels
+	columns []textColumn // by position
+	bytes   int64
+	memory  *device.Memory
+	release []func() // of the budget
+}
+
+// textColumn is a column on the device; of one that is not there all is zero.
+type textColumn struct {
+	*texts.ByLength
+	at abi.Pointer
+}
+
+// textKernels are what a scan launches.
+type textKernels struct {
+	narrow, wide    device.Function
+	compact, answer device.Function
+	shared          int // bytes of shared memory that the kernels declare
+}
+
+// formByLength is how the form is said to people.
+const formByLength = "texts by length"
+
+// newTextPath lays the columns of texts out that there is room for. It is nil where there are none.
+func newTextPath(ctx context.Context, e *device.Engine, h *run.Host, host *hosted.Matcher, own run.Extent) (*textPath, error) {
+	p := &textPath{host: host, engine: e, columns: make([]textColumn, host.Columns().Len())}
+	lo := min(own.Tiles.Base(), own.Source.Objects())
+	for i := range p.columns {
+		space, present := host.Column(i)
+		column, ok := space.(*metric.Texts)
+		if !ok {
+			continue
+		}
+		x, err := texts.NewByLength(ctx, column.Text, present.Has, lo, lo+host.Objects(), h.Crew)
+		if err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+		if x == nil || x.Len() == 0 {
+			continue
+		}
+		release, err := h.Budget.Reserve(gpuexec.Holding{Owner: run.OwnerOf(own.Source), Form: formByLength, Bytes: x.DeviceBytes()})
+		var full *gpuexec.DeviceError
+		if errors.As(err, &full) && full.OutOfMemory {
+			continue // the host does what it can do as well
+		}
+		if err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+		p.release, p.columns[i].ByLength, p.bytes = append(p.release, release), x, p.bytes+x.DeviceBytes()
+	}
+	if p.bytes == 0 {
+		return nil, nil
+	}
+	err := p.kernels.find(e)
+	if err == nil {
+		p.memory, err = e.NewMemory(func(m *device.Memory) error { return p.upload(ctx, m, h.Crew) })
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// find finds the kernels.
+func (k *textKernels) find(e *device.Engine) error {
+	threads, err := e.Constant("text_scan", "text_scan_threads")
+	if err != nil {
+		return err
+	}
+	if k.shared, err = e.Constant("text_scan", "text_scan_shared"); err != nil {
+		return err
+	}
+	const narrow, wide = abi.MaxNarrow * 8 * abi.WarpLanes, abi.HashedMaskBytes * abi.WarpLanes // masks of the longest pattern
+	for _, f := range []struct {
+		to              *device.Function
+		module, name    string
+		threads, shared int
+	}{
+		{&k.narrow, "text_scan", "text_scan_narrow", threads, k.shared + narrow},
+		{&k.wide, "text_scan", "text_scan_wide", threads, k.shared + wide},
+		{&k.compact, "select", "compact_wave", kernels.SelectThreads, 0},
+		{&k.answer, "select", "answer", kernels.SelectThreads, 0},
+	} {
+		if *f.to, err = e.Kernel(f.module, f.name, f.threads, f.shared); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// upload copies the columns.
+func (p *textPath) upload(ctx context.Context, m *device.Memory, c *run.Crew) (err error) {
+	for i := range p.columns {
+		own := &p.columns[i]
+		if own.ByLength == nil {
+			continue
+		}
+		if own.at, err = m.Allocate("texts", own.DeviceBytes()); err != nil {
+			return err
+		}
+		var encoding error
+		err = m.Upload(own.at, func(write func(array []byte)) { encoding = own.Encode(ctx, c, write) })
+		if err = errors.Join(encoding, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// room is the memory of a piece on a lane.
+func (p *textPath) room() texts.Room {
+	r := p.engine.Room()
+	return texts.Room{Arena: r.Arena, In: r.In, Out: r.Out}
+}
+
+// Takes implements nearest.Path.
+func (p *textPath) Takes(b *hosted.Batch, job int) bool {
+	q := b.Job(job).Query.(*distance.Query)
+	if b.Method(job) != distance.Scan {
+		return false
+	}
+	x := p.columns[p.host.At(q.Column)]
+	return x.ByLength != nil && x.Takes([]rune(q.Text), q.K, most(q), q.Filter != nil, p.room())
+}
+
+// most is the largest distance that is wanted.
+func most(q *distance.Query) int { return int(max(-1, min(q.Most, abi.TextFarthest))) }
+
+// Cost implements nearest.Path.
+func (p *textPath) Cost(of *gpuexec.Plan) int64 {
+	q, ok := of.Query.(*distance.Query)
+	if !ok || q == nil || q.Column == nil {
+		return 0
+	}
+	at := p.host.At(q.Column)
+	if at < 0 || p.columns[at].ByLength == nil {
+		return 0
+	}
+	pattern := []rune(q.Text)
+	if x := p.columns[at]; x.Takes(pattern, q.K, most(q), q.Filter != nil, p.room()) {
+		return x.Cost(q.K, len(pattern), q.Filter != nil)
+	}
+	return 0
+}
+
+// Match implements nearest.Path: column after column, in pieces that fit.
+func (p *textPath) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) error {
+	byColumn := make([][]int, len(p.columns))
+	for _, job := range jobs {
+		at := p.host.At(b.Job(job).Query.(*distance.Query).Column)
+		byColumn[at] = append(byColumn[at], job)
+	}
+	return p.engine.OnLane(ctx, func(l *device.Lane) error {
+		for at, own := range byColumn {
+			if err := p.scan(ctx, l, &p.columns[at], b, own, t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// scan answers jobs of one column.
+func (p *textPath) scan(ctx context.Context, l *device.Lane, x *textColumn, b *hosted.Batch, jobs []int, t *gpuexec.Trace) error {
+	asks := make([]texts.Ask, len(jobs))
+	for i, job := range jobs {
+		q := b.Job(job).Query.(*distance.Query)
+		passing, number := b.Passing(job)
+		asks[i] = texts.Ask{
+			Pattern: []rune(q.Text), K: q.K, Most: most(q), Total: q.Total || q.K == 0,
+			Filter: number, Passing: abi.Bytes(passing),
+		}
+	}
+	order := texts.Sort(asks)
+	d := p.engine.Device()
+	sizes := texts.Sizes{Processors: d.Processors, Blocks: d.Profile.Scan.Blocks, Growth: d.Profile.Scan.Growth, Work: d.Profile.Scan.Work,
+		Wave: max(1, d.Profile.Scan.LeastWave/abi.TextBlock)}
+	for done := 0; done < len(asks); {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		piece := x.Plan(asks[done:], p.room(), sizes)
+		if len(piece.Asks) == 0 {
+			return fmt.Errorf("a search by edit distance with k %d does not fit a batch's %d bytes, though it should", asks[done].K, p.room().Arena)
+		}
+		begun := time.Now()
+		if t != nil {
+			t.Work.Used(piece.End(), len(piece.Asks))
+		}
+		out, err := l.Execute("executing a search by edit distance", t, piece.InBytes(), piece.Encode,
+			func(s *device.Steps, arena abi.Pointer) { p.record(s, x, piece, arena) }, piece.States, piece.OutBytes())
+		if err != nil {
+			return err
+		}
+		spent := time.Since(begun) / time.Duration(len(piece.Asks))
+		piece.Decode(out, func(i int, f texts.Found) { answerTexts(b, jobs[order[done+i]], f, spent) })
+		done += len(piece.Asks)
+	}
+	return nil
+}
+
+// record records the launches of a piece.
+func (p *textPath) record(s *device.Steps, x *textColumn, piece *texts.Piece, arena abi.Pointer) {
+	n := len(piece.Asks)
+	at := func(offset int64) abi.Pointer { return arena + abi.Pointer(offset) }
+	batch := abi.Batch{Queries: arena, States: at(piece.States), Entries: at(piece.Candidates), Out: at(piece.Answers)}
+	layout := x.Layout()
+	argument := abi.TextScan{
+		Texts: x.at, Starts: x.at + abi.Pointer(layout.Starts), Ids: x.at + abi.Pointer(layout.IDs), First: x.at + abi.Pointer(layout.First),
+		Patterns: at(piece.Patterns), Asked: at(piece.Asked), Queries: arena, States: at(piece.States), Counts: at(piece.Counts),
+		Entries: at(piece.Candidates), Passing: at(piece.Passing),
+		Longest: uint32(x.Longest()), Positions: uint32(x.Len()), Symbols: uint32(x.Symbols.Count), Base: x.Base,
+		PassingWords: uint32(piece.PassingBytes / abi.WordBytes),
+	}
+	piece.Waves(func(first, count int) {
+		if first > 0 {
+			device.Launch(s, p.kernels.compact, n, 1, &batch)
+		}
+		argument.FirstRank = uint32(first)
+		for _, class := range piece.Classes {
+			if ranks := min(count, class.Ranks-first); ranks > 0 {
+				argument.FirstQuery, argument.Lanes = uint32(class.First), uint32(class.Lanes)
+				device.Launch(s, p.masked(x, class.Lanes), class.Count, ranks, &argument)
+			}
+		}
+	})
+	device.Launch(s, p.kernels.answer, n, 1, &batch)
+}
+
+// masked is the kernel for the symbols of a column, with shared memory for the masks of patterns of so many lanes.
+func (p *textPath) masked(x *textColumn, lanes int) device.Function {
+	if x.Symbols.Bytes() == 1 {
+		return p.kernels.narrow.Sharing(8 * x.Symbols.Count * lanes)
+	}
+	return p.kernels.wide.Sharing(abi.HashedMaskBytes * lanes)
+}
+
+// answerTexts hands a job what was found.
+func answerTexts(b *hosted.Batch, job int, f texts.Found, spent time.Duration) {
+	q := b.Job(job).Query.(*distance.Query)
+	hits := make([]metric.Hit, 0, len(f.Entries))
+	for i := len(f.Entries) - 1; i >= 0 && q.K > 0; i-- {
+		e := f.Entries[i]
+		hits = append(hits, metric.Hit{Value: float64(abi.TextFarthest - e.Count()), ID: e.ID()})
+	}
+	b.Job(job).Spent = spent
+	b.Answer(job, hits, &distance.Answer{
+		Method: distance.Scan, Exact: true, Counted: q.Total || q.K == 0, Within: f.Within, Distances: f.Distances, Blocks: f.Blocks,
+	})
+}
+
+// Residence implements nearest.Path.
+func (p *textPath) Residence() run.Residence {
+	return run.Residence{IndexBytes: p.bytes, DeviceBytes: p.bytes, Parts: 1, Form: formByLength}
+}
+
+// Close implements nearest.Path.
+func (p *textPath) Close() error {
+	var err error
+	if p.memory != nil {
+		err = p.memory.Free()
+	}
+	for _, release := range p.release {
+		release()
+	}
+	return err
+}
