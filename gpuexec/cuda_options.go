@@ -16,9 +16,9 @@ type CUDAOptions struct {
 	// InFlight is the number of batches that a device executes at a time, each on its own stream, whatever their index; of
 	// indexes that are streamed one at a time. Default 2.
 	InFlight int
-	// BatchPlans is Capacity.BatchPlans. Default 1024.
-	BatchPlans int
 	// Workers is the number of cores that prepare batches, join answers and verify sequences, for all devices together.
 	// Default runtime.GOMAXPROCS(0).
 	Workers int
+	// Untried takes ways to answer too that nobody has measured on a device yet, which are off else: for tests and measurements. Answers are the same.
+	Untried bool
 }

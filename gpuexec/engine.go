@@ -98,11 +98,6 @@ type Capacity struct {
 type CPUOptions struct {
 	// Workers is the number of cores that all searchers of the engine share. Default runtime.GOMAXPROCS(0).
 	Workers int
-	// BatchPlans is Capacity.BatchPlans. Default 1024: within a tile a batch of that size reads the postings from
-	// memory once, and more gains nothing.
-	BatchPlans int
-	// BatchBytes is Capacity.BatchBytes. Default 256 MiB.
-	BatchBytes int64
 }
 
 // Options are the options of every engine that Open may choose. The zero value is ready to use.

@@ -9,13 +9,6 @@ import (
 // tag cuda, or the machine has no driver, no device, or one that is too old for the kernels.
 var ErrNoCUDA = errors.New("no CUDA engine")
 
-// PlanError is the Answer.Err of a plan that the index cannot execute. It is the fault of who asked: bad_request.
-type PlanError struct {
-	Reason string
-}
-
-func (e *PlanError) Error() string { return e.Reason }
-
 // PanicError is the Answer.Err of a plan during whose execution the engine panicked: a fault of the engine or a damaged
 // index, not of who asked.
 type PanicError struct {

@@ -20,7 +20,7 @@ type Plan struct {
 	// hits are wanted).
 	K int
 	// MinCount excludes objects with a lower match count. 0 and 1 are the same without Rescore, since an object with
-	// count 0 is no hit. With Rescore, 0 admits objects that match nothing of the query, as far as they are seen:
+	// count 0 is no hit, unless the query is a filter alone: that takes 0 only, and neither Rescore nor Certify. With Rescore, 0 admits objects that match nothing of the query, as far as they are seen:
 	// a certified answer may hold such.
 	MinCount uint32
 	// Rescore asks for the order of scores. nil: that of counts.
@@ -59,9 +59,12 @@ type Answer struct {
 	Exact bool
 	// Scored: the hits have scores.
 	Scored bool
+	// Total is the number of objects that pass the query's filter, all objects without one, whatever their counts are: of queries that
+	// ask for it. Rescoring and min_count change nothing about it.
+	Total uint64
 	// Value is what a family answers beside hits; nil for postings.
 	Value any
-	// Err is nil, ErrDeadline, ErrWork, or a *PlanError, a *PanicError or a *DeviceError that concerns this plan alone; Hits is
+	// Err is nil, ErrDeadline, ErrWork, or a *refusal.Error of package index/refusal, a *PanicError or a *DeviceError that concerns this plan alone; Hits is
 	// empty then.
 	Err error
 	// Unfinished is what the plan has come to when the call's allowance was spent (Pace). There is no answer yet then, only
@@ -74,11 +77,9 @@ type Answer struct {
 	// count that is possible.
 	Units      uint64
 	Candidates uint64        // entries that passed the Gate; depends on layouts and on how the work was split
-	Rescoring  time.Duration // time spent rescoring on the host's cores, summed over workers and calls
+	Rescoring  time.Duration // time spent rescoring, or computing distances, on the host's cores, summed over workers and calls
 }
 
-// Hit is one object of an answer.
-type Hit struct {
-	ID, Count uint32  // ID is the position in the source
-	Score     float64 // with Answer.Scored; of sequences the edit distance
-}
+// Hit is one object of an answer: its position in the source, its count and, with Answer.Scored, its score; of sequences that is
+// the edit distance.
+type Hit = verify.Scored

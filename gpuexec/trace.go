@@ -3,8 +3,8 @@ package gpuexec
 import "time"
 
 // Trace is where the time of batches went on their engine, without what other batches of that moment took. A Search call that is
-// given one adds to it, which may cost some microseconds. What is left of the whole call is checking plans, waiting, and making
-// hits. Engines whose stages cannot be told apart, as the CPU engine, add nothing.
+// given one adds to it, which may cost some microseconds. Engines whose stages cannot be told apart, as the CPU engine, add nothing
+// but to Host.
 type Trace struct {
 	Plan     time.Duration // queries to what the kernels read, on the host and on the device
 	Upload   time.Duration // of the queries
@@ -13,6 +13,32 @@ type Trace struct {
 	Verify   time.Duration // scoring on the device; what the host scores is in Answer.Rescoring
 	Download time.Duration // of the answers
 	Work     Work          // what was done in Match
+	Host     HostTrace
+}
+
+// HostTrace is how long a call was at its steps on the host, by the clock: whatever it waited for is in it, and so are other batches. The steps
+// follow each other and are all of the call. Match is counting by the engine, and Plan, Encode and Decode are parts of it. What is left of
+// that beside the stages of the device is waiting for a lane and for the driver.
+type HostTrace struct {
+	Check   time.Duration // plans
+	Match   time.Duration
+	Answer  time.Duration // what needs no rescoring: entries to hits
+	Rescore time.Duration // of all rounds, with their matching and scans
+
+	Plan   time.Duration // what queries ask of a device
+	Encode time.Duration // all of them, for the copy to it; and pieces are planned
+	Decode time.Duration // its answers
+}
+
+// Add adds other to h.
+func (h *HostTrace) Add(other HostTrace) {
+	h.Check += other.Check
+	h.Match += other.Match
+	h.Answer += other.Answer
+	h.Rescore += other.Rescore
+	h.Plan += other.Plan
+	h.Encode += other.Encode
+	h.Decode += other.Decode
 }
 
 // Work is what the kernels of a batch did, to hold against what a device can do. Of members of a group that share a batch it
@@ -52,7 +78,15 @@ func (w *Work) Used(bytes int64, queries int) {
 	}
 }
 
-// Sum is the time of all stages.
+// Counted is where the work of a batch is counted; nil where nobody asks.
+func (t *Trace) Counted() *Work {
+	if t == nil {
+		return nil
+	}
+	return &t.Work
+}
+
+// Sum is the time of all stages, but for Host.
 func (t *Trace) Sum() time.Duration {
 	return t.Plan + t.Upload + t.Match + t.Select + t.Verify + t.Download
 }
@@ -66,4 +100,5 @@ func (t *Trace) Add(other Trace) {
 	t.Verify += other.Verify
 	t.Download += other.Download
 	t.Work.Add(other.Work)
+	t.Host.Add(other.Host)
 }

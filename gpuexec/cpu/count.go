@@ -1,6 +1,10 @@
 package cpu
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/geniemq/geniemq/gpuexec/topk"
+)
 
 // Counters of one query in one tile, packed. Tile-local ids are 16 bits, and so every array has 65,536 counters although
 // a tile has fewer objects: an index of type uint16 needs no bounds check. Between uses all counters are zero.
@@ -16,9 +20,24 @@ import "unsafe"
 // list, so the counters stream through it. 4 bits need an extra load and two more instructions per posting, and what they
 // save in cache does not come back: there are none.
 type counters struct {
-	bytes *[1 << 16]uint8
-	words *[1 << 16]uint16
-	longs *[1 << 16]uint32
+	bytes *array[uint8]
+	words *array[uint16]
+	longs *array[uint32]
+}
+
+// array is counters of one width.
+type array[C uint8 | uint16 | uint32] [1 << 16]C
+
+// counted is an array of any width.
+type counted interface {
+	// add counts runs, and addRare postings that carry their own weight, see resolved.
+	add(runs []listRun)
+	addRare(postings []uint32)
+	// look offers the objects that pass, and revisit those of postings, whose counters it clears. Both go by the gate's threshold.
+	look(g *topk.Gate, p tilePass, base uint32)
+	revisit(g *topk.Gate, p tilePass, runs []listRun, rare []uint32, base uint32)
+	// lanes returns the counters as words, which hold several of them each, the first one lowest.
+	lanes() []uint64
 }
 
 const maxCounterBytes = 1<<16 + 2<<16 + 4<<16
@@ -36,54 +55,45 @@ func counterWidth(bound uint32) int {
 
 // run is a contiguous run of postings of one query item in one tile, and what each adds to its object's counter.
 type listRun struct {
-	ids    []uint16
-	weight uint32
+	ids     []uint16
+	weight  uint32
+	ascends bool // the ids, being those of one keyword
+	passes  bool // all of them pass the filter
 }
 
-// allocate provides the counters of a width.
-func (c *counters) allocate(width int) {
-	switch {
-	case width == 8 && c.bytes == nil:
-		c.bytes = new([1 << 16]uint8)
-	case width == 16 && c.words == nil:
-		c.words = new([1 << 16]uint16)
-	case width == 32 && c.longs == nil:
-		c.longs = new([1 << 16]uint32)
+// of provides the counters of a width.
+func (c *counters) of(width int) counted {
+	switch width {
+	case 8:
+		return made(&c.bytes)
+	case 16:
+		return made(&c.words)
 	}
+	return made(&c.longs)
 }
 
-// add counts all runs.
-func (c *counters) add(width int, runs []listRun) {
+func made[C uint8 | uint16 | uint32](a **array[C]) *array[C] {
+	if *a == nil {
+		*a = new(array[C])
+	}
+	return *a
+}
+
+func (c *array[C]) add(runs []listRun) {
 	for _, r := range runs {
-		switch width {
-		case 8:
-			add(c.bytes, r.ids, uint8(r.weight))
-		case 16:
-			add(c.words, r.ids, uint16(r.weight))
-		case 32:
-			add(c.longs, r.ids, r.weight)
-		}
+		add(c, r.ids, C(r.weight))
 	}
 }
 
-// addRare counts postings that carry their own weight, see resolved.
-func (c *counters) addRare(width int, postings []uint32) {
+func (c *array[C]) addRare(postings []uint32) {
 	for _, p := range postings {
-		id, weight := p>>16, p&0xffff
-		switch width {
-		case 8:
-			c.bytes[id] += uint8(weight)
-		case 16:
-			c.words[id] += uint16(weight)
-		case 32:
-			c.longs[id] += weight
-		}
+		c[p>>16] += C(p & 0xffff)
 	}
 }
 
 // add is the innermost loop of the engine. Eight at a time, because the loop's own instructions would take a third of
 // the time; the array pointers leave no bounds check.
-func add[C uint8 | uint16 | uint32](c *[1 << 16]C, ids []uint16, weight C) {
+func add[C uint8 | uint16 | uint32](c *array[C], ids []uint16, weight C) {
 	for len(ids) >= 8 {
 		s := (*[8]uint16)(ids)
 		c[s[0]] += weight
@@ -101,13 +111,6 @@ func add[C uint8 | uint16 | uint32](c *[1 << 16]C, ids []uint16, weight C) {
 	}
 }
 
-// lanes returns the counters of a width as words, which hold 64/width of them each, the first one lowest.
-func (c *counters) lanes(width int) []uint64 {
-	switch width {
-	case 8:
-		return unsafe.Slice((*uint64)(unsafe.Pointer(c.bytes)), len(c.bytes)/8)
-	case 16:
-		return unsafe.Slice((*uint64)(unsafe.Pointer(c.words)), len(c.words)/4)
-	}
-	return unsafe.Slice((*uint64)(unsafe.Pointer(c.longs)), len(c.longs)/2)
+func (c *array[C]) lanes() []uint64 {
+	return unsafe.Slice((*uint64)(unsafe.Pointer(c)), unsafe.Sizeof(*c)/8)
 }

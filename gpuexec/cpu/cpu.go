@@ -7,8 +7,12 @@ import (
 	"math"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cpu/nearest"
+	"github.com/geniemq/geniemq/gpuexec/passing"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
+	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/store"
 )
@@ -35,17 +39,11 @@ type scratch struct {
 // planes of sliced attributes; but Load makes lists of them as well, up to 2 bytes per object and attribute, except where a
 // list would be so dense that the planes are always cheaper (sliced.go). In each tile a query counts its spans in
 // the cheapest way (ways.go). Rare keywords are looked up once per query and range of tiles (query.go).
-func New(opts gpuexec.CPUOptions) *run.Engine { return On(opts, run.NewCrew(opts.Workers)) }
+func New(opts gpuexec.CPUOptions) *run.Engine { return On(run.NewCrew(opts.Workers)) }
 
 // On returns an engine on the cores of a crew, which other engines may share. Its memory for counting is the host's Device, by
 // seat of the crew.
-func On(opts gpuexec.CPUOptions, crew *run.Crew) *run.Engine {
-	if opts.BatchPlans <= 0 {
-		opts.BatchPlans = 1024
-	}
-	if opts.BatchBytes <= 0 {
-		opts.BatchBytes = 256 << 20
-	}
+func On(crew *run.Crew) *run.Engine {
 	seats := make([]*scratch, crew.Size())
 	for i := range seats {
 		seats[i] = new(scratch)
@@ -58,8 +56,8 @@ func On(opts gpuexec.CPUOptions, crew *run.Crew) *run.Engine {
 		Host:    &run.Host{Crew: crew, Budget: budget, Device: seats},
 		Loaders: Loaders(),
 		Capacity: gpuexec.Capacity{
-			BatchPlans: opts.BatchPlans,
-			BatchBytes: opts.BatchBytes,
+			BatchPlans: 1024, // within a tile that many read the postings from memory once, and more gain nothing
+			BatchBytes: 256 << 20,
 			OnHost:     true,
 			// One batch runs while the answers of another are published and its successor is decoded.
 			InFlight:    2,
@@ -70,10 +68,13 @@ func On(opts gpuexec.CPUOptions, crew *run.Crew) *run.Engine {
 
 // Loaders are the families that the engine can search.
 func Loaders() run.Loaders {
-	return run.Loaders{postings.FamilyName: {
-		Load:  loadPostings,
-		Weigh: func(x gpuexec.Source) []uint64 { return postingsOf(x).TileWork() },
-	}}
+	return run.Loaders{
+		postings.FamilyName: {
+			Load:  loadPostings,
+			Weigh: func(x gpuexec.Source) []uint64 { return postingsOf(x).TileWork() },
+		},
+		distance.FamilyName: nearest.Loader(),
+	}
 }
 
 func postingsOf(x gpuexec.Source) *postings.Lists {
@@ -92,12 +93,11 @@ func loadPostings(ctx context.Context, h *run.Host, own run.Extent, _ []run.Exte
 	if err != nil {
 		return nil, fmt.Errorf("making lists of sliced attributes: %w", err)
 	}
-	m := &matcher{index: x, tiles: tiles, sliced: sliced, listBytes: bytes, crew: h.Crew, scratch: h.Device.([]*scratch)}
+	m := &matcher{index: x, stored: filter.StoredBy(own.Source.Structure(filter.StoredFamily)), tiles: tiles, sliced: sliced, listBytes: bytes, crew: h.Crew, scratch: h.Device.([]*scratch)}
 	m.release, err = h.Budget.Reserve(gpuexec.Holding{Owner: run.OwnerOf(own.Source), Form: "lists of sliced attributes", Bytes: bytes})
 	return m, err
 }
 
-// Residence implements run.Matcher.
 func (m *matcher) Residence() run.Residence {
 	form := "in place"
 	if m.listBytes > 0 {
@@ -106,12 +106,11 @@ func (m *matcher) Residence() run.Residence {
 	return run.Residence{IndexBytes: m.index.Size(), DeviceBytes: m.listBytes, Parts: 1, Form: form}
 }
 
-// Check implements run.Matcher.
 func (m *matcher) Check(p *gpuexec.Plan) (bound uint32, err error) {
-	return m.index.CheckQuery(p.Query)
+	return m.index.CheckQuery(p.Query, m.stored)
 }
 
-// Cost is the gate and the result of the matcher plus the hits, at their largest, and its rare postings. A plan that is split
+// Cost is the gate and the result of the matcher plus the hits, at their largest, its rare postings and those of its filter. A plan that is split
 // into ranges of tiles has a gate for each, but then there are few plans.
 func (m *matcher) Cost(p *gpuexec.Plan) int64 {
 	const (
@@ -123,11 +122,11 @@ func (m *matcher) Cost(p *gpuexec.Plan) int64 {
 	cost := fixed + topk.GateBytes(k) + topk.EntryBytes*int64(k) + hitBytes*int64(hits)
 	if q, ok := p.Query.(*postings.MatchQuery); ok && q != nil {
 		cost += rareBytes * countRare(m.index, q)
+		cost += passing.RareBytes * passing.Rare(passing.Index{Lists: m.index}, q.Filter)
 	}
 	return cost
 }
 
-// Close implements run.Matcher.
 func (m *matcher) Close() error {
 	m.release()
 	return nil

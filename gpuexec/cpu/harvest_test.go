@@ -6,10 +6,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/geniemq/geniemq/gpuexec/enginetest"
+	"github.com/geniemq/geniemq/gpuexec/passing"
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // randomRuns makes runs of ascending lists, and the largest count that they lead to.
@@ -44,39 +45,62 @@ func dealRare(rng *rand.Rand, runs []listRun) (lists []listRun, rare []uint32) {
 	return lists, rare
 }
 
-// TestHarvestWays checks that sweeping and revisiting, and revisiting where some postings are rare ones, give the same for
-// every counter width, in tiles of every length, with thresholds below, at and above the sign bit of a lane, and that all
+// randomPass passes some of a tile's objects, or all of them without a filter.
+func randomPass(rng *rand.Rand, objects int) tilePass {
+	if rng.IntN(3) == 0 {
+		return tilePass{}
+	}
+	p := tilePass{words: new(passing.Words)}
+	one := []int{1, 2, 20, 500}[rng.IntN(4)]
+	for id := range objects {
+		if rng.IntN(one) == 0 {
+			p.words[id/64] |= 1 << (id % 64)
+			p.count++
+		}
+	}
+	return p
+}
+
+// TestHarvestWays checks that sweeping, looking at what passes and revisiting, and revisiting where some postings are rare ones, give the
+// same for every counter width, with filters and without, in tiles of every length, with thresholds below, at and above the sign bit of a lane, and that all
 // leave the counters zero.
 func TestHarvestWays(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	var c counters
 	for range 1500 {
 		objects := []int{1, 7, 8, 9, 15, 16, 17, 1000, 1<<15 - 1, 1 << 15, 1<<15 + 1, store.TileObjects}[rng.IntN(12)]
 		heaviest := []uint32{1, 1, 3, 12, 200, 5000, 1 << 28}[rng.IntN(7)]
 		runs, _, highest := randomRuns(rng, objects, rng.IntN(20), 1+rng.IntN(100), heaviest)
 		var reference []topk.Entry
+		pass := randomPass(rng, objects)
 		for _, width := range []int{8, 16, 32} {
 			if uint64(highest) >= 1<<width {
 				continue
 			}
 			k := 1 + rng.IntN(100)
 			minCount := 1 + rng.Uint32N(highest+1)
-			for way := range 3 {
-				c.allocate(width)
+			for way := range 4 {
+				if way == 3 && pass.words == nil {
+					continue
+				}
+				own := c.of(width)
 				lists, rare := runs, []uint32(nil)
 				if way == 2 {
 					lists, rare = dealRare(rng, runs)
 				}
-				c.add(width, lists)
-				c.addRare(width, rare)
+				own.add(lists)
+				own.addRare(rare)
 				var g topk.Gate
 				g.Reset(k, minCount)
-				if way == 0 {
-					c.sweep(&g, width, 1000, objects)
-				} else {
-					c.harvest(&g, width, lists, rare, 0, 1000, objects) // so few postings are visited again
+				switch way {
+				case 0:
+					sweep(own, &g, pass, width, 1000, objects)
+				case 3:
+					lookAndClear(own, &g, pass, width, 1000, objects)
+				default:
+					harvest(own, &g, pass, width, lists, rare, 0, 1000, objects) // so few postings are visited again
 				}
-				for i, word := range c.lanes(width) {
+				for i, word := range own.lanes() {
 					if word != 0 {
 						t.Fatalf("width %d, way %d: word %d is left as %x", width, way, i, word)
 					}
@@ -96,7 +120,7 @@ func TestHarvestWays(t *testing.T) {
 			}
 			var want []topk.Entry
 			for id, count := range counts {
-				if count >= minCount {
+				if count >= minCount && pass.has(id) {
 					want = append(want, topk.NewEntry(count, 1000+uint32(id)))
 				}
 			}
@@ -131,18 +155,18 @@ func BenchmarkHarvest(b *testing.B) {
 			for _, way := range []string{"count", "sweep", "revisit"} {
 				b.Run(fmt.Sprintf("width=%d/postings=%d/%s", width, postings, way), func(b *testing.B) {
 					var c counters
-					c.allocate(width)
+					own := c.of(width)
 					var g topk.Gate
 					for range b.N {
 						g.Reset(100, 5)
-						c.add(width, runs)
+						own.add(runs)
 						switch way {
 						case "sweep":
-							c.sweep(&g, width, 0, store.TileObjects)
+							sweep(own, &g, tilePass{}, width, 0, store.TileObjects)
 						case "revisit":
-							c.revisit(&g, width, runs, g.Threshold(), 0)
+							own.revisit(&g, tilePass{}, runs, nil, 0)
 						default:
-							clear(c.lanes(width))
+							clear(own.lanes())
 						}
 					}
 				})

@@ -12,18 +12,19 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestPanicFailsOnePlan lets jobs panic, one before counting and one with its counters full; the others, which share
 // workers and counters with them, are answered right, then and later.
 func TestPanicFailsOnePlan(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	w := enginetest.RandomWorld(t, rng, store.TileObjects+5000)
 	for w.Index.Attributes()[0].Postings < 1000 {
 		w = enginetest.RandomWorld(t, rng, store.TileObjects+5000)
 	}
 	for _, workers := range []int{1, 2} {
-		s, err := loadPostings(context.Background(), On(gpuexec.CPUOptions{}, run.NewCrew(workers)).Host, run.Whole(w.Index), nil)
+		s, err := loadPostings(context.Background(), On(run.NewCrew(workers)).Host, run.Whole(w.Index), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

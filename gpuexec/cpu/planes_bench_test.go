@@ -42,7 +42,7 @@ func BenchmarkPlanes(b *testing.B) {
 					var g topk.Gate
 					for range b.N {
 						g.Reset(100, uint32(items))
-						s.gatePlanes(&g, r, 0, objects)
+						s.gatePlanes(&g, r, tilePass{}, 0, objects)
 					}
 					report(b)
 				})
@@ -52,10 +52,10 @@ func BenchmarkPlanes(b *testing.B) {
 	for _, items := range []int{1, 7, 14, 60} {
 		b.Run(fmt.Sprintf("turn/depth=5/items=%d", items), func(b *testing.B) {
 			r := runs(5, items, false)
-			c.allocate(8)
+			own := c.of(8)
 			for range b.N {
-				s.addPlanes(&c, 8, r, objects)
-				clear(c.lanes(8))
+				s.addPlanes(&c, 8, r, tilePass{}, objects)
+				clear(own.lanes())
 			}
 			report(b)
 		})

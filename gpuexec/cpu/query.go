@@ -1,7 +1,10 @@
 package cpu
 
 import (
+	"slices"
+
 	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
@@ -12,7 +15,18 @@ type step struct {
 	attr   uint32
 	weight uint32
 	lo, hi uint32 // keywords; in LayoutRare numbers of frequent ones, in LayoutSliced codes. lo < hi
+	kind   stepKind
 }
+
+// stepKind is what of a span a step is.
+type stepKind uint8
+
+const (
+	stepWhole  stepKind = iota // all of it
+	stepUnits                  // all of it, which is in the index but need not be counted: parts follow
+	stepPart                   // what may pass the query's filter
+	stepPasses                 // what passes it
+)
 
 // resolved is a query in the terms of the index: done once for a range of tiles, so that a tile has only to be looked
 // into where it can have postings. Rare keywords are not looked for tile by tile at all: their postings in the range
@@ -69,18 +83,19 @@ func (r *resolved) resolve(x *postings.Lists, q *postings.MatchQuery, tiles run.
 		switch x.Attributes()[item.Attr].Layout {
 		case schema.LayoutSliced:
 			codes := x.Codes(int(item.Attr))
+			c := clipOf(q.Filter, item.Attr)
 			for _, span := range spans {
-				r.step(item, codes.Of(span.Lo), codes.Of(span.Hi))
+				r.clipped(item, q.Filter, c, codes, span)
 			}
 		case schema.LayoutRare:
 			lists := x.Rare(int(item.Attr))
 			for _, span := range spans {
-				r.step(item, lists.Frequent(span.Lo), lists.Frequent(span.Hi))
+				r.step(item, lists.Frequent(span.Lo), lists.Frequent(span.Hi), stepWhole)
 				rare = rare || len(lists.Run(span.Lo, span.Hi)) > 0
 			}
 		default:
 			for _, span := range spans {
-				r.step(item, span.Lo, span.Hi)
+				r.step(item, span.Lo, span.Hi, stepWhole)
 			}
 		}
 	}
@@ -89,9 +104,69 @@ func (r *resolved) resolve(x *postings.Lists, q *postings.MatchQuery, tiles run.
 	}
 }
 
-func (r *resolved) step(item postings.Item, lo, hi uint32) {
+func (r *resolved) step(item postings.Item, lo, hi uint32, kind stepKind) {
 	if lo < hi {
-		r.steps = append(r.steps, step{item.Attr, item.Weight, lo, hi})
+		r.steps = append(r.steps, step{item.Attr, item.Weight, lo, hi, kind})
+	}
+}
+
+// # A filter and an item on one attribute
+//
+// In LayoutSliced an object has one keyword at most. So where a query counts a range of an attribute and its filter asks for another one, as
+// those do that want a price and will not have any, what is in the one and not in the other need not be counted. Where the filter asks for
+// nothing else, what is in both passes.
+
+// clip is a clause on an attribute that a query counts in; sole: its filter is nothing else.
+type clip struct {
+	clause filter.Clause
+	sole   bool
+	found  bool
+}
+
+// clipParts is how many spans and edges a clause has at most that items are clipped to: each may make a step of a span.
+const clipParts = 8
+
+func clipOf(f *filter.Filter, attr uint32) (c clip) {
+	if f == nil {
+		return c
+	}
+	for _, g := range f.Groups {
+		if g.Negated {
+			continue
+		}
+		for _, clause := range f.GroupClauses(g) {
+			if clause.Attr == attr && clause.Spans.Count+clause.Edges.Count <= clipParts && !overlap(f.ClauseSpans(clause), f.ClauseEdges(clause)) {
+				return clip{clause, len(f.Groups) == 1 && g.Count == 1, true}
+			}
+		}
+	}
+	return c
+}
+
+// overlap tells whether some keyword is in both: then it would be counted twice.
+func overlap(spans, edges []filter.Span) bool {
+	return slices.ContainsFunc(spans, func(s filter.Span) bool {
+		return slices.ContainsFunc(edges, func(e filter.Span) bool { return s.Lo < e.Hi && e.Lo < s.Hi })
+	})
+}
+
+// clipped adds what of a span the clause leaves.
+func (r *resolved) clipped(item postings.Item, f *filter.Filter, c clip, codes postings.Codes, span filter.Span) {
+	add := func(s filter.Span, kind stepKind) { r.step(item, codes.Of(s.Lo), codes.Of(max(s.Lo, s.Hi)), kind) }
+	if !c.found {
+		add(span, stepWhole)
+		return
+	}
+	add(span, stepUnits)
+	spans := stepPart
+	if c.sole {
+		spans = stepPasses
+	}
+	for _, s := range f.ClauseSpans(c.clause) {
+		add(filter.Span{Lo: max(s.Lo, span.Lo), Hi: min(s.Hi, span.Hi)}, spans)
+	}
+	for _, s := range f.ClauseEdges(c.clause) {
+		add(filter.Span{Lo: max(s.Lo, span.Lo), Hi: min(s.Hi, span.Hi)}, stepPart)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"unsafe"
 
+	"github.com/geniemq/geniemq/gpuexec/passing"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index/postings"
@@ -118,16 +119,16 @@ func loadSlicedTile(d *postings.Decoder, x *postings.Lists, tile, attr int) slic
 
 // # Counting on planes
 //
-// 64 objects are counted at a time: the planes are compared with the ends of a span, which gives a mask of the objects in
-// it, and the mask is added to vertical counters (sums). That costs the same whatever the span selects. When all items
+// 256 objects are counted at a time: the planes are compared with the ends of a span (package passing), which gives a mask of the objects
+// in it, and the mask is added to vertical counters (sums). That costs the same whatever the span selects. When all items
 // are counted so, the Gate compares the sums in the same way, and only objects that pass are ever looked at singly. Else
 // the sums are turned into packed counters, to which the runs of other items are added.
 
 const (
 	groupObjects = postings.GroupObjects
-	groupWords   = groupObjects / 64
-	quadWords    = 4 // are compared at a time, in registers
-	quadObjects  = 64 * quadWords
+	groupWords   = passing.GroupWords
+	quadWords    = passing.QuadWords
+	quadObjects  = passing.QuadObjects
 )
 
 // sums are counters of a group of objects, vertically: bit b of word w of plane p is bit p of the counter of object 64 w +
@@ -142,18 +143,25 @@ type planeRun struct {
 	weight      uint32
 }
 
-// sum counts all runs in a group. planes bounds the bits of the counts.
-func (s *sums) sum(runs []planeRun, group, planes int) {
+// sum counts all runs in a group, in those of its quads that have a bit: others would cost a branch each where there are all. planes
+// bounds the bits of the counts.
+func (s *sums) sum(runs []planeRun, group, planes int, quads uint) {
 	clear(s[:planes])
+	if quads != allQuads {
+		for ; quads != 0; quads &= quads - 1 {
+			s.sumQuad(runs, group, bits.TrailingZeros(quads)*quadWords)
+		}
+		return
+	}
 	for i := range runs {
 		r := &runs[i]
 		words := r.planes[group*r.depth*groupWords:][:r.depth*groupWords]
 		for quad := 0; quad < groupWords; quad += quadWords {
 			var a, b, c, d uint64
 			if r.first == r.last {
-				a, b, c, d = equal(words[quad:], r.first)
+				a, b, c, d = passing.Equal(words[quad:], r.first)
 			} else {
-				a, b, c, d = between(words[quad:], r.first, r.last)
+				a, b, c, d = passing.Between(words[quad:], r.first, r.last)
 			}
 			for weight := r.weight; weight != 0; weight &= weight - 1 {
 				s.add(bits.TrailingZeros32(weight), quad, a, b, c, d)
@@ -162,48 +170,14 @@ func (s *sums) sum(runs []planeRun, group, planes int) {
 	}
 }
 
-// equal is the mask of the objects with a code. words begin with a quad in plane 0 and end with the last plane.
-func equal(words []uint64, code uint32) (a, b, c, d uint64) {
-	a, b, c, d = ^a, ^b, ^c, ^d
-	for {
-		x := (*[quadWords]uint64)(words)
-		if code&1 != 0 {
-			a, b, c, d = a&x[0], b&x[1], c&x[2], d&x[3]
-		} else {
-			a, b, c, d = a&^x[0], b&^x[1], c&^x[2], d&^x[3]
+// sumQuad is sum for a quad.
+func (s *sums) sumQuad(runs []planeRun, group, quad int) {
+	for i := range runs {
+		r := &runs[i]
+		a, b, c, d := passing.Between(r.planes[group*r.depth*groupWords:][quad:r.depth*groupWords], r.first, r.last)
+		for weight := r.weight; weight != 0; weight &= weight - 1 {
+			s.add(bits.TrailingZeros32(weight), quad, a, b, c, d)
 		}
-		if len(words) < groupWords+quadWords {
-			return a, b, c, d
-		}
-		code >>= 1
-		words = words[groupWords:]
-	}
-}
-
-// between is the mask of the objects with codes first to last: those that are at least first and not above last. With
-// the planes from the lowest up, x >= f is kept where the bits are equal, and what differs decides: a bit 1 of f
-// requires that of x (and), a bit 0 is exceeded by it (or). It begins as true; x > l is the same, begun as false.
-func between(words []uint64, first, last uint32) (a, b, c, d uint64) {
-	a, b, c, d = ^a, ^b, ^c, ^d
-	var e, f, g, h uint64
-	for {
-		x := (*[quadWords]uint64)(words)
-		if first&1 != 0 {
-			a, b, c, d = a&x[0], b&x[1], c&x[2], d&x[3]
-		} else {
-			a, b, c, d = a|x[0], b|x[1], c|x[2], d|x[3]
-		}
-		if last&1 != 0 {
-			e, f, g, h = e&x[0], f&x[1], g&x[2], h&x[3]
-		} else {
-			e, f, g, h = e|x[0], f|x[1], g|x[2], h|x[3]
-		}
-		if len(words) < groupWords+quadWords {
-			return a &^ e, b &^ f, c &^ g, d &^ h
-		}
-		first >>= 1
-		last >>= 1
-		words = words[groupWords:]
 	}
 }
 
@@ -218,7 +192,7 @@ func (s *sums) add(plane, quad int, a, b, c, d uint64) {
 	}
 }
 
-// atLeast is the mask of the counters of a quad that are t or more, t < 1 << planes; see between.
+// atLeast is the mask of the counters of a quad that are t or more, t < 1 << planes; see passing.Between.
 func (s *sums) atLeast(t uint64, quad, planes int) [quadWords]uint64 {
 	a, b, c, d := ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)
 	for p := range s[:planes] {
@@ -241,15 +215,19 @@ func countBits(runs []planeRun) int {
 	return min(bits.Len64(bound), len(sums{}))
 }
 
-// gatePlanes counts all runs in a tile whose first object is base, and offers the objects that reach the gate's
+// gatePlanes counts all runs in a tile whose first object is base, and offers the objects that pass and reach the gate's
 // threshold. Places of the last group without an object are not looked at.
-func (s *sums) gatePlanes(g *topk.Gate, runs []planeRun, base uint32, objects int) {
+func (s *sums) gatePlanes(g *topk.Gate, runs []planeRun, p tilePass, base uint32, objects int) {
 	planes := countBits(runs)
 	for group := 0; group*groupObjects < objects; group++ {
 		if g.Threshold()>>planes != 0 {
 			return
 		}
-		s.sum(runs, group, planes)
+		own, quads := p.group(group)
+		if quads == 0 {
+			continue
+		}
+		s.sum(runs, group, planes, quads)
 		for quad := 0; quad < groupWords; quad += quadWords {
 			t := g.Threshold()
 			if t>>planes != 0 {
@@ -257,6 +235,7 @@ func (s *sums) gatePlanes(g *topk.Gate, runs []planeRun, base uint32, objects in
 			}
 			for i, pass := range s.atLeast(t, quad, planes) {
 				w := quad + i
+				pass &= own[w]
 				first := group*groupObjects + 64*w
 				if left := objects - first; left < 64 {
 					pass &= 1<<max(0, left) - 1
@@ -276,11 +255,15 @@ func (s *sums) gatePlanes(g *topk.Gate, runs []planeRun, base uint32, objects in
 	}
 }
 
-// addPlanes counts all runs in a tile into counters that are zero.
-func (s *sums) addPlanes(c *counters, width int, runs []planeRun, objects int) {
+// addPlanes counts all runs in a tile into counters that are zero, for the groups with an object that passes.
+func (s *sums) addPlanes(c *counters, width int, runs []planeRun, p tilePass, objects int) {
 	planes := countBits(runs)
 	for first := 0; first < objects; first += groupObjects {
-		s.sum(runs, first/groupObjects, planes)
+		_, quads := p.group(first / groupObjects)
+		if quads == 0 {
+			continue
+		}
+		s.sum(runs, first/groupObjects, planes, quads)
 		for eight := range groupObjects / 8 {
 			w, shift := eight/8, eight%8*8
 			for low := 0; low < planes; low += 8 { // a byte of the counters
@@ -295,7 +278,7 @@ func (s *sums) addPlanes(c *counters, width int, runs []planeRun, objects int) {
 				at := first + 8*eight
 				switch width {
 				case 8:
-					c.lanes(8)[at/8] = x
+					c.bytes.lanes()[at/8] = x
 				case 16:
 					for i := range 8 {
 						c.words[uint16(at+i)] |= uint16(x>>(8*i)&0xff) << low

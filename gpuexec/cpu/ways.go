@@ -24,6 +24,7 @@ type tileWays struct {
 	rare   []uint32    // and these; see resolved
 	sliced []slicedRun // may be either
 	planes []planeRun  // are counted on planes
+	picked picked      // of runs and rare, where few objects pass
 }
 
 // slicedRun is a span of a sliced attribute in a tile: on planes, and as a list if it is kept as one.
@@ -31,6 +32,8 @@ type slicedRun struct {
 	planeRun
 	ids      []uint16
 	isList   bool
+	ascends  bool
+	passes   bool
 	postings int
 }
 
@@ -48,22 +51,23 @@ const (
 
 func quadsOf(objects int) int { return (objects + quadObjects - 1) / quadObjects }
 
-// onPlanes is the cost of a span on planes.
-func onPlanes(depth int, weight uint32, objects int) int {
-	return quadsOf(objects) * (spanCost*bits.OnesCount32(weight) + planeCost*depth)
+// onPlanes is the cost of a span on planes, in so many quads.
+func onPlanes(depth int, weight uint32, quads int) int {
+	return quads * (spanCost*bits.OnesCount32(weight) + planeCost*depth)
 }
 
 // listLimit is the length from which on a list of an attribute is no way that decide takes, unless for heavy weights.
 func listLimit(depth, objects int) int {
-	return (onPlanes(depth, 1, objects) + quadsOf(objects)*turnCost) / postingCost
+	return (onPlanes(depth, 1, quadsOf(objects)) + quadsOf(objects)*turnCost) / postingCost
 }
 
 // gather collects the runs of a query in a tile, which is tile t of the range that r was resolved for, and decides how
-// they are counted. It returns the number of postings. sliced is by attribute, tile at of each.
-func (w *tileWays) gather(x *postings.Lists, sliced []slicedAttribute, tile, at, t int, r *resolved) (total int) {
+// they are counted. It returns the number of postings that may be, and of those of the query. sliced is by attribute, tile at of each.
+func (w *tileWays) gather(x *postings.Lists, sliced []slicedAttribute, tile, at, t int, r *resolved, p tilePass) (total, units int) {
 	w.runs, w.sliced, w.planes = w.runs[:0], w.sliced[:0], w.planes[:0]
 	w.rare = r.rareIn(t)
 	total = len(w.rare)
+	units = total
 	attr := uint32(math.MaxUint32)
 	var lists postings.Postings
 	var own *slicedTile
@@ -78,33 +82,42 @@ func (w *tileWays) gather(x *postings.Lists, sliced []slicedAttribute, tile, at,
 			}
 		}
 		if own != nil {
-			if n := own.postings(s.lo, s.hi); n > 0 {
+			n := own.postings(s.lo, s.hi)
+			if s.kind <= stepUnits {
+				units += n
+			}
+			if n > 0 && s.kind != stepUnits {
 				ids, isList := own.run(s.lo, s.hi)
-				w.sliced = append(w.sliced, slicedRun{planeRun{own.planes, own.depth, s.lo, s.hi - 1, s.weight}, ids, isList, n})
+				w.sliced = append(w.sliced, slicedRun{planeRun{own.planes, own.depth, s.lo, s.hi - 1, s.weight}, ids, isList, s.hi-s.lo == 1, s.kind == stepPasses, n})
 				total += n
 			}
 		} else if ids := lists.Run(s.lo, s.hi); len(ids) > 0 {
-			w.runs = append(w.runs, listRun{ids, s.weight})
+			w.runs = append(w.runs, listRun{ids, s.weight, s.hi-s.lo == 1, false})
 			total += len(ids)
+			units += len(ids)
 		}
 	}
 	if len(w.sliced) > 0 {
-		w.decide(x.TileLen(tile), total)
+		w.decide(x.TileLen(tile), total, p)
 	}
-	return total
+	return total, units
 }
 
-// decide makes a run or a planeRun of each slicedRun.
-func (w *tileWays) decide(objects, postings int) {
+// decide makes a run or a planeRun of each slicedRun. Where few objects pass, their postings are picked out of lists, and planes are looked
+// at where they are.
+func (w *tileWays) decide(objects, postings int, p tilePass) {
 	const never = math.MaxInt
-	quads := quadsOf(objects)
+	quads, swept, perPosting := quadsOf(objects), quadsOf(objects), postingCost
 	lists := min(postings*revisitCost, quads*sweepCost)
-	mixed := quads * (turnCost + sweepCost)
+	if p.picks(objects) {
+		quads, lists, perPosting = min(quads, p.count), 0, pickCost
+	}
+	mixed := quads*turnCost + swept*sweepCost
 	planes := quads * gateCost
 	areLists := true
 	for i := range w.sliced {
 		s := &w.sliced[i]
-		asList, asPlanes := s.postings*postingCost, onPlanes(s.depth, s.weight, objects)
+		asList, asPlanes := s.postings*perPosting, onPlanes(s.depth, s.weight, quads)
 		lists += asList
 		planes += asPlanes
 		if s.isList {
@@ -123,30 +136,36 @@ func (w *tileWays) decide(objects, postings int) {
 	for i := range w.sliced {
 		s := &w.sliced[i]
 		asPlanes := planes < min(lists, mixed) ||
-			mixed < lists && s.postings*postingCost > onPlanes(s.depth, s.weight, objects) || !s.isList
+			mixed < lists && s.postings*perPosting > onPlanes(s.depth, s.weight, quads) || !s.isList
 		if asPlanes {
 			w.planes = append(w.planes, s.planeRun)
 		} else {
-			w.runs = append(w.runs, listRun{s.ids, s.weight})
+			w.runs = append(w.runs, listRun{s.ids, s.weight, s.ascends, s.passes})
 		}
 	}
 }
 
-// count counts what gather has collected in a tile whose first object is base, and offers what reaches the threshold.
-func (w *tileWays) count(c *counters, s *sums, g *topk.Gate, width, postings int, base uint32, objects int) {
+// count counts what gather has collected in a tile whose first object is base, and offers what passes and reaches the threshold.
+func (w *tileWays) count(c *counters, s *sums, g *topk.Gate, p tilePass, width, postings int, base uint32, objects int) {
 	if len(w.planes) > 0 {
 		if len(w.runs)+len(w.rare) == 0 {
-			s.gatePlanes(g, w.planes, base, objects)
+			s.gatePlanes(g, w.planes, p, base, objects)
 			return
 		}
 		width = max(width, 8)
 	}
-	c.allocate(width)
+	own := c.of(width)
+	runs, rare := w.runs, w.rare
+	if p.picks(objects) {
+		w.picked.pick(p, runs, rare)
+		runs, rare = w.picked.runs, w.picked.rare
+		postings = w.picked.postings
+	}
 	if len(w.planes) > 0 {
-		s.addPlanes(c, width, w.planes, objects)
+		s.addPlanes(c, width, w.planes, p, objects)
 		postings = math.MaxInt // not all of them can be visited again
 	}
-	c.add(width, w.runs)
-	c.addRare(width, w.rare)
-	c.harvest(g, width, w.runs, w.rare, postings, base, objects)
+	own.add(runs)
+	own.addRare(rare)
+	harvest(own, g, p, width, runs, rare, postings, base, objects)
 }

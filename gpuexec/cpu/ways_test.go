@@ -5,16 +5,19 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
+	"github.com/geniemq/geniemq/gpuexec/passing"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestWaysAgree counts the same tiles in every way, whatever it costs.
 func TestWaysAgree(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	var s sums
 	var c counters
 	for range 300 {
@@ -41,24 +44,29 @@ func TestWaysAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.MinCount = max(1, m.MinCount)
-		hits, _ := w.Search(m)
+		pass := randomPass(rng, objects)
+		all := *m
+		all.K = objects
+		hits, _ := w.Search(&all)
+		hits = slices.DeleteFunc(hits, func(h gpuexec.Hit) bool { return !pass.has(uint16(h.ID)) })
+		hits = hits[:min(len(hits), m.K)]
 		width := counterWidth(uint32(w.Index.CountBound(enginetest.Query(m))))
 		for way := range 4 {
 			var ways tileWays
-			postings := ways.gather(w.Index.Lists, attributes, 0, 0, 0, &r)
+			postings, _ := ways.gather(w.Index.Lists, attributes, 0, 0, 0, &r, tilePass{})
 			ways.runs, ways.planes = ways.runs[:0], ways.planes[:0]
 			for i := range ways.sliced {
 				one := &ways.sliced[i]
 				asList := way == 0 || way == 1 && i == 0 || way == 2 && rng.IntN(2) == 0
 				if asList && one.isList {
-					ways.runs = append(ways.runs, listRun{one.ids, one.weight})
+					ways.runs = append(ways.runs, listRun{ids: one.ids, weight: one.weight})
 				} else {
 					ways.planes = append(ways.planes, one.planeRun)
 				}
 			}
 			var g topk.Gate
 			g.Reset(m.K, m.MinCount)
-			ways.count(&c, &s, &g, width, postings, 0, objects)
+			ways.count(&c, &s, &g, pass, width, postings, 0, objects)
 			entries := g.Finish(nil)
 			slices.Reverse(entries)
 			got := hitsOf(entries)
@@ -66,8 +74,7 @@ func TestWaysAgree(t *testing.T) {
 				t.Fatalf("%d objects, way %d, %d bits: got %d hits %v\nwant %d %v", objects, way, width, len(got), got, len(hits), hits)
 			}
 			for _, b := range []int{8, 16, 32} {
-				c.allocate(b)
-				if i := slices.IndexFunc(c.lanes(b), func(x uint64) bool { return x != 0 }); i >= 0 {
+				if i := slices.IndexFunc(c.of(b).lanes(), func(x uint64) bool { return x != 0 }); i >= 0 {
 					t.Fatalf("way %d leaves counters of %d bits", way, b)
 				}
 			}
@@ -77,7 +84,7 @@ func TestWaysAgree(t *testing.T) {
 
 // TestPlaneMasks compares the masks of equal and between, and atLeast, with the definition.
 func TestPlaneMasks(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	for depth := 1; depth <= 14; depth++ {
 		words := make([]uint64, depth*groupWords)
 		for i := range words {
@@ -88,8 +95,8 @@ func TestPlaneMasks(t *testing.T) {
 				first := rng.Uint32N(1 << depth)
 				last := first + rng.Uint32N(1<<depth-first)
 				var all, one [quadWords]uint64
-				all[0], all[1], all[2], all[3] = between(words[quad*quadWords:], first, last)
-				one[0], one[1], one[2], one[3] = equal(words[quad*quadWords:], first)
+				all[0], all[1], all[2], all[3] = passing.Between(words[quad*quadWords:], first, last)
+				one[0], one[1], one[2], one[3] = passing.Equal(words[quad*quadWords:], first)
 				for i := range quadObjects {
 					code := uint32(0)
 					for p := range depth {

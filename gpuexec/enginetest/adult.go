@@ -6,41 +6,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 )
 
-const adultSchema = `
-name: adult
-kind: rows
-header: false
-missing: ["", "?"]
-columns:
-- {name: age, type: number}
-- {name: workclass, type: category}
-- {name: fnlwgt, type: number}
-- {name: education, type: category}
-- {name: education-num, type: number}
-- {name: marital-status, type: category}
-- {name: occupation, type: category}
-- {name: relationship, type: category}
-- {name: race, type: category}
-- {name: sex, type: category}
-- {name: capital-gain, type: number}
-- {name: capital-loss, type: number}
-- {name: hours-per-week, type: number}
-- {name: native-country, type: category}
-- {name: class, type: skip}
-`
-
 func LoadAdult(t testing.TB, copies int) *Collection { return loadAdultIn(t, "auto", copies) }
 
 // loadAdultIn is loadAdult with all attributes in a layout.
 func loadAdultIn(t testing.TB, layout string, copies int) *Collection {
-	spec := strings.NewReplacer("number}", "number, layout: "+layout+"}", "category}", "category, layout: "+layout+"}").Replace(adultSchema)
+	spec := strings.NewReplacer("number}", "number, layout: "+layout+"}", "category}", "category, layout: "+layout+"}").Replace(workload.AdultSchema)
 	return LoadCollection(t, spec, load.Options{Format: load.CSV}, copies, "adult/adult.data.gz", "adult/adult.test.gz")
 }
 
@@ -76,7 +55,7 @@ func (c *Collection) adultQuery(t testing.TB, rec *schema.Record) postings.Match
 		conditions = append(conditions, condition)
 	}
 	var q postings.MatchQuery
-	if err := c.Queries.Conditions(&q, conditions); err != nil {
+	if _, err := c.Queries.Plan(&q, &index.Request{Conditions: conditions, Quiet: true}); err != nil {
 		t.Fatal(err)
 	}
 	return q

@@ -10,6 +10,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/flatscan"
+	"github.com/geniemq/geniemq/index/refusal"
 )
 
 // CheckAnswers compares answers with the definition.
@@ -18,8 +19,8 @@ func CheckAnswers(t *testing.T, w *World, plans []gpuexec.Plan, answers []gpuexe
 	for i := range plans {
 		a := &answers[i]
 		if bound := w.Index.CountBound(Query(&plans[i])); bound > 1<<32-1 {
-			if bad := (*gpuexec.PlanError)(nil); !errors.As(a.Err, &bad) {
-				t.Fatalf("plan %d with count bound %d: error %v, want a *PlanError", i, bound, a.Err)
+			if bad := (*refusal.Error)(nil); !errors.As(a.Err, &bad) {
+				t.Fatalf("plan %d with count bound %d: error %v, want a refusal", i, bound, a.Err)
 			}
 			continue
 		}
@@ -27,8 +28,9 @@ func CheckAnswers(t *testing.T, w *World, plans []gpuexec.Plan, answers []gpuexe
 			t.Fatalf("plan %d: %v", i, a.Err)
 		}
 		want, mck := w.Search(&plans[i])
-		if !slices.Equal(a.Hits, want) || a.MCK != mck || !a.Exact {
-			t.Fatalf("plan %d (%d objects, %+v):\ngot  %v mc_k %d exact %v\nwant %v mc_k %d", i, len(w.Objects), plans[i], a.Hits, a.MCK, a.Exact, want, mck)
+		if total := w.Total(Query(&plans[i])); !slices.Equal(a.Hits, want) || a.MCK != mck || !a.Exact || a.Total != total {
+			t.Fatalf("plan %d (%d objects, %+v, %+v):\ngot  %v mc_k %d exact %v total %d\nwant %v mc_k %d total %d",
+				i, len(w.Objects), plans[i], Query(&plans[i]), a.Hits, a.MCK, a.Exact, a.Total, want, mck, total)
 		}
 	}
 }
@@ -36,9 +38,11 @@ func CheckAnswers(t *testing.T, w *World, plans []gpuexec.Plan, answers []gpuexe
 // checkFlatScan: the yardstick of the benchmarks is right, too.
 func checkFlatScan(t *testing.T, w *World, plans []gpuexec.Plan, answers []gpuexec.Answer) {
 	t.Helper()
+	scanner := flatscan.New(w.Index.Lists)
+	scanner.Stored = w.Stored()
 	for i := range plans {
 		if answers[i].Err == nil {
-			sameAsFlatScan(t, flatscan.New(w.Index.Lists), plans[i:i+1], answers[i:i+1])
+			sameAsFlatScan(t, scanner, plans[i:i+1], answers[i:i+1])
 		}
 	}
 }
@@ -62,7 +66,7 @@ func (w *World) RandomPlans(rng interface{ IntN(int) int }, make func() gpuexec.
 
 // SameHits compares what a plan is answered, without what it cost.
 func SameHits(a, b *gpuexec.Answer) bool {
-	return slices.Equal(a.Hits, b.Hits) && a.MCK == b.MCK && a.Exact == b.Exact && a.Scored == b.Scored && reflect.DeepEqual(a.Err, b.Err)
+	return slices.Equal(a.Hits, b.Hits) && a.MCK == b.MCK && a.Total == b.Total && a.Exact == b.Exact && a.Scored == b.Scored && reflect.DeepEqual(a.Err, b.Err)
 }
 
 // SameAnswers compares everything that a group promises to keep.
@@ -77,7 +81,7 @@ func SameAnswers(t *testing.T, plans []gpuexec.Plan, got, want []gpuexec.Answer)
 			continue
 		}
 		if g.Err != nil || len(g.Hits) != len(w.Hits) || len(w.Hits) > 0 && !reflect.DeepEqual(g.Hits, w.Hits) ||
-			g.MCK != w.MCK || g.Exact != w.Exact || g.Units != w.Units || g.Candidates < uint64(len(g.Hits)) && !g.Scored || g.Scored != w.Scored {
+			g.MCK != w.MCK || g.Total != w.Total || g.Exact != w.Exact || g.Units != w.Units || g.Candidates < uint64(len(g.Hits)) && !g.Scored || g.Scored != w.Scored {
 			t.Fatalf("plan %d (%+v):\ngot  %+v\nwant %+v", i, plans[i], *g, *w)
 		}
 	}
@@ -93,8 +97,8 @@ func sameAsFlatScan(t testing.TB, scanner *flatscan.Scanner, plans []gpuexec.Pla
 		for j, h := range answers[i].Hits {
 			got[j] = flatscan.Hit{ID: h.ID, Count: h.Count}
 		}
-		if answers[i].Err != nil || !slices.Equal(got, want) {
-			t.Fatalf("query %d: got %v, want %v (error %v)", i, got, want, answers[i].Err)
+		if answers[i].Err != nil || !slices.Equal(got, want) || Query(m).Total && answers[i].Total != stats.Total {
+			t.Fatalf("query %d: got %v, want %v (error %v), total %d, want %d", i, got, want, answers[i].Err, answers[i].Total, stats.Total)
 		}
 		// A query whose count bound is below its least count need not be scanned.
 		if answers[i].Units != stats.Postings && len(want) > 0 {

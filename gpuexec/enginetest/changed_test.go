@@ -22,7 +22,7 @@ func changedFile(t *testing.T, name string, n int) *index.Index {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.NewBuilder(spec, []schema.AttributeSpec{{Name: "c", Type: schema.Text, Layout: "postings"}}, index.BuilderOptions{})
+	b, err := index.Builtin().NewBuilder(spec, []schema.AttributeSpec{{Name: "c", Type: schema.Text, Layout: "postings"}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package enginetest
 
 import (
 	"math/rand/v2"
-	"strconv"
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
@@ -50,31 +49,15 @@ func NewCodedWorld(t testing.TB, rng *rand.Rand, objects, attributes int) *Coded
 		}
 		return Mix(own%centres*7919+a*31+salt) % w.Vocabulary[a], true
 	}
-	spec, err := index.Builtin().ParseSchema(RowsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var specs []schema.AttributeSpec
-	for a, v := range w.Vocabulary {
-		specs = append(specs, schema.AttributeSpec{Name: "a" + strconv.Itoa(a), Type: schema.Ordinal, Keywords: v, Layout: layouts[a]})
-	}
-	b, err := index.NewBuilder(spec, specs, index.BuilderOptions{Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for id := range objects {
-		for a := range w.Vocabulary {
-			if kw, ok := w.Object(id, uint32(a)); ok {
-				if err := b.AddOrdinal(a, kw); err != nil {
-					t.Fatal(err)
+	w.Index = buildKeywords(t, w.Vocabulary, func(a int) string { return layouts[a] }, objects,
+		func(dst [][2]uint32, id uint32) [][2]uint32 {
+			for a := range uint32(attributes) {
+				if kw, ok := w.Object(int(id), a); ok {
+					dst = append(dst, [2]uint32{a, kw})
 				}
 			}
-		}
-		if err := b.EndObject("", nil, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.Index = OpenBuilt(t, b)
+			return dst
+		})
 	return w
 }
 

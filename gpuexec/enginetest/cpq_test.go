@@ -8,6 +8,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/topk"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // cpq is the paper's count priority queue as it is written, for one thread: Bitmap Counter, Gate (ZipperArray and
@@ -93,7 +94,7 @@ func TestExample31(t *testing.T) {
 // the engine: the counts of the top k are the same, MC_k = AT - 1 (Theorem 3.1), the Hash Table holds the engine's
 // hits above MC_k, and before the engine's answer is full the model's AT has not moved past what exists.
 func TestEngineAgreesWithCPQ(t *testing.T) {
-	rng := NewRand(t)
+	rng := seeded.Rand(t)
 	for round := range Rounds(make([]struct{}, 300)) {
 		w := RandomWorld(t, rng, rng.IntN(400))
 		s := loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: 1})

@@ -2,7 +2,6 @@ package enginetest
 
 import (
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -64,25 +63,11 @@ func LoadCollection(t testing.TB, spec string, opts load.Options, copies int, fi
 		if err != nil {
 			t.Fatal(err)
 		}
-		for {
-			var rec schema.Record
-			err := r.Next(&rec)
-			var bad *load.BadRecord
-			if errors.As(err, &bad) {
-				t.Log(err)
-				continue
-			}
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.Records = append(c.Records, rec)
-		}
-		if err := r.Close(); err != nil {
+		records, err := r.All(func(bad *load.BadRecord) { t.Log(bad) })
+		if err := errors.Join(err, r.Close()); err != nil {
 			t.Fatal(err)
 		}
+		c.Records = append(c.Records, records...)
 	}
 	objects, err := index.NewObjects(c.schema, index.BuilderOptions{})
 	if err != nil {

@@ -33,7 +33,7 @@ func engines(t testing.TB) []testedEngine {
 		{cpuGroup(gpuexec.DeviceReplica, 2, 2), "replicas", true},
 		{cpuGroup(gpuexec.DeviceCapacity, 3, 2), "capacity", true},
 	}
-	e, err := open.Engine(gpuexec.CUDA, gpuexec.Options{CUDA: gpuexec.CUDAOptions{BatchMemory: 256 << 20, Workers: 2}})
+	e, err := open.Engine(gpuexec.CUDA, gpuexec.Options{CUDA: gpuexec.CUDAOptions{BatchMemory: 256 << 20, Workers: 2, Untried: true}})
 	if err != nil && (!errors.Is(err, gpuexec.ErrNoCUDA) || os.Getenv("GENIEMQ_REQUIRE_CUDA") == "1") {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func cpuGroup(mode gpuexec.DeviceMode, members, workers int) *group.Group {
 	c := run.NewCrew(workers)
 	var all []*run.Engine
 	for range members {
-		all = append(all, cpu.On(gpuexec.CPUOptions{}, c))
+		all = append(all, cpu.On(c))
 	}
 	return group.New(all, mode, c)
 }

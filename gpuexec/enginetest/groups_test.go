@@ -7,16 +7,18 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index/store"
-	"go.uber.org/goleak"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestDevices compares groups of one to five members with one engine, on collections around the borders of tiles, among them
 // such with fewer tiles than members.
 func TestDevices(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	rng := NewRand(t)
+	rng := seeded.Rand(t)
 	const tile = store.TileObjects
 	for _, n := range Rounds([]int{3*tile + 100, 0, 1, 300, tile, tile + 1, 2 * tile, 5*tile + 7}) {
 		w := RandomWorld(t, rng, n)
@@ -39,7 +41,7 @@ func TestDevices(t *testing.T) {
 // TestDevicesConcurrent: overlapping calls of different sizes, in both modes.
 func TestDevicesConcurrent(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	rng := NewRand(t)
+	rng := seeded.Rand(t)
 	w := RandomWorld(t, rng, 2*store.TileObjects+99)
 	one := loadCPU(t, w.Index, gpuexec.CPUOptions{})
 	for _, mode := range gpuexec.DeviceModes() {

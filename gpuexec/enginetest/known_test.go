@@ -11,7 +11,7 @@ import (
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/store"
-	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestGenieStatic checks the answers that are known of GENIE's own sample files. A list of ids without counts, or
@@ -76,7 +76,7 @@ func TestTypos(t *testing.T) {
 		}
 		typos, right = append(typos, strings.ReplaceAll(line, "_", " ")), append(right, correct)
 	}
-	rng := NewRand(t)
+	rng := seeded.Rand(t)
 	const sample, compared = 400, 6
 	var plans []gpuexec.Plan
 	var targets []string
@@ -86,7 +86,6 @@ func TestTypos(t *testing.T) {
 		targets = append(targets, right[i])
 	}
 	first, ten, exact := 0, 0, 0
-	var v verify.Verifier
 	for i, a := range Search(t, s, plans) {
 		if a.Err != nil {
 			t.Fatal(a.Err)
@@ -105,12 +104,12 @@ func TestTypos(t *testing.T) {
 		if i >= compared && !a.Exact || i >= 5*compared {
 			continue
 		}
-		v.Reset(TextOf(&plans[i]), 10, c.schema.NGram)
-		if _, err := v.Scan(c.Index, 0, c.Index.Objects(), 0); err != nil {
+		v := plans[i].Rescore.New(nil)
+		if _, err := v.Scan(0, c.Index.Objects(), 0, nil, nil, 0); err != nil {
 			t.Fatal(err)
 		}
 		for rank, want := range v.Hits(nil) {
-			if got := a.Hits[rank]; got.ID != want.ID || got.Count != want.Count || got.Score != float64(want.Distance) {
+			if got := a.Hits[rank]; got.ID != want.ID || got.Count != want.Count || got.Score != want.Score {
 				t.Fatalf("%q, rank %d: got %v, an exhaustive scan finds %v", string(TextOf(&plans[i])), rank, got, want)
 			}
 		}

@@ -8,20 +8,25 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cpu"
+	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/refusal"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestRelations checks what must hold between answers, on collections of several tiles.
 func TestRelations(t *testing.T) {
-	rng := NewRand(t)
+	rng := seeded.Rand(t)
 	for _, e := range engines(t) {
 		w := RandomWorld(t, rng, rng.IntN(3*store.TileObjects))
-		s := LoadOn(t, e, w.Index)
+		s := LoadOn(t, e, w.Source())
 		var plans []gpuexec.Plan
+		var filters []*filter.Filter
 		for range 50 {
-			plans = append(plans, w.RandomPlan(rng))
+			plans = append(plans, w.RandomFilteredPlan(rng, &filters))
 		}
 		answers := Search(t, s, plans)
 
@@ -60,7 +65,7 @@ func TestRelations(t *testing.T) {
 		}
 		// With any number of workers.
 		for _, workers := range []int{1, 7} {
-			for i, a := range Search(t, loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: workers}), plans) {
+			for i, a := range Search(t, LoadOn(t, cpu.New(gpuexec.CPUOptions{Workers: workers}), w.Source()), plans) {
 				if !SameHits(&answers[i], &a) {
 					t.Fatalf("plan %d is answered differently by %d workers", i, workers)
 				}
@@ -84,15 +89,16 @@ func TestRelations(t *testing.T) {
 
 // TestConcurrentSearches runs many calls on searchers of two indexes that share one engine.
 func TestConcurrentSearches(t *testing.T) {
-	rng := NewRand(t)
+	rng := seeded.Rand(t)
 	var calls sync.WaitGroup
 	var searchers []gpuexec.Searcher
 	for _, e := range engines(t) {
 		w := RandomWorld(t, rng, store.TileObjects+1000)
-		s := LoadOn(t, e, w.Index)
+		s := LoadOn(t, e, w.Source())
 		searchers = append(searchers, s)
 		for range 6 {
-			plans := w.RandomPlans(rng, func() gpuexec.Plan { return w.RandomPlan(rng) })
+			var filters []*filter.Filter
+			plans := w.RandomPlans(rng, func() gpuexec.Plan { return w.RandomFilteredPlan(rng, &filters) })
 			calls.Go(func() {
 				answers := make([]gpuexec.Answer, len(plans))
 				for range 5 {
@@ -119,7 +125,7 @@ func TestConcurrentSearches(t *testing.T) {
 }
 
 func TestCancellation(t *testing.T) {
-	rng := NewRand(t)
+	rng := seeded.Rand(t)
 	w := RandomWorld(t, rng, 2*store.TileObjects)
 	for w.Index.Attributes()[0].Postings == 0 { // nothing is searched where nothing can match
 		w = RandomWorld(t, rng, 2*store.TileObjects)
@@ -155,7 +161,7 @@ func TestCancellation(t *testing.T) {
 }
 
 func TestBadPlans(t *testing.T) {
-	rng := NewRand(t)
+	rng := seeded.Rand(t)
 	w := RandomWorld(t, rng, 100)
 	for w.Index.Attributes()[0].MaxPerObject == 0 { // then no count of it is too high
 		w = RandomWorld(t, rng, 100)
@@ -202,10 +208,10 @@ func TestBadPlans(t *testing.T) {
 		t.Log(name)
 		answers := Search(t, s, plans)
 		for i := range plans {
-			var refused *gpuexec.PlanError
+			var refused *refusal.Error
 			if i%2 == 1 {
 				if !errors.As(answers[i].Err, &refused) || len(answers[i].Hits) > 0 {
-					t.Errorf("bad plan %d: %v, want a *PlanError", i/2, answers[i].Err)
+					t.Errorf("bad plan %d: %v, want a refusal", i/2, answers[i].Err)
 				}
 			} else if !SameHits(&answers[i], &answers[0]) || answers[i].Err != nil {
 				t.Errorf("good plan %d beside bad ones is answered differently", i)
@@ -226,7 +232,7 @@ func TestAllocations(t *testing.T) {
 	if RaceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	rng := NewRand(t)
+	rng := seeded.Rand(t)
 	w := RandomWorld(t, rng, 3*store.TileObjects)
 	plans := make([]gpuexec.Plan, 256)
 	for i := range plans {
@@ -245,7 +251,7 @@ func TestAllocations(t *testing.T) {
 
 // TestCapacity checks that the memory of a batch within the capacity is what Cost says, for plans with the largest k.
 func TestCapacity(t *testing.T) {
-	rng := NewRand(t)
+	rng := seeded.Rand(t)
 	w := RandomWorld(t, rng, 1000)
 	s := loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: 2})
 	c := s.Capacity()

@@ -3,12 +3,14 @@ package enginetest
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // pacedSearch executes plans under a pace until all are answered, as a service does: what is unfinished goes on in later calls,
@@ -52,10 +54,10 @@ func pacedSearch(t testing.TB, rng *rand.Rand, s gpuexec.Searcher, plans []gpuex
 // TestPaceChangesNoAnswer: whatever a call may spend, and however the plans are put together in later calls, the answers
 // are those of one call. On one engine, and on groups of devices that scan or do not.
 func TestPaceChangesNoAnswer(t *testing.T) {
-	rng := NewRand(t)
+	rng := seeded.Rand(t)
 	all := engines(t)
 	interrupted := 0
-	for round := range Rounds(make([]struct{}, 60)) {
+	for round := range Rounds(make([]struct{}, 30)) {
 		var texts []string
 		base := RandomString(rng, "abcdé", 1+rng.IntN(200))
 		size := rng.IntN(300)
@@ -129,7 +131,7 @@ func longTexts(t testing.TB, rng *rand.Rand) *Collection {
 // TestDeadlineEndsOnePlan: a plan whose time is up ends, in the middle of a comparison if need be, and those beside it are
 // answered. The same with an allowance of work, and when the context ends.
 func TestDeadlineEndsOnePlan(t *testing.T) {
-	rng := NewRand(t)
+	rng := seeded.Rand(t)
 	c := longTexts(t, rng)
 	long := RandomString(rng, "abcdefgh", 60_000)
 	for name, s := range map[string]gpuexec.Searcher{
@@ -143,9 +145,16 @@ func TestDeadlineEndsOnePlan(t *testing.T) {
 			if !errors.Is(answers[0].Err, gpuexec.ErrDeadline) || !errors.Is(answers[2].Err, gpuexec.ErrWork) || answers[1].Err != nil || answers[1].Hits[0].ID != 7 {
 				t.Errorf("%s: answers %+v", name, answers)
 			}
-			// What was spent beyond is one look at the clock, or a few where the machine is busy: far less than the whole.
-			if answers[2].Rescoring > 200*time.Millisecond {
-				t.Errorf("%s: comparing went on for %v with an allowance of %v", name, answers[2].Rescoring, plans[2].Work)
+			// What was spent beyond is one look at the clock: far less than the whole. A busy machine may take the core away meanwhile, but not each time.
+			spent := answers[2].Rescoring
+			for range 20 {
+				if spent <= 200*time.Millisecond {
+					break
+				}
+				spent = min(spent, Search(t, s, plans[2:])[0].Rescoring)
+			}
+			if spent > 200*time.Millisecond {
+				t.Errorf("%s: comparing went on for %v with an allowance of %v", name, spent, plans[2].Work)
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 			err := s.Search(ctx, []gpuexec.Plan{c.SequencePlan(t, long, 50, 400, certify)}, make([]gpuexec.Answer, 1), nil)
@@ -167,29 +176,36 @@ func TestDeadlineEndsOnePlan(t *testing.T) {
 
 // TestCallAllowance: a call ends soon after its allowance is spent, and what is left can be estimated.
 func TestCallAllowance(t *testing.T) {
-	rng := NewRand(t)
+	rng := seeded.Rand(t)
 	c := longTexts(t, rng)
 	s := loadCPU(t, c.Index, gpuexec.CPUOptions{Workers: 2})
 	var plans []gpuexec.Plan
 	for range 8 {
 		plans = append(plans, c.SequencePlan(t, RandomString(rng, "abcdefgh", 20_000), 50, 400, false))
 	}
-	answers := make([]gpuexec.Answer, len(plans))
-	if err := s.Search(gpuexec.WithPace(context.Background(), gpuexec.Pace{Call: 20 * time.Millisecond}), plans, answers, nil); err != nil {
-		t.Fatal(err)
-	}
-	var spent time.Duration
-	known := 0
-	for i, a := range answers {
-		if a.Unfinished == nil {
-			t.Fatalf("plan %d is answered, which takes a second: %+v", i, a)
+	least := time.Duration(math.MaxInt64)
+	for try := 0; try < 20 && least > 400*time.Millisecond; try++ { // a busy machine may take the core away, but not each time
+		answers := make([]gpuexec.Answer, len(plans))
+		if err := s.Search(gpuexec.WithPace(context.Background(), gpuexec.Pace{Call: 20 * time.Millisecond}), plans, answers, nil); err != nil {
+			t.Fatal(err)
 		}
-		spent += a.Rescoring
-		if a.Unfinished.Left() > 0 {
-			known++
+		var spent time.Duration
+		known := 0
+		for i, a := range answers {
+			if a.Unfinished == nil {
+				t.Fatalf("plan %d is answered, which takes a second: %+v", i, a)
+			}
+			spent += a.Rescoring
+			if a.Unfinished.Left() > 0 {
+				known++
+			}
 		}
+		if spent < 20*time.Millisecond || known == 0 || known > 2 {
+			t.Fatalf("%v was spent of 20 ms, on %d plans", spent, known)
+		}
+		least = min(least, spent)
 	}
-	if spent < 20*time.Millisecond || spent > 400*time.Millisecond || known == 0 || known > 2 {
-		t.Errorf("%v was spent of 20 ms, on %d plans", spent, known)
+	if least > 400*time.Millisecond {
+		t.Errorf("%v was spent of 20 ms", least)
 	}
 }

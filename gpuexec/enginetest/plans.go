@@ -20,7 +20,7 @@ func Query(p *gpuexec.Plan) *postings.MatchQuery {
 // OwnQuery gives a copy of a plan a query of its own.
 func OwnQuery(p *gpuexec.Plan) *postings.MatchQuery {
 	q := Query(p)
-	p.Query = &postings.MatchQuery{Items: slices.Clone(q.Items), Spans: slices.Clone(q.Spans)}
+	p.Query = &postings.MatchQuery{Items: slices.Clone(q.Items), Spans: slices.Clone(q.Spans), Filter: q.Filter, Total: q.Total}
 	return Query(p)
 }
 
@@ -31,9 +31,9 @@ func TextOf(p *gpuexec.Plan) []rune { return p.Rescore.(*verify.Nearest).Text }
 func Sought(texts verify.Texts, ngram int, text []rune, k, within int) verify.Rescorer {
 	r := (&verify.Nearest{Texts: texts, NGram: ngram, Text: text, K: k}).New(nil)
 	if within < math.MaxInt32-1 { // so many have been found that are one farther away
-		candidates, known := make([]verify.Candidate, k), make([]float64, k)
+		candidates, known := make([]verify.Candidate, k), make([]verify.Known, k)
 		for i := range known {
-			candidates[i], known[i] = verify.Candidate{ID: math.MaxUint32 - uint32(i), Count: math.MaxUint32}, float64(within+1)
+			candidates[i], known[i] = verify.Candidate{ID: math.MaxUint32 - uint32(i), Count: math.MaxUint32}, verify.KnownScore(float64(within+1))
 		}
 		if err := r.Offer(candidates, known, nil, 0); err != nil {
 			panic(err)

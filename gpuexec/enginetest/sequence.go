@@ -9,9 +9,10 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/ngram"
+	"github.com/geniemq/geniemq/index/levenshtein"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/naive"
 )
 
 func SequenceCollection(t testing.TB, texts []string, grams int) *Collection {
@@ -57,10 +58,10 @@ func Nearest(texts []string, query string, grams int, minCount uint32) []gpuexec
 	for id, text := range texts {
 		count := 0
 		if text != "" {
-			count = ngram.Overlap([]rune(query), []rune(text), grams)
+			count = naive.GramOverlap([]rune(query), []rune(text), grams)
 		}
 		if uint32(count) >= minCount {
-			all = append(all, gpuexec.Hit{ID: uint32(id), Count: uint32(count), Score: float64(verify.EditDistance([]rune(query), []rune(text)))})
+			all = append(all, gpuexec.Hit{ID: uint32(id), Count: uint32(count), Score: float64(levenshtein.Distance([]rune(query), []rune(text)))})
 		}
 	}
 	slices.SortFunc(all, Nearer)
@@ -69,7 +70,7 @@ func Nearest(texts []string, query string, grams int, minCount uint32) []gpuexec
 
 // Nearer is the order of hits by distance.
 func Nearer(a, b gpuexec.Hit) int {
-	return verify.Compare(verify.Hit{ID: a.ID, Count: a.Count, Distance: int32(a.Score)}, verify.Hit{ID: b.ID, Count: b.Count, Distance: int32(b.Score)})
+	return verify.Compare(verify.Scored(a), verify.Scored(b))
 }
 
 func RandomString(rng *rand.Rand, alphabet string, length int) string {

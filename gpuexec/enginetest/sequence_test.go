@@ -10,15 +10,19 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/internal/testkit/naive"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestSequencesAgainstBruteForce: certified answers are those of the definition, ids, counts, ties and all; answers
 // that claim to be exact without certify too; the others are the best of the candidates.
 func TestSequencesAgainstBruteForce(t *testing.T) {
-	rng := NewRand(t)
+	rng := seeded.Rand(t)
 	all := engines(t)
-	exact, unsure := 0, 0
+	exact, filtered, unsure := 0, 0, 0
 	for range 150 {
 		var texts []string
 		base := RandomString(rng, "abcdé", 1+rng.IntN(20))
@@ -42,11 +46,29 @@ func TestSequencesAgainstBruteForce(t *testing.T) {
 			if rng.IntN(3) == 0 {
 				plan.MinCount = uint32(rng.IntN(6))
 			}
+			if rng.IntN(3) == 0 {
+				Query(&plan).Filter = gramFilter(rng, c.Index.Attribute(0).Keywords)
+			}
+			Query(&plan).Total = rng.IntN(2) == 0
 			plans = append(plans, plan)
 		}
+		grams := keywordsOf(c.Index.Lists)
 		for i, a := range Search(t, s, plans) {
 			m := &plans[i]
-			want := Nearest(texts, string(TextOf(m)), ngram, m.MinCount)
+			passes := func(id uint32) bool {
+				f := Query(m).Filter
+				return f == nil || naive.Passes(f, func(uint32) []uint32 { return grams[id] }, nil)
+			}
+			total := uint64(0)
+			for id := range texts {
+				if Query(m).Total && passes(uint32(id)) {
+					total++
+				}
+			}
+			if a.Total != total {
+				t.Fatalf("plan %d: total %d, want %d", i, a.Total, total)
+			}
+			want := slices.DeleteFunc(Nearest(texts, string(TextOf(m)), ngram, m.MinCount), func(h gpuexec.Hit) bool { return !passes(h.ID) })
 			candidates := slices.DeleteFunc(slices.Clone(want), func(h gpuexec.Hit) bool { return h.Count == 0 })
 			want = want[:min(len(want), m.Wanted())]
 			if a.Err != nil {
@@ -64,6 +86,9 @@ func TestSequencesAgainstBruteForce(t *testing.T) {
 			}
 			if a.Exact {
 				exact++
+				if Query(m).Filter != nil {
+					filtered++
+				}
 				if !slices.Equal(a.Hits, want) {
 					t.Fatalf("plan %d, %q, n = %d, k = %d, K = %d, min count %d:\ngot  %v\nwant %v", i, string(TextOf(m)), ngram, m.Wanted(), m.K, m.MinCount, a.Hits, want)
 				}
@@ -84,10 +109,35 @@ func TestSequencesAgainstBruteForce(t *testing.T) {
 		}
 		closeSearcher(t, s)
 	}
-	t.Logf("%d exact, %d unsure", exact, unsure)
-	if exact < 300 || unsure < 100 {
+	t.Logf("%d exact, %d of them filtered, %d unsure", exact, filtered, unsure)
+	if exact < 300 || filtered < 100 || unsure < 100 {
 		t.Error("one of the ways was hardly tested")
 	}
+}
+
+// gramFilter asks for texts with one of some grams, or without any of them.
+func gramFilter(rng *rand.Rand, keywords uint32) *filter.Filter {
+	f := &filter.Filter{}
+	f.StartGroup(rng.IntN(2) == 0)
+	f.StartClause(0)
+	for kw := range keywords {
+		if rng.IntN(5) == 0 {
+			f.AddSpan(kw, kw+1)
+		}
+	}
+	return f
+}
+
+// keywordsOf are the keywords of the objects of a tile in the first attribute.
+func keywordsOf(x *postings.Lists) [][]uint32 {
+	keywords := make([][]uint32, x.Objects())
+	var d postings.Decoder
+	for kw := range x.Attribute(0).Keywords {
+		for _, id := range d.Postings(x, 0, 0).Run(kw, kw+1) {
+			keywords[id] = append(keywords[id], kw)
+		}
+	}
+	return keywords
 }
 
 // TestSequenceOutcomes walks through each way to an answer.

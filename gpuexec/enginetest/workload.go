@@ -27,8 +27,8 @@ type Workload struct {
 	Object, Query func(dst [][2]uint32, id uint32) [][2]uint32
 	Reach         uint32 // an item is the keywords within this distance
 	Layout        string // of the attributes, as in a schema
-	// Of texts, whose keywords are those that occur: which do, and by keyword how many do before.
-	occurs, numbers []uint32
+	// numbers are, of texts, whose keywords are those that occur, how many do before each.
+	numbers []uint32
 }
 
 // Mix hashes a number.
@@ -136,76 +136,106 @@ func Hashed(objects, functions int) Workload {
 
 // Rows makes a Workload of 14 columns of 1,024 buckets, half of them skewed, asked by ranges of +-50.
 func Rows(objects int) Workload {
-	const columns, buckets = 14, 1024
-	wl := Workload{Layout: "sliced", Name: "w4", Objects: objects, Attributes: columns, Vocabulary: buckets, K: 100, Queries: 1024, Reach: 50}
+	return columns(Workload{Name: "w4", Objects: objects, Attributes: 14, Vocabulary: 1024, K: 100, Reach: 50}, true)
+}
+
+// DenseRows makes a Workload of 24 columns of 8 keywords, too few columns for the bound, asked by ranges of five: lists so long
+// that 1,024 queries are three times as fast by shared decode, and one is a hundred times slower.
+func DenseRows(objects int) Workload {
+	return columns(Workload{Name: "dense", Objects: objects, Attributes: 24, Vocabulary: 8, K: 10, Reach: 2}, false)
+}
+
+// columns are a Workload's objects, with a keyword in each attribute, and 1,024 queries that are like objects.
+func columns(wl Workload, skewed bool) Workload {
+	wl.Layout, wl.Queries = "sliced", 1024
 	wl.Object = func(dst [][2]uint32, id uint32) [][2]uint32 {
-		for c := range uint32(columns) {
+		for c := range uint32(wl.Attributes) {
 			u := float64(Mix(id*31+c*7919)) / (1 << 32)
-			if c%2 == 0 {
+			if skewed && c%2 == 0 {
 				u = u * u * u
 			}
-			dst = append(dst, [2]uint32{c, uint32(u * buckets)})
+			dst = append(dst, [2]uint32{c, uint32(u * float64(wl.Vocabulary))})
 		}
 		return dst
 	}
-	wl.Query = func(dst [][2]uint32, q uint32) [][2]uint32 { return wl.Object(dst, Mix(q)%uint32(objects)) }
+	wl.Query = func(dst [][2]uint32, q uint32) [][2]uint32 { return wl.Object(dst, Mix(q)%uint32(wl.Objects)) }
 	return wl
 }
 
 // Build makes the index.
 func (wl *Workload) Build(t testing.TB) *index.Index {
-	spec, err := index.Builtin().ParseSchema(RowsSchema)
+	wl.numbers = nil
+	if wl.Layout == "rare" { // of texts, whose keywords are those that occur
+		occurs := make([]uint32, wl.Vocabulary)
+		eachObject(wl.Objects, wl.Object, func(keywords [][2]uint32) {
+			for _, kw := range keywords {
+				occurs[kw[1]] = 1
+			}
+		})
+		wl.numbers = make([]uint32, wl.Vocabulary+1)
+		for kw, n := range occurs {
+			wl.numbers[kw+1] = wl.numbers[kw] + n
+		}
+	}
+	vocabulary := slices.Repeat([]uint32{wl.Vocabulary}, wl.Attributes)
+	return buildKeywords(t, vocabulary, func(int) string { return wl.Layout }, wl.Objects, wl.Object)
+}
+
+// buildKeywords makes an index of objects, each some (attribute, keyword), made on all cores and added in their order. Attributes
+// whose layout is rare are texts, the others ordinals, some of whose keywords may not occur.
+func buildKeywords(t testing.TB, vocabulary []uint32, layout func(a int) string, objects int,
+	object func(dst [][2]uint32, id uint32) [][2]uint32) *index.Index {
+	t.Helper()
+	rows, err := index.Builtin().ParseSchema(RowsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var specs []schema.AttributeSpec
-	for a := range wl.Attributes {
-		spec := schema.AttributeSpec{Name: "a" + strconv.Itoa(a), Type: schema.Ordinal, Keywords: wl.Vocabulary, Layout: wl.Layout}
-		if wl.Layout == "rare" { // of texts
+	for a, v := range vocabulary {
+		spec := schema.AttributeSpec{Name: "a" + strconv.Itoa(a), Type: schema.Ordinal, Keywords: v, Layout: layout(a)}
+		if spec.Layout == "rare" {
 			spec.Type, spec.Keywords = schema.Text, 0
-			wl.occurs = make([]uint32, wl.Vocabulary+1)
 		}
 		specs = append(specs, spec)
 	}
-	b, err := index.NewBuilder(spec, specs, index.BuilderOptions{})
+	b, err := index.Builtin().NewBuilder(rows, specs, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Objects are made in parallel, chunk by chunk, and added in order.
+	eachObject(objects, object, func(keywords [][2]uint32) {
+		for _, kw := range keywords {
+			if specs[kw[0]].Type == schema.Text {
+				b.AddString(int(kw[0]), fmt.Sprintf("%08d", kw[1]))
+			} else if err := b.AddOrdinal(int(kw[0]), kw[1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.EndObject("", nil, ""); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return OpenBuilt(t, b)
+}
+
+// eachObject makes objects on all cores, chunk by chunk, and hands them on in their order.
+func eachObject(objects int, object func(dst [][2]uint32, id uint32) [][2]uint32, add func(keywords [][2]uint32)) {
 	const chunk = 8192
 	made := make([][][2]uint32, chunk)
-	for first := 0; first < wl.Objects; first += chunk {
-		n := min(chunk, wl.Objects-first)
+	for first := 0; first < objects; first += chunk {
+		n := min(chunk, objects-first)
 		var workers sync.WaitGroup
 		for w := range runtime.GOMAXPROCS(0) {
 			workers.Go(func() {
 				for i := w; i < n; i += runtime.GOMAXPROCS(0) {
-					made[i] = wl.Object(made[i][:0], uint32(first+i))
+					made[i] = object(made[i][:0], uint32(first+i))
 				}
 			})
 		}
 		workers.Wait()
-		for _, object := range made[:n] {
-			for _, kw := range object {
-				if wl.occurs != nil {
-					b.AddString(int(kw[0]), fmt.Sprintf("%08d", kw[1]))
-					wl.occurs[kw[1]] = 1
-				} else if err := b.AddOrdinal(int(kw[0]), kw[1]); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := b.EndObject("", nil, ""); err != nil {
-				t.Fatal(err)
-			}
+		for _, keywords := range made[:n] {
+			add(keywords)
 		}
 	}
-	wl.numbers = wl.numbers[:0]
-	sum := uint32(0)
-	for _, n := range wl.occurs {
-		wl.numbers = append(wl.numbers, sum)
-		sum += n
-	}
-	return OpenBuilt(t, b)
 }
 
 // Plans are the queries.
@@ -218,7 +248,7 @@ func (wl *Workload) Plans() []gpuexec.Plan {
 		for _, kw := range wl.Query(nil, uint32(q)) {
 			Query(m).StartItem(kw[0], 1)
 			lo, hi := kw[1]-min(kw[1], wl.Reach), min(kw[1]+wl.Reach+1, wl.Vocabulary)
-			if wl.occurs != nil {
+			if wl.numbers != nil {
 				lo, hi = wl.numbers[lo], wl.numbers[hi]
 			}
 			if lo < hi {
@@ -227,18 +257,4 @@ func (wl *Workload) Plans() []gpuexec.Plan {
 		}
 	}
 	return plans
-}
-
-// DenseRows makes a Workload of 24 columns of 8 keywords, too few columns for the bound, asked by ranges of five: lists so long
-// that 1,024 queries are three times as fast by shared decode, and one is a hundred times slower.
-func DenseRows(objects int) Workload {
-	wl := Workload{Layout: "sliced", Name: "dense", Objects: objects, Attributes: 24, Vocabulary: 8, K: 10, Queries: 1024, Reach: 2}
-	wl.Object = func(dst [][2]uint32, id uint32) [][2]uint32 {
-		for c := range uint32(wl.Attributes) {
-			dst = append(dst, [2]uint32{c, Mix(id*31+c*7919) % wl.Vocabulary})
-		}
-		return dst
-	}
-	wl.Query = func(dst [][2]uint32, q uint32) [][2]uint32 { return wl.Object(dst, Mix(q)%uint32(objects)) }
-	return wl
 }

@@ -6,31 +6,15 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 )
-
-// NewRand is seeded by GENIEMQ_SEED, which a failed test names, else by the clock.
-func NewRand(t testing.TB) *rand.Rand {
-	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("GENIEMQ_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("GENIEMQ_SEED: %v", err)
-		}
-	}
-	t.Logf("seed %d (GENIEMQ_SEED=%[1]d repeats it)", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 // Rounds is how much of a long test runs: all of it, or the first few where the race detector makes it ten times slower.
 func Rounds[T any](all []T) []T {
@@ -46,7 +30,10 @@ type World struct {
 	Vocabulary []uint32        // keywords of each attribute
 	Objects    [][][]uint32    // by object, by attribute: keywords, with repeats
 	Layouts    []schema.Layout // by attribute; nil: the builder chooses
+	Numbers    [][][]float64   // by attribute, by object: the values whose buckets are the keywords; nil unless the attribute is one of numbers
 	Index      *index.Index
+
+	stored storedNumbers // of Stored
 }
 
 var RowsSchema = []byte("name: test\nkind: rows\ncolumns:\n- {name: a, type: category}\n")
@@ -79,6 +66,7 @@ func RandomWorld(t testing.TB, rng *rand.Rand, n int) *World {
 		}
 		w.Objects = append(w.Objects, object)
 	}
+	w.chooseNumbers(rng)
 	w.chooseLayouts(rng)
 	w.Build(t)
 	return w
@@ -107,7 +95,10 @@ func (w *World) layout(a int) string {
 
 // possible are the layouts that can hold an attribute.
 func (w *World) possible(a int) []schema.Layout {
-	layouts := []schema.Layout{schema.LayoutPostings, schema.LayoutRare}
+	layouts := []schema.Layout{schema.LayoutPostings}
+	if w.numbers(a) == nil {
+		layouts = append(layouts, schema.LayoutRare)
+	}
 	for _, object := range w.Objects {
 		if len(object[a]) > 1 {
 			return layouts
@@ -157,14 +148,25 @@ func (w *World) Build(t testing.TB) {
 		if spec.Layout == "rare" {
 			spec.Type, spec.Keywords = schema.Text, 0
 		}
+		if w.numbers(a) != nil {
+			spec.Type, spec.Keywords, spec.Buckets = schema.Number, 0, int(v)
+		}
 		specs = append(specs, spec)
 	}
-	b, err := index.NewBuilder(spec, specs, index.BuilderOptions{Workers: 1})
+	b, err := index.Builtin().NewBuilder(spec, specs, index.BuilderOptions{Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, object := range w.Objects {
+	for id, object := range w.Objects {
 		for a, keywords := range object {
+			if w.numbers(a) != nil {
+				for _, v := range w.Numbers[a][id] {
+					if err := b.AddNumber(a, v); err != nil {
+						t.Fatal(err)
+					}
+				}
+				continue
+			}
 			for _, kw := range keywords {
 				if w.layout(a) == "rare" {
 					b.AddString(a, fmt.Sprintf("%06d", kw))
@@ -178,6 +180,7 @@ func (w *World) Build(t testing.TB) {
 		}
 	}
 	w.Index = OpenBuilt(t, b)
+	w.takeBuckets()
 }
 
 // OpenBuilt opens the index of a builder, in memory.
@@ -272,8 +275,9 @@ func (w *World) Counts(q *postings.MatchQuery) []uint64 {
 
 // Search is the answer by the definition: all objects sorted.
 func (w *World) Search(m *gpuexec.Plan) (hits []gpuexec.Hit, mck uint32) {
+	_, only, _ := Query(m).Filtering()
 	for id, count := range w.Counts(Query(m)) {
-		if count > 0 && count >= uint64(m.MinCount) {
+		if (count > 0 && count >= uint64(m.MinCount) || only) && w.Passes(Query(m).Filter, id) {
 			hits = append(hits, gpuexec.Hit{ID: uint32(id), Count: uint32(count)})
 		}
 	}

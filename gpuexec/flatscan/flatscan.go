@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/store"
 )
@@ -21,6 +22,10 @@ import (
 // Scanner answers queries over the plain form of an index, of which it keeps a copy: 4 bytes per posting. It is for one
 // goroutine.
 type Scanner struct {
+	// Stored are the values that the index keeps beside its lists, for filters with edges.
+	Stored filter.Stored
+
+	index   *postings.Lists
 	lists   []attribute
 	counts  []uint32
 	entries []uint64
@@ -37,15 +42,16 @@ type Hit struct {
 	ID, Count uint32
 }
 
-// Stats say what a query cost.
+// Stats say what a query cost, and how many objects pass its filter.
 type Stats struct {
-	Postings    uint64
-	Count, Sort time.Duration // clearing counters and scanning lists; collecting and sorting objects
+	Postings uint64        // of items
+	Count    time.Duration // clearing counters and scanning lists; the rest is finding what passes, and collecting and sorting objects
+	Total    uint64
 }
 
 // New copies the postings of x.
 func New(x *postings.Lists) *Scanner {
-	s := &Scanner{counts: make([]uint32, x.Objects())}
+	s := &Scanner{index: x, counts: make([]uint32, x.Objects())}
 	var decoder postings.Decoder
 	for attr := range x.Attributes() {
 		keywords := x.Attributes()[attr].Keywords
@@ -77,9 +83,17 @@ func New(x *postings.Lists) *Scanner {
 	return s
 }
 
-// Search appends the top k with counts of at least max(1, minCount) to dst.
+// Search appends the top k with counts of at least max(1, minCount), of the objects that pass q's filter, to dst. Of a query that is
+// nothing but a filter it is the first k that pass.
 func (s *Scanner) Search(dst []Hit, q *postings.MatchQuery, k int, minCount uint32) ([]Hit, Stats) {
 	var stats Stats
+	passing := s.passing(q.Filter)
+	for _, passes := range passing {
+		if passes {
+			stats.Total++
+		}
+	}
+
 	start := time.Now()
 	counts := s.counts
 	clear(counts)
@@ -95,10 +109,10 @@ func (s *Scanner) Search(dst []Hit, q *postings.MatchQuery, k int, minCount uint
 	}
 	stats.Count = time.Since(start)
 
-	start = time.Now()
 	s.entries = s.entries[:0]
+	_, only, _ := q.Filtering()
 	for id, count := range counts {
-		if count >= max(1, minCount) {
+		if passing[id] && (only || count >= max(1, minCount)) {
 			s.entries = append(s.entries, uint64(^count)<<32|uint64(id)) // ascending: count descending, id ascending
 		}
 	}
@@ -106,6 +120,48 @@ func (s *Scanner) Search(dst []Hit, q *postings.MatchQuery, k int, minCount uint
 	for _, e := range s.entries[:min(k, len(s.entries))] {
 		dst = append(dst, Hit{ID: uint32(e), Count: ^uint32(e >> 32)})
 	}
-	stats.Sort = time.Since(start)
 	return dst, stats
+}
+
+// passing says of every object whether it passes a filter, clause by clause; nil passes all.
+func (s *Scanner) passing(f *filter.Filter) []bool {
+	passing := slices.Repeat([]bool{true}, len(s.counts))
+	if f == nil {
+		return passing
+	}
+	for _, g := range f.Groups {
+		holds := slices.Repeat([]bool{true}, len(s.counts))
+		for _, c := range f.GroupClauses(g) {
+			met := s.met(f, c)
+			for id := range holds {
+				holds[id] = holds[id] && met[id]
+			}
+		}
+		for id := range passing {
+			passing[id] = passing[id] && holds[id] != g.Negated
+		}
+	}
+	return passing
+}
+
+// met says of every object whether it meets a clause.
+func (s *Scanner) met(f *filter.Filter, c filter.Clause) []bool {
+	met := make([]bool, len(s.counts))
+	a := &s.lists[c.Attr]
+	for _, span := range f.ClauseSpans(c) {
+		for _, id := range a.ids[a.starts[span.Lo]:a.starts[span.Hi]] {
+			met[id] = true
+		}
+	}
+	for _, span := range f.ClauseEdges(c) {
+		numbers, _ := s.Stored.StoredNumbers(s.index.Attributes()[c.Attr].Name)
+		for _, id := range a.ids[a.starts[span.Lo]:a.starts[span.Hi]] {
+			for _, v := range numbers.Numbers(id) {
+				for _, r := range f.ClauseRanges(c) {
+					met[id] = met[id] || r.Min <= v && v <= r.Max
+				}
+			}
+		}
+	}
+	return met
 }

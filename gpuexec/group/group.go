@@ -11,6 +11,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/lsh"
 )
 
 // Group is an engine made of several, the devices of one host, all of one kind. It adds no stage: above match all
@@ -58,10 +59,8 @@ func deviceNames(members []*run.Engine) string {
 	return strings.Join(names, " + ")
 }
 
-// Info implements gpuexec.Engine.
 func (g *Group) Info() gpuexec.Info { return g.info }
 
-// Memory implements gpuexec.Engine.
 func (g *Group) Memory() (all []gpuexec.Holding) {
 	for _, m := range g.members {
 		all = append(all, m.Memory()...)
@@ -69,16 +68,11 @@ func (g *Group) Memory() (all []gpuexec.Holding) {
 	return all
 }
 
-// Close implements gpuexec.Engine.
-func (g *Group) Close() error {
-	var errs []error
-	for _, m := range g.members {
-		errs = append(errs, m.Close())
-	}
-	return errors.Join(errs...)
-}
+// Hasher implements lsh.Engine: by the first device, since one hashes more than any number of cores can bring.
+func (g *Group) Hasher(f *lsh.Functions) (lsh.Hasher, error) { return g.members[0].Hasher(f) }
 
-// Load implements gpuexec.Engine.
+func (g *Group) Close() error { return run.CloseAll(slices.Values(g.members)) }
+
 func (g *Group) Load(ctx context.Context, x gpuexec.Source, later ...gpuexec.Source) (gpuexec.Searcher, error) {
 	if err := run.CheckSources(x, later...); err != nil {
 		return nil, err
@@ -110,34 +104,42 @@ func (g *Group) ranges(x gpuexec.Source) []run.Tiles {
 
 // loadShards loads all members at the same time: each has a way of its own to its memory. There is a shard per range.
 func (g *Group) loadShards(ctx context.Context, x gpuexec.Source, ranges []run.Tiles, later [][]run.Extent) ([]*run.Searcher, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	shards := make([]*run.Searcher, len(ranges))
-	var loading sync.WaitGroup
-	for i, tiles := range ranges {
-		loading.Go(func() {
-			var err error
-			own := run.Extent{Source: x, Tiles: tiles}
-			if panicked := run.Protect(func() { shards[i], err = g.members[i].LoadTiles(ctx, own, later[i]) }); panicked != nil {
-				err = panicked
-			}
-			if err != nil {
-				shards[i] = nil
-				cancel(fmt.Errorf("device %d of %d: %w", i+1, len(g.members), err))
-			}
-		})
-	}
-	loading.Wait()
-	if ctx.Err() == nil {
+	err := callAll(ctx, len(ranges), func(ctx context.Context, i int) error {
+		s, err := g.members[i].LoadTiles(ctx, run.Extent{Source: x, Tiles: ranges[i]}, later[i])
+		if err == nil {
+			shards[i] = s
+		}
+		return err
+	}, func(i int, err error) error { return fmt.Errorf("device %d of %d: %w", i+1, len(g.members), err) })
+	if err == nil {
 		return shards, nil
 	}
-	errs := []error{context.Cause(ctx)} // the others ended because of this one
-	for _, s := range shards {
-		if s != nil {
-			errs = append(errs, s.Close())
+	loaded := slices.DeleteFunc(shards, func(s *run.Searcher) bool { return s == nil })
+	return nil, errors.Join(err, run.CloseAll(slices.Values(loaded)))
+}
+
+// callAll calls members at the same time, the first one on this goroutine. It returns the first error, as it is to be told; the others
+// end because of it, and are waited for. A panic is an error like any other.
+func callAll(ctx context.Context, members int, call func(ctx context.Context, i int) error, told func(i int, err error) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	one := func(i int) {
+		var err error
+		if panicked := run.Protect(func() { err = call(ctx, i) }); panicked != nil {
+			err = panicked
+		}
+		if err != nil {
+			cancel(told(i, err))
 		}
 	}
-	return nil, errors.Join(errs...)
+	var others sync.WaitGroup
+	for i := 1; i < members; i++ {
+		others.Go(func() { one(i) })
+	}
+	one(0)
+	others.Wait()
+	return context.Cause(ctx)
 }
 
 // groupCapacity is the capacity of shards that run the same batches: what the least of them can take, the memory of
@@ -168,12 +170,4 @@ func groupCost(shards []*run.Searcher, p *gpuexec.Plan) int64 {
 		most = max(most, s.Cost(p))
 	}
 	return most
-}
-
-func closeShards(shards []*run.Searcher) error {
-	var errs []error
-	for _, s := range shards {
-		errs = append(errs, s.Close())
-	}
-	return errors.Join(errs...)
 }

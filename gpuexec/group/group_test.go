@@ -3,7 +3,6 @@ package group
 import (
 	"context"
 	"errors"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,28 +17,30 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/ngram"
+	"github.com/geniemq/geniemq/index/levenshtein"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/naive"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // groupOfTwo makes a group of two CPU engines that share a crew.
 func groupOfTwo(mode gpuexec.DeviceMode) *Group {
 	c := run.NewCrew(2)
-	return New([]*run.Engine{cpu.On(gpuexec.CPUOptions{}, c), cpu.On(gpuexec.CPUOptions{}, c)}, mode, c)
+	return New([]*run.Engine{cpu.On(c), cpu.On(c)}, mode, c)
 }
 
 // TestDevicesJoin compares the joining of sorted entries with a gate that sees all of them. Members that have compared their
 // first n entries give the distances of the first n of all.
 func TestDevicesJoin(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	for range 3000 {
 		b := &spreadBatch{}
 		var all []topk.Entry
 		var postings uint64
 		k, compared := 1+rng.IntN(30), rng.IntN(20)
-		distanceOf := func(e topk.Entry) float64 { return float64(e.ID() % 7) }
+		distanceOf := func(e topk.Entry) verify.Known { return verify.KnownScore(float64(e.ID() % 7)) }
 		for i := range 1 + rng.IntN(5) {
 			part := run.Job{Units: rng.Uint64N(100)}
 			postings += part.Units
@@ -63,7 +64,7 @@ func TestDevicesJoin(t *testing.T) {
 		for _, e := range all {
 			want.Offer(e)
 		}
-		job := run.Job{K: k, Entries: make([]topk.Entry, rng.IntN(9)), Known: make([]float64, rng.IntN(9))}
+		job := run.Job{K: k, Entries: make([]topk.Entry, rng.IntN(9)), Known: make([]verify.Known, rng.IntN(9))}
 		b.join(&job, 0)
 		expected := want.Finish(nil)
 		if len(job.Entries) != len(expected) || len(expected) > 0 && !reflect.DeepEqual(job.Entries, expected) || job.Units != postings {
@@ -73,7 +74,7 @@ func TestDevicesJoin(t *testing.T) {
 			t.Fatalf("%d distances of %d entries, members have compared %d", len(job.Known), len(expected), compared)
 		}
 		for rank, d := range job.Known {
-			if e := expected[len(expected)-1-rank]; d != distanceOf(e) && (!math.IsNaN(d) || rank < compared) {
+			if e := expected[len(expected)-1-rank]; d != distanceOf(e) && (d != verify.Unknown || rank < compared) {
 				t.Fatalf("the distance of rank %d is %v, want %v; members have compared %d", rank, d, distanceOf(e), compared)
 			}
 		}
@@ -85,7 +86,7 @@ type loading = func(ctx context.Context, h *run.Host, own run.Extent, later []ru
 
 // wrapped is a CPU engine whose loader of postings is wrapped.
 func wrapped(crew *run.Crew, wrap func(load loading) loading) *run.Engine {
-	e := cpu.On(gpuexec.CPUOptions{}, crew)
+	e := cpu.On(crew)
 	l := e.Loaders[postings.FamilyName]
 	l.Load = wrap(l.Load)
 	e.Loaders[postings.FamilyName] = l
@@ -109,9 +110,9 @@ func (s comparing) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace)
 	}
 	for _, job := range jobs {
 		for rank := range min(s.first, len(job.Entries)) {
-			distance := math.NaN() // too long a text
+			distance := verify.Unknown // too long a text
 			if e := job.Entries[len(job.Entries)-1-rank]; job.Rescore != nil && e.ID()%5 != 0 {
-				distance = float64(verify.EditDistance(job.Rescore.(*verify.Nearest).Text, []rune(s.index.Text(e.ID()))))
+				distance = verify.KnownScore(float64(levenshtein.Distance(job.Rescore.(*verify.Nearest).Text, []rune(s.index.Text(e.ID())))))
 				s.compared.Add(1)
 			}
 			job.Known = append(job.Known, distance)
@@ -129,8 +130,8 @@ func (s comparing) Scan(_ context.Context, jobs []*run.ScanJob, _ *gpuexec.Trace
 		var hits []gpuexec.Hit
 		for id := s.tiles.Base(); id < s.tiles.Base()+s.tiles.Objects(s.index.Objects()); id++ {
 			text := []rune(s.index.Text(id))
-			if d := verify.EditDistance(r.Nearest().Text, text); d <= r.Within() {
-				if count := uint32(ngram.Overlap(r.Nearest().Text, text, 3)); count >= job.MinCount {
+			if d := levenshtein.Distance(r.Nearest().Text, text); d <= r.Within() {
+				if count := uint32(naive.GramOverlap(r.Nearest().Text, text, 3)); count >= job.MinCount {
 					hits = append(hits, gpuexec.Hit{ID: id, Count: count, Score: float64(d)})
 				}
 			}
@@ -147,7 +148,7 @@ func (s comparing) Scan(_ context.Context, jobs []*run.ScanJob, _ *gpuexec.Trace
 
 // TestDevicesSequences: members of a group compare where they find, and the answers are those of one engine.
 func TestDevicesSequences(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	texts := make([]string, 2*store.TileObjects+100)
 	bases := make([]string, 2000)
 	for i := range bases {
@@ -247,7 +248,7 @@ func brokenGroup(mode gpuexec.DeviceMode, load func() error, match func(context.
 // TestDevicesErrors: what a member does wrong reaches the caller, the others are not left alone, and the group goes on.
 func TestDevicesErrors(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	w := enginetest.RandomWorld(t, rng, 2*store.TileObjects+99)
 	for w.Index.Attributes()[0].Postings == 0 { // members are not called for what nothing can match
 		w = enginetest.RandomWorld(t, rng, 2*store.TileObjects+99)
@@ -375,7 +376,7 @@ func TestReplicasShareBatches(t *testing.T) {
 // TestDevicesLater: members hear of what they will hold of later indexes: all of it, or their ranges, and nothing of an index
 // with fewer tiles than there are members.
 func TestDevicesLater(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	large, small := enginetest.RandomWorld(t, rng, 3*store.TileObjects).Index, enginetest.RandomWorld(t, rng, 10).Index
 	for _, mode := range gpuexec.DeviceModes() {
 		crew := run.NewCrew(1)

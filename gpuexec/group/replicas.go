@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/geniemq/geniemq/gpuexec"
@@ -60,4 +61,4 @@ func (s *replicaSearcher) Capacity() gpuexec.Capacity {
 
 func (s *replicaSearcher) Cost(p *gpuexec.Plan) int64 { return groupCost(s.shards, p) }
 
-func (s *replicaSearcher) Close() error { return closeShards(s.shards) }
+func (s *replicaSearcher) Close() error { return run.CloseAll(slices.Values(s.shards)) }

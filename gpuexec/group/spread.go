@@ -2,14 +2,15 @@ package group
 
 import (
 	"context"
-	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
+	"github.com/geniemq/geniemq/index/filter"
+	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/pool"
 )
 
 // A spreadSearcher is an index in ranges of tiles, each on a device of its own. For each family there is a matcher over those of
@@ -27,6 +28,7 @@ func newSpreadSearcher(x gpuexec.Source, crew *run.Crew, shards []*run.Searcher,
 			m.matchers[i] = s.Matcher(family)
 			m.objects = append(m.objects, int(ranges[i].Objects(x.Objects())))
 		}
+		m.Matcher = m.matchers[0]
 		matchers[family] = m
 	}
 	return &spreadSearcher{run.NewSearcher(x, crew, matchers, gpuexec.Capacity{}), shards}
@@ -36,7 +38,7 @@ func (s *spreadSearcher) Capacity() gpuexec.Capacity { return groupCapacity(s.sh
 
 func (s *spreadSearcher) Cost(p *gpuexec.Plan) int64 { return groupCost(s.shards, p) }
 
-func (s *spreadSearcher) Close() error { return closeShards(s.shards) }
+func (s *spreadSearcher) Close() error { return run.CloseAll(slices.Values(s.shards)) }
 
 // spreadMatcher hands a batch's jobs to all matchers at the same time and joins what they find. Each has its own copy of
 // every job, with the k that its objects allow.
@@ -51,10 +53,11 @@ func (s *spreadSearcher) Close() error { return closeShards(s.shards) }
 // An error of a matcher concerns all jobs. It ends the context of the others, which are waited for: no matcher works on a
 // job after match has returned.
 type spreadMatcher struct {
-	crew     *run.Crew
-	matchers []run.Matcher
-	objects  []int     // by matcher
-	batches  sync.Pool // of *spreadBatch
+	run.Matcher // the first one, to check plans: all hold the same structure. What is of one device the searcher asks its shards
+	crew        *run.Crew
+	matchers    []run.Matcher
+	objects     []int // by matcher
+	batches     pool.Of[spreadBatch]
 }
 
 // spreadBatch is the memory of one call: by matcher, its copies of the jobs.
@@ -62,18 +65,6 @@ type spreadBatch struct {
 	jobs  [][]run.Job
 	round [][]*run.Job
 }
-
-// Check implements run.Matcher: all hold the same structure.
-func (m *spreadMatcher) Check(p *gpuexec.Plan) (bound uint32, err error) {
-	return m.matchers[0].Check(p)
-}
-
-// Cost, Residence and Close are not asked: the searcher asks those of its shards.
-func (m *spreadMatcher) Cost(*gpuexec.Plan) int64 { return 0 }
-
-func (m *spreadMatcher) Residence() run.Residence { return run.Residence{} }
-
-func (m *spreadMatcher) Close() error { return nil }
 
 // Match adds the stages of the matcher that took longest; waiting for the others and joining belong to Select.
 func (m *spreadMatcher) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace) error {
@@ -85,44 +76,44 @@ func (m *spreadMatcher) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.T
 	traces := newTraces(t, len(m.matchers))
 	err := m.callAll(ctx, func(ctx context.Context, i int) error {
 		defer traces.end(i)
-		return m.matchers[i].Match(ctx, b.round[i], traces.of(i))
+		return m.matchers[i].Match(ctx, b.round[i], traces.of[i])
 	})
 	if err != nil {
 		return err
 	}
-	ended := traces.addLongest()
+	ended := traces.addLongest(t)
 	steps := 0
 	for _, job := range jobs {
 		steps += job.K
 	}
 	const step = 4 // nanoseconds
-	err = m.crew.Each(ctx, len(jobs), steps*step, func(i int) { b.join(jobs[i], i) })
+	joiner, ranked := m.Matcher.(run.Joiner)
+	err = m.crew.Each(ctx, len(jobs), steps*step, func(i int) {
+		if ranked {
+			joiner.Join(jobs[i], b.parts(i))
+		} else {
+			b.join(jobs[i], i)
+		}
+	})
 	if t != nil {
 		t.Select += time.Since(ended)
 	}
 	return err
 }
 
-// callAll calls all matchers, the first one on this goroutine.
+// Passing implements run.Passer where the members do: a member's objects follow those of the one before, and fill words.
+func (m *spreadMatcher) Passing(ctx context.Context, query run.Filtering) (filter.Set, error) {
+	sets := make([]filter.Set, len(m.matchers))
+	err := m.callAll(ctx, func(ctx context.Context, i int) (err error) {
+		sets[i], err = m.matchers[i].(run.Passer).Passing(ctx, query)
+		return err
+	})
+	return slices.Concat(sets...), err
+}
+
+// callAll calls all matchers.
 func (m *spreadMatcher) callAll(ctx context.Context, call func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	one := func(i int) {
-		var err error
-		if panicked := run.Protect(func() { err = call(ctx, i) }); panicked != nil {
-			err = panicked
-		}
-		if err != nil {
-			cancel(err)
-		}
-	}
-	var others sync.WaitGroup
-	for i := range m.matchers[1:] {
-		others.Go(func() { one(i + 1) })
-	}
-	one(0)
-	others.Wait()
-	return context.Cause(ctx)
+	return callAll(ctx, len(m.matchers), call, func(_ int, err error) error { return err })
 }
 
 // Scan lets each matcher scan the objects that it holds. What all have found is the job's, of which its rescorer takes the best; a
@@ -139,12 +130,12 @@ func (m *spreadMatcher) Scan(ctx context.Context, jobs []*run.ScanJob, t *gpuexe
 	traces := newTraces(t, len(m.matchers))
 	err := m.callAll(ctx, func(ctx context.Context, i int) error {
 		defer traces.end(i)
-		return m.matchers[i].Scan(ctx, copies[i], traces.of(i))
+		return m.matchers[i].Scan(ctx, copies[i], traces.of[i])
 	})
 	if err != nil {
 		return err
 	}
-	if ended := traces.addLongest(); t != nil {
+	if ended := traces.addLongest(t); t != nil {
 		t.Verify += time.Since(ended)
 	}
 	for j, job := range jobs {
@@ -159,21 +150,15 @@ func (m *spreadMatcher) Scan(ctx context.Context, jobs []*run.ScanJob, t *gpuexe
 
 // take makes each matcher's copies of the jobs, with the memory of an earlier call.
 func (m *spreadMatcher) take(jobs []*run.Job) *spreadBatch {
-	b, _ := m.batches.Get().(*spreadBatch)
-	if b == nil {
-		b = &spreadBatch{jobs: make([][]run.Job, len(m.matchers)), round: make([][]*run.Job, len(m.matchers))}
-	}
+	b := m.batches.Get()
+	b.jobs, b.round = run.Resize(b.jobs, len(m.matchers)), run.Resize(b.round, len(m.matchers))
 	for i := range m.matchers {
-		own := b.jobs[i]
-		if cap(own) < len(jobs) {
-			own = append(own[:cap(own)], make([]run.Job, len(jobs)-cap(own))...)
-		}
-		own = own[:len(jobs)]
+		own := run.Resize(b.jobs[i], len(jobs))
 		b.jobs[i], b.round[i] = own, b.round[i][:0]
 		for j, job := range jobs {
 			own[j] = run.Job{
 				Query: job.Query, K: min(job.K, m.objects[i]), MinCount: job.MinCount, Bound: job.Bound, Rescore: job.Rescore,
-				Deadline: job.Deadline, Entries: own[j].Entries[:0], Known: own[j].Known[:0],
+				Deadline: job.Deadline, Work: job.Work, Begun: job.Begun, Hits: own[j].Hits[:0], Entries: own[j].Entries[:0], Known: own[j].Known[:0],
 			}
 			b.round[i] = append(b.round[i], &own[j])
 		}
@@ -186,19 +171,31 @@ func (m *spreadMatcher) release(b *spreadBatch) {
 	for i := range b.jobs {
 		for j := range b.jobs[i] {
 			b.jobs[i][j].Query, b.jobs[i][j].Rescore, b.jobs[i][j].Err = nil, nil, nil
+			b.jobs[i][j].Value, b.jobs[i][j].Begun = nil, nil
 		}
 	}
 	m.batches.Put(b)
 }
 
+// parts are the copies of a job.
+func (b *spreadBatch) parts(n int) []*run.Job {
+	parts := make([]*run.Job, len(b.jobs))
+	for i := range b.jobs {
+		parts[i] = &b.jobs[i][n]
+	}
+	return parts
+}
+
 // join gives job what the matchers have found for their copies of it, which have number n.
 func (b *spreadBatch) join(job *run.Job, n int) {
 	found, known := 0, 0 // entries; scores
+	job.Total = 0
 	for i := range b.jobs {
 		part := &b.jobs[i][n]
 		known += len(part.Known)
 		slices.Reverse(part.Known) // so that both end with the best
 		job.Units += part.Units
+		job.Total += part.Total
 		job.Candidates += part.Candidates
 		if job.Err == nil {
 			job.Err = part.Err
@@ -224,7 +221,7 @@ func (b *spreadBatch) join(job *run.Job, n int) {
 		if known == 0 {
 			continue
 		}
-		score := math.NaN()
+		score := verify.Unknown
 		if last := len(part.Known) - 1; last >= 0 {
 			score, part.Known = part.Known[last], part.Known[:last]
 			known--
@@ -233,39 +230,30 @@ func (b *spreadBatch) join(job *run.Job, n int) {
 	}
 }
 
-// traces are those of matchers that work at the same time, for one trace of all. Without one nothing is measured.
+// traces are those of matchers that work at the same time. A matcher's is nil where none is wanted.
 type traces struct {
-	all   *gpuexec.Trace
 	each  []gpuexec.Trace
+	of    []*gpuexec.Trace
 	ended []time.Time
 }
 
 func newTraces(all *gpuexec.Trace, matchers int) *traces {
-	if all == nil {
-		return &traces{}
+	t := &traces{of: make([]*gpuexec.Trace, matchers), ended: make([]time.Time, matchers)}
+	if all != nil {
+		t.each = make([]gpuexec.Trace, matchers)
+		for i := range t.each {
+			t.of[i] = &t.each[i]
+		}
 	}
-	return &traces{all: all, each: make([]gpuexec.Trace, matchers), ended: make([]time.Time, matchers)}
+	return t
 }
 
-// of is the trace of a matcher.
-func (t *traces) of(i int) *gpuexec.Trace {
-	if t.all == nil {
-		return nil
-	}
-	return &t.each[i]
-}
+func (t *traces) end(i int) { t.ended[i] = time.Now() }
 
-func (t *traces) end(i int) {
-	if t.all != nil {
-		t.ended[i] = time.Now()
+// addLongest adds the trace of the matcher that took longest to that of all, and returns when the last one has ended.
+func (t *traces) addLongest(all *gpuexec.Trace) time.Time {
+	if all != nil {
+		all.Add(slices.MaxFunc(t.each, func(a, b gpuexec.Trace) int { return int(a.Sum() - b.Sum()) }))
 	}
-}
-
-// addLongest adds the trace of the matcher that took longest, and returns when the last one has ended.
-func (t *traces) addLongest() time.Time {
-	if t.all == nil {
-		return time.Time{}
-	}
-	t.all.Add(slices.MaxFunc(t.each, func(a, b gpuexec.Trace) int { return int(a.Sum() - b.Sum()) }))
 	return slices.MaxFunc(t.ended, time.Time.Compare)
 }

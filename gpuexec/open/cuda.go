@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
+	"github.com/geniemq/geniemq/gpuexec/cuda/neighbours"
 	"github.com/geniemq/geniemq/gpuexec/group"
 	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/kernels"
 )
 
@@ -34,12 +37,9 @@ func (f Families) cuda(opts gpuexec.CUDAOptions) (gpuexec.Engine, error) {
 	for _, ordinal := range devices {
 		e, err := device.Open(opts, ordinal, crew, images)
 		if err != nil {
-			errs := []error{fmt.Errorf("opening device %d: %w", ordinal, err)}
-			for _, m := range members {
-				errs = append(errs, m.Close())
-			}
-			return nil, errors.Join(errs...)
+			return nil, errors.Join(fmt.Errorf("opening device %d: %w", ordinal, err), run.CloseAll(slices.Values(members)))
 		}
+		e.Loaders[distance.FamilyName] = neighbours.Loader(e)
 		maps.Copy(e.Loaders, f.CUDA)
 		members = append(members, e.Engine)
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
+	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
+	"github.com/geniemq/geniemq/gpuexec/cuda/rescoring"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/verify"
@@ -20,14 +22,11 @@ func Forms(ctx context.Context, x gpuexec.Source, texts verify.Texts) ([]gpuexec
 		return nil, nil
 	}
 	own := plan.Extent{Lists: lists, Tiles: run.AllTiles(x)}
-	var laid *plan.Texts
-	if texts != nil {
-		var err error
-		if laid, err = plan.SurveyTexts(ctx, texts, own.Tiles, run.NewCrew(0)); err != nil {
-			return nil, err
-		}
+	originals, err := rescoring.Survey(ctx, x, texts, own.Tiles, run.NewCrew(0))
+	if err != nil {
+		return nil, err
 	}
-	p, err := plan.Place(&plan.Device{BoundColumns: plan.MaxColumns}, own, laid, nil, plan.Limits{Memory: math.MaxInt64})
+	p, err := plan.Place(&plan.Device{BoundColumns: plan.MaxColumns, Profile: profile.Of("")}, own, originals, nil, plan.Limits{Memory: math.MaxInt64})
 	if err != nil {
 		return nil, err
 	}

@@ -47,3 +47,4 @@ type words struct{}
 
 func (words) Objects() uint32    { return 3000 }
 func (words) Text(uint32) string { return "word" }
+func (words) TextBytes() int64   { return 12_000 }

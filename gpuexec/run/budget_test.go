@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/gpuexec/enginetest"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestBudget: whatever is reserved and given back, at the same time by many, what is free and what is held are all of it, and
@@ -18,7 +18,7 @@ func TestBudget(t *testing.T) {
 	b := NewBudget(2, all)
 	var users sync.WaitGroup
 	for user := range 4 {
-		rng := enginetest.NewRand(t)
+		rng := seeded.Rand(t)
 		users.Go(func() {
 			for range 500 {
 				wanted := []gpuexec.Holding{{Owner: fmt.Sprint(user), Form: "a", Bytes: rng.Int64N(300)}, {Owner: fmt.Sprint(user), Form: "b", Bytes: rng.Int64N(300)}}

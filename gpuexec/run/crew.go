@@ -92,14 +92,12 @@ func (s *Shift) sit(ctx context.Context) bool {
 		if wait <= 0 {
 			break
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-s.crew.shares:
 			s.share = true
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-ended:
 		}
-		timer.Stop()
 		if ctx != nil && ctx.Err() != nil {
 			s.stand()
 			return false
@@ -150,6 +148,11 @@ func (s *Shift) Spend(work int) {
 // look at ctx themselves. A panic in a unit ends the run with a *PanicError; where a unit is not one plan's work, what
 // belongs to a plan should be protected on its own.
 func (c *Crew) Run(ctx context.Context, units int, work func(s *Shift, unit int)) error {
+	return c.runOn(ctx, c.Size(), units, work)
+}
+
+// runOn is Run on at most so many cores.
+func (c *Crew) runOn(ctx context.Context, cores, units int, work func(s *Shift, unit int)) error {
 	var next atomic.Int64
 	var failed atomic.Pointer[error]
 	background := gpuexec.PaceOf(ctx).Background
@@ -171,7 +174,7 @@ func (c *Crew) Run(ctx context.Context, units int, work func(s *Shift, unit int)
 		}
 	}
 	var others sync.WaitGroup
-	for range min(units, c.Size()) - 1 {
+	for range min(units, cores, c.Size()) - 1 {
 		others.Go(worker)
 	}
 	if units > 0 {
@@ -187,19 +190,24 @@ func (c *Crew) Run(ctx context.Context, units int, work func(s *Shift, unit int)
 	return nil
 }
 
-// Each executes work for the units 0 to units-1, which together take about so many nanoseconds, in stretches that are worth
-// waking another core for. So little work stays on this goroutine.
+// Each executes work for the units 0 to units-1, which together take about so many nanoseconds, on as many cores as are worth waking. So
+// little work stays on this goroutine. Units are dealt in stretches, some for each core: cores wake one after the other and have other work, so equal
+// shares would end with the last to come.
 func (c *Crew) Each(ctx context.Context, units, nanoseconds int, work func(unit int)) error {
-	const worth = 100_000
-	stretches := min(units, nanoseconds/worth)
-	if stretches < 2 || c.Size() == 1 {
+	const (
+		worth = 25_000 // nanoseconds that a core is woken for
+		deal  = 4      // stretches for each core
+	)
+	cores := min(units, nanoseconds/worth, c.Size())
+	if cores < 2 {
 		return Protect(func() {
 			for i := range units {
 				work(i)
 			}
 		})
 	}
-	return c.Run(ctx, stretches, func(_ *Shift, stretch int) {
+	stretches := min(units, deal*cores)
+	return c.runOn(ctx, cores, stretches, func(_ *Shift, stretch int) {
 		for i := units * stretch / stretches; i < units*(stretch+1)/stretches; i++ {
 			work(i)
 		}

@@ -6,15 +6,18 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index/lsh"
 )
 
 // Host is what an engine gives its loaders and matchers.
 type Host struct {
 	Crew   *Crew
 	Budget *Budget
-	Device any // what else the engine's own loaders need; no other looks at it
+	Device any      // what else the engine's own loaders need; no other looks at it
+	Kept   sync.Map // what loaders keep as long as the engine is there, by keys of types of their own
 }
 
 // Loader makes the structures of one family resident on one engine.
@@ -37,15 +40,22 @@ type Engine struct {
 	Loaders  Loaders
 	Capacity gpuexec.Capacity // but for what depends on the index
 	Release  func() error     // of the device; may be nil
+	// Hashes lays hash functions out on the device. nil: it does not hash.
+	Hashes func(f *lsh.Functions) (lsh.Hasher, error)
 }
 
-// Info implements gpuexec.Engine.
 func (e *Engine) Info() gpuexec.Info { return e.About }
 
-// Memory implements gpuexec.Engine.
 func (e *Engine) Memory() []gpuexec.Holding { return e.Host.Budget.Holdings() }
 
-// Close implements gpuexec.Engine.
+// Hasher implements lsh.Engine.
+func (e *Engine) Hasher(f *lsh.Functions) (lsh.Hasher, error) {
+	if e.Hashes == nil {
+		return nil, nil
+	}
+	return e.Hashes(f)
+}
+
 func (e *Engine) Close() error {
 	if e.Release == nil {
 		return nil
@@ -53,7 +63,6 @@ func (e *Engine) Close() error {
 	return e.Release()
 }
 
-// Load implements gpuexec.Engine.
 func (e *Engine) Load(ctx context.Context, x gpuexec.Source, later ...gpuexec.Source) (gpuexec.Searcher, error) {
 	if err := CheckSources(x, later...); err != nil {
 		return nil, err
@@ -94,7 +103,7 @@ func (e *Engine) load(ctx context.Context, own Extent, later []Extent) (map[stri
 		}
 		m, err := e.Loaders[family].Load(ctx, e.Host, own, later)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("loading %s of index %s: %w", family, own.Source.Name(), err), closeAll(matchers))
+			return nil, errors.Join(fmt.Errorf("loading %s of index %s: %w", family, own.Source.Name(), err), CloseAll(maps.Values(matchers)))
 		}
 		matchers[family] = m
 	}

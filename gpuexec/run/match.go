@@ -14,6 +14,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/topk"
+	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/index/verify"
 )
 
@@ -37,6 +38,26 @@ type Matcher interface {
 	Close() error
 }
 
+// Filtering is a query that may have a filter. Only families whose matchers are Passers have such queries.
+type Filtering interface {
+	// Filtering says that it has one, that it asks for nothing else (the hits are the first objects that pass), and that it asks for
+	// Job.Total: then it is matched even where no count can be a hit's.
+	Filtering() (filtered, only, total bool)
+}
+
+// Passer is a matcher whose queries may have filters.
+type Passer interface {
+	// Passing returns which of the matcher's objects pass the filter of a query that was checked; the first object of its first tile is
+	// that of the first bit. It is asked on the way to a scan of all objects on the host.
+	Passing(ctx context.Context, query Filtering) (filter.Set, error)
+}
+
+// Joiner is a matcher of a family with an order of its own (Job.Ranked), which knows how answers of several ranges of tiles become one.
+type Joiner interface {
+	// Join makes the answer of a job of those of its copies, each of which was matched on a range of tiles.
+	Join(job *Job, parts []*Job)
+}
+
 // Residence is how a structure lies on its device; gpuexec.Capacity says what the fields mean.
 type Residence struct {
 	IndexBytes, DeviceBytes int64
@@ -52,20 +73,40 @@ type Job struct {
 	Bound    uint32         // no object has a higher count
 	Rescore  verify.Rescore // unless nil: the entries will be scored so; a matcher that can may begin with it
 	Deadline time.Time      // a matcher that takes long may end the job with ErrDeadline then; zero: never
+	Work     time.Duration  // Plan.Work, for a matcher whose work nothing else bounds: it ends the job with ErrWork beyond; 0: no bound
 
 	Entries []topk.Entry // the best K, the best one last; the memory is reused
-	// Known are the scores of the first entries, the best one first, where the matcher has computed them: NaN of those that it
+	Total   uint64       // Answer.Total, where the query wants it
+	// Known is what the matcher has computed of the first entries, the best one first, for their scores: Unknown of those that it
 	// has not, empty where it has none.
-	Known []float64
+	Known []verify.Known
+	// Hits, with Ranked, are the answer of a family that orders objects otherwise than by counts, in its order, with scores; the memory is reused.
+	// There are no Entries then. Approximate: they are not certain to be the first of all objects.
+	Hits                []gpuexec.Hit
+	Ranked, Approximate bool
+
+	// Spent is the time of cores that a Ranked job has taken, in all calls. Postponed: it is not done, since the allowance of the call is spent (gpuexec.Pace), and is for
+	// another call. Begun is what it has come to then, which that call gets; nil: nothing.
+	Spent     time.Duration
+	Postponed bool
+	Begun     Begun
+
 	Value any   // Answer.Value
 	Err   error // concerns this job alone; entries mean nothing then
 	// What the matcher adds to: the work done, and entries that passed the Gate.
 	Units, Candidates uint64
 }
 
+// Begun is what a matcher keeps of a job that it was interrupted at. A matcher of the same structure goes on with it, on whatever engine.
+type Begun interface {
+	// Left estimates how much more time of a core it takes.
+	Left() time.Duration
+}
+
 // A ScanJob asks for the best of all objects that a matcher holds: what is left of a plan where no number of candidates
 // can certify an answer.
 type ScanJob struct {
+	Query    any             // Plan.Query: of its objects only those that pass its filter are sought
 	Rescorer verify.Rescorer // what is sought, and what was found so far; only to be read
 	MinCount uint32          // 0 admits objects that match nothing
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/index/verify"
 )
 
@@ -26,6 +27,8 @@ type rescoring struct {
 	begun bool        // candidates are those of this round
 	rest  uint32      // objects that are no candidates have a count of at most that
 	parts []*scanPart // of a scan on the host that has begun
+	// passing are the objects that it may find.
+	passing filter.Set
 
 	spent  atomic.Int64  // nanoseconds of cores
 	before time.Duration // of that, before this call
@@ -34,8 +37,7 @@ type rescoring struct {
 	rescorer   verify.Rescorer
 	stint      stint
 	candidates []verify.Candidate
-	known      []float64 // their scores, while the job is interrupted (Job.Known)
-	hits       []verify.Scored
+	known      []verify.Known // of them, while the job is interrupted (Job.Known)
 }
 
 type rescoringState uint8
@@ -52,11 +54,8 @@ const maxCandidates = gpuexec.MaxK
 
 // rescoring begins that of a plan.
 func (p *Searcher) rescoring() *rescoring {
-	s, _ := p.rescorings.Get().(*rescoring)
-	if s == nil {
-		s = new(rescoring)
-	}
-	s.state, s.exact, s.ready, s.begun, s.parts, s.before = rescoringMatched, false, false, false, nil, 0
+	s := p.rescorings.Get()
+	s.state, s.exact, s.ready, s.begun, s.parts, s.passing, s.before = rescoringMatched, false, false, false, nil, nil, 0
 	s.spent.Store(0)
 	return s
 }
@@ -64,13 +63,17 @@ func (p *Searcher) rescoring() *rescoring {
 // unfinished is what the searcher keeps of a plan that was interrupted.
 type unfinished struct {
 	rescoring         *rescoring // nil: there was nothing worth keeping
+	begun             Begun      // of a plan that is not rescored: what its matcher keeps; nil: nothing
 	k                 int
 	bound             uint32
 	units, candidates uint64
+	total             uint64
 }
 
-// Left implements gpuexec.Unfinished.
 func (u *unfinished) Left() time.Duration {
+	if u.begun != nil {
+		return u.begun.Left()
+	}
 	if u.rescoring == nil {
 		return 0
 	}
@@ -83,6 +86,7 @@ func (j *planJob) resume(u *unfinished) {
 	u.rescoring = nil
 	j.rescoring, s.before = s, time.Duration(s.spent.Load())
 	j.match.K, j.match.Bound, j.match.Units, j.match.Candidates = u.k, u.bound, u.units, u.candidates
+	j.match.Total = u.total
 	j.match.Known = append(j.match.Known, s.known...)
 }
 
@@ -90,8 +94,11 @@ func (j *planJob) resume(u *unfinished) {
 func (j *planJob) interrupt() {
 	s := j.rescoring
 	u := &unfinished{}
-	j.answer.Unfinished, j.answer.Rescoring = u, time.Duration(s.spent.Load())
-	if !s.ready {
+	j.answer.Unfinished = u
+	if s == nil {
+		return
+	}
+	if j.answer.Rescoring = time.Duration(s.spent.Load()); !s.ready {
 		return // what the matcher found takes more memory than time, and there may be many like this
 	}
 	if s.state == rescoringMatched && !s.begun {
@@ -100,6 +107,7 @@ func (j *planJob) interrupt() {
 	s.known = append(s.known[:0], j.match.Known...)
 	u.rescoring, j.rescoring = s, nil
 	u.k, u.bound, u.units, u.candidates = j.match.K, j.match.Bound, j.match.Units, j.match.Candidates
+	u.total = j.match.Total
 }
 
 // left is unfinished.Left.
@@ -192,11 +200,8 @@ func (j *planJob) answerScores() {
 	if a.Err = j.match.Err; a.Err != nil {
 		return
 	}
-	s.hits = s.rescorer.Hits(s.hits[:0])
-	a.Hits = slices.Grow(a.Hits, len(s.hits))
-	for _, h := range s.hits {
-		a.Hits = append(a.Hits, gpuexec.Hit{ID: h.ID, Count: h.Count, Score: h.Score})
-	}
+	a.Total = j.match.Total
+	a.Hits = s.rescorer.Hits(a.Hits)
 	a.Exact, a.Scored, a.Value = s.exact, true, j.match.Value
 	setMCK(a, j.plan.Wanted())
 }

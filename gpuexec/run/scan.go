@@ -2,6 +2,8 @@ package run
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -23,7 +25,7 @@ func (p *Searcher) scan(ctx context.Context, b *batch, t *gpuexec.Trace) error {
 		for _, job := range b.pending {
 			s := job.rescoring
 			switch {
-			case job.matcher != i:
+			case job.matcher != i || s == nil:
 			case s.state == rescoringScan && s.parts != nil:
 				left = append(left, job)
 			case s.state == rescoringScan || s.state == rescoringWiden && 2*job.match.K*objectsOfCandidate > int(p.source.Objects()):
@@ -46,7 +48,7 @@ func (p *Searcher) scan(ctx context.Context, b *batch, t *gpuexec.Trace) error {
 func (p *Searcher) scanByMatcher(ctx context.Context, b *batch, m Matcher, jobs []*planJob, t *gpuexec.Trace) (left []*planJob, err error) {
 	var scans []*ScanJob
 	for _, job := range jobs {
-		scans = append(scans, &ScanJob{Rescorer: job.rescoring.rescorer, MinCount: job.plan.MinCount})
+		scans = append(scans, &ScanJob{Query: job.plan.Query, Rescorer: job.rescoring.rescorer, MinCount: job.plan.MinCount})
 	}
 	for len(scans) > 0 && !b.pace.over() {
 		n := len(scans)
@@ -110,6 +112,13 @@ func (p *Searcher) scanOnHost(ctx context.Context, b *batch, jobs []*planJob) er
 	for _, job := range jobs {
 		s := job.rescoring
 		if s.parts == nil {
+			if err := p.choosePassing(ctx, job); err != nil {
+				if failed := (*gpuexec.PanicError)(nil); !errors.As(err, &failed) {
+					return err
+				}
+				job.fail(err)
+				continue
+			}
 			s.parts = p.scanParts(ranges)
 		}
 		for _, part := range s.parts {
@@ -132,7 +141,7 @@ func (p *Searcher) scanOnHost(ctx context.Context, b *batch, jobs []*planJob) er
 				part.rescorer = job.rescoring.rescorer.Part(part.rescorer)
 				part.seeded = true
 			}
-			part.next, err = part.rescorer.Scan(part.next, part.end, job.plan.MinCount, part.stint.pace, b.pace.Grain)
+			part.next, err = part.rescorer.Scan(part.next, part.end, job.plan.MinCount, job.rescoring.passing, part.stint.pace, b.pace.Grain)
 		})
 		mu.Lock()
 		defer mu.Unlock()
@@ -156,12 +165,29 @@ func (p *Searcher) scanOnHost(ctx context.Context, b *batch, jobs []*planJob) er
 				p.parts.Put(part)
 			}
 		}
-		s.parts = nil
+		s.parts, s.passing = nil, nil
 		if job.match.Err == nil {
 			s.state, s.exact = rescoringDone, true
 		}
 	}
 	return nil
+}
+
+// choosePassing finds out which objects a scan may find.
+func (p *Searcher) choosePassing(ctx context.Context, job *planJob) (err error) {
+	q, ok := job.plan.Query.(Filtering)
+	if !ok {
+		return nil
+	}
+	if filtered, _, _ := q.Filtering(); !filtered {
+		return nil
+	}
+	passer, ok := p.matchers[job.matcher].(Passer)
+	if !ok {
+		return fmt.Errorf("scanning %s of index %s: its matcher has no filters", job.plan.Family, p.source.Name())
+	}
+	job.rescoring.passing, err = passer.Passing(ctx, q)
+	return err
 }
 
 // scanParts cuts the index into ranges of tiles.
@@ -172,10 +198,7 @@ func (p *Searcher) scanParts(ranges int) []*scanPart {
 		return uint32(min(uint64(tiles*i/ranges)*TileObjects, uint64(p.source.Objects())))
 	}
 	for i := range parts {
-		part, _ := p.parts.Get().(*scanPart)
-		if part == nil {
-			part = new(scanPart)
-		}
+		part := p.parts.Get()
 		part.seeded, part.first, part.next, part.end = false, border(i), border(i), border(i+1)
 		parts[i] = part
 	}

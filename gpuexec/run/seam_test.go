@@ -16,7 +16,10 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/group"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
+	"github.com/geniemq/geniemq/index/filter"
+	"github.com/geniemq/geniemq/index/refusal"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // What a kind of structure needs to be searched: a Source that has it, a Matcher, a Loader in an engine's map, and, for an order of
@@ -142,7 +145,7 @@ type nearer struct {
 	best    []verify.Scored
 }
 
-func (r *nearer) Offer(c []verify.Candidate, _ []float64, pace verify.Pace, work int) error {
+func (r *nearer) Offer(c []verify.Candidate, _ []verify.Known, pace verify.Pace, work int) error {
 	for ; r.offered < len(c); r.offered++ {
 		if work == 0 || r.offered%work == 0 {
 			if err := pace(); err != nil {
@@ -154,7 +157,7 @@ func (r *nearer) Offer(c []verify.Candidate, _ []float64, pace verify.Pace, work
 	return nil
 }
 
-func (r *nearer) Scan(lo, hi, minCount uint32, pace verify.Pace, work int) (uint32, error) {
+func (r *nearer) Scan(lo, hi, minCount uint32, _ filter.Set, pace verify.Pace, work int) (uint32, error) {
 	for id := lo; id < hi; id++ {
 		if s := r.scored(id); s.Count >= minCount {
 			r.Add([]verify.Scored{s})
@@ -203,7 +206,7 @@ func newEngine(crew *run.Crew, bytes int64) *run.Engine {
 // TestOwnFamily: structures of kinds that nobody knows here are searched, several in one batch, with a rescorer of their own, on one
 // engine and on groups.
 func TestOwnFamily(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	x := newNumbers(2*run.TileObjects + 77)
 	crew := run.NewCrew(2)
 	var engines []gpuexec.Engine
@@ -292,7 +295,7 @@ func TestFamiliesOfAnEngine(t *testing.T) {
 	query := uint32(3)
 	for _, family := range []string{"", "unsearchable", "absent", "postings"} {
 		a := enginetest.Search(t, s, []gpuexec.Plan{{Family: family, Query: &query, K: 1}, {Family: "digits", Query: &query, K: 1}})
-		var refused *gpuexec.PlanError
+		var refused *refusal.Error
 		if !errors.As(a[0].Err, &refused) || a[1].Err != nil || a[1].Hits[0].ID != 333 {
 			t.Errorf("family %q: %+v", family, a)
 		}

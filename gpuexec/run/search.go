@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"maps"
+	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index/refusal"
+	"github.com/geniemq/geniemq/internal/pool"
 )
 
 // A Searcher is a source on an engine: it checks plans, lets matchers count, and rescores. It owns its matchers. What a call
@@ -21,9 +25,9 @@ type Searcher struct {
 	matchers []Matcher // by family
 	capacity gpuexec.Capacity
 
-	batches    sync.Pool // of *batch
-	rescorings sync.Pool // of *rescoring
-	parts      sync.Pool // of *scanPart
+	batches    pool.Of[batch]
+	rescorings pool.Of[rescoring]
+	parts      pool.Of[scanPart]
 }
 
 // NewSearcher makes a searcher of matchers, by family. capacity is the engine's: the matchers add how they lie on it.
@@ -58,30 +62,25 @@ func (s *Searcher) family(name string) int { return slices.Index(s.families, nam
 // Families are those of the matchers.
 func (s *Searcher) Families() []string { return s.families }
 
-// Capacity implements gpuexec.Searcher.
 func (s *Searcher) Capacity() gpuexec.Capacity { return s.capacity }
 
-// Cost implements gpuexec.Searcher.
 func (s *Searcher) Cost(p *gpuexec.Plan) int64 {
 	if m := s.Matcher(p.Family); m != nil {
-		return m.Cost(p)
+		return m.Cost(p) * partsOf(p)
 	}
 	return 0
 }
 
-// Close implements gpuexec.Searcher.
-func (s *Searcher) Close() error {
-	matchers := make(map[string]Matcher)
-	for i, m := range s.matchers {
-		matchers[s.families[i]] = m
-	}
-	return closeAll(matchers)
-}
+func (s *Searcher) Close() error { return CloseAll(slices.Values(s.matchers)) }
 
-func closeAll(matchers map[string]Matcher) error {
+// Resize returns a slice of n elements: those that it had, up to its capacity, each with the memory that it holds, and zero ones.
+func Resize[T any](s []T, n int) []T { return slices.Grow(s[:cap(s)], max(0, n-cap(s)))[:n] }
+
+// CloseAll closes all of them, whatever the errors.
+func CloseAll[T io.Closer](all iter.Seq[T]) error {
 	var errs []error
-	for _, m := range matchers {
-		errs = append(errs, m.Close())
+	for c := range all {
+		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -100,6 +99,7 @@ type batch struct {
 type checked struct {
 	matcher int
 	bound   uint32
+	always  bool // matched even where no count can be a hit's
 	err     error
 }
 
@@ -109,7 +109,8 @@ type planJob struct {
 	matcher   int
 	plan      *gpuexec.Plan
 	answer    *gpuexec.Answer
-	rescoring *rescoring // with Plan.Rescore
+	rescoring *rescoring // with Plan.Rescore, while it is under way
+	answered  bool       // with Plan.Rescore
 }
 
 // expired is true when the plan's deadline has passed.
@@ -117,15 +118,11 @@ func (j *planJob) expired(now time.Time) bool {
 	return !j.plan.Deadline.IsZero() && !now.Before(j.plan.Deadline)
 }
 
-// Search implements gpuexec.Searcher.
 func (s *Searcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
 	if len(plans) != len(answers) {
 		return fmt.Errorf("searching: %d answers for %d plans", len(answers), len(plans))
 	}
-	b, _ := s.batches.Get().(*batch)
-	if b == nil {
-		b = new(batch)
-	}
+	b := s.batches.Get()
 	defer s.release(b)
 	b.pace.Pace = gpuexec.PaceOf(ctx)
 	b.pace.spent.Store(0)
@@ -133,53 +130,80 @@ func (s *Searcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []g
 		s.crew.enter()
 		defer s.crew.leave()
 	}
+	clock := stopwatch{on: t != nil}
+	clock.start()
 	if err := s.begin(ctx, b, plans, answers); err != nil {
 		return fmt.Errorf("checking a batch of %d: %w", len(plans), err)
 	}
+	clock.lap(&clock.host.Check)
 	if err := s.match(ctx, b, t); err != nil {
 		return fmt.Errorf("matching a batch of %d: %w", len(b.round), err)
 	}
-	hits := 0
-	for _, job := range b.round {
-		hits += len(job.match.Entries)
-	}
-	const hit = 3 // nanoseconds
-	err := s.crew.Each(ctx, len(b.plans), hits*hit, func(i int) {
-		if job := &b.plans[i]; job.rescoring == nil {
-			job.answerMatch()
-		}
-	})
-	if err != nil {
+	clock.lap(&clock.host.Match)
+	if err := s.answer(ctx, b); err != nil {
 		return fmt.Errorf("answering a batch of %d: %w", len(b.round), err)
 	}
+	clock.lap(&clock.host.Answer)
 	if err := s.rescore(ctx, b, t); err != nil {
 		return fmt.Errorf("rescoring a batch of %d: %w", len(b.round), err)
+	}
+	if clock.lap(&clock.host.Rescore); t != nil {
+		t.Host.Add(clock.host)
 	}
 	return nil
 }
 
-// check says whether the plan can be executed.
+// A stopwatch times the steps of a call, where somebody wants to know.
+type stopwatch struct {
+	on   bool
+	last time.Time
+	host gpuexec.HostTrace
+}
+
+func (w *stopwatch) start() {
+	if w.on {
+		w.last = time.Now()
+	}
+}
+
+// lap adds the time since the last lap.
+func (w *stopwatch) lap(to *time.Duration) {
+	if w.on {
+		now := time.Now()
+		*to += now.Sub(w.last)
+		w.last = now
+	}
+}
+
+// check says whether the plan can be executed. One that goes on was checked when it began.
 func (s *Searcher) check(p *gpuexec.Plan) (c checked) {
+	if u := resumes(p); u != nil {
+		return checked{matcher: s.family(p.Family), bound: u.bound}
+	}
 	if p.K < 1 || p.K > gpuexec.MaxK {
-		c.err = planErrorf("k is %d, it must be 1 to %d", p.K, gpuexec.MaxK)
+		c.err = refusal.New("k is %d, it must be 1 to %d", p.K, gpuexec.MaxK)
 		return c
 	}
 	if k := p.Wanted(); k < 1 || k > gpuexec.MaxK {
-		c.err = planErrorf("k is %d, it must be 1 to %d", k, gpuexec.MaxK)
+		c.err = refusal.New("k is %d, it must be 1 to %d", k, gpuexec.MaxK)
 		return c
 	}
 	if c.matcher = s.family(p.Family); c.matcher < 0 {
-		c.err = planErrorf("index %s has no structure %q that its engine can search: it has %q", s.source.Name(), p.Family, s.families)
+		c.err = refusal.New("index %s has no structure %q that its engine can search: it has %q", s.source.Name(), p.Family, s.families)
 		return c
 	}
 	if c.bound, c.err = s.matchers[c.matcher].Check(p); c.err != nil {
-		c.err = &gpuexec.PlanError{Reason: c.err.Error()}
+		c.err = &refusal.Error{Reason: c.err.Error()}
+		return c
+	}
+	if f, ok := p.Query.(Filtering); ok {
+		_, only, total := f.Filtering()
+		c.always = only || total
+		if only && (p.MinCount > 0 || p.Rescore != nil || p.Certify) {
+			c.err = refusal.New("a query that is a filter alone has no counts: it takes no min_count, rescoring or certificate")
+		}
 	}
 	return c
-}
-
-func planErrorf(format string, args ...any) error {
-	return &gpuexec.PlanError{Reason: fmt.Sprintf(format, args...)}
 }
 
 // resumes is what a plan goes on with, nil when it begins.
@@ -190,52 +214,37 @@ func resumes(p *gpuexec.Plan) *unfinished {
 	return nil
 }
 
-// checkAll checks the plans of a batch. How long that takes, some of the first ones tell.
+// checkAll checks the plans of a batch: the first ones on this core, and the others on as many as these show to be worth it.
 func (s *Searcher) checkAll(ctx context.Context, b *batch, plans []gpuexec.Plan) error {
-	b.checked = slices.Grow(b.checked[:0], len(plans))[:len(plans)]
-	check := func(i int) {
-		if u := resumes(&plans[i]); u != nil { // was checked when it began
-			b.checked[i] = checked{matcher: s.family(plans[i].Family), bound: u.bound}
-			return
-		}
-		b.checked[i] = s.check(&plans[i])
-	}
 	const (
-		step = 8
-		most = 8 * step              // plans that are checked to learn how long it takes
-		long = 50 * time.Microsecond // it is clear then
+		some   = 16 // of which the time is taken,
+		rounds = 3  // so often: the first ones find nothing in the core's caches
 	)
-	done := 0
-	few := func(n int) error { // the first of those that are left
-		n = min(n, len(plans)-done)
-		err := s.crew.Each(ctx, n, 0, func(i int) { check(done + i) })
-		done += n
-		return err
+	b.checked = slices.Grow(b.checked[:0], len(plans))[:len(plans)]
+	if len(plans) <= rounds*some {
+		return s.crew.Each(ctx, len(plans), 0, func(i int) { b.checked[i] = s.check(&plans[i]) })
 	}
-	if err := few(step); err != nil { // into caches that do not have them yet
-		return err
-	}
-	start, took := time.Now(), time.Duration(0)
-	for warm := done; done < len(plans) && done < warm+most && took < long; took = time.Since(start) {
-		if err := few(step); err != nil {
+	done, took := 0, time.Duration(math.MaxInt64)
+	for range rounds {
+		start := time.Now()
+		if err := s.crew.Each(ctx, some, 0, func(i int) { b.checked[done+i] = s.check(&plans[done+i]) }); err != nil {
 			return err
 		}
+		took = min(took, time.Since(start))
+		done += some
 	}
-	first, rest := done, len(plans)-done
-	each := int(took) / max(1, done-step)
-	return s.crew.Each(ctx, rest, each*rest, func(i int) { check(first + i) })
+	rest := len(plans) - done
+	return s.crew.Each(ctx, rest, int(took)*rest/some, func(i int) { b.checked[done+i] = s.check(&plans[done+i]) })
 }
 
 // begin checks the plans and makes jobs of the sound ones. A plan that matches nothing by its query alone, or in
 // an index without objects, gets its answer from an empty list of entries.
 func (s *Searcher) begin(ctx context.Context, b *batch, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
-	if cap(b.plans) < len(plans) {
-		b.plans = append(b.plans[:cap(b.plans)], make([]planJob, len(plans)-cap(b.plans))...)
-	}
-	b.plans = b.plans[:0]
+	b.plans = Resize(b.plans, len(plans))[:0]
 	if err := s.checkAll(ctx, b, plans); err != nil {
 		return err
 	}
+	objects := int(s.source.Objects())
 	for i := range plans {
 		plan, answer := &plans[i], &answers[i]
 		*answer = gpuexec.Answer{Hits: answer.Hits[:0]}
@@ -250,24 +259,22 @@ func (s *Searcher) begin(ctx context.Context, b *batch, plans []gpuexec.Plan, an
 		}
 		b.plans = b.plans[:len(b.plans)+1]
 		job := &b.plans[len(b.plans)-1]
-		*job = planJob{
-			plan: plan, answer: answer, matcher: c.matcher,
-			match: Job{Query: plan.Query, K: plan.Candidates(), MinCount: max(1, plan.MinCount), Bound: c.bound, Rescore: plan.Rescore,
-				Deadline: plan.Deadline, Entries: job.match.Entries[:0], Known: job.match.Known[:0]},
-		}
+		job.plan, job.answer, job.matcher = plan, answer, c.matcher // release has left the rest empty
+		m := &job.match
+		m.Query, m.K, m.MinCount, m.Bound = plan.Query, plan.Candidates(), max(1, plan.MinCount), c.bound
+		m.Rescore, m.Deadline, m.Work = plan.Rescore, plan.Deadline, plan.Work
 		if u := resumes(plan); u != nil {
 			job.resume(u)
 			b.pending = append(b.pending, job)
 			continue
 		}
+		if u, _ := plan.Unfinished.(*unfinished); u != nil {
+			m.Begun = u.begun
+		}
 		if plan.Rescore != nil {
-			job.rescoring = s.rescoring()
 			b.pending = append(b.pending, job)
 		}
-		if objects := s.source.Objects(); uint64(job.match.K) > uint64(objects) {
-			job.match.K = int(objects)
-		}
-		if job.match.K > 0 && job.match.MinCount <= c.bound {
+		if m.K = min(m.K, objects); m.K > 0 && (m.MinCount <= c.bound || c.always) {
 			b.round = append(b.round, job)
 		}
 	}
@@ -278,10 +285,16 @@ func (s *Searcher) begin(ctx context.Context, b *batch, plans []gpuexec.Plan, an
 func (s *Searcher) match(ctx context.Context, b *batch, t *gpuexec.Trace) error {
 	for i, m := range s.matchers {
 		b.jobs = b.jobs[:0]
+		var divisions []division
 		for _, job := range b.round {
-			if job.matcher == i {
-				b.jobs = append(b.jobs, &job.match)
+			if job.matcher != i {
+				continue
 			}
+			if d, ok := divide(&job.match); ok {
+				divisions, b.jobs = append(divisions, d), d.jobs(b.jobs)
+				continue
+			}
+			b.jobs = append(b.jobs, &job.match)
 		}
 		if len(b.jobs) == 0 {
 			continue
@@ -289,20 +302,33 @@ func (s *Searcher) match(ctx context.Context, b *batch, t *gpuexec.Trace) error 
 		if err := m.Match(ctx, b.jobs, t); err != nil {
 			return err
 		}
+		for i := range divisions {
+			divisions[i].join()
+		}
 	}
 	return nil
+}
+
+// answer makes hits of the entries of plans that are not rescored.
+func (s *Searcher) answer(ctx context.Context, b *batch) error {
+	const hit = 3 // nanoseconds
+	hits := 0
+	for i := range b.plans {
+		if job := &b.plans[i]; job.plan.Rescore == nil {
+			hits += len(job.match.Entries) + len(job.match.Hits)
+		}
+	}
+	return s.crew.Each(ctx, len(b.plans), hits*hit, func(i int) {
+		if job := &b.plans[i]; job.plan.Rescore == nil {
+			job.answerMatch()
+		}
+	})
 }
 
 // rescore brings the rescorings of a batch from candidates to answers, as far as the call's allowance goes.
 func (p *Searcher) rescore(ctx context.Context, b *batch, t *gpuexec.Trace) error {
 	for len(b.pending) > 0 {
-		err := p.crew.Run(ctx, len(b.pending), func(s *Shift, unit int) {
-			job := b.pending[unit]
-			if err := Protect(func() { job.score(ctx, p, b, s) }); err != nil {
-				job.fail(err)
-			}
-		})
-		if err != nil {
+		if err := p.rescoreOnce(ctx, b); err != nil {
 			return err
 		}
 		if err := p.scan(ctx, b, t); err != nil {
@@ -314,7 +340,12 @@ func (p *Searcher) rescore(ctx context.Context, b *batch, t *gpuexec.Trace) erro
 		for _, job := range b.pending {
 			s := job.rescoring
 			switch {
-			case s.state == rescoringDone:
+			case job.answered:
+				continue
+			case s == nil: // the allowance was spent before
+				job.interrupt()
+				continue
+			case s.state == rescoringDone: // by a scan, or a fault
 				job.answerScores()
 				continue
 			case over || s.state != rescoringWiden || b.pace.Plan > 0 && time.Duration(s.spent.Load())-s.before >= b.pace.Plan:
@@ -336,15 +367,47 @@ func (p *Searcher) rescore(ctx context.Context, b *batch, t *gpuexec.Trace) erro
 	return nil
 }
 
+// rescoreOnce scores what the matcher has returned, on all cores. Jobs that are done then are answered, and give their memory to the next one of
+// their core, whose caches have it.
+func (p *Searcher) rescoreOnce(ctx context.Context, b *batch) error {
+	const together = 8 // jobs beside each other share lines of memory
+	stretch := max(1, min(together, len(b.pending)/(4*p.crew.Size())))
+	return p.crew.Run(ctx, (len(b.pending)+stretch-1)/stretch, func(s *Shift, unit int) {
+		for _, job := range b.pending[unit*stretch : min((unit+1)*stretch, len(b.pending))] {
+			err := Catch(func() { p.rescoreJob(ctx, b, job, s) })
+			if err != nil {
+				job.fail(err)
+			}
+		}
+	})
+}
+
+// rescoreJob is that of one job.
+func (p *Searcher) rescoreJob(ctx context.Context, b *batch, job *planJob, s *Shift) {
+	if job.rescoring == nil {
+		if job.match.Err == nil && b.pace.over() {
+			return
+		}
+		job.rescoring = p.rescoring()
+	}
+	job.score(ctx, p, b, s)
+	if job.rescoring.state == rescoringDone {
+		job.answerScores() // here, since hits are put in order
+		job.answered = true
+		p.rescorings.Put(job.rescoring)
+		job.rescoring = nil
+	}
+}
+
 // release keeps a batch's memory for the next call, without what it points to.
 func (s *Searcher) release(b *batch) {
 	for i := range b.plans {
 		job := &b.plans[i]
 		if job.rescoring != nil {
-			job.rescoring.parts = nil
+			job.rescoring.parts, job.rescoring.passing = nil, nil
 			s.rescorings.Put(job.rescoring)
 		}
-		*job = planJob{match: Job{Entries: job.match.Entries[:0], Known: job.match.Known[:0]}}
+		*job = planJob{match: Job{Entries: job.match.Entries[:0], Known: job.match.Known[:0], Hits: job.match.Hits[:0]}}
 	}
 	b.pace.Pace = nil
 	clear(b.checked)
@@ -360,6 +423,17 @@ func (j *planJob) answerMatch() {
 	a, entries := j.answer, j.match.Entries
 	a.Units, a.Candidates = j.match.Units, j.match.Candidates
 	if a.Err = j.match.Err; a.Err != nil {
+		return
+	}
+	a.Total = j.match.Total
+	if j.match.Postponed {
+		a.Unfinished, a.Rescoring = &unfinished{begun: j.match.Begun}, j.match.Spent
+		return
+	}
+	if j.match.Ranked {
+		a.Rescoring = j.match.Spent
+		a.Hits = append(a.Hits, j.match.Hits...)
+		a.Scored, a.Exact, a.Value = true, !j.match.Approximate, j.match.Value
 		return
 	}
 	if cap(a.Hits) < len(entries) {

@@ -16,7 +16,7 @@ var errPaused = errors.New("the allowance is spent")
 // callPace is the pace of one call.
 type callPace struct {
 	*gpuexec.Pace
-	spent atomic.Int64 // nanoseconds of cores, on rescoring
+	spent atomic.Int64 // nanoseconds of cores, on rescoring; of a call that has an allowance
 }
 
 // over is true when the call is to end.
@@ -67,7 +67,9 @@ func (t *stint) account() (now time.Time) {
 	now = time.Now()
 	took := now.Sub(t.since)
 	t.since = now
-	t.call.spent.Add(int64(took))
+	if t.call.Call > 0 { // else no core writes where all of them read
+		t.call.spent.Add(int64(took))
+	}
 	t.job.rescoring.spent.Add(int64(took))
 	t.shift.Spend(int(took) * 2)
 	return now

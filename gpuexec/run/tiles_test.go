@@ -5,11 +5,12 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestCutTiles: ranges are contiguous and not empty, and none has more than its share and a tile.
 func TestCutTiles(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	for range 2000 {
 		work := make([]uint64, rng.IntN(40))
 		var total, largest uint64
@@ -36,7 +37,7 @@ func TestCutTiles(t *testing.T) {
 }
 
 func TestTileRange(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	w := enginetest.RandomWorld(t, rng, 2*store.TileObjects+5)
 	for _, c := range []struct {
 		r             Tiles

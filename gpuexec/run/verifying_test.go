@@ -10,12 +10,13 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // comparedMatcher answers as a device does: with the same candidates for every query, and the distances of the first 32.
 type comparedMatcher struct {
 	entries   []topk.Entry
-	distances []float64
+	distances []verify.Known
 }
 
 func (m *comparedMatcher) Check(*gpuexec.Plan) (uint32, error) { return 10, nil }
@@ -36,18 +37,18 @@ func (m *comparedMatcher) Scan(context.Context, []*ScanJob, *gpuexec.Trace) erro
 // comparedBatch is a batch of sequences on a searcher whose matcher costs next to nothing.
 func comparedBatch(t testing.TB, size int) (*Searcher, []gpuexec.Plan) {
 	t.Helper()
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	var texts []string
 	for range 500 {
 		texts = append(texts, enginetest.RandomString(rng, "abcdefgh", 8+rng.IntN(20)))
 	}
 	c := enginetest.SequenceCollection(t, texts, 3)
-	m := &comparedMatcher{distances: make([]float64, 32)}
+	m := &comparedMatcher{distances: make([]verify.Known, 32)}
 	for id := range uint32(80) {
 		m.entries = append(m.entries, topk.NewEntry(id/8, 80-id))
 	}
 	for i := range m.distances {
-		m.distances[i] = float64(i)
+		m.distances[i] = verify.KnownScore(float64(i))
 	}
 	plans := make([]gpuexec.Plan, size)
 	for i := range plans {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/gpuexec/enginetest"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 func TestEntryOrder(t *testing.T) {
@@ -67,7 +67,7 @@ var entryStreams = map[string]func(rng *rand.Rand, n int) []Entry{
 }
 
 func TestKeepTop(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	for name, stream := range entryStreams {
 		for range 300 {
 			entries := stream(rng, 1+rng.IntN(3000))
@@ -95,7 +95,7 @@ func TestKeepTop(t *testing.T) {
 // TestGate checks that the gate keeps the best k whatever the order, within its bound, that its threshold is what the
 // comment says, and that parts join to the whole.
 func TestGate(t *testing.T) {
-	rng := enginetest.NewRand(t)
+	rng := seeded.Rand(t)
 	for name, stream := range entryStreams {
 		for range 300 {
 			entries := stream(rng, rng.IntN(3000))

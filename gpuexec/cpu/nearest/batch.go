@@ -1,0 +1,89 @@
+package nearest
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/passing"
+	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/filter"
+	"github.com/geniemq/geniemq/index/metric"
+)
+
+// Batch is one call of Match.
+type Batch struct {
+	*Matcher
+	jobs     []*run.Job
+	distinct passing.Distinct
+	passing  []filter.Set      // by distinct filter; the first bit is the matcher's first object
+	counts   []uint32          // of these
+	choices  []distance.Choice // by job
+	grams    []*gramQuery      // by job; nil: counts prove nothing
+	pace     *gpuexec.Pace
+	spent    atomic.Int64 // nanoseconds of cores on distances, in this call
+}
+
+// filter finds out what passes the filters of a batch, each once.
+func (b *Batch) filter(ctx context.Context) error {
+	b.distinct.FindIn(len(b.jobs), func(i int) *filter.Filter { return b.jobs[i].Query.(*distance.Query).Filter })
+	for _, f := range b.distinct.Filters {
+		set, err := passing.Objects(ctx, b.crew, b.index, f, b.tiles)
+		if err != nil {
+			return err
+		}
+		b.passing, b.counts = append(b.passing, set), append(b.counts, uint32(set.Len()))
+	}
+	return nil
+}
+
+// Method is the way that a job is to be answered.
+func (b *Batch) Method(job int) string { return b.choices[job].Method }
+
+// Job is one of the batch.
+func (b *Batch) Job(i int) *run.Job { return b.jobs[i] }
+
+// Passing are the objects that pass the filter of a job, the matcher's first object first, and the filter's number in the batch, the same one for all
+// that are equal; nil and -1: the job has none.
+func (b *Batch) Passing(job int) (set filter.Set, number int) {
+	if n, ok := b.distinct.Of(job); ok {
+		return b.passing[n], n
+	}
+	return nil, -1
+}
+
+// position is that of a column of the index.
+func (m *Matcher) position(c *distance.Column) int {
+	for i := range m.columns.Len() {
+		if m.columns.At(i) == c {
+			return i
+		}
+	}
+	return -1 // which Check has refused
+}
+
+// pass is what passes the filter of a job; nil: everybody.
+func (b *Batch) pass(job int) filter.Set {
+	if n, ok := b.distinct.Of(job); ok {
+		return b.passing[n]
+	}
+	return nil
+}
+
+// Answer is what a job has come to: hits in order, at most as many as are wanted.
+func (b *Batch) Answer(n int, hits []metric.Hit, answer *distance.Answer) {
+	job, c := b.jobs[n], &b.choices[n]
+	job.Ranked, job.Value, job.Hits, job.Begun = true, answer, job.Hits[:0], nil
+	job.Units += answer.Distances
+	answer.Predicted, answer.Why, answer.Considered = c.Predicted, c.Why, c.Considered
+	for _, h := range hits {
+		job.Hits = append(job.Hits, gpuexec.Hit{ID: h.ID, Score: h.Value})
+	}
+	if job.Query.(*distance.Query).Total {
+		job.Total = uint64(b.hi - b.lo)
+		if pass := b.pass(n); pass != nil {
+			job.Total = uint64(pass.Len())
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package nearest
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/index/metric/cost"
+	"github.com/geniemq/geniemq/index/ngram"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
+)
+
+// gramQuery finds the texts within a radius r of a text Q of an index of n-grams.
+//
+// A text within r shares theta = |Q| + n - 1 - n r n-grams with Q at least (distance.Column.Theta). Of the lists of Q's n-grams, shortest first, it is in at least
+// t = theta - (lists that are left out) of the first s, for any s that leaves t at 1 or more. So the longest lists are not read at all: s is chosen so that
+// what is read and what is compared then take least. Every object that is in t lists is compared with Q, up to r, so the answer is exact, and in the order of (value, id).
+//
+// Where theta is below 1 counts prove nothing, and there is no gramQuery.
+type gramQuery struct {
+	lists    []gramList // ascending by length
+	tiles    int
+	take     int     // lists that are counted: s
+	least    uint16  // of which an object has so many: t
+	postings float64 // in those lists
+	compared float64 // objects that are expected to have as many
+}
+
+// gramList is the list of an n-gram: of a rare one for all objects, else a number in the directories of tiles.
+type gramList struct {
+	rare    []uint32
+	keyword uint32
+	length  int
+}
+
+// gramAttribute is the attribute of a column's n-grams, -1 where it has none that can be read list by list.
+func gramAttribute(x *postings.Lists, c *distance.Column) int {
+	if c.Grams == 0 {
+		return -1
+	}
+	return slices.IndexFunc(x.Attributes(), func(a postings.Attribute) bool {
+		return a.Name == c.Name && a.Type == schema.Text && a.Layout != schema.LayoutSliced && a.Distinct
+	})
+}
+
+// gramsOf prepares a job whose query may be answered by n-grams; nil: it may not.
+func (m *Matcher) gramsOf(job *run.Job) *gramQuery {
+	q := job.Query.(*distance.Query)
+	if q.Method != distance.Auto && q.Method != distance.Ngram {
+		return nil
+	}
+	attr, theta := m.scanned[m.position(q.Column)].grams, q.Column.Theta(q)
+	if attr < 0 || theta < 1 || theta > math.MaxUint16 {
+		return nil
+	}
+	g := &gramQuery{tiles: m.tiles.Len()}
+	var scanner ngram.Scanner
+	all := 0
+	for scanner.Reset([]rune(q.Text), q.Column.Grams); scanner.Next(); all++ {
+		if keyword, ok := m.index.Lists.Lookup(attr, string(scanner.Key())); ok {
+			g.lists = append(g.lists, m.gramList(attr, keyword))
+		}
+	}
+	slices.SortFunc(g.lists, func(a, b gramList) int { return a.length - b.length })
+	g.cut(theta)
+	return g
+}
+
+func (m *Matcher) gramList(attr int, keyword uint32) gramList {
+	x := m.index.Lists
+	l := gramList{keyword: keyword}
+	if x.Attribute(attr).Layout == schema.LayoutRare {
+		r := x.Rare(attr)
+		if l.keyword = r.Frequent(keyword); l.keyword == r.Frequent(keyword+1) {
+			l.rare = r.Run(keyword, keyword+1)
+			l.length = len(l.rare)
+			return l
+		}
+	}
+	for i := range m.tiles.Len() {
+		l.length += len(x.Postings(m.tiles.First+i, attr).Run(l.keyword, l.keyword+1))
+	}
+	return l
+}
+
+// compareCost is what comparing a candidate takes, in postings.
+const compareCost = 64
+
+// cut chooses how many lists are counted. An object in t of s lists is in one of the first s-t+1, whatever s is, which bounds how many there are; so does that each is in t. Of these
+// half as many are guessed for each list more that they have to be in.
+func (g *gramQuery) cut(theta int) {
+	if len(g.lists) < theta {
+		g.lists = nil // no object shares as many
+		return
+	}
+	best, read, first := math.Inf(1), 0.0, 0.0
+	for _, l := range g.lists[:len(g.lists)-theta+1] {
+		first += float64(l.length)
+	}
+	for s, l := range g.lists {
+		read += float64(l.length)
+		t := theta - (len(g.lists) - s - 1)
+		if t < 1 {
+			continue
+		}
+		objects := min(first, read/float64(t)) * math.Pow(0.5, float64(t-1))
+		if all := read + compareCost*objects; all < best {
+			best, g.take, g.least, g.postings, g.compared = all, s+1, uint16(t), read, objects
+		}
+	}
+}
+
+// price is what it takes, in nanoseconds: above 0.
+func (g *gramQuery) price(d cost.Distance, posting float64) float64 {
+	const (
+		begin = 3000 // whatever there is to count
+		run   = 20   // postings, to find a list in a tile
+	)
+	return begin + (g.postings+run*float64(g.take*g.tiles))*posting + g.compared*(d.Alone+posting*compareCost/4)
+}
+
+// counters count the lists that objects of a tile are in. All are 0 between uses.
+type counters [1 << 16]uint16
+
+// searchGrams answers a job by n-grams.
+func (b *Batch) searchGrams(ctx context.Context, n int, answer *distance.Answer) ([]metric.Hit, error) {
+	g, q := b.grams[n], b.jobs[n].Query.(*distance.Query)
+	s := &b.scanned[b.position(q.Column)]
+	answer.Exact, answer.Counted = true, q.Total || q.K == 0
+	if g.take == 0 {
+		return nil, nil
+	}
+	asker, err := q.Asker(s.space)
+	if err != nil {
+		return nil, err
+	}
+	stops(ctx, asker)
+	p := part{best: heap{k: min(q.K, int(b.hi-b.lo))}, most: math.Inf(1)}
+	counts := b.counters.Get()
+	pass := b.pass(n)
+	var value [1]float64
+	for i := range b.tiles.Len() {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		tile := b.tiles.First + i
+		base := uint32(tile) * store.TileObjects
+		answer.Blocks++
+		b.countGrams(g, s.grams, tile, counts, func(local uint16) {
+			id := base + uint32(local)
+			if s.present != nil && !s.present.Has(id) || pass != nil && !pass.Has(id-b.lo) {
+				return
+			}
+			bound := p.limit(q)
+			metric.ValuesTo(asker, id, id+1, bound, value[:])
+			answer.Distances++
+			if value[0] <= bound {
+				p.take(q, metric.Hit{Value: value[0], ID: id}, bound)
+			}
+		})
+	}
+	b.counters.Put(counts) // after a fault they are not all 0, and given up
+	if ctx.Err() != nil {  // a comparison may have been stopped
+		return nil, context.Cause(ctx)
+	}
+	if answer.Counted {
+		answer.Within = p.within
+	}
+	b.jobs[n].Candidates += answer.Distances
+	slices.SortFunc(p.best.hits, compare)
+	return p.best.hits, nil
+}
+
+// countGrams calls found for each object of a tile that is in enough of the lists.
+func (b *Batch) countGrams(g *gramQuery, attr, tile int, counts *counters, found func(local uint16)) {
+	lists := b.index.Lists.Postings(tile, attr)
+	base := uint32(tile) * store.TileObjects
+	var runs [][]uint16
+	var rare [][]uint32
+	for _, l := range g.lists[:g.take] {
+		if l.rare != nil {
+			first := sort.Search(len(l.rare), func(i int) bool { return l.rare[i] >= base })
+			end := first + sort.Search(len(l.rare)-first, func(i int) bool { return l.rare[first+i]-base >= store.TileObjects })
+			rare = append(rare, l.rare[first:end])
+			continue
+		}
+		runs = append(runs, lists.Run(l.keyword, l.keyword+1))
+	}
+	for _, ids := range runs {
+		for _, id := range ids {
+			counts[id]++
+		}
+	}
+	for _, ids := range rare {
+		for _, id := range ids {
+			counts[uint16(id-base)]++
+		}
+	}
+	take := func(id uint16) {
+		n := counts[id]
+		counts[id] = 0
+		if n >= g.least {
+			found(id)
+		}
+	}
+	for _, ids := range runs {
+		for _, id := range ids {
+			take(id)
+		}
+	}
+	for _, ids := range rare {
+		for _, id := range ids {
+			take(uint16(id - base))
+		}
+	}
+}

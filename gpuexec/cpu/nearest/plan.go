@@ -1,0 +1,139 @@
+package nearest
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/geniemq/geniemq/index/distance"
+)
+
+// corrections are what searches of a column took lately over what was expected, by method: what a model of the work does not know, such as texts that are
+// far away in memory, or bounds that cut most comparisons short.
+//
+// A ratio is a mean of logarithms that moves by a part of each new one, and is bounded, so that one search that had to wait for its core tells little. That
+// of a method which could have been taken and was not goes back to 1, slowly: what was dear once is tried again. Answers do not depend on any of it, since
+// only ways that give the same hits are chosen by it.
+type corrections struct {
+	mu       sync.Mutex
+	byMethod map[string]float64 // logarithms
+}
+
+const (
+	// learning is the part of a new ratio, and forgetting that of the way back to 1 per batch.
+	learning, forgetting = 1.0 / 16, 1.0 / 512
+	// mostFactor bounds ratios either way, and mostSeen what one search tells.
+	mostFactor, mostSeen = 4, 16
+)
+
+// factor is that of a method.
+func (c *corrections) factor(method string) float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return math.Exp(c.byMethod[method])
+}
+
+// seen is what searches of a batch took, and were expected to take, by method.
+type seen map[string]struct{ took, predicted time.Duration }
+
+// learn takes notice of a batch.
+func (c *corrections) learn(s seen) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for method, was := range c.byMethod {
+		if _, ok := s[method]; !ok {
+			c.byMethod[method] = was * (1 - forgetting)
+		}
+	}
+	for method, one := range s {
+		if one.took <= 0 || one.predicted <= 0 {
+			continue
+		}
+		ratio := math.Log(float64(one.took) / float64(one.predicted))
+		ratio = min(max(ratio, -math.Log(mostSeen)), math.Log(mostSeen))
+		was := c.byMethod[method]
+		c.byMethod[method] = min(max(was+learning*(ratio-was), -math.Log(mostFactor)), math.Log(mostFactor))
+	}
+}
+
+// choose chooses how each job is answered. A scan is priced as one together with all others of its column that could be scanned; what is scanned then is looked at once more with
+// those that are.
+func (b *Batch) choose(ctx context.Context) error {
+	const looking = 20_000 // nanoseconds to look a text's n-grams up
+	b.choices, b.grams = make([]distance.Choice, len(b.jobs)), make([]*gramQuery, len(b.jobs))
+	asked, texts := make([]int, b.columns.Len()), 0
+	for _, job := range b.jobs {
+		q := job.Query.(*distance.Query)
+		asked[b.position(q.Column)]++
+		if q.Column.Theta(q) >= 1 {
+			texts++
+		}
+	}
+	if texts > 0 {
+		if err := b.crew.Each(ctx, len(b.jobs), texts*looking, func(i int) { b.grams[i] = b.gramsOf(b.jobs[i]) }); err != nil {
+			return err
+		}
+	}
+	scans := make([]int, b.columns.Len())
+	for i := range b.jobs {
+		at := b.chooseOne(i, asked)
+		if b.choices[i].Method == distance.Scan {
+			scans[at]++
+		}
+	}
+	for i := range b.jobs {
+		if at := b.position(b.jobs[i].Query.(*distance.Query).Column); b.choices[i].Method == distance.Scan && scans[at] < asked[at] {
+			b.chooseOne(i, scans)
+		}
+	}
+	return nil
+}
+
+// chooseOne chooses how a job is answered, where so many of a column are scanned.
+func (b *Batch) chooseOne(i int, scanned []int) (column int) {
+	q := b.jobs[i].Query.(*distance.Query)
+	column = b.position(q.Column)
+	s := &b.scanned[column]
+	if b.begun(i) != nil { // by a scan
+		b.choices[i] = distance.Choice{Method: distance.Scan, Why: "its scan was interrupted, and goes on"}
+		return column
+	}
+	situation := distance.Situation{
+		Passing: q.Column.Objects, Queries: min(scanned[column], chunkJobs), Part: b.hi-b.lo < q.Column.Objects, Factor: s.corrections.factor,
+	}
+	if n, ok := b.distinct.Of(i); ok {
+		situation.Passing = b.counts[n]
+	}
+	if g := b.grams[i]; g != nil {
+		situation.Grams = g.price(s.planner.Distance(q), s.posting)
+	}
+	b.choices[i] = s.planner.Choose(q, situation)
+	if all := uint64(q.Column.Objects); situation.Part && all > 0 { // what is predicted is of all objects
+		b.choices[i].Predicted = max(1, time.Duration(float64(b.choices[i].Predicted)*float64(b.hi-b.lo)/float64(all)))
+	}
+	return column
+}
+
+// learn corrects what is expected by what the chosen jobs took that are done.
+func (b *Batch) learn(chosen []int) {
+	all := make([]seen, b.columns.Len())
+	for _, i := range chosen {
+		job := b.jobs[i]
+		if job.Err != nil || job.Postponed {
+			continue
+		}
+		at := b.position(job.Query.(*distance.Query).Column)
+		if all[at] == nil {
+			all[at] = make(seen)
+		}
+		one := all[at][b.choices[i].Method]
+		one.took, one.predicted = one.took+job.Spent, one.predicted+b.choices[i].Predicted
+		all[at][b.choices[i].Method] = one
+	}
+	for at, s := range all {
+		if s != nil {
+			b.scanned[at].corrections.learn(s)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package nearest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/distance"
+)
+
+// mostTogether is the most queries that a core answers together: of more, each leaves less to save.
+const mostTogether = 256
+
+// set is some jobs that one core answers together, by one access path of one column.
+type set struct {
+	searcher distance.Together
+	own      *bound
+	jobs     []int
+}
+
+// sets are the jobs that are answered together, cut for the cores, and those that are not.
+func (b *Batch) sets(chosen []int) (sets []set, alone []int) {
+	type path struct {
+		column *distance.Column
+		method string
+	}
+	all := make(map[path][]int)
+	var order []path
+	for _, n := range chosen {
+		q := b.jobs[n].Query.(*distance.Query)
+		own := b.scanned[b.position(q.Column)].bound
+		at := path{q.Column, b.Method(n)}
+		var s distance.Together
+		if own != nil {
+			s, _ = own.searchers[at.method].(distance.Together)
+		}
+		if s == nil || !s.Joins(q) {
+			alone = append(alone, n)
+			continue
+		}
+		if all[at] == nil {
+			order = append(order, at)
+		}
+		all[at] = append(all[at], n)
+	}
+	for _, at := range order {
+		jobs := all[at]
+		own := b.scanned[b.position(at.column)].bound
+		parts := max((len(jobs)+mostTogether-1)/mostTogether, min(len(jobs), b.crew.Size()), min(len(jobs), int(b.work(jobs)/chunkWork)))
+		for i := range parts {
+			sets = append(sets, set{own.searchers[at.method].(distance.Together), own, jobs[len(jobs)*i/parts : len(jobs)*(i+1)/parts]})
+		}
+	}
+	return sets, alone
+}
+
+// searchTogether answers jobs that may be answered together, and returns those that are left.
+func (b *Batch) searchTogether(ctx context.Context, chosen []int) (left []int, err error) {
+	sets, left := b.sets(chosen)
+	more := make([][]int, len(sets))
+	err = b.crew.Run(ctx, len(sets), func(_ *run.Shift, unit int) {
+		s := &sets[unit]
+		if unit > 0 && b.exhausted() {
+			for _, n := range s.jobs {
+				b.jobs[n].Postponed = true
+			}
+			return
+		}
+		more[unit] = b.searchSet(ctx, s)
+	})
+	for _, jobs := range more {
+		left = append(left, jobs...)
+	}
+	return left, err
+}
+
+// searchSet answers the jobs of a set, each of which takes its part of the time, and returns those that are left.
+func (b *Batch) searchSet(ctx context.Context, s *set) (left []int) {
+	start, n := time.Now(), time.Duration(len(s.jobs))
+	asks := make([]distance.Ask, len(s.jobs))
+	for i, at := range s.jobs {
+		job := b.jobs[at]
+		asks[i] = distance.Ask{
+			Query: job.Query.(*distance.Query), Pass: b.passes(at, s.own.ids), Did: &distance.Answer{Method: b.Method(at)},
+			Stop: func() error { now := time.Now(); return over(job, now, now.Sub(start)/n) },
+		}
+	}
+	var failed error
+	if err := run.Catch(func() { failed = s.searcher.SearchAll(ctx, asks) }); err != nil {
+		failed = err
+	}
+	took := time.Since(start)
+	b.spent.Add(int64(took))
+	for i, at := range s.jobs {
+		job, a := b.jobs[at], &asks[i]
+		job.Spent = took / n
+		switch {
+		case failed != nil:
+			job.Err = failed
+			if cause := context.Cause(ctx); errors.Is(cause, gpuexec.ErrDeadline) || errors.Is(cause, gpuexec.ErrWork) {
+				job.Err = cause
+			}
+		case a.Err != nil:
+			job.Err = a.Err
+		case a.Left:
+			left = append(left, at)
+		default:
+			job.Approximate = !a.Did.Exact
+			b.Answer(at, s.own.hits(a.Hits), a.Did)
+		}
+	}
+	return left
+}

@@ -1,0 +1,90 @@
+package enginetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/forward"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/verify"
+)
+
+const termsSchema = `
+name: terms
+columns:
+- {name: title, type: text, stop_words: none}
+- {name: tags, type: set}
+- {name: body, type: text, stop_words: none}
+`
+
+// TermsIndex is an index of texts and sets: short ones, ones of a word many times, and bodies of many words.
+func TermsIndex(t testing.TB, rng *rand.Rand, n int) *index.Index {
+	t.Helper()
+	s, err := index.Builtin().ParseSchema([]byte(termsSchema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := index.NewObjects(s, index.BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := func(vocabulary, most int) []string {
+		some := make([]string, rng.IntN(most+1))
+		for i := range some {
+			some[i] = fmt.Sprintf("w%d", min(rng.IntN(vocabulary), rng.IntN(vocabulary)))
+		}
+		return some
+	}
+	cell := func(some []string) schema.Cell {
+		if len(some) == 0 {
+			return schema.Cell{}
+		}
+		return schema.Cell{Values: []string{strings.Join(some, " ")}}
+	}
+	for i := range n {
+		rec := &schema.Record{Cells: []schema.Cell{cell(words(40, 9)), {Values: words(20, 5)}, {}}}
+		switch rng.IntN(30) {
+		case 0: // frequencies of a byte, and of a word
+			rec.Cells[0] = cell(slices.Repeat([]string{"w1", "w2"}, 1+rng.IntN(400)))
+		case 1:
+			rec.Cells[0] = cell(words(2000, 300))
+		}
+		if n < 1000 || i%100 == 0 {
+			rec.Cells[2] = cell(words(3000, 400))
+		}
+		if err := o.Add(rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := o.Bytes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := index.OpenBytes(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// AskTerms asks a column by a measure of terms. Now and then that is more than a device takes.
+func AskTerms(t testing.TB, rng *rand.Rand, column *forward.Column) *verify.Scores {
+	t.Helper()
+	m := verify.FindMeasure([]string{"jaccard", "dice", "cosine", "containment", "bm25"}[rng.IntN(5)])
+	a := verify.Asked{Column: column, K: 1 + rng.IntN(300), IDF: rng.IntN(2) == 0, Unknown: rng.IntN(3), Unit: uint32(rng.IntN(2))}
+	most := []int{0, 1, 8, 40, 256, 257}[rng.IntN(6)]
+	for term := range column.Keywords {
+		if len(a.Terms) < most && rng.IntN(3) > 0 {
+			a.Terms = append(a.Terms, term)
+		}
+	}
+	s, err := m.New(&a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

@@ -1,0 +1,97 @@
+package enginetest
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
+)
+
+// TestCellsTogether: queries of cells with a recall, which are answered together, get what the column's searcher answers to each alone, with what it did.
+func TestCellsTogether(t *testing.T) {
+	rng := seeded.Rand(t)
+	w := RandomDistanceWorld(t, rng, 1, true)
+	for w.Metric == "hamming" {
+		w = RandomDistanceWorld(t, rng, 1, true)
+	}
+	for range 1500 {
+		p := w.Random(rng)
+		for i := range p.Vector { // apart from each other, so that a recall takes some cells
+			if w.Storage != "u8" {
+				p.Vector[i] += float32(rng.IntN(16)) / 16
+			} else {
+				p.Vector[i] += float32(rng.IntN(200))
+			}
+		}
+		if rng.IntN(9) == 0 {
+			p.Vector = nil
+		}
+		w.Places = append(w.Places, p)
+	}
+	w.Build(t)
+	queries, err := index.NewQueries(w.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plans []gpuexec.Plan
+	var batch []*distanceQuery
+	for len(plans) < 300 {
+		d := randomDistance(t, rng, w, queries)
+		if d.column != "vector" {
+			continue
+		}
+		d.query.Method, d.query.Recall, d.query.K, d.query.Total = "cells", []float64{.3, .6, .9}[rng.IntN(3)], 1+rng.IntN(20), false
+		plans, batch = append(plans, gpuexec.Plan{Family: d.plan.Family, Query: d.query, K: d.query.K}), append(batch, d)
+	}
+	c := w.Index.Distances().Column("vector")
+	all, err := c.Space()
+	if err != nil {
+		t.Fatal(err)
+	}
+	space, ids, err := c.Dense(all)
+	if err != nil || ids == nil {
+		t.Fatalf("all objects have a vector, or %v", err)
+	}
+	searcher, err := c.Path("cells").Bind(space)
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined := 0
+	for _, e := range engines(t)[:1] {
+		answers := make([]gpuexec.Answer, len(plans))
+		s := LoadOn(t, e, w.Index)
+		if err := s.Search(t.Context(), plans, answers, nil); err != nil {
+			t.Fatal(err)
+		}
+		closeSearcher(t, s)
+		for i, d := range batch {
+			if searcher.(distance.Together).Joins(d.query) {
+				joined++
+			}
+			did := distance.Answer{Method: "cells"}
+			hits, err := searcher.Search(t.Context(), d.query, func(i uint32) bool { return d.filter < 0 || w.Places[ids[i]].Class == d.filter }, &did)
+			if d.filter < 0 {
+				hits, err = searcher.Search(t.Context(), d.query, nil, &did)
+			}
+			if err != nil || answers[i].Err != nil {
+				t.Fatal(err, answers[i].Err)
+			}
+			var want []gpuexec.Hit
+			for _, h := range hits {
+				want = append(want, gpuexec.Hit{ID: ids[h.ID], Score: h.Value})
+			}
+			got := answers[i].Value.(*distance.Answer)
+			did.Predicted = got.Predicted // which is the planner's
+			if !slices.Equal(answers[i].Hits, want) || !reflect.DeepEqual(*got, did) {
+				t.Fatalf("%s %s, query %d, %+v: %v, %+v, not %v, %+v", w.Metric, w.Storage, i, d.query, answers[i].Hits, got, want, did)
+			}
+		}
+	}
+	if joined < 50 {
+		t.Errorf("%d queries are answered together", joined)
+	}
+}
