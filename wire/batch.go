@@ -26,10 +26,7 @@ func (b *Batch) Conditions(n int) int { return b.conditions[n] }
 // CheckSumK checks how many hits all queries ask for together, which the calls of Queries say of theirs. The error, an
 // *[Error], concerns the message as a whole.
 func (b *Batch) CheckSumK(sum int) error {
-	if err := b.limits.checkSumK(sum); err != nil {
-		return err
-	}
-	return nil
+	return b.limits.checkSumK(sum).orNil()
 }
 
 // Scan looks through a body, which must not change until Forget. It is false for whatever is no batch, for a batch that is seen
@@ -155,19 +152,10 @@ func objectAt(c byte) bool {
 // one need not be its own.
 func (d *Decoder) Queries(b *Batch, first, end int, each func(i int, q *QueryOrError)) (sumK int, ok bool) {
 	q := &d.d
-	q.limits, q.sumK = &b.limits, 0
-	if b.codec == MessagePack && first < end {
-		q.own = msgpackReader{text: b.text, off: b.starts[first], maxDepth: b.limits.Depth,
-			open: append(q.own.open[:0], container{object: true}, container{left: uint64(end - first)})}
-		q.r, q.quick = &q.own, &q.own
-	}
+	q.begin(b, first, end)
 	for i := first; i < end; i++ {
-		if b.codec == JSON {
-			q.json.reset(b.body[b.starts[i]:], b.text[b.starts[i]:], b.depth())
-			q.r, q.quick = &q.json, nil
-		}
-		q.last = q.element()
-		if q.r.failed() != nil {
+		q.next(b, i)
+		if q.last = q.element(); q.r.failed() != nil {
 			return q.sumK, false
 		}
 		each(i, &q.last)
@@ -175,4 +163,40 @@ func (d *Decoder) Queries(b *Batch, first, end int, each func(i int, q *QueryOrE
 		q.vals.rewind()
 	}
 	return q.sumK, true
+}
+
+// Group is Queries for those that are worked on together: they are valid until the next call or Forget.
+func (d *Decoder) Group(b *Batch, first, end int) (queries []QueryOrError, sumK int, ok bool) {
+	q := &d.d
+	q.conds.rewind()
+	q.vals.rewind()
+	q.begin(b, first, end)
+	clear(q.queries) // nothing is held on to
+	q.queries = q.queries[:0]
+	for i := first; i < end; i++ {
+		q.next(b, i)
+		q.queries = append(q.queries, q.element())
+		if q.r.failed() != nil {
+			return nil, q.sumK, false
+		}
+	}
+	return q.queries, q.sumK, true
+}
+
+// begin begins the decoding of queries of a batch.
+func (q *queryDecoder) begin(b *Batch, first, end int) {
+	q.limits, q.sumK = &b.limits, 0
+	if b.codec == MessagePack && first < end {
+		q.own = msgpackReader{text: b.text, off: b.starts[first], maxDepth: b.limits.Depth,
+			open: append(q.own.open[:0], container{object: true}, container{left: uint64(end - first)})}
+		q.r, q.quick = &q.own, &q.own
+	}
+}
+
+// next goes on to a query of the batch.
+func (q *queryDecoder) next(b *Batch, i int) {
+	if b.codec == JSON {
+		q.json.reset(b.body[b.starts[i]:], b.text[b.starts[i]:], b.depth())
+		q.r, q.quick = &q.json, nil
+	}
 }

@@ -13,18 +13,12 @@ func (r *msgpackReader) member(c *Condition, l *Limits) bool {
 	if r.fatal != nil {
 		return false
 	}
-	name, at, ok := quickString(r.text, r.off)
-	if !ok || len(name) > l.String || !utf8.ValidString(name) {
-		return false
+	end, ok := c.pair(r.text, r.off, "", l)
+	if ok {
+		r.off = end
+		r.open[len(r.open)-1].left -= 2
 	}
-	v, end, ok := quickValue(r.text, at)
-	if !ok || len(v.String) > l.String {
-		return false
-	}
-	c.Attr, c.Value = name, v
-	r.off = end
-	r.open[len(r.open)-1].left -= 2
-	return true
+	return ok
 }
 
 // condition reads the next value into c if it is a condition as nearly all are: few fields, each once, and nothing wrong
@@ -53,22 +47,29 @@ func (r *msgpackReader) condition(c *Condition, l *Limits, fields conditionField
 // of these: told apart as a whole and not field by field, each takes half of the time.
 func (r *msgpackReader) single(c *Condition, l *Limits) bool {
 	const begin, middle = "\x82\xa4attr", "\xa5value"
-	s := r.text
-	if !strings.HasPrefix(s[r.off:], begin) {
+	if !strings.HasPrefix(r.text[r.off:], begin) {
 		return false
 	}
-	name, at, ok := quickString(s, r.off+len(begin))
+	end, ok := c.pair(r.text, r.off+len(begin), middle, l)
+	if ok {
+		r.off = end
+		r.count()
+	}
+	return ok
+}
+
+// pair reads the attribute at s[i:], what is in the middle, and the value, and returns where that ends.
+func (c *Condition) pair(s string, i int, middle string, l *Limits) (end int, ok bool) {
+	name, at, ok := quickString(s, i)
 	if !ok || !strings.HasPrefix(s[at:], middle) || len(name) > l.String || !utf8.ValidString(name) {
-		return false
+		return 0, false
 	}
 	v, end, ok := quickValue(s, at+len(middle))
 	if !ok || len(v.String) > l.String {
-		return false
+		return 0, false
 	}
 	c.Attr, c.Value = name, v
-	r.off = end
-	r.count()
-	return true
+	return end, true
 }
 
 // read reads the fields of a condition, the first of which is at s[i:], and returns where they end.

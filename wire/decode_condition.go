@@ -1,14 +1,19 @@
 package wire
 
-// row decodes {"attr": value or condition, ...}.
-func (d *queryDecoder) row() ([]Condition, *Error) {
-	if k := d.r.peek(); k != objectKind {
-		return nil, expected("an object of conditions by attribute", k)
-	}
-	if err := d.r.enter(); err != nil {
+// row decodes {"attr": value or condition, ...}, which is in the field of a name.
+func (d *queryDecoder) row(form string) ([]Condition, *Error) {
+	conds, err := d.rowMembers(d.conds.start(), form)
+	if err != nil {
 		return nil, err
 	}
-	conds := d.conds.start()
+	return d.conds.keep(conds), nil
+}
+
+// rowMembers adds the conditions of an object by attribute.
+func (d *queryDecoder) rowMembers(conds []Condition, form string) ([]Condition, *Error) {
+	if err := open(d.r, objectKind, "an object of conditions by attribute"); err != nil {
+		return nil, err
+	}
 	for d.r.more() {
 		if err := d.addItem(); err != nil {
 			return nil, err
@@ -37,21 +42,17 @@ func (d *queryDecoder) row() ([]Condition, *Error) {
 			c.Value, err = d.value()
 		}
 		if err != nil && d.unknown {
-			err = d.otherShape(c, at, attrField, err.in("row.%s", clip(attr)))
+			err = d.otherShape(c, at, attrField, err.in("%s.%s", form, clip(attr)))
 		}
 		if err != nil {
 			return nil, err.in(".%s", clip(attr))
 		}
 	}
-	d.r.leave()
-	return d.conds.keep(conds), d.r.failed()
+	return conds, closed(d.r)
 }
 
 func (d *queryDecoder) itemList() ([]Condition, *Error) {
-	if k := d.r.peek(); k != arrayKind {
-		return nil, expected("an array of conditions", k)
-	}
-	if err := d.r.enter(); err != nil {
+	if err := open(d.r, arrayKind, "an array of conditions"); err != nil {
 		return nil, err
 	}
 	conds := d.conds.start()
@@ -77,8 +78,7 @@ func (d *queryDecoder) itemList() ([]Condition, *Error) {
 			return nil, err.in("[%d]", i)
 		}
 	}
-	d.r.leave()
-	return d.conds.keep(conds), d.r.failed()
+	return d.conds.keep(conds), closed(d.r)
 }
 
 // condition decodes a condition with the first so many fields. Where it says what is wrong and sets d.unknown, it is a condition of
@@ -118,6 +118,5 @@ func (d *queryDecoder) condition(c *Condition, fields conditionField) *Error {
 			return err.in(".%s", name)
 		}
 	}
-	d.r.leave()
-	return d.r.failed()
+	return closed(d.r)
 }

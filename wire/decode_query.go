@@ -2,6 +2,7 @@ package wire
 
 import (
 	"math"
+	"slices"
 
 	"github.com/geniemq/geniemq/wire/value"
 )
@@ -28,20 +29,27 @@ type QueryOrError struct {
 // The body is not kept. Strings of the queries share one copy of it.
 func DecodeMessage(ct ContentType, body []byte, limits Limits) (*Message, error) {
 	d := queryDecoder{}
-	return d.decode(ct, body, &limits)
+	m, err := d.decode(ct, body, &limits)
+	if err != nil {
+		return nil, err
+	}
+	own := *m // and not the decoder
+	return &own, nil
 }
 
 // A Decoder is DecodeMessage for who needs a message no longer when the next one comes: the memory of queries,
 // conditions and values is used again. The zero value is ready. It is not safe for concurrent use.
 type Decoder struct {
-	d     queryDecoder
-	batch Batch // of Scan
+	d      queryDecoder
+	limits Limits
+	batch  Batch // of Scan
 }
 
 // Decode is DecodeMessage. The message, but not its strings, is valid until Forget.
 func (d *Decoder) Decode(ct ContentType, body []byte, limits Limits) (*Message, error) {
 	d.Forget()
-	return d.d.decode(ct, body, &limits)
+	d.limits = limits
+	return d.d.decode(ct, body, &d.limits)
 }
 
 // Forget ends the use of the last message: nothing of it is held on to.
@@ -99,13 +107,6 @@ func (d *queryDecoder) whole() (*Message, error) {
 	return m, nil
 }
 
-func newReader(ct ContentType, body []byte, maxDepth int) reader {
-	if ct == MessagePack {
-		return newMsgpackReader(body, maxDepth)
-	}
-	return newJSONReader(body, maxDepth)
-}
-
 // queryDecoder decodes one message. Its methods return the first fault of the query at hand; whether it is the
 // message's is up to the reader's failed.
 type queryDecoder struct {
@@ -113,7 +114,8 @@ type queryDecoder struct {
 	quick  *msgpackReader // r, where conditions may be read by the short cut; nil otherwise
 	limits *Limits
 	sumK   int
-	items  int // of the query at hand
+	items  int    // of the query at hand
+	keys   Choice // what it says of them
 	build  value.Builder
 	// unknown says that the condition at hand is of a shape that is not known here.
 	unknown bool
@@ -121,7 +123,8 @@ type queryDecoder struct {
 	conds slab[Condition]
 	vals  slab[Value]
 
-	queries []QueryOrError // of a batch
+	made    Message
+	queries []QueryOrError // of the message
 	one     Query          // of these, while it is decoded
 	names   rowNames       // of its last row
 
@@ -145,9 +148,9 @@ func (d *queryDecoder) message() (*Message, *Error) {
 	if err := d.r.enter(); err != nil {
 		return nil, err
 	}
-	m := &Message{}
-	var q Query
-	err := d.query(&q, m)
+	m, q := &d.made, &d.one
+	*m, *q = Message{}, Query{}
+	err := d.query(q, m)
 	if failed := d.r.failed(); failed != nil {
 		return nil, failed
 	}
@@ -157,7 +160,8 @@ func (d *queryDecoder) message() (*Message, *Error) {
 		}
 		return m, nil
 	}
-	m.Queries = []QueryOrError{d.finishQuery(&q, err, 0)}
+	m.Queries = append(d.queries[:0], d.finishQuery(q, err, 0))
+	d.queries = m.Queries
 	if failed := d.r.failed(); failed != nil {
 		return nil, failed
 	}
@@ -166,11 +170,8 @@ func (d *queryDecoder) message() (*Message, *Error) {
 
 // batch decodes the value of "queries".
 func (d *queryDecoder) batch(m *Message) *Error {
-	if k := d.r.peek(); k != arrayKind {
-		return expected("an array of queries", k).in("queries")
-	}
-	if err := d.r.enter(); err != nil {
-		return err
+	if err := open(d.r, arrayKind, "an array of queries"); err != nil {
+		return err.in("queries")
 	}
 	m.Queries = d.queries[:0]
 	defer func() { d.queries = m.Queries }()
@@ -186,10 +187,9 @@ func (d *queryDecoder) batch(m *Message) *Error {
 			return err
 		}
 	}
-	if failed := d.r.failed(); failed != nil {
+	if failed := closed(d.r); failed != nil {
 		return failed
 	}
-	d.r.leave()
 	if len(m.Queries) == 0 {
 		return badRequest("queries is empty: send at least one")
 	}
@@ -248,20 +248,33 @@ func (d *queryDecoder) finishQuery(q *Query, err *Error, depth int) QueryOrError
 }
 
 // field is a set of a query's or condition's fields.
-type field uint32
+type field uint64
 
 // queryFields lists the fields of a query. The reserved ones, from "must" on, are refused until a version defines
 // them.
 var queryFields = [...]string{
 	"id", "k", "row", "text", "vector", "set", "items", "candidates", "certify", "min_count", "with_payload",
-	"timeout_ms", "queries", "must", "radius", "version", "offset",
+	"timeout_ms", "queries", "filter", "exclude", "total", "idf", "weights", "rescore", "matched", "explain",
+	"radius", "point", "column", "method", "fraction", "recall", "form", "keys", "must", "version", "offset",
 }
+
+// reservedFields is where the reserved ones begin in queryFields.
+const reservedFields = len(queryFields) - 3
+
+// QueryFields are the fields of a query that this package reads. A worker that does not know a field refuses the query.
+func QueryFields() []string {
+	return slices.DeleteFunc(slices.Clone(queryFields[:reservedFields]), func(name string) bool { return name == "queries" })
+}
+
+// FieldsMetadata is under which name the metadata of a worker's search endpoint, in the INFO of its micro service, have the fields that it
+// understands, with blanks between them. Older workers have none.
+const FieldsMetadata = "query_fields"
 
 // query decodes the members of an object that has been entered, up to its first fault, and leaves it if there is
 // none. At the top of a message, m is where a batch goes.
 func (d *queryDecoder) query(q *Query, m *Message) *Error {
 	var seen field
-	d.items = 0
+	d.items, d.keys = 0, Unsaid
 	first := true
 	for d.r.more() {
 		name, err := d.r.str()
@@ -290,11 +303,10 @@ func (d *queryDecoder) query(q *Query, m *Message) *Error {
 			return err
 		}
 	}
-	if failed := d.r.failed(); failed != nil {
-		return failed
+	if err := closed(d.r); err != nil || m != nil && m.Batch {
+		return err
 	}
-	d.r.leave()
-	return nil
+	return q.withKeys(d.keys)
 }
 
 func (d *queryDecoder) queryField(q *Query, name string) (err *Error) {
@@ -302,7 +314,7 @@ func (d *queryDecoder) queryField(q *Query, name string) (err *Error) {
 	case "id":
 		q.ID, err = d.id()
 	case "k":
-		q.K, err = integer[int](d.r, 1, MaxK)
+		q.K, q.CountOnly, err = d.hits()
 	case "candidates":
 		q.Candidates, err = integer[int](d.r, 1, MaxCandidates)
 	case "min_count":
@@ -318,7 +330,7 @@ func (d *queryDecoder) queryField(q *Query, name string) (err *Error) {
 			err = badRequest("is empty: nothing matches it")
 		}
 	case "row":
-		q.Row, err = d.row()
+		q.Row, err = d.row(name)
 	case "items":
 		q.Items, err = d.itemList()
 	case "set":
@@ -328,6 +340,34 @@ func (d *queryDecoder) queryField(q *Query, name string) (err *Error) {
 		if err == nil {
 			err = d.limits.checkItems(len(q.Vector))
 		}
+	case "point":
+		q.Point, err = d.point()
+	case "radius", "column", "method", "fraction", "recall":
+		err = d.near(&q.Near, name)
+	case "filter":
+		q.Filter, err = d.filter(name)
+	case "exclude":
+		q.Exclude, err = d.filter(name)
+	case "total":
+		q.Total, err = d.r.boolean()
+	case "idf":
+		var yes bool
+		yes, err = d.r.boolean()
+		q.IDF = ChoiceOf(yes)
+	case "weights":
+		q.Weights, err = d.weights()
+	case "rescore":
+		q.Rescore, err = d.rescore()
+	case "matched":
+		q.Matched, err = d.r.boolean()
+	case "explain":
+		q.Explain, err = d.r.boolean()
+	case "form":
+		q.HitsForm, err = d.hitsForm()
+	case "keys":
+		var yes bool
+		yes, err = d.r.boolean()
+		d.keys = ChoiceOf(yes)
 	case "queries":
 		return badRequest("a batch cannot hold a batch: queries belongs at the top of a message")
 	default:

@@ -28,63 +28,6 @@ func DecodeAnswer(ct ContentType, body []byte) (*Answer, error) {
 	return a, nil
 }
 
-// DecodeResult decodes a body that holds one result.
-func DecodeResult(ct ContentType, body []byte) (*Result, error) {
-	a, err := DecodeAnswer(ct, body)
-	switch {
-	case err != nil:
-		return nil, err
-	case a.Batch:
-		return nil, badRequest("decoding a result: the body answers a batch")
-	}
-	return &a.Results[0], nil
-}
-
-type resultDecoder struct {
-	r    reader
-	hits int // of the last result: the next one likely has as many
-}
-
-// fields calls read for each member of the next value, which must be an object. read returns false for a member that
-// it does not know and has not touched.
-func (d *resultDecoder) fields(read func(name string) (bool, *Error)) *Error {
-	if err := d.enter(objectKind, "an object"); err != nil {
-		return err
-	}
-	for d.r.more() {
-		name, err := d.r.str()
-		if err != nil {
-			return err
-		}
-		known, err := read(name)
-		if err != nil {
-			return err.in("%s", clip(name))
-		}
-		if !known {
-			skip(d.r)
-		}
-	}
-	if failed := d.r.failed(); failed != nil {
-		return failed
-	}
-	d.r.leave()
-	return nil
-}
-
-func (d *resultDecoder) enter(k kind, name string) *Error {
-	got := d.r.peek()
-	if got == noKind {
-		d.r.skipScalar() // fails with the reason
-		if failed := d.r.failed(); failed != nil {
-			return failed
-		}
-	}
-	if got != k {
-		return expected(name, got)
-	}
-	return d.r.enter()
-}
-
 func (d *resultDecoder) answer() (*Answer, *Error) {
 	a := &Answer{}
 	var single Result
@@ -95,7 +38,7 @@ func (d *resultDecoder) answer() (*Answer, *Error) {
 			a.First, err = integer[int](d.r, 0, math.MaxInt32)
 		case "results":
 			a.Batch = true
-			a.Results, err = d.results()
+			a.Results, err = elements(d, []Result{}, d.result)
 		default:
 			return d.resultField(&single, name)
 		}
@@ -119,30 +62,17 @@ func (r *Result) check() *Error {
 	if r.Hits == nil && r.Err == nil {
 		return badRequest("it is no result: it has neither hits nor an error")
 	}
+	if r.FirstHit+len(r.Hits) > r.AllHits && (r.AllHits > 0 || r.FirstHit > 0) {
+		return badRequest("hits %d to %d of %d are no part of a result", r.FirstHit, r.FirstHit+len(r.Hits), r.AllHits)
+	}
 	return nil
 }
 
-func (d *resultDecoder) results() ([]Result, *Error) {
-	if err := d.enter(arrayKind, "an array"); err != nil {
-		return nil, err
+func (d *resultDecoder) result(r *Result) *Error {
+	if err := d.fields(func(name string) (bool, *Error) { return d.resultField(r, name) }); err != nil {
+		return err
 	}
-	results := []Result{}
-	for d.r.more() {
-		var r Result
-		err := d.fields(func(name string) (bool, *Error) { return d.resultField(&r, name) })
-		if err != nil {
-			return nil, err.in("[%d]", len(results))
-		}
-		if err := r.check(); err != nil {
-			return nil, err.in("[%d]", len(results))
-		}
-		results = append(results, r)
-	}
-	if failed := d.r.failed(); failed != nil {
-		return nil, failed
-	}
-	d.r.leave()
-	return results, nil
+	return r.check()
 }
 
 func (d *resultDecoder) resultField(r *Result, name string) (known bool, err *Error) {
@@ -154,38 +84,62 @@ func (d *resultDecoder) resultField(r *Result, name string) (known bool, err *Er
 	case "version":
 		r.Version, err = d.r.str()
 	case "hits":
-		r.Hits, err = d.hitList()
+		err = d.hitsOf(r)
+	case "first_hit":
+		r.FirstHit, err = integer[int](d.r, 0, MaxK)
+	case "all_hits":
+		r.AllHits, err = integer[int](d.r, 1, MaxK)
 	case "mc_k":
 		r.MCK, err = integer[uint32](d.r, 0, math.MaxUint32)
 	case "exact":
 		r.Exact, err = d.r.boolean()
+	case "total":
+		var total float64
+		total, err = d.finite(1 << 53)
+		r.Total, r.HasTotal = uint64(max(0, total)), true
+	case "expected_recall":
+		r.ExpectedRecall, err = d.finite(1)
+		r.HasExpectedRecall = true
+	case "warnings":
+		r.Warnings, err = d.strings()
+	case "explain":
+		r.Explain, err = d.r.json(nil)
 	case "took_us":
 		err = d.took(&r.Took)
 	case "error":
 		r.Err, err = d.error()
+	default:
+		return d.found(&r.Found, name)
+	}
+	return true, err
+}
+
+// found decodes a field of Found; it is false for others.
+func (d *resultDecoder) found(f *Found, name string) (known bool, err *Error) {
+	switch name {
+	case "in_range":
+		var n float64
+		n, err = d.finite(1 << 53)
+		f.InRange, f.HasInRange = uint64(max(0, n)), true
+	case "method":
+		f.Method, err = d.r.str()
+	case "fraction":
+		f.Fraction, err = d.finite(1)
 	default:
 		return false, nil
 	}
 	return true, err
 }
 
-func (d *resultDecoder) hitList() ([]Hit, *Error) {
-	if err := d.enter(arrayKind, "an array"); err != nil {
-		return nil, err
+// hitsOf decodes the hits of a result, in whichever form they are.
+func (d *resultDecoder) hitsOf(r *Result) (err *Error) {
+	if d.r.peek() == objectKind {
+		return d.columnHits(r)
 	}
-	hits := make([]Hit, 0, min(d.hits, 256))
-	for d.r.more() {
-		hits = append(hits, Hit{})
-		if err := d.hit(&hits[len(hits)-1]); err != nil {
-			return nil, err.in("[%d]", len(hits)-1)
-		}
-	}
-	if failed := d.r.failed(); failed != nil {
-		return nil, failed
-	}
-	d.r.leave()
-	d.hits = len(hits)
-	return hits, nil
+	r.HitsForm = HitsList
+	r.Hits, err = elements(d, make([]Hit, 0, min(d.hits, 256)), d.hit)
+	d.hits = len(r.Hits)
+	return err
 }
 
 func (d *resultDecoder) hit(h *Hit) *Error {
@@ -199,11 +153,20 @@ func (d *resultDecoder) hit(h *Hit) *Error {
 			h.Count, err = integer[uint32](d.r, 0, math.MaxUint32)
 		case "similarity":
 			var v float64
-			v, err = d.finite(math.MaxFloat32)
+			if v, err = d.finite(math.MaxFloat64); err == nil && math.IsInf(float64(float32(v)), 0) { // the largest has shorter digits, which are a little more
+				err = badRequest("%v is out of range", v)
+			}
 			h.Similarity, h.HasSimilarity = float32(v), true
 		case "distance":
 			h.Distance, err = d.finite(math.MaxFloat64)
 			h.HasDistance = true
+		case "score":
+			h.Score, err = d.finite(math.MaxFloat64)
+			h.HasScore = true
+		case "matched":
+			h.detail().Matched, err = d.strings()
+		case "columns":
+			h.detail().Columns, err = d.columns()
 		case "payload":
 			h.Payload, err = d.r.json(nil)
 		default:
@@ -211,15 +174,6 @@ func (d *resultDecoder) hit(h *Hit) *Error {
 		}
 		return true, err
 	})
-}
-
-// finite reads a number of a size that can be kept, and written in JSON again.
-func (d *resultDecoder) finite(most float64) (float64, *Error) {
-	v, err := d.r.number()
-	if err == nil && !(math.Abs(v) <= most) { // NaN too
-		err = badRequest("%v is out of range", v)
-	}
-	return v, err
 }
 
 func (d *resultDecoder) took(t *Took) *Error {

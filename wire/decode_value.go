@@ -37,8 +37,7 @@ func (d *queryDecoder) values() ([]Value, *Error) {
 		}
 		values = append(values, v)
 	}
-	d.r.leave()
-	return d.vals.keep(values), d.r.failed()
+	return d.vals.keep(values), closed(d.r)
 }
 
 func (d *queryDecoder) value() (v Value, err *Error) {
@@ -98,6 +97,11 @@ func integer[T int | uint32](r reader, lo, hi T) (T, *Error) {
 	if err != nil {
 		return 0, err
 	}
+	return integerOf(v, lo, hi)
+}
+
+// integerOf is a number as an integer.
+func integerOf[T int | uint32](v float64, lo, hi T) (T, *Error) {
 	if v != math.Trunc(v) || v < float64(lo) || v > float64(hi) {
 		return 0, badRequest("must be an integer between %d and %d, not %s", lo, hi, Number(v).format())
 	}

@@ -30,10 +30,7 @@ func AppendQueries(dst []byte, ct ContentType, queries []Query) []byte {
 
 func (e *encoder) query(q *Query) {
 	at := e.object()
-	if q.ID != "" {
-		e.name(at, "id")
-		e.str(q.ID)
-	}
+	e.text(at, "id", q.ID)
 	uints := func(name string, v int) {
 		if v != 0 {
 			e.name(at, name)
@@ -41,14 +38,15 @@ func (e *encoder) query(q *Query) {
 		}
 	}
 	uints("k", q.K)
+	if q.CountOnly && q.K == 0 {
+		e.name(at, "k")
+		e.uint(0)
+	}
 	if q.Row != nil {
 		e.name(at, "row")
 		e.row(q.Row)
 	}
-	if q.Text != "" {
-		e.name(at, "text")
-		e.str(q.Text)
-	}
+	e.text(at, "text", q.Text)
 	if q.Vector != nil {
 		e.name(at, "vector")
 		e.vector(q.Vector)
@@ -70,34 +68,24 @@ func (e *encoder) query(q *Query) {
 		}
 		e.endList()
 	}
+	e.near(at, q)
+	e.refinements(at, q)
 	uints("candidates", q.Candidates)
-	if q.Certify {
-		e.name(at, "certify")
-		e.bool(true)
-	}
+	e.flag(at, "certify", q.Certify)
 	uints("min_count", int(q.MinCount))
-	if q.WithPayload {
-		e.name(at, "with_payload")
-		e.bool(true)
-	}
+	e.hitsForm(at, q.HitsForm)
+	e.flag(at, "with_payload", q.WithPayload)
 	uints("timeout_ms", int(q.TimeoutMS))
 	e.end()
 }
 
 // row writes conditions by attribute: a bare value where that says everything.
 func (e *encoder) row(conds []Condition) {
-	if e.msgpack {
-		e.dst = msgpack.AppendMapHead(e.dst, len(conds))
-	} else {
-		e.dst = append(e.dst, '{')
-	}
+	e.members(len(conds))
 	for i := range conds {
 		c := &conds[i]
 		e.next(i)
-		e.str(c.Attr)
-		if !e.msgpack {
-			e.dst = append(e.dst, ':')
-		}
+		e.key(c.Attr)
 		if !c.Value.IsZero() && !c.Bucket && c.Weight == 0 && c.In == nil && c.Other == nil && c.Min.IsZero() && c.Max.IsZero() {
 			e.value(c.Value)
 			continue
@@ -190,4 +178,51 @@ func (e *encoder) vector(v []float32) {
 		e.float32(x)
 	}
 	e.endList()
+}
+
+// refinements writes the fields that validateRefinements is about.
+func (e *encoder) refinements(at int, q *Query) {
+	filter := func(name string, conds []Condition) {
+		if conds == nil {
+			return
+		}
+		e.name(at, name)
+		if _, twice := repeatedAttr(conds); !twice {
+			e.row(conds)
+			return
+		}
+		e.list(len(conds))
+		for i := range conds {
+			e.next(i)
+			e.row(conds[i : i+1])
+		}
+		e.endList()
+	}
+	filter("filter", q.Filter)
+	filter("exclude", q.Exclude)
+	e.flag(at, "total", q.Total)
+	if q.IDF != Unsaid {
+		e.name(at, "idf")
+		e.bool(q.IDF == Yes)
+	}
+	if q.Weights != nil {
+		e.name(at, "weights")
+		e.members(len(q.Weights))
+		for i, w := range q.Weights {
+			e.next(i)
+			e.key(w.Column)
+			e.uint(uint64(w.Weight))
+		}
+		e.end()
+	}
+	if r := q.Rescore; r != nil {
+		e.name(at, "rescore")
+		at := e.object()
+		e.name(at, "by")
+		e.str(r.By)
+		e.text(at, "column", r.Column)
+		e.end()
+	}
+	e.flag(at, "matched", q.Matched)
+	e.flag(at, "explain", q.Explain)
 }

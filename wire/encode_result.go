@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"bytes"
-	"encoding/binary"
 	"strconv"
 	"time"
 
@@ -12,37 +10,63 @@ import (
 
 func (e *encoder) result(r *Result) {
 	at := e.object()
-	if r.ID != "" {
-		e.name(at, "id")
-		e.str(r.ID)
-	}
-	if r.Index != "" {
-		e.name(at, "index")
-		e.str(r.Index)
-	}
-	if r.Version != "" {
-		e.name(at, "version")
-		e.str(r.Version)
-	}
+	e.text(at, "id", r.ID)
+	e.text(at, "index", r.Index)
+	e.text(at, "version", r.Version)
 	if r.Err != nil {
 		e.name(at, "error")
 		e.error(r.Err)
 		e.end()
 		return
 	}
+	if r.AllHits > 0 {
+		e.name(at, "first_hit")
+		e.uint(uint64(r.FirstHit))
+		e.name(at, "all_hits")
+		e.uint(uint64(r.AllHits))
+	}
 	e.name(at, "hits")
-	if e.msgpack {
+	switch {
+	case r.HitsForm != HitsList:
+		e.columns(r.Hits, r.HitsForm == HitsKeyedColumns)
+	case e.msgpack:
 		e.msgpackHits(r.Hits)
-	} else {
+	default:
 		e.jsonHits(r.Hits)
 	}
 	e.name(at, "mc_k")
 	e.uint(uint64(r.MCK))
 	e.name(at, "exact")
 	e.bool(r.Exact)
+	e.about(at, r)
 	e.name(at, "took_us")
 	e.took(&r.Took)
 	e.end()
+}
+
+// about writes what is only there if it was asked for, or concerns few.
+func (e *encoder) about(at int, r *Result) {
+	if r.HasTotal {
+		e.name(at, "total")
+		e.uint(r.Total)
+	}
+	e.found(at, &r.Found)
+	if r.HasExpectedRecall {
+		e.name(at, "expected_recall")
+		e.number(r.ExpectedRecall)
+	}
+	if r.Warnings != nil {
+		e.name(at, "warnings")
+		e.strings(r.Warnings)
+	}
+	if r.Explain != nil && e.fits(len(e.dst), len(r.Explain)) {
+		e.name(at, "explain")
+		if e.msgpack {
+			e.transcode(r.Explain)
+		} else {
+			e.dst = append(e.dst, r.Explain...)
+		}
+	}
 }
 
 func (e *encoder) error(err *Error) {
@@ -107,6 +131,15 @@ func (e *encoder) jsonHits(hits []Hit) {
 			dst = append(dst, `,"distance":`...)
 			dst = appendJSONFloat(dst, h.Distance, 64)
 		}
+		if h.HasScore {
+			dst = append(dst, `,"score":`...)
+			dst = appendJSONFloat(dst, h.Score, 64)
+		}
+		if h.Detail != nil {
+			e.dst = dst
+			e.detail(0, h.Detail)
+			dst = e.dst
+		}
 		if h.Payload != nil {
 			dst = append(dst, `,"payload":`...)
 			dst = append(dst, h.Payload...)
@@ -130,9 +163,13 @@ func (e *encoder) msgpackHits(hits []Hit) {
 		if h.HasDistance {
 			members++
 		}
+		if h.HasScore {
+			members++
+		}
 		if h.Payload != nil {
 			members++
 		}
+		head := len(dst)
 		dst = append(dst, msgpack.FixMap|members, msgpack.FixStr|2, 'i', 'd')
 		dst = msgpack.AppendUint(dst, uint64(h.ID))
 		dst = append(dst, msgpack.FixStr|3, 'k', 'e', 'y')
@@ -152,6 +189,14 @@ func (e *encoder) msgpackHits(hits []Hit) {
 		if h.HasDistance {
 			dst = msgpack.AppendNumber(append(append(dst, msgpack.FixStr|8), "distance"...), h.Distance)
 		}
+		if h.HasScore {
+			dst = msgpack.AppendNumber(append(append(dst, msgpack.FixStr|5), "score"...), h.Score)
+		}
+		if h.Detail != nil {
+			e.dst = dst
+			e.detail(head, h.Detail)
+			dst = e.dst
+		}
 		if h.Payload != nil {
 			e.dst = append(append(dst, msgpack.FixStr|7), "payload"...)
 			e.transcode(h.Payload)
@@ -159,92 +204,4 @@ func (e *encoder) msgpackHits(hits []Hit) {
 		}
 	}
 	e.dst = dst
-}
-
-// payloadReader is what reading payloads needs and can be used again.
-type payloadReader struct {
-	buf  bytes.Buffer
-	dec  *jsontext.Decoder
-	open []int // where the heads of the open containers are
-}
-
-// transcode appends JSON as MessagePack; what is not JSON, which the index has stored all the same, as nil.
-func (e *encoder) transcode(payload []byte) {
-	if e.payload == nil {
-		e.payload = &payloadReader{dec: jsontext.NewDecoder(&bytes.Buffer{})}
-	}
-	p := e.payload
-	p.buf = *bytes.NewBuffer(payload) // which is parsed in place
-	p.dec.Reset(&p.buf, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	start := len(e.dst)
-	if err := e.transcodeValue(); err != nil {
-		e.dst = append(e.dst[:start], msgpack.Nil)
-	}
-}
-
-// transcodeValue stops at the limit. It counts the members of a container as it goes, in a head of the longest form, because JSON does not
-// say how many there are; small containers, which nearly all are, get the short form and move up.
-func (e *encoder) transcodeValue() error {
-	open := e.payload.open[:0]
-	defer func() { e.payload.open = open }()
-	for {
-		tok, err := e.payload.dec.ReadToken()
-		if err != nil {
-			return err
-		}
-		switch k := tok.Kind(); k {
-		case 'n':
-			e.dst = append(e.dst, msgpack.Nil)
-		case 't', 'f':
-			e.bool(k == 't')
-		case '"':
-			e.str(tok.String())
-		case '0':
-			e.transcodeNumber(tok)
-		case '{', '[':
-			open = append(open, len(e.dst))
-			e.dst = append(e.dst, msgpack.Map32, 0, 0, 0, 0)
-			continue
-		case '}', ']':
-			e.closeHead(open[len(open)-1], k == '}')
-			open = open[:len(open)-1]
-		}
-		if len(open) == 0 {
-			return nil
-		}
-		if !e.fits(len(e.dst), 0) {
-			return nil // nothing of this is kept
-		}
-		at := open[len(open)-1] + 1
-		binary.BigEndian.PutUint32(e.dst[at:], binary.BigEndian.Uint32(e.dst[at:])+1)
-	}
-}
-
-// closeHead turns the count at a container's head, of names and values or of elements, into its final head.
-func (e *encoder) closeHead(at int, object bool) {
-	n := binary.BigEndian.Uint32(e.dst[at+1:])
-	short, long := byte(msgpack.FixArray), byte(msgpack.Array32)
-	if object {
-		short, long, n = msgpack.FixMap, msgpack.Map32, n/2
-	}
-	if n >= 16 {
-		e.dst[at] = long
-		binary.BigEndian.PutUint32(e.dst[at+1:], n)
-		return
-	}
-	e.dst[at] = short | byte(n)
-	e.dst = append(e.dst[:at+1], e.dst[at+5:]...)
-}
-
-// transcodeNumber keeps 64-bit integers whole.
-func (e *encoder) transcodeNumber(tok jsontext.Token) {
-	raw := tok.String()
-	if v, err := strconv.ParseInt(raw, 10, 64); err == nil && raw != "-0" {
-		e.dst = msgpack.AppendInt(e.dst, v)
-	} else if v, err := strconv.ParseUint(raw, 10, 64); err == nil {
-		e.dst = msgpack.AppendUint(e.dst, v)
-	} else {
-		v, _ := strconv.ParseFloat(raw, 64)
-		e.dst = msgpack.AppendNumber(e.dst, v)
-	}
 }

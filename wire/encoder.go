@@ -1,15 +1,17 @@
 package wire
 
 import (
+	"encoding/binary"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/geniemq/geniemq/internal/msgpack"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// encoder appends tokens of either codec. Objects of few members (at most 15) need no count beforehand: in
-// MessagePack their head is one byte that holds it.
+// encoder appends tokens of either codec. Objects need no count beforehand: in MessagePack their head is one byte that counts up to 15
+// members, and becomes three with the 16th.
 type encoder struct {
 	dst     []byte
 	msgpack bool
@@ -20,7 +22,7 @@ type encoder struct {
 	full  bool
 }
 
-// object starts an object of at most 15 members and returns its place, which names and end need.
+// object starts an object and returns its place, which names and end need.
 func (e *encoder) object() int {
 	at := len(e.dst)
 	if e.msgpack {
@@ -34,7 +36,15 @@ func (e *encoder) object() int {
 // name starts a member of the object at a place. Names are ours: they need no escapes.
 func (e *encoder) name(at int, name string) {
 	if e.msgpack {
-		e.dst[at]++
+		switch e.dst[at] {
+		case msgpack.FixMap | 15:
+			e.dst = slices.Insert(e.dst, at+1, 0, 16)
+			e.dst[at] = msgpack.Map16
+		case msgpack.Map16:
+			binary.BigEndian.PutUint16(e.dst[at+1:], binary.BigEndian.Uint16(e.dst[at+1:])+1)
+		default:
+			e.dst[at]++
+		}
 		e.dst = append(append(e.dst, msgpack.FixStr|byte(len(name))), name...)
 		return
 	}
@@ -44,6 +54,38 @@ func (e *encoder) name(at int, name string) {
 	e.dst = append(e.dst, '"')
 	e.dst = append(e.dst, name...)
 	e.dst = append(e.dst, '"', ':')
+}
+
+// text writes a member that is a string, unless that is empty.
+func (e *encoder) text(at int, name, s string) {
+	if s != "" {
+		e.name(at, name)
+		e.str(s)
+	}
+}
+
+// flag writes a member that is true, or nothing.
+func (e *encoder) flag(at int, name string, set bool) {
+	if set {
+		e.name(at, name)
+		e.bool(true)
+	}
+}
+
+// members starts an object of n members of any names; next goes before each, and key begins it.
+func (e *encoder) members(n int) {
+	if e.msgpack {
+		e.dst = msgpack.AppendMapHead(e.dst, n)
+	} else {
+		e.dst = append(e.dst, '{')
+	}
+}
+
+func (e *encoder) key(name string) {
+	e.str(name)
+	if !e.msgpack {
+		e.dst = append(e.dst, ':')
+	}
 }
 
 // fits says whether so many bytes more are within the limit.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -45,6 +46,22 @@ func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
 
 // Unwrap returns the code, for errors.Is.
 func (e *Error) Unwrap() error { return e.Code }
+
+// orNil is an error that is nil where there is none.
+func (e *Error) orNil() error {
+	if e == nil {
+		return nil
+	}
+	return e
+}
+
+// AsError is an error as the protocol has it: the *[Error] that it wraps, else Internal with its text.
+func AsError(err error) *Error {
+	if known, ok := errors.AsType[*Error](err); ok {
+		return known
+	}
+	return Errorf(Internal, "%v", err)
+}
 
 // in puts the place of a fault in front of its message. Places that start with "." or "[" join what contains them:
 // "items[3].min: must be ...".

@@ -30,6 +30,13 @@ var fuzzSeeds = []string{
 	`{"id":18446744073709551616,"text":"x"}`,
 	`{"row":{"v":[0.1,2,-3e7,1e400,18446744073709551616],"p":{"near":{"lat":52.5,"lon":[null,true]},"within":20,"weight":3},"n":null}}`,
 	`{"items":[{"attr":"a","value":[[[1]]],"weight":2},{"near":1,"attr":"b"},{"attr":"c","in":[[1]],"unit":"km","weight":1,"weight":2}]}`,
+	`{"point":[52.5,-13.25],"radius":1e5,"k":0,"total":true,"column":"at","method":"scan"}`,
+	`{"queries":[{"vector":[1,2],"radius":0,"method":"permutation","fraction":0.5},{"text":"x","recall":0.9,"k":3},{"point":{"lat":91,"lon":1}},{"k":0}]}`,
+	`{"hits":[{"id":1,"key":"1","count":0,"distance":2.5}],"mc_k":0,"exact":true,"in_range":7,"method":"cells","fraction":0.25,"took_us":{}}`,
+	`{"queries":[{"form":"columns","text":"x"},{"keys":true,"text":"x","form":"columns"},{"keys":false,"text":"x"},{"form":"rows","text":"x"},{"form":"columns","keys":false,"form":"columns"}]}`,
+	`{"hits":{"ids":"AgAAAAAAAAA=","counts":"AwI=","keys":["2","x"],"matched":[["a"],null],"payloads":[null,{"a":[1]}],"scores":"AAAAAAAAwH8="},"mc_k":2,"first_hit":3,"all_hits":5,"took_us":{}}`,
+	`{"first":1,"results":[{"hits":{}},{"hits":{"ids":"AgAAAA==","similarities":"AAAAPw==","distances":"AAAAAAAA8D8=","columns":[{"v":{"similarity":1,"bound":0.5}}]}}]}`,
+	`{"hits":{"ids":"AgAA"}}`, `{"hits":{"ids":"AgAAAA==","counts":"AgAA"}}`, `{"hits":{"ids":"AgAAAA==","keys":[]}}`, `{"hits":[],"first_hit":1}`,
 	`{"queries":[{"id":7,"text":"x"},{"k":0,"id":-9007199254740993},{"id":1.5},{"id":1e3},{"id":null}]}`,
 }
 
@@ -39,6 +46,12 @@ func addSeeds(f *testing.F) {
 		e := encoder{msgpack: true}
 		e.transcode([]byte(s))
 		f.Add(true, e.dst)
+	}
+	r := newRandom(f)
+	for form := range HitsKeyedColumns + 1 {
+		result := r.result()
+		result.HitsForm = form
+		f.Add(true, AppendResult(nil, MessagePack, &result))
 	}
 	f.Add(true, []byte("\xdf\xff\xff\xff\xff"))
 	f.Add(true, []byte("\x81\xa6vector\xc4\x04abcd"))
@@ -132,14 +145,25 @@ func checkBatch(t *testing.T, d *Decoder, ct ContentType, body []byte, limits Li
 	sumK, other := 0, new(Decoder)
 	for part, end := range []int{b.Len(), b.Len() - 1, b.Len() / 2} {
 		first := []int{b.Len() - 1, b.Len() / 2, 0}[part]
-		k, ok := []*Decoder{other, d, other}[part].Queries(b, first, end, func(i int, q *QueryOrError) {
+		take := func(i int, q *QueryOrError) {
 			if n := len(q.Query.Row) + len(q.Query.Items); n > b.Conditions(i+1)-b.Conditions(i) {
 				t.Fatalf("query %d has %d conditions, not at most %d", i, n, b.Conditions(i+1)-b.Conditions(i))
 			}
 			got[i] = *q
 			got[i].Query.Row, got[i].Query.Items = keep(q.Query.Row), keep(q.Query.Items)
 			got[i].Query.Set = slices.Clone(q.Query.Set)
-		})
+		}
+		var k int
+		var ok bool
+		if part < 2 {
+			k, ok = []*Decoder{other, d}[part].Queries(b, first, end, take)
+		} else {
+			var group []QueryOrError
+			group, k, ok = other.Group(b, first, end)
+			for i := range group {
+				take(first+i, &group[i])
+			}
+		}
 		if !ok {
 			if ct == MessagePack || whole == nil {
 				t.Fatalf("malformed in parts, but as a whole it is %+v %v", m, whole)
@@ -159,7 +183,7 @@ func checkBatch(t *testing.T, d *Decoder, ct ContentType, body []byte, limits Li
 
 // unrefused is a query without what its conditions of other shapes are refused with, which depends on their spelling.
 func unrefused(q Query) Query {
-	for _, conds := range []*[]Condition{&q.Row, &q.Items} {
+	for _, conds := range []*[]Condition{&q.Row, &q.Items, &q.Filter, &q.Exclude} {
 		*conds = slices.Clone(*conds)
 		for i := range *conds {
 			if c := &(*conds)[i]; c.Other != nil {
@@ -171,7 +195,7 @@ func unrefused(q Query) Query {
 }
 
 func hasBinary(q *Query) bool {
-	for _, c := range slices.Concat(q.Row, q.Items) {
+	for _, c := range slices.Concat(q.Row, q.Items, q.Filter, q.Exclude) {
 		if c.Other != nil && bytesWithin(c.Other.Value) {
 			return true
 		}

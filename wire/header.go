@@ -17,6 +17,8 @@ const (
 	HeaderProtocol = "Genie-Protocol"
 	// HeaderContentType is the codec of the body; see [ParseContentType]. A result has its query's.
 	HeaderContentType = "Content-Type"
+	// HeaderAccept says what the sender can read besides what everybody can; see [Accept]. Answers to queries that have it have it too.
+	HeaderAccept = "Genie-Accept"
 	// HeaderMsgID makes publishing idempotent: the stream drops a second message with the same id.
 	HeaderMsgID = "Nats-Msg-Id"
 	// HeaderTraceParent is W3C trace context, copied from the query to its result.
@@ -32,6 +34,11 @@ const (
 	// HeaderQueries is on answers to batches: which of the message's queries this part of the answer is to, like
 	// "36-71/100", counted from 0. See [Range].
 	HeaderQueries = "Genie-Queries"
+
+	// HeaderHits is on parts of a result that is too large for a message: which of its hits this part has, like "0-41209/60000". See [Range]. They have
+	// HeaderVersion too, the version of the index: of another one, what comes after it may be other hits.
+	HeaderHits    = "Genie-Hits"
+	HeaderVersion = "Genie-Version"
 
 	// HeaderServiceError and HeaderServiceErrorCode are on errors of direct search, as NATS micro services set
 	// them: the sentence, and our [Code].
@@ -55,7 +62,7 @@ func (c ContentType) String() string {
 	return "application/json"
 }
 
-// ParseContentType reads a Content-Type header. "" is JSON, parameters such as charset are ignored, and the names
+// ParseContentType reads a Content-Type header of a plain body; see [ParseBodyType]. "" is JSON, parameters such as charset are ignored, and the names
 // that MessagePack had before it was registered are understood. Anything else is `unsupported`. The error is an *[Error].
 func ParseContentType(header string) (ContentType, error) {
 	switch header { // without a parser for what nearly every message says
@@ -122,5 +129,8 @@ func HeaderSize(header map[string][]string) int {
 	return size
 }
 
-// PartHeaderSize is the most that HeaderQueries adds to a header.
-const PartHeaderSize = len(HeaderQueries) + len(": ") + 3*10 + len("-/") + len("\r\n")
+// PartHeaderSize is the most that HeaderQueries adds to a header, and HitsHeaderSize the most that HeaderHits and HeaderVersion do.
+const (
+	PartHeaderSize = len(HeaderQueries) + len(": ") + 3*10 + len("-/") + len("\r\n")
+	HitsHeaderSize = PartHeaderSize + len(HeaderVersion) + len(": ") + 16 + len("\r\n")
+)

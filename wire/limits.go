@@ -1,13 +1,11 @@
 package wire
 
-import (
-	"cmp"
-	"fmt"
-)
+import "cmp"
 
 // Bounds of version 1 that are not configurable.
 const (
 	DefaultK      = 10        // hits of a query that names no k
+	DefaultWithin = 1024      // hits of a query with a radius that names no k
 	MaxK          = 65_536    // largest k of a query
 	MaxCandidates = MaxK      // largest candidates of a query: engines select no more than that
 	MaxWeight     = 65_535    // largest weight of a condition
@@ -62,10 +60,7 @@ func (l *Limits) EnsureDefaults() {
 // CheckBody reports a body that is too large. The error is an *[Error].
 func (l Limits) CheckBody(size int) error {
 	l.EnsureDefaults()
-	if err := l.checkBody(size); err != nil {
-		return err
-	}
-	return nil
+	return l.checkBody(size).orNil()
 }
 
 func (l *Limits) checkBody(n int) *Error {
@@ -114,14 +109,6 @@ func (l *Limits) checkBinary(n int) *Error {
 func (l *Limits) checkDepth(depth int) *Error {
 	if depth > l.Depth {
 		return Errorf(TooLarge, "the message nests arrays and objects deeper than %d levels", l.Depth)
-	}
-	return nil
-}
-
-// Validate reports limits that no message could meet.
-func (l *Limits) Validate() error {
-	if l.Body < 0 || l.Queries < 0 || l.Items < 0 || l.Depth < 0 || l.String < 0 || l.SumK < 0 {
-		return fmt.Errorf("wire limits must not be negative: %+v", *l)
 	}
 	return nil
 }

@@ -81,7 +81,10 @@ func (d *queryDecoder) otherFields(c *Condition, r reader, fields conditionField
 		}
 		f := conditionFieldOf(name)
 		if own := f < fields && (conditionHolds[f] == aWeight || conditionHolds[f] == aName); !own {
-			err = d.otherMember(r, name)
+			if err = d.limits.checkString(len(name)); err == nil {
+				d.build.Name(name)
+				err = d.tree(r)
+			}
 		} else if seen&(1<<f) != 0 {
 			return fieldTwice(name)
 		} else if seen |= 1 << f; conditionHolds[f] == aWeight {
@@ -95,14 +98,6 @@ func (d *queryDecoder) otherFields(c *Condition, r reader, fields conditionField
 	}
 	d.build.End()
 	return r.failed()
-}
-
-func (d *queryDecoder) otherMember(r reader, name string) *Error {
-	if err := d.limits.checkString(len(name)); err != nil {
-		return err
-	}
-	d.build.Name(name)
-	return d.tree(r)
 }
 
 // tree adds the next value to d.build. Whatever is added has been counted, and is no longer than it may be.
@@ -179,6 +174,9 @@ func (d *queryDecoder) node(r reader) (err *Error) {
 	return err
 }
 
+// aroundTree is how many levels of a message of many queries a tree is within.
+const aroundTree = 5
+
 // validate checks what could not have been sent, or would be refused.
 func (o *Other) validate(l *Limits) *Error {
 	switch o.Value.Kind() {
@@ -187,7 +185,6 @@ func (o *Other) validate(l *Limits) *Error {
 	case value.Bool, value.Number, value.String:
 		return badRequest("%s is no value of another shape: give it as value", o.Value.Kind())
 	}
-	const around = 5 // levels of a message of many queries that the tree is within
 	e := o.Value.Extent()
 	if err := l.checkItems(e.Nodes); err != nil {
 		return err
@@ -198,5 +195,5 @@ func (o *Other) validate(l *Limits) *Error {
 	if err := l.checkBinary(e.Binary); err != nil {
 		return err
 	}
-	return l.checkDepth(around + e.Depth)
+	return l.checkDepth(aroundTree + e.Depth)
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"math"
 	"strings"
 )
@@ -15,9 +16,10 @@ const (
 	VectorForm      // numbers: vectors
 	SetForm         // elements: sets
 	ItemsForm       // a list of conditions: any kind
+	PointForm       // a place: columns of points
 )
 
-var formNames = [...]string{"", "row", "text", "vector", "set", "items"}
+var formNames = [...]string{"", "row", "text", "vector", "set", "items", "point"}
 
 // String returns the form's field name in a query.
 func (f Form) String() string {
@@ -27,15 +29,17 @@ func (f Form) String() string {
 	return "form"
 }
 
-// Query asks for the k objects of an index that match best. Exactly one of Row, Text, Vector, Set and Items is
+// Query asks for the k objects of an index that match best. Exactly one of Row, Text, Vector, Set, Items and Point is
 // given; the zero value of every option is its default.
 type Query struct {
 	// ID comes back with the result. It need not be unique: results are told apart by their reply subject and
 	// their position. A message may give it as an integer, which stands for its decimal digits. Optional; the answer to a
 	// message of one query without it has the message's Nats-Msg-Id.
 	ID string
-	// K is how many hits are wanted, 1 to 65,536. Default 10. Fewer come back when fewer objects match at all.
+	// K is how many hits are wanted, 1 to 65,536. Default 10; with a Radius 1,024. Fewer come back when fewer objects match at all.
 	K int
+	// CountOnly wants no hits but the number of objects within the Radius, [Found.InRange]: k is 0 then, and said to be.
+	CountOnly bool
 
 	// Row holds at most one condition per attribute; their order means nothing. An object's count grows by the
 	// condition's weight for each of its keywords that the condition contains.
@@ -44,10 +48,29 @@ type Query struct {
 	Text string
 	// Vector has the dimension of the index.
 	Vector []float32
+	// Point is a place on earth.
+	Point *Point
 	// Set holds numbers and strings; repeats count once.
 	Set []Value
 	// Items are raw conditions. Unlike a row they may name an attribute repeatedly, and each counts.
 	Items []Condition
+
+	// Near is what a search by distance says beside its Text, Vector or Point.
+	Near
+	// Filter are conditions that every hit meets, and Exclude those of which none meets any. They add nothing to counts. A query with
+	// no form but with one of them, or with Total, is answered with the first objects that pass, by id, with count 0.
+	Filter, Exclude []Condition
+	// Total asks how many objects pass Filter and Exclude.
+	Total bool
+	// IDF weights the words of texts, the elements of sets and single categories by how rare they are. Default: as the schema says of each
+	// column.
+	IDF Choice
+	// Weights multiply what the conditions on a column count.
+	Weights []ColumnWeight
+	// Rescore orders hits by a measure instead of by count.
+	Rescore *Rescore
+	// Matched names with each hit the columns whose condition it meets; Explain says what the answer came from.
+	Matched, Explain bool
 
 	// Candidates is how many objects of highest count are verified (the K of Algorithm 2), k to 65,536. Only
 	// where hits are verified or re-ranked. Default max(32, 8k), at most 65,536.
@@ -57,12 +80,49 @@ type Query struct {
 	// MinCount drops hits with a lower match count. Default 0, which is as good as 1 except with Certify: see
 	// [Hit.Count].
 	MinCount uint32
+	// HitsForm is how the hits of the answer are written. Default a list of objects. The values are the same, but hits that come as columns
+	// have a Key only in [HitsKeyedColumns].
+	HitsForm HitsForm
 	// WithPayload adds the objects' stored payload columns to the hits.
 	WithPayload bool
 	// TimeoutMS is how many milliseconds after the stream stored the query (or, for direct search, after it
 	// arrived) an answer stops being useful; the query is then answered deadline_exceeded and costs nothing
 	// more. 0 means no limit.
 	TimeoutMS uint32
+}
+
+// Choice is yes, no, or left to a default.
+type Choice uint8
+
+const (
+	Unsaid Choice = iota
+	Yes
+	No
+)
+
+// ChoiceOf returns Yes or No.
+func ChoiceOf(yes bool) Choice {
+	if yes {
+		return Yes
+	}
+	return No
+}
+
+// ColumnWeight is the weight of what is asked of a column, 1 to 65,535.
+type ColumnWeight struct {
+	Column string
+	Weight uint32
+}
+
+// Rescore asks for the order of a measure: what an object's score is, and of which column. The column may be left out where one
+// column alone fits.
+type Rescore struct {
+	By, Column string
+}
+
+// FilterOnly says that a query asks for whatever passes its filter.
+func (q *Query) FilterOnly() bool {
+	return q.Form() == NoForm && (q.Filter != nil || q.Exclude != nil || q.Total)
 }
 
 // Form returns the form the query is given as: the first that is set, or NoForm. [Query.Validate] reports a second.
@@ -72,42 +132,34 @@ func (q *Query) Form() Form {
 }
 
 func (q *Query) forms() (first, second Form) {
-	add := func(f Form, set bool) {
+	given := [...]bool{RowForm: q.Row != nil, TextForm: q.Text != "", VectorForm: q.Vector != nil, SetForm: q.Set != nil, ItemsForm: q.Items != nil, PointForm: q.Point != nil}
+	for f, set := range given {
 		switch {
 		case !set:
 		case first == NoForm:
-			first = f
+			first = Form(f)
 		case second == NoForm:
-			second = f
+			second = Form(f)
 		}
 	}
-	add(RowForm, q.Row != nil)
-	add(TextForm, q.Text != "")
-	add(VectorForm, q.Vector != nil)
-	add(SetForm, q.Set != nil)
-	add(ItemsForm, q.Items != nil)
 	return first, second
 }
 
 // EnsureDefaults sets K and Candidates where they are 0.
 func (q *Query) EnsureDefaults() {
-	if q.K == 0 {
-		q.K = DefaultK
-	}
-	if q.Candidates == 0 {
-		q.Candidates = min(MaxCandidates, max(32, 8*q.K))
-	}
+	q.K = q.hits()
+	q.Candidates = cmp.Or(q.Candidates, DefaultCandidates(q.K))
 }
+
+// DefaultCandidates is how many objects are verified or re-ranked where a query of k hits does not say.
+func DefaultCandidates(k int) int { return min(MaxCandidates, max(32, 8*k)) }
 
 // Validate checks everything about a query that needs no schema: one form, options in range, conditions that can
 // hold, no NaN, and the limits on one query. Senders may call it before they send; decoded queries have passed it.
 // The error, if any, is an *[Error].
 func (q *Query) Validate(l Limits) error {
 	l.EnsureDefaults()
-	if err := q.validate(&l, nil); err != nil {
-		return err
-	}
-	return nil
+	return q.validate(&l, nil).orNil()
 }
 
 // CheckQueries reports what about the queries of one message a server with these limits would refuse; "queries[3]: "
@@ -129,16 +181,9 @@ func (l Limits) CheckQueries(queries []Query) error {
 			}
 			return err
 		}
-		k := queries[i].K
-		if k == 0 {
-			k = DefaultK
-		}
-		sumK += k
+		sumK += queries[i].hits()
 	}
-	if err := l.checkSumK(sumK); err != nil {
-		return err
-	}
-	return nil
+	return l.checkSumK(sumK).orNil()
 }
 
 // validate is Validate; names, if any, are those of a row that was found sound before.
@@ -148,14 +193,30 @@ func (q *Query) validate(l *Limits, names *rowNames) *Error {
 	if err := l.checkString(len(d.ID)); err != nil {
 		return err.in("id")
 	}
-	if d.K < 1 || d.K > MaxK {
+	if d.CountOnly {
+		if err := d.validateCountOnly(); err != nil {
+			return err
+		}
+	} else if d.K < 1 || d.K > MaxK {
 		return badRequest("k must be between 1 and %d, not %d", MaxK, d.K)
 	}
 	if d.Candidates < d.K || d.Candidates > MaxCandidates {
 		return badRequest("candidates must be between k = %d and %d, not %d", d.K, MaxCandidates, d.Candidates)
 	}
+	if d.HitsForm > HitsKeyedColumns {
+		return badRequest("hits have no form %d", d.HitsForm)
+	}
 	if d.TimeoutMS > MaxTimeoutMS {
 		return badRequest("timeout_ms must be at most %d, not %d", MaxTimeoutMS, d.TimeoutMS)
+	}
+	if err := l.checkItems(countItems(d.Row) + countItems(d.Items) + countItems(d.Filter) + countItems(d.Exclude) + len(d.Weights)); err != nil {
+		return err
+	}
+	if err := d.validateRefinements(l); err != nil {
+		return err
+	}
+	if err := d.validateNear(l, d.Form()); err != nil {
+		return err
 	}
 	first, second := d.forms()
 	if second != NoForm {
@@ -174,33 +235,39 @@ func (q *Query) validate(l *Limits, names *rowNames) *Error {
 		return validateVector(l, d.Vector)
 	case SetForm:
 		return validateSet(l, d.Set)
+	case PointForm:
+		return d.Point.validate()
 	default:
+		if d.FilterOnly() {
+			return d.validateFilterOnly()
+		}
 		return badRequest("the query asks for nothing: give one of %s", strings.Join(formNames[1:], ", "))
 	}
 	return nil
+}
+
+// countItems counts conditions and the values in them.
+func countItems(conds []Condition) (items int) {
+	for i := range conds {
+		items += 1 + len(conds[i].In)
+		if other := conds[i].Other; other != nil {
+			items += other.Value.Extent().Nodes
+		}
+	}
+	return items
 }
 
 func validateConditions(l *Limits, form string, conds []Condition, names *rowNames) *Error {
 	if len(conds) == 0 {
 		return badRequest("%s is empty: give at least one condition", form)
 	}
-	items := 0
-	for i := range conds {
-		items += 1 + len(conds[i].In)
-		if other := conds[i].Other; other != nil {
-			items += other.Value.Extent().Nodes
-		}
-		if err := l.checkItems(items); err != nil {
-			return err
-		}
-	}
 	for i := range conds {
 		if conds[i].plain(l) {
 			continue
 		}
 		if err := conds[i].validate(l); err != nil {
-			if form == "row" && conds[i].Attr != "" {
-				return err.in("row.%s", clip(conds[i].Attr))
+			if form != "items" && conds[i].Attr != "" {
+				return err.in("%s.%s", form, clip(conds[i].Attr))
 			}
 			return err.in("%s[%d]", form, i)
 		}

@@ -38,6 +38,8 @@ type reader interface {
 	integer() (string, *Error)
 	boolean() (bool, *Error)
 	binary() (string, *Error)
+	// packed is binary in MessagePack, and base64 in a string of JSON.
+	packed() (string, *Error)
 	// exactly adds a number as it is written, and extension what MessagePack has no type for.
 	exactly(*value.Builder) *Error
 	extension(*value.Builder) *Error
@@ -59,6 +61,30 @@ type reader interface {
 // expected says what was found instead of what a field takes.
 func expected(want string, got kind) *Error {
 	return badRequest("must be %s, not %s", want, got)
+}
+
+// open enters the next value, which must be of a kind.
+func open(r reader, k kind, what string) *Error {
+	got := r.peek()
+	if got == noKind {
+		r.skipScalar() // fails with the reason
+		if failed := r.failed(); failed != nil {
+			return failed
+		}
+	}
+	if got != k {
+		return expected(what, got)
+	}
+	return r.enter()
+}
+
+// closed leaves what was opened, after its last item.
+func closed(r reader) *Error {
+	if failed := r.failed(); failed != nil {
+		return failed
+	}
+	r.leave()
+	return r.failed()
 }
 
 // skip reads over one item: a name or a whole value. It steps through what it skips, because that too must be valid

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"io"
 	"strconv"
@@ -22,12 +23,6 @@ type jsonReader struct {
 	inner    *jsonReader  // made when first needed
 	maxDepth int
 	fatal    *Error
-}
-
-func newJSONReader(body []byte, maxDepth int) *jsonReader {
-	r := new(jsonReader)
-	r.reset(body, string(body), maxDepth)
-	return r
 }
 
 // reset begins with another body, of which text is a copy.
@@ -203,6 +198,19 @@ func (r *jsonReader) boolean() (bool, *Error) {
 }
 
 func (r *jsonReader) binary() (string, *Error) { return "", r.want(binaryKind, "binary") }
+
+// packed reads what JSON has as base64.
+func (r *jsonReader) packed() (string, *Error) {
+	text, err := r.str()
+	if err != nil {
+		return "", err
+	}
+	raw, bad := base64.StdEncoding.DecodeString(text)
+	if bad != nil {
+		return "", badRequest("is not base64: %v", bad)
+	}
+	return string(raw), nil
+}
 
 func (r *jsonReader) extension(*value.Builder) *Error { return r.invalid() } // JSON has none
 

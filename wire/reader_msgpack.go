@@ -169,6 +169,8 @@ func (r *msgpackReader) binary() (string, *Error) {
 	return r.take(h), nil
 }
 
+func (r *msgpackReader) packed() (string, *Error) { return r.binary() }
+
 func (r *msgpackReader) exactly(b *value.Builder) *Error {
 	h, err := r.want(numberKind, "a number")
 	if err != nil {
@@ -350,4 +352,13 @@ func appendVector(dst []byte, v []float32) []byte {
 		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
 	}
 	return dst
+}
+
+func newReader(ct ContentType, body []byte, maxDepth int) reader {
+	if ct == MessagePack {
+		return newMsgpackReader(body, maxDepth)
+	}
+	r := new(jsonReader)
+	r.reset(body, string(body), maxDepth)
+	return r
 }

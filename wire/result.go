@@ -20,10 +20,30 @@ type Hit struct {
 	// Similarity is the estimate c/m of Eqn 7 (vectors) or Jaccard's (sets); only if HasSimilarity.
 	Similarity float32
 
-	HasDistance, HasSimilarity bool
+	// Score is the similarity by the measure of [Query.Rescore]; only if HasScore.
+	Score float64
+
+	HasDistance, HasSimilarity, HasScore bool
+	// Detail is what the query asked to know of its hits; nil otherwise.
+	Detail *HitDetail
 	// Payload is the object's stored columns, a JSON object, where the query asked for it; nil otherwise. In a
 	// MessagePack message it travels as MessagePack, and is JSON again when decoded.
 	Payload json.RawMessage
+}
+
+// HitDetail is what a query can ask to know of a hit.
+type HitDetail struct {
+	// Matched are the columns whose condition the hit meets, of [Query.Matched].
+	Matched []string
+	// Columns are estimates by the counts of vector columns and of such that are hashed.
+	Columns []ColumnEstimate
+}
+
+// ColumnEstimate is how similar the hit's value of a column is to the query's, as its count tells. The truth is within Bound of Similarity
+// for all hits together with the probability that the schema states.
+type ColumnEstimate struct {
+	Column            string
+	Similarity, Bound float64
 }
 
 // Took says where a query's time went, to the microsecond ("took_us").
@@ -44,12 +64,31 @@ type Result struct {
 	// Hits are ordered by (count descending, id ascending), or, verified and re-ranked, by (distance ascending or
 	// similarity descending, count descending, id ascending). Fewer than k is a valid answer.
 	Hits []Hit
+	// HitsForm is how they are written; it changes nothing else, but that columns may be without keys.
+	HitsForm HitsForm
+	// AllHits is how many hits the result has of which these are some, from position FirstHit on: one part of a result that is too large
+	// for a message. 0: they are all.
+	FirstHit, AllHits int
 	// MCK is the count of the k-th hit, 0 when there are fewer than k.
 	MCK uint32
 	// Exact says that the hits provably are the true top-k with respect to the indexed keywords; for sequences, by
 	// edit distance.
 	Exact bool
-	Took  Took
+	// Total is how many objects pass the query's filter and exclusions; only if HasTotal.
+	Total    uint64
+	HasTotal bool
+	// Found is what a search by distance tells besides.
+	Found
+	// ExpectedRecall is the share of the true nearest neighbours that answers like this one have had when the index was built; only if
+	// HasExpectedRecall.
+	ExpectedRecall    float64
+	HasExpectedRecall bool
+	// Warnings say what about the query is likely not meant, such as words that the index does not have.
+	Warnings []string
+	// Explain is a JSON object that says what the answer came from, where the query asked for it; nil otherwise. Its fields are for people
+	// and may change.
+	Explain json.RawMessage
+	Took    Took
 
 	// Err is why there are no hits. Only ID, Index and Version go with it.
 	Err *Error

@@ -152,7 +152,17 @@ func (r random) query() Query {
 		q.Certify, q.WithPayload = r.maybe(), r.maybe()
 		q.MinCount, q.TimeoutMS = r.Uint32(), uint32(r.IntN(MaxTimeoutMS+1))
 	}
-	switch r.IntN(5) {
+	r.refine(&q)
+	q.HitsForm = HitsForm(r.IntN(3))
+	switch r.IntN(7) {
+	case 6:
+		r.near(&q)
+	case 5:
+		if q.Total = true; r.maybe() {
+			q.MinCount, q.Certify, q.Rescore = 0, false, nil
+			break
+		}
+		fallthrough
 	case 0:
 		for i := range 1 + r.IntN(40) {
 			q.Row = append(q.Row, r.condition(fmt.Sprint(i, r.str()[:0])))
@@ -175,6 +185,57 @@ func (r random) query() Query {
 	return q
 }
 
+// near makes a search by distance.
+func (r random) near(q *Query) {
+	q.Certify, q.MinCount = false, 0
+	switch r.IntN(3) {
+	case 0:
+		q.Text = "x"
+	case 1:
+		q.Vector = []float32{1, float32(r.NormFloat64())}
+	case 2:
+		q.Point = &Point{180*r.Float64() - 90, 1000 * r.NormFloat64()}
+	}
+	if q.HasRadius = r.maybe(); q.HasRadius {
+		if q.Radius = r.ExpFloat64(); r.IntN(4) == 0 {
+			q.Radius = 0
+		}
+		if r.IntN(3) == 0 {
+			q.K, q.Candidates, q.CountOnly = 0, 0, true
+		}
+	}
+	q.Column, q.Method = []string{"", "at"}[r.IntN(2)], []string{"", "scan", "cells"}[r.IntN(3)]
+	switch r.IntN(4) {
+	case 0:
+		q.Fraction = 1 - r.Float64()
+	case 1:
+		q.Recall = (r.Float64() + 0.001) / 2
+	}
+}
+
+// refine adds what changes how a form is answered.
+func (r random) refine(q *Query) {
+	filter := func() (conds []Condition) {
+		for range r.IntN(4) {
+			c := r.condition(fmt.Sprint("f", r.IntN(3)))
+			c.Weight = 0
+			conds = append(conds, c)
+		}
+		return conds
+	}
+	if r.maybe() {
+		return
+	}
+	q.Filter, q.Exclude, q.Total, q.IDF = filter(), filter(), r.maybe(), Choice(r.IntN(3))
+	for i := range r.IntN(3) {
+		q.Weights = append(q.Weights, ColumnWeight{fmt.Sprint("w", i, r.str()[:0]), 1 + r.Uint32N(MaxWeight)})
+	}
+	if r.maybe() {
+		q.Rescore = &Rescore{By: "by" + r.str()[:0], Column: []string{"", "title"}[r.IntN(2)]}
+	}
+	q.Matched, q.Explain = r.maybe(), r.maybe()
+}
+
 func (r random) result() Result {
 	res := Result{ID: r.str(), Index: "adult", Version: "0123456789abcdef"}
 	if r.IntN(4) == 0 {
@@ -195,9 +256,22 @@ func (r random) result() Result {
 			h.HasSimilarity, h.Similarity = true, r.Float32()
 		}
 		if r.IntN(4) == 0 {
+			h.HasScore, h.Score = true, r.float()
+		}
+		if r.IntN(4) == 0 {
+			h.Detail = &HitDetail{Matched: []string{r.str(), r.str()}, Columns: []ColumnEstimate{{"a" + r.str(), r.Float64(), r.Float64()}}}
+		}
+		if r.IntN(4) == 0 {
 			h.Payload = []byte(`{"a":[1,-2,2.5,{"b":"\n"}],"c":null,"d":{},"e":[],"f":-9223372036854775808,"g":[[],{}]}`)
 		}
 		res.Hits[i] = h
+	}
+	if r.maybe() {
+		res.Total, res.HasTotal = r.Uint64()>>11>>r.IntN(53), true
+		res.ExpectedRecall, res.HasExpectedRecall = r.Float64(), true
+		res.Warnings = []string{r.str(), r.str()}
+		res.Found = Found{InRange: r.Uint64() >> 11 >> r.IntN(53), HasInRange: true, Method: "m" + r.str(), Fraction: r.Float64()}
+		res.Explain = []byte(`{"items":[{"weight":3,"words":["a"]}],"kernel":"bound"}`)
 	}
 	res.MCK, res.Exact = r.Uint32(), r.maybe()
 	for _, p := range res.Took.parts() {
@@ -322,7 +396,7 @@ func TestAgainstMsgpackLibrary(t *testing.T) {
 		if err != nil || m.Queries[0].Err != nil {
 			t.Fatal(err, m)
 		}
-		if len(q.Row) == 0 && !reflect.DeepEqual(unrefused(m.Queries[0].Query), q) { // the attributes of a row come back sorted
+		if len(q.Row)+len(q.Filter)+len(q.Exclude)+len(q.Weights) == 0 && !reflect.DeepEqual(unrefused(m.Queries[0].Query), q) { // the attributes of a row come back sorted
 			t.Fatalf("got  %+v\nwant %+v", m.Queries[0].Query, q)
 		}
 	}
@@ -420,7 +494,7 @@ func TestUnknownResultFieldsAreSkipped(t *testing.T) {
 	text := `{"new":{"a":[1,{"b":null}]},"id":"q","hits":[{"id":1,"new":[[]],"key":"a","count":2}],"took_us":{"gpu":7,"total":3},` +
 		`"exact":true,"mc_k":1,"error_hint":"x"}`
 	for ct, body := range map[ContentType][]byte{JSON: []byte(text), MessagePack: toMessagePack(t, text)} {
-		got, err := DecodeResult(ct, body)
+		got, err := decodeResult(ct, body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -432,7 +506,7 @@ func TestUnknownResultFieldsAreSkipped(t *testing.T) {
 }
 
 func TestDecodeResultRefusesABatch(t *testing.T) {
-	if _, err := DecodeResult(JSON, []byte(`{"first":0,"results":[]}`)); err == nil {
+	if _, err := decodeResult(JSON, []byte(`{"first":0,"results":[]}`)); err == nil {
 		t.Error("no error")
 	}
 }
@@ -443,7 +517,7 @@ func TestNumbersOfResultsAreFinite(t *testing.T) {
 		{Key: "x", HasDistance: true, Distance: math.Inf(1)},
 		{Key: "x", HasSimilarity: true, Similarity: float32(math.Inf(-1))},
 	} {
-		if a, err := DecodeResult(MessagePack, AppendResult(nil, MessagePack, &Result{Hits: []Hit{h}})); err == nil {
+		if a, err := decodeResult(MessagePack, AppendResult(nil, MessagePack, &Result{Hits: []Hit{h}})); err == nil {
 			t.Errorf("got %+v", a)
 		}
 	}
@@ -458,4 +532,16 @@ func TestNoResult(t *testing.T) {
 			t.Errorf("%s is read as %+v", body, a)
 		}
 	}
+}
+
+// decodeResult decodes a body that holds one result.
+func decodeResult(ct ContentType, body []byte) (*Result, error) {
+	a, err := DecodeAnswer(ct, body)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.Batch:
+		return nil, badRequest("decoding a result: the body answers a batch")
+	}
+	return &a.Results[0], nil
 }

@@ -12,9 +12,22 @@ import (
 type Part struct {
 	First int // the position of its first result among the queries of the message
 	Count int // how many results it holds
+	// Hits says which hits of its only result it holds, where that is too large for a message by itself; a Total of 0: all of them.
+	Hits Range
 	// TooLarge is how many of these are an error in place of the result, which does not fit a message.
 	TooLarge int
 	Body     []byte
+}
+
+// Position is where a part of an answer begins: at a query's result, or at one of its hits, where the result comes in parts.
+type Position struct{ Query, Hit int }
+
+// Next is where the part after this one begins.
+func (p *Part) Next() Position {
+	if p.Hits.Last+1 < p.Hits.Total {
+		return Position{p.First, p.Hits.Last + 1}
+	}
+	return Position{Query: p.First + p.Count}
 }
 
 // Results are the results of an answer, made one at a time: those of a large answer would take many times the memory
@@ -22,45 +35,147 @@ type Part struct {
 type Results struct {
 	// Batch says that the message was a batch; otherwise there is one result.
 	Batch bool
+	// Parts says that the asker takes a result in parts that is too large for a message.
+	Parts bool
 	// Total is how many results there are, one for each query of the message.
 	Total int
-	// At makes the i-th result. It is valid until the next call, and may be asked for again.
-	At func(i int) *Result
+	// At makes the i-th result, without the hits before the from-th, which is 0 but for results that come in parts. Of these it may leave out hits
+	// at the end too, and says so as a part does. It is valid until the next call, and may be asked for again.
+	At func(i, from int) *Result
 }
 
-// AppendPart encodes results from first on, as many as fit a message of at most maxBody bytes and at least one; the part is
+// AppendPart encodes results from a position on, as many as fit a message of at most maxBody bytes and at least one; the part is
 // a complete message, with its own "first". maxBody is the server's max_payload less [HeaderSize] of the headers and
-// [PartHeaderSize]. A result that does not fit a message alone is replaced by an error `too_large`. dst is empty memory for
-// the body. Whatever the results have, no more than about maxBody bytes are written, one key or payload at a time.
+// [PartHeaderSize]. A result that does not fit a message alone comes in parts, in messages of their own, if the asker takes that, or else is
+// replaced by an error `too_large`. dst is empty memory for the body. Whatever the results have, no more than about maxBody bytes are
+// written, one key or payload at a time.
 //
 // The cuts depend on the results but not on the time they took, so that a message that is delivered a second time gives, as
 // a rule, parts with the same boundaries. Nothing depends on that: see [Range].
-func AppendPart(dst []byte, ct ContentType, r Results, first, maxBody int) Part {
+func AppendPart(dst []byte, ct ContentType, r Results, first Position, maxBody int) Part {
 	e := encoder{msgpack: ct == MessagePack, dst: dst[:0]}
-	part := Part{First: first}
-	slack := 0
+	part := Part{First: first.Query}
+	slack, from := 0, first.Hit
 	if r.Batch {
-		slack = e.beginPart(first)
+		slack = e.beginPart(first.Query)
 	}
-	for i := first; i < r.Total; i++ {
-		result := r.At(i)
+	for i := first.Query; i < r.Total && part.Hits.Total == 0; i++ {
+		result := r.At(i, from)
+		from = 0
 		mark, took := len(e.dst), tookSlack(ct, result)
 		e.limit = max(1, maxBody-slack-took)
-		if !e.add(result, r.Batch, part.Count) {
+		if result.AllHits > 0 || !e.add(result, r.Batch, part.Count) {
 			size := len(e.dst) - mark
 			e.dst = e.dst[:mark]
 			if part.Count > 0 {
 				break
 			}
-			e.limit, took = 0, 0
-			e.add(tooLarge(result, size, maxBody), r.Batch, part.Count)
-			part.TooLarge++
+			if r.Parts && result.Err == nil {
+				part.Hits = e.addSome(result, r.Batch)
+			}
+			if part.Hits.Total == 0 {
+				e.limit, took = 0, 0
+				if result.AllHits > 0 {
+					size = maxBody
+				}
+				e.add(TooLargeResult(result, size, maxBody), r.Batch, part.Count)
+				part.TooLarge++
+			}
 		}
 		slack += took
 		part.Count++
 	}
 	part.Body = e.endPart(r.Batch, part.Count)
 	return part
+}
+
+// addSome appends the first result of a part with as many of its hits as fit, and says which; of none where not even one fits.
+func (e *encoder) addSome(result *Result, batch bool) Range {
+	mark, some := len(e.dst), *result
+	if some.AllHits == 0 {
+		some.AllHits = len(some.Hits)
+	}
+	if some.FirstHit > 0 {
+		some.Warnings, some.Explain = nil, nil
+	}
+	some.Hits = nil
+	if !e.add(&some, batch, 0) {
+		e.dst = e.dst[:mark]
+		return Range{}
+	}
+	room := e.limit - len(e.dst)
+	n := e.hitsWithin(result.Hits, result.HitsForm, room)
+	for ; n > 0; n /= 2 { // the estimate is right as a rule
+		e.dst = e.dst[:mark]
+		some.Hits = result.Hits[:n]
+		if e.add(&some, batch, 0) {
+			return Range{First: some.FirstHit, Last: some.FirstHit + n - 1, Total: some.AllHits}
+		}
+	}
+	e.dst = e.dst[:mark]
+	return Range{}
+}
+
+// hitsWithin is about how many hits take so many bytes, but at least one.
+func (e *encoder) hitsWithin(hits []Hit, form HitsForm, room int) int {
+	each := [...]int{HitsList: 48, HitsColumns: 12, HitsKeyedColumns: 12}[form]
+	if form != HitsList {
+		room -= len(`"similarities":"==","distances":"==","scores":"==","keys":[],"matched":[],"columns":[],"payloads":[],"counts":"==","ids":"=="`)
+	}
+	for i := range hits {
+		h := &hits[i]
+		n := each + len(h.Payload)
+		if form != HitsColumns {
+			n += quotedSize(h.Key)
+		}
+		for _, value := range [...]struct {
+			has          bool
+			list, packed int
+		}{{h.HasSimilarity, 28, 6}, {h.HasDistance, 37, 11}, {h.HasScore, 34, 11}} {
+			switch {
+			case !value.has:
+			case form == HitsList:
+				n += value.list
+			default:
+				n += value.packed
+			}
+		}
+		if d := h.Detail; d != nil {
+			n += 32
+			for _, column := range d.Matched {
+				n += quotedSize(column) + 1
+			}
+			for _, c := range d.Columns {
+				n += quotedSize(c.Column) + 80
+			}
+		}
+		if room -= n; room < 0 {
+			return max(1, i)
+		}
+	}
+	return len(hits)
+}
+
+// quotedSize is about how many bytes a text takes in JSON.
+func quotedSize(s string) int {
+	n := len(s) + 2
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
+			n += 5
+		}
+	}
+	return n
+}
+
+// From is a result without the hits before the from-th of all, which are not before those that it has.
+func (r *Result) From(from int) *Result {
+	if from <= r.FirstHit {
+		return r
+	}
+	rest := *r
+	rest.AllHits = max(r.AllHits, len(r.Hits))
+	rest.Hits, rest.FirstHit = r.Hits[min(from-r.FirstHit, len(r.Hits)):], from
+	return &rest
 }
 
 // AppendWhole encodes all results as one message of at most maxBody bytes. It is false when they do not fit, and has not written
@@ -73,7 +188,7 @@ func AppendWhole(dst []byte, ct ContentType, r Results, maxBody int) (body []byt
 	}
 	e.limit = max(1, maxBody-slack)
 	for i := range r.Total {
-		if !e.add(r.At(i), r.Batch, i) {
+		if result := r.At(i, 0); result.AllHits > 0 || !e.add(result, r.Batch, i) {
 			return e.dst[:0], len(e.dst), false
 		}
 	}
@@ -91,10 +206,11 @@ func (e *encoder) add(r *Result, batch bool, n int) bool {
 	return !e.full && (e.limit == 0 || len(e.dst) <= e.limit)
 }
 
-// Range says which queries of a message an answer, or a part of one, is to: [HeaderQueries].
+// Range says which queries of a message an answer, or a part of one, is to: [HeaderQueries]. It also says which hits of a result a
+// part has: [HeaderHits].
 type Range struct {
 	First, Last int // positions, from 0
-	Total       int // queries of the message
+	Total       int // queries of the message, or hits of the result
 }
 
 // String is the form of the header: "36-71/100".
@@ -121,9 +237,7 @@ func ParseRange(s string) (Range, bool) {
 }
 
 // TooLargeResult is what takes the place of a result of at least so many bytes that fits no message of most bytes.
-func TooLargeResult(r *Result, size, most int) *Result { return tooLarge(r, size, most) }
-
-func tooLarge(r *Result, size, most int) *Result {
+func TooLargeResult(r *Result, size, most int) *Result {
 	id := r.ID
 	if len(id) > most/2 { // better without its id than no answer
 		id = ""

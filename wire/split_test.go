@@ -86,7 +86,7 @@ func TestSingleResultTooLarge(t *testing.T) {
 	a := Answer{Results: []Result{{ID: "q", Index: "adult", Hits: []Hit{{Key: strings.Repeat("x", 5000)}}}}}
 	for _, ct := range []ContentType{JSON, MessagePack} {
 		parts := splitAnswer(ct, &a, 1000)
-		got, err := DecodeResult(ct, parts[0].Body)
+		got, err := decodeResult(ct, parts[0].Body)
 		if err != nil || len(parts) != 1 || got.ID != "q" || got.Index != "adult" || !errors.Is(got.Err, TooLarge) {
 			t.Errorf("got %+v, %v", got, err)
 		}
@@ -130,12 +130,12 @@ func TestSplitMemoryIsBounded(t *testing.T) {
 	small := Result{ID: "s", Hits: []Hit{{ID: 1, Count: 1}}}
 	for _, ct := range []ContentType{JSON, MessagePack} {
 		for _, batch := range []bool{false, true} {
-			r := Results{Batch: batch, Total: 1, At: func(i int) *Result { return []*Result{&huge, &small}[i%2] }}
+			r := Results{Batch: batch, Total: 1, At: func(i, _ int) *Result { return []*Result{&huge, &small}[i%2] }}
 			if batch {
 				r.Total = 5
 			}
 			for next := 0; next < r.Total; {
-				part := AppendPart(nil, ct, r, next, maxBody)
+				part := AppendPart(nil, ct, r, Position{Query: next}, maxBody)
 				if cap(part.Body) > 2*(maxBody+2*payload) {
 					t.Errorf("%v: a body of %d bytes has room for %d, the limit is %d", ct, len(part.Body), cap(part.Body), maxBody)
 				}
@@ -168,7 +168,7 @@ func TestAppendWhole(t *testing.T) {
 		for i := range a.Results {
 			a.Results[i] = r.result()
 		}
-		results := Results{Batch: a.Batch, Total: len(a.Results), At: func(i int) *Result { return &a.Results[i] }}
+		results := resultsOf(&a)
 		ct := ContentType(r.IntN(2))
 		body, size, ok := AppendWhole(nil, ct, results, 1<<30)
 		got, err := DecodeAnswer(ct, body)
@@ -197,13 +197,126 @@ func TestRange(t *testing.T) {
 	}
 }
 
+// A result that is too large for a message comes in parts of its hits, to those who take that, whatever cuts there are: of the answer, or of what At has at a time.
+func TestResultInParts(t *testing.T) {
+	r := newRandom(t)
+	inParts := 0
+	for range 300 {
+		a := Answer{Batch: r.maybe(), Results: make([]Result, 1+r.IntN(4))}
+		if !a.Batch {
+			a.Results = a.Results[:1]
+		}
+		for i := range a.Results {
+			a.Results[i] = r.result()
+			a.Results[i].ID, a.Results[i].HitsForm = "q", HitsForm(r.IntN(3))
+			for h := range a.Results[i].Hits {
+				if key := &a.Results[i].Hits[h].Key; len(*key) > 500 {
+					*key = "k"
+				}
+				if d := a.Results[i].Hits[h].Detail; d != nil {
+					d.Matched, d.Columns = []string{"a"}, d.Columns[:0]
+				}
+			}
+			a.Results[i].Warnings, a.Results[i].Method = nil, ""
+			if a.Results[i].Err != nil {
+				a.Results[i].Err.Message = "short"
+			}
+		}
+		whole, window := resultsOf(&a), 1+r.IntN(50)
+		results := Results{Batch: a.Batch, Parts: true, Total: whole.Total, At: func(i, from int) *Result {
+			some := whole.At(i, from)
+			if all := from + len(some.Hits); len(some.Hits) > window {
+				some.FirstHit, some.AllHits, some.Hits = from, all, some.Hits[:window]
+			}
+			return some
+		}}
+		ct, maxBody := ContentType(r.IntN(2)), 1200+r.IntN(1500)
+		got := make([]Result, len(a.Results))
+		for _, p := range splitResults(ct, results, maxBody) {
+			if len(p.Body) > maxBody {
+				t.Fatalf("a part of %d bytes, the limit is %d", len(p.Body), maxBody)
+			}
+			part, err := DecodeAnswer(ct, p.Body)
+			if err != nil || part.First != p.First && a.Batch || len(part.Results) != p.Count {
+				t.Fatalf("%v: %+v is %+v", err, p, part)
+			}
+			first := part.Results[0]
+			if all := p.Hits.Total; all > 0 {
+				inParts++
+				if p.Count != 1 || first.AllHits != all || first.FirstHit != p.Hits.First || len(first.Hits) != p.Hits.Last+1-p.Hits.First || (first.FirstHit == 0) != (first.Explain != nil) && a.Results[p.First].Explain != nil {
+					t.Fatalf("a part with hits %v is %+v", p.Hits, first)
+				}
+			}
+			for i, res := range part.Results {
+				if to := &got[p.First+i]; res.FirstHit > 0 {
+					if res.FirstHit != len(to.Hits) {
+						t.Fatalf("hits from %d on follow %d", res.FirstHit, len(to.Hits))
+					}
+					to.Hits = append(to.Hits, res.Hits...)
+				} else {
+					res.AllHits = 0
+					*to = res
+				}
+			}
+		}
+		want, err := DecodeAnswer(ct, AppendAnswer(nil, ct, &a))
+		if err != nil || !reflect.DeepEqual(got, want.Results) {
+			t.Fatalf("%v\ngot  %+v\nwant %+v", err, got, want.Results)
+		}
+	}
+	if inParts < 100 {
+		t.Errorf("only %d parts of results", inParts)
+	}
+}
+
+// What is one message has whole results.
+func TestAppendWholeTakesNoParts(t *testing.T) {
+	some := Result{Hits: []Hit{{ID: 1, Key: "1"}}, AllHits: 2}
+	for _, batch := range []bool{false, true} {
+		if body, _, ok := AppendWhole(nil, JSON, Results{Batch: batch, Parts: true, Total: 1, At: func(int, int) *Result { return &some }}, 1<<20); ok {
+			t.Errorf("a part of a result is taken for the whole: %s", body)
+		}
+	}
+}
+
+// A hit that no message holds makes its result an error, after the parts before it.
+func TestHitTooLargeForAPart(t *testing.T) {
+	a := Answer{Results: []Result{{ID: "q", Index: "x", Hits: make([]Hit, 40)}}}
+	for i := range a.Results[0].Hits {
+		a.Results[0].Hits[i].Key = strings.Repeat("k", 100)
+	}
+	a.Results[0].Hits[30].Key = strings.Repeat("k", 5000)
+	results := resultsOf(&a)
+	results.Parts = true
+	parts := splitResults(JSON, results, 1000)
+	last, err := decodeResult(JSON, parts[len(parts)-1].Body)
+	if err != nil || len(parts) < 4 || !errors.Is(last.Err, TooLarge) || last.ID != "q" || parts[0].Hits.Total != 40 || parts[0].TooLarge != 0 {
+		t.Errorf("%d parts, the last is %+v, %v", len(parts), last, err)
+	}
+}
+
 // splitAnswer encodes an answer as messages of at most maxBody bytes each.
 func splitAnswer(ct ContentType, a *Answer, maxBody int) (parts []Part) {
-	results := Results{Batch: a.Batch, Total: len(a.Results), At: func(i int) *Result { return &a.Results[i] }}
-	for next := 0; next < len(a.Results); {
-		part := AppendPart(nil, ct, results, next, maxBody)
-		next += part.Count
+	return splitResults(ct, resultsOf(a), maxBody)
+}
+
+func splitResults(ct ContentType, r Results, maxBody int) (parts []Part) {
+	for next := (Position{}); next.Query < r.Total; {
+		part := AppendPart(nil, ct, r, next, maxBody)
+		next = part.Next()
 		parts = append(parts, part)
 	}
 	return parts
+}
+
+// resultsOf makes results as the service does: without the hits that are out.
+func resultsOf(a *Answer) Results {
+	var some Result
+	return Results{Batch: a.Batch, Total: len(a.Results), At: func(i, from int) *Result {
+		some = a.Results[i]
+		if from > 0 {
+			some.FirstHit, some.AllHits, some.Hits = from, len(some.Hits), some.Hits[from:]
+		}
+		return &some
+	}}
 }

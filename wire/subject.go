@@ -18,12 +18,7 @@ func NewSubjects(prefix string) (Subjects, error) {
 	if prefix == "" {
 		return Subjects{}, nil
 	}
-	ok := len(prefix) <= 32
-	for i := 0; i < len(prefix) && ok; i++ {
-		c := prefix[i]
-		ok = c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-'
-	}
-	if !ok {
+	if len(prefix) > 32 || !isToken(prefix) || prefix != strings.ToLower(prefix) {
 		return Subjects{}, fmt.Errorf("subject prefix %q: use one token of at most 32 lower-case letters, digits, - and _", clip(prefix))
 	}
 	return Subjects{prefix: prefix}, nil
@@ -61,13 +56,6 @@ func (s Subjects) DeadAll() string { return s.Prefix() + ".dead.*" }
 // Search is the subject of direct request/reply: genie.search.<index>.
 func (s Subjects) Search(index string) string { return s.Prefix() + ".search." + index }
 
-// IndexOf returns the index that a query subject is for. It is false for subjects that are none of this
-// deployment's, have further tokens, or name what cannot be an index.
-func (s Subjects) IndexOf(querySubject string) (string, bool) {
-	rest, ok := strings.CutPrefix(querySubject, s.Prefix()+".query.")
-	return rest, ok && CheckIndexName(rest) == nil
-}
-
 // QueryStream, ResultStream and DeadStream are the names of the streams: GENIE_QUERIES, GENIE_RESULTS, GENIE_DEAD.
 func (s Subjects) QueryStream() string  { return strings.ToUpper(s.Prefix()) + "_QUERIES" }
 func (s Subjects) ResultStream() string { return strings.ToUpper(s.Prefix()) + "_RESULTS" }
@@ -85,15 +73,16 @@ const MaxIndexName = 64
 // CheckIndexName reports whether a name can be an index's: 1 to 64 of A-Z, a-z, 0-9, _ and -. It becomes a subject
 // token, part of a durable's name and of an endpoint's name, which agree on these. The error is an *[Error].
 func CheckIndexName(name string) error {
-	ok := len(name) >= 1 && len(name) <= MaxIndexName
-	for i := 0; i < len(name) && ok; i++ {
-		c := name[i]
-		ok = c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-'
-	}
-	if !ok {
+	if name == "" || len(name) > MaxIndexName || !isToken(name) {
 		return badRequest("%q is not an index name: use 1 to %d of A-Z a-z 0-9 _ -", clip(name), MaxIndexName)
 	}
 	return nil
+}
+
+func isToken(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool {
+		return !(c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-')
+	})
 }
 
 // MaxReplySubject is the most bytes of a reply subject.

@@ -61,27 +61,15 @@ const maxBucket = math.MaxUint32
 
 // validate checks a value; bucket says that it must be the number of a bucket.
 func (v Value) validate(l *Limits, bucket bool) *Error {
-	switch v.Kind {
-	case NumberValue:
-		if math.IsNaN(v.Number) || math.IsInf(v.Number, 0) {
-			return badRequest("%v is not a number to compare with; leave an end of a range out to keep it open", v.Number)
-		}
-		if bucket && (v.Number != math.Trunc(v.Number) || v.Number < 0 || v.Number > maxBucket) {
-			return badRequest("%s is not a bucket: buckets are integers from 0", v.format())
-		}
-	case StringValue:
-		if err := l.checkString(len(v.String)); err != nil {
-			return err
-		}
-		if bucket {
-			return badRequest("%s is not a bucket: buckets are integers from 0", v.format())
-		}
-	case BoolValue:
-		if bucket {
-			return badRequest("%s is not a bucket: buckets are integers from 0", v.format())
-		}
-	default:
+	switch n := v.Number; {
+	case v.Kind == NoValue || v.Kind > BoolValue:
 		return badRequest("a value is a number, a string or a bool")
+	case v.Kind == NumberValue && !finite(n):
+		return badRequest("%v is not a number to compare with; leave an end of a range out to keep it open", n)
+	case len(v.String) > l.String:
+		return l.checkString(len(v.String))
+	case bucket && (v.Kind != NumberValue || n != math.Trunc(n) || n < 0 || n > maxBucket):
+		return badRequest("%s is not a bucket: buckets are integers from 0", v.format())
 	}
 	return nil
 }
@@ -99,3 +87,5 @@ func clipTo(s string, most int) string {
 	}
 	return s[:cut] + "..."
 }
+
+func finite(v float64) bool { return v-v == 0 }

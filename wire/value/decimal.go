@@ -1,7 +1,6 @@
 package value
 
 import (
-	"encoding/binary"
 	"math"
 	"strconv"
 
@@ -23,16 +22,7 @@ const decimalType = 1
 
 // appendDecimal appends a number that has no other form.
 func appendDecimal(dst []byte, text string) []byte {
-	const ext8, ext16, ext32 = 0xc7, 0xc8, 0xc9
-	switch n := len(text); {
-	case n <= math.MaxUint8:
-		dst = append(dst, ext8, byte(n))
-	case n <= math.MaxUint16:
-		dst = append(dst, ext16, byte(n>>8), byte(n))
-	default:
-		dst = binary.BigEndian.AppendUint32(append(dst, ext32), uint32(n))
-	}
-	return append(append(dst, decimalType), text...)
+	return append(append(msgpack.AppendHead8(dst, msgpack.Ext8, len(text)), decimalType), text...)
 }
 
 // Decimal returns the text of a number that comes as MessagePack's extension type 1: data is what follows the head, its type first.

@@ -10,25 +10,20 @@ import (
 	"github.com/geniemq/geniemq/internal/msgpack"
 )
 
-// Kind is the type of a value.
-type Kind uint8
+// Kind is the type of a value. As a text it is one for errors: "a number".
+type Kind = msgpack.Kind
 
 // The kinds.
 const (
-	None   Kind = iota // of the zero Tree: there is no value
-	Null               // null, which is a value
-	Bool               // [Tree.Bool]
-	Number             // [Tree.Int], [Tree.Float], [Tree.Number]
-	String             // [Tree.Text]
-	Bytes              // [Tree.Text]; only MessagePack can say it
-	Array              // [Tree.Elements]
-	Map                // [Tree.Members]
+	None   = msgpack.None   // of the zero Tree: there is no value
+	Null   = msgpack.Null   // null, which is a value
+	Bool   = msgpack.Bool   // [Tree.Bool]
+	Number = msgpack.Number // [Tree.Int], [Tree.Float], [Tree.Number]
+	String = msgpack.String // [Tree.Text]
+	Bytes  = msgpack.Binary // [Tree.Text]; only MessagePack can say it
+	Array  = msgpack.Array  // [Tree.Elements]
+	Map    = msgpack.Map    // [Tree.Members]
 )
-
-// String names a kind for an error text: "a number".
-func (k Kind) String() string {
-	return [...]string{"nothing", "null", "a bool", "a number", "a string", "binary", "an array", "an object"}[k]
-}
 
 // Tree is a value: a scalar, or an array or a map of values. It cannot be changed, any part of it is a Tree as well, and two
 // are the same value if they are ==. The zero Tree is no value.
@@ -62,23 +57,10 @@ func (t Tree) head() msgpack.Head {
 
 // Kind returns the type of the value.
 func (t Tree) Kind() Kind {
-	switch t.head().Kind {
-	case msgpack.Null:
-		return Null
-	case msgpack.Bool:
-		return Bool
-	case msgpack.Number, msgpack.Extension:
-		return Number
-	case msgpack.String:
-		return String
-	case msgpack.Binary:
-		return Bytes
-	case msgpack.Array:
-		return Array
-	case msgpack.Map:
-		return Map
+	if k := t.head().Kind; k != msgpack.Extension {
+		return k
 	}
-	return None
+	return Number
 }
 
 // Bool returns what a Bool is; false for any other kind.
