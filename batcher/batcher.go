@@ -43,7 +43,6 @@ type Options struct {
 // Batch is what Cut returns. It belongs to the caller.
 type Batch[T any] struct {
 	Items  []T
-	Cost   int64
 	Reason Reason
 }
 
@@ -62,8 +61,19 @@ type Batch[T any] struct {
 // adding.
 type Batcher[T any] struct {
 	opts     Options
-	queue    queue[T]
 	draining bool
+	entries  []entry[T] // entries[first:] wait, the oldest first
+	first    int
+
+	fit     int   // the next batch is the first fit entries
+	fitCost int64 // and costs this
+	full    bool  // no entry can join them
+}
+
+type entry[T any] struct {
+	item T
+	cost int64
+	due  time.Time // the time at which it has lingered long enough
 }
 
 // New returns an empty batcher.
@@ -84,11 +94,12 @@ func (b *Batcher[T]) Add(now time.Time, item T, cost int64) {
 	if b.opts.Linger > 0 {
 		e.due = now.Add(b.opts.Linger)
 	}
-	b.queue.push(e, b.opts.MaxItems, b.opts.MaxCost)
+	b.entries = append(b.entries, e)
+	b.grow()
 }
 
 // Len is the number of items that wait.
-func (b *Batcher[T]) Len() int { return b.queue.len() }
+func (b *Batcher[T]) Len() int { return len(b.entries) - b.first }
 
 // Drain tells the batcher to hold nothing back any longer: from now on Cut returns whatever is there.
 func (b *Batcher[T]) Drain() { b.draining = true }
@@ -101,27 +112,52 @@ func (b *Batcher[T]) Cut(now time.Time, free bool) (Batch[T], bool) {
 	if !ok {
 		return Batch[T]{}, false
 	}
-	q := &b.queue
-	batch := Batch[T]{Items: make([]T, q.fit), Reason: reason}
+	batch := Batch[T]{Items: make([]T, b.fit), Reason: reason}
 	for i := range batch.Items {
-		e := q.pop()
-		batch.Items[i] = e.item
-		batch.Cost += e.cost
+		batch.Items[i] = b.entries[b.first+i].item
 	}
-	q.refit(b.opts.MaxItems, b.opts.MaxCost)
+	clear(b.entries[b.first:][:b.fit]) // the items must not live on here
+	b.first += b.fit
+	if 2*b.first >= len(b.entries) { // each entry is moved at most once for each one removed
+		n := copy(b.entries, b.entries[b.first:])
+		clear(b.entries[n:])
+		b.entries, b.first = b.entries[:n], 0
+	}
+	b.fit, b.fitCost, b.full = 0, 0, false
+	b.grow()
 	return batch, true
+}
+
+// grow lets waiting entries join the next batch while it has room.
+func (b *Batcher[T]) grow() {
+	for !b.full {
+		if b.fit > 0 && (b.fit >= b.opts.MaxItems || b.fitCost >= b.opts.MaxCost) {
+			b.full = true
+			return
+		}
+		if b.fit == b.Len() {
+			return
+		}
+		cost := b.entries[b.first+b.fit].cost
+		if b.fit > 0 && cost > b.opts.MaxCost-b.fitCost {
+			b.full = true
+			return
+		}
+		b.fit++
+		b.fitCost += cost
+	}
 }
 
 // due says whether there is a batch to cut, and why.
 func (b *Batcher[T]) due(now time.Time, free bool) (Reason, bool) {
-	switch q := &b.queue; {
-	case q.len() == 0:
+	switch {
+	case b.Len() == 0:
 		return 0, false
-	case q.full:
+	case b.full:
 		return Full, true
 	case b.draining:
 		return Drain, true
-	case b.opts.Linger > 0 && !now.Before(q.head().due):
+	case b.opts.Linger > 0 && !now.Before(b.entries[b.first].due):
 		return Deadline, true
 	case free && b.opts.Linger == 0:
 		return Idle, true
@@ -132,8 +168,8 @@ func (b *Batcher[T]) due(now time.Time, free bool) (Reason, bool) {
 // Wake returns the time at which Cut(now, false) will return a batch though nothing else happens, if there is such
 // a time. It may lie in the past when Cut was not called since.
 func (b *Batcher[T]) Wake() (time.Time, bool) {
-	if b.opts.Linger == 0 || b.queue.len() == 0 {
+	if b.opts.Linger == 0 || b.Len() == 0 {
 		return time.Time{}, false
 	}
-	return b.queue.head().due, true
+	return b.entries[b.first].due, true
 }

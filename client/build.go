@@ -13,6 +13,8 @@ type (
 	Value     = wire.Value
 	Result    = wire.Result
 	Hit       = wire.Hit
+	Near      = wire.Near
+	Point     = wire.Point
 )
 
 // Scalar is what conditions compare with. Integers beyond 2^53 lose their last digits: numbers travel as float64.
@@ -48,6 +50,12 @@ func AtMost[T Scalar](attr string, hi T) Condition { return Condition{Attr: attr
 func AnyOf[T Scalar](attr string, values ...T) Condition {
 	return Condition{Attr: attr, In: Values(values...)}
 }
+
+// Within makes a search by distance, of what a [Query] has as Vector, Text or Point, one for what lies within a radius, in what the column's metric
+// reports: of points metres.
+//
+//	client.Query{Point: &client.Point{Lat: 48.86, Lon: 2.35}, Near: client.Within(100_000), Total: true}
+func Within(radius float64) Near { return Near{Radius: radius, HasRadius: true} }
 
 // Weighted returns the condition with a weight: each match counts w instead of 1. w is 1 to 65,535.
 func Weighted(w uint32, c Condition) Condition {

@@ -122,3 +122,80 @@ func TestCauseNamesTheReason(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Parts of one result come in any order, twice, cut in two ways, and beside those of another version, of which some is missing.
+func TestCollectorJoinsParts(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 1))
+	for range 300 {
+		batch := r.IntN(2) == 0
+		n, all := 1, 2+r.IntN(60)
+		if batch {
+			n = 1 + r.IntN(3)
+		}
+		query := r.IntN(n)
+		var messages [][]byte
+		part := func(version string, first, end int) {
+			res := wire.Result{ID: "q", Version: version, FirstHit: first, AllHits: all, MCK: 7, HitsForm: wire.HitsColumns}
+			if first == 0 {
+				res.Warnings = []string{"w"}
+			}
+			for i := first; i < end; i++ {
+				res.Hits = append(res.Hits, wire.Hit{ID: uint32(i + len(version)), Count: 1})
+			}
+			messages = append(messages, wire.AppendAnswer(nil, wire.JSON, &wire.Answer{Batch: batch, First: query, Results: []wire.Result{res}}))
+		}
+		firstCut := 0
+		for range 2 {
+			firstCut = len(messages)
+			for first := 0; first < all; {
+				end := min(all, first+1+r.IntN(20))
+				part("new", first, end)
+				first = end
+			}
+		}
+		without := newCollector(n, batch)
+		for i, m := range messages[:firstCut] {
+			if i == firstCut/2 {
+				continue
+			}
+			if _, err := without.add(nil, m); err != nil || without.have[query] {
+				t.Fatalf("seed %d: %v, complete without part %d", seed, err, firstCut/2)
+			}
+		}
+		part("older", 0, 1+r.IntN(all-1))
+		for i := range n {
+			if i != query {
+				messages = append(messages, wire.AppendAnswer(nil, wire.JSON, &wire.Answer{Batch: true, First: i, Results: []wire.Result{{Hits: []wire.Hit{{ID: 9}}}}}))
+			}
+		}
+		r.Shuffle(len(messages), func(i, j int) { messages[i], messages[j] = messages[j], messages[i] })
+		c := newCollector(n, batch)
+		done := false
+		for _, m := range messages {
+			var err error
+			if done, err = c.add(nil, m); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+		got := c.results[query]
+		if !done || len(got.Hits) != all || got.FirstHit != 0 || got.AllHits != 0 || got.Version != "new" || got.MCK != 7 || len(got.Warnings) != 1 {
+			t.Fatalf("seed %d: %v %+v", seed, done, got)
+		}
+		for i, h := range got.Hits {
+			if h.ID != uint32(i+3) {
+				t.Fatalf("seed %d: hit %d is %d", seed, i, h.ID)
+			}
+		}
+	}
+	c := newCollector(1, false)
+	for _, res := range []wire.Result{{Version: "a", AllHits: 3, Hits: []wire.Hit{{ID: 1}}}, {Version: "a", Err: wire.Errorf(wire.DeadlineExceeded, "x")}} {
+		done, err := c.add(nil, wire.AppendResult(nil, wire.JSON, &res))
+		if err != nil || done != (res.Err != nil) {
+			t.Fatalf("%v %v", done, err)
+		}
+	}
+	if c.results[0].Err == nil {
+		t.Error("the error after some parts is not the result")
+	}
+}

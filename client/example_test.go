@@ -221,3 +221,29 @@ func ExampleConditions() {
 	// Output:
 	// {"id":"q1","k":10,"row":{"age":{"min":30,"max":40},"sex":"Female","state":{"in":["WA","OR"],"weight":2},"hours":{"min":20.5}}}
 }
+
+// Ask for everything within a distance, and how much that is.
+func ExampleWithin() {
+	nc := demo()
+	defer nc.Close()
+	c, err := client.New(nc, client.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	result, err := c.Search(ctx, "words", client.Query{Text: "recive", Near: client.Within(1), Total: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result.InRange, "within")
+	for _, hit := range result.Hits {
+		fmt.Println(hit.Key, hit.Distance)
+	}
+	// Unordered output:
+	// 2 within
+	// receive 1
+	// recipe 1
+}

@@ -95,9 +95,9 @@ func (s *standIn) stored(msg jetstream.Msg) {
 	if reply == "" {
 		reply = wire.Subjects{}.Result(testIndex)
 	}
-	results := wire.Results{Batch: answer.Batch, Total: len(answer.Results), At: func(i int) *wire.Result { return &answer.Results[i] }}
+	results := wire.Results{Batch: answer.Batch, Total: len(answer.Results), At: func(i, _ int) *wire.Result { return &answer.Results[i] }}
 	for i, first := 0, 0; first < results.Total; i++ {
-		part := wire.AppendPart(nil, ct, results, first, int(s.maxBody.Load()))
+		part := wire.AppendPart(nil, ct, results, wire.Position{Query: first}, int(s.maxBody.Load()))
 		first += part.Count
 		out := nats.NewMsg(reply)
 		out.Data = part.Body

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
+	"github.com/geniemq/geniemq/internal/bell"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -55,12 +56,9 @@ func (c *Client) PublishBatch(ctx context.Context, index string, queries []Query
 }
 
 func (c *Client) publishQueries(ctx context.Context, index string, queries []Query, batch bool, opts PublishOptions) (Receipt, error) {
-	if err := c.check(index); err != nil {
-		return Receipt{}, err
-	}
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
-	msg, err := c.message(ctx, c.subjects.Query(index), queries, batch, false)
+	msg, err := c.message(ctx, c.subjects.Query, index, queries, batch, false)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -108,10 +106,7 @@ func (c *Client) store(ctx context.Context, msg *nats.Msg) (Receipt, error) {
 		if !c.passes(err) {
 			return Receipt{}, streamError(err, msg.Subject)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		bell.Sleep(ctx, pause)
 	}
 }
 

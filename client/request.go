@@ -24,21 +24,19 @@ func (c *Client) Request(ctx context.Context, index string, q Query) (*Result, e
 
 // RequestBatch is [Client.Request] for many queries in one message. It returns their results in their order; the
 // error of a single query is its result's Err, and an error returned concerns all of them. Answers larger than a message
-// come in parts, which are put together here.
+// come in parts, which are put together here, and so do single results.
 func (c *Client) RequestBatch(ctx context.Context, index string, queries []Query) ([]Result, error) {
 	return c.request(ctx, index, queries, true)
 }
 
 func (c *Client) request(ctx context.Context, index string, queries []Query, batch bool) ([]Result, error) {
-	if err := c.check(index); err != nil {
-		return nil, err
-	}
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
-	msg, err := c.message(ctx, c.subjects.Query(index), queries, batch, true)
+	msg, err := c.message(ctx, c.subjects.Query, index, queries, batch, true)
 	if err != nil {
 		return nil, err
 	}
+	c.asks(msg, wire.Accept{Parts: true})
 	reply := c.subjects.Reply(index, c.unique())
 	msg.Header.Set(wire.HeaderReply, reply)
 
@@ -50,7 +48,11 @@ func (c *Client) request(ctx context.Context, index string, queries []Query, bat
 	if _, err := c.store(ctx, msg); err != nil {
 		return nil, err
 	}
-	results, err := c.await(ctx, reply, box, newCollector(len(queries), batch))
+	answer := newCollector(len(queries), batch)
+	results, err := c.await(ctx, reply, box, answer)
+	if c.learn(index, msg, answer.header) {
+		return c.request(ctx, index, queries, batch)
+	}
 	if err != nil && ctx.Err() != nil {
 		return nil, fmt.Errorf("waiting for the answer of index %s: %w", index, cause(ctx))
 	}
@@ -162,7 +164,7 @@ func (r *streamReader) read(ctx context.Context, answer *collector) (done bool, 
 	}
 	for {
 		msg, err := r.stream.GetMsg(ctx, r.next, jetstream.WithGetMsgSubject(r.subject))
-		if errors.Is(err, jetstream.ErrMsgNotFound) || err != nil {
+		if err != nil { // or there is none
 			return false, nil
 		}
 		r.next = msg.Sequence + 1
@@ -170,4 +172,75 @@ func (r *streamReader) read(ctx context.Context, answer *collector) (done bool, 
 			return done, err
 		}
 	}
+}
+
+// Search asks a worker of the index directly and waits for the result: nothing is stored and nothing is repeated. The
+// deadline travels with the query unless it has its own timeout.
+//
+// Errors: what the service answers, as a *[wire.Error], among them [wire.Overloaded] when it has no room now;
+// [ErrNotServed] when nobody listens; those of the context and of nats.go, among them nats.ErrDisconnected when the
+// connection was lost before the answer came.
+func (c *Client) Search(ctx context.Context, index string, q Query) (*Result, error) {
+	return single(c.search(ctx, index, []Query{q}, false))
+}
+
+// SearchBatch is [Client.Search] for many queries in one message. It returns their results in their order; the error
+// of a single query is its result's Err, and an error returned concerns all of them. Direct answers are not split: ask
+// for less at a time when the answer is [wire.TooLarge].
+func (c *Client) SearchBatch(ctx context.Context, index string, queries []Query) ([]Result, error) {
+	return c.search(ctx, index, queries, true)
+}
+
+func (c *Client) search(ctx context.Context, index string, queries []Query, batch bool) ([]Result, error) {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	msg, err := c.message(ctx, c.subjects.Search, index, queries, batch, true)
+	if err != nil {
+		return nil, err
+	}
+	c.asks(msg, wire.Accept{})
+	if err := c.checkPayload(msg); err != nil {
+		return nil, err
+	}
+	reply, err := c.nc.RequestMsgWithContext(ctx, msg)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return nil, fmt.Errorf("%w: %s has no listener", ErrNotServed, msg.Subject)
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("searching index %s: %w", index, cause(ctx))
+	case err != nil:
+		return nil, fmt.Errorf("searching index %s: %w", index, err)
+	}
+	answer := newCollector(len(queries), batch)
+	done, err := answer.add(reply.Header, reply.Data)
+	if c.learn(index, msg, reply.Header) {
+		return c.search(ctx, index, queries, batch)
+	}
+	if failed := serviceError(reply, err); failed != nil && !done {
+		return nil, failed
+	}
+	if err == nil && !done {
+		err = fmt.Errorf("searching index %s: the answer has %d of %d results", index, len(queries)-answer.missing, len(queries))
+	}
+	return answer.results, err
+}
+
+// serviceError returns the error that the reply of a micro service carries in its headers, or in its body, which says
+// it better: err is what the body gave.
+func serviceError(reply *nats.Msg, err error) error {
+	message := reply.Header.Get(wire.HeaderServiceError)
+	code := wire.Code(reply.Header.Get(wire.HeaderServiceErrorCode))
+	if message == "" && code == "" {
+		return err
+	}
+	if body, ok := errors.AsType[*wire.Error](err); ok && body.Code == code {
+		return err
+	}
+	switch code {
+	case wire.BadRequest, wire.UnknownIndex, wire.TooLarge, wire.DeadlineExceeded, wire.Overloaded, wire.Unsupported, wire.Internal:
+	default: // of the micro framework, or a proxy
+		message = fmt.Sprintf("%s (%s)", message, code)
+		code = wire.Internal
+	}
+	return &wire.Error{Code: code, Message: message}
 }

@@ -31,26 +31,17 @@ type Options struct {
 	// BatchMessages is how many messages make a batch. Default 0: not known.
 	BatchMessages int
 
-	// Messages and Bytes are the window: how much may be outstanding at a time. At least one message of the largest size is asked for
-	// whenever nothing is, since a request for fewer bytes could never be fulfilled. Defaults: MaxAckPending and 256 MiB.
-	Messages int
-	Bytes    int64
+	// Bytes is the window, with MaxAckPending: how much may be outstanding at a time. At least one message of the largest size is asked for
+	// whenever nothing is, since a request for fewer bytes could never be fulfilled. Default 256 MiB.
+	Bytes int64
 
 	// PullBytes bounds one pull request, if it is not less than the largest message: so much may be on its way at a time.
 	// A server cuts off a client for which more than its max_pending waits, 64 MiB by default, and what was on its way
 	// has cost a delivery then: the requests of all consumers of a connection must fit. Default 32 MiB.
 	PullBytes int64
-	// PullExpiry is how long one pull request stays open, and so how long Stop waits at most for messages that may be
-	// on their way. When none come it takes some 20ms, unless a cluster keeps the durable on another server than the
-	// one connected to. Default 1s.
-	PullExpiry time.Duration
 	// InfoInterval is how often the state of the durable is read, for the metrics and to notice that someone
 	// replaced it. Default 5s.
 	InfoInterval time.Duration
-	// RequestTimeout bounds one request to the JetStream API. Default 5s.
-	RequestTimeout time.Duration
-	// MaxBackoff bounds the pause, which starts at 50ms and doubles, between attempts at what failed. Default 5s.
-	MaxBackoff time.Duration
 
 	// OnState is called, never concurrently, when messages cannot be pulled and why, and with nil when they can be
 	// again. Default: none.
@@ -60,17 +51,29 @@ type Options struct {
 	OnDifference func(Difference)
 }
 
+// limits of a Consumer beside those of its Options, which only tests change.
+type limits struct {
+	messages int // of the window
+	// pullExpiry is how long one pull request stays open, and so how long Stop waits at most for messages that may be
+	// on their way. When none come it takes some 20ms, unless a cluster keeps the durable on another server than the
+	// one connected to.
+	pullExpiry time.Duration
+	// requestTimeout bounds one request to the JetStream API.
+	requestTimeout time.Duration
+	// maxBackoff bounds the pause, which starts at 50ms and doubles, between attempts at what failed.
+	maxBackoff time.Duration
+}
+
+// requestTimeout bounds one request to the JetStream API.
+const requestTimeout = 5 * time.Second
+
 func (o *Options) ensureDefaults() {
 	o.AckWait = cmp.Or(max(o.AckWait, 0), 30*time.Second)
 	o.MaxAckPending = cmp.Or(max(o.MaxAckPending, 0), 8192)
 	o.MaxAckPending = max(o.MaxAckPending, 4*o.BatchMessages)
-	o.Messages = cmp.Or(max(o.Messages, 0), o.MaxAckPending)
 	o.Bytes = cmp.Or(max(o.Bytes, 0), 256<<20)
 	o.PullBytes = cmp.Or(max(o.PullBytes, 0), 32<<20)
-	o.PullExpiry = cmp.Or(max(o.PullExpiry, 0), time.Second)
 	o.InfoInterval = cmp.Or(max(o.InfoInterval, 0), 5*time.Second)
-	o.RequestTimeout = cmp.Or(max(o.RequestTimeout, 0), 5*time.Second)
-	o.MaxBackoff = cmp.Or(max(o.MaxBackoff, 0), 5*time.Second)
 	if o.OnState == nil {
 		o.OnState = func(error) {}
 	}
@@ -115,6 +118,7 @@ type Consumer struct {
 	js      jetstream.JetStream
 	nc      *nats.Conn
 	opts    Options
+	limits  limits
 	deliver func(context.Context, *Message)
 	next    string // API subject of pull requests
 	in      *inbox // where they are answered; the pull loop's
@@ -169,6 +173,7 @@ func New(js jetstream.JetStream, opts Options, deliver func(context.Context, *Me
 	nc := js.Conn()
 	c := &Consumer{
 		js: js, nc: nc, opts: opts, deliver: deliver,
+		limits:      limits{messages: opts.MaxAckPending, pullExpiry: time.Second, requestTimeout: requestTimeout, maxBackoff: 5 * time.Second},
 		next:        apiPrefix(js.Options()) + "CONSUMER.MSG.NEXT." + opts.Subjects.QueryStream() + "." + opts.Subjects.Durable(opts.Index),
 		wakePull:    bell.New(),
 		wakeDeliver: bell.New(),
@@ -179,7 +184,6 @@ func New(js jetstream.JetStream, opts Options, deliver func(context.Context, *Me
 		outstanding: make(map[uint64]*Message),
 		doubt:       true,
 		ackWait:     opts.AckWait,
-		stats:       Stats{Dead: make(map[string]uint64)},
 	}
 	return c, nil
 }

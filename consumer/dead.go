@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/internal/bell"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -37,19 +39,15 @@ const (
 
 // letter is a message that was given up.
 type letter struct {
-	index, reason, detail string
-	subject               string
-	sequence              uint64
-	created, stored       time.Time
-	delivered             int
-	header                nats.Header
-	body                  []byte
+	*Stored
+	reason, detail string
+	delivered      int
 }
 
 // publish copies the message to the dead letters, and returns nil when the stream has confirmed that. The copy has an
 // id, so that several attempts, and several workers, make one. Errors that may pass are tried again until ctx ends.
 func (l *letter) publish(ctx context.Context, js jetstream.JetStream, subjects wire.Subjects, timeout time.Duration) error {
-	msg := &nats.Msg{Subject: subjects.Dead(l.index), Header: l.headers(), Data: l.body}
+	msg := &nats.Msg{Subject: subjects.Dead(l.Index), Header: l.headers(), Data: l.Body}
 	limit := js.Conn().MaxPayload()
 	for pause := minPause; ; pause = min(2*pause, 5*time.Second) {
 		l.fit(msg, limit)
@@ -66,10 +64,8 @@ func (l *letter) publish(ctx context.Context, js jetstream.JetStream, subjects w
 				continue
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("copy message %d of %s to %s: %w (%w)", l.sequence, l.subject, msg.Subject, err, context.Cause(ctx))
-		case <-time.After(pause):
+		if !bell.Sleep(ctx, pause) {
+			return fmt.Errorf("copy message %d of %s to %s: %w (%w)", l.Sequence, l.Subject, msg.Subject, err, context.Cause(ctx))
 		}
 	}
 }
@@ -78,35 +74,30 @@ func (l *letter) headers() nats.Header {
 	h := nats.Header{
 		HeaderDeadReason:   {oneLine(l.reason, 256)},
 		HeaderDeadDetail:   {oneLine(l.detail, maxDeadDetail)},
-		HeaderDeadSubject:  {l.subject},
-		HeaderDeadSequence: {strconv.FormatUint(l.sequence, 10)},
-		HeaderDeadTime:     {l.stored.UTC().Format(time.RFC3339Nano)},
-		wire.HeaderMsgID:   {fmt.Sprintf("dead.%d.%d", l.created.UnixNano(), l.sequence)},
+		HeaderDeadSubject:  {l.Subject},
+		HeaderDeadSequence: {strconv.FormatUint(l.Sequence, 10)},
+		HeaderDeadTime:     {l.Timestamp.UTC().Format(time.RFC3339Nano)},
+		wire.HeaderMsgID:   {fmt.Sprintf("dead.%d.%d", l.StreamCreated.UnixNano(), l.Sequence)},
 	}
 	if l.delivered > 0 {
 		h[HeaderDeadDelivered] = []string{strconv.Itoa(l.delivered)}
 	}
-	if id := l.header.Get(wire.HeaderMsgID); id != "" {
+	if id := l.Header.Get(wire.HeaderMsgID); id != "" {
 		h[HeaderDeadMsgID] = []string{oneLine(id, 1024)}
 	}
 	room := maxDeadHeaders
-	names := make([]string, 0, len(l.header))
-	for name := range l.header {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(l.Header)) {
 		_, ours := h[name]
 		if ours || len(name) >= 5 && strings.EqualFold(name[:5], "Nats-") {
 			continue
 		}
 		size := 0
-		for _, v := range l.header[name] {
+		for _, v := range l.Header[name] {
 			size += len(name) + len(v) + 4
 		}
 		if size <= room {
 			room -= size
-			h[name] = l.header[name]
+			h[name] = l.Header[name]
 		}
 	}
 	return h
@@ -114,15 +105,15 @@ func (l *letter) headers() nats.Header {
 
 // fit cuts the body so that headers and body have at most limit bytes.
 func (l *letter) fit(msg *nats.Msg, limit int64) {
-	msg.Data = l.body
+	msg.Data = l.Body
 	delete(msg.Header, HeaderDeadSize)
 	size := func() int64 { return int64(msg.Size() - len(msg.Subject) - len(msg.Reply)) }
 	if size() <= limit {
 		return
 	}
-	msg.Header[HeaderDeadSize] = []string{strconv.Itoa(len(l.body))}
+	msg.Header[HeaderDeadSize] = []string{strconv.Itoa(len(l.Body))}
 	room := limit - (size() - int64(len(msg.Data)))
-	msg.Data = l.body[:min(max(room, 0), int64(len(l.body)))]
+	msg.Data = l.Body[:min(max(room, 0), int64(len(l.Body)))]
 }
 
 // oneLine makes a text fit for a header: one line, valid UTF-8, at most limit bytes.

@@ -120,7 +120,7 @@ func (c *Consumer) adopt(info *jetstream.ConsumerInfo) {
 
 // observe takes over the state of the durable. c.mu is held.
 func (c *Consumer) observe(info *jetstream.ConsumerInfo) {
-	c.stats.observe(info)
+	c.stats.Pending, c.stats.AckPending = info.NumPending, info.NumAckPending
 	c.paused = nil
 	if info.Paused {
 		until := ""
@@ -173,35 +173,20 @@ func (c *Consumer) readInfo(ctx context.Context) error {
 	return nil
 }
 
-// Stats are counts since the consumer was made, and the state of the durable, which all its workers share.
+// Stats are what the consumer has counted since it was made, and the state of the durable, which all its workers share.
 type Stats struct {
-	Pulled      uint64            // messages taken in
-	Redelivered uint64            // deliveries that were not a message's first
-	Acked       uint64            // answered
-	Naked       uint64            // given back
-	Termed      uint64            // given up
-	Dead        map[string]uint64 // of those, copied to the dead letters, by reason
+	Redelivered uint64 // deliveries that were not a message's first
 	// Pending is how many messages the durable has not delivered to anyone, and AckPending how many it has delivered
-	// and not been told the end of, when ObservedAt.
+	// and not been told the end of, when it was last looked at.
 	Pending    uint64
 	AckPending int
-	ObservedAt time.Time
-}
-
-func (s *Stats) observe(info *jetstream.ConsumerInfo) {
-	s.Pending, s.AckPending, s.ObservedAt = info.NumPending, info.NumAckPending, time.Now()
 }
 
 // Stats returns the counts.
 func (c *Consumer) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.stats
-	s.Dead = make(map[string]uint64, len(c.stats.Dead))
-	for reason, n := range c.stats.Dead {
-		s.Dead[reason] = n
-	}
-	return s
+	return c.stats
 }
 
 // Progress says whether the consumer gets on.

@@ -94,7 +94,7 @@ var errConnectionLost = errors.New("the connection was lost before the server an
 // ask makes a request to the JetStream API. It ends after RequestTimeout, and when the connection is lost: the request
 // may be lost with it, and waiting for its answer would hold up everything after the reconnection.
 func (c *Consumer) ask(ctx context.Context, request func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, c.opts.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.limits.requestTimeout)
 	defer cancel()
 	status := c.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
 	defer c.nc.RemoveStatusListener(status)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/geniemq/geniemq/internal/bell"
 )
 
 var (
@@ -16,9 +18,9 @@ var (
 	ErrGone = errors.New("the message's stream was deleted")
 )
 
-// Message is a message that was pulled and is outstanding until it is settled. The exported fields must not be
-// changed.
-type Message struct {
+// Stored is a message of the query stream.
+type Stored struct {
+	Index   string // the last token of the subject, which need not be a valid index name
 	Subject string
 	Header  nats.Header
 	Body    []byte
@@ -28,6 +30,12 @@ type Message struct {
 	StreamCreated time.Time
 	// Timestamp is when the stream stored the message, by the server's clock.
 	Timestamp time.Time
+}
+
+// Message is a message that was pulled and is outstanding until it is settled. The exported fields must not be
+// changed.
+type Message struct {
+	Stored
 	// Delivered is how often the message was delivered to anyone, this time included. Counting more than a few
 	// means that it may be to blame for the end of those who had it before.
 	Delivered int
@@ -43,7 +51,7 @@ type Message struct {
 
 // Ack says that the message was answered: the server deletes it.
 func (m *Message) Ack() error {
-	return m.settle("+ACK", func(s *Stats) { s.Acked++ })
+	return m.settle("+ACK")
 }
 
 // Nak gives the message back, to be delivered again to any worker after delay. That counts as a delivery.
@@ -52,13 +60,13 @@ func (m *Message) Nak(delay time.Duration) error {
 	if delay > 0 {
 		body = fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds())
 	}
-	return m.settle(body, func(s *Stats) { s.Naked++ })
+	return m.settle(body)
 }
 
 // Term says that the message is given up and must not be delivered again: the server deletes it. The reason is for
 // those who watch JetStream's advisories.
 func (m *Message) Term(reason string) error {
-	return m.settle("+TERM "+oneLine(reason, 256), func(s *Stats) { s.Termed++ })
+	return m.settle("+TERM " + oneLine(reason, 256))
 }
 
 // Dead gives the message up and keeps a copy for people to look at: it is published to the dead letters of the index
@@ -73,16 +81,12 @@ func (m *Message) Dead(ctx context.Context, reason, detail string) error {
 		return ErrSettled
 	}
 	if !gone {
-		l := letter{
-			index: m.c.opts.Index, reason: reason, detail: detail, delivered: m.Delivered,
-			subject: m.Subject, sequence: m.Sequence, created: m.StreamCreated, stored: m.Timestamp,
-			header: m.Header, body: m.Body,
-		}
-		if err := l.publish(ctx, m.c.js, m.c.opts.Subjects, m.c.opts.RequestTimeout); err != nil {
+		l := letter{Stored: &m.Stored, reason: reason, detail: detail, delivered: m.Delivered}
+		if err := l.publish(ctx, m.c.js, m.c.opts.Subjects, m.c.limits.requestTimeout); err != nil {
 			return err
 		}
 	}
-	return m.settle("+TERM "+oneLine(reason, 256), func(s *Stats) { s.Termed++; s.Dead[reason]++ })
+	return m.Term(reason)
 }
 
 // AwaitSettled returns when the message is settled and the server has been told, or ctx ends. It is for the few callers that must not
@@ -95,15 +99,13 @@ func (m *Message) AwaitSettled(ctx context.Context) error {
 		if settled {
 			return m.c.nc.FlushWithContext(ctx)
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !bell.Sleep(ctx, pause) {
 			return context.Cause(ctx)
 		}
 	}
 }
 
-func (m *Message) settle(word string, count func(*Stats)) error {
+func (m *Message) settle(word string) error {
 	c := m.c
 	c.mu.Lock()
 	if m.settled {
@@ -115,7 +117,6 @@ func (m *Message) settle(word string, count func(*Stats)) error {
 	if !gone {
 		delete(c.outstanding, m.Sequence)
 		c.bytes -= m.size
-		count(&c.stats)
 	}
 	// The pull loop waits for room, and after Stop for the last message.
 	if messages, _ := c.room(); messages > 0 || len(c.outstanding) == 0 {

@@ -93,7 +93,7 @@ func (c *Consumer) pullLoop(ctx context.Context, status <-chan nats.Status) {
 func (c *Consumer) step(ctx context.Context, p *puller) time.Duration {
 	if err := c.follow(p); err != nil {
 		c.fail(p, err)
-		return c.opts.PullExpiry // a change of status wakes the loop earlier
+		return c.limits.pullExpiry // a change of status wakes the loop earlier
 	}
 	now := time.Now()
 	wait := c.expirePull(now)
@@ -141,7 +141,7 @@ func (c *Consumer) step(ctx context.Context, p *puller) time.Duration {
 		c.fail(p, paused)
 	}
 	c.request(now)
-	return min(wait, max(time.Until(p.info), time.Millisecond), c.opts.PullExpiry+grace)
+	return min(wait, max(time.Until(p.info), time.Millisecond), c.limits.pullExpiry+grace)
 }
 
 // stopStep waits for the end of the open request, whose messages may be on the way already and would be lost for
@@ -198,7 +198,7 @@ func (c *Consumer) distrust() {
 // backOff makes a failure known and returns how long to pause.
 func (c *Consumer) backOff(p *puller, err error) time.Duration {
 	now := time.Now()
-	p.pause = min(max(2*p.pause, minPause), c.opts.MaxBackoff)
+	p.pause = min(max(2*p.pause, minPause), c.limits.maxBackoff)
 	p.retry, p.failed = now.Add(p.pause), now
 	c.fail(p, err)
 	return p.pause
@@ -235,12 +235,12 @@ func (c *Consumer) room() (messages int, bytes int64) {
 	if c.held || c.doubt || c.pull != nil {
 		return 0, 0
 	}
-	messages = c.opts.Messages - len(c.outstanding)
+	messages = c.limits.messages - len(c.outstanding)
 	bytes = c.opts.Bytes - c.bytes
 	if len(c.outstanding) > 0 {
 		// Rather wait than ask for a few messages at a time; and never for fewer bytes than a message may have,
 		// which would get nothing.
-		if messages < c.opts.Messages/8 || bytes < c.minBytes {
+		if messages < c.limits.messages/8 || bytes < c.minBytes {
 			return 0, 0
 		}
 	}
@@ -262,7 +262,7 @@ func (c *Consumer) request(now time.Time) {
 		c.mu.Unlock()
 		return
 	}
-	expiry := c.opts.PullExpiry
+	expiry := c.limits.pullExpiry
 	if c.expiryLimit > 0 {
 		expiry = min(expiry, c.expiryLimit)
 	}
@@ -327,10 +327,11 @@ func (c *Consumer) register(msg *nats.Msg, meta *nats.MsgMetadata, now time.Time
 		old.reply, old.heard = msg.Reply, now
 		return
 	}
-	c.stats.Pulled++
 	m := &Message{
-		Subject: msg.Subject, Header: msg.Header, Body: msg.Data,
-		Sequence: meta.Sequence.Stream, StreamCreated: c.created, Timestamp: meta.Timestamp,
+		Stored: Stored{
+			Index: c.opts.Index, Subject: msg.Subject, Header: msg.Header, Body: msg.Data,
+			Sequence: meta.Sequence.Stream, StreamCreated: c.created, Timestamp: meta.Timestamp,
+		},
 		Delivered: int(meta.NumDelivered),
 		c:         c, reply: msg.Reply, heard: now, size: int64(msg.Size()),
 	}

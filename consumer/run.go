@@ -47,7 +47,7 @@ func (c *Consumer) giveBack() {
 	if c.nc.IsConnected() {
 		select {
 		case <-c.in.closed:
-		case <-time.After(c.opts.RequestTimeout):
+		case <-time.After(c.limits.requestTimeout):
 		}
 	}
 
@@ -66,7 +66,7 @@ func (c *Consumer) giveBack() {
 		_ = msg.Respond([]byte("-NAK"))
 	}
 	if c.nc.IsConnected() { // acks and naks must be out before the process may end
-		_ = c.nc.FlushTimeout(c.opts.RequestTimeout)
+		_ = c.nc.FlushTimeout(c.limits.requestTimeout)
 	}
 }
 

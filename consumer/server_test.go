@@ -49,7 +49,7 @@ func (b *broker) connect(opts ...nats.Option) jetstream.JetStream {
 func (b *broker) withStreams() jetstream.JetStream {
 	b.t.Helper()
 	js := b.connect()
-	if _, err := consumer.EnsureStreams(b.t.Context(), js, wire.Subjects{}, consumer.StreamLimits{}); err != nil {
+	if _, err := consumer.EnsureStreams(b.t.Context(), js, wire.Subjects{}); err != nil {
 		b.t.Fatal(err)
 	}
 	return js
@@ -103,7 +103,7 @@ type worker struct {
 }
 
 // startWorker starts a consumer of index adult whose messages are settled by settle, or only collected if that is nil.
-func startWorker(t testing.TB, js jetstream.JetStream, opts consumer.Options, settle func(*consumer.Message) error) *worker {
+func startWorker(t testing.TB, js jetstream.JetStream, opts consumer.Options, settle func(*consumer.Message) error, limits ...consumer.Limits) *worker {
 	t.Helper()
 	w := &worker{t: t, settle: settle, returned: make(chan struct{})}
 	if opts.Index == "" {
@@ -112,6 +112,9 @@ func startWorker(t testing.TB, js jetstream.JetStream, opts consumer.Options, se
 	c, err := consumer.New(js, opts, w.deliver)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, l := range limits {
+		c.Limit(l)
 	}
 	w.Consumer = c
 	ctx, cancel := context.WithCancel(context.Background())

@@ -1,7 +1,6 @@
 package consumer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,16 +13,6 @@ import (
 	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/wire"
 )
-
-// StreamLimits size the streams that EnsureStreams makes.
-type StreamLimits struct {
-	// QueryBytes, ResultBytes and DeadBytes bound what each stream keeps. Defaults 4 GiB, 4 GiB and 1 GiB.
-	QueryBytes, ResultBytes, DeadBytes int64
-	// QueriesPerIndex bounds the messages that wait for one index. Default 1,000,000.
-	QueriesPerIndex int64
-	// Replicas is how many servers of a cluster keep each stream. Default 1.
-	Replicas int
-}
 
 // minStreamBytes is the smallest share of a full disk with which a stream is of any use.
 const minStreamBytes = 16 << 20
@@ -43,8 +32,8 @@ func (d Difference) String() string {
 // EnsureStreams makes the streams of queries, results and dead letters that do not exist yet. Those that exist are used
 // as they are; what differs from what would have been made is returned, for someone to judge. Where the server has
 // not room enough, all new streams get the same smaller share, which shows as a difference too.
-func EnsureStreams(ctx context.Context, js jetstream.JetStream, subjects wire.Subjects, limits StreamLimits) ([]Difference, error) {
-	wanted := streamConfigs(subjects, limits)
+func EnsureStreams(ctx context.Context, js jetstream.JetStream, subjects wire.Subjects) ([]Difference, error) {
+	wanted := streamConfigs(subjects)
 	var missing []newStream
 	for _, want := range wanted {
 		_, err := js.Stream(ctx, want.Name)
@@ -140,24 +129,20 @@ func adviceFor(err error) string {
 	return ""
 }
 
-func streamConfigs(subjects wire.Subjects, limits StreamLimits) []jetstream.StreamConfig {
-	limits.QueryBytes = cmp.Or(max(limits.QueryBytes, 0), 4<<30)
-	limits.ResultBytes = cmp.Or(max(limits.ResultBytes, 0), 4<<30)
-	limits.DeadBytes = cmp.Or(max(limits.DeadBytes, 0), 1<<30)
-	limits.QueriesPerIndex = cmp.Or(max(limits.QueriesPerIndex, 0), 1_000_000)
-	limits.Replicas = cmp.Or(max(limits.Replicas, 0), 1)
+// streamConfigs are the streams as they should be. Who wants them larger, or kept by several servers of a cluster, makes them beforehand.
+func streamConfigs(subjects wire.Subjects) []jetstream.StreamConfig {
 	return []jetstream.StreamConfig{{
 		Name:                 subjects.QueryStream(),
 		Description:          "geniemq: queries that wait for their answer",
 		Subjects:             []string{subjects.Queries()},
 		Retention:            jetstream.WorkQueuePolicy, // cannot be changed later
 		Storage:              jetstream.FileStorage,
-		MaxBytes:             limits.QueryBytes,
-		MaxMsgsPerSubject:    limits.QueriesPerIndex,
+		MaxBytes:             4 << 30,
+		MaxMsgsPerSubject:    1_000_000, // per index
 		Discard:              jetstream.DiscardNew,
 		DiscardNewPerSubject: true,
 		Duplicates:           2 * time.Minute,
-		Replicas:             limits.Replicas,
+		Replicas:             1,
 	}, {
 		Name:        subjects.ResultStream(),
 		Description: "geniemq: answers for those who were absent",
@@ -165,10 +150,10 @@ func streamConfigs(subjects wire.Subjects, limits StreamLimits) []jetstream.Stre
 		Retention:   jetstream.LimitsPolicy,
 		Storage:     jetstream.FileStorage,
 		MaxAge:      time.Hour,
-		MaxBytes:    limits.ResultBytes,
+		MaxBytes:    4 << 30,
 		Discard:     jetstream.DiscardNew, // the service holds queries back rather than lose answers
 		Duplicates:  10 * time.Minute,
-		Replicas:    limits.Replicas,
+		Replicas:    1,
 	}, {
 		Name:        subjects.DeadStream(),
 		Description: "geniemq: messages that were given up, and why",
@@ -176,10 +161,10 @@ func streamConfigs(subjects wire.Subjects, limits StreamLimits) []jetstream.Stre
 		Retention:   jetstream.LimitsPolicy,
 		Storage:     jetstream.FileStorage,
 		MaxAge:      7 * 24 * time.Hour,
-		MaxBytes:    limits.DeadBytes,
+		MaxBytes:    1 << 30,
 		Discard:     jetstream.DiscardOld,
 		Duplicates:  2 * time.Minute,
-		Replicas:    limits.Replicas,
+		Replicas:    1,
 	}}
 }
 
@@ -224,4 +209,28 @@ func formatBytes(n int64) string {
 		return "unlimited"
 	}
 	return human.Size(n).String()
+}
+
+// RemoveSettled removes messages from the query stream that were acknowledged and are there all the same: a server whose disk
+// is full takes an acknowledgement, fails to remove the message, and does not try again. Nobody is given it, but it takes room, and
+// a durable that is made anew would begin with it. What a durable says to be acknowledged without a gap is never
+// wanted again, so this is safe at any time.
+func RemoveSettled(ctx context.Context, js jetstream.JetStream, subjects wire.Subjects) error {
+	name := subjects.QueryStream()
+	stream, err := js.Stream(ctx, name)
+	if err != nil {
+		return fmt.Errorf("look at stream %s: %w", name, err)
+	}
+	var faults []error
+	list := stream.ListConsumers(ctx)
+	for c := range list.Info() {
+		floor := c.AckFloor.Stream
+		if floor == 0 || c.Config.FilterSubject == "" || c.Config.AckPolicy != jetstream.AckExplicitPolicy {
+			continue
+		}
+		if err := stream.Purge(ctx, jetstream.WithPurgeSubject(c.Config.FilterSubject), jetstream.WithPurgeSequence(floor+1)); err != nil {
+			faults = append(faults, fmt.Errorf("remove what %s has settled: %w", c.Name, err))
+		}
+	}
+	return errors.Join(append(faults, list.Err())...)
 }

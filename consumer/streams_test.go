@@ -12,9 +12,9 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-func ensure(t *testing.T, js jetstream.JetStream, limits consumer.StreamLimits) []string {
+func ensure(t *testing.T, js jetstream.JetStream) []string {
 	t.Helper()
-	found, err := consumer.EnsureStreams(t.Context(), js, wire.Subjects{}, limits)
+	found, err := consumer.EnsureStreams(t.Context(), js, wire.Subjects{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestEnsureStreamsMakesThem(t *testing.T) {
 	b := startBroker(t, func(o *server.Options) { o.JetStreamMaxStore = 1 << 40 })
 	js := b.connect()
 	for range 2 { // the second time they are there
-		if d := ensure(t, js, consumer.StreamLimits{}); len(d) != 0 {
+		if d := ensure(t, js); len(d) != 0 {
 			t.Errorf("differences %q", d)
 		}
 	}
@@ -67,12 +67,12 @@ func TestEnsureStreamsAdoptsWhatIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := config(t, js, "GENIE_RESULTS")
-	got := strings.Join(ensure(t, js, consumer.StreamLimits{ResultBytes: 3 << 20}), "\n")
+	got := strings.Join(ensure(t, js), "\n")
 	want := []string{
 		"stream GENIE_RESULTS: subjects is genie.result.> more instead of genie.result.>",
 		"stream GENIE_RESULTS: storage is Memory instead of File",
 		"stream GENIE_RESULTS: max_age is 0s instead of 1h0m0s",
-		"stream GENIE_RESULTS: max_bytes is 1MiB instead of 3MiB",
+		"stream GENIE_RESULTS: max_bytes is 1MiB instead of 4GiB",
 		"stream GENIE_RESULTS: discard is DiscardOld instead of DiscardNew",
 		"stream GENIE_RESULTS: duplicate_window is 2m0s instead of 10m0s",
 	}
@@ -91,7 +91,7 @@ func TestEnsureStreamsShareASmallStore(t *testing.T) {
 	const store = 1 << 30
 	b := startBroker(t, func(o *server.Options) { o.JetStreamMaxStore = store })
 	js := b.connect()
-	if d := ensure(t, js, consumer.StreamLimits{}); len(d) != 3 {
+	if d := ensure(t, js); len(d) != 3 {
 		t.Errorf("differences %q, want one for each stream", d)
 	}
 	q, r, d := config(t, js, "GENIE_QUERIES"), config(t, js, "GENIE_RESULTS"), config(t, js, "GENIE_DEAD")
@@ -103,7 +103,7 @@ func TestEnsureStreamsShareASmallStore(t *testing.T) {
 
 func TestEnsureStreamsInATinyStore(t *testing.T) {
 	b := startBroker(t, func(o *server.Options) { o.JetStreamMaxStore = 1 << 20 })
-	_, err := consumer.EnsureStreams(t.Context(), b.connect(), wire.Subjects{}, consumer.StreamLimits{})
+	_, err := consumer.EnsureStreams(t.Context(), b.connect(), wire.Subjects{})
 	if err == nil || !strings.Contains(err.Error(), "give JetStream more room") {
 		t.Errorf("got %v", err)
 	}
@@ -115,7 +115,7 @@ func TestEnsureStreamsNamesAnOverlap(t *testing.T) {
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ALL", Subjects: []string{"genie.>"}}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := consumer.EnsureStreams(t.Context(), js, wire.Subjects{}, consumer.StreamLimits{})
+	_, err := consumer.EnsureStreams(t.Context(), js, wire.Subjects{})
 	if err == nil || !strings.Contains(err.Error(), "delete the other stream") {
 		t.Errorf("got %v", err)
 	}
@@ -127,7 +127,7 @@ func TestEnsureStreamsAtTheSameTime(t *testing.T) {
 	for range 4 {
 		js := b.connect()
 		go func() {
-			_, err := consumer.EnsureStreams(t.Context(), js, wire.Subjects{}, consumer.StreamLimits{})
+			_, err := consumer.EnsureStreams(t.Context(), js, wire.Subjects{})
 			errs <- err
 		}()
 	}

@@ -1,7 +1,6 @@
 package consumer
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -36,10 +35,9 @@ import (
 // Errors are an [UnrecordedError] when nothing will be recorded until someone changes something, ErrRecordChanged, or
 // anything else, which may pass.
 type Suspects struct {
-	js       jetstream.JetStream
-	bucket   string
-	worker   string // this process
-	replicas int
+	js     jetstream.JetStream
+	bucket string
+	worker string // this process
 
 	mu      sync.Mutex
 	kv      jetstream.KeyValue // nil until it is found or made
@@ -81,11 +79,10 @@ type UnrecordedError struct {
 func (e *UnrecordedError) Error() string { return e.Err.Error() + "; " + e.Advice }
 func (e *UnrecordedError) Unwrap() error { return e.Err }
 
-// NewSuspects makes the records of the deployment that subjects name, kept by so many servers of a cluster as the streams; 0
-// is 1. Nothing happens before the first use, which makes the bucket if it is not there.
-func NewSuspects(js jetstream.JetStream, subjects wire.Subjects, limits StreamLimits) *Suspects {
-	limits.Replicas = cmp.Or(max(limits.Replicas, 0), 1)
-	return &Suspects{js: js, bucket: subjects.SuspectBucket(), worker: rand.Text(), replicas: limits.Replicas}
+// NewSuspects makes the records of the deployment that subjects name, kept by one server of a cluster as the
+// streams. Nothing happens before the first use, which makes the bucket if it is not there.
+func NewSuspects(js jetstream.JetStream, subjects wire.Subjects) *Suspects {
+	return &Suspects{js: js, bucket: subjects.SuspectBucket(), worker: rand.Text()}
 }
 
 // Ensure makes the bucket if it does not exist, and sees whether it can be written to.
@@ -290,7 +287,6 @@ func (s *Suspects) open(ctx context.Context) (jetstream.KeyValue, error) {
 			TTL:         maxSuspectAge,
 			MaxBytes:    size,
 			Storage:     jetstream.FileStorage,
-			Replicas:    s.replicas,
 		})
 		if errors.Is(err, jetstream.ErrBucketExists) { // another worker was faster
 			return s.js.KeyValue(ctx, s.bucket)

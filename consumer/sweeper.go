@@ -1,16 +1,15 @@
 package consumer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/internal/bell"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -18,32 +17,14 @@ import (
 type SweeperOptions struct {
 	// Subjects name the stream and the durables.
 	Subjects wire.Subjects
-	// Age is how old a message must be before it counts as unserved: a worker that makes its durable a moment
-	// after the first query should still answer it. Default 5s.
-	Age time.Duration
 	// Now is the time by the server's clock, which stamps messages. Default: time.Now, this host's.
 	Now func() time.Time
-	// Interval is how long to wait between sweeps. Default: Age.
-	Interval time.Duration
-	// RequestTimeout bounds one request to the JetStream API. Default 5s.
-	RequestTimeout time.Duration
 	// Answer tells the sender of a message that no one serves its index, and returns when that is confirmed. An
 	// error leaves the message for the next sweep; one that cannot ever be answered should be given up with nil. Several workers may answer the same message at once: the
 	// answer needs the message id that any answer to this message would have. Required.
-	Answer func(context.Context, *Unserved) error
+	Answer func(context.Context, *Stored) error
 	// OnSweep is called after each sweep with what was swept and what went wrong. Default: none.
 	OnSweep func(swept int, err error)
-}
-
-// Unserved is a message on a subject of the query stream for which there is no durable.
-type Unserved struct {
-	Index         string // the last token of the subject, which need not be a valid index name
-	Subject       string
-	Header        nats.Header
-	Body          []byte
-	Sequence      uint64
-	StreamCreated time.Time
-	Timestamp     time.Time
 }
 
 // Sweeper answers and removes messages that nobody will ever consume. The broker acknowledges a query for an index
@@ -56,38 +37,28 @@ type Unserved struct {
 type Sweeper struct {
 	js   jetstream.JetStream
 	opts SweeperOptions
+	// age is how old a message must be before it counts as unserved: a worker that makes its durable a moment
+	// after the first query should still answer it. interval is how long to wait between sweeps.
+	age, interval time.Duration
 }
 
 // NewSweeper makes a sweeper. Nothing happens before Run or Sweep.
 func NewSweeper(js jetstream.JetStream, opts SweeperOptions) *Sweeper {
-	opts.Age = cmp.Or(max(opts.Age, 0), 5*time.Second)
-	opts.Interval = cmp.Or(max(opts.Interval, 0), opts.Age)
-	opts.RequestTimeout = cmp.Or(max(opts.RequestTimeout, 0), 5*time.Second)
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
 	if opts.OnSweep == nil {
 		opts.OnSweep = func(int, error) {}
 	}
-	return &Sweeper{js: js, opts: opts}
+	return &Sweeper{js: js, opts: opts, age: 5 * time.Second, interval: 5 * time.Second}
 }
 
 // Run sweeps until ctx ends.
 func (s *Sweeper) Run(ctx context.Context) {
-	timer := time.NewTimer(s.opts.Interval)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return
+	for bell.Sleep(ctx, s.interval) {
+		if swept, err := s.Sweep(ctx); ctx.Err() == nil {
+			s.opts.OnSweep(swept, err)
 		}
-		swept, err := s.Sweep(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		s.opts.OnSweep(swept, err)
-		timer.Reset(s.opts.Interval)
 	}
 }
 
@@ -95,11 +66,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 // an error.
 func (s *Sweeper) Sweep(ctx context.Context) (swept int, err error) {
 	name := s.opts.Subjects.QueryStream()
-	stream, err := s.stream(ctx, name)
-	if err != nil {
-		return 0, fmt.Errorf("sweep stream %s: %w", name, err)
-	}
-	subjects, err := s.unserved(ctx, stream)
+	stream, subjects, err := s.unserved(ctx, name)
 	if err != nil {
 		return 0, fmt.Errorf("sweep stream %s: %w", name, err)
 	}
@@ -117,19 +84,21 @@ func (s *Sweeper) Sweep(ctx context.Context) (swept int, err error) {
 	return swept, errors.Join(errs...)
 }
 
-func (s *Sweeper) stream(ctx context.Context, name string) (jetstream.Stream, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.RequestTimeout)
-	defer cancel()
-	return s.js.Stream(ctx, name)
+// bounded is the context of one request.
+func (s *Sweeper) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, requestTimeout)
 }
 
-// unserved returns the subjects that hold messages and that no consumer takes.
-func (s *Sweeper) unserved(ctx context.Context, stream jetstream.Stream) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.RequestTimeout)
+// unserved returns the subjects of a stream that hold messages and that no consumer takes.
+func (s *Sweeper) unserved(ctx context.Context, name string) (stream jetstream.Stream, subjects []string, err error) {
+	ctx, cancel := s.bounded(ctx)
 	defer cancel()
+	if stream, err = s.js.Stream(ctx, name); err != nil {
+		return nil, nil, err
+	}
 	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(s.opts.Subjects.Queries()))
 	if err != nil || len(info.State.Subjects) == 0 {
-		return nil, err
+		return nil, nil, err
 	}
 	// The consumers after the subjects: one that was made in between is seen.
 	var filters []string
@@ -139,13 +108,12 @@ func (s *Sweeper) unserved(ctx context.Context, stream jetstream.Stream) ([]stri
 		if f := cons.Config.FilterSubject; f != "" {
 			filters = append(filters, f)
 		} else if len(cons.Config.FilterSubjects) == 0 {
-			return nil, nil // it takes everything
+			return nil, nil, nil // it takes everything
 		}
 	}
 	if err := list.Err(); err != nil {
-		return nil, fmt.Errorf("list consumers: %w", err)
+		return nil, nil, fmt.Errorf("list consumers: %w", err)
 	}
-	var subjects []string
 	for subject := range info.State.Subjects {
 		taken := func(filter string) bool { return wire.MatchSubject(filter, subject) }
 		if !slices.ContainsFunc(filters, taken) {
@@ -153,7 +121,7 @@ func (s *Sweeper) unserved(ctx context.Context, stream jetstream.Stream) ([]stri
 		}
 	}
 	slices.Sort(subjects)
-	return subjects, nil
+	return stream, subjects, nil
 }
 
 // maxSweepFaults is after how many messages that could not be swept a subject is left for the next time.
@@ -173,13 +141,13 @@ func (s *Sweeper) sweepSubject(ctx context.Context, stream jetstream.Stream, sub
 			}
 		}
 		msg, err := s.message(ctx, stream, next, jetstream.WithGetMsgSubject(subject))
-		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && s.opts.Now().Sub(msg.Time) < s.opts.Age {
+		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && s.opts.Now().Sub(msg.Time) < s.age {
 			break
 		} else if err != nil {
 			return swept, errors.Join(append(faults, err)...)
 		}
 		next = msg.Sequence + 1
-		u := &Unserved{
+		u := &Stored{
 			Index: index, Subject: msg.Subject, Header: msg.Header, Body: msg.Data,
 			Sequence: msg.Sequence, StreamCreated: created, Timestamp: msg.Time,
 		}
@@ -192,21 +160,17 @@ func (s *Sweeper) sweepSubject(ctx context.Context, stream jetstream.Stream, sub
 	return swept, errors.Join(faults...)
 }
 
-func (s *Sweeper) sweep(ctx context.Context, stream jetstream.Stream, u *Unserved) error {
+func (s *Sweeper) sweep(ctx context.Context, stream jetstream.Stream, u *Stored) error {
 	if err := s.opts.Answer(ctx, u); err != nil {
 		return fmt.Errorf("answer it: %w", err)
 	}
-	l := letter{
-		index: u.Index, reason: string(wire.UnknownIndex), detail: "no worker serves this index",
-		subject: u.Subject, sequence: u.Sequence, created: u.StreamCreated, stored: u.Timestamp,
-		header: u.Header, body: u.Body,
-	}
-	attempts, cancel := context.WithTimeout(ctx, s.opts.RequestTimeout)
+	l := letter{Stored: u, reason: string(wire.UnknownIndex), detail: "no worker serves this index"}
+	attempts, cancel := s.bounded(ctx)
 	defer cancel()
-	if err := l.publish(attempts, s.js, s.opts.Subjects, s.opts.RequestTimeout); err != nil {
+	if err := l.publish(attempts, s.js, s.opts.Subjects, requestTimeout); err != nil {
 		return err
 	}
-	request, cancel := context.WithTimeout(ctx, s.opts.RequestTimeout)
+	request, cancel := s.bounded(ctx)
 	defer cancel()
 	if err := stream.DeleteMsg(request, u.Sequence); err != nil {
 		// The library does not tell a message that is gone from other errors.
@@ -218,13 +182,13 @@ func (s *Sweeper) sweep(ctx context.Context, stream jetstream.Stream, u *Unserve
 }
 
 func (s *Sweeper) message(ctx context.Context, stream jetstream.Stream, seq uint64, opts ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.RequestTimeout)
+	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	return stream.GetMsg(ctx, seq, opts...)
 }
 
 func (s *Sweeper) served(ctx context.Context, stream jetstream.Stream, index string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.RequestTimeout)
+	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	if wire.CheckIndexName(index) != nil {
 		return false, nil

@@ -18,13 +18,13 @@ func TestSweepAnswersWhatNobodyServes(t *testing.T) {
 	js := b.withStreams()
 	publish(t, js, "nobody", 0, 3)
 	publish(t, js, "no!name", 0, 1)
-	w := startWorker(t, js, consumer.Options{Messages: 1}, nil)
+	w := startWorker(t, js, consumer.Options{}, nil, consumer.Limits{Messages: 1})
 	publish(t, js, "adult", 0, 3)
 	w.waitFor(1)
 
 	var answered []string
 	refuse := errors.New("no result stream")
-	s := consumer.NewSweeper(js, consumer.SweeperOptions{Age: time.Nanosecond, Answer: func(_ context.Context, u *consumer.Unserved) error {
+	s := consumer.SweeperOf(time.Nanosecond, time.Nanosecond, js, consumer.SweeperOptions{Answer: func(_ context.Context, u *consumer.Stored) error {
 		if u.Sequence == 2 && refuse != nil {
 			return refuse
 		}
@@ -58,7 +58,7 @@ func TestSweepLeavesYoungMessages(t *testing.T) {
 	b := startBroker(t)
 	js := b.withStreams()
 	publish(t, js, "nobody", 0, 1)
-	s := consumer.NewSweeper(js, consumer.SweeperOptions{Age: time.Hour, Answer: func(context.Context, *consumer.Unserved) error {
+	s := consumer.SweeperOf(time.Hour, time.Hour, js, consumer.SweeperOptions{Answer: func(context.Context, *consumer.Stored) error {
 		t.Error("answered")
 		return nil
 	}})
@@ -77,7 +77,7 @@ func TestSweepersAtTheSameTime(t *testing.T) {
 	answered := map[uint64]int{}
 	var wg sync.WaitGroup
 	for range sweepers {
-		s := consumer.NewSweeper(b.connect(), consumer.SweeperOptions{Age: time.Nanosecond, Answer: func(_ context.Context, u *consumer.Unserved) error {
+		s := consumer.SweeperOf(time.Nanosecond, time.Nanosecond, b.connect(), consumer.SweeperOptions{Answer: func(_ context.Context, u *consumer.Stored) error {
 			mu.Lock()
 			defer mu.Unlock()
 			answered[u.Sequence]++
@@ -108,7 +108,7 @@ func TestSweepOfAwkwardHeaders(t *testing.T) {
 	if _, err := js.PublishMsg(t.Context(), msg); err != nil {
 		t.Fatal(err)
 	}
-	s := consumer.NewSweeper(js, consumer.SweeperOptions{Age: time.Nanosecond, Answer: func(context.Context, *consumer.Unserved) error { return nil }})
+	s := consumer.SweeperOf(time.Nanosecond, time.Nanosecond, js, consumer.SweeperOptions{Answer: func(context.Context, *consumer.Stored) error { return nil }})
 	if n, err := s.Sweep(t.Context()); n != 1 || err != nil {
 		t.Fatalf("swept %d, %v", n, err)
 	}
@@ -122,9 +122,8 @@ func TestSweeperRuns(t *testing.T) {
 	js := b.withStreams()
 	publish(t, js, "nobody", 0, 5)
 	total := make(chan int, 1000)
-	s := consumer.NewSweeper(js, consumer.SweeperOptions{
-		Age: time.Nanosecond, Interval: 10 * time.Millisecond,
-		Answer:  func(context.Context, *consumer.Unserved) error { return nil },
+	s := consumer.SweeperOf(time.Nanosecond, 10*time.Millisecond, js, consumer.SweeperOptions{
+		Answer:  func(context.Context, *consumer.Stored) error { return nil },
 		OnSweep: func(n int, err error) { total <- n },
 	})
 	ctx, cancel := context.WithCancel(t.Context())

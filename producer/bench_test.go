@@ -60,7 +60,7 @@ func BenchmarkPublish(bench *testing.B) {
 }
 
 func benchProducer(bench *testing.B, nc *nats.Conn, out func(int) producer.Outgoing) {
-	p := newProducer(bench, nc, producer.Options{})
+	p := newProducer(bench, nc, producer.Limits{})
 	var wg sync.WaitGroup
 	done := func(_ producer.Confirmation, err error) {
 		if err != nil {

@@ -20,7 +20,7 @@ const (
 // So a subscriber sees an answer once for each of these: its first attempt; an attempt that the stream had room for
 // when it was asked, of which all but the last failed because someone else was faster, or because the stream refuses or is silent for
 // a reason that its state does not show (then one message at a time is tried, with pauses that double up to doubtPauses times
-// MaxBackoff); and a connection that was lost before the confirmation came. With a stream that is full, that is twice for what
+// maxBackoff); and a connection that was lost before the confirmation came. With a stream that is full, that is twice for what
 // was on its way when it became so, and once for everything else.
 type lane struct {
 	held []*flight // to be sent (again), the longest waiting first; may hold flights that ended meanwhile
@@ -44,7 +44,7 @@ type lane struct {
 	doubted uint64    // the last time on this one
 }
 
-// doubtPauses is how many times MaxBackoff the pause between attempts may be that fail though the stream says it has room.
+// doubtPauses is how many times maxBackoff the pause between attempts may be that fail though the stream says it has room.
 const doubtPauses = 15
 
 // holds says that a flight must not be sent now. p.mu is held.
@@ -96,12 +96,12 @@ func (p *Producer) fail(f *flight, err error) {
 		return
 	}
 	now, l := time.Now(), f.lane
-	most := p.opts.MaxBackoff
+	most := p.maxBackoff
 	current := f.grant != 0 && f.grant == l.grant
 	if f.grant != 0 {
 		most *= doubtPauses
 	}
-	f.notBefore = now.Add(min(p.opts.MinBackoff<<min(f.attempts-1, 16), most))
+	f.notBefore = now.Add(min(p.minBackoff<<min(f.attempts-1, 16), most))
 	f.refused = l == &p.lanes[stream]
 	if current {
 		l.granted--
@@ -109,10 +109,10 @@ func (p *Producer) fail(f *flight, err error) {
 	switch {
 	case l.probe == f:
 		l.fault, l.probe = err, nil
-		l.pause = min(2*l.pause, p.opts.MaxBackoff)
+		l.pause = min(2*l.pause, p.maxBackoff)
 		l.next = now.Add(l.pause)
 	case l.fault == nil && !l.last.After(f.sent):
-		l.fault, l.since, l.pause = err, now, p.opts.MinBackoff
+		l.fault, l.since, l.pause = err, now, p.minBackoff
 		l.next = now.Add(l.pause)
 		p.wakeTend.Ring()
 	case current && l.fault != nil:
@@ -124,7 +124,7 @@ func (p *Producer) fail(f *flight, err error) {
 			l.doubted = l.grant
 			l.doubt++
 		}
-		l.next = now.Add(min(p.opts.MinBackoff<<min(l.doubt, 16), doubtPauses*p.opts.MaxBackoff))
+		l.next = now.Add(min(p.minBackoff<<min(l.doubt, 16), doubtPauses*p.maxBackoff))
 	}
 	p.hold(f)
 }
@@ -193,7 +193,7 @@ func (p *Producer) releaseStored(l *lane, now time.Time, send []*flight) []*flig
 		l.fresh, l.covered = false, refusal == nil
 		switch {
 		case l.granted > 0:
-			l.next = now.Add(p.opts.MinBackoff)
+			l.next = now.Add(p.minBackoff)
 		case refusal != nil:
 			p.refused(l, now, refusal)
 			if l.room.subject != "" { // others may have room

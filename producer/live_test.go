@@ -59,7 +59,7 @@ func TestLiveSubscribersOfAFullStream(t *testing.T) {
 	nc := b.connect()
 	s := b.results(nc, 20_000)
 	seen := watchLive(t, b.connect())
-	p := newProducer(t, nc, producer.Options{MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond, AckTimeout: time.Minute})
+	p := newProducer(t, nc, producer.Limits{MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond, AckTimeout: time.Minute})
 	f := newFates(t)
 	body := strings.Repeat("r", 1000)
 	const early, n = 50, 100
@@ -117,7 +117,7 @@ func TestLiveSubscribersOfAFullSubject(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := watchLive(t, b.connect())
-	p := newProducer(t, nc, producer.Options{MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond, AckTimeout: time.Minute})
+	p := newProducer(t, nc, producer.Limits{MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond, AckTimeout: time.Minute})
 	f := newFates(t)
 	on := func(subject string, i int) producer.Outgoing {
 		out := stored(i, "x")
@@ -152,7 +152,7 @@ func TestLiveSubscribersOfAnUnexplainedRefusal(t *testing.T) {
 	b.results(nc, 1<<20)
 	seen := watchLive(t, b.connect())
 	const least, most = time.Millisecond, 20 * time.Millisecond
-	p := newProducer(t, nc, producer.Options{MinBackoff: least, MaxBackoff: most, AckTimeout: time.Minute})
+	p := newProducer(t, nc, producer.Limits{MinBackoff: least, MaxBackoff: most, AckTimeout: time.Minute})
 	f := newFates(t)
 	start := time.Now()
 	out := stored(0, "x")
@@ -178,7 +178,7 @@ func TestForbiddenQuestion(t *testing.T) {
 		}
 	})
 	s := b.results(b.connect(nats.UserInfo("root", "r")), 20_000)
-	p := newProducer(t, b.connect(nats.UserInfo("genie", "g")), producer.Options{MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond, AckTimeout: time.Minute})
+	p := newProducer(t, b.connect(nats.UserInfo("genie", "g")), producer.Limits{MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond, AckTimeout: time.Minute})
 	f := newFates(t)
 	const n = 100
 	for i := range n {

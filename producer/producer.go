@@ -2,8 +2,8 @@
 package producer
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -39,27 +39,24 @@ type Confirmation struct {
 type Options struct {
 	// Subjects tell which subjects a stream keeps: those of Results(). Everything else is an inbox.
 	Subjects wire.Subjects
-	// MaxInFlight and MaxInFlightBytes bound the messages that are published and not yet confirmed, with headers
-	// and bodies counted; Publish blocks above. A message larger than MaxInFlightBytes travels alone.
-	// Defaults 4096 and 64 MiB.
-	MaxInFlight      int
-	MaxInFlightBytes int64
-	// AckTimeout is how long a confirmation may take before the message is published again. Default 5s.
-	AckTimeout time.Duration
-	// MinBackoff and MaxBackoff bound the pause between attempts, which doubles. Defaults 100ms and 2s.
-	MinBackoff, MaxBackoff time.Duration
 	// OnState is called when Blocked changes, from a goroutine of the producer, never concurrently. Default: none.
 	OnState func(State)
 }
 
-func (o *Options) ensureDefaults() {
-	o.MaxInFlight = cmp.Or(max(o.MaxInFlight, 0), 4096)
-	o.MaxInFlightBytes = cmp.Or(max(o.MaxInFlightBytes, 0), 64<<20)
-	o.AckTimeout = cmp.Or(max(o.AckTimeout, 0), 5*time.Second)
-	o.MinBackoff = cmp.Or(max(o.MinBackoff, 0), 100*time.Millisecond)
-	if o.MaxBackoff < o.MinBackoff {
-		o.MaxBackoff = max(2*time.Second, o.MinBackoff)
-	}
+// limits of a Producer, which only tests change.
+type limits struct {
+	// Of the messages that are published and not yet confirmed, with headers and bodies counted; Publish blocks above. A message larger
+	// than maxInFlightBytes travels alone.
+	maxInFlight      int
+	maxInFlightBytes int64
+	// ackTimeout is how long a confirmation may take before the message is published again.
+	ackTimeout time.Duration
+	// minBackoff and maxBackoff bound the pause between attempts, which doubles.
+	minBackoff, maxBackoff time.Duration
+}
+
+func defaults() limits {
+	return limits{maxInFlight: 4096, maxInFlightBytes: 64 << 20, ackTimeout: 5 * time.Second, minBackoff: 100 * time.Millisecond, maxBackoff: 2 * time.Second}
 }
 
 // State is what a Producer can say about itself.
@@ -69,14 +66,8 @@ type State struct {
 	Blocked bool
 	// Reason is the last error when Blocked. It says what to do about it where that is known.
 	Reason error
-	// Since is when Blocked began.
-	Since time.Time
-	// InFlight and InFlightBytes are not yet confirmed; Held of them wait to be sent (again).
-	InFlight      int
-	InFlightBytes int64
-	Held          int
-	// Retries counts attempts after the first, since the start.
-	Retries uint64
+	// InFlight are not yet confirmed.
+	InFlight int
 }
 
 // Producer publishes messages, and confirms each by calling its done function exactly once: with nil when the
@@ -109,8 +100,10 @@ type State struct {
 //
 // done functions run on the producer's goroutines, or within Publish; they must not block, and so not call Publish.
 type Producer struct {
-	nc   *nats.Conn
-	opts Options
+	nc      *nats.Conn
+	opts    Options
+	results string // the subjects of stored results
+	limits
 
 	acks      *nats.Subscription // of ackPrefix + "*"
 	ackPrefix string
@@ -132,13 +125,11 @@ type Producer struct {
 	lanes     [2]lane
 	unflushed []*flight // inbox messages that are published and wait for a flush
 	ticking   bool      // tendLoop looks again by itself
-	retries   uint64
 	closed    bool
 
 	connected bool
-	offline   time.Time // since when not connected
-	epoch     uint64    // how often the connection had come back when last looked
-	seenErr   error     // the last error that came through the error handler
+	epoch     uint64 // how often the connection had come back when last looked
+	seenErr   error  // the last error that came through the error handler
 	errSeen   chan struct{}
 	ackErr    error // why acknowledgements cannot arrive, when that is known
 	blind     bool  // the stream must not be asked for its state
@@ -168,12 +159,12 @@ type flight struct {
 }
 
 // Publish sends a message and returns once it is on its way or held; done is called when its fate is known, with
-// an error only if it will never be out. Publish blocks while MaxInFlight or MaxInFlightBytes are reached. When ctx
+// an error only if it will never be out. Publish blocks while maxInFlight or maxInFlightBytes are reached. When ctx
 // ends first, done gets its error, though the message may still arrive.
 func (p *Producer) Publish(ctx context.Context, out Outgoing, done func(Confirmation, error)) {
 	f := &flight{ctx: ctx, done: done, lane: &p.lanes[inbox]}
 	f.msg = nats.Msg{Subject: out.Subject, Header: out.Header, Data: out.Body}
-	stored := wire.MatchSubject(p.opts.Subjects.Results(), out.Subject)
+	stored := wire.MatchSubject(p.results, out.Subject)
 	if stored {
 		f.lane = &p.lanes[stream]
 	}
@@ -205,7 +196,7 @@ func (p *Producer) admit(f *flight) error {
 		if p.closed {
 			return fmt.Errorf("publish to %s: %w", f.msg.Subject, ErrClosed)
 		}
-		if n := len(p.flights); n == 0 || n < p.opts.MaxInFlight && p.bytes+f.bytes <= p.opts.MaxInFlightBytes {
+		if n := len(p.flights); n == 0 || n < p.maxInFlight && p.bytes+f.bytes <= p.maxInFlightBytes {
 			break
 		}
 		p.awaitRoom(f.ctx)
@@ -252,9 +243,7 @@ func (p *Producer) attempt(f *flight) {
 		return
 	}
 	f.sent, f.epoch, f.sending = time.Now(), epoch, true
-	if f.attempts++; f.attempts > 1 {
-		p.retries++
-	}
+	f.attempts++
 	p.mu.Unlock()
 
 	err, permanent := p.nc.PublishMsg(&f.msg), false
@@ -315,20 +304,81 @@ func (p *Producer) State() State {
 }
 
 func (p *Producer) state() State {
-	s := State{InFlight: len(p.flights), InFlightBytes: p.bytes, Retries: p.retries}
-	for i := range p.lanes {
-		l := &p.lanes[i]
-		for _, f := range l.held {
-			if !f.ended {
-				s.Held++
-			}
-		}
-		if l.fault != nil && (!s.Blocked || l.since.Before(s.Since)) {
-			s.Blocked, s.Reason, s.Since = true, l.fault, l.since
-		}
+	s := State{InFlight: len(p.flights)}
+	out, in := &p.lanes[stream], &p.lanes[inbox]
+	switch {
+	case !p.connected:
+		s.Reason = errDisconnected
+	case in.fault != nil && (out.fault == nil || in.since.Before(out.since)): // the older one
+		s.Reason = in.fault
+	default:
+		s.Reason = out.fault
 	}
-	if !p.connected {
-		s.Blocked, s.Reason, s.Since = true, errDisconnected, p.offline
-	}
+	s.Blocked = s.Reason != nil
 	return s
+}
+
+// New starts a producer on a connection, which must outlive it. Close ends it.
+func New(nc *nats.Conn, opts Options) (*Producer, error) { return start(nc, opts, defaults()) }
+
+func start(nc *nats.Conn, opts Options, l limits) (*Producer, error) {
+	p := &Producer{
+		nc: nc, opts: opts, results: opts.Subjects.Results(), limits: l,
+		ackPrefix: nc.NewInbox() + ".",
+		wakeTend:  bell.New(),
+		wakeFlush: bell.New(),
+		asks:      make(chan *question, 1),
+		flights:   make(map[uint64]*flight),
+		errSeen:   make(chan struct{}),
+		seenErr:   nc.LastError(),
+	}
+	var err error
+	if p.js, err = jetstream.New(nc); err != nil {
+		return nil, fmt.Errorf("use JetStream: %w", err)
+	}
+	acks, err := nc.Subscribe(p.ackPrefix+"*", p.onAck)
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to publish acknowledgements: %w", err)
+	}
+	if err := acks.SetPendingLimits(-1, -1); err != nil { // maxInFlight bounds them
+		return nil, fmt.Errorf("unbound publish acknowledgements: %w", err)
+	}
+	p.acks = acks
+	next := nc.ErrorHandler()
+	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
+		p.onError(err)
+		if next != nil {
+			next(nc, sub, err)
+		}
+	})
+	p.status = nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.CLOSED)
+	p.connected, p.epoch = nc.IsConnected(), nc.Stats().Reconnects
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	p.wg.Go(p.tendLoop)
+	p.wg.Go(p.flushLoop)
+	p.wg.Go(p.askLoop)
+	return p, nil
+}
+
+// Close refuses further messages, waits for the confirmation of those in flight until ctx ends, and gives the
+// rest, which it counts in its error, to their done functions as [ErrClosed].
+func (p *Producer) Close(ctx context.Context) error {
+	p.mu.Lock()
+	p.closed = true
+	for len(p.flights) > 0 && ctx.Err() == nil {
+		p.awaitRoom(ctx)
+	}
+	p.mu.Unlock()
+	rest := p.finishAll(fmt.Errorf("not confirmed: %w", ErrClosed))
+
+	p.stop()
+	p.wg.Wait()
+	p.nc.RemoveStatusListener(p.status)
+	if err := p.acks.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		return fmt.Errorf("close producer: %w", err)
+	}
+	if rest > 0 {
+		return fmt.Errorf("close producer: %d messages were not confirmed: %w", rest, context.Cause(ctx))
+	}
+	return nil
 }

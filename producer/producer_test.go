@@ -17,9 +17,9 @@ import (
 	"github.com/geniemq/geniemq/producer"
 )
 
-func newProducer(t testing.TB, nc *nats.Conn, opts producer.Options) *producer.Producer {
+func newProducer(t testing.TB, nc *nats.Conn, l producer.Limits, opts ...producer.Options) *producer.Producer {
 	t.Helper()
-	p, err := producer.New(nc, opts)
+	p, err := producer.NewLimited(nc, append(opts, producer.Options{})[0], l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestStoredResultsAreConfirmedByTheStream(t *testing.T) {
 	b := startBroker(t)
 	nc := b.connect()
 	s := b.results(nc, 1<<20)
-	p := newProducer(t, nc, producer.Options{})
+	p := newProducer(t, nc, producer.Limits{})
 	f := newFates(t)
 	for i := range 500 {
 		p.Publish(t.Context(), stored(i%400, "x"), f.done(i)) // the last 100 are duplicates, which is success
@@ -63,7 +63,7 @@ func TestStoredResultsAreConfirmedByTheStream(t *testing.T) {
 	if m.Header.Get("Nats-Msg-Id") != "adult.399" || m.Header.Get("Genie-Query-Seq") != "399" || string(m.Data) != "x" {
 		t.Errorf("stored: %v %q", m.Header, m.Data)
 	}
-	if s := p.State(); s.Blocked || s.InFlight != 0 || s.InFlightBytes != 0 || s.Retries != 0 {
+	if s := p.State(); s.Blocked || s.InFlight != 0 || p.InFlightBytes() != 0 {
 		t.Errorf("state at rest: %+v", s)
 	}
 }
@@ -79,7 +79,7 @@ func TestInboxesAreConfirmedByFlush(t *testing.T) {
 	if err := other.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	p := newProducer(t, nc, producer.Options{})
+	p := newProducer(t, nc, producer.Limits{})
 	f := newFates(t)
 	for i := range 300 {
 		p.Publish(t.Context(), producer.Outgoing{Subject: fmt.Sprintf("%s.%d", inbox, i), Body: []byte("y")}, f.done(i))
@@ -98,8 +98,7 @@ func TestFullStreamHoldsResultsAndBlocks(t *testing.T) {
 	nc := b.connect()
 	s := b.results(nc, 20_000)
 	var blocked atomic.Int32
-	p := newProducer(t, nc, producer.Options{
-		MinBackoff: 10 * time.Millisecond,
+	p := newProducer(t, nc, producer.Limits{MinBackoff: 10 * time.Millisecond}, producer.Options{
 		OnState: func(s producer.State) {
 			if s.Blocked {
 				blocked.Add(1)
@@ -142,7 +141,7 @@ func TestFullStreamHoldsResultsAndBlocks(t *testing.T) {
 func TestBoundedInFlightBlocks(t *testing.T) {
 	b := startBroker(t)
 	nc := b.connect() // no stream: nothing is ever confirmed
-	p := newProducer(t, nc, producer.Options{MaxInFlight: 3, MaxInFlightBytes: 4000})
+	p := newProducer(t, nc, producer.Limits{MaxInFlight: 3, MaxInFlightBytes: 4000})
 	f := newFates(t)
 	publish := func(i, size int) chan struct{} {
 		returned := make(chan struct{})
@@ -155,7 +154,7 @@ func TestBoundedInFlightBlocks(t *testing.T) {
 	<-publish(0, 10_000) // larger than the limit: goes alone
 	second := publish(1, 10)
 	testkit.Until(t, "the reason is known", func() bool { return p.State().Blocked })
-	if s := p.State(); s.InFlight != 1 || s.InFlightBytes < 10_000 {
+	if s := p.State(); s.InFlight != 1 || p.InFlightBytes() < 10_000 {
 		t.Errorf("state: %+v", s)
 	}
 	b.results(nc, 1<<20)
@@ -166,7 +165,7 @@ func TestBoundedInFlightBlocks(t *testing.T) {
 func TestContextEndsTheWait(t *testing.T) {
 	b := startBroker(t)
 	nc := b.connect() // no stream
-	p := newProducer(t, nc, producer.Options{MaxInFlight: 1, MinBackoff: 10 * time.Millisecond})
+	p := newProducer(t, nc, producer.Limits{MaxInFlight: 1, MinBackoff: 10 * time.Millisecond})
 	f := newFates(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	p.Publish(ctx, stored(0, "x"), f.done(0))
@@ -189,7 +188,7 @@ func TestTooLarge(t *testing.T) {
 	b := startBroker(t, func(o *server.Options) { o.MaxPayload = 10_000 })
 	nc := b.connect()
 	b.results(nc, 1<<30)
-	p := newProducer(t, nc, producer.Options{})
+	p := newProducer(t, nc, producer.Limits{})
 	for name, out := range map[string]producer.Outgoing{
 		"stored": stored(0, strings.Repeat("x", 10_000)), // headers count
 		"inbox":  {Subject: nc.NewInbox(), Body: make([]byte, 10_001)},
@@ -214,7 +213,7 @@ func TestHeadersTooLargeForJetStream(t *testing.T) {
 	b := startBroker(t)
 	nc := b.connect()
 	b.results(nc, 1<<30)
-	p := newProducer(t, nc, producer.Options{})
+	p := newProducer(t, nc, producer.Limits{})
 	f := newFates(t)
 	out := stored(0, "x")
 	out.Header.Set("Filler", strings.Repeat("h", 1<<16))
@@ -233,7 +232,7 @@ func TestForbiddenOneByOne(t *testing.T) {
 			{Username: "genie", Password: "g", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"_INBOX.forbidden.*"}}}},
 		}
 	})
-	p := newProducer(t, b.connect(nats.UserInfo("genie", "g")), producer.Options{})
+	p := newProducer(t, b.connect(nats.UserInfo("genie", "g")), producer.Limits{})
 	for n := range 3000 {
 		outcome := make(chan error, 1)
 		p.Publish(t.Context(), producer.Outgoing{Subject: fmt.Sprint("_INBOX.forbidden.", n)}, func(_ producer.Confirmation, err error) { outcome <- err })
@@ -258,7 +257,7 @@ func TestForbidden(t *testing.T) {
 	b.results(b.connect(nats.UserInfo("root", "r")), 1<<30)
 	var heard atomic.Int32
 	nc := b.connect(nats.UserInfo("genie", "g"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { heard.Add(1) }))
-	p := newProducer(t, nc, producer.Options{})
+	p := newProducer(t, nc, producer.Limits{})
 	subjects := []string{"_INBOX.forbidden.", "_INBOX.allowed.", "genie.result.forbidden", "genie.result.allowed"}
 	f := newFates(t)
 	const n = 400
@@ -299,7 +298,7 @@ func TestForbiddenAcknowledgements(t *testing.T) {
 	})
 	b.results(b.connect(nats.UserInfo("root", "r")), 1<<30)
 	nc := b.connect(nats.UserInfo("genie", "g"))
-	p := newProducer(t, nc, producer.Options{AckTimeout: 50 * time.Millisecond})
+	p := newProducer(t, nc, producer.Limits{AckTimeout: 50 * time.Millisecond})
 	f := newFates(t)
 	p.Publish(t.Context(), stored(0, "x"), f.done(0))
 	testkit.Until(t, "the state names the subscription", func() bool {
@@ -310,7 +309,7 @@ func TestForbiddenAcknowledgements(t *testing.T) {
 
 func TestInvalidSubjectIsFinal(t *testing.T) {
 	b := startBroker(t)
-	p := newProducer(t, b.connect(), producer.Options{})
+	p := newProducer(t, b.connect(), producer.Limits{})
 	f := newFates(t)
 	p.Publish(t.Context(), producer.Outgoing{Subject: "a b"}, f.done(0))
 	p.Publish(t.Context(), producer.Outgoing{Subject: ""}, f.done(1))
@@ -334,7 +333,7 @@ func TestBrokerRestarts(t *testing.T) {
 	if _, err := nc.Subscribe(inbox+".*", func(m *nats.Msg) { seen <- string(m.Data) }); err != nil {
 		t.Fatal(err)
 	}
-	p := newProducer(t, nc, producer.Options{MaxInFlight: 64, MinBackoff: 5 * time.Millisecond, AckTimeout: 2 * time.Second})
+	p := newProducer(t, nc, producer.Limits{MaxInFlight: 64, MinBackoff: 5 * time.Millisecond, AckTimeout: 2 * time.Second})
 	f := newFates(t)
 	const n = 2000
 	published := make(chan struct{})
@@ -389,7 +388,7 @@ func TestConnectionLossRepublishes(t *testing.T) {
 	if err := other.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	p := newProducer(t, nc, producer.Options{MaxInFlight: 200, MinBackoff: 5 * time.Millisecond})
+	p := newProducer(t, nc, producer.Limits{MaxInFlight: 200, MinBackoff: 5 * time.Millisecond})
 	f := newFates(t)
 	const n = 3000
 	for i := range n {
@@ -418,7 +417,7 @@ func TestCloseWaitsForConfirmations(t *testing.T) {
 	b := startBroker(t)
 	nc := b.connect()
 	s := b.results(nc, 1<<30)
-	p := newProducer(t, nc, producer.Options{})
+	p := newProducer(t, nc, producer.Limits{})
 	f := newFates(t)
 	for i := range 1000 {
 		p.Publish(t.Context(), stored(i, "x"), f.done(i))
@@ -438,7 +437,7 @@ func TestCloseWaitsForConfirmations(t *testing.T) {
 
 func TestCloseGivesUpWithItsContext(t *testing.T) {
 	b := startBroker(t)
-	p := newProducer(t, b.connect(), producer.Options{MaxInFlight: 2}) // no stream
+	p := newProducer(t, b.connect(), producer.Limits{MaxInFlight: 2}) // no stream
 	f := newFates(t)
 	for i := range 2 {
 		p.Publish(t.Context(), stored(i, "x"), f.done(i))
@@ -464,7 +463,7 @@ func TestCloseGivesUpWithItsContext(t *testing.T) {
 func TestClosedConnection(t *testing.T) {
 	b := startBroker(t)
 	nc := b.connect()
-	p := newProducer(t, nc, producer.Options{})
+	p := newProducer(t, nc, producer.Limits{})
 	f := newFates(t)
 	p.Publish(t.Context(), stored(0, "x"), f.done(0)) // no stream: it waits
 	testkit.Until(t, "blocked", func() bool { return p.State().Blocked })

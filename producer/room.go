@@ -108,7 +108,7 @@ type question struct {
 
 // ask asks the stream what it has room for. p.mu is held.
 func (p *Producer) ask(l *lane) {
-	ctx, cancel := context.WithTimeout(p.ctx, p.opts.AckTimeout)
+	ctx, cancel := context.WithTimeout(p.ctx, p.ackTimeout)
 	q := &question{ctx: ctx, cancel: cancel}
 	if i := slices.IndexFunc(l.held, func(f *flight) bool { return l.fault != nil || f.refused }); i >= 0 {
 		q.subject = l.held[i].msg.Subject
@@ -209,7 +209,7 @@ func (p *Producer) refused(l *lane, now time.Time, err error) {
 	if l.fault != nil && !errors.Is(err, errOneAtATime) {
 		l.fault = err
 	}
-	l.pause = min(max(2*l.pause, p.opts.MinBackoff), p.opts.MaxBackoff)
+	l.pause = min(max(2*l.pause, p.minBackoff), p.maxBackoff)
 	l.next = now.Add(l.pause)
 	p.wakeTend.Ring()
 }

@@ -1,0 +1,29 @@
+package consumer
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Limits are those that a test sets; zero ones stay.
+type Limits struct {
+	Messages                               int
+	PullExpiry, RequestTimeout, MaxBackoff time.Duration
+}
+
+// Limit sets them, before Run.
+func (c *Consumer) Limit(l Limits) {
+	c.limits = limits{
+		messages: cmp.Or(l.Messages, c.limits.messages), pullExpiry: cmp.Or(l.PullExpiry, c.limits.pullExpiry),
+		requestTimeout: cmp.Or(l.RequestTimeout, c.limits.requestTimeout), maxBackoff: cmp.Or(l.MaxBackoff, c.limits.maxBackoff),
+	}
+}
+
+// SweeperOf makes a sweeper that takes messages of an age, and sweeps after each interval.
+func SweeperOf(age, interval time.Duration, js jetstream.JetStream, opts SweeperOptions) *Sweeper {
+	s := NewSweeper(js, opts)
+	s.age, s.interval = age, interval
+	return s
+}

@@ -1,0 +1,31 @@
+package producer
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Limits are those that a test sets; zero ones stay.
+type Limits struct {
+	MaxInFlight                        int
+	MaxInFlightBytes                   int64
+	AckTimeout, MinBackoff, MaxBackoff time.Duration
+}
+
+// NewLimited is New with other limits.
+func NewLimited(nc *nats.Conn, opts Options, l Limits) (*Producer, error) {
+	d := defaults()
+	return start(nc, opts, limits{
+		maxInFlight: cmp.Or(l.MaxInFlight, d.maxInFlight), maxInFlightBytes: cmp.Or(l.MaxInFlightBytes, d.maxInFlightBytes),
+		ackTimeout: cmp.Or(l.AckTimeout, d.ackTimeout), minBackoff: cmp.Or(l.MinBackoff, d.minBackoff), maxBackoff: cmp.Or(l.MaxBackoff, d.maxBackoff),
+	})
+}
+
+// InFlightBytes are published and not yet confirmed.
+func (p *Producer) InFlightBytes() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.bytes
+}
