@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -68,7 +69,7 @@ func TestClocksDiffer(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				res, err := wire.DecodeResult(wire.JSON, msg.Data)
+				res, err := testkit.DecodeResult(wire.JSON, msg.Data)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -90,7 +91,7 @@ func TestClocksDiffer(t *testing.T) {
 					t.Errorf("%v", res.Err)
 				}
 			}
-			eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				m, err := js.Stream(t.Context(), "GENIE_DEAD")
 				if err != nil {
 					return err

@@ -1,10 +1,12 @@
 package service
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/geniemq/geniemq/producer"
 	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -21,6 +23,10 @@ import (
 // expired since, the index may be another version, the limit of a message another one. So when the stream says that it has
 // the id of a part already, the delivery reads what is there and goes on after its last query. Every query is in
 // exactly one part, whichever attempt stored it, and each result names the version that searched it.
+//
+// A result that is too large for a message comes in parts of its hits, where its asker takes that. What an earlier attempt has stored of one is gone on
+// with if that attempt searched the same version, and so had the same hits. Else the result begins anew, under another id: what is
+// there is no answer yet, and nobody joins parts of two versions.
 //
 // # Ids that were used before
 //
@@ -45,14 +51,15 @@ type delivery struct {
 	id      string // of the answer, without the part
 	salt    int    // how many ids before this one were taken by other answers
 	results wire.Results
-	made    *pipeline.Answer // where results come from; nil once they are encoded
-	next    int              // the first query that is not known to be out
+	made    *translate.Answer // where results come from; nil once they are encoded
+	next    wire.Position     // from where on nothing is known to be out
 
 	// parts tells a lone run, which sends all parts itself, of each that is confirmed; closed when no more are to be sent. Nil
 	// for other messages, and with the last part.
 	parts chan struct{}
 
 	part     wire.Part // on its way
+	packed   []byte    // its body as it is sent, if that is compressed
 	tooLarge int       // results that did not fit and went out as errors
 	encoded  time.Time
 }
@@ -82,8 +89,13 @@ func (o *stored) deliver(r *pipeline.Request, reason *wire.Error, then func()) {
 func (d *delivery) send() (last bool) {
 	s, m := d.origin.intake, d.origin.message
 	header := resultHeader(m.Header, d.asked, d.request.Codec(), d.request.OnlyID(d.reason))
-	header[wire.HeaderMsgID] = []string{partID(d.id, d.results.Total)}
-	room := int(s.maxResult()) - wire.HeaderSize(header) - wire.PartHeaderSize
+	widest := wire.Position{Query: d.results.Total - 1}
+	room := int(s.maxResult()) - wire.PartHeaderSize - wire.HeaderSize(header.Header)
+	if d.results.Parts {
+		widest.Hit = wire.MaxK
+		room -= wire.HitsHeaderSize
+	}
+	room -= msgIDSize(d.id, widest)
 
 	most := max(room, 0)
 	rough := min(most, len(d.part.Body)) // where this is what is left of a part that was encoded before
@@ -91,11 +103,16 @@ func (d *delivery) send() (last bool) {
 		rough = d.made.RoughSize(d.next, most)
 	}
 	d.request.Sharing(func() {
-		d.part = wire.AppendPart(d.request.Body(rough), d.request.Codec(), d.results, d.next, room)
+		d.part = wire.AppendPart(d.request.Memory(rough), d.request.Codec(), d.results, d.next, room)
+		d.packed = d.request.Compressed(d.part.Body)
 	})
+	body := d.part.Body
+	if d.packed != nil {
+		body = d.packed
+		header.set(wire.HeaderContentType, d.request.Codec().Compressed())
+	}
 	d.tooLarge += d.part.TooLarge
-	end := d.next + d.part.Count
-	if last = end == d.results.Total; last {
+	if last = d.part.Next().Query == d.results.Total; last {
 		d.parts = nil
 	}
 	if last && d.made != nil && d.reason == nil {
@@ -104,7 +121,11 @@ func (d *delivery) send() (last bool) {
 		d.made = nil
 	}
 	if d.results.Batch {
-		header[wire.HeaderQueries] = []string{wire.Range{First: d.next, Last: end - 1, Total: d.results.Total}.String()}
+		header.set(wire.HeaderQueries, wire.Range{First: d.next.Query, Last: d.next.Query + d.part.Count - 1, Total: d.results.Total}.String())
+	}
+	if hits := d.part.Hits; hits.Total > 0 {
+		header.set(wire.HeaderHits, hits.String())
+		header.set(wire.HeaderVersion, d.request.Version())
 	}
 	if !d.request.Sound() {
 		d.drop()
@@ -112,7 +133,7 @@ func (d *delivery) send() (last bool) {
 		return true
 	}
 	d.encoded = time.Now()
-	out := producer.Outgoing{Subject: d.origin.reply, MsgID: partID(d.id, d.next+1), Header: header, Body: d.part.Body}
+	out := producer.Outgoing{Subject: d.origin.reply, MsgID: partID(d.id, d.next), Header: header.Header, Body: body}
 	d.origin.alone.Wait(func() { d.out.Publish(d.request.Aborted(), out, d.confirmed) })
 	return last
 }
@@ -126,14 +147,14 @@ func (d *delivery) confirmed(how producer.Confirmation, err error) {
 	case how.Duplicate:
 		d.origin.intake.settling.Go(func() { d.duplicate(how.Sequence) })
 	default:
-		d.goOn(d.next + d.part.Count)
+		d.goOn(d.part.Next())
 	}
 }
 
-// goOn sends the part that begins with a query, or ends the delivery when there is none.
-func (d *delivery) goOn(next int) {
-	if next < d.results.Total {
-		d.request.Sent(d.part.Body)
+// goOn sends the part that begins at a position, or ends the delivery when there is none.
+func (d *delivery) goOn(next wire.Position) {
+	if next.Query < d.results.Total {
+		d.sent()
 		d.next = next
 		if d.parts != nil {
 			d.parts <- struct{}{}
@@ -144,9 +165,18 @@ func (d *delivery) goOn(next int) {
 	}
 	d.drop()
 	now := time.Now()
-	d.origin.intake.metrics.Observe(d.request, d.reason, d.tooLarge, now.Sub(d.encoded), now.Sub(d.request.Arrived()))
+	d.origin.intake.metrics.Observe(d.request, d.reason, d.tooLarge, now.Sub(d.encoded), now.Sub(d.request.Arrived))
 	d.request.Done()
 	d.origin.alone.Then(d.then)
+}
+
+// sent gives the memory of a part back.
+func (d *delivery) sent() {
+	d.request.Sent(d.part.Body)
+	if d.packed != nil {
+		d.request.Sent(d.packed)
+		d.packed = nil
+	}
 }
 
 // drop gives the memory of the delivery back.
@@ -155,7 +185,7 @@ func (d *delivery) drop() {
 		close(d.parts)
 		d.parts = nil
 	}
-	d.request.Sent(d.part.Body)
+	d.sent()
 	d.part.Body = nil
 	if d.made != nil {
 		d.made.Encoded()
@@ -167,41 +197,68 @@ func (d *delivery) drop() {
 func (d *delivery) duplicate(sequence uint64) {
 	o := d.origin
 	has, whose, err := o.intake.answers.look(d.request.Aborted(), sequence, o.reply, d.asked)
-	total := max(d.results.Total, d.request.Len(), has.Total)
+	total := max(d.results.Total, d.request.Len(), has.queries.Total)
+	next := has.next()
 	switch {
 	case err != nil: // the process ends
 		d.drop()
 		o.Abandon(d.request)
 	case whose == unknown:
-		d.goOn(d.next + d.part.Count)
-	case whose == another || has.First != d.next:
+		d.goOn(d.part.Next())
+	case whose == another || has.queries.First != d.next.Query || has.some() && (has.hits.First != d.next.Hit || has.version != d.request.Version()):
 		d.salt++
 		d.id = saltedID(o.resultID(), o.reply, d.asked, d.salt)
 		d.again(d.next)
-	case has.Total == 1 || has.Last+1 >= total: // an answer to the message as a whole, or to the last of its queries
-		d.goOn(max(d.results.Total, has.Last+1))
+	case next.Query >= total || has.queries.Total == 1 && !has.some(): // an answer to the message as a whole, or to the last of its queries
+		d.goOn(wire.Position{Query: max(d.results.Total, next.Query)})
 	case d.reason != nil:
 		// This attempt refuses as a whole what an earlier one had begun to answer: the rest is told one by one.
 		refusal := wire.Result{Index: d.request.Index(), Version: d.request.Version(), Err: d.reason}
-		d.results = wire.Results{Batch: true, Total: total, At: func(int) *wire.Result { return &refusal }}
-		d.goOn(has.Last + 1)
+		d.results = wire.Results{Batch: has.batch, Total: total, At: func(int, int) *wire.Result { return &refusal }}
+		d.goOn(next)
 	default:
-		d.again(has.Last + 1)
+		d.again(next)
 	}
 }
 
-// again encodes what is left from a query on for the second time. Where the results are gone, they are read from the part.
-func (d *delivery) again(next int) {
-	end := d.next + d.part.Count
-	if d.made == nil && d.reason == nil && next < end {
+// again encodes what is left from a position on for the second time. Where the results are gone, they are read from the part.
+func (d *delivery) again(next wire.Position) {
+	if end := d.part.Next(); d.made == nil && d.reason == nil && (next.Query < end.Query || next.Query == end.Query && next.Hit < end.Hit) {
 		part, err := wire.DecodeAnswer(d.request.Codec(), d.part.Body)
 		if err != nil || len(part.Results) != d.part.Count {
 			d.drop()
 			d.origin.unpublished(d.request, err)
 			return
 		}
-		first := d.next
-		d.results.At = func(i int) *wire.Result { return &part.Results[i-first] }
+		first := d.next.Query
+		d.results.At = func(i, from int) *wire.Result { return part.Results[i-first].From(from) }
 	}
 	d.goOn(next)
+}
+
+// publishers are the ways out of stored answers: producers, each on a connection of its own, that take turns. The server
+// reads a connection in one goroutine, which parses what comes in, hands it to its stream and writes it to those who
+// listen; where answers are large, that goroutine is what a single connection ends at (docs/benchmarks/history,
+// 2026-11-21-h200-service.md). The connection that queries are pulled and acknowledged on carries none.
+type publishers struct {
+	producers []*producer.Producer
+	turn      atomic.Uint64
+}
+
+// publishConnections is how many there are. More do not help: the stream that takes the answers is one, too.
+const publishConnections = 2
+
+// next is the producer for the next answer: all parts of one go the same way, so that they keep their order.
+func (p *publishers) next() *producer.Producer {
+	return p.producers[p.turn.Add(1)%uint64(len(p.producers))]
+}
+
+// blocked is the state of a producer from which nothing gets out, if there is one.
+func (p *publishers) blocked() (producer.State, bool) {
+	for _, one := range p.producers {
+		if state := one.State(); state.Blocked {
+			return state, true
+		}
+	}
+	return producer.State{}, false
 }

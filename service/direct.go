@@ -75,7 +75,9 @@ func (d *directIntake) Handle(m micro.Request) {
 	}
 	header := nats.Header(m.Headers())
 	o := &direct{intake: d, reply: m.Reply(), header: header}
-	pipe, r := d.index.Request(o, messageOf(header, m.Data(), time.Now()))
+	message := messageOf(header, m.Data(), time.Now())
+	message.Accept.Parts = false // an answer is one message
+	pipe, r := d.index.Request(o, message)
 	d.take(o, pipe, r)
 }
 
@@ -154,17 +156,15 @@ func (d *direct) Abandon(r *pipeline.Request) {
 // send encodes and publishes the answer to a request, or the reason why it has none. It is one message or an error: an asker
 // waits for one.
 func (d *direct) send(r *pipeline.Request, reason *wire.Error) {
-	out := &nats.Msg{Subject: d.reply, Header: nats.Header{wire.HeaderContentType: {r.Codec().String()}}}
-	setTrace(out.Header, d.header)
-	if id := r.OnlyID(reason); id != "" {
-		setQueryID(out.Header, id)
-	}
+	h := newHeaders(r.Codec())
+	h.answering(d.header, r.OnlyID(reason))
+	out := &nats.Msg{Subject: d.reply, Header: h.Header}
 	if whole := r.OnlyErr(reason); whole != nil {
 		setServiceError(out.Header, whole)
 	}
 	room := int(d.intake.nc.MaxPayload()) - wire.HeaderSize(out.Header)
 	answer := r.Answer(reason, room)
-	body, size, ok := wire.AppendWhole(r.Body(answer.RoughSize(0, room)), r.Codec(), answer.Results, room)
+	body, size, ok := wire.AppendWhole(r.Memory(answer.RoughSize(wire.Position{}, room)), r.Codec(), answer.Results, room)
 	if answer.TooLarge > 0 {
 		size, ok = answer.Payloads, false
 	}
@@ -178,8 +178,14 @@ func (d *direct) send(r *pipeline.Request, reason *wire.Error) {
 		answer.Encoded()
 	}
 	out.Data = body
+	packed := r.Compressed(body)
+	if packed != nil {
+		out.Data = packed
+		out.Header[wire.HeaderContentType] = []string{r.Codec().Compressed()}
+	}
 	if !r.Sound() {
 		r.Sent(body)
+		r.Sent(packed)
 		d.Abandon(r)
 		return
 	}
@@ -188,9 +194,10 @@ func (d *direct) send(r *pipeline.Request, reason *wire.Error) {
 	if err != nil {
 		d.intake.log.Warn("a direct answer could not be sent", "reply", d.reply, "error", err)
 	}
-	r.Sent(out.Data) // the connection has its own copy
+	r.Sent(body) // the connection has its own copy
+	r.Sent(packed)
 
-	took := time.Since(r.Arrived())
+	took := time.Since(r.Arrived)
 	d.intake.stats.requests.Add(1)
 	d.intake.stats.nanoseconds.Add(int64(took))
 	if out.Header.Get(wire.HeaderServiceErrorCode) != "" {

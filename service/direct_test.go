@@ -8,13 +8,14 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
 
 // Answers of all sizes, made at once in memory that is used again, are each what it is alone.
 func TestDirectAnswersAtOnce(t *testing.T) {
-	_, nc, _ := startService(t, config.Config{Indexes: []config.IndexSource{{Path: rowsFile(t, "rows", 2000)}}}, Options{})
+	_, nc, _ := startService(t, config.Config{Indexes: []config.IndexSource{{Path: testkit.RowsFile(t, "rows", 2000)}}}, Options{})
 	ask := func(i int) (*wire.Answer, error) {
 		codec := []wire.ContentType{wire.JSON, wire.MessagePack}[i%2]
 		queries := make([]wire.Query, 1+i%3*10)

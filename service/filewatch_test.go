@@ -18,6 +18,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -29,7 +30,7 @@ func keyedFile(t testing.TB, name string, n int) (path string, content []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.NewBuilder(spec, []schema.AttributeSpec{{Name: "c", Type: schema.Text}}, index.BuilderOptions{})
+	b, err := index.Builtin().NewBuilder(spec, []schema.AttributeSpec{{Name: "c", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,10 +106,10 @@ func TestFileChangedUnderAnswer(t *testing.T) {
 		for _, when := range []string{"before", "after"} {
 			t.Run(name+" "+when+" the search", func(t *testing.T) {
 				path, content := keyedFile(t, "keyed", objects)
-				other := rowsFile(t, "rows", 100)
+				other := testkit.RowsFile(t, "rows", 100)
 				m := &meddler{}
 				s, nc, js := startService(t, config.Config{Indexes: []config.IndexSource{{Path: path}, {Path: other}}}, Options{OpenEngine: m.open})
-				eventually(t, ready(s))
+				testkit.Eventually(t, ready(s))
 				meddle := func() {
 					if err := change(path, content); err != nil {
 						t.Error(err)
@@ -118,7 +119,7 @@ func TestFileChangedUnderAnswer(t *testing.T) {
 				const body = `{"row":{"c":"3"},"k":7,"with_payload":true}`
 				right := func(data []byte) {
 					t.Helper()
-					res, err := wire.DecodeResult(wire.JSON, data)
+					res, err := testkit.DecodeResult(wire.JSON, data)
 					if err != nil || res.Err != nil || len(res.Hits) != 7 {
 						t.Fatalf("%v in %s", err, data)
 					}
@@ -139,7 +140,7 @@ func TestFileChangedUnderAnswer(t *testing.T) {
 				right(ask())
 
 				hook.Store(&meddle)
-				res, err := wire.DecodeResult(wire.JSON, ask())
+				res, err := testkit.DecodeResult(wire.JSON, ask())
 				if err != nil || !errors.Is(res.Err, wire.Overloaded) || !strings.Contains(res.Err.Message, "changed in place") {
 					t.Fatalf("asked directly while the file changes: %v %+v", err, res)
 				}
@@ -152,7 +153,7 @@ func TestFileChangedUnderAnswer(t *testing.T) {
 				if err := os.WriteFile(path, content, 0); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, ready(s))
+				testkit.Eventually(t, ready(s))
 				right(ask())
 
 				hook.Store(&meddle)
@@ -190,11 +191,14 @@ func TestFileChangedUnderAnswer(t *testing.T) {
 				if err != nil || info.State.Msgs != 1 {
 					t.Errorf("%d results, %v", info.State.Msgs, err)
 				}
-				eventually(t, ready(s))
+				testkit.Eventually(t, ready(s))
 				for _, x := range s.indexes {
-					if st := x.stored.consumer.Stats(); st.Redelivered > 1 || len(st.Dead) > 0 {
-						t.Errorf("%s: %d deliveries more than one, dead %v", x.name, st.Redelivered, st.Dead)
+					if n := x.stored.consumer.Stats().Redelivered; n > 1 {
+						t.Errorf("%s: %d deliveries more than one", x.name, n)
 					}
+				}
+				if dead, err := js.Stream(t.Context(), "GENIE_DEAD"); err != nil || dead.CachedInfo().State.Msgs > 0 {
+					t.Errorf("dead letters: %+v, %v", dead, err)
 				}
 			})
 		}

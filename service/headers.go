@@ -65,25 +65,38 @@ func saltedID(result, reply string, asked asked, salt int) string {
 	return result + "." + hex.EncodeToString(sum[:16])
 }
 
-// partID is the message id of the part of an answer that begins with a query, counted from 1. An answer in one message ends in a
-// number too, because ids of queries may: part 2 of the answer to "a" is not part 1 of that to "a.2".
-func partID(result string, query int) string { return result + "." + strconv.Itoa(query) }
-
-// fallbackID is the id of a message's only query when its body gives none: whoever publishes with an id of its own finds it in
-// the answer. It is "" where that cannot be one.
-func fallbackID(query nats.Header) string {
-	id := query.Get(wire.HeaderMsgID)
-	if len(id) > maxMsgID || !utf8.ValidString(id) {
-		return ""
+// partID is the message id of the part of an answer that begins at a position: it ends in the number of the query, counted from 1, and for hits of
+// its result but the first in that of the hit too. An answer in one message ends in a number, because ids of queries may: part 2 of the answer to "a"
+// is not part 1 of that to "a.2". For the same reason no dot is before the hit.
+func partID(result string, at wire.Position) string {
+	id := result + "." + strconv.Itoa(at.Query+1)
+	if at.Hit > 0 {
+		id += "h" + strconv.Itoa(at.Hit)
 	}
 	return id
 }
 
-// messageOf is what a pipeline is told of a message.
+// msgIDSize is how many bytes the id of a part takes of a message.
+func msgIDSize(result string, at wire.Position) int {
+	var digits [40]byte
+	id := strconv.AppendInt(digits[:0], int64(at.Query)+1, 10)
+	if at.Hit > 0 {
+		id = strconv.AppendInt(append(id, 'h'), int64(at.Hit), 10)
+	}
+	return len(wire.HeaderMsgID) + len(": ") + len(result) + len(".") + len(id) + len("\r\n")
+}
+
+// messageOf is what a pipeline is told of a message. Whoever publishes a query with an id of its own finds that in the answer, if the body
+// gives none, and if it can be one.
 func messageOf(header nats.Header, body []byte, arrived time.Time) pipeline.Message {
+	id := header.Get(wire.HeaderMsgID)
+	if len(id) > maxMsgID || !utf8.ValidString(id) {
+		id = ""
+	}
 	return pipeline.Message{
-		Arrived: arrived, ID: fallbackID(header),
+		Arrived: arrived, ID: id,
 		ContentType: header.Get(wire.HeaderContentType), Protocol: header.Get(wire.HeaderProtocol), Body: body,
+		Accept: wire.ParseAccept(header.Get(wire.HeaderAccept)),
 	}
 }
 
@@ -119,38 +132,57 @@ func (a *asked) answeredBy(header nats.Header, at time.Time) bool {
 	return a.hash != "" && header.Get(wire.HeaderQueryHash) == a.hash && a.at.Sub(at) < doubleWindow
 }
 
-// resultHeader is the header of an answer to a stored message, without what the parts differ in. id is that of a single query.
-func resultHeader(query nats.Header, asked asked, codec wire.ContentType, id string) nats.Header {
-	h := nats.Header{
-		wire.HeaderContentType: {codec.String()},
-		wire.HeaderQuerySeq:    {strconv.FormatUint(asked.sequence, 10)},
-	}
-	if asked.hash != "" {
-		h[wire.HeaderQueryHash] = []string{asked.hash}
-	}
-	setTrace(h, query)
-	setQueryID(h, id)
+// headers are those of an answer that is being made: one allocation holds the values of all.
+type headers struct {
+	nats.Header
+	values []string
+}
+
+// answerHeaders is how many headers an answer has as a rule, at most.
+const answerHeaders = 8
+
+// newHeaders begins the headers of an answer that is written in a codec.
+func newHeaders(codec wire.ContentType) headers {
+	h := headers{make(nats.Header, answerHeaders), make([]string, 0, answerHeaders)}
+	h.set(wire.HeaderContentType, codec.String())
 	return h
 }
 
-// setTrace copies the trace context of a query. It has 55 bytes today; what is much longer is none.
-func setTrace(to, from nats.Header) {
-	if trace := from.Get(wire.HeaderTraceParent); trace != "" && len(trace) <= 255 {
-		to[wire.HeaderTraceParent] = []string{trace}
+// set sets a header, unless it is empty.
+func (h *headers) set(name, value string) {
+	if value == "" {
+		return
 	}
+	h.values = append(h.values, value)
+	n := len(h.values)
+	h.Header[name] = h.values[n-1 : n : n]
+}
+
+// resultHeader is the header of an answer to a stored message, without what the parts differ in. id is that of a single query.
+func resultHeader(query nats.Header, asked asked, codec wire.ContentType, id string) headers {
+	h := newHeaders(codec)
+	h.set(wire.HeaderQuerySeq, strconv.FormatUint(asked.sequence, 10))
+	h.set(wire.HeaderQueryHash, asked.hash)
+	h.answering(query, id)
+	return h
+}
+
+// answering adds what answers have of their query: its trace context, which has 55 bytes today, and what is much longer is none; the id of a single query, where it
+// fits a header; and what queries may be, for those who know of that.
+func (h *headers) answering(query nats.Header, id string) {
+	if trace := query.Get(wire.HeaderTraceParent); len(trace) <= 255 {
+		h.set(wire.HeaderTraceParent, trace)
+	}
+	if query.Get(wire.HeaderAccept) != "" {
+		h.set(wire.HeaderAccept, wire.Reads().String())
+	}
+	h.set(wire.HeaderQueryID, wire.HeaderID(id))
 }
 
 // setServiceError adds the headers of NATS micro services to an answer that is an error as a whole.
 func setServiceError(header nats.Header, err *wire.Error) {
 	header[wire.HeaderServiceErrorCode] = []string{string(err.Code)}
 	header[wire.HeaderServiceError] = []string{headerText(err.Message)}
-}
-
-// setQueryID adds the id of a single query where it fits a header.
-func setQueryID(header nats.Header, id string) {
-	if id := wire.HeaderID(id); id != "" {
-		header[wire.HeaderQueryID] = []string{id}
-	}
 }
 
 // headerText makes a text fit a header line.

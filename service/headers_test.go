@@ -1,6 +1,7 @@
 package service
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func TestResultIDsKeepTheirForm(t *testing.T) {
 		long:                      "", // a hash
 		strings.Repeat("0f", 32):  "people.~" + strings.Repeat("0f", 32) + ".1",
 	} {
-		got := partID(resultID("people", nats.Header{"Nats-Msg-Id": {id}}, created, 42), 1)
+		got := partID(resultID("people", nats.Header{"Nats-Msg-Id": {id}}, created, 42), wire.Position{})
 		if other, taken := seen[got]; taken {
 			t.Errorf("%.40q and %.40q have the same id %s", id, other, got)
 		}
@@ -69,7 +70,7 @@ func TestAnsweredBy(t *testing.T) {
 	stored := time.Unix(1_800_000_000, 0)
 	header := nats.Header{"Nats-Msg-Id": {"a"}}
 	first := whatIsAsked(header, []byte("x"), 7, stored.Add(-time.Second))
-	answer := resultHeader(header, first, wire.JSON, "")
+	answer := resultHeader(header, first, wire.JSON, "").Header
 	for _, c := range []struct {
 		name string
 		of   asked
@@ -83,6 +84,28 @@ func TestAnsweredBy(t *testing.T) {
 	} {
 		if got := c.of.answeredBy(answer, stored); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// What is left of a message for its body is known before the id of a part is made, to the byte. No two positions have one id, nor the parts of two answers.
+func TestPartIDs(t *testing.T) {
+	seen := map[string]string{}
+	for _, result := range []string{"people.a", "people.a.1", "people.a.1h2", "people.a.1h2.3"} {
+		for _, query := range []int{0, 1, 8, 9, 99, 65_535} {
+			for _, hit := range []int{0, 1, 2, 9, 10, wire.MaxK} {
+				at := wire.Position{Query: query, Hit: hit}
+				id := partID(result, at)
+				header := nats.Header{wire.HeaderMsgID: {id}}
+				if got, want := msgIDSize(result, at), wire.HeaderSize(header)-wire.HeaderSize(nats.Header{"": {""}})+len(": \r\n"); got != want {
+					t.Errorf("%s takes %d bytes, not %d", id, want, got)
+				}
+				name := fmt.Sprint(result, at)
+				if other, twice := seen[id]; twice {
+					t.Errorf("%s is of %s and of %s", id, other, name)
+				}
+				seen[id] = name
+			}
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,14 +15,19 @@ import (
 
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
+	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/producer"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/broker"
+	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/service/generation"
+	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/service/repeats"
 	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -204,15 +211,8 @@ func (s *Service) openPipelines(context.Context) error {
 			Fatal:         s.fail,
 		})
 	}
-	s.background("memory", func(ctx context.Context) { s.budget.Trim(ctx, s.forget) })
+	s.background("memory", s.budget.Trim)
 	return nil
-}
-
-// forget drops the memory that pipelines keep for messages to come.
-func (s *Service) forget() {
-	for _, x := range s.indexes {
-		x.index.Forget()
-	}
 }
 
 // background runs a function until its context, which Shutdown cancels, ends.
@@ -279,7 +279,8 @@ func (s *Service) openSearch(ctx context.Context) error {
 	for _, x := range s.indexes {
 		err := s.micro.AddEndpoint(endpoint(x), x.direct,
 			micro.WithEndpointSubject(s.subjects.Search(x.name)),
-			micro.WithEndpointMetadata(map[string]string{"index": x.name, "kind": x.index.Facts().Kind}),
+			micro.WithEndpointMetadata(map[string]string{"index": x.name, "kind": x.index.Facts().Kind, wire.FieldsMetadata: strings.Join(wire.QueryFields(), " "),
+				wire.AcceptsMetadata: wire.Reads().String()}),
 			micro.WithEndpointPendingLimits(-1, maxUnread))
 		if err != nil {
 			return fmt.Errorf("adding the search endpoint of %s: %w", x.name, err)
@@ -298,7 +299,7 @@ func (s *Service) openStreams(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, serverWait)
 	defer cancel()
 	allowed, end := s.denials.Bound(ctx, connection.JetStream)
-	differences, err := consumer.EnsureStreams(allowed, s.js, s.subjects, consumer.StreamLimits{})
+	differences, err := consumer.EnsureStreams(allowed, s.js, s.subjects)
 	if err = end(err); err != nil {
 		return err
 	}
@@ -318,7 +319,7 @@ func (s *Service) openStreams(ctx context.Context) error {
 
 // openSuspects makes the bucket of records and begins to run suspects.
 func (s *Service) openSuspects(ctx context.Context) error {
-	s.suspects = suspects.New(&s.exclusion, consumer.NewSuspects(s.js, s.subjects, consumer.StreamLimits{}), s.log)
+	s.suspects = suspects.New(&s.exclusion, consumer.NewSuspects(s.js, s.subjects), s.log)
 	s.suspects.Ensure(ctx)
 	s.background("suspects", s.suspects.Run)
 	return nil
@@ -372,7 +373,7 @@ const pullBytes = 32 << 20
 func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
-		index: x.name, served: x.index, aborted: s.aborted, metrics: x.metrics, suspects: s.suspects, publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.StoredReplies(x.name),
+		index: x.name, served: x.index, aborted: s.aborted, metrics: x.metrics, suspects: s.suspects, publishers: &s.publishers, standard: s.subjects.Result(x.name), allow: s.cfg.StoredReplies(x.name),
 		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.Logger(log),
 	}
 	c, err := consumer.New(s.js, consumer.Options{
@@ -412,4 +413,53 @@ func (s *Service) openConsumer(x *served) (err error) {
 	}
 	go func() { x.stored.ended <- c.Run(context.Background()) }()
 	return nil
+}
+
+// Start starts a service. ctx bounds the start only.
+func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, error) {
+	cfg.EnsureDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.OpenEngine == nil {
+		opts.OpenEngine = open.Engine
+	}
+	if opts.Kinds.Columns == nil {
+		opts.Kinds = index.Builtin()
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	s := &Service{cfg: cfg, log: opts.Logger, metrics: metrics.New(), budget: memory.NewBudget(int64(cfg.Memory)), started: time.Now(), kinds: opts.Kinds, failed: make(chan struct{})}
+	s.aborted, s.abandon = context.WithCancel(context.Background())
+	s.budget.Pulled = s.pulledBytes
+	s.metrics.MustRegister(s.budget)
+	s.clock, s.repeats = clock.New(opts.Now, opts.Logger), repeats.New(repeats.Interval)
+	s.metrics.WatchClock(s.clock.Skew)
+	for _, step := range []func(context.Context) error{
+		func(context.Context) error { s.background("log of repeats", s.repeats.Run); return nil },
+		s.openAdmin, // early, so that it answers while large indexes are loaded, and while the rest shuts down
+		func(context.Context) error { return s.openEngine(opts) },
+		s.openIndexes,
+		s.openConnection,
+		s.openStreams,
+		s.openPublishers,
+		s.openPipelines,
+		s.openSuspects,
+		s.openSearch,
+		s.openStored,
+		s.openWatches,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, errors.Join(err, s.Shutdown(ctx))
+		}
+	}
+	s.openReadiness()
+	s.mu.Lock()
+	s.running = true
+	s.mu.Unlock()
+	return s, nil
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/gpuexec/open"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service/config"
 )
 
 // Two indexes of one name are refused with what to do.
 func TestIndexNames(t *testing.T) {
 	cfg := config.Config{
-		Indexes: []config.IndexSource{{Path: rowsFile(t, "same", 1)}, {Path: rowsFile(t, "same", 2)}}, NATSListen: "127.0.0.1:0",
+		Indexes: []config.IndexSource{{Path: testkit.RowsFile(t, "same", 1)}, {Path: testkit.RowsFile(t, "same", 2)}}, NATSListen: "127.0.0.1:0",
 		DataDir: t.TempDir(), Admin: config.Off,
 	}
 	if _, err := Start(t.Context(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), "--index other=") {
@@ -53,7 +54,7 @@ func TestIndexesLeaveRoom(t *testing.T) {
 	engine := &listing{}
 	var indexes []config.IndexSource
 	for _, name := range []string{"b", "a", "c"} {
-		indexes = append(indexes, config.IndexSource{Path: rowsFile(t, name, 1)})
+		indexes = append(indexes, config.IndexSource{Path: testkit.RowsFile(t, name, 1)})
 	}
 	s, _, _ := startService(t, config.Config{Indexes: indexes, Engine: gpuexec.CPU}, Options{OpenEngine: engine.open})
 	if want := []string{"b a c", "a c", "c"}; !slices.Equal(engine.loads, want) {
@@ -113,7 +114,7 @@ func (s shapedSearcher) Capacity() gpuexec.Capacity {
 func TestLoadedIndexIsLogged(t *testing.T) {
 	var text bytes.Buffer
 	s, err := Start(t.Context(), config.Config{
-		Indexes:    []config.IndexSource{{Path: rowsFile(t, "a", 10)}, {Name: "other", Path: rowsFile(t, "b", 10)}},
+		Indexes:    []config.IndexSource{{Path: testkit.RowsFile(t, "a", 10)}, {Name: "other", Path: testkit.RowsFile(t, "b", 10)}},
 		NATSListen: "127.0.0.1:0", DataDir: t.TempDir(), Admin: config.Off,
 	}, Options{Logger: slog.New(slog.NewTextHandler(&text, nil)), OpenEngine: func(_ string, opts gpuexec.Options) (gpuexec.Engine, error) {
 		return shaped{cpu.New(opts.CPU)}, nil

@@ -22,6 +22,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -29,35 +30,6 @@ import (
 
 // patience bounds every wait of these tests.
 const patience = time.Minute
-
-// rowsFile builds an index of n objects, object i with the number i and the category i mod 10.
-func rowsFile(t testing.TB, name string, n int) string {
-	t.Helper()
-	spec, err := index.Builtin().ParseSchema([]byte("name: " + name + "\nkind: rows\ncolumns: [{name: n, type: number, edges: exact}, {name: c, type: category}]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := index.NewBuilder(spec, []schema.AttributeSpec{
-		{Name: "n", Type: schema.Number, Edges: schema.Exact}, {Name: "c", Type: schema.Text},
-	}, index.BuilderOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range n {
-		if err := b.AddNumber(0, float64(i)); err != nil {
-			t.Fatal(err)
-		}
-		b.AddString(1, fmt.Sprint(i%10))
-		if err := b.EndObject("", nil, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	path := filepath.Join(t.TempDir(), name+".gmq")
-	if err := b.WriteFile(t.Context(), path, nil); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // executors are those of a pipeline whose engine runs a batch at a time.
 const executors = 2
@@ -98,7 +70,7 @@ func (s *gatedSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answer
 func startService(t testing.TB, cfg config.Config, opts Options) (*Service, *nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	if len(cfg.Indexes) == 0 {
-		cfg.Indexes = []config.IndexSource{{Path: rowsFile(t, "rows", 100)}}
+		cfg.Indexes = []config.IndexSource{{Path: testkit.RowsFile(t, "rows", 100)}}
 	}
 	if cfg.NATS == "" {
 		cfg.NATSListen, cfg.DataDir = "127.0.0.1:0", t.TempDir()
@@ -132,21 +104,6 @@ func shutdown(t testing.TB, s *Service) {
 	}
 }
 
-func eventually(t testing.TB, check func() error) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 func ready(s *Service) func() error {
 	return func() error {
 		if st := s.Status(); !st.Ready {
@@ -167,7 +124,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 	}
 	config := func(t *testing.T) config.Config {
 		return config.Config{
-			Indexes: []config.IndexSource{{Path: rowsFile(t, "a", 100)}, {Path: rowsFile(t, "b", 100)}}, NATSListen: "127.0.0.1:0",
+			Indexes: []config.IndexSource{{Path: testkit.RowsFile(t, "a", 100)}, {Path: testkit.RowsFile(t, "b", 100)}}, NATSListen: "127.0.0.1:0",
 			DataDir: t.TempDir(), Admin: "127.0.0.1:0",
 		}
 	}
@@ -218,7 +175,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				if n := s.indexes[0].stored.consumer.Progress().Outstanding; n != 50 {
 					return fmt.Errorf("%d are pulled", n)
 				}
@@ -253,7 +210,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 
 // The NATS service framework finds the service and its own timings.
 func TestMicro(t *testing.T) {
-	s, nc, _ := startService(t, config.Config{Indexes: []config.IndexSource{{Path: rowsFile(t, "rows", 100)}, {Name: "other-name", Path: rowsFile(t, "o", 5)}}}, Options{})
+	s, nc, _ := startService(t, config.Config{Indexes: []config.IndexSource{{Path: testkit.RowsFile(t, "rows", 100)}, {Name: "other-name", Path: testkit.RowsFile(t, "o", 5)}}}, Options{})
 	for range 3 {
 		if _, err := nc.Request("genie.search.rows", []byte(`{"row":{"n":7}}`), patience); err != nil {
 			t.Fatal(err)
@@ -280,7 +237,7 @@ func TestMicro(t *testing.T) {
 	if info.Version != Version() {
 		t.Errorf("version %s", info.Version)
 	}
-	eventually(t, func() error { // the last answer may be here before it is counted
+	testkit.Eventually(t, func() error { // the last answer may be here before it is counted
 		reply, err = nc.Request("$SRV.STATS.geniemq", nil, patience)
 		if err != nil {
 			t.Fatal(err)
@@ -298,7 +255,7 @@ func TestMicro(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, ready(s))
+	testkit.Eventually(t, ready(s))
 	if _, err := nc.Request("$SRV.PING.geniemq", nil, patience); err != nil {
 		t.Errorf("ping: %v", err)
 	}
@@ -316,7 +273,7 @@ func TestOverloaded(t *testing.T) {
 	asked := 0
 	// A batch message of more queries than there is room for is refused as a whole: when the executors, which take some queries out
 	// of the queue, have taken what they can.
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		for range 100 {
 			asked++
 			if err := nc.PublishRequest("genie.search.rows", inbox, []byte(`{"row":{"n":7}}`)); err != nil {
@@ -327,7 +284,7 @@ func TestOverloaded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refused, err := wire.DecodeResult(wire.JSON, reply.Data)
+		refused, err := testkit.DecodeResult(wire.JSON, reply.Data)
 		if err != nil || refused.Err == nil || refused.Err.Code != wire.Overloaded || reply.Header.Get(wire.HeaderServiceErrorCode) != "overloaded" {
 			return fmt.Errorf("a batch that does not fit: %s %v", reply.Data, reply.Header)
 		}
@@ -340,7 +297,7 @@ func TestOverloaded(t *testing.T) {
 		if err != nil {
 			t.Fatalf("somebody got no answer: %v", err)
 		}
-		res, err := wire.DecodeResult(wire.JSON, m.Data)
+		res, err := testkit.DecodeResult(wire.JSON, m.Data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -364,7 +321,7 @@ func TestOverloaded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if refused, err := wire.DecodeResult(wire.JSON, reply.Data); err != nil || refused.Err == nil || refused.Err.Code != wire.TooLarge {
+	if refused, err := testkit.DecodeResult(wire.JSON, reply.Data); err != nil || refused.Err == nil || refused.Err.Code != wire.TooLarge {
 		t.Errorf("21 queries with room for 20: %s", reply.Data)
 	}
 }
@@ -377,7 +334,7 @@ func TestDeadline(t *testing.T) {
 	for range executors { // keeps the executors busy
 		waiting.Go(func() { nc.Request("genie.search.rows", []byte(`{"row":{"n":1}}`), patience) })
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if n := engine.inside.Load(); n != executors {
 			return fmt.Errorf("%d batches are with the engine", n)
 		}
@@ -402,7 +359,7 @@ func TestDeadline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res, err := wire.DecodeResult(wire.JSON, m.Data); err != nil || res.Err == nil || res.Err.Code != wire.DeadlineExceeded {
+		if res, err := testkit.DecodeResult(wire.JSON, m.Data); err != nil || res.Err == nil || res.Err.Code != wire.DeadlineExceeded {
 			t.Errorf("got %s", m.Data)
 		}
 	}
@@ -428,7 +385,7 @@ func TestBackPressure(t *testing.T) {
 		}
 	}
 	<-js.PublishAsyncComplete()
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if err := ready(s)(); err == nil || !strings.Contains(err.Error(), "results do not get out") {
 			return fmt.Errorf("ready, although results do not get out: %v", err)
 		}
@@ -444,14 +401,14 @@ func TestBackPressure(t *testing.T) {
 	if _, err := js.UpdateStream(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		info, err := results.Info(t.Context())
 		if err != nil || info.State.Msgs != queries {
 			return fmt.Errorf("%d of %d results: %v", info.State.Msgs, queries, err)
 		}
 		return nil
 	})
-	eventually(t, ready(s))
+	testkit.Eventually(t, ready(s))
 	if n := s.indexes[0].stored.consumer.Stats().Redelivered; n != 0 {
 		t.Errorf("waiting cost %d deliveries", n)
 	}
@@ -471,12 +428,12 @@ func TestServerRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, ready(s))
+	testkit.Eventually(t, ready(s))
 	for range 3 {
 		if err := server.Shutdown(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			if ready(s)() == nil {
 				return errors.New("ready without a server")
 			}
@@ -485,10 +442,10 @@ func TestServerRestarts(t *testing.T) {
 		if server, err = broker.Start(t.Context(), broker.Options{Listen: strings.TrimPrefix(url, "nats://"), DataDir: dir}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, ready(s))
+		testkit.Eventually(t, ready(s))
 	}
 	t.Cleanup(func() { server.Shutdown() }) // after the service
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		results, err := js.Stream(t.Context(), "GENIE_RESULTS")
 		if err != nil {
 			return err
@@ -506,7 +463,7 @@ func TestExampleQuery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.NewBuilder(spec, []schema.AttributeSpec{{Name: "c", Type: schema.Text}}, index.BuilderOptions{})
+	b, err := index.Builtin().NewBuilder(spec, []schema.AttributeSpec{{Name: "c", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -527,7 +484,7 @@ func TestExampleQuery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res, err := wire.DecodeResult(wire.JSON, reply.Data); err != nil || len(res.Hits) != 1 {
+	if res, err := testkit.DecodeResult(wire.JSON, reply.Data); err != nil || len(res.Hits) != 1 {
 		t.Errorf("%s gets %s", example, reply.Data)
 	}
 }
@@ -535,21 +492,21 @@ func TestExampleQuery(t *testing.T) {
 // Another prefix is another deployment on the same server.
 func TestPrefix(t *testing.T) {
 	s, nc, js := startService(t, config.Config{}, Options{})
-	other, _, _ := startService(t, config.Config{NATS: s.NATSURL(), Prefix: "elf", Indexes: []config.IndexSource{{Path: rowsFile(t, "rows", 8)}}}, Options{})
+	other, _, _ := startService(t, config.Config{NATS: s.NATSURL(), Prefix: "elf", Indexes: []config.IndexSource{{Path: testkit.RowsFile(t, "rows", 8)}}}, Options{})
 	defer shutdownEarly(t, other)()
 	for subject, want := range map[string]int{"genie.search.rows": 10, "elf.search.rows": 1} {
 		reply, err := nc.Request(subject, []byte(`{"row":{"c":"7"},"k":100}`), patience)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res, err := wire.DecodeResult(wire.JSON, reply.Data); err != nil || len(res.Hits) != want {
+		if res, err := testkit.DecodeResult(wire.JSON, reply.Data); err != nil || len(res.Hits) != want {
 			t.Errorf("%s: %s", subject, reply.Data)
 		}
 	}
 	if _, err := js.Publish(t.Context(), "elf.query.rows", []byte(`{"row":{"c":"7"}}`)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		stream, err := js.Stream(t.Context(), "ELF_RESULTS")
 		if err != nil {
 			return err

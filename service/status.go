@@ -1,9 +1,16 @@
 package service
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
+	"runtime/debug"
+	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
+	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/config"
@@ -65,4 +72,85 @@ func (x *served) status(s *Service) admin.IndexStatus {
 		st.PerBatch = float64(totals.Batched) / float64(st.Batches)
 	}
 	return st
+}
+
+// readyWhile adds a condition of readiness: the service is ready while check returns nil, and else /readyz says what it
+// returns. Parts add theirs when they are started, in the order in which reasons are to be read. A check is called for
+// every request to the admin server, from any goroutine, so it looks at what is known and asks nobody.
+func (s *Service) readyWhile(check func(now time.Time) error) {
+	s.conditions = append(s.conditions, check)
+}
+
+// openReadiness adds the conditions of parts that are there as long as the service is.
+func (s *Service) openReadiness() {
+	if s.broker != nil {
+		s.readyWhile(func(time.Time) error { return s.broker.Fault() })
+	}
+	s.readyWhile(func(time.Time) error {
+		if state := s.nc.Status(); state != nats.CONNECTED {
+			return fmt.Errorf("the connection to NATS is %s", state)
+		}
+		return nil
+	})
+	s.readyWhile(func(time.Time) error { return s.watch.fault() })
+	s.readyWhile(func(now time.Time) error {
+		if denied := s.denials.Latest(now, s.needs); denied != nil {
+			return denied
+		}
+		return nil
+	})
+	s.readyWhile(func(time.Time) error {
+		if state, blocked := s.publishers.blocked(); blocked {
+			return fmt.Errorf("results do not get out: %w", state.Reason)
+		}
+		return nil
+	})
+	for _, x := range s.indexes {
+		s.readyWhile(func(now time.Time) error {
+			err := x.index.FileFault() // all else follows from that
+			if err == nil {
+				err = errors.Join(x.stored.fault(now), x.index.Fault(now))
+			}
+			if err != nil {
+				return fmt.Errorf("index %s: %w", x.name, err)
+			}
+			return nil
+		})
+	}
+}
+
+// holdings say who has an engine's memory. They may be asked for at any time, also after the engine was closed.
+func holdings(engine gpuexec.Engine) []admin.Holding {
+	var held []admin.Holding
+	for _, h := range engine.Memory() {
+		if engine.Info().Kind == gpuexec.CPU {
+			h.Device = admin.Host
+		}
+		held = append(held, admin.Holding(h))
+	}
+	return held
+}
+
+// unreleased is the version of a program that was built without one, such as by go test or go run.
+const unreleased = "0.0.0-devel"
+
+// semantic is what a version looks like for NATS: https://semver.org, without the v.
+var semantic = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
+
+// Version is the version of this program, as the NATS micro service, the admin page and geniemq --version give it. The go command
+// writes it into what it builds: the tag of the commit, or one that is made of the commit's time and hash.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return unreleased
+	}
+	return versionOf(info)
+}
+
+func versionOf(info *debug.BuildInfo) string {
+	version := strings.TrimPrefix(info.Main.Version, "v")
+	if !semantic.MatchString(version) { // "" or (devel)
+		return unreleased
+	}
+	return version
 }

@@ -55,7 +55,7 @@ type storedIntake struct {
 	consumer   *consumer.Consumer
 	suspects   *suspects.Runner
 	publishers *publishers
-	subjects   wire.Subjects
+	standard   string       // where answers go whose queries name no subject
 	allow      []string     // reply subjects
 	maxResult  func() int64 // headers included; another server of a cluster may have another limit
 	answers    *storedAnswers
@@ -102,10 +102,10 @@ func (s *storedIntake) fault(now time.Time) error {
 
 // take is called by the consumer for each message. It blocks while the pipeline has no room.
 func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
-	o := &stored{intake: s, message: m, reply: s.subjects.Result(s.index)}
+	o := &stored{intake: s, message: m, reply: s.standard}
 	if reply := m.Header.Get(wire.HeaderReply); reply != "" {
 		if err := wire.ValidateReplySubject(reply, s.allow); err != nil {
-			o.badReply = asWireError(err)
+			o.badReply = wire.AsError(err)
 		} else {
 			o.reply = reply
 		}
@@ -247,15 +247,14 @@ func (o *stored) unpublished(r *pipeline.Request, err error) {
 	}
 	log := s.log.With("sequence", o.message.Sequence, "reply", o.reply, "error", err)
 	var size *producer.TooLargeError
-	standard := s.subjects.Result(s.index)
 	var reason *wire.Error
 	switch tooLarge := errors.As(err, &size); {
 	case tooLarge && !o.refused:
 		reason = wire.Errorf(wire.TooLarge, "the answer cannot be stored: %v", err)
-	case !tooLarge && o.reply != standard:
+	case !tooLarge && o.reply != s.standard:
 		// The sender asked for a subject that does not work. That is told where results go that name none.
 		o.badReply = wire.Errorf(wire.BadRequest, "the answer cannot be sent to the reply subject %q: %v", o.reply, err)
-		o.reply, reason = standard, o.badReply
+		o.reply, reason = s.standard, o.badReply
 	default:
 		log.Error("an answer cannot be published, the query will come again")
 		r.Done()
@@ -266,13 +265,4 @@ func (o *stored) unpublished(r *pipeline.Request, err error) {
 	o.alone.Then(func() {
 		s.settling.Go(func() { o.Refuse(r, reason) }) // publishing may block
 	})
-}
-
-// asWireError is an error as the protocol has it.
-func asWireError(err error) *wire.Error {
-	var known *wire.Error
-	if errors.As(err, &known) {
-		return known
-	}
-	return wire.Errorf(wire.Internal, "%v", err)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/internal/bell"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -41,40 +42,37 @@ const (
 
 // look says what the stream holds at a sequence, for a message of the query stream that asks this and whose answer goes to reply. What cannot be
 // read because the server is away is tried again until ctx ends, which is the only error.
-func (s *storedAnswers) look(ctx context.Context, sequence uint64, reply string, asked asked) (wire.Range, whose, error) {
+func (s *storedAnswers) look(ctx context.Context, sequence uint64, reply string, asked asked) (storedPart, whose, error) {
 	select {
 	case s.turns <- struct{}{}:
 		defer func() { <-s.turns }()
 	case <-ctx.Done():
-		return wire.Range{}, unknown, context.Cause(ctx)
+		return storedPart{}, unknown, context.Cause(ctx)
 	}
 	for attempt := 1; ; {
 		m, err := s.get(ctx, sequence)
 		switch {
 		case err == nil:
 			if m.Subject != reply || !asked.answeredBy(m.Header, m.Time) {
-				return wire.Range{}, another, nil
+				return storedPart{}, another, nil
 			}
 			if has, ok := covered(m); ok {
 				return has, own, nil
 			}
-			return wire.Range{}, another, nil // whatever it is, it is no answer
+			return storedPart{}, another, nil // whatever it is, it is no answer
 		case ctx.Err() != nil:
-			return wire.Range{}, unknown, fmt.Errorf("looking at message %d of %s: %w", sequence, s.name, context.Cause(ctx))
+			return storedPart{}, unknown, fmt.Errorf("looking at message %d of %s: %w", sequence, s.name, context.Cause(ctx))
 		case errors.Is(err, jetstream.ErrMsgNotFound):
-			return wire.Range{}, unknown, nil
+			return storedPart{}, unknown, nil
 		case !s.js.Conn().IsConnected():
 		case attempt == lookAttempts:
 			s.log.Warn("an answer's id was used before and the message that has it cannot be read: taking it for an earlier attempt's; "+
 				"allow the requests $JS.API.STREAM.INFO and $JS.API.STREAM.MSG.GET of the result stream", "stream_sequence", sequence, "error", err)
-			return wire.Range{}, unknown, nil
+			return storedPart{}, unknown, nil
 		default:
 			attempt++
 		}
-		select {
-		case <-time.After(lookPause):
-		case <-ctx.Done():
-		}
+		bell.Sleep(ctx, lookPause)
 	}
 }
 
@@ -96,22 +94,49 @@ func (s *storedAnswers) get(ctx context.Context, sequence uint64) (*jetstream.Ra
 	return stream.GetMsg(ctx, sequence)
 }
 
-// covered is which queries of its message a stored answer is to. Workers of earlier versions did not say it in the header.
-func covered(m *jetstream.RawStreamMsg) (wire.Range, bool) {
+// storedPart is what a stored message has of the answer to its query message.
+type storedPart struct {
+	queries wire.Range
+	batch   bool       // it says which queries it is to
+	hits    wire.Range // of the only result, where that came in parts, by the version of the index
+	version string
+}
+
+// some says that it has some of the hits of a result.
+func (p *storedPart) some() bool { return p.hits.Total > 0 }
+
+// next is where what comes after it begins.
+func (p *storedPart) next() wire.Position {
+	if p.hits.Last+1 < p.hits.Total {
+		return wire.Position{Query: p.queries.First, Hit: p.hits.Last + 1}
+	}
+	return wire.Position{Query: p.queries.Last + 1}
+}
+
+// covered is what a stored answer is of. Workers of earlier versions did not say that of queries in the header.
+func covered(m *jetstream.RawStreamMsg) (p storedPart, ok bool) {
+	if text := m.Header.Get(wire.HeaderHits); text != "" {
+		if p.hits, ok = wire.ParseRange(text); !ok {
+			return p, false
+		}
+		p.version = m.Header.Get(wire.HeaderVersion)
+	}
 	if text := m.Header.Get(wire.HeaderQueries); text != "" {
-		return wire.ParseRange(text)
+		p.batch = true
+		p.queries, ok = wire.ParseRange(text)
+		return p, ok
 	}
-	codec, err := wire.ParseContentType(m.Header.Get(wire.HeaderContentType))
-	if err != nil {
-		return wire.Range{}, false
+	p.queries.Total = 1
+	if p.some() {
+		return p, true
 	}
-	answer, err := wire.DecodeAnswer(codec, m.Data)
+	answer, err := wire.DecodeBody(m.Header.Get(wire.HeaderContentType), m.Data)
 	if err != nil || len(answer.Results) == 0 {
-		return wire.Range{}, false
+		return p, false
 	}
-	last := answer.First + len(answer.Results) - 1
-	if !answer.Batch {
-		return wire.Range{Total: 1}, true
+	if answer.Batch {
+		last := answer.First + len(answer.Results) - 1
+		p.queries, p.batch = wire.Range{First: answer.First, Last: last, Total: last + 1}, true
 	}
-	return wire.Range{First: answer.First, Last: last, Total: last + 1}, true
+	return p, true
 }

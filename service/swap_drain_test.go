@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
@@ -74,7 +75,7 @@ func TestSwapWhileResultsDoNotGetOut(t *testing.T) {
 		}
 	}
 	<-js.PublishAsyncComplete()
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if err := ready(s)(); err == nil || !strings.Contains(err.Error(), "results do not get out") {
 			return fmt.Errorf("ready, although results do not get out: %v", err)
 		}
@@ -96,7 +97,7 @@ func TestSwapWhileResultsDoNotGetOut(t *testing.T) {
 	}
 	mustAnswer(t, nc, "b", secondVersion)
 	open()
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if loaded := s.indexes[0].index.Loaded(); len(loaded) != 1 {
 			return fmt.Errorf("%d versions are held", len(loaded))
 		}
@@ -110,7 +111,7 @@ func TestSwapWhileResultsDoNotGetOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		info, err := results.Info(t.Context())
 		if err != nil || info.State.Msgs != queries {
 			return fmt.Errorf("%d of %d results: %v", info.State.Msgs, queries, err)
@@ -124,7 +125,7 @@ func TestSwapWhileResultsDoNotGetOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := wire.DecodeResult(wire.JSON, m.Data)
+		r, err := testkit.DecodeResult(wire.JSON, m.Data)
 		if err != nil || len(r.Hits) != 1 || r.Hits[0].Key != keys[r.Version] {
 			t.Fatalf("%v in %s", err, m.Data)
 		}
@@ -157,7 +158,7 @@ func TestShutdownReachesRetiringPipelines(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if err := ready(s)(); err == nil {
 			return errors.New("ready, although results do not get out")
 		}
@@ -181,7 +182,7 @@ func TestShutdownReachesRetiringPipelines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		info, err := results.Info(t.Context())
 		if err != nil || info.State.Msgs != queries {
 			return fmt.Errorf("%d of %d results: %v", info.State.Msgs, queries, err)
@@ -220,7 +221,7 @@ func TestShutdownCancelsSwaps(t *testing.T) {
 	if n := mapped(t, second); n != 0 {
 		t.Errorf("the new file is mapped %d times", n)
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if n := runtime.NumGoroutine(); n > before {
 			return fmt.Errorf("%d goroutines, %d before", n, before)
 		}
@@ -284,7 +285,7 @@ func TestSwapRegainsForms(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := int32(1 + test.loads - 1) // all but the one that answers
-			eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				mustAnswer(t, nc, "b", secondVersion)
 				if f := s.indexes[0].index.Facts(); f.Capacity.Form != test.searched || engine.closed.Load() != want {
 					return fmt.Errorf("searched in the form %q, %d searchers closed", f.Capacity.Form, engine.closed.Load())
@@ -297,7 +298,7 @@ func TestSwapRegainsForms(t *testing.T) {
 			if n := mapped(t, second); n != 1 {
 				t.Errorf("the file is mapped %d times", n)
 			}
-			eventually(t, ready(s))
+			testkit.Eventually(t, ready(s))
 		})
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -46,7 +47,7 @@ func builtFile(t testing.TB, schemaText string, attributes []schema.AttributeSpe
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.NewBuilder(spec, attributes, index.BuilderOptions{})
+	b, err := index.Builtin().NewBuilder(spec, attributes, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func answers(nc *nats.Conn, mark, version string) error {
 	if err != nil {
 		return err
 	}
-	r, err := wire.DecodeResult(wire.JSON, reply.Data)
+	r, err := testkit.DecodeResult(wire.JSON, reply.Data)
 	switch {
 	case err != nil:
 		return err
@@ -205,7 +206,7 @@ func TestBadFilesAreNotServed(t *testing.T) {
 	s, nc, _ := startService(t, config.Config{Indexes: []config.IndexSource{{Path: served}}}, Options{
 		OpenEngine: engine.open, Logger: slog.New(slog.NewTextHandler(&text, nil)),
 	})
-	eventually(t, ready(s))
+	testkit.Eventually(t, ready(s))
 	content, err := os.ReadFile(good)
 	if err != nil {
 		t.Fatal(err)
@@ -281,7 +282,7 @@ func TestBadFilesAreNotServed(t *testing.T) {
 	if st := s.Status(); st.Indexes[0].Version != goodVersion {
 		t.Errorf("the page shows version %s, want %s", st.Indexes[0].Version, goodVersion)
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if n := mapped(t, served); n != 0 {
 			return fmt.Errorf("the old file is mapped %d times", n)
 		}
@@ -292,7 +293,7 @@ func TestBadFilesAreNotServed(t *testing.T) {
 // TestRefresh: of the files of all indexes only those are swapped that were replaced.
 func TestRefresh(t *testing.T) {
 	rows, version := editionFile(t, "a")
-	other := rowsFile(t, "other", 10)
+	other := testkit.RowsFile(t, "other", 10)
 	s, nc, _ := startService(t, config.Config{Indexes: []config.IndexSource{{Path: rows}, {Path: other}}}, Options{})
 	if err := s.Refresh(t.Context()); err != nil || swaps(t, s) != [3]int{} {
 		t.Errorf("with nothing new: %v, %v swaps", err, swaps(t, s))
@@ -304,7 +305,7 @@ func TestRefresh(t *testing.T) {
 	if err := s.Refresh(t.Context()); err != nil || swaps(t, s) != [3]int{} {
 		t.Errorf("with a file that was touched: %v, %v swaps", err, swaps(t, s))
 	}
-	eventually(t, func() error { return answers(nc, "a", version) })
+	testkit.Eventually(t, func() error { return answers(nc, "a", version) })
 	newer, newerVersion := editionFile(t, "b")
 	if err := os.Rename(newer, rows); err != nil {
 		t.Fatal(err)
@@ -329,11 +330,11 @@ func TestSwapMendsFile(t *testing.T) {
 	first, _ := editionFile(t, "a")
 	second, secondVersion := editionFile(t, "b")
 	s, nc, js := startService(t, config.Config{Indexes: []config.IndexSource{{Path: first}}}, Options{})
-	eventually(t, ready(s))
+	testkit.Eventually(t, ready(s))
 	if err := os.Truncate(first, 0); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if err := ready(s)(); err == nil || !strings.Contains(err.Error(), "changed while it was open") {
 			return fmt.Errorf("ready with a file that is gone: %v", err)
 		}
@@ -347,12 +348,12 @@ func TestSwapMendsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAnswer(t, nc, "b", secondVersion)
-	eventually(t, ready(s))
+	testkit.Eventually(t, ready(s))
 	results, err := js.Stream(t.Context(), "GENIE_RESULTS")
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		m, err := results.GetLastMsgForSubject(t.Context(), "genie.result.rows")
 		if err == nil && !strings.Contains(string(m.Data), secondVersion) {
 			t.Errorf("answered %s", m.Data)
@@ -376,7 +377,7 @@ func TestOldVersionAnswersWhatItTook(t *testing.T) {
 		return nil
 	}}
 	s, nc, _ := startService(t, config.Config{Indexes: []config.IndexSource{{Path: first}}}, Options{OpenEngine: engine.open})
-	eventually(t, ready(s))
+	testkit.Eventually(t, ready(s))
 	held.Store(true)
 	late := make(chan error, 1)
 	go func() { late <- answers(nc, "a", version) }()
@@ -394,7 +395,7 @@ func TestOldVersionAnswersWhatItTook(t *testing.T) {
 	if err := <-late; err != nil {
 		t.Error(err)
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if n := engine.closed.Load(); n != 1 || mapped(t, first) != 0 {
 			return fmt.Errorf("%d searchers are closed, the old file is mapped %d times", n, mapped(t, first))
 		}
@@ -425,7 +426,7 @@ func TestPartsOutliveTheirVersion(t *testing.T) {
 	if _, err := js.UpdateStream(t.Context(), limits); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error { // the service has seen the new limit
+	testkit.Eventually(t, func() error { // the service has seen the new limit
 		if n := s.watch.maxResult(); n != 100_000 {
 			return fmt.Errorf("results may have %d bytes", n)
 		}
@@ -443,7 +444,7 @@ func TestPartsOutliveTheirVersion(t *testing.T) {
 		}
 		return info.State.Msgs
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if count() != 1 {
 			return errors.New("the first part is not out")
 		}
@@ -465,7 +466,7 @@ func TestPartsOutliveTheirVersion(t *testing.T) {
 	parts := 0
 	for next := 0; next < queries; parts++ {
 		var m *jetstream.RawStreamMsg
-		eventually(t, func() (err error) {
+		testkit.Eventually(t, func() (err error) {
 			m, err = results.GetMsg(t.Context(), uint64(parts+1))
 			return err
 		})
@@ -484,7 +485,7 @@ func TestPartsOutliveTheirVersion(t *testing.T) {
 	if parts < 4 {
 		t.Errorf("%d parts: the test shows nothing", parts)
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if n := mapped(t, first); n != 0 {
 			return errors.New("the first version is still mapped")
 		}

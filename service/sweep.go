@@ -24,17 +24,17 @@ type unservedAnswerer struct {
 // answer tells the sender of a message that nobody serves its index, and returns when that is confirmed. Where it asked for a
 // subject that does not work, it is told where results go that name none: messages that cannot be answered would stay
 // for ever, and enough of them would keep the sweeper from those behind them.
-func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Unserved) error {
+func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Stored) error {
 	result := wire.Result{Index: u.Index, Err: wire.Errorf(wire.UnknownIndex, "no worker serves index %q", u.Index)}
 	answer := &wire.Answer{Results: []wire.Result{result}}
-	codec, err := wire.ParseContentType(u.Header.Get(wire.HeaderContentType))
+	codec, _, err := wire.ParseBodyType(u.Header.Get(wire.HeaderContentType))
 	if err != nil {
 		codec = wire.JSON
 	}
 	id := resultID(u.Index, u.Header, u.StreamCreated, u.Sequence)
 	out := producer.Outgoing{
 		Subject: u.Header.Get(wire.HeaderReply),
-		MsgID:   partID(id, 1),
+		MsgID:   partID(id, wire.Position{}),
 		Body:    wire.AppendAnswer(nil, codec, answer),
 	}
 	standard := a.subjects.Result(u.Index)
@@ -43,7 +43,7 @@ func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Unserved) err
 	}
 	asked := whatIsAsked(u.Header, u.Body, u.Sequence, u.Timestamp)
 	for salt := 1; ; {
-		out.Header = resultHeader(u.Header, asked, codec, "")
+		out.Header = resultHeader(u.Header, asked, codec, "").Header
 		how, err := a.publish(ctx, out)
 		if err == nil && how.Duplicate {
 			_, whose, fault := a.answers.look(ctx, how.Sequence, out.Subject, asked)
@@ -51,7 +51,7 @@ func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Unserved) err
 				return fault
 			}
 			if whose == another { // a message with this id was answered before: see delivery
-				out.MsgID = partID(saltedID(id, out.Subject, asked, salt), 1)
+				out.MsgID = partID(saltedID(id, out.Subject, asked, salt), wire.Position{})
 				salt++
 				continue
 			}

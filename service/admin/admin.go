@@ -6,13 +6,17 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"log/slog"
+	"mime"
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
 	"strings"
 	"syscall"
 	"time"
@@ -132,4 +136,126 @@ func plain(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
 	fmt.Fprintln(w, text)
+}
+
+// A Swap asks a worker to put the index in a file in the place of the one that it serves under a name.
+type Swap struct {
+	Index string `json:"index"`
+	File  string `json:"file"` // as the worker finds it
+}
+
+// Swapped is what came of a Swap.
+type Swapped struct {
+	Was     string `json:"was,omitempty"`     // the version that answered before
+	Version string `json:"version,omitempty"` // the version that answers now
+	Error   string `json:"error,omitempty"`   // why nothing was swapped
+}
+
+// ErrNoSuchIndex is what Source.Swap's error wraps when the worker serves no index of that name, ErrRefused when the file cannot take the
+// place of the one that is served, or not now.
+var (
+	ErrNoSuchIndex = errors.New("no such index")
+	ErrRefused     = errors.New("refused")
+)
+
+// maxSwap bounds the body of a request: an index's name and a path.
+const maxSwap = 64 << 10
+
+const swapPath = "/swap"
+
+// swap takes POST /swap. It names a file that the worker opens, so whoever may send it must be on this machine, and no web page that
+// is open in a browser of this machine may: it must be JSON, which no form of another site can send, come from no other site, and
+// name a host that no other site's name can stand for.
+func (s *Source) swap(w http.ResponseWriter, r *http.Request) {
+	answer := func(code int, a Swapped) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(&a) // who does not listen is not told
+	}
+	refuse := func(code int, format string, args ...any) { answer(code, Swapped{Error: fmt.Sprintf(format, args...)}) }
+	if code, err := local(r); err != nil {
+		refuse(code, "%v", err)
+		return
+	}
+	var asked Swap
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSwap))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&asked); err != nil || asked.Index == "" || asked.File == "" {
+		refuse(http.StatusBadRequest, `the body must be like {"index":"people","file":"/srv/people.gmq"}`)
+		return
+	}
+	was, is, err := s.Swap(r.Context(), asked.Index, asked.File)
+	switch {
+	case err == nil:
+		answer(http.StatusOK, Swapped{Was: was, Version: is})
+	case errors.Is(err, ErrNoSuchIndex):
+		answer(http.StatusNotFound, Swapped{Error: err.Error()})
+	case errors.Is(err, ErrRefused):
+		answer(http.StatusConflict, Swapped{Was: was, Error: err.Error()})
+	default:
+		answer(http.StatusUnprocessableEntity, Swapped{Was: was, Error: err.Error()})
+	}
+}
+
+// local says why a request is none that a program on this machine has sent.
+func local(r *http.Request) (code int, err error) {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !from.Addr().Unmap().IsLoopback() {
+		return http.StatusForbidden, errors.New("indexes are swapped from the worker's own machine only, by a loopback address")
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if _, err := netip.ParseAddr(host); err != nil && host != "localhost" {
+		return http.StatusForbidden, fmt.Errorf("indexes are swapped by address, or as localhost, not as %q", host)
+	}
+	if err := new(http.CrossOriginProtection).Check(r); err != nil || r.Header.Get("Origin") != "" {
+		return http.StatusForbidden, errors.New("indexes are not swapped from a browser")
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return http.StatusUnsupportedMediaType, errors.New("the body must be JSON, with the content type application/json")
+	}
+	return 0, nil
+}
+
+// Ask sends a Swap to the worker whose admin server listens at addr, host:port, and returns when it is done. The error says why
+// nothing was swapped.
+func (s Swap) Ask(ctx context.Context, addr string) (Swapped, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return Swapped{}, fmt.Errorf("the admin address: %w", err)
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1" // where a server that listens everywhere is found on this machine
+	}
+	body, err := json.Marshal(s)
+	if err != nil {
+		return Swapped{}, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+net.JoinHostPort(host, port)+swapPath, bytes.NewReader(body))
+	if err != nil {
+		return Swapped{}, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	transport := &http.Transport{} // no proxy: the worker is on this machine
+	defer transport.CloseIdleConnections()
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return Swapped{}, fmt.Errorf("asking the worker at %s: %w", addr, err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err != nil {
+		return Swapped{}, fmt.Errorf("the worker at %s was cut off: %w", addr, err)
+	}
+	var answer Swapped
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return Swapped{}, fmt.Errorf("what listens at %s does not swap indexes: it answers %s", addr, response.Status)
+	}
+	if response.StatusCode != http.StatusOK {
+		return answer, errors.New(answer.Error)
+	}
+	return answer, nil
 }

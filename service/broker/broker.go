@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -42,8 +43,8 @@ type Broker struct {
 	stop   context.CancelFunc // of the goroutine that looks after the server
 	ended  chan struct{}
 
+	server atomic.Pointer[server.Server]
 	mu     sync.Mutex
-	server *server.Server
 	fault  error
 }
 
@@ -105,7 +106,8 @@ func Start(ctx context.Context, opts Options) (*Broker, error) {
 	if err := b.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("embedded nats-server: %w", err), unlock())
 	}
-	b.url, b.opts.Port = b.server.ClientURL(), b.server.Addr().(*net.TCPAddr).Port
+	srv := b.server.Load()
+	b.url, b.opts.Port = srv.ClientURL(), srv.Addr().(*net.TCPAddr).Port
 	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer close(b.ended)
@@ -129,22 +131,19 @@ func (b *Broker) start(ctx context.Context) error {
 		srv.WaitForShutdown()
 		return err
 	}
-	b.mu.Lock()
-	b.server = srv
-	b.mu.Unlock()
+	b.server.Store(srv)
 	return nil
 }
 
 func waitReady(ctx context.Context, srv *server.Server, log *serverLog) error {
-	deadline := time.NewTimer(readyWait)
-	defer deadline.Stop()
+	deadline := time.After(readyWait)
 	for !srv.ReadyForConnections(10 * time.Millisecond) {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-log.failed:
 			return errors.New(log.reason)
-		case <-deadline.C:
+		case <-deadline:
 			return fmt.Errorf("not ready after %v", readyWait)
 		default:
 		}
@@ -168,9 +167,7 @@ func (b *Broker) Shutdown() error {
 
 // end stops the server.
 func (b *Broker) end() {
-	b.mu.Lock()
-	srv := b.server
-	b.mu.Unlock()
+	srv := b.server.Load()
 	srv.Shutdown()
 	srv.WaitForShutdown()
 }

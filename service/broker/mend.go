@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/geniemq/geniemq/internal/bell"
 )
 
 const (
@@ -41,7 +43,7 @@ func (b *Broker) Fault() error {
 // what was refused was not acknowledged. Clients connect again by themselves.
 func (b *Broker) lookAfter(ctx context.Context) {
 	pause, mended := mendPause, time.Time{}
-	for wait(ctx, lookInterval) {
+	for bell.Sleep(ctx, lookInterval) {
 		fault := b.look()
 		b.setFault(fault)
 		if fault == nil {
@@ -57,7 +59,7 @@ func (b *Broker) lookAfter(ctx context.Context) {
 			} else if err != nil {
 				b.setFault(fmt.Errorf("%w; %w: free some room, it goes on by itself then", fault, err))
 			}
-			if !wait(ctx, lookInterval) {
+			if !bell.Sleep(ctx, lookInterval) {
 				return
 			}
 		}
@@ -79,18 +81,6 @@ func (b *Broker) lookAfter(ctx context.Context) {
 	}
 }
 
-// wait waits for d. It returns false when ctx ends first.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 func (b *Broker) setFault(err error) {
 	b.mu.Lock()
 	b.fault = err
@@ -99,9 +89,7 @@ func (b *Broker) setFault(err error) {
 
 // look says what of the server has failed until it is started anew, or nil.
 func (b *Broker) look() error {
-	b.mu.Lock()
-	srv := b.server
-	b.mu.Unlock()
+	srv := b.server.Load()
 	if !srv.JetStreamEnabled() {
 		return errors.New("the embedded nats-server has turned JetStream off, as it does when it cannot write to its data folder")
 	}
@@ -144,7 +132,7 @@ func (b *Broker) mend(ctx context.Context) error {
 			return nil
 		}
 		b.log.Error("the server could not be started anew", "error", err)
-		if !wait(ctx, lookInterval) {
+		if !bell.Sleep(ctx, lookInterval) {
 			break
 		}
 	}

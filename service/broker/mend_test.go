@@ -26,7 +26,7 @@ func TestBrokerIsMended(t *testing.T) {
 	if _, err := js.Publish(t.Context(), "s", []byte("kept")); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.server.ShutdownJetStream(); err != nil {
+	if err := b.server.Load().ShutdownJetStream(); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "the server takes messages again", func() bool {

@@ -36,6 +36,8 @@ type Config struct {
 	NATSNKeyFile string
 	// NATSCA is a PEM file with the authorities that sign the server's certificate. Default: those of the system.
 	NATSCA string
+	// NATSCert and NATSKey are PEM files with the certificate that is shown to a server that asks for one, and its key. Default: none.
+	NATSCert, NATSKey string
 	// NATSListen is where the embedded server listens; port 0 takes a free one. Default 127.0.0.1:4222.
 	NATSListen string
 	// DataDir is where the embedded server keeps its streams. Default ./geniemq-data.

@@ -61,7 +61,7 @@ func TestConfigPrecedence(t *testing.T) {
 // Every flag must be settable from all three sources, so that a new one cannot be forgotten.
 func TestConfigEverySettingFromEverySource(t *testing.T) {
 	values := map[string]string{
-		"index": "a=b.gmq", "nats": "nats://x:1", "nats-creds": "c", "nats-token-file": "t", "nats-user": "u", "nats-password-file": "w", "nats-nkey-file": "k", "nats-ca": "p", "nats-listen": "1.2.3.4:5",
+		"index": "a=b.gmq", "nats": "nats://x:1", "nats-creds": "c", "nats-token-file": "t", "nats-user": "u", "nats-password-file": "w", "nats-nkey-file": "k", "nats-ca": "p", "nats-cert": "q", "nats-key": "r", "nats-listen": "1.2.3.4:5",
 		"data-dir": "d", "prefix": "p", "engine": "cpu", "engine-threads": "3", "devices": "0,2", "device-mode": "capacity", "gpu-memory": "3GiB", "batch-size": "4", "batch-linger": "5ms",
 		"workers": "6", "max-pending": "7", "ack-wait": "8s", "direct-queue": "9", "drain-timeout": "10s", "no-sweep": "true",
 		"reply-allow": "x.{index}.>", "direct-reply-allow": "y.>", "max-body": "2000", "max-queries": "12", "max-items": "13", "memory": "200MiB", "admin": "off", "pprof": "true",

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +14,7 @@ import (
 )
 
 // NATSSettings are the names of the settings that say which NATS server to use and as whom.
-var NATSSettings = []string{"nats", "nats-creds", "nats-token-file", "nats-user", "nats-password-file", "nats-nkey-file", "nats-ca"}
+var NATSSettings = []string{"nats", "nats-creds", "nats-token-file", "nats-user", "nats-password-file", "nats-nkey-file", "nats-ca", "nats-cert", "nats-key"}
 
 // NATSFlags adds the flags of NATSSettings, which all commands that connect share.
 func (c *Config) NATSFlags(fs *pflag.FlagSet) {
@@ -24,6 +25,8 @@ func (c *Config) NATSFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.NATSPasswordFile, "nats-password-file", c.NATSPasswordFile, "`file` with the password of --nats-user")
 	fs.StringVar(&c.NATSNKeyFile, "nats-nkey-file", c.NATSNKeyFile, "`file` with the seed of the user's nkey")
 	fs.StringVar(&c.NATSCA, "nats-ca", c.NATSCA, "PEM `file` of the authorities that sign the server's certificate")
+	fs.StringVar(&c.NATSCert, "nats-cert", c.NATSCert, "PEM `file` of the certificate to show to a server that asks for one")
+	fs.StringVar(&c.NATSKey, "nats-key", c.NATSKey, "PEM `file` of the key of --nats-cert")
 }
 
 // CommandLineSecret says whether the value of --nats holds a secret. Every user of the machine can read it in the list of
@@ -63,8 +66,11 @@ func (c *Config) faultsOfNATS(fault report) {
 	if (c.NATSUser == "") != (c.NATSPasswordFile == "") {
 		fault("nats-user", "nats-user and nats-password-file belong together")
 	}
-	if c.NATS == "" && (len(ways) > 0 || c.NATSCA != "") {
-		fault("nats", "credentials and authorities are for an external server: give its URL")
+	if (c.NATSCert == "") != (c.NATSKey == "") {
+		fault("nats-cert", "nats-cert and nats-key belong together")
+	}
+	if c.NATS == "" && (len(ways) > 0 || c.NATSCA != "" || c.NATSCert != "" || c.NATSKey != "") {
+		fault("nats", "credentials, certificates and authorities are for an external server: give its URL")
 	}
 }
 
@@ -107,29 +113,19 @@ func (c *Config) NATSOptions() ([]nats.Option, error) {
 		opts = append(opts, nats.UserCredentials(c.NATSCreds))
 	}
 	if c.NATSTokenFile != "" {
-		token, err := readSecret("nats-token-file", "token", c.NATSTokenFile)
+		token, err := secretOf("nats-token-file", "token", c.NATSTokenFile)
 		if err != nil {
 			return nil, err
 		}
-		opts = append(opts, nats.TokenHandler(func() string {
-			if now, err := readSecret("nats-token-file", "token", c.NATSTokenFile); err == nil {
-				token = now
-			}
-			return token
-		}))
+		opts = append(opts, nats.TokenHandler(token))
 	}
 	if c.NATSUser != "" {
 		user := c.NATSUser
-		password, err := readSecret("nats-password-file", "password", c.NATSPasswordFile)
+		password, err := secretOf("nats-password-file", "password", c.NATSPasswordFile)
 		if err != nil {
 			return nil, err
 		}
-		opts = append(opts, nats.UserInfoHandler(func() (string, string) {
-			if now, err := readSecret("nats-password-file", "password", c.NATSPasswordFile); err == nil {
-				password = now
-			}
-			return user, password
-		}))
+		opts = append(opts, nats.UserInfoHandler(func() (string, string) { return user, password() }))
 	}
 	if c.NATSNKeyFile != "" {
 		if _, err := readSecret("nats-nkey-file", "seed", c.NATSNKeyFile); err != nil {
@@ -141,10 +137,50 @@ func (c *Config) NATSOptions() ([]nats.Option, error) {
 		}
 		opts = append(opts, nkey)
 	}
+	if c.NATSCert != "" {
+		last, err := c.certificate()
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, nats.ClientTLSConfig(func() (tls.Certificate, error) {
+			if now, err := c.certificate(); err == nil {
+				last = now
+			}
+			return last, nil
+		}, nil)) // which forgets authorities, so these come after it
+	}
 	if c.NATSCA != "" {
 		opts = append(opts, nats.RootCAs(c.NATSCA))
 	}
 	return opts, nil
+}
+
+// certificate reads the certificate of this end, with its key.
+func (c *Config) certificate() (tls.Certificate, error) {
+	cert, err := readSecret("nats-cert", "certificate", c.NATSCert)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := readSecret("nats-key", "key", c.NATSKey)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
+	if err != nil {
+		return pair, fmt.Errorf("nats-cert and nats-key: %w", err)
+	}
+	return pair, nil
+}
+
+// secretOf reads the secret that a file holds. What it returns reads it again, and is the last one that could be read.
+func secretOf(setting, what, path string) (func() string, error) {
+	secret, err := readSecret(setting, what, path)
+	return func() string {
+		if now, err := readSecret(setting, what, path); err == nil {
+			secret = now
+		}
+		return secret
+	}, err
 }
 
 // readSecret reads the secret that a file holds, without blanks and line ends around it. Its errors do not name the file:

@@ -94,8 +94,7 @@ type redactedError struct{ error }
 // without schemes, makes a host of a piece of it, which is written like any other.
 func (e redactedError) Error() string {
 	text := e.error.Error()
-	var lookup *net.DNSError
-	if errors.As(e.error, &lookup) && lookup.Name != "" {
+	if lookup, ok := errors.AsType[*net.DNSError](e.error); ok && lookup.Name != "" {
 		text = strings.ReplaceAll(text, lookup.Name, "of the host")
 	}
 	return Redact(text)

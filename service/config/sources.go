@@ -2,10 +2,12 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -51,13 +53,11 @@ func (c *Config) Flags(fs *pflag.FlagSet) {
 // the YAML file at path unless that is empty. Only the settings in names take part, all of fs when there
 // are none. It reports every fault at once; an unknown key of the file is one.
 func Resolve(fs *pflag.FlagSet, lookupEnv func(string) (string, bool), path string, names ...string) error {
-	taken := func(f *pflag.Flag) bool { return f.Name != "config" && f.Name != "help" }
-	if len(names) > 0 {
-		chosen := make(map[string]bool)
-		for _, name := range names {
-			chosen[name] = true
+	taken := func(f *pflag.Flag) bool {
+		if len(names) > 0 {
+			return slices.Contains(names, f.Name)
 		}
-		taken = func(f *pflag.Flag) bool { return chosen[f.Name] }
+		return f.Name != "config" && f.Name != "help"
 	}
 	var faults []error
 	fs.VisitAll(func(f *pflag.Flag) {
@@ -137,41 +137,30 @@ func resolveFile(fs *pflag.FlagSet, path string, taken func(*pflag.Flag) bool) e
 // settingValues is what a YAML value would be on the command line: one text for a scalar, one per element of a list,
 // and name=value per entry of a mapping.
 func settingValues(node *yaml.Node) ([]string, error) {
-	scalar := func(n *yaml.Node) (string, error) {
+	var values []string
+	var fault error
+	add := func(before string, n *yaml.Node) {
 		if n.Kind == yaml.AliasNode {
 			n = n.Alias
 		}
 		if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
-			return "", fmt.Errorf("line %d: expected a single value", n.Line)
+			fault = cmp.Or(fault, fmt.Errorf("line %d: expected a single value", n.Line))
 		}
-		return n.Value, nil
+		values = append(values, before+n.Value)
 	}
-	var values []string
 	switch node.Kind {
 	case yaml.SequenceNode:
 		for _, element := range node.Content {
-			v, err := scalar(element)
-			if err != nil {
-				return nil, err
-			}
-			values = append(values, v)
+			add("", element)
 		}
 	case yaml.MappingNode:
 		for i := 0; i < len(node.Content); i += 2 {
-			v, err := scalar(node.Content[i+1])
-			if err != nil {
-				return nil, err
-			}
-			values = append(values, node.Content[i].Value+"="+v)
+			add(node.Content[i].Value+"=", node.Content[i+1])
 		}
 	default:
-		v, err := scalar(node)
-		if err != nil {
-			return nil, err
-		}
-		values = append(values, v)
+		add("", node)
 	}
-	return values, nil
+	return values, fault
 }
 
 // indexesValue makes a list of IndexSource a flag. A comma separates the indexes of one value.

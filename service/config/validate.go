@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
+	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/wire"
@@ -53,7 +57,7 @@ func (c *Config) faultsOfIndexes(fault report) {
 			continue
 		}
 		if err := wire.CheckIndexName(source.Name); err != nil {
-			fault("index", "%s", messageOf(err))
+			fault("index", "%s", wire.AsError(err).Message)
 		}
 		if seen[source.Name] {
 			fault("index", "%q is given twice", source.Name)
@@ -105,35 +109,13 @@ func (c *Config) faultsOfBounds(fault report) {
 	}
 }
 
-func (c *Config) faultsOfReplies(fault report) {
-	for _, pattern := range c.ReplyAllow {
-		if err := checkReplyAllow(pattern); err != nil {
-			fault("reply-allow", "%v", err)
-		}
-	}
-	for _, pattern := range c.DirectReplyAllow {
-		if err := checkDirectReplyAllow(pattern); err != nil {
-			fault("direct-reply-allow", "%v", err)
-		}
-	}
-}
-
 func (c *Config) faultsOfLog(fault report) {
-	if _, err := parseLogLevel(c.LogLevel); err != nil {
-		fault("log-level", "%v", err)
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.LogLevel) {
+		fault("log-level", "%q is none of debug, info, warn, error", c.LogLevel)
 	}
 	if c.LogFormat != "text" && c.LogFormat != "json" {
 		fault("log-format", "%q is neither text nor json", c.LogFormat)
 	}
-}
-
-// messageOf is what an error of wire says, without its code.
-func messageOf(err error) string {
-	var known *wire.Error
-	if errors.As(err, &known) {
-		return known.Message
-	}
-	return err.Error()
 }
 
 func checkListen(addr string) error {
@@ -150,24 +132,10 @@ func checkListen(addr string) error {
 	return nil
 }
 
-// SlogLevel is LogLevel for package slog.
-func (c *Config) SlogLevel() slog.Level {
-	level, _ := parseLogLevel(c.LogLevel) // Validate has seen it
+// SlogLevel is LogLevel, which Validate has seen, for package slog.
+func (c *Config) SlogLevel() (level slog.Level) {
+	_ = level.UnmarshalText([]byte(c.LogLevel))
 	return level
-}
-
-func parseLogLevel(s string) (slog.Level, error) {
-	switch s {
-	case "debug":
-		return slog.LevelDebug, nil
-	case "info":
-		return slog.LevelInfo, nil
-	case "warn":
-		return slog.LevelWarn, nil
-	case "error":
-		return slog.LevelError, nil
-	}
-	return 0, fmt.Errorf("%q is none of debug, info, warn, error", s)
 }
 
 func splitList(s string) []string {
@@ -179,4 +147,88 @@ func splitList(s string) []string {
 		parts[i] = strings.TrimSpace(parts[i])
 	}
 	return parts
+}
+
+// EngineFlags adds the flags of the settings that say which engine runs and on what: those of Flags that also concern
+// who opens an engine without a service.
+func (c *Config) EngineFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&c.Engine, "engine", c.Engine, "auto, cpu or cuda")
+	fs.IntVar(&c.EngineThreads, "engine-threads", c.EngineThreads, "cores of this host that the engine uses (default: all)")
+	fs.StringVar(&c.Devices, "devices", c.Devices, "CUDA `devices` to use: ordinals like 0,1, or all (default: the first one)")
+	fs.StringVar(&c.DeviceMode, "device-mode", c.DeviceMode, "how several devices share the work: replica (each has the whole index) or capacity (each has a part of it)")
+	fs.Var(&c.GPUMemory, "gpu-memory", "`memory` per device that the CUDA engine may use, like 16GiB (default: nine tenths of what is free)")
+}
+
+// EngineOptions are the options for open.Engine of these settings, which goes with Engine as the kind. The error
+// reports every fault of theirs, as Validate does.
+func (c *Config) EngineOptions() (gpuexec.Options, error) {
+	var faults faults
+	if !slices.Contains([]string{gpuexec.Auto, gpuexec.CPU, gpuexec.CUDA}, c.Engine) {
+		faults.add("engine", "%q is none of auto, cpu, cuda", c.Engine)
+	}
+	if c.EngineThreads < 0 {
+		faults.add("engine-threads", "%d must be at least 0", c.EngineThreads)
+	}
+	devices, err := gpuexec.ParseDevices(c.Devices)
+	if err != nil {
+		faults.add("devices", "%v", err)
+	}
+	if c.Engine == gpuexec.CPU && (c.Devices != "" || c.GPUMemory != 0) {
+		faults.add("engine", "cpu takes neither devices nor gpu-memory: use auto or cuda, or leave these out")
+	}
+	mode := gpuexec.DeviceMode(c.DeviceMode)
+	if !slices.Contains(gpuexec.DeviceModes(), mode) {
+		faults.add("device-mode", "%q is neither replica nor capacity", c.DeviceMode)
+	}
+	return gpuexec.Options{
+		CPU:  gpuexec.CPUOptions{Workers: c.EngineThreads},
+		CUDA: gpuexec.CUDAOptions{Devices: devices, Mode: mode, Memory: int64(c.GPUMemory), Workers: c.EngineThreads},
+	}, errors.Join(faults...)
+}
+
+// The worker publishes answers under its own permissions, to subjects that askers name. An asker may not be permitted to publish
+// there. So the worker publishes only to subjects that match these lists. docs/security.md says what the lists cannot prevent.
+
+// indexInPattern stands for the name of the query's index in a pattern of ReplyAllow.
+const indexInPattern = "{index}"
+
+// StoredReplies are the patterns of which the reply subject of a stored query for an index must match one: ReplyAllow, or its
+// default, which depends on the prefix.
+func (c *Config) StoredReplies(index string) []string {
+	patterns := c.ReplyAllow
+	if len(patterns) == 0 {
+		results := c.Prefix + ".result." + indexInPattern
+		patterns = []string{"_INBOX.>", results, results + ".>"}
+	}
+	allow := make([]string, len(patterns))
+	for i, pattern := range patterns {
+		allow[i] = strings.ReplaceAll(pattern, indexInPattern, index)
+	}
+	return allow
+}
+
+// DirectReplies are the patterns of which the reply subject of a direct request must match one. The defaults are inboxes and the
+// two subjects that servers put in the place of an inbox. Between accounts (service imports) that subject names an inbox that
+// only servers know and that a user cannot guess. Between clusters (gateways) it contains the inbox.
+func (c *Config) DirectReplies() []string {
+	if len(c.DirectReplyAllow) > 0 {
+		return c.DirectReplyAllow
+	}
+	return []string{"_INBOX.>", "_R_.>", "_GR_.*.*._INBOX.>"}
+}
+
+// faultsOfReplies reports patterns that mean nothing.
+func (c *Config) faultsOfReplies(fault report) {
+	for _, pattern := range c.ReplyAllow {
+		if err := wire.CheckSubjectPattern(strings.ReplaceAll(pattern, indexInPattern, "index")); err != nil {
+			fault("reply-allow", "%v", err)
+		}
+	}
+	for _, pattern := range c.DirectReplyAllow {
+		if strings.Contains(pattern, indexInPattern) {
+			fault("direct-reply-allow", "subject pattern %q: %s is for reply-allow, an inbox belongs to no index", pattern, indexInPattern)
+		} else if err := wire.CheckSubjectPattern(pattern); err != nil {
+			fault("direct-reply-allow", "%v", err)
+		}
+	}
 }

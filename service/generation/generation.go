@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"runtime/debug"
 	"slices"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/service/translate"
@@ -64,6 +67,7 @@ type generation struct {
 	settings   *Settings
 	facts      Facts
 	attributes []postings.Attribute // by name and type
+	columns    []heldColumn         // of records, and texts of documents by which hits are put in order
 	file       *file
 	translator *translate.Translator
 	searcher   gpuexec.Searcher
@@ -97,12 +101,13 @@ func open(path, name string, kinds index.Kinds, certifyLimit int64, effort store
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	g.facts = Facts{
-		Path: path, Version: x.Version(), Kind: string(x.Schema().Kind), Objects: x.Objects(), Bytes: x.Size(),
-		Example: translate.Example(x),
+		Path: path, Version: x.Version(), Kind: x.Schema().Kind.String(), Objects: x.Objects(), Bytes: x.Size(),
+		Example: g.translator.Example(),
 	}
 	for _, a := range x.Attributes() {
 		g.attributes = append(g.attributes, postings.Attribute{Name: strings.Clone(a.Name), Type: a.Type})
 	}
+	g.columns = columnsOf(x)
 	return g, nil
 }
 
@@ -110,7 +115,7 @@ func open(path, name string, kinds index.Kinds, certifyLimit int64, effort store
 func (g *generation) again() *generation {
 	g.file.users.Add(1)
 	return &generation{
-		name: g.name, settings: g.settings, facts: g.facts, attributes: g.attributes, file: g.file, translator: g.translator, stop: func() {},
+		name: g.name, settings: g.settings, facts: g.facts, attributes: g.attributes, columns: g.columns, file: g.file, translator: g.translator, stop: func() {},
 	}
 }
 
@@ -211,5 +216,152 @@ func (g *generation) fits(newer *generation) error {
 			return refused("its attribute %s is of another type than that of the one that is served", a.Name)
 		}
 	}
+	for _, c := range g.columns {
+		i := slices.IndexFunc(newer.columns, func(other heldColumn) bool { return other.name == c.name })
+		switch {
+		case i < 0 && c.kept != 0 && newer.facts.Kind == schema.Documents.String():
+			return refused("it keeps nothing of column %s, and the one that is served %v, by which hits are rescored", c.name, c.kept)
+		case i < 0:
+			return refused("it has no column %s, which the one that is served has", c.name)
+		case newer.columns[i].of != c.of:
+			return refused("its column %s is of type %s, and that of the one that is served of type %s", c.name, newer.columns[i].of, c.of)
+		case c.metric != "" && newer.columns[i].metric != c.metric:
+			return refused("its column %s is not searched by distance %s, and that of the one that is served is", c.name, c.metric)
+		case c.kept != 0 && newer.columns[i].kept != c.kept:
+			return refused("it keeps %v of column %s, and the one that is served %v, by which hits are rescored or filtered", newer.columns[i].kept, c.name, c.kept)
+		}
+	}
 	return nil
+}
+
+// heldColumn is a column of records that can be asked for: what its type makes of a condition depends on more than its attributes.
+type heldColumn struct {
+	name string
+	of   schema.ColumnType
+	kept schema.KeptForm // by which hits are compared
+	// metric is that by which it is searched; "": it is not.
+	metric string
+}
+
+// columnsOf are the columns of an index of records that can be asked for, and those of documents whose terms are kept: of the others the attributes say
+// all.
+func columnsOf(x *index.Index) []heldColumn {
+	var columns []heldColumn
+	for i := range x.Schema().Columns {
+		c := &x.Schema().Columns[i]
+		if c.Type == schema.PayloadColumn || c.Type == schema.SkipColumn {
+			continue
+		}
+		held := heldColumn{name: strings.Clone(c.Name), of: schema.ColumnType(strings.Clone(string(c.Type)))}
+		if x.Forward() != nil {
+			if kept := x.Forward().Column(c.Name); kept != nil {
+				held.kept = kept.Form
+			}
+		}
+		if near := x.Distances().Column(c.Name); near != nil {
+			held.metric = distance.MetricName(near.Metric)
+		}
+		if x.Schema().Kind.Mixed() || held.kept == schema.KeptTerms {
+			columns = append(columns, held)
+		}
+	}
+	return columns
+}
+
+const (
+	// fileInterval is how often a file is looked at if no answer has done it.
+	fileInterval = 500 * time.Millisecond
+	// patrolBytes is how much of a file is compared with its checksums at a time: 4 MiB per second, a gigabyte in four minutes.
+	patrolBytes = 2 << 20
+)
+
+// fileWatch looks at an index's file, holds the index back while that is in doubt, and lets it go on.
+type fileWatch struct {
+	index  *index.Index
+	doubts <-chan struct{} // have it look now
+	hold   func(bool)      // the stored messages
+	log    *slog.Logger
+
+	patrol *store.Patrol
+	doubt  string // why the index is held back, ""
+	name   string // what became of the file's name, ""
+}
+
+// run watches until ctx ends.
+func (w *fileWatch) run(ctx context.Context) {
+	w.patrol = w.index.NewPatrol()
+	for {
+		w.look(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(fileInterval):
+		case <-w.doubts:
+		}
+	}
+}
+
+// release lets the index go on whose file was in doubt: another answers in its place. The watch has ended.
+func (w *fileWatch) release() {
+	if w.doubt != "" {
+		w.doubt = ""
+		w.hold(false)
+	}
+}
+
+func (w *fileWatch) look(ctx context.Context) {
+	x := w.index
+	err := x.Unchanged(x.Epoch())
+	if err == nil {
+		err = w.patrol.Step(patrolBytes)
+	}
+	if err == nil && x.Unverified() {
+		err = x.Reread(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		w.suspend(err)
+		err = x.Reread(ctx)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		w.suspend(err)
+	case w.doubt != "":
+		w.doubt = ""
+		w.log.Info("the index's file is what was opened, answering from it again", "file", x.Path())
+		w.hold(false)
+	}
+	w.lookAtName()
+}
+
+// suspend holds the index back.
+func (w *fileWatch) suspend(err error) {
+	reason := err.Error()
+	switch w.doubt {
+	case reason:
+	case "":
+		w.hold(true)
+		w.log.Error("not answering from an index whose file was changed in place: put the old file back, or swap the index for another "+
+			"file; a new index must be renamed over the old one, never copied into it", "error", err)
+	default:
+		w.log.Warn("an index's file is not what it was yet", "error", err)
+	}
+	w.doubt = reason
+}
+
+// lookAtName tells when the file is no longer what its name stands for, which is no fault.
+func (w *fileWatch) lookAtName() {
+	x := w.index
+	same, err := x.Named()
+	was := w.name
+	switch w.name = ""; {
+	case errors.Is(err, fs.ErrNotExist):
+		w.name = "the index's file was removed or renamed: this worker goes on with it, another cannot start"
+	case err == nil && !same:
+		w.name = "another file has the name of the index's: this worker goes on with the one it opened until SIGHUP or geniemq swap has it take the new one"
+	}
+	if w.name != "" && w.name != was {
+		w.log.Warn(w.name, "file", x.Path())
+	}
 }

@@ -187,15 +187,6 @@ func (x *Index) generations() []*generation {
 	return all
 }
 
-// Forget drops the memory that pipelines keep for messages to come.
-func (x *Index) Forget() {
-	for _, g := range x.generations() {
-		if g.pipe != nil {
-			g.pipe.Forget()
-		}
-	}
-}
-
 // Busy says whether there is work that waits for turns.
 func (x *Index) Busy() bool {
 	for _, g := range x.generations() {
@@ -271,13 +262,11 @@ func (x *Index) takeTurn(ctx context.Context) (*generation, error) {
 	x.mu.RLock()
 	gone, old := x.gone, x.serving
 	x.mu.RUnlock()
-	timer := time.NewTimer(drainWait)
-	defer timer.Stop()
 	var err error
 	select {
 	case <-gone:
 		return old, nil
-	case <-timer.C:
+	case <-time.After(drainWait):
 		err = refused("the version before %s has not answered all it was asked yet, and two at most are held at a time: "+
 			"try again when its answers get out", old.facts.Version)
 	case <-ctx.Done():

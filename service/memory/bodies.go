@@ -32,6 +32,7 @@ func (b *Bodies) Make(size int) []byte {
 // Keep takes back the body of a message that is out, wherever it came from.
 func (b *Bodies) Keep(body []byte) {
 	if class := bits.Len(uint(cap(body))) - 1; minBodyClass <= class && class <= maxBodyClass {
-		b.classes[class-minBodyClass].Put(&body)
+		kept := body // what is not kept stays where it is
+		b.classes[class-minBodyClass].Put(&kept)
 	}
 }

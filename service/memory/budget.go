@@ -6,6 +6,10 @@ import (
 	"runtime"
 	"runtime/debug"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/geniemq/geniemq/internal/bell"
 )
 
 // Budget bounds the memory of what is in flight in a worker, over all its indexes. A stored message waits until there is room
@@ -52,18 +56,11 @@ const (
 	burst, quiet = 8, 4
 )
 
-// Trim gives memory back to the system after each burst, until ctx ends. An idle process would keep it for minutes, in pools,
-// which the function pools empties, and in free spans.
-func (b *Budget) Trim(ctx context.Context, pools func()) {
-	ticker := time.NewTicker(trimInterval)
-	defer ticker.Stop()
+// Trim gives memory back to the system after each burst, until ctx ends. An idle process would keep it for minutes, in pools and
+// in free spans.
+func (b *Budget) Trim(ctx context.Context) {
 	var peak int64
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
+	for bell.Sleep(ctx, trimInterval) {
 		var used, limit int64
 		for _, a := range b.accounts() {
 			a.mu.Lock()
@@ -74,9 +71,41 @@ func (b *Budget) Trim(ctx context.Context, pools func()) {
 		}
 		if peak > limit/burst && used < peak/quiet {
 			peak = 0
-			pools()
-			runtime.GC() // a pool keeps for one cycle more what it drops
+			runtime.GC() // a sync.Pool keeps for one cycle more what it drops
 			debug.FreeOSMemory()
 		}
+	}
+}
+
+// Describe and Collect make a Budget a Prometheus collector.
+
+var (
+	memoryLimitDesc = prometheus.NewDesc("geniemq_memory_limit_bytes", "Most memory that may be reserved for what is in flight, by account.", []string{"account"}, nil)
+	memoryUsedDesc  = prometheus.NewDesc("geniemq_memory_used_bytes", "Memory that is reserved for what is in flight, by account.", []string{"account"}, nil)
+	memoryWaitDesc  = prometheus.NewDesc("geniemq_memory_waiting", "Messages, or batches, that wait for memory, by account: decoding, requests or batches.", []string{"account"}, nil)
+)
+
+func (b *Budget) accounts() map[string]*account {
+	return map[string]*account{"decoding": &b.Decoding, "requests": &b.Requests, "batches": &b.Batches}
+}
+
+func (b *Budget) Describe(to chan<- *prometheus.Desc) {
+	to <- memoryLimitDesc
+	to <- memoryUsedDesc
+	to <- memoryWaitDesc
+}
+
+func (b *Budget) Collect(to chan<- prometheus.Metric) {
+	pulled := int64(0)
+	if b.Pulled != nil {
+		pulled = b.Pulled()
+	}
+	to <- prometheus.MustNewConstMetric(memoryLimitDesc, prometheus.GaugeValue, float64(b.bodies), "bodies")
+	to <- prometheus.MustNewConstMetric(memoryUsedDesc, prometheus.GaugeValue, float64(pulled), "bodies")
+	for name, a := range b.accounts() {
+		used, waiting := a.state()
+		to <- prometheus.MustNewConstMetric(memoryLimitDesc, prometheus.GaugeValue, float64(a.limit), name)
+		to <- prometheus.MustNewConstMetric(memoryUsedDesc, prometheus.GaugeValue, float64(used), name)
+		to <- prometheus.MustNewConstMetric(memoryWaitDesc, prometheus.GaugeValue, float64(waiting), name)
 	}
 }

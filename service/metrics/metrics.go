@@ -24,6 +24,10 @@ type Metrics struct {
 	batches    *prometheus.CounterVec   // index, reason
 	postings   *prometheus.CounterVec   // index
 	candidates *prometheus.CounterVec   // index
+	distances  *prometheus.CounterVec   // index
+	blocks     *prometheus.CounterVec   // index
+	methods    *prometheus.CounterVec   // index, method
+	planned    *prometheus.HistogramVec // index, method
 	dead       *prometheus.CounterVec   // reason
 	dropped    *prometheus.CounterVec   // index
 	swaps      *prometheus.CounterVec   // index, outcome
@@ -31,19 +35,6 @@ type Metrics struct {
 	indexBytes *prometheus.GaugeVec // index
 	busy       *busyClock
 }
-
-// Stages of a query's way, for geniemq_query_seconds. They follow each other: queue until the query is
-// decoded and its batch cut (for stored queries from the moment the stream took them), batch until the
-// engine has it, engine, of which verify is a part, and publish until the answer is confirmed. total is
-// all of it.
-const (
-	stageQueue   = "queue"
-	stageBatch   = "batch"
-	stageEngine  = "engine"
-	stageVerify  = "verify"
-	stagePublish = "publish"
-	stageTotal   = "total"
-)
 
 // Outcomes of swaps, for geniemq_swaps_total.
 const (
@@ -57,10 +48,7 @@ func New() *Metrics {
 	m := &Metrics{Registry: prometheus.NewRegistry(), busy: &busyClock{}}
 	// The classic buckets double from 50 us to about 105 s: from one query on an idle GPU to a backlog.
 	seconds := prometheus.ExponentialBuckets(50e-6, 2, 22)
-	m.queries = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "geniemq_queries_total",
-		Help: "Queries that were answered, by index and outcome: ok or the error code.",
-	}, []string{"index", "outcome"})
+	m.queries = m.counter("queries_total", "Queries that were answered, by index and outcome: ok or the error code.", "index", "outcome")
 	m.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "geniemq_query_seconds",
 		Help: "Time of queries by stage: queue, batch, engine, verify, publish, and total.",
@@ -75,47 +63,46 @@ func New() *Metrics {
 		Help:    "Queries per batch.",
 		Buckets: prometheus.ExponentialBuckets(1, 2, 15),
 	}, []string{"index"})
-	m.batches = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "geniemq_batches_total",
-		Help: "Batches by the reason why they were cut: full, idle (an executor was free), deadline, drain, or turn (of messages that are much work).",
-	}, []string{"index", "reason"})
-	m.postings = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "geniemq_postings_scanned_total",
-		Help: "Postings that were read while matches were counted.",
-	}, []string{"index"})
-	m.candidates = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "geniemq_candidates_total",
-		Help: "Objects whose counts were large enough to become candidates for an answer.",
-	}, []string{"index"})
-	m.dead = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "geniemq_dead_total",
-		Help: "Messages that became dead letters, by reason.",
-	}, []string{"reason"})
-	m.dropped = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "geniemq_direct_dropped_total",
-		Help: "Direct requests that are not answered because their reply subject is not allowed.",
-	}, []string{"index"})
-	m.swaps = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "geniemq_swaps_total",
-		Help: "Files that were to take the place of an index's, by outcome: done, refused or failed.",
-	}, []string{"index", "outcome"})
-	m.info = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "geniemq_index_info",
-		Help: "1 for each index that is served, with what it is in the labels.",
-	}, []string{"index", "version", "kind", "engine", "device"})
-	m.indexBytes = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "geniemq_index_bytes",
-		Help: "Size of the index file.",
-	}, []string{"index"})
+	m.batches = m.counter("batches_total",
+		"Batches by the reason why they were cut: full, idle (an executor was free), deadline, drain, or turn (of messages that are much work).",
+		"index", "reason")
+	m.postings = m.counter("postings_scanned_total", "Postings that were read while matches were counted.", "index")
+	m.distances = m.counter("distances_total", "Distances that were computed for searches by distance.", "index")
+	m.blocks = m.counter("distance_blocks_total", "Blocks of objects that searches by distance looked at, each once per query.", "index")
+	m.methods = m.counter("distance_queries_total", "Searches by distance that the engine answered, by the way that was taken.", "index", "method")
+	m.planned = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "geniemq_distance_planner_ratio",
+		Help:    "What searches by distance took a core over what was expected before any correction, by the way that was taken: 1 is right.",
+		Buckets: prometheus.ExponentialBuckets(1.0/16, 2, 9),
+	}, []string{"index", "method"})
+	m.candidates = m.counter("candidates_total", "Objects whose counts were large enough to become candidates for an answer.", "index")
+	m.dead = m.counter("dead_total", "Messages that became dead letters, by reason.", "reason")
+	m.dropped = m.counter("direct_dropped_total", "Direct requests that are not answered because their reply subject is not allowed.", "index")
+	m.swaps = m.counter("swaps_total", "Files that were to take the place of an index's, by outcome: done, refused or failed.", "index", "outcome")
+	m.info = m.gauge("index_info", "1 for each index that is served, with what it is in the labels.", "index", "version", "kind", "engine", "device")
+	m.indexBytes = m.gauge("index_bytes", "Size of the index file.", "index")
 	busy := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "geniemq_engine_busy_seconds_total",
 		Help: "Time during which the engine had at least one batch: its rate is the engine's utilisation.",
 	}, func() float64 { return m.busy.sum().Seconds() })
 
-	m.MustRegister(m.queries, m.seconds, m.batchSize, m.batches, m.postings, m.candidates, m.dead, m.dropped, m.swaps,
-		m.info, m.indexBytes, busy,
+	m.MustRegister(m.seconds, m.batchSize, m.planned, busy,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// counter registers counters by their labels.
+func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "geniemq", Name: name, Help: help}, labels)
+	m.MustRegister(c)
+	return c
+}
+
+// gauge registers gauges by their labels.
+func (m *Metrics) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "geniemq", Name: name, Help: help}, labels)
+	m.MustRegister(g)
+	return g
 }
 
 // Busy is for how long the engine had at least one batch, so far.
@@ -176,6 +163,9 @@ type Index struct {
 	batchSize                                    prometheus.Observer
 	batches                                      *prometheus.CounterVec // by reason
 	postings, candidates, directDropped          prometheus.Counter
+	distances, blocks                            prometheus.Counter
+	methods                                      *prometheus.CounterVec // by method
+	planned                                      prometheus.ObserverVec // by method
 	dead                                         *prometheus.CounterVec // by reason
 	busy                                         *busyClock
 
@@ -194,23 +184,29 @@ func (m *Index) Totals() Totals {
 	return Totals{OK: t.ok.Load(), Errors: t.errors.Load(), Batches: t.batches.Load(), Batched: t.batched.Load()}
 }
 
-// Index makes the metrics of an index.
+// Index makes the metrics of an index. The stages of a query follow each other: queue until the query is decoded and its batch cut
+// (for stored queries from the moment the stream took them), batch until the engine has it, engine, of which verify is a part,
+// and publish until the answer is confirmed. total is all of it.
 func (m *Metrics) Index(name string) *Index {
 	label := prometheus.Labels{"index": name}
 	stage := func(s string) prometheus.Observer { return m.seconds.WithLabelValues(name, s) }
 	return &Index{
 		ok:         m.queries.WithLabelValues(name, "ok"),
 		errors:     m.queries.MustCurryWith(label),
-		queue:      stage(stageQueue),
-		batch:      stage(stageBatch),
-		engine:     stage(stageEngine),
-		verify:     stage(stageVerify),
-		publish:    stage(stagePublish),
-		total:      stage(stageTotal),
+		queue:      stage("queue"),
+		batch:      stage("batch"),
+		engine:     stage("engine"),
+		verify:     stage("verify"),
+		publish:    stage("publish"),
+		total:      stage("total"),
 		batchSize:  m.batchSize.WithLabelValues(name),
 		batches:    m.batches.MustCurryWith(label),
 		postings:   m.postings.WithLabelValues(name),
 		candidates: m.candidates.WithLabelValues(name),
+		distances:  m.distances.WithLabelValues(name),
+		blocks:     m.blocks.WithLabelValues(name),
+		methods:    m.methods.MustCurryWith(label),
+		planned:    m.planned.MustCurryWith(label),
 		dead:       m.dead,
 		busy:       m.busy,
 
@@ -222,6 +218,16 @@ func (m *Metrics) Index(name string) *Index {
 func (m *Index) Worked(postings, candidates uint64) {
 	m.postings.Add(float64(postings))
 	m.candidates.Add(float64(candidates))
+}
+
+// Measured counts what the engine did for a search by distance, and by how much the planner was wrong.
+func (m *Index) Measured(method string, distances, blocks uint64, took, predicted time.Duration) {
+	if took > 0 && predicted > 0 {
+		m.planned.WithLabelValues(method).Observe(float64(took) / float64(predicted))
+	}
+	m.methods.WithLabelValues(method).Inc()
+	m.distances.Add(float64(distances))
+	m.blocks.Add(float64(blocks))
 }
 
 // Batch counts a batch.

@@ -70,6 +70,22 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// What a search took is held against what was expected, by method; what nobody has expected is not.
+func TestPlannerRatio(t *testing.T) {
+	m := New()
+	x := m.Index("a")
+	x.Measured("scan", 10, 1, 30*time.Microsecond, 10*time.Microsecond)
+	x.Measured("tree", 10, 1, 5*time.Microsecond, 10*time.Microsecond)
+	x.Measured("tree", 10, 1, 5*time.Microsecond, 0)
+	all := family(t, m, "geniemq_distance_planner_ratio").Metric
+	if len(all) != 2 || all[0].Histogram.GetSampleSum() != 3 || all[1].Histogram.GetSampleSum() != 0.5 || all[1].Histogram.GetSampleCount() != 1 {
+		t.Errorf("%v", all)
+	}
+	if n := family(t, m, "geniemq_distance_queries_total").Metric; len(n) != 2 || n[1].Counter.GetValue() != 2 {
+		t.Errorf("%v", n)
+	}
+}
+
 // The admin page and Prometheus have the same figures.
 func TestTotals(t *testing.T) {
 	m := New()

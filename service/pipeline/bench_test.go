@@ -11,13 +11,14 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/wire"
 )
 
 // What a message of 256 queries with 14 conditions and 100 hits each costs the service outside broker and engine.
 func BenchmarkMessage(b *testing.B) {
 	const queries, items, k = 256, 14, 100
-	ix, err := index.Open(rowsFile(b, "rows", 2000))
+	ix, err := index.Open(testkit.RowsFile(b, "rows", 2000))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func BenchmarkMessage(b *testing.B) {
 			hits[i] = append(hits[i], gpuexec.Hit{ID: uint32(1_000_000 + 1000*i + j), Count: uint32(k - j)})
 		}
 		t := &done.tasks[i]
-		t.queued, t.started, t.engine = done.arrived.Add(time.Millisecond), done.arrived.Add(2*time.Millisecond), time.Millisecond
+		t.Queued, t.Started, t.Engine = done.Arrived.Add(time.Millisecond), done.Arrived.Add(2*time.Millisecond), time.Millisecond
 	}
 	b.Run("decode", func(b *testing.B) {
 		b.ReportAllocs()
@@ -52,10 +53,10 @@ func BenchmarkMessage(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			for i := range hits {
-				done.tasks[i].answer.Hits = hits[i]
+				done.tasks[i].Answer.Hits = hits[i]
 			}
 			answer := done.Answer(nil, 8<<20)
-			part := wire.AppendPart(p.memory.bodies.Make(answer.RoughSize(0, 8<<20)), wire.MessagePack, answer.Results, 0, 8<<20)
+			part := wire.AppendPart(p.memory.bodies.Make(answer.RoughSize(wire.Position{}, 8<<20)), wire.MessagePack, answer.Results, wire.Position{}, 8<<20)
 			if part.Count != queries {
 				b.Fatal(part.Count)
 			}
@@ -74,7 +75,7 @@ func BenchmarkSignatures(b *testing.B) {
 	for i := range functions {
 		spec.Columns = append(spec.Columns, schema.Column{Name: fmt.Sprintf("h%03d", i), Type: schema.NumberColumn, Edges: schema.Exact})
 	}
-	builder, err := index.NewBuilder(spec, index.Builtin().Attributes(spec), index.BuilderOptions{})
+	builder, err := index.Builtin().NewBuilder(spec, index.Builtin().Attributes(spec), index.BuilderOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func BenchmarkSignatures(b *testing.B) {
 }
 
 func benchDecoded(b *testing.B, p *Pipeline, codec wire.ContentType, body []byte, queries int, l *lane) *Request {
-	r := &Request{pipeline: p, contentType: codec.String(), body: body, arrived: time.Now(), lane: l}
+	r := &Request{pipeline: p, Message: Message{ContentType: codec.String(), Body: body, Arrived: time.Now()}, lane: l}
 	if err := p.decode(r); err != nil || r.queries != queries {
 		b.Fatal(err, r.queries)
 	}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -38,7 +39,7 @@ func (l *lane) decode(p *Pipeline) func() {
 				}
 				l.decoded(p, r)
 			case s := <-l.help:
-				decoder := p.memory.decoder()
+				decoder := p.memory.decoders.Get()
 				until := time.Now().Add(helpTime)
 				p.decodeParts(s, decoder, func() bool { return len(l.in) > 0 || time.Now().After(until) })
 				p.memory.forget(decoder)
@@ -55,34 +56,49 @@ func (l *lane) decoded(p *Pipeline, r *Request) {
 	r.shared()
 	l.memory.Give(r.reserved)
 	r.reserved = 0
-	if full := r.origin.Admit(r.queries); err == nil && full != nil {
-		err = full
-	}
-	p.pass()
+	err = p.admit(r, err)
+	p.passed.Add(1)
 	if err == nil {
 		err = p.reserve(r)
 	}
-	var refusal *wire.Error
-	switch {
-	case err == nil && r.queries > 0:
+	if p.runs(r, err) {
 		l.ready <- r
 		return
+	}
+	p.look.Ring()
+}
+
+// admit asks the origin to let the queries of a request in whose decoding has come to err.
+func (p *Pipeline) admit(r *Request, err error) error {
+	if full := r.origin.Admit(r.queries); err == nil && full != nil {
+		return full
+	}
+	return err
+}
+
+// runs says whether there are queries to run. Otherwise the request is answered, or given back.
+func (p *Pipeline) runs(r *Request, err error) bool {
+	switch {
+	case err == nil && r.queries > 0:
+		return true
 	case err == nil:
 		r.answer() // each query has an error of its own
-	case errors.As(err, &refusal):
+		return false
+	}
+	if refusal, ok := errors.AsType[*wire.Error](err); ok {
 		r.origin.Refuse(r, refusal)
-	default: // the pipeline is aborted, or its index's file was changed
+	} else { // the pipeline is aborted, or its index's file was changed
 		r.origin.Abandon(r)
 	}
-	p.wakeDispatcher()
+	return false
 }
 
 // decode fills in the tasks of a request. The error, a *wire.Error, concerns the message as a whole, or it is that of an aborted
 // pipeline or of a file that was changed.
 func (p *Pipeline) decode(r *Request) error {
-	body := r.body
-	r.body = nil
-	decoder := p.memory.decoder()
+	body := r.Body
+	r.Body = nil
+	decoder := p.memory.decoders.Get()
 	defer p.memory.forget(decoder)
 	if err := p.decodeMessage(r, body, decoder); err != nil {
 		if changed := (*store.ChangedError)(nil); errors.As(err, &changed) {
@@ -92,30 +108,32 @@ func (p *Pipeline) decode(r *Request) error {
 		if p.aborted != nil && p.aborted.Err() != nil {
 			return err
 		}
-		return refusalOf(err)
+		return wire.AsError(fmt.Errorf("decoding the message: %w", err))
 	}
 	r.open.Store(int64(r.queries))
 	return nil
 }
 
-func (p *Pipeline) decodeMessage(r *Request, body []byte, decoder *wire.Decoder) (err error) {
-	// The codec first: errors are answered in it.
-	if r.codec, err = wire.ParseContentType(r.contentType); err != nil {
+func (p *Pipeline) decodeMessage(r *Request, sent []byte, decoder *wire.Decoder) (err error) {
+	b, err := p.bodyOf(r, sent)
+	if err != nil {
 		return err
 	}
-	if err := wire.CheckProtocol(r.protocol); err != nil {
-		return err
-	}
-	room, size := &r.lane.decoding, int64(len(body))
+	room, size := &r.lane.decoding, int64(b.size)
 	n := smallFactor * size
-	if len(body) >= minShared {
+	if b.size >= minShared {
 		n = scanFactor*size + partsBytes
 	}
-	n = room.Most(n)
+	n = room.Most(n + b.room())
 	if err := room.Wait(p.aborted, n); err != nil {
 		return err
 	}
 	defer func() { room.Give(n) }()
+	defer b.close(&p.memory)
+	body, err := b.open(&p.memory)
+	if err != nil {
+		return err
+	}
 	x := p.index
 	if r.epoch = x.Epoch(); r.epoch == 0 {
 		return x.Unchanged(0)
@@ -128,14 +146,23 @@ func (p *Pipeline) decodeMessage(r *Request, body []byte, decoder *wire.Decoder)
 			}
 		}
 		decoder.Forget()
+		b.close(&p.memory)
 		room.Give(n)
 		n = 0 // before more is waited for: who waits holds nothing
-		more := room.Most(wholeFactor*size + wholeBytes)
+		more := room.Most(wholeFactor*size + wholeBytes + b.room())
 		if err := room.Wait(p.aborted, more); err != nil {
 			return err
 		}
 		n = more
+		if body, err = b.open(&p.memory); err != nil {
+			return err
+		}
 	}
+	return p.decodeWhole(r, body, decoder)
+}
+
+// decodeWhole decodes a message of which all queries are decoded at once.
+func (p *Pipeline) decodeWhole(r *Request, body []byte, decoder *wire.Decoder) error {
 	message, err := decoder.Decode(r.codec, body, p.options.Limits)
 	if err != nil {
 		return err
@@ -147,15 +174,33 @@ func (p *Pipeline) decodeMessage(r *Request, body []byte, decoder *wire.Decoder)
 	}
 	p.memory.request(r, len(message.Queries), conditions)
 	conditions = 0
-	for i := range message.Queries {
-		q := &message.Queries[i]
-		r.queries += p.fill(r, i, conditions, q)
-		conditions += conditionsOf(q)
+	for rest := message.Queries; len(rest) > 0; {
+		some, first := rest[:min(groupQueries, len(rest))], len(message.Queries)-len(rest)
+		rest = rest[len(some):]
+		p.prepare(r, first, some)
+		for i := range some {
+			r.queries += p.fill(r, first+i, conditions, &some[i])
+			conditions += conditionsOf(&some[i])
+		}
 	}
-	if first := &r.tasks[0]; !r.batch && first.id == "" {
-		first.id = r.id
+	if first := &r.tasks[0]; !r.batch && first.ID == "" {
+		first.ID = r.ID
 	}
 	return nil
+}
+
+// groupQueries is how many queries are prepared together: enough for what that saves, and few enough for what it takes.
+const groupQueries = 64
+
+// prepare prepares tasks together, from the first on, for fill.
+func (p *Pipeline) prepare(r *Request, first int, queries []wire.QueryOrError) {
+	prepared := p.translator.Prepare(queries)
+	for i := range queries {
+		r.tasks[first+i].Prepared = nil
+		if prepared != nil {
+			r.tasks[first+i].Prepared = prepared[i]
+		}
+	}
 }
 
 func conditionsOf(q *wire.QueryOrError) int { return len(q.Query.Row) + len(q.Query.Items) }
@@ -164,22 +209,22 @@ func conditionsOf(q *wire.QueryOrError) int { return len(q.Query.Row) + len(q.Qu
 // is to be run: 1 or 0. It keeps nothing of the query but its id.
 func (p *Pipeline) fill(r *Request, i, conditions int, q *wire.QueryOrError) int {
 	t := &r.tasks[i]
-	t.request, t.id, t.refusal = r, q.Query.ID, q.Err
-	if t.refusal == nil {
-		items, spans := r.memory.query(conditions, conditionsOf(q))
-		t.plan, t.refusal = p.translator.Plan(items, spans, &q.Query)
+	t.request, t.ID, t.Err = r, q.Query.ID, q.Err
+	if t.Err == nil {
+		t.Match = r.memory.query(conditions, conditionsOf(q))
+		p.translator.Plan(&t.Query, &q.Query)
+		t.Prepared = nil
 	}
-	if t.refusal != nil {
+	if t.Err != nil {
 		return 0
 	}
-	t.payload = q.Query.WithPayload
-	t.cost = p.searcher.Cost(&t.plan)
+	t.cost = p.searcher.Cost(&t.Plan)
 	if most := p.batchMemory.Most(t.cost); p.costOnHost && t.cost > most {
-		t.refusal = wire.Errorf(wire.TooLarge, "the query asks for too much: %v: lower k or candidates, or ask for fewer common words", &memory.TooMuch{Need: t.cost, Limit: most})
+		t.Err = wire.Errorf(wire.TooLarge, "the query asks for too much: %v: lower k or candidates, or ask for fewer common words", &memory.TooMuch{Need: t.cost, Limit: most})
 		return 0
 	}
 	if ms := q.Query.TimeoutMS; ms > 0 {
-		t.expires = r.arrived.Add(time.Duration(ms) * time.Millisecond)
+		t.expires = r.Arrived.Add(time.Duration(ms) * time.Millisecond)
 	}
 	return 1
 }
@@ -278,14 +323,19 @@ func (p *Pipeline) decodeParts(s *share, decoder *wire.Decoder, leave func() boo
 // to be forgotten.
 func (p *Pipeline) decodePart(s *share, decoder *wire.Decoder, first, end int, fill func(int, *wire.QueryOrError)) (sumK int, ok bool, err error) {
 	defer p.index.Recover(s.request.epoch, &err)
-	sumK, ok = decoder.Queries(s.batch, first, end, fill)
-	return sumK, ok, nil
-}
-
-func refusalOf(err error) *wire.Error {
-	var known *wire.Error
-	if errors.As(err, &known) {
-		return known
+	if !p.translator.Prepares() {
+		sumK, ok = decoder.Queries(s.batch, first, end, fill)
+		return sumK, ok, nil
 	}
-	return wire.Errorf(wire.Internal, "decoding the message: %v", err)
+	for ; first < end; first += groupQueries {
+		queries, k, ok := decoder.Group(s.batch, first, min(first+groupQueries, end))
+		if sumK += k; !ok {
+			return sumK, false, nil
+		}
+		p.prepare(s.request, first, queries)
+		for i := range queries {
+			fill(first+i, &queries[i])
+		}
+	}
+	return sumK, true, nil
 }

@@ -3,7 +3,9 @@ package pipeline
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"path/filepath"
 	"reflect"
 	"sync"
 	"testing"
@@ -12,8 +14,11 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
+	"github.com/geniemq/geniemq/wire/value"
 )
 
 // randomQueries are many queries of all forms, some of them wrong in all stages.
@@ -65,6 +70,8 @@ func (unmeasured) Begun()                {}
 func (unmeasured) Ended()                {}
 func (unmeasured) Worked(uint64, uint64) {}
 
+func (unmeasured) Measured(string, uint64, uint64, time.Duration, time.Duration) {}
+
 // idlePipeline is a pipeline of which no stage runs.
 func idlePipeline(t testing.TB, ix *index.Index) *Pipeline {
 	e, err := translate.New(ix.Schema().Name, ix, 0)
@@ -78,11 +85,11 @@ func idlePipeline(t testing.TB, ix *index.Index) *Pipeline {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { searcher.Close() })
-	return &Pipeline{name: ix.Schema().Name, version: ix.Version(), index: ix, translator: e, searcher: searcher, metrics: unmeasured{}}
+	return &Pipeline{index: ix, translator: e, searcher: searcher, metrics: unmeasured{}}
 }
 
 func decodingPipeline(t testing.TB, workers int, limits wire.Limits) *Pipeline {
-	ix, err := index.Open(rowsFile(t, "rows", 2000))
+	ix, err := index.Open(testkit.RowsFile(t, "rows", 2000))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +100,16 @@ func decodingPipeline(t testing.TB, workers int, limits wire.Limits) *Pipeline {
 }
 
 func message(p *Pipeline, codec wire.ContentType, body []byte, l *lane) *Request {
-	return &Request{pipeline: p, contentType: codec.String(), body: body, arrived: time.Unix(1, 0), lane: l}
+	return &Request{pipeline: p, Message: Message{ContentType: codec.String(), Body: body, Arrived: time.Unix(1, 0)}, lane: l}
+}
+
+// compressed is the message with its body compressed, if that shrinks.
+func compressed(r *Request) *Request {
+	if packed, ok := wire.Compress(make([]byte, 0, wire.CompressRoom(len(r.Body))), r.Body); ok {
+		codec, _ := wire.ParseContentType(r.ContentType)
+		r.Body, r.ContentType = packed, codec.Compressed()
+	}
+	return r
 }
 
 // wantDecoded checks a request against its message, decoded query by query in fresh memory.
@@ -111,7 +127,7 @@ func wantDecoded(t *testing.T, p *Pipeline, r *Request, body []byte, refusal err
 		return
 	}
 	var memory pools
-	want := &Request{arrived: r.arrived}
+	want := &Request{Message: r.Message}
 	memory.request(want, len(m.Queries), 1<<16)
 	runs := 0
 	for i := range m.Queries {
@@ -152,6 +168,9 @@ func TestDecodersHelp(t *testing.T) {
 					body[at+bytes.IndexByte(body[at:], ':')] = ';'
 				}
 				r := message(p, codec, body, &l)
+				if random.IntN(2) == 0 {
+					r = compressed(r)
+				}
 				wantDecoded(t, p, r, body, p.decode(r))
 				p.memory.release(r)
 			}
@@ -192,6 +211,95 @@ func TestHelperLeaves(t *testing.T) {
 	wantDecoded(t, p, r, body, nil)
 	s.request, s.batch = nil, nil
 	p.decodeParts(s, &other, func() bool { return false })
+	if t.Failed() {
+		t.Logf("seed %d", seed)
+	}
+}
+
+// vectorsFile is an index of vectors of 30 elements in two columns, of which one is asked by rows alone.
+func vectorsFile(t testing.TB) *index.Index {
+	t.Helper()
+	text := "name: v\ncolumns:\n- {name: a, type: vector, similarity: l2, dims: 30, functions: 20, width: 2, reach: 1}\n" +
+		"- {name: n, type: number}\n- {name: c, type: category}"
+	spec, err := index.Builtin().ParseSchema([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	random, left := rand.New(rand.NewPCG(1, 1)), 200
+	next, err := index.Builtin().Learn(spec, func(rec *schema.Record) error {
+		if left--; left < 0 {
+			return io.EOF
+		}
+		*rec = schema.Record{Cells: []schema.Cell{{}, {Values: []string{fmt.Sprint(left)}}, {Values: []string{fmt.Sprint(left % 10)}}}}
+		for range 30 {
+			rec.Cells[0].Vector = append(rec.Cells[0].Vector, float32(random.NormFloat64()))
+		}
+		return nil
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := index.NewObjects(spec, index.BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := objects.AddAll(t.Context(), index.Source{Next: next}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "v.gmq")
+	if err := objects.WriteFile(t.Context(), path, nil); err != nil {
+		t.Fatal(err)
+	}
+	x, err := index.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.Close() })
+	return x
+}
+
+// list is numbers as a value of a shape that wire does not know.
+func list(t testing.TB, numbers []float32) value.Tree {
+	t.Helper()
+	b := new(value.Builder).Array()
+	for _, x := range numbers {
+		b.Float(float64(x))
+	}
+	tree, err := b.End().Tree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// TestVectorsTogether: vectors of a message, as such and in rows beside other conditions and faults, are hashed together and become what they are one by
+// one, in long messages and in short ones.
+func TestVectorsTogether(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	p := idlePipeline(t, vectorsFile(t))
+	p.options = Options{Workers: 2}
+	l := newLane(1, 0, 0)
+	for round := range 30 {
+		queries := randomQueries(random)[:1+random.IntN(100)]
+		for i := range queries {
+			floats := make([]float32, 30-random.IntN(20)/19)
+			for j := range floats {
+				floats[j] = float32(random.NormFloat64())
+			}
+			switch q := &queries[i]; random.IntN(4) {
+			case 0:
+				q.Row, q.Items, q.Vector, q.Text = nil, nil, floats, ""
+			case 1, 2:
+				q.Row, q.Items, q.Vector, q.Text = []wire.Condition{{Attr: "c", Value: wire.String("3")}, {Attr: "a", Other: &wire.Other{Value: list(t, floats)}}}, nil, nil, ""
+			}
+		}
+		codec := []wire.ContentType{wire.JSON, wire.MessagePack}[round%2]
+		body := wire.AppendQueries(nil, codec, queries)
+		r := message(p, codec, body, &l)
+		wantDecoded(t, p, r, body, p.decode(r))
+		p.memory.release(r)
+	}
 	if t.Failed() {
 		t.Logf("seed %d", seed)
 	}

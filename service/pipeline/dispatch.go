@@ -85,8 +85,8 @@ func (d *dispatcher) add(r *Request) {
 	now := time.Now()
 	d.tasks = d.tasks[:0]
 	for i := range r.tasks {
-		if t := &r.tasks[i]; t.refusal == nil {
-			t.queued, t.formula = now, d.estimates.formula(&t.plan)
+		if t := &r.tasks[i]; t.Err == nil {
+			t.Queued, t.formula = now, d.estimates.formula(&t.Plan)
 			d.tasks = append(d.tasks, t)
 		}
 	}

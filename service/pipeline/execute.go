@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -52,16 +55,13 @@ func (x *executor) live(tasks []*task) []*task {
 	now := time.Now()
 	live := tasks[:0]
 	for _, t := range tasks {
-		if t.started.IsZero() {
-			t.started = now
-			t.request.origin.Leave(1)
-		}
+		t.begin(now)
 		if t.request.epoch != x.index.Epoch() { // its answer could not go out
 			x.abandon([]*task{t})
 			continue
 		}
 		if !t.expires.IsZero() && !now.Before(t.expires) {
-			t.refusal = expired()
+			t.Err = expired()
 			x.complete(t)
 			continue
 		}
@@ -90,15 +90,22 @@ func (x *executor) run(tasks []*task) {
 	case err == nil:
 		x.lastAnswer.Store(time.Now().UnixNano())
 		tasks = x.unfinished(tasks, took)
-		x.metrics.Worked(scanned(x.answers[:len(tasks)]))
+		var postings, candidates uint64
 		failures := 0
 		for i, t := range tasks {
-			t.engine += took
+			if found, ok := x.answers[i].Value.(*distance.Answer); ok {
+				x.metrics.Measured(found.Method, found.Distances, found.Blocks, x.answers[i].Rescoring, found.Predicted)
+			} else {
+				postings += x.answers[i].Units
+			}
+			candidates += x.answers[i].Candidates
+			t.Engine += took
 			x.take(t, &x.answers[i])
 			if t.failure != nil {
 				failures++
 			}
 		}
+		x.metrics.Worked(postings, candidates)
 		excused := failures > 0 && failures == len(tasks) && !x.engineWorks()
 		for _, t := range tasks {
 			t.excused = excused
@@ -108,7 +115,7 @@ func (x *executor) run(tasks []*task) {
 		x.abandon(tasks)
 	case device != nil && device.Sticky:
 		x.lost = true
-		x.options.Fatal(fmt.Errorf("index %s: %w", x.name, err))
+		x.options.Fatal(fmt.Errorf("index %s: %w", x.translator.Name, err))
 		x.abandon(tasks)
 	case device != nil && device.OutOfMemory && len(tasks) > 1:
 		x.log.Warn("the batch does not fit the device, halving it", "queries", len(tasks), "error", err)
@@ -118,9 +125,10 @@ func (x *executor) run(tasks []*task) {
 	case len(tasks) == 1:
 		t := tasks[0]
 		if device != nil && device.OutOfMemory {
-			t.refusal = doesNotFit(err)
+			t.Err = doesNotFit(err)
 		} else {
-			t.failure, t.excused = err, !x.engineWorks()
+			t.fail(err)
+			t.excused = !x.engineWorks()
 		}
 		x.complete(t)
 	default:
@@ -133,7 +141,7 @@ func (x *executor) run(tasks []*task) {
 
 // engineWorks says whether the engine answers another query, after it has failed on one.
 func (x *executor) engineWorks() bool {
-	probe := &task{plan: x.probe}
+	probe := &task{Query: translate.Query{Plan: x.probe}}
 	err := x.search([]*task{probe})
 	return err == nil && x.answers[0].Err == nil
 }
@@ -150,7 +158,7 @@ func (x *executor) search(tasks []*task) (err error) {
 		x.options.Exclusion.Share()
 		defer x.options.Exclusion.Done()
 	}
-	x.memory.hits.give(x.answers[:len(tasks)])
+	x.translator.Room(x.answers[:len(tasks)])
 	cost := int64(0)
 	if x.costOnHost {
 		for _, t := range tasks {
@@ -164,9 +172,9 @@ func (x *executor) search(tasks []*task) (err error) {
 	defer x.batchMemory.Give(cost)
 	x.plans = x.plans[:0]
 	for _, t := range tasks {
-		t.plan.Deadline, t.plan.Work = t.expires, x.options.EngineTimeout
-		x.plans = append(x.plans, t.plan)
-		t.plan.Unfinished = nil // it is spoiled if this fails
+		t.Plan.Deadline, t.Plan.Work = t.expires, x.options.EngineTimeout
+		x.plans = append(x.plans, t.Plan)
+		t.Plan.Unfinished = nil // it is spoiled if this fails
 	}
 	x.metrics.Begun()
 	defer func() {
@@ -177,15 +185,6 @@ func (x *executor) search(tasks []*task) (err error) {
 		}
 	}()
 	return x.searcher.Search(gpuexec.WithPace(x.aborted, x.pace), x.plans, x.answers[:len(tasks)], nil)
-}
-
-// scanned is what the engine looked at for some answers.
-func scanned(answers []gpuexec.Answer) (postings, candidates uint64) {
-	for i := range answers {
-		postings += answers[i].Units
-		candidates += answers[i].Candidates
-	}
-	return postings, candidates
 }
 
 // unfinished hands tasks for which the allowance of the batch did not suffice over to turns, and returns the others, whose
@@ -208,8 +207,8 @@ func (x *executor) unfinished(tasks []*task, took time.Duration) []*task {
 		if t.spent > 0 && t.spent > x.estimates.of(tasks[i:i+1]) {
 			s.add(t)
 		}
-		t.engine += took
-		t.plan.Unfinished, a.Unfinished = a.Unfinished, nil
+		t.Engine += took
+		t.Plan.Unfinished, a.Unfinished = a.Unfinished, nil
 		x.later(t)
 	}
 	x.estimates.learn(&s)
@@ -218,24 +217,27 @@ func (x *executor) unfinished(tasks []*task, took time.Duration) []*task {
 
 // take gives a task its answer, with the memory of its hits.
 func (x *executor) take(t *task, answer *gpuexec.Answer) {
-	var mistake *gpuexec.PlanError
-	var device *gpuexec.DeviceError
 	switch err := answer.Err; {
 	case err == nil:
-		t.answer = *answer
+		t.Answer = *answer
 	case errors.Is(err, gpuexec.ErrDeadline):
-		t.refusal = expired()
+		t.Err = expired()
 	case errors.Is(err, gpuexec.ErrWork):
-		t.refusal = wire.Errorf(wire.DeadlineExceeded, "comparing texts took the engine longer than it may (engine-timeout, %v): ask without "+
+		t.Err = wire.Errorf(wire.DeadlineExceeded, "comparing texts took the engine longer than it may (engine-timeout, %v): ask without "+
 			"certify, for fewer candidates or with a shorter text", x.options.EngineTimeout)
-	case errors.As(err, &mistake):
-		t.refusal = wire.Errorf(wire.BadRequest, "%s", mistake.Reason)
-	case errors.As(err, &device) && device.OutOfMemory:
-		t.refusal = doesNotFit(err)
+	case outOfMemory(err):
+		t.Err = doesNotFit(err)
 	default:
-		t.failure = err
+		if t.Err = translate.OwnFault(err); t.Err == nil {
+			t.fail(err)
+		}
 	}
 	*answer = gpuexec.Answer{}
+}
+
+func outOfMemory(err error) bool {
+	device, ok := errors.AsType[*gpuexec.DeviceError](err)
+	return ok && device.OutOfMemory
 }
 
 func doesNotFit(err error) *wire.Error {
@@ -270,10 +272,11 @@ func (x *executor) withoutStale(tasks []*task, err error) []*task {
 	return left
 }
 
-// noteFault tells the index of reads that failed: there are media that fail while a file looks as always.
+// noteFault logs where the engine panicked, and tells the index of reads that failed: there are media that fail while a file looks as
+// always.
 func (x *executor) noteFault(err error) {
-	var panicked *gpuexec.PanicError
-	if errors.As(err, &panicked) {
+	if panicked, ok := errors.AsType[*gpuexec.PanicError](err); ok {
+		x.log.Error("the engine panicked", "error", err, "stack", string(panicked.Stack))
 		x.index.Faulted(panicked.Value)
 	}
 }
@@ -292,9 +295,5 @@ func parts(tasks []*task) [][]*task {
 	if len(parts) > 1 {
 		return parts
 	}
-	parts = parts[:0]
-	for i := range tasks {
-		parts = append(parts, tasks[i:i+1])
-	}
-	return parts
+	return slices.Collect(slices.Chunk(tasks, 1))
 }

@@ -1,12 +1,10 @@
 package pipeline
 
 import (
-	"errors"
 	"runtime/debug"
 	"time"
 
 	"github.com/geniemq/geniemq/batcher"
-	"github.com/geniemq/geniemq/wire"
 )
 
 // Lone is the run of a request while nothing else of the process is decoded, executed or encoded. See exclusion.
@@ -33,22 +31,11 @@ func (p *Pipeline) RunAlone(r *Request, l Lone) (lost bool) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	r.lane, r.alone = &p.lone, true
 	r.entered() // no stage of the pipeline is needed
-	err := p.decode(r)
-	if full := r.origin.Admit(r.queries); err == nil && full != nil {
-		err = full
-	}
+	err := p.admit(r, p.decode(r))
 	if err == nil {
 		l.Wait(func() { err = p.reserve(r) })
 	}
-	var refusal *wire.Error
-	switch {
-	case errors.As(err, &refusal):
-		r.origin.Refuse(r, refusal)
-	case err != nil: // the pipeline is aborted
-		r.origin.Abandon(r)
-	case r.queries == 0:
-		r.answer()
-	default:
+	if p.runs(r, err) {
 		lost = p.searchAlone(r, l)
 		r.Reading((<-r.lane.finished).answer)
 	}
@@ -64,8 +51,8 @@ func (p *Pipeline) searchAlone(r *Request, l Lone) (lost bool) {
 	tasks := make([]*task, 0, r.queries)
 	now := time.Now()
 	for i := range r.tasks {
-		if t := &r.tasks[i]; t.refusal == nil {
-			t.queued = now
+		if t := &r.tasks[i]; t.Err == nil {
+			t.Queued = now
 			tasks = append(tasks, t)
 		}
 	}

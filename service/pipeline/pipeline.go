@@ -12,6 +12,7 @@ import (
 	"github.com/geniemq/geniemq/batcher"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/internal/bell"
 	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/service/translate"
@@ -64,10 +65,9 @@ import (
 // origins give back what they cannot publish, so that the same order comes to its end fast. A request that was taken in
 // is answered, refused or abandoned, always, and the pipeline has ended when the last is Done.
 type Pipeline struct {
-	name       string
-	version    string
 	index      *index.Index
 	translator *translate.Translator
+	form       string // how the index lies on its engine, for people
 	searcher   gpuexec.Searcher
 	probe      gpuexec.Plan // a query that the engine must be able to answer
 	options    Options
@@ -86,8 +86,8 @@ type Pipeline struct {
 	estimates      *workEstimates
 	batchBytes     int64
 	entered        atomic.Int64  // requests that decoders were given, or are about to be
-	passed         atomic.Int64  // and those that have left decoding, one way or the other
-	look           chan struct{} // wakes the dispatcher when storedOpen fell or a request will not come; has room for one
+	passed         atomic.Int64  // and those that have left decoding, one way or the other, or were not given after all
+	look           bell.Bell     // wakes the dispatcher when storedOpen fell or a request will not come
 	idle           chan struct{} // one for each executor that waits for a batch
 	batches        chan batcher.Batch[*task]
 	ended          sync.WaitGroup
@@ -97,7 +97,7 @@ type Pipeline struct {
 	aborted context.Context
 	abort   context.CancelFunc
 
-	doubts chan struct{} // wakes the fileWatch; has room for one
+	doubts bell.Bell // wakes the fileWatch
 
 	lastAnswer atomic.Int64 // when the engine last answered a batch, Unix nanoseconds
 }
@@ -129,6 +129,8 @@ type Metrics interface {
 	Ended()
 	// Worked tells what the engine looked at for a batch.
 	Worked(postings, candidates uint64)
+	// Measured tells what the engine did for a search by distance, and what time of a core that took and was expected to take, 0 where nothing was.
+	Measured(method string, distances, blocks uint64, took, predicted time.Duration)
 }
 
 // Options bound a pipeline.
@@ -157,33 +159,29 @@ type Options struct {
 	Fatal func(error)
 }
 
-// enter tells of a request that is about to be given to a lane's decoders; if it is not after all, it has passed.
-func (p *Pipeline) enter() { p.entered.Add(1) }
-func (p *Pipeline) pass()  { p.passed.Add(1) }
-
 // BatchSize is the most queries of a batch.
 func (p *Pipeline) BatchSize() int { return p.options.BatchSize }
-
-// Forget drops the memory that is kept for messages to come.
-func (p *Pipeline) Forget() { p.memory.hits.drop() }
 
 // Abort makes the pipeline give up what it has.
 func (p *Pipeline) Abort() { p.abort() }
 
 // Busy says whether there is work that waits for turns.
-func (p *Pipeline) Busy() bool { return p.background.waiting() }
+func (p *Pipeline) Busy() bool {
+	b := p.background
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.ring) > 0
+}
 
 // Hurry says until when the process lives, and which part of the cores there is: messages that cannot be answered until then are
 // given back now, and not then.
-func (p *Pipeline) Hurry(deadline time.Time, part float64) { p.background.hurry(deadline, part) }
+func (p *Pipeline) Hurry(deadline time.Time, part float64) {
+	b := p.background
+	b.mu.Lock()
+	b.deadline, b.part = deadline, part
+	b.changed.Signal()
+	b.mu.Unlock()
+}
 
 // Doubts has a value when the index's file should be looked at.
 func (p *Pipeline) Doubts() <-chan struct{} { return p.doubts }
-
-// wakeDispatcher makes the dispatcher look again at what other goroutines count.
-func (p *Pipeline) wakeDispatcher() {
-	select {
-	case p.look <- struct{}{}:
-	default:
-	}
-}

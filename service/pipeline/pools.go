@@ -1,10 +1,8 @@
 package pipeline
 
 import (
-	"sync"
-
-	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/internal/pool"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -18,19 +16,15 @@ import (
 // Each piece has one owner at a time, as its request has. What is not given back, because a message failed, is garbage
 // like any other. What is given back is bounded, piece by piece: messages may be of any size.
 type pools struct {
-	decoders sync.Pool // of *wire.Decoder
-	requests sync.Pool // of *requestMemory
-	answers  sync.Pool // of *Answer
+	decoders pool.Of[wire.Decoder]
+	requests pool.Of[requestMemory]
 	bodies   memory.Bodies
-	hits     hitMemory
 }
 
 // The bounds of what is kept.
 const (
-	maxKeptTasks   = 1 << 14 // of a request, some 6 MB
-	maxKeptItems   = 1 << 17 // of a request, 3 MB with their spans
-	maxKeptHits    = 1 << 14 // of a result, some 1.3 MB
-	maxKeptAnswers = 1 << 20 // hits of all answers, 24 MB
+	maxKeptTasks = 1 << 14 // of a request, some 6 MB
+	maxKeptItems = 1 << 17 // of a request, 3 MB with their spans
 )
 
 // requestMemory is the memory of a request: its tasks, and the items and spans of their plans.
@@ -42,10 +36,7 @@ type requestMemory struct {
 
 // request gives a request n tasks, and memory for plans of so many conditions.
 func (m *pools) request(r *Request, n, conditions int) {
-	own, _ := m.requests.Get().(*requestMemory)
-	if own == nil {
-		own = new(requestMemory)
-	}
+	own := m.requests.Get()
 	if cap(own.tasks) < n {
 		own.tasks = make([]task, n)
 	}
@@ -55,9 +46,11 @@ func (m *pools) request(r *Request, n, conditions int) {
 	r.memory, r.tasks, r.conditions = own, own.tasks[:n], conditions
 }
 
-// query gives memory for the n conditions that follow the first ones: an item and a span each, since most have no more.
-func (own *requestMemory) query(first, n int) (items []postings.Item, spans []postings.Span) {
-	return own.items[:cap(own.items)][first : first : first+n], own.spans[:cap(own.spans)][first : first : first+n]
+// query is an empty one for the n conditions that follow the first ones: with room for an item and a span each, since most have no more.
+func (own *requestMemory) query(first, n int) postings.MatchQuery {
+	return postings.MatchQuery{
+		Items: own.items[:cap(own.items)][first : first : first+n], Spans: own.spans[:cap(own.spans)][first : first : first+n],
+	}
 }
 
 // release takes back the memory of a request that is answered. It has no tasks any longer.
@@ -73,60 +66,8 @@ func (m *pools) release(r *Request) {
 	}
 }
 
-// decoder gives a decoder, which forget takes back.
-func (m *pools) decoder() *wire.Decoder {
-	d, _ := m.decoders.Get().(*wire.Decoder)
-	if d == nil {
-		d = new(wire.Decoder)
-	}
-	return d
-}
-
+// forget takes back one of the decoders.
 func (m *pools) forget(d *wire.Decoder) {
 	d.Forget()
 	m.decoders.Put(d)
-}
-
-// hitMemory is memory for the engine's hits.
-type hitMemory struct {
-	mu     sync.Mutex
-	spares [][]gpuexec.Hit
-	hits   int // that they have room for
-}
-
-// give puts spares where answers have no memory of their own.
-func (m *hitMemory) give(answers []gpuexec.Answer) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i := range answers {
-		last := len(m.spares) - 1
-		if last < 0 {
-			return
-		}
-		if answers[i].Hits == nil {
-			answers[i].Hits, m.spares[last] = m.spares[last], nil
-			m.spares = m.spares[:last]
-			m.hits -= cap(answers[i].Hits)
-		}
-	}
-}
-
-// put takes the hits of tasks.
-func (m *hitMemory) put(tasks []task) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i := range tasks {
-		hits := tasks[i].answer.Hits
-		tasks[i].answer.Hits = nil
-		if n := cap(hits); n > 0 && m.hits+n <= maxKeptAnswers {
-			m.spares, m.hits = append(m.spares, hits[:0]), m.hits+n
-		}
-	}
-}
-
-// drop forgets all of it.
-func (m *hitMemory) drop() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.spares, m.hits = nil, 0
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -22,7 +23,7 @@ func payloadIndex(t testing.TB) *index.Index {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.NewBuilder(spec, []schema.AttributeSpec{{Name: "c", Type: schema.Text}}, index.BuilderOptions{})
+	b, err := index.Builtin().NewBuilder(spec, []schema.AttributeSpec{{Name: "c", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,20 +51,23 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	keyed := payloadIndex(t)
 	defer keyed.Close()
-	plain, err := index.Open(rowsFile(t, "plain", 100))
+	plain, err := index.Open(testkit.RowsFile(t, "plain", 100))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer plain.Close()
-	now := time.Now()
-	var pipelines [2]Pipeline // the first one's memory is used again, and of both indexes, which a pipeline's is not
-	used := &pipelines[0].memory
-	for round := range 300 {
-		x := []*index.Index{keyed, plain}[random.IntN(2)]
+	arrived := time.Now().Add(time.Hour) // so that no time has passed, in any answer
+	translator := func(x *index.Index) *translate.Translator {
 		e, err := translate.New("x", x, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
+		return e
+	}
+	var pipelines [2]Pipeline // the first one's memory is used again, and of both indexes, which a pipeline's is not
+	used := map[*index.Index]*translate.Translator{keyed: translator(keyed), plain: translator(plain)}
+	for round := range 300 {
+		x := []*index.Index{keyed, plain}[random.IntN(2)]
 		hits := make([][]gpuexec.Hit, 1+random.IntN(20))
 		payload := random.IntN(2) == 0
 		for i := range hits {
@@ -79,24 +83,25 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 		pipelines[1].memory = pools{}
 		for i := range pipelines {
 			m := &pipelines[i].memory
-			r := &Request{pipeline: &pipelines[i], batch: true, codec: wire.MessagePack, arrived: now}
+			r := &Request{pipeline: &pipelines[i], batch: true, codec: wire.MessagePack, Message: Message{Arrived: arrived}}
 			m.request(r, len(hits), 3*len(hits))
 			if !reflect.DeepEqual(r.tasks, make([]task, len(hits))) {
 				t.Fatalf("seed %d, round %d: tasks are not empty: %+v", seed, round, r.tasks)
 			}
 			for j := range r.tasks {
-				items, spans := r.memory.query(3*j, 3)
-				if len(items) != 0 || cap(items) != 3 || cap(spans) != 3 {
-					t.Fatalf("seed %d, round %d: room for %d items and %d spans", seed, round, cap(items), cap(spans))
+				q := r.memory.query(3*j, 3)
+				if len(q.Items) != 0 || cap(q.Items) != 3 || cap(q.Spans) != 3 {
+					t.Fatalf("seed %d, round %d: room for %d items and %d spans", seed, round, cap(q.Items), cap(q.Spans))
 				}
-				r.tasks[j].payload = payload
-				r.tasks[j].answer.Hits = append([]gpuexec.Hit(nil), hits[j]...)
+				r.tasks[j].Payload = payload
+				r.tasks[j].Answer.Hits = append([]gpuexec.Hit(nil), hits[j]...)
 			}
 			p := &pipelines[i]
-			p.index, p.translator = x, e
+			if p.index, p.translator = x, used[x]; i > 0 {
+				p.translator = translator(x)
+			}
 			answer := r.Answer(nil, 1<<20)
-			answer.now = now
-			part := wire.AppendPart(m.bodies.Make(answer.RoughSize(0, 1<<20)), wire.MessagePack, answer.Results, 0, 1<<20)
+			part := wire.AppendPart(m.bodies.Make(answer.RoughSize(wire.Position{}, 1<<20)), wire.MessagePack, answer.Results, wire.Position{}, 1<<20)
 			answer.Encoded()
 			bodies[i] = bytes.Clone(part.Body)
 			m.bodies.Keep(part.Body)
@@ -107,15 +112,10 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 		}
 	}
 	answers := make([]gpuexec.Answer, 1000)
-	used.hits.give(answers)
-	given := 0
+	used[keyed].Room(answers)
 	for i := range answers {
 		if len(answers[i].Hits) != 0 {
 			t.Fatalf("answer %d has hits: %v", i, answers[i].Hits)
 		}
-		given += cap(answers[i].Hits)
-	}
-	if given == 0 || used.hits.hits < 0 || len(used.hits.spares) == 0 != (used.hits.hits == 0) {
-		t.Errorf("gave room for %d hits, %d are left in %d", given, used.hits.hits, len(used.hits.spares))
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/geniemq/geniemq/internal/bell"
+	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -40,15 +42,8 @@ func NewProber(p *Pipeline, answered bool) *Prober {
 
 // Run probes until ctx ends, which must be before the pipeline is drained.
 func (p *Prober) Run(ctx context.Context) {
-	ticker := time.NewTicker(probeInterval)
-	defer ticker.Stop()
-	for {
+	for ok := true; ok; ok = bell.Sleep(ctx, probeInterval) {
 		p.probe(ctx)
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 
@@ -57,8 +52,8 @@ func (p *Prober) probe(ctx context.Context) {
 	if p.pipe.InDoubt() || !p.pending.CompareAndSwap(false, true) {
 		return
 	}
-	r := &Request{pipeline: p.pipe, origin: p, probe: true, arrived: time.Now(), lane: &p.pipe.direct, queries: 1, epoch: p.pipe.index.Epoch()}
-	r.tasks = []task{{request: r, plan: p.pipe.probe, cost: p.cost}}
+	r := &Request{pipeline: p.pipe, origin: p, probe: true, Message: Message{Arrived: time.Now()}, lane: &p.pipe.direct, queries: 1, epoch: p.pipe.index.Epoch()}
+	r.tasks = []task{{request: r, Query: translate.Query{Plan: p.pipe.probe}, cost: p.cost}}
 	r.open.Store(1)
 	select {
 	case p.pipe.direct.ready <- r:
@@ -97,8 +92,8 @@ func (p *Prober) Respond(r *Request) {
 	switch {
 	case t.failure != nil:
 		p.done(fmt.Errorf("the probe query failed: %w", t.failure))
-	case t.refusal != nil:
-		p.done(fmt.Errorf("the probe query failed: %w", t.refusal))
+	case t.Err != nil:
+		p.done(fmt.Errorf("the probe query failed: %w", t.Err))
 	default:
 		p.done(nil)
 	}

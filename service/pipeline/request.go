@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -24,15 +26,9 @@ import (
 // The request never owns the message itself: that is its origin's, which answers and settles it. This way the
 // acknowledgement travels with the payload and no stage knows what it looks like.
 type Request struct {
+	Message  // without its Body, once that is decoded
 	pipeline *Pipeline
 	origin   Origin
-	// arrived is the time from which timeouts and total times count: when the stream stored the message (see clock), or
-	// when a direct one came in.
-	arrived time.Time
-	id      string // of its only query when the body gives none, and of the message that is refused as a whole
-
-	contentType, protocol string
-	body                  []byte // until decoded
 
 	alone bool        // it is run while nothing else is
 	probe bool        // the service asks itself
@@ -58,38 +54,30 @@ type Request struct {
 	reserved   int64          // of the lane's memory
 }
 
-// task is one query of a request.
+// task is one query of a request. With its Err it is not run, or its answer is that.
 type task struct {
+	translate.Query
 	request *Request
-	id      string
-	payload bool // the hits want their payload
-	plan    gpuexec.Plan
 	cost    int64         // of the plan, as the engine counts
 	formula time.Duration // of comparing texts (workEstimates); 0: none are
 	expires time.Time     // zero: never
 
-	// When each stage began.
-	queued  time.Time // put in front of the batcher
-	started time.Time // its batch was handed to an executor
-
-	// The outcome: one of refusal, failure and answer.
-	refusal *wire.Error // the query was not run, or its answer is an error
-	failure error       // the engine failed on it although it ran alone
-	excused bool        // but it fails on other queries too, so that this one may not be to blame
-	answer  gpuexec.Answer
-	engine  time.Duration // of its batches
 	spent   time.Duration // on comparing texts, so far
+	failure error         // the engine failed on it although it ran alone
+	excused bool          // but it fails on other queries too, so that this one may not be to blame
 }
 
 // Message is what a pipeline is told of a message. What else there is to it is its origin's.
 type Message struct {
-	// Arrived is the time from which timeouts and total times count: when the stream stored the message, or when a direct one
-	// came in.
+	// Arrived is the time from which timeouts and total times count: when the stream stored the message (see clock), or when a
+	// direct one came in.
 	Arrived time.Time
-	// ID is that of its only query when the body gives none.
+	// ID is that of its only query when the body gives none, and of the message that is refused as a whole.
 	ID string
 	// ContentType and Protocol are its headers of these names, "" where it has none.
 	ContentType, Protocol string
+	// Accept is what its sender can read of an answer.
+	Accept wire.Accept
 	// Body is the pipeline's until it is decoded.
 	Body []byte
 }
@@ -99,8 +87,8 @@ type Message struct {
 func (p *Pipeline) NewRequest(o Origin, m Message) *Request {
 	p.requests.Add(1)
 	p.outside.Add(1)
-	r := &Request{pipeline: p, origin: o, arrived: m.Arrived, id: m.ID, contentType: m.ContentType, protocol: m.Protocol, body: m.Body}
-	r.codec, _ = wire.ParseContentType(m.ContentType) // what is wrong with it is told when it is decoded
+	r := &Request{pipeline: p, origin: o, Message: m}
+	r.codec, _, _ = wire.ParseBodyType(m.ContentType) // what is wrong with it is told when it is decoded
 	r.outside.Store(true)
 	return r
 }
@@ -128,16 +116,13 @@ func (r *Request) Done() {
 	p.requests.Done()
 }
 
-// Body gives memory for an answer of so many bytes, and Sent takes it back.
-func (r *Request) Body(size int) []byte { return r.pipeline.memory.bodies.Make(size) }
-func (r *Request) Sent(body []byte)     { r.pipeline.memory.bodies.Keep(body) }
+// Memory is for an answer of so many bytes, and Sent takes it back.
+func (r *Request) Memory(size int) []byte { return r.pipeline.memory.bodies.Make(size) }
+func (r *Request) Sent(body []byte)       { r.pipeline.memory.bodies.Keep(body) }
 
 // Index is the index's name, and Version that of what the request is searched in.
-func (r *Request) Index() string   { return r.pipeline.name }
-func (r *Request) Version() string { return r.pipeline.version }
-
-// Arrived is the message's.
-func (r *Request) Arrived() time.Time { return r.arrived }
+func (r *Request) Index() string   { return r.pipeline.translator.Name }
+func (r *Request) Version() string { return r.pipeline.translator.Version }
 
 // Codec is that of the message and so of its answer.
 func (r *Request) Codec() wire.ContentType { return r.codec }
@@ -178,9 +163,9 @@ func (r *Request) Sharing(work func()) {
 func (r *Request) OnlyID(reason *wire.Error) string {
 	switch {
 	case len(r.tasks) == 1 && !r.batch:
-		return r.tasks[0].id
+		return r.tasks[0].ID
 	case reason != nil:
-		return r.id
+		return r.ID
 	}
 	return ""
 }
@@ -194,16 +179,25 @@ type Outcome struct {
 	Queue, Batch, Engine, Verify time.Duration
 }
 
+// Answer begins the answer to a request, or the one that tells the reason why there is none. most is how many bytes a message of
+// it may have. The caller calls its Encoded then.
+func (r *Request) Answer(reason *wire.Error, most int) *translate.Answer {
+	return r.pipeline.translator.Answer(translate.Message{
+		ID: r.OnlyID(reason), Codec: r.codec, Batch: r.batch, Parts: r.Accept.Parts, Arrived: r.Arrived, Reason: reason, Engine: r.pipeline.form,
+		Len: len(r.tasks), Query: func(i int) *translate.Query { return &r.tasks[i].Query },
+	}, most)
+}
+
 // Len is how many queries the message has, 0 when it could not be decoded.
 func (r *Request) Len() int { return len(r.tasks) }
 
 // Outcome is what became of the i-th query.
 func (r *Request) Outcome(i int) Outcome {
 	t := &r.tasks[i]
-	o := Outcome{Err: t.err(), Ran: !t.started.IsZero()}
+	o := Outcome{Err: t.Err, Ran: !t.Started.IsZero()}
 	if o.Ran {
-		o.Queue, o.Batch = max(0, t.queued.Sub(r.arrived)), t.started.Sub(t.queued)
-		o.Engine, o.Verify = t.engine, t.answer.Rescoring
+		o.Queue, o.Batch = max(0, t.Queued.Sub(r.Arrived)), t.Started.Sub(t.Queued)
+		o.Engine, o.Verify = t.Engine, t.Answer.Rescoring
 	}
 	return o
 }
@@ -211,7 +205,7 @@ func (r *Request) Outcome(i int) Outcome {
 // OnlyErr is the error that the answer as a whole is: the reason why the message is refused, or that of its only query.
 func (r *Request) OnlyErr(reason *wire.Error) *wire.Error {
 	if reason == nil && len(r.tasks) == 1 && !r.batch {
-		return r.tasks[0].err()
+		return r.tasks[0].Err
 	}
 	return reason
 }
@@ -250,19 +244,23 @@ type Origin interface {
 	Abandon(r *Request)
 }
 
-// err is the error that a task is answered with, or nil.
-func (t *task) err() *wire.Error {
-	if t.failure != nil {
-		return errEngineFailed
+// begin takes notice that a task is not waiting to be begun any longer.
+func (t *task) begin(now time.Time) {
+	if t.Started.IsZero() {
+		t.Started = now
+		t.request.origin.Leave(1)
 	}
-	return t.refusal
 }
 
-var errEngineFailed = wire.Errorf(wire.Internal, "the engine failed on this query; the log of the service says how")
+// fail says that the engine failed on a task.
+func (t *task) fail(err error) {
+	t.failure = err
+	t.Err = wire.Errorf(wire.Internal, "the engine failed on this query; the log of the service says how")
+}
 
 // complete counts a task off and hands its request on when it was the last.
 func (p *Pipeline) complete(t *task) {
-	t.plan = gpuexec.Plan{} // its memory is not needed any longer
+	t.Plan, t.Match = gpuexec.Plan{}, postings.MatchQuery{} // their memory is not needed any longer
 	if r := t.request; r.open.Add(-1) == 0 {
 		r.lane.finished <- r
 	}

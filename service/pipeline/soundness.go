@@ -59,12 +59,7 @@ func (p *Pipeline) read(r *Request, work func()) (err error) {
 func (p *Pipeline) InDoubt() bool { return p.index.Epoch() == 0 }
 
 // NoteDoubt makes the watch look now.
-func (p *Pipeline) NoteDoubt() {
-	select {
-	case p.doubts <- struct{}{}:
-	default:
-	}
-}
+func (p *Pipeline) NoteDoubt() { p.doubts.Ring() }
 
 // FileFault says why the file cannot be answered from, or nil.
 func (p *Pipeline) FileFault() error {

@@ -10,6 +10,7 @@ import (
 	"github.com/geniemq/geniemq/batcher"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/internal/bell"
 	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/translate"
 )
@@ -41,14 +42,14 @@ func New(x *index.Index, enc *translate.Translator, searcher gpuexec.Searcher, o
 	backlog := (backlogBatches + executors) * opts.BatchSize
 	burst := min(maxBurst, opts.BatchSize)
 	p := &Pipeline{
-		name: enc.Name, version: x.Version(), index: x, translator: enc, searcher: searcher, probe: translate.Probe(x), options: opts, metrics: m, log: log,
+		index: x, translator: enc, searcher: searcher, probe: translate.Probe(x), options: opts, metrics: m, log: log, form: capacity.Form,
 		stored:  newLane(burst, burst, backlog+heldRequests),
 		direct:  newLane(opts.DirectQueue, burst, executors),
 		lone:    newLane(0, 0, 1),
-		look:    make(chan struct{}, 1),
+		look:    bell.New(),
 		idle:    make(chan struct{}, executors),
 		batches: make(chan batcher.Batch[*task], executors),
-		doubts:  make(chan struct{}, 1),
+		doubts:  bell.New(),
 	}
 	p.batchMemory = opts.Budget.Batches.Holder()
 	if capacity.OnHost {
@@ -72,8 +73,17 @@ func New(x *index.Index, enc *translate.Translator, searcher gpuexec.Searcher, o
 		close(p.stored.finished)
 		close(p.direct.finished)
 	})
-	p.start(opts.Workers, p.respondStored, nil)
-	p.start(opts.Workers, p.respondDirect, nil)
+	p.start(opts.Workers, func() {
+		for r := range p.stored.finished {
+			r.Reading(r.answer)
+			p.answered(r) // its queries count as answered when the producer has taken the answer
+		}
+	}, nil)
+	p.start(opts.Workers, func() {
+		for r := range p.direct.finished {
+			r.Reading(func() { r.Sharing(r.answer) })
+		}
+	}, nil)
 	return p
 }
 
@@ -97,12 +107,12 @@ func (p *Pipeline) start(n int, stage func(), end func()) {
 // Give puts a stored request into the pipeline, and waits for room. It is false, and the request is done, when ctx ends before.
 func (p *Pipeline) Give(ctx context.Context, r *Request) bool {
 	defer r.entered()
-	p.enter()
+	p.entered.Add(1)
 	select {
 	case p.stored.in <- r:
 		return true
 	case <-ctx.Done():
-		p.pass()
+		p.passed.Add(1)
 		r.Done()
 		return false
 	}
@@ -111,17 +121,17 @@ func (p *Pipeline) Give(ctx context.Context, r *Request) bool {
 // Offer puts a direct request into the pipeline if there is room.
 func (p *Pipeline) Offer(r *Request) bool {
 	defer r.entered()
-	size := int64(len(r.body)) // until it is decoded
+	size := int64(len(r.Body)) // until it is decoded
 	if !p.direct.memory.Try(size) {
 		return false
 	}
 	r.lane, r.reserved = &p.direct, size
-	p.enter()
+	p.entered.Add(1)
 	select {
 	case p.direct.in <- r:
 		return true
 	default:
-		p.pass()
+		p.passed.Add(1)
 		r.lane.memory.Give(size)
 		r.reserved = 0
 		return false
@@ -137,19 +147,4 @@ func (p *Pipeline) Drain() {
 	p.ended.Wait()
 	p.requests.Wait() // parts of answers are encoded when those before them are out
 	p.abort()         // frees the context
-}
-
-// respondStored answers stored requests. Their queries count as answered when the producer has taken the answer.
-func (p *Pipeline) respondStored() {
-	for r := range p.stored.finished {
-		r.Reading(r.answer)
-		p.answered(r)
-	}
-}
-
-// respondDirect answers direct requests.
-func (p *Pipeline) respondDirect() {
-	for r := range p.direct.finished {
-		r.Reading(func() { r.Sharing(r.answer) })
-	}
 }

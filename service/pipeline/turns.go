@@ -164,27 +164,19 @@ func (b *turns) next() (tasks []*task, places []*turn, ok bool) {
 			}
 		}
 		b.mu.Unlock()
-		b.begin(late)
-		b.begin(tasks)
+		now := time.Now()
+		for _, some := range [][]*task{late, tasks, back} {
+			for _, t := range some {
+				t.begin(now)
+			}
+		}
 		for _, t := range late {
-			t.refusal = expired()
+			t.Err = expired()
 			b.complete(t)
 		}
-		b.begin(back)
 		b.abandon(back)
 		if len(tasks) > 0 {
 			return tasks, places, true
-		}
-	}
-}
-
-// begin takes notice that tasks are not waiting to be begun any longer.
-func (b *turns) begin(tasks []*task) {
-	now := time.Now()
-	for _, t := range tasks {
-		if t.started.IsZero() {
-			t.started = now
-			t.request.origin.Leave(1)
 		}
 	}
 }
@@ -302,22 +294,6 @@ func (b *turns) end() {
 	b.mu.Unlock()
 }
 
-// waiting reports whether there are tasks.
-func (b *turns) waiting() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.ring) > 0
-}
-
-// hurry says until when the process lives, and which part of the cores there is: messages that cannot be answered until then are
-// given back now, and not then.
-func (b *turns) hurry(deadline time.Time, part float64) {
-	b.mu.Lock()
-	b.deadline, b.part = deadline, part
-	b.changed.Signal()
-	b.mu.Unlock()
-}
-
 // hopeless removes the tasks of messages that will not be answered before the deadline: what takes least is kept first.
 func (b *turns) hopeless(now time.Time) (back []*task) {
 	if b.deadline.IsZero() || len(b.ring) == 0 {
@@ -354,7 +330,7 @@ func (p *Pipeline) hold(r *Request) {
 	p.storedOpen.Add(int64(-r.queries))
 	p.heldQueries.Add(int64(r.queries))
 	p.heldRequests.Add(1)
-	p.wakeDispatcher()
+	p.look.Ring()
 }
 
 // full says whether no more stored requests are to be let in.
@@ -370,7 +346,7 @@ func (p *Pipeline) answered(r *Request) {
 	} else {
 		p.storedOpen.Add(int64(-r.queries))
 	}
-	p.wakeDispatcher()
+	p.look.Ring()
 }
 
 func expired() *wire.Error {

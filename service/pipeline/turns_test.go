@@ -10,6 +10,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -24,7 +25,7 @@ func (o *plainOrigin) Abandon(*Request)             {}
 
 // idleTurns gives turns of two cores to nobody.
 func idleTurns(t *testing.T) *turns {
-	ix, err := index.Open(rowsFile(t, "rows", 10))
+	ix, err := index.Open(testkit.RowsFile(t, "rows", 10))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func waitingRequest(b *turns, n int, work time.Duration) *Request {
 	var tasks []*task
 	for i := range r.tasks {
 		r.tasks[i] = task{request: r, formula: work, cost: 1}
-		r.tasks[i].plan.Rescore = &verify.Nearest{}
+		r.tasks[i].Plan.Rescore = &verify.Nearest{}
 		tasks = append(tasks, &r.tasks[i])
 	}
 	b.add(r, tasks)
@@ -115,7 +116,7 @@ func TestTurnsEndEarly(t *testing.T) {
 	b := idleTurns(t)
 	short, long := waitingRequest(b, 10, 100*time.Millisecond), waitingRequest(b, 1000, time.Second)
 	middle := waitingRequest(b, 10, 900*time.Millisecond)
-	b.hurry(time.Now().Add(10*time.Second), 1)
+	b.Hurry(time.Now().Add(10*time.Second), 1)
 	tasks, _, ok := b.next()
 	if !ok || len(tasks) == 0 || tasks[0].request != short {
 		t.Fatalf("%d tasks", len(tasks))
@@ -143,8 +144,8 @@ func TestTurnsExpire(t *testing.T) {
 	r.turn.expect([]*task{&r.tasks[0]})
 	b.mu.Unlock()
 	tasks, _, _ := b.next()
-	if len(tasks) != 1 || tasks[0].request != other || r.tasks[0].refusal == nil || r.tasks[0].refusal.Code != wire.DeadlineExceeded {
-		t.Errorf("%d tasks, refusal %v", len(tasks), r.tasks[0].refusal)
+	if len(tasks) != 1 || tasks[0].request != other || r.tasks[0].Err == nil || r.tasks[0].Err.Code != wire.DeadlineExceeded {
+		t.Errorf("%d tasks, refusal %v", len(tasks), r.tasks[0].Err)
 	}
 }
 
@@ -160,8 +161,8 @@ func TestEstimatesLearn(t *testing.T) {
 	e := newWorkEstimates()
 	of := func(certify bool) *task {
 		own := &task{}
-		own.plan = gpuexec.Plan{K: 80, Certify: certify, Rescore: &verify.Nearest{Texts: fewTexts{}, Text: []rune("ten letter"), K: 10}}
-		own.formula = e.formula(&own.plan)
+		own.Plan = gpuexec.Plan{K: 80, Certify: certify, Rescore: &verify.Nearest{Texts: fewTexts{}, Text: []rune("ten letter"), K: 10}}
+		own.formula = e.formula(&own.Plan)
 		return own
 	}
 	before := e.of([]*task{of(false)})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index/distance"
 )
 
 // workEstimates say in advance how long comparing texts will take for a query, in time of one core. A formula, which knows of the
@@ -13,40 +14,49 @@ import (
 // a correction of their own.
 type workEstimates struct {
 	mu     sync.Mutex
-	factor [2]float64 // with certify; without
+	factor [classes]float64
 }
 
-func newWorkEstimates() *workEstimates { return &workEstimates{factor: [2]float64{1, 1}} }
+func newWorkEstimates() *workEstimates { return &workEstimates{factor: [classes]float64{1, 1, 1}} }
 
-// formula is the estimate without correction; 0 without rescoring.
+// formula is the estimate without correction; 0 where only matches are counted.
 func (e *workEstimates) formula(p *gpuexec.Plan) time.Duration {
+	if near, ok := p.Query.(*distance.Query); ok {
+		return near.Work()
+	}
 	if p.Rescore == nil {
 		return 0
 	}
 	return p.Rescore.Work(p.Candidates())
 }
 
+// classes of queries have a correction each: with certify, without, and searches by distance.
+const classes = 3
+
 func class(p *gpuexec.Plan) int {
-	if p.Certify {
+	switch {
+	case p.Certify:
 		return 0
+	case p.Rescore == nil:
+		return 2
 	}
 	return 1
 }
 
 // of estimates what is left to do for tasks.
 func (e *workEstimates) of(tasks []*task) (work time.Duration) {
-	var formulas [2]time.Duration
+	var formulas [classes]time.Duration
 	for _, t := range tasks {
 		if t.formula == 0 {
 			continue
 		}
-		if u := t.plan.Unfinished; u != nil && u.Left() > 0 {
+		if u := t.Plan.Unfinished; u != nil && u.Left() > 0 {
 			work += u.Left()
 		} else {
-			formulas[class(&t.plan)] += t.formula
+			formulas[class(&t.Plan)] += t.formula
 		}
 	}
-	if formulas == [2]time.Duration{} {
+	if formulas == [classes]time.Duration{} {
 		return work
 	}
 	e.mu.Lock()
@@ -59,14 +69,14 @@ func (e *workEstimates) of(tasks []*task) (work time.Duration) {
 
 // seen is what some tasks took.
 type seen struct {
-	tasks          [2]int
-	formula, spent [2]time.Duration
+	tasks          [classes]int
+	formula, spent [classes]time.Duration
 }
 
 // add takes notice of a task that is done, or has taken longer than was expected.
 func (s *seen) add(t *task) {
 	if t.formula > 0 && t.spent > 0 {
-		i := class(&t.plan)
+		i := class(&t.Plan)
 		s.tasks[i]++
 		s.formula[i] += t.formula
 		s.spent[i] += t.spent

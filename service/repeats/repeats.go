@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/geniemq/geniemq/internal/bell"
 )
 
 const (
@@ -52,16 +54,9 @@ func (r *Limiter) Logger(log *slog.Logger) *slog.Logger {
 
 // Run logs the counts every interval, and a last time when ctx ends.
 func (r *Limiter) Run(ctx context.Context) {
-	ticker := time.NewTicker(r.interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			r.flush()
-		case <-ctx.Done():
-			r.flush()
-			return
-		}
+	for ok := true; ok; {
+		ok = bell.Sleep(ctx, r.interval)
+		r.flush()
 	}
 }
 

@@ -25,14 +25,14 @@ func TestLoneRunThatWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := consumer.EnsureStreams(ctx, js, subjects, consumer.StreamLimits{}); err != nil {
+	if _, err := consumer.EnsureStreams(ctx, js, subjects); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := js.Publish(ctx, "genie.query.other", nil); err != nil {
 		t.Fatal(err)
 	}
 	m := pulledMessage(t, js)
-	other := func() *consumer.Record { return consumer.NewSuspects(js, subjects, consumer.StreamLimits{}).Of(m) }
+	other := func() *consumer.Record { return consumer.NewSuspects(js, subjects).Of(m) }
 	lost := func(want int) {
 		t.Helper()
 		r := other()
@@ -40,7 +40,7 @@ func TestLoneRunThatWaits(t *testing.T) {
 			t.Errorf("%d lone runs are on record (%v), want %d", r.Lost(), err, want)
 		}
 	}
-	all := New(new(exclusion.Lock), consumer.NewSuspects(js, subjects, consumer.StreamLimits{}), slog.New(slog.DiscardHandler))
+	all := New(new(exclusion.Lock), consumer.NewSuspects(js, subjects), slog.New(slog.DiscardHandler))
 	l := &Run{exclusion: all.exclusion, record: all.records.Of(m), log: all.log}
 	l.enter = func() bool { return all.enter(ctx, l) }
 	if !l.enter() {

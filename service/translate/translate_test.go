@@ -54,7 +54,7 @@ func TestConverterIsUsedAgain(t *testing.T) {
 				}
 			}
 		}
-		if got := c.convert(from); len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
+		if got := c.request(&wire.Query{Items: from}).Conditions; len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
 			t.Fatalf("seed %d, round %d:\n got %+v\nwant %+v", seed, round, got, want)
 		}
 	}

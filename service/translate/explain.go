@@ -1,0 +1,221 @@
+package translate
+
+import (
+	"encoding/json"
+
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/postings/single"
+	"github.com/geniemq/geniemq/index/schema"
+)
+
+// Bounds of an explanation, which is for people: what is beyond is counted.
+const (
+	maxExplainedItems  = 64
+	maxExplainedHits   = 20
+	maxExplainedSpans  = 1024 // of all items together
+	maxExplainedValues = 8    // of an item
+	maxListed          = 4096 // keywords whose lists are added up
+	maxName            = 80   // bytes of a name or value
+	// explainedBytes is what an explanation takes at most, encoded.
+	explainedBytes = 64 << 10
+)
+
+// Explanation is what an answer came from. Its fields are for people and may change.
+type Explanation struct {
+	Items     []ExplainedItem `json:"items,omitempty"`
+	ItemsMore int             `json:"items_more,omitempty"`
+	// Presences are what counts for a value that is there or missing.
+	Presences []ExplainedPresence `json:"presences,omitempty"`
+	Unknown   []UnknownValue      `json:"unknown,omitempty"`
+	Filter    []ExplainedPart     `json:"filter,omitempty"`
+	Order     string              `json:"order"`
+	Hits      []ExplainedHit      `json:"hits,omitempty"`
+	HitsMore  int                 `json:"hits_more,omitempty"`
+	Engine    string              `json:"engine,omitempty"`
+	Postings  uint64              `json:"postings"` // that were counted
+	Entries   uint64              `json:"entries"`  // that were candidates of some part of the work
+	Rescoring int64               `json:"rescoring_us,omitempty"`
+	// Distance is of searches by distance, which count no postings.
+	Distance *ExplainedDistance `json:"distance,omitempty"`
+}
+
+// ExplainedDistance is what a search by distance did.
+type ExplainedDistance struct {
+	Column    string   `json:"column"`
+	Metric    string   `json:"metric"`
+	Method    string   `json:"method"`    // that was taken
+	Methods   []string `json:"methods"`   // that the column has
+	Distances uint64   `json:"distances"` // that were computed
+	Blocks    uint64   `json:"blocks"`    // of objects that were looked at
+	Objects   uint32   `json:"objects"`   // of the index
+	// Why the method was taken, and what the ways to answer were expected to take a core, in microseconds; Took is what this one did.
+	Why  string         `json:"why,omitempty"`
+	Took float64        `json:"took_us"`
+	Ways []ExplainedWay `json:"ways,omitempty"`
+}
+
+// ExplainedWay is a way to answer a search by distance.
+type ExplainedWay struct {
+	Method    string  `json:"method"`
+	Predicted float64 `json:"predicted_us"`
+	Factor    float64 `json:"factor"` // that such queries took longer lately than was expected
+	Exact     bool    `json:"exact"`
+}
+
+// ExplainedItem is an item of the query.
+type ExplainedItem struct {
+	Column   string   `json:"column"`
+	Weight   uint32   `json:"weight"`
+	Keywords uint64   `json:"keywords"`
+	Values   []string `json:"values,omitempty"` // the first ones
+	Objects  uint64   `json:"objects"`          // in their lists
+	AtLeast  bool     `json:"at_least,omitempty"`
+	By       string   `json:"by,omitempty"` // bucket: values of the same bucket are one
+}
+
+// ExplainedPresence is a condition that counts for a value that is there or missing.
+type ExplainedPresence struct {
+	Column  string `json:"column"`
+	Weight  uint32 `json:"weight"`
+	Missing bool   `json:"missing"`
+}
+
+// UnknownValue is a value that no object has.
+type UnknownValue struct {
+	Column  string `json:"column"`
+	Value   string `json:"value"`
+	Nearest string `json:"nearest,omitempty"`
+}
+
+// ExplainedPart is a condition of filter or exclude.
+type ExplainedPart struct {
+	Columns  []string `json:"columns"`
+	Excluded bool     `json:"excluded,omitempty"`
+	// By is what decided: keyword; bucket, of numbers whose edge buckets were not needed; value, of such where stored values were looked at.
+	By string `json:"by"`
+}
+
+// ExplainedHit says what counted.
+type ExplainedHit struct {
+	ID    uint32   `json:"id"`
+	Count uint32   `json:"count"`
+	Items []Counts `json:"items,omitempty"`
+	// Presences are those that counted, by their positions.
+	Presences []int `json:"presences,omitempty"`
+}
+
+// Counts is an item, by its position, how many of its keywords a hit has, and what they counted.
+type Counts struct {
+	Item  int    `json:"item"`
+	Times uint32 `json:"times"`
+	Count uint64 `json:"count"`
+}
+
+// explain makes the explanation of an answer.
+func (e *Translator) explain(q *Query, engine string) json.RawMessage {
+	m, a := q.More, &q.Answer
+	x := Explanation{
+		Unknown: m.unknown, Filter: e.explainFilter(&m.query), Order: "count", Engine: engine, Postings: a.Units, Entries: a.Candidates,
+		Rescoring: a.Rescoring.Microseconds(),
+	}
+	if a.Scored {
+		x.Order = "distance"
+		if m.similarity {
+			x.Order = "score"
+		}
+	}
+	if m.near != nil {
+		x.Distance, x.Postings = m.explainDistance(a), 0
+	}
+	items, spans := m.query.Items, uint32(0)
+	for i, item := range items {
+		if spans += item.Count; i == maxExplainedItems || spans > maxExplainedSpans {
+			items = items[:i]
+			break
+		}
+		x.Items = append(x.Items, e.explainItem(&m.query, item))
+	}
+	x.ItemsMore = len(m.query.Items) - len(items)
+	for _, p := range m.query.Presences {
+		x.Presences = append(x.Presences, ExplainedPresence{clipped(e.queries.ColumnOf(int(p.Attr))), p.Weight, p.Missing})
+	}
+	counter := single.Counter{Lists: e.index.Lists, Query: &m.query}
+	for i, hit := range a.Hits {
+		if i == maxExplainedHits {
+			x.HitsMore = len(a.Hits) - i
+			break
+		}
+		one := ExplainedHit{ID: hit.ID, Count: hit.Count}
+		for j, item := range items {
+			if n := counter.Times(item, hit.ID); n > 0 {
+				one.Items = append(one.Items, Counts{j, n, uint64(n) * uint64(item.Weight)})
+			}
+		}
+		for j, p := range m.query.Presences {
+			if counter.Holds(p, hit.ID) {
+				one.Presences = append(one.Presences, j)
+			}
+		}
+		x.Hits = append(x.Hits, one)
+	}
+	text, err := json.Marshal(&x)
+	if err != nil || len(text) > explainedBytes {
+		return json.RawMessage(`{"order":"` + x.Order + `"}`) // a name of a megabyte
+	}
+	return text
+}
+
+// explainItem explains an item.
+func (e *Translator) explainItem(m *postings.MatchQuery, item postings.Item) ExplainedItem {
+	attr := int(item.Attr)
+	x := ExplainedItem{Column: clipped(e.queries.ColumnOf(attr)), Weight: item.Weight}
+	if a := e.index.Attribute(attr); a.Type == schema.Number && !a.Exact {
+		x.By = "bucket"
+	}
+	for _, s := range m.ItemSpans(item) {
+		x.Keywords += uint64(s.Hi - s.Lo)
+		for keyword := s.Lo; keyword < s.Hi; keyword++ {
+			if len(x.Values) < maxExplainedValues {
+				x.Values = append(x.Values, clipped(e.index.KeywordName(attr, keyword)))
+			}
+			if keyword-s.Lo == maxListed {
+				x.AtLeast = true
+				break
+			}
+			x.Objects += uint64(e.index.Frequency(attr, keyword))
+		}
+	}
+	return x
+}
+
+// explainFilter explains the filter of a query.
+func (e *Translator) explainFilter(m *postings.MatchQuery) []ExplainedPart {
+	if m.Filter == nil {
+		return nil
+	}
+	var parts []ExplainedPart
+	for _, g := range m.Filter.Groups[:min(len(m.Filter.Groups), maxExplainedItems)] {
+		part := ExplainedPart{Excluded: g.Negated, By: "keyword"}
+		clauses := m.Filter.GroupClauses(g)
+		for _, c := range clauses[:min(len(clauses), maxExplainedItems)] {
+			part.Columns = append(part.Columns, clipped(e.queries.ColumnOf(int(c.Attr))))
+			a := e.index.Attribute(int(c.Attr))
+			switch {
+			case c.Edges.Count > 0:
+				part.By = "value"
+			case a.Type == schema.Number && !a.Exact:
+				part.By = "bucket"
+			}
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// clipped is the beginning of a long name.
+func clipped(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	return name[:maxName] + "…"
+}

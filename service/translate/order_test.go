@@ -1,0 +1,75 @@
+package translate
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// TestOrderOfTheSchema: hits come in the schema's order unless the query says otherwise, of the schema's candidates unless the query gives others.
+func TestOrderOfTheSchema(t *testing.T) {
+	spec, err := index.Builtin().ParseSchema([]byte("name: n\nrescore: {by: bm25, column: a, candidates: 100}\ncolumns: [{name: a, type: text}, {name: c, type: category}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := index.NewObjects(spec, index.BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 50 {
+		cells := []schema.Cell{{Values: []string{fmt.Sprintf("red w%d w%d", i%7, i%5)}}, {Values: []string{fmt.Sprint(i % 3)}}}
+		if err := o.Add(&schema.Record{Cells: cells}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "n.gmq")
+	if err := o.WriteFile(t.Context(), path, nil); err != nil {
+		t.Fatal(err)
+	}
+	x, err := index.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.Close() })
+	e, err := New("n", x, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	red := []wire.Condition{{Attr: "a", Value: wire.String("red w3")}}
+	for name, c := range map[string]struct {
+		query wire.Query
+		k     int    // of the plan; 0: it is in the order of counts
+		fails string // part of the refusal
+	}{
+		"as the schema says":          {wire.Query{Row: red}, 100, ""},
+		"as text":                     {wire.Query{Text: "red"}, 100, ""},
+		"k above candidates":          {wire.Query{Row: red, K: 300}, 300, ""},
+		"own candidates":              {wire.Query{Row: red, Candidates: 60}, 60, ""},
+		"certified":                   {wire.Query{Row: red, Certify: true}, 100, ""},
+		"another measure":             {wire.Query{Row: red, Rescore: &wire.Rescore{By: "dice"}}, 80, ""},
+		"by count":                    {wire.Query{Row: red, Rescore: &wire.Rescore{By: "count"}}, 0, ""},
+		"by count of a column":        {wire.Query{Row: red, Rescore: &wire.Rescore{By: "count", Column: "a"}}, 0, "leave rescore.column out"},
+		"the column is not asked":     {wire.Query{Row: []wire.Condition{{Attr: "c", Value: wire.String("1")}}}, 0, ""},
+		"a filter alone":              {wire.Query{Filter: red}, 0, ""},
+		"an unknown measure":          {wire.Query{Row: red, Rescore: &wire.Rescore{By: "counts"}}, 0, "is no measure"},
+		"the column only in a filter": {wire.Query{Row: []wire.Condition{{Attr: "c", Value: wire.String("1")}}, Filter: red}, 0, ""},
+	} {
+		c.query.EnsureDefaults()
+		var to Query
+		e.Plan(&to, &c.query)
+		if c.fails != "" {
+			if to.Err == nil || !strings.Contains(to.Err.Message, c.fails) {
+				t.Errorf("%s: %v", name, to.Err)
+			}
+			continue
+		}
+		if to.Err != nil || (to.Plan.Rescore != nil) != (c.k > 0) || c.k > 0 && to.Plan.K != c.k || to.Plan.Certify != c.query.Certify {
+			t.Errorf("%s: %+v, %v", name, to.Plan, to.Err)
+		}
+	}
+}
