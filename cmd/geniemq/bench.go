@@ -21,6 +21,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/wire"
 )
 
 func (c *cli) benchCommand() *cobra.Command {
@@ -34,7 +35,7 @@ brute force, and prints JSON, one line per measurement. Times are medians of sev
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.benchEngineCommand(), c.benchScaleCommand(), c.benchServiceCommand())
+	cmd.AddCommand(c.benchEngineCommand(), c.benchScaleCommand(), c.benchServiceCommand(), c.benchChoiceCommand())
 	return cmd
 }
 
@@ -43,6 +44,7 @@ type measurementFlags struct {
 	workload string
 	opts     workload.Options
 	engine   config.Config
+	untried  bool
 }
 
 func (m *measurementFlags) register(cmd *cobra.Command, usual string) {
@@ -53,9 +55,17 @@ func (m *measurementFlags) register(cmd *cobra.Command, usual string) {
 	flags.IntVar(&m.opts.K, "k", 0, "hits per query; for w2 the candidates (default: the workload's own)")
 	flags.Uint64Var(&m.opts.Seed, "seed", 1, "seed of the data and the queries")
 	flags.StringVar(&m.opts.Data, "data", filepath.Join("..", "shared", "data"),
-		"folder of the real data that w2 (headlines/) and w4 (adult/) grow from")
+		"folder of the real data that w2 (headlines/), w4 (adult/) and w5sift (sift_bigann10k/) grow from")
 	flags.IntVar(&m.opts.Reach, "reach", 0, "how many buckets on either side an item of w1 or a number of w4 asks for too (default: the workload's own; negative: none)")
+	flags.Float64Var(&m.opts.Filter, "filter", 0, "share of the objects that pass each query's filter, of w6 and w6words (default: no filter)")
+	flags.BoolVar(&m.opts.IDF, "idf", false, "weigh the keywords of w3, w6, w6words and w7 by how few objects have them")
+	flags.IntVar(&m.opts.IDFScale, "idf-scale", 0, "with --idf, how finely the words of w3 weigh (default: that of columns)")
+	flags.Float64Var(&m.opts.Recall, "recall", 0, "share of the nearest neighbours that the index of w5 and w5sift is built for (default 0.95)")
+	flags.StringVar(&m.opts.Rescore, "rescore", "", "order the hits of w3, w6, w6words and w7 by a `measure`: bm25, jaccard, dice, cosine, containment (default: by count)")
+	flags.IntVar(&m.opts.Candidates, "candidates", 0, "objects that are rescored per query (default 8 for each hit)")
 	flags.StringVar(&m.opts.Cache, "cache", "", "`folder` where index files are kept and found again, by workload, objects and seed: empty it after a change to what builds them")
+	flags.StringVar(&m.opts.Method, "method", "", "how w1points is searched: scan, tree, cells, permutation (default scan)")
+	flags.BoolVar(&m.untried, "untried", false, "take what nobody has measured on a device yet, too")
 	m.engine.EnsureDefaults()
 	m.engine.EngineFlags(flags)
 }
@@ -77,6 +87,9 @@ func (m *measurementFlags) resolve(c *cli, cmd *cobra.Command) error {
 	if m.opts.K > gpuexec.MaxK {
 		return usagef("--k is at most %d", gpuexec.MaxK)
 	}
+	if err := m.opts.Check(m.workload); err != nil {
+		return usageError{err}
+	}
 	if m.opts.Reach != 0 && !slices.Contains(bench.RangeWorkloads(), m.workload) {
 		return usagef("--reach: the items of %s are no ranges; use --workload %s", m.workload, strings.Join(bench.RangeWorkloads(), " or "))
 	}
@@ -92,6 +105,7 @@ func (m *measurementFlags) open(c *cli) (gpuexec.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	opts.CUDA.Untried = m.untried
 	e, err := open.Engine(m.engine.Engine, opts)
 	if err != nil {
 		return nil, err
@@ -119,13 +133,17 @@ func (c *cli) benchEngineCommand() *cobra.Command {
 		Short: "Measure an engine on a workload",
 		Long: `Engine measures batches on an engine without broker or service around it.
 
-Workloads: w1, signatures of SIFT-like vectors (4.5 M objects x 237); w2, titles grown from real
+Workloads: w1, signatures of SIFT-like vectors (4.5 M objects x 237); w1points, these vectors by distance; w2, titles grown from real
 headlines, as sequences (5 M); w3, short documents (6.8 M x 17 words); w4, the Adult census 20 times over
-(0.98 M rows x 14) with ranges of +-50 of 1,024 buckets; w4x100, the same to 100 M rows. They need memory for
-the objects and the index: --objects makes them smaller.`,
+(0.98 M rows x 14) with ranges of +-50 of 1,024 buckets; w4x100, the same to 100 M rows; w5, clustered vectors, and
+w5sift, grown from SIFT features (1 M x 128), in the order of their distances; w6, goods with a title, a brand, a
+price, tags and a picture of 96 dimensions (5 M), which --filter passes a share of; w6words, those without pictures; w7, market baskets (5 M). They need memory for the objects
+and the index: --objects makes them smaller.`,
 		Example: `  geniemq bench engine --workload w4 --baseline 64 --scaling
   geniemq bench engine --workload w3 --objects 500000
+  geniemq bench engine --workload w6 --filter 0.05
   geniemq bench engine --workload w1 --engine cuda
+  geniemq bench engine --workload w1points --engine cuda --untried
   geniemq bench engine --workload w1 --engine cuda --devices 0,1 --device-mode capacity --callers 4`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -155,7 +173,7 @@ the objects and the index: --objects makes them smaller.`,
 	set.IntVar(&opts.Checks, "checks", 8, "answers compared with brute force")
 	set.IntVar(&opts.Baseline, "baseline", 0, "also compare one core with a flat-array scan, on this many queries")
 	set.StringVar(&limits, "limits", "", "`file` with the device's limits, as docs/benchmarks/limits.cu prints them")
-	set.StringVar(&opts.Export, "export", "", "`folder` for the vectors and answers of w1, for docs/benchmarks/knn.py")
+	set.StringVar(&opts.Export, "export", "", "`folder` for the vectors and answers of w1, w5 or w5sift, for docs/benchmarks/knn.py")
 	set.BoolVar(&opts.Scaling, "scaling", false, "also measure the CPU engine with 1, 2, 4, ... threads")
 	return cmd
 }
@@ -186,6 +204,7 @@ func (c *cli) benchServiceCommand() *cobra.Command {
 	var flags measurementFlags
 	var opts bench.ServiceOptions
 	var profile string
+	var columns bool
 	cmd := &cobra.Command{
 		Use:   "service",
 		Short: "Measure the whole service, from publish to answer",
@@ -207,6 +226,9 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 				return usageError{err}
 			}
 			opts.Config = flags.engine
+			if columns {
+				opts.HitsForm = wire.HitsColumns
+			}
 			for _, size := range opts.QueriesPerMessage {
 				if size < 1 {
 					return usagef("--messages-of takes numbers of queries from 1")
@@ -235,6 +257,7 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 	k.Usage, k.DefValue, flags.opts.K = "hits per query; for w2 the candidates (0: the workload's own)", "10", 10
 	flags.engine.NATSFlags(set)
 	set.IntSliceVar(&opts.QueriesPerMessage, "messages-of", []int{1, 256}, "queries per message, one measurement each")
+	set.BoolVar(&columns, "columns", false, "ask for hits as columns")
 	set.IntVar(&opts.Queries, "round", 20_000, "least queries per round")
 	set.DurationVar(&opts.RoundTime, "round-time", time.Second, "least time that a round lasts")
 	set.IntVar(&opts.Rounds, "rounds", 5, "rounds of service and echo worker in turns")
@@ -274,7 +297,7 @@ func (c *cli) makeWorkload(ctx context.Context, flags *measurementFlags) (*workl
 	}
 	w, err := workload.New(ctx, flags.workload, flags.opts)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: w2 and w4 grow from real data, say with --data where it lies; w1 and w3 make their own", err)
+		return nil, fmt.Errorf("%w: w2, w4 and w5sift grow from real data, say with --data where it lies; the others make their own", err)
 	}
 	return w, err
 }
@@ -293,4 +316,86 @@ func commandLine() string {
 		words = append(words, config.Redact(arg))
 	}
 	return strings.Join(words, " ")
+}
+
+// axisFlags are the flags of the other measurements that say what is a point here.
+var axisFlags = map[string]string{bench.AxisObjects: "objects", bench.AxisQueries: "queries", bench.AxisK: "k", bench.AxisDensity: "reach"}
+
+// checkPoints looks for points that an axis does not have.
+func checkPoints(workload, axis string, points []int) error {
+	least, most := slices.Min(points), slices.Max(points)
+	switch {
+	case axis == bench.AxisDensity && !slices.Contains(bench.RangeWorkloads(), workload):
+		return usagef("--axis density: the items of %s are no ranges; use --workload %s", workload, strings.Join(bench.RangeWorkloads(), " or "))
+	case axis != bench.AxisDensity && least < 1:
+		return usagef("--points takes numbers from 1")
+	case axis == bench.AxisK && most > gpuexec.MaxK:
+		return usagef("--points of axis k are at most %d", gpuexec.MaxK)
+	case axis == bench.AxisObjects && uint64(most) > store.MaxObjects:
+		return usagef("--points of axis n are at most %d: an index holds no more", uint32(store.MaxObjects))
+	case axis == bench.AxisObjects && !slices.IsSorted(points):
+		return usagef("--points of axis n must ascend: the index grows from point to point")
+	}
+	return nil
+}
+
+func (c *cli) benchScaleCommand() *cobra.Command {
+	var flags measurementFlags
+	var opts bench.EngineOptions
+	var axis string
+	var points []int
+	cmd := &cobra.Command{
+		Use:   "scale",
+		Short: "Measure how an engine's time grows",
+		Long: `Scale measures batches along an axis and prints one line per point: n, objects; q, queries in the batch;
+k, hits per query; density, the buckets either way that an item asks for (w1, w4 and w4x100). The index is built once;
+along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
+		Example: `  geniemq bench scale --workload w4 --axis q
+  geniemq bench scale --workload w3 --axis n --points 500000,1000000,2000000 --engine cuda`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := flags.resolve(c, cmd); err != nil {
+				return err
+			}
+			if opts.Runs < 0 || opts.Checks < 0 {
+				return usagef("--runs and --checks must not be negative")
+			}
+			if !slices.Contains(bench.Axes(), axis) {
+				return usagef("--axis %q is unknown: use one of %s", axis, strings.Join(bench.Axes(), ", "))
+			}
+			if flag := axisFlags[axis]; cmd.Flags().Changed(flag) {
+				return usagef("--%s does not go with --axis %s, whose points it would be: use --points", flag, axis)
+			}
+			if len(points) == 0 {
+				points = bench.ScalePoints(axis)
+			}
+			if err := checkPoints(flags.workload, axis, points); err != nil {
+				return err
+			}
+			e, err := flags.open(c)
+			if err != nil {
+				return err
+			}
+			wrong := 0
+			err = bench.Scale(cmd.Context(), flags.workload, flags.opts, e, axis, points, opts, func(r *bench.ScaleResult) error {
+				wrong += r.Mismatches
+				r.Command = commandLine()
+				return json.NewEncoder(c.out).Encode(r)
+			})
+			if err := errors.Join(err, e.Close()); err != nil {
+				return err
+			}
+			if wrong > 0 {
+				return fmt.Errorf("%d checked answers differ from brute force", wrong)
+			}
+			return nil
+		},
+	}
+	flags.register(cmd, "w4")
+	set := cmd.Flags()
+	set.StringVar(&axis, "axis", bench.AxisQueries, "axis: "+strings.Join(bench.Axes(), ", "))
+	set.IntSliceVar(&points, "points", nil, "points of the axis, ascending (default: by axis)")
+	set.IntVar(&opts.Runs, "runs", 7, "measured batches per point")
+	set.IntVar(&opts.Checks, "checks", 2, "answers per point that are compared with brute force")
+	return cmd
 }

@@ -2,25 +2,32 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
+	"github.com/geniemq/geniemq/cmd/geniemq/filled"
+	"github.com/geniemq/geniemq/cmd/geniemq/inputs"
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/filling"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/lsh"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/human"
 )
-
-// standardInput is the standard input where a file can be named.
-const standardInput = "-"
 
 // skipReports bounds how many skipped records are reported one by one.
 const skipReports = 10
@@ -28,32 +35,45 @@ const skipReports = 10
 type buildOptions struct {
 	schema, output string
 	inputs         []string
-	format         string
-	encoding       string
-	separator      string
-	skipBad        bool
-	quiet          bool
+	inputs.Options
+	engine  string
+	maxBad  string
+	report  string
+	share   float64 // of maxBad
+	skipBad bool
+	quiet   bool
 }
 
 func (c *cli) buildCommand() *cobra.Command {
 	var opts buildOptions
 	cmd := &cobra.Command{
-		Use:   "build --schema FILE --input FILE... --output FILE",
+		Use:   "build [--schema FILE] [--output FILE] FILE...",
 		Short: "Build an index from data files",
 		Long: `Build reads the records of the input files, in order, and writes one index file. The
-schema, a YAML file, says what the columns are. Object ids are positions in the
-input: the first record has id 0. Each input may be compressed with gzip; - is the
-standard input, and needs --format.
+schema, a YAML file, says what the columns are; without one it is guessed from the
+first input, as by geniemq init, and printed. Object ids are positions in the input:
+the first record has id 0. Each input may be compressed with gzip or zstd; - is the
+standard input, and needs --schema and --format.
 
-  schema: name, kind (rows, documents, sequences), columns; key, header, missing;
-          ngram (sequences); words, stop_words (documents)
-  column: name, type (number, category, text, payload, skip); buckets, edges
-          (equal-width, equi-depth, exact); split; layout (auto, postings, sliced,
-          rare); store
+  schema: name, kind (none, rows, documents, sequences, sets, vectors, points),
+          columns; key, header, missing, input; ngram (sequences); words, stop_words
+          (documents); rescore
+  column: name, type (number, date, category, bool, text, string, set, vector, point,
+          tree, graph, payload, skip); parse; invalid (missing, error); buckets,
+          edges (equal-width, equi-depth, exact); split; fold; stop_words, ngrams;
+          ngram; idf, idf_scale; layout (auto, postings, sliced, rare); store
+
+A cell that its column cannot take counts as missing, and the report at the end says
+how many there were; --max-bad 1% fails the build where they are more. With invalid:
+error such a cell is a fault of its record, which ends the build or, with --skip-bad,
+leaves the record out.
 
 The output appears under its name only when it is complete; an existing file is
 replaced, and servers that use it go on with the old one until they restart.`,
-		Example: `  # a table: most conditions matched
+		Example: `  # a table that nobody has described
+  geniemq build products.csv
+
+  # a table: most conditions matched
   cat > adult.yaml <<EOF
   name: adult
   kind: rows
@@ -71,34 +91,25 @@ replaced, and servers that use it go on with the old one until they restart.`,
 
   # several files that are not UTF-8, leaving out records that cannot be read
   geniemq build --schema s.yaml --input a.csv --input b.csv --encoding latin1 --skip-bad --output both.gmq`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.environment(cmd); err != nil {
 				return err
 			}
-			var missing []error
-			for _, f := range []struct {
-				name  string
-				empty bool
-			}{{"schema", opts.schema == ""}, {"input", len(opts.inputs) == 0}, {"output", opts.output == ""}} {
-				if f.empty {
-					missing = append(missing, fmt.Errorf("--%s is missing", f.name))
-				}
-			}
-			if len(missing) > 0 {
-				return usageError{errors.Join(missing...)}
+			if opts.inputs = append(opts.inputs, args...); len(opts.inputs) == 0 {
+				return usagef("no input: name at least one file, as in: geniemq build data.csv")
 			}
 			return c.build(cmd.Context(), opts)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&opts.schema, "schema", "", "schema `file` (YAML)")
+	flags.StringVar(&opts.schema, "schema", "", "schema `file` (YAML; default: guessed from the first input)")
 	flags.StringArrayVar(&opts.inputs, "input", nil, "input `file`, - is the standard input; repeat for more")
-	flags.StringVar(&opts.output, "output", "", "index `file` to write")
-	flags.StringVar(&opts.format, "format", "", "csv, tsv, jsonl or text (default: by the extension of the input)")
-	flags.StringVar(&opts.encoding, "encoding", "utf-8", "characters of the input: utf-8, latin1 or windows-1252")
-	flags.StringVar(&opts.separator, "separator", ",", "`character` between the fields of csv")
+	flags.StringVar(&opts.output, "output", "", "index `file` to write (default: the name of the index, with .gmq)")
+	opts.Flags(cmd)
+	flags.StringVar(&opts.engine, "engine", gpuexec.CPU, "what hashes vectors: cpu, cuda or auto (cuda where there is a device); the file is the same")
 	flags.BoolVar(&opts.skipBad, "skip-bad", false, "leave out records that cannot be used, and count them")
+	flags.StringVar(&opts.maxBad, "max-bad", "100%", "`share` of a column's cells that may be invalid: more fail the build")
+	flags.StringVar(&opts.report, "report", "", "table or json: what became of the columns, on the standard error or output (default: table)")
 	flags.BoolVar(&opts.quiet, "quiet", false, "no progress and no summary")
 	return cmd
 }
@@ -107,24 +118,41 @@ replaced, and servers that use it go on with the old one until they restart.`,
 type buildSummary struct {
 	records, skipped int64
 	took             time.Duration
+	share            float64 // of a column's cells that may be invalid
+	warnings         []string
 }
 
-func (c *cli) build(ctx context.Context, opts buildOptions) error {
+func (c *cli) build(ctx context.Context, opts buildOptions) (err error) {
 	start := time.Now()
-	options, err := opts.reading()
+	if err := opts.check(); err != nil {
+		return usageError{err}
+	}
+	spec, err := c.described(&opts)
+	if err != nil {
+		return err
+	}
+	options, err := opts.reading(spec)
 	if err != nil {
 		return usageError{err}
 	}
 	// Reading can take long: what can be known to fail is found first.
-	if err := checkOutput(opts.output); err != nil {
-		return fmt.Errorf("--output %s: %w", opts.output, err)
+	if err := opts.checkFiles(); err != nil {
+		return err
 	}
-	for _, input := range opts.inputs {
-		if _, err := os.Stat(input); input != standardInput && err != nil {
-			return fmt.Errorf("--input %s: %w", input, err)
-		}
+	const few = 16 << 20 // bytes for batches of queries, of which there are none
+	engine, err := open.Engine(opts.engine, gpuexec.Options{CUDA: gpuexec.CUDAOptions{BatchMemory: few, InFlight: 1}})
+	if err != nil {
+		return fmt.Errorf("--engine %s: %w", opts.engine, err)
 	}
-	spec, err := index.Builtin().LoadSchema(opts.schema)
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	options.Columns = load.NewColumns(spec)
+	in := &inputs.Files{Options: options, Schema: spec, Names: opts.inputs, In: c.in, Progress: func(what string, bytes int64) *progressbar.ProgressBar {
+		return c.progress(what, bytes, opts.quiet)
+	}}
+	defer in.Close()
+	next, err := index.Builtin().Learn(spec, func(rec *schema.Record) error { return in.Next(ctx, rec) }, func(err error) bool {
+		return inputs.Skippable(err) || errors.Is(err, inputs.ErrEnd)
+	})
 	if err != nil {
 		return err
 	}
@@ -132,31 +160,16 @@ func (c *cli) build(ctx context.Context, opts buildOptions) error {
 	if err != nil {
 		return err
 	}
-	options.Columns = load.NewColumns(spec)
-	var summary buildSummary
-	for _, input := range opts.inputs {
-		var reader *load.Reader
-		if input == standardInput {
-			input = "standard input"
-			reader, err = load.NewReader(c.in, input, spec, options)
-		} else {
-			reader, err = load.Open(input, spec, options)
-		}
+	if by, ok := engine.(lsh.Engine); ok {
+		release, err := objects.HashBy(by)
 		if err != nil {
 			return err
 		}
-		err = c.addRecords(ctx, reader, input, objects, opts, &summary)
-		if err := errors.Join(err, reader.Close()); err != nil {
-			return err
-		}
+		defer func() { err = errors.Join(err, release()) }() // before the engine is closed
 	}
-
-	if summary.records == 0 {
-		fmt.Fprintln(c.err, "warning: the input has no records, so the index has no objects and no query finds anything")
-	} else {
-		for _, warning := range options.Columns.Warnings() {
-			fmt.Fprintln(c.err, "warning: "+warning)
-		}
+	summary := buildSummary{share: opts.share}
+	if err := c.addInputs(ctx, next, in, objects, opts, &summary); err != nil {
+		return err
 	}
 	bar := c.progress("writing", 0, opts.quiet)
 	err = objects.WriteFile(ctx, opts.output, func(done, total int64) {
@@ -164,27 +177,91 @@ func (c *cli) build(ctx context.Context, opts buildOptions) error {
 		bar.Set64(done)
 	})
 	bar.Finish()
-	if err != nil {
+	if summary.took = time.Since(start); err != nil || opts.quiet {
 		return err
 	}
-	summary.took = time.Since(start)
-	if !opts.quiet {
-		return c.reportBuild(opts.output, summary)
+	return c.reportBuild(&opts, summary, objects.Fillings())
+}
+
+// addInputs adds the records of all inputs.
+func (c *cli) addInputs(ctx context.Context, next func(*schema.Record) error, in *inputs.Files, objects *index.Objects, opts buildOptions, summary *buildSummary) error {
+	for _, input := range opts.inputs {
+		if input == inputs.Standard {
+			input = inputs.StandardName
+		}
+		if err := c.addRecords(ctx, next, in, input, objects, opts, summary); err != nil {
+			return err
+		}
+	}
+
+	if fault := filled.TooManyInvalid(objects.Fillings(), summary.share); fault != "" {
+		return fmt.Errorf("%s\nmore than --max-bad %s: say in the schema how it is written (parse), or of which type it is", fault, opts.maxBad)
+	}
+	summary.warnings = warningsOf(summary, in.Options.Columns)
+	for _, warning := range summary.warnings {
+		fmt.Fprintln(c.err, "warning: "+warning)
 	}
 	return nil
 }
 
-// reading is how the inputs are read. Its error is wrong usage: it has looked at no file.
-func (o *buildOptions) reading() (load.Options, error) {
-	separator, size := utf8.DecodeRuneInString(o.separator)
-	if size == 0 || size != len(o.separator) {
-		return load.Options{}, fmt.Errorf("--separator %q must be one character", o.separator)
+// described is the schema that is given, or guessed.
+func (c *cli) described(opts *buildOptions) (*schema.Schema, error) {
+	var spec *schema.Schema
+	var err error
+	if opts.schema != "" {
+		spec, err = index.Builtin().LoadSchema(opts.schema)
+	} else {
+		var proposed []byte
+		if spec, proposed, err = opts.propose(""); err == nil && !opts.quiet {
+			fmt.Fprintf(c.err, "%s\n", proposed)
+		}
 	}
-	options := load.Options{Format: load.Format(o.format), Encoding: o.encoding, Comma: separator}
-	faults := []error{options.Validate()}
+	if err == nil && opts.output == "" {
+		opts.output = spec.Name + ".gmq"
+	}
+	return spec, err
+}
+
+// warningsOf says what may be wrong with input that was read without error.
+func warningsOf(summary *buildSummary, columns *load.Columns) []string {
+	if summary.records == 0 {
+		return []string{"the input has no records, so the index has no objects and no query finds anything"}
+	}
+	return columns.Warnings()
+}
+
+// check finds wrong usage that can be seen before any file is looked at, and reads the share of --max-bad.
+func (o *buildOptions) check() error {
+	_, err := o.Reading()
+	faults := []error{err}
+	if kinds := []string{gpuexec.CPU, gpuexec.CUDA, gpuexec.Auto}; !slices.Contains(kinds, o.engine) {
+		faults = append(faults, fmt.Errorf("--engine %q is unknown: use one of %s", o.engine, schema.List(kinds)))
+	}
+	text, percent := strings.CutSuffix(o.maxBad, "%")
+	if o.share, err = strconv.ParseFloat(strings.TrimSpace(text), 64); percent {
+		o.share /= 100
+	}
+	if err != nil || !(o.share >= 0 && o.share <= 1) {
+		faults = append(faults, fmt.Errorf("--max-bad %q must be a share, such as 1%% or 0.01", o.maxBad))
+	}
+	if reports := []string{"", "table", "json"}; !slices.Contains(reports, o.report) {
+		faults = append(faults, fmt.Errorf("--report %q is unknown: use table or json", o.report))
+	}
+	if o.schema == "" && slices.Contains(o.inputs, inputs.Standard) {
+		faults = append(faults, errors.New("--input - is read once, so no schema can be guessed from it: add --schema"))
+	}
+	return errors.Join(faults...)
+}
+
+// reading is how the inputs are read. Its error is wrong usage: it has looked at no file.
+func (o *buildOptions) reading(s *schema.Schema) (load.Options, error) {
+	options, err := o.Reading()
+	options = options.For(s)
+	options.Workers = runtime.GOMAXPROCS(0)
+	faults := []error{err, options.Validate()}
 	standard := 0
 	for _, input := range o.inputs {
-		if input == standardInput {
+		if input == inputs.Standard {
 			standard++
 		} else if options.Format == load.Auto {
 			_, err := load.FormatOf(input)
@@ -200,6 +277,19 @@ func (o *buildOptions) reading() (load.Options, error) {
 	return options, errors.Join(faults...)
 }
 
+// checkFiles says which files cannot be read or written.
+func (o *buildOptions) checkFiles() error {
+	if err := checkOutput(o.output); err != nil {
+		return fmt.Errorf("--output %s: %w", o.output, err)
+	}
+	for _, input := range o.inputs {
+		if _, err := os.Stat(input); input != inputs.Standard && err != nil {
+			return fmt.Errorf("--input %s: %w", input, err)
+		}
+	}
+	return nil
+}
+
 // checkOutput reports that a file cannot be written at path, by making one beside it, as writing the index will.
 func checkOutput(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -212,52 +302,39 @@ func checkOutput(path string) error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// addRecords adds the records of one input.
-func (c *cli) addRecords(ctx context.Context, reader *load.Reader, input string, objects *index.Objects, opts buildOptions, summary *buildSummary) error {
-	bar := c.progress("reading "+input, reader.Size(), opts.quiet)
-	defer bar.Finish()
-	var rec schema.Record
-	for n := 0; ; n++ {
-		if n%4096 == 0 {
-			if err := ctx.Err(); err != nil {
-				return err
+// addRecords adds the records of one input, by next, which gives inputEnd after them.
+func (c *cli) addRecords(ctx context.Context, next func(*schema.Record) error, in *inputs.Files, input string, objects *index.Objects, opts buildOptions, summary *buildSummary) error {
+	before := objects.Objects()
+	defer func() { summary.records += int64(objects.Objects() - before) }()
+	return objects.AddAll(ctx, index.Source{
+		Name: input,
+		Next: func(rec *schema.Record) error {
+			err := next(rec)
+			if errors.Is(err, inputs.ErrEnd) {
+				err = io.EOF
 			}
-			bar.Set64(reader.BytesRead())
-		}
-		err := reader.Next(&rec)
-		if errors.Is(err, io.EOF) {
-			bar.Set64(reader.BytesRead())
-			return nil
-		}
-		var bad *load.BadRecord
-		skippable := errors.As(err, &bad)
-		if err == nil {
-			var refused *index.RecordError
-			if err = objects.Add(&rec); errors.As(err, &refused) {
-				skippable = true
-				err = fmt.Errorf("%s: %w", input, err)
-			} else if err != nil {
-				err = fmt.Errorf("%s: line %d: %w", input, rec.Line, err)
-			}
-		}
-		switch {
-		case err == nil:
-			summary.records++
-		case !skippable:
 			return err
-		case !opts.skipBad:
-			return fmt.Errorf("%w\n--skip-bad leaves out such records", err)
-		default:
+		},
+		Skippable: inputs.Skippable,
+		Bad: func(err error) error {
+			if refused := (*index.RecordError)(nil); errors.As(err, &refused) {
+				err = fmt.Errorf("%s: %w", input, err)
+			}
+			if !opts.skipBad {
+				return fmt.Errorf("%w\n--skip-bad leaves out such records", err)
+			}
 			if summary.skipped++; summary.skipped <= skipReports {
-				bar.Clear()
+				in.Clear()
 				fmt.Fprintf(c.err, "skipped: %v\n", err)
 			}
-		}
-	}
+			return nil
+		},
+	})
 }
 
-func (c *cli) reportBuild(path string, summary buildSummary) error {
-	x, err := index.Open(path)
+// reportBuild says what became of the input.
+func (c *cli) reportBuild(opts *buildOptions, summary buildSummary, fillings filling.Columns) error {
+	x, err := index.Open(opts.output)
 	if err != nil {
 		return err
 	}
@@ -266,15 +343,23 @@ func (c *cli) reportBuild(path string, summary buildSummary) error {
 	for _, a := range x.Attributes() {
 		postings += a.Postings
 	}
+	report := filled.Of(x, fillings)
+	report.File, report.Skipped, report.Seconds, report.Warnings = opts.output, summary.skipped, summary.took.Seconds(), summary.warnings
+	if opts.report == "json" {
+		encoder := json.NewEncoder(c.out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(report)
+	}
 	if summary.skipped > skipReports {
 		fmt.Fprintf(c.err, "skipped: %d more\n", summary.skipped-skipReports)
 	}
+	report.Table(c.err)
 	fmt.Fprintf(c.err, "%s: %s, %s, %s, version %s, in %.1f s",
-		path, count(x.Objects(), "object"), count(postings, "posting"), human.Bytes(x.Size()), x.Version(), summary.took.Seconds())
+		opts.output, count(x.Objects(), "object"), count(postings, "posting"), human.Bytes(x.Size()), x.Version(), summary.took.Seconds())
 	if summary.skipped > 0 {
 		fmt.Fprintf(c.err, "; records skipped: %d", summary.skipped)
 	}
-	fmt.Fprintf(c.err, "\nServe it: geniemq serve --index %s=%s\n", x.Schema().Name, path)
+	fmt.Fprintf(c.err, "\nServe it: geniemq serve --index %s=%s\n", x.Schema().Name, opts.output)
 	return nil
 }
 

@@ -19,7 +19,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/geniemq/geniemq/cmd/geniemq/inspect"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -52,11 +54,15 @@ func write(t testing.TB, dir, name, text string) string {
 	return path
 }
 
-const schemaText = "name: people\nkind: rows\nkey: id\ncolumns: [{name: age, type: number, edges: exact}, {name: sex, type: category}]\n"
+const (
+	schemaText = "name: people\nkind: rows\nkey: id\ncolumns: [{name: age, type: number, edges: exact, invalid: error}, {name: sex, type: category}]\n"
+	laxText    = "name: people\nkind: rows\nkey: id\ncolumns: [{name: age, type: number, edges: exact}, {name: sex, type: category}]\n"
+)
 
 func TestExitCodes(t *testing.T) {
 	dir := t.TempDir()
 	schema := write(t, dir, "s.yaml", schemaText)
+	lax := write(t, dir, "lax.yaml", laxText)
 	bad := write(t, dir, "bad.yaml", "name: a b\nkind: rows\n")
 	data := write(t, dir, "d.csv", "id,age,sex\nann,30,F\nbob,old,M\n")
 	empty := write(t, dir, "empty.csv", "id,age,sex\n")
@@ -79,13 +85,26 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"surf"}, exitUsage, `unknown command "surf"`},
 		{[]string{"demo", "--twice"}, exitUsage, "unknown flag: --twice"},
 		{[]string{"demo", "now"}, exitUsage, "now"},
-		{[]string{"build"}, exitUsage, "--schema is missing"},
+		{[]string{"build"}, exitUsage, "no input"},
+		{[]string{"build", "-"}, exitUsage, "add --schema"},
+		{[]string{"build", "--output", out, dir + "/none.csv"}, exitFailed, "none.csv"},
+		{[]string{"build", "--schema", lax, "--output", out, data}, exitDone, "invalid: column age: line 3: \"old\" is not"},
+		{[]string{"build", "--schema", lax, "--output", out, "--max-bad", "10%", data}, exitFailed, "column \"age\": 1 of 2 cells cannot be used"},
+		{[]string{"build", "--schema", lax, "--output", out, "--max-bad", "50%", data}, exitDone, "1 (1 invalid)"},
+		{[]string{"build", "--schema", lax, "--output", out, "--max-bad", "half", data}, exitUsage, "--max-bad"},
+		{[]string{"build", "--schema", lax, "--output", out, "--report", "xml", data}, exitUsage, "--report"},
+		{[]string{"build", "--schema", lax, "--output", out, "--skip-lines", "-1", data}, exitUsage, "skipped"},
+		{[]string{"init"}, exitUsage, "1 arg"},
+		{[]string{"init", dir + "/none.csv"}, exitFailed, "none.csv"},
+		{[]string{"init", "--separator", ";;", data}, exitUsage, "one character"},
+		{[]string{"init", data}, exitDone, ""},
 		{[]string{"build", "--schema", bad, "--input", data, "--output", out}, exitFailed, "name"},
 		{[]string{"build", "--schema", schema, "--input", data, "--output", out}, exitFailed, "line 3: column age: \"old\" is not"},
 		{[]string{"build", "--schema", schema, "--input", data, "--output", out, "--separator", "ab"}, exitUsage, "one character"},
 		{[]string{"build", "--schema", schema, "--input", dir + "/none.csv", "--output", out}, exitFailed, "none.csv"},
 		{[]string{"build", "--schema", schema, "--input", data, "--output", out, "--format", "xml"}, exitUsage, `unknown format "xml"`},
-		{[]string{"build", "--schema", schema, "--input", data, "--output", out, "--encoding", "utf-16"}, exitUsage, `unknown encoding "utf-16"`},
+		{[]string{"build", "--schema", schema, "--input", data, "--output", out, "--engine", "gpu"}, exitUsage, `--engine "gpu" is unknown: use one of cpu, cuda, auto`},
+		{[]string{"build", "--schema", schema, "--input", data, "--output", out, "--encoding", "utf-17"}, exitUsage, `unknown encoding "utf-17"`},
 		{[]string{"build", "--schema", schema, "--input", data, "--output", out, "--separator", "\""}, exitUsage, "cannot separate"},
 		{[]string{"build", "--schema", schema, "--input", data, "--input", "x.dat", "--output", out}, exitUsage, "x.dat: cannot tell the format"},
 		{[]string{"build", "--schema", schema, "--input", "-", "--output", out}, exitUsage, "add --format"},
@@ -215,14 +234,14 @@ func TestBuildInspectQuery(t *testing.T) {
 	}
 
 	got := command(t, "", nil, "inspect", "--verify", path)
-	var report inspection
+	var report inspect.Report
 	if err := json.Unmarshal([]byte(got.out), &report); err != nil {
 		t.Fatalf("inspect: %v in %s", err, got.out)
 	}
 	if report.Objects != 3 || report.Postings != 6 || report.Verified == nil || !*report.Verified || report.Attributes[1].MaxList != 2 || report.Attributes[1].LongestList != "Female" {
 		t.Errorf("inspect: %+v", report)
 	}
-	if forms := report.GPUMemory; len(forms) < 2 || forms[0] != (formInspection{Form: plan.FormTables, Bytes: forms[0].Bytes, Needed: true}) || forms[0].Bytes <= 0 {
+	if forms := report.GPUMemory; len(forms) < 2 || forms[0] != (inspect.Form{Form: plan.FormTables, Bytes: forms[0].Bytes, Needed: true}) || forms[0].Bytes <= 0 {
 		t.Errorf("on a GPU: %+v", forms)
 	}
 	if table := command(t, "", nil, "inspect", "--json=false", path); !strings.Contains(table.out, "Female") || !strings.Contains(table.out, "bits/posting") || !strings.Contains(table.out, "on a GPU") ||
@@ -303,7 +322,7 @@ nonsense
 		var codes []wire.Code
 		var ids string
 		for line := range strings.Lines(got.out) {
-			r, err := wire.DecodeResult(wire.JSON, []byte(line))
+			r, err := testkit.DecodeResult(wire.JSON, []byte(line))
 			if err != nil || r.Err == nil || r.Index != "nobody" {
 				t.Fatalf("%s: %v in %s", how, err, got.out)
 			}

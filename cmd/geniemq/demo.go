@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -21,7 +20,6 @@ import (
 	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/load"
-	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 )
@@ -111,11 +109,12 @@ func (c *cli) demo(ctx context.Context, cfg config.Config, once bool) (err error
 		cfg.Admin = freeAddress(cfg.Admin)
 	}
 	for _, d := range demoIndexes {
-		path, objects, took, err := buildDemoIndex(ctx, dir, d.file, d.data, d.schema)
+		start := time.Now()
+		path, objects, err := buildDemoIndex(ctx, dir, d.file, d.data, d.schema)
 		if err != nil {
 			return fmt.Errorf("building the index of %s: %w", d.what, err)
 		}
-		fmt.Fprintf(c.out, "indexed %d %s in %.1f s\n", objects, d.what, took.Seconds())
+		fmt.Fprintf(c.out, "indexed %d %s in %.1f s\n", objects, d.what, time.Since(start).Seconds())
 		cfg.Indexes = append(cfg.Indexes, config.IndexSource{Path: path})
 	}
 	cfg.EnsureDefaults()
@@ -151,36 +150,24 @@ func freeAddress(addr string) string {
 	return net.JoinHostPort(host, "0")
 }
 
-func buildDemoIndex(ctx context.Context, dir, name string, data []byte, schemaText string) (path string, objects int, took time.Duration, err error) {
-	start := time.Now()
+func buildDemoIndex(ctx context.Context, dir, name string, data []byte, schemaText string) (path string, objects int, err error) {
 	spec, err := index.Builtin().ParseSchema([]byte(schemaText))
 	if err != nil {
-		return "", 0, 0, err
+		return "", 0, err
 	}
-	encoder, err := index.NewObjects(spec, index.BuilderOptions{})
+	built, err := index.NewObjects(spec, index.BuilderOptions{})
 	if err != nil {
-		return "", 0, 0, err
+		return "", 0, err
 	}
 	reader, err := load.NewReader(bytes.NewReader(data), name, spec, load.Options{})
 	if err != nil {
-		return "", 0, 0, err
+		return "", 0, err
 	}
-	var rec schema.Record
-	for {
-		if err := reader.Next(&rec); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return "", 0, 0, err
-		}
-		if err := encoder.Add(&rec); err != nil {
-			return "", 0, 0, err
-		}
+	if err := built.AddAll(ctx, index.Source{Name: name, Next: reader.Next}); err != nil {
+		return "", 0, err
 	}
 	path = filepath.Join(dir, spec.Name+".gmq")
-	if err := encoder.WriteFile(ctx, path, nil); err != nil {
-		return "", 0, 0, err
-	}
-	return path, encoder.Objects(), time.Since(start), nil
+	return path, built.Objects(), built.WriteFile(ctx, path, nil)
 }
 
 // misspelt are words as people type them.

@@ -3,18 +3,23 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
+	"text/tabwriter"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/client"
+	"github.com/geniemq/geniemq/cmd/geniemq/inputs"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/wire"
@@ -27,6 +32,7 @@ type queryOptions struct {
 	index, file  string
 	server       config.Config // of which only NATSSettings and the prefix are used
 	direct, json bool
+	explain      bool // each query is to be explained, for people
 	timeout      time.Duration
 }
 
@@ -51,11 +57,10 @@ func (o *queryOptions) check(args []string) error {
 }
 
 func (c *cli) queryCommand() *cobra.Command {
-	var opts queryOptions
-	cmd := &cobra.Command{
-		Use:   "query --index NAME [flags] ['{...}' ...]",
-		Short: "Ask an index",
-		Long: `Query asks queries, each a JSON object, and prints their results: a table on a terminal,
+	opts := new(queryOptions)
+	cmd := c.askingCommand(opts)
+	cmd.Use, cmd.Short = "query --index NAME [flags] ['{...}' ...]", "Ask an index"
+	cmd.Long = `Query asks queries, each a JSON object, and prints their results: a table on a terminal,
 JSON Lines otherwise, one line per query in the order of the queries. The queries are
 arguments, or the lines of --file, or else those of the standard input.
 
@@ -65,16 +70,25 @@ meanwhile; with --direct they go to a worker that listens right now.
   {"row":{"age":{"min":30,"max":40},"sex":"Female"},"k":5}      tables
   {"text":"generic inverted indx framework"}                    sequences, documents
   {"items":[{"attr":"sex","value":"Male","weight":2}]}          items, one by one
-  options: k, candidates, certify, min_count, with_payload, timeout_ms, id
+  {"row":{"title":"red shoes"},"filter":{"price":{"max":60}}}   records, only those that pass
+  {"point":[48.86,2.35],"radius":100000,"total":true}           points, vectors and strings by distance
+  options: k, filter, exclude, total, weights, idf, rescore, matched, explain,
+  candidates, certify, min_count, with_payload, timeout_ms, id
 
 A query that nobody answered within --timeout gets an error for its result.
 
 Exit codes: 0 when every query was answered, also if some answers are errors; 1 when one
-was not; 2 for wrong usage.`,
-		Example: `  geniemq query --index adult '{"row":{"age":{"min":30,"max":40},"sex":"Female"},"k":5}'
+was not; 2 for wrong usage.`
+	cmd.Example = `  geniemq query --index adult '{"row":{"age":{"min":30,"max":40},"sex":"Female"},"k":5}'
   geniemq query --index words --direct '{"text":"recieve","k":3,"with_payload":true}'
   geniemq query --index adult --file queries.jsonl > results.jsonl
-  jq -c '{text: .title}' papers.json | geniemq query --index titles --nats nats://broker:4222`,
+  jq -c '{text: .title}' papers.json | geniemq query --index titles --nats nats://broker:4222`
+	return cmd
+}
+
+// askingCommand asks queries; its texts are missing.
+func (c *cli) askingCommand(opts *queryOptions) *cobra.Command {
+	cmd := &cobra.Command{
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.warnOfSecrets(cmd)
 			// Not the index: GENIEMQ_INDEX says which ones serve has, with their files.
@@ -94,9 +108,9 @@ was not; 2 for wrong usage.`,
 				return usagef("nothing to ask: give a query like '{\"text\":\"...\"}', or --file")
 			}
 			if !cmd.Flags().Changed("json") {
-				opts.json = !isTerminal(c.out)
+				opts.json = !isTerminal(c.out) && !opts.explain
 			}
-			return c.query(cmd.Context(), opts, args)
+			return c.query(cmd.Context(), *opts, args)
 		},
 	}
 	flags := cmd.Flags()
@@ -113,11 +127,25 @@ was not; 2 for wrong usage.`,
 }
 
 func (c *cli) query(ctx context.Context, opts queryOptions, args []string) error {
-	queries, closeQueries, err := c.queryLines(opts.file, args)
-	if err != nil {
-		return err
+	queries := func(yield func(line) bool) {
+		for i, text := range args {
+			if !yield(line{number: i + 1, text: text}) {
+				return
+			}
+		}
 	}
-	defer func() { _ = closeQueries() }() // which was only read
+	if len(args) == 0 {
+		in := c.in
+		if opts.file != "" && opts.file != inputs.Standard {
+			file, err := os.Open(opts.file)
+			if err != nil {
+				return fmt.Errorf("opening the queries: %w", err)
+			}
+			defer file.Close()
+			in = file
+		}
+		queries = queryLines(in)
+	}
 
 	nc, err := connection.Connect(&opts.server, "geniemq query", nats.MaxReconnects(-1))
 	if err != nil {
@@ -191,43 +219,21 @@ type line struct {
 	err    error
 }
 
-// queryLines returns a function that yields the queries one by one.
-func (c *cli) queryLines(file string, args []string) (next func() (line, bool), closeFile func() error, err error) {
-	nothing := func() error { return nil }
-	if len(args) > 0 {
-		n := 0
-		return func() (line, bool) {
-			if n == len(args) {
-				return line{}, false
-			}
-			n++
-			return line{number: n, text: args[n-1]}, true
-		}, nothing, nil
-	}
-	var in io.Reader = c.in
-	if file != "" && file != standardInput {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, nil, fmt.Errorf("opening the queries: %w", err)
-		}
-		in, nothing = f, f.Close
-	}
-	scanner := bufio.NewScanner(in)
-	scanner.Buffer(make([]byte, 64<<10), 16<<20)
-	n := 0
-	return func() (line, bool) {
-		for scanner.Scan() {
-			n++
-			if text := strings.TrimSpace(scanner.Text()); text != "" {
-				return line{number: n, text: text}, true
+// queryLines yields the lines of a file that are not empty.
+func queryLines(in io.Reader) iter.Seq[line] {
+	return func(yield func(line) bool) {
+		scanner := bufio.NewScanner(in)
+		scanner.Buffer(make([]byte, 64<<10), 16<<20)
+		n := 1
+		for ; scanner.Scan(); n++ {
+			if text := strings.TrimSpace(scanner.Text()); text != "" && !yield(line{number: n, text: text}) {
+				return
 			}
 		}
 		if err := scanner.Err(); err != nil {
-			n++
-			return line{number: n, err: fmt.Errorf("reading queries, line %d: %w", n, err)}, true
+			yield(line{number: n, err: fmt.Errorf("reading queries, line %d: %w", n, err)})
 		}
-		return line{}, false
-	}, nothing, nil
+	}
 }
 
 // answered is what became of one line: results, one per query, and why some of them are none. Only a line that cannot be
@@ -238,17 +244,13 @@ type answered struct {
 }
 
 // askAll asks all queries, some at a time, and returns the answers in the order of the queries.
-func askAll(ctx context.Context, asker *client.Client, opts queryOptions, next func() (line, bool)) <-chan chan answered {
+func askAll(ctx context.Context, asker *client.Client, opts queryOptions, lines iter.Seq[line]) <-chan chan answered {
 	answers := make(chan chan answered, inFlight)
 	go func() {
 		defer close(answers)
 		var asking sync.WaitGroup
 		defer asking.Wait()
-		for {
-			l, more := next()
-			if !more {
-				return
-			}
+		for l := range lines {
 			answer := make(chan answered, 1)
 			select {
 			case answers <- answer: // has room for as many as may be under way
@@ -287,6 +289,9 @@ func ask(ctx context.Context, asker *client.Client, opts queryOptions, text stri
 		if q.Err != nil {
 			results[i] = wire.Result{ID: q.Query.ID, Index: opts.index, Err: q.Err}
 			continue
+		}
+		if opts.explain {
+			q.Query.Explain, q.Query.Matched = true, true
 		}
 		places = append(places, i)
 		queries = append(queries, q.Query)
@@ -341,4 +346,122 @@ func noAnswer(err error, opts queryOptions) (*wire.Error, error) {
 		code = wire.Overloaded
 	}
 	return wire.Errorf(code, "%v", err), err
+}
+
+// printResult writes a result for people.
+func printResult(out io.Writer, r *wire.Result) {
+	title := r.Index
+	if r.ID != "" {
+		title = r.ID + " on " + r.Index
+	}
+	if r.Err != nil {
+		fmt.Fprintf(out, "%s: %s: %s\n\n", title, r.Err.Code, r.Err.Message)
+		return
+	}
+	exact := ""
+	if r.Exact {
+		exact = ", exact"
+	}
+	total := ""
+	if r.HasTotal {
+		total = fmt.Sprintf(" of %s that pass", count(r.Total, "object"))
+	}
+	if r.HasInRange {
+		total += fmt.Sprintf(", %s within", count(r.InRange, "object"))
+	}
+	if r.Method != "" {
+		exact += ", by " + r.Method
+	}
+	fmt.Fprintf(out, "%s: %s%s%s, %v\n", title, count(len(r.Hits), "hit"), total, exact, r.Took.Total.Round(10*time.Microsecond))
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(out, "  warning: %s\n", warning)
+	}
+	if len(r.Hits) > 0 {
+		printHits(out, r.Hits)
+	}
+	if r.Explain != nil {
+		printExplanation(out, r)
+	}
+	fmt.Fprintln(out)
+}
+
+// count is a number of things, in words that fit it.
+func count[N int | int64 | uint32 | uint64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// hitColumn is a column of a table of hits.
+type hitColumn struct {
+	name  string
+	shown bool // a hit has something for it
+	cell  func(h *wire.Hit) string
+}
+
+func printHits(out io.Writer, hits []wire.Hit) {
+	number := func(v float64, digits, bits int) string { return strconv.FormatFloat(v, 'g', digits, bits) }
+	optional := func(has bool, text string) string {
+		if !has {
+			return ""
+		}
+		return text
+	}
+	columns := []hitColumn{
+		{"count", true, func(h *wire.Hit) string { return strconv.FormatUint(uint64(h.Count), 10) }},
+		{"distance", false, func(h *wire.Hit) string { return optional(h.HasDistance, number(h.Distance, 6, 64)) }},
+		{"score", false, func(h *wire.Hit) string { return optional(h.HasScore, number(h.Score, 6, 64)) }},
+		{"similarity", false, func(h *wire.Hit) string { return optional(h.HasSimilarity, number(float64(h.Similarity), 4, 32)) }},
+		{"id", true, func(h *wire.Hit) string { return strconv.FormatUint(uint64(h.ID), 10) }},
+		{"key", false, func(h *wire.Hit) string { return optional(h.Key != strconv.FormatUint(uint64(h.ID), 10), h.Key) }},
+		{"matched", false, func(h *wire.Hit) string { return optional(h.Detail != nil, strings.Join(matchedOf(h), " ")) }},
+		{"payload", false, func(h *wire.Hit) string { return string(h.Payload) }},
+	}
+	keys := false
+	for i := range hits {
+		keys = keys || hits[i].Key != "" && hits[i].Key != strconv.FormatUint(uint64(hits[i].ID), 10)
+		for j := range columns {
+			columns[j].shown = columns[j].shown || columns[j].cell(&hits[i]) != ""
+		}
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row := func(cell func(c *hitColumn) string) {
+		cells := []string{""}
+		for j := range columns {
+			if c := &columns[j]; c.shown {
+				cells = append(cells, cell(c))
+			}
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	if keys { // then all are told
+		columns[5].cell = func(h *wire.Hit) string { return h.Key }
+	}
+	row(func(c *hitColumn) string { return c.name })
+	for i := range hits {
+		row(func(c *hitColumn) string { return c.cell(&hits[i]) })
+	}
+	w.Flush()
+}
+
+// matchedOf are the columns that a hit matched.
+func matchedOf(h *wire.Hit) []string {
+	if h.Detail == nil {
+		return nil
+	}
+	return h.Detail.Matched
+}
+
+// payloadField is the text of a field of a hit's payload, "" when it has none.
+func payloadField(payload json.RawMessage, name string) (string, error) {
+	var fields map[string]any
+	if len(payload) == 0 {
+		return "", nil
+	}
+	if err := json.Unmarshal(payload, &fields); err != nil {
+		return "", fmt.Errorf("reading a payload: %w", err)
+	}
+	text, _ := fields[name].(string)
+	return text, nil
 }

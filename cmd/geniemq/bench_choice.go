@@ -1,0 +1,47 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/geniemq/geniemq/bench/choice"
+)
+
+func (c *cli) benchChoiceCommand() *cobra.Command {
+	var opts choice.Options
+	cmd := &cobra.Command{
+		Use:   "choice",
+		Short: "Measure whether searches by distance take the way that takes least",
+		Long: `Choice builds indexes of real data (cities, atmosphere, digits, words, DNA reads), asks each for the nearest
+and for what is within a radius by every exact way, with one core, and then as the planner chooses. Times are those of
+the processor, per query. It prints a line of JSON per pair of data and question: what each way took and was expected to
+take, which one was taken, and whether that took at most 15 % more than the best.`,
+		Example: `  geniemq bench choice --data ../shared/data
+  geniemq bench choice --batch 1`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Batch < 0 || opts.Runs < 0 {
+				return usagef("--batch and --runs must not be negative")
+			}
+			pairs, within := 0, 0
+			err := choice.Measure(cmd.Context(), opts, func(r *choice.Result) error {
+				if pairs++; r.Within {
+					within++
+				}
+				r.Command = commandLine()
+				fmt.Fprintln(c.err, r.Line())
+				return json.NewEncoder(c.out).Encode(r)
+			})
+			fmt.Fprintf(c.err, "within 15 %% of the best: %d of %d\n", within, pairs)
+			return err
+		},
+	}
+	set := cmd.Flags()
+	set.StringVar(&opts.Data, "data", filepath.Join("..", "shared", "data"), "folder of the real data")
+	set.IntVar(&opts.Batch, "batch", 64, "queries of a call")
+	set.IntVar(&opts.Runs, "runs", 3, "runs, of which the least time counts")
+	return cmd
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/guptarohit/asciigraph"
+	"github.com/spf13/cobra"
+	"github.com/wcharczuk/go-chart/v2"
+
+	"github.com/geniemq/geniemq/index/lsh/planner"
+)
+
+func (c *cli) planCommand() *cobra.Command {
+	var epsilon, delta float64
+	var objects uint64
+	var plot string
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "How many hash functions a column of vectors needs",
+		Long: `Plan says how many hash functions m make the estimate c/m of a similarity s right to
+within epsilon with probability 1 - delta: by GENIE's Theorem 4.1, whatever s is, and
+by its Eqn 9 for each s (Figure 8). Both are about one object that was chosen before it
+was counted. For the hits of a query, which were chosen because of their counts, the error
+is larger: it is printed too. It needs no index and no data.`,
+		Example: `  geniemq plan --epsilon 0.06 --delta 0.06
+  geniemq plan --epsilon 0.1 --delta 0.05 --plot functions.svg
+  geniemq plan --json | jq .eqn_9.largest`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.environment(cmd); err != nil {
+				return err
+			}
+			if err := planner.Check(epsilon, delta); err != nil {
+				return usageError{err}
+			}
+			if objects == 0 {
+				return usagef("--objects 0: take at least 1")
+			}
+			report := planFor(epsilon, delta, objects)
+			if plot != "" {
+				if err := report.draw(plot); err != nil {
+					return err
+				}
+			}
+			return c.report(cmd, report, report.table)
+		},
+	}
+	cmd.Flags().Float64Var(&epsilon, "epsilon", .06, "how far the estimate may be off")
+	cmd.Flags().Float64Var(&delta, "delta", .06, "how often it may be off further")
+	cmd.Flags().Uint64Var(&objects, "objects", 1_000_000, "objects of the index, for the error of hits")
+	cmd.Flags().StringVar(&plot, "plot", "", "also draw m against s into this SVG file")
+	reportFlag(cmd)
+	return cmd
+}
+
+// planning is what plan tells.
+type planning struct {
+	Epsilon   float64 `json:"epsilon"`
+	Delta     float64 `json:"delta"`
+	Theorem41 int     `json:"theorem_4_1"`
+	Eqn9      struct {
+		Rule    string          `json:"rule"`
+		Largest planner.Point   `json:"largest"`
+		Points  []planner.Point `json:"points"`
+	} `json:"eqn_9"`
+	Hits struct {
+		Objects uint64 `json:"objects"`
+		// How far off the estimates of hits may be with as many functions as Theorem 4.1, Eqn 9 at its worst and the paper have.
+		Theorem41 float64 `json:"epsilon_by_theorem_4_1"`
+		Eqn9      float64 `json:"epsilon_by_eqn_9"`
+		Paper     float64 `json:"epsilon_of_237"`
+	} `json:"hits"`
+}
+
+// hundredths are the similarities of Figure 8.
+const hundredths = 100
+
+// paperFunctions is what the paper found in its Figure 8 and used since.
+const paperFunctions = 237
+
+func planFor(epsilon, delta float64, objects uint64) *planning {
+	r := &planning{Epsilon: epsilon, Delta: delta, Theorem41: planner.Theorem41(epsilon, delta)}
+	r.Eqn9.Rule = planner.Rule
+	r.Eqn9.Points, r.Eqn9.Largest = planner.Curve(epsilon, delta, hundredths)
+	r.Hits.Objects = objects
+	r.Hits.Theorem41 = planner.Selected(objects, r.Theorem41, delta)
+	r.Hits.Eqn9 = planner.Selected(objects, r.Eqn9.Largest.Functions, delta)
+	r.Hits.Paper = planner.Selected(objects, paperFunctions, delta)
+	return r
+}
+
+func (r *planning) table(out io.Writer) {
+	fmt.Fprintf(out, "|c/m - s| <= %g with probability %g\n\n", r.Epsilon, 1-r.Delta)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "Theorem 4.1\tm = %d\twhatever s is\n", r.Theorem41)
+	fmt.Fprintf(w, "Eqn 9\tm = %d\tat the worst s of 0.01 to 0.99, s = %.2f\n", r.Eqn9.Largest.Functions, r.Eqn9.Largest.Similarity)
+	w.Flush()
+	fmt.Fprintf(out, "\nBy Eqn 9 m is %s.\nOther readings give other numbers, the paper 237 at epsilon = delta = 0.06.\n\n", r.Eqn9.Rule)
+
+	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	const columns = 5
+	for i := range columns {
+		fmt.Fprintf(w, "s\tm\t%s", map[bool]string{true: "\t", false: "\n"}[i < columns-1])
+	}
+	// Each twentieth, read down the columns.
+	const step = hundredths / 20
+	rows := (len(r.Eqn9.Points)/step + columns - 1) / columns
+	for row := range rows {
+		for column := range columns {
+			at := (column*rows+row+1)*step - 1
+			if at < len(r.Eqn9.Points) {
+				fmt.Fprintf(w, "%.2f\t%d\t", r.Eqn9.Points[at].Similarity, r.Eqn9.Points[at].Functions)
+			} else {
+				fmt.Fprint(w, "\t\t")
+			}
+			if column < columns-1 {
+				fmt.Fprint(w, "\t")
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	w.Flush()
+
+	m := make([]float64, len(r.Eqn9.Points))
+	for i, p := range r.Eqn9.Points {
+		m[i] = float64(p.Functions)
+	}
+	fmt.Fprintf(out, "\n%s\n\n", asciigraph.Plot(m, asciigraph.Height(12), asciigraph.Precision(0), asciigraph.LowerBound(0),
+		asciigraph.Caption("m by Eqn 9 against s = 0.01 to 0.99")))
+
+	fmt.Fprintf(out, "Hits are chosen by their counts, so they are off by more. Of %d objects, with probability %g, none by more than\n", r.Hits.Objects, 1-r.Delta)
+	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "  %.3f\twith %d functions\n  %.3f\twith %d\n  %.3f\twith %d\n", r.Hits.Theorem41, r.Theorem41,
+		r.Hits.Eqn9, r.Eqn9.Largest.Functions, r.Hits.Paper, paperFunctions)
+	w.Flush()
+}
+
+// draw writes Figure 8 into an SVG file.
+func (r *planning) draw(path string) (err error) {
+	var s, m []float64
+	for _, p := range r.Eqn9.Points {
+		s, m = append(s, p.Similarity), append(m, float64(p.Functions))
+	}
+	worst := r.Eqn9.Largest
+	step := math.Pow(10, math.Floor(math.Log10(float64(worst.Functions))))
+	if float64(worst.Functions) < 5*step {
+		step /= 2
+	}
+	height := step * math.Ceil(1.05*float64(worst.Functions)/step)
+	figure := chart.Chart{
+		Title:      fmt.Sprintf("|c/m - s| ≤ %g with probability %g; Theorem 4.1: %d", r.Epsilon, 1-r.Delta, r.Theorem41),
+		TitleStyle: chart.Style{FontSize: 10},
+		Background: chart.Style{Padding: chart.Box{Top: 50, Left: 20, Right: 30, Bottom: 20}},
+		Width:      800, Height: 480,
+		XAxis: chart.XAxis{Name: "similarity s", Range: &chart.ContinuousRange{Min: 0, Max: 1}, Ticks: ticks(1, .1)},
+		YAxis: chart.YAxis{Name: "hash functions m", Range: &chart.ContinuousRange{Min: 0, Max: height}, Ticks: ticks(height, step)},
+		Series: []chart.Series{
+			chart.ContinuousSeries{Name: "Eqn 9", XValues: s, YValues: m},
+			chart.AnnotationSeries{Annotations: []chart.Value2{{
+				XValue: worst.Similarity, YValue: float64(worst.Functions), Label: fmt.Sprintf("m = %d at s = %.2f", worst.Functions, worst.Similarity),
+			}}},
+		},
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("drawing the plot: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := figure.Render(chart.SVG, file); err != nil {
+		return fmt.Errorf("drawing the plot %s: %w", path, err)
+	}
+	return nil
+}
+
+// ticks are those of an axis.
+func ticks(most, step float64) (at []chart.Tick) {
+	for i := range int(math.Round(most/step)) + 1 {
+		v := float64(i) * step
+		at = append(at, chart.Tick{Value: v, Label: strconv.FormatFloat(v, 'g', 6, 64)})
+	}
+	return at
+}
