@@ -6,24 +6,29 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/gpuexec/flatscan"
+	"github.com/geniemq/geniemq/index/postings"
 )
 
 // EngineOptions say how an engine is measured.
 type EngineOptions struct {
 	Runs   int // measured batches, after one that warms up; default 7
 	Checks int // queries whose answers are compared with brute force, in every run; default 8
+	// Recalls is of how many queries recall is measured, of vectors. Default 256; all if there are fewer.
+	Recalls int
 	// Baseline also measures the flat-array scan (flatscan) on that many of the queries, on one core, and the engine
 	// on one core, in turns, so that their ratio holds on a noisy machine. Default 0: not.
 	Baseline int
 	// Limits are the device's, to tell how much of them was reached. Default: what is known of the device by its name.
 	Limits *Limits
-	// Export is a folder for the vectors and answers of w1 (Workload.Export). Default: none.
+	// Export is a folder for the vectors and answers of w1, w5 and w5sift (Workload.Export). Default: none.
 	Export string
 	// Scaling also measures the engine with 1, 2, 4, ... workers up to all cores. CPU engine only.
 	Scaling bool
@@ -34,6 +39,7 @@ type EngineOptions struct {
 func (o *EngineOptions) ensureDefaults() {
 	o.Runs = cmp.Or(o.Runs, 7)
 	o.Checks = cmp.Or(o.Checks, 8)
+	o.Recalls = cmp.Or(o.Recalls, 256)
 }
 
 // EngineResult is one line of `geniemq bench engine`. Times are milliseconds for the whole batch: medians over the
@@ -87,6 +93,12 @@ type EngineResult struct {
 	VerifyP99Ms      float64  `json:"verify_p99_ms"`
 	TotalP99Ms       float64  `json:"total_p99_ms"`
 
+	Host *HostResult `json:"host,omitempty"`
+
+	// Of vectors: the share of the K nearest neighbours that is found, and of how many queries.
+	Recall        *float64 `json:"recall,omitempty"`
+	RecallQueries int      `json:"recall_queries,omitempty"`
+
 	Exact      int `json:"exact"`      // answers that claim to be certain
 	Checked    int `json:"checked"`    // queries, in every run
 	Mismatches int `json:"mismatches"` // of those with a wrong answer in any run
@@ -95,6 +107,20 @@ type EngineResult struct {
 	Baseline   *BaselineResult   `json:"baseline,omitempty"`
 	Scaling    []ScalingResult   `json:"scaling,omitempty"`
 	Command    string            `json:"command"`
+}
+
+// HostResult is what the steps of a call took on the host by the clock (gpuexec.HostTrace): medians in milliseconds. Check, match, answer and rescore
+// follow each other; plan, encode and decode are parts of match where the device is not the host, and what is left of match beside them
+// and the stages of the device is waiting.
+type HostResult struct {
+	CheckMs   float64 `json:"check_ms"`
+	MatchMs   float64 `json:"match_ms"`
+	AnswerMs  float64 `json:"answer_ms"`
+	RescoreMs float64 `json:"rescore_ms"`
+	PlanMs    float64 `json:"plan_ms"`
+	EncodeMs  float64 `json:"encode_ms"`
+	DecodeMs  float64 `json:"decode_ms"`
+	WaitMs    float64 `json:"wait_ms"` // of match: neither the host's parts nor the device's stages; 0 where these are not told apart
 }
 
 // BaselineResult compares one core of the engine with the flat-array scan, on the same queries in the same run.
@@ -149,6 +175,7 @@ func Engine(ctx context.Context, w *workload.Workload, engine gpuexec.Engine, op
 		return nil, err
 	}
 
+	r.recall(w, answers, opts.Recalls)
 	work, err := r.measure(ctx, searcher, w, answers, checks, info.Workers)
 	if err != nil {
 		return nil, err
@@ -179,7 +206,7 @@ func Engine(ctx context.Context, w *workload.Workload, engine gpuexec.Engine, op
 func (r *EngineResult) measure(ctx context.Context, searcher gpuexec.Searcher, w *workload.Workload, answers []gpuexec.Answer, checks *checks,
 	workers int) (gpuexec.Work, error) {
 	var total, verify, match []float64
-	var stages stageTimes
+	var stages, calls []gpuexec.Trace
 	for range r.Runs {
 		start := time.Now()
 		s, err := searchStages(ctx, searcher, w.Plans, answers)
@@ -194,22 +221,40 @@ func (r *EngineResult) measure(ctx context.Context, searcher gpuexec.Searcher, w
 		}
 		verified := milliseconds(v) / float64(max(1, workers))
 		matched := t - verified
+		calls = append(calls, s)
 		if s.Sum() > 0 {
 			matched = milliseconds(s.Match + s.Select)
 			verified += milliseconds(s.Verify)
-			stages.add(s)
+			stages = append(stages, s)
 		}
 		total, verify, match = append(total, t), append(verify, verified), append(match, matched)
 	}
-	stages.fill(r)
-	if w := stages.work; w.Bytes > 0 {
-		r.BytesPerQuery = w.Bytes / int64(w.BytesQueries)
+	r.Host = hostOf(calls)
+	var work gpuexec.Work // of the last one
+	if n := len(stages); n > 0 {
+		r.stages(stages)
+		work = stages[n-1].Work
+	}
+	if work.Bytes > 0 {
+		r.BytesPerQuery = work.Bytes / int64(work.BytesQueries)
 	}
 	r.TotalMs, r.TotalP99Ms = median(total), percentile(total, 99)
 	r.VerifyMs, r.VerifyP99Ms = median(verify), percentile(verify, 99)
 	r.MatchSelectMs, r.MatchSelectP99Ms = median(match), percentile(match, 99)
 	r.PostingsPerSecond = float64(r.Scanned) / r.MatchSelectMs * 1000
-	return stages.work, nil
+	return work, nil
+}
+
+// recall measures which share of the nearest neighbours was found, for so many queries.
+func (r *EngineResult) recall(w *workload.Workload, answers []gpuexec.Answer, n int) {
+	n = min(n, len(answers))
+	queries := make([]int, n)
+	for i := range queries {
+		queries[i] = i * len(answers) / n
+	}
+	if share, ok := w.Recall(queries, answers); ok {
+		r.Recall, r.RecallQueries = &share, n
+	}
 }
 
 // compare measures what the engine is compared with.
@@ -245,41 +290,61 @@ func searchStages(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan,
 	return sum, nil
 }
 
-// stageTimes are the stages of the runs, in milliseconds.
-type stageTimes struct {
-	plan, upload, match, selection, download []float64
-	work                                     gpuexec.Work // of the last one
-}
-
-func (t *stageTimes) add(s gpuexec.Trace) {
-	t.work = s.Work
-	t.plan = append(t.plan, milliseconds(s.Plan))
-	t.upload = append(t.upload, milliseconds(s.Upload))
-	t.match = append(t.match, milliseconds(s.Match))
-	t.selection = append(t.selection, milliseconds(s.Select))
-	t.download = append(t.download, milliseconds(s.Download))
-}
-
-func (t *stageTimes) fill(r *EngineResult) {
-	if len(t.plan) == 0 {
-		return
-	}
+// stages fills in the stages of the runs.
+func (r *EngineResult) stages(runs []gpuexec.Trace) {
 	for _, f := range []struct {
-		times       []float64
+		of          func(*gpuexec.Trace) time.Duration
 		middle, p99 **float64
 	}{
-		{t.plan, &r.PlanMs, &r.PlanP99Ms},
-		{t.upload, &r.UploadMs, &r.UploadP99Ms},
-		{t.match, &r.MatchMs, &r.MatchP99Ms},
-		{t.selection, &r.SelectMs, &r.SelectP99Ms},
-		{t.download, &r.DownloadMs, &r.DownloadP99Ms},
+		{func(t *gpuexec.Trace) time.Duration { return t.Plan }, &r.PlanMs, &r.PlanP99Ms},
+		{func(t *gpuexec.Trace) time.Duration { return t.Upload }, &r.UploadMs, &r.UploadP99Ms},
+		{func(t *gpuexec.Trace) time.Duration { return t.Match }, &r.MatchMs, &r.MatchP99Ms},
+		{func(t *gpuexec.Trace) time.Duration { return t.Select }, &r.SelectMs, &r.SelectP99Ms},
+		{func(t *gpuexec.Trace) time.Duration { return t.Download }, &r.DownloadMs, &r.DownloadP99Ms},
 	} {
-		middle, p99 := median(f.times), percentile(f.times, 99)
+		times := make([]float64, len(runs))
+		for i := range runs {
+			times[i] = milliseconds(f.of(&runs[i]))
+		}
+		middle, p99 := median(times), percentile(times, 99)
 		*f.middle, *f.p99 = &middle, &p99
 	}
 }
 
+// hostOf is the median of the host's steps.
+func hostOf(runs []gpuexec.Trace) *HostResult {
+	step := func(of func(h *gpuexec.HostTrace) time.Duration) float64 {
+		var times []float64
+		for i := range runs {
+			times = append(times, milliseconds(of(&runs[i].Host)))
+		}
+		return median(times)
+	}
+	r := &HostResult{
+		CheckMs:   step(func(h *gpuexec.HostTrace) time.Duration { return h.Check }),
+		MatchMs:   step(func(h *gpuexec.HostTrace) time.Duration { return h.Match }),
+		AnswerMs:  step(func(h *gpuexec.HostTrace) time.Duration { return h.Answer }),
+		RescoreMs: step(func(h *gpuexec.HostTrace) time.Duration { return h.Rescore }),
+		PlanMs:    step(func(h *gpuexec.HostTrace) time.Duration { return h.Plan }),
+		EncodeMs:  step(func(h *gpuexec.HostTrace) time.Duration { return h.Encode }),
+		DecodeMs:  step(func(h *gpuexec.HostTrace) time.Duration { return h.Decode }),
+	}
+	var waits []float64
+	for i := range runs {
+		if t := &runs[i]; t.Sum() > 0 { // which has Plan and Encode
+			waits = append(waits, milliseconds(t.Host.Match-t.Host.Decode-t.Sum()))
+		}
+	}
+	if len(waits) > 0 {
+		r.WaitMs = median(waits)
+	}
+	return r
+}
+
 func baseline(ctx context.Context, w *workload.Workload, queries, runs int) (*BaselineResult, error) {
+	if w.Plans[0].Family != postings.FamilyName {
+		return nil, fmt.Errorf("workload %s counts nothing that a flat scan could count: measure it with --engine cpu, whose answers are checked too", w.Name)
+	}
 	engine := cpu.New(gpuexec.CPUOptions{Workers: 1})
 	defer engine.Close()
 	searcher, err := engine.Load(ctx, w.Index)
@@ -373,4 +438,108 @@ func percentile(x []float64, p float64) float64 {
 	sorted := slices.Sorted(slices.Values(x))
 	rank := int(p/100*float64(len(sorted))+0.9999999) - 1
 	return sorted[min(max(rank, 0), len(sorted)-1)]
+}
+
+// checks are queries spread over a batch whose answers are held against brute force once, and against what was found
+// right then in every run after: brute force takes too long to repeat.
+type checks struct {
+	queries []int
+	right   [][]gpuexec.Hit // of each query
+
+	mu    sync.Mutex
+	wrong []bool // of each query, in any run
+}
+
+// newChecks compares the answers of so many queries with brute force.
+func newChecks(ctx context.Context, w *workload.Workload, answers []gpuexec.Answer, n int) (*checks, error) {
+	c := new(checks)
+	step := max(1, len(answers)/n)
+	for i := 0; i < len(answers) && len(c.queries) < n; i += step {
+		if err := ctx.Err(); err != nil { // brute force over millions takes seconds
+			return nil, err
+		}
+		c.queries = append(c.queries, i)
+		c.right = append(c.right, slices.Clone(answers[i].Hits)) // the next run reuses the memory
+		c.wrong = append(c.wrong, w.Check(i, answers[i]) != nil)
+	}
+	return c, nil
+}
+
+// compare holds another run's answers against those that were found right: an engine gives a query the same hits each
+// time. Callers may compare at the same time.
+func (c *checks) compare(answers []gpuexec.Answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for j, i := range c.queries {
+		if answers[i].Err != nil || !slices.Equal(answers[i].Hits, c.right[j]) {
+			c.wrong[j] = true
+		}
+	}
+}
+
+// mismatches is how many of the queries had a wrong answer in any run.
+func (c *checks) mismatches() (n int) {
+	for _, wrong := range c.wrong {
+		if wrong {
+			n++
+		}
+	}
+	return n
+}
+
+// ThroughputResult is what an engine does when callers overlap, as the service's executors do. A caller runs the
+// whole batch of the workload again and again.
+type ThroughputResult struct {
+	Callers          int     `json:"callers"`
+	Batches          int     `json:"batches"`
+	BatchesPerSecond float64 `json:"batches_per_s"`
+	QueriesPerSecond float64 `json:"queries_per_s"`
+	LatencyMs        float64 `json:"latency_ms"` // of a batch among others
+	LatencyP99Ms     float64 `json:"latency_p99_ms"`
+}
+
+// throughput runs batches from so many callers, as many for each as a single measurement does. The rate is that of the
+// batches that ended while all callers were at work: without the first of each, and without the last of each. The answers
+// of each caller's last batch are compared, when the rate is over for it.
+func throughput(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan, callers, runs int, checks *checks) (*ThroughputResult, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	total := callers * (runs + 2)
+	var begun atomic.Int64
+	var mu sync.Mutex
+	var ends []time.Time // in ascending order
+	var latencies []float64
+	var working sync.WaitGroup
+	for range callers {
+		working.Go(func() {
+			answers := make([]gpuexec.Answer, len(plans))
+			ran := false
+			for begun.Add(1) <= int64(total) {
+				start := time.Now()
+				if err := searchAll(ctx, s, plans, answers); err != nil {
+					cancel(err)
+					return
+				}
+				ran = true
+				mu.Lock()
+				ends = append(ends, time.Now())
+				latencies = append(latencies, milliseconds(time.Since(start)))
+				mu.Unlock()
+			}
+			if ran { // the others may have taken all batches
+				checks.compare(answers)
+			}
+		})
+	}
+	working.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	first, last := callers-1, total-callers // when this many have ended the last begins
+	latencies = latencies[first+1 : last]
+	r := &ThroughputResult{Callers: callers, Batches: last - 1 - first}
+	r.BatchesPerSecond = float64(r.Batches) / ends[last-1].Sub(ends[first]).Seconds()
+	r.QueriesPerSecond = r.BatchesPerSecond * float64(len(plans))
+	r.LatencyMs, r.LatencyP99Ms = median(latencies), percentile(latencies, 99)
+	return r, nil
 }

@@ -32,7 +32,7 @@ func data(t *testing.T) string {
 // Every workload, small: the engine's answers equal brute force, and the measurement has the figures it promises.
 func TestWorkloads(t *testing.T) {
 	ctx := context.Background()
-	sizes := map[string]int{"w1": 3_000, "w2": 2_000, "w3": 70_000, "w4": 100_000, "w4x100": 50_000}
+	sizes := map[string]int{"w1": 3_000, "w1points": 3_000, "w2": 2_000, "w3": 70_000, "w4": 100_000, "w4x100": 50_000, "w5": 2_500, "w5sift": 2_500, "w6": 3_000, "w6words": 70_000, "w7": 70_000}
 	for _, name := range workload.Names() {
 		t.Run(name, func(t *testing.T) {
 			w, err := workload.New(ctx, name, workload.Options{Objects: sizes[name], Queries: 40, Data: data(t)})
@@ -42,17 +42,129 @@ func TestWorkloads(t *testing.T) {
 			defer w.Close()
 			engine := cpu.New(gpuexec.CPUOptions{Workers: 2})
 			defer engine.Close()
-			r, err := Engine(ctx, w, engine, EngineOptions{Runs: 1, Checks: 10, Baseline: 3, Scaling: true})
+			options := EngineOptions{Runs: 1, Checks: 10, Baseline: 3, Scaling: true}
+			if name == "w1points" { // which counts nothing that a flat scan could count
+				options.Baseline = 0
+			}
+			r, err := Engine(ctx, w, engine, options)
 			if err != nil {
 				t.Fatal(err)
 			}
+			if name == "w1points" {
+				if r.Checked != 10 || r.Mismatches != 0 || r.TotalMs <= 0 || len(r.Scaling) != 2 {
+					t.Errorf("%d of %d checked answers differ from brute force: %+v", r.Mismatches, r.Checked, r)
+				}
+				return
+			}
 			if r.Checked != 10 || r.Mismatches != 0 || r.Baseline.Mismatches != 0 {
 				t.Errorf("%d of %d checked answers differ from brute force, %d from the flat scan", r.Mismatches, r.Checked, r.Baseline.Mismatches)
+			}
+			if vectors := name == "w5" || name == "w5sift"; vectors != (r.Recall != nil) || vectors && *r.Recall < 0.8 {
+				t.Errorf("recall %v", r.Recall)
 			}
 			if r.Scanned == 0 || r.TotalMs <= 0 || r.Postings == 0 || r.Baseline.ScanMs <= 0 || len(r.Scaling) != 2 {
 				t.Errorf("figures are missing: %+v", r)
 			}
 		})
+	}
+}
+
+// Filters and weights, too: each query's filter passes the share that was asked for, and brute force knows both.
+func TestRefinedWorkloads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures whole workloads: not when tests are to be short")
+	}
+	ctx := context.Background()
+	engine := cpu.New(gpuexec.CPUOptions{Workers: 2})
+	defer engine.Close()
+	for _, c := range []struct {
+		name string
+		opts workload.Options
+	}{
+		{"w3", workload.Options{IDF: true}}, {"w3", workload.Options{IDF: true, IDFScale: 1}}, {"w6words", workload.Options{IDF: true, Filter: 0.5}}, {"w6", workload.Options{IDF: true, Filter: 0.05}},
+		{"w6words", workload.Options{Filter: 0.05}}, {"w6words", workload.Options{Filter: 0.001}}, {"w7", workload.Options{IDF: true}},
+		{"w3", workload.Options{Rescore: "bm25", IDF: true}}, {"w6words", workload.Options{Rescore: "cosine", Filter: 0.05, Candidates: 150}},
+		{"w7", workload.Options{Rescore: "jaccard"}}, {"w7", workload.Options{Rescore: "dice", IDF: true}},
+	} {
+		c.opts.Objects, c.opts.Queries = 20_000, 20
+		w, err := workload.New(ctx, c.name, c.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Engine(ctx, w, engine, EngineOptions{Runs: 1, Checks: 10})
+		if err != nil || r.Mismatches > 0 {
+			t.Errorf("%s %+v: %v, %d of %d checked answers differ from brute force", c.name, c.opts, err, r.Mismatches, r.Checked)
+		}
+		if c.opts.Filter > 0 {
+			share := passing(t, w, engine)
+			t.Logf("a filter of %v passes %v", c.opts.Filter, share)
+			if share < 0.7*c.opts.Filter || share > 1.5*c.opts.Filter {
+				t.Errorf("a filter of %v passes %v", c.opts.Filter, share)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, opts := range map[string]workload.Options{"w3": {Filter: 0.5}, "w4": {IDF: true}, "w6": {Filter: 1.5}, "w1": {Rescore: "bm25"}, "w7": {Rescore: "l2"}} {
+		if w, err := workload.New(ctx, name, opts); err == nil {
+			t.Errorf("%s takes %+v", name, w.Options)
+		}
+	}
+}
+
+// passing is the share of the objects that passes the filters, on average.
+func passing(t *testing.T, w *workload.Workload, engine gpuexec.Engine) float64 {
+	t.Helper()
+	searcher, err := engine.Load(t.Context(), w.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer searcher.Close()
+	total := uint64(0)
+	for i := range w.Plans {
+		queryOf(&w.Plans[i]).Total = true
+	}
+	answers := make([]gpuexec.Answer, len(w.Plans))
+	if err := searchAll(t.Context(), searcher, w.Plans, answers); err != nil {
+		t.Fatal(err)
+	}
+	for i := range answers {
+		total += answers[i].Total
+	}
+	return float64(total) / float64(len(answers)) / float64(w.Options.Objects)
+}
+
+// A neighbour that is missed lowers the recall, and a wrong distance is noticed.
+func TestRecall(t *testing.T) {
+	w, err := workload.New(t.Context(), "w5", workload.Options{Objects: 300, Queries: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	engine := cpu.New(gpuexec.CPUOptions{})
+	defer engine.Close()
+	searcher, err := engine.Load(t.Context(), w.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer searcher.Close()
+	answers := make([]gpuexec.Answer, 1)
+	if err := searcher.Search(t.Context(), w.Plans, answers, nil); err != nil {
+		t.Fatal(err)
+	}
+	a := answers[0]
+	share, ok := w.Recall([]int{0}, []gpuexec.Answer{a})
+	if !ok || share < 0.8 || w.Check(0, a) != nil {
+		t.Errorf("recall %v, %v", share, w.Check(0, a))
+	}
+	a.Hits = a.Hits[1:]
+	if less, _ := w.Recall([]int{0}, []gpuexec.Answer{a}); less > share-0.09 {
+		t.Errorf("without its first hit: recall %v, with it %v", less, share)
+	}
+	a.Hits[2].Score += 0.01
+	if w.Check(0, a) == nil {
+		t.Error("a wrong distance is not noticed")
 	}
 }
 

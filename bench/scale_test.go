@@ -11,6 +11,9 @@ import (
 
 // Along every axis the answers are right, and an index that grew or came from the cache is the one that would be built.
 func TestScale(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures whole workloads: not when tests are to be short")
+	}
 	ctx := context.Background()
 	folder := data(t)
 	engine := cpu.New(gpuexec.CPUOptions{})

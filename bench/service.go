@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -29,6 +28,8 @@ type ServiceOptions struct {
 	Config config.Config
 	// QueriesPerMessage are the modes measured, one after the other. Default 1 and 256.
 	QueriesPerMessage []int
+	// HitsForm is how the answers write their hits. Default a list of objects.
+	HitsForm wire.HitsForm
 	// Queries is how many queries a round sends at least. Default 20,000.
 	Queries int
 	// RoundTime is how long a round lasts at least, by the rate seen while warming up. Default 1s.
@@ -69,7 +70,8 @@ type ServiceResult struct {
 	QueriesPerMessage int    `json:"queries_per_message"`
 	Queries           int    `json:"queries"`
 	Rounds            int    `json:"rounds"`
-	AnswerBytes       int    `json:"answer_bytes"` // of one message
+	AnswerBytes       int    `json:"answer_bytes"`      // of one message
+	Columns           bool   `json:"columns,omitempty"` // they hold hits as columns
 
 	// EngineRate is the engine alone, in batches of its own size; EngineShare what the service keeps of it.
 	EngineRate  float64 `json:"engine_qps"`
@@ -213,30 +215,17 @@ func engineRates(ctx context.Context, w *workload.Workload, engine gpuexec.Engin
 	callers := max(1, searcher.Capacity().InFlight)
 	var rates []float64
 	for range 5 {
-		start := time.Now()
-		var group sync.WaitGroup
-		errs := make([]error, callers)
-		for caller := range callers {
-			group.Go(func() {
-				answers := make([]gpuexec.Answer, len(w.Plans))
-				for range repeats {
-					if errs[caller] = searchAll(ctx, searcher, w.Plans, answers); errs[caller] != nil {
-						return
-					}
-				}
-			})
-		}
-		group.Wait()
-		if err := errors.Join(errs...); err != nil {
+		r, err := throughput(ctx, searcher, w.Plans, callers, repeats, new(checks))
+		if err != nil {
 			return nil, nil, err
 		}
-		rates = append(rates, float64(callers*repeats*len(w.Plans))/time.Since(start).Seconds())
+		rates = append(rates, r.QueriesPerSecond)
 	}
 	return rates, answers, nil
 }
 
 func measureService(ctx context.Context, w *workload.Workload, svc *service.Service, cfg *config.Config, answers []gpuexec.Answer, opts ServiceOptions) ([]*ServiceResult, error) {
-	sender, err := newTraffic(ctx, cfg, w, answers)
+	sender, err := newTraffic(ctx, cfg, w, answers, opts.HitsForm)
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +247,7 @@ const roundBytes = 1 << 30
 func measureMode(ctx context.Context, l *traffic, svc *service.Service, size int, opts ServiceOptions) (*ServiceResult, error) {
 	messages := max(1, opts.Queries/size)
 	window := max(1, opts.Window/size)
-	r := &ServiceResult{QueriesPerMessage: size}
+	r := &ServiceResult{QueriesPerMessage: size, Columns: opts.HitsForm != wire.HitsList}
 
 	warm, err := l.run(ctx, stint{index: benchIndex, size: size, messages: min(messages, 4*window), window: window})
 	if err != nil {

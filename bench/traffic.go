@@ -30,6 +30,7 @@ type traffic struct {
 	subjects wire.Subjects
 	workload *workload.Workload
 	answers  []gpuexec.Answer // the engine's own, to compare with
+	form     wire.HitsForm    // of the answers
 	pub, sub *nats.Conn
 	js       jetstream.JetStream
 	runs     int
@@ -42,12 +43,12 @@ const checkEvery = 61
 // answerPatience is how long the load waits for the next answer before it gives up.
 const answerPatience = 2 * time.Minute
 
-func newTraffic(ctx context.Context, server *config.Config, w *workload.Workload, answers []gpuexec.Answer) (*traffic, error) {
+func newTraffic(ctx context.Context, server *config.Config, w *workload.Workload, answers []gpuexec.Answer, form wire.HitsForm) (*traffic, error) {
 	subjects, err := wire.NewSubjects(wire.DefaultPrefix)
 	if err != nil {
 		return nil, err
 	}
-	l := &traffic{server: server, subjects: subjects, workload: w, answers: answers, messages: map[int][][]byte{}}
+	l := &traffic{server: server, subjects: subjects, workload: w, answers: answers, form: form, messages: map[int][][]byte{}}
 	if l.pub, err = connection.Connect(server, "geniemq bench"); err != nil {
 		return nil, err
 	}
@@ -76,13 +77,14 @@ func (l *traffic) bodies(size int) [][]byte {
 	distinct := max(1, len(queries)/size)
 	bodies := make([][]byte, distinct)
 	for i := range bodies {
-		if size == 1 {
-			bodies[i] = wire.AppendQuery(nil, wire.MessagePack, &queries[i])
-			continue
-		}
 		batch := make([]wire.Query, size)
 		for j := range batch {
 			batch[j] = queries[(i*size+j)%len(queries)]
+			batch[j].HitsForm = l.form
+		}
+		if size == 1 {
+			bodies[i] = wire.AppendQuery(nil, wire.MessagePack, &batch[0])
+			continue
 		}
 		bodies[i] = wire.AppendQueries(nil, wire.MessagePack, batch)
 	}

@@ -4,15 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"time"
 
-	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
@@ -27,7 +22,8 @@ const (
 	adultColumns = 14
 )
 
-const adultSchema = `
+// AdultSchema is that of the files of the data set.
+const AdultSchema = `
 name: adult
 kind: rows
 header: false
@@ -58,28 +54,11 @@ func adultData(spec *schema.Schema, folder string) ([]schema.Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		for {
-			var rec schema.Record
-			err := r.Next(&rec)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			// The test file starts with a line that is not a record.
-			if bad := (*load.BadRecord)(nil); errors.As(err, &bad) {
-				continue
-			}
-			if err != nil {
-				return nil, errors.Join(err, r.Close())
-			}
-			for i := range rec.Cells { // Next may reuse the record's memory
-				rec.Cells[i].Values = slices.Clone(rec.Cells[i].Values)
-			}
-			rec.Cells = slices.Clone(rec.Cells)
-			rows = append(rows, rec)
-		}
-		if err := r.Close(); err != nil {
+		some, err := r.All(func(*load.BadRecord) {}) // the test file starts with a line that is no record
+		if err := errors.Join(err, r.Close()); err != nil {
 			return nil, err
 		}
+		rows = append(rows, some...)
 	}
 	if len(rows) != adultRows {
 		return nil, fmt.Errorf("the Adult files in %s have %d rows, expected %d", folder, len(rows), adultRows)
@@ -88,7 +67,7 @@ func adultData(spec *schema.Schema, folder string) ([]schema.Record, error) {
 }
 
 func adult(ctx context.Context, opts Options) (*Workload, error) {
-	spec, err := index.Builtin().ParseSchema([]byte(adultSchema))
+	spec, err := index.Builtin().ParseSchema([]byte(AdultSchema))
 	if err != nil {
 		return nil, err
 	}
@@ -97,17 +76,13 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 		return nil, err
 	}
 
-	start := time.Now()
-	file, ix, err := buildRecords(ctx, spec, opts, func(objects *index.Objects, id int) error {
-		return objects.Add(&rows[id%len(rows)])
-	})
+	w, err := buildRecords(ctx, spec, opts, func(rec *schema.Record, id int) { *rec = rows[id%len(rows)] })
 	if err != nil {
 		return nil, err
 	}
-	w := &Workload{Index: ix, File: file, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
 
 	// The reference counts on cells: the bucket number of a number, the text of a category.
-	attrs := ix.Attributes()
+	attrs := w.Index.Attributes()
 	cells := make([][adultColumns]cell, len(rows))
 	for r, rec := range rows {
 		for a := range adultColumns {
@@ -117,23 +92,12 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 		}
 	}
 
-	queries, err := index.NewQueries(ix)
-	if err != nil {
-		return nil, err
-	}
 	asked := make([][adultColumns]cell, opts.Queries)
 	reach := max(0, opts.Reach)
 	src := newSource(opts.Seed, 'q')
-	for i := range w.Plans {
+	for i := range asked {
 		asked[i] = cells[src.intn(len(cells))]
-		conditions, items := askAdult(attrs, asked[i], reach)
-		w.Queries = append(w.Queries, wire.Query{K: opts.K, Items: items})
-		plan := &w.Plans[i]
-		match := new(postings.MatchQuery)
-		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
-		if err := queries.Conditions(match, conditions); err != nil {
-			return nil, err
-		}
+		w.Queries = append(w.Queries, wire.Query{K: opts.K, Items: askAdult(attrs, asked[i], reach)})
 	}
 	w.Reference = func(i, lo, hi int, visit func(id, count uint32)) {
 		counts := make([]uint32, len(cells))
@@ -153,24 +117,20 @@ func adult(ctx context.Context, opts Options) (*Workload, error) {
 	return w, nil
 }
 
-// askAdult asks for what a row has, a number by so many buckets either way: in the index's words and in those of the protocol.
-func askAdult(attrs []postings.Attribute, row [adultColumns]cell, reach int) (conditions []column.Condition, items []wire.Condition) {
+// askAdult asks for what a row has, a number by so many buckets either way.
+func askAdult(attrs []postings.Attribute, row [adultColumns]cell, reach int) (items []wire.Condition) {
 	for a, c := range row {
 		name := attrs[a].Name
 		switch {
 		case c.missing:
 		case attrs[a].Type == schema.Number:
 			lo, hi := float64(max(c.bucket-reach, 0)), float64(c.bucket+reach)
-			low, high := column.NumberValue(lo), column.NumberValue(hi)
-			conditions = append(conditions, column.Condition{Attr: name, Min: &low, Max: &high, Bucket: true})
 			items = append(items, wire.Condition{Attr: name, Min: wire.Number(lo), Max: wire.Number(hi), Bucket: true})
 		default:
-			v := column.StringValue(c.text)
-			conditions = append(conditions, column.Condition{Attr: name, Value: &v})
 			items = append(items, wire.Condition{Attr: name, Value: wire.String(c.text)})
 		}
 	}
-	return conditions, items
+	return items
 }
 
 // cell is one value of a row as the reference sees it.

@@ -2,15 +2,15 @@ package workload
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -39,74 +39,59 @@ func documents(ctx context.Context, opts Options) (*Workload, error) {
 		src := newSource(opts.Seed, 'd', uint64(id))
 		return words(dst, &src, documentWords)
 	}
-	start := time.Now()
-	schema, err := index.Builtin().ParseSchema([]byte("name: documents\nkind: documents\nstop_words: none\n"))
+	text := "name: documents\nkind: documents\nstop_words: none\n"
+	if opts.Rescore != "" { // of records an index keeps their words by object
+		text, opts.name = "name: documents\ncolumns:\n- {name: text, type: text, stop_words: none}\n", opts.name+"-records"
+	}
+	spec, err := index.Builtin().ParseSchema([]byte(text))
 	if err != nil {
 		return nil, err
 	}
-	var scratch []uint32
+	if opts.IDFScale != 0 {
+		spec.Columns[0].IDFScale, opts.name = opts.IDFScale, fmt.Sprintf("%s-scale%d", opts.name, opts.IDFScale)
+	}
 	texts := make([]string, vocabulary)
 	for word := range texts {
 		texts[word] = wordText(uint32(word))
 	}
-	file, ix, err := build(ctx, schema, opts, func(b *index.Builder, id int) error {
-		scratch = object(scratch, id)
-		for _, word := range scratch {
-			b.AddString(0, texts[word])
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
+	var w *Workload
+	if opts.Rescore == "" {
+		w, err = build(ctx, spec, opts, func(b *postings.Batch, id int) error {
+			for _, word := range object(make([]uint32, 0, documentWords), id) {
+				b.AddString(0, texts[word])
+			}
+			return nil
+		})
+	} else {
+		var scratch []uint32
+		w, err = buildRecords(ctx, spec, opts, func(rec *schema.Record, id int) {
+			scratch = object(scratch, id)
+			rec.Cells[0].Values[0] = joined(scratch, texts)
+		})
 	}
-	w := &Workload{Index: ix, File: file, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
-
-	encoder, err := index.NewQueries(ix)
 	if err != nil {
 		return nil, err
 	}
 	queries := make([][]uint32, opts.Queries)
-	for i := range w.Plans {
+	for i := range queries {
 		src := newSource(opts.Seed, 'q', uint64(i))
 		queries[i] = words(nil, &src, documentQuery)
-		plan := &w.Plans[i]
-		match := new(postings.MatchQuery)
-		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
-		var text []string
-		for _, word := range queries[i] {
-			text = append(text, wordText(word))
-		}
-		w.Queries = append(w.Queries, wire.Query{K: opts.K, Text: strings.Join(text, " ")})
-		if err := encoder.Text(match, strings.Join(text, " ")); err != nil {
-			return nil, err
-		}
+		w.Queries = append(w.Queries, wire.Query{K: opts.K, Text: joined(queries[i], texts), IDF: opts.idf()})
 	}
-	w.Reference = func(i, lo, hi int, visit func(id, count uint32)) {
-		var doc []uint32
-		for id := lo; id < hi; id++ {
-			doc = object(doc, id)
-			if count := overlap(queries[i], doc); count > 0 {
-				visit(uint32(id), count)
-			}
-		}
-	}
-	return w, nil
+	return w, w.ofTerms(&opts, "text", vocabulary, queries, object)
 }
 
 // wordText is a word of the vocabulary as text; the tokenizer leaves it as it is.
 func wordText(word uint32) string { return "w" + strconv.FormatUint(uint64(word), 36) }
 
-// overlap counts the common elements of two ascending lists without repeats.
-func overlap(a, b []uint32) (n uint32) {
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0] < b[0]:
-			a = a[1:]
-		case a[0] > b[0]:
-			b = b[1:]
-		default:
-			a, b, n = a[1:], b[1:], n+1
+// joined is a text of words.
+func joined(words []uint32, texts []string) string {
+	var text strings.Builder
+	for i, word := range words {
+		if i > 0 {
+			text.WriteByte(' ')
 		}
+		text.WriteString(texts[word])
 	}
-	return n
+	return text.String()
 }

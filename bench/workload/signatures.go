@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"time"
 
-	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/wire"
@@ -57,10 +54,10 @@ func (f *hashFamily) sign(dst []uint8, x *[latentDims]float32) {
 	}
 }
 
-// point makes object id: a cluster's centre plus spread.
-func point(x *[latentDims]float32, seed uint64, id int) {
+// point makes object id: the centre of one of so many clusters plus spread.
+func point(x *[latentDims]float32, seed, clusters uint64, id int) {
 	own := newSource(seed, 'o', uint64(id))
-	centre := newSource(seed, 'c', own.next()%latentClusters)
+	centre := newSource(seed, 'c', own.next()%clusters)
 	for d := 0; d < latentDims; d += 2 {
 		c0, c1 := centre.gauss()
 		o0, o1 := own.gauss()
@@ -75,7 +72,7 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 	err := generate(ctx, opts.Objects, func(lo, hi int) {
 		var x [latentDims]float32
 		for id := lo; id < hi; id++ {
-			point(&x, opts.Seed, id)
+			point(&x, opts.Seed, latentClusters, id)
 			family.sign(objects[id*signatureFunctions:][:signatureFunctions], &x)
 		}
 	})
@@ -83,12 +80,11 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 		return nil, err
 	}
 
-	start := time.Now()
 	spec := &schema.Schema{Name: "signatures", Kind: schema.Rows}
 	for i := range signatureFunctions {
 		spec.Columns = append(spec.Columns, schema.Column{Name: fmt.Sprintf("h%03d", i), Type: schema.NumberColumn, Edges: schema.Exact})
 	}
-	file, ix, err := build(ctx, spec, opts, func(b *index.Builder, id int) error {
+	w, err := build(ctx, spec, opts, func(b *postings.Batch, id int) error {
 		for attr, v := range objects[id*signatureFunctions:][:signatureFunctions] {
 			if err := b.AddNumber(attr, float64(v)); err != nil {
 				return err
@@ -99,23 +95,23 @@ func signatures(ctx context.Context, opts Options) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Workload{Index: ix, File: file, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
 
 	queries := make([]uint8, opts.Queries*signatureFunctions)
-	attributes := ix.Attributes()
-	w.vectors = &vectors{seed: opts.Seed, objects: opts.Objects, queries: make([][latentDims]float32, opts.Queries)}
+	w.vectors = &vectors{objects: opts.Objects, object: func(dst []float32, id int) []float32 {
+		var x [latentDims]float32
+		point(&x, opts.Seed, latentClusters, id)
+		return append(dst[:0], x[:]...)
+	}}
 	src := newSource(opts.Seed, 'q')
 	reach := max(0, opts.Reach)
-	for i := range w.Plans {
-		x := &w.vectors.queries[i]
-		point(x, opts.Seed, src.intn(opts.Objects))
-		disturb(x, &src)
+	for i := range opts.Queries {
+		var x [latentDims]float32
+		point(&x, opts.Seed, latentClusters, src.intn(opts.Objects))
+		disturb(&x, &src)
+		w.vectors.queries = append(w.vectors.queries, x[:])
 		signature := queries[i*signatureFunctions:][:signatureFunctions]
-		family.sign(signature, x)
-		plan := &w.Plans[i]
-		match := new(postings.MatchQuery)
-		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
-		w.Queries = append(w.Queries, wire.Query{K: opts.K, Items: askSignature(match, attributes, signature, reach)})
+		family.sign(signature, &x)
+		w.Queries = append(w.Queries, wire.Query{K: opts.K, Items: askSignature(spec, signature, reach)})
 	}
 	w.Reference = func(i, lo, hi int, visit func(id, count uint32)) {
 		query := queries[i*signatureFunctions:][:signatureFunctions]
@@ -143,33 +139,14 @@ func disturb(x *[latentDims]float32, src *source) {
 	}
 }
 
-// askSignature makes dst the query for a signature, each hash value by so many either way, and returns it in the words of the protocol.
-func askSignature(dst *postings.MatchQuery, attributes []postings.Attribute, signature []uint8, reach int) (items []wire.Condition) {
-	for attr, v := range signature {
-		dst.StartItem(uint32(attr), 1)
-		if lo, hi, ok := values(&attributes[attr], int(v)-reach, int(v)+reach); ok {
-			dst.AddSpan(lo, hi)
-		}
-		item := wire.Condition{Attr: attributes[attr].Name, Value: wire.Number(float64(v))}
+// askSignature asks for a signature, each hash value by so many either way.
+func askSignature(spec *schema.Schema, signature []uint8, reach int) (items []wire.Condition) {
+	for i, v := range signature {
+		item := wire.Condition{Attr: spec.Columns[i].Name, Value: wire.Number(float64(v))}
 		if reach > 0 {
 			item = wire.Condition{Attr: item.Attr, Min: wire.Number(float64(v) - float64(reach)), Max: wire.Number(float64(v) + float64(reach))}
 		}
 		items = append(items, item)
 	}
 	return items
-}
-
-// values returns the keywords of an attribute with edges: exact whose values are lo to hi.
-func values(attr *postings.Attribute, lo, hi int) (from, to uint32, ok bool) {
-	for v := max(lo, 0); v <= min(hi, signatureBuckets-1); v++ {
-		kw, known := attr.Bucket(float64(v))
-		if !known {
-			continue
-		}
-		if !ok {
-			from, ok = kw, true
-		}
-		to = kw + 1
-	}
-	return from, to, ok
 }

@@ -8,13 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
-	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/levenshtein"
 	"github.com/geniemq/geniemq/index/schema"
-	"github.com/geniemq/geniemq/index/verify"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -108,24 +105,15 @@ func titles(ctx context.Context, opts Options) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	start := time.Now()
-	rec := schema.Record{Cells: []schema.Cell{{Values: make([]string, 1)}}}
-	file, ix, err := buildRecords(ctx, spec, opts, func(objects *index.Objects, id int) error {
-		rec.Line, rec.Cells[0].Values[0] = int64(id+1), texts[id]
-		return objects.Add(&rec)
+	w, err := buildRecords(ctx, spec, opts, func(rec *schema.Record, id int) {
+		rec.Line, rec.Cells = int64(id+1), append(rec.Cells[:0], schema.Cell{Values: texts[id : id+1]})
 	})
-	if err != nil {
-		return nil, err
-	}
-	w := &Workload{Index: ix, File: file, Build: time.Since(start), Plans: make([]gpuexec.Plan, opts.Queries)}
-
-	queries, err := index.NewQueries(ix)
 	if err != nil {
 		return nil, err
 	}
 	src := newSource(opts.Seed, 'q')
 	asked := make([][]rune, opts.Queries)
-	for i := range w.Plans {
+	for i := range asked {
 		id := src.intn(len(texts))
 		for tries := 0; tries < len(texts) && (len(texts[id]) < titleQueryLength-2 || len(texts[id]) > titleQueryLength+2); tries++ {
 			id = (id + 1) % len(texts)
@@ -133,17 +121,10 @@ func titles(ctx context.Context, opts Options) (*Workload, error) {
 		text := change(texts[id], 0.1, &src)
 		asked[i] = []rune(text)
 		w.Queries = append(w.Queries, wire.Query{K: titleHits, Candidates: opts.K, Text: text})
-		plan := &w.Plans[i]
-		match := new(postings.MatchQuery)
-		plan.Family, plan.Query, plan.K = postings.FamilyName, match, opts.K
-		plan.Rescore = &verify.Nearest{Texts: ix, NGram: ix.Schema().NGram, Text: asked[i], K: titleHits}
-		if err := queries.Text(match, text); err != nil {
-			return nil, err
-		}
 	}
 	w.distances = func(i, lo, hi int, visit func(id uint32, distance int32)) {
 		for id := lo; id < hi; id++ {
-			visit(uint32(id), int32(verify.EditDistance(asked[i], []rune(texts[id]))))
+			visit(uint32(id), int32(levenshtein.Distance(asked[i], []rune(texts[id]))))
 		}
 	}
 	return w, nil

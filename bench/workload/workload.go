@@ -25,9 +25,9 @@ type Workload struct {
 	Options Options // with the workload's defaults filled in
 	Index   *index.Index
 	File    []byte // the index file
-	Plans   []gpuexec.Plan
-	// Queries are the plans as users would send them.
 	Queries []wire.Query
+	// Plans are the queries as engines take them.
+	Plans []gpuexec.Plan
 	// Build is how long encoding and building the index took, without generating the objects.
 	Build time.Duration
 	// Postings is the number of postings in the index.
@@ -39,7 +39,13 @@ type Workload struct {
 	// distances, of sequences, gives the edit distance of every object to query i.
 	distances func(i, lo, hi int, visit func(id uint32, distance int32))
 
-	// vectors of w1 are what its signatures were made of.
+	// near: hits are ordered by how far their vectors are.
+	near bool
+	// valued: they are by what a metric orders by, to the bit.
+	valued bool
+	// scored, of w3, w6 and w7, is what rescoring compares.
+	scored *scored
+	// vectors, of w1 and the workloads of vectors.
 	vectors *vectors
 }
 
@@ -49,11 +55,25 @@ type Options struct {
 	Queries int    // default 1,024
 	K       int    // default 100; the number of candidates K for w2, default 32
 	Seed    uint64 // default 1
-	// Data is the folder of the real data that w2 and w4 grow from: adult/, headlines/, er_dblp_acm/.
+	// Data is the folder of the real data that w2, w4 and w5sift grow from: adult/, headlines/, sift_bigann10k/.
 	Data string
 	// Reach is by how many buckets either way an item of w1 or a number of w4 asks for more than its own: the lists
 	// of an item become 2 x Reach + 1 times as dense. Default 0 for w1 and 50 for w4; negative means 0.
 	Reach int
+	// Filter, of w6, is the share of the objects that pass each query's filter. Default 0: queries have none.
+	Filter float64
+	// IDF weighs words, elements and categories of w3, w6 and w7 by how few objects have them.
+	IDF bool
+	// Rescore orders the hits of w3, w6 (by their titles) and w7 by a measure of their terms: bm25, jaccard, dice, cosine or containment. Default
+	// none. Candidates is how many are scored, of w5 too; default 8 K.
+	Rescore    string
+	Candidates int
+	// IDFScale is how finely they weigh, of w3. Default that of columns.
+	IDFScale int
+	// Recall, of w5 and w5sift, is the share of the nearest neighbours that the index is built for. Default 0.95.
+	Recall float64
+	// Method is how w1points is searched: scan, tree, cells or permutation. Default scan. Recall, of the last two, is what queries ask for.
+	Method string
 	// Cache is a folder where index files are kept and found again. Default: none.
 	Cache string
 
@@ -70,17 +90,10 @@ type grown struct {
 // Grow makes the workloads that are made with these options next grow: each adds what it has more objects than the one before.
 func (o *Options) Grow() { o.grown = new(grown) }
 
-func (o *Options) ensureDefaults(objects, k int) {
-	o.Objects = cmp.Or(o.Objects, objects)
-	o.Queries = cmp.Or(o.Queries, 1024)
-	o.K = cmp.Or(o.K, k)
-	o.Seed = cmp.Or(o.Seed, 1)
-}
-
 // Close releases the index.
 func (w *Workload) Close() error { return w.Index.Close() }
 
-// topK returns the true answer of plan i by brute force: (count descending, id ascending).
+// topK returns the true answer of plan i by brute force, or its true candidates: (count descending, id ascending).
 func (w *Workload) topK(i int) []gpuexec.Hit {
 	best := top{k: w.Plans[i].K}
 	var mu sync.Mutex
@@ -121,15 +134,24 @@ func (t *top) cut() {
 	t.hits = t.hits[:min(t.k, len(t.hits))]
 }
 
-// Check compares an answer with brute force. Match counts must be equal to the hit, ids and ties included. Of
-// sequences the distances of an answer that claims to be exact must be the smallest there are; any answer's
+// Check compares an answer with brute force. Match counts must be equal to the hit, ids and ties included. Scores
+// are those of the best candidates. Of sequences the distances of an answer that claims to be exact must be the smallest there are; any answer's
 // distances must be true.
 func (w *Workload) Check(i int, got gpuexec.Answer) error {
 	if got.Err != nil {
 		return fmt.Errorf("query %d failed: %w", i, got.Err)
 	}
+	if w.near {
+		return w.checkNear(i, got.Hits)
+	}
+	if w.valued {
+		return w.checkValues(i, got)
+	}
 	if w.distances != nil {
 		return w.checkDistances(i, got)
+	}
+	if w.Options.Rescore != "" {
+		return w.scored.check(i, &w.Queries[i], w.topK(i), got.Hits)
 	}
 	want := w.topK(i)
 	if len(got.Hits) != len(want) {
