@@ -20,6 +20,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/client"
+	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // census is the Adult table as the test itself reads it: what it expects shares no code with what it checks, but for
@@ -352,7 +354,7 @@ func TestAdultEndToEnd(t *testing.T) {
 	sum := sha256.Sum256(content)
 	version := hex.EncodeToString(sum[:8])
 
-	rng := seeded(t)
+	rng := seeded.Rand(t)
 	questions := make([]*question, 1000)
 	var jsonLines bytes.Buffer
 	ties := 0
@@ -423,7 +425,7 @@ func TestAdultEndToEnd(t *testing.T) {
 
 	// Nothing is left behind, and the server ends as it should.
 	for _, name := range []string{"GENIE_QUERIES", "GENIE_DEAD"} {
-		eventually(t, func() error { return streamEmpty(t, js, name) })
+		testkit.Eventually(t, func() error { return streamEmpty(t, js, name) })
 	}
 	server.signal(syscall.SIGTERM)
 	if code := server.wait(); code != 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
@@ -50,9 +51,9 @@ func TestBadQueries(t *testing.T) {
 		{"min > max", "people", `{"row":{"age":{"min":40,"max":30}}}`, wire.BadRequest, "min 40 is greater than max 30"},
 		{"text for a table", "people", `{"text":"ann"}`, wire.BadRequest, "use row or items"},
 		{"row for sequences", "words", `{"row":{"age":1}}`, wire.BadRequest, "age"},
-		{"vector", "people", `{"vector":[1,2]}`, wire.Unsupported, "vector"},
-		{"set", "words", `{"set":["a"]}`, wire.Unsupported, "set"},
-		{"reserved field", "people", `{"row":{"age":1},"radius":2}`, wire.Unsupported, "radius"},
+		{"vector", "people", `{"vector":[1,2]}`, wire.BadRequest, "no column of type vector"},
+		{"set", "words", `{"set":["a"]}`, wire.BadRequest, "no column of type set"},
+		{"reserved field", "people", `{"row":{"age":1},"offset":2}`, wire.Unsupported, "offset"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			check := func(where string, header nats.Header, body []byte) {
@@ -100,7 +101,7 @@ func TestBadMessagePack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := wire.DecodeResult(wire.MessagePack, reply.Data)
+		res, err := testkit.DecodeResult(wire.MessagePack, reply.Data)
 		if err != nil {
 			t.Fatalf("%s: the answer is not in the query's codec: %v", name, err)
 		}
@@ -148,7 +149,7 @@ func TestContentTypeAndProtocol(t *testing.T) {
 		n++
 		m := r.stored("genie.result.people", n)
 		codec, _ := wire.ParseContentType(m.Header.Get("Content-Type"))
-		res, err := wire.DecodeResult(codec, m.Data)
+		res, err := testkit.DecodeResult(codec, m.Data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -422,7 +423,7 @@ func TestLargeAnswers(t *testing.T) {
 		t.Errorf("%d results in %d parts", results, parts)
 	}
 	r.settled()
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		s := r.scrape()
 		ok := s.value("geniemq_queries_total", "index", "big", "outcome", "ok")
 		tooLarge := s.value("geniemq_queries_total", "index", "big", "outcome", "too_large")

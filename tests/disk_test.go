@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 )
@@ -62,7 +64,7 @@ func TestFullDisk(t *testing.T) {
 		t.Skip("takes minutes: not when tests are to be short")
 	}
 	disk := smallDisk(t, "96m")
-	rng := seeded(t)
+	rng := seeded.Rand(t)
 	table := newCrowd(rng, 500)
 	queries := make([]crowdQuery, 6000)
 	for i := range queries {
@@ -104,7 +106,7 @@ func TestFullDisk(t *testing.T) {
 	free := fill(t, disk)
 	close(engine.gate)
 	next <- len(queries) / 2
-	eventually(t, func() error { return unready(r, "cannot write to its disk", "no space left") })
+	testkit.Eventually(t, func() error { return unready(r, "cannot write to its disk", "no space left") })
 	select {
 	case err := <-rest:
 		t.Fatalf("everything was accepted on a full disk: the test shows nothing (%v)", err)
@@ -120,24 +122,24 @@ func TestFullDisk(t *testing.T) {
 	if err := <-rest; err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, r.ready)
+	testkit.Eventually(t, r.ready)
 
 	// Once more, in the middle of a flow: acknowledgements are lost with the disk, too.
 	next <- len(queries)
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if n := r.count("GENIE_RESULTS", "genie.result.crowd"); n < len(queries)/2+50 {
 			return fmt.Errorf("%d results", n)
 		}
 		return nil
 	})
 	free = fill(t, disk)
-	eventually(t, func() error { return unready(r, "cannot write to its disk") })
+	testkit.Eventually(t, func() error { return unready(r, "cannot write to its disk") })
 	free()
 	if err := <-rest; err != nil {
 		t.Fatal(err)
 	}
 	checkAnswers(t, r.js, "crowd", queries)
-	eventually(t, r.ready)
+	testkit.Eventually(t, r.ready)
 	if now := r.srv.NATSURL(); now != url {
 		t.Errorf("the server was at %s and is at %s", url, now)
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/geniemq/geniemq/internal/testkit"
 )
 
 // command runs geniemq to its end and returns what it wrote and its exit code.
@@ -51,7 +53,7 @@ func serveCommand(t testing.TB, args ...string) (p *process, natsURL, adminURL s
 	t.Helper()
 	p = run(t, append([]string{"serve", "--nats-listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data-dir", t.TempDir()}, args...)...)
 	natsURL, adminURL = p.says("NATS"), p.says("admin")
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		resp, err := http.Get(adminURL + "/readyz")
 		if err != nil {
 			return err

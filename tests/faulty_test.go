@@ -13,6 +13,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/open"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -248,12 +249,12 @@ func TestBrokenEngine(t *testing.T) {
 	engine := newFaulty()
 	close(engine.gate)
 	r := start(t, config.Config{}, service.Options{OpenEngine: engine.open})
-	eventually(t, func() error { return r.ready() })
+	testkit.Eventually(t, func() error { return r.ready() })
 	engine.broken.Store(true)
 	for i := range 20 {
 		r.publish("people", `{"row":{"age":52}}`, "Nats-Msg-Id", fmt.Sprint(i))
 	}
-	eventually(t, func() error { // each has been tried more often than it takes to be given up
+	testkit.Eventually(t, func() error { // each has been tried more often than it takes to be given up
 		alone, _ := engine.alone(10)
 		if alone < 20*5 {
 			return fmt.Errorf("%d tries", alone)
@@ -271,7 +272,7 @@ func TestBrokenEngine(t *testing.T) {
 	if n := r.count("GENIE_DEAD", "genie.dead.>"); n != 0 {
 		t.Errorf("%d dead letters", n)
 	}
-	eventually(t, func() error { return r.ready() })
+	testkit.Eventually(t, func() error { return r.ready() })
 }
 
 // ready is nil when the service says that it is ready.

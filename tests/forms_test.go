@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -162,7 +163,7 @@ func TestHeaders(t *testing.T) {
 		if header.Get("Content-Type") != "application/msgpack" || header.Get("traceparent") != trace || header.Get("Genie-Query-Id") != "q-7" {
 			t.Errorf("%s: headers %v", where, header)
 		}
-		res, err := wire.DecodeResult(wire.MessagePack, body)
+		res, err := testkit.DecodeResult(wire.MessagePack, body)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/geniemq/geniemq/internal/testkit"
 )
 
 // SIGHUP does not end a worker that has no terminal, nor the demo: they say what they do instead, go on answering, and end with SIGTERM as
@@ -28,7 +30,7 @@ func TestHangupEndsNothing(t *testing.T) {
 			url := p.says(c.until)
 			for n := 1; n <= 2; n++ {
 				p.signal(syscall.SIGHUP)
-				eventually(t, func() error {
+				testkit.Eventually(t, func() error {
 					if got := strings.Count(p.stderr.String(), c.says); got != n {
 						return fmt.Errorf("said %d times %q:\n%s", got, c.says, p.stderr)
 					}

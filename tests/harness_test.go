@@ -16,6 +16,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -68,21 +69,33 @@ func buildFile(t testing.TB, dir, name, schemaText, data string) string {
 
 func buildFrom(t testing.TB, dir string, spec *schema.Schema, readers ...*load.Reader) string {
 	t.Helper()
+	next, err := index.Builtin().Learn(spec, func(rec *schema.Record) error {
+		for {
+			if len(readers) == 0 {
+				return io.EOF
+			}
+			if err := readers[0].Next(rec); err != io.EOF {
+				return err
+			}
+			readers = readers[1:]
+		}
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	objects, err := index.NewObjects(spec, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, reader := range readers {
-		for {
-			var rec schema.Record
-			if err := reader.Next(&rec); err == io.EOF {
-				break
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			if err := objects.Add(&rec); err != nil {
-				t.Fatal(err)
-			}
+	for {
+		var rec schema.Record
+		if err := next(&rec); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if err := objects.Add(&rec); err != nil {
+			t.Fatal(err)
 		}
 	}
 	path := filepath.Join(dir, spec.Name+".gmq")
@@ -250,26 +263,10 @@ func (r *running) count(stream, subject string) int {
 	return n
 }
 
-// eventually waits until check succeeds.
-func eventually(t testing.TB, check func() error) {
-	t.Helper()
-	ctx := within(t)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if ctx.Err() != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 // settled waits until no message of the query stream is left.
 func (r *running) settled() {
 	r.t.Helper()
-	eventually(r.t, func() error {
+	testkit.Eventually(r.t, func() error {
 		if n := r.count("GENIE_QUERIES", "genie.query.>"); n > 0 {
 			return fmt.Errorf("%d messages are left in the query stream", n)
 		}
@@ -280,7 +277,7 @@ func (r *running) settled() {
 // result decodes a JSON result.
 func result(t testing.TB, body []byte) *wire.Result {
 	t.Helper()
-	res, err := wire.DecodeResult(wire.JSON, body)
+	res, err := testkit.DecodeResult(wire.JSON, body)
 	if err != nil {
 		t.Fatalf("%v in %s", err, body)
 	}

@@ -14,6 +14,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // Messages of a few KB that ask for minutes or hours of comparing texts: everybody else must be answered as if they were not
@@ -42,7 +45,7 @@ func startHostileWorker(t *testing.T, indexes ...string) *hostileWorker {
 	w.process = run(t, args...)
 	w.says("NATS")
 	w.nc, w.js = connect(t, fmt.Sprintf("nats://127.0.0.1:%d", port))
-	eventually(t, func() error { return w.ready() })
+	testkit.Eventually(t, func() error { return w.ready() })
 	return w
 }
 
@@ -148,7 +151,7 @@ const longSchema = "name: long\nkind: sequences\ncolumns: [{name: text, type: te
 
 // longTexts are 4,000 strings of 200 to 2,000 characters, and one of 60,000 to compare with all of them.
 func longTexts(t *testing.T) (path, first, long string) {
-	rng := seeded(t)
+	rng := seeded.Rand(t)
 	text := func(n int) string {
 		b := make([]byte, n)
 		for i := range b {
@@ -219,7 +222,7 @@ func TestHostileWorkIsGivenBack(t *testing.T) {
 	}
 	delivered := func(times uint64) {
 		t.Helper()
-		eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			info, err := durable.Info(t.Context())
 			if err == nil && info.Delivered.Consumer < times {
 				err = fmt.Errorf("%d deliveries, waited for %d", info.Delivered.Consumer, times)
@@ -257,7 +260,7 @@ func TestHostileWorkIsGivenBack(t *testing.T) {
 
 // One query that would take half a minute is answered all the same, and rightly, in turns with the others.
 func TestHostileWorkIsAnswered(t *testing.T) {
-	rng := seeded(t)
+	rng := seeded.Rand(t)
 	text := func(n int) string {
 		return strings.Map(func(rune) rune { return rune('a' + rng.IntN(8)) }, strings.Repeat("x", n))
 	}
@@ -325,7 +328,7 @@ func TestHostileWorkManyQueries(t *testing.T) {
 	dir := t.TempDir()
 	w := startHostileWorker(t, buildFile(t, dir, "words.txt", wordsSchema, strings.Join(words, "\n")+"\n"),
 		buildFile(t, dir, "people.csv", peopleSchema, peopleData))
-	rng := seeded(t)
+	rng := seeded.Rand(t)
 	var queries []string
 	for range 60_000 {
 		b := make([]byte, 10)
@@ -349,7 +352,7 @@ func TestHostileWorkManyQueries(t *testing.T) {
 		t.Fatal(err)
 	}
 	streamMessage(t, w.js, "GENIE_RESULTS", "genie.result.words.other", 1)
-	eventually(t, func() error { // the acknowledgement follows the answer
+	testkit.Eventually(t, func() error { // the acknowledgement follows the answer
 		if n := w.pendingOf(t, "GENIE_QUERIES"); n != 1 {
 			return fmt.Errorf("%d messages wait, the large one should", n)
 		}

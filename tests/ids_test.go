@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/client"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -57,7 +58,7 @@ func TestAnswersHaveIDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := wire.DecodeResult(wire.MessagePack, direct.Data); err != nil || got.Err != nil || got.ID != "9223372036854775808" {
+	if got, err := testkit.DecodeResult(wire.MessagePack, direct.Data); err != nil || got.Err != nil || got.ID != "9223372036854775808" {
 		t.Errorf("MessagePack: %v %+v", err, got)
 	}
 	// The queries of a batch have none but their own.

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/client"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -97,12 +98,6 @@ func (c *crowd) query(rng *rand.Rand, id string) crowdQuery {
 	return crowdQuery{q, strings.Join(want, " ")}
 }
 
-func seeded(t testing.TB) *rand.Rand {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
-
 // Nothing is lost and nothing is doubled when the worker is killed again and again: every query whose publish was
 // acknowledged is answered in the result stream exactly once, and correctly. In one form the worker's embedded server
 // dies with it, in the other the server is a process of its own.
@@ -124,7 +119,7 @@ func TestKilledWorker(t *testing.T) {
 func killedWorker(t *testing.T, url string, args ...string) {
 	const kills, perKill = 20, 95
 	const total = 2000
-	rng := seeded(t)
+	rng := seeded.Rand(t)
 	table := newCrowd(rng, 3000)
 	args = append([]string{"serve", "--index", buildFile(t, t.TempDir(), "crowd.csv", crowdSchema, table.csv()),
 		"--admin", "off", "--ack-wait", "1s", "--batch-size", "16"}, args...)
@@ -244,7 +239,7 @@ func checkAnswers(t *testing.T, js jetstream.JetStream, index string, queries []
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
-	rng := seeded(t)
+	rng := seeded.Rand(t)
 	table := newCrowd(rng, 3000)
 	args := []string{"serve", "--index", buildFile(t, t.TempDir(), "crowd.csv", crowdSchema, table.csv()), "--nats", server.url,
 		"--admin", "off", "--batch-size", "8"}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -163,7 +164,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		if err := live.Unsubscribe(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			if now, _ := memory.state(); now > max(peak/2, 24) {
 				return fmt.Errorf("the worker has %d MiB, at most it had %d", now, peak)
 			}
@@ -191,7 +192,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 		// Until it is as full as it gets, and meanwhile others are answered.
 		settled, last := 0, -1
-		eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			if _, peak := memory.state(); peak == last {
 				settled++
 			} else {
@@ -215,7 +216,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		if _, err := js.UpdateStream(within(t), open); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			info, err := stream.Info(within(t), jetstream.WithSubjectFilter("genie.result.many"))
 			if err != nil {
 				return err

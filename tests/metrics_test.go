@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 )
@@ -95,9 +96,10 @@ func TestMetrics(t *testing.T) {
 	r.publish("people", `nonsense`)
 	r.publish("people", `{"row":{"age":30}}`, "Genie-Reply", "no")
 	r.publish("words", `{"text":"aple"}`)
+	r.publish("words", `{"text":"aple","radius":1}`)
 	r.settled()
 	r.works()
-	eventually(t, func() error { return r.ready() })
+	testkit.Eventually(t, func() error { return r.ready() })
 
 	s := r.scrape()
 	if m := s.metric("geniemq_clock_skew_seconds"); m == nil || math.Abs(m.GetGauge().GetValue()) > 60 {
@@ -110,7 +112,8 @@ func TestMetrics(t *testing.T) {
 	}{
 		{"geniemq_queries_total", []string{"index", "people", "outcome", "ok"}, 8},
 		{"geniemq_queries_total", []string{"index", "people", "outcome", "bad_request"}, 3},
-		{"geniemq_queries_total", []string{"index", "words", "outcome", "ok"}, 1},
+		{"geniemq_queries_total", []string{"index", "words", "outcome", "ok"}, 2},
+		{"geniemq_distance_queries_total", []string{"index", "words", "method", "scan"}, 1},
 		{"geniemq_dead_total", []string{"reason", "bad_reply"}, 1},
 		{"geniemq_direct_dropped_total", []string{"index", "people"}, 0},
 		{"geniemq_pending_messages", []string{"index", "people"}, 0},
@@ -135,6 +138,9 @@ func TestMetrics(t *testing.T) {
 	if n := s.metric("geniemq_batch_size", "index", "people").GetHistogram().GetSampleSum(); n != 8 {
 		t.Errorf("batches held %v queries, want 8", n)
 	}
+	if s.value("geniemq_distances_total", "index", "words") < 1 || s.value("geniemq_distance_blocks_total", "index", "words") < 1 {
+		t.Error("no distance was counted")
+	}
 	if s.value("geniemq_batches_total", "index", "people", "reason", "idle") < 1 {
 		t.Error("no batch was cut because an executor was free")
 	}
@@ -154,7 +160,7 @@ func TestMetrics(t *testing.T) {
 func TestAdminPages(t *testing.T) {
 	t.Parallel()
 	r := start(t, config.Config{Admin: "127.0.0.1:0"}, service.Options{})
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if body, code := r.getStatus("/readyz"); code != http.StatusOK {
 			return fmt.Errorf("readyz: %d %s", code, body)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/client"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 )
@@ -86,7 +87,7 @@ func TestPermissionsOfThePage(t *testing.T) {
 	if res, err := asker.Request(within(t), "people", client.Query{Row: client.Conditions(client.Equal("age", 30))}); err != nil || keys(res) != "ann:1" {
 		t.Errorf("the client: %v %v", res, err)
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if s := srv.Status(); !s.Ready {
 			return fmt.Errorf("%v", s.NotReady)
 		}

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/geniemq/geniemq/internal/testkit"
 )
 
 // roleVariable makes the test binary a nats-server or a worker, so that tests have one as a process of its own.
@@ -93,7 +95,7 @@ func (e *external) start() {
 	if err := e.cmd.Start(); err != nil {
 		e.t.Fatal(err)
 	}
-	eventually(e.t, func() error {
+	testkit.Eventually(e.t, func() error {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(e.url, "nats://"))
 		if err == nil {
 			conn.Close()
@@ -233,7 +235,7 @@ func (p *process) wait() int {
 func (p *process) says(word string) string {
 	p.t.Helper()
 	var rest string
-	eventually(p.t, func() error {
+	testkit.Eventually(p.t, func() error {
 		var ok bool
 		if rest, ok = p.stderr.find(word); ok {
 			return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -45,12 +46,12 @@ func TestReadiness(t *testing.T) {
 		t.Parallel()
 		r := start(t, config.Config{Indexes: []config.IndexSource{{Path: buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)}}},
 			service.Options{})
-		eventually(t, r.ready)
+		testkit.Eventually(t, r.ready)
 		return r
 	}
 	answers := func(t *testing.T, r *running) {
 		t.Helper()
-		eventually(t, r.ready)
+		testkit.Eventually(t, r.ready)
 		inbox, err := r.nc.SubscribeSync(r.nc.NewInbox())
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +126,7 @@ func TestReadiness(t *testing.T) {
 		}
 		answers(t, r)
 		var made error
-		eventually(t, func() error { // the service is fast
+		testkit.Eventually(t, func() error { // the service is fast
 			if err := s.DeleteConsumer(within(t), "geniemq-people"); err != nil {
 				return err
 			}
@@ -247,7 +248,7 @@ func TestFullResultStreamSeenLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.settled()
-	eventually(t, r.ready)
+	testkit.Eventually(t, r.ready)
 	if n := r.count("GENIE_RESULTS", "genie.result.people"); n != queries {
 		t.Errorf("%d answers are stored", n)
 	}

@@ -40,7 +40,12 @@ func TestReadme(t *testing.T) {
 	if out, err := shell.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, script.String(), out)
 	}
-	cfg := config.Config{Indexes: append(buildAll(t, t.TempDir())[1:], config.IndexSource{Path: filepath.Join(dir, "people.gmq")})}
+	points := buildFile(t, t.TempDir(), "points.jsonl", "name: points\nkind: vectors", `{"vector":[1,2,3]}
+{"vector":[0,0.5,3]}
+`)
+	cities := buildFile(t, t.TempDir(), "cities.jsonl", "name: cities\nkind: points", `{"point":[48.86,2.35]}`)
+	cfg := config.Config{Indexes: append(buildAll(t, t.TempDir())[1:], config.IndexSource{Path: filepath.Join(dir, "people.gmq")},
+		config.IndexSource{Path: points}, config.IndexSource{Path: cities})}
 	r := start(t, cfg, service.Options{})
 
 	// nats request genie.search.people '{...}', and under it the answer.
@@ -88,7 +93,7 @@ func TestReadme(t *testing.T) {
 	}
 
 	// The table of query forms, each asked to the index of its kind.
-	index := map[string]string{"rows": "people", "documents": "papers", "sequences": "words"}
+	index := map[string]string{"rows": "people", "documents": "papers", "sequences": "words", "vectors": "points", "points": "cities"}
 	forms := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `(.*?)` \\|").FindAllStringSubmatch(string(text), -1)
 	if len(forms) < 4 {
 		t.Fatalf("the README shows %d forms of queries", len(forms))

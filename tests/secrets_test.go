@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/geniemq/geniemq/internal/testkit"
 )
 
 // The pair of a user's nkey, made for this test, and another user's public key.
@@ -111,7 +113,7 @@ func TestSecretsStayUnseen(t *testing.T) {
 
 			// The server goes away, and comes back with another secret.
 			server.kill()
-			eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				if strings.Contains(worker.stderr.String(), "connection to NATS lost") {
 					return nil
 				}
@@ -134,7 +136,7 @@ func TestSecretsStayUnseen(t *testing.T) {
 			if out, code := ask("{}"); code != 1 || !strings.Contains(out, "nats-token-file") {
 				t.Errorf("query with the wrong secret ends with %d: %s", code, out)
 			}
-			eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				if strings.Contains(strings.ToLower(worker.stderr.String()), "authorization violation") {
 					return nil
 				}
@@ -187,7 +189,7 @@ func TestSecretFileChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.start()
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if n := strings.Count(strings.ToLower(worker.stderr.String()), "authorization violation"); n < 12 { // by three connections
 			return fmt.Errorf("refused %d times; the worker says\n%s", n, worker.stderr)
 		}
@@ -196,6 +198,6 @@ func TestSecretFileChanges(t *testing.T) {
 	write("second")
 	nc, _ := connect(t, strings.Replace(server.url, "//", "//second@", 1))
 	r := &running{t: t, nc: nc}
-	eventually(t, func() error { _, err := nc.Request("genie.search.people", []byte("{}"), patience); return err })
+	testkit.Eventually(t, func() error { _, err := nc.Request("genie.search.people", []byte("{}"), patience); return err })
 	r.works()
 }

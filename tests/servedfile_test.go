@@ -23,6 +23,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -290,7 +292,7 @@ func (l *servedLoad) check(r *running) {
 // exactly once in the end.
 func TestServedFileChanges(t *testing.T) {
 	t.Parallel()
-	rng := seeded(t)
+	rng := seeded.Rand(t)
 	for _, kind := range servedKinds(rng) {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
@@ -330,7 +332,7 @@ func servedFileChanges(t *testing.T, kind *servedKind) {
 	}
 	isReady := func() {
 		t.Helper()
-		eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			if why, ok := ready(); !ok {
 				return fmt.Errorf("not ready: %s", why)
 			}
@@ -352,7 +354,7 @@ func servedFileChanges(t *testing.T, kind *servedKind) {
 	answersOn := func() { // of the index and of the other one
 		t.Helper()
 		answered, others := load.answered.Load(), load.others.Load()
-		eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			if load.answered.Load() < answered+20 || load.others.Load() < others+20 {
 				return errors.New("no answers come")
 			}
@@ -373,7 +375,7 @@ func servedFileChanges(t *testing.T, kind *servedKind) {
 		start := time.Now()
 		sh(change.script)
 		var why string
-		eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			var ok bool
 			if why, ok = ready(); ok {
 				return fmt.Errorf("%s: the worker says that it is ready", change.name)
@@ -415,7 +417,7 @@ func servedFileChanges(t *testing.T, kind *servedKind) {
 		sh(change.script)
 		isReady()
 		answersOn()
-		eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			if said := worker.stderr.String(); !strings.Contains(said, change.said) {
 				return fmt.Errorf("%s: nothing is said of it:\n%s", change.name, said)
 			}

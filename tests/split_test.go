@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -68,7 +69,7 @@ func TestPartsOfTwoAttempts(t *testing.T) {
 			if _, err := js.PublishMsg(within(t), message("genie.query.big", body(test.more), "Nats-Msg-Id", "split")); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				if info, err := results.Info(within(t)); err != nil || info.State.Msgs != 1 {
 					return fmt.Errorf("the first part is not stored: %v %+v", err, info.State)
 				}
@@ -136,7 +137,7 @@ func TestPartsOfTwoAttempts(t *testing.T) {
 			if test.swap != (len(versions) == 2) {
 				t.Errorf("versions %v", versions)
 			}
-			eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				queries, err := js.Stream(within(t), "GENIE_QUERIES")
 				if err != nil {
 					return err

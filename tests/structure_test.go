@@ -29,53 +29,97 @@ var exceptions = map[string]string{
 	"wire": "the protocol is one idea: its codecs share the unexported state of readers and encoders",
 }
 
-// TestStructure: packages, files and functions are small, and the files of a package are layers.
+// TestStructure: packages, files and functions are small, the files of a package are layers, and nothing is there for tests alone.
 func TestStructure(t *testing.T) {
-	for _, tags := range []string{"", "cuda"} {
-		for _, p := range loadPackages(t, tags) {
-			name := strings.TrimPrefix(p.PkgPath, module+"/")
-			lines := 0
-			for _, file := range p.Syntax {
-				f := p.Fset.File(file.FileStart)
-				if strings.Contains(f.Name(), "go-build") {
-					continue // made by cgo
-				}
-				lines += f.LineCount()
-				if f.LineCount() > fileLines {
-					t.Errorf("%s/%s has %d lines, more than %d: split it by idea", name, filepath.Base(f.Name()), f.LineCount(), fileLines)
-				}
-				for _, decl := range file.Decls {
-					if d, ok := decl.(*ast.FuncDecl); ok {
-						if n := f.Line(d.End()) - f.Line(d.Pos()) + 1; n > functionLines {
-							t.Errorf("%s/%s: %s has %d lines, more than %d", name, filepath.Base(f.Name()), d.Name.Name, n, functionLines)
-						}
-					}
-				}
-			}
-			if _, ok := exceptions[name]; !ok && lines > packageLines {
-				t.Errorf("package %s has %d lines, more than %d (tags %q)", name, lines, packageLines, tags)
-			}
+	if testing.Short() {
+		t.Skip("sources do not depend on the race detector: go test without -short looks at them")
+	}
+	all := loadPackages(t, "", module+"/...")
+	tagged := loadPackages(t, "cuda", differing(t, "cuda")...)
+	t.Run("Sizes", func(t *testing.T) {
+		for _, p := range slices.Concat(all, tagged) {
+			checkSizes(t, p)
+		}
+	})
+	t.Run("Layers", func(t *testing.T) {
+		for _, p := range slices.Concat(all, tagged) {
 			if order, against := layers(callsOf(p)); len(against) > againstOrder {
-				t.Errorf("package %s (tags %q): in the order %v of its files, %d calls go up, more than %d:\n\t%s",
-					name, tags, order, len(against), againstOrder, strings.Join(against, "\n\t"))
+				t.Errorf("package %s: in the order %v of its files, %d calls go up, more than %d:\n\t%s",
+					nameOf(p), order, len(against), againstOrder, strings.Join(against, "\n\t"))
+			}
+		}
+	})
+	t.Run("Used", func(t *testing.T) { checkUsed(t, slices.Concat(all, tagged)) })
+}
+
+func nameOf(p *packages.Package) string { return strings.TrimPrefix(p.PkgPath, module+"/") }
+
+func checkSizes(t *testing.T, p *packages.Package) {
+	lines := 0
+	for _, file := range p.Syntax {
+		f := p.Fset.File(file.FileStart)
+		if strings.Contains(f.Name(), "go-build") {
+			continue // made by cgo
+		}
+		lines += f.LineCount()
+		if f.LineCount() > fileLines {
+			t.Errorf("%s/%s has %d lines, more than %d: split it by idea", nameOf(p), filepath.Base(f.Name()), f.LineCount(), fileLines)
+		}
+		for _, decl := range file.Decls {
+			if d, ok := decl.(*ast.FuncDecl); ok {
+				if n := f.Line(d.End()) - f.Line(d.Pos()) + 1; n > functionLines {
+					t.Errorf("%s/%s: %s has %d lines, more than %d", nameOf(p), filepath.Base(f.Name()), d.Name.Name, n, functionLines)
+				}
 			}
 		}
 	}
+	if _, ok := exceptions[nameOf(p)]; !ok && lines > packageLines {
+		t.Errorf("package %s has %d lines, more than %d", nameOf(p), lines, packageLines)
+	}
 }
 
-func loadPackages(t *testing.T, tags string) []*packages.Package {
+// loadPackages reads packages of ours from their sources, and what they import of others from what the compiler knows of it. Looking
+// at the sources of those too took ten times as long.
+func loadPackages(t *testing.T, tags string, patterns ...string) []*packages.Package {
 	t.Helper()
 	all, err := packages.Load(&packages.Config{
-		Mode:       packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps | packages.NeedExportFile,
+		Mode:       packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
 		BuildFlags: []string{"-tags=" + tags},
-	}, module+"/...")
+	}, patterns...)
 	if err != nil {
-		t.Fatalf("loading the packages with tags %q: %v", tags, err)
+		t.Fatalf("loading %v with tags %q: %v", patterns, tags, err)
 	}
-	if len(all) < len(rules)/2 {
-		t.Fatalf("only %d packages are found with tags %q", len(all), tags)
+	if tags == "" && len(all) < len(rules)/2 {
+		t.Fatalf("only %d packages are found", len(all))
 	}
 	return all
+}
+
+// differing are the packages that have other files with a tag.
+func differing(t *testing.T, tag string) (paths []string) {
+	t.Helper()
+	files := func(tags string) map[string][]string {
+		all, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedFiles, BuildFlags: []string{"-tags=" + tags}}, module+"/...")
+		if err != nil {
+			t.Fatalf("listing packages with tags %q: %v", tags, err)
+		}
+		of := make(map[string][]string)
+		for _, p := range all {
+			of[p.PkgPath] = p.GoFiles
+		}
+		return of
+	}
+	plain := files("")
+	for path, tagged := range files(tag) {
+		if !slices.Equal(tagged, plain[path]) {
+			paths = append(paths, path)
+		}
+	}
+	if len(paths) == 0 {
+		t.Fatalf("no package has other files with the tag %s", tag)
+	}
+	slices.Sort(paths)
+	return paths
 }
 
 // A call is one of a function to another one, of two files of a package; calls between the same two count once.

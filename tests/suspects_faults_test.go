@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/geniemq/geniemq/internal/testkit"
 )
 
 // What others do does not fall back on a message that is run alone: queries asked directly, which nobody puts on record, kill
@@ -26,7 +28,7 @@ func TestNeighboursKill(t *testing.T) {
 			suspected(t, r.js, innocent)
 			workers := supervise(t, args...)
 			for kills := 1; kills <= 8; kills++ {
-				eventually(t, func() error { // whenever there is a worker, and suspects are run nearly all the time
+				testkit.Eventually(t, func() error { // whenever there is a worker, and suspects are run nearly all the time
 					if workers.died() >= kills {
 						return nil
 					}
@@ -114,7 +116,7 @@ func TestBucketGone(t *testing.T) {
 			worker := startMortal(t, args...)
 			worker.says("slow query")
 			interfere(t, server, r)
-			eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				if n := r.count("GENIE_QUERIES", "genie.query.people"); n > 0 {
 					return fmt.Errorf("%d messages are left, the worker said\n%s", n, worker.stderr)
 				}
@@ -129,7 +131,7 @@ func TestBucketGone(t *testing.T) {
 					t.Errorf("m%d is answered %q", i, got)
 				}
 			}
-			eventually(t, func() error { // what could not be taken away is tried again
+			testkit.Eventually(t, func() error { // what could not be taken away is tried again
 				if left := records(t, r.js); len(left) > 0 {
 					return fmt.Errorf("records are left: %v", left)
 				}
@@ -171,7 +173,7 @@ func TestNoRecords(t *testing.T) {
 			life(t, args)
 			workers := supervise(t, args...)
 			down(t, r.js, 1, 4*patience) // the one that kills does not come first every time
-			eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				if n := workers.died(); n < 4 {
 					return fmt.Errorf("workers died %d times", n)
 				}

@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -280,7 +282,7 @@ func prepared(t *testing.T, args []string, url string) (*running, []string) {
 	t.Helper()
 	worker := startMortal(t, args...)
 	nc, js := connect(t, url)
-	eventually(t, func() error { _, err := js.Consumer(t.Context(), "GENIE_QUERIES", "geniemq-people"); return err })
+	testkit.Eventually(t, func() error { _, err := js.Consumer(t.Context(), "GENIE_QUERIES", "geniemq-people"); return err })
 	worker.says("NATS")
 	worker.signal(syscall.SIGTERM)
 	worker.wait()
@@ -319,7 +321,7 @@ func TestKillersAmongThousands(t *testing.T) {
 	if testing.Short() {
 		messages = 1000
 	}
-	rng := seeded(t)
+	rng := seeded.Rand(t)
 	server := startServer(t)
 	r, args := prepared(t, mortalArgs(t, server.url), server.url)
 	poison := rng.IntN(messages)
@@ -334,7 +336,7 @@ func TestKillersAmongThousands(t *testing.T) {
 	workers := supervise(t, args...)
 	for kill := range 10 { // each while suspects are run, as long as there are any
 		left := messages - (kill+1)*messages/12 - rng.IntN(messages/12)
-		eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			if n := r.count("GENIE_QUERIES", "genie.query.people"); n > left {
 				return fmt.Errorf("%d messages are left", n)
 			}
@@ -360,7 +362,7 @@ func TestKillersAmongThousands(t *testing.T) {
 	if n := workers.died(); n < 1 {
 		t.Error("no worker died of the message: the test shows nothing")
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if left := records(t, r.js); len(left) > 0 {
 			return fmt.Errorf("records are left: %v", left)
 		}
@@ -390,7 +392,7 @@ func TestKillers(t *testing.T) {
 			nc, js := connect(t, server.url)
 			workers := supervise(t, mortalArgs(t, server.url)...)
 			r := &running{t: t, nc: nc, js: js}
-			eventually(t, func() error { _, err := js.KeyValue(t.Context(), "genie-suspects"); return err })
+			testkit.Eventually(t, func() error { _, err := js.KeyValue(t.Context(), "genie-suspects"); return err })
 			live, err := nc.SubscribeSync("genie.result.people")
 			if err != nil {
 				t.Fatal(err)
@@ -426,7 +428,7 @@ func TestKillers(t *testing.T) {
 					t.Errorf("workers died %d times", n)
 				}
 			}
-			eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				if left := records(t, js); len(left) > 0 {
 					return fmt.Errorf("records are left: %v", left)
 				}
@@ -561,7 +563,7 @@ func TestStoppedDuringLoneRun(t *testing.T) {
 	startMortal(t, args...).says("slow query")
 	first.signal(syscall.SIGCONT) // both are at it now
 	emptied(t, r.js, patience)
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if left := records(t, r.js); len(left) > 0 {
 			return fmt.Errorf("records are left: %v", left)
 		}

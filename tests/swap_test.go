@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,63 +24,21 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/wire"
 )
 
-const (
-	swapSchema  = "name: turn\nkind: rows\nkey: id\ncolumns: [{name: id, type: skip}, {name: c, type: category}]\n"
-	swapObjects = 400
-)
-
-// edition is a version of an index that one worker serves for a time. Its keys tell which one it is.
-type edition struct{ worker, number int }
-
-func (e edition) key(object int) string { return fmt.Sprintf("w%d-e%d-%d", e.worker, e.number, object) }
-
-// build writes an edition under a name of its own and returns its path and version.
-func (e edition) build(t testing.TB) (path, version string) {
-	t.Helper()
-	var data strings.Builder
-	data.WriteString("id,c\n")
-	for i := range swapObjects {
-		fmt.Fprintf(&data, "%s,c%d\n", e.key(i), i%10)
-	}
-	path = buildFile(t, t.TempDir(), "turn.csv", swapSchema, data.String())
-	x, err := index.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
-	return path, x.Version()
-}
-
-// swapQuery asks for the objects of the n-th query's category.
-func swapQuery(n int) string { return fmt.Sprintf(`{"k":4,"row":{"c":"c%d"}}`, n%10) }
-
-// check says what is wrong with the answer to the n-th query if it is from this edition.
-func (e edition) check(n int, r *wire.Result) error {
-	if r.Err != nil {
-		return r.Err
-	}
-	var got, want []string
-	for _, h := range r.Hits {
-		got = append(got, h.Key)
-	}
-	for i := range 4 {
-		want = append(want, e.key(n%10+10*i))
-	}
-	if !slices.Equal(got, want) {
-		return fmt.Errorf("query %d is answered with %v by version %s, which has %v", n, got, r.Version, want)
-	}
-	return nil
-}
-
 // editions are those that there are, by version.
 type editions struct {
+	swapData
 	mu        sync.Mutex
 	byVersion map[string]edition
+}
+
+func newEditions(data swapData) *editions {
+	return &editions{swapData: data, byVersion: make(map[string]edition)}
 }
 
 func (all *editions) add(version string, e edition) {
@@ -105,10 +64,13 @@ type swapWorker struct {
 	all         *editions
 }
 
+// swapEngine is $GENIEMQ_ENGINE, by default the CPU's.
+func swapEngine() string { return cmp.Or(os.Getenv("GENIEMQ_ENGINE"), gpuexec.CPU) }
+
 func startSwapWorker(t *testing.T, url string, number int, all *editions) *swapWorker {
-	w := &swapWorker{number: number, all: all, file: filepath.Join(t.TempDir(), "turn.gmq")}
+	w := &swapWorker{number: number, all: all, file: filepath.Join(t.TempDir(), all.index()+".gmq")}
 	w.publish(t)
-	w.process = run(t, "serve", "--index", w.file, "--nats", url, "--admin", "127.0.0.1:0", "--pprof", "--engine", "cpu")
+	w.process = run(t, "serve", "--index", w.file, "--nats", url, "--admin", "127.0.0.1:0", "--pprof", "--engine", swapEngine())
 	w.says("NATS")
 	w.admin = strings.TrimPrefix(w.says("admin"), "http://")
 	return w
@@ -118,8 +80,9 @@ func startSwapWorker(t *testing.T, url string, number int, all *editions) *swapW
 func (w *swapWorker) publish(t testing.TB) {
 	t.Helper()
 	w.edition++
-	path, version := edition{w.number, w.edition}.build(t)
-	w.all.add(version, edition{w.number, w.edition})
+	e := edition{w.number, w.edition}
+	path, version := w.all.build(t, e)
+	w.all.add(version, e)
 	w.version = version
 	if err := os.Rename(path, w.file); err != nil {
 		t.Fatal(err)
@@ -171,14 +134,14 @@ func (w *swapWorker) swap(t testing.TB, hup bool) {
 	before := w.version
 	w.publish(t)
 	if !hup {
-		done, err := admin.Swap{Index: "turn", File: w.file}.Ask(within(t), w.admin)
+		done, err := admin.Swap{Index: w.all.index(), File: w.file}.Ask(within(t), w.admin)
 		if err != nil || done.Was != before || done.Version != w.version {
 			t.Fatalf("swap %d of worker %d: %+v %v, want %s for %s\n%s", w.edition, w.number, done, err, w.version, before, w.stderr)
 		}
 		return
 	}
 	w.signal(syscall.SIGHUP)
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if got := w.serving(t); got != w.version {
 			return fmt.Errorf("worker %d serves %s after SIGHUP, not %s:\n%s", w.number, got, w.version, w.stderr)
 		}
@@ -204,7 +167,7 @@ func (w *swapWorker) holds(t testing.TB) (h holds) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.maps = strings.Count(string(maps), "turn.gmq")
+	h.maps = strings.Count(string(maps), w.all.index()+".gmq")
 	files, err := os.ReadDir(proc + "fd")
 	if err != nil {
 		t.Fatal(err)
@@ -234,16 +197,35 @@ func (a *asked) fault(format string, args ...any) {
 // answer is that of the version that it names, the versions of a worker ascend in the order in which it took the messages in, and
 // nothing is left of the versions that are gone.
 func TestSwapsUnderLoad(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("what a process has is read from /proc")
-	}
 	swaps := 200
 	if testing.Short() {
 		swaps = 12
 	}
+	swapUnderLoad(t, rowEditions{}, swaps)
+}
+
+// TestLargeSwapsUnderLoad is TestSwapsUnderLoad with three swaps of the signatures of workload w1, as many as GENIEMQ_SWAP_OBJECTS says.
+func TestLargeSwapsUnderLoad(t *testing.T) {
+	objects := 4_000
+	if text := os.Getenv("GENIEMQ_SWAP_OBJECTS"); text != "" {
+		var err error
+		if objects, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	swapUnderLoad(t, newSignatureEditions(t, objects, 2, 3+warmSwaps), 3)
+}
+
+// warmSwaps are swaps of a worker before it is looked at what a process has.
+const warmSwaps = 3
+
+func swapUnderLoad(t *testing.T, data swapData, swaps int) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what a process has is read from /proc")
+	}
 	server := startServer(t)
 	nc, js := connect(t, server.url)
-	all := &editions{byVersion: make(map[string]edition)}
+	all := newEditions(data)
 	workers := []*swapWorker{startSwapWorker(t, server.url, 0, all), startSwapWorker(t, server.url, 1, all)}
 
 	load := &asked{taken: map[int64][]float64{}, count: map[string]int{}}
@@ -251,20 +233,20 @@ func TestSwapsUnderLoad(t *testing.T) {
 	defer stop()
 	var asking sync.WaitGroup
 	var published atomic.Int64
-	asking.Go(func() { load.publish(ctx, js, &published) })
+	asking.Go(func() { load.publish(ctx, js, all, &published) })
 	for range 2 {
 		asking.Go(func() { load.ask(ctx, nc, all) })
 	}
-	eventually(t, func() error { // warm
+	testkit.Eventually(t, func() error { // warm
 		for _, w := range workers {
-			if w.scrape(t).value("geniemq_queries_total", "index", "turn", "outcome", "ok") < 1000 {
+			if w.scrape(t).value("geniemq_queries_total", "index", data.index(), "outcome", "ok") < 1000 {
 				return errors.New("the workers have not answered enough")
 			}
 		}
 		return nil
 	})
 	for _, w := range workers {
-		for range 3 {
+		for range warmSwaps {
 			w.swap(t, false)
 		}
 	}
@@ -300,7 +282,7 @@ func TestSwapsUnderLoad(t *testing.T) {
 			t.Errorf("the page of worker %d does not say that it serves %s", i, w.version)
 		}
 		var after holds
-		eventually(t, func() error { // what is collected and given back takes its time
+		testkit.Eventually(t, func() error { // what is collected and given back takes its time
 			after = w.holds(t)
 			if after.maps != 1 || after.files > before[i].files+3 || after.goroutines > before[i].goroutines+10 || after.rss > before[i].rss*5/4+32 {
 				return fmt.Errorf("worker %d has %+v after the swaps, %+v before", i, after, before[i])
@@ -308,14 +290,14 @@ func TestSwapsUnderLoad(t *testing.T) {
 			return nil
 		})
 		t.Logf("worker %d has %+v after the swaps, %+v before", i, after, before[i])
-		if n := w.scrape(t).value("geniemq_swaps_total", "index", "turn", "outcome", "done"); int(n) != swaps+3 {
-			t.Errorf("worker %d counts %v swaps, not %d", i, n, swaps+3)
+		if n := w.scrape(t).value("geniemq_swaps_total", "index", data.index(), "outcome", "done"); int(n) != swaps+warmSwaps {
+			t.Errorf("worker %d counts %v swaps, not %d", i, n, swaps+warmSwaps)
 		}
 	}
 }
 
 // publish publishes queries, a few hundred per second, until ctx ends.
-func (a *asked) publish(ctx context.Context, js jetstream.JetStream, published *atomic.Int64) {
+func (a *asked) publish(ctx context.Context, js jetstream.JetStream, all *editions, published *atomic.Int64) {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for n := 0; ; {
@@ -325,7 +307,7 @@ func (a *asked) publish(ctx context.Context, js jetstream.JetStream, published *
 			return
 		}
 		for range 8 {
-			if _, err := js.PublishMsg(context.Background(), message("genie.query.turn", swapQuery(n), "Nats-Msg-Id", strconv.Itoa(n))); err != nil {
+			if _, err := js.PublishMsg(context.Background(), message("genie.query."+all.index(), all.query(n), "Nats-Msg-Id", strconv.Itoa(n))); err != nil {
 				a.fault("publishing query %d: %v", n, err)
 				return
 			}
@@ -339,18 +321,18 @@ func (a *asked) publish(ctx context.Context, js jetstream.JetStream, published *
 func (a *asked) ask(ctx context.Context, nc *nats.Conn, all *editions) {
 	last := make(map[int]int)
 	for n := 0; ctx.Err() == nil; n++ {
-		reply, err := nc.Request("genie.search.turn", []byte(swapQuery(n)), patience)
+		reply, err := nc.Request("genie.search."+all.index(), []byte(all.query(n)), patience)
 		if err != nil {
 			a.fault("asking query %d: %v", n, err)
 			return
 		}
-		r, err := wire.DecodeResult(wire.JSON, reply.Data)
+		r, err := testkit.DecodeResult(wire.JSON, reply.Data)
 		if err != nil {
 			a.fault("query %d: %v in %s", n, err, reply.Data)
 			return
 		}
 		e, ok := all.of(r.Version)
-		if err := e.check(n, r); !ok || err != nil {
+		if err := all.check(e, n, r); !ok || err != nil {
 			a.fault("a direct query: version %s (known: %v): %v", r.Version, ok, err)
 			return
 		}
@@ -377,7 +359,7 @@ func (a *asked) checkStored(t *testing.T, js jetstream.JetStream, all *editions,
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		info, err := stream.Info(within(t))
 		if err != nil || info.State.Msgs < uint64(published) {
 			return fmt.Errorf("%d results of %d queries: %v", info.State.Msgs, published, err)
@@ -411,7 +393,7 @@ func (a *asked) checkStored(t *testing.T, js jetstream.JetStream, all *editions,
 		}
 		answered[n]++
 		e, ok := all.of(r.Version)
-		if err := e.check(n, r); !ok || err != nil {
+		if err := all.check(e, n, r); !ok || err != nil {
 			t.Fatalf("a stored query: version %s (known: %v): %v", r.Version, ok, err)
 		}
 		sequence, err := strconv.Atoi(m.Headers().Get(wire.HeaderQuerySeq))

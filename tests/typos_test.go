@@ -11,6 +11,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/levenshtein"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/verify"
@@ -168,7 +169,7 @@ func checkNearest(t *testing.T, dictionary []string, query []rune, hits []gpuexe
 	t.Helper()
 	all := make([]int, len(dictionary))
 	for i, word := range dictionary {
-		all[i] = verify.EditDistance(query, []rune(word))
+		all[i] = levenshtein.Distance(query, []rune(word))
 	}
 	for _, h := range hits {
 		if int(h.Score) != all[h.ID] {

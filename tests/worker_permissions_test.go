@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 )
@@ -52,7 +53,7 @@ func TestFewPermissions(t *testing.T) {
 	}
 	r.settled()
 	r.works()
-	eventually(t, r.ready)
+	testkit.Eventually(t, r.ready)
 }
 
 // makeStreams lets a worker that may do anything make streams and durables, and ends it.
@@ -62,7 +63,7 @@ func makeStreams(t testing.TB, url string, indexes []config.IndexSource) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if reasons := s.Status().NotReady; len(reasons) > 0 {
 			return errors.New(strings.Join(reasons, "; "))
 		}
@@ -107,7 +108,7 @@ func TestMissingPermissions(t *testing.T) {
 			begin := time.Now()
 			s, err := service.Start(t.Context(), config.Config{NATS: worker, Indexes: indexes, Admin: config.Off}, service.Options{})
 			if err == nil { // it was too fast for the server's word, which shows in its readiness then
-				eventually(t, func() error {
+				testkit.Eventually(t, func() error {
 					if err = errors.New(strings.Join(s.Status().NotReady, "\n")); !strings.Contains(err.Error(), c.names) {
 						return err
 					}
@@ -128,9 +129,9 @@ func TestMayNotAcknowledge(t *testing.T) {
 	indexes := []config.IndexSource{{Path: buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)}}
 	_, _, worker := restricted(t, `publish = {deny: ["$JS.ACK.>"]}`)
 	r := start(t, config.Config{NATS: worker, Indexes: indexes}, service.Options{})
-	eventually(t, r.ready)
+	testkit.Eventually(t, r.ready)
 	r.publish("people", `{"row":{"age":52}}`)
-	eventually(t, func() error { return unready(r, "$JS.ACK.GENIE_QUERIES.geniemq-people.") })
+	testkit.Eventually(t, func() error { return unready(r, "$JS.ACK.GENIE_QUERIES.geniemq-people.") })
 }
 
 // logLines collects the lines of a log.
@@ -180,7 +181,7 @@ func TestErrorsOfMessagesInTheLog(t *testing.T) {
 	}
 	for scanner := bufio.NewScanner(conn); scanner.Scan() && scanner.Text() != "PONG"; {
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if log.count("could not decode headers") == 0 {
 			return errors.New("the log says nothing")
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/column"
-	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/index/verify"
@@ -80,7 +80,7 @@ func (objects) Encode(dst *schema.Values, cell *schema.Cell) error {
 // queries makes queries of conditions: {"near":[255,0,0]}.
 type queries struct{}
 
-func (queries) Items(*postings.MatchQuery, *column.Condition) error {
+func (queries) Items(*column.Draft, *column.Condition) error {
 	panic("a Planner is not asked for items")
 }
 
@@ -134,19 +134,17 @@ func (b *builder) Add(values []schema.Values) error {
 	return nil
 }
 
-func (b *builder) Finish(context.Context) (store.Draft, error) { return draft(b.colors), nil }
-
-type draft []byte
-
-func (d draft) Sections() int { return store.TilesOf(uint32(len(d) / 3)) }
-func (d draft) Work() int64   { return int64(len(d)) }
-func (d draft) Write(_ context.Context, w *store.Writer, _ func(int64)) error {
-	tile := 0
-	for part := range slices.Chunk(d, 3*store.TileObjects) {
-		w.Add(section, -1, tile, part)
-		tile++
+func (b *builder) Finish(context.Context) (store.Draft, error) {
+	d := store.Draft{Sections: store.TilesOf(uint32(len(b.colors) / 3)), Work: int64(len(b.colors))}
+	d.Write = func(_ context.Context, w *store.Writer, _ func(int64)) error {
+		tile := 0
+		for part := range slices.Chunk(b.colors, 3*store.TileObjects) {
+			w.Add(section, -1, tile, part)
+			tile++
+		}
+		return w.Err()
 	}
-	return w.Err()
+	return d, nil
 }
 
 func (family) Open(f *store.File, _ *schema.Schema) (store.Structure, error) {
@@ -241,7 +239,7 @@ type distances struct {
 	hits []verify.Scored
 }
 
-func (d *distances) Offer(c []verify.Candidate, _ []float64, _ verify.Pace, _ int) error {
+func (d *distances) Offer(c []verify.Candidate, _ []verify.Known, _ verify.Pace, _ int) error {
 	for _, c := range c[len(d.hits):] {
 		d.hits = append(d.hits, verify.Scored{ID: c.ID, Count: c.Count, Score: math.Sqrt(float64(1 + farthest - c.Count))})
 	}
@@ -257,7 +255,7 @@ func (d *distances) Part(verify.Rescorer) verify.Rescorer {
 func (d *distances) Join(verify.Rescorer) {}
 func (d *distances) Add([]verify.Scored)  {}
 func (d *distances) ScanWork() int64      { return 0 }
-func (d *distances) Scan(_, hi, _ uint32, _ verify.Pace, _ int) (uint32, error) {
+func (d *distances) Scan(_, hi, _ uint32, _ filter.Set, _ verify.Pace, _ int) (uint32, error) {
 	return hi, nil
 }
 
