@@ -1,6 +1,6 @@
 # The commands of daily work. `make ci` is what must pass before a change lands.
 .DEFAULT_GOAL := help
-.PHONY: help build cuda test race lint ci demo bench image settings
+.PHONY: help build cuda test emulated race lint ci demo bench image settings
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -13,6 +13,9 @@ cuda: ## the command line with the CUDA engine, into ./bin
 
 test: ## all tests that need no GPU
 	go test ./...
+
+emulated: ## tests of the CUDA engine on an emulated device (needs g++); ARGS: go test's
+	GENIEMQ_ROUNDS=$${GENIEMQ_ROUNDS:-1} bash kernels/emulator/run go test -tags cuda -short $(or $(ARGS),-run 'TestCUDAFilters|TestHashPieces' ./gpuexec/cuda/device)
 
 race: ## the short tests under the race detector
 	go test -race -short ./...
