@@ -1,6 +1,6 @@
 # The commands of daily work. `make ci` is what must pass before a change lands.
 .DEFAULT_GOAL := help
-.PHONY: help build cuda test emulated race lint ci demo bench image settings
+.PHONY: help build cuda test emulated race lint ci demo bench faults image settings
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ demo: ## a broker, two indexes, queries and their answers
 bench: build ## the CPU engine against a flat scan, and the service against an echo worker
 	bin/geniemq bench engine --workload w4
 	bin/geniemq bench service
+
+faults: ## kill, stop, part and fill servers and workers for FOR (2h), and judge what came of it
+	go run ./tests/faults --for $(or $(FOR),2h)
 
 image: ## compile kernels/*.cu into the embedded device image (needs nvcc)
 	go generate ./kernels
