@@ -130,6 +130,7 @@ var rules = map[string]rule{
 	"tests/toy":           {nil, nil},
 	// The oracle of mixed records: tests alone.
 	"tests/records": {nil, nil},
+	"tests/faults":  {nil, nil},
 
 	// What the types of columns are made of: structures that become keywords, and the arithmetic of scores.
 	"index/tree":        {[]string{"internal/varint"}, nil},
