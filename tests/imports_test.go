@@ -130,7 +130,10 @@ var rules = map[string]rule{
 	"tests/toy":           {nil, nil},
 	// The oracle of mixed records: tests alone.
 	"tests/records": {nil, nil},
-	"tests/faults":  {nil, nil},
+	"tests/faults": {
+		[]string{"client", "consumer", "gpuexec", "gpuexec/open", "index", "index/load", "index/schema", "service", "service/config", "wire"},
+		[]string{natsGo, "github.com/nats-io/nats-server/v2", "github.com/spf13"},
+	},
 
 	// What the types of columns are made of: structures that become keywords, and the arithmetic of scores.
 	"index/tree":        {[]string{"internal/varint"}, nil},
