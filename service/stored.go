@@ -16,6 +16,7 @@ import (
 	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/generation"
 	"github.com/geniemq/geniemq/service/metrics"
+	"github.com/geniemq/geniemq/service/observe"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
@@ -52,6 +53,7 @@ type storedIntake struct {
 	index      string
 	served     *generation.Index
 	metrics    *metrics.Index
+	observe    *observe.Index
 	consumer   *consumer.Consumer
 	suspects   *suspects.Runner
 	publishers *publishers
