@@ -39,6 +39,9 @@ const (
 	total   = "total"
 )
 
+// Turns is what a slow message waited for that is no stage: turns of long queries, and the encoding of its answer.
+const Turns = "turns"
+
 // way are the metrics of an index that differ by the way of queries.
 type way struct {
 	ok, messages                                 prometheus.Counter
@@ -50,10 +53,14 @@ func (m *Metrics) way(index, name string) way {
 	stage := func(stage string) prometheus.ExemplarObserver {
 		return m.seconds.WithLabelValues(index, name, stage).(prometheus.ExemplarObserver) // as every histogram is
 	}
+	errors := m.queries.MustCurryWith(prometheus.Labels{"index": index, "way": name})
+	for _, code := range []wire.Code{wire.BadRequest, wire.UnknownIndex, wire.TooLarge, wire.DeadlineExceeded, wire.Overloaded, wire.Unsupported, wire.Internal} {
+		errors.WithLabelValues(string(code))
+	}
 	return way{
 		ok:       m.queries.WithLabelValues(index, name, "ok"),
 		messages: m.messages.WithLabelValues(index, name),
-		errors:   m.queries.MustCurryWith(prometheus.Labels{"index": index, "way": name}),
+		errors:   errors,
 		queue:    stage(Queue),
 		batch:    stage(Batch),
 		engine:   stage(Engine),

@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/geniemq/geniemq/wire"
 )
 
 // Metrics are the service's Prometheus metrics, on a registry of their own. All times are in seconds and
@@ -34,6 +36,13 @@ type Metrics struct {
 	indexBytes *prometheus.GaugeVec // index
 	busy       *busyClock
 }
+
+// Reasons of dead letters of indexes that are served. Those of others have that of their answer.
+const (
+	DeadReply  = "bad_reply"     // the reply subject is malformed or forbidden
+	DeadFailed = "engine_failed" // the engine fails on it although it runs alone
+	DeadLost   = "worker_lost"   // workers do not survive it although it runs alone
+)
 
 // Outcomes of swaps, for geniemq_swaps_total.
 const (
@@ -87,6 +96,7 @@ func New() *Metrics {
 		Help: "Time during which the engine had at least one batch: its rate is the engine's utilisation.",
 	}, func() float64 { return m.busy.sum().Seconds() })
 
+	m.DeadUnserved(string(wire.UnknownIndex), 0)
 	m.MustRegister(m.seconds, m.batchSize, m.planned, busy,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -192,6 +202,16 @@ func (m *Metrics) Index(name string) *Index {
 	}
 	for i := range x.ways {
 		x.ways[i] = m.way(name, Way(i).String())
+	}
+	// What has not happened yet is there with 0: Prometheus sees no increase from nothing to 1.
+	for _, reason := range []string{DeadReply, DeadFailed, DeadLost} {
+		x.dead.WithLabelValues(reason)
+	}
+	for _, outcome := range []string{SwapDone, SwapRefused, SwapFailed} {
+		m.swaps.WithLabelValues(name, outcome)
+	}
+	for _, reason := range []string{Queue, Batch, Engine, Verify, Publish, Turns} {
+		x.slow.WithLabelValues(reason)
 	}
 	return x
 }

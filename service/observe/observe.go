@@ -122,14 +122,11 @@ func courseOf(a Answered, m metrics.Answered, now time.Time) course {
 	}
 	// What is left is between the stages: turns of long queries, and answers that wait for others to be encoded.
 	if rest := m.Total - known; rest > longest.took {
-		longest.name = turns
+		longest.name = metrics.Turns
 	}
 	c.longest = longest.name
 	return c
 }
-
-// turns is what a message waits for that is neither of a stage.
-const turns = "turns"
 
 // reasons say for people why a message took long, by what took longest.
 var reasons = map[string]string{
@@ -138,7 +135,7 @@ var reasons = map[string]string{
 	metrics.Engine:  "a query was slow: the engine searched",
 	metrics.Verify:  "a query was slow: texts or objects were compared",
 	metrics.Publish: "a query was slow: its answer waited to be published or confirmed",
-	turns:           "a query was slow: it went on in turns with others, or its answer waited to be encoded",
+	metrics.Turns:   "a query was slow: it went on in turns with others, or its answer waited to be encoded",
 }
 
 // slow logs a message that took long. The reason is the log's message, so that each is limited on its own.
