@@ -26,6 +26,7 @@ import (
 	"github.com/geniemq/geniemq/service/generation"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/service/metrics"
+	"github.com/geniemq/geniemq/service/observe"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/service/repeats"
 	"github.com/geniemq/geniemq/service/suspects"
@@ -40,6 +41,7 @@ type served struct {
 	name    string
 	index   *generation.Index
 	metrics *metrics.Index
+	observe *observe.Index
 	direct  *directIntake
 	stored  *storedIntake
 }
@@ -105,6 +107,7 @@ func (s *Service) openIndex(source config.IndexSource) (*served, error) {
 func (s *Service) loadIndex(ctx context.Context, x *served, later []*generation.Index) error {
 	x.metrics = s.metrics.Index(x.name)
 	log := s.log.With("index", x.name)
+	x.observe = &observe.Index{Metrics: x.metrics, Name: x.name, Traces: s.traces, Slow: s.cfg.SlowQuery, Log: s.repeats.Logger(log)}
 	return x.index.Load(ctx, generation.Settings{
 		Engine: s.engine, Metrics: x.metrics, Log: log, Queries: s.repeats.Logger(log), Changed: func(f generation.Facts) { s.describe(x.name, f) },
 	}, later)
@@ -249,7 +252,7 @@ func (s *Service) openSearch(ctx context.Context) error {
 	intakes := make(map[string]*directIntake)
 	endpoint := func(x *served) string { return "search-" + x.name }
 	for _, x := range s.indexes {
-		x.direct = &directIntake{index: x.index, metrics: x.metrics, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.DirectReplies(),
+		x.direct = &directIntake{index: x.index, metrics: x.metrics, observe: x.observe, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.DirectReplies(),
 			log: s.repeats.Logger(s.log.With("index", x.name))}
 		intakes[endpoint(x)] = x.direct
 	}
@@ -373,7 +376,7 @@ const pullBytes = 32 << 20
 func (s *Service) openConsumer(x *served) (err error) {
 	log := s.log.With("index", x.name)
 	x.stored = &storedIntake{
-		index: x.name, served: x.index, aborted: s.aborted, metrics: x.metrics, suspects: s.suspects, publishers: &s.publishers, standard: s.subjects.Result(x.name), allow: s.cfg.StoredReplies(x.name),
+		index: x.name, served: x.index, aborted: s.aborted, metrics: x.metrics, observe: x.observe, suspects: s.suspects, publishers: &s.publishers, standard: s.subjects.Result(x.name), allow: s.cfg.StoredReplies(x.name),
 		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.Logger(log),
 	}
 	c, err := consumer.New(s.js, consumer.Options{
@@ -400,9 +403,6 @@ func (s *Service) openConsumer(x *served) (err error) {
 		return err
 	}
 	x.stored.consumer = c
-	s.metrics.WatchConsumer(x.name,
-		func() float64 { return float64(x.stored.pending()) },
-		func() float64 { return float64(c.Stats().Redelivered) })
 	x.stored.ended = make(chan error, 1)
 	s.mu.Lock()
 	s.intakes = append(s.intakes, x.stored)
@@ -438,9 +438,10 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, erro
 	s.budget.Pulled = s.pulledBytes
 	s.metrics.MustRegister(s.budget)
 	s.clock, s.repeats = clock.New(opts.Now, opts.Logger), repeats.New(repeats.Interval)
-	s.metrics.WatchClock(s.clock.Skew)
+	s.openMetrics()
 	for _, step := range []func(context.Context) error{
 		func(context.Context) error { s.background("log of repeats", s.repeats.Run); return nil },
+		s.openTraces,
 		s.openAdmin, // early, so that it answers while large indexes are loaded, and while the rest shuts down
 		func(context.Context) error { return s.openEngine(opts) },
 		s.openIndexes,

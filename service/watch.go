@@ -17,6 +17,7 @@ import (
 	"github.com/geniemq/geniemq/internal/bell"
 	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/connection"
+	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -41,7 +42,8 @@ type streamWatch struct {
 	startBytes  int64        // what it was when the service started
 
 	mu     sync.Mutex
-	faults [2]error // of the query stream, of the result stream
+	faults [2]error                // of the query stream, of the result stream
+	infos  [2]jetstream.StreamInfo // the same; the zero value until they were seen, and while they are not there
 }
 
 // start looks at the streams for the first time.
@@ -62,17 +64,17 @@ func (w *streamWatch) run(ctx context.Context) {
 // look asks for the state of both streams.
 func (w *streamWatch) look(ctx context.Context) {
 	for i, name := range []string{w.subjects.QueryStream(), w.subjects.ResultStream()} {
-		err := w.lookAt(ctx, name, w.needs[i])
+		info, err := w.lookAt(ctx, name, w.needs[i])
 		if ctx.Err() != nil || !w.nc.IsConnected() {
 			return // that says nothing about the stream
 		}
 		w.mu.Lock()
-		w.faults[i] = err
+		w.faults[i], w.infos[i] = err, info
 		w.mu.Unlock()
 	}
 }
 
-func (w *streamWatch) lookAt(ctx context.Context, name string, needs []string) error {
+func (w *streamWatch) lookAt(ctx context.Context, name string, needs []string) (info jetstream.StreamInfo, err error) {
 	ctx, cancel := context.WithTimeout(ctx, watchWait)
 	defer cancel()
 	sent := w.clock.Wall()
@@ -80,11 +82,11 @@ func (w *streamWatch) lookAt(ctx context.Context, name string, needs []string) e
 	received := w.clock.Wall()
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return fmt.Errorf("stream %s does not exist: make it again, or restart a worker, which does", name)
+		return info, fmt.Errorf("stream %s does not exist: make it again, or restart a worker, which does", name)
 	case err != nil:
-		return fmt.Errorf("stream %s does not answer: %w", name, err)
+		return info, fmt.Errorf("stream %s does not answer: %w", name, err)
 	}
-	info := stream.CachedInfo()
+	info = *stream.CachedInfo()
 	config := &info.Config
 	if name == w.subjects.QueryStream() { // its leader stamps the queries
 		w.clock.Observe(sent, info.TimeStamp, received)
@@ -92,14 +94,34 @@ func (w *streamWatch) lookAt(ctx context.Context, name string, needs []string) e
 		w.resultBytes.Store(int64(max(0, config.MaxMsgSize)))
 	}
 	if config.Sealed {
-		return fmt.Errorf("stream %s is sealed and takes no messages", name)
+		return info, fmt.Errorf("stream %s is sealed and takes no messages", name)
 	}
 	for _, subject := range needs {
 		if !slices.ContainsFunc(config.Subjects, func(pattern string) bool { return wire.MatchSubject(pattern, subject) }) {
-			return fmt.Errorf("stream %s does not take %s: its subjects are %v", name, subject, config.Subjects)
+			return info, fmt.Errorf("stream %s does not take %s: its subjects are %v", name, subject, config.Subjects)
 		}
 	}
-	return nil
+	return info, nil
+}
+
+// full is how full the streams are, and how many messages of one index the stream of queries takes.
+func (w *streamWatch) full() (streams []metrics.Stream, perIndex int64) {
+	w.mu.Lock()
+	infos := w.infos
+	w.mu.Unlock()
+	now := w.clock.Server()
+	for i, use := range []string{metrics.Queries, metrics.Results} {
+		info := &infos[i]
+		if info.Created.IsZero() {
+			continue
+		}
+		s := metrics.Stream{Name: use, Messages: info.State.Msgs, Bytes: info.State.Bytes, MaxMessages: info.Config.MaxMsgs, MaxBytes: info.Config.MaxBytes}
+		if s.Messages > 0 {
+			s.Oldest = max(0, now.Sub(info.State.FirstTime))
+		}
+		streams = append(streams, s)
+	}
+	return streams, infos[0].Config.MaxMsgsPerSubject
 }
 
 // fault is what is wrong with the streams, or nil.

@@ -67,7 +67,8 @@ func Start(addr string, source Source) (*Server, error) {
 
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(source.Metrics, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(source.Log.Handler(), slog.LevelError),
+		EnableOpenMetrics: true, // for those who ask for it: exemplars have no other way out
+		ErrorLog:          slog.NewLogLogger(source.Log.Handler(), slog.LevelError),
 	}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		if status := source.Status(); status.Fault != "" {

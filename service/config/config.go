@@ -111,6 +111,12 @@ type Config struct {
 	// Pprof adds /debug/pprof to the admin server. Default false.
 	Pprof bool
 
+	// SlowQuery is how long a message may take, from its storing or arrival to its answer, until it is logged with what took longest.
+	// Default 0: none is logged.
+	SlowQuery time.Duration
+	// Traces is the URL of an OpenTelemetry collector that takes OTLP over HTTP, to which spans go of messages with a traceparent that is
+	// recorded. Default: none, no spans.
+	Traces string
 	// LogLevel is debug, info, warn or error. Default info.
 	LogLevel string
 	// LogFormat is text or json. Default text.

@@ -45,6 +45,8 @@ func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.Var(&c.Memory, "memory", "`memory` for what is in flight, of all indexes together: messages, answers, what the CPU engine counts in")
 	fs.StringVar(&c.Admin, "admin", c.Admin, "`address` of the admin page, metrics and health checks, or off")
 	fs.BoolVar(&c.Pprof, "pprof", c.Pprof, "serve /debug/pprof on the admin address")
+	fs.DurationVar(&c.SlowQuery, "slow-query", c.SlowQuery, "log messages that take at least this long, with the reason (default: none)")
+	fs.StringVar(&c.Traces, "traces", c.Traces, "`URL` of an OpenTelemetry collector (OTLP over HTTP, like http://127.0.0.1:4318) for spans of messages with a traceparent")
 	fs.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", c.LogFormat, "text or json")
 }

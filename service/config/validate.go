@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -103,6 +104,7 @@ func (c *Config) faultsOfBounds(fault report) {
 	durationAtLeast("batch-linger", c.BatchLinger, 0)
 	durationAtLeast("ack-wait", c.AckWait, time.Second)
 	durationAtLeast("drain-timeout", c.DrainTimeout, 0)
+	durationAtLeast("slow-query", c.SlowQuery, 0)
 
 	if c.Memory < memory.MinMemory {
 		fault("memory", "%v must be at least %s", c.Memory, human.Bytes(memory.MinMemory))
@@ -110,6 +112,9 @@ func (c *Config) faultsOfBounds(fault report) {
 }
 
 func (c *Config) faultsOfLog(fault report) {
+	if u, err := url.Parse(c.Traces); c.Traces != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		fault("traces", "it is not a URL like http://127.0.0.1:4318")
+	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.LogLevel) {
 		fault("log-level", "%q is none of debug, info, warn, error", c.LogLevel)
 	}
