@@ -1,15 +1,19 @@
 package wire
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/geniemq/geniemq/wire/fields"
+)
 
 // Bounds of version 1 that are not configurable.
 const (
-	DefaultK      = 10        // hits of a query that names no k
-	DefaultWithin = 1024      // hits of a query with a radius that names no k
-	MaxK          = 65_536    // largest k of a query
-	MaxCandidates = MaxK      // largest candidates of a query: engines select no more than that
-	MaxWeight     = 65_535    // largest weight of a condition
-	MaxTimeoutMS  = 1<<31 - 1 // largest timeout_ms, 24 days
+	DefaultK      = 10                  // hits of a query that names no k
+	DefaultWithin = 1024                // hits of a query with a radius that names no k
+	MaxK          = fields.MaxK         // largest k of a query
+	MaxCandidates = MaxK                // largest candidates of a query: engines select no more than that
+	MaxWeight     = fields.MaxWeight    // largest weight of a condition
+	MaxTimeoutMS  = fields.MaxTimeoutMS // largest timeout_ms, 24 days
 )
 
 // Limits bound what a message may hold. They are enforced while the message is read, before memory is taken for
