@@ -25,7 +25,7 @@ var Headers = []Header{
 	{Name: "Content-Type", On: QueryMessage | SearchMessage, Means: "How the body is written: none or application/json, application/msgpack, and either with +s2 where the workers accept it."},
 	{Name: "Content-Type", On: ResultMessage | ReplyMessage, Always: true, Pattern: `^application/(json|msgpack)(\+s2)?$`, Means: "How the body is written: as the query's, with +s2 only for those who accept it."},
 	{Name: "Nats-Msg-Id", On: QueryMessage | SearchMessage, Means: "The stream takes a message with the same id once. The result of a single query without id has it as its id."},
-	{Name: "Genie-Reply", On: QueryMessage, Means: "Where the answer goes: genie.result.<index>, a subject below it, or an inbox. Without, to genie.result.<index>."},
+	{Name: "Genie-Reply", On: QueryMessage, Means: "Where the answer goes: genie.result.{index}, a subject below it, or an inbox. Without, to genie.result.{index}."},
 	{Name: "Genie-Accept", On: QueryMessage | SearchMessage, Means: "What else the asker can read of an answer: s2, parts, or both with a comma between. Other words are skipped."},
 	{Name: "Genie-Protocol", On: QueryMessage | SearchMessage, Pattern: `^1$`, Means: "The version of the protocol."},
 	{Name: "traceparent", On: QueryMessage | SearchMessage | ResultMessage | ReplyMessage, Means: "Trace context of W3C. It comes back with the answer."},

@@ -12,6 +12,16 @@ const (
 	BeyondFloat32 = 0x1.ffffffp127
 )
 
+// Limits of a message. Where a server takes smaller messages, the body's is what fits it.
+const (
+	MaxBody    = 8 << 20 // bytes
+	MaxQueries = 65_536  // of a message
+	MaxItems   = 65_536  // of a query: its conditions, the values in them, or the elements of its vector or set
+	MaxDepth   = 16      // of arrays and objects, the message being 1
+	MaxString  = 64 << 10
+	MaxSumK    = 1 << 20 // hits that the queries of a message ask for together
+)
+
 // Query is a query: one form of Forms, or a filter alone.
 var Query = Object{Name: "query", Means: "The k objects of an index that match best. A query has one form (row, items, text, vector, set or point), or none and a filter, exclude or total.", Fields: []Field{
 	{Name: "id", Holds: ID, Means: "Comes back with the result. An integer stands for its decimal digits. Without it the result of a single query has the message's Nats-Msg-Id."},
