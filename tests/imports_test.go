@@ -50,7 +50,11 @@ var rules = map[string]rule{
 	"internal/testkit/real":   {nil, nil},
 	// Values of shapes that only a type of column knows.
 	"wire/value": {[]string{"internal/msgpack"}, []string{jsontext}},
-	"wire":       {[]string{"internal/msgpack", "wire/value"}, []string{jsontext, "github.com/klauspost/compress"}},
+	"wire":       {[]string{"internal/msgpack", "wire/fields", "wire/value"}, []string{jsontext, "github.com/klauspost/compress"}},
+	// The table of the protocol, and what is made of it for other programs.
+	"wire/fields":          {nil, nil},
+	"wire/schema":          {[]string{"wire/fields"}, nil},
+	"wire/schema/generate": {[]string{"wire/schema"}, nil},
 
 	"internal/varint": {nil, nil},
 	"internal/bits":   {nil, nil},
