@@ -133,7 +133,8 @@ func readerRole(args []string) error {
 	}
 }
 
-// readOn takes what has come. A message is acknowledged after it was written down, so it may be written twice: its sequence tells.
+// readOn takes what has come. A message is acknowledged after it was written down, so it may be written twice: its sequence tells. Each by itself, since those
+// that went to a connection that was lost come again, after later ones.
 func readOn(js jetstream.JetStream, log *os.File) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -142,7 +143,7 @@ func readOn(js jetstream.JetStream, log *os.File) error {
 		return fmt.Errorf("look at the results: %w", err)
 	}
 	incarnation := fmt.Sprint(stream.CachedInfo().Created.UnixNano())
-	durable, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{Durable: "faults-reader", AckPolicy: jetstream.AckAllPolicy, AckWait: 10 * time.Second})
+	durable, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{Durable: "faults-reader", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 10 * time.Second})
 	if err != nil {
 		return fmt.Errorf("make the reader's durable: %w", err)
 	}
@@ -151,7 +152,6 @@ func readOn(js jetstream.JetStream, log *os.File) error {
 		if err != nil {
 			return fmt.Errorf("read results: %w", err)
 		}
-		var last jetstream.Msg
 		for m := range batch.Messages() {
 			info, err := m.Metadata()
 			if err != nil {
@@ -165,10 +165,7 @@ func readOn(js jetstream.JetStream, log *os.File) error {
 			if _, err := log.WriteString(a.line()); err != nil {
 				return err
 			}
-			last = m
-		}
-		if last != nil {
-			last.Ack()
+			m.Ack()
 		}
 		if err := batch.Error(); err != nil {
 			return fmt.Errorf("read results: %w", err)
