@@ -367,6 +367,9 @@ func (s *Service) openWatches(context.Context) error {
 	for _, x := range s.indexes {
 		x.index.Watch(x.stored.consumer.Hold)
 	}
+	if s.cfg.Watch {
+		s.background("names of files", s.watchFiles)
+	}
 	return nil
 }
 
@@ -444,6 +447,7 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, erro
 		s.openTraces,
 		s.openAdmin, // early, so that it answers while large indexes are loaded, and while the rest shuts down
 		func(context.Context) error { return s.openEngine(opts) },
+		s.openPushed,
 		s.openIndexes,
 		s.openConnection,
 		s.openStreams,
