@@ -378,8 +378,12 @@ func (s *Service) openWatches(context.Context) error {
 	for _, x := range s.indexes {
 		x.index.Watch(x.stored.consumer.Hold)
 	}
-	if s.cfg.Watch {
-		s.background("names of files", s.watchFiles)
+	for _, x := range s.indexes {
+		if s.cfg.Watch {
+			s.background("name of the file of "+x.name, func(ctx context.Context) {
+				x.index.FollowName(ctx, func(ctx context.Context, path string) { _, _, _ = s.swap(ctx, x, path) }) // which logs what comes of it
+			})
+		}
 	}
 	return nil
 }

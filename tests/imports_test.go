@@ -163,7 +163,7 @@ var rules = map[string]rule{
 	"service/repeats":              {[]string{"internal/bell"}, nil},
 	"service/suspects":             {[]string{"consumer", "service/exclusion", "service/pipeline", "internal/bell"}, nil},
 	"service/connection":           {[]string{"service/config"}, []string{natsGo, "github.com/synadia-io/orbit.go/natscontext"}},
-	"service/depot":                {[]string{"index", "internal/human", "wire"}, []string{natsGo}},
+	"service/depot":                {[]string{"index", "internal/human", "service/config", "wire"}, []string{natsGo}},
 	"service/broker":               {[]string{"internal/bell"}, []string{"github.com/nats-io/nats-server/v2"}},
 	"service/config":               {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
 	"gpuexec/passing":              {[]string{"gpuexec/run", "index/filter", "index/postings", "index/schema", "index/store"}, nil},

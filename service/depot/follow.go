@@ -108,3 +108,22 @@ func (d *Depot) follow(ctx context.Context, name string, take func(version strin
 		}
 	}
 }
+
+// Serve follows an index into a folder: the first file goes to first, which has room for it, and each that follows to swap.
+func (d *Depot) Serve(ctx context.Context, name, dir string, log *slog.Logger, first chan<- string, swap func(ctx context.Context, file string) error) error {
+	handed := false
+	return d.Follow(ctx, name, log, func(ctx context.Context, version string) error {
+		path, err := d.Fetch(ctx, name, version, dir)
+		switch {
+		case errors.Is(err, ErrNoVersion):
+			return &FinalError{err}
+		case err != nil:
+			return err
+		case !handed:
+			handed = true
+			first <- path
+			return nil
+		}
+		return swap(ctx, path)
+	})
+}

@@ -108,6 +108,8 @@ func (s Shell) versions() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "versions [INDEX...]",
 		Short: "List the versions of indexes that were pushed",
+		Example: `  geniemq versions
+  geniemq versions people --json | jq .people.current`,
 	}
 	open := s.reach(cmd)
 	cmd.Flags().Bool("json", false, "JSON (default when the output is no terminal; --json=false for a table)")
@@ -155,6 +157,8 @@ func (s Shell) rollback() *cobra.Command {
 		Short: "Have workers serve an older version that was pushed",
 		Long: `Rollback makes the version that was pushed before the one that is served the one that is
 served, or the one that --to names. Workers take it as they take one that is pushed.`,
+		Example: `  geniemq rollback people
+  geniemq rollback people --to 155e9ca468e97bd0`,
 		Args: cobra.ExactArgs(1),
 	}
 	open := s.reach(cmd)
