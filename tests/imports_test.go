@@ -121,15 +121,16 @@ var rules = map[string]rule{
 	"service/translate":  {[]string{"internal/pool", "index/postings/single", "wire", "gpuexec", "index", "index/column", "index/distance", "index/nearest", "index/filter", "index/postings", "index/schema", "index/verify", "index/refusal"}, nil},
 	"service/pipeline":   {[]string{"internal/pool", "index/distance", "wire", "batcher", "gpuexec", "index", "index/postings", "index/store", "service/exclusion", "service/memory", "service/translate", "internal/bell", "internal/human"}, nil},
 	"service/generation": {[]string{"gpuexec", "index", "index/distance", "index/postings", "index/schema", "index/store", "service/pipeline", "service/translate"}, nil},
-	"service":            {[]string{"wire", "index", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client", "internal/human", "service/admin", "service/broker", "service/clock", "service/config", "service/connection", "service/exclusion", "service/generation", "service/memory", "service/metrics", "service/observe", "service/pipeline", "service/repeats", "service/suspects", "service/translate", "internal/bell"}, []string{natsGo, nuid}},
+	"service":            {[]string{"wire", "index", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client", "internal/human", "service/admin", "service/broker", "service/clock", "service/config", "service/connection", "service/depot", "service/exclusion", "service/generation", "service/memory", "service/metrics", "service/observe", "service/pipeline", "service/repeats", "service/suspects", "service/translate", "internal/bell"}, []string{natsGo, nuid}},
 	// What is measured: data, their index, queries, and the right answers.
 	"bench/workload": {[]string{"wire", "index", "index/lsh", "index/levenshtein", "index/schema", "index/column", "index/similarity", "wire/value", "index/store", "index/postings", "index/load", "index/verify", "gpuexec", "service/translate"}, nil},
 	"bench": {
 		[]string{"bench/workload", "wire", "index", "index/postings", "gpuexec", "gpuexec/cpu", "gpuexec/open", "gpuexec/flatscan", "client", "service", "service/config", "service/connection", "internal/bell"},
 		[]string{natsGo, nuid},
 	},
+	"cmd/geniemq/depots":  {[]string{"internal/human", "service/config", "service/connection", "service/depot", "wire"}, []string{natsGo, "github.com/spf13"}},
 	"cmd/geniemq/inspect": {[]string{"gpuexec/open", "index", "index/distance", "index/postings", "index/schema", "index/store", "index/verify", "internal/human", "index/metric/cost"}, nil},
-	"cmd/geniemq":         {[]string{"cmd/geniemq/filled", "cmd/geniemq/inputs", "cmd/geniemq/inspect", "index/filling", "index/guess", "wire", "index", "index/schema", "index/store", "index/postings", "index/load", "index/lsh/planner", "index/verify", "gpuexec", "gpuexec/open", "client", "service", "bench", "bench/workload", "internal/human", "service/admin", "service/config", "service/connection", "service/translate", "index/lsh", "bench/choice"}, []string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term", "github.com/guptarohit/asciigraph", "github.com/wcharczuk/go-chart/v2"}},
+	"cmd/geniemq":         {[]string{"cmd/geniemq/depots", "cmd/geniemq/filled", "cmd/geniemq/inputs", "cmd/geniemq/inspect", "index/filling", "index/guess", "wire", "index", "index/schema", "index/store", "index/postings", "index/load", "index/lsh/planner", "index/verify", "gpuexec", "gpuexec/open", "client", "service", "bench", "bench/workload", "internal/human", "service/admin", "service/config", "service/connection", "service/translate", "index/lsh", "bench/choice"}, []string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term", "github.com/guptarohit/asciigraph", "github.com/wcharczuk/go-chart/v2"}},
 	"tests":               {nil, nil},
 	"tests/toy":           {nil, nil},
 	// The oracle of mixed records: tests alone.
@@ -162,6 +163,7 @@ var rules = map[string]rule{
 	"service/repeats":              {[]string{"internal/bell"}, nil},
 	"service/suspects":             {[]string{"consumer", "service/exclusion", "service/pipeline", "internal/bell"}, nil},
 	"service/connection":           {[]string{"service/config"}, []string{natsGo, "github.com/synadia-io/orbit.go/natscontext"}},
+	"service/depot":                {[]string{"index", "internal/human", "service/config", "wire"}, []string{natsGo}},
 	"service/broker":               {[]string{"internal/bell"}, []string{"github.com/nats-io/nats-server/v2"}},
 	"service/config":               {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
 	"gpuexec/passing":              {[]string{"gpuexec/run", "index/filter", "index/postings", "index/schema", "index/store"}, nil},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/geniemq/geniemq/cmd/geniemq/depots"
 	"github.com/geniemq/geniemq/service"
 )
 
@@ -77,5 +78,9 @@ inverted index on the CPU or a GPU, and the results come back on reply subjects.
 		c.explainCommand(),
 		c.benchCommand(),
 	)
+	root.AddCommand(depots.Shell{Out: c.out, Report: c.report, Usage: func(err error) error { return usageError{err} }, Prepare: func(cmd *cobra.Command, names ...string) error {
+		c.warnOfSecrets(cmd)
+		return c.environment(cmd, names...)
+	}}.Commands()...)
 	return root
 }
