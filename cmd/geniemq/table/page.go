@@ -4,6 +4,7 @@ package table
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 
@@ -38,6 +39,16 @@ func (p *Page) To(out io.Writer) *Page { return &Page{out, p.Width, p.Colour} }
 
 // Terminal says whether a person looks.
 func (p *Page) Terminal() bool { return p.Width > 0 }
+
+// Say writes words around texts of data, which command nothing. Lines end where the format ends them.
+func (p *Page) Say(format string, args ...any) {
+	for i, arg := range args {
+		if text, ok := arg.(string); ok {
+			args[i] = Clean(text)
+		}
+	}
+	fmt.Fprintf(p, format, args...)
+}
 
 // EscapeJSON writes what of a JSON text could command a terminal as \u escapes: DEL, and the control characters U+0080 to U+009F, which JSON allows in
 // strings. The text means the same.

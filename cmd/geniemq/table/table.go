@@ -18,7 +18,8 @@ const (
 // Column is a column of a Table.
 type Column struct {
 	Name  string
-	right bool
+	right bool // aligned
+	whole bool // never cut
 	keep  bool
 }
 
@@ -26,10 +27,13 @@ type Column struct {
 func Text(name string) Column { return Column{Name: name} }
 
 // Number is a column of numbers, aligned right. A number is never cut.
-func Number(name string) Column { return Column{Name: name, right: true} }
+func Number(name string) Column { return Column{Name: name, right: true, whole: true} }
 
 // Kept is a column that is there however narrow the page is. Others are left out, the last one first.
 func (c Column) Kept() Column { c.keep = true; return c }
+
+// Whole is a column of texts that are not cut, as they say nothing then.
+func (c Column) Whole() Column { c.whole = true; return c }
 
 // Table is rows of cells in columns. On a page that is too narrow texts are cut first, the longest before all others; where that does not do,
 // columns are left out, and a line says which.
@@ -136,12 +140,12 @@ func (t *Table) fit(room int) (at, widths []int, out []string) {
 	return at, widths, out
 }
 
-// share gives columns their widths. Texts share what numbers leave: none is wider than the widest that fits all, and none cut narrower than least.
+// share gives columns their widths. Texts share what is whole leaves: none is wider than the widest that fits all, and none cut narrower than least.
 func (t *Table) share(at, natural []int, room, least int) (widths []int, ok bool) {
 	room -= gap * (len(at) - 1)
 	most := 0
 	for _, column := range at {
-		if t.columns[column].right {
+		if t.columns[column].whole {
 			room -= natural[column]
 		} else {
 			most = max(most, natural[column])
@@ -149,7 +153,7 @@ func (t *Table) share(at, natural []int, room, least int) (widths []int, ok bool
 	}
 	total := func(limit int) (sum int) {
 		for _, column := range at {
-			if !t.columns[column].right {
+			if !t.columns[column].whole {
 				sum += min(natural[column], limit)
 			}
 		}
@@ -160,7 +164,7 @@ func (t *Table) share(at, natural []int, room, least int) (widths []int, ok bool
 		most--
 	}
 	for _, column := range at {
-		if t.columns[column].right {
+		if t.columns[column].whole {
 			widths = append(widths, natural[column])
 		} else {
 			widths = append(widths, min(natural[column], most))
