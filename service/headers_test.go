@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/geniemq/geniemq/wire"
 	"github.com/nats-io/nats.go"
+
+	"github.com/geniemq/geniemq/wire"
 )
 
 // Ids of answers have the form that they always had, or workers of two versions, side by side, would answer twice; but for users'
