@@ -88,7 +88,7 @@ inverted index on the CPU or a GPU, and the results come back on reply subjects.
 // versionCommand is --version as a command, as many programs have it.
 func (c *cli) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Say which version this is", Args: cobra.NoArgs,
+		Use: "version", Short: "Say which version this is", Example: "  geniemq version", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(c.out, "geniemq version %s\n", service.Version())
 			return err

@@ -25,20 +25,25 @@ With --once, and where the output is no terminal, it prints the figures of one s
   geniemq top --once --json | jq '.figures.indexes[] | {name, rate}'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.environment(cmd, "admin"); err != nil {
+			if err := c.environment(cmd, "admin", "admin-token-file"); err != nil {
 				return err
 			}
 			if cfg.Admin == config.Off {
 				return usagef("--admin is off: a worker without an admin server does not tell what it does")
 			}
-			page := table.On(c.out)
-			if once || asJSON || !page.Terminal() {
-				return top.Once(cmd.Context(), page, cfg.Admin, asJSON)
+			token, err := cfg.ReadAdminToken()
+			if err != nil {
+				return usageError{err}
 			}
-			return top.Live(cmd.Context(), page, c.in, cfg.Admin)
+			page, worker := table.On(c.out), top.Worker{Addr: cfg.Admin, Token: token}
+			if once || asJSON || !page.Terminal() {
+				return top.Once(cmd.Context(), page, worker, asJSON)
+			}
+			return top.Live(cmd.Context(), page, c.in, worker)
 		},
 	}
 	cmd.Flags().StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of the worker's admin page")
+	cfg.AdminTokenFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&once, "once", false, "print the figures of one second and end")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as JSON")
 	return cmd

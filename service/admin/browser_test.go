@@ -226,7 +226,7 @@ func TestEvents(t *testing.T) {
 	}
 	addr := strings.TrimPrefix(server.URL(), "http://")
 	seen, enough := 0, errors.New("enough")
-	err = admin.Listen(t.Context(), addr, func(e *admin.Event) error {
+	err = admin.Listen(t.Context(), addr, "", func(e *admin.Event) error {
 		if text, _ := json.Marshal(e); e.Version != "1.2.3" || len(e.Indexes) != 1 || len(e.Memory) != 1 || e.Memory[0].Where != "host" || e.Figures.Seconds <= 0 {
 			t.Errorf("told %s", text)
 		}
@@ -241,7 +241,7 @@ func TestEvents(t *testing.T) {
 	ended := make(chan error, 1)
 	began := make(chan struct{}, 100)
 	go func() {
-		ended <- admin.Listen(t.Context(), addr, func(*admin.Event) error { began <- struct{}{}; return nil })
+		ended <- admin.Listen(t.Context(), addr, "", func(*admin.Event) error { began <- struct{}{}; return nil })
 	}()
 	<-began
 	if err := server.Shutdown(t.Context()); err != nil {
@@ -250,7 +250,7 @@ func TestEvents(t *testing.T) {
 	if err := <-ended; !errors.Is(err, io.EOF) {
 		t.Errorf("listening ended with %v", err)
 	}
-	if err := admin.Listen(t.Context(), "127.0.0.1:1", nil); err == nil {
+	if err := admin.Listen(t.Context(), "127.0.0.1:1", "", nil); err == nil {
 		t.Error("nobody listens, and there is no error")
 	}
 }

@@ -132,8 +132,8 @@ func (s *Source) event(window *live.Window) Event {
 // maxEvent bounds an event that is read.
 const maxEvent = 16 << 20
 
-// Listen calls do with each event of the worker whose admin server listens at addr, host:port, until do returns an error, which is Listen's, or ctx ends.
-func Listen(ctx context.Context, addr string, do func(*Event) error) error {
+// Listen calls do with each event of the worker whose admin server listens at addr, host:port, and asks for a token, "" for none, until do returns an error, which is Listen's, or ctx ends.
+func Listen(ctx context.Context, addr, token string, do func(*Event) error) error {
 	url, err := urlOf(addr)
 	if err != nil {
 		return err
@@ -142,6 +142,9 @@ func Listen(ctx context.Context, addr string, do func(*Event) error) error {
 	if err != nil {
 		return err
 	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
 	transport := &http.Transport{} // no proxy, as for whatever else is asked of a worker
 	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(request)
@@ -149,6 +152,9 @@ func Listen(ctx context.Context, addr string, do func(*Event) error) error {
 		return fmt.Errorf("asking the worker at %s: %w", addr, err)
 	}
 	defer response.Body.Close()
+	if response.StatusCode == http.StatusUnauthorized {
+		return fmt.Errorf("the worker at %s asks for a token: give its file with --admin-token-file", addr)
+	}
 	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "text/event-stream" {
 		return fmt.Errorf("what listens at %s does not tell what it does: it answers %s, and may be an earlier version", addr, response.Status)
 	}

@@ -54,11 +54,7 @@ had worked, is one query. The id in the answer is that of the query that died.
 
 Letters are named by their sequence, which list shows.`,
 		Example: `  geniemq dead list
-  geniemq dead list --index people --reason unknown_index --json
-  geniemq dead show 17
-  geniemq dead replay 17 18
-  geniemq dead replay --all --index people --reason unknown_index
-  geniemq dead drop 17`,
+  geniemq dead replay 17`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -68,19 +64,22 @@ Letters are named by their sequence, which list shows.`,
 	flags.Lookup("nats").Usage = "`URL` of the NATS server"
 	flags.StringVar(&o.server.Prefix, "prefix", wire.DefaultPrefix, "first `token` of all subjects")
 	root.AddCommand(
-		o.command("list", "List dead letters, the oldest first", cobra.NoArgs, true, o.list),
-		o.command("show SEQUENCE", "Show a dead letter with its query", cobra.ExactArgs(1), false, o.show),
-		o.command("replay [SEQUENCE...]", "Publish the queries of dead letters anew", cobra.ArbitraryArgs, true, o.replay),
-		o.command("drop [SEQUENCE...]", "Delete dead letters", cobra.ArbitraryArgs, true, o.drop),
+		o.command("list", "List dead letters, the oldest first", "  geniemq dead list\n  geniemq dead list --index people --reason unknown_index --json", cobra.NoArgs, true, o.list),
+		o.command("show SEQUENCE", "Show a dead letter with its query", "  geniemq dead show 17", cobra.ExactArgs(1), false, o.show),
+		o.command("replay [SEQUENCE...]", "Publish the queries of dead letters anew", "  geniemq dead replay 17 18\n  geniemq dead replay --all --index people --reason unknown_index", cobra.ArbitraryArgs, true, o.replay),
+		o.command("drop [SEQUENCE...]", "Delete dead letters", "  geniemq dead drop 17", cobra.ArbitraryArgs, true, o.drop),
 	)
 	return root
 }
 
 // command is one of the commands; those that choose can take letters by what they are.
-func (o *options) command(use, short string, args cobra.PositionalArgs, chooses bool, run func(context.Context, *table.Page, *letters.Box, []uint64) error) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
+func (o *options) command(use, short, example string, args cobra.PositionalArgs, chooses bool, run func(context.Context, *table.Page, *letters.Box, []uint64) error) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Example: example, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
 		if err := o.shell.Settings(cmd, append([]string{"prefix"}, config.NATSSettings...)...); err != nil {
 			return err
+		}
+		if o.server.NATSContext != "" && !cmd.Flags().Changed("nats") {
+			o.server.NATS = "" // the default stands back
 		}
 		if err := o.server.ValidateNATS(); err != nil {
 			return o.shell.Usage(err)

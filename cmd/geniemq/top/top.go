@@ -20,15 +20,18 @@ import (
 // errEnough ends listening.
 var errEnough = errors.New("enough")
 
+// Worker is where a worker is asked: the address of its admin server, and its token, if it has one.
+type Worker struct{ Addr, Token string }
+
 // Once prints the figures of one second, as a table or as JSON.
-func Once(ctx context.Context, p *table.Page, addr string, asJSON bool) error {
+func Once(ctx context.Context, p *table.Page, w Worker, asJSON bool) error {
 	seen := 0
-	err := admin.Listen(ctx, addr, func(e *admin.Event) error {
+	err := admin.Listen(ctx, w.Addr, w.Token, func(e *admin.Event) error {
 		if seen++; seen == 1 { // its figures are since the worker's start
 			return nil
 		}
 		if !asJSON {
-			Print(p, addr, e)
+			Print(p, w.Addr, e)
 			return errEnough
 		}
 		text, err := json.Marshal(e)
@@ -47,14 +50,14 @@ func Once(ctx context.Context, p *table.Page, addr string, asJSON bool) error {
 }
 
 // Live shows the figures until the user presses q or ctx ends. A worker that is gone is waited for.
-func Live(ctx context.Context, p *table.Page, in io.Reader, addr string) error {
+func Live(ctx context.Context, p *table.Page, in io.Reader, w Worker) error {
 	ctx, cancel := context.WithCancel(ctx)
-	program := tea.NewProgram(&screen{addr: addr, page: p, width: p.Width}, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(p.Writer), tea.WithoutSignalHandler())
+	program := tea.NewProgram(&screen{addr: w.Addr, page: p, width: p.Width}, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(p.Writer), tea.WithoutSignalHandler())
 	listening := make(chan struct{})
 	go func() {
 		defer close(listening)
 		for ctx.Err() == nil {
-			err := admin.Listen(ctx, addr, func(e *admin.Event) error {
+			err := admin.Listen(ctx, w.Addr, w.Token, func(e *admin.Event) error {
 				program.Send(e)
 				return nil
 			})
