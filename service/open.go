@@ -249,7 +249,7 @@ func (s *Service) openAdmin(context.Context) (err error) {
 		return err
 	}
 	s.admin, err = admin.Start(s.cfg.Admin, admin.Source{
-		Metrics: s.metrics, Status: s.Status, Swap: s.Swap, Token: token, Pprof: s.cfg.Pprof, Log: s.log,
+		Metrics: s.metrics, Status: s.Status, Swap: s.Swap, Ask: s.ask, Letters: s.letters, Token: token, Pprof: s.cfg.Pprof, Log: s.log,
 	})
 	if err != nil {
 		return err

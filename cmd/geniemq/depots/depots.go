@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/connection"
@@ -28,7 +28,7 @@ type Shell struct {
 	// Usage marks an error as a mistake in the command's words.
 	Usage func(error) error
 	// Report prints what a command found as JSON, or as a table for people.
-	Report func(cmd *cobra.Command, found any, table func(io.Writer)) error
+	Report func(cmd *cobra.Command, found any, table func(*table.Page)) error
 }
 
 // Commands are push, versions and rollback.
@@ -130,24 +130,23 @@ func (s Shell) versions() *cobra.Command {
 				return fmt.Errorf("index %s: %w", name, err)
 			}
 		}
-		return s.Report(cmd, shelves, func(out io.Writer) { table(out, names, shelves) })
+		return s.Report(cmd, shelves, func(p *table.Page) { list(p, names, shelves) })
 	}
 	return cmd
 }
 
-func table(out io.Writer, names []string, shelves map[string]*depot.Shelf) {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	defer w.Flush()
-	fmt.Fprintln(w, "index\tversion\tserved\tpushed\tobjects\tsize")
+func list(p *table.Page, names []string, shelves map[string]*depot.Shelf) {
+	t := table.New(table.Text("index").Kept(), table.Text("version").Whole().Kept(), table.Text("served").Kept(), table.Text("pushed").Whole(), table.Number("objects"), table.Number("size"))
 	for _, name := range names {
 		for _, v := range shelves[name].Versions {
 			served := ""
 			if v.Version == shelves[name].Current {
 				served = "yes"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", name, v.Version, served, v.Pushed.Format(time.RFC3339), v.Objects, human.Size(v.Bytes))
+			t.Row(name, v.Version, served, v.Pushed.Format(time.RFC3339), v.Objects, human.Size(v.Bytes).String())
 		}
 	}
+	t.Print(p)
 }
 
 func (s Shell) rollback() *cobra.Command {
