@@ -123,8 +123,12 @@ func (s *Service) describe(name string, f generation.Facts) {
 
 func (s *Service) openConnection(ctx context.Context) (err error) {
 	url := s.cfg.NATS
-	if url == "" {
-		s.broker, err = broker.Start(ctx, s.brokerOptions())
+	if s.cfg.Embedded() {
+		opts, err := s.brokerOptions()
+		if err != nil {
+			return err
+		}
+		s.broker, err = broker.Start(ctx, opts)
 		if err != nil {
 			return err
 		}
@@ -150,10 +154,13 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 	return nil
 }
 
-func (s *Service) brokerOptions() broker.Options {
-	return broker.Options{
-		Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log, OnLost: s.fail, OnMended: s.brokerMended,
+func (s *Service) brokerOptions() (opts broker.Options, err error) {
+	opts = broker.Options{Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log, OnLost: s.fail, OnMended: s.brokerMended}
+	if opts.Token, err = s.cfg.ListenToken(); err != nil {
+		return opts, err
 	}
+	opts.TLS, err = s.cfg.ListenTLS()
+	return opts, err
 }
 
 func (s *Service) openPublishers(ctx context.Context) error {
@@ -237,8 +244,12 @@ func (s *Service) openAdmin(context.Context) (err error) {
 	if s.cfg.Admin == config.Off {
 		return nil
 	}
+	token, err := s.cfg.AdminToken()
+	if err != nil {
+		return err
+	}
 	s.admin, err = admin.Start(s.cfg.Admin, admin.Source{
-		Metrics: s.metrics, Status: s.Status, Swap: s.Swap, Pprof: s.cfg.Pprof, Log: s.log,
+		Metrics: s.metrics, Status: s.Status, Swap: s.Swap, Token: token, Pprof: s.cfg.Pprof, Log: s.log,
 	})
 	if err != nil {
 		return err

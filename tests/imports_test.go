@@ -161,7 +161,7 @@ var rules = map[string]rule{
 	"service/clock":                {nil, nil},
 	"service/repeats":              {[]string{"internal/bell"}, nil},
 	"service/suspects":             {[]string{"consumer", "service/exclusion", "service/pipeline", "internal/bell"}, nil},
-	"service/connection":           {[]string{"service/config"}, []string{natsGo}},
+	"service/connection":           {[]string{"service/config"}, []string{natsGo, "github.com/synadia-io/orbit.go/natscontext"}},
 	"service/broker":               {[]string{"internal/bell"}, []string{"github.com/nats-io/nats-server/v2"}},
 	"service/config":               {[]string{"wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
 	"gpuexec/passing":              {[]string{"gpuexec/run", "index/filter", "index/postings", "index/schema", "index/store"}, nil},

@@ -4,6 +4,7 @@ package broker
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,6 +25,9 @@ const MaxPayload = 8<<20 + 64<<10
 
 // readyWait bounds the start of the embedded server, which recovers its streams first.
 const readyWait = 2 * time.Minute
+
+// tlsTimeout bounds the handshake of a client.
+const tlsTimeout = 5 * time.Second
 
 // Broker is a nats-server with JetStream inside this process, for use without any other server. It is the real server: other
 // processes may connect to it, and what a stream has acknowledged survives in the data folder. A lock on the folder keeps a
@@ -54,6 +58,10 @@ type Options struct {
 	Listen string
 	// DataDir holds the streams; made when it does not exist. Default ./geniemq-data.
 	DataDir string
+	// Token is what clients must show. Default: none, everybody is let in.
+	Token string
+	// TLS is how the server speaks with clients, and then with no one else. Default: nil, without.
+	TLS *tls.Config
 	// Logger takes the server's own messages. Default: none.
 	Logger *slog.Logger
 	// OnLost is called when the server had to be started anew and could not be: there is none any longer. Default: none.
@@ -100,6 +108,10 @@ func Start(ctx context.Context, opts Options) (*Broker, error) {
 			JetStream:  true,
 			StoreDir:   opts.DataDir,
 			NoSigs:     true,
+
+			Authorization: opts.Token,
+			TLSConfig:     opts.TLS,
+			TLSTimeout:    tlsTimeout.Seconds(),
 		},
 		dir: opts.DataDir, log: opts.Logger.With("part", "nats-server"), lost: opts.OnLost, mended: opts.OnMended, unlock: unlock, ended: make(chan struct{}),
 	}

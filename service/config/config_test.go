@@ -66,6 +66,7 @@ func TestConfigEverySettingFromEverySource(t *testing.T) {
 		"workers": "6", "max-pending": "7", "ack-wait": "8s", "direct-queue": "9", "drain-timeout": "10s", "no-sweep": "true",
 		"reply-allow": "x.{index}.>", "direct-reply-allow": "y.>", "max-body": "2000", "max-queries": "12", "max-items": "13", "memory": "200MiB", "admin": "off", "pprof": "true",
 		"log-level": "debug", "log-format": "json", "engine-timeout": "2s", "certify-limit": "14",
+		"context": "prod", "nats-listen-token-file": "lt", "nats-listen-cert": "lc", "nats-listen-key": "lk", "admin-token-file": "at",
 		"slow-query": "3s", "traces": "http://c:4318",
 	}
 	var defaults Config

@@ -24,6 +24,7 @@ func (c *Config) Validate() error {
 	var faults faults
 	c.faultsOfIndexes(faults.add)
 	c.faultsOfNATS(faults.add)
+	c.faultsOfEmbedded(faults.add)
 	c.faultsOfAddresses(faults.add)
 	if _, err := c.EngineOptions(); err != nil {
 		faults = append(faults, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/synadia-io/orbit.go/natscontext"
 
 	"github.com/geniemq/geniemq/service/config"
 )
@@ -46,6 +47,9 @@ func Connect(cfg *config.Config, name string, opts ...nats.Option) (*nats.Conn, 
 }
 
 func dial(servers string, cfg *config.Config, opts []nats.Option) (*nats.Conn, error) {
+	if cfg.NATSContext != "" {
+		return dialContext(cfg.NATSContext, opts)
+	}
 	if err := config.CheckServers(servers); err != nil {
 		return nil, fmt.Errorf("connecting to NATS: %w", err)
 	}
@@ -56,6 +60,19 @@ func dial(servers string, cfg *config.Config, opts []nats.Option) (*nats.Conn, e
 	nc, err := nats.Connect(servers, append(opts, credentials...)...)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to NATS at %s: %w%s", config.RedactServers(servers), config.WithoutSecrets(err), connectAdvice(err))
+	}
+	return nc, nil
+}
+
+// dialContext connects as a context of the nats command says.
+func dialContext(name string, opts []nats.Option) (*nats.Conn, error) {
+	nc, settings, err := natscontext.Connect(name, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to NATS by the context %s: %w%s", name, config.WithoutSecrets(err), connectAdvice(err))
+	}
+	if settings.JSDomain != "" || settings.JSAPIPrefix != "" {
+		nc.Close()
+		return nil, fmt.Errorf("the context %s names a JetStream domain or API prefix, which geniemq does not use: connect to a server of that domain", name)
 	}
 	return nc, nil
 }
