@@ -185,6 +185,8 @@ var rules = map[string]rule{
 	"index/metric/cost":            {[]string{"index/levenshtein", "index/metric", "index/metric/sums"}, nil},
 	"bench/choice":                 {[]string{"gpuexec", "gpuexec/cpu", "index", "index/distance", "index/nearest", "index/postings", "index/schema"}, nil},
 	"internal/testkit/generated":   {nil, nil},
+	// Builds releases; no part of geniemq.
+	"internal/release": {nil, nil},
 }
 
 func TestImportTable(t *testing.T) {
