@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -35,13 +36,13 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	source := flags.String("source", ".", "`folder` of the repository")
-	out := flags.String("out", "build/release", "`folder` to fill; what is in it goes")
+	to := flags.String("out", "build/release", "`folder` to fill; what is in it goes")
 	only := flags.String("only", "", "platforms like linux/amd64,darwin/arm64 (default: all)")
 	once := flags.Bool("once", false, "do not build a second time")
-	dirty := flags.Bool("dirty", false, "build what is not committed too; such a build is no release")
+	dirty := flags.Bool("dirty", false, "build the folder as it is, once; such a build has no version and is no release")
 	shared := flags.Bool("shared-cache", false, "let the second build use what the first compiled: quick, and checks less")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -50,21 +51,42 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	changes, err := output(ctx, *source, "git", "status", "--porcelain")
+	out, err := filepath.Abs(*to)
 	if err != nil {
 		return err
 	}
-	if changes != "" && !*dirty {
-		return fmt.Errorf("there are changes that are not committed, so nobody could build the same again:\n%s", changes)
+	if *dirty {
+		return (&release{source: *source, out: out, platforms: chosen}).make(ctx)
 	}
-	r := &release{source: *source, out: *out, platforms: chosen}
-	if err := r.make(ctx); err != nil {
+	dir, err := os.MkdirTemp("", "geniemq-release-")
+	if err != nil {
 		return err
 	}
-	if *once || changes != "" {
-		return nil
+	defer func() { err = errors.Join(err, remove(dir)) }()
+	first := &release{source: filepath.Join(dir, "one"), out: out, platforms: chosen}
+	if err := first.clone(ctx, *source); err != nil || *once {
+		return err
 	}
-	return r.again(ctx, *shared)
+	fmt.Println("again, from a clone in another folder:")
+	second := &release{source: filepath.Join(dir, "another", "place"), out: filepath.Join(dir, "out"), platforms: chosen}
+	if !*shared {
+		second.cache = filepath.Join(dir, "cache")
+	}
+	if err := second.clone(ctx, *source); err != nil {
+		return fmt.Errorf("the second time: %w", err)
+	}
+	return same(first.out, second.out)
+}
+
+// remove removes a folder in which modules may lie, that are not to be written to.
+func remove(dir string) error {
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			err = os.Chmod(path, 0o700)
+		}
+		return err
+	})
+	return os.RemoveAll(dir)
 }
 
 // choose reads a list of platforms.
@@ -120,7 +142,7 @@ func (r *release) one(ctx context.Context, p Platform, at time.Time) error {
 		return err
 	}
 	defer os.Remove(binary)
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w -buildid=", "-o", binary, "./cmd/geniemq")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=auto", "-ldflags=-s -w -buildid=", "-o", binary, "./cmd/geniemq")
 	build.Dir = r.source
 	// What a machine's environment could change. GOFLAGS of the environment are left out with their intent: they may hold anything.
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.OS, "GOARCH="+p.Arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=", "GOWORK=off")
@@ -147,33 +169,21 @@ func (r *release) one(ctx context.Context, p Platform, at time.Time) error {
 	return nil
 }
 
-// again builds everything a second time, elsewhere, and compares.
-func (r *release) again(ctx context.Context, sharedCache bool) (err error) {
-	dir, err := os.MkdirTemp("", "geniemq-release-")
+// clone builds what is committed in a repository, from a clone: only of that the go command tells the version, and nothing else can get in.
+func (r *release) clone(ctx context.Context, repository string) error {
+	if _, err := output(ctx, repository, "git", "clone", "-q", ".", r.source); err != nil {
+		return err
+	}
+	return r.make(ctx)
+}
+
+// same compares the checksums of two builds.
+func same(one, two string) error {
+	was, err := os.ReadFile(filepath.Join(one, sums))
 	if err != nil {
 		return err
 	}
-	defer func() {
-		_ = exec.Command("chmod", "-R", "u+w", dir).Run()
-		err = errors.Join(err, os.RemoveAll(dir))
-	}()
-	clone := filepath.Join(dir, "another", "place")
-	if _, err := output(ctx, r.source, "git", "clone", "-q", "--local", ".", clone); err != nil {
-		return err
-	}
-	second := &release{source: clone, out: filepath.Join(dir, "out"), platforms: r.platforms}
-	if !sharedCache {
-		second.cache = filepath.Join(dir, "cache")
-	}
-	fmt.Println("again, from a clone in another folder:")
-	if err := second.make(ctx); err != nil {
-		return fmt.Errorf("the second time: %w", err)
-	}
-	was, err := os.ReadFile(filepath.Join(r.out, sums))
-	if err != nil {
-		return err
-	}
-	is, err := os.ReadFile(filepath.Join(second.out, sums))
+	is, err := os.ReadFile(filepath.Join(two, sums))
 	if err != nil {
 		return err
 	}
