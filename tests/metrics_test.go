@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -111,6 +112,12 @@ func TestMetrics(t *testing.T) {
 	r.settled()
 	r.works()
 	testkit.Eventually(t, func() error { return r.ready() })
+	testkit.Eventually(t, func() error { // a direct answer is out before it is counted
+		if r.scrape().value("geniemq_messages_total", "index", "people", "way", "direct") == 0 {
+			return errors.New("the direct message is not counted")
+		}
+		return nil
+	})
 
 	s := r.scrape()
 	if m := s.metric("geniemq_clock_skew_seconds"); m == nil || math.Abs(m.GetGauge().GetValue()) > 60 {
