@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import random
+import shutil
+import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -15,10 +17,19 @@ import nats
 from geniemq import (BadRequest, Client, Columns, GenieError, NoStream, NotServed, Query, QueryError, Result, Timeout, TooLarge, UnknownIndex)
 from geniemq.codec import Collector, decode
 from geniemq.errors import CODES
-from .worker import ROWS, Worker
+from .worker import ROWS, Worker, build
 
 PROTOCOL = Path(__file__).parents[3] / "docs" / "protocol"
+FOLDER = Path(tempfile.mkdtemp(prefix="geniemq-client-"))
 FEMALES: Query = {"k": 3, "row": {"sex": "Female", "age": {"min": 30, "max": 35}}}
+
+
+def setUpModule() -> None:
+    build(FOLDER)
+
+
+def tearDownModule() -> None:
+    shutil.rmtree(FOLDER, ignore_errors=True)
 
 
 def four(answer: Result) -> list[tuple[str | None, int]]:
@@ -28,9 +39,8 @@ def four(answer: Result) -> list[tuple[str | None, int]]:
 class TestClient(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self) -> None:
         asyncio.get_running_loop().set_debug(False)
-        self.worker = Worker()
+        self.worker = Worker(FOLDER)
         self.addAsyncCleanup(self.worker.close)
-        await self.worker.build()
         await self.worker.start()
         self.nc = await nats.connect(self.worker.url, max_reconnect_attempts=-1, reconnect_time_wait=0.05, error_cb=_quiet)
         self.addAsyncCleanup(self.nc.close)

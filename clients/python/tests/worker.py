@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -30,21 +31,24 @@ def people() -> str:
     return "\n".join(lines) + "\n"
 
 
+def build(folder: Path) -> None:
+    """Build the index that workers serve."""
+    (folder / "people.yaml").write_text(SCHEMA)
+    (folder / "people.csv").write_text(people())
+    built = subprocess.run([_binary(), "build", "--schema", "people.yaml", "--input", "people.csv", "--output", "people.gmq"], cwd=folder, capture_output=True, text=True)
+    assert built.returncode == 0, built.stdout + built.stderr
+
+
 class Worker:
-    def __init__(self) -> None:
+    """Serves the index of a folder."""
+
+    def __init__(self, folder: Path) -> None:
         self.dir = Path(tempfile.mkdtemp(prefix="geniemq-client-"))
+        self.index = folder / "people.gmq"
         self.url = ""
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
         self._log: list[str] = []
-
-    async def build(self) -> None:
-        (self.dir / "people.yaml").write_text(SCHEMA)
-        (self.dir / "people.csv").write_text(people())
-        built = await asyncio.create_subprocess_exec(_binary(), "build", "--schema", "people.yaml", "--input", "people.csv", "--output", "people.gmq", cwd=self.dir,
-                                                     stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
-        out, _ = await built.communicate()
-        assert built.returncode == 0, out.decode()
 
     async def start(self) -> None:
         """Start, on the port of last time. One that was killed may leave the port busy for a moment."""
@@ -56,7 +60,7 @@ class Worker:
 
     async def _try(self) -> bool:
         listen = self.url.removeprefix("nats://") or "127.0.0.1:0"
-        p = await asyncio.create_subprocess_exec(_binary(), "serve", "--index", "people=people.gmq", "--nats-listen", listen, "--data-dir", "data", "--admin", "off",
+        p = await asyncio.create_subprocess_exec(_binary(), "serve", "--index", f"people={self.index}", "--nats-listen", listen, "--data-dir", "data", "--admin", "off",
                                                  "--engine", "cpu", cwd=self.dir, stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL)
         assert p.stderr
         while line := (await p.stderr.readline()).decode():

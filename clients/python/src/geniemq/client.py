@@ -129,10 +129,12 @@ class Client:
         inbox = self.nc.new_inbox()
         sub = await self.nc.subscribe(inbox)
         fields: list[str] | None = None
+        wait = self.timeout
         try:
             await self.nc.publish("$SRV.INFO.geniemq", b"", reply=inbox)
             while True:
-                msg = await sub.next_msg(timeout=PAUSE if fields is not None else self.timeout)
+                msg = await sub.next_msg(timeout=wait)
+                wait = PAUSE  # others answer as soon
                 for endpoint in json.loads(msg.data or b"{}").get("endpoints", []):
                     if endpoint["metadata"].get("index") == index:
                         has = endpoint["metadata"].get("query_fields", "").split()
