@@ -14,6 +14,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// HTTPTokenEnv is the environment variable of [Config.HTTPToken], which is a secret and so no setting that a command line could have.
+const HTTPTokenEnv = EnvPrefix + "HTTP_TOKEN"
+
 // EnvPrefix starts the environment variable of a setting: drain-timeout is GENIEMQ_DRAIN_TIMEOUT.
 const EnvPrefix = "GENIEMQ_"
 
@@ -45,6 +48,7 @@ func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.Var(&c.Memory, "memory", "`memory` for what is in flight, of all indexes together: messages, answers, what the CPU engine counts in")
 	fs.StringVar(&c.Admin, "admin", c.Admin, "`address` of the admin page, metrics and health checks, or off")
 	fs.BoolVar(&c.Pprof, "pprof", c.Pprof, "serve /debug/pprof on the admin address")
+	fs.StringVar(&c.HTTP, "http", c.HTTP, "`address` of the HTTP door, or off; who comes through it shows the token in GENIEMQ_HTTP_TOKEN")
 	fs.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", c.LogFormat, "text or json")
 }
