@@ -23,6 +23,7 @@ import (
 	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/connection"
+	"github.com/geniemq/geniemq/service/door"
 	"github.com/geniemq/geniemq/service/generation"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/service/metrics"
@@ -258,6 +259,26 @@ func (s *Service) openAdmin(context.Context) (err error) {
 	return nil
 }
 
+// openDoor lets those in who do not speak NATS.
+func (s *Service) openDoor(context.Context) (err error) {
+	if s.cfg.HTTP == config.Off {
+		return nil
+	}
+	s.door, err = door.Start(s.cfg.HTTP, door.Source{Token: s.cfg.HTTPToken, Conn: s.nc, JS: s.js, Subjects: s.subjects, MaxBody: s.limits.Body, Log: s.log,
+		Indexes: func() (all []door.Index) {
+			for _, x := range s.indexes {
+				facts := x.index.Facts()
+				all = append(all, door.Index{Name: x.name, Kind: facts.Kind, Version: facts.Version, Objects: int(facts.Objects)})
+			}
+			return all
+		}})
+	if err != nil {
+		return err
+	}
+	s.onStop("HTTP door", s.door.Shutdown)
+	return nil
+}
+
 // openSearch makes the indexes reachable by request and reply.
 func (s *Service) openSearch(ctx context.Context) error {
 	intakes := make(map[string]*directIntake)
@@ -472,6 +493,7 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, erro
 		s.openSearch,
 		s.openStored,
 		s.openWatches,
+		s.openDoor,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, s.Shutdown(ctx))

@@ -24,6 +24,7 @@ import (
 	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/connection"
+	"github.com/geniemq/geniemq/service/door"
 	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/service/metrics"
@@ -81,6 +82,7 @@ type Service struct {
 	answers    *storedAnswers
 	micro      micro.Service
 	admin      *admin.Server
+	door       *door.Door
 	indexes    []*served
 	exclusion  exclusion.Lock
 	suspects   *suspects.Runner
@@ -213,6 +215,14 @@ func (s *Service) NATSURL() string {
 		return s.broker.URL()
 	}
 	return connection.ServerURL(s.nc)
+}
+
+// HTTPURL is the address of the HTTP door, "" when there is none.
+func (s *Service) HTTPURL() string {
+	if s.door == nil {
+		return ""
+	}
+	return s.door.URL()
 }
 
 // AdminURL is the address of the admin page, "" when there is none.

@@ -118,10 +118,11 @@ var rules = map[string]rule{
 	"client":             {[]string{"internal/bell", "wire"}, []string{natsGo, nuid}},
 	"service/memory":     {[]string{"internal/human", "internal/bell"}, []string{"github.com/prometheus"}},
 	"service/exclusion":  {nil, nil},
+	"service/door":       {[]string{"wire", "wire/fields", "wire/schema"}, []string{natsGo, nuid}},
 	"service/translate":  {[]string{"internal/pool", "index/postings/single", "wire", "gpuexec", "index", "index/column", "index/distance", "index/nearest", "index/filter", "index/postings", "index/schema", "index/verify", "index/refusal"}, nil},
 	"service/pipeline":   {[]string{"internal/pool", "index/distance", "wire", "batcher", "gpuexec", "index", "index/postings", "index/store", "service/exclusion", "service/memory", "service/translate", "internal/bell", "internal/human"}, nil},
 	"service/generation": {[]string{"gpuexec", "index", "index/distance", "index/postings", "index/schema", "index/store", "service/pipeline", "service/translate"}, nil},
-	"service":            {[]string{"wire", "index", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client", "internal/human", "service/admin", "service/broker", "service/clock", "service/config", "service/connection", "service/depot", "service/exclusion", "service/generation", "service/memory", "service/metrics", "service/observe", "service/pipeline", "service/repeats", "service/suspects", "service/translate", "internal/bell", "consumer/letters"}, []string{natsGo, nuid}},
+	"service":            {[]string{"wire", "index", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client", "internal/human", "service/admin", "service/broker", "service/clock", "service/config", "service/connection", "service/depot", "service/exclusion", "service/generation", "service/memory", "service/metrics", "service/observe", "service/pipeline", "service/repeats", "service/suspects", "service/translate", "internal/bell", "consumer/letters", "service/door"}, []string{natsGo, nuid}},
 	// What is measured: data, their index, queries, and the right answers.
 	"bench/workload": {[]string{"wire", "index", "index/lsh", "index/levenshtein", "index/schema", "index/column", "index/similarity", "wire/value", "index/store", "index/postings", "index/load", "index/verify", "gpuexec", "service/translate"}, nil},
 	"bench": {

@@ -18,7 +18,7 @@ var (
 	link     = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	heading  = regexp.MustCompile(`(?m)^#{1,6} +(.*?) *$`)
 	// A file that is named from the root of the repository, perhaps with a *.
-	named = regexp.MustCompile(`\b(?:batcher|bench|client|cmd|consumer|docs|examples|gpuexec|index|internal|kernels|producer|service|tests|wire)` +
+	named = regexp.MustCompile(`\b(?:batcher|bench|client|clients|cmd|consumer|docs|examples|gpuexec|index|internal|kernels|producer|service|tests|wire)` +
 		`/[\w/*-]+[\w.*-]*\.(?:go|cu|cuh|c|h|sh|html|md|py|svg|jsonl)\b`)
 )
 
@@ -43,7 +43,7 @@ func brokenLinks(root string) (broken []string, checked int, err error) {
 		switch hidden := len(entry.Name()) > 2 && entry.Name()[0] == '.'; {
 		case err != nil:
 			return err
-		case entry.IsDir() && (hidden || entry.Name() == "build"):
+		case entry.IsDir() && (hidden || entry.Name() == "build" || entry.Name() == "node_modules"):
 			return fs.SkipDir
 		case entry.IsDir():
 			return nil

@@ -64,6 +64,7 @@ Exit codes: 0 after SIGTERM or SIGINT, 1 when the service failed, 2 for wrong us
 				}
 			}
 			err := config.Resolve(cmd.Flags(), c.lookupEnv, configFile)
+			cfg.HTTPToken, _ = c.lookupEnv(config.HTTPTokenEnv)
 			if err := errors.Join(err, cfg.Validate()); err != nil { // all faults at once
 				return usageError{err}
 			}
@@ -99,6 +100,9 @@ func (c *cli) serve(ctx context.Context, cfg config.Config) error {
 	fmt.Fprintf(c.err, "NATS   %s\n", srv.NATSURL())
 	if url := srv.AdminURL(); url != "" {
 		fmt.Fprintf(c.err, "admin  %s\n", url)
+	}
+	if url := srv.HTTPURL(); url != "" {
+		fmt.Fprintf(c.err, "HTTP   %s/v1/openapi.json\n", url)
 	}
 	return c.untilStopped(ctx, srv, cfg)
 }

@@ -130,6 +130,11 @@ type Config struct {
 	// Traces is the URL of an OpenTelemetry collector that takes OTLP over HTTP, to which spans go of messages with a traceparent that is
 	// recorded. Default: none, no spans.
 	Traces string
+	// HTTP is where the HTTP door listens, through which programs ask that do not speak NATS; "off" for nowhere. Default off.
+	HTTP string
+	// HTTPToken is what those show who come through it: 16 characters at least. It is no flag: it comes from the environment, GENIEMQ_HTTP_TOKEN.
+	HTTPToken string
+
 	// LogLevel is debug, info, warn or error. Default info.
 	LogLevel string
 	// LogFormat is text or json. Default text.
@@ -189,6 +194,7 @@ func (c *Config) EnsureDefaults() {
 	c.MaxItems = cmp.Or(c.MaxItems, limits.Items)
 	c.Memory = cmp.Or(c.Memory, 1<<30)
 	c.Admin = cmp.Or(c.Admin, "127.0.0.1:9464")
+	c.HTTP = cmp.Or(c.HTTP, Off)
 	c.LogLevel = cmp.Or(c.LogLevel, "info")
 	c.LogFormat = cmp.Or(c.LogFormat, "text")
 }

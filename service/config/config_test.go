@@ -64,7 +64,7 @@ func TestConfigEverySettingFromEverySource(t *testing.T) {
 		"index": "a=b.gmq", "nats": "nats://x:1", "nats-creds": "c", "nats-token-file": "t", "nats-user": "u", "nats-password-file": "w", "nats-nkey-file": "k", "nats-ca": "p", "nats-cert": "q", "nats-key": "r", "nats-listen": "1.2.3.4:5",
 		"data-dir": "d", "prefix": "p", "engine": "cpu", "engine-threads": "3", "devices": "0,2", "device-mode": "capacity", "gpu-memory": "3GiB", "batch-size": "4", "batch-linger": "5ms",
 		"workers": "6", "max-pending": "7", "ack-wait": "8s", "direct-queue": "9", "drain-timeout": "10s", "no-sweep": "true",
-		"reply-allow": "x.{index}.>", "direct-reply-allow": "y.>", "max-body": "2000", "max-queries": "12", "max-items": "13", "memory": "200MiB", "admin": "off", "pprof": "true",
+		"reply-allow": "x.{index}.>", "direct-reply-allow": "y.>", "max-body": "2000", "max-queries": "12", "max-items": "13", "memory": "200MiB", "admin": "off", "pprof": "true", "http": "5.6.7.8:9",
 		"log-level": "debug", "log-format": "json", "engine-timeout": "2s", "certify-limit": "14",
 		"context": "prod", "nats-listen-token-file": "lt", "nats-listen-cert": "lc", "nats-listen-key": "lk", "admin-token-file": "at",
 		"slow-query": "3s", "traces": "http://c:4318",

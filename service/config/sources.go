@@ -14,6 +14,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// HTTPTokenEnv is the environment variable of [Config.HTTPToken], which is a secret and so no setting that a command line could have.
+const HTTPTokenEnv = EnvPrefix + "HTTP_TOKEN"
+
 // EnvPrefix starts the environment variable of a setting: drain-timeout is GENIEMQ_DRAIN_TIMEOUT.
 const EnvPrefix = "GENIEMQ_"
 
@@ -49,6 +52,7 @@ func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.Pprof, "pprof", c.Pprof, "serve /debug/pprof on the admin address")
 	fs.DurationVar(&c.SlowQuery, "slow-query", c.SlowQuery, "log messages that take at least this long, with the reason (default: none)")
 	fs.StringVar(&c.Traces, "traces", c.Traces, "`URL` of an OpenTelemetry collector (OTLP over HTTP, like http://127.0.0.1:4318) for spans of messages with a traceparent")
+	fs.StringVar(&c.HTTP, "http", c.HTTP, "`address` of the HTTP door, or off; who comes through it shows the token in GENIEMQ_HTTP_TOKEN")
 	fs.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", c.LogFormat, "text or json")
 }

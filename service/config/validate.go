@@ -76,6 +76,9 @@ func (c *Config) faultsOfIndexes(fault report) {
 	}
 }
 
+// minToken is the least length of a token: what can be guessed is none.
+const minToken = 16
+
 func (c *Config) faultsOfAddresses(fault report) {
 	if err := checkListen(c.NATSListen); err != nil {
 		fault("nats-listen", "%v", err)
@@ -83,6 +86,14 @@ func (c *Config) faultsOfAddresses(fault report) {
 	if c.Admin != Off {
 		if err := checkListen(c.Admin); err != nil {
 			fault("admin", "%v, or %q for none", err, Off)
+		}
+	}
+	if c.HTTP != Off {
+		if err := checkListen(c.HTTP); err != nil {
+			fault("http", "%v, or %q for none", err, Off)
+		}
+		if len(c.HTTPToken) < minToken {
+			fault("http", "set the environment variable %s to a token of at least %d characters, which those show who ask", HTTPTokenEnv, minToken)
 		}
 	}
 	if _, err := wire.NewSubjects(c.Prefix); err != nil {

@@ -1,0 +1,214 @@
+// The client against a real worker with an embedded server.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { createInbox } from "@nats-io/nats-core";
+import { BadAnswer, Client, codes, Columns, NoStream, NotServed, QueryError, Timeout, type Answer, type Hit, type Query, type Result, type Subscription } from "../src/index.js";
+import { Collector, decode } from "../src/codec.js";
+import { people, Worker } from "./worker.js";
+
+const females: Query = { k: 3, row: { sex: "Female", age: { min: 30, max: 35 } } };
+const want = [["ann", 2], ["cyd", 2], ["bob", 1]];
+const counts = (r: Result) => [...r.hits].map((h: Hit) => [h.key, h.count]);
+const protocol = (name: string) => JSON.parse(readFileSync(new URL(`../../../../docs/protocol/${name}`, import.meta.url), "utf8"));
+
+const worker = new Worker();
+let nc: NatsConnection;
+
+before(async () => {
+  worker.build();
+  await worker.start();
+  nc = await connect({ servers: worker.url, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
+});
+
+after(async () => {
+  await nc?.close();
+  await worker.close();
+});
+
+async function take(s: Subscription, n = 1): Promise<Answer[]> {
+  const taken: Answer[] = [];
+  for await (const a of s) if (taken.push(a) === n) break;
+  return taken;
+}
+
+for (const codec of ["json", "msgpack"] as const) {
+  test(`asking in ${codec}`, async () => {
+    const c = new Client(nc, { codec });
+    assert.deepEqual(counts(await c.search("people", females)), want);
+    const r = await c.request("people", { ...females, id: 7, with_payload: true, matched: true });
+    assert.deepEqual([counts(r), r.id, r.index], [want, "7", "people"]);
+    const [ann] = [...r.hits];
+    assert.deepEqual([ann!.payload, ann!.matched!.sort()], [{ note: "note of ann" }, ["age", "sex"]]);
+    assert.equal((await c.request("people", females)).id, "");
+    for (const results of [await c.searchBatch("people", [females, { row: { nobody: 1 } }]), await c.requestBatch("people", [females, { row: { nobody: 1 } }])]) {
+      assert.deepEqual(counts(results[0]!), want);
+      assert.equal(results[1]!.error?.code, "bad_request");
+    }
+    const columns = (await c.search("people", { ...females, form: "columns", keys: true, with_payload: true })).hits;
+    assert.ok(columns instanceof Columns);
+    assert.deepEqual([[...columns.ids], [...columns.counts], columns.keys], [[0, 2, 1], [2, 2, 1], ["ann", "cyd", "bob"]]);
+    assert.deepEqual(columns.at(2), { id: 1, key: "bob", count: 1, payload: { note: "note of bob" } });
+    for (const asked of [c.search("people", { row: { agee: 1 } }), c.request("people", { row: { agee: 1 } })]) {
+      await assert.rejects(asked, (e) => e instanceof QueryError && e.code === "bad_request" && e.final && e.reason.includes("agee"));
+    }
+    assert.ok((await c.understood("people")).includes("filter"));
+    c.close();
+  });
+}
+
+test("errors", async () => {
+  const c = new Client(nc);
+  await assert.rejects(c.search("nobody", females), NotServed);
+  await assert.rejects(c.understood("nobody"), NotServed);
+  await assert.rejects(c.search("no body", females), RangeError);
+  await assert.rejects(c.request("people", { text: "x".repeat(nc.info!.max_payload + 1) }), (e) => e instanceof QueryError && e.code === "too_large");
+  await assert.rejects(c.request("nobody", females, { timeout: 500 }), (e) => e instanceof Timeout || (e instanceof QueryError && e.code === "unknown_index"));
+  await assert.rejects(c.request("people", females, { timeout: 0 }), Timeout);
+  await assert.rejects(new Client(nc, { prefix: "other" }).publish("people", females), NoStream);
+  c.close();
+});
+
+test("publish and subscribe", async () => {
+  const c = new Client(nc);
+  const next = await c.subscribe("people");
+  const durable = await c.subscribe("people", { durable: "reader" });
+  const wide = await c.subscribe("genie.result.people.me.>");
+  const inbox = createInbox();
+  const plain = await c.subscribe(inbox);
+  for (const [reply, mine] of [[undefined, [next, durable]], ["genie.result.people.me.x", [wide]], [inbox, [plain]]] as const) {
+    const msgId = `order-${reply}`;
+    const receipt = await c.publish("people", females, { msgId, reply });
+    const again = await c.publish("people", females, { msgId, reply });
+    assert.deepEqual([receipt.duplicate, again.duplicate, again.sequence], [false, true, receipt.sequence]);
+    for (const s of mine) {
+      const [a] = await take(s);
+      assert.deepEqual([a!.results[0]!.id, a!.querySeq, counts(a!.results[0]!)], [msgId, receipt.sequence, want]);
+      a!.ack();
+    }
+  }
+  await nc.flush();
+  for (const s of [next, durable, wide, plain]) await s.stop();
+  // A durable goes on where it was.
+  await c.publishBatch("people", [females, females], { msgId: "batch" });
+  const [a] = await take(await c.subscribe("people", { durable: "reader" }));
+  assert.deepEqual([a!.batch, a!.results.length], [true, 2]);
+  const [first] = await take(await c.subscribe("people", { all: true }));
+  assert.equal(first!.results[0]!.id, "order-undefined");
+  c.close();
+});
+
+test("a request with an id of its own is asked once, by whomever", async () => {
+  const one = new Client(nc);
+  const two = new Client(nc);
+  const first = await one.request("people", females, { msgId: "order-1" });
+  for (const c of [one, two]) {
+    const again = await c.request("people", females, { msgId: "order-1" });
+    assert.deepEqual([again.hits, again.took_us, again.id], [first.hits, first.took_us, "order-1"]);
+    c.close();
+  }
+});
+
+test("results that are larger than a message", async () => {
+  const c = new Client(nc, { codec: "json" });
+  const big: Query = { k: people.length, filter: { age: { min: 0 } }, with_payload: true };
+  const results = await c.requestBatch("people", [{ ...big, id: "a" }, { ...females, id: "b" }, { ...big, id: "c", form: "columns", keys: true }], { msgId: "big" });
+  assert.deepEqual(results.map((r) => r.id), ["a", "b", "c"]);
+  assert.deepEqual([...results[0]!.hits].map((h) => h.key), people.map((p) => p.id));
+  assert.ok(results[2]!.hits instanceof Columns);
+  assert.deepEqual([...results[2]!.hits], [...results[0]!.hits]);
+  const stored = await c.subscribe("genie.result.people.by.*", { all: true });
+  let parts = 0;
+  for await (const a of stored) if ("Genie-Hits" in a.headers && ++parts === 4) break; // two of each
+  await stored.stop();
+  c.close();
+});
+
+test("parts in any order, from two versions", () => {
+  for (let round = 0; round < 200; round++) {
+    const n = 1 + (round % 30);
+    const cuts = [0, ...[n >> 2, n >> 1, n - 1].filter((c, i, all) => c > 0 && all.indexOf(c) === i), n].filter((c, i, all) => all.indexOf(c) === i);
+    const parts: Uint8Array[] = [];
+    for (const version of ["v1", "v2"]) {
+      cuts.slice(1).forEach((high, i) => {
+        const low = cuts[i]!;
+        const hits = Array.from({ length: high - low }, (_, j) => ({ id: low + j, key: String(low + j), count: 1 }));
+        parts.push(new TextEncoder().encode(JSON.stringify({ version, first_hit: low, all_hits: n, hits, mc_k: 0, exact: true })));
+      });
+    }
+    parts.sort((a, b) => ((a.length * 31 + round * 7) % 13) - ((b.length * 31 + round * 7) % 13));
+    const answer = new Collector(1, false);
+    assert.ok(parts.some((p) => answer.add(decode("x", undefined, p))));
+    assert.deepEqual([...answer.results[0]!.hits].map((h) => h.id), Array.from({ length: n }, (_, i) => i));
+  }
+});
+
+test("what is no answer", () => {
+  for (const body of ["", "{}", "[]", "7", "{", "null", '{"hits":{}}', '{"hits":{"ids":"AgAA"}}', '{"hits":{"ids":"AgAAAA==","counts":"AAAA"}}', '{"results":[{}]}', '{"hits":7}']) {
+    assert.throws(() => decode("x", undefined, new TextEncoder().encode(body)), BadAnswer, body);
+  }
+});
+
+test("types have the fields and codes of the JSON Schemas", () => {
+  const fields = (type: string) => {
+    const text = readFileSync(new URL("../../src/model.ts", import.meta.url), "utf8");
+    const body = new RegExp(`export (?:interface|class) ${type}\\b[^{]*{([^]*?)\\n}`).exec(text)![1]!;
+    return [...body.matchAll(/^ {2}(\w+)\??(?::| =)/gm)].map((m) => m[1]!).sort();
+  };
+  const answer = protocol("answer.schema.json").$defs;
+  assert.deepEqual(fields("Query"), Object.keys(protocol("query.schema.json").$defs.query.properties).sort());
+  assert.deepEqual(fields("Hit"), Object.keys(answer.hit.properties).sort());
+  assert.deepEqual(fields("Result"), Object.keys(answer.result.properties).sort());
+  assert.deepEqual(fields("Columns"), Object.keys(answer.columns.properties).sort());
+  assert.deepEqual([...codes].sort(), answer.error.properties.code.examples.sort());
+});
+
+/** GENIEMQ_QUERIES says how many. */
+test("every query is answered once and right, though the worker and its server are killed twice", async () => {
+  const n = Number(process.env["GENIEMQ_QUERIES"] ?? 300);
+  const c = new Client(nc);
+  const answered = (low: number, high: number, sex: string, k: number) => {
+    const all = people.map((p) => [p.id, Number(low <= p.age && p.age <= high) + Number(p.sex === sex)] as const);
+    return all.filter(([, count]) => count > 0).sort((a, b) => b[1] - a[1]).slice(0, k).map(([key, count]) => [key, count]);
+  };
+  const reached = [1, 2].map(() => {
+    let reach!: () => void;
+    return { promise: new Promise<void>((done) => (reach = done)), reach: () => reach() };
+  });
+  let next = 0;
+  let done = 0;
+  const began = Date.now();
+  const ask = async () => {
+    while (next < n) {
+      const i = next++;
+      const [low, sex, k] = [25 + ((i * 7919) % 65), i % 2 ? "Male" : "Female", 1 + (i % 8)];
+      const r = await c.request("people", { id: `q${i}`, k, row: { age: { min: low, max: low + 7 }, sex } }, { timeout: 300_000 });
+      assert.deepEqual([r.id, counts(r)], [`q${i}`, answered(low, low + 7, sex, k)]);
+      done++;
+      reached.forEach((r, q) => done >= ((q + 1) * n) / 4 && r.reach());
+    }
+  };
+  const asking = Promise.all(Array.from({ length: 100 }, ask));
+  for (const r of reached) {
+    await Promise.race([r.promise, asking]);
+    await worker.kill();
+    await worker.start();
+  }
+  await asking;
+  console.log(`${n} queries in ${((Date.now() - began) / 1000).toFixed(1)} s, killed twice`);
+  // The stream has each answer once.
+  await c.publish("people", { ...females, id: "last" }, { reply: "genie.result.people.last" });
+  const seen = new Map<string, number>();
+  const stored = await c.subscribe("genie.result.people.>", { all: true });
+  for await (const a of stored) {
+    const id = a.results[0]!.id;
+    if (id === "last") break;
+    if (/^q\d+$/.test(id)) seen.set(id, (seen.get(id) ?? 0) + 1);
+  }
+  await stored.stop();
+  assert.equal(seen.size, n);
+  assert.deepEqual([...seen].filter(([, times]) => times > 1), []);
+  c.close();
+});

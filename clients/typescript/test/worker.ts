@@ -1,0 +1,96 @@
+// A real geniemq for tests: $GENIEMQ_BINARY, or geniemq on the path, with an embedded server on a free port.
+
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+const schema = `
+name: people
+kind: rows
+key: id
+columns:
+  - {name: id, type: skip}
+  - {name: age, type: number, edges: exact}
+  - {name: sex, type: category}
+  - {name: state, type: category}
+  - {name: note, type: payload}
+`;
+
+export interface Person {
+  id: string;
+  age: number;
+  sex: string;
+  state: string;
+}
+
+/** Four people, and a crowd in no state. */
+export const people: Person[] = [
+  { id: "ann", age: 30, sex: "Female", state: "WA" },
+  { id: "bob", age: 35, sex: "Male", state: "OR" },
+  { id: "cyd", age: 35, sex: "Female", state: "OR" },
+  { id: "dan", age: 52, sex: "Male", state: "WA" },
+  ...Array.from({ length: 3000 }, (_, i) => ({ id: `p${i}`, age: 60 + (i % 37), sex: i % 3 ? "Male" : "Female", state: `S${i % 11}` })),
+];
+
+const binary = process.env["GENIEMQ_BINARY"] ?? "geniemq";
+
+export class Worker {
+  readonly dir = mkdtempSync(join(tmpdir(), "geniemq-client-"));
+  url = "";
+  private process?: ChildProcess;
+  private readonly log: string[] = [];
+
+  build(): void {
+    writeFileSync(join(this.dir, "people.yaml"), schema);
+    const note = (p: Person) => (p.id.startsWith("p") ? "x".repeat(4000) : `note of ${p.id}`);
+    writeFileSync(join(this.dir, "people.csv"), "id,age,sex,state,note\n" + people.map((p) => `${p.id},${p.age},${p.sex},${p.state},${note(p)}\n`).join(""));
+    const built = spawnSync(binary, ["build", "--schema", "people.yaml", "--input", "people.csv", "--output", "people.gmq"], { cwd: this.dir, encoding: "utf8" });
+    if (built.error) throw new Error("no geniemq: build it (go build -o build/geniemq ./cmd/geniemq) and set GENIEMQ_BINARY to its path", { cause: built.error });
+    if (built.status !== 0) throw new Error(built.stdout + built.stderr);
+  }
+
+  /** Starts, on the port of last time. One that was killed may leave the port busy for a moment. */
+  async start(): Promise<void> {
+    for (let i = 0; i < 60; i++) {
+      if (await this.try()) return;
+      await new Promise((done) => setTimeout(done, 500));
+    }
+    throw new Error("geniemq does not start:\n" + this.log.slice(-50).join("\n"));
+  }
+
+  private async try(): Promise<boolean> {
+    const listen = this.url.replace("nats://", "") || "127.0.0.1:0";
+    const p = spawn(binary, ["serve", "--index", "people=people.gmq", "--nats-listen", listen, "--data-dir", "data", "--admin", "off", "--engine", "cpu"], {
+      cwd: this.dir,
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    return new Promise((done) => {
+      createInterface({ input: p.stderr! }).on("line", (line) => {
+        this.log.push(line);
+        const found = /^NATS\s+(nats:\/\/\S+)/.exec(line);
+        if (!found) return;
+        this.url = found[1]!;
+        this.process = p;
+        done(true);
+      });
+      p.on("exit", () => done(false));
+    });
+  }
+
+  async kill(): Promise<void> {
+    const p = this.process;
+    this.process = undefined;
+    if (!p || p.exitCode !== null) return;
+    const gone = once(p, "exit");
+    p.kill("SIGKILL");
+    await gone;
+  }
+
+  async close(): Promise<void> {
+    await this.kill();
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+}
