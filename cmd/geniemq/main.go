@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/geniemq/geniemq/cmd/geniemq/match"
 	"github.com/geniemq/geniemq/service"
 )
 
@@ -44,6 +45,14 @@ func signalContext(parent context.Context) (ctx context.Context, stop func()) {
 	}
 }
 
+// matching is what the commands match and dedupe have of this program.
+func (c *cli) matching() *match.Host {
+	return &match.Host{
+		In: c.in, Out: c.out, Err: c.err, Terminal: isTerminal(c.err), Environment: c.environment, Warn: c.warnOfSecrets,
+		Usage: func(err error) error { return usageError{err} },
+	}
+}
+
 // root is the command with all its subcommands.
 func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
@@ -75,6 +84,8 @@ inverted index on the CPU or a GPU, and the results come back on reply subjects.
 		c.planCommand(),
 		c.queryCommand(),
 		c.explainCommand(),
+		c.matching().Match(),
+		c.matching().Dedupe(),
 		c.benchCommand(),
 	)
 	return root
