@@ -126,10 +126,10 @@ func (o *Objects) encode(rec *schema.Record, values []schema.Values, w *objects.
 		}
 		v.Reset()
 		if o.columns[i].encoder != nil {
-			err := o.columns[i].encoder.Encode(v, cell)
+			err := cell.Refused(o.columns[i].encoder.Encode(v, cell))
 			if err != nil && !o.columns[i].strict && state == filling.Filled {
 				state, why = filling.Refused, filling.Invalid{Line: rec.Line, Reason: err.Error()}
-				cell.Values, cell.JSON, cell.Vector = cell.Values[:0], nil, cell.Vector[:0]
+				cell.Reset()
 				v.Reset()
 				err = o.columns[i].encoder.Encode(v, cell)
 			}

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"errors"
 	"strconv"
 )
 
@@ -25,10 +26,25 @@ type Cell struct {
 	JSON json.RawMessage
 	// Vector is the value of a vector column where the source has it in binary; else its numbers are among Values.
 	Vector []float32
+	// Fault is why the source has something in its place that the column cannot take, whatever else the cell has; "" nothing.
+	Fault string
 }
 
 // Empty says that a cell has no value: it is missing.
-func (c *Cell) Empty() bool { return len(c.Values) == 0 && c.JSON == nil && len(c.Vector) == 0 }
+func (c *Cell) Empty() bool {
+	return len(c.Values) == 0 && c.JSON == nil && len(c.Vector) == 0 && c.Fault == ""
+}
+
+// Refused is what is wrong with the cell: its fault, or the error of a type that made something of the rest.
+func (c *Cell) Refused(err error) error {
+	if c.Fault != "" {
+		return errors.New(c.Fault)
+	}
+	return err
+}
+
+// Reset makes the cell empty, and keeps its memory.
+func (c *Cell) Reset() { *c = Cell{Values: c.Values[:0], Vector: c.Vector[:0]} }
 
 // Values are what a column type makes of one cell. The memory is used again for the next object.
 //
