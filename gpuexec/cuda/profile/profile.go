@@ -170,7 +170,7 @@ func Of(string) *Profile {
 			BoundFirst: 1024, BoundMost: 2 * abi.BoundMarks, BoundShare: 32},
 		Pieces: PieceSizes{Candidates: 48 << 10, SmallBatch: 256, WaveTiles: 16, Smallest: 128, StreamedPart: 256 << 20},
 		Scan:   ScanSizes{Work: 1 << 34, LeastWave: 16 << 10, Blocks: 2, Growth: 4},
-		Near:   NearWaves{First: 1024, Growth: 8, Least: 16 << 10, Sieved: 2 << 20, List: 4096, SievedHits: 256},
+		Near:   NearWaves{First: 128, Growth: 10, Least: 16 << 10, Sieved: 8 << 20, List: 4096, SievedHits: 256},
 		Host:   HostCosts{PlanSpan: 10, EncodeSpan: 4, PlanFilter: 100, AnswerBytes: 4},
 	}
 }

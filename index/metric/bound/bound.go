@@ -23,6 +23,9 @@
 //
 // has v > t.
 //
+// A machine may also begin its sum with -N/2, and have C = A - N/2 (L2Begun). As many terms are added, but to something larger: now |d| <= gamma (|q'||x'| + N/2).
+// So -2C is at most (r + e_q + E)^2 - |q'|^2 + 2 gamma (|q'| X + X^2/2), which takes the place of tau, and what has C below -tau/2 has v > t.
+//
 // # Products (Dot)
 //
 // For |q.x - A| <= |q| e_x + e_q |x'| + gamma |q'||x'|, since q.x = q'x' + (q-q')x' + q(x-x'). With objects less a mean m, q.x = q(x-m) + qm,
@@ -107,6 +110,11 @@ func L2(t float64, dims int, gamma float64, q Query, x Tile) float64 {
 	reach := math.Sqrt(t*(1+(float64(dims)/8+16)*0x1p-51))*(1+0x1p-51) + q.Remainder + x.Remainder
 	both := q.Norm + x.Norm
 	return up(float64(reach*reach), -q.Square, 2*gamma*q.Norm*x.Norm, 0x1p-22*both*both)
+}
+
+// L2Begun is tau of a sum that begins with -N/2: objects of the tile with C < -tau/2 have values above t.
+func L2Begun(t float64, dims int, gamma float64, q Query, x Tile) float64 {
+	return up(L2(t, dims, gamma, q, x), gamma*x.Norm*x.Norm)
 }
 
 // Dot is tau: objects of the tile with -A > tau have values above t, where a value is -q.x, computed in float64 as sums of 8 parts, and t one
