@@ -245,6 +245,7 @@ func (p *Piece) Decode(out []byte, told func(a *Ask, hits []metric.Hit, did *dis
 	states := abi.Array[abi.NearState](out, 0, len(p.Asks))
 	at := p.Answers - p.States
 	var hits []metric.Hit
+	dids := make([]distance.Answer, len(p.Asks)) // at once
 	for i := range p.Asks {
 		a, s := &p.Asks[i], &states[i]
 		k := p.Column.hits(a.Query)
@@ -255,12 +256,13 @@ func (p *Piece) Decode(out []byte, told func(a *Ask, hits []metric.Hit, did *dis
 			again = append(again, *a)
 			continue
 		}
+		slices.SortFunc(entries, compareEntries)
 		hits = hits[:0]
 		for _, e := range entries {
 			hits = append(hits, metric.Hit{Value: valueOf(e.Value), ID: e.Id})
 		}
-		slices.SortFunc(hits, func(a, b metric.Hit) int { return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.ID, b.ID)) })
-		did := &distance.Answer{Method: distance.Scan, Exact: true, Counted: counts(a.Query), Distances: uint64(p.Column.Objects)}
+		did := &dids[i]
+		*did = distance.Answer{Method: distance.Scan, Exact: true, Counted: counts(a.Query), Distances: uint64(p.Column.Objects)}
 		if did.Counted {
 			did.Within = s.Within
 		}
@@ -270,4 +272,15 @@ func (p *Piece) Decode(out []byte, told func(a *Ask, hits []metric.Hit, did *dis
 		told(a, hits, did, s.Passed)
 	}
 	return again
+}
+
+// compareEntries is the order of hits. As integers, since floats ask for NaN.
+func compareEntries(a, b abi.NearEntry) int {
+	if a.Value != b.Value {
+		if a.Value < b.Value {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(a.Id, b.Id)
 }
