@@ -103,16 +103,22 @@ __device__ void keepFirst(NearEntry* entries, uint32_t n, uint32_t k, Select& s)
   __syncthreads();
 }
 
-// Puts n > k candidates in order, a thread each, and keeps the k first. It returns the k-th value.
+// Puts n > k candidates in order, and keeps the k first. It returns the k-th value. A candidate has a thread, or as many as there are for each: they count what is before it.
 __device__ uint64_t rankFirst(NearEntry* entries, uint32_t n, uint32_t k, Select& s) {
-  const bool own = threadIdx.x < n;
-  const NearEntry mine = own ? entries[threadIdx.x] : NearEntry{};
-  if (own) s.few[threadIdx.x] = mine;
+  const uint32_t share = n > kThreads / 2 ? 1 : n > kThreads / 4 ? 2 : 4, own = threadIdx.x / share;
+  const NearEntry mine = own < n ? entries[own] : NearEntry{};
+  if (own < n && threadIdx.x % share == 0) s.few[own] = mine;
   __syncthreads();
   uint32_t rank = 0;
-  if (own) {
+  if (own < n) {
 #pragma unroll 4
-    for (uint32_t i = 0; i < n; i++) rank += s.few[i].value < mine.value || s.few[i].value == mine.value && s.few[i].id < mine.id;
+    for (uint32_t i = threadIdx.x % share; i < n; i += share) {
+      const NearEntry& other = s.few[i];
+      rank += uint32_t(other.value < mine.value) | uint32_t(other.value == mine.value) & uint32_t(other.id < mine.id);
+    }
+  }
+  for (uint32_t d = 1; d < share; d *= 2) rank += __shfl_xor_sync(~0u, rank, d);
+  if (own < n && threadIdx.x % share == 0) {
     if (rank < k) entries[rank] = mine;
     if (rank + 1 == k) s.largest[0] = mine.value;
   }
@@ -168,27 +174,32 @@ __device__ __forceinline__ void passListed(const Near& n, const NearQuery& query
   if (candidate) n.entries[query.entries + place] = {value, object + n.base, 0};
 }
 
-// Compares the objects of a query's list, eight lanes each: a lane has one of the partial sums.
+// Compares the objects of a query's list, eight lanes each: a lane has one of the partial sums. It has two objects at a time, so that it waits once for both.
 template <class Terms>
 __device__ void compareListed(const Near& n, uint32_t q, const NearQuery& query, uint32_t listed, uint64_t limit, Select& s) {
   const uint32_t term = laneOf() % kNearTerms;
   const uint32_t* list = n.lists + size_t{q} * n.listRoom;
   const double* vector = n.vectors + size_t{q} * n.dims;
-  for (uint32_t first = warpOf() * (32 / kNearTerms); first < listed; first += kRows) {
+  for (uint32_t first = warpOf() * (32 / kNearTerms); first < listed; first += 2 * kRows) {
     const uint32_t i = first + laneOf() / kNearTerms;
-    const bool real = i < listed;
-    const uint32_t object = real ? list[i] : 0;
-    double sum = 0;
-    if (real) {
+    const bool real[2] = {i < listed, i + kRows < listed};
+    const uint32_t object[2] = {real[0] ? list[i] : 0, real[1] ? list[i + kRows] : 0};
+    double sum[2] = {};
 #pragma unroll 4
-      for (uint32_t e = term; e < n.dims; e += kNearTerms) Terms::add(sum, __ldg(vector + e), elementOf(n.rows, n.storage, size_t{object} * n.dims + e), n.power);
+    for (uint32_t e = term; e < n.dims; e += kNearTerms) {
+      const double x = __ldg(vector + e);
+#pragma unroll
+      for (uint32_t j = 0; j < 2; j++) Terms::add(sum[j], x, elementOf(n.rows, n.storage, size_t{object[j]} * n.dims + e), n.power);
     }
 #pragma unroll
-    for (uint32_t d = 1; d < kNearTerms; d *= 2) sum = Terms::both(sum, __shfl_xor_sync(~0u, sum, d));
-    const bool own = real && term == 0;
-    const uint64_t value = own ? orderedOf(finished(n, query, sum, object)) : ~0ull;
-    const bool within = own && value <= (query.counts ? query.most : limit) && mayHit(n, query, object);
-    passListed(n, query, s, limit, within, value, object);
+    for (uint32_t j = 0; j < 2; j++) {
+#pragma unroll
+      for (uint32_t d = 1; d < kNearTerms; d *= 2) sum[j] = Terms::both(sum[j], __shfl_xor_sync(~0u, sum[j], d));
+      const bool own = real[j] && term == 0;
+      const uint64_t value = own ? orderedOf(finished(n, query, sum[j], object[j])) : ~0ull;
+      const bool within = own && value <= (query.counts ? query.most : limit) && mayHit(n, query, object[j]);
+      passListed(n, query, s, limit, within, value, object[j]);
+    }
   }
 }
 
@@ -240,11 +251,11 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_answer(const Near n)
   for (uint32_t i = threadIdx.x; i < query.k; i += kThreads) n.out[query.out + i] = i < kept ? n.entries[query.entries + i] : NearEntry{};
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, 7) near_list_squares(const Near n) {
+extern "C" __global__ void __launch_bounds__(kThreads, 6) near_list_squares(const Near n) {
   __shared__ Select s;
   listed<NearSquares>(n, s);
 }
-extern "C" __global__ void __launch_bounds__(kThreads, 7) near_list_dots(const Near n) {
+extern "C" __global__ void __launch_bounds__(kThreads, 6) near_list_dots(const Near n) {
   __shared__ Select s;
   listed<NearDots>(n, s);
 }

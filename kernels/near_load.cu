@@ -101,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_halves(const NearLoa
     return;
   }
   const double up = upOf(v.dims), remainder = remainderOf(rest, size, v.wrong, v.dims);
-  v.squares[object] = -0.5f * __double2float_rd(square * (2 - up));
+  v.squares[object] = -__double2float_rd(square * (2 - up) / (2 * (1 + v.gamma)) * (1 - 0x1p-50));
   NearReach& reach = v.reaches[object / kTileObjects];
   atomicMax(reinterpret_cast<unsigned long long*>(&reach.norm), (unsigned long long)__double_as_longlong(__dsqrt_rn(square) * up));
   atomicMax(reinterpret_cast<unsigned long long*>(&reach.remainder), (unsigned long long)__double_as_longlong(remainder));

@@ -3,7 +3,7 @@
 // A block owns kSieveQueries queries, whose float16s it keeps in shared memory as registers want them, and a stretch of objects. A warp takes 32 objects and 64
 // queries at a time: 64 sums a lane. Objects come from global memory straight into registers, 16 bytes a lane, two steps before they are wanted; so there is no
 // barrier in the loop, and warps that are at the end of their objects leave the tensor cores to others. For 32 elements a pair costs the tensor cores 1/16 clock of
-// a multiprocessor, so little else may be done with it: a sum begins with -N/2, and is compared.
+// a multiprocessor, so little else may be done with it: a sum begins with what is known of the object, and is compared.
 //
 // What passes is rare, but of the first waves; there it is what takes the time. So a lane first collects what passes of its sums, and then all lanes put theirs
 // on lists at once.
@@ -34,7 +34,7 @@ __device__ __forceinline__ double sumUp(double a, double b, double c, double d) 
   return a + b + c + d + (fabs(a) + fabs(b) + fabs(c) + fabs(d)) * 0x1p-49;
 }
 
-// bound.L2Begun: objects of a tile of which the sum is below it have values above that of `limit`. Of angles the value is made a squared chord first, which is
+// bound.L2: objects of a tile of which the sum is below it, which is -tau/2, have values above that of `limit`. Of angles the value is made a squared chord first, which is
 // 2 + 2v but for what metric.Slack allows.
 __device__ float floorOf(const NearSieve& v, uint64_t limit, const NearSieved& q, const NearReach& x) {
   const double dims = v.near.dims, least = v.near.norms != nullptr ? -1.0 : 0.0;
@@ -43,7 +43,7 @@ __device__ float floorOf(const NearSieve& v, uint64_t limit, const NearSieved& q
   if (v.near.norms != nullptr) t = fmax(0.0, 2 + 2 * t) + (dims / 2 + 32) * 0x1p-51;
   t = fmax(0.0, t) * v.scale;
   const double reach = __dsqrt_rn(t * (1 + (dims / 8 + 16) * 0x1p-51)) * (1 + 0x1p-51) + q.remainder + x.remainder, both = q.norm + x.norm;
-  return -0.5f * __double2float_ru(sumUp(reach * reach, -q.square, 2 * v.gamma * (q.norm + x.norm / 2) * x.norm, 0x1p-22 * both * both));
+  return -0.5f * __double2float_ru(sumUp(reach * reach, -q.square, 2 * v.gamma * q.norm * x.norm, 0x1p-22 * both * both));
 }
 
 // Puts an object on the list of a query, if it may be a hit. The count goes on when there is no room, which near_gate.cu sees.

@@ -1,10 +1,10 @@
 // The sieve: which objects of a column a cheap product cannot exclude, of l2 and angles. index/metric/bound says what it computes and proves that no hit is lost.
 //
-// Each object less a mean (of angles first divided by its norm), times one power of two, is rounded to float16s. Beside them lies -N/2, of its square N
-// rounded down, and by tile the largest norm and remainder. Tensor cores begin with -N/2 and add the product with a query's float16s; an object for which
-// that is below the query's floor is too far. All others are put on the query's list, and near_gate.cu compares them exactly.
+// Each object less a mean (of angles first divided by its norm), times one power of two, is rounded to float16s. Beside them lies B, bound.Begin of its square,
+// and by tile the largest norm and remainder. Tensor cores begin with B and add the product with a query's float16s; an object for which that is below the
+// query's floor is too far. All others are put on the query's list, and near_gate.cu compares them exactly.
 //
-// What is damaged has NaN for N and is never excluded; what has no value is infinite and always is.
+// What is damaged has NaN for B and is never excluded; what has no value has minus infinity and always is.
 //
 // The float16s lie as the registers of multiplyHalves want them: [16 objects][16 elements][lane] 16 bytes. Objects are filled up to whole kSieveObjects, and
 // elements to whole kSieveElements.
@@ -31,7 +31,7 @@ struct NearSieved {
 struct NearSieve {
   Near near;
   const uint8_t* halves;      // of objects
-  const float* squares;       // -N/2
+  const float* squares;       // B
   const NearReach* reaches;   // by tile
   const NearSieved* sieved;
   const uint16_t* queries;    // float16s, row by row
@@ -49,7 +49,7 @@ struct NearLoad {
   float* squares;
   NearReach* reaches;
   uint64_t* largest;  // size of an element less the mean: a float64's bits
-  double scale, wrong;
+  double scale, wrong, gamma;
   uint32_t dims, storage, objects, steps;
 };
 
@@ -68,7 +68,7 @@ struct NearAsk {
 };
 
 static_assert(sizeof(NearAsk) == 88);
-static_assert(sizeof(NearReach) == 16 && sizeof(NearSieved) == 24 && sizeof(NearSieve) == 184 && sizeof(NearLoad) == 96);
+static_assert(sizeof(NearReach) == 16 && sizeof(NearSieved) == 24 && sizeof(NearSieve) == 184 && sizeof(NearLoad) == 104);
 static_assert(kTileObjects % kSieveStretch == 0 && kSieveStretch % kSieveObjects == 0);
 
 }  // namespace geniemq

@@ -98,6 +98,6 @@ type NearAsk struct {
 // NearLoad is the argument of the kernels of near_load.cu.
 type NearLoad struct {
 	Rows, Present, Mean, Norms, Halves, Squares, Reaches, Largest Pointer
-	Scale, Wrong                                                  float64
+	Scale, Wrong, Gamma                                           float64
 	Dims, Storage, Objects, Steps                                 uint32
 }

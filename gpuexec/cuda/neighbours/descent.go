@@ -49,7 +49,7 @@ const (
 )
 
 // loadDescents lays out the trees of the columns of a scan. It is nil where there are none.
-func loadDescents(e *device.Engine, h *run.Host, own run.Extent, s *scan) (*descents, error) {
+func loadDescents(e *device.Engine, r *room, s *scan) (*descents, error) {
 	d := &descents{scan: s, kernels: make(map[nearest.Terms]descentKernels)}
 	any := false
 	for i, c := range s.columns {
@@ -66,7 +66,7 @@ func loadDescents(e *device.Engine, h *run.Host, own run.Extent, s *scan) (*desc
 		if t == nil {
 			continue
 		}
-		if d.trees[i], err = d.load(e, h, run.OwnerOf(own.Source), t, c); err != nil {
+		if d.trees[i], err = d.load(e, r, t, c); err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
 		any = any || d.trees[i] != nil
@@ -103,7 +103,7 @@ func (d *descents) find(e *device.Engine) error {
 }
 
 // load lays a tree out; nil where it has no room.
-func (d *descents) load(e *device.Engine, h *run.Host, owner string, t *nearest.Tree, c *column) (*descentTree, error) {
+func (d *descents) load(e *device.Engine, r *room, t *nearest.Tree, c *column) (*descentTree, error) {
 	own := &descentTree{Tree: t, column: c}
 	arrays := [][]byte{
 		abi.Bytes(t.First), abi.Bytes(t.Begin), abi.Bytes(t.Count), abi.Bytes(t.Parent), abi.Bytes(t.Pivots), abi.Bytes(t.Lo), abi.Bytes(t.Hi),
@@ -115,12 +115,8 @@ func (d *descents) load(e *device.Engine, h *run.Host, owner string, t *nearest.
 		offsets = append(offsets, own.bytes)
 		own.bytes += abi.Align(int64(len(array)))
 	}
-	release, err := h.Budget.Reserve(gpuexec.Holding{Owner: owner, Form: formTree + " of " + c.Of.Name, Bytes: own.bytes})
-	var full *gpuexec.DeviceError
-	if errors.As(err, &full) && full.OutOfMemory {
-		return nil, nil
-	}
-	if err != nil {
+	release, err := r.take(formTree+" of "+c.Of.Name, own.bytes)
+	if release == nil || err != nil {
 		return nil, err
 	}
 	d.release = append(d.release, release)

@@ -72,7 +72,7 @@ type scan struct {
 }
 
 // loadScan brings the columns of an index onto the device, as far as there is room.
-func loadScan(e *device.Engine, h *run.Host, own run.Extent, host *hosted.Matcher) (*scan, error) {
+func loadScan(e *device.Engine, r *room, own run.Extent, host *hosted.Matcher) (*scan, error) {
 	k, err := find(e)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func loadScan(e *device.Engine, h *run.Host, own run.Extent, host *hosted.Matche
 	columns := host.Columns()
 	for i := range columns.Len() {
 		space, present := host.Column(i)
-		c, err := load(e, k, h, run.OwnerOf(own.Source), nearest.NewColumn(columns.At(i), own.Tiles), space, present, e.Device().Profile.Paths.Sieves || e.Untried())
+		c, err := load(e, k, r, nearest.NewColumn(columns.At(i), own.Tiles), space, present, e.Device().Profile.Paths.Sieves || e.Untried())
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
@@ -150,21 +150,24 @@ func (s *scan) Close() error {
 // Match implements nearest.Path.
 func (s *scan) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) error {
 	for _, c := range s.columns {
-		var sieved, exact []nearest.Ask
+		if c == nil {
+			continue
+		}
+		asks, exact := make([]nearest.Ask, 0, len(jobs)), []nearest.Ask(nil)
 		for _, job := range jobs {
 			q := b.Job(job).Query.(*distance.Query)
-			if c == nil || s.column(q) != c {
+			if s.column(q) != c {
 				continue
 			}
 			a := nearest.Ask{Job: job, Query: q}
 			a.Passes, a.Set = b.Passing(job)
 			if c.Sieves(&a, s.waves) {
-				sieved = append(sieved, a)
+				asks = append(asks, a)
 			} else {
 				exact = append(exact, a)
 			}
 		}
-		asks := slices.Concat(sieved, exact)
+		asks = append(asks, exact...)
 		if len(asks) == 0 {
 			continue
 		}

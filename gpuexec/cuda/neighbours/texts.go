@@ -48,7 +48,7 @@ type textKernels struct {
 const formByLength = "texts by length"
 
 // newTextPath lays the columns of texts out that there is room for. It is nil where there are none.
-func newTextPath(ctx context.Context, e *device.Engine, h *run.Host, host *hosted.Matcher, own run.Extent) (*textPath, error) {
+func newTextPath(ctx context.Context, e *device.Engine, r *room, host *hosted.Matcher, own run.Extent) (*textPath, error) {
 	p := &textPath{host: host, engine: e, columns: make([]textColumn, host.Columns().Len())}
 	lo := min(own.Tiles.Base(), own.Source.Objects())
 	for i := range p.columns {
@@ -57,20 +57,19 @@ func newTextPath(ctx context.Context, e *device.Engine, h *run.Host, host *hoste
 		if !ok {
 			continue
 		}
-		x, err := texts.NewByLength(ctx, column.Text, present.Has, lo, lo+host.Objects(), h.Crew)
+		x, err := texts.NewByLength(ctx, column.Text, present.Has, lo, lo+host.Objects(), r.host.Crew)
 		if err != nil {
 			return nil, errors.Join(err, p.Close())
 		}
 		if x == nil || x.Len() == 0 {
 			continue
 		}
-		release, err := h.Budget.Reserve(gpuexec.Holding{Owner: run.OwnerOf(own.Source), Form: formByLength, Bytes: x.DeviceBytes()})
-		var full *gpuexec.DeviceError
-		if errors.As(err, &full) && full.OutOfMemory {
-			continue // the host does what it can do as well
-		}
+		release, err := r.take(formByLength, x.DeviceBytes())
 		if err != nil {
 			return nil, errors.Join(err, p.Close())
+		}
+		if release == nil {
+			continue
 		}
 		p.release, p.columns[i].ByLength, p.bytes = append(p.release, release), x, p.bytes+x.DeviceBytes()
 	}
@@ -79,7 +78,7 @@ func newTextPath(ctx context.Context, e *device.Engine, h *run.Host, host *hoste
 	}
 	err := p.kernels.find(e)
 	if err == nil {
-		p.memory, err = e.NewMemory(func(m *device.Memory) error { return p.upload(ctx, m, h.Crew) })
+		p.memory, err = e.NewMemory(func(m *device.Memory) error { return p.upload(ctx, m, r.host.Crew) })
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())

@@ -23,8 +23,8 @@
 //
 // has v > t.
 //
-// A machine may also begin its sum with -N/2, and have C = A - N/2 (L2Begun). As many terms are added, but to something larger: now |d| <= gamma (|q'||x'| + N/2).
-// So -2C is at most (r + e_q + E)^2 - |q'|^2 + 2 gamma (|q'| X + X^2/2), which takes the place of tau, and what has C below -tau/2 has v > t.
+// A machine may also begin its sum with B = -N / (2 (1 + gamma)), and have C = A + B (Begin). As many terms are added, but to something larger: now
+// |d| <= gamma (|q'||x'| - B), so that C >= q'x' + B (1 + gamma) - gamma |q'||x'| >= q'x' - N/2 - gamma |q'| X. So what has C below -tau/2 has v > t.
 //
 // # Products (Dot)
 //
@@ -112,9 +112,9 @@ func L2(t float64, dims int, gamma float64, q Query, x Tile) float64 {
 	return up(float64(reach*reach), -q.Square, 2*gamma*q.Norm*x.Norm, 0x1p-22*both*both)
 }
 
-// L2Begun is tau of a sum that begins with -N/2: objects of the tile with C < -tau/2 have values above t.
-func L2Begun(t float64, dims int, gamma float64, q Query, x Tile) float64 {
-	return up(L2(t, dims, gamma, q, x), gamma*x.Norm*x.Norm)
+// Begin is B, of a square that is not more than |x'|^2.
+func Begin(square, gamma float64) float32 {
+	return -Float32Down(square / (2 * (1 + gamma)) * (1 - 0x1p-50))
 }
 
 // Dot is tau: objects of the tile with -A > tau have values above t, where a value is -q.x, computed in float64 as sums of 8 parts, and t one

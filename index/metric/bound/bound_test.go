@@ -172,12 +172,12 @@ func TestL2(t *testing.T) {
 			if left > float64(tau) {
 				t.Fatalf("%d dimensions: %v and %v have the value %v, and are dropped: %v > %v", dims, v, w, value, left, tau)
 			}
-			// The same where the sum begins with -N/2, which adds to what is wrong: as far as it can look, rounded to the nearest float32 either way.
-			more := new(big.Rat).Mul(exact(gamma*float64(sign)), new(big.Rat).Mul(exact(n), big.NewRat(1, 2)))
-			begun := new(big.Rat).Mul(got, exact(back))
-			begun.Add(begun.Sub(begun, new(big.Rat).Mul(exact(n), big.NewRat(1, 2))), more)
-			if floor := Float32Down(-L2Begun(scaled, dims, gamma, query, tile) / 2); nearest32(begun) < float64(floor) {
-				t.Fatalf("%d dimensions: %v and %v have the value %v, and are dropped: %v < %v", dims, v, w, value, nearest32(begun), floor)
+			// The same where the sum begins with what is known of the object.
+			begin := exact(float64(Begin(x.down, gamma)))
+			c := new(big.Rat).Add(new(big.Rat).Mul(got, exact(back)), begin)
+			c.Sub(c, new(big.Rat).Mul(new(big.Rat).Mul(begin, exact(gamma)), big.NewRat(-sign, 1)))
+			if floor := Float32Down(-L2(scaled, dims, gamma, query, tile) / 2); nearest32(c) < float64(floor) {
+				t.Fatalf("%d dimensions: %v and %v have the value %v, and are dropped: %v < %v", dims, v, w, value, nearest32(c), floor)
 			}
 			kept++
 		}
