@@ -251,11 +251,11 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_answer(const Near n)
   for (uint32_t i = threadIdx.x; i < query.k; i += kThreads) n.out[query.out + i] = i < kept ? n.entries[query.entries + i] : NearEntry{};
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, 6) near_list_squares(const Near n) {
+extern "C" __global__ void __launch_bounds__(kThreads, 8) near_list_squares(const Near n) {
   __shared__ Select s;
   listed<NearSquares>(n, s);
 }
-extern "C" __global__ void __launch_bounds__(kThreads, 6) near_list_dots(const Near n) {
+extern "C" __global__ void __launch_bounds__(kThreads, 8) near_list_dots(const Near n) {
   __shared__ Select s;
   listed<NearDots>(n, s);
 }

@@ -69,7 +69,8 @@ func TestLongTextsInTurns(t *testing.T) {
 						t.Fatalf("engine %s, %+v, plan %d:\ngot  %+v %+v\nwant %+v %+v\nwith the work %+v", name, pace, i, got[i], a, want[i], b, did)
 					}
 				}
-				if pace.Call == 1 && calls < 100 || pace.Call > 1 && calls > len(plans) {
+				// A device that takes the scans is not interrupted.
+				if name != "CUDA" && pace.Call == 1 && calls < 100 || pace.Call > 1 && calls > len(plans) {
 					t.Errorf("%s: %d calls for %d plans, each with 20 long texts: %+v", name, calls, len(plans), pace)
 				}
 			}

@@ -188,7 +188,7 @@ func (m *Matcher) Cost(p *gpuexec.Plan) int64 {
 
 // Match implements run.Matcher.
 func (m *Matcher) Match(ctx context.Context, jobs []*run.Job, _ *gpuexec.Trace) error {
-	b, err := m.Begin(ctx, jobs)
+	b, err := m.Begin(ctx, jobs, nil)
 	if err != nil {
 		return err
 	}
@@ -199,9 +199,10 @@ func (m *Matcher) Match(ctx context.Context, jobs []*run.Job, _ *gpuexec.Trace) 
 	return b.Run(ctx, all)
 }
 
-// Begin begins a call for jobs: what all ways to answer them want to know is found once. Who answers jobs otherwise than by Run tells the batch (Answer).
-func (m *Matcher) Begin(ctx context.Context, jobs []*run.Job) (*Batch, error) {
-	b := &Batch{Matcher: m, jobs: jobs, pace: gpuexec.PaceOf(ctx)}
+// Begin begins a call for jobs: what all ways to answer them want to know is found once. Who answers jobs otherwise than by Run tells the batch (Answer), and says
+// what that takes; nil: nobody does.
+func (m *Matcher) Begin(ctx context.Context, jobs []*run.Job, beside Elsewhere) (*Batch, error) {
+	b := &Batch{Matcher: m, jobs: jobs, pace: gpuexec.PaceOf(ctx), beside: beside}
 	b.resume()
 	if err := b.filter(ctx); err != nil {
 		return nil, err

@@ -114,6 +114,12 @@ func (b *Batch) chooseOne(i int, scanned []int, factors []func(string) float64) 
 	situation := distance.Situation{
 		Passing: q.Column.Objects, Queries: min(scanned[column], chunkJobs), Part: b.hi-b.lo < q.Column.Objects, Factor: factors[column],
 	}
+	if b.beside != nil {
+		situation.Elsewhere = func(method string) time.Duration {
+			// Few queries keep few cores busy.
+			return b.beside(q, method, scanned[column]) * time.Duration(min(b.crew.Size(), max(1, scanned[column])))
+		}
+	}
 	if n, ok := b.distinct.Of(i); ok {
 		situation.Passing = b.counts[n]
 	}
@@ -121,7 +127,7 @@ func (b *Batch) chooseOne(i int, scanned []int, factors []func(string) float64) 
 		situation.Grams = g.price(s.planner.Distance(q), s.posting)
 	}
 	b.choices[i] = s.planner.Choose(q, situation)
-	if all := uint64(q.Column.Objects); situation.Part && all > 0 { // what is predicted is of all objects
+	if all := uint64(q.Column.Objects); situation.Part && all > 0 && b.beside == nil { // what is predicted is of all objects
 		b.choices[i].Predicted = max(1, time.Duration(float64(b.choices[i].Predicted)*float64(b.hi-b.lo)/float64(all)))
 	}
 	return column

@@ -3,7 +3,9 @@ package nearest
 import (
 	"cmp"
 	"iter"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
@@ -99,6 +101,17 @@ func (c *Column) Cost(q *distance.Query, waves *profile.NearWaves) int64 {
 func (c *Column) Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves) bool {
 	arena, in, out := c.need(c.hits(q), min(int64(waves.Least), int64(c.Objects)), 0)
 	return slack+arena+c.setBytes() <= room.Arena && slack+in+c.setBytes() <= room.In && slack+out <= room.Out
+}
+
+// Price is what a query takes together with so many, of those that all scan the column.
+func (c *Column) Price(q *distance.Query, queries int, waves *profile.NearWaves) time.Duration {
+	n := float64(max(1, queries))
+	whole := func(block int) float64 { return math.Ceil(n/float64(block)) * float64(block) / n } // of a block that is not full all is computed
+	pairs := float64(c.Objects)
+	if c.Sieves(&Ask{Query: q}, waves) {
+		return time.Duration(waves.Batch/n + pairs*float64(c.Sieve.Steps)*waves.Step*whole(abi.SieveQueries)/1e3)
+	}
+	return time.Duration(waves.Batch/n + pairs*float64(c.Dims)*waves.Element*whole(8)/1e3)
 }
 
 // Plan makes a piece of the first asks, as many as fit; of none, if not even the first does. Those that the sieve takes and those that it does not are in

@@ -169,6 +169,9 @@ func (d *descents) Cost(p *gpuexec.Plan) int64 {
 	return 0
 }
 
+// Price implements nearest.Path. What a descent takes nobody knows before: the host's model is that of a core.
+func (d *descents) Price(*distance.Query, string, int) time.Duration { return 0 }
+
 // Residence implements nearest.Path.
 func (d *descents) Residence() run.Residence {
 	r := run.Residence{Parts: 1}

@@ -105,6 +105,14 @@ func (s *scan) Takes(b *hosted.Batch, job int) bool {
 	return c != nil && b.Method(job) == distance.Scan && c.Fits(q, s.engine.Room(), s.waves)
 }
 
+// Price implements nearest.Path.
+func (s *scan) Price(q *distance.Query, method string, queries int) time.Duration {
+	if c := s.column(q); c != nil && method == distance.Scan {
+		return c.Price(q, queries, s.waves)
+	}
+	return 0
+}
+
 // Cost implements nearest.Path.
 func (s *scan) Cost(p *gpuexec.Plan) int64 {
 	if q, ok := p.Query.(*distance.Query); ok && q != nil {

@@ -151,6 +151,20 @@ func (p *textPath) Takes(b *hosted.Batch, job int) bool {
 // most is the largest distance that is wanted.
 func most(q *distance.Query) int { return int(max(-1, min(q.Most, abi.TextFarthest))) }
 
+// Price implements nearest.Path.
+func (p *textPath) Price(q *distance.Query, method string, queries int) time.Duration {
+	x := p.columns[p.host.At(q.Column)]
+	if method != distance.Scan || x.ByLength == nil || !x.Takes([]rune(q.Text), q.K, most(q), q.Filter != nil, p.room()) {
+		return 0
+	}
+	sizes := &p.engine.Device().Profile.Scan
+	steps := float64(q.Column.Bytes()) * float64((len(q.Text)+63)/64) // all lengths, whatever the radius
+	if all := float64(q.Column.Objects); all > 0 {
+		steps *= float64(x.Len()) / all
+	}
+	return time.Duration(sizes.Batch/float64(max(1, queries)) + sizes.Step*steps/1e3)
+}
+
 // Cost implements nearest.Path.
 func (p *textPath) Cost(of *gpuexec.Plan) int64 {
 	q, ok := of.Query.(*distance.Query)
