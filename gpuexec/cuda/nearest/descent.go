@@ -237,7 +237,7 @@ func (p *DescentPiece) DecodeDone(out []byte, told func(a *Ask, hits []metric.Hi
 	out = out[p.States-p.Progress:]
 	states := abi.Array[abi.NearState](out, 0, len(p.Asks))
 	i := 0
-	p.Piece.Decode(out, func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
+	p.Piece.Decode(out, nil, func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
 		did.Method, did.Distances, did.Blocks = "tree", states[i].Listed, uint64(states[i].List)
 		i++
 		told(a, hits, did, passed)

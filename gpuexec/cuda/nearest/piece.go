@@ -253,38 +253,63 @@ func (p *Piece) Encode(in []byte) {
 // counts says that all objects within the radius are counted.
 func counts(q *distance.Query) bool { return q.Total || q.K == 0 }
 
-// Decode tells of each ask what came back of it: its hits in order, and what was done. Those that the sieve has given up are returned.
-func (p *Piece) Decode(out []byte, told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) (again []Ask) {
-	states := abi.Array[abi.NearState](out, 0, len(p.Asks))
-	at := p.Answers - p.States
-	var hits []metric.Hit
-	dids := make([]distance.Answer, len(p.Asks)) // at once
-	for i := range p.Asks {
-		a, s := &p.Asks[i], &states[i]
-		k := p.Column.hits(a.Query)
-		entries := abi.Array[abi.NearEntry](out, at, int(min(k, int64(s.Kept))))
-		at += k * abi.NearEntryBytes
-		if s.Given != 0 {
-			a.Exact = true
-			again = append(again, *a)
-			continue
-		}
-		slices.SortFunc(entries, compareEntries)
-		hits = hits[:0]
-		for _, e := range entries {
-			hits = append(hits, metric.Hit{Value: valueOf(e.Value), ID: e.Id})
-		}
-		did := &dids[i]
-		*did = distance.Answer{Method: distance.Scan, Exact: true, Counted: counts(a.Query), Distances: uint64(p.Column.Objects)}
-		if did.Counted {
-			did.Within = s.Within
-		}
-		if p.Sieved {
-			did.Distances = uint64(p.FirstWave) + s.Listed
-		}
-		told(a, hits, did, s.Passed)
+// decoded is how many asks a core decodes at a time, and decodes the nanoseconds of one.
+const decoded, decodes = 64, 250
+
+// Decode tells of each ask what came back of it: its hits in order, and what was done. Those that the sieve has given up are returned. each calls work for every unit
+// of so many that take so many nanoseconds, on several cores maybe (run.Crew.Each); nil: one after the other.
+func (p *Piece) Decode(out []byte, each func(units, nanoseconds int, work func(unit int)) error,
+	told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) (again []Ask, err error) {
+	n := len(p.Asks)
+	dids, at := make([]distance.Answer, n), make([]int64, n) // where its answer is
+	for i, next := 0, p.Answers-p.States; i < n; i++ {
+		at[i] = next
+		next += p.Column.hits(p.Asks[i].Query) * abi.NearEntryBytes
 	}
-	return again
+	stretch := func(unit int) {
+		var hits []metric.Hit
+		for i := unit * decoded; i < min(n, (unit+1)*decoded); i++ {
+			hits = p.decode(out, i, at[i], hits[:0], &dids[i], told)
+		}
+	}
+	units := (n + decoded - 1) / decoded
+	if each != nil {
+		err = each(units, n*decodes, stretch)
+	} else {
+		for unit := range units {
+			stretch(unit)
+		}
+	}
+	states := abi.Array[abi.NearState](out, 0, n)
+	for i := range p.Asks {
+		if states[i].Given != 0 {
+			p.Asks[i].Exact = true
+			again = append(again, p.Asks[i])
+		}
+	}
+	return again, err
+}
+
+// decode tells of one ask, unless the sieve has given it up.
+func (p *Piece) decode(out []byte, i int, at int64, hits []metric.Hit, did *distance.Answer, told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) []metric.Hit {
+	a, s := &p.Asks[i], &abi.Array[abi.NearState](out, 0, len(p.Asks))[i]
+	if s.Given != 0 {
+		return hits
+	}
+	entries := abi.Array[abi.NearEntry](out, at, int(min(p.Column.hits(a.Query), int64(s.Kept))))
+	slices.SortFunc(entries, compareEntries)
+	for _, e := range entries {
+		hits = append(hits, metric.Hit{Value: valueOf(e.Value), ID: e.Id})
+	}
+	*did = distance.Answer{Method: distance.Scan, Exact: true, Counted: counts(a.Query), Distances: uint64(p.Column.Objects)}
+	if did.Counted {
+		did.Within = s.Within
+	}
+	if p.Sieved {
+		did.Distances = uint64(p.FirstWave) + s.Listed
+	}
+	told(a, hits, did, s.Passed)
+	return hits
 }
 
 // compareEntries is the order of hits. As integers, since floats ask for NaN.

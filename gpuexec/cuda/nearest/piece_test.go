@@ -3,6 +3,7 @@ package nearest
 import (
 	"math"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
@@ -166,5 +167,68 @@ func TestStretch(t *testing.T) {
 	}
 	if Stretch(2_000_000, 8, 1056) != abi.SieveStretch {
 		t.Error("blocks are small where there are many")
+	}
+}
+
+// TestDecode: what came back is told of each ask once, on however many cores, and those that were given up are asked again.
+func TestDecode(t *testing.T) {
+	rng := seeded.Rand(t)
+	waves := &profile.Of("").Near
+	for range 30 {
+		c := columnOf(metric.L2, 8, 10_000, true)
+		asks := make([]Ask, 1+rng.IntN(500))
+		for i := range asks {
+			asks[i] = Ask{Job: i, Query: &distance.Query{Column: c.Of, Vector: make([]float32, 8), K: rng.IntN(20), Most: math.Inf(1)}, Set: -1}
+		}
+		p := c.Plan(asks, plan.Room{Arena: 1 << 30, In: 1 << 30, Out: 1 << 30}, waves)
+		out := make([]byte, p.OutBytes())
+		states := abi.Array[abi.NearState](out, 0, len(p.Asks))
+		at, given := p.Answers-p.States, 0
+		for i := range states {
+			k := int(c.hits(p.Asks[i].Query))
+			states[i] = abi.NearState{Kept: uint32(rng.IntN(k + 1)), Passed: uint64(i)}
+			if rng.IntN(10) == 0 {
+				states[i].Given = 1
+				given++
+			}
+			entries := abi.Array[abi.NearEntry](out, at, k)
+			for j := range entries {
+				entries[j] = abi.NearEntry{Value: ordered(float64(rng.IntN(3))), Id: uint32(i*100 + rng.IntN(1000))}
+			}
+			at += int64(k) * abi.NearEntryBytes
+		}
+		told := make([]int, len(p.Asks))
+		each := func(units, _ int, work func(int)) error {
+			var all sync.WaitGroup
+			for unit := range units {
+				all.Go(func() { work(unit) })
+			}
+			all.Wait()
+			return nil
+		}
+		again, err := p.Decode(out, each, func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
+			told[a.Job]++
+			if len(hits) != int(states[a.Job].Kept) || passed != uint64(a.Job) || did.Method != distance.Scan {
+				t.Errorf("%d: %d hits, %d passed, %+v", a.Job, len(hits), passed, did)
+			}
+			for i, h := range hits {
+				if h.ID < uint32(a.Job*100) || h.ID >= uint32(a.Job*100+1000) || i > 0 && (hits[i-1].Value > h.Value || hits[i-1].Value == h.Value && hits[i-1].ID > h.ID) {
+					t.Errorf("%d: hits %v", a.Job, hits)
+				}
+			}
+		})
+		if err != nil || len(again) != given {
+			t.Fatalf("%d are asked again, %d were given up: %v", len(again), given, err)
+		}
+		for i, n := range told {
+			if n != 1-int(states[i].Given) {
+				t.Errorf("%d is told of %d times", i, n)
+			}
+		}
+		for _, a := range again {
+			if !a.Exact || states[a.Job].Given == 0 {
+				t.Errorf("asked again: %+v", a)
+			}
+		}
 	}
 }

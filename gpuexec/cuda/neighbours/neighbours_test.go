@@ -358,7 +358,7 @@ func TestCUDADistancesNoRoom(t *testing.T) {
 				here++
 			}
 		}
-		if (left == free) != (here == 2) {
+		if left == free && here != 2 || left == 100 && here != 0 { // between, it depends on how wide the columns are
 			t.Errorf("with %d bytes %d columns are on the device", left, here)
 		}
 		if err := nearest.New(host, paths...).Close(); err != nil {

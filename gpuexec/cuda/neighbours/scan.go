@@ -219,10 +219,17 @@ func (s *scan) pieces(ctx context.Context, l *device.Lane, b *hosted.Batch, c *c
 			return err
 		}
 		asks = asks[len(p.Asks):]
-		asks = append(asks, p.Decode(out, func(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
+		each := func(units, nanoseconds int, work func(int)) error {
+			return s.engine.Host.Crew.Each(ctx, units, nanoseconds, work)
+		}
+		again, err := p.Decode(out, each, func(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
 			b.Job(a.Job).Candidates += passed
 			b.Answer(a.Job, hits, did)
-		})...)
+		})
+		if err != nil {
+			return err
+		}
+		asks = append(asks, again...)
 	}
 }
 
