@@ -11,10 +11,14 @@ constexpr uint32_t kLoads = 4;  // that a thread has in flight
 constexpr uint32_t kRows = kThreads / kNearTerms;  // that are compared at a time
 
 struct Select {
-  uint32_t histogram[256];
+  union {
+    uint32_t histogram[256];
+    NearEntry few[kThreads];  // so many or fewer candidates are put in order instead
+  };
   uint32_t scratch[2][32];
   uint64_t largest[kThreads / 32];
   uint32_t digit, rest, here;
+  uint32_t stored, within;  // of a list
 };
 
 // The digits of a candidate, the first one 11: eight of the value, four of the id.
@@ -99,54 +103,103 @@ __device__ void keepFirst(NearEntry* entries, uint32_t n, uint32_t k, Select& s)
   __syncthreads();
 }
 
-// Cuts a query's candidates to its k first and lowers its limit; returns how many there are. The block calls it together.
-__device__ uint32_t compact(const Near& n, const NearQuery& query, NearState& state, Select& s) {
+// Puts n > k candidates in order, and keeps the k first. It returns the k-th value. A candidate has a thread, or as many as there are for each: they count what is before it.
+__device__ uint64_t rankFirst(NearEntry* entries, uint32_t n, uint32_t k, Select& s) {
+  const uint32_t share = n > kThreads / 2 ? 1 : n > kThreads / 4 ? 2 : 4, own = threadIdx.x / share;
+  const NearEntry mine = own < n ? entries[own] : NearEntry{};
+  if (own < n && threadIdx.x % share == 0) s.few[own] = mine;
   __syncthreads();
-  const uint32_t stored = state.stored, before = state.kept, k = query.k;
-  NearEntry* entries = n.entries + query.entries;
-  __syncthreads();
-  if (stored > k) keepFirst(entries, stored, k, s);
-  const uint32_t kept = min(stored, k);
-  if (stored >= k && stored != before) {
-    uint64_t largest = 0;
-    for (uint32_t i = threadIdx.x; i < kept; i += kThreads) largest = max(largest, entries[i].value);
-#pragma unroll
-    for (int d = 16; d > 0; d /= 2) largest = max(largest, __shfl_xor_sync(~0u, largest, d));
-    if (laneOf() == 0) s.largest[warpOf()] = largest;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      for (uint32_t w = 1; w < kThreads / 32; w++) largest = max(largest, s.largest[w]);
-      state.limit = min(state.limit, largest - 1);  // no value is 0 as an integer
+  uint32_t rank = 0;
+  if (own < n) {
+#pragma unroll 4
+    for (uint32_t i = threadIdx.x % share; i < n; i += share) {
+      const NearEntry& other = s.few[i];
+      rank += uint32_t(other.value < mine.value) | uint32_t(other.value == mine.value) & uint32_t(other.id < mine.id);
     }
   }
-  if (threadIdx.x == 0) {
-    state.passed += stored - before;
-    state.stored = state.kept = kept;
+  for (uint32_t d = 1; d < share; d *= 2) rank += __shfl_xor_sync(~0u, rank, d);
+  if (own < n && threadIdx.x % share == 0) {
+    if (rank < k) entries[rank] = mine;
+    if (rank + 1 == k) s.largest[0] = mine.value;
   }
   __syncthreads();
-  return kept;
+  return s.largest[0];
 }
 
-// Compares the objects of a query's list, eight lanes each: a lane has one of the partial sums.
+// The largest value of so many candidates.
+__device__ uint64_t largestOf(const NearEntry* entries, uint32_t n, Select& s) {
+  uint64_t largest = 0;
+  for (uint32_t i = threadIdx.x; i < n; i += kThreads) largest = max(largest, entries[i].value);
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) largest = max(largest, __shfl_xor_sync(~0u, largest, d));
+  if (laneOf() == 0) s.largest[warpOf()] = largest;
+  __syncthreads();
+  for (uint32_t w = 0; w < kThreads / 32; w++) largest = max(largest, s.largest[w]);
+  return largest;
+}
+
+// Cuts a query's candidates to its k first and lowers its limit. The block calls it together, after a barrier; what State says is still what it was before the wave, and
+// so many are stored.
+__device__ void compact(const Near& n, const NearQuery& query, NearState& state, uint32_t stored, uint32_t before, uint64_t limit, Select& s) {
+  const uint32_t k = query.k, kept = min(stored, k);
+  NearEntry* entries = n.entries + query.entries;
+  if (stored >= k && stored != before && k > 0) {
+    uint64_t largest;
+    if (stored > k && stored <= kThreads) {
+      largest = rankFirst(entries, stored, k, s);
+    } else {
+      if (stored > k) keepFirst(entries, stored, k, s);
+      largest = largestOf(entries, kept, s);
+    }
+    limit = min(limit, largest - 1);  // no value is 0 as an integer
+  }
+  if (threadIdx.x != 0) return;
+  if (k > 0) state.limit = limit;
+  state.passed += stored - before;
+  state.stored = state.kept = kept;
+}
+
+// Counts and appends listed objects, as passGate does, where the block has the query alone.
+__device__ __forceinline__ void passListed(const Near& n, const NearQuery& query, Select& s, uint64_t limit, bool within, uint64_t value, uint32_t object) {
+  const uint32_t all = __ballot_sync(~0u, within);
+  if (all == 0) return;
+  const bool candidate = within && value <= limit && query.k > 0;
+  const uint32_t stay = __ballot_sync(~0u, candidate);
+  uint32_t place = 0;
+  if (laneOf() == 0) {
+    if (query.counts) atomicAdd(&s.within, __popc(all));
+    if (stay != 0) place = atomicAdd(&s.stored, __popc(stay));
+  }
+  place = __shfl_sync(~0u, place, 0) + __popc(stay & ((1u << laneOf()) - 1));
+  if (candidate) n.entries[query.entries + place] = {value, object + n.base, 0};
+}
+
+// Compares the objects of a query's list, eight lanes each: a lane has one of the partial sums. It has two objects at a time, so that it waits once for both.
 template <class Terms>
-__device__ void compareListed(const Near& n, uint32_t q, const NearQuery& query, NearState& state) {
-  const uint32_t listed = min(state.list, n.listRoom), term = laneOf() % kNearTerms;
-  const uint64_t limit = state.limit;
+__device__ void compareListed(const Near& n, uint32_t q, const NearQuery& query, uint32_t listed, uint64_t limit, Select& s) {
+  const uint32_t term = laneOf() % kNearTerms;
   const uint32_t* list = n.lists + size_t{q} * n.listRoom;
   const double* vector = n.vectors + size_t{q} * n.dims;
-  for (uint32_t first = warpOf() * (32 / kNearTerms); first < listed; first += kRows) {
+  for (uint32_t first = warpOf() * (32 / kNearTerms); first < listed; first += 2 * kRows) {
     const uint32_t i = first + laneOf() / kNearTerms;
-    const bool real = i < listed;
-    const uint32_t object = real ? list[i] : 0;
-    double sum = 0;
-    if (real)
-      for (uint32_t e = term; e < n.dims; e += kNearTerms) Terms::add(sum, __ldg(vector + e), elementOf(n.rows, n.storage, size_t{object} * n.dims + e), n.power);
+    const bool real[2] = {i < listed, i + kRows < listed};
+    const uint32_t object[2] = {real[0] ? list[i] : 0, real[1] ? list[i + kRows] : 0};
+    double sum[2] = {};
+#pragma unroll 4
+    for (uint32_t e = term; e < n.dims; e += kNearTerms) {
+      const double x = __ldg(vector + e);
 #pragma unroll
-    for (uint32_t d = 1; d < kNearTerms; d *= 2) sum = Terms::both(sum, __shfl_xor_sync(~0u, sum, d));
-    const bool own = real && term == 0;
-    const uint64_t value = own ? orderedOf(finished(n, query, sum, object)) : ~0ull;
-    const bool within = own && value <= (query.counts ? query.most : limit) && mayHit(n, query, object);
-    passGate(n, query, state, limit, within, value, object);
+      for (uint32_t j = 0; j < 2; j++) Terms::add(sum[j], x, elementOf(n.rows, n.storage, size_t{object[j]} * n.dims + e), n.power);
+    }
+#pragma unroll
+    for (uint32_t j = 0; j < 2; j++) {
+#pragma unroll
+      for (uint32_t d = 1; d < kNearTerms; d *= 2) sum[j] = Terms::both(sum[j], __shfl_xor_sync(~0u, sum[j], d));
+      const bool own = real[j] && term == 0;
+      const uint64_t value = own ? orderedOf(finished(n, query, sum[j], object[j])) : ~0ull;
+      const bool within = own && value <= (query.counts ? query.most : limit) && mayHit(n, query, object[j]);
+      passListed(n, query, s, limit, within, value, object[j]);
+    }
   }
 }
 
@@ -156,19 +209,24 @@ __device__ void listed(const Near& n, Select& s) {
   const uint32_t q = n.firstQuery + blockIdx.x;
   const NearQuery query = n.queries[q];
   NearState& state = n.states[q];
-  const uint32_t list = state.list;
-  if (list > n.listRoom || state.given) {
-    __syncthreads();
+  const uint32_t list = state.list, before = state.stored;
+  const uint64_t limit = state.limit;
+  if (threadIdx.x == 0) s.stored = before, s.within = 0;
+  const bool given = list > n.listRoom || state.given;
+  __syncthreads();
+  if (given) {
     if (threadIdx.x == 0) state.given = 1, state.limit = 0, state.list = 0;
     return;
   }
-  compareListed<Terms>(n, q, query, state);
+  if (list == 0) return;
+  compareListed<Terms>(n, q, query, list, limit, s);
   __syncthreads();
+  compact(n, query, state, s.stored, before, limit, s);
   if (threadIdx.x == 0) {
+    state.within += s.within;
     state.listed += list;
     state.list = 0;
   }
-  compact(n, query, state, s);
 }
 
 }  // namespace
@@ -177,7 +235,12 @@ __device__ void listed(const Near& n, Select& s) {
 extern "C" __global__ void __launch_bounds__(kThreads) near_compact(const Near n) {
   __shared__ Select s;
   const uint32_t q = n.firstQuery + blockIdx.x;
-  compact(n, n.queries[q], n.states[q], s);
+  const NearQuery query = n.queries[q];
+  NearState& state = n.states[q];
+  const uint32_t stored = state.stored, before = state.kept;
+  const uint64_t limit = state.limit;
+  __syncthreads();  // all have read what is written below
+  compact(n, query, state, stored, before, limit, s);
 }
 
 // The candidates that are left are the answer; the host copies all k places.
@@ -188,11 +251,11 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_answer(const Near n)
   for (uint32_t i = threadIdx.x; i < query.k; i += kThreads) n.out[query.out + i] = i < kept ? n.entries[query.entries + i] : NearEntry{};
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads) near_list_squares(const Near n) {
+extern "C" __global__ void __launch_bounds__(kThreads, 8) near_list_squares(const Near n) {
   __shared__ Select s;
   listed<NearSquares>(n, s);
 }
-extern "C" __global__ void __launch_bounds__(kThreads) near_list_dots(const Near n) {
+extern "C" __global__ void __launch_bounds__(kThreads, 8) near_list_dots(const Near n) {
   __shared__ Select s;
   listed<NearDots>(n, s);
 }

@@ -1,4 +1,4 @@
-// What is derived from a column when it is loaded for searches by distance: a thread owns an object.
+// What is derived of a column when it is loaded for searches by distance, where a thread owns an object, and of queries, where a warp owns one.
 #include "near_sieve.cuh"
 
 namespace geniemq {
@@ -27,6 +27,14 @@ __device__ __forceinline__ uint32_t halfOf(double x) {
 __device__ __forceinline__ double normOf(const NearLoad& v, uint32_t object) { return v.norms != nullptr ? v.norms[object] : 0; }
 
 __device__ __forceinline__ bool isThere(const NearLoad& v, uint32_t object) { return v.present == nullptr || hasBit(v.present, object); }
+
+// bound.Up: what a root or a sum of squares is multiplied by, to be no less than the truth; 2 less that, to be no more. Both are exact.
+__device__ __forceinline__ double upOf(uint32_t dims) { return 1 + double(dims + 8) * 0x1p-52; }
+
+// bound.Remainder: the sum of three terms, made no less than the truth.
+__device__ __forceinline__ double remainderOf(double rest, double size, double wrong, uint32_t dims) {
+  return (__dsqrt_rn(rest) * upOf(dims) + __dsqrt_rn(size) * upOf(dims) * 0x1p-52 + wrong) * (1 + 0x1p-49);
+}
 
 }  // namespace
 
@@ -69,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_halves(const NearLoa
   const uint32_t object = objectOf();
   if (object >= (v.objects + kSieveObjects - 1) / kSieveObjects * kSieveObjects) return;
   if (object >= v.objects || !isThere(v, object)) {
-    v.squares[object] = __int_as_float(0x7f800000);
+    v.squares[object] = __int_as_float(0xff800000);
     return;
   }
   const double norm = normOf(v, object);
@@ -92,13 +100,57 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_halves(const NearLoa
     v.squares[object] = __int_as_float(0x7fc00000);
     return;
   }
-  const double up = 1 + double(v.dims + 8) * 0x1p-52;
-  // The sum of three terms, made no less than the truth.
-  const double remainder = (__dsqrt_rn(rest) * up + __dsqrt_rn(size) * up * 0x1p-52 + v.wrong) * (1 + 0x1p-49);
-  v.squares[object] = __double2float_rd(square * (1 - double(v.dims + 8) * 0x1p-52));
+  const double up = upOf(v.dims), remainder = remainderOf(rest, size, v.wrong, v.dims);
+  v.squares[object] = -__double2float_rd(square * (2 - up) / (2 * (1 + v.gamma)) * (1 - 0x1p-50));
   NearReach& reach = v.reaches[object / kTileObjects];
   atomicMax(reinterpret_cast<unsigned long long*>(&reach.norm), (unsigned long long)__double_as_longlong(__dsqrt_rn(square) * up));
   atomicMax(reinterpret_cast<unsigned long long*>(&reach.remainder), (unsigned long long)__double_as_longlong(remainder));
+}
+
+// Queries: float64s, norms to the bit those of index/metric, and what the sieve wants. A query that float16s do not hold is given up.
+extern "C" __global__ void __launch_bounds__(kThreads) near_ask(const NearAsk v) {
+  const uint32_t q = blockIdx.x * (kThreads / 32) + warpOf();
+  if (q >= v.queriesOfBatch) return;
+  const float* const asked = v.asked + size_t{q} * v.dims;
+  for (uint32_t e = laneOf(); e < v.dims; e += 32) v.vectors[size_t{q} * v.dims + e] = double(__ldg(asked + e));
+  double norm = 0;
+  if (v.angles) {
+    double sum = 0;
+    for (uint32_t e = laneOf() % kNearTerms; e < v.dims; e += kNearTerms) NearDots::add(sum, double(__ldg(asked + e)), double(__ldg(asked + e)), 0);
+#pragma unroll
+    for (uint32_t d = 1; d < kNearTerms; d *= 2) sum = __dadd_rn(sum, __shfl_xor_sync(~0u, sum, d));
+    norm = __dsqrt_rn(sum);
+    if (laneOf() == 0) v.queries[q].norm = norm;
+  }
+  if (v.steps == 0) return;
+  double rest = 0, size = 0, square = 0;
+  bool damaged = false;
+  for (uint32_t e = laneOf(); e < v.steps * 16; e += 32) {
+    double x = 0;
+    if (e < v.dims) {
+      x = double(__ldg(asked + e));
+      if (v.angles) x = __ddiv_rn(x, norm);
+      x = __dmul_rn(__dsub_rn(x, __ldg(v.mean + e)), v.scale);
+    }
+    const bool fits = fabs(x) <= 65504.0;
+    damaged |= !fits;
+    const uint32_t few = fits ? halfOf(x) : 0;
+    const double kept = floatOf(few), d = __dsub_rn(x, kept);
+    rest = __dadd_rn(rest, __dmul_rn(d, d));
+    size = __dadd_rn(size, __dmul_rn(x, x));
+    square = __dadd_rn(square, __dmul_rn(kept, kept));
+    v.halves[size_t{q} * v.steps * 16 + e] = uint16_t(few);
+  }
+#pragma unroll
+  for (uint32_t d = 16; d > 0; d /= 2) {
+    rest = __dadd_rn(rest, __shfl_xor_sync(~0u, rest, d));
+    size = __dadd_rn(size, __shfl_xor_sync(~0u, size, d));
+    square = __dadd_rn(square, __shfl_xor_sync(~0u, square, d));
+  }
+  damaged = __any_sync(~0u, damaged);
+  if (laneOf() != 0) return;
+  v.sieved[q] = {__dsqrt_rn(square) * upOf(v.dims), square * (2 - upOf(v.dims)), remainderOf(rest, size, v.wrong, v.dims)};
+  if (damaged) v.states[q].given = 1;
 }
 
 extern "C" __device__ const uint32_t near_load_threads = kThreads;

@@ -16,6 +16,8 @@ constexpr uint32_t kWarps = kThreads / 32;
 static_assert(kPiece % kNearTerms == 0 && kPiece <= 32);
 
 struct Shared {
+  NearQuery asked[kQueries];
+  uint64_t limits[kQueries];
   double objects[kPiece][kObjects + 1];  // so that a warp that writes a row writes to other banks
   double queries[kPiece][kQueries];
 };
@@ -38,6 +40,7 @@ template <class Terms>
 __device__ __forceinline__ void scan(const Near& n, Shared& s) {
   const uint32_t query = n.firstQuery + blockIdx.x * kQueries, queries = min(kQueries, n.queriesOfBatch - query);
   const uint32_t object = n.first + blockIdx.y * kObjects, objects = min(kObjects, n.end - object);
+  if (threadIdx.x < queries) s.asked[threadIdx.x] = n.queries[query + threadIdx.x], s.limits[threadIdx.x] = n.states[query + threadIdx.x].limit;
   double sums[kQueries][kNearTerms] = {};
   for (uint32_t first = 0; first < n.dims; first += kPiece) {
     __syncthreads();
@@ -53,17 +56,35 @@ __device__ __forceinline__ void scan(const Near& n, Shared& s) {
     }
   }
   const uint32_t own = object + threadIdx.x;
+  const bool real = threadIdx.x < objects;
+  // A lane has the counters of one query: so a warp waits once for all of them.
+  uint64_t values[kQueries];
+  uint32_t counted = 0, stayed = 0, within = 0, candidates = 0;  // by lane: of its query; by query: a bit
 #pragma unroll
   for (uint32_t q = 0; q < kQueries; q++) {
     if (q >= queries) break;
     const double(&t)[kNearTerms] = sums[q];
     const double sum = Terms::both(Terms::both(Terms::both(t[0], t[1]), Terms::both(t[2], t[3])), Terms::both(Terms::both(t[4], t[5]), Terms::both(t[6], t[7])));
-    const NearQuery& of = n.queries[query + q];
-    NearState& state = n.states[query + q];
-    const bool real = threadIdx.x < objects;
-    const uint64_t value = real ? orderedOf(finished(n, of, sum, own)) : ~0ull, limit = state.limit;
-    const bool within = real && value <= (of.counts ? of.most : limit) && mayHit(n, of, own);
-    passGate(n, of, state, limit, within, value, own);
+    const NearQuery& of = s.asked[q];
+    const uint64_t limit = s.limits[q], value = real ? orderedOf(finished(n, of, sum, own)) : ~0ull;
+    const bool in = real && value <= (of.counts ? of.most : limit) && mayHit(n, of, own), candidate = in && value <= limit && of.k > 0;
+    const uint32_t all = __ballot_sync(~0u, in), stay = __ballot_sync(~0u, candidate);
+    if (laneOf() == q) counted = __popc(all), stayed = __popc(stay);
+    within |= all != 0 ? 1u << q : 0, candidates |= candidate ? 1u << q : 0;
+    values[q] = value;
+  }
+  if (within == 0) return;
+  uint32_t places = 0;
+  if (laneOf() < queries) {
+    NearState& state = n.states[query + laneOf()];
+    if (counted != 0 && s.asked[laneOf()].counts) atomicAdd(reinterpret_cast<unsigned long long*>(&state.within), (unsigned long long)counted);
+    if (stayed != 0) places = atomicAdd(&state.stored, stayed);
+  }
+#pragma unroll
+  for (uint32_t q = 0; q < kQueries; q++) {
+    const uint32_t stay = __ballot_sync(~0u, candidates >> q & 1);
+    const uint32_t place = __shfl_sync(~0u, places, q) + __popc(stay & ((1u << laneOf()) - 1));
+    if (candidates >> q & 1) n.entries[s.asked[q].entries + place] = {values[q], own + n.base, 0};
   }
 }
 

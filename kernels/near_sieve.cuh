@@ -1,12 +1,13 @@
 // The sieve: which objects of a column a cheap product cannot exclude, of l2 and angles. index/metric/bound says what it computes and proves that no hit is lost.
 //
-// Each object less a mean (of angles first divided by its norm), times one power of two, is rounded to float16s. Beside them lie N, its square rounded down,
-// and by tile the largest norm and remainder. Tensor cores make A, the product with a query's float16s; an object with N - 2A above the query's tau is too
-// far. All others are put on the query's list, and near_gate.cu compares them exactly.
+// Each object less a mean (of angles first divided by its norm), times one power of two, is rounded to float16s. Beside them lies B, bound.Begin of its square,
+// and by tile the largest norm and remainder. Tensor cores begin with B and add the product with a query's float16s; an object for which that is below the
+// query's floor is too far. All others are put on the query's list, and near_gate.cu compares them exactly.
 //
-// What is damaged has NaN for N and is never excluded; what has no value is infinite and always is.
+// What is damaged has NaN for B and is never excluded; what has no value has minus infinity and always is.
 //
-// The float16s lie as the registers of multiplyHalves want them: [16 objects][16 elements][lane] 16 bytes. Objects are filled up to whole kSieveObjects.
+// The float16s lie as the registers of multiplyHalves want them: [16 objects][16 elements][lane] 16 bytes. Objects are filled up to whole kSieveObjects, and
+// elements to whole kSieveElements.
 #pragma once
 #include "near.cuh"
 
@@ -14,7 +15,8 @@ namespace geniemq {
 
 constexpr uint32_t kSieveObjects = 128;   // of a block at a time
 constexpr uint32_t kSieveQueries = 128;   // of a block
-constexpr uint32_t kSieveStretch = 4608;  // objects that a block goes through: a part of a tile, so that one tau holds for all
+constexpr uint32_t kSieveStretch = 4608;  // that a block goes through at most: a part of a tile, so that one floor holds for all
+constexpr uint32_t kSieveElements = 32;   // that are multiplied between two looks at how many are left
 
 // Of a tile: no object's float16s have a larger norm, nor a larger remainder.
 struct NearReach {
@@ -29,12 +31,12 @@ struct NearSieved {
 struct NearSieve {
   Near near;
   const uint8_t* halves;      // of objects
-  const float* squares;       // N
+  const float* squares;       // B
   const NearReach* reaches;   // by tile
   const NearSieved* sieved;
   const uint16_t* queries;    // float16s, row by row
   double gamma, scale;        // what A is wrong by; the square of the power of two
-  uint32_t steps, unused;     // of 16 elements
+  uint32_t steps, stretch;    // of 16 elements, an even number; objects that a block goes through: it divides a tile
 };
 
 // What makes them, when a column is loaded.
@@ -47,11 +49,26 @@ struct NearLoad {
   float* squares;
   NearReach* reaches;
   uint64_t* largest;  // size of an element less the mean: a float64's bits
-  double scale, wrong;
+  double scale, wrong, gamma;
   uint32_t dims, storage, objects, steps;
 };
 
-static_assert(sizeof(NearReach) == 16 && sizeof(NearSieved) == 24 && sizeof(NearSieve) == 184 && sizeof(NearLoad) == 96);
+// What is derived of queries that were sent as float32s, before they are compared.
+struct NearAsk {
+  const float* asked;  // dims each
+  double* vectors;
+  NearQuery* queries;  // their norms, for angles
+  NearState* states;   // `given`, where float16s do not hold a query
+  const double* mean;  // of the sieve, and all that follows
+  NearSieved* sieved;
+  uint16_t* halves;
+  double scale, wrong;
+  uint32_t dims, steps;  // no steps: there is no sieve
+  uint32_t queriesOfBatch, angles;
+};
+
+static_assert(sizeof(NearAsk) == 88);
+static_assert(sizeof(NearReach) == 16 && sizeof(NearSieved) == 24 && sizeof(NearSieve) == 184 && sizeof(NearLoad) == 104);
 static_assert(kTileObjects % kSieveStretch == 0 && kSieveStretch % kSieveObjects == 0);
 
 }  // namespace geniemq

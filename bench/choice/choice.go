@@ -23,6 +23,9 @@ type Options struct {
 	Data  string // folder of the real data
 	Batch int    // queries of a call; default 64
 	Runs  int    // of which the least time counts; default 3
+	// Engine answers; nil: one core of this machine, whose time is measured. Of an engine that is given it is the time by the clock, and queries are
+	// asked again until a batch is full.
+	Engine gpuexec.Engine
 }
 
 // Result is one pair of a data set and what is asked: what each exact way takes a core per query, and which one the planner takes.
@@ -34,8 +37,9 @@ type Result struct {
 	Batch    int     `json:"batch"`
 	Queries  int     `json:"queries"`
 	Ways     []Way   `json:"ways"`
-	Taken    string  `json:"taken"`      // by most queries
-	Auto     float64 `json:"auto_us"`    // per query, of the processor
+	Taken    string  `json:"taken"` // by most queries
+	Engine   string  `json:"engine,omitempty"`
+	Auto     float64 `json:"auto_us"`    // per query, of the processor or by the clock
 	Best     string  `json:"best"`       // by measurement
 	OverBest float64 `json:"over_best"`  // time of the way that is taken over that of the best
 	Within   bool    `json:"within_15%"` // of the best
@@ -50,7 +54,7 @@ type Way struct {
 	Factor   float64 `json:"factor"`      // by which corrections multiply it, when all was measured
 }
 
-// Measure measures each pair and tells of it. Times are those of the processor, in this process, on one core: what else runs on the machine does not count.
+// Measure measures each pair and tells of it. Times of one core are those of the processor, in this process: what else runs on the machine does not count.
 func Measure(ctx context.Context, o Options, tell func(*Result) error) error {
 	if o.Batch == 0 {
 		o.Batch = 64
@@ -80,21 +84,30 @@ func (s *set) measure(ctx context.Context, o Options, tell func(*Result) error) 
 	if err != nil {
 		return err
 	}
-	engine := cpu.New(gpuexec.CPUOptions{Workers: 1})
+	engine, name := o.Engine, ""
+	if engine == nil {
+		engine = cpu.New(gpuexec.CPUOptions{Workers: 1})
+		defer func() { err = errors.Join(err, engine.Close()) }()
+	} else {
+		name = engine.Info().Kind
+		for i := 0; len(s.asked) < o.Batch; i++ {
+			s.asked = append(s.asked, s.asked[i])
+		}
+	}
 	on, err := engine.Load(ctx, x)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, on.Close(), engine.Close()) }()
+	defer func() { err = errors.Join(err, on.Close()) }()
 	m := measuring{o, on, queries, x.Distances().At(0)}
 	for _, k := range s.ks {
-		r := &Result{Data: s.name, Objects: len(s.objects), K: k, Batch: o.Batch, Queries: len(s.asked)}
+		r := &Result{Data: s.name, Objects: len(s.objects), K: k, Batch: o.Batch, Queries: len(s.asked), Engine: name}
 		if err := errors.Join(m.pair(ctx, s, r), tell(r)); err != nil {
 			return err
 		}
 	}
 	for _, radius := range s.radii {
-		r := &Result{Data: s.name, Objects: len(s.objects), Radius: radius, Batch: o.Batch, Queries: len(s.asked)}
+		r := &Result{Data: s.name, Objects: len(s.objects), Radius: radius, Batch: o.Batch, Queries: len(s.asked), Engine: name}
 		if err := errors.Join(m.pair(ctx, s, r), tell(r)); err != nil {
 			return err
 		}
@@ -188,7 +201,7 @@ func (m *measuring) expected(r *Result, answers []*distance.Answer) {
 	}
 }
 
-// run asks all, in batches, and returns microseconds of the processor per query.
+// run asks all, in batches, and returns microseconds per query.
 func (m *measuring) run(ctx context.Context, s *set, r *Result, method string) (took float64, found []*distance.Answer, err error) {
 	plans := make([]gpuexec.Plan, len(s.asked))
 	for i, request := range s.asked {
@@ -207,14 +220,19 @@ func (m *measuring) run(ctx context.Context, s *set, r *Result, method string) (
 	answers := make([]gpuexec.Answer, len(plans))
 	best := time.Duration(math.MaxInt64)
 	for range m.Runs {
-		began := processor()
+		now := processor
+		if m.Engine != nil {
+			start := time.Now()
+			now = func() time.Duration { return time.Since(start) }
+		}
+		began := now()
 		for first := 0; first < len(plans); first += m.Batch {
 			end := min(first+m.Batch, len(plans))
 			if err := m.on.Search(ctx, plans[first:end], answers[first:end], nil); err != nil {
 				return 0, nil, err
 			}
 		}
-		best = min(best, processor()-began)
+		best = min(best, now()-began)
 	}
 	for i := range answers {
 		if answers[i].Err != nil {

@@ -29,7 +29,8 @@ func textPlan(t *testing.T, queries *index.Queries, text, method string, k int, 
 }
 
 // TestLongTextsInTurns: a scan is interrupted in the middle of a pair of long texts, as often as the allowance says, and between objects. It goes on in other calls, on one engine and on parts of
-// an index, and comes to the same.
+// an index, and comes to the same, with the same work. How much work a scan is, an engine says itself: a device does not compare texts that are too long or too short for the radius, and the
+// host counts them as compared.
 func TestLongTextsInTurns(t *testing.T) {
 	rng := seeded.Rand(t)
 	all := engines(t)
@@ -59,15 +60,17 @@ func TestLongTextsInTurns(t *testing.T) {
 		searchers := loadOnAll(t, all, c.Index)
 		want := Search(t, searchers["one core"], plans)
 		for name, s := range searchers {
+			whole := Search(t, s, plans)
 			for _, pace := range []gpuexec.Pace{{Call: 1, Grain: 3000}, {Plan: 1, Grain: 3000, Background: true}, {Call: time.Hour, Plan: time.Hour}} {
 				got, calls := pacedSearch(t, rng, s, plans, pace)
 				for i := range want {
-					a, b := got[i].Value.(*distance.Answer), want[i].Value.(*distance.Answer)
-					if !SameHits(&got[i], &want[i]) || a.Within != b.Within || got[i].Exact != want[i].Exact || a.Distances != b.Distances {
-						t.Fatalf("engine %s, %+v, plan %d:\ngot  %+v %+v\nwant %+v %+v", name, pace, i, got[i], a, want[i], b)
+					a, b, did := got[i].Value.(*distance.Answer), want[i].Value.(*distance.Answer), whole[i].Value.(*distance.Answer)
+					if !SameHits(&got[i], &want[i]) || a.Within != b.Within || got[i].Exact != want[i].Exact || a.Distances != did.Distances || did.Distances > b.Distances {
+						t.Fatalf("engine %s, %+v, plan %d:\ngot  %+v %+v\nwant %+v %+v\nwith the work %+v", name, pace, i, got[i], a, want[i], b, did)
 					}
 				}
-				if pace.Call == 1 && calls < 100 || pace.Call > 1 && calls > len(plans) {
+				// A device that takes the scans is not interrupted.
+				if name != "CUDA" && pace.Call == 1 && calls < 100 || pace.Call > 1 && calls > len(plans) {
 					t.Errorf("%s: %d calls for %d plans, each with 20 long texts: %+v", name, calls, len(plans), pace)
 				}
 			}

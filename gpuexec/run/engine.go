@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,8 @@ type Loader struct {
 	Load func(ctx context.Context, h *Host, own Extent, later []Extent) (Matcher, error)
 	// Weigh estimates what queries cost in each tile of a source, as CutTiles wants it. nil: in all the same.
 	Weigh func(x gpuexec.Source) []uint64
+	// Last: it is loaded after the families that are not, and takes what memory these have left.
+	Last bool
 }
 
 // Loaders are the families that an engine can search, by name. They are a value: who wants another family adds it to a copy.
@@ -95,9 +98,20 @@ func (e *Engine) LoadTiles(ctx context.Context, own Extent, later []Extent) (*Se
 	return NewSearcher(own.Source, e.Host.Crew, matchers, e.Capacity), nil
 }
 
+// inOrder are the names of families as they are loaded.
+func (l Loaders) inOrder() []string {
+	first := func(name string) int {
+		if l[name].Last {
+			return 1
+		}
+		return 0
+	}
+	return slices.SortedFunc(maps.Keys(l), func(a, b string) int { return cmp.Or(cmp.Compare(first(a), first(b)), cmp.Compare(a, b)) })
+}
+
 func (e *Engine) load(ctx context.Context, own Extent, later []Extent) (map[string]Matcher, error) {
 	matchers := make(map[string]Matcher)
-	for _, family := range slices.Sorted(maps.Keys(e.Loaders)) {
+	for _, family := range e.Loaders.inOrder() {
 		if own.Source.Structure(family) == nil {
 			continue
 		}

@@ -313,3 +313,28 @@ func TestFamiliesOfAnEngine(t *testing.T) {
 		t.Error("engines share their loaders")
 	}
 }
+
+// TestLastFamily: a family that comes last is loaded after the others, whatever their names.
+func TestLastFamily(t *testing.T) {
+	var loaded []string
+	loader := func(name string, last bool) run.Loader {
+		return run.Loader{Last: last, Load: func(context.Context, *run.Host, run.Extent, []run.Extent) (run.Matcher, error) {
+			loaded = append(loaded, name)
+			return nil, errors.New("stop") // at the first
+		}}
+	}
+	for _, c := range []struct{ digits, multiples bool }{{true, false}, {false, true}, {false, false}, {true, true}} {
+		loaded = nil
+		e := &run.Engine{Loaders: run.Loaders{"digits": loader("digits", c.digits), "multiples": loader("multiples", c.multiples)}}
+		if _, err := e.Load(t.Context(), newNumbers(5)); err == nil {
+			t.Fatal("it is loaded")
+		}
+		want := "digits"
+		if c.digits && !c.multiples {
+			want = "multiples"
+		}
+		if !slices.Equal(loaded, []string{want}) {
+			t.Errorf("%+v: %q comes first", c, loaded)
+		}
+	}
+}

@@ -56,6 +56,8 @@ type Situation struct {
 	Grams float64
 	// Factor is what searches by a method took over what was expected; nil: as expected.
 	Factor func(method string) float64
+	// Elsewhere is what a method takes that is not executed by this host's cores, as the time of a core that is worth as much; 0: they do it. nil: they do all.
+	Elsewhere func(method string) time.Duration
 }
 
 // Choice is a way to answer a query.
@@ -191,6 +193,11 @@ func (p *Planner) ways(to []Considered, a *Asked, s *Situation) []Considered {
 		w := Considered{Method: method, Predicted: time.Duration(min(max(ns, 1), math.MaxInt64/4)), Factor: 1, Exact: exact}
 		if s.Factor != nil {
 			w.Factor = s.Factor(method)
+		}
+		if s.Elsewhere != nil {
+			if took := s.Elsewhere(method); took > 0 {
+				w.Predicted, w.Factor = took, 1 // which is about this host
+			}
 		}
 		to = append(to, w)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/metric/cost"
@@ -38,6 +39,14 @@ func TestChoose(t *testing.T) {
 			return 1
 		}
 	}
+	elsewhere := func(scan time.Duration) func(string) time.Duration {
+		return func(m string) time.Duration {
+			if m == Scan {
+				return scan
+			}
+			return 0
+		}
+	}
 	for _, x := range []struct {
 		name string
 		q    Query
@@ -45,6 +54,9 @@ func TestChoose(t *testing.T) {
 		want string
 	}{
 		{"the cheapest that is exact", Query{K: 10}, Situation{}, "tree"},
+		{"unless somebody else scans in less", Query{K: 10}, Situation{Elsewhere: elsewhere(1)}, Scan},
+		{"whatever scans took here", Query{K: 10}, Situation{Elsewhere: elsewhere(1), Factor: slow(Scan, 1e9)}, Scan},
+		{"but not in more", Query{K: 10}, Situation{Elsewhere: elsewhere(time.Hour)}, "tree"},
 		{"unless it took longer", Query{K: 10}, Situation{Factor: slow("tree", 10)}, Scan},
 		{"by less than the difference", Query{K: 10}, Situation{Factor: slow("tree", 3)}, "tree"},
 		{"for a recall the cheapest", Query{K: 10, Recall: 0.9}, Situation{}, "permutation"},

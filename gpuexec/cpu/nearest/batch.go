@@ -3,6 +3,7 @@ package nearest
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/passing"
@@ -22,8 +23,12 @@ type Batch struct {
 	choices  []distance.Choice // by job
 	grams    []*gramQuery      // by job; nil: counts prove nothing
 	pace     *gpuexec.Pace
+	beside   Elsewhere
 	spent    atomic.Int64 // nanoseconds of cores on distances, in this call
 }
+
+// Elsewhere is what a query takes by a method that somebody else executes, together with so many, by the clock; 0: nobody does.
+type Elsewhere func(q *distance.Query, method string, queries int) time.Duration
 
 // filter finds out what passes the filters of a batch, each once.
 func (b *Batch) filter(ctx context.Context) error {

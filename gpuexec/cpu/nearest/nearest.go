@@ -27,6 +27,10 @@ func Loader() run.Loader {
 		if err != nil {
 			return nil, err
 		}
+		m.release, err = h.Budget.Reserve(gpuexec.Holding{Owner: run.OwnerOf(own.Source), Form: "what distances are computed from", Bytes: m.held, Needed: true})
+		if err != nil {
+			return nil, err
+		}
 		return m, nil
 	}}
 }
@@ -63,6 +67,7 @@ type Matcher struct {
 	lo, hi  uint32 // the objects of the tiles
 	crew    *run.Crew
 	release func()
+	held    int64 // bytes
 
 	counters pool.Of[counters]
 }
@@ -83,7 +88,7 @@ type scanned struct {
 // costsKey is of what an engine keeps: this host's constants, which are measured once for it.
 type costsKey struct{}
 
-// Load makes the matcher of some tiles of a source.
+// Load makes the matcher of some tiles of a source. What it holds is memory of this host, which the budget of an engine with a device is not about.
 func Load(h *run.Host, own run.Extent) (*Matcher, error) {
 	kept, _ := h.Kept.LoadOrStore(costsKey{}, cost.Host())
 	d := kept.(*cost.Device)
@@ -101,7 +106,6 @@ func Load(h *run.Host, own run.Extent) (*Matcher, error) {
 	}
 	m.lo = min(own.Tiles.Base(), own.Source.Objects())
 	m.hi = m.lo + own.Tiles.Objects(own.Source.Objects())
-	var held int64
 	for i := range columns.Len() {
 		c := columns.At(i)
 		space, err := c.Space()
@@ -119,12 +123,10 @@ func Load(h *run.Host, own run.Extent) (*Matcher, error) {
 		}
 		s.planner, s.corrections = c.Planner(d, objects), &corrections{byMethod: make(map[string]float64)}
 		s.grams, s.posting = gramAttribute(lists, c), d.Of(cost.Constant{Name: "posting", Reference: 1.5})
-		held += 8*int64(len(s.present)) + c.SpaceBytes() + more
+		m.held += 8*int64(len(s.present)) + c.SpaceBytes() + more
 		m.scanned = append(m.scanned, s)
 	}
-	var err error
-	m.release, err = h.Budget.Reserve(gpuexec.Holding{Owner: run.OwnerOf(own.Source), Form: "what distances are computed from", Bytes: held, Needed: true})
-	return m, err
+	return m, nil
 }
 
 // Residence implements run.Matcher. The file is told of by the lists.
@@ -134,7 +136,9 @@ func (m *Matcher) Residence() run.Residence {
 
 // Close implements run.Matcher.
 func (m *Matcher) Close() error {
-	m.release()
+	if m.release != nil {
+		m.release()
+	}
 	return nil
 }
 
@@ -184,7 +188,7 @@ func (m *Matcher) Cost(p *gpuexec.Plan) int64 {
 
 // Match implements run.Matcher.
 func (m *Matcher) Match(ctx context.Context, jobs []*run.Job, _ *gpuexec.Trace) error {
-	b, err := m.Begin(ctx, jobs)
+	b, err := m.Begin(ctx, jobs, nil)
 	if err != nil {
 		return err
 	}
@@ -195,9 +199,10 @@ func (m *Matcher) Match(ctx context.Context, jobs []*run.Job, _ *gpuexec.Trace) 
 	return b.Run(ctx, all)
 }
 
-// Begin begins a call for jobs: what all ways to answer them want to know is found once. Who answers jobs otherwise than by Run tells the batch (Answer).
-func (m *Matcher) Begin(ctx context.Context, jobs []*run.Job) (*Batch, error) {
-	b := &Batch{Matcher: m, jobs: jobs, pace: gpuexec.PaceOf(ctx)}
+// Begin begins a call for jobs: what all ways to answer them want to know is found once. Who answers jobs otherwise than by Run tells the batch (Answer), and says
+// what that takes; nil: nobody does.
+func (m *Matcher) Begin(ctx context.Context, jobs []*run.Job, beside Elsewhere) (*Batch, error) {
+	b := &Batch{Matcher: m, jobs: jobs, pace: gpuexec.PaceOf(ctx), beside: beside}
 	b.resume()
 	if err := b.filter(ctx); err != nil {
 		return nil, err

@@ -27,11 +27,20 @@ const (
 	mostFactor, mostSeen = 4, 16
 )
 
-// factor is that of a method.
-func (c *corrections) factor(method string) float64 {
+// now gives the factors of methods as they are now. A batch asks for them once.
+func (c *corrections) now() (factor func(method string) float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return math.Exp(c.byMethod[method])
+	factors := make(map[string]float64, len(c.byMethod))
+	for method, logarithm := range c.byMethod {
+		factors[method] = math.Exp(logarithm)
+	}
+	return func(method string) float64 {
+		if f, ok := factors[method]; ok {
+			return f
+		}
+		return 1
+	}
 }
 
 // seen is what searches of a batch took, and were expected to take, by method.
@@ -75,23 +84,26 @@ func (b *Batch) choose(ctx context.Context) error {
 			return err
 		}
 	}
-	scans := make([]int, b.columns.Len())
+	scans, factors := make([]int, b.columns.Len()), make([]func(string) float64, b.columns.Len())
+	for at := range factors {
+		factors[at] = b.scanned[at].corrections.now()
+	}
 	for i := range b.jobs {
-		at := b.chooseOne(i, asked)
+		at := b.chooseOne(i, asked, factors)
 		if b.choices[i].Method == distance.Scan {
 			scans[at]++
 		}
 	}
 	for i := range b.jobs {
 		if at := b.position(b.jobs[i].Query.(*distance.Query).Column); b.choices[i].Method == distance.Scan && scans[at] < asked[at] {
-			b.chooseOne(i, scans)
+			b.chooseOne(i, scans, factors)
 		}
 	}
 	return nil
 }
 
 // chooseOne chooses how a job is answered, where so many of a column are scanned.
-func (b *Batch) chooseOne(i int, scanned []int) (column int) {
+func (b *Batch) chooseOne(i int, scanned []int, factors []func(string) float64) (column int) {
 	q := b.jobs[i].Query.(*distance.Query)
 	column = b.position(q.Column)
 	s := &b.scanned[column]
@@ -100,7 +112,13 @@ func (b *Batch) chooseOne(i int, scanned []int) (column int) {
 		return column
 	}
 	situation := distance.Situation{
-		Passing: q.Column.Objects, Queries: min(scanned[column], chunkJobs), Part: b.hi-b.lo < q.Column.Objects, Factor: s.corrections.factor,
+		Passing: q.Column.Objects, Queries: min(scanned[column], chunkJobs), Part: b.hi-b.lo < q.Column.Objects, Factor: factors[column],
+	}
+	if b.beside != nil {
+		situation.Elsewhere = func(method string) time.Duration {
+			// Few queries keep few cores busy.
+			return b.beside(q, method, scanned[column]) * time.Duration(min(b.crew.Size(), max(1, scanned[column])))
+		}
 	}
 	if n, ok := b.distinct.Of(i); ok {
 		situation.Passing = b.counts[n]
@@ -109,7 +127,7 @@ func (b *Batch) chooseOne(i int, scanned []int) (column int) {
 		situation.Grams = g.price(s.planner.Distance(q), s.posting)
 	}
 	b.choices[i] = s.planner.Choose(q, situation)
-	if all := uint64(q.Column.Objects); situation.Part && all > 0 { // what is predicted is of all objects
+	if all := uint64(q.Column.Objects); situation.Part && all > 0 && b.beside == nil { // what is predicted is of all objects
 		b.choices[i].Predicted = max(1, time.Duration(float64(b.choices[i].Predicted)*float64(b.hi-b.lo)/float64(all)))
 	}
 	return column

@@ -14,35 +14,35 @@ func TestCorrections(t *testing.T) {
 		one[method] = struct{ took, predicted time.Duration }{time.Duration(times * 1e6), 1e6}
 		c.learn(one)
 	}
-	if f := c.factor("scan"); f != 1 {
+	if f := c.now()("scan"); f != 1 {
 		t.Errorf("nothing is known, and the factor is %v", f)
 	}
 	batch("scan", 1e9) // waited for its core
-	if f := c.factor("scan"); f < 1.05 || f > 1.3 {
+	if f := c.now()("scan"); f < 1.05 || f > 1.3 {
 		t.Errorf("one search that took very long makes the factor %v", f)
 	}
 	for range 200 {
 		batch("scan", 2)
 	}
-	if f := c.factor("scan"); math.Abs(f-2) > 0.01 || c.factor("tree") != 1 {
+	if f := c.now()("scan"); math.Abs(f-2) > 0.01 || c.now()("tree") != 1 {
 		t.Errorf("searches took twice as long, and the factor is %v", f)
 	}
 	for _, times := range []float64{100, 0.001} {
 		for range 500 {
 			batch("scan", times)
 		}
-		if f, want := c.factor("scan"), min(max(times, 1.0/mostFactor), mostFactor); math.Abs(f/want-1) > 1e-9 {
+		if f, want := c.now()("scan"), min(max(times, 1.0/mostFactor), mostFactor); math.Abs(f/want-1) > 1e-9 {
 			t.Errorf("searches took %v times as long, and the factor is %v, not %v", times, f, want)
 		}
 	}
 	for range 2000 {
 		batch("tree", 1)
 	}
-	if f := c.factor("scan"); f < 0.9 || f > 1 {
+	if f := c.now()("scan"); f < 0.9 || f > 1 {
 		t.Errorf("a way that nobody takes keeps the factor %v", f)
 	}
 	batch("scan", 0)
-	if f := c.factor("scan"); f < 0.9 || f > 1 {
+	if f := c.now()("scan"); f < 0.9 || f > 1 {
 		t.Errorf("a search that took no time makes the factor %v", f)
 	}
 }

@@ -24,7 +24,7 @@ var mirrors = []any{
 	BoundCodes{}, BoundPlan{}, BoundMatch{},
 	Filters{}, FilteredBatch{}, FilteredSliced{}, FilteredBound{}, Clause{}, FilterHead{}, Numbers{}, FilterTiles{},
 	VerifyTask{}, Verify{}, ScanQuery{}, Scan{}, Hash{}, AskedTerm{}, TermsTask{}, Terms{},
-	NearEntry{}, NearQuery{}, NearState{}, Near{}, NearReach{}, NearSieved{}, NearSieve{}, NearLoad{},
+	NearEntry{}, NearQuery{}, NearState{}, Near{}, NearReach{}, NearSieved{}, NearSieve{}, NearAsk{}, NearLoad{},
 	TextQuery{}, TextCounts{}, TextScan{},
 	DescentTree{}, DescentLevel{}, DescentState{}, DescentWork{}, Descent{},
 }

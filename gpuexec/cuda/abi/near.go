@@ -62,7 +62,7 @@ type Near struct {
 const (
 	SieveObjects = 128  // of a block at a time
 	SieveQueries = 128  // of a block
-	SieveStretch = 4608 // objects of a block: a part of a tile
+	SieveStretch = 4608 // objects of a block at most: a part of a tile
 
 	NearReachBytes  = 16
 	NearSievedBytes = 24
@@ -84,12 +84,20 @@ type NearSieve struct {
 	Near                                      Near
 	Halves, Squares, Reaches, Sieved, Queries Pointer
 	Gamma, Scale                              float64
-	Steps, _                                  uint32
+	Steps, Stretch                            uint32
+}
+
+// NearAsk is the argument of near_ask.
+type NearAsk struct {
+	Asked, Vectors, Queries, States, Mean, Sieved, Halves Pointer
+	Scale, Wrong                                          float64
+	Dims, Steps                                           uint32
+	QueriesOfBatch, Angles                                uint32
 }
 
 // NearLoad is the argument of the kernels of near_load.cu.
 type NearLoad struct {
 	Rows, Present, Mean, Norms, Halves, Squares, Reaches, Largest Pointer
-	Scale, Wrong                                                  float64
+	Scale, Wrong, Gamma                                           float64
 	Dims, Storage, Objects, Steps                                 uint32
 }

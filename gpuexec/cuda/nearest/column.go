@@ -7,7 +7,6 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/metric"
-	"github.com/geniemq/geniemq/index/metric/sums"
 )
 
 // Terms is what kernels add up over elements: each metric has one.
@@ -106,21 +105,11 @@ func valueOf(ordered uint64) float64 {
 	return math.Float64frombits(^ordered)
 }
 
-// vector writes the elements of a query, and returns its norm where angles want it. What it asks has been checked.
-func (c *Column) vector(q *distance.Query, dst []float64) (norm float64) {
-	if c.Of.Of == distance.Points {
-		unit, err := metric.Unit(q.Point.Lat, q.Point.Lon)
-		if err != nil {
-			panic(err) // which Check has refused
-		}
-		copy(dst, unit[:])
-		return 0
+// point writes the unit vector of a query for points. What it asks has been checked.
+func (c *Column) point(q *distance.Query, dst []float64) {
+	unit, err := metric.Unit(q.Point.Lat, q.Point.Lon)
+	if err != nil {
+		panic(err) // which Check has refused
 	}
-	for i, e := range q.Vector {
-		dst[i] = float64(e)
-	}
-	if c.Angles() {
-		norm = math.Sqrt(sums.Norm(dst))
-	}
-	return norm
+	copy(dst, unit[:])
 }

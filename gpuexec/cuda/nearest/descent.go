@@ -137,7 +137,7 @@ func (t *Tree) Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves)
 // Plan makes a piece of the first asks, as many as fit; of none, if not even the first does. Of several, queries and candidates take half of the memory at most.
 func (t *Tree) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) *DescentPiece {
 	c := t.Column
-	p := &DescentPiece{Tree: t, Piece: Piece{Column: c, waves: waves, numbers: make(map[int]uint32)}}
+	p := &DescentPiece{Tree: t, Piece: Piece{Column: c, waves: waves}}
 	arena, in, out := int64(slack), slack+t.head(), slack+t.head()
 	for i := range asks {
 		a := &asks[i]
@@ -154,12 +154,8 @@ func (t *Tree) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) *Desce
 			break
 		}
 		arena, in, out = arena+needs, in+sends, out+gets
-		if a.Set >= 0 && !there {
-			p.numbers[a.Set] = uint32(len(p.sets))
-			p.sets = append(p.sets, a.Passes)
-		}
-		p.Asks = append(p.Asks, *a)
-		p.answers += c.hits(a.Query)
+		p.take(a)
+		p.Asks = asks[: i+1 : i+1]
 	}
 	if len(p.Asks) > 0 {
 		p.fill(room.Arena)
@@ -201,11 +197,8 @@ func (p *DescentPiece) placeQueries() {
 	p.Levels = abi.Align(p.Sets + int64(len(p.sets))*p.Column.setBytes())
 	p.Work = p.Levels + abi.Align(abi.DescentLevelBytes*int64(p.Tree.Height+1))
 	p.Progress = p.Work + abi.Align(abi.DescentWorkBytes)
-	states := p.Progress + abi.Align(abi.DescentStateBytes)
-	p.Answers += states - p.States
-	p.States = states
-	p.Piece.Lists = abi.Align(p.Answers + p.answers*abi.NearEntryBytes)
-	p.Candidates = p.Piece.Lists
+	p.States = p.Progress + abi.Align(abi.DescentStateBytes)
+	p.placeDerived()
 }
 
 // end is where candidates end.
@@ -244,7 +237,7 @@ func (p *DescentPiece) DecodeDone(out []byte, told func(a *Ask, hits []metric.Hi
 	out = out[p.States-p.Progress:]
 	states := abi.Array[abi.NearState](out, 0, len(p.Asks))
 	i := 0
-	p.Piece.Decode(out, func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
+	p.Piece.Decode(out, nil, func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
 		did.Method, did.Distances, did.Blocks = "tree", states[i].Listed, uint64(states[i].List)
 		i++
 		told(a, hits, did, passed)

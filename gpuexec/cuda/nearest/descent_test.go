@@ -92,9 +92,16 @@ func (p *DescentPiece) checkPlaces(t *testing.T) {
 	t.Helper()
 	n := int64(len(p.Asks))
 	type array struct{ at, bytes int64 }
-	arrays := []array{{0, n * abi.NearQueryBytes}, {p.Vectors, 8 * n * int64(p.Column.Dims)}, {p.Levels, abi.DescentLevelBytes * int64(p.Tree.Height+1)},
+	derived := p.Sieves - p.Vectors
+	if p.Column.Derives() && derived < 8*n*int64(p.Column.Dims) || !p.Column.Derives() && p.Vectors != p.Asked {
+		t.Fatalf("vectors of %d queries lie at %d, and the next array at %d", n, p.Vectors, p.Sieves)
+	}
+	if !p.Column.Derives() {
+		derived = 0
+	}
+	arrays := []array{{0, n * abi.NearQueryBytes}, {p.Asked, n * p.Column.askedBytes()}, {p.Levels, abi.DescentLevelBytes * int64(p.Tree.Height+1)},
 		{p.Work, abi.DescentWorkBytes}, {p.Progress, abi.DescentStateBytes}, {p.States, n * abi.NearStateBytes}, {p.Answers, p.answers * abi.NearEntryBytes},
-		{p.Candidates, (p.answers + n*int64(p.Wave)) * abi.NearEntryBytes}}
+		{p.Sieves - derived, derived}, {p.Candidates, (p.answers + n*int64(p.Wave)) * abi.NearEntryBytes}}
 	for d, entries := range p.Rooms {
 		levels := int64(d)
 		if p.Tree.Pivots == nil {

@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu/nearest"
 	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/distance"
 )
 
 // A Matcher answers searches by distance on an engine with a device.
@@ -42,6 +44,8 @@ type Path interface {
 	// Match answers jobs that it takes, at least one: each has an error or was given to Batch.Answer then. An error means that all jobs are void. t
 	// may be nil.
 	Match(ctx context.Context, b *nearest.Batch, jobs []int, t *gpuexec.Trace) error
+	// Price is what a query takes by a method together with so many; 0: the path does not take it.
+	Price(q *distance.Query, method string, queries int) time.Duration
 	// Cost is the memory of the device that a plan takes at least while it runs; 0 of plans that the path does not take.
 	Cost(p *gpuexec.Plan) int64
 	// Residence says how its objects lie on the device.
@@ -53,9 +57,19 @@ type Path interface {
 // New makes a matcher of the host's and of paths, which it owns from now on. Paths are asked in their order.
 func New(host *nearest.Matcher, paths ...Path) *Matcher { return &Matcher{host, paths} }
 
+// price is what a query takes on the device by a method.
+func (m *Matcher) price(q *distance.Query, method string, queries int) time.Duration {
+	for _, p := range m.paths {
+		if price := p.Price(q, method, queries); price > 0 {
+			return price
+		}
+	}
+	return 0
+}
+
 // Match implements run.Matcher.
 func (m *Matcher) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace) error {
-	b, err := m.Begin(ctx, jobs)
+	b, err := m.Begin(ctx, jobs, m.price)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
@@ -54,6 +55,8 @@ func (p *flatPath) Match(_ context.Context, b *nearest.Batch, jobs []int, _ *gpu
 	}
 	return p.fails
 }
+
+func (p *flatPath) Price(*distance.Query, string, int) time.Duration { return 0 }
 
 func (p *flatPath) Cost(*gpuexec.Plan) int64 { return 1 << 30 }
 func (p *flatPath) Residence() run.Residence { return run.Residence{DeviceBytes: 7, Form: "flat"} }

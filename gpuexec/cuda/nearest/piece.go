@@ -3,7 +3,9 @@ package nearest
 import (
 	"cmp"
 	"iter"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
@@ -24,9 +26,11 @@ type Ask struct {
 
 // A Piece is some queries of a batch on one column that are executed together, and where everything of theirs lies in the memory that a batch has.
 //
-//	arena (device)   queries | vectors | sieved queries | sets | states | answers | lists | candidates
-//	in (pinned)      queries | vectors | sieved queries | sets | states    one copy to the device
-//	out (pinned)                                                 states | answers    one copy back
+//	arena (device)   queries | asked | sets | states | answers | vectors | sieved queries | lists | candidates
+//	in (pinned)      queries | asked | sets | states    one copy to the device
+//	out (pinned)                              states | answers    one copy back
+//
+// What is asked is float32s. A kernel makes the vectors of it, float64s, and what the sieve wants of each; of points they are sent.
 //
 // Objects run in waves of ascending ids. Waves grow: the first gives limits cheaply, and later ones profit from them. In a wave that is scanned every object
 // is compared exactly; in one that is sieved those that a cheap bound leaves are put on lists, and these are compared (Sieve).
@@ -42,9 +46,9 @@ type Piece struct {
 	Sieved bool // after the first wave
 
 	// Offsets of the arrays; queries come first.
-	Vectors, Sieves, Sets, States, Answers, Lists, Candidates int64
-	FirstWave, Wave                                           int // objects: of the first wave, and for which candidates have room
-	ListRoom                                                  int
+	Asked, Sets, States, Answers, Vectors, Sieves, Lists, Candidates int64
+	FirstWave, Wave                                                  int // objects: of the first wave, and for which candidates have room
+	ListRoom                                                         int
 
 	waves   *profile.NearWaves
 	sets    []filter.Set   // that are sent
@@ -57,13 +61,25 @@ const slack = 16 * 256
 
 // need is the memory of the device that an ask takes for candidates of so many objects of a wave and a list of so many, and what is copied there and back.
 func (c *Column) need(k, wave int64, lists int) (arena, in, out int64) {
-	in = abi.NearQueryBytes + abi.NearStateBytes + 8*int64(c.Dims)
-	if lists > 0 {
-		in += c.Sieve.QueryBytes()
-	}
+	in = abi.NearQueryBytes + abi.NearStateBytes + c.askedBytes()
 	out = abi.NearStateBytes + abi.NearEntryBytes*k
 	arena = in + abi.NearEntryBytes*(2*k+wave) + abi.WordBytes*int64(lists)
+	if c.Derives() {
+		arena += 8 * int64(c.Dims)
+	}
+	if lists > 0 {
+		arena += c.Sieve.QueryBytes()
+	}
 	return arena, in, out
+}
+
+// Derives says that vectors of queries are derived of what is sent; askedBytes is what is sent of one.
+func (c *Column) Derives() bool { return c.Of.Of != distance.Points }
+func (c *Column) askedBytes() int64 {
+	if c.Derives() {
+		return 4 * int64(c.Dims)
+	}
+	return 8 * int64(c.Dims)
 }
 
 // setBytes is the memory of what passes a filter.
@@ -83,14 +99,25 @@ func (c *Column) Cost(q *distance.Query, waves *profile.NearWaves) int64 {
 
 // Fits says whether a query can be executed alone.
 func (c *Column) Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves) bool {
-	p := c.Plan([]Ask{{Query: q, Set: -1, Exact: true}}, plan.Room{Arena: room.Arena - c.setBytes(), In: room.In - c.setBytes(), Out: room.Out}, waves)
-	return len(p.Asks) == 1
+	arena, in, out := c.need(c.hits(q), min(int64(waves.Least), int64(c.Objects)), 0)
+	return slack+arena+c.setBytes() <= room.Arena && slack+in+c.setBytes() <= room.In && slack+out <= room.Out
+}
+
+// Price is what a query takes together with so many, of those that all scan the column.
+func (c *Column) Price(q *distance.Query, queries int, waves *profile.NearWaves) time.Duration {
+	n := float64(max(1, queries))
+	whole := func(block int) float64 { return math.Ceil(n/float64(block)) * float64(block) / n } // of a block that is not full all is computed
+	pairs := float64(c.Objects)
+	if c.Sieves(&Ask{Query: q}, waves) {
+		return time.Duration(waves.Batch/n + pairs*float64(c.Sieve.Steps)*waves.Step*whole(abi.SieveQueries)/1e3)
+	}
+	return time.Duration(waves.Batch/n + pairs*float64(c.Dims)*waves.Element*whole(8)/1e3)
 }
 
 // Plan makes a piece of the first asks, as many as fit; of none, if not even the first does. Those that the sieve takes and those that it does not are in
 // different pieces.
 func (c *Column) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) Piece {
-	p := Piece{Column: c, waves: waves, numbers: make(map[int]uint32)}
+	p := Piece{Column: c, waves: waves}
 	if len(asks) == 0 {
 		return p
 	}
@@ -114,12 +141,8 @@ func (c *Column) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) Piec
 			break
 		}
 		arena, in, out = arena+needs, in+sends, out+gets
-		if _, there := p.numbers[a.Set]; a.Set >= 0 && !there {
-			p.numbers[a.Set] = uint32(len(p.sets))
-			p.sets = append(p.sets, a.Passes)
-		}
-		p.Asks = append(p.Asks, *a)
-		p.answers += c.hits(a.Query)
+		p.take(a)
+		p.Asks = asks[: i+1 : i+1]
 	}
 	if n := int64(len(p.Asks)); n > 0 {
 		if !p.Sieved { // what is left makes waves wider
@@ -130,21 +153,45 @@ func (c *Column) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) Piec
 	return p
 }
 
+// take takes notice of an ask.
+func (p *Piece) take(a *Ask) {
+	if _, there := p.numbers[a.Set]; a.Set >= 0 && !there {
+		if p.numbers == nil {
+			p.numbers = make(map[int]uint32)
+		}
+		p.numbers[a.Set] = uint32(len(p.sets))
+		p.sets = append(p.sets, a.Passes)
+	}
+	p.answers += p.Column.hits(a.Query)
+}
+
 // place places the arrays, with candidates for waves of so many objects.
 func (p *Piece) place(wave int64) {
 	c, n := p.Column, int64(len(p.Asks))
-	p.Vectors = abi.Align(n * abi.NearQueryBytes)
-	p.Sieves = abi.Align(p.Vectors + 8*n*int64(c.Dims))
-	p.Sets = p.Sieves
-	if p.Sieved {
-		p.Sets = abi.Align(p.Sieves + n*c.Sieve.QueryBytes())
-	}
+	p.Asked = abi.Align(n * abi.NearQueryBytes)
+	p.Sets = abi.Align(p.Asked + n*c.askedBytes())
 	p.States = abi.Align(p.Sets + int64(len(p.sets))*c.setBytes())
-	p.Answers = p.States + n*abi.NearStateBytes
-	p.Lists = abi.Align(p.Answers + p.answers*abi.NearEntryBytes)
-	p.Candidates = abi.Align(p.Lists + n*abi.WordBytes*int64(p.ListRoom))
+	p.placeDerived()
 	p.Wave = int(wave)
 	p.FirstWave = min(p.Wave, p.waves.First, int(c.Objects))
+}
+
+// placeDerived places what comes behind States.
+func (p *Piece) placeDerived() {
+	c, n := p.Column, int64(len(p.Asks))
+	p.Answers = p.States + n*abi.NearStateBytes
+	p.Vectors = abi.Align(p.Answers + p.answers*abi.NearEntryBytes)
+	p.Sieves = p.Vectors
+	if c.Derives() {
+		p.Sieves = abi.Align(p.Vectors + 8*n*int64(c.Dims))
+	} else {
+		p.Vectors = p.Asked
+	}
+	p.Lists = p.Sieves
+	if p.Sieved {
+		p.Lists = abi.Align(p.Sieves + n*c.Sieve.QueryBytes())
+	}
+	p.Candidates = abi.Align(p.Lists + n*abi.WordBytes*int64(p.ListRoom))
 }
 
 // InBytes and OutBytes are what is copied to the device and back.
@@ -178,13 +225,11 @@ func (p *Piece) Waves() iter.Seq2[int, int] {
 func (p *Piece) Encode(in []byte) {
 	c, n := p.Column, len(p.Asks)
 	queries, states := abi.Array[abi.NearQuery](in, 0, n), abi.Array[abi.NearState](in, p.States, n)
-	vectors := abi.Array[float64](in, p.Vectors, n*c.Dims)
 	var entries, out uint64
 	for i := range p.Asks {
 		a := &p.Asks[i]
-		own := vectors[i*c.Dims : (i+1)*c.Dims]
 		k := uint64(c.hits(a.Query))
-		q := abi.NearQuery{Most: ordered(a.Query.Most), Entries: entries, Out: out, K: uint32(k), Passing: abi.NoFilter, Norm: c.vector(a.Query, own)}
+		q := abi.NearQuery{Most: ordered(a.Query.Most), Entries: entries, Out: out, K: uint32(k), Passing: abi.NoFilter}
 		if counts(a.Query) {
 			q.Counts = 1
 		}
@@ -192,8 +237,10 @@ func (p *Piece) Encode(in []byte) {
 			q.Passing = p.numbers[a.Set]
 		}
 		queries[i], states[i] = q, abi.NearState{Limit: q.Most}
-		if p.Sieved {
-			c.Sieve.encode(in[p.Sieves:], i, n, own, q.Norm)
+		if c.Derives() {
+			copy(abi.Array[float32](in, p.Asked, n*c.Dims)[i*c.Dims:], a.Query.Vector)
+		} else {
+			c.point(a.Query, abi.Array[float64](in, p.Asked, n*c.Dims)[i*c.Dims:])
 		}
 		entries, out = entries+k+uint64(p.Wave), out+k
 	}
@@ -206,34 +253,72 @@ func (p *Piece) Encode(in []byte) {
 // counts says that all objects within the radius are counted.
 func counts(q *distance.Query) bool { return q.Total || q.K == 0 }
 
-// Decode tells of each ask what came back of it: its hits in order, and what was done. Those that the sieve has given up are returned.
-func (p *Piece) Decode(out []byte, told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) (again []Ask) {
-	states := abi.Array[abi.NearState](out, 0, len(p.Asks))
-	at := p.Answers - p.States
-	var hits []metric.Hit
-	for i := range p.Asks {
-		a, s := &p.Asks[i], &states[i]
-		k := p.Column.hits(a.Query)
-		entries := abi.Array[abi.NearEntry](out, at, int(min(k, int64(s.Kept))))
-		at += k * abi.NearEntryBytes
-		if s.Given != 0 {
-			a.Exact = true
-			again = append(again, *a)
-			continue
-		}
-		hits = hits[:0]
-		for _, e := range entries {
-			hits = append(hits, metric.Hit{Value: valueOf(e.Value), ID: e.Id})
-		}
-		slices.SortFunc(hits, func(a, b metric.Hit) int { return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.ID, b.ID)) })
-		did := &distance.Answer{Method: distance.Scan, Exact: true, Counted: counts(a.Query), Distances: uint64(p.Column.Objects)}
-		if did.Counted {
-			did.Within = s.Within
-		}
-		if p.Sieved {
-			did.Distances = uint64(p.FirstWave) + s.Listed
-		}
-		told(a, hits, did, s.Passed)
+// decoded is how many asks a core decodes at a time, and decodes the nanoseconds of one.
+const decoded, decodes = 64, 250
+
+// Decode tells of each ask what came back of it: its hits in order, and what was done. Those that the sieve has given up are returned. each calls work for every unit
+// of so many that take so many nanoseconds, on several cores maybe (run.Crew.Each); nil: one after the other.
+func (p *Piece) Decode(out []byte, each func(units, nanoseconds int, work func(unit int)) error,
+	told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) (again []Ask, err error) {
+	n := len(p.Asks)
+	dids, at := make([]distance.Answer, n), make([]int64, n) // where its answer is
+	for i, next := 0, p.Answers-p.States; i < n; i++ {
+		at[i] = next
+		next += p.Column.hits(p.Asks[i].Query) * abi.NearEntryBytes
 	}
-	return again
+	stretch := func(unit int) {
+		var hits []metric.Hit
+		for i := unit * decoded; i < min(n, (unit+1)*decoded); i++ {
+			hits = p.decode(out, i, at[i], hits[:0], &dids[i], told)
+		}
+	}
+	units := (n + decoded - 1) / decoded
+	if each != nil {
+		err = each(units, n*decodes, stretch)
+	} else {
+		for unit := range units {
+			stretch(unit)
+		}
+	}
+	states := abi.Array[abi.NearState](out, 0, n)
+	for i := range p.Asks {
+		if states[i].Given != 0 {
+			p.Asks[i].Exact = true
+			again = append(again, p.Asks[i])
+		}
+	}
+	return again, err
+}
+
+// decode tells of one ask, unless the sieve has given it up.
+func (p *Piece) decode(out []byte, i int, at int64, hits []metric.Hit, did *distance.Answer, told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) []metric.Hit {
+	a, s := &p.Asks[i], &abi.Array[abi.NearState](out, 0, len(p.Asks))[i]
+	if s.Given != 0 {
+		return hits
+	}
+	entries := abi.Array[abi.NearEntry](out, at, int(min(p.Column.hits(a.Query), int64(s.Kept))))
+	slices.SortFunc(entries, compareEntries)
+	for _, e := range entries {
+		hits = append(hits, metric.Hit{Value: valueOf(e.Value), ID: e.Id})
+	}
+	*did = distance.Answer{Method: distance.Scan, Exact: true, Counted: counts(a.Query), Distances: uint64(p.Column.Objects)}
+	if did.Counted {
+		did.Within = s.Within
+	}
+	if p.Sieved {
+		did.Distances = uint64(p.FirstWave) + s.Listed
+	}
+	told(a, hits, did, s.Passed)
+	return hits
+}
+
+// compareEntries is the order of hits. As integers, since floats ask for NaN.
+func compareEntries(a, b abi.NearEntry) int {
+	if a.Value != b.Value {
+		if a.Value < b.Value {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(a.Id, b.Id)
 }

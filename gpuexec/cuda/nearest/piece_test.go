@@ -2,8 +2,8 @@ package nearest
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
@@ -13,8 +13,6 @@ import (
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/index/metric"
-	"github.com/geniemq/geniemq/index/metric/bound"
-	"github.com/geniemq/geniemq/index/metric/sums"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -107,11 +105,12 @@ func checkPiece(t *testing.T, p *Piece, room plan.Room, waves *profile.NearWaves
 		t.Fatalf("%d queries take %d, %d and %d bytes of %+v", len(p.Asks), p.End(), p.InBytes(), p.OutBytes(), room)
 	}
 	n := int64(len(p.Asks))
-	starts := []int64{0, p.Vectors, p.Sieves, p.Sets, p.States, p.Answers, p.Lists, p.Candidates, p.End()}
-	sizes := []int64{n * abi.NearQueryBytes, 8 * n * int64(p.Column.Dims), 0, int64(len(p.sets)) * p.Column.setBytes(), n * abi.NearStateBytes,
-		p.answers * abi.NearEntryBytes, n * int64(p.ListRoom) * abi.WordBytes, 0}
+	c := p.Column
+	starts := []int64{0, p.Asked, p.Sets, p.States, p.Answers, p.Vectors, p.Sieves, p.Lists, p.Candidates, p.End()}
+	sizes := []int64{n * abi.NearQueryBytes, 4 * n * int64(c.Dims), int64(len(p.sets)) * c.setBytes(), n * abi.NearStateBytes,
+		p.answers * abi.NearEntryBytes, 8 * n * int64(c.Dims), 0, n * int64(p.ListRoom) * abi.WordBytes, 0}
 	if p.Sieved {
-		sizes[2] = n * p.Column.Sieve.QueryBytes()
+		sizes[6] = n * c.Sieve.QueryBytes()
 	}
 	for i, size := range sizes {
 		if starts[i]+size > starts[i+1] {
@@ -153,72 +152,83 @@ func checkEncoded(t *testing.T, p *Piece, in []byte) {
 	}
 }
 
-// TestHalf: float16s are the nearest ones.
-func TestHalf(t *testing.T) {
+// TestStretch: blocks go through a part of a tile, and there are as many of them as are wanted, where there is so much to do.
+func TestStretch(t *testing.T) {
 	rng := seeded.Rand(t)
-	for i := range 20_000 {
-		v := (rng.Float64()*2 - 1) * math.Ldexp(1, rng.IntN(60)-44)
-		if i < 4 {
-			v = []float64{0, 65504, -65504, 65519}[i]
+	for range 2000 {
+		objects, blocks, wanted := 1+rng.IntN(5_000_000), 1+rng.IntN(130), 1+rng.IntN(3000)
+		n := Stretch(objects, blocks, wanted)
+		if n%abi.SieveObjects != 0 || abi.TileObjects%n != 0 || n > abi.SieveStretch {
+			t.Fatalf("%d objects at a time", n)
 		}
-		bits, few := half(v)
-		if got := float64(sums.Half(bits).Float32()); got != few {
-			t.Fatalf("%v becomes %x, which is %v, and %v is said", v, bits, got, few)
+		if n > abi.SieveObjects && objects/n*blocks < wanted {
+			t.Fatalf("%d objects by %d are %d blocks for each of %d: %d are wanted", objects, n, objects/n, blocks, wanted)
 		}
-		for _, other := range []uint16{bits - 1, bits + 1} {
-			if next := float64(sums.Half(other).Float32()); math.Abs(v-next) < math.Abs(v-few) {
-				t.Fatalf("%v becomes %v, and %v is nearer", v, few, next)
-			}
-		}
+	}
+	if Stretch(2_000_000, 8, 1056) != abi.SieveStretch {
+		t.Error("blocks are small where there are many")
 	}
 }
 
-// TestSieveEncodes: what is said of a query bounds it.
-func TestSieveEncodes(t *testing.T) {
+// TestDecode: what came back is told of each ask once, on however many cores, and those that were given up are asked again.
+func TestDecode(t *testing.T) {
 	rng := seeded.Rand(t)
-	for range 500 {
-		kind := []metric.Kind{metric.L2, metric.Cosine}[rng.IntN(2)]
-		c := columnOf(kind, 1+rng.IntN(70), 100, true)
-		s := c.Sieve
-		for i := range s.Mean {
-			s.Mean[i] = rng.NormFloat64()
+	waves := &profile.Of("").Near
+	for range 30 {
+		c := columnOf(metric.L2, 8, 10_000, true)
+		asks := make([]Ask, 1+rng.IntN(500))
+		for i := range asks {
+			asks[i] = Ask{Job: i, Query: &distance.Query{Column: c.Of, Vector: make([]float32, 8), K: rng.IntN(20), Most: math.Inf(1)}, Set: -1}
 		}
-		s.SetScale(math.Ldexp(1+rng.Float64(), rng.IntN(20)-10))
-		v := randomVector(rng, c.Dims)
-		norm := 0.0
-		if kind == metric.Cosine {
-			norm = math.Sqrt(sums.Norm(v))
+		p := c.Plan(asks, plan.Room{Arena: 1 << 30, In: 1 << 30, Out: 1 << 30}, waves)
+		out := make([]byte, p.OutBytes())
+		states := abi.Array[abi.NearState](out, 0, len(p.Asks))
+		at, given := p.Answers-p.States, 0
+		for i := range states {
+			k := int(c.hits(p.Asks[i].Query))
+			states[i] = abi.NearState{Kept: uint32(rng.IntN(k + 1)), Passed: uint64(i)}
+			if rng.IntN(10) == 0 {
+				states[i].Given = 1
+				given++
+			}
+			entries := abi.Array[abi.NearEntry](out, at, k)
+			for j := range entries {
+				entries[j] = abi.NearEntry{Value: ordered(float64(rng.IntN(3))), Id: uint32(i*100 + rng.IntN(1000))}
+			}
+			at += int64(k) * abi.NearEntryBytes
 		}
-		if !s.takes(v, norm) {
-			continue
+		told := make([]int, len(p.Asks))
+		each := func(units, _ int, work func(int)) error {
+			var all sync.WaitGroup
+			for unit := range units {
+				all.Go(func() { work(unit) })
+			}
+			all.Wait()
+			return nil
 		}
-		to := make([]byte, 3*s.QueryBytes())
-		s.encode(to, 1, 3, v, norm)
-		said := abi.Array[abi.NearSieved](to, 0, 3)[1]
-		halves := abi.Array[uint16](to, HalvesAt(3)+int64(2*stepElements*s.Steps), stepElements*s.Steps)
-		square, rest := 0.0, 0.0
-		for i, h := range halves {
-			few := float64(sums.Half(h).Float32())
-			square += few * few
-			if i < len(v) {
-				rest += math.Pow(s.moved(v[i], i, norm)-few, 2)
-			} else if h != 0 {
-				t.Fatalf("element %d of %d is %x", i, len(v), h)
+		again, err := p.Decode(out, each, func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
+			told[a.Job]++
+			if len(hits) != int(states[a.Job].Kept) || passed != uint64(a.Job) || did.Method != distance.Scan {
+				t.Errorf("%d: %d hits, %d passed, %+v", a.Job, len(hits), passed, did)
+			}
+			for i, h := range hits {
+				if h.ID < uint32(a.Job*100) || h.ID >= uint32(a.Job*100+1000) || i > 0 && (hits[i-1].Value > h.Value || hits[i-1].Value == h.Value && hits[i-1].ID > h.ID) {
+					t.Errorf("%d: hits %v", a.Job, hits)
+				}
+			}
+		})
+		if err != nil || len(again) != given {
+			t.Fatalf("%d are asked again, %d were given up: %v", len(again), given, err)
+		}
+		for i, n := range told {
+			if n != 1-int(states[i].Given) {
+				t.Errorf("%d is told of %d times", i, n)
 			}
 		}
-		if said.Norm < math.Sqrt(square) || said.Square > square || said.Remainder < math.Sqrt(rest) || said.Norm > math.Sqrt(square)*1.001 || said.Square < square*0.999 {
-			t.Fatalf("%+v is said of a square %v and a remainder %v", said, square, math.Sqrt(rest))
+		for _, a := range again {
+			if !a.Exact || states[a.Job].Given == 0 {
+				t.Errorf("asked again: %+v", a)
+			}
 		}
 	}
-	if bound.CautiousGamma(32) < bound.Gamma(32) {
-		t.Error("what is not probed is believed too much")
-	}
-}
-
-func randomVector(rng *rand.Rand, dims int) []float64 {
-	v := make([]float64, dims)
-	for i := range v {
-		v[i] = float64(float32(rng.NormFloat64()))
-	}
-	return v
 }

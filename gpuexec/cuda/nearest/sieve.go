@@ -13,7 +13,7 @@ import (
 // divided by their norms, of which squared chords are 2 + 2v: so there is one kernel.
 //
 // Objects and queries are moved by one mean and multiplied by one power of two, so that a product needs no factor. A query with elements that are beyond float16s
-// then, being much farther from the mean than any object, is scanned.
+// then, being much farther from the mean than any object, is given up by the kernel that derives its float16s, and scanned.
 type Sieve struct {
 	Mean     []float64
 	Exponent int     // of the power of two
@@ -23,14 +23,14 @@ type Sieve struct {
 	dims     int
 }
 
-// stepElements is how many elements a step of the product takes.
+// stepElements is how many elements a step of the product takes; two steps are multiplied at a time.
 const stepElements = 16
 
 // Sievable is what a sieve of a column would be, but for its mean and scale: nil where it has none, or where shared memory of so many bytes for each step does
 // not suffice.
 func (c *Column) Sievable(shared, stepBytes int) *Sieve {
 	kind := c.Of.Metric.Kind
-	steps := (c.Dims + stepElements - 1) / stepElements
+	steps := (c.Dims + 2*stepElements - 1) / (2 * stepElements) * 2
 	if kind != metric.L2 && !c.Angles() || steps*stepBytes > shared {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (s *Sieve) Wrong() float64 {
 	return bound.Divided(s.dims) * 1.01 * s.Scale()
 }
 
-// QueryBytes is what is sent of a query.
+// QueryBytes is what is derived of a query.
 func (s *Sieve) QueryBytes() int64 { return abi.NearSievedBytes + int64(s.Steps)*stepElements*2 }
 
 // HalvesAt is where the float16s of queries begin, behind what is known of each.
@@ -73,68 +73,19 @@ func HalvesAt(queries int) int64 { return abi.NearSievedBytes * int64(queries) }
 
 // Sieves says whether an ask is sieved.
 func (c *Column) Sieves(a *Ask, waves *profile.NearWaves) bool {
-	if c.Sieve == nil || a.Exact || int(c.Objects) <= 2*waves.First || c.hits(a.Query) > int64(waves.SievedHits) {
-		return false
-	}
-	v := make([]float64, c.Dims)
-	return c.Sieve.takes(v, c.vector(a.Query, v))
+	return c.Sieve != nil && !a.Exact && int(c.Objects) > 2*waves.First && c.hits(a.Query) <= int64(waves.SievedHits)
 }
 
-// takes says whether the float16s of a query hold it.
-func (s *Sieve) takes(v []float64, norm float64) bool {
-	for i, e := range v {
-		if !(math.Abs(s.moved(e, i, norm)) <= mostHalf) {
-			return false
+// tileSteps is how many times a block's objects fit into a tile.
+const tileSteps = abi.TileObjects / abi.SieveObjects
+
+// Stretch is how many objects a block goes through in a wave of so many: as many as leave so many blocks, where each has to prepare its queries first. It divides a tile.
+func Stretch(objects, blocks, wanted int) int {
+	most := 1
+	for steps := 1; steps <= abi.SieveStretch/abi.SieveObjects; steps++ {
+		if tileSteps%steps == 0 && objects/(steps*abi.SieveObjects)*blocks >= wanted {
+			most = steps
 		}
 	}
-	return true
-}
-
-// moved is an element as the sieve takes it.
-func (s *Sieve) moved(e float64, i int, norm float64) float64 {
-	if s.angles {
-		e /= norm
-	}
-	return math.Ldexp(e-s.Mean[i], s.Exponent)
-}
-
-// encode writes what is sent of the i-th of n queries.
-func (s *Sieve) encode(to []byte, i, n int, v []float64, norm float64) {
-	width := s.Steps * stepElements
-	halves := abi.Array[uint16](to, HalvesAt(n)+int64(i*width*2), width)
-	clear(halves)
-	x, few := make([]float64, len(v)), make([]float64, len(v))
-	square := 0.0
-	for j, e := range v {
-		x[j] = s.moved(e, j, norm)
-		halves[j], few[j] = half(x[j])
-		square += float64(few[j] * few[j])
-	}
-	abi.Array[abi.NearSieved](to, 0, n)[i] = abi.NearSieved{
-		Norm: bound.Up(math.Sqrt(square), len(v)), Square: bound.Down(square, len(v)), Remainder: bound.Remainder(x, few, s.Wrong()),
-	}
-}
-
-// mostHalf is the largest float16.
-const mostHalf = 65504
-
-// half is the float16 nearest to a number that is at most mostHalf in size, and that as a float64.
-func half(v float64) (bits uint16, few float64) {
-	size := math.Abs(v)
-	if size != 0 {
-		_, e := math.Frexp(size)                             // in [2^(e-1), 2^e)
-		ulp := math.Ldexp(1, max(e-1, -14)-10)               // of eleven bits; below 2^-14 float16s are evenly spaced
-		size = min(mostHalf, math.RoundToEven(size/ulp)*ulp) // each exact: ulp is a power of two
-	}
-	few = math.Copysign(size, v)
-	if size < 0x1p-14 {
-		bits = uint16(size * 0x1p24)
-	} else {
-		m, e := math.Frexp(size)
-		bits = uint16(e-1+15)<<10 | uint16((m*2-1)*1024)
-	}
-	if math.Signbit(v) {
-		bits |= 1 << 15
-	}
-	return bits, few
+	return most * abi.SieveObjects
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 
-	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
 	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
@@ -38,20 +37,20 @@ type columnLoader struct {
 	kernels *launches
 	space   metric.Space
 	has     filter.Set // of the tiles' objects those that have a value; nil: all
-	owner   string
+	room    *room
 }
 
 // load brings a column onto the device; nil without an error: it has no room, or nothing to be compared.
-func load(e *device.Engine, k *launches, host *run.Host, owner string, c *nearest.Column, space metric.Space, present filter.Set, sieve bool) (*column, error) {
+func load(e *device.Engine, k *launches, r *room, c *nearest.Column, space metric.Space, present filter.Set, sieve bool) (*column, error) {
 	if c == nil {
 		return nil, nil
 	}
-	l := &columnLoader{column: &column{Column: c}, engine: e, kernels: k, space: space, owner: owner}
+	l := &columnLoader{column: &column{Column: c}, engine: e, kernels: k, space: space, room: r}
 	if present != nil {
 		l.has = present[c.Tiles.Base()/64 : min(len(present), int(c.Tiles.Base())/64+c.SetWords()/2)]
 	}
 	held := c.RowsBytes() + c.NormsBytes() + l.presentBytes() + 8
-	if err := l.reserve(host, formRows, held); err != nil {
+	if err := l.reserve(formRows, held); err != nil {
 		return nil, err
 	} else if len(l.release) == 0 {
 		return nil, nil
@@ -61,7 +60,7 @@ func load(e *device.Engine, k *launches, host *run.Host, owner string, c *neares
 		return nil, errors.Join(err, l.close())
 	}
 	if sieve {
-		err = l.loadSieve(host)
+		err = l.loadSieve()
 	}
 	if err != nil {
 		return nil, errors.Join(err, l.close())
@@ -70,13 +69,9 @@ func load(e *device.Engine, k *launches, host *run.Host, owner string, c *neares
 }
 
 // reserve takes memory of the budget, if there is room.
-func (l *columnLoader) reserve(host *run.Host, form string, bytes int64) error {
-	release, err := host.Budget.Reserve(gpuexec.Holding{Owner: l.owner, Form: form + " of " + l.Of.Name, Bytes: bytes})
-	var full *gpuexec.DeviceError
-	if errors.As(err, &full) && full.OutOfMemory {
-		return nil
-	}
-	if err == nil {
+func (l *columnLoader) reserve(form string, bytes int64) error {
+	release, err := l.room.take(form+" of "+l.Of.Name, bytes)
+	if release != nil {
 		l.release = append(l.release, release)
 	}
 	return err
@@ -147,19 +142,19 @@ func (l *columnLoader) launch(s *device.Steps, f device.Function, objects uint32
 		Dims: uint32(l.Dims), Storage: l.Storage, Objects: l.Objects,
 	}
 	if l.Sieve != nil {
-		argument.Scale, argument.Wrong, argument.Steps = l.Sieve.Scale(), l.Sieve.Wrong(), uint32(l.Sieve.Steps)
+		argument.Scale, argument.Wrong, argument.Gamma, argument.Steps = l.Sieve.Scale(), l.Sieve.Wrong(), l.Sieve.Gamma, uint32(l.Sieve.Steps)
 	}
 	device.Launch(s, f, int((objects+uint32(l.kernels.loadThreads)-1)/uint32(l.kernels.loadThreads)), 1, &argument)
 }
 
 // loadSieve derives the float16s, if the column can have them and there is room.
-func (l *columnLoader) loadSieve(host *run.Host) error {
+func (l *columnLoader) loadSieve() error {
 	s := l.Sievable(l.engine.Shared()-l.kernels.sieveStatic, l.kernels.sieveStep)
 	if s == nil {
 		return nil
 	}
 	held, reserved := s.HalvesBytes(l.Objects)+s.SquaresBytes(l.Objects)+s.ReachesBytes(l.Tiles.Len())+8*int64(l.Dims)+8, len(l.release)
-	if err := l.reserve(host, formSieve, held); err != nil || len(l.release) == reserved {
+	if err := l.reserve(formSieve, held); err != nil || len(l.release) == reserved {
 		return err
 	}
 	l.average(s.Mean)

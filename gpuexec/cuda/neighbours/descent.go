@@ -49,7 +49,7 @@ const (
 )
 
 // loadDescents lays out the trees of the columns of a scan. It is nil where there are none.
-func loadDescents(e *device.Engine, h *run.Host, own run.Extent, s *scan) (*descents, error) {
+func loadDescents(e *device.Engine, r *room, s *scan) (*descents, error) {
 	d := &descents{scan: s, kernels: make(map[nearest.Terms]descentKernels)}
 	any := false
 	for i, c := range s.columns {
@@ -66,7 +66,7 @@ func loadDescents(e *device.Engine, h *run.Host, own run.Extent, s *scan) (*desc
 		if t == nil {
 			continue
 		}
-		if d.trees[i], err = d.load(e, h, run.OwnerOf(own.Source), t, c); err != nil {
+		if d.trees[i], err = d.load(e, r, t, c); err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
 		any = any || d.trees[i] != nil
@@ -103,7 +103,7 @@ func (d *descents) find(e *device.Engine) error {
 }
 
 // load lays a tree out; nil where it has no room.
-func (d *descents) load(e *device.Engine, h *run.Host, owner string, t *nearest.Tree, c *column) (*descentTree, error) {
+func (d *descents) load(e *device.Engine, r *room, t *nearest.Tree, c *column) (*descentTree, error) {
 	own := &descentTree{Tree: t, column: c}
 	arrays := [][]byte{
 		abi.Bytes(t.First), abi.Bytes(t.Begin), abi.Bytes(t.Count), abi.Bytes(t.Parent), abi.Bytes(t.Pivots), abi.Bytes(t.Lo), abi.Bytes(t.Hi),
@@ -115,12 +115,8 @@ func (d *descents) load(e *device.Engine, h *run.Host, owner string, t *nearest.
 		offsets = append(offsets, own.bytes)
 		own.bytes += abi.Align(int64(len(array)))
 	}
-	release, err := h.Budget.Reserve(gpuexec.Holding{Owner: owner, Form: formTree + " of " + c.Of.Name, Bytes: own.bytes})
-	var full *gpuexec.DeviceError
-	if errors.As(err, &full) && full.OutOfMemory {
-		return nil, nil
-	}
-	if err != nil {
+	release, err := r.take(formTree+" of "+c.Of.Name, own.bytes)
+	if release == nil || err != nil {
 		return nil, err
 	}
 	d.release = append(d.release, release)
@@ -172,6 +168,9 @@ func (d *descents) Cost(p *gpuexec.Plan) int64 {
 	}
 	return 0
 }
+
+// Price implements nearest.Path. What a descent takes nobody knows before: the host's model is that of a core.
+func (d *descents) Price(*distance.Query, string, int) time.Duration { return 0 }
 
 // Residence implements nearest.Path.
 func (d *descents) Residence() run.Residence {
@@ -295,6 +294,7 @@ func (d *descents) record(s *device.Steps, own *descentTree, p *nearest.DescentP
 	few := min(grid, max(1, (p.ListRoom+descentWarps-1)/descentWarps))
 	compact := func() { device.Launch(s, d.scan.kernels.compact, n, 1, &v.Near) }
 	if begins {
+		launcher{d.scan.kernels, c, &p.Piece, d.scan.engine.Device().Processors}.derived(s, arena)
 		device.Launch(s, k.seed, (n+descentWarps-1)/descentWarps, 1, &v)
 		for first := 0; first < abi.DescentSeeds; first += p.Leaves {
 			v.FirstSeed, v.Seeds = uint32(first), uint32(min(p.Leaves, abi.DescentSeeds-first))

@@ -18,12 +18,12 @@ import (
 // Loader is that of the family distance for an engine on a device: the host's matcher, and beside it the paths that the device's profile or
 // CUDAOptions.Untried switches on. A path without room is left out, since the host can do all that it does.
 func Loader(e *device.Engine) run.Loader {
-	return run.Loader{Load: func(ctx context.Context, h *run.Host, own run.Extent, _ []run.Extent) (run.Matcher, error) {
+	return run.Loader{Last: true, Load: func(ctx context.Context, h *run.Host, own run.Extent, later []run.Extent) (run.Matcher, error) {
 		host, err := hosted.Load(h, own)
 		if err != nil {
 			return nil, err
 		}
-		paths, err := pathsOf(ctx, e, h, host, own)
+		paths, err := pathsOf(ctx, e, roomFor(e, h, own, later), host, own)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("loading columns onto %s: %w", e.About.Device, err), nearest.New(host, paths...).Close())
 		}
@@ -32,16 +32,16 @@ func Loader(e *device.Engine) run.Loader {
 }
 
 // pathsOf loads the paths that are on. After an error there may be some, too.
-func pathsOf(ctx context.Context, e *device.Engine, h *run.Host, host *hosted.Matcher, own run.Extent) (paths []nearest.Path, err error) {
+func pathsOf(ctx context.Context, e *device.Engine, r *room, host *hosted.Matcher, own run.Extent) (paths []nearest.Path, err error) {
 	on := e.Device().Profile.Paths
 	if on.Vectors || e.Untried() {
-		p, err := loadScan(e, h, own, host)
+		p, err := loadScan(e, r, own, host)
 		if err != nil {
 			return paths, err
 		}
 		paths = append(paths, p)
 		if on.Trees || e.Untried() {
-			trees, err := loadDescents(e, h, own, p)
+			trees, err := loadDescents(e, r, p)
 			if err != nil {
 				return paths, err
 			}
@@ -51,7 +51,7 @@ func pathsOf(ctx context.Context, e *device.Engine, h *run.Host, host *hosted.Ma
 		}
 	}
 	if on.Texts || e.Untried() {
-		p, err := newTextPath(ctx, e, h, host, own)
+		p, err := newTextPath(ctx, e, r, host, own)
 		if err != nil {
 			return paths, err
 		}

@@ -70,7 +70,7 @@ func scanOf(t testing.TB, e *device.Engine, x *index.Index) *scan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths, err := pathsOf(t.Context(), e, e.Host, host, run.Whole(x))
+	paths, err := pathsOf(t.Context(), e, roomFor(e, e.Host, run.Whole(x), nil), host, run.Whole(x))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,13 +346,9 @@ func TestCUDADistancesNoRoom(t *testing.T) {
 		}
 		host, err := hosted.Load(e.Host, run.Whole(w.Index))
 		if err != nil {
-			if left > 100 {
-				t.Fatal(err)
-			}
-			release()
-			continue // not even the host's share has room
+			t.Fatal(err)
 		}
-		paths, err := pathsOf(t.Context(), e, e.Host, host, run.Whole(w.Index))
+		paths, err := pathsOf(t.Context(), e, roomFor(e, e.Host, run.Whole(w.Index), nil), host, run.Whole(w.Index))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -362,7 +358,7 @@ func TestCUDADistancesNoRoom(t *testing.T) {
 				here++
 			}
 		}
-		if (left == free) != (here == 2) {
+		if left == free && here != 2 || left == 100 && here != 0 { // between, it depends on how wide the columns are
 			t.Errorf("with %d bytes %d columns are on the device", left, here)
 		}
 		if err := nearest.New(host, paths...).Close(); err != nil {

@@ -25,7 +25,7 @@ type launches struct {
 	scan, list               map[nearest.Terms]device.Function
 	compact, answer          device.Function
 	sieve                    device.Function
-	norms, size, halves      device.Function
+	norms, size, halves, ask device.Function
 	scanObjects, scanQueries int // of a block
 	loadThreads              int
 	sieveStep, sieveStatic   int // shared memory of a block: for each step, and beside that
@@ -56,7 +56,7 @@ func find(e *device.Engine) (*launches, error) {
 	k.compact, k.answer = kernel("near_gate", "near_compact", gate, 0), kernel("near_gate", "near_answer", gate, 0)
 	k.loadThreads = number("near_load", "near_load_threads")
 	k.norms, k.size = kernel("near_load", "near_norms", k.loadThreads, 0), kernel("near_load", "near_size", k.loadThreads, 0)
-	k.halves = kernel("near_load", "near_halves", k.loadThreads, 0)
+	k.halves, k.ask = kernel("near_load", "near_halves", k.loadThreads, 0), kernel("near_load", "near_ask", k.loadThreads, 0)
 	k.sieveStep, k.sieveStatic = number("near_sieve", "near_sieve_step_bytes"), number("near_sieve", "near_sieve_static")
 	k.sieve = kernel("near_sieve", "near_sieve", number("near_sieve", "near_sieve_threads"), e.Shared()-k.sieveStatic)
 	return k, errors.Join(errs...)
@@ -72,7 +72,7 @@ type scan struct {
 }
 
 // loadScan brings the columns of an index onto the device, as far as there is room.
-func loadScan(e *device.Engine, h *run.Host, own run.Extent, host *hosted.Matcher) (*scan, error) {
+func loadScan(e *device.Engine, r *room, own run.Extent, host *hosted.Matcher) (*scan, error) {
 	k, err := find(e)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func loadScan(e *device.Engine, h *run.Host, own run.Extent, host *hosted.Matche
 	columns := host.Columns()
 	for i := range columns.Len() {
 		space, present := host.Column(i)
-		c, err := load(e, k, h, run.OwnerOf(own.Source), nearest.NewColumn(columns.At(i), own.Tiles), space, present, e.Device().Profile.Paths.Sieves || e.Untried())
+		c, err := load(e, k, r, nearest.NewColumn(columns.At(i), own.Tiles), space, present, e.Device().Profile.Paths.Sieves || e.Untried())
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
@@ -103,6 +103,14 @@ func (s *scan) Takes(b *hosted.Batch, job int) bool {
 	q := b.Job(job).Query.(*distance.Query)
 	c := s.column(q)
 	return c != nil && b.Method(job) == distance.Scan && c.Fits(q, s.engine.Room(), s.waves)
+}
+
+// Price implements nearest.Path.
+func (s *scan) Price(q *distance.Query, method string, queries int) time.Duration {
+	if c := s.column(q); c != nil && method == distance.Scan {
+		return c.Price(q, queries, s.waves)
+	}
+	return 0
 }
 
 // Cost implements nearest.Path.
@@ -150,21 +158,24 @@ func (s *scan) Close() error {
 // Match implements nearest.Path.
 func (s *scan) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) error {
 	for _, c := range s.columns {
-		var sieved, exact []nearest.Ask
+		if c == nil {
+			continue
+		}
+		asks, exact := make([]nearest.Ask, 0, len(jobs)), []nearest.Ask(nil)
 		for _, job := range jobs {
 			q := b.Job(job).Query.(*distance.Query)
-			if c == nil || s.column(q) != c {
+			if s.column(q) != c {
 				continue
 			}
 			a := nearest.Ask{Job: job, Query: q}
 			a.Passes, a.Set = b.Passing(job)
 			if c.Sieves(&a, s.waves) {
-				sieved = append(sieved, a)
+				asks = append(asks, a)
 			} else {
 				exact = append(exact, a)
 			}
 		}
-		asks := slices.Concat(sieved, exact)
+		asks = append(asks, exact...)
 		if len(asks) == 0 {
 			continue
 		}
@@ -202,24 +213,32 @@ func (s *scan) pieces(ctx context.Context, l *device.Lane, b *hosted.Batch, c *c
 		if t != nil {
 			t.Work.Used(p.End(), len(p.Asks))
 		}
-		list := launcher{s.kernels, c, &p}
+		list := launcher{s.kernels, c, &p, s.engine.Device().Processors}
 		out, err := l.Execute("executing a search by distance", t, p.InBytes(), p.Encode, list.record, p.States, p.OutBytes())
 		if err != nil {
 			return err
 		}
 		asks = asks[len(p.Asks):]
-		asks = append(asks, p.Decode(out, func(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
+		each := func(units, nanoseconds int, work func(int)) error {
+			return s.engine.Host.Crew.Each(ctx, units, nanoseconds, work)
+		}
+		again, err := p.Decode(out, each, func(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
 			b.Job(a.Job).Candidates += passed
 			b.Answer(a.Job, hits, did)
-		})...)
+		})
+		if err != nil {
+			return err
+		}
+		asks = append(asks, again...)
 	}
 }
 
 // A launcher records the kernels of a piece.
 type launcher struct {
 	*launches
-	column *column
-	piece  *nearest.Piece
+	column     *column
+	piece      *nearest.Piece
+	processors int
 }
 
 func (l launcher) record(s *device.Steps, arena abi.Pointer) {
@@ -232,6 +251,7 @@ func (l launcher) record(s *device.Steps, arena abi.Pointer) {
 		Dims: uint32(c.Dims), Storage: c.Storage, Power: uint32(c.Of.Metric.P), PassingWords: uint32(c.SetWords()),
 		QueriesOfBatch: uint32(n), Base: c.Tiles.Base(), ListRoom: uint32(p.ListRoom),
 	}
+	l.derived(s, arena)
 	for first, count := range p.Waves() {
 		near.First, near.End = uint32(first), uint32(first+count)
 		if p.Sieved && first > 0 {
@@ -255,14 +275,39 @@ func (l launcher) scanned(s *device.Steps, near abi.Near) {
 	}
 }
 
+// derived records what makes vectors of what is asked, and float16s.
+func (l launcher) derived(s *device.Steps, arena abi.Pointer) {
+	c, p := l.column, l.piece
+	if !c.Derives() {
+		return
+	}
+	at := func(offset int64) abi.Pointer { return arena + abi.Pointer(offset) }
+	n := len(p.Asks)
+	ask := abi.NearAsk{Asked: at(p.Asked), Vectors: at(p.Vectors), Queries: arena, States: at(p.States), Dims: uint32(c.Dims), QueriesOfBatch: uint32(n)}
+	if c.Angles() {
+		ask.Angles = 1
+	}
+	if p.Sieved {
+		ask.Mean, ask.Sieved, ask.Halves = c.mean, at(p.Sieves), at(p.Sieves+nearest.HalvesAt(n))
+		ask.Scale, ask.Wrong, ask.Steps = c.Sieve.Scale(), c.Sieve.Wrong(), uint32(c.Sieve.Steps)
+	}
+	warps := l.loadThreads / abi.WarpLanes
+	device.Launch(s, l.ask, (n+warps-1)/warps, 1, &ask)
+}
+
+// sieveBlocks is how many blocks of the product a multiprocessor should get in a wave at least.
+const sieveBlocks = 8
+
 // sieved records the product of a wave.
 func (l launcher) sieved(s *device.Steps, near abi.Near, arena abi.Pointer) {
 	c, p := l.column, l.piece
+	blocks := (len(p.Asks) + abi.SieveQueries - 1) / abi.SieveQueries
+	stretch := uint32(nearest.Stretch(int(near.End-near.First), blocks, sieveBlocks*l.processors))
 	sieve := abi.NearSieve{
 		Near: near, Halves: c.halves, Squares: c.squares, Reaches: c.reaches, Sieved: arena + abi.Pointer(p.Sieves),
-		Queries: arena + abi.Pointer(p.Sieves+nearest.HalvesAt(len(p.Asks))), Gamma: c.Sieve.Gamma, Scale: c.Sieve.Scale() * c.Sieve.Scale(), Steps: uint32(c.Sieve.Steps),
+		Queries: arena + abi.Pointer(p.Sieves+nearest.HalvesAt(len(p.Asks))), Gamma: c.Sieve.Gamma, Scale: c.Sieve.Scale() * c.Sieve.Scale(),
+		Steps: uint32(c.Sieve.Steps), Stretch: stretch,
 	}
-	first, end := near.First/abi.SieveStretch, (near.End+abi.SieveStretch-1)/abi.SieveStretch
-	blocks := (len(p.Asks) + abi.SieveQueries - 1) / abi.SieveQueries
+	first, end := near.First/stretch, (near.End+stretch-1)/stretch
 	device.Launch(s, l.sieve.Sharing(c.Sieve.Steps*l.sieveStep), blocks, int(end-first), &sieve)
 }

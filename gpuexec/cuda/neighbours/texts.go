@@ -48,7 +48,7 @@ type textKernels struct {
 const formByLength = "texts by length"
 
 // newTextPath lays the columns of texts out that there is room for. It is nil where there are none.
-func newTextPath(ctx context.Context, e *device.Engine, h *run.Host, host *hosted.Matcher, own run.Extent) (*textPath, error) {
+func newTextPath(ctx context.Context, e *device.Engine, r *room, host *hosted.Matcher, own run.Extent) (*textPath, error) {
 	p := &textPath{host: host, engine: e, columns: make([]textColumn, host.Columns().Len())}
 	lo := min(own.Tiles.Base(), own.Source.Objects())
 	for i := range p.columns {
@@ -57,20 +57,19 @@ func newTextPath(ctx context.Context, e *device.Engine, h *run.Host, host *hoste
 		if !ok {
 			continue
 		}
-		x, err := texts.NewByLength(ctx, column.Text, present.Has, lo, lo+host.Objects(), h.Crew)
+		x, err := texts.NewByLength(ctx, column.Text, present.Has, lo, lo+host.Objects(), r.host.Crew)
 		if err != nil {
 			return nil, errors.Join(err, p.Close())
 		}
 		if x == nil || x.Len() == 0 {
 			continue
 		}
-		release, err := h.Budget.Reserve(gpuexec.Holding{Owner: run.OwnerOf(own.Source), Form: formByLength, Bytes: x.DeviceBytes()})
-		var full *gpuexec.DeviceError
-		if errors.As(err, &full) && full.OutOfMemory {
-			continue // the host does what it can do as well
-		}
+		release, err := r.take(formByLength, x.DeviceBytes())
 		if err != nil {
 			return nil, errors.Join(err, p.Close())
+		}
+		if release == nil {
+			continue
 		}
 		p.release, p.columns[i].ByLength, p.bytes = append(p.release, release), x, p.bytes+x.DeviceBytes()
 	}
@@ -79,7 +78,7 @@ func newTextPath(ctx context.Context, e *device.Engine, h *run.Host, host *hoste
 	}
 	err := p.kernels.find(e)
 	if err == nil {
-		p.memory, err = e.NewMemory(func(m *device.Memory) error { return p.upload(ctx, m, h.Crew) })
+		p.memory, err = e.NewMemory(func(m *device.Memory) error { return p.upload(ctx, m, r.host.Crew) })
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -151,6 +150,20 @@ func (p *textPath) Takes(b *hosted.Batch, job int) bool {
 
 // most is the largest distance that is wanted.
 func most(q *distance.Query) int { return int(max(-1, min(q.Most, abi.TextFarthest))) }
+
+// Price implements nearest.Path.
+func (p *textPath) Price(q *distance.Query, method string, queries int) time.Duration {
+	x := p.columns[p.host.At(q.Column)]
+	if method != distance.Scan || x.ByLength == nil || !x.Takes([]rune(q.Text), q.K, most(q), q.Filter != nil, p.room()) {
+		return 0
+	}
+	sizes := &p.engine.Device().Profile.Scan
+	steps := float64(q.Column.Bytes()) * float64((len(q.Text)+63)/64) // all lengths, whatever the radius
+	if all := float64(q.Column.Objects); all > 0 {
+		steps *= float64(x.Len()) / all
+	}
+	return time.Duration(sizes.Batch/float64(max(1, queries)) + sizes.Step*steps/1e3)
+}
 
 // Cost implements nearest.Path.
 func (p *textPath) Cost(of *gpuexec.Plan) int64 {

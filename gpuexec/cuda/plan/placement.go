@@ -56,13 +56,7 @@ func Place(d *Device, own Extent, originals rescoring.Originals, later []Extent,
 			return p, err
 		}
 	}
-	left := free - p.Resident.DeviceBytes() // for what only makes the index faster
-	for _, next := range later {
-		// What will not fit then leaves no room now either.
-		if r, err := newResident(next.Lists, next.Tiles, Limits{Memory: left, PlanesOnly: true, streamPart: limits.streamPart, stored: next.Stored}); err == nil {
-			left -= r.DeviceBytes()
-		}
-	}
+	left := d.Left(free-p.Resident.DeviceBytes(), later) // for what only makes the index faster
 	if p.Planes != nil && !p.Streamed && !limits.PlanesOnly {
 		needed := p.Resident.DeviceBytes()
 		more := limits
@@ -80,6 +74,17 @@ func Place(d *Device, own Extent, originals rescoring.Originals, later []Extent,
 		p.Codes = codes
 	}
 	return p, nil
+}
+
+// Left is what of so many free bytes is left beside what announced indexes must have. What will not fit then leaves no room now either.
+func (d *Device) Left(free int64, later []Extent) int64 {
+	for _, next := range later {
+		r, err := newResident(next.Lists, next.Tiles, Limits{Memory: free, PlanesOnly: true, streamPart: d.Profile.Pieces.StreamedPart, stored: next.Stored})
+		if err == nil {
+			free -= r.DeviceBytes()
+		}
+	}
+	return free
 }
 
 // leastBytes is the memory without which an index has no place: of all that it must have, or of tables and two buffers for a

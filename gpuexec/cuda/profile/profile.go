@@ -88,6 +88,9 @@ type PieceSizes struct {
 
 // ScanSizes bound the pieces of a scan of texts.
 type ScanSizes struct {
+	// Batch and Step are what a scan by distance takes on the whole device: nanoseconds of a batch, and picoseconds of a symbol of a text that is compared with 64
+	// symbols of a query or fewer.
+	Batch, Step float64
 	// Work is what a piece does, and a launch, in bytes times lanes of a warp: about 10 ms, for which kernels of other batches may
 	// have to wait.
 	Work int64
@@ -97,17 +100,22 @@ type ScanSizes struct {
 	Blocks, Growth int
 }
 
-// NearWaves say how objects are cut into waves for searches of vectors and points by distance. Nothing of it was measured: what a scan should take
-// is reckoned in docs/benchmarks/history/2026-11-22-h200-near-predictions.md.
+// NearWaves say how objects are cut into waves for searches of vectors and points by distance, and what searches take. Measured on an H200:
+// docs/benchmarks/history/2026-11-22-h200-near.md.
 type NearWaves struct {
 	// First is how many objects the first wave has, Growth how many times as many objects have been seen after a wave as before. Waves that are scanned have room for
 	// Least objects at least; those that are sieved have Sieved at most, and lists of List objects: who needs more is scanned. First, Sieved: multiples of abi.SieveObjects.
 	First, Growth, Least, Sieved, List int
 	// SievedHits is the most hits of a query that is sieved.
 	SievedHits int
+
+	// What they take on the whole device, beside what the host has to do for any answer: nanoseconds of a batch; picoseconds of a pair of query and object for each
+	// step of the sieve's product; and of an element of a pair that is compared.
+	Batch, Step, Element float64
 }
 
-// Paths are the ways to search by distance on a device that answer queries. What nobody has measured is off: the host does it (gpuexec.CUDAOptions.Untried).
+// Paths are the ways to search by distance on a device that answer queries. What has not been measured, or does not pay, is off: the host does it
+// (gpuexec.CUDAOptions.Untried).
 type Paths struct {
 	Texts bool // scans of texts
 	// Vectors: scans of vectors and points. Sieves: of l2 and angles a product drops most objects before.
@@ -160,6 +168,9 @@ type HostCosts struct {
 // The bound is measured with W1 (2026-11-21-h200-tensor.md; ranges and large k: 2026-11-21-h200-policy.md). There a batch
 // takes 12.8 ms in place of 37.6 when masks have 21 of 32 bits, 30.5 with 25, and 42.9 with all, when every query is abandoned.
 // Of data that is less selective more objects are counted; what that can cost at most, abandoning bounds.
+//
+// Searches by distance (2026-11-22-h200-near.md): scans of vectors and of texts beat 16 cores 4 to 125 times, at any size of a batch; descents of trees take
+// 10 us a query where the host takes 2, and stay off.
 func Of(string) *Profile {
 	return &Profile{
 		Device: "NVIDIA H200",
@@ -169,9 +180,11 @@ func Of(string) *Profile {
 		Waves: Waves{Blocks: 8, Growth: 6, FirstGroups: 1, Groups: 3,
 			BoundFirst: 1024, BoundMost: 2 * abi.BoundMarks, BoundShare: 32},
 		Pieces: PieceSizes{Candidates: 48 << 10, SmallBatch: 256, WaveTiles: 16, Smallest: 128, StreamedPart: 256 << 20},
-		Scan:   ScanSizes{Work: 1 << 34, LeastWave: 16 << 10, Blocks: 2, Growth: 4},
-		Near:   NearWaves{First: 1024, Growth: 8, Least: 16 << 10, Sieved: 2 << 20, List: 4096, SievedHits: 256},
-		Host:   HostCosts{PlanSpan: 10, EncodeSpan: 4, PlanFilter: 100, AnswerBytes: 4},
+		Scan:   ScanSizes{Work: 1 << 34, LeastWave: 16 << 10, Blocks: 2, Growth: 4, Batch: 80e3, Step: 2.5},
+		Near: NearWaves{First: 128, Growth: 10, Least: 16 << 10, Sieved: 8 << 20, List: 4096, SievedHits: 256,
+			Batch: 100e3, Step: 0.17, Element: 0.86},
+		Host:  HostCosts{PlanSpan: 10, EncodeSpan: 4, PlanFilter: 100, AnswerBytes: 4},
+		Paths: Paths{Texts: true, Vectors: true, Sieves: true},
 	}
 }
 

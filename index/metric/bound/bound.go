@@ -23,6 +23,9 @@
 //
 // has v > t.
 //
+// A machine may also begin its sum with B = -N / (2 (1 + gamma)), and have C = A + B (Begin). As many terms are added, but to something larger: now
+// |d| <= gamma (|q'||x'| - B), so that C >= q'x' + B (1 + gamma) - gamma |q'||x'| >= q'x' - N/2 - gamma |q'| X. So what has C below -tau/2 has v > t.
+//
 // # Products (Dot)
 //
 // For |q.x - A| <= |q| e_x + e_q |x'| + gamma |q'||x'|, since q.x = q'x' + (q-q')x' + q(x-x'). With objects less a mean m, q.x = q(x-m) + qm,
@@ -107,6 +110,11 @@ func L2(t float64, dims int, gamma float64, q Query, x Tile) float64 {
 	reach := math.Sqrt(t*(1+(float64(dims)/8+16)*0x1p-51))*(1+0x1p-51) + q.Remainder + x.Remainder
 	both := q.Norm + x.Norm
 	return up(float64(reach*reach), -q.Square, 2*gamma*q.Norm*x.Norm, 0x1p-22*both*both)
+}
+
+// Begin is B, of a square that is not more than |x'|^2.
+func Begin(square, gamma float64) float32 {
+	return -Float32Down(square / (2 * (1 + gamma)) * (1 - 0x1p-50))
 }
 
 // Dot is tau: objects of the tile with -A > tau have values above t, where a value is -q.x, computed in float64 as sums of 8 parts, and t one

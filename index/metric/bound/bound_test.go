@@ -172,6 +172,13 @@ func TestL2(t *testing.T) {
 			if left > float64(tau) {
 				t.Fatalf("%d dimensions: %v and %v have the value %v, and are dropped: %v > %v", dims, v, w, value, left, tau)
 			}
+			// The same where the sum begins with what is known of the object.
+			begin := exact(float64(Begin(x.down, gamma)))
+			c := new(big.Rat).Add(new(big.Rat).Mul(got, exact(back)), begin)
+			c.Sub(c, new(big.Rat).Mul(new(big.Rat).Mul(begin, exact(gamma)), big.NewRat(-sign, 1)))
+			if floor := Float32Down(-L2(scaled, dims, gamma, query, tile) / 2); nearest32(c) < float64(floor) {
+				t.Fatalf("%d dimensions: %v and %v have the value %v, and are dropped: %v < %v", dims, v, w, value, nearest32(c), floor)
+			}
 			kept++
 		}
 		// With a limit that is further below than all errors together, it is dropped.
