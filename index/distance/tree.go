@@ -82,13 +82,21 @@ func (t openedTree) Bind(space metric.Space) (Searcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &treeSearcher{t.Tree, ordered, t.rows.bytes(space)}, nil
+	s := &treeSearcher{t.Tree, ordered, nil, t.rows.bytes(space)}
+	if placed, ok := ordered.(metric.Placed); ok {
+		if s.columns, err = t.Columns(placed); err != nil {
+			return nil, store.Corrupt("%v", err)
+		}
+		s.bytes += s.columns.Bytes()
+	}
+	return s, nil
 }
 
 type treeSearcher struct {
-	tree  *tree.Tree
-	space metric.Space // in the order of the tree
-	bytes int64
+	tree    *tree.Tree
+	space   metric.Space  // in the order of the tree
+	columns *tree.Columns // nil: it has none
+	bytes   int64
 }
 
 // Bytes is what it takes in memory.
@@ -100,7 +108,7 @@ func (s *treeSearcher) Search(ctx context.Context, q *Query, pass func(id uint32
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.tree.Search(ctx, tree.Ask{Asker: a, Want: q.Want(), Pass: pass, Total: q.Total})
+	found, err := s.tree.Search(ctx, tree.Ask{Asker: a, Columns: s.columns, Want: q.Want(), Pass: pass, Total: q.Total})
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package tree
 
 import (
 	"fmt"
+
+	"github.com/geniemq/geniemq/internal/pool"
 )
 
 // Bounds say by what a node is passed over.
@@ -70,6 +72,9 @@ type Tree struct {
 	parent  []uint32 // [node]
 	levels  []uint32 // [level and one more] the first node
 	pivotal []uint64 // a bit per position: a pivot
+	sides   sides
+
+	searches pool.Of[Search] // memory of those that have ended
 }
 
 // Len is the number of objects.
@@ -140,6 +145,7 @@ func (t *Tree) derive() {
 		}
 	}
 	t.levels = levelsOf(t.first)
+	t.makeSides()
 	if t.bounds == Pivot {
 		t.pivotal = make([]uint64, (int(t.objects)+63)/64)
 		for node := range t.nodes() {
