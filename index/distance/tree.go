@@ -102,20 +102,34 @@ type treeSearcher struct {
 // Bytes is what it takes in memory.
 func (s *treeSearcher) Bytes() int64 { return s.bytes }
 
-// Search implements Searcher.
-func (s *treeSearcher) Search(ctx context.Context, q *Query, pass func(id uint32) bool, did *Answer) ([]metric.Hit, error) {
-	a, err := q.Asker(s.space)
-	if err != nil {
-		return nil, err
+// Begin implements Searcher.
+func (s *treeSearcher) Begin(q *Query) (Searching, error) {
+	ask := tree.Ask{Columns: s.columns, Vector: q.Vector, Want: q.Want(), Total: q.Total}
+	if s.columns == nil {
+		var err error
+		if ask.Asker, err = q.Asker(s.space); err != nil {
+			return nil, err
+		}
 	}
-	found, err := s.tree.Search(ctx, tree.Ask{Asker: a, Columns: s.columns, Want: q.Want(), Pass: pass, Total: q.Total})
-	if err != nil {
-		return nil, err
-	}
+	search, err := s.tree.Begin(ask)
+	return treeSearching{search}, err
+}
+
+type treeSearching struct{ *tree.Search }
+
+// Run implements Searching.
+func (s treeSearching) Run(pass func(id uint32) bool, meter metric.Meter) (done bool) {
+	s.Pass = pass
+	return s.Search.Run(meter)
+}
+
+// End implements Searching.
+func (s treeSearching) End(did *Answer) []metric.Hit {
+	found := s.Search.End()
 	did.Exact, did.Within = true, found.Within
 	did.Distances, did.Blocks = uint64(found.Work.Distances), uint64(found.Work.Blocks)
-	if s.tree.Bounds() == tree.Pivot {
+	if found.Pivots {
 		did.Distances += uint64(found.Work.Nodes)
 	}
-	return found.Hits, nil
+	return found.Hits
 }

@@ -21,6 +21,7 @@ type Batch struct {
 	counts   []uint32          // of these
 	choices  []distance.Choice // by job
 	grams    []*gramQuery      // by job; nil: counts prove nothing
+	worked   []atomic.Int64    // by job: nanoseconds of a processor in this call, as far as the system tells
 	pace     *gpuexec.Pace
 	spent    atomic.Int64 // nanoseconds of cores on distances, in this call
 }

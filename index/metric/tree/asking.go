@@ -15,8 +15,9 @@ type Ask struct {
 	metric.Asker
 	metric.Want                      // K 0 finds nothing, and counts if Total says so
 	Pass        func(id uint32) bool // nil: every object does
-	// Columns are the objects in another layout, of a tree that has made such; nil: objects are compared by the asker alone.
+	// Columns are the objects in another layout, of a tree that has made such. The query is the Vector then, and no asker is needed; nil: it is the asker's.
 	Columns *Columns
+	Vector  []float32
 	// Total counts all objects within Most, though there be more than K. So K does not narrow what is searched.
 	Total bool
 }
@@ -26,6 +27,7 @@ type Answer struct {
 	Hits   []metric.Hit // in order
 	Within uint64       // with Total: how many objects pass and are within Most
 	Work   Work
+	Pivots bool // each node was a distance to its pivot
 }
 
 // Work is what a search did, or what one does on average.
@@ -66,11 +68,17 @@ func (a *asking) ask(t *Tree, ask Ask) error {
 	a.Ask, a.tree, a.within, a.work, a.long = ask, t, 0, Work{}, nil
 	a.kept.Reset(ask.Want)
 	if t.bounds == Box {
-		p, ok := ask.Asker.(metric.PlacedAsker)
-		if !ok || len(p.Coordinates()) != t.dims {
+		a.q = a.q[:0]
+		if ask.Columns != nil {
+			for _, e := range ask.Vector {
+				a.q = append(a.q, float64(e))
+			}
+		} else if p, ok := ask.Asker.(metric.PlacedAsker); ok {
+			a.q = append(a.q, p.Coordinates()...)
+		}
+		if len(a.q) != t.dims {
 			return fmt.Errorf("a box tree over %d coordinates is searched by a query that has as many", t.dims)
 		}
-		a.q = append(a.q[:0], p.Coordinates()...)
 		copy(a.few[:], a.q)
 		t.place(a.q)
 	}
@@ -242,7 +250,7 @@ func (a *asking) offer(begin uint32, values []float64) {
 }
 
 func (a *asking) answer() Answer {
-	answer := Answer{Hits: slices.Clone(a.kept.Sorted()), Work: a.work}
+	answer := Answer{Hits: slices.Clone(a.kept.Sorted()), Work: a.work, Pivots: a.tree.bounds == Pivot}
 	if a.Total {
 		answer.Within = a.within
 	}

@@ -69,7 +69,7 @@ type Columns struct {
 
 // Columns makes those of the objects, which a space has in the order of the tree; nil where they would be of no use.
 func (t *Tree) Columns(space metric.Placed) (*Columns, error) {
-	if t.bounds != Box || t.Kind != metric.L2 || t.dims > sums.MostColumns {
+	if !t.inColumns(t.bounds) {
 		return nil, nil
 	}
 	if space.Len() != t.objects || space.Dims() != t.dims {
@@ -99,6 +99,11 @@ func (t *Tree) Columns(space metric.Placed) (*Columns, error) {
 		}
 	}
 	return c, nil
+}
+
+// inColumns says that objects of a tree by such bounds are compared in columns.
+func (m *measure) inColumns(b Bounds) bool {
+	return b == Box && m.Kind == metric.L2 && m.dims <= sums.MostColumns
 }
 
 // Bytes is what they take in memory.
