@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/index/metric/columns"
 	"github.com/geniemq/geniemq/index/metric/cost"
 	"github.com/geniemq/geniemq/index/metric/recall"
 	"github.com/geniemq/geniemq/index/metric/tree"
@@ -94,8 +95,8 @@ func (t openedTree) Bind(space metric.Space) (Searcher, error) {
 
 type treeSearcher struct {
 	tree    *tree.Tree
-	space   metric.Space  // in the order of the tree
-	columns *tree.Columns // nil: it has none
+	space   metric.Space     // in the order of the tree
+	columns *columns.Objects // nil: it has none
 	bytes   int64
 }
 

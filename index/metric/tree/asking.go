@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/geniemq/geniemq/index/metric"
-	"github.com/geniemq/geniemq/index/metric/sums"
+	"github.com/geniemq/geniemq/index/metric/columns"
 )
 
 // Ask is one query.
@@ -16,7 +16,7 @@ type Ask struct {
 	metric.Want                      // K 0 finds nothing, and counts if Total says so
 	Pass        func(id uint32) bool // nil: every object does
 	// Columns are the objects in another layout, of a tree that has made such. The query is the Vector then, and no asker is needed; nil: it is the asker's.
-	Columns *Columns
+	Columns *columns.Objects
 	Vector  []float32
 	// Total counts all objects within Most, though there be more than K. So K does not narrow what is searched.
 	Total bool
@@ -54,7 +54,7 @@ type asking struct {
 	within uint64
 	work   Work
 	long   metric.Pausing // the asker, if comparisons may be stopped
-	few    [sums.MostColumns]float64
+	few    [columns.Most]float64
 
 	alive  []bool // [object of a leaf]
 	values []float64
@@ -147,7 +147,7 @@ func (a *asking) scan(leaf uint32, distances []float64, from uint32) (stopped ui
 		from--
 	}
 	if a.Columns != nil {
-		a.values = a.Columns.values(a.values, t, leaf, &a.few)
+		a.values = a.Columns.Squares(a.values, leaf, count, &a.few)
 		a.offer(begin, a.values)
 		a.narrow()
 		return 0

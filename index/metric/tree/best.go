@@ -100,7 +100,7 @@ func (s *Search) visit(o open) bool {
 		stopped := s.scan(o.node, s.above(o.step), s.at)
 		s.at = stopped
 		return stopped == 0
-	case t.sides.data != nil:
+	case t.sides != nil:
 		s.expandSides(o)
 		return true
 	}
@@ -127,8 +127,8 @@ func (s *Search) expandSides(o open) {
 	s.work.Nodes++
 	t := s.tree
 	first, n := t.first[o.node], t.first[o.node+1]-t.first[o.node]
-	s.bounds = t.sides.bounds(s.bounds, o.node, n, s.q)
-	for i, sum := range s.bounds[:n] {
+	s.bounds = t.sides.Missed(s.bounds, o.node, n, s.q)
+	for i, sum := range s.bounds {
 		if bound := max(o.bound, t.outside(sum)); bound <= s.limit {
 			s.push(open{bound, first + uint32(i), -1})
 		}

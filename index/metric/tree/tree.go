@@ -4,6 +4,7 @@ package tree
 import (
 	"fmt"
 
+	"github.com/geniemq/geniemq/index/metric/columns"
 	"github.com/geniemq/geniemq/internal/pool"
 )
 
@@ -69,10 +70,10 @@ type Tree struct {
 	expected    *expected // of it; nil of a tree that is being built
 
 	// Made of the above.
-	parent  []uint32 // [node]
-	levels  []uint32 // [level and one more] the first node
-	pivotal []uint64 // a bit per position: a pivot
-	sides   sides
+	parent  []uint32       // [node]
+	levels  []uint32       // [level and one more] the first node
+	pivotal []uint64       // a bit per position: a pivot
+	sides   *columns.Boxes // of each node's children; nil: they are held against a query one by one
 
 	searches pool.Of[Search] // memory of those that have ended
 }
@@ -145,7 +146,9 @@ func (t *Tree) derive() {
 		}
 	}
 	t.levels = levelsOf(t.first)
-	t.makeSides()
+	if t.bounds == Box && t.squares() {
+		t.sides = t.children()
+	}
 	if t.bounds == Pivot {
 		t.pivotal = make([]uint64, (int(t.objects)+63)/64)
 		for node := range t.nodes() {
