@@ -16,6 +16,7 @@ import (
 
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/objects"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
@@ -128,11 +129,12 @@ func exerciseDistances(x *index.Index) (sum int) {
 			if err != nil {
 				continue
 			}
-			var did distance.Answer
-			hits, err := searcher.Search(context.Background(), q, nil, &did)
+			search, err := searcher.Begin(q)
 			if err != nil {
 				continue
 			}
+			search.Run(nil, metric.Until(context.Background()))
+			hits := search.End(new(distance.Answer))
 			for _, h := range hits {
 				if h.ID >= space.Len() {
 					panic("a hit that is no object")

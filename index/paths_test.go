@@ -44,12 +44,12 @@ func pathAnswers(t *testing.T, x *index.Index) (answers [][]metric.Hit) {
 				for _, e := range vector {
 					q.Vector = append(q.Vector, float32(e))
 				}
-				var did distance.Answer
-				hits, err := searcher.Search(t.Context(), q, nil, &did)
+				search, err := searcher.Begin(q)
 				if err != nil {
 					t.Fatal(err)
 				}
-				answers = append(answers, slices.Clone(hits))
+				search.Run(nil, metric.Until(t.Context()))
+				answers = append(answers, slices.Clone(search.End(new(distance.Answer))))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/nearest"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
@@ -123,4 +125,101 @@ func TestRadiusByGrams(t *testing.T) {
 		}
 		closeSearcher(t, s)
 	}
+}
+
+// TestPathsInTurns: a search by an access path or by n-grams is interrupted as often as the allowance says, after any node, cell, run or comparison, and in the middle of a pair of long texts. It
+// goes on in other calls, with whatever other queries, and comes to the same.
+func TestPathsInTurns(t *testing.T) {
+	rng := seeded.Rand(t)
+	w := RandomDistanceWorld(t, rng, 1200, true)
+	queries, err := index.NewQueries(w.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plans []gpuexec.Plan
+	for range 40 {
+		plans = append(plans, randomDistance(t, rng, w, queries).plan)
+	}
+	text := w.Places[0].Text + "abaa" // n-grams prove something of it
+	at := index.Request{Point: &nearest.Point{Lat: 10, Lon: 20}, Near: nearest.Near{K: 10, Method: "tree"}}
+	alone := []gpuexec.Plan{nearestPlan(t, queries, &at), textPlan(t, queries, text, "ngram", 10, 1)}
+	at.Near.Method, at.Near.Fraction = "permutation", 0.5
+	alone = append(alone, nearestPlan(t, queries, &at))
+	if w.Metric != "hamming" {
+		at = index.Request{Vector: w.Random(rng).Vector, Near: nearest.Near{K: 10, Method: "cells"}}
+		alone = append(alone, nearestPlan(t, queries, &at))
+	}
+	inTurns(t, rng, w.Index, plans, alone)
+
+	base := RandomString(rng, "abcé", 700)
+	var texts []string
+	for i := range 80 {
+		texts = append(texts, RandomString(rng, "abc", 1+rng.IntN(9)))
+		if i < 12 {
+			texts[i] = Misspelt(rng, base, rng.IntN(30))
+		}
+	}
+	long := textsIndex(t, "index: [tree, permutation], tree: {capacity: 3, leaf: 4, bounds: pivot}, permutation: {permutants: 5, fraction: 0.3}", texts)
+	if queries, err = index.NewQueries(long); err != nil {
+		t.Fatal(err)
+	}
+	near := Misspelt(rng, base, 10)
+	alone = []gpuexec.Plan{textPlan(t, queries, near, "tree", 5, -1), textPlan(t, queries, near, "permutation", 5, -1), textPlan(t, queries, near, "ngram", 5, 20)}
+	inTurns(t, rng, long, nil, alone)
+}
+
+// inTurns asks plans in one go and in turns, and holds that those of alone are interrupted.
+func inTurns(t *testing.T, rng *rand.Rand, x *index.Index, plans, alone []gpuexec.Plan) {
+	t.Helper()
+	for _, e := range engines(t)[:2] {
+		s := LoadOn(t, e, x)
+		same := func(plans []gpuexec.Plan, pace gpuexec.Pace) (calls int) {
+			want := Search(t, s, plans)
+			got, calls := pacedSearch(t, rng, s, plans, pace)
+			for i := range want {
+				a, b := got[i].Value.(*distance.Answer), want[i].Value.(*distance.Answer)
+				named := plans[i].Query.(*distance.Query).Method != distance.Auto
+				if !SameHits(&got[i], &want[i]) || !sameAnswer(a, b) || named && a.Method != "scan" && (a.Distances != b.Distances || a.Blocks != b.Blocks) {
+					t.Fatalf("engine %s, %+v, %+v:\ngot  %v %+v\nwant %v %+v", e.name, pace, plans[i].Query, got[i].Hits, a, want[i].Hits, b)
+				}
+			}
+			return calls
+		}
+		same(append(plans, alone...), gpuexec.Pace{Call: 1, Grain: 300})
+		same(append(plans, alone...), gpuexec.Pace{Plan: 1, Grain: 100, Background: true})
+		for i := range alone {
+			if calls := same(alone[i:i+1], gpuexec.Pace{Call: 1, Grain: 1}); calls < 2 {
+				t.Errorf("engine %s, %+v: %d calls, so that it was not interrupted", e.name, alone[i].Query, calls)
+			}
+		}
+		closeSearcher(t, s)
+	}
+}
+
+func nearestPlan(t *testing.T, queries *index.Queries, r *index.Request) gpuexec.Plan {
+	t.Helper()
+	made, err := queries.Plan(new(postings.MatchQuery), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gpuexec.Plan{Family: made.Family, Query: made.Query, K: max(1, made.Query.(*distance.Query).K)}
+}
+
+// textsIndex is an index of one column of texts.
+func textsIndex(t *testing.T, options string, texts []string) *index.Index {
+	t.Helper()
+	s, err := index.Builtin().ParseSchema([]byte("{name: texts, columns: [{name: x, type: string, metric: edit, " + options + "}]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := index.NewObjects(s, index.BuilderOptions{Workers: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range texts {
+		if err := objects.Add(&schema.Record{Cells: []schema.Cell{{Values: []string{text}}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return OpenBuilt(t, objects.Builder)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -84,13 +85,16 @@ func cellsTogether(t *testing.T, rng *rand.Rand) (joined int) {
 				joined++
 			}
 			did := distance.Answer{Method: "cells"}
-			hits, err := searcher.Search(t.Context(), d.query, func(i uint32) bool { return d.filter < 0 || w.Places[ids[i]].Class == d.filter }, &did)
-			if d.filter < 0 {
-				hits, err = searcher.Search(t.Context(), d.query, nil, &did)
-			}
+			search, err := searcher.Begin(d.query)
 			if err != nil || answers[i].Err != nil {
 				t.Fatal(err, answers[i].Err)
 			}
+			pass := func(i uint32) bool { return w.Places[ids[i]].Class == d.filter }
+			if d.filter < 0 {
+				pass = nil
+			}
+			search.Run(pass, metric.Until(t.Context()))
+			hits := search.End(&did)
 			var want []gpuexec.Hit
 			for _, h := range hits {
 				want = append(want, gpuexec.Hit{ID: ids[h.ID], Score: h.Value})

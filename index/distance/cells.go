@@ -3,6 +3,7 @@ package distance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/geniemq/geniemq/index/metric"
@@ -141,20 +142,28 @@ func (s *cellsSearcher) tell(did *Answer, r *cells.Result) {
 	}
 }
 
-// Search implements Searcher: with a recall as many cells as it takes, without until it is exact.
-func (s *cellsSearcher) Search(ctx context.Context, q *Query, pass func(id uint32) bool, did *Answer) ([]metric.Hit, error) {
+// Begin implements Searcher: with a recall it visits as many cells as it takes, without until it is exact.
+func (s *cellsSearcher) Begin(q *Query) (Searching, error) {
 	near, a, err := s.askers(q)
 	if err != nil {
 		return nil, err
 	}
-	searcher := s.searchers.Get().(*cells.Searcher)
-	defer s.searchers.Put(searcher)
-	r, err := searcher.Search(ctx, near, a, q.Want(), s.probes(q), pass)
-	if err != nil {
-		return nil, err
-	}
-	s.tell(did, &r)
-	return append([]metric.Hit(nil), r.Hits...), nil // the searcher keeps its memory
+	own := s.searchers.Get().(*cells.Searcher)
+	return &cellsSearching{s, own}, own.Begin(near, a, q.Want(), s.probes(q))
+}
+
+type cellsSearching struct {
+	from *cellsSearcher
+	*cells.Searcher
+}
+
+// End implements Searching.
+func (s *cellsSearching) End(did *Answer) []metric.Hit {
+	r := s.Searcher.End()
+	s.from.tell(did, &r)
+	hits := slices.Clone(r.Hits)
+	s.from.searchers.Put(s.Searcher)
+	return hits
 }
 
 // Joins implements Together.

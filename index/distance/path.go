@@ -61,8 +61,17 @@ type Opened interface {
 
 // Searcher searches the objects of a space. It is safe for concurrent use.
 type Searcher interface {
-	// Search finds the hits of a query, in their order. pass says which objects of the space may be hits, nil: all. What it did it tells did.
-	Search(ctx context.Context, q *Query, pass func(id uint32) bool, did *Answer) ([]metric.Hit, error)
+	// Begin begins a query. The error says what is wrong with it.
+	Begin(q *Query) (Searching, error)
+}
+
+// Searching is a query that is being answered. One goroutine at a time has it; who gives it up just drops it.
+type Searching interface {
+	// Run goes on until all is found, or the meter stops it: then it goes on in another call, and comes to the same. pass says which objects of the space may be hits, nil: all, and is
+	// alike in all calls.
+	Run(pass func(id uint32) bool, meter metric.Meter) (done bool)
+	// End is what was found, in order, once all is. What it did it tells did. It comes last.
+	End(did *Answer) []metric.Hit
 }
 
 // Together is a Searcher that answers many queries at once for less than one after the other.

@@ -3,6 +3,7 @@ package distance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/geniemq/geniemq/index/metric"
@@ -115,22 +116,31 @@ type permutationSearcher struct {
 	searchers sync.Pool
 }
 
-// Search implements Searcher.
-func (s *permutationSearcher) Search(ctx context.Context, q *Query, pass func(id uint32) bool, did *Answer) ([]metric.Hit, error) {
+// Begin implements Searcher.
+func (s *permutationSearcher) Begin(q *Query) (Searching, error) {
 	a, err := q.Asker(s.space)
 	if err != nil {
 		return nil, err
 	}
+	own := s.searchers.Get().(*permutation.Searcher)
 	fraction := s.opened.wanted(q)
-	searcher := s.searchers.Get().(*permutation.Searcher)
-	defer s.searchers.Put(searcher)
-	r, err := searcher.Search(ctx, a, q.Want(), fraction, pass)
-	if err != nil {
-		return nil, err
-	}
-	did.Exact, did.Distances, did.Blocks, did.Fraction = r.Exact, uint64(r.Compared+len(s.opened.Permutants())), 1, fraction
+	return &permutationSearching{s, own, fraction}, own.Begin(a, q.Want(), fraction)
+}
+
+type permutationSearching struct {
+	from *permutationSearcher
+	*permutation.Searcher
+	fraction float64
+}
+
+// End implements Searching.
+func (s *permutationSearching) End(did *Answer) []metric.Hit {
+	r := s.Searcher.End()
+	did.Exact, did.Distances, did.Blocks, did.Fraction = r.Exact, uint64(r.Compared+len(s.from.opened.Permutants())), 1, s.fraction
 	if r.Measured {
 		did.Recall = r.Expected.Share
 	}
-	return append([]metric.Hit(nil), r.Hits...), nil // the searcher keeps its memory
+	hits := slices.Clone(r.Hits)
+	s.from.searchers.Put(s.Searcher)
+	return hits
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/index/metric/columns"
 	"github.com/geniemq/geniemq/index/metric/cost"
 	"github.com/geniemq/geniemq/index/metric/recall"
 	"github.com/geniemq/geniemq/index/metric/tree"
@@ -82,32 +83,54 @@ func (t openedTree) Bind(space metric.Space) (Searcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &treeSearcher{t.Tree, ordered, t.rows.bytes(space)}, nil
+	s := &treeSearcher{t.Tree, ordered, nil, t.rows.bytes(space)}
+	if placed, ok := ordered.(metric.Placed); ok {
+		if s.columns, err = t.Columns(placed); err != nil {
+			return nil, store.Corrupt("%v", err)
+		}
+		s.bytes += s.columns.Bytes()
+	}
+	return s, nil
 }
 
 type treeSearcher struct {
-	tree  *tree.Tree
-	space metric.Space // in the order of the tree
-	bytes int64
+	tree    *tree.Tree
+	space   metric.Space     // in the order of the tree
+	columns *columns.Objects // nil: it has none
+	bytes   int64
 }
 
 // Bytes is what it takes in memory.
 func (s *treeSearcher) Bytes() int64 { return s.bytes }
 
-// Search implements Searcher.
-func (s *treeSearcher) Search(ctx context.Context, q *Query, pass func(id uint32) bool, did *Answer) ([]metric.Hit, error) {
-	a, err := q.Asker(s.space)
-	if err != nil {
-		return nil, err
+// Begin implements Searcher.
+func (s *treeSearcher) Begin(q *Query) (Searching, error) {
+	ask := tree.Ask{Columns: s.columns, Vector: q.Vector, Want: q.Want(), Total: q.Total}
+	if s.columns == nil {
+		var err error
+		if ask.Asker, err = q.Asker(s.space); err != nil {
+			return nil, err
+		}
 	}
-	found, err := s.tree.Search(ctx, tree.Ask{Asker: a, Want: q.Want(), Pass: pass, Total: q.Total})
-	if err != nil {
-		return nil, err
-	}
+	search, err := s.tree.Begin(ask)
+	return treeSearching{search}, err
+}
+
+type treeSearching struct{ *tree.Search }
+
+// Run implements Searching.
+func (s treeSearching) Run(pass func(id uint32) bool, meter metric.Meter) (done bool) {
+	s.Pass = pass
+	return s.Search.Run(meter)
+}
+
+// End implements Searching.
+func (s treeSearching) End(did *Answer) []metric.Hit {
+	found := s.Search.End()
 	did.Exact, did.Within = true, found.Within
 	did.Distances, did.Blocks = uint64(found.Work.Distances), uint64(found.Work.Blocks)
-	if s.tree.Bounds() == tree.Pivot {
+	if found.Pivots {
 		did.Distances += uint64(found.Work.Nodes)
 	}
-	return found.Hits, nil
+	return found.Hits
 }

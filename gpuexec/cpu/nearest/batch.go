@@ -22,6 +22,7 @@ type Batch struct {
 	counts   []uint32          // of these
 	choices  []distance.Choice // by job
 	grams    []*gramQuery      // by job; nil: counts prove nothing
+	worked   []atomic.Int64    // by job: nanoseconds of a processor in this call, as far as the system tells
 	pace     *gpuexec.Pace
 	beside   Elsewhere
 	spent    atomic.Int64 // nanoseconds of cores on distances, in this call

@@ -1,7 +1,6 @@
 package nearest
 
 import (
-	"context"
 	"math"
 	"slices"
 	"sort"
@@ -128,58 +127,107 @@ func (g *gramQuery) price(d cost.Distance, posting float64) float64 {
 // counters count the lists that objects of a tile are in. All are 0 between uses.
 type counters [1 << 16]uint16
 
-// searchGrams answers a job by n-grams.
-func (b *Batch) searchGrams(ctx context.Context, n int, answer *distance.Answer) ([]metric.Hit, error) {
-	g, q := b.grams[n], b.jobs[n].Query.(*distance.Query)
-	s := &b.scanned[b.position(q.Column)]
-	answer.Exact, answer.Counted = true, q.Total || q.K == 0
-	if g.take == 0 {
-		return nil, nil
-	}
-	asker, err := q.Asker(s.space)
-	if err != nil {
-		return nil, err
-	}
-	stops(ctx, asker)
-	p := part{best: heap{k: min(q.K, int(b.hi-b.lo))}, most: math.Inf(1)}
-	counts := b.counters.Get()
-	pass := b.pass(n)
-	var value [1]float64
-	for i := range b.tiles.Len() {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		tile := b.tiles.First + i
-		base := uint32(tile) * store.TileObjects
-		answer.Blocks++
-		b.countGrams(g, s.grams, tile, counts, func(local uint16) {
-			id := base + uint32(local)
-			if s.present != nil && !s.present.Has(id) || pass != nil && !pass.Has(id-b.lo) {
-				return
-			}
-			bound := p.limit(q)
-			metric.ValuesTo(asker, id, id+1, bound, value[:])
-			answer.Distances++
-			if value[0] <= bound {
-				p.take(q, metric.Hit{Value: value[0], ID: id}, bound)
-			}
-		})
-	}
-	b.counters.Put(counts) // after a fault they are not all 0, and given up
-	if ctx.Err() != nil {  // a comparison may have been stopped
-		return nil, context.Cause(ctx)
-	}
-	if answer.Counted {
-		answer.Within = p.within
-	}
-	b.jobs[n].Candidates += answer.Distances
-	slices.SortFunc(p.best.hits, compare)
-	return p.best.hits, nil
+// gramSearch is a search by n-grams: tile by tile, the objects that are in enough lists, and then the values of these.
+type gramSearch struct {
+	*Matcher
+	query *gramQuery
+	q     *distance.Query
+	of    *scanned
+	asker metric.Asker
+
+	tile   int      // that is counted next, of the matcher's
+	found  []uint32 // objects that are to be compared
+	best   part
+	bound  float64 // up to which the first of found is compared, if it was stopped
+	paused bool
+	did    distance.Answer
 }
 
-// countGrams calls found for each object of a tile that is in enough of the lists.
-func (b *Batch) countGrams(g *gramQuery, attr, tile int, counts *counters, found func(local uint16)) {
-	lists := b.index.Lists.Postings(tile, attr)
+func (u *pathUnit) beginGrams(n int, q *distance.Query) (distance.Searching, error) {
+	s := &gramSearch{Matcher: u.Matcher, query: u.grams[n], q: q, of: &u.scanned[u.position(q.Column)]}
+	s.best = part{best: heap{k: min(q.K, int(u.hi-u.lo))}, most: math.Inf(1)}
+	s.did = distance.Answer{Method: distance.Ngram, Exact: true, Counted: q.Total || q.K == 0}
+	if s.query.take == 0 {
+		s.tile = u.tiles.Len()
+		return s, nil
+	}
+	var err error
+	s.asker, err = q.Asker(s.of.space)
+	return s, err
+}
+
+// Run implements distance.Searching.
+func (s *gramSearch) Run(pass func(id uint32) bool, meter metric.Meter) (done bool) {
+	long, end := metric.Pausing(nil), func() {}
+	if s.asker != nil {
+		long, end = metric.Metered(s.asker, meter)
+	}
+	defer end()
+	each := s.of.space.Metric().Work(1)
+	for len(s.found) > 0 || s.tile < s.tiles.Len() {
+		if len(s.found) == 0 {
+			meter.Did(s.count(pass))
+			s.tile++
+		} else if !s.compare(long) {
+			return false
+		} else {
+			meter.Did(each)
+		}
+		if meter.Stop() {
+			return false
+		}
+	}
+	return true
+}
+
+// count finds the objects of the next tile that are in enough lists and may be hits, and says what work it was.
+func (s *gramSearch) count(pass func(id uint32) bool) (work int) {
+	counts := s.counters.Get()
+	base := uint32(s.tiles.First+s.tile) * store.TileObjects
+	s.did.Blocks++
+	work = s.countGrams(s.query, s.of.grams, s.tiles.First+s.tile, counts, func(local uint16) {
+		if id := base + uint32(local); (s.of.present == nil || s.of.present.Has(id)) && (pass == nil || pass(id)) {
+			s.found = append(s.found, id)
+		}
+	})
+	s.counters.Put(counts) // after a fault they are not all 0, and given up
+	return work
+}
+
+// compare compares the next object that was found; false: it was stopped.
+func (s *gramSearch) compare(long metric.Pausing) bool {
+	id, p := s.found[0], &s.best
+	if !s.paused {
+		s.bound = p.limit(s.q)
+	}
+	var value [1]float64
+	metric.ValuesTo(s.asker, id, id+1, s.bound, value[:])
+	if s.paused = long != nil && long.Paused(); s.paused {
+		return false
+	}
+	s.did.Distances++
+	if value[0] <= s.bound {
+		p.take(s.q, metric.Hit{Value: value[0], ID: id}, s.bound)
+	}
+	if s.found = s.found[1:]; len(s.found) == 0 {
+		s.found = nil
+	}
+	return true
+}
+
+// End implements distance.Searching.
+func (s *gramSearch) End(did *distance.Answer) []metric.Hit {
+	*did = s.did
+	if did.Counted {
+		did.Within = s.best.within
+	}
+	slices.SortFunc(s.best.best.hits, compare)
+	return s.best.best.hits
+}
+
+// countGrams calls found for each object of a tile that is in enough of the lists, and says how many postings it looked at.
+func (m *Matcher) countGrams(g *gramQuery, attr, tile int, counts *counters, found func(local uint16)) (work int) {
+	lists := m.index.Lists.Postings(tile, attr)
 	base := uint32(tile) * store.TileObjects
 	var runs [][]uint16
 	var rare [][]uint32
@@ -193,6 +241,7 @@ func (b *Batch) countGrams(g *gramQuery, attr, tile int, counts *counters, found
 		runs = append(runs, lists.Run(l.keyword, l.keyword+1))
 	}
 	for _, ids := range runs {
+		work += len(ids)
 		for _, id := range ids {
 			counts[id]++
 		}
@@ -219,4 +268,5 @@ func (b *Batch) countGrams(g *gramQuery, attr, tile int, counts *counters, found
 			take(uint16(id - base))
 		}
 	}
+	return work
 }

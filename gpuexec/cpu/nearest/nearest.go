@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/passing"
@@ -52,8 +53,7 @@ func Loader() run.Loader {
 // # Who may wait
 //
 // Between two blocks, and in the middle of comparing a long text, a unit looks at its context, and for each query at its deadline and at the work that it may take (Job.Work). The seat is
-// offered to other calls by Shift.Spend. When the allowance of the call is spent, scans stop where they are, and go on in another call (begun). Access paths and n-grams answer
-// a query in one go.
+// offered to other calls by Shift.Spend. When the allowance of the call is spent, scans stop where they are, and go on in another call (begun), and so do access paths and n-grams, which are told of by the same kind of meter.
 //
 // # Which way
 //
@@ -202,7 +202,7 @@ func (m *Matcher) Match(ctx context.Context, jobs []*run.Job, _ *gpuexec.Trace) 
 // Begin begins a call for jobs: what all ways to answer them want to know is found once. Who answers jobs otherwise than by Run tells the batch (Answer), and says
 // what that takes; nil: nobody does.
 func (m *Matcher) Begin(ctx context.Context, jobs []*run.Job, beside Elsewhere) (*Batch, error) {
-	b := &Batch{Matcher: m, jobs: jobs, pace: gpuexec.PaceOf(ctx), beside: beside}
+	b := &Batch{Matcher: m, jobs: jobs, worked: make([]atomic.Int64, len(jobs)), pace: gpuexec.PaceOf(ctx), beside: beside}
 	b.resume()
 	if err := b.filter(ctx); err != nil {
 		return nil, err

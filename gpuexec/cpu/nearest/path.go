@@ -6,10 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/processor"
 )
 
 // bound is the access paths of a column, over its objects that have a value.
@@ -40,73 +41,190 @@ func bind(c *distance.Column, space metric.Space) (*bound, int64, error) {
 	return b, held, nil
 }
 
-// search answers jobs by access paths of their columns: those that may be together, the others each on one core.
+const (
+	// unitWork is what a unit of several searches takes a core, about: enough that handing it over is nothing beside.
+	unitWork = 500 * time.Microsecond
+	// unitJobs is how many searches are a unit at most.
+	unitJobs = 64
+)
+
+// search answers jobs by access paths of their columns, and by n-grams: those that may be together, the others in units of some, each of which one core answers one after the other.
 func (b *Batch) search(ctx context.Context, chosen []int) error {
 	chosen, err := b.searchTogether(ctx, chosen)
 	if err != nil {
 		return err
 	}
-	return b.crew.Run(ctx, len(chosen), func(_ *run.Shift, unit int) {
-		n := chosen[unit]
-		job := b.jobs[n]
-		if unit > 0 && b.exhausted() {
-			job.Postponed = true
-			return
+	most := max(1, min(unitJobs, len(chosen)/(4*b.crew.Size())))
+	var units [][]int
+	for len(chosen) > 0 {
+		n, work := 1, b.choices[chosen[0]].Predicted
+		for n < min(most, len(chosen)) && work < unitWork {
+			work += b.choices[chosen[n]].Predicted
+			n++
 		}
-		start := time.Now()
-		defer func() {
-			job.Spent = time.Since(start)
-			b.spent.Add(int64(job.Spent))
-		}()
-		ctx, cancel := limited(ctx, job)
-		defer cancel()
-		answer := &distance.Answer{Method: b.choices[n].Method}
-		var hits []metric.Hit
-		find := b.searchOne
-		if answer.Method == distance.Ngram {
-			find = b.searchGrams
-		}
-		err := run.Catch(func() { hits, job.Err = find(ctx, n, answer) })
-		if err != nil {
-			job.Err = err
-		}
-		if cause := context.Cause(ctx); job.Err != nil && (errors.Is(cause, gpuexec.ErrDeadline) || errors.Is(cause, gpuexec.ErrWork)) {
-			job.Err = cause
-		}
-		if job.Err == nil {
-			job.Approximate = !answer.Exact
-			b.Answer(n, hits, answer)
+		units, chosen = append(units, chosen[:n]), chosen[n:]
+	}
+	return b.crew.Run(ctx, len(units), func(shift *run.Shift, at int) {
+		jobs := units[at]
+		u := pathUnit{Batch: b, ctx: ctx, shift: shift, since: time.Now()}
+		worked := processor.Time(func() {
+			for i, n := range jobs {
+				if at+i > 0 && b.exhausted() {
+					b.jobs[n].Postponed = true
+					if before := b.begun(n); before != nil {
+						b.jobs[n].Spent = before.spent
+					}
+					continue
+				}
+				u.one(n)
+			}
+		})
+		for _, n := range jobs {
+			b.worked[n].Add(int64(worked) / int64(len(jobs)))
 		}
 	})
 }
 
-// limited is a context that ends with a job's deadline, or when it has taken the time that it may take.
-func limited(ctx context.Context, job *run.Job) (context.Context, context.CancelFunc) {
-	cancel := context.CancelFunc(func() {})
-	if !job.Deadline.IsZero() {
-		ctx, cancel = context.WithDeadlineCause(ctx, job.Deadline, gpuexec.ErrDeadline)
-	}
-	if job.Work > 0 {
-		outer := cancel
-		inner, end := context.WithTimeoutCause(ctx, job.Work, gpuexec.ErrWork)
-		return inner, func() { end(); outer() }
-	}
-	return ctx, cancel
+// pathUnit is some jobs that one core answers one after the other. It is the meter of the one that it is at.
+type pathUnit struct {
+	*Batch
+	ctx   context.Context
+	shift *run.Shift
+	since time.Time // accounted for until then
+
+	job    int
+	left   int           // work before the clock is looked at
+	took   time.Duration // of the job in this call
+	before time.Duration // and in earlier ones
+	err    error         // why it ends
 }
 
-// searchOne answers a job by an access path.
-func (b *Batch) searchOne(ctx context.Context, n int, answer *distance.Answer) ([]metric.Hit, error) {
-	q := b.jobs[n].Query.(*distance.Query)
-	own := b.scanned[b.position(q.Column)].bound
-	if own == nil || own.searchers[answer.Method] == nil {
-		return nil, errors.New("the access path " + answer.Method + " is not loaded") // which Check has refused
+// one answers a job, or goes on with it, until it is done or interrupted.
+func (u *pathUnit) one(n int) {
+	job := u.jobs[n]
+	before := u.begun(n)
+	u.job, u.left, u.took, u.before, u.err = n, u.Most(), 0, 0, nil
+	if before != nil {
+		u.before = before.spent
 	}
-	hits, err := own.searchers[answer.Method].Search(ctx, q, b.passes(n, own.ids), answer)
-	if err != nil {
-		return nil, err
+	if u.err = over(job, u.since, u.before); u.err == nil {
+		if err := run.Catch(func() { u.err = u.search(before) }); err != nil {
+			u.err = err
+		}
+		u.account()
 	}
-	answer.Counted = q.Column.Path(answer.Method).Counts() && (q.Total || q.K == 0)
-	return own.hits(hits), nil
+	job.Spent = u.before + u.took
+	if u.err != nil {
+		job.Err, job.Postponed, job.Begun = u.err, false, nil
+	} else if s, ok := job.Begun.(begunAll); ok {
+		s[0].spent = job.Spent
+	}
+}
+
+// search goes on with the job's search, or begins it.
+func (u *pathUnit) search(before *begun) (err error) {
+	job := u.jobs[u.job]
+	q := job.Query.(*distance.Query)
+	var searching distance.Searching
+	method, predicted := u.Method(u.job), u.choices[u.job].Predicted
+	if before != nil {
+		searching, method, predicted = before.search, before.method, before.predicted
+	} else if searching, err = u.begin(q, method); err != nil {
+		return err
+	}
+	keep := func() {
+		job.Begun = begunAll{{lo: u.lo, hi: u.hi, search: searching, method: method, predicted: predicted}}
+	}
+	own := u.scanned[u.position(q.Column)].bound
+	pass := u.pass(u.job)
+	var passes func(id uint32) bool
+	switch {
+	case method != distance.Ngram:
+		passes = u.passes(u.job, own.ids)
+	case pass != nil:
+		passes = func(id uint32) bool { return pass.Has(id - u.lo) }
+	}
+	done := searching.Run(passes, u)
+	switch {
+	case u.err != nil:
+		return u.err
+	case !done:
+		job.Postponed = true
+		keep()
+		return nil
+	}
+	answer := &distance.Answer{Method: method}
+	hits := searching.End(answer)
+	if method == distance.Ngram {
+		job.Candidates += answer.Distances
+	} else {
+		answer.Counted = q.Column.Path(method).Counts() && (q.Total || q.K == 0)
+		hits = own.hits(hits)
+	}
+	job.Approximate = !answer.Exact
+	u.Answer(u.job, hits, answer)
+	if u.hi-u.lo < q.Column.Objects { // other parts may have to go on
+		keep()
+	}
+	return nil
+}
+
+// begin begins a job's search.
+func (u *pathUnit) begin(q *distance.Query, method string) (distance.Searching, error) {
+	if method == distance.Ngram {
+		return u.beginGrams(u.job, q)
+	}
+	own := u.scanned[u.position(q.Column)].bound
+	if own == nil || own.searchers[method] == nil {
+		return nil, errors.New("the access path " + method + " is not loaded") // which Check has refused
+	}
+	return own.searchers[method].Begin(q)
+}
+
+// Most implements metric.Meter.
+func (u *pathUnit) Most() int {
+	if grain := u.pace.Grain; grain > 0 {
+		return grain
+	}
+	return verify.PaceWork
+}
+
+// Did implements metric.Meter.
+func (u *pathUnit) Did(work int) { u.left -= work }
+
+// Stop implements metric.Meter.
+func (u *pathUnit) Stop() bool {
+	if u.left > 0 {
+		return false
+	}
+	u.left = u.Most()
+	now := u.account()
+	switch err := over(u.jobs[u.job], now, u.before+u.took); {
+	case err != nil:
+		u.err = err
+	case u.ctx.Err() != nil:
+		u.err = context.Cause(u.ctx)
+	case !u.pause(u.job, u.took):
+		u.since = time.Now() // waiting for a seat is no work
+		return false
+	}
+	return true
+}
+
+// account adds the time since the last account to what is spent, and offers the seat.
+func (u *pathUnit) account() time.Time {
+	now := time.Now()
+	took := now.Sub(u.since)
+	u.since = now
+	u.took += took
+	u.spent.Add(int64(took))
+	if u.shift.Due(int(took) * 2) {
+		u.shift.Spend(int(took) * 2)
+		u.since = time.Now()
+		return now
+	}
+	u.shift.Spend(int(took) * 2)
+	return now
 }
 
 // passes says which objects of a space may be hits of a job; nil: all.

@@ -13,10 +13,10 @@ import (
 	"github.com/geniemq/geniemq/index/verify"
 )
 
-// begun is what the scan of a job has come to that was interrupted: the best hits so far, and which objects are left. It says nothing of how the work was dealt out, so any
+// begun is what a job has come to that was interrupted. Of a scan that is the best hits so far, and which objects are left. It says nothing of how the work was dealt out, so any
 // matcher that holds the same objects goes on with it, and what it answers is the same: the order of hits is total, and what was counted is added up.
 //
-// Memory: at most K hits, a span for each that the work was cut into, and, of a text that is in the middle of a comparison, its pattern.
+// Memory: at most K hits, a span for each that the work was cut into, and, of a text that is in the middle of a comparison, its pattern. A search by another way is what that has in memory anyway.
 type begun struct {
 	lo, hi     uint32 // the objects of the matcher
 	left       []rest
@@ -26,6 +26,11 @@ type begun struct {
 	blocks     uint64
 	candidates uint64
 	spent      time.Duration
+
+	// Of a search by another way than a scan: what it has come to, by its method, and what it was expected to take.
+	search    distance.Searching
+	method    string
+	predicted time.Duration
 }
 
 // rest is a span that is left. asker is in the middle of comparing its first object, up to bound; nil: it is not.
@@ -41,6 +46,10 @@ type begunAll []*begun
 // Left implements run.Begun: as much time per object as until now.
 func (all begunAll) Left() (sum time.Duration) {
 	for _, s := range all {
+		if s.search != nil {
+			sum += max(0, s.predicted-s.spent)
+			continue
+		}
 		left := uint64(0)
 		for _, r := range s.left {
 			left += uint64(r.hi - r.lo)
@@ -162,29 +171,6 @@ func (m *meter) account() time.Time {
 	m.u.took[m.job].Add(int64(took))
 	m.u.shift.Spend(int(took) * 2)
 	return now
-}
-
-// stops makes a context end the comparisons of an asker that may take long. What they come to then means nothing.
-func stops(ctx context.Context, asker metric.Asker) {
-	if long := metric.Pausable(asker); long != nil {
-		long.SetMeter(&ending{ctx: ctx})
-	}
-}
-
-// ending is a meter that stops when a context ends.
-type ending struct {
-	ctx  context.Context
-	left int
-}
-
-func (*ending) Most() int      { return verify.PaceWork }
-func (e *ending) Did(work int) { e.left -= work }
-func (e *ending) Stop() (end bool) {
-	if e.left <= 0 {
-		e.left = e.Most()
-		end = e.ctx.Err() != nil
-	}
-	return end
 }
 
 // postpone leaves a chunk to another call.

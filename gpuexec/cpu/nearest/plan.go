@@ -9,10 +9,12 @@ import (
 	"github.com/geniemq/geniemq/index/distance"
 )
 
-// corrections are what searches of a column took lately over what was expected, by method: what a model of the work does not know, such as texts that are
+// corrections are what searches of a column took a processor lately over what was expected, by method: what a model of the work does not know, such as texts that are
 // far away in memory, or bounds that cut most comparisons short.
 //
-// A ratio is a mean of logarithms that moves by a part of each new one, and is bounded, so that one search that had to wait for its core tells little. That
+// What counts is how long the processor worked for a search, and not how long that took: on a busy machine searches wait for cores, which says nothing of them (processor.Time).
+//
+// A ratio is a mean of logarithms that moves by a part of each new one, and is bounded, so that one search tells little. That
 // of a method which could have been taken and was not goes back to 1, slowly: what was dear once is tried again. Answers do not depend on any of it, since
 // only ways that give the same hits are chosen by it.
 type corrections struct {
@@ -107,8 +109,11 @@ func (b *Batch) chooseOne(i int, scanned []int, factors []func(string) float64) 
 	q := b.jobs[i].Query.(*distance.Query)
 	column = b.position(q.Column)
 	s := &b.scanned[column]
-	if b.begun(i) != nil { // by a scan
+	if before := b.begun(i); before != nil {
 		b.choices[i] = distance.Choice{Method: distance.Scan, Why: "its scan was interrupted, and goes on"}
+		if before.search != nil {
+			b.choices[i] = distance.Choice{Method: before.method, Why: "it was interrupted, and goes on"}
+		}
 		return column
 	}
 	situation := distance.Situation{
@@ -138,7 +143,7 @@ func (b *Batch) learn(chosen []int) {
 	all := make([]seen, b.columns.Len())
 	for _, i := range chosen {
 		job := b.jobs[i]
-		if job.Err != nil || job.Postponed {
+		if job.Err != nil || job.Postponed || b.choices[i].Predicted == 0 { // of what goes on nothing is predicted
 			continue
 		}
 		at := b.position(job.Query.(*distance.Query).Column)
@@ -146,7 +151,7 @@ func (b *Batch) learn(chosen []int) {
 			all[at] = make(seen)
 		}
 		one := all[at][b.choices[i].Method]
-		one.took, one.predicted = one.took+job.Spent, one.predicted+b.choices[i].Predicted
+		one.took, one.predicted = one.took+time.Duration(b.worked[i].Load()), one.predicted+b.choices[i].Predicted
 		all[at][b.choices[i].Method] = one
 	}
 	for at, s := range all {

@@ -9,6 +9,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/internal/processor"
 )
 
 const (
@@ -141,7 +142,10 @@ func (b *Batch) scan(ctx context.Context, s *scanned, chosen []int) error {
 			return
 		}
 		u := scanUnit{Batch: b, scanned: s, chunk: c, parts: c.parts[r*len(c.members) : (r+1)*len(c.members)], shift: shift}
-		u.run(ctx, c.spans[r], size)
+		worked := processor.Time(func() { u.run(ctx, c.spans[r], size) })
+		for _, n := range c.members {
+			b.worked[n].Add(int64(worked) / int64(len(c.members)))
+		}
 		// Who finishes the last range of a chunk joins all.
 		if c.left.Add(-1) == 0 && ctx.Err() == nil {
 			b.end(c)

@@ -8,6 +8,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/internal/processor"
 )
 
 // mostTogether is the most queries that a core answers together: of more, each leaves less to save.
@@ -36,7 +37,7 @@ func (b *Batch) sets(chosen []int) (sets []set, alone []int) {
 		if own != nil {
 			s, _ = own.searchers[at.method].(distance.Together)
 		}
-		if s == nil || !s.Joins(q) {
+		if s == nil || b.begun(n) != nil || !s.Joins(q) {
 			alone = append(alone, n)
 			continue
 		}
@@ -88,7 +89,9 @@ func (b *Batch) searchSet(ctx context.Context, s *set) (left []int) {
 		}
 	}
 	var failed error
-	if err := run.Catch(func() { failed = s.searcher.SearchAll(ctx, asks) }); err != nil {
+	var err error
+	worked := processor.Time(func() { err = run.Catch(func() { failed = s.searcher.SearchAll(ctx, asks) }) })
+	if err != nil {
 		failed = err
 	}
 	took := time.Since(start)
@@ -96,6 +99,7 @@ func (b *Batch) searchSet(ctx context.Context, s *set) (left []int) {
 	for i, at := range s.jobs {
 		job, a := b.jobs[at], &asks[i]
 		job.Spent = took / n
+		b.worked[at].Add(int64(worked) / int64(n))
 		switch {
 		case failed != nil:
 			job.Err = failed

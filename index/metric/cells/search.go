@@ -31,45 +31,113 @@ type Searcher struct {
 	best   metric.Best
 	passed int // objects that pass, counted as long as there are fewer than wanted
 	result Result
+
+	// The search that was begun.
+	near, asker metric.Asker // near is nil when the centroids were compared
+	want        metric.Want
+	probes      int // 0: it is exact
+	pass        func(id uint32) bool
 }
 
 // Searcher returns a new one.
 func (x *Index) Searcher() *Searcher { return &Searcher{index: x, keys: make([]float64, x.Cells())} }
 
-// Search finds the hits that are wanted, whose ids are those of objects and not positions. near is the query as one of the centroids, a as one of the objects
-// by position. With probes it visits so many cells, and more only as long as it has compared fewer than k objects that pass; with 0 probes, or as many as there are cells, it is
-// exact. A filter, if any, says which objects pass.
+// Search finds the hits that are wanted, as Begin says. A filter, if any, says which objects pass. The error is that of the context, or says what is wrong with the query.
 func (s *Searcher) Search(ctx context.Context, near, a metric.Asker, want metric.Want, probes int, pass func(id uint32) bool) (Result, error) {
-	if probes < 0 {
-		return Result{}, fmt.Errorf("searching cells with %d probes: it has to be 1 or more, or 0 for an exact search", probes)
-	}
-	s.result = Result{}
-	if want.K < 1 || math.IsInf(want.Most, -1) {
-		return Result{Exact: true}, nil
-	}
-	s.best.Reset(want)
-	near.Values(0, uint32(len(s.keys)), s.keys)
-	visit := func(cell uint32) error {
-		if s.result.Visited&63 == 0 && ctx.Err() != nil {
-			return fmt.Errorf("searching cells: %w", context.Cause(ctx))
-		}
-		s.visit(a, cell, want.K, pass)
-		return nil
-	}
-	var err error
-	if probes == 0 || probes >= s.index.Cells() { // of all cells those that can have a hit
-		err = s.proven(visit)
-	} else {
-		err = s.probed(visit, want.K, probes)
-	}
-	if err != nil {
+	if err := s.Begin(near, a, want, probes); err != nil {
 		return Result{}, err
 	}
+	if !s.Run(pass, metric.Until(ctx)) || ctx.Err() != nil {
+		return Result{}, fmt.Errorf("searching cells: %w", context.Cause(ctx))
+	}
+	return s.End(), nil
+}
+
+// Begin begins a search for the hits that are wanted, whose ids are those of objects and not positions. near is the query as one of the centroids, a as one of the objects
+// by position. With probes it visits so many cells, and more only as long as it has compared fewer than k objects that pass; with 0 probes, or as many as there are cells, it is
+// exact.
+func (s *Searcher) Begin(near, a metric.Asker, want metric.Want, probes int) error {
+	if probes < 0 {
+		return fmt.Errorf("searching cells with %d probes: it has to be 1 or more, or 0 for an exact search", probes)
+	}
+	if probes >= s.index.Cells() {
+		probes = 0 // of all cells those that can have a hit
+	}
+	s.near, s.asker, s.want, s.probes, s.result = near, a, want, probes, Result{}
+	s.best.Reset(want)
+	return nil
+}
+
+// Run goes on until all is found, or the meter stops it, which is asked after each cell. The filter says which objects pass, nil: all, and is alike in all calls.
+func (s *Searcher) Run(pass func(id uint32) bool, meter metric.Meter) (done bool) {
+	if s.want.K < 1 || math.IsInf(s.want.Most, -1) {
+		s.result.Exact = true
+		return true
+	}
+	s.pass = pass
+	m, dims := s.index.centroids.Metric(), s.index.centroids.Dims()
+	each := m.Work(dims)
+	if s.near != nil {
+		s.near.Values(0, uint32(len(s.keys)), s.keys)
+		s.near = nil
+		s.order(m, dims)
+		if meter.Did(each * len(s.keys)); meter.Stop() {
+			return false
+		}
+	}
+	for s.goes() {
+		next, ok := s.queue.next()
+		if !ok || s.probes == 0 && s.beyond(m, next) {
+			break
+		}
+		before := s.result.Compared
+		s.visit(next.ID)
+		if meter.Did(1 + each*int(s.result.Compared-before)); meter.Stop() {
+			return false
+		}
+	}
+	return true
+}
+
+// End is what was found. Nothing of the query is kept.
+func (s *Searcher) End() Result {
 	r := s.result
-	r.Exact = r.Exact || r.Visited == s.index.Cells()
+	r.Exact = r.Exact || s.probes == 0 || r.Visited == s.index.Cells()
 	r.Hits = s.best.Sorted()
-	s.index.expect(&r, want, probes, pass)
-	return r, nil
+	s.index.expect(&r, s.want, s.probes, s.pass)
+	s.near, s.asker, s.pass = nil, nil, nil
+	return r
+}
+
+// order puts the cells into the order in which they are visited: the nearest first, or of what is exact those that may have the nearest object.
+func (s *Searcher) order(m metric.Metric, dims int) {
+	s.passed = 0
+	if s.want.K == math.MaxInt || s.probes == 0 {
+		s.passed = math.MaxInt // all within a radius is no number to reach, and of what is exact nobody asks
+	}
+	if s.probes > 0 {
+		s.queue.reset(s.keys, s.probes)
+		return
+	}
+	for c, v := range s.keys {
+		distance, radius := m.Distance(v), float64(s.index.radii[c])
+		s.keys[c] = distance - radius - m.Slack(dims, distance, radius)
+		if math.IsNaN(s.keys[c]) {
+			s.keys[c] = math.Inf(-1) // of a radius that is no number: of it nothing is known
+		}
+	}
+	s.queue.reset(s.keys, 32)
+}
+
+// goes says that another cell is to be visited, if there is one.
+func (s *Searcher) goes() bool {
+	return s.probes == 0 || s.result.Visited < s.probes || s.passed < s.want.K
+}
+
+// beyond says that no object of a cell, nor of those after it, can be a hit.
+func (s *Searcher) beyond(m metric.Metric, next metric.Hit) bool {
+	most := s.best.Bound()
+	return !math.IsInf(most, 1) && next.Value > m.Distance(most)
 }
 
 // expect says what was measured for searches like one.
@@ -79,57 +147,9 @@ func (x *Index) expect(r *Result, want metric.Want, probes int, pass func(uint32
 	}
 }
 
-// probed visits the nearest cells.
-func (s *Searcher) probed(visit func(cell uint32) error, k, probes int) error {
-	s.passed = 0
-	if k == math.MaxInt {
-		s.passed = k // all within a radius is no number to reach
-	}
-	s.queue.reset(s.keys, probes)
-	for s.result.Visited < probes || s.passed < k {
-		next, ok := s.queue.next()
-		if !ok {
-			return nil
-		}
-		if err := visit(next.ID); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// proven visits cells until none can have a hit.
-func (s *Searcher) proven(visit func(cell uint32) error) error {
-	s.passed = math.MaxInt // nobody asks
-	space := s.index.centroids
-	m, dims := space.Metric(), space.Dims()
-	for c, v := range s.keys {
-		distance, radius := m.Distance(v), float64(s.index.radii[c])
-		s.keys[c] = distance - radius - m.Slack(dims, distance, radius)
-		if math.IsNaN(s.keys[c]) {
-			s.keys[c] = math.Inf(-1) // of a radius that is no number: of it nothing is known
-		}
-	}
-	s.queue.reset(s.keys, 32)
-	for {
-		next, ok := s.queue.next()
-		if ok {
-			most := s.best.Bound()
-			ok = math.IsInf(most, 1) || !(next.Value > m.Distance(most))
-		}
-		if !ok {
-			s.result.Exact = true
-			return nil
-		}
-		if err := visit(next.ID); err != nil {
-			return err
-		}
-	}
-}
-
-// visit compares the query with the objects of a cell. k is how many have to pass before it matters no more how many do.
-func (s *Searcher) visit(a metric.Asker, cell uint32, k int, pass func(uint32) bool) {
-	x := s.index
+// visit compares the query with the objects of a cell. Once as many pass as are wanted, it matters no more how many do.
+func (s *Searcher) visit(cell uint32) {
+	x, a, k, pass := s.index, s.asker, s.want.K, s.pass
 	s.result.Visited++
 	s.result.Compared += uint64(x.starts[cell+1] - x.starts[cell])
 	for lo, end := x.starts[cell], x.starts[cell+1]; lo < end; {

@@ -93,8 +93,11 @@ func BenchmarkCandidates(b *testing.B) {
 		b.Run(fmt.Sprintf("fraction=%v", fraction), func(b *testing.B) {
 			first, start, q := uint32(math.Ceil(fraction*n)), spent(), uint32(0)
 			for b.Loop() {
-				if err := s.candidates(b.Context(), space.Of(q%n), first, nil); err != nil {
+				if err := s.Begin(space.Of(q%n), metric.Want{K: int(first), Most: math.Inf(1)}, fraction); err != nil {
 					b.Fatal(err)
+				}
+				for s.state != comparing {
+					s.step(nil)
 				}
 				q += 7919
 			}

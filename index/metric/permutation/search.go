@@ -32,7 +32,27 @@ type Searcher struct {
 	selected  selection
 	best      metric.Best
 	values    [512]float64
+
+	// The search that was begun.
+	asker metric.Asker
+	want  metric.Want
+	steps uint32 // candidates
+	state state
+	at    uint64 // permutants, objects or candidates that are done
+	pass  func(id uint32) bool
+	share float64
 }
+
+// state is what a search does next.
+type state int
+
+const (
+	ranking    state = iota // the permutants, by the query
+	selecting               // candidates, by their ranks
+	comparing               // candidates
+	everything              // objects, which needs no ranks
+	done
+)
 
 // Searcher returns a new one.
 func (x *Index) Searcher() *Searcher {
@@ -40,77 +60,162 @@ func (x *Index) Searcher() *Searcher {
 	return &Searcher{index: x, permuted: make([]float64, m), ranks: make([]byte, m)}
 }
 
-// Search finds the hits that are wanted among the candidates, which are a fraction of all objects, above 0; 1 and more compares all. A filter, if any, says
-// which objects pass. The asker's objects are those that the index was built of, by the same numbers.
+// Search finds the hits that are wanted, as Begin says. A filter, if any, says which objects pass.
 func (s *Searcher) Search(ctx context.Context, a metric.Asker, want metric.Want, fraction float64, pass func(id uint32) bool) (Result, error) {
-	if !(fraction > 0) {
-		return Result{}, fmt.Errorf("searching a permutation index with the fraction %v: it has to be above 0, and at most 1", fraction)
+	if err := s.Begin(a, want, fraction); err != nil {
+		return Result{}, err
 	}
-	if want.K < 1 {
-		return Result{Exact: true}, nil
+	if !s.Run(pass, metric.Until(ctx)) || ctx.Err() != nil {
+		return Result{}, fmt.Errorf("searching a permutation index: %w", context.Cause(ctx))
 	}
-	s.best.Reset(want)
-	steps := s.index.steps(want.K, fraction, s.index.objects)
-	if steps == s.index.objects {
-		if err := s.everything(ctx, a, pass); err != nil {
-			return Result{}, fmt.Errorf("searching a permutation index: comparing all objects: %w", err)
-		}
-		return Result{Hits: s.best.Sorted(), Compared: int(steps), Exact: true}, nil
-	}
-	if err := s.candidates(ctx, a, steps, pass); err != nil {
-		return Result{}, fmt.Errorf("searching a permutation index: %w", err)
-	}
-	if err := s.compare(ctx, a); err != nil {
-		return Result{}, fmt.Errorf("searching a permutation index: comparing candidates: %w", err)
-	}
-	r := Result{Hits: s.best.Sorted(), Compared: len(s.selected.entries), Exact: s.selected.cuts == 0}
-	if pass == nil && math.IsInf(want.Most, 1) && !r.Exact {
-		r.Expected, r.Measured = s.index.recall.At(want.K, fraction)
-	}
-	return r, nil
+	return s.End(), nil
 }
 
-// compare compares the candidates, which come by ascending id. Those that are near each other are compared in one run, with what lies between them: to begin a run takes as long as
+// Begin begins a search for the hits that are wanted among the candidates, which are a fraction of all objects, above 0; 1 and more compares all. The asker's objects are those that the index
+// was built of, by the same numbers.
+func (s *Searcher) Begin(a metric.Asker, want metric.Want, fraction float64) error {
+	if !(fraction > 0) {
+		return fmt.Errorf("searching a permutation index with the fraction %v: it has to be above 0, and at most 1", fraction)
+	}
+	s.asker, s.want, s.share, s.state, s.at = a, want, fraction, ranking, 0
+	s.best.Reset(want)
+	s.selected.reset(0)
+	if want.K < 1 {
+		s.state = done
+		return nil
+	}
+	if s.steps = s.index.steps(want.K, fraction, s.index.objects); s.steps == s.index.objects {
+		s.state = everything
+	} else {
+		s.selected.reset(int(s.steps))
+	}
+	return nil
+}
+
+// Run goes on until all is found, or the meter stops it. The filter says which objects pass, nil: all, and is alike in all calls.
+func (s *Searcher) Run(pass func(id uint32) bool, meter metric.Meter) bool {
+	s.pass = pass
+	long, end := metric.Metered(s.asker, meter)
+	defer end()
+	for s.state != done {
+		work, ok := s.step(long)
+		if meter.Did(work); !ok || meter.Stop() {
+			return false
+		}
+	}
+	return true
+}
+
+// step does a piece of work; false: it was stopped in the middle.
+func (s *Searcher) step(long metric.Pausing) (work int, ok bool) {
+	x := s.index
+	stopped := func() bool { return long != nil && long.Paused() }
+	switch s.state {
+	case ranking:
+		j := s.at
+		v := s.asker.Value(x.permutants[j])
+		if stopped() {
+			return 0, false
+		}
+		s.permuted[j] = v
+		if s.at++; s.at == uint64(len(x.permutants)) {
+			s.ranker.rank(s.ranks, s.permuted)
+			s.packed = pack(s.packed[:0], s.ranks)
+			s.state, s.at = selecting, 0
+		}
+		return s.value(), true
+	case selecting:
+		count := min(uint64(len(s.distances)), uint64(x.objects)-s.at)
+		distances, m := s.distances[:count], len(x.permutants)
+		x.distances(distances, x.ranks[s.at*uint64(m):(s.at+count)*uint64(m)], s.packed, m)
+		s.selected.add(uint32(s.at), distances, s.pass)
+		if s.at += count; s.at == uint64(x.objects) {
+			s.selected.cut()
+			s.state, s.at = comparing, 0
+		}
+		return int(count) * (1 + m/32), true
+	case comparing:
+		return s.compare(long)
+	}
+	return s.everything(long)
+}
+
+// value is about what a value takes, for a meter.
+func (s *Searcher) value() int {
+	if c, ok := s.asker.(metric.PlacedAsker); ok {
+		return 3 + len(c.Coordinates())/5
+	}
+	return 16
+}
+
+// compare compares some of the candidates, which come by ascending id. Those that are near each other are compared in one run, with what lies between them: to begin a run takes as long as
 // comparing some objects more, unless each takes long, as texts do.
-func (s *Searcher) compare(ctx context.Context, a metric.Asker) error {
-	gap := uint32(8)
-	if _, dear := a.(metric.Cutter); dear {
+func (s *Searcher) compare(long metric.Pausing) (work int, ok bool) {
+	gap, most := uint32(8), uint32(len(s.values))
+	if _, dear := s.asker.(metric.Cutter); dear {
 		gap = 1
 	}
-	runs := 0
-	for rest := s.selected.entries; len(rest) > 0; runs++ {
-		if runs&(1<<10-1) == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		lo, n := rest[0].id, 1
-		for n < len(rest) && rest[n].id-rest[n-1].id <= gap && rest[n].id-lo < uint32(len(s.values)) {
-			n++
-		}
-		hi := rest[n-1].id + 1
-		metric.ValuesTo(a, lo, hi, s.best.Bound(), s.values[:hi-lo])
-		for _, c := range rest[:n] {
-			s.best.Add(metric.Hit{Value: s.values[c.id-lo], ID: c.id})
-		}
-		rest = rest[n:]
+	if long != nil {
+		most = 1
 	}
-	return nil
+	rest := s.selected.entries[s.at:]
+	if len(rest) == 0 {
+		s.state = done
+		return 0, true
+	}
+	lo, n := rest[0].id, 1
+	for n < len(rest) && rest[n].id-rest[n-1].id <= gap && rest[n].id-lo < most {
+		n++
+	}
+	hi := rest[n-1].id + 1
+	metric.ValuesTo(s.asker, lo, hi, s.best.Bound(), s.values[:hi-lo])
+	if long != nil && long.Paused() {
+		return 0, false
+	}
+	for _, c := range rest[:n] {
+		s.best.Add(metric.Hit{Value: s.values[c.id-lo], ID: c.id})
+	}
+	s.at += uint64(n)
+	return int(hi-lo) * s.value(), true
 }
 
-// everything compares all objects, which needs no ranks.
-func (s *Searcher) everything(ctx context.Context, a metric.Asker, pass func(uint32) bool) error {
-	for lo, n := uint64(0), uint64(s.index.objects); lo < n; lo += uint64(len(s.values)) {
-		if lo&(1<<14-1) == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		part := s.values[:min(uint64(len(s.values)), n-lo)]
-		metric.ValuesTo(a, uint32(lo), uint32(lo)+uint32(len(part)), s.best.Bound(), part)
-		for i, v := range part {
-			if id := uint32(lo) + uint32(i); v <= s.best.Bound() && (pass == nil || pass(id)) {
-				s.best.Add(metric.Hit{Value: v, ID: id})
-			}
+// everything compares some of all objects.
+func (s *Searcher) everything(long metric.Pausing) (work int, ok bool) {
+	n := min(uint64(len(s.values)), uint64(s.index.objects)-s.at)
+	if long != nil {
+		n = min(n, 1)
+	}
+	if n == 0 {
+		s.state = done
+		return 0, true
+	}
+	lo, part := uint32(s.at), s.values[:n]
+	metric.ValuesTo(s.asker, lo, lo+uint32(n), s.best.Bound(), part)
+	if long != nil && long.Paused() {
+		return 0, false
+	}
+	for i, v := range part {
+		if id := lo + uint32(i); v <= s.best.Bound() && (s.pass == nil || s.pass(id)) {
+			s.best.Add(metric.Hit{Value: v, ID: id})
 		}
 	}
-	return nil
+	s.at += n
+	return int(n) * s.value(), true
+}
+
+// End is what was found. Nothing of the query is kept.
+func (s *Searcher) End() Result {
+	r := Result{Hits: s.best.Sorted(), Compared: len(s.selected.entries), Exact: s.selected.cuts == 0}
+	switch {
+	case s.want.K < 1:
+		r = Result{Exact: true}
+	case s.steps == s.index.objects:
+		r.Compared = int(s.steps)
+	case s.pass == nil && math.IsInf(s.want.Most, 1) && !r.Exact:
+		r.Expected, r.Measured = s.index.recall.At(s.want.K, s.share)
+	}
+	s.asker, s.pass = nil, nil
+	return r
 }
 
 // steps is how many of some objects are candidates for k neighbours. Of all within a radius, k is no number, and the fraction decides.
@@ -120,25 +225,6 @@ func (x *Index) steps(k int, fraction float64, objects uint32) uint32 {
 		return uint32(min(share, n))
 	}
 	return uint32(min(float64(k), n))
-}
-
-// candidates selects the first objects that pass by (rank distance, id). They come by ascending id.
-func (s *Searcher) candidates(ctx context.Context, a metric.Asker, first uint32, pass func(uint32) bool) error {
-	x := s.index
-	m := len(x.permutants)
-	s.prepare(a)
-	s.selected.reset(int(first))
-	for lo := uint64(0); lo < uint64(x.objects); lo += uint64(len(s.distances)) {
-		if lo&(1<<16-1) == 0 && ctx.Err() != nil {
-			return fmt.Errorf("comparing ranks: %w", context.Cause(ctx))
-		}
-		count := min(uint64(len(s.distances)), uint64(x.objects)-lo)
-		distances := s.distances[:count]
-		x.distances(distances, x.ranks[lo*uint64(m):(lo+count)*uint64(m)], s.packed, m)
-		s.selected.add(uint32(lo), distances, pass)
-	}
-	s.selected.cut()
-	return nil
 }
 
 // prepare ranks the permutants by a query.

@@ -51,6 +51,8 @@ type Kernels struct {
 	floats, bytes         [ops]kernel
 	manyFloats, manyBytes [ops]kernel
 	points                func(dst, units []float64, q *[3]float64)
+	columns               [MostColumns + 1]func(dst []float64, columns []float32, q *[MostColumns]float64) // by how many there are
+	boxes                 func(dst []float64, sides []float32, q []float64)
 	cosines               func(dst, norms []float64, norm float64)
 	halves                func(dst []float32, src []uint16)
 	widen                 func(dst []float32, src []uint8)
@@ -188,6 +190,23 @@ func (k *Kernels) Points(dst, units []float64, q *[3]float64) {
 	whole := len(dst) &^ 3
 	k.points(dst[:whole], units[:3*whole], q)
 	plainPoints(dst[whole:], units[3*whole:3*len(dst)], q)
+}
+
+// MostColumns is how many coordinates objects may have that are compared by columns.
+const MostColumns = 8
+
+// Columns are the sums of squares of objects whose coordinates lie in columns, one coordinate of all of them after the other, which is the fastest where there are few. Of q the first
+// dims count. The number of objects, that of dst, is a multiple of 4.
+func (k *Kernels) Columns(dst []float64, columns []float32, dims int, q *[MostColumns]float64) {
+	_ = columns[:dims*len(dst)]
+	k.columns[dims](dst, columns, q)
+}
+
+// Boxes are the sums of squares by which coordinates are outside of boxes, which are added up in turn: no value has the same bits, and none is below a bound that allows for rounding. sides
+// are, by coordinate, the least of all boxes and then the largest. The number of boxes, that of dst, is a multiple of 4.
+func (k *Kernels) Boxes(dst []float64, sides []float32, q []float64) {
+	_ = sides[:2*len(q)*len(dst)]
+	k.boxes(dst, sides, q)
 }
 
 // Cosines makes values of dot products: -dot / (norm norms), from -1 to 1; 0 where a norm is, since such a vector has no angle; infinite where

@@ -14,7 +14,10 @@ func All() []Kernels {
 		manyFloats: [ops]kernel{OpSquares: squaresManyAVX2, OpDifferences: differencesManyAVX2, OpDots: dotsManyAVX2, OpLargest: largestManyAVX2},
 		bytes:      [ops]kernel{OpSquares: squaresBytesAVX2, OpDifferences: differencesBytesAVX2, OpDots: dotsBytesAVX2, OpLargest: largestBytesAVX2, OpUnequal: unequalBytesAVX2},
 		manyBytes:  [ops]kernel{OpSquares: squaresBytesManyAVX2, OpDifferences: differencesBytesManyAVX2, OpDots: dotsBytesManyAVX2, OpLargest: largestBytesManyAVX2, OpUnequal: unequalBytesManyAVX2},
-		points:     pointsAVX2, cosines: cosinesAVX2, halves: halvesAVX2, widen: bytesAVX2,
+		points:     pointsAVX2, cosines: cosinesAVX2, halves: halvesAVX2, widen: bytesAVX2, boxes: boxesAVX2,
+	}
+	k.columns = [...]func([]float64, []float32, *[MostColumns]float64){
+		all[0].columns[0], columns1AVX2, columns2AVX2, columns3AVX2, columns4AVX2, columns5AVX2, columns6AVX2, columns7AVX2, columns8AVX2,
 	}
 	if cpu.X86.HasFMA {
 		k.sieve = sieve{sieveAVX2, turnAVX2, lengthsAVX2}

@@ -7,7 +7,10 @@ import (
 
 // Plain returns the kernels in Go, which every machine has.
 func Plain() Kernels {
-	k := Kernels{Name: "go", points: plainPoints, cosines: plainCosines, halves: plainHalves, widen: plainWiden}
+	k := Kernels{Name: "go", points: plainPoints, cosines: plainCosines, halves: plainHalves, widen: plainWiden, boxes: plainBoxes}
+	for dims := range k.columns {
+		k.columns[dims] = func(dst []float64, columns []float32, q *[MostColumns]float64) { plainColumns(dst, columns, q[:dims]) }
+	}
 	for op, f := range [ops]func(p int, q []float64, o []float32) float64{
 		OpSquares:     func(_ int, q []float64, o []float32) float64 { return Squares(q, o) },
 		OpDifferences: func(_ int, q []float64, o []float32) float64 { return Differences(q, o) },
@@ -108,6 +111,29 @@ func plainPoints(dst, units []float64, q *[3]float64) {
 	for i := range dst {
 		o := units[3*i : 3*i+3]
 		dst[i] = tame(square(q[0], o[0]) + square(q[1], o[1]) + square(q[2], o[2]))
+	}
+}
+
+// plainColumns finds the sums of squares of objects by columns. No more than eight terms are one to a partial sum.
+func plainColumns(dst []float64, columns []float32, q []float64) {
+	for i := range dst {
+		var s partial
+		for j, x := range q {
+			s[j] = square(x, float64(columns[j*len(dst)+i]))
+		}
+		dst[i] = tame(s.total())
+	}
+}
+
+// plainBoxes finds by how much boxes are missed.
+func plainBoxes(dst []float64, sides []float32, q []float64) {
+	clear(dst)
+	for j, x := range q {
+		lo, hi := sides[2*j*len(dst):(2*j+1)*len(dst)], sides[(2*j+1)*len(dst):(2*j+2)*len(dst)]
+		for i := range dst {
+			gap := max(float64(lo[i])-x, x-float64(hi[i]), 0)
+			dst[i] += float64(gap * gap)
+		}
 	}
 }
 

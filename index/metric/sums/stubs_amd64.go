@@ -194,6 +194,51 @@ func pointsAVX2(dst []float64, units []float64, q *[3]float64)
 //go:noescape
 func cosinesAVX2(dst []float64, norms []float64, norm float64)
 
+// columns1AVX2 is plainColumns, of a multiple of 4 objects.
+//
+//go:noescape
+func columns1AVX2(dst []float64, columns []float32, q *[8]float64)
+
+// columns2AVX2 is plainColumns, of a multiple of 4 objects.
+//
+//go:noescape
+func columns2AVX2(dst []float64, columns []float32, q *[8]float64)
+
+// columns3AVX2 is plainColumns, of a multiple of 4 objects.
+//
+//go:noescape
+func columns3AVX2(dst []float64, columns []float32, q *[8]float64)
+
+// columns4AVX2 is plainColumns, of a multiple of 4 objects.
+//
+//go:noescape
+func columns4AVX2(dst []float64, columns []float32, q *[8]float64)
+
+// columns5AVX2 is plainColumns, of a multiple of 4 objects.
+//
+//go:noescape
+func columns5AVX2(dst []float64, columns []float32, q *[8]float64)
+
+// columns6AVX2 is plainColumns, of a multiple of 4 objects.
+//
+//go:noescape
+func columns6AVX2(dst []float64, columns []float32, q *[8]float64)
+
+// columns7AVX2 is plainColumns, of a multiple of 4 objects.
+//
+//go:noescape
+func columns7AVX2(dst []float64, columns []float32, q *[8]float64)
+
+// columns8AVX2 is plainColumns, of a multiple of 4 objects.
+//
+//go:noescape
+func columns8AVX2(dst []float64, columns []float32, q *[8]float64)
+
+// boxesAVX2 is plainBoxes, of a multiple of 4 boxes.
+//
+//go:noescape
+func boxesAVX2(dst []float64, sides []float32, q []float64)
+
 // halvesAVX2 makes float32s of a multiple of 8 elements.
 //
 //go:noescape

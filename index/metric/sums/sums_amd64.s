@@ -3349,6 +3349,471 @@ fourEnd:
 	VZEROUPPER
 	RET
 
+// func columns1AVX2(dst []float64, columns []float32, q *[8]float64)
+// Requires: AVX
+TEXT ·columns1AVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst_base+0(FP), AX
+	MOVQ    dst_len+8(FP), CX
+	MOVQ    columns_base+24(FP), DX
+	MOVQ    q+48(FP), BX
+	MOVQ    CX, SI
+	SHLQ    $0x02, SI
+	VMOVUPD infinity<>+0(SB), Y0
+	SHRQ    $0x02, CX
+	TESTQ   CX, CX
+	JZ      fourEnd
+
+four:
+	MOVQ         DX, SI
+	VCVTPS2PD    (SI), Y2
+	VBROADCASTSD (BX), Y1
+	VSUBPD       Y2, Y1, Y2
+	VMULPD       Y2, Y2, Y2
+	VMINPD       Y0, Y2, Y2
+	VMOVUPD      Y2, (AX)
+	ADDQ         $0x00000010, DX
+	ADDQ         $0x00000020, AX
+	DECQ         CX
+	JNZ          four
+
+fourEnd:
+	VZEROUPPER
+	RET
+
+// func columns2AVX2(dst []float64, columns []float32, q *[8]float64)
+// Requires: AVX
+TEXT ·columns2AVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst_base+0(FP), AX
+	MOVQ    dst_len+8(FP), CX
+	MOVQ    columns_base+24(FP), DX
+	MOVQ    q+48(FP), BX
+	MOVQ    CX, SI
+	SHLQ    $0x02, SI
+	VMOVUPD infinity<>+0(SB), Y0
+	SHRQ    $0x02, CX
+	TESTQ   CX, CX
+	JZ      fourEnd
+
+four:
+	MOVQ         DX, DI
+	VCVTPS2PD    (DI), Y2
+	VBROADCASTSD (BX), Y1
+	VSUBPD       Y2, Y1, Y2
+	VMULPD       Y2, Y2, Y2
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y3
+	VBROADCASTSD 8(BX), Y1
+	VSUBPD       Y3, Y1, Y3
+	VMULPD       Y3, Y3, Y3
+	VADDPD       Y3, Y2, Y2
+	VMINPD       Y0, Y2, Y2
+	VMOVUPD      Y2, (AX)
+	ADDQ         $0x00000010, DX
+	ADDQ         $0x00000020, AX
+	DECQ         CX
+	JNZ          four
+
+fourEnd:
+	VZEROUPPER
+	RET
+
+// func columns3AVX2(dst []float64, columns []float32, q *[8]float64)
+// Requires: AVX
+TEXT ·columns3AVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst_base+0(FP), AX
+	MOVQ    dst_len+8(FP), CX
+	MOVQ    columns_base+24(FP), DX
+	MOVQ    q+48(FP), BX
+	MOVQ    CX, SI
+	SHLQ    $0x02, SI
+	VMOVUPD infinity<>+0(SB), Y0
+	SHRQ    $0x02, CX
+	TESTQ   CX, CX
+	JZ      fourEnd
+
+four:
+	MOVQ         DX, DI
+	VCVTPS2PD    (DI), Y2
+	VBROADCASTSD (BX), Y1
+	VSUBPD       Y2, Y1, Y2
+	VMULPD       Y2, Y2, Y2
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y3
+	VBROADCASTSD 8(BX), Y1
+	VSUBPD       Y3, Y1, Y3
+	VMULPD       Y3, Y3, Y3
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y4
+	VBROADCASTSD 16(BX), Y1
+	VSUBPD       Y4, Y1, Y4
+	VMULPD       Y4, Y4, Y4
+	VADDPD       Y3, Y2, Y2
+	VADDPD       Y4, Y2, Y2
+	VMINPD       Y0, Y2, Y2
+	VMOVUPD      Y2, (AX)
+	ADDQ         $0x00000010, DX
+	ADDQ         $0x00000020, AX
+	DECQ         CX
+	JNZ          four
+
+fourEnd:
+	VZEROUPPER
+	RET
+
+// func columns4AVX2(dst []float64, columns []float32, q *[8]float64)
+// Requires: AVX
+TEXT ·columns4AVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst_base+0(FP), AX
+	MOVQ    dst_len+8(FP), CX
+	MOVQ    columns_base+24(FP), DX
+	MOVQ    q+48(FP), BX
+	MOVQ    CX, SI
+	SHLQ    $0x02, SI
+	VMOVUPD infinity<>+0(SB), Y0
+	SHRQ    $0x02, CX
+	TESTQ   CX, CX
+	JZ      fourEnd
+
+four:
+	MOVQ         DX, DI
+	VCVTPS2PD    (DI), Y2
+	VBROADCASTSD (BX), Y1
+	VSUBPD       Y2, Y1, Y2
+	VMULPD       Y2, Y2, Y2
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y3
+	VBROADCASTSD 8(BX), Y1
+	VSUBPD       Y3, Y1, Y3
+	VMULPD       Y3, Y3, Y3
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y4
+	VBROADCASTSD 16(BX), Y1
+	VSUBPD       Y4, Y1, Y4
+	VMULPD       Y4, Y4, Y4
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y5
+	VBROADCASTSD 24(BX), Y1
+	VSUBPD       Y5, Y1, Y5
+	VMULPD       Y5, Y5, Y5
+	VADDPD       Y3, Y2, Y2
+	VADDPD       Y5, Y4, Y4
+	VADDPD       Y4, Y2, Y2
+	VMINPD       Y0, Y2, Y2
+	VMOVUPD      Y2, (AX)
+	ADDQ         $0x00000010, DX
+	ADDQ         $0x00000020, AX
+	DECQ         CX
+	JNZ          four
+
+fourEnd:
+	VZEROUPPER
+	RET
+
+// func columns5AVX2(dst []float64, columns []float32, q *[8]float64)
+// Requires: AVX
+TEXT ·columns5AVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst_base+0(FP), AX
+	MOVQ    dst_len+8(FP), CX
+	MOVQ    columns_base+24(FP), DX
+	MOVQ    q+48(FP), BX
+	MOVQ    CX, SI
+	SHLQ    $0x02, SI
+	VMOVUPD infinity<>+0(SB), Y0
+	SHRQ    $0x02, CX
+	TESTQ   CX, CX
+	JZ      fourEnd
+
+four:
+	MOVQ         DX, DI
+	VCVTPS2PD    (DI), Y2
+	VBROADCASTSD (BX), Y1
+	VSUBPD       Y2, Y1, Y2
+	VMULPD       Y2, Y2, Y2
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y3
+	VBROADCASTSD 8(BX), Y1
+	VSUBPD       Y3, Y1, Y3
+	VMULPD       Y3, Y3, Y3
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y4
+	VBROADCASTSD 16(BX), Y1
+	VSUBPD       Y4, Y1, Y4
+	VMULPD       Y4, Y4, Y4
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y5
+	VBROADCASTSD 24(BX), Y1
+	VSUBPD       Y5, Y1, Y5
+	VMULPD       Y5, Y5, Y5
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y6
+	VBROADCASTSD 32(BX), Y1
+	VSUBPD       Y6, Y1, Y6
+	VMULPD       Y6, Y6, Y6
+	VADDPD       Y3, Y2, Y2
+	VADDPD       Y5, Y4, Y4
+	VADDPD       Y4, Y2, Y2
+	VADDPD       Y6, Y2, Y2
+	VMINPD       Y0, Y2, Y2
+	VMOVUPD      Y2, (AX)
+	ADDQ         $0x00000010, DX
+	ADDQ         $0x00000020, AX
+	DECQ         CX
+	JNZ          four
+
+fourEnd:
+	VZEROUPPER
+	RET
+
+// func columns6AVX2(dst []float64, columns []float32, q *[8]float64)
+// Requires: AVX
+TEXT ·columns6AVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst_base+0(FP), AX
+	MOVQ    dst_len+8(FP), CX
+	MOVQ    columns_base+24(FP), DX
+	MOVQ    q+48(FP), BX
+	MOVQ    CX, SI
+	SHLQ    $0x02, SI
+	VMOVUPD infinity<>+0(SB), Y0
+	SHRQ    $0x02, CX
+	TESTQ   CX, CX
+	JZ      fourEnd
+
+four:
+	MOVQ         DX, DI
+	VCVTPS2PD    (DI), Y2
+	VBROADCASTSD (BX), Y1
+	VSUBPD       Y2, Y1, Y2
+	VMULPD       Y2, Y2, Y2
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y3
+	VBROADCASTSD 8(BX), Y1
+	VSUBPD       Y3, Y1, Y3
+	VMULPD       Y3, Y3, Y3
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y4
+	VBROADCASTSD 16(BX), Y1
+	VSUBPD       Y4, Y1, Y4
+	VMULPD       Y4, Y4, Y4
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y5
+	VBROADCASTSD 24(BX), Y1
+	VSUBPD       Y5, Y1, Y5
+	VMULPD       Y5, Y5, Y5
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y6
+	VBROADCASTSD 32(BX), Y1
+	VSUBPD       Y6, Y1, Y6
+	VMULPD       Y6, Y6, Y6
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y7
+	VBROADCASTSD 40(BX), Y1
+	VSUBPD       Y7, Y1, Y7
+	VMULPD       Y7, Y7, Y7
+	VADDPD       Y3, Y2, Y2
+	VADDPD       Y5, Y4, Y4
+	VADDPD       Y7, Y6, Y6
+	VADDPD       Y4, Y2, Y2
+	VADDPD       Y6, Y2, Y2
+	VMINPD       Y0, Y2, Y2
+	VMOVUPD      Y2, (AX)
+	ADDQ         $0x00000010, DX
+	ADDQ         $0x00000020, AX
+	DECQ         CX
+	JNZ          four
+
+fourEnd:
+	VZEROUPPER
+	RET
+
+// func columns7AVX2(dst []float64, columns []float32, q *[8]float64)
+// Requires: AVX
+TEXT ·columns7AVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst_base+0(FP), AX
+	MOVQ    dst_len+8(FP), CX
+	MOVQ    columns_base+24(FP), DX
+	MOVQ    q+48(FP), BX
+	MOVQ    CX, SI
+	SHLQ    $0x02, SI
+	VMOVUPD infinity<>+0(SB), Y0
+	SHRQ    $0x02, CX
+	TESTQ   CX, CX
+	JZ      fourEnd
+
+four:
+	MOVQ         DX, DI
+	VCVTPS2PD    (DI), Y2
+	VBROADCASTSD (BX), Y1
+	VSUBPD       Y2, Y1, Y2
+	VMULPD       Y2, Y2, Y2
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y3
+	VBROADCASTSD 8(BX), Y1
+	VSUBPD       Y3, Y1, Y3
+	VMULPD       Y3, Y3, Y3
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y4
+	VBROADCASTSD 16(BX), Y1
+	VSUBPD       Y4, Y1, Y4
+	VMULPD       Y4, Y4, Y4
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y5
+	VBROADCASTSD 24(BX), Y1
+	VSUBPD       Y5, Y1, Y5
+	VMULPD       Y5, Y5, Y5
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y6
+	VBROADCASTSD 32(BX), Y1
+	VSUBPD       Y6, Y1, Y6
+	VMULPD       Y6, Y6, Y6
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y7
+	VBROADCASTSD 40(BX), Y1
+	VSUBPD       Y7, Y1, Y7
+	VMULPD       Y7, Y7, Y7
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y8
+	VBROADCASTSD 48(BX), Y1
+	VSUBPD       Y8, Y1, Y8
+	VMULPD       Y8, Y8, Y8
+	VADDPD       Y3, Y2, Y2
+	VADDPD       Y5, Y4, Y4
+	VADDPD       Y7, Y6, Y6
+	VADDPD       Y4, Y2, Y2
+	VADDPD       Y8, Y6, Y6
+	VADDPD       Y6, Y2, Y2
+	VMINPD       Y0, Y2, Y2
+	VMOVUPD      Y2, (AX)
+	ADDQ         $0x00000010, DX
+	ADDQ         $0x00000020, AX
+	DECQ         CX
+	JNZ          four
+
+fourEnd:
+	VZEROUPPER
+	RET
+
+// func columns8AVX2(dst []float64, columns []float32, q *[8]float64)
+// Requires: AVX
+TEXT ·columns8AVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst_base+0(FP), AX
+	MOVQ    dst_len+8(FP), CX
+	MOVQ    columns_base+24(FP), DX
+	MOVQ    q+48(FP), BX
+	MOVQ    CX, SI
+	SHLQ    $0x02, SI
+	VMOVUPD infinity<>+0(SB), Y0
+	SHRQ    $0x02, CX
+	TESTQ   CX, CX
+	JZ      fourEnd
+
+four:
+	MOVQ         DX, DI
+	VCVTPS2PD    (DI), Y2
+	VBROADCASTSD (BX), Y1
+	VSUBPD       Y2, Y1, Y2
+	VMULPD       Y2, Y2, Y2
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y3
+	VBROADCASTSD 8(BX), Y1
+	VSUBPD       Y3, Y1, Y3
+	VMULPD       Y3, Y3, Y3
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y4
+	VBROADCASTSD 16(BX), Y1
+	VSUBPD       Y4, Y1, Y4
+	VMULPD       Y4, Y4, Y4
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y5
+	VBROADCASTSD 24(BX), Y1
+	VSUBPD       Y5, Y1, Y5
+	VMULPD       Y5, Y5, Y5
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y6
+	VBROADCASTSD 32(BX), Y1
+	VSUBPD       Y6, Y1, Y6
+	VMULPD       Y6, Y6, Y6
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y7
+	VBROADCASTSD 40(BX), Y1
+	VSUBPD       Y7, Y1, Y7
+	VMULPD       Y7, Y7, Y7
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y8
+	VBROADCASTSD 48(BX), Y1
+	VSUBPD       Y8, Y1, Y8
+	VMULPD       Y8, Y8, Y8
+	ADDQ         SI, DI
+	VCVTPS2PD    (DI), Y9
+	VBROADCASTSD 56(BX), Y1
+	VSUBPD       Y9, Y1, Y9
+	VMULPD       Y9, Y9, Y9
+	VADDPD       Y3, Y2, Y2
+	VADDPD       Y5, Y4, Y4
+	VADDPD       Y7, Y6, Y6
+	VADDPD       Y9, Y8, Y8
+	VADDPD       Y4, Y2, Y2
+	VADDPD       Y8, Y6, Y6
+	VADDPD       Y6, Y2, Y2
+	VMINPD       Y0, Y2, Y2
+	VMOVUPD      Y2, (AX)
+	ADDQ         $0x00000010, DX
+	ADDQ         $0x00000020, AX
+	DECQ         CX
+	JNZ          four
+
+fourEnd:
+	VZEROUPPER
+	RET
+
+// func boxesAVX2(dst []float64, sides []float32, q []float64)
+// Requires: AVX
+TEXT ·boxesAVX2(SB), NOSPLIT, $0-72
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   dst_len+8(FP), CX
+	MOVQ   sides_base+24(FP), DX
+	MOVQ   q_base+48(FP), BX
+	MOVQ   q_len+56(FP), SI
+	MOVQ   CX, DI
+	SHLQ   $0x02, DI
+	VXORPD Y0, Y0, Y0
+	SHRQ   $0x02, CX
+	TESTQ  CX, CX
+	JZ     fourEnd
+
+four:
+	VXORPD Y1, Y1, Y1
+	MOVQ   DX, R8
+	MOVQ   BX, R9
+	MOVQ   SI, R10
+	TESTQ  R10, R10
+	JZ     sideEnd
+
+side:
+	VBROADCASTSD (R9), Y2
+	VCVTPS2PD    (R8), Y3
+	VCVTPS2PD    (R8)(DI*1), Y4
+	VSUBPD       Y2, Y3, Y3
+	VSUBPD       Y4, Y2, Y4
+	VMAXPD       Y4, Y3, Y3
+	VMAXPD       Y0, Y3, Y3
+	VMULPD       Y3, Y3, Y3
+	VADDPD       Y3, Y1, Y1
+	LEAQ         (R8)(DI*2), R8
+	ADDQ         $0x00000008, R9
+	DECQ         R10
+	JNZ          side
+
+sideEnd:
+	VMOVUPD Y1, (AX)
+	ADDQ    $0x00000010, DX
+	ADDQ    $0x00000020, AX
+	DECQ    CX
+	JNZ     four
+
+fourEnd:
+	VZEROUPPER
+	RET
+
 // func halvesAVX2(dst []float32, src []uint16)
 // Requires: AVX, F16C
 TEXT ·halvesAVX2(SB), NOSPLIT, $0-48

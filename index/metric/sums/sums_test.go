@@ -221,6 +221,55 @@ func TestPoints(t *testing.T) {
 	}
 }
 
+// TestColumns: objects in columns have the values that they have in rows, and boxes are missed by what is written down.
+func TestColumns(t *testing.T) {
+	rng := seeded.Rand(t)
+	odd := []float64{0, 1, math.NaN(), math.Inf(1), 1e-30, 3e38}
+	for _, k := range All() {
+		for round := range 400 {
+			dims, n := 1+round%MostColumns, 4*rng.IntN(9)
+			columns, row, dst := make([]float32, dims*n), make([]float32, dims), make([]float64, n)
+			for i := range columns {
+				if columns[i] = float32(rng.NormFloat64()); rng.IntN(20) == 0 {
+					columns[i] = float32(odd[rng.IntN(len(odd))])
+				}
+			}
+			var q [MostColumns]float64
+			for i := range q { // what is beyond dims does not count
+				q[i] = float64(float32(rng.NormFloat64()))
+			}
+			k.Columns(dst, columns, dims, &q)
+			for i, got := range dst {
+				for j := range row {
+					row[j] = columns[j*n+i]
+				}
+				if want := tame(Squares(q[:dims], row)); !same(got, want) {
+					t.Fatalf("%s: object %d of %d, %d columns: %v, want %v", k.Name, i, n, dims, got, want)
+				}
+			}
+			many := make([]float64, 1+rng.IntN(20))
+			sides := make([]float32, 2*len(many)*n)
+			for i := range sides {
+				sides[i] = float32(rng.NormFloat64())
+			}
+			for i := range many {
+				many[i] = rng.NormFloat64()
+			}
+			k.Boxes(dst, sides, many)
+			for i, got := range dst {
+				want := 0.0
+				for j, x := range many {
+					gap := max(float64(sides[2*j*n+i])-x, x-float64(sides[(2*j+1)*n+i]), 0)
+					want += float64(gap * gap)
+				}
+				if !same(got, want) {
+					t.Fatalf("%s: box %d of %d, %d coordinates: %v, want %v", k.Name, i, n, len(many), got, want)
+				}
+			}
+		}
+	}
+}
+
 // TestCosines: values are in their range and never NaN nor -0.
 func TestCosines(t *testing.T) {
 	rng := seeded.Rand(t)

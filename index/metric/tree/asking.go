@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/index/metric/columns"
 )
 
 // Ask is one query.
@@ -14,6 +15,9 @@ type Ask struct {
 	metric.Asker
 	metric.Want                      // K 0 finds nothing, and counts if Total says so
 	Pass        func(id uint32) bool // nil: every object does
+	// Columns are the objects in another layout, of a tree that has made such. The query is the Vector then, and no asker is needed; nil: it is the asker's.
+	Columns *columns.Objects
+	Vector  []float32
 	// Total counts all objects within Most, though there be more than K. So K does not narrow what is searched.
 	Total bool
 }
@@ -23,6 +27,7 @@ type Answer struct {
 	Hits   []metric.Hit // in order
 	Within uint64       // with Total: how many objects pass and are within Most
 	Work   Work
+	Pivots bool // each node was a distance to its pivot
 }
 
 // Work is what a search did, or what one does on average.
@@ -48,28 +53,37 @@ type asking struct {
 	q      []float64 // coordinates
 	within uint64
 	work   Work
-	seeds  []uint32 // leaves that are done
+	long   metric.Pausing // the asker, if comparisons may be stopped
+	few    [columns.Most]float64
 
 	alive  []bool // [object of a leaf]
 	values []float64
 }
 
-func (t *Tree) asking(ask Ask) (*asking, error) {
+// ask makes it ready for a query.
+func (a *asking) ask(t *Tree, ask Ask) error {
 	if ask.K < 0 || math.IsNaN(ask.Most) {
-		return nil, fmt.Errorf("a search for the first %d objects within %v: neither may be negative or no number", ask.K, ask.Most)
+		return fmt.Errorf("a search for the first %d objects within %v: neither may be negative or no number", ask.K, ask.Most)
 	}
-	a := &asking{Ask: ask, tree: t}
+	a.Ask, a.tree, a.within, a.work, a.long = ask, t, 0, Work{}, nil
 	a.kept.Reset(ask.Want)
 	if t.bounds == Box {
-		p, ok := ask.Asker.(metric.PlacedAsker)
-		if !ok || len(p.Coordinates()) != t.dims {
-			return nil, fmt.Errorf("a box tree over %d coordinates is searched by a query that has as many", t.dims)
+		a.q = a.q[:0]
+		if ask.Columns != nil {
+			for _, e := range ask.Vector {
+				a.q = append(a.q, float64(e))
+			}
+		} else if p, ok := ask.Asker.(metric.PlacedAsker); ok {
+			a.q = append(a.q, p.Coordinates()...)
 		}
-		a.q = slices.Clone(p.Coordinates())
+		if len(a.q) != t.dims {
+			return fmt.Errorf("a box tree over %d coordinates is searched by a query that has as many", t.dims)
+		}
+		copy(a.few[:], a.q)
 		t.place(a.q)
 	}
 	a.narrow()
-	return a, nil
+	return nil
 }
 
 // idle says that nothing can be found or counted.
@@ -91,21 +105,25 @@ func (a *asking) narrow() { a.limit = a.tree.limit(a.most()) }
 // bounding says whether pivots are hits.
 func (a *asking) bounding() bool { return a.tree.bounds == Pivot && !a.Total && a.K <= mostBounding }
 
-// enter computes the distance to the pivot of a node, and offers the pivot if it passes.
-func (a *asking) enter(node uint32) float64 {
-	a.work.Nodes++
+// enter computes the distance to the pivot of a node, and offers the pivot if it passes; false: that was stopped.
+func (a *asking) enter(node uint32) (distance float64, ok bool) {
 	if a.tree.bounds == Box {
-		return 0
+		a.work.Nodes++
+		return 0, true
 	}
 	position := a.tree.pivots[node]
 	value := a.Value(position)
+	if a.long != nil && a.long.Paused() {
+		return 0, false
+	}
+	a.work.Nodes++
 	if a.bounding() && value <= a.kept.Bound() {
 		if id := a.tree.order[position]; (a.Pass == nil || a.Pass(id)) && !a.kept.Has(id) {
 			a.kept.Add(metric.Hit{Value: value, ID: id})
 			a.narrow()
 		}
 	}
-	return a.tree.distance(value)
+	return a.tree.distance(value), true
 }
 
 // bound is that of a child of a node to whose pivot the query has distance d.
@@ -118,33 +136,45 @@ func (a *asking) bound(child uint32, d float64) float64 {
 	return t.box(a.q, t.boxes[int(child)*size:int(child)*size+size])
 }
 
-// scan compares the objects of a leaf that the path lets through and that pass. The distances are those to the pivots above it, the root's first.
-func (a *asking) scan(leaf uint32, distances []float64) {
+// scan compares the objects of a leaf, from one on, that the path lets through and that pass. The distances are those to the pivots above it, the root's first. It returns at which object it
+// was stopped, counted from 1; 0: nowhere.
+func (a *asking) scan(leaf uint32, distances []float64, from uint32) (stopped uint32) {
 	t := a.tree
-	a.work.Blocks++
 	begin, count := t.begin[leaf], t.count[leaf]
-	if int(count) > len(a.alive) {
-		a.alive, a.values = make([]bool, count), make([]float64, count)
+	if from == 0 {
+		a.work.Blocks++
+	} else {
+		from--
 	}
-	alive := a.alive[:count]
-	for i := range alive {
-		alive[i] = true
+	if a.Columns != nil {
+		a.values = a.Columns.Squares(a.values, leaf, count, &a.few)
+		a.offer(begin, a.values)
+		a.narrow()
+		return 0
+	}
+	a.alive = slices.Grow(a.alive[:0], int(count))[:count]
+	a.values = slices.Grow(a.values[:0], int(count))[:count]
+	for i := range a.alive {
+		a.alive[i] = true
 	}
 	if t.bounds == Pivot && !math.IsInf(a.limit, 1) {
-		a.filter(leaf, distances, alive)
+		a.filter(leaf, distances, a.alive)
 	}
-	for i := uint32(0); i < count; i++ {
-		if !alive[i] || !a.passes(begin+i) {
+	for i := from; i < count; i++ {
+		if !a.alive[i] || !a.passes(begin+i) {
 			continue
 		}
 		run := i + 1
-		for run < count && alive[run] && a.passes(begin+run) {
+		for a.long == nil && run < count && a.alive[run] && a.passes(begin+run) {
 			run++
 		}
-		a.compare(begin+i, begin+run)
-		i = run // the object there is none
+		if !a.compare(begin+i, begin+run) {
+			return i + 1
+		}
+		i = run - 1
 	}
 	a.narrow()
+	return 0
 }
 
 // filter strikes out the objects whose path shows that they are too far.
@@ -187,21 +217,40 @@ func (a *asking) passes(position uint32) bool {
 	return true
 }
 
-// compare offers the objects at the positions begin to end-1.
-func (a *asking) compare(begin, end uint32) {
-	values, most := a.values[:end-begin], a.most()
-	metric.ValuesTo(a.Asker, begin, end, most, values)
+// compare compares the objects at the positions begin to end-1, which pass; false: that was stopped.
+func (a *asking) compare(begin, end uint32) bool {
+	values := a.values[:end-begin]
+	metric.ValuesTo(a.Asker, begin, end, a.most(), values)
+	if a.long != nil && a.long.Paused() {
+		return false
+	}
+	pass := a.Pass
+	a.Pass = nil // who was asked already
+	a.offer(begin, values)
+	a.Pass = pass
+	return true
+}
+
+// offer takes notice of objects from a position on.
+func (a *asking) offer(begin uint32, values []float64) {
 	a.work.Distances += float64(len(values))
+	most := a.most()
 	for i, value := range values {
-		if value <= most {
-			a.within++
-			a.kept.Add(metric.Hit{Value: value, ID: a.tree.order[begin+uint32(i)]})
+		if value > most {
+			continue
 		}
+		id := a.tree.order[begin+uint32(i)]
+		if a.Pass != nil && !a.Pass(id) {
+			continue
+		}
+		a.within++
+		a.kept.Add(metric.Hit{Value: value, ID: id})
+		most = a.most()
 	}
 }
 
 func (a *asking) answer() Answer {
-	answer := Answer{Hits: a.kept.Sorted(), Work: a.work}
+	answer := Answer{Hits: slices.Clone(a.kept.Sorted()), Work: a.work, Pivots: a.tree.bounds == Pivot}
 	if a.Total {
 		answer.Within = a.within
 	}

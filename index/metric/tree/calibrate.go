@@ -206,14 +206,16 @@ func (c *calibrator) nearest(object uint32, values []float64, probe *Tree) (limi
 // near are the objects nearest to one, as far as some thousand comparisons find them.
 func (c *calibrator) near(object uint32, probe *Tree) []metric.Hit {
 	nearest, _ := wanted()
-	a, err := probe.asking(Ask{
+	s, err := probe.Begin(Ask{
 		Asker: probe.Positions(c.space.Of(object)), Want: metric.Want{K: slices.Max(nearest), Most: math.Inf(1)},
 		Pass: func(id uint32) bool { return id != object },
 	})
-	if err == nil {
-		_ = newBestFirst(a).run(c.ctx, probed) // what calls asks the context
+	if err != nil {
+		return nil
 	}
-	return a.kept.Sorted()
+	s.budget = probed
+	s.Run(metric.Until(c.ctx)) // what calls asks the context
+	return s.End().Hits
 }
 
 // overall is the intrinsic dimension, and the values within which shares of all pairs are.

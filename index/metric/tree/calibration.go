@@ -81,6 +81,7 @@ type Prices struct {
 	Apart    float64 // of it: where objects are not compared in one run with all others
 	Test     float64 // holding an interval against a query
 	Side     float64 // holding a coordinate of a box against it
+	Lane     float64 // a coordinate of a box, or of an object in columns, where several are held against it at once
 	Block    float64 // entering a leaf
 	Byte     float64 // of it: each object's byte of a level
 	Hit      float64
@@ -92,7 +93,7 @@ func PricesOn(d *cost.Device, distance float64) Prices {
 		return d.Of(cost.Constant{Name: name, Reference: reference})
 	}
 	return Prices{
-		Distance: distance, Level: plain("level", 10), Apart: plain("apart", 40), Test: plain("test", 4), Side: plain("side", 1.2),
+		Distance: distance, Level: plain("level", 10), Apart: plain("apart", 40), Test: plain("test", 4), Side: plain("side", 1.2), Lane: plain("lane", 0.4),
 		Block: plain("block", 200), Byte: plain("byte", 0.5), Hit: plain("hit", 120),
 	}
 }
@@ -107,11 +108,18 @@ func (t *Tree) reference() Prices {
 //
 //	C = sum over levels [level + V (c_d + capacity c_t)] + E c_block + L c_d + H c_hit
 //
-// with V nodes, E leaves, L distances, H hits. Box trees have no distance per node, and tests of as many sides as there are coordinates.
+// with V nodes, E leaves, L distances, H hits. Box trees have no distance per node, and tests of as many sides as there are coordinates, several
+// at once where values are squares. Objects in columns (Columns) are compared several at once too.
 func (t *Tree) cost(p Prices, r Row) float64 {
 	distance, node, block := p.Distance+p.Apart, 0.0, p.Block
 	if r.Bounds == Box {
 		node = float64(r.Capacity) * (p.Test + p.Side*float64(t.dims))
+		if t.squares() {
+			node = float64(r.Capacity) * (p.Test + p.Lane*float64(t.dims))
+		}
+		if t.inColumns(r.Bounds) {
+			distance, block = p.Test/2+p.Lane*float64(t.dims), p.Block/3
+		}
 	} else {
 		node = distance + float64(r.Capacity)*p.Test
 		block += p.Byte * float64(r.Leaf*r.Height)

@@ -45,7 +45,7 @@ func data(t testing.TB, elem ...string) []byte {
 }
 
 // columns reads some columns of a table of numbers. Rows in which one is missing are left out.
-func columns(t testing.TB, content []byte, separator string, header bool, cols ...int) (x []float32) {
+func fields(t testing.TB, content []byte, separator string, header bool, cols ...int) (x []float32) {
 	t.Helper()
 	rows := strings.Split(strings.TrimSpace(string(content)), "\n")
 	if header {
@@ -67,13 +67,13 @@ func columns(t testing.TB, content []byte, separator string, header bool, cols .
 }
 
 func cities(t testing.TB) []float32 {
-	return columns(t, data(t, "cities15000", "cities15000.txt.gz"), "\t", false, 4, 5)
+	return fields(t, data(t, "cities15000", "cities15000.txt.gz"), "\t", false, 4, 5)
 }
 
 // atmosphere is seven fields, each in units of its standard deviation.
 func atmosphere(t testing.TB) []float32 {
 	const d = 7
-	x := columns(t, data(t, "nasa_atmos", "atmos.csv.gz"), ",", true, 4, 5, 6, 7, 8, 9, 10)
+	x := fields(t, data(t, "nasa_atmos", "atmos.csv.gz"), ",", true, 4, 5, 6, 7, 8, 9, 10)
 	for j := range d {
 		var column []float64
 		for i := j; i < len(x); i += d {
@@ -92,7 +92,7 @@ func digits(t testing.TB) []float32 {
 	for i := range all {
 		all[i] = i
 	}
-	return columns(t, data(t, "optdigits", "optdigits.tra.gz"), ",", true, all...)
+	return fields(t, data(t, "optdigits", "optdigits.tra.gz"), ",", true, all...)
 }
 
 func words(t testing.TB) []string {

@@ -91,6 +91,11 @@ func (m *measure) box(q []float64, box []float32) float64 {
 			sum += float64(gap * gap)
 		}
 	}
+	return m.outside(sum)
+}
+
+// outside is the least value of what is outside by so much, added up by coordinate.
+func (m *measure) outside(sum float64) float64 {
 	least := sum - float64(sum*m.ulps) - 0x1p-1050
 	if m.chords {
 		return float64((least-m.square)*0.5) - 1

@@ -3,6 +3,9 @@ package tree
 
 import (
 	"fmt"
+
+	"github.com/geniemq/geniemq/index/metric/columns"
+	"github.com/geniemq/geniemq/internal/pool"
 )
 
 // Bounds say by what a node is passed over.
@@ -67,9 +70,12 @@ type Tree struct {
 	expected    *expected // of it; nil of a tree that is being built
 
 	// Made of the above.
-	parent  []uint32 // [node]
-	levels  []uint32 // [level and one more] the first node
-	pivotal []uint64 // a bit per position: a pivot
+	parent  []uint32       // [node]
+	levels  []uint32       // [level and one more] the first node
+	pivotal []uint64       // a bit per position: a pivot
+	sides   *columns.Boxes // of each node's children; nil: they are held against a query one by one
+
+	searches pool.Of[Search] // memory of those that have ended
 }
 
 // Len is the number of objects.
@@ -140,6 +146,9 @@ func (t *Tree) derive() {
 		}
 	}
 	t.levels = levelsOf(t.first)
+	if t.bounds == Box && t.squares() {
+		t.sides = t.children()
+	}
 	if t.bounds == Pivot {
 		t.pivotal = make([]uint64, (int(t.objects)+63)/64)
 		for node := range t.nodes() {

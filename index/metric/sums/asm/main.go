@@ -41,6 +41,10 @@ func main() {
 	}
 	points(c)
 	cosines(c)
+	for dims := 1; dims <= 8; dims++ {
+		columns(c, dims)
+	}
+	boxes()
 	widenHalves()
 	widenBytes()
 	sieve("AVX512", ZMM, 16, sieved)

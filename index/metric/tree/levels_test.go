@@ -24,8 +24,8 @@ const seeds = 8
 //
 // The answers are those of Search. One goroutine answers a batch; a caller who has more cuts it.
 //
-// On a CPU Search is better: the nearest take 1.0 to 1.9 times as long here, since what is wanted narrows later, and a radius three times in batches of 64, for which the
-// buffers are large; only a radius in batches of 1,000 takes 3 to 46 % less. So the CPU engine does not call it. It is what a device is to do, and holds that its buffers are enough.
+// It is what a device is to do, kept here to hold that its buffers are enough. On a CPU Search is better: the nearest take 1.0 to 1.9 times as long here, since what is wanted narrows later, and
+// a radius three times in batches of 64, for which the buffers are large; only a radius in batches of 1,000 takes 3 to 46 % less.
 func (t *Tree) SearchAll(ctx context.Context, asks []Ask, entries int) ([]Answer, error) {
 	if entries < t.capacity {
 		return nil, fmt.Errorf("buffers of %d entries cannot hold the children of a node: this tree needs %d at least", entries, t.capacity)
@@ -56,10 +56,16 @@ type level struct {
 	distances []float64
 }
 
+// leveled is a query of a batch, and the leaves that are done.
+type leveled struct {
+	*asking
+	seeds []uint32
+}
+
 type batch struct {
 	tree    *Tree
 	entries int
-	askings []*asking
+	askings []*leveled
 	levels  []level
 	fed     int // queries
 	order   []int32
@@ -68,15 +74,13 @@ type batch struct {
 // prepare makes the buffers. No more entries than nodes of a level for each query can ever be in it.
 func (b *batch) prepare(asks []Ask) error {
 	t := b.tree
-	alive, values := make([]bool, t.leaf), make([]float64, t.leaf) // one leaf at a time
-	b.askings = make([]*asking, len(asks))
+	b.askings = make([]*leveled, len(asks))
 	for i, ask := range asks {
-		a, err := t.asking(ask)
-		if err != nil {
+		a := new(asking)
+		if err := a.ask(t, ask); err != nil {
 			return fmt.Errorf("query %d of the batch: %w", i, err)
 		}
-		a.alive, a.values = alive, values
-		b.askings[i] = a
+		b.askings[i] = &leveled{asking: a}
 	}
 	b.levels = make([]level, t.height+1)
 	for depth := range b.levels {
@@ -151,15 +155,15 @@ func (b *batch) take(depth int) {
 	for _, i := range leaves {
 		e := from.entries[i]
 		if a := b.askings[e.query]; e.bound <= a.limit && !slices.Contains(a.seeds, e.node) {
-			a.scan(e.node, from.distances[int(i)*depth:int(i)*depth+depth])
+			a.scan(e.node, from.distances[int(i)*depth:int(i)*depth+depth], 0)
 		}
 	}
 	b.order = leaves
 	from.entries, from.distances = from.entries[:begin], from.distances[:begin*depth]
 }
 
-func (b *batch) expand(below *level, a *asking, e entry, distances []float64) {
-	d := a.enter(e.node)
+func (b *batch) expand(below *level, a *leveled, e entry, distances []float64) {
+	d, _ := a.enter(e.node)
 	for child := b.tree.first[e.node]; child < b.tree.first[e.node+1]; child++ {
 		if bound := max(e.bound, a.bound(child, d)); bound <= a.limit {
 			below.entries = append(below.entries, entry{bound, e.query, child})
@@ -170,7 +174,7 @@ func (b *batch) expand(below *level, a *asking, e entry, distances []float64) {
 
 // seed goes down to the leaves that seem best, depth first, so that a query that wants the nearest has a limit from the start. What is found
 // is kept, and these leaves are not scanned again. It remembers at most capacity nodes per level.
-func (a *asking) seed() {
+func (a *leveled) seed() {
 	t := a.tree
 	if a.Total || a.K == 0 || uint64(a.K) >= uint64(t.objects) || t.height == 0 {
 		return
@@ -178,14 +182,14 @@ func (a *asking) seed() {
 	a.descend(entry{bound: least}, make([]float64, 0, t.height))
 }
 
-func (a *asking) descend(e entry, distances []float64) {
+func (a *leveled) descend(e entry, distances []float64) {
 	t := a.tree
 	if t.isLeaf(e.node) {
-		a.scan(e.node, distances)
+		a.scan(e.node, distances, 0)
 		a.seeds = append(a.seeds, e.node)
 		return
 	}
-	d := a.enter(e.node)
+	d, _ := a.enter(e.node)
 	children := make([]entry, 0, t.first[e.node+1]-t.first[e.node])
 	for child := t.first[e.node]; child < t.first[e.node+1]; child++ {
 		children = append(children, entry{max(e.bound, a.bound(child, d)), 0, child})
