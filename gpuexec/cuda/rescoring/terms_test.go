@@ -90,7 +90,7 @@ func scoreOf(data []byte, tiles []uint64, objects, object int, asked []abi.Asked
 func TestTerms(t *testing.T) {
 	rng := seeded.Rand(t)
 	scored, left := 0, 0
-	for round := range 25 {
+	for round := 0; round < 25 || (scored < 10_000 || left == 0) && round < 1000; round++ {
 		n := 1 + rng.IntN(600)
 		if round == 0 && !testing.Short() {
 			n = abi.TileObjects + 700
@@ -152,7 +152,7 @@ func (o *Originals) roundTrip(t testing.TB, rng *rand.Rand, x *index.Index, tile
 		objects := int(tiles.Objects(x.Objects()))
 		jobs[i].K = min(objects, jobs[i].K+rng.IntN(400))
 		for _, at := range rng.Perm(objects)[:rng.IntN(jobs[i].K+1)] {
-			jobs[i].Entries = append(jobs[i].Entries, topk.NewEntry(rng.Uint32N(5), tiles.Base()+uint32(at)))
+			jobs[i].Entries = append(jobs[i].Entries, topk.NewEntry(1000+rng.Uint32N(5), tiles.Base()+uint32(at)))
 		}
 		slices.Sort(jobs[i].Entries)
 		answers[i], kept[i] = append(slices.Clone(jobs[i].Entries), make([]topk.Entry, jobs[i].K-len(jobs[i].Entries))...), len(jobs[i].Entries)
