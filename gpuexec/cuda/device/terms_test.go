@@ -39,7 +39,7 @@ func termsPlan(t testing.TB, rng *rand.Rand, x *index.Index) gpuexec.Plan {
 // range of tiles that is not the first.
 func TestCUDATerms(t *testing.T) {
 	rng := seeded.Rand(t)
-	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 64 << 20, Untried: true})
+	e := openDevice(t, gpuexec.CUDAOptions{BatchMemory: 64 << 20})
 	known := 0
 	least := 100 * scaled(30)
 	for round := 0; round < scaled(30) || known < least && round < 1000; round++ {
