@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
@@ -121,6 +122,7 @@ func (d *signatureEditions) add(t testing.TB, e edition, options workload.Option
 		t.Fatal(err)
 	}
 	defer w.Close()
+	t.Logf("edition %d of worker %d: %d objects, built in %v", e.number, e.worker, options.Objects, w.Build.Round(time.Millisecond))
 	if d.asked == nil {
 		d.asked = w.Queries
 	}

@@ -201,7 +201,7 @@ func TestSwapsUnderLoad(t *testing.T) {
 	if testing.Short() {
 		swaps = 12
 	}
-	swapUnderLoad(t, rowEditions{}, swaps)
+	swapUnderLoad(t, rowEditions{}, swaps, 3)
 }
 
 // TestLargeSwapsUnderLoad is TestSwapsUnderLoad with three swaps of the signatures of workload w1, as many as GENIEMQ_SWAP_OBJECTS says.
@@ -213,13 +213,12 @@ func TestLargeSwapsUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	swapUnderLoad(t, newSignatureEditions(t, objects, 2, 3+warmSwaps), 3)
+	const swaps, warm = 3, 1
+	swapUnderLoad(t, newSignatureEditions(t, objects, 2, swaps+warm), swaps, warm)
 }
 
-// warmSwaps are swaps of a worker before it is looked at what a process has.
-const warmSwaps = 3
-
-func swapUnderLoad(t *testing.T, data swapData, swaps int) {
+// swapUnderLoad has each worker swap so often, after some warm swaps, behind which it is looked at what a process has.
+func swapUnderLoad(t *testing.T, data swapData, swaps, warm int) {
 	if runtime.GOOS != "linux" {
 		t.Skip("what a process has is read from /proc")
 	}
@@ -246,7 +245,7 @@ func swapUnderLoad(t *testing.T, data swapData, swaps int) {
 		return nil
 	})
 	for _, w := range workers {
-		for range warmSwaps {
+		for range warm {
 			w.swap(t, false)
 		}
 	}
@@ -290,8 +289,8 @@ func swapUnderLoad(t *testing.T, data swapData, swaps int) {
 			return nil
 		})
 		t.Logf("worker %d has %+v after the swaps, %+v before", i, after, before[i])
-		if n := w.scrape(t).value("geniemq_swaps_total", "index", data.index(), "outcome", "done"); int(n) != swaps+warmSwaps {
-			t.Errorf("worker %d counts %v swaps, not %d", i, n, swaps+warmSwaps)
+		if n := w.scrape(t).value("geniemq_swaps_total", "index", data.index(), "outcome", "done"); int(n) != swaps+warm {
+			t.Errorf("worker %d counts %v swaps, not %d", i, n, swaps+warm)
 		}
 	}
 }

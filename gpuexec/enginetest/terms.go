@@ -75,7 +75,7 @@ func TermsIndex(t testing.TB, rng *rand.Rand, n int) *index.Index {
 func AskTerms(t testing.TB, rng *rand.Rand, column *forward.Column) *verify.Scores {
 	t.Helper()
 	m := verify.FindMeasure([]string{"jaccard", "dice", "cosine", "containment", "bm25"}[rng.IntN(5)])
-	a := verify.Asked{Column: column, K: 1 + rng.IntN(300), IDF: rng.IntN(2) == 0, Unknown: rng.IntN(3), Unit: uint32(rng.IntN(2))}
+	a := verify.Asked{Column: column, K: 1 + rng.IntN(300), IDF: rng.IntN(2) == 0, Unknown: rng.IntN(3)} // of no unit: counts are of other items
 	most := []int{0, 1, 8, 40, 256, 257}[rng.IntN(6)]
 	for term := range column.Keywords {
 		if len(a.Terms) < most && rng.IntN(3) > 0 {

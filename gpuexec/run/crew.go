@@ -194,6 +194,11 @@ func (c *Crew) runOn(ctx context.Context, cores, units int, work func(s *Shift, 
 // little work stays on this goroutine. Units are dealt in stretches, some for each core: cores wake one after the other and have other work, so equal
 // shares would end with the last to come.
 func (c *Crew) Each(ctx context.Context, units, nanoseconds int, work func(unit int)) error {
+	return c.EachShift(ctx, units, nanoseconds, func(_ *Shift, unit int) { work(unit) })
+}
+
+// EachShift is Each for work that may give up its seat. The shift is nil where it has none, since all stays on this goroutine.
+func (c *Crew) EachShift(ctx context.Context, units, nanoseconds int, work func(s *Shift, unit int)) error {
 	const (
 		worth = 25_000 // nanoseconds that a core is woken for
 		deal  = 4      // stretches for each core
@@ -202,14 +207,14 @@ func (c *Crew) Each(ctx context.Context, units, nanoseconds int, work func(unit 
 	if cores < 2 {
 		return Protect(func() {
 			for i := range units {
-				work(i)
+				work(nil, i)
 			}
 		})
 	}
 	stretches := min(units, deal*cores)
-	return c.runOn(ctx, cores, stretches, func(_ *Shift, stretch int) {
+	return c.runOn(ctx, cores, stretches, func(s *Shift, stretch int) {
 		for i := units * stretch / stretches; i < units*(stretch+1)/stretches; i++ {
-			work(i)
+			work(s, i)
 		}
 	})
 }

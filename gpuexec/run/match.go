@@ -95,6 +95,18 @@ type Job struct {
 	Err   error // concerns this job alone; entries mean nothing then
 	// What the matcher adds to: the work done, and entries that passed the Gate.
 	Units, Candidates uint64
+
+	// Then, unless nil, makes the answer of the job. A matcher that has read the entries on some core may have it do so there and then.
+	Then Ender
+}
+
+// An Ender makes the answer of a job that is matched. Who owns the job does that when Match returns. Where answers are long, and come from a device, half of the time that
+// this takes is waking cores once more and fetching entries into their caches, so a matcher may do it while they are there.
+type Ender interface {
+	// EndWork estimates what End takes, in nanoseconds of a core, of a job with so many entries of which so many are known.
+	EndWork(entries, known int) int
+	// End makes the answer if it is no more than that. A matcher calls it once, when nothing of the job changes any more. shift may be nil: then there is no seat to give up.
+	End(ctx context.Context, shift *Shift)
 }
 
 // Begun is what a matcher keeps of a job that it was interrupted at. A matcher of the same structure goes on with it, on whatever engine.

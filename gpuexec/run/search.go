@@ -13,6 +13,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index/refusal"
+	"github.com/geniemq/geniemq/index/verify"
 	"github.com/geniemq/geniemq/internal/pool"
 )
 
@@ -93,6 +94,8 @@ type batch struct {
 	jobs    []*Job     // of one matcher
 	pending []*planJob // rescorings that are not done
 	pace    callPace
+
+	searcher *Searcher
 }
 
 // checked is what check said of a plan.
@@ -110,7 +113,8 @@ type planJob struct {
 	plan      *gpuexec.Plan
 	answer    *gpuexec.Answer
 	rescoring *rescoring // with Plan.Rescore, while it is under way
-	answered  bool       // with Plan.Rescore
+	answered  bool
+	batch     *batch
 }
 
 // expired is true when the plan's deadline has passed.
@@ -126,6 +130,7 @@ func (s *Searcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []g
 	defer s.release(b)
 	b.pace.Pace = gpuexec.PaceOf(ctx)
 	b.pace.spent.Store(0)
+	b.searcher = s
 	if !b.pace.Background {
 		s.crew.enter()
 		defer s.crew.leave()
@@ -259,7 +264,7 @@ func (s *Searcher) begin(ctx context.Context, b *batch, plans []gpuexec.Plan, an
 		}
 		b.plans = b.plans[:len(b.plans)+1]
 		job := &b.plans[len(b.plans)-1]
-		job.plan, job.answer, job.matcher = plan, answer, c.matcher // release has left the rest empty
+		job.plan, job.answer, job.matcher, job.batch = plan, answer, c.matcher, b // release has left the rest empty
 		m := &job.match
 		m.Query, m.K, m.MinCount, m.Bound = plan.Query, plan.Candidates(), max(1, plan.MinCount), c.bound
 		m.Rescore, m.Deadline, m.Work = plan.Rescore, plan.Deadline, plan.Work
@@ -275,6 +280,7 @@ func (s *Searcher) begin(ctx context.Context, b *batch, plans []gpuexec.Plan, an
 			b.pending = append(b.pending, job)
 		}
 		if m.K = min(m.K, objects); m.K > 0 && (m.MinCount <= c.bound || c.always) {
+			m.Then = job
 			b.round = append(b.round, job)
 		}
 	}
@@ -311,18 +317,47 @@ func (s *Searcher) match(ctx context.Context, b *batch, t *gpuexec.Trace) error 
 
 // answer makes hits of the entries of plans that are not rescored.
 func (s *Searcher) answer(ctx context.Context, b *batch) error {
-	const hit = 3 // nanoseconds
-	hits := 0
+	work := 0
 	for i := range b.plans {
-		if job := &b.plans[i]; job.plan.Rescore == nil {
-			hits += len(job.match.Entries) + len(job.match.Hits)
+		if job := &b.plans[i]; job.waits() {
+			work += job.EndWork(len(job.match.Entries)+len(job.match.Hits), 0)
 		}
 	}
-	return s.crew.Each(ctx, len(b.plans), hits*hit, func(i int) {
-		if job := &b.plans[i]; job.plan.Rescore == nil {
+	return s.crew.Each(ctx, len(b.plans), work, func(i int) {
+		if job := &b.plans[i]; job.waits() {
 			job.answerMatch()
 		}
 	})
+}
+
+// waits is true of a job that is not rescored and has no answer yet.
+func (j *planJob) waits() bool { return j.plan.Rescore == nil && !j.answered }
+
+// EndWork implements Ender.
+func (j *planJob) EndWork(entries, known int) int {
+	const hit, compared, scored = 3, 10, 40 // nanoseconds
+	if j.plan.Rescore == nil {
+		return hit * entries
+	}
+	return compared*known + scored*min(known, j.plan.Wanted())
+}
+
+// End implements Ender: of jobs that are not rescored, and of those whose candidates have all been compared elsewhere.
+func (j *planJob) End(ctx context.Context, shift *Shift) {
+	if j.match.Err != nil {
+		return
+	}
+	if j.plan.Rescore == nil {
+		j.answerMatch()
+		j.answered = true
+		return
+	}
+	if known := j.match.Known; len(known) == 0 || len(known) < len(j.match.Entries) || slices.Contains(known, verify.Unknown) {
+		return
+	}
+	if err := Catch(func() { j.batch.searcher.rescoreJob(ctx, j.batch, j, shift) }); err != nil {
+		j.fail(err)
+	}
 }
 
 // rescore brings the rescorings of a batch from candidates to answers, as far as the call's allowance goes.
@@ -354,7 +389,7 @@ func (p *Searcher) rescore(ctx context.Context, b *batch, t *gpuexec.Trace) erro
 			}
 			s.state = rescoringMatched
 			job.match.K = min(2*job.match.K, int(p.source.Objects()))
-			job.match.Rescore, job.match.Known = nil, job.match.Known[:0] // the first ones have been scored
+			job.match.Rescore, job.match.Known, job.match.Then = nil, job.match.Known[:0], nil // the first ones have been scored
 			b.round = append(b.round, job)
 			left = append(left, job)
 		}
@@ -371,6 +406,7 @@ func (p *Searcher) rescore(ctx context.Context, b *batch, t *gpuexec.Trace) erro
 // their core, whose caches have it.
 func (p *Searcher) rescoreOnce(ctx context.Context, b *batch) error {
 	const together = 8 // jobs beside each other share lines of memory
+	b.pending = slices.DeleteFunc(b.pending, func(job *planJob) bool { return job.answered })
 	stretch := max(1, min(together, len(b.pending)/(4*p.crew.Size())))
 	return p.crew.Run(ctx, (len(b.pending)+stretch-1)/stretch, func(s *Shift, unit int) {
 		for _, job := range b.pending[unit*stretch : min((unit+1)*stretch, len(b.pending))] {
@@ -409,7 +445,7 @@ func (s *Searcher) release(b *batch) {
 		}
 		*job = planJob{match: Job{Entries: job.match.Entries[:0], Known: job.match.Known[:0], Hits: job.match.Hits[:0]}}
 	}
-	b.pace.Pace = nil
+	b.pace.Pace, b.searcher = nil, nil
 	clear(b.checked)
 	clear(b.round)
 	clear(b.jobs)

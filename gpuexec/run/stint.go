@@ -71,7 +71,9 @@ func (t *stint) account() (now time.Time) {
 		t.call.spent.Add(int64(took))
 	}
 	t.job.rescoring.spent.Add(int64(took))
-	t.shift.Spend(int(took) * 2)
+	if t.shift != nil {
+		t.shift.Spend(int(took) * 2)
+	}
 	return now
 }
 

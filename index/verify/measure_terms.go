@@ -127,13 +127,18 @@ func (c *setsComparer) compare(dst []ranked, candidates []Candidate, _ float64, 
 	return dst, nil
 }
 
-func (c *setsComparer) known(dst []ranked, candidates []Candidate, known []Known) []ranked {
-	for i := range candidates {
-		common, weight := known[i].Sets()
-		score := c.set.Score(uint64(common), uint64(weight))
-		dst = append(dst, ranked{id: candidates[i].ID, count: candidates[i].Count, key: score.Key(), set: score})
+func (c *setsComparer) keys(dst []float64, known []Known) []float64 {
+	for _, k := range known {
+		common, weight := k.Sets()
+		dst = append(dst, c.set.Score(uint64(common), uint64(weight)).Key())
 	}
 	return dst
+}
+
+func (c *setsComparer) known(dst []ranked, of Candidate, known Known) []ranked {
+	common, weight := known.Sets()
+	score := c.set.Score(uint64(common), uint64(weight))
+	return append(dst, ranked{id: of.ID, count: of.Count, key: score.Key(), set: score})
 }
 
 // bm25 is BM25 with k1 1.2 and b 0.75.
@@ -206,11 +211,15 @@ func (c *bm25Comparer) compare(dst []ranked, candidates []Candidate, _ float64, 
 	return dst, nil
 }
 
-func (c *bm25Comparer) known(dst []ranked, candidates []Candidate, known []Known) []ranked {
-	for i := range candidates {
-		dst = append(dst, ranked{id: candidates[i].ID, count: candidates[i].Count, key: 0 - known[i].Score()})
+func (c *bm25Comparer) keys(dst []float64, known []Known) []float64 {
+	for _, k := range known {
+		dst = append(dst, 0-k.Score())
 	}
 	return dst
+}
+
+func (c *bm25Comparer) known(dst []ranked, of Candidate, known Known) []ranked {
+	return append(dst, ranked{id: of.ID, count: of.Count, key: 0 - known.Score()})
 }
 
 // repeated scores an object that has words more than once, or many words.

@@ -142,7 +142,22 @@ func (h *ranking) sorted() []ranked {
 	return h.entries
 }
 
+// cut leaves the k best.
+func (h *ranking) cut() {
+	if len(h.entries) > h.k {
+		h.entries = h.sorted()[:h.k]
+	}
+}
+
 const buckets = 256
+
+// scaleOf takes keys between two to one of so many buckets, and is 0 where there is one key, or keys that differ by more than floats hold.
+func scaleOf(least, most float64, used int) float64 {
+	if scale := float64(used-1) / (most - least); scale > 0 && scale <= math.MaxFloat64 {
+		return scale
+	}
+	return 0
+}
 
 // deal deals the entries to buckets. It is false where that is of no use: they are few, have one key, or keys that differ by more than floats hold.
 func (h *ranking) deal(dst []ranked) bool {
@@ -159,8 +174,8 @@ func (h *ranking) deal(dst []ranked) bool {
 	}
 	used := min(buckets, 2<<bits.Len(uint(len(dst))))
 	last := float64(used - 1)
-	scale := last / (most - least)
-	if !(scale > 0 && scale <= math.MaxFloat64) {
+	scale := scaleOf(least, most, used)
+	if scale == 0 {
 		return false
 	}
 	ends := h.ends[:used+1]

@@ -95,6 +95,8 @@ type ScoresRescorer struct {
 
 	block []Candidate
 	out   []ranked
+	keys  []float64 // of candidates that are known
+	deal  deal
 }
 
 func (r *ScoresRescorer) begin(s *Scores) {
@@ -111,15 +113,10 @@ func (r *ScoresRescorer) paced(pace Pace, work int) {
 	r.meter.left = r.meter.Most()
 }
 
-// knower is a comparer of a measure that a device can compute.
-type knower interface {
-	// known appends the objects with what was computed of them elsewhere, all of it known.
-	known(dst []ranked, c []Candidate, known []Known) []ranked
-}
-
 // Offer implements Rescorer.
 func (r *ScoresRescorer) Offer(c []Candidate, known []Known, pace Pace, work int) error {
 	r.paced(pace, work)
+	by, _ := r.comparer.(knower)
 	block := r.comparer.block()
 	for r.next < len(c) {
 		if r.meter.Stop() {
@@ -128,12 +125,17 @@ func (r *ScoresRescorer) Offer(c []Candidate, known []Known, pace Pace, work int
 		if r.Certified(c[r.next].Count) {
 			return nil // of what follows none can be a hit
 		}
+		if n := min(knownRun(known, r.next), len(c)-r.next); by != nil && n >= min(block, len(c)-r.next) {
+			r.takeKnown(by, c[r.next:r.next+n], known[r.next:r.next+n])
+			r.next += n
+			continue
+		}
 		some := c[r.next:min(r.next+block, len(c))]
 		limit := math.Inf(1)
 		if worst := r.best.worst(); worst != nil {
 			limit = below(worst.key) // where scores are equal the earlier candidate precedes
 		}
-		if err := r.compare(some, knownOf(known, r.next, len(some)), limit); err != nil {
+		if err := r.compare(some, limit); err != nil {
 			return err
 		}
 		r.next += len(some)
@@ -141,37 +143,17 @@ func (r *ScoresRescorer) Offer(c []Candidate, known []Known, pace Pace, work int
 	return nil
 }
 
-// knownOf are those of n candidates from one on; nil where one is not known.
-func knownOf(known []Known, from, n int) []Known {
-	if from+n > len(known) {
-		return nil
-	}
-	if known = known[from : from+n]; slices.Contains(known, Unknown) {
-		return nil // the others lie beside it, and are compared with it
-	}
-	return known
-}
-
-// score appends candidates with their scores, which may be known.
-func (r *ScoresRescorer) score(dst []ranked, some []Candidate, known []Known, limit float64) ([]ranked, error) {
-	if k, ok := r.comparer.(knower); ok && known != nil {
-		r.meter.Did(len(some))
-		return k.known(dst, some, known), nil
-	}
-	return r.comparer.compare(dst, some, limit, &r.meter)
-}
-
 // compare scores candidates and keeps the best.
-func (r *ScoresRescorer) compare(some []Candidate, known []Known, limit float64) (err error) {
+func (r *ScoresRescorer) compare(some []Candidate, limit float64) (err error) {
 	if best := &r.best; len(some) <= best.room() {
 		before := len(best.entries)
 		best.form = asTheyCame
-		if best.entries, err = r.score(best.entries, some, known, limit); err != nil {
+		if best.entries, err = r.comparer.compare(best.entries, some, limit, &r.meter); err != nil {
 			best.entries = best.entries[:before]
 		}
 		return err
 	}
-	if r.out, err = r.score(r.out[:0], some, known, limit); err != nil {
+	if r.out, err = r.comparer.compare(r.out[:0], some, limit, &r.meter); err != nil {
 		return err
 	}
 	for i := range r.out {

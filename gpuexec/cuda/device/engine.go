@@ -123,7 +123,6 @@ func (e *Engine) open(images map[string][]byte) error {
 		if e.kernels, err = loadKernels(e.device, name, images); err != nil {
 			return imageError(name, err)
 		}
-		e.kernels.Profile.Try(e.opts.Untried)
 		e.uploader, err = newUploader()
 		return err
 	})

@@ -90,7 +90,7 @@ func (l *lane) match(ctx context.Context, r *resident, b *plan.Batch, timed *gpu
 			if err := l.run("executing a batch", timed); err != nil {
 				return err
 			}
-			if err := l.decode(b, timed); err != nil {
+			if err := l.decode(ctx, b, timed); err != nil {
 				return err
 			}
 		}
@@ -98,9 +98,9 @@ func (l *lane) match(ctx context.Context, r *resident, b *plan.Batch, timed *gpu
 }
 
 // decode hands the answers of a piece to its jobs.
-func (l *lane) decode(b *plan.Batch, timed *gpuexec.Trace) error {
+func (l *lane) decode(ctx context.Context, b *plan.Batch, timed *gpuexec.Trace) error {
 	start := time.Now()
-	err := b.Decode(l.out)
+	err := b.Decode(ctx, l.out)
 	if timed != nil {
 		timed.Host.Decode += time.Since(start)
 	}

@@ -119,14 +119,14 @@ func (b *Batch) Encode(in []byte) error {
 	return p.encode(b.index, in, b.crew, b.policy.Profile.Host.EncodeSpan)
 }
 
-// Decode hands the answers of the piece at hand to its jobs, on several cores where these are long.
-func (b *Batch) Decode(out []byte) error {
+// Decode hands the answers of the piece at hand to its jobs, on several cores where these are long, and ends those that are done.
+func (b *Batch) Decode(ctx context.Context, out []byte) error {
 	p, n := &b.piece, len(b.piece.Queries)
 	states := abi.Array[abi.State](out, 0, n)
 	b.takeAbandoned(states)
 	b.places = slices.Grow(b.places[:0], n)[:n]
 	next := p.Answers - p.States
-	bytes := 0
+	work := 0
 	totals := abi.Array[uint64](out, p.Totals-p.States, p.Filters.Count)
 	for i := range p.Queries {
 		q, state := &p.Queries[i], &states[i]
@@ -141,12 +141,19 @@ func (b *Batch) Decode(out []byte) error {
 		p.total(b.index, q, totals)
 		b.places[i] = next
 		next += topk.EntryBytes * int64(job.K)
-		bytes += topk.EntryBytes * int(state.Kept)
+		work += topk.EntryBytes * int(state.Kept) / b.policy.Profile.Host.AnswerBytes
+		if job.Then != nil {
+			work += job.Then.EndWork(int(state.Kept), int(min(state.Kept, uint32(q.Share.Scored))))
+		}
 	}
-	return b.crew.Each(context.Background(), n, bytes/b.policy.Profile.Host.AnswerBytes, func(i int) {
-		job := p.Queries[i].Job
-		job.Entries = append(job.Entries[:0], abi.Array[topk.Entry](out, b.places[i], int(states[i].Kept))...)
-		p.Scores.Decode(out, p.States, &p.Queries[i].Share, job)
+	return b.crew.EachShift(context.Background(), n, work, func(s *run.Shift, i int) {
+		q, state := &p.Queries[i], &states[i]
+		job := q.Job
+		job.Entries = append(job.Entries[:0], abi.Array[topk.Entry](out, b.places[i], int(state.Kept))...)
+		p.Scores.Decode(out, p.States, &q.Share, job)
+		if job.Then != nil && !q.abandoned(state) {
+			job.Then.End(ctx, s)
+		}
 	})
 }
 

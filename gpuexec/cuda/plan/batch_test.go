@@ -57,7 +57,7 @@ func TestAbandoned(t *testing.T) {
 				states[i].Threshold = math.MaxUint32
 			}
 		}
-		if err := b.Decode(out); err != nil {
+		if err := b.Decode(t.Context(), out); err != nil {
 			t.Fatal(err)
 		}
 		return p
@@ -125,7 +125,7 @@ func TestBatchRefuses(t *testing.T) {
 	}
 	out := make([]byte, 1<<20)
 	abi.Array[abi.State](out, 0, 1)[0].Kept = 2
-	if err := b.Decode(out); !errors.As(err, &device) || !device.Sticky {
+	if err := b.Decode(t.Context(), out); !errors.As(err, &device) || !device.Sticky {
 		t.Errorf("two hits for k 1: %v", err)
 	}
 	if b.Next() != nil {

@@ -77,7 +77,7 @@ func TestFiltersAsSent(t *testing.T) {
 				_ = total
 				abi.Array[uint64](out, p.Totals-p.States, f.Count)[i] = uint64(1000 + i)
 			}
-			if err := b.Decode(out); err != nil {
+			if err := b.Decode(t.Context(), out); err != nil {
 				t.Fatal(err)
 			}
 			for i := range p.Queries {

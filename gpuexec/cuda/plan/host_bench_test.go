@@ -61,7 +61,7 @@ func (m *hostMatcher) Match(ctx context.Context, jobs []*run.Job, _ *gpuexec.Tra
 			}
 			at += topk.EntryBytes * int64(k)
 		}
-		if err := b.Decode(m.out); err != nil {
+		if err := b.Decode(context.Background(), m.out); err != nil {
 			return err
 		}
 	}

@@ -343,7 +343,7 @@ func (p *Piece) encode(x *Index, in []byte, crew *run.Crew, span int) error {
 	if err := p.encodeFilters(x, in, crew); err != nil {
 		return err
 	}
-	return crew.Each(context.Background(), n, p.spanCount*span, func(i int) {
+	return crew.Each(context.Background(), n, p.spanCount*span+p.Scores.AskWork(), func(i int) {
 		q := &p.Queries[i]
 		x.encodeSpans(flat[queries[i].First:][:q.spans], queryOf(q.Job))
 		p.Scores.Ask(&x.Originals, in, &q.Share, q.Job)

@@ -67,7 +67,7 @@ func Place(d *Device, own Extent, originals rescoring.Originals, later []Extent,
 		left -= p.Resident.DeviceBytes() - needed
 	}
 	if !p.Streamed {
-		p.Originals = originals.Fitting(left, d.Profile.Rescoring.Terms)
+		p.Originals = originals.Fitting(left)
 		left -= p.Originals.DeviceBytes()
 	}
 	if codes := newCodes(p.Resident, d.BoundColumns, limits.Narrow); codes.DeviceBytes() <= left {

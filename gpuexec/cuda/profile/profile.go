@@ -14,18 +14,16 @@ import (
 type Profile struct {
 	Device string // whose measurements these are
 
-	Tile   TileCosts
-	Sliced SlicedCosts
-	Bound  BoundCosts
-	Waves  Waves
-	Pieces PieceSizes
-	Scan   ScanSizes
-	Near   NearWaves
-	Host   HostCosts
-	Paths  Paths
-	// Rescoring says what candidates are compared by on the device, beside texts.
-	Rescoring Rescoring
-	Filters   Filters
+	Tile    TileCosts
+	Sliced  SlicedCosts
+	Bound   BoundCosts
+	Waves   Waves
+	Pieces  PieceSizes
+	Scan    ScanSizes
+	Near    NearWaves
+	Host    HostCosts
+	Paths   Paths
+	Filters Filters
 }
 
 // TileCosts are those of the (query, tile) kernel.
@@ -123,27 +121,11 @@ type Paths struct {
 	Trees           bool // descents of trees over vectors and points
 }
 
-// Rescoring says which originals lie on the device so that candidates are compared there. What nobody has measured is off (gpuexec.CUDAOptions.Untried).
-type Rescoring struct {
-	// Terms are those of texts and sets: for jaccard, dice, cosine, containment and BM25 (kernels/terms.cu).
-	//
-	// Never measured as of 22 November 2026. What to expect of W3 (2 M documents of 17 words, 1,024 queries of K = 100) on an H200: a candidate
-	// reads a record of 16 bytes and a row of 68, which are 4 or 5 sectors of 32 bytes, so a batch reads 15 MB; at half of the bandwidth that is 7 us,
-	// and with two dependent accesses in a row and 17 searches in shared memory the kernel takes 15 to 30 us. 0.8 MB of scores come down, 15 us, and 0.25 MB
-	// go up. Of the host's 210 ns of a core for a candidate 30 to 50 stay, to put hits in order: 0.2 to 0.3 ms of 1.35, and the call takes
-	// 1.8 to 1.9 ms in place of 3.00, 0.66 to 0.70 of counting. (What is left to gain then is that order, which a block could make of a hundred
-	// scores in a microsecond.) Terms take 16 bytes an object and 4 a term: 170 MB.
-	Terms bool
-}
-
-// Filters says how what passes filters lies on the device. What nobody has measured is off (gpuexec.CUDAOptions.Untried).
+// Filters says how what passes filters lies on the device.
 type Filters struct {
-	// Lists: of tiles in which at most 512 objects pass, a list of these in place of a bit for each object (kernels/listed.cuh).
-	//
-	// Never run on a device as of 22 November 2026. What to expect of W6 (1 M records, 1,024 filters of 0.1 %) on an H200: 16 tiles times 1,024
-	// filters write 128 bytes in place of 8 KB, and as many queries read them. 270 MB less of writing and reading, which the L2 does not
-	// hold, are 60 to 70 us at the memory's rate: match and select 0.31 ms in place of 0.37, and 0.300 without a filter. Filters of 5 % have 3,200
-	// objects per tile, no lists, and change by nothing.
+	// Lists: of tiles in which at most 512 objects pass, a list of these in place of a bit for each object (kernels/listed.cuh). Where 0.1 % pass, match and
+	// select of a million goods take 0.31 ms with them and 0.37 without, where 5 % pass, 0.53 and 0.52
+	// (docs/benchmarks/history/2026-11-22-h200-accept.md).
 	Lists bool
 }
 
@@ -185,13 +167,9 @@ func Of(string) *Profile {
 			Batch: 100e3, Step: 0.17, Element: 0.86},
 		Host:  HostCosts{PlanSpan: 10, EncodeSpan: 4, PlanFilter: 100, AnswerBytes: 4},
 		Paths: Paths{Texts: true, Vectors: true, Sieves: true},
-	}
-}
 
-// Try switches on, where asked to, what nobody has measured on a device.
-func (p *Profile) Try(untried bool) {
-	p.Rescoring.Terms = p.Rescoring.Terms || untried
-	p.Filters.Lists = p.Filters.Lists || untried
+		Filters: Filters{Lists: true},
+	}
 }
 
 // First is the number of tiles of the first wave. Few queries run in one wave: their blocks would not fill the

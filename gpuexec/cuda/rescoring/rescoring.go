@@ -62,14 +62,14 @@ func (o *Originals) TermsBytes() (bytes int64) {
 	return bytes
 }
 
-// Fitting are those for which so much memory suffices, one after the other; terms only if they are wanted.
-func (o *Originals) Fitting(bytes int64, terms bool) (fitting Originals) {
+// Fitting are those for which so much memory suffices, one after the other.
+func (o *Originals) Fitting(bytes int64) (fitting Originals) {
 	if own := o.Texts.DeviceBytes(); own <= bytes {
 		fitting.Texts = o.Texts
 		bytes -= own
 	}
 	for _, t := range o.Terms {
-		if own := t.DeviceBytes(); terms && own <= bytes {
+		if own := t.DeviceBytes(); own <= bytes {
 			fitting.Terms = append(fitting.Terms, t)
 			bytes -= own
 		}
@@ -258,6 +258,12 @@ func (e *Encoder) Done() {
 			l.First -= l.Tasks
 		}
 	}
+}
+
+// AskWork estimates what Ask takes for all queries together, in nanoseconds of a core.
+func (l *Layout) AskWork() int {
+	const word = 8
+	return word * (l.parts[edit].words + l.parts[terms].words)
 }
 
 // Ask writes the query's side of a share whose tasks are written.
