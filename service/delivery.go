@@ -69,7 +69,7 @@ type delivery struct {
 func (o *stored) deliver(r *pipeline.Request, reason *wire.Error, then func()) {
 	s := o.intake
 	d := &delivery{origin: o, request: r, reason: reason, then: then, out: s.publishers.next(), id: o.resultID(),
-		asked: whatIsAsked(o.message.Header, o.message.Body, o.message.Sequence, o.message.Timestamp)}
+		asked: whatIsAsked(s.stream, &o.message.Stored)}
 	d.made = r.Answer(reason, int(s.maxResult()))
 	d.results = d.made.Results
 	if o.alone.Running() {

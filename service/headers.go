@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -25,18 +26,22 @@ const maxMsgID = 512
 // A message without an id of its own has the time when its stream was made and its sequence. Users' ids that look like that, or
 // like what becomes of long ones, are set apart, so that nobody can take the id of another's answer by choosing his own.
 // All others keep the form that they always had: workers of two versions, side by side, must not answer twice.
-func resultID(index string, query nats.Header, created time.Time, sequence uint64) string {
-	id := query.Get(wire.HeaderMsgID)
+// Streams other than that of queries are named in front, which no index's name can look like: their messages are numbered on their own.
+func resultID(stream string, m *consumer.Stored) string {
+	id := m.Header.Get(wire.HeaderMsgID)
 	switch {
 	case id == "":
-		id = strconv.FormatInt(created.UnixNano(), 10) + "." + strconv.FormatUint(sequence, 10)
+		id = strconv.FormatInt(m.StreamCreated.UnixNano(), 10) + "." + strconv.FormatUint(m.Sequence, 10)
 	case len(id) > maxMsgID:
 		sum := sha256.Sum256([]byte(id))
 		id = hex.EncodeToString(sum[:])
 	case looksOurs(id):
 		id = apart + id
 	}
-	return index + "." + id
+	if m.Class == wire.ClassQuery || m.Class == "" {
+		return m.Index + "." + id
+	}
+	return stream + "/" + m.Index + "." + m.User + "." + id
 }
 
 // apart is put before users' ids that look like ours, and before those that begin with it and would, so that none become equal.
@@ -105,6 +110,7 @@ func messageOf(header nats.Header, body []byte, arrived time.Time) pipeline.Mess
 type asked struct {
 	sequence uint64
 	hash     string // of the message; "" where it has no id of its own, and nothing can be its double
+	stream   string // that sequence counts in; "" that of queries
 	at       time.Time
 }
 
@@ -112,12 +118,15 @@ type asked struct {
 // nothing refuses an id. Later it is asked anew.
 const doubleWindow = 2 * time.Minute
 
-func whatIsAsked(header nats.Header, body []byte, sequence uint64, at time.Time) asked {
-	a := asked{sequence: sequence, at: at}
-	if header.Get(wire.HeaderMsgID) != "" {
+func whatIsAsked(stream string, m *consumer.Stored) asked {
+	a := asked{sequence: m.Sequence, at: m.Timestamp}
+	if m.Class != wire.ClassQuery && m.Class != "" {
+		a.stream = stream
+	}
+	if m.Header.Get(wire.HeaderMsgID) != "" {
 		h := sha256.New()
-		h.Write([]byte(header.Get(wire.HeaderContentType) + "\n" + header.Get(wire.HeaderProtocol) + "\n"))
-		h.Write(body)
+		h.Write([]byte(m.Header.Get(wire.HeaderContentType) + "\n" + m.Header.Get(wire.HeaderProtocol) + "\n"))
+		h.Write(m.Body)
 		a.hash = hex.EncodeToString(h.Sum(nil)[:16])
 	}
 	return a
@@ -126,7 +135,7 @@ func whatIsAsked(header nats.Header, body []byte, sequence uint64, at time.Time)
 // answeredBy says whether an answer that was stored at a time is to this message. Workers of earlier versions did not hash. Both times are the
 // server's, so every attempt finds the same.
 func (a *asked) answeredBy(header nats.Header, at time.Time) bool {
-	if header.Get(wire.HeaderQuerySeq) == strconv.FormatUint(a.sequence, 10) {
+	if header.Get(wire.HeaderQuerySeq) == strconv.FormatUint(a.sequence, 10) && header.Get(wire.HeaderQueryStream) == a.stream {
 		return true
 	}
 	return a.hash != "" && header.Get(wire.HeaderQueryHash) == a.hash && a.at.Sub(at) < doubleWindow
@@ -139,7 +148,7 @@ type headers struct {
 }
 
 // answerHeaders is how many headers an answer has as a rule, at most.
-const answerHeaders = 8
+const answerHeaders = 9
 
 // newHeaders begins the headers of an answer that is written in a codec.
 func newHeaders(codec wire.ContentType) headers {
@@ -163,6 +172,7 @@ func resultHeader(query nats.Header, asked asked, codec wire.ContentType, id str
 	h := newHeaders(codec)
 	h.set(wire.HeaderQuerySeq, strconv.FormatUint(asked.sequence, 10))
 	h.set(wire.HeaderQueryHash, asked.hash)
+	h.set(wire.HeaderQueryStream, asked.stream)
 	h.answering(query, id)
 	return h
 }

@@ -68,6 +68,9 @@ type Service struct {
 	nc         *nats.Conn
 	js         jetstream.JetStream
 	subjects   wire.Subjects
+	classes    []wire.Class // of stored queries that are served
+	replies    *replies
+	admission  *admissions
 	limits     wire.Limits
 	clock      *clock.Clock
 	watch      *streamWatch

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/internal/bell"
 	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/connection"
@@ -28,20 +29,26 @@ const (
 )
 
 // streamWatch looks at the streams of queries and of results while the service runs: whether they are there and take what
-// belongs into them, how large a message of results may be now, and what time the server has. It is two small requests a second.
+// belongs into them, how large a message of results may be now, and what time the server has. It is a small request a second for each.
 // The durables are looked at by their consumers, just as often.
 type streamWatch struct {
 	nc       *nats.Conn
 	js       jetstream.JetStream
 	subjects wire.Subjects
 	clock    *clock.Clock
-	needs    [2][]string // subjects that the stream of queries and that of results must take
+	watched  []watched
 
 	resultBytes atomic.Int64 // the result stream's limit on a message; 0: none
 	startBytes  int64        // what it was when the service started
 
 	mu     sync.Mutex
-	faults [2]error // of the query stream, of the result stream
+	faults []error // of each that is watched
+}
+
+// watched is a stream with subjects that it must take.
+type watched struct {
+	name  string
+	needs []string
 }
 
 // start looks at the streams for the first time.
@@ -59,10 +66,10 @@ func (w *streamWatch) run(ctx context.Context) {
 	}
 }
 
-// look asks for the state of both streams.
+// look asks for the state of the streams.
 func (w *streamWatch) look(ctx context.Context) {
-	for i, name := range []string{w.subjects.QueryStream(), w.subjects.ResultStream()} {
-		err := w.lookAt(ctx, name, w.needs[i])
+	for i, stream := range w.watched {
+		err := w.lookAt(ctx, stream.name, stream.needs)
 		if ctx.Err() != nil || !w.nc.IsConnected() {
 			return // that says nothing about the stream
 		}
@@ -88,7 +95,7 @@ func (w *streamWatch) lookAt(ctx context.Context, name string, needs []string) e
 	config := &info.Config
 	if name == w.subjects.QueryStream() { // its leader stamps the queries
 		w.clock.Observe(sent, info.TimeStamp, received)
-	} else {
+	} else if name == w.subjects.ResultStream() {
 		w.resultBytes.Store(int64(max(0, config.MaxMsgSize)))
 	}
 	if config.Sealed {
@@ -105,7 +112,7 @@ func (w *streamWatch) lookAt(ctx context.Context, name string, needs []string) e
 // fault is what is wrong with the streams, or nil.
 func (w *streamWatch) fault() error {
 	w.mu.Lock()
-	faults := slices.Clone(w.faults[:])
+	faults := slices.Clone(w.faults)
 	w.mu.Unlock()
 	now, then := w.resultBytes.Load(), w.startBytes
 	if now > 0 && (then == 0 || now < then) {
@@ -146,8 +153,10 @@ func (s *Service) brokerMended(ctx context.Context) {
 	for !s.nc.IsConnected() && ctx.Err() == nil {
 		bell.Sleep(ctx, 10*time.Millisecond)
 	}
-	if err := consumer.RemoveSettled(ctx, s.js, s.subjects); err != nil {
-		s.log.Warn("queries that were answered while the disk was full are still in their stream", "error", err)
+	for _, class := range s.classes {
+		if err := streams.RemoveSettled(ctx, s.js, s.subjects.Stream(class)); err != nil {
+			s.log.Warn("queries that were answered while the disk was full are still in their stream", "error", err)
+		}
 	}
 }
 
@@ -168,24 +177,42 @@ func (s *Service) needs(e *connection.ForbiddenError) bool {
 	if e.Action == "subscribe" {
 		return strings.HasPrefix(e.Subject, nats.InboxPrefix)
 	}
-	stream := s.subjects.QueryStream()
-	for _, own := range []string{stream, s.subjects.ResultStream()} {
-		if e.Subject == "$JS.API.STREAM.INFO."+own {
+	if s.needsStream(e, s.subjects.ResultStream()) {
+		return true
+	}
+	for _, class := range s.classes {
+		stream := s.subjects.Stream(class)
+		if s.needsStream(e, stream) {
 			return true
 		}
-	}
-	for _, x := range s.indexes {
-		durable := stream + "." + s.subjects.Durable(x.name)
-		for _, api := range []string{"CONSUMER.INFO.", "CONSUMER.MSG.NEXT.", "CONSUMER.CREATE.", "CONSUMER.DURABLE.CREATE."} {
-			if rest, ok := strings.CutPrefix(e.Subject, "$JS.API."+api+durable); ok && (rest == "" || rest[0] == '.') {
+		for _, x := range s.indexes {
+			if s.needsDurable(e, stream+"."+s.subjects.Durable(x.name)) {
 				return true
 			}
 		}
-		if strings.HasPrefix(e.Subject, "$JS.ACK.") && strings.Contains(e.Subject, "."+durable+".") {
+	}
+	return false
+}
+
+// api is what the subject of a request to the JetStream API begins with.
+func (s *Service) api() string {
+	if domain := s.cfg.Streams.Domain; domain != "" {
+		return "$JS." + domain + ".API."
+	}
+	return jetstream.DefaultAPIPrefix
+}
+
+func (s *Service) needsStream(e *connection.ForbiddenError, name string) bool {
+	return e.Subject == s.api()+"STREAM.INFO."+name
+}
+
+func (s *Service) needsDurable(e *connection.ForbiddenError, durable string) bool {
+	for _, request := range []string{"CONSUMER.INFO.", "CONSUMER.MSG.NEXT.", "CONSUMER.CREATE.", "CONSUMER.DURABLE.CREATE."} {
+		if rest, ok := strings.CutPrefix(e.Subject, s.api()+request+durable); ok && (rest == "" || rest[0] == '.') {
 			return true
 		}
 	}
-	return false
+	return strings.HasPrefix(e.Subject, "$JS.ACK.") && strings.Contains(e.Subject, "."+durable+".")
 }
 
 // awaitDurables returns when all consumers have looked at their durables, or made them, with what the server did not allow. Whatever else
@@ -194,8 +221,8 @@ func (s *Service) awaitDurables(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, serverWait)
 	defer cancel()
 	ctx, end := s.denials.Bound(ctx, s.needs)
-	for _, x := range s.indexes {
-		for errors.Is(x.stored.consumer.Progress().Err, consumer.ErrNotStarted) && ctx.Err() == nil {
+	for _, intake := range s.intakes {
+		for errors.Is(intake.consumer.Progress().Err, consumer.ErrNotStarted) && ctx.Err() == nil {
 			bell.Sleep(ctx, time.Millisecond)
 		}
 	}

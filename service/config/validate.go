@@ -29,6 +29,9 @@ func (c *Config) Validate() error {
 	}
 	c.faultsOfBounds(faults.add)
 	c.faultsOfReplies(faults.add)
+	c.Fairness.faults(faults.add)
+	c.Streams.faults(faults.add)
+	c.Embedded.faults(faults.add, c.NATS != "")
 	c.faultsOfLog(faults.add)
 	return WithoutSecrets(errors.Join(faults...))
 }
