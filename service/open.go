@@ -319,13 +319,13 @@ func (s *Service) openSearch(ctx context.Context) error {
 		return err
 	})
 	for _, x := range s.indexes {
-		subjects := map[string]string{endpoint(x): s.subjects.Search(x.name)}
+		endpoints := [][2]string{{endpoint(x), s.subjects.Search(x.name)}}
 		if s.cfg.Fairness.Serves(wire.ClassUsers) {
-			subjects[users(x)] = s.subjects.UserSearch(x.name, "*")
+			endpoints = append(endpoints, [2]string{users(x), s.subjects.UserSearch(x.name, "*")})
 		}
-		for name, subject := range subjects {
-			err := s.micro.AddEndpoint(name, x.direct,
-				micro.WithEndpointSubject(subject),
+		for _, e := range endpoints {
+			err := s.micro.AddEndpoint(e[0], x.direct,
+				micro.WithEndpointSubject(e[1]),
 				micro.WithEndpointMetadata(map[string]string{"index": x.name, "kind": x.index.Facts().Kind, wire.FieldsMetadata: strings.Join(wire.QueryFields(), " "),
 					wire.AcceptsMetadata: wire.Reads().String()}),
 				micro.WithEndpointPendingLimits(-1, maxUnread))

@@ -231,7 +231,7 @@ func TestMicro(t *testing.T) {
 	for _, e := range info.Endpoints {
 		endpoints = append(endpoints, e.Name+" "+e.Subject+" "+e.QueueGroup)
 	}
-	if got, want := strings.Join(endpoints, ", "), "search-rows genie.search.rows q, search-other-name genie.search.other-name q"; got != want {
+	if got, want := strings.Join(endpoints, ", "), "search-rows genie.search.rows q, search-rows-users genie.search.rows.* q, search-other-name genie.search.other-name q, search-other-name-users genie.search.other-name.* q"; got != want {
 		t.Errorf("endpoints %s, want %s", got, want)
 	}
 	if info.Version != Version() {

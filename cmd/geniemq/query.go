@@ -32,6 +32,7 @@ type queryOptions struct {
 	index, file  string
 	server       config.Config // of which only NATSSettings and the prefix are used
 	direct, json bool
+	user, class  string
 	explain      bool // each query is to be explained, for people
 	timeout      time.Duration
 }
@@ -46,6 +47,12 @@ func (o *queryOptions) check(args []string) error {
 	}
 	if _, err := wire.NewSubjects(o.server.Prefix); err != nil {
 		return usagef("--prefix: %w", err)
+	}
+	if o.user != "" && wire.CheckUser(o.user) != nil {
+		return usagef("--user %q cannot be a user: names are 1 to %d of A-Z a-z 0-9 _ -", o.user, wire.MaxUserName)
+	}
+	if o.class != string(client.ClassQuery) && o.class != string(client.ClassBulk) {
+		return usagef("--class %q is neither query nor bulk", o.class)
 	}
 	if o.timeout <= 0 {
 		return usagef("--timeout %v is no time to wait: give one like 30s", o.timeout)
@@ -92,7 +99,7 @@ func (c *cli) askingCommand(opts *queryOptions) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.warnOfSecrets(cmd)
 			// Not the index: GENIEMQ_INDEX says which ones serve has, with their files.
-			if err := c.environment(cmd, append([]string{"prefix", "timeout", "direct", "json"}, config.NATSSettings...)...); err != nil {
+			if err := c.environment(cmd, append([]string{"prefix", "timeout", "direct", "json", "user", "class", "js-domain"}, config.NATSSettings...)...); err != nil {
 				return err
 			}
 			if opts.server.NATS == "" { // as serve understands it: the server that it starts itself
@@ -121,6 +128,9 @@ func (c *cli) askingCommand(opts *queryOptions) *cobra.Command {
 	flags.StringVar(&opts.server.Prefix, "prefix", wire.DefaultPrefix, "first `token` of all subjects")
 	flags.StringVar(&opts.file, "file", "", "`file` with one query per line; - is the standard input")
 	flags.BoolVar(&opts.direct, "direct", false, "ask a worker directly, without storing the query")
+	flags.StringVar(&opts.user, "user", "", "user's `token` of the subjects: queries go to genie.query.<index>.<user>")
+	flags.StringVar(&opts.class, "class", string(client.ClassQuery), "query, or bulk for work that nobody waits for")
+	flags.StringVar(&opts.server.Streams.Domain, "js-domain", "", "JetStream `domain` of the streams (default: that of the server)")
 	flags.DurationVar(&opts.timeout, "timeout", 30*time.Second, "how long to wait for each answer")
 	flags.BoolVar(&opts.json, "json", false, "JSON Lines (default when the output is no terminal; --json=false for tables)")
 	return cmd
@@ -152,7 +162,13 @@ func (c *cli) query(ctx context.Context, opts queryOptions, args []string) error
 		return err
 	}
 	defer nc.Close()
-	asker, err := client.New(nc, client.Options{Prefix: opts.server.Prefix, Timeout: opts.timeout})
+	js, err := connection.JetStreamOf(nc, opts.server.Streams.Domain)
+	if err != nil {
+		return err
+	}
+	asker, err := client.New(nc, client.Options{
+		Prefix: opts.server.Prefix, Timeout: opts.timeout, User: opts.user, Class: client.Class(opts.class), JetStream: js,
+	})
 	if err != nil {
 		return err
 	}
