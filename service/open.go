@@ -183,9 +183,14 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 }
 
 func (s *Service) brokerOptions() broker.Options {
-	return broker.Options{
-		Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log, OnLost: s.fail, OnMended: s.brokerMended,
+	e := &s.cfg.Embedded
+	opts := broker.Options{
+		Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Name: e.ServerName, SyncAlways: e.SyncAlways, Logger: s.log, OnLost: s.fail, OnMended: s.brokerMended,
 	}
+	if e.ClusterName != "" {
+		opts.Cluster = &broker.Cluster{Name: e.ClusterName, Listen: e.ClusterListen, Routes: e.Routes}
+	}
+	return opts
 }
 
 func (s *Service) openPublishers(ctx context.Context) error {

@@ -83,6 +83,12 @@ func (c *cli) environment(cmd *cobra.Command, names ...string) error {
 	return nil
 }
 
+// settings takes settings of commands that ask servers from the environment, and warns of secrets before.
+func (c *cli) settings(cmd *cobra.Command, names ...string) error {
+	c.warnOfSecrets(cmd)
+	return c.environment(cmd, names...)
+}
+
 // warnOfSecrets says that a secret is where others can see it. It must be called before the environment's settings are taken.
 func (c *cli) warnOfSecrets(cmd *cobra.Command) {
 	if f := cmd.Flags().Lookup("nats"); f.Changed && config.CommandLineSecret(f.Value.String()) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/geniemq/geniemq/cmd/geniemq/operate"
 	"github.com/geniemq/geniemq/service"
 )
 
@@ -72,6 +73,7 @@ inverted index on the CPU or a GPU, and the results come back on reply subjects.
 		c.inspectCommand(),
 		c.serveCommand(),
 		c.swapCommand(),
+		operate.Command(operate.Around{Out: c.out, Settings: c.settings, Usage: func(err error) error { return usageError{err} }}),
 		c.planCommand(),
 		c.queryCommand(),
 		c.explainCommand(),
