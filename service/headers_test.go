@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/wire"
-	"github.com/nats-io/nats.go"
 )
 
 // Ids of answers have the form that they always had, or workers of two versions, side by side, would answer twice; but for users'

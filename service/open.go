@@ -30,6 +30,7 @@ import (
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/service/repeats"
+	"github.com/geniemq/geniemq/service/streamwatch"
 	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -368,22 +369,21 @@ func (s *Service) openStreams(ctx context.Context) error {
 		s.log.Warn("a stream is used as it is, though it differs from what is recommended", "difference", d.String())
 	}
 	s.answers = &storedAnswers{js: s.js, name: s.subjects.ResultStream(), log: s.repeats.Logger(s.log), turns: make(chan struct{}, lookTurns)}
-	s.watch = &streamWatch{nc: s.nc, js: s.js, subjects: s.subjects, clock: s.clock}
-	results := watched{name: s.subjects.ResultStream()}
+	results := streamwatch.Stream{Name: s.subjects.ResultStream()}
 	for _, x := range s.indexes {
-		results.needs = append(results.needs, s.subjects.Result(x.name))
+		results.Needs = append(results.Needs, s.subjects.Result(x.name))
 	}
+	watched := []streamwatch.Stream{results}
 	for _, class := range s.classes {
-		stream := watched{name: s.subjects.Stream(class)}
+		stream := streamwatch.Stream{Name: s.subjects.Stream(class)}
 		for _, x := range s.indexes {
-			stream.needs = append(stream.needs, s.subjects.Filters(class, x.name)...)
+			stream.Needs = append(stream.Needs, s.subjects.Filters(class, x.name)...)
 		}
-		s.watch.watched = append(s.watch.watched, stream)
+		watched = append(watched, stream)
 	}
-	s.watch.watched = append(s.watch.watched, results)
-	s.watch.faults = make([]error, len(s.watch.watched))
-	s.watch.start(ctx)
-	s.background("watch of the streams", s.watch.run)
+	s.watch = streamwatch.New(s.js, s.subjects, s.clock, watched...)
+	s.watch.Start(ctx)
+	s.background("watch of the streams", s.watch.Run)
 	return nil
 }
 
@@ -486,7 +486,7 @@ func (s *Service) openConsumer(x *served, class wire.Class) (*storedIntake, erro
 	}
 	intake := &storedIntake{
 		index: x.name, class: class, stream: s.subjects.Stream(class), served: x.index, aborted: s.aborted, metrics: x.metrics, suspects: s.suspects, publishers: &s.publishers,
-		replies: s.replies, admission: s.admission, maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.Logger(log),
+		replies: s.replies, admission: s.admission, maxResult: s.watch.MaxResult, answers: s.answers, clock: s.clock, log: s.repeats.Logger(log),
 	}
 	window := s.window(s.budget.Window(len(s.indexes)), class)
 	c, err := consumer.New(s.js, consumer.Options{
@@ -498,7 +498,7 @@ func (s *Service) openConsumer(x *served, class wire.Class) (*storedIntake, erro
 		BatchMessages: x.index.BatchSize(),
 		PullBytes:     min(s.window(pullBytes/int64(len(s.indexes)), class), window),
 		Bytes:         window,
-		InfoInterval:  watchInterval,
+		InfoInterval:  streamwatch.Interval,
 		OnState: func(err error) {
 			if err != nil {
 				log.Warn("no queries can be pulled", "error", err)

@@ -28,6 +28,7 @@ import (
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/repeats"
+	"github.com/geniemq/geniemq/service/streamwatch"
 	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -73,7 +74,7 @@ type Service struct {
 	admission  *admissions
 	limits     wire.Limits
 	clock      *clock.Clock
-	watch      *streamWatch
+	watch      *streamwatch.Watch
 	denials    *connection.Denials
 	repeats    *repeats.Limiter
 	kinds      index.Kinds

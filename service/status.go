@@ -92,7 +92,7 @@ func (s *Service) openReadiness() {
 		}
 		return nil
 	})
-	s.readyWhile(func(time.Time) error { return s.watch.fault() })
+	s.readyWhile(func(time.Time) error { return s.watch.Fault() })
 	s.readyWhile(func(now time.Time) error {
 		if denied := s.denials.Latest(now, s.needs); denied != nil {
 			return denied

@@ -105,6 +105,9 @@ type item[T any] struct {
 
 // NewQueue makes an empty queue. Items of more queries than a grain are large.
 func NewQueue[T any](weights Weights, grain int) *Queue[T] {
+	if weights == nil {
+		weights = DefaultWeights()
+	}
 	q := &Queue[T]{weights: weights, grain: grain}
 	for _, name := range wire.Classes() {
 		q.classes = append(q.classes, &class[T]{name: name, users: make(map[string]*user[T]), rest: make(map[string]float64)})

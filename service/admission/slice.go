@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
@@ -21,8 +22,12 @@ type Slices struct {
 	out     int       // bulk batches that are out
 }
 
-// NewSlices makes slices of a length, for batches of at most so many queries.
+// defaultSlice is what those who ask one by one hardly notice.
+const defaultSlice = 2 * time.Millisecond
+
+// NewSlices makes slices of a length, by default 2 ms, for batches of at most so many queries.
 func NewSlices(slice time.Duration, most int) *Slices {
+	slice = cmp.Or(slice, defaultSlice)
 	return &Slices{slice: slice, most: most, queries: float64(min(most, 32))}
 }
 

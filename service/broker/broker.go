@@ -164,14 +164,6 @@ func (b *Broker) join(c *Cluster) (err error) {
 	return nil
 }
 
-// ClusterAddress is where other servers of the cluster connect, "" when there is none.
-func (b *Broker) ClusterAddress() string {
-	if addr := b.server.Load().ClusterAddr(); addr != nil {
-		return addr.String()
-	}
-	return ""
-}
-
 // start starts a server and waits until it takes connections.
 func (b *Broker) start(ctx context.Context) error {
 	opts := b.opts // a server writes into its own

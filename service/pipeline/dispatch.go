@@ -13,6 +13,7 @@ import (
 type dispatcher struct {
 	*Pipeline
 	queue    *admission.Queue[*Request]
+	gate     admission.Gate
 	batcher  *batcher.Batcher[*task]
 	maxItems int
 	eager    bool    // the batcher lingers, so that it must know early what there is
@@ -35,7 +36,7 @@ func (p *Pipeline) dispatch(opts batcher.Options) func() { return p.newDispatche
 
 func (p *Pipeline) newDispatcher(opts batcher.Options) *dispatcher {
 	return &dispatcher{
-		Pipeline: p, queue: admission.NewQueue[*Request](p.options.Weights, opts.MaxItems), batcher: batcher.New[*task](opts), maxItems: opts.MaxItems, eager: opts.Linger > 0,
+		Pipeline: p, queue: admission.NewQueue[*Request](p.options.Weights, opts.MaxItems), gate: admission.Gate{Slices: p.slices, Quotas: p.options.Quotas}, batcher: batcher.New[*task](opts), maxItems: opts.MaxItems, eager: opts.Linger > 0,
 		direct: p.direct.ready, stored: p.stored.ready, users: p.users.ready, bulk: p.bulk.ready,
 	}
 }
@@ -114,14 +115,8 @@ func (d *dispatcher) add(r *Request) {
 	if len(tasks) > d.maxItems {
 		d.hold(r)
 	}
-	d.queue.Push(admission.Flow{Class: r.lane.class, User: r.User}, r, len(tasks), queryCost(work/time.Duration(len(tasks))))
+	d.queue.Push(admission.Flow{Class: r.lane.class, User: r.User}, r, len(tasks), admission.Cost(work/time.Duration(len(tasks))))
 }
-
-// queryCost is what a query of so much estimated work costs its flow: one that compares nothing costs 1.
-func queryCost(work time.Duration) float64 { return 1 + float64(work)/float64(costUnit) }
-
-// costUnit is the work that costs as much as being a query does.
-const costUnit = 100 * time.Microsecond
 
 // rest are up to n tasks of a request that are to be run and in no batch yet. They are good until it is called again.
 func (d *dispatcher) rest(r *Request, n int) []*task {
@@ -148,50 +143,15 @@ func (d *dispatcher) begin(r *Request, n int) []*task {
 	return tasks
 }
 
-// retry is after how long is looked again when somebody may not have more at present.
-const retry = 10 * time.Millisecond
-
 // feed moves tasks from the queue to the batcher, as many as make a batch, and returns when to look again if there are some that may not leave now. It
 // is done when an executor is free and not before: until then somebody may come who goes before them.
 func (d *dispatcher) feed(now time.Time) (wake time.Time) {
-	later := func(wait time.Duration) int {
-		if at := now.Add(wait); wake.IsZero() || at.Before(wake) {
-			wake = at
-		}
-		return 0
-	}
-	room := 0 // for bulk
-	if d.batcher.Len() == 0 {
-		room = d.slices.Room(now)
-	} else if d.ofBulk {
-		room = d.slices.Room(now) - d.batcher.Len()
-	}
-	allow := func(f admission.Flow) int {
-		if d.batcher.Len() > 0 && d.ofBulk != (f.Class == wire.ClassBulk) {
-			return 0
-		}
-		n := d.maxItems
-		if f.Class == wire.ClassBulk {
-			n = room // with none, the end of the bulk batch that is out wakes the dispatcher
-		}
-		if n <= 0 || f.Class == wire.ClassDirect || !d.options.Quotas.Bounded(f.User) {
-			return max(n, 0)
-		}
-		if n = min(n, d.options.Quotas.Room(f.User)); n <= 0 {
-			return later(retry)
-		}
-		if f.Class == wire.ClassBulk && d.aborted.Err() == nil {
-			left, wait := d.options.Quotas.Left(f.User, now)
-			if n = min(n, left); n <= 0 {
-				return later(max(wait, time.Millisecond))
-			}
-		}
-		return n
-	}
-	for d.queue.Len() > 0 && d.batcher.Len() < d.maxItems {
-		r, f, n, last, ok := d.queue.Take(d.maxItems-d.batcher.Len(), allow)
+	d.gate.Ending = d.aborted.Err() != nil
+	d.gate.Begin(now, d.maxItems, d.batcher.Len(), d.ofBulk)
+	for d.queue.Len() > 0 && d.gate.Left() > 0 {
+		r, f, n, last, ok := d.queue.Take(d.gate.Left(), d.gate.Allow)
 		if !ok {
-			return wake
+			break
 		}
 		if r.next > 0 && !d.background.whole(d.rest(r, len(r.tasks))) { // which was learnt from its first ones
 			if !last {
@@ -200,17 +160,14 @@ func (d *dispatcher) feed(now time.Time) (wake time.Time) {
 			d.background.add(r, d.begin(r, len(d.tasks)))
 			continue
 		}
-		if f.Class == wire.ClassBulk {
-			d.options.Quotas.Spend(f.User, n, now)
-			room -= n
-		}
+		d.gate.Took(f, n)
 		d.ofBulk = f.Class == wire.ClassBulk
 		for _, t := range d.begin(r, n) {
 			d.batcher.Add(t.Queued, t, t.cost)
 		}
 		clear(d.tasks)
 	}
-	return wake
+	return d.gate.Wake
 }
 
 // cut gives batches to free executors, and returns when to look again though nothing happens, or zero. open says that

@@ -51,22 +51,13 @@ func New(x *index.Index, enc *translate.Translator, searcher gpuexec.Searcher, o
 		batches: make(chan batcher.Batch[*task], executors),
 		doubts:  bell.New(),
 	}
-	p.stored.set(wire.ClassQuery, burst, burst, backlog+heldRequests)
-	p.users.set(wire.ClassUsers, burst, burst, backlog+heldRequests)
-	p.bulk.set(wire.ClassBulk, burst, burst, backlog+heldRequests)
+	for i, l := range p.storedLanes() {
+		l.set(wire.StoredClasses()[i], burst, burst, backlog+heldRequests)
+		l.backlog = min(int64(backlog), int64(cmp.Or(opts.Most[l.class], backlog)))
+	}
 	p.direct.set(wire.ClassDirect, opts.DirectQueue, burst, executors)
 	p.lone.set("", 0, 0, 1)
-	for _, l := range p.storedLanes() {
-		l.backlog = int64(backlog)
-		if most := opts.Most[l.class]; most > 0 {
-			l.backlog = min(l.backlog, int64(most))
-		}
-	}
-	if opts.Weights == nil {
-		opts.Weights = admission.DefaultWeights()
-	}
-	p.options.Weights = opts.Weights
-	p.slices = admission.NewSlices(cmp.Or(opts.BulkSlice, bulkSlice), opts.BatchSize)
+	p.slices = admission.NewSlices(opts.BulkSlice, opts.BatchSize)
 	p.batchMemory = opts.Budget.Batches.Holder()
 	if capacity.OnHost {
 		p.costOnHost = true
@@ -107,10 +98,7 @@ func New(x *index.Index, enc *translate.Translator, searcher gpuexec.Searcher, o
 	return p
 }
 
-// bulkSlice is the default of Options.BulkSlice: what those who ask one by one hardly notice.
-const bulkSlice = 2 * time.Millisecond
-
-// storedLanes are the lanes of the stored classes.
+// storedLanes are the lanes of the stored classes, in the order of these.
 func (p *Pipeline) storedLanes() []*lane { return []*lane{&p.stored, &p.users, &p.bulk} }
 
 // lane is the lane of a class.
