@@ -1,6 +1,6 @@
 # The commands of daily work. `make ci` is what must pass before a change lands.
 .DEFAULT_GOAL := help
-.PHONY: help build cuda test emulated race lint ci demo bench image settings
+.PHONY: help build cuda test emulated race lint ci demo bench faults image settings release sbom vuln
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,8 +33,20 @@ bench: build ## the CPU engine against a flat scan, and the service against an e
 	bin/geniemq bench engine --workload w4
 	bin/geniemq bench service
 
+faults: ## kill, stop, part and fill servers and workers for FOR (2h), and judge what came of it
+	go run ./tests/faults --for $(or $(FOR),2h)
+
 image: ## compile kernels/*.cu into the embedded device image (needs nvcc)
 	go generate ./kernels
 
 settings: ## write the table of docs/configuration.md anew
 	go test ./cmd/geniemq -run ConfigurationPage -update
+
+release: ## archives for linux and darwin, amd64 and arm64, with SBOMs and checksums, into ./build/release; built twice and compared
+	go run ./internal/release
+
+sbom: ## a CycloneDX list of the modules in the program (this platform's), into ./build/sbom
+	go run ./internal/release -once -dirty -out build/sbom -only $$(go env GOOS)/$$(go env GOARCH)
+
+vuln: ## known vulnerabilities that the program can reach
+	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...

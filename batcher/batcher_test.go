@@ -2,12 +2,12 @@ package batcher_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/geniemq/geniemq/batcher"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -166,9 +166,7 @@ func (m *model) cut(now time.Time, free bool) (ids []int, reason batcher.Reason)
 }
 
 func TestAgainstModel(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := seeded.Rand(t)
 	for round := range 400 {
 		opts := batcher.Options{MaxItems: 1 + r.IntN(6), MaxCost: int64(1 + r.IntN(40))}
 		if r.IntN(2) == 0 {

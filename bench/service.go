@@ -162,7 +162,7 @@ func Service(ctx context.Context, w *workload.Workload, opts ServiceOptions) ([]
 	if err != nil {
 		return nil, fmt.Errorf("starting the service: %w", err)
 	}
-	if cfg.NATS == "" {
+	if cfg.Embedded() {
 		cfg.NATS = svc.NATSURL()
 	}
 	results, err := measureService(ctx, w, svc, &cfg, answers, opts)

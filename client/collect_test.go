@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -23,9 +24,7 @@ func part(first int, ids ...string) *wire.Answer {
 
 // Parts may come in any order, twice, and overlap when two runs cut the answer at different places.
 func TestCollector(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := seeded.Rand(t)
 	for range 500 {
 		n := 1 + r.IntN(30)
 		var parts []*wire.Answer
@@ -125,7 +124,7 @@ func TestCauseNamesTheReason(t *testing.T) {
 
 // Parts of one result come in any order, twice, cut in two ways, and beside those of another version, of which some is missing.
 func TestCollectorJoinsParts(t *testing.T) {
-	seed := rand.Uint64()
+	seed := seeded.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range 300 {
 		batch := r.IntN(2) == 0

@@ -209,6 +209,18 @@ func (c *Consumer) Stats() Stats {
 	return c.stats
 }
 
+// Oldest is when the stream took the oldest of the messages that are outstanding, by the server's clock; the zero time when none is.
+func (c *Consumer) Oldest() (oldest time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.outstanding {
+		if oldest.IsZero() || m.Timestamp.Before(oldest) {
+			oldest = m.Timestamp
+		}
+	}
+	return oldest
+}
+
 // Progress says whether the consumer gets on.
 type Progress struct {
 	// Err is why nothing can be pulled at present, nil when it can, also if nothing is because of Hold or the window.

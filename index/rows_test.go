@@ -16,6 +16,7 @@ import (
 	"github.com/geniemq/geniemq/index/objects"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 const tableSchema = `
@@ -438,8 +439,7 @@ func (c *randomColumn) bucket(v float64) float64 {
 }
 
 func TestRandomConditions(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seeded.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 1))
 	for table := range 150 {
 		r, schemaText := newRandomTable(random)
@@ -490,8 +490,7 @@ func TestRandomConditions(t *testing.T) {
 
 // Exact columns of consecutive integers, and those that nearly are, find values and ranges as looking at every value does.
 func TestExactNumbers(t *testing.T) {
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seeded.Rand(t)
 	for name, values := range map[string][]float64{
 		"from 0": {0, 1, 2, 3, 4}, "from -2": {-2, -1, 0, 1, 2}, "one": {7}, "gap": {0, 1, 2, 4}, "moved": {0, 1, 1.5, 3},
 		"halves": {0.5, 1.5, 2.5}, "large": {1<<53 - 1, 1 << 53}, "too large": {1 << 53, 1<<53 + 2},
@@ -525,12 +524,12 @@ func TestExactNumbers(t *testing.T) {
 					in = in || s.Lo <= uint32(keyword) && uint32(keyword) < s.Hi
 				}
 				if in != (low <= v && v <= high) {
-					t.Fatalf("seed %d, %s: %v to %v is %v", seed, name, low, high, query.Spans)
+					t.Fatalf("%s: %v to %v is %v", name, low, high, query.Spans)
 				}
 			}
 			for _, s := range query.Spans {
 				if s.Hi > uint32(len(values)) {
-					t.Fatalf("seed %d, %s: %v to %v is %v", seed, name, low, high, query.Spans)
+					t.Fatalf("%s: %v to %v is %v", name, low, high, query.Spans)
 				}
 			}
 		}
@@ -540,8 +539,7 @@ func TestExactNumbers(t *testing.T) {
 // Attributes are found whatever the queries before named, in whatever order.
 func TestOrderOfConditions(t *testing.T) {
 	_, q := tableIndex(t)
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seeded.Rand(t)
 	names := []string{"age", "size", "sex", "tags"}
 	for range 300 {
 		var conditions []column.Condition
@@ -555,7 +553,7 @@ func TestOrderOfConditions(t *testing.T) {
 		if random.IntN(5) == 0 {
 			conditions[random.IntN(len(conditions))].Attr = "none"
 			if err := q.Conditions(&query, conditions); err == nil {
-				t.Fatalf("seed %d: no error for %v", seed, conditions)
+				t.Fatalf("no error for %v", conditions)
 			}
 			continue
 		}
@@ -564,7 +562,7 @@ func TestOrderOfConditions(t *testing.T) {
 		}
 		for i, item := range query.Items {
 			if item.Attr != want[i] {
-				t.Fatalf("seed %d: item %d has attribute %d, not %d", seed, i, item.Attr, want[i])
+				t.Fatalf("item %d has attribute %d, not %d", i, item.Attr, want[i])
 			}
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/testkit/naive"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // keywords returns the names of all keywords of an attribute.
@@ -160,8 +161,7 @@ func TestOrderedGramsExample51(t *testing.T) {
 // Lemma 5.1: the match count of a query is the overlap of the n-gram multisets, on random strings over an alphabet
 // so small that grams repeat. Object 0 is missing and must never match.
 func TestSequencesCountGramOverlap(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seeded.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 51))
 	alphabets := [][]rune{[]rune("ab"), []rune("aä語😀"), []rune("Aa b\u0301")}
 	word := func() string {

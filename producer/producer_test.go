@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/producer"
 )
 
@@ -259,11 +259,11 @@ func TestForbidden(t *testing.T) {
 	nc := b.connect(nats.UserInfo("genie", "g"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { heard.Add(1) }))
 	p := newProducer(t, nc, producer.Limits{})
 	subjects := []string{"_INBOX.forbidden.", "_INBOX.allowed.", "genie.result.forbidden", "genie.result.allowed"}
-	f := newFates(t)
+	f, rng := newFates(t), seeded.Rand(t)
 	const n = 400
 	want := int32(0)
 	for i := range n {
-		subject := subjects[rand.IntN(len(subjects))]
+		subject := subjects[rng.IntN(len(subjects))]
 		if subject[0] == '_' {
 			subject += fmt.Sprint(i)
 		}

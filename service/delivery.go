@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/metrics"
+	"github.com/geniemq/geniemq/service/observe"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
@@ -164,8 +166,9 @@ func (d *delivery) goOn(next wire.Position) {
 		return
 	}
 	d.drop()
-	now := time.Now()
-	d.origin.intake.metrics.Observe(d.request, d.reason, d.tooLarge, now.Sub(d.encoded), now.Sub(d.request.Arrived))
+	m := d.origin.message
+	d.origin.intake.observe.Answered(observe.Answered{Way: metrics.Stored, Request: d.request, Reason: d.reason, TooLarge: d.tooLarge, Encoded: d.encoded,
+		TraceParent: m.Header.Get(wire.HeaderTraceParent), Sequence: m.Sequence})
 	d.request.Done()
 	d.origin.alone.Then(d.then)
 }

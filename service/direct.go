@@ -12,6 +12,7 @@ import (
 
 	"github.com/geniemq/geniemq/service/generation"
 	"github.com/geniemq/geniemq/service/metrics"
+	"github.com/geniemq/geniemq/service/observe"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -25,6 +26,7 @@ import (
 type directIntake struct {
 	index   *generation.Index
 	metrics *metrics.Index
+	observe *observe.Index
 	nc      *nats.Conn
 	limit   int64    // queries between intake and engine
 	allow   []string // reply subjects
@@ -241,6 +243,7 @@ func (d *direct) send(r *pipeline.Request, reason *wire.Error) {
 	if out.Header.Get(wire.HeaderServiceErrorCode) != "" {
 		d.intake.stats.errors.Add(1)
 	}
-	d.intake.metrics.Observe(r, reason, 0, time.Since(encoded), took)
+	d.intake.observe.Answered(observe.Answered{Way: metrics.Direct, Request: r, Reason: reason, Encoded: encoded,
+		TraceParent: d.header.Get(wire.HeaderTraceParent)})
 	r.Done()
 }

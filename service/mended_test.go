@@ -12,7 +12,11 @@ import (
 func TestLostBrokerEndsTheService(t *testing.T) {
 	s, _, _ := startService(t, config.Config{}, Options{})
 	reason := errors.New("lost")
-	s.brokerOptions().OnLost(reason)
+	opts, err := s.brokerOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.OnLost(reason)
 	select {
 	case <-s.Failed():
 	case <-time.After(patience):

@@ -28,6 +28,7 @@ import (
 	"github.com/geniemq/geniemq/service/generation"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/service/metrics"
+	"github.com/geniemq/geniemq/service/observe"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/service/repeats"
 	"github.com/geniemq/geniemq/service/streamwatch"
@@ -43,6 +44,7 @@ type served struct {
 	name    string
 	index   *generation.Index
 	metrics *metrics.Index
+	observe *observe.Index
 	direct  *directIntake
 	stored  []*storedIntake // one for each class
 }
@@ -140,6 +142,7 @@ func (s *Service) openIndex(source config.IndexSource) (*served, error) {
 func (s *Service) loadIndex(ctx context.Context, x *served, later []*generation.Index) error {
 	x.metrics = s.metrics.Index(x.name)
 	log := s.log.With("index", x.name)
+	x.observe = &observe.Index{Metrics: x.metrics, Name: x.name, Traces: s.traces, Slow: s.cfg.SlowQuery, Log: s.repeats.Logger(log)}
 	return x.index.Load(ctx, generation.Settings{
 		Engine: s.engine, Metrics: x.metrics, Log: log, Queries: s.repeats.Logger(log), Changed: func(f generation.Facts) { s.describe(x.name, f) },
 	}, later)
@@ -155,8 +158,12 @@ func (s *Service) describe(name string, f generation.Facts) {
 
 func (s *Service) openConnection(ctx context.Context) (err error) {
 	url := s.cfg.NATS
-	if url == "" {
-		s.broker, err = broker.Start(ctx, s.brokerOptions())
+	if s.cfg.Embedded() {
+		opts, err := s.brokerOptions()
+		if err != nil {
+			return err
+		}
+		s.broker, err = broker.Start(ctx, opts)
 		if err != nil {
 			return err
 		}
@@ -183,15 +190,19 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 	return nil
 }
 
-func (s *Service) brokerOptions() broker.Options {
-	e := &s.cfg.Embedded
-	opts := broker.Options{
+func (s *Service) brokerOptions() (opts broker.Options, err error) {
+	e := &s.cfg.Server
+	opts = broker.Options{
 		Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Name: e.ServerName, SyncAlways: e.SyncAlways, Logger: s.log, OnLost: s.fail, OnMended: s.brokerMended,
 	}
 	if e.ClusterName != "" {
 		opts.Cluster = &broker.Cluster{Name: e.ClusterName, Listen: e.ClusterListen, Routes: e.Routes}
 	}
-	return opts
+	if opts.Token, err = s.cfg.ListenToken(); err != nil {
+		return opts, err
+	}
+	opts.TLS, err = s.cfg.ListenTLS()
+	return opts, err
 }
 
 func (s *Service) openPublishers(ctx context.Context) error {
@@ -279,8 +290,12 @@ func (s *Service) openAdmin(context.Context) (err error) {
 	if s.cfg.Admin == config.Off {
 		return nil
 	}
+	token, err := s.cfg.AdminToken()
+	if err != nil {
+		return err
+	}
 	s.admin, err = admin.Start(s.cfg.Admin, admin.Source{
-		Metrics: s.metrics, Status: s.Status, Swap: s.Swap, Pprof: s.cfg.Pprof, Log: s.log,
+		Metrics: s.metrics, Status: s.Status, Swap: s.Swap, Token: token, Pprof: s.cfg.Pprof, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -296,7 +311,7 @@ func (s *Service) openSearch(ctx context.Context) error {
 	users := func(x *served) string { return "search-" + x.name + "-users" }
 	for _, x := range s.indexes {
 		limit := cmp.Or(s.cfg.Fairness.LimitsOf(x.name)[wire.ClassDirect], s.cfg.DirectQueue)
-		x.direct = &directIntake{index: x.index, metrics: x.metrics, nc: s.nc, limit: int64(limit), allow: s.cfg.DirectReplies(), admission: s.admission,
+		x.direct = &directIntake{index: x.index, metrics: x.metrics, observe: x.observe, nc: s.nc, limit: int64(limit), allow: s.cfg.DirectReplies(), admission: s.admission,
 			allowUser: func(user string) []string { return s.cfg.DirectUserReplies(x.name, user) }, users: s.subjects.UserSearch(x.name, ""),
 			log: s.repeats.Logger(s.log.With("index", x.name))}
 		intakes[endpoint(x)], intakes[users(x)] = x.direct, x.direct
@@ -433,9 +448,6 @@ func (s *Service) openStored(ctx context.Context) error {
 			}
 			open = append(open, intake)
 		}
-		s.metrics.WatchConsumer(x.name,
-			func() float64 { return float64(x.pending()) },
-			func() float64 { return float64(x.redelivered()) })
 	}
 	if err := s.awaitDurables(ctx); err != nil {
 		return err
@@ -485,7 +497,7 @@ func (s *Service) openConsumer(x *served, class wire.Class) (*storedIntake, erro
 		log = log.With("class", class)
 	}
 	intake := &storedIntake{
-		index: x.name, class: class, stream: s.subjects.Stream(class), served: x.index, aborted: s.aborted, metrics: x.metrics, suspects: s.suspects, publishers: &s.publishers,
+		index: x.name, class: class, stream: s.subjects.Stream(class), served: x.index, aborted: s.aborted, metrics: x.metrics, observe: x.observe, suspects: s.suspects, publishers: &s.publishers,
 		replies: s.replies, admission: s.admission, maxResult: s.watch.MaxResult, answers: s.answers, clock: s.clock, log: s.repeats.Logger(log),
 	}
 	window := s.window(s.budget.Window(len(s.indexes)), class)
@@ -551,9 +563,10 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, erro
 	s.replies = &replies{cfg: &s.cfg}
 	s.admission = &admissions{quotas: admission.NewQuotas(cfg.Fairness.Quota()), trust: cfg.Fairness.TrustUserHeader}
 	s.clock, s.repeats = clock.New(opts.Now, opts.Logger), repeats.New(repeats.Interval)
-	s.metrics.WatchClock(s.clock.Skew)
+	s.openMetrics()
 	for _, step := range []func(context.Context) error{
 		func(context.Context) error { s.background("log of repeats", s.repeats.Run); return nil },
+		s.openTraces,
 		s.openAdmin, // early, so that it answers while large indexes are loaded, and while the rest shuts down
 		func(context.Context) error { return s.openEngine(opts) },
 		s.openIndexes,

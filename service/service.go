@@ -27,6 +27,7 @@ import (
 	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/service/metrics"
+	"github.com/geniemq/geniemq/service/observe"
 	"github.com/geniemq/geniemq/service/repeats"
 	"github.com/geniemq/geniemq/service/streamwatch"
 	"github.com/geniemq/geniemq/service/suspects"
@@ -75,6 +76,7 @@ type Service struct {
 	limits     wire.Limits
 	clock      *clock.Clock
 	watch      *streamwatch.Watch
+	traces     *observe.Traces // nil: none are sent
 	denials    *connection.Denials
 	repeats    *repeats.Limiter
 	kinds      index.Kinds

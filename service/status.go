@@ -126,7 +126,11 @@ func holdings(engine gpuexec.Engine) []admin.Holding {
 		if engine.Info().Kind == gpuexec.CPU {
 			h.Device = admin.Host
 		}
-		held = append(held, admin.Holding(h))
+		index, _, ok := strings.Cut(h.Owner, " ") // before the version
+		if !ok {
+			index = ""
+		}
+		held = append(held, admin.Holding{Device: h.Device, Owner: h.Owner, Index: index, Form: h.Form, Bytes: h.Bytes, Needed: h.Needed})
 	}
 	return held
 }

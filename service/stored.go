@@ -16,6 +16,7 @@ import (
 	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/generation"
 	"github.com/geniemq/geniemq/service/metrics"
+	"github.com/geniemq/geniemq/service/observe"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
@@ -34,13 +35,6 @@ const (
 	brokenDelay = 10 * time.Second
 )
 
-// Reasons of dead letters.
-const (
-	deadReply  = "bad_reply"     // the reply subject is malformed or forbidden
-	deadFailed = "engine_failed" // the engine fails on it although it runs alone
-	deadLost   = "worker_lost"   // workers do not survive it although it runs alone
-)
-
 // storedIntake takes in the messages that the consumer pulls from the query stream, answers them through the
 // producer, and settles them.
 //
@@ -56,6 +50,7 @@ type storedIntake struct {
 	replies    *replies
 	served     *generation.Index
 	metrics    *metrics.Index
+	observe    *observe.Index
 	consumer   *consumer.Consumer
 	suspects   *suspects.Runner
 	publishers *publishers
@@ -155,7 +150,7 @@ func (o *stored) Leave(int) {}
 func (o *stored) Refuse(r *pipeline.Request, reason *wire.Error) {
 	o.refused = true
 	if o.badReply != nil {
-		o.deliver(r, reason, func() { o.bury(deadReply, o.badReply.Message) })
+		o.deliver(r, reason, func() { o.bury(metrics.DeadReply, o.badReply.Message) })
 		return
 	}
 	o.deliver(r, reason, func() { o.settled(o.message.Term(reason.Error())) })
@@ -176,7 +171,7 @@ func (o *stored) Respond(r *pipeline.Request) {
 		log.Error("the engine failed on a message again, giving it up")
 	}
 	if failure != nil {
-		o.deliver(r, nil, func() { o.bury(deadFailed, failure.Error()) })
+		o.deliver(r, nil, func() { o.bury(metrics.DeadFailed, failure.Error()) })
 		return
 	}
 	o.deliver(r, nil, func() { o.settled(o.message.Ack()) })
@@ -219,7 +214,7 @@ func (o *stored) Lost(run *suspects.Run, runs int) {
 	_, r := o.request()
 	reason := wire.Errorf(wire.Internal, "workers were lost that ran this message; it is with the dead letters")
 	detail := fmt.Sprintf("%d runs were begun, alone, and no worker lived to end one", runs)
-	o.deliver(r, reason, func() { o.bury(deadLost, detail) })
+	o.deliver(r, reason, func() { o.bury(metrics.DeadLost, detail) })
 }
 
 // bury copies the message to the dead letters and terms it, which takes the server's word and so is not done on the

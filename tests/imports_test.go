@@ -51,7 +51,11 @@ var rules = map[string]rule{
 	"internal/testkit/real":    {nil, nil},
 	// Values of shapes that only a type of column knows.
 	"wire/value": {[]string{"internal/msgpack"}, []string{jsontext}},
-	"wire":       {[]string{"internal/msgpack", "wire/value"}, []string{jsontext, "github.com/klauspost/compress"}},
+	"wire":       {[]string{"internal/msgpack", "wire/fields", "wire/value"}, []string{jsontext, "github.com/klauspost/compress"}},
+	// The table of the protocol, and what is made of it for other programs.
+	"wire/fields":          {nil, nil},
+	"wire/schema":          {[]string{"wire/fields"}, nil},
+	"wire/schema/generate": {[]string{"wire/schema"}, nil},
 
 	"internal/varint": {nil, nil},
 	"internal/bits":   {nil, nil},
@@ -121,7 +125,7 @@ var rules = map[string]rule{
 	"service/pipeline":    {[]string{"service/admission", "internal/pool", "index/distance", "wire", "batcher", "gpuexec", "index", "index/postings", "index/store", "service/exclusion", "service/memory", "service/translate", "internal/bell", "internal/human"}, nil},
 	"service/generation":  {[]string{"gpuexec", "index", "index/distance", "index/postings", "index/schema", "index/store", "service/pipeline", "service/translate"}, nil},
 	"service/streamwatch": {[]string{"internal/bell", "service/clock", "wire"}, []string{natsGo}},
-	"service":             {[]string{"consumer/streams", "service/admission", "service/streamwatch", "wire", "index", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client", "internal/human", "service/admin", "service/broker", "service/clock", "service/config", "service/connection", "service/exclusion", "service/generation", "service/memory", "service/metrics", "service/pipeline", "service/repeats", "service/suspects", "service/translate", "internal/bell"}, []string{natsGo, nuid}},
+	"service":             {[]string{"consumer/streams", "service/admission", "service/streamwatch", "wire", "index", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client", "internal/human", "service/admin", "service/broker", "service/clock", "service/config", "service/connection", "service/exclusion", "service/generation", "service/memory", "service/metrics", "service/observe", "service/pipeline", "service/repeats", "service/suspects", "service/translate", "internal/bell"}, []string{natsGo, nuid}},
 	// What is measured: data, their index, queries, and the right answers.
 	"bench/workload": {[]string{"wire", "index", "index/lsh", "index/levenshtein", "index/schema", "index/column", "index/similarity", "wire/value", "index/store", "index/postings", "index/load", "index/verify", "gpuexec", "service/translate"}, nil},
 	"bench": {
@@ -135,6 +139,10 @@ var rules = map[string]rule{
 	"tests/toy":           {nil, nil},
 	// The oracle of mixed records: tests alone.
 	"tests/records": {nil, nil},
+	"tests/faults": {
+		[]string{"client", "consumer", "gpuexec", "gpuexec/open", "index", "index/load", "index/schema", "service", "service/config", "wire"},
+		[]string{natsGo, "github.com/nats-io/nats-server/v2", "github.com/spf13"},
+	},
 
 	// What the types of columns are made of: structures that become keywords, and the arithmetic of scores.
 	"index/tree":        {[]string{"internal/varint"}, nil},
@@ -154,10 +162,11 @@ var rules = map[string]rule{
 	"internal/human":               {nil, nil},
 	"service/admin":                {[]string{"internal/human"}, []string{"github.com/prometheus"}},
 	"service/metrics":              {[]string{"wire", "service/pipeline"}, []string{"github.com/prometheus"}},
+	"service/observe":              {[]string{"wire", "service/metrics", "service/pipeline"}, []string{"go.opentelemetry.io/otel"}},
 	"service/clock":                {nil, nil},
 	"service/repeats":              {[]string{"internal/bell"}, nil},
 	"service/suspects":             {[]string{"consumer", "service/exclusion", "service/pipeline", "internal/bell"}, nil},
-	"service/connection":           {[]string{"service/config"}, []string{natsGo}},
+	"service/connection":           {[]string{"service/config"}, []string{natsGo, "github.com/synadia-io/orbit.go/natscontext"}},
 	"service/broker":               {[]string{"internal/bell"}, []string{"github.com/nats-io/nats-server/v2"}},
 	"service/config":               {[]string{"consumer/streams", "service/admission", "wire", "gpuexec", "internal/human", "service/memory"}, []string{natsGo, "github.com/spf13/pflag", yaml}},
 	"gpuexec/passing":              {[]string{"gpuexec/run", "index/filter", "index/postings", "index/schema", "index/store"}, nil},
@@ -181,6 +190,8 @@ var rules = map[string]rule{
 	"index/metric/cost":            {[]string{"index/levenshtein", "index/metric", "index/metric/sums"}, nil},
 	"bench/choice":                 {[]string{"gpuexec", "gpuexec/cpu", "index", "index/distance", "index/nearest", "index/postings", "index/schema"}, nil},
 	"internal/testkit/generated":   {nil, nil},
+	// Builds releases; no part of geniemq.
+	"internal/release": {nil, nil},
 }
 
 func TestImportTable(t *testing.T) {

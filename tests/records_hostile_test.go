@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -67,9 +68,7 @@ func TestRecordsHostile(t *testing.T) {
 func TestRecordsTogether(t *testing.T) {
 	t.Parallel()
 	r := shop(t)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seeded.Rand(t)
 	var queries []wire.Query
 	var bodies []string
 	for range 200 {

@@ -83,7 +83,7 @@ func TestPartsOfTwoAttempts(t *testing.T) {
 			worker.wait()
 			if test.live {
 				file = buildFile(t, t.TempDir(), "big.csv", schema, data("b"))
-				if _, err := (admin.Swap{Index: "big", File: file}).Ask(within(t), strings.TrimPrefix(second.says("admin"), "http://")); err != nil {
+				if _, err := (admin.Swap{Index: "big", File: file}).Ask(within(t), strings.TrimPrefix(second.says("admin"), "http://"), ""); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -134,7 +134,7 @@ func (w *swapWorker) swap(t testing.TB, hup bool) {
 	before := w.version
 	w.publish(t)
 	if !hup {
-		done, err := admin.Swap{Index: w.all.index(), File: w.file}.Ask(within(t), w.admin)
+		done, err := admin.Swap{Index: w.all.index(), File: w.file}.Ask(within(t), w.admin, "")
 		if err != nil || done.Was != before || done.Version != w.version {
 			t.Fatalf("swap %d of worker %d: %+v %v, want %s for %s\n%s", w.edition, w.number, done, err, w.version, before, w.stderr)
 		}

@@ -2,9 +2,10 @@ package wire
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // A message of many queries is scanned, however its queries are given, with the exact number of conditions; and whatever
@@ -16,8 +17,7 @@ func TestScan(t *testing.T) {
 }
 
 func testScan(t *testing.T, codec ContentType) {
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seeded.Rand(t)
 	var queries []Query
 	for i := range 40 {
 		conds := make([]Condition, 1+random.IntN(40))
@@ -54,11 +54,11 @@ func testScan(t *testing.T, codec ContentType) {
 	var d Decoder
 	b, ok := d.Scan(codec, body, limits)
 	if !ok || b.Len() != len(queries) {
-		t.Fatalf("seed %d: scanned %v", seed, ok)
+		t.Fatalf("scanned %v", ok)
 	}
 	for i := range queries {
 		if n, want := b.Conditions(i+1)-b.Conditions(i), len(queries[i].Row)+len(queries[i].Items); n != want {
-			t.Errorf("seed %d: query %d has %d conditions, not %d", seed, i, n, want)
+			t.Errorf("query %d has %d conditions, not %d", i, n, want)
 		}
 	}
 	check := func(body []byte) bool {
@@ -67,7 +67,7 @@ func testScan(t *testing.T, codec ContentType) {
 		return checkBatch(t, &d, codec, body, limits, m, err)
 	}
 	if !check(body) {
-		t.Errorf("seed %d: not decoded in parts", seed)
+		t.Errorf("not decoded in parts")
 	}
 	for range 2000 {
 		wrong := append([]byte(nil), body...)
@@ -81,7 +81,7 @@ func testScan(t *testing.T, codec ContentType) {
 			wrong = wrong[:random.IntN(len(wrong))]
 		}
 		if check(wrong); t.Failed() {
-			t.Fatalf("seed %d: %q", seed, wrong)
+			t.Fatalf("%q", wrong)
 		}
 	}
 	for _, limits := range []Limits{{Queries: 39}, {Body: len(body) - 1}, {Depth: 1}, {Depth: 2}, {Depth: 4}} {

@@ -1,8 +1,10 @@
 package wire
 
-// conditionField is a field of a condition in a message. The fields are listed here and nowhere else: what reads a condition, token
-// by token (decode_query.go) or by the short cut (condition_msgpack.go), and what writes one goes by this table. A new
-// field is a line in it, a line in conditionNames, and what it means for a [Condition].
+import "github.com/geniemq/geniemq/wire/fields"
+
+// conditionField is a field of a condition in a message. Those of [fields.Condition] have constants here, in its order, so
+// that what reads a condition, token by token (decode_condition.go) or by the short cut (condition_msgpack.go), and what writes one needs no look-up. A new
+// field is a line there, a constant, a case of conditionFieldOf, and what it means for a [Condition].
 type conditionField uint8
 
 const (
@@ -16,23 +18,21 @@ const (
 	conditionFields
 )
 
-// conditionNames are the names of the fields, in the order in which they are written.
-var conditionNames = [conditionFields]string{"value", "min", "max", "in", "unit", "weight", "attr"}
+// conditionNames are the names of the fields, in the order in which they are written, and conditionHolds what they hold.
+var (
+	conditionNames = fields.Condition.Names()
+	conditionHolds = holds(&fields.Condition)
+)
+
+func holds(o *fields.Object) (kinds [conditionFields]fields.Kind) {
+	for f := range kinds {
+		kinds[f] = o.Fields[f].Holds
+	}
+	return kinds
+}
 
 // bucketUnit is the one unit there is but for the attribute's own.
 const bucketUnit = "bucket"
-
-// What a field holds.
-const (
-	aScalar = iota // a number, a string or a bool
-	someScalars
-	aUnit
-	aWeight
-	aName
-)
-
-var conditionHolds = [conditionFields]uint8{valueField: aScalar, minField: aScalar, maxField: aScalar, inField: someScalars,
-	unitField: aUnit, weightField: aWeight, attrField: aName}
 
 // conditionFieldOf finds a field by its name; conditionFields if there is none.
 func conditionFieldOf(name string) conditionField {

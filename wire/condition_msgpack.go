@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/geniemq/geniemq/internal/msgpack"
+	"github.com/geniemq/geniemq/wire/fields"
 )
 
 // member reads the next member of a row, a name and its value, into c, which is empty, if the value is a number, a short
@@ -23,17 +24,17 @@ func (r *msgpackReader) member(c *Condition, l *Limits) bool {
 
 // condition reads the next value into c if it is a condition as nearly all are: few fields, each once, and nothing wrong
 // with it. Otherwise it changes nothing, and the general way through the tokens reads it, or says what is wrong. Conditions
-// are nearly all of a message of rows, and this takes half of the time. fields are the first so many that it may have.
-func (r *msgpackReader) condition(c *Condition, l *Limits, fields conditionField) bool {
+// are nearly all of a message of rows, and this takes half of the time. known says that it may have the first so many.
+func (r *msgpackReader) condition(c *Condition, l *Limits, known conditionField) bool {
 	s, i := r.text, r.off
 	if r.fatal != nil || i >= len(s) || s[i]&0xf0 != msgpack.FixMap || len(r.open) >= r.maxDepth {
 		return false
 	}
-	if fields > attrField && r.single(c, l) {
+	if known > attrField && r.single(c, l) {
 		return true
 	}
 	given := c.Attr
-	end, ok := c.read(s, i+1, int(s[i]-msgpack.FixMap), l, fields)
+	end, ok := c.read(s, i+1, int(s[i]-msgpack.FixMap), l, known)
 	if !ok {
 		*c = Condition{Attr: given}
 		return false
@@ -73,7 +74,7 @@ func (c *Condition) pair(s string, i int, middle string, l *Limits) (end int, ok
 }
 
 // read reads the fields of a condition, the first of which is at s[i:], and returns where they end.
-func (c *Condition) read(s string, i, members int, l *Limits, fields conditionField) (end int, ok bool) {
+func (c *Condition) read(s string, i, members int, l *Limits, known conditionField) (end int, ok bool) {
 	var seen field
 	for ; members > 0; members-- {
 		name, at, ok := quickString(s, i)
@@ -81,7 +82,7 @@ func (c *Condition) read(s string, i, members int, l *Limits, fields conditionFi
 			return 0, false
 		}
 		f := conditionFieldOf(name)
-		if f >= fields || seen&(1<<f) != 0 {
+		if f >= known || seen&(1<<f) != 0 {
 			return 0, false
 		}
 		seen |= 1 << f
@@ -101,11 +102,11 @@ func (c *Condition) read(s string, i, members int, l *Limits, fields conditionFi
 // quickField sets a field that holds one value but no scalar of its own.
 func (c *Condition) quickField(f conditionField, v *Value) bool {
 	switch holds := conditionHolds[f]; {
-	case holds == aName && v.Kind == StringValue:
+	case holds == fields.Text && v.Kind == StringValue:
 		c.Attr = v.String
-	case holds == aWeight && v.Kind == NumberValue && v.Number >= 1 && v.Number <= MaxWeight && v.Number == float64(uint32(v.Number)):
+	case holds == fields.Integer && v.Kind == NumberValue && v.Number >= 1 && v.Number <= MaxWeight && v.Number == float64(uint32(v.Number)):
 		c.Weight = uint32(v.Number)
-	case holds == aUnit && v.Kind == StringValue && v.String == bucketUnit:
+	case holds == fields.Unit && v.Kind == StringValue && v.String == bucketUnit:
 		c.Bucket = true
 	default:
 		return false

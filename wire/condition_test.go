@@ -3,6 +3,8 @@ package wire
 import (
 	"math"
 	"testing"
+
+	"github.com/geniemq/geniemq/wire/fields"
 )
 
 // What needs no closer look has nothing wrong with it, and what is usual needs none.
@@ -51,7 +53,7 @@ func TestConditionFields(t *testing.T) {
 		if got := conditionFieldOf(name); got != f {
 			t.Errorf("field %d is %q, which is field %d", f, name, got)
 		}
-		if scalar := new(Condition).scalar(f) != nil; scalar != (conditionHolds[f] == aScalar) {
+		if scalar := new(Condition).scalar(f) != nil; scalar != (conditionHolds[f] == fields.Scalar) {
 			t.Errorf("%s: %v", name, scalar)
 		}
 	}

@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/geniemq/geniemq/wire/fields"
+
 // row decodes {"attr": value or condition, ...}, which is in the field of a name.
 func (d *queryDecoder) row(form string) ([]Condition, *Error) {
 	conds, err := d.rowMembers(d.conds.start(), form)
@@ -83,7 +85,7 @@ func (d *queryDecoder) itemList() ([]Condition, *Error) {
 
 // condition decodes a condition with the first so many fields. Where it says what is wrong and sets d.unknown, it is a condition of
 // another shape, of which nothing is wrong yet.
-func (d *queryDecoder) condition(c *Condition, fields conditionField) *Error {
+func (d *queryDecoder) condition(c *Condition, known conditionField) *Error {
 	if err := d.r.enter(); err != nil {
 		return err
 	}
@@ -94,24 +96,24 @@ func (d *queryDecoder) condition(c *Condition, fields conditionField) *Error {
 			return err.in("the name of a field")
 		}
 		f := conditionFieldOf(name)
-		if f >= fields {
+		if f >= known {
 			d.unknown = true
-			return unknownField(conditionNames[:fields], name)
+			return unknownField(conditionNames[:known], name)
 		}
 		if seen&(1<<f) != 0 {
 			return fieldTwice(name)
 		}
 		seen |= 1 << f
 		switch conditionHolds[f] {
-		case aScalar:
+		case fields.Scalar:
 			*c.scalar(f), err = d.value()
-		case someScalars:
+		case fields.Scalars:
 			c.In, err = d.values()
-		case aUnit:
+		case fields.Unit:
 			c.Bucket, err = true, d.unit()
-		case aWeight:
+		case fields.Integer:
 			c.Weight, err = d.weight(d.r)
-		case aName:
+		case fields.Text:
 			c.Attr, err = d.str()
 		}
 		if err != nil {

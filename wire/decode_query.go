@@ -1,9 +1,9 @@
 package wire
 
 import (
-	"math"
 	"slices"
 
+	"github.com/geniemq/geniemq/wire/fields"
 	"github.com/geniemq/geniemq/wire/value"
 )
 
@@ -250,20 +250,9 @@ func (d *queryDecoder) finishQuery(q *Query, err *Error, depth int) QueryOrError
 // field is a set of a query's or condition's fields.
 type field uint64
 
-// queryFields lists the fields of a query. The reserved ones, from "must" on, are refused until a version defines
-// them.
-var queryFields = [...]string{
-	"id", "k", "row", "text", "vector", "set", "items", "candidates", "certify", "min_count", "with_payload",
-	"timeout_ms", "queries", "filter", "exclude", "total", "idf", "weights", "rescore", "matched", "explain",
-	"radius", "point", "column", "method", "fraction", "recall", "form", "keys", "must", "version", "offset",
-}
-
-// reservedFields is where the reserved ones begin in queryFields.
-const reservedFields = len(queryFields) - 3
-
 // QueryFields are the fields of a query that this package reads. A worker that does not know a field refuses the query.
 func QueryFields() []string {
-	return slices.DeleteFunc(slices.Clone(queryFields[:reservedFields]), func(name string) bool { return name == "queries" })
+	return slices.DeleteFunc(fields.Query.Names(), func(name string) bool { return name == "queries" || fields.Query.Find(name).Holds == fields.Reserved })
 }
 
 // FieldsMetadata is under which name the metadata of a worker's search endpoint, in the INFO of its micro service, have the fields that it
@@ -296,10 +285,11 @@ func (d *queryDecoder) query(q *Query, m *Message) *Error {
 			break
 		}
 		first = false
-		if err := once(&seen, queryFields[:], name); err != nil {
+		f, err := once(&seen, &fields.Query, name)
+		if err != nil {
 			return err
 		}
-		if err := d.queryField(q, name); err != nil {
+		if err := d.queryField(q, f); err != nil {
 			return err
 		}
 	}
@@ -309,72 +299,107 @@ func (d *queryDecoder) query(q *Query, m *Message) *Error {
 	return q.withKeys(d.keys)
 }
 
-func (d *queryDecoder) queryField(q *Query, name string) (err *Error) {
-	switch name {
-	case "id":
+// queryField reads a field as the table says.
+func (d *queryDecoder) queryField(q *Query, f *fields.Field) (err *Error) {
+	switch f.Holds {
+	case fields.Bool:
+		var yes bool
+		yes, err = d.r.boolean()
+		d.flag(q, f.Name, yes)
+	case fields.Integer:
+		err = d.integer(q, f)
+	case fields.Number:
+		err = d.share(&q.Near, f)
+	case fields.Text:
+		err = d.text(q, f)
+	case fields.ID:
 		q.ID, err = d.id()
-	case "k":
-		q.K, q.CountOnly, err = d.hits()
-	case "candidates":
-		q.Candidates, err = integer[int](d.r, 1, MaxCandidates)
-	case "min_count":
-		q.MinCount, err = integer[uint32](d.r, 0, math.MaxUint32)
-	case "timeout_ms":
-		q.TimeoutMS, err = integer[uint32](d.r, 1, MaxTimeoutMS)
-	case "certify":
-		q.Certify, err = d.r.boolean()
-	case "with_payload":
-		q.WithPayload, err = d.r.boolean()
-	case "text":
-		if q.Text, err = d.str(); err == nil && q.Text == "" {
-			err = badRequest("is empty: nothing matches it")
-		}
-	case "row":
-		q.Row, err = d.row(name)
-	case "items":
+	case fields.Hits:
+		err = d.hits(q, f)
+	case fields.Row:
+		q.Row, err = d.row(f.Name)
+	case fields.Conditions:
 		q.Items, err = d.itemList()
-	case "set":
+	case fields.Filter:
+		to := &q.Filter
+		if f.Name == "exclude" {
+			to = &q.Exclude
+		}
+		*to, err = d.filter(f.Name)
+	case fields.Set:
 		q.Set, err = d.values()
-	case "vector":
+	case fields.Vector:
 		q.Vector, err = d.r.floats([]float32{}, d.limits.Items)
 		if err == nil {
 			err = d.limits.checkItems(len(q.Vector))
 		}
-	case "point":
+	case fields.Point:
 		q.Point, err = d.point()
-	case "radius", "column", "method", "fraction", "recall":
-		err = d.near(&q.Near, name)
-	case "filter":
-		q.Filter, err = d.filter(name)
-	case "exclude":
-		q.Exclude, err = d.filter(name)
-	case "total":
-		q.Total, err = d.r.boolean()
-	case "idf":
-		var yes bool
-		yes, err = d.r.boolean()
-		q.IDF = ChoiceOf(yes)
-	case "weights":
+	case fields.Weights:
 		q.Weights, err = d.weights()
-	case "rescore":
+	case fields.Nested:
 		q.Rescore, err = d.rescore()
-	case "matched":
-		q.Matched, err = d.r.boolean()
-	case "explain":
-		q.Explain, err = d.r.boolean()
-	case "form":
+	case fields.Form:
 		q.HitsForm, err = d.hitsForm()
-	case "keys":
-		var yes bool
-		yes, err = d.r.boolean()
-		d.keys = ChoiceOf(yes)
-	case "queries":
+	case fields.Queries:
 		return badRequest("a batch cannot hold a batch: queries belongs at the top of a message")
 	default:
-		return Errorf(Unsupported, "field %q is reserved for a later version of the protocol", name)
+		return Errorf(Unsupported, "field %q is reserved for a later version of the protocol", f.Name)
 	}
 	if err != nil {
-		return err.in("%s", name)
+		return err.in("%s", f.Name)
+	}
+	return nil
+}
+
+func (d *queryDecoder) flag(q *Query, name string, yes bool) {
+	switch name {
+	case "certify":
+		q.Certify = yes
+	case "with_payload":
+		q.WithPayload = yes
+	case "total":
+		q.Total = yes
+	case "matched":
+		q.Matched = yes
+	case "explain":
+		q.Explain = yes
+	case "idf":
+		q.IDF = ChoiceOf(yes)
+	case "keys":
+		d.keys = ChoiceOf(yes)
+	}
+}
+
+func (d *queryDecoder) integer(q *Query, f *fields.Field) (err *Error) {
+	switch f.Name {
+	case "candidates":
+		q.Candidates, err = integer[int](d.r, f)
+	case "min_count":
+		q.MinCount, err = integer[uint32](d.r, f)
+	case "timeout_ms":
+		q.TimeoutMS, err = integer[uint32](d.r, f)
+	}
+	return err
+}
+
+func (d *queryDecoder) text(q *Query, f *fields.Field) *Error {
+	text, err := d.str()
+	switch {
+	case err != nil:
+		return err
+	case len(text) < int(f.Least) && f.Name == "text":
+		return badRequest("is empty: nothing matches it")
+	case len(text) < int(f.Least):
+		return badRequest("is empty: leave it out")
+	}
+	switch f.Name {
+	case "text":
+		q.Text = text
+	case "column":
+		q.Column = text
+	case "method":
+		q.Method = text
 	}
 	return nil
 }

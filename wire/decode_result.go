@@ -1,8 +1,9 @@
 package wire
 
 import (
-	"math"
 	"time"
+
+	"github.com/geniemq/geniemq/wire/fields"
 )
 
 // maxResultDepth bounds the nesting of answers, which hold payloads of any shape.
@@ -35,7 +36,7 @@ func (d *resultDecoder) answer() (*Answer, *Error) {
 		switch name {
 		case "first":
 			a.Batch = true
-			a.First, err = integer[int](d.r, 0, math.MaxInt32)
+			err = d.value(fields.Answer.Find(name), &a.First, nil)
 		case "results":
 			a.Batch = true
 			a.Results, err = elements(d, []Result{}, d.result)
@@ -76,59 +77,59 @@ func (d *resultDecoder) result(r *Result) *Error {
 }
 
 func (d *resultDecoder) resultField(r *Result, name string) (known bool, err *Error) {
-	switch name {
-	case "id":
-		r.ID, err = d.r.str()
-	case "index":
-		r.Index, err = d.r.str()
-	case "version":
-		r.Version, err = d.r.str()
-	case "hits":
+	f := fields.Result.Find(name)
+	if f == nil {
+		return false, nil
+	}
+	switch f.Holds {
+	case fields.HitList:
 		err = d.hitsOf(r)
-	case "first_hit":
-		r.FirstHit, err = integer[int](d.r, 0, MaxK)
-	case "all_hits":
-		r.AllHits, err = integer[int](d.r, 1, MaxK)
-	case "mc_k":
-		r.MCK, err = integer[uint32](d.r, 0, math.MaxUint32)
-	case "exact":
-		r.Exact, err = d.r.boolean()
-	case "total":
-		var total float64
-		total, err = d.finite(1 << 53)
-		r.Total, r.HasTotal = uint64(max(0, total)), true
-	case "expected_recall":
-		r.ExpectedRecall, err = d.finite(1)
-		r.HasExpectedRecall = true
-	case "warnings":
-		r.Warnings, err = d.strings()
-	case "explain":
+	case fields.JSON:
 		r.Explain, err = d.r.json(nil)
-	case "took_us":
-		err = d.took(&r.Took)
-	case "error":
-		r.Err, err = d.error()
+	case fields.Nested:
+		if name == "error" {
+			r.Err, err = d.error()
+		} else {
+			err = d.took(&r.Took)
+		}
 	default:
-		return d.found(&r.Found, name)
+		to, has := r.place(name)
+		err = d.value(f, to, has)
 	}
 	return true, err
 }
 
-// found decodes a field of Found; it is false for others.
-func (d *resultDecoder) found(f *Found, name string) (known bool, err *Error) {
+// place is where a result has a field of a simple type.
+func (r *Result) place(name string) (to any, has *bool) {
 	switch name {
+	case "id":
+		return &r.ID, nil
+	case "index":
+		return &r.Index, nil
+	case "version":
+		return &r.Version, nil
+	case "first_hit":
+		return &r.FirstHit, nil
+	case "all_hits":
+		return &r.AllHits, nil
+	case "mc_k":
+		return &r.MCK, nil
+	case "exact":
+		return &r.Exact, nil
+	case "total":
+		return &r.Total, &r.HasTotal
 	case "in_range":
-		var n float64
-		n, err = d.finite(1 << 53)
-		f.InRange, f.HasInRange = uint64(max(0, n)), true
+		return &r.InRange, &r.HasInRange
 	case "method":
-		f.Method, err = d.r.str()
+		return &r.Method, nil
 	case "fraction":
-		f.Fraction, err = d.finite(1)
-	default:
-		return false, nil
+		return &r.Fraction, nil
+	case "expected_recall":
+		return &r.ExpectedRecall, &r.HasExpectedRecall
+	case "warnings":
+		return &r.Warnings, nil
 	}
-	return true, err
+	return nil, nil
 }
 
 // hitsOf decodes the hits of a result, in whichever form they are.
@@ -144,43 +145,50 @@ func (d *resultDecoder) hitsOf(r *Result) (err *Error) {
 
 func (d *resultDecoder) hit(h *Hit) *Error {
 	return d.fields(func(name string) (known bool, err *Error) {
-		switch name {
-		case "id":
-			h.ID, err = integer[uint32](d.r, 0, math.MaxUint32)
-		case "key":
-			h.Key, err = d.r.str()
-		case "count":
-			h.Count, err = integer[uint32](d.r, 0, math.MaxUint32)
-		case "similarity":
-			var v float64
-			if v, err = d.finite(math.MaxFloat64); err == nil && math.IsInf(float64(float32(v)), 0) { // the largest has shorter digits, which are a little more
-				err = badRequest("%v is out of range", v)
-			}
-			h.Similarity, h.HasSimilarity = float32(v), true
-		case "distance":
-			h.Distance, err = d.finite(math.MaxFloat64)
-			h.HasDistance = true
-		case "score":
-			h.Score, err = d.finite(math.MaxFloat64)
-			h.HasScore = true
-		case "matched":
-			h.detail().Matched, err = d.strings()
-		case "columns":
-			h.detail().Columns, err = d.columns()
-		case "payload":
-			h.Payload, err = d.r.json(nil)
-		default:
+		f := fields.Hit.Find(name)
+		if f == nil {
 			return false, nil
+		}
+		switch f.Holds {
+		case fields.JSON:
+			h.Payload, err = d.r.json(nil)
+		case fields.Estimates:
+			h.detail().Columns, err = d.columns()
+		case fields.Texts:
+			h.detail().Matched, err = d.strings()
+		default:
+			to, has := h.place(name)
+			err = d.value(f, to, has)
 		}
 		return true, err
 	})
+}
+
+// place is where a hit has a field of a simple type.
+func (h *Hit) place(name string) (to any, has *bool) {
+	switch name {
+	case "id":
+		return &h.ID, nil
+	case "key":
+		return &h.Key, nil
+	case "count":
+		return &h.Count, nil
+	case "similarity":
+		return &h.Similarity, &h.HasSimilarity
+	case "distance":
+		return &h.Distance, &h.HasDistance
+	case "score":
+		return &h.Score, &h.HasScore
+	}
+	return nil, nil
 }
 
 func (d *resultDecoder) took(t *Took) *Error {
 	return d.fields(func(name string) (bool, *Error) {
 		for _, p := range t.parts() {
 			if p.name == name {
-				us, err := d.finite(math.MaxInt64 / float64(2*time.Microsecond))
+				var us uint64
+				err := d.value(fields.Took.Find(name), &us, nil)
 				*p.d = time.Duration(us) * time.Microsecond
 				return true, err
 			}
@@ -192,17 +200,16 @@ func (d *resultDecoder) took(t *Took) *Error {
 func (d *resultDecoder) error() (*Error, *Error) {
 	e := &Error{}
 	err := d.fields(func(name string) (known bool, err *Error) {
+		var to *string
 		switch name {
 		case "code":
-			var code string
-			code, err = d.r.str()
-			e.Code = Code(code)
+			to = (*string)(&e.Code)
 		case "message":
-			e.Message, err = d.r.str()
+			to = &e.Message
 		default:
 			return false, nil
 		}
-		return true, err
+		return true, d.value(fields.Error.Find(name), to, nil)
 	})
 	return e, err
 }

@@ -1,8 +1,15 @@
 package wire
 
-import "math"
+import (
+	"math"
 
-func (d *queryDecoder) weight(r reader) (uint32, *Error) { return integer[uint32](r, 1, MaxWeight) }
+	"github.com/geniemq/geniemq/wire/fields"
+)
+
+// weights is what a column's weight is, and so a condition's.
+var weights = fields.Query.Find("weights")
+
+func (d *queryDecoder) weight(r reader) (uint32, *Error) { return integer[uint32](r, weights) }
 
 // unit reads the unit of a condition, of which there is one today.
 func (d *queryDecoder) unit() *Error {
@@ -91,40 +98,40 @@ func (d *queryDecoder) addItem() *Error {
 	return d.limits.checkItems(d.items)
 }
 
-// integer reads a number that must be whole; 10, 10.0 and 1e1 are the same.
-func integer[T int | uint32](r reader, lo, hi T) (T, *Error) {
+// integer reads a number that must be whole and within the bounds of its field; 10, 10.0 and 1e1 are the same.
+func integer[T int | uint32 | uint64](r reader, f *fields.Field) (T, *Error) {
 	v, err := r.number()
 	if err != nil {
 		return 0, err
 	}
-	return integerOf(v, lo, hi)
+	return integerOf[T](v, f)
 }
 
-// integerOf is a number as an integer.
-func integerOf[T int | uint32](v float64, lo, hi T) (T, *Error) {
-	if v != math.Trunc(v) || v < float64(lo) || v > float64(hi) {
-		return 0, badRequest("must be an integer between %d and %d, not %s", lo, hi, Number(v).format())
+func integerOf[T int | uint32 | uint64](v float64, f *fields.Field) (T, *Error) {
+	if v != math.Trunc(v) || v < f.Least || v > f.Most {
+		return 0, badRequest("must be an integer between %.0f and %.0f, not %s", f.Least, f.Most, Number(v).format())
 	}
 	return T(v), nil
 }
 
-// once checks that a name is a known field and marks it as seen.
-func once(seen *field, fields []string, name string) *Error {
-	for i, f := range fields {
-		if f != name {
+// once finds the field of a name, which must be there, and marks it as seen.
+func once(seen *field, o *fields.Object, name string) (*fields.Field, *Error) {
+	for i := range o.Fields {
+		f := &o.Fields[i]
+		if f.Name != name {
 			continue
 		}
 		if *seen&(1<<i) != 0 {
-			return fieldTwice(name)
+			return nil, fieldTwice(name)
 		}
 		*seen |= 1 << i
-		return nil
+		return f, nil
 	}
-	return unknownField(fields, name)
+	return nil, unknownField(o.Names(), name)
 }
 
 func fieldTwice(name string) *Error { return badRequest("field %q is there twice", clip(name)) }
 
-func unknownField(fields []string, name string) *Error {
-	return badRequest("unknown field %q%s", clip(name), suggestion(fields, name))
+func unknownField(known []string, name string) *Error {
+	return badRequest("unknown field %q%s", clip(name), suggestion(known, name))
 }

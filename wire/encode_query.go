@@ -2,6 +2,7 @@ package wire
 
 import (
 	"github.com/geniemq/geniemq/internal/msgpack"
+	"github.com/geniemq/geniemq/wire/fields"
 	"github.com/geniemq/geniemq/wire/value"
 )
 
@@ -109,22 +110,22 @@ func (e *encoder) condition(at int, c *Condition) {
 	}
 	for f, name := range conditionNames[:attrField] {
 		switch f := conditionField(f); conditionHolds[f] {
-		case aScalar:
+		case fields.Scalar:
 			if v := c.scalar(f); !v.IsZero() {
 				e.name(at, name)
 				e.value(*v)
 			}
-		case someScalars:
+		case fields.Scalars:
 			if c.In != nil {
 				e.name(at, name)
 				e.values(c.In)
 			}
-		case aUnit:
+		case fields.Unit:
 			if c.Bucket {
 				e.name(at, name)
 				e.str(bucketUnit)
 			}
-		case aWeight:
+		case fields.Integer:
 			if c.Weight != 0 {
 				e.name(at, name)
 				e.uint(uint64(c.Weight))

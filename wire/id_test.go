@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"math"
 	"math/big"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
 	vmihailenco "github.com/vmihailenco/msgpack/v5"
+
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // An id may be an integer, which is kept digit by digit; anything else is refused by its name, and in a batch alone.
@@ -56,8 +57,9 @@ func TestIntegerIDs(t *testing.T) {
 func TestIntegerIDsInMessagePack(t *testing.T) {
 	values := []any{int8(-128), int16(-32768), int32(math.MinInt32), int64(math.MinInt64), uint8(255), uint16(65535), uint32(math.MaxUint32),
 		uint64(math.MaxUint64), int64(math.MaxInt64), int8(-32), int8(-33), uint8(0), uint8(127), uint8(128)}
+	rng := seeded.Rand(t)
 	for range 1000 {
-		values = append(values, rand.Int64()>>rand.IntN(64), -(rand.Int64() >> rand.IntN(64)), rand.Uint64()>>rand.IntN(64))
+		values = append(values, rng.Int64()>>rng.IntN(64), -(rng.Int64() >> rng.IntN(64)), rng.Uint64()>>rng.IntN(64))
 	}
 	for _, v := range values {
 		for _, compact := range []bool{false, true} {

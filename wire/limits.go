@@ -1,15 +1,19 @@
 package wire
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/geniemq/geniemq/wire/fields"
+)
 
 // Bounds of version 1 that are not configurable.
 const (
-	DefaultK      = 10        // hits of a query that names no k
-	DefaultWithin = 1024      // hits of a query with a radius that names no k
-	MaxK          = 65_536    // largest k of a query
-	MaxCandidates = MaxK      // largest candidates of a query: engines select no more than that
-	MaxWeight     = 65_535    // largest weight of a condition
-	MaxTimeoutMS  = 1<<31 - 1 // largest timeout_ms, 24 days
+	DefaultK      = 10                  // hits of a query that names no k
+	DefaultWithin = 1024                // hits of a query with a radius that names no k
+	MaxK          = fields.MaxK         // largest k of a query
+	MaxCandidates = MaxK                // largest candidates of a query: engines select no more than that
+	MaxWeight     = fields.MaxWeight    // largest weight of a condition
+	MaxTimeoutMS  = fields.MaxTimeoutMS // largest timeout_ms, 24 days
 )
 
 // Limits bound what a message may hold. They are enforced while the message is read, before memory is taken for
@@ -33,7 +37,7 @@ type Limits struct {
 // bodyMargin is left of the server's max_payload, to which headers count, for the headers.
 const bodyMargin = 64 << 10
 
-const defaultBody = 8 << 20
+const defaultBody = fields.MaxBody
 
 // LimitsFor returns the default limits with the body that fits a server: min(8 MiB, maxPayload - 64 KiB). A server
 // with a max_payload below 128 KiB gets half of it as body.
@@ -50,11 +54,11 @@ func LimitsFor(maxPayload int64) Limits {
 // EnsureDefaults replaces zeros by the defaults.
 func (l *Limits) EnsureDefaults() {
 	l.Body = cmp.Or(l.Body, defaultBody)
-	l.Queries = cmp.Or(l.Queries, 65_536)
-	l.Items = cmp.Or(l.Items, 65_536)
-	l.Depth = cmp.Or(l.Depth, 16)
-	l.String = cmp.Or(l.String, 64<<10)
-	l.SumK = cmp.Or(l.SumK, 1<<20)
+	l.Queries = cmp.Or(l.Queries, fields.MaxQueries)
+	l.Items = cmp.Or(l.Items, fields.MaxItems)
+	l.Depth = cmp.Or(l.Depth, fields.MaxDepth)
+	l.String = cmp.Or(l.String, fields.MaxString)
+	l.SumK = cmp.Or(l.SumK, fields.MaxSumK)
 }
 
 // CheckBody reports a body that is too large. The error is an *[Error].

@@ -3,6 +3,8 @@ package wire
 import (
 	"cmp"
 	"math"
+
+	"github.com/geniemq/geniemq/wire/fields"
 )
 
 // Near is what a search by distance says beside what hits are to be near to. Which queries are searched by distance is up to the index: those
@@ -57,7 +59,7 @@ func (q *Query) validateCountOnly() *Error {
 // validateNear checks what needs no schema.
 func (q *Query) validateNear(l *Limits, form Form) *Error {
 	n := &q.Near
-	if *n == (Near{}) {
+	if *n == (Near{}) && form != PointForm {
 		return nil
 	}
 	if err := l.checkString(max(len(n.Column), len(n.Method))); err != nil {
@@ -88,42 +90,28 @@ func (q *Query) validateNear(l *Limits, form Form) *Error {
 }
 
 // hits decodes k, which may be 0 where a query only counts.
-func (d *queryDecoder) hits() (k int, none bool, err *Error) {
+func (d *queryDecoder) hits(q *Query, f *fields.Field) *Error {
 	v, err := d.r.number()
-	if err == nil && v != 0 {
-		k, err = integerOf(v, 1, MaxK)
+	if q.CountOnly = err == nil && v == 0; err == nil && v != 0 {
+		q.K, err = integerOf[int](v, f)
 	}
-	return k, err == nil && k == 0, err
+	return err
 }
 
-// near decodes a field of a search by distance.
-func (d *queryDecoder) near(n *Near, name string) (err *Error) {
-	empty := func(s string) *Error {
-		if s == "" {
-			return badRequest("is empty: leave it out")
-		}
-		return nil
+// share decodes a number of a search by distance, which has bounds that are looked at later, with what it goes with. Nor is 0 given where it means
+// that there is none.
+func (d *queryDecoder) share(n *Near, f *fields.Field) *Error {
+	v, err := d.r.number()
+	if err == nil && v == 0 && f.AboveLeast {
+		err = badRequest("must be above 0")
 	}
-	switch name {
+	switch f.Name {
 	case "radius":
-		n.HasRadius = true
-		n.Radius, err = d.r.number()
-	case "column":
-		if n.Column, err = d.str(); err == nil {
-			err = empty(n.Column)
-		}
-	case "method":
-		if n.Method, err = d.str(); err == nil {
-			err = empty(n.Method)
-		}
+		n.Radius, n.HasRadius = v, true
 	case "fraction":
-		if n.Fraction, err = d.r.number(); err == nil && n.Fraction == 0 {
-			err = badRequest("must be above 0")
-		}
+		n.Fraction = v
 	case "recall":
-		if n.Recall, err = d.r.number(); err == nil && n.Recall == 0 {
-			err = badRequest("must be above 0")
-		}
+		n.Recall = v
 	}
 	return err
 }
@@ -147,7 +135,7 @@ func (d *queryDecoder) point() (*Point, *Error) {
 			if err != nil {
 				return nil, err
 			}
-			if err := once(&seen, pointFields[:], name); err != nil {
+			if _, err := once(&seen, &fields.Place, name); err != nil {
 				return nil, err
 			}
 			to = map[string]*float64{"lat": &p.Lat, "lon": &p.Lon}[name]
@@ -168,8 +156,6 @@ func (d *queryDecoder) point() (*Point, *Error) {
 	d.r.leave()
 	return p, d.r.failed()
 }
-
-var pointFields = [...]string{"lat", "lon"}
 
 // near writes what a search by distance says.
 func (e *encoder) near(at int, q *Query) {

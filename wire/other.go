@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 
+	"github.com/geniemq/geniemq/wire/fields"
 	"github.com/geniemq/geniemq/wire/value"
 )
 
@@ -33,8 +34,8 @@ func (d *queryDecoder) place() place {
 	return place{d.r.offset(), d.r.depth(), d.items}
 }
 
-// otherShape decodes a condition again, as one of another shape. fields are those that it might have had.
-func (d *queryDecoder) otherShape(c *Condition, at place, fields conditionField, refusal *Error) *Error {
+// otherShape decodes a condition again, as one of another shape. known are those fields that it might have had.
+func (d *queryDecoder) otherShape(c *Condition, at place, known conditionField, refusal *Error) *Error {
 	*c = Condition{Attr: c.Attr, Other: &Other{Refusal: refusal}}
 	d.items = at.items
 	d.build.Reset()
@@ -42,7 +43,7 @@ func (d *queryDecoder) otherShape(c *Condition, at place, fields conditionField,
 	if d.r.depth() == at.depth { // no object, of which nothing has been read
 		err = d.tree(d.r)
 	} else if skipTo(d.r, at.depth); d.r.failed() == nil {
-		err = d.otherFields(c, d.r.again(at.offset), fields)
+		err = d.otherFields(c, d.r.again(at.offset), known)
 	}
 	if failed := d.r.failed(); failed != nil {
 		return failed
@@ -68,7 +69,7 @@ func (d *queryDecoder) otherShape(c *Condition, at place, fields conditionField,
 }
 
 // otherFields reads a condition's own fields into c, and all others into the map that d.build then holds.
-func (d *queryDecoder) otherFields(c *Condition, r reader, fields conditionField) *Error {
+func (d *queryDecoder) otherFields(c *Condition, r reader, known conditionField) *Error {
 	var seen field
 	d.build.Map()
 	if err := r.enter(); err != nil {
@@ -80,14 +81,14 @@ func (d *queryDecoder) otherFields(c *Condition, r reader, fields conditionField
 			return err.in("the name of a field")
 		}
 		f := conditionFieldOf(name)
-		if own := f < fields && (conditionHolds[f] == aWeight || conditionHolds[f] == aName); !own {
+		if own := f < known && (conditionHolds[f] == fields.Integer || conditionHolds[f] == fields.Text); !own {
 			if err = d.limits.checkString(len(name)); err == nil {
 				d.build.Name(name)
 				err = d.tree(r)
 			}
 		} else if seen&(1<<f) != 0 {
 			return fieldTwice(name)
-		} else if seen |= 1 << f; conditionHolds[f] == aWeight {
+		} else if seen |= 1 << f; conditionHolds[f] == fields.Integer {
 			c.Weight, err = d.weight(r)
 		} else if c.Attr, err = r.str(); err == nil {
 			err = d.limits.checkString(len(c.Attr))

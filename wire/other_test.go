@@ -13,6 +13,7 @@ import (
 
 	vmihailenco "github.com/vmihailenco/msgpack/v5"
 
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/wire/value"
 )
 
@@ -167,8 +168,7 @@ func built(t *testing.T, add func(*value.Builder)) value.Tree {
 
 // The same value is the same tree, whichever library has written it in whichever codec, and has what was written.
 func TestTreesOfBothCodecs(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seeded.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	var make func(depth int) any
 	make = func(depth int) any {

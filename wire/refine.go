@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/geniemq/geniemq/wire/fields"
+
 // The refinements of a query change how its form is answered: which objects may be hits, what counts how much, and in which order.
 
 // Refined says that a query has refinements.
@@ -129,8 +131,6 @@ func (d *queryDecoder) weights() ([]ColumnWeight, *Error) {
 	return weights, closed(d.r)
 }
 
-var rescoreFields = [...]string{"by", "column"}
-
 // rescore decodes what hits are ordered by.
 func (d *queryDecoder) rescore() (*Rescore, *Error) {
 	if err := open(d.r, objectKind, `an object, such as {"by":"jaccard"}`); err != nil {
@@ -143,7 +143,7 @@ func (d *queryDecoder) rescore() (*Rescore, *Error) {
 		if err != nil {
 			return nil, err.in("the name of a field")
 		}
-		if err := once(&seen, rescoreFields[:], name); err != nil {
+		if _, err := once(&seen, &fields.Rescore, name); err != nil {
 			return nil, err
 		}
 		if name == "by" {

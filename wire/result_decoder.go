@@ -2,6 +2,8 @@ package wire
 
 import (
 	"math"
+
+	"github.com/geniemq/geniemq/wire/fields"
 )
 
 type resultDecoder struct {
@@ -58,15 +60,15 @@ func (d *resultDecoder) columns() ([]ColumnEstimate, *Error) {
 	err := d.fields(func(column string) (bool, *Error) {
 		c := ColumnEstimate{Column: column}
 		err := d.fields(func(name string) (known bool, err *Error) {
+			to := &c.Similarity
 			switch name {
 			case "similarity":
-				c.Similarity, err = d.finite(math.MaxFloat64)
 			case "bound":
-				c.Bound, err = d.finite(math.MaxFloat64)
+				to = &c.Bound
 			default:
 				return false, nil
 			}
-			return true, err
+			return true, d.value(fields.Estimate.Find(name), to, nil)
 		})
 		columns = append(columns, c)
 		return true, err
@@ -74,10 +76,38 @@ func (d *resultDecoder) columns() ([]ColumnEstimate, *Error) {
 	return columns, err
 }
 
-// finite reads a number of a size that can be kept, and written in JSON again.
-func (d *resultDecoder) finite(most float64) (float64, *Error) {
+// value reads a field of a simple type to its place, and says that it is there.
+func (d *resultDecoder) value(f *fields.Field, to any, has *bool) (err *Error) {
+	switch to := to.(type) {
+	case *string:
+		*to, err = d.r.str()
+	case *bool:
+		*to, err = d.r.boolean()
+	case *int:
+		*to, err = integer[int](d.r, f)
+	case *uint32:
+		*to, err = integer[uint32](d.r, f)
+	case *uint64:
+		*to, err = integer[uint64](d.r, f)
+	case *float64:
+		*to, err = d.within(f)
+	case *float32:
+		var v float64
+		v, err = d.within(f)
+		*to = float32(v)
+	case *[]string:
+		*to, err = d.strings()
+	}
+	if has != nil {
+		*has = true
+	}
+	return err
+}
+
+// within reads a number of a size that can be kept, and written in JSON again. The largest float32 has shorter digits, which are a little more.
+func (d *resultDecoder) within(f *fields.Field) (float64, *Error) {
 	v, err := d.r.number()
-	if err == nil && !(math.Abs(v) <= most) { // NaN too
+	if err == nil && !(v >= f.Least && v <= f.Most) && !(f.Most == math.MaxFloat32 && math.Abs(v) < fields.BeyondFloat32) { // NaN too
 		err = badRequest("%v is out of range", v)
 	}
 	return v, err

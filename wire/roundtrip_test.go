@@ -10,18 +10,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/geniemq/geniemq/internal/msgpack"
-	"github.com/geniemq/geniemq/wire/value"
 	vmihailenco "github.com/vmihailenco/msgpack/v5"
+
+	"github.com/geniemq/geniemq/internal/msgpack"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
+	"github.com/geniemq/geniemq/wire/value"
 )
 
 // random makes queries and results that use everything the protocol has.
 type random struct{ *rand.Rand }
 
 func newRandom(t testing.TB) random {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	return random{rand.New(rand.NewPCG(seed, 0))}
+	return random{seeded.Rand(t)}
 }
 
 func (r random) maybe() bool { return r.IntN(2) == 0 }

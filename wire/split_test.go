@@ -2,7 +2,6 @@ package wire
 
 import (
 	"errors"
-	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -64,7 +63,7 @@ func TestSplitIgnoresTimes(t *testing.T) {
 	cuts := func(ct ContentType, maxBody int) (firsts []int) {
 		for i := range a.Results {
 			for _, p := range a.Results[i].Took.parts() {
-				*p.d = time.Duration(rand.Int64N(1<<53)>>rand.IntN(53)) * time.Microsecond
+				*p.d = time.Duration(r.Int64N(1<<53)>>r.IntN(53)) * time.Microsecond
 			}
 		}
 		for _, p := range splitAnswer(ct, &a, maxBody) {

@@ -3,6 +3,8 @@ package wire
 import (
 	"math"
 	"strconv"
+
+	"github.com/geniemq/geniemq/wire/fields"
 )
 
 // ValueKind says which of its fields a [Value] uses.
@@ -57,7 +59,7 @@ func (v Value) format() string {
 }
 
 // maxBucket is the largest number that a bucket can have.
-const maxBucket = math.MaxUint32
+const maxBucket = fields.MaxBucket
 
 // validate checks a value; bucket says that it must be the number of a bucket.
 func (v Value) validate(l *Limits, bucket bool) *Error {

@@ -102,7 +102,9 @@ func (c *cli) askingCommand(opts *queryOptions) *cobra.Command {
 			if err := c.environment(cmd, append([]string{"prefix", "timeout", "direct", "json", "user", "class", "js-domain"}, config.NATSSettings...)...); err != nil {
 				return err
 			}
-			if opts.server.NATS == "" { // as serve understands it: the server that it starts itself
+			if opts.server.NATSContext != "" && !cmd.Flags().Changed("nats") {
+				opts.server.NATS = "" // the default stands back
+			} else if opts.server.NATS == "" { // as serve understands it: the server that it starts itself
 				opts.server.NATS = nats.DefaultURL
 			}
 			if err := opts.server.ValidateNATS(); err != nil {

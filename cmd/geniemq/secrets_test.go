@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // randomSecret makes a secret of which no five characters are likely to be in any other text.
@@ -39,14 +38,7 @@ func leak(text, secret string) string {
 
 // Nothing that a command prints holds a secret of the settings, whether they are right or wrong or in the wrong place.
 func TestNoSecretInOutput(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("GENIEMQ_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seeded.Rand(t)
 	dir := t.TempDir()
 	schema := write(t, dir, "s.yaml", schemaText)
 	data := write(t, dir, "d.csv", "id,age,sex\nann,30,F\n")
@@ -126,15 +118,15 @@ func TestNoSecretInOutput(t *testing.T) {
 			for _, a := range attempts {
 				got := command(t, "", a.env, a.args...)
 				if got.code == exitDone {
-					t.Fatalf("seed %d: geniemq %q %v has succeeded", seed, a.args, a.env)
+					t.Fatalf("geniemq %q %v has succeeded", a.args, a.env)
 				}
 				if piece := leak(got.out+got.err, secret); piece != "" {
-					t.Errorf("seed %d: geniemq %q %v shows %q of %q:\n%s%s", seed, a.args, a.env, piece, secret, got.out, got.err)
+					t.Errorf("geniemq %q %v shows %q of %q:\n%s%s", a.args, a.env, piece, secret, got.out, got.err)
 				}
 			}
 			got := command(t, "", nil, attempts[0].args...)
 			if !strings.Contains(got.err, "warning: --nats holds a secret") || !strings.Contains(got.err, "nats") {
-				t.Errorf("seed %d: geniemq %q does not warn of a secret on the command line:\n%s", seed, attempts[0].args, got.err)
+				t.Errorf("geniemq %q does not warn of a secret on the command line:\n%s", attempts[0].args, got.err)
 			}
 		}
 	}

@@ -156,7 +156,7 @@ Exit codes: 0 when the new version answers, 1 when nothing was swapped, 2 for wr
   geniemq swap people people-2.gmq --admin 127.0.0.1:9465`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.environment(cmd, "admin"); err != nil {
+			if err := c.environment(cmd, "admin", "admin-token-file"); err != nil {
 				return err
 			}
 			if wire.CheckIndexName(args[0]) != nil {
@@ -169,7 +169,11 @@ Exit codes: 0 when the new version answers, 1 when nothing was swapped, 2 for wr
 			if err != nil {
 				return fmt.Errorf("finding %s: %w", args[1], err)
 			}
-			done, err := admin.Swap{Index: args[0], File: file}.Ask(cmd.Context(), cfg.Admin)
+			token, err := cfg.ReadAdminToken()
+			if err != nil {
+				return usageError{err}
+			}
+			done, err := admin.Swap{Index: args[0], File: file}.Ask(cmd.Context(), cfg.Admin, token)
 			if err != nil {
 				return fmt.Errorf("index %s: %w", args[0], err)
 			}
@@ -178,5 +182,6 @@ Exit codes: 0 when the new version answers, 1 when nothing was swapped, 2 for wr
 		},
 	}
 	cmd.Flags().StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of the worker's admin page")
+	cfg.AdminTokenFlag(cmd.Flags())
 	return cmd
 }

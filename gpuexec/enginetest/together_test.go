@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
@@ -14,6 +15,17 @@ import (
 // TestCellsTogether: queries of cells with a recall, which are answered together, get what the column's searcher answers to each alone, with what it did.
 func TestCellsTogether(t *testing.T) {
 	rng := seeded.Rand(t)
+	// In some worlds one cell holds most, so that no recall takes a share of the cells. One in some tens is such.
+	joined := 0
+	for world := 0; joined < 50 && world < 20; world++ {
+		joined += cellsTogether(t, rng)
+	}
+	if joined < 50 {
+		t.Errorf("%d queries are answered together", joined)
+	}
+}
+
+func cellsTogether(t *testing.T, rng *rand.Rand) (joined int) {
 	w := RandomDistanceWorld(t, rng, 1, true)
 	for w.Metric == "hamming" {
 		w = RandomDistanceWorld(t, rng, 1, true)
@@ -60,7 +72,6 @@ func TestCellsTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	joined := 0
 	for _, e := range engines(t)[:1] {
 		answers := make([]gpuexec.Answer, len(plans))
 		s := LoadOn(t, e, w.Index)
@@ -91,7 +102,5 @@ func TestCellsTogether(t *testing.T) {
 			}
 		}
 	}
-	if joined < 50 {
-		t.Errorf("%d queries are answered together", joined)
-	}
+	return joined
 }

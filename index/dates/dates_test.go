@@ -3,9 +3,10 @@ package dates
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestParse compares with times that were not read from text.
@@ -48,9 +49,7 @@ func TestParse(t *testing.T) {
 
 // TestOrder: times keep their order, whatever zone they are written in, and come back as they went in.
 func TestOrder(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := seeded.Rand(t)
 	for range 20_000 {
 		a := time.UnixMicro(r.Int64N(8e15) - 2e15).UTC() // 1906 to 2160
 		b := a.Add(time.Duration(r.Int64N(2e6)-1e6) * time.Microsecond)

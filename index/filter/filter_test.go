@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestIn compares with the definition of a range.
@@ -43,9 +44,7 @@ func random(rng *rand.Rand) *Filter {
 
 // TestEqual: what is asked again is equal and hashes alike, and whatever is changed makes it another filter.
 func TestEqual(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := seeded.Rand(t)
 	for range 2000 {
 		f := random(rng)
 		g := &Filter{slices.Clone(f.Groups), slices.Clone(f.Clauses), slices.Clone(f.Spans), slices.Clone(f.Edges), slices.Clone(f.Ranges)}

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 func TestFold(t *testing.T) {
@@ -36,8 +38,7 @@ func TestFold(t *testing.T) {
 
 // TestFoldsOnce: what is folded stays, and case and the way in which a character is typed make no difference; in Latin, Greek and Cyrillic marks make none.
 func TestFoldsOnce(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seeded.Seed(t)
 	random, fold := rand.New(rand.NewPCG(seed, 0)), New()
 	letters := []rune("aZéßİıŁ ﬁǆΣςσάᾳЙё1½ﾊﾟक\u0301\u0323\u0345\u093fがשָ한\u1100\u1161ﷺ™")
 	for range 20_000 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // outcome is all that a source gives: records and bad ones in order, what ended it, and what its columns were found to lack.
@@ -75,8 +76,7 @@ var pieces = map[Format][]string{
 // TestPartsAreAsOne: however a source is cut and by however many it is decoded, it gives the same records, errors, line numbers and warnings as one
 // reader of all of it.
 func TestPartsAreAsOne(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seeded.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 1))
 	schemas := map[Format][]*schema.Schema{
 		Text: {parseSchema(t, textColumn)},

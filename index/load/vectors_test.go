@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -19,6 +18,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // epoch is the day 0 of Parquet.
@@ -56,9 +56,7 @@ func npy(kind, order string, rows, columns int, data []byte) []byte {
 }
 
 func TestVectorsRoundTrip(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := seeded.Rand(t)
 	for range 50 {
 		rows, n := rng.IntN(20), 1+rng.IntN(50)
 		var want [][]float32
@@ -196,9 +194,7 @@ func writeParquet(t testing.TB, rows []parquetRow) string {
 }
 
 func TestParquet(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := seeded.Rand(t)
 	var rows []parquetRow
 	for i := range 200 {
 		row := parquetRow{ID: fmt.Sprint("k", i), Price: rng.NormFloat64(), Day: int32(rng.IntN(30000)), Cost: rng.Int64N(1e6) - 5e5, Yes: i%2 == 0}
@@ -254,9 +250,7 @@ func TestParquet(t *testing.T) {
 
 // TestParquetDamaged: no damage of a file ends the process, and no error is silent about the file.
 func TestParquetDamaged(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := seeded.Rand(t)
 	path := writeParquet(t, []parquetRow{{ID: "a", X: []float32{1, 2}, Tags: []string{"x"}}, {ID: "b", X: []float32{3}}})
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -2,23 +2,16 @@ package metric_test
 
 import (
 	"math"
-	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // The first hits and the bound are those of sorting everything that was added, at each moment.
 func TestBestIsSorting(t *testing.T) {
-	seed := rand.Uint64()
-	if s, err := strconv.ParseUint(os.Getenv("GENIEMQ_SEED"), 10, 64); err == nil {
-		seed = s
-	}
-	t.Logf("GENIEMQ_SEED=%d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := seeded.Rand(t)
 	var b metric.Best
 	for range 2000 {
 		n, values := rng.IntN(60), 1+rng.IntN(8) // many ties

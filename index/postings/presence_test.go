@@ -1,21 +1,18 @@
 package postings
 
 import (
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/internal/testkit/naive"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestPresenceParts: each object is in one part, the one in which just what holds of it is added.
 func TestPresenceParts(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := seeded.Rand(t)
 	for range 500 {
 		q := &MatchQuery{Total: rng.IntN(2) == 0}
 		if rng.IntN(2) == 0 {

@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index/similarity"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestRanking: the best k of objects in the total order, whatever their keys: equal ones, infinite ones, of which most are next to each other and some far
 // away, that differ by more than a float holds, by less than one can divide by, and fractions that only Compare tells apart.
 func TestRanking(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seeded.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var set similarity.Set
 	if err := set.Reset(similarity.Cosine, nil, nil, similarity.MaxWeight); err != nil {
@@ -70,8 +70,7 @@ func TestRanking(t *testing.T) {
 
 // TestCosineKeys: the key of a cosine keeps the order of fractions, also where it is not theirs to the bit.
 func TestCosineKeys(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seeded.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	var set similarity.Set
 	if err := set.Reset(similarity.Cosine, nil, nil, similarity.MaxWeight); err != nil {

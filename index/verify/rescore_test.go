@@ -2,12 +2,11 @@ package verify
 
 import (
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/geniemq/geniemq/index/levenshtein"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // otherRescorer is a rescorer of another kind, whose memory is of no use.
@@ -16,9 +15,7 @@ type otherRescorer struct{ Rescorer }
 // TestRescorersAgree: a rescorer in memory that was used or not, interrupted or not, with scores that are known or not, and in parts,
 // does what a fresh one does at once.
 func TestRescorersAgree(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := seeded.Rand(t)
 	var old Rescorer
 	for range 300 {
 		texts := make(textList, 1+rng.IntN(60))

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/geniemq/geniemq/index/filter"
@@ -18,6 +16,7 @@ import (
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/index/tree"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // A world is objects with a column of each form, small enough for many of them to have the same score.
@@ -44,15 +43,7 @@ var columnNames = [columns]string{"words", "vector", "bytes", "halves", "text", 
 
 // testRandom prints its seed; GENIEMQ_SEED repeats one.
 func testRandom(t testing.TB) *rand.Rand {
-	seed := rand.Uint64()
-	if s := os.Getenv("GENIEMQ_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("GENIEMQ_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 3))
+	return rand.New(rand.NewPCG(seeded.Seed(t), 3))
 }
 
 func randomText(r *rand.Rand) string {

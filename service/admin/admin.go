@@ -49,6 +49,8 @@ type Source struct {
 	// Swap puts the index in a file in the place of the one that is served under a name, and returns both versions.
 	Swap  func(ctx context.Context, index, file string) (was, is string, err error)
 	Pprof bool // adds /debug/pprof
+	// Token is what who asks must show, for all but /healthz and /readyz; nil: nothing.
+	Token func() string
 	Log   *slog.Logger
 }
 
@@ -67,7 +69,8 @@ func Start(addr string, source Source) (*Server, error) {
 
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(source.Metrics, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(source.Log.Handler(), slog.LevelError),
+		EnableOpenMetrics: true, // for those who ask for it: exemplars have no other way out
+		ErrorLog:          slog.NewLogLogger(source.Log.Handler(), slog.LevelError),
 	}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		if status := source.Status(); status.Fault != "" {
@@ -105,7 +108,7 @@ func Start(addr string, source Source) (*Server, error) {
 	}
 
 	a := &Server{
-		server:   &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute},
+		server:   &http.Server{Handler: source.guarded(mux), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute},
 		listener: listener,
 		done:     make(chan struct{}),
 	}
@@ -220,9 +223,9 @@ func local(r *http.Request) (code int, err error) {
 	return 0, nil
 }
 
-// Ask sends a Swap to the worker whose admin server listens at addr, host:port, and returns when it is done. The error says why
+// Ask sends a Swap to the worker whose admin server listens at addr, host:port, and asks for a token, "" for none; it returns when it is done. The error says why
 // nothing was swapped.
-func (s Swap) Ask(ctx context.Context, addr string) (Swapped, error) {
+func (s Swap) Ask(ctx context.Context, addr, token string) (Swapped, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return Swapped{}, fmt.Errorf("the admin address: %w", err)
@@ -239,6 +242,9 @@ func (s Swap) Ask(ctx context.Context, addr string) (Swapped, error) {
 		return Swapped{}, err
 	}
 	request.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
 	transport := &http.Transport{} // no proxy: the worker is on this machine
 	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(request)
@@ -251,6 +257,9 @@ func (s Swap) Ask(ctx context.Context, addr string) (Swapped, error) {
 		return Swapped{}, fmt.Errorf("the worker at %s was cut off: %w", addr, err)
 	}
 	var answer Swapped
+	if response.StatusCode == http.StatusUnauthorized {
+		return Swapped{}, fmt.Errorf("the worker at %s asks for a token: give its file with --admin-token-file", addr)
+	}
 	if err := json.Unmarshal(text, &answer); err != nil {
 		return Swapped{}, fmt.Errorf("what listens at %s does not swap indexes: it answers %s", addr, response.Status)
 	}

@@ -110,9 +110,9 @@ func TestPage(t *testing.T) {
 // The page and the metric say who has the engine's memory. Holdings that differ only in whether they are needed are one in the metric.
 func TestMemory(t *testing.T) {
 	holdings := []admin.Holding{
-		{Device: 0, Owner: "people", Form: "postings", Bytes: 3 << 20, Needed: true},
-		{Device: 0, Owner: "people", Form: "planes", Bytes: 1 << 20, Needed: true},
-		{Device: 0, Owner: "people", Form: "planes", Bytes: 5 << 20},
+		{Device: 0, Owner: "people", Index: "p", Form: "postings", Bytes: 3 << 20, Needed: true},
+		{Device: 0, Owner: "people", Index: "p", Form: "planes", Bytes: 1 << 20, Needed: true},
+		{Device: 0, Owner: "people", Index: "p", Form: "planes", Bytes: 5 << 20},
 		{Device: admin.Host, Owner: "batches", Form: "counters", Bytes: 7, Needed: true},
 	}
 	var status atomic.Pointer[admin.Status]
@@ -139,9 +139,9 @@ func TestMemory(t *testing.T) {
 		return lines
 	}
 	want := []string{
-		`geniemq_device_memory_bytes{device="0",form="planes",owner="people"} 6.291456e+06`,
-		`geniemq_device_memory_bytes{device="0",form="postings",owner="people"} 3.145728e+06`,
-		`geniemq_device_memory_bytes{device="host",form="counters",owner="batches"} 7`,
+		`geniemq_device_memory_bytes{device="0",form="planes",index="p",owner="people"} 6.291456e+06`,
+		`geniemq_device_memory_bytes{device="0",form="postings",index="p",owner="people"} 3.145728e+06`,
+		`geniemq_device_memory_bytes{device="host",form="counters",index="",owner="batches"} 7`,
 	}
 	if got := shown(); !slices.Equal(got, want) {
 		t.Errorf("the metrics are %q, want %q", got, want)

@@ -52,6 +52,7 @@ const Host = -1
 type Holding struct {
 	Device int    // its number, or Host
 	Owner  string // an index with its version, or the engine
+	Index  string // the index's name, "" of what is no index's
 	Form   string // like "postings" or "planes"
 	Bytes  int64
 	Needed bool // the owner cannot do without it; else it is there to be faster
@@ -71,7 +72,8 @@ func (h Holding) Size() string { return human.Bytes(h.Bytes) }
 // MemoryCollector is the metric geniemq_device_memory_bytes. It asks for the holdings whenever it is collected, from any goroutine.
 func MemoryCollector(holdings func() []Holding) prometheus.Collector {
 	return &memoryCollector{holdings, prometheus.NewDesc(
-		"geniemq_device_memory_bytes", "Memory that the engine has taken, by device, owner and form.", []string{"device", "owner", "form"}, nil)}
+		"geniemq_device_memory_bytes", "Memory that the engine has taken, by device, index, owner (a version of it, or the engine) and form.",
+		[]string{"device", "index", "owner", "form"}, nil)}
 }
 
 type memoryCollector struct {
@@ -83,12 +85,12 @@ func (c *memoryCollector) Describe(to chan<- *prometheus.Desc) { to <- c.desc }
 
 // Collect sends the sums of the holdings that have the same labels, of which a metric may have one only.
 func (c *memoryCollector) Collect(to chan<- prometheus.Metric) {
-	type labels struct{ device, owner, form string }
+	type labels struct{ device, index, owner, form string }
 	sums := make(map[labels]int64)
 	for _, h := range c.holdings() {
-		sums[labels{h.Where(), h.Owner, h.Form}] += h.Bytes
+		sums[labels{h.Where(), h.Index, h.Owner, h.Form}] += h.Bytes
 	}
 	for l, bytes := range sums {
-		to <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(bytes), l.device, l.owner, l.form)
+		to <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(bytes), l.device, l.index, l.owner, l.form)
 	}
 }

@@ -47,20 +47,20 @@ func TestSwapIsAsked(t *testing.T) {
 	addr, asked := startSwapping(t)
 	_, port, _ := net.SplitHostPort(addr)
 	for _, where := range []string{addr, ":" + port, "0.0.0.0:" + port, "localhost:" + port} {
-		done, err := admin.Swap{Index: "people", File: "/good"}.Ask(t.Context(), where)
+		done, err := admin.Swap{Index: "people", File: "/good"}.Ask(t.Context(), where, "")
 		if err != nil || done != (admin.Swapped{Was: "v1", Version: "v2"}) {
 			t.Errorf("by %s: %+v, %v", where, done, err)
 		}
 	}
 	for file, says := range map[string]string{"/bad": "damaged", "/other": "no attribute age", "/none": "does not serve"} {
-		if _, err := (admin.Swap{Index: "people", File: file}).Ask(t.Context(), addr); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := (admin.Swap{Index: "people", File: file}).Ask(t.Context(), addr, ""); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
 	if len(*asked) != 7 || (*asked)[0] != (admin.Swap{Index: "people", File: "/good"}) {
 		t.Errorf("asked for %v", *asked)
 	}
-	if _, err := (admin.Swap{Index: "people", File: "/good"}).Ask(t.Context(), "127.0.0.1:1"); err == nil {
+	if _, err := (admin.Swap{Index: "people", File: "/good"}).Ask(t.Context(), "127.0.0.1:1", ""); err == nil {
 		t.Error("nobody listens, and there is no error")
 	}
 }
@@ -131,7 +131,7 @@ func TestSwapFromElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer server.Shutdown(context.Background())
-		_, err = admin.Swap{Index: "people", File: "/good"}.Ask(t.Context(), strings.TrimPrefix(server.URL(), "http://"))
+		_, err = admin.Swap{Index: "people", File: "/good"}.Ask(t.Context(), strings.TrimPrefix(server.URL(), "http://"), "")
 		if err == nil || !strings.Contains(err.Error(), "own machine") || asked != 0 {
 			t.Errorf("from %s: %v", ip, err)
 		}

@@ -4,6 +4,7 @@ package broker
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,6 +26,9 @@ const MaxPayload = 8<<20 + 64<<10
 
 // readyWait bounds the start of the embedded server, which recovers its streams first.
 const readyWait = 2 * time.Minute
+
+// tlsTimeout bounds the handshake of a client.
+const tlsTimeout = 5 * time.Second
 
 // Broker is a nats-server with JetStream inside this process, for use without any other server. It is the real server: other
 // processes may connect to it, and what a stream has acknowledged survives in the data folder. A lock on the folder keeps a
@@ -62,6 +66,10 @@ type Options struct {
 	Cluster *Cluster
 	// SyncAlways has it write each message to the disk before it acknowledges it. Default: within two minutes, so that a loss of power takes what is younger.
 	SyncAlways bool
+	// Token is what clients must show. Default: none, everybody is let in.
+	Token string
+	// TLS is how the server speaks with clients, and then with no one else. Default: nil, without.
+	TLS *tls.Config
 	// Logger takes the server's own messages. Default: none.
 	Logger *slog.Logger
 	// OnLost is called when the server had to be started anew and could not be: there is none any longer. Default: none.
@@ -121,6 +129,10 @@ func Start(ctx context.Context, opts Options) (*Broker, error) {
 			StoreDir:   opts.DataDir,
 			SyncAlways: opts.SyncAlways,
 			NoSigs:     true,
+
+			Authorization: opts.Token,
+			TLSConfig:     opts.TLS,
+			TLSTimeout:    tlsTimeout.Seconds(),
 		},
 		dir: opts.DataDir, log: opts.Logger.With("part", "nats-server"), lost: opts.OnLost, mended: opts.OnMended, unlock: unlock, ended: make(chan struct{}),
 	}

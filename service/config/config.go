@@ -26,6 +26,9 @@ type Config struct {
 	// NATS is the server to use, a comma-separated list for a cluster. Default: none, which starts an
 	// embedded nats-server with JetStream.
 	NATS string
+	// NATSContext names a context of the nats command, a file ~/.config/nats/context/NAME.json, or the absolute path of such a file: the servers, and what
+	// lets in there. It takes the place of NATS and all the rest below but NATSListen. Default: none.
+	NATSContext string
 	// NATSCreds is a credentials file (JWT and seed) for the server. Default: none.
 	NATSCreds string
 	// NATSTokenFile is a file with the token for the server. Default: none.
@@ -40,6 +43,11 @@ type Config struct {
 	NATSCert, NATSKey string
 	// NATSListen is where the embedded server listens; port 0 takes a free one. Default 127.0.0.1:4222.
 	NATSListen string
+	// NATSListenTokenFile is a file with the token that the embedded server asks for. Default: none, it lets everybody in who
+	// reaches its address.
+	NATSListenTokenFile string
+	// NATSListenCert and NATSListenKey are PEM files with the embedded server's certificate and its key: with them it speaks TLS alone. Default: none.
+	NATSListenCert, NATSListenKey string
 	// DataDir is where the embedded server keeps its streams. Default ./geniemq-data.
 	DataDir string
 	// Prefix starts every subject, stream and durable name. Default genie.
@@ -105,8 +113,8 @@ type Config struct {
 	Fairness Fairness
 	// Streams are what streams are made with.
 	Streams Streams
-	// Embedded makes the embedded server one of several.
-	Embedded Embedded
+	// Server makes the embedded server one of several.
+	Server Server
 
 	// Memory bounds what is in flight, in bytes: messages, plans, hits, answers and the CPU engine's candidates, of all
 	// indexes together. Stored messages wait when it is used up; direct ones are refused. Default 1 GiB, at least 128 MiB.
@@ -115,9 +123,18 @@ type Config struct {
 	// Admin is where the admin page, the metrics and the health checks listen; "off" for nowhere.
 	// Default 127.0.0.1:9464.
 	Admin string
+	// AdminTokenFile is a file with the token that the admin server asks for, but for /healthz and /readyz: as a bearer token, or as the password
+	// of any name. Default: none.
+	AdminTokenFile string
 	// Pprof adds /debug/pprof to the admin server. Default false.
 	Pprof bool
 
+	// SlowQuery is how long a message may take, from its storing or arrival to its answer, until it is logged with what took longest.
+	// Default 0: none is logged.
+	SlowQuery time.Duration
+	// Traces is the URL of an OpenTelemetry collector that takes OTLP over HTTP, to which spans go of messages with a traceparent that is
+	// recorded. Default: none, no spans.
+	Traces string
 	// LogLevel is debug, info, warn or error. Default info.
 	LogLevel string
 	// LogFormat is text or json. Default text.

@@ -8,17 +8,19 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/pflag"
 )
 
 // NATSSettings are the names of the settings that say which NATS server to use and as whom.
-var NATSSettings = []string{"nats", "nats-creds", "nats-token-file", "nats-user", "nats-password-file", "nats-nkey-file", "nats-ca", "nats-cert", "nats-key"}
+var NATSSettings = []string{"nats", "context", "nats-creds", "nats-token-file", "nats-user", "nats-password-file", "nats-nkey-file", "nats-ca", "nats-cert", "nats-key"}
 
 // NATSFlags adds the flags of NATSSettings, which all commands that connect share.
 func (c *Config) NATSFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.NATS, "nats", c.NATS, "`URL` of the NATS server (default: start an embedded one)")
+	fs.StringVar(&c.NATSContext, "context", c.NATSContext, "`name` of a context of the nats command, or the absolute path of its file, in place of the settings of the server")
 	fs.StringVar(&c.NATSCreds, "nats-creds", c.NATSCreds, "credentials `file` (JWT and seed) for the NATS server")
 	fs.StringVar(&c.NATSTokenFile, "nats-token-file", c.NATSTokenFile, "`file` with the token for the NATS server")
 	fs.StringVar(&c.NATSUser, "nats-user", c.NATSUser, "`name` of the user at the NATS server")
@@ -60,6 +62,10 @@ func (c *Config) faultsOfNATS(fault report) {
 			ways = append(ways, way.setting)
 		}
 	}
+	external := len(ways) > 0 || c.NATSCA != "" || c.NATSCert != "" || c.NATSKey != ""
+	if c.NATSContext != "" && (external || c.NATS != "") {
+		fault("context", "it says which server and who is asking: leave out nats and what begins with nats-")
+	}
 	if len(ways) > 1 {
 		fault(strings.Fields(ways[1])[0], "say once who is asking: there are %s", strings.Join(ways, ", "))
 	}
@@ -69,7 +75,7 @@ func (c *Config) faultsOfNATS(fault report) {
 	if (c.NATSCert == "") != (c.NATSKey == "") {
 		fault("nats-cert", "nats-cert and nats-key belong together")
 	}
-	if c.NATS == "" && (len(ways) > 0 || c.NATSCA != "" || c.NATSCert != "" || c.NATSKey != "") {
+	if c.Embedded() && external {
 		fault("nats", "credentials, certificates and authorities are for an external server: give its URL")
 	}
 }
@@ -108,7 +114,10 @@ func CheckServers(servers string) error {
 // NATSOptions are the options for a connection with the credentials of c. Files are read now, so that a fault in them is an
 // error here, and again whenever the connection is made anew, so that their contents may change.
 func (c *Config) NATSOptions() ([]nats.Option, error) {
-	var opts []nats.Option
+	opts, err := c.embeddedOptions()
+	if err != nil {
+		return nil, err
+	}
 	if c.NATSCreds != "" {
 		opts = append(opts, nats.UserCredentials(c.NATSCreds))
 	}
@@ -138,16 +147,13 @@ func (c *Config) NATSOptions() ([]nats.Option, error) {
 		opts = append(opts, nkey)
 	}
 	if c.NATSCert != "" {
-		last, err := c.certificate()
+		certificate, err := renewed(func() (tls.Certificate, error) {
+			return readPair("nats-cert", c.NATSCert, "nats-key", c.NATSKey)
+		})
 		if err != nil {
 			return nil, err
 		}
-		opts = append(opts, nats.ClientTLSConfig(func() (tls.Certificate, error) {
-			if now, err := c.certificate(); err == nil {
-				last = now
-			}
-			return last, nil
-		}, nil)) // which forgets authorities, so these come after it
+		opts = append(opts, nats.ClientTLSConfig(func() (tls.Certificate, error) { return *certificate(), nil }, nil)) // which forgets authorities, so these come after it
 	}
 	if c.NATSCA != "" {
 		opts = append(opts, nats.RootCAs(c.NATSCA))
@@ -155,31 +161,49 @@ func (c *Config) NATSOptions() ([]nats.Option, error) {
 	return opts, nil
 }
 
-// certificate reads the certificate of this end, with its key.
-func (c *Config) certificate() (tls.Certificate, error) {
-	cert, err := readSecret("nats-cert", "certificate", c.NATSCert)
+// renewed reads a certificate. What it returns reads it again, and is the last one that could be read; it may be called from many goroutines.
+func renewed(read func() (tls.Certificate, error)) (func() *tls.Certificate, error) {
+	first, err := read()
+	if err != nil {
+		return nil, err
+	}
+	var last atomic.Pointer[tls.Certificate]
+	last.Store(&first)
+	return func() *tls.Certificate {
+		if now, err := read(); err == nil {
+			last.Store(&now)
+		}
+		return last.Load()
+	}, nil
+}
+
+// readPair reads a certificate with its key, from the files of two settings.
+func readPair(certSetting, certFile, keySetting, keyFile string) (tls.Certificate, error) {
+	cert, err := readSecret(certSetting, "certificate", certFile)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	key, err := readSecret("nats-key", "key", c.NATSKey)
+	key, err := readSecret(keySetting, "key", keyFile)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
 	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 	if err != nil {
-		return pair, fmt.Errorf("nats-cert and nats-key: %w", err)
+		return pair, fmt.Errorf("%s and %s: %w", certSetting, keySetting, err)
 	}
 	return pair, nil
 }
 
 // secretOf reads the secret that a file holds. What it returns reads it again, and is the last one that could be read.
 func secretOf(setting, what, path string) (func() string, error) {
-	secret, err := readSecret(setting, what, path)
+	first, err := readSecret(setting, what, path)
+	var last atomic.Pointer[string]
+	last.Store(&first)
 	return func() string {
 		if now, err := readSecret(setting, what, path); err == nil {
-			secret = now
+			last.Store(&now)
 		}
-		return secret
+		return *last.Load()
 	}, err
 }
 

@@ -23,8 +23,8 @@ const EnvPrefix = "GENIEMQ_"
 func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.Var(&indexesValue{indexes: &c.Indexes}, "index", "index to serve, `name=file`; repeat for more")
 	c.NATSFlags(fs)
-	fs.StringVar(&c.NATSListen, "nats-listen", c.NATSListen, "`address` of the embedded server; port 0 takes a free one")
-	c.Embedded.flags(fs)
+	c.embeddedFlags(fs)
+	c.Server.flags(fs)
 	fs.StringVar(&c.DataDir, "data-dir", c.DataDir, "`folder` of the embedded server's streams")
 	fs.StringVar(&c.Prefix, "prefix", c.Prefix, "first `token` of all subjects and streams")
 	c.Streams.Flags(fs)
@@ -47,7 +47,10 @@ func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.MaxItems, "max-items", c.MaxItems, "most items in one query")
 	fs.Var(&c.Memory, "memory", "`memory` for what is in flight, of all indexes together: messages, answers, what the CPU engine counts in")
 	fs.StringVar(&c.Admin, "admin", c.Admin, "`address` of the admin page, metrics and health checks, or off")
+	c.AdminTokenFlag(fs)
 	fs.BoolVar(&c.Pprof, "pprof", c.Pprof, "serve /debug/pprof on the admin address")
+	fs.DurationVar(&c.SlowQuery, "slow-query", c.SlowQuery, "log messages that take at least this long, with the reason (default: none)")
+	fs.StringVar(&c.Traces, "traces", c.Traces, "`URL` of an OpenTelemetry collector (OTLP over HTTP, like http://127.0.0.1:4318) for spans of messages with a traceparent")
 	fs.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", c.LogFormat, "text or json")
 }

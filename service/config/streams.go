@@ -99,8 +99,8 @@ func (s *Streams) Settings() *streams.Settings {
 	return settings
 }
 
-// Embedded are the settings of the embedded server that make it one of several.
-type Embedded struct {
+// Server are the settings of the embedded server that make it one of several.
+type Server struct {
 	// ServerName is its name, which no other server of the cluster has. Default geniemq.
 	ServerName string
 	// ClusterName is the cluster's. Default: none, and no cluster.
@@ -113,7 +113,7 @@ type Embedded struct {
 	SyncAlways bool
 }
 
-func (e *Embedded) flags(fs *pflag.FlagSet) {
+func (e *Server) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&e.ServerName, "nats-server-name", e.ServerName, "`name` of the embedded server, its own in a cluster (default: geniemq)")
 	fs.StringVar(&e.ClusterName, "nats-cluster", e.ClusterName, "`name` of the cluster that the embedded server joins (default: none)")
 	fs.StringVar(&e.ClusterListen, "nats-cluster-listen", e.ClusterListen, "`address` for the other servers of the cluster (default: 0.0.0.0:6222)")
@@ -121,7 +121,7 @@ func (e *Embedded) flags(fs *pflag.FlagSet) {
 	fs.BoolVar(&e.SyncAlways, "nats-sync-always", e.SyncAlways, "the embedded server writes each message to the disk before it acknowledges it")
 }
 
-func (e *Embedded) faults(fault report, external bool) {
+func (e *Server) faults(fault report, external bool) {
 	set := e.ServerName != "" || e.ClusterName != "" || e.ClusterListen != "" || len(e.Routes) > 0 || e.SyncAlways
 	switch {
 	case external && set:

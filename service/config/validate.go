@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ func (c *Config) Validate() error {
 	var faults faults
 	c.faultsOfIndexes(faults.add)
 	c.faultsOfNATS(faults.add)
+	c.faultsOfEmbedded(faults.add)
 	c.faultsOfAddresses(faults.add)
 	if _, err := c.EngineOptions(); err != nil {
 		faults = append(faults, err)
@@ -31,7 +33,7 @@ func (c *Config) Validate() error {
 	c.faultsOfReplies(faults.add)
 	c.Fairness.faults(faults.add)
 	c.Streams.faults(faults.add)
-	c.Embedded.faults(faults.add, c.NATS != "")
+	c.Server.faults(faults.add, !c.Embedded())
 	c.faultsOfLog(faults.add)
 	return WithoutSecrets(errors.Join(faults...))
 }
@@ -106,6 +108,7 @@ func (c *Config) faultsOfBounds(fault report) {
 	durationAtLeast("batch-linger", c.BatchLinger, 0)
 	durationAtLeast("ack-wait", c.AckWait, time.Second)
 	durationAtLeast("drain-timeout", c.DrainTimeout, 0)
+	durationAtLeast("slow-query", c.SlowQuery, 0)
 
 	if c.Memory < memory.MinMemory {
 		fault("memory", "%v must be at least %s", c.Memory, human.Bytes(memory.MinMemory))
@@ -113,6 +116,9 @@ func (c *Config) faultsOfBounds(fault report) {
 }
 
 func (c *Config) faultsOfLog(fault report) {
+	if u, err := url.Parse(c.Traces); c.Traces != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		fault("traces", "it is not a URL like http://127.0.0.1:4318")
+	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.LogLevel) {
 		fault("log-level", "%q is none of debug, info, warn, error", c.LogLevel)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/synadia-io/orbit.go/natscontext"
 
 	"github.com/geniemq/geniemq/service/config"
 )
@@ -47,6 +48,9 @@ func Connect(cfg *config.Config, name string, opts ...nats.Option) (*nats.Conn, 
 }
 
 func dial(servers string, cfg *config.Config, opts []nats.Option) (*nats.Conn, error) {
+	if cfg.NATSContext != "" {
+		return dialContext(cfg.NATSContext, opts)
+	}
 	if err := config.CheckServers(servers); err != nil {
 		return nil, fmt.Errorf("connecting to NATS: %w", err)
 	}
@@ -72,6 +76,19 @@ func JetStreamOf(nc *nats.Conn, domain string) (js jetstream.JetStream, err erro
 		return nil, fmt.Errorf("using JetStream: %w", err)
 	}
 	return js, nil
+}
+
+// dialContext connects as a context of the nats command says.
+func dialContext(name string, opts []nats.Option) (*nats.Conn, error) {
+	nc, settings, err := natscontext.Connect(name, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to NATS by the context %s: %w%s", name, config.WithoutSecrets(err), connectAdvice(err))
+	}
+	if settings.JSDomain != "" || settings.JSAPIPrefix != "" {
+		nc.Close()
+		return nil, fmt.Errorf("the context %s names a JetStream domain or API prefix, which geniemq does not use: connect to a server of that domain", name)
+	}
+	return nc, nil
 }
 
 // ServerURL is the address of the server that a connection has, "" while it has none.

@@ -7,11 +7,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // Many who draw on an account at random never have more than there is, each is served in the end, and nothing is left.
 func TestAccount(t *testing.T) {
-	seed := rand.Uint64()
+	seed := seeded.Seed(t)
 	a := &account{limit: 1000}
 	holders := make([]Holder, 5)
 	var inUse, refused, cancelled atomic.Int64

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -18,8 +17,9 @@ import (
 type Metrics struct {
 	*prometheus.Registry
 
-	queries    *prometheus.CounterVec   // index, outcome: ok or an error code
-	seconds    *prometheus.HistogramVec // index, stage
+	queries    *prometheus.CounterVec   // index, way, outcome: ok or an error code
+	messages   *prometheus.CounterVec   // index, way
+	seconds    *prometheus.HistogramVec // index, way, stage
 	batchSize  *prometheus.HistogramVec // index
 	batches    *prometheus.CounterVec   // index, reason
 	postings   *prometheus.CounterVec   // index
@@ -28,13 +28,21 @@ type Metrics struct {
 	blocks     *prometheus.CounterVec   // index
 	methods    *prometheus.CounterVec   // index, method
 	planned    *prometheus.HistogramVec // index, method
-	dead       *prometheus.CounterVec   // reason
+	dead       *prometheus.CounterVec   // index, reason
+	slow       *prometheus.CounterVec   // index, reason
 	dropped    *prometheus.CounterVec   // index
 	swaps      *prometheus.CounterVec   // index, outcome
 	info       *prometheus.GaugeVec
 	indexBytes *prometheus.GaugeVec // index
 	busy       *busyClock
 }
+
+// Reasons of dead letters of indexes that are served. Those of others have that of their answer.
+const (
+	DeadReply  = "bad_reply"     // the reply subject is malformed or forbidden
+	DeadFailed = "engine_failed" // the engine fails on it although it runs alone
+	DeadLost   = "worker_lost"   // workers do not survive it although it runs alone
+)
 
 // Outcomes of swaps, for geniemq_swaps_total.
 const (
@@ -48,16 +56,18 @@ func New() *Metrics {
 	m := &Metrics{Registry: prometheus.NewRegistry(), busy: &busyClock{}}
 	// The classic buckets double from 50 us to about 105 s: from one query on an idle GPU to a backlog.
 	seconds := prometheus.ExponentialBuckets(50e-6, 2, 22)
-	m.queries = m.counter("queries_total", "Queries that were answered, by index and outcome: ok or the error code.", "index", "outcome")
+	m.queries = m.counter("queries_total", "Queries that were answered, by index, way (stored or direct) and outcome: ok or the error code.", "index", "way", "outcome")
+	m.messages = m.counter("messages_total", "Messages that were answered, by index and way; each has one query or many.", "index", "way")
+	m.slow = m.counter("slow_messages_total", "Messages that took longer than slow-query, by index and what took longest.", "index", "reason")
 	m.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "geniemq_query_seconds",
-		Help: "Time of queries by stage: queue, batch, engine, verify, publish, and total.",
+		Help: "Time of queries by way (stored or direct) and stage: queue, batch, engine, verify, publish, and total.",
 
 		Buckets:                         seconds,
 		NativeHistogramBucketFactor:     1.1,
 		NativeHistogramMaxBucketNumber:  160,
 		NativeHistogramMinResetDuration: time.Hour,
-	}, []string{"index", "stage"})
+	}, []string{"index", "way", "stage"})
 	m.batchSize = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "geniemq_batch_size",
 		Help:    "Queries per batch.",
@@ -76,7 +86,7 @@ func New() *Metrics {
 		Buckets: prometheus.ExponentialBuckets(1.0/16, 2, 9),
 	}, []string{"index", "method"})
 	m.candidates = m.counter("candidates_total", "Objects whose counts were large enough to become candidates for an answer.", "index")
-	m.dead = m.counter("dead_total", "Messages that became dead letters, by reason.", "reason")
+	m.dead = m.counter("dead_total", "Messages that became dead letters, by index and reason. The index of queries that nobody serves is (unserved).", "index", "reason")
 	m.dropped = m.counter("direct_dropped_total", "Direct requests that are not answered because their reply subject is not allowed.", "index")
 	m.swaps = m.counter("swaps_total", "Files that were to take the place of an index's, by outcome: done, refused or failed.", "index", "outcome")
 	m.info = m.gauge("index_info", "1 for each index that is served, with what it is in the labels.", "index", "version", "kind", "engine", "device")
@@ -86,6 +96,7 @@ func New() *Metrics {
 		Help: "Time during which the engine had at least one batch: its rate is the engine's utilisation.",
 	}, func() float64 { return m.busy.sum().Seconds() })
 
+	m.DeadUnserved(string(wire.UnknownIndex), 0)
 	m.MustRegister(m.seconds, m.batchSize, m.planned, busy,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -125,9 +136,13 @@ func (m *Metrics) Serving(x Served) {
 	m.indexBytes.WithLabelValues(x.Name).Set(float64(x.Bytes))
 }
 
-// Dead counts messages that were moved to the dead letters.
-func (m *Metrics) Dead(reason string, messages int) {
-	m.dead.WithLabelValues(reason).Add(float64(messages))
+// unserved is the index of dead letters that name none that is served: senders choose these names, and no label may be as many as they like.
+// It is the name of no index.
+const unserved = "(unserved)"
+
+// DeadUnserved counts messages for indexes that nobody serves which were moved to the dead letters.
+func (m *Metrics) DeadUnserved(reason string, messages int) {
+	m.dead.WithLabelValues(unserved, reason).Add(float64(messages))
 }
 
 // WatchClock adds the difference of the clocks: the NATS server's less this host's.
@@ -138,38 +153,21 @@ func (m *Metrics) WatchClock(skew func() time.Duration) {
 	}, func() float64 { return skew().Seconds() }))
 }
 
-// WatchConsumer adds the figures of an index that its consumer keeps.
-func (m *Metrics) WatchConsumer(name string, pending, redelivered func() float64) {
-	label := prometheus.Labels{"index": name}
-	m.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name:        "geniemq_pending_messages",
-			Help:        "Messages of the query stream that are not answered yet: those not delivered, and those delivered and not settled.",
-			ConstLabels: label,
-		}, pending),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name:        "geniemq_redelivered_total",
-			Help:        "Deliveries to this worker that were not the first of their message.",
-			ConstLabels: label,
-		}, redelivered))
-}
-
 // Index are the metrics of one index, resolved once so that a query does not look labels up. They outlive the index's
 // pipelines.
 type Index struct {
-	ok                                           prometheus.Counter
-	errors                                       *prometheus.CounterVec // by outcome
-	queue, batch, engine, verify, publish, total prometheus.Observer
-	batchSize                                    prometheus.Observer
-	batches                                      *prometheus.CounterVec // by reason
-	postings, candidates, directDropped          prometheus.Counter
-	distances, blocks                            prometheus.Counter
-	methods                                      *prometheus.CounterVec // by method
-	planned                                      prometheus.ObserverVec // by method
-	dead                                         *prometheus.CounterVec // by reason
-	busy                                         *busyClock
+	ways                                [2]way // by Way
+	batchSize                           prometheus.Observer
+	batches                             *prometheus.CounterVec // by reason
+	postings, candidates, directDropped prometheus.Counter
+	distances, blocks                   prometheus.Counter
+	methods                             *prometheus.CounterVec // by method
+	planned                             prometheus.ObserverVec // by method
+	dead, slow                          *prometheus.CounterVec // by reason
+	busy                                *busyClock
 
-	totals struct{ ok, errors, batches, batched atomic.Int64 }
+	totals     struct{ ok, errors, batches, batched atomic.Int64 }
+	perMessage average
 }
 
 // Totals are the same figures for the admin page: Prometheus metrics are not made to be read.
@@ -184,21 +182,10 @@ func (m *Index) Totals() Totals {
 	return Totals{OK: t.ok.Load(), Errors: t.errors.Load(), Batches: t.batches.Load(), Batched: t.batched.Load()}
 }
 
-// Index makes the metrics of an index. The stages of a query follow each other: queue until the query is decoded and its batch cut
-// (for stored queries from the moment the stream took them), batch until the engine has it, engine, of which verify is a part,
-// and publish until the answer is confirmed. total is all of it.
+// Index makes the metrics of an index.
 func (m *Metrics) Index(name string) *Index {
 	label := prometheus.Labels{"index": name}
-	stage := func(s string) prometheus.Observer { return m.seconds.WithLabelValues(name, s) }
-	return &Index{
-		ok:         m.queries.WithLabelValues(name, "ok"),
-		errors:     m.queries.MustCurryWith(label),
-		queue:      stage("queue"),
-		batch:      stage("batch"),
-		engine:     stage("engine"),
-		verify:     stage("verify"),
-		publish:    stage("publish"),
-		total:      stage("total"),
+	x := &Index{
 		batchSize:  m.batchSize.WithLabelValues(name),
 		batches:    m.batches.MustCurryWith(label),
 		postings:   m.postings.WithLabelValues(name),
@@ -207,11 +194,26 @@ func (m *Metrics) Index(name string) *Index {
 		blocks:     m.blocks.WithLabelValues(name),
 		methods:    m.methods.MustCurryWith(label),
 		planned:    m.planned.MustCurryWith(label),
-		dead:       m.dead,
+		dead:       m.dead.MustCurryWith(label),
+		slow:       m.slow.MustCurryWith(label),
 		busy:       m.busy,
 
 		directDropped: m.dropped.WithLabelValues(name),
 	}
+	for i := range x.ways {
+		x.ways[i] = m.way(name, Way(i).String())
+	}
+	// What has not happened yet is there with 0: Prometheus sees no increase from nothing to 1.
+	for _, reason := range []string{DeadReply, DeadFailed, DeadLost} {
+		x.dead.WithLabelValues(reason)
+	}
+	for _, outcome := range []string{SwapDone, SwapRefused, SwapFailed} {
+		m.swaps.WithLabelValues(name, outcome)
+	}
+	for _, reason := range []string{Queue, Batch, Engine, Verify, Publish, Turns} {
+		x.slow.WithLabelValues(reason)
+	}
+	return x
 }
 
 // Worked counts what the engine did for a batch.
@@ -248,47 +250,8 @@ func (m *Index) Dropped() { m.directDropped.Inc() }
 // Dead counts a message that was moved to the dead letters.
 func (m *Index) Dead(reason string) { m.dead.WithLabelValues(reason).Inc() }
 
-// Observe counts the queries of a request whose answer is out, or the reason why the request was refused. tooLarge good results
-// were replaced by errors; publishing the answer took published, all of it total.
-func (m *Index) Observe(r *pipeline.Request, reason *wire.Error, tooLarge int, published, total time.Duration) {
-	ok, failed := 0, 0
-	count := func(err *wire.Error) {
-		if err != nil {
-			m.errors.WithLabelValues(string(err.Code)).Inc()
-			failed++
-		} else {
-			ok++
-		}
-	}
-	if reason != nil {
-		count(reason)
-	} else {
-		for i := range r.Len() {
-			count(r.Outcome(i).Err)
-		}
-	}
-	if tooLarge > 0 {
-		m.errors.WithLabelValues(string(wire.TooLarge)).Add(float64(tooLarge))
-		ok, failed = ok-tooLarge, failed+tooLarge
-	}
-	m.ok.Add(float64(ok))
-	m.totals.ok.Add(int64(ok))
-	m.totals.errors.Add(int64(failed))
-	for i := range r.Len() {
-		o := r.Outcome(i)
-		m.total.Observe(total.Seconds())
-		m.publish.Observe(published.Seconds())
-		if !o.Ran {
-			continue
-		}
-		m.queue.Observe(o.Queue.Seconds())
-		m.batch.Observe(o.Batch.Seconds())
-		if o.Engine > 0 {
-			m.engine.Observe(o.Engine.Seconds())
-			m.verify.Observe(o.Verify.Seconds())
-		}
-	}
-}
+// Slow counts a message that took longer than is usual.
+func (m *Index) Slow(reason string) { m.slow.WithLabelValues(reason).Inc() }
 
 // busyClock sums the time during which at least one of possibly overlapping spans is open.
 type busyClock struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 	"github.com/geniemq/geniemq/wire/value"
@@ -146,7 +147,7 @@ func wantDecoded(t *testing.T, p *Pipeline, r *Request, body []byte, refusal err
 // However many decoders there are and whoever takes which part, a message becomes what it is query by query, and the
 // same errors.
 func TestDecodersHelp(t *testing.T) {
-	seed := rand.Uint64()
+	seed := seeded.Seed(t)
 	p := decodingPipeline(t, 4, wire.Limits{SumK: 8_000}) // which about one in five exceeds
 	l := new(lane)
 	l.set(wire.ClassQuery, 1, 0, 0)
@@ -188,7 +189,7 @@ func TestDecodersHelp(t *testing.T) {
 // A helper that has a message of its own to decode leaves after the part that it is at, and one who comes when nothing is
 // left touches nothing.
 func TestHelperLeaves(t *testing.T) {
-	seed := rand.Uint64()
+	seed := seeded.Seed(t)
 	p := decodingPipeline(t, 2, wire.Limits{})
 	body := wire.AppendQueries(nil, wire.MessagePack, randomQueries(rand.New(rand.NewPCG(seed, 0))))
 	var own, other wire.Decoder
@@ -276,8 +277,7 @@ func list(t testing.TB, numbers []float32) value.Tree {
 // TestVectorsTogether: vectors of a message, as such and in rows beside other conditions and faults, are hashed together and become what they are one by
 // one, in long messages and in short ones.
 func TestVectorsTogether(t *testing.T) {
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seeded.Rand(t)
 	p := idlePipeline(t, vectorsFile(t))
 	p.options = Options{Workers: 2}
 	l := new(lane)
@@ -303,6 +303,5 @@ func TestVectorsTogether(t *testing.T) {
 		p.memory.release(r)
 	}
 	if t.Failed() {
-		t.Logf("seed %d", seed)
 	}
 }

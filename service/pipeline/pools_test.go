@@ -3,7 +3,6 @@ package pipeline
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -47,8 +47,7 @@ func payloadIndex(t testing.TB) *index.Index {
 // Answers made in memory that was used before are those made in fresh memory: no key, payload or distance of an earlier
 // message is in a later one, whatever sizes follow each other.
 func TestMemoryIsUsedAgain(t *testing.T) {
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seeded.Rand(t)
 	keyed := payloadIndex(t)
 	defer keyed.Close()
 	plain, err := index.Open(testkit.RowsFile(t, "plain", 100))
@@ -86,12 +85,12 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 			r := &Request{pipeline: &pipelines[i], batch: true, codec: wire.MessagePack, Message: Message{Arrived: arrived}}
 			m.request(r, len(hits), 3*len(hits))
 			if !reflect.DeepEqual(r.tasks, make([]task, len(hits))) {
-				t.Fatalf("seed %d, round %d: tasks are not empty: %+v", seed, round, r.tasks)
+				t.Fatalf("round %d: tasks are not empty: %+v", round, r.tasks)
 			}
 			for j := range r.tasks {
 				q := r.memory.query(3*j, 3)
 				if len(q.Items) != 0 || cap(q.Items) != 3 || cap(q.Spans) != 3 {
-					t.Fatalf("seed %d, round %d: room for %d items and %d spans", seed, round, cap(q.Items), cap(q.Spans))
+					t.Fatalf("round %d: room for %d items and %d spans", round, cap(q.Items), cap(q.Spans))
 				}
 				r.tasks[j].Payload = payload
 				r.tasks[j].Answer.Hits = append([]gpuexec.Hit(nil), hits[j]...)
@@ -108,7 +107,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 			m.release(r)
 		}
 		if !bytes.Equal(bodies[0], bodies[1]) {
-			t.Fatalf("seed %d, round %d: used memory gives\n%q\nfresh memory\n%q", seed, round, bodies[0], bodies[1])
+			t.Fatalf("round %d: used memory gives\n%q\nfresh memory\n%q", round, bodies[0], bodies[1])
 		}
 	}
 	answers := make([]gpuexec.Answer, 1000)

@@ -39,7 +39,8 @@ type Watch struct {
 	startBytes  int64        // what it was when the service started
 
 	mu     sync.Mutex
-	faults []error // of each that is watched
+	faults []error                // of each that is watched
+	infos  []jetstream.StreamInfo // the same; the zero value until they were seen, and while they are not there
 }
 
 // Stream is a stream with subjects that it must take.
@@ -50,7 +51,7 @@ type Stream struct {
 
 // New makes a watch of streams, which has not looked yet.
 func New(js jetstream.JetStream, subjects wire.Subjects, clock *clock.Clock, watched ...Stream) *Watch {
-	return &Watch{nc: js.Conn(), js: js, subjects: subjects, clock: clock, watched: watched, faults: make([]error, len(watched))}
+	return &Watch{nc: js.Conn(), js: js, subjects: subjects, clock: clock, watched: watched, faults: make([]error, len(watched)), infos: make([]jetstream.StreamInfo, len(watched))}
 }
 
 // Start looks at the streams for the first time.
@@ -71,17 +72,17 @@ func (w *Watch) Run(ctx context.Context) {
 // look asks for the state of the streams.
 func (w *Watch) look(ctx context.Context) {
 	for i, stream := range w.watched {
-		err := w.lookAt(ctx, stream.Name, stream.Needs)
+		info, err := w.lookAt(ctx, stream.Name, stream.Needs)
 		if ctx.Err() != nil || !w.nc.IsConnected() {
 			return // that says nothing about the stream
 		}
 		w.mu.Lock()
-		w.faults[i] = err
+		w.faults[i], w.infos[i] = err, info
 		w.mu.Unlock()
 	}
 }
 
-func (w *Watch) lookAt(ctx context.Context, name string, needs []string) error {
+func (w *Watch) lookAt(ctx context.Context, name string, needs []string) (info jetstream.StreamInfo, err error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	sent := w.clock.Wall()
@@ -89,11 +90,11 @@ func (w *Watch) lookAt(ctx context.Context, name string, needs []string) error {
 	received := w.clock.Wall()
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return fmt.Errorf("stream %s does not exist: make it again, or restart a worker, which does", name)
+		return info, fmt.Errorf("stream %s does not exist: make it again, or restart a worker, which does", name)
 	case err != nil:
-		return fmt.Errorf("stream %s does not answer: %w", name, err)
+		return info, fmt.Errorf("stream %s does not answer: %w", name, err)
 	}
-	info := stream.CachedInfo()
+	info = *stream.CachedInfo()
 	config := &info.Config
 	if name == w.subjects.QueryStream() { // its leader stamps the queries
 		w.clock.Observe(sent, info.TimeStamp, received)
@@ -101,14 +102,26 @@ func (w *Watch) lookAt(ctx context.Context, name string, needs []string) error {
 		w.resultBytes.Store(int64(max(0, config.MaxMsgSize)))
 	}
 	if config.Sealed {
-		return fmt.Errorf("stream %s is sealed and takes no messages", name)
+		return info, fmt.Errorf("stream %s is sealed and takes no messages", name)
 	}
 	for _, subject := range needs {
 		if !slices.ContainsFunc(config.Subjects, func(pattern string) bool { return wire.MatchSubject(pattern, subject) }) {
-			return fmt.Errorf("stream %s does not take %s: its subjects are %v", name, subject, config.Subjects)
+			return info, fmt.Errorf("stream %s does not take %s: its subjects are %v", name, subject, config.Subjects)
 		}
 	}
-	return nil
+	return info, nil
+}
+
+// Info is how a stream was when it was last looked at; the zero value when it was not there.
+func (w *Watch) Info(name string) (info jetstream.StreamInfo) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, stream := range w.watched {
+		if stream.Name == name {
+			return w.infos[i]
+		}
+	}
+	return info
 }
 
 // Fault is what is wrong with the streams, or nil.

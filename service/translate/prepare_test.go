@@ -3,13 +3,13 @@ package translate
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"path/filepath"
 	"reflect"
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/wire"
 	"github.com/geniemq/geniemq/wire/value"
 )
@@ -114,7 +114,7 @@ func TestPreparedIsUsed(t *testing.T) {
 		t.Errorf("one query is prepared: %v", got)
 	}
 	// All together, in any number, they are what they are alone.
-	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	random := seeded.Rand(t)
 	many := make([]wire.QueryOrError, 300)
 	for i := range many {
 		x := []float64{random.NormFloat64() * 50, random.NormFloat64(), 1}

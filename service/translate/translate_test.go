@@ -1,19 +1,18 @@
 package translate
 
 import (
-	"math/rand/v2"
 	"reflect"
 	"testing"
 
 	"github.com/geniemq/geniemq/index/column"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/wire"
 )
 
 // One converter, used again and again for lists of all lengths and forms, gives what the conditions say: nothing of
 // an earlier list, and no pointer to memory that moved.
 func TestConverterIsUsedAgain(t *testing.T) {
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seeded.Rand(t)
 	value := func() (wire.Value, column.Value) {
 		switch random.IntN(3) {
 		case 0:
@@ -55,7 +54,7 @@ func TestConverterIsUsedAgain(t *testing.T) {
 			}
 		}
 		if got := c.request(&wire.Query{Items: from}).Conditions; len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
-			t.Fatalf("seed %d, round %d:\n got %+v\nwant %+v", seed, round, got, want)
+			t.Fatalf("round %d:\n got %+v\nwant %+v", round, got, want)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -54,15 +55,7 @@ func engines(t *testing.T) []engine {
 // random is the source of a test; it prints its seed, and GENIEMQ_SEED repeats one.
 func random(t *testing.T) *rand.Rand {
 	t.Helper()
-	seed := rand.Uint64()
-	if text := os.Getenv("GENIEMQ_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("seed %d; GENIEMQ_SEED repeats it, with the same GENIEMQ_ROUNDS", seed)
-	return rand.New(rand.NewPCG(seed, 12))
+	return rand.New(rand.NewPCG(seeded.Seed(t), 12)) // repeated with the same GENIEMQ_ROUNDS only
 }
 
 // rounds is a number of rounds, times GENIEMQ_ROUNDS percent.

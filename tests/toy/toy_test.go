@@ -17,6 +17,7 @@ import (
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/msgpack"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -77,9 +78,7 @@ func randomColors(rng *rand.Rand, n int) []color {
 // Colours are built, served, asked for and swapped. Nothing of them stands outside this folder.
 func TestColors(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := seeded.Rand(t)
 	all := randomColors(rng, 70_000) // two tiles
 	dir := t.TempDir()
 	path := filepath.Join(dir, "paints.gmq")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Rand is seeded by GENIEMQ_SEED, which a failed test names, else anew each time.
-func Rand(t testing.TB) *rand.Rand {
+// Seed is GENIEMQ_SEED, else another each time. The log of the test names it, which is shown when it fails.
+func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed := rand.Uint64()
 	if text := os.Getenv("GENIEMQ_SEED"); text != "" {
@@ -19,5 +19,11 @@ func Rand(t testing.TB) *rand.Rand {
 		}
 	}
 	t.Logf("seed %d (GENIEMQ_SEED=%[1]d repeats it)", seed)
-	return rand.New(rand.NewPCG(seed, 0))
+	return seed
+}
+
+// Rand draws from Seed.
+func Rand(t testing.TB) *rand.Rand {
+	t.Helper()
+	return rand.New(rand.NewPCG(Seed(t), 0))
 }

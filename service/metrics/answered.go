@@ -1,0 +1,165 @@
+package metrics
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// Way is how a query came.
+type Way uint8
+
+const (
+	Stored Way = iota // through the stream
+	Direct            // by request and reply
+)
+
+// String is the value of the label way.
+func (w Way) String() string {
+	if w == Direct {
+		return "direct"
+	}
+	return "stored"
+}
+
+// Stages of a query, the values of the label stage. They follow each other: queue until the query is decoded and its batch cut
+// (for stored queries from the moment the stream took them), batch until the engine has it, engine, of which verify is a part,
+// and publish until the answer is confirmed. total is all of it.
+const (
+	Queue   = "queue"
+	Batch   = "batch"
+	Engine  = "engine"
+	Verify  = "verify"
+	Publish = "publish"
+	total   = "total"
+)
+
+// Turns is what a slow message waited for that is no stage: turns of long queries, and the encoding of its answer.
+const Turns = "turns"
+
+// way are the metrics of an index that differ by the way of queries.
+type way struct {
+	ok, messages                                 prometheus.Counter
+	errors                                       *prometheus.CounterVec // by outcome
+	queue, batch, engine, verify, publish, total prometheus.ExemplarObserver
+}
+
+func (m *Metrics) way(index, name string) way {
+	stage := func(stage string) prometheus.ExemplarObserver {
+		return m.seconds.WithLabelValues(index, name, stage).(prometheus.ExemplarObserver) // as every histogram is
+	}
+	errors := m.queries.MustCurryWith(prometheus.Labels{"index": index, "way": name})
+	for _, code := range []wire.Code{wire.BadRequest, wire.UnknownIndex, wire.TooLarge, wire.DeadlineExceeded, wire.Overloaded, wire.Unsupported, wire.Internal} {
+		errors.WithLabelValues(string(code))
+	}
+	return way{
+		ok:       m.queries.WithLabelValues(index, name, "ok"),
+		messages: m.messages.WithLabelValues(index, name),
+		errors:   errors,
+		queue:    stage(Queue),
+		batch:    stage(Batch),
+		engine:   stage(Engine),
+		verify:   stage(Verify),
+		publish:  stage(Publish),
+		total:    stage(total),
+	}
+}
+
+// Answered is a message whose answer is out.
+type Answered struct {
+	Way     Way
+	Request *pipeline.Request
+	Reason  *wire.Error // why the message was refused as a whole, or nil
+	// TooLarge good results were replaced by errors.
+	TooLarge int
+	// Publish is what publishing the answer took, Total all of it.
+	Publish, Total time.Duration
+	// TraceID is that of the message's trace, "" where it has none that is recorded: an exemplar of the times.
+	TraceID string
+}
+
+// Answered counts the queries of a message and their times.
+func (m *Index) Answered(a Answered) {
+	w, r := &m.ways[a.Way], a.Request
+	ok, failed := 0, 0
+	count := func(err *wire.Error) {
+		if err != nil {
+			w.errors.WithLabelValues(string(err.Code)).Inc()
+			failed++
+		} else {
+			ok++
+		}
+	}
+	if a.Reason != nil {
+		count(a.Reason)
+	} else {
+		for i := range r.Len() {
+			count(r.Outcome(i).Err)
+		}
+	}
+	if a.TooLarge > 0 {
+		w.errors.WithLabelValues(string(wire.TooLarge)).Add(float64(a.TooLarge))
+		ok, failed = ok-a.TooLarge, failed+a.TooLarge
+	}
+	w.ok.Add(float64(ok))
+	w.messages.Inc()
+	m.totals.ok.Add(int64(ok))
+	m.totals.errors.Add(int64(failed))
+	m.perMessage.add(float64(r.Len()))
+	var exemplar prometheus.Labels
+	if a.TraceID != "" {
+		exemplar = prometheus.Labels{"trace_id": a.TraceID}
+	}
+	for i := range r.Len() {
+		w.times(r.Outcome(i), a, exemplar)
+		exemplar = nil // one for each message
+	}
+}
+
+// times takes note of the times of a query.
+func (w *way) times(o pipeline.Outcome, a Answered, exemplar prometheus.Labels) {
+	observe := func(stage prometheus.ExemplarObserver, took time.Duration) {
+		stage.ObserveWithExemplar(took.Seconds(), exemplar)
+	}
+	observe(w.total, a.Total)
+	observe(w.publish, a.Publish)
+	if !o.Ran {
+		return
+	}
+	observe(w.queue, o.Queue)
+	observe(w.batch, o.Batch)
+	if o.Engine > 0 {
+		observe(w.engine, o.Engine)
+		observe(w.verify, o.Verify)
+	}
+}
+
+// PerMessage is how many queries messages have had lately, 1 before there was one.
+func (m *Index) PerMessage() float64 { return m.perMessage.now() }
+
+// average follows what is added to it: the last some dozens count.
+type average struct {
+	sum, weight atomic.Uint64 // bits of float64; both fade
+}
+
+// fade is what is left of what was known when something is added.
+const fade = 1 - 1.0/64
+
+// add may be called from many goroutines. Where two meet one may be lost, which an average can bear.
+func (a *average) add(x float64) {
+	a.sum.Store(math.Float64bits(math.Float64frombits(a.sum.Load())*fade + x))
+	a.weight.Store(math.Float64bits(math.Float64frombits(a.weight.Load())*fade + 1))
+}
+
+func (a *average) now() float64 {
+	sum, weight := math.Float64frombits(a.sum.Load()), math.Float64frombits(a.weight.Load())
+	if weight == 0 {
+		return 1
+	}
+	return max(1, sum/weight)
+}

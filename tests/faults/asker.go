@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/pflag"
+
+	"github.com/geniemq/geniemq/wire"
+)
+
+// burst queries are published at once, so that batches have more than one.
+const burst = 8
+
+// askerRole publishes queries at a steady rate, each until it is acknowledged, whatever happens to the servers, and writes down those that were.
+// When its standard input ends it publishes no new ones, and ends when all are acknowledged.
+func askerRole(args []string) error {
+	flags := pflag.NewFlagSet("asker", pflag.ContinueOnError)
+	urls, dir := flags.String("urls", "", ""), flags.String("dir", "", "")
+	seed, rate := flags.Uint64("seed", 0, ""), flags.Int("rate", 1, "")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	js, err := connect(*urls)
+	if err != nil {
+		return err
+	}
+	log, err := openHistory(*dir, acceptedLog)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	over := make(chan struct{})
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		close(over)
+	}()
+	var publishing sync.WaitGroup
+	var mu sync.Mutex
+	failed := make(chan error, 1)
+	room := make(chan struct{}, 1000) // queries that wait for their acknowledgement: beyond it the asker waits too
+	tick := time.NewTicker(burst * time.Second / time.Duration(*rate))
+	defer tick.Stop()
+	for n := 0; ; {
+		select {
+		case <-over:
+			publishing.Wait()
+			return nil
+		case err := <-failed:
+			return err
+		case <-tick.C:
+		}
+		for range burst {
+			room <- struct{}{}
+			own := n
+			publishing.Go(func() {
+				defer func() { <-room }()
+				a := publishUntilAcknowledged(js, *seed, own)
+				mu.Lock()
+				defer mu.Unlock()
+				if _, err := log.WriteString(a.line()); err != nil {
+					select {
+					case failed <- err:
+					default:
+					}
+				}
+			})
+			n++
+		}
+	}
+}
+
+// publishUntilAcknowledged repeats a publish with the same id, as every client should.
+func publishUntilAcknowledged(js jetstream.JetStream, seed uint64, n int) accepted {
+	q, _ := question(seed, n)
+	msg := nats.NewMsg(wire.Subjects{}.Query(indexName))
+	msg.Data = wire.AppendQuery(nil, wire.JSON, &q)
+	msg.Header.Set(jetstream.MsgIDHeader, q.ID)
+	a := accepted{id: q.ID, began: time.Now()}
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		_, err := js.PublishMsg(ctx, msg, jetstream.WithRetryAttempts(0))
+		cancel()
+		if err == nil {
+			a.stored = time.Now()
+			return a
+		}
+		if !errors.Is(err, context.DeadlineExceeded) {
+			fmt.Fprintln(os.Stderr, q.ID, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// readerRole writes down every answer that the result stream ever had, under the stream's incarnation and its sequence there.
+func readerRole(args []string) error {
+	flags := pflag.NewFlagSet("reader", pflag.ContinueOnError)
+	urls, dir := flags.String("urls", "", ""), flags.String("dir", "", "")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	js, err := connect(*urls)
+	if err != nil {
+		return err
+	}
+	log, err := openHistory(*dir, answersLog)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	over := make(chan struct{})
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		close(over)
+	}()
+	for {
+		select {
+		case <-over:
+			return nil
+		default:
+		}
+		if err := readOn(js, log); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+}
+
+// readOn takes what has come. A message is acknowledged after it was written down, so it may be written twice: its sequence tells. Each by itself, since those
+// that went to a connection that was lost come again, after later ones.
+func readOn(js jetstream.JetStream, log *os.File) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	stream, err := js.Stream(ctx, wire.Subjects{}.ResultStream())
+	if err != nil {
+		return fmt.Errorf("look at the results: %w", err)
+	}
+	incarnation := fmt.Sprint(stream.CachedInfo().Created.UnixNano())
+	durable, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{Durable: "faults-reader", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 10 * time.Second})
+	if err != nil {
+		return fmt.Errorf("make the reader's durable: %w", err)
+	}
+	for range 20 {
+		batch, err := durable.Fetch(500, jetstream.FetchMaxWait(300*time.Millisecond))
+		if err != nil {
+			return fmt.Errorf("read results: %w", err)
+		}
+		for m := range batch.Messages() {
+			info, err := m.Metadata()
+			if err != nil {
+				return err
+			}
+			r, err := wire.DecodeAnswer(wire.JSON, m.Data())
+			if err != nil || len(r.Results) != 1 {
+				return fmt.Errorf("an answer is no answer: %q: %w", m.Data(), err)
+			}
+			a := answered{incarnation, info.Sequence.Stream, info.Timestamp, r.Results[0].ID, r.Results[0].Version, answerText(&r.Results[0])}
+			if _, err := log.WriteString(a.line()); err != nil {
+				return err
+			}
+			m.Ack()
+		}
+		if err := batch.Error(); err != nil {
+			return fmt.Errorf("read results: %w", err)
+		}
+	}
+	return nil
+}

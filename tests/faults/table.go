@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/geniemq/geniemq/client"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// indexName is the index that is asked.
+const indexName = "crowd"
+
+const tableSchema = `
+name: crowd
+kind: rows
+columns:
+  - {name: age, type: number, edges: exact}
+  - {name: city, type: category}
+  - {name: tags, type: category, split: "|"}
+`
+
+// table is random data, all of which follows from a seed, so that the judge needs no more than that.
+type table []row
+
+type row struct {
+	age  int
+	city string
+	tags []string
+}
+
+func newTable(seed uint64) table {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	t := make(table, 2000)
+	for i := range t {
+		r := &t[i]
+		r.age, r.city = rng.IntN(100), fmt.Sprintf("city%d", rng.IntN(40))
+		for range rng.IntN(4) {
+			r.tags = append(r.tags, fmt.Sprintf("tag%d", rng.IntN(20)))
+		}
+	}
+	return t
+}
+
+// build writes the table's index into dir and returns its path and version.
+func (t table) build(dir, name string) (path, version string, err error) {
+	var csv strings.Builder
+	csv.WriteString("age,city,tags\n")
+	for _, r := range t {
+		fmt.Fprintf(&csv, "%d,%s,%s\n", r.age, r.city, strings.Join(r.tags, "|"))
+	}
+	spec, err := index.Builtin().ParseSchema([]byte(tableSchema))
+	if err != nil {
+		return "", "", err
+	}
+	reader, err := load.NewReader(strings.NewReader(csv.String()), "crowd.csv", spec, load.Options{})
+	if err != nil {
+		return "", "", err
+	}
+	next, err := index.Builtin().Learn(spec, reader.Next, nil)
+	if err != nil {
+		return "", "", err
+	}
+	objects, err := index.NewObjects(spec, index.BuilderOptions{})
+	if err != nil {
+		return "", "", err
+	}
+	for {
+		var record schema.Record
+		if err := next(&record); err == io.EOF {
+			break
+		} else if err != nil {
+			return "", "", err
+		}
+		if err := objects.Add(&record); err != nil {
+			return "", "", err
+		}
+	}
+	path = filepath.Join(dir, name)
+	if err := objects.WriteFile(context.Background(), path, nil); err != nil {
+		return "", "", err
+	}
+	x, err := index.Open(path)
+	if err != nil {
+		return "", "", err
+	}
+	defer x.Close()
+	return path, x.Version(), nil
+}
+
+// replace puts a copy of a file in another's place, whole or not at all.
+func replace(path, by string) error {
+	data, err := os.ReadFile(by)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", data, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// wrongEvery: one query in so many is no legal one, and must be answered with an error.
+const wrongEvery = 100
+
+// question n of a seed.
+func question(seed uint64, n int) (q wire.Query, asked asked) {
+	rng := rand.New(rand.NewPCG(seed, 1000+uint64(n)))
+	a := askedOf(rng)
+	q = wire.Query{ID: questionID(seed, n), K: a.k, Row: client.Conditions(client.Between("age", a.low, a.high),
+		client.Weighted(uint32(a.weight), client.Equal("city", a.city)), client.Equal("tags", a.tag))}
+	if n%wrongEvery == wrongEvery-1 {
+		q.Row = append(q.Row, client.Equal("no such column", 1))
+		a.wrong = true
+	}
+	return q, a
+}
+
+func questionID(seed uint64, n int) string { return fmt.Sprintf("%x-%d", seed&0xffffff, n) }
+
+type asked struct {
+	k, low, high, weight int
+	city, tag            string
+	wrong                bool
+}
+
+func askedOf(rng *rand.Rand) asked {
+	low := rng.IntN(100)
+	return asked{1 + rng.IntN(10), low, low + rng.IntN(20), 1 + rng.IntN(3), fmt.Sprintf("city%d", rng.IntN(40)), fmt.Sprintf("tag%d", rng.IntN(20)), false}
+}
+
+// wrongAnswer is what a result with an error is written as, with its code. wrongQuery is that of a query for a column that is not there.
+const (
+	wrongAnswer = "error"
+	wrongQuery  = wrongAnswer + " " + string(wire.BadRequest)
+)
+
+// answer by brute force, as "id:count id:count".
+func (t table) answer(a asked) string {
+	if a.wrong {
+		return wrongQuery
+	}
+	type hit struct{ id, count int }
+	var hits []hit
+	for i, r := range t {
+		count := 0
+		if a.low <= r.age && r.age <= a.high {
+			count++
+		}
+		if r.city == a.city {
+			count += a.weight
+		}
+		for _, tag := range r.tags { // repeats count each
+			if tag == a.tag {
+				count++
+			}
+		}
+		if count > 0 {
+			hits = append(hits, hit{i, count})
+		}
+	}
+	slices.SortStableFunc(hits, func(x, y hit) int { return y.count - x.count })
+	text := make([]string, 0, a.k)
+	for _, h := range hits[:min(a.k, len(hits))] {
+		text = append(text, fmt.Sprintf("%d:%d", h.id, h.count))
+	}
+	return strings.Join(text, " ")
+}
+
+// answerText is a result in the same form.
+func answerText(r *wire.Result) string {
+	if r.Err != nil {
+		return wrongAnswer + " " + string(r.Err.Code)
+	}
+	text := make([]string, len(r.Hits))
+	for i, h := range r.Hits {
+		text[i] = fmt.Sprintf("%s:%d", h.Key, h.Count)
+	}
+	return strings.Join(text, " ")
+}

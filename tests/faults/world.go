@@ -1,0 +1,351 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/geniemq/geniemq/consumer/streams"
+	"github.com/geniemq/geniemq/wire"
+)
+
+// world is everything that can be broken. The conductor's one goroutine owns it, but for what proxies do by themselves.
+type world struct {
+	options             Options
+	dir                 string
+	rng                 *rand.Rand
+	servers             *cluster
+	workers             []*worker
+	asker               *part
+	reader              *part
+	askerEnd, readerEnd io.Closer // their standard inputs: closing them ends them in order
+	js                  jetstream.JetStream
+	subjects            wire.Subjects
+
+	live     string   // the file that is served
+	versions []string // files that it may be
+	serving  int
+
+	accepted, answers follower
+	pending           map[string]accepted // accepted, neither answered nor excused
+	done              map[string]bool
+}
+
+// worker reaches each server through a proxy of its own.
+type worker struct {
+	*part
+	wish    string // file
+	proxies []*proxy
+}
+
+func newWorld(ctx context.Context, o Options, dir string) (w *world, err error) {
+	w = &world{options: o, dir: dir, rng: rand.New(rand.NewPCG(o.Seed, 0)), pending: make(map[string]accepted), done: make(map[string]bool)}
+	w.accepted.path, w.answers.path = filepath.Join(dir, acceptedLog), filepath.Join(dir, answersLog)
+	defer func() {
+		if err != nil {
+			w.end()
+		}
+	}()
+	if err := w.buildVersions(); err != nil {
+		return w, fmt.Errorf("build the indexes: %w", err)
+	}
+	if w.servers, err = newCluster(dir, o.Servers); err != nil {
+		return w, fmt.Errorf("start the servers: %w", err)
+	}
+	for _, s := range w.servers.nodes {
+		if err := s.awake(ctx); err != nil {
+			return w, err
+		}
+	}
+	if w.js, err = connect(w.servers.urls()); err != nil {
+		return w, err
+	}
+	if err := w.ensureStreams(ctx); err != nil {
+		return w, fmt.Errorf("make the streams: %w", err)
+	}
+	for i := range o.Workers {
+		if err := w.addWorker(i); err != nil {
+			return w, err
+		}
+	}
+	common := []string{"--urls", w.servers.urls(), "--dir", dir}
+	w.reader = &part{name: "reader", role: "reader", dir: dir, args: common}
+	w.asker = &part{name: "asker", role: "asker", dir: dir, args: append(common[:len(common):len(common)], "--seed", fmt.Sprint(o.Seed), "--rate", fmt.Sprint(o.Rate))}
+	if w.readerEnd, err = w.reader.startWithInput(); err != nil {
+		return w, err
+	}
+	w.askerEnd, err = w.asker.startWithInput()
+	return w, err
+}
+
+func (w *world) buildVersions() error {
+	log, err := openHistory(w.dir, versionsLog)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	for i := range uint64(2) {
+		path, version, err := newTable(w.options.Seed+i).build(w.dir, fmt.Sprintf("version%d.gmq", i))
+		if err != nil {
+			return err
+		}
+		w.versions = append(w.versions, path)
+		if _, err := fmt.Fprintf(log, "%s\t%d\n", version, w.options.Seed+i); err != nil {
+			return err
+		}
+	}
+	w.live = filepath.Join(w.dir, "live.gmq")
+	return replace(w.live, w.versions[0])
+}
+
+func (w *world) addWorker(i int) error {
+	own := &worker{part: &part{name: fmt.Sprintf("w%d", i+1), role: "worker", dir: w.dir}}
+	own.wish = filepath.Join(w.dir, own.name+".wish")
+	var urls []string
+	for _, s := range w.servers.nodes {
+		p, err := newProxy(s.name, s.client)
+		if err != nil {
+			return err
+		}
+		own.proxies = append(own.proxies, p)
+		urls = append(urls, "nats://"+p.address())
+	}
+	own.env = []string{wishVariable + "=" + own.wish}
+	own.args = []string{"--index", indexName + "=" + w.live, "--nats", strings.Join(urls, ","), "--admin", "off", "--engine", "cpu", "--engine-threads", "1",
+		"--ack-wait", w.options.AckWait.String(), "--batch-size", "16"}
+	w.workers = append(w.workers, own)
+	return own.start()
+}
+
+// ensureStreams makes the streams that are not there, with as many replicas as there are servers.
+func (w *world) ensureStreams(ctx context.Context) error {
+	return w.insist(ctx, "make the streams", func(ctx context.Context) error {
+		if _, err := streams.Ensure(ctx, w.js, new(streams.Settings).Configs(w.subjects, streams.Queries, streams.Results, streams.Dead)); err != nil {
+			return err
+		}
+		for _, name := range []string{w.subjects.QueryStream(), w.subjects.ResultStream(), w.subjects.DeadStream()} {
+			s, err := w.js.Stream(ctx, name)
+			if err != nil {
+				return err
+			}
+			cfg := s.CachedInfo().Config
+			if cfg.Replicas == len(w.servers.nodes) {
+				continue
+			}
+			cfg.Replicas = len(w.servers.nodes)
+			if _, err := w.js.UpdateStream(ctx, cfg); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// insist repeats what a server that is being broken may refuse.
+func (w *world) insist(ctx context.Context, what string, try func(context.Context) error) error {
+	end := time.Now().Add(w.options.Patience)
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err := try(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(end) || ctx.Err() != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// heal ends every fault: all that is stopped goes on, all that is cut is joined, all that ended is started again, as a supervisor would.
+func (w *world) heal(ctx context.Context) error {
+	for _, s := range w.servers.nodes {
+		if s.others != nil {
+			for _, o := range w.servers.nodes {
+				s.others.setCut(o.name, false)
+			}
+		}
+		s.signal(syscall.SIGCONT)
+	}
+	for _, own := range w.workers {
+		for _, p := range own.proxies {
+			p.set(nil)
+			p.hold(false)
+			p.setCut("", false)
+		}
+		own.signal(syscall.SIGCONT)
+		os.Remove(own.wish)
+	}
+	if err := w.restart(ctx); err != nil {
+		return err
+	}
+	return w.ensureStreams(ctx)
+}
+
+// restart starts what has ended.
+func (w *world) restart(ctx context.Context) error {
+	for _, s := range w.servers.nodes {
+		if !s.running() {
+			if err := s.start(); err != nil {
+				return err
+			}
+		}
+		if err := s.awake(ctx); err != nil {
+			return err
+		}
+	}
+	for _, own := range w.workers {
+		if !own.running() {
+			if err := own.start(); err != nil {
+				return err
+			}
+		}
+	}
+	if !w.asker.running() || !w.reader.running() {
+		return errors.New("the asker or the reader has ended, which nobody told it to: see its log")
+	}
+	return nil
+}
+
+// look takes in what the histories have got.
+func (w *world) look() error {
+	if err := w.accepted.next(func(f []string) error {
+		a, err := parseAccepted(f)
+		if err == nil && !w.done[a.id] {
+			w.pending[a.id] = a
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	return w.answers.next(func(f []string) error {
+		a, err := parseAnswered(f)
+		delete(w.pending, a.id)
+		w.done[a.id] = true
+		return err
+	})
+}
+
+// excuse writes down that what was published until now may be withdrawn.
+func (w *world) excuse() error {
+	log, err := openHistory(w.dir, excusedLog)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	now := time.Now()
+	if _, err := fmt.Fprintf(log, "%d\n", now.UnixNano()); err != nil {
+		return err
+	}
+	if err := w.look(); err != nil {
+		return err
+	}
+	for id, a := range w.pending {
+		if a.began.Before(now) {
+			delete(w.pending, id)
+			w.done[id] = true
+		}
+	}
+	return nil
+}
+
+// settle waits until everything that was accepted before a moment is answered, and says how long after the moment that was. Workers that end
+// meanwhile are started again.
+func (w *world) settle(ctx context.Context, moment time.Time) (time.Duration, error) {
+	for {
+		if err := w.look(); err != nil {
+			return 0, err
+		}
+		var oldest *accepted
+		for _, a := range w.pending {
+			if a.stored.Before(moment) && (oldest == nil || a.stored.Before(oldest.stored)) {
+				oldest = &a
+			}
+		}
+		switch waited := time.Since(moment); {
+		case oldest == nil:
+			return waited, nil
+		case waited > w.options.Patience:
+			return waited, fmt.Errorf("%s, accepted %v ago, has no answer", oldest.id, time.Since(oldest.stored))
+		}
+		if err := w.restart(ctx); err != nil {
+			return 0, err
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// finish lets the asker end, and waits for all answers.
+func (w *world) finish(ctx context.Context) error {
+	w.askerEnd.Close()
+	select {
+	case <-w.asker.ended:
+	case <-time.After(w.options.Patience):
+		return errors.New("the asker's last queries were never acknowledged")
+	}
+	w.asker.meant.Store(true)
+	defer func() {
+		w.readerEnd.Close()
+		<-w.reader.ended
+	}()
+	for {
+		if err := w.look(); err != nil {
+			return err
+		}
+		if len(w.pending) == 0 {
+			return pause(ctx, w.options.AckWait+time.Second) // for answers that should not be
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+		// Whatever is still not answered, the judge will say.
+		if w.tooLate() {
+			return nil
+		}
+	}
+}
+
+func (w *world) tooLate() bool {
+	for _, a := range w.pending {
+		if time.Since(a.stored) < w.options.Patience {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *world) end() {
+	for _, own := range w.workers {
+		if own.cmd != nil {
+			own.kill()
+		}
+		for _, p := range own.proxies {
+			p.close()
+		}
+	}
+	for _, p := range []*part{w.asker, w.reader} {
+		if p != nil && p.cmd != nil {
+			p.kill()
+		}
+	}
+	if w.js != nil {
+		w.js.Conn().Close()
+	}
+	if w.servers != nil {
+		w.servers.end()
+	}
+}
