@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/identity"
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/observe"
 	"github.com/geniemq/geniemq/service/pipeline"
@@ -49,7 +50,7 @@ type delivery struct {
 
 	reason *wire.Error // the message is refused as a whole
 
-	asked   asked
+	asked   identity.Asked
 	id      string // of the answer, without the part
 	salt    int    // how many ids before this one were taken by other answers
 	results wire.Results
@@ -71,7 +72,7 @@ type delivery struct {
 func (o *stored) deliver(r *pipeline.Request, reason *wire.Error, then func()) {
 	s := o.intake
 	d := &delivery{origin: o, request: r, reason: reason, then: then, out: s.publishers.next(), id: o.resultID(),
-		asked: whatIsAsked(s.stream, &o.message.Stored)}
+		asked: identity.Ask(s.stream, &o.message.Stored)}
 	d.made = r.Answer(reason, int(s.maxResult()))
 	d.results = d.made.Results
 	if o.alone.Running() {
@@ -97,7 +98,7 @@ func (d *delivery) send() (last bool) {
 		widest.Hit = wire.MaxK
 		room -= wire.HitsHeaderSize
 	}
-	room -= msgIDSize(d.id, widest)
+	room -= identity.PartSize(d.id, widest)
 
 	most := max(room, 0)
 	rough := min(most, len(d.part.Body)) // where this is what is left of a part that was encoded before
@@ -135,7 +136,7 @@ func (d *delivery) send() (last bool) {
 		return true
 	}
 	d.encoded = time.Now()
-	out := producer.Outgoing{Subject: d.origin.reply, MsgID: partID(d.id, d.next), Header: header.Header, Body: body}
+	out := producer.Outgoing{Subject: d.origin.reply, MsgID: identity.Part(d.id, d.next), Header: header.Header, Body: body}
 	d.origin.alone.Wait(func() { d.out.Publish(d.request.Aborted(), out, d.confirmed) })
 	return last
 }
@@ -210,7 +211,7 @@ func (d *delivery) duplicate(sequence uint64) {
 		d.goOn(d.part.Next())
 	case whose == another || has.queries.First != d.next.Query || has.some() && (has.hits.First != d.next.Hit || has.version != d.request.Version()):
 		d.salt++
-		d.id = saltedID(o.resultID(), o.reply, d.asked, d.salt)
+		d.id = identity.Salted(o.resultID(), o.reply, d.asked, d.salt)
 		d.again(d.next)
 	case next.Query >= total || has.queries.Total == 1 && !has.some(): // an answer to the message as a whole, or to the last of its queries
 		d.goOn(wire.Position{Query: max(d.results.Total, next.Query)})

@@ -15,6 +15,7 @@ import (
 	"github.com/geniemq/geniemq/producer"
 	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/generation"
+	"github.com/geniemq/geniemq/service/identity"
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/observe"
 	"github.com/geniemq/geniemq/service/pipeline"
@@ -129,7 +130,7 @@ func (o *stored) request() (*pipeline.Pipeline, *pipeline.Request) {
 
 // resultID identifies the answer.
 func (o *stored) resultID() string {
-	return resultID(o.intake.stream, &o.message.Stored)
+	return identity.Result(o.intake.stream, &o.message.Stored)
 }
 
 // suspect says that the message may have brought workers down and is to run alone.

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/internal/bell"
+	"github.com/geniemq/geniemq/service/identity"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -42,7 +43,7 @@ const (
 
 // look says what the stream holds at a sequence, for a message of the query stream that asks this and whose answer goes to reply. What cannot be
 // read because the server is away is tried again until ctx ends, which is the only error.
-func (s *storedAnswers) look(ctx context.Context, sequence uint64, reply string, asked asked) (storedPart, whose, error) {
+func (s *storedAnswers) look(ctx context.Context, sequence uint64, reply string, asked identity.Asked) (storedPart, whose, error) {
 	select {
 	case s.turns <- struct{}{}:
 		defer func() { <-s.turns }()
@@ -53,7 +54,7 @@ func (s *storedAnswers) look(ctx context.Context, sequence uint64, reply string,
 		m, err := s.get(ctx, sequence)
 		switch {
 		case err == nil:
-			if m.Subject != reply || !asked.answeredBy(m.Header, m.Time) {
+			if m.Subject != reply || !asked.AnsweredBy(m.Header, m.Time) {
 				return storedPart{}, another, nil
 			}
 			if has, ok := covered(m); ok {

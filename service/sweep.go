@@ -9,6 +9,7 @@ import (
 
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/identity"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -32,14 +33,14 @@ func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Stored) error
 		codec = wire.JSON
 	}
 	stream := a.subjects.Stream(u.Class)
-	id := resultID(stream, u)
+	id := identity.Result(stream, u)
 	out := producer.Outgoing{
-		MsgID: partID(id, wire.Position{}),
+		MsgID: identity.Part(id, wire.Position{}),
 		Body:  wire.AppendAnswer(nil, codec, answer),
 	}
 	standard := a.replies.standard(u)
 	out.Subject, _ = a.replies.of(u)
-	asked := whatIsAsked(stream, u)
+	asked := identity.Ask(stream, u)
 	for salt := 1; ; {
 		out.Header = resultHeader(u.Header, asked, codec, "").Header
 		how, err := a.publish(ctx, out)
@@ -49,7 +50,7 @@ func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Stored) error
 				return fault
 			}
 			if whose == another { // a message with this id was answered before: see delivery
-				out.MsgID = partID(saltedID(id, out.Subject, asked, salt), wire.Position{})
+				out.MsgID = identity.Part(identity.Salted(id, out.Subject, asked, salt), wire.Position{})
 				salt++
 				continue
 			}

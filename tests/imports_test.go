@@ -124,8 +124,9 @@ var rules = map[string]rule{
 	"service/admission":   {[]string{"wire"}, nil},
 	"service/pipeline":    {[]string{"service/admission", "internal/pool", "index/distance", "wire", "batcher", "gpuexec", "index", "index/postings", "index/store", "service/exclusion", "service/memory", "service/translate", "internal/bell", "internal/human"}, nil},
 	"service/generation":  {[]string{"gpuexec", "index", "index/distance", "index/postings", "index/schema", "index/store", "service/pipeline", "service/translate"}, nil},
+	"service/identity":    {[]string{"consumer", "wire"}, []string{natsGo}},
 	"service/streamwatch": {[]string{"internal/bell", "service/clock", "wire"}, []string{natsGo}},
-	"service":             {[]string{"consumer/streams", "service/admission", "service/streamwatch", "wire", "index", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client", "internal/human", "service/admin", "service/broker", "service/clock", "service/config", "service/connection", "service/exclusion", "service/generation", "service/memory", "service/metrics", "service/observe", "service/pipeline", "service/repeats", "service/suspects", "service/translate", "internal/bell"}, []string{natsGo, nuid}},
+	"service":             {[]string{"consumer/streams", "service/admission", "service/identity", "service/streamwatch", "wire", "index", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client", "internal/human", "service/admin", "service/broker", "service/clock", "service/config", "service/connection", "service/exclusion", "service/generation", "service/memory", "service/metrics", "service/observe", "service/pipeline", "service/repeats", "service/suspects", "service/translate", "internal/bell"}, []string{natsGo, nuid}},
 	// What is measured: data, their index, queries, and the right answers.
 	"bench/workload": {[]string{"wire", "index", "index/lsh", "index/levenshtein", "index/schema", "index/column", "index/similarity", "wire/value", "index/store", "index/postings", "index/load", "index/verify", "gpuexec", "service/translate"}, nil},
 	"bench": {
