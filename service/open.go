@@ -39,48 +39,6 @@ import (
 // serverWait bounds what the server is asked for at the start, for which a cluster may have to elect leaders first.
 const serverWait = 30 * time.Second
 
-// served is one index and what answers its queries.
-type served struct {
-	name    string
-	index   *generation.Index
-	metrics *metrics.Index
-	observe *observe.Index
-	direct  *directIntake
-	stored  []*storedIntake // one for each class
-}
-
-// pending is how many messages of all classes are not answered.
-func (x *served) pending() (n int64) {
-	for _, intake := range x.stored {
-		n += intake.pending()
-	}
-	return n
-}
-
-// redelivered is how many messages of all classes came again.
-func (x *served) redelivered() (n uint64) {
-	for _, intake := range x.stored {
-		n += intake.consumer.Stats().Redelivered
-	}
-	return n
-}
-
-// storedFault says why no stored messages come in, or nil.
-func (x *served) storedFault(now time.Time) error {
-	var faults []error
-	for _, intake := range x.stored {
-		faults = append(faults, intake.fault(now))
-	}
-	return errors.Join(faults...)
-}
-
-// hold holds stored messages back, or lets them come again.
-func (x *served) hold(hold bool) {
-	for _, intake := range x.stored {
-		intake.consumer.Hold(hold)
-	}
-}
-
 func (s *Service) openEngine(opts Options) error {
 	settings, err := s.cfg.EngineOptions()
 	if err != nil {

@@ -141,7 +141,7 @@ var rules = map[string]rule{
 	// The oracle of mixed records: tests alone.
 	"tests/records": {nil, nil},
 	"tests/faults": {
-		[]string{"client", "consumer", "gpuexec", "gpuexec/open", "index", "index/load", "index/schema", "service", "service/config", "wire"},
+		[]string{"client", "consumer", "consumer/streams", "gpuexec", "gpuexec/open", "index", "index/load", "index/schema", "service", "service/config", "wire"},
 		[]string{natsGo, "github.com/nats-io/nats-server/v2", "github.com/spf13"},
 	},
 

@@ -38,17 +38,6 @@ func (c *Config) Validate() error {
 	return WithoutSecrets(errors.Join(faults...))
 }
 
-// faults are what is wrong with settings.
-type faults []error
-
-// report is add of faults, for what looks for some.
-type report func(setting, format string, args ...any)
-
-// add adds a fault: a sentence about the setting, which its name begins.
-func (f *faults) add(setting, format string, args ...any) {
-	*f = append(*f, fmt.Errorf("%s: %s", setting, fmt.Sprintf(format, args...)))
-}
-
 func (c *Config) faultsOfIndexes(fault report) {
 	if len(c.Indexes) == 0 {
 		fault("index", "no index to serve: give at least one, like adult=adult.gmq")
@@ -145,17 +134,6 @@ func checkListen(addr string) error {
 func (c *Config) SlogLevel() (level slog.Level) {
 	_ = level.UnmarshalText([]byte(c.LogLevel))
 	return level
-}
-
-func splitList(s string) []string {
-	if s == "" {
-		return nil
-	}
-	parts := strings.Split(s, ",")
-	for i := range parts {
-		parts[i] = strings.TrimSpace(parts[i])
-	}
-	return parts
 }
 
 // EngineFlags adds the flags of the settings that say which engine runs and on what: those of Flags that also concern

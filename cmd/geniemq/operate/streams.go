@@ -33,7 +33,10 @@ func Command(a Around) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "admin",
 		Short: "Look after a deployment",
-		Args:  cobra.NoArgs,
+		Long:  `Admin is for who operates a deployment: it shows and changes what workers share.`,
+		Example: `  geniemq admin streams
+  geniemq admin streams --replicas 3 --apply`,
+		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(streamsCommand(a))
 	return cmd
