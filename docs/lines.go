@@ -43,7 +43,7 @@ var features = map[string][]string{
 		"gpuexec/passing/", "gpuexec/cpu/filter.go", "gpuexec/cpu/picked.go", "gpuexec/run/divided.go", "gpuexec/cuda/filters/", "gpuexec/cuda/rescoring/",
 		"gpuexec/cuda/abi/filter.go", "gpuexec/cuda/abi/terms.go", "gpuexec/cuda/plan/filter.go", "kernels/filter", "kernels/bound_filtered.cu", "kernels/terms.cu",
 		"service/translate/explain.go", "wire/refine.go", "wire/other.go", "wire/suggest.go", "wire/value/", "client/understood.go",
-		"cmd/geniemq/explain.go", "bench/workload/baskets.go", "bench/workload/mixed.go", "bench/workload/scores.go", "internal/varint/",
+		"cmd/geniemq/answers/explain.go", "bench/workload/baskets.go", "bench/workload/mixed.go", "bench/workload/scores.go", "internal/varint/",
 	},
 	"trees and graphs": {"index/tree/", "index/graph/", "index/column/structure/"},
 	"vectors by hash functions": {

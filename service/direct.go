@@ -1,6 +1,8 @@
 package service
 
 import (
+	"bytes"
+	"context"
 	"log/slog"
 	"strings"
 	"sync"
@@ -96,6 +98,20 @@ func (d *directIntake) Handle(m micro.Request) {
 	d.take(o, pipe, r)
 }
 
+// try answers a message of the admin page as it answers those that come by NATS.
+func (d *directIntake) try(ctx context.Context, body []byte) ([]byte, error) {
+	answer := make(chan []byte, 1)
+	o := &direct{intake: d, reply: "the admin page", answer: answer}
+	pipe, r := d.index.Request(o, pipeline.Message{Arrived: time.Now(), Body: body})
+	d.take(o, pipe, r)
+	select {
+	case text := <-answer:
+		return text, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
 // drop leaves a request unanswered whose answer would be published where its sender may have no right to: on the subject of
 // another's stored answers, or as a query.
 func (d *directIntake) drop(reply string, reason error) {
@@ -137,8 +153,9 @@ type direct struct {
 	intake *directIntake
 	reply  string
 	header nats.Header
-	user   string // of whom account is kept
-	out    int    // queries that are in flight for the user
+	user   string        // of whom account is kept
+	taken  int           // queries that are in flight for the user
+	answer chan<- []byte // where its answer goes instead, if it came by no connection
 }
 
 // Admit asks whether the user may ask so much, and puts the queries into the queue.
@@ -148,7 +165,7 @@ func (d *direct) Admit(queries int) *wire.Error {
 	}
 	err := d.intake.admission.enter(d.user, queries)
 	if err == nil {
-		d.out = queries
+		d.taken = queries
 		err = d.intake.admission.spend(d.user, queries)
 	}
 	if err != nil {
@@ -188,8 +205,17 @@ func (d *direct) Abandon(r *pipeline.Request) {
 
 // leave says that the queries are in flight no longer.
 func (d *direct) leave() {
-	d.intake.admission.quotas.Leave(d.user, d.out)
-	d.out = 0
+	d.intake.admission.quotas.Leave(d.user, d.taken)
+	d.taken = 0
+}
+
+// out sends a message, whose body stays the caller's.
+func (d *direct) out(m *nats.Msg) error {
+	if d.answer != nil {
+		d.answer <- bytes.Clone(m.Data) // which has room for one
+		return nil
+	}
+	return d.intake.nc.PublishMsg(m)
 }
 
 // send encodes and publishes the answer to a request, or the reason why it has none. It is one message or an error: an asker
@@ -229,7 +255,7 @@ func (d *direct) send(r *pipeline.Request, reason *wire.Error) {
 		return
 	}
 	encoded := time.Now()
-	err := d.intake.nc.PublishMsg(out)
+	err := d.out(out)
 	if err != nil {
 		d.intake.log.Warn("a direct answer could not be sent", "reply", d.reply, "error", err)
 	}

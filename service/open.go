@@ -253,7 +253,7 @@ func (s *Service) openAdmin(context.Context) (err error) {
 		return err
 	}
 	s.admin, err = admin.Start(s.cfg.Admin, admin.Source{
-		Metrics: s.metrics, Status: s.Status, Swap: s.Swap, Token: token, Pprof: s.cfg.Pprof, Log: s.log,
+		Metrics: s.metrics, Status: s.Status, Swap: s.Swap, Ask: s.ask, Letters: s.letters, Token: token, Pprof: s.cfg.Pprof, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -430,6 +430,13 @@ func (s *Service) openWatches(context.Context) error {
 	for _, x := range s.indexes {
 		x.index.Watch(x.hold)
 	}
+	for _, x := range s.indexes {
+		if s.cfg.Watch {
+			s.background("name of the file of "+x.name, func(ctx context.Context) {
+				x.index.FollowName(ctx, func(ctx context.Context, path string) { _, _, _ = s.swap(ctx, x, path) }) // which logs what comes of it
+			})
+		}
+	}
 	return nil
 }
 
@@ -527,6 +534,7 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, erro
 		s.openTraces,
 		s.openAdmin, // early, so that it answers while large indexes are loaded, and while the rest shuts down
 		func(context.Context) error { return s.openEngine(opts) },
+		s.openPushed,
 		s.openIndexes,
 		s.openConnection,
 		s.openStreams,

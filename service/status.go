@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/geniemq/geniemq/consumer/letters"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/service/admin"
@@ -72,6 +74,29 @@ func (x *served) status(s *Service) admin.IndexStatus {
 		st.PerBatch = float64(totals.Batched) / float64(st.Batches)
 	}
 	return st
+}
+
+// ask answers a query of the admin page.
+func (s *Service) ask(ctx context.Context, name string, body []byte) ([]byte, error) {
+	if err := s.swappable(); err != nil { // what keeps a swap from being begun keeps a question, too
+		return nil, err
+	}
+	for _, x := range s.indexes {
+		if x.name == name {
+			return x.direct.try(ctx, body)
+		}
+	}
+	return nil, fmt.Errorf("%w: this worker does not serve %q", admin.ErrNoSuchIndex, name)
+}
+
+// letters are the dead letters, nil before there is a connection.
+func (s *Service) letters() *letters.Box {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.running {
+		return nil
+	}
+	return letters.Of(s.js, s.subjects)
 }
 
 // readyWhile adds a condition of readiness: the service is ready while check returns nil, and else /readyz says what it

@@ -110,9 +110,13 @@ func TestMetrics(t *testing.T) {
 	r.publish("words", `{"text":"aple","radius":1}`)
 	r.settled()
 	r.works()
-	testkit.Eventually(t, func() error { return r.ready() })
-
-	s := r.scrape()
+	var s scraped
+	testkit.Eventually(t, func() error { // a direct answer is out before it is counted, and a busy machine is not always ready
+		if s = r.scrape(); s.value("geniemq_messages_total", "index", "people", "way", "direct") == 0 || s.value("geniemq_ready") == 0 {
+			return fmt.Errorf("the direct message is not counted, or the worker is not ready: %v", r.ready())
+		}
+		return nil
+	})
 	if m := s.metric("geniemq_clock_skew_seconds"); m == nil || math.Abs(m.GetGauge().GetValue()) > 60 {
 		t.Errorf("the skew to a server with the same clock: %v", m)
 	}
@@ -125,7 +129,7 @@ func TestMetrics(t *testing.T) {
 		{"geniemq_queries_total", []string{"index", "people", "outcome", "ok"}, 8},
 		{"geniemq_queries_total", []string{"index", "people", "outcome", "bad_request"}, 3},
 		{"geniemq_queries_total", []string{"index", "words", "outcome", "ok"}, 2},
-		{"geniemq_distance_queries_total", []string{"index", "words", "method", "scan"}, 1},
+		{"geniemq_distance_queries_total", []string{"index", "words"}, 1},
 		{"geniemq_messages_total", []string{"index", "people", "way", "stored"}, 8},
 		{"geniemq_messages_total", []string{"index", "people", "way", "direct"}, 1},
 		{"geniemq_dead_total", []string{"index", "people", "reason", "bad_reply"}, 1},

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ import (
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
@@ -166,6 +169,53 @@ func TestObserved(t *testing.T) {
 	for _, part := range []string{"a query was slow: ", "index=people", "way=stored", "seconds=", "queue=", "publish=", "trace_id="} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the log of slow queries lacks %q:\n%s", part, text)
+		}
+	}
+}
+
+// dozing is a real engine that takes its time.
+type dozing struct{ gpuexec.Engine }
+
+const doze = 300 * time.Millisecond
+
+func (d dozing) Load(ctx context.Context, source gpuexec.Source, later ...gpuexec.Source) (gpuexec.Searcher, error) {
+	s, err := d.Engine.Load(ctx, source, later...)
+	return dozingSearcher{s}, err
+}
+
+type dozingSearcher struct{ gpuexec.Searcher }
+
+func (s dozingSearcher) Search(ctx context.Context, plans []gpuexec.Plan, answers []gpuexec.Answer, t *gpuexec.Trace) error {
+	time.Sleep(doze)
+	return s.Searcher.Search(ctx, plans, answers, t)
+}
+
+// Behind an engine that is slow, the first message is slow because of the engine, and those after it because they wait for it.
+func TestSlowReasons(t *testing.T) {
+	t.Parallel()
+	var log lockedText
+	r := start(t, config.Config{Admin: "127.0.0.1:0", SlowQuery: doze, BatchSize: 1,
+		Indexes: []config.IndexSource{{Path: buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)}},
+	}, service.Options{Logger: textLogger(&log), OpenEngine: func(kind string, opts gpuexec.Options) (gpuexec.Engine, error) {
+		engine, err := open.Engine(kind, opts)
+		return dozing{engine}, err
+	}})
+	testkit.Eventually(t, func() error {
+		for range 8 {
+			r.publish("people", `{"row":{"age":30}}`)
+		}
+		r.settled()
+		s := r.scrape()
+		for _, reason := range []string{"engine", "batch"} {
+			if s.value("geniemq_slow_messages_total", "index", "people", "reason", reason) == 0 {
+				return fmt.Errorf("no message was slow because of %s", reason)
+			}
+		}
+		return nil
+	})
+	for _, part := range []string{"a query was slow: the engine searched", "a query was slow: its batch waited for the engine"} {
+		if !strings.Contains(log.String(), part) {
+			t.Errorf("the log lacks %q:\n%s", part, log.String())
 		}
 	}
 }

@@ -152,7 +152,7 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
-// promServer is a real Prometheus that scrapes a worker every fifth of a second.
+// promServer is a real Prometheus that scrapes a worker twice a second.
 type promServer struct {
 	t   *testing.T
 	url string
@@ -171,7 +171,7 @@ func startPrometheus(t *testing.T, worker string) *promServer {
 		writeFile(t, dir, name, regexp.MustCompile(`(?m)^( *)for: \S+$`).ReplaceAll(text, []byte("${1}for: 0s")))
 	}
 	file := writeFile(t, dir, "prometheus.yml", fmt.Appendf(nil, `
-global: {scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms}
+global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 200ms}
 rule_files: [rules.yml, alerts.yml]
 scrape_configs:
   - {job_name: geniemq, static_configs: [{targets: [%q]}]}
@@ -340,6 +340,7 @@ func (r *running) load(ctx context.Context) {
 // fires makes faults, each of which has its alert fire.
 func (r *running) fires(p *promServer) {
 	t := r.t
+	r.settled() // answers that are on their way would be held by a stream that is full
 	for _, fault := range []struct {
 		alert string
 		make  func() error

@@ -24,7 +24,8 @@ const (
 	// HeaderTraceParent is W3C trace context, copied from the query to its result.
 	HeaderTraceParent = "traceparent"
 
-	// HeaderQueryID is on results: the id of a single query, as far as a header can carry it; see [HeaderID].
+	// HeaderQueryID is on results: the id of a single query, as far as a header can carry it; see [HeaderID]. On a query it is the id that its
+	// answer has where the body gives none, in place of HeaderMsgID: that of a replayed query is another each time.
 	HeaderQueryID = "Genie-Query-Id"
 	// HeaderQuerySeq is on results: the stream sequence of the query message.
 	HeaderQuerySeq = "Genie-Query-Seq"

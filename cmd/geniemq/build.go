@@ -19,6 +19,7 @@ import (
 
 	"github.com/geniemq/geniemq/cmd/geniemq/filled"
 	"github.com/geniemq/geniemq/cmd/geniemq/inputs"
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
@@ -353,9 +354,9 @@ func (c *cli) reportBuild(opts *buildOptions, summary buildSummary, fillings fil
 	if summary.skipped > skipReports {
 		fmt.Fprintf(c.err, "skipped: %d more\n", summary.skipped-skipReports)
 	}
-	report.Table(c.err)
+	report.Table(table.On(c.err))
 	fmt.Fprintf(c.err, "%s: %s, %s, %s, version %s, in %.1f s",
-		opts.output, count(x.Objects(), "object"), count(postings, "posting"), human.Bytes(x.Size()), x.Version(), summary.took.Seconds())
+		opts.output, human.Count(x.Objects(), "object"), human.Count(postings, "posting"), human.Bytes(x.Size()), x.Version(), summary.took.Seconds())
 	if summary.skipped > 0 {
 		fmt.Fprintf(c.err, "; records skipped: %d", summary.skipped)
 	}

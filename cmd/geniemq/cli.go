@@ -83,8 +83,8 @@ func (c *cli) environment(cmd *cobra.Command, names ...string) error {
 	return nil
 }
 
-// settings takes settings of commands that ask servers from the environment, and warns of secrets before.
-func (c *cli) settings(cmd *cobra.Command, names ...string) error {
+// natsEnvironment is environment for a command that connects to a server.
+func (c *cli) natsEnvironment(cmd *cobra.Command, names ...string) error {
 	c.warnOfSecrets(cmd)
 	return c.environment(cmd, names...)
 }

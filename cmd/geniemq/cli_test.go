@@ -129,8 +129,12 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"serve", "--index", "=" + out}, exitUsage, "has no name"},
 		{[]string{"serve", "--index", out, "--admin", taken.Addr().String()}, exitFailed, "choose another address with --admin"},
 		{[]string{"serve", "--index", out, "--nats", "nats://127.0.0.1:1", "--admin", "off"}, exitFailed, "is a nats-server listening there?"},
-		{[]string{"query"}, exitUsage, "--index is missing"},
+		{[]string{"query"}, exitUsage, "which index?"},
 		{[]string{"query", "--index", "x", "--file", "f", "{}"}, exitUsage, "not both"},
+		{[]string{"query", "a b", "{}"}, exitUsage, `"a b" cannot be an index`},
+		{[]string{"query", "{}"}, exitUsage, "which index?"},
+		{[]string{"query", "x", "y", "--k", "-1"}, exitUsage, "--k takes numbers"},
+		{[]string{"query", "x", "y", "--json", "--csv"}, exitUsage, "exclude each other"},
 		{[]string{"query", "--index", "x", "--nats", "nats://127.0.0.1:1", "{}"}, exitFailed, "is a nats-server listening there?"},
 		{[]string{"query", "--index", "x", "--nats", "nats://me:secret@127.0.0.1:1", "{}"}, exitFailed, "nats://xxxxx@127.0.0.1:1"},
 		{[]string{"query", "--index", "x", "--file", dir + "/none.jsonl"}, exitFailed, "none.jsonl"},
@@ -299,13 +303,21 @@ func TestBuildInspectQuery(t *testing.T) {
 		}
 	}
 	table := command(t, "", env, "query", "--index", "people", "--json=false", `{"id":"1","row":{"sex":"Female"},"k":1}`)
-	if table.code != 0 || !strings.Contains(table.out, "1 on people: 1 hit, exact") || !strings.Contains(table.out, "ann") {
+	if table.code != 0 || !strings.HasPrefix(table.out, "1 on people: 1 hit, exact, ") || !strings.HasSuffix(table.out, "\n  key  met               which\n  ann  1 of 1 condition  all\n\n") {
 		t.Errorf("table: %+v", table)
+	}
+	rows := command(t, "", env, "query", "people", "--csv", `{"row":{"sex":"Male","age":{"max":32}},"k":2}`, `{"row":{"seks":1}}`, `{"row":{"sex":"Female"},"k":1}`)
+	if want := `query,id,rank,key,object,count,distance,score,similarity,conditions,met,matched
+1,,1,ann,0,1,,,,2,1,age
+1,,2,bob,1,1,,,,2,1,sex
+3,,1,ann,0,1,,,,1,1,sex
+`; rows.code != 0 || rows.out != want || !strings.Contains(rows.err, "query 2: bad_request") {
+		t.Errorf("CSV: %+v, want %s", rows, want)
 	}
 	// No answer is another matter than an error as answer, but every query has its line.
 	lines = `{"id":"1","row":{"age":1}}
 {"queries":[{"id":"2","k":0},{"id":"3","row":{"age":1}}]}
-nonsense
+{nonsense
 `
 	for how, c := range map[string]struct {
 		args []string

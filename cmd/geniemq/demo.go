@@ -11,13 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/client"
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/service"
@@ -207,33 +207,32 @@ func (c *cli) demoQueries(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "  typed\tnearest\tedits\talso near\tcertain")
+	page := table.On(c.out)
+	words := table.New(table.Text("typed").Kept(), table.Text("nearest").Kept(), table.Number("edits"), table.Text("also near"), table.Text("certain"))
+	words.Indent = 2
 	for _, r := range results {
 		if r.Err != nil {
 			return r.Err
 		}
-		nearest, edits, also := "-", "", []string(nil)
+		nearest, edits, also := "-", any(nil), []string(nil)
 		for i, hit := range r.Hits {
 			word, err := payloadField(hit.Payload, "word")
 			if err != nil {
 				return err
 			}
 			if i == 0 {
-				nearest, edits = word, fmt.Sprint(hit.Distance)
+				nearest, edits = word, hit.Distance
 			} else {
 				also = append(also, fmt.Sprintf("%s (%v)", word, hit.Distance))
 			}
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", r.ID, nearest, edits, strings.Join(also, ", "), yesNo(r.Exact))
+		words.Row(r.ID, nearest, edits, strings.Join(also, ", "), yesNo(r.Exact))
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	words.Print(page)
 
 	fmt.Fprintf(c.out, "\nMost conditions matched (index elements, kind rows):\n\n")
-	w = tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "  wanted\tbest matches (conditions met)")
+	elements := table.New(table.Text("wanted"), table.Text("best matches (conditions met)").Kept())
+	elements.Indent = 2
 	for _, q := range questions {
 		result, err := asker.Request(ctx, "elements", client.Query{K: 4, Row: q.row, WithPayload: true})
 		if err != nil {
@@ -247,9 +246,10 @@ func (c *cli) demoQueries(ctx context.Context, url string) error {
 			}
 			found = append(found, fmt.Sprintf("%s (%d)", name, hit.Count))
 		}
-		fmt.Fprintf(w, "  %s\t%s\n", q.text, strings.Join(found, ", "))
+		elements.Row(q.text, strings.Join(found, ", "))
 	}
-	return w.Flush()
+	elements.Print(page)
+	return nil
 }
 
 func yesNo(b bool) string {
@@ -272,8 +272,8 @@ func (c *cli) demoAdvice(srv *service.Service) {
 	fmt.Fprintf(c.out, `
 Still running. NATS listens on %[1]s%[3]s
 
-  %[2]s query --nats %[1]s --index words '{"text":"definately","k":3,"with_payload":true}'
-  %[2]s query --nats %[1]s --index elements '{"row":{"state":"liquid","weight":{"min":150}},"with_payload":true}'
+  %[2]s query --nats %[1]s words definately
+  %[2]s query --nats %[1]s elements '{"row":{"state":"liquid","weight":{"min":150}}}'
 
 With any NATS client, for instance the nats command: a request, and a query that is stored.
 

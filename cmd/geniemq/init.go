@@ -8,6 +8,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/guess"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/human"
 )
 
 func (c *cli) initCommand() *cobra.Command {
@@ -53,7 +54,7 @@ func (o *buildOptions) propose(name string) (*schema.Schema, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	proposed = append([]byte(fmt.Sprintf("# Proposed for %s, by its first %s. Look at what is unsure.\n", o.inputs[0], count(g.Records, "record"))), proposed...)
+	proposed = append([]byte(fmt.Sprintf("# Proposed for %s, by its first %s. Look at what is unsure.\n", o.inputs[0], human.Count(g.Records, "record"))), proposed...)
 	s, err := index.Builtin().ParseSchema(proposed)
 	if err != nil {
 		return nil, nil, fmt.Errorf("no schema could be guessed for %s: write one (geniemq build --help): %w", o.inputs[0], err)

@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/cmd/geniemq/inspect"
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 	"github.com/geniemq/geniemq/index"
 )
 
@@ -57,7 +57,7 @@ func reportFlag(cmd *cobra.Command) {
 }
 
 // report prints what a command found as JSON, or as the tables that it writes for people.
-func (c *cli) report(cmd *cobra.Command, found any, tables func(io.Writer)) error {
+func (c *cli) report(cmd *cobra.Command, found any, tables func(*table.Page)) error {
 	asJSON, err := cmd.Flags().GetBool("json")
 	if err != nil {
 		return err
@@ -69,6 +69,6 @@ func (c *cli) report(cmd *cobra.Command, found any, tables func(io.Writer)) erro
 		return encoder.Encode(found)
 	}
 	out := bufio.NewWriter(c.out)
-	tables(out)
+	tables(table.On(c.out).To(out))
 	return out.Flush()
 }

@@ -3,12 +3,15 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/geniemq/geniemq/cmd/geniemq/dead"
+	"github.com/geniemq/geniemq/cmd/geniemq/depots"
 	"github.com/geniemq/geniemq/cmd/geniemq/operate"
 	"github.com/geniemq/geniemq/service"
 )
@@ -57,7 +60,7 @@ inverted index on the CPU or a GPU, and the results come back on reply subjects.
 		Example: `  geniemq demo                                    see it work, in one process
   geniemq build --schema s.yaml --input data.csv --output adult.gmq
   geniemq serve --index adult=adult.gmq
-  geniemq query --index adult '{"row":{"age":{"min":30,"max":40}},"k":5}'`,
+  geniemq query adult '{"row":{"age":{"min":30,"max":40}},"k":5}'`,
 		Version:       service.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -73,11 +76,26 @@ inverted index on the CPU or a GPU, and the results come back on reply subjects.
 		c.inspectCommand(),
 		c.serveCommand(),
 		c.swapCommand(),
-		operate.Command(operate.Around{Out: c.out, Settings: c.settings, Usage: func(err error) error { return usageError{err} }}),
+		operate.Command(operate.Around{Out: c.out, Settings: c.natsEnvironment, Usage: func(err error) error { return usageError{err} }}),
 		c.planCommand(),
 		c.queryCommand(),
 		c.explainCommand(),
+		c.topCommand(),
+		dead.Command(dead.Shell{Settings: c.natsEnvironment, Usage: func(err error) error { return usageError{err} }}),
 		c.benchCommand(),
+		c.versionCommand(),
 	)
+	root.AddCommand(depots.Shell{Out: c.out, Report: c.report, Usage: func(err error) error { return usageError{err} }, Prepare: c.natsEnvironment}.Commands()...)
 	return root
+}
+
+// versionCommand is --version as a command, as many programs have it.
+func (c *cli) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Say which version this is", Example: "  geniemq version", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(c.out, "geniemq version %s\n", service.Version())
+			return err
+		},
+	}
 }

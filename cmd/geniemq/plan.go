@@ -3,16 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/guptarohit/asciigraph"
 	"github.com/spf13/cobra"
 	"github.com/wcharczuk/go-chart/v2"
 
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 	"github.com/geniemq/geniemq/index/lsh/planner"
 )
 
@@ -95,37 +94,33 @@ func planFor(epsilon, delta float64, objects uint64) *planning {
 	return r
 }
 
-func (r *planning) table(out io.Writer) {
+func (r *planning) table(out *table.Page) {
 	fmt.Fprintf(out, "|c/m - s| <= %g with probability %g\n\n", r.Epsilon, 1-r.Delta)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "Theorem 4.1\tm = %d\twhatever s is\n", r.Theorem41)
-	fmt.Fprintf(w, "Eqn 9\tm = %d\tat the worst s of 0.01 to 0.99, s = %.2f\n", r.Eqn9.Largest.Functions, r.Eqn9.Largest.Similarity)
-	w.Flush()
+	table.New(table.Text("by"), table.Number("m"), table.Text("holds")).
+		Row("Theorem 4.1", r.Theorem41, "whatever s is").
+		Row("Eqn 9", r.Eqn9.Largest.Functions, fmt.Sprintf("at the worst s of 0.01 to 0.99, s = %.2f", r.Eqn9.Largest.Similarity)).
+		Print(out)
 	fmt.Fprintf(out, "\nBy Eqn 9 m is %s.\nOther readings give other numbers, the paper 237 at epsilon = delta = 0.06.\n\n", r.Eqn9.Rule)
 
-	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	const columns = 5
-	for i := range columns {
-		fmt.Fprintf(w, "s\tm\t%s", map[bool]string{true: "\t", false: "\n"}[i < columns-1])
+	var heads []table.Column
+	for range columns {
+		heads = append(heads, table.Number("s"), table.Number("m"))
 	}
+	points := table.New(heads...)
 	// Each twentieth, read down the columns.
 	const step = hundredths / 20
 	rows := (len(r.Eqn9.Points)/step + columns - 1) / columns
 	for row := range rows {
+		var cells []any
 		for column := range columns {
-			at := (column*rows+row+1)*step - 1
-			if at < len(r.Eqn9.Points) {
-				fmt.Fprintf(w, "%.2f\t%d\t", r.Eqn9.Points[at].Similarity, r.Eqn9.Points[at].Functions)
-			} else {
-				fmt.Fprint(w, "\t\t")
-			}
-			if column < columns-1 {
-				fmt.Fprint(w, "\t")
+			if at := (column*rows+row+1)*step - 1; at < len(r.Eqn9.Points) {
+				cells = append(cells, fmt.Sprintf("%.2f", r.Eqn9.Points[at].Similarity), r.Eqn9.Points[at].Functions)
 			}
 		}
-		fmt.Fprintln(w)
+		points.Row(cells...)
 	}
-	w.Flush()
+	points.Print(out)
 
 	m := make([]float64, len(r.Eqn9.Points))
 	for i, p := range r.Eqn9.Points {
@@ -135,10 +130,12 @@ func (r *planning) table(out io.Writer) {
 		asciigraph.Caption("m by Eqn 9 against s = 0.01 to 0.99")))
 
 	fmt.Fprintf(out, "Hits are chosen by their counts, so they are off by more. Of %d objects, with probability %g, none by more than\n", r.Hits.Objects, 1-r.Delta)
-	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "  %.3f\twith %d functions\n  %.3f\twith %d\n  %.3f\twith %d\n", r.Hits.Theorem41, r.Theorem41,
-		r.Hits.Eqn9, r.Eqn9.Largest.Functions, r.Hits.Paper, paperFunctions)
-	w.Flush()
+	off := table.New(table.Number("epsilon"), table.Number("functions"))
+	off.Indent = 2
+	off.Row(fmt.Sprintf("%.3f", r.Hits.Theorem41), r.Theorem41).
+		Row(fmt.Sprintf("%.3f", r.Hits.Eqn9), r.Eqn9.Largest.Functions).
+		Row(fmt.Sprintf("%.3f", r.Hits.Paper), paperFunctions).
+		Print(out)
 }
 
 // draw writes Figure 8 into an SVG file.

@@ -18,7 +18,7 @@ func TestPlan(t *testing.T) {
 	if got.code != exitDone {
 		t.Fatal(got.err)
 	}
-	for _, want := range []string{"Theorem 4.1  m = 2174 ", "Eqn 9        m = 258 ", "the worst s of 0.01 to 0.99, s = 0.50", "both ends included", "  0.20  166 ", "┤"} {
+	for _, want := range []string{"Theorem 4.1  2174  ", "Eqn 9         258  at ", "the worst s of 0.01 to 0.99, s = 0.50", "both ends included", "0.20  166  ", "┤"} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("plan does not say %q:\n%s", want, got.out)
 		}

@@ -9,17 +9,18 @@ import (
 	"io"
 	"iter"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/client"
+	"github.com/geniemq/geniemq/cmd/geniemq/answers"
 	"github.com/geniemq/geniemq/cmd/geniemq/inputs"
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
+	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/wire"
@@ -29,18 +30,21 @@ import (
 const inFlight = 64
 
 type queryOptions struct {
-	index, file  string
-	server       config.Config // of which only NATSSettings and the prefix are used
-	direct, json bool
-	user, class  string
-	explain      bool // each query is to be explained, for people
-	timeout      time.Duration
+	index, file string
+	server      config.Config // of which only NATSSettings and the prefix are used
+	direct      bool
+	json, csv   bool     // how results are written; else as tables
+	columns     []string // stored columns to show; nil: all that there is room for
+	k           int      // hits of queries that are texts
+	user, class string
+	explain     bool // each query is to be explained, for people
+	timeout     time.Duration
 }
 
 // check looks for what cannot be meant.
 func (o *queryOptions) check(args []string) error {
 	if o.index == "" {
-		return usagef("--index is missing: name the index to ask")
+		return usagef("which index? name it first, as in: geniemq query words definately")
 	}
 	if wire.CheckIndexName(o.index) != nil {
 		return usagef("--index %q cannot be an index: names are 1 to %d of A-Z a-z 0-9 _ -", o.index, wire.MaxIndexName)
@@ -57,6 +61,12 @@ func (o *queryOptions) check(args []string) error {
 	if o.timeout <= 0 {
 		return usagef("--timeout %v is no time to wait: give one like 30s", o.timeout)
 	}
+	if o.k < 0 || o.k > wire.MaxK {
+		return usagef("--k takes numbers from 1 to %d", wire.MaxK)
+	}
+	if o.json && o.csv {
+		return usagef("--json and --csv exclude each other")
+	}
 	if len(args) > 0 && o.file != "" {
 		return usagef("queries are either arguments or in --file, not both")
 	}
@@ -66,10 +76,14 @@ func (o *queryOptions) check(args []string) error {
 func (c *cli) queryCommand() *cobra.Command {
 	opts := new(queryOptions)
 	cmd := c.askingCommand(opts)
-	cmd.Use, cmd.Short = "query --index NAME [flags] ['{...}' ...]", "Ask an index"
-	cmd.Long = `Query asks queries, each a JSON object, and prints their results: a table on a terminal,
-JSON Lines otherwise, one line per query in the order of the queries. The queries are
-arguments, or the lines of --file, or else those of the standard input.
+	cmd.Use, cmd.Short = "query [flags] INDEX [TEXT | '{...}' ...]", "Ask an index"
+	cmd.Long = `Query asks queries and prints their results. A query is a text, or a JSON object where
+it begins with {. Queries are arguments, or the lines of --file, or else those of the
+standard input. Without arguments --index may name the index, too.
+
+On a terminal results are tables: the key of each hit, how well it fits, how many of the
+conditions it meets and which, and as many stored columns as there is room for; --columns
+says which. Otherwise they are JSON Lines, one line per query in the order of the queries.
 
 Queries are stored and answered even if the worker or the server is restarted
 meanwhile; with --direct they go to a worker that listens right now.
@@ -86,10 +100,28 @@ A query that nobody answered within --timeout gets an error for its result.
 
 Exit codes: 0 when every query was answered, also if some answers are errors; 1 when one
 was not; 2 for wrong usage.`
-	cmd.Example = `  geniemq query --index adult '{"row":{"age":{"min":30,"max":40},"sex":"Female"},"k":5}'
-  geniemq query --index words --direct '{"text":"recieve","k":3,"with_payload":true}'
-  geniemq query --index adult --file queries.jsonl > results.jsonl
-  jq -c '{text: .title}' papers.json | geniemq query --index titles --nats nats://broker:4222`
+	cmd.Example = `  geniemq query words definately
+  geniemq query adult --columns age,state '{"row":{"age":{"min":30,"max":40},"sex":"Female"},"k":5}'
+  geniemq query words --direct '{"text":"recieve","certify":true}'
+  geniemq query adult --file queries.jsonl > results.jsonl
+  geniemq query adult --file queries.jsonl --csv > hits.csv
+  jq -c '{text: .title}' papers.json | geniemq query titles --nats nats://broker:4222`
+	return cmd
+}
+
+func (c *cli) explainCommand() *cobra.Command {
+	opts := &queryOptions{explain: true}
+	cmd := c.askingCommand(opts)
+	cmd.Use, cmd.Short = "explain [flags] INDEX [TEXT | '{...}' ...]", "Ask an index, and say what the answers came from"
+	cmd.Long = `Explain asks queries as query does, and prints with each answer what it came from:
+the items that the query became, with what they weigh and how many objects have
+them; values that no object has, and the nearest one that some have; by what filters
+were decided; what each hit was counted for; and what it cost. Of a search by
+distance it prints which way was taken, why, and what each way was expected to take.
+
+A message of queries may have 64 explained. With --json the explanation is the field
+"explain" of each result. Its members are for people and may change.`
+	cmd.Example = `  geniemq explain shop '{"row":{"title":"red shoes","brand":"acme"}}'`
 	return cmd
 }
 
@@ -99,8 +131,11 @@ func (c *cli) askingCommand(opts *queryOptions) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.warnOfSecrets(cmd)
 			// Not the index: GENIEMQ_INDEX says which ones serve has, with their files.
-			if err := c.environment(cmd, append([]string{"prefix", "timeout", "direct", "json", "user", "class", "js-domain"}, config.NATSSettings...)...); err != nil {
+			if err := c.environment(cmd, append([]string{"prefix", "timeout", "direct", "json", "csv", "columns", "user", "class", "js-domain"}, config.NATSSettings...)...); err != nil {
 				return err
+			}
+			if opts.index == "" && len(args) > 0 && !isJSON(args[0]) {
+				opts.index, args = args[0], args[1:]
 			}
 			if opts.server.NATSContext != "" && !cmd.Flags().Changed("nats") {
 				opts.server.NATS = "" // the default stands back
@@ -114,10 +149,10 @@ func (c *cli) askingCommand(opts *queryOptions) *cobra.Command {
 				return err
 			}
 			if len(args) == 0 && opts.file == "" && isTerminal(c.in) {
-				return usagef("nothing to ask: give a query like '{\"text\":\"...\"}', or --file")
+				return usagef("nothing to ask: give a text, a query like '{\"row\":{...}}', or --file")
 			}
 			if !cmd.Flags().Changed("json") {
-				opts.json = !isTerminal(c.out) && !opts.explain
+				opts.json = !isTerminal(c.out) && !opts.explain && !opts.csv
 			}
 			return c.query(cmd.Context(), *opts, args)
 		},
@@ -134,7 +169,10 @@ func (c *cli) askingCommand(opts *queryOptions) *cobra.Command {
 	flags.StringVar(&opts.class, "class", string(client.ClassQuery), "query, or bulk for work that nobody waits for")
 	flags.StringVar(&opts.server.Streams.Domain, "js-domain", "", "JetStream `domain` of the streams (default: that of the server)")
 	flags.DurationVar(&opts.timeout, "timeout", 30*time.Second, "how long to wait for each answer")
+	flags.IntVar(&opts.k, "k", 0, "hits of each query that is a text (default 10); others say k themselves")
+	flags.StringSliceVar(&opts.columns, "columns", nil, "stored `columns` to show, in this order (default: all that there is room for)")
 	flags.BoolVar(&opts.json, "json", false, "JSON Lines (default when the output is no terminal; --json=false for tables)")
+	flags.BoolVar(&opts.csv, "csv", false, "CSV, a row per hit")
 	return cmd
 }
 
@@ -183,7 +221,7 @@ func (c *cli) query(ctx context.Context, opts queryOptions, args []string) error
 
 // printAnswers prints the answers as they come. Its error says what was not answered.
 func (c *cli) printAnswers(ctx context.Context, opts queryOptions, answers <-chan chan answered) error {
-	out := bufio.NewWriter(c.out)
+	show := c.show(opts)
 	var asked, unanswered int
 	var first, unread error // why the first of the unanswered is, and why not all lines were read
 	for {
@@ -200,7 +238,7 @@ func (c *cli) printAnswers(ctx context.Context, opts queryOptions, answers <-cha
 			a = <-answer
 		}
 		if answer == nil || a.err != nil && ctx.Err() != nil {
-			return fmt.Errorf("interrupted after %s", count(asked-unanswered, "answer"))
+			return fmt.Errorf("interrupted after %s", human.Count(asked-unanswered, "answer"))
 		}
 		asked += len(a.results)
 		switch {
@@ -214,20 +252,49 @@ func (c *cli) printAnswers(ctx context.Context, opts queryOptions, answers <-cha
 			}
 		}
 		for i := range a.results {
-			if opts.json {
-				_, _ = out.Write(append(wire.AppendResult(nil, wire.JSON, &a.results[i]), '\n'))
-			} else {
-				printResult(out, &a.results[i])
+			if err := show(&a.queries[i], &a.results[i]); err != nil { // each at once: a person or a pipe waits for it
+				return fmt.Errorf("writing results: %w", err)
 			}
-		}
-		if err := out.Flush(); err != nil { // each at once: a person or a pipe waits for it
-			return fmt.Errorf("writing results: %w", err)
 		}
 	}
 	if unanswered > 1 {
 		first = fmt.Errorf("%d of %d queries have no answer; the first: %w", unanswered, asked, first)
 	}
 	return errors.Join(first, unread)
+}
+
+// show is how results are written, each with the query that it answers.
+func (c *cli) show(opts queryOptions) func(q *wire.Query, r *wire.Result) error {
+	page := table.On(c.out)
+	out := bufio.NewWriter(c.out)
+	switch {
+	case opts.json:
+		return func(_ *wire.Query, r *wire.Result) error {
+			text := append(wire.AppendResult(nil, wire.JSON, r), '\n')
+			if page.Terminal() {
+				text = table.EscapeJSON(text)
+			}
+			_, _ = out.Write(text)
+			return out.Flush()
+		}
+	case opts.csv:
+		rows, number := answers.NewCSV(page.To(out), opts.columns), 0
+		return func(q *wire.Query, r *wire.Result) error {
+			number++
+			if r.Err != nil {
+				table.On(c.err).Say("query %d: %s: %s\n", number, string(r.Err.Code), r.Err.Message)
+			}
+			lost, err := rows.Write(number, q, r)
+			for _, name := range lost {
+				table.On(c.err).Say("query %d has a stored column %q, for which the first line has no place: name it in --columns\n", number, name)
+			}
+			return errors.Join(err, out.Flush())
+		}
+	}
+	return func(q *wire.Query, r *wire.Result) error {
+		answers.Print(page.To(out), q, r, opts.columns)
+		return out.Flush()
+	}
 }
 
 // line is a line of input, or why there are no more.
@@ -257,6 +324,7 @@ func queryLines(in io.Reader) iter.Seq[line] {
 // answered is what became of one line: results, one per query, and why some of them are none. Only a line that cannot be
 // read has no results.
 type answered struct {
+	queries []wire.Query
 	results []wire.Result
 	err     error
 }
@@ -280,27 +348,43 @@ func askAll(ctx context.Context, asker *client.Client, opts queryOptions, lines 
 				return
 			}
 			asking.Go(func() {
-				results, err := ask(ctx, asker, opts, l.text)
-				if err != nil {
-					err = fmt.Errorf("query %d: %w", l.number, err)
+				a := ask(ctx, asker, opts, l.text)
+				if a.err != nil {
+					a.err = fmt.Errorf("query %d: %w", l.number, a.err)
 				}
-				answer <- answered{results, err}
+				answer <- a
 			})
 		}
 	}()
 	return answers
 }
 
-// ask asks what is on one line, a query or {"queries":[...]}. What is wrong with a query is its result. With an error
-// some of the results are not the service's: nobody answered.
-func ask(ctx context.Context, asker *client.Client, opts queryOptions, text string) ([]wire.Result, error) {
-	message, err := wire.DecodeMessage(wire.JSON, []byte(text), wire.Limits{})
-	if refusal := (*wire.Error)(nil); errors.As(err, &refusal) {
-		return []wire.Result{{Index: opts.index, Err: refusal}}, nil
-	} else if err != nil {
-		return nil, err
+// isJSON says that a query is JSON; else it is a text.
+func isJSON(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), "{") }
+
+// read is what is on one line: a text, a query, or {"queries":[...]}.
+func (o *queryOptions) read(text string) (*wire.Message, error) {
+	if !isJSON(text) {
+		q := wire.Query{Text: text, K: o.k}
+		q.EnsureDefaults()
+		return &wire.Message{Queries: []wire.QueryOrError{{Query: q}}}, nil
 	}
-	results := make([]wire.Result, len(message.Queries))
+	if o.k > 0 {
+		return nil, wire.Errorf(wire.BadRequest, `--k is of queries that are texts: write "k":%d into the query`, o.k)
+	}
+	return wire.DecodeMessage(wire.JSON, []byte(text), wire.Limits{})
+}
+
+// ask asks what is on one line. What is wrong with a query is its result. With an error
+// some of the results are not the service's: nobody answered.
+func ask(ctx context.Context, asker *client.Client, opts queryOptions, text string) answered {
+	message, err := opts.read(text)
+	if refusal := (*wire.Error)(nil); errors.As(err, &refusal) {
+		return answered{queries: make([]wire.Query, 1), results: []wire.Result{{Index: opts.index, Err: refusal}}}
+	} else if err != nil {
+		return answered{err: err}
+	}
+	results, all := make([]wire.Result, len(message.Queries)), make([]wire.Query, len(message.Queries))
 	var places []int
 	var queries []wire.Query
 	for i, q := range message.Queries {
@@ -308,14 +392,13 @@ func ask(ctx context.Context, asker *client.Client, opts queryOptions, text stri
 			results[i] = wire.Result{ID: q.Query.ID, Index: opts.index, Err: q.Err}
 			continue
 		}
-		if opts.explain {
-			q.Query.Explain, q.Query.Matched = true, true
-		}
+		opts.complete(&q.Query)
+		all[i] = q.Query
 		places = append(places, i)
 		queries = append(queries, q.Query)
 	}
 	if len(queries) == 0 {
-		return results, nil
+		return answered{all, results, nil}
 	}
 	request := asker.RequestBatch
 	if opts.direct {
@@ -348,7 +431,17 @@ func ask(ctx context.Context, asker *client.Client, opts queryOptions, text stri
 			results[place] = got[i]
 		}
 	}
-	return results, err
+	return answered{all, results, err}
+}
+
+// complete adds to a query what the command line says of all.
+func (o *queryOptions) complete(q *wire.Query) {
+	if o.explain {
+		q.Explain, q.Matched = true, true
+	}
+	if !o.json {
+		answers.Want(q)
+	}
 }
 
 // noAnswer is the result of queries that nobody answered, and the error in terms of the command line.
@@ -364,111 +457,6 @@ func noAnswer(err error, opts queryOptions) (*wire.Error, error) {
 		code = wire.Overloaded
 	}
 	return wire.Errorf(code, "%v", err), err
-}
-
-// printResult writes a result for people.
-func printResult(out io.Writer, r *wire.Result) {
-	title := r.Index
-	if r.ID != "" {
-		title = r.ID + " on " + r.Index
-	}
-	if r.Err != nil {
-		fmt.Fprintf(out, "%s: %s: %s\n\n", title, r.Err.Code, r.Err.Message)
-		return
-	}
-	exact := ""
-	if r.Exact {
-		exact = ", exact"
-	}
-	total := ""
-	if r.HasTotal {
-		total = fmt.Sprintf(" of %s that pass", count(r.Total, "object"))
-	}
-	if r.HasInRange {
-		total += fmt.Sprintf(", %s within", count(r.InRange, "object"))
-	}
-	if r.Method != "" {
-		exact += ", by " + r.Method
-	}
-	fmt.Fprintf(out, "%s: %s%s%s, %v\n", title, count(len(r.Hits), "hit"), total, exact, r.Took.Total.Round(10*time.Microsecond))
-	for _, warning := range r.Warnings {
-		fmt.Fprintf(out, "  warning: %s\n", warning)
-	}
-	if len(r.Hits) > 0 {
-		printHits(out, r.Hits)
-	}
-	if r.Explain != nil {
-		printExplanation(out, r)
-	}
-	fmt.Fprintln(out)
-}
-
-// count is a number of things, in words that fit it.
-func count[N int | int64 | uint32 | uint64](n N, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// hitColumn is a column of a table of hits.
-type hitColumn struct {
-	name  string
-	shown bool // a hit has something for it
-	cell  func(h *wire.Hit) string
-}
-
-func printHits(out io.Writer, hits []wire.Hit) {
-	number := func(v float64, digits, bits int) string { return strconv.FormatFloat(v, 'g', digits, bits) }
-	optional := func(has bool, text string) string {
-		if !has {
-			return ""
-		}
-		return text
-	}
-	columns := []hitColumn{
-		{"count", true, func(h *wire.Hit) string { return strconv.FormatUint(uint64(h.Count), 10) }},
-		{"distance", false, func(h *wire.Hit) string { return optional(h.HasDistance, number(h.Distance, 6, 64)) }},
-		{"score", false, func(h *wire.Hit) string { return optional(h.HasScore, number(h.Score, 6, 64)) }},
-		{"similarity", false, func(h *wire.Hit) string { return optional(h.HasSimilarity, number(float64(h.Similarity), 4, 32)) }},
-		{"id", true, func(h *wire.Hit) string { return strconv.FormatUint(uint64(h.ID), 10) }},
-		{"key", false, func(h *wire.Hit) string { return optional(h.Key != strconv.FormatUint(uint64(h.ID), 10), h.Key) }},
-		{"matched", false, func(h *wire.Hit) string { return optional(h.Detail != nil, strings.Join(matchedOf(h), " ")) }},
-		{"payload", false, func(h *wire.Hit) string { return string(h.Payload) }},
-	}
-	keys := false
-	for i := range hits {
-		keys = keys || hits[i].Key != "" && hits[i].Key != strconv.FormatUint(uint64(hits[i].ID), 10)
-		for j := range columns {
-			columns[j].shown = columns[j].shown || columns[j].cell(&hits[i]) != ""
-		}
-	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row := func(cell func(c *hitColumn) string) {
-		cells := []string{""}
-		for j := range columns {
-			if c := &columns[j]; c.shown {
-				cells = append(cells, cell(c))
-			}
-		}
-		fmt.Fprintln(w, strings.Join(cells, "\t"))
-	}
-	if keys { // then all are told
-		columns[5].cell = func(h *wire.Hit) string { return h.Key }
-	}
-	row(func(c *hitColumn) string { return c.name })
-	for i := range hits {
-		row(func(c *hitColumn) string { return c.cell(&hits[i]) })
-	}
-	w.Flush()
-}
-
-// matchedOf are the columns that a hit matched.
-func matchedOf(h *wire.Hit) []string {
-	if h.Detail == nil {
-		return nil
-	}
-	return h.Detail.Matched
 }
 
 // payloadField is the text of a field of a hit's payload, "" when it has none.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/config"
@@ -93,7 +94,7 @@ func (c *cli) serve(ctx context.Context, cfg config.Config) error {
 	}
 	running.Store(srv)
 	for _, x := range srv.Status().Indexes {
-		fmt.Fprintf(c.err, "index  %s: %s, %s, %s, version %s\n", x.Name, x.Kind, count(x.Objects, "object"), x.Size, x.Version)
+		fmt.Fprintf(c.err, "index  %s: %s, %s, %s, version %s\n", x.Name, x.Kind, human.Count(x.Objects, "object"), x.Size, x.Version)
 	}
 	fmt.Fprintf(c.err, "NATS   %s\n", srv.NATSURL())
 	if url := srv.AdminURL(); url != "" {

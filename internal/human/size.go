@@ -62,3 +62,11 @@ func Bytes(n int64) string {
 	}
 	return fmt.Sprintf("%.1f %s", size, units[unit])
 }
+
+// Count is a number of things, in words that fit it.
+func Count[N int | int64 | uint32 | uint64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

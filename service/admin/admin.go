@@ -12,7 +12,6 @@ import (
 	"html/template"
 	"io"
 	"log/slog"
-	"mime"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -23,6 +22,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/geniemq/geniemq/consumer/letters"
 )
 
 //go:embed admin.html
@@ -34,7 +35,10 @@ var adminFiles embed.FS
 //	/metrics  Prometheus metrics
 //	/healthz  200 while the process works: for restarts
 //	/readyz   200 while queries are answered, else 503 with the reasons: for traffic
+//	/events   what the worker does, once a second, as server-sent events; see Event
 //	/swap     POST: a file takes the place of an index's; see Swap
+//	/query    POST: a query is answered, for the page
+//	/dead     dead letters: list, show, replay, drop
 //	/debug/pprof  only when asked for
 type Server struct {
 	server   *http.Server
@@ -47,8 +51,12 @@ type Source struct {
 	Metrics prometheus.Gatherer
 	Status  func() Status
 	// Swap puts the index in a file in the place of the one that is served under a name, and returns both versions.
-	Swap  func(ctx context.Context, index, file string) (was, is string, err error)
-	Pprof bool // adds /debug/pprof
+	Swap func(ctx context.Context, index, file string) (was, is string, err error)
+	// Ask answers a query, both in JSON. Nil: the page has no box for queries.
+	Ask func(ctx context.Context, index string, query []byte) ([]byte, error)
+	// Letters are the dead letters; it returns nil while there is no connection. Nil: the page does not show them.
+	Letters func() *letters.Box
+	Pprof   bool // adds /debug/pprof
 	// Token is what who asks must show, for all but /healthz and /readyz; nil: nothing.
 	Token func() string
 	Log   *slog.Logger
@@ -86,18 +94,20 @@ func Start(addr string, source Source) (*Server, error) {
 		}
 		plain(w, http.StatusOK, "ready")
 	})
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		var out bytes.Buffer
-		if err := page.Execute(&out, source.Status()); err != nil {
-			source.Log.Error("admin page", "error", err)
-			plain(w, http.StatusInternalServerError, "the page could not be made; see the log")
-			return
-		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write(out.Bytes()) // whoever asked may have gone
-	})
+	streams := &streams{source: &source, ended: make(chan struct{})}
+	mux.HandleFunc("GET /{$}", source.page(page))
+	mux.HandleFunc("GET "+eventsPath, streams.serve)
 	if source.Swap != nil {
 		mux.HandleFunc("POST "+swapPath, source.swap)
+	}
+	if source.Ask != nil {
+		mux.HandleFunc("POST /query", source.query)
+	}
+	if source.Letters != nil {
+		mux.HandleFunc("GET /dead", source.deadList)
+		mux.HandleFunc("GET /dead/{sequence}", source.deadShow)
+		mux.HandleFunc("POST /dead/replay", source.deadReplay)
+		mux.HandleFunc("POST /dead/drop", source.deadDrop)
 	}
 	if source.Pprof {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -112,6 +122,7 @@ func Start(addr string, source Source) (*Server, error) {
 		listener: listener,
 		done:     make(chan struct{}),
 	}
+	a.server.RegisterOnShutdown(func() { close(streams.ended) })
 	go func() {
 		defer close(a.done)
 		if err := a.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -167,8 +178,7 @@ const maxSwap = 64 << 10
 const swapPath = "/swap"
 
 // swap takes POST /swap. It names a file that the worker opens, so whoever may send it must be on this machine, and no web page that
-// is open in a browser of this machine may: it must be JSON, which no form of another site can send, come from no other site, and
-// name a host that no other site's name can stand for.
+// is open in a browser of this machine may but the admin page itself; see read.
 func (s *Source) swap(w http.ResponseWriter, r *http.Request) {
 	answer := func(code int, a Swapped) {
 		w.Header().Set("Content-Type", "application/json")
@@ -177,15 +187,12 @@ func (s *Source) swap(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(&a) // who does not listen is not told
 	}
 	refuse := func(code int, format string, args ...any) { answer(code, Swapped{Error: fmt.Sprintf(format, args...)}) }
-	if code, err := local(r); err != nil {
-		refuse(code, "%v", err)
-		return
-	}
 	var asked Swap
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSwap))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&asked); err != nil || asked.Index == "" || asked.File == "" {
+	if code, err := read(w, r, maxSwap, &asked); code == http.StatusBadRequest || err == nil && (asked.Index == "" || asked.File == "") {
 		refuse(http.StatusBadRequest, `the body must be like {"index":"people","file":"/srv/people.gmq"}`)
+		return
+	} else if err != nil {
+		refuse(code, "%v", err)
 		return
 	}
 	was, is, err := s.Swap(r.Context(), asked.Index, asked.File)
@@ -201,43 +208,30 @@ func (s *Source) swap(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// local says why a request is none that a program on this machine has sent.
-func local(r *http.Request) (code int, err error) {
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !from.Addr().Unmap().IsLoopback() {
-		return http.StatusForbidden, errors.New("indexes are swapped from the worker's own machine only, by a loopback address")
+// urlOf is where the admin server is found that listens at addr, host:port.
+func urlOf(addr string) (string, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", fmt.Errorf("the admin address: %w", err)
 	}
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1" // where a server that listens everywhere is found on this machine
 	}
-	if _, err := netip.ParseAddr(host); err != nil && host != "localhost" {
-		return http.StatusForbidden, fmt.Errorf("indexes are swapped by address, or as localhost, not as %q", host)
-	}
-	if err := new(http.CrossOriginProtection).Check(r); err != nil || r.Header.Get("Origin") != "" {
-		return http.StatusForbidden, errors.New("indexes are not swapped from a browser")
-	}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return http.StatusUnsupportedMediaType, errors.New("the body must be JSON, with the content type application/json")
-	}
-	return 0, nil
+	return "http://" + net.JoinHostPort(host, port), nil
 }
 
 // Ask sends a Swap to the worker whose admin server listens at addr, host:port, and asks for a token, "" for none; it returns when it is done. The error says why
 // nothing was swapped.
 func (s Swap) Ask(ctx context.Context, addr, token string) (Swapped, error) {
-	host, port, err := net.SplitHostPort(addr)
+	url, err := urlOf(addr)
 	if err != nil {
-		return Swapped{}, fmt.Errorf("the admin address: %w", err)
-	}
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
-		host = "127.0.0.1" // where a server that listens everywhere is found on this machine
+		return Swapped{}, err
 	}
 	body, err := json.Marshal(s)
 	if err != nil {
 		return Swapped{}, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+net.JoinHostPort(host, port)+swapPath, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+swapPath, bytes.NewReader(body))
 	if err != nil {
 		return Swapped{}, err
 	}

@@ -22,6 +22,8 @@ const Off = "off"
 type Config struct {
 	// Indexes are the indexes to serve. At least one.
 	Indexes []IndexSource
+	// Watch has a file that is renamed over that of an index, or written in its place, served as soon as it is whole. Default false: that takes SIGHUP.
+	Watch bool
 
 	// NATS is the server to use, a comma-separated list for a cluster. Default: none, which starts an
 	// embedded nats-server with JetStream.
@@ -149,12 +151,21 @@ type IndexSource struct {
 	Path string
 }
 
-// ParseIndexSource parses "name=path" or "path".
+// ParseIndexSource parses "name=path" or "path". A path of "nats:" or "nats:name" stands for what was pushed.
 func ParseIndexSource(s string) IndexSource {
 	if name, path, ok := strings.Cut(s, "="); ok {
 		return IndexSource{Name: strings.TrimSpace(name), Path: strings.TrimSpace(path)}
 	}
 	return IndexSource{Path: strings.TrimSpace(s)}
+}
+
+// pushedScheme begins the path of an index that is not a file here but was pushed to the server.
+const pushedScheme = "nats:"
+
+// Pushed says that the index is the one that was pushed under a name, of which the worker follows every version.
+func (s IndexSource) Pushed() (name string, is bool) {
+	name, is = strings.CutPrefix(s.Path, pushedScheme)
+	return cmp.Or(name, s.Name), is
 }
 
 func (s IndexSource) String() string {

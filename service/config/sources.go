@@ -21,7 +21,8 @@ const EnvPrefix = "GENIEMQ_"
 // environment and the file reach c through the same flags (Resolve), so that names, parsing and help
 // cannot differ. The values c has now are the defaults, so call EnsureDefaults first.
 func (c *Config) Flags(fs *pflag.FlagSet) {
-	fs.Var(&indexesValue{indexes: &c.Indexes}, "index", "index to serve, `name=file`; repeat for more")
+	fs.Var(&indexesValue{indexes: &c.Indexes}, "index", "index to serve, `name=file`, or name=nats: for the one that 'geniemq push' keeps in the server; repeat for more")
+	fs.BoolVar(&c.Watch, "watch", c.Watch, "serve a new file of an index as soon as it has the old one's name, without SIGHUP")
 	c.NATSFlags(fs)
 	c.embeddedFlags(fs)
 	c.Server.flags(fs)

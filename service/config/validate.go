@@ -47,6 +47,14 @@ func (c *Config) faultsOfIndexes(fault report) {
 		if source.Path == "" {
 			fault("index", "%q has no path: write name=path, like adult=adult.gmq", source.String())
 		}
+		if name, pushed := source.Pushed(); pushed {
+			if c.NATS == "" {
+				fault("index", "%q is kept in a NATS server: give --nats too", source.String())
+			}
+			if err := wire.CheckIndexName(name); err != nil {
+				fault("index", "%q: write name=nats: or name=nats:PUSHED-NAME", source.String())
+			}
+		}
 		if source.Name == "" {
 			continue
 		}

@@ -107,7 +107,6 @@ func (m *Index) Answered(a Answered) {
 		ok, failed = ok-a.TooLarge, failed+a.TooLarge
 	}
 	w.ok.Add(float64(ok))
-	w.messages.Inc()
 	m.totals.ok.Add(int64(ok))
 	m.totals.errors.Add(int64(failed))
 	m.perMessage.add(float64(r.Len()))
@@ -119,6 +118,7 @@ func (m *Index) Answered(a Answered) {
 		w.times(r.Outcome(i), a, exemplar)
 		exemplar = nil // one for each message
 	}
+	w.messages.Inc() // the last, so that all else of a message that is counted is there
 }
 
 // times takes note of the times of a query.

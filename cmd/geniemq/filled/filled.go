@@ -3,12 +3,9 @@ package filled
 
 import (
 	"fmt"
-	"io"
 	"strconv"
-	"strings"
-	"text/tabwriter"
-	"unicode"
 
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/dates"
 	"github.com/geniemq/geniemq/index/filling"
@@ -105,24 +102,23 @@ func TooManyInvalid(fillings filling.Columns, share float64) string {
 }
 
 // Table writes the columns for people.
-func (r *Report) Table(out io.Writer) {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "column\ttype\tfilled\tmissing\tdistinct\tvalues")
+func (r *Report) Table(p *table.Page) {
+	t := table.New(table.Text("column").Kept(), table.Text("type"), table.Number("filled").Kept(), table.Number("missing").Kept(), table.Number("distinct"), table.Text("values"))
 	for _, c := range r.Columns {
 		missing := strconv.FormatInt(c.Missing, 10)
 		if c.Invalid > 0 {
 			missing += fmt.Sprintf(" (%d invalid)", c.Invalid)
 		}
-		distinct := ""
+		var distinct any
 		if c.Distinct > 0 {
-			distinct = strconv.FormatUint(uint64(c.Distinct), 10)
+			distinct = c.Distinct
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", short(c.Name, 24), c.Type, c.Filled, missing, distinct, c.values())
+		t.Row(c.Name, c.Type, c.Filled, missing, distinct, c.values())
 	}
-	w.Flush()
+	t.Print(p)
 	for _, c := range r.Columns {
 		for _, e := range c.Examples {
-			fmt.Fprintf(out, "invalid: column %s: %s\n", c.Name, e)
+			p.Say("invalid: column %s: %s\n", c.Name, e)
 		}
 	}
 }
@@ -132,7 +128,7 @@ func (c *Column) values() string {
 	case c.Min != nil:
 		return fmt.Sprintf("%v to %v", shown(c.Min), shown(c.Max))
 	case c.Frequent != "":
-		return fmt.Sprintf("%q in %d", short(c.Frequent, 32), c.Often)
+		return fmt.Sprintf("%q in %d", table.Cut(table.Clean(c.Frequent), 32), c.Often)
 	}
 	return ""
 }
@@ -142,18 +138,4 @@ func shown(v any) string {
 		return schema.NumberText(f)
 	}
 	return fmt.Sprint(v)
-}
-
-// short makes a text fit a cell of a table.
-func short(text string, most int) string {
-	clean := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '·'
-		}
-		return r
-	}, strings.ToValidUTF8(text, "·"))
-	if runes := []rune(clean); len(runes) > most {
-		clean = string(runes[:most-1]) + "…"
-	}
-	return clean
 }

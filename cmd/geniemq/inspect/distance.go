@@ -2,12 +2,11 @@ package inspect
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/metric/cost"
@@ -93,52 +92,59 @@ func recalls(c *distance.Column) (all []recallInspection) {
 	return all
 }
 
-func (r *Report) distanceTable(out io.Writer) {
+func (r *Report) distanceTable(p *table.Page) {
 	if len(r.Distances) == 0 {
 		return
 	}
-	fmt.Fprintln(out)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "by distance\tof\tmetric\tstorage\tdims\tobjects\tmethods\tmean distance\tintrinsic dimension\t")
+	t := table.New(table.Text("by distance"), table.Text("of"), table.Text("metric"), table.Text("storage"), table.Number("dims"), table.Number("objects"),
+		table.Text("methods"), table.Number("mean distance"), table.Number("intrinsic dimension"))
 	for _, d := range r.Distances {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%.4g\t%.1f\t\n", d.Column, d.Of, d.Metric, d.Storage, d.Dims, d.Objects,
-			strings.Join(d.Methods, " "), d.Mean, d.IntrinsicDimension)
+		t.Row(d.Column, d.Of, d.Metric, d.Storage, d.Dims, d.Objects, strings.Join(d.Methods, " "), fmt.Sprintf("%.4g", d.Mean), fmt.Sprintf("%.1f", d.IntrinsicDimension))
 	}
-	w.Flush()
+	fmt.Fprintln(p)
+	t.Print(p)
 	for _, d := range r.Distances {
 		for _, built := range d.Built {
-			fmt.Fprintf(out, "  %s, %s\n", d.Column, built)
+			p.Say("  %s, %s\n", d.Column, built)
 		}
 	}
 	for i := range r.Distances {
-		r.Distances[i].tables(out)
+		r.Distances[i].tables(p)
 	}
 }
 
 // tables writes what searches of a column are expected to take, and to find.
-func (d *distanceInspection) tables(out io.Writer) {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+func (d *distanceInspection) tables(p *table.Page) {
 	ways := append([]string{distance.Scan}, slices.DeleteFunc(slices.Clone(d.Methods), func(m string) bool { return m == distance.Scan || m == distance.Ngram })...)
-	fmt.Fprintf(w, "\n%s, us per query here\tk\trecall\tqueries\t%s\ttaken\t\n", d.Column, strings.Join(ways, "\t"))
+	columns := []table.Column{table.Number("k"), table.Number("recall"), table.Number("queries")}
+	for _, way := range ways {
+		columns = append(columns, table.Number(way))
+	}
+	t := table.New(append(columns, table.Text("taken"))...)
+	t.Indent = 2
 	for _, c := range d.Costs {
-		fmt.Fprintf(w, "\t%d\t%s\t%d", c.K, orExact(c.Recall), c.Queries)
+		cells := []any{c.K, orExact(c.Recall), c.Queries}
 		for _, way := range ways {
-			fmt.Fprintf(w, "\t%.1f", c.Expects[way])
+			cells = append(cells, fmt.Sprintf("%.1f", c.Expects[way]))
 		}
-		fmt.Fprintf(w, "\t%s\t\n", c.Method)
+		t.Row(append(cells, c.Method)...)
 	}
-	w.Flush()
+	p.Say("\n%s, us per query here\n", d.Column)
+	t.Print(p)
 	for _, s := range d.Shapes {
-		fmt.Fprintf(out, "  %s, shape of the tree on the reference device: %s\n", d.Column, s)
+		p.Say("  %s, shape of the tree on the reference device: %s\n", d.Column, s)
 	}
-	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for i, r := range d.Recall {
 		if i == 0 || r.Path != d.Recall[i-1].Path {
-			fmt.Fprintf(w, "%s, recall of %s\tk\t%s\tfound\tat least\t\n", d.Column, r.Path, r.Steps)
+			p.Say("%s, recall of %s\n", d.Column, r.Path)
+			t = table.New(table.Number("k"), table.Number(r.Steps), table.Number("found"), table.Number("at least"))
+			t.Indent = 2
 		}
-		fmt.Fprintf(w, "\t%d\t%g\t%.2f %%\t%.2f %%\t\n", r.K, r.Effort, 100*r.Share, 100*r.Low)
+		t.Row(r.K, r.Effort, fmt.Sprintf("%.2f %%", 100*r.Share), fmt.Sprintf("%.2f %%", 100*r.Low))
+		if i+1 == len(d.Recall) || r.Path != d.Recall[i+1].Path {
+			t.Print(p)
+		}
 	}
-	w.Flush()
 }
 
 func orExact(recall float64) string {

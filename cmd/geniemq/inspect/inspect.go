@@ -4,11 +4,8 @@ package inspect
 import (
 	"context"
 	"fmt"
-	"io"
-	"strings"
-	"text/tabwriter"
-	"unicode"
 
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/postings"
@@ -113,7 +110,7 @@ func (r *Report) inspectAttributes(x *index.Index) {
 		}
 		if a.Postings > 0 {
 			at.BitsPerPosting = 8 * float64(lists.PostingsBytes+lists.DirectoryBytes) / float64(a.Postings)
-			at.LongestList = readable(x.KeywordName(i, lists.Longest))
+			at.LongestList = table.Cut(table.Clean(x.KeywordName(i, lists.Longest)), 32)
 		}
 		r.Postings += a.Postings
 		r.Attributes = append(r.Attributes, at)
@@ -133,69 +130,41 @@ func typeName(a postings.Attribute) string {
 }
 
 // Table writes the report for people.
-func (r *Report) Table(out io.Writer) {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "file\t%s\n", r.File)
-	fmt.Fprintf(w, "index\t%s (%s)\n", r.Name, r.Kind)
-	fmt.Fprintf(w, "version\t%s\n", r.Version)
-	fmt.Fprintf(w, "objects\t%d in %s\n", r.Objects, tiles(r.Tiles))
-	fmt.Fprintf(w, "postings\t%d\n", r.Postings)
-	fmt.Fprintf(w, "size\t%s\n", human.Bytes(r.Bytes))
+func (r *Report) Table(p *table.Page) {
+	p.Say("file      %s\n", r.File)
+	p.Say("index     %s (%s)\n", r.Name, r.Kind)
+	p.Say("version   %s\n", r.Version)
+	p.Say("objects   %d in %s\n", r.Objects, human.Count(r.Tiles, "tile"))
+	p.Say("postings  %d\n", r.Postings)
+	p.Say("size      %s\n", human.Bytes(r.Bytes))
 	if r.Verified != nil {
 		state := "intact: every checksum and every posting"
 		if !*r.Verified {
 			state = "DAMAGED"
 		}
-		fmt.Fprintf(w, "verified\t%s\n", state)
+		p.Say("verified  %s\n", state)
 	}
-	w.Flush()
-
-	fmt.Fprintln(out)
-	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "attribute\ttype\tlayout\tkeywords\tobjects\tpostings\tbits/posting\tmedian list\tp99\tlongest\tof\t")
+	n := table.Number
+	t := table.New(table.Text("attribute"), table.Text("type"), table.Text("layout"), n("keywords"), n("objects"), n("postings"), n("bits/posting"),
+		n("median list"), n("p99"), n("longest"), table.Text("of"))
 	for _, a := range r.Attributes {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.2f\t%d\t%d\t%d\t%s\t\n", a.Name, a.Type, a.Layout, a.Keywords, a.Objects, a.Postings,
-			a.BitsPerPosting, a.MedianList, a.P99List, a.MaxList, a.LongestList)
+		t.Row(a.Name, a.Type, a.Layout, a.Keywords, a.Objects, a.Postings, fmt.Sprintf("%.2f", a.BitsPerPosting), a.MedianList, a.P99List, a.MaxList, a.LongestList)
 	}
-	w.Flush()
-	r.distanceTable(out)
+	fmt.Fprintln(p)
+	t.Print(p)
+	r.distanceTable(p)
 
-	fmt.Fprintln(out)
-	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "section\tcount\tbytes\tshare\t")
+	t = table.New(table.Text("section"), n("count"), n("bytes"), n("share"))
 	for _, s := range r.Sections {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%.1f %%\t\n", s.Kind, s.Count, human.Bytes(s.Bytes), 100*float64(s.Bytes)/float64(r.Bytes))
+		t.Row(s.Kind, s.Count, human.Bytes(s.Bytes), fmt.Sprintf("%.1f %%", 100*float64(s.Bytes)/float64(r.Bytes)))
 	}
-	w.Flush()
+	fmt.Fprintln(p)
+	t.Print(p)
 
-	fmt.Fprintln(out)
-	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "on a GPU\ttakes\tneeded\t")
+	t = table.New(table.Text("on a GPU"), n("takes"), table.Text("needed"))
 	for _, f := range r.GPUMemory {
-		fmt.Fprintf(w, "%s\t%s\t%s\t\n", f.Form, human.Bytes(f.Bytes), map[bool]string{true: "yes", false: "no"}[f.Needed])
+		t.Row(f.Form, human.Bytes(f.Bytes), map[bool]string{true: "yes", false: "no"}[f.Needed])
 	}
-	w.Flush()
-}
-
-// readable makes a keyword fit a cell: the n-grams of sequences hold characters that have no picture.
-func readable(keyword string) string {
-	const most = 32
-	clean := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '·'
-		}
-		return r
-	}, strings.ToValidUTF8(keyword, "·"))
-	if runes := []rune(clean); len(runes) > most {
-		clean = string(runes[:most]) + "..."
-	}
-	return clean
-}
-
-// tiles is a number of tiles in words.
-func tiles(n int) string {
-	if n == 1 {
-		return "1 tile"
-	}
-	return fmt.Sprintf("%d tiles", n)
+	fmt.Fprintln(p)
+	t.Print(p)
 }

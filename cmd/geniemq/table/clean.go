@@ -1,0 +1,49 @@
+package table
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+const (
+	zeroWidthNonJoiner = '\u200c' // Persian and others write with it
+	zeroWidthJoiner    = '\u200d' // emoji of several are joined by it
+)
+
+// Clean is a text as a cell shows it, in one line: control characters are pictures of themselves, and what a terminal would obey, or could be
+// made to show elsewhere than it is (marks of direction, tags, private use), is a dot.
+func Clean(text string) string {
+	plain := true
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c >= 0x7f {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return text
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r < ' ':
+			return '\u2400' + r
+		case r == 0x7f:
+			return '\u2421'
+		case r == zeroWidthJoiner || r == zeroWidthNonJoiner:
+			return r
+		case unicode.Is(unicode.Zs, r):
+			return ' '
+		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp):
+			return '·'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\ufffd"))
+}
+
+// Width is how many cells of a terminal a text takes: wide characters two, combining ones none, and what is joined into one picture once.
+func Width(text string) int { return ansi.StringWidth(text) }
+
+// Cut is a text within so many cells. What was longer ends in an ellipsis.
+func Cut(text string, width int) string { return ansi.Truncate(text, width, "…") }

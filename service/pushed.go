@@ -1,0 +1,39 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/geniemq/geniemq/service/connection"
+	"github.com/geniemq/geniemq/service/depot"
+	"github.com/geniemq/geniemq/service/generation"
+)
+
+// openPushed fetches what was pushed of the indexes that come from the server, and follows it.
+func (s *Service) openPushed(ctx context.Context) (err error) {
+	s.cfg.Indexes, err = depot.Worker{
+		Connect: func() (*nats.Conn, error) {
+			nc, err := s.connect(s.cfg.NATS, "geniemq indexes")
+			if err == nil {
+				s.onStop("connection of pushed indexes", func(ctx context.Context) error { return connection.Close(ctx, nc) })
+			}
+			return nc, err
+		},
+		Prefix: s.cfg.Prefix, Folder: filepath.Join(s.cfg.DataDir, "indexes"), Log: s.log, Background: s.background, Swap: s.swapPushed,
+	}.Fetched(ctx, s.cfg.Indexes)
+	return err
+}
+
+func (s *Service) swapPushed(ctx context.Context, name, file string) error {
+	if err := s.swappable(); err != nil {
+		return err
+	}
+	_, _, err := s.Swap(ctx, name, file)
+	if refused := (*generation.RefusedError)(nil); err == nil || errors.As(err, &refused) || errors.Is(err, generation.ErrEnding) {
+		return err
+	}
+	return &depot.FinalError{Err: err}
+}
