@@ -31,6 +31,7 @@ import (
 	"github.com/geniemq/geniemq/service/observe"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/service/repeats"
+	"github.com/geniemq/geniemq/service/storedanswers"
 	"github.com/geniemq/geniemq/service/streamwatch"
 	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
@@ -341,7 +342,7 @@ func (s *Service) openStreams(ctx context.Context) error {
 	for _, d := range differences {
 		s.log.Warn("a stream is used as it is, though it differs from what is recommended", "difference", d.String())
 	}
-	s.answers = &storedAnswers{js: s.js, name: s.subjects.ResultStream(), log: s.repeats.Logger(s.log), turns: make(chan struct{}, lookTurns)}
+	s.answers = storedanswers.New(s.js, s.subjects.ResultStream(), s.repeats.Logger(s.log))
 	results := streamwatch.Stream{Name: s.subjects.ResultStream()}
 	for _, x := range s.indexes {
 		results.Needs = append(results.Needs, s.subjects.Result(x.name))

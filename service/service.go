@@ -29,6 +29,7 @@ import (
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/observe"
 	"github.com/geniemq/geniemq/service/repeats"
+	"github.com/geniemq/geniemq/service/storedanswers"
 	"github.com/geniemq/geniemq/service/streamwatch"
 	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
@@ -82,7 +83,7 @@ type Service struct {
 	kinds      index.Kinds
 	engine     gpuexec.Engine
 	publishers publishers
-	answers    *storedAnswers
+	answers    *storedanswers.Reader
 	micro      micro.Service
 	admin      *admin.Server
 	indexes    []*served

@@ -19,6 +19,7 @@ import (
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/observe"
 	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/service/storedanswers"
 	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -56,7 +57,7 @@ type storedIntake struct {
 	suspects   *suspects.Runner
 	publishers *publishers
 	maxResult  func() int64 // headers included; another server of a cluster may have another limit
-	answers    *storedAnswers
+	answers    *storedanswers.Reader
 	clock      *clock.Clock
 	aborted    context.Context
 	log        *slog.Logger

@@ -10,6 +10,7 @@ import (
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/producer"
 	"github.com/geniemq/geniemq/service/identity"
+	"github.com/geniemq/geniemq/service/storedanswers"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -18,7 +19,7 @@ type unservedAnswerer struct {
 	publishers *publishers
 	subjects   wire.Subjects
 	replies    *replies
-	answers    *storedAnswers
+	answers    *storedanswers.Reader
 	log        *slog.Logger
 }
 
@@ -45,11 +46,11 @@ func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Stored) error
 		out.Header = resultHeader(u.Header, asked, codec, "").Header
 		how, err := a.publish(ctx, out)
 		if err == nil && how.Duplicate {
-			_, whose, fault := a.answers.look(ctx, how.Sequence, out.Subject, asked)
+			_, whose, fault := a.answers.Look(ctx, how.Sequence, out.Subject, asked)
 			if fault != nil {
 				return fault
 			}
-			if whose == another { // a message with this id was answered before: see delivery
+			if whose == storedanswers.Another { // a message with this id was answered before: see delivery
 				out.MsgID = identity.Part(identity.Salted(id, out.Subject, asked, salt), wire.Position{})
 				salt++
 				continue
