@@ -51,6 +51,12 @@ type Options struct {
 	Timeout time.Duration
 	// JetStream is the context used for streams. Default jetstream.New(nc); set it for a domain or an API prefix.
 	JetStream jetstream.JetStream
+	// User is the user's token of subjects. Queries are then published to genie.query.<index>.<user>, searches to genie.search.<index>.<user>, and answers come
+	// on genie.result.<index>.<user>.>, so that a server can see to it that users read and ask as themselves alone. Default: none.
+	User string
+	// Class is ClassQuery or ClassBulk: bulk is for work that nobody waits for, and lets all others go before it. It is for Request and Publish.
+	// Default ClassQuery; with a User its class of users.
+	Class Class
 	// Inject, if set, is called with the headers of each query before it is sent, to add such as traceparent. It
 	// must be safe for concurrent use.
 	Inject func(ctx context.Context, header nats.Header)
@@ -130,6 +136,9 @@ const maxRecovery = 16
 func New(nc *nats.Conn, opts Options) (*Client, error) {
 	opts.EnsureDefaults()
 	subjects, err := wire.NewSubjects(opts.Prefix)
+	if err == nil {
+		err = opts.checkClass()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}

@@ -18,7 +18,8 @@ import (
 // PublishOptions are options of one publish. The zero value is ready for use.
 type PublishOptions struct {
 	// Reply is the subject that the answer goes to: literal, and allowed by the service (_INBOX.>, genie.result.<index> and
-	// genie.result.<index>.> unless it is configured otherwise). Default genie.result.<index>.
+	// genie.result.<index>.> unless it is configured otherwise; of a user _INBOX.> and genie.result.<index>.<user>.>). Default genie.result.<index>, of a user
+	// genie.result.<index>.<user>.answers.
 	Reply string
 	// MsgID makes publishing idempotent beyond this call: within the stream's duplicate window, 2 minutes, a
 	// message with an id that was seen is not stored again. It must be unique across the whole stream, all users
@@ -58,7 +59,7 @@ func (c *Client) PublishBatch(ctx context.Context, index string, queries []Query
 func (c *Client) publishQueries(ctx context.Context, index string, queries []Query, batch bool, opts PublishOptions) (Receipt, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
-	msg, err := c.message(ctx, c.subjects.Query, index, queries, batch, false)
+	msg, err := c.message(ctx, c.storedSubject, index, queries, batch, false)
 	if err != nil {
 		return Receipt{}, err
 	}

@@ -32,12 +32,12 @@ func (c *Client) RequestBatch(ctx context.Context, index string, queries []Query
 func (c *Client) request(ctx context.Context, index string, queries []Query, batch bool) ([]Result, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
-	msg, err := c.message(ctx, c.subjects.Query, index, queries, batch, true)
+	msg, err := c.message(ctx, c.storedSubject, index, queries, batch, true)
 	if err != nil {
 		return nil, err
 	}
 	c.asks(msg, wire.Accept{Parts: true})
-	reply := c.subjects.Reply(index, c.unique())
+	reply := c.replySubject(index, c.unique())
 	msg.Header.Set(wire.HeaderReply, reply)
 
 	box, err := c.listen(index, reply)
@@ -70,7 +70,7 @@ func (c *Client) listen(index, reply string) (*mailbox, error) {
 		return nil, context.Cause(c.closed)
 	}
 	if c.inboxes[index] == nil {
-		sub, err := c.nc.Subscribe(c.subjects.Reply(index, c.id+".*"), c.deliver)
+		sub, err := c.nc.Subscribe(c.replySubject(index, c.id+".*"), c.deliver)
 		if err != nil {
 			return nil, fmt.Errorf("subscribing to the answers of index %s: %w", index, err)
 		}
@@ -194,7 +194,7 @@ func (c *Client) SearchBatch(ctx context.Context, index string, queries []Query)
 func (c *Client) search(ctx context.Context, index string, queries []Query, batch bool) ([]Result, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
-	msg, err := c.message(ctx, c.subjects.Search, index, queries, batch, true)
+	msg, err := c.message(ctx, c.searchSubject, index, queries, batch, true)
 	if err != nil {
 		return nil, err
 	}

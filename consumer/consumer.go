@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/internal/bell"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -21,6 +22,8 @@ type Options struct {
 	Subjects wire.Subjects
 	// Index is the index whose queries are consumed. Required.
 	Index string
+	// Class says from which of the streams. Default wire.ClassQuery.
+	Class wire.Class
 
 	// AckWait is after how long the server gives a message that it heard nothing of to someone else. It holds for
 	// a durable that does not exist yet; an existing one keeps its own. Default 30s.
@@ -48,7 +51,7 @@ type Options struct {
 	OnState func(error)
 	// OnDifference is called for each setting of an existing durable that is not as these options want it; the
 	// durable is used as it is. Default: none.
-	OnDifference func(Difference)
+	OnDifference func(streams.Difference)
 }
 
 // limits of a Consumer beside those of its Options, which only tests change.
@@ -68,6 +71,7 @@ type limits struct {
 const requestTimeout = 5 * time.Second
 
 func (o *Options) ensureDefaults() {
+	o.Class = cmp.Or(o.Class, wire.ClassQuery)
 	o.AckWait = cmp.Or(max(o.AckWait, 0), 30*time.Second)
 	o.MaxAckPending = cmp.Or(max(o.MaxAckPending, 0), 8192)
 	o.MaxAckPending = max(o.MaxAckPending, 4*o.BatchMessages)
@@ -78,7 +82,7 @@ func (o *Options) ensureDefaults() {
 		o.OnState = func(error) {}
 	}
 	if o.OnDifference == nil {
-		o.OnDifference = func(Difference) {}
+		o.OnDifference = func(streams.Difference) {}
 	}
 }
 
@@ -98,7 +102,7 @@ func (o *Options) ensureDefaults() {
 //   - A message that the server delivers again although it is outstanding here (the connection was gone for longer
 //     than AckWait) is not given to the owner twice; it is settled by its latest delivery.
 //   - It lives through the loss of the connection, of the server, of the durable and of the stream. It makes the
-//     durable anew; the stream is the business of [EnsureStreams]. What goes wrong is in Progress and goes to
+//     durable anew; the stream is the business of [streams.Ensure]. What goes wrong is in Progress and goes to
 //     OnState, and is tried again for ever. What was asked of a connection that broke is not waited for.
 //   - A stream that was deleted and made anew counts from 1 again. Messages of the old one are then settled without a
 //     word to the server, which would take it for a word on new messages of the same numbers, and new ones carry the
@@ -174,7 +178,7 @@ func New(js jetstream.JetStream, opts Options, deliver func(context.Context, *Me
 	c := &Consumer{
 		js: js, nc: nc, opts: opts, deliver: deliver,
 		limits:      limits{messages: opts.MaxAckPending, pullExpiry: time.Second, requestTimeout: requestTimeout, maxBackoff: 5 * time.Second},
-		next:        apiPrefix(js.Options()) + "CONSUMER.MSG.NEXT." + opts.Subjects.QueryStream() + "." + opts.Subjects.Durable(opts.Index),
+		next:        apiPrefix(js.Options()) + "CONSUMER.MSG.NEXT." + opts.Subjects.Stream(opts.Class) + "." + opts.Subjects.Durable(opts.Index),
 		wakePull:    bell.New(),
 		wakeDeliver: bell.New(),
 		wakeAlive:   bell.New(),

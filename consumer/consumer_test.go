@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/internal/testkit"
 )
 
@@ -490,7 +491,7 @@ func TestExistingDurableIsUsedAsItIs(t *testing.T) {
 	differences := make(chan string, 10)
 	publish(t, js, "adult", 0, 20)
 	w := startWorker(t, js, consumer.Options{
-		OnDifference: func(d consumer.Difference) { differences <- d.String() },
+		OnDifference: func(d streams.Difference) { differences <- d.String() },
 	}, nil, consumer.Limits{PullExpiry: time.Minute})
 	w.waitFor(7)
 	time.Sleep(1500 * time.Millisecond) // longer than the durable's AckWait

@@ -77,7 +77,7 @@ func (l *letter) headers() nats.Header {
 		HeaderDeadSubject:  {l.Subject},
 		HeaderDeadSequence: {strconv.FormatUint(l.Sequence, 10)},
 		HeaderDeadTime:     {l.Timestamp.UTC().Format(time.RFC3339Nano)},
-		wire.HeaderMsgID:   {fmt.Sprintf("dead.%d.%d", l.StreamCreated.UnixNano(), l.Sequence)},
+		wire.HeaderMsgID:   {l.id()},
 	}
 	if l.delivered > 0 {
 		h[HeaderDeadDelivered] = []string{strconv.Itoa(l.delivered)}
@@ -101,6 +101,15 @@ func (l *letter) headers() nats.Header {
 		}
 	}
 	return h
+}
+
+// id is that of the copy: streams number their messages each for itself.
+func (l *letter) id() string {
+	id := fmt.Sprintf("dead.%d.%d", l.StreamCreated.UnixNano(), l.Sequence)
+	if l.Class != wire.ClassQuery && l.Class != "" {
+		id += "." + string(l.Class)
+	}
+	return id
 }
 
 // fit cuts the body so that headers and body have at most limit bytes.

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/geniemq/geniemq/consumer/streams"
 )
 
 // ensure looks at the stream and the durable, makes the durable if it is not there, and decides what the messages
@@ -16,7 +20,7 @@ func (c *Consumer) ensure(ctx context.Context) error {
 	doubts := c.doubts
 	c.mu.Unlock()
 
-	name := c.opts.Subjects.QueryStream()
+	name := c.stream()
 	stream, err := c.js.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("stream %s does not exist; it is made when geniemq starts: %w", name, err)
@@ -45,16 +49,32 @@ func (c *Consumer) ensure(ctx context.Context) error {
 	return nil
 }
 
+// stream is the name of the stream.
+func (c *Consumer) stream() string { return c.opts.Subjects.Stream(c.opts.Class) }
+
 func (c *Consumer) config() jetstream.ConsumerConfig {
-	return jetstream.ConsumerConfig{
+	config := jetstream.ConsumerConfig{
 		Durable:       c.opts.Subjects.Durable(c.opts.Index),
 		Description:   "geniemq: queries for index " + c.opts.Index,
-		FilterSubject: c.opts.Subjects.Query(c.opts.Index),
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       c.opts.AckWait,
 		MaxDeliver:    -1,
 		MaxAckPending: c.opts.MaxAckPending,
 	}
+	if filters := c.opts.Subjects.Filters(c.opts.Class, c.opts.Index); len(filters) == 1 {
+		config.FilterSubject = filters[0]
+	} else {
+		config.FilterSubjects = filters
+	}
+	return config
+}
+
+// filters are the subjects that a durable takes.
+func filters(config jetstream.ConsumerConfig) []string {
+	if config.FilterSubject != "" {
+		return []string{config.FilterSubject}
+	}
+	return slices.Sorted(slices.Values(config.FilterSubjects))
 }
 
 func (c *Consumer) ensureDurable(ctx context.Context, stream jetstream.Stream) (*jetstream.ConsumerInfo, error) {
@@ -69,7 +89,7 @@ func (c *Consumer) ensureDurable(ctx context.Context, stream jetstream.Stream) (
 	if apiErr := (*jetstream.APIError)(nil); errors.As(err, &apiErr) &&
 		(apiErr.ErrorCode == codeFilterNotUnique || apiErr.ErrorCode == codeUnfiltered) {
 		return nil, fmt.Errorf("another consumer of the work queue %s takes %s already, such as one without a filter; delete it: %w",
-			c.opts.Subjects.QueryStream(), want.FilterSubject, err)
+			c.stream(), strings.Join(filters(want), " and "), err)
 	}
 	switch {
 	case errors.Is(err, jetstream.ErrNotPullConsumer):
@@ -79,8 +99,8 @@ func (c *Consumer) ensureDurable(ctx context.Context, stream jetstream.Stream) (
 	}
 	info := cons.CachedInfo()
 	switch {
-	case info.Config.FilterSubject != want.FilterSubject:
-		return nil, fmt.Errorf("the durable %s takes %q instead of %s; delete it", want.Durable, info.Config.FilterSubject, want.FilterSubject)
+	case !slices.Equal(filters(info.Config), filters(want)):
+		return nil, fmt.Errorf("the durable %s takes %q instead of %s; delete it", want.Durable, strings.Join(filters(info.Config), " "), strings.Join(filters(want), " "))
 	case info.Config.AckPolicy != want.AckPolicy:
 		return nil, fmt.Errorf("the durable %s has the ack policy %s instead of explicit; delete it", want.Durable, info.Config.AckPolicy)
 	}
@@ -93,12 +113,12 @@ const (
 	codeFilterNotUnique jetstream.ErrorCode = 10100 // filtered consumer not unique on workqueue stream
 )
 
-func durableDifferences(want, have jetstream.ConsumerConfig) []Difference {
-	d := differ{of: "durable " + want.Durable}
-	d.check("ack_wait", have.AckWait, want.AckWait)
-	d.check("max_ack_pending", have.MaxAckPending, want.MaxAckPending)
-	d.check("max_deliver", have.MaxDeliver, want.MaxDeliver)
-	return d.found
+func durableDifferences(want, have jetstream.ConsumerConfig) []streams.Difference {
+	d := streams.Differ{Of: "durable " + want.Durable}
+	d.Check("ack_wait", have.AckWait, want.AckWait)
+	d.Check("max_ack_pending", have.MaxAckPending, want.MaxAckPending)
+	d.Check("max_deliver", have.MaxDeliver, want.MaxDeliver)
+	return d.Found
 }
 
 // adopt takes over what the durable prescribes. c.mu is held.
@@ -127,7 +147,7 @@ func (c *Consumer) observe(info *jetstream.ConsumerInfo) {
 		if t := info.Config.PauseUntil; t != nil {
 			until = " until " + t.UTC().Format(time.RFC3339)
 		}
-		name, stream := info.Name, c.opts.Subjects.QueryStream()
+		name, stream := info.Name, c.stream()
 		c.paused = fmt.Errorf("the durable %s is paused%s; resume it: nats consumer resume %s %[1]s", name, until, stream)
 	}
 }
@@ -157,7 +177,7 @@ func (c *Consumer) settleDoubt(created, durable time.Time) {
 // readInfo reads the state of the durable.
 func (c *Consumer) readInfo(ctx context.Context) error {
 	name := c.opts.Subjects.Durable(c.opts.Index)
-	cons, err := c.js.Consumer(ctx, c.opts.Subjects.QueryStream(), name)
+	cons, err := c.js.Consumer(ctx, c.stream(), name)
 	if err != nil {
 		return fmt.Errorf("look at durable %s: %w", name, err)
 	}

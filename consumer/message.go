@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/internal/bell"
+	"github.com/geniemq/geniemq/wire"
 )
 
 var (
@@ -18,9 +19,11 @@ var (
 	ErrGone = errors.New("the message's stream was deleted")
 )
 
-// Stored is a message of the query stream.
+// Stored is a message of a stream of queries.
 type Stored struct {
-	Index   string // the last token of the subject, which need not be a valid index name
+	Index   string // the token of the subject, which need not be a valid index name
+	User    string // the token after it; "": none
+	Class   wire.Class
 	Subject string
 	Header  nats.Header
 	Body    []byte

@@ -327,9 +327,10 @@ func (c *Consumer) register(msg *nats.Msg, meta *nats.MsgMetadata, now time.Time
 		old.reply, old.heard = msg.Reply, now
 		return
 	}
+	_, _, user, _ := c.opts.Subjects.ParseStored(msg.Subject)
 	m := &Message{
 		Stored: Stored{
-			Index: c.opts.Index, Subject: msg.Subject, Header: msg.Header, Body: msg.Data,
+			Index: c.opts.Index, User: user, Class: c.opts.Class, Subject: msg.Subject, Header: msg.Header, Body: msg.Data,
 			Sequence: meta.Sequence.Stream, StreamCreated: c.created, Timestamp: meta.Timestamp,
 		},
 		Delivered: int(meta.NumDelivered),

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -49,7 +50,7 @@ func (b *broker) connect(opts ...nats.Option) jetstream.JetStream {
 func (b *broker) withStreams() jetstream.JetStream {
 	b.t.Helper()
 	js := b.connect()
-	if _, err := consumer.EnsureStreams(b.t.Context(), js, wire.Subjects{}); err != nil {
+	if _, err := streams.Ensure(b.t.Context(), js, new(streams.Settings).Configs(wire.Subjects{})); err != nil {
 		b.t.Fatal(err)
 	}
 	return js

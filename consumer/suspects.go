@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -37,7 +38,9 @@ import (
 type Suspects struct {
 	js     jetstream.JetStream
 	bucket string
-	worker string // this process
+	// replicas are those that the bucket is made with
+	replicas int
+	worker   string // this process
 
 	mu      sync.Mutex
 	kv      jetstream.KeyValue // nil until it is found or made
@@ -79,10 +82,10 @@ type UnrecordedError struct {
 func (e *UnrecordedError) Error() string { return e.Err.Error() + "; " + e.Advice }
 func (e *UnrecordedError) Unwrap() error { return e.Err }
 
-// NewSuspects makes the records of the deployment that subjects name, kept by one server of a cluster as the
+// NewSuspects makes the records of the deployment that subjects name, whose bucket so many servers of a cluster keep, as the
 // streams. Nothing happens before the first use, which makes the bucket if it is not there.
-func NewSuspects(js jetstream.JetStream, subjects wire.Subjects) *Suspects {
-	return &Suspects{js: js, bucket: subjects.SuspectBucket(), worker: rand.Text()}
+func NewSuspects(js jetstream.JetStream, subjects wire.Subjects, replicas int) *Suspects {
+	return &Suspects{js: js, bucket: subjects.SuspectBucket(), replicas: replicas, worker: rand.Text()}
 }
 
 // Ensure makes the bucket if it does not exist, and sees whether it can be written to.
@@ -108,7 +111,11 @@ type recordValue struct {
 
 // Of is the record of a message, as if there were none; the first Begin finds out.
 func (s *Suspects) Of(m *Message) *Record {
-	return &Record{s: s, key: fmt.Sprintf("%s.%d.%d", m.c.opts.Subjects.Durable(m.c.opts.Index), m.StreamCreated.UnixNano(), m.Sequence)}
+	durable := m.c.opts.Subjects.Durable(m.c.opts.Index)
+	if m.Class != wire.ClassQuery { // durables of one index have one name in all streams
+		durable = m.c.stream() + "." + durable
+	}
+	return &Record{s: s, key: fmt.Sprintf("%s.%d.%d", durable, m.StreamCreated.UnixNano(), m.Sequence)}
 }
 
 // Lost is how many lone runs of the message were begun and did not end, when it was last read.
@@ -280,13 +287,14 @@ func (s *Suspects) concerns(text string) bool {
 // open finds the bucket or makes it.
 func (s *Suspects) open(ctx context.Context) (jetstream.KeyValue, error) {
 	kv, err := s.js.KeyValue(ctx, s.bucket)
-	for size := int64(maxSuspectBytes); errors.Is(err, jetstream.ErrBucketNotFound) || noRoom(err) && size >= minSuspectBytes; size /= 4 {
+	for size := int64(maxSuspectBytes); errors.Is(err, jetstream.ErrBucketNotFound) || streams.NoRoom(err) && size >= minSuspectBytes; size /= 4 {
 		kv, err = s.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
 			Bucket:      s.bucket,
 			Description: "geniemq: messages that are run alone, since workers were lost that had them",
 			TTL:         maxSuspectAge,
 			MaxBytes:    size,
 			Storage:     jetstream.FileStorage,
+			Replicas:    s.replicas,
 		})
 		if errors.Is(err, jetstream.ErrBucketExists) { // another worker was faster
 			return s.js.KeyValue(ctx, s.bucket)
@@ -321,7 +329,7 @@ func (s *Suspects) judge(err error) *UnrecordedError {
 	case errors.Is(err, jetstream.ErrBadBucket):
 	case !errors.As(err, &apiErr):
 		return nil
-	case noRoom(err), apiErr.Code < 500, apiErr.ErrorCode == codeStoreFailed && strings.Contains(apiErr.Description, "maximum"):
+	case streams.NoRoom(err), apiErr.Code < 500, apiErr.ErrorCode == codeStoreFailed && strings.Contains(apiErr.Description, "maximum"):
 	default:
 		return nil
 	}

@@ -44,7 +44,7 @@ func TestRecord(t *testing.T) {
 	m := pulled(t, js)
 	ctx := t.Context()
 	worker := func() *consumer.Record {
-		return consumer.NewSuspects(js, wire.Subjects{}).Of(m)
+		return consumer.NewSuspects(js, wire.Subjects{}, 1).Of(m)
 	}
 	first, other := worker(), worker()
 	check(t, first.Begin(ctx))
@@ -83,8 +83,8 @@ func TestRecordOfTwo(t *testing.T) {
 	js := startBroker(t).withStreams()
 	m := pulled(t, js)
 	ctx := t.Context()
-	slow := consumer.NewSuspects(js, wire.Subjects{}).Of(m)
-	now := consumer.NewSuspects(js, wire.Subjects{}).Of(m)
+	slow := consumer.NewSuspects(js, wire.Subjects{}, 1).Of(m)
+	now := consumer.NewSuspects(js, wire.Subjects{}, 1).Of(m)
 	check(t, slow.Begin(ctx))
 	lost(t, now, 1)
 	check(t, now.Begin(ctx))
@@ -92,7 +92,7 @@ func TestRecordOfTwo(t *testing.T) {
 		t.Errorf("the slow one writes over the other: %v", err)
 	}
 	check(t, slow.End(ctx)) // and leaves it alone
-	lost(t, consumer.NewSuspects(js, wire.Subjects{}).Of(m), 2)
+	lost(t, consumer.NewSuspects(js, wire.Subjects{}, 1).Of(m), 2)
 	check(t, now.End(ctx))
 	lost(t, slow, 0)
 }
@@ -102,7 +102,7 @@ func TestRecordOfOneself(t *testing.T) {
 	js := startBroker(t).withStreams()
 	m := pulled(t, js)
 	ctx := t.Context()
-	s := consumer.NewSuspects(js, wire.Subjects{})
+	s := consumer.NewSuspects(js, wire.Subjects{}, 1)
 	check(t, s.Of(m).Begin(ctx))
 	again := s.Of(m)
 	if err := again.Begin(ctx); !errors.Is(err, consumer.ErrRecordChanged) {
@@ -110,7 +110,7 @@ func TestRecordOfOneself(t *testing.T) {
 	}
 	lost(t, again, 0)
 	check(t, again.Begin(ctx))
-	lost(t, consumer.NewSuspects(js, wire.Subjects{}).Of(m), 1)
+	lost(t, consumer.NewSuspects(js, wire.Subjects{}, 1).Of(m), 1)
 }
 
 // Where there is little room the bucket is small, and where there is none the error says so at once.
@@ -118,7 +118,7 @@ func TestRecordsWithoutRoom(t *testing.T) {
 	for room, fits := range map[int64]bool{maxStore: true, maxStore - 16<<20: true, 256 << 10: false} {
 		t.Run(fmt.Sprint(room), func(t *testing.T) {
 			js := startBroker(t, func(o *server.Options) { o.JetStreamMaxStore = room }).connect()
-			s := consumer.NewSuspects(js, wire.Subjects{})
+			s := consumer.NewSuspects(js, wire.Subjects{}, 1)
 			var unrecorded *consumer.UnrecordedError
 			switch err := s.Ensure(t.Context()); {
 			case fits:

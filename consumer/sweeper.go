@@ -1,9 +1,11 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,6 +19,8 @@ import (
 type SweeperOptions struct {
 	// Subjects name the stream and the durables.
 	Subjects wire.Subjects
+	// Class says which of the streams is swept. Default wire.ClassQuery.
+	Class wire.Class
 	// Now is the time by the server's clock, which stamps messages. Default: time.Now, this host's.
 	Now func() time.Time
 	// Answer tells the sender of a message that no one serves its index, and returns when that is confirmed. An
@@ -44,6 +48,7 @@ type Sweeper struct {
 
 // NewSweeper makes a sweeper. Nothing happens before Run or Sweep.
 func NewSweeper(js jetstream.JetStream, opts SweeperOptions) *Sweeper {
+	opts.Class = cmp.Or(opts.Class, wire.ClassQuery)
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
@@ -65,7 +70,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 // Sweep goes over the stream once and returns how many messages it removed. It goes on with the next subject after
 // an error.
 func (s *Sweeper) Sweep(ctx context.Context) (swept int, err error) {
-	name := s.opts.Subjects.QueryStream()
+	name := s.opts.Subjects.Stream(s.opts.Class)
 	stream, subjects, err := s.unserved(ctx, name)
 	if err != nil {
 		return 0, fmt.Errorf("sweep stream %s: %w", name, err)
@@ -96,8 +101,8 @@ func (s *Sweeper) unserved(ctx context.Context, name string) (stream jetstream.S
 	if stream, err = s.js.Stream(ctx, name); err != nil {
 		return nil, nil, err
 	}
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(s.opts.Subjects.Queries()))
-	if err != nil || len(info.State.Subjects) == 0 {
+	held, err := s.held(ctx, stream)
+	if err != nil || len(held) == 0 {
 		return nil, nil, err
 	}
 	// The consumers after the subjects: one that was made in between is seen.
@@ -114,7 +119,7 @@ func (s *Sweeper) unserved(ctx context.Context, name string) (stream jetstream.S
 	if err := list.Err(); err != nil {
 		return nil, nil, fmt.Errorf("list consumers: %w", err)
 	}
-	for subject := range info.State.Subjects {
+	for _, subject := range held {
 		taken := func(filter string) bool { return wire.MatchSubject(filter, subject) }
 		if !slices.ContainsFunc(filters, taken) {
 			subjects = append(subjects, subject)
@@ -124,13 +129,28 @@ func (s *Sweeper) unserved(ctx context.Context, name string) (stream jetstream.S
 	return stream, subjects, nil
 }
 
+// held are the subjects of its class of which a stream has messages.
+func (s *Sweeper) held(ctx context.Context, stream jetstream.Stream) (subjects []string, err error) {
+	for _, pattern := range s.opts.Subjects.StreamSubjects(s.opts.Class) {
+		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(pattern))
+		if err != nil {
+			return nil, err
+		}
+		subjects = slices.AppendSeq(subjects, maps.Keys(info.State.Subjects))
+	}
+	return subjects, nil
+}
+
 // maxSweepFaults is after how many messages that could not be swept a subject is left for the next time.
 const maxSweepFaults = 16
 
 // sweepSubject removes the messages of a subject that are old enough, the oldest first. One that cannot be removed is
 // passed over.
 func (s *Sweeper) sweepSubject(ctx context.Context, stream jetstream.Stream, subject string) (swept int, err error) {
-	index := subject[len(s.opts.Subjects.Queries())-1:]
+	class, index, user, ok := s.opts.Subjects.ParseStored(subject)
+	if !ok || class != s.opts.Class {
+		return 0, nil // somebody else's, in a stream of their making
+	}
 	created := stream.CachedInfo().Created
 	var faults []error
 	next := uint64(1)
@@ -148,7 +168,7 @@ func (s *Sweeper) sweepSubject(ctx context.Context, stream jetstream.Stream, sub
 		}
 		next = msg.Sequence + 1
 		u := &Stored{
-			Index: index, Subject: msg.Subject, Header: msg.Header, Body: msg.Data,
+			Index: index, User: user, Class: class, Subject: msg.Subject, Header: msg.Header, Body: msg.Data,
 			Sequence: msg.Sequence, StreamCreated: created, Timestamp: msg.Time,
 		}
 		if err := s.sweep(ctx, stream, u); err != nil {

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/identity"
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/observe"
 	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/service/storedanswers"
 	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -49,7 +51,7 @@ type delivery struct {
 
 	reason *wire.Error // the message is refused as a whole
 
-	asked   asked
+	asked   identity.Asked
 	id      string // of the answer, without the part
 	salt    int    // how many ids before this one were taken by other answers
 	results wire.Results
@@ -71,7 +73,7 @@ type delivery struct {
 func (o *stored) deliver(r *pipeline.Request, reason *wire.Error, then func()) {
 	s := o.intake
 	d := &delivery{origin: o, request: r, reason: reason, then: then, out: s.publishers.next(), id: o.resultID(),
-		asked: whatIsAsked(o.message.Header, o.message.Body, o.message.Sequence, o.message.Timestamp)}
+		asked: identity.Ask(s.stream, &o.message.Stored)}
 	d.made = r.Answer(reason, int(s.maxResult()))
 	d.results = d.made.Results
 	if o.alone.Running() {
@@ -97,7 +99,7 @@ func (d *delivery) send() (last bool) {
 		widest.Hit = wire.MaxK
 		room -= wire.HitsHeaderSize
 	}
-	room -= msgIDSize(d.id, widest)
+	room -= identity.PartSize(d.id, widest)
 
 	most := max(room, 0)
 	rough := min(most, len(d.part.Body)) // where this is what is left of a part that was encoded before
@@ -135,7 +137,7 @@ func (d *delivery) send() (last bool) {
 		return true
 	}
 	d.encoded = time.Now()
-	out := producer.Outgoing{Subject: d.origin.reply, MsgID: partID(d.id, d.next), Header: header.Header, Body: body}
+	out := producer.Outgoing{Subject: d.origin.reply, MsgID: identity.Part(d.id, d.next), Header: header.Header, Body: body}
 	d.origin.alone.Wait(func() { d.out.Publish(d.request.Aborted(), out, d.confirmed) })
 	return last
 }
@@ -199,25 +201,25 @@ func (d *delivery) drop() {
 // duplicate finds out what the stream has in place of the part, and goes on with what it has not.
 func (d *delivery) duplicate(sequence uint64) {
 	o := d.origin
-	has, whose, err := o.intake.answers.look(d.request.Aborted(), sequence, o.reply, d.asked)
-	total := max(d.results.Total, d.request.Len(), has.queries.Total)
-	next := has.next()
+	has, whose, err := o.intake.answers.Look(d.request.Aborted(), sequence, o.reply, d.asked)
+	total := max(d.results.Total, d.request.Len(), has.Queries.Total)
+	next := has.Next()
 	switch {
 	case err != nil: // the process ends
 		d.drop()
 		o.Abandon(d.request)
-	case whose == unknown:
+	case whose == storedanswers.Unknown:
 		d.goOn(d.part.Next())
-	case whose == another || has.queries.First != d.next.Query || has.some() && (has.hits.First != d.next.Hit || has.version != d.request.Version()):
+	case whose == storedanswers.Another || has.Queries.First != d.next.Query || has.Some() && (has.Hits.First != d.next.Hit || has.Version != d.request.Version()):
 		d.salt++
-		d.id = saltedID(o.resultID(), o.reply, d.asked, d.salt)
+		d.id = identity.Salted(o.resultID(), o.reply, d.asked, d.salt)
 		d.again(d.next)
-	case next.Query >= total || has.queries.Total == 1 && !has.some(): // an answer to the message as a whole, or to the last of its queries
+	case next.Query >= total || has.Queries.Total == 1 && !has.Some(): // an answer to the message as a whole, or to the last of its queries
 		d.goOn(wire.Position{Query: max(d.results.Total, next.Query)})
 	case d.reason != nil:
 		// This attempt refuses as a whole what an earlier one had begun to answer: the rest is told one by one.
 		refusal := wire.Result{Index: d.request.Index(), Version: d.request.Version(), Err: d.reason}
-		d.results = wire.Results{Batch: has.batch, Total: total, At: func(int, int) *wire.Result { return &refusal }}
+		d.results = wire.Results{Batch: has.Batch, Total: total, At: func(int, int) *wire.Result { return &refusal }}
 		d.goOn(next)
 	default:
 		d.again(next)

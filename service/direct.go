@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,8 +32,12 @@ type directIntake struct {
 	nc      *nats.Conn
 	limit   int64    // queries between intake and engine
 	allow   []string // reply subjects
-	log     *slog.Logger
-	stats   directStats
+	// users begins the subjects of users' requests, which may be answered on what allowUser says
+	users     string
+	allowUser func(user string) []string
+	admission *admissions
+	log       *slog.Logger
+	stats     directStats
 
 	waiting atomic.Int64 // queries, or messages not decoded yet, between intake and engine
 
@@ -73,13 +78,21 @@ func (d *directIntake) Handle(m micro.Request) {
 	if m.Reply() == "" {
 		return // a publish by mistake: nobody would get the answer
 	}
-	if err := wire.ValidateReplySubject(m.Reply(), d.allow); err != nil {
+	allow := d.allow
+	user, known := strings.CutPrefix(m.Subject(), d.users)
+	if known {
+		allow = d.allowUser(user)
+	} else {
+		user = ""
+	}
+	if err := wire.ValidateReplySubject(m.Reply(), allow); err != nil {
 		d.drop(m.Reply(), err)
 		return
 	}
 	header := nats.Header(m.Headers())
-	o := &direct{intake: d, reply: m.Reply(), header: header}
+	o := &direct{intake: d, reply: m.Reply(), header: header, user: d.admission.user(user, header)}
 	message := messageOf(header, m.Data(), time.Now())
+	message.Class, message.User = wire.ClassDirect, o.user
 	message.Accept.Parts = false // an answer is one message
 	pipe, r := d.index.Request(o, message)
 	d.take(o, pipe, r)
@@ -140,11 +153,29 @@ type direct struct {
 	intake *directIntake
 	reply  string
 	header nats.Header
+	user   string        // of whom account is kept
+	taken  int           // queries that are in flight for the user
 	answer chan<- []byte // where its answer goes instead, if it came by no connection
 }
 
-// Admit replaces the message's place in the queue by those of its queries. One query is admitted already.
+// Admit asks whether the user may ask so much, and puts the queries into the queue.
 func (d *direct) Admit(queries int) *wire.Error {
+	if err := d.join(queries); err != nil || queries == 0 {
+		return err
+	}
+	err := d.intake.admission.enter(d.user, queries)
+	if err == nil {
+		d.taken = queries
+		err = d.intake.admission.spend(d.user, queries)
+	}
+	if err != nil {
+		d.Leave(queries)
+	}
+	return err
+}
+
+// join replaces the message's place in the queue by those of its queries. One query is admitted already.
+func (d *direct) join(queries int) *wire.Error {
 	waiting := d.intake.waiting.Add(int64(queries) - 1)
 	switch {
 	case queries <= 1 || waiting <= d.intake.limit:
@@ -170,6 +201,12 @@ func (d *direct) Abandon(r *pipeline.Request) {
 		return
 	}
 	d.Refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
+}
+
+// leave says that the queries are in flight no longer.
+func (d *direct) leave() {
+	d.intake.admission.quotas.Leave(d.user, d.taken)
+	d.taken = 0
 }
 
 // out sends a message, whose body stays the caller's.
@@ -225,6 +262,7 @@ func (d *direct) send(r *pipeline.Request, reason *wire.Error) {
 	r.Sent(body) // the connection has its own copy
 	r.Sent(packed)
 
+	d.leave()
 	took := time.Since(r.Arrived)
 	d.intake.stats.requests.Add(1)
 	d.intake.stats.nanoseconds.Add(int64(took))

@@ -193,7 +193,7 @@ func TestFileChangedUnderAnswer(t *testing.T) {
 				}
 				testkit.Eventually(t, ready(s))
 				for _, x := range s.indexes {
-					if n := x.stored.consumer.Stats().Redelivered; n > 1 {
+					if n := x.stored[0].consumer.Stats().Redelivered; n > 1 {
 						t.Errorf("%s: %d deliveries more than one", x.name, n)
 					}
 				}

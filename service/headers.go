@@ -1,9 +1,6 @@
 package service
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -12,79 +9,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/geniemq/geniemq/service/identity"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/wire"
 )
-
-// maxMsgID is the longest message id of a query that is part of its answer's as it is.
-const maxMsgID = 512
-
-// resultID identifies the answer to a stored message for ever, whoever gives it and however often: it derives from
-// what makes the message itself unique. It lacks the number of the part; see partID.
-//
-// A message without an id of its own has the time when its stream was made and its sequence. Users' ids that look like that, or
-// like what becomes of long ones, are set apart, so that nobody can take the id of another's answer by choosing his own.
-// All others keep the form that they always had: workers of two versions, side by side, must not answer twice.
-func resultID(index string, query nats.Header, created time.Time, sequence uint64) string {
-	id := query.Get(wire.HeaderMsgID)
-	switch {
-	case id == "":
-		id = strconv.FormatInt(created.UnixNano(), 10) + "." + strconv.FormatUint(sequence, 10)
-	case len(id) > maxMsgID:
-		sum := sha256.Sum256([]byte(id))
-		id = hex.EncodeToString(sum[:])
-	case looksOurs(id):
-		id = apart + id
-	}
-	return index + "." + id
-}
-
-// apart is put before users' ids that look like ours, and before those that begin with it and would, so that none become equal.
-const apart = "~"
-
-// looksOurs says whether an id, less what sets it apart, has the form <digits>.<digits> or that of a hash.
-func looksOurs(id string) bool {
-	id = strings.TrimLeft(id, apart)
-	if len(id) == hex.EncodedLen(sha256.Size) && strings.Trim(id, "0123456789abcdef") == "" {
-		return true
-	}
-	created, sequence, ok := strings.Cut(id, ".")
-	return ok && digits(created) && digits(sequence)
-}
-
-func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-
-// saltedID is the id of an answer in place of one that another answer has. It holds what is asked, and how many ids were taken
-// before it.
-func saltedID(result, reply string, asked asked, salt int) string {
-	what := asked.hash
-	if what == "" {
-		what = strconv.FormatUint(asked.sequence, 10)
-	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", reply, what, salt))
-	return result + "." + hex.EncodeToString(sum[:16])
-}
-
-// partID is the message id of the part of an answer that begins at a position: it ends in the number of the query, counted from 1, and for hits of
-// its result but the first in that of the hit too. An answer in one message ends in a number, because ids of queries may: part 2 of the answer to "a"
-// is not part 1 of that to "a.2". For the same reason no dot is before the hit.
-func partID(result string, at wire.Position) string {
-	id := result + "." + strconv.Itoa(at.Query+1)
-	if at.Hit > 0 {
-		id += "h" + strconv.Itoa(at.Hit)
-	}
-	return id
-}
-
-// msgIDSize is how many bytes the id of a part takes of a message.
-func msgIDSize(result string, at wire.Position) int {
-	var digits [40]byte
-	id := strconv.AppendInt(digits[:0], int64(at.Query)+1, 10)
-	if at.Hit > 0 {
-		id = strconv.AppendInt(append(id, 'h'), int64(at.Hit), 10)
-	}
-	return len(wire.HeaderMsgID) + len(": ") + len(result) + len(".") + len(id) + len("\r\n")
-}
 
 // messageOf is what a pipeline is told of a message. Whoever publishes a query with an id of its own finds that in the answer, if the body
 // gives none, and if it can be one. A replay of a dead letter has another id, and says what the query's was.
@@ -93,7 +21,7 @@ func messageOf(header nats.Header, body []byte, arrived time.Time) pipeline.Mess
 	if id == "" {
 		id = header.Get(wire.HeaderMsgID)
 	}
-	if len(id) > maxMsgID || !utf8.ValidString(id) {
+	if len(id) > identity.MaxMsgID || !utf8.ValidString(id) {
 		id = ""
 	}
 	return pipeline.Message{
@@ -103,38 +31,6 @@ func messageOf(header nats.Header, body []byte, arrived time.Time) pipeline.Mess
 	}
 }
 
-// asked says which message an answer is to. The query stream may have one message twice, with an id for each time: a publisher that
-// was not told that it had arrived repeats it, and a server that was killed has forgotten the ids of messages that are gone.
-type asked struct {
-	sequence uint64
-	hash     string // of the message; "" where it has no id of its own, and nothing can be its double
-	at       time.Time
-}
-
-// doubleWindow is how long after an answer the same message is its question, published again: as long as a query stream that has forgotten
-// nothing refuses an id. Later it is asked anew.
-const doubleWindow = 2 * time.Minute
-
-func whatIsAsked(header nats.Header, body []byte, sequence uint64, at time.Time) asked {
-	a := asked{sequence: sequence, at: at}
-	if header.Get(wire.HeaderMsgID) != "" {
-		h := sha256.New()
-		h.Write([]byte(header.Get(wire.HeaderContentType) + "\n" + header.Get(wire.HeaderProtocol) + "\n"))
-		h.Write(body)
-		a.hash = hex.EncodeToString(h.Sum(nil)[:16])
-	}
-	return a
-}
-
-// answeredBy says whether an answer that was stored at a time is to this message. Workers of earlier versions did not hash. Both times are the
-// server's, so every attempt finds the same.
-func (a *asked) answeredBy(header nats.Header, at time.Time) bool {
-	if header.Get(wire.HeaderQuerySeq) == strconv.FormatUint(a.sequence, 10) {
-		return true
-	}
-	return a.hash != "" && header.Get(wire.HeaderQueryHash) == a.hash && a.at.Sub(at) < doubleWindow
-}
-
 // headers are those of an answer that is being made: one allocation holds the values of all.
 type headers struct {
 	nats.Header
@@ -142,7 +38,7 @@ type headers struct {
 }
 
 // answerHeaders is how many headers an answer has as a rule, at most.
-const answerHeaders = 8
+const answerHeaders = 9
 
 // newHeaders begins the headers of an answer that is written in a codec.
 func newHeaders(codec wire.ContentType) headers {
@@ -162,10 +58,11 @@ func (h *headers) set(name, value string) {
 }
 
 // resultHeader is the header of an answer to a stored message, without what the parts differ in. id is that of a single query.
-func resultHeader(query nats.Header, asked asked, codec wire.ContentType, id string) headers {
+func resultHeader(query nats.Header, asked identity.Asked, codec wire.ContentType, id string) headers {
 	h := newHeaders(codec)
-	h.set(wire.HeaderQuerySeq, strconv.FormatUint(asked.sequence, 10))
-	h.set(wire.HeaderQueryHash, asked.hash)
+	h.set(wire.HeaderQuerySeq, strconv.FormatUint(asked.Sequence, 10))
+	h.set(wire.HeaderQueryHash, asked.Hash)
+	h.set(wire.HeaderQueryStream, asked.Stream)
 	h.answering(query, id)
 	return h
 }

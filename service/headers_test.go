@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/service/identity"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -15,7 +17,7 @@ import (
 // ids that look like those of messages without one.
 func TestResultIDsKeepTheirForm(t *testing.T) {
 	created := time.Unix(0, 1763780000123456789)
-	long := strings.Repeat("x", maxMsgID+1)
+	long := strings.Repeat("x", identity.MaxMsgID+1)
 	seen := make(map[string]string)
 	for id, want := range map[string]string{
 		"":                        "people.1763780000123456789.42.1",
@@ -29,7 +31,7 @@ func TestResultIDsKeepTheirForm(t *testing.T) {
 		long:                      "", // a hash
 		strings.Repeat("0f", 32):  "people.~" + strings.Repeat("0f", 32) + ".1",
 	} {
-		got := partID(resultID("people", nats.Header{"Nats-Msg-Id": {id}}, created, 42), wire.Position{})
+		got := identity.Part(identity.Result("GENIE_QUERIES", &consumer.Stored{Index: "people", Class: wire.ClassQuery, Header: nats.Header{"Nats-Msg-Id": {id}}, StreamCreated: created, Sequence: 42}), wire.Position{})
 		if other, taken := seen[got]; taken {
 			t.Errorf("%.40q and %.40q have the same id %s", id, other, got)
 		}
@@ -44,24 +46,24 @@ func TestResultIDsKeepTheirForm(t *testing.T) {
 			t.Errorf("%.40q becomes %s, want %s", id, got, want)
 		}
 	}
-	ask := func(body, contentType string, sequence uint64) asked {
-		return whatIsAsked(nats.Header{"Nats-Msg-Id": {"a"}, "Content-Type": {contentType}}, []byte(body), sequence, created)
+	ask := func(body, contentType string, sequence uint64) identity.Asked {
+		return askedOf(nats.Header{"Nats-Msg-Id": {"a"}, "Content-Type": {contentType}}, []byte(body), sequence, created)
 	}
-	salted := saltedID("people.a", "genie.result.people.bob", ask("x", "", 42), 1)
-	if again := saltedID("people.a", "genie.result.people.bob", ask("x", "", 43), 1); again != salted {
+	salted := identity.Salted("people.a", "genie.result.people.bob", ask("x", "", 42), 1)
+	if again := identity.Salted("people.a", "genie.result.people.bob", ask("x", "", 43), 1); again != salted {
 		t.Errorf("a message that was published twice has the ids %s and %s", salted, again)
 	}
-	unnamed := func(sequence uint64) asked { return whatIsAsked(nats.Header{}, []byte("x"), sequence, created) }
+	unnamed := func(sequence uint64) identity.Asked { return askedOf(nats.Header{}, []byte("x"), sequence, created) }
 	for _, other := range []string{
-		saltedID("people.a", "genie.result.people.eve", ask("x", "", 42), 1), saltedID("people.a", "genie.result.people.bob", ask("y", "", 42), 1),
-		saltedID("people.a", "genie.result.people.bob", ask("x", "application/msgpack", 42), 1), saltedID("people.a", "genie.result.people.bob", ask("x", "", 42), 2),
-		saltedID("people.a", "genie.result.people.bob", unnamed(42), 1),
+		identity.Salted("people.a", "genie.result.people.eve", ask("x", "", 42), 1), identity.Salted("people.a", "genie.result.people.bob", ask("y", "", 42), 1),
+		identity.Salted("people.a", "genie.result.people.bob", ask("x", "application/msgpack", 42), 1), identity.Salted("people.a", "genie.result.people.bob", ask("x", "", 42), 2),
+		identity.Salted("people.a", "genie.result.people.bob", unnamed(42), 1),
 	} {
 		if other == salted {
 			t.Errorf("two messages have the id %s", salted)
 		}
 	}
-	if a, b := saltedID("people.1.42", "r", unnamed(42), 1), saltedID("people.1.42", "r", unnamed(43), 1); a == b {
+	if a, b := identity.Salted("people.1.42", "r", unnamed(42), 1), identity.Salted("people.1.42", "r", unnamed(43), 1); a == b {
 		t.Errorf("two messages without ids have the id %s", a)
 	}
 }
@@ -70,20 +72,20 @@ func TestResultIDsKeepTheirForm(t *testing.T) {
 func TestAnsweredBy(t *testing.T) {
 	stored := time.Unix(1_800_000_000, 0)
 	header := nats.Header{"Nats-Msg-Id": {"a"}}
-	first := whatIsAsked(header, []byte("x"), 7, stored.Add(-time.Second))
+	first := askedOf(header, []byte("x"), 7, stored.Add(-time.Second))
 	answer := resultHeader(header, first, wire.JSON, "").Header
 	for _, c := range []struct {
 		name string
-		of   asked
+		of   identity.Asked
 		want bool
 	}{
-		{"the message", whatIsAsked(header, []byte("x"), 7, stored.Add(time.Hour)), true},
-		{"its double", whatIsAsked(header, []byte("x"), 9, stored.Add(time.Minute)), true},
-		{"the same later", whatIsAsked(header, []byte("x"), 9, stored.Add(doubleWindow)), false},
-		{"another message", whatIsAsked(header, []byte("y"), 9, stored.Add(time.Second)), false},
-		{"one without an id", whatIsAsked(nats.Header{}, []byte("x"), 9, stored.Add(time.Second)), false},
+		{"the message", askedOf(header, []byte("x"), 7, stored.Add(time.Hour)), true},
+		{"its double", askedOf(header, []byte("x"), 9, stored.Add(time.Minute)), true},
+		{"the same later", askedOf(header, []byte("x"), 9, stored.Add(identity.DoubleWindow)), false},
+		{"another message", askedOf(header, []byte("y"), 9, stored.Add(time.Second)), false},
+		{"one without an id", askedOf(nats.Header{}, []byte("x"), 9, stored.Add(time.Second)), false},
 	} {
-		if got := c.of.answeredBy(answer, stored); got != c.want {
+		if got := c.of.AnsweredBy(answer, stored); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
@@ -96,9 +98,9 @@ func TestPartIDs(t *testing.T) {
 		for _, query := range []int{0, 1, 8, 9, 99, 65_535} {
 			for _, hit := range []int{0, 1, 2, 9, 10, wire.MaxK} {
 				at := wire.Position{Query: query, Hit: hit}
-				id := partID(result, at)
+				id := identity.Part(result, at)
 				header := nats.Header{wire.HeaderMsgID: {id}}
-				if got, want := msgIDSize(result, at), wire.HeaderSize(header)-wire.HeaderSize(nats.Header{"": {""}})+len(": \r\n"); got != want {
+				if got, want := identity.PartSize(result, at), wire.HeaderSize(header)-wire.HeaderSize(nats.Header{"": {""}})+len(": \r\n"); got != want {
 					t.Errorf("%s takes %d bytes, not %d", id, want, got)
 				}
 				name := fmt.Sprint(result, at)
@@ -108,5 +110,40 @@ func TestPartIDs(t *testing.T) {
 				seen[id] = name
 			}
 		}
+	}
+}
+
+func askedOf(header nats.Header, body []byte, sequence uint64, at time.Time) identity.Asked {
+	return identity.Ask("GENIE_QUERIES", &consumer.Stored{Class: wire.ClassQuery, Header: header, Body: body, Sequence: sequence, Timestamp: at})
+}
+
+// Answers to queries of other streams have other ids, whatever their users choose, and say which stream counts.
+func TestResultIDsOfOtherStreams(t *testing.T) {
+	created := time.Unix(1, 0)
+	seen := make(map[string]string)
+	for _, class := range wire.StoredClasses() {
+		for _, user := range []string{"", "bob", "eve"} {
+			for _, id := range []string{"", "a", "bob.a", ".a", "GENIE_USERS/people.bob.a", "GENIE_BULK/people..a"} {
+				if class == wire.ClassQuery && user != "" || class == wire.ClassUsers && user == "" {
+					continue
+				}
+				m := &consumer.Stored{Index: "people", Class: class, User: user, StreamCreated: created, Sequence: 7, Header: nats.Header{}}
+				if id != "" {
+					m.Header.Set("Nats-Msg-Id", id)
+				}
+				stream := wire.Subjects{}.Stream(class)
+				got, of := identity.Part(identity.Result(stream, m), wire.Position{}), string(class)+" "+user+" "+id
+				if other, taken := seen[got]; taken && (id != "" || user == "") {
+					t.Errorf("%s and %s have the same id %s", of, other, got)
+				}
+				seen[got] = of
+				if asked := identity.Ask(stream, m); (asked.Stream == "") != (class == wire.ClassQuery) {
+					t.Errorf("%s is asked in stream %q", of, asked.Stream)
+				}
+			}
+		}
+	}
+	if got := identity.Result("GENIE_USERS", &consumer.Stored{Index: "people", User: "bob", Class: wire.ClassUsers, Header: nats.Header{"Nats-Msg-Id": {"a"}}}); got != "GENIE_USERS/people.bob.a" {
+		t.Error(got)
 	}
 }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,15 +11,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/producer"
 	"github.com/geniemq/geniemq/service/admin"
+	"github.com/geniemq/geniemq/service/admission"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/config"
@@ -30,22 +32,14 @@ import (
 	"github.com/geniemq/geniemq/service/observe"
 	"github.com/geniemq/geniemq/service/pipeline"
 	"github.com/geniemq/geniemq/service/repeats"
+	"github.com/geniemq/geniemq/service/storedanswers"
+	"github.com/geniemq/geniemq/service/streamwatch"
 	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
 )
 
 // serverWait bounds what the server is asked for at the start, for which a cluster may have to elect leaders first.
 const serverWait = 30 * time.Second
-
-// served is one index and what answers its queries.
-type served struct {
-	name    string
-	index   *generation.Index
-	metrics *metrics.Index
-	observe *observe.Index
-	direct  *directIntake
-	stored  *storedIntake
-}
 
 func (s *Service) openEngine(opts Options) error {
 	settings, err := s.cfg.EngineOptions()
@@ -142,12 +136,13 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 	s.onStop("connection", func(ctx context.Context) error { return connection.Close(ctx, s.nc) })
 	s.denials = connection.WatchDenials(s.nc)
 	s.url = url
-	if s.js, err = jetstream.New(s.nc); err != nil {
-		return fmt.Errorf("using JetStream: %w", err)
+	if s.js, err = connection.JetStreamOf(s.nc, s.cfg.Streams.Domain); err != nil {
+		return err
 	}
 	if s.subjects, err = wire.NewSubjects(s.cfg.Prefix); err != nil {
 		return err
 	}
+	s.replies.subjects = s.subjects
 	s.limits = wire.LimitsFor(s.nc.MaxPayload())
 	s.limits.Body = min(s.limits.Body, s.cfg.MaxBody)
 	s.limits.Queries = s.cfg.MaxQueries
@@ -156,7 +151,13 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 }
 
 func (s *Service) brokerOptions() (opts broker.Options, err error) {
-	opts = broker.Options{Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Logger: s.log, OnLost: s.fail, OnMended: s.brokerMended}
+	e := &s.cfg.Server
+	opts = broker.Options{
+		Listen: s.cfg.NATSListen, DataDir: s.cfg.DataDir, Name: e.ServerName, SyncAlways: e.SyncAlways, Logger: s.log, OnLost: s.fail, OnMended: s.brokerMended,
+	}
+	if e.ClusterName != "" {
+		opts.Cluster = &broker.Cluster{Name: e.ClusterName, Listen: e.ClusterListen, Routes: e.Routes}
+	}
 	if opts.Token, err = s.cfg.ListenToken(); err != nil {
 		return opts, err
 	}
@@ -167,8 +168,8 @@ func (s *Service) brokerOptions() (opts broker.Options, err error) {
 func (s *Service) openPublishers(ctx context.Context) error {
 	s.onStop("settlements", func(context.Context) error { // after the producers, whose confirmations begin them
 		for _, x := range s.indexes {
-			if x.stored != nil {
-				x.stored.settling.Wait()
+			for _, intake := range x.stored {
+				intake.settling.Wait()
 			}
 		}
 		return nil
@@ -219,6 +220,10 @@ func (s *Service) openPipelines(context.Context) error {
 			Budget:        s.budget,
 			Cores:         s.engine.Info().Workers,
 			EngineTimeout: s.cfg.EngineTimeout,
+			Weights:       s.cfg.Fairness.WeightsOf(x.name),
+			Most:          s.cfg.Fairness.LimitsOf(x.name),
+			Quotas:        s.admission.quotas,
+			BulkSlice:     s.cfg.Fairness.BulkSlice,
 			Fatal:         s.fail,
 		})
 	}
@@ -283,10 +288,13 @@ func (s *Service) openDoor(context.Context) (err error) {
 func (s *Service) openSearch(ctx context.Context) error {
 	intakes := make(map[string]*directIntake)
 	endpoint := func(x *served) string { return "search-" + x.name }
+	users := func(x *served) string { return "search-" + x.name + "-users" }
 	for _, x := range s.indexes {
-		x.direct = &directIntake{index: x.index, metrics: x.metrics, observe: x.observe, nc: s.nc, limit: int64(s.cfg.DirectQueue), allow: s.cfg.DirectReplies(),
+		limit := cmp.Or(s.cfg.Fairness.LimitsOf(x.name)[wire.ClassDirect], s.cfg.DirectQueue)
+		x.direct = &directIntake{index: x.index, metrics: x.metrics, observe: x.observe, nc: s.nc, limit: int64(limit), allow: s.cfg.DirectReplies(), admission: s.admission,
+			allowUser: func(user string) []string { return s.cfg.DirectUserReplies(x.name, user) }, users: s.subjects.UserSearch(x.name, ""),
 			log: s.repeats.Logger(s.log.With("index", x.name))}
-		intakes[endpoint(x)] = x.direct
+		intakes[endpoint(x)], intakes[users(x)] = x.direct, x.direct
 	}
 	var err error
 	s.micro, err = micro.AddService(s.nc, micro.Config{
@@ -312,13 +320,19 @@ func (s *Service) openSearch(ctx context.Context) error {
 		return err
 	})
 	for _, x := range s.indexes {
-		err := s.micro.AddEndpoint(endpoint(x), x.direct,
-			micro.WithEndpointSubject(s.subjects.Search(x.name)),
-			micro.WithEndpointMetadata(map[string]string{"index": x.name, "kind": x.index.Facts().Kind, wire.FieldsMetadata: strings.Join(wire.QueryFields(), " "),
-				wire.AcceptsMetadata: wire.Reads().String()}),
-			micro.WithEndpointPendingLimits(-1, maxUnread))
-		if err != nil {
-			return fmt.Errorf("adding the search endpoint of %s: %w", x.name, err)
+		endpoints := [][2]string{{endpoint(x), s.subjects.Search(x.name)}}
+		if s.cfg.Fairness.Serves(wire.ClassUsers) {
+			endpoints = append(endpoints, [2]string{users(x), s.subjects.UserSearch(x.name, "*")})
+		}
+		for _, e := range endpoints {
+			err := s.micro.AddEndpoint(e[0], x.direct,
+				micro.WithEndpointSubject(e[1]),
+				micro.WithEndpointMetadata(map[string]string{"index": x.name, "kind": x.index.Facts().Kind, wire.FieldsMetadata: strings.Join(wire.QueryFields(), " "),
+					wire.AcceptsMetadata: wire.Reads().String()}),
+				micro.WithEndpointPendingLimits(-1, maxUnread))
+			if err != nil {
+				return fmt.Errorf("adding the search endpoint of %s: %w", x.name, err)
+			}
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverWait)
@@ -334,27 +348,61 @@ func (s *Service) openStreams(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, serverWait)
 	defer cancel()
 	allowed, end := s.denials.Bound(ctx, connection.JetStream)
-	differences, err := consumer.EnsureStreams(allowed, s.js, s.subjects)
+	differences, err := streams.Ensure(allowed, s.js, s.cfg.Streams.Settings().Configs(s.subjects, streams.Queries, streams.Results, streams.Dead))
 	if err = end(err); err != nil {
 		return err
+	}
+	s.classes = []wire.Class{wire.ClassQuery}
+	for _, class := range s.cfg.Fairness.Stored()[1:] {
+		more, err := s.openClass(ctx, class)
+		if err != nil {
+			return err
+		}
+		differences = append(differences, more...)
 	}
 	for _, d := range differences {
 		s.log.Warn("a stream is used as it is, though it differs from what is recommended", "difference", d.String())
 	}
-	s.answers = &storedAnswers{js: s.js, name: s.subjects.ResultStream(), log: s.repeats.Logger(s.log), turns: make(chan struct{}, lookTurns)}
-	s.watch = &streamWatch{nc: s.nc, js: s.js, subjects: s.subjects, clock: s.clock}
+	s.answers = storedanswers.New(s.js, s.subjects.ResultStream(), s.repeats.Logger(s.log))
+	results := streamwatch.Stream{Name: s.subjects.ResultStream()}
 	for _, x := range s.indexes {
-		s.watch.needs[0] = append(s.watch.needs[0], s.subjects.Query(x.name))
-		s.watch.needs[1] = append(s.watch.needs[1], s.subjects.Result(x.name))
+		results.Needs = append(results.Needs, s.subjects.Result(x.name))
 	}
-	s.watch.start(ctx)
-	s.background("watch of the streams", s.watch.run)
+	watched := []streamwatch.Stream{results}
+	for _, class := range s.classes {
+		stream := streamwatch.Stream{Name: s.subjects.Stream(class)}
+		for _, x := range s.indexes {
+			stream.Needs = append(stream.Needs, s.subjects.Filters(class, x.name)...)
+		}
+		watched = append(watched, stream)
+	}
+	s.watch = streamwatch.New(s.js, s.subjects, s.clock, watched...)
+	s.watch.Start(ctx)
+	s.background("watch of the streams", s.watch.Run)
 	return nil
+}
+
+// openClass makes the stream of a class beside the first. A server that has no room for it, or does not allow it, may have been set up for a worker
+// of an earlier version: then the class is not served, and all else is.
+func (s *Service) openClass(ctx context.Context, class wire.Class) ([]streams.Difference, error) {
+	allowed, end := s.denials.Bound(ctx, connection.JetStream)
+	differences, err := streams.Ensure(allowed, s.js, s.cfg.Streams.Settings().Configs(s.subjects, streams.KindOf(class)))
+	err = end(err)
+	var denied *connection.ForbiddenError
+	switch {
+	case err == nil:
+		s.classes = append(s.classes, class)
+		return differences, nil
+	case errors.As(err, &denied), streams.NoRoom(err):
+		s.log.Warn("a class of queries is not served: see to its stream and restart, or leave it out of the setting classes", "class", class, "error", err)
+		return nil, nil
+	}
+	return nil, err
 }
 
 // openSuspects makes the bucket of records and begins to run suspects.
 func (s *Service) openSuspects(ctx context.Context) error {
-	s.suspects = suspects.New(&s.exclusion, consumer.NewSuspects(s.js, s.subjects), s.log)
+	s.suspects = suspects.New(&s.exclusion, consumer.NewSuspects(s.js, s.subjects, cmp.Or(s.cfg.Streams.Replicas, 1)), s.log)
 	s.suspects.Ensure(ctx)
 	s.background("suspects", s.suspects.Run)
 	return nil
@@ -362,27 +410,32 @@ func (s *Service) openSuspects(ctx context.Context) error {
 
 // openStored begins to pull.
 func (s *Service) openStored(ctx context.Context) error {
-	var open []*served
+	var open []*storedIntake
 	s.onStop("consumers", func(ctx context.Context) error { // all at once, since they share the time there is
 		faults := make([]error, len(open))
 		var stopping sync.WaitGroup
-		for i, x := range open {
-			stopping.Go(func() { faults[i] = x.stored.stop(ctx) })
+		for i, intake := range open {
+			stopping.Go(func() { faults[i] = intake.stop(ctx) })
 		}
 		stopping.Wait()
 		return errors.Join(faults...)
 	})
 	for _, x := range s.indexes {
-		if err := s.openConsumer(x); err != nil {
-			return err
+		for _, class := range s.classes {
+			intake, err := s.openConsumer(x, class)
+			if err != nil {
+				return err
+			}
+			open = append(open, intake)
 		}
-		open = append(open, x)
 	}
 	if err := s.awaitDurables(ctx); err != nil {
 		return err
 	}
 	if !s.cfg.NoSweep {
-		s.background("sweeper", s.sweep)
+		for _, class := range s.classes {
+			s.background("sweeper", func(ctx context.Context) { s.sweep(ctx, class) })
+		}
 	}
 	return nil
 }
@@ -397,7 +450,7 @@ func (s *Service) openWatches(context.Context) error {
 		return nil
 	})
 	for _, x := range s.indexes {
-		x.index.Watch(x.stored.consumer.Hold)
+		x.index.Watch(x.hold)
 	}
 	for _, x := range s.indexes {
 		if s.cfg.Watch {
@@ -412,21 +465,39 @@ func (s *Service) openWatches(context.Context) error {
 // pullBytes is how much all consumers, which share a connection, ask for at a time: half of a server's default max_pending.
 const pullBytes = 32 << 20
 
-func (s *Service) openConsumer(x *served) (err error) {
-	log := s.log.With("index", x.name)
-	x.stored = &storedIntake{
-		index: x.name, served: x.index, aborted: s.aborted, metrics: x.metrics, observe: x.observe, suspects: s.suspects, publishers: &s.publishers, standard: s.subjects.Result(x.name), allow: s.cfg.StoredReplies(x.name),
-		maxResult: s.watch.maxResult, answers: s.answers, clock: s.clock, log: s.repeats.Logger(log),
+// window is how many bytes a consumer of a class may hold: half of what there is for an index is for the class of queries, the rest for the
+// others, so that many of one do not keep those of another from being pulled.
+func (s *Service) window(all int64, class wire.Class) int64 {
+	switch others := int64(len(s.classes) - 1); {
+	case others == 0:
+		return all
+	case class == wire.ClassQuery:
+		return all / 2
+	default:
+		return all / 2 / others
 	}
+}
+
+func (s *Service) openConsumer(x *served, class wire.Class) (*storedIntake, error) {
+	log := s.log.With("index", x.name)
+	if class != wire.ClassQuery {
+		log = log.With("class", class)
+	}
+	intake := &storedIntake{
+		index: x.name, class: class, stream: s.subjects.Stream(class), served: x.index, aborted: s.aborted, metrics: x.metrics, observe: x.observe, suspects: s.suspects, publishers: &s.publishers,
+		replies: s.replies, admission: s.admission, maxResult: s.watch.MaxResult, answers: s.answers, clock: s.clock, log: s.repeats.Logger(log),
+	}
+	window := s.window(s.budget.Window(len(s.indexes)), class)
 	c, err := consumer.New(s.js, consumer.Options{
 		Subjects:      s.subjects,
 		Index:         x.name,
+		Class:         class,
 		AckWait:       s.cfg.AckWait,
 		MaxAckPending: s.cfg.MaxPending,
 		BatchMessages: x.index.BatchSize(),
-		PullBytes:     min(pullBytes/int64(len(s.indexes)), s.budget.Window(len(s.indexes))),
-		Bytes:         s.budget.Window(len(s.indexes)),
-		InfoInterval:  watchInterval,
+		PullBytes:     min(s.window(pullBytes/int64(len(s.indexes)), class), window),
+		Bytes:         window,
+		InfoInterval:  streamwatch.Interval,
 		OnState: func(err error) {
 			if err != nil {
 				log.Warn("no queries can be pulled", "error", err)
@@ -434,24 +505,24 @@ func (s *Service) openConsumer(x *served) (err error) {
 				log.Info("queries can be pulled again")
 			}
 		},
-		OnDifference: func(d consumer.Difference) {
+		OnDifference: func(d streams.Difference) {
 			log.Warn("the durable is used as it is, though it differs from the settings", "difference", d.String())
 		},
-	}, x.stored.take)
+	}, intake.take)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	x.stored.consumer = c
-	x.stored.ended = make(chan error, 1)
+	intake.consumer, intake.ended = c, make(chan error, 1)
+	x.stored = append(x.stored, intake)
 	s.mu.Lock()
-	s.intakes = append(s.intakes, x.stored)
+	s.intakes = append(s.intakes, intake)
 	err = s.err
 	s.mu.Unlock()
 	if err != nil { // the engine is lost already
-		return err
+		return nil, err
 	}
-	go func() { x.stored.ended <- c.Run(context.Background()) }()
-	return nil
+	go func() { intake.ended <- c.Run(context.Background()) }()
+	return intake, nil
 }
 
 // Start starts a service. ctx bounds the start only.
@@ -476,6 +547,8 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, erro
 	s.aborted, s.abandon = context.WithCancel(context.Background())
 	s.budget.Pulled = s.pulledBytes
 	s.metrics.MustRegister(s.budget)
+	s.replies = &replies{cfg: &s.cfg}
+	s.admission = &admissions{quotas: admission.NewQuotas(cfg.Fairness.Quota()), trust: cfg.Fairness.TrustUserHeader}
 	s.clock, s.repeats = clock.New(opts.Now, opts.Logger), repeats.New(repeats.Interval)
 	s.openMetrics()
 	for _, step := range []func(context.Context) error{

@@ -30,6 +30,8 @@ import (
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/observe"
 	"github.com/geniemq/geniemq/service/repeats"
+	"github.com/geniemq/geniemq/service/storedanswers"
+	"github.com/geniemq/geniemq/service/streamwatch"
 	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -70,16 +72,19 @@ type Service struct {
 	nc         *nats.Conn
 	js         jetstream.JetStream
 	subjects   wire.Subjects
+	classes    []wire.Class // of stored queries that are served
+	replies    *replies
+	admission  *admissions
 	limits     wire.Limits
 	clock      *clock.Clock
-	watch      *streamWatch
+	watch      *streamwatch.Watch
 	traces     *observe.Traces // nil: none are sent
 	denials    *connection.Denials
 	repeats    *repeats.Limiter
 	kinds      index.Kinds
 	engine     gpuexec.Engine
 	publishers publishers
-	answers    *storedAnswers
+	answers    *storedanswers.Reader
 	micro      micro.Service
 	admin      *admin.Server
 	door       *door.Door

@@ -176,7 +176,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 				}
 			}
 			testkit.Eventually(t, func() error {
-				if n := s.indexes[0].stored.consumer.Progress().Outstanding; n != 50 {
+				if n := s.indexes[0].stored[0].consumer.Progress().Outstanding; n != 50 {
 					return fmt.Errorf("%d are pulled", n)
 				}
 				return nil
@@ -231,7 +231,7 @@ func TestMicro(t *testing.T) {
 	for _, e := range info.Endpoints {
 		endpoints = append(endpoints, e.Name+" "+e.Subject+" "+e.QueueGroup)
 	}
-	if got, want := strings.Join(endpoints, ", "), "search-rows genie.search.rows q, search-other-name genie.search.other-name q"; got != want {
+	if got, want := strings.Join(endpoints, ", "), "search-rows genie.search.rows q, search-rows-users genie.search.rows.* q, search-other-name genie.search.other-name q, search-other-name-users genie.search.other-name.* q"; got != want {
 		t.Errorf("endpoints %s, want %s", got, want)
 	}
 	if info.Version != Version() {
@@ -409,7 +409,7 @@ func TestBackPressure(t *testing.T) {
 		return nil
 	})
 	testkit.Eventually(t, ready(s))
-	if n := s.indexes[0].stored.consumer.Stats().Redelivered; n != 0 {
+	if n := s.indexes[0].stored[0].consumer.Stats().Redelivered; n != 0 {
 		t.Errorf("waiting cost %d deliveries", n)
 	}
 }

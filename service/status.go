@@ -63,7 +63,7 @@ func (x *served) status(s *Service) admin.IndexStatus {
 	st := admin.IndexStatus{
 		Name: x.name, Kind: facts.Kind, Version: facts.Version,
 		Objects: facts.Objects, Size: human.Bytes(facts.Bytes),
-		Pending: x.stored.pending(), Queries: totals.OK, Errors: totals.Errors, Batches: totals.Batches,
+		Pending: x.pending(), Queries: totals.OK, Errors: totals.Errors, Batches: totals.Batches,
 		Example:      facts.Example,
 		QuerySubject: s.subjects.Query(x.name), SearchSubject: s.subjects.Search(x.name),
 	}
@@ -117,7 +117,7 @@ func (s *Service) openReadiness() {
 		}
 		return nil
 	})
-	s.readyWhile(func(time.Time) error { return s.watch.fault() })
+	s.readyWhile(func(time.Time) error { return s.watch.Fault() })
 	s.readyWhile(func(now time.Time) error {
 		if denied := s.denials.Latest(now, s.needs); denied != nil {
 			return denied
@@ -134,7 +134,7 @@ func (s *Service) openReadiness() {
 		s.readyWhile(func(now time.Time) error {
 			err := x.index.FileFault() // all else follows from that
 			if err == nil {
-				err = errors.Join(x.stored.fault(now), x.index.Fault(now))
+				err = errors.Join(x.storedFault(now), x.index.Fault(now))
 			}
 			if err != nil {
 				return fmt.Errorf("index %s: %w", x.name, err)

@@ -15,9 +15,11 @@ import (
 	"github.com/geniemq/geniemq/producer"
 	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/generation"
+	"github.com/geniemq/geniemq/service/identity"
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/observe"
 	"github.com/geniemq/geniemq/service/pipeline"
+	"github.com/geniemq/geniemq/service/storedanswers"
 	"github.com/geniemq/geniemq/service/suspects"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -44,16 +46,18 @@ const (
 // again, and then answered with the same message ids, which the result stream stores once.
 type storedIntake struct {
 	index      string
+	class      wire.Class
+	stream     string // that it pulls from
+	admission  *admissions
+	replies    *replies
 	served     *generation.Index
 	metrics    *metrics.Index
 	observe    *observe.Index
 	consumer   *consumer.Consumer
 	suspects   *suspects.Runner
 	publishers *publishers
-	standard   string       // where answers go whose queries name no subject
-	allow      []string     // reply subjects
 	maxResult  func() int64 // headers included; another server of a cluster may have another limit
-	answers    *storedAnswers
+	answers    *storedanswers.Reader
 	clock      *clock.Clock
 	aborted    context.Context
 	log        *slog.Logger
@@ -97,14 +101,8 @@ func (s *storedIntake) fault(now time.Time) error {
 
 // take is called by the consumer for each message. It blocks while the pipeline has no room.
 func (s *storedIntake) take(ctx context.Context, m *consumer.Message) {
-	o := &stored{intake: s, message: m, reply: s.standard}
-	if reply := m.Header.Get(wire.HeaderReply); reply != "" {
-		if err := wire.ValidateReplySubject(reply, s.allow); err != nil {
-			o.badReply = wire.AsError(err)
-		} else {
-			o.reply = reply
-		}
-	}
+	o := &stored{intake: s, message: m, user: s.admission.user(m.User, m.Header)}
+	o.reply, o.badReply = s.replies.of(&m.Stored)
 	if o.suspect() {
 		s.suspects.Add(o)
 		return
@@ -119,24 +117,34 @@ type stored struct {
 	message  *consumer.Message
 	reply    string
 	badReply *wire.Error
+	user     string // of whom account is kept
 	refused  bool
 	alone    *suspects.Run // of a suspect, while it is run and afterwards
 }
 
 // request makes the request that a pipeline answers.
 func (o *stored) request() (*pipeline.Pipeline, *pipeline.Request) {
-	return o.intake.served.Request(o, messageOf(o.message.Header, o.message.Body, o.intake.clock.Local(o.message.Timestamp)))
+	m := messageOf(o.message.Header, o.message.Body, o.intake.clock.Local(o.message.Timestamp))
+	m.Class, m.User = o.intake.class, o.user
+	return o.intake.served.Request(o, m)
 }
 
 // resultID identifies the answer.
 func (o *stored) resultID() string {
-	return resultID(o.intake.index, o.message.Header, o.message.StreamCreated, o.message.Sequence)
+	return identity.Result(o.intake.stream, &o.message.Stored)
 }
 
 // suspect says that the message may have brought workers down and is to run alone.
 func (o *stored) suspect() bool { return o.message.Delivered > suspectAfter }
 
-func (o *stored) Admit(int) *wire.Error { return o.badReply }
+// Admit refuses what cannot be answered, and what is more than its user may ask now: in a stream it would keep others waiting. Bulk waits for its rate, see
+// pipeline.
+func (o *stored) Admit(queries int) *wire.Error {
+	if o.badReply != nil || o.intake.class == wire.ClassBulk {
+		return o.badReply
+	}
+	return o.intake.admission.spend(o.user, queries)
+}
 
 func (o *stored) Leave(int) {}
 
@@ -246,10 +254,10 @@ func (o *stored) unpublished(r *pipeline.Request, err error) {
 	switch tooLarge := errors.As(err, &size); {
 	case tooLarge && !o.refused:
 		reason = wire.Errorf(wire.TooLarge, "the answer cannot be stored: %v", err)
-	case !tooLarge && o.reply != s.standard:
+	case !tooLarge && o.reply != s.replies.standard(&o.message.Stored):
 		// The sender asked for a subject that does not work. That is told where results go that name none.
 		o.badReply = wire.Errorf(wire.BadRequest, "the answer cannot be sent to the reply subject %q: %v", o.reply, err)
-		o.reply, reason = s.standard, o.badReply
+		o.reply, reason = s.replies.standard(&o.message.Stored), o.badReply
 	default:
 		log.Error("an answer cannot be published, the query will come again")
 		r.Done()

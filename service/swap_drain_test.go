@@ -134,7 +134,7 @@ func TestSwapWhileResultsDoNotGetOut(t *testing.T) {
 	if seen[version] == 0 {
 		t.Errorf("results by version: %v; none waited in the old one: the test shows nothing", seen)
 	}
-	if n := s.indexes[0].stored.consumer.Stats().Redelivered; n != 0 {
+	if n := s.indexes[0].stored[0].consumer.Stats().Redelivered; n != 0 {
 		t.Errorf("swapping cost %d deliveries", n)
 	}
 }

@@ -427,7 +427,7 @@ func TestPartsOutliveTheirVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, func() error { // the service has seen the new limit
-		if n := s.watch.maxResult(); n != 100_000 {
+		if n := s.watch.MaxResult(); n != 100_000 {
 			return fmt.Errorf("results may have %d bytes", n)
 		}
 		return nil

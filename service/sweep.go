@@ -9,6 +9,8 @@ import (
 
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/identity"
+	"github.com/geniemq/geniemq/service/storedanswers"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -16,8 +18,8 @@ import (
 type unservedAnswerer struct {
 	publishers *publishers
 	subjects   wire.Subjects
-	allow      func(index string) []string // reply subjects
-	answers    *storedAnswers
+	replies    *replies
+	answers    *storedanswers.Reader
 	log        *slog.Logger
 }
 
@@ -25,33 +27,31 @@ type unservedAnswerer struct {
 // subject that does not work, it is told where results go that name none: messages that cannot be answered would stay
 // for ever, and enough of them would keep the sweeper from those behind them.
 func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Stored) error {
-	result := wire.Result{Index: u.Index, Err: wire.Errorf(wire.UnknownIndex, "no worker serves index %q", u.Index)}
+	result := wire.Result{Index: u.Index, Err: wire.Errorf(wire.UnknownIndex, "no worker serves index %q%s", u.Index, ofClass(u.Class))}
 	answer := &wire.Answer{Results: []wire.Result{result}}
 	codec, _, err := wire.ParseBodyType(u.Header.Get(wire.HeaderContentType))
 	if err != nil {
 		codec = wire.JSON
 	}
-	id := resultID(u.Index, u.Header, u.StreamCreated, u.Sequence)
+	stream := a.subjects.Stream(u.Class)
+	id := identity.Result(stream, u)
 	out := producer.Outgoing{
-		Subject: u.Header.Get(wire.HeaderReply),
-		MsgID:   partID(id, wire.Position{}),
-		Body:    wire.AppendAnswer(nil, codec, answer),
+		MsgID: identity.Part(id, wire.Position{}),
+		Body:  wire.AppendAnswer(nil, codec, answer),
 	}
-	standard := a.subjects.Result(u.Index)
-	if wire.ValidateReplySubject(out.Subject, a.allow(u.Index)) != nil {
-		out.Subject = standard
-	}
-	asked := whatIsAsked(u.Header, u.Body, u.Sequence, u.Timestamp)
+	standard := a.replies.standard(u)
+	out.Subject, _ = a.replies.of(u)
+	asked := identity.Ask(stream, u)
 	for salt := 1; ; {
 		out.Header = resultHeader(u.Header, asked, codec, "").Header
 		how, err := a.publish(ctx, out)
 		if err == nil && how.Duplicate {
-			_, whose, fault := a.answers.look(ctx, how.Sequence, out.Subject, asked)
+			_, whose, fault := a.answers.Look(ctx, how.Sequence, out.Subject, asked)
 			if fault != nil {
 				return fault
 			}
-			if whose == another { // a message with this id was answered before: see delivery
-				out.MsgID = partID(saltedID(id, out.Subject, asked, salt), wire.Position{})
+			if whose == storedanswers.Another { // a message with this id was answered before: see delivery
+				out.MsgID = identity.Part(identity.Salted(id, out.Subject, asked, salt), wire.Position{})
 				salt++
 				continue
 			}
@@ -83,12 +83,21 @@ func (a *unservedAnswerer) publish(ctx context.Context, out producer.Outgoing) (
 	return how, err
 }
 
-// sweep runs a sweeper until ctx ends.
-func (s *Service) sweep(ctx context.Context) {
+// ofClass says which class of queries is not served, for those beside the first.
+func ofClass(class wire.Class) string {
+	if class == wire.ClassQuery {
+		return ""
+	}
+	return " for the class " + string(class)
+}
+
+// sweep runs the sweeper of a class until ctx ends.
+func (s *Service) sweep(ctx context.Context, class wire.Class) {
 	log := s.repeats.Logger(s.log)
-	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, allow: s.cfg.StoredReplies, answers: s.answers, log: log}
+	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, replies: s.replies, answers: s.answers, log: log}
 	consumer.NewSweeper(s.js, consumer.SweeperOptions{
 		Subjects: s.subjects,
+		Class:    class,
 		Answer:   a.answer,
 		Now:      s.clock.Server,
 		OnSweep: func(swept int, err error) {

@@ -3,154 +3,17 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/internal/bell"
-	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/connection"
-	"github.com/geniemq/geniemq/service/metrics"
-	"github.com/geniemq/geniemq/wire"
 )
-
-const (
-	// watchInterval is how often streams and durables are looked at. What is wrong with them shows within twice that.
-	watchInterval = time.Second
-	// watchWait bounds one look.
-	watchWait = 5 * time.Second
-)
-
-// streamWatch looks at the streams of queries and of results while the service runs: whether they are there and take what
-// belongs into them, how large a message of results may be now, and what time the server has. It is two small requests a second.
-// The durables are looked at by their consumers, just as often.
-type streamWatch struct {
-	nc       *nats.Conn
-	js       jetstream.JetStream
-	subjects wire.Subjects
-	clock    *clock.Clock
-	needs    [2][]string // subjects that the stream of queries and that of results must take
-
-	resultBytes atomic.Int64 // the result stream's limit on a message; 0: none
-	startBytes  int64        // what it was when the service started
-
-	mu     sync.Mutex
-	faults [2]error                // of the query stream, of the result stream
-	infos  [2]jetstream.StreamInfo // the same; the zero value until they were seen, and while they are not there
-}
-
-// start looks at the streams for the first time.
-func (w *streamWatch) start(ctx context.Context) {
-	w.look(ctx)
-	w.startBytes = w.resultBytes.Load()
-}
-
-// run looks again and again until ctx ends.
-func (w *streamWatch) run(ctx context.Context) {
-	for bell.Sleep(ctx, watchInterval) {
-		if w.nc.IsConnected() { // else that is what is wrong
-			w.look(ctx)
-		}
-	}
-}
-
-// look asks for the state of both streams.
-func (w *streamWatch) look(ctx context.Context) {
-	for i, name := range []string{w.subjects.QueryStream(), w.subjects.ResultStream()} {
-		info, err := w.lookAt(ctx, name, w.needs[i])
-		if ctx.Err() != nil || !w.nc.IsConnected() {
-			return // that says nothing about the stream
-		}
-		w.mu.Lock()
-		w.faults[i], w.infos[i] = err, info
-		w.mu.Unlock()
-	}
-}
-
-func (w *streamWatch) lookAt(ctx context.Context, name string, needs []string) (info jetstream.StreamInfo, err error) {
-	ctx, cancel := context.WithTimeout(ctx, watchWait)
-	defer cancel()
-	sent := w.clock.Wall()
-	stream, err := w.js.Stream(ctx, name)
-	received := w.clock.Wall()
-	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return info, fmt.Errorf("stream %s does not exist: make it again, or restart a worker, which does", name)
-	case err != nil:
-		return info, fmt.Errorf("stream %s does not answer: %w", name, err)
-	}
-	info = *stream.CachedInfo()
-	config := &info.Config
-	if name == w.subjects.QueryStream() { // its leader stamps the queries
-		w.clock.Observe(sent, info.TimeStamp, received)
-	} else {
-		w.resultBytes.Store(int64(max(0, config.MaxMsgSize)))
-	}
-	if config.Sealed {
-		return info, fmt.Errorf("stream %s is sealed and takes no messages", name)
-	}
-	for _, subject := range needs {
-		if !slices.ContainsFunc(config.Subjects, func(pattern string) bool { return wire.MatchSubject(pattern, subject) }) {
-			return info, fmt.Errorf("stream %s does not take %s: its subjects are %v", name, subject, config.Subjects)
-		}
-	}
-	return info, nil
-}
-
-// full is how full the streams are, and how many messages of one index the stream of queries takes.
-func (w *streamWatch) full() (streams []metrics.Stream, perIndex int64) {
-	w.mu.Lock()
-	infos := w.infos
-	w.mu.Unlock()
-	now := w.clock.Server()
-	for i, use := range []string{metrics.Queries, metrics.Results} {
-		info := &infos[i]
-		if info.Created.IsZero() {
-			continue
-		}
-		s := metrics.Stream{Name: use, Messages: info.State.Msgs, Bytes: info.State.Bytes, MaxMessages: info.Config.MaxMsgs, MaxBytes: info.Config.MaxBytes}
-		if s.Messages > 0 {
-			s.Oldest = max(0, now.Sub(info.State.FirstTime))
-		}
-		streams = append(streams, s)
-	}
-	return streams, infos[0].Config.MaxMsgsPerSubject
-}
-
-// fault is what is wrong with the streams, or nil.
-func (w *streamWatch) fault() error {
-	w.mu.Lock()
-	faults := slices.Clone(w.faults[:])
-	w.mu.Unlock()
-	now, then := w.resultBytes.Load(), w.startBytes
-	if now > 0 && (then == 0 || now < then) {
-		was := "unlimited"
-		if then > 0 {
-			was = fmt.Sprint(then)
-		}
-		faults = append(faults, fmt.Errorf("max_msg_size of stream %s was lowered to %d, and was %s when the service started: "+
-			"answers are cut to fit, larger results are too_large; raise it, or restart the worker to accept it",
-			w.subjects.ResultStream(), now, was))
-	}
-	return errors.Join(faults...)
-}
-
-// maxResult is how large a stored answer may be, headers included, as far as is known. Another server of a cluster may
-// have another limit.
-func (w *streamWatch) maxResult() int64 {
-	limit := w.nc.MaxPayload()
-	if size := w.resultBytes.Load(); size > 0 {
-		limit = min(limit, size)
-	}
-	return limit
-}
 
 // mendedWait bounds what is done after a new start of the server.
 const mendedWait = 10 * time.Second
@@ -168,8 +31,10 @@ func (s *Service) brokerMended(ctx context.Context) {
 	for !s.nc.IsConnected() && ctx.Err() == nil {
 		bell.Sleep(ctx, 10*time.Millisecond)
 	}
-	if err := consumer.RemoveSettled(ctx, s.js, s.subjects); err != nil {
-		s.log.Warn("queries that were answered while the disk was full are still in their stream", "error", err)
+	for _, class := range s.classes {
+		if err := streams.RemoveSettled(ctx, s.js, s.subjects.Stream(class)); err != nil {
+			s.log.Warn("queries that were answered while the disk was full are still in their stream", "error", err)
+		}
 	}
 }
 
@@ -190,24 +55,42 @@ func (s *Service) needs(e *connection.ForbiddenError) bool {
 	if e.Action == "subscribe" {
 		return strings.HasPrefix(e.Subject, nats.InboxPrefix)
 	}
-	stream := s.subjects.QueryStream()
-	for _, own := range []string{stream, s.subjects.ResultStream()} {
-		if e.Subject == "$JS.API.STREAM.INFO."+own {
+	if s.needsStream(e, s.subjects.ResultStream()) {
+		return true
+	}
+	for _, class := range s.classes {
+		stream := s.subjects.Stream(class)
+		if s.needsStream(e, stream) {
 			return true
 		}
-	}
-	for _, x := range s.indexes {
-		durable := stream + "." + s.subjects.Durable(x.name)
-		for _, api := range []string{"CONSUMER.INFO.", "CONSUMER.MSG.NEXT.", "CONSUMER.CREATE.", "CONSUMER.DURABLE.CREATE."} {
-			if rest, ok := strings.CutPrefix(e.Subject, "$JS.API."+api+durable); ok && (rest == "" || rest[0] == '.') {
+		for _, x := range s.indexes {
+			if s.needsDurable(e, stream+"."+s.subjects.Durable(x.name)) {
 				return true
 			}
 		}
-		if strings.HasPrefix(e.Subject, "$JS.ACK.") && strings.Contains(e.Subject, "."+durable+".") {
+	}
+	return false
+}
+
+// api is what the subject of a request to the JetStream API begins with.
+func (s *Service) api() string {
+	if domain := s.cfg.Streams.Domain; domain != "" {
+		return "$JS." + domain + ".API."
+	}
+	return jetstream.DefaultAPIPrefix
+}
+
+func (s *Service) needsStream(e *connection.ForbiddenError, name string) bool {
+	return e.Subject == s.api()+"STREAM.INFO."+name
+}
+
+func (s *Service) needsDurable(e *connection.ForbiddenError, durable string) bool {
+	for _, request := range []string{"CONSUMER.INFO.", "CONSUMER.MSG.NEXT.", "CONSUMER.CREATE.", "CONSUMER.DURABLE.CREATE."} {
+		if rest, ok := strings.CutPrefix(e.Subject, s.api()+request+durable); ok && (rest == "" || rest[0] == '.') {
 			return true
 		}
 	}
-	return false
+	return strings.HasPrefix(e.Subject, "$JS.ACK.") && strings.Contains(e.Subject, "."+durable+".")
 }
 
 // awaitDurables returns when all consumers have looked at their durables, or made them, with what the server did not allow. Whatever else
@@ -216,8 +99,8 @@ func (s *Service) awaitDurables(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, serverWait)
 	defer cancel()
 	ctx, end := s.denials.Bound(ctx, s.needs)
-	for _, x := range s.indexes {
-		for errors.Is(x.stored.consumer.Progress().Err, consumer.ErrNotStarted) && ctx.Err() == nil {
+	for _, intake := range s.intakes {
+		for errors.Is(intake.consumer.Progress().Err, consumer.ErrNotStarted) && ctx.Err() == nil {
 			bell.Sleep(ctx, time.Millisecond)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/observe"
 )
@@ -58,20 +59,41 @@ func (s *Service) watched() metrics.Worker {
 		return metrics.Worker{}
 	}
 	w := metrics.Worker{Connected: s.nc.IsConnected(), Ready: s.Status().Ready}
-	streams, limit := s.watch.full()
-	w.Streams = streams
+	for _, class := range s.classes {
+		w.Streams = s.full(w.Streams, string(streams.KindOf(class)), s.subjects.Stream(class))
+	}
+	w.Streams = s.full(w.Streams, metrics.Results, s.subjects.ResultStream())
 	for _, x := range s.indexes {
-		stats := x.stored.consumer.Stats()
-		i := metrics.Watched{
-			Name: x.name, Pending: float64(x.stored.pending()), Redelivered: float64(stats.Redelivered), Limit: limit,
-			PerMessage: x.metrics.PerMessage(), Direct: float64(x.direct.waiting.Load()),
-		}
-		if oldest := x.stored.consumer.Oldest(); !oldest.IsZero() {
-			i.Oldest = max(0, s.clock.Server().Sub(oldest))
-		} else if stats.Pending > 0 && len(streams) > 0 && streams[0].Name == metrics.Queries {
-			i.Oldest = streams[0].Oldest
-		}
-		w.Indexes = append(w.Indexes, i)
+		w.Indexes = append(w.Indexes, s.watchedIndex(x))
 	}
 	return w
+}
+
+// full adds how full a stream is.
+func (s *Service) full(all []metrics.Stream, use, name string) []metrics.Stream {
+	info := s.watch.Info(name)
+	if info.Created.IsZero() {
+		return all
+	}
+	one := metrics.Stream{Name: use, Messages: info.State.Msgs, Bytes: info.State.Bytes, MaxMessages: info.Config.MaxMsgs, MaxBytes: info.Config.MaxBytes}
+	if one.Messages > 0 {
+		one.Oldest = max(0, s.clock.Server().Sub(info.State.FirstTime))
+	}
+	return append(all, one)
+}
+
+// watchedIndex is what the metrics say of an index, of all classes together.
+func (s *Service) watchedIndex(x *served) metrics.Watched {
+	i := metrics.Watched{
+		Name: x.name, Pending: float64(x.pending()), Redelivered: float64(x.redelivered()), Limit: s.watch.Info(s.subjects.QueryStream()).Config.MaxMsgsPerSubject,
+		PerMessage: x.metrics.PerMessage(), Direct: float64(x.direct.waiting.Load()),
+	}
+	for _, intake := range x.stored {
+		if oldest := intake.consumer.Oldest(); !oldest.IsZero() {
+			i.Oldest = max(i.Oldest, s.clock.Server().Sub(oldest))
+		} else if info := s.watch.Info(intake.stream); intake.consumer.Stats().Pending > 0 && !info.Created.IsZero() {
+			i.Oldest = max(i.Oldest, s.clock.Server().Sub(info.State.FirstTime))
+		}
+	}
+	return i
 }

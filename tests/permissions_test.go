@@ -34,7 +34,7 @@ func TestPermissionsOfThePage(t *testing.T) {
 		return "[" + strings.Join(list, ", ") + "]"
 	}
 	var users []string
-	names := []string{"direct", "stored", "client", "worker"}
+	names := []string{"direct", "stored", "me", "client", "worker"}
 	rows := strings.Split(strings.TrimSpace(table), "\n")[1:]
 	if len(rows) != len(names) {
 		t.Fatalf("the page has %d rows, this test knows %d", len(rows), len(names))
@@ -77,6 +77,26 @@ func TestPermissionsOfThePage(t *testing.T) {
 		}
 		if m, err := sub.NextMsg(patience); err != nil || keys(result(t, m.Data)) != "ann:1" {
 			t.Errorf("asking through the stream, for an answer on %s: %v", subject, err)
+		}
+	}
+	for _, class := range []client.Class{client.ClassQuery, client.ClassBulk} {
+		own, err := client.New(dial("me"), client.Options{User: "me", Class: class, JSON: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer own.Close()
+		query := client.Query{K: 1, Row: client.Conditions(client.Equal("age", 30))}
+		if res, err := own.Search(within(t), "people", query); err != nil || keys(res) != "ann:1" {
+			t.Errorf("a user's search: %v %v", res, err)
+		}
+		receipt, err := own.Publish(within(t), "people", query, client.PublishOptions{})
+		if err != nil {
+			t.Fatalf("a user's %s: %v", class, err)
+		}
+		_, js := connect(t, as("worker"))
+		answer := streamMessage(t, js, "GENIE_RESULTS", "genie.result.people.me.answers", 1)
+		if got := keys(result(t, answer.Data)); class == client.ClassQuery && (receipt.Stream != "GENIE_USERS" || got != "ann:1") {
+			t.Errorf("a user's query in %s is answered %s", receipt.Stream, got)
 		}
 	}
 	asker, err := client.New(dial("client"), client.Options{})

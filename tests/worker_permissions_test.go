@@ -27,6 +27,14 @@ const workerPermissions = `
   ]}
   subscribe = {allow: ["genie.search.people", "$SRV.>", "_INBOX.>"]}`
 
+// classPermissions is the list with what is for classes.
+var classPermissions = strings.NewReplacer(`"genie.result.>",`, `
+    "$JS.API.STREAM.INFO.GENIE_USERS", "$JS.API.CONSUMER.INFO.GENIE_USERS.geniemq-people", "$JS.API.CONSUMER.MSG.NEXT.GENIE_USERS.geniemq-people",
+    "$JS.ACK.GENIE_USERS.geniemq-people.>",
+    "$JS.API.STREAM.INFO.GENIE_BULK", "$JS.API.CONSUMER.INFO.GENIE_BULK.geniemq-people", "$JS.API.CONSUMER.MSG.NEXT.GENIE_BULK.geniemq-people",
+    "$JS.ACK.GENIE_BULK.geniemq-people.>",
+    "genie.result.>",`, `"genie.search.people",`, `"genie.search.people", "genie.search.people.*",`).Replace(workerPermissions)
+
 // restricted starts a server with a user root, who may do anything, and a user worker.
 func restricted(t testing.TB, permissions string, more ...string) (_ *external, root, worker string) {
 	t.Helper()
@@ -43,17 +51,33 @@ authorization { users = [
 func TestFewPermissions(t *testing.T) {
 	t.Parallel()
 	indexes := []config.IndexSource{{Path: buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)}}
-	_, root, worker := restricted(t, workerPermissions)
-	makeStreams(t, root, indexes)
-	r := start(t, config.Config{NATS: worker, Indexes: indexes}, service.Options{})
-	r.nc, r.js = connect(t, root)
-	r.publish("people", `{"row":{"age":52}}`)
-	if got := keys(result(t, r.stored("genie.result.people", 1).Data)); got != "dan:1" {
-		t.Errorf("got %s", got)
+	for _, c := range []struct {
+		permissions string
+		classes     bool
+	}{{workerPermissions, false}, {classPermissions, true}} {
+		_, root, worker := restricted(t, c.permissions)
+		makeStreams(t, root, indexes)
+		r := start(t, config.Config{NATS: worker, Indexes: indexes}, service.Options{})
+		r.nc, r.js = connect(t, root)
+		r.publish("people", `{"row":{"age":52}}`)
+		if got := keys(result(t, r.stored("genie.result.people", 1).Data)); got != "dan:1" {
+			t.Errorf("got %s", got)
+		}
+		if c.classes {
+			for _, subject := range []string{"genie.query.people.bob", "genie.bulk.people"} {
+				if _, err := r.js.PublishMsg(within(t), message(subject, danQuery, "Genie-Reply", "genie.result.people.bob.1")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.stored("genie.result.people.bob.1", 2)
+			if _, err := r.nc.Request("genie.search.people.bob", []byte(danQuery), patience); err != nil {
+				t.Errorf("a user's search: %v", err)
+			}
+		}
+		r.settled()
+		r.works()
+		testkit.Eventually(t, r.ready)
 	}
-	r.settled()
-	r.works()
-	testkit.Eventually(t, r.ready)
 }
 
 // makeStreams lets a worker that may do anything make streams and durables, and ends it.
@@ -91,9 +115,9 @@ func TestMissingPermissions(t *testing.T) {
 		{deny: "$JS.API.STREAM.CREATE.>", names: "$JS.API.STREAM.CREATE.GENIE_QUERIES"},
 		// Streams are made smaller where the server has not room enough.
 		{deny: "$JS.API.STREAM.UPDATE.>", store: 300_000_000, names: "$JS.API.STREAM.UPDATE.GENIE_QUERIES"},
-		{deny: "$JS.API.CONSUMER.INFO.>", exist: true, names: "$JS.API.CONSUMER.INFO.GENIE_QUERIES.geniemq-people"},
-		{deny: "$JS.API.CONSUMER.CREATE.>", names: "$JS.API.CONSUMER.CREATE.GENIE_QUERIES.geniemq-people"},
-		{deny: "$JS.API.CONSUMER.MSG.NEXT.>", exist: true, names: "$JS.API.CONSUMER.MSG.NEXT.GENIE_QUERIES.geniemq-people"},
+		{deny: "$JS.API.CONSUMER.INFO.>", exist: true, names: "$JS.API.CONSUMER.INFO.GENIE_"},
+		{deny: "$JS.API.CONSUMER.CREATE.>", names: "$JS.API.CONSUMER.CREATE.GENIE_"},
+		{deny: "$JS.API.CONSUMER.MSG.NEXT.>", exist: true, names: "$JS.API.CONSUMER.MSG.NEXT.GENIE_"},
 	} {
 		t.Run(c.deny, func(t *testing.T) {
 			t.Parallel()

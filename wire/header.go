@@ -29,6 +29,10 @@ const (
 	HeaderQueryID = "Genie-Query-Id"
 	// HeaderQuerySeq is on results: the stream sequence of the query message.
 	HeaderQuerySeq = "Genie-Query-Seq"
+	// HeaderQueryStream is on results of queries from another stream than GENIE_QUERIES: the stream that HeaderQuerySeq counts in.
+	HeaderQueryStream = "Genie-Query-Stream"
+	// HeaderUser names the user of a query whose subject names none. Workers heed it only where they are told to trust it.
+	HeaderUser = "Genie-User"
 	// HeaderQueryHash is on results of queries that were published with an id: a hash of the message. It tells a query that was
 	// published again, because nobody said that it had arrived, from another one with the same id.
 	HeaderQueryHash = "Genie-Query-Hash"

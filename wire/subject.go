@@ -35,7 +35,7 @@ func (s Subjects) Prefix() string {
 // Query is the subject that queries for an index are published to: genie.query.<index>.
 func (s Subjects) Query(index string) string { return s.Prefix() + ".query." + index }
 
-// Queries matches the query subject of every index: genie.query.*. Further tokens are reserved.
+// Queries matches the query subject of every index: genie.query.*. With a token more it is a user's: see [Class].
 func (s Subjects) Queries() string { return s.Prefix() + ".query.*" }
 
 // Result is where answers go when the query names no reply subject: genie.result.<index>.

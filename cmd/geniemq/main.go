@@ -13,6 +13,7 @@ import (
 	"github.com/geniemq/geniemq/cmd/geniemq/dead"
 	"github.com/geniemq/geniemq/cmd/geniemq/depots"
 	"github.com/geniemq/geniemq/cmd/geniemq/match"
+	"github.com/geniemq/geniemq/cmd/geniemq/operate"
 	"github.com/geniemq/geniemq/service"
 )
 
@@ -84,6 +85,7 @@ inverted index on the CPU or a GPU, and the results come back on reply subjects.
 		c.inspectCommand(),
 		c.serveCommand(),
 		c.swapCommand(),
+		operate.Command(operate.Around{Out: c.out, Settings: c.natsEnvironment, Usage: func(err error) error { return usageError{err} }}),
 		c.planCommand(),
 		c.queryCommand(),
 		c.explainCommand(),

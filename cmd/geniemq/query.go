@@ -36,7 +36,8 @@ type queryOptions struct {
 	json, csv   bool     // how results are written; else as tables
 	columns     []string // stored columns to show; nil: all that there is room for
 	k           int      // hits of queries that are texts
-	explain     bool     // each query is to be explained, for people
+	user, class string
+	explain     bool // each query is to be explained, for people
 	timeout     time.Duration
 }
 
@@ -50,6 +51,12 @@ func (o *queryOptions) check(args []string) error {
 	}
 	if _, err := wire.NewSubjects(o.server.Prefix); err != nil {
 		return usagef("--prefix: %w", err)
+	}
+	if o.user != "" && wire.CheckUser(o.user) != nil {
+		return usagef("--user %q cannot be a user: names are 1 to %d of A-Z a-z 0-9 _ -", o.user, wire.MaxUserName)
+	}
+	if o.class != string(client.ClassQuery) && o.class != string(client.ClassBulk) {
+		return usagef("--class %q is neither query nor bulk", o.class)
 	}
 	if o.timeout <= 0 {
 		return usagef("--timeout %v is no time to wait: give one like 30s", o.timeout)
@@ -124,7 +131,7 @@ func (c *cli) askingCommand(opts *queryOptions) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.warnOfSecrets(cmd)
 			// Not the index: GENIEMQ_INDEX says which ones serve has, with their files.
-			if err := c.environment(cmd, append([]string{"prefix", "timeout", "direct", "json", "csv", "columns"}, config.NATSSettings...)...); err != nil {
+			if err := c.environment(cmd, append([]string{"prefix", "timeout", "direct", "json", "csv", "columns", "user", "class", "js-domain"}, config.NATSSettings...)...); err != nil {
 				return err
 			}
 			if opts.index == "" && len(args) > 0 && !isJSON(args[0]) {
@@ -158,6 +165,9 @@ func (c *cli) askingCommand(opts *queryOptions) *cobra.Command {
 	flags.StringVar(&opts.server.Prefix, "prefix", wire.DefaultPrefix, "first `token` of all subjects")
 	flags.StringVar(&opts.file, "file", "", "`file` with one query per line; - is the standard input")
 	flags.BoolVar(&opts.direct, "direct", false, "ask a worker directly, without storing the query")
+	flags.StringVar(&opts.user, "user", "", "user's `token` of the subjects: queries go to genie.query.<index>.<user>")
+	flags.StringVar(&opts.class, "class", string(client.ClassQuery), "query, or bulk for work that nobody waits for")
+	flags.StringVar(&opts.server.Streams.Domain, "js-domain", "", "JetStream `domain` of the streams (default: that of the server)")
 	flags.DurationVar(&opts.timeout, "timeout", 30*time.Second, "how long to wait for each answer")
 	flags.IntVar(&opts.k, "k", 0, "hits of each query that is a text (default 10); others say k themselves")
 	flags.StringSliceVar(&opts.columns, "columns", nil, "stored `columns` to show, in this order (default: all that there is room for)")
@@ -192,7 +202,13 @@ func (c *cli) query(ctx context.Context, opts queryOptions, args []string) error
 		return err
 	}
 	defer nc.Close()
-	asker, err := client.New(nc, client.Options{Prefix: opts.server.Prefix, Timeout: opts.timeout})
+	js, err := connection.JetStreamOf(nc, opts.server.Streams.Domain)
+	if err != nil {
+		return err
+	}
+	asker, err := client.New(nc, client.Options{
+		Prefix: opts.server.Prefix, Timeout: opts.timeout, User: opts.user, Class: client.Class(opts.class), JetStream: js,
+	})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -37,15 +38,16 @@ const tlsTimeout = 5 * time.Second
 // full refuses messages even when there is room again. The goroutine starts such a server anew, on the same address and with
 // what it has stored (see lookAfter), so the server of a Broker changes while its URL stays. Fault says what is wrong meanwhile.
 type Broker struct {
-	opts   server.Options
-	dir    string
-	url    string
-	log    *slog.Logger
-	lost   func(error)
-	mended func(context.Context)
-	unlock func() error
-	stop   context.CancelFunc // of the goroutine that looks after the server
-	ended  chan struct{}
+	opts     server.Options
+	dir      string
+	url      string
+	log      *slog.Logger
+	onListen func(string)
+	lost     func(error)
+	mended   func(context.Context)
+	unlock   func() error
+	stop     context.CancelFunc // of the goroutine that looks after the server
+	ended    chan struct{}
 
 	server atomic.Pointer[server.Server]
 	mu     sync.Mutex
@@ -58,6 +60,12 @@ type Options struct {
 	Listen string
 	// DataDir holds the streams; made when it does not exist. Default ./geniemq-data.
 	DataDir string
+	// Name is the server's. Default geniemq. In a cluster each server needs its own.
+	Name string
+	// Cluster makes it one of the servers of a cluster. Default: it is alone.
+	Cluster *Cluster
+	// SyncAlways has it write each message to the disk before it acknowledges it. Default: within two minutes, so that a loss of power takes what is younger.
+	SyncAlways bool
 	// Token is what clients must show. Default: none, everybody is let in.
 	Token string
 	// TLS is how the server speaks with clients, and then with no one else. Default: nil, without.
@@ -68,6 +76,18 @@ type Options struct {
 	OnLost func(error)
 	// OnMended is called after the server was started anew, on the Broker's goroutine. Default: none.
 	OnMended func(context.Context)
+}
+
+// Cluster is a cluster of servers.
+type Cluster struct {
+	// Name is the same for all of them.
+	Name string
+	// Listen is the address for the others; port 0 takes a free one. Default 0.0.0.0:6222.
+	Listen string
+	// Routes are URLs of the others, nats://host:6222. That of the server itself may be among them.
+	Routes []string
+	// OnListen is told where the server listens for the others, before it waits for them. Default: none.
+	OnListen func(address string)
 }
 
 // ErrDataDirInUse says that another process runs a broker on the same folder.
@@ -101,12 +121,13 @@ func Start(ctx context.Context, opts Options) (*Broker, error) {
 	}
 	b := &Broker{
 		opts: server.Options{
-			ServerName: "geniemq",
+			ServerName: cmp.Or(opts.Name, "geniemq"),
 			Host:       host,
 			Port:       port,
 			MaxPayload: MaxPayload,
 			JetStream:  true,
 			StoreDir:   opts.DataDir,
+			SyncAlways: opts.SyncAlways,
 			NoSigs:     true,
 
 			Authorization: opts.Token,
@@ -115,17 +136,44 @@ func Start(ctx context.Context, opts Options) (*Broker, error) {
 		},
 		dir: opts.DataDir, log: opts.Logger.With("part", "nats-server"), lost: opts.OnLost, mended: opts.OnMended, unlock: unlock, ended: make(chan struct{}),
 	}
-	if err := b.start(ctx); err != nil {
+	err = b.join(opts.Cluster)
+	if err == nil {
+		err = b.start(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("embedded nats-server: %w", err), unlock())
 	}
 	srv := b.server.Load()
 	b.url, b.opts.Port = srv.ClientURL(), srv.Addr().(*net.TCPAddr).Port
+	if addr := srv.ClusterAddr(); addr != nil { // it has the same when it is started anew
+		b.opts.Cluster.Port = addr.Port
+	}
 	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer close(b.ended)
 		b.lookAfter(ctx)
 	}()
 	return b, nil
+}
+
+// join says of which cluster the server is.
+func (b *Broker) join(c *Cluster) (err error) {
+	if c == nil {
+		return nil
+	}
+	b.onListen = c.OnListen
+	b.opts.Cluster.Name = c.Name
+	if b.opts.Cluster.Host, b.opts.Cluster.Port, err = listenAddress(cmp.Or(c.Listen, "0.0.0.0:6222")); err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	for _, route := range c.Routes {
+		u, err := url.Parse(route)
+		if err != nil {
+			return errors.New("cluster: a route is no URL") // which may hold a secret
+		}
+		b.opts.Routes = append(b.opts.Routes, u)
+	}
+	return nil
 }
 
 // start starts a server and waits until it takes connections.
@@ -138,7 +186,7 @@ func (b *Broker) start(ctx context.Context) error {
 	log := &serverLog{log: b.log, failed: make(chan struct{})}
 	srv.SetLoggerV2(log, false, false, false)
 	srv.Start()
-	if err := waitReady(ctx, srv, log); err != nil {
+	if err := b.waitReady(ctx, srv, log); err != nil {
 		srv.Shutdown()
 		srv.WaitForShutdown()
 		return err
@@ -147,7 +195,7 @@ func (b *Broker) start(ctx context.Context) error {
 	return nil
 }
 
-func waitReady(ctx context.Context, srv *server.Server, log *serverLog) error {
+func (b *Broker) waitReady(ctx context.Context, srv *server.Server, log *serverLog) error {
 	deadline := time.After(readyWait)
 	for !srv.ReadyForConnections(10 * time.Millisecond) {
 		select {
@@ -162,6 +210,18 @@ func waitReady(ctx context.Context, srv *server.Server, log *serverLog) error {
 	}
 	if !srv.JetStreamEnabled() {
 		return errors.New("JetStream did not start")
+	}
+	if addr := srv.ClusterAddr(); addr != nil && b.onListen != nil {
+		b.onListen(addr.String())
+	}
+	for srv.JetStreamIsClustered() && !srv.JetStreamIsCurrent() { // the cluster has no leader yet, or none that this server knows
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-deadline:
+			return fmt.Errorf("the cluster has no leader after %v: are most of its servers up, and do the routes lead there?", readyWait)
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 	return nil
 }

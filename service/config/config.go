@@ -111,6 +111,13 @@ type Config struct {
 	// max_payload), 65536 queries, 65536 items per query.
 	MaxBody, MaxQueries, MaxItems int
 
+	// Fairness is what classes and users may have.
+	Fairness Fairness
+	// Streams are what streams are made with.
+	Streams Streams
+	// Server makes the embedded server one of several.
+	Server Server
+
 	// Memory bounds what is in flight, in bytes: messages, plans, hits, answers and the CPU engine's candidates, of all
 	// indexes together. Stored messages wait when it is used up; direct ones are refused. Default 1 GiB, at least 128 MiB.
 	Memory human.Size
@@ -182,6 +189,7 @@ func (c *Config) EnsureDefaults() {
 	c.DeviceMode = cmp.Or(c.DeviceMode, string(gpuexec.DeviceReplica))
 	c.EngineTimeout = cmp.Or(c.EngineTimeout, time.Minute)
 	c.CertifyLimit = cmp.Or(c.CertifyLimit, 100_000_000_000)
+	c.Fairness.ensureDefaults()
 	c.Workers = cmp.Or(c.Workers, runtime.GOMAXPROCS(0))
 	c.MaxPending = cmp.Or(c.MaxPending, 8192)
 	c.AckWait = cmp.Or(c.AckWait, 30*time.Second)

@@ -66,6 +66,10 @@ func TestConfigEverySettingFromEverySource(t *testing.T) {
 		"workers": "6", "max-pending": "7", "ack-wait": "8s", "direct-queue": "9", "drain-timeout": "10s", "no-sweep": "true",
 		"reply-allow": "x.{index}.>", "direct-reply-allow": "y.>", "max-body": "2000", "max-queries": "12", "max-items": "13", "memory": "200MiB", "admin": "off", "pprof": "true", "http": "5.6.7.8:9",
 		"log-level": "debug", "log-format": "json", "engine-timeout": "2s", "certify-limit": "14",
+		"classes": "bulk", "class-weights": "bulk=2,people/bulk=3", "class-limits": "people/bulk=4", "bulk-slice": "3ms", "user-rate": "5", "user-burst": "6", "user-in-flight": "7",
+		"trust-user-header": "true", "user-reply-allow": "x.{index}.{user}.>", "js-domain": "hub", "replicas": "3", "stream-bytes": "results=2GiB", "stream-age": "results=2h0m0s",
+		"stream-messages": "users=100", "placement-cluster": "east", "placement-tags": "ssd,big", "nats-server-name": "a", "nats-cluster": "c",
+		"nats-cluster-listen": "127.0.0.1:0", "nats-routes": "nats://b:6222", "nats-sync-always": "true",
 		"context": "prod", "nats-listen-token-file": "lt", "nats-listen-cert": "lc", "nats-listen-key": "lk", "admin-token-file": "at",
 		"slow-query": "3s", "traces": "http://c:4318",
 	}

@@ -31,19 +31,11 @@ func (c *Config) Validate() error {
 	}
 	c.faultsOfBounds(faults.add)
 	c.faultsOfReplies(faults.add)
+	c.Fairness.faults(faults.add)
+	c.Streams.faults(faults.add)
+	c.Server.faults(faults.add, !c.Embedded())
 	c.faultsOfLog(faults.add)
 	return WithoutSecrets(errors.Join(faults...))
-}
-
-// faults are what is wrong with settings.
-type faults []error
-
-// report is add of faults, for what looks for some.
-type report func(setting, format string, args ...any)
-
-// add adds a fault: a sentence about the setting, which its name begins.
-func (f *faults) add(setting, format string, args ...any) {
-	*f = append(*f, fmt.Errorf("%s: %s", setting, fmt.Sprintf(format, args...)))
 }
 
 func (c *Config) faultsOfIndexes(fault report) {
@@ -161,17 +153,6 @@ func checkListen(addr string) error {
 func (c *Config) SlogLevel() (level slog.Level) {
 	_ = level.UnmarshalText([]byte(c.LogLevel))
 	return level
-}
-
-func splitList(s string) []string {
-	if s == "" {
-		return nil
-	}
-	parts := strings.Split(s, ",")
-	for i := range parts {
-		parts[i] = strings.TrimSpace(parts[i])
-	}
-	return parts
 }
 
 // EngineFlags adds the flags of the settings that say which engine runs and on what: those of Flags that also concern

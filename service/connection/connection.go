@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/synadia-io/orbit.go/natscontext"
 
 	"github.com/geniemq/geniemq/service/config"
@@ -62,6 +63,19 @@ func dial(servers string, cfg *config.Config, opts []nats.Option) (*nats.Conn, e
 		return nil, fmt.Errorf("connecting to NATS at %s: %w%s", config.RedactServers(servers), config.WithoutSecrets(err), connectAdvice(err))
 	}
 	return nc, nil
+}
+
+// JetStreamOf is the use of a JetStream domain over a connection; "" is that of the server.
+func JetStreamOf(nc *nats.Conn, domain string) (js jetstream.JetStream, err error) {
+	if domain == "" {
+		js, err = jetstream.New(nc)
+	} else {
+		js, err = jetstream.NewWithDomain(nc, domain)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("using JetStream: %w", err)
+	}
+	return js, nil
 }
 
 // dialContext connects as a context of the nats command says.

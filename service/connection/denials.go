@@ -133,5 +133,5 @@ func (d *Denials) Latest(now time.Time, needs func(*ForbiddenError) bool) *Forbi
 
 // JetStream says whether something forbidden is of JetStream's API, or an answer of it.
 func JetStream(e *ForbiddenError) bool {
-	return strings.HasPrefix(e.Subject, "$JS.API.") || strings.HasPrefix(e.Subject, nats.InboxPrefix)
+	return strings.HasPrefix(e.Subject, "$JS.") && strings.Contains(e.Subject, ".API.") || strings.HasPrefix(e.Subject, nats.InboxPrefix)
 }

@@ -13,15 +13,12 @@ type Worker struct {
 	Indexes          []Watched
 }
 
-// What streams are for.
-const (
-	Queries = "queries"
-	Results = "results"
-)
+// Results is what the stream of results is for.
+const Results = "results"
 
 // Stream is how full a stream is, as it was last looked at.
 type Stream struct {
-	Name        string // what it is for, not its name: Queries or Results
+	Name        string // what it is for, not its name: queries, users, bulk or results
 	Messages    uint64
 	Bytes       uint64
 	MaxMessages int64 // 0 or less: no bound

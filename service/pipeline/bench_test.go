@@ -118,7 +118,8 @@ func BenchmarkSignatures(b *testing.B) {
 			for _, workers := range []int{1, 2} {
 				b.Run(fmt.Sprintf("%s/%s/workers=%d", strings.TrimPrefix(codec.String(), "application/"), form, workers), func(b *testing.B) {
 					p.options.Workers = workers
-					l := newLane(0, 0, 0)
+					var l lane
+					l.set(wire.ClassQuery, 0, 0, 0)
 					var helpers sync.WaitGroup
 					for range workers - 1 {
 						helpers.Go(l.decode(p))

@@ -57,7 +57,7 @@ func (l *lane) decoded(p *Pipeline, r *Request) {
 	l.memory.Give(r.reserved)
 	r.reserved = 0
 	err = p.admit(r, err)
-	p.passed.Add(1)
+	l.pass(p)
 	if err == nil {
 		err = p.reserve(r)
 	}

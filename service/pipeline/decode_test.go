@@ -149,7 +149,8 @@ func wantDecoded(t *testing.T, p *Pipeline, r *Request, body []byte, refusal err
 func TestDecodersHelp(t *testing.T) {
 	seed := seeded.Seed(t)
 	p := decodingPipeline(t, 4, wire.Limits{SumK: 8_000}) // which about one in five exceeds
-	l := newLane(1, 0, 0)
+	l := new(lane)
+	l.set(wire.ClassQuery, 1, 0, 0)
 	var helpers, owners sync.WaitGroup
 	for range 3 {
 		helpers.Go(l.decode(p))
@@ -168,7 +169,7 @@ func TestDecodersHelp(t *testing.T) {
 					at := 1 + random.IntN(len(body)/2)
 					body[at+bytes.IndexByte(body[at:], ':')] = ';'
 				}
-				r := message(p, codec, body, &l)
+				r := message(p, codec, body, l)
 				if random.IntN(2) == 0 {
 					r = compressed(r)
 				}
@@ -279,7 +280,8 @@ func TestVectorsTogether(t *testing.T) {
 	random := seeded.Rand(t)
 	p := idlePipeline(t, vectorsFile(t))
 	p.options = Options{Workers: 2}
-	l := newLane(1, 0, 0)
+	l := new(lane)
+	l.set(wire.ClassQuery, 1, 0, 0)
 	for round := range 30 {
 		queries := randomQueries(random)[:1+random.IntN(100)]
 		for i := range queries {
@@ -296,7 +298,7 @@ func TestVectorsTogether(t *testing.T) {
 		}
 		codec := []wire.ContentType{wire.JSON, wire.MessagePack}[round%2]
 		body := wire.AppendQueries(nil, codec, queries)
-		r := message(p, codec, body, &l)
+		r := message(p, codec, body, l)
 		wantDecoded(t, p, r, body, p.decode(r))
 		p.memory.release(r)
 	}

@@ -1,24 +1,28 @@
 package pipeline
 
 import (
-	"slices"
 	"time"
 
 	"github.com/geniemq/geniemq/batcher"
+	"github.com/geniemq/geniemq/service/admission"
+	"github.com/geniemq/geniemq/wire"
 )
 
-// dispatcher gathers tasks into batches for the executors until both lanes have ended. It alone touches the batcher,
+// dispatcher gathers tasks into batches for the executors until all lanes have ended. It alone touches queue and batcher,
 // from the one goroutine that it runs in.
 type dispatcher struct {
 	*Pipeline
+	queue    *admission.Queue[*Request]
+	gate     admission.Gate
 	batcher  *batcher.Batcher[*task]
 	maxItems int
-	backlog  int64   // of storedOpen
+	eager    bool    // the batcher lingers, so that it must know early what there is
 	tasks    []*task // of the request at hand
 
-	stored, direct <-chan *Request // nil when ended
-	idle           int             // executors that wait for a batch
-	large          []*largeRequest // whose queries do not fit a batch; they take turns
+	// nil when ended
+	direct, stored, users, bulk <-chan *Request
+	idle                        int  // executors that wait for a batch
+	ofBulk                      bool // what the batcher has
 
 	// A free executor waits for what was being decoded when it became free: until passed has come to expected, but
 	// not after patience.
@@ -28,29 +32,26 @@ type dispatcher struct {
 }
 
 // dispatch returns the dispatcher's stage.
-func (p *Pipeline) dispatch(opts batcher.Options, backlog int64) func() {
-	d := &dispatcher{
-		Pipeline: p, batcher: batcher.New[*task](opts), maxItems: opts.MaxItems, backlog: backlog,
-		stored: p.stored.ready, direct: p.direct.ready,
+func (p *Pipeline) dispatch(opts batcher.Options) func() { return p.newDispatcher(opts).run }
+
+func (p *Pipeline) newDispatcher(opts batcher.Options) *dispatcher {
+	return &dispatcher{
+		Pipeline: p, queue: admission.NewQueue[*Request](p.options.Weights, opts.MaxItems), gate: admission.Gate{Slices: p.slices, Quotas: p.options.Quotas}, batcher: batcher.New[*task](opts), maxItems: opts.MaxItems, eager: opts.Linger > 0,
+		direct: p.direct.ready, stored: p.stored.ready, users: p.users.ready, bulk: p.bulk.ready,
 	}
-	return d.run
 }
 
 func (d *dispatcher) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		ended := d.stored == nil && d.direct == nil
+		ended := d.stored == nil && d.direct == nil && d.users == nil && d.bulk == nil
 		if ended {
 			d.batcher.Drain()
 		}
-		stored := d.stored
-		if d.full(d.backlog) {
-			stored = nil
-		}
-		d.feed()
-		wake := d.cut(stored != nil)
-		if ended && d.batcher.Len() == 0 && len(d.large) == 0 {
+		stored, users, bulk := unlessFull(d.stored, &d.Pipeline.stored), unlessFull(d.users, &d.Pipeline.users), unlessFull(d.bulk, &d.Pipeline.bulk)
+		wake := d.cut(stored != nil && users != nil)
+		if ended && d.batcher.Len() == 0 && d.queue.Len() == 0 {
 			return
 		}
 		var alarm <-chan time.Time
@@ -59,19 +60,14 @@ func (d *dispatcher) run() {
 			alarm = timer.C
 		}
 		select {
-		case r, ok := <-stored:
-			if ok {
-				d.storedOpen.Add(int64(r.queries))
-				d.add(r)
-			} else {
-				d.stored = nil
-			}
 		case r, ok := <-d.direct:
-			if ok {
-				d.add(r)
-			} else {
-				d.direct = nil
-			}
+			d.take(r, ok, &d.direct)
+		case r, ok := <-stored:
+			d.take(r, ok, &d.stored)
+		case r, ok := <-users:
+			d.take(r, ok, &d.users)
+		case r, ok := <-bulk:
+			d.take(r, ok, &d.bulk)
 		case <-d.look:
 		case <-d.Pipeline.idle:
 			d.idle++
@@ -80,65 +76,110 @@ func (d *dispatcher) run() {
 	}
 }
 
-// add puts the tasks of a request into the batcher, unless they are too many or too much work for one batch.
+// unlessFull is what comes of a lane, or nil while no more of it is let in.
+func unlessFull(ready <-chan *Request, l *lane) <-chan *Request {
+	if l.full() {
+		return nil
+	}
+	return ready
+}
+
+// take takes a request in, or notes that no more come.
+func (d *dispatcher) take(r *Request, ok bool, from *<-chan *Request) {
+	if !ok {
+		*from = nil
+		return
+	}
+	if r.lane.backlog > 0 {
+		r.lane.open.Add(int64(r.queries))
+	}
+	d.add(r)
+}
+
+// add puts a request into the queue, unless it is too much work for batches.
 func (d *dispatcher) add(r *Request) {
 	now := time.Now()
+	work := time.Duration(0)
+	tasks := d.rest(r, len(r.tasks))
+	for _, t := range tasks {
+		t.Queued, t.formula = now, d.estimates.formula(&t.Plan)
+		work += t.formula
+	}
+	if r.lane != &d.Pipeline.bulk && !r.probe {
+		d.slices.Others(now)
+	}
+	if !d.background.whole(tasks) {
+		d.background.add(r, d.begin(r, len(tasks)))
+		return
+	}
+	if len(tasks) > d.maxItems {
+		d.hold(r)
+	}
+	d.queue.Push(admission.Flow{Class: r.lane.class, User: r.User}, r, len(tasks), admission.Cost(work/time.Duration(len(tasks))))
+}
+
+// rest are up to n tasks of a request that are to be run and in no batch yet. They are good until it is called again.
+func (d *dispatcher) rest(r *Request, n int) []*task {
 	d.tasks = d.tasks[:0]
-	for i := range r.tasks {
+	for i := r.next; i < len(r.tasks) && len(d.tasks) < n; i++ {
 		if t := &r.tasks[i]; t.Err == nil {
-			t.Queued, t.formula = now, d.estimates.formula(&t.Plan)
 			d.tasks = append(d.tasks, t)
 		}
 	}
-	defer func() { clear(d.tasks) }()
-	switch {
-	case !d.background.whole(d.tasks):
-		d.background.add(r, d.tasks)
-		return
-	case len(d.tasks) > d.maxItems:
-		d.hold(r)
-		d.large = append(d.large, &largeRequest{r, slices.Clone(d.tasks)})
-		return
-	}
-	for _, t := range d.tasks {
-		d.batcher.Add(now, t, t.cost)
-	}
+	return d.tasks
 }
 
-// A largeRequest has more queries than a batch holds.
-type largeRequest struct {
-	request *Request
-	tasks   []*task // not in the batcher yet
+// begin hands out the next n tasks of a request. It is not to be touched afterwards, if these are its last.
+func (d *dispatcher) begin(r *Request, n int) []*task {
+	tasks := d.rest(r, n)
+	if r.lane.backlog > 0 && r.User != "" {
+		d.options.Quotas.Enter(r.User, n, time.Now())
+	}
+	for left := n; left > 0; r.next++ {
+		if r.tasks[r.next].Err == nil {
+			left--
+		}
+	}
+	return tasks
 }
 
-// feed lets large requests fill the batcher up to a batch, a batch each in turn, so that whoever comes later joins the next one.
-func (d *dispatcher) feed() {
-	for len(d.large) > 0 && d.batcher.Len() < d.maxItems {
-		l := d.large[0]
-		d.large[0] = nil
-		d.large = d.large[1:]
-		if !d.background.whole(l.tasks) { // which was learnt from its first ones
-			d.background.add(l.request, l.tasks)
+// feed moves tasks from the queue to the batcher, as many as make a batch, and returns when to look again if there are some that may not leave now. It
+// is done when an executor is free and not before: until then somebody may come who goes before them.
+func (d *dispatcher) feed(now time.Time) (wake time.Time) {
+	d.gate.Ending = d.aborted.Err() != nil
+	d.gate.Begin(now, d.maxItems, d.batcher.Len(), d.ofBulk)
+	for d.queue.Len() > 0 && d.gate.Left() > 0 {
+		r, f, n, last, ok := d.queue.Take(d.gate.Left(), d.gate.Allow)
+		if !ok {
+			break
+		}
+		if r.next > 0 && !d.background.whole(d.rest(r, len(r.tasks))) { // which was learnt from its first ones
+			if !last {
+				d.queue.Drop(f)
+			}
+			d.background.add(r, d.begin(r, len(d.tasks)))
 			continue
 		}
-		now := time.Now()
-		n := min(len(l.tasks), d.maxItems)
-		for _, t := range l.tasks[:n] {
-			d.batcher.Add(now, t, t.cost)
+		d.gate.Took(f, n)
+		d.ofBulk = f.Class == wire.ClassBulk
+		for _, t := range d.begin(r, n) {
+			d.batcher.Add(t.Queued, t, t.cost)
 		}
-		clear(l.tasks[:n])
-		if l.tasks = l.tasks[n:]; len(l.tasks) > 0 {
-			d.large = append(d.large, l)
-		}
+		clear(d.tasks)
 	}
+	return d.gate.Wake
 }
 
 // cut gives batches to free executors, and returns when to look again though nothing happens, or zero. open says that
 // stored requests are let in: what is not let in is not waited for.
 func (d *dispatcher) cut(open bool) (wake time.Time) {
-	for d.idle > 0 && d.batcher.Len() > 0 {
+	for d.idle > 0 || d.eager {
 		now := time.Now()
-		if open && d.batcher.Len() < d.maxItems {
+		wake = d.feed(now)
+		if d.idle == 0 || d.batcher.Len() == 0 {
+			return wake
+		}
+		if open && d.batcher.Len() < d.maxItems && !d.ofBulk {
 			if !d.gathering {
 				d.gathering, d.expected, d.patience = true, d.entered.Load(), now.Add(gatherWait)
 			}
@@ -153,7 +194,10 @@ func (d *dispatcher) cut(open bool) (wake time.Time) {
 		}
 		d.gathering = false
 		d.idle--
+		if d.ofBulk {
+			d.slices.Begin()
+		}
 		d.batches <- batch // has room for every executor
 	}
-	return time.Time{}
+	return wake
 }

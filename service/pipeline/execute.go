@@ -37,9 +37,13 @@ func (p *Pipeline) execute() {
 		if len(batch.Items) > 1 || !batch.Items[0].request.probe {
 			p.metrics.Batch(len(batch.Items), batch.Reason.String())
 		}
+		bulk, queries, start := batch.Items[0].request.lane == &p.bulk, len(batch.Items), time.Now() // then all are
 		live := x.live(batch.Items)
 		x.pace = x.ordinaryPace(live)
 		x.run(live)
+		if bulk {
+			p.slices.End(queries, time.Since(start))
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/internal/bell"
+	"github.com/geniemq/geniemq/service/admission"
 	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/service/translate"
@@ -24,15 +25,16 @@ import (
 // and the answers of n-1 are encoded and published:
 //
 //	stored ─► decoders ─┐                            ┌─► executor ─┐   ┌─► responders ─► stream
-//	                    ├─► dispatcher ─► batches ───┼─► executor ─┼───┤
-//	direct ─► decoders ─┘   (owns the batcher)       └─► ...      ─┤   └─► responders ─► inbox
+//	users  ─► decoders ─┤                            │             │   │
+//	bulk   ─► decoders ─┼─► dispatcher ─► batches ───┼─► executor ─┼───┤
+//	direct ─► decoders ─┘   (queue and batcher)      └─► ...      ─┤   └─► responders ─► inbox
 //	                             │                                 │
 //	                             └─────── much work ─► turns ──────┘
 //
 // # Back-pressure
 //
-// Stored and direct messages share batches and executors and nothing else: each have a lane, with its own decoders
-// and responders, so that a result stream that is full does not hold up those who ask directly. The lanes differ in
+// Messages of different classes share executors and nothing else: each class has a lane, with its own decoders
+// and responders, so that a result stream that is full does not hold up those who ask directly, and bulk holds up nobody. The lanes differ in
 // how they are bounded. Direct queries are counted where they come in, and refused. Stored ones wait: the dispatcher
 // takes no more of them while too many are between it and the stream, whether the engine is slow or the producer is
 // blocked; then the decoders stand still, then the intake, which stops pulling. The consumer keeps alive what it has
@@ -45,10 +47,16 @@ import (
 // the rest would run many small batches, each with the cost of a large one. What comes in later is not waited for, nor
 // is anything for longer than gatherWait, so this costs latency only when there are too many for latency to matter.
 //
+// # Classes
+//
+// What is decoded waits in an admission.Queue, which says whose queries are next, by class and by user. They go into the batcher only when an executor is
+// free: who comes meanwhile may still be before them. A batch is of bulk or of the others, never of both. While others ask, one bulk batch is out at a time
+// and takes about a slice of time (admission.Slices), so that nobody waits for more than that.
+//
 // # Turns
 //
 // What is estimated to take long, and what turned out to, leaves the batches for turns, which have an executor of their own
-// (file turns.go). A message of more queries than a batch holds fills batches in turn with others of that kind.
+// (file turns.go). A message of more queries than a batch holds leaves its place in the queue to others between two batches.
 //
 // # Failures
 //
@@ -78,16 +86,15 @@ type Pipeline struct {
 	batchMemory    memory.Holder
 	costOnHost     bool // tasks' costs are of this host's memory
 	stored, direct lane
-	lone           lane         // of the one suspect that is run: it has no stages
-	storedOpen     atomic.Int64 // stored queries between dispatcher and stream, without those of requests that are held
-	heldQueries    atomic.Int64 // stored queries of requests that wait for turns
-	heldRequests   atomic.Int64 // and these
+	users, bulk    lane
+	lone           lane // of the one suspect that is run: it has no stages
+	slices         *admission.Slices
 	background     *turns
 	estimates      *workEstimates
 	batchBytes     int64
-	entered        atomic.Int64  // requests that decoders were given, or are about to be
+	entered        atomic.Int64  // requests that decoders were given, or are about to be, but for bulk
 	passed         atomic.Int64  // and those that have left decoding, one way or the other, or were not given after all
-	look           bell.Bell     // wakes the dispatcher when storedOpen fell or a request will not come
+	look           bell.Bell     // wakes the dispatcher when a lane has room again or a request will not come
 	idle           chan struct{} // one for each executor that waits for a batch
 	batches        chan batcher.Batch[*task]
 	ended          sync.WaitGroup
@@ -107,17 +114,21 @@ type lane struct {
 	in       chan *Request // from the intake
 	memory   memory.Holder // of requests, until they are answered
 	decoding memory.Holder
-	help     chan *share   // messages that decoders without one of their own may help with; never has any waiting
+	help     chan *share // messages that decoders without one of their own may help with; never has any waiting
+	class    wire.Class
+	backlog  int64         // of open; 0: direct queries are counted where they come in
+	open     atomic.Int64  // queries between dispatcher and stream, without those of requests that are held
+	held     atomic.Int64  // queries of requests that wait for turns
+	heldReqs atomic.Int64  // and these
 	ready    chan *Request // decoded, at least one query can be run
 	finished chan *Request // nothing is left to be run
 }
 
-// newLane makes a lane of which so many requests may wait for each stage.
-func newLane(in, ready, finished int) lane {
-	return lane{
-		in: make(chan *Request, in), help: make(chan *share),
-		ready: make(chan *Request, ready), finished: make(chan *Request, finished),
-	}
+// set makes a lane of a class of which so many requests may wait for each stage.
+func (l *lane) set(class wire.Class, in, ready, finished int) {
+	l.class = class
+	l.in, l.help = make(chan *Request, in), make(chan *share)
+	l.ready, l.finished = make(chan *Request, ready), make(chan *Request, finished)
 }
 
 // Metrics take note of what a pipeline does. They are called from many goroutines.
@@ -153,6 +164,14 @@ type Options struct {
 	Budget *memory.Budget
 	// Cores is how many the engine has. Default: all.
 	Cores int
+	// Weights are the classes' shares where there is more work than time. Default: admission.DefaultWeights.
+	Weights admission.Weights
+	// Most is how many queries of a stored class may be between dispatcher and stream. Default: some batches.
+	Most map[wire.Class]int
+	// Quotas bound users. Default: none are bounded.
+	Quotas *admission.Quotas
+	// BulkSlice is about how long a batch of bulk may take while others ask. Default 2ms.
+	BulkSlice time.Duration
 	// EngineTimeout bounds the time that comparing the texts of a query may take. 0: no bound.
 	EngineTimeout time.Duration
 	// Fatal is called when the engine is lost for good.

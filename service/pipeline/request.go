@@ -42,6 +42,7 @@ type Request struct {
 	batch   bool             // {"queries":[...]}, answered by {"results":[...]}
 	tasks   []task           // one per query, in the message's order
 	queries int              // how many of them are to be run
+	next    int              // tasks before this one are in batches, or are not to be run
 
 	open      atomic.Int64 // tasks to be run that are not done
 	abandoned atomic.Bool  // the engine did not get to run all of them
@@ -78,6 +79,9 @@ type Message struct {
 	ContentType, Protocol string
 	// Accept is what its sender can read of an answer.
 	Accept wire.Accept
+	// Class and User are whose queries they are. Default: wire.ClassQuery, of nobody in particular.
+	Class wire.Class
+	User  string
 	// Body is the pipeline's until it is decoded.
 	Body []byte
 }
@@ -260,6 +264,9 @@ func (t *task) fail(err error) {
 
 // complete counts a task off and hands its request on when it was the last.
 func (p *Pipeline) complete(t *task) {
+	if r := t.request; r.lane.backlog > 0 && r.User != "" {
+		p.options.Quotas.Leave(r.User, 1)
+	}
 	t.Plan, t.Match = gpuexec.Plan{}, postings.MatchQuery{} // their memory is not needed any longer
 	if r := t.request; r.open.Add(-1) == 0 {
 		r.lane.finished <- r

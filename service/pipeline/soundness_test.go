@@ -19,7 +19,8 @@ func TestDecodeOfCutOffFile(t *testing.T) {
 		for _, workers := range []int{1, 4} {
 			t.Run(fmt.Sprintf("%d queries, %d decoders", queries, workers), func(t *testing.T) {
 				p := decodingPipeline(t, workers, wire.Limits{})
-				l := newLane(1, 0, 0)
+				l := new(lane)
+				l.set(wire.ClassQuery, 1, 0, 0)
 				var helpers sync.WaitGroup
 				for range workers - 1 {
 					helpers.Go(func() {
@@ -37,7 +38,7 @@ func TestDecodeOfCutOffFile(t *testing.T) {
 				body := wire.AppendQueries(nil, wire.JSON, asked)
 				decode := func() (*Request, error) {
 					defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-					r := message(p, wire.JSON, body, &l)
+					r := message(p, wire.JSON, body, l)
 					return r, p.decode(r)
 				}
 				if r, err := decode(); err != nil || r.queries != queries || r.epoch == 0 {

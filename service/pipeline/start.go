@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"runtime/debug"
@@ -11,8 +12,10 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/internal/bell"
+	"github.com/geniemq/geniemq/service/admission"
 	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/translate"
+	"github.com/geniemq/geniemq/wire"
 )
 
 const (
@@ -43,20 +46,24 @@ func New(x *index.Index, enc *translate.Translator, searcher gpuexec.Searcher, o
 	burst := min(maxBurst, opts.BatchSize)
 	p := &Pipeline{
 		index: x, translator: enc, searcher: searcher, probe: translate.Probe(x), options: opts, metrics: m, log: log, form: capacity.Form,
-		stored:  newLane(burst, burst, backlog+heldRequests),
-		direct:  newLane(opts.DirectQueue, burst, executors),
-		lone:    newLane(0, 0, 1),
 		look:    bell.New(),
 		idle:    make(chan struct{}, executors),
 		batches: make(chan batcher.Batch[*task], executors),
 		doubts:  bell.New(),
 	}
+	for i, l := range p.storedLanes() {
+		l.set(wire.StoredClasses()[i], burst, burst, backlog+heldRequests)
+		l.backlog = min(int64(backlog), int64(cmp.Or(opts.Most[l.class], backlog)))
+	}
+	p.direct.set(wire.ClassDirect, opts.DirectQueue, burst, executors)
+	p.lone.set("", 0, 0, 1)
+	p.slices = admission.NewSlices(opts.BulkSlice, opts.BatchSize)
 	p.batchMemory = opts.Budget.Batches.Holder()
 	if capacity.OnHost {
 		p.costOnHost = true
 		capacity.BatchBytes = min(capacity.BatchBytes, p.batchMemory.Limit()/2)
 	}
-	for _, l := range []*lane{&p.stored, &p.direct, &p.lone} {
+	for _, l := range append(p.storedLanes(), &p.direct, &p.lone) {
 		l.memory, l.decoding = opts.Budget.Requests.Holder(), opts.Budget.Decoding.Holder()
 	}
 	p.aborted, p.abort = context.WithCancel(context.Background())
@@ -64,27 +71,55 @@ func New(x *index.Index, enc *translate.Translator, searcher gpuexec.Searcher, o
 	p.estimates = newWorkEstimates()
 	p.background = newTurns(p, opts.Cores)
 
-	p.start(opts.Workers, p.stored.decode(p), func() { close(p.stored.ready) })
-	p.start(opts.Workers, p.direct.decode(p), func() { close(p.direct.ready) })
-	p.start(1, p.dispatch(batcher.Options{MaxItems: opts.BatchSize, MaxCost: capacity.BatchBytes, Linger: opts.Linger}, int64(backlog)),
+	for _, l := range append(p.storedLanes(), &p.direct) {
+		p.start(l.workers(opts.Workers), l.decode(p), func() { close(l.ready) })
+	}
+	p.start(1, p.dispatch(batcher.Options{MaxItems: opts.BatchSize, MaxCost: capacity.BatchBytes, Linger: opts.Linger}),
 		func() { close(p.batches) })
 	p.start(executors, p.execute, p.background.end)
 	p.start(1, p.background.run, func() {
-		close(p.stored.finished)
-		close(p.direct.finished)
-	})
-	p.start(opts.Workers, func() {
-		for r := range p.stored.finished {
-			r.Reading(r.answer)
-			p.answered(r) // its queries count as answered when the producer has taken the answer
+		for _, l := range append(p.storedLanes(), &p.direct) {
+			close(l.finished)
 		}
-	}, nil)
+	})
+	for _, l := range p.storedLanes() {
+		p.start(l.workers(opts.Workers), func() {
+			for r := range l.finished {
+				r.Reading(r.answer)
+				p.answered(r) // its queries count as answered when the producer has taken the answer
+			}
+		}, nil)
+	}
 	p.start(opts.Workers, func() {
 		for r := range p.direct.finished {
 			r.Reading(func() { r.Sharing(r.answer) })
 		}
 	}, nil)
 	return p
+}
+
+// storedLanes are the lanes of the stored classes, in the order of these.
+func (p *Pipeline) storedLanes() []*lane { return []*lane{&p.stored, &p.users, &p.bulk} }
+
+// lane is the lane of a class.
+func (p *Pipeline) lane(class wire.Class) *lane {
+	switch class {
+	case wire.ClassDirect:
+		return &p.direct
+	case wire.ClassUsers:
+		return &p.users
+	case wire.ClassBulk:
+		return &p.bulk
+	}
+	return &p.stored
+}
+
+// workers is how many goroutines a lane has for each of its stages. Bulk has half: the cores are for those who wait.
+func (l *lane) workers(all int) int {
+	if l.class == wire.ClassBulk {
+		return (all + 1) / 2
+	}
+	return all
 }
 
 // start runs a stage in n goroutines and calls end when all have returned.
@@ -107,14 +142,28 @@ func (p *Pipeline) start(n int, stage func(), end func()) {
 // Give puts a stored request into the pipeline, and waits for room. It is false, and the request is done, when ctx ends before.
 func (p *Pipeline) Give(ctx context.Context, r *Request) bool {
 	defer r.entered()
-	p.entered.Add(1)
+	l := p.lane(r.Class)
+	l.expect(p)
 	select {
-	case p.stored.in <- r:
+	case l.in <- r:
 		return true
 	case <-ctx.Done():
-		p.passed.Add(1)
+		l.pass(p)
 		r.Done()
 		return false
+	}
+}
+
+// expect and pass count what is being decoded, which a free executor waits for a moment. Nobody waits for bulk.
+func (l *lane) expect(p *Pipeline) {
+	if l.class != wire.ClassBulk {
+		p.entered.Add(1)
+	}
+}
+
+func (l *lane) pass(p *Pipeline) {
+	if l.class != wire.ClassBulk {
+		p.passed.Add(1)
 	}
 }
 
@@ -142,8 +191,9 @@ func (p *Pipeline) Offer(r *Request) bool {
 // their way in.
 func (p *Pipeline) Drain() {
 	p.outside.Wait()
-	close(p.stored.in)
-	close(p.direct.in)
+	for _, l := range append(p.storedLanes(), &p.direct) {
+		close(l.in)
+	}
 	p.ended.Wait()
 	p.requests.Wait() // parts of answers are encoded when those before them are out
 	p.abort()         // frees the context

@@ -324,27 +324,28 @@ func (b *turns) hopeless(now time.Time) (back []*task) {
 
 // hold moves a stored request from those that are on their way to those that wait for turns, for which there is more room.
 func (p *Pipeline) hold(r *Request) {
-	if r.lane != &p.stored || !r.held.CompareAndSwap(false, true) {
+	l := r.lane
+	if l.backlog == 0 || !r.held.CompareAndSwap(false, true) {
 		return
 	}
-	p.storedOpen.Add(int64(-r.queries))
-	p.heldQueries.Add(int64(r.queries))
-	p.heldRequests.Add(1)
+	l.open.Add(int64(-r.queries))
+	l.held.Add(int64(r.queries))
+	l.heldReqs.Add(1)
 	p.look.Ring()
 }
 
-// full says whether no more stored requests are to be let in.
-func (p *Pipeline) full(backlog int64) bool {
-	return p.storedOpen.Load() >= backlog || p.heldQueries.Load() >= heldQueries || p.heldRequests.Load() >= heldRequests
+// full says whether no more requests of a lane are to be let in.
+func (l *lane) full() bool {
+	return l.backlog > 0 && (l.open.Load() >= l.backlog || l.held.Load() >= heldQueries || l.heldReqs.Load() >= heldRequests)
 }
 
 // answered takes a stored request out of the count.
 func (p *Pipeline) answered(r *Request) {
-	if r.held.Load() {
-		p.heldQueries.Add(int64(-r.queries))
-		p.heldRequests.Add(-1)
+	if l := r.lane; r.held.Load() {
+		l.held.Add(int64(-r.queries))
+		l.heldReqs.Add(-1)
 	} else {
-		p.storedOpen.Add(int64(-r.queries))
+		l.open.Add(int64(-r.queries))
 	}
 	p.look.Ring()
 }

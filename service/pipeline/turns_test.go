@@ -11,6 +11,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/verify"
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/service/admission"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -32,8 +33,11 @@ func idleTurns(t *testing.T) *turns {
 	t.Cleanup(func() { ix.Close() })
 	p := idlePipeline(t, ix)
 	p.options.BatchSize, p.batchBytes = 64, 1<<40
-	p.stored = newLane(0, 0, 100)
+	p.stored.set(wire.ClassQuery, 0, 0, 100)
+	p.stored.backlog = 1
 	p.look = make(chan struct{}, 1)
+	p.slices = admission.NewSlices(time.Hour, 64)
+	p.options.Weights = admission.DefaultWeights()
 	p.aborted, p.abort = context.WithCancel(t.Context())
 	p.estimates = newWorkEstimates()
 	p.background = newTurns(p, 2)
@@ -44,7 +48,7 @@ func idleTurns(t *testing.T) *turns {
 func waitingRequest(b *turns, n int, work time.Duration) *Request {
 	r := &Request{origin: &plainOrigin{}, lane: &b.stored, queries: n, tasks: make([]task, n)}
 	r.open.Store(int64(n))
-	b.storedOpen.Add(int64(n))
+	b.stored.open.Add(int64(n))
 	var tasks []*task
 	for i := range r.tasks {
 		r.tasks[i] = task{request: r, formula: work, cost: 1}
@@ -66,8 +70,8 @@ func TestTurnsAreFair(t *testing.T) {
 	really[waitingRequest(b, 20_000, time.Microsecond)] = 30 * time.Millisecond
 	really[waitingRequest(b, 5_000, time.Second)] = 3 * time.Second
 	really[waitingRequest(b, 8_000, 50*time.Millisecond)] = 100 * time.Millisecond
-	if b.storedOpen.Load() != 0 || b.heldQueries.Load() != 93_000 || b.heldRequests.Load() != 4 {
-		t.Fatalf("counts %d %d %d", b.storedOpen.Load(), b.heldQueries.Load(), b.heldRequests.Load())
+	if b.stored.open.Load() != 0 || b.stored.held.Load() != 93_000 || b.stored.heldReqs.Load() != 4 {
+		t.Fatalf("counts %d %d %d", b.stored.open.Load(), b.stored.held.Load(), b.stored.heldReqs.Load())
 	}
 	left := make(map[*task]time.Duration) // of what is begun
 	got := make(map[*Request]time.Duration)
@@ -187,23 +191,23 @@ func TestEstimatesLearn(t *testing.T) {
 // is in the next batch but one.
 func TestLargeMessagesShareBatches(t *testing.T) {
 	b := idleTurns(t)
-	d := &dispatcher{Pipeline: b.Pipeline, maxItems: 64, batcher: batcher.New[*task](batcher.Options{MaxItems: 64})}
+	d := b.newDispatcher(batcher.Options{MaxItems: 64})
 	message := func(n int) *Request {
 		r := &Request{origin: &plainOrigin{}, lane: &b.stored, queries: n, tasks: make([]task, n)}
 		for i := range r.tasks {
 			r.tasks[i].request = r
 		}
-		b.storedOpen.Add(int64(n))
+		b.stored.open.Add(int64(n))
 		d.add(r)
 		return r
 	}
 	first, second, small := message(1000), message(900), message(10)
-	if b.storedOpen.Load() != 10 || b.heldQueries.Load() != 1900 {
-		t.Errorf("%d queries are open, %d are held", b.storedOpen.Load(), b.heldQueries.Load())
+	if b.stored.open.Load() != 10 || b.stored.held.Load() != 1900 {
+		t.Errorf("%d queries are open, %d are held", b.stored.open.Load(), b.stored.held.Load())
 	}
 	count, order := make(map[*Request]int), []*Request{}
 	for batches := 0; ; batches++ {
-		d.feed()
+		d.feed(time.Now())
 		batch, ok := d.batcher.Cut(time.Now(), true)
 		if !ok {
 			break

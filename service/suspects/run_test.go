@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/pipeline"
@@ -25,14 +26,14 @@ func TestLoneRunThatWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := consumer.EnsureStreams(ctx, js, subjects); err != nil {
+	if _, err := streams.Ensure(ctx, js, new(streams.Settings).Configs(subjects)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := js.Publish(ctx, "genie.query.other", nil); err != nil {
 		t.Fatal(err)
 	}
 	m := pulledMessage(t, js)
-	other := func() *consumer.Record { return consumer.NewSuspects(js, subjects).Of(m) }
+	other := func() *consumer.Record { return consumer.NewSuspects(js, subjects, 1).Of(m) }
 	lost := func(want int) {
 		t.Helper()
 		r := other()
@@ -40,7 +41,7 @@ func TestLoneRunThatWaits(t *testing.T) {
 			t.Errorf("%d lone runs are on record (%v), want %d", r.Lost(), err, want)
 		}
 	}
-	all := New(new(exclusion.Lock), consumer.NewSuspects(js, subjects), slog.New(slog.DiscardHandler))
+	all := New(new(exclusion.Lock), consumer.NewSuspects(js, subjects, 1), slog.New(slog.DiscardHandler))
 	l := &Run{exclusion: all.exclusion, record: all.records.Of(m), log: all.log}
 	l.enter = func() bool { return all.enter(ctx, l) }
 	if !l.enter() {

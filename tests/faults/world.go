@@ -14,7 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -129,7 +129,7 @@ func (w *world) addWorker(i int) error {
 // ensureStreams makes the streams that are not there, with as many replicas as there are servers.
 func (w *world) ensureStreams(ctx context.Context) error {
 	return w.insist(ctx, "make the streams", func(ctx context.Context) error {
-		if _, err := consumer.EnsureStreams(ctx, w.js, w.subjects); err != nil {
+		if _, err := streams.Ensure(ctx, w.js, new(streams.Settings).Configs(w.subjects, streams.Queries, streams.Results, streams.Dead)); err != nil {
 			return err
 		}
 		for _, name := range []string{w.subjects.QueryStream(), w.subjects.ResultStream(), w.subjects.DeadStream()} {

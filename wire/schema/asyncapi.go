@@ -10,10 +10,14 @@ type channel struct {
 
 var channels = []channel{
 	{"query", "genie.query.{index}", "Queries that must not be lost. The stream GENIE_QUERIES stores them: publish through JetStream and wait for its acknowledgement.", []string{"query"}},
+	{"userQuery", "genie.query.{index}.{user}", "The same of a user, in the stream GENIE_USERS. Answers go to subjects of this user and to inboxes alone.", []string{"query"}},
+	{"bulk", "genie.bulk.{index}", "The same, in the stream GENIE_BULK, of which nobody waits for the answers: all others go before it.", []string{"query"}},
+	{"userBulk", "genie.bulk.{index}.{user}", "The same of a user.", []string{"query"}},
 	{"result", "genie.result.{index}", "Answers to queries that name no subject of their own. The stream GENIE_RESULTS keeps them for an hour.", []string{"result"}},
 	{"reply", "genie.result.{index}.{asker}", "Answers to queries whose header Genie-Reply names this subject. The part for the asker may have several tokens.", []string{"result"}},
 	{"dead", "genie.dead.{index}", "Messages that were given up, with the reason. The stream GENIE_DEAD keeps them for 7 days.", []string{"dead"}},
 	{"search", "genie.search.{index}", "Direct search: a request of NATS. Nothing is stored. Parts do not go with it.", []string{"search"}},
+	{"userSearch", "genie.search.{index}.{user}", "Direct search of a user.", []string{"search"}},
 	{"inbox", "", "The reply subject of a request: an inbox that the NATS library makes.", []string{"reply"}},
 	{"info", "$SRV.INFO.geniemq", "Discovery: a request that every worker answers by what it serves.", []string{"infoRequest", "info"}},
 }
@@ -27,10 +31,14 @@ type operation struct {
 
 var operations = []operation{
 	{"takeQuery", "receive", "query", "query", "", "", "A worker takes a query, and acknowledges it when its answer is confirmed."},
+	{"takeUserQuery", "receive", "userQuery", "query", "", "", "A worker takes a user's query, within the user's quota."},
+	{"takeBulk", "receive", "bulk", "query", "", "", "A worker takes a query that nobody waits for, when others leave it time."},
+	{"takeUserBulk", "receive", "userBulk", "query", "", "", "The same of a user."},
 	{"answerQuery", "send", "result", "result", "", "", "A worker answers. Long answers are several messages: of a batch each with some of the results, and for those who accept parts one result may be several."},
 	{"answerAsker", "send", "reply", "result", "", "", "A worker answers on the subject that the query named."},
 	{"giveUp", "send", "dead", "dead", "", "", "A worker gives a message up that it cannot answer where it was asked to, or that workers died of."},
 	{"search", "receive", "search", "search", "inbox", "reply", "A worker answers a request."},
+	{"searchOfUser", "receive", "userSearch", "search", "inbox", "reply", "A worker answers a user's request, within the user's quota."},
 	{"discover", "receive", "info", "infoRequest", "inbox", "info", "A worker says what it serves, and which fields of queries it understands."},
 }
 
@@ -46,10 +54,13 @@ func asyncAPI() object {
 		}
 		parameters := object{}
 		switch c.name {
+		case "userQuery", "userBulk", "userSearch":
+			parameters["user"] = object{"description": "The user: one token, which a server can permit to its owner alone."}
+			parameters["index"] = object{"description": "The name of the index: 1 to 64 of A-Z a-z 0-9 _ -."}
 		case "reply":
 			parameters["asker"] = object{"description": "One or more tokens that the asker chose."}
 			fallthrough
-		case "query", "result", "dead", "search":
+		case "query", "bulk", "result", "dead", "search":
 			parameters["index"] = object{"description": "The name of the index: 1 to 64 of A-Z a-z 0-9 _ -."}
 		}
 		subject := object{"address": nil, "description": c.means, "messages": messages}

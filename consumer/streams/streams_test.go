@@ -1,4 +1,4 @@
-package consumer_test
+package streams_test
 
 import (
 	"strings"
@@ -8,13 +8,20 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/consumer/streams"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/wire"
 )
 
+// core are the streams that every worker needs.
+func core() []jetstream.StreamConfig {
+	var s streams.Settings
+	return s.Configs(wire.Subjects{}, streams.Queries, streams.Results, streams.Dead)
+}
+
 func ensure(t *testing.T, js jetstream.JetStream) []string {
 	t.Helper()
-	found, err := consumer.EnsureStreams(t.Context(), js, wire.Subjects{})
+	found, err := streams.Ensure(t.Context(), js, core())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,9 +41,9 @@ func config(t *testing.T, js jetstream.JetStream, name string) jetstream.StreamC
 	return s.CachedInfo().Config
 }
 
-func TestEnsureStreamsMakesThem(t *testing.T) {
-	b := startBroker(t, func(o *server.Options) { o.JetStreamMaxStore = 1 << 40 })
-	js := b.connect()
+func TestEnsureMakesThem(t *testing.T) {
+	b := testkit.StartBroker(t, func(o *server.Options) { o.JetStreamMaxStore = 1 << 40 })
+	js := testkit.JetStream(t, b.URL())
 	for range 2 { // the second time they are there
 		if d := ensure(t, js); len(d) != 0 {
 			t.Errorf("differences %q", d)
@@ -57,9 +64,9 @@ func TestEnsureStreamsMakesThem(t *testing.T) {
 	}
 }
 
-func TestEnsureStreamsAdoptsWhatIsThere(t *testing.T) {
-	b := startBroker(t)
-	js := b.connect()
+func TestEnsureAdoptsWhatIsThere(t *testing.T) {
+	b := testkit.StartBroker(t)
+	js := testkit.JetStream(t, b.URL())
 	theirs := jetstream.StreamConfig{
 		Name: "GENIE_RESULTS", Subjects: []string{"genie.result.>", "more"}, MaxBytes: 1 << 20, Storage: jetstream.MemoryStorage,
 	}
@@ -87,10 +94,10 @@ func TestEnsureStreamsAdoptsWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestEnsureStreamsShareASmallStore(t *testing.T) {
+func TestEnsureShareASmallStore(t *testing.T) {
 	const store = 1 << 30
-	b := startBroker(t, func(o *server.Options) { o.JetStreamMaxStore = store })
-	js := b.connect()
+	b := testkit.StartBroker(t, func(o *server.Options) { o.JetStreamMaxStore = store })
+	js := testkit.JetStream(t, b.URL())
 	if d := ensure(t, js); len(d) != 3 {
 		t.Errorf("differences %q, want one for each stream", d)
 	}
@@ -101,33 +108,33 @@ func TestEnsureStreamsShareASmallStore(t *testing.T) {
 	}
 }
 
-func TestEnsureStreamsInATinyStore(t *testing.T) {
-	b := startBroker(t, func(o *server.Options) { o.JetStreamMaxStore = 1 << 20 })
-	_, err := consumer.EnsureStreams(t.Context(), b.connect(), wire.Subjects{})
+func TestEnsureInATinyStore(t *testing.T) {
+	b := testkit.StartBroker(t, func(o *server.Options) { o.JetStreamMaxStore = 1 << 20 })
+	_, err := streams.Ensure(t.Context(), testkit.JetStream(t, b.URL()), core())
 	if err == nil || !strings.Contains(err.Error(), "give JetStream more room") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestEnsureStreamsNamesAnOverlap(t *testing.T) {
-	b := startBroker(t)
-	js := b.connect()
+func TestEnsureNamesAnOverlap(t *testing.T) {
+	b := testkit.StartBroker(t)
+	js := testkit.JetStream(t, b.URL())
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ALL", Subjects: []string{"genie.>"}}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := consumer.EnsureStreams(t.Context(), js, wire.Subjects{})
+	_, err := streams.Ensure(t.Context(), js, core())
 	if err == nil || !strings.Contains(err.Error(), "delete the other stream") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestEnsureStreamsAtTheSameTime(t *testing.T) {
-	b := startBroker(t, func(o *server.Options) { o.JetStreamMaxStore = 1 << 40 })
+func TestEnsureAtTheSameTime(t *testing.T) {
+	b := testkit.StartBroker(t, func(o *server.Options) { o.JetStreamMaxStore = 1 << 40 })
 	errs := make(chan error)
 	for range 4 {
-		js := b.connect()
+		js := testkit.JetStream(t, b.URL())
 		go func() {
-			_, err := consumer.EnsureStreams(t.Context(), js, wire.Subjects{})
+			_, err := streams.Ensure(t.Context(), js, core())
 			errs <- err
 		}()
 	}
