@@ -34,12 +34,20 @@ type EngineOptions struct {
 	Scaling bool
 	// Callers also measures the rate of so many callers whose batches overlap. Default 0: not.
 	Callers int
+	// Progress is told what is being done. Default: nobody is.
+	Progress func(format string, args ...any)
 }
+
+// silent is a Progress that nobody reads.
+func silent(string, ...any) {}
 
 func (o *EngineOptions) ensureDefaults() {
 	o.Runs = cmp.Or(o.Runs, 7)
 	o.Checks = cmp.Or(o.Checks, 8)
 	o.Recalls = cmp.Or(o.Recalls, 256)
+	if o.Progress == nil {
+		o.Progress = silent
+	}
 }
 
 // EngineResult is one line of `geniemq bench engine`. Times are milliseconds for the whole batch: medians over the
@@ -146,6 +154,7 @@ type ScalingResult struct {
 func Engine(ctx context.Context, w *workload.Workload, engine gpuexec.Engine, opts EngineOptions) (*EngineResult, error) {
 	opts.ensureDefaults()
 	info := engine.Info()
+	opts.Progress("loading the index")
 	searcher, err := engine.Load(ctx, w.Index)
 	if err != nil {
 		return nil, fmt.Errorf("loading the index: %w", err)
@@ -161,6 +170,7 @@ func Engine(ctx context.Context, w *workload.Workload, engine gpuexec.Engine, op
 	}
 
 	answers := make([]gpuexec.Answer, len(w.Plans))
+	opts.Progress("warming up")
 	if err := searchAll(ctx, searcher, w.Plans, answers); err != nil { // warm up, and check
 		return nil, err
 	}
@@ -170,13 +180,14 @@ func Engine(ctx context.Context, w *workload.Workload, engine gpuexec.Engine, op
 			r.Exact++
 		}
 	}
+	opts.Progress("comparing answers with brute force")
 	checks, err := newChecks(ctx, w, answers, opts.Checks)
 	if err != nil {
 		return nil, err
 	}
 
 	r.recall(w, answers, opts.Recalls)
-	work, err := r.measure(ctx, searcher, w, answers, checks, info.Workers)
+	work, err := r.measure(ctx, searcher, w, answers, checks, info.Workers, opts.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -204,10 +215,11 @@ func Engine(ctx context.Context, w *workload.Workload, engine gpuexec.Engine, op
 
 // measure runs the batch as often as it is to be, fills in its times, and returns what was done in the last one.
 func (r *EngineResult) measure(ctx context.Context, searcher gpuexec.Searcher, w *workload.Workload, answers []gpuexec.Answer, checks *checks,
-	workers int) (gpuexec.Work, error) {
+	workers int, progress func(string, ...any)) (gpuexec.Work, error) {
 	var total, verify, match []float64
 	var stages, calls []gpuexec.Trace
-	for range r.Runs {
+	for run := range r.Runs {
+		progress("batch %d of %d", run+1, r.Runs)
 		start := time.Now()
 		s, err := searchStages(ctx, searcher, w.Plans, answers)
 		if err != nil {

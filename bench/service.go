@@ -42,6 +42,8 @@ type ServiceOptions struct {
 	Load float64
 	// LoadTime is for how long latency is measured. Default 5s.
 	LoadTime time.Duration
+	// Progress is told what is being done. Default: nobody is.
+	Progress func(format string, args ...any)
 	// Dir is where the broker stores. Default: a temporary folder, removed afterwards.
 	Dir string
 }
@@ -50,6 +52,9 @@ func (o *ServiceOptions) ensureDefaults() {
 	o.Config.EnsureDefaults()
 	if o.QueriesPerMessage == nil {
 		o.QueriesPerMessage = []int{1, 256}
+	}
+	if o.Progress == nil {
+		o.Progress = silent
 	}
 	o.Queries = cmp.Or(o.Queries, 20_000)
 	o.RoundTime = cmp.Or(o.RoundTime, time.Second)
@@ -149,6 +154,7 @@ func Service(ctx context.Context, w *workload.Workload, opts ServiceOptions) ([]
 	if err != nil {
 		return nil, err
 	}
+	opts.Progress("measuring the engine alone")
 	// Before the service and after it: a device may be slow to begin with.
 	before, answers, info, err := measureAlone(ctx, w, opts.Config.Engine, settings)
 	if err != nil {
@@ -271,7 +277,8 @@ func measureMode(ctx context.Context, l *traffic, svc *service.Service, size int
 	var saturated latencies
 	var busy, took time.Duration
 	var batches, batched float64
-	for range opts.Rounds {
+	for round := range opts.Rounds {
+		opts.Progress("messages of %d: round %d of %d, %d queries", size, round+1, opts.Rounds, r.Queries)
 		before := svc.Status()
 		start := time.Now()
 		real, err := l.run(ctx, full)
@@ -306,6 +313,7 @@ func measureMode(ctx context.Context, l *traffic, svc *service.Service, size int
 func (r *ServiceResult) atLoad(ctx context.Context, l *traffic, size, most int, opts ServiceOptions) error {
 	paced := stint{index: benchIndex, size: size, rate: opts.Load * r.ServiceRate}
 	total := max(1, int(paced.rate*opts.LoadTime.Seconds())/size)
+	opts.Progress("messages of %d: latency at %.0f queries per second", size, paced.rate)
 	var real, mock latencies
 	var rates []float64
 	for sent := 0; sent < total; sent += paced.messages {

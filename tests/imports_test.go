@@ -140,7 +140,7 @@ var rules = map[string]rule{
 	},
 	"cmd/geniemq/depots":  {[]string{"cmd/geniemq/table", "internal/human", "service/config", "service/connection", "service/depot", "wire"}, []string{natsGo, "github.com/spf13"}},
 	"cmd/geniemq/inspect": {[]string{"gpuexec/open", "index", "index/distance", "index/postings", "index/schema", "index/store", "index/verify", "internal/human", "index/metric/cost", "cmd/geniemq/table"}, nil},
-	"cmd/geniemq":         {[]string{"cmd/geniemq/depots", "cmd/geniemq/filled", "cmd/geniemq/inputs", "cmd/geniemq/inspect", "index/filling", "index/guess", "wire", "index", "index/schema", "index/store", "index/postings", "index/load", "index/lsh/planner", "index/verify", "gpuexec", "gpuexec/open", "client", "service", "bench", "bench/workload", "internal/human", "service/admin", "service/config", "service/connection", "service/translate", "index/lsh", "bench/choice", "cmd/geniemq/answers", "cmd/geniemq/dead", "cmd/geniemq/table", "cmd/geniemq/top", "cmd/geniemq/figure", "cmd/geniemq/match", "cmd/geniemq/progress", "cmd/geniemq/operate"}, []string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term", "github.com/guptarohit/asciigraph", "github.com/wcharczuk/go-chart/v2"}},
+	"cmd/geniemq":         {[]string{"cmd/geniemq/depots", "cmd/geniemq/filled", "cmd/geniemq/inputs", "cmd/geniemq/inspect", "index/filling", "index/guess", "wire", "index", "index/schema", "index/store", "index/postings", "index/load", "index/lsh/planner", "index/verify", "gpuexec", "gpuexec/open", "client", "service", "bench", "bench/workload", "internal/human", "service/admin", "service/config", "service/connection", "service/translate", "index/lsh", "bench/choice", "cmd/geniemq/answers", "cmd/geniemq/dead", "cmd/geniemq/table", "cmd/geniemq/top", "cmd/geniemq/figure", "cmd/geniemq/match", "cmd/geniemq/progress", "cmd/geniemq/operate", "cmd/geniemq/measured"}, []string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term", "github.com/guptarohit/asciigraph", "github.com/wcharczuk/go-chart/v2"}},
 	"cmd/geniemq/operate": {[]string{"consumer/streams", "internal/human", "service/config", "service/connection", "wire"}, []string{natsGo, "github.com/spf13"}},
 	"tests":               {nil, nil},
 	"tests/toy":           {nil, nil},
@@ -173,6 +173,7 @@ var rules = map[string]rule{
 	// What commands show: tables, results, a worker live, dead letters.
 	"cmd/geniemq/table":      {nil, []string{"github.com/charmbracelet/colorprofile", "github.com/charmbracelet/x/ansi", "golang.org/x/term"}},
 	"cmd/geniemq/answers":    {[]string{"cmd/geniemq/table", "internal/human", "service/translate", "wire"}, nil},
+	"cmd/geniemq/measured":   {[]string{"cmd/geniemq/table"}, nil},
 	"cmd/geniemq/top":        {[]string{"cmd/geniemq/table", "internal/human", "service/admin", "service/live"}, []string{"charm.land/bubbletea/v2"}},
 	"cmd/geniemq/dead":       {[]string{"cmd/geniemq/table", "consumer/letters", "internal/human", "service/config", "service/connection", "wire"}, []string{natsGo, "github.com/spf13"}},
 	"service/metrics":        {[]string{"wire", "service/pipeline"}, []string{"github.com/prometheus"}},

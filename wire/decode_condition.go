@@ -1,6 +1,10 @@
 package wire
 
-import "github.com/geniemq/geniemq/wire/fields"
+import (
+	"fmt"
+
+	"github.com/geniemq/geniemq/wire/fields"
+)
 
 // row decodes {"attr": value or condition, ...}, which is in the field of a name.
 func (d *queryDecoder) row(form string) ([]Condition, *Error) {
@@ -44,7 +48,7 @@ func (d *queryDecoder) rowMembers(conds []Condition, form string) ([]Condition, 
 			c.Value, err = d.value()
 		}
 		if err != nil && d.unknown {
-			err = d.otherShape(c, at, attrField, err.in("%s.%s", form, clip(attr)))
+			err = d.otherShape(c, at, attrField, form+"."+clip(attr), err)
 		}
 		if err != nil {
 			return nil, err.in(".%s", clip(attr))
@@ -74,7 +78,7 @@ func (d *queryDecoder) itemList() ([]Condition, *Error) {
 		at := d.place()
 		err := d.condition(c, conditionFields)
 		if err != nil && d.unknown {
-			err = d.otherShape(c, at, conditionFields, err.in("items[%d]", i))
+			err = d.otherShape(c, at, conditionFields, fmt.Sprintf("items[%d]", i), err)
 		}
 		if err != nil {
 			return nil, err.in("[%d]", i)

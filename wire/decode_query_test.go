@@ -59,6 +59,7 @@ func TestRefusedQueries(t *testing.T) {
 		{`"text":"x","Text":"y"`, BadRequest, `unknown field "Text" (did you mean text?)`},
 		{`"text":"x","minCount":3`, BadRequest, `did you mean min_count?`},
 		{`"text":"x","candidats":3`, BadRequest, `did you mean candidates?`},
+		{`"row":{"a":1},"rescore":{"eq":"x"}`, BadRequest, `rescore: unknown field "eq"`},
 		{`"text":"x","text":"y"`, BadRequest, `field "text" is there twice`},
 		{`"text":"x","k":-1`, BadRequest, "k: must be an integer between 1 and 65536, not -1"},
 		{`"text":"x","k":0`, BadRequest, "not 0"},

@@ -34,9 +34,10 @@ func (d *queryDecoder) place() place {
 	return place{d.r.offset(), d.r.depth(), d.items}
 }
 
-// otherShape decodes a condition again, as one of another shape. known are those fields that it might have had.
-func (d *queryDecoder) otherShape(c *Condition, at place, known conditionField, refusal *Error) *Error {
-	*c = Condition{Attr: c.Attr, Other: &Other{Refusal: refusal}}
+// otherShape decodes a condition again, as one of another shape. known are those fields that it might have had, where says which condition it is, and refusal why
+// it is none of the known shapes.
+func (d *queryDecoder) otherShape(c *Condition, at place, known conditionField, where string, refusal *Error) *Error {
+	*c = Condition{Attr: c.Attr, Other: &Other{Refusal: refusal.in("%s", where)}}
 	d.items = at.items
 	d.build.Reset()
 	var err *Error
@@ -59,12 +60,28 @@ func (d *queryDecoder) otherShape(c *Condition, at place, known conditionField, 
 	}
 	if inner := t.Member(conditionNames[valueField]); t.Len() == 1 && !inner.IsZero() {
 		t = inner
+		if wrong := unknownMember(t, known); wrong != nil { // as encoders write {"gte":3}: {"value":{"gte":3}}
+			c.Other.Refusal = wrong.in("%s", where)
+		}
 	} else if t.Kind() == value.Map {
 		if err := d.addItem(); err != nil {
 			return err
 		}
 	}
 	c.Other.Value = t
+	return nil
+}
+
+// unknownMember is why an object is no condition, nil if that is not for a name in it.
+func unknownMember(t value.Tree, known conditionField) *Error {
+	if t.Kind() != value.Map {
+		return nil
+	}
+	for name := range t.Members() {
+		if conditionFieldOf(name) >= known {
+			return unknownField(conditionNames[:known], name)
+		}
+	}
 	return nil
 }
 

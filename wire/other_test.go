@@ -40,7 +40,11 @@ func TestOtherShapes(t *testing.T) {
 		{`"row":{"a":{"near":[52.5,13.4],"weight":7,"within":20}}`, `{"near":[52.5,13.4],"within":20}`, 7, `row.a: unknown field "near"...`},
 		{`"row":{"a":{"value":{"min":1,"max":2}}}`, `{"min":1,"max":2}`, 0, "row.a.value: must be..."},
 		{`"items":[{"attr":"b","value":1},{"near":1,"weight":3,"attr":"a"}]`, `{"near":1}`, 3, `items[1]: unknown field "near"...`},
-		{`"items":[{"attr":"a","value":{"x":[{"y":null}]}}]`, `{"x":[{"y":null}]}`, 0, "items[0].value: must be..."},
+		{`"items":[{"attr":"a","value":{"x":[{"y":null}]}}]`, `{"x":[{"y":null}]}`, 0, `items[0]: unknown field "x"...`},
+		{`"row":{"a":{"gte":30}}`, `{"gte":30}`, 0, `row.a: unknown field "gte" (did you mean min?)`},
+		{`"row":{"a":{"value":{"$lte":30}}}`, `{"$lte":30}`, 0, `row.a: unknown field "$lte" (did you mean max?)`},
+		{`"row":{"a":{"eq":"x","weight":2}}`, `{"eq":"x"}`, 2, `row.a: unknown field "eq" (did you mean value?)`},
+		{`"items":[{"attr":"a","any_of":["x"]}]`, `{"any_of":["x"]}`, 0, `items[0]: unknown field "any_of" (did you mean in?)`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.query, func(t *testing.T) {

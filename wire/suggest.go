@@ -2,8 +2,17 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
+
+// elsewhere is what other query languages call a field, as fold writes it.
+var elsewhere = map[string][]string{
+	"min":   {"gte", "ge", "gt", "from", "after", "atleast", "minimum", ">=", ">", "start", "low", "lower"},
+	"max":   {"lte", "le", "lt", "to", "until", "before", "atmost", "maximum", "<=", "<", "end", "high", "upper"},
+	"value": {"eq", "equal", "equals", "is", "=", "==", "term", "match"},
+	"in":    {"anyof", "any", "oneof", "terms", "or"},
+}
 
 // suggestion returns " (did you mean x?)" for a name that is a known one but for case, separators, or one slip of the
 // keyboard; else "".
@@ -16,7 +25,7 @@ func suggestion(known []string, name string) string {
 	}
 	folded := fold(name)
 	for _, k := range known {
-		if fold(k) == folded {
+		if fold(k) == folded || elsewhere[k] != nil && slices.Contains(elsewhere[k], strings.TrimPrefix(folded, "$")) {
 			return fmt.Sprintf(" (did you mean %s?)", k)
 		}
 	}

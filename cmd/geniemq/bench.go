@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,12 +28,14 @@ func (c *cli) benchCommand() *cobra.Command {
 		Use:   "bench",
 		Short: "Measure an engine, or the whole service",
 		Long: `Bench makes a workload with a fixed seed, measures, compares a sample of the answers with
-brute force, and prints JSON, one line per measurement. Times are medians of several runs.`,
+brute force, and prints a table per measurement on a terminal, JSON otherwise, one line per
+measurement. Times are medians of several runs.`,
 		Example: `  geniemq bench engine --workload w4
   geniemq bench service`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.PersistentFlags().Bool("json", false, "JSON, a line per measurement (default when the output is no terminal; --json=false for tables)")
 	cmd.AddCommand(c.benchEngineCommand(), c.benchScaleCommand(), c.benchServiceCommand(), c.benchChoiceCommand())
 	return cmd
 }
@@ -163,7 +164,7 @@ and the index: --objects makes them smaller.`,
 			if err != nil {
 				return err
 			}
-			return errors.Join(c.benchEngine(cmd.Context(), &flags, e, opts), e.Close())
+			return errors.Join(c.benchEngine(cmd.Context(), &flags, e, opts, c.showing(cmd)), e.Close())
 		},
 	}
 	flags.register(cmd, "w4")
@@ -178,8 +179,10 @@ and the index: --objects makes them smaller.`,
 	return cmd
 }
 
-func (c *cli) benchEngine(ctx context.Context, flags *measurementFlags, e gpuexec.Engine, opts bench.EngineOptions) error {
-	w, err := c.makeWorkload(ctx, flags)
+func (c *cli) benchEngine(ctx context.Context, flags *measurementFlags, e gpuexec.Engine, opts bench.EngineOptions, to *showing) error {
+	defer to.End()
+	opts.Progress = to.Say
+	w, err := c.makeWorkload(ctx, flags, to)
 	if err != nil {
 		return err
 	}
@@ -188,7 +191,7 @@ func (c *cli) benchEngine(ctx context.Context, flags *measurementFlags, e gpuexe
 		return err
 	}
 	r.Command = commandLine()
-	if err := json.NewEncoder(c.out).Encode(r); err != nil {
+	if err := to.show(r); err != nil {
 		return err
 	}
 	if wrong := r.Mismatches; wrong > 0 {
@@ -235,7 +238,7 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 				}
 			}
 			if profile == "" {
-				return c.benchService(cmd.Context(), &flags, opts)
+				return c.benchService(cmd.Context(), &flags, opts, c.showing(cmd))
 			}
 			f, err := os.Create(profile)
 			if err != nil {
@@ -244,7 +247,7 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 			if err := pprof.StartCPUProfile(f); err != nil {
 				return errors.Join(err, f.Close())
 			}
-			err = c.benchService(cmd.Context(), &flags, opts)
+			err = c.benchService(cmd.Context(), &flags, opts, c.showing(cmd))
 			pprof.StopCPUProfile()
 			return errors.Join(err, f.Close())
 		},
@@ -268,8 +271,10 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 	return cmd
 }
 
-func (c *cli) benchService(ctx context.Context, flags *measurementFlags, opts bench.ServiceOptions) error {
-	w, err := c.makeWorkload(ctx, flags)
+func (c *cli) benchService(ctx context.Context, flags *measurementFlags, opts bench.ServiceOptions, to *showing) error {
+	defer to.End()
+	opts.Progress = to.Say
+	w, err := c.makeWorkload(ctx, flags, to)
 	if err != nil {
 		return err
 	}
@@ -281,7 +286,7 @@ func (c *cli) benchService(ctx context.Context, flags *measurementFlags, opts be
 	for _, r := range results {
 		r.Command = commandLine()
 		wrong += r.Wrong
-		if err := json.NewEncoder(c.out).Encode(r); err != nil {
+		if err := to.show(r); err != nil {
 			return err
 		}
 	}
@@ -291,10 +296,8 @@ func (c *cli) benchService(ctx context.Context, flags *measurementFlags, opts be
 	return nil
 }
 
-func (c *cli) makeWorkload(ctx context.Context, flags *measurementFlags) (*workload.Workload, error) {
-	if isTerminal(c.err) {
-		fmt.Fprintf(c.err, "making workload %s ...\n", flags.workload)
-	}
+func (c *cli) makeWorkload(ctx context.Context, flags *measurementFlags, to *showing) (*workload.Workload, error) {
+	to.Say("making workload %s", flags.workload)
 	w, err := workload.New(ctx, flags.workload, flags.opts)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: w2, w4 and w5sift grow from real data, say with --data where it lies; the others make their own", err)
@@ -376,11 +379,12 @@ along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
 			if err != nil {
 				return err
 			}
-			wrong := 0
+			wrong, to := 0, c.showing(cmd)
+			opts.Progress = to.Say
 			err = bench.Scale(cmd.Context(), flags.workload, flags.opts, e, axis, points, opts, func(r *bench.ScaleResult) error {
 				wrong += r.Mismatches
 				r.Command = commandLine()
-				return json.NewEncoder(c.out).Encode(r)
+				return to.show(r)
 			})
 			if err := errors.Join(err, e.Close()); err != nil {
 				return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 
@@ -38,14 +37,19 @@ take, which one was taken, and whether that took at most 15 % more than the best
 				defer e.Close()
 				opts.Engine = e
 			}
-			pairs, within := 0, 0
+			pairs, within, to := 0, 0, c.showing(cmd)
+			to.Say("building indexes")
 			err := choice.Measure(cmd.Context(), opts, func(r *choice.Result) error {
 				if pairs++; r.Within {
 					within++
 				}
 				r.Command = commandLine()
+				to.End()
 				fmt.Fprintln(c.err, r.Line())
-				return json.NewEncoder(c.out).Encode(r)
+				if !to.json {
+					return nil
+				}
+				return to.show(r)
 			})
 			fmt.Fprintf(c.err, "within 15 %% of the best: %d of %d\n", within, pairs)
 			return err

@@ -418,6 +418,8 @@ func TestConfigurationPage(t *testing.T) {
 			return
 		case "workers": // depends on the machine
 			value = "the cores"
+		case "data-dir": // on the user
+			value = "~/.local/share/geniemq"
 		}
 		if value == "" || value == "[]" || value == "0" || value == "false" {
 			value = ""

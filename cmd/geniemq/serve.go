@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 
@@ -98,6 +99,12 @@ func (c *cli) serve(ctx context.Context, cfg config.Config) error {
 		fmt.Fprintf(c.err, "index  %s: %s, %s, %s, version %s\n", x.Name, x.Kind, human.Count(x.Objects, "object"), x.Size, x.Version)
 	}
 	fmt.Fprintf(c.err, "NATS   %s\n", srv.NATSURL())
+	if srv.Status().Embedded {
+		fmt.Fprintf(c.err, "data   %s\n", cfg.DataDir)
+		if old, err := os.Stat(config.EarlierDataFolder); err == nil && old.IsDir() && cfg.DataDir == config.DataFolder() && cfg.DataDir != config.EarlierDataFolder {
+			fmt.Fprintf(c.err, "note: the streams of earlier versions in %[1]s are not used; --data-dir %[1]s goes on with them\n", config.EarlierDataFolder)
+		}
+	}
 	if url := srv.AdminURL(); url != "" {
 		fmt.Fprintf(c.err, "admin  %s\n", url)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/consumer/letters"
+	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/wire"
@@ -37,7 +38,7 @@ func bury(t *testing.T, js jetstream.JetStream, index, reason, body string, more
 
 func start(t *testing.T) (jetstream.JetStream, *letters.Box) {
 	js := testkit.JetStream(t, testkit.StartBroker(t).URL())
-	if _, err := consumer.EnsureStreams(t.Context(), js, wire.Subjects{}); err != nil {
+	if _, err := streams.Ensure(t.Context(), js, new(streams.Settings).Configs(wire.Subjects{})); err != nil {
 		t.Fatal(err)
 	}
 	return js, letters.Of(js, wire.Subjects{})

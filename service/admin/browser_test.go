@@ -18,6 +18,7 @@ import (
 
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/consumer/letters"
+	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/wire"
@@ -33,7 +34,7 @@ type whole struct {
 func startWhole(t *testing.T) *whole {
 	t.Helper()
 	w := &whole{js: testkit.JetStream(t, testkit.StartBroker(t).URL())}
-	if _, err := consumer.EnsureStreams(t.Context(), w.js, wire.Subjects{}); err != nil {
+	if _, err := streams.Ensure(t.Context(), w.js, new(streams.Settings).Configs(wire.Subjects{})); err != nil {
 		t.Fatal(err)
 	}
 	server, err := admin.Start("127.0.0.1:0", admin.Source{

@@ -58,7 +58,7 @@ type Broker struct {
 type Options struct {
 	// Listen is the client address; port 0 takes a free one. Default 127.0.0.1:4222.
 	Listen string
-	// DataDir holds the streams; made when it does not exist. Default ./geniemq-data.
+	// DataDir holds the streams; made when it does not exist.
 	DataDir string
 	// Name is the server's. Default geniemq. In a cluster each server needs its own.
 	Name string
@@ -97,7 +97,6 @@ var ErrDataDirInUse = errors.New("the data folder is in use by another process")
 // is taken wraps syscall.EADDRINUSE, that for a folder in use ErrDataDirInUse.
 func Start(ctx context.Context, opts Options) (*Broker, error) {
 	opts.Listen = cmp.Or(opts.Listen, "127.0.0.1:4222")
-	opts.DataDir = cmp.Or(opts.DataDir, "./geniemq-data")
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}

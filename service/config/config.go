@@ -4,6 +4,8 @@ package config
 
 import (
 	"cmp"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -50,7 +52,7 @@ type Config struct {
 	NATSListenTokenFile string
 	// NATSListenCert and NATSListenKey are PEM files with the embedded server's certificate and its key: with them it speaks TLS alone. Default: none.
 	NATSListenCert, NATSListenKey string
-	// DataDir is where the embedded server keeps its streams. Default ./geniemq-data.
+	// DataDir is where the embedded server keeps its streams. Default: [DataFolder].
 	DataDir string
 	// Prefix starts every subject, stream and durable name. Default genie.
 	Prefix string
@@ -180,10 +182,25 @@ func (s IndexSource) String() string {
 	return s.Name + "=" + s.Path
 }
 
+// EarlierDataFolder is where streams were kept by default before there was a place for them.
+const EarlierDataFolder = "./geniemq-data"
+
+// DataFolder is where the user's programs keep data, wherever they are started: $XDG_DATA_HOME/geniemq, and without that ~/.local/share/geniemq. A user without a
+// home has EarlierDataFolder.
+func DataFolder() string {
+	if data := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(data) {
+		return filepath.Join(data, "geniemq")
+	}
+	if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "share", "geniemq")
+	}
+	return EarlierDataFolder
+}
+
 // EnsureDefaults replaces zero fields with their defaults.
 func (c *Config) EnsureDefaults() {
 	c.NATSListen = cmp.Or(c.NATSListen, "127.0.0.1:4222")
-	c.DataDir = cmp.Or(c.DataDir, "./geniemq-data")
+	c.DataDir = cmp.Or(c.DataDir, DataFolder())
 	c.Prefix = cmp.Or(c.Prefix, "genie")
 	c.Engine = cmp.Or(c.Engine, gpuexec.Auto)
 	c.DeviceMode = cmp.Or(c.DeviceMode, string(gpuexec.DeviceReplica))
