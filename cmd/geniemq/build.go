@@ -14,11 +14,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/cmd/geniemq/filled"
 	"github.com/geniemq/geniemq/cmd/geniemq/inputs"
+	"github.com/geniemq/geniemq/cmd/geniemq/progress"
 	"github.com/geniemq/geniemq/cmd/geniemq/table"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/open"
@@ -147,8 +147,8 @@ func (c *cli) build(ctx context.Context, opts buildOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
 	options.Columns = load.NewColumns(spec)
-	in := &inputs.Files{Options: options, Schema: spec, Names: opts.inputs, In: c.in, Progress: func(what string, bytes int64) *progressbar.ProgressBar {
-		return c.progress(what, bytes, opts.quiet)
+	in := &inputs.Files{Options: options, Schema: spec, Names: opts.inputs, In: c.in, Progress: func(what string, bytes int64) *progress.Line {
+		return progress.New(c.err, isTerminal(c.err) && !opts.quiet, what, progress.Options{Total: bytes, Bytes: true})
 	}}
 	defer in.Close()
 	next, err := index.Builtin().Learn(spec, func(rec *schema.Record) error { return in.Next(ctx, rec) }, func(err error) bool {
@@ -172,10 +172,10 @@ func (c *cli) build(ctx context.Context, opts buildOptions) (err error) {
 	if err := c.addInputs(ctx, next, in, objects, opts, &summary); err != nil {
 		return err
 	}
-	bar := c.progress("writing", 0, opts.quiet)
+	bar := progress.New(c.err, isTerminal(c.err) && !opts.quiet, "writing", progress.Options{Bytes: true})
 	err = objects.WriteFile(ctx, opts.output, func(done, total int64) {
-		bar.ChangeMax64(max(total, 1))
-		bar.Set64(done)
+		bar.Total(total)
+		bar.Set(done, 0)
 	})
 	bar.Finish()
 	if summary.took = time.Since(start); err != nil || opts.quiet {
@@ -362,22 +362,4 @@ func (c *cli) reportBuild(opts *buildOptions, summary buildSummary, fillings fil
 	}
 	fmt.Fprintf(c.err, "\nServe it: geniemq serve --index %s=%s\n", x.Schema().Name, opts.output)
 	return nil
-}
-
-// progress is a bar on a terminal and nothing elsewhere. total is in bytes; not positive when unknown.
-func (c *cli) progress(what string, total int64, quiet bool) *progressbar.ProgressBar {
-	if total <= 0 {
-		total = -1
-	}
-	var out io.Writer = io.Discard
-	if !quiet && isTerminal(c.err) {
-		out = os.Stderr
-	}
-	return progressbar.NewOptions64(total,
-		progressbar.OptionSetWriter(out),
-		progressbar.OptionSetDescription(what),
-		progressbar.OptionShowBytes(true),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-	)
 }

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"os"
-	"strconv"
 
-	"github.com/guptarohit/asciigraph"
 	"github.com/spf13/cobra"
-	"github.com/wcharczuk/go-chart/v2"
 
+	"github.com/geniemq/geniemq/cmd/geniemq/figure"
 	"github.com/geniemq/geniemq/cmd/geniemq/table"
 	"github.com/geniemq/geniemq/index/lsh/planner"
 )
@@ -126,8 +122,7 @@ func (r *planning) table(out *table.Page) {
 	for i, p := range r.Eqn9.Points {
 		m[i] = float64(p.Functions)
 	}
-	fmt.Fprintf(out, "\n%s\n\n", asciigraph.Plot(m, asciigraph.Height(12), asciigraph.Precision(0), asciigraph.LowerBound(0),
-		asciigraph.Caption("m by Eqn 9 against s = 0.01 to 0.99")))
+	figure.Letters(out, "m by Eqn 9 against s = 0.01 to 0.99", 0, m)
 
 	fmt.Fprintf(out, "Hits are chosen by their counts, so they are off by more. Of %d objects, with probability %g, none by more than\n", r.Hits.Objects, 1-r.Delta)
 	off := table.New(table.Number("epsilon"), table.Number("functions"))
@@ -139,7 +134,7 @@ func (r *planning) table(out *table.Page) {
 }
 
 // draw writes Figure 8 into an SVG file.
-func (r *planning) draw(path string) (err error) {
+func (r *planning) draw(path string) error {
 	var s, m []float64
 	for _, p := range r.Eqn9.Points {
 		s, m = append(s, p.Similarity), append(m, float64(p.Functions))
@@ -149,37 +144,12 @@ func (r *planning) draw(path string) (err error) {
 	if float64(worst.Functions) < 5*step {
 		step /= 2
 	}
-	height := step * math.Ceil(1.05*float64(worst.Functions)/step)
-	figure := chart.Chart{
-		Title:      fmt.Sprintf("|c/m - s| ≤ %g with probability %g; Theorem 4.1: %d", r.Epsilon, 1-r.Delta, r.Theorem41),
-		TitleStyle: chart.Style{FontSize: 10},
-		Background: chart.Style{Padding: chart.Box{Top: 50, Left: 20, Right: 30, Bottom: 20}},
-		Width:      800, Height: 480,
-		XAxis: chart.XAxis{Name: "similarity s", Range: &chart.ContinuousRange{Min: 0, Max: 1}, Ticks: ticks(1, .1)},
-		YAxis: chart.YAxis{Name: "hash functions m", Range: &chart.ContinuousRange{Min: 0, Max: height}, Ticks: ticks(height, step)},
-		Series: []chart.Series{
-			chart.ContinuousSeries{Name: "Eqn 9", XValues: s, YValues: m},
-			chart.AnnotationSeries{Annotations: []chart.Value2{{
-				XValue: worst.Similarity, YValue: float64(worst.Functions), Label: fmt.Sprintf("m = %d at s = %.2f", worst.Functions, worst.Similarity),
-			}}},
-		},
+	drawn := figure.Figure{
+		Title:  fmt.Sprintf("|c/m - s| ≤ %g with probability %g; Theorem 4.1: %d", r.Epsilon, 1-r.Delta, r.Theorem41),
+		X:      figure.Axis{Name: "similarity s", Most: 1, Step: .1},
+		Y:      figure.Axis{Name: "hash functions m", Most: step * math.Ceil(1.05*float64(worst.Functions)/step), Step: step},
+		Curves: []figure.Curve{{Name: "Eqn 9", X: s, Y: m}},
+		Marks:  []figure.Mark{{X: worst.Similarity, Y: float64(worst.Functions), Text: fmt.Sprintf("m = %d at s = %.2f", worst.Functions, worst.Similarity)}},
 	}
-	file, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("drawing the plot: %w", err)
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	if err := figure.Render(chart.SVG, file); err != nil {
-		return fmt.Errorf("drawing the plot %s: %w", path, err)
-	}
-	return nil
-}
-
-// ticks are those of an axis.
-func ticks(most, step float64) (at []chart.Tick) {
-	for i := range int(math.Round(most/step)) + 1 {
-		v := float64(i) * step
-		at = append(at, chart.Tick{Value: v, Label: strconv.FormatFloat(v, 'g', 6, 64)})
-	}
-	return at
+	return drawn.Draw(path)
 }

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
+	"github.com/geniemq/geniemq/cmd/geniemq/progress"
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/schema"
 )
@@ -41,12 +41,12 @@ type Files struct {
 	Names   []string  // of those that were not opened
 	In      io.Reader // the standard input
 	// Progress shows how much of so many bytes was read.
-	Progress func(what string, bytes int64) *progressbar.ProgressBar
+	Progress func(what string, bytes int64) *progress.Line
 
 	reader *load.Reader // nil: none is open
 	read   int          // records and faults
 	mutex  sync.Mutex   // bar is cleared by others
-	bar    *progressbar.ProgressBar
+	bar    *progress.Line
 }
 
 // Next reads the next record of all. It may be called again after ErrEnd, and after errors of Skippable.
@@ -63,13 +63,13 @@ func (in *Files) Next(ctx context.Context, rec *schema.Record) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		in.bar.Set64(in.reader.BytesRead())
+		in.bar.Set(in.reader.BytesRead(), int64(in.read))
 	}
 	err := in.reader.Next(rec)
 	if !errors.Is(err, io.EOF) {
 		return err
 	}
-	in.bar.Set64(in.reader.BytesRead())
+	in.bar.Set(in.reader.BytesRead(), int64(in.read))
 	if err := in.Close(); err != nil {
 		return err
 	}

@@ -1,0 +1,90 @@
+// Package progress shows on a terminal how far a command is: what share is done, how many rows, how many a second, and how long it will take.
+package progress
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// Line is one line of a terminal that is written again and again. It is safe for concurrent use.
+type Line struct {
+	mutex sync.Mutex
+	bar   *progressbar.ProgressBar
+	what  string
+	start time.Time
+	told  time.Time
+	first int64 // rows when it began
+}
+
+// Options say what is shown. The zero value shows shares of what is counted.
+type Options struct {
+	// Total is how much there is to do; not positive: nobody knows.
+	Total int64
+	// Bytes: what is counted are bytes.
+	Bytes bool
+	// First is how many rows were done before.
+	First int64
+}
+
+// every is how long a line stands at least.
+const every = 100 * time.Millisecond
+
+// New begins a line, which goes to out where that is a terminal, and nowhere else.
+func New(out io.Writer, terminal bool, what string, o Options) *Line {
+	if !terminal {
+		out = io.Discard
+	}
+	if o.Total <= 0 {
+		o.Total = -1
+	}
+	return &Line{what: what, start: time.Now(), first: o.First, bar: progressbar.NewOptions64(o.Total,
+		progressbar.OptionSetWriter(out),
+		progressbar.OptionSetDescription(what),
+		progressbar.OptionShowBytes(o.Bytes),
+		progressbar.OptionSetWidth(12),
+		progressbar.OptionClearOnFinish(),
+	)}
+}
+
+// Set says how much is done, and of how many rows, where these are known.
+func (l *Line) Set(done, rows int64) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	now := time.Now()
+	if now.Sub(l.told) < every {
+		return
+	}
+	l.told = now
+	_ = l.bar.Set64(done)
+	if rows > l.first {
+		l.bar.Describe(l.what + ": " + rate(rows, rows-l.first, now.Sub(l.start))) // which draws the line
+	}
+}
+
+// Total says how much there is to do.
+func (l *Line) Total(total int64) { l.bar.ChangeMax64(max(total, 1)) }
+
+// rate is how many rows there are, and how many of them, the new ones, took how long.
+func rate(rows, fresh int64, took time.Duration) string {
+	return fmt.Sprintf("%s rows, %s rows/s", grouped(rows), grouped(int64(float64(fresh)/max(took.Seconds(), 1e-3))))
+}
+
+// grouped writes a number as people read it.
+func grouped(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// Clear makes room for another line.
+func (l *Line) Clear() { _ = l.bar.Clear() }
+
+// Finish takes the line away.
+func (l *Line) Finish() { _ = l.bar.Finish() }
