@@ -12,6 +12,7 @@ import (
 
 	"github.com/geniemq/geniemq/cmd/geniemq/dead"
 	"github.com/geniemq/geniemq/cmd/geniemq/depots"
+	"github.com/geniemq/geniemq/cmd/geniemq/match"
 	"github.com/geniemq/geniemq/service"
 )
 
@@ -44,6 +45,14 @@ func signalContext(parent context.Context) (ctx context.Context, stop func()) {
 		close(signals)
 		<-done
 		cancel()
+	}
+}
+
+// matching is what the commands match and dedupe have of this program.
+func (c *cli) matching() *match.Host {
+	return &match.Host{
+		In: c.in, Out: c.out, Err: c.err, Terminal: isTerminal(c.err), Environment: c.environment, Warn: c.warnOfSecrets,
+		Usage: func(err error) error { return usageError{err} },
 	}
 }
 
@@ -80,6 +89,8 @@ inverted index on the CPU or a GPU, and the results come back on reply subjects.
 		c.explainCommand(),
 		c.topCommand(),
 		dead.Command(dead.Shell{Settings: c.natsEnvironment, Usage: func(err error) error { return usageError{err} }}),
+		c.matching().Match(),
+		c.matching().Dedupe(),
 		c.benchCommand(),
 		c.versionCommand(),
 	)

@@ -96,6 +96,14 @@ func (in *Files) open() (err error) {
 	return nil
 }
 
+// Read is how many bytes were read of the input that is open.
+func (in *Files) Read() int64 {
+	if in.reader == nil {
+		return 0
+	}
+	return in.reader.BytesRead()
+}
+
 // Clear makes room for a line where the progress is shown.
 func (in *Files) Clear() {
 	in.mutex.Lock()

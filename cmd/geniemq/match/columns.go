@@ -1,0 +1,167 @@
+package match
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/geniemq/geniemq/cmd/geniemq/match/alike"
+	"github.com/geniemq/geniemq/index/schema"
+)
+
+// leadingWeight is what the column weighs by which candidates are found, beside others.
+const leadingWeight = 4
+
+// question is what can be asked of what both sides have. of is the schema of the index, nil where nobody tells; then its columns are taken for what the input's are.
+func (o *options) question(input, of *schema.Schema) (*question, error) {
+	q := &question{leading: -1}
+	pairs, err := o.mapped(input, of)
+	if err != nil {
+		return nil, err
+	}
+	for _, pair := range pairs {
+		at := columnNamed(input, pair[1])
+		if at < 0 {
+			return nil, fmt.Errorf("--map %s=%s: the input has no column %q; it has %s", pair[0], pair[1], pair[1], names(input))
+		}
+		c := column{name: pair[0], input: at, stored: true}
+		mine, other := &input.Columns[at], (*schema.Column)(nil)
+		c.Type, c.Exact = mine.Type, mine.Edges == schema.Exact
+		if of != nil {
+			i := columnNamed(of, pair[0])
+			if i < 0 {
+				return nil, fmt.Errorf("--map %s=%s: the index has no column %q; it has %s", pair[0], pair[1], pair[0], names(of))
+			}
+			other = &of.Columns[i]
+			c.Type, c.Exact = other.Type, c.Exact || other.Edges == schema.Exact
+			c.stored = other.Store || other.Type == schema.PayloadColumn || of.Kind == schema.Sequences
+		}
+		if c.Type == schema.SkipColumn || mine.Type == schema.SkipColumn {
+			return nil, fmt.Errorf("--map %s=%s: a column that is skipped says nothing", pair[0], pair[1])
+		}
+		if mine.Type == schema.VectorColumn || mine.Type.Nested() && mine.Type != schema.PayloadColumn || !alike.Compares(c.Type) {
+			continue // nor does what is neither words nor numbers
+		}
+		c.Weight = 1
+		q.columns = append(q.columns, c)
+	}
+	if len(q.columns) == 0 {
+		return nil, fmt.Errorf("nothing to compare: name columns by --map index=input; the index has %s, the input %s", names(of), names(input))
+	}
+	q.lead(of)
+	for i := range q.columns {
+		c := &q.columns[i]
+		if i == q.leading {
+			c.Weight = leadingWeight
+		}
+		if w, ok := o.weight[c.name]; ok {
+			c.Weight = w
+		}
+	}
+	for name := range o.weight {
+		if !slices.ContainsFunc(q.columns, func(c column) bool { return c.name == name }) {
+			return nil, fmt.Errorf("--weight %s: no column of that name is compared", name)
+		}
+	}
+	return q, nil
+}
+
+// mapped are columns of the index, and those of the input that go with them.
+func (o *options) mapped(input, of *schema.Schema) (pairs [][2]string, err error) {
+	if len(o.pairs) > 0 {
+		for _, text := range o.pairs {
+			name, column, _ := strings.Cut(text, "=")
+			pairs = append(pairs, [2]string{strings.TrimSpace(name), strings.TrimSpace(column)})
+		}
+		return pairs, nil
+	}
+	for i := range input.Columns {
+		c := &input.Columns[i]
+		if c.Name == input.Key || !alike.Compares(c.Type) {
+			continue
+		}
+		if of != nil {
+			if at := columnNamed(of, c.Name); at < 0 || c.Name == of.Key || !alike.Compares(of.Columns[at].Type) {
+				continue
+			}
+		}
+		pairs = append(pairs, [2]string{c.Name, c.Name})
+	}
+	if len(pairs) == 0 {
+		err = fmt.Errorf("no column of the input is called as one of the index: name those that mean the same by --map index=input; the index has %s, the input %s",
+			names(of), names(input))
+	}
+	return pairs, err
+}
+
+// lead finds the column by which candidates are found, and what measures it.
+func (q *question) lead(of *schema.Schema) {
+	for _, kind := range []schema.ColumnType{schema.TextColumn, schema.StringColumn, schema.SetColumn} {
+		q.leading = slices.IndexFunc(q.columns, func(c column) bool { return c.Type == kind })
+		if q.leading >= 0 {
+			break
+		}
+	}
+	if q.leading < 0 {
+		return
+	}
+	c := &q.columns[q.leading]
+	switch c.Type {
+	case schema.TextColumn:
+		q.by = "cosine"
+	case schema.StringColumn:
+		q.by = "edit"
+	default:
+		q.by = "jaccard"
+	}
+	if of == nil {
+		return
+	}
+	described := &of.Columns[columnNamed(of, c.name)]
+	switch of.Kind {
+	case schema.Sequences:
+		c.Type, q.by, q.text = schema.StringColumn, "edit", true
+	case schema.Documents:
+		if q.text = true; described.Keep == "" && (of.Rescore == nil || of.Rescore.Column != c.name) {
+			q.by = "" // nothing is kept to compare
+		}
+	}
+	if described.MinHash > 0 {
+		q.by = ""
+	}
+}
+
+// unsaid are the columns that are compared by nothing, since hits do not have them.
+func (q *question) unsaid() (names []string) {
+	for i, c := range q.columns {
+		if !c.stored && (i != q.leading || q.by == "") {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
+// needless leaves out of a schema what is not asked.
+func (q *question) needless(input *schema.Schema) {
+	for i := range input.Columns {
+		if !slices.ContainsFunc(q.columns, func(c column) bool { return c.input == i }) {
+			input.Columns[i].Type = schema.SkipColumn
+		}
+	}
+}
+
+func columnNamed(s *schema.Schema, name string) int {
+	return slices.IndexFunc(s.Columns, func(c schema.Column) bool { return c.Name == name })
+}
+
+// names lists the columns of a schema for people.
+func names(s *schema.Schema) string {
+	if s == nil {
+		return "columns that its worker knows"
+	}
+	var all []string
+	for i := range s.Columns {
+		all = append(all, s.Columns[i].Name)
+	}
+	return schema.List(all)
+}

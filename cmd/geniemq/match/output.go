@@ -1,0 +1,118 @@
+package match
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// field is a field of the output, of a name.
+type field struct {
+	name  string
+	value any // an integer, a string, a score or nil
+}
+
+// writer writes lines of fields, as CSV with a header or as JSON Lines. All lines have the same fields.
+type writer struct {
+	out     *bufio.Writer
+	csv     *csv.Writer // nil: JSON Lines
+	begun   bool
+	written int64
+}
+
+func newWriter(out io.Writer, format string) *writer {
+	w := &writer{out: bufio.NewWriter(out)}
+	if format == "csv" {
+		w.csv = csv.NewWriter(w.out)
+	}
+	return w
+}
+
+// line writes a line.
+func (w *writer) line(fields ...field) error {
+	w.written++
+	if w.csv == nil {
+		return w.json(fields)
+	}
+	texts := make([]string, len(fields))
+	if !w.begun {
+		w.begun = true
+		for i, f := range fields {
+			texts[i] = f.name
+		}
+		if err := w.csv.Write(texts); err != nil {
+			return err
+		}
+	}
+	for i, f := range fields {
+		texts[i] = textOfField(f.value)
+	}
+	return w.csv.Write(texts)
+}
+
+func textOfField(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case float64:
+		return strconv.FormatFloat(v, 'f', 6, 64)
+	case string:
+		return v
+	}
+	return fmt.Sprint(v)
+}
+
+// json writes a line as an object, its fields in their order.
+func (w *writer) json(fields []field) error {
+	for i, f := range fields {
+		_ = w.out.WriteByte(map[bool]byte{true: '{', false: ','}[i == 0]) // errors stay until Flush
+		value := f.value
+		if score, ok := value.(float64); ok {
+			value = json.RawMessage(strconv.FormatFloat(score, 'f', 6, 64))
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w.out, "%q:%s", f.name, text)
+	}
+	_, err := w.out.WriteString("}\n")
+	return err
+}
+
+func (w *writer) flush() error {
+	if w.csv != nil {
+		w.csv.Flush()
+		if err := w.csv.Error(); err != nil {
+			return fmt.Errorf("writing the output: %w", err)
+		}
+	}
+	if err := w.out.Flush(); err != nil {
+		return fmt.Errorf("writing the output: %w", err)
+	}
+	return nil
+}
+
+// whole writes a file that is there when it is complete, or not at all.
+func whole(path string, write func(io.Writer) error) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), ".geniemq-*")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	err = errors.Join(write(file), file.Chmod(0o644), file.Sync(), file.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}

@@ -1,0 +1,146 @@
+package match
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+
+	"github.com/geniemq/geniemq/cmd/geniemq/figure"
+	"github.com/geniemq/geniemq/cmd/geniemq/match/pairing"
+)
+
+// report is what a run has found, for people and for programs.
+type report struct {
+	Input      string  `json:"input"`
+	Index      string  `json:"index"`
+	Version    string  `json:"version"`
+	Rows       int64   `json:"rows"`
+	Objects    uint64  `json:"objects"`
+	Skipped    int64   `json:"skipped"` // records and rows
+	Paired     int     `json:"paired"`  // rows with a pair
+	Pairs      int     `json:"pairs"`
+	Clusters   int     `json:"clusters,omitempty"` // of more than one row
+	Seconds    float64 `json:"seconds"`
+	Considered float64 `json:"pairs_considered"` // every row with every object
+	PerMillion float64 `json:"seconds_per_million_pairs"`
+
+	Gold       int               `json:"gold,omitempty"`
+	GoldLost   int               `json:"gold_without_row,omitempty"` // of these, such as name a row that the input does not have
+	Best       *pairing.Quality  `json:"best,omitempty"`
+	Thresholds []pairing.Quality `json:"thresholds,omitempty"`
+}
+
+// steps are thresholds from the one of a run up to 1.
+const step = 0.05
+
+func thresholds(from float64) (at []float64) {
+	at = append(at, from)
+	for i := int(math.Floor(from/step+1e-9)) + 1; i <= int(math.Round(1/step)); i++ {
+		at = append(at, math.Round(float64(i)*step*100)/100)
+	}
+	return at
+}
+
+// reportOf sums up what was found.
+func (r *runner) reportOf(t *target, f *found, fresh int64, seconds float64) *report {
+	p := &report{
+		Input: r.input, Index: t.index, Version: t.version, Rows: f.rows, Objects: t.objects, Skipped: r.skipped.Load(), Pairs: len(f.pairs), Seconds: seconds,
+		Considered: float64(f.rows) * float64(t.objects), Gold: f.wanted, GoldLost: f.lost,
+	}
+	if asked := float64(fresh) * float64(t.objects); asked > 0 { // those that an earlier run asked took their time then
+		p.PerMillion = seconds / (asked / 1e6)
+	}
+	paired := make(map[uint32]bool)
+	for _, pair := range f.pairs {
+		if paired[pair.Row] = true; r.within {
+			paired[pair.Object] = true
+		}
+	}
+	p.Paired = len(paired)
+	if r.clusters {
+		size := make(map[uint32]int)
+		for _, c := range pairing.Clusters(int(f.rows), f.pairs) {
+			if size[c]++; size[c] == 2 {
+				p.Clusters++
+			}
+		}
+	}
+	if r.gold != "" {
+		p.Thresholds = pairing.Judge(f.pairs, func(p pairing.Pair) bool { return f.right[[2]uint32{p.Row, p.Object}] }, f.wanted, thresholds(r.min))
+		p.Best = &p.Thresholds[pairing.Best(p.Thresholds)]
+	}
+	return p
+}
+
+func (p *report) json(out io.Writer) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(p)
+}
+
+// table is the report for people.
+func (p *report) table(out io.Writer) {
+	fmt.Fprintf(out, "%s: %d rows, %d of them in %d pairs", p.Input, p.Rows, p.Paired, p.Pairs)
+	if p.Clusters > 0 {
+		fmt.Fprintf(out, " and %d clusters", p.Clusters)
+	}
+	if p.Skipped > 0 {
+		fmt.Fprintf(out, "; skipped: %d", p.Skipped)
+	}
+	fmt.Fprintf(out, "\n%.1f s; %.3g pairs considered, %.3g s per million that were asked now\n", p.Seconds, p.Considered, p.PerMillion)
+	if p.Thresholds == nil {
+		return
+	}
+	fmt.Fprintf(out, "\n%d pairs are right by the gold", p.Gold)
+	if p.GoldLost > 0 {
+		fmt.Fprintf(out, ", of which %d name rows that the input does not have", p.GoldLost)
+	}
+	fmt.Fprint(out, "\n\n")
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "threshold\tpairs\tright\tprecision\trecall\tF1\t\t")
+	for i := range p.Thresholds {
+		q := &p.Thresholds[i]
+		mark := ""
+		if q == p.Best {
+			mark = "best"
+		}
+		fmt.Fprintf(w, "%.2f\t%d\t%d\t%.3f\t%.3f\t%.3f\t%s\t\n", q.Threshold, q.Pairs, q.Right, q.Precision, q.Recall, q.F1, mark)
+	}
+	w.Flush()
+	if precision, recall, f1 := p.curves(); len(f1) > 1 {
+		figure.Letters(out, fmt.Sprintf("F1 against thresholds of %.2f to 1", p.Thresholds[0].Threshold), 2, f1)
+		_, _ = precision, recall
+	}
+}
+
+func (p *report) curves() (precision, recall, f1 []float64) {
+	for _, q := range p.Thresholds {
+		precision, recall, f1 = append(precision, q.Precision), append(recall, q.Recall), append(f1, q.F1)
+	}
+	return precision, recall, f1
+}
+
+// draw writes the curves into an SVG file.
+func (p *report) draw(path string) error {
+	var at []float64
+	for _, q := range p.Thresholds {
+		at = append(at, q.Threshold)
+	}
+	precision, recall, f1 := p.curves()
+	least := math.Floor(at[0]*10) / 10
+	if least == 1 {
+		least = .9
+	}
+	drawn := figure.Figure{
+		Title: fmt.Sprintf("%s in %s: %d right pairs", p.Input, p.Index, p.Gold),
+		X:     figure.Axis{Name: "threshold", Least: least, Most: 1, Step: .1},
+		Y:     figure.Axis{Name: "share", Most: 1, Step: .1},
+		Curves: []figure.Curve{
+			{Name: "F1", X: at, Y: f1}, {Name: "precision", X: at, Y: precision}, {Name: "recall", X: at, Y: recall},
+		},
+		Marks: []figure.Mark{{X: p.Best.Threshold, Y: p.Best.F1, Text: fmt.Sprintf("F1 = %.3f at %.2f", p.Best.F1, p.Best.Threshold)}},
+	}
+	return drawn.Draw(path)
+}

@@ -1,0 +1,187 @@
+package match
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/geniemq/geniemq/cmd/geniemq/inputs"
+	"github.com/geniemq/geniemq/cmd/geniemq/progress"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/guess"
+	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/schema"
+)
+
+// rows is the input: its rows in their order, numbered from 0. Records that cannot be used have no number.
+type rows struct {
+	files inputs.Files
+	unfit map[int64]bool        // lines of records that are no rows, though they can be read
+	bad   func(err error) error // decides on those that cannot; nil goes on
+	next  int64
+}
+
+// described is the schema of the input, as it is given or guessed, and the options to read it with.
+func (o *options) described() (*schema.Schema, load.Options, error) {
+	reading, err := o.Reading()
+	if err != nil {
+		return nil, reading, err
+	}
+	var spec *schema.Schema
+	if o.schema != "" {
+		spec, err = index.Builtin().LoadSchema(o.schema)
+	} else {
+		spec, err = proposed(o.input, reading)
+	}
+	if err != nil {
+		return nil, reading, err
+	}
+	if o.key != "" {
+		spec.Key = o.key
+	}
+	reading = reading.For(spec)
+	reading.Workers = runtime.GOMAXPROCS(0)
+	return spec, reading, reading.Validate()
+}
+
+// proposed is the schema that is guessed of a file.
+func proposed(path string, reading load.Options) (*schema.Schema, error) {
+	g, err := guess.File(path, guess.Options{Options: reading})
+	if err != nil {
+		return nil, err
+	}
+	text, err := g.YAML()
+	if err != nil {
+		return nil, err
+	}
+	spec, err := index.Builtin().ParseSchema(text)
+	if err != nil {
+		return nil, fmt.Errorf("no schema could be guessed for %s: write one (geniemq init begins it) and name it by --schema: %w", path, err)
+	}
+	return spec, nil
+}
+
+// open begins to read the input.
+func (r *runner) open(spec *schema.Schema, reading load.Options, line func(what string, bytes int64) *progress.Line) *rows {
+	s := &rows{bad: r.bad}
+	s.files = inputs.Files{Options: reading, Schema: spec, Names: []string{r.input}, In: r.host.In, Progress: line}
+	return s
+}
+
+// row reads the next row. It returns io.EOF after the last.
+func (s *rows) row(ctx context.Context, rec *schema.Record) error {
+	for {
+		err := s.files.Next(ctx, rec)
+		switch {
+		case err == nil && s.unfit[rec.Line]:
+		case err == nil:
+			s.next++
+			return nil
+		case errors.Is(err, inputs.ErrEnd):
+		case inputs.Skippable(err):
+			if err := s.bad(err); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// pass passes over rows that are done.
+func (s *rows) pass(ctx context.Context, rows int64) error {
+	var rec schema.Record
+	for s.next < rows {
+		if err := s.row(ctx, &rec); errors.Is(err, io.EOF) {
+			return fmt.Errorf("%s has %d rows, and an earlier run had done %d: it is another file; --restart begins anew", s.files.Schema.Name, s.next, rows)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bad decides on a record or a row that cannot be used.
+func (r *runner) bad(err error) error {
+	if !r.skipBad {
+		return fmt.Errorf("%w\n--skip-bad leaves out such records", err)
+	}
+	const told = 10
+	if r.skipped.Add(1) <= told {
+		fmt.Fprintf(r.host.Err, "skipped: %v\n", err)
+	}
+	return nil
+}
+
+// contents identifies what a file has.
+func contents(path string) (string, error) {
+	if path == inputs.Standard {
+		return "", nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("open input: %w", err)
+	}
+	defer file.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return "", fmt.Errorf("reading %s: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16]), nil
+}
+
+// build makes an index of the input at path, and notes which of its records are no rows.
+func (r *runner) build(ctx context.Context, spec *schema.Schema, reading load.Options, path string) (unfit map[int64]bool, err error) {
+	unfit = make(map[int64]bool)
+	s := r.open(spec, reading, func(what string, bytes int64) *progress.Line {
+		return r.line("indexing "+strings.TrimPrefix(what, "reading "), progress.Options{Total: bytes, Bytes: true})
+	})
+	defer func() { err = errors.Join(err, s.files.Close()) }()
+	s.bad = func(err error) error { // told when rows are asked
+		if r.skipBad {
+			return nil
+		}
+		return r.bad(err)
+	}
+	keyless := *spec // rows may have equal keys
+	keyless.Key = ""
+	next, err := index.Builtin().Learn(&keyless, func(rec *schema.Record) error { return s.row(ctx, rec) }, nil)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := index.NewObjects(&keyless, index.BuilderOptions{})
+	if err != nil {
+		return nil, err
+	}
+	err = objects.AddAll(ctx, index.Source{
+		Name: r.input, Next: next, Skippable: inputs.Skippable,
+		Bad: func(err error) error {
+			refused := (*index.RecordError)(nil)
+			if !errors.As(err, &refused) {
+				return err
+			}
+			unfit[refused.Line] = true
+			return r.bad(fmt.Errorf("%s: %w", r.input, err))
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return unfit, objects.WriteFile(ctx, path, nil)
+}
+
+// textOf is a schema as it is compared.
+func textOf(spec *schema.Schema) (string, error) {
+	text, err := spec.Encode()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8]), nil
+}

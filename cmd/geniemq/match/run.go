@@ -1,0 +1,281 @@
+package match
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/geniemq/geniemq/cmd/geniemq/inputs"
+	"github.com/geniemq/geniemq/cmd/geniemq/match/journal"
+	"github.com/geniemq/geniemq/cmd/geniemq/progress"
+	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/inorder"
+)
+
+// runner is one run of match or dedupe.
+//
+// # How it goes
+//
+// Rows of the input are read, asked in messages of some rows, several at a time, and what was found of each is put into a journal, in the order of the rows. When all
+// are there the output is made of the journal. So a run that was killed goes on after the last row of its journal, and ends with the output that it would
+// have had: what is found of a row depends on the row and the version of the index alone, and the journal says of which these are.
+type runner struct {
+	*options
+	host       *Host
+	question   *question
+	skipped    atomic.Int64
+	perMessage atomic.Int64 // rows
+	keyed      bool         // rows have keys; others have their numbers
+	start      time.Time
+}
+
+// rowsPerMessage is how many rows a message has as a rule.
+const rowsPerMessage = 64
+
+// tails of files that a run has beside its output.
+const journalTail = ".part"
+
+// line is a line of progress.
+func (r *runner) line(what string, o progress.Options) *progress.Line {
+	return progress.New(r.host.Err, r.host.Terminal && !r.quiet, what, o)
+}
+
+// run does all.
+func (r *runner) run(ctx context.Context) (err error) {
+	r.start = time.Now()
+	r.perMessage.Store(rowsPerMessage)
+	g, err := readGold(r.gold, r.goldColumns)
+	if err != nil {
+		return err
+	}
+	spec, reading, err := r.described()
+	if err != nil {
+		return err
+	}
+	r.keyed = spec.Key != ""
+	temporary, err := os.MkdirTemp("", "geniemq-match-")
+	if err != nil {
+		return fmt.Errorf("making a folder for what comes and goes: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+
+	file, unfit := r.file, map[int64]bool(nil)
+	if r.within && !r.remote() {
+		if file = filepath.Join(temporary, "rows.gmq"); r.index == "" {
+			r.index = spec.Name
+		}
+		if unfit, err = r.build(ctx, spec, reading, file); err != nil {
+			return err
+		}
+	}
+	t, err := r.connect(ctx, file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	if r.question, err = r.options.question(spec, t.schema); err != nil {
+		return err
+	}
+	r.question.needless(spec)
+	r.tellColumns()
+
+	j, err := r.journal(spec, t, temporary)
+	if err != nil {
+		return err
+	}
+	before := j.Rows()
+	asked := time.Now()
+	if err := r.askAll(ctx, t, j, spec, reading, unfit); err != nil {
+		done := j.Rows()
+		return errors.Join(r.interrupted(ctx, err, done), j.Close())
+	}
+	if r.within && t.objects != uint64(j.Rows()) {
+		return errors.Join(fmt.Errorf("index %s has %d objects and %s %d rows: it is no index of this file", t.index, t.objects, r.input, j.Rows()), j.Remove())
+	}
+	f, err := r.collect(j, g)
+	if err == nil {
+		err = r.put(j, f)
+	}
+	if err != nil {
+		return errors.Join(err, j.Close())
+	}
+	return errors.Join(j.Remove(), r.tell(r.reportOf(t, f, f.rows-before, time.Since(asked).Seconds())))
+}
+
+// tellColumns says what is compared with what.
+func (r *runner) tellColumns() {
+	if r.quiet {
+		return
+	}
+	for i, c := range r.question.columns {
+		note := ""
+		if i == r.question.leading {
+			note = ", by which candidates are found"
+			if r.question.by != "" {
+				note += " and put into order (" + r.question.by + ")"
+			}
+		}
+		fmt.Fprintf(r.host.Err, "comparing %s (%s, weight %g)%s\n", c.name, c.Type, c.Weight, note)
+	}
+	for _, name := range r.question.unsaid() {
+		fmt.Fprintf(r.host.Err, "warning: column %s of the index is not stored, so the score does not know it: build the index with store: true\n", name)
+	}
+}
+
+// journal opens the journal of this run, beside the output if that is a file.
+func (r *runner) journal(spec *schema.Schema, t *target, temporary string) (*journal.Journal, error) {
+	input, err := contents(r.input)
+	if err != nil {
+		return nil, err
+	}
+	columns, err := textOf(spec)
+	if err != nil {
+		return nil, err
+	}
+	var weights []float64
+	var names []string
+	for _, c := range r.question.columns {
+		weights, names = append(weights, c.Weight), append(names, c.name)
+	}
+	run, err := json.Marshal(map[string]any{
+		"dedupe": r.within, "input": input, "schema": columns, "index": t.index, "version": t.version, "columns": names, "weights": weights, "k": r.k,
+		"candidates": r.candidates, "min": r.min, "skip_bad": r.skipBad,
+	})
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(temporary, "rows")
+	if r.output != "" {
+		path = r.output + journalTail
+	}
+	if r.restart || r.input == inputs.Standard {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("beginning anew: %w", err)
+		}
+	}
+	j, err := journal.Open(path, string(run))
+	if other := (*journal.OtherRun)(nil); errors.As(err, &other) {
+		return nil, fmt.Errorf("an earlier run was not finished, and this one has another input, index or setting: repeat that, or begin anew with --restart\n%w", err)
+	} else if err != nil {
+		return nil, err
+	}
+	if j.Rows() > 0 && !r.quiet {
+		fmt.Fprintf(r.host.Err, "going on after %d rows of an earlier run\n", j.Rows())
+	}
+	return j, nil
+}
+
+// askAll asks the rows that the journal does not have.
+func (r *runner) askAll(ctx context.Context, t *target, j *journal.Journal, spec *schema.Schema, reading load.Options, unfit map[int64]bool) (err error) {
+	var shown *progress.Line
+	s := r.open(spec, reading, func(what string, bytes int64) *progress.Line {
+		shown = r.line("matching", progress.Options{Total: bytes, Bytes: true, First: j.Rows()})
+		return progress.New(io.Discard, false, what, progress.Options{}) // rows that were read are not yet asked
+	})
+	s.unfit = unfit
+	defer func() {
+		if shown != nil {
+			shown.Finish()
+		}
+		err = errors.Join(err, s.files.Close())
+	}()
+	if err := s.pass(ctx, j.Rows()); err != nil {
+		return err
+	}
+	live := newWriter(r.host.Out, r.format)
+	workers := max(2, runtime.GOMAXPROCS(0))
+	room := make([]*batch, 2*workers)
+	for i := range room {
+		room[i] = &batch{records: make([]schema.Record, rowsPerMessage)}
+	}
+	return inorder.Run(ctx, workers, room, func(b *batch) (last bool, err error) {
+		b.first = s.next
+		for b.n = 0; b.n < len(b.records); b.n++ {
+			if err := s.row(ctx, &b.records[b.n]); errors.Is(err, io.EOF) {
+				return true, nil
+			} else if err != nil {
+				return false, err
+			}
+			if rec := &b.records[b.n]; !r.keyed {
+				rec.Key = strconv.FormatInt(s.next-1, 10)
+			}
+		}
+		b.bytes = s.files.Read()
+		return false, nil
+	}, func(b *batch) error { return r.ask(ctx, t, b) }, func(b *batch) error {
+		if err := j.Append(b.rows); err != nil {
+			return err
+		}
+		if shown != nil {
+			shown.Set(b.bytes, j.Rows())
+		}
+		return r.live(live, b.rows)
+	})
+}
+
+// streams says that pairs are put out as they are found: nothing that is found later decides on them.
+func (r *runner) streams() bool { return r.output == "" && !r.within && !r.oneToOne }
+
+func (r *runner) live(w *writer, rows []journal.Row) error {
+	if !r.streams() {
+		return nil
+	}
+	for i := range rows {
+		if err := r.writeRow(w, &rows[i]); err != nil {
+			return err
+		}
+	}
+	return w.flush()
+}
+
+// put writes the output.
+func (r *runner) put(j *journal.Journal, f *found) error {
+	if r.streams() {
+		return nil
+	}
+	if r.output == "" {
+		return r.write(r.host.Out, j, f)
+	}
+	return whole(r.output, func(out io.Writer) error { return r.write(out, j, f) })
+}
+
+// tell reports.
+func (r *runner) tell(p *report) error {
+	if r.plot != "" {
+		if err := p.draw(r.plot); err != nil {
+			return err
+		}
+	}
+	out := r.host.Out
+	if r.output == "" {
+		out = r.host.Err
+	}
+	if r.report == "json" {
+		return p.json(out)
+	}
+	if !r.quiet {
+		p.table(out)
+	}
+	return nil
+}
+
+// interrupted says how to go on.
+func (r *runner) interrupted(ctx context.Context, err error, done int64) error {
+	if ctx.Err() != nil {
+		err = fmt.Errorf("interrupted after %d rows", done)
+	}
+	if r.output == "" {
+		return err
+	}
+	return fmt.Errorf("%w\nthe %d rows that are done are kept in %s: the same command goes on after them", err, done, cmp.Or(r.output, "")+journalTail)
+}
