@@ -3,7 +3,9 @@ package match
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -101,7 +103,7 @@ func (h *Host) command(cmd *cobra.Command, o *options) *cobra.Command {
 		if name, file, ok := strings.Cut(o.index, "="); ok && !o.within {
 			o.index, o.file = name, file
 		} else if strings.HasSuffix(o.index, ".gmq") {
-			return h.Usage(errors.New("--index " + o.index + ": give a file a name, as in --index products=" + o.index))
+			return h.Usage(fmt.Errorf("--index %s: give a file a name, as in --index %s=%s", o.index, strings.TrimSuffix(filepath.Base(o.index), ".gmq"), o.index))
 		}
 		if o.file != "" && !cmd.Flags().Changed("nats") {
 			o.server.NATS = "" // the environment's, which is a place and no wish

@@ -45,7 +45,7 @@ type options struct {
 // defaults of what is looked at and what is kept.
 const (
 	defaultK          = 5
-	defaultMin        = 0.6
+	defaultMin        = 0.4
 	defaultCandidates = 20
 )
 

@@ -33,9 +33,8 @@ type target struct {
 
 // connect finds the index at a worker, or serves the file of one.
 func (r *runner) connect(ctx context.Context, file string) (t *target, err error) {
-	t = &target{index: r.index}
 	var closers []func() error
-	t.close = func() (err error) {
+	closeAll := func() (err error) {
 		for _, c := range slices.Backward(closers) {
 			err = errors.Join(err, c())
 		}
@@ -43,9 +42,10 @@ func (r *runner) connect(ctx context.Context, file string) (t *target, err error
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, t.close())
+			err = errors.Join(err, closeAll())
 		}
 	}()
+	t = &target{index: r.index, close: closeAll}
 	server := r.server
 	if file != "" {
 		srv, err := r.serve(ctx, t, file)
