@@ -10,9 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/schema"
@@ -44,6 +41,9 @@ func (g *Guess) layout(s *sample) error {
 	}
 	switch s.opts.Format {
 	case load.JSONL:
+		if err := s.elements(); err != nil {
+			return err
+		}
 		return g.fields(s)
 	case load.CSV, load.TSV:
 		return g.table(s)
@@ -63,7 +63,11 @@ func (g *Guess) name(names []string) {
 
 // formatOfText tells what text is whose name says nothing, or says only that it is text.
 func (g *Guess) formatOfText(s *sample) load.Format {
-	if trimmed := bytes.TrimSpace(s.text); len(trimmed) > 0 && trimmed[0] == '{' {
+	trimmed := bytes.TrimSpace(s.text)
+	if array, ok := bytes.CutPrefix(trimmed, []byte("[")); ok {
+		trimmed = bytes.TrimSpace(array)
+	}
+	if len(trimmed) > 0 && trimmed[0] == '{' {
 		return load.JSONL
 	}
 	d := bestDialect(s.text, s.opts.Comma)
@@ -333,45 +337,4 @@ func identifier(name string) bool {
 	return !strings.ContainsFunc(name, func(c rune) bool {
 		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("_- .()/%#", c)
 	})
-}
-
-// fields finds the names of the fields of JSON Lines, in the order in which they come first.
-func (g *Guess) fields(s *sample) error {
-	seen := make(map[string]bool)
-	var names []string
-	looked := 0
-	for line := range bytes.Lines(s.text) {
-		line = bytes.TrimSpace(line)
-		if len(line) == 0 {
-			continue
-		}
-		if looked++; looked > lookedRecords {
-			break
-		}
-		d := jsontext.NewDecoder(bytes.NewReader(line))
-		if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {
-			continue
-		}
-		for d.PeekKind() == '"' {
-			token, err := d.ReadToken()
-			if err != nil {
-				break
-			}
-			if name := token.String(); !seen[name] {
-				seen[name] = true
-				names = append(names, name)
-			}
-			if d.SkipValue() != nil {
-				break
-			}
-		}
-	}
-	if len(names) == 0 && bytes.HasPrefix(bytes.TrimSpace(s.text), []byte("[")) {
-		return fmt.Errorf("%s: is a JSON array: JSON Lines is one object per line (jq -c '.[]' makes that)", s.name)
-	}
-	if len(names) == 0 {
-		return fmt.Errorf("%s: has no JSON objects, one per line, from which a schema could be guessed", s.name)
-	}
-	g.named(slices.DeleteFunc(names, func(name string) bool { return !utf8.ValidString(name) || strings.TrimSpace(name) != name }), true)
-	return nil
 }

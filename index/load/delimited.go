@@ -103,11 +103,9 @@ func (d *delimited) byHeader() error {
 	if hint := d.separatorHint(header); len(h.missing) > 0 && h.found == 0 && hint != "" {
 		return fmt.Errorf("%s: line %d: the header is one field, %.200q%s", d.r.name, line, header[0], hint)
 	}
-	if d.r.opts.Columns.watches() {
-		for _, name := range h.names {
-			if d.r.shape.columnNamed(name) < 0 && name != d.r.shape.key {
-				d.r.opts.Columns.other([]byte(name), nil)
-			}
+	for _, name := range h.names {
+		if d.r.shape.columnNamed(name) < 0 && name != d.r.shape.key {
+			d.r.opts.Columns.other([]byte(name))
 		}
 	}
 	return h.err()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/geniemq/geniemq/index/load/jsonpath"
 	"github.com/geniemq/geniemq/index/schema"
 )
 
@@ -19,30 +20,49 @@ type jsonLines struct {
 	*lines
 	input   bytes.Reader
 	json    *jsontext.Decoder
-	columns map[string]int // of the columns that are used
+	list    bytes.Reader      // what inner reads
+	inner   *jsontext.Decoder // of an array within the object
+	columns map[string]int    // of the columns that are used
+	paths   map[string][]within
 	key     string
 	text    []byte // unquoted string, reused
 	from    []gathered
+}
+
+// within is a column, or the key, whose value lies within that of a field.
+type within struct {
+	path   jsonpath.Path
+	column int // -1: the key
 }
 
 // gathered is what an object has for a column that is made of several fields.
 type gathered struct {
 	column       int
 	names, texts []string
+	fault        string // a field is nothing that a column can be made of
 }
 
 func newJSONL(r *Reader) (decoder, error) {
-	j := &jsonLines{lines: newLines(r), columns: make(map[string]int), key: r.shape.key}
-	j.json = jsontext.NewDecoder(&j.input)
+	j := &jsonLines{lines: newLines(r), columns: make(map[string]int), paths: make(map[string][]within), key: r.shape.key}
+	j.json, j.inner = jsontext.NewDecoder(&j.input), jsontext.NewDecoder(&j.list)
+	j.leads(j.key, -1)
 	for i, c := range r.shape.columns {
 		switch {
 		case c.From != nil:
 			j.from = append(j.from, gathered{column: i})
 		case r.shape.used(i):
 			j.columns[c.Name] = i
+			j.leads(c.Name, i)
 		}
 	}
 	return j, nil
+}
+
+// leads notes a name that is a path too. A field that is called so as a whole goes before what the path leads to.
+func (j *jsonLines) leads(name string, column int) {
+	if path, ok := jsonpath.Parse(name); ok {
+		j.paths[path.Head] = append(j.paths[path.Head], within{path, column})
+	}
 }
 
 func (j *jsonLines) next(rec *schema.Record) error {
@@ -72,7 +92,7 @@ func (j *jsonLines) next(rec *schema.Record) error {
 func (j *jsonLines) object(rec *schema.Record, line []byte) error {
 	if line[0] != '{' {
 		if line[0] == '[' {
-			return errors.New("is a JSON array, not an object: JSON Lines is one object per line (jq -c '.[]' makes that)")
+			return errors.New("is a JSON array, not an object: JSON Lines is one object per line, and an array of objects is all of its file")
 		}
 		return errors.New("is not a JSON object: JSON Lines is one object per line")
 	}
@@ -82,7 +102,7 @@ func (j *jsonLines) object(rec *schema.Record, line []byte) error {
 		return err
 	}
 	for i := range j.from {
-		j.from[i].names, j.from[i].texts = j.from[i].names[:0], j.from[i].texts[:0]
+		j.from[i].names, j.from[i].texts, j.from[i].fault = j.from[i].names[:0], j.from[i].texts[:0], ""
 	}
 	for j.json.PeekKind() != '}' {
 		quoted, err := j.json.ReadValue()
@@ -94,23 +114,35 @@ func (j *jsonLines) object(rec *schema.Record, line []byte) error {
 		}
 		column, wanted := j.columns[string(j.text)]
 		isKey := j.key != "" && string(j.text) == j.key
+		gathers := j.from != nil && j.gathers(string(j.text))
+		paths := j.paths[string(j.text)]
+		if !isKey && !gathers && !wanted && paths == nil {
+			j.r.opts.Columns.other(j.text)
+			if err := j.json.SkipValue(); err != nil {
+				return err
+			}
+			continue
+		}
+		name := ""
+		if gathers {
+			name = string(j.text)
+		}
+		raw, err := j.json.ReadValue()
+		if err != nil {
+			return err
+		}
+		if err := j.read(rec, paths, raw); err != nil {
+			return err
+		}
 		switch {
 		case isKey:
-			err = j.keyField(rec, column, wanted)
-		case j.from != nil && j.gathers(string(j.text)):
-			err = j.element(rec, string(j.text), column, wanted)
-		case wanted:
-			err = j.field(&rec.Cells[column], column)
-		case j.r.opts.Columns.watches():
-			var value jsontext.Value
-			if j.json.PeekKind() == '{' {
-				value, err = j.json.ReadValue()
-			} else {
-				err = j.json.SkipValue()
-			}
-			j.r.opts.Columns.other(j.text, value)
-		default:
-			err = j.json.SkipValue()
+			err = j.keyField(rec, raw)
+		case gathers:
+			err = j.element(name, raw)
+		}
+		if err == nil && wanted {
+			rec.Cells[column].Reset() // a path may have been there before
+			err = j.field(&rec.Cells[column], column, raw)
 		}
 		if err != nil {
 			return err
@@ -135,25 +167,41 @@ func (j *jsonLines) gathers(name string) bool {
 	})
 }
 
-// element reads a field that columns are made of, which may be a column as well.
-func (j *jsonLines) element(rec *schema.Record, name string, column int, wanted bool) error {
-	raw, err := j.json.ReadValue()
-	if err != nil {
-		return err
+// read reads what paths lead to within a field.
+func (j *jsonLines) read(rec *schema.Record, paths []within, raw jsontext.Value) (err error) {
+	for i := range paths {
+		w := &paths[i]
+		if w.column >= 0 && !rec.Cells[w.column].Empty() || w.column < 0 && rec.Key != "" {
+			continue // a field is called as the path
+		}
+		w.path.Find(raw, func(value []byte) {
+			switch {
+			case err != nil:
+			case w.column >= 0:
+				err = j.field(&rec.Cells[w.column], w.column, value)
+			case rec.Key == "":
+				err = j.keyField(rec, value)
+			}
+		})
+		if err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// element reads a field that columns are made of.
+func (j *jsonLines) element(name string, raw jsontext.Value) error {
 	text, isScalar, err := j.scalar(raw)
 	if err != nil {
 		return err
 	}
-	if !isScalar && raw.Kind() != 'n' {
-		return fmt.Errorf("field %q, which a column is made of, is neither a number nor null", name)
-	}
 	for i := range j.from {
 		g := &j.from[i]
 		g.names, g.texts = append(g.names, name), append(g.texts, text)
-	}
-	if wanted {
-		return j.value(&rec.Cells[column], column, raw)
+		if !isScalar && raw.Kind() != 'n' {
+			g.fault = fmt.Sprintf("field %q, which it is made of, is neither a number nor null", name)
+		}
 	}
 	return nil
 }
@@ -162,6 +210,10 @@ func (j *jsonLines) element(rec *schema.Record, name string, column int, wanted 
 func (j *jsonLines) gather(rec *schema.Record) error {
 	for i := range j.from {
 		g := &j.from[i]
+		if g.fault != "" && j.r.shape.used(g.column) {
+			rec.Cells[g.column].Fault = g.fault
+			continue
+		}
 		at, missing := resolve(j.r.shape.columns[g.column].From, g.names)
 		texts := make([]string, len(at), len(at)+len(missing))
 		for i, field := range at {
@@ -177,51 +229,39 @@ func (j *jsonLines) gather(rec *schema.Record) error {
 	return nil
 }
 
-// keyField reads the key, which may be a column as well.
-func (j *jsonLines) keyField(rec *schema.Record, column int, wanted bool) error {
-	kind := j.json.PeekKind()
-	raw, err := j.json.ReadValue()
-	if err != nil {
-		return err
-	}
+// keyField reads the key.
+func (j *jsonLines) keyField(rec *schema.Record, raw jsontext.Value) error {
 	text, isScalar, err := j.scalar(raw)
 	if err != nil {
 		return err
 	}
-	if !isScalar && kind != 'n' {
+	if !isScalar && raw.Kind() != 'n' {
 		return fmt.Errorf("key field %q must be a string or a number", j.key)
 	}
 	if isScalar && !j.r.shape.setKey(rec, text) {
 		rec.Key = ""
 	}
-	if !wanted {
-		return nil
-	}
-	return j.value(&rec.Cells[column], column, raw)
+	return nil
 }
 
-// field reads the value of a column.
-func (j *jsonLines) field(cell *schema.Cell, column int) error {
-	if j.r.shape.columns[column].Type.Nested() || j.json.PeekKind() != '[' {
-		raw, err := j.json.ReadValue()
-		if err != nil {
-			return err
-		}
+// field adds the value of a column.
+func (j *jsonLines) field(cell *schema.Cell, column int, raw jsontext.Value) error {
+	if j.r.shape.columns[column].Type.Nested() || raw.Kind() != '[' {
 		return j.value(cell, column, raw)
 	}
-	if _, err := j.json.ReadToken(); err != nil {
+	j.list.Reset(raw)
+	j.inner.Reset(&j.list)
+	if _, err := j.inner.ReadToken(); err != nil {
 		return err
 	}
 	vector := j.r.shape.columns[column].Type == schema.VectorColumn
-	for j.json.PeekKind() != ']' {
-		raw, err := j.json.ReadValue()
+	for j.inner.PeekKind() != ']' {
+		raw, err := j.inner.ReadValue()
 		if err != nil {
 			return err
 		}
 		if vector {
-			if err := j.number(cell, column, raw); err != nil {
-				return err
-			}
+			j.number(cell, column, raw)
 			continue
 		}
 		text, isScalar, err := j.scalar(raw)
@@ -231,22 +271,21 @@ func (j *jsonLines) field(cell *schema.Cell, column int) error {
 		case isScalar:
 			j.add(cell, text, j.meant(column, raw, text))
 		case raw.Kind() != 'n':
-			return j.nested(column)
+			j.nested(cell, column, raw)
 		}
 	}
-	_, err := j.json.ReadToken()
-	return err
+	return nil
 }
 
 // number adds a number to the cell of a vector column.
-func (j *jsonLines) number(cell *schema.Cell, column int, raw jsontext.Value) error {
+func (j *jsonLines) number(cell *schema.Cell, column int, raw jsontext.Value) {
 	v, err := strconv.ParseFloat(string(raw), 32)
-	if raw.Kind() != '0' || err != nil || len(cell.Vector) == MaxVector {
-		return fmt.Errorf("field %q: element %d of the vector is %.40s: a vector is at most %d finite numbers", j.r.shape.columns[column].Name,
-			len(cell.Vector), raw, MaxVector)
+	switch {
+	case raw.Kind() == '0' && err == nil && len(cell.Vector) < MaxVector:
+		cell.Vector = append(cell.Vector, float32(v))
+	case cell.Fault == "":
+		cell.Fault = fmt.Sprintf("element %d of the vector is %.40s: a vector is at most %d finite numbers", len(cell.Vector), raw, MaxVector)
 	}
-	cell.Vector = append(cell.Vector, float32(v))
-	return nil
 }
 
 // value adds one JSON value to the cell of a column.
@@ -266,7 +305,8 @@ func (j *jsonLines) value(cell *schema.Cell, column int, raw jsontext.Value) err
 		return nil
 	}
 	if !isScalar {
-		return j.nested(column)
+		j.nested(cell, column, raw)
+		return nil
 	}
 	if c.Split != "" && raw.Kind() == '"' {
 		j.r.shape.add(cell, column, text)
@@ -316,10 +356,17 @@ func (j *jsonLines) scalar(raw jsontext.Value) (text string, ok bool, err error)
 	return "", false, nil
 }
 
-func (j *jsonLines) nested(column int) error {
-	c := &j.r.shape.columns[column]
-	return fmt.Errorf("field %q holds a nested value, but a %s column takes strings, numbers, booleans and lists of "+
-		"them; payload columns store nested values, tree and graph columns take theirs", c.Name, c.Type)
+// nested notes that a column cannot have a value.
+func (j *jsonLines) nested(cell *schema.Cell, column int, raw jsontext.Value) {
+	if cell.Fault != "" {
+		return
+	}
+	what, name := "an object", j.r.shape.columns[column].Name
+	if raw.Kind() == '[' {
+		what = "a list within a list"
+	}
+	cell.Fault = fmt.Sprintf("%.40s is %s, but a %s column takes strings, numbers, booleans and lists of them; a column called %s.x has the field x of objects, "+
+		"payload columns store nested values, tree and graph columns take theirs", raw, what, j.r.shape.columns[column].Type, name)
 }
 
 // explainJSON turns a decoder's error into a reason without the decoder's name.

@@ -37,6 +37,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/geniemq/geniemq/index/load/elements"
 	"github.com/geniemq/geniemq/index/load/source"
 	"github.com/geniemq/geniemq/index/schema"
 )
@@ -54,8 +55,8 @@ const (
 	// is a character like any other. For quoted fields separated by tabs use CSV with Comma '\t'. Empty lines
 	// are skipped.
 	TSV Format = "tsv"
-	// JSONL is JSON Lines: one object per line. Its fields are matched by column name; other fields are ignored.
-	// Empty lines are skipped.
+	// JSONL is JSON Lines: one object per line, or all of them in one JSON array. Fields are matched by column name, which may be a path into
+	// objects (package jsonpath); other fields are ignored. Empty lines are skipped. The lines of an array are its elements, from 1.
 	JSONL Format = "jsonl"
 	// Text is one record per line. An empty line is an object without keywords, so that object ids are line
 	// numbers less one.
@@ -284,6 +285,9 @@ func NewReader(r io.Reader, name string, s *schema.Schema, opts Options) (*Reade
 	text, err := source.Open(r, name, source.Options{Encoding: opts.Encoding, SkipLines: opts.SkipLines, Binary: opts.binary()})
 	if err != nil {
 		return nil, err
+	}
+	if opts.Format == JSONL {
+		text.Text = elements.Lines(text.Text)
 	}
 	reader := &Reader{name: name, schema: s, opts: opts, stored: r, size: -1, source: text, shape: newShape(s), before: int64(opts.SkipLines)}
 	if entry := &formatTable[opts.entry()]; opts.Workers > 1 && entry.cut != uncut {

@@ -65,6 +65,9 @@ func render(rec *schema.Record) string {
 		if cell.JSON != nil {
 			fmt.Fprintf(&b, "=%s", cell.JSON)
 		}
+		if cell.Fault != "" {
+			fmt.Fprintf(&b, "!%.40s", cell.Fault)
+		}
 	}
 	return b.String()
 }
@@ -364,8 +367,8 @@ func TestJSONL(t *testing.T) {
 				`bad 4: is not a JSON object`,
 				`bad 5: has text after its object`,
 				`bad 6: names a field twice`,
-				`bad 7: field "city" holds a nested value`,
-				`bad 8: field "city" holds a nested value`,
+				`7 [] []!{"a":1} is an object, but a category col [] [] []`,
+				`8 [] []!["a"] is a list within a list, but a cat [] [] []`,
 				`bad 9: is not valid JSON`,
 				`bad 10: is not valid UTF-8 (byte 0xfc)`,
 				`bad 11: is not valid JSON`,
@@ -374,6 +377,26 @@ func TestJSONL(t *testing.T) {
 				`bad 14: is not valid JSON`,
 				`15 ["2"] [] [] [] []`,
 			},
+		},
+		{
+			name: "paths", schema: "{name: n, kind: rows, key: meta.id, columns: [{name: meta.id, type: category}, {name: a.b, type: category}, {name: 'l[0].x', type: number}, " +
+				"{name: l.y, type: category, split: ';'}, {name: a, type: payload}]}", options: jsonl,
+			input: `{"meta":{"id":7},"a":{"b":["x",null,"y"],"c":1},"l":[{"x":1,"y":"p;q"},{"x":2,"y":"r"},3]}` + "\n" +
+				`{"a.b":"whole","a":{"b":"part"},"meta":{"id":"k"}}` + "\n" + `{"a":{"b":"part"},"a.b":"whole","meta":{"id":"l"},"l":{"x":1}}` + "\n" +
+				`{"a":{"b":{"c":1}},"meta.id":"m","meta":{"id":"n"}}` + "\n" + `{"a":3,"meta":{"id":[1]}}` + "\n" + `{"meta":{}}`,
+			want: []string{
+				`1 key=7 ["7"] ["x" "y"] ["1"] ["p" "q" "r"] []={"b":["x",null,"y"],"c":1}`,
+				`2 key=k ["k"] ["whole"] [] [] []={"b":"part"}`,
+				`3 key=l ["l"] ["whole"] [] [] []={"b":"part"}`,
+				`4 key=m ["m"] []!{"c":1} is an object, but a category col [] [] []={"b":{"c":1}}`,
+				`bad 5: key field "meta.id" must be a string or a number`,
+				`bad 6: key field "meta.id" is missing`,
+			},
+		},
+		{
+			name: "an array", schema: people, options: jsonl,
+			input: "[\n {\"age\":1,\n  \"city\":\"B]\"},\n 7,\n{\"age\":2}]\n",
+			want:  []string{`1 ["1"] ["B]"] [] [] []`, `bad 2: is not a JSON object`, `3 ["2"] [] [] [] []`},
 		},
 		{
 			name: "keys", schema: keyed, options: jsonl,

@@ -40,9 +40,7 @@ func (s *shape) reset(rec *schema.Record) {
 	}
 	rec.Cells = rec.Cells[:len(s.columns)]
 	for i := range rec.Cells {
-		rec.Cells[i].Values = rec.Cells[i].Values[:0]
-		rec.Cells[i].JSON = nil
-		rec.Cells[i].Vector = rec.Cells[i].Vector[:0]
+		rec.Cells[i].Reset()
 	}
 }
 

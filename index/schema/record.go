@@ -25,10 +25,17 @@ type Cell struct {
 	JSON json.RawMessage
 	// Vector is the value of a vector column where the source has it in binary; else its numbers are among Values.
 	Vector []float32
+	// Fault is why the source has something in its place that the column cannot take, whatever else the cell has; "" nothing.
+	Fault string
 }
 
 // Empty says that a cell has no value: it is missing.
-func (c *Cell) Empty() bool { return len(c.Values) == 0 && c.JSON == nil && len(c.Vector) == 0 }
+func (c *Cell) Empty() bool {
+	return len(c.Values) == 0 && c.JSON == nil && len(c.Vector) == 0 && c.Fault == ""
+}
+
+// Reset makes the cell empty, and keeps its memory.
+func (c *Cell) Reset() { *c = Cell{Values: c.Values[:0], Vector: c.Vector[:0]} }
 
 // Values are what a column type makes of one cell. The memory is used again for the next object.
 //
