@@ -123,9 +123,9 @@ func TestMade(t *testing.T) {
 		{"nested JSON", "a.jsonl", repeated("", `{"meta":{"id":"s%d"},"place":{"city":"Bonn","geo":{"lat":1.5}},"authors":[{"name":"Ann Lee %d"},{"name":"Bo"}],`+
 			`"odd":{"a.b":1},"mixed":[{"x":1},2],"none":null}`+"\n", 20),
 			"key=meta.id place.city:category place.geo.lat:number authors.name:set odd:payload mixed:payload none:skip", ""},
-		{"keys that are values", "a.jsonl", repeated("", `{"k":"a%d","by":{"u%d":1}}`+"\n", 100), "key=k by:payload", ""},
+		{"keys that are values", "a.jsonl", repeated("", `{"key":"a%d","n":1,"by":{"u%d":1}}`+"\n", 100), "key=key n:number by:payload", ""},
 		{"a JSON array", "a.json", "[" + strings.TrimSuffix(repeated("", "\n{\"sku\":\"s%d\",\n\"price\":%d.5},", 20), ",") + "]", "key=sku price:number", ""},
-		{"a JSON array called otherwise", "a.dat", "[" + strings.TrimSuffix(repeated("", `{"sku":"s%d","price":%d.5},`, 20), ",") + "]", "format=jsonl key=sku price:number", ""},
+		{"a JSON array called otherwise", "a.dat", "[" + strings.TrimSuffix(repeated("", `{"sku":"s%d","price":%d.5},`, 20), ",") + "]", "key=sku format=jsonl price:number", ""},
 		{"elements of vectors", "a.csv", repeated("label"+numberedNames("x", 20)+"\n", "%d"+strings.Repeat(",0.5", 20)+"\n", 20), "label:number x:vector", ""},
 		{"places", "a.csv", repeated("name,Latitude,Longitude\n", "Berlin,52.5%d,13.4\n", 30), "name:category Latitude:number Longitude:number where:point", ""},
 		{"names that come twice", "a.csv", repeated("a,b,b\n", "%d.5,1,2\n", 20), "a:number", `called "b"`},

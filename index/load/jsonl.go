@@ -26,6 +26,7 @@ type jsonLines struct {
 	paths   map[string][]within
 	key     string
 	text    []byte // unquoted string, reused
+	several []byte // a list of values, reused
 	from    []gathered
 }
 
@@ -174,15 +175,29 @@ func (j *jsonLines) read(rec *schema.Record, paths []within, raw jsontext.Value)
 		if w.column >= 0 && !rec.Cells[w.column].Empty() || w.column < 0 && rec.Key != "" {
 			continue // a field is called as the path
 		}
+		nested := w.column >= 0 && j.r.shape.columns[w.column].Type.Nested()
+		j.several = append(j.several[:0], '[')
+		first, n := jsontext.Value(nil), 0
 		w.path.Find(raw, func(value []byte) {
 			switch {
 			case err != nil:
+			case nested:
+				j.several = append(append(j.several, value...), ',')
+				first = value
+				n++
 			case w.column >= 0:
 				err = j.field(&rec.Cells[w.column], w.column, value)
 			case rec.Key == "":
 				err = j.keyField(rec, value)
 			}
 		})
+		switch {
+		case n == 1:
+			err = j.field(&rec.Cells[w.column], w.column, first)
+		case n > 1: // what is kept as it is, is a list of all
+			j.several[len(j.several)-1] = ']'
+			err = j.field(&rec.Cells[w.column], w.column, j.several)
+		}
 		if err != nil {
 			return err
 		}

@@ -380,15 +380,15 @@ func TestJSONL(t *testing.T) {
 		},
 		{
 			name: "paths", schema: "{name: n, kind: rows, key: meta.id, columns: [{name: meta.id, type: category}, {name: a.b, type: category}, {name: 'l[0].x', type: number}, " +
-				"{name: l.y, type: category, split: ';'}, {name: a, type: payload}]}", options: jsonl,
+				"{name: l.y, type: category, split: ';'}, {name: a, type: payload}, {name: l.x, type: payload}]}", options: jsonl,
 			input: `{"meta":{"id":7},"a":{"b":["x",null,"y"],"c":1},"l":[{"x":1,"y":"p;q"},{"x":2,"y":"r"},3]}` + "\n" +
 				`{"a.b":"whole","a":{"b":"part"},"meta":{"id":"k"}}` + "\n" + `{"a":{"b":"part"},"a.b":"whole","meta":{"id":"l"},"l":{"x":1}}` + "\n" +
 				`{"a":{"b":{"c":1}},"meta.id":"m","meta":{"id":"n"}}` + "\n" + `{"a":3,"meta":{"id":[1]}}` + "\n" + `{"meta":{}}`,
 			want: []string{
-				`1 key=7 ["7"] ["x" "y"] ["1"] ["p" "q" "r"] []={"b":["x",null,"y"],"c":1}`,
-				`2 key=k ["k"] ["whole"] [] [] []={"b":"part"}`,
-				`3 key=l ["l"] ["whole"] [] [] []={"b":"part"}`,
-				`4 key=m ["m"] []!{"c":1} is an object, but a category col [] [] []={"b":{"c":1}}`,
+				`1 key=7 ["7"] ["x" "y"] ["1"] ["p" "q" "r"] []={"b":["x",null,"y"],"c":1} []=[1,2]`,
+				`2 key=k ["k"] ["whole"] [] [] []={"b":"part"} []`,
+				`3 key=l ["l"] ["whole"] [] [] []={"b":"part"} ["1"]=1`,
+				`4 key=m ["m"] []!{"c":1} is an object, but a category col [] [] []={"b":{"c":1}} []`,
 				`bad 5: key field "meta.id" must be a string or a number`,
 				`bad 6: key field "meta.id" is missing`,
 			},
