@@ -206,10 +206,13 @@ func (c *Column) guess(missing []string) {
 	case len(v.texts)+len(v.lists)+v.nested == 0:
 		c.Type, c.Why = schema.SkipColumn, "no value in the sample"
 		return
-	case v.nested > 0:
+	case v.nested > 0 && float64(v.nested) > (1-most)*float64(len(v.texts)+len(v.lists)+v.nested):
 		c.Type, c.Why = schema.PayloadColumn, "objects, which are kept as they are"
 		return
-	case len(v.lists) > 0:
+	case v.nested > 0:
+		defer func() { c.Unsure = strings.TrimPrefix(c.Unsure+"; some are objects, which count as no value", "; ") }()
+	}
+	if len(v.lists) > 0 {
 		c.guessList()
 		return
 	}
