@@ -74,7 +74,9 @@ func (r *runner) run(ctx context.Context) (err error) {
 		if file = filepath.Join(temporary, "rows.gmq"); r.index == "" {
 			r.index = spec.Name
 		}
-		if unfit, err = r.build(ctx, spec, reading, file); err != nil {
+		if unfit, err = r.build(ctx, spec, reading, file); ctx.Err() != nil {
+			return errors.New("interrupted while the rows were indexed")
+		} else if err != nil {
 			return err
 		}
 	}

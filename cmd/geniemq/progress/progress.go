@@ -19,6 +19,8 @@ type Line struct {
 	start time.Time
 	told  time.Time
 	first int64 // rows when it began
+	total int64 // not positive: unknown
+	begun int64 // what was done when it began to count
 }
 
 // Options say what is shown. The zero value shows shares of what is counted.
@@ -42,11 +44,12 @@ func New(out io.Writer, terminal bool, what string, o Options) *Line {
 	if o.Total <= 0 {
 		o.Total = -1
 	}
-	return &Line{what: what, start: time.Now(), first: o.First, bar: progressbar.NewOptions64(o.Total,
+	return &Line{what: what, start: time.Now(), first: o.First, total: o.Total, begun: -1, bar: progressbar.NewOptions64(o.Total,
 		progressbar.OptionSetWriter(out),
 		progressbar.OptionSetDescription(what),
 		progressbar.OptionShowBytes(o.Bytes),
 		progressbar.OptionSetWidth(12),
+		progressbar.OptionSetPredictTime(false),
 		progressbar.OptionClearOnFinish(),
 	)}
 }
@@ -56,18 +59,38 @@ func (l *Line) Set(done, rows int64) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	now := time.Now()
+	if l.begun < 0 {
+		l.begun = done // of a run that goes on
+	}
 	if now.Sub(l.told) < every {
 		return
 	}
 	l.told = now
 	_ = l.bar.Set64(done)
+	text, took := l.what, now.Sub(l.start)
 	if rows > l.first {
-		l.bar.Describe(l.what + ": " + rate(rows, rows-l.first, now.Sub(l.start))) // which draws the line
+		text += ": " + rate(rows, rows-l.first, took)
 	}
+	l.bar.Describe(text + left(took, done-l.begun, l.total-l.begun)) // which draws the line
 }
 
 // Total says how much there is to do.
-func (l *Line) Total(total int64) { l.bar.ChangeMax64(max(total, 1)) }
+func (l *Line) Total(total int64) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.total = max(total, 1)
+	l.bar.ChangeMax64(l.total)
+}
+
+// left is how long it will take, if it goes on as it did; "" where nobody can tell.
+func left(took time.Duration, done, total int64) string {
+	const soon = 2 * time.Second // before that nothing can be told
+	if took < soon || done <= 0 || total < done {
+		return ""
+	}
+	rest := time.Duration(float64(took) * float64(total-done) / float64(done)).Round(time.Second)
+	return ", " + rest.String() + " left"
+}
 
 // rate is how many rows there are, and how many of them, the new ones, took how long.
 func rate(rows, fresh int64, took time.Duration) string {

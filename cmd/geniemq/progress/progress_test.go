@@ -18,6 +18,22 @@ func TestRate(t *testing.T) {
 	}
 }
 
+func TestLeft(t *testing.T) {
+	for want, c := range map[string]struct {
+		took        time.Duration
+		done, total int64
+	}{
+		", 30s left": {10 * time.Second, 25, 100}, ", 1h1m40s left": {100 * time.Second, 1, 38}, ", 0s left": {time.Minute, 100, 100}, "": {time.Second, 1, 2},
+	} {
+		if got := left(c.took, c.done, c.total); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+	if left(time.Minute, 0, 10)+left(time.Minute, 5, -1) != "" {
+		t.Error("what nobody can tell is told")
+	}
+}
+
 // TestLine: a terminal is shown rows and their rate, anything else nothing.
 func TestLine(t *testing.T) {
 	var shown, hidden bytes.Buffer
