@@ -126,7 +126,7 @@ func (o *Objects) encode(rec *schema.Record, values []schema.Values, w *objects.
 		}
 		v.Reset()
 		if o.columns[i].encoder != nil {
-			err := o.columns[i].encode(v, cell)
+			err := cell.Refused(o.columns[i].encoder.Encode(v, cell))
 			if err != nil && !o.columns[i].strict && state == filling.Filled {
 				state, why = filling.Refused, filling.Invalid{Line: rec.Line, Reason: err.Error()}
 				cell.Reset()
@@ -147,14 +147,6 @@ func (o *Objects) encode(rec *schema.Record, values []schema.Values, w *objects.
 		return nil, "", &RecordError{Line: rec.Line, Column: o.schema.Columns[column].Name, Reason: "cannot be stored as JSON: " + err.Error(), Err: err}
 	}
 	return payload, text, nil
-}
-
-// encode makes values of a cell.
-func (c *recordColumn) encode(v *schema.Values, cell *schema.Cell) error {
-	if cell.Fault != "" {
-		return errors.New(cell.Fault)
-	}
-	return c.encoder.Encode(v, cell)
 }
 
 // Fillings says of each column what became of its cells. Records of AddAll and Add are counted, once they are objects.

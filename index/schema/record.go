@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"errors"
 	"strconv"
 )
 
@@ -32,6 +33,14 @@ type Cell struct {
 // Empty says that a cell has no value: it is missing.
 func (c *Cell) Empty() bool {
 	return len(c.Values) == 0 && c.JSON == nil && len(c.Vector) == 0 && c.Fault == ""
+}
+
+// Refused is what is wrong with the cell: its fault, or the error of a type that made something of the rest.
+func (c *Cell) Refused(err error) error {
+	if c.Fault != "" {
+		return errors.New(c.Fault)
+	}
+	return err
 }
 
 // Reset makes the cell empty, and keeps its memory.

@@ -121,8 +121,19 @@ func (c *column) condition(values []string) any {
 	return nil
 }
 
+// values are those of a row, made ready; nil where it has none.
+func (q *question) values(rec *schema.Record) []*alike.Value {
+	values := make([]*alike.Value, len(q.columns))
+	for i := range q.columns {
+		if texts := rec.Cells[q.columns[i].input].Values; len(texts) > 0 {
+			values[i] = q.columns[i].Value(texts)
+		}
+	}
+	return values
+}
+
 // score says how alike a row and a hit are.
-func (q *question) score(rec *schema.Record, hit *wire.Hit) (float64, error) {
+func (q *question) score(rec *schema.Record, values []*alike.Value, hit *wire.Hit) (float64, error) {
 	stored, err := alike.Stored(hit.Payload)
 	if err != nil {
 		return 0, fmt.Errorf("reading the payload of object %d: %w", hit.ID, err)
@@ -130,15 +141,15 @@ func (q *question) score(rec *schema.Record, hit *wire.Hit) (float64, error) {
 	var s alike.Score
 	for i := range q.columns {
 		c := &q.columns[i]
-		mine, other := rec.Cells[c.input].Values, stored[c.name]
+		other := stored[c.name]
 		switch {
-		case len(mine) == 0:
+		case values[i] == nil:
 		case i == q.leading && hit.HasDistance && q.by == "edit":
-			s.Add(byDistance(mine, other, hit.Distance), c.Weight)
+			s.Add(byDistance(rec.Cells[c.input].Values, other, hit.Distance), c.Weight)
 		case i == q.leading && hit.HasScore:
 			s.Add(hit.Score, c.Weight)
 		case len(other) > 0 && alike.Compares(c.Type):
-			s.Add(c.Values(mine, other), c.Weight)
+			s.Add(c.Alike(values[i], c.Value(other)), c.Weight)
 		}
 	}
 	return s.Value(), nil
@@ -210,11 +221,12 @@ func (r *runner) own() int {
 
 // pairs takes the best hits of a row.
 func (r *runner) pairs(rec *schema.Record, row *journal.Row, hits []wire.Hit) error {
+	values := r.question.values(rec)
 	for i := range hits {
 		if r.within && int64(hits[i].ID) == row.Number {
 			continue
 		}
-		score, err := r.question.score(rec, &hits[i])
+		score, err := r.question.score(rec, values, &hits[i])
 		if err != nil {
 			return err
 		}

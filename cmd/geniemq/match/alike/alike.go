@@ -54,12 +54,28 @@ const day = 24 * 3600 * 1e6
 // folded makes texts equal that differ in case and accents alone.
 var folded = fold.New()
 
-// Values says how alike the values of a column are, which has some on both sides: texts and sets by the words that they share (Dice), strings by
+// Value is what a record has in a column, made ready for being compared with many others.
+type Value struct {
+	texts []string
+	words map[string]bool // of texts and sets
+}
+
+// Value makes the values of a column ready, of which there are some.
+func (c *Column) Value(texts []string) *Value {
+	v := &Value{texts: texts}
+	if c.Type == schema.TextColumn || c.Type == schema.SetColumn {
+		v.words = words(texts)
+	}
+	return v
+}
+
+// Alike says how alike two values are: texts and sets by the words that they share (Dice), strings by
 // edit distance, numbers by their ratio, dates by the share of a year between them, all else by being equal. It is symmetric, 1 for equal values, and at least 0.
-func (c *Column) Values(a, b []string) float64 {
+func (c *Column) Alike(one, other *Value) float64 {
+	a, b := one.texts, other.texts
 	switch c.Type {
 	case schema.TextColumn, schema.SetColumn:
-		return dice(words(a), words(b))
+		return dice(one.words, other.words)
 	case schema.StringColumn:
 		return Edit(strings.Join(a, " "), strings.Join(b, " "))
 	case schema.NumberColumn:
