@@ -32,9 +32,10 @@ type report struct {
 	Thresholds []pairing.Quality `json:"thresholds,omitempty"`
 }
 
-// steps are thresholds from the one of a run up to 1.
+// step is between thresholds.
 const step = 0.05
 
+// thresholds are those from the one of a run up to 1.
 func thresholds(from float64) (at []float64) {
 	at = append(at, from)
 	for i := int(math.Floor(from/step+1e-9)) + 1; i <= int(math.Round(1/step)); i++ {
@@ -109,9 +110,8 @@ func (p *report) table(out io.Writer) {
 		fmt.Fprintf(w, "%.2f\t%d\t%d\t%.3f\t%.3f\t%.3f\t%s\t\n", q.Threshold, q.Pairs, q.Right, q.Precision, q.Recall, q.F1, mark)
 	}
 	w.Flush()
-	if precision, recall, f1 := p.curves(); len(f1) > 1 {
+	if _, _, f1 := p.curves(); len(f1) > 1 {
 		figure.Letters(out, fmt.Sprintf("F1 against thresholds of %.2f to 1", p.Thresholds[0].Threshold), 2, f1)
-		_, _ = precision, recall
 	}
 }
 

@@ -113,6 +113,8 @@ func (r *runner) bad(err error) error {
 		return fmt.Errorf("%w\n--skip-bad leaves out such records", err)
 	}
 	const told = 10
+	r.saying.Lock() // rows are read and asked at the same time
+	defer r.saying.Unlock()
 	if r.skipped.Add(1) <= told {
 		fmt.Fprintf(r.host.Err, "skipped: %v\n", err)
 	}

@@ -1,7 +1,6 @@
 package match
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,15 +34,15 @@ type runner struct {
 	host       *Host
 	question   *question
 	skipped    atomic.Int64
+	saying     sync.Mutex   // of host.Err, for lines about rows
 	perMessage atomic.Int64 // rows
 	keyed      bool         // rows have keys; others have their numbers
-	start      time.Time
 }
 
 // rowsPerMessage is how many rows a message has as a rule.
 const rowsPerMessage = 64
 
-// tails of files that a run has beside its output.
+// journalTail is what the name of a journal has after that of the output.
 const journalTail = ".part"
 
 // line is a line of progress.
@@ -52,7 +52,6 @@ func (r *runner) line(what string, o progress.Options) *progress.Line {
 
 // run does all.
 func (r *runner) run(ctx context.Context) (err error) {
-	r.start = time.Now()
 	r.perMessage.Store(rowsPerMessage)
 	g, err := readGold(r.gold, r.goldColumns)
 	if err != nil {
@@ -279,5 +278,5 @@ func (r *runner) interrupted(ctx context.Context, err error, done int64) error {
 	if r.output == "" {
 		return err
 	}
-	return fmt.Errorf("%w\nthe %d rows that are done are kept in %s: the same command goes on after them", err, done, cmp.Or(r.output, "")+journalTail)
+	return fmt.Errorf("%w\nthe %d rows that are done are kept in %s: the same command goes on after them", err, done, r.output+journalTail)
 }
