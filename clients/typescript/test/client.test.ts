@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { jetstreamManager } from "@nats-io/jetstream";
 import { createInbox } from "@nats-io/nats-core";
 import { BadAnswer, Client, codes, Columns, NoStream, NotServed, QueryError, Timeout, type Answer, type Hit, type Query, type Result, type Subscription } from "../src/index.js";
 import { Collector, decode } from "../src/codec.js";
@@ -184,7 +185,12 @@ test("every query is answered once and right, though the worker and its server a
     while (next < n) {
       const i = next++;
       const [low, sex, k] = [25 + ((i * 7919) % 65), i % 2 ? "Male" : "Female", 1 + (i % 8)];
-      const r = await c.request("people", { id: `q${i}`, k, row: { age: { min: low, max: low + 7 }, sex } }, { timeout: 300_000 });
+      const r = await c.request("people", { id: `q${i}`, k, row: { age: { min: low, max: low + 7 }, sex } }, { timeout: 300_000 }).catch(async (e: unknown) => {
+        const jsm = await jetstreamManager(nc);
+        for (const stream of ["GENIE_QUERIES", "GENIE_RESULTS", "GENIE_DEAD"]) console.log(stream, (await jsm.streams.info(stream)).state);
+        console.log(`q${i}`, (await jsm.consumers.info("GENIE_QUERIES", "geniemq-people")), worker.tail());
+        throw e;
+      });
       assert.deepEqual([r.id, counts(r)], [`q${i}`, answered(low, low + 7, sex, k)]);
       done++;
       reached.forEach((r, q) => done >= ((q + 1) * n) / 4 && r.reach());

@@ -58,7 +58,7 @@ export class Worker {
       if (await this.try()) return;
       await new Promise((done) => setTimeout(done, 500));
     }
-    throw new Error("geniemq does not start:\n" + this.log.slice(-50).join("\n"));
+    throw new Error("geniemq does not start:\n" + this.tail());
   }
 
   private async try(): Promise<boolean> {
@@ -78,6 +78,11 @@ export class Worker {
       });
       p.on("exit", () => done(false));
     });
+  }
+
+  /** The last lines of its log. */
+  tail(): string {
+    return this.log.slice(-60).join("\n");
   }
 
   async kill(): Promise<void> {
