@@ -65,6 +65,7 @@ type composed struct {
 // example is built and inspected by those commands.
 func TestCompose(t *testing.T) {
 	t.Parallel()
+	program := geniemq(t)
 	var all composed
 	readDeployed(t, "compose/compose.yml", &all)
 	dir := filepath.Join(deploy, "compose")
@@ -127,7 +128,7 @@ func TestCompose(t *testing.T) {
 		build = append(build, place.Replace(arg))
 	}
 	for _, args := range [][]string{build, {"inspect", filepath.Join(out, "people.gmq"), "--verify"}} {
-		if text, err := exec.CommandContext(within(t), geniemq(t), args...).CombinedOutput(); err != nil {
+		if text, err := exec.CommandContext(within(t), program, args...).CombinedOutput(); err != nil {
 			t.Errorf("geniemq %v: %v\n%s", args, err, text)
 		}
 	}
