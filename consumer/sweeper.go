@@ -27,6 +27,9 @@ type SweeperOptions struct {
 	// error leaves the message for the next sweep; one that cannot ever be answered should be given up with nil. Several workers may answer the same message at once: the
 	// answer needs the message id that any answer to this message would have. Required.
 	Answer func(context.Context, *Stored) error
+	// Alive says whether a worker serves an index that has no durable at this moment: one whose stream was deleted, and whose servers are too few to
+	// make another. Its messages wait. Default: none does.
+	Alive func(ctx context.Context, index string) (bool, error)
 	// OnSweep is called after each sweep with what was swept and what went wrong. Default: none.
 	OnSweep func(swept int, err error)
 }
@@ -54,6 +57,9 @@ func NewSweeper(js jetstream.JetStream, opts SweeperOptions) *Sweeper {
 	}
 	if opts.OnSweep == nil {
 		opts.OnSweep = func(int, error) {}
+	}
+	if opts.Alive == nil {
+		opts.Alive = func(context.Context, string) (bool, error) { return false, nil }
 	}
 	return &Sweeper{js: js, opts: opts, age: 5 * time.Second, interval: 5 * time.Second}
 }
@@ -215,7 +221,7 @@ func (s *Sweeper) served(ctx context.Context, stream jetstream.Stream, index str
 	}
 	_, err := stream.Consumer(ctx, s.opts.Subjects.Durable(index))
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return false, nil
+		return s.opts.Alive(ctx, index)
 	}
 	return err == nil, err
 }

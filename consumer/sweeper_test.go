@@ -54,6 +54,30 @@ func TestSweepAnswersWhatNobodyServes(t *testing.T) {
 	}
 }
 
+// An index whose durable is gone for a while, and which a worker serves all the same, keeps its messages.
+func TestSweepLeavesWhatIsServed(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	publish(t, js, "people", 0, 3)
+	publish(t, js, "nobody", 0, 2)
+	unknown := errors.New("no answer")
+	alive := func(index string) (bool, error) { return index == "people", nil }
+	s := consumer.SweeperOf(time.Nanosecond, time.Nanosecond, js, consumer.SweeperOptions{
+		Answer: func(context.Context, *consumer.Stored) error { return nil },
+		Alive:  func(_ context.Context, index string) (bool, error) { return alive(index) },
+	})
+	if n, err := s.Sweep(t.Context()); n != 2 || err != nil {
+		t.Errorf("swept %d, %v", n, err)
+	}
+	alive = func(string) (bool, error) { return false, unknown }
+	if n, err := s.Sweep(t.Context()); n != 0 || !errors.Is(err, unknown) { // nobody knows: they wait
+		t.Errorf("swept %d, %v", n, err)
+	}
+	if state := queryStream(t, js).State; state.Msgs != 3 {
+		t.Errorf("%d messages are left, not the 3 of the index that is served", state.Msgs)
+	}
+}
+
 func TestSweepLeavesYoungMessages(t *testing.T) {
 	b := startBroker(t)
 	js := b.withStreams()

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/nats-io/nats.go"
@@ -91,6 +92,23 @@ func ofClass(class wire.Class) string {
 	return " for the class " + string(class)
 }
 
+// alive says whether a worker serves an index: this one, or any that hears what is asked directly. That one answers what has no query with an error;
+// where there is none, the server says so at once.
+func (s *Service) alive(ctx context.Context, name string) (bool, error) {
+	for _, x := range s.indexes {
+		if x.name == name {
+			return true, nil
+		}
+	}
+	_, err := s.nc.RequestWithContext(ctx, s.subjects.Search(name), nil)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("ask whether a worker serves index %s: %w", name, err)
+	}
+	return true, nil
+}
+
 // sweep runs the sweeper of a class until ctx ends.
 func (s *Service) sweep(ctx context.Context, class wire.Class) {
 	log := s.repeats.Logger(s.log)
@@ -99,6 +117,7 @@ func (s *Service) sweep(ctx context.Context, class wire.Class) {
 		Subjects: s.subjects,
 		Class:    class,
 		Answer:   a.answer,
+		Alive:    s.alive,
 		Now:      s.clock.Server,
 		OnSweep: func(swept int, err error) {
 			if swept > 0 {
