@@ -98,7 +98,7 @@ half-way, or that the server has no room for, changes nothing of what is served.
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.Out, "%s: version %s is pushed, %s; workers of %s=nats: take it\n", name, v.Version, human.Size(v.Bytes), name)
+		fmt.Fprintf(s.Out, "%s: version %s is pushed, %s; workers of %s=nats: take it\n", name, v.Version, human.Bytes(v.Bytes), name)
 		return nil
 	}
 	return cmd
@@ -143,7 +143,7 @@ func list(p *table.Page, names []string, shelves map[string]*depot.Shelf) {
 			if v.Version == shelves[name].Current {
 				served = "yes"
 			}
-			t.Row(name, v.Version, served, v.Pushed.Format(time.RFC3339), v.Objects, human.Size(v.Bytes).String())
+			t.Row(name, v.Version, served, v.Pushed.Format(time.RFC3339), v.Objects, human.Bytes(v.Bytes))
 		}
 	}
 	t.Print(p)
