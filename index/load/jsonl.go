@@ -276,7 +276,7 @@ func (j *jsonLines) field(cell *schema.Cell, column int, raw jsontext.Value) err
 			return err
 		}
 		if vector {
-			j.number(cell, column, raw)
+			j.number(cell, raw)
 			continue
 		}
 		text, isScalar, err := j.scalar(raw)
@@ -293,7 +293,7 @@ func (j *jsonLines) field(cell *schema.Cell, column int, raw jsontext.Value) err
 }
 
 // number adds a number to the cell of a vector column.
-func (j *jsonLines) number(cell *schema.Cell, column int, raw jsontext.Value) {
+func (j *jsonLines) number(cell *schema.Cell, raw jsontext.Value) {
 	v, err := strconv.ParseFloat(string(raw), 32)
 	switch {
 	case raw.Kind() == '0' && err == nil && len(cell.Vector) < MaxVector:

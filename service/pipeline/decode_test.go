@@ -302,6 +302,4 @@ func TestVectorsTogether(t *testing.T) {
 		wantDecoded(t, p, r, body, p.decode(r))
 		p.memory.release(r)
 	}
-	if t.Failed() {
-	}
 }

@@ -39,7 +39,7 @@ func askerRole(args []string) error {
 	defer log.Close()
 	over := make(chan struct{})
 	go func() {
-		io.Copy(io.Discard, os.Stdin)
+		_, _ = io.Copy(io.Discard, os.Stdin) // until it ends
 		close(over)
 	}()
 	var publishing sync.WaitGroup
@@ -117,7 +117,7 @@ func readerRole(args []string) error {
 	defer log.Close()
 	over := make(chan struct{})
 	go func() {
-		io.Copy(io.Discard, os.Stdin)
+		_, _ = io.Copy(io.Discard, os.Stdin) // until it ends
 		close(over)
 	}()
 	for {
@@ -165,7 +165,7 @@ func readOn(js jetstream.JetStream, log *os.File) error {
 			if _, err := log.WriteString(a.line()); err != nil {
 				return err
 			}
-			m.Ack()
+			_ = m.Ack() // else it comes again
 		}
 		if err := batch.Error(); err != nil {
 			return fmt.Errorf("read results: %w", err)

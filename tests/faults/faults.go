@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -260,7 +261,7 @@ func deleteResults(ctx context.Context, w *world) error {
 func (w *world) remake(ctx context.Context, name string) error {
 	if err := w.insist(ctx, "delete "+name, func(ctx context.Context) error {
 		err := w.js.DeleteStream(ctx, name)
-		if err == jetstream.ErrStreamNotFound {
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			return nil
 		}
 		return err
@@ -276,7 +277,7 @@ func (w *world) remake(ctx context.Context, name string) error {
 func deleteDurable(ctx context.Context, w *world) error {
 	return w.insist(ctx, "delete the durable", func(ctx context.Context) error {
 		err := w.js.DeleteConsumer(ctx, w.subjects.QueryStream(), w.subjects.Durable(indexName))
-		if err == jetstream.ErrConsumerNotFound {
+		if errors.Is(err, jetstream.ErrConsumerNotFound) {
 			return nil
 		}
 		return err

@@ -45,7 +45,7 @@ func (p *part) start() error {
 	p.meant.Store(false)
 	p.ended = make(chan struct{})
 	go func(cmd *exec.Cmd, ended chan struct{}) {
-		cmd.Wait()
+		_ = cmd.Wait()
 		close(ended)
 	}(p.cmd, p.ended)
 	return nil
@@ -66,7 +66,7 @@ func (p *part) signal(s syscall.Signal) {
 	if s == syscall.SIGKILL || s == syscall.SIGTERM {
 		p.meant.Store(true)
 	}
-	p.cmd.Process.Signal(s)
+	_ = p.cmd.Process.Signal(s) // one that has ended needs none
 }
 
 // kill ends it as a power switch does, and waits until it is gone.

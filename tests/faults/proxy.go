@@ -159,7 +159,7 @@ func (p *proxy) pass(l *link, from, to net.Conn, upstream bool) {
 			seen = append(seen, buf[:n]...)
 			if bytes.Contains(seen, trap.pattern) && p.take(trap) {
 				if trap.forward {
-					to.Write(buf[:n])
+					_, _ = to.Write(buf[:n])
 				}
 				trap.spring()
 				return

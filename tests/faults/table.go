@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -76,7 +77,7 @@ func (t table) build(dir, name string) (path, version string, err error) {
 	}
 	for {
 		var record schema.Record
-		if err := next(&record); err == io.EOF {
+		if err := next(&record); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			return "", "", err

@@ -114,6 +114,6 @@ func (s frailSearcher) wish(queries int) string {
 }
 
 func die() {
-	syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+	_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
 	select {}
 }
