@@ -451,8 +451,6 @@ func (s *Service) openWatches(context.Context) error {
 	})
 	for _, x := range s.indexes {
 		x.index.Watch(x.hold)
-	}
-	for _, x := range s.indexes {
 		if s.cfg.Watch {
 			s.background("name of the file of "+x.name, func(ctx context.Context) {
 				x.index.FollowName(ctx, func(ctx context.Context, path string) { _, _, _ = s.swap(ctx, x, path) }) // which logs what comes of it

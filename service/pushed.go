@@ -28,9 +28,6 @@ func (s *Service) openPushed(ctx context.Context) (err error) {
 }
 
 func (s *Service) swapPushed(ctx context.Context, name, file string) error {
-	if err := s.swappable(); err != nil {
-		return err
-	}
 	_, _, err := s.Swap(ctx, name, file)
 	if refused := (*generation.RefusedError)(nil); err == nil || errors.As(err, &refused) || errors.Is(err, generation.ErrEnding) {
 		return err

@@ -57,7 +57,7 @@ func (s *Service) swappable() error {
 	case s.stopping:
 		return generation.ErrEnding
 	case !s.running:
-		return errors.New("the worker is starting")
+		return &generation.RefusedError{Reason: "the worker is starting"}
 	}
 	return s.err
 }

@@ -3,13 +3,14 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/producer"
+	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/service/identity"
 	"github.com/geniemq/geniemq/service/storedanswers"
 	"github.com/geniemq/geniemq/wire"
@@ -92,21 +93,12 @@ func ofClass(class wire.Class) string {
 	return " for the class " + string(class)
 }
 
-// alive says whether a worker serves an index: this one, or any that hears what is asked directly. That one answers what has no query with an error;
-// where there is none, the server says so at once.
+// alive says whether a worker serves an index: this one, or any that hears what is asked directly.
 func (s *Service) alive(ctx context.Context, name string) (bool, error) {
-	for _, x := range s.indexes {
-		if x.name == name {
-			return true, nil
-		}
+	if slices.ContainsFunc(s.indexes, func(x *served) bool { return x.name == name }) {
+		return true, nil
 	}
-	_, err := s.nc.RequestWithContext(ctx, s.subjects.Search(name), nil)
-	if errors.Is(err, nats.ErrNoResponders) {
-		return false, nil
-	} else if err != nil {
-		return false, fmt.Errorf("ask whether a worker serves index %s: %w", name, err)
-	}
-	return true, nil
+	return connection.Heard(ctx, s.nc, s.subjects.Search(name))
 }
 
 // sweep runs the sweeper of a class until ctx ends.

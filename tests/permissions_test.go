@@ -34,7 +34,7 @@ func TestPermissionsOfThePage(t *testing.T) {
 		return "[" + strings.Join(list, ", ") + "]"
 	}
 	var users []string
-	names := []string{"direct", "stored", "me", "client", "worker"}
+	names := []string{"direct", "stored", "me", "client", "dead", "worker"}
 	rows := strings.Split(strings.TrimSpace(table), "\n")[1:]
 	if len(rows) != len(names) {
 		t.Fatalf("the page has %d rows, this test knows %d", len(rows), len(names))
@@ -65,6 +65,10 @@ func TestPermissionsOfThePage(t *testing.T) {
 	reply, err := dial("direct").Request("genie.search.people", []byte(`{"row":{"age":30}}`), patience)
 	if err != nil || keys(result(t, reply.Data)) != "ann:1" {
 		t.Errorf("asking directly: %v", err)
+	}
+	p := run(t, "dead", "list", "--nats", as("dead"))
+	if code := p.wait(); code != 0 {
+		t.Errorf("listing dead letters: exit code %d\n%s", code, p.stderr)
 	}
 	stored := dial("stored")
 	for _, subject := range []string{"genie.result.people.me.1", stored.NewInbox()} {

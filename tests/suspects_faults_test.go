@@ -154,7 +154,7 @@ func TestNoRecords(t *testing.T) {
 	for name, c := range map[string]struct{ conf, advice string }{
 		"writing is denied": {users(`"$KV.genie-suspects.>"`), "allow the worker to publish"},
 		"making is denied":  {users(`"$JS.API.STREAM.CREATE.KV_genie-suspects"`), "allow the worker to publish"},
-		"no room": {`accounts { A { jetstream: {max_streams: 3}, users: [ {user: admin, password: admin}, {user: worker, password: worker} ] } }`,
+		"no room": {`accounts { A { jetstream: {max_streams: 5}, users: [ {user: admin, password: admin}, {user: worker, password: worker} ] } }`,
 			"give JetStream room"},
 	} {
 		t.Run(name, func(t *testing.T) {
