@@ -66,7 +66,7 @@ func newCluster(dir string, n int) (*cluster, error) {
 		c.nodes = append(c.nodes, s)
 	}
 	for _, s := range c.nodes {
-		conf := fmt.Sprintf("server_name: %s\nlisten: %q\nmax_payload: 8454144\nlame_duck_duration: 30s\nlame_duck_grace_period: 1s\njetstream { store_dir: %q, max_file_store: 16GB }\n",
+		conf := fmt.Sprintf("server_name: %s\nlisten: %q\nmax_payload: 8454144\nlame_duck_duration: 30s\nlame_duck_grace_period: 1s\njetstream { store_dir: %q, max_file_store: 200GB }\n",
 			s.name, s.client, filepath.Join(dir, s.name))
 		if n > 1 {
 			var routes []string
