@@ -76,7 +76,7 @@ func (d *Depot) follow(ctx context.Context, name string, take func(version strin
 	if err != nil {
 		return fmt.Errorf("watch the versions of %s: %w", name, err)
 	}
-	defer w.Stop()
+	defer func() { _ = w.Stop() }()
 	for {
 		select {
 		case <-ctx.Done():
