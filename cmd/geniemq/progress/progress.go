@@ -51,6 +51,7 @@ func New(out io.Writer, terminal bool, what string, o Options) *Line {
 		progressbar.OptionSetWidth(12),
 		progressbar.OptionSetPredictTime(false),
 		progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetSpinnerChangeInterval(0), // or a goroutine of the library's reads, beside Set, what Set writes
 	)}
 }
 
