@@ -144,6 +144,7 @@ var rules = map[string]rule{
 	"cmd/geniemq/operate": {[]string{"consumer/streams", "internal/human", "service/config", "service/connection", "wire"}, []string{natsGo, "github.com/spf13"}},
 	"tests":               {nil, nil},
 	"tests/toy":           {nil, nil},
+	"tests/walkthroughs":  {nil, nil},
 	// The oracle of mixed records: tests alone.
 	"tests/records": {nil, nil},
 	"tests/faults": {
