@@ -224,11 +224,14 @@ func (g *Guess) table(s *sample) error {
 		g.Input.Separator = string(d.comma)
 		g.note("fields are separated by %q", d.comma)
 	}
-	if d.share < 0.95 && d.width > 1 {
+	first := slices.IndexFunc(d.rows, func(row []string) bool { return len(row) == d.width })
+	if d.share < 0.95 && d.width > 1 && !d.regular(first) {
 		g.doubt("only %.0f %% of the first records have %d fields", 100*d.share, d.width)
 	}
-	first := slices.IndexFunc(d.rows, func(row []string) bool { return len(row) == d.width })
 	irregular := first > 0 && !d.regular(first)
+	if first >= 0 && s.opts.SkipLines == 0 {
+		first = g.belowUnits(&d, first)
+	}
 	if first > 0 && first <= aboveHeader && s.opts.SkipLines == 0 && !irregular {
 		g.Input.SkipLines = d.lines[first] - 1
 		g.note("%s before the header or the first record: %.60q", lines(g.Input.SkipLines), strings.Join(d.rows[0], string(d.comma)))
@@ -245,6 +248,25 @@ func (g *Guess) table(s *sample) error {
 	}
 	g.named(names, header)
 	return nil
+}
+
+// belowUnits is the row of the header where the first full row is one of units above it: unlike the next, it has nothing above some column, and
+// the next says of what the numbers and dates are that follow.
+func (g *Guess) belowUnits(d *dialect, first int) int {
+	if first+2 >= len(d.rows) || first >= aboveHeader {
+		return first
+	}
+	units, names := d.rows[first], d.rows[first+1]
+	blank := func(field string) bool { return strings.TrimSpace(field) == "" }
+	if len(names) != d.width || !slices.ContainsFunc(units, blank) || slices.ContainsFunc(names, blank) || slices.ContainsFunc(names, looksTyped) {
+		return first
+	}
+	for i, below := range d.rows[first+2] {
+		if i < d.width && looksTyped(below) && !looksTyped(units[i]) {
+			return first + 1
+		}
+	}
+	return first
 }
 
 func lines(n int) string {
