@@ -303,7 +303,7 @@ func TestBuildInspectQuery(t *testing.T) {
 		}
 	}
 	table := command(t, "", env, "query", "--index", "people", "--json=false", `{"id":"1","row":{"sex":"Female"},"k":1}`)
-	if table.code != 0 || !strings.HasPrefix(table.out, "1 on people: 1 hit, exact, ") || !strings.HasSuffix(table.out, "\n  key  met               which\n  ann  1 of 1 condition  all\n\n") {
+	if table.code != 0 || !strings.HasPrefix(table.out, "1 on people: 1 hit, exact, ") || !strings.HasSuffix(table.out, "\n  key  count\n  ann      1\n\n") {
 		t.Errorf("table: %+v", table)
 	}
 	rows := command(t, "", env, "query", "people", "--csv", `{"row":{"sex":"Male","age":{"max":32}},"k":2}`, `{"row":{"seks":1}}`, `{"row":{"sex":"Female"},"k":1}`)

@@ -81,6 +81,9 @@ type cells struct {
 	of     func(h *wire.Hit) any // nil where the hit has none
 }
 
+// wholeNames is up to what length the names of conditions are not cut.
+const wholeNames = 40
+
 // hits is the table of hits: what they are, how well they fit, and the stored columns.
 func hits(q *wire.Query, hits []wire.Hit, wanted []string) *table.Table {
 	asked := conditions(q)
@@ -96,7 +99,12 @@ func hits(q *wire.Query, hits []wire.Hit, wanted []string) *table.Table {
 		}
 		return nil
 	}
-	told := func(h *wire.Hit) bool { return h.Detail != nil && h.Detail.Matched != nil && len(asked) > 0 }
+	// Of one condition alone there is nothing to tell: all hits have to do with it. And a text that is spelled nearly so does not meet it.
+	told := func(h *wire.Hit) bool { return h.Detail != nil && h.Detail.Matched != nil && len(asked) > 1 }
+	which := table.Text("which")
+	if len(strings.Join(asked, ", ")) <= wholeNames {
+		which = which.Whole() // rather than one more stored column
+	}
 	all := []cells{
 		{table.Text("key").Kept(), func(h *wire.Hit) any { return h.Key }},
 		{table.Number("distance").Kept(), func(h *wire.Hit) any { return optional(h.HasDistance, h.Distance) }},
@@ -110,7 +118,7 @@ func hits(q *wire.Query, hits []wire.Hit, wanted []string) *table.Table {
 		{table.Text("met").Kept().Whole(), func(h *wire.Hit) any {
 			return optional(told(h), fmt.Sprintf("%d of %s", len(met(h)), human.Count(len(asked), "condition")))
 		}},
-		{table.Text("which"), func(h *wire.Hit) any {
+		{which, func(h *wire.Hit) any {
 			if len(met(h)) == len(asked) {
 				return optional(told(h), "all")
 			}
@@ -122,7 +130,7 @@ func hits(q *wire.Query, hits []wire.Hit, wanted []string) *table.Table {
 	})
 	stored := storedOf(hits)
 	if wanted == nil {
-		wanted = stored.names
+		wanted = askedFirst(stored.names, q)
 	}
 	for _, name := range wanted {
 		column := table.Text(name)
@@ -145,4 +153,19 @@ func hits(q *wire.Query, hits []wire.Hit, wanted []string) *table.Table {
 		t.Row(row...)
 	}
 	return t
+}
+
+// askedFirst has the columns that a query names before the others, which may have no room: they show why a hit is one.
+func askedFirst(names []string, q *wire.Query) []string {
+	named := conditions(q)
+	for _, c := range q.Filter {
+		named = append(named, c.Attr)
+	}
+	first := make([]string, 0, len(names))
+	for _, name := range append(named, names...) {
+		if slices.Contains(names, name) && !slices.Contains(first, name) {
+			first = append(first, name)
+		}
+	}
+	return first
 }

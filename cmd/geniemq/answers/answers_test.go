@@ -38,16 +38,16 @@ func TestTable(t *testing.T) {
 	}{
 		{0, nil, `
 people: 2 hits, exact, 0s
-  key  met                which       city  age  note    tags
-  ann  3 of 3 conditions  all         東京   30  a␛[2Jb
-  bob  2 of 3 conditions  age, state  Bonn  5.5          ["x",1]
+  key  met                which       age  city  note    tags
+  ann  3 of 3 conditions  all          30  東京  a␛[2Jb
+  bob  2 of 3 conditions  age, state  5.5  Bonn          ["x",1]
 
 `},
 		{48, nil, `
 people: 2 hits, exact, 0s
-  key  met                which       city  age
-  ann  3 of 3 conditions  all         東京   30
-  bob  2 of 3 conditions  age, state  Bonn  5.5
+  key  met                which       age  city
+  ann  3 of 3 conditions  all          30  東京
+  bob  2 of 3 conditions  age, state  5.5  Bonn
   not shown for lack of room: note, tags
 
 `},
@@ -64,6 +64,17 @@ people: 2 hits, exact, 0s
 		if out.String() != c.want[1:] {
 			t.Errorf("%d cells, columns %v:\n%s\nwant:%s", c.width, c.columns, out.String(), c.want)
 		}
+	}
+}
+
+// TestOneCondition: of a single condition, which a text may meet in part, only the count is told; columns of a filter come first.
+func TestOneCondition(t *testing.T) {
+	q := &wire.Query{Row: []wire.Condition{{Attr: "name", Value: wire.String("Sao Paolo")}}, Filter: []wire.Condition{{Attr: "age", Min: wire.Number(1)}}}
+	r := &wire.Result{Index: "people", Hits: []wire.Hit{{Key: "a", Count: 5, Detail: &wire.HitDetail{Matched: []string{}}, Payload: json.RawMessage(`{"x":1,"age":30}`)}}}
+	var out bytes.Buffer
+	answers.Print(&table.Page{Writer: &out}, q, r, nil)
+	if want := "people: 1 hit, 0s\n  key  count  age  x\n  a        5   30  1\n\n"; out.String() != want {
+		t.Errorf("%s\nwant %s", out.String(), want)
 	}
 }
 
