@@ -81,6 +81,9 @@ func (c *Column) describe(x *index.Index, at int, a postings.Attribute) {
 		}
 		return
 	}
+	if x.Schema().Kind == schema.Sequences || c.Type == string(schema.StringColumn) {
+		return // its keywords are pieces of strings, which say nothing to people
+	}
 	lists := x.ListStatistics(at)
 	if c.Distinct = a.Keywords; a.Type == schema.Text {
 		c.Frequent, c.Often = x.KeywordName(at, lists.Longest), uint64(lists.Max)
