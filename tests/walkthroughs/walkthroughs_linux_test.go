@@ -170,8 +170,8 @@ func (f *folder) serve(command string) []string {
 
 var (
 	controls = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
-	// What no two runs have in common: times, rates and versions.
-	varies = regexp.MustCompile(`\b[0-9]+(\.[0-9]+)? ?(ns|µs|ms|s)\b|\b[0-9a-f]{16}\b`)
+	// What runs need not have in common: times, sizes, versions, what a planner took for the cheapest way, and how many cores looked.
+	varies = regexp.MustCompile(`\b[0-9]+(\.[0-9]+)? ?(ns|µs|ms|s|B|KiB|MiB)\b|\b[0-9a-f]{16}\b|\bby (scan|ngram|tree|lists|graph)\b|\b[0-9]+ postings counted.*`)
 )
 
 // lines is what a person sees in the end: lines of progress that were written over are gone.
