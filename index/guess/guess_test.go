@@ -104,6 +104,8 @@ func TestMade(t *testing.T) {
 		{"BOM and Windows line ends", "a.csv", "\ufeff" + strings.ReplaceAll(repeated("id,price\n", "x%d,%d.5\n", 30), "\n", "\r\n"), "key=id price:number", ""},
 		{"title and unit lines above", "a.csv", "Sales of 2024\n(thousands of euro)\n\n" + repeated("region,amount\n", "north,%d\nsouth,%d\n", 20), "skip=3 region:category amount:number", ""},
 		{"a line of units between title and header", "a.csv", "Station 12;exported\n;degC;mm\n" + repeated("day;temperature;rain\n", "2024-02-01;%d,5;0,0\n2024-02-02;-%d,5;1,5\n", 20), "separator=; skip=2 day:date temperature:number(1.234,5) rain:number(1.234,5)", ""},
+		{"a full line of units above the header", "a.csv", "degC,mm\n" + repeated("temperature,rain\n", "%d.5,0.5\n", 20), "degC:number? mm:number?", "give --skip-lines 1;"},
+		{"units below the header", "a.csv", "day,rain\n,mm\n" + repeated("", "2024-02-01,%d.5\n", 20), "day:date rain:number?", "if it has the units"},
 		{"nothing above the names of rows", "a.csv", repeated(",amount\n", "north%d,%d\nsouth%d,%d\n", 20), "amount:number", "has no name"},
 		{"no header", "a.csv", repeated("", "%d,red,2.5\n", 30), "headless c1:number c2:category c3:number", "if it is what you call the objects by"},
 		{"texts alone, with a header", "a.csv", repeated("first,second\n", "a%d,b\na,c\n", 30), "first:category second:category", "taken for a header"},

@@ -240,6 +240,10 @@ func (g *Guess) table(s *sample) error {
 	}
 	header := !irregular && g.looksLikeHeader(d.rows[first], d.rows[first+1:], d.width)
 	g.Header = &header
+	if header && twoHeaders(&d, first+1) {
+		g.doubt("the line below the header has words alone where numbers or dates follow: if it is the header, below a line of units, give --skip-lines %d; if it has the units, leave it out of the file",
+			d.lines[first+1]-1)
+	}
 	names := make([]string, len(d.rows[first]))
 	for i, field := range d.rows[first] {
 		if names[i] = strings.TrimSpace(field); !header {
@@ -267,6 +271,22 @@ func (g *Guess) belowUnits(d *dialect, first int) int {
 		}
 	}
 	return first
+}
+
+// twoHeaders says that a row below the header has words alone, though some column has numbers or dates in all that follow.
+func twoHeaders(d *dialect, below int) bool {
+	if below+2 >= len(d.rows) || len(d.rows[below]) != d.width || slices.ContainsFunc(d.rows[below], looksTyped) {
+		return false
+	}
+	for i, word := range d.rows[below] {
+		if strings.TrimSpace(word) == "" {
+			continue
+		}
+		if !slices.ContainsFunc(d.rows[below+1:], func(row []string) bool { return len(row) == d.width && !looksTyped(row[i]) }) {
+			return true
+		}
+	}
+	return false
 }
 
 func lines(n int) string {
