@@ -172,6 +172,9 @@ func runWith(t testing.TB, env []string, args ...string) *process {
 // prepare makes a command that start starts.
 func prepare(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
+	if testkit.RaceDetector {
+		t.Skip("the worker is a process of its own, of which the race detector sees nothing: go test without -race runs this")
+	}
 	p := &process{t: t, cmd: exec.Command(geniemq(t), args...), stderr: &output{}, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	return p

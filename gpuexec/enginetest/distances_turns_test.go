@@ -13,6 +13,7 @@ import (
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -37,7 +38,7 @@ func TestLongTextsInTurns(t *testing.T) {
 	rng := seeded.Rand(t)
 	all := engines(t)
 	for _, size := range []int{30, store.TileObjects + 500} {
-		if size > 100 && (testing.Short() || RaceEnabled) {
+		if size > 100 && (testing.Short() || testkit.RaceDetector) {
 			continue // several devices share more than a tile
 		}
 		base := RandomString(rng, "abcé", 1500)

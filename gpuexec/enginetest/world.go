@@ -14,11 +14,12 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit"
 )
 
 // Rounds is how much of a long test runs: all of it, or the first few where the race detector makes it ten times slower.
 func Rounds[T any](all []T) []T {
-	if RaceEnabled {
+	if testkit.RaceDetector {
 		return all[:(len(all)+3)/4]
 	}
 	return all

@@ -10,6 +10,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -72,7 +73,7 @@ func TestVerifyingDoesNotAllocate(t *testing.T) {
 	if len(answers[0].Hits) != 10 {
 		t.Fatalf("%d hits", len(answers[0].Hits))
 	}
-	if !enginetest.RaceEnabled && all > few+20 { // a collection may empty the pools
+	if !testkit.RaceDetector && all > few+20 { // a collection may empty the pools
 		t.Errorf("%v allocations for %d queries, %v for 4", all, len(plans), few)
 	}
 }

@@ -1,0 +1,6 @@
+//go:build race
+
+package testkit
+
+// RaceDetector is whether the race detector runs, under which a test takes some ten times as long. What starts no goroutines asks less then.
+const RaceDetector = true
