@@ -1,13 +1,13 @@
 package tests
 
 import (
-	"fmt"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
-	"unsafe"
+
+	"github.com/creack/pty"
 )
 
 // The terminal on which a worker was started goes away: the worker drains and ends instead of holding its ports for ever,
@@ -15,21 +15,11 @@ import (
 func TestTerminalHangsUp(t *testing.T) {
 	t.Parallel()
 	index := buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	master, terminal, err := pty.Open()
 	if err != nil {
 		t.Fatalf("a pseudo-terminal is needed: %v", err)
 	}
 	defer master.Close()
-	var unlock, number int32
-	for request, at := range map[uintptr]*int32{syscall.TIOCSPTLCK: &unlock, syscall.TIOCGPTN: &number} {
-		if _, _, fault := syscall.Syscall(syscall.SYS_IOCTL, master.Fd(), request, uintptr(unsafe.Pointer(at))); fault != 0 {
-			t.Fatal(fault)
-		}
-	}
-	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if signal.Ignored(syscall.SIGHUP) { // under nohup, which the command would inherit
 		handled := make(chan os.Signal, 1)
 		signal.Notify(handled, syscall.SIGHUP)

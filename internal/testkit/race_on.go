@@ -2,5 +2,5 @@
 
 package testkit
 
-// RaceDetector is whether the race detector runs, under which a test takes some ten times as long. What starts no goroutines asks less then.
+// RaceDetector is whether the race detector runs, under which a test takes some ten times as long.
 const RaceDetector = true

@@ -1,13 +1,13 @@
 package walkthroughs
 
 import (
-	"fmt"
+	"errors"
 	"io"
-	"os"
 	"os/exec"
 	"syscall"
 	"testing"
-	"unsafe"
+
+	"github.com/creack/pty"
 )
 
 // columns is how wide the terminal of the walkthroughs is.
@@ -17,42 +17,23 @@ const columns = 120
 // errors too.
 func onTerminal(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	master, terminal, err := pty.Open()
 	if err != nil {
 		t.Fatalf("a pseudo-terminal is needed: %v", err)
 	}
 	defer master.Close()
-	var unlock, number int32
-	size := [4]uint16{50, columns}
-	control(t, master, syscall.TIOCSPTLCK, unsafe.Pointer(&unlock))
-	control(t, master, syscall.TIOCGPTN, unsafe.Pointer(&number))
-	control(t, master, syscall.TIOCSWINSZ, unsafe.Pointer(&size))
-	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	cmd.Stdout, cmd.Stderr = terminal, terminal
-	err = cmd.Start()
+	if err = pty.Setsize(master, &pty.Winsize{Rows: 50, Cols: columns}); err == nil {
+		err = cmd.Start()
+	}
 	terminal.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
 	written, err := io.ReadAll(master) // until nobody has the terminal, which is an error on Linux
-	if err != nil && !isGone(err) {
+	if err != nil && !errors.Is(err, syscall.EIO) {
 		t.Errorf("reading the terminal: %v", err)
 	}
 	cmd.Wait()
 	return string(written)
-}
-
-func control(t *testing.T, file *os.File, request uintptr, argument unsafe.Pointer) {
-	t.Helper()
-	if _, _, fault := syscall.Syscall(syscall.SYS_IOCTL, file.Fd(), request, uintptr(argument)); fault != 0 {
-		t.Fatalf("setting up a pseudo-terminal: %v", fault)
-	}
-}
-
-func isGone(err error) bool {
-	fault, ok := err.(*os.PathError)
-	return ok && fault.Err == syscall.EIO
 }
