@@ -106,6 +106,7 @@ func (p *Producer) fail(f *flight, err error) {
 	if current {
 		l.granted--
 	}
+	f.grant = 0 // an acknowledgement that comes later does not count again
 	switch {
 	case l.probe == f:
 		l.fault, l.probe = err, nil

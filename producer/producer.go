@@ -150,7 +150,7 @@ type flight struct {
 	attempts  int
 	notBefore time.Time // of the next attempt
 	refused   bool      // stream: an attempt was not taken; the stream is asked before the next
-	grant     uint64    // stream: the answer that the last attempt was made on, 0 for none
+	grant     uint64    // stream: the answer that the last attempt was made on, 0 for none or when that has failed
 	held      bool      // waits in lane.held
 	sending   bool      // a goroutine is in PublishMsg with it,
 	ended     bool      // and calls done when it returns
