@@ -47,6 +47,8 @@ type Options struct {
 	// Compress has answers of Search and Request compressed, where that makes them smaller, and queries too once a worker of the index has said that it
 	// can read that. It pays where the network is slow: a core compresses some 600 MB/s.
 	Compress bool
+	// NoObjects refuses queries that are too large for a message. Default false: Request and Publish store them in the server's object store, if it has a bucket for that.
+	NoObjects bool
 	// Timeout is how long calls wait whose context has no deadline. Default 30 s; negative means forever.
 	Timeout time.Duration
 	// JetStream is the context used for streams. Default jetstream.New(nc); set it for a domain or an API prefix.
@@ -96,7 +98,9 @@ func (o *Options) EnsureDefaults() {
 // # Limits
 //
 // Messages that the service would refuse, or that are larger than the server's max_payload, which would cost the
-// connection, are refused before they are sent, with a *[wire.Error].
+// connection, are refused before they are sent, with a *[wire.Error]. Request and Publish take more, up to 8 MiB: what does not fit a message goes into the
+// server's object store, where workers have made a bucket for that, and a message names it. The object is stored first and then the message; it is removed when the
+// message is refused, and by the worker when it is answered. Search takes what fits a message.
 //
 // # Goroutines
 //
@@ -219,15 +223,14 @@ func (c *Client) bounded(ctx context.Context) (context.Context, context.CancelFu
 }
 
 // message encodes queries for an index as one message, after checking that the service would take it. A deadline becomes the
-// timeout of the queries that have none.
-func (c *Client) message(ctx context.Context, subject func(index string) string, index string, queries []Query, batch, deadline bool) (*nats.Msg, error) {
+// timeout of the queries that have none. limits bound the message.
+func (c *Client) message(ctx context.Context, subject func(index string) string, index string, queries []Query, batch, deadline bool, limits wire.Limits) (*nats.Msg, error) {
 	if c.closed.Err() != nil {
 		return nil, context.Cause(c.closed)
 	}
 	if err := wire.CheckIndexName(index); err != nil {
 		return nil, err
 	}
-	limits := wire.LimitsFor(c.nc.MaxPayload())
 	if err := limits.CheckQueries(queries); err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	code := m.Run()
 	stopDemo()
-	if err := goleak.Find(); code == 0 && err != nil {
+	if err := goleak.Find(testkit.StoredObject()); code == 0 && err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}

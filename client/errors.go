@@ -20,6 +20,9 @@ var (
 	ErrNoStream = errors.New("geniemq's streams are not here")
 	// ErrQueueFull: the stream of queries has no room for this index. Nothing was published; try again later.
 	ErrQueueFull = errors.New("the queue is full")
+	// ErrBucketFull: the query is too large for a message, and the bucket for such queries has no room. Nothing was published; try again when workers have answered
+	// what is in it, or have it given more room (stream-bytes objects=…).
+	ErrBucketFull = errors.New("the bucket of large queries is full")
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("the client is closed")
 )
@@ -32,7 +35,7 @@ func IsRefusal(err error) bool {
 		return false
 	}
 	switch e.Code {
-	case wire.Overloaded, wire.DeadlineExceeded, wire.Internal, wire.UnknownIndex:
+	case wire.Overloaded, wire.DeadlineExceeded, wire.Internal, wire.UnknownIndex, wire.ObjectMissing:
 		return false
 	}
 	return true

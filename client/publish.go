@@ -1,16 +1,19 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
+	"github.com/geniemq/geniemq/bodystore"
 	"github.com/geniemq/geniemq/internal/bell"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -38,6 +41,15 @@ type Receipt struct {
 	Duplicate bool
 }
 
+// String says where, without the message's id.
+func (r Receipt) String() string {
+	said := fmt.Sprintf("published as %s:%d", r.Stream, r.Sequence)
+	if r.Duplicate {
+		return said + ", a duplicate"
+	}
+	return said + ", not a duplicate"
+}
+
 // Publish stores a query for an index in the stream and returns when the stream has confirmed it. The answer goes to
 // opts.Reply.
 //
@@ -45,7 +57,9 @@ type Receipt struct {
 // the query may have been stored or not, and publishing it again with the same MsgID is safe. The query's own timeout_ms
 // is not derived from the context.
 //
-// Errors: [ErrNoStream], [ErrQueueFull], *[wire.Error] for what the service would refuse, those of the context and of
+// A query that is too large for a message of the server is stored in its object store first; see [Client].
+//
+// Errors: [ErrNoStream], [ErrQueueFull], [ErrBucketFull], *[wire.Error] for what the service would refuse, those of the context and of
 // nats.go.
 func (c *Client) Publish(ctx context.Context, index string, q Query, opts PublishOptions) (Receipt, error) {
 	return c.publishQueries(ctx, index, []Query{q}, false, opts)
@@ -59,7 +73,7 @@ func (c *Client) PublishBatch(ctx context.Context, index string, queries []Query
 func (c *Client) publishQueries(ctx context.Context, index string, queries []Query, batch bool, opts PublishOptions) (Receipt, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
-	msg, err := c.message(ctx, c.storedSubject, index, queries, batch, false)
+	msg, err := c.message(ctx, c.storedSubject, index, queries, batch, false, c.storedLimits())
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -93,17 +107,33 @@ func (c *Client) store(ctx context.Context, msg *nats.Msg) (Receipt, error) {
 		id = nuid.Next()
 		msg.Header.Set(wire.HeaderMsgID, id)
 	}
-	if err := c.checkPayload(msg); err != nil {
+	object, err := c.large(ctx, msg)
+	if err != nil {
 		return Receipt{}, err
 	}
-	for {
+	if err := c.checkPayload(msg); err != nil {
+		c.unpublished(object)
+		return Receipt{}, err
+	}
+	if object != "" { // later it could be swept away before its query is there
+		bounded, cancel := context.WithTimeout(ctx, bodystore.PublishWithin)
+		defer cancel()
+		ctx = bounded
+	}
+	var last error
+	for tries := 1; ; tries++ {
 		ack, err := c.tryStore(ctx, msg)
+		// What an earlier try has come to is not known, and then the object may be needed.
+		if tries == 1 && (err == nil && ack.Duplicate || err != nil && !c.passes(err) && refused(err)) {
+			c.unpublished(object)
+		}
 		if err == nil {
 			return Receipt{MsgID: id, Stream: ack.Stream, Sequence: ack.Sequence, Duplicate: ack.Duplicate}, nil
 		}
 		if ctx.Err() != nil {
-			return Receipt{}, fmt.Errorf("publishing to %s, not confirmed: %w", msg.Subject, cause(ctx))
+			return Receipt{}, fmt.Errorf("publishing to %s, not confirmed; tries: %d, last: %s: %w", msg.Subject, tries, cmp.Or(last, err).Error(), cause(ctx))
 		}
+		last = err
 		if !c.passes(err) {
 			return Receipt{}, streamError(err, msg.Subject)
 		}
@@ -129,5 +159,11 @@ func (c *Client) passes(err error) bool {
 		return api.Code == 503 && api.ErrorCode != errCodeStoreFailed // a cluster without a leader, not a full stream
 	}
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) ||
-		errors.Is(err, nats.ErrDisconnected) || errors.Is(err, nats.ErrReconnectBufExceeded)
+		errors.Is(err, nats.ErrDisconnected) || errors.Is(err, nats.ErrReconnectBufExceeded) || broken(err)
+}
+
+// broken says that a connection, which may be there again, broke while something was written to it.
+func broken(err error) bool {
+	var network *net.OpError
+	return errors.As(err, &network)
 }

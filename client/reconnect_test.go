@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/internal/testkit"
@@ -89,6 +93,38 @@ func TestRequestLooksIntoTheStream(t *testing.T) {
 	}
 }
 
+// A request that waits in vain tells what it has done: here nobody takes the query, and there is no stream of answers, or nothing in it.
+func TestRequestTellsWhatItDid(t *testing.T) {
+	f := setUpBroker(t, 0)
+	names := wire.Subjects{}
+	create := func(name, subjects string) {
+		if _, err := f.js.CreateStream(f.ctx, jetstream.StreamConfig{Name: name, Subjects: []string{subjects}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := newClient(t, f.nc, client.Options{})
+	c.LookSoon()
+	ask := func(last string) {
+		t.Helper()
+		want := regexp.MustCompile(`^waiting for the answer of index words, published as GENIE_QUERIES:\d+, not a duplicate; looks into GENIE_RESULTS for genie\.result\.words\.\S+: [1-9]\d*, last: .*` + last)
+		timeout := 100 * time.Millisecond // as long as it takes to be stored and to look
+		testkit.Until(t, want.String(), func() bool {
+			timeout *= 2
+			ctx, cancel := context.WithTimeout(f.ctx, timeout)
+			defer cancel()
+			_, err := c.Request(ctx, "words", client.Query{Text: "x"})
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			return want.MatchString(err.Error())
+		})
+	}
+	create(names.QueryStream(), names.Queries())
+	ask("stream not found")
+	create(names.ResultStream(), names.Results())
+	ask("message not found")
+}
+
 // A publish that cannot be confirmed is repeated, and stored once.
 func TestPublishThroughAnOutage(t *testing.T) {
 	f := setUp(t, 0, make(chan struct{}))
@@ -120,7 +156,7 @@ func TestPublishThroughAnOutage(t *testing.T) {
 	p.cut()
 	ctx, cancel := context.WithTimeout(f.ctx, 100*time.Millisecond)
 	defer cancel()
-	if _, err := c.Publish(ctx, "words", client.Query{Text: "x"}, client.PublishOptions{}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Publish(ctx, "words", client.Query{Text: "x"}, client.PublishOptions{}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not confirmed; tries: ") {
 		t.Errorf("while the connection is away: %v", err)
 	}
 }

@@ -32,7 +32,7 @@ func (c *Client) RequestBatch(ctx context.Context, index string, queries []Query
 func (c *Client) request(ctx context.Context, index string, queries []Query, batch bool) ([]Result, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
-	msg, err := c.message(ctx, c.storedSubject, index, queries, batch, true)
+	msg, err := c.message(ctx, c.storedSubject, index, queries, batch, true, c.storedLimits())
 	if err != nil {
 		return nil, err
 	}
@@ -45,16 +45,19 @@ func (c *Client) request(ctx context.Context, index string, queries []Query, bat
 		return nil, err
 	}
 	defer c.ignore(reply)
-	if _, err := c.store(ctx, msg); err != nil {
+	back := c.back()
+	receipt, err := c.store(ctx, msg)
+	if err != nil {
 		return nil, err
 	}
 	answer := newCollector(len(queries), batch)
-	results, err := c.await(ctx, reply, box, answer)
+	stored := &streamReader{c: c, subject: reply, next: 1}
+	results, err := c.await(ctx, stored, back, box, answer)
 	if c.learn(index, msg, answer.header) {
 		return c.request(ctx, index, queries, batch)
 	}
 	if err != nil && ctx.Err() != nil {
-		return nil, fmt.Errorf("waiting for the answer of index %s: %w", index, cause(ctx))
+		return nil, fmt.Errorf("waiting for the answer of index %s, %s; %s: %w", index, receipt, stored, cause(ctx))
 	}
 	if err == nil && !batch && queries[0].ID == "" {
 		results[0].ID = "" // not the Nats-Msg-Id that this request gave the message
@@ -97,14 +100,13 @@ func (c *Client) deliver(msg *nats.Msg) {
 	}
 }
 
-// await collects the answer from the mailbox and, when something may have been missed, from the stream.
-func (c *Client) await(ctx context.Context, reply string, box *mailbox, answer *collector) ([]Result, error) {
-	stored := streamReader{c: c, subject: reply, next: 1}
+// await collects the answer from the mailbox and, when something may have been missed, from the stream: when back is closed, which is from before the query was
+// stored, and every now and then.
+func (c *Client) await(ctx context.Context, stored *streamReader, back <-chan struct{}, box *mailbox, answer *collector) ([]Result, error) {
 	wait := c.firstLook
 	look := time.NewTimer(wait)
 	defer look.Stop()
 	for {
-		back := c.back()
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -116,6 +118,7 @@ func (c *Client) await(ctx context.Context, reply string, box *mailbox, answer *
 			}
 			continue
 		case <-back:
+			back = c.back() // and not after the look, during which the connection may be lost and come back
 		case <-look.C:
 			wait = min(2*wait, c.lastLook)
 		}
@@ -133,12 +136,22 @@ func (c *Client) back() <-chan struct{} {
 	return c.reconnected
 }
 
-// streamReader reads the messages that the stream of results has of one subject, each once.
+// streamReader reads the messages that the stream of results has of one subject, each once, and keeps what came of it for who waits in vain.
 type streamReader struct {
 	c       *Client
 	subject string
 	next    uint64 // the sequence to go on from
 	stream  jetstream.Stream
+	looks   int
+	last    error // why the last look found nothing more
+}
+
+func (r *streamReader) String() string {
+	said := fmt.Sprintf("looks into %s for %s: %d", r.c.subjects.ResultStream(), r.subject, r.looks)
+	if r.last != nil {
+		said += fmt.Sprintf(", last: %v", r.last)
+	}
+	return said
 }
 
 // lookTimeout bounds one look into the stream. The connection may go away in the middle of one.
@@ -153,18 +166,15 @@ func (r *streamReader) read(ctx context.Context, answer *collector) (done bool, 
 	case <-ctx.Done():
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	look, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	if r.stream == nil {
-		stream, err := r.c.js.Stream(ctx, r.c.subjects.ResultStream())
-		if err != nil {
-			return false, nil
-		}
-		r.stream = stream
-	}
+	r.looks++
 	for {
-		msg, err := r.stream.GetMsg(ctx, r.next, jetstream.WithGetMsgSubject(r.subject))
+		msg, err := r.get(look)
 		if err != nil { // or there is none
+			if ctx.Err() == nil { // else it says only that the request has ended
+				r.last = err
+			}
 			return false, nil
 		}
 		r.next = msg.Sequence + 1
@@ -172,6 +182,16 @@ func (r *streamReader) read(ctx context.Context, answer *collector) (done bool, 
 			return done, err
 		}
 	}
+}
+
+// get returns the next message.
+func (r *streamReader) get(ctx context.Context) (msg *jetstream.RawStreamMsg, err error) {
+	if r.stream == nil {
+		if r.stream, err = r.c.js.Stream(ctx, r.c.subjects.ResultStream()); err != nil {
+			return nil, err
+		}
+	}
+	return r.stream.GetMsg(ctx, r.next, jetstream.WithGetMsgSubject(r.subject))
 }
 
 // Search asks a worker of the index directly and waits for the result: nothing is stored and nothing is repeated. The
@@ -194,7 +214,7 @@ func (c *Client) SearchBatch(ctx context.Context, index string, queries []Query)
 func (c *Client) search(ctx context.Context, index string, queries []Query, batch bool) ([]Result, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
-	msg, err := c.message(ctx, c.searchSubject, index, queries, batch, true)
+	msg, err := c.message(ctx, c.searchSubject, index, queries, batch, true, c.messageLimits())
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +257,7 @@ func serviceError(reply *nats.Msg, err error) error {
 		return err
 	}
 	switch code {
-	case wire.BadRequest, wire.UnknownIndex, wire.TooLarge, wire.DeadlineExceeded, wire.Overloaded, wire.Unsupported, wire.Internal:
+	case wire.BadRequest, wire.UnknownIndex, wire.TooLarge, wire.DeadlineExceeded, wire.Overloaded, wire.Unsupported, wire.ObjectMissing, wire.Internal:
 	default: // of the micro framework, or a proxy
 		message = fmt.Sprintf("%s (%s)", message, code)
 		code = wire.Internal

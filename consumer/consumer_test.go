@@ -139,6 +139,34 @@ func TestWindowInBytes(t *testing.T) {
 	}
 }
 
+// A window that is granted anew holds for what is asked for next: a wider one lets more come, a narrower one waits until less is outstanding.
+func TestGrant(t *testing.T) {
+	b := startBroker(t, func(o *server.Options) { o.MaxPayload = 100_000 })
+	js := b.withStreams()
+	body := []byte(strings.Repeat("b", 90_000))
+	for range 20 {
+		if _, err := js.Publish(t.Context(), "genie.query.adult", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := startWorker(t, js, consumer.Options{Bytes: 10}, nil)
+	w.waitFor(1)
+	if p := w.Progress(); p.Outstanding != 1 {
+		t.Errorf("%d messages are outstanding in a window of one", p.Outstanding)
+	}
+	w.Grant(500_000, 500_000)
+	w.waitFor(4)
+	w.Grant(10, 10)
+	for i := range 20 {
+		w.waitFor(i + 1)
+		if p := w.Progress(); i >= 6 && p.Outstanding > 1 {
+			t.Errorf("%d messages are outstanding after message %d in a window of one", p.Outstanding, i)
+		}
+		w.message(i).Ack()
+	}
+	testkit.Until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+}
+
 // slowly is a connection that takes 64 KiB a millisecond from the server.
 type slowly struct{ net.Conn }
 
@@ -237,6 +265,42 @@ func TestTermIsNeverDeliveredAgain(t *testing.T) {
 	w := startWorker(t, js, consumer.Options{}, func(m *consumer.Message) error { return m.Term("bad\r\nrequest") })
 	w.waitFor(1)
 	testkit.Until(t, "it is gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
+}
+
+// Who waits for the server's word on a settlement finds the message gone; without a server it is not confirmed.
+func TestConfirmedSettlements(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	publish(t, js, "adult", 0, 2)
+	left := make(chan uint64, 2)
+	w := startWorker(t, js, consumer.Options{}, func(m *consumer.Message) error {
+		settle := m.AckSync
+		if m.Sequence == 2 {
+			settle = func(ctx context.Context) error { return m.TermSync(ctx, "bad\r\nrequest") }
+		}
+		err := settle(t.Context())
+		left <- queryStream(t, js).State.Msgs
+		if again := m.AckSync(t.Context()); !errors.Is(again, consumer.ErrSettled) {
+			t.Errorf("a second time: %v", again)
+		}
+		return err
+	})
+	w.waitFor(2)
+	if first, second := <-left, <-left; first != 1 || second != 0 {
+		t.Errorf("%d and %d messages are left after each was confirmed to be gone", first, second)
+	}
+
+	held := make(chan *consumer.Message, 1)
+	publish(t, js, "other", 0, 1)
+	startWorker(t, js, consumer.Options{Index: "other"}, func(m *consumer.Message) error {
+		held <- m
+		return nil
+	}, consumer.Limits{RequestTimeout: 200 * time.Millisecond})
+	m := <-held
+	b.Stop()
+	if err := m.AckSync(t.Context()); err == nil {
+		t.Error("confirmed without a server")
+	}
 }
 
 // A user chooses headers and body. The library takes an empty body with a header "Status" for the server's word.

@@ -108,16 +108,49 @@ func (m *Message) AwaitSettled(ctx context.Context) error {
 	}
 }
 
+// AckSync is Ack that returns when the server has confirmed it: the message will not be delivered again. With an error it may be, or not. It is for what
+// must not be done before.
+func (m *Message) AckSync(ctx context.Context) error { return m.settleSync(ctx, "+ACK") }
+
+// TermSync is Term in the same way.
+func (m *Message) TermSync(ctx context.Context, reason string) error {
+	return m.settleSync(ctx, "+TERM "+oneLine(reason, 256))
+}
+
+func (m *Message) settleSync(ctx context.Context, word string) error {
+	reply, err := m.release()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.c.limits.requestTimeout)
+	defer cancel()
+	if _, err := m.c.nc.RequestWithContext(ctx, reply, []byte(word)); err != nil {
+		return fmt.Errorf("settle message %d of %s, not confirmed: %w", m.Sequence, m.Subject, err)
+	}
+	return nil
+}
+
 func (m *Message) settle(word string) error {
+	reply, err := m.release()
+	if err != nil {
+		return err
+	}
+	if err := m.c.nc.Publish(reply, []byte(word)); err != nil {
+		return fmt.Errorf("settle message %d of %s: %w", m.Sequence, m.Subject, err)
+	}
+	return nil
+}
+
+// release ends that the message is outstanding, and returns where the server is told.
+func (m *Message) release() (reply string, err error) {
 	c := m.c
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if m.settled {
-		c.mu.Unlock()
-		return ErrSettled
+		return "", ErrSettled
 	}
 	m.settled = true
-	gone, reply := m.gone, m.reply
-	if !gone {
+	if !m.gone {
 		delete(c.outstanding, m.Sequence)
 		c.bytes -= m.size
 	}
@@ -125,12 +158,8 @@ func (m *Message) settle(word string) error {
 	if messages, _ := c.room(); messages > 0 || len(c.outstanding) == 0 {
 		c.wakePull.Ring()
 	}
-	c.mu.Unlock()
-	if gone {
-		return ErrGone
+	if m.gone {
+		return "", ErrGone
 	}
-	if err := c.nc.Publish(reply, []byte(word)); err != nil {
-		return fmt.Errorf("settle message %d of %s: %w", m.Sequence, m.Subject, err)
-	}
-	return nil
+	return m.reply, nil
 }

@@ -103,3 +103,12 @@ func (c *Consumer) Hold(hold bool) {
 	c.mu.Unlock()
 	c.wakePull.Ring()
 }
+
+// Grant changes the window to so many bytes and what one request may ask for, as Options.Bytes and PullBytes say. What is outstanding beyond
+// the new window stays; nothing more is asked for until there is room.
+func (c *Consumer) Grant(bytes, pullBytes int64) {
+	c.mu.Lock()
+	c.opts.Bytes, c.opts.PullBytes = bytes, pullBytes
+	c.mu.Unlock()
+	c.wakePull.Ring()
+}

@@ -24,6 +24,8 @@ const (
 	Overloaded Code = "overloaded"
 	// Unsupported: valid, but not by this server: a later protocol version, a reserved field, another kind of index.
 	Unsupported Code = "unsupported"
+	// ObjectMissing: the body of the query, which was to lie in the object store, is not there. Store it anew, and publish the query again.
+	ObjectMissing Code = "object_missing"
 	// Internal: the fault is the server's.
 	Internal Code = "internal"
 )

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,6 +179,13 @@ func longest(v any) (most int) {
 // agree checks that schema and decoder both accept a message or both refuse it, but for what a schema cannot say.
 func agree(t testing.TB, s *jsonschema.Schema, body []byte) (accepted bool) {
 	t.Helper()
+	accepted, _ = judged(t, s, body)
+	return accepted
+}
+
+// judged is what the decoder says of a message, and whether it is more than a schema can say. It fails where the schema says otherwise.
+func judged(t testing.TB, s *jsonschema.Schema, body []byte) (accepted, beyond bool) {
+	t.Helper()
 	m, err := DecodeMessage(JSON, body, Limits{})
 	for i := 0; err == nil && i < len(m.Queries); i++ {
 		err = m.Queries[i].Err.orNil()
@@ -186,7 +194,7 @@ func agree(t testing.TB, s *jsonschema.Schema, body []byte) (accepted bool) {
 		if err == nil {
 			t.Fatalf("the decoder accepts what is no JSON: %q", body)
 		}
-		return false
+		return false, true
 	}
 	doc, ok := instance(t, body)
 	refused := s.Validate(doc)
@@ -196,7 +204,7 @@ func agree(t testing.TB, s *jsonschema.Schema, body []byte) (accepted bool) {
 	case err != nil && refused == nil && ok && !unsaid(doc):
 		t.Fatalf("the schema accepts what the decoder refuses: %s\n%v", body, err)
 	}
-	return err == nil
+	return err == nil, err != nil && (refused == nil || !ok)
 }
 
 // spoilt are messages made of sound ones, by putting a value, or a field, where another one was.
@@ -314,6 +322,55 @@ func TestSchemaAndDecoderAgree(t *testing.T) {
 	}
 }
 
+// TestCorpus writes messages and what the decoder says of each, and answers, one in a line, for clients/check: there the validators of other languages judge them.
+func TestCorpus(t *testing.T) {
+	to := os.Getenv("GENIEMQ_CORPUS")
+	if to == "" {
+		t.Skip("GENIEMQ_CORPUS names no file to write to")
+	}
+	f, err := os.Create(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := json.NewEncoder(f)
+	write := func(schema string, body []byte, accepted, beyond bool) {
+		if !jsontext.Value(body).IsValid() {
+			return // a name that is there twice, or no UTF-8: a parser's matter
+		}
+		line := struct {
+			Schema   string `json:"schema"`
+			Accepted bool   `json:"accepted"`
+			Beyond   bool   `json:"beyond,omitempty"` // it is refused for what no schema can say
+			Body     string `json:"body"`
+		}{schema, accepted, beyond, string(body)}
+		if err := lines.Encode(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, s := random{seeded.Rand(t)}, compiled(t, "query", false)
+	bodies := soundMessages(r, 300)
+	for _, body := range bodies {
+		if len(body) > 1<<14 {
+			continue
+		}
+		for i := range 10 {
+			said := body
+			if i > 0 {
+				said = spoilt(r, body, bodies)
+			}
+			accepted, beyond := judged(t, s, said)
+			write("query", said, accepted, beyond)
+		}
+	}
+	for range 300 {
+		result := r.result()
+		result.HitsForm = HitsForm(r.IntN(3))
+		result.Hits = result.Hits[:min(len(result.Hits), 50)]
+		write("answer", AppendAnswer(nil, JSON, &Answer{Results: []Result{result}}), true, false)
+	}
+}
+
 func FuzzSchema(f *testing.F) {
 	r, s := newRandom(f), compiled(f, "query", false)
 	for _, body := range soundMessages(r, 50) {
@@ -376,7 +433,7 @@ func TestTable(t *testing.T) {
 	for _, c := range fields.Codes {
 		names = append(names, c.Name)
 	}
-	codes := []Code{BadRequest, UnknownIndex, TooLarge, DeadlineExceeded, Overloaded, Unsupported, Internal}
+	codes := []Code{BadRequest, UnknownIndex, TooLarge, DeadlineExceeded, Overloaded, Unsupported, ObjectMissing, Internal}
 	for i, c := range codes {
 		if len(names) != len(codes) || names[i] != string(c) {
 			t.Fatalf("the table has the codes %v, not %v", names, codes)

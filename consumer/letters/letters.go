@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/bodystore"
 	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -34,7 +35,10 @@ type Letter struct {
 	Size      int       `json:"size"`           // bytes of the body, of which the copy may have fewer
 	Cut       bool      `json:"cut,omitempty"`  // it has fewer, and cannot be replayed
 	Type      string    `json:"type,omitempty"` // of the body
-	Body      []byte    `json:"-"`              // only of a letter that was got by its sequence
+	// Object names the body where it lies in the object store, by the header of the query, whose Size this letter has. It stays there for as long as the letter does.
+	Object      string `json:"object,omitempty"`
+	ObjectFault string `json:"object_fault,omitempty"` // why it could not be read, of a letter that was got by its sequence
+	Body        []byte `json:"-"`                      // only of a letter that was got by its sequence
 }
 
 var (
@@ -52,15 +56,20 @@ var (
 // whoever replays a letter twice within the query stream's duplicate window (2 minutes), because he was not told that it had worked, asks once. The letter is
 // deleted when the query is stored, never before: a replay that fails in between leaves the letter, and can be repeated.
 //
+// A query whose body lies in the object store is replayed with the same object, which is made young again first, so that no sweep takes it for an orphan.
+//
 // The id is not that of the first query. With that one, the stream could take the replay for the query that died, and the error that answered it for
 // the replay's answer. What answers to the query call it is as it was: the header Genie-Query-Id of the replay says it.
 type Box struct {
 	js       jetstream.JetStream
 	subjects wire.Subjects
+	bodies   *bodystore.Store
 }
 
 // Of is the box of a deployment.
-func Of(js jetstream.JetStream, subjects wire.Subjects) *Box { return &Box{js, subjects} }
+func Of(js jetstream.JetStream, subjects wire.Subjects) *Box {
+	return &Box{js, subjects, bodystore.Of(js, subjects)}
+}
 
 // Choice says which letters are wanted.
 type Choice struct {
@@ -143,7 +152,7 @@ func (b *Box) Count(ctx context.Context) (uint64, error) {
 	return stream.CachedInfo().State.Msgs, nil
 }
 
-// Get returns a letter with its body.
+// Get returns a letter with its body, which may lie in the object store.
 func (b *Box) Get(ctx context.Context, sequence uint64) (*Letter, error) {
 	_, raw, err := b.get(ctx, sequence)
 	if err != nil {
@@ -151,6 +160,11 @@ func (b *Box) Get(ctx context.Context, sequence uint64) (*Letter, error) {
 	}
 	l := read(raw.Subject, raw.Sequence, raw.Time, raw.Header, len(raw.Data))
 	l.Body = raw.Data
+	if l.Object != "" {
+		if l.Body, err = b.fetch(ctx, &l); err != nil {
+			l.ObjectFault = err.Error()
+		}
+	}
 	return &l, nil
 }
 
@@ -176,6 +190,11 @@ func (b *Box) Replay(ctx context.Context, sequence uint64) (Replayed, error) {
 	case !b.replayable(l.Subject):
 		return Replayed{}, fmt.Errorf("dead letter %d says that it was published to %q, which is no subject of queries", sequence, l.Subject)
 	}
+	if key, ok := b.object(&l); ok {
+		if err := b.bodies.Touch(ctx, key.User, key.Name); err != nil {
+			return Replayed{}, fmt.Errorf("replay dead letter %d: %w", sequence, err)
+		}
+	}
 	msg := &nats.Msg{Subject: l.Subject, Header: replayHeader(raw.Header), Data: raw.Data}
 	id := replayID(stream.CachedInfo().Created, raw)
 	ack, err := b.js.PublishMsg(ctx, msg, jetstream.WithMsgID(id))
@@ -189,13 +208,22 @@ func (b *Box) Replay(ctx context.Context, sequence uint64) (Replayed, error) {
 	return done, nil
 }
 
-// Drop deletes a letter for good.
+// Drop deletes a letter for good, and then the object with its query's body, if it has one.
 func (b *Box) Drop(ctx context.Context, sequence uint64) error {
-	stream, err := b.stream(ctx)
+	stream, raw, err := b.get(ctx, sequence)
 	if err != nil {
 		return err
 	}
-	return remove(ctx, stream, sequence)
+	if err := remove(ctx, stream, sequence); err != nil {
+		return err
+	}
+	l := read(raw.Subject, raw.Sequence, raw.Time, raw.Header, len(raw.Data))
+	if key, ok := b.object(&l); ok {
+		if err := b.bodies.Remove(ctx, key.User, key.Name); err != nil && !errors.Is(err, bodystore.ErrNoBucket) {
+			return fmt.Errorf("dead letter %d is gone, the object of its query is left to the sweep: %w", sequence, err)
+		}
+	}
+	return nil
 }
 
 func (b *Box) stream(ctx context.Context) (jetstream.Stream, error) {
@@ -287,7 +315,9 @@ func read(subject string, sequence uint64, died time.Time, h nats.Header, size i
 	l.Query, _ = strconv.ParseUint(h.Get(consumer.HeaderDeadSequence), 10, 64)
 	l.Asked, _ = time.Parse(time.RFC3339Nano, h.Get(consumer.HeaderDeadTime))
 	l.Delivered, _ = strconv.Atoi(h.Get(consumer.HeaderDeadDelivered))
-	if whole, err := strconv.Atoi(h.Get(consumer.HeaderDeadSize)); err == nil {
+	if stored, err := wire.ParseStoredBody(h.Get(wire.HeaderQueryObject)); err == nil {
+		l.Object, l.Size = stored.String(), int(stored.Size)
+	} else if whole, err := strconv.Atoi(h.Get(consumer.HeaderDeadSize)); err == nil {
 		l.Size, l.Cut = whole, true
 	}
 	return l

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/bodystore"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -23,10 +24,11 @@ const (
 	Bulk    Kind = "bulk"
 	Results Kind = "results"
 	Dead    Kind = "dead"
+	Objects Kind = "objects" // buckets of the bodies of queries that are too large for a message
 )
 
 // Kinds are all streams.
-func Kinds() []Kind { return []Kind{Queries, Users, Bulk, Results, Dead} }
+func Kinds() []Kind { return []Kind{Queries, Users, Bulk, Results, Dead, Objects} }
 
 // KindOf is the stream of a stored class.
 func KindOf(class wire.Class) Kind {
@@ -40,7 +42,7 @@ func KindOf(class wire.Class) Kind {
 type Settings struct {
 	// Replicas is how many servers of a cluster keep each stream. Default 1.
 	Replicas int
-	// Bytes is the most that a stream holds. Default 4 GiB, of dead letters 1 GiB.
+	// Bytes is the most that a stream holds. Default 4 GiB, of dead letters and of each bucket of objects 1 GiB.
 	Bytes map[Kind]int64
 	// Age is for how long a stream keeps messages. Default: queries until they are answered, results 1 hour, dead letters 7 days.
 	Age map[Kind]time.Duration
@@ -52,7 +54,7 @@ type Settings struct {
 	Tags    []string
 }
 
-// Configs are streams as they are to be made: of queries, users, bulk, results and dead letters, or those of them that are asked for.
+// Configs are streams as they are to be made: of queries, users, bulk, results, dead letters and the bucket of large queries, or those of them that are asked for.
 func (s *Settings) Configs(subjects wire.Subjects, kinds ...Kind) []jetstream.StreamConfig {
 	var configs []jetstream.StreamConfig
 	for _, kind := range Kinds() {
@@ -96,10 +98,33 @@ func (s *Settings) config(subjects wire.Subjects, kind Kind) jetstream.StreamCon
 		c.Description = "geniemq: messages that were given up, and why"
 		c.MaxAge, c.MaxBytes = 7*24*time.Hour, 1<<30
 		c.Discard = jetstream.DiscardOld
+	case Objects:
+		bucket, _ := subjects.ObjectBucket("") // which has no user that could be wrong
+		bucketConfig(&c, bucket)
+		c.MaxBytes = 1 << 30
 	}
 	c.Replicas = 1
 	s.set(&c, kind)
 	return c
+}
+
+// Bucket is the bucket of a user's large queries as it is to be made. The error is that of [wire.CheckUser].
+func (s *Settings) Bucket(subjects wire.Subjects, user string) (c jetstream.StreamConfig, err error) {
+	bucket, err := subjects.ObjectBucket(user)
+	if err != nil {
+		return c, err
+	}
+	c = s.config(subjects, Objects)
+	bucketConfig(&c, bucket)
+	return c, nil
+}
+
+// bucketConfig makes a configuration that of a bucket, as the object store has them, but for direct reads: those are answered by any server of a cluster, which
+// may not have an object yet whose query is there already.
+func bucketConfig(c *jetstream.StreamConfig, bucket string) {
+	c.Name, c.Subjects = bodystore.StreamOf(bucket), bodystore.SubjectsOf(bucket)
+	c.Description = "geniemq: queries that are too large for a message"
+	c.AllowRollup, c.Discard = true, jetstream.DiscardNew
 }
 
 // set writes into a configuration what the settings say.

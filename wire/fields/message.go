@@ -27,6 +27,7 @@ var Headers = []Header{
 	{Name: "Nats-Msg-Id", On: QueryMessage | SearchMessage, Means: "The stream takes a message with the same id once. The result of a single query without id has it as its id."},
 	{Name: "Genie-Reply", On: QueryMessage, Means: "Where the answer goes: genie.result.{index}, a subject below it, or an inbox. Without, to genie.result.{index}."},
 	{Name: "Genie-Accept", On: QueryMessage | SearchMessage, Means: "What else the asker can read of an answer: s2, parts, or both with a comma between. Other words are skipped."},
+	{Name: "Genie-Query-Object", On: QueryMessage, Pattern: `^[A-Za-z0-9_-]{1,64} [1-9][0-9]* SHA-256=[A-Za-z0-9_-]{43}=$`, Means: "The query's body is an object of the object store: its name, its size and its SHA-256. The message's own body is not read."},
 	{Name: "Genie-User", On: QueryMessage | SearchMessage, Means: "Of whom account is kept, where the subject names no user and the worker is told to trust this (trust-user-header)."},
 	{Name: "Genie-Protocol", On: QueryMessage | SearchMessage, Pattern: `^1$`, Means: "The version of the protocol."},
 	{Name: "traceparent", On: QueryMessage | SearchMessage | ResultMessage | ReplyMessage, Means: "Trace context of W3C. It comes back with the answer."},
@@ -66,5 +67,6 @@ var Codes = []Code{
 	{"deadline_exceeded", "The query's `timeout_ms` ran out before it was answered.", "Ask again if the answer is still wanted, with more time.", 504},
 	{"overloaded", "Direct search has no room now.", "Try again after a pause that grows, with some chance in it, or send the query through the stream, which waits.", 503},
 	{"unsupported", "Valid, but not by this worker: a later protocol, a reserved field, another kind of index, a media type.", "Ask another way, or upgrade the workers. Do not send the same again.", 501},
+	{"object_missing", "The query's body, which its header says to lie in the object store, is not there.", "Store it anew, and publish the query again with a new `Nats-Msg-Id`.", 410},
 	{"internal", "The fault is the server's.", "Ask again later; the worker's log says more. A message that workers died of is a dead letter and stays one.", 500},
 }

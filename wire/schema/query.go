@@ -83,10 +83,10 @@ func condition(ref refs, item bool) object {
 		"if": object{"properties": shape, "additionalProperties": false},
 		"then": object{
 			"oneOf":      list{required("value"), anyRequired([]string{"min", "max"}), required("in")},
-			"properties": object{"min": end, "max": end, "in": object{"minItems": 1, "maxItems": fields.MaxItems}},
+			"properties": object{"min": end, "max": end, "in": object{"type": "array", "minItems": 1, "maxItems": fields.MaxItems}},
 			"if":         required("unit"),
 			"then": object{"properties": object{"value": bucket, "min": object{"type": "integer"}, "max": object{"type": "integer"},
-				"in": object{"items": bucket}}},
+				"in": object{"type": "array", "items": bucket}}},
 		},
 		"description": fields.Condition.Means,
 	}

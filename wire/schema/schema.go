@@ -186,8 +186,8 @@ func asked(ref refs, f *fields.Field) object {
 	case fields.Conditions:
 		return elements(ref("item"))
 	case fields.Filter:
-		return object{"if": object{"type": "array"}, "then": object{"items": ref("filter"), "contains": object{"minProperties": 1}},
-			"else": object{"allOf": list{ref("filter")}, "minProperties": 1}}
+		return object{"if": object{"type": "array"}, "then": object{"type": "array", "items": ref("filter"), "contains": object{"type": "object", "minProperties": 1}},
+			"else": object{"type": "object", "allOf": list{ref("filter")}, "minProperties": 1}}
 	case fields.Weights:
 		return object{"type": "object", "propertyNames": object{"minLength": 1}, "additionalProperties": bounded("integer", f)}
 	}

@@ -124,7 +124,7 @@ func codes() string {
 func limits() string {
 	return fmt.Sprintf(`| what | at most |
 | --- | --- |
-| bytes of a body, uncompressed | %s, and what the server's max_payload leaves less 64 KiB |
+| bytes of a body, uncompressed | %s, in a message or in the [object store](#large-queries) |
 | queries of a message | %s |
 | items of a query: its conditions and the values in them, or the elements of its vector or set | %s |
 | bytes of a string | %s |
