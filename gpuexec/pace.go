@@ -19,6 +19,8 @@ type Pace struct {
 	// Background calls leave at least half of the cores to the others as long as there have been any in the last second. They
 	// have all cores else.
 	Background bool
+	// Cores is the most cores that one step of a call works on at a time. Default all.
+	Cores int
 
 	// Grain is the work between two looks at the clock. Default verify.PaceWork.
 	Grain int

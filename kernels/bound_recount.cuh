@@ -270,6 +270,7 @@ struct Recount : Passing<FILTERED> {
       at = end;
       __syncthreads();
     }
+    __syncthreads();  // all have read how many are listed, also where none is
     if (threadIdx.x == 0) shared.listed = 0;
     atMost = 0;
     __syncthreads();

@@ -66,6 +66,12 @@ static_assert(sizeof(Clause) == 32 && sizeof(Numbers) == 16 && sizeof(FilterHead
 namespace {
 
 constexpr uint32_t kThreads = 256;
+// Of a multiprocessor. A block waits for memory most of the time, so as many are wanted as there are threads for.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ > 800 && __CUDA_ARCH__ < 900
+constexpr uint32_t kBlocks = 6;
+#else
+constexpr uint32_t kBlocks = 8;
+#endif
 constexpr uint32_t kFewSpans = 8;   // up to so many the whole block takes one after the other; of more each warp takes its own
 constexpr uint32_t kRoundSpans = 32;  // are found at a time: one a lane
 
@@ -179,7 +185,8 @@ struct Filter {
         for (uint32_t q = threadIdx.x; q < kQuads; q += kThreads) reinterpret_cast<uint4*>(words)[q] = make_uint4(0, 0, 0, 0);
       __syncthreads();
       if (n <= kFewSpans) {
-        for (uint32_t i = 0; i < n; i++) add<kThreads>(words, clause, base + i, shared.found[i], threadIdx.x);
+        // A short span, as that of an edge, is one warp's or two's: each begins with others, so that none waits for all of them.
+        for (uint32_t i = 0; i < n; i++) add<kThreads>(words, clause, base + i, shared.found[i], (threadIdx.x - 64 * i) % kThreads);
       } else {
         for (uint32_t i = warpOf(); i < n; i += kThreads / 32) add<32>(words, clause, base + i, shared.found[i], laneOf());
       }
@@ -287,7 +294,7 @@ struct Filter {
 }  // namespace
 
 // blockIdx.x is the filter, blockIdx.y a tile.
-extern "C" __global__ void __launch_bounds__(kThreads, 6) filter_tiles(const FilterTiles f) {
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks) filter_tiles(const FilterTiles f) {
   __shared__ Filter::Shared shared;
   Filter(f, shared).run();
 }

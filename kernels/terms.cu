@@ -7,6 +7,9 @@
 // A block has a table of the query's terms in shared memory and compares some entries of its answer. Objects lie anywhere, so what it costs is
 // two dependent accesses to memory for each: its record, then its terms. Short rows are read by a lane each; long ones by a warp, a
 // term a lane.
+//
+// Of BM25 the hits can come back alone, in the order of scores (order_terms): on the host the same takes 4 us of a core per query, and candidates that are
+// no hits are eight times as many as hits.
 #include "batch.cuh"
 #include "block.cuh"
 
@@ -16,6 +19,8 @@ constexpr uint32_t kTermsThreads = 128;
 constexpr uint32_t kMaxAskedTerms = 256;      // of a query; of more the host compares
 constexpr uint32_t kMaxObjectTerms = 1 << 16; // a longer object would hold up the batch
 enum TermsMeasure : uint32_t { kTermsCounted, kTermsSummed, kTermsBM25 };
+constexpr uint32_t kOrderThreads = 128;
+constexpr uint32_t kMostOrdered = 1024;       // hits of a query that come back in order; the order of more the host makes
 
 // A term of a query.
 struct AskedTerm {
@@ -23,7 +28,7 @@ struct AskedTerm {
   double gain;            // of BM25: idf (k1 + 1)
 };
 
-// What one block does: some entries of an answer. Rank 0 is the best one, which is the last.
+// Some entries of an answer, of which a block compares some (Terms::ranks). Rank 0 is the best one, which is the last.
 struct TermsTask {
   uint32_t query, answer;   // of the query's answer, out[answer ..), states[query].kept places are taken
   uint32_t rank, ranks;     // rank .. rank + ranks
@@ -45,10 +50,40 @@ struct Terms {
   uint64_t* scores;         // ~0: not computed
   uint32_t firstTask, lanes;  // blockIdx.x counts from here; lanes an object, 1 or 32
   uint32_t objects, base;   // of the range; id of the first one
+  uint32_t ranks, unused;   // ranks a block: blockIdx.y says which of its task's
+};
+
+// A query whose hits come back in the order of scores.
+struct TermsOrder {
+  uint32_t query, answer;   // its candidates: out[answer ..), states[query].kept places are taken
+  uint32_t scores;          // scores[scores + rank] is that of an entry
+  uint32_t hits, wanted;    // the first ones go to hits[hits .. hits + wanted), zeros behind them
+  uint32_t unused;
+};
+
+struct OrderedHit {
+  uint64_t score, entry;    // the bits of BM25; count << 32 | ~id
+};
+
+// What is told of a query beside its hits.
+struct OrderedHead {
+  uint32_t least;           // the smallest count of a candidate
+  uint32_t ordered;         // 0: some candidate was not compared, and the hits mean nothing
+};
+
+// Kernels take this by value.
+struct TermsOrders {
+  const uint64_t* out;
+  const State* states;
+  const uint64_t* scores;
+  const TermsOrder* orders;
+  OrderedHead* heads;       // by order
+  OrderedHit* hits;
 };
 
 // The host has mirrors of these: gpuexec/cuda/abi.
-static_assert(sizeof(AskedTerm) == 16 && sizeof(TermsTask) == 48 && sizeof(Terms) == 72);
+static_assert(sizeof(AskedTerm) == 16 && sizeof(TermsTask) == 48 && sizeof(Terms) == 80);
+static_assert(sizeof(TermsOrder) == 24 && sizeof(OrderedHit) == 16 && sizeof(OrderedHead) == 8 && sizeof(TermsOrders) == 48);
 
 namespace {
 
@@ -130,22 +165,33 @@ __device__ double termOf(double gain, uint32_t times, double norm) {
   return __ddiv_rn(__dmul_rn(gain, tf), __dadd_rn(tf, norm));
 }
 
+// Calls found(place, i) for the terms of a row that are asked for, in ascending order. What some terms ask of memory is on its way at the same time.
+template <class Found>
+__device__ void eachAsked(const Asked& asked, const Row& row, Found found) {
+  constexpr uint32_t kTogether = 4;
+  for (uint32_t first = 0; first < row.terms; first += kTogether) {
+    uint32_t terms[kTogether];
+#pragma unroll
+    for (uint32_t j = 0; j < kTogether; j++) terms[j] = first + j < row.terms ? __ldg(row.words + first + j) : kNoTerm;
+#pragma unroll
+    for (uint32_t j = 0; j < kTogether; j++) {
+      if (terms[j] == kNoTerm) continue;
+      const uint32_t place = asked.find(terms[j]);
+      if (place != kNoTerm) found(place, first + j);
+    }
+  }
+}
+
 // The score of an object, by the lane that reads its row.
 __device__ uint64_t scoreOf(const Asked& asked, const Row& row, const TermsTask& task) {
   if (task.measure == kTermsBM25) {
     const double norm = normOf(row.length, task.mean);
     double score = 0;
-    for (uint32_t i = 0; i < row.terms; i++) {
-      const uint32_t place = asked.find(__ldg(row.words + i));
-      if (place != kNoTerm) score = __dadd_rn(score, termOf(asked.gains[place], row.frequency(i), norm));
-    }
+    eachAsked(asked, row, [&](uint32_t place, uint32_t i) { score = __dadd_rn(score, termOf(asked.gains[place], row.frequency(i), norm)); });
     return __double_as_longlong(score);
   }
   uint32_t common = 0;
-  for (uint32_t i = 0; i < row.terms; i++) {
-    const uint32_t place = asked.find(__ldg(row.words + i));
-    if (place != kNoTerm) common += asked.weights[place];
-  }
+  eachAsked(asked, row, [&](uint32_t place, uint32_t) { common += asked.weights[place]; });
   return uint64_t{common} << 32 | (task.measure == kTermsSummed ? row.sum : row.terms);
 }
 
@@ -173,13 +219,15 @@ __device__ uint64_t warpScoreOf(const Asked& asked, const Row& row, const TermsT
 
 }  // namespace
 
-// A block does a task.
+// blockIdx.x is the task, blockIdx.y says which of its ranks.
 extern "C" __global__ void __launch_bounds__(kTermsThreads) score_terms(const Terms t) {
   __shared__ Asked asked;
   const TermsTask task = t.tasks[t.firstTask + blockIdx.x];
+  const uint32_t first = blockIdx.y * t.ranks, end = min(task.ranks, first + t.ranks);
+  if (first >= end) return;
   asked.build(t.asked + task.first, task.terms);
   const uint32_t kept = t.states[task.query].kept;
-  for (uint32_t i = threadIdx.x / t.lanes; i < task.ranks; i += kTermsThreads / t.lanes) {
+  for (uint32_t i = first + threadIdx.x / t.lanes; i < end; i += kTermsThreads / t.lanes) {
     const uint32_t rank = task.rank + i;
     uint64_t score = kNotComputed;
     Row row;
@@ -187,6 +235,79 @@ extern "C" __global__ void __launch_bounds__(kTermsThreads) score_terms(const Te
       score = t.lanes == 1 ? scoreOf(asked, row, task) : warpScoreOf(asked, row, task);
     if (threadIdx.x % t.lanes == 0) t.scores[task.scores + rank] = score;
   }
+}
+
+namespace {
+
+constexpr uint32_t kOrderRoom = 2 * kMostOrdered;
+
+// Objects that may be hits. Scores are not negative, so that their bits ascend as they do; where they are equal the larger entry is the better one
+// (count descending, id ascending). No two entries are equal, and none is 0.
+struct Order {
+  uint64_t scores[kOrderRoom], entries[kOrderRoom];
+  uint32_t scratch[2][32];
+
+  __device__ static bool precedes(uint64_t score, uint64_t entry, uint64_t otherScore, uint64_t other) {
+    return score > otherScore || score == otherScore && entry > other;
+  }
+
+  // Puts the first n in order, the best one first. All threads call it.
+  __device__ void sort(uint32_t n) {
+    uint32_t size = 1;
+    while (size < n) size *= 2;
+    for (uint32_t i = n + threadIdx.x; i < size; i += kOrderThreads) scores[i] = entries[i] = 0;
+    for (uint32_t block = 2; block <= size; block *= 2) {
+      for (uint32_t step = block / 2; step > 0; step /= 2) {
+        __syncthreads();
+        for (uint32_t i = threadIdx.x; i < size / 2; i += kOrderThreads) {
+          const uint32_t a = 2 * i - (i & (step - 1)), b = a + step;
+          const uint64_t x = scores[a], y = scores[b], xEntry = entries[a], yEntry = entries[b];
+          if (precedes(y, yEntry, x, xEntry) == ((a & block) == 0)) {
+            scores[a] = y, entries[a] = yEntry;
+            scores[b] = x, entries[b] = xEntry;
+          }
+        }
+      }
+    }
+    __syncthreads();
+  }
+};
+
+}  // namespace
+
+// The hits of a query in the order of scores. A block goes through its candidates, keeps those that precede the last hit of all before, and puts
+// them in order when there is no room for more. blockIdx.x is the order.
+extern "C" __global__ void __launch_bounds__(kOrderThreads) order_terms(const TermsOrders o) {
+  __shared__ Order s;
+  const TermsOrder own = o.orders[blockIdx.x];
+  const uint32_t n = o.states[own.query].kept;
+  const uint64_t *const entries = o.out + own.answer, *const scores = o.scores + own.scores;
+  uint32_t room = 2 * kOrderThreads;  // after each sort there is room for as many as there are threads
+  while (room < 2 * own.wanted) room *= 2;
+  uint32_t held = 0, turn = 0;
+  uint64_t lastScore = 0, last = 0;  // to be preceded
+  bool compared = true;
+  for (uint32_t first = 0; first < n; first += kOrderThreads, turn ^= 1) {
+    const uint32_t rank = first + threadIdx.x;
+    const uint64_t score = rank < n ? scores[rank] : 0, entry = rank < n ? entries[n - 1 - rank] : 0;
+    compared = compared && score != kNotComputed;
+    const bool in = Order::precedes(score, entry, lastScore, last);
+    uint32_t some;
+    const uint32_t place = held + blockPlace<kOrderThreads>(in, s.scratch[turn], some);
+    if (in) s.scores[place] = score, s.entries[place] = entry;
+    held += some;
+    if (held + kOrderThreads <= room) continue;
+    s.sort(held);
+    held = own.wanted;  // there are more, by the size of the room
+    lastScore = s.scores[held - 1];
+    last = s.entries[held - 1];
+  }
+  s.sort(held);
+  held = min(held, own.wanted);
+  for (uint32_t i = threadIdx.x; i < own.wanted; i += kOrderThreads)
+    o.hits[own.hits + i] = i < held ? OrderedHit{s.scores[i], s.entries[i]} : OrderedHit{};
+  const bool all = blockSum<kOrderThreads>(!compared, s.scratch[turn]) == 0;
+  if (threadIdx.x == 0) o.heads[blockIdx.x] = {n > 0 ? uint32_t(entries[0] >> 32) : 0, all};
 }
 
 }  // namespace geniemq

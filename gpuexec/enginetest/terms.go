@@ -24,14 +24,7 @@ columns:
 // TermsIndex is an index of texts and sets: short ones, ones of a word many times, and bodies of many words.
 func TermsIndex(t testing.TB, rng *rand.Rand, n int) *index.Index {
 	t.Helper()
-	s, err := index.Builtin().ParseSchema([]byte(termsSchema))
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := index.NewObjects(s, index.BuilderOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := make([]*schema.Record, n)
 	words := func(vocabulary, most int) []string {
 		some := make([]string, rng.IntN(most+1))
 		for i := range some {
@@ -56,6 +49,22 @@ func TermsIndex(t testing.TB, rng *rand.Rand, n int) *index.Index {
 		if n < 1000 || i%100 == 0 {
 			rec.Cells[2] = cell(words(3000, 400))
 		}
+		records[i] = rec
+	}
+	return termsIndexOf(t, records)
+}
+
+func termsIndexOf(t testing.TB, records []*schema.Record) *index.Index {
+	t.Helper()
+	s, err := index.Builtin().ParseSchema([]byte(termsSchema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := index.NewObjects(s, index.BuilderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rec := range records {
 		if err := o.Add(rec); err != nil {
 			t.Fatal(err)
 		}
@@ -71,11 +80,31 @@ func TermsIndex(t testing.TB, rng *rand.Rand, n int) *index.Index {
 	return x
 }
 
+// LongTermsIndex is an index of n objects with some of three words, but for one, which has so many words that no other object has.
+func LongTermsIndex(t testing.TB, rng *rand.Rand, n, words int) *index.Index {
+	t.Helper()
+	records := make([]*schema.Record, n)
+	for i := range records {
+		some := make([]string, 1+rng.IntN(6))
+		for j := range some {
+			some[j] = []string{"a0", "a1", "a2"}[rng.IntN(3)]
+		}
+		records[i] = &schema.Record{Cells: []schema.Cell{{Values: []string{strings.Join(some, " ")}}, {}, {}}}
+	}
+	many := make([]string, words)
+	for i := range many {
+		many[i] = fmt.Sprintf("z%d", i)
+	}
+	records[rng.IntN(n)] = &schema.Record{Cells: []schema.Cell{{Values: []string{strings.Join(many, " ")}}, {}, {}}}
+	return termsIndexOf(t, records)
+}
+
 // AskTerms asks a column by a measure of terms. Now and then that is more than a device takes.
 func AskTerms(t testing.TB, rng *rand.Rand, column *forward.Column) *verify.Scores {
 	t.Helper()
 	m := verify.FindMeasure([]string{"jaccard", "dice", "cosine", "containment", "bm25"}[rng.IntN(5)])
-	a := verify.Asked{Column: column, K: 1 + rng.IntN(300), IDF: rng.IntN(2) == 0, Unknown: rng.IntN(3)} // of no unit: counts are of other items
+	hits := []int{1 + rng.IntN(300), 1 + rng.IntN(300), 1000 + rng.IntN(50)}[rng.IntN(3)]   // around the most that a device puts in order
+	a := verify.Asked{Column: column, K: hits, IDF: rng.IntN(2) == 0, Unknown: rng.IntN(3)} // of no unit: counts are of other items
 	most := []int{0, 1, 8, 40, 256, 257}[rng.IntN(6)]
 	for term := range column.Keywords {
 		if len(a.Terms) < most && rng.IntN(3) > 0 {

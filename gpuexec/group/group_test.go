@@ -109,6 +109,9 @@ func (s comparing) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace)
 		return err
 	}
 	for _, job := range jobs {
+		if job.Orderable { // the first of all objects are not the first of a member's
+			return errors.New("a member that has some of the objects may put its candidates in the order of scores")
+		}
 		for rank := range min(s.first, len(job.Entries)) {
 			distance := verify.Unknown // too long a text
 			if e := job.Entries[len(job.Entries)-1-rank]; job.Rescore != nil && e.ID()%5 != 0 {

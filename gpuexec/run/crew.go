@@ -155,9 +155,12 @@ func (c *Crew) Run(ctx context.Context, units int, work func(s *Shift, unit int)
 func (c *Crew) runOn(ctx context.Context, cores, units int, work func(s *Shift, unit int)) error {
 	var next atomic.Int64
 	var failed atomic.Pointer[error]
-	background := gpuexec.PaceOf(ctx).Background
+	pace := gpuexec.PaceOf(ctx)
+	if pace.Cores > 0 {
+		cores = min(cores, pace.Cores)
+	}
 	worker := func() {
-		s := Shift{Seat: noSeat, crew: c, background: background}
+		s := Shift{Seat: noSeat, crew: c, background: pace.Background}
 		if !s.sit(ctx) {
 			return
 		}

@@ -80,6 +80,12 @@ type Job struct {
 	// Known is what the matcher has computed of the first entries, the best one first, for their scores: Unknown of those that it
 	// has not, empty where it has none.
 	Known []verify.Known
+	// Orderable, with Rescore: a matcher that scores all candidates may put them in the order of scores too. Then the job is Ordered: Best are the hits among
+	// the Found candidates, the best one first, of which the last by count has Least, and there are no Entries. The memory is reused.
+	Orderable, Ordered bool
+	Best               []verify.Best
+	Found              int
+	Least              uint32
 	// Hits, with Ranked, are the answer of a family that orders objects otherwise than by counts, in its order, with scores; the memory is reused.
 	// There are no Entries then. Approximate: they are not certain to be the first of all objects.
 	Hits                []gpuexec.Hit

@@ -164,15 +164,11 @@ func (j *planJob) score(ctx context.Context, p *Searcher, b *batch, shift *Shift
 		s.rescorer = j.plan.Rescore.New(s.rescorer)
 		s.ready = true
 	}
-	if !s.begun {
-		j.takeCandidates()
-	}
-	if err := s.rescorer.Offer(s.candidates, j.match.Known, s.stint.pace, b.pace.Grain); err != nil {
+	found, err := j.offer(b.pace.Grain)
+	if err != nil {
 		j.stopped(err)
 		return
 	}
-	s.begun = false
-	found := len(s.candidates)
 	// All objects that may be hits were candidates: every object, or every one with minCount where that is asked for.
 	complete := uint32(found) == p.source.Objects() || found < j.match.K && j.plan.MinCount > 0
 	s.exact = complete || s.rescorer.Certified(s.rest)
@@ -184,6 +180,28 @@ func (j *planJob) score(ctx context.Context, p *Searcher, b *batch, shift *Shift
 	default:
 		s.state = rescoringScan
 	}
+}
+
+// offer gives the rescorer the candidates that the matcher has found, and returns how many these are.
+func (j *planJob) offer(work int) (found int, err error) {
+	s := j.rescoring
+	if m := &j.match; m.Ordered {
+		m.Ordered = false
+		s.rescorer.(verify.Taker).Take(m.Best, m.Found)
+		s.rest = 0
+		if m.Found == m.K {
+			s.rest = m.Least
+		}
+		return m.Found, nil
+	}
+	if !s.begun {
+		j.takeCandidates()
+	}
+	if err := s.rescorer.Offer(s.candidates, j.match.Known, s.stint.pace, work); err != nil {
+		return 0, err
+	}
+	s.begun = false
+	return len(s.candidates), nil
 }
 
 // stopped takes notice of the error with which a stint stopped: it ends the job, or it is no concern of the job's.

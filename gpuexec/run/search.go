@@ -267,7 +267,7 @@ func (s *Searcher) begin(ctx context.Context, b *batch, plans []gpuexec.Plan, an
 		job.plan, job.answer, job.matcher, job.batch = plan, answer, c.matcher, b // release has left the rest empty
 		m := &job.match
 		m.Query, m.K, m.MinCount, m.Bound = plan.Query, plan.Candidates(), max(1, plan.MinCount), c.bound
-		m.Rescore, m.Deadline, m.Work = plan.Rescore, plan.Deadline, plan.Work
+		m.Rescore, m.Deadline, m.Work, m.Orderable = plan.Rescore, plan.Deadline, plan.Work, plan.Rescore != nil
 		if u := resumes(plan); u != nil {
 			job.resume(u)
 			b.pending = append(b.pending, job)
@@ -336,13 +336,16 @@ func (j *planJob) waits() bool { return j.plan.Rescore == nil && !j.answered }
 // EndWork implements Ender.
 func (j *planJob) EndWork(entries, known int) int {
 	const hit, compared, scored = 3, 10, 40 // nanoseconds
-	if j.plan.Rescore == nil {
+	switch {
+	case j.plan.Rescore == nil:
 		return hit * entries
+	case j.match.Ordered:
+		return 3 * hit * j.plan.Wanted()
 	}
 	return compared*known + scored*min(known, j.plan.Wanted())
 }
 
-// End implements Ender: of jobs that are not rescored, and of those whose candidates have all been compared elsewhere.
+// End implements Ender: of jobs that are not rescored, and of those whose candidates have all been compared elsewhere, or put in order.
 func (j *planJob) End(ctx context.Context, shift *Shift) {
 	if j.match.Err != nil {
 		return
@@ -352,7 +355,7 @@ func (j *planJob) End(ctx context.Context, shift *Shift) {
 		j.answered = true
 		return
 	}
-	if known := j.match.Known; len(known) == 0 || len(known) < len(j.match.Entries) || slices.Contains(known, verify.Unknown) {
+	if known := j.match.Known; !j.match.Ordered && (len(known) == 0 || len(known) < len(j.match.Entries) || slices.Contains(known, verify.Unknown)) {
 		return
 	}
 	if err := Catch(func() { j.batch.searcher.rescoreJob(ctx, j.batch, j, shift) }); err != nil {
@@ -389,7 +392,7 @@ func (p *Searcher) rescore(ctx context.Context, b *batch, t *gpuexec.Trace) erro
 			}
 			s.state = rescoringMatched
 			job.match.K = min(2*job.match.K, int(p.source.Objects()))
-			job.match.Rescore, job.match.Known, job.match.Then = nil, job.match.Known[:0], nil // the first ones have been scored
+			job.match.Rescore, job.match.Known, job.match.Then, job.match.Orderable = nil, job.match.Known[:0], nil, false // the first ones have been scored
 			b.round = append(b.round, job)
 			left = append(left, job)
 		}
@@ -443,7 +446,8 @@ func (s *Searcher) release(b *batch) {
 			job.rescoring.parts, job.rescoring.passing = nil, nil
 			s.rescorings.Put(job.rescoring)
 		}
-		*job = planJob{match: Job{Entries: job.match.Entries[:0], Known: job.match.Known[:0], Hits: job.match.Hits[:0]}}
+		m := &job.match
+		*job = planJob{match: Job{Entries: m.Entries[:0], Known: m.Known[:0], Best: m.Best[:0], Hits: m.Hits[:0]}}
 	}
 	b.pace.Pace, b.searcher = nil, nil
 	clear(b.checked)

@@ -23,7 +23,7 @@ var mirrors = []any{
 	SlicedAttribute{}, Plan{}, Sliced{},
 	BoundCodes{}, BoundPlan{}, BoundMatch{},
 	Filters{}, FilteredBatch{}, FilteredSliced{}, FilteredBound{}, Clause{}, FilterHead{}, Numbers{}, FilterTiles{},
-	VerifyTask{}, Verify{}, ScanQuery{}, Scan{}, Hash{}, AskedTerm{}, TermsTask{}, Terms{},
+	VerifyTask{}, Verify{}, ScanQuery{}, Scan{}, Hash{}, AskedTerm{}, TermsTask{}, Terms{}, TermsOrder{}, OrderedHit{}, OrderedHead{}, TermsOrders{},
 	NearEntry{}, NearQuery{}, NearState{}, Near{}, NearReach{}, NearSieved{}, NearSieve{}, NearAsk{}, NearLoad{},
 	TextQuery{}, TextCounts{}, TextScan{},
 	DescentTree{}, DescentLevel{}, DescentState{}, DescentWork{}, Descent{},
@@ -130,6 +130,7 @@ func TestConstants(t *testing.T) {
 		"terms.cu": {
 			"kTermsThreads": TermsThreads, "kMaxAskedTerms": MaxAskedTerms, "kMaxObjectTerms": MaxObjectTerms,
 			"kTermsCounted": int64(TermsCounted), "kTermsSummed": int64(TermsSummed), "kTermsBM25": int64(TermsBM25),
+			"kOrderThreads": OrderThreads, "kMostOrdered": MostOrdered,
 		},
 		"edit.cuh": {"kSlots": HashSlots, "kNone": NoSymbol, "kMaxPattern": MaxPattern, "kMaxText": MaxText},
 		"bound.cuh": {

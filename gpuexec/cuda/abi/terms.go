@@ -10,6 +10,12 @@ const (
 	TermsTaskBytes  = 48
 	AskedTermBytes  = 16
 	TermsScoreBytes = 8
+
+	OrderThreads     = 128  // of a block that puts candidates in order
+	MostOrdered      = 1024 // hits that come back in order
+	TermsOrderBytes  = 24
+	OrderedHitBytes  = 16
+	OrderedHeadBytes = 8
 )
 
 // What is computed (enum TermsMeasure).
@@ -25,7 +31,7 @@ type AskedTerm struct {
 	Gain         float64
 }
 
-// TermsTask is what one block compares: some entries of an answer.
+// TermsTask is some entries of an answer.
 type TermsTask struct {
 	Query, Answer, Rank, Ranks    uint32
 	Scores, First, Terms, Measure uint32
@@ -37,4 +43,27 @@ type TermsTask struct {
 type Terms struct {
 	Data, Tiles, Out, States, Tasks, Asked, Scores Pointer
 	FirstTask, Lanes, Objects, Base                uint32
+	Ranks, _                                       uint32
+}
+
+// TermsOrder is a query whose hits come back in the order of scores.
+type TermsOrder struct {
+	Query, Answer, Scores uint32
+	Hits, Wanted          uint32
+	_                     uint32
+}
+
+// OrderedHit is a hit, with the bits of its score.
+type OrderedHit struct {
+	Score, Entry uint64
+}
+
+// OrderedHead is what is told of a query beside its hits.
+type OrderedHead struct {
+	Least, Ordered uint32
+}
+
+// TermsOrders is the argument of order_terms.
+type TermsOrders struct {
+	Out, States, Scores, Orders, Heads, Hits Pointer
 }

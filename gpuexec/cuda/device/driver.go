@@ -43,6 +43,20 @@ func allocDevice(bytes int64) (abi.Pointer, error) {
 
 func freeDevice(p abi.Pointer) error { return result(C.geniemq_device_free(C.uint64_t(p))) }
 
+// priority says whose blocks the device takes first when several streams have some that wait.
+type priority int
+
+const (
+	urgent  priority = C.GENIEMQ_URGENT  // of batches
+	patient priority = C.GENIEMQ_PATIENT // of loading
+)
+
+// makeStream makes a stream that waits for no other.
+func makeStream(p priority) (stream cu.Stream, err error) {
+	err = result(C.geniemq_stream((*C.CUstream)(unsafe.Pointer(&stream)), C.int(p)))
+	return stream, err
+}
+
 // pinned is host memory that the device copies from and to at full speed, and asynchronously. The garbage collector
 // does not know it.
 type pinned []byte

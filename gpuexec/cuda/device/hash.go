@@ -114,7 +114,7 @@ func newHashSlot(e *Engine) (*hashSlot, error) {
 	}
 	s := &hashSlot{thread: thread}
 	return s, thread.do(func() error {
-		s.stream, s.done = s.own.stream(), s.own.event(cu.BlockingSyncEvent|cu.DisableTiming)
+		s.stream, s.done = s.own.stream(urgent), s.own.event(cu.BlockingSyncEvent|cu.DisableTiming)
 		s.in, s.out = s.own.pinned(hashIn), s.own.pinned(hashOut)
 		s.vectors, s.keywords = s.own.memory(hashIn), s.own.memory(hashOut)
 		return deviceError("allocating the memory of hashing", s.own.err)

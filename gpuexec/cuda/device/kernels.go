@@ -33,7 +33,7 @@ type loaded struct {
 	filterTiles, firstPassing    function
 	boundShared                  int // bytes of shared memory of boundMatch beside the masks
 	verifyNarrow, verifyWide     function
-	scoreTerms                   function
+	scoreTerms, orderTerms       function
 	scanNarrow, scanWide         function
 	hashRows, hashCells          function
 	hashFunctions, hashVectors   int // of a block
@@ -99,6 +99,7 @@ func (k *loaded) common(m *modules) []kernelEntry {
 		{&k.verifyNarrow, "verify", "verify_narrow", abi.WarpLanes, narrow},
 		{&k.verifyWide, "verify", "verify_wide", abi.WarpLanes, wide},
 		{&k.scoreTerms, "terms", "score_terms", abi.TermsThreads, 0},
+		{&k.orderTerms, "terms", "order_terms", abi.OrderThreads, 0},
 		{&k.scanNarrow, "scan", "scan_narrow", threads, shared + narrow},
 		{&k.scanWide, "scan", "scan_wide", threads, shared + wide},
 		{&k.hashRows, "hash", "hash_rows", hashing, 0},

@@ -49,7 +49,7 @@ func newLane(e *Engine) (*lane, error) {
 	}
 	l := &lane{thread: thread, bytes: e.opts.BatchMemory, policy: plan.Policy{Profile: e.kernels.Profile}}
 	err = thread.do(func() error {
-		l.stream, l.done = l.own.stream(), l.own.event(cu.BlockingSyncEvent|cu.DisableTiming)
+		l.stream, l.done = l.own.stream(urgent), l.own.event(cu.BlockingSyncEvent|cu.DisableTiming)
 		l.arena, l.in, l.out = l.own.memory(l.bytes), l.own.pinned(inBytes), l.own.pinned(outBytes)
 		return l.own.err
 	})

@@ -267,7 +267,7 @@ func (l pieceLauncher) compareTexts(p *rescoring.Part) {
 	}
 }
 
-// compareTerms records the comparison of candidates with terms, a launch per column.
+// compareTerms records the comparison of candidates with terms, a launch per column, and the order of those whose hits come back alone.
 func (l pieceLauncher) compareTerms(p *rescoring.Part) {
 	for i, some := range p.Launches {
 		if some.Tasks == 0 {
@@ -275,10 +275,15 @@ func (l pieceLauncher) compareTerms(p *rescoring.Part) {
 		}
 		l.mark(stageVerify)
 		t, memory := l.Originals.Terms[i], l.resident.terms[i]
-		launch(&l.steps, l.kernels.scoreTerms, some.Tasks, 1, &abi.Terms{
+		launch(&l.steps, l.kernels.scoreTerms, some.Tasks, t.Blocks(some.Ranks), &abi.Terms{
 			Data: memory + abi.Pointer(t.TableBytes()), Tiles: memory, Out: l.at(l.Answers), States: l.at(l.States),
 			Tasks: l.at(p.Tasks), Asked: l.at(p.Words), Scores: l.at(p.Scores),
-			FirstTask: uint32(some.First), Lanes: uint32(t.Lanes()), Objects: t.Objects(), Base: l.Tiles.Base(),
+			FirstTask: uint32(some.First), Lanes: uint32(t.Lanes()), Objects: t.Objects(), Base: l.Tiles.Base(), Ranks: uint32(t.Ranks()),
+		})
+	}
+	if o := &l.Scores.Orders; o.Count > 0 {
+		launch(&l.steps, l.kernels.orderTerms, o.Count, 1, &abi.TermsOrders{
+			Out: l.at(l.Answers), States: l.at(l.States), Scores: l.at(p.Scores), Orders: l.at(o.Tasks), Heads: l.at(o.Heads), Hits: l.at(o.Hits),
 		})
 	}
 }

@@ -17,8 +17,8 @@ type owned struct {
 	back []func() error // gives each back, in the order in which they were made
 }
 
-func (o *owned) stream() cu.Stream {
-	return own(o, func() (cu.Stream, error) { return cu.MakeStream(cu.NonBlocking) },
+func (o *owned) stream(p priority) cu.Stream {
+	return own(o, func() (cu.Stream, error) { return makeStream(p) },
 		func(s cu.Stream) error { return errors.Join(s.Synchronize(), s.Destroy()) })
 }
 

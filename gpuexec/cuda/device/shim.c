@@ -60,6 +60,13 @@ CUresult geniemq_run(CUstream stream, CUevent done, const geniemq_step *steps, i
   return submitted != CUDA_SUCCESS ? submitted : r;
 }
 
+CUresult geniemq_stream(CUstream *stream, int priority) {
+  int least, greatest;
+  CUresult r = cuCtxGetStreamPriorityRange(&least, &greatest);
+  if (r != CUDA_SUCCESS) return r;
+  return cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, priority == GENIEMQ_URGENT ? greatest : least);
+}
+
 CUresult geniemq_host_alloc(void **memory, size_t bytes) { return cuMemHostAlloc(memory, bytes, CU_MEMHOSTALLOC_PORTABLE); }
 CUresult geniemq_host_free(void *memory) { return cuMemFreeHost(memory); }
 

@@ -29,6 +29,10 @@ CUresult geniemq_submit(CUstream stream, const geniemq_step *steps, int count);
 // Submits, and waits until all on this stream is done. The calling thread asks, and soon naps in between.
 CUresult geniemq_run(CUstream stream, CUevent done, const geniemq_step *steps, int count);
 
+// A stream that waits for no other, of the greatest priority that there is or of the least.
+enum { GENIEMQ_URGENT, GENIEMQ_PATIENT };
+CUresult geniemq_stream(CUstream *stream, int priority);
+
 CUresult geniemq_host_alloc(void **memory, size_t bytes);
 CUresult geniemq_host_free(void *memory);
 CUresult geniemq_device_alloc(uint64_t *memory, size_t bytes);

@@ -30,7 +30,7 @@ type partStream struct {
 // newPartStream makes a stream with buffers of so many bytes. It is to be closed after an error too.
 func newPartStream(bytes int64) (*partStream, error) {
 	s := &partStream{}
-	s.stream, s.begun = s.own.stream(), s.own.event(cu.DisableTiming)
+	s.stream, s.begun = s.own.stream(urgent), s.own.event(cu.DisableTiming)
 	for i := range s.buffers {
 		s.buffers[i] = s.own.memory(bytes)
 		s.copied[i], s.released[i] = s.own.event(cu.DisableTiming), s.own.event(cu.DisableTiming)

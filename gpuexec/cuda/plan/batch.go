@@ -26,7 +26,7 @@ type Batch struct {
 
 	queries []Query // all
 	waiting []Query // those of them that were in no piece, or again
-	again   []Query // that the bound has given up
+	again   []Query // that the bound has given up, or whose candidates were not put in order
 	piece   Piece
 	places  []int64 // where the answers of the piece's queries are in what comes back
 
@@ -124,6 +124,7 @@ func (b *Batch) Decode(ctx context.Context, out []byte) error {
 	p, n := &b.piece, len(b.piece.Queries)
 	states := abi.Array[abi.State](out, 0, n)
 	b.takeAbandoned(states)
+	b.takeUnordered(states, out)
 	b.places = slices.Grow(b.places[:0], n)[:n]
 	next := p.Answers - p.States
 	work := 0
@@ -131,30 +132,59 @@ func (b *Batch) Decode(ctx context.Context, out []byte) error {
 	for i := range p.Queries {
 		q, state := &p.Queries[i], &states[i]
 		job := q.Job
-		if !q.abandoned(state) { // else it is executed again, and that counts
-			b.count(q, state)
+		if b.places[i] = next; !q.Ordered() {
+			next += topk.EntryBytes * int64(job.K)
 		}
+		if !b.done(q, state, out) { // it is executed again, and that counts
+			continue
+		}
+		b.count(q, state)
 		if int(state.Kept) > job.K {
 			return &gpuexec.DeviceError{Op: "reading the answers", Sticky: true, Err: fmt.Errorf(
 				"query %d of %d has %d hits for k %d", i, n, state.Kept, job.K)}
 		}
 		p.total(b.index, q, totals)
-		b.places[i] = next
-		next += topk.EntryBytes * int64(job.K)
-		work += topk.EntryBytes * int(state.Kept) / b.policy.Profile.Host.AnswerBytes
+		if job.Ordered = q.Ordered(); job.Ordered {
+			job.Found = int(state.Kept)
+		} else {
+			work += topk.EntryBytes * int(state.Kept) / b.policy.Profile.Host.AnswerBytes
+		}
 		if job.Then != nil {
 			work += job.Then.EndWork(int(state.Kept), int(min(state.Kept, uint32(q.Share.Scored))))
 		}
 	}
 	return b.crew.EachShift(context.Background(), n, work, func(s *run.Shift, i int) {
 		q, state := &p.Queries[i], &states[i]
+		if !b.done(q, state, out) {
+			return
+		}
 		job := q.Job
-		job.Entries = append(job.Entries[:0], abi.Array[topk.Entry](out, b.places[i], int(state.Kept))...)
+		if job.Entries = job.Entries[:0]; !q.Ordered() {
+			job.Entries = append(job.Entries, abi.Array[topk.Entry](out, b.places[i], int(state.Kept))...)
+		}
 		p.Scores.Decode(out, p.States, &q.Share, job)
-		if job.Then != nil && !q.abandoned(state) {
+		if job.Then != nil {
 			job.Then.End(ctx, s)
 		}
 	})
+}
+
+// done is true of a query of the piece at hand that is not executed again.
+func (b *Batch) done(q *Query, state *abi.State, out []byte) bool {
+	return !q.abandoned(state) && b.piece.Scores.Orders.Sound(out, b.piece.States, &q.Share)
+}
+
+// takeUnordered collects the queries whose candidates could not be put in order, for another piece, from which these come back.
+func (b *Batch) takeUnordered(states []abi.State, out []byte) {
+	if b.piece.Scores.Orders.Count == 0 {
+		return
+	}
+	for i, q := range b.piece.Queries {
+		if !q.abandoned(&states[i]) && !b.done(&q, &states[i], out) {
+			q.Disorder()
+			b.again = append(b.again, q)
+		}
+	}
 }
 
 // abandoned is true of a query that the bound has given up.

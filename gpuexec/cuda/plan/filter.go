@@ -1,12 +1,10 @@
 package plan
 
 import (
-	"context"
 	"slices"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/filters"
-	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/filter"
 )
 
@@ -66,26 +64,21 @@ func (p *Piece) Listing(x *Index) uint32 {
 	return 0
 }
 
-// encodeFilters fills what is sent of filters.
-func (p *Piece) encodeFilters(x *Index, in []byte, crew *run.Crew) error {
+// empty is true of an attribute in which no object has a keyword.
+func (x *Index) empty(attr uint32) bool { return x.attributes[attr].form == formNothing }
+
+// encodeFilterOf says which filter a query of the piece has.
+func (p *Piece) encodeFilterOf(in []byte, query int) {
 	if p.Filters.Count == 0 {
-		return nil
+		return
 	}
-	empty := func(attr uint32) bool { return x.attributes[attr].form == formNothing }
-	err := crew.Each(context.Background(), p.Filters.Count, x.device.Profile.Host.PlanFilter*p.Filters.Count, func(i int) { p.Filters.Encode(in, i, empty) })
-	if err != nil {
-		return err
-	}
-	of := p.Filters.OfQueries(in, len(p.Queries))
-	for i := range p.Queries {
-		of[i] = abi.NoFilter
-		if q := &p.Queries[i]; q.filter != nil {
-			if of[i] = q.filterNumber; q.only {
-				of[i] |= abi.FilterOnly
-			}
+	of := &p.Filters.OfQueries(in, len(p.Queries))[query]
+	*of = abi.NoFilter
+	if q := &p.Queries[query]; q.filter != nil {
+		if *of = q.filterNumber; q.only {
+			*of |= abi.FilterOnly
 		}
 	}
-	return nil
 }
 
 // total gives a job how many objects pass, if it asks.

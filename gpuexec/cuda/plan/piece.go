@@ -17,8 +17,8 @@ import (
 // A Piece is the queries of a batch that are executed together, in one pass over the index: which, by which kernels, and where
 // everything of theirs lies in the memory that a batch has.
 //
-//	arena (device)   queries | spans | rescoring | filters | states | totals | answers | scores | resolved spans | what passes |
-//	                 candidates | scratch of the other kernels
+//	arena (device)   queries | spans | rescoring | filters | states | totals | answers | scores | what scores are put in order of |
+//	                 resolved spans | what passes | candidates | scratch of the other kernels
 //	in (pinned)      queries | spans | rescoring | filters | states | totals    one copy to the device
 //	out (pinned)     states | totals | answers | scores                         one copy back
 //
@@ -93,9 +93,9 @@ func (x *Index) Cost(p *gpuexec.Plan) int64 {
 	if q, ok := p.Query.(*postings.MatchQuery); ok && q != nil {
 		need += filters.Cost(q.Filter, x.Tiles)
 	}
-	scored := x.Originals.Share(&run.Job{K: k, Rescore: p.Rescore}, x.device.MaxPattern)
-	in, out := scored.Need()
-	return need + in + out
+	scored := x.Originals.Share(&run.Job{K: k, Rescore: p.Rescore, Orderable: true}, x.device.MaxPattern)
+	in, out, inner := scored.Need()
+	return need + in + out + inner
 }
 
 // fitting is how many of the queries fit the room, in the (query, tile) kernel, which can execute every query. Where not even
@@ -116,8 +116,11 @@ func (x *Index) fitting(queries []Query, room Room) (int, error) {
 		n := queryNeed(x.spanRoom(int(q.spans)), job.K, x.device.Tile[q.variant].Blocks)
 		nIn := abi.QueryBytes + abi.StateBytes + abi.SpanBytes*int64(q.spans)
 		nOut := abi.StateBytes + topk.EntryBytes*int64(job.K)
-		scoreIn, scoreOut := q.Need()
-		n, nIn, nOut = n+scoreIn+scoreOut, nIn+scoreIn, nOut+scoreOut
+		if q.Ordered() {
+			nOut = abi.StateBytes
+		}
+		scoreIn, scoreOut, inner := q.Need()
+		n, nIn, nOut = n+scoreIn+scoreOut+inner, nIn+scoreIn, nOut+scoreOut
 		if seen { // the number of each query's filter
 			n, nIn = n+abi.WordBytes, nIn+abi.WordBytes
 		}
@@ -178,7 +181,9 @@ func (p *Piece) take(x *Index, queries []Query) {
 	for i := range p.Queries {
 		p.Queries[i].kernel = kernelTile
 		spans += int64(p.Queries[i].spans)
-		answers += int64(p.Queries[i].Job.K)
+		if !p.Queries[i].Ordered() {
+			answers += int64(p.Queries[i].Job.K)
+		}
 		p.Scores.Add(&p.Queries[i].Share)
 	}
 	p.spanCount = int(spans)
@@ -191,8 +196,9 @@ func (p *Piece) take(x *Index, queries []Query) {
 	at.Totals = at.States + n*abi.StateBytes
 	p.Filters.Totals = at.Totals
 	at.Answers = at.Totals + abi.TotalBytes*int64(p.Filters.Count)
-	at.Scored = p.Scores.Return(at.Answers + answers*topk.EntryBytes)
-	at.Resolved = abi.Align(at.Scored)
+	var end int64
+	at.Scored, end = p.Scores.Return(at.Answers + answers*topk.EntryBytes)
+	at.Resolved = abi.Align(end)
 	at.Candidates = abi.Align(p.Filters.Pass(abi.Align(at.Resolved+int64(x.spanRoom(int(spans))-int(spans))*abi.SpanBytes), x.Tiles))
 }
 
@@ -328,24 +334,32 @@ func (p *Piece) encode(x *Index, in []byte, crew *run.Crew, span int) error {
 	flat := abi.Array[abi.Span](in, p.Spans, p.spanCount)
 	states := abi.Array[abi.State](in, p.States, n)
 	var first uint32
-	var candidates, answers uint64
+	var candidates uint64
+	answers := [...]uint64{0, p.Scores.Orders.Answers(p.Answers)} // of those that come back, and of those that do not
 	scores := p.Scores.Encoder(&x.Originals, in)
 	for i := range p.Queries {
 		q := &p.Queries[i]
-		queries[i] = abi.Query{First: first, Spans: q.spans, K: uint32(q.Job.K), Bound: q.Bound, Entries: candidates, Out: answers}
-		scores.Add(&q.Share, q.Job, uint32(i), uint32(answers))
+		answer := &answers[0]
+		if q.Ordered() {
+			answer = &answers[1]
+		}
+		queries[i] = abi.Query{First: first, Spans: q.spans, K: uint32(q.Job.K), Bound: q.Bound, Entries: candidates, Out: *answer}
+		scores.Add(&q.Share, q.Job, uint32(i), uint32(*answer))
 		states[i] = abi.State{Threshold: q.Job.MinCount}
 		first += q.spans
 		candidates += p.room(x, q)
-		answers += uint64(q.Job.K)
+		*answer += uint64(q.Job.K)
 	}
 	scores.Done()
-	if err := p.encodeFilters(x, in, crew); err != nil {
-		return err
-	}
-	return crew.Each(context.Background(), n, p.spanCount*span+p.Scores.AskWork(), func(i int) {
+	work := p.spanCount*span + p.Scores.AskWork() + x.device.Profile.Host.PlanFilter*p.Filters.Count
+	return crew.Each(context.Background(), n+p.Filters.Count, work, func(i int) {
+		if i >= n {
+			p.Filters.Encode(in, i-n, x.empty)
+			return
+		}
 		q := &p.Queries[i]
 		x.encodeSpans(flat[queries[i].First:][:q.spans], queryOf(q.Job))
 		p.Scores.Ask(&x.Originals, in, &q.Share, q.Job)
+		p.encodeFilterOf(in, i)
 	})
 }

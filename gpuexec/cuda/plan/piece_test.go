@@ -147,7 +147,7 @@ func checkPiece(t *testing.T, x *Index, p *Piece, room Room) {
 	var spans, answers, entries, scoreIn, scoreOut int64
 	for i := range p.Queries {
 		q := &p.Queries[i]
-		in, out := q.Need()
+		in, out, _ := q.Need()
 		scoreIn, scoreOut = scoreIn+in, scoreOut+out
 		spans += int64(q.spans)
 		answers += int64(q.Job.K)

@@ -10,6 +10,8 @@
 //	edit   texts: distances of whole texts            verify.Nearest       kernels/verify.cu
 //	terms  a column's terms: what sets share, BM25    verify.Scores        kernels/terms.cu
 //
+// Of BM25 another kernel puts the candidates in the order of scores, and hits come down alone (Orders).
+//
 // Forms only make an index faster. Where one is not on the device, or a candidate is more than the kernel takes, the host compares, and the answer
 // is the same.
 package rescoring
@@ -108,7 +110,13 @@ type Share struct {
 	tasks  int32
 	words  int32 // of the query's side: symbols, terms
 
+	// Of terms.
+	measure uint32
+	mean    float64
+	hits    int32 // that come back in order, in place of entries and scores; 0: these come back
+
 	first, scores uint32 // of words and scores in a Layout that was encoded
+	order, hit    uint32 // number among those in order, and place of the first hit
 }
 
 // Share is that of a job, on a device that compares patterns of so many symbols.
@@ -132,14 +140,18 @@ func (o *Originals) Share(job *run.Job, maxPattern int) (s Share) {
 	return s
 }
 
-// Need is what a share takes, in bytes sent to the device and in bytes that come back.
-func (s *Share) Need() (in, out int64) {
+// Need is what a share takes beside the answer, in bytes sent to the device, bytes that come back, and bytes that are written and read there alone.
+func (s *Share) Need() (in, out, inner int64) {
 	z := s.kind.sizes()
-	return z.task*int64(s.tasks) + z.word*int64(s.words), z.score * int64(s.Scored)
+	in, out = z.task*int64(s.tasks)+z.word*int64(s.words), z.score*int64(s.Scored)
+	if s.Ordered() {
+		in, out, inner = in+abi.TermsOrderBytes, abi.OrderedHeadBytes+abi.OrderedHitBytes*int64(s.hits), out
+	}
+	return in, out, inner
 }
 
-// A Launch is tasks that one launch of a kernel does.
-type Launch struct{ First, Tasks int }
+// A Launch is tasks that one launch of a kernel does, of which none has more ranks.
+type Launch struct{ First, Tasks, Ranks int }
 
 // A Part is what of a Layout is of one kind.
 type Part struct {
@@ -156,7 +168,8 @@ type Part struct {
 // It is made in this order: Begin, Add for each query, Send and Return, Encode for each query in the order of answers, then Ask for each in any order,
 // by any number of goroutines; and Decode when the device is done.
 type Layout struct {
-	parts [kinds]Part
+	parts  [kinds]Part
+	Orders Orders
 }
 
 // Begin forgets the shares of another piece.
@@ -173,6 +186,7 @@ func (l *Layout) Begin(o *Originals) {
 		*p = Part{Launches: slices.Grow(p.Launches[:0], launches)[:launches]}
 		clear(p.Launches)
 	}
+	l.Orders = Orders{}
 }
 
 // Add counts a share.
@@ -181,10 +195,16 @@ func (l *Layout) Add(s *Share) {
 		return
 	}
 	p := &l.parts[s.kind]
-	p.Launches[s.launch].Tasks += int(s.tasks)
+	launch := &p.Launches[s.launch]
+	launch.Tasks += int(s.tasks)
+	launch.Ranks = max(launch.Ranks, int(min(s.Scored, taskRanks)))
 	p.tasks += int(s.tasks)
 	p.words += int(s.words)
-	p.scored += int64(s.Scored)
+	if s.Ordered() {
+		l.Orders.add(s)
+	} else {
+		p.scored += int64(s.Scored)
+	}
 }
 
 // Edit and Terms are the parts of these kinds.
@@ -198,6 +218,10 @@ func (l *Layout) Send(at int64) int64 {
 		p.Tasks = at
 		p.Words = p.Tasks + z.task*int64(p.tasks)
 		at = p.Words + z.word*int64(p.words)
+		if k == terms {
+			l.Orders.Tasks = at
+			at += abi.TermsOrderBytes * int64(l.Orders.Count)
+		}
 		first := 0
 		for i := range p.Launches {
 			p.Launches[i].First = first
@@ -207,14 +231,17 @@ func (l *Layout) Send(at int64) int64 {
 	return at
 }
 
-// Return places the scores from an offset on, which is aligned, and returns the end.
-func (l *Layout) Return(at int64) int64 {
+// Return places the scores from an offset on, which is aligned, and returns where what comes back ends, and all.
+func (l *Layout) Return(at int64) (back, end int64) {
 	for k := kinds - 1; k > none; k-- {
 		p := &l.parts[k]
 		p.Scores = at
 		at += k.sizes().score * p.scored
+		if k == terms {
+			at = l.Orders.back(at)
+		}
 	}
-	return at
+	return at, l.Orders.stay(abi.Align(at))
 }
 
 // An Encoder writes the tasks of a Layout.
@@ -223,14 +250,16 @@ type Encoder struct {
 	originals *Originals
 	in        []byte
 	next      [kinds]struct{ words, scores uint32 }
+	orders    orderEncoder
 }
 
 // Encoder writes into the pinned input.
 func (l *Layout) Encoder(o *Originals, in []byte) Encoder {
-	return Encoder{layout: l, originals: o, in: in}
+	return Encoder{layout: l, originals: o, in: in, orders: l.Orders.encoder(in)}
 }
 
-// Add writes the tasks of a job's share. query is its number, and answer the place where its answer begins.
+// Add writes the tasks of a job's share. query is its number, and answer the place where its answer begins. It reads nothing of what the job asks, which lies
+// anywhere in memory, since one core does this for all jobs.
 func (e *Encoder) Add(s *Share, job *run.Job, query, answer uint32) {
 	if s.kind == none {
 		return
@@ -238,7 +267,11 @@ func (e *Encoder) Add(s *Share, job *run.Job, query, answer uint32) {
 	p, next := &e.layout.parts[s.kind], &e.next[s.kind]
 	s.first, s.scores = next.words, next.scores
 	next.words += uint32(s.words)
-	next.scores += uint32(s.Scored)
+	if s.Ordered() {
+		e.orders.add(s, query, answer, uint32(p.Scores/abi.TermsScoreBytes))
+	} else {
+		next.scores += uint32(s.Scored)
+	}
 	launch := &p.Launches[s.launch]
 	at := p.Tasks + s.kind.sizes().task*int64(launch.First) // First runs along, and Done takes it back
 	launch.First += int(s.tasks)
@@ -246,7 +279,7 @@ func (e *Encoder) Add(s *Share, job *run.Job, query, answer uint32) {
 	case edit:
 		e.originals.Texts.tasks(abi.Array[abi.VerifyTask](e.in, at, n), s, uint32(job.K), answer)
 	case terms:
-		e.originals.Terms[s.launch].tasks(abi.Array[abi.TermsTask](e.in, at, n), s, job.Rescore.(*verify.Scores), query, answer)
+		s.termsTasks(abi.Array[abi.TermsTask](e.in, at, n), query, answer)
 	}
 }
 
@@ -260,10 +293,10 @@ func (e *Encoder) Done() {
 	}
 }
 
-// AskWork estimates what Ask takes for all queries together, in nanoseconds of a core.
+// AskWork estimates what Ask takes for all queries together, in nanoseconds of a core: each has to be waited for.
 func (l *Layout) AskWork() int {
-	const word = 8
-	return word * (l.parts[edit].words + l.parts[terms].words)
+	const word, query = 8, 300
+	return word*(l.parts[edit].words+l.parts[terms].words) + query*(l.parts[edit].tasks+l.parts[terms].tasks)
 }
 
 // Ask writes the query's side of a share whose tasks are written.
@@ -280,10 +313,15 @@ func (l *Layout) Ask(o *Originals, in []byte, s *Share, job *run.Job) {
 	}
 }
 
-// Decode hands a job, whose entries are there, what is known of the first ones. out is what came back, which begins at an offset of the arena.
+// Decode hands a job, whose entries are there, what is known of the first ones, or its hits in their order. out is what came back, which begins at an offset of
+// the arena.
 func (l *Layout) Decode(out []byte, from int64, s *Share, job *run.Job) {
 	job.Known = job.Known[:0]
-	if s.kind == none {
+	switch {
+	case s.kind == none:
+		return
+	case s.Ordered():
+		l.Orders.decode(out, from, s, job)
 		return
 	}
 	n := min(int(s.Scored), len(job.Entries))

@@ -69,24 +69,32 @@ func (t *Terms) Each(write func(array []byte)) {
 // scores is true where the device compares for a query.
 func (t *Terms) scores(by *verify.TermsAsked) bool { return len(by.Terms) <= abi.MaxAskedTerms }
 
-// share takes all candidates of a job.
+// share takes all candidates of a job, and the order of them where the device can make it.
 func (t *Terms) share(column int, job *run.Job, by *verify.TermsAsked) Share {
-	each := t.each()
-	return Share{
-		kind: terms, launch: uint32(column), Scored: int32(job.K), words: int32(len(by.Terms)), tasks: int32((job.K + each - 1) / each),
+	s := Share{
+		kind: terms, launch: uint32(column), Scored: int32(job.K), words: int32(len(by.Terms)), tasks: int32((job.K + taskRanks - 1) / taskRanks),
+		measure: measureOf(by), mean: meanOf(by),
 	}
+	if wanted := job.Rescore.Wanted(); job.Orderable && by.BM25 != nil && wanted <= abi.MostOrdered {
+		s.hits = int32(min(wanted, job.K))
+	}
+	return s
 }
+
+// taskRanks is how many ranks of an answer a task has: so many that those of most queries are one, since one core writes all tasks.
+const taskRanks = 1024
 
 // termsRounds is how many objects a warp compares one after the other where it shares each.
 const termsRounds = 8
 
-// each is how many objects a task has.
-func (t *Terms) each() int {
+// Ranks is how many of a task's ranks a block compares, Blocks how many blocks a launch has for each task of at most so many ranks.
+func (t *Terms) Ranks() int {
 	if t.lanes == 1 {
 		return abi.TermsThreads
 	}
 	return abi.TermsThreads / t.lanes * termsRounds
 }
+func (t *Terms) Blocks(ranks int) int { return (ranks + t.Ranks() - 1) / t.Ranks() }
 
 func measureOf(by *verify.TermsAsked) uint32 {
 	switch {
@@ -106,16 +114,14 @@ func meanOf(by *verify.TermsAsked) float64 {
 }
 
 // tasks writes those of a share of a query.
-func (t *Terms) tasks(to []abi.TermsTask, s *Share, asked *verify.Scores, query, answer uint32) {
-	by, _ := asked.Terms()
+func (s *Share) termsTasks(to []abi.TermsTask, query, answer uint32) {
 	task := abi.TermsTask{
-		Query: query, Answer: answer, Scores: s.scores, First: s.first, Terms: uint32(s.words), Measure: measureOf(&by), Mean: meanOf(&by),
+		Query: query, Answer: answer, Scores: s.scores, First: s.first, Terms: uint32(s.words), Measure: s.measure, Mean: s.mean,
 	}
-	each := uint32(t.each())
 	for i := range to {
-		task.Ranks = min(each, uint32(s.Scored)-task.Rank)
+		task.Ranks = min(taskRanks, uint32(s.Scored)-task.Rank)
 		to[i] = task
-		task.Rank += each
+		task.Rank += taskRanks
 	}
 }
 

@@ -1,6 +1,7 @@
 package rescoring
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -20,6 +21,32 @@ import (
 type device struct {
 	memory [][]byte // of columns, by Originals.Terms
 	in     []byte
+
+	unordered int // orders that it says mean nothing
+}
+
+// order puts the candidates of orders in order. It is written from the kernel's text too.
+func (d *device) order(l *Layout, out []byte, from int64, answers [][]topk.Entry, kept []int) {
+	o, p := &l.Orders, l.Terms()
+	heads := abi.Array[abi.OrderedHead](out, o.Heads-from, o.Count)
+	for i, own := range abi.Array[abi.TermsOrder](d.in, o.Tasks, o.Count) {
+		n := kept[own.Query]
+		scores := abi.Array[uint64](out, p.Scores-from+abi.TermsScoreBytes*int64(own.Scores), n)
+		hits := make([]abi.OrderedHit, n, n+int(own.Wanted))
+		heads[i] = abi.OrderedHead{Ordered: 1}
+		for rank, score := range scores {
+			hits[rank] = abi.OrderedHit{Score: score, Entry: uint64(answers[own.Query][n-1-rank])}
+			heads[i].Least = answers[own.Query][0].Count()
+		}
+		if i%3 == 2 { // as if a candidate had not been compared
+			heads[i], d.unordered = abi.OrderedHead{}, d.unordered+1
+			continue
+		}
+		slices.SortFunc(hits, func(a, b abi.OrderedHit) int {
+			return -cmp.Or(cmp.Compare(a.Score, b.Score), cmp.Compare(a.Entry, b.Entry))
+		})
+		copy(abi.Array[abi.OrderedHit](out, o.Hits-from+abi.OrderedHitBytes*int64(own.Hits), int(own.Wanted)), hits)
+	}
 }
 
 // score scores a task's entries. It is written from the kernel's text, not from the host's measures.
@@ -89,7 +116,7 @@ func scoreOf(data []byte, tiles []uint64, objects, object int, asked []abi.Asked
 // finds alone. The device is a few lines here; the kernel is held against the CPU engine where it runs.
 func TestTerms(t *testing.T) {
 	rng := seeded.Rand(t)
-	scored, left := 0, 0
+	scored, left, unordered := 0, 0, 0
 	for round := 0; round < 25 || (scored < 10_000 || left == 0) && round < 1000; round++ {
 		n := 1 + rng.IntN(600)
 		if round == 0 && !testing.Short() {
@@ -119,10 +146,10 @@ func TestTerms(t *testing.T) {
 			d.memory = append(d.memory, memory)
 		}
 		some, none := o.roundTrip(t, rng, x, tiles, &d)
-		scored, left = scored+some, left+none
+		scored, left, unordered = scored+some, left+none, unordered+d.unordered
 	}
-	t.Logf("%d candidates scored, %d plans left to the host", scored, left)
-	if scored < 10_000 || left == 0 {
+	t.Logf("%d candidates scored, %d plans left to the host, %d not put in order", scored, left, unordered)
+	if scored < 10_000 || left == 0 || unordered == 0 {
 		t.Error("a case has not come up")
 	}
 }
@@ -145,7 +172,7 @@ func (o *Originals) roundTrip(t testing.TB, rng *rand.Rand, x *index.Index, tile
 	answers, kept := make([][]topk.Entry, len(jobs)), make([]int, len(jobs))
 	for i := range jobs {
 		column := &x.Forward().Columns()[rng.IntN(3)]
-		jobs[i].Rescore = enginetest.AskTerms(t, rng, column)
+		jobs[i].Rescore, jobs[i].Orderable = enginetest.AskTerms(t, rng, column), rng.IntN(3) > 0
 		if rng.IntN(8) == 0 {
 			jobs[i].Rescore = nil
 		}
@@ -160,14 +187,18 @@ func (o *Originals) roundTrip(t testing.TB, rng *rand.Rand, x *index.Index, tile
 		l.Add(&shares[i])
 	}
 	const at, from = 256, 1 << 20
-	in, out := l.Send(at), l.Return(from+8*100)
-	var needIn, needOut int64
+	in := l.Send(at)
+	out, end := l.Return(from + 8*100)
+	var needIn, needOut, needInner int64
 	for i := range shares {
-		a, b := shares[i].Need()
-		needIn, needOut = needIn+a, needOut+b
+		a, b, c := shares[i].Need()
+		needIn, needOut, needInner = needIn+a, needOut+b, needInner+c
+		if shares[i].Ordered() {
+			needInner += topk.EntryBytes * int64(jobs[i].K) // its answer
+		}
 	}
-	if in-at != needIn || out-from-800 != needOut {
-		t.Fatalf("%d bytes are sent and %d come back, announced were %d and %d", in-at, out-from-800, needIn, needOut)
+	if in-at != needIn || out-from-800 != needOut || end-abi.Align(out) != needInner {
+		t.Fatalf("%d bytes are sent, %d come back and %d do not, announced were %d, %d and %d", in-at, out-from-800, end-abi.Align(out), needIn, needOut, needInner)
 	}
 	e := l.Encoder(o, d.in)
 	answer := uint32(0)
@@ -179,12 +210,23 @@ func (o *Originals) roundTrip(t testing.TB, rng *rand.Rand, x *index.Index, tile
 	for _, i := range rng.Perm(len(jobs)) {
 		l.Ask(o, d.in, &shares[i], &jobs[i])
 	}
-	back := make([]byte, out-from)
+	back := make([]byte, end-from)
 	for i := range abi.Array[uint64](back, 0, len(back)/8) {
 		abi.Array[uint64](back, 0, len(back)/8)[i] = 1 // of no score
 	}
 	d.score(&l, o, back, from, answers, kept)
+	d.order(&l, back, from, answers, kept)
+	back = back[:out-from]
 	for i := range jobs {
+		if !l.Orders.Sound(back, from, &shares[i]) {
+			continue
+		}
+		if jobs[i].Ordered, jobs[i].Found = shares[i].Ordered(), kept[i]; jobs[i].Ordered {
+			wants := jobs[i].Rescore.(*verify.Scores)
+			if by, _ := wants.Terms(); by.BM25 == nil || !jobs[i].Orderable {
+				t.Fatal("a job that nobody can put in order")
+			}
+		}
 		l.Decode(back, from, &shares[i], &jobs[i])
 		if jobs[i].Rescore == nil || shares[i].Scored == 0 {
 			if left++; len(jobs[i].Known) != 0 {
@@ -198,25 +240,40 @@ func (o *Originals) roundTrip(t testing.TB, rng *rand.Rand, x *index.Index, tile
 	return scored, left
 }
 
-// sameHits compares the hits of candidates of which something is known with those that the host finds.
+// sameHits compares the hits of candidates of which something is known, or which are in order, with those that the host finds.
 func sameHits(t testing.TB, job *run.Job) {
 	t.Helper()
-	if len(job.Known) != len(job.Entries) || slices.Contains(job.Known, verify.Unknown) {
+	if !job.Ordered && (len(job.Known) != len(job.Entries) || slices.Contains(job.Known, verify.Unknown)) {
 		t.Fatalf("%d of %d candidates are known", len(job.Known), len(job.Entries))
 	}
 	var candidates []verify.Candidate
 	for _, e := range slices.Backward(job.Entries) {
 		candidates = append(candidates, verify.Candidate{ID: e.ID(), Count: e.Count()})
 	}
-	var hits [2][]verify.Scored
-	for i, known := range [][]verify.Known{nil, job.Known} {
+	offered := func(known []verify.Known) verify.Rescorer {
 		r := job.Rescore.New(nil)
 		if err := r.Offer(candidates, known, nil, 0); err != nil {
 			t.Fatal(err)
 		}
-		hits[i] = r.Hits(nil)
+		return r
 	}
-	if !slices.Equal(hits[0], hits[1]) {
-		t.Fatalf("with what the device knows:\n%v\nthe host alone:\n%v", hits[1], hits[0])
+	host, other := offered(nil), offered(job.Known)
+	if job.Ordered {
+		if n := len(candidates); n > 0 && job.Least != candidates[n-1].Count {
+			t.Fatalf("the least count is told to be %d, it is %d", job.Least, candidates[n-1].Count)
+		}
+		other = job.Rescore.New(other)
+		other.(verify.Taker).Take(job.Best, job.Found)
+		if other.Offered() != len(candidates) {
+			t.Fatalf("%d of %d candidates are done with", other.Offered(), len(candidates))
+		}
+	}
+	for rest := range uint32(3) {
+		if host.Certified(rest) != other.Certified(rest) {
+			t.Fatalf("certified for a count of %d: %v by the host alone, %v with the device", rest, host.Certified(rest), other.Certified(rest))
+		}
+	}
+	if want, got := host.Hits(nil), other.Hits(nil); !slices.Equal(want, got) {
+		t.Fatalf("with what the device knows:\n%v\nthe host alone:\n%v", got, want)
 	}
 }
