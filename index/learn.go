@@ -50,7 +50,7 @@ func (k Kinds) Learn(s *schema.Schema, next func(*schema.Record) error, skippabl
 				cells = append(cells, read.rec.Cells[i])
 			}
 		}
-		if err := learner.Learn(&s.Columns[i], cells, runtime.GOMAXPROCS(0)); err != nil {
+		if err := learner.Learn(&s.Columns[i], cells, errors.Is(r.read[len(r.read)-1].err, io.EOF), runtime.GOMAXPROCS(0)); err != nil {
 			return nil, fmt.Errorf("column %q: %w", s.Columns[i].Name, err)
 		}
 	}

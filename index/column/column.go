@@ -166,9 +166,9 @@ type Keeper interface {
 type Learner interface {
 	// Sample is how many objects with values it learns from, at most; 0: there is nothing to learn, or it is known.
 	Sample(c *schema.Column) int
-	// Learn fills in what a column leaves open, from the cells of a sample, which are not empty. The same cells teach the same. Workers is the
+	// Learn fills in what a column leaves open, from the cells of a sample, which are not empty, and the whole data or not. The same cells teach the same. Workers is the
 	// number of goroutines that it may use.
-	Learn(c *schema.Column, sample []schema.Cell, workers int) error
+	Learn(c *schema.Column, sample []schema.Cell, whole bool, workers int) error
 }
 
 // A Measurer is a Type of whose columns something is measured while objects are added, and stands in the schema that the index keeps.

@@ -22,6 +22,8 @@ import (
 type sample struct {
 	name string
 	opts load.Options // what is known of the file so far
+	// columns are names of the fields of a file without a header, by the user.
+	columns []string
 	// text is UTF-8, of whole lines unless there is but one. all says that it is the whole file.
 	text []byte
 	all  bool

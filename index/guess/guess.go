@@ -19,6 +19,7 @@ import (
 	"io"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/geniemq/geniemq/index/load"
@@ -31,6 +32,8 @@ type Options struct {
 	load.Options
 	// Name of the index. Default: by the name of the file.
 	Name string
+	// Names of the fields of a table without a header, one for each. Default: the file has a header, or its columns are called c1, c2 and so on.
+	Names []string
 	// Sample is how many bytes of text are looked at. Default 4 MiB.
 	Sample int
 }
@@ -51,6 +54,7 @@ type Guess struct {
 	Name    string
 	Input   schema.Input
 	Header  *bool    // nil: the format has none
+	told    bool     // columns were named by the options, so that their names mean something
 	Missing []string // what means that there is no value
 	Key     string
 	Columns []Column
@@ -86,8 +90,15 @@ func File(path string, opts Options) (*Guess, error) {
 		g.Name = indexName(path)
 	}
 	g.Input.Encoding = s.opts.Encoding
+	if err := checkNames(opts.Names); err != nil {
+		return nil, err
+	}
+	s.columns = opts.Names
 	if err := g.layout(s); err != nil {
 		return nil, err
+	}
+	if g.told = len(opts.Names) > 0; g.told && g.Header == nil {
+		return nil, fmt.Errorf("%s: names of columns are for tables of fields (csv, tsv) without a header: its format is %s", path, s.opts.Format)
 	}
 	if err := g.read(s); err != nil {
 		return nil, err
@@ -101,6 +112,19 @@ func File(path string, opts Options) (*Guess, error) {
 		return nil, err
 	}
 	return g, nil
+}
+
+// checkNames finds what is wrong with names of columns.
+func checkNames(names []string) error {
+	for i, name := range names {
+		switch {
+		case strings.TrimSpace(name) != name || name == "" || len(name) > schema.MaxNameBytes:
+			return fmt.Errorf("name %d of the columns is %q: names are 1 to %d bytes long, without blanks around them", i+1, name, schema.MaxNameBytes)
+		case slices.Index(names, name) != i:
+			return fmt.Errorf("two columns are named %q: each needs a name of its own", name)
+		}
+	}
+	return nil
 }
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9_-]+`)

@@ -156,6 +156,58 @@ func TestMade(t *testing.T) {
 	}
 }
 
+// TestNames: a file without a header is as one that has it, once its columns are named; what cannot be meant is refused or doubted.
+func TestNames(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.csv")
+	guess := func(text string, names ...string) (g *Guess, proposed string, err error) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err = File(path, Options{Names: names}); err != nil {
+			return nil, "", err
+		}
+		g, proposed = described(t, path, Options{Names: names})
+		return g, proposed, nil
+	}
+	rows := repeated("", "k%d,52.5%d,13.4"+strings.Repeat(",0.5", 20)+"\n", 30)
+	names := append([]string{"id", "lat", "lon"}, strings.Split(numberedNames("x", 20)[1:], ",")...)
+	skipped := strings.Join(names[3:], ":skip ") + ":skip"
+	g, text, err := guess(rows, names...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := summary(g), "key=id headless id:skip lat:number lon:number "+skipped+" x:vector where:point"; got != want {
+		t.Errorf("got  %s\nwant %s\n%s", got, want, text)
+	}
+	if headed, _, err := guess(strings.Join(names, ",") + "\n" + rows); err != nil || headed.Records != g.Records || strings.Contains(summary(headed), "skip") || !strings.HasSuffix(summary(headed), "x:vector where:point") {
+		t.Errorf("with a header: %v %v", summary(headed), err)
+	}
+
+	if g, _, err := guess("region,amount\n"+repeated("", "north,%d\n", 30), "where", "how much"); err != nil || !strings.Contains(strings.Join(g.Doubts, "\n"), "looks like a header") {
+		t.Errorf("a header that is a record: %v %v", g, err)
+	}
+	for says, c := range map[string]struct {
+		text  string
+		names []string
+	}{
+		"3 names were given for the columns, and most records have 2 fields": {"1,2\n3,4\n5,6\n", []string{"a", "b", "c"}},
+		`two columns are named "a"`:   {"1,2\n3,4\n", []string{"a", "a"}},
+		`name 2 of the columns is ""`: {"1,2\n3,4\n", []string{"a", ""}},
+		"are for tables of fields":    {"1,2,3\n4,5\n6\n7,8,9,10\n" + repeated("", "1,2,3,4,5,6\n1\n2,3\n", 20), []string{"a", "b"}},
+	} {
+		if g, _, err := guess(c.text, c.names...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v %v", says, g, err)
+		}
+	}
+	lines := filepath.Join(t.TempDir(), "a.jsonl")
+	if err := os.WriteFile(lines, []byte(`{"a":1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := File(lines, Options{Names: []string{"b"}}); err == nil || !strings.Contains(err.Error(), "its format is jsonl") {
+		t.Errorf("names of JSON: %v", err)
+	}
+}
+
 func numberedNames(prefix string, n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -285,7 +337,11 @@ func FuzzFile(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		g, err := File(path, Options{})
+		opts := Options{}
+		if name >= 128 { // as many names as there may be columns
+			opts.Names = []string{"id", "lat", "lon", "x1"}[:1+bytes.IndexByte(append(data, ','), ',')%4]
+		}
+		g, err := File(path, opts)
 		if err != nil {
 			return
 		}

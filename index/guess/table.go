@@ -229,7 +229,7 @@ func (g *Guess) table(s *sample) error {
 		g.doubt("only %.0f %% of the first records have %d fields", 100*d.share, d.width)
 	}
 	irregular := first > 0 && !d.regular(first)
-	if first >= 0 && s.opts.SkipLines == 0 {
+	if first >= 0 && s.opts.SkipLines == 0 && s.columns == nil {
 		first = g.belowUnits(&d, first)
 	}
 	if first > 0 && first <= aboveHeader && s.opts.SkipLines == 0 && !irregular {
@@ -237,6 +237,9 @@ func (g *Guess) table(s *sample) error {
 		g.note("%s before the header or the first record: %.60q", lines(g.Input.SkipLines), strings.Join(d.rows[0], string(d.comma)))
 	} else {
 		g.Input.SkipLines = s.opts.SkipLines // after which the sample begins
+	}
+	if s.columns != nil {
+		return g.headless(s, d.rows[first], d.rows[first+1:], d.width)
 	}
 	header := !irregular && g.looksLikeHeader(d.rows[first], d.rows[first+1:], d.width)
 	g.Header = &header
@@ -251,6 +254,24 @@ func (g *Guess) table(s *sample) error {
 		}
 	}
 	g.named(names, header)
+	return nil
+}
+
+// headless names the columns of a table without a header.
+func (g *Guess) headless(s *sample, first []string, rest [][]string, width int) error {
+	header := false
+	g.Header = &header
+	if len(s.columns) != width {
+		return fmt.Errorf("%s: %d names were given for the columns, and most records have %d fields, as %.100q has", s.name, len(s.columns), width, strings.Join(first, " | "))
+	}
+	certain := len(g.Doubts)
+	like := g.looksLikeHeader(first, rest, width)
+	g.Doubts = g.Doubts[:certain] // how sure that is matters no more
+	if like {
+		g.doubt("the first line looks like a header, and is taken for a record since columns were named: if it is a header, do not name them, or pass over it by --skip-lines")
+	}
+	g.note("there is no header: columns are named as was said")
+	g.name(s.columns)
 	return nil
 }
 

@@ -23,7 +23,7 @@ func (g *Guess) together() {
 	case g.Text:
 		g.guessLines()
 		return
-	case g.Header != nil && !*g.Header:
+	case g.headerless() && !g.told:
 		return
 	}
 	g.findVectors()
@@ -82,7 +82,7 @@ func (g *Guess) findVectors() {
 		}
 		c.Name, c.Type, c.From = name, schema.VectorColumn, schema.Names{pattern}
 		for _, i := range of {
-			g.Columns[i].Known = false
+			g.place(i, "part of "+name)
 		}
 		g.Columns = append(g.Columns, c)
 	}
@@ -152,14 +152,20 @@ func (g *Guess) findKey(s *sample) error {
 		}
 		g.Key = c.Name
 		g.note("column %q is the key: no value is empty, none comes twice", c.Name)
-		c.Why, c.Unsure = "the key", ""
-		if c.Known = false; g.Header != nil && !*g.Header {
-			c.Known = true // its place has to be told
-		}
-		c.Type, c.Parse, c.Edges, c.Store = schema.SkipColumn, "", "", false
+		g.place(i, "the key")
 		return nil
 	}
 	return nil
+}
+
+// headerless says that columns are found by their places.
+func (g *Guess) headerless() bool { return g.Header != nil && !*g.Header }
+
+// place makes a column one that is skipped: in a table without a header its place has to be told.
+func (g *Guess) place(column int, why string) {
+	c := &g.Columns[column]
+	c.Column = schema.Column{Name: c.Name, Type: schema.SkipColumn}
+	c.Known, c.Why, c.Unsure = g.headerless(), why, ""
 }
 
 func boolean(b bool) int {

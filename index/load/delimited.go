@@ -46,19 +46,33 @@ func (d *delimited) again(r *Reader) decoder {
 	return &delimited{r: r, open: d.open, source: d.open(r), width: d.width, named: d.named, at: d.at, from: d.from, key: d.key}
 }
 
-// byPosition matches columns to fields one to one, for sources without a header.
+// byPosition matches columns to fields one to one, for sources without a header. Columns that are made of others have no field of their own.
 func (d *delimited) byPosition() error {
-	d.width = len(d.at)
+	var names []string // of fields
 	for i := range d.at {
-		d.at[i] = i
-		if c := &d.r.shape.columns[i]; c.From != nil {
-			return fmt.Errorf("%s: column %q is made of columns by their names (from), and without a header they have none", d.r.name, c.Name)
+		d.at[i] = -1
+		if c := &d.r.shape.columns[i]; c.From == nil {
+			d.at[i] = len(names)
+			names = append(names, c.Name)
+		}
+	}
+	d.width, d.from = len(names), make([][]int, len(d.at))
+	for i := range d.at {
+		c, missing := &d.r.shape.columns[i], []string(nil)
+		if c.From == nil {
+			continue
+		}
+		if d.from[i], missing = resolve(c.From, names); len(missing) > 0 {
+			return fmt.Errorf("%s: column %q is made of %q, and no column is called so; without a header each field needs a column in its place", d.r.name, c.Name, missing[0])
 		}
 	}
 	if d.r.shape.key == "" {
 		return nil
 	}
-	if d.key = d.r.shape.columnNamed(d.r.shape.key); d.key < 0 {
+	if column := d.r.shape.columnNamed(d.r.shape.key); column >= 0 {
+		d.key = d.at[column]
+	}
+	if d.key < 0 {
 		return fmt.Errorf("%s: the schema's key column %q is none of its columns, and without a header only the "+
 			"position tells which it is: add {name: %s, type: skip} in its place",
 			d.r.name, d.r.shape.key, d.r.shape.key)

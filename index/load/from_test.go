@@ -85,6 +85,32 @@ func TestFrom(t *testing.T) {
 	if _, err := NewReader(strings.NewReader("1,2\n"), "a.csv", lost, Options{}); err == nil || !strings.Contains(err.Error(), "without a header") {
 		t.Errorf("no header: %v", err)
 	}
+
+	// Without a header the columns in their places have the names.
+	placed := &schema.Schema{Name: "a", Header: &header, Key: "k", Missing: []string{""}, Columns: []schema.Column{
+		{Name: "v", Type: schema.VectorColumn, From: schema.Names{"q*"}}, {Name: "q10", Type: schema.SkipColumn}, {Name: "k", Type: schema.SkipColumn},
+		{Name: "q9", Type: schema.NumberColumn}, {Name: "w", Type: schema.VectorColumn, From: schema.Names{"q10", "q9"}},
+	}}
+	r, err := NewReader(strings.NewReader("1,a,2\n3,b,4\n5,c\n"), "a.csv", placed, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range [][]string{{"a", "2,1", "", "", "2", "1,2"}, {"b", "4,3", "", "", "4", "3,4"}} {
+		var rec schema.Record
+		if err := r.Next(&rec); err != nil {
+			t.Fatal(err)
+		}
+		got := []string{rec.Key}
+		for _, cell := range cells(&rec) {
+			got = append(got, strings.Join(cell, ","))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if err := r.Next(new(schema.Record)); !errors.As(err, new(*BadRecord)) {
+		t.Errorf("a record of two fields: %v", err)
+	}
 }
 
 // Patterns and the order of names.

@@ -33,8 +33,10 @@ type Options struct {
 	Rehash bool
 	// Seed of the functions, and of what is drawn from the sample.
 	Seed uint64
-	// Queries are held out of the sample (100 by default), Objects (10,000) at most of the rest are searched.
-	Queries, Objects int
+	// Queries are held out of the sample (100 by default); the rest is searched.
+	Queries int
+	// Objects are how many there will be, where the sample is not all: it stands for so many. By default what the sample has.
+	Objects int
 	// Workers are how many cores may compute; 1 by default.
 	Workers int
 }
@@ -43,7 +45,7 @@ type Options struct {
 type Choice struct {
 	// Parameters are complete, with a recall table that was measured on the sample.
 	Parameters Parameters
-	// Recall is the mean over the held-out queries, Error its standard error.
+	// Recall is the mean over the held-out queries, for as many objects as there will be, Error its standard error.
 	Recall, Error float64
 	// Load is how many postings an average object adds to what a query counts: the mean match count. It is what is least among what reaches the recall.
 	Load float64
@@ -63,10 +65,13 @@ func (e *UnreachedError) Error() string {
 		e.Wanted, p.Functions, p.Width, p.Reach, e.Best.Recall, e.Best.Error)
 }
 
-// Choose chooses width, centre, buckets, reach and number of functions from a sample of the data, so that a recall is reached at the least cost: the fewest matches to count. The recall is that of
-// real match counts of queries that are held out of the sample, less 1.645 standard errors, so that it is reached with 95 % confidence for objects as
-// many as the sample has. The index has more, among which neighbours are harder to find: measure it again (Measurement) with what it holds. The error is an
-// *UnreachedError when nothing reaches it.
+// Choose chooses width, centre, buckets, reach and number of functions from a sample of the data, so that a recall is reached at the least cost: the fewest matches to
+// count. The recall is that of real match counts of queries that are held out of the sample, less 1.645 standard errors, so that it is reached with 95 % confidence.
+//
+// That a sample is large matters more than anything: with ten thousand objects of a thousand clusters nearly any functions find the cluster, and that is all;
+// with a million the ten nearest are to be told from a thousand of the same cluster. So all of the sample is searched. Where the
+// index will have f times as many objects as the sample, the sample has one in f of the neighbours and of the candidates: 10 of 80 are the nearest among the first 10 there.
+// Nothing promises that it goes on so: measure again (Measurement) with what the index holds. The error is an *UnreachedError when nothing reaches the recall.
 func Choose(sample []float32, o Options) (Choice, error) {
 	if err := o.fill(len(sample)); err != nil {
 		return Choice{}, fmt.Errorf("choosing hash functions: %w", err)
@@ -109,7 +114,7 @@ func (o *Options) fill(numbers int) error {
 	o.Recall = cmp.Or(o.Recall, .95)
 	o.Neighbours = cmp.Or(o.Neighbours, 10)
 	o.Candidates = cmp.Or(o.Candidates, max(32, 8*o.Neighbours))
-	o.Queries, o.Objects, o.Workers = cmp.Or(o.Queries, 100), cmp.Or(o.Objects, 10_000), cmp.Or(o.Workers, 1)
+	o.Queries, o.Workers = cmp.Or(o.Queries, 100), cmp.Or(o.Workers, 1)
 	if len(o.Functions) == 0 {
 		o.Functions = []int{64, 128, 237, 474}
 	}
@@ -137,22 +142,21 @@ func (o *Options) fill(numbers int) error {
 	return nil
 }
 
-// split takes queries and objects out of the sample, evenly.
+// split takes queries out of the sample, and puts all in random order, so that the first so many are a sample as well.
 func (o *Options) split(sample []float32) (queries, objects []float32) {
 	n := len(sample) / o.Dim
-	total := min(n, o.Queries+o.Objects)
-	asked := 0
-	for i := range total {
-		at := i * n / total
-		vector := sample[at*o.Dim : (at+1)*o.Dim]
-		if asked < o.Queries && (i+1)*o.Queries/total > asked {
-			asked++
-			queries = append(queries, vector...)
-		} else {
-			objects = append(objects, vector...)
-		}
+	rng := rand.New(rand.NewPCG(o.Seed, 1))
+	order := make([]int, n)
+	for i := range order {
+		j := rng.IntN(i + 1)
+		order[i] = order[j]
+		order[j] = i
 	}
-	return queries, objects
+	shuffled := make([]float32, 0, len(sample))
+	for _, at := range order {
+		shuffled = append(shuffled, sample[at*o.Dim:(at+1)*o.Dim]...)
+	}
+	return shuffled[:o.Queries*o.Dim], shuffled[o.Queries*o.Dim:]
 }
 
 // widths are those to try.
@@ -168,13 +172,17 @@ func (o *Options) widths(queries, objects []float32) []float64 {
 		}
 		return []float64{within(mean)}
 	}
+	// Half to four times are so far from each other that a part of the objects says it well enough.
+	n = min(n, fitted)
 	mean, asked := 0.0, len(queries)/d
 	for q := range asked {
 		nearest := best{limit: o.Neighbours}
 		for i := range n {
-			nearest.add(-o.Family.Distance(queries[q*d:(q+1)*d], object(i)), uint32(i))
+			if score := -o.Family.Distance(queries[q*d:(q+1)*d], object(i)); nearest.wants(score) {
+				nearest.add(scored{score: score, id: uint32(i)})
+			}
 		}
-		last := nearest.first(o.Neighbours)
+		last := nearest.first()
 		mean -= last[len(last)-1].score / float64(asked)
 	}
 	var widths []float64
@@ -192,11 +200,18 @@ func within(width float64) float64 {
 	return max(minWidth, min(maxWidth, width))
 }
 
+const (
+	// fitted objects are enough to know how hashes spread.
+	fitted = 10_000
+	// together objects are hashed at a time.
+	together = 2048
+)
+
 // try measures one width with every number of functions and reach.
 func (o *Options) try(queries, objects []float32, width float64) ([]Choice, error) {
 	most := o.Functions[len(o.Functions)-1]
 	p := Parameters{Family: o.Family, Dim: o.Dim, Functions: most, Width: width, Seed: o.Seed, Rehash: o.Rehash, Buckets: o.Buckets, Centre: o.Centre}
-	clamped, err := p.Fit(objects, o.Workers)
+	clamped, err := p.Fit(objects[:min(len(objects), fitted*o.Dim)], o.Workers)
 	if err != nil {
 		return nil, err
 	}
@@ -204,34 +219,62 @@ func (o *Options) try(queries, objects []float32, width float64) ([]Choice, erro
 	if err != nil {
 		return nil, err
 	}
-	measures := Measures{[]int{o.Neighbours}, []int{o.Candidates}, o.Reaches}
-	x, err := newMeasurement(f, queries, measures, o.Functions)
+	x, err := newMeasurement(f, queries, Measures{[]int{o.Neighbours}, []int{o.Candidates}, o.Reaches}, o.Functions)
 	if err != nil {
 		return nil, err
 	}
-	keywords := make([]uint32, len(objects)/o.Dim*most)
-	if err := f.Hash(keywords, objects, o.Workers); err != nil {
+	n := len(objects) / o.Dim
+	if err := x.hash(f, objects, o.Workers); err != nil {
 		return nil, err
 	}
-	x.Add(keywords, objects, o.Workers)
+	k, candidates := o.thinned(n)
 	var choices []Choice
-	for i, m := range o.Functions {
-		for j, reach := range x.measures.Reaches {
-			at := i*len(x.measures.Reaches) + j
-			c := Choice{Parameters: p, Clamped: clamped}
-			c.Parameters.Functions, c.Parameters.Reach = m, reach
-			shares, matches := make([]float64, len(x.tallies)), 0.0
-			for q := range x.tallies {
-				shares[q] = float64(x.tallies[q].found(at, o.Neighbours, o.Candidates)) / float64(o.Neighbours)
-				matches += float64(x.tallies[q].matches[at])
-			}
-			c.Recall, c.Error = meanAndError(shares)
-			// A function that finds nothing costs its look-up all the same.
-			c.Load = matches/float64(len(x.tallies))/float64(x.objects) + float64(m)*1e-6
-			choices = append(choices, c)
+	for way, shares := range x.shares(k, candidates) {
+		c := Choice{Parameters: p, Clamped: clamped}
+		c.Parameters.Functions, c.Parameters.Reach = o.Functions[way/len(x.measures.Reaches)], x.measures.Reaches[way%len(x.measures.Reaches)]
+		c.Recall, c.Error = meanAndError(shares)
+		matches := 0.0
+		for q := range x.tallies {
+			matches += float64(x.tallies[q].matches[way])
 		}
+		// A function that finds nothing costs its look-up all the same.
+		c.Load = matches/float64(len(x.tallies))/float64(x.objects) + float64(c.Parameters.Functions)*1e-6
+		choices = append(choices, c)
 	}
 	return choices, nil
+}
+
+// thinned are how many neighbours and candidates a sample of n has of what all objects will have: of every f one.
+func (o *Options) thinned(n int) (k, candidates int) {
+	f := max(1, float64(o.Objects)/float64(n))
+	k = max(1, int(math.Round(float64(o.Neighbours)/f)))
+	return k, max(k, int(float64(o.Candidates)/f))
+}
+
+// hash hashes objects and adds them.
+func (x *Measurement) hash(f *Functions, objects []float32, workers int) error {
+	keywords := make([]uint32, together*f.parameters.Functions)
+	for len(objects) > 0 {
+		n := min(together, len(objects)/x.dim)
+		own := keywords[:n*f.parameters.Functions]
+		if err := f.Hash(own, objects[:n*x.dim], workers); err != nil {
+			return err
+		}
+		x.Add(own, objects[:n*x.dim], workers)
+		objects = objects[n*x.dim:]
+	}
+	return nil
+}
+
+// shares are the shares of k neighbours that are among the candidates, by way and query.
+func (x *Measurement) shares(k, candidates int) [][]float64 {
+	all := make([][]float64, len(x.m)*len(x.measures.Reaches))
+	for way := range all {
+		for q := range x.tallies {
+			all[way] = append(all[way], float64(found(x.tallies[q].ranks(way), k, candidates))/float64(k))
+		}
+	}
+	return all
 }
 
 // Fit fills in what a sample says and nobody gave: the number of buckets, and the centre of those that are clamped, which is the sample's mean. It returns the share of the
@@ -284,29 +327,23 @@ func (p *Parameters) Fit(sample []float32, workers int) (clamped float64, err er
 	return float64(len(far)-beyond) / float64(len(far)), nil
 }
 
-// tabulate measures what was chosen with more neighbours, candidates and reaches.
+// tabulate measures what was chosen with more neighbours and candidates, and the reaches that it could have.
 func (o *Options) tabulate(c Choice, queries, objects []float32) (Choice, error) {
 	f, err := New(c.Parameters)
 	if err != nil {
 		return c, err
 	}
 	n := len(objects) / o.Dim
-	reaches := []int{c.Parameters.Reach}
-	if o.Family.reaches() {
-		reaches = append(reaches, 0, 1, 2, 3, 4)
-	}
 	x, err := NewMeasurement(f, queries, Measures{
 		fitting(n, o.Neighbours, 1, 2, 5, 10, 20, 50, 100),
-		fitting(n, o.Candidates, 1, 2, 5, 10, 20, 32, 50, 80, 100, 160, 200, 320, 500, 800, 1000, 2000), reaches,
+		fitting(n, o.Candidates, 1, 2, 5, 10, 20, 32, 50, 80, 100, 160, 200, 320, 500, 800, 1000, 2000), o.Reaches,
 	})
 	if err != nil {
 		return c, err
 	}
-	keywords := make([]uint32, n*c.Parameters.Functions)
-	if err := f.Hash(keywords, objects, o.Workers); err != nil {
+	if err := x.hash(f, objects, o.Workers); err != nil {
 		return c, err
 	}
-	x.Add(keywords, objects, o.Workers)
 	c.Parameters.Recall, err = x.Table()
 	return c, errors.Join(err, c.Parameters.Check())
 }

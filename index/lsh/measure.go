@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/geniemq/geniemq/index/lsh/block"
+	"github.com/geniemq/geniemq/index/metric/sums"
 )
 
 // Measures say what a Measurement is of: every combination makes a row. They may be in any order.
@@ -22,8 +23,8 @@ type Measures struct {
 }
 
 // Measurement finds the share of the nearest neighbours of held-out queries that are among the candidates by match count, exactly: distances and match counts of all
-// objects are computed. Objects are added in parts, so that an index can be measured while it is built; it holds the best of each
-// query and nothing else. It belongs to one goroutine.
+// objects are computed. Objects are added in parts, so that an index can be measured while it is built. It holds the nearest of each query, and how many objects have
+// which count: that says how many come before a neighbour, however many candidates are asked about. It belongs to one goroutine.
 type Measurement struct {
 	family   Family
 	queries  []float32
@@ -35,16 +36,17 @@ type Measurement struct {
 	measures Measures
 	largest  int // reach
 	kernels  block.Kernels
+	sums     *sums.Kernels
 	objects  uint32
 	tallies  []tally // per query
 }
 
-// tally is what is known of one query.
+// tally is what is known of one query. A way to count is a number of functions and a reach.
 type tally struct {
-	nearest best
-	counted []best   // per number of functions and reach
-	matches []uint64 // the same: sums of all counts
-	counts  []uint32 // scratch: per reach, of the functions so far
+	point     sums.Query
+	nearest   best
+	matches   []uint64   // per way: sums of all counts
+	histogram [][]uint32 // per way: how many objects have a count
 }
 
 // NewMeasurement makes one of functions, with queries that are no objects, one after the other.
@@ -59,7 +61,8 @@ func newMeasurement(f *Functions, queries []float32, measures Measures, m []int)
 		return nil, fmt.Errorf("measuring recall of %v neighbours among %v candidates with reaches %v: there is nothing to measure",
 			measures.Neighbours, measures.Candidates, measures.Reaches)
 	}
-	x := &Measurement{family: f.parameters.Family, queries: queries, dim: f.parameters.Dim, ordered: f.parameters.ordered(), m: m, kernels: block.Best()}
+	own := sums.All()[0]
+	x := &Measurement{family: f.parameters.Family, queries: queries, dim: f.parameters.Dim, ordered: f.parameters.ordered(), m: m, kernels: block.Best(), sums: &own}
 	x.measures = Measures{distinct(measures.Neighbours), distinct(measures.Candidates), distinct(measures.Reaches)}
 	x.largest = x.measures.Reaches[len(x.measures.Reaches)-1]
 	f, err := f.WithReach(x.largest)
@@ -74,12 +77,16 @@ func newMeasurement(f *Functions, queries []float32, measures Measures, m []int)
 	x.tallies = make([]tally, len(queries)/x.dim)
 	for i := range x.tallies {
 		t := &x.tallies[i]
+		point := make([]float64, x.dim)
+		for j, e := range queries[i*x.dim : (i+1)*x.dim] {
+			point[j] = float64(e)
+		}
+		t.point = sums.NewQuery(point)
 		t.nearest.limit = x.measures.Neighbours[len(x.measures.Neighbours)-1]
-		t.counted = make([]best, len(m)*len(x.measures.Reaches))
-		t.matches = make([]uint64, len(t.counted))
-		t.counts = make([]uint32, len(x.measures.Reaches))
-		for j := range t.counted {
-			t.counted[j].limit = x.measures.Candidates[len(x.measures.Candidates)-1]
+		for _, functions := range m {
+			for range x.measures.Reaches {
+				t.matches, t.histogram = append(t.matches, 0), append(t.histogram, make([]uint32, functions+1))
+			}
 		}
 	}
 	return x, nil
@@ -87,16 +94,27 @@ func newMeasurement(f *Functions, queries []float32, measures Measures, m []int)
 
 func distinct(x []int) []int { return slices.Compact(slices.Sorted(slices.Values(x))) }
 
+// scratch is what one goroutine measures with.
+type scratch struct {
+	sums   *sums.Worker
+	scores []float64 // of the objects
+	norms  []float64
+	counts []uint32 // per reach, of the functions so far
+	ways   []uint32 // per way
+}
+
 // Add adds objects: their vectors, and their keywords as Hash wrote them. Objects count from 0 in the order in which they are added.
 func (x *Measurement) Add(keywords []uint32, vectors []float32, workers int) {
 	var next atomic.Int64
 	work := func() {
+		s := &scratch{sums: sums.NewWorker(x.sums), counts: make([]uint32, len(x.measures.Reaches)), ways: make([]uint32, len(x.m)*len(x.measures.Reaches))}
+		s.scores, s.norms = make([]float64, len(vectors)/x.dim), make([]float64, len(vectors)/x.dim)
 		for {
 			i := int(next.Add(1)) - 1
 			if i >= len(x.tallies) {
 				return
 			}
-			x.add(i, keywords, vectors)
+			x.add(i, keywords, vectors, s)
 		}
 	}
 	var group sync.WaitGroup
@@ -109,25 +127,53 @@ func (x *Measurement) Add(keywords []uint32, vectors []float32, workers int) {
 }
 
 // add adds objects to what is known of one query.
-func (x *Measurement) add(query int, keywords []uint32, vectors []float32) {
+func (x *Measurement) add(query int, keywords []uint32, vectors []float32, s *scratch) {
 	t := &x.tallies[query]
-	point := x.queries[query*x.dim : (query+1)*x.dim]
 	m := x.m[len(x.m)-1]
 	asked := x.asked[query*m*x.width : (query+1)*m*x.width]
-	for id := x.objects; len(vectors) > 0; id++ {
-		t.nearest.add(-x.family.Distance(point, vectors[:x.dim]), id)
-		clear(t.counts)
-		first := 0
-		for i, end := range x.m {
-			x.count(t.counts, asked[first*x.width:end*x.width], keywords[first:end])
+	x.score(t, vectors, s)
+	for i, score := range s.scores {
+		clear(s.counts)
+		first, own := 0, keywords[i*m:(i+1)*m]
+		for j, end := range x.m {
+			x.count(s.counts, asked[first*x.width:end*x.width], own[first:end])
 			first = end
-			for j, count := range t.counts {
-				at := i*len(t.counts) + j
-				t.matches[at] += uint64(count)
-				t.counted[at].add(float64(count), id)
-			}
+			copy(s.ways[j*len(s.counts):], s.counts)
 		}
-		vectors, keywords = vectors[x.dim:], keywords[m:]
+		if t.nearest.wants(score) {
+			places := make([]place, len(s.ways))
+			for way, count := range s.ways {
+				places[way] = place{count, t.histogram[way][count]}
+			}
+			t.nearest.add(scored{score, x.objects + uint32(i), places})
+		}
+		for way, count := range s.ways {
+			t.matches[way] += uint64(count)
+			t.histogram[way][count]++
+		}
+	}
+}
+
+// score finds how near objects are to a query: the nearer, the larger. The order is that of distances.
+func (x *Measurement) score(t *tally, vectors []float32, s *scratch) {
+	op := sums.OpDifferences
+	switch x.family {
+	case L2:
+		op = sums.OpSquares
+	case Cosine:
+		op = sums.OpDots
+		s.sums.Floats(sums.OpNorms, 0, []sums.Query{t.point}, vectors, x.dim, s.norms, 0)
+	}
+	s.sums.Floats(op, 0, []sums.Query{t.point}, vectors, x.dim, s.scores, 0)
+	for i := range s.scores {
+		switch {
+		case x.family != Cosine:
+			s.scores[i] = -s.scores[i]
+		case s.norms[i] > 0:
+			s.scores[i] /= math.Sqrt(s.norms[i])
+		default:
+			s.scores[i] = 0 // a right angle
+		}
 	}
 }
 
@@ -159,15 +205,19 @@ func (x *Measurement) Table() (Table, error) {
 		return Table{}, fmt.Errorf("measuring recall of %d neighbours: there are %d objects and %d queries", most, x.objects, len(x.tallies))
 	}
 	t := Table{Objects: uint64(x.objects), Queries: uint32(len(x.tallies))}
+	ranks := make([][]uint32, len(x.tallies))
 	for j, reach := range x.measures.Reaches {
+		for i := range x.tallies {
+			ranks[i] = x.tallies[i].ranks(j)
+		}
 		for _, k := range x.measures.Neighbours {
 			for _, candidates := range x.measures.Candidates {
 				if candidates < k {
 					continue
 				}
 				row := Row{K: uint32(k), Candidates: uint32(candidates), Reach: uint32(reach)}
-				for i := range x.tallies {
-					row.Found += uint64(x.tallies[i].found(j, k, candidates))
+				for _, own := range ranks {
+					row.Found += uint64(found(own, k, candidates))
 				}
 				t.Rows = append(t.Rows, row)
 			}
@@ -176,15 +226,43 @@ func (x *Measurement) Table() (Table, error) {
 	return t, nil
 }
 
-// found is how many of the k nearest are among the candidates of one number of functions and reach.
-func (t *tally) found(at, k, candidates int) (n int) {
-	nearest, counted := t.nearest.first(k), t.counted[at].first(candidates)
-	ids := make(map[uint32]bool, k)
-	for _, e := range nearest {
-		ids[e.id] = true
+// Reaching returns the least reach with which the share of k neighbours that are among the candidates is wanted at least, less 1.645 standard errors of its mean over the
+// queries. Where none has that, it is the one that finds most, the least of several.
+func (x *Measurement) Reaching(k, candidates int, wanted float64) int {
+	ways := x.shares(k, candidates)
+	best, most := 0, -1.0
+	for j, shares := range ways[len(ways)-len(x.measures.Reaches):] {
+		mean, deviation := meanAndError(shares)
+		if mean-1.645*deviation >= wanted {
+			return x.measures.Reaches[j]
+		}
+		if mean > most {
+			best, most = x.measures.Reaches[j], mean
+		}
 	}
-	for _, e := range counted {
-		if ids[e.id] {
+	return best
+}
+
+// ranks are how many objects come before each of the nearest by the counts of a way, the nearest first.
+func (t *tally) ranks(way int) []uint32 {
+	histogram := t.histogram[way]
+	above := make([]uint32, len(histogram)) // objects of a higher count
+	for count := len(histogram) - 2; count >= 0; count-- {
+		above[count] = above[count+1] + histogram[count+1]
+	}
+	nearest := t.nearest.first()
+	ranks := make([]uint32, len(nearest))
+	for i, e := range nearest {
+		p := e.places[way]
+		ranks[i] = above[p.count] + p.before
+	}
+	return ranks
+}
+
+// found is how many of the k nearest are among the candidates.
+func found(ranks []uint32, k, candidates int) (n int) {
+	for _, rank := range ranks[:min(k, len(ranks))] {
+		if rank < uint32(candidates) {
 			n++
 		}
 	}
@@ -200,15 +278,18 @@ type best struct {
 }
 
 type scored struct {
-	score float64
-	id    uint32
+	score  float64
+	id     uint32
+	places []place // per way
 }
 
-func (b *best) add(score float64, id uint32) {
-	if b.full && score <= b.least {
-		return
-	}
-	b.entries = append(b.entries, scored{score, id})
+// place is where an object comes by its count: after all of higher counts, and after those that had the same before it.
+type place struct{ count, before uint32 }
+
+func (b *best) wants(score float64) bool { return !b.full || score > b.least }
+
+func (b *best) add(e scored) {
+	b.entries = append(b.entries, e)
 	if len(b.entries) >= 2*b.limit+16 {
 		b.cut()
 	}
@@ -219,15 +300,16 @@ func (b *best) cut() {
 		return cmp.Or(cmp.Compare(y.score, x.score), cmp.Compare(x.id, y.id))
 	})
 	if len(b.entries) >= b.limit {
+		clear(b.entries[b.limit:])
 		b.entries = b.entries[:b.limit]
 		b.full, b.least = true, b.entries[b.limit-1].score
 	}
 }
 
-// first returns the first n.
-func (b *best) first(n int) []scored {
+// first returns them.
+func (b *best) first() []scored {
 	b.cut()
-	return b.entries[:min(n, len(b.entries))]
+	return b.entries
 }
 
 // meanAndError returns the mean of shares and its standard error.

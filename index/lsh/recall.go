@@ -52,6 +52,17 @@ func (t *Table) Lookup(k, candidates, reach uint32) (Recall, bool) {
 	return t.recall(below), reaches && ks && all
 }
 
+// Of is what a table says of one reach.
+func (t *Table) Of(reach int) Table {
+	of := Table{Objects: t.Objects, Queries: t.Queries}
+	for _, r := range t.Rows {
+		if r.Reach == uint32(reach) {
+			of.Rows = append(of.Rows, r)
+		}
+	}
+	return of
+}
+
 // recall is a row's share with Wilson's interval. A query counts as one trial and not as k: neighbours of one query are found or missed together. The variance of shares is at most that of
 // trials that succeed or fail, so the interval is rather too wide.
 func (t *Table) recall(r Row) Recall {

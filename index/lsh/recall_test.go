@@ -250,3 +250,38 @@ func TestChooseRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A sample of an eighth chooses functions for all: large clusters, of which the sample has few, so that it would find them by nearly any functions. Seeds are fixed, so this says
+// the same each time.
+func TestChooseForMore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("tens of thousands of vectors: not in short mode")
+	}
+	const dim, n, asked = 16, 24_000, 200
+	rng := rand.New(rand.NewPCG(7, 0))
+	centres := normal(rng, 24*dim, 4)
+	objects, queries := clusters(rng, centres, dim, n), clusters(rng, centres, dim, asked)
+	o := Options{Family: L2, Dim: dim, Recall: .9, Functions: []int{32, 64, 128, 237}, Reaches: []int{0, 1, 2}, Seed: 7, Workers: 2}
+	reached := func(o Options) float64 {
+		choice, err := Choose(objects[:n/8*dim], o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := choice.Parameters
+		x, err := NewMeasurement(must(t, p), queries, Measures{[]int{10}, []int{80}, []int{p.Reach}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := x.hash(must(t, p), objects, 2); err != nil {
+			t.Fatal(err)
+		}
+		share, _ := meanAndError(x.shares(10, 80)[0])
+		t.Logf("for %d: %d functions of width %.3g, reach %d: recall %.3f of all, %.3f expected", o.Objects, p.Functions, p.Width, p.Reach, share, choice.Recall)
+		return share
+	}
+	sample := reached(o)
+	o.Objects = n
+	if all := reached(o); all < o.Recall || sample >= o.Recall {
+		t.Errorf("%.2f is wanted: chosen for all objects %.3f, for the sample alone %.3f, which should not do", o.Recall, all, sample)
+	}
+}

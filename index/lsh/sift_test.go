@@ -31,15 +31,17 @@ func TestSIFT(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.Add(hash(t, f, objects), objects, 2)
+	keywords := hash(t, f, objects)
+	x.Add(keywords, objects, 2)
+	counted := counted(x, keywords, 800)
 
 	distance := func(q int, id uint32) float64 {
 		return L2.Distance(queries[q*dim:(q+1)*dim], objects[id*dim:(id+1)*dim])
 	}
 	for q := range asked {
-		for i, e := range x.tallies[q].nearest.first(100) {
-			if -e.score != distance(q, nearest[q][i]) {
-				t.Fatalf("query %d: neighbour %d is at %v, the stored one at %v", q, i, -e.score, distance(q, nearest[q][i]))
+		for i, e := range x.tallies[q].nearest.first() {
+			if math.Sqrt(-e.score) != distance(q, nearest[q][i]) {
+				t.Fatalf("query %d: neighbour %d is at %v, the stored one at %v", q, i, math.Sqrt(-e.score), distance(q, nearest[q][i]))
 			}
 		}
 	}
@@ -53,7 +55,7 @@ func TestSIFT(t *testing.T) {
 			share := func(k, candidates int) float64 {
 				n := 0
 				for q := range x.tallies {
-					n += x.tallies[q].found(at, k, candidates)
+					n += found(x.tallies[q].ranks(at), k, candidates)
 				}
 				return float64(n) / float64(asked*k)
 			}
@@ -61,7 +63,7 @@ func TestSIFT(t *testing.T) {
 			ratio := func(k, candidates int) (mean float64) {
 				for q := range x.tallies {
 					var found []float64
-					for _, e := range x.tallies[q].counted[at].first(candidates) {
+					for _, e := range counted[q][at][:candidates] {
 						found = append(found, distance(q, e.id))
 					}
 					slices.SortFunc(found, cmp.Compare[float64])
@@ -94,7 +96,7 @@ func TestSIFT(t *testing.T) {
 			near, most, outside := 0, 0.0, 0
 			for q := range x.tallies {
 				worst := 0.0
-				for _, e := range x.tallies[q].counted[i*len(reaches)+j].first(100) {
+				for _, e := range counted[q][i*len(reaches)+j][:100] {
 					off := math.Abs(p.Similarity(uint32(e.score)) - p.Collision(distance(q, e.id)))
 					worst = max(worst, off)
 					if off <= .06 {
@@ -121,6 +123,33 @@ func TestSIFT(t *testing.T) {
 	if r := recall[[2]int{237, 2}]; r < .95 {
 		t.Errorf("237 functions with reach 2 find %.3f of ten neighbours in 80 candidates", r)
 	}
+}
+
+// counted are the first objects by count, of each query and way.
+func counted(x *Measurement, keywords []uint32, first int) [][][]scored {
+	all := make([][][]scored, len(x.tallies))
+	m, counts := x.m[len(x.m)-1], make([]uint32, len(x.measures.Reaches))
+	for q := range all {
+		all[q] = make([][]scored, len(x.m)*len(counts))
+		asked := x.asked[q*m*x.width : (q+1)*m*x.width]
+		for id := range len(keywords) / m {
+			clear(counts)
+			from := 0
+			for i, end := range x.m {
+				x.count(counts, asked[from*x.width:end*x.width], keywords[id*m:][from:end])
+				from = end
+				for j, count := range counts {
+					way := i*len(counts) + j
+					all[q][way] = append(all[q][way], scored{score: float64(count), id: uint32(id)})
+				}
+			}
+		}
+		for way, objects := range all[q] {
+			slices.SortStableFunc(objects, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
+			all[q][way] = slices.Clone(objects[:first])
+		}
+	}
+	return all
 }
 
 // Choose reaches the recall that it states with the queries of the data set. They are points of the set, and taken out of it here.

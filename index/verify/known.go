@@ -10,6 +10,12 @@ type knower interface {
 	known(dst []ranked, c Candidate, known Known) []ranked
 }
 
+// orderer is a comparer of a measure whose order a device can make.
+type orderer interface {
+	// ordered appends hits with what was computed of them.
+	ordered(dst []ranked, hits []Best) []ranked
+}
+
 // knownTogether is how many candidates are dealt with at a time, at most, that are known.
 const knownTogether = 4096
 

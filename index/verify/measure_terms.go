@@ -222,6 +222,13 @@ func (c *bm25Comparer) known(dst []ranked, of Candidate, known Known) []ranked {
 	return append(dst, ranked{id: of.ID, count: of.Count, key: 0 - known.Score()})
 }
 
+func (c *bm25Comparer) ordered(dst []ranked, hits []Best) []ranked {
+	for i := range hits {
+		dst = append(dst, ranked{id: hits[i].ID, count: hits[i].Count, key: 0 - hits[i].Known.Score()})
+	}
+	return dst
+}
+
 // repeated scores an object that has words more than once, or many words.
 func (c *bm25Comparer) repeated(id uint32, r *forward.Record) (score float64) {
 	row := c.column.TermsTile(int(id / store.TileObjects)).Row(r)

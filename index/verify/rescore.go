@@ -67,6 +67,20 @@ func KnownSets(common, weight uint32) Known { return Known(common)<<32 | Known(w
 // Sets is what KnownSets was made of.
 func (k Known) Sets() (common, weight uint32) { return uint32(k >> 32), uint32(k) }
 
+// Best is a candidate with what was computed of it elsewhere.
+type Best struct {
+	Candidate
+	Known Known
+}
+
+// Taker is a Rescorer whose order a device can make.
+type Taker interface {
+	Rescorer
+	// Take is Offer for a rescorer that has seen no candidate, of candidates that are so many, whose hits are known, the best one first. The memory remains the
+	// caller's.
+	Take(hits []Best, candidates int)
+}
+
 // Rescorer is the state of one plan: the best hits so far of all candidates that were offered or scanned. It owns the order of
 // hits, and what is certain of objects that it has not seen. It is for one goroutine at a time.
 //

@@ -143,6 +143,12 @@ func (r *ScoresRescorer) Offer(c []Candidate, known []Known, pace Pace, work int
 	return nil
 }
 
+// Take implements Taker.
+func (r *ScoresRescorer) Take(hits []Best, candidates int) {
+	r.best.entries = r.comparer.(orderer).ordered(r.best.entries[:0], hits)
+	r.best.form, r.next = inOrder, candidates
+}
+
 // compare scores candidates and keeps the best.
 func (r *ScoresRescorer) compare(some []Candidate, limit float64) (err error) {
 	if best := &r.best; len(some) <= best.room() {

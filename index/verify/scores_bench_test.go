@@ -113,7 +113,7 @@ func BenchmarkScores(b *testing.B) {
 
 // BenchmarkCandidates is the time per candidate of queries like those of W3, of titles that a core's caches hold and of others: 17 words of a
 // vocabulary whose frequencies fall, queries of 12 words, 100 candidates; of these the first 10 are hits, or all. Of known ones a device has computed
-// the scores.
+// the scores; of ordered ones the order too.
 func BenchmarkCandidates(b *testing.B) {
 	for _, objects := range []uint32{20_000, 2_000_000} {
 		c := titles(b, int(objects), 17)
@@ -126,6 +126,7 @@ func BenchmarkCandidates(b *testing.B) {
 					b.Run(fmt.Sprintf("objects=%d/%s/k=100/known=%d", objects, name, candidates), func(b *testing.B) {
 						scoreCandidates(b, c, verify.FindMeasure(name), candidates, 100, true)
 					})
+					b.Run(fmt.Sprintf("objects=%d/%s/k=100/ordered=%d", objects, name, candidates), func(b *testing.B) { takeHits(b, c, candidates, 100) })
 				}
 			}
 		}
@@ -179,6 +180,32 @@ func scoreCandidates(b *testing.B, c *forward.Column, m *verify.Measure, candida
 		if err := rescorer.Offer(q.c, q.known, nil, 0); err != nil {
 			b.Fatal(err)
 		}
+		hits = rescorer.Hits(hits[:0])
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(candidates), "ns/candidate")
+}
+
+// takeHits is what is left to the host of candidates that a device puts in order.
+func takeHits(b *testing.B, c *forward.Column, candidates, k int) {
+	r := rand.New(rand.NewPCG(3, 4))
+	queries := make([][]verify.Best, 1024)
+	for i := range queries {
+		for j := range k {
+			candidate := verify.Candidate{ID: r.Uint32N(c.AllObjects()), Count: r.Uint32N(12)}
+			queries[i] = append(queries[i], verify.Best{Candidate: candidate, Known: verify.KnownScore(float64(k - j))})
+		}
+	}
+	scores, err := verify.FindMeasure("bm25").New(&verify.Asked{Column: c, K: k, IDF: true, Terms: []uint32{1, 2, 3}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var rescorer verify.Rescorer
+	var hits []verify.Scored
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		rescorer = scores.New(rescorer)
+		rescorer.(verify.Taker).Take(queries[i%len(queries)], candidates)
 		hits = rescorer.Hits(hits[:0])
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(candidates), "ns/candidate")

@@ -58,10 +58,7 @@ func (objects) Encode(dst *schema.Values, cell *schema.Cell) error {
 	if cell.Empty() {
 		return nil
 	}
-	p, err := read(cell)
-	if err == nil {
-		err = distance.CheckPoint(p)
-	}
+	p, err := Read(cell)
 	if err != nil {
 		return err
 	}
@@ -71,7 +68,14 @@ func (objects) Encode(dst *schema.Values, cell *schema.Cell) error {
 
 var errForm = errors.New(`a point is a latitude and a longitude in degrees: "52.52,13.40", [52.52,13.40] or {"lat":52.52,"lon":13.40}, or two columns (from)`)
 
-// read reads the point of a cell: of two texts, of one with both numbers, or of JSON.
+// Read reads the point of a cell that has a value: of two texts, of one with both numbers, or of JSON.
+func Read(cell *schema.Cell) (p distance.Point, err error) {
+	if p, err = read(cell); err == nil {
+		err = distance.CheckPoint(p)
+	}
+	return p, err
+}
+
 func read(cell *schema.Cell) (p distance.Point, err error) {
 	if len(cell.Values) == 0 {
 		return readJSON(cell.JSON)

@@ -13,8 +13,12 @@ import (
 
 const (
 	// sampleVectors and sampleNumbers bound the sample, by vectors and by their elements.
-	sampleVectors = 10_100
+	sampleVectors = 1 << 17
 	sampleNumbers = 32 << 20
+	// fitVectors are enough where nothing is to be chosen.
+	fitVectors = 10_100
+	// stands is for how many times its objects a sample stands, where the data go on.
+	stands = 8
 	// fewVectors are too few to measure anything with.
 	fewVectors = 60
 	// defaultRecall is what is aimed at where the schema wants none.
@@ -32,13 +36,22 @@ func (Column) Sample(c *schema.Column) int {
 		}
 		return fewVectors
 	}
-	return max(fewVectors, min(sampleVectors, sampleNumbers/max(1, c.Dims)))
+	most := sampleVectors
+	if given(c) {
+		most = fitVectors
+	}
+	return max(fewVectors, min(most, sampleNumbers/max(1, c.Dims)))
+}
+
+// given says whether a schema leaves nothing to choose.
+func given(c *schema.Column) bool {
+	return c.Width > 0 && c.Reach != nil && c.Functions > 0 && c.Recall == 0
 }
 
 // Learn implements column.Learner. Of vectors that are searched by distance alone it learns how many dimensions there are. Else the first vector says how many dimensions there are; width, reach, buckets and number of functions are those that
 // cost least among those that reach the recall (lsh.Choose), by neighbours within the sample. A recall that the schema asks for and that is not
 // reached is an error; where it asks for none, what comes nearest to 0.95 is taken.
-func (Column) Learn(c *schema.Column, sample []schema.Cell, workers int) error {
+func (Column) Learn(c *schema.Column, sample []schema.Cell, whole bool, workers int) error {
 	vectors, err := sampled(c, sample)
 	if err != nil {
 		return err
@@ -51,10 +64,10 @@ func (Column) Learn(c *schema.Column, sample []schema.Cell, workers int) error {
 		return err
 	}
 	var p lsh.Parameters
-	if given := c.Width > 0 && c.Reach != nil && c.Functions > 0 && c.Recall == 0; given || len(vectors)/c.Dims < fewVectors {
+	if given(c) || len(vectors)/c.Dims < fewVectors {
 		p, err = plain(c, family, vectors)
 	} else {
-		p, err = choose(c, family, vectors, workers)
+		p, err = choose(c, family, vectors, whole, workers)
 	}
 	if err != nil {
 		return err
@@ -99,12 +112,16 @@ func sampled(c *schema.Column, sample []schema.Cell) (vectors []float32, err err
 	return vectors, nil
 }
 
-// choose lets data decide what the schema leaves open.
-func choose(c *schema.Column, family lsh.Family, vectors []float32, workers int) (lsh.Parameters, error) {
+// choose lets data decide what the schema leaves open. Where the sample is not all of them nobody knows how many there are: there may well be eight times as many, and if
+// there are more, the reach can make up for it when all have been seen (Measure).
+func choose(c *schema.Column, family lsh.Family, vectors []float32, whole bool, workers int) (lsh.Parameters, error) {
 	n := len(vectors) / c.Dims
 	o := lsh.Options{
 		Family: family, Dim: c.Dims, Buckets: c.Buckets, Seed: c.Seed, Workers: max(1, workers),
-		Recall: cmp.Or(c.Recall, defaultRecall), Queries: min(100, n/5), Candidates: min(80, n/3), Neighbours: min(10, n/10),
+		Recall: cmp.Or(c.Recall, defaultRecall), Queries: min(100, n/5), Candidates: min(Candidates, n/3), Neighbours: min(Neighbours, n/10),
+	}
+	if !whole {
+		o.Objects = stands * n
 	}
 	if c.Functions > 0 {
 		o.Functions = []int{c.Functions}
@@ -118,13 +135,15 @@ func choose(c *schema.Column, family lsh.Family, vectors []float32, workers int)
 	choice, err := lsh.Choose(vectors, o)
 	var unreached *lsh.UnreachedError
 	switch {
-	case errors.As(err, &unreached) && c.Recall == 0:
+	case errors.As(err, &unreached) && (c.Recall == 0 || !whole):
 		return unreached.Best.Parameters, nil
 	case err != nil:
 		return lsh.Parameters{}, err
 	}
-	// What was measured on a sample does not hold for all objects.
-	choice.Parameters.Recall = lsh.Table{}
+	if c.Recall == 0 {
+		// What was measured on a sample does not hold for all objects. Where all are measured, this table says which reaches there are to choose from.
+		choice.Parameters.Recall = lsh.Table{}
+	}
 	return choice.Parameters, nil
 }
 

@@ -11,6 +11,15 @@ import (
 	"github.com/geniemq/geniemq/wire/value"
 )
 
+// Read reads the vector of a cell as objects are read. Nothing is no vector.
+func Read(cell *schema.Cell) ([]float32, error) {
+	v, err := appendCell(nil, cell)
+	if err == nil {
+		err = check(v, len(v))
+	}
+	return v, err
+}
+
 // appendCell appends the numbers of a cell: binary, one text of numbers, or a list with one each. Nothing is no vector.
 func appendCell(dst []float32, cell *schema.Cell) ([]float32, error) {
 	if len(cell.Vector) > 0 {
