@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/geniemq/geniemq/bench"
 	"github.com/geniemq/geniemq/bench/workload"
@@ -36,16 +37,50 @@ measurement. Times are medians of several runs.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().Bool("json", false, "JSON, a line per measurement (default when the output is no terminal; --json=false for tables)")
-	cmd.AddCommand(c.benchEngineCommand(), c.benchScaleCommand(), c.benchServiceCommand(), c.benchChoiceCommand())
+	cmd.AddCommand(c.benchEngineCommand(), c.benchScaleCommand(), c.benchServiceCommand())
+	cmd.AddCommand(c.benchNearCommands()...)
 	return cmd
 }
 
-// measurementFlags are what all measurements have in common: a workload, and the settings of an engine as serve has them.
+// engineFlags are the settings of an engine as serve has them.
+type engineFlags struct {
+	config.Config
+	untried bool
+}
+
+// register adds the flags, with an engine and a number of cores (0: all) that are usual.
+func (f *engineFlags) register(set *pflag.FlagSet, engine string, threads int) {
+	f.EnsureDefaults()
+	f.Engine, f.EngineThreads = engine, threads
+	f.EngineFlags(set)
+	if threads != 0 {
+		set.Lookup("engine-threads").Usage = "cores of this host that the engine uses (0: all)"
+	}
+	set.BoolVar(&f.untried, "untried", false, "take what nobody has measured on a device yet, too")
+}
+
+// open opens the engine, and says why it is the CPU's where another was hoped for.
+func (f *engineFlags) open(c *cli) (gpuexec.Engine, error) {
+	opts, err := f.EngineOptions()
+	if err != nil {
+		return nil, usageError{err}
+	}
+	opts.CUDA.Untried = f.untried
+	e, err := open.Engine(f.Engine, opts)
+	if err != nil {
+		return nil, err
+	}
+	if info := e.Info(); info.Note != "" {
+		fmt.Fprintf(c.err, "engine: %s on %s%s\n", info.Kind, info.Device, noteOf(info.Note))
+	}
+	return e, nil
+}
+
+// measurementFlags are what measurements of workloads have in common.
 type measurementFlags struct {
 	workload string
 	opts     workload.Options
-	engine   config.Config
-	untried  bool
+	engine   engineFlags
 }
 
 func (m *measurementFlags) register(cmd *cobra.Command, usual string) {
@@ -66,9 +101,7 @@ func (m *measurementFlags) register(cmd *cobra.Command, usual string) {
 	flags.IntVar(&m.opts.Candidates, "candidates", 0, "objects that are rescored per query (default 8 for each hit)")
 	flags.StringVar(&m.opts.Cache, "cache", "", "`folder` where index files are kept and found again, by workload, objects and seed: empty it after a change to what builds them")
 	flags.StringVar(&m.opts.Method, "method", "", "how w1points is searched: scan, tree, cells, permutation (default scan)")
-	flags.BoolVar(&m.untried, "untried", false, "take what nobody has measured on a device yet, too")
-	m.engine.EnsureDefaults()
-	m.engine.EngineFlags(flags)
+	m.engine.register(flags, gpuexec.Auto, 0)
 }
 
 // resolve takes what the environment says and reports mistakes.
@@ -98,23 +131,6 @@ func (m *measurementFlags) resolve(c *cli, cmd *cobra.Command) error {
 		return usageError{err}
 	}
 	return nil
-}
-
-// open opens the engine, and says why it is the CPU's where another was hoped for.
-func (m *measurementFlags) open(c *cli) (gpuexec.Engine, error) {
-	opts, err := m.engine.EngineOptions()
-	if err != nil {
-		return nil, err
-	}
-	opts.CUDA.Untried = m.untried
-	e, err := open.Engine(m.engine.Engine, opts)
-	if err != nil {
-		return nil, err
-	}
-	if info := e.Info(); info.Note != "" {
-		fmt.Fprintf(c.err, "engine: %s on %s%s\n", info.Kind, info.Device, noteOf(info.Note))
-	}
-	return e, nil
 }
 
 // noteOf is a remark for the end of a line, or nothing.
@@ -160,7 +176,7 @@ and the index: --objects makes them smaller.`,
 					return err
 				}
 			}
-			e, err := flags.open(c)
+			e, err := flags.engine.open(c)
 			if err != nil {
 				return err
 			}
@@ -228,7 +244,7 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 			if err := flags.engine.ValidateNATS(); err != nil {
 				return usageError{err}
 			}
-			opts.Config = flags.engine
+			opts.Config = flags.engine.Config
 			if columns {
 				opts.HitsForm = wire.HitsColumns
 			}
@@ -375,7 +391,7 @@ along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
 			if err := checkPoints(flags.workload, axis, points); err != nil {
 				return err
 			}
-			e, err := flags.open(c)
+			e, err := flags.engine.open(c)
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,9 @@
 
 Files hold JSON lines, anything else in them is skipped. One panel per axis, one curve per workload: match + select of a batch;
 dotted: the whole call.
+
+Of `geniemq bench capacity` it draws the distances by the capacity of a tree, a panel per data set, a curve per question; dotted: what was expected. The table has
+the expected by the measured.
 """
 import json
 import sys
@@ -71,7 +74,58 @@ def draw(lines, path):
     figure.savefig(path)
 
 
+def capacities(paths):
+    lines = {}
+    for path in paths:
+        with open(path) as f:
+            for text in f:
+                if text.startswith('{"measurement":"capacity"'):
+                    r = json.loads(text)
+                    asked = f'r = {r["radius"]:g}' if r.get("radius") else f'k = {r["k"]}'
+                    lines.setdefault((r["set"], r["bounds"], asked), []).append(r)
+    return lines
+
+
+def capacity_table(lines):
+    print("| data | objects | bounds | asked | distances, % of the objects, capacity 4 to 128 | expected / measured | leaves, expected / measured |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for (data, bounds, asked), points in lines.items():
+        share = " / ".join(f'{100 * r["distances"] / r["objects"]:.3g}' for r in points)
+        ratios = [" / ".join(f'{r["expected_" + what] / r[what]:.2f}' for r in points) for what in ("distances", "blocks")]
+        print(f'| {data} | {points[0]["objects"]:,} | {bounds} | {asked} | {share} | {ratios[0]} | {ratios[1]} |')
+
+
+def draw_capacities(lines, path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = list(dict.fromkeys(data for data, bounds, _ in lines if bounds == "pivot"))
+    rows = (len(names) + 3) // 4
+    figure, panels = plt.subplots(rows, 4, figsize=(16, 3.6 * rows), squeeze=False)
+    for name, panel in zip(names, panels.flat):
+        curves = [(asked, points) for (data, bounds, asked), points in lines.items() if data == name and bounds == "pivot"]
+        for i, (asked, points) in enumerate(curves):
+            x = [r["capacity"] for r in points]
+            panel.plot(x, [r["distances"] for r in points], marker="o", color=f"C{i}", label=asked)
+            panel.plot(x, [r["expected_distances"] for r in points], linestyle=":", color=f"C{i}")
+        panel.set(title=f'{name}, {curves[0][1][0]["objects"]:,}', xlabel="capacity", xscale="log", yscale="log", xticks=x, xticklabels=x)
+        panel.minorticks_off()
+        panel.grid(True, which="major", alpha=0.3)
+        panel.legend(fontsize=8)
+    for panel in list(panels.flat)[len(names):]:
+        panel.axis("off")
+    panels[0][0].set_ylabel("distances per query (dotted: expected)")
+    figure.tight_layout()
+    figure.savefig(path)
+
+
 if __name__ == "__main__":
-    found = read(sys.argv[2:])
-    table(found)
-    draw(found, sys.argv[1])
+    if trees := capacities(sys.argv[2:]):
+        capacity_table(trees)
+        draw_capacities(trees, sys.argv[1])
+    else:
+        found = read(sys.argv[2:])
+        table(found)
+        draw(found, sys.argv[1])

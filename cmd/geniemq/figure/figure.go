@@ -4,13 +4,15 @@ package figure
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/guptarohit/asciigraph"
 	"github.com/wcharczuk/go-chart/v2"
+
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 )
 
 // Axis is one of a figure, from 0 to Most, or from Least, with a mark at each Step.
@@ -91,8 +93,34 @@ func (a *Axis) ticks() (at []chart.Tick) {
 	return at
 }
 
-// Letters draws curves of evenly spaced points, above 0, with so many digits after the point at the side.
-func Letters(out io.Writer, caption string, digits uint, curves ...[]float64) {
-	fmt.Fprintf(out, "\n%s\n\n", asciigraph.PlotMany(curves, asciigraph.Height(12), asciigraph.Precision(digits), asciigraph.LowerBound(0),
-		asciigraph.Caption(caption)))
+// Letters draws curves of evenly spaced points, above 0, with so many digits after the point at the side. Curves that are wider than the page are drawn with fewer points.
+func Letters(p *table.Page, caption string, digits uint, curves ...[]float64) {
+	side := func(v float64) string {
+		return strconv.FormatFloat(max(v, 0), 'f', int(digits), 64) // the lowest mark is some -1e-17
+	}
+	options := []asciigraph.Option{asciigraph.Height(12), asciigraph.YAxisValueFormatter(side), asciigraph.LowerBound(0), asciigraph.Caption(table.Clean(caption))}
+	drawn := asciigraph.PlotMany(curves, options...)
+	if room := p.Width; room > 0 {
+		points, wide := 0, 0
+		for _, c := range curves {
+			points = max(points, len(c))
+		}
+		for line := range strings.Lines(drawn) {
+			wide = max(wide, table.Width(strings.TrimSuffix(line, "\n")))
+		}
+		if over := wide - room; over > 0 {
+			drawn = asciigraph.PlotMany(curves, append(options, asciigraph.Width(max(points-over, 2)))...)
+		}
+	}
+	for line := range strings.Lines("\n" + drawn + "\n\n") {
+		fmt.Fprintln(p, cut(strings.TrimRight(line, " \n"), p.Width))
+	}
+}
+
+// cut is a line within a page: captions have no other width than their own.
+func cut(line string, room int) string {
+	if room <= 0 {
+		return line
+	}
+	return table.Cut(line, room)
 }

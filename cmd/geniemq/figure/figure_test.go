@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 )
 
 // TestDraw: the file is XML with the names of curves, axes and marks.
@@ -43,10 +45,26 @@ func TestDraw(t *testing.T) {
 	}
 }
 
+// TestLetters: a curve is no wider than the page, and as wide as its points where there is room.
 func TestLetters(t *testing.T) {
 	var b bytes.Buffer
-	Letters(&b, "m against s", 2, []float64{0, .5, 1}, []float64{1, .5, 0})
+	Letters(&table.Page{Writer: &b}, "m against s", 2, []float64{0, .5, 1}, []float64{1, .5, 0})
 	if text := b.String(); !strings.Contains(text, "m against s") || !strings.Contains(text, "1.00") {
 		t.Error(text)
+	}
+	long := make([]float64, 99)
+	for i := range long {
+		long[i] = float64(i * 10)
+	}
+	for _, width := range []int{12, 40, 80, 120, 0} {
+		b.Reset()
+		Letters(&table.Page{Writer: &b, Width: width}, "a caption of some words", 0, long)
+		wide := 0
+		for line := range strings.Lines(b.String()) {
+			wide = max(wide, table.Width(strings.TrimSuffix(line, "\n")))
+		}
+		if fits := width == 0 || wide <= width; !fits || width == 80 && wide < 70 || width == 0 && wide < 99 {
+			t.Errorf("at %d cells the widest line has %d:\n%s", width, wide, b.String())
+		}
 	}
 }

@@ -1,0 +1,256 @@
+// Package near measures searches by distance on the data sets of package sets.
+package near
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/geniemq/geniemq/bench/sets"
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/postings"
+)
+
+// Measurement is one of them.
+type Measurement struct {
+	Name        string
+	Short, Long string
+	Sets        []string // that are measured if nobody says which
+	// Run measures a data set and tells of each result.
+	Run func(ctx context.Context, o *Options, set string, tell func(Result) error) error
+}
+
+// All are all measurements.
+func All() []Measurement {
+	return []Measurement{choice(), capacity(), growth(), permutation(), builds()}
+}
+
+// Options are what is measured, and on what.
+type Options struct {
+	sets.Options
+	Sets    []string
+	Batch   int // queries of a call
+	Runs    int // of which the least time counts
+	Workers int // that build; 0: one per processor
+	// Engine answers. Clock: times are those by the clock, and queries are asked again until a batch is full; else what a core worked for this process, so that what else runs on the machine
+	// does not count.
+	Engine gpuexec.Engine
+	Clock  bool
+}
+
+// Result is what is told of a measurement. It marshals to JSON.
+type Result interface {
+	Line() string      // for people
+	By(command string) // which was called
+}
+
+// Head is what all results begin with.
+type Head struct {
+	Measurement string `json:"measurement"`
+	Set         string `json:"set"`
+	Objects     int    `json:"objects"`
+	Engine      string `json:"engine,omitempty"`
+	Time        string `json:"time,omitempty"` // what microseconds are: by the clock, or of a core
+	Batch       int    `json:"batch,omitempty"`
+	Command     string `json:"command,omitempty"`
+}
+
+// By implements Result.
+func (h *Head) By(command string) { h.Command = command }
+
+// Question is what is asked of all.
+type Question struct {
+	K        int     `json:"k,omitempty"`
+	Radius   float64 `json:"radius,omitempty"`
+	Method   string  `json:"method,omitempty"`
+	Fraction float64 `json:"fraction,omitempty"`
+	Recall   float64 `json:"recall,omitempty"`
+}
+
+// mostWithin is how many hits a radius has at most.
+const mostWithin = 1024
+
+func (q *Question) String() string {
+	if q.Radius > 0 {
+		return fmt.Sprintf("radius %g", q.Radius)
+	}
+	return fmt.Sprintf("k = %d", q.K)
+}
+
+// Run measures all sets.
+func (m *Measurement) Do(ctx context.Context, o Options, tell func(Result) error) error {
+	names := o.Sets
+	if len(names) == 0 {
+		names = m.Sets
+	}
+	for _, name := range names {
+		if err := m.Run(ctx, &o, name, tell); err != nil {
+			return fmt.Errorf("%s of %s: %w", m.Name, name, err)
+		}
+	}
+	return nil
+}
+
+// loaded is the index of a set on an engine.
+type loaded struct {
+	*Options
+	set     *sets.Set
+	column  *distance.Column
+	queries *index.Queries
+	on      gpuexec.Searcher
+	built   time.Duration
+}
+
+// load builds the index of a set, with access paths as a schema names them, and loads it.
+func (o *Options) load(ctx context.Context, s *sets.Set, paths string) (*loaded, error) {
+	began := time.Now()
+	x, err := s.Build(ctx, o.Workers, paths)
+	if err != nil {
+		return nil, err
+	}
+	l := &loaded{Options: o, set: s, column: x.Distances().At(0), built: time.Since(began)}
+	if l.queries, err = index.NewQueries(x); err != nil {
+		return nil, err
+	}
+	l.on, err = o.Engine.Load(ctx, x)
+	return l, err
+}
+
+func (l *loaded) head(measurement string) Head {
+	h := Head{Measurement: measurement, Set: l.set.Name, Objects: len(l.set.Objects), Engine: l.Engine.Info().Kind, Time: "core", Batch: l.Batch}
+	if l.Clock {
+		h.Time = "clock"
+	}
+	return h
+}
+
+// asked is what came of asking.
+type asked struct {
+	Took    float64 // microseconds per query, by Options.Clock
+	queries []*distance.Query
+	answers []gpuexec.Answer
+}
+
+// ask asks all requests, in batches, some times.
+func (l *loaded) ask(ctx context.Context, requests []index.Request, question Question) (*asked, error) {
+	n := len(requests)
+	if l.Clock {
+		n = max(n, l.Batch)
+	}
+	a := &asked{Took: math.Inf(1), answers: make([]gpuexec.Answer, n)}
+	plans := make([]gpuexec.Plan, n)
+	for i := range plans {
+		made, err := l.plan(requests[i%len(requests)], &question)
+		if err != nil {
+			return nil, err
+		}
+		q := made.Query.(*distance.Query)
+		q.Explain = true
+		a.queries, plans[i] = append(a.queries, q), gpuexec.Plan{Family: made.Family, Query: q, K: q.K}
+	}
+	for range max(1, l.Runs) {
+		began := l.now()
+		for first := 0; first < n; first += l.Batch {
+			end := min(first+l.Batch, n)
+			if err := l.on.Search(ctx, plans[first:end], a.answers[first:end], nil); err != nil {
+				return nil, err
+			}
+		}
+		a.Took = min(a.Took, round(float64(l.now()-began)/1e3/float64(n), 3))
+	}
+	for i := range a.answers {
+		if err := a.answers[i].Err; err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+func (l *loaded) plan(request index.Request, q *Question) (index.Plan, error) {
+	near := &request.Near
+	near.K, near.Method, near.Fraction, near.Recall = q.K, q.Method, q.Fraction, q.Recall
+	if q.Radius > 0 {
+		near.Radius = &q.Radius
+		if near.K == 0 {
+			near.K = mostWithin
+		}
+	}
+	return l.queries.Plan(new(postings.MatchQuery), &request)
+}
+
+// now is a time, of this process.
+func (l *loaded) now() time.Duration {
+	if l.Clock {
+		return time.Duration(time.Now().UnixNano())
+	}
+	return processor()
+}
+
+func (l *loaded) Close() error { return l.on.Close() }
+
+// mean is that of something over all answers.
+func (a *asked) mean(of func(*distance.Answer) float64) float64 {
+	sum := 0.0
+	for i := range a.answers {
+		sum += of(a.answers[i].Value.(*distance.Answer))
+	}
+	return sum / float64(len(a.answers))
+}
+
+// hits is how many there are per query.
+func (a *asked) hits() float64 {
+	n := 0
+	for i := range a.answers {
+		n += len(a.answers[i].Hits)
+	}
+	return float64(n) / float64(len(a.answers))
+}
+
+// taken is the method of most answers.
+func (a *asked) taken() (most string) {
+	n := make(map[string]int)
+	for i := range a.answers {
+		method := a.answers[i].Value.(*distance.Answer).Method
+		if n[method]++; n[method] > n[most] {
+			most = method
+		}
+	}
+	return most
+}
+
+// considered is the mean of what the planner says of a way.
+func (a *asked) considered(method string) (expected, factor float64) {
+	n := 0.0
+	for i := range a.answers {
+		all := a.answers[i].Value.(*distance.Answer).Considered
+		if at := slices.IndexFunc(all, func(c distance.Considered) bool { return c.Method == method }); at >= 0 {
+			n++
+			expected += float64(all[at].Predicted) / 1e3
+			factor += all[at].Factor
+		}
+	}
+	return round(expected/max(1, n), 3), round(factor/max(1, n), 2)
+}
+
+func round(x float64, digits int) float64 {
+	p := math.Pow10(digits)
+	return math.Round(p*x) / p
+}
+
+// with opens a set, builds and loads its index, and hands it on.
+func (o *Options) with(ctx context.Context, name, paths string, do func(*loaded) error) error {
+	s, err := sets.Open(name, o.Options)
+	if err != nil {
+		return err
+	}
+	l, err := o.load(ctx, s, paths)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(l), l.Close())
+}

@@ -1,0 +1,83 @@
+package near
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/geniemq/geniemq/bench/sets"
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cpu"
+)
+
+// measured are the results of a measurement of a small made set.
+func measured(t *testing.T, m Measurement, set string) (all []Result) {
+	t.Helper()
+	engine := cpu.New(gpuexec.CPUOptions{Workers: 1})
+	o := Options{Options: sets.Options{Objects: 800, Asked: 16}, Sets: []string{set}, Batch: 8, Runs: 1, Engine: engine}
+	err := m.Do(t.Context(), o, func(r Result) error {
+		r.By("a test")
+		all = append(all, r)
+		return nil
+	})
+	if err := errors.Join(err, engine.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if len(all) == 0 {
+		t.Fatal("nothing was measured")
+	}
+	return all
+}
+
+func TestChoice(t *testing.T) {
+	for _, r := range measured(t, choice(), "strands") {
+		r := r.(*ChoiceResult)
+		if len(r.Ways) < 2 || r.Taken == "" || r.OverBest < 1 || r.Within != (r.OverBest <= 1.15) {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// Searches do about what was expected of them, and never less than they find.
+func TestCapacity(t *testing.T) {
+	for _, r := range measured(t, capacity(), "color") {
+		r := r.(*CapacityResult)
+		if r.Distances < r.Hits-1 || r.Blocks < 1 || r.Expected <= 0 {
+			t.Errorf("%+v", r)
+		}
+		if ratio := r.ExpectedDistances / r.Distances; !(ratio > 0.5 && ratio < 2) {
+			t.Errorf("%.2f of the distances are expected: %s", ratio, r.Line())
+		}
+	}
+}
+
+func TestGrowth(t *testing.T) {
+	for _, r := range measured(t, growth(), "color") {
+		r := r.(*GrowthResult)
+		if want := int(r.Share*800 + 0.5); r.Objects != want || r.Hits != 8 || r.Method == "scan" && r.Distances != float64(want) {
+			t.Errorf("%d objects are wanted: %+v", want, r)
+		}
+	}
+}
+
+// More of the objects find more, and a recall that was asked for is expected.
+func TestPermutation(t *testing.T) {
+	last := &PermutationResult{}
+	for _, r := range measured(t, permutation(), "strands") {
+		r := r.(*PermutationResult)
+		if r.Recall == 0 && r.Fraction > last.Fraction && last.Question.K == r.Question.K && last.Members == r.Members && r.Similarity == last.Similarity && r.Found < last.Found-1e-9 {
+			t.Errorf("%s, and of fewer objects: %s", r.Line(), last.Line())
+		}
+		if r.Found > 1 || r.Recall > 0 && r.Fraction < 1 && r.Low < r.Recall {
+			t.Error(r.Line())
+		}
+		last = r
+	}
+}
+
+func TestBuilds(t *testing.T) {
+	for _, r := range measured(t, builds(), "vector") {
+		if r := r.(*BuildsResult); r.Objects != 800 || r.Built <= 0 || r.Bytes == 0 || r.GTS != 0.2 {
+			t.Errorf("%+v", r)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/geniemq/geniemq/bench/near"
+	"github.com/geniemq/geniemq/bench/sets"
+	"github.com/geniemq/geniemq/gpuexec"
+)
+
+// benchNearCommands are those that measure searches by distance.
+func (c *cli) benchNearCommands() (all []*cobra.Command) {
+	for _, m := range near.All() {
+		all = append(all, c.benchNearCommand(&m))
+	}
+	return all
+}
+
+func (c *cli) benchNearCommand(m *near.Measurement) *cobra.Command {
+	var opts near.Options
+	var engine engineFlags
+	cmd := &cobra.Command{
+		Use:   m.Name,
+		Short: m.Short,
+		Long: m.Long + `
+
+Times are what a core worked, so that what else the machine does hardly counts; of other engines than the CPU's with one core they are by the clock, with full batches.
+Data sets: ` + strings.Join(sets.Names(), ", ") + `; some are made, with a fixed seed.`,
+		Example: fmt.Sprintf("  geniemq bench %[1]s\n  geniemq bench %[1]s --sets %[2]s --engine auto", m.Name, m.Sets[0]),
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.environment(cmd); err != nil {
+				return err
+			}
+			if opts.Batch < 1 || opts.Runs < 1 || opts.Objects < 0 || opts.Asked < 1 {
+				return usagef("--batch, --runs and --asked must be above 0, and --objects not negative")
+			}
+			for _, name := range opts.Sets {
+				if !slices.Contains(sets.Names(), name) {
+					return usagef("--sets %q is unknown: use some of %s", name, strings.Join(sets.Names(), ", "))
+				}
+			}
+			e, err := engine.open(c)
+			if err != nil {
+				return err
+			}
+			opts.Engine, opts.Clock = e, e.Info().Kind != gpuexec.CPU || engine.EngineThreads != 1
+			to := c.showing(cmd)
+			to.Say("measuring")
+			err = m.Do(cmd.Context(), opts, func(r near.Result) error {
+				r.By(commandLine())
+				to.End()
+				fmt.Fprintln(c.err, r.Line())
+				if !to.json {
+					return nil
+				}
+				return to.show(r)
+			})
+			return errors.Join(err, e.Close())
+		},
+	}
+	set := cmd.Flags()
+	set.StringVar(&opts.Folder, "data", filepath.Join("..", "shared", "data"), "folder of the real data")
+	set.StringSliceVar(&opts.Sets, "sets", nil, "data sets (default: "+strings.Join(m.Sets, ",")+")")
+	set.IntVar(&opts.Objects, "objects", 0, "objects at most (default: the data set's own number)")
+	set.IntVar(&opts.Asked, "asked", 256, "queries, which are held out of the objects, one in 32 of them at most")
+	set.Uint64Var(&opts.Seed, "seed", 0, "seed of made data, and of what is held out")
+	set.IntVar(&opts.Batch, "batch", 64, "queries of a call")
+	set.IntVar(&opts.Runs, "runs", 3, "runs, of which the least time counts")
+	engine.register(set, gpuexec.CPU, 1)
+	return cmd
+}
