@@ -24,24 +24,32 @@ type column struct {
 	name   string // in the index
 	input  int    // in the schema of the input
 	stored bool   // hits may have it, for all that is known
+	by     string // of vectors that are found by hash functions: what measures them; "": the service searches by distance
 }
 
 // question is how rows are asked and their hits compared.
 //
 // Candidates are found by one column, the first text: the objects of the highest count are put into order by the service, by a measure from 0 to 1 that weighs
-// words by how rare they are. The other columns are compared here, by what hits have stored. A row without that column is asked by all others.
+// words by how rare they are. Without texts it may be vectors or points, of which the nearest are candidates. The other columns are compared here, by what hits have stored. A row without
+// that column is asked by all others.
 type question struct {
 	columns []column
-	leading int    // of columns: by which candidates are found; -1: by all
-	by      string // what measures it: cosine, jaccard or edit; "": nothing does, and hits have it stored
-	text    bool   // it is asked as a text, of kinds that have one
+	leading int      // of columns: by which candidates are found; -1: by all
+	by      string   // what measures it: cosine, jaccard or edit, of hashed vectors l2, l1 or angular; "": nothing does, and hits have it stored, or the service searches by distance
+	left    []string // columns of vectors or points that are not compared, for want of a scale
+	text    bool     // it is asked as a text, of kinds that have one
 }
 
 // query asks for the candidates of a row; ok is false where nothing can be asked.
 func (q *question) query(rec *schema.Record, k int) (query wire.Query, ok bool, err error) {
-	fields := map[string]any{"k": k, "with_payload": true}
+	fields := map[string]any{"k": k, "with_payload": !q.apart() || len(q.columns) > 1}
 	row := make(map[string]any)
-	if q.leading >= 0 && !rec.Cells[q.columns[q.leading].input].Empty() {
+	near, err := q.nearest(rec, fields, row)
+	switch {
+	case err != nil:
+		return query, false, err
+	case near:
+	case q.leading >= 0 && !q.apart() && !rec.Cells[q.columns[q.leading].input].Empty():
 		c := &q.columns[q.leading]
 		text := strings.Join(rec.Cells[c.input].Values, " ")
 		switch {
@@ -55,7 +63,7 @@ func (q *question) query(rec *schema.Record, k int) (query wire.Query, ok bool, 
 		if q.by != "" && !(q.text && q.by == "edit") { // which sequences are always in the order of
 			fields["rescore"] = map[string]any{"by": q.by, "column": c.name}
 		}
-	} else {
+	default:
 		for i := range q.columns {
 			c := &q.columns[i]
 			if condition := c.condition(rec.Cells[c.input].Values); condition != nil {
@@ -66,7 +74,7 @@ func (q *question) query(rec *schema.Record, k int) (query wire.Query, ok bool, 
 	if len(row) > 0 {
 		fields["row"] = row
 	}
-	if fields["row"] == nil && fields["text"] == nil {
+	if fields["row"] == nil && fields["text"] == nil && !near {
 		return query, false, nil
 	}
 	text, err := json.Marshal(fields)
@@ -81,6 +89,36 @@ func (q *question) query(rec *schema.Record, k int) (query wire.Query, ok bool, 
 		return query, false, err
 	}
 	return message.Queries[0].Query, true, nil
+}
+
+// apart says that candidates are the nearest of a column of vectors or points.
+func (q *question) apart() bool { return q.leading >= 0 && alike.Far(q.columns[q.leading].Type) }
+
+// nearest asks for the nearest of a row in the leading column; ok is false where that has no distances, or the row has nothing in it.
+func (q *question) nearest(rec *schema.Record, fields, row map[string]any) (ok bool, err error) {
+	if !q.apart() {
+		return false, nil
+	}
+	c := &q.columns[q.leading]
+	place, err := alike.PlaceOf(c.Type, &rec.Cells[c.input])
+	if place == nil {
+		return false, err
+	}
+	switch {
+	case c.by != "":
+		row[c.name] = place.Vector
+		fields["rescore"] = map[string]any{"by": c.by, "column": c.name}
+		return true, nil
+	case c.Type == schema.PointColumn:
+		fields["point"] = []float64{place.Point.Lat, place.Point.Lon}
+	default:
+		fields["vector"] = place.Vector
+	}
+	fields["column"] = c.name
+	if c.Scale.Limit {
+		fields["radius"] = c.Scale.Most
+	}
+	return true, nil
 }
 
 // near is how far from a number candidates are looked for, as a share of it.
@@ -125,18 +163,17 @@ func (c *column) condition(values []string) any {
 func (q *question) values(rec *schema.Record) []*alike.Value {
 	values := make([]*alike.Value, len(q.columns))
 	for i := range q.columns {
-		if texts := rec.Cells[q.columns[i].input].Values; len(texts) > 0 {
-			values[i] = q.columns[i].Value(texts)
-		}
+		values[i] = q.columns[i].Value(&rec.Cells[q.columns[i].input])
 	}
 	return values
 }
 
-// score says how alike a row and a hit are.
-func (q *question) score(rec *schema.Record, values []*alike.Value, hit *wire.Hit) (float64, error) {
+// pair says how alike a row and a hit are; ok is false where they are too far apart.
+func (q *question) pair(rec *schema.Record, values []*alike.Value, hit *wire.Hit) (p journal.Pair, ok bool, err error) {
+	p = journal.Pair{ID: hit.ID, Key: hit.Key}
 	stored, err := alike.Stored(hit.Payload)
 	if err != nil {
-		return 0, fmt.Errorf("reading the payload of object %d: %w", hit.ID, err)
+		return p, false, fmt.Errorf("reading the payload of object %d: %w", hit.ID, err)
 	}
 	var s alike.Score
 	for i := range q.columns {
@@ -144,15 +181,39 @@ func (q *question) score(rec *schema.Record, values []*alike.Value, hit *wire.Hi
 		other := stored[c.name]
 		switch {
 		case values[i] == nil:
+		case alike.Far(c.Type):
+			d, ok := c.distance(values[i], other, hit, i == q.leading)
+			if !ok {
+				continue
+			}
+			if c.Scale.Beyond(d) {
+				return p, false, nil
+			}
+			if s.Add(c.Scale.Alike(d), c.Weight); i == q.leading {
+				p.Distance = &d
+			}
 		case i == q.leading && hit.HasDistance && q.by == "edit":
 			s.Add(byDistance(rec.Cells[c.input].Values, other, hit.Distance), c.Weight)
 		case i == q.leading && hit.HasScore:
 			s.Add(hit.Score, c.Weight)
 		case len(other) > 0 && alike.Compares(c.Type):
-			s.Add(c.Alike(values[i], c.Value(other)), c.Weight)
+			s.Add(c.Alike(values[i], c.Value(&schema.Cell{Values: other})), c.Weight)
 		}
 	}
-	return s.Value(), nil
+	p.Score = s.Value()
+	return p, true, nil
+}
+
+// distance is how far a hit is from a row in a column of vectors or points: as the service says where it was asked by that, else by what the hit has stored.
+func (c *column) distance(mine *alike.Value, other []string, hit *wire.Hit, leading bool) (d float64, ok bool) {
+	if leading && hit.HasDistance {
+		return c.degrees(hit.Distance), true
+	}
+	value := c.Value(&schema.Cell{Values: other})
+	if value == nil {
+		return 0, false
+	}
+	return c.Distance(mine, value)
 }
 
 // byDistance is the share of the longer text that is not edited.
@@ -226,12 +287,12 @@ func (r *runner) pairs(rec *schema.Record, row *journal.Row, hits []wire.Hit) er
 		if r.within && int64(hits[i].ID) == row.Number {
 			continue
 		}
-		score, err := r.question.score(rec, values, &hits[i])
+		p, ok, err := r.question.pair(rec, values, &hits[i])
 		if err != nil {
 			return err
 		}
-		if score >= r.min {
-			row.Pairs = append(row.Pairs, journal.Pair{ID: hits[i].ID, Key: hits[i].Key, Score: score})
+		if ok && p.Score >= r.min {
+			row.Pairs = append(row.Pairs, p)
 		}
 	}
 	slices.SortStableFunc(row.Pairs, func(a, b journal.Pair) int {

@@ -39,8 +39,16 @@ func (o *options) question(input, of *schema.Schema) (*question, error) {
 		if c.Type == schema.SkipColumn || mine.Type == schema.SkipColumn {
 			return nil, fmt.Errorf("--map %s=%s: a column that is skipped says nothing", pair[0], pair[1])
 		}
-		if mine.Type == schema.VectorColumn || mine.Type.Nested() && mine.Type != schema.PayloadColumn || !alike.Compares(c.Type) {
-			continue // nor does what is neither words nor numbers
+		if alike.Far(mine.Type) != alike.Far(c.Type) || alike.Far(c.Type) && mine.Type != c.Type || !alike.Far(c.Type) && mine.Type.Nested() && mine.Type != schema.PayloadColumn || !alike.Compares(c.Type) {
+			continue // nor does what is neither words nor numbers nor near
+		}
+		if described := mine; alike.Far(c.Type) {
+			if other != nil {
+				described = other
+			}
+			if c.measure(described) {
+				continue // of which nothing is kept
+			}
 		}
 		c.Weight = 1
 		q.columns = append(q.columns, c)
@@ -48,7 +56,12 @@ func (o *options) question(input, of *schema.Schema) (*question, error) {
 	if len(q.columns) == 0 {
 		return nil, fmt.Errorf("nothing to compare: name columns by --map index=input; the index has %s, the input %s", names(of), names(input))
 	}
-	q.lead(of)
+	if err := q.lead(o.by, of); err != nil {
+		return nil, err
+	}
+	if err := o.scales(q, input); err != nil {
+		return nil, err
+	}
 	for i := range q.columns {
 		c := &q.columns[i]
 		if i == q.leading {
@@ -94,19 +107,30 @@ func (o *options) mapped(input, of *schema.Schema) (pairs [][2]string, err error
 	return pairs, err
 }
 
-// lead finds the column by which candidates are found, and what measures it.
-func (q *question) lead(of *schema.Schema) {
-	for _, kind := range []schema.ColumnType{schema.TextColumn, schema.StringColumn, schema.SetColumn} {
-		q.leading = slices.IndexFunc(q.columns, func(c column) bool { return c.Type == kind })
+// leaders are the types of columns by which candidates can be found, those first that are taken first.
+var leaders = []schema.ColumnType{schema.TextColumn, schema.StringColumn, schema.SetColumn, schema.VectorColumn, schema.PointColumn}
+
+// lead finds the column by which candidates are found, the one that is named if one is, and what measures it.
+func (q *question) lead(by string, of *schema.Schema) error {
+	if by != "" {
+		q.leading = q.named(by)
+		if q.leading < 0 || !slices.Contains(leaders, q.columns[q.leading].Type) {
+			return fmt.Errorf("--by %s: candidates are found by a text, string, set, vector or point, and no column of that name is compared that is one", by)
+		}
+	}
+	for _, kind := range leaders {
 		if q.leading >= 0 {
 			break
 		}
+		q.leading = slices.IndexFunc(q.columns, func(c column) bool { return c.Type == kind })
 	}
 	if q.leading < 0 {
-		return
+		return nil
 	}
 	c := &q.columns[q.leading]
 	switch c.Type {
+	case schema.VectorColumn, schema.PointColumn:
+		q.by = c.by
 	case schema.TextColumn:
 		q.by = "cosine"
 	case schema.StringColumn:
@@ -114,8 +138,8 @@ func (q *question) lead(of *schema.Schema) {
 	default:
 		q.by = "jaccard"
 	}
-	if of == nil {
-		return
+	if of == nil || alike.Far(c.Type) {
+		return nil
 	}
 	described := &of.Columns[columnNamed(of, c.name)]
 	switch of.Kind {
@@ -129,12 +153,13 @@ func (q *question) lead(of *schema.Schema) {
 	if described.MinHash > 0 {
 		q.by = ""
 	}
+	return nil
 }
 
 // unsaid are the columns that are compared by nothing, since hits do not have them.
 func (q *question) unsaid() (names []string) {
 	for i, c := range q.columns {
-		if !c.stored && (i != q.leading || q.by == "") {
+		if !c.stored && (i != q.leading || q.by == "" && !alike.Far(c.Type)) {
 			names = append(names, c.name)
 		}
 	}
@@ -148,6 +173,11 @@ func (q *question) needless(input *schema.Schema) {
 			input.Columns[i].Type = schema.SkipColumn
 		}
 	}
+}
+
+// named is the place of the column that an index calls so, -1 where it is not compared.
+func (q *question) named(name string) int {
+	return slices.IndexFunc(q.columns, func(c column) bool { return c.name == name })
 }
 
 func columnNamed(s *schema.Schema, name string) int {

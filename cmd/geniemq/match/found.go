@@ -17,11 +17,13 @@ type found struct {
 	right  map[[2]uint32]bool
 	wanted int // gold pairs
 	lost   int // of them such as name rows that the input does not have
+	// distances are those of undirected pairs that were found by distance, which is the same from both sides.
+	distances map[[2]uint32]float64
 }
 
 // collect reads the journal, and leaves the pairs that are asked for.
 func (r *runner) collect(j *journal.Journal, g *gold) (*found, error) {
-	f := &found{rows: j.Rows(), keys: make(map[uint32]string), right: make(map[[2]uint32]bool)}
+	f := &found{rows: j.Rows(), keys: make(map[uint32]string), right: make(map[[2]uint32]bool), distances: make(map[[2]uint32]float64)}
 	err := j.Each(func(row *journal.Row) error {
 		if r.within {
 			f.keys[uint32(row.Number)] = row.Key
@@ -29,6 +31,9 @@ func (r *runner) collect(j *journal.Journal, g *gold) (*found, error) {
 		g.row(row)
 		for _, p := range row.Pairs {
 			f.pairs = append(f.pairs, pairing.Pair{Row: uint32(row.Number), Object: p.ID, Score: p.Score})
+			if n := uint32(row.Number); r.within && p.Distance != nil {
+				f.distances[[2]uint32{min(n, p.ID), max(n, p.ID)}] = *p.Distance
+			}
 		}
 		return nil
 	})
@@ -111,22 +116,44 @@ func (r *runner) write(out io.Writer, j *journal.Journal, f *found) error {
 // writeRow writes the pairs of a row.
 func (r *runner) writeRow(w *writer, row *journal.Row) error {
 	for i, p := range row.Pairs {
-		err := w.line(field{"row", row.Number}, field{"key", row.Key}, field{"found", p.ID}, field{"found_key", p.Key}, field{"rank", i + 1}, field{"score", p.Score})
-		if err != nil {
+		fields := []field{{"row", row.Number}, {"key", row.Key}, {"found", p.ID}, {"found_key", p.Key}, {"rank", i + 1}, {"score", p.Score}}
+		if r.question.apart() {
+			fields = append(fields, field{"distance", distanceOf(p.Distance)})
+		}
+		if err := w.line(fields...); err != nil {
 			return err
 		}
 	}
 	if len(row.Pairs) == 0 && r.unmatched {
-		return w.line(field{"row", row.Number}, field{"key", row.Key}, field{"found", nil}, field{"found_key", nil}, field{"rank", nil}, field{"score", nil})
+		fields := []field{{"row", row.Number}, {"key", row.Key}, {"found", nil}, {"found_key", nil}, {"rank", nil}, {"score", nil}}
+		if r.question.apart() {
+			fields = append(fields, field{"distance", nil})
+		}
+		return w.line(fields...)
 	}
 	return nil
+}
+
+// distanceOf is a distance as a field, nil where a row was not asked by it.
+func distanceOf(d *float64) any {
+	if d == nil {
+		return nil
+	}
+	return apartness(*d)
 }
 
 // writePairs writes pairs of rows, each once.
 func (r *runner) writePairs(w *writer, f *found) error {
 	for _, p := range f.pairs {
-		err := w.line(field{"row", p.Row}, field{"key", f.keys[p.Row]}, field{"other", p.Object}, field{"other_key", f.keys[p.Object]}, field{"score", p.Score})
-		if err != nil {
+		fields := []field{{"row", p.Row}, {"key", f.keys[p.Row]}, {"other", p.Object}, {"other_key", f.keys[p.Object]}, {"score", p.Score}}
+		if r.question.apart() {
+			value := any(nil)
+			if d, ok := f.distances[[2]uint32{p.Row, p.Object}]; ok {
+				value = apartness(d)
+			}
+			fields = append(fields, field{"distance", value})
+		}
+		if err := w.line(fields...); err != nil {
 			return err
 		}
 	}

@@ -34,7 +34,9 @@ func (h *Host) Match() *cobra.Command {
 		Long: `Match looks for each row of a file in an index, and writes the pairs that are alike: the
 row, the object, their rank and a score from 0 to 1. It compares columns of the same
 name, or those of --map. Of text columns the first finds candidates, and weighs 4 in the
-score; the others are compared by what the index has stored of them, and weigh 1.
+score; the others are compared by what the index has stored of them, and weigh 1. Vectors
+and points find candidates where there are no texts, or by --by: then the nearest ones,
+and each pair has its distance. --max-distance says how far apart pairs may be.
 
   --index NAME=FILE   this command serves the file itself
   --index NAME        a worker serves it, at --nats
@@ -48,6 +50,7 @@ F1 for each threshold from --min on, as a table and a plot.`,
 		Example: `  geniemq build amazon.csv
   geniemq match --index amazon=amazon.gmq --input walmart.csv --map title=name --k 5 --min 0.6 --output pairs.csv
   geniemq match --index dblp=dblp.gmq --input acm.csv --one-to-one --gold gold.csv --min 0.3 --plot f1.svg --output pairs.csv
+  geniemq match --index cities=cities.gmq --input shops.csv --by where --max-distance 500
   geniemq match --index products --nats nats://broker:4222 --input new.jsonl --unmatched --to jsonl`,
 		Args: cobra.MaximumNArgs(1),
 	}
@@ -69,6 +72,9 @@ each once: both rows and a score from 0 to 1. It guesses a schema, as geniemq in
 or takes that of --schema, builds an index that it removes when it ends, and asks it for
 each row. All columns are compared but the key and those that are stored or skipped only.
 
+Vectors and points are compared by distance, as geniemq match does; --max-distance says
+how far apart pairs may be.
+
 With --clusters it writes each row once, with the number of its cluster: rows are in one
 where pairs lead from one to the other. With --index the index is that of a worker, which
 must have been built of the same file.
@@ -76,6 +82,7 @@ must have been built of the same file.
 It goes on where it was killed as geniemq match does.`,
 		Example: `  geniemq dedupe products.csv --min 0.8 --output duplicates.csv
   geniemq dedupe people.csv --schema people.yaml --clusters --to jsonl
+  geniemq dedupe stations.csv --by where --max-distance 50
   geniemq dedupe people.csv --index people --nats nats://broker:4222 --output duplicates.csv`,
 		Args: cobra.MaximumNArgs(1),
 	}
@@ -108,6 +115,7 @@ func (h *Host) command(cmd *cobra.Command, o *options) *cobra.Command {
 		if o.file != "" && !cmd.Flags().Changed("nats") {
 			o.server.NATS = "" // the environment's, which is a place and no wish
 		}
+		o.minSaid = cmd.Flags().Changed("min")
 		if err := o.check(); err != nil {
 			return h.Usage(config.WithoutSecrets(err))
 		}

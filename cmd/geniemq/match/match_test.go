@@ -79,7 +79,7 @@ func build(t testing.TB, dir, input, text string) string {
 	var spec *schema.Schema
 	var err error
 	if text == "" {
-		spec, err = proposed(input, load.Options{})
+		spec, err = (&options{input: input}).proposed()
 	} else {
 		spec, err = index.Builtin().ParseSchema([]byte(text))
 	}
@@ -91,11 +91,15 @@ func build(t testing.TB, dir, input, text string) string {
 		t.Fatal(err)
 	}
 	defer r.Close()
+	next, err := index.Builtin().Learn(spec, r.Next, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	objects, err := index.NewObjects(spec, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := objects.AddAll(t.Context(), index.Source{Name: input, Next: r.Next}); err != nil {
+	if err := objects.AddAll(t.Context(), index.Source{Name: input, Next: next}); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, spec.Name+".gmq")

@@ -3,6 +3,7 @@ package match
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,10 @@ type options struct {
 	weights []string           // --weight: index column=number
 	weight  map[string]float64 // what they say
 	key     string
+	by      string             // --by: the index column by which candidates are found
+	farther []string           // --max-distance: index column=distance, or a distance
+	most    map[string]float64 // what they say; of "" the one column that has distances
+	minSaid bool               // --min was given
 
 	k, candidates       int
 	min                 float64
@@ -57,9 +62,11 @@ func (o *options) flags(cmd *cobra.Command) {
 	o.Options.Flags(cmd)
 	flags.StringVar(&o.key, "key", "", "input `column` that names its rows (default: the schema's key, else their numbers)")
 	flags.StringArrayVar(&o.weights, "weight", nil, "`column=number`: what a column of the index weighs in the score; repeat for more (default: 4 for the first text, 1)")
+	flags.StringVar(&o.by, "by", "", "index `column` by which candidates are found (default: the first text, else string, set, vector or point)")
+	flags.StringArrayVar(&o.farther, "max-distance", nil, "`column=distance` or distance: how far apart vectors or points of a pair are at most (geo: metres); there their score is 0; repeat for more")
 	flags.IntVar(&o.k, "k", defaultK, "pairs of a row at most")
 	flags.IntVar(&o.candidates, "candidates", defaultCandidates, "objects that are looked at for a row, at least k")
-	flags.Float64Var(&o.min, "min", defaultMin, "least score of a pair, 0 to 1; 1 is equal in all that both have")
+	flags.Float64Var(&o.min, "min", defaultMin, "least score of a pair, 0 to 1; 1 is equal in all that both have ; 0 unless it is given where candidates are found by distance")
 	flags.StringVar(&o.output, "output", "", "`file` for the pairs, which can be gone on with when the command was killed (default: the standard output)")
 	flags.StringVar(&o.format, "to", "", "csv or jsonl (default: by the extension of --output, else csv)")
 	flags.BoolVar(&o.oneToOne, "one-to-one", false, "no row and no object in two pairs: the best pairs first")
@@ -91,7 +98,7 @@ func (o *options) check() error {
 		}
 	}
 	_, err := o.Reading()
-	faults = append(faults, err)
+	faults = append(faults, err, o.CheckSchema(o.schema))
 	fault(o.k < 1 || o.k > 1000, "--k %d must be 1 to 1000", o.k)
 	o.candidates = max(o.candidates, o.k)
 	fault(o.candidates > 1000, "--candidates %d must be at most 1000", o.candidates)
@@ -118,7 +125,7 @@ func (o *options) check() error {
 		faults = append(faults, fmt.Errorf("--prefix: %w", err))
 	}
 	_, err = o.server.EngineOptions()
-	faults = append(faults, err, o.readWeights())
+	faults = append(faults, err, o.readWeights(), o.readDistances())
 	for _, pair := range o.pairs {
 		_, _, ok := strings.Cut(pair, "=")
 		fault(!ok, "--map %q must be a column of the index and one of the input, as in title=name", pair)
@@ -144,6 +151,22 @@ func (o *options) readWeights() error {
 			return fmt.Errorf("--weight %q must be a column and a number from 0 to 1000, as in title=3", text)
 		}
 		o.weight[name] = w
+	}
+	return nil
+}
+
+func (o *options) readDistances() error {
+	o.most = make(map[string]float64)
+	for _, text := range o.farther {
+		name, number, ok := cutLast(text, "=")
+		if !ok {
+			name, number = "", text
+		}
+		d, err := strconv.ParseFloat(number, 64)
+		if _, twice := o.most[name]; err != nil || !(d >= 0 && !math.IsInf(d, 1)) || twice {
+			return fmt.Errorf("--max-distance %q must be a distance of 0 or more, or a column and one, as in where=5000; each column once", text)
+		}
+		o.most[name] = d
 	}
 	return nil
 }

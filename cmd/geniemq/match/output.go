@@ -15,7 +15,14 @@ import (
 // field is a field of the output, of a name.
 type field struct {
 	name  string
-	value any // an integer, a string, a score or nil
+	value any // an integer, a string, a score, a distance or nil
+}
+
+// apartness is a distance, of any size.
+type apartness float64
+
+func (d apartness) String() string {
+	return strconv.FormatFloat(float64(d), 'g', 9, 64)
 }
 
 // writer writes lines of fields, as CSV with a header or as JSON Lines. All lines have the same fields.
@@ -75,6 +82,8 @@ func (w *writer) json(fields []field) error {
 		value := f.value
 		if score, ok := value.(float64); ok {
 			value = json.RawMessage(strconv.FormatFloat(score, 'f', 6, 64))
+		} else if d, ok := value.(apartness); ok {
+			value = json.RawMessage(d.String())
 		}
 		text, err := json.Marshal(value)
 		if err != nil {

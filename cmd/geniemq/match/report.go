@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"text/tabwriter"
+	"strconv"
 
 	"github.com/geniemq/geniemq/cmd/geniemq/figure"
 	"github.com/geniemq/geniemq/cmd/geniemq/match/pairing"
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 )
 
 // report is what a run has found, for people and for programs.
@@ -82,34 +83,35 @@ func (p *report) json(out io.Writer) error {
 }
 
 // table is the report for people.
-func (p *report) table(out io.Writer) {
-	fmt.Fprintf(out, "%s: %d rows, %d of them in %d pairs", p.Input, p.Rows, p.Paired, p.Pairs)
+func (p *report) table(out *table.Page) {
+	out.Say("%s: %d rows, %d of them in %d pairs", p.Input, p.Rows, p.Paired, p.Pairs)
 	if p.Clusters > 0 {
-		fmt.Fprintf(out, " and %d clusters", p.Clusters)
+		out.Say(" and %d clusters", p.Clusters)
 	}
 	if p.Skipped > 0 {
-		fmt.Fprintf(out, "; skipped: %d", p.Skipped)
+		out.Say("; skipped: %d", p.Skipped)
 	}
-	fmt.Fprintf(out, "\n%.1f s; %.3g pairs considered, %.3g s per million that were asked now\n", p.Seconds, p.Considered, p.PerMillion)
+	out.Say("\n%.1f s; %.3g pairs considered, %.3g s per million that were asked now\n", p.Seconds, p.Considered, p.PerMillion)
 	if p.Thresholds == nil {
 		return
 	}
-	fmt.Fprintf(out, "\n%d pairs are right by the gold", p.Gold)
+	out.Say("\n%d pairs are right by the gold", p.Gold)
 	if p.GoldLost > 0 {
-		fmt.Fprintf(out, ", of which %d name rows that the input does not have", p.GoldLost)
+		out.Say(", of which %d name rows that the input does not have", p.GoldLost)
 	}
-	fmt.Fprint(out, "\n\n")
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "threshold\tpairs\tright\tprecision\trecall\tF1\t\t")
+	out.Say("\n\n")
+	shares := table.New(table.Number("threshold").Kept(), table.Number("pairs"), table.Number("right"), table.Number("precision").Kept(), table.Number("recall").Kept(), table.Number("F1").Kept(),
+		table.Text("").Kept())
+	share := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 	for i := range p.Thresholds {
 		q := &p.Thresholds[i]
 		mark := ""
 		if q == p.Best {
 			mark = "best"
 		}
-		fmt.Fprintf(w, "%.2f\t%d\t%d\t%.3f\t%.3f\t%.3f\t%s\t\n", q.Threshold, q.Pairs, q.Right, q.Precision, q.Recall, q.F1, mark)
+		shares.Row(strconv.FormatFloat(q.Threshold, 'f', 2, 64), q.Pairs, q.Right, share(q.Precision), share(q.Recall), share(q.F1), mark)
 	}
-	w.Flush()
+	shares.Print(out)
 	if _, _, f1 := p.curves(); len(f1) > 1 {
 		figure.Letters(out, fmt.Sprintf("F1 against thresholds of %.2f to 1", p.Thresholds[0].Threshold), 2, f1)
 	}

@@ -14,8 +14,10 @@ import (
 	"github.com/geniemq/geniemq/cmd/geniemq/inputs"
 	"github.com/geniemq/geniemq/cmd/geniemq/progress"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/guess"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/schema"
 )
 
@@ -37,7 +39,7 @@ func (o *options) described() (*schema.Schema, load.Options, error) {
 	if o.schema != "" {
 		spec, err = index.Builtin().LoadSchema(o.schema)
 	} else {
-		spec, err = proposed(o.input, reading)
+		spec, err = o.proposed()
 	}
 	if err != nil {
 		return nil, reading, err
@@ -50,11 +52,18 @@ func (o *options) described() (*schema.Schema, load.Options, error) {
 	return spec, reading, reading.Validate()
 }
 
-// proposed is the schema that is guessed of a file.
-func proposed(path string, reading load.Options) (*schema.Schema, error) {
-	g, err := guess.File(path, guess.Options{Options: reading})
+// proposed is the schema that is guessed of the input.
+func (o *options) proposed() (*schema.Schema, error) {
+	guessing, err := o.Guessing("")
 	if err != nil {
 		return nil, err
+	}
+	g, err := guess.File(o.input, guessing)
+	if err != nil {
+		return nil, err
+	}
+	if o.within && o.index == "" {
+		searchable(g)
 	}
 	text, err := g.YAML()
 	if err != nil {
@@ -62,9 +71,22 @@ func proposed(path string, reading load.Options) (*schema.Schema, error) {
 	}
 	spec, err := index.Builtin().ParseSchema(text)
 	if err != nil {
-		return nil, fmt.Errorf("no schema could be guessed for %s: write one (geniemq init begins it) and name it by --schema: %w", path, err)
+		return nil, fmt.Errorf("no schema could be guessed for %s: write one (geniemq init begins it) and name it by --schema: %w", o.input, err)
 	}
 	return spec, nil
+}
+
+// searchable makes an index that is asked by this command alone one that finds the nearest exactly: hash functions would miss some.
+func searchable(g *guess.Guess) {
+	for i := range g.Columns {
+		switch c := &g.Columns[i]; {
+		case !c.Known:
+		case c.Type == schema.VectorColumn:
+			c.Metric, c.Store = string(metric.L2), true
+		case c.Type == schema.PointColumn:
+			c.Index = schema.Names{distance.Scan, "tree"}
+		}
+	}
 }
 
 // open begins to read the input.

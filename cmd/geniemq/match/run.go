@@ -15,8 +15,11 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/cmd/geniemq/inputs"
+	"github.com/geniemq/geniemq/cmd/geniemq/match/alike"
 	"github.com/geniemq/geniemq/cmd/geniemq/match/journal"
 	"github.com/geniemq/geniemq/cmd/geniemq/progress"
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
+	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/inorder"
@@ -126,7 +129,16 @@ func (r *runner) tellColumns() {
 				note += " and put into order (" + r.question.by + ")"
 			}
 		}
+		if alike.Far(c.Type) {
+			note += "; distances are " + distance.MetricName(c.Scale.Metric)
+			if c.Scale.Limit {
+				note += fmt.Sprintf(", at most %g", c.Scale.Most)
+			}
+		}
 		fmt.Fprintf(r.host.Err, "comparing %s (%s, weight %g)%s\n", c.name, c.Type, c.Weight, note)
+	}
+	for _, name := range r.question.left {
+		fmt.Fprintf(r.host.Err, "column %s is not compared: nobody knows which distance is far; --max-distance %[1]s=DISTANCE says so\n", name)
 	}
 	for _, name := range r.question.unsaid() {
 		fmt.Fprintf(r.host.Err, "warning: column %s of the index is not stored, so the score does not know it: build the index with store: true\n", name)
@@ -148,9 +160,14 @@ func (r *runner) journal(spec *schema.Schema, t *target, temporary string) (*jou
 	for _, c := range r.question.columns {
 		weights, names = append(weights, c.Weight), append(names, c.name)
 	}
+	leading := ""
+	if r.question.leading >= 0 {
+		leading = names[r.question.leading]
+	}
 	run, err := json.Marshal(map[string]any{
 		"dedupe": r.within, "input": input, "schema": columns, "index": t.index, "version": t.version, "columns": names, "weights": weights, "k": r.k,
 		"candidates": r.candidates, "min": r.min, "skip_bad": r.skipBad,
+		"by": leading, "max_distance": r.most,
 	})
 	if err != nil {
 		return nil, err
@@ -265,7 +282,7 @@ func (r *runner) tell(p *report) error {
 		return p.json(out)
 	}
 	if !r.quiet {
-		p.table(out)
+		p.table(table.On(out))
 	}
 	return nil
 }

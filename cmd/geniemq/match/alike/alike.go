@@ -20,6 +20,7 @@ type Column struct {
 	// Exact: numbers are equal or they are not, as years are. Others are as alike as the smaller is part of the larger.
 	Exact  bool
 	Weight float64
+	Scale  Scale // of vectors and points
 }
 
 // Score is a sum of what columns say that two records have both.
@@ -45,7 +46,7 @@ func Compares(t schema.ColumnType) bool {
 	case schema.NumberColumn, schema.DateColumn, schema.TextColumn, schema.SetColumn, schema.StringColumn, schema.CategoryColumn, schema.BoolColumn:
 		return true
 	}
-	return false
+	return Far(t)
 }
 
 // day is one of dates.
@@ -58,22 +59,37 @@ var folded = fold.New()
 type Value struct {
 	texts []string
 	words map[string]bool // of texts and sets
+	place *Place          // of vectors and points
 }
 
-// Value makes the values of a column ready, of which there are some.
-func (c *Column) Value(texts []string) *Value {
-	v := &Value{texts: texts}
+// Value makes the values of a cell ready; nil where there are none, or none that the column can take.
+func (c *Column) Value(cell *schema.Cell) *Value {
+	v := &Value{texts: cell.Values}
+	if Far(c.Type) {
+		if v.place, _ = PlaceOf(c.Type, cell); v.place == nil {
+			return nil
+		}
+		return v
+	}
+	if len(v.texts) == 0 {
+		return nil
+	}
 	if c.Type == schema.TextColumn || c.Type == schema.SetColumn {
-		v.words = words(texts)
+		v.words = words(v.texts)
 	}
 	return v
 }
 
 // Alike says how alike two values are: texts and sets by the words that they share (Dice), strings by
-// edit distance, numbers by their ratio, dates by the share of a year between them, all else by being equal. It is symmetric, 1 for equal values, and at least 0.
+// edit distance, numbers by their ratio, dates by the share of a year between them, vectors and points by the share of the scale that they are apart, all else by being equal. It is symmetric, 1 for equal values, and at least 0.
 func (c *Column) Alike(one, other *Value) float64 {
 	a, b := one.texts, other.texts
 	switch c.Type {
+	case schema.VectorColumn, schema.PointColumn:
+		if d, ok := c.Scale.Distance(one.place, other.place); ok {
+			return c.Scale.Alike(d)
+		}
+		return 0
 	case schema.TextColumn, schema.SetColumn:
 		return dice(one.words, other.words)
 	case schema.StringColumn:
@@ -99,6 +115,11 @@ func (c *Column) Alike(one, other *Value) float64 {
 		}
 	}
 	return 0
+}
+
+// Distance is how far apart two values of vectors or points are; ok is false where they cannot be compared.
+func (c *Column) Distance(one, other *Value) (d float64, ok bool) {
+	return c.Scale.Distance(one.place, other.place)
 }
 
 func (c *Column) numbers(x, y float64) float64 {

@@ -10,6 +10,8 @@ import (
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
+func cell(texts []string) *schema.Cell { return &schema.Cell{Values: texts} }
+
 func TestKnown(t *testing.T) {
 	text, set := Column{Type: schema.TextColumn}, Column{Type: schema.SetColumn}
 	str, number, year := Column{Type: schema.StringColumn}, Column{Type: schema.NumberColumn}, Column{Type: schema.NumberColumn, Exact: true}
@@ -34,7 +36,7 @@ func TestKnown(t *testing.T) {
 		{&category, []string{"a", "B"}, []string{"b"}, 1},
 		{&category, []string{"a"}, []string{"b"}, 0},
 	} {
-		if got := c.column.Alike(c.column.Value(c.a), c.column.Value(c.b)); math.Abs(got-c.want) > 1e-12 {
+		if got := c.column.Alike(c.column.Value(cell(c.a)), c.column.Value(cell(c.b))); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%v and %v of a %s column: %v, not %v", c.a, c.b, c.column.Type, got, c.want)
 		}
 	}
@@ -62,17 +64,17 @@ func TestBounds(t *testing.T) {
 			schema.NumberColumn, schema.DateColumn, schema.TextColumn, schema.SetColumn, schema.StringColumn, schema.CategoryColumn, schema.BoolColumn,
 		} {
 			c := Column{Type: kind, Exact: r.IntN(2) == 0}
-			x, y := c.Alike(c.Value(a), c.Value(b)), c.Alike(c.Value(b), c.Value(a))
+			x, y := c.Alike(c.Value(cell(a)), c.Value(cell(b))), c.Alike(c.Value(cell(b)), c.Value(cell(a)))
 			if !Compares(kind) || x != y || !(x >= 0 && x <= 1) {
 				t.Fatalf("%q and %q of a %s column: %v and %v", a, b, kind, x, y)
 			}
-			if own := c.Alike(c.Value(a), c.Value(a)); own != 1 {
+			if own := c.Alike(c.Value(cell(a)), c.Value(cell(a))); own != 1 {
 				t.Fatalf("%q of a %s column with itself: %v", a, kind, own)
 			}
 		}
 	}
-	if Compares(schema.VectorColumn) {
-		t.Error("vectors are compared")
+	if Compares(schema.TreeColumn) {
+		t.Error("trees are compared")
 	}
 }
 

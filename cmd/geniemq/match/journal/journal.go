@@ -18,6 +18,8 @@ type Pair struct {
 	ID    uint32  `json:"id"`
 	Key   string  `json:"key,omitempty"`
 	Score float64 `json:"score"`
+	// Distance is how far away the object is, where it was found by that.
+	Distance *float64 `json:"distance,omitempty"`
 }
 
 // Row is what was found for one row of an input, best first.
