@@ -192,9 +192,9 @@ func TestFileChangedUnderAnswer(t *testing.T) {
 					t.Errorf("%d results, %v", info.State.Msgs, err)
 				}
 				testkit.Eventually(t, ready(s))
-				for _, x := range s.indexes {
-					if n := x.stored[0].consumer.Stats().Redelivered; n > 1 {
-						t.Errorf("%s: %d deliveries more than one", x.name, n)
+				for _, x := range s.set.Serving() {
+					if n := x.Stored()[0].Consumer.Stats().Redelivered; n > 1 {
+						t.Errorf("%s: %d deliveries more than one", x.Name, n)
 					}
 				}
 				if dead, err := js.Stream(t.Context(), "GENIE_DEAD"); err != nil || dead.CachedInfo().State.Msgs > 0 {

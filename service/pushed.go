@@ -14,6 +14,10 @@ import (
 
 // openPushed fetches what was pushed of the indexes that come from the server, and follows it.
 func (s *Service) openPushed(ctx context.Context) (err error) {
+	s.onStop("followers", func(context.Context) error {
+		s.set.Unfollow()
+		return nil
+	})
 	s.cfg.Indexes, err = depot.Worker{
 		Connect: func() (*nats.Conn, error) {
 			nc, err := s.connect(s.cfg.NATS, "geniemq indexes")
@@ -22,7 +26,7 @@ func (s *Service) openPushed(ctx context.Context) (err error) {
 			}
 			return nc, err
 		},
-		Prefix: s.cfg.Prefix, Folder: filepath.Join(s.cfg.DataDir, "indexes"), Log: s.log, Background: s.background, Swap: s.swapPushed,
+		Prefix: s.cfg.Prefix, Folder: filepath.Join(s.cfg.DataDir, "indexes"), Log: s.log, Follow: s.set.Follow, Swap: s.swapPushed,
 	}.Fetched(ctx, s.cfg.Indexes)
 	return err
 }

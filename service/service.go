@@ -15,8 +15,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nats.go/micro"
 
+	"github.com/geniemq/geniemq/bodystore"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/service/admin"
@@ -26,10 +26,13 @@ import (
 	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/service/door"
 	"github.com/geniemq/geniemq/service/exclusion"
+	"github.com/geniemq/geniemq/service/fetch"
+	"github.com/geniemq/geniemq/service/intake"
 	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/observe"
 	"github.com/geniemq/geniemq/service/repeats"
+	"github.com/geniemq/geniemq/service/served"
 	"github.com/geniemq/geniemq/service/storedanswers"
 	"github.com/geniemq/geniemq/service/streamwatch"
 	"github.com/geniemq/geniemq/service/suspects"
@@ -73,8 +76,8 @@ type Service struct {
 	js         jetstream.JetStream
 	subjects   wire.Subjects
 	classes    []wire.Class // of stored queries that are served
-	replies    *replies
-	admission  *admissions
+	replies    *intake.Replies
+	admission  *intake.Admissions
 	limits     wire.Limits
 	clock      *clock.Clock
 	watch      *streamwatch.Watch
@@ -83,12 +86,13 @@ type Service struct {
 	repeats    *repeats.Limiter
 	kinds      index.Kinds
 	engine     gpuexec.Engine
-	publishers publishers
+	publishers intake.Publishers
+	bodies     *bodystore.Store
+	fetcher    *fetch.Fetcher
 	answers    *storedanswers.Reader
-	micro      micro.Service
 	admin      *admin.Server
 	door       *door.Door
-	indexes    []*served
+	set        *served.Set
 	exclusion  exclusion.Lock
 	suspects   *suspects.Runner
 
@@ -101,7 +105,6 @@ type Service struct {
 	mu       sync.Mutex
 	running  bool // Start is done
 	stopping bool // Shutdown has begun
-	intakes  []*storedIntake
 	err      error
 	failed   chan struct{}
 }
@@ -124,8 +127,10 @@ func (s *Service) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopping = true
 	s.mu.Unlock()
-	s.hurry(ctx)
-	release := context.AfterFunc(ctx, s.abort)
+	if deadline, ok := ctx.Deadline(); ok {
+		s.set.Hurry(deadline)
+	}
+	release := context.AfterFunc(ctx, s.abandon)
 	defer release()
 	defer s.abandon()
 	var faults []error
@@ -135,31 +140,6 @@ func (s *Service) Shutdown(ctx context.Context) error {
 		s.stop = s.stop[:last]
 	}
 	return errors.Join(faults...)
-}
-
-// abort makes the pipelines give up what they have.
-func (s *Service) abort() {
-	s.abandon()
-	for _, x := range s.indexes {
-		x.index.Abort()
-	}
-}
-
-// hurry makes the pipelines give back early what they cannot answer before ctx ends.
-func (s *Service) hurry(ctx context.Context) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return
-	}
-	busy := 0
-	for _, x := range s.indexes {
-		if x.index.Busy() {
-			busy++
-		}
-	}
-	for _, x := range s.indexes {
-		x.index.Hurry(deadline, 1/float64(max(1, busy)))
-	}
 }
 
 // fail ends the service for a reason that only a new process can mend.
@@ -173,35 +153,9 @@ func (s *Service) fail(err error) {
 	s.mu.Unlock()
 	if first {
 		s.log.Error("the service cannot go on", "error", err)
-		s.giveBack()
-		s.abort()
+		s.set.GiveBack()
+		s.abandon()
 	}
-}
-
-// giveBack stops the intakes of stored messages at once and gives back what they have. Pipelines that are aborted give back all that
-// comes in: with intakes still pulling, the same messages would come and go until the owner shuts down, thousands of times, each
-// a delivery of which a message has few before it is suspected.
-func (s *Service) giveBack() {
-	s.mu.Lock()
-	intakes := s.intakes
-	s.mu.Unlock()
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	var stopping sync.WaitGroup
-	for _, intake := range intakes {
-		stopping.Go(func() { _ = intake.consumer.Stop(ended) }) // that messages went back is what is wanted
-	}
-	stopping.Wait()
-}
-
-// pulledBytes is how much the consumers hold.
-func (s *Service) pulledBytes() (bytes int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, intake := range s.intakes {
-		bytes += intake.consumer.Progress().Bytes
-	}
-	return bytes
 }
 
 // Failed is closed when the service cannot go on.

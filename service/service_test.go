@@ -25,6 +25,7 @@ import (
 	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service/broker"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/intake"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -119,7 +120,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
 			use(t)
-			goleak.VerifyNone(t, before)
+			goleak.VerifyNone(t, before, testkit.StoredObject())
 		})
 	}
 	config := func(t *testing.T) config.Config {
@@ -176,7 +177,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 				}
 			}
 			testkit.Eventually(t, func() error {
-				if n := s.indexes[0].stored[0].consumer.Progress().Outstanding; n != 50 {
+				if n := s.set.Serving()[0].Stored()[0].Consumer.Progress().Outstanding; n != 50 {
 					return fmt.Errorf("%d are pulled", n)
 				}
 				return nil
@@ -246,7 +247,7 @@ func TestMicro(t *testing.T) {
 		if err := json.Unmarshal(reply.Data, &stats); err != nil {
 			t.Fatal(err)
 		}
-		var own DirectStats
+		var own intake.DirectStats
 		if err := json.Unmarshal(stats.Endpoints[0].Data, &own); err != nil {
 			t.Fatal(err)
 		}
@@ -409,7 +410,7 @@ func TestBackPressure(t *testing.T) {
 		return nil
 	})
 	testkit.Eventually(t, ready(s))
-	if n := s.indexes[0].stored[0].consumer.Stats().Redelivered; n != 0 {
+	if n := s.set.Serving()[0].Stored()[0].Consumer.Stats().Redelivered; n != 0 {
 		t.Errorf("waiting cost %d deliveries", n)
 	}
 }

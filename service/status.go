@@ -16,6 +16,7 @@ import (
 	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/served"
 )
 
 // Status reports the present state.
@@ -51,23 +52,23 @@ func (s *Service) Status() admin.Status {
 			notReady("%v", err)
 		}
 	}
-	for _, x := range s.indexes {
-		st.Indexes = append(st.Indexes, x.status(s))
+	for _, x := range s.set.Serving() {
+		st.Indexes = append(st.Indexes, s.statusOf(x))
 	}
 	st.Ready = len(st.NotReady) == 0
 	return st
 }
 
-func (x *served) status(s *Service) admin.IndexStatus {
-	totals, facts := x.metrics.Totals(), x.index.Facts()
+func (s *Service) statusOf(x *served.Entry) admin.IndexStatus {
+	totals, facts := x.Metrics.Totals(), x.Index.Facts()
 	st := admin.IndexStatus{
-		Name: x.name, Kind: facts.Kind, Version: facts.Version,
+		Name: x.Name, Kind: facts.Kind, Version: facts.Version,
 		Objects: facts.Objects, Size: human.Bytes(facts.Bytes),
-		Pending: x.pending(), Queries: totals.OK, Errors: totals.Errors, Batches: totals.Batches,
+		Pending: x.Pending(), Queries: totals.OK, Errors: totals.Errors, Batches: totals.Batches,
 		Example:      facts.Example,
-		QuerySubject: s.subjects.Query(x.name), SearchSubject: s.subjects.Search(x.name),
+		QuerySubject: s.subjects.Query(x.Name), SearchSubject: s.subjects.Search(x.Name),
 	}
-	if loaded := x.index.Loaded(); len(loaded) > 1 {
+	if loaded := x.Index.Loaded(); len(loaded) > 1 {
 		st.Retiring = loaded[1].Version
 	}
 	if st.Batches > 0 {
@@ -81,10 +82,8 @@ func (s *Service) ask(ctx context.Context, name string, body []byte) ([]byte, er
 	if err := s.swappable(); err != nil { // what keeps a swap from being begun keeps a question, too
 		return nil, err
 	}
-	for _, x := range s.indexes {
-		if x.name == name {
-			return x.direct.try(ctx, body)
-		}
+	if x := s.set.Find(name); x != nil {
+		return x.Direct.Try(ctx, body)
 	}
 	return nil, fmt.Errorf("%w: this worker does not serve %q", admin.ErrNoSuchIndex, name)
 }
@@ -125,23 +124,22 @@ func (s *Service) openReadiness() {
 		return nil
 	})
 	s.readyWhile(func(time.Time) error {
-		if state, blocked := s.publishers.blocked(); blocked {
+		if state, blocked := s.publishers.Blocked(); blocked {
 			return fmt.Errorf("results do not get out: %w", state.Reason)
 		}
 		return nil
 	})
-	for _, x := range s.indexes {
-		s.readyWhile(func(now time.Time) error {
-			err := x.index.FileFault() // all else follows from that
-			if err == nil {
-				err = errors.Join(x.storedFault(now), x.index.Fault(now))
-			}
-			if err != nil {
-				return fmt.Errorf("index %s: %w", x.name, err)
-			}
-			return nil
-		})
-	}
+	s.readyWhile(func(now time.Time) error {
+		all := s.set.Serving()
+		if len(all) == 0 {
+			return errors.New("no index is served: add one")
+		}
+		var faults []error
+		for _, x := range all {
+			faults = append(faults, x.Fault(now))
+		}
+		return errors.Join(faults...)
+	})
 }
 
 // holdings say who has an engine's memory. They may be asked for at any time, also after the engine was closed.

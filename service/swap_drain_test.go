@@ -85,7 +85,7 @@ func TestSwapWhileResultsDoNotGetOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAnswer(t, nc, "b", secondVersion)
-	if loaded := s.indexes[0].index.Loaded(); len(loaded) != 2 {
+	if loaded := s.set.Serving()[0].Index.Loaded(); len(loaded) != 2 {
 		t.Fatalf("%d versions are held: the test shows nothing", len(loaded))
 	}
 	if st := s.Status().Indexes[0]; st.Version != secondVersion || st.Retiring != version {
@@ -98,7 +98,7 @@ func TestSwapWhileResultsDoNotGetOut(t *testing.T) {
 	mustAnswer(t, nc, "b", secondVersion)
 	open()
 	testkit.Eventually(t, func() error {
-		if loaded := s.indexes[0].index.Loaded(); len(loaded) != 1 {
+		if loaded := s.set.Serving()[0].Index.Loaded(); len(loaded) != 1 {
 			return fmt.Errorf("%d versions are held", len(loaded))
 		}
 		return nil
@@ -134,7 +134,7 @@ func TestSwapWhileResultsDoNotGetOut(t *testing.T) {
 	if seen[version] == 0 {
 		t.Errorf("results by version: %v; none waited in the old one: the test shows nothing", seen)
 	}
-	if n := s.indexes[0].stored[0].consumer.Stats().Redelivered; n != 0 {
+	if n := s.set.Serving()[0].Stored()[0].Consumer.Stats().Redelivered; n != 0 {
 		t.Errorf("swapping cost %d deliveries", n)
 	}
 }
@@ -287,7 +287,7 @@ func TestSwapRegainsForms(t *testing.T) {
 			want := int32(1 + test.loads - 1) // all but the one that answers
 			testkit.Eventually(t, func() error {
 				mustAnswer(t, nc, "b", secondVersion)
-				if f := s.indexes[0].index.Facts(); f.Capacity.Form != test.searched || engine.closed.Load() != want {
+				if f := s.set.Serving()[0].Index.Facts(); f.Capacity.Form != test.searched || engine.closed.Load() != want {
 					return fmt.Errorf("searched in the form %q, %d searchers closed", f.Capacity.Form, engine.closed.Load())
 				}
 				return nil

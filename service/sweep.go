@@ -2,114 +2,21 @@ package service
 
 import (
 	"context"
-	"errors"
-	"log/slog"
-	"slices"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/consumer"
-	"github.com/geniemq/geniemq/producer"
-	"github.com/geniemq/geniemq/service/connection"
-	"github.com/geniemq/geniemq/service/identity"
-	"github.com/geniemq/geniemq/service/storedanswers"
+	"github.com/geniemq/geniemq/service/intake"
 	"github.com/geniemq/geniemq/wire"
 )
-
-// unservedAnswerer answers the messages that the sweeper finds on subjects that nobody serves.
-type unservedAnswerer struct {
-	publishers *publishers
-	subjects   wire.Subjects
-	replies    *replies
-	answers    *storedanswers.Reader
-	log        *slog.Logger
-}
-
-// answer tells the sender of a message that nobody serves its index, and returns when that is confirmed. Where it asked for a
-// subject that does not work, it is told where results go that name none: messages that cannot be answered would stay
-// for ever, and enough of them would keep the sweeper from those behind them.
-func (a *unservedAnswerer) answer(ctx context.Context, u *consumer.Stored) error {
-	result := wire.Result{Index: u.Index, Err: wire.Errorf(wire.UnknownIndex, "no worker serves index %q%s", u.Index, ofClass(u.Class))}
-	answer := &wire.Answer{Results: []wire.Result{result}}
-	codec, _, err := wire.ParseBodyType(u.Header.Get(wire.HeaderContentType))
-	if err != nil {
-		codec = wire.JSON
-	}
-	stream := a.subjects.Stream(u.Class)
-	id := identity.Result(stream, u)
-	out := producer.Outgoing{
-		MsgID: identity.Part(id, wire.Position{}),
-		Body:  wire.AppendAnswer(nil, codec, answer),
-	}
-	standard := a.replies.standard(u)
-	out.Subject, _ = a.replies.of(u)
-	asked := identity.Ask(stream, u)
-	for salt := 1; ; {
-		out.Header = resultHeader(u.Header, asked, codec, "").Header
-		how, err := a.publish(ctx, out)
-		if err == nil && how.Duplicate {
-			_, whose, fault := a.answers.Look(ctx, how.Sequence, out.Subject, asked)
-			if fault != nil {
-				return fault
-			}
-			if whose == storedanswers.Another { // a message with this id was answered before: see delivery
-				out.MsgID = identity.Part(identity.Salted(id, out.Subject, asked, salt), wire.Position{})
-				salt++
-				continue
-			}
-		}
-		log := a.log.With("sequence", u.Sequence, "reply", out.Subject, "error", err)
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil, errors.Is(err, producer.ErrClosed), errors.Is(err, nats.ErrConnectionClosed):
-			return err // it is this process that ends
-		case out.Subject == standard:
-			log.Error("nobody can be told that nobody serves an index; the dead letter says so")
-			return nil
-		}
-		log.Warn("a sender cannot be told that nobody serves its index, telling the standard subject")
-		out.Subject = standard
-	}
-}
-
-// publish returns when a message is confirmed.
-func (a *unservedAnswerer) publish(ctx context.Context, out producer.Outgoing) (producer.Confirmation, error) {
-	var how producer.Confirmation
-	confirmed := make(chan error, 1)
-	a.publishers.next().Publish(ctx, out, func(h producer.Confirmation, err error) {
-		how = h
-		confirmed <- err
-	})
-	err := <-confirmed
-	return how, err
-}
-
-// ofClass says which class of queries is not served, for those beside the first.
-func ofClass(class wire.Class) string {
-	if class == wire.ClassQuery {
-		return ""
-	}
-	return " for the class " + string(class)
-}
-
-// alive says whether a worker serves an index: this one, or any that hears what is asked directly.
-func (s *Service) alive(ctx context.Context, name string) (bool, error) {
-	if slices.ContainsFunc(s.indexes, func(x *served) bool { return x.name == name }) {
-		return true, nil
-	}
-	return connection.Heard(ctx, s.nc, s.subjects.Search(name))
-}
 
 // sweep runs the sweeper of a class until ctx ends.
 func (s *Service) sweep(ctx context.Context, class wire.Class) {
 	log := s.repeats.Logger(s.log)
-	a := &unservedAnswerer{publishers: &s.publishers, subjects: s.subjects, replies: s.replies, answers: s.answers, log: log}
+	a := &intake.Unserved{Publishers: &s.publishers, Subjects: s.subjects, Replies: s.replies, Answers: s.answers, Log: log}
 	consumer.NewSweeper(s.js, consumer.SweeperOptions{
 		Subjects: s.subjects,
 		Class:    class,
-		Answer:   a.answer,
-		Alive:    s.alive,
+		Answer:   a.Answer,
+		Alive:    s.set.Alive,
 		Now:      s.clock.Server,
 		OnSweep: func(swept int, err error) {
 			if swept > 0 {

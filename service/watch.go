@@ -2,14 +2,12 @@ package service
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/geniemq/geniemq/consumer"
 	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/internal/bell"
 	"github.com/geniemq/geniemq/service/connection"
@@ -51,7 +49,10 @@ func (s *Service) connect(url, name string) (*nats.Conn, error) {
 // needs says whether a worker is of no use when something is forbidden: to look at its streams and its durables, to make what is
 // missing of them, to pull, to acknowledge, and to get answers. What else it asks for it does without: a sweep that is not allowed
 // is not made, and what users name in Genie-Reply is their affair.
-func (s *Service) needs(e *connection.ForbiddenError) bool {
+func (s *Service) needs(e *connection.ForbiddenError) bool { return s.needsOf(e, s.set.Names()...) }
+
+// needsOf is needs of a worker that serves only so many indexes.
+func (s *Service) needsOf(e *connection.ForbiddenError, names ...string) bool {
 	if e.Action == "subscribe" {
 		return strings.HasPrefix(e.Subject, nats.InboxPrefix)
 	}
@@ -63,8 +64,8 @@ func (s *Service) needs(e *connection.ForbiddenError) bool {
 		if s.needsStream(e, stream) {
 			return true
 		}
-		for _, x := range s.indexes {
-			if s.needsDurable(e, stream+"."+s.subjects.Durable(x.name)) {
+		for _, name := range names {
+			if s.needsDurable(e, stream+"."+s.subjects.Durable(name)) {
 				return true
 			}
 		}
@@ -91,26 +92,4 @@ func (s *Service) needsDurable(e *connection.ForbiddenError, durable string) boo
 		}
 	}
 	return strings.HasPrefix(e.Subject, "$JS.ACK.") && strings.Contains(e.Subject, "."+durable+".")
-}
-
-// awaitDurables returns when all consumers have looked at their durables, or made them, with what the server did not allow. Whatever else
-// keeps them from it may pass, so it is no reason not to start.
-func (s *Service) awaitDurables(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, serverWait)
-	defer cancel()
-	ctx, end := s.denials.Bound(ctx, s.needs)
-	for _, intake := range s.intakes {
-		for errors.Is(intake.consumer.Progress().Err, consumer.ErrNotStarted) && ctx.Err() == nil {
-			bell.Sleep(ctx, time.Millisecond)
-		}
-	}
-	err := s.nc.FlushWithContext(ctx)
-	if denied := connection.Denied(s.nc.LastError()); denied != nil && s.needs(denied) {
-		err = denied
-	}
-	var denied *connection.ForbiddenError
-	if err = end(err); errors.As(err, &denied) {
-		return err
-	}
-	return nil
 }

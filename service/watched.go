@@ -9,6 +9,7 @@ import (
 	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/observe"
+	"github.com/geniemq/geniemq/service/served"
 )
 
 // openMetrics adds the figures that are asked for when metrics are collected.
@@ -63,7 +64,7 @@ func (s *Service) watched() metrics.Worker {
 		w.Streams = s.full(w.Streams, string(streams.KindOf(class)), s.subjects.Stream(class))
 	}
 	w.Streams = s.full(w.Streams, metrics.Results, s.subjects.ResultStream())
-	for _, x := range s.indexes {
+	for _, x := range s.set.Serving() {
 		w.Indexes = append(w.Indexes, s.watchedIndex(x))
 	}
 	return w
@@ -83,17 +84,19 @@ func (s *Service) full(all []metrics.Stream, use, name string) []metrics.Stream 
 }
 
 // watchedIndex is what the metrics say of an index, of all classes together.
-func (s *Service) watchedIndex(x *served) metrics.Watched {
+func (s *Service) watchedIndex(x *served.Entry) metrics.Watched {
 	i := metrics.Watched{
-		Name: x.name, Pending: float64(x.pending()), Redelivered: float64(x.redelivered()), Limit: s.watch.Info(s.subjects.QueryStream()).Config.MaxMsgsPerSubject,
-		PerMessage: x.metrics.PerMessage(), Direct: float64(x.direct.waiting.Load()),
+		Name: x.Name, Pending: float64(x.Pending()), Redelivered: float64(x.Redelivered()), Limit: s.watch.Info(s.subjects.QueryStream()).Config.MaxMsgsPerSubject,
+		PerMessage: x.Metrics.PerMessage(), Direct: float64(x.Direct.Waiting()),
 	}
-	for _, intake := range x.stored {
-		if oldest := intake.consumer.Oldest(); !oldest.IsZero() {
-			i.Oldest = max(i.Oldest, s.clock.Server().Sub(oldest))
-		} else if info := s.watch.Info(intake.stream); intake.consumer.Stats().Pending > 0 && !info.Created.IsZero() {
-			i.Oldest = max(i.Oldest, s.clock.Server().Sub(info.State.FirstTime))
+	oldest := x.Oldest(func(stream string) (at time.Time) {
+		if info := s.watch.Info(stream); !info.Created.IsZero() {
+			at = info.State.FirstTime
 		}
+		return at
+	})
+	if !oldest.IsZero() {
+		i.Oldest = max(0, s.clock.Server().Sub(oldest))
 	}
 	return i
 }

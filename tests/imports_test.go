@@ -63,7 +63,7 @@ var rules = map[string]rule{
 	"index/schema":       {[]string{"index/stopwords"}, []string{yaml, "github.com/agnivade/levenshtein"}},
 	"index/ngram":        {nil, nil},
 	// Hash functions of vectors. The generator of their assembly is no part of the program.
-	"index/lsh":             {[]string{"index/lsh/block"}, nil},
+	"index/lsh":             {[]string{"index/lsh/block", "index/metric/sums"}, nil},
 	"index/lsh/block":       {nil, []string{"golang.org/x/sys"}},
 	"index/lsh/block/asm":   {nil, []string{"github.com/mmcloughlin/avo"}},
 	"index/lsh/planner":     {nil, []string{"gonum.org/v1/gonum"}},
@@ -83,7 +83,7 @@ var rules = map[string]rule{
 	"index/load/cut":        {nil, nil},
 	"index/load/elements":   {nil, nil},
 	"index/load/jsonpath":   {nil, nil},
-	"index/column/vector":   {[]string{"index/column", "index/distance", "index/lsh", "index/metric", "index/schema", "wire/value"}, nil},
+	"index/column/vector":   {[]string{"internal/spill", "index/metric/recall", "index/column", "index/distance", "index/lsh", "index/metric", "index/schema", "wire/value"}, nil},
 	"index/column/point":    {[]string{"index/column", "index/distance", "index/schema"}, nil},
 	"index/nearest":         {[]string{"index/distance", "index/refusal", "index/schema"}, nil},
 	"index/distance":        {[]string{"index/filter", "index/forward", "index/metric", "index/metric/cells", "index/metric/columns", "index/metric/permutation", "index/metric/sums", "index/metric/tree", "index/schema", "index/store", "internal/spill", "index/metric/cost", "index/metric/recall"}, nil},
@@ -119,15 +119,19 @@ var rules = map[string]rule{
 	"batcher":               {nil, nil},
 	"consumer":              {[]string{"wire", "internal/bell", "internal/human", "consumer/streams"}, []string{natsGo}},
 	"producer":              {[]string{"wire", "internal/bell"}, []string{natsGo}},
-	"client":                {[]string{"internal/bell", "wire"}, []string{natsGo, nuid}},
+	"bodystore":             {[]string{"wire"}, []string{natsGo, nuid}},
+	"service/fetch":         {[]string{"bodystore", "consumer", "internal/bell", "service/memory", "wire"}, nil},
+	"client":                {[]string{"bodystore", "internal/bell", "wire"}, []string{natsGo, nuid}},
 	"service/memory":        {[]string{"internal/human", "internal/bell"}, []string{"github.com/prometheus"}},
 	"service/exclusion":     {nil, nil},
 	"service/door":          {[]string{"wire", "wire/fields", "wire/schema"}, []string{natsGo, nuid}},
 	"service/translate":     {[]string{"internal/pool", "index/postings/single", "wire", "gpuexec", "index", "index/column", "index/distance", "index/nearest", "index/filter", "index/postings", "index/schema", "index/verify", "index/refusal"}, nil},
 	"service/pipeline":      {[]string{"internal/pool", "index/distance", "wire", "batcher", "gpuexec", "index", "index/postings", "index/store", "service/exclusion", "service/memory", "service/translate", "internal/bell", "internal/human", "service/admission"}, nil},
 	"service/generation":    {[]string{"gpuexec", "index", "index/distance", "index/postings", "index/schema", "index/store", "service/pipeline", "service/translate", "internal/bell"}, nil},
-	"service":               {[]string{"wire", "index", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client", "internal/human", "service/admin", "service/broker", "service/clock", "service/config", "service/connection", "service/depot", "service/exclusion", "service/generation", "service/memory", "service/metrics", "service/observe", "service/pipeline", "service/repeats", "service/suspects", "service/translate", "internal/bell", "consumer/letters", "service/door", "consumer/streams", "service/admission", "service/identity", "service/storedanswers", "service/streamwatch"}, []string{natsGo, nuid}},
-	"consumer/streams":      {[]string{"wire", "internal/bell", "internal/human"}, []string{natsGo}},
+	"service/intake":        {[]string{"consumer", "producer", "service/admission", "service/clock", "service/config", "service/fetch", "service/generation", "service/identity", "service/memory", "service/metrics", "service/observe", "service/pipeline", "service/storedanswers", "service/suspects", "service/translate", "wire"}, []string{natsGo}},
+	"service/served":        {[]string{"consumer", "consumer/streams", "gpuexec", "index", "internal/bell", "service/clock", "service/config", "service/connection", "service/exclusion", "service/fetch", "service/generation", "service/intake", "service/memory", "service/metrics", "service/observe", "service/pipeline", "service/repeats", "service/storedanswers", "service/streamwatch", "service/suspects", "wire"}, []string{natsGo}},
+	"service":               {[]string{"bodystore", "service/fetch", "wire", "index", "index/load", "index/verify", "kernels", "gpuexec", "gpuexec/open", "batcher", "consumer", "producer", "client", "internal/human", "service/admin", "service/broker", "service/clock", "service/config", "service/connection", "service/depot", "service/exclusion", "service/generation", "service/intake", "service/memory", "service/metrics", "service/observe", "service/pipeline", "service/repeats", "service/served", "service/suspects", "service/translate", "internal/bell", "consumer/letters", "service/door", "consumer/streams", "service/admission", "service/identity", "service/storedanswers", "service/streamwatch"}, []string{natsGo, nuid}},
+	"consumer/streams":      {[]string{"bodystore", "wire", "internal/bell", "internal/human"}, []string{natsGo}},
 	"service/admission":     {[]string{"wire"}, nil},
 	"service/storedanswers": {[]string{"internal/bell", "service/identity", "wire"}, []string{natsGo}},
 	"service/identity":      {[]string{"consumer", "wire"}, []string{natsGo}},
@@ -140,15 +144,17 @@ var rules = map[string]rule{
 	},
 	"cmd/geniemq/depots":  {[]string{"cmd/geniemq/table", "internal/human", "service/config", "service/connection", "service/depot", "wire"}, []string{natsGo, "github.com/spf13"}},
 	"cmd/geniemq/inspect": {[]string{"gpuexec/open", "index", "index/distance", "index/postings", "index/schema", "index/store", "index/verify", "internal/human", "index/metric/cost", "cmd/geniemq/table"}, nil},
-	"cmd/geniemq":         {[]string{"cmd/geniemq/depots", "cmd/geniemq/filled", "cmd/geniemq/inputs", "cmd/geniemq/inspect", "index/filling", "index/guess", "wire", "index", "index/schema", "index/store", "index/postings", "index/load", "index/lsh/planner", "index/verify", "gpuexec", "gpuexec/open", "client", "service", "bench", "bench/workload", "internal/human", "service/admin", "service/config", "service/connection", "service/translate", "index/lsh", "bench/choice", "cmd/geniemq/answers", "cmd/geniemq/dead", "cmd/geniemq/table", "cmd/geniemq/top", "cmd/geniemq/figure", "cmd/geniemq/match", "cmd/geniemq/progress", "cmd/geniemq/operate", "cmd/geniemq/measured"}, []string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term", "github.com/guptarohit/asciigraph", "github.com/wcharczuk/go-chart/v2"}},
-	"cmd/geniemq/operate": {[]string{"consumer/streams", "internal/human", "service/config", "service/connection", "wire"}, []string{natsGo, "github.com/spf13"}},
+	"cmd/geniemq":         {[]string{"bench/near", "bench/sets", "cmd/geniemq/depots", "cmd/geniemq/filled", "cmd/geniemq/inputs", "cmd/geniemq/inspect", "index/filling", "index/guess", "wire", "index", "index/schema", "index/store", "index/postings", "index/load", "index/lsh/planner", "index/verify", "gpuexec", "gpuexec/open", "client", "service", "bench", "bench/workload", "internal/human", "service/admin", "service/config", "service/connection", "service/translate", "index/lsh", "cmd/geniemq/answers", "cmd/geniemq/dead", "cmd/geniemq/table", "cmd/geniemq/top", "cmd/geniemq/figure", "cmd/geniemq/match", "cmd/geniemq/progress", "cmd/geniemq/operate", "cmd/geniemq/measured"}, []string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term", "github.com/guptarohit/asciigraph", "github.com/wcharczuk/go-chart/v2"}},
+	"cmd/geniemq/operate": {[]string{"cmd/geniemq/table", "consumer/streams", "internal/human", "service/admin", "service/config", "service/connection", "wire"}, []string{natsGo, "github.com/spf13"}},
 	"tests":               {nil, nil},
 	"tests/toy":           {nil, nil},
 	"tests/walkthroughs":  {nil, nil},
 	// The oracle of mixed records: tests alone.
-	"tests/records": {nil, nil},
+	"tests/records":      {nil, nil},
+	"tests/faults/disk":  {nil, nil},
+	"tests/faults/proxy": {nil, nil},
 	"tests/faults": {
-		[]string{"client", "consumer", "consumer/streams", "gpuexec", "gpuexec/open", "index", "index/load", "index/schema", "service", "service/config", "wire"},
+		[]string{"tests/faults/disk", "tests/faults/proxy", "client", "cmd/geniemq/table", "consumer", "consumer/streams", "gpuexec", "gpuexec/open", "index", "index/load", "index/schema", "service", "service/config", "wire"},
 		[]string{natsGo, "github.com/nats-io/nats-server/v2", "github.com/spf13"},
 	},
 
@@ -170,7 +176,7 @@ var rules = map[string]rule{
 	"internal/human":   {nil, nil},
 	"service/admin":    {[]string{"consumer/letters", "internal/human", "service/live"}, []string{"github.com/prometheus"}},
 	"service/live":     {nil, []string{"github.com/prometheus"}},
-	"consumer/letters": {[]string{"consumer", "wire"}, []string{natsGo}},
+	"consumer/letters": {[]string{"bodystore", "consumer", "wire"}, []string{natsGo}},
 	// What commands show: tables, results, a worker live, dead letters.
 	"cmd/geniemq/table":      {nil, []string{"github.com/charmbracelet/colorprofile", "github.com/charmbracelet/x/ansi", "golang.org/x/term"}},
 	"cmd/geniemq/answers":    {[]string{"cmd/geniemq/table", "internal/human", "service/translate", "wire"}, nil},
@@ -192,15 +198,15 @@ var rules = map[string]rule{
 	"index/filling":          {nil, nil},
 	"index/notation":         {nil, []string{xtext}},
 	"index/guess":            {[]string{"index/dates", "index/load", "index/load/source", "index/notation", "index/schema", "index/load/elements", "index/load/jsonpath"}, []string{yaml, jsontext, "github.com/gogs/chardet"}},
-	"cmd/geniemq/inputs":     {[]string{"index/load", "index/schema", "cmd/geniemq/progress"}, []string{"github.com/spf13", "github.com/schollz/progressbar/v3"}},
+	"cmd/geniemq/inputs":     {[]string{"index/guess", "index/load", "index/schema", "cmd/geniemq/progress"}, []string{"github.com/spf13", "github.com/schollz/progressbar/v3"}},
 	"cmd/geniemq/progress":   {nil, []string{"github.com/schollz/progressbar/v3"}},
-	"cmd/geniemq/figure":     {nil, []string{"github.com/guptarohit/asciigraph", "github.com/wcharczuk/go-chart/v2"}},
+	"cmd/geniemq/figure":     {[]string{"cmd/geniemq/table"}, []string{"github.com/guptarohit/asciigraph", "github.com/wcharczuk/go-chart/v2"}},
 	// Which rows of a file are objects of an index, or each other.
-	"cmd/geniemq/match":            {[]string{"client", "cmd/geniemq/figure", "cmd/geniemq/inputs", "cmd/geniemq/match/alike", "cmd/geniemq/match/journal", "cmd/geniemq/match/pairing", "cmd/geniemq/progress", "index", "index/dates", "index/guess", "index/levenshtein", "index/load", "index/load/source", "index/schema", "internal/inorder", "service", "service/config", "service/connection", "wire"}, []string{natsGo, "github.com/spf13"}},
-	"cmd/geniemq/match/alike":      {[]string{"index/dates", "index/fold", "index/levenshtein", "index/schema"}, nil},
+	"cmd/geniemq/match":            {[]string{"client", "cmd/geniemq/figure", "cmd/geniemq/inputs", "cmd/geniemq/match/alike", "cmd/geniemq/match/journal", "cmd/geniemq/match/pairing", "cmd/geniemq/progress", "cmd/geniemq/table", "index", "index/dates", "index/distance", "index/guess", "index/levenshtein", "index/load", "index/load/source", "index/metric", "index/schema", "internal/inorder", "service", "service/config", "service/connection", "wire"}, []string{natsGo, "github.com/spf13"}},
+	"cmd/geniemq/match/alike":      {[]string{"index/column/point", "index/column/vector", "index/dates", "index/distance", "index/fold", "index/levenshtein", "index/metric", "index/schema"}, nil},
 	"cmd/geniemq/match/journal":    {nil, nil},
 	"cmd/geniemq/match/pairing":    {nil, nil},
-	"cmd/geniemq/filled":           {[]string{"cmd/geniemq/table", "index", "index/dates", "index/filling", "index/postings", "index/schema"}, nil},
+	"cmd/geniemq/filled":           {[]string{"cmd/geniemq/table", "index", "index/dates", "index/filling", "index/lsh", "index/postings", "index/schema"}, nil},
 	"internal/inorder":             {nil, []string{"golang.org/x/sync"}},
 	"index/column/minhash":         {[]string{"index/column", "index/schema"}, []string{xxhash}},
 	"index/metric/cells":           {[]string{"index/lsh/block", "index/metric", "index/metric/recall", "internal/spread"}, nil},
@@ -210,10 +216,11 @@ var rules = map[string]rule{
 	"internal/spread":              {nil, nil},
 	"internal/spill":               {nil, []string{"github.com/edsrzf/mmap-go"}},
 	"index/refusal":                {nil, nil},
-	"gpuexec/cuda/rescoring":       {[]string{"gpuexec/cuda/texts", "gpuexec", "gpuexec/run", "gpuexec/cuda/abi", "index/forward", "index/schema", "index/verify"}, nil},
+	"gpuexec/cuda/rescoring":       {[]string{"gpuexec/cuda/texts", "gpuexec", "gpuexec/run", "gpuexec/topk", "gpuexec/cuda/abi", "index/forward", "index/schema", "index/verify"}, nil},
 	"index/metric/columns":         {[]string{"index/metric/sums"}, nil},
 	"index/metric/cost":            {[]string{"index/levenshtein", "index/metric", "index/metric/sums"}, nil},
-	"bench/choice":                 {[]string{"gpuexec", "gpuexec/cpu", "index", "index/distance", "index/nearest", "index/postings", "index/schema"}, nil},
+	"bench/near":                   {[]string{"gpuexec", "index", "index/distance", "index/metric", "index/metric/tree", "index/postings", "bench/sets"}, nil},
+	"bench/sets":                   {[]string{"index", "index/nearest", "index/schema"}, nil},
 	"internal/testkit/generated":   {nil, nil},
 	// Builds releases; no part of geniemq.
 	"internal/release": {nil, nil},
@@ -262,7 +269,7 @@ func (r rule) allows(imp string) bool {
 		return slices.Contains(r.ours, rest)
 	}
 	if first, _, _ := strings.Cut(imp, "/"); !strings.Contains(first, ".") {
-		return true // standard library, and "C"
+		return imp != "text/tabwriter" // standard library, and "C"; tables are cmd/geniemq/table's
 	}
 	return slices.ContainsFunc(r.modules, func(m string) bool {
 		return imp == m || strings.HasPrefix(imp, m+"/")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 )
@@ -34,17 +35,23 @@ func TestPermissionsOfThePage(t *testing.T) {
 		return "[" + strings.Join(list, ", ") + "]"
 	}
 	var users []string
-	names := []string{"direct", "stored", "me", "client", "dead", "worker"}
+	names := []string{"direct", "stored", "me", "client", "large", "largeme", "dead", "worker"}
 	rows := strings.Split(strings.TrimSpace(table), "\n")[1:]
 	if len(rows) != len(names) {
 		t.Fatalf("the page has %d rows, this test knows %d", len(rows), len(names))
 	}
+	publish := make(map[string]string)
+	for i, row := range rows {
+		publish[names[i]] = strings.Split(row, "|")[2]
+	}
+	publish["client"] += publish["large"] // which are rights besides others
+	publish["me"] += publish["largeme"]
 	for i, row := range rows {
 		cells := strings.Split(row, "|")
 		users = append(users, fmt.Sprintf("{ user: %s, password: x, permissions: { publish: { allow: %s }, subscribe: { allow: %s } } }",
-			names[i], subjects(cells[2]), subjects(cells[3])))
+			names[i], subjects(publish[names[i]]), subjects(cells[3])))
 	}
-	server := startServer(t, "authorization { users: [\n"+strings.Join(users, "\n")+"\n] }")
+	server := smallServer(t, "authorization { users: [\n"+strings.Join(users, "\n")+"\n] }")
 	as := func(name string) string { return strings.Replace(server.url, "//", "//"+name+":x@", 1) }
 	dial := func(name string) *nats.Conn {
 		nc, err := nats.Connect(as(name), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { t.Errorf("%s: %v", name, err) }))
@@ -55,7 +62,7 @@ func TestPermissionsOfThePage(t *testing.T) {
 		return nc
 	}
 	logs := &output{}
-	srv, err := service.Start(t.Context(), config.Config{Indexes: buildAll(t, t.TempDir()), NATS: as("worker"), Admin: config.Off},
+	srv, err := service.Start(t.Context(), config.Config{Indexes: buildAll(t, t.TempDir()), NATS: as("worker"), Admin: config.Off, ObjectUsers: []string{"me"}},
 		service.Options{Logger: textLogger(logs)})
 	if err != nil {
 		t.Fatal(err)
@@ -111,6 +118,22 @@ func TestPermissionsOfThePage(t *testing.T) {
 	if res, err := asker.Request(within(t), "people", client.Query{Row: client.Conditions(client.Equal("age", 30))}); err != nil || keys(res) != "ann:1" {
 		t.Errorf("the client: %v %v", res, err)
 	}
+	large, want := manyAges(seeded.Rand(t), 3*smallPayload)
+	results, err := asker.RequestBatch(within(t), "people", large)
+	if err != nil {
+		t.Fatalf("the client, with queries that are too large for a message: %v", err)
+	}
+	answeredAs(t, "the client", results, want)
+	own, err := client.New(dial("me"), client.Options{User: "me"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	if _, err := own.PublishBatch(within(t), "people", large, client.PublishOptions{Reply: "genie.result.people.me.large"}); err != nil {
+		t.Fatalf("a user, with queries that are too large for a message: %v", err)
+	}
+	_, js := connect(t, as("worker"))
+	answeredAs(t, "a user", storedResults(t, js, "genie.result.people.me.large", len(want)), want)
 	testkit.Eventually(t, func() error {
 		if s := srv.Status(); !s.Ready {
 			return fmt.Errorf("%v", s.NotReady)

@@ -103,7 +103,7 @@ type signatureEdition struct {
 func newSignatureEditions(t testing.TB, objects, workers, swaps int) *signatureEditions {
 	t.Helper()
 	d := &signatureEditions{files: make(map[edition]signatureEdition)}
-	options := workload.Options{Queries: 8, K: 10}
+	options := workload.Options{Queries: 8, K: 10, Cache: os.Getenv("GENIEMQ_SWAP_CACHE")}
 	options.Grow()
 	for number := 1; number <= 1+swaps; number++ {
 		for worker := range workers {

@@ -181,8 +181,14 @@ func (w *swapWorker) holds(t testing.TB) (h holds) {
 type asked struct {
 	mu     sync.Mutex
 	faults []string
-	taken  map[int64][]float64 // milliseconds of answers, by second
-	count  map[string]int      // of answers, by who asked
+	taken  map[int64][]answered // by second
+	count  map[string]int       // of answers, by who asked
+}
+
+// answered is how long an answer took.
+type answered struct {
+	who  string
+	took wire.Took
 }
 
 func (a *asked) fault(format string, args ...any) {
@@ -204,7 +210,8 @@ func TestSwapsUnderLoad(t *testing.T) {
 	swapUnderLoad(t, rowEditions{}, swaps, 3)
 }
 
-// TestLargeSwapsUnderLoad is TestSwapsUnderLoad with three swaps of the signatures of workload w1, as many as GENIEMQ_SWAP_OBJECTS says.
+// TestLargeSwapsUnderLoad is TestSwapsUnderLoad with three swaps of the signatures of workload w1, as many as GENIEMQ_SWAP_OBJECTS says;
+// GENIEMQ_SWAP_CACHE is a folder that keeps their files.
 func TestLargeSwapsUnderLoad(t *testing.T) {
 	objects := 4_000
 	if text := os.Getenv("GENIEMQ_SWAP_OBJECTS"); text != "" {
@@ -227,7 +234,7 @@ func swapUnderLoad(t *testing.T, data swapData, swaps, warm int) {
 	all := newEditions(data)
 	workers := []*swapWorker{startSwapWorker(t, server.url, 0, all), startSwapWorker(t, server.url, 1, all)}
 
-	load := &asked{taken: map[int64][]float64{}, count: map[string]int{}}
+	load := &asked{taken: map[int64][]answered{}, count: map[string]int{}}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var asking sync.WaitGroup
@@ -339,15 +346,15 @@ func (a *asked) ask(ctx context.Context, nc *nats.Conn, all *editions) {
 			a.fault("worker %d answers from edition %d after %d", e.worker, e.number, last[e.worker])
 		}
 		last[e.worker] = e.number
-		a.took("direct", time.Now(), r.Took.Total)
+		a.took("direct", time.Now(), r.Took)
 	}
 }
 
-func (a *asked) took(who string, at time.Time, took time.Duration) {
+func (a *asked) took(who string, at time.Time, took wire.Took) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.count[who]++
-	a.taken[at.Unix()] = append(a.taken[at.Unix()], float64(took)/1e6)
+	a.taken[at.Unix()] = append(a.taken[at.Unix()], answered{who, took})
 }
 
 // checkStored looks at all results: one per query, each that of the version it names, and versions of a worker that ascend with the
@@ -373,7 +380,7 @@ func (a *asked) checkStored(t *testing.T, js jetstream.JetStream, all *editions,
 	if err != nil {
 		t.Fatal(err)
 	}
-	answered := make([]int, published)
+	answers := make([]int, published)
 	type place struct{ sequence, edition int }
 	places := make(map[int][]place)
 	for left := info.State.Msgs; left > 0; left-- {
@@ -390,7 +397,7 @@ func (a *asked) checkStored(t *testing.T, js jetstream.JetStream, all *editions,
 		if err != nil || n >= published {
 			t.Fatalf("a result for query %q", r.ID)
 		}
-		answered[n]++
+		answers[n]++
 		e, ok := all.of(r.Version)
 		if err := all.check(e, n, r); !ok || err != nil {
 			t.Fatalf("a stored query: version %s (known: %v): %v", r.Version, ok, err)
@@ -400,9 +407,9 @@ func (a *asked) checkStored(t *testing.T, js jetstream.JetStream, all *editions,
 			t.Fatal(err)
 		}
 		places[e.worker] = append(places[e.worker], place{sequence, e.number})
-		a.took("stored", meta.Timestamp, r.Took.Total)
+		a.took("stored", meta.Timestamp, r.Took)
 	}
-	for n, times := range answered {
+	for n, times := range answers {
 		if times != 1 {
 			t.Fatalf("query %d has %d results", n, times)
 		}
@@ -420,11 +427,11 @@ func (a *asked) checkStored(t *testing.T, js jetstream.JetStream, all *editions,
 
 // report logs the p99 in windows of a second, without swaps and with.
 func (a *asked) report(t *testing.T, quiet, begin, end int64) {
-	p99 := func(from, to int64) (all []float64) {
+	p99 := func(from, to int64) (all []time.Duration) {
 		for second := from; second < to; second++ {
 			if taken := a.taken[second]; len(taken) > 0 {
-				slices.Sort(taken)
-				all = append(all, taken[len(taken)*99/100])
+				slices.SortFunc(taken, func(x, y answered) int { return cmp.Compare(x.took.Total, y.took.Total) })
+				all = append(all, taken[len(taken)*99/100].took.Total)
 			}
 		}
 		slices.Sort(all)
@@ -434,8 +441,30 @@ func (a *asked) report(t *testing.T, quiet, begin, end int64) {
 	if len(before) == 0 || len(during) == 0 {
 		t.Fatal("there was no load")
 	}
-	t.Logf("p99 in windows of a second: median %.1f ms, worst %.1f ms without swaps; median %.1f ms, worst %.1f ms with swaps",
-		before[len(before)/2], before[len(before)-1], during[len(during)/2], during[len(during)-1])
+	usual := before[len(before)/2]
+	t.Logf("p99 in windows of a second: median %v, worst %v without swaps; median %v, worst %v with swaps", usual, before[len(before)-1],
+		during[len(during)/2], during[len(during)-1])
+	for _, who := range []string{"direct", "stored"} {
+		var all, slow int
+		var sum wire.Took
+		for second := begin; second <= end; second++ {
+			for _, x := range a.taken[second] {
+				if x.who != who {
+					continue
+				}
+				if all++; x.took.Total > 2*usual {
+					slow++
+					sum.Queue += x.took.Queue
+					sum.Batch += x.took.Batch
+					sum.Engine += x.took.Engine
+					sum.Total += x.took.Total
+				}
+			}
+		}
+		n := time.Duration(max(1, slow))
+		t.Logf("%s: %d of %d answers took more than twice that, on average %v (queue %v, batch %v, engine %v)", who, slow, all, sum.Total/n, sum.Queue/n,
+			sum.Batch/n, sum.Engine/n)
+	}
 }
 
 // TestSwapCommand: the command says which version answers and ends with 0, or why nothing was swapped and ends with 1.

@@ -234,7 +234,7 @@ func warningsOf(summary *buildSummary, columns *load.Columns) []string {
 // check finds wrong usage that can be seen before any file is looked at, and reads the share of --max-bad.
 func (o *buildOptions) check() error {
 	_, err := o.Reading()
-	faults := []error{err}
+	faults := []error{err, o.CheckSchema(o.schema)}
 	if kinds := []string{gpuexec.CPU, gpuexec.CUDA, gpuexec.Auto}; !slices.Contains(kinds, o.engine) {
 		faults = append(faults, fmt.Errorf("--engine %q is unknown: use one of %s", o.engine, schema.List(kinds)))
 	}
@@ -345,7 +345,7 @@ func (c *cli) reportBuild(opts *buildOptions, summary buildSummary, fillings fil
 		postings += a.Postings
 	}
 	report := filled.Of(x, fillings)
-	report.File, report.Skipped, report.Seconds, report.Warnings = opts.output, summary.skipped, summary.took.Seconds(), summary.warnings
+	report.File, report.Skipped, report.Seconds, report.Warnings = opts.output, summary.skipped, summary.took.Seconds(), append(summary.warnings, report.Missed...)
 	if opts.report == "json" {
 		encoder := json.NewEncoder(c.out)
 		encoder.SetIndent("", "  ")

@@ -21,8 +21,10 @@ func (c *cli) initCommand() *cobra.Command {
 on each column: what speaks for the guess, and what is unsure. It finds the encoding,
 what separates fields, lines that stand before the header, the header, texts that mean
 "no value", how numbers and dates are written, lists, vectors, places, and a key. A key
-is proposed only if no value of it is empty or comes twice in the whole file.`,
+is proposed only if no value of it is empty or comes twice in the whole file. A file
+without a header gets its columns' names by --names.`,
 		Example: `  geniemq init products.csv > products.yaml
+  geniemq init --names age,sex,state people.csv   # a file without a header
   geniemq build --schema products.yaml --input products.csv --output products.gmq`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,11 +44,11 @@ is proposed only if no value of it is empty or comes twice in the whole file.`,
 
 // propose guesses the schema of the first input.
 func (o *buildOptions) propose(name string) (*schema.Schema, []byte, error) {
-	options, err := o.Reading()
+	options, err := o.Guessing(name)
 	if err != nil {
 		return nil, nil, usageError{err}
 	}
-	g, err := guess.File(o.inputs[0], guess.Options{Options: options, Name: name})
+	g, err := guess.File(o.inputs[0], options)
 	if err != nil {
 		return nil, nil, err
 	}

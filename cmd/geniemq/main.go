@@ -78,14 +78,15 @@ inverted index on the CPU or a GPU, and the results come back on reply subjects.
 	root.SetOut(c.out)
 	root.SetErr(c.err)
 	root.CompletionOptions.HiddenDefaultCmd = true
+	around := operate.Around{Out: c.out, Settings: c.natsEnvironment, Environment: c.environment, Usage: func(err error) error { return usageError{err} }}
+	root.AddCommand(around.Indexes()...)
 	root.AddCommand(
 		c.demoCommand(),
 		c.initCommand(),
 		c.buildCommand(),
 		c.inspectCommand(),
 		c.serveCommand(),
-		c.swapCommand(),
-		operate.Command(operate.Around{Out: c.out, Settings: c.natsEnvironment, Usage: func(err error) error { return usageError{err} }}),
+		operate.Command(around),
 		c.planCommand(),
 		c.queryCommand(),
 		c.explainCommand(),

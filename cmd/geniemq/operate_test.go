@@ -105,3 +105,44 @@ func TestOperate(t *testing.T) {
 		t.Errorf("after the replay: %+v", got)
 	}
 }
+
+// TestAddAndRemove: indexes come to a running worker and go by commands, which say what came of it.
+func TestAddAndRemove(t *testing.T) {
+	people, cities := testkit.RowsFile(t, "people", 10), testkit.RowsFile(t, "cities", 20)
+	srv, err := service.Start(t.Context(), config.Config{
+		Indexes: []config.IndexSource{{Path: people}}, NATSListen: "127.0.0.1:0", DataDir: t.TempDir(), Admin: "127.0.0.1:0",
+	}, service.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.Shutdown(context.Background()) })
+	env := map[string]string{"GENIEMQ_ADMIN": strings.TrimPrefix(srv.AdminURL(), "http://")}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"add", cities}, exitDone, "cities: version "},
+		{[]string{"add", cities}, exitFailed, "an index cities is served already"},
+		{[]string{"add", "towns", cities}, exitDone, "towns: version "},
+		{[]string{"add", "a.b", cities}, exitUsage, "cannot be an index"},
+		{[]string{"add", "other", cities + ".none"}, exitFailed, "no such file"},
+		{[]string{"swap", "towns", cities}, exitDone, "towns: version "},
+		{[]string{"remove", "cities"}, exitDone, "answers no longer"},
+		{[]string{"remove", "cities"}, exitFailed, "does not serve it"},
+		{[]string{"remove", "towns", "--admin", "off"}, exitUsage, "--admin is off"},
+		{[]string{"remove"}, exitUsage, "arg"},
+		{[]string{"add"}, exitUsage, "arg"},
+	} {
+		if got := command(t, "", env, c.args...); got.code != c.code || !strings.Contains(got.out+got.err, c.says) {
+			t.Errorf("%v: %+v, want %d and %q", c.args, got, c.code, c.says)
+		}
+	}
+	var names []string
+	for _, x := range srv.Status().Indexes {
+		names = append(names, x.Name)
+	}
+	if got := strings.Join(names, " "); got != "people towns" {
+		t.Errorf("%s are served", got)
+	}
+}

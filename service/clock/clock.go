@@ -15,15 +15,18 @@ import (
 // for the middle of the two, the error is at most half the round trip. So of the last answers the fastest counts. An answer that
 // contradicts it replaces it at once: a clock was set, or another server leads the stream now.
 //
-// The age of a message is what has passed by the server's clock. From there on this process counts by its own monotonic clock,
-// which nobody sets. So a clock that is set while a query is under way changes nothing for that query.
+// The age of a message is what has passed by the server's clock. All else is counted by this process's own monotonic clock, which nobody sets: a host's clock
+// that is set changes neither what is known of the server's nor a query that is under way.
 //
 // Its methods may be called from any goroutine.
 type Clock struct {
-	wall func() time.Time // this host's
+	wall func() time.Time // this host's, which may be set
 	log  *slog.Logger
 
-	skew atomic.Int64 // the server's clock less this host's, nanoseconds
+	began time.Time // by the monotonic clock
+	then  time.Time // by the wall clock, at that moment
+
+	skew atomic.Int64 // the server's clock less Now, nanoseconds
 
 	mu      sync.Mutex
 	samples []sample // the last ones, the latest last
@@ -43,10 +46,10 @@ const (
 
 // New is a clock of which nothing is known but this host's. Differences that people should know of are logged.
 func New(wall func() time.Time, log *slog.Logger) *Clock {
-	return &Clock{wall: wall, log: log}
+	return &Clock{wall: wall, log: log, began: time.Now(), then: wall().Round(0)} // whose monotonic reading would hide that a clock was set
 }
 
-// Observe takes in what the server's clock said between two readings of this host's, of Wall.
+// Observe takes in what the server's clock said between two readings of Now.
 func (c *Clock) Observe(sent, server, received time.Time) {
 	roundTrip := received.Sub(sent)
 	if server.IsZero() || roundTrip < 0 {
@@ -71,24 +74,24 @@ func (c *Clock) Observe(sent, server, received time.Time) {
 		}
 	}
 	c.skew.Store(int64(best.skew))
-	if large := best.skew.Abs() > largeSkew; large != c.large {
-		if c.large = large; large {
+	if skew := c.Skew(); (skew.Abs() > largeSkew) != c.large {
+		if c.large = !c.large; c.large {
 			c.log.Warn("the server's clock and this host's differ: messages are timed by the server's, log lines by this host's",
-				"skew", best.skew)
+				"skew", skew)
 		} else {
-			c.log.Info("the server's clock and this host's agree again", "skew", best.skew)
+			c.log.Info("the server's clock and this host's agree again", "skew", skew)
 		}
 	}
 }
 
 // Server is the time by the server's clock.
-func (c *Clock) Server() time.Time { return c.wall().Add(c.Skew()) }
+func (c *Clock) Server() time.Time { return c.Now().Add(time.Duration(c.skew.Load())) }
 
-// Wall is the time by this host's clock.
-func (c *Clock) Wall() time.Time { return c.wall() }
+// Now is the time by this host's clock as it was when the process began, and what has passed since. Setting the host's clock does not change it.
+func (c *Clock) Now() time.Time { return c.then.Add(time.Since(c.began)) }
 
-// Skew is the server's clock less this host's, as far as is known.
-func (c *Clock) Skew() time.Duration { return time.Duration(c.skew.Load()) }
+// Skew is the server's clock less this host's as it is set now, as far as is known.
+func (c *Clock) Skew() time.Duration { return c.Server().Sub(c.wall().Round(0)) }
 
 // Local is when something happened that the server has stamped: a reading of this process's monotonic clock, never in the future.
 func (c *Clock) Local(stamp time.Time) time.Time {

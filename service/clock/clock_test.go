@@ -1,7 +1,9 @@
 package clock
 
 import (
+	"bytes"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 )
@@ -16,7 +18,7 @@ func TestClockSamples(t *testing.T) {
 	}
 	check := func(want, within time.Duration) {
 		t.Helper()
-		if got := c.Skew(); (got - want).Abs() > within {
+		if got := time.Duration(c.skew.Load()); (got - want).Abs() > within {
 			t.Errorf("skew %v, want %v within %v", got, want, within)
 		}
 	}
@@ -39,4 +41,39 @@ func TestClockSamples(t *testing.T) {
 	c.Observe(base, time.Time{}, base)                 // an old server says nothing
 	c.Observe(base, base, base.Add(-time.Millisecond)) // this host's clock was set meanwhile
 	check(-time.Minute, time.Millisecond)
+}
+
+// A host's clock that is set, either way, changes neither the server's time nor the age of a message, also before the server is asked again; people are told.
+func TestHostClockIsSet(t *testing.T) {
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		var off time.Duration
+		var log bytes.Buffer
+		c := New(func() time.Time { return time.Now().Add(off) }, slog.New(slog.NewTextHandler(&log, nil)))
+		observe := func() {
+			at := c.Now()
+			c.Observe(at, time.Now().Add(time.Minute).UTC(), at)
+		}
+		observe()
+		stamp := c.Server()
+		off = step
+		for range 2 {
+			if got := c.Server().Sub(time.Now().Add(time.Minute).Round(0)); got.Abs() > 30*time.Second {
+				t.Errorf("after a step of %v the server's time is off by %v", step, got)
+			}
+			if age := time.Since(c.Local(stamp)); age < 0 || age > 30*time.Second {
+				t.Errorf("after a step of %v a message that was just stamped is %v old", step, age)
+			}
+			if got := c.Skew(); (got - time.Minute + step).Abs() > 30*time.Second {
+				t.Errorf("after a step of %v the skew is %v", step, got)
+			}
+			observe()
+		}
+		if got := log.String(); strings.Count(got, "WARN") != 1 {
+			t.Errorf("the log says: %s", got)
+		}
+		off = time.Minute
+		if observe(); !strings.Contains(log.String(), "agree again") {
+			t.Errorf("the log says: %s", log.String())
+		}
+	}
 }

@@ -109,9 +109,13 @@ type Config struct {
 	// dropped and counted. Default: _INBOX.>, and what servers make of it between accounts (_R_.>) and between clusters
 	// (_GR_.*.*._INBOX.>).
 	DirectReplyAllow []string
-	// MaxBody, MaxQueries and MaxItems bound one message. Defaults: 8 MiB (and 64 KiB under the server's
-	// max_payload), 65536 queries, 65536 items per query.
+	// MaxBody, MaxQueries and MaxItems bound one message. Defaults: 8 MiB, which is also the most, 65536
+	// queries, 65536 items per query.
 	MaxBody, MaxQueries, MaxItems int
+
+	// ObjectUsers are users who get a bucket each for queries that are too large for a message: <PREFIX>_OBJECTS_<user>. The bucket of those who are no users is always made.
+	// Default: none.
+	ObjectUsers []string
 
 	// Fairness is what classes and users may have.
 	Fairness Fairness

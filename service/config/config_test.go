@@ -71,7 +71,7 @@ func TestConfigEverySettingFromEverySource(t *testing.T) {
 		"stream-messages": "users=100", "placement-cluster": "east", "placement-tags": "ssd,big", "nats-server-name": "a", "nats-cluster": "c",
 		"nats-cluster-listen": "127.0.0.1:0", "nats-routes": "nats://b:6222", "nats-sync-always": "true",
 		"context": "prod", "nats-listen-token-file": "lt", "nats-listen-cert": "lc", "nats-listen-key": "lk", "admin-token-file": "at",
-		"slow-query": "3s", "watch": "true", "traces": "http://c:4318",
+		"slow-query": "3s", "watch": "true", "traces": "http://c:4318", "object-users": "ann,bob",
 	}
 	var defaults Config
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)

@@ -34,7 +34,7 @@ type Streams struct {
 func (s *Streams) Flags(fs *pflag.FlagSet) {
 	fs.StringVar(&s.Domain, "js-domain", s.Domain, "JetStream `domain` of the streams (default: that of the server)")
 	fs.IntVar(&s.Replicas, "replicas", s.Replicas, "servers of a cluster that keep each stream; holds for streams that are made (default: 1)")
-	fs.Var(&numbers[human.Size]{to: &s.Bytes, parse: parseSize}, "stream-bytes", "most bytes of queries, users, bulk, results or dead, like results=8GiB; holds for streams that are made (default: 4GiB each, dead 1GiB)")
+	fs.Var(&numbers[human.Size]{to: &s.Bytes, parse: parseSize}, "stream-bytes", "most bytes of queries, users, bulk, results, dead or objects, a bucket of large queries, like results=8GiB; holds for streams that are made (default: 4GiB each, dead and objects 1GiB)")
 	fs.Var(&numbers[time.Duration]{to: &s.Age, parse: time.ParseDuration}, "stream-age", "how long streams keep messages, like results=2h; holds for streams that are made (default: results 1h, dead 168h, others until they are answered)")
 	fs.Var(&numbers[int]{to: &s.Messages, parse: strconv.Atoi}, "stream-messages", "most messages per subject of queries, users or bulk, like users=1000; holds for streams that are made (default: 1000000, users 10000)")
 	fs.StringVar(&s.Cluster, "placement-cluster", s.Cluster, "`cluster` whose servers keep the streams (default: any)")
@@ -50,7 +50,7 @@ func (s *Streams) faults(fault report) {
 	}
 	known := func(setting, name string) {
 		if !slices.Contains(streams.Kinds(), streams.Kind(name)) {
-			fault(setting, "%q is no stream: queries, users, bulk, results or dead", name)
+			fault(setting, "%q is no stream: queries, users, bulk, results, dead or objects", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Bytes)) {
@@ -59,13 +59,16 @@ func (s *Streams) faults(fault report) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Age)) {
+		if name == string(streams.Objects) {
+			fault("stream-age", "%s are kept for as long as their queries", name)
+		}
 		if known("stream-age", name); s.Age[name] < time.Second {
 			fault("stream-age", "%s=%v must be at least 1s", name, s.Age[name])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Messages)) {
 		known("stream-messages", name)
-		if name == string(streams.Results) || name == string(streams.Dead) {
+		if name == string(streams.Results) || name == string(streams.Dead) || name == string(streams.Objects) {
 			fault("stream-messages", "%s has no bound by subject", name)
 		}
 		if s.Messages[name] < 1 {

@@ -104,6 +104,11 @@ func (c *Config) faultsOfBounds(fault report) {
 	atLeast("max-pending", c.MaxPending, 1)
 	atLeast("direct-queue", c.DirectQueue, 1)
 	atLeast("max-body", c.MaxBody, 1024)
+	for _, user := range c.ObjectUsers {
+		if err := wire.CheckUser(user); err != nil {
+			fault("object-users", "%v", err)
+		}
+	}
 	atLeast("max-queries", c.MaxQueries, 1)
 	atLeast("max-items", c.MaxItems, 1)
 	durationAtLeast := func(setting string, value, least time.Duration) {

@@ -19,7 +19,7 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, testkit.StoredObject()) }
 
 func start(t *testing.T) (*Depot, jetstream.JetStream) {
 	t.Helper()

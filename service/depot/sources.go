@@ -16,11 +16,12 @@ import (
 
 // Worker is what following pushed indexes needs of one.
 type Worker struct {
-	Connect    func() (*nats.Conn, error) // made once, if anything is pushed; files are large, so it is for them alone
-	Prefix     string
-	Folder     string // for what is fetched
-	Log        *slog.Logger
-	Background func(what string, run func(context.Context))
+	Connect func() (*nats.Conn, error) // made once, if anything is pushed; files are large, so it is for them alone
+	Prefix  string
+	Folder  string // for what is fetched
+	Log     *slog.Logger
+	// Follow runs what follows an index, by the name under which it is served, until that is not served any longer.
+	Follow func(served string, run func(context.Context))
 	// Swap serves a file in the place of what is served under a name. What another time does not mend is a *FinalError.
 	Swap func(ctx context.Context, name, file string) error
 }
@@ -51,7 +52,7 @@ func (w Worker) Fetched(ctx context.Context, sources []config.IndexSource) ([]co
 			store = New(js, subjects)
 		}
 		first, served := make(chan string, 1), cmp.Or(source.Name, name)
-		w.Background("versions of "+name, func(ctx context.Context) {
+		w.Follow(served, func(ctx context.Context) {
 			_ = store.Serve(ctx, name, w.Folder, w.Log, first, func(ctx context.Context, file string) error { return w.Swap(ctx, served, file) })
 		})
 		select {

@@ -46,6 +46,7 @@ type Index struct {
 	settings     Settings
 	options      pipeline.Options
 	hold         func(bool)
+	tried        bool // it has answered a query before it was started
 
 	turn   chan struct{} // a swap's
 	swaps  context.Context
@@ -61,8 +62,8 @@ type Index struct {
 	hurry    func(*pipeline.Pipeline)
 }
 
-// ErrEnding is why a swap is not begun, or not ended, when the worker ends.
-var ErrEnding = errors.New("the worker is shutting down")
+// ErrEnding is why a swap is not begun, or not ended, when the worker or the index ends.
+var ErrEnding = errors.New("the worker is shutting down, or the index is being removed")
 
 // RefusedError says why a file does not take another's place although nothing is wrong with it as such.
 type RefusedError struct{ Reason string }
@@ -77,7 +78,16 @@ const drainWait = 5 * time.Second
 // Open opens the file of an index. name is "" where it is to be the one in the file; kinds are what it may be made of; certifyLimit is translate.New's. The index is to be
 // loaded, started and watched then, and must be closed in any case.
 func Open(path, name string, kinds index.Kinds, certifyLimit int64) (*Index, error) {
-	g, err := open(path, name, kinds, certifyLimit, store.Effort{})
+	return openWith(path, name, kinds, certifyLimit, store.Effort{})
+}
+
+// OpenAside is Open while others are served: it takes few of the cores, and no longer than ctx.
+func OpenAside(ctx context.Context, path, name string, kinds index.Kinds, certifyLimit int64) (*Index, error) {
+	return openWith(path, name, kinds, certifyLimit, aside(ctx))
+}
+
+func openWith(path, name string, kinds index.Kinds, certifyLimit int64, effort store.Effort) (*Index, error) {
+	g, err := open(path, name, kinds, certifyLimit, effort)
 	if err != nil {
 		return nil, err
 	}
@@ -105,12 +115,21 @@ func (x *Index) Load(ctx context.Context, s Settings, later []*Index) error {
 	return nil
 }
 
+// Try asks a loaded index a query, past the pipeline that it will have, and in turn with the others who share the process. An index that has answered is
+// ready as soon as it is started.
+func (x *Index) Try(ctx context.Context, opts pipeline.Options) error {
+	x.options = opts
+	err := x.probe(ctx, x.serving)
+	x.tried = err == nil
+	return err
+}
+
 // Start starts the pipeline. Later generations have the same options.
 func (x *Index) Start(opts pipeline.Options) {
 	x.options = opts
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.begin(x.serving, false)
+	x.begin(x.serving, x.tried)
 }
 
 // begin starts a generation's pipeline. x.mu is held.
@@ -284,7 +303,7 @@ func (x *Index) prepare(ctx context.Context, path string, old *generation) (_ *g
 	}
 	newer.settings = &x.settings
 	if err = old.fits(newer); err == nil {
-		if err = newer.load(ctx); err == nil {
+		if err = newer.load(Beside(ctx)); err == nil {
 			err = x.probe(ctx, newer)
 		}
 	}
@@ -308,9 +327,17 @@ func (x *Index) probe(ctx context.Context, g *generation) error {
 
 // aside is what opening a file takes while queries are answered: few of the cores, and no longer than the swap may.
 func aside(ctx context.Context) store.Effort {
-	const share = 4 // of the cores
-	return store.Effort{Workers: max(1, runtime.GOMAXPROCS(0)/share), Given: func() error { return context.Cause(ctx) }}
+	return store.Effort{Workers: few(), Given: func() error { return context.Cause(ctx) }}
 }
+
+// Beside is the context of loading an index while queries are answered, which takes as few.
+func Beside(ctx context.Context) context.Context {
+	return gpuexec.WithPace(ctx, gpuexec.Pace{Background: true, Cores: few()})
+}
+
+// few is how many cores a swap works on: one in eight, since two workers of a host may swap at the same time, and the runtime looks at
+// the network late where all cores are at work.
+func few() int { return max(1, runtime.GOMAXPROCS(0)/8) }
 
 // replace puts a generation in the place of the one that answers, which retires.
 func (x *Index) replace(old, newer *generation) {
@@ -356,7 +383,7 @@ func (x *Index) improve(g *generation) {
 		return // another swap was faster
 	}
 	better := g.again()
-	if err = better.load(x.swaps); err == nil && worse(g.facts.Capacity, better.facts.Capacity) {
+	if err = better.load(Beside(x.swaps)); err == nil && worse(g.facts.Capacity, better.facts.Capacity) {
 		if err = x.probe(x.swaps, better); err == nil && x.swaps.Err() == nil {
 			x.settings.Log.Info("the index lies better on its device now that the one before it is gone", "form", better.facts.Capacity.Form,
 				"was", g.facts.Capacity.Form)

@@ -112,6 +112,12 @@ func Ask(stream string, m *consumer.Stored) Asked {
 		h := sha256.New()
 		h.Write([]byte(m.Header.Get(wire.HeaderContentType) + "\n" + m.Header.Get(wire.HeaderProtocol) + "\n"))
 		h.Write(m.Body)
+		if object := m.Header.Get(wire.HeaderQueryObject); object != "" { // under which name it was stored is no matter
+			if stored, err := wire.ParseStoredBody(object); err == nil {
+				object = stored.Identity()
+			}
+			h.Write([]byte("\n" + object))
+		}
 		a.Hash = hex.EncodeToString(h.Sum(nil)[:16])
 	}
 	return a

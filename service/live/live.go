@@ -150,7 +150,7 @@ func between(before, now look) Figures {
 	f.Busy = min(max(now.busy-before.busy, 0)/f.Seconds, 1)
 	for _, name := range slices.Sorted(maps.Keys(now.indexes)) {
 		is, was := now.indexes[name], before.indexes[name]
-		if was == nil {
+		if was == nil || is.answered < was.answered { // an index that was removed and added counts from 0 again
 			was = &seen{}
 		}
 		x := Index{Name: name, Rate: (is.answered - was.answered) / f.Seconds, Errors: (is.errors - was.errors) / f.Seconds, Waiting: is.waiting, Stages: []Stage{}}

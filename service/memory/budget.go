@@ -13,10 +13,12 @@ import (
 )
 
 // Budget bounds the memory of what is in flight in a worker, over all its indexes. A stored message waits until there is room
-// for it; a direct one is refused. The budget has four accounts, each with a quarter of the bytes:
+// for it; a direct one is refused. The budget has five accounts, each with a quarter of the bytes but for the first two, which share one:
 //
 //   - bodies: messages that were pulled, from the moment they are asked for until they are settled. The consumers' windows
 //     keep to it, with one message per index at least.
+//   - objects: bodies that are too large for a message and were fetched from the object store, from before the first byte until their messages are settled,
+//     and what is beside them while they are fetched.
 //   - decoding: what it takes to decode messages, beside what remains of them.
 //   - requests: decoded messages with all that becomes of them, at its largest: plans, hits, and the message of the answer that is
 //     being published. An answer holds one message at a time.
@@ -24,18 +26,18 @@ import (
 //
 // So a message is bounded by what it asks for, before anything is done for it. That holds however it is composed, and whether
 // its answer gets out or not. What it needs is reserved once per account and never added to. Accounts are taken in one order:
-// decoding, which is given back before the next; then requests; then batches. So no two messages wait for each other.
+// objects; decoding, which is given back before the next; then requests; then batches. So no two messages wait for each other.
 //
 // Memory that is free but not yet collected comes on top: as much again by Go's defaults. GOMEMLIMIT bounds it.
 type Budget struct {
-	Decoding, Requests, Batches account
-	bodies                      int64
-	Pulled                      func() int64 // bytes of messages that consumers hold; nil: none
+	Objects, Decoding, Requests, Batches account
+	bodies                               int64
+	Pulled                               func() int64 // bytes of messages that consumers hold; nil: none
 }
 
 // NewBudget divides so many bytes.
 func NewBudget(total int64) *Budget {
-	b := &Budget{bodies: total / 4}
+	b := &Budget{bodies: total / 8, Objects: account{limit: total / 8}}
 	for _, a := range []*account{&b.Decoding, &b.Requests, &b.Batches} {
 		a.limit = total / 4
 	}
@@ -82,11 +84,11 @@ func (b *Budget) Trim(ctx context.Context) {
 var (
 	memoryLimitDesc = prometheus.NewDesc("geniemq_memory_limit_bytes", "Most memory that may be reserved for what is in flight, by account.", []string{"account"}, nil)
 	memoryUsedDesc  = prometheus.NewDesc("geniemq_memory_used_bytes", "Memory that is reserved for what is in flight, by account.", []string{"account"}, nil)
-	memoryWaitDesc  = prometheus.NewDesc("geniemq_memory_waiting", "Messages, or batches, that wait for memory, by account: decoding, requests or batches.", []string{"account"}, nil)
+	memoryWaitDesc  = prometheus.NewDesc("geniemq_memory_waiting", "Messages, or batches, that wait for memory, by account: objects, decoding, requests or batches.", []string{"account"}, nil)
 )
 
 func (b *Budget) accounts() map[string]*account {
-	return map[string]*account{"decoding": &b.Decoding, "requests": &b.Requests, "batches": &b.Batches}
+	return map[string]*account{"objects": &b.Objects, "decoding": &b.Decoding, "requests": &b.Requests, "batches": &b.Batches}
 }
 
 func (b *Budget) Describe(to chan<- *prometheus.Desc) {

@@ -42,6 +42,7 @@ const (
 	DeadReply  = "bad_reply"     // the reply subject is malformed or forbidden
 	DeadFailed = "engine_failed" // the engine fails on it although it runs alone
 	DeadLost   = "worker_lost"   // workers do not survive it although it runs alone
+	DeadObject = "bad_object"    // its body in the object store is not what the query says
 )
 
 // Outcomes of swaps, for geniemq_swaps_total.
@@ -126,9 +127,6 @@ type Served struct {
 	Engine, Device      string // on which it is searched
 }
 
-// Swapped counts a file that was to take the place of an index's.
-func (m *Metrics) Swapped(name, outcome string) { m.swaps.WithLabelValues(name, outcome).Inc() }
-
 // Serving shows an index in the place of the one that had its name before.
 func (m *Metrics) Serving(x Served) {
 	m.info.DeletePartialMatch(prometheus.Labels{"index": x.Name})
@@ -154,16 +152,18 @@ func (m *Metrics) WatchClock(skew func() time.Duration) {
 }
 
 // Index are the metrics of one index, resolved once so that a query does not look labels up. They outlive the index's
-// pipelines.
+// pipelines; what may be counted after Forget (dead letters, swaps) was resolved before, so that no series comes back.
 type Index struct {
 	ways                                [2]way // by Way
 	batchSize                           prometheus.Observer
 	batches                             *prometheus.CounterVec // by reason
 	postings, candidates, directDropped prometheus.Counter
 	distances, blocks                   prometheus.Counter
-	methods                             *prometheus.CounterVec // by method
-	planned                             prometheus.ObserverVec // by method
-	dead, slow                          *prometheus.CounterVec // by reason
+	methods                             *prometheus.CounterVec        // by method
+	planned                             prometheus.ObserverVec        // by method
+	slow                                *prometheus.CounterVec        // by reason
+	dead                                map[string]prometheus.Counter // by reason
+	swaps                               map[string]prometheus.Counter // by outcome
 	busy                                *busyClock
 
 	totals     struct{ ok, errors, batches, batched atomic.Int64 }
@@ -194,8 +194,9 @@ func (m *Metrics) Index(name string) *Index {
 		blocks:     m.blocks.WithLabelValues(name),
 		methods:    m.methods.MustCurryWith(label),
 		planned:    m.planned.MustCurryWith(label),
-		dead:       m.dead.MustCurryWith(label),
 		slow:       m.slow.MustCurryWith(label),
+		dead:       make(map[string]prometheus.Counter),
+		swaps:      make(map[string]prometheus.Counter),
 		busy:       m.busy,
 
 		directDropped: m.dropped.WithLabelValues(name),
@@ -204,16 +205,27 @@ func (m *Metrics) Index(name string) *Index {
 		x.ways[i] = m.way(name, Way(i).String())
 	}
 	// What has not happened yet is there with 0: Prometheus sees no increase from nothing to 1.
-	for _, reason := range []string{DeadReply, DeadFailed, DeadLost} {
-		x.dead.WithLabelValues(reason)
+	for _, reason := range []string{DeadReply, DeadFailed, DeadLost, DeadObject} {
+		x.dead[reason] = m.dead.WithLabelValues(name, reason)
 	}
 	for _, outcome := range []string{SwapDone, SwapRefused, SwapFailed} {
-		m.swaps.WithLabelValues(name, outcome)
+		x.swaps[outcome] = m.swaps.WithLabelValues(name, outcome)
 	}
 	for _, reason := range []string{Queue, Batch, Engine, Verify, Publish, Turns} {
 		x.slow.WithLabelValues(reason)
 	}
 	return x
+}
+
+// Forget takes the series of an index away that is not served any longer, whose pipelines have ended.
+func (m *Metrics) Forget(name string) {
+	label := prometheus.Labels{"index": name}
+	for _, v := range []interface {
+		DeletePartialMatch(prometheus.Labels) int
+	}{m.queries, m.messages, m.seconds, m.batchSize, m.batches, m.postings, m.candidates, m.distances, m.blocks, m.methods, m.planned, m.dead, m.slow, m.dropped, m.swaps,
+		m.info, m.indexBytes} {
+		v.DeletePartialMatch(label)
+	}
 }
 
 // Worked counts what the engine did for a batch.
@@ -248,7 +260,10 @@ func (m *Index) Ended() { m.busy.stop() }
 func (m *Index) Dropped() { m.directDropped.Inc() }
 
 // Dead counts a message that was moved to the dead letters.
-func (m *Index) Dead(reason string) { m.dead.WithLabelValues(reason).Inc() }
+func (m *Index) Dead(reason string) { m.dead[reason].Inc() }
+
+// Swapped counts a file that was to take the place of the index's.
+func (m *Index) Swapped(outcome string) { m.swaps[outcome].Inc() }
 
 // Slow counts a message that took longer than is usual.
 func (m *Index) Slow(reason string) { m.slow.WithLabelValues(reason).Inc() }

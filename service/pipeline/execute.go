@@ -92,7 +92,7 @@ func (x *executor) run(tasks []*task) {
 	}
 	switch {
 	case err == nil:
-		x.lastAnswer.Store(time.Now().UnixNano())
+		x.lastAnswer.Store(new(time.Now()))
 		tasks = x.unfinished(tasks, took)
 		var postings, candidates uint64
 		failures := 0

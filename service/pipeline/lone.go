@@ -47,7 +47,7 @@ func (p *Pipeline) searchAlone(r *Request, l Lone) (lost bool) {
 	var unfinished []*task
 	x := &executor{Pipeline: p, alone: true, later: func(t *task) { unfinished = append(unfinished, t) }}
 	x.pace.Call = LoneHold * time.Duration(p.background.cores)
-	works := p.lastAnswer.Load() != 0 // and so may not be to blame when it is lost
+	works := p.lastAnswer.Load() != nil // and so may not be to blame when it is lost
 	tasks := make([]*task, 0, r.queries)
 	now := time.Now()
 	for i := range r.tasks {

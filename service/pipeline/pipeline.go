@@ -106,7 +106,7 @@ type Pipeline struct {
 
 	doubts bell.Bell // wakes the fileWatch
 
-	lastAnswer atomic.Int64 // when the engine last answered a batch, Unix nanoseconds
+	lastAnswer atomic.Pointer[time.Time] // when the engine last answered a batch; with its monotonic reading, since clocks are set
 }
 
 // lane is what stored and direct messages do not share.

@@ -35,7 +35,7 @@ func NewProber(p *Pipeline, answered bool) *Prober {
 	own := &Prober{pipe: p, cost: p.searcher.Cost(&p.probe), err: errors.New("no probe query has been answered yet")}
 	if answered {
 		own.err = nil
-		p.lastAnswer.Store(time.Now().UnixNano())
+		p.lastAnswer.Store(new(time.Now()))
 	}
 	return own
 }
@@ -68,7 +68,7 @@ func (p *Prober) Fault(now time.Time) error {
 	switch answered := p.pipe.lastAnswer.Load(); {
 	case p.err != nil:
 		return p.err
-	case now.Sub(time.Unix(0, answered)) > silentAfter:
+	case answered == nil || now.Sub(*answered) > silentAfter:
 		return fmt.Errorf("no query was answered for more than %v", silentAfter)
 	}
 	return nil

@@ -43,10 +43,10 @@ type Watch struct {
 	infos  []jetstream.StreamInfo // the same; the zero value until they were seen, and while they are not there
 }
 
-// Stream is a stream with subjects that it must take.
+// Stream is a stream with subjects that it must take, which Needs says whenever it is looked at: indexes come and go.
 type Stream struct {
 	Name  string
-	Needs []string
+	Needs func() []string
 }
 
 // New makes a watch of streams, which has not looked yet.
@@ -72,7 +72,7 @@ func (w *Watch) Run(ctx context.Context) {
 // look asks for the state of the streams.
 func (w *Watch) look(ctx context.Context) {
 	for i, stream := range w.watched {
-		info, err := w.lookAt(ctx, stream.Name, stream.Needs)
+		info, err := w.lookAt(ctx, stream.Name, stream.Needs())
 		if ctx.Err() != nil || !w.nc.IsConnected() {
 			return // that says nothing about the stream
 		}
@@ -85,9 +85,9 @@ func (w *Watch) look(ctx context.Context) {
 func (w *Watch) lookAt(ctx context.Context, name string, needs []string) (info jetstream.StreamInfo, err error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	sent := w.clock.Wall()
+	sent := w.clock.Now()
 	stream, err := w.js.Stream(ctx, name)
-	received := w.clock.Wall()
+	received := w.clock.Now()
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return info, fmt.Errorf("stream %s does not exist: make it again, or restart a worker, which does", name)

@@ -52,6 +52,9 @@ stream has taken the query. It is answered as any other. Its Nats-Msg-Id is made
 letter, so that a replay which is repeated within 2 minutes, because nobody said that it
 had worked, is one query. The id in the answer is that of the query that died.
 
+A query that was too large for a message lies in the object store for as long as its letter
+does: show reads it there, replay asks with it again, drop deletes it.
+
 Letters are named by their sequence, which list shows.`,
 		Example: `  geniemq dead list
   geniemq dead replay 17`,
@@ -124,7 +127,7 @@ func (o *options) command(use, short, example string, args cobra.PositionalArgs,
 	set.BoolVar(&o.json, "json", false, "JSON Lines (default when the output is no terminal; --json=false for people)")
 	if chooses {
 		set.StringVar(&o.choice.Index, "index", "", "those of an `index` alone")
-		set.StringVar(&o.choice.Reason, "reason", "", "those of a `reason` alone: worker_lost, engine_failed, bad_reply, unknown_index")
+		set.StringVar(&o.choice.Reason, "reason", "", "those of a `reason` alone: worker_lost, engine_failed, bad_reply, bad_object, unknown_index")
 	}
 	if args := cmd.Name(); args == "list" {
 		set.IntVar(&o.choice.Newest, "newest", 100, "most letters, the newest; 0: all")
@@ -205,7 +208,14 @@ func (o *options) show(ctx context.Context, p *table.Page, box *letters.Box, seq
 	if l.Cut {
 		cut = fmt.Sprintf(", of which the letter has %d: it cannot be replayed", len(l.Body))
 	}
-	p.Say("body       %s%s\n\n", human.Count(l.Size, "byte"), cut)
+	p.Say("body       %s%s\n", human.Count(l.Size, "byte"), cut)
+	if l.Object != "" {
+		p.Say("object     %s\n", l.Object)
+	}
+	if l.ObjectFault != "" {
+		p.Say("           %s\n", l.ObjectFault)
+	}
+	p.Say("\n")
 	if !utf8.Valid(l.Body) {
 		p.Say("%s\n", base64.StdEncoding.EncodeToString(l.Body))
 		return nil

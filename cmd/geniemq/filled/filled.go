@@ -9,6 +9,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/dates"
 	"github.com/geniemq/geniemq/index/filling"
+	"github.com/geniemq/geniemq/index/lsh"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 )
@@ -24,6 +25,7 @@ type Report struct {
 	Seconds  float64  `json:"seconds"`
 	Columns  []Column `json:"columns"`
 	Warnings []string `json:"warnings,omitempty"`
+	Missed   []string `json:"-"` // those of the warnings that are about the index, of recall
 }
 
 // Column is what became of a column's cells.
@@ -63,7 +65,26 @@ func Of(x *index.Index, fillings filling.Columns) Report {
 			r.Columns = append(r.Columns, c)
 		}
 	}
+	for i := range x.Schema().Columns {
+		if missed := missedRecall(&x.Schema().Columns[i]); missed != "" {
+			r.Missed = append(r.Missed, missed)
+		}
+	}
 	return r
+}
+
+// missedRecall says what a column of vectors reaches of the recall that it was to reach; "" where it does.
+func missedRecall(c *schema.Column) string {
+	p, err := lsh.Decode(c.Learned)
+	if c.Recall == 0 || err != nil {
+		return ""
+	}
+	r, ok := p.Recall.Lookup(10, 80, uint32(p.Reach))
+	if !ok || r.Share >= c.Recall {
+		return ""
+	}
+	return fmt.Sprintf("column %q: recall %.3g was asked for, and with all %d vectors it is %.3f (%.3f to %.3f), by %d functions with reach %d: ask for more functions, or for more candidates in queries",
+		c.Name, c.Recall, p.Recall.Objects+uint64(p.Recall.Queries), r.Share, r.Low, r.High, p.Functions, p.Reach)
 }
 
 // describe adds what the lists of an attribute say of the column.
@@ -119,6 +140,9 @@ func (r *Report) Table(p *table.Page) {
 		t.Row(c.Name, c.Type, c.Filled, missing, distinct, c.values())
 	}
 	t.Print(p)
+	for _, w := range r.Missed {
+		p.Say("warning: %s\n", w)
+	}
 	for _, c := range r.Columns {
 		for _, e := range c.Examples {
 			p.Say("invalid: column %s: %s\n", c.Name, e)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/cmd/geniemq/progress"
+	"github.com/geniemq/geniemq/index/guess"
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/schema"
 )
@@ -32,6 +33,7 @@ type Options struct {
 	encoding  string
 	separator string
 	skipLines int
+	names     []string
 }
 
 // Files reads the records of input files one after the other.
@@ -134,6 +136,21 @@ func (o *Options) Flags(cmd *cobra.Command) {
 	set.StringVar(&o.encoding, "encoding", "", "characters of the input, such as utf-8, latin1, windows-1252 or shift_jis (default: the schema's, else utf-8)")
 	set.StringVar(&o.separator, "separator", "", "`character` between the fields of csv (default: the schema's, else a comma)")
 	set.IntVar(&o.skipLines, "skip-lines", 0, "`lines` that stand before the records and their header")
+	set.StringSliceVar(&o.names, "names", nil, "`a,b,c`: names of the columns of csv or tsv without a header, where the schema is guessed")
+}
+
+// Guessing are those of guessing a schema for a file, by the flags; name is that of the index, "" by the name of the file.
+func (o *Options) Guessing(name string) (guess.Options, error) {
+	reading, err := o.Reading()
+	return guess.Options{Options: reading, Name: name, Names: o.names}, err
+}
+
+// CheckSchema finds what the flags say beside a schema that says it already; "" is none.
+func (o *Options) CheckSchema(schema string) error {
+	if schema != "" && len(o.names) > 0 {
+		return errors.New("--names is for a schema that is guessed, and with --schema the columns are named there: leave one out")
+	}
+	return nil
 }
 
 // Reading are those of files, by the flags.

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/service/config"
@@ -24,6 +24,8 @@ type Around struct {
 	Out io.Writer
 	// Settings takes settings from the environment, those of names.
 	Settings func(cmd *cobra.Command, names ...string) error
+	// Environment is Settings for who asks a worker and no server.
+	Environment func(cmd *cobra.Command, names ...string) error
 	// Usage makes an error a mistake of the user's.
 	Usage func(error) error
 }
@@ -111,8 +113,7 @@ func showStreams(ctx context.Context, out io.Writer, cfg *config.Config, apply b
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "STREAM\tMESSAGES\tHOLDS\tOF\tAGE\tREPLICAS\tLEADER")
+	t := table.New(table.Text("stream").Whole().Kept(), table.Number("messages").Kept(), table.Number("holds").Kept(), table.Number("of"), table.Number("age"), table.Number("replicas"), table.Text("leader"))
 	for _, s := range existing {
 		age, leader := "no limit", "-"
 		if s.Config.MaxAge > 0 {
@@ -121,11 +122,9 @@ func showStreams(ctx context.Context, out io.Writer, cfg *config.Config, apply b
 		if s.Cluster != nil {
 			leader = s.Cluster.Leader
 		}
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%d\t%s\n", s.Config.Name, s.State.Msgs, human.Bytes(int64(s.State.Bytes)), bound(s.Config.MaxBytes), age, s.Config.Replicas, leader)
+		t.Row(s.Config.Name, s.State.Msgs, human.Bytes(int64(s.State.Bytes)), bound(s.Config.MaxBytes), age, s.Config.Replicas, leader)
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	t.Print(table.On(out))
 	for _, name := range missing {
 		fmt.Fprintf(out, "%s does not exist: a worker makes it when it starts\n", name)
 	}

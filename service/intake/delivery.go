@@ -1,4 +1,4 @@
-package service
+package intake
 
 import (
 	"sync/atomic"
@@ -44,7 +44,7 @@ import (
 //
 // A delivery has one owner at a time: whoever encodes, then the producer until it confirms.
 type delivery struct {
-	origin  *stored
+	origin  *storedMessage
 	request *pipeline.Request
 	then    func() // when all of it is confirmed
 	out     *producer.Producer
@@ -70,11 +70,11 @@ type delivery struct {
 
 // deliver sends the answer to a request, or the reason why it has none, and calls then when all of it is confirmed. It blocks
 // while the producer has no room.
-func (o *stored) deliver(r *pipeline.Request, reason *wire.Error, then func()) {
+func (o *storedMessage) deliver(r *pipeline.Request, reason *wire.Error, then func()) {
 	s := o.intake
-	d := &delivery{origin: o, request: r, reason: reason, then: then, out: s.publishers.next(), id: o.resultID(),
-		asked: identity.Ask(s.stream, &o.message.Stored)}
-	d.made = r.Answer(reason, int(s.maxResult()))
+	d := &delivery{origin: o, request: r, reason: reason, then: then, out: s.Publishers.next(), id: o.resultID(),
+		asked: identity.Ask(s.Stream, &o.message.Stored)}
+	d.made = r.Answer(reason, int(s.MaxResult()))
 	d.results = d.made.Results
 	if o.alone.Running() {
 		d.parts = make(chan struct{}, 1)
@@ -94,7 +94,7 @@ func (d *delivery) send() (last bool) {
 	s, m := d.origin.intake, d.origin.message
 	header := resultHeader(m.Header, d.asked, d.request.Codec(), d.request.OnlyID(d.reason))
 	widest := wire.Position{Query: d.results.Total - 1}
-	room := int(s.maxResult()) - wire.PartHeaderSize - wire.HeaderSize(header.Header)
+	room := int(s.MaxResult()) - wire.PartHeaderSize - wire.HeaderSize(header.Header)
 	if d.results.Parts {
 		widest.Hit = wire.MaxK
 		room -= wire.HitsHeaderSize
@@ -169,7 +169,7 @@ func (d *delivery) goOn(next wire.Position) {
 	}
 	d.drop()
 	m := d.origin.message
-	d.origin.intake.observe.Answered(observe.Answered{Way: metrics.Stored, Request: d.request, Reason: d.reason, TooLarge: d.tooLarge, Encoded: d.encoded,
+	d.origin.intake.Observe.Answered(observe.Answered{Way: metrics.Stored, Request: d.request, Reason: d.reason, TooLarge: d.tooLarge, Encoded: d.encoded,
 		TraceParent: m.Header.Get(wire.HeaderTraceParent), Sequence: m.Sequence})
 	d.request.Done()
 	d.origin.alone.Then(d.then)
@@ -201,7 +201,7 @@ func (d *delivery) drop() {
 // duplicate finds out what the stream has in place of the part, and goes on with what it has not.
 func (d *delivery) duplicate(sequence uint64) {
 	o := d.origin
-	has, whose, err := o.intake.answers.Look(d.request.Aborted(), sequence, o.reply, d.asked)
+	has, whose, err := o.intake.Answers.Look(d.request.Aborted(), sequence, o.reply, d.asked)
 	total := max(d.results.Total, d.request.Len(), has.Queries.Total)
 	next := has.Next()
 	switch {
@@ -241,26 +241,26 @@ func (d *delivery) again(next wire.Position) {
 	d.goOn(next)
 }
 
-// publishers are the ways out of stored answers: producers, each on a connection of its own, that take turns. The server
+// Publishers are the ways out of stored answers: producers, each on a connection of its own, that take turns. The server
 // reads a connection in one goroutine, which parses what comes in, hands it to its stream and writes it to those who
 // listen; where answers are large, that goroutine is what a single connection ends at (docs/benchmarks/history,
 // 2026-11-21-h200-service.md). The connection that queries are pulled and acknowledged on carries none.
-type publishers struct {
-	producers []*producer.Producer
+type Publishers struct {
+	Producers []*producer.Producer
 	turn      atomic.Uint64
 }
 
-// publishConnections is how many there are. More do not help: the stream that takes the answers is one, too.
-const publishConnections = 2
+// PublishConnections is how many there are. More do not help: the stream that takes the answers is one, too.
+const PublishConnections = 2
 
 // next is the producer for the next answer: all parts of one go the same way, so that they keep their order.
-func (p *publishers) next() *producer.Producer {
-	return p.producers[p.turn.Add(1)%uint64(len(p.producers))]
+func (p *Publishers) next() *producer.Producer {
+	return p.Producers[p.turn.Add(1)%uint64(len(p.Producers))]
 }
 
-// blocked is the state of a producer from which nothing gets out, if there is one.
-func (p *publishers) blocked() (producer.State, bool) {
-	for _, one := range p.producers {
+// Blocked is the state of a producer from which nothing gets out, if there is one.
+func (p *Publishers) Blocked() (producer.State, bool) {
+	for _, one := range p.Producers {
 		if state := one.State(); state.Blocked {
 			return state, true
 		}

@@ -1,4 +1,4 @@
-package service
+package intake
 
 import (
 	"bytes"
@@ -19,24 +19,24 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// directIntake takes in the requests on one index's search subject. A request is never made to wait for room:
+// Direct takes in the requests on one index's search subject. A request is never made to wait for room:
 // whoever asks directly wants an answer now, so with too many queries in front of it, it is answered `overloaded`.
 //
 // Answers are sent on the plain connection: nobody confirms what is sent to an inbox, and the asker retries. They are
 // not sent through micro.Request, whose statistics, taken when the handler returns, would not only be wrong for a
 // handler that answers later but also race with it; stats keeps our own.
-type directIntake struct {
-	index   *generation.Index
-	metrics *metrics.Index
-	observe *observe.Index
-	nc      *nats.Conn
-	limit   int64    // queries between intake and engine
-	allow   []string // reply subjects
-	// users begins the subjects of users' requests, which may be answered on what allowUser says
-	users     string
-	allowUser func(user string) []string
-	admission *admissions
-	log       *slog.Logger
+type Direct struct {
+	Index   *generation.Index
+	Metrics *metrics.Index
+	Observe *observe.Index
+	NC      *nats.Conn
+	Limit   int64    // queries between intake and engine
+	Allow   []string // reply subjects
+	// Users begins the subjects of users' requests, which may be answered on what AllowUser says
+	Users     string
+	AllowUser func(user string) []string
+	Admission *Admissions
+	Log       *slog.Logger
 	stats     directStats
 
 	waiting atomic.Int64 // queries, or messages not decoded yet, between intake and engine
@@ -45,8 +45,8 @@ type directIntake struct {
 	closed bool
 }
 
-// maxUnread bounds what the client library holds of requests that Handle has not taken. It takes them at once.
-const maxUnread = 32 << 20
+// MaxUnread bounds what the client library holds of requests that Handle has not taken. It takes them at once.
+const MaxUnread = 32 << 20
 
 // directStats are the timings that the micro service's STATS show.
 type directStats struct {
@@ -64,24 +64,27 @@ type DirectStats struct {
 	Dropped        int64   `json:"dropped"` // requests with a reply subject that is not allowed
 }
 
-func (d *directIntake) Stats() DirectStats {
+func (d *Direct) Stats() DirectStats {
 	s := DirectStats{Requests: d.stats.requests.Load(), Errors: d.stats.errors.Load(), Waiting: d.waiting.Load(), Dropped: d.stats.dropped.Load(),
-		Version: d.index.Facts().Version}
+		Version: d.Index.Facts().Version}
 	if s.Requests > 0 {
 		s.AverageSeconds = time.Duration(d.stats.nanoseconds.Load() / s.Requests).Seconds()
 	}
 	return s
 }
 
+// Waiting is how many queries, or messages not decoded yet, are between intake and engine.
+func (d *Direct) Waiting() int64 { return d.waiting.Load() }
+
 // Handle takes a request in. It does not block.
-func (d *directIntake) Handle(m micro.Request) {
+func (d *Direct) Handle(m micro.Request) {
 	if m.Reply() == "" {
 		return // a publish by mistake: nobody would get the answer
 	}
-	allow := d.allow
-	user, known := strings.CutPrefix(m.Subject(), d.users)
+	allow := d.Allow
+	user, known := strings.CutPrefix(m.Subject(), d.Users)
 	if known {
-		allow = d.allowUser(user)
+		allow = d.AllowUser(user)
 	} else {
 		user = ""
 	}
@@ -90,20 +93,18 @@ func (d *directIntake) Handle(m micro.Request) {
 		return
 	}
 	header := nats.Header(m.Headers())
-	o := &direct{intake: d, reply: m.Reply(), header: header, user: d.admission.user(user, header)}
+	o := &directRequest{intake: d, reply: m.Reply(), header: header, user: d.Admission.user(user, header)}
 	message := messageOf(header, m.Data(), time.Now())
 	message.Class, message.User = wire.ClassDirect, o.user
 	message.Accept.Parts = false // an answer is one message
-	pipe, r := d.index.Request(o, message)
-	d.take(o, pipe, r)
+	d.take(o, message)
 }
 
-// try answers a message of the admin page as it answers those that come by NATS.
-func (d *directIntake) try(ctx context.Context, body []byte) ([]byte, error) {
+// Try answers a message of the admin page as it answers those that come by NATS.
+func (d *Direct) Try(ctx context.Context, body []byte) ([]byte, error) {
 	answer := make(chan []byte, 1)
-	o := &direct{intake: d, reply: "the admin page", answer: answer}
-	pipe, r := d.index.Request(o, pipeline.Message{Arrived: time.Now(), Body: body})
-	d.take(o, pipe, r)
+	o := &directRequest{intake: d, reply: "the admin page", answer: answer}
+	d.take(o, pipeline.Message{Arrived: time.Now(), Body: body})
 	select {
 	case text := <-answer:
 		return text, nil
@@ -114,43 +115,47 @@ func (d *directIntake) try(ctx context.Context, body []byte) ([]byte, error) {
 
 // drop leaves a request unanswered whose answer would be published where its sender may have no right to: on the subject of
 // another's stored answers, or as a query.
-func (d *directIntake) drop(reply string, reason error) {
+func (d *Direct) drop(reply string, reason error) {
 	d.stats.dropped.Add(1)
-	d.metrics.Dropped()
-	d.log.Warn("a direct request is dropped because of its reply subject: see direct-reply-allow", "reply", reply, "error", reason)
+	d.Metrics.Dropped()
+	d.Log.Warn("a direct request is dropped because of its reply subject: see direct-reply-allow", "reply", reply, "error", reason)
 }
 
-// take puts a request into the pipeline or refuses it.
-func (d *directIntake) take(o *direct, pipe *pipeline.Pipeline, r *pipeline.Request) {
+// take puts a request into the pipeline or refuses it. One that comes after Close touches neither pipeline nor file, which may be gone.
+func (d *Direct) take(o *directRequest, message pipeline.Message) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	waiting := d.waiting.Add(1)
-	switch {
-	case d.closed:
-		o.Refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
-	case waiting > d.limit || !pipe.Offer(r):
-		o.Refuse(r, d.overloaded())
-	default:
+	if d.closed {
+		o.turnAway(&message)
 		return
 	}
+	pipe, r := d.Index.Request(o, message)
+	if o.header.Get(wire.HeaderQueryObject) != "" {
+		o.Refuse(r, refuseObject())
+		return
+	}
+	if waiting := d.waiting.Add(1); waiting <= d.Limit && pipe.Offer(r) {
+		return
+	}
+	o.Refuse(r, d.overloaded())
 	d.waiting.Add(-1)
 }
 
-func (d *directIntake) overloaded() *wire.Error {
+func (d *Direct) overloaded() *wire.Error {
 	return wire.Errorf(wire.Overloaded, "this worker has as much to do as it may take on (%d queries wait already): try again later, or send the query through the stream",
 		d.waiting.Load())
 }
 
-// close refuses requests from now on, and returns when none is being put into the pipeline.
-func (d *directIntake) close() {
+// Close turns requests away from now on, and returns when none is being put into the pipeline.
+func (d *Direct) Close() {
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()
 }
 
-// direct is the origin of a request by NATS request and reply.
-type direct struct {
-	intake *directIntake
+// directRequest is the origin of a request by NATS request and reply.
+type directRequest struct {
+	intake *Direct
 	reply  string
 	header nats.Header
 	user   string        // of whom account is kept
@@ -159,14 +164,14 @@ type direct struct {
 }
 
 // Admit asks whether the user may ask so much, and puts the queries into the queue.
-func (d *direct) Admit(queries int) *wire.Error {
+func (d *directRequest) Admit(queries int) *wire.Error {
 	if err := d.join(queries); err != nil || queries == 0 {
 		return err
 	}
-	err := d.intake.admission.enter(d.user, queries)
+	err := d.intake.Admission.enter(d.user, queries)
 	if err == nil {
 		d.taken = queries
-		err = d.intake.admission.spend(d.user, queries)
+		err = d.intake.Admission.spend(d.user, queries)
 	}
 	if err != nil {
 		d.Leave(queries)
@@ -175,59 +180,79 @@ func (d *direct) Admit(queries int) *wire.Error {
 }
 
 // join replaces the message's place in the queue by those of its queries. One query is admitted already.
-func (d *direct) join(queries int) *wire.Error {
+func (d *directRequest) join(queries int) *wire.Error {
 	waiting := d.intake.waiting.Add(int64(queries) - 1)
 	switch {
-	case queries <= 1 || waiting <= d.intake.limit:
+	case queries <= 1 || waiting <= d.intake.Limit:
 		return nil
-	case int64(queries) > d.intake.limit: // trying again would not help
+	case int64(queries) > d.intake.Limit: // trying again would not help
 		d.intake.waiting.Add(int64(-queries))
 		return wire.Errorf(wire.TooLarge, "the message has %d queries, direct search takes at most %d at a time: send fewer, or send them "+
-			"through the stream", queries, d.intake.limit)
+			"through the stream", queries, d.intake.Limit)
 	}
 	d.intake.waiting.Add(int64(-queries))
 	return d.intake.overloaded()
 }
 
-func (d *direct) Leave(queries int) { d.intake.waiting.Add(int64(-queries)) }
+func (d *directRequest) Leave(queries int) { d.intake.waiting.Add(int64(-queries)) }
 
-func (d *direct) Refuse(r *pipeline.Request, reason *wire.Error) { d.send(r, reason) }
+func (d *directRequest) Refuse(r *pipeline.Request, reason *wire.Error) { d.send(r, reason) }
 
-func (d *direct) Respond(r *pipeline.Request) { d.send(r, nil) }
+func (d *directRequest) Respond(r *pipeline.Request) { d.send(r, nil) }
 
-func (d *direct) Abandon(r *pipeline.Request) {
+func (d *directRequest) Abandon(r *pipeline.Request) {
 	if r.Aborted().Err() == nil {
 		d.Refuse(r, wire.Errorf(wire.Overloaded, "this worker does not answer from index %s now, whose file was changed in place: try again", r.Index()))
 		return
 	}
-	d.Refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down: try again"))
+	d.Refuse(r, wire.Errorf(wire.Overloaded, "this worker is shutting down, or serves index %s no longer: try again", r.Index()))
+}
+
+// turnAway tells the asker to try again, where another worker may answer, or the server will say that nobody does.
+func (d *directRequest) turnAway(message *pipeline.Message) {
+	codec, _, err := wire.ParseBodyType(message.ContentType)
+	if err != nil {
+		codec = wire.JSON
+	}
+	facts := d.intake.Index.Facts()
+	reason := wire.Errorf(wire.Overloaded, "this worker does not answer from its index any longer: try again")
+	h := newHeaders(codec)
+	h.answering(d.header, message.ID)
+	setServiceError(h.Header, reason)
+	result := wire.Result{ID: message.ID, Index: d.intake.Index.Name(), Version: facts.Version, Err: reason}
+	body := wire.AppendAnswer(nil, codec, &wire.Answer{Results: []wire.Result{result}})
+	if err := d.out(&nats.Msg{Subject: d.reply, Header: h.Header, Data: body}); err != nil {
+		d.intake.Log.Warn("a direct answer could not be sent", "reply", d.reply, "error", err)
+	}
+	d.intake.stats.requests.Add(1)
+	d.intake.stats.errors.Add(1)
 }
 
 // leave says that the queries are in flight no longer.
-func (d *direct) leave() {
-	d.intake.admission.quotas.Leave(d.user, d.taken)
+func (d *directRequest) leave() {
+	d.intake.Admission.Quotas.Leave(d.user, d.taken)
 	d.taken = 0
 }
 
 // out sends a message, whose body stays the caller's.
-func (d *direct) out(m *nats.Msg) error {
+func (d *directRequest) out(m *nats.Msg) error {
 	if d.answer != nil {
 		d.answer <- bytes.Clone(m.Data) // which has room for one
 		return nil
 	}
-	return d.intake.nc.PublishMsg(m)
+	return d.intake.NC.PublishMsg(m)
 }
 
 // send encodes and publishes the answer to a request, or the reason why it has none. It is one message or an error: an asker
 // waits for one.
-func (d *direct) send(r *pipeline.Request, reason *wire.Error) {
+func (d *directRequest) send(r *pipeline.Request, reason *wire.Error) {
 	h := newHeaders(r.Codec())
 	h.answering(d.header, r.OnlyID(reason))
 	out := &nats.Msg{Subject: d.reply, Header: h.Header}
 	if whole := r.OnlyErr(reason); whole != nil {
 		setServiceError(out.Header, whole)
 	}
-	room := int(d.intake.nc.MaxPayload()) - wire.HeaderSize(out.Header)
+	room := int(d.intake.NC.MaxPayload()) - wire.HeaderSize(out.Header)
 	answer := r.Answer(reason, room)
 	body, size, ok := wire.AppendWhole(r.Memory(answer.RoughSize(wire.Position{}, room)), r.Codec(), answer.Results, room)
 	if answer.TooLarge > 0 {
@@ -257,7 +282,7 @@ func (d *direct) send(r *pipeline.Request, reason *wire.Error) {
 	encoded := time.Now()
 	err := d.out(out)
 	if err != nil {
-		d.intake.log.Warn("a direct answer could not be sent", "reply", d.reply, "error", err)
+		d.intake.Log.Warn("a direct answer could not be sent", "reply", d.reply, "error", err)
 	}
 	r.Sent(body) // the connection has its own copy
 	r.Sent(packed)
@@ -269,7 +294,7 @@ func (d *direct) send(r *pipeline.Request, reason *wire.Error) {
 	if out.Header.Get(wire.HeaderServiceErrorCode) != "" {
 		d.intake.stats.errors.Add(1)
 	}
-	d.intake.observe.Answered(observe.Answered{Way: metrics.Direct, Request: r, Reason: reason, Encoded: encoded,
+	d.intake.Observe.Answered(observe.Answered{Way: metrics.Direct, Request: r, Reason: reason, Encoded: encoded,
 		TraceParent: d.header.Get(wire.HeaderTraceParent)})
 	r.Done()
 }

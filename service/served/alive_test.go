@@ -1,4 +1,4 @@
-package service
+package served
 
 import (
 	"testing"
@@ -12,17 +12,19 @@ import (
 // An index is served that this worker has, or that somebody answers for who is asked directly.
 func TestAlive(t *testing.T) {
 	nc := testkit.Connect(t, testkit.StartBroker(t).URL())
-	s := &Service{nc: nc, indexes: []*served{{name: "own"}}}
+	s := New(Options{})
+	s.link.NC = nc
+	s.entries = []*Entry{{Name: "own", state: serving}, {Name: "coming"}, {Name: "going", state: going}}
 	if _, err := nc.Subscribe(wire.Subjects{}.Search("other"), func(m *nats.Msg) { m.Respond(nil) }); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]bool{"own": true, "other": true, "nobody": false} {
-		if got, err := s.alive(t.Context(), name); got != want || err != nil {
+	for name, want := range map[string]bool{"own": true, "coming": true, "going": false, "other": true, "nobody": false} {
+		if got, err := s.Alive(t.Context(), name); got != want || err != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 	nc.Close()
-	if _, err := s.alive(t.Context(), "nobody"); err == nil {
+	if _, err := s.Alive(t.Context(), "nobody"); err == nil {
 		t.Error("without a connection nobody knows, and it says so")
 	}
 }

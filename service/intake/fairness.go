@@ -1,4 +1,4 @@
-package service
+package intake
 
 import (
 	"time"
@@ -11,31 +11,31 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// replies say where answers to stored queries may go.
-type replies struct {
-	cfg      *config.Config
-	subjects wire.Subjects
+// Replies say where answers to stored queries may go.
+type Replies struct {
+	Config   *config.Config
+	Subjects wire.Subjects
 }
 
 // standard is where an answer goes whose query names no subject, or one that does not work.
-func (a *replies) standard(m *consumer.Stored) string {
+func (a *Replies) standard(m *consumer.Stored) string {
 	if m.User != "" && m.User != "*" && m.User != ">" {
-		return a.subjects.UserResult(m.Index, m.User)
+		return a.Subjects.UserResult(m.Index, m.User)
 	}
-	return a.subjects.Result(m.Index)
+	return a.Subjects.Result(m.Index)
 }
 
 // of is where the answer to a message goes. What is wrong with the subject that it names is told on the standard one. Whose
 // subject names a user may have answers sent where that user alone reads, and the server says who may publish on that subject; all others are trusted
 // with the whole index.
-func (a *replies) of(m *consumer.Stored) (reply string, fault *wire.Error) {
+func (a *Replies) of(m *consumer.Stored) (reply string, fault *wire.Error) {
 	reply = m.Header.Get(wire.HeaderReply)
 	if reply == "" {
 		return a.standard(m), nil
 	}
-	allow := a.cfg.StoredReplies(m.Index)
+	allow := a.Config.StoredReplies(m.Index)
 	if m.User != "" {
-		allow = a.cfg.UserReplies(m.Index, m.User)
+		allow = a.Config.UserReplies(m.Index, m.User)
 	}
 	if err := wire.ValidateReplySubject(reply, allow); err != nil {
 		return a.standard(m), wire.AsError(err)
@@ -43,31 +43,31 @@ func (a *replies) of(m *consumer.Stored) (reply string, fault *wire.Error) {
 	return reply, nil
 }
 
-// admissions are the accounts of users.
-type admissions struct {
-	quotas *admission.Quotas
-	trust  bool // the header
+// Admissions are the accounts of users.
+type Admissions struct {
+	Quotas *admission.Quotas
+	Trust  bool // the header
 }
 
 // user is of whom account is kept: the user in the subject, which a server can enforce, or the one that a trusted client names.
-func (a *admissions) user(subject string, header nats.Header) string {
-	if subject != "" || !a.trust {
+func (a *Admissions) user(subject string, header nats.Header) string {
+	if subject != "" || !a.Trust {
 		return subject
 	}
 	return header.Get(wire.HeaderUser)
 }
 
 // spend takes queries from a user's rate, or says when there is some left.
-func (a *admissions) spend(user string, queries int) *wire.Error {
-	if wait := a.quotas.Spend(user, queries, time.Now()); wait > 0 {
+func (a *Admissions) spend(user string, queries int) *wire.Error {
+	if wait := a.Quotas.Spend(user, queries, time.Now()); wait > 0 {
 		return wire.Errorf(wire.Overloaded, "the quota of user %q is used up: ask again in %v", clipped(user), wait.Round(time.Millisecond))
 	}
 	return nil
 }
 
 // enter has queries of a direct message begin, if the user has so much room.
-func (a *admissions) enter(user string, queries int) *wire.Error {
-	if !a.quotas.TryEnter(user, queries, time.Now()) {
+func (a *Admissions) enter(user string, queries int) *wire.Error {
+	if !a.Quotas.TryEnter(user, queries, time.Now()) {
 		return wire.Errorf(wire.Overloaded, "user %q has as many queries in flight as one may have: wait for an answer, or send them through the stream", clipped(user))
 	}
 	return nil
