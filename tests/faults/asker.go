@@ -120,35 +120,47 @@ func readerRole(args []string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin) // until it ends
 		close(over)
 	}()
+	var at place
 	for {
 		select {
 		case <-over:
 			return nil
 		default:
 		}
-		if err := readOn(js, log); err != nil {
+		if err := readOn(js, log, &at); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
 }
 
-// readOn takes what has come. A message is acknowledged after it was written down, so it may be written twice: its sequence tells. Each by itself, since those
-// that went to a connection that was lost come again, after later ones.
-func readOn(js jetstream.JetStream, log *os.File) error {
+// place is what was read of the result stream.
+type place struct {
+	incarnation string
+	sequence    uint64 // of the last answer
+}
+
+// readOn takes what comes after a place, each answer once and in order. Nothing is acknowledged, so that no clock of a server decides when it comes again: what
+// a connection took with it shows as a gap, and is read by the next call.
+func readOn(js jetstream.JetStream, log *os.File, at *place) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	stream, err := js.Stream(ctx, wire.Subjects{}.ResultStream())
 	if err != nil {
 		return fmt.Errorf("look at the results: %w", err)
 	}
-	incarnation := fmt.Sprint(stream.CachedInfo().Created.UnixNano())
-	durable, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{Durable: "faults-reader", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 10 * time.Second})
-	if err != nil {
-		return fmt.Errorf("make the reader's durable: %w", err)
+	if incarnation := fmt.Sprint(stream.CachedInfo().Created.UnixNano()); incarnation != at.incarnation {
+		*at = place{incarnation: incarnation}
 	}
+	reader, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: time.Minute, MemoryStorage: true, Replicas: 1,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: at.sequence + 1})
+	if err != nil {
+		return fmt.Errorf("make the reader's consumer: %w", err)
+	}
+	defer func() { _ = stream.DeleteConsumer(ctx, reader.CachedInfo().Name) }() // or it goes in a minute
+	next := uint64(1)
 	for range 20 {
-		batch, err := durable.Fetch(500, jetstream.FetchMaxWait(300*time.Millisecond))
+		batch, err := reader.Fetch(500, jetstream.FetchMaxWait(300*time.Millisecond))
 		if err != nil {
 			return fmt.Errorf("read results: %w", err)
 		}
@@ -157,15 +169,19 @@ func readOn(js jetstream.JetStream, log *os.File) error {
 			if err != nil {
 				return err
 			}
+			if info.Sequence.Consumer != next {
+				return fmt.Errorf("read results: the %dth came instead of the %dth", info.Sequence.Consumer, next)
+			}
+			next++
 			r, err := wire.DecodeAnswer(wire.JSON, m.Data())
 			if err != nil || len(r.Results) != 1 {
 				return fmt.Errorf("an answer is no answer: %q: %w", m.Data(), err)
 			}
-			a := answered{incarnation, info.Sequence.Stream, info.Timestamp, r.Results[0].ID, r.Results[0].Version, answerText(&r.Results[0])}
+			a := answered{at.incarnation, info.Sequence.Stream, info.Timestamp, time.Now(), r.Results[0].ID, r.Results[0].Version, answerText(&r.Results[0])}
 			if _, err := log.WriteString(a.line()); err != nil {
 				return err
 			}
-			_ = m.Ack() // else it comes again
+			at.sequence = info.Sequence.Stream
 		}
 		if err := batch.Error(); err != nil {
 			return fmt.Errorf("read results: %w", err)

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/geniemq/geniemq/tests/faults/disk"
+	"github.com/geniemq/geniemq/tests/faults/proxy"
+
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -42,15 +45,19 @@ type cluster struct {
 type node struct {
 	*part
 	name           string
-	client, routes string // addresses it listens at
-	others         *proxy // in front of routes; nil for a single server
+	client, routes string       // addresses it listens at
+	monitor        string       // where it says how it is
+	others         *proxy.Proxy // in front of routes; nil for a single server
+	disk           *disk.Disk   // its streams'; nil if it has none of its own
+	clock          *clock       // nil if it cannot be stepped
 }
 
-func newCluster(dir string, n int) (*cluster, error) {
+// newCluster starts servers. Each has a disk of its own, if disks, and a clock of its own, if stepped names a program that has one.
+func newCluster(dir string, n int, disks bool, stepped string) (*cluster, error) {
 	c := &cluster{}
 	for i := range n {
 		s := &node{name: fmt.Sprintf("n%d", i+1)}
-		for _, address := range []*string{&s.client, &s.routes} {
+		for _, address := range []*string{&s.client, &s.routes, &s.monitor} {
 			var err error
 			if *address, err = freeAddress(); err != nil {
 				return nil, err
@@ -58,34 +65,78 @@ func newCluster(dir string, n int) (*cluster, error) {
 		}
 		if n > 1 {
 			var err error
-			if s.others, err = newProxy(s.name, s.routes); err != nil {
+			if s.others, err = proxy.New(s.name, s.routes); err != nil {
 				return nil, err
 			}
 		}
 		s.part = &part{name: s.name, role: "server", dir: dir, args: []string{"-c", filepath.Join(dir, s.name+".conf")}}
 		c.nodes = append(c.nodes, s)
+		var err error
+		if disks {
+			if s.disk, err = disk.New(s.store()); err != nil {
+				return c, err
+			}
+		}
+		if stepped != "" {
+			if s.clock, err = newClock(s.part, stepped); err != nil {
+				return c, err
+			}
+		}
 	}
 	for _, s := range c.nodes {
-		conf := fmt.Sprintf("server_name: %s\nlisten: %q\nmax_payload: 8454144\nlame_duck_duration: 30s\nlame_duck_grace_period: 1s\njetstream { store_dir: %q, max_file_store: 200GB }\n",
-			s.name, s.client, filepath.Join(dir, s.name))
+		conf := fmt.Sprintf("server_name: %s\nlisten: %q\nhttp: %q\nmax_payload: 8454144\nlame_duck_duration: 30s\nlame_duck_grace_period: 1s\njetstream { store_dir: %q, max_file_store: 200GB }\n",
+			s.name, s.client, s.monitor, s.store())
 		if n > 1 {
 			var routes []string
 			for _, o := range c.nodes {
 				if o != s {
-					routes = append(routes, "nats-route://"+o.others.address())
+					routes = append(routes, "nats-route://"+o.others.Address())
 				}
 			}
 			conf += fmt.Sprintf("cluster { name: faults, listen: %q, cluster_advertise: %q, no_advertise: true, routes: [%s] }\n",
-				s.routes, s.others.address(), strings.Join(routes, ", "))
+				s.routes, s.others.Address(), strings.Join(routes, ", "))
 		}
 		if err := os.WriteFile(filepath.Join(dir, s.name+".conf"), []byte(conf), 0o644); err != nil {
-			return nil, err
+			return c, err
 		}
 		if err := s.start(); err != nil {
-			return nil, err
+			return c, err
 		}
 	}
 	return c, nil
+}
+
+func (s *node) store() string { return filepath.Join(s.dir, s.name) }
+
+// start starts a server, and tells the judge.
+func (s *node) start() error {
+	off := time.Duration(0)
+	if s.clock != nil {
+		off = s.clock.off
+	}
+	if err := s.note(started, off); err != nil {
+		return err
+	}
+	return s.part.start()
+}
+
+// note writes down what happens to a server's clock.
+func (s *node) note(what string, off time.Duration) error {
+	log, err := openHistory(s.dir, serversLog)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	_, err = log.WriteString(turn{time.Now(), s.name, what, off}.line())
+	return err
+}
+
+// setClock steps a server's clock, and writes that down for the judge.
+func (s *node) setClock(off time.Duration) error {
+	if err := s.note(clockSet, off); err != nil {
+		return err
+	}
+	return s.clock.set(off)
 }
 
 // urls of all servers, for who goes to them without proxies.
@@ -100,7 +151,7 @@ func (c *cluster) urls() string {
 // partOff cuts a server off from the others, or lets it back.
 func (c *cluster) partOff(s *node, on bool) {
 	for _, o := range c.nodes {
-		o.others.setCut(s.name, on)
+		o.others.SetCut(s.name, on)
 	}
 }
 
@@ -123,13 +174,26 @@ func (s *node) awake(ctx context.Context) error {
 	}
 }
 
-func (c *cluster) end() {
+// end ends all servers. Streams that are on disks of their own go with them, unless they are to be kept.
+func (c *cluster) end(keep bool) {
 	for _, s := range c.nodes {
 		if s.cmd != nil {
 			s.kill()
 		}
+		if s.disk != nil {
+			to := ""
+			if keep {
+				to = s.store() + ".kept"
+			}
+			if err := s.disk.Remove(to); err != nil {
+				fmt.Fprintln(os.Stderr, "error:", err)
+			}
+		}
+		if s.clock != nil {
+			s.clock.file.Close()
+		}
 		if s.others != nil {
-			s.others.close()
+			s.others.Close()
 		}
 	}
 }

@@ -4,19 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/geniemq/geniemq/tests/faults/proxy"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 // fault is a way to break something. What it breaks stays broken when it returns, or is whole again; the conductor heals everything afterwards.
 type fault struct {
-	name     string
-	clusters bool // of several servers only
-	inject   func(context.Context, *world) error
+	name   string
+	needs  need
+	inject func(context.Context, *world) error
 }
+
+// need is what a fault cannot be without.
+type need int
+
+const (
+	nothing need = iota
+	several      // servers
+	disks        // file systems of the servers' own, which root may mount
+	clocks       // a program whose clock can be stepped, which the go command builds
+)
 
 func names(all []fault) (names []string) {
 	for _, f := range all {
@@ -26,33 +39,37 @@ func names(all []fault) (names []string) {
 }
 
 var faults = []fault{
-	{"worker killed: pulled", false, killAt([]byte("$JS.ACK.GENIE_QUERIES"), false, true, 0)},
-	{"worker killed: decoding or batching", false, killAt([]byte("$JS.ACK.GENIE_QUERIES"), false, true, 3*time.Millisecond)},
-	{"worker killed: executing", false, wish(dieBefore)},
-	{"worker killed: executed", false, wish(dieAfter)},
-	{"worker killed: before publishing", false, killAt([]byte("HPUB genie.result."), true, false, 0)},
-	{"worker killed: published", false, killAt([]byte("HPUB genie.result."), true, true, 0)},
-	{"worker killed: before ack", false, killAt([]byte("PUB $JS.ACK.GENIE_QUERIES"), true, false, 0)},
-	{"all workers killed", false, killWorkers},
-	{"worker stopped", false, stopWorker},
-	{"worker cut off", false, cutWorker},
-	{"worker not heard", false, holdWorker},
-	{"engine slow", false, wish(beSlow)},
-	{"device lost", false, wish(loseIt)},
-	{"device without memory", false, wish(noMemory)},
-	{"rolling restart", false, rollingRestart},
-	{"swap", false, swap},
-	{"server killed", false, killServer},
-	{"leader killed", true, killLeader},
-	{"server stopped", false, stopServer},
-	{"server parted", true, partServer},
-	{"lame duck", false, lameDuck},
-	{"result stream full", false, fillResults},
-	{"queries purged", false, purgeQueries},
-	{"query stream deleted", false, deleteStream},
-	{"result stream deleted", false, deleteResults},
-	{"durable deleted", false, deleteDurable},
-	{"durable changed", false, changeDurable},
+	{"worker killed: pulled", nothing, killAt([]byte("$JS.ACK.GENIE_QUERIES"), false, true, 0)},
+	{"worker killed: decoding or batching", nothing, killAt([]byte("$JS.ACK.GENIE_QUERIES"), false, true, 3*time.Millisecond)},
+	{"worker killed: executing", nothing, wish(dieBefore)},
+	{"worker killed: executed", nothing, wish(dieAfter)},
+	{"worker killed: before publishing", nothing, killAt([]byte("HPUB genie.result."), true, false, 0)},
+	{"worker killed: published", nothing, killAt([]byte("HPUB genie.result."), true, true, 0)},
+	{"worker killed: before ack", nothing, killAt([]byte("PUB $JS.ACK.GENIE_QUERIES"), true, false, 0)},
+	{"all workers killed", nothing, killWorkers},
+	{"worker stopped", nothing, stopWorker},
+	{"worker cut off", nothing, cutWorker},
+	{"worker not heard", nothing, holdWorker},
+	{"engine slow", nothing, wish(beSlow)},
+	{"device lost", nothing, wish(loseIt)},
+	{"device without memory", nothing, wish(noMemory)},
+	{"rolling restart", nothing, rollingRestart},
+	{"swap", nothing, swap},
+	{"server killed", nothing, killServer},
+	{"leader killed", several, killLeader},
+	{"server stopped", nothing, stopServer},
+	{"server parted", several, partServer},
+	{"lame duck", nothing, lameDuck},
+	{"result stream full", nothing, fillResults},
+	{"queries purged", nothing, purgeQueries},
+	{"query stream deleted", nothing, deleteStream},
+	{"result stream deleted", nothing, deleteResults},
+	{"durable deleted", nothing, deleteDurable},
+	{"durable changed", nothing, changeDurable},
+	{"disk full", disks, fillDisk},
+	{"all disks full", disks, fillDisks},
+	{"worker's clock stepped", clocks, stepWorker},
+	{"server's clock stepped", clocks, stepServer},
 }
 
 func (w *world) anyWorker() *worker { return w.workers[w.rng.IntN(len(w.workers))] }
@@ -72,7 +89,7 @@ func killAt(pattern []byte, upstream, forward bool, later time.Duration) func(co
 			delay = time.Duration(w.rng.Int64N(int64(later)))
 		}
 		for _, p := range own.proxies {
-			p.set(&trap{pattern: pattern, upstream: upstream, forward: forward, spring: func() {
+			p.Set(&proxy.Trap{Pattern: pattern, Upstream: upstream, Forward: forward, Spring: func() {
 				time.Sleep(delay)
 				own.signal(syscall.SIGKILL)
 				sprung <- struct{}{}
@@ -129,14 +146,14 @@ func stopWorker(ctx context.Context, w *world) error {
 
 func cutWorker(ctx context.Context, w *world) error {
 	for _, p := range w.anyWorker().proxies {
-		p.setCut("", true)
+		p.SetCut("", true)
 	}
 	return pause(ctx, w.about())
 }
 
 func holdWorker(ctx context.Context, w *world) error {
 	for _, p := range w.anyWorker().proxies {
-		p.hold(true)
+		p.Hold(true)
 	}
 	return pause(ctx, w.about())
 }
@@ -257,7 +274,7 @@ func deleteResults(ctx context.Context, w *world) error {
 	return w.remake(ctx, w.subjects.ResultStream())
 }
 
-// remake deletes a stream and makes it anew. What was in it is gone.
+// remake deletes a stream and makes it anew, which needs all servers: another fault that is not over ends here. What was in it is gone.
 func (w *world) remake(ctx context.Context, name string) error {
 	if err := w.insist(ctx, "delete "+name, func(ctx context.Context) error {
 		err := w.js.DeleteStream(ctx, name)
@@ -268,7 +285,7 @@ func (w *world) remake(ctx context.Context, name string) error {
 	}); err != nil {
 		return err
 	}
-	if err := w.ensureStreams(ctx); err != nil {
+	if err := w.heal(ctx); err != nil {
 		return err
 	}
 	return w.excuse()
@@ -297,4 +314,60 @@ func changeDurable(ctx context.Context, w *world) error {
 		_, err = w.js.UpdateConsumer(ctx, w.subjects.QueryStream(), cfg)
 		return err
 	})
+}
+
+// fillDisk has one server run out of room. In a cluster it stays so until it is healed.
+func fillDisk(ctx context.Context, w *world) error {
+	s := w.anyServer()
+	fmt.Fprintf(w.options.Log, "the disk of %s is full\n", s.name)
+	return w.keepFull(ctx, []*node{s})
+}
+
+func fillDisks(ctx context.Context, w *world) error { return w.keepFull(ctx, w.servers.nodes) }
+
+// keepFull leaves some servers no room for a while, whatever they remove.
+func (w *world) keepFull(ctx context.Context, nodes []*node) error {
+	for end := time.Now().Add(w.about()); time.Now().Before(end); {
+		for _, s := range nodes {
+			if err := s.disk.Fill(); err != nil {
+				return err
+			}
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	if len(nodes) == len(w.servers.nodes) { // else nothing works until it is healed, and another fault may need something that does
+		return w.freeDisks()
+	}
+	return nil
+}
+
+// step is a random one, forward or back: as many between 0.1 s and 1 s as between 6 min and 1 h.
+func (w *world) step() time.Duration {
+	const smallest = 100 * time.Millisecond
+	d := time.Duration(float64(smallest) * math.Pow(float64(largestStep/smallest), w.rng.Float64()))
+	if w.rng.IntN(2) == 0 {
+		return -d
+	}
+	return d
+}
+
+func stepWorker(ctx context.Context, w *world) error {
+	own, by := w.anyWorker(), w.step()
+	fmt.Fprintf(w.options.Log, "the clock of %s is stepped by %v\n", own.name, by)
+	if err := own.clock.set(by); err != nil {
+		return err
+	}
+	return pause(ctx, w.about())
+}
+
+func stepServer(ctx context.Context, w *world) error {
+	s, by := w.anyServer(), w.step()
+	fmt.Fprintf(w.options.Log, "the clock of %s is stepped by %v\n", s.name, by)
+	if err := s.setClock(by); err != nil {
+		return err
+	}
+	w.setBack = true // now or when it is healed
+	return pause(ctx, w.about())
 }

@@ -47,6 +47,11 @@ func TestFaults(t *testing.T) {
 		}
 		t.Fatal(err)
 	}
+	for name, missing := range report.Missing {
+		if isDisk := strings.Contains(name, "disk"); !isDisk || os.Getenv("CI") == "true" {
+			t.Errorf("%s was not injected: %v", name, missing)
+		}
+	}
 	if report.Faults < o.Count || report.Verdict.Answered == 0 {
 		t.Errorf("%d faults, %d answers", report.Faults, report.Verdict.Answered)
 	}
@@ -56,14 +61,14 @@ func TestFaults(t *testing.T) {
 func TestJudge(t *testing.T) {
 	const n = 300
 	seed := seeded.Seed(t)
-	tables := []table{newTable(seed), newTable(seed + 1)}
+	tables := []crowd{newCrowd(seed), newCrowd(seed + 1)}
 	now := time.Now()
 	var asks, answers []string
 	for i := range n {
 		_, q := question(seed, i)
 		at := now.Add(time.Duration(i) * time.Second)
 		asks = append(asks, accepted{questionID(seed, i), at, at}.line())
-		answers = append(answers, answered{"1", uint64(i + 1), at, questionID(seed, i), fmt.Sprintf("v%d", i%2), tables[i%2].answer(q)}.line())
+		answers = append(answers, answered{"1", uint64(i + 1), at, at, questionID(seed, i), fmt.Sprintf("v%d", i%2), tables[i%2].answer(q)}.line())
 	}
 	check := func(name string, asks, answers []string, excuse time.Time, lost, doubled, wrong, withdrawn int) {
 		t.Helper()
@@ -94,11 +99,11 @@ func TestJudge(t *testing.T) {
 	check("it was withdrawn", asks, append(answers[:5:5], answers[6:]...), now.Add(6*time.Second), 0, 0, 0, 1)
 	check("it was accepted after what withdrew others", asks, append(answers[:5:5], answers[6:]...), now.Add(5*time.Second), 1, 0, 0, 0)
 	check("written down twice", asks, with(answers[9]), never, 0, 0, 0, 0)
-	check("answered twice", asks, with(answered{"1", n + 1, now.Add(8 * time.Second), id, "v1", tables[1].answer(q)}.line()), never, 0, 1, 0, 0)
-	check("again, beyond the window", asks, with(answered{"1", n + 1, now.Add(time.Hour), id, "v1", tables[1].answer(q)}.line()), never, 0, 0, 0, 0)
-	check("again, in another stream", asks, with(answered{"2", 1, now.Add(8 * time.Second), id, "v1", tables[1].answer(q)}.line()), never, 0, 0, 0, 0)
-	check("wrong", asks, append(append(answers[:7:7], answered{"1", 8, now, id, "v1", "1:1 2:1 3:1 4:1 5:1 6:1 7:1 8:1 9:1 10:1 11:1"}.line()), answers[8:]...), never, 0, 0, 1, 0)
-	check("of a version that never was", asks, append(append(answers[:7:7], answered{"1", 8, now, id, "v3", tables[1].answer(q)}.line()), answers[8:]...), never, 0, 0, 1, 0)
-	check("of the other version's table", asks, append(append(answers[:wrongEvery-1:wrongEvery-1], answered{"1", wrongEvery, now, questionID(seed, wrongEvery-1), "v1", "1:1"}.line()), answers[wrongEvery:]...), never, 0, 0, 1, 0)
-	check("nobody asked", asks, with(answered{"1", n + 1, now, "stranger", "v1", ""}.line()), never, 0, 0, 1, 0)
+	check("answered twice", asks, with(answered{"1", n + 1, now.Add(8 * time.Second), now.Add(8 * time.Second), id, "v1", tables[1].answer(q)}.line()), never, 0, 1, 0, 0)
+	check("again, beyond the window", asks, with(answered{"1", n + 1, now.Add(time.Hour), now.Add(time.Hour), id, "v1", tables[1].answer(q)}.line()), never, 0, 0, 0, 0)
+	check("again, in another stream", asks, with(answered{"2", 1, now.Add(8 * time.Second), now.Add(8 * time.Second), id, "v1", tables[1].answer(q)}.line()), never, 0, 0, 0, 0)
+	check("wrong", asks, append(append(answers[:7:7], answered{"1", 8, now, now, id, "v1", "1:1 2:1 3:1 4:1 5:1 6:1 7:1 8:1 9:1 10:1 11:1"}.line()), answers[8:]...), never, 0, 0, 1, 0)
+	check("of a version that never was", asks, append(append(answers[:7:7], answered{"1", 8, now, now, id, "v3", tables[1].answer(q)}.line()), answers[8:]...), never, 0, 0, 1, 0)
+	check("of the other version's table", asks, append(append(answers[:wrongEvery-1:wrongEvery-1], answered{"1", wrongEvery, now, now, questionID(seed, wrongEvery-1), "v1", "1:1"}.line()), answers[wrongEvery:]...), never, 0, 0, 1, 0)
+	check("nobody asked", asks, with(answered{"1", n + 1, now, now, "stranger", "v1", ""}.line()), never, 0, 0, 1, 0)
 }

@@ -15,9 +15,10 @@ import (
 // The histories of a run. A line is written whole, at once, and never changed.
 const (
 	acceptedLog = "accepted.log" // id, when its publishing began, when it was acknowledged
-	answersLog  = "answers.log"  // incarnation of the stream, sequence, when it was stored, id, version of the index, answer
+	answersLog  = "answers.log"  // incarnation of the stream, sequence, when it was stored by the server's clock, when it was read, id, version of the index, answer
 	excusedLog  = "excused.log"  // a moment: what was accepted before it, and not answered, may have been withdrawn
 	versionsLog = "versions.log" // version of the index, seed of its table
+	serversLog  = "servers.log"  // a moment, a server, what happened to it, by how much its clock is ahead from then on
 )
 
 type accepted struct {
@@ -32,13 +33,14 @@ func (a accepted) line() string {
 type answered struct {
 	incarnation string
 	sequence    uint64
-	stored      time.Time
+	stored      time.Time // by the clock of the server that led the stream
+	read        time.Time
 	id, version string
 	answer      string
 }
 
 func (a answered) line() string {
-	return fmt.Sprintf("%s\t%d\t%d\t%s\t%s\t%s\n", a.incarnation, a.sequence, a.stored.UnixNano(), a.id, a.version, a.answer)
+	return fmt.Sprintf("%s\t%d\t%d\t%d\t%s\t%s\t%s\n", a.incarnation, a.sequence, a.stored.UnixNano(), a.read.UnixNano(), a.id, a.version, a.answer)
 }
 
 func parseAccepted(fields []string) (a accepted, err error) {
@@ -53,12 +55,15 @@ func parseAccepted(fields []string) (a accepted, err error) {
 }
 
 func parseAnswered(fields []string) (a answered, err error) {
-	if len(fields) != 6 {
+	if len(fields) != 7 {
 		return a, fmt.Errorf("%q is no line of %s", fields, answersLog)
 	}
-	a = answered{incarnation: fields[0], id: fields[3], version: fields[4], answer: fields[5]}
+	a = answered{incarnation: fields[0], id: fields[4], version: fields[5], answer: fields[6]}
 	if a.sequence, err = strconv.ParseUint(fields[1], 10, 64); err == nil {
 		a.stored, err = moment(fields[2])
+	}
+	if err == nil {
+		a.read, err = moment(fields[3])
 	}
 	return a, err
 }

@@ -18,6 +18,8 @@ const duplicateWindow = 10 * time.Minute
 type Verdict struct {
 	Accepted, Answered, Withdrawn int
 	Lost, Doubled, Wrong          int
+	Expired                       int      // told that their time was over, which it was by a server's clock that was set
+	Again                         int      // answered again after a server's clock that was set had ended the duplicate window
 	Versions                      int      // that answered
 	Examples                      []string // of what is wrong, at most twenty
 }
@@ -43,10 +45,10 @@ func judgeRole(args []string) error {
 }
 
 func judge(dir string, seed uint64) (*Verdict, error) {
-	tables := make(map[string]table)
+	tables := make(map[string]crowd)
 	if err := readHistory(dir, versionsLog, func(f []string) error {
 		of, err := strconv.ParseUint(f[1], 10, 64)
-		tables[f[0]] = newTable(of)
+		tables[f[0]] = newCrowd(of)
 		return err
 	}); err != nil {
 		return nil, err
@@ -56,6 +58,10 @@ func judge(dir string, seed uint64) (*Verdict, error) {
 		excuse, err = moment(f[0])
 		return err
 	}); err != nil {
+		return nil, err
+	}
+	times, err := readTimetable(dir)
+	if err != nil {
 		return nil, err
 	}
 	answers, err := readAnswers(dir)
@@ -81,18 +87,11 @@ func judge(dir string, seed uint64) (*Verdict, error) {
 		}
 		for i, one := range own {
 			used[one.version] = true
-			if i > 0 && one.incarnation == own[i-1].incarnation && one.stored.Sub(own[i-1].stored) < duplicateWindow {
-				v.complain(&v.Doubled, "%s is answered at %v (%d) and at %v (%d)", a.id, own[i-1].stored, own[i-1].sequence, one.stored, one.sequence)
+			if i > 0 && one.incarnation == own[i-1].incarnation {
+				v.repeated(a, own[i-1], one, times)
 			}
-			n, err := strconv.Atoi(a.id[strings.LastIndexByte(a.id, '-')+1:])
-			if err != nil {
-				return fmt.Errorf("%s is no id of this run: %w", a.id, err)
-			}
-			_, asked := question(seed, n)
-			if t, known := tables[one.version]; !known {
-				v.complain(&v.Wrong, "%s is answered by an unknown version %q", a.id, one.version)
-			} else if want := t.answer(asked); want != one.answer {
-				v.complain(&v.Wrong, "%s by %s: %s, not %s", a.id, one.version, one.answer, want)
+			if err := v.compare(a, one, seed, tables, times); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -104,12 +103,19 @@ func judge(dir string, seed uint64) (*Verdict, error) {
 	return v, err
 }
 
+// used says whether a query's time was over by a server's clock: stamped by one that was behind, and then another, or the same, was that far ahead. Workers learn of a
+// clock that is set when they next look, so a time that was shown shortly before the query counts too.
+func (all timetable) used(a accepted, answer answered, timeout time.Duration) bool {
+	stamped, _ := all.shown(a.began, a.stored)
+	_, latest := all.shown(a.began.Add(-untilSeen), answer.read)
+	return latest.Sub(stamped) >= timeout
+}
+
+// untilSeen is for how long a worker that a fault keeps busy may not know that a server's clock was set.
+const untilSeen = 30 * time.Second
+
 // readAnswers groups answers by query. What the reader wrote twice is one.
 func readAnswers(dir string) (map[string][]answered, error) {
-	type place struct {
-		incarnation string
-		sequence    uint64
-	}
 	seen, answers := make(map[place]bool), make(map[string][]answered)
 	err := readHistory(dir, answersLog, func(f []string) error {
 		a, err := parseAnswered(f)
@@ -123,4 +129,32 @@ func readAnswers(dir string) (map[string][]answered, error) {
 		return nil
 	})
 	return answers, err
+}
+
+// repeated judges an answer that is there beside one before it.
+func (v *Verdict) repeated(a accepted, before, one answered, times timetable) {
+	switch _, latest := times.shown(a.began, one.read); {
+	case one.stored.Sub(before.stored) >= duplicateWindow: // by the server's clock, right or set
+	case latest.Sub(before.stored) >= duplicateWindow || times.forgot(a.began, one.read):
+		v.Again++
+	default:
+		v.complain(&v.Doubled, "%s is answered at %v (%d) and at %v (%d)", a.id, before.stored, before.sequence, one.stored, one.sequence)
+	}
+}
+
+// compare judges what an answer says.
+func (v *Verdict) compare(a accepted, one answered, seed uint64, tables map[string]crowd, times timetable) error {
+	n, err := strconv.Atoi(a.id[strings.LastIndexByte(a.id, '-')+1:])
+	if err != nil {
+		return fmt.Errorf("%s is no id of this run: %w", a.id, err)
+	}
+	_, asked := question(seed, n)
+	if one.answer == tooLate && asked.timeout > 0 && times.used(a, one, asked.timeout) {
+		v.Expired++
+	} else if t, known := tables[one.version]; !known {
+		v.complain(&v.Wrong, "%s is answered by an unknown version %q", a.id, one.version)
+	} else if want := t.answer(asked); want != one.answer {
+		v.complain(&v.Wrong, "%s by %s: %s, not %s", a.id, one.version, one.answer, want)
+	}
+	return nil
 }

@@ -7,7 +7,7 @@
 // acknowledged must have exactly one answer, and the right one for the version of the index that the answer names.
 //
 // Who owns what: the conductor (this process) owns all others and ends them; the asker writes accepted.log, the reader answers.log, the conductor
-// excused.log (queries that a fault withdrew on purpose, such as a purge) and faults.log. All are appended to, line by line, and never changed.
+// excused.log (queries that a fault withdrew on purpose, such as a purge) and servers.log (what happened to the servers' clocks). All are appended to, line by line, and never changed.
 package main
 
 import (
@@ -82,4 +82,5 @@ var roles = map[string]func(args []string) error{
 	"asker":  askerRole,
 	"reader": readerRole,
 	"judge":  judgeRole,
+	"clock":  clockRole,
 }

@@ -15,6 +15,7 @@ import (
 // part is a process of this program in one of its roles. Its output is appended to a log in the run's folder.
 type part struct {
 	name, role, dir string
+	program         string // what it runs; this program if empty
 	args, env       []string
 	input           *os.File // null if nil
 	cmd             *exec.Cmd
@@ -28,11 +29,13 @@ func (p *part) start() error {
 		return err
 	}
 	defer log.Close()
-	self, err := os.Executable()
-	if err != nil {
-		return err
+	program := p.program
+	if program == "" {
+		if program, err = os.Executable(); err != nil {
+			return err
+		}
 	}
-	p.cmd = exec.Command(self, p.args...)
+	p.cmd = exec.Command(program, p.args...)
 	p.cmd.Env = append(append(os.Environ(), p.env...), roleVariable+"="+p.role)
 	if p.input != nil {
 		p.cmd.Stdin = p.input

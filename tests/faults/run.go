@@ -8,9 +8,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
-	"text/tabwriter"
 	"time"
+
+	"github.com/geniemq/geniemq/tests/faults/disk"
+
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 )
 
 // Report is what a run found.
@@ -20,11 +24,13 @@ type Report struct {
 	Took     time.Duration
 	Faults   int
 	Recovery map[string][]time.Duration // by fault, from its end until all that was accepted before is answered
+	Missing  map[string]error           // faults that could not be injected here, and why
+	ByHand   int                        // durables that were deleted as docs/delivery.md says
 	Verdict  Verdict
 }
 
 // Run breaks things until the time is up, and has the judge look at it. The folder stays if anything was wrong, or was named.
-func Run(ctx context.Context, o Options) (*Report, error) {
+func Run(ctx context.Context, o Options) (report *Report, err error) {
 	chosen, err := choose(o)
 	if err != nil {
 		return nil, err
@@ -39,15 +45,19 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	fmt.Fprintf(o.Log, "seed %d, folder %s\n", o.Seed, dir)
 	began := time.Now()
-	w, err := newWorld(ctx, o, dir)
+	r := &Report{Seed: o.Seed, Dir: dir, Recovery: make(map[string][]time.Duration), Missing: make(map[string]error)}
+	chosen, needed := r.possible(ctx, chosen, dir, o.Log)
+	if len(chosen) == 0 {
+		return r, errors.New("none of these faults can be injected here")
+	}
+	w, err := newWorld(ctx, o, dir, needed)
 	if err != nil {
 		return nil, err
 	}
-	defer w.end()
-	r := &Report{Seed: o.Seed, Dir: dir, Recovery: make(map[string][]time.Duration)}
+	defer func() { w.end(err != nil) }()
 	err = w.breakThings(ctx, chosen, r)
 	err = errors.Join(err, w.finish(ctx))
-	r.Took = time.Since(began)
+	r.Took, r.ByHand = time.Since(began), w.byHand
 	if judged := r.judge(); judged != nil {
 		return r, errors.Join(err, judged)
 	}
@@ -68,7 +78,7 @@ func choose(o Options) (chosen []fault, err error) {
 		}
 	}
 	for _, f := range faults {
-		if (len(o.Only) == 0 || slices.Contains(o.Only, f.name)) && (!f.clusters || o.Servers > 1) {
+		if (len(o.Only) == 0 || slices.Contains(o.Only, f.name)) && (f.needs != several || o.Servers > 1) {
 			chosen = append(chosen, f)
 		}
 	}
@@ -76,6 +86,40 @@ func choose(o Options) (chosen []fault, err error) {
 		return nil, errors.New("none of these faults can happen to a single server")
 	}
 	return chosen, nil
+}
+
+// possible leaves out what cannot be injected here, says so, and says what the rest needs.
+func (r *Report) possible(ctx context.Context, chosen []fault, dir string, log io.Writer) (left []fault, needed map[need]bool) {
+	needed = make(map[need]bool)
+	missing := make(map[need]error)
+	for _, f := range chosen {
+		if _, known := missing[f.needs]; !known {
+			missing[f.needs] = f.needs.try(ctx, dir)
+		}
+		if err := missing[f.needs]; err != nil {
+			fmt.Fprintf(log, "%s is not injected: %v\n", f.name, err)
+			r.Missing[f.name] = err
+			continue
+		}
+		needed[f.needs] = true
+		left = append(left, f)
+	}
+	return left, needed
+}
+
+// try says why something cannot be had here, or nil.
+func (n need) try(ctx context.Context, dir string) error {
+	switch n {
+	case disks:
+		d, err := disk.New(filepath.Join(dir, "disk"))
+		if err == nil {
+			err = d.Remove("")
+		}
+		return err
+	case clocks:
+		return buildStepped(ctx, dir)
+	}
+	return nil
 }
 
 // breakThings injects all chosen faults, again and again, in another order each time; now and then two at once.
@@ -134,17 +178,22 @@ func (r *Report) judge() error {
 func (r *Report) Print(to io.Writer) {
 	v := r.Verdict
 	fmt.Fprintf(to, "seed %d, %d faults in %v\n", r.Seed, r.Faults, r.Took.Round(time.Second))
-	fmt.Fprintf(to, "accepted %d, answered %d, withdrawn %d, by %d versions: lost %d, doubled %d, wrong %d\n\n",
+	fmt.Fprintf(to, "accepted %d, answered %d, withdrawn %d, by %d versions: lost %d, doubled %d, wrong %d\n",
 		v.Accepted, v.Answered, v.Withdrawn, v.Versions, v.Lost, v.Doubled, v.Wrong)
+	fmt.Fprintf(to, "by servers' clocks that were set: %d expired, %d answered again beyond the window, %d durables deleted by hand\n\n", v.Expired, v.Again, r.ByHand)
+	for _, name := range names(faults) {
+		if err := r.Missing[name]; err != nil {
+			fmt.Fprintf(to, "not injected: %s: %v\n", name, err)
+		}
+	}
 	for _, e := range v.Examples {
 		fmt.Fprintln(to, e)
 	}
-	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "times\trecovered p50\tmax\t  after\t")
+	times := table.New(table.Number("times").Kept(), table.Number("recovered p50").Kept(), table.Number("max").Kept(), table.Text("after").Kept())
 	for _, name := range names(faults) {
 		if all := slices.Sorted(slices.Values(r.Recovery[name])); len(all) > 0 {
-			fmt.Fprintf(table, "%d\t%v\t%v\t  %s\t\n", len(all), all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond), name)
+			times.Row(len(all), all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond), name)
 		}
 	}
-	table.Flush()
+	times.Print(table.On(to))
 }

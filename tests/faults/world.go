@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/geniemq/geniemq/tests/faults/proxy"
+
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/consumer/streams"
@@ -35,6 +37,10 @@ type world struct {
 	versions []string // files that it may be
 	serving  int
 
+	setBack bool      // a server's clock is or was set back since all was answered
+	mended  time.Time // when servers were last asked how they are
+	byHand  int       // durables that an operator would have deleted, and were
+
 	accepted, answers follower
 	pending           map[string]accepted // accepted, neither answered nor excused
 	done              map[string]bool
@@ -44,21 +50,27 @@ type world struct {
 type worker struct {
 	*part
 	wish    string // file
-	proxies []*proxy
+	clock   *clock // nil if it cannot be stepped
+	proxies []*proxy.Proxy
 }
 
-func newWorld(ctx context.Context, o Options, dir string) (w *world, err error) {
+// newWorld starts everything. needed says what the faults to come need.
+func newWorld(ctx context.Context, o Options, dir string, needed map[need]bool) (w *world, err error) {
 	w = &world{options: o, dir: dir, rng: rand.New(rand.NewPCG(o.Seed, 0)), pending: make(map[string]accepted), done: make(map[string]bool)}
 	w.accepted.path, w.answers.path = filepath.Join(dir, acceptedLog), filepath.Join(dir, answersLog)
 	defer func() {
 		if err != nil {
-			w.end()
+			w.end(false)
 		}
 	}()
+	stepped := ""
+	if needed[clocks] {
+		stepped = steppedProgram(dir)
+	}
 	if err := w.buildVersions(); err != nil {
 		return w, fmt.Errorf("build the indexes: %w", err)
 	}
-	if w.servers, err = newCluster(dir, o.Servers); err != nil {
+	if w.servers, err = newCluster(dir, o.Servers, needed[disks], stepped); err != nil {
 		return w, fmt.Errorf("start the servers: %w", err)
 	}
 	for _, s := range w.servers.nodes {
@@ -73,7 +85,7 @@ func newWorld(ctx context.Context, o Options, dir string) (w *world, err error) 
 		return w, fmt.Errorf("make the streams: %w", err)
 	}
 	for i := range o.Workers {
-		if err := w.addWorker(i); err != nil {
+		if err := w.addWorker(i, stepped); err != nil {
 			return w, err
 		}
 	}
@@ -94,7 +106,7 @@ func (w *world) buildVersions() error {
 	}
 	defer log.Close()
 	for i := range uint64(2) {
-		path, version, err := newTable(w.options.Seed+i).build(w.dir, fmt.Sprintf("version%d.gmq", i))
+		path, version, err := newCrowd(w.options.Seed+i).build(w.dir, fmt.Sprintf("version%d.gmq", i))
 		if err != nil {
 			return err
 		}
@@ -107,29 +119,35 @@ func (w *world) buildVersions() error {
 	return replace(w.live, w.versions[0])
 }
 
-func (w *world) addWorker(i int) error {
+func (w *world) addWorker(i int, stepped string) (err error) {
 	own := &worker{part: &part{name: fmt.Sprintf("w%d", i+1), role: "worker", dir: w.dir}}
 	own.wish = filepath.Join(w.dir, own.name+".wish")
 	var urls []string
 	for _, s := range w.servers.nodes {
-		p, err := newProxy(s.name, s.client)
+		p, err := proxy.New(s.name, s.client)
 		if err != nil {
 			return err
 		}
 		own.proxies = append(own.proxies, p)
-		urls = append(urls, "nats://"+p.address())
+		urls = append(urls, "nats://"+p.Address())
 	}
 	own.env = []string{wishVariable + "=" + own.wish}
 	own.args = []string{"--index", indexName + "=" + w.live, "--nats", strings.Join(urls, ","), "--admin", "off", "--engine", "cpu", "--engine-threads", "1",
 		"--ack-wait", w.options.AckWait.String(), "--batch-size", "16"}
 	w.workers = append(w.workers, own)
+	if stepped != "" {
+		if own.clock, err = newClock(own.part, stepped); err != nil {
+			return err
+		}
+	}
 	return own.start()
 }
 
 // ensureStreams makes the streams that are not there, with as many replicas as there are servers.
 func (w *world) ensureStreams(ctx context.Context) error {
 	return w.insist(ctx, "make the streams", func(ctx context.Context) error {
-		if _, err := streams.Ensure(ctx, w.js, new(streams.Settings).Configs(w.subjects, streams.Queries, streams.Results, streams.Dead)); err != nil {
+		settings := streams.Settings{Age: map[streams.Kind]time.Duration{streams.Results: 24 * time.Hour}} // by the server's clock, which may be stepped before they are read
+		if _, err := streams.Ensure(ctx, w.js, settings.Configs(w.subjects, streams.Queries, streams.Results, streams.Dead)); err != nil {
 			return err
 		}
 		for _, name := range []string{w.subjects.QueryStream(), w.subjects.ResultStream(), w.subjects.DeadStream()} {
@@ -163,6 +181,9 @@ func (w *world) insist(ctx context.Context, what string, try func(context.Contex
 		if time.Now().After(end) || ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
+		if err := w.mend(ctx); err != nil {
+			return err
+		}
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
 			return err
 		}
@@ -174,16 +195,19 @@ func (w *world) heal(ctx context.Context) error {
 	for _, s := range w.servers.nodes {
 		if s.others != nil {
 			for _, o := range w.servers.nodes {
-				s.others.setCut(o.name, false)
+				s.others.SetCut(o.name, false)
 			}
 		}
 		s.signal(syscall.SIGCONT)
 	}
+	if err := errors.Join(w.freeDisks(), w.rightClocks()); err != nil {
+		return err
+	}
 	for _, own := range w.workers {
 		for _, p := range own.proxies {
-			p.set(nil)
-			p.hold(false)
-			p.setCut("", false)
+			p.Set(nil)
+			p.Hold(false)
+			p.SetCut("", false)
 		}
 		own.signal(syscall.SIGCONT)
 		os.Remove(own.wish)
@@ -192,6 +216,25 @@ func (w *world) heal(ctx context.Context) error {
 		return err
 	}
 	return w.ensureStreams(ctx)
+}
+
+// rightClocks ends all steps.
+func (w *world) rightClocks() error {
+	for _, own := range w.workers {
+		if own.clock != nil && own.clock.off != 0 {
+			if err := own.clock.set(0); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range w.servers.nodes {
+		if s.clock != nil && s.clock.off != 0 {
+			if err := s.setClock(0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // restart starts what has ended.
@@ -205,6 +248,9 @@ func (w *world) restart(ctx context.Context) error {
 		if err := s.awake(ctx); err != nil {
 			return err
 		}
+	}
+	if err := w.mend(ctx); err != nil {
+		return err
 	}
 	for _, own := range w.workers {
 		if !own.running() {
@@ -276,7 +322,13 @@ func (w *world) settle(ctx context.Context, moment time.Time) (time.Duration, er
 		}
 		switch waited := time.Since(moment); {
 		case oldest == nil:
+			w.setBack = false
 			return waited, nil
+		case w.setBack && waited > 5*w.options.AckWait:
+			if err := w.redeliver(ctx); err != nil {
+				return waited, err
+			}
+			w.setBack = false
 		case waited > w.options.Patience:
 			return waited, fmt.Errorf("%s, accepted %v ago, has no answer", oldest.id, time.Since(oldest.stored))
 		}
@@ -287,6 +339,14 @@ func (w *world) settle(ctx context.Context, moment time.Time) (time.Duration, er
 			return 0, err
 		}
 	}
+}
+
+// redeliver does what docs/delivery.md says of a server's clock that was set back: what was with a worker that died waits until the clock is again what it was. A durable
+// that is deleted is made anew by the workers, and delivers all of it at once.
+func (w *world) redeliver(ctx context.Context) error {
+	fmt.Fprintln(w.options.Log, "the durable is deleted, since a server's clock was set back")
+	w.byHand++
+	return deleteDurable(ctx, w)
 }
 
 // finish lets the asker end, and waits for all answers.
@@ -328,13 +388,17 @@ func (w *world) tooLate() bool {
 	return true
 }
 
-func (w *world) end() {
+// end ends all parts. keep says that the streams may be looked at afterwards.
+func (w *world) end(keep bool) {
 	for _, own := range w.workers {
 		if own.cmd != nil {
 			own.kill()
 		}
+		if own.clock != nil {
+			own.clock.file.Close()
+		}
 		for _, p := range own.proxies {
-			p.close()
+			p.Close()
 		}
 	}
 	for _, p := range []*part{w.asker, w.reader} {
@@ -346,6 +410,6 @@ func (w *world) end() {
 		w.js.Conn().Close()
 	}
 	if w.servers != nil {
-		w.servers.end()
+		w.servers.end(keep)
 	}
 }

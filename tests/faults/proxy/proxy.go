@@ -1,4 +1,5 @@
-package main
+// Package proxy stands between a server and who dials it, and can cut, hold and watch what passes.
+package proxy
 
 import (
 	"bytes"
@@ -8,9 +9,9 @@ import (
 	"time"
 )
 
-// proxy stands in front of one server, for its clients or for the other servers of its cluster, and can cut and hold what passes it. It knows who
+// A Proxy stands in front of one server, for its clients or for the other servers of its cluster, and can cut and hold what passes it. It knows who
 // dialled: a worker because its proxies are its own, a server because it says its name in its first lines.
-type proxy struct {
+type Proxy struct {
 	to       string // server, by address
 	toName   string
 	listener net.Listener
@@ -22,7 +23,7 @@ type proxy struct {
 	// held links pass nothing on and stay open, as when packets are lost.
 	held bool
 	free chan struct{} // closed when nothing is held
-	trap *trap
+	trap *Trap
 }
 
 type link struct {
@@ -30,35 +31,37 @@ type link struct {
 	from      string // who dialled; "" until it is known
 }
 
-// trap waits for bytes on their way and does something, once. Bytes up to the pattern's message go on first or never.
-type trap struct {
-	pattern  []byte
-	upstream bool // on the way from who dialled to the server
-	forward  bool // the bytes with the pattern still go on
-	spring   func()
+// A Trap waits for bytes on their way and does something, once. Bytes up to the pattern's message go on first or never.
+type Trap struct {
+	Pattern  []byte
+	Upstream bool // on the way from who dialled to the server
+	Forward  bool // the bytes with the pattern still go on
+	Spring   func()
 }
 
-// newProxy listens for links to a server at an address that may not be listened at yet.
-func newProxy(toName, to string) (*proxy, error) {
+// New listens for links to a server at an address that may not be listened at yet.
+func New(toName, to string) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	p := &proxy{to: to, toName: toName, listener: l, links: make(map[*link]bool), cut: make(map[string]bool), free: make(chan struct{})}
+	p := &Proxy{to: to, toName: toName, listener: l, links: make(map[*link]bool), cut: make(map[string]bool), free: make(chan struct{})}
 	close(p.free)
 	go p.accept()
 	return p, nil
 }
 
-func (p *proxy) address() string { return p.listener.Addr().String() }
+// Address is where it listens.
+func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-func (p *proxy) close() {
+// Close ends it and all that goes through it.
+func (p *Proxy) Close() {
 	p.listener.Close()
-	p.setCut("", true)
-	p.hold(false)
+	p.SetCut("", true)
+	p.Hold(false)
 }
 
-func (p *proxy) accept() {
+func (p *Proxy) accept() {
 	for {
 		near, err := p.listener.Accept()
 		if err != nil {
@@ -79,8 +82,8 @@ func (p *proxy) accept() {
 	}
 }
 
-// setCut cuts, or no longer cuts, everything between this server and the one that dialled under a name.
-func (p *proxy) setCut(name string, on bool) {
+// SetCut cuts, or no longer cuts, everything between this server and the one that dialled under a name.
+func (p *Proxy) SetCut(name string, on bool) {
 	p.mu.Lock()
 	p.cut[name] = on
 	all := make([]*link, 0, len(p.links))
@@ -94,7 +97,7 @@ func (p *proxy) setCut(name string, on bool) {
 }
 
 // judge ends a link that must not be.
-func (p *proxy) judge(l *link) {
+func (p *Proxy) judge(l *link) {
 	p.mu.Lock()
 	over := p.cut[""] || p.cut[p.toName] || l.from != "" && p.cut[l.from]
 	p.mu.Unlock()
@@ -103,7 +106,7 @@ func (p *proxy) judge(l *link) {
 	}
 }
 
-func (p *proxy) end(l *link) {
+func (p *Proxy) end(l *link) {
 	l.near.Close()
 	l.far.Close()
 	p.mu.Lock()
@@ -111,8 +114,8 @@ func (p *proxy) end(l *link) {
 	p.mu.Unlock()
 }
 
-// hold stops everything on its way, or lets it go on.
-func (p *proxy) hold(on bool) {
+// Hold stops everything on its way, or lets it go on.
+func (p *Proxy) Hold(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -124,7 +127,8 @@ func (p *proxy) hold(on bool) {
 	p.held = on
 }
 
-func (p *proxy) set(t *trap) {
+// Set sets a trap in the place of the one that is set; nil is none.
+func (p *Proxy) Set(t *Trap) {
 	p.mu.Lock()
 	p.trap = t
 	p.mu.Unlock()
@@ -133,7 +137,7 @@ func (p *proxy) set(t *trap) {
 var nameOfServer = regexp.MustCompile(`"server_name":"([^"]*)"`)
 
 // pass copies from one end to the other until either ends.
-func (p *proxy) pass(l *link, from, to net.Conn, upstream bool) {
+func (p *Proxy) pass(l *link, from, to net.Conn, upstream bool) {
 	defer p.end(l)
 	buf := make([]byte, 32<<10)
 	var seen []byte // the end of what went by, since a pattern may come in two reads
@@ -155,16 +159,16 @@ func (p *proxy) pass(l *link, from, to net.Conn, upstream bool) {
 				p.judge(l)
 			}
 		}
-		if trap != nil && trap.upstream == upstream {
+		if trap != nil && trap.Upstream == upstream {
 			seen = append(seen, buf[:n]...)
-			if bytes.Contains(seen, trap.pattern) && p.take(trap) {
-				if trap.forward {
+			if bytes.Contains(seen, trap.Pattern) && p.take(trap) {
+				if trap.Forward {
 					_, _ = to.Write(buf[:n])
 				}
-				trap.spring()
+				trap.Spring()
 				return
 			}
-			seen = append(seen[:0], seen[max(0, len(seen)-len(trap.pattern)):]...)
+			seen = append(seen[:0], seen[max(0, len(seen)-len(trap.Pattern)):]...)
 		}
 		if _, err := to.Write(buf[:n]); err != nil {
 			return
@@ -173,7 +177,7 @@ func (p *proxy) pass(l *link, from, to net.Conn, upstream bool) {
 }
 
 // take says whether the trap is still set, and removes it.
-func (p *proxy) take(t *trap) bool {
+func (p *Proxy) take(t *Trap) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.trap != t {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/index"
@@ -30,8 +31,8 @@ columns:
   - {name: tags, type: category, split: "|"}
 `
 
-// table is random data, all of which follows from a seed, so that the judge needs no more than that.
-type table []row
+// crowd is a table of random data, all of which follows from a seed, so that the judge needs no more than that.
+type crowd []row
 
 type row struct {
 	age  int
@@ -39,9 +40,9 @@ type row struct {
 	tags []string
 }
 
-func newTable(seed uint64) table {
+func newCrowd(seed uint64) crowd {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	t := make(table, 2000)
+	t := make(crowd, 2000)
 	for i := range t {
 		r := &t[i]
 		r.age, r.city = rng.IntN(100), fmt.Sprintf("city%d", rng.IntN(40))
@@ -53,7 +54,7 @@ func newTable(seed uint64) table {
 }
 
 // build writes the table's index into dir and returns its path and version.
-func (t table) build(dir, name string) (path, version string, err error) {
+func (t crowd) build(dir, name string) (path, version string, err error) {
 	var csv strings.Builder
 	csv.WriteString("age,city,tags\n")
 	for _, r := range t {
@@ -113,12 +114,21 @@ func replace(path, by string) error {
 // wrongEvery: one query in so many is no legal one, and must be answered with an error.
 const wrongEvery = 100
 
+// timedEvery: one query in so many must be answered within a time that is beyond all patience: only a clock that is set can use it up.
+const (
+	timedEvery     = 7
+	timeoutOfTimed = largestStep / 2
+)
+
 // question n of a seed.
 func question(seed uint64, n int) (q wire.Query, asked asked) {
 	rng := rand.New(rand.NewPCG(seed, 1000+uint64(n)))
 	a := askedOf(rng)
 	q = wire.Query{ID: questionID(seed, n), K: a.k, Row: client.Conditions(client.Between("age", a.low, a.high),
 		client.Weighted(uint32(a.weight), client.Equal("city", a.city)), client.Equal("tags", a.tag))}
+	if n%timedEvery == timedEvery-1 {
+		q.TimeoutMS, a.timeout = uint32(timeoutOfTimed.Milliseconds()), timeoutOfTimed
+	}
 	if n%wrongEvery == wrongEvery-1 {
 		q.Row = append(q.Row, client.Equal("no such column", 1))
 		a.wrong = true
@@ -132,21 +142,24 @@ type asked struct {
 	k, low, high, weight int
 	city, tag            string
 	wrong                bool
+	timeout              time.Duration
 }
 
 func askedOf(rng *rand.Rand) asked {
 	low := rng.IntN(100)
-	return asked{1 + rng.IntN(10), low, low + rng.IntN(20), 1 + rng.IntN(3), fmt.Sprintf("city%d", rng.IntN(40)), fmt.Sprintf("tag%d", rng.IntN(20)), false}
+	return asked{1 + rng.IntN(10), low, low + rng.IntN(20), 1 + rng.IntN(3), fmt.Sprintf("city%d", rng.IntN(40)), fmt.Sprintf("tag%d", rng.IntN(20)), false, 0}
 }
 
-// wrongAnswer is what a result with an error is written as, with its code. wrongQuery is that of a query for a column that is not there.
+// wrongAnswer is what a result with an error is written as, with its code. wrongQuery is that of a query for a column that is not there,
+// tooLate that of one whose timeout was over.
 const (
 	wrongAnswer = "error"
 	wrongQuery  = wrongAnswer + " " + string(wire.BadRequest)
+	tooLate     = wrongAnswer + " " + string(wire.DeadlineExceeded)
 )
 
 // answer by brute force, as "id:count id:count".
-func (t table) answer(a asked) string {
+func (t crowd) answer(a asked) string {
 	if a.wrong {
 		return wrongQuery
 	}
