@@ -81,11 +81,31 @@ class TestClient(unittest.IsolatedAsyncioTestCase):
                 await c.request("people", {"text": "x" * (self.nc.max_payload + 1)})
             with self.assertRaises((UnknownIndex, Timeout)):
                 await c.request("nobody", FEMALES, timeout=0.5)
-            with self.assertRaises(Timeout):
+            with self.assertRaisesRegex(Timeout, "not confirmed in 0 s; tries: 0"):
                 await c.request("people", FEMALES, timeout=0)
         async with Client(self.nc, prefix="other") as other:
             with self.assertRaises(NoStream):
                 await other.publish("people", FEMALES)
+
+    async def test_not_answered(self) -> None:
+        """A request that is not answered tells what it did. Nobody takes what is in these streams."""
+        js = self.nc.jetstream()
+        await js.add_stream(name="IDLE_QUERIES", subjects=["idle.query.>"])
+        async with Client(self.nc, prefix="idle") as c:
+            async def ask(*said: str) -> None:
+                timeout = 1.0  # or as long as it takes to be stored
+                while True:
+                    with self.assertRaises(Timeout) as raised:
+                        await c.request("people", FEMALES, msg_id="stuck", timeout=timeout)
+                    if "not confirmed" not in str(raised.exception):
+                        break
+                    timeout *= 2
+                for part in ("index people did not answer in ", " s; published as IDLE_QUERIES:1, ", "a duplicate; looks into IDLE_RESULTS for idle.result.people.", *said):
+                    self.assertIn(part, str(raised.exception))
+
+            await ask(": 1, last: stream not found")
+            await js.add_stream(name="IDLE_RESULTS", subjects=["idle.result.>"])
+            await ask("IDLE_QUERIES:1, a duplicate", ": 1, last: no message found")
 
     async def test_publish_and_subscribe(self) -> None:
         async with Client(self.nc) as c:

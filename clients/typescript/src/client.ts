@@ -49,6 +49,26 @@ export interface PublishOptions extends StoreOptions {
 
 type Mail = Msg | "look";
 
+/** What a request has done for its answer; a Timeout tells it. */
+class Looks {
+  private times = 0;
+  private last = "";
+
+  constructor(private readonly receipt: Receipt, private readonly stream: string, private readonly reply: string) {}
+
+  /** Keeps what came of a look: how many messages, or the error. */
+  note(outcome: unknown): void {
+    this.times++;
+    this.last = typeof outcome === "number" ? `${outcome} new messages` : reason(outcome);
+  }
+
+  toString(): string {
+    const { stream, sequence, duplicate } = this.receipt;
+    const published = `published as ${stream}:${sequence}, ${duplicate ? "" : "not "}a duplicate`;
+    return `${published}; looks into ${this.stream} for ${this.reply}: ${this.times}` + (this.times > 0 ? `, last: ${this.last}` : "");
+  }
+}
+
 /**
  * Asks geniemq over a connection that the application brings, keeps and closes.
  *
@@ -181,6 +201,7 @@ export class Client {
   }
 
   private async direct(index: string, queries: Query[], batch: boolean, options: AskOptions): Promise<Result[]> {
+    const began = Date.now();
     const deadline = this.deadline(options);
     const { body, headers } = this.message(index, queries, batch, options, deadline);
     let m: Msg;
@@ -188,7 +209,7 @@ export class Client {
       m = await this.nc.request(`${this.prefix}.search.${index}`, body, { timeout: Math.max(1, deadline - Date.now()), headers });
     } catch (e) {
       if (unanswered(e)) throw new NotServed(`no worker serves ${index}`, { cause: e });
-      if (e instanceof TimeoutError) throw new Timeout(`index ${index} did not answer in time`, { cause: e });
+      if (e instanceof TimeoutError) throw new Timeout(`index ${index} did not answer in ${since(began)}`, { cause: e });
       throw e;
     }
     const answer = new Collector(queries.length, batch);
@@ -205,14 +226,19 @@ export class Client {
   /** Publishes until the stream confirms, with one message id for all tries. */
   private async store(index: string, body: Uint8Array, headers: MsgHdrs, msgID: string, deadline: number): Promise<Receipt> {
     const subject = `${this.prefix}.query.${index}`;
+    const began = Date.now();
     let unknownSince: number | undefined;
-    for (;;) {
+    let last: unknown;
+    for (let tries = 0; ; tries++) {
       const left = deadline - Date.now();
-      if (left <= 0) throw new Timeout(`publishing to ${subject} was not confirmed in time`);
+      if (left <= 0) {
+        throw new Timeout(`publishing to ${subject} was not confirmed in ${since(began)}; tries: ${tries}` + (last ? `, last: ${reason(last)}` : ""), { cause: last });
+      }
       try {
         const ack = await this.js.publish(subject, body, { msgID, headers, timeout: Math.min(attempt, left), retries: 0 });
         return { msgId: msgID, stream: ack.stream, sequence: ack.seq, duplicate: ack.duplicate };
       } catch (e) {
+        last = e;
         if (e instanceof ClosedConnectionError || e instanceof DrainingConnectionError) throw e;
         if (e instanceof JetStreamApiError) {
           if (e.code === storeFailed && e.message.includes("maximum")) throw new QueueFull(`${subject}: ${e.message}`, { cause: e });
@@ -228,6 +254,7 @@ export class Client {
   }
 
   private async durable(index: string, queries: Query[], batch: boolean, options: StoreOptions): Promise<Result[]> {
+    const began = Date.now();
     const deadline = this.deadline(options);
     const own = options.msgId !== undefined;
     const { body, headers } = this.message(index, queries, batch, options, own ? undefined : deadline);
@@ -242,7 +269,8 @@ export class Client {
       if (!own) this.listen(index);
       const receipt = await this.store(index, body, headers, options.msgId ?? nuid.next(), deadline);
       if (receipt.duplicate || own) box.put("look");
-      const results = await this.collect(index, reply, box, new Collector(queries.length, batch), deadline);
+      const looks = new Looks(receipt, `${this.prefix.toUpperCase()}_RESULTS`, reply);
+      const results = await this.collect(index, reply, box, new Collector(queries.length, batch), began, deadline, looks);
       if (!batch && !own && (queries[0]!.id === undefined || queries[0]!.id === "")) results[0]!.id = ""; // not the message id that this request made
       return results;
     } finally {
@@ -252,42 +280,47 @@ export class Client {
   }
 
   /** Collects the answer from the mailbox and, when something may have been missed, from the stream. */
-  private async collect(index: string, reply: string, box: Mailbox, answer: Collector, deadline: number): Promise<Result[]> {
+  private async collect(index: string, reply: string, box: Mailbox, answer: Collector, began: number, deadline: number, looks: Looks): Promise<Result[]> {
+    const stored = this.storedOf(reply, answer, looks);
     let wait = firstLook;
-    let after = 1;
     for (;;) {
-      const left = deadline - Date.now();
-      if (left <= 0) throw new Timeout(`index ${index} did not answer in time; the query is stored`);
-      const mail = await box.next(Math.min(wait, left));
-      if (mail === undefined) wait = Math.min(2 * wait, lastLook);
+      const mail = await box.next(Math.max(0, Math.min(wait, deadline - Date.now())));
       if (mail !== undefined && mail !== "look") {
         if (answer.add(decode(mail.subject, mail.headers, mail.data))) return answer.results;
         continue;
       }
+      if (Date.now() >= deadline) throw new Timeout(`index ${index} did not answer in ${since(began)}; ${looks}`);
+      if (mail === undefined) wait = Math.min(2 * wait, lastLook);
+      if (await stored()) return answer.results;
+    }
+  }
+
+  /** Reads the messages that the stream has of a subject into an answer, each once. It says whether that completed it. A look that fails is noted only: the next comes. */
+  private storedOf(reply: string, answer: Collector, looks: Looks): () => Promise<boolean> {
+    const stream = `${this.prefix.toUpperCase()}_RESULTS`;
+    let next = 1;
+    return async () => {
       await this.place();
       try {
-        for (;;) {
-          const m = await this.look(reply, after);
-          if (!m) break;
-          after = m.seq + 1;
-          if (answer.add(decode(reply, m.header, m.data))) return answer.results;
+        for (let found = 0; ; found++) {
+          const query = { seq: next, next_by_subj: reply } as unknown as MsgRequest; // which the server knows, and the types do not
+          const m = await (await this.manager).streams.getMessage(stream, query);
+          if (!m) {
+            looks.note(found);
+            return false;
+          }
+          next = m.seq + 1;
+          if (answer.add(decode(reply, m.header, m.data))) return true;
         }
+      } catch (e) {
+        if (e instanceof ClosedConnectionError || e instanceof GenieError) throw e;
+        looks.note(e);
+        return false;
       } finally {
         this.looking--;
         this.places.shift()?.();
       }
-    }
-  }
-
-  /** The next message that the stream has of a subject. One that cannot be read now is none: the next look comes. */
-  private async look(reply: string, seq: number) {
-    const next = { seq, next_by_subj: reply } as unknown as MsgRequest; // which the server knows, and the types do not
-    try {
-      return await (await this.manager).streams.getMessage(`${this.prefix.toUpperCase()}_RESULTS`, next);
-    } catch (e) {
-      if (e instanceof ClosedConnectionError) throw e;
-      return null;
-    }
+    };
   }
 
   private async place(): Promise<void> {
@@ -357,5 +390,14 @@ function only(results: Result[]): Result {
   if (r!.error) throw r!.error;
   return r!;
 }
+
+/** What an error says, and what it came from: that of nats.js often says the less. */
+function reason(e: unknown): string {
+  if (!(e instanceof Error)) return String(e);
+  const said = e.message || e.name;
+  return e.cause instanceof Error && e.cause.message !== said ? `${said} (${reason(e.cause)})` : said;
+}
+
+const since = (began: number) => `${Math.round((Date.now() - began) / 100) / 10} s`;
 
 const sleep = (ms: number) => new Promise<void>((done) => setTimeout(done, ms));

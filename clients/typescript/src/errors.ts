@@ -22,7 +22,7 @@ export class Timeout extends GenieError {}
 export class BadAnswer extends GenieError {}
 
 /** The error codes of the protocol. Later versions may have more. */
-export const codes = ["bad_request", "unknown_index", "too_large", "deadline_exceeded", "overloaded", "unsupported", "internal"] as const;
+export const codes = ["bad_request", "unknown_index", "too_large", "deadline_exceeded", "overloaded", "unsupported", "object_missing", "internal"] as const;
 export type Code = (typeof codes)[number];
 
 /** What the service answered instead of hits: `code` is for programs, `reason` for people. */

@@ -10,11 +10,12 @@
 """
 
 from .client import Client
-from .errors import (BadAnswer, BadRequest, DeadlineExceeded, GenieError, Internal, NoStream, NotServed, Overloaded, QueryError, QueueFull, Timeout,
+from .errors import (BadAnswer, BadRequest, DeadlineExceeded, GenieError, Internal, NoStream, NotServed, ObjectMissing, Overloaded,
+                     QueryError, QueueFull, Timeout,
                      TooLarge, UnknownIndex, Unsupported)
 from .model import Answer, Columns, Condition, Conditions, Hit, Query, Receipt, Rescore, Result
 from .subscription import Subscription
 
 __all__ = ["Answer", "BadAnswer", "BadRequest", "Client", "Columns", "Condition", "Conditions", "DeadlineExceeded", "GenieError", "Hit", "Internal",
-           "NoStream", "NotServed", "Overloaded", "Query", "QueryError", "QueueFull", "Receipt", "Rescore", "Result", "Subscription", "Timeout",
+           "NoStream", "NotServed", "ObjectMissing", "Overloaded", "Query", "QueryError", "QueueFull", "Receipt", "Rescore", "Result", "Subscription", "Timeout",
            "TooLarge", "UnknownIndex", "Unsupported"]

@@ -166,14 +166,14 @@ class Client:
         return time.monotonic() + (self.timeout if timeout is None else timeout)
 
     async def _search(self, index: str, queries: Sequence[Query], batch: bool, timeout: float | None, headers: Mapping[str, str] | None) -> list[Result]:
-        deadline = self._deadline(timeout)
+        began, deadline = time.monotonic(), self._deadline(timeout)
         body, header = self._message(index, queries, batch, deadline, headers)
         try:
             msg = await self.nc.request(f"{self.prefix}.search.{index}", body, timeout=deadline - time.monotonic(), headers=header)
         except nats.errors.NoRespondersError:
             raise NotServed(f"no worker serves {index}") from None
         except nats.errors.TimeoutError:
-            raise Timeout(f"index {index} did not answer in time") from None
+            raise Timeout(f"index {index} did not answer in {_since(began)}") from None
         answer = Collector(len(queries), batch)
         if not answer.add(decode(msg.subject, msg.headers, msg.data)):
             raise BadAnswer(f"index {index} answered some of the queries only")
@@ -190,15 +190,19 @@ class Client:
     async def _store(self, index: str, body: bytes, header: dict[str, str], deadline: float) -> Receipt:
         """Publish until the stream confirms, with one message id for all tries."""
         subject = f"{self.prefix}.query.{index}"
+        began = time.monotonic()
         unknown_since: float | None = None
+        tries, last = 0, ""
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
-                raise Timeout(f"publishing to {subject} was not confirmed in time")
+                raise Timeout(f"publishing to {subject} was not confirmed in {_since(began)}; tries: {tries}{last}")
+            tries += 1
             try:
                 ack = await self.js.publish(subject, body, timeout=min(ATTEMPT, left), headers=header)
                 return Receipt(header["Nats-Msg-Id"], ack.stream, ack.seq, bool(ack.duplicate))
-            except nats.js.errors.NoStreamResponseError:
+            except nats.js.errors.NoStreamResponseError as e:
+                last = f", last: {_reason(e)}"
                 unknown_since = unknown_since or time.monotonic()
                 if time.monotonic() - unknown_since > NO_STREAM:
                     raise NoStream(f"no stream takes {subject}: start geniemq there once, or check the prefix") from None
@@ -207,14 +211,16 @@ class Client:
                     raise QueueFull(f"{subject}: {e.description}") from None
                 if e.code != 503:
                     raise GenieError(f"publishing to {subject}: {e}") from e
-            except nats.errors.Error:
+                last = f", last: {_reason(e)}"
+            except nats.errors.Error as e:
+                last = f", last: {_reason(e)}"
                 if self.nc.is_closed or self.nc.is_draining:
                     raise
                 unknown_since = None
             await asyncio.sleep(min(PAUSE, max(0.0, deadline - time.monotonic())))
 
     async def _request(self, index: str, queries: Sequence[Query], batch: bool, timeout: float | None, msg_id: str | None, headers: Mapping[str, str] | None) -> list[Result]:
-        deadline = self._deadline(timeout)
+        began, deadline = time.monotonic(), self._deadline(timeout)
         body, header = self._message(index, queries, batch, None if msg_id else deadline, headers)
         self._asked += 1
         own = f"{self._id}.{self._asked}" if msg_id is None else "by." + hashlib.sha256(msg_id.encode()).hexdigest()[:32]
@@ -232,7 +238,10 @@ class Client:
             receipt = await self._store(index, body, header, deadline)
             if receipt.duplicate or msg_id:
                 box.put_nowait(None)
-            results = await self._await(index, reply, box, Collector(len(queries), batch), deadline)
+            stored = _StoredAnswer(self, reply, Collector(len(queries), batch))
+            if not await stored.wait(box, deadline):
+                raise Timeout(f"index {index} did not answer in {_since(began)}; {_told(receipt)}; {stored}")
+            results = cast("list[Result]", stored.answer.results)
         finally:
             self._boxes.pop(reply, None)
             if sub:
@@ -240,33 +249,6 @@ class Client:
         if not batch and not queries[0].get("id") and msg_id is None:
             results[0].id = ""  # not the message id that this request made
         return results
-
-    async def _await(self, index: str, reply: str, box: asyncio.Queue[Msg | None], answer: Collector, deadline: float) -> list[Result]:
-        """Collect the answer from the mailbox and, when something may have been missed, from the stream."""
-        wait, after = FIRST_LOOK, 1
-        while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise Timeout(f"index {index} did not answer in time; the query is stored")
-            try:
-                msg = await asyncio.wait_for(box.get(), min(wait, left))
-            except asyncio.TimeoutError:
-                wait, msg = min(2 * wait, LAST_LOOK), None
-            if msg is not None:
-                if answer.add(decode(msg.subject, msg.headers, msg.data)):
-                    return cast("list[Result]", answer.results)
-                continue
-            try:
-                async with self._lookers:
-                    while True:
-                        raw = await self.js.get_msg(f"{self.prefix.upper()}_RESULTS", seq=after, subject=reply, next=True)
-                        after = (raw.seq or 0) + 1
-                        if answer.add(decode(reply, raw.headers, raw.data or b"")):
-                            return cast("list[Result]", answer.results)
-            except nats.errors.Error:
-                if self.nc.is_closed:
-                    raise
-                # There is none, or not now: the answer may still arrive, and the next look comes.
 
     async def _listen(self, index: str) -> None:
         """See to it that the subscription for the answers of an index is there."""
@@ -300,6 +282,63 @@ class Client:
                 seen = now
                 for box in self._boxes.values():
                     box.put_nowait(None)
+
+
+class _StoredAnswer:
+    """An answer that is awaited: from a mailbox and, when something may have been missed, from the stream of answers. It keeps what came of that for who waits in vain."""
+
+    def __init__(self, client: Client, reply: str, answer: Collector) -> None:
+        self.answer = answer
+        self._client, self._reply = client, reply
+        self._stream = f"{client.prefix.upper()}_RESULTS"
+        self._next, self._looks, self._last = 1, 0, ""
+
+    def __str__(self) -> str:
+        return f"looks into {self._stream} for {self._reply}: {self._looks}{self._last}"
+
+    async def wait(self, box: asyncio.Queue[Msg | None], deadline: float) -> bool:
+        """Collect the answer. False: the time is over."""
+        wait = FIRST_LOOK
+        while True:
+            try:
+                msg = await asyncio.wait_for(box.get(), min(wait, deadline - time.monotonic())) if box.empty() else box.get_nowait()
+            except asyncio.TimeoutError:
+                wait, msg = min(2 * wait, LAST_LOOK), None
+            if msg is not None:
+                if self.answer.add(decode(msg.subject, msg.headers, msg.data)):
+                    return True
+            elif time.monotonic() >= deadline:
+                return False
+            elif await self._look():
+                return True
+
+    async def _look(self) -> bool:
+        """Read what the stream has of the answer, each message once. A look that fails is noted only: the answer may still arrive, and the next look comes."""
+        async with self._client._lookers:
+            self._looks += 1
+            try:
+                while True:
+                    raw = await self._client.js.get_msg(self._stream, seq=self._next, subject=self._reply, next=True)
+                    self._next = (raw.seq or 0) + 1
+                    if self.answer.add(decode(self._reply, raw.headers, raw.data or b"")):
+                        return True
+            except nats.errors.Error as e:
+                if self._client.nc.is_closed:
+                    raise
+                self._last = f", last: {_reason(e)}"
+                return False
+
+
+def _told(receipt: Receipt) -> str:
+    return f"published as {receipt.stream}:{receipt.sequence}, {'' if receipt.duplicate else 'not '}a duplicate"
+
+
+def _reason(e: Exception) -> str:
+    return getattr(e, "description", None) or str(e) or type(e).__name__
+
+
+def _since(began: float) -> str:
+    return f"{round(time.monotonic() - began, 1):g} s"
 
 
 def _only(results: list[Result]) -> Result:

@@ -67,6 +67,10 @@ class Unsupported(QueryError):
     """Valid, but not by this worker."""
 
 
+class ObjectMissing(QueryError):
+    """The query's body was to lie in the object store, and is not there: store it anew."""
+
+
 class Internal(QueryError):
     """The fault is the server's."""
 
@@ -78,6 +82,7 @@ CODES: dict[str, type[QueryError]] = {
     "deadline_exceeded": DeadlineExceeded,
     "overloaded": Overloaded,
     "unsupported": Unsupported,
+    "object_missing": ObjectMissing,
     "internal": Internal,
 }
 
