@@ -34,7 +34,7 @@ const stood = "4730f46"
 
 // features are files, or folders, whose names begin so.
 var features = map[string][]string{
-	"swaps": {"service/generation/", "service/swap.go"},
+	"swaps": {"service/generation/", "service/changes.go"},
 	"records, filters, scores": {
 		"index/forward/", "index/filter/", "index/fold/", "index/dates/", "index/stopwords/", "index/similarity/", "index/postings/single/",
 		"index/column/boolean.go", "index/column/clauses.go", "index/column/date.go", "index/column/set.go", "index/column/shape.go", "index/column/scalar.go",
@@ -52,7 +52,7 @@ var features = map[string][]string{
 	},
 	"distances": {
 		"index/metric/", "index/distance/", "index/nearest/", "index/column/point/", "index/schema/paths.go", "gpuexec/cpu/nearest/", "gpuexec/cuda/nearest/", "gpuexec/cuda/neighbours/", "gpuexec/cuda/turns/", "gpuexec/cuda/texts/", "kernels/near", "kernels/descent", "kernels/text_scan.cu", "kernels/mma.cuh",
-		"gpuexec/cuda/device/family.go", "gpuexec/cuda/abi/near.go", "gpuexec/cuda/abi/descent.go", "bench/choice/", "cmd/geniemq/bench_choice.go", "bench/workload/points.go", "service/translate/distance.go", "wire/near.go", "cmd/geniemq/inspect/distance.go", "internal/spread/", "internal/spill/",
+		"gpuexec/cuda/device/family.go", "gpuexec/cuda/abi/near.go", "gpuexec/cuda/abi/descent.go", "bench/near/", "bench/sets/", "cmd/geniemq/bench_near.go", "bench/workload/points.go", "service/translate/distance.go", "wire/near.go", "cmd/geniemq/inspect/distance.go", "internal/spread/", "internal/spill/",
 	},
 	"columns of answers, compression": {"wire/columns.go", "wire/decode_columns.go", "wire/encode_columns.go", "wire/compress.go", "client/compress.go", "service/pipeline/body.go"},
 	"more inputs, read on all cores": {
