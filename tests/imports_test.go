@@ -44,7 +44,7 @@ var rules = map[string]rule{
 	"examples/cities":     {nil, []string{natsGo}},
 	"examples/duplicates": {[]string{"client"}, []string{natsGo}},
 	// For tests only.
-	"internal/testkit":         {[]string{"wire", "index", "index/schema"}, []string{natsGo, "github.com/nats-io/nats-server/v2"}},
+	"internal/testkit":         {[]string{"wire", "index", "index/schema"}, []string{natsGo, "github.com/nats-io/nats-server/v2", "go.uber.org/goleak"}},
 	"internal/testkit/cluster": {[]string{"service/broker"}, nil},
 	"internal/testkit/naive":   {[]string{"index/filter"}, nil},
 	"internal/testkit/seeded":  {nil, nil},
