@@ -143,7 +143,6 @@ func (s *Settings) set(c *jetstream.StreamConfig, kind Kind) {
 
 // Stream is a stream that exists, and what the settings would have changed of it.
 type Stream struct {
-	Kind    Kind
 	Config  jetstream.StreamConfig // that it has
 	State   jetstream.StreamState
 	Cluster *jetstream.ClusterInfo
@@ -163,7 +162,7 @@ func (s *Settings) Look(ctx context.Context, js jetstream.JetStream, subjects wi
 			return nil, nil, fmt.Errorf("look at stream %s: %w", name, err)
 		}
 		info := stream.CachedInfo()
-		one := Stream{Kind: kind, Config: info.Config, State: info.State, Cluster: info.Cluster, Want: info.Config}
+		one := Stream{Config: info.Config, State: info.State, Cluster: info.Cluster, Want: info.Config}
 		s.set(&one.Want, kind)
 		one.Changes = Differences(one.Want, one.Config)
 		existing = append(existing, one)

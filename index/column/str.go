@@ -78,12 +78,11 @@ func (e *stringObjects) Encode(dst *schema.Values, cell *schema.Cell) error {
 
 // Queries implements Type.
 func (str) Queries(_ *schema.Schema, c *schema.Column, first int, v Vocabulary) (QueryEncoder, error) {
-	return &stringQueries{name: c.Name, position: first, vocabulary: v, n: c.NGram}, nil
+	return &stringQueries{position: first, vocabulary: v, n: c.NGram}, nil
 }
 
 // stringQueries finds strings by their n-grams.
 type stringQueries struct {
-	name       string
 	position   int // of the n-grams; the whole follows
 	vocabulary Vocabulary
 	n          int

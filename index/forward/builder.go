@@ -21,7 +21,6 @@ const pieceBytes = 4 << 20
 // Memory: a tile of each column but vectors, and up to 256 MiB of what is sealed; the rest waits in a temporary file (spool). Terms are the
 // lists'; finishing takes 8 bytes for each distinct one.
 type Builder struct {
-	specs   []schema.KeptSpec // by column of the schema
 	workers int
 	columns []columnBuilder
 	stored  *storedBuilder // nil: nothing is stored in rows
@@ -56,7 +55,7 @@ func NewBuilder(s *schema.Schema, specs []schema.KeptSpec, workers int, lists fu
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	b := &Builder{specs: specs, workers: workers, spool: spool{limit: spoolMemory}}
+	b := &Builder{workers: workers, spool: spool{limit: spoolMemory}}
 	var faults []error
 	var rows []int
 	for i := range specs {

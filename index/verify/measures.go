@@ -51,8 +51,6 @@ type Measure struct {
 	Form schema.KeptForm
 	// Similarity: more is better, and the score is no distance.
 	Similarity bool
-	// Certifies: a count can prove an answer.
-	Certifies bool
 	// Overlap: it is of what query and object have in common, and objects that have nothing are no hits: Plan.MinCount must be at least 1.
 	Overlap bool
 	// ready makes the query's side.
@@ -62,18 +60,18 @@ type Measure struct {
 // measures are all of them.
 func measures() [12]Measure {
 	return [...]Measure{
-		{"jaccard", schema.KeptTerms, true, true, true, newSets},
-		{"dice", schema.KeptTerms, true, true, true, newSets},
-		{"cosine", schema.KeptTerms, true, true, true, newSets},
-		{"containment", schema.KeptTerms, true, true, true, newSets},
-		{"bm25", schema.KeptTerms, true, true, true, newBM25},
-		{"edit", schema.KeptTexts, false, true, false, newEdit},
-		{"l2", schema.KeptVectors, false, false, false, newVectors},
-		{"l1", schema.KeptVectors, false, false, false, newVectors},
-		{"ip", schema.KeptVectors, true, false, false, newVectors},
-		{"angular", schema.KeptVectors, false, false, false, newVectors},
-		{"tree", schema.KeptTrees, false, true, false, newTrees},
-		{"graph", schema.KeptGraphs, false, true, false, newGraphs},
+		{"jaccard", schema.KeptTerms, true, true, newSets},
+		{"dice", schema.KeptTerms, true, true, newSets},
+		{"cosine", schema.KeptTerms, true, true, newSets},
+		{"containment", schema.KeptTerms, true, true, newSets},
+		{"bm25", schema.KeptTerms, true, true, newBM25},
+		{"edit", schema.KeptTexts, false, false, newEdit},
+		{"l2", schema.KeptVectors, false, false, newVectors},
+		{"l1", schema.KeptVectors, false, false, newVectors},
+		{"ip", schema.KeptVectors, true, false, newVectors},
+		{"angular", schema.KeptVectors, false, false, newVectors},
+		{"tree", schema.KeptTrees, false, false, newTrees},
+		{"graph", schema.KeptGraphs, false, false, newGraphs},
 	}
 }
 
