@@ -50,10 +50,7 @@ func (e *edit) empty() bool { return false }
 func (e *edit) report(r *ranked) float64 { return r.key }
 
 func (e *edit) comparer(old comparer) comparer {
-	c, ok := old.(*editComparer)
-	if !ok {
-		c = new(editComparer)
-	}
+	c := reused[editComparer](old)
 	c.edit, c.resuming = e, false
 	c.pattern.Reset(e.text)
 	return c

@@ -39,10 +39,7 @@ func newTrees(_ *Measure, a *Asked) (measure, error) {
 	return &structures{
 		column: a.Column, unit: a.Unit, size: int64(n),
 		pattern: func(old pattern) pattern {
-			p, ok := old.(*tree.Pattern)
-			if !ok {
-				p = new(tree.Pattern)
-			}
+			p := reused[tree.Pattern](old)
 			p.Reset(query)
 			return p
 		},
@@ -62,10 +59,7 @@ func newGraphs(_ *Measure, a *Asked) (measure, error) {
 	return &structures{
 		column: a.Column, unit: a.Unit, size: int64(n),
 		pattern: func(old pattern) pattern {
-			p, ok := old.(*graph.Pattern)
-			if !ok {
-				p = new(graph.Pattern)
-			}
+			p := reused[graph.Pattern](old)
 			p.Reset(query)
 			return p
 		},

@@ -89,10 +89,7 @@ func (s *sets) certified(last *ranked, count uint32) bool {
 func (s *sets) report(r *ranked) float64 { return s.set.Value(r.set) }
 
 func (s *sets) comparer(old comparer) comparer {
-	c, ok := old.(*setsComparer)
-	if !ok {
-		c = new(setsComparer)
-	}
+	c := reused[setsComparer](old)
 	c.sets = s
 	return c
 }
@@ -171,10 +168,7 @@ func (b *bm25) certified(last *ranked, count uint32) bool {
 func (b *bm25) report(r *ranked) float64 { return 0 - r.key }
 
 func (b *bm25) comparer(old comparer) comparer {
-	c, ok := old.(*bm25Comparer)
-	if !ok {
-		c = new(bm25Comparer)
-	}
+	c := reused[bm25Comparer](old)
 	c.bm25 = b
 	return c
 }

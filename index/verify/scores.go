@@ -35,6 +35,14 @@ type Matching interface {
 	Count(id uint32) uint32
 }
 
+// reused is what an earlier query left, if it is of this type, so that its memory is used again; or a new one.
+func reused[T any](old any) *T {
+	if t, ok := old.(*T); ok {
+		return t
+	}
+	return new(T)
+}
+
 // measure is the query's side of a measure, made ready. It is shared and does not change.
 type measure interface {
 	// comparer returns one that has compared nothing, in the memory of an older one of the same measure or of any.
