@@ -120,14 +120,7 @@ func (r *jsonReader) more() bool {
 	return true
 }
 
-func (r *jsonReader) leave() {
-	if r.fatal != nil {
-		return
-	}
-	if _, err := r.dec.ReadToken(); err != nil {
-		r.fail(err)
-	}
-}
+func (r *jsonReader) leave() { r.skipScalar() } // the end of a container is a token like any other
 
 // scalar reads a scalar's text, aliasing r.text.
 func (r *jsonReader) scalar() (string, *Error) {
