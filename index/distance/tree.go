@@ -68,7 +68,7 @@ func (openedTree) Recall() (*recall.Table, string) { return nil, "" }
 
 // Verify implements Opened.
 func (t openedTree) Verify(ctx context.Context, space metric.Space) error {
-	if err := t.Tree.Verify(ctx, space, true); err != nil {
+	if err := t.Tree.Verify(ctx, space); err != nil {
 		return err
 	}
 	return t.rows.verify(space, t.Order())

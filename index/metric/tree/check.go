@@ -93,15 +93,9 @@ func (t *Tree) checkBounds() error {
 	return nil
 }
 
-// Verify computes everything again that bounds say of the objects of a space, which count by position or, if byObject, by their ids. It costs as
-// many distances as the tree has objects, times its height. The error is a *Damaged, or the context's.
-func (t *Tree) Verify(ctx context.Context, space metric.Space, byObject bool) error {
-	at := func(position uint32) uint32 {
-		if byObject {
-			return t.order[position]
-		}
-		return position
-	}
+// Verify computes everything again that bounds say of the objects of a space, whose numbers are those that the tree was built with. It costs
+// as many distances as the tree has objects, times its height. The error is a *Damaged, or the context's.
+func (t *Tree) Verify(ctx context.Context, space metric.Space) error {
 	if space.Len() != t.objects {
 		return &Damaged{fmt.Sprintf("it is over %d objects, of a space of %d", t.objects, space.Len())}
 	}
@@ -115,14 +109,14 @@ func (t *Tree) Verify(ctx context.Context, space metric.Space, byObject bool) er
 			return context.Cause(ctx)
 		}
 		for i := t.begin[node]; t.bounds == Box && t.isLeaf(node) && i < t.begin[node]+t.count[node]; i++ {
-			placed.Coordinates(at(i), x)
+			placed.Coordinates(t.order[i], x)
 			t.place(x)
 			if err := t.verifyBoxes(node, x); err != nil {
 				return err
 			}
 		}
 		if t.bounds == Pivot && !t.isLeaf(node) {
-			if err := t.verifyPivot(node, space.Of(at(t.pivots[node])), at); err != nil {
+			if err := t.verifyPivot(node, space.Of(t.order[t.pivots[node]])); err != nil {
 				return err
 			}
 		}
@@ -147,7 +141,7 @@ func (t *Tree) verifyBoxes(node uint32, x []float64) error {
 }
 
 // verifyPivot checks the distances of the objects of a node to its pivot.
-func (t *Tree) verifyPivot(node uint32, pivot metric.Asker, at func(uint32) uint32) error {
+func (t *Tree) verifyPivot(node uint32, pivot metric.Asker) error {
 	depth := 0
 	for up := node; up != 0; up = t.parent[up] {
 		depth++
@@ -157,7 +151,7 @@ func (t *Tree) verifyPivot(node uint32, pivot metric.Asker, at func(uint32) uint
 		leaf := child
 		for i := t.begin[child]; i < t.begin[child]+t.count[child]; i++ {
 			leaf = t.leafOf(leaf, i)
-			d := t.distance(pivot.Value(at(i)))
+			d := t.distance(pivot.Value(t.order[i]))
 			b := int(t.column(leaf, depth)[i-t.begin[leaf]])
 			if d < float64(lo) || d > float64(hi) || d < cellLeast(lo, hi, b) || d > cellMost(lo, hi, b) {
 				return &Damaged{fmt.Sprintf("the object at position %d is at distance %v from the pivot of node %d, which says %v to %v, cell %d", i, d, node, lo, hi, b)}

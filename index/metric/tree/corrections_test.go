@@ -167,7 +167,7 @@ func TestKeysOfOneNumberPruneTooMuch(t *testing.T) {
 	}
 	w := worldOf(rng, metric.Metric{Kind: metric.L2}, 4000)
 	tree := mustBuild(t, w, Options{Bounds: Pivot, Capacity: 2, Leaf: 1})
-	if err := tree.Verify(context.Background(), w, true); err != nil {
+	if err := tree.Verify(context.Background(), w); err != nil {
 		t.Error(err)
 	}
 	for range 50 {

@@ -29,7 +29,7 @@ func TestEncodedTreesAreTheSame(t *testing.T) {
 				if !bytes.Equal(tree.Encode(), data) {
 					t.Errorf("%v, %s, %d objects: it encodes to other bytes", m, b, n)
 				}
-				if err := tree.Verify(context.Background(), w, true); err != nil {
+				if err := tree.Verify(context.Background(), w); err != nil {
 					t.Errorf("%v, %s, %d objects: %v", m, b, n, err)
 				}
 				compareAll(t, string(m.Kind), rng, w, tree)
@@ -140,7 +140,7 @@ func TestVerifyFindsWrongBounds(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			var damaged *Damaged
-			if err := opened.Verify(context.Background(), w, true); errors.As(err, &damaged) {
+			if err := opened.Verify(context.Background(), w); errors.As(err, &damaged) {
 				found++
 			}
 		}
@@ -181,7 +181,7 @@ func FuzzOpen(f *testing.F) {
 			return
 		}
 		w := spaces[tree.bounds == Box]
-		_ = tree.Verify(context.Background(), w, true)
+		_ = tree.Verify(context.Background(), w)
 		ask := Ask{Asker: tree.Positions(w.Of(7)), Want: metric.Want{K: 3, Most: math.Inf(1)}}
 		answer, err := tree.Search(context.Background(), ask)
 		if err != nil || len(answer.Hits) > 3 {

@@ -42,7 +42,7 @@ func TestSearchIsComparingEverything(t *testing.T) {
 				o := optionsOf(rng, b)
 				tree := mustBuild(t, w, o)
 				name := fmt.Sprintf("%v, %d objects of %d elements, %v", m, n, w.dims, tree.Shape())
-				if err := tree.Verify(context.Background(), w, true); err != nil {
+				if err := tree.Verify(context.Background(), w); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
 				compareAll(t, name, rng, w, tree)
