@@ -165,7 +165,7 @@ var rules = map[string]rule{
 	"index/levenshtein": {nil, []string{"golang.org/x/sys"}},
 	"index/metric":      {[]string{"index/levenshtein", "index/metric/bound", "index/metric/fenced", "index/metric/sums"}, nil},
 	// What finds the nearest objects of a space without comparing all.
-	"index/metric/tree":   {[]string{"index/metric", "internal/spread", "index/metric/cost", "index/metric/columns", "internal/pool"}, nil},
+	"index/metric/tree":   {[]string{"index/metric", "index/metric/bound", "internal/spread", "index/metric/cost", "index/metric/columns", "internal/pool"}, nil},
 	"index/metric/bound":  {nil, nil},
 	"index/metric/fenced": {nil, nil},
 	"index/metric/sums":   {nil, []string{"golang.org/x/sys"}},
@@ -209,7 +209,7 @@ var rules = map[string]rule{
 	"cmd/geniemq/filled":           {[]string{"cmd/geniemq/table", "index", "index/dates", "index/filling", "index/lsh", "index/postings", "index/schema"}, nil},
 	"internal/inorder":             {nil, []string{"golang.org/x/sync"}},
 	"index/column/minhash":         {[]string{"index/column", "index/schema"}, []string{xxhash}},
-	"index/metric/cells":           {[]string{"index/lsh/block", "index/metric", "index/metric/recall", "internal/spread"}, nil},
+	"index/metric/cells":           {[]string{"index/lsh/block", "index/metric", "index/metric/bound", "index/metric/recall", "internal/spread"}, nil},
 	"index/metric/permutation":     {[]string{"index/metric", "index/metric/recall", "internal/spread"}, []string{"golang.org/x/sys"}},
 	"index/metric/permutation/asm": {nil, []string{"github.com/mmcloughlin/avo"}},
 	"index/metric/recall":          {[]string{"index/lsh", "index/metric", "internal/spread"}, nil},

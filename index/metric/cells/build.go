@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/index/metric/bound"
 	"github.com/geniemq/geniemq/index/metric/recall"
 	"github.com/geniemq/geniemq/internal/spread"
 )
@@ -95,7 +96,7 @@ func (x *Index) settle(ctx context.Context, space *metric.Vectors) (cell []uint3
 		farthest[c] = max(farthest[c], values[id])
 	}
 	for c, v := range farthest {
-		x.radii[c] = outward(space.Metric().Distance(v))
+		x.radii[c] = bound.Float32Up(space.Metric().Distance(v))
 	}
 	return cell, x.open(space.Metric(), dims)
 }

@@ -4,7 +4,6 @@ package cells
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/metric/recall"
@@ -146,15 +145,6 @@ func able(m metric.Metric) error {
 		return nil
 	}
 	return fmt.Errorf("the metric %s has no cells, since a mean of objects is none: use a tree or a permutation index", m.Kind)
-}
-
-// outward is a distance as a float32 that is not less.
-func outward(d float64) float32 {
-	f := float32(d)
-	if float64(f) < d {
-		f = math.Nextafter32(f, float32(math.Inf(1)))
-	}
-	return f
 }
 
 // neighbours are the numbers of neighbours that recall is measured for.

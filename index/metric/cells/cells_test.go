@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/index/metric/bound"
 	"github.com/geniemq/geniemq/index/metric/recall"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
@@ -461,7 +462,7 @@ func TestCellsAreKMeans(t *testing.T) {
 			want.Order = append(want.Order, ids...)
 			want.Starts = append(want.Starts, uint32(len(want.Order)))
 			want.Centroids = append(want.Centroids, means[c]...)
-			want.Radii = append(want.Radii, outward(w.space.Metric().Distance(radii[c])))
+			want.Radii = append(want.Radii, bound.Float32Up(w.space.Metric().Distance(radii[c])))
 		}
 		got := x.Sections()
 		if want.Head = got.Head; !reflect.DeepEqual(got, want) {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+
+	"github.com/geniemq/geniemq/index/metric/bound"
 )
 
 // place reads the coordinates that objects are cut by. Those that need more bits are rounded: where a node is cut changes no answer.
@@ -143,7 +145,7 @@ func (b *builder) enclose() error {
 				b.placed.Coordinates(b.object(t.order[at]), x)
 				t.place(x)
 				for j, v := range x {
-					lo, hi := down(v), up(v)
+					lo, hi := bound.Float32Down(v), bound.Float32Up(v)
 					if at > t.begin[i] {
 						lo, hi = min(lo, box[j]), max(hi, box[d+j])
 					}

@@ -1,6 +1,10 @@
 package tree
 
-import "math"
+import (
+	"math"
+
+	"github.com/geniemq/geniemq/index/metric/bound"
+)
 
 // grow builds a tree over some objects of a space, or over all. Objects of the tree count in the order of members.
 func (b *builder) grow() (*Tree, error) {
@@ -74,8 +78,8 @@ func (b *builder) addChildren(node uint32) {
 		t.begin, t.count = append(t.begin, from), append(t.count, to-from)
 		if t.bounds == Pivot {
 			t.pivots = append(t.pivots, 0)
-			t.lo = append(t.lo, down(b.items[from].distance))
-			t.hi = append(t.hi, up(b.items[to-1].distance))
+			t.lo = append(t.lo, bound.Float32Down(b.items[from].distance))
+			t.hi = append(t.hi, bound.Float32Up(b.items[to-1].distance))
 		}
 	}
 	if t.bounds == Pivot {

@@ -103,23 +103,6 @@ func (m *measure) outside(sum float64) float64 {
 	return max(least, 0)
 }
 
-// down and up are the nearest float32 that are not above and not below x.
-func down(x float64) float32 {
-	f := float32(x)
-	if float64(f) > x {
-		f = math.Nextafter32(f, float32(math.Inf(-1)))
-	}
-	return f
-}
-
-func up(x float64) float32 {
-	f := float32(x)
-	if float64(f) < x {
-		f = math.Nextafter32(f, float32(math.Inf(1)))
-	}
-	return f
-}
-
 // distance is the true metric of a value. Values that are wanted may be less than any.
 func (m *measure) distance(v float64) float64 {
 	if m.chords {
