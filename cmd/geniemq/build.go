@@ -285,6 +285,9 @@ func (o *buildOptions) checkFiles() error {
 	}
 	for _, input := range o.inputs {
 		if _, err := os.Stat(input); input != inputs.Standard && err != nil {
+			if about, ok := errors.AsType[*os.PathError](err); ok {
+				err = about.Err // the path is in the message already
+			}
 			return fmt.Errorf("--input %s: %w", input, err)
 		}
 	}
@@ -297,7 +300,9 @@ func checkOutput(path string) error {
 		return errors.New("is a directory, not a file")
 	}
 	probe, err := os.CreateTemp(filepath.Dir(path), ".geniemq-*")
-	if err != nil {
+	if about, ok := errors.AsType[*os.PathError](err); ok { // whose path says nothing to people
+		return fmt.Errorf("cannot write to the folder %s: %w", filepath.Dir(path), about.Err)
+	} else if err != nil {
 		return err
 	}
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))

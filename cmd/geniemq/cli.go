@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/geniemq/geniemq/service/config"
@@ -67,6 +68,43 @@ func (c *cli) run(ctx context.Context, args []string) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// inWords makes what cobra says of wrong flags and arguments tell what would be right, of a command and all below it.
+func inWords(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return fmt.Errorf("%w: the command is: %s", err, cmd.UseLine())
+			}
+			return nil
+		}
+	}
+	for _, below := range cmd.Commands() {
+		inWords(below)
+	}
+}
+
+// flagFault says what a flag takes, where cobra has Go's words for it.
+func flagFault(_ *cobra.Command, err error) error {
+	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	takes := ""
+	switch flag := wrong.GetFlag(); flag.Value.Type() {
+	case "int", "int64", "uint", "uint32", "uint64":
+		takes = "a whole number, such as 10"
+	case "float64":
+		takes = "a number, such as 0.5"
+	case "bool":
+		takes = "true or false"
+	case "duration":
+		takes = "a duration, such as 500ms, 30s or 2h"
+	default:
+		return err
+	}
+	return fmt.Errorf("--%s %q: must be %s", wrong.GetFlag().Name, wrong.GetValue(), takes)
 }
 
 // isTerminal says whether a person looks at w.

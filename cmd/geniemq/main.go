@@ -98,6 +98,8 @@ inverted index on the CPU or a GPU, and the results come back on reply subjects.
 		c.versionCommand(),
 	)
 	root.AddCommand(depots.Shell{Out: c.out, Report: c.report, Usage: func(err error) error { return usageError{err} }, Prepare: c.natsEnvironment}.Commands()...)
+	root.SetFlagErrorFunc(flagFault)
+	inWords(root)
 	return root
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -34,14 +33,11 @@ type sample struct {
 // take reads the beginning of a file and finds its encoding.
 func take(path string, opts Options) (*sample, error) {
 	s := &sample{name: path, opts: opts.Options}
-	file, err := os.Open(path)
+	file, _, err := source.File(path)
 	if err != nil {
-		return nil, fmt.Errorf("open input: %w", err)
+		return nil, err
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("open input: %s is a directory, not a file", path)
-	}
 	raw, err := source.Open(file, path, source.Options{Binary: true})
 	if err != nil {
 		return nil, err

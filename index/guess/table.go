@@ -262,7 +262,7 @@ func (g *Guess) headless(s *sample, first []string, rest [][]string, width int) 
 	header := false
 	g.Header = &header
 	if len(s.columns) != width {
-		return fmt.Errorf("%s: %d names were given for the columns, and most records have %d fields, as %.100q has", s.name, len(s.columns), width, strings.Join(first, " | "))
+		return fmt.Errorf("%s: most records have %d fields, as %.100q has, but names were given for %d", s.name, width, strings.Join(first, " | "), len(s.columns))
 	}
 	certain := len(g.Doubts)
 	like := g.looksLikeHeader(first, rest, width)

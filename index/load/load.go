@@ -237,22 +237,15 @@ type Reader struct {
 
 // Open opens the file at path for reading as schema says. The caller closes the reader.
 func Open(path string, s *schema.Schema, opts Options) (r *Reader, err error) {
-	file, err := os.Open(path)
+	file, info, err := source.File(path)
 	if err != nil {
-		return nil, fmt.Errorf("open input: %w", err)
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
 			file.Close()
 		}
 	}()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("open input: %w", err)
-	}
-	if info.IsDir() {
-		return nil, fmt.Errorf("open input: %s is a directory, not a file", path)
-	}
 	if r, err = NewReader(file, path, s, opts); err != nil {
 		return nil, err
 	}

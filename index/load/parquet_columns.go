@@ -2,26 +2,23 @@ package load
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/geniemq/geniemq/index/load/source"
 )
 
 // ParquetColumns returns the names of the outermost fields of a Parquet file, in their order.
 func ParquetColumns(path string) (names []string, err error) {
-	file, err := os.Open(path)
+	file, info, err := source.File(path)
 	if err != nil {
-		return nil, fmt.Errorf("open input: %w", err)
+		return nil, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("open input: %w", err)
-	}
 	defer damaged(path, &err)
 	opened, err := parquet.OpenFile(file, info.Size())
 	if err != nil {
-		return nil, fmt.Errorf("%s: read Parquet: %w", path, err)
+		return nil, fmt.Errorf("%s: is not a Parquet file or damaged: %w", path, err)
 	}
 	for _, field := range opened.Schema().Fields() {
 		names = append(names, field.Name())

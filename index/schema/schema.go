@@ -246,7 +246,10 @@ type ColumnCheck func(s *Schema, c *Column) []error
 func Load(path string, check ColumnCheck) (*Schema, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read schema: %w", err)
+		if about, ok := errors.AsType[*os.PathError](err); ok {
+			err = about.Err // the path is in the message already
+		}
+		return nil, fmt.Errorf("read schema %s: %w", path, err)
 	}
 	s, err := Parse(data, check)
 	if err != nil {
@@ -272,7 +275,7 @@ func Parse(data []byte, check ColumnCheck) (*Schema, error) {
 			faults = append(faults, errors.New(explainYAML(text)))
 		}
 	case err != nil:
-		return nil, fmt.Errorf("not valid YAML: %w", err)
+		return nil, fmt.Errorf("not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	default:
 		if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 			faults = append(faults, errors.New("a schema is one YAML document; nothing may follow it"))

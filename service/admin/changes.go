@@ -199,7 +199,7 @@ func change(ctx context.Context, addr, token, path string, ask, done any, fault 
 	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return fmt.Errorf("asking the worker at %s: %w", addr, err)
+		return unanswered(addr, err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))

@@ -6,8 +6,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -149,7 +151,7 @@ func Listen(ctx context.Context, addr, token string, do func(*Event) error) erro
 	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return fmt.Errorf("asking the worker at %s: %w", addr, err)
+		return unanswered(addr, err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusUnauthorized {
@@ -174,4 +176,13 @@ func Listen(ctx context.Context, addr, token string, do func(*Event) error) erro
 		}
 	}
 	return fmt.Errorf("the worker at %s is gone: %w", addr, cmp.Or(lines.Err(), io.EOF))
+}
+
+// unanswered says that a worker could not be asked.
+func unanswered(addr string, err error) error {
+	hint := ""
+	if about, ok := errors.AsType[*net.OpError](err); ok && about.Op == "dial" {
+		err, hint = about.Err, "; is geniemq serve running there, with its admin page? --admin names another address"
+	}
+	return fmt.Errorf("asking the worker at %s: %w%s", addr, err, hint)
 }

@@ -107,12 +107,12 @@ func Start(ctx context.Context, opts Options) (*Broker, error) {
 	// The server would only log that its address is taken; asking first makes it an error.
 	probe, err := net.Listen("tcp", opts.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("embedded nats-server: %w", err)
+		return nil, fmt.Errorf("embedded nats-server: %w; choose another address with --nats-listen, or name the server that is there with --nats", err)
 	}
 	probe.Close()
 
 	if err := os.MkdirAll(opts.DataDir, 0o755); err != nil {
-		return nil, fmt.Errorf("embedded nats-server: making its data folder: %w", err)
+		return nil, fmt.Errorf("embedded nats-server: its data folder: %w", err)
 	}
 	unlock, err := lockFolder(opts.DataDir)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/guess"
 	"github.com/geniemq/geniemq/index/load"
+	"github.com/geniemq/geniemq/index/load/source"
 	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/schema"
 )
@@ -148,9 +148,9 @@ func contents(path string) (string, error) {
 	if path == inputs.Standard {
 		return "", nil
 	}
-	file, err := os.Open(path)
+	file, _, err := source.File(path)
 	if err != nil {
-		return "", fmt.Errorf("open input: %w", err)
+		return "", err
 	}
 	defer file.Close()
 	h := sha256.New()

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"strings"
 	"sync/atomic"
 
@@ -68,6 +70,23 @@ func characters(name string) (encoding.Encoding, error) {
 		return nil, fmt.Errorf("unknown encoding %q: use utf-8, latin1, windows-1252, utf-16le, shift_jis or another name of https://encoding.spec.whatwg.org", name)
 	}
 	return e, nil
+}
+
+// File opens a file of stored bytes, which the caller closes. Its error names the file once.
+func File(path string) (file *os.File, info fs.FileInfo, err error) {
+	if file, err = os.Open(path); err == nil {
+		if info, err = file.Stat(); err == nil && info.IsDir() {
+			err = errors.New("is a directory, not a file")
+		}
+		if err == nil {
+			return file, info, nil
+		}
+		file.Close()
+	}
+	if about, ok := errors.AsType[*fs.PathError](err); ok {
+		err = about.Err
+	}
+	return nil, nil, fmt.Errorf("open input %s: %w", path, err)
 }
 
 // Open begins to read a source; name stands for it in errors.

@@ -61,7 +61,7 @@ const syncEvery = 5 * time.Second
 func Open(path, run string) (j *Journal, err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("opening the journal: %w", err)
+		return nil, fmt.Errorf("the journal beside the output: %w", err)
 	}
 	j = &Journal{file: file, path: path, synced: time.Now()}
 	defer func() {
