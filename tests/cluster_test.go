@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/internal/testkit/cluster"
+	"github.com/geniemq/geniemq/internal/testkit/program"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -80,7 +81,7 @@ func TestAdminStreams(t *testing.T) {
 	c := cluster.Start(t)
 	r := start(t, config.Config{NATS: c.URL(), Streams: config.Streams{Age: nil}}, service.Options{})
 	run := func(args ...string) (int, string) {
-		cmd := exec.CommandContext(within(t), geniemq(t), append([]string{"admin", "streams", "--nats", c.URL()}, args...)...)
+		cmd := exec.CommandContext(within(t), program.Path(t), append([]string{"admin", "streams", "--nats", c.URL()}, args...)...)
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		_ = cmd.Run()

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	yamlv3 "go.yaml.in/yaml/v3"
 
+	"github.com/geniemq/geniemq/internal/testkit/program"
 	"github.com/geniemq/geniemq/service/config"
 )
 
@@ -65,7 +66,7 @@ type composed struct {
 // example is built and inspected by those commands.
 func TestCompose(t *testing.T) {
 	t.Parallel()
-	program := geniemq(t)
+	command := program.Path(t)
 	var all composed
 	readDeployed(t, "compose/compose.yml", &all)
 	dir := filepath.Join(deploy, "compose")
@@ -128,7 +129,7 @@ func TestCompose(t *testing.T) {
 		build = append(build, place.Replace(arg))
 	}
 	for _, args := range [][]string{build, {"inspect", filepath.Join(out, "people.gmq"), "--verify"}} {
-		if text, err := exec.CommandContext(within(t), program, args...).CombinedOutput(); err != nil {
+		if text, err := exec.CommandContext(within(t), command, args...).CombinedOutput(); err != nil {
 			t.Errorf("geniemq %v: %v\n%s", args, err, text)
 		}
 	}
@@ -167,7 +168,7 @@ func TestUnit(t *testing.T) {
 		t.Log("systemd-analyze is not installed: the unit was looked at, and not verified")
 		return
 	}
-	file := writeFile(t, t.TempDir(), "geniemq.service", []byte(strings.ReplaceAll(unit, "/usr/local/bin/geniemq", geniemq(t))))
+	file := writeFile(t, t.TempDir(), "geniemq.service", []byte(strings.ReplaceAll(unit, "/usr/local/bin/geniemq", program.Path(t))))
 	out, err := exec.Command(analyze, "verify", "--man=no", file).CombinedOutput()
 	if bad := regexp.MustCompile(`(?m)^.*geniemq\.service.*$`).FindString(string(out)); bad != "" { // of other units it says what it likes
 		t.Errorf("systemd-analyze: %v\n%s", err, bad)

@@ -12,13 +12,14 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/program"
 )
 
 // command runs geniemq to its end and returns what it wrote and its exit code.
 func command(t testing.TB, args ...string) (stdout, stderr []byte, code int) {
 	t.Helper()
 	var out, err bytes.Buffer
-	cmd := exec.CommandContext(within(t), geniemq(t), args...)
+	cmd := exec.CommandContext(within(t), program.Path(t), args...)
 	cmd.Stdout, cmd.Stderr = &out, &err
 	var exit *exec.ExitError
 	if fault := cmd.Run(); fault != nil && !errors.As(fault, &exit) {

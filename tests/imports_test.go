@@ -47,6 +47,7 @@ var rules = map[string]rule{
 	"internal/testkit":         {[]string{"wire", "index", "index/schema"}, []string{natsGo, "github.com/nats-io/nats-server/v2", "go.uber.org/goleak"}},
 	"internal/testkit/cluster": {[]string{"service/broker"}, nil},
 	"internal/testkit/naive":   {[]string{"index/filter"}, nil},
+	"internal/testkit/program": {nil, nil},
 	"internal/testkit/seeded":  {nil, nil},
 	"internal/testkit/real":    {nil, nil},
 	// Values of shapes that only a type of column knows.

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/program"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/config"
@@ -25,7 +26,7 @@ import (
 // that was renewed in its file.
 func TestEmbeddedServerLetsIn(t *testing.T) {
 	t.Parallel()
-	dir, program := t.TempDir(), geniemq(t)
+	dir, command := t.TempDir(), program.Path(t)
 	const token = "t0ken-of-the-server"
 	tokenFile := writeFile(t, dir, "token", []byte(token+"\n"))
 	ours := newAuthority(t, dir, "ours")
@@ -51,7 +52,7 @@ func TestEmbeddedServerLetsIn(t *testing.T) {
 	}
 	at := strings.TrimPrefix(srv.NATSURL(), "tls://")
 	query := func(flags ...string) (string, int) {
-		cmd := exec.CommandContext(within(t), program, append(append([]string{"query", "--index", "people"}, flags...), `{"row":{"age":30}}`)...)
+		cmd := exec.CommandContext(within(t), command, append(append([]string{"query", "--index", "people"}, flags...), `{"row":{"age":30}}`)...)
 		text, _ := cmd.CombinedOutput()
 		return string(text), cmd.ProcessState.ExitCode()
 	}
@@ -95,7 +96,7 @@ func TestEmbeddedServerLetsIn(t *testing.T) {
 // The admin server with a token: nothing but health without it, everything with it, by header or as a password; and swaps by the command.
 func TestAdminToken(t *testing.T) {
 	t.Parallel()
-	dir, program := t.TempDir(), geniemq(t)
+	dir, command := t.TempDir(), program.Path(t)
 	file := writeFile(t, dir, "token", []byte("s3cret\n"))
 	r := start(t, config.Config{Admin: "127.0.0.1:0", AdminTokenFile: file, Pprof: true,
 		Indexes: []config.IndexSource{{Path: buildFile(t, dir, "people.csv", peopleSchema, peopleData)}}}, service.Options{})
@@ -142,7 +143,7 @@ func TestAdminToken(t *testing.T) {
 	if _, err := (admin.Swap{Index: "people", File: filepath.Join(dir, "people.gmq")}).Ask(within(t), addr, ""); err == nil || !strings.Contains(err.Error(), "--admin-token-file") {
 		t.Errorf("a swap without the token: %v", err)
 	}
-	swap := exec.CommandContext(within(t), program, "swap", "people", filepath.Join(dir, "people.gmq"), "--admin", addr, "--admin-token-file", file)
+	swap := exec.CommandContext(within(t), command, "swap", "people", filepath.Join(dir, "people.gmq"), "--admin", addr, "--admin-token-file", file)
 	if out, err := swap.CombinedOutput(); err != nil {
 		t.Errorf("a swap with the token: %v\n%s", err, out)
 	}
@@ -172,7 +173,7 @@ func TestNATSContext(t *testing.T) {
 		t.Errorf("the worker is at %s, not %s", at, server.url)
 	}
 	query := func(name string, flags ...string) (string, error) {
-		cmd := exec.CommandContext(within(t), geniemq(t), append([]string{"query", "--index", "people", "--context", name, `{"row":{"age":30}}`}, flags...)...)
+		cmd := exec.CommandContext(within(t), program.Path(t), append([]string{"query", "--index", "people", "--context", name, `{"row":{"age":30}}`}, flags...)...)
 		cmd.Env = append(os.Environ(), env...)
 		text, err := cmd.CombinedOutput()
 		return string(text), err

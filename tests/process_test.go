@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/program"
 )
 
 // roleVariable makes the test binary a nats-server or a worker, so that tests have one as a process of its own.
@@ -38,11 +39,7 @@ func TestMain(m *testing.M) {
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		parallel.Value.Set(strconv.Itoa(max(4, runtime.GOMAXPROCS(0))))
 	}
-	code := m.Run()
-	if binary.dir != "" {
-		os.RemoveAll(binary.dir)
-	}
-	os.Exit(code)
+	os.Exit(program.Main(m))
 }
 
 // runServer does what nats-server's own main does.
@@ -119,34 +116,6 @@ func freePort(t testing.TB) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// binary is the geniemq command, built once when a test first needs it.
-var binary struct {
-	once sync.Once
-	dir  string
-	err  error
-}
-
-// geniemq is the path of the command: $GENIEMQ_BINARY, for machines without Go, or one that is built for the tests.
-func geniemq(t testing.TB) string {
-	t.Helper()
-	if path := os.Getenv("GENIEMQ_BINARY"); path != "" {
-		return path
-	}
-	binary.once.Do(func() {
-		if binary.dir, binary.err = os.MkdirTemp("", "geniemq-test-"); binary.err != nil {
-			return
-		}
-		out, err := exec.Command("go", "build", "-o", binary.dir, module+"/cmd/geniemq").CombinedOutput()
-		if err != nil {
-			binary.err = fmt.Errorf("building the command: %w\n%s", err, out)
-		}
-	})
-	if binary.err != nil {
-		t.Fatal(binary.err)
-	}
-	return filepath.Join(binary.dir, "geniemq")
-}
-
 // process is a running geniemq command.
 type process struct {
 	t      testing.TB
@@ -175,7 +144,7 @@ func prepare(t testing.TB, env []string, args ...string) *process {
 	if testkit.RaceDetector {
 		t.Skip("the worker is a process of its own, of which the race detector sees nothing: go test without -race runs this")
 	}
-	p := &process{t: t, cmd: exec.Command(geniemq(t), args...), stderr: &output{}, done: make(chan struct{})}
+	p := &process{t: t, cmd: exec.Command(program.Path(t), args...), stderr: &output{}, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	return p
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/geniemq/geniemq/internal/testkit/program"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 )
@@ -36,7 +37,7 @@ func TestReadme(t *testing.T) {
 	dir := t.TempDir()
 	shell := exec.CommandContext(within(t), "bash", "-c", script.String())
 	shell.Dir = dir
-	shell.Env = append(os.Environ(), "PATH="+filepath.Dir(geniemq(t))+string(os.PathListSeparator)+os.Getenv("PATH"))
+	shell.Env = append(os.Environ(), "PATH="+filepath.Dir(program.Path(t))+string(os.PathListSeparator)+os.Getenv("PATH"))
 	if out, err := shell.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, script.String(), out)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/program"
 )
 
 // The pair of a user's nkey, made for this test, and another user's public key.
@@ -88,7 +89,7 @@ func TestSecretsStayUnseen(t *testing.T) {
 				}
 			}
 			ask := func(more ...string) (out string, code int) {
-				query := exec.CommandContext(within(t), geniemq(t), append(append([]string{"query", "--index", "people"}, flags...), more...)...)
+				query := exec.CommandContext(within(t), program.Path(t), append(append([]string{"query", "--index", "people"}, flags...), more...)...)
 				query.Env = append(os.Environ(), env...)
 				text, _ := query.CombinedOutput()
 				unseen("query", string(text))
@@ -143,7 +144,7 @@ func TestSecretsStayUnseen(t *testing.T) {
 				return fmt.Errorf("the worker says\n%s", worker.stderr)
 			})
 			pages()
-			refused := exec.CommandContext(within(t), geniemq(t), append([]string{"serve", "--index", index, "--admin", "off"}, flags...)...)
+			refused := exec.CommandContext(within(t), program.Path(t), append([]string{"serve", "--index", index, "--admin", "off"}, flags...)...)
 			refused.Env = append(os.Environ(), env...)
 			out, err := refused.CombinedOutput()
 			if err == nil {

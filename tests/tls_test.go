@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/program"
 )
 
 // authority signs certificates.
@@ -102,7 +103,7 @@ func TestTLSByCertificate(t *testing.T) {
 	worker := runWith(t, nil, append([]string{"serve", "--index", index, "--admin", "off", "--log-level", "debug"}, by(cert, key)...)...)
 	worker.says("NATS")
 	ask := func(flags ...string) (out string, code int) {
-		query := exec.CommandContext(within(t), geniemq(t), append(append([]string{"query", "--index", "people", "--timeout", "20s"}, flags...), `{"row":{"age":30}}`)...)
+		query := exec.CommandContext(within(t), program.Path(t), append(append([]string{"query", "--index", "people", "--timeout", "20s"}, flags...), `{"row":{"age":30}}`)...)
 		text, _ := query.CombinedOutput()
 		return string(text), query.ProcessState.ExitCode()
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/program"
 	"github.com/geniemq/geniemq/internal/testkit/real"
 )
 
@@ -24,7 +25,7 @@ func TestWalkthroughs(t *testing.T) {
 	if err != nil || len(pages) < 11 {
 		t.Fatalf("%d pages: %v", len(pages), err)
 	}
-	bin := binary(t)
+	bin := filepath.Dir(program.Path(t))
 	for _, page := range pages {
 		if filepath.Base(page) == "README.md" {
 			continue
@@ -45,17 +46,8 @@ func TestWalkthroughs(t *testing.T) {
 	}
 }
 
-// binary is the folder of the command: that of $GENIEMQ_BINARY, or one that is built.
-func binary(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("GENIEMQ_BINARY"); path != "" {
-		return filepath.Dir(path)
-	}
-	dir := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", dir, "github.com/geniemq/geniemq/cmd/geniemq").CombinedOutput(); err != nil {
-		t.Fatalf("building the command: %v\n%s", err, out)
-	}
-	return dir
+func TestMain(m *testing.M) {
+	os.Exit(program.Main(m))
 }
 
 // folder is where a page is walked through, with a NATS server for it.
