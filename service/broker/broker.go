@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/geniemq/geniemq/internal/lock"
 )
 
 // MaxPayload is the largest message the embedded server takes: the largest body of the protocol and
@@ -264,7 +266,11 @@ func lockFolder(dir string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lockFile(file); err != nil {
+	err = lock.File(file)
+	if errors.Is(err, lock.ErrHeld) {
+		err = ErrDataDirInUse
+	}
+	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file.Close, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,7 +68,7 @@ func (o *options) flags(cmd *cobra.Command) {
 	flags.IntVar(&o.k, "k", defaultK, "pairs of a row at most")
 	flags.IntVar(&o.candidates, "candidates", defaultCandidates, "objects that are looked at for a row, at least k")
 	flags.Float64Var(&o.min, "min", defaultMin, "least score of a pair, 0 to 1; 1 is equal in all that both have ; 0 unless it is given where candidates are found by distance")
-	flags.StringVar(&o.output, "output", "", "`file` for the pairs, which can be gone on with when the command was killed (default: the standard output)")
+	flags.StringVar(&o.output, "output", "", "`file` for the pairs, .gz and .zst compressed; a run that was killed can be gone on with (default: the standard output)")
 	flags.StringVar(&o.format, "to", "", "csv or jsonl (default: by the extension of --output, else csv)")
 	flags.BoolVar(&o.oneToOne, "one-to-one", false, "no row and no object in two pairs: the best pairs first")
 	flags.StringVar(&o.gold, "gold", "", "`file` with the keys of the pairs that are right (CSV, with a header): tells precision, recall and F1 by threshold")
@@ -110,7 +111,7 @@ func (o *options) check() error {
 	fault(o.input == inputs.Standard && o.schema == "", "the standard input is read once, so no schema can be guessed from it: add --schema")
 	fault(o.input == inputs.Standard && o.within, "the standard input is read once, and dedupe reads its input twice: name a file")
 	if o.format == "" {
-		if o.format = "csv"; strings.HasSuffix(o.output, ".jsonl") || strings.HasSuffix(o.output, ".ndjson") {
+		if o.format = "csv"; slices.Contains([]string{".jsonl", ".ndjson"}, filepath.Ext(plainName(o.output))) {
 			o.format = "jsonl"
 		}
 	}

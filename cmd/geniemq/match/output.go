@@ -2,6 +2,7 @@ package match
 
 import (
 	"bufio"
+	"compress/gzip"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // field is a field of the output, of a name.
@@ -108,20 +112,60 @@ func (w *writer) flush() error {
 	return nil
 }
 
-// whole writes a file that is there when it is complete, or not at all.
+// newTail is what the name of an output has after it while it is written.
+const newTail = ".new"
+
+// whole writes a file that is there when it is complete, or not at all, compressed if its name says so. Nobody else writes it: the journal beside it is locked. What
+// was left of it by a run that was killed is written over.
 func whole(path string, write func(io.Writer) error) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), ".geniemq-*")
+	file, err := os.Create(path + newTail)
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+		return fmt.Errorf("writing the output: %w", err)
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.Remove(file.Name()))
 		}
 	}()
-	err = errors.Join(write(file), file.Chmod(0o644), file.Sync(), file.Close())
+	out, err := compressed(path, file)
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	err = write(out)
+	for _, finish := range []func() error{out.Close, file.Sync, file.Close} {
+		if e := finish(); err == nil && e != nil {
+			err = fmt.Errorf("writing the output: %w", e)
+		}
+	}
 	if err != nil {
 		return err
 	}
 	return os.Rename(file.Name(), path)
 }
+
+// compressions are the extensions of outputs that are compressed.
+var compressions = []string{".gz", ".zst"}
+
+// plainName is the name of an output without that of its compression.
+func plainName(path string) string {
+	for _, extension := range compressions {
+		path = strings.TrimSuffix(path, extension)
+	}
+	return path
+}
+
+// compressed writes to out as the name of the file says. The same text gives the same bytes.
+func compressed(path string, out io.Writer) (io.WriteCloser, error) {
+	switch filepath.Ext(path) {
+	case ".gz":
+		return gzip.NewWriter(out), nil
+	case ".zst":
+		return zstd.NewWriter(out, zstd.WithEncoderConcurrency(1))
+	}
+	return plain{out}, nil
+}
+
+// plain is a writer with nothing to end.
+type plain struct{ io.Writer }
+
+func (plain) Close() error { return nil }

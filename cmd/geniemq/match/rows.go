@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"strings"
 
@@ -143,11 +144,45 @@ func (r *runner) bad(err error) error {
 	return nil
 }
 
+// identity is what the input is, so that what was found of another one is not taken for this one's.
+type identity struct {
+	path     string
+	contents string
+	info     os.FileInfo // nil of the standard input, which nobody reads twice
+}
+
+// identify reads the input once.
+func identify(path string) (*identity, error) {
+	is := &identity{path: path}
+	if path == inputs.Standard {
+		return is, nil
+	}
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() { // reading a pipe would take what it has
+		return nil, fmt.Errorf("%s is no file that can be read twice: save what it has in one (match reads the standard input, --input -, with --schema)", path)
+	}
+	is.info = info
+	is.contents, err = contents(path)
+	return is, err
+}
+
+// unchanged says whether the input is still what it was when it was identified. While it is read it may grow or be replaced.
+func (is *identity) unchanged() error {
+	if is.info == nil {
+		return nil
+	}
+	info, err := os.Stat(is.path)
+	if err == nil && os.SameFile(info, is.info) && info.Size() == is.info.Size() && info.ModTime().Equal(is.info.ModTime()) {
+		return nil
+	}
+	if now, err := contents(is.path); err != nil || now != is.contents {
+		return fmt.Errorf("%s was changed while it was read, so that some rows are of what it was and some of what it is: begin again with a file that nobody writes", is.path)
+	}
+	return nil
+}
+
 // contents identifies what a file has.
 func contents(path string) (string, error) {
-	if path == inputs.Standard {
-		return "", nil
-	}
 	file, _, err := source.File(path)
 	if err != nil {
 		return "", err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -23,6 +22,7 @@ import (
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/inorder"
+	"github.com/geniemq/geniemq/internal/lock"
 )
 
 // runner is one run of match or dedupe.
@@ -56,6 +56,10 @@ func (r *runner) line(what string, o progress.Options) *progress.Line {
 // run does all.
 func (r *runner) run(ctx context.Context) (err error) {
 	r.perMessage.Store(rowsPerMessage)
+	input, err := identify(r.input)
+	if err != nil {
+		return err
+	}
 	g, err := readGold(r.gold, r.goldColumns)
 	if err != nil {
 		return err
@@ -65,11 +69,11 @@ func (r *runner) run(ctx context.Context) (err error) {
 		return err
 	}
 	r.keyed = spec.Key != ""
-	temporary, err := os.MkdirTemp("", "geniemq-match-")
+	temporary, remove, err := folder()
 	if err != nil {
 		return fmt.Errorf("making a folder for what comes and goes: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 
 	file, unfit := r.file, map[int64]bool(nil)
 	if r.within && !r.remote() {
@@ -82,7 +86,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	t, err := r.connect(ctx, file)
+	t, err := r.connect(ctx, file, temporary)
 	if err != nil {
 		return err
 	}
@@ -93,7 +97,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 	r.question.needless(spec)
 	r.tellColumns()
 
-	j, err := r.journal(spec, t, temporary)
+	j, err := r.journal(input, spec, reading, t, temporary)
 	if err != nil {
 		return err
 	}
@@ -101,19 +105,33 @@ func (r *runner) run(ctx context.Context) (err error) {
 	asked := time.Now()
 	if err := r.askAll(ctx, t, j, spec, reading, unfit); err != nil {
 		done := j.Rows()
-		return errors.Join(r.interrupted(ctx, err, done), j.Close())
+		if ctx.Err() != nil {
+			err = fmt.Errorf("interrupted after %d rows", done)
+		}
+		return errors.Join(r.kept(err, done), j.Close())
 	}
-	if r.within && t.objects != uint64(j.Rows()) {
-		return errors.Join(fmt.Errorf("index %s has %d objects and %s %d rows: it is no index of this file", t.index, t.objects, r.input, j.Rows()), j.Remove())
+	if err := r.ofOne(input, t, j.Rows()); err != nil {
+		return errors.Join(err, j.Remove())
 	}
 	f, err := r.collect(j, g)
 	if err == nil {
 		err = r.put(j, f)
 	}
 	if err != nil {
-		return errors.Join(err, j.Close())
+		return errors.Join(r.kept(err, j.Rows()), j.Close())
 	}
 	return errors.Join(j.Remove(), r.tell(r.reportOf(t, f, f.rows-before, time.Since(asked).Seconds())))
+}
+
+// ofOne says whether all that was found is of one input, and dedupe's of the index of it.
+func (r *runner) ofOne(input *identity, t *target, rows int64) error {
+	if err := input.unchanged(); err != nil {
+		return err
+	}
+	if r.within && t.objects != uint64(rows) {
+		return fmt.Errorf("index %s has %d objects and %s %d rows: it is no index of this file", t.index, t.objects, r.input, rows)
+	}
+	return nil
 }
 
 // tellColumns says what is compared with what.
@@ -145,27 +163,24 @@ func (r *runner) tellColumns() {
 	}
 }
 
-// journal opens the journal of this run, beside the output if that is a file.
-func (r *runner) journal(spec *schema.Schema, t *target, temporary string) (*journal.Journal, error) {
-	input, err := contents(r.input)
-	if err != nil {
-		return nil, err
-	}
+// journal opens the journal of this run, beside the output if that is a file. Who has it has the output.
+func (r *runner) journal(input *identity, spec *schema.Schema, reading load.Options, t *target, temporary string) (*journal.Journal, error) {
 	columns, err := textOf(spec)
 	if err != nil {
 		return nil, err
 	}
 	var weights []float64
-	var names []string
+	var names [][2]string
 	for _, c := range r.question.columns {
-		weights, names = append(weights, c.Weight), append(names, c.name)
+		weights, names = append(weights, c.Weight), append(names, [2]string{c.name, spec.Columns[c.input].Name})
 	}
 	leading := ""
 	if r.question.leading >= 0 {
-		leading = names[r.question.leading]
+		leading = names[r.question.leading][0]
 	}
 	run, err := json.Marshal(map[string]any{
-		"dedupe": r.within, "input": input, "schema": columns, "index": t.index, "version": t.version, "columns": names, "weights": weights, "k": r.k,
+		"dedupe": r.within, "input": input.contents, "schema": columns, "index": t.index, "version": t.version, "columns": names, "weights": weights, "k": r.k,
+		"format": reading.Format, "encoding": reading.Encoding, "separator": reading.Comma, "skip_lines": reading.SkipLines,
 		"candidates": r.candidates, "min": r.min, "skip_bad": r.skipBad,
 		"by": leading, "max_distance": r.most,
 	})
@@ -176,14 +191,11 @@ func (r *runner) journal(spec *schema.Schema, t *target, temporary string) (*jou
 	if r.output != "" {
 		path = r.output + journalTail
 	}
-	if r.restart || r.input == inputs.Standard {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("beginning anew: %w", err)
-		}
-	}
-	j, err := journal.Open(path, string(run))
+	j, err := journal.Open(path, string(run), r.restart || r.input == inputs.Standard)
 	if other := (*journal.OtherRun)(nil); errors.As(err, &other) {
 		return nil, fmt.Errorf("an earlier run was not finished, and this one has another input, index or setting: repeat that, or begin anew with --restart\n%w", err)
+	} else if errors.Is(err, lock.ErrHeld) {
+		return nil, fmt.Errorf("another run writes %s: wait for its end, or name another output\n%w", r.output, err)
 	} else if err != nil {
 		return nil, err
 	}
@@ -287,11 +299,8 @@ func (r *runner) tell(p *report) error {
 	return nil
 }
 
-// interrupted says how to go on.
-func (r *runner) interrupted(ctx context.Context, err error, done int64) error {
-	if ctx.Err() != nil {
-		err = fmt.Errorf("interrupted after %d rows", done)
-	}
+// kept says of a run that failed how to go on.
+func (r *runner) kept(err error, done int64) error {
 	if r.output == "" {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -31,8 +30,8 @@ type target struct {
 	close   func() error
 }
 
-// connect finds the index at a worker, or serves the file of one.
-func (r *runner) connect(ctx context.Context, file string) (t *target, err error) {
+// connect finds the index at a worker, or serves the file of one, with a broker in a folder that is removed after it.
+func (r *runner) connect(ctx context.Context, file, temporary string) (t *target, err error) {
 	var closers []func() error
 	closeAll := func() (err error) {
 		for _, c := range slices.Backward(closers) {
@@ -48,7 +47,7 @@ func (r *runner) connect(ctx context.Context, file string) (t *target, err error
 	t = &target{index: r.index, close: closeAll}
 	server := r.server
 	if file != "" {
-		srv, err := r.serve(ctx, t, file)
+		srv, err := r.serve(ctx, t, file, temporary)
 		if err != nil {
 			return nil, err
 		}
@@ -85,8 +84,8 @@ type served struct {
 	close func() error
 }
 
-// serve serves a file, on a free port of this machine and from a folder that is removed.
-func (r *runner) serve(ctx context.Context, t *target, file string) (*served, error) {
+// serve serves a file, on a free port of this machine.
+func (r *runner) serve(ctx context.Context, t *target, file, temporary string) (*served, error) {
 	x, err := index.Open(file)
 	if err != nil {
 		return nil, err
@@ -95,23 +94,19 @@ func (r *runner) serve(ctx context.Context, t *target, file string) (*served, er
 	if err := x.Close(); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "geniemq-match-")
-	if err != nil {
-		return nil, fmt.Errorf("making a folder for the broker: %w", err)
-	}
 	cfg := r.server
 	cfg.Indexes = []config.IndexSource{{Name: t.index, Path: file}}
-	cfg.NATS, cfg.NATSListen, cfg.Admin, cfg.DataDir = "", "127.0.0.1:0", config.Off, filepath.Join(dir, "streams")
+	cfg.NATS, cfg.NATSListen, cfg.Admin, cfg.DataDir = "", "127.0.0.1:0", config.Off, filepath.Join(temporary, "streams")
 	cfg.EnsureDefaults()
 	log := slog.New(slog.NewTextHandler(r.host.Err, &slog.HandlerOptions{Level: slog.LevelError}))
 	srv, err := service.Start(ctx, cfg, service.Options{Logger: log})
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, err
 	}
 	return &served{srv.NATSURL(), func() error {
 		draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.DrainTimeout)
 		defer cancel()
-		return errors.Join(srv.Shutdown(draining), os.RemoveAll(dir))
+		return srv.Shutdown(draining)
 	}}, nil
 }
 

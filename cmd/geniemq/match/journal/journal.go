@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/geniemq/geniemq/internal/lock"
 )
 
 // Pair is an object that was found for a row.
@@ -37,9 +39,9 @@ type Row struct {
 // row before it is there. What follows the first line that does not count is cut off when the file is opened again. A power failure may take the last seconds, no more: the
 // file is synced that often.
 //
-// The first line says of which run it is, so that nobody goes on with another one's rows.
+// The first line says of which run it is, so that nobody goes on with another one's rows. A file that does not begin as a journal does is somebody else's, and is left alone.
 //
-// It is for one goroutine, and for one process at a time.
+// It is for one goroutine, and for one process at a time: the file is locked while it is open, and with it whatever is written by the one who has it.
 type Journal struct {
 	file   *os.File
 	path   string
@@ -57,9 +59,10 @@ func (e *OtherRun) Error() string {
 
 const syncEvery = 5 * time.Second
 
-// Open opens the journal at path of the run that a text of one line describes, or makes it. The error is an *OtherRun where it is of another one.
-func Open(path, run string) (j *Journal, err error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+// Open opens the journal at path of the run that a text of one line describes, or makes it; anew forgets what is there. The error is an *OtherRun where it is of
+// another one, and wraps lock.ErrHeld where another process has it.
+func Open(path, run string, anew bool) (j *Journal, err error) {
+	file, err := locked(path)
 	if err != nil {
 		return nil, fmt.Errorf("the journal beside the output: %w", err)
 	}
@@ -69,12 +72,19 @@ func Open(path, run string) (j *Journal, err error) {
 			file.Close()
 		}
 	}()
-	good, is, err := j.read(nil)
-	if err != nil {
-		return nil, err
-	}
-	if good > 0 && is != run {
-		return nil, &OtherRun{path, is, run}
+	appendLine(&j.buffer, []byte(run))
+	var good int64
+	if !anew {
+		var is string
+		if good, is, err = j.read(nil); err != nil {
+			return nil, err
+		}
+		if good > 0 && is != run {
+			return nil, &OtherRun{path, is, run}
+		}
+		if good == 0 && !j.begins() {
+			return nil, fmt.Errorf("%s is no journal, or its first line is damaged: remove it, or name another output", path)
+		}
 	}
 	if err := file.Truncate(good); err != nil {
 		return nil, fmt.Errorf("cutting what was not finished off the journal: %w", err)
@@ -83,10 +93,45 @@ func Open(path, run string) (j *Journal, err error) {
 		return nil, fmt.Errorf("going on with the journal: %w", err)
 	}
 	if good == 0 {
-		appendLine(&j.buffer, []byte(run))
-		err = j.flush()
+		return j, j.flush()
 	}
-	return j, err
+	j.buffer.Reset()
+	return j, nil
+}
+
+// locked opens a file for this process alone. Whoever had it before may have removed it between its opening and its locking here: then it is another one.
+func locked(path string) (*os.File, error) {
+	for {
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+		if err != nil {
+			return nil, err
+		}
+		if err := lock.File(file); err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		mine, err := file.Stat()
+		if err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		if there, err := os.Stat(path); err == nil && os.SameFile(mine, there) {
+			return file, nil
+		} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, errors.Join(err, file.Close())
+		}
+		if err := file.Close(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// begins says whether the file is what a power failure leaves of the first line: a part of it, and zeros.
+func (j *Journal) begins() bool {
+	text := make([]byte, j.buffer.Len()+1)
+	n, err := j.file.ReadAt(text, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false
+	}
+	return bytes.HasPrefix(j.buffer.Bytes(), bytes.TrimRight(text[:n], "\x00"))
 }
 
 // Rows is how many rows are done: those with the numbers before it.
@@ -95,17 +140,20 @@ func (j *Journal) Rows() int64 { return j.rows }
 // Append adds the next rows.
 func (j *Journal) Append(rows []Row) error {
 	for i := range rows {
-		if rows[i].Number != j.rows {
-			return fmt.Errorf("the journal has %d rows, so row %d cannot follow", j.rows, rows[i].Number)
+		if next := j.rows + int64(i); rows[i].Number != next {
+			return fmt.Errorf("the journal has %d rows, so row %d cannot follow", next, rows[i].Number)
 		}
 		text, err := json.Marshal(&rows[i])
 		if err != nil {
 			return fmt.Errorf("writing the journal: %w", err)
 		}
 		appendLine(&j.buffer, text)
-		j.rows++
 	}
-	return j.flush()
+	if err := j.flush(); err != nil {
+		return err
+	}
+	j.rows += int64(len(rows))
+	return nil
 }
 
 func (j *Journal) flush() error {

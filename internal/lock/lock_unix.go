@@ -1,6 +1,6 @@
 //go:build unix
 
-package broker
+package lock
 
 import (
 	"errors"
@@ -8,10 +8,12 @@ import (
 	"syscall"
 )
 
-func lockFile(file *os.File) error {
+const works = true
+
+func take(file *os.File) error {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return ErrDataDirInUse
+		return ErrHeld
 	}
 	return err
 }
