@@ -154,8 +154,12 @@ var rules = map[string]rule{
 	"tests/records":      {nil, nil},
 	"tests/faults/disk":  {nil, nil},
 	"tests/faults/proxy": {nil, nil},
+	// The judge knows what is on disk and what brute force says of it: nothing of what it judges.
+	"tests/faults/history": {nil, nil},
+	"tests/faults/crowd":   {[]string{"client", "index", "index/load", "index/schema", "wire"}, nil},
+	"tests/faults/judge":   {[]string{"tests/faults/crowd", "tests/faults/history"}, nil},
 	"tests/faults": {
-		[]string{"tests/faults/disk", "tests/faults/proxy", "client", "cmd/geniemq/table", "consumer", "consumer/streams", "gpuexec", "gpuexec/open", "index", "index/load", "index/schema", "service", "service/config", "wire"},
+		[]string{"tests/faults/crowd", "tests/faults/disk", "tests/faults/history", "tests/faults/judge", "tests/faults/proxy", "cmd/geniemq/table", "consumer/streams", "gpuexec", "gpuexec/open", "service", "service/config", "wire"},
 		[]string{natsGo, "github.com/nats-io/nats-server/v2", "github.com/spf13"},
 	},
 

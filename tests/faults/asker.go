@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/pflag"
 
+	"github.com/geniemq/geniemq/tests/faults/crowd"
+	"github.com/geniemq/geniemq/tests/faults/history"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -32,7 +34,7 @@ func askerRole(args []string) error {
 	if err != nil {
 		return err
 	}
-	log, err := openHistory(*dir, acceptedLog)
+	log, err := history.Open(*dir, history.AcceptedLog)
 	if err != nil {
 		return err
 	}
@@ -65,7 +67,7 @@ func askerRole(args []string) error {
 				a := publishUntilAcknowledged(js, *seed, own)
 				mu.Lock()
 				defer mu.Unlock()
-				if _, err := log.WriteString(a.line()); err != nil {
+				if _, err := log.WriteString(a.Line()); err != nil {
 					select {
 					case failed <- err:
 					default:
@@ -78,18 +80,18 @@ func askerRole(args []string) error {
 }
 
 // publishUntilAcknowledged repeats a publish with the same id, as every client should.
-func publishUntilAcknowledged(js jetstream.JetStream, seed uint64, n int) accepted {
-	q, _ := question(seed, n)
-	msg := nats.NewMsg(wire.Subjects{}.Query(indexName))
+func publishUntilAcknowledged(js jetstream.JetStream, seed uint64, n int) history.Accepted {
+	q, _ := crowd.Question(seed, n)
+	msg := nats.NewMsg(wire.Subjects{}.Query(crowd.IndexName))
 	msg.Data = wire.AppendQuery(nil, wire.JSON, &q)
 	msg.Header.Set(jetstream.MsgIDHeader, q.ID)
-	a := accepted{id: q.ID, began: time.Now()}
+	a := history.Accepted{ID: q.ID, Began: time.Now()}
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		_, err := js.PublishMsg(ctx, msg, jetstream.WithRetryAttempts(0))
 		cancel()
 		if err == nil {
-			a.stored = time.Now()
+			a.Stored = time.Now()
 			return a
 		}
 		if !errors.Is(err, context.DeadlineExceeded) {
@@ -110,7 +112,7 @@ func readerRole(args []string) error {
 	if err != nil {
 		return err
 	}
-	log, err := openHistory(*dir, answersLog)
+	log, err := history.Open(*dir, history.AnswersLog)
 	if err != nil {
 		return err
 	}
@@ -177,8 +179,9 @@ func readOn(js jetstream.JetStream, log *os.File, at *place) error {
 			if err != nil || len(r.Results) != 1 {
 				return fmt.Errorf("an answer is no answer: %q: %w", m.Data(), err)
 			}
-			a := answered{at.incarnation, info.Sequence.Stream, info.Timestamp, time.Now(), r.Results[0].ID, r.Results[0].Version, answerText(&r.Results[0])}
-			if _, err := log.WriteString(a.line()); err != nil {
+			a := history.Answered{Incarnation: at.incarnation, Sequence: info.Sequence.Stream, Stored: info.Timestamp, Read: time.Now(),
+				ID: r.Results[0].ID, Version: r.Results[0].Version, Answer: crowd.AnswerText(&r.Results[0])}
+			if _, err := log.WriteString(a.Line()); err != nil {
 				return err
 			}
 			at.sequence = info.Sequence.Stream

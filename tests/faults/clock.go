@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/geniemq/geniemq/tests/faults/crowd"
 )
 
 // clock is what a part takes for the time of day. Stepping it is what an operator or a time daemon does to a host: the wall clock of that one process jumps, at
@@ -27,8 +29,8 @@ type clock struct {
 // clockVariable names the file, which has the step in nanoseconds, little endian.
 const clockVariable = "GENIEMQ_FAULTS_CLOCK"
 
-// largestStep is by how much a clock is set forward or back, at most.
-const largestStep = time.Hour
+// largestStep is by how much a clock is set forward or back, at most: enough to use up the timeouts of queries that have one.
+const largestStep = 2 * crowd.Timeout
 
 //go:embed clock.step
 var stepSource string

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/tests/faults/disk"
+	"github.com/geniemq/geniemq/tests/faults/history"
 	"github.com/geniemq/geniemq/tests/faults/proxy"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -52,14 +53,14 @@ type node struct {
 	clock          *clock       // nil if it cannot be stepped
 }
 
-// newCluster starts servers. Each has a disk of its own, if disks, and a clock of its own, if stepped names a program that has one.
-func newCluster(dir string, n int, disks bool, stepped string) (*cluster, error) {
+// newCluster starts servers. Each has a disk and a clock of its own, where faults need them.
+func newCluster(dir string, n int, h *host) (*cluster, error) {
 	c := &cluster{}
 	for i := range n {
 		s := &node{name: fmt.Sprintf("n%d", i+1)}
 		for _, address := range []*string{&s.client, &s.routes, &s.monitor} {
 			var err error
-			if *address, err = freeAddress(); err != nil {
+			if *address, err = h.ports.free(); err != nil {
 				return nil, err
 			}
 		}
@@ -72,13 +73,13 @@ func newCluster(dir string, n int, disks bool, stepped string) (*cluster, error)
 		s.part = &part{name: s.name, role: "server", dir: dir, args: []string{"-c", filepath.Join(dir, s.name+".conf")}}
 		c.nodes = append(c.nodes, s)
 		var err error
-		if disks {
+		if h.needed[disks] {
 			if s.disk, err = disk.New(s.store()); err != nil {
 				return c, err
 			}
 		}
-		if stepped != "" {
-			if s.clock, err = newClock(s.part, stepped); err != nil {
+		if h.stepped != "" {
+			if s.clock, err = newClock(s.part, h.stepped); err != nil {
 				return c, err
 			}
 		}
@@ -114,7 +115,7 @@ func (s *node) start() error {
 	if s.clock != nil {
 		off = s.clock.off
 	}
-	if err := s.note(started, off); err != nil {
+	if err := s.note(history.Started, off); err != nil {
 		return err
 	}
 	return s.part.start()
@@ -122,18 +123,12 @@ func (s *node) start() error {
 
 // note writes down what happens to a server's clock.
 func (s *node) note(what string, off time.Duration) error {
-	log, err := openHistory(s.dir, serversLog)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	_, err = log.WriteString(turn{time.Now(), s.name, what, off}.line())
-	return err
+	return history.Append(s.dir, history.ServersLog, history.Turn{At: time.Now(), Server: s.name, What: what, Ahead: off}.Line())
 }
 
 // setClock steps a server's clock, and writes that down for the judge.
 func (s *node) setClock(off time.Duration) error {
-	if err := s.note(clockSet, off); err != nil {
+	if err := s.note(history.ClockSet, off); err != nil {
 		return err
 	}
 	return s.clock.set(off)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/geniemq/geniemq/tests/faults/crowd"
 	"github.com/geniemq/geniemq/tests/faults/proxy"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -293,7 +294,7 @@ func (w *world) remake(ctx context.Context, name string) error {
 
 func deleteDurable(ctx context.Context, w *world) error {
 	return w.insist(ctx, "delete the durable", func(ctx context.Context) error {
-		err := w.js.DeleteConsumer(ctx, w.subjects.QueryStream(), w.subjects.Durable(indexName))
+		err := w.js.DeleteConsumer(ctx, w.subjects.QueryStream(), w.subjects.Durable(crowd.IndexName))
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
 			return nil
 		}
@@ -304,7 +305,7 @@ func deleteDurable(ctx context.Context, w *world) error {
 // changeDurable does what an operator may: another AckWait and fewer messages at once.
 func changeDurable(ctx context.Context, w *world) error {
 	return w.insist(ctx, "change the durable", func(ctx context.Context) error {
-		c, err := w.js.Consumer(ctx, w.subjects.QueryStream(), w.subjects.Durable(indexName))
+		c, err := w.js.Consumer(ctx, w.subjects.QueryStream(), w.subjects.Durable(crowd.IndexName))
 		if err != nil {
 			return err
 		}

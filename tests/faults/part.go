@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"syscall"
 )
@@ -88,14 +89,27 @@ func (p *part) running() bool {
 	}
 }
 
-// freeAddress is one that nobody listens at. It lies below the ports that connections go out from, which would take it while its server is away.
-func freeAddress() (string, error) {
+// ports are those that servers of this run listen at, also while they are away: nobody else of it gets them. Safe for concurrent use.
+type ports struct {
+	mu    sync.Mutex
+	given map[string]bool
+}
+
+// free is an address that nobody listens at. It lies below the ports that connections go out from, which would take it while its server is away.
+func (p *ports) free() (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.given == nil {
+		p.given = make(map[string]bool)
+	}
 	const lowest, highest = 20_000, 32_000
 	for range 1000 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", lowest+rand.IntN(highest-lowest)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String(), nil
+		address := fmt.Sprintf("127.0.0.1:%d", lowest+rand.IntN(highest-lowest))
+		if l, err := net.Listen("tcp", address); err == nil && !p.given[address] {
+			p.given[address] = true
+			return address, l.Close()
+		} else if err == nil {
+			l.Close()
 		}
 	}
 	return "", fmt.Errorf("no free port from %d to %d", lowest, highest)

@@ -5,72 +5,70 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/geniemq/geniemq/tests/faults/disk"
+	"github.com/spf13/pflag"
 
-	"github.com/geniemq/geniemq/cmd/geniemq/table"
+	"github.com/geniemq/geniemq/tests/faults/disk"
+	"github.com/geniemq/geniemq/tests/faults/judge"
 )
 
-// Report is what a run found.
-type Report struct {
+// Outcome is what came of one world.
+type Outcome struct {
+	World    int // from 1
 	Seed     uint64
 	Dir      string
-	Took     time.Duration
+	Took     time.Duration // in which faults were injected and recovered from
 	Faults   int
 	Recovery map[string][]time.Duration // by fault, from its end until all that was accepted before is answered
-	Missing  map[string]error           // faults that could not be injected here, and why
 	ByHand   int                        // durables that were deleted as docs/delivery.md says
-	Verdict  Verdict
+	Verdict  judge.Verdict
+	Err      error // why it ended early, or what the judge found
 }
 
-// Run breaks things until the time is up, and has the judge look at it. The folder stays if anything was wrong, or was named.
-func Run(ctx context.Context, o Options) (report *Report, err error) {
+// host is what the worlds of a run have in common.
+type host struct {
+	chosen  []fault
+	needed  map[need]bool
+	missing map[string]error // faults that cannot be injected here, and why
+	stepped string           // the program whose clock can be stepped, if clocks are needed
+	ports   ports
+}
+
+// newHost finds out what can be injected here, and builds what that takes.
+func newHost(ctx context.Context, o Options, dir string) (*host, error) {
 	chosen, err := choose(o)
 	if err != nil {
 		return nil, err
 	}
-	dir, temporary := o.Dir, o.Dir == ""
-	if temporary {
-		if dir, err = os.MkdirTemp("", "geniemq-faults-"); err != nil {
-			return nil, err
+	h := &host{needed: make(map[need]bool), missing: make(map[string]error)}
+	missing := make(map[need]error)
+	for _, f := range chosen {
+		if _, known := missing[f.needs]; !known {
+			missing[f.needs] = f.needs.try(ctx, dir)
 		}
-	} else if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
+		if err := missing[f.needs]; err != nil {
+			fmt.Fprintf(o.Log, "%s is not injected: %v\n", f.name, err)
+			h.missing[f.name] = err
+			continue
+		}
+		h.needed[f.needs] = true
+		h.chosen = append(h.chosen, f)
 	}
-	fmt.Fprintf(o.Log, "seed %d, folder %s\n", o.Seed, dir)
-	began := time.Now()
-	r := &Report{Seed: o.Seed, Dir: dir, Recovery: make(map[string][]time.Duration), Missing: make(map[string]error)}
-	chosen, needed := r.possible(ctx, chosen, dir, o.Log)
-	if len(chosen) == 0 {
-		return r, errors.New("none of these faults can be injected here")
+	if h.needed[clocks] {
+		h.stepped = steppedProgram(dir)
 	}
-	w, err := newWorld(ctx, o, dir, needed)
-	if err != nil {
-		return nil, err
+	if len(h.chosen) == 0 {
+		return h, errors.New("none of these faults can be injected here")
 	}
-	defer func() { w.end(err != nil) }()
-	err = w.breakThings(ctx, chosen, r)
-	err = errors.Join(err, w.finish(ctx))
-	r.Took, r.ByHand = time.Since(began), w.byHand
-	if judged := r.judge(); judged != nil {
-		return r, errors.Join(err, judged)
-	}
-	if v := r.Verdict; v.Lost+v.Doubled+v.Wrong > 0 {
-		err = errors.Join(err, errors.New("answers are lost, doubled or wrong"))
-	}
-	if err == nil && temporary {
-		os.RemoveAll(dir)
-	}
-	return r, err
+	return h, nil
 }
 
-// choose gives the faults that are wanted and possible.
+// choose gives the faults that are wanted and can happen to so many servers.
 func choose(o Options) (chosen []fault, err error) {
 	for _, name := range o.Only {
 		if !slices.Contains(names(faults), name) {
@@ -88,25 +86,6 @@ func choose(o Options) (chosen []fault, err error) {
 	return chosen, nil
 }
 
-// possible leaves out what cannot be injected here, says so, and says what the rest needs.
-func (r *Report) possible(ctx context.Context, chosen []fault, dir string, log io.Writer) (left []fault, needed map[need]bool) {
-	needed = make(map[need]bool)
-	missing := make(map[need]error)
-	for _, f := range chosen {
-		if _, known := missing[f.needs]; !known {
-			missing[f.needs] = f.needs.try(ctx, dir)
-		}
-		if err := missing[f.needs]; err != nil {
-			fmt.Fprintf(log, "%s is not injected: %v\n", f.name, err)
-			r.Missing[f.name] = err
-			continue
-		}
-		needed[f.needs] = true
-		left = append(left, f)
-	}
-	return left, needed
-}
-
 // try says why something cannot be had here, or nil.
 func (n need) try(ctx context.Context, dir string) error {
 	switch n {
@@ -122,25 +101,48 @@ func (n need) try(ctx context.Context, dir string) error {
 	return nil
 }
 
+// run breaks one world until its time is up or something does not recover, and has the judge look at it.
+func (h *host) run(ctx context.Context, o Options, out *Outcome) error {
+	if err := os.MkdirAll(out.Dir, 0o755); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Log, "seed %d, folder %s\n", o.Seed, out.Dir)
+	began := time.Now()
+	w, err := newWorld(ctx, o, out.Dir, h)
+	if err != nil {
+		return err
+	}
+	defer func() { w.end(err != nil) }()
+	err = w.breakThings(ctx, h.chosen, out)
+	err = errors.Join(err, w.finish(ctx))
+	out.Took, out.ByHand = time.Since(began), w.byHand
+	if judged := out.judge(); judged != nil {
+		err = errors.Join(err, judged)
+	} else if out.Verdict.Faulty() {
+		err = errors.Join(err, errors.New("answers are lost, doubled or wrong"))
+	}
+	return err
+}
+
 // breakThings injects all chosen faults, again and again, in another order each time; now and then two at once.
-func (w *world) breakThings(ctx context.Context, chosen []fault, r *Report) error {
+func (w *world) breakThings(ctx context.Context, chosen []fault, out *Outcome) error {
 	if _, err := w.settle(ctx, time.Now()); err != nil {
 		return fmt.Errorf("before any fault: %w", err)
 	}
 	end := time.Now().Add(w.options.For)
 	for {
 		for _, i := range w.rng.Perm(len(chosen)) {
-			if w.options.Count > 0 && r.Faults >= w.options.Count || w.options.Count == 0 && time.Now().After(end) {
+			if w.options.Count > 0 && out.Faults >= w.options.Count || w.options.Count == 0 && time.Now().After(end) {
 				return nil
 			}
 			f := chosen[i]
-			r.Faults++
+			out.Faults++
 			if err := f.inject(ctx, w); err != nil {
 				return fmt.Errorf("%s: %w", f.name, err)
 			}
 			if w.rng.IntN(6) == 0 { // another one before this one is over
 				second := chosen[w.rng.IntN(len(chosen))]
-				r.Faults++
+				out.Faults++
 				if err := second.inject(ctx, w); err != nil {
 					return fmt.Errorf("%s during %s: %w", second.name, f.name, err)
 				}
@@ -152,48 +154,38 @@ func (w *world) breakThings(ctx context.Context, chosen []fault, r *Report) erro
 			if err != nil {
 				return fmt.Errorf("after %s: %w", f.name, err)
 			}
-			r.Recovery[f.name] = append(r.Recovery[f.name], took)
-			fmt.Fprintf(w.options.Log, "%d %s: recovered in %v\n", r.Faults, f.name, took.Round(time.Millisecond))
+			out.Recovery[f.name] = append(out.Recovery[f.name], took)
+			fmt.Fprintf(w.options.Log, "%d %s: recovered in %v\n", out.Faults, f.name, took.Round(time.Millisecond))
 		}
 	}
 }
 
 // judge lets a process that knows only the folder and the seed say what it finds.
-func (r *Report) judge() error {
+func (o *Outcome) judge() error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(self, "--dir", r.Dir, "--seed", fmt.Sprint(r.Seed))
+	cmd := exec.Command(self, "--dir", o.Dir, "--seed", fmt.Sprint(o.Seed))
 	cmd.Env = append(os.Environ(), roleVariable+"=judge")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("the judge: %w", err)
 	}
-	return json.Unmarshal(out, &r.Verdict)
+	return json.Unmarshal(out, &o.Verdict)
 }
 
-// Print writes the report for people.
-func (r *Report) Print(to io.Writer) {
-	v := r.Verdict
-	fmt.Fprintf(to, "seed %d, %d faults in %v\n", r.Seed, r.Faults, r.Took.Round(time.Second))
-	fmt.Fprintf(to, "accepted %d, answered %d, withdrawn %d, by %d versions: lost %d, doubled %d, wrong %d\n",
-		v.Accepted, v.Answered, v.Withdrawn, v.Versions, v.Lost, v.Doubled, v.Wrong)
-	fmt.Fprintf(to, "by servers' clocks that were set: %d expired, %d answered again beyond the window, %d durables deleted by hand\n\n", v.Expired, v.Again, r.ByHand)
-	for _, name := range names(faults) {
-		if err := r.Missing[name]; err != nil {
-			fmt.Fprintf(to, "not injected: %s: %v\n", name, err)
-		}
+// judgeRole prints the verdict as JSON.
+func judgeRole(args []string) error {
+	flags := pflag.NewFlagSet("judge", pflag.ContinueOnError)
+	dir, seed := flags.String("dir", "", ""), flags.Uint64("seed", 0, "")
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
-	for _, e := range v.Examples {
-		fmt.Fprintln(to, e)
+	v, err := judge.Judge(*dir, *seed)
+	if err != nil {
+		return err
 	}
-	times := table.New(table.Number("times").Kept(), table.Number("recovered p50").Kept(), table.Number("max").Kept(), table.Text("after").Kept())
-	for _, name := range names(faults) {
-		if all := slices.Sorted(slices.Values(r.Recovery[name])); len(all) > 0 {
-			times.Row(len(all), all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond), name)
-		}
-	}
-	times.Print(table.On(to))
+	return json.NewEncoder(os.Stdout).Encode(v)
 }

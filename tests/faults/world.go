@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/geniemq/geniemq/tests/faults/crowd"
+	"github.com/geniemq/geniemq/tests/faults/history"
 	"github.com/geniemq/geniemq/tests/faults/proxy"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -37,12 +39,13 @@ type world struct {
 	versions []string // files that it may be
 	serving  int
 
+	settled time.Time // all that was accepted before it was answered
 	setBack bool      // a server's clock is or was set back since all was answered
 	mended  time.Time // when servers were last asked how they are
 	byHand  int       // durables that an operator would have deleted, and were
 
-	accepted, answers follower
-	pending           map[string]accepted // accepted, neither answered nor excused
+	accepted, answers history.Follower
+	pending           map[string]history.Accepted // accepted, neither answered nor excused
 	done              map[string]bool
 }
 
@@ -54,23 +57,19 @@ type worker struct {
 	proxies []*proxy.Proxy
 }
 
-// newWorld starts everything. needed says what the faults to come need.
-func newWorld(ctx context.Context, o Options, dir string, needed map[need]bool) (w *world, err error) {
-	w = &world{options: o, dir: dir, rng: rand.New(rand.NewPCG(o.Seed, 0)), pending: make(map[string]accepted), done: make(map[string]bool)}
-	w.accepted.path, w.answers.path = filepath.Join(dir, acceptedLog), filepath.Join(dir, answersLog)
+// newWorld starts everything that the faults of a host need.
+func newWorld(ctx context.Context, o Options, dir string, h *host) (w *world, err error) {
+	w = &world{options: o, dir: dir, rng: rand.New(rand.NewPCG(o.Seed, 0)), settled: time.Now(), pending: make(map[string]history.Accepted), done: make(map[string]bool)}
+	w.accepted, w.answers = history.Follow(dir, history.AcceptedLog), history.Follow(dir, history.AnswersLog)
 	defer func() {
 		if err != nil {
 			w.end(false)
 		}
 	}()
-	stepped := ""
-	if needed[clocks] {
-		stepped = steppedProgram(dir)
-	}
 	if err := w.buildVersions(); err != nil {
 		return w, fmt.Errorf("build the indexes: %w", err)
 	}
-	if w.servers, err = newCluster(dir, o.Servers, needed[disks], stepped); err != nil {
+	if w.servers, err = newCluster(dir, o.Servers, h); err != nil {
 		return w, fmt.Errorf("start the servers: %w", err)
 	}
 	for _, s := range w.servers.nodes {
@@ -85,7 +84,7 @@ func newWorld(ctx context.Context, o Options, dir string, needed map[need]bool) 
 		return w, fmt.Errorf("make the streams: %w", err)
 	}
 	for i := range o.Workers {
-		if err := w.addWorker(i, stepped); err != nil {
+		if err := w.addWorker(i, h.stepped); err != nil {
 			return w, err
 		}
 	}
@@ -100,18 +99,13 @@ func newWorld(ctx context.Context, o Options, dir string, needed map[need]bool) 
 }
 
 func (w *world) buildVersions() error {
-	log, err := openHistory(w.dir, versionsLog)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
 	for i := range uint64(2) {
-		path, version, err := newCrowd(w.options.Seed+i).build(w.dir, fmt.Sprintf("version%d.gmq", i))
+		path, version, err := crowd.New(w.options.Seed+i).Build(w.dir, fmt.Sprintf("version%d.gmq", i))
 		if err != nil {
 			return err
 		}
 		w.versions = append(w.versions, path)
-		if _, err := fmt.Fprintf(log, "%s\t%d\n", version, w.options.Seed+i); err != nil {
+		if err := history.Append(w.dir, history.VersionsLog, fmt.Sprintf("%s\t%d\n", version, w.options.Seed+i)); err != nil {
 			return err
 		}
 	}
@@ -132,7 +126,7 @@ func (w *world) addWorker(i int, stepped string) (err error) {
 		urls = append(urls, "nats://"+p.Address())
 	}
 	own.env = []string{wishVariable + "=" + own.wish}
-	own.args = []string{"--index", indexName + "=" + w.live, "--nats", strings.Join(urls, ","), "--admin", "off", "--engine", "cpu", "--engine-threads", "1",
+	own.args = []string{"--index", crowd.IndexName + "=" + w.live, "--nats", strings.Join(urls, ","), "--admin", "off", "--engine", "cpu", "--engine-threads", "1",
 		"--ack-wait", w.options.AckWait.String(), "--batch-size", "16"}
 	w.workers = append(w.workers, own)
 	if stepped != "" {
@@ -267,39 +261,37 @@ func (w *world) restart(ctx context.Context) error {
 
 // look takes in what the histories have got.
 func (w *world) look() error {
-	if err := w.accepted.next(func(f []string) error {
-		a, err := parseAccepted(f)
-		if err == nil && !w.done[a.id] {
-			w.pending[a.id] = a
+	if err := w.accepted.Next(func(f []string) error {
+		a, err := history.ParseAccepted(f)
+		if err == nil && !w.done[a.ID] {
+			w.pending[a.ID] = a
 		}
 		return err
 	}); err != nil {
 		return err
 	}
-	return w.answers.next(func(f []string) error {
-		a, err := parseAnswered(f)
-		delete(w.pending, a.id)
-		w.done[a.id] = true
+	return w.answers.Next(func(f []string) error {
+		a, err := history.ParseAnswered(f)
+		delete(w.pending, a.ID)
+		w.done[a.ID] = true
 		return err
 	})
 }
 
-// excuse writes down that what was published until now may be withdrawn.
+// lateLine is how long after its moment a line of the asker's may be written, on a machine that is busy.
+const lateLine = 30 * time.Second
+
+// excuse writes down that what was published since all was answered, and until now, may be withdrawn.
 func (w *world) excuse() error {
-	log, err := openHistory(w.dir, excusedLog)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	now := time.Now()
-	if _, err := fmt.Fprintf(log, "%d\n", now.UnixNano()); err != nil {
+	excuse := history.Excuse{From: w.settled.Add(-lateLine), To: time.Now()}
+	if err := history.Append(w.dir, history.ExcusedLog, excuse.Line()); err != nil {
 		return err
 	}
 	if err := w.look(); err != nil {
 		return err
 	}
 	for id, a := range w.pending {
-		if a.began.Before(now) {
+		if excuse.Covers(a) {
 			delete(w.pending, id)
 			w.done[id] = true
 		}
@@ -314,23 +306,22 @@ func (w *world) settle(ctx context.Context, moment time.Time) (time.Duration, er
 		if err := w.look(); err != nil {
 			return 0, err
 		}
-		var oldest *accepted
+		var oldest *history.Accepted
 		for _, a := range w.pending {
-			if a.stored.Before(moment) && (oldest == nil || a.stored.Before(oldest.stored)) {
+			if a.Stored.Before(moment) && (oldest == nil || a.Stored.Before(oldest.Stored)) {
 				oldest = &a
 			}
 		}
 		switch waited := time.Since(moment); {
 		case oldest == nil:
-			w.setBack = false
+			w.setBack, w.settled = false, moment
 			return waited, nil
 		case w.setBack && waited > 5*w.options.AckWait:
 			if err := w.redeliver(ctx); err != nil {
 				return waited, err
 			}
-			w.setBack = false
 		case waited > w.options.Patience:
-			return waited, fmt.Errorf("%s, accepted %v ago, has no answer", oldest.id, time.Since(oldest.stored))
+			return waited, fmt.Errorf("%s, accepted %v ago, has no answer", oldest.ID, time.Since(oldest.Stored))
 		}
 		if err := w.restart(ctx); err != nil {
 			return 0, err
@@ -342,11 +333,40 @@ func (w *world) settle(ctx context.Context, moment time.Time) (time.Duration, er
 }
 
 // redeliver does what docs/delivery.md says of a server's clock that was set back: what was with a worker that died waits until the clock is again what it was. A durable
-// that is deleted is made anew by the workers, and delivers all of it at once.
+// that is deleted is made anew by the workers, and delivers all of it at once. It is done only if the oldest message that is not settled was delivered, and stays
+// what it is: anything else that is not answered is a fault.
 func (w *world) redeliver(ctx context.Context) error {
+	first, err := w.oldestOut(ctx)
+	if err != nil {
+		return err
+	}
+	if err := pause(ctx, 2*w.options.AckWait); err != nil {
+		return err
+	}
+	if second, err := w.oldestOut(ctx); err != nil || first == 0 || second != first {
+		return err
+	}
+	w.setBack = false
 	fmt.Fprintln(w.options.Log, "the durable is deleted, since a server's clock was set back")
 	w.byHand++
 	return deleteDurable(ctx, w)
+}
+
+// oldestOut is the oldest message that was delivered and is not settled, 0 if there is none.
+func (w *world) oldestOut(ctx context.Context) (sequence uint64, err error) {
+	return sequence, w.insist(ctx, "look at the durable", func(ctx context.Context) error {
+		sequence = 0
+		c, err := w.js.Consumer(ctx, w.subjects.QueryStream(), w.subjects.Durable(crowd.IndexName))
+		if errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if info := c.CachedInfo(); info.NumAckPending > 0 {
+			sequence = info.AckFloor.Stream + 1
+		}
+		return nil
+	})
 }
 
 // finish lets the asker end, and waits for all answers.
@@ -381,7 +401,7 @@ func (w *world) finish(ctx context.Context) error {
 
 func (w *world) tooLate() bool {
 	for _, a := range w.pending {
-		if time.Since(a.stored) < w.options.Patience {
+		if time.Since(a.Stored) < w.options.Patience {
 			return false
 		}
 	}
@@ -412,4 +432,16 @@ func (w *world) end(keep bool) {
 	if w.servers != nil {
 		w.servers.end(keep)
 	}
+}
+
+// replace puts a copy of a file in another's place, whole or not at all.
+func replace(path, by string) error {
+	data, err := os.ReadFile(by)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", data, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }

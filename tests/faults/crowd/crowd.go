@@ -1,4 +1,5 @@
-package main
+// Package crowd is what a run of tests/faults asks: a table of random data, questions about it and their answers by brute force. All of it follows from a seed.
+package crowd
 
 import (
 	"context"
@@ -6,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,8 +19,8 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// indexName is the index that is asked.
-const indexName = "crowd"
+// IndexName is the index that is asked.
+const IndexName = "crowd"
 
 const tableSchema = `
 name: crowd
@@ -31,8 +31,8 @@ columns:
   - {name: tags, type: category, split: "|"}
 `
 
-// crowd is a table of random data, all of which follows from a seed, so that the judge needs no more than that.
-type crowd []row
+// Table is random data, all of which follows from a seed, so that the judge needs no more than that.
+type Table []row
 
 type row struct {
 	age  int
@@ -40,9 +40,10 @@ type row struct {
 	tags []string
 }
 
-func newCrowd(seed uint64) crowd {
+// New makes the table of a seed.
+func New(seed uint64) Table {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	t := make(crowd, 2000)
+	t := make(Table, 2000)
 	for i := range t {
 		r := &t[i]
 		r.age, r.city = rng.IntN(100), fmt.Sprintf("city%d", rng.IntN(40))
@@ -53,8 +54,8 @@ func newCrowd(seed uint64) crowd {
 	return t
 }
 
-// build writes the table's index into dir and returns its path and version.
-func (t crowd) build(dir, name string) (path, version string, err error) {
+// Build writes the table's index into dir and returns its path and version.
+func (t Table) Build(dir, name string) (path, version string, err error) {
 	var csv strings.Builder
 	csv.WriteString("age,city,tags\n")
 	for _, r := range t {
@@ -99,67 +100,60 @@ func (t crowd) build(dir, name string) (path, version string, err error) {
 	return path, x.Version(), nil
 }
 
-// replace puts a copy of a file in another's place, whole or not at all.
-func replace(path, by string) error {
-	data, err := os.ReadFile(by)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(path+".new", data, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
-}
+// WrongEvery: one query in so many is no legal one, and must be answered with an error.
+const WrongEvery = 100
 
-// wrongEvery: one query in so many is no legal one, and must be answered with an error.
-const wrongEvery = 100
-
-// timedEvery: one query in so many must be answered within a time that is beyond all patience: only a clock that is set can use it up.
+// TimedEvery: one query in so many must be answered within a time that is beyond all patience: only a clock that is set can use it up.
 const (
-	timedEvery     = 7
-	timeoutOfTimed = largestStep / 2
+	TimedEvery = 7
+	Timeout    = 30 * time.Minute
 )
 
-// question n of a seed.
-func question(seed uint64, n int) (q wire.Query, asked asked) {
+// Question n of a seed.
+func Question(seed uint64, n int) (q wire.Query, asked Asked) {
 	rng := rand.New(rand.NewPCG(seed, 1000+uint64(n)))
 	a := askedOf(rng)
-	q = wire.Query{ID: questionID(seed, n), K: a.k, Row: client.Conditions(client.Between("age", a.low, a.high),
+	q = wire.Query{ID: QuestionID(seed, n), K: a.k, Row: client.Conditions(client.Between("age", a.low, a.high),
 		client.Weighted(uint32(a.weight), client.Equal("city", a.city)), client.Equal("tags", a.tag))}
-	if n%timedEvery == timedEvery-1 {
-		q.TimeoutMS, a.timeout = uint32(timeoutOfTimed.Milliseconds()), timeoutOfTimed
+	if n%TimedEvery == TimedEvery-1 {
+		q.TimeoutMS, a.timeout = uint32(Timeout.Milliseconds()), Timeout
 	}
-	if n%wrongEvery == wrongEvery-1 {
+	if n%WrongEvery == WrongEvery-1 {
 		q.Row = append(q.Row, client.Equal("no such column", 1))
 		a.wrong = true
 	}
 	return q, a
 }
 
-func questionID(seed uint64, n int) string { return fmt.Sprintf("%x-%d", seed&0xffffff, n) }
+// QuestionID is the id of question n.
+func QuestionID(seed uint64, n int) string { return fmt.Sprintf("%x-%d", seed&0xffffff, n) }
 
-type asked struct {
+// Asked is what a question says.
+type Asked struct {
 	k, low, high, weight int
 	city, tag            string
 	wrong                bool
 	timeout              time.Duration
 }
 
-func askedOf(rng *rand.Rand) asked {
+// Timeout is within what it must be answered, 0 for ever.
+func (a Asked) Timeout() time.Duration { return a.timeout }
+
+func askedOf(rng *rand.Rand) Asked {
 	low := rng.IntN(100)
-	return asked{1 + rng.IntN(10), low, low + rng.IntN(20), 1 + rng.IntN(3), fmt.Sprintf("city%d", rng.IntN(40)), fmt.Sprintf("tag%d", rng.IntN(20)), false, 0}
+	return Asked{1 + rng.IntN(10), low, low + rng.IntN(20), 1 + rng.IntN(3), fmt.Sprintf("city%d", rng.IntN(40)), fmt.Sprintf("tag%d", rng.IntN(20)), false, 0}
 }
 
 // wrongAnswer is what a result with an error is written as, with its code. wrongQuery is that of a query for a column that is not there,
-// tooLate that of one whose timeout was over.
+// TooLate that of one whose timeout was over.
 const (
 	wrongAnswer = "error"
 	wrongQuery  = wrongAnswer + " " + string(wire.BadRequest)
-	tooLate     = wrongAnswer + " " + string(wire.DeadlineExceeded)
+	TooLate     = wrongAnswer + " " + string(wire.DeadlineExceeded)
 )
 
-// answer by brute force, as "id:count id:count".
-func (t crowd) answer(a asked) string {
+// Answer by brute force, as "id:count id:count".
+func (t Table) Answer(a Asked) string {
 	if a.wrong {
 		return wrongQuery
 	}
@@ -190,8 +184,8 @@ func (t crowd) answer(a asked) string {
 	return strings.Join(text, " ")
 }
 
-// answerText is a result in the same form.
-func answerText(r *wire.Result) string {
+// AnswerText is a result in the same form.
+func AnswerText(r *wire.Result) string {
 	if r.Err != nil {
 		return wrongAnswer + " " + string(r.Err.Code)
 	}
