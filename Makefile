@@ -33,8 +33,8 @@ bench: build ## the CPU engine against a flat scan, and the service against an e
 	bin/geniemq bench engine --workload w4
 	bin/geniemq bench service
 
-faults: ## kill, stop, part and fill servers and workers for FOR (2h), and judge what came of it
-	go run ./tests/faults --for $(or $(FOR),2h)
+faults: ## kill, stop, part and fill servers and workers for FOR (2h) in WORLDS (1), and judge what came of it
+	go run ./tests/faults --for $(or $(FOR),2h) --worlds $(or $(WORLDS),1)
 
 image: ## compile kernels/*.cu into the embedded device image (needs nvcc)
 	go generate ./kernels

@@ -353,7 +353,7 @@ func startEcho(ctx context.Context, server *config.Config, answer []byte) (*echo
 	if err != nil {
 		return nil, err
 	}
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(8192))
+	js, err := connection.JetStreamOf(nc, server, jetstream.WithPublishAsyncMaxPending(8192))
 	if err != nil {
 		return nil, err
 	}

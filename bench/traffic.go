@@ -56,7 +56,7 @@ func newTraffic(ctx context.Context, server *config.Config, w *workload.Workload
 		l.pub.Close()
 		return nil, err
 	}
-	if l.js, err = jetstream.New(l.pub, jetstream.WithPublishAsyncMaxPending(65536)); err != nil {
+	if l.js, err = connection.JetStreamOf(l.pub, server, jetstream.WithPublishAsyncMaxPending(65536)); err != nil {
 		l.close()
 		return nil, err
 	}

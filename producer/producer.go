@@ -39,6 +39,8 @@ type Confirmation struct {
 type Options struct {
 	// Subjects tell which subjects a stream keeps: those of Results(). Everything else is an inbox.
 	Subjects wire.Subjects
+	// JetStream is asked for the state of the result stream, over the same connection. Default: that of the connection's server.
+	JetStream jetstream.JetStream
 	// OnState is called when Blocked changes, from a goroutine of the producer, never concurrently. Default: none.
 	OnState func(State)
 }
@@ -332,9 +334,11 @@ func start(nc *nats.Conn, opts Options, l limits) (*Producer, error) {
 		errSeen:   make(chan struct{}),
 		seenErr:   nc.LastError(),
 	}
-	var err error
-	if p.js, err = jetstream.New(nc); err != nil {
-		return nil, fmt.Errorf("use JetStream: %w", err)
+	if p.js = opts.JetStream; p.js == nil {
+		var err error
+		if p.js, err = jetstream.New(nc); err != nil {
+			return nil, fmt.Errorf("use JetStream: %w", err)
+		}
 	}
 	acks, err := nc.Subscribe(p.ackPrefix+"*", p.onAck)
 	if err != nil {

@@ -79,7 +79,7 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 	s.onStop("connection", func(ctx context.Context) error { return connection.Close(ctx, s.nc) })
 	s.denials = connection.WatchDenials(s.nc)
 	s.url = url
-	if s.js, err = connection.JetStreamOf(s.nc, s.cfg.Streams.Domain); err != nil {
+	if s.js, err = connection.JetStreamOf(s.nc, &s.cfg); err != nil {
 		return err
 	}
 	if s.subjects, err = wire.NewSubjects(s.cfg.Prefix); err != nil {
@@ -119,8 +119,12 @@ func (s *Service) openPublishers(ctx context.Context) error {
 			return err
 		}
 		s.onStop("connection of a producer", func(ctx context.Context) error { return connection.Close(ctx, nc) })
+		js, err := connection.JetStreamOf(nc, &s.cfg)
+		if err != nil {
+			return err
+		}
 		p, err := producer.New(nc, producer.Options{
-			Subjects: s.subjects,
+			Subjects: s.subjects, JetStream: js,
 			OnState: func(state producer.State) {
 				if state.Blocked {
 					s.log.Warn("results do not get out, holding back", "error", state.Reason, "in_flight", state.InFlight)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 
-	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/service/depot"
@@ -19,12 +19,13 @@ func (s *Service) openPushed(ctx context.Context) (err error) {
 		return nil
 	})
 	s.cfg.Indexes, err = depot.Worker{
-		Connect: func() (*nats.Conn, error) {
+		Connect: func() (jetstream.JetStream, error) {
 			nc, err := s.connect(s.cfg.NATS, "geniemq indexes")
-			if err == nil {
-				s.onStop("connection of pushed indexes", func(ctx context.Context) error { return connection.Close(ctx, nc) })
+			if err != nil {
+				return nil, err
 			}
-			return nc, err
+			s.onStop("connection of pushed indexes", func(ctx context.Context) error { return connection.Close(ctx, nc) })
+			return connection.JetStreamOf(nc, &s.cfg)
 		},
 		Prefix: s.cfg.Prefix, Folder: filepath.Join(s.cfg.DataDir, "indexes"), Log: s.log, Follow: s.set.Follow, Swap: s.swapPushed,
 	}.Fetched(ctx, s.cfg.Indexes)

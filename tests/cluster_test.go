@@ -143,7 +143,7 @@ func TestAdminStreams(t *testing.T) {
 	}
 }
 
-// A worker and a client at a leaf node use streams of another JetStream domain.
+// Workers and clients at a leaf node use streams of another JetStream domain, which a setting names, or a context of the nats command.
 func TestDomain(t *testing.T) {
 	t.Parallel()
 	hub := testkit.StartBroker(t, func(o *server.Options) {
@@ -165,7 +165,10 @@ func TestDomain(t *testing.T) {
 		}
 		return nil
 	})
-	r := start(t, config.Config{NATS: leaf.URL(), Streams: config.Streams{Domain: "hub"}}, service.Options{})
+	by := writeFile(t, t.TempDir(), "hub.json", fmt.Appendf(nil, `{"url":%q,"jetstream_domain":"hub"}`, leaf.URL()))
+	indexes := buildAll(t, t.TempDir())
+	start(t, config.Config{NATSContext: by, Indexes: indexes[:1]}, service.Options{}) // the other one has people
+	r := start(t, config.Config{NATS: leaf.URL(), Streams: config.Streams{Domain: "hub"}, Indexes: indexes[1:]}, service.Options{})
 	_, atHub := connect(t, hub.URL())
 	if _, err := atHub.Stream(within(t), "GENIE_QUERIES"); err != nil {
 		t.Fatalf("the streams are not in the domain: %v", err)
@@ -184,4 +187,47 @@ func TestDomain(t *testing.T) {
 		t.Errorf("%v %v", res, err)
 	}
 	testkit.Eventually(t, r.ready)
+
+	// The worker asks the domain what room its result stream has.
+	results, err := atHub.Stream(within(t), "GENIE_RESULTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := results.CachedInfo().Config
+	full := cfg
+	full.MaxBytes = 1
+	if _, err := atHub.UpdateStream(within(t), full); err != nil {
+		t.Fatal(err)
+	}
+	receipt, err := asker.Publish(within(t), "words", client.Query{Text: "word"}, client.PublishOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turnsUnready(t, r, "results do not get out")
+	if err := r.ready(); err != nil && strings.Contains(err.Error(), "no stream takes results") {
+		t.Errorf("the stream of another domain is asked: %v", err)
+	}
+	if _, err := atHub.UpdateStream(within(t), cfg); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, func() error {
+		queries, err := atHub.Stream(within(t), "GENIE_QUERIES")
+		if err == nil && queries.CachedInfo().State.Msgs > 0 {
+			err = fmt.Errorf("query %d is not answered", receipt.Sequence)
+		}
+		return err
+	})
+	testkit.Eventually(t, r.ready)
+
+	// And so do commands.
+	if _, err := atHub.Publish(within(t), "genie.query.nobody", []byte(danQuery)); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, func() error {
+		out, err := exec.CommandContext(within(t), geniemq(t), "dead", "list", "--context", by).CombinedOutput()
+		if err == nil && !strings.Contains(string(out), "unknown_index") {
+			err = fmt.Errorf("dead letters of the domain: %s", out)
+		}
+		return err
+	})
 }

@@ -128,7 +128,7 @@ func start(t testing.TB, cfg config.Config, opts service.Options) *running {
 	if len(cfg.Indexes) == 0 {
 		cfg.Indexes = buildAll(t, t.TempDir())
 	}
-	if cfg.NATS == "" {
+	if cfg.Embedded() {
 		cfg.NATSListen = "127.0.0.1:0"
 		if cfg.DataDir == "" {
 			cfg.DataDir = t.TempDir()

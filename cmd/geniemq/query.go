@@ -131,7 +131,7 @@ func (c *cli) askingCommand(opts *queryOptions) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.warnOfSecrets(cmd)
 			// Not the index: GENIEMQ_INDEX says which ones serve has, with their files.
-			if err := c.environment(cmd, append([]string{"prefix", "timeout", "direct", "json", "csv", "columns", "user", "class", "js-domain"}, config.NATSSettings...)...); err != nil {
+			if err := c.environment(cmd, append([]string{"prefix", "timeout", "direct", "json", "csv", "columns", "user", "class"}, config.NATSSettings...)...); err != nil {
 				return err
 			}
 			if opts.index == "" && len(args) > 0 && !isJSON(args[0]) {
@@ -167,7 +167,6 @@ func (c *cli) askingCommand(opts *queryOptions) *cobra.Command {
 	flags.BoolVar(&opts.direct, "direct", false, "ask a worker directly, without storing the query")
 	flags.StringVar(&opts.user, "user", "", "user's `token` of the subjects: queries go to genie.query.<index>.<user>")
 	flags.StringVar(&opts.class, "class", string(client.ClassQuery), "query, or bulk for work that nobody waits for")
-	flags.StringVar(&opts.server.Streams.Domain, "js-domain", "", "JetStream `domain` of the streams (default: that of the server)")
 	flags.DurationVar(&opts.timeout, "timeout", 30*time.Second, "how long to wait for each answer")
 	flags.IntVar(&opts.k, "k", 0, "hits of each query that is a text (default 10); others say k themselves")
 	flags.StringSliceVar(&opts.columns, "columns", nil, "stored `columns` to show, in this order (default: all that there is room for)")
@@ -202,7 +201,7 @@ func (c *cli) query(ctx context.Context, opts queryOptions, args []string) error
 		return err
 	}
 	defer nc.Close()
-	js, err := connection.JetStreamOf(nc, opts.server.Streams.Domain)
+	js, err := connection.JetStreamOf(nc, &opts.server)
 	if err != nil {
 		return err
 	}

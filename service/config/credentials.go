@@ -15,12 +15,13 @@ import (
 )
 
 // NATSSettings are the names of the settings that say which NATS server to use and as whom.
-var NATSSettings = []string{"nats", "context", "nats-creds", "nats-token-file", "nats-user", "nats-password-file", "nats-nkey-file", "nats-ca", "nats-cert", "nats-key"}
+var NATSSettings = []string{"nats", "context", "js-domain", "nats-creds", "nats-token-file", "nats-user", "nats-password-file", "nats-nkey-file", "nats-ca", "nats-cert", "nats-key"}
 
 // NATSFlags adds the flags of NATSSettings, which all commands that connect share.
 func (c *Config) NATSFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.NATS, "nats", c.NATS, "`URL` of the NATS server (default: start an embedded one)")
 	fs.StringVar(&c.NATSContext, "context", c.NATSContext, "`name` of a context of the nats command, or the absolute path of its file, in place of the settings of the server")
+	fs.StringVar(&c.Streams.Domain, "js-domain", c.Streams.Domain, "JetStream `domain` of the streams (default: that of the context, or of the server)")
 	fs.StringVar(&c.NATSCreds, "nats-creds", c.NATSCreds, "credentials `file` (JWT and seed) for the NATS server")
 	fs.StringVar(&c.NATSTokenFile, "nats-token-file", c.NATSTokenFile, "`file` with the token for the NATS server")
 	fs.StringVar(&c.NATSUser, "nats-user", c.NATSUser, "`name` of the user at the NATS server")
@@ -46,6 +47,9 @@ func (c *Config) ValidateNATS() error {
 func (c *Config) faultsOfNATS(fault report) {
 	if err := CheckServers(c.NATS); err != nil {
 		fault("nats", "%v", err)
+	}
+	if strings.ContainsAny(c.Streams.Domain, ". *>\t") {
+		fault("js-domain", "%q is no name of a domain", c.Streams.Domain)
 	}
 	var ways []string
 	for _, way := range []struct {

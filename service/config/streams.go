@@ -17,7 +17,7 @@ import (
 
 // Streams are the settings of JetStream: what streams are made with, and where they are.
 type Streams struct {
-	// Domain is the JetStream domain that the streams are in. Default: that of the server.
+	// Domain is the JetStream domain that the streams are in. Default: that of Config.NATSContext, or else of the server.
 	Domain string
 	// Replicas is how many servers of a cluster keep each stream. Default 1.
 	Replicas int
@@ -32,7 +32,6 @@ type Streams struct {
 
 // Flags adds the flags that say what streams are like: for serve, which makes streams, and admin streams, which changes them.
 func (s *Streams) Flags(fs *pflag.FlagSet) {
-	fs.StringVar(&s.Domain, "js-domain", s.Domain, "JetStream `domain` of the streams (default: that of the server)")
 	fs.IntVar(&s.Replicas, "replicas", s.Replicas, "servers of a cluster that keep each stream; holds for streams that are made (default: 1)")
 	fs.Var(&numbers[human.Size]{to: &s.Bytes, parse: parseSize}, "stream-bytes", "most bytes of queries, users, bulk, results, dead or objects, a bucket of large queries, like results=8GiB; holds for streams that are made (default: 4GiB each, dead and objects 1GiB)")
 	fs.Var(&numbers[time.Duration]{to: &s.Age, parse: time.ParseDuration}, "stream-age", "how long streams keep messages, like results=2h; holds for streams that are made (default: results 1h, dead 168h, others until they are answered)")
@@ -44,9 +43,6 @@ func (s *Streams) Flags(fs *pflag.FlagSet) {
 func (s *Streams) faults(fault report) {
 	if s.Replicas != 0 && s.Replicas != 1 && s.Replicas != 3 && s.Replicas != 5 {
 		fault("replicas", "%d must be 1, 3 or 5", s.Replicas)
-	}
-	if strings.ContainsAny(s.Domain, ". *>\t") {
-		fault("js-domain", "%q is no name of a domain", s.Domain)
 	}
 	known := func(setting, name string) {
 		if !slices.Contains(streams.Kinds(), streams.Kind(name)) {

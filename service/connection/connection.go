@@ -49,7 +49,7 @@ func Connect(cfg *config.Config, name string, opts ...nats.Option) (*nats.Conn, 
 
 func dial(servers string, cfg *config.Config, opts []nats.Option) (*nats.Conn, error) {
 	if cfg.NATSContext != "" {
-		return dialContext(cfg.NATSContext, opts)
+		return dialContext(cfg, opts)
 	}
 	if err := config.CheckServers(servers); err != nil {
 		return nil, fmt.Errorf("connecting to NATS: %w", err)
@@ -65,12 +65,12 @@ func dial(servers string, cfg *config.Config, opts []nats.Option) (*nats.Conn, e
 	return nc, nil
 }
 
-// JetStreamOf is the use of a JetStream domain over a connection; "" is that of the server.
-func JetStreamOf(nc *nats.Conn, domain string) (js jetstream.JetStream, err error) {
-	if domain == "" {
-		js, err = jetstream.New(nc)
+// JetStreamOf is the use of JetStream over a connection that was made by cfg, in the domain that it says.
+func JetStreamOf(nc *nats.Conn, cfg *config.Config, opts ...jetstream.JetStreamOpt) (js jetstream.JetStream, err error) {
+	if domain := cfg.Streams.Domain; domain == "" {
+		js, err = jetstream.New(nc, opts...)
 	} else {
-		js, err = jetstream.NewWithDomain(nc, domain)
+		js, err = jetstream.NewWithDomain(nc, domain, opts...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("using JetStream: %w", err)
@@ -78,15 +78,19 @@ func JetStreamOf(nc *nats.Conn, domain string) (js jetstream.JetStream, err erro
 	return js, nil
 }
 
-// dialContext connects as a context of the nats command says.
-func dialContext(name string, opts []nats.Option) (*nats.Conn, error) {
+// dialContext connects as a context of the nats command says. The JetStream domain of the context becomes that of cfg, unless cfg names one.
+func dialContext(cfg *config.Config, opts []nats.Option) (*nats.Conn, error) {
+	name := cfg.NATSContext
 	nc, settings, err := natscontext.Connect(name, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to NATS by the context %s: %w%s", name, config.WithoutSecrets(err), connectAdvice(err))
 	}
-	if settings.JSDomain != "" || settings.JSAPIPrefix != "" {
+	if settings.JSAPIPrefix != "" {
 		nc.Close()
-		return nil, fmt.Errorf("the context %s names a JetStream domain or API prefix, which geniemq does not use: connect to a server of that domain", name)
+		return nil, fmt.Errorf("the context %s names a JetStream API prefix, which geniemq does not use: name a JetStream domain, or connect to the account of the streams", name)
+	}
+	if cfg.Streams.Domain == "" && settings.JSDomain != "" { // and not once more: others read it by then
+		cfg.Streams.Domain = settings.JSDomain
 	}
 	return nc, nil
 }

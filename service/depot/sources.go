@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/service/config"
@@ -16,7 +15,7 @@ import (
 
 // Worker is what following pushed indexes needs of one.
 type Worker struct {
-	Connect func() (*nats.Conn, error) // made once, if anything is pushed; files are large, so it is for them alone
+	Connect func() (jetstream.JetStream, error) // made once, if anything is pushed; files are large, so it is for them alone
 	Prefix  string
 	Folder  string // for what is fetched
 	Log     *slog.Logger
@@ -37,13 +36,9 @@ func (w Worker) Fetched(ctx context.Context, sources []config.IndexSource) ([]co
 			continue
 		}
 		if store == nil {
-			nc, err := w.Connect()
+			js, err := w.Connect()
 			if err != nil {
 				return nil, err
-			}
-			js, err := jetstream.New(nc)
-			if err != nil {
-				return nil, fmt.Errorf("using JetStream: %w", err)
 			}
 			subjects, err := wire.NewSubjects(w.Prefix)
 			if err != nil {

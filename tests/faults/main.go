@@ -56,7 +56,7 @@ func main() {
 	flags := pflag.NewFlagSet("faults", pflag.ExitOnError)
 	flags.DurationVar(&o.For, "for", time.Minute, "how long faults go on")
 	flags.IntVar(&o.Count, "count", 0, "end after so many faults of each world")
-	flags.IntVar(&o.Worlds, "worlds", 1, "independent worlds that are broken at the same time, each with servers and workers of its own; two or three to a core")
+	flags.IntVar(&o.Worlds, "worlds", 1, "independent worlds that are broken at the same time, each with servers and workers of its own; a core has room for one or two")
 	flags.Uint64Var(&o.Seed, "seed", rand.Uint64(), "seed of table, queries and faults; each further world has the next")
 	flags.IntVar(&o.Servers, "servers", 3, "nats-servers of each world: 1 or 3")
 	flags.IntVar(&o.Workers, "workers", 2, "workers of each world")
@@ -68,6 +68,7 @@ func main() {
 	_ = flags.Parse(os.Args[1:]) // exits
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // another interrupt ends it at once
 	report, err := Run(ctx, o)
 	if report != nil {
 		report.Print(os.Stdout)

@@ -114,6 +114,10 @@ func (h *host) run(ctx context.Context, o Options, out *Outcome) error {
 	}
 	defer func() { w.end(err != nil) }()
 	err = w.breakThings(ctx, h.chosen, out)
+	if ctx.Err() != nil { // who interrupts it wants to know what came of it so far
+		ctx = context.WithoutCancel(ctx)
+		err = w.heal(ctx)
+	}
 	err = errors.Join(err, w.finish(ctx))
 	out.Took, out.ByHand = time.Since(began), w.byHand
 	if judged := out.judge(); judged != nil {

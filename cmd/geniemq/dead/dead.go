@@ -12,7 +12,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/cmd/geniemq/table"
@@ -112,7 +111,7 @@ func (o *options) command(use, short, example string, args cobra.PositionalArgs,
 			return err
 		}
 		defer nc.Close()
-		js, err := jetstream.New(nc)
+		js, err := connection.JetStreamOf(nc, &o.server)
 		if err != nil {
 			return err
 		}

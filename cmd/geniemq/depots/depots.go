@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/cmd/geniemq/table"
@@ -61,10 +60,10 @@ func (s Shell) reach(cmd *cobra.Command) func(context.Context) (*depot.Depot, fu
 		if err != nil {
 			return nil, nil, err
 		}
-		js, err := jetstream.New(nc)
+		js, err := connection.JetStreamOf(nc, cfg)
 		if err != nil {
 			nc.Close()
-			return nil, nil, fmt.Errorf("using JetStream: %w", err)
+			return nil, nil, err
 		}
 		return depot.New(js, subjects), nc.Close, nil
 	}

@@ -59,7 +59,11 @@ func (r *runner) connect(ctx context.Context, file, temporary string) (t *target
 		return nil, err
 	}
 	closers = append(closers, func() error { nc.Close(); return nil })
-	if t.asker, err = client.New(nc, client.Options{Prefix: r.server.Prefix, Timeout: r.timeout}); err != nil {
+	js, err := connection.JetStreamOf(nc, &server)
+	if err != nil {
+		return nil, err
+	}
+	if t.asker, err = client.New(nc, client.Options{Prefix: r.server.Prefix, Timeout: r.timeout, JetStream: js}); err != nil {
 		return nil, err
 	}
 	closers = append(closers, func() error { t.asker.Close(); return nil })

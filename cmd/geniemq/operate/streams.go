@@ -104,7 +104,7 @@ func showStreams(ctx context.Context, out io.Writer, cfg *config.Config, apply b
 		return err
 	}
 	defer nc.Close()
-	js, err := connection.JetStreamOf(nc, cfg.Streams.Domain)
+	js, err := connection.JetStreamOf(nc, cfg)
 	if err != nil {
 		return err
 	}
