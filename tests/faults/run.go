@@ -130,8 +130,16 @@ func (h *host) run(ctx context.Context, o Options, out *Outcome) error {
 
 // breakThings injects all chosen faults, again and again, in another order each time; now and then two at once.
 func (w *world) breakThings(ctx context.Context, chosen []fault, out *Outcome) error {
-	if _, err := w.settle(ctx, time.Now()); err != nil {
-		return fmt.Errorf("before any fault: %w", err)
+	for began := time.Now(); len(w.done) == 0; {
+		if _, err := w.settle(ctx, time.Now()); err != nil {
+			return fmt.Errorf("before any fault: %w", err)
+		}
+		if time.Since(began) > w.options.Patience {
+			return errors.New("before any fault: nothing is answered")
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
 	}
 	end := time.Now().Add(w.options.For)
 	for {

@@ -178,6 +178,9 @@ func (w *world) insist(ctx context.Context, what string, try func(context.Contex
 		if err := w.mend(ctx); err != nil {
 			return err
 		}
+		if err := w.js.Conn().ForceReconnect(); err != nil { // to the next server: this one may be parted from the others
+			return fmt.Errorf("%s: go to another server: %w", what, err)
+		}
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
 			return err
 		}
