@@ -197,6 +197,7 @@ func (s *Service) openDoor(context.Context) (err error) {
 		return nil
 	}
 	s.door, err = door.Start(s.cfg.HTTP, door.Source{Token: s.cfg.HTTPToken, Conn: s.nc, JS: s.js, Subjects: s.subjects, MaxBody: s.limits.Body, Log: s.log,
+		MaxLarge: min(wire.LimitsFor(0).Body, s.cfg.MaxBody), Bodies: s.bodies,
 		Indexes: func() (all []door.Index) {
 			for _, x := range s.set.Serving() {
 				facts := x.Index.Facts()

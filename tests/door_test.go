@@ -11,6 +11,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -134,6 +135,32 @@ func TestDoor(t *testing.T) {
 	}
 	if err != nil || status != 200 || strings.Count(string(text), `"name"`) != 3 {
 		t.Errorf("the indexes are %d %s: %v", status, text, err)
+	}
+}
+
+// A query that is too large for a message is stored through the object store; direct search takes what fits a message.
+func TestDoorTakesLargeQueries(t *testing.T) {
+	t.Parallel()
+	r := start(t, config.Config{NATS: smallServer(t).url, HTTP: "127.0.0.1:0", HTTPToken: doorToken}, service.Options{})
+	queries, want := manyAges(seeded.Rand(t), 3*smallPayload)
+	large := string(wire.AppendQueries(nil, wire.JSON, queries))
+	for range 2 { // the second time it is asked once, and its object is not needed
+		status, _, text := askDoor(t, r, "/v1/indexes/people/queries", large, "Idempotency-Key", "large")
+		a, err := wire.DecodeAnswer(wire.JSON, text)
+		if status != 200 || err != nil {
+			t.Fatalf("%d %.200s: %v", status, text, err)
+		}
+		answeredAs(t, "through the door", a.Results, want)
+		noObjects(t, r.js, "GENIE_OBJECTS")
+	}
+	if status, _, text := askDoor(t, r, "/v1/indexes/people/search", large); status != 413 {
+		t.Errorf("direct search of what is too large for a message: %d %.200s", status, text)
+	}
+	if err := r.js.DeleteStream(within(t), "OBJ_GENIE_OBJECTS"); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, text := askDoor(t, r, "/v1/indexes/people/queries", large); status != 413 || !strings.Contains(string(text), "GENIE_OBJECTS") {
+		t.Errorf("without a bucket: %d %.200s", status, text)
 	}
 }
 

@@ -125,7 +125,7 @@ var rules = map[string]rule{
 	"client":                {[]string{"bodystore", "internal/bell", "wire"}, []string{natsGo, nuid}},
 	"service/memory":        {[]string{"internal/human", "internal/bell"}, []string{"github.com/prometheus"}},
 	"service/exclusion":     {nil, nil},
-	"service/door":          {[]string{"wire", "wire/fields", "wire/schema"}, []string{natsGo, nuid}},
+	"service/door":          {[]string{"bodystore", "wire", "wire/fields", "wire/schema"}, []string{natsGo, nuid}},
 	"service/translate":     {[]string{"internal/pool", "index/postings/single", "wire", "gpuexec", "index", "index/column", "index/distance", "index/nearest", "index/filter", "index/postings", "index/schema", "index/verify", "index/refusal"}, nil},
 	"service/pipeline":      {[]string{"internal/pool", "index/distance", "wire", "batcher", "gpuexec", "index", "index/postings", "index/store", "service/exclusion", "service/memory", "service/translate", "internal/bell", "internal/human", "service/admission"}, nil},
 	"service/generation":    {[]string{"gpuexec", "index", "index/distance", "index/postings", "index/schema", "index/store", "service/pipeline", "service/translate", "internal/bell"}, nil},

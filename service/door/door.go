@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/bodystore"
 	"github.com/geniemq/geniemq/wire"
 	"github.com/geniemq/geniemq/wire/fields"
 	"github.com/geniemq/geniemq/wire/schema"
@@ -52,7 +53,9 @@ type Source struct {
 	Conn     *nats.Conn
 	JS       jetstream.JetStream
 	Subjects wire.Subjects
-	MaxBody  int // bytes
+	MaxBody  int              // bytes of a body that goes in a message
+	MaxLarge int              // bytes of one that is stored, wherever
+	Bodies   *bodystore.Store // for what does not fit a message
 	Indexes  func() []Index
 	Log      *slog.Logger
 }
@@ -133,14 +136,14 @@ func (d *Door) let(handle http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// message is the message that a request is, without a subject.
-func (d *Door) message(w http.ResponseWriter, r *http.Request) (*nats.Msg, error) {
+// message is the message that a request is, without a subject, with a body of at most so many bytes.
+func (d *Door) message(w http.ResponseWriter, r *http.Request, most int) (*nats.Msg, error) {
 	if err := wire.CheckIndexName(r.PathValue("index")); err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(d.source.MaxBody)))
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(most)))
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
-		return nil, wire.Errorf(wire.TooLarge, "the body has more than %d bytes: send fewer queries per message", d.source.MaxBody)
+		return nil, wire.Errorf(wire.TooLarge, "the body has more than %d bytes: send fewer queries per message", most)
 	} else if err != nil {
 		return nil, wire.Errorf(wire.BadRequest, "the body could not be read: %v", err)
 	}
@@ -157,7 +160,7 @@ func (d *Door) message(w http.ResponseWriter, r *http.Request) (*nats.Msg, error
 }
 
 func (d *Door) search(w http.ResponseWriter, r *http.Request) {
-	m, err := d.message(w, r)
+	m, err := d.message(w, r, d.source.MaxBody)
 	if err != nil {
 		refuse(w, err)
 		return

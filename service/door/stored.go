@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
+	"github.com/geniemq/geniemq/bodystore"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -31,7 +32,7 @@ const (
 
 // store stores a query, and answers by its answer, or by where it is stored if that takes long.
 func (d *Door) store(w http.ResponseWriter, r *http.Request) {
-	m, err := d.message(w, r)
+	m, err := d.message(w, r, d.source.MaxLarge)
 	if err != nil {
 		refuse(w, err)
 		return
@@ -64,7 +65,7 @@ func (d *Door) store(w http.ResponseWriter, r *http.Request) {
 	defer func() { _ = sub.Unsubscribe() }()
 	ctx, cancel := context.WithTimeout(r.Context(), storeWait)
 	defer cancel()
-	ack, err := d.source.JS.PublishMsg(ctx, m)
+	ack, err := d.publish(ctx, m)
 	if err != nil {
 		refuse(w, unstored(err))
 		return
@@ -79,6 +80,25 @@ func (d *Door) store(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	encoded(w, http.StatusAccepted, map[string]any{"id": key, "sequence": ack.Sequence, "duplicate": ack.Duplicate, "reply": reply})
+}
+
+// publish stores a query. A body that is too large for a message goes into the object store before, and stays there unless it is certain that no message needs it.
+func (d *Door) publish(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, error) {
+	if len(m.Data) <= d.source.MaxBody {
+		return d.source.JS.PublishMsg(ctx, m)
+	}
+	stored, err := d.source.Bodies.Put(ctx, "", m.Data)
+	if err != nil {
+		return nil, err
+	}
+	m.Header.Set(wire.HeaderQueryObject, stored.String())
+	m.Data = nil
+	ack, err := d.source.JS.PublishMsg(ctx, m) // which tries again only what was certainly not stored
+	api := (*jetstream.APIError)(nil)
+	if err == nil && ack.Duplicate || errors.As(err, &api) || errors.Is(err, jetstream.ErrNoStreamResponse) {
+		_ = d.source.Bodies.Remove(ctx, "", stored.Name) // or the sweep does it
+	}
+	return ack, err
 }
 
 // waitOf reads Prefer: wait=N.
@@ -101,6 +121,10 @@ func waitOf(prefer []string) (time.Duration, error) {
 func unstored(err error) error {
 	api := (*jetstream.APIError)(nil)
 	switch {
+	case errors.Is(err, bodystore.ErrNoBucket):
+		return wire.Errorf(wire.TooLarge, "the body does not fit a message, and %v: send fewer queries per message, or restart the worker where it may make the bucket", err)
+	case errors.Is(err, bodystore.ErrFull):
+		return wire.Errorf(wire.Overloaded, "%v", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		return wire.Errorf(wire.Overloaded, "the stream did not confirm the query: post it again with the same Idempotency-Key")
 	case errors.As(err, &api) && strings.Contains(api.Description, "maximum"):

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import nats
-from geniemq import (BadRequest, Client, Columns, GenieError, NoStream, NotServed, Query, QueryError, Result, Timeout, TooLarge, UnknownIndex)
-from geniemq.codec import Collector, decode
+from geniemq import (BadRequest, BucketFull, Client, Columns, GenieError, NoStream, NotServed, Query, QueryError, Result, Timeout, TooLarge, UnknownIndex)
+from geniemq.codec import Collector, decode, encode
 from geniemq.errors import CODES
-from .worker import ROWS, Worker, build
+from .worker import ROWS, Server, Worker, build
 
 PROTOCOL = Path(__file__).parents[3] / "docs" / "protocol"
 FOLDER = Path(tempfile.mkdtemp(prefix="geniemq-client-"))
@@ -240,6 +240,92 @@ class TestTables(unittest.TestCase):
         whole = Collector(2, True)
         with self.assertRaises(QueryError):
             whole.add(decode("x", None, b'{"error":{"code":"new_code","message":"x"}}'))
+
+
+@unittest.skipUnless("GENIEMQ_NATS_SERVER" in os.environ, "$GENIEMQ_NATS_SERVER is not set: go build github.com/nats-io/nats-server/v2 makes one")
+class TestLarge(unittest.IsolatedAsyncioTestCase):
+    """Queries that are too large for a message, at a server whose messages are small."""
+
+    PAYLOAD = 64 << 10
+
+    async def asyncSetUp(self) -> None:
+        asyncio.get_running_loop().set_debug(False)
+        server = Server(self.PAYLOAD)
+        self.addAsyncCleanup(server.close)
+        await server.start()
+        self.nc = await nats.connect(server.url, error_cb=_quiet)
+        self.addAsyncCleanup(self.nc.close)
+        self.worker = Worker(FOLDER, server.url, "--object-users", "bob", "--stream-bytes", "objects=2MiB")
+        self.addAsyncCleanup(self.worker.close)
+        await self.worker.start()
+
+    def many(self, size: int, seed: int) -> tuple[list[Query], list[list[tuple[str | None, int]]]]:
+        """Queries of so many bytes and their answers."""
+        rng = random.Random(seed)
+        ages = {30: [("ann", 1)], 35: [("bob", 1), ("cyd", 1)], 52: [("dan", 1)]}
+        asked = [rng.choice([30, 35, 52, 1]) for _ in range(size // len(encode("msgpack", [{"row": {"age": 30}}], False)))]
+        return [{"row": {"age": age}} for age in asked], [list(ages.get(age, [])) for age in asked]
+
+    async def stored(self, bucket: str) -> int:
+        info = await self.nc.jetstream().stream_info(f"OBJ_{bucket}")
+        return info.state.messages
+
+    async def none_left(self, *buckets: str) -> None:
+        patience = time.monotonic() + 60
+        while any([await self.stored(b) for b in buckets]):  # workers remove an object when its query is gone
+            self.assertLess(time.monotonic(), patience)
+            await asyncio.sleep(0.05)
+
+    async def test_large(self) -> None:
+        for n, (codec, user, bulk) in enumerate((c, u, b) for c in ("json", "msgpack") for u in (None, "bob") for b in (False, True)):
+            async with Client(self.nc, codec=cast(Any, codec), user=user, bulk=bulk, timeout=120) as c:
+                queries, want = self.many(3 * self.PAYLOAD, n)
+                results = await c.request_batch("people", queries)
+                self.assertEqual([four(r) for r in results], want, f"{codec} {user} {bulk}, seed {n}")
+                one: Query = {"k": 1, "row": {"age": {"in": [1000.5 + i for i in range(60_000)] + [52]}}}
+                self.assertEqual(four(await c.request("people", one)), [("dan", 1)])
+                with self.assertRaises(TooLarge):
+                    await c.search_batch("people", queries)
+                self.assertEqual(four(await c.search("people", FEMALES))[0], ("ann", 2))
+                # The same again is one query, whose object is the first one's.
+                name, reply = f"twice-{n}", f"genie.result.people.{user or 'me'}.twice{n}"
+                answers = await c.subscribe(reply)
+                receipts = [await c.publish_batch("people", queries, msg_id=name, reply=reply) for _ in range(2)]
+                self.assertEqual([r.duplicate for r in receipts], [False, True])
+                answered = 0
+                while answered < len(queries):  # in parts
+                    answered += len((await anext(answers)).results)
+                self.assertEqual(answered, len(queries))
+                await answers.stop()
+        await self.none_left("GENIE_OBJECTS", "GENIE_OBJECTS_bob")
+
+    async def test_refused(self) -> None:
+        queries, _ = self.many(2 * self.PAYLOAD, 1)
+        async with Client(self.nc, user="eve") as eve:
+            with self.assertRaisesRegex(TooLarge, "GENIE_OBJECTS_eve"):
+                await eve.request_batch("people", queries)
+        with self.assertRaises(ValueError):
+            Client(self.nc, user="e.ve")
+        async with Client(self.nc) as c:
+            with self.assertRaisesRegex(TooLarge, "8388608"):
+                await c.publish("people", {"vector": [0.5] * 1_200_000})
+            await self.worker.kill()  # nobody removes what is stored
+            each = 2 + len(encode("msgpack", queries, True)) // (self.PAYLOAD // 2)  # pieces, and a description
+            same = [await c.publish_batch("people", queries, msg_id="same") for _ in range(2)]
+            self.assertEqual(([r.duplicate for r in same], await self.stored("GENIE_OBJECTS")), ([False, True], each))
+            published = 1
+            with self.assertRaises(BucketFull):
+                while True:
+                    await c.publish_batch("people", queries)
+                    published += 1
+            self.assertEqual(await self.stored("GENIE_OBJECTS"), published * each)
+            self.assertEqual((await self.nc.jetstream().stream_info("GENIE_QUERIES")).state.messages, published)
+            # Of what no stream takes nothing is left.
+            await self.nc.jetstream().delete_stream("GENIE_QUERIES")
+            await self.nc.jetstream().purge_stream("OBJ_GENIE_OBJECTS")
+            with self.assertRaises(NoStream):
+                await c.publish_batch("people", queries)
+            self.assertEqual(await self.stored("GENIE_OBJECTS"), 0)
 
 
 async def _quiet(_: Exception) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -40,9 +41,10 @@ def build(folder: Path) -> None:
 
 
 class Worker:
-    """Serves the index of a folder."""
+    """Serves the index of a folder, with an embedded server or at another one, with more arguments."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, at: str = "", *more: str) -> None:
+        self._at, self._more = at, more
         self.dir = Path(tempfile.mkdtemp(prefix="geniemq-client-"))
         self.index = folder / "people.gmq"
         self.url = ""
@@ -60,8 +62,8 @@ class Worker:
 
     async def _try(self) -> bool:
         listen = self.url.removeprefix("nats://") or "127.0.0.1:0"
-        p = await asyncio.create_subprocess_exec(_binary(), "serve", "--index", f"people={self.index}", "--nats-listen", listen, "--data-dir", "data", "--admin", "off",
-                                                 "--engine", "cpu", cwd=self.dir, stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL)
+        server = ["--nats", self._at] if self._at else ["--nats-listen", listen, "--data-dir", "data"]
+        p = await asyncio.create_subprocess_exec(_binary(), "serve", "--index", f"people={self.index}", *server, "--admin", "off", "--engine", "cpu", *self._more, cwd=self.dir, stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL)
         assert p.stderr
         while line := (await p.stderr.readline()).decode():
             self._log.append(line)
@@ -86,6 +88,36 @@ class Worker:
 
     async def close(self) -> None:
         await self.kill()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Server:
+    """A nats-server of its own, $GENIEMQ_NATS_SERVER, whose messages are small."""
+
+    def __init__(self, max_payload: int) -> None:
+        self.dir = Path(tempfile.mkdtemp(prefix="geniemq-client-"))
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.url = f"nats://127.0.0.1:{s.getsockname()[1]}"
+        self._conf = self.dir / "nats.conf"
+        self._conf.write_text(f'listen: {self.url.removeprefix("nats://")}\nmax_payload: {max_payload}\njetstream {{ store_dir: "{self.dir}" }}\n')
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        self._process = await asyncio.create_subprocess_exec(os.environ["GENIEMQ_NATS_SERVER"], "-c", str(self._conf), stderr=asyncio.subprocess.PIPE)
+        assert self._process.stderr
+        log = b""
+        while b"Server is ready" not in log:
+            line = await self._process.stderr.readline()
+            assert line, log.decode()
+            log += line
+        self._reader = asyncio.ensure_future(self._process.stderr.read())
+
+    async def close(self) -> None:
+        if self._process:
+            self._process.kill()
+            await self._process.wait()
+            await self._reader
         shutil.rmtree(self.dir, ignore_errors=True)
 
 

@@ -4,6 +4,7 @@ import { createInbox, headers as newHeaders, nuid, RequestError, TimeoutError, C
 import type { Msg, MsgHdrs, NatsConnection, Subscription as Sub } from "@nats-io/nats-core";
 import { Collector, decode, encode, media, type Codec } from "./codec.js";
 import { BadAnswer, GenieError, NoStream, NotServed, QueryError, QueueFull, Timeout } from "./errors.js";
+import { Bodies, checkUser, maxBody, objectHeader, publishWithin, room } from "./large.js";
 import type { Query, Receipt, Result } from "./model.js";
 import { subscribe, type SubscribeOptions, type Subscription } from "./subscription.js";
 
@@ -29,6 +30,10 @@ export interface ClientOptions {
   codec?: Codec;
   /** How long calls wait that say nothing else, in milliseconds. Default 30,000. */
   timeout?: number;
+  /** The user's token of subjects: queries go to genie.query.<index>.<user>, and answers come to subjects that this user alone may read. Default none. */
+  user?: string;
+  /** Stores queries as work that nobody waits for, which all others go before. Default false. */
+  bulk?: boolean;
 }
 
 export interface AskOptions {
@@ -79,6 +84,9 @@ class Looks {
  *   worker or server that is killed loses it. It tries for as long as its timeout.
  * - publish puts the query into the stream and returns. Whoever subscribes to the subject of the answers gets them.
  *
+ * request and publish take queries of up to 8 MiB: what does not fit a message goes into the server's object store, where
+ * workers have made a bucket for that.
+ *
  * Connect with maxReconnectAttempts: -1 if requests shall outlive a server that restarts. In a batch the error of a query is
  * its result's.
  */
@@ -86,6 +94,11 @@ export class Client {
   readonly prefix: string;
   readonly codec: Codec;
   readonly timeout: number;
+  readonly user?: string;
+  readonly bulk: boolean;
+  /** What subjects have after the index. */
+  private readonly ofUser: string;
+  private readonly bodies: Bodies;
   private readonly js: JetStreamClient;
   private readonly manager: Promise<JetStreamManager>;
   private readonly id = nuid.next();
@@ -100,8 +113,12 @@ export class Client {
     this.prefix = options.prefix ?? "genie";
     this.codec = options.codec ?? "msgpack";
     this.timeout = options.timeout ?? 30_000;
-    this.js = jetstream(nc);
+    if (options.user !== undefined) checkUser((this.user = options.user));
+    this.bulk = options.bulk ?? false;
+    this.ofUser = this.user ? `.${this.user}` : "";
+    this.js = jetstream(nc, { checkAPI: false });
     this.manager = jetstreamManager(nc, { checkAPI: false });
+    this.bodies = new Bodies(nc, this.js, this.manager);
     void this.watch();
   }
 
@@ -150,11 +167,11 @@ export class Client {
   }
 
   /**
-   * Reads answers: of an index's subject, for which its name is enough, or of any other, with wildcards. Those of genie.result.>
+   * Reads answers: of an index's subject, or the user's, for which its name is enough, or of any other, with wildcards. Those of genie.result.>
    * are read from their stream, each once. Other subjects are plain subscriptions, which drop a message whose id came before.
    */
   async subscribe(subject: string, options: SubscribeOptions = {}): Promise<Subscription> {
-    if (indexName.test(subject)) subject = `${this.prefix}.result.${subject}`;
+    if (indexName.test(subject)) subject = `${this.prefix}.result.${subject}${this.ofUser}` + (this.user ? ".answers" : "");
     return subscribe(this.nc, this.js, await this.manager, this.prefix, subject, options);
   }
 
@@ -180,7 +197,7 @@ export class Client {
     return fields;
   }
 
-  private message(index: string, queries: Query[], batch: boolean, options: AskOptions, deadline?: number): { body: Uint8Array; headers: MsgHdrs } {
+  private message(index: string, queries: Query[], batch: boolean, most: number, options: AskOptions, deadline?: number): { body: Uint8Array; headers: MsgHdrs } {
     if (!indexName.test(index)) throw new RangeError(`${JSON.stringify(index)} is no name of an index: use 1 to 64 of A-Z a-z 0-9 _ -`);
     if (queries.length === 0) throw new RangeError("no queries: send at least one");
     if (deadline !== undefined) {
@@ -188,8 +205,7 @@ export class Client {
       queries = queries.map((q) => (q.timeout_ms === undefined ? { ...q, timeout_ms: left } : q));
     }
     const body = encode(this.codec, queries, batch);
-    const most = this.nc.info?.max_payload ?? Infinity;
-    if (body.length > most - 4096) throw new QueryError("too_large", `the message has ${body.length} bytes, the server takes ${most}: send fewer queries at a time`);
+    if (body.length > most) throw new QueryError("too_large", `the body has ${body.length} bytes and may have ${most}: send fewer queries at a time`);
     const headers = newHeaders();
     for (const [name, value] of Object.entries(options.headers ?? {})) headers.set(name, value);
     headers.set("Content-Type", media[this.codec]);
@@ -203,10 +219,10 @@ export class Client {
   private async direct(index: string, queries: Query[], batch: boolean, options: AskOptions): Promise<Result[]> {
     const began = Date.now();
     const deadline = this.deadline(options);
-    const { body, headers } = this.message(index, queries, batch, options, deadline);
+    const { body, headers } = this.message(index, queries, batch, room(this.nc), options, deadline);
     let m: Msg;
     try {
-      m = await this.nc.request(`${this.prefix}.search.${index}`, body, { timeout: Math.max(1, deadline - Date.now()), headers });
+      m = await this.nc.request(`${this.prefix}.search.${index}${this.ofUser}`, body, { timeout: Math.max(1, deadline - Date.now()), headers });
     } catch (e) {
       if (unanswered(e)) throw new NotServed(`no worker serves ${index}`, { cause: e });
       if (e instanceof TimeoutError) throw new Timeout(`index ${index} did not answer in ${since(began)}`, { cause: e });
@@ -218,14 +234,29 @@ export class Client {
   }
 
   private async stored(index: string, queries: Query[], batch: boolean, options: PublishOptions): Promise<Receipt> {
-    const { body, headers } = this.message(index, queries, batch, options);
+    const { body, headers } = this.message(index, queries, batch, maxBody, options);
     if (options.reply !== undefined) headers.set("Genie-Reply", options.reply);
     return this.store(index, body, headers, options.msgId ?? nuid.next(), this.deadline(options));
   }
 
-  /** Publishes until the stream confirms, with one message id for all tries. */
+  /** Publishes until the stream confirms, with one message id for all tries. A body that is too large for a message is stored before. */
   private async store(index: string, body: Uint8Array, headers: MsgHdrs, msgID: string, deadline: number): Promise<Receipt> {
-    const subject = `${this.prefix}.query.${index}`;
+    const subject = `${this.prefix}.${this.bulk ? "bulk" : "query"}.${index}${this.ofUser}`;
+    if (body.length <= room(this.nc)) return this.confirmed(subject, body, headers, msgID, deadline, () => {});
+    const stored = await this.bodies.put(`${this.prefix.toUpperCase()}_OBJECTS` + (this.user ? `_${this.user}` : ""), body, deadline);
+    headers.set(objectHeader, stored.header);
+    let doubtful = false; // a try may have stored the message, though nobody said so
+    try {
+      const receipt = await this.confirmed(subject, new Uint8Array(), headers, msgID, Math.min(deadline, Date.now() + publishWithin), () => (doubtful = true));
+      if (receipt.duplicate && !doubtful) await this.bodies.remove(stored); // another message has this id, and an object of its own
+      return receipt;
+    } catch (e) {
+      if (!doubtful) await this.bodies.remove(stored);
+      throw e;
+    }
+  }
+
+  private async confirmed(subject: string, body: Uint8Array, headers: MsgHdrs, msgID: string, deadline: number, doubt: () => void): Promise<Receipt> {
     const began = Date.now();
     let unknownSince: number | undefined;
     let last: unknown;
@@ -239,12 +270,14 @@ export class Client {
         return { msgId: msgID, stream: ack.stream, sequence: ack.seq, duplicate: ack.duplicate };
       } catch (e) {
         last = e;
+        const absent = unanswered(e) || (e instanceof Error && e.name === "JetStreamNotEnabled");
+        if (!absent && !(e instanceof JetStreamApiError)) doubt();
         if (e instanceof ClosedConnectionError || e instanceof DrainingConnectionError) throw e;
         if (e instanceof JetStreamApiError) {
           if (e.code === storeFailed && e.message.includes("maximum")) throw new QueueFull(`${subject}: ${e.message}`, { cause: e });
           if (e.status !== 503) throw new GenieError(`publishing to ${subject}: ${e.message}`, { cause: e });
         }
-        if (!(unanswered(e) || e instanceof Error && e.name === "JetStreamNotEnabled")) unknownSince = undefined;
+        if (!absent) unknownSince = undefined;
         else if (Date.now() - (unknownSince ??= Date.now()) > noStream) {
           throw new NoStream(`no stream takes ${subject}: start geniemq there once, or check the prefix`, { cause: e });
         }
@@ -257,9 +290,9 @@ export class Client {
     const began = Date.now();
     const deadline = this.deadline(options);
     const own = options.msgId !== undefined;
-    const { body, headers } = this.message(index, queries, batch, options, own ? undefined : deadline);
+    const { body, headers } = this.message(index, queries, batch, maxBody, options, own ? undefined : deadline);
     const asker = own ? "by." + createHash("sha256").update(options.msgId!).digest("hex").slice(0, 32) : `${this.id}.${++this.asked}`;
-    const reply = `${this.prefix}.result.${index}.${asker}`;
+    const reply = `${this.prefix}.result.${index}${this.ofUser}.${asker}`;
     headers.set("Genie-Reply", reply);
     headers.set("Genie-Accept", "parts");
     const box = new Mailbox();
@@ -330,7 +363,7 @@ export class Client {
 
   private listen(index: string): void {
     if (this.inboxes.has(index)) return;
-    this.inboxes.set(index, this.nc.subscribe(`${this.prefix}.result.${index}.${this.id}.*`, { callback: this.deliver }));
+    this.inboxes.set(index, this.nc.subscribe(`${this.prefix}.result.${index}${this.ofUser}.${this.id}.*`, { callback: this.deliver }));
   }
 
   private readonly deliver = (error: Error | null, m: Msg): void => {
@@ -343,6 +376,7 @@ export class Client {
     this.status = status[Symbol.asyncIterator]();
     for await (const s of { [Symbol.asyncIterator]: () => this.status as AsyncIterator<{ type: string }> }) {
       if (s.type !== "reconnect") continue;
+      this.bodies.reconnected();
       await this.nc.flush().catch(() => {}); // the server has the subscriptions again
       for (const box of this.boxes.values()) box.put("look");
     }

@@ -15,6 +15,9 @@ export class NoStream extends GenieError {}
 /** The stream of queries has no room for this index. Nothing was published; try again later. */
 export class QueueFull extends GenieError {}
 
+/** The query is too large for a message, and the bucket for such queries has no room. Nothing was published; try again when workers have answered what is in it. */
+export class BucketFull extends GenieError {}
+
 /** The time ran out. A query that was published may be stored, and be answered later. */
 export class Timeout extends GenieError {}
 

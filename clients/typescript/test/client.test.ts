@@ -6,9 +6,9 @@ import { after, before, test } from "node:test";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { createInbox } from "@nats-io/nats-core";
-import { BadAnswer, Client, codes, Columns, NoStream, NotServed, QueryError, Timeout, type Answer, type Hit, type Query, type Result, type Subscription } from "../src/index.js";
-import { Collector, decode } from "../src/codec.js";
-import { people, Worker } from "./worker.js";
+import { BadAnswer, BucketFull, Client, codes, Columns, NoStream, NotServed, QueryError, Timeout, type Answer, type Hit, type Query, type Result, type Subscription } from "../src/index.js";
+import { Collector, decode, encode } from "../src/codec.js";
+import { people, Server, Worker } from "./worker.js";
 
 const females: Query = { k: 3, row: { sex: "Female", age: { min: 30, max: 35 } } };
 const want = [["ann", 2], ["cyd", 2], ["bob", 1]];
@@ -143,6 +143,80 @@ test("results that are larger than a message", async () => {
   let parts = 0;
   for await (const a of stored) if ("Genie-Hits" in a.headers && ++parts === 4) break; // two of each
   await stored.stop();
+  c.close();
+});
+
+const small = 64 << 10;
+const skip = process.env["GENIEMQ_NATS_SERVER"] ? false : "$GENIEMQ_NATS_SERVER is not set: go build github.com/nats-io/nats-server/v2 makes one";
+
+test("queries that are too large for a message", { skip }, async (t) => {
+  const server = new Server();
+  t.after(() => server.close());
+  await server.start(small);
+  const w = new Worker(server.url, ["--object-users", "bob", "--stream-bytes", "objects=2MiB"]);
+  t.after(() => w.close());
+  w.build();
+  await w.start();
+  const nc = await connect({ servers: server.url });
+  t.after(() => nc.close());
+  const manager = await jetstreamManager(nc);
+  const stored = async (bucket: string) => (await manager.streams.info(`OBJ_${bucket}`)).state.messages;
+  const many = (bytes: number, seed: number): [Query[], unknown[]] => {
+    const found: { [age: number]: unknown[] } = { 30: [["ann", 1]], 35: [["bob", 1], ["cyd", 1]], 52: [["dan", 1]], 1: [] };
+    const asked = Array.from({ length: bytes / encode("msgpack", [{ row: { age: 30 } }], false).length }, (_, i) => [30, 35, 52, 1][(i * 7919 + seed) % 4]!);
+    return [asked.map((age) => ({ row: { age } })), asked.map((age) => found[age]!)];
+  };
+  let seed = 0;
+  for (const codec of ["json", "msgpack"] as const) {
+    for (const user of [undefined, "bob"]) {
+      for (const bulk of [false, true]) {
+        const c = new Client(nc, { codec, user, bulk, timeout: 120_000 });
+        const [queries, want] = many(3 * small, ++seed);
+        assert.deepEqual((await c.requestBatch("people", queries)).map(counts), want);
+        const r = await c.request("people", { k: 1, row: { age: { in: [...Array.from({ length: 60_000 }, (_, i) => 1000.5 + i), 52] } } });
+        assert.deepEqual(counts(r), [["dan", 1]]);
+        await assert.rejects(c.searchBatch("people", queries), (e) => e instanceof QueryError && e.code === "too_large");
+        assert.deepEqual(counts(await c.search("people", females)), [["ann", 2], ["cyd", 2], ["bob", 1]]);
+        // The same again is one query, whose object is the first one's.
+        const reply = `genie.result.people.${user ?? "me"}.twice${seed}`;
+        const answers = await c.subscribe(reply);
+        const receipts = [];
+        for (let i = 0; i < 2; i++) receipts.push(await c.publishBatch("people", queries, { msgId: `twice-${seed}`, reply }));
+        assert.deepEqual(receipts.map((r) => r.duplicate), [false, true]);
+        let answered = 0;
+        for await (const a of answers) if ((answered += a.results.length) >= queries.length) break; // in parts
+        assert.equal(answered, queries.length);
+        await answers.stop();
+        c.close();
+      }
+    }
+  }
+  const patience = Date.now() + 60_000;
+  while ((await stored("GENIE_OBJECTS")) + (await stored("GENIE_OBJECTS_bob")) > 0) { // workers remove an object when its query is gone
+    assert.ok(Date.now() < patience);
+    await new Promise((r) => setTimeout(r, 50));
+  }
+
+  const [queries] = many(2 * small, 0);
+  await assert.rejects(new Client(nc, { user: "eve" }).requestBatch("people", queries), (e) => e instanceof QueryError && e.code === "too_large" && e.reason.includes("GENIE_OBJECTS_eve"));
+  assert.throws(() => new Client(nc, { user: "e.ve" }), RangeError);
+  const c = new Client(nc);
+  await assert.rejects(c.publish("people", { vector: Array.from({ length: 1_200_000 }, () => 0.5) }), (e) => e instanceof QueryError && e.reason.includes("8388608"));
+  await w.kill(); // nobody removes what is stored
+  const each = 2 + Math.floor(encode("msgpack", queries, true).length / (small / 2)); // pieces, and a description
+  for (const duplicate of [false, true]) assert.equal((await c.publishBatch("people", queries, { msgId: "same" })).duplicate, duplicate);
+  assert.equal(await stored("GENIE_OBJECTS"), each);
+  let published = 1;
+  await assert.rejects(async () => {
+    for (; ; published++) await c.publishBatch("people", queries);
+  }, BucketFull);
+  assert.equal(await stored("GENIE_OBJECTS"), published * each);
+  assert.equal((await manager.streams.info("GENIE_QUERIES")).state.messages, published);
+  // Of what no stream takes nothing is left.
+  await manager.streams.delete("GENIE_QUERIES");
+  await manager.streams.purge("OBJ_GENIE_OBJECTS");
+  await assert.rejects(c.publishBatch("people", queries), NoStream);
+  assert.equal(await stored("GENIE_OBJECTS"), 0);
   c.close();
 });
 

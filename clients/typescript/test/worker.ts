@@ -3,6 +3,7 @@
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -37,11 +38,14 @@ export const people: Person[] = [
 
 const binary = process.env["GENIEMQ_BINARY"] ?? "geniemq";
 
+/** Serves people, with an embedded server or at another one, with more arguments. */
 export class Worker {
   readonly dir = mkdtempSync(join(tmpdir(), "geniemq-client-"));
   url = "";
   private process?: ChildProcess;
   private readonly log: string[] = [];
+
+  constructor(private readonly at = "", private readonly more: string[] = []) {}
 
   build(): void {
     writeFileSync(join(this.dir, "people.yaml"), schema);
@@ -63,7 +67,8 @@ export class Worker {
 
   private async try(): Promise<boolean> {
     const listen = this.url.replace("nats://", "") || "127.0.0.1:0";
-    const p = spawn(binary, ["serve", "--index", "people=people.gmq", "--nats-listen", listen, "--data-dir", "data", "--admin", "off", "--engine", "cpu"], {
+    const server = this.at ? ["--nats", this.at] : ["--nats-listen", listen, "--data-dir", "data"];
+    const p = spawn(binary, ["serve", "--index", "people=people.gmq", ...server, "--admin", "off", "--engine", "cpu", ...this.more], {
       cwd: this.dir,
       stdio: ["ignore", "ignore", "pipe"],
     });
@@ -96,6 +101,41 @@ export class Worker {
 
   async close(): Promise<void> {
     await this.kill();
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+}
+
+/** A nats-server of its own, $GENIEMQ_NATS_SERVER, whose messages are small. */
+export class Server {
+  private readonly dir = mkdtempSync(join(tmpdir(), "geniemq-client-"));
+  private process?: ChildProcess;
+  url = "";
+
+  async start(maxPayload: number): Promise<void> {
+    const probe = createServer().listen(0, "127.0.0.1");
+    await once(probe, "listening");
+    const listen = `127.0.0.1:${(probe.address() as AddressInfo).port}`;
+    probe.close();
+    this.url = `nats://${listen}`;
+    writeFileSync(join(this.dir, "nats.conf"), `listen: ${listen}\nmax_payload: ${maxPayload}\njetstream { store_dir: "${this.dir}" }\n`);
+    const p = (this.process = spawn(process.env["GENIEMQ_NATS_SERVER"]!, ["-c", join(this.dir, "nats.conf")], { stdio: ["ignore", "ignore", "pipe"] }));
+    const log: string[] = [];
+    await new Promise<void>((ready, failed) => {
+      createInterface({ input: p.stderr! }).on("line", (line) => {
+        log.push(line);
+        if (line.includes("Server is ready")) ready();
+      });
+      p.on("error", failed);
+      p.on("exit", () => failed(new Error(log.join("\n"))));
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.process && this.process.exitCode === null) {
+      const gone = once(this.process, "exit");
+      this.process.kill("SIGKILL");
+      await gone;
+    }
     rmSync(this.dir, { recursive: true, force: true });
   }
 }

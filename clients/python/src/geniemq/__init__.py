@@ -10,12 +10,12 @@
 """
 
 from .client import Client
-from .errors import (BadAnswer, BadRequest, DeadlineExceeded, GenieError, Internal, NoStream, NotServed, ObjectMissing, Overloaded,
+from .errors import (BadAnswer, BadRequest, BucketFull, DeadlineExceeded, GenieError, Internal, NoStream, NotServed, ObjectMissing, Overloaded,
                      QueryError, QueueFull, Timeout,
                      TooLarge, UnknownIndex, Unsupported)
 from .model import Answer, Columns, Condition, Conditions, Hit, Query, Receipt, Rescore, Result
 from .subscription import Subscription
 
-__all__ = ["Answer", "BadAnswer", "BadRequest", "Client", "Columns", "Condition", "Conditions", "DeadlineExceeded", "GenieError", "Hit", "Internal",
+__all__ = ["Answer", "BadAnswer", "BadRequest", "BucketFull", "Client", "Columns", "Condition", "Conditions", "DeadlineExceeded", "GenieError", "Hit", "Internal",
            "NoStream", "NotServed", "ObjectMissing", "Overloaded", "Query", "QueryError", "QueueFull", "Receipt", "Rescore", "Result", "Subscription", "Timeout",
            "TooLarge", "UnknownIndex", "Unsupported"]

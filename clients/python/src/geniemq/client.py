@@ -16,6 +16,7 @@ import nats.js.errors
 from nats.aio.client import Client as Connection
 from nats.aio.msg import Msg
 
+from . import large
 from .codec import MEDIA, Codec, Collector, decode, encode
 from .errors import BadAnswer, GenieError, NoStream, NotServed, QueueFull, Timeout, TooLarge
 from .model import Answer, Query, Receipt, Result
@@ -41,18 +42,28 @@ class Client:
       worker or server that is killed loses it. It tries for as long as its timeout.
     - publish puts the query into the stream and returns. Whoever subscribes to the subject of the answers gets them.
 
+    request and publish take queries of up to 8 MiB: what does not fit a message goes into the server's object store, where workers have made a
+    bucket for that. With a user queries go to that user's subjects, and answers come to subjects that only the user may read; with
+    bulk they are stored as work that nobody waits for, which all others go before.
+
     A query is a dict (Query). Connect with max_reconnect_attempts=-1 if requests shall outlive a server that restarts.
     Errors are GenieErrors; what the service answers is a QueryError. In a batch the error of a query is its result's.
     """
 
-    def __init__(self, nc: Connection, *, prefix: str = "genie", codec: Codec = "msgpack", timeout: float = 30.0) -> None:
+    def __init__(self, nc: Connection, *, prefix: str = "genie", codec: Codec = "msgpack", timeout: float = 30.0, user: str | None = None,
+                 bulk: bool = False) -> None:
         if codec not in MEDIA:
             raise ValueError(f"codec {codec!r}: use json or msgpack")
+        if user is not None:
+            large.check_user(user)
         self.nc = nc
         self.js = nc.jetstream()
         self.prefix = prefix
         self.codec: Codec = codec
         self.timeout = timeout
+        self.user = user
+        self.bulk = bulk
+        self._of_user = f".{user}" if user else ""  # what subjects have after the index
         self._id = uuid.uuid4().hex
         self._asked = 0
         self._boxes: dict[str, asyncio.Queue[Msg | None]] = {}  # by reply subject; None wakes a request to look into the stream
@@ -114,14 +125,14 @@ class Client:
         return await self._publish(index, queries, True, reply, msg_id, timeout, headers)
 
     async def subscribe(self, subject: str, *, durable: str | None = None, all: bool = False, ack_wait: float = 30.0) -> Subscription:
-        """Read answers: of an index's subject, for which its name is enough, or of any other, with wildcards.
+        """Read answers: of an index's subject, or the user's, for which its name is enough, or of any other, with wildcards.
 
         Answers of genie.result.> are read from their stream, each once, from now on or all that are stored. With a durable the reading
         goes on where it was; an answer is acknowledged when the next one is asked for. Other subjects are plain subscriptions, which
         drop a message whose id came before.
         """
         if _INDEX.match(subject):
-            subject = f"{self.prefix}.result.{subject}"
+            subject = f"{self.prefix}.result.{subject}{self._of_user}" + (".answers" if self.user else "")
         return await subscribe(self.nc, self.js, self.prefix, subject, durable, all, ack_wait)
 
     async def understood(self, index: str) -> list[str]:
@@ -149,7 +160,7 @@ class Client:
             raise NotServed(f"no worker serves {index}")
         return fields
 
-    def _message(self, index: str, queries: Sequence[Query], batch: bool, deadline: float | None, headers: Mapping[str, str] | None) -> tuple[bytes, dict[str, str]]:
+    def _message(self, index: str, queries: Sequence[Query], batch: bool, most: int, deadline: float | None, headers: Mapping[str, str] | None) -> tuple[bytes, dict[str, str]]:
         if not _INDEX.match(index):
             raise ValueError(f"{index!r} is no name of an index: use 1 to 64 of A-Z a-z 0-9 _ -")
         if not queries:
@@ -158,8 +169,8 @@ class Client:
             left = max(1, int((deadline - time.monotonic()) * 1000))
             queries = [q if "timeout_ms" in q else cast(Query, {**q, "timeout_ms": left}) for q in queries]
         body = encode(self.codec, queries, batch)
-        if len(body) > self.nc.max_payload - 4096:
-            raise TooLarge("too_large", f"the message has {len(body)} bytes, the server takes {self.nc.max_payload}: send fewer queries at a time")
+        if len(body) > most:
+            raise TooLarge("too_large", f"the body has {len(body)} bytes and may have {most}: send fewer queries at a time")
         return body, {**(headers or {}), "Content-Type": MEDIA[self.codec]}
 
     def _deadline(self, timeout: float | None) -> float:
@@ -167,9 +178,9 @@ class Client:
 
     async def _search(self, index: str, queries: Sequence[Query], batch: bool, timeout: float | None, headers: Mapping[str, str] | None) -> list[Result]:
         began, deadline = time.monotonic(), self._deadline(timeout)
-        body, header = self._message(index, queries, batch, deadline, headers)
+        body, header = self._message(index, queries, batch, large.room(self.nc.max_payload), deadline, headers)
         try:
-            msg = await self.nc.request(f"{self.prefix}.search.{index}", body, timeout=deadline - time.monotonic(), headers=header)
+            msg = await self.nc.request(f"{self.prefix}.search.{index}{self._of_user}", body, timeout=deadline - time.monotonic(), headers=header)
         except nats.errors.NoRespondersError:
             raise NotServed(f"no worker serves {index}") from None
         except nats.errors.TimeoutError:
@@ -181,50 +192,36 @@ class Client:
 
     async def _publish(self, index: str, queries: Sequence[Query], batch: bool, reply: str | None, msg_id: str | None, timeout: float | None,
                        headers: Mapping[str, str] | None) -> Receipt:
-        body, header = self._message(index, queries, batch, None, headers)
+        body, header = self._message(index, queries, batch, large.MAX_BODY, None, headers)
         if reply:
             header["Genie-Reply"] = reply
         header["Nats-Msg-Id"] = msg_id or uuid.uuid4().hex
         return await self._store(index, body, header, self._deadline(timeout))
 
     async def _store(self, index: str, body: bytes, header: dict[str, str], deadline: float) -> Receipt:
-        """Publish until the stream confirms, with one message id for all tries."""
-        subject = f"{self.prefix}.query.{index}"
-        began = time.monotonic()
-        unknown_since: float | None = None
-        tries, last = 0, ""
-        while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise Timeout(f"publishing to {subject} was not confirmed in {_since(began)}; tries: {tries}{last}")
-            tries += 1
-            try:
-                ack = await self.js.publish(subject, body, timeout=min(ATTEMPT, left), headers=header)
-                return Receipt(header["Nats-Msg-Id"], ack.stream, ack.seq, bool(ack.duplicate))
-            except nats.js.errors.NoStreamResponseError as e:
-                last = f", last: {_reason(e)}"
-                unknown_since = unknown_since or time.monotonic()
-                if time.monotonic() - unknown_since > NO_STREAM:
-                    raise NoStream(f"no stream takes {subject}: start geniemq there once, or check the prefix") from None
-            except nats.js.errors.APIError as e:
-                if e.err_code == STORE_FAILED and "maximum" in (e.description or ""):
-                    raise QueueFull(f"{subject}: {e.description}") from None
-                if e.code != 503:
-                    raise GenieError(f"publishing to {subject}: {e}") from e
-                last = f", last: {_reason(e)}"
-            except nats.errors.Error as e:
-                last = f", last: {_reason(e)}"
-                if self.nc.is_closed or self.nc.is_draining:
-                    raise
-                unknown_since = None
-            await asyncio.sleep(min(PAUSE, max(0.0, deadline - time.monotonic())))
+        """Publish until the stream confirms, with one message id for all tries. A body that is too large for a message is stored before."""
+        subject = f"{self.prefix}.{'bulk' if self.bulk else 'query'}.{index}{self._of_user}"
+        if len(body) <= large.room(self.nc.max_payload):
+            return await _Publish(self, subject, body, header).confirmed(deadline)
+        bucket = f"{self.prefix.upper()}_OBJECTS" + (f"_{self.user}" if self.user else "")
+        stored = await large.put(self.nc, self.js, bucket, body, deadline)
+        publish = _Publish(self, subject, b"", {**header, large.HEADER: stored.header})
+        try:
+            receipt = await publish.confirmed(min(deadline, time.monotonic() + large.PUBLISH_WITHIN))
+        except (GenieError, nats.errors.Error):
+            if not publish.doubtful:
+                await large.remove(self.js, stored)
+            raise
+        if receipt.duplicate and not publish.doubtful:  # another message has this id, and an object of its own
+            await large.remove(self.js, stored)
+        return receipt
 
     async def _request(self, index: str, queries: Sequence[Query], batch: bool, timeout: float | None, msg_id: str | None, headers: Mapping[str, str] | None) -> list[Result]:
         began, deadline = time.monotonic(), self._deadline(timeout)
-        body, header = self._message(index, queries, batch, None if msg_id else deadline, headers)
+        body, header = self._message(index, queries, batch, large.MAX_BODY, None if msg_id else deadline, headers)
         self._asked += 1
         own = f"{self._id}.{self._asked}" if msg_id is None else "by." + hashlib.sha256(msg_id.encode()).hexdigest()[:32]
-        reply = f"{self.prefix}.result.{index}.{own}"
+        reply = f"{self.prefix}.result.{index}{self._of_user}.{own}"
         header.update({"Genie-Reply": reply, "Genie-Accept": "parts", "Nats-Msg-Id": msg_id or uuid.uuid4().hex})
         box: asyncio.Queue[Msg | None] = asyncio.Queue()
         self._boxes[reply] = box
@@ -254,7 +251,7 @@ class Client:
         """See to it that the subscription for the answers of an index is there."""
         made = self._inboxes.get(index)
         if made is None:
-            made = asyncio.ensure_future(self.nc.subscribe(f"{self.prefix}.result.{index}.{self._id}.*", cb=self._deliver,
+            made = asyncio.ensure_future(self.nc.subscribe(f"{self.prefix}.result.{index}{self._of_user}.{self._id}.*", cb=self._deliver,
                                                            pending_msgs_limit=-1, pending_bytes_limit=-1))
             self._inboxes[index] = made
         await asyncio.shield(made)
@@ -282,6 +279,46 @@ class Client:
                 seen = now
                 for box in self._boxes.values():
                     box.put_nowait(None)
+
+
+class _Publish:
+    """A message that is published until its stream confirms it. doubtful: a try may have stored it, though nobody said so."""
+
+    def __init__(self, client: Client, subject: str, body: bytes, header: dict[str, str]) -> None:
+        self.doubtful = False
+        self._client, self._subject, self._body, self._header = client, subject, body, header
+
+    async def confirmed(self, deadline: float) -> Receipt:
+        client, subject = self._client, self._subject
+        began = time.monotonic()
+        unknown_since: float | None = None
+        tries, last = 0, ""
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise Timeout(f"publishing to {subject} was not confirmed in {_since(began)}; tries: {tries}{last}")
+            tries += 1
+            try:
+                ack = await client.js.publish(subject, self._body, timeout=min(ATTEMPT, left), headers=self._header)
+                return Receipt(self._header["Nats-Msg-Id"], ack.stream, ack.seq, bool(ack.duplicate))
+            except nats.js.errors.NoStreamResponseError as e:
+                last = f", last: {_reason(e)}"
+                unknown_since = unknown_since or time.monotonic()
+                if time.monotonic() - unknown_since > NO_STREAM:
+                    raise NoStream(f"no stream takes {subject}: start geniemq there once, or check the prefix") from None
+            except nats.js.errors.APIError as e:
+                if e.err_code == STORE_FAILED and "maximum" in (e.description or ""):
+                    raise QueueFull(f"{subject}: {e.description}") from None
+                if e.code != 503:
+                    raise GenieError(f"publishing to {subject}: {e}") from e
+                last = f", last: {_reason(e)}"
+            except nats.errors.Error as e:
+                self.doubtful = True
+                last = f", last: {_reason(e)}"
+                if client.nc.is_closed or client.nc.is_draining:
+                    raise
+                unknown_since = None
+            await asyncio.sleep(min(PAUSE, max(0.0, deadline - time.monotonic())))
 
 
 class _StoredAnswer:

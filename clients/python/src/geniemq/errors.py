@@ -19,6 +19,10 @@ class QueueFull(GenieError):
     """The stream of queries has no room for this index. Nothing was published; try again later."""
 
 
+class BucketFull(GenieError):
+    """The query is too large for a message, and the bucket for such queries has no room. Nothing was published; try again when workers have answered what is in it."""
+
+
 class Timeout(GenieError, TimeoutError):
     """The time ran out. A query that was published may be stored, and be answered later."""
 
