@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/geniemq/geniemq/index/metric"
-	"github.com/geniemq/geniemq/index/metric/columns"
 	"github.com/geniemq/geniemq/index/metric/cost"
+	"github.com/geniemq/geniemq/index/metric/descent"
 	"github.com/geniemq/geniemq/index/metric/recall"
 	"github.com/geniemq/geniemq/index/metric/tree"
 	"github.com/geniemq/geniemq/index/schema"
@@ -83,21 +83,20 @@ func (t openedTree) Bind(space metric.Space) (Searcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &treeSearcher{t.Tree, ordered, nil, t.rows.bytes(space)}
-	if placed, ok := ordered.(metric.Placed); ok {
-		if s.columns, err = t.Columns(placed); err != nil {
-			return nil, store.Corrupt("%v", err)
-		}
-		s.bytes += s.columns.Bytes()
+	few, err := descent.New(t.Tree, ordered)
+	switch {
+	case err != nil:
+		return nil, store.Corrupt("%v", err)
+	case few != nil:
+		return fewSearcher{few}, nil
 	}
-	return s, nil
+	return &treeSearcher{t.Tree, ordered, t.rows.bytes(space)}, nil
 }
 
 type treeSearcher struct {
-	tree    *tree.Tree
-	space   metric.Space     // in the order of the tree
-	columns *columns.Objects // nil: it has none
-	bytes   int64
+	tree  *tree.Tree
+	space metric.Space // in the order of the tree
+	bytes int64
 }
 
 // Bytes is what it takes in memory.
@@ -105,14 +104,11 @@ func (s *treeSearcher) Bytes() int64 { return s.bytes }
 
 // Begin implements Searcher.
 func (s *treeSearcher) Begin(q *Query) (Searching, error) {
-	ask := tree.Ask{Columns: s.columns, Vector: q.Vector, Want: q.Want(), Total: q.Total}
-	if s.columns == nil {
-		var err error
-		if ask.Asker, err = q.Asker(s.space); err != nil {
-			return nil, err
-		}
+	asker, err := q.Asker(s.space)
+	if err != nil {
+		return nil, err
 	}
-	search, err := s.tree.Begin(ask)
+	search, err := s.tree.Begin(tree.Ask{Asker: asker, Want: q.Want(), Total: q.Total})
 	return treeSearching{search}, err
 }
 
@@ -125,8 +121,10 @@ func (s treeSearching) Run(pass func(id uint32) bool, meter metric.Meter) (done 
 }
 
 // End implements Searching.
-func (s treeSearching) End(did *Answer) []metric.Hit {
-	found := s.Search.End()
+func (s treeSearching) End(did *Answer) []metric.Hit { return ended(s.Search.End(), did) }
+
+// ended tells what a search did, and gives its hits.
+func ended(found tree.Answer, did *Answer) []metric.Hit {
 	did.Exact, did.Within = true, found.Within
 	did.Distances, did.Blocks = uint64(found.Work.Distances), uint64(found.Work.Blocks)
 	if found.Pivots {
@@ -134,3 +132,29 @@ func (s treeSearching) End(did *Answer) []metric.Hit {
 	}
 	return found.Hits
 }
+
+// fewSearcher is that of a box tree over few coordinates.
+type fewSearcher struct{ *descent.Tree }
+
+// Begin implements Searcher.
+func (s fewSearcher) Begin(q *Query) (Searching, error) {
+	var x [descent.Most]float64
+	coordinates := x[:0]
+	if q.Column.Of == Points {
+		unit, err := metric.Unit(q.Point.Lat, q.Point.Lon)
+		if err != nil {
+			return nil, err
+		}
+		coordinates = append(coordinates, unit[:]...)
+	}
+	for _, e := range q.Vector {
+		coordinates = append(coordinates, float64(e))
+	}
+	search, err := s.Tree.Begin(coordinates, q.Want(), q.Total)
+	return fewSearching{search}, err
+}
+
+type fewSearching struct{ *descent.Search }
+
+// End implements Searching.
+func (s fewSearching) End(did *Answer) []metric.Hit { return ended(s.Search.End(), did) }

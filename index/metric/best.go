@@ -6,12 +6,17 @@ import (
 	"slices"
 )
 
-// Best keeps the first hits that a search wants, of those that it was told of: a heap whose root is the last of them, so that the bound is exact
-// after each hit. Objects come in any order, each once. The zero value wants nothing; Reset makes it ready, again and again.
+// Best keeps the first hits that a search wants, of those that it was told of, so that the bound is exact after each hit. Objects come in any order, each once. The zero value wants nothing;
+// Reset makes it ready, again and again.
+//
+// Few hits are kept in order: moving some is less than a heap's comparisons, and in the end they need no sorting. More are a heap whose root is the last of them.
 type Best struct {
 	want Want
 	hits []Hit
 }
+
+// ordered is how many hits are few.
+const ordered = 24
 
 // Reset forgets all hits and begins a search.
 func (b *Best) Reset(want Want) { b.want, b.hits = want, b.hits[:0] }
@@ -24,13 +29,19 @@ func (b *Best) Bound() float64 {
 		return math.Inf(-1)
 	case len(b.hits) < b.want.K:
 		return b.want.Most
+	case b.want.K <= ordered:
+		return b.hits[len(b.hits)-1].Value // at most want.Most, since it was let in
 	default:
-		return b.hits[0].Value // at most want.Most, since it was let in
+		return b.hits[0].Value
 	}
 }
 
 // Add tells it of an object.
 func (b *Best) Add(h Hit) {
+	if b.want.K <= ordered {
+		b.insert(h)
+		return
+	}
 	if len(b.hits) < b.want.K {
 		if h.Value <= b.want.Most {
 			b.hits = append(b.hits, h)
@@ -44,6 +55,26 @@ func (b *Best) Add(h Hit) {
 	}
 }
 
+// insert is Add of few hits.
+func (b *Best) insert(h Hit) {
+	i := len(b.hits)
+	switch {
+	case i < b.want.K:
+		if !(h.Value <= b.want.Most) {
+			return
+		}
+		b.hits = append(b.hits, h)
+	case i == 0 || !h.Less(b.hits[i-1]):
+		return
+	default:
+		i--
+	}
+	for ; i > 0 && h.Less(b.hits[i-1]); i-- {
+		b.hits[i] = b.hits[i-1]
+	}
+	b.hits[i] = h
+}
+
 // Has says whether an object is one of the first hits so far. It looks at all of them.
 func (b *Best) Has(id uint32) bool {
 	return slices.ContainsFunc(b.hits, func(h Hit) bool { return h.ID == id })
@@ -51,6 +82,9 @@ func (b *Best) Has(id uint32) bool {
 
 // Sorted returns the hits in order. They are its own and hold until Reset, which has to come before the next Add.
 func (b *Best) Sorted() []Hit {
+	if b.want.K <= ordered {
+		return b.hits
+	}
 	slices.SortFunc(b.hits, func(x, y Hit) int { return cmp.Or(cmp.Compare(x.Value, y.Value), cmp.Compare(x.ID, y.ID)) })
 	return b.hits
 }

@@ -54,6 +54,14 @@ func (b *Boxes) Missed(dst []float64, block, n uint32, q []float64) []float64 {
 	return dst[:n]
 }
 
+// Bytes is what they take in memory; of nil 0.
+func (b *Boxes) Bytes() int64 {
+	if b == nil {
+		return 0
+	}
+	return 4 * int64(len(b.at)+len(b.data))
+}
+
 // Objects are those of some blocks, by block and in it by coordinate, of Most coordinates at most. They are immutable.
 type Objects struct {
 	at   []uint32 // [block]
@@ -88,11 +96,8 @@ func (o *Objects) Squares(dst []float64, block, n uint32, q *[Most]float64) []fl
 	return dst[:n]
 }
 
-// Bytes is what they take in memory; of nil 0.
+// Bytes is what they take in memory.
 func (o *Objects) Bytes() int64 {
-	if o == nil {
-		return 0
-	}
 	return 4 * int64(len(o.at)+len(o.data))
 }
 

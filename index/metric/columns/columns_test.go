@@ -53,7 +53,7 @@ func TestColumns(t *testing.T) {
 			}
 		}
 	}
-	if (*Objects)(nil).Bytes() != 0 || NewObjects(nil, Most+1, nil) != nil {
+	if (*Boxes)(nil).Bytes() != 0 || NewObjects(nil, Most+1, nil) != nil {
 		t.Error("nothing takes memory, or objects have more coordinates than kernels know")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/geniemq/geniemq/index/metric"
-	"github.com/geniemq/geniemq/index/metric/columns"
 )
 
 // Ask is one query.
@@ -15,9 +14,6 @@ type Ask struct {
 	metric.Asker
 	metric.Want                      // K 0 finds nothing, and counts if Total says so
 	Pass        func(id uint32) bool // nil: every object does
-	// Columns are the objects in another layout, of a tree that has made such. The query is the Vector then, and no asker is needed; nil: it is the asker's.
-	Columns *columns.Objects
-	Vector  []float32
 	// Total counts all objects within Most, though there be more than K. So K does not narrow what is searched.
 	Total bool
 }
@@ -54,7 +50,6 @@ type asking struct {
 	within uint64
 	work   Work
 	long   metric.Pausing // the asker, if comparisons may be stopped
-	few    [columns.Most]float64
 
 	alive  []bool // [object of a leaf]
 	values []float64
@@ -69,17 +64,12 @@ func (a *asking) ask(t *Tree, ask Ask) error {
 	a.kept.Reset(ask.Want)
 	if t.bounds == Box {
 		a.q = a.q[:0]
-		if ask.Columns != nil {
-			for _, e := range ask.Vector {
-				a.q = append(a.q, float64(e))
-			}
-		} else if p, ok := ask.Asker.(metric.PlacedAsker); ok {
+		if p, ok := ask.Asker.(metric.PlacedAsker); ok {
 			a.q = append(a.q, p.Coordinates()...)
 		}
 		if len(a.q) != t.dims {
 			return fmt.Errorf("a box tree over %d coordinates is searched by a query that has as many", t.dims)
 		}
-		copy(a.few[:], a.q)
 		t.place(a.q)
 	}
 	a.narrow()
@@ -145,12 +135,6 @@ func (a *asking) scan(leaf uint32, distances []float64, from uint32) (stopped ui
 		a.work.Blocks++
 	} else {
 		from--
-	}
-	if a.Columns != nil {
-		a.values = a.Columns.Squares(a.values, leaf, count, &a.few)
-		a.offer(begin, a.values)
-		a.narrow()
-		return 0
 	}
 	a.alive = slices.Grow(a.alive[:0], int(count))[:count]
 	a.values = slices.Grow(a.values[:0], int(count))[:count]

@@ -109,7 +109,7 @@ func (t *Tree) reference() Prices {
 //	C = sum over levels [level + V (c_d + capacity c_t)] + E c_block + L c_d + H c_hit
 //
 // with V nodes, E leaves, L distances, H hits. Box trees have no distance per node, and tests of as many sides as there are coordinates, several
-// at once where values are squares. Objects in columns (Columns) are compared several at once too.
+// at once where values are squares. Of few coordinates (Few) objects are compared several at once too.
 func (t *Tree) cost(p Prices, r Row) float64 {
 	distance, node, block := p.Distance+p.Apart, 0.0, p.Block
 	if r.Bounds == Box {
@@ -117,7 +117,7 @@ func (t *Tree) cost(p Prices, r Row) float64 {
 		if t.squares() {
 			node = float64(r.Capacity) * (p.Test + p.Lane*float64(t.dims))
 		}
-		if t.inColumns(r.Bounds) {
+		if t.few(r.Bounds) {
 			distance, block = p.Test/2+p.Lane*float64(t.dims), p.Block/3
 		}
 	} else {

@@ -1,8 +1,6 @@
 package tree
 
 import (
-	"fmt"
-
 	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/metric/columns"
 )
@@ -19,24 +17,11 @@ func (t *Tree) children() *columns.Boxes {
 	return columns.NewBoxes(blocks, t.boxes, t.dims)
 }
 
-// inColumns says that objects of a tree by such bounds are compared in columns.
-func (m *measure) inColumns(b Bounds) bool {
-	return b == Box && m.Kind == metric.L2 && m.dims <= columns.Most
+// few says that objects of trees by such bounds have so few coordinates that searches go depth first, several objects at once (package descent).
+func (m *measure) few(b Bounds) bool {
+	k := m.Kind
+	return b == Box && m.dims <= columns.Most && (k == metric.L2 || k == metric.Geo || k == metric.L1 || k == metric.Linf)
 }
 
-// Columns makes columns of the objects of each leaf, for Ask. A space has them in the order of the tree. nil: they would be of no use.
-func (t *Tree) Columns(space metric.Placed) (*columns.Objects, error) {
-	if !t.inColumns(t.bounds) {
-		return nil, nil
-	}
-	if space.Len() != t.objects || space.Dims() != t.dims {
-		return nil, fmt.Errorf("columns of %d objects of %d dimensions for a tree over %d of %d", space.Len(), space.Dims(), t.objects, t.dims)
-	}
-	blocks := make([]columns.Block, t.nodes())
-	for node := range t.nodes() {
-		if t.isLeaf(node) {
-			blocks[node] = columns.Block{First: t.begin[node], Count: t.count[node]}
-		}
-	}
-	return columns.NewObjects(blocks, t.dims, space.Coordinates), nil
-}
+// Few says that package descent searches the tree.
+func (t *Tree) Few() bool { return t.few(t.bounds) }
