@@ -25,6 +25,7 @@ type CapacityResult struct {
 	Blocks            float64 `json:"blocks"`
 	ExpectedDistances float64 `json:"expected_distances"`
 	ExpectedBlocks    float64 `json:"expected_blocks"`
+	ExpectedNodes     float64 `json:"expected_nodes"`
 	Took              float64 `json:"took_us"`
 	Expected          float64 `json:"expected_us"` // by the planner, before corrections
 	Hits              float64 `json:"hits"`
@@ -86,6 +87,7 @@ func (o *Options) capacity(ctx context.Context, s *sets.Set, b tree.Bounds, capa
 			Distances: a.mean(func(x *distance.Answer) float64 { return float64(x.Distances) }), Blocks: a.mean(func(x *distance.Answer) float64 { return float64(x.Blocks) })}
 		for _, query := range a.queries {
 			w := t.Expect(query.Want()).Work
+			r.ExpectedNodes += w.Nodes / float64(len(a.queries))
 			if b == tree.Pivot {
 				r.ExpectedDistances += w.Nodes / float64(len(a.queries))
 			}

@@ -9,14 +9,15 @@ import (
 // Best keeps the first hits that a search wants, of those that it was told of, so that the bound is exact after each hit. Objects come in any order, each once. The zero value wants nothing;
 // Reset makes it ready, again and again.
 //
-// Few hits are kept in order: moving some is less than a heap's comparisons, and in the end they need no sorting. More are a heap whose root is the last of them.
+// Few hits are kept in order: moving some is less than a heap's comparisons, and in the end they need no sorting. More are in any order until there are enough, which within a radius may never be,
+// and then a heap whose root is the last of them.
 type Best struct {
 	want Want
 	hits []Hit
 }
 
 // ordered is how many hits are few.
-const ordered = 24
+const ordered = 128
 
 // Reset forgets all hits and begins a search.
 func (b *Best) Reset(want Want) { b.want, b.hits = want, b.hits[:0] }
@@ -44,14 +45,17 @@ func (b *Best) Add(h Hit) {
 	}
 	if len(b.hits) < b.want.K {
 		if h.Value <= b.want.Most {
-			b.hits = append(b.hits, h)
-			b.rise(len(b.hits) - 1)
+			if b.hits = append(b.hits, h); len(b.hits) == b.want.K {
+				for i := len(b.hits)/2 - 1; i >= 0; i-- {
+					b.sink(i)
+				}
+			}
 		}
 		return
 	}
-	if len(b.hits) > 0 && h.Less(b.hits[0]) {
+	if h.Less(b.hits[0]) {
 		b.hits[0] = h
-		b.sink()
+		b.sink(0)
 	}
 }
 
@@ -85,18 +89,21 @@ func (b *Best) Sorted() []Hit {
 	if b.want.K <= ordered {
 		return b.hits
 	}
-	slices.SortFunc(b.hits, func(x, y Hit) int { return cmp.Or(cmp.Compare(x.Value, y.Value), cmp.Compare(x.ID, y.ID)) })
+	slices.SortFunc(b.hits, func(x, y Hit) int {
+		switch {
+		case x.Value < y.Value:
+			return -1
+		case x.Value > y.Value:
+			return 1
+		}
+		return cmp.Compare(x.ID, y.ID)
+	})
 	return b.hits
 }
 
-func (b *Best) rise(i int) {
-	for h := b.hits; i > 0 && h[(i-1)/2].Less(h[i]); i = (i - 1) / 2 {
-		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
-	}
-}
-
-func (b *Best) sink() {
-	for i, h := 0, b.hits; ; {
+// sink puts a hit of a heap where it belongs, if what is below it is in order.
+func (b *Best) sink(i int) {
+	for h := b.hits; ; {
 		last := i
 		for child := 2*i + 1; child <= 2*i+2 && child < len(h); child++ {
 			if h[last].Less(h[child]) {

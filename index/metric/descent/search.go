@@ -100,6 +100,9 @@ func (s *Search) Run(pass func(id uint32) bool, meter metric.Meter) (done bool) 
 	return true
 }
 
+// sorted is how many of a node's children are on the stack in order, the nearest of them. What is below has to be passed over, mostly: to sort it would take longer.
+const sorted = 8
+
 // expand puts the children of a node that are within reach onto the stack, the nearest last.
 func (s *Search) expand(at uint32, n node, reach float64) {
 	s.work.Nodes++
@@ -110,12 +113,11 @@ func (s *Search) expand(at uint32, n node, reach float64) {
 			continue
 		}
 		s.stack = append(s.stack, open{})
-		own := s.stack[bottom:]
-		j := len(own) - 1
-		for ; j > 0 && own[j-1].bound < bound; j-- {
-			own[j] = own[j-1]
+		j := len(s.stack) - 1
+		for least := max(bottom, j-sorted); j > least && s.stack[j-1].bound < bound; j-- {
+			s.stack[j] = s.stack[j-1]
 		}
-		own[j] = open{bound, n.first + uint32(i)}
+		s.stack[j] = open{bound, n.first + uint32(i)}
 	}
 }
 
