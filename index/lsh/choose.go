@@ -18,9 +18,9 @@ type Options struct {
 	Recall     float64
 	Neighbours int
 	Candidates int
-	// Functions are the numbers m to choose from: 64, 128, 237, 474 by default.
+	// Functions are the numbers m to choose from: by default so many from 32 to 1,024 that each is an eighth or so above the one before.
 	Functions []int
-	// Widths to choose from. By default for l2 and l1 half, once, twice and four times the mean distance of the Neighbours-th neighbour, for laplacian the mean paired
+	// Widths to choose from. By default for l2 and l1 a quarter to four times the mean distance of the Neighbours-th neighbour, for laplacian the mean paired
 	// distance of the sample, as the paper has it.
 	Widths []float64
 	// Reaches to choose from: 0 to 4 by default for l2 and l1, else 0.
@@ -33,7 +33,7 @@ type Options struct {
 	Rehash bool
 	// Seed of the functions, and of what is drawn from the sample.
 	Seed uint64
-	// Queries are held out of the sample (100 by default); the rest is searched.
+	// Queries are held out of the sample (200 by default); the rest is searched.
 	Queries int
 	// Objects are how many there will be, where the sample is not all: it stands for so many. By default what the sample has.
 	Objects int
@@ -45,10 +45,12 @@ type Options struct {
 type Choice struct {
 	// Parameters are complete, with a recall table that was measured on the sample.
 	Parameters Parameters
-	// Recall is the mean over the held-out queries, for as many objects as there will be, Error its standard error.
+	// Recall is the mean over the held-out queries, for as many objects as there will be, Error its standard error: measured where the sample is all, else a forecast.
 	Recall, Error float64
-	// Load is how many postings an average object adds to what a query counts: the mean match count. It is what is least among what reaches the recall.
+	// Load is how many postings an average object adds to what a query counts: the mean match count.
 	Load float64
+	// Cost is what is least among what reaches the recall: work for a query and object, in postings that are read from a list.
+	Cost float64
 	// Clamped is the share of the sample's hashes beyond the ends.
 	Clamped float64
 }
@@ -65,58 +67,70 @@ func (e *UnreachedError) Error() string {
 		e.Wanted, p.Functions, p.Width, p.Reach, e.Best.Recall, e.Best.Error)
 }
 
-// Choose chooses width, centre, buckets, reach and number of functions from a sample of the data, so that a recall is reached at the least cost: the fewest matches to
-// count. The recall is that of real match counts of queries that are held out of the sample, less 1.645 standard errors, so that it is reached with 95 % confidence.
+// Choose chooses width, centre, buckets, reach and number of functions from a sample of the data, so that a recall is reached at the least cost. What is cheapest among
+// all of them a forecast says, by distances from queries that are held out of the sample. Then objects are hashed, and real match counts say what it is. Where the
+// sample is all there is, that must reach the recall, less 1.645 standard errors, so that it is reached with 95 % confidence; else more is forecast.
 //
-// That a sample is large matters more than anything: with ten thousand objects of a thousand clusters nearly any functions find the cluster, and that is all;
-// with a million the ten nearest are to be told from a thousand of the same cluster. So all of the sample is searched. Where the
-// index will have f times as many objects as the sample, the sample has one in f of the neighbours and of the candidates: 10 of 80 are the nearest among the first 10 there.
-// Nothing promises that it goes on so: measure again (Measurement) with what the index holds. The error is an *UnreachedError when nothing reaches the recall.
+// Where the index will have f times as many objects as the sample, the forecast is of these, and counts of the sample prove nothing of them: with ten
+// thousand objects of a thousand clusters nearly any functions find the cluster, and that is all; with a million the ten nearest are to be told from a
+// thousand of the same cluster. Measure again (Measurement) with what the index holds. The error is an *UnreachedError when nothing reaches the recall.
 func Choose(sample []float32, o Options) (Choice, error) {
+	c, err := choose(sample, o)
+	if err != nil {
+		return c, fmt.Errorf("choosing hash functions: %w", err)
+	}
+	return c, nil
+}
+
+func choose(sample []float32, o Options) (Choice, error) {
 	if err := o.fill(len(sample)); err != nil {
-		return Choice{}, fmt.Errorf("choosing hash functions: %w", err)
+		return Choice{}, err
 	}
 	queries, objects := o.split(sample)
 	for i, part := range [][]float32{queries, objects} {
 		if at := firstBeyond(part, math.MaxFloat32); at >= 0 {
-			return Choice{}, fmt.Errorf("choosing hash functions: %s: %w", []string{"held-out queries", "objects"}[i],
+			return Choice{}, fmt.Errorf("%s: %w", []string{"held-out queries", "objects"}[i],
 				&ElementError{at / o.Dim, at % o.Dim, part[at], math.MaxFloat32})
 		}
 	}
-	widths := o.Widths
-	if len(widths) == 0 {
-		widths = o.widths(queries, objects)
+	x := newForecast(&o, queries, objects)
+	if len(o.Widths) == 0 {
+		o.Widths = o.widths(x.means[o.Neighbours-1], objects)
 	}
-	var found, nearest Choice
-	for _, width := range widths {
-		choices, err := o.try(queries, objects, width)
-		if err != nil {
-			return Choice{}, fmt.Errorf("choosing hash functions: %w", err)
+	best, aim := Choice{}, o.Recall
+	for range attempts {
+		c, reached := x.cheapest(aim)
+		whole := o.Objects <= len(objects)/o.Dim
+		if err := o.measure(&c, queries, objects, whole); err != nil {
+			return Choice{}, err
 		}
-		for _, c := range choices {
-			reached := c.Recall-1.645*c.Error >= o.Recall
-			if reached && (found.Load == 0 || c.Load < found.Load) {
-				found = c
-			}
-			if nearest.Load == 0 || c.Recall > nearest.Recall {
-				nearest = c
-			}
+		if best.Cost == 0 || c.Recall > best.Recall {
+			best = c
 		}
+		short := o.Recall - (c.Recall - 1.645*c.Error)
+		switch {
+		case short <= 0 && (whole || reached):
+			return c, nil
+		case !reached:
+			return best, &UnreachedError{o.Recall, best}
+		}
+		// As much nearer to 1 as the forecast is off, and some.
+		aim += (1 - aim) * max(.1, min(.5, short/(1-o.Recall+short)))
 	}
-	if found.Load == 0 {
-		return nearest, &UnreachedError{o.Recall, nearest}
-	}
-	return o.tabulate(found, queries, objects)
+	return best, &UnreachedError{o.Recall, best}
 }
+
+// attempts to reach a recall, each of which aims higher.
+const attempts = 8
 
 // fill fills in defaults and looks for faults.
 func (o *Options) fill(numbers int) error {
 	o.Recall = cmp.Or(o.Recall, .95)
 	o.Neighbours = cmp.Or(o.Neighbours, 10)
 	o.Candidates = cmp.Or(o.Candidates, max(32, 8*o.Neighbours))
-	o.Queries, o.Workers = cmp.Or(o.Queries, 100), cmp.Or(o.Workers, 1)
+	o.Queries, o.Workers = cmp.Or(o.Queries, 200), cmp.Or(o.Workers, 1)
 	if len(o.Functions) == 0 {
-		o.Functions = []int{64, 128, 237, 474}
+		o.Functions = []int{32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 144, 160, 192, 224, 255, 288, 320, 384, bounded, 512, 640, 768, 1024}
 	}
 	if len(o.Reaches) == 0 {
 		o.Reaches = []int{0}
@@ -127,7 +141,7 @@ func (o *Options) fill(numbers int) error {
 	if o.Family == Cosine {
 		o.Widths = []float64{0}
 	}
-	o.Functions, o.Rehash = distinct(o.Functions), o.Rehash || o.Family == L1 || o.Family == Laplacian
+	o.Reaches, o.Functions, o.Rehash = distinct(o.Reaches), distinct(o.Functions), o.Rehash || o.Family == L1 || o.Family == Laplacian
 	switch n := numbers / max(o.Dim, 1); {
 	case !(o.Recall > 0 && o.Recall < 1):
 		return fmt.Errorf("a recall of %g: take one between 0 and 1", o.Recall)
@@ -159,12 +173,15 @@ func (o *Options) split(sample []float32) (queries, objects []float32) {
 	return shuffled[:o.Queries*o.Dim], shuffled[o.Queries*o.Dim:]
 }
 
-// widths are those to try.
-func (o *Options) widths(queries, objects []float32) []float64 {
-	n, d := len(objects)/o.Dim, o.Dim
-	object := func(i int) []float32 { return objects[i*d : (i+1)*d] }
-	if o.Family == Laplacian {
+// widths are those to try, by the mean distance of the last neighbour.
+func (o *Options) widths(last float64, objects []float32) []float64 {
+	switch o.Family {
+	case Cosine:
+		return []float64{0}
+	case Laplacian:
 		const pairs = 10_000
+		n, d := len(objects)/o.Dim, o.Dim
+		object := func(i int) []float32 { return objects[i*d : (i+1)*d] }
 		rng, mean := rand.New(rand.NewPCG(o.Seed, 0)), 0.0
 		for range pairs {
 			a := rng.IntN(n)
@@ -172,22 +189,9 @@ func (o *Options) widths(queries, objects []float32) []float64 {
 		}
 		return []float64{within(mean)}
 	}
-	// Half to four times are so far from each other that a part of the objects says it well enough.
-	n = min(n, fitted)
-	mean, asked := 0.0, len(queries)/d
-	for q := range asked {
-		nearest := best{limit: o.Neighbours}
-		for i := range n {
-			if score := -o.Family.Distance(queries[q*d:(q+1)*d], object(i)); nearest.wants(score) {
-				nearest.add(scored{score: score, id: uint32(i)})
-			}
-		}
-		last := nearest.first()
-		mean -= last[len(last)-1].score / float64(asked)
-	}
 	var widths []float64
-	for _, scale := range []float64{.5, 1, 2, 4} {
-		widths = append(widths, within(mean*scale))
+	for _, scale := range []float64{4, 2.8, 2, 1.4, 1, .7, .5, .35, .25} {
+		widths = append(widths, within(last*scale))
 	}
 	return widths
 }
@@ -206,50 +210,6 @@ const (
 	// together objects are hashed at a time.
 	together = 2048
 )
-
-// try measures one width with every number of functions and reach.
-func (o *Options) try(queries, objects []float32, width float64) ([]Choice, error) {
-	most := o.Functions[len(o.Functions)-1]
-	p := Parameters{Family: o.Family, Dim: o.Dim, Functions: most, Width: width, Seed: o.Seed, Rehash: o.Rehash, Buckets: o.Buckets, Centre: o.Centre}
-	clamped, err := p.Fit(objects[:min(len(objects), fitted*o.Dim)], o.Workers)
-	if err != nil {
-		return nil, err
-	}
-	f, err := New(p)
-	if err != nil {
-		return nil, err
-	}
-	x, err := newMeasurement(f, queries, Measures{[]int{o.Neighbours}, []int{o.Candidates}, o.Reaches}, o.Functions)
-	if err != nil {
-		return nil, err
-	}
-	n := len(objects) / o.Dim
-	if err := x.hash(f, objects, o.Workers); err != nil {
-		return nil, err
-	}
-	k, candidates := o.thinned(n)
-	var choices []Choice
-	for way, shares := range x.shares(k, candidates) {
-		c := Choice{Parameters: p, Clamped: clamped}
-		c.Parameters.Functions, c.Parameters.Reach = o.Functions[way/len(x.measures.Reaches)], x.measures.Reaches[way%len(x.measures.Reaches)]
-		c.Recall, c.Error = meanAndError(shares)
-		matches := 0.0
-		for q := range x.tallies {
-			matches += float64(x.tallies[q].matches[way])
-		}
-		// A function that finds nothing costs its look-up all the same.
-		c.Load = matches/float64(len(x.tallies))/float64(x.objects) + float64(c.Parameters.Functions)*1e-6
-		choices = append(choices, c)
-	}
-	return choices, nil
-}
-
-// thinned are how many neighbours and candidates a sample of n has of what all objects will have: of every f one.
-func (o *Options) thinned(n int) (k, candidates int) {
-	f := max(1, float64(o.Objects)/float64(n))
-	k = max(1, int(math.Round(float64(o.Neighbours)/f)))
-	return k, max(k, int(float64(o.Candidates)/f))
-}
 
 // hash hashes objects and adds them.
 func (x *Measurement) hash(f *Functions, objects []float32, workers int) error {
@@ -327,11 +287,17 @@ func (p *Parameters) Fit(sample []float32, workers int) (clamped float64, err er
 	return float64(len(far)-beyond) / float64(len(far)), nil
 }
 
-// tabulate measures what was chosen with more neighbours and candidates, and the reaches that it could have.
-func (o *Options) tabulate(c Choice, queries, objects []float32) (Choice, error) {
-	f, err := New(c.Parameters)
+// measure makes parameters complete that were chosen: with buckets and centre, and a table of the recalls with the reaches that they could have. Of the
+// whole, what was measured is the recall, in place of the forecast.
+func (o *Options) measure(c *Choice, queries, objects []float32, whole bool) (err error) {
+	p := &c.Parameters
+	p.Seed, p.Buckets, p.Centre = o.Seed, o.Buckets, o.Centre
+	if c.Clamped, err = p.Fit(objects[:min(len(objects), fitted*o.Dim)], o.Workers); err != nil {
+		return err
+	}
+	f, err := New(*p)
 	if err != nil {
-		return c, err
+		return err
 	}
 	n := len(objects) / o.Dim
 	x, err := NewMeasurement(f, queries, Measures{
@@ -339,13 +305,26 @@ func (o *Options) tabulate(c Choice, queries, objects []float32) (Choice, error)
 		fitting(n, o.Candidates, 1, 2, 5, 10, 20, 32, 50, 80, 100, 160, 200, 320, 500, 800, 1000, 2000), o.Reaches,
 	})
 	if err != nil {
-		return c, err
+		return err
 	}
 	if err := x.hash(f, objects, o.Workers); err != nil {
-		return c, err
+		return err
 	}
-	c.Parameters.Recall, err = x.Table()
-	return c, errors.Join(err, c.Parameters.Check())
+	if whole {
+		at := slices.Index(x.measures.Reaches, p.Reach)
+		c.Recall, c.Error = meanAndError(x.shares(o.Neighbours, o.Candidates)[at])
+		c.Load = x.load(at)
+	}
+	p.Recall, err = x.Table()
+	return errors.Join(err, p.Check())
+}
+
+// load is the mean match count of a way.
+func (x *Measurement) load(way int) (mean float64) {
+	for q := range x.tallies {
+		mean += float64(x.tallies[q].matches[way]) / float64(x.objects) / float64(len(x.tallies))
+	}
+	return mean
 }
 
 // fitting are those numbers that are no more than n.

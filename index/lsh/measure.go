@@ -77,11 +77,7 @@ func newMeasurement(f *Functions, queries []float32, measures Measures, m []int)
 	x.tallies = make([]tally, len(queries)/x.dim)
 	for i := range x.tallies {
 		t := &x.tallies[i]
-		point := make([]float64, x.dim)
-		for j, e := range queries[i*x.dim : (i+1)*x.dim] {
-			point[j] = float64(e)
-		}
-		t.point = sums.NewQuery(point)
+		t.point = pointOf(queries[i*x.dim : (i+1)*x.dim])
 		t.nearest.limit = x.measures.Neighbours[len(x.measures.Neighbours)-1]
 		for _, functions := range m {
 			for range x.measures.Reaches {
@@ -103,12 +99,14 @@ type scratch struct {
 	ways   []uint32 // per way
 }
 
+func newScratch(kernels *sums.Kernels) *scratch { return &scratch{sums: sums.NewWorker(kernels)} }
+
 // Add adds objects: their vectors, and their keywords as Hash wrote them. Objects count from 0 in the order in which they are added.
 func (x *Measurement) Add(keywords []uint32, vectors []float32, workers int) {
 	var next atomic.Int64
 	work := func() {
-		s := &scratch{sums: sums.NewWorker(x.sums), counts: make([]uint32, len(x.measures.Reaches)), ways: make([]uint32, len(x.m)*len(x.measures.Reaches))}
-		s.scores, s.norms = make([]float64, len(vectors)/x.dim), make([]float64, len(vectors)/x.dim)
+		s := newScratch(x.sums)
+		s.counts, s.ways = make([]uint32, len(x.measures.Reaches)), make([]uint32, len(x.m)*len(x.measures.Reaches))
 		for {
 			i := int(next.Add(1)) - 1
 			if i >= len(x.tallies) {
@@ -131,7 +129,7 @@ func (x *Measurement) add(query int, keywords []uint32, vectors []float32, s *sc
 	t := &x.tallies[query]
 	m := x.m[len(x.m)-1]
 	asked := x.asked[query*m*x.width : (query+1)*m*x.width]
-	x.score(t, vectors, s)
+	s.score(x.family, t.point, vectors, x.dim)
 	for i, score := range s.scores {
 		clear(s.counts)
 		first, own := 0, keywords[i*m:(i+1)*m]
@@ -155,19 +153,20 @@ func (x *Measurement) add(query int, keywords []uint32, vectors []float32, s *sc
 }
 
 // score finds how near objects are to a query: the nearer, the larger. The order is that of distances.
-func (x *Measurement) score(t *tally, vectors []float32, s *scratch) {
+func (s *scratch) score(family Family, query sums.Query, vectors []float32, dim int) {
+	s.scores, s.norms = slices.Grow(s.scores[:0], len(vectors)/dim)[:len(vectors)/dim], slices.Grow(s.norms[:0], len(vectors)/dim)[:len(vectors)/dim]
 	op := sums.OpDifferences
-	switch x.family {
+	switch family {
 	case L2:
 		op = sums.OpSquares
 	case Cosine:
 		op = sums.OpDots
-		s.sums.Floats(sums.OpNorms, 0, []sums.Query{t.point}, vectors, x.dim, s.norms, 0)
+		s.sums.Floats(sums.OpNorms, 0, []sums.Query{query}, vectors, dim, s.norms, 0)
 	}
-	s.sums.Floats(op, 0, []sums.Query{t.point}, vectors, x.dim, s.scores, 0)
+	s.sums.Floats(op, 0, []sums.Query{query}, vectors, dim, s.scores, 0)
 	for i := range s.scores {
 		switch {
-		case x.family != Cosine:
+		case family != Cosine:
 			s.scores[i] = -s.scores[i]
 		case s.norms[i] > 0:
 			s.scores[i] /= math.Sqrt(s.norms[i])
@@ -175,6 +174,36 @@ func (x *Measurement) score(t *tally, vectors []float32, s *scratch) {
 			s.scores[i] = 0 // a right angle
 		}
 	}
+}
+
+// distances writes how far objects are from a query.
+func (s *scratch) distances(family Family, query, vectors []float32, dst []float64) {
+	s.score(family, pointOf(query), vectors, len(query))
+	norm := 0.0
+	for _, e := range query {
+		norm += float64(e) * float64(e)
+	}
+	for i, score := range s.scores {
+		switch {
+		case family == L2:
+			dst[i] = math.Sqrt(-score)
+		case family != Cosine:
+			dst[i] = -score
+		case norm > 0:
+			dst[i] = math.Acos(max(-1, min(1, score/math.Sqrt(norm))))
+		default:
+			dst[i] = math.Pi / 2
+		}
+	}
+}
+
+// pointOf is a vector as a query of sums.
+func pointOf(vector []float32) sums.Query {
+	point := make([]float64, len(vector))
+	for i, e := range vector {
+		point[i] = float64(e)
+	}
+	return sums.NewQuery(point)
 }
 
 // count adds the functions that agree with each reach.

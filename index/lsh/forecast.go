@@ -1,0 +1,314 @@
+package lsh
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/geniemq/geniemq/index/metric/sums"
+)
+
+// forecast says which recall hash functions will have, and what they cost, without hashing anything: a count is the number of functions that agree, each with
+// a probability that depends on the distance alone (Collision), so distances of a few queries from a sample say how counts will be spread,
+// whatever the width, reach and number of functions. So many of them can be compared, and each by smooth probabilities in place of neighbours found or missed.
+//
+// Where the index will have f times as many objects as the sample, each object of the sample stands for f, and neighbours lie nearer than
+// in the sample. How much nearer, the nearest of the sample say: around a query, the number of objects within a distance grows as a power of it.
+//
+// What it leaves out: that objects near each other agree with a query by the same functions, and hashes that are clamped.
+type forecast struct {
+	*Options
+	spread  float64 // how far objects lie from their mean: the root of the mean square (l2)
+	queries []outlook
+	means   []float64 // by number of neighbours less one: their mean distance
+}
+
+// outlook is what a query will see: distances of its nearest neighbours, ascending, and of all objects in rings around it.
+type outlook struct {
+	neighbours []float64
+	rings      []ring
+}
+
+type ring struct{ distance, objects float64 }
+
+const (
+	// singles are the nearest objects that are a ring each; wider makes each ring after these so much larger than all before it.
+	singles = 24
+	wider   = .3
+	// anchors are the nearest objects of a sample that say how near those are that it lacks.
+	anchors = 8
+)
+
+// newForecast measures the distances of queries from the objects of a sample.
+func newForecast(o *Options, queries, objects []float32) *forecast {
+	n := len(objects) / o.Dim
+	x := &forecast{Options: o, queries: make([]outlook, len(queries)/o.Dim)}
+	f := max(1, float64(o.Objects)/float64(n))
+	nearest := make([][]float64, len(x.queries))
+	kernels := sums.All()[0]
+	var next atomic.Int64
+	work := func() {
+		s := newScratch(&kernels)
+		distances := make([]float64, n)
+		for {
+			q := int(next.Add(1)) - 1
+			if q >= len(x.queries) {
+				return
+			}
+			s.distances(o.Family, queries[q*o.Dim:(q+1)*o.Dim], objects, distances)
+			slices.Sort(distances)
+			nearest[q] = slices.Clone(distances[:min(n, max(anchors, o.Neighbours))])
+			x.queries[q].rings = rings(distances, f)
+		}
+	}
+	var group sync.WaitGroup
+	for range min(o.Workers, len(x.queries)) - 1 {
+		group.Go(work)
+	}
+	work()
+	group.Wait()
+	x.neighbourhoods(nearest, f)
+	if o.Family == L2 {
+		x.spread = spread(objects[:min(len(objects), fitted*o.Dim)], o.Dim)
+	}
+	return x
+}
+
+// rings groups ascending distances.
+func rings(distances []float64, f float64) (all []ring) {
+	for first := 0; first < len(distances); {
+		end := min(len(distances), first+1)
+		if first >= singles {
+			end = min(len(distances), first+int(wider*float64(first)))
+		}
+		sum := 0.0
+		for _, d := range distances[first:end] {
+			sum += d
+		}
+		all = append(all, ring{sum / float64(end-first), f * float64(end-first)})
+		first = end
+	}
+	return all
+}
+
+// neighbourhoods fills in the distances of neighbours by the nearest of the sample, which has one object in f.
+//
+// The objects within a distance d of a query are about c d^D: D the same everywhere, c that of the query. Then D ln d of the i-th nearest is digamma(i) less ln c on average.
+func (x *forecast) neighbourhoods(nearest [][]float64, f float64) {
+	slope, pairs := 0.0, 0.0 // 1/D
+	for _, d := range nearest {
+		if m := min(anchors, len(d)) - 1; m > 0 && d[0] > 0 {
+			for _, inner := range d[:m] {
+				slope += math.Log(d[m] / inner)
+			}
+			pairs += float64(m)
+		}
+	}
+	slope /= max(1, pairs)
+	x.means = make([]float64, x.Neighbours)
+	for q, d := range nearest {
+		own := make([]float64, x.Neighbours)
+		copy(own, d)
+		if f > 1 {
+			d = d[:min(anchors, len(d))]
+			level := 0.0
+			for i, at := range d {
+				level += (math.Log(at) - slope*mathext.Digamma(float64(i+1))) / float64(len(d))
+			}
+			for j := range own {
+				own[j] = math.Exp(level + slope*(mathext.Digamma(float64(j+1))-math.Log(f))) // 0 where objects are equal
+			}
+		}
+		x.queries[q].neighbours = own
+		for j, at := range own {
+			x.means[j] += at / float64(len(nearest))
+		}
+	}
+}
+
+// spread is the root of the mean square of distances from the mean.
+func spread(objects []float32, dim int) float64 {
+	mean, n := make([]float64, dim), float64(len(objects)/dim)
+	for i, e := range objects {
+		mean[i%dim] += float64(e) / n
+	}
+	square := 0.0
+	for i, e := range objects {
+		square += (float64(e) - mean[i%dim]) * (float64(e) - mean[i%dim]) / n
+	}
+	return math.Sqrt(square)
+}
+
+// seen are the probabilities with which a function agrees on a query and what is around it. Of each p there are ln p and ln(1-p).
+type seen struct {
+	neighbours, rings []odds
+	objects           []float64 // by ring
+}
+
+type odds struct{ p, yes, no float64 }
+
+func newOdds(p float64) odds { return odds{p, math.Log(p), math.Log1p(-p)} }
+
+// beyond is the probability that more than a share of m functions agree: the binomial distribution between its values (A. M. Zubkov, A. A. Serov 2013).
+func (o *odds) beyond(share odds, m float64) float64 {
+	divergence := 0.0
+	switch {
+	case o.p >= 1:
+		return 1
+	case o.p <= 0:
+		return 0
+	case share.p > 0 && share.p < 1:
+		divergence = share.p*(share.yes-o.yes) + (1-share.p)*(share.no-o.no)
+	case share.p <= 0:
+		return 1
+	default:
+		divergence = -o.yes
+	}
+	z := math.Sqrt(max(0, m*divergence)) // of sqrt(2)
+	switch {
+	case z > 6 && share.p > o.p:
+		return 0
+	case z > 6:
+		return 1
+	case share.p < o.p:
+		z = -z
+	}
+	return math.Erfc(z) / 2
+}
+
+// see finds probabilities, and the mean of a function over all objects: what share of them its lists have that a query reads.
+func (x *forecast) see(p *Parameters) (all []seen, share float64) {
+	chance := p.Chance()
+	at := func(distance float64) odds { return newOdds(chance + (1-chance)*p.Collision(distance)) }
+	for q := range x.queries {
+		own := &x.queries[q]
+		s := seen{}
+		for _, d := range own.neighbours {
+			s.neighbours = append(s.neighbours, at(d))
+		}
+		sum, objects := 0.0, 0.0
+		for _, r := range own.rings {
+			o := at(r.distance)
+			s.rings, s.objects = append(s.rings, o), append(s.objects, r.objects)
+			sum += o.p * r.objects
+			objects += r.objects
+		}
+		share += sum / objects / float64(len(x.queries))
+		all = append(all, s)
+	}
+	return all, share
+}
+
+// found is the share of neighbours that are expected among the candidates.
+func (s *seen) found(functions, candidates int) (share float64) {
+	m := float64(functions)
+	lo, hi := 0.0, 1.0 // of functions: how many the last candidate has
+	for range 14 {
+		at, above := newOdds((lo+hi)/2), 0.0
+		for i := range s.rings {
+			above += s.objects[i] * s.rings[i].beyond(at, m)
+			if above > float64(candidates) {
+				break
+			}
+		}
+		if above > float64(candidates) {
+			lo = at.p
+		} else {
+			hi = at.p
+		}
+	}
+	last := newOdds(hi)
+	for i := range s.neighbours {
+		share += s.neighbours[i].beyond(last, m)
+	}
+	return share / float64(len(s.neighbours))
+}
+
+// recall is the mean of what is found, and its standard error.
+func (x *forecast) recall(all []seen, functions int) (mean, deviation float64) {
+	shares := make([]float64, len(all))
+	for q := range all {
+		shares[q] = all[q].found(functions, x.Candidates)
+	}
+	return meanAndError(shares)
+}
+
+// cheapest is what reaches a recall at the least cost, by the mean less 1.645 standard errors: with 95 % confidence. Where nothing does, it is what comes nearest.
+func (x *forecast) cheapest(wanted float64) (c Choice, reached bool) {
+	for _, width := range x.Widths {
+		for _, reach := range x.Reaches {
+			p := Parameters{Family: x.Family, Dim: x.Dim, Width: width, Reach: reach, Rehash: x.Rehash, Buckets: x.buckets(width)}
+			all, share := x.see(&p)
+			try := func(functions int) (own Choice, ok bool) {
+				p.Functions = functions
+				own = Choice{Parameters: p, Load: share * float64(functions), Cost: p.cost(share)}
+				own.Recall, own.Error = x.recall(all, functions)
+				return own, own.Recall-1.645*own.Error >= wanted
+			}
+			// More functions find more and cost more: of those that are cheaper than what was found the most, then the fewest that do.
+			own := p
+			most, _ := slices.BinarySearchFunc(x.Functions, c.Cost, func(functions int, cost float64) int {
+				own.Functions = functions
+				return cmp.Compare(own.cost(share), cost)
+			})
+			if !reached {
+				most = len(x.Functions)
+			}
+			if most == 0 {
+				continue
+			}
+			best, ok := try(x.Functions[most-1])
+			if !ok {
+				if !reached && (c.Cost == 0 || best.Recall > c.Recall) {
+					c = best
+				}
+				continue
+			}
+			sort.Search(most-1, func(i int) bool {
+				own, ok := try(x.Functions[i])
+				if ok {
+					best = own
+				}
+				return ok
+			})
+			c, reached = best, true
+		}
+	}
+	return c, reached
+}
+
+// buckets are how many there will be, about, where nobody says.
+func (x *forecast) buckets(width float64) int {
+	switch {
+	case x.Family == Cosine:
+		return 2
+	case x.Buckets > 0:
+		return x.Buckets
+	case x.Rehash:
+		return 8192
+	}
+	return min(MaxBuckets, 2*int(math.Ceil(1+3.3*x.spread/width)))
+}
+
+// bounded functions at most are counted by a device's matrix product, for which shared memory must have room. More take several times as long.
+const bounded = 448
+
+// cost is what functions cost a query for each object, in postings of lists, when each agrees on a share of the objects. A share is counted in lists, or
+// where it is large on bit planes (gpuexec/cpu). And each function is memory, time to build, and a step of the product by which a device counts,
+// whatever is asked of it: a few hundredths of a posting.
+func (p *Parameters) cost(share float64) float64 {
+	bits := math.Log2(float64(p.Buckets))
+	each := .01 * bits
+	if p.Functions > bounded {
+		each *= 3
+	}
+	if p.ordered() {
+		share = min(share, .09+.03*bits)
+	}
+	return float64(p.Functions) * (share + each)
+}
