@@ -224,7 +224,7 @@ func TestDomain(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, func() error {
-		out, err := exec.CommandContext(within(t), geniemq(t), "dead", "list", "--context", by).CombinedOutput()
+		out, err := exec.CommandContext(within(t), program.Path(t), "dead", "list", "--context", by).CombinedOutput()
 		if err == nil && !strings.Contains(string(out), "unknown_index") {
 			err = fmt.Errorf("dead letters of the domain: %s", out)
 		}
