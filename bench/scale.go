@@ -3,11 +3,14 @@ package bench
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // The axes of Scale.
@@ -39,6 +42,27 @@ func ScalePoints(axis string) []int {
 	return nil
 }
 
+// CheckPoints looks for points that an axis of a workload does not have. The error is for who chose them on a command line.
+func CheckPoints(workload, axis string, points []int) error {
+	if !slices.Contains(Axes(), axis) {
+		return fmt.Errorf("--axis %q is unknown: use one of %s", axis, strings.Join(Axes(), ", "))
+	}
+	least, most := slices.Min(points), slices.Max(points)
+	switch {
+	case axis == AxisDensity && !slices.Contains(RangeWorkloads(), workload):
+		return fmt.Errorf("--axis density: the items of %s are no ranges; use --workload %s", workload, strings.Join(RangeWorkloads(), " or "))
+	case axis != AxisDensity && least < 1:
+		return errors.New("--points takes numbers from 1")
+	case axis == AxisK && most > gpuexec.MaxK:
+		return fmt.Errorf("--points of axis k are at most %d", gpuexec.MaxK)
+	case axis == AxisObjects && uint64(most) > store.MaxObjects:
+		return fmt.Errorf("--points of axis n are at most %d: an index holds no more", uint32(store.MaxObjects))
+	case axis == AxisObjects && !slices.IsSorted(points):
+		return errors.New("--points of axis n must ascend: the index grows from point to point")
+	}
+	return nil
+}
+
 // ScaleResult is the measurement of one point.
 type ScaleResult struct {
 	Axis  string `json:"axis"`
@@ -52,14 +76,8 @@ type ScaleResult struct {
 // points must ascend.
 func Scale(ctx context.Context, name string, opts workload.Options, engine gpuexec.Engine, axis string, points []int, measure EngineOptions,
 	report func(*ScaleResult) error) error {
-	if !slices.Contains(Axes(), axis) {
-		return fmt.Errorf("no axis is called %q; there are %v", axis, Axes())
-	}
-	if axis == AxisDensity && !slices.Contains(RangeWorkloads(), name) {
-		return fmt.Errorf("workload %s has no axis %s; %v have it", name, axis, RangeWorkloads())
-	}
-	if axis == AxisObjects && !slices.IsSorted(points) {
-		return fmt.Errorf("the points of axis %s must ascend", axis)
+	if err := CheckPoints(name, axis, points); err != nil {
+		return err
 	}
 	if axis == AxisQueries {
 		opts.Queries = slices.Max(points)

@@ -44,8 +44,6 @@ type ServiceOptions struct {
 	LoadTime time.Duration
 	// Progress is told what is being done. Default: nobody is.
 	Progress func(format string, args ...any)
-	// Dir is where the broker stores. Default: a temporary folder, removed afterwards.
-	Dir string
 }
 
 func (o *ServiceOptions) ensureDefaults() {
@@ -141,7 +139,7 @@ const (
 // Service measures the whole service on a workload, one result a mode.
 func Service(ctx context.Context, w *workload.Workload, opts ServiceOptions) ([]*ServiceResult, error) {
 	opts.ensureDefaults()
-	dir, err := os.MkdirTemp(opts.Dir, "geniemq-bench-")
+	dir, err := os.MkdirTemp("", "geniemq-bench-")
 	if err != nil {
 		return nil, err
 	}

@@ -340,24 +340,6 @@ func commandLine() string {
 // axisFlags are the flags of the other measurements that say what is a point here.
 var axisFlags = map[string]string{bench.AxisObjects: "objects", bench.AxisQueries: "queries", bench.AxisK: "k", bench.AxisDensity: "reach"}
 
-// checkPoints looks for points that an axis does not have.
-func checkPoints(workload, axis string, points []int) error {
-	least, most := slices.Min(points), slices.Max(points)
-	switch {
-	case axis == bench.AxisDensity && !slices.Contains(bench.RangeWorkloads(), workload):
-		return usagef("--axis density: the items of %s are no ranges; use --workload %s", workload, strings.Join(bench.RangeWorkloads(), " or "))
-	case axis != bench.AxisDensity && least < 1:
-		return usagef("--points takes numbers from 1")
-	case axis == bench.AxisK && most > gpuexec.MaxK:
-		return usagef("--points of axis k are at most %d", gpuexec.MaxK)
-	case axis == bench.AxisObjects && uint64(most) > store.MaxObjects:
-		return usagef("--points of axis n are at most %d: an index holds no more", uint32(store.MaxObjects))
-	case axis == bench.AxisObjects && !slices.IsSorted(points):
-		return usagef("--points of axis n must ascend: the index grows from point to point")
-	}
-	return nil
-}
-
 func (c *cli) benchScaleCommand() *cobra.Command {
 	var flags measurementFlags
 	var opts bench.EngineOptions
@@ -379,17 +361,14 @@ along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
 			if opts.Runs < 0 || opts.Checks < 0 {
 				return usagef("--runs and --checks must not be negative")
 			}
-			if !slices.Contains(bench.Axes(), axis) {
-				return usagef("--axis %q is unknown: use one of %s", axis, strings.Join(bench.Axes(), ", "))
-			}
 			if flag := axisFlags[axis]; cmd.Flags().Changed(flag) {
 				return usagef("--%s does not go with --axis %s, whose points it would be: use --points", flag, axis)
 			}
 			if len(points) == 0 {
 				points = bench.ScalePoints(axis)
 			}
-			if err := checkPoints(flags.workload, axis, points); err != nil {
-				return err
+			if err := bench.CheckPoints(flags.workload, axis, points); err != nil {
+				return usageError{err}
 			}
 			e, err := flags.engine.open(c)
 			if err != nil {
