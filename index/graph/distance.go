@@ -1,6 +1,9 @@
 package graph
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // set is some of a graph's vertices.
 type set uint16
@@ -119,10 +122,8 @@ func (s *search) share(label uint32) {
 			in[1] |= 1 << v
 		}
 	}
-	for _, known := range s.shared[:s.labels] {
-		if known == in {
-			return
-		}
+	if slices.Contains(s.shared[:s.labels], in) {
+		return
 	}
 	if in[1] != 0 {
 		s.shared[s.labels] = in

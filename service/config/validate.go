@@ -93,35 +93,31 @@ func (c *Config) faultsOfAddresses(fault report) {
 	}
 }
 
-func (c *Config) faultsOfBounds(fault report) {
-	atLeast := func(setting string, value, least int) {
-		if value < least {
-			fault(setting, "%d must be at least %d", value, least)
-		}
+func atLeast[T int | time.Duration](fault report, setting string, value, least T) {
+	if value < least {
+		fault(setting, "%v must be at least %v", value, least)
 	}
-	atLeast("batch-size", c.BatchSize, 0)
-	atLeast("workers", c.Workers, 1)
-	atLeast("max-pending", c.MaxPending, 1)
-	atLeast("direct-queue", c.DirectQueue, 1)
-	atLeast("max-body", c.MaxBody, 1024)
+}
+
+func (c *Config) faultsOfBounds(fault report) {
+	atLeast(fault, "batch-size", c.BatchSize, 0)
+	atLeast(fault, "workers", c.Workers, 1)
+	atLeast(fault, "max-pending", c.MaxPending, 1)
+	atLeast(fault, "direct-queue", c.DirectQueue, 1)
+	atLeast(fault, "max-body", c.MaxBody, 1024)
 	for _, user := range c.ObjectUsers {
 		if err := wire.CheckUser(user); err != nil {
 			fault("object-users", "%v", err)
 		}
 	}
-	atLeast("max-queries", c.MaxQueries, 1)
-	atLeast("max-items", c.MaxItems, 1)
-	durationAtLeast := func(setting string, value, least time.Duration) {
-		if value < least {
-			fault(setting, "%v must be at least %v", value, least)
-		}
-	}
-	atLeast("certify-limit", c.CertifyLimit, 1)
-	durationAtLeast("engine-timeout", c.EngineTimeout, time.Millisecond)
-	durationAtLeast("batch-linger", c.BatchLinger, 0)
-	durationAtLeast("ack-wait", c.AckWait, time.Second)
-	durationAtLeast("drain-timeout", c.DrainTimeout, 0)
-	durationAtLeast("slow-query", c.SlowQuery, 0)
+	atLeast(fault, "max-queries", c.MaxQueries, 1)
+	atLeast(fault, "max-items", c.MaxItems, 1)
+	atLeast(fault, "certify-limit", c.CertifyLimit, 1)
+	atLeast(fault, "engine-timeout", c.EngineTimeout, time.Millisecond)
+	atLeast(fault, "batch-linger", c.BatchLinger, 0)
+	atLeast(fault, "ack-wait", c.AckWait, time.Second)
+	atLeast(fault, "drain-timeout", c.DrainTimeout, 0)
+	atLeast(fault, "slow-query", c.SlowQuery, 0)
 
 	if c.Memory < memory.MinMemory {
 		fault("memory", "%v must be at least %s", c.Memory, human.Bytes(memory.MinMemory))

@@ -1,6 +1,10 @@
 package schema
 
-import "github.com/geniemq/geniemq/wire/fields"
+import (
+	"maps"
+
+	"github.com/geniemq/geniemq/wire/fields"
+)
 
 // queryDefinitions are the definitions that a message of queries refers to.
 func queryDefinitions(ref refs) object {
@@ -63,9 +67,7 @@ func condition(ref refs, item bool) object {
 		case f.Holds == fields.Integer || f.Holds == fields.Text:
 			shape[f.Name] = true
 			own[f.Name] = object{"description": f.Means}
-			for key, value := range holds(ref, f) {
-				own[f.Name].(object)[key] = value
-			}
+			maps.Copy(own[f.Name].(object), holds(ref, f))
 			if f.Required {
 				needed = append(needed, f.Name)
 			}

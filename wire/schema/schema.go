@@ -8,6 +8,7 @@ package schema
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"strconv"
 
@@ -46,9 +47,7 @@ func components(name string) object { return object{"$ref": "#/components/schema
 
 func document(name, title string, root func(refs) object, definitions object) object {
 	doc := object{"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:geniemq:protocol:1:" + name, "title": title, "$defs": definitions}
-	for key, value := range root(local) {
-		doc[key] = value
-	}
+	maps.Copy(doc, root(local))
 	return doc
 }
 

@@ -165,7 +165,8 @@ func (q *queries) Items(dst *column.Draft, c *column.Condition) error {
 	if err != nil {
 		return err
 	}
-	return q.items(dst, elements)
+	q.items(dst, elements)
+	return nil
 }
 
 // Set implements column.SetEncoder.
@@ -174,10 +175,11 @@ func (q *queries) Set(dst *column.Draft, set []column.Value) error {
 	if err != nil {
 		return err
 	}
-	return q.items(dst, elements)
+	q.items(dst, elements)
+	return nil
 }
 
-func (q *queries) items(dst *column.Draft, elements []string) error {
+func (q *queries) items(dst *column.Draft, elements []string) {
 	if len(elements) == 0 {
 		dst.Warn(column.NothingLeft, "")
 	}
@@ -188,7 +190,6 @@ func (q *queries) items(dst *column.Draft, elements []string) error {
 		dst.StartItem(q.first + i)
 		dst.Match.AddSpan(keyword, keyword+1)
 	}
-	return nil
 }
 
 // Estimate implements column.Estimator: Jaccard's similarity.
