@@ -19,6 +19,8 @@ const (
 	// be pointed out.
 	most   = 0.95
 	nearly = 0.995
+	// fewRecords is how many values a column has to have for shares of them to mean something.
+	fewRecords = 20
 	// fewValues is how many distinct numbers get a bucket each.
 	fewValues = 256
 	// sampleValues bounds the values of a column that are kept.
@@ -145,7 +147,7 @@ func numeric(texts []string, but string) bool {
 			typed++
 		}
 	}
-	return n > 0 && float64(typed) >= most*float64(n)
+	return n > 0 && nearlyAll(float64(typed)/float64(n), n)
 }
 
 func isMarker(text string) bool {
@@ -202,11 +204,12 @@ func (c *Column) guess(missing []string) {
 		}
 		return false
 	})
+	filled := len(v.texts) + len(v.lists) + v.nested
 	switch {
-	case len(v.texts)+len(v.lists)+v.nested == 0:
+	case filled == 0:
 		c.Type, c.Why = schema.SkipColumn, "no value in the sample"
 		return
-	case v.nested > 0 && float64(v.nested) > (1-most)*float64(len(v.texts)+len(v.lists)+v.nested):
+	case !nearlyAll(float64(filled-v.nested)/float64(filled), filled):
 		c.Type, c.Why = schema.PayloadColumn, "objects, which are kept as they are"
 		return
 	case v.nested > 0:
@@ -279,6 +282,15 @@ func share(texts []string, read func(string) bool) (share float64, other string)
 	return float64(n) / float64(len(texts)), other
 }
 
+// nearlyAll says that a share of n values is enough for a type. Of a few, one may be a mistake beside three: then one cell is lost, and reported when the index is
+// built; as texts all others would be out of order, and nobody would notice.
+func nearlyAll(share float64, n int) bool {
+	if n < fewRecords {
+		return share == 1 || n > 3 && share*float64(n) > float64(n)-1.5
+	}
+	return share >= most
+}
+
 func plainNumber(text string) bool {
 	_, err := strconv.ParseFloat(text, 64)
 	return err == nil && !strings.ContainsAny(text, "nNxXpP_")
@@ -308,7 +320,7 @@ func (c *Column) guessNumber() bool {
 			}
 		}
 	}
-	if best < most {
+	if !nearlyAll(best, len(texts)) || other != "" && keyNames.MatchString(c.Name) {
 		return false
 	}
 	if pattern == "" && leadingZeros(texts) {
@@ -329,13 +341,22 @@ func (c *Column) guessNumber() bool {
 	default:
 		c.Edges = schema.EquiDepth
 	}
-	if best < nearly || other != "" {
-		c.Unsure = fmt.Sprintf("%.60q is none, and counts as no value", other)
-	}
+	c.exception(other)
 	if ambiguous != "" {
 		c.Unsure = strings.TrimPrefix(c.Unsure+"; "+fmt.Sprintf("it may be written as %s", ambiguous), "; ")
 	}
 	return true
+}
+
+// exception says what becomes of a value that is not of the column's type; "" is none.
+func (c *Column) exception(other string) {
+	switch {
+	case other == "":
+	case len(c.values.texts) < fewRecords:
+		c.Unsure = fmt.Sprintf("%.60q is none, and counts as no value; if it means something, make the column a category", other)
+	default:
+		c.Unsure = fmt.Sprintf("%.60q is none, and counts as no value", other)
+	}
 }
 
 // reads says whether two notations read some text as two numbers.
@@ -391,26 +412,24 @@ func (c *Column) guessDate() bool {
 	texts := c.values.texts
 	best, other := share(texts, func(text string) bool { _, ok := dates.Parse(text); return ok })
 	pattern, also := "", ""
-	if best < most {
+	if !nearlyAll(best, len(texts)) {
 		for _, p := range patterns {
 			read, _ := notation.Date(p)
 			s, o := share(texts, func(text string) bool { _, ok := read(text); return ok })
 			switch {
 			case s > best+1e-9:
 				best, other, pattern, also = s, o, p, ""
-			case s == best && s >= most:
+			case s == best && nearlyAll(s, len(texts)):
 				also = p
 			}
 		}
 	}
-	if best < most {
+	if !nearlyAll(best, len(texts)) {
 		return false
 	}
 	c.Type, c.Parse, c.Store = schema.DateColumn, pattern, true
 	c.Why = "dates, such as " + strconv.Quote(example(texts, func(t string) bool { return t != other }))
-	if other != "" {
-		c.Unsure = fmt.Sprintf("%.60q is none, and counts as no value", other)
-	}
+	c.exception(other)
 	if also != "" {
 		c.Unsure = strings.TrimPrefix(c.Unsure+"; "+fmt.Sprintf("all values fit %s as well, which means other days", also), "; ")
 	}
@@ -482,69 +501,4 @@ func allNumbers(texts []string) bool {
 	return !slices.ContainsFunc(texts, func(text string) bool {
 		return slices.ContainsFunc(strings.Fields(text), func(f string) bool { return !plainNumber(f) })
 	})
-}
-
-// guessWords tells texts, names and categories apart.
-func (c *Column) guessWords() {
-	texts := c.values.texts
-	distinct, _ := count(texts)
-	words, bytes := 0, 0
-	for _, text := range texts {
-		words += len(strings.Fields(text))
-		bytes += len(text)
-	}
-	mean := float64(words) / float64(len(texts))
-	varied := float64(distinct) / float64(len(texts))
-	c.Store = true
-	links, _ := share(texts, func(text string) bool {
-		return strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://")
-	})
-	switch {
-	case links >= most && varied > 0.5:
-		c.Type, c.Store, c.Why = schema.PayloadColumn, false, "links, which come with hits and are not searched"
-	case mean >= 2.5 && (varied >= 0.3 || mean >= 8):
-		c.Type, c.Why = schema.TextColumn, fmt.Sprintf("texts of %.0f words", mean)
-		c.IDF = true
-	case varied >= 0.5 && len(texts) >= 20 && letters(texts) >= 0.7:
-		if c.Type = schema.StringColumn; mean >= 1.5 {
-			c.Type, c.IDF = schema.TextColumn, true
-		}
-		c.Why = fmt.Sprintf("names, %d distinct of %d, such as %q", distinct, len(texts), example(texts, func(string) bool { return true }))
-		c.Unsure = "a category finds them only as they are written"
-	default:
-		c.Type, c.Why = schema.CategoryColumn, fmt.Sprintf("%d distinct of %d, such as %q", distinct, len(texts), example(texts, func(string) bool { return true }))
-		if mean >= 1.5 || cases(texts) {
-			c.Fold = true
-		}
-		if varied >= 0.9 && len(texts) >= 20 {
-			c.Unsure = "nearly every record has another one"
-		}
-	}
-}
-
-// letters is the share of letters and blanks in texts.
-func letters(texts []string) float64 {
-	n, all := 0, 0
-	for _, text := range texts {
-		for _, r := range text {
-			all++
-			if unicode.IsLetter(r) || r == ' ' || r == '\'' || r == '-' || r == '.' {
-				n++
-			}
-		}
-	}
-	return float64(n) / float64(max(1, all))
-}
-
-// cases says that some texts differ in case alone.
-func cases(texts []string) bool {
-	seen := make(map[string]string)
-	for _, text := range texts {
-		lower := strings.ToLower(text)
-		if first, ok := seen[lower]; ok && first != text {
-			return true
-		}
-		seen[lower] = text
-	}
-	return false
 }

@@ -57,6 +57,7 @@ type Guess struct {
 	told    bool     // columns were named by the options, so that their names mean something
 	Missing []string // what means that there is no value
 	Key     string
+	Rescore *schema.Rescore // nil: the order of counts
 	Columns []Column
 	Kind    schema.Kind // of files of lines; else that of records
 	Text    bool        // a record is a line, and its one column is named by nobody
@@ -111,6 +112,7 @@ func File(path string, opts Options) (*Guess, error) {
 	if err := g.findKey(s); err != nil {
 		return nil, err
 	}
+	g.spelled()
 	return g, nil
 }
 

@@ -45,6 +45,9 @@ func summary(g *Guess) string {
 	if g.Key != "" {
 		fmt.Fprintf(&b, "key=%s ", g.Key)
 	}
+	if g.Rescore != nil {
+		fmt.Fprintf(&b, "%s=%s ", g.Rescore.By, g.Rescore.Column)
+	}
 	if g.Input.Format != "" {
 		fmt.Fprintf(&b, "format=%s ", g.Input.Format)
 	}
@@ -98,9 +101,9 @@ func TestMade(t *testing.T) {
 	sjis, _ := japanese.ShiftJIS.NewEncoder().String(repeated("名前,都市\n", "山田太郎%d,東京都千代田区\n佐藤花子%d,大阪市北区\n", 60))
 	utf16, _ := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(repeated("id\tname\n", "%d\tÉmile %d\n", 30))
 	for _, c := range []struct{ name, file, text, want, doubt string }{
-		{"semicolons, decimal comma, Latin", "a.csv", latin, "encoding=windows-1252 separator=; name:text? ort:category preis:number(1.234,5)", ""},
+		{"semicolons, decimal comma, Latin", "a.csv", latin, "encoding=windows-1252 separator=; name:string? ort:category preis:number(1.234,5)", ""},
 		{"Shift JIS", "a.csv", sjis, "encoding=shift_jis 名前:category? 都市:category", "taken for a header"},
-		{"UTF-16 with a mark", "a.tsv", utf16, "key=id name:text?", ""},
+		{"UTF-16 with a mark", "a.tsv", utf16, "key=id name:string?", ""},
 		{"BOM and Windows line ends", "a.csv", "\ufeff" + strings.ReplaceAll(repeated("id,price\n", "x%d,%d.5\n", 30), "\n", "\r\n"), "key=id price:number", ""},
 		{"title and unit lines above", "a.csv", "Sales of 2024\n(thousands of euro)\n\n" + repeated("region,amount\n", "north,%d\nsouth,%d\n", 20), "skip=3 region:category amount:number", ""},
 		{"a line of units between title and header", "a.csv", "Station 12;exported\n;degC;mm\n" + repeated("day;temperature;rain\n", "2024-02-01;%d,5;0,0\n2024-02-02;-%d,5;1,5\n", 20), "separator=; skip=2 day:date temperature:number(1.234,5) rain:number(1.234,5)", ""},
@@ -119,6 +122,19 @@ func TestMade(t *testing.T) {
 		{"thousands or decimals", "a.csv", repeated("n,v\n", "%d,\"1,234\"\n", 20), "n:number v:number(1,234.5)?", ""},
 		{"missing in numbers only", "a.csv", repeated("country,v\n", "NA,%d\nDE,%d\nFR,%d\nUS,-\n", 20), "missing=- country:category v:number", "taken for a header"},
 		{"one bad number in many", "a.csv", "v,w\ncall,1\n" + repeated("", "%d.5,2\n", 99), "v:number? w:number", ""},
+		{"few records, a word in numbers", "a.csv", "n,v\n1.5,1\n2.5,2\n3.5,call\n4.5,4\n", "n:number v:number?", ""},
+		{"few records, prices and a word", "a.csv", "n,v\n1.5,$1.50\n2.5,ask\n3.5,$20\n4.5,\"$1,200\"\n", "n:number v:number(1,234.5)?", ""},
+		{"few records, a word in dates", "a.csv", "n,day\n1.5,2024-01-02\n2.5,2024-01-03\n3.5,soon\n4.5,2024-02-01\n", "n:number day:date?", ""},
+		{"few records, too few for a mistake", "a.csv", "n,v\n1.5,1\n2.5,call\n3.5,3\n", "n:number v:category?", ""},
+		{"few records, numbers and words", "a.csv", "n,v\n1.5,1\n2.5,2\n3.5,call\n4.5,ask\n5.5,9\n", "n:number v:category?", ""},
+		{"few records, a marker", "a.csv", "n,v\n1.5,1\n2.5,NA\n3.5,3\n4.5,4\n", "missing=NA n:number v:number", ""},
+		{"few records, names", "a.csv", "n,who\n1.5,Ann\n2.5,Bo\n3.5,Caro\n4.5,Ann\n5.5,Dan\n", "n:number who:category?", ""},
+		{"few records, a category", "a.csv", "n,size\n1.5,big\n2.5,small\n3.5,big\n4.5,small\n", "n:number size:category", ""},
+		{"codes, one with a letter", "a.csv", "n,part_id\n1.5,1\n2.5,2\n3.5,2\n4.5,E4\n", "n:number part_id:category?", ""},
+		{"numbers and words in halves", "a.csv", repeated("n,room\n", "%d.5,%d\n%d.5,hall\n", 40), "n:number room:category?", ""},
+		{"words", "a.csv", "n,word\n" + words(40, 1), "edit=word n:number word:string?", ""},
+		{"names of two words", "a.csv", "n,who\n" + words(40, 2), "n:number who:string?", ""},
+		{"lists of names", "a.csv", "n,who\n" + strings.ReplaceAll(words(40, 3), " ", ";"), "n:number who:text?", ""},
 		{"pipes", "a.txt", repeated("a|b|c\n", "x|%d|2.5\n", 20), "format=csv separator=| a:category b:number c:number", ""},
 		{"prose", "a.txt", repeated("", "Well, this is the %d. line, or so.\nIt has commas, now and then, or none.\nAs prose does.\n", 20), "kind=documents", ""},
 		{"words", "a.txt", "apple\nbanana\ncherry\n", "kind=sequences", ""},
@@ -127,6 +143,7 @@ func TestMade(t *testing.T) {
 		{"nested JSON", "a.jsonl", repeated("", `{"meta":{"id":"s%d"},"place":{"city":"Bonn","geo":{"lat":1.5}},"authors":[{"name":"Ann Lee %d"},{"name":"Bo"}],`+
 			`"odd":{"a.b":1},"mixed":[{"x":1},2],"none":null}`+"\n", 20),
 			"key=meta.id place.city:category place.geo.lat:number authors.name:set odd:payload mixed:payload none:skip", ""},
+		{"few records, one with an object", "a.jsonl", `{"a":1,"b":"x y z"}` + "\n" + `{"a":2,"b":"x y"}` + "\n" + `{"a":{"x":1},"b":"x"}` + "\n" + `{"a":4}` + "\n", "a:number? b:category?", ""},
 		{"keys that are values", "a.jsonl", repeated("", `{"key":"a%d","n":1,"by":{"u%d":1}}`+"\n", 100), "key=key n:number by:payload", ""},
 		{"a JSON array", "a.json", "[" + strings.TrimSuffix(repeated("", "\n{\"sku\":\"s%d\",\n\"price\":%d.5},", 20), ",") + "]", "key=sku price:number", ""},
 		{"a JSON array called otherwise", "a.dat", "[" + strings.TrimSuffix(repeated("", `{"sku":"s%d","price":%d.5},`, 20), ",") + "]", "key=sku format=jsonl price:number", ""},
@@ -190,7 +207,7 @@ func TestNames(t *testing.T) {
 		text  string
 		names []string
 	}{
-		"3 names were given for the columns, and most records have 2 fields": {"1,2\n3,4\n5,6\n", []string{"a", "b", "c"}},
+		"most records have 2 fields, as \"1 | 2\" has, but names were given for 3": {"1,2\n3,4\n5,6\n", []string{"a", "b", "c"}},
 		`two columns are named "a"`:   {"1,2\n3,4\n", []string{"a", "a"}},
 		`name 2 of the columns is ""`: {"1,2\n3,4\n", []string{"a", ""}},
 		"are for tables of fields":    {"1,2,3\n4,5\n6\n7,8,9,10\n" + repeated("", "1,2,3,4,5,6\n1\n2,3\n", 20), []string{"a", "b"}},
@@ -206,6 +223,20 @@ func TestNames(t *testing.T) {
 	if _, err := File(lines, Options{Names: []string{"b"}}); err == nil || !strings.Contains(err.Error(), "its format is jsonl") {
 		t.Errorf("names of JSON: %v", err)
 	}
+}
+
+// words makes rows of a number and so many words each, all unlike each other.
+func words(rows, each int) string {
+	var b strings.Builder
+	for i := range rows {
+		name := make([]string, each)
+		for j := range name {
+			n := i*each + j
+			name[j] = string([]byte{'a' + byte(n%26), 'a' + byte(n/26), 'e', 'l'})
+		}
+		fmt.Fprintf(&b, "%d.5,%s\n", i, strings.Join(name, " "))
+	}
+	return b.String()
 }
 
 func numberedNames(prefix string, n int) string {

@@ -135,7 +135,7 @@ func (g *Guess) findKey(s *sample) error {
 	for _, i := range candidates {
 		c := &g.Columns[i]
 		called := keyNames.MatchString(c.Name)
-		if !called && (c.Type != schema.NumberColumn && c.Type != schema.CategoryColumn || g.Records < 20) {
+		if !called && (c.Type != schema.NumberColumn && c.Type != schema.CategoryColumn || g.Records < fewRecords) {
 			continue
 		}
 		why, err := g.noKey(s, c.Name)

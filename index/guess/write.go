@@ -41,6 +41,9 @@ func (g *Guess) YAML() ([]byte, error) {
 	if len(g.Missing) > 1 && err == nil {
 		err = line("missing", g.Missing)
 	}
+	if g.Rescore != nil && err == nil {
+		err = line("rescore", g.Rescore)
+	}
 	if !g.Text && err == nil {
 		err = g.columns(&b)
 	}

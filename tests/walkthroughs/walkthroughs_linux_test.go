@@ -17,16 +17,18 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands print into the pages")
 
-// Each page is done as it is written, in a folder of its own in which data is the real data and made what is made here: every line that it
+var pages = filepath.Join("..", "..", "docs", "walkthroughs")
+
+// Each page is done as it is written, in a folder of its own in which data is the real data and orders.parquet the file beside the pages: every line that it
 // shows under a command appears in what the command writes to a terminal, in that order. "..." is anything, within a line or as a line.
 func TestWalkthroughs(t *testing.T) {
 	data := filepath.Dir(filepath.Dir(real.File(t, "adult/adult.data.gz")))
-	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "walkthroughs", "*.md"))
-	if err != nil || len(pages) < 11 {
-		t.Fatalf("%d pages: %v", len(pages), err)
+	all, err := filepath.Glob(filepath.Join(pages, "*.md"))
+	if err != nil || len(all) < 11 {
+		t.Fatalf("%d pages: %v", len(all), err)
 	}
 	bin := filepath.Dir(program.Path(t))
-	for _, page := range pages {
+	for _, page := range all {
 		if filepath.Base(page) == "README.md" {
 			continue
 		}
@@ -63,7 +65,13 @@ func newFolder(t *testing.T, bin, data string) *folder {
 	if err := os.Symlink(data, filepath.Join(f.dir, "data")); err != nil {
 		t.Fatal(err)
 	}
-	makeFiles(t, filepath.Join(f.dir, "made"))
+	orders, err := filepath.Abs(filepath.Join(pages, "orders.parquet"))
+	if err == nil {
+		err = os.Symlink(orders, filepath.Join(f.dir, "orders.parquet"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, v := range os.Environ() { // settings of whoever runs the test are none of the walkthrough
 		if !strings.HasPrefix(v, "GENIEMQ_") {
 			f.env = append(f.env, v)
