@@ -44,12 +44,14 @@ func New(out io.Writer, terminal bool, what string, o Options) *Line {
 	if o.Total <= 0 {
 		o.Total = -1
 	}
-	return &Line{what: what, start: time.Now(), first: o.First, total: o.Total, begun: -1, bar: progressbar.NewOptions64(o.Total,
+	now := time.Now() // of which the first moments have no rate yet
+	return &Line{what: what, start: now, told: now, first: o.First, total: o.Total, begun: -1, bar: progressbar.NewOptions64(o.Total,
 		progressbar.OptionSetWriter(out),
 		progressbar.OptionSetDescription(what),
 		progressbar.OptionShowBytes(o.Bytes),
 		progressbar.OptionSetWidth(12),
 		progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetElapsedTime(false),
 		progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetSpinnerChangeInterval(0), // or a goroutine of the library's reads, beside Set, what Set writes
 	)}

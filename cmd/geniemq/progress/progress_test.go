@@ -34,17 +34,19 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestLine: a terminal is shown rows and their rate, anything else nothing.
+// TestLine: a terminal is shown rows and their rate, anything else nothing. Before there is a rate nothing is shown, and one time alone, that which is left.
 func TestLine(t *testing.T) {
 	var shown, hidden bytes.Buffer
 	for out, terminal := range map[*bytes.Buffer]bool{&shown: true, &hidden: false} {
 		l := New(out, terminal, "reading x.csv", Options{Total: 1000, Bytes: true})
 		l.Total(2000)
+		l.Set(400, 10_000)
+		l.told = l.told.Add(-every)
 		l.Set(500, 12_000)
 		l.Clear()
 		l.Finish()
 	}
-	if text := shown.String(); !strings.Contains(text, "reading x.csv: 12,000 rows, ") || !strings.Contains(text, "25%") {
+	if text := shown.String(); !strings.Contains(text, "reading x.csv: 12,000 rows, ") || !strings.Contains(text, "25%") || strings.Contains(text, "10,000") || strings.Contains(text, "s]") {
 		t.Errorf("shown: %q", text)
 	}
 	if hidden.Len() > 0 {
