@@ -6,7 +6,8 @@ Files hold JSON lines, anything else in them is skipped. One panel per axis, one
 dotted: the whole call.
 
 Of `geniemq bench capacity` it draws the distances by the capacity of a tree, a panel per data set, a curve per question; dotted: what was expected. The table has
-the expected by the measured.
+the expected by the measured. Of `geniemq bench growth`, where NAME has growth in it, it draws the time of a query by
+the share of the objects, a panel per data set, a curve per way.
 """
 import json
 import sys
@@ -74,15 +75,28 @@ def draw(lines, path):
     figure.savefig(path)
 
 
-def capacities(paths):
-    lines = {}
+def measurements(paths, name):
+    """The lines of one of the measurements of searches by distance."""
     for path in paths:
         with open(path) as f:
             for text in f:
-                if text.startswith('{"measurement":"capacity"'):
-                    r = json.loads(text)
-                    asked = f'r = {r["radius"]:g}' if r.get("radius") else f'k = {r["k"]}'
-                    lines.setdefault((r["set"], r["bounds"], asked), []).append(r)
+                if text.startswith(f'{{"measurement":"{name}"'):
+                    yield json.loads(text)
+
+
+def capacities(paths):
+    lines = {}
+    for r in measurements(paths, "capacity"):
+        asked = f'r = {r["radius"]:g}' if r.get("radius") else f'k = {r["k"]}'
+        lines.setdefault((r["set"], r["bounds"], asked), []).append(r)
+    return lines
+
+
+def growths(paths):
+    lines = {}
+    for r in measurements(paths, "growth"):
+        if r["distinct"] == 1:
+            lines.setdefault((r["set"], r["method"]), []).append(r)
     return lines
 
 
@@ -121,8 +135,41 @@ def draw_capacities(lines, path):
     figure.savefig(path)
 
 
+def growth_table(lines):
+    print("| data | way | 20 / 40 / 60 / 80 / 100 % of the objects: distances per query | us |")
+    print("| --- | --- | --- | --- |")
+    for (data, method), points in lines.items():
+        cells = [" / ".join(f"{r[what]:,.{digits}f}" for r in points) for what, digits in (("distances", 0), ("took_us", 1))]
+        print(f"| {data} | {method} | {cells[0]} | {cells[1]} |")
+
+
+def draw_growths(lines, path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = list(dict.fromkeys(data for data, _ in lines))
+    figure, panels = plt.subplots(1, len(names), figsize=(3.6 * len(names), 3.6), squeeze=False)
+    for name, panel in zip(names, panels[0]):
+        for (data, method), points in lines.items():
+            if data == name:
+                dotted = method == "auto"
+                panel.plot([100 * r["share"] for r in points], [r["took_us"] for r in points], marker="" if dotted else "o", linestyle=":" if dotted else "-", label=method)
+        most = max(r["objects"] for (data, _), points in lines.items() if data == name for r in points)
+        panel.set(title=f"{name}, {most:,}", xlabel="% of the objects", yscale="log", xticks=[20, 40, 60, 80, 100])
+        panel.grid(True, which="major", alpha=0.3)
+        panel.legend(fontsize=8)
+    panels[0][0].set_ylabel("us per query, k = 8")
+    figure.tight_layout()
+    figure.savefig(path)
+
+
 if __name__ == "__main__":
-    if trees := capacities(sys.argv[2:]):
+    if "growth" in sys.argv[1] and (parts := growths(sys.argv[2:])):
+        growth_table(parts)
+        draw_growths(parts, sys.argv[1])
+    elif trees := capacities(sys.argv[2:]):
         capacity_table(trees)
         draw_capacities(trees, sys.argv[1])
     else:
