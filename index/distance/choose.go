@@ -23,6 +23,7 @@ type Planner struct {
 	each    cost.Distance
 	apart   float64 // of a distance that is not beside others
 	offer   float64 // a hit that is taken into account
+	query   float64 // to be asked and answered, whichever way
 	objects float64 // with a value
 	paths   []priced
 }
@@ -91,6 +92,7 @@ func (c *Column) Planner(d *cost.Device, objects uint32) *Planner {
 	p := &Planner{
 		column: c, each: d.Distance(o), objects: float64(objects),
 		apart: d.Of(cost.Constant{Name: "apart", Reference: 40}), offer: d.Of(cost.Constant{Name: "offer", Reference: 80}),
+		query: d.Of(cost.Constant{Name: "query", Reference: 650}),
 	}
 	for i := range c.paths {
 		path := c.paths[i].path
@@ -190,7 +192,7 @@ func (p *Planner) Choose(q *Query, s Situation) Choice {
 // ways are all that can answer a query, with what they take.
 func (p *Planner) ways(to []Considered, a *Asked, s *Situation) []Considered {
 	add := func(method string, ns float64, exact bool) {
-		w := Considered{Method: method, Predicted: time.Duration(min(max(ns, 1), math.MaxInt64/4)), Factor: 1, Exact: exact}
+		w := Considered{Method: method, Predicted: time.Duration(min(max(p.query+ns, 1), math.MaxInt64/4)), Factor: 1, Exact: exact}
 		if s.Factor != nil {
 			w.Factor = s.Factor(method)
 		}

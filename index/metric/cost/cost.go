@@ -5,6 +5,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/geniemq/geniemq/internal/processor"
 )
 
 // Constant is what a piece of work takes.
@@ -25,7 +27,7 @@ type Constant struct {
 //
 // # What measuring takes
 //
-// A constant takes about a millisecond, all of them together 50 at most: beyond, it is the reference's, times how this host's plain code is to the reference's.
+// A constant takes about a millisecond of a processor, all of them together 50 at most: beyond, it is the reference's, times how this host's plain code is to the reference's.
 // Of several runs the least counts, since a core that is taken away makes none faster. Nothing is kept beyond the process: to read it back would have to be
 // checked against the processor, its clock and its neighbours, and measuring is as fast. Whoever opens an engine has a device of its own.
 type Device struct {
@@ -94,15 +96,15 @@ func (d *Device) measure(c Constant) float64 {
 	if d.left <= 0 {
 		return c.Reference * max(d.speed, 1.0/far)
 	}
-	began := time.Now()
 	best, times := math.Inf(1), 1
-	c.Probe() // the first one finds nothing in caches
-	for done := 0; done < runs && (done == 0 || time.Since(began) < d.left); {
-		units, start := 0, time.Now()
-		for range times {
-			units += c.Probe()
-		}
-		took := time.Since(start)
+	d.spend(func() { c.Probe() }) // the first one finds nothing in caches
+	for done := 0; done < runs && (done == 0 || d.left > 0); {
+		units := 0
+		took := d.spend(func() {
+			for range times {
+				units += c.Probe()
+			}
+		})
 		if took < runTime && times < 1<<16 {
 			times *= 2 // too short to be timed
 			continue
@@ -110,6 +112,16 @@ func (d *Device) measure(c Constant) float64 {
 		best = min(best, float64(took)/float64(max(1, units)))
 		done++
 	}
-	d.left -= time.Since(began)
 	return min(max(best, c.Reference/far), c.Reference*far)
+}
+
+// spend does a part of measuring and takes it off what is left: what the processor worked for it, so that what else the machine does neither counts nor ends measuring early.
+func (d *Device) spend(work func()) time.Duration {
+	began := time.Now()
+	took := processor.Time(work)
+	if took <= 0 { // the system does not tell
+		took = time.Since(began)
+	}
+	d.left -= took
+	return took
 }

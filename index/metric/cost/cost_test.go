@@ -23,7 +23,7 @@ func TestReferenceStays(t *testing.T) {
 		}
 	}
 	x := Reference().Distance(Object{Metric: metric.Metric{Kind: metric.Edit}, Length: 100})
-	if long, short := x.Asked(strings.Repeat("a", 200)).Alone, x.Asked("abc").Alone; short != x.Alone || long != short+3*500 {
+	if long, short := x.Asked(strings.Repeat("a", 200)).Alone, x.Asked("abc").Alone; short != x.Alone || long != short+3*carry*500 {
 		t.Errorf("a text of 200 symbols takes %v, of 3 %v: it has 4 blocks", long, short)
 	}
 	if x := (Distance{Alone: 100, Together: 10}); x.Among(1) != 100 || x.Among(9) != 20 || x.Among(0) != 100 {

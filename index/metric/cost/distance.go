@@ -37,6 +37,8 @@ const (
 	perText    = 70.0
 	perColumn  = 5.0
 	wordLength = 9.0
+	// carry is what a block of a column takes beside others of it, over what one alone takes.
+	carry = 2.0
 	// together is the part of a distance alone that one among many is: where a sieve drops most, and elsewhere.
 	sieved, unsieved = 0.25, 0.8
 	// inLanes is that of texts that are compared side by side.
@@ -79,7 +81,7 @@ func (d *Device) Distance(o Object) Distance {
 // Asked is what a distance from a query takes: of texts by its symbols.
 func (x Distance) Asked(text string) Distance {
 	if blocks := (utf8.RuneCountInString(text) + 63) / 64; x.column > 0 && blocks > 1 {
-		x.Alone += x.column * x.length * float64(blocks-1)
+		x.Alone += carry * x.column * x.length * float64(blocks-1)
 		x.Together = x.Alone // which no lane takes
 	}
 	return x

@@ -76,12 +76,13 @@ func (r *Row) sound() bool {
 
 // Prices are what the parts of a search take on some device, in nanoseconds per query.
 type Prices struct {
-	Level    float64 // a level of the tree
+	Query    float64 // to begin, with a heap of nodes
+	Node     float64 // entering one
 	Distance float64 // a distance, beside others in a run
-	Apart    float64 // of it: where objects are not compared in one run with all others
+	Apart    float64 // of it: of a text, which lies somewhere
 	Test     float64 // holding an interval against a query
-	Side     float64 // holding a coordinate of a box against it
-	Lane     float64 // a coordinate of a box, or of an object in columns, where several are held against it at once
+	Side     float64 // holding a coordinate of a box, or of an object, against it
+	Lane     float64 // the same, where several are held against it at once
 	Block    float64 // entering a leaf
 	Byte     float64 // of it: each object's byte of a level
 	Hit      float64
@@ -93,8 +94,8 @@ func PricesOn(d *cost.Device, distance float64) Prices {
 		return d.Of(cost.Constant{Name: name, Reference: reference})
 	}
 	return Prices{
-		Distance: distance, Level: plain("level", 10), Apart: plain("apart", 40), Test: plain("test", 4), Side: plain("side", 1.2), Lane: plain("lane", 0.4),
-		Block: plain("block", 200), Byte: plain("byte", 0.5), Hit: plain("hit", 120),
+		Distance: distance, Query: plain("begin", 850), Node: plain("node", 75), Apart: plain("text apart", 12), Test: plain("test", 1.1), Side: plain("side", 1.3), Lane: plain("lane", 0.4),
+		Block: plain("block", 125), Byte: plain("byte", 4), Hit: plain("hit", 80),
 	}
 }
 
@@ -106,26 +107,38 @@ func (t *Tree) reference() Prices {
 
 // cost is what a search of a row takes:
 //
-//	C = sum over levels [level + V (c_d + capacity c_t)] + E c_block + L c_d + H c_hit
+//	C = c_query + V (c_node + c_d + capacity c_t) + E (c_block + leaf height c_byte) + L c_d + H c_hit
 //
-// with V nodes, E leaves, L distances, H hits. Box trees have no distance per node, and tests of as many sides as there are coordinates, several
-// at once where values are squares. Of few coordinates (Few) objects are compared several at once too.
+// with V nodes, E leaves, L distances, H hits. Box trees have no distance per node, and tests of as many sides as there are coordinates, several at once where values are squares. Where
+// coordinates are few (Few) there is no heap, and objects are compared several at once too. What is compared is in runs, so that a distance takes what it takes beside others.
 func (t *Tree) cost(p Prices, r Row) float64 {
-	distance, node, block := p.Distance+p.Apart, 0.0, p.Block
-	if r.Bounds == Box {
-		node = float64(r.Capacity) * (p.Test + p.Side*float64(t.dims))
-		if t.squares() {
-			node = float64(r.Capacity) * (p.Test + p.Lane*float64(t.dims))
-		}
-		if t.few(r.Bounds) {
-			distance, block = p.Test/2+p.Lane*float64(t.dims), p.Block/3
-		}
-	} else {
-		node = distance + float64(r.Capacity)*p.Test
-		block += p.Byte * float64(r.Leaf*r.Height)
+	w, children := r.Work, float64(r.Capacity)
+	side := p.Side * float64(t.dims)
+	if t.squares() {
+		side = p.Lane * float64(t.dims)
 	}
-	w := r.Work
-	return float64(r.Height+1)*p.Level + w.Nodes*node + w.Blocks*block + w.Distances*distance + w.Hits*p.Hit
+	switch {
+	case t.few(r.Bounds):
+		return w.Nodes*(p.Node/4+children*(p.Test+side)) + w.Blocks*p.Block/2 + w.Distances*side + w.Hits*p.Hit
+	case r.Bounds == Box:
+		return p.Query + w.Nodes*(p.Node+children*(p.Test+side)) + w.Blocks*p.Block + w.Distances*p.Distance + w.Hits*p.Hit
+	}
+	distance := p.Distance
+	if t.Kind == metric.Edit {
+		distance += p.Apart
+	}
+	leaf := float64(t.objects) / max(1, t.leaves(r))
+	return p.Query + w.Nodes*(p.Node+distance+children*p.Test) + w.Blocks*(p.Block+p.Byte*leaf*float64(r.Height)) + w.Distances*distance + w.Hits*p.Hit
+}
+
+// leaves is how many a tree of a row's shape has, about: nodes are cut into as many parts as can be.
+func (t *Tree) leaves(r Row) float64 {
+	count, leaves := float64(t.objects), 1.0
+	for range r.Height {
+		parts := min(float64(r.Capacity), math.Ceil(count/float64(r.Leaf)))
+		count, leaves = count/parts, leaves*parts
+	}
+	return leaves
 }
 
 // Cost is what a search takes that wants the first k, all within a value, or both, as far as the calibration tells.
@@ -172,28 +185,38 @@ func (t *Tree) expect() *expected {
 	return x
 }
 
-// Expect is what a search is expected to do (K 0: one that counts all within): between the rows of the tree on both sides by the logarithm of K, or by the distance. Beyond all rows it goes on
-// to where everything is compared.
+// Expect is what a search is expected to do (K 0: one that counts all within): between the rows of the tree on both sides, by K as a power of it, or by the distance. Beyond all rows it goes on to
+// where everything is compared.
 func (t *Tree) Expect(want metric.Want) Row {
 	x := t.expected
 	if x == nil { // of a tree that was just built
 		x = t.expect()
 	}
-	e := between(x.nearest, math.Log(max(1, float64(want.K))), func(r Row) float64 { return math.Log(max(1, r.Work.Hits)) })
+	e := between(x.nearest, math.Log(max(1, float64(want.K))), func(r Row) float64 { return math.Log(max(1, r.Work.Hits)) }, power)
 	if want.K == 0 {
 		e = x.everything
 	}
 	if math.IsInf(want.Most, 1) {
 		return e
 	}
-	if r := between(x.within, t.distance(want.Most), func(r Row) float64 { return r.Reach }); r.Work.Distances < e.Work.Distances {
+	if r := between(x.within, t.distance(want.Most), func(r Row) float64 { return r.Reach }, straight); r.Work.Distances < e.Work.Distances {
 		return r
 	}
 	return e
 }
 
+// straight and power are what lies between a and b: on a straight line, and on one between their logarithms.
+func straight(a, b, share float64) float64 { return a + share*(b-a) }
+
+func power(a, b, share float64) float64 {
+	if !(a > 0 && b > 0) {
+		return straight(a, b, share)
+	}
+	return a * math.Pow(b/a, share)
+}
+
 // between finds where x lies among rows, whose places ascend, and mixes the two beside it.
-func between(rows []Row, x float64, place func(Row) float64) Row {
+func between(rows []Row, x float64, place func(Row) float64, mix func(a, b, share float64) float64) Row {
 	i := slices.IndexFunc(rows, func(r Row) bool { return place(r) >= x })
 	switch i {
 	case -1:
@@ -206,9 +229,7 @@ func between(rows []Row, x float64, place func(Row) float64) Row {
 	if !(share >= 0 && share <= 1) {
 		return high
 	}
-	mix := func(a, b float64) float64 { return a + share*(b-a) }
-	mixed := high
-	mixed.Work = Work{mix(low.Work.Nodes, high.Work.Nodes), mix(low.Work.Blocks, high.Work.Blocks),
-		mix(low.Work.Distances, high.Work.Distances), mix(low.Work.Hits, high.Work.Hits)}
+	mixed, a, b := high, low.Work, high.Work
+	mixed.Work = Work{mix(a.Nodes, b.Nodes, share), mix(a.Blocks, b.Blocks, share), mix(a.Distances, b.Distances, share), mix(a.Hits, b.Hits, share)}
 	return mixed
 }
