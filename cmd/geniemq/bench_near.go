@@ -72,7 +72,7 @@ Data sets: ` + strings.Join(sets.Names(), ", ") + `; some are made, with a fixed
 	set.IntVar(&opts.Asked, "asked", 256, "queries, which are held out of the objects, one in 32 of them at most")
 	set.Uint64Var(&opts.Seed, "seed", 0, "seed of made data, and of what is held out")
 	set.IntVar(&opts.Batch, "batch", 64, "queries of a call")
-	set.IntVar(&opts.Runs, "runs", 3, "runs, of which the least time counts")
+	set.IntVar(&opts.Runs, "runs", 3, "runs of each call, of which the least time counts")
 	engine.register(set, gpuexec.CPU, 1)
 	return cmd
 }

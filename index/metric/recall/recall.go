@@ -26,7 +26,10 @@ import (
 //
 // The share is the mean over queries. Its lower bound is that of Wilson's interval of 95 %, where a query counts as one trial and not as k: the
 // neighbours of one query are found or missed together. Shares of a query vary less than trials that succeed or fail, so the interval is rather too
-// wide. Who asks for a recall is given the least effort whose lower bound reaches it. Between two numbers of neighbours of the table the lesser of
+// wide. So of forty independent tables one may have a bound above the truth; what two efforts or numbers of neighbours of one table say is not independent, since the same queries tell it. Who
+// asks for a recall is given the least effort whose lower bound reaches it, with the same certainty, however many efforts there are to choose from: a query that finds an object with one
+// effort finds it with all above, so an effort that falls short is chosen only if the last one that does has a bound that is too high. The share itself has no such certainty: it is above the
+// truth as often as below. Between two numbers of neighbours of the table the lesser of
 // both shares holds, between two efforts and beyond them that of the lesser effort. Of fewer and more neighbours, and of less effort, nothing is said.
 //
 // A table of no rows says nothing: the index had too few objects. It is immutable.
@@ -38,7 +41,7 @@ type Table struct {
 	Found   []uint64  // [k][effort]: neighbours that were found, of Queries x k
 }
 
-// Recall is a share of neighbours found. Low is the bound that the true one exceeds with a certainty of 97.5 %.
+// Recall is a share of neighbours found. Low is the bound that the true one exceeds with a certainty of 97.5 %, as one of these numbers: of many tables some are wrong.
 type Recall struct{ Share, Low float64 }
 
 // At returns the recall of k neighbours with an effort. It is absent for what the table does not cover.

@@ -194,3 +194,44 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestCertainty: a bound exceeds the truth in one table of forty at most, and so does the recall that an effort was chosen for, though all efforts of a table are looked at: they are measured by the
+// same queries, and a query that finds with one effort finds with all above, so that the chosen effort falls short only if the last one that truly does passes.
+func TestCertainty(t *testing.T) {
+	rng := seeded.Rand(t)
+	const worlds, queries, k = 4000, 256, 4
+	truth := []float64{.5, .7, .8, .85, .88, .91, .93, .945, .96, .975, .985, .995} // the share of neighbours that an effort finds
+	x := &Table{Objects: 5000, Queries: queries, Ks: []uint32{k}}
+	for i := range truth {
+		x.Efforts = append(x.Efforts, float64(i+1))
+	}
+	tooHigh, short := make([]int, len(truth)), 0
+	for range worlds {
+		x.Found = make([]uint64, len(truth))
+		for range queries {
+			hard := rng.Float64() // the neighbours of a query are found or missed together
+			for i, share := range truth {
+				if hard < share {
+					x.Found[i] += k
+				}
+			}
+		}
+		for i, share := range truth {
+			if r, ok := x.At(k, x.Efforts[i]); !ok || r.Low > share {
+				tooHigh[i]++
+			}
+		}
+		if effort, _, ok := x.Least(k, .95); ok && truth[int(effort)-1] < .95 {
+			short++
+		}
+	}
+	const most = worlds/40 + 40 // four deviations
+	for i, n := range tooHigh {
+		if n > most {
+			t.Errorf("the bound of %v is above it in %d of %d tables", truth[i], n, worlds)
+		}
+	}
+	if short > most {
+		t.Errorf("an effort chosen for 0.95 finds less in %d of %d tables", short, worlds)
+	}
+}
