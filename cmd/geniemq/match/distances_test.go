@@ -161,8 +161,9 @@ func numbers(r *rand.Rand, n, dims int, points bool, draw func(i int) float64) (
 // TestNearest: match and dedupe of vectors and points find the pairs of the definition, whatever the metric is, with and without a limit, from an own service and from a worker.
 func TestNearest(t *testing.T) {
 	r := seeded.Rand(t)
-	for _, name := range []string{"l1", "l2", "linf", "cosine", "angular", "hamming", "geo"} {
+	for _, name := range []string{"l1", "l2", "linf", "cosine", "angular", "hamming", "geo", "l2 by hashes", "l1 by hashes", "laplacian by hashes", "cosine by hashes"} {
 		t.Run(name, func(t *testing.T) {
+			name, hashed := strings.CutSuffix(name, " by hashes")
 			dir := t.TempDir()
 			kind, dims, draw := "vector", 1+r.IntN(6), func(int) float64 { return r.NormFloat64() }
 			switch name {
@@ -173,7 +174,12 @@ func TestNearest(t *testing.T) {
 			case "cosine", "angular":
 				dims++ // in one dimension there are two directions
 			}
-			spec := fmt.Sprintf("name: far\nkey: id\ncolumns:\n  - {name: v, type: %s, metric: %s}\n", kind, name)
+			column, objectsAtMost := "metric: "+name, "20"
+			if hashed { // of a hundred functions near objects share some, so that they are among so many candidates
+				column, objectsAtMost = fmt.Sprintf("similarity: %s, functions: %d, seed: %d", name, 100+r.IntN(200), r.IntN(1000)), "400"
+				name = map[string]string{"l2": "l2", "l1": "l1", "laplacian": "l1", "cosine": "angular"}[name]
+			}
+			spec := fmt.Sprintf("name: far\nkey: id\ncolumns:\n  - {name: v, type: %s, %s}\n", kind, column)
 			indexed, objects := numbers(r, 300, dims, name == "geo", draw)
 			asked, rows := numbers(r, 100, dims, name == "geo", draw)
 			described := write(t, dir, "s.yaml", spec)
@@ -183,7 +189,7 @@ func TestNearest(t *testing.T) {
 			some := nearest(rows, objects, measures[name], 1, math.Inf(1), false)
 			limit := some[r.IntN(len(some))].distance * (1 + r.Float64())
 			k := 1 + r.IntN(8)
-			args := []string{"match", "--index", "far=" + file, "--input", input, "--schema", described, "--k", strconv.Itoa(k)}
+			args := []string{"match", "--index", "far=" + file, "--input", input, "--schema", described, "--k", strconv.Itoa(k), "--candidates", objectsAtMost}
 			agree(t, records(t, succeeds(t, args...).out)[1:], nearest(rows, objects, measures[name], k, math.Inf(1), false), rows, objects, measures[name], math.Inf(1))
 			limited := append(slices.Clone(args), "--max-distance", fmt.Sprint("v=", limit))
 			own := succeeds(t, limited...).out

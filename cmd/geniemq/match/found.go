@@ -86,7 +86,7 @@ func (f *found) judge(j *journal.Journal, g *gold, within bool) error {
 
 // write writes the output.
 func (r *runner) write(out io.Writer, j *journal.Journal, f *found) error {
-	w := newWriter(out, r.format)
+	w := newWriter(out, r.format, r.fieldNames())
 	var err error
 	switch {
 	case r.clusters:
@@ -113,23 +113,32 @@ func (r *runner) write(out io.Writer, j *journal.Journal, f *found) error {
 	return w.flush()
 }
 
+// fieldNames are the names of what a line of the output has.
+func (r *runner) fieldNames() []string {
+	var names []string
+	switch {
+	case r.clusters:
+		return []string{"row", "key", "cluster", "cluster_key", "size"}
+	case r.within:
+		names = []string{"row", "key", "other", "other_key", "score"}
+	default:
+		names = []string{"row", "key", "found", "found_key", "rank", "score"}
+	}
+	if r.question.apart() {
+		names = append(names, "distance")
+	}
+	return names
+}
+
 // writeRow writes the pairs of a row.
 func (r *runner) writeRow(w *writer, row *journal.Row) error {
 	for i, p := range row.Pairs {
-		fields := []field{{"row", row.Number}, {"key", row.Key}, {"found", p.ID}, {"found_key", p.Key}, {"rank", i + 1}, {"score", p.Score}}
-		if r.question.apart() {
-			fields = append(fields, field{"distance", distanceOf(p.Distance)})
-		}
-		if err := w.line(fields...); err != nil {
+		if err := w.line(row.Number, row.Key, p.ID, p.Key, i+1, p.Score, distanceOf(p.Distance)); err != nil {
 			return err
 		}
 	}
 	if len(row.Pairs) == 0 && r.unmatched {
-		fields := []field{{"row", row.Number}, {"key", row.Key}, {"found", nil}, {"found_key", nil}, {"rank", nil}, {"score", nil}}
-		if r.question.apart() {
-			fields = append(fields, field{"distance", nil})
-		}
-		return w.line(fields...)
+		return w.line(row.Number, row.Key, nil, nil, nil, nil, nil)
 	}
 	return nil
 }
@@ -145,15 +154,11 @@ func distanceOf(d *float64) any {
 // writePairs writes pairs of rows, each once.
 func (r *runner) writePairs(w *writer, f *found) error {
 	for _, p := range f.pairs {
-		fields := []field{{"row", p.Row}, {"key", f.keys[p.Row]}, {"other", p.Object}, {"other_key", f.keys[p.Object]}, {"score", p.Score}}
-		if r.question.apart() {
-			value := any(nil)
-			if d, ok := f.distances[[2]uint32{p.Row, p.Object}]; ok {
-				value = apartness(d)
-			}
-			fields = append(fields, field{"distance", value})
+		far := any(nil)
+		if d, ok := f.distances[[2]uint32{p.Row, p.Object}]; ok {
+			far = apartness(d)
 		}
-		if err := w.line(fields...); err != nil {
+		if err := w.line(p.Row, f.keys[p.Row], p.Object, f.keys[p.Object], p.Score, far); err != nil {
 			return err
 		}
 	}
@@ -168,8 +173,7 @@ func (r *runner) writeClusters(w *writer, f *found) error {
 		size[c]++
 	}
 	for row, c := range clusters {
-		err := w.line(field{"row", row}, field{"key", f.keys[uint32(row)]}, field{"cluster", c}, field{"cluster_key", f.keys[c]}, field{"size", size[c]})
-		if err != nil {
+		if err := w.line(row, f.keys[uint32(row)], c, f.keys[c], size[c]); err != nil {
 			return err
 		}
 	}

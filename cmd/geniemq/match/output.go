@@ -16,12 +16,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// field is a field of the output, of a name.
-type field struct {
-	name  string
-	value any // an integer, a string, a score, a distance or nil
-}
-
 // apartness is a distance, of any size.
 type apartness float64
 
@@ -29,40 +23,43 @@ func (d apartness) String() string {
 	return strconv.FormatFloat(float64(d), 'g', 9, 64)
 }
 
-// writer writes lines of fields, as CSV with a header or as JSON Lines. All lines have the same fields.
+// writer writes lines of fields, as CSV with a header, which is there without a line too, or as JSON Lines. A field is an integer, a string, a score, a distance or nil.
 type writer struct {
-	out     *bufio.Writer
-	csv     *csv.Writer // nil: JSON Lines
-	begun   bool
-	written int64
+	out   *bufio.Writer
+	csv   *csv.Writer // nil: JSON Lines
+	names []string
+	begun bool
 }
 
-func newWriter(out io.Writer, format string) *writer {
-	w := &writer{out: bufio.NewWriter(out)}
+func newWriter(out io.Writer, format string, names []string) *writer {
+	w := &writer{out: bufio.NewWriter(out), names: names}
 	if format == "csv" {
 		w.csv = csv.NewWriter(w.out)
 	}
 	return w
 }
 
-// line writes a line.
-func (w *writer) line(fields ...field) error {
-	w.written++
+// begin writes the header.
+func (w *writer) begin() error {
+	if w.begun || w.csv == nil {
+		return nil
+	}
+	w.begun = true
+	return w.csv.Write(w.names)
+}
+
+// line writes a line of the values that have names: the distance is the last, and not always told.
+func (w *writer) line(values ...any) error {
+	values = values[:len(w.names)]
 	if w.csv == nil {
-		return w.json(fields)
+		return w.json(values)
 	}
-	texts := make([]string, len(fields))
-	if !w.begun {
-		w.begun = true
-		for i, f := range fields {
-			texts[i] = f.name
-		}
-		if err := w.csv.Write(texts); err != nil {
-			return err
-		}
+	if err := w.begin(); err != nil {
+		return err
 	}
-	for i, f := range fields {
-		texts[i] = textOfField(f.value)
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = textOfField(v)
 	}
 	return w.csv.Write(texts)
 }
@@ -80,10 +77,9 @@ func textOfField(v any) string {
 }
 
 // json writes a line as an object, its fields in their order.
-func (w *writer) json(fields []field) error {
-	for i, f := range fields {
+func (w *writer) json(values []any) error {
+	for i, value := range values {
 		_ = w.out.WriteByte(map[bool]byte{true: '{', false: ','}[i == 0]) // errors stay until Flush
-		value := f.value
 		if score, ok := value.(float64); ok {
 			value = json.RawMessage(strconv.FormatFloat(score, 'f', 6, 64))
 		} else if d, ok := value.(apartness); ok {
@@ -93,13 +89,16 @@ func (w *writer) json(fields []field) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w.out, "%q:%s", f.name, text)
+		fmt.Fprintf(w.out, "%q:%s", w.names[i], text)
 	}
 	_, err := w.out.WriteString("}\n")
 	return err
 }
 
 func (w *writer) flush() error {
+	if err := w.begin(); err != nil {
+		return fmt.Errorf("writing the output: %w", err)
+	}
 	if w.csv != nil {
 		w.csv.Flush()
 		if err := w.csv.Error(); err != nil {

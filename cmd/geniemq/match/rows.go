@@ -210,7 +210,11 @@ func (r *runner) build(ctx context.Context, spec *schema.Schema, reading load.Op
 	}
 	keyless := *spec // rows may have equal keys
 	keyless.Key = ""
-	next, err := index.Builtin().Learn(&keyless, func(rec *schema.Record) error { return s.row(ctx, rec) }, nil)
+	next, err := index.Builtin().Learn(&keyless, func(rec *schema.Record) error {
+		err := s.row(ctx, rec)
+		rec.Key = ""
+		return err
+	}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -222,7 +222,7 @@ func (r *runner) askAll(ctx context.Context, t *target, j *journal.Journal, spec
 	if err := s.pass(ctx, j.Rows()); err != nil {
 		return err
 	}
-	live := newWriter(r.host.Out, r.format)
+	live := newWriter(r.host.Out, r.format, r.fieldNames())
 	workers := max(2, runtime.GOMAXPROCS(0))
 	room := make([]*batch, 2*workers)
 	for i := range room {
