@@ -23,7 +23,7 @@ type Options struct {
 	// Widths to choose from. By default for l2 and l1 a quarter to four times the mean distance of the Neighbours-th neighbour, for laplacian the mean paired
 	// distance of the sample, as the paper has it.
 	Widths []float64
-	// Reaches to choose from: 0 to 4 by default for l2 and l1, else 0.
+	// Reaches to choose from: 0 to 4 by default for l2 and l1, else 0. Where there are several, a table is measured of two below and above what is chosen too.
 	Reaches []int
 	// Buckets is D; by default 8,192 where buckets are re-hashed, else the fewest with which one hash of the sample in a thousand is clamped at most.
 	Buckets int
@@ -69,7 +69,7 @@ func (e *UnreachedError) Error() string {
 
 // Choose chooses width, centre, buckets, reach and number of functions from a sample of the data, so that a recall is reached at the least cost. What is cheapest among
 // all of them a forecast says, by distances from queries that are held out of the sample. Then objects are hashed, and real match counts say what it is. Where the
-// sample is all there is, that must reach the recall, less 1.645 standard errors, so that it is reached with 95 % confidence; else more is forecast.
+// sample is all there is, that must reach the recall, less 1.645 standard errors, so that it is reached with 95 % confidence, and forecasts are corrected by it.
 //
 // Where the index will have f times as many objects as the sample, the forecast is of these, and counts of the sample prove nothing of them: with ten
 // thousand objects of a thousand clusters nearly any functions find the cluster, and that is all; with a million the ten nearest are to be told from a
@@ -97,31 +97,65 @@ func choose(sample []float32, o Options) (Choice, error) {
 	if len(o.Widths) == 0 {
 		o.Widths = o.widths(x.means[o.Neighbours-1], objects)
 	}
-	best, aim := Choice{}, o.Recall
-	for range attempts {
-		c, reached := x.cheapest(aim)
-		whole := o.Objects <= len(objects)/o.Dim
-		if err := o.measure(&c, queries, objects, whole); err != nil {
+	c, reached := x.cheapest(o.Recall)
+	whole := o.Objects <= len(objects)/o.Dim
+	if !whole {
+		if err := o.measure(&c, queries, objects, false); err != nil {
 			return Choice{}, err
 		}
-		if best.Cost == 0 || c.Recall > best.Recall {
-			best = c
+		if !reached {
+			return c, &UnreachedError{o.Recall, c}
 		}
-		short := o.Recall - (c.Recall - 1.645*c.Error)
-		switch {
-		case short <= 0 && (whole || reached):
-			return c, nil
-		case !reached:
-			return best, &UnreachedError{o.Recall, best}
-		}
-		// As much nearer to 1 as the forecast is off, and some.
-		aim += (1 - aim) * max(.1, min(.5, short/(1-o.Recall+short)))
+		return c, nil
 	}
-	return best, &UnreachedError{o.Recall, best}
+	return o.correct(x, c, queries, objects)
 }
 
-// attempts to reach a recall, each of which aims higher.
-const attempts = 8
+// attempts to reach a recall as cheaply as can be, each by a forecast that was corrected.
+const attempts = 6
+
+// correct measures what was chosen by a forecast, and chooses again by what the forecast was off, as long as that does not reach the recall, or may be cheaper.
+func (o *Options) correct(x *forecast, c Choice, queries, objects []float32) (Choice, error) {
+	var best, nearest Choice
+	aim := logit(o.Recall)
+	type ways struct {
+		functions, reach int
+		width            float64
+	}
+	tried := make(map[ways]bool)
+	for range attempts {
+		own := ways{c.Parameters.Functions, c.Parameters.Reach, c.Parameters.Width}
+		if tried[own] {
+			break
+		}
+		tried[own] = true
+		if err := o.measure(&c, queries, objects, true); err != nil {
+			return Choice{}, err
+		}
+		sure := c.Recall - 1.645*c.Error
+		if nearest.Cost == 0 || c.Recall > nearest.Recall {
+			nearest = c
+		}
+		if sure >= o.Recall && (best.Cost == 0 || c.Cost < best.Cost) {
+			best = c
+		}
+		aim += max(-1.5, min(1.5, logit(o.Recall)-logit(sure)))
+		var reached bool
+		if c, reached = x.cheapest(1 / (1 + math.Exp(-aim))); !reached && best.Cost > 0 || best.Cost > 0 && c.Cost > .95*best.Cost {
+			break
+		}
+	}
+	if best.Cost == 0 {
+		return nearest, &UnreachedError{o.Recall, nearest}
+	}
+	return best, nil
+}
+
+// logit is the logarithm of odds, of shares that are not quite 0 or 1.
+func logit(share float64) float64 {
+	share = max(.001, min(.999, share))
+	return math.Log(share / (1 - share))
+}
 
 // fill fills in defaults and looks for faults.
 func (o *Options) fill(numbers int) error {
@@ -299,10 +333,13 @@ func (o *Options) measure(c *Choice, queries, objects []float32, whole bool) (er
 	if err != nil {
 		return err
 	}
-	n := len(objects) / o.Dim
+	n, reaches := len(objects)/o.Dim, []int{p.Reach}
+	if len(o.Reaches) > 1 {
+		reaches = []int{max(0, p.Reach-2), max(0, p.Reach-1), p.Reach, p.Reach + 1, p.Reach + 2}
+	}
 	x, err := NewMeasurement(f, queries, Measures{
 		fitting(n, o.Neighbours, 1, 2, 5, 10, 20, 50, 100),
-		fitting(n, o.Candidates, 1, 2, 5, 10, 20, 32, 50, 80, 100, 160, 200, 320, 500, 800, 1000, 2000), o.Reaches,
+		fitting(n, o.Candidates, 1, 2, 5, 10, 20, 32, 50, 80, 100, 160, 200, 320, 500, 800, 1000, 2000), reaches,
 	})
 	if err != nil {
 		return err

@@ -20,7 +20,8 @@ import (
 // Where the index will have f times as many objects as the sample, each object of the sample stands for f, and neighbours lie nearer than
 // in the sample. How much nearer, the nearest of the sample say: around a query, the number of objects within a distance grows as a power of it.
 //
-// What it leaves out: that objects near each other agree with a query by the same functions, and hashes that are clamped.
+// What it leaves out: that objects near each other agree with a query by the same functions, so that whole clusters of them are not large by luck as single ones are: a
+// forecast is right for l2 and lies below what is found for the others, by a tenth at times; and hashes that are clamped.
 type forecast struct {
 	*Options
 	spread  float64 // how far objects lie from their mean: the root of the mean square (l2)
@@ -154,29 +155,29 @@ type odds struct{ p, yes, no float64 }
 
 func newOdds(p float64) odds { return odds{p, math.Log(p), math.Log1p(-p)} }
 
-// beyond is the probability that more than a share of m functions agree: the binomial distribution between its values (A. M. Zubkov, A. A. Serov 2013).
-func (o *odds) beyond(share odds, m float64) float64 {
-	divergence := 0.0
+// atLeast is the probability that at least count of m functions agree: the binomial distribution, by its divergence between two counts (A. M. Zubkov, A. A. Serov 2013).
+func (o *odds) atLeast(count, m int) float64 {
 	switch {
-	case o.p >= 1:
-		return 1
-	case o.p <= 0:
+	case count > m:
 		return 0
-	case share.p > 0 && share.p < 1:
-		divergence = share.p*(share.yes-o.yes) + (1-share.p)*(share.no-o.no)
-	case share.p <= 0:
+	case count <= 0:
 		return 1
-	default:
-		divergence = -o.yes
 	}
-	z := math.Sqrt(max(0, m*divergence)) // of sqrt(2)
+	at := newOdds((float64(count) - .5) / float64(m))
+	return o.beyond(&at, m)
+}
+
+// beyond is the probability that more than a share of m functions agree.
+func (o *odds) beyond(share *odds, m int) float64 {
+	if o.p >= 1 || o.p <= 0 {
+		return o.p
+	}
+	z := math.Sqrt(max(0, float64(m)*(share.p*(share.yes-o.yes)+(1-share.p)*(share.no-o.no)))) // of sqrt(2)
 	switch {
-	case z > 6 && share.p > o.p:
-		return 0
-	case z > 6:
-		return 1
 	case share.p < o.p:
 		z = -z
+	case z > 6:
+		return 0
 	}
 	return math.Erfc(z) / 2
 }
@@ -204,27 +205,27 @@ func (x *forecast) see(p *Parameters) (all []seen, share float64) {
 	return all, share
 }
 
-// found is the share of neighbours that are expected among the candidates.
+// found is the share of neighbours that are expected among the candidates. Of objects that have the last candidate's count as many are among them as there is
+// room for.
 func (s *seen) found(functions, candidates int) (share float64) {
-	m := float64(functions)
-	lo, hi := 0.0, 1.0 // of functions: how many the last candidate has
-	for range 14 {
-		at, above := newOdds((lo+hi)/2), 0.0
+	above := func(count int) (n float64) {
+		if count > functions {
+			return 0
+		}
+		at := newOdds((float64(count) - .5) / float64(functions))
 		for i := range s.rings {
-			above += s.objects[i] * s.rings[i].beyond(at, m)
-			if above > float64(candidates) {
+			if n += s.objects[i] * s.rings[i].beyond(&at, functions); n > 1e3*float64(candidates) {
 				break
 			}
 		}
-		if above > float64(candidates) {
-			lo = at.p
-		} else {
-			hi = at.p
-		}
+		return n
 	}
-	last := newOdds(hi)
+	last := 1 + sort.Search(functions, func(i int) bool { return above(i+1) <= float64(candidates) }) // a count that leaves room
+	more, room := above(last-1), float64(candidates)-above(last)
+	ties := room / max(room, more-above(last))
 	for i := range s.neighbours {
-		share += s.neighbours[i].beyond(last, m)
+		certain := s.neighbours[i].atLeast(last, functions)
+		share += certain + ties*(s.neighbours[i].atLeast(last-1, functions)-certain)
 	}
 	return share / float64(len(s.neighbours))
 }

@@ -27,6 +27,7 @@ type Report struct {
 	Postings   uint64                `json:"postings"`
 	Attributes []attributeInspection `json:"attributes"`
 	Distances  []distanceInspection  `json:"distances,omitempty"` // of columns that are searched by distance
+	Hashes     []hashInspection      `json:"hashes,omitempty"`    // of columns of vectors that are counted by hash functions
 	Sections   []sectionInspection   `json:"sections"`
 	GPUMemory  []Form                `json:"gpu_memory"`
 	// Verified is absent unless the file was verified.
@@ -84,6 +85,7 @@ func Of(ctx context.Context, x *index.Index, file string) (Report, error) {
 		r.Sections[i].Bytes += s.Length
 	}
 	r.inspectAttributes(x)
+	r.Hashes = inspectHashes(x)
 	var err error
 	if r.Distances, err = inspectDistances(x); err != nil {
 		return r, err
@@ -153,6 +155,7 @@ func (r *Report) Table(p *table.Page) {
 	fmt.Fprintln(p)
 	t.Print(p)
 	r.distanceTable(p)
+	r.hashTable(p)
 
 	t = table.New(table.Text("section"), n("count"), n("bytes"), n("share"))
 	for _, s := range r.Sections {

@@ -118,7 +118,7 @@ func choose(c *schema.Column, family lsh.Family, vectors []float32, whole bool, 
 	n := len(vectors) / c.Dims
 	o := lsh.Options{
 		Family: family, Dim: c.Dims, Buckets: c.Buckets, Seed: c.Seed, Workers: max(1, workers),
-		Recall: cmp.Or(c.Recall, defaultRecall), Queries: min(100, n/5), Candidates: min(Candidates, n/3), Neighbours: min(Neighbours, n/10),
+		Recall: cmp.Or(c.Recall, defaultRecall), Queries: min(200, n/5), Candidates: min(Candidates, n/3), Neighbours: min(Neighbours, n/10),
 	}
 	if !whole {
 		o.Objects = stands * n
