@@ -37,7 +37,7 @@ measurement. Times are medians of several runs.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().Bool("json", false, "JSON, a line per measurement (default when the output is no terminal; --json=false for tables)")
-	cmd.AddCommand(c.benchEngineCommand(), c.benchScaleCommand(), c.benchServiceCommand())
+	cmd.AddCommand(c.benchEngineCommand(), c.benchScaleCommand(), c.benchServiceCommand(), c.benchBesideCommand())
 	cmd.AddCommand(c.benchNearCommands()...)
 	return cmd
 }
@@ -102,6 +102,15 @@ func (m *measurementFlags) register(cmd *cobra.Command, usual string) {
 	flags.StringVar(&m.opts.Cache, "cache", "", "`folder` where index files are kept and found again, by workload, objects and seed: empty it after a change to what builds them")
 	flags.StringVar(&m.opts.Method, "method", "", "how w1points is searched: scan, tree, cells, permutation (default scan)")
 	m.engine.register(flags, gpuexec.Auto, 0)
+}
+
+// registerSmall adds the flags with a workload that is small beside the service around it.
+func (m *measurementFlags) registerSmall(cmd *cobra.Command) {
+	m.register(cmd, "w3")
+	// The usage of the other measurements names another default.
+	objects, k := cmd.Flags().Lookup("objects"), cmd.Flags().Lookup("k")
+	objects.Usage, objects.DefValue, m.opts.Objects = "objects (0: the workload's own number)", "100000", 100_000
+	k.Usage, k.DefValue, m.opts.K = "hits per query; for w2 the candidates (0: the workload's own)", "10", 10
 }
 
 // resolve takes what the environment says and reports mistakes.
@@ -268,12 +277,8 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 			return errors.Join(err, f.Close())
 		},
 	}
-	flags.register(cmd, "w3")
+	flags.registerSmall(cmd)
 	set := cmd.Flags()
-	// The usage of the other measurements names another default.
-	objects, k := set.Lookup("objects"), set.Lookup("k")
-	objects.Usage, objects.DefValue, flags.opts.Objects = "objects (0: the workload's own number)", "100000", 100_000
-	k.Usage, k.DefValue, flags.opts.K = "hits per query; for w2 the candidates (0: the workload's own)", "10", 10
 	flags.engine.NATSFlags(set)
 	set.IntSliceVar(&opts.QueriesPerMessage, "messages-of", []int{1, 256}, "queries per message, one measurement each")
 	set.BoolVar(&columns, "columns", false, "ask for hits as columns")

@@ -86,7 +86,7 @@ func publishUntilAcknowledged(js jetstream.JetStream, seed uint64, n int) histor
 	msg.Data = wire.AppendQuery(nil, wire.JSON, &q)
 	msg.Header.Set(jetstream.MsgIDHeader, q.ID)
 	a := history.Accepted{ID: q.ID, Began: time.Now()}
-	for {
+	for told := false; ; {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		_, err := js.PublishMsg(ctx, msg, jetstream.WithRetryAttempts(0))
 		cancel()
@@ -94,8 +94,9 @@ func publishUntilAcknowledged(js jetstream.JetStream, seed uint64, n int) histor
 			a.Stored = time.Now()
 			return a
 		}
-		if !errors.Is(err, context.DeadlineExceeded) {
+		if !told && !errors.Is(err, context.DeadlineExceeded) {
 			fmt.Fprintln(os.Stderr, q.ID, err)
+			told = true
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
