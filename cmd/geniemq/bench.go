@@ -17,6 +17,7 @@ import (
 
 	"github.com/geniemq/geniemq/bench"
 	"github.com/geniemq/geniemq/bench/workload"
+	"github.com/geniemq/geniemq/cmd/geniemq/measured"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index/store"
@@ -37,9 +38,15 @@ measurement. Times are medians of several runs.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().Bool("json", false, "JSON, a line per measurement (default when the output is no terminal; --json=false for tables)")
-	cmd.AddCommand(c.benchEngineCommand(), c.benchScaleCommand(), c.benchServiceCommand(), c.benchBesideCommand())
+	cmd.AddCommand(c.benchEngineCommand(), c.benchScaleCommand(), c.benchServiceCommand(), c.benchBesideCommand(), c.benchSoakCommand())
 	cmd.AddCommand(c.benchNearCommands()...)
 	return cmd
+}
+
+// showing shows measurements as a command of bench was told.
+func (c *cli) showing(cmd *cobra.Command) *measured.Showing {
+	flag := cmd.Flags().Lookup("json")
+	return measured.NewShowing(c.out, c.err, flag.Value.String() == "true", flag.Changed)
 }
 
 // engineFlags are the settings of an engine as serve has them.
@@ -204,7 +211,7 @@ and the index: --objects makes them smaller.`,
 	return cmd
 }
 
-func (c *cli) benchEngine(ctx context.Context, flags *measurementFlags, e gpuexec.Engine, opts bench.EngineOptions, to *showing) error {
+func (c *cli) benchEngine(ctx context.Context, flags *measurementFlags, e gpuexec.Engine, opts bench.EngineOptions, to *measured.Showing) error {
 	defer to.End()
 	opts.Progress = to.Say
 	w, err := c.makeWorkload(ctx, flags, to)
@@ -216,7 +223,7 @@ func (c *cli) benchEngine(ctx context.Context, flags *measurementFlags, e gpuexe
 		return err
 	}
 	r.Command = commandLine()
-	if err := to.show(r); err != nil {
+	if err := to.Show(r); err != nil {
 		return err
 	}
 	if wrong := r.Mismatches; wrong > 0 {
@@ -263,7 +270,7 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 				}
 			}
 			if profile == "" {
-				return c.benchService(cmd.Context(), &flags, opts, c.showing(cmd))
+				return c.benchService(cmd, &flags, opts)
 			}
 			f, err := os.Create(profile)
 			if err != nil {
@@ -272,7 +279,7 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 			if err := pprof.StartCPUProfile(f); err != nil {
 				return errors.Join(err, f.Close())
 			}
-			err = c.benchService(cmd.Context(), &flags, opts, c.showing(cmd))
+			err = c.benchService(cmd, &flags, opts)
 			pprof.StopCPUProfile()
 			return errors.Join(err, f.Close())
 		},
@@ -292,32 +299,49 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 	return cmd
 }
 
-func (c *cli) benchService(ctx context.Context, flags *measurementFlags, opts bench.ServiceOptions, to *showing) error {
+func (c *cli) benchService(cmd *cobra.Command, flags *measurementFlags, opts bench.ServiceOptions) error {
+	return c.benchWith(cmd, flags, func(ctx context.Context, w *workload.Workload, say func(string, ...any)) (all []any, fault, err error) {
+		opts.Progress = say
+		results, err := bench.Service(ctx, w, opts)
+		wrong := 0
+		for _, r := range results {
+			r.Command = commandLine()
+			wrong += r.Wrong
+			all = append(all, r)
+		}
+		return all, differ(wrong), err
+	})
+}
+
+// benchWith makes the workload, measures with it, and shows the results and then what is wrong with them.
+func (c *cli) benchWith(cmd *cobra.Command, flags *measurementFlags, measure func(context.Context, *workload.Workload, func(string, ...any)) (results []any, fault, err error)) error {
+	to := c.showing(cmd)
 	defer to.End()
-	opts.Progress = to.Say
-	w, err := c.makeWorkload(ctx, flags, to)
+	w, err := c.makeWorkload(cmd.Context(), flags, to)
 	if err != nil {
 		return err
 	}
-	results, err := bench.Service(ctx, w, opts)
+	results, fault, err := measure(cmd.Context(), w, to.Say)
 	if err := errors.Join(err, w.Close()); err != nil {
 		return err
 	}
-	wrong := 0
 	for _, r := range results {
-		r.Command = commandLine()
-		wrong += r.Wrong
-		if err := to.show(r); err != nil {
+		if err := to.Show(r); err != nil {
 			return err
 		}
 	}
+	return fault
+}
+
+// differ is the fault of answers that are compared with the engine's own.
+func differ(wrong int) error {
 	if wrong > 0 {
 		return fmt.Errorf("%d answers differ from the engine's own", wrong)
 	}
 	return nil
 }
 
-func (c *cli) makeWorkload(ctx context.Context, flags *measurementFlags, to *showing) (*workload.Workload, error) {
+func (c *cli) makeWorkload(ctx context.Context, flags *measurementFlags, to *measured.Showing) (*workload.Workload, error) {
 	to.Say("making workload %s", flags.workload)
 	w, err := workload.New(ctx, flags.workload, flags.opts)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -384,7 +408,7 @@ along n it grows from point to point. docs/benchmarks/plot.py draws the lines.`,
 			err = bench.Scale(cmd.Context(), flags.workload, flags.opts, e, axis, points, opts, func(r *bench.ScaleResult) error {
 				wrong += r.Mismatches
 				r.Command = commandLine()
-				return to.show(r)
+				return to.Show(r)
 			})
 			if err := errors.Join(err, e.Close()); err != nil {
 				return err

@@ -57,10 +57,10 @@ Data sets: ` + strings.Join(sets.Names(), ", ") + `; some are made, with a fixed
 				r.By(commandLine())
 				to.End()
 				fmt.Fprintln(c.err, r.Line())
-				if !to.json {
+				if !to.JSON {
 					return nil
 				}
-				return to.show(r)
+				return to.Show(r)
 			})
 			return errors.Join(err, e.Close())
 		},
