@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -200,7 +199,7 @@ func (c *cli) addInputs(ctx context.Context, next func(*schema.Record) error, in
 	}
 	summary.warnings = warningsOf(summary, in.Options.Columns)
 	for _, warning := range summary.warnings {
-		fmt.Fprintln(c.err, "warning: "+warning)
+		table.On(c.err).Say("warning: %s\n", warning)
 	}
 	return nil
 }
@@ -331,7 +330,7 @@ func (c *cli) addRecords(ctx context.Context, next func(*schema.Record) error, i
 			}
 			if summary.skipped++; summary.skipped <= skipReports {
 				in.Clear()
-				fmt.Fprintf(c.err, "skipped: %v\n", err)
+				table.On(c.err).Say("skipped: %s\n", err.Error())
 			}
 			return nil
 		},
@@ -352,19 +351,19 @@ func (c *cli) reportBuild(opts *buildOptions, summary buildSummary, fillings fil
 	report := filled.Of(x, fillings)
 	report.File, report.Skipped, report.Seconds, report.Warnings = opts.output, summary.skipped, summary.took.Seconds(), append(summary.warnings, report.Missed...)
 	if opts.report == "json" {
-		encoder := json.NewEncoder(c.out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(report)
+		return table.On(c.out).JSON(report, "  ")
 	}
 	if summary.skipped > skipReports {
 		fmt.Fprintf(c.err, "skipped: %d more\n", summary.skipped-skipReports)
 	}
-	report.Table(table.On(c.err))
-	fmt.Fprintf(c.err, "%s: %s, %s, %s, version %s, in %.1f s",
-		opts.output, human.Count(x.Objects(), "object"), human.Count(postings, "posting"), human.Bytes(x.Size()), x.Version(), summary.took.Seconds())
+	skipped := ""
 	if summary.skipped > 0 {
-		fmt.Fprintf(c.err, "; records skipped: %d", summary.skipped)
+		skipped = fmt.Sprintf("; records skipped: %d", summary.skipped)
 	}
-	fmt.Fprintf(c.err, "\nServe it: geniemq serve --index %s=%s\n", x.Schema().Name, opts.output)
+	page := table.On(c.err)
+	report.Table(page)
+	page.Say("%s: %s, %s, %s, version %s, in %.1f s%s\n",
+		opts.output, human.Count(x.Objects(), "object"), human.Count(postings, "posting"), human.Bytes(x.Size()), x.Version(), summary.took.Seconds(), skipped)
+	page.Copy(fmt.Sprintf("Serve it: geniemq serve --index %s=%s", x.Schema().Name, opts.output))
 	return nil
 }

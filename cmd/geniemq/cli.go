@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 	"github.com/geniemq/geniemq/service/config"
 )
 
@@ -59,7 +60,7 @@ func (c *cli) run(ctx context.Context, args []string) int {
 	indent := "geniemq: "
 	for line := range strings.SplitSeq(config.Redact(err.Error()), "\n") { // several faults come joined, one per line
 		if line = strings.TrimSpace(line); line != "" {
-			fmt.Fprintf(c.err, "%s%s\n", indent, line)
+			fmt.Fprintf(c.err, "%s%s\n", indent, table.Clean(line)) // which may quote what others wrote
 			indent = "  "
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -63,10 +62,7 @@ func (c *cli) report(cmd *cobra.Command, found any, tables func(*table.Page)) er
 		return err
 	}
 	if asJSON || !isTerminal(c.out) && !cmd.Flags().Changed("json") {
-		encoder := json.NewEncoder(c.out)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false) // planner.Rule has a <
-		return encoder.Encode(found)
+		return table.On(c.out).JSON(found, "  ")
 	}
 	out := bufio.NewWriter(c.out)
 	tables(table.On(c.out).To(out))

@@ -91,12 +91,12 @@ func planFor(epsilon, delta float64, objects uint64) *planning {
 }
 
 func (r *planning) table(out *table.Page) {
-	fmt.Fprintf(out, "|c/m - s| <= %g with probability %g\n\n", r.Epsilon, 1-r.Delta)
+	out.Say("|c/m - s| <= %g with probability %g\n\n", r.Epsilon, 1-r.Delta)
 	table.New(table.Text("by"), table.Number("m"), table.Text("holds")).
 		Row("Theorem 4.1", r.Theorem41, "whatever s is").
 		Row("Eqn 9", r.Eqn9.Largest.Functions, fmt.Sprintf("at the worst s of 0.01 to 0.99, s = %.2f", r.Eqn9.Largest.Similarity)).
 		Print(out)
-	fmt.Fprintf(out, "\nBy Eqn 9 m is %s.\nOther readings give other numbers, the paper 237 at epsilon = delta = 0.06.\n\n", r.Eqn9.Rule)
+	out.Say("\nBy Eqn 9 m is %s.\nOther readings give other numbers, the paper 237 at epsilon = delta = 0.06.\n\n", r.Eqn9.Rule)
 
 	const columns = 5
 	var heads []table.Column
@@ -124,7 +124,7 @@ func (r *planning) table(out *table.Page) {
 	}
 	figure.Letters(out, "m by Eqn 9 against s = 0.01 to 0.99", 0, m)
 
-	fmt.Fprintf(out, "Hits are chosen by their counts, so they are off by more. Of %d objects, with probability %g, none by more than\n", r.Hits.Objects, 1-r.Delta)
+	out.Say("Hits are chosen by their counts, so they are off by more. Of %d objects, with probability %g, none by more than\n", r.Hits.Objects, 1-r.Delta)
 	off := table.New(table.Number("epsilon"), table.Number("functions"))
 	off.Indent = 2
 	off.Row(fmt.Sprintf("%.3f", r.Hits.Theorem41), r.Theorem41).

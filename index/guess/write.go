@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -88,8 +89,15 @@ func (g *Guess) columns(b *bytes.Buffer) error {
 	return nil
 }
 
-// oneLine is a text as it can stand in a comment.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// oneLine is a text as it can stand in a comment, where YAML takes no control characters, and a terminal would obey them.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != ' ' && !unicode.IsGraphic(r) {
+			return '·'
+		}
+		return r
+	}, strings.Join(strings.Fields(text), " "))
+}
 
 // flow writes a value on one line.
 func flow(value any) (string, error) {

@@ -5,9 +5,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -143,7 +143,7 @@ func (o *options) list(ctx context.Context, p *table.Page, box *letters.Box, _ [
 	}
 	if o.json {
 		for i := range found {
-			if err := o.line(p, &found[i]); err != nil {
+			if err := p.JSON(&found[i], ""); err != nil {
 				return err
 			}
 		}
@@ -153,26 +153,16 @@ func (o *options) list(ctx context.Context, p *table.Page, box *letters.Box, _ [
 		p.Say("no dead letters\n")
 		return nil
 	}
-	t := table.New(table.Number("letter").Kept(), table.Text("index").Kept(), table.Text("reason").Kept(), table.Text("died").Whole(), table.Number("bytes"),
-		table.Number("delivered"), table.Text("id"), table.Text("detail"))
+	t := table.New(table.Number("letter").Kept(), table.Text("index").Kept(), table.Text("reason").Kept().Whole(), table.Text("died").Whole(), table.Text("detail"),
+		table.Text("id"), table.Number("bytes"), table.Number("delivered"))
 	for _, l := range found {
-		t.Row(l.Sequence, l.Index, l.Reason, l.Died.Local().Format(time.DateTime), l.Size, l.Delivered, l.ID, l.Detail)
+		t.Row(l.Sequence, l.Index, l.Reason, l.Died.Local().Format(time.DateTime), l.Detail, l.ID, l.Size, l.Delivered)
 	}
 	t.Print(p)
 	if all, err := box.Count(ctx); err == nil && all > uint64(len(found)) {
 		p.Say("%d of %d\n", len(found), all)
 	}
 	return nil
-}
-
-// line writes something as a line of JSON.
-func (o *options) line(p *table.Page, v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = p.Write(append(table.EscapeJSON(text), '\n'))
-	return err
 }
 
 func (o *options) show(ctx context.Context, p *table.Page, box *letters.Box, sequences []uint64) error {
@@ -191,7 +181,7 @@ func (o *options) show(ctx context.Context, p *table.Page, box *letters.Box, seq
 		} else {
 			shown.Base64 = base64.StdEncoding.EncodeToString(l.Body)
 		}
-		return o.line(p, shown)
+		return p.JSON(shown, "")
 	}
 	p.Say("letter     %d of %s, %s\n", l.Sequence, l.Died.Local().Format(time.DateTime), l.Reason)
 	p.Say("detail     %s\n", l.Detail)
@@ -215,12 +205,27 @@ func (o *options) show(ctx context.Context, p *table.Page, box *letters.Box, seq
 		p.Say("           %s\n", l.ObjectFault)
 	}
 	p.Say("\n")
-	if !utf8.Valid(l.Body) {
-		p.Say("%s\n", base64.StdEncoding.EncodeToString(l.Body))
-		return nil
-	}
-	p.Say("%s\n", string(l.Body))
+	p.Copy(readable(l.Body))
 	return nil
+}
+
+// readable is the body of a letter as people can read it: MessagePack as the JSON that means the same, and what is neither as base64.
+func readable(body []byte) string {
+	if utf8.Valid(body) {
+		return string(body)
+	}
+	m, err := wire.DecodeMessage(wire.MessagePack, body, wire.Limits{})
+	if err != nil || slices.ContainsFunc(m.Queries, func(q wire.QueryOrError) bool { return q.Err != nil }) {
+		return base64.StdEncoding.EncodeToString(body)
+	}
+	queries := make([]wire.Query, len(m.Queries))
+	for i := range m.Queries {
+		queries[i] = m.Queries[i].Query
+	}
+	if m.Batch {
+		return string(wire.AppendQueries(nil, wire.JSON, queries))
+	}
+	return string(wire.AppendQuery(nil, wire.JSON, &queries[0]))
 }
 
 func (o *options) replay(ctx context.Context, p *table.Page, box *letters.Box, sequences []uint64) error {
@@ -230,10 +235,10 @@ func (o *options) replay(ctx context.Context, p *table.Page, box *letters.Box, s
 			return err
 		}
 		if o.json {
-			return o.line(p, struct {
+			return p.JSON(struct {
 				Letter uint64 `json:"letter"`
 				letters.Replayed
-			}{sequence, done})
+			}{sequence, done}, "")
 		}
 		already := ""
 		if done.Already {
@@ -250,7 +255,7 @@ func (o *options) drop(ctx context.Context, p *table.Page, box *letters.Box, seq
 			return err
 		}
 		if o.json {
-			return o.line(p, map[string]uint64{"dropped": sequence})
+			return p.JSON(map[string]uint64{"dropped": sequence}, "")
 		}
 		p.Say("letter %d is gone\n", sequence)
 		return nil

@@ -3,7 +3,7 @@ package filled
 
 import (
 	"fmt"
-	"strconv"
+	"slices"
 
 	"github.com/geniemq/geniemq/cmd/geniemq/table"
 	"github.com/geniemq/geniemq/index"
@@ -127,17 +127,22 @@ func TooManyInvalid(fillings filling.Columns, share float64) string {
 
 // Table writes the columns for people.
 func (r *Report) Table(p *table.Page) {
-	t := table.New(table.Text("column").Kept(), table.Text("type"), table.Number("filled").Kept(), table.Number("missing").Kept(), table.Number("distinct"), table.Text("values"))
+	columns := []table.Column{table.Text("column").Kept(), table.Text("type"), table.Number("filled").Kept(), table.Number("missing").Kept()}
+	invalid := slices.ContainsFunc(r.Columns, func(c Column) bool { return c.Invalid > 0 })
+	if invalid {
+		columns = append(columns, table.Number("of these invalid").Kept())
+	}
+	t := table.New(append(columns, table.Number("distinct"), table.Text("values"))...)
 	for _, c := range r.Columns {
-		missing := strconv.FormatInt(c.Missing, 10)
-		if c.Invalid > 0 {
-			missing += fmt.Sprintf(" (%d invalid)", c.Invalid)
+		row := []any{c.Name, c.Type, c.Filled, c.Missing}
+		if invalid {
+			row = append(row, c.Invalid)
 		}
 		var distinct any
 		if c.Distinct > 0 {
 			distinct = c.Distinct
 		}
-		t.Row(c.Name, c.Type, c.Filled, missing, distinct, c.values())
+		t.Row(append(row, distinct, c.values())...)
 	}
 	t.Print(p)
 	for _, w := range r.Missed {

@@ -1,9 +1,7 @@
 package match
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 
@@ -76,30 +74,25 @@ func (r *runner) reportOf(t *target, f *found, fresh int64, seconds float64) *re
 	return p
 }
 
-func (p *report) json(out io.Writer) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(p)
-}
-
 // table is the report for people.
 func (p *report) table(out *table.Page) {
-	out.Say("%s: %d rows, %d of them in %d pairs", p.Input, p.Rows, p.Paired, p.Pairs)
+	more := ""
 	if p.Clusters > 0 {
-		out.Say(" and %d clusters", p.Clusters)
+		more = fmt.Sprintf(" and %d clusters", p.Clusters)
 	}
 	if p.Skipped > 0 {
-		out.Say("; skipped: %d", p.Skipped)
+		more += fmt.Sprintf("; skipped: %d", p.Skipped)
 	}
-	out.Say("\n%.1f s; %.3g pairs considered, %.3g s per million that were asked now\n", p.Seconds, p.Considered, p.PerMillion)
+	out.Say("%s: %d rows, %d of them in %d pairs%s\n", p.Input, p.Rows, p.Paired, p.Pairs, more)
+	out.Say("%.1f s; %.3g pairs considered, %.3g s per million that were asked now\n", p.Seconds, p.Considered, p.PerMillion)
 	if p.Thresholds == nil {
 		return
 	}
-	out.Say("\n%d pairs are right by the gold", p.Gold)
+	more = ""
 	if p.GoldLost > 0 {
-		out.Say(", of which %d name rows that the input does not have", p.GoldLost)
+		more = fmt.Sprintf(", of which %d name rows that the input lacks", p.GoldLost)
 	}
-	out.Say("\n\n")
+	out.Say("\n%d pairs are right by the gold%s\n\n", p.Gold, more)
 	shares := table.New(table.Number("threshold").Kept(), table.Number("pairs"), table.Number("right"), table.Number("precision").Kept(), table.Number("recall").Kept(), table.Number("F1").Kept(),
 		table.Text("").Kept())
 	share := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }

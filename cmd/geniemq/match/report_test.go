@@ -20,7 +20,7 @@ func TestReportTable(t *testing.T) {
 	const head = `shop␛[2J.csv: 1200 rows, 900 of them in 1500 pairs
 2.5 s; 1.44e+06 pairs considered, 1.74 s per million that were asked now
 
-1000 pairs are right by the gold, of which 3 name rows that the input does not have
+1000 pairs are right by the gold, of which 3 name rows that the input lacks
 
 threshold  pairs  right  precision  recall     F1
      0.00   1500    900      0.600   0.900  0.720  best

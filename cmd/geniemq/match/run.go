@@ -291,7 +291,7 @@ func (r *runner) tell(p *report) error {
 		out = r.host.Err
 	}
 	if r.report == "json" {
-		return p.json(out)
+		return table.On(out).JSON(p, "  ")
 	}
 	if !r.quiet {
 		p.table(table.On(out))

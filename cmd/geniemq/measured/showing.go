@@ -1,7 +1,6 @@
 package measured
 
 import (
-	"encoding/json"
 	"io"
 
 	"github.com/geniemq/geniemq/cmd/geniemq/table"
@@ -24,7 +23,7 @@ func NewShowing(results, doing io.Writer, asked, said bool) *Showing {
 func (s *Showing) Show(measurement any) error {
 	s.End()
 	if s.JSON {
-		return json.NewEncoder(s.page).Encode(measurement)
+		return s.page.JSON(measurement, "")
 	}
 	return Print(s.page, measurement)
 }

@@ -4,7 +4,6 @@ package operate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -124,9 +123,10 @@ func showStreams(ctx context.Context, out io.Writer, cfg *config.Config, apply b
 		}
 		t.Row(s.Config.Name, s.State.Msgs, human.Bytes(int64(s.State.Bytes)), bound(s.Config.MaxBytes), age, s.Config.Replicas, leader)
 	}
-	t.Print(table.On(out))
+	page := table.On(out)
+	t.Print(page)
 	for _, name := range missing {
-		fmt.Fprintf(out, "%s does not exist: a worker makes it when it starts\n", name)
+		page.Say("%s does not exist: a worker makes it when it starts\n", name)
 	}
 	var faults []error
 	left := 0
@@ -142,10 +142,10 @@ func showStreams(ctx context.Context, out io.Writer, cfg *config.Config, apply b
 			switch {
 			case err != nil:
 			case apply:
-				fmt.Fprintf(out, "%s: %s is %s now, it was %s\n", d.Of, d.Setting, d.Want, d.Have)
+				page.Say("%s: %s is %s now, it was %s\n", d.Of, d.Setting, d.Want, d.Have)
 			default:
 				left++
-				fmt.Fprintf(out, "%s: %s is %s, --apply makes it %s\n", d.Of, d.Setting, d.Have, d.Want)
+				page.Say("%s: %s is %s, --apply makes it %s\n", d.Of, d.Setting, d.Have, d.Want)
 			}
 		}
 		faults = append(faults, err)

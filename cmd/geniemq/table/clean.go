@@ -45,5 +45,18 @@ func Clean(text string) string {
 // Width is how many cells of a terminal a text takes: wide characters two, combining ones none, and what is joined into one picture once.
 func Width(text string) int { return ansi.StringWidth(text) }
 
+// unbroken stands for hyphens while a text is wrapped, which would break dates there. Clean leaves none in a text.
+const unbroken = "\ue000"
+
+// wrapped is a clean text in lines of at most so many cells, broken at blanks where there are some.
+func wrapped(text string, width int) []string {
+	text = ansi.Wrap(strings.ReplaceAll(text, "-", unbroken), max(width, 2), "") // 2: a wide character
+	lines := strings.Split(strings.ReplaceAll(text, unbroken, "-"), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return lines
+}
+
 // Cut is a text within so many cells. What was longer ends in an ellipsis.
 func Cut(text string, width int) string { return ansi.Truncate(text, width, "…") }

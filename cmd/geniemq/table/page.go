@@ -4,9 +4,11 @@ package table
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/charmbracelet/colorprofile"
 	"golang.org/x/term"
@@ -40,14 +42,39 @@ func (p *Page) To(out io.Writer) *Page { return &Page{out, p.Width, p.Colour} }
 // Terminal says whether a person looks.
 func (p *Page) Terminal() bool { return p.Width > 0 }
 
-// Say writes words around texts of data, which command nothing. Lines end where the format ends them.
+// Say writes whole lines of words around texts of data, which command nothing. Lines end where the format ends them; those that the page is too narrow for go
+// on below, further in than they began.
 func (p *Page) Say(format string, args ...any) {
 	for i, arg := range args {
 		if text, ok := arg.(string); ok {
 			args[i] = Clean(text)
 		}
 	}
-	fmt.Fprintf(p, format, args...)
+	for line := range strings.Lines(fmt.Sprintf(format, args...)) {
+		text := strings.TrimSuffix(line, "\n")
+		if p.Width > 0 && Width(text) > p.Width {
+			words := strings.TrimLeft(text, " ")
+			in := min(len(text)-len(words), p.Width/2)
+			text = strings.Repeat(" ", in) + strings.Join(wrapped(words, p.Width-in-gap), "\n"+strings.Repeat(" ", in+gap))
+		}
+		fmt.Fprint(p, text, line[len(strings.TrimSuffix(line, "\n")):])
+	}
+}
+
+// Copy writes a text of data in one line, however long: a person takes it from the terminal as it is.
+func (p *Page) Copy(text string) { fmt.Fprintln(p, Clean(text)) }
+
+// JSON writes a value as JSON in one line, or, with an indent, in lines that begin with it.
+func (p *Page) JSON(v any, indent string) error {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetIndent("", indent)
+	encoder.SetEscapeHTML(false) // no page of a browser
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	_, err := p.Write(EscapeJSON(text.Bytes()))
+	return err
 }
 
 // EscapeJSON writes what of a JSON text could command a terminal as \u escapes: DEL, and the control characters U+0080 to U+009F, which JSON allows in

@@ -21,6 +21,7 @@ type Column struct {
 	right bool // aligned
 	whole bool // never cut
 	keep  bool
+	wraps bool // goes on below rather than being cut
 }
 
 // Text is a column of texts, aligned left. They are cut where there is no room.
@@ -35,7 +36,10 @@ func (c Column) Kept() Column { c.keep = true; return c }
 // Whole is a column of texts that are not cut, as they say nothing then.
 func (c Column) Whole() Column { c.whole = true; return c }
 
-// Table is rows of cells in columns. On a page that is too narrow texts are cut first, the longest before all others; where that does not do,
+// Wrapped is a column of texts that go on in the lines below where there is no room.
+func (c Column) Wrapped() Column { c.wraps = true; return c }
+
+// Table is rows of cells in columns. On a page that is too narrow texts are cut, or wrapped, first, the longest before all others; where that does not do,
 // columns are left out, and a line says which.
 type Table struct {
 	// Indent is put before each line.
@@ -80,10 +84,32 @@ func (t *Table) Print(p *Page) {
 	}
 	t.line(p, at, widths, header.Styled, func(column int) string { return Clean(t.columns[column].Name) })
 	for _, row := range t.rows {
-		t.line(p, at, widths, func(cell string) string { return cell }, func(column int) string { return row[column] })
+		t.row(p, at, widths, row)
 	}
 	if len(out) > 0 {
 		fmt.Fprintf(p, "%s%s\n", strings.Repeat(" ", t.Indent), Cut("not shown for lack of room: "+strings.Join(out, ", "), max(p.Width-t.Indent, 1)))
+	}
+}
+
+// row writes a row, in as many lines as its longest wrapped cell takes.
+func (t *Table) row(p *Page, at, widths []int, row []string) {
+	lines, below := 1, make(map[int][]string)
+	for i, column := range at {
+		if t.columns[column].wraps && Width(row[column]) > widths[i] {
+			below[column] = wrapped(row[column], widths[i])
+			lines = max(lines, len(below[column]))
+		}
+	}
+	for n := range lines {
+		t.line(p, at, widths, func(cell string) string { return cell }, func(column int) string {
+			switch parts, wraps := below[column]; {
+			case wraps && n < len(parts):
+				return parts[n]
+			case wraps || n > 0:
+				return ""
+			}
+			return row[column]
+		})
 	}
 }
 

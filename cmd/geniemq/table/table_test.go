@@ -73,7 +73,11 @@ func TestFits(t *testing.T) {
 	for range 300 {
 		columns := []Column{Text("key").Kept()}
 		for range rng.IntN(8) {
-			columns = append(columns, Text(anyText(rng)))
+			column := Text(anyText(rng))
+			if rng.IntN(3) == 0 {
+				column = column.Wrapped()
+			}
+			columns = append(columns, column)
 		}
 		made := New(columns...)
 		made.Indent = rng.IntN(3)
@@ -108,6 +112,52 @@ func anyText(rng *rand.Rand) string {
 		text.WriteString(pieces[rng.IntN(len(pieces))])
 	}
 	return text.String()
+}
+
+// TestWrapped: what is too long for its column, or a line for the page, goes on below with nothing lost, and breaks neither dates nor names at hyphens.
+func TestWrapped(t *testing.T) {
+	made := New(Text("key"), Number("n"), Text("said").Wrapped()).Row("a", 1, "from 2024-05-17 to 2024-08-15 and 赤い靴東京 after").Row("b", 22, "short").Row("c", 3, strings.Repeat("x", 30))
+	want := `
+key   n  said
+a     1  from 2024-05-17 to
+         2024-08-15 and
+         赤い靴東京 after
+b    22  short
+c     3  xxxxxxxxxxxxxxxxxxx
+         xxxxxxxxxxx
+`
+	if got := printed(made, 28); got != want[1:] {
+		t.Errorf("%s\nwant%s", got, want)
+	}
+	var out bytes.Buffer
+	page := &Page{Writer: &out, Width: 28}
+	page.Say("  in the order of count; 123351 postings\n\n%s\n", "a\x1b[2Jb\nc")
+	page.Copy("geniemq serve --index a=a.gmq --index b=b.gmq")
+	want = `
+  in the order of count;
+    123351 postings
+
+a␛[2Jb␊c
+geniemq serve --index a=a.gmq --index b=b.gmq
+`
+	if out.String() != want[1:] {
+		t.Errorf("%s\nwant%s", out.String(), want)
+	}
+}
+
+// TestJSON: what is valid JSON in one line or more commands no terminal.
+func TestJSON(t *testing.T) {
+	var out bytes.Buffer
+	page := &Page{Writer: &out}
+	if err := page.JSON(map[string]string{"a<b": "\x7f\u009b2J\x1b"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := page.JSON([]int{1}, "  "); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"a<b":"\u007f\u009b2J\u001b"}` + "\n[\n  1\n]\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
 }
 
 // TestColour: only a page with colours has escape sequences.
