@@ -184,7 +184,7 @@ var rules = map[string]rule{
 	"consumer/letters": {[]string{"bodystore", "consumer", "wire"}, []string{natsGo}},
 	// What commands show: tables, results, a worker live, dead letters.
 	"cmd/geniemq/table":      {nil, []string{"github.com/charmbracelet/colorprofile", "github.com/charmbracelet/x/ansi", "golang.org/x/term"}},
-	"cmd/geniemq/answers":    {[]string{"cmd/geniemq/table", "internal/human", "service/translate", "wire"}, nil},
+	"cmd/geniemq/answers":    {[]string{"cmd/geniemq/table", "index/schema", "internal/human", "service/translate", "wire"}, nil},
 	"cmd/geniemq/measured":   {[]string{"cmd/geniemq/table"}, nil},
 	"cmd/geniemq/top":        {[]string{"cmd/geniemq/table", "internal/human", "service/admin", "service/live"}, []string{"charm.land/bubbletea/v2"}},
 	"cmd/geniemq/dead":       {[]string{"cmd/geniemq/table", "consumer/letters", "internal/human", "service/config", "service/connection", "wire"}, []string{natsGo, "github.com/spf13"}},

@@ -309,7 +309,7 @@ func TestExplainCommand(t *testing.T) {
 		says        []string
 	}{
 		{"explain", `{"row":{"title":"red shoess"},"filter":{"price":{"max":59.6}}}`,
-			[]string{"warning: column title: no object has", "nearest that some have is \"shoes\"", "filter on price, decided by value", "1 for item 1 (title)", "red"}},
+			[]string{"warning: column title: no object has", "nearest that some have is \"shoes\"", "filter on price: up to 59.6, decided by value", "1 for item 1 (title)", "red"}},
 		{"query", `{"row":{"title":"red shoes"},"rescore":{"by":"jaccard"},"total":true,"k":1}`, []string{"score", "0.666667", "1 hit of 5 objects that pass"}},
 	} {
 		out, stderr, code := command(t, c.verb, "--index", "shop", "--nats", r.srv.NATSURL(), "--json=false", c.query)

@@ -2,6 +2,8 @@ package translate
 
 import (
 	"encoding/json"
+	"strconv"
+	"strings"
 
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/postings/single"
@@ -67,10 +69,12 @@ type ExplainedItem struct {
 	Column   string   `json:"column"`
 	Weight   uint32   `json:"weight"`
 	Keywords uint64   `json:"keywords"`
-	Values   []string `json:"values,omitempty"` // the first ones
+	Of       uint32   `json:"of"`               // keywords that there are
+	Values   []string `json:"values,omitempty"` // the first ones; of numbers and dates from where to where
 	Objects  uint64   `json:"objects"`          // in their lists
 	AtLeast  bool     `json:"at_least,omitempty"`
-	By       string   `json:"by,omitempty"` // bucket: values of the same bucket are one
+	// By is what keywords are that are no texts: bucket or value, of numbers and dates; piece, of a string; hash, of hash functions.
+	By string `json:"by,omitempty"`
 }
 
 // ExplainedPresence is a condition that counts for a value that is there or missing.
@@ -168,14 +172,15 @@ func (e *Translator) explain(q *Query, engine string) json.RawMessage {
 // explainItem explains an item.
 func (e *Translator) explainItem(m *postings.MatchQuery, item postings.Item) ExplainedItem {
 	attr := int(item.Attr)
-	x := ExplainedItem{Column: clipped(e.queries.ColumnOf(attr)), Weight: item.Weight}
-	if a := e.index.Attribute(attr); a.Type == schema.Number && !a.Exact {
-		x.By = "bucket"
-	}
+	a := e.index.Attribute(attr)
+	x := ExplainedItem{Column: clipped(e.queries.ColumnOf(attr)), Weight: item.Weight, Of: a.Keywords, By: e.keywordsOf(a)}
 	for _, s := range m.ItemSpans(item) {
 		x.Keywords += uint64(s.Hi - s.Lo)
+		if a.Type == schema.Number && s.Hi > s.Lo && len(x.Values) < maxExplainedValues {
+			x.Values = append(x.Values, between(e.index.KeywordName(attr, s.Lo), e.index.KeywordName(attr, s.Hi-1)))
+		}
 		for keyword := s.Lo; keyword < s.Hi; keyword++ {
-			if len(x.Values) < maxExplainedValues {
+			if a.Type != schema.Number && len(x.Values) < maxExplainedValues {
 				x.Values = append(x.Values, clipped(e.index.KeywordName(attr, keyword)))
 			}
 			if keyword-s.Lo == maxListed {
@@ -186,6 +191,53 @@ func (e *Translator) explainItem(m *postings.MatchQuery, item postings.Item) Exp
 		}
 	}
 	return x
+}
+
+// keywordsOf says what the keywords of an attribute are that are no texts.
+func (e *Translator) keywordsOf(a *postings.Attribute) string {
+	switch {
+	case a.Type == schema.Ordinal:
+		return "hash"
+	case a.Type == schema.Number && a.Exact:
+		return "value"
+	case a.Type == schema.Number:
+		return "bucket"
+	}
+	s := e.index.Schema()
+	if s.Kind == schema.Sequences {
+		return "piece"
+	}
+	for i := range s.Columns { // the strings as a whole are an attribute of another name
+		if c := &s.Columns[i]; c.Name == a.Name && c.Type == schema.StringColumn {
+			return "piece"
+		}
+	}
+	return ""
+}
+
+// between are the numbers or dates from one keyword to another, which are values, or buckets such as [1, 2.5).
+func between(first, last string) string {
+	low, _, bucket := strings.Cut(strings.TrimPrefix(first, "["), ", ")
+	_, high, _ := strings.Cut(last, ", ")
+	switch {
+	case !bucket && first == last:
+		return first
+	case !bucket:
+		return first + " to " + last
+	case strings.HasSuffix(high, ")"):
+		return shortened(low) + " to below " + shortened(strings.TrimSuffix(high, ")"))
+	}
+	return shortened(low) + " to " + shortened(strings.TrimSuffix(high, "]"))
+}
+
+// shortened is the end of a bucket: a number with as many digits as people read; dates are as they are.
+func shortened(end string) string {
+	if v, err := strconv.ParseFloat(end, 64); err == nil {
+		if short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 7, 64), 64); err == nil {
+			return schema.NumberText(short)
+		}
+	}
+	return end
 }
 
 // explainFilter explains the filter of a query.

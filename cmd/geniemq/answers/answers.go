@@ -52,7 +52,7 @@ func Print(p *table.Page, q *wire.Query, r *wire.Result, columns []string) {
 		hits(q, r.Hits, columns).Print(p)
 	}
 	if r.Explain != nil {
-		explain(p, r)
+		explain(p, q, r)
 	}
 	fmt.Fprintln(p)
 }
@@ -137,7 +137,8 @@ func hits(q *wire.Query, hits []wire.Hit, wanted []string) *table.Table {
 		if stored.numbers[name] {
 			column = table.Number(name)
 		}
-		all = append(all, cells{column, func(h *wire.Hit) any { return optional(true, stored.cell(h, name)) }})
+		first := elements(q, name)
+		all = append(all, cells{column, func(h *wire.Hit) any { return stored.cell(h, name).shown(first) }})
 	}
 	columns := make([]table.Column, len(all))
 	for i, c := range all {

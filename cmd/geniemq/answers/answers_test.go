@@ -40,7 +40,7 @@ func TestTable(t *testing.T) {
 people: 2 hits, exact, 0s
   key  met                which       age  city  note    tags
   ann  3 of 3 conditions  all          30  東京  a␛[2Jb
-  bob  2 of 3 conditions  age, state  5.5  Bonn          ["x",1]
+  bob  2 of 3 conditions  age, state  5.5  Bonn          x, 1
 
 `},
 		{48, nil, `
@@ -75,6 +75,82 @@ func TestOneCondition(t *testing.T) {
 	answers.Print(&table.Page{Writer: &out}, q, r, nil)
 	if want := "people: 1 hit, 0s\n  key  count  age  x\n  a        5   30  1\n\n"; out.String() != want {
 		t.Errorf("%s\nwant %s", out.String(), want)
+	}
+}
+
+// TestLists: a list is shown as its elements, those that were asked for first, whatever form the query has; in CSV it stays JSON.
+func TestLists(t *testing.T) {
+	basket := json.RawMessage(`{"set":["36","38","39","48"],"odd":[1,[2]],"none":[]}`)
+	for _, query := range []string{
+		`{"set":["48",39,"7"]}`, `{"row":{"set":["48",39]}}`, `{"row":{"set":{"any":["48","39"]}}}`, `{"total":true,"filter":{"set":{"all":["39","48"]}}}`,
+		`{"items":[{"attr":"set","value":"48"},{"attr":"set","value":"39"}]}`,
+	} {
+		message, err := wire.DecodeMessage(wire.JSON, []byte(query), wire.Limits{})
+		if err != nil || message.Queries[0].Err != nil {
+			t.Fatal(query, err, message.Queries[0].Err)
+		}
+		var out bytes.Buffer
+		r := &wire.Result{Index: "x", Hits: []wire.Hit{{Key: "a", Count: 2, Payload: basket}}}
+		answers.Print(&table.Page{Writer: &out}, &message.Queries[0].Query, r, []string{"set", "odd", "none"})
+		if want := "x: 1 hit, 0s\n  key  count  set             odd      none\n  a        2  39, 48, 36, 38  [1,[2]]\n\n"; out.String() != want {
+			t.Errorf("%s:\n%s\nwant\n%s", query, out.String(), want)
+		}
+		out.Reset()
+		if _, err := answers.NewCSV(&table.Page{Writer: &out}, nil).Write(1, &message.Queries[0].Query, r); err != nil || !strings.Contains(out.String(), `"[""36"",""38"",""39"",""48""]"`) {
+			t.Errorf("CSV: %v, %s", err, out.String())
+		}
+	}
+}
+
+// TestExplained: what was asked stands beside what objects have of it, and what is long goes on below.
+func TestExplained(t *testing.T) {
+	query := `{"row":{"title":"red shoess","brand":{"in":["acme","nobody"]},"price":{"min":5,"max":100},"when":{"min":"2024-05"},"year":{"max":1999.5},"tags":["t1","t2"],"open":true,` +
+		`"sku":"abcd","look":{"missing":false},"rank":{"min":2,"max":4,"unit":"bucket"}},"filter":{"price":{"min":5.5},"tags":{"all":["t1","t2"]},"note":{"is":"x"}},"exclude":[{"brand":"core","note":{"missing":true}}]}`
+	message, err := wire.DecodeMessage(wire.JSON, []byte(query), wire.Limits{})
+	if err != nil || message.Queries[0].Err != nil {
+		t.Fatal(err, message.Queries[0].Err)
+	}
+	r := &wire.Result{Index: "shop", Hits: []wire.Hit{{Key: "a-1", Count: 5}}, Explain: json.RawMessage(`{"items":[
+		{"column":"brand","weight":1,"keywords":1,"of":9,"values":["acme"],"objects":7},
+		{"column":"look","weight":1,"keywords":1,"of":64,"values":["3"],"objects":4,"by":"hash"},{"column":"look","weight":1,"keywords":1,"of":64,"values":["9"],"objects":5,"by":"hash"},
+		{"column":"price","weight":2,"keywords":3,"of":1024,"values":["3.5 to below 101"],"objects":205,"by":"bucket"},
+		{"column":"sku","weight":1,"keywords":2,"of":300,"values":["abc","bcd"],"objects":2,"by":"piece"},
+		{"column":"tags","weight":1,"keywords":9,"of":300,"values":["t1","t2"],"objects":20,"at_least":true},
+		{"column":"when","weight":1,"keywords":70,"of":100,"values":["2024-05-01 to 2024-09-30"],"objects":20,"by":"value"},
+		{"column":"year","weight":1,"keywords":1,"of":10,"values":["1999"],"objects":20,"by":"value"},
+		{"column":"year","weight":1,"keywords":0,"of":10,"objects":0,"by":"value"}],
+		"filter":[{"columns":["price"],"by":"value"},{"columns":["tags","tags"],"by":"keyword"},{"columns":["note"],"by":"keyword"},{"columns":["brand","note"],"by":"keyword","excluded":true}],
+		"hits":[{"id":1,"count":5,"items":[{"item":0,"times":1,"count":1},{"item":1,"times":1,"count":1},{"item":2,"times":1,"count":1},{"item":3,"times":1,"count":2}]}],"order":"count","engine":"in place"}`)}
+	const want = `
+shop: 1 hit, 0s
+  key  count
+  a-1      5
+  item  column  weight     objects  asked             matched
+  1     brand        1           7  acme, nobody      acme
+  2-3   look         1           9  any value         values of 2 hash functions
+  4     price        2         205  5 to 100          3.5 to below 101, 3 of
+                                                      1024 buckets
+  5     sku          1           2  abcd              2 pieces: abc, bcd
+  6     tags         1  20 or more  t1, t2            t1, t2 and 7 more
+  7     when         1          20  2024-05 or later  2024-05-01 to 2024-09-30,
+                                                      70 of 100 values
+  8     year         1          20  up to 1999.5      1999
+  9     year         1           0
+  filter on price: 5.5 or more, decided by value
+  filter on tags: all of t1, t2, decided by keyword
+  filter on note: x, decided by keyword
+  exclude on brand: core, note: missing, decided by keyword
+  hit  count  counted
+  a-1      5  1 for item 1 (brand) + 2 for items 2-3 (look) + 2 for item 4
+              (price)
+  in the order of count; 0 postings counted, 0 candidates looked at again; in
+    place
+
+`
+	var out bytes.Buffer
+	answers.Print(&table.Page{Writer: &out, Width: 80}, &message.Queries[0].Query, r, nil)
+	if out.String() != want[1:] {
+		t.Errorf("%s\nwant%s", out.String(), want)
 	}
 }
 

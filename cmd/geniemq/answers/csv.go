@@ -66,7 +66,7 @@ func (c *CSV) Write(number int, q *wire.Query, r *wire.Result) (lost []string, e
 			row[9], row[10], row[11] = strconv.Itoa(len(asked)), strconv.Itoa(len(h.Detail.Matched)), strings.Join(h.Detail.Matched, " ")
 		}
 		for _, name := range c.columns {
-			row = append(row, stored.cell(h, name))
+			row = append(row, stored.cell(h, name).Text)
 		}
 		if err := c.row(row); err != nil {
 			return lost, err
