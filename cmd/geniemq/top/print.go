@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,20 @@ import (
 
 // Print writes what a worker is and does.
 func Print(p *table.Page, addr string, e *admin.Event) {
+	head(p, addr, e)
+	rates(p, e)
+	details(p, e)
+	if dead := slices.DeleteFunc(slices.Clone(e.Figures.Dead), func(c live.Count) bool { return c.Count == 0 }); len(dead) > 0 {
+		p.Say("\ndead letters since the start: %s (geniemq dead list)\n", list(dead))
+	}
+	if held := owners(e.Memory); held.Len() > 0 {
+		p.Say("\n")
+		held.Print(p)
+	}
+}
+
+// head writes what a worker is.
+func head(p *table.Page, addr string, e *admin.Event) {
 	state := "ready"
 	if !e.Ready {
 		state = "NOT READY"
@@ -20,9 +35,21 @@ func Print(p *table.Page, addr string, e *admin.Event) {
 	for _, why := range e.NotReady {
 		p.Say("  %s\n", why)
 	}
-	p.Say("%s, busy %.0f %% of %.0f s\nNATS %s\n\n", e.Engine, 100*e.Figures.Busy, e.Figures.Seconds, e.NATS)
+	if e.Engine != "" { // as a worker that shuts down has none
+		p.Say("%s, busy %.0f %% of %.0f s\n", e.Engine, 100*e.Figures.Busy, e.Figures.Seconds)
+	}
+	if e.NATS != "" {
+		p.Say("NATS %s\n", e.NATS)
+	}
+	p.Say("\n")
+}
 
-	rates := table.New(table.Text("index").Kept(), table.Number("queries/s").Kept(), table.Number("errors/s"), table.Number("p50"), table.Number("p99"),
+// rates writes what indexes do.
+func rates(p *table.Page, e *admin.Event) {
+	if len(e.Indexes) == 0 && e.Ready {
+		p.Say("no index is served: geniemq add NAME=FILE has it serve one\n")
+	}
+	t := table.New(table.Text("index").Kept(), table.Number("queries/s").Kept(), table.Number("errors/s"), table.Number("p50"), table.Number("p99"),
 		table.Number("waiting").Kept(), table.Number("batches/s"), table.Number("per batch"), table.Text("cut"), table.Text("version"))
 	for _, x := range e.Indexes {
 		f := figuresOf(e, x.Name)
@@ -36,10 +63,13 @@ func Print(p *table.Page, addr string, e *admin.Event) {
 		if x.Retiring != "" {
 			version += " after " + x.Retiring
 		}
-		rates.Row(x.Name, rate(f.Rate), rate(f.Errors), p50, p99, x.Waiting, rate(f.Batches), fmt.Sprintf("%.1f", f.PerBatch), list(f.Reasons), version)
+		t.Row(x.Name, rate(f.Rate), rate(f.Errors), p50, p99, x.Waiting, rate(f.Batches), fmt.Sprintf("%.1f", f.PerBatch), list(f.Reasons), version)
 	}
-	rates.Print(p)
+	t.Print(p)
+}
 
+// details writes where the time of indexes goes, and how large their batches are: of those that have done something.
+func details(p *table.Page, e *admin.Event) {
 	stages := table.New(table.Text("index").Kept(), table.Text("stage").Kept(), table.Number("p50").Kept(), table.Number("p99").Kept())
 	sizes := table.New(table.Text("index").Kept(), table.Number("batches of").Kept(), table.Number("number").Kept(), table.Text("").Kept())
 	for _, f := range e.Figures.Indexes {
@@ -59,13 +89,6 @@ func Print(p *table.Page, addr string, e *admin.Event) {
 			p.Say("\n")
 			t.Print(p)
 		}
-	}
-	if len(e.Figures.Dead) > 0 {
-		p.Say("\ndead letters since the start: %s (geniemq dead list)\n", list(e.Figures.Dead))
-	}
-	if held := owners(e.Memory); held.Len() > 0 {
-		p.Say("\n")
-		held.Print(p)
 	}
 }
 

@@ -4,10 +4,10 @@ package top
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -34,11 +34,7 @@ func Once(ctx context.Context, p *table.Page, w Worker, asJSON bool) error {
 			Print(p, w.Addr, e)
 			return errEnough
 		}
-		text, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		if _, err := p.Write(append(table.EscapeJSON(text), '\n')); err != nil {
+		if err := p.JSON(e, ""); err != nil {
 			return err
 		}
 		return errEnough
@@ -82,8 +78,10 @@ type screen struct {
 	addr          string
 	page          *table.Page
 	width, height int
+	first         int // line that is shown, of those that there is not room for
 	event         *admin.Event
 	fault         error
+	told          time.Time // when it came
 }
 
 func (s *screen) Init() tea.Cmd { return nil }
@@ -92,7 +90,7 @@ func (s *screen) Init() tea.Cmd { return nil }
 func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := msg.(type) {
 	case *admin.Event:
-		s.event, s.fault = m, nil
+		s.event, s.told, s.fault = m, time.Now(), nil
 	case error:
 		s.fault = m
 	case tea.WindowSizeMsg:
@@ -101,28 +99,54 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		switch m.String() {
 		case "q", "esc", "ctrl+c":
 			return s, tea.Quit
+		case "down", "j":
+			s.first++
+		case "up", "k":
+			s.first--
+		case "pgdown", "space":
+			s.first += s.room()
+		case "pgup":
+			s.first -= s.room()
+		case "home":
+			s.first = 0
 		}
 	}
 	return s, nil
 }
 
-// View is the screen as it is to be.
-func (s *screen) View() tea.View {
+// room is how many lines there are above the foot. A window of unknown height has room for all.
+func (s *screen) room() int {
+	if s.height == 0 {
+		return math.MaxInt
+	}
+	return max(s.height-2, 1)
+}
+
+// lines are what there is to be shown. What keeps the worker from telling comes first, as nothing else is of now.
+func (s *screen) lines() []string {
 	var out bytes.Buffer
 	p := &table.Page{Writer: &out, Width: s.width, Colour: s.page.Colour}
 	switch {
-	case s.event != nil:
-		Print(p, s.addr, s.event)
-	case s.fault == nil:
+	case s.fault != nil && s.event != nil:
+		p.Say("%s; trying again. This is of %s:\n\n", s.fault.Error(), s.told.Format(time.TimeOnly))
+	case s.fault != nil:
+		p.Say("%s; trying again\n", s.fault.Error())
+	case s.event == nil:
 		p.Say("listening to %s\n", s.addr)
 	}
-	if s.fault != nil {
-		p.Say("\n%s; trying again\n", s.fault.Error())
+	if s.event != nil {
+		Print(p, s.addr, s.event)
 	}
-	const foot = "q ends"
-	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
-	if most := s.height - 2; most > 0 && len(lines) > most {
-		lines = append(lines[:most-1], fmt.Sprintf("%d lines more: the window is too low", len(lines)-most+1))
+	return strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
+}
+
+// View is the screen as it is to be.
+func (s *screen) View() tea.View {
+	lines, foot := s.lines(), "q ends"
+	s.first = max(min(s.first, len(lines)-s.room()), 0)
+	if all := len(lines); all > s.room() {
+		lines = lines[s.first : s.first+s.room()]
+		foot = table.Cut(fmt.Sprintf("q ends; lines %d to %d of %d, up and down move", s.first+1, s.first+len(lines), all), max(s.width, 1))
 	}
 	view := tea.NewView(strings.Join(lines, "\n") + "\n\n" + foot)
 	view.AltScreen = true
