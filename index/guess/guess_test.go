@@ -136,7 +136,7 @@ func TestMade(t *testing.T) {
 		{"names of two words", "a.csv", "n,who\n" + words(40, 2), "n:number who:string?", ""},
 		{"lists of names", "a.csv", "n,who\n" + strings.ReplaceAll(words(40, 3), " ", ";"), "n:number who:text?", ""},
 		{"pipes", "a.txt", repeated("a|b|c\n", "x|%d|2.5\n", 20), "format=csv separator=| a:category b:number c:number", ""},
-		{"prose", "a.txt", repeated("", "Well, this is the %d. line, or so.\nIt has commas, now and then, or none.\nAs prose does.\n", 20), "kind=documents", ""},
+		{"prose", "a.txt", repeated("", "Well, this is the %d. line, or so.\nIt has commas, now and then, or none.\nAs prose does.\n", 20), "kind=documents text:text", ""},
 		{"words", "a.txt", "apple\nbanana\ncherry\n", "kind=sequences", ""},
 		{"JSON Lines", "a.jsonl", repeated("", `{"sku":"s%d","price":%d.5,"tags":["a","b"],"look":[0.1,0.2,0.3],"ok":true,"more":{"x":1}}`+"\n", 20),
 			"key=sku price:number tags:set look:vector ok:bool more.x:number", ""},
@@ -336,14 +336,14 @@ func TestRealFiles(t *testing.T) {
 			"c10:category c11:category c12:category c13:category c14:category c15:number c16:number c17:number c18:category c19:date",
 		"cyclones/nasaweather_stormtracks.csv.gz": "Name:category Year:number Month:number Day:number Hour:number Latitude:number Longitude:number " +
 			"Pressure:number Wind:number Type:category SeasDay:number where:point",
-		"headlines/clickbait_data.txt.gz": "kind=documents",
+		"headlines/clickbait_data.txt.gz": "kind=documents text:text",
 		"cyclones/hurdat2_nepac.txt.gz": "format=csv headless c1:number c2:category c3:category c4:category c5:category c6:category c7:number c8:number c9:number " +
 			"c10:number c11:number c12:number c13:number c14:number c15:number c16:number c17:number c18:number c19:number c20:number c21:skip",
 		"genie_static/tweets_20.csv":              "kind=sets format=text set:set/,?",
-		"shortdocs_labelled/StackOverflow.txt.gz": "kind=documents",
+		"shortdocs_labelled/StackOverflow.txt.gz": "kind=documents text:text",
 		"optdigits/optdigits.tra.gz":              "format=csv Class:number block:vector",
-		"sets_fimi/retail.dat.gz":                 "kind=sets format=text",
-		"sets_fimi/mushroom.dat.gz":               "kind=sets format=text",
+		"sets_fimi/retail.dat.gz":                 "kind=sets format=text set:set/",
+		"sets_fimi/mushroom.dat.gz":               "kind=sets format=text set:set/",
 		"typos/missp.dat.gz":                      "kind=sequences format=text",
 		"words/american-english-insane.gz":        "kind=sequences format=text",
 		"nasa_atmos/atmos.csv.gz": "missing=NA lat:number long:number year:number month:number surftemp:number temp:number pressure:number ozone:number " +

@@ -37,19 +37,25 @@ func (g *Guess) guessLines() {
 	case schema.SetColumn:
 		g.Kind = schema.Sets
 		g.note("each line is a set: %s", c.Why)
-		if g.Text = c.Split == " "; !g.Text {
-			c.Name, c.Known = "set", true
-		}
+		g.nameLine("set", "stored, so that hits show what they hold")
 	case schema.VectorColumn:
 		g.Kind = schema.Vectors
 		g.note("each line is a vector: %s", c.Why)
 	case schema.TextColumn:
 		g.Kind = schema.Documents
 		g.note("each line is a text: %s", c.Why)
+		g.nameLine("text", "stored, so that hits show it")
+		g.Columns[0].IDF = false // counts of documents are words in common
 	default:
 		g.Kind = schema.Sequences
 		g.note("each line is a string, found by what is spelled alike")
 	}
+}
+
+// nameLine has the one column of lines written into the schema. Without it, nothing would be stored.
+func (g *Guess) nameLine(name, why string) {
+	c := &g.Columns[0]
+	g.Text, c.Name, c.Known, c.Store, c.Why = false, name, true, true, why
 }
 
 // findVectors makes one vector of many columns of numbers that are called alike.
@@ -113,7 +119,7 @@ var keyNames = regexp.MustCompile(`(?i)^(id|key|uuid|guid|sku|isbn|asin|ean|doi|
 
 // findKey proposes a key: a column that is called as keys are, or the first, whose values are different in all of the file.
 func (g *Guess) findKey(s *sample) error {
-	if g.Text || binary(s.opts.Format) {
+	if g.Kind != schema.Records || binary(s.opts.Format) {
 		return nil
 	}
 	var candidates []int
