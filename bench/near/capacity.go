@@ -40,7 +40,7 @@ type searched interface {
 
 func capacity() Measurement {
 	return Measurement{
-		Name: "capacity", Short: "Measure trees of all capacities, beside what the cost model expects of them",
+		Name: "capacity", Short: "Measure trees of all capacities, beside what is expected",
 		Long: `Capacity builds trees whose nodes have 4 to 128 children, by pivots and where there are coordinates by boxes too, asks each for the nearest
 and for what is within a radius, and tells what was expected beside what was done: distances, leaves, time.`,
 		Sets: []string{"words", "atmosphere", "cities", "tloc", "digits", "color", "dna", "sift"},

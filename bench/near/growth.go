@@ -24,7 +24,7 @@ type GrowthResult struct {
 
 func growth() Measurement {
 	return Measurement{
-		Name: "growth", Short: "Measure searches by distance of parts of the data, and of data with copies",
+		Name: "growth", Short: "Measure searches of parts of the data, and of data with copies",
 		Long: `Growth takes 20 to 100 % of a data set, and all of it where 20 to 100 % of the objects differ from each other and the others are copies, and asks
 for the 8 nearest by a scan, by a tree, and as the planner chooses (figures 11 and 10 of the paper of GTS).`,
 		Sets: []string{"words", "tloc", "vector", "dna", "color", "atmosphere"},

@@ -18,6 +18,7 @@ import (
 	"github.com/geniemq/geniemq/bench"
 	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/cmd/geniemq/measured"
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index/store"
@@ -78,7 +79,7 @@ func (f *engineFlags) open(c *cli) (gpuexec.Engine, error) {
 		return nil, err
 	}
 	if info := e.Info(); info.Note != "" {
-		fmt.Fprintf(c.err, "engine: %s on %s%s\n", info.Kind, info.Device, noteOf(info.Note))
+		table.On(c.err).Say("engine: %s on %s%s\n", info.Kind, info.Device, noteOf(info.Note))
 	}
 	return e, nil
 }

@@ -67,7 +67,7 @@ Data sets: ` + strings.Join(sets.Names(), ", ") + `; some are made, with a fixed
 	}
 	set := cmd.Flags()
 	set.StringVar(&opts.Folder, "data", filepath.Join("..", "shared", "data"), "folder of the real data")
-	set.StringSliceVar(&opts.Sets, "sets", nil, "data sets (default: "+strings.Join(m.Sets, ",")+")")
+	set.StringSliceVar(&opts.Sets, "sets", nil, "data sets (default: "+strings.Join(m.Sets, ", ")+")")
 	set.IntVar(&opts.Objects, "objects", 0, "objects at most (default: the data set's own number)")
 	set.IntVar(&opts.Asked, "asked", 256, "queries, which are held out of the objects, one in 32 of them at most")
 	set.Uint64Var(&opts.Seed, "seed", 0, "seed of made data, and of what is held out")

@@ -51,6 +51,7 @@ func (c *cli) run(ctx context.Context, args []string) int {
 	// What goes wrong before a command runs is a mistake in its words, flags or arguments.
 	started := false
 	root := c.root()
+	fitHelp(root, table.On(c.out).Width)
 	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/geniemq/geniemq/cmd/geniemq/depots"
 	"github.com/geniemq/geniemq/cmd/geniemq/match"
 	"github.com/geniemq/geniemq/cmd/geniemq/operate"
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 	"github.com/geniemq/geniemq/service"
 )
 
@@ -101,6 +103,19 @@ inverted index on the CPU or a GPU, and the results come back on reply subjects.
 	root.SetFlagErrorFunc(flagFault)
 	inWords(root)
 	return root
+}
+
+// fitHelp has the help of all commands fit a terminal of so many columns, 0 for none. Examples, which are to be copied, stay as they are.
+func fitHelp(root *cobra.Command, width int) {
+	if width == 0 {
+		return
+	}
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages ", fmt.Sprintf("FlagUsagesWrapped %d ", width)))
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		cmd.Long = table.Flow(cmd.Long, width)
+		help(cmd, args)
+	})
 }
 
 // versionCommand is --version as a command, as many programs have it.

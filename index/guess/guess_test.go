@@ -356,6 +356,22 @@ func TestRealFiles(t *testing.T) {
 	}
 }
 
+// TestNamesThatCommand: names with control characters are proposed as such, and what is said of them holds none, as YAML takes none in comments.
+func TestNamesThatCommand(t *testing.T) {
+	var header, row []string
+	for i := range 20 {
+		header, row = append(header, fmt.Sprintf("e\x1b[31m%d", i)), append(row, fmt.Sprint(i))
+	}
+	path := filepath.Join(t.TempDir(), "a.csv")
+	if err := os.WriteFile(path, []byte(strings.Join(header, ",")+"\n"+strings.Repeat(strings.Join(row, ",")+"\n", 30)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g, text := described(t, path, Options{})
+	if !strings.Contains(summary(g), ":vector") || !strings.Contains(text, "20 columns of numbers") || strings.Contains(text, "\x1b") {
+		t.Errorf("%s of\n%q", summary(g), text)
+	}
+}
+
 // FuzzFile: whatever a file holds, guessing ends with a schema or an error.
 func FuzzFile(f *testing.F) {
 	f.Add([]byte("id,v\na,1\nb,2\n"), uint8(0))

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 )
 
 // apartness is a distance, of any size.
@@ -28,11 +30,12 @@ type writer struct {
 	out   *bufio.Writer
 	csv   *csv.Writer // nil: JSON Lines
 	names []string
+	clean bool // a person looks: nothing may command the terminal
 	begun bool
 }
 
 func newWriter(out io.Writer, format string, names []string) *writer {
-	w := &writer{out: bufio.NewWriter(out), names: names}
+	w := &writer{out: bufio.NewWriter(out), names: names, clean: table.On(out).Terminal()}
 	if format == "csv" {
 		w.csv = csv.NewWriter(w.out)
 	}
@@ -59,7 +62,9 @@ func (w *writer) line(values ...any) error {
 	}
 	texts := make([]string, len(values))
 	for i, v := range values {
-		texts[i] = textOfField(v)
+		if texts[i] = textOfField(v); w.clean {
+			texts[i] = table.Clean(texts[i])
+		}
 	}
 	return w.csv.Write(texts)
 }
@@ -88,6 +93,9 @@ func (w *writer) json(values []any) error {
 		text, err := json.Marshal(value)
 		if err != nil {
 			return err
+		}
+		if w.clean {
+			text = table.EscapeJSON(text)
 		}
 		fmt.Fprintf(w.out, "%q:%s", w.names[i], text)
 	}

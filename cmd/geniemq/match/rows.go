@@ -13,6 +13,7 @@ import (
 
 	"github.com/geniemq/geniemq/cmd/geniemq/inputs"
 	"github.com/geniemq/geniemq/cmd/geniemq/progress"
+	"github.com/geniemq/geniemq/cmd/geniemq/table"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/guess"
@@ -139,7 +140,7 @@ func (r *runner) bad(err error) error {
 	r.saying.Lock() // rows are read and asked at the same time
 	defer r.saying.Unlock()
 	if r.skipped.Add(1) <= told {
-		fmt.Fprintf(r.host.Err, "skipped: %v\n", err)
+		table.On(r.host.Err).Say("skipped: %s\n", err.Error())
 	}
 	return nil
 }

@@ -153,13 +153,13 @@ func (r *runner) tellColumns() {
 				note += fmt.Sprintf(", at most %g", c.Scale.Most)
 			}
 		}
-		fmt.Fprintf(r.host.Err, "comparing %s (%s, weight %g)%s\n", c.name, c.Type, c.Weight, note)
+		table.On(r.host.Err).Say("comparing %s (%s, weight %g)%s\n", c.name, string(c.Type), c.Weight, note)
 	}
 	for _, name := range r.question.left {
-		fmt.Fprintf(r.host.Err, "column %s is not compared: nobody knows which distance is far; --max-distance %[1]s=DISTANCE says so\n", name)
+		table.On(r.host.Err).Say("column %s is not compared: nobody knows which distance is far; --max-distance %[1]s=DISTANCE says so\n", name)
 	}
 	for _, name := range r.question.unsaid() {
-		fmt.Fprintf(r.host.Err, "warning: column %s of the index is not stored, so the score does not know it: build the index with store: true\n", name)
+		table.On(r.host.Err).Say("warning: column %s of the index is not stored, so the score does not know it: build the index with store: true\n", name)
 	}
 }
 
@@ -200,7 +200,7 @@ func (r *runner) journal(input *identity, spec *schema.Schema, reading load.Opti
 		return nil, err
 	}
 	if j.Rows() > 0 && !r.quiet {
-		fmt.Fprintf(r.host.Err, "going on after %d rows of an earlier run\n", j.Rows())
+		table.On(r.host.Err).Say("going on after %d rows of an earlier run\n", j.Rows())
 	}
 	return j, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/colorprofile"
@@ -59,6 +60,27 @@ func (p *Page) Say(format string, args ...any) {
 		}
 		fmt.Fprint(p, text, line[len(strings.TrimSuffix(line, "\n")):])
 	}
+}
+
+// Flow is a text of paragraphs, filled anew where one has a line that is too wide. Lines that begin with blanks, such as commands, stay as they are.
+func Flow(text string, width int) string {
+	var out, paragraph []string
+	end := func() {
+		if slices.ContainsFunc(paragraph, func(line string) bool { return Width(line) > width }) {
+			paragraph = wrapped(strings.Join(paragraph, " "), width)
+		}
+		out, paragraph = append(out, paragraph...), nil
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if line == "" || line[0] == ' ' {
+			end()
+			out = append(out, line)
+			continue
+		}
+		paragraph = append(paragraph, line)
+	}
+	end()
+	return strings.Join(out, "\n")
 }
 
 // Copy writes a text of data in one line, however long: a person takes it from the terminal as it is.
