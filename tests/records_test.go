@@ -272,6 +272,7 @@ func TestRecordsExplained(t *testing.T) {
 		Items []struct {
 			Column          string
 			Weight, Objects int
+			Of, Keywords    int
 			Values          []string
 			By              string
 		}
@@ -294,7 +295,8 @@ func TestRecordsExplained(t *testing.T) {
 		t.Errorf("explanation %s", got.Explain)
 	}
 	for _, item := range x.Items {
-		if item.Column == "brand" && (item.Weight != 3 || item.Objects != 2 || fmt.Sprint(item.Values) != "[acme]") || (item.Column == "price") != (item.By == "bucket") {
+		if item.Column == "brand" && (item.Weight != 3 || item.Objects != 2 || fmt.Sprint(item.Values) != "[acme]") || (item.Column == "price") != (item.By == "bucket") ||
+			item.Column == "price" && (fmt.Sprint(item.Values) != "[15 to below 41.25]" || item.Keywords != 1 || item.Of != 4) || (item.Column == "part") != (item.By == "piece") {
 			t.Errorf("item %+v", item)
 		}
 	}

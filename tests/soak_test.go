@@ -5,12 +5,14 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/geniemq/geniemq/internal/testkit/program"
 )
 
 // geniemq bench soak watches a worker of its own, which answers rightly. What it says of so few seconds is nothing, and it may say that the worker grows.
 func TestSoak(t *testing.T) {
 	t.Parallel()
-	cmd := exec.CommandContext(within(t), geniemq(t), "bench", "soak", "--objects", "2000", "--for", "3s", "--interval", "100ms", "--json")
+	cmd := exec.CommandContext(within(t), program.Path(t), "bench", "soak", "--objects", "2000", "--for", "3s", "--interval", "100ms", "--json")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

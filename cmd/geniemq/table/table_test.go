@@ -116,10 +116,10 @@ func anyText(rng *rand.Rand) string {
 
 // TestWrapped: what is too long for its column, or a line for the page, goes on below with nothing lost, and breaks neither dates nor names at hyphens.
 func TestWrapped(t *testing.T) {
-	made := New(Text("key"), Number("n"), Text("said").Wrapped()).Row("a", 1, "from 2024-05-17 to 2024-08-15 and 赤い靴東京 after").Row("b", 22, "short").Row("c", 3, strings.Repeat("x", 30))
+	made := New(Text("key"), Number("n"), Text("said").Wrapped()).Row("a", 1, "a 2024-05-17 2024-08-15 and 赤い靴東京 after").Row("b", 22, "short").Row("c", 3, strings.Repeat("x", 30))
 	want := `
 key   n  said
-a     1  from 2024-05-17 to
+a     1  a 2024-05-17
          2024-08-15 and
          赤い靴東京 after
 b    22  short
