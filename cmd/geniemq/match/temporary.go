@@ -8,8 +8,8 @@ import (
 	"github.com/geniemq/geniemq/internal/lock"
 )
 
-// folderPattern is that of folders for what comes and goes. Each is locked by the process that has it.
-const folderPattern = "geniemq-match-*"
+// folderPattern is that of folders for what comes and goes. Each is locked by the process that has it. Versions before 2026-11-23 lock none: theirs have another name.
+const folderPattern = "geniemq-pairs-*"
 
 // folder makes a folder for what comes and goes, and removes those of runs that were killed: a copy of the index of each would stay else.
 func folder() (path string, remove func() error, err error) {
