@@ -15,10 +15,8 @@ import (
 )
 
 const (
-	// most and nearly are the shares of a column's values that have to be of a type: most where the others may be mistakes, nearly where they should
-	// be pointed out.
-	most   = 0.95
-	nearly = 0.995
+	// most is the share of a column's values that have to be of a type: the others may be mistakes.
+	most = 0.95
 	// fewRecords is how many values a column has to have for shares of them to mean something.
 	fewRecords = 20
 	// fewValues is how many distinct numbers get a bucket each.

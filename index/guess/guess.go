@@ -68,13 +68,6 @@ type Guess struct {
 	Notes, Doubts []string
 }
 
-func (g *Guess) note(format string, args ...any) {
-	g.Notes = append(g.Notes, fmt.Sprintf(format, args...))
-}
-func (g *Guess) doubt(format string, args ...any) {
-	g.Doubts = append(g.Doubts, fmt.Sprintf(format, args...))
-}
-
 const defaultSample = 4 << 20
 
 // File proposes a schema for the file at path.

@@ -12,6 +12,13 @@ import (
 	"github.com/geniemq/geniemq/index/schema"
 )
 
+func (g *Guess) note(format string, args ...any) {
+	g.Notes = append(g.Notes, fmt.Sprintf(format, args...))
+}
+func (g *Guess) doubt(format string, args ...any) {
+	g.Doubts = append(g.Doubts, fmt.Sprintf(format, args...))
+}
+
 // YAML is the schema as a person reads it: each column with what speaks for it.
 func (g *Guess) YAML() ([]byte, error) {
 	var b bytes.Buffer
