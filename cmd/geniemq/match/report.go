@@ -3,6 +3,7 @@ package match
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"strconv"
 
 	"github.com/geniemq/geniemq/cmd/geniemq/figure"
@@ -129,7 +130,7 @@ func (p *report) draw(path string) error {
 		least = .9
 	}
 	drawn := figure.Figure{
-		Title: fmt.Sprintf("%s in %s: %d right pairs", p.Input, p.Index, p.Gold),
+		Title: fmt.Sprintf("%s in %s: %d right pairs", filepath.Base(p.Input), p.Index, p.Gold),
 		X:     figure.Axis{Name: "threshold", Least: least, Most: 1, Step: .1},
 		Y:     figure.Axis{Name: "share", Most: 1, Step: .1},
 		Curves: []figure.Curve{
