@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,8 +9,10 @@ import (
 
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/depot"
 	"github.com/geniemq/geniemq/service/generation"
 	"github.com/geniemq/geniemq/service/served"
+	"github.com/geniemq/geniemq/wire"
 )
 
 // Swap puts the index in a file in the place of the one that is served under a name, while queries are answered, and returns the
@@ -80,16 +83,28 @@ func told(err error) error {
 	return err
 }
 
-// Add serves the index in a file beside the others: under a name, or with "" under its own. When it returns, queries are answered. What goes wrong, the end of
-// ctx too, leaves what is served as it is; errors are those of Swap. The file is the worker's to read, and stays open.
+// Add serves the index in a file beside the others: under a name, or with "" under its own. A file of "nats:" or "nats:name" stands for what was pushed, which
+// is followed for as long as it is served. When Add returns, queries are answered. What goes wrong, the end of ctx too, leaves what is served as it is; errors are
+// those of Swap. The file is the worker's to read, and stays open.
 func (s *Service) Add(ctx context.Context, name, file string) (added, version string, err error) {
 	if err := s.swappable(); err != nil {
 		return "", "", err
 	}
-	if _, pushed := (config.IndexSource{Name: name, Path: file}).Pushed(); pushed {
-		return "", "", fmt.Errorf("%w: what is pushed is followed from the start of a worker: give it to serve, or fetch the file", admin.ErrRefused)
+	source := served.Source{Name: name, File: file}
+	if pushed, is := (config.IndexSource{Name: name, Path: file}).Pushed(); is {
+		if wire.CheckIndexName(pushed) != nil {
+			return "", "", fmt.Errorf("%w: %q names no index that was pushed: write INDEX nats: or nats:PUSHED-NAME", admin.ErrRefused, file)
+		}
+		source.Name = cmp.Or(name, pushed)
+		source.Fetch = func(ctx context.Context) (string, func(context.Context), error) {
+			file, by, err := s.pushed.Fetch(ctx, pushed, source.Name)
+			if errors.Is(err, depot.ErrNothing) {
+				err = &generation.RefusedError{Reason: fmt.Sprintf("nothing was pushed of %s: push it first (geniemq push)", pushed)}
+			}
+			return file, by, err
+		}
 	}
-	x, err := s.set.Add(ctx, name, file)
+	x, err := s.set.Add(ctx, source)
 	if err != nil {
 		return "", "", told(err)
 	}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -14,21 +15,25 @@ import (
 
 // openPushed fetches what was pushed of the indexes that come from the server, and follows it.
 func (s *Service) openPushed(ctx context.Context) (err error) {
+	s.pushed = &depot.Worker{
+		Connect: func() (jetstream.JetStream, error) {
+			nc, err := s.connect(cmp.Or(s.url, s.cfg.NATS), "geniemq indexes") // an embedded server has an address when it runs
+			if err != nil {
+				return nil, err
+			}
+			js, err := connection.JetStreamOf(nc, &s.cfg)
+			if err != nil {
+				nc.Close()
+			}
+			return js, err
+		},
+		Prefix:  s.cfg.Prefix, Folder: filepath.Join(s.cfg.DataDir, "indexes"), Log: s.log, Swap: s.swapPushed,
+	}
 	s.onStop("followers", func(context.Context) error {
 		s.set.Unfollow()
 		return nil
 	})
-	s.cfg.Indexes, err = depot.Worker{
-		Connect: func() (jetstream.JetStream, error) {
-			nc, err := s.connect(s.cfg.NATS, "geniemq indexes")
-			if err != nil {
-				return nil, err
-			}
-			s.onStop("connection of pushed indexes", func(ctx context.Context) error { return connection.Close(ctx, nc) })
-			return connection.JetStreamOf(nc, &s.cfg)
-		},
-		Prefix: s.cfg.Prefix, Folder: filepath.Join(s.cfg.DataDir, "indexes"), Log: s.log, Follow: s.set.Follow, Swap: s.swapPushed,
-	}.Fetched(ctx, s.cfg.Indexes)
+	s.cfg.Indexes, err = s.pushed.Fetched(ctx, s.cfg.Indexes, func(served string, by depot.Follower) { s.set.Follow(served, by) })
 	return err
 }
 

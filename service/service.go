@@ -24,6 +24,7 @@ import (
 	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/connection"
+	"github.com/geniemq/geniemq/service/depot"
 	"github.com/geniemq/geniemq/service/door"
 	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/fetch"
@@ -93,6 +94,7 @@ type Service struct {
 	admin      *admin.Server
 	door       *door.Door
 	set        *served.Set
+	pushed     *depot.Worker
 	exclusion  exclusion.Lock
 	suspects   *suspects.Runner
 

@@ -9,9 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/service"
+	"github.com/geniemq/geniemq/service/config"
+	"github.com/geniemq/geniemq/service/depot"
+	"github.com/geniemq/geniemq/wire"
 )
 
 // editionOf builds people with one person more, and returns the file and its version.
@@ -162,4 +168,64 @@ func TestWatchedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	answersOf(t, c, v3)
+}
+
+// What was pushed is added to a worker that runs, followed and rolled back, also under another name, until it is removed.
+func TestPushedIndexesAreAdded(t *testing.T) {
+	t.Parallel()
+	r := start(t, config.Config{Indexes: []config.IndexSource{{Name: "other", Path: buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)}}}, service.Options{})
+	js, err := jetstream.New(r.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := depot.New(js, wire.Subjects{})
+	first, v1 := editionOf(t, t.TempDir(), 1)
+	second, v2 := editionOf(t, t.TempDir(), 2)
+	if _, _, err := r.srv.Add(within(t), "people", "nats:"); err == nil || !strings.Contains(err.Error(), "geniemq push") {
+		t.Errorf("nothing was pushed: %v", err)
+	}
+	push := func(file string) {
+		t.Helper()
+		if _, _, err := store.Push(within(t), "people", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	push(first)
+	for _, wrong := range [][2]string{{"", "nats:"}, {"other", "nats:people"}, {"people", "nats:none"}, {"people", "nats:a.b"}} {
+		if _, _, err := r.srv.Add(within(t), wrong[0], wrong[1]); err == nil {
+			t.Errorf("%q was added", wrong)
+		}
+	}
+	for i, as := range [][2]string{{"people", "nats:"}, {"", "nats:people"}} { // the second time after it was removed
+		name, version, err := r.srv.Add(within(t), as[0], as[1])
+		if err != nil || name != "people" || version != v1 {
+			t.Fatalf("%q: %s %s, %v", as, name, version, err)
+		}
+		c := newClient(t, r.srv.NATSURL(), client.Options{})
+		answersOf(t, c, v1)
+		push(second)
+		answersOf(t, c, v2)
+		if _, _, err := store.Rollback(within(t), "people", v1); err != nil {
+			t.Fatal(err)
+		}
+		answersOf(t, c, v1)
+		if i == 0 {
+			if name, version, err := r.srv.Add(within(t), "towns", "nats:people"); err != nil || name != "towns" || version != v1 {
+				t.Fatalf("another name: %s %s, %v", name, version, err)
+			}
+		}
+		if _, note, err := r.srv.Remove(within(t), "people"); err != nil || note != nil {
+			t.Fatal(note, err)
+		}
+	}
+	// The one that is left goes on to follow.
+	push(second)
+	testkit.Eventually(t, func() error {
+		for _, x := range r.srv.Status().Indexes {
+			if x.Name == "towns" && x.Version == v2 {
+				return nil
+			}
+		}
+		return fmt.Errorf("towns is not %s: %+v", v2, r.srv.Status().Indexes)
+	})
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +31,7 @@ type whole struct {
 	url          string
 	js           jetstream.JetStream
 	swaps, asked int
+	added        []string // and what was removed
 }
 
 func startWhole(t *testing.T) *whole {
@@ -43,6 +46,14 @@ func startWhole(t *testing.T) *whole {
 			return admin.Status{Version: "1.2.3", Ready: true, Uptime: time.Minute, Indexes: []admin.IndexStatus{{Name: "people", Kind: "rows", Example: `{"text":"</script><b>"}`}}}
 		},
 		Swap: func(context.Context, string, string) (was, is string, err error) { w.swaps++; return "v1", "v2", nil },
+		Add: func(_ context.Context, index, file string) (name, version string, err error) {
+			w.added = append(w.added, "+"+index+" "+file)
+			return "cities", "v1", nil
+		},
+		Remove: func(_ context.Context, index string) (version string, note, err error) {
+			w.added = append(w.added, "-"+index)
+			return "v1", nil, nil
+		},
 		Ask: func(_ context.Context, index string, query []byte) ([]byte, error) {
 			w.asked++
 			if index != "people" {
@@ -100,6 +111,8 @@ func (w *whole) bury(t *testing.T) uint64 {
 // actions are what the page can do, each of which changes something or shows data of users.
 var actions = []struct{ method, path, body string }{
 	{"POST", "/swap", `{"index":"people","file":"/good"}`},
+	{"POST", "/add", `{"file":"/good"}`},
+	{"POST", "/remove", `{"index":"people"}`},
 	{"POST", "/query", `{"index":"people","query":{"text":"x"}}`},
 	{"GET", "/dead", ""},
 	{"GET", "/dead/1", ""},
@@ -136,10 +149,10 @@ func TestOtherSites(t *testing.T) {
 			}
 		}
 	}
-	if n, err := letters.Of(w.js, wire.Subjects{}).Count(t.Context()); err != nil || n != 1 || w.swaps+w.asked > 0 {
-		t.Fatalf("%d letters, %d swaps, %d queries, %v", n, w.swaps, w.asked, err)
+	if n, err := letters.Of(w.js, wire.Subjects{}).Count(t.Context()); err != nil || n != 1 || w.swaps+w.asked+len(w.added) > 0 {
+		t.Fatalf("%d letters, %d swaps, %d queries, changes %q, %v", n, w.swaps, w.asked, w.added, err)
 	}
-	for _, a := range actions[:5] {
+	for _, a := range actions[:len(actions)-1] {
 		for _, headers := range [][]string{{}, {"Origin", w.url, "Sec-Fetch-Site", "same-origin"}} {
 			if a.path == "/dead/replay" {
 				a.body = fmt.Sprintf(`{"sequence":%d}`, w.bury(t))
@@ -148,6 +161,9 @@ func TestOtherSites(t *testing.T) {
 				t.Errorf("%s %s with %v: %d %s", a.method, a.path, headers, code, said)
 			}
 		}
+	}
+	if want := []string{"+ /good", "+ /good", "-people", "-people"}; !slices.Equal(w.added, want) {
+		t.Errorf("added and removed were %q", w.added)
 	}
 }
 
@@ -205,6 +221,11 @@ func TestPageIsClosed(t *testing.T) {
 	for _, elsewhere := range []string{"src=\"http", "href=\"http", "url(http", "@import"} {
 		if strings.Contains(page, elsewhere) {
 			t.Errorf("the page fetches from elsewhere: %s", elsewhere)
+		}
+	}
+	for _, used := range regexp.MustCompile(`\$\("([a-z0-9-]+)"\)`).FindAllStringSubmatch(page, -1) {
+		if !strings.Contains(page, `id="`+used[1]+`"`) {
+			t.Errorf("the script looks for %s, which is not there", used[1])
 		}
 	}
 	if again, err := http.Get(w.url); err != nil || again.Header.Get("Content-Security-Policy") == policy {

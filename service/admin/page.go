@@ -12,14 +12,14 @@ type shown struct {
 	Status
 	Nonce string // of its script and styles: nothing else runs, whatever the data says
 	// Asks, Swaps and Reads say which of its parts work.
-	Asks, Swaps, Reads bool
+	Asks, Swaps, Adds, Reads bool
 }
 
 // page serves the page. Its script fills it from /events; without scripts it shows how things are now.
 func (s *Source) page(page *template.Template) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		var out bytes.Buffer
-		v := shown{Status: s.Status(), Nonce: rand.Text(), Asks: s.Ask != nil, Swaps: s.Swap != nil, Reads: s.Letters != nil}
+		v := shown{Status: s.Status(), Nonce: rand.Text(), Asks: s.Ask != nil, Swaps: s.Swap != nil, Adds: s.Add != nil && s.Remove != nil, Reads: s.Letters != nil}
 		if err := page.Execute(&out, &v); err != nil {
 			s.Log.Error("admin page", "error", err)
 			plain(w, http.StatusInternalServerError, "the page could not be made; see the log")

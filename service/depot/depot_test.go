@@ -185,7 +185,7 @@ func TestFollow(t *testing.T) {
 	answers := make(chan error)
 	go func() {
 		defer close(done)
-		_ = d.Follow(ctx, "people", slog.New(slog.DiscardHandler), func(ctx context.Context, version string) error {
+		_ = d.Follow(ctx, "people", "", slog.New(slog.DiscardHandler), func(ctx context.Context, version string) error {
 			calls <- version
 			return <-answers
 		})

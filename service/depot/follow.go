@@ -18,10 +18,10 @@ const (
 	waitingPause = 4 * time.Second
 )
 
-// Follow calls take with the version that is to be served, first with the present one and then with each that takes its place, until ctx ends. Versions that
-// are replaced while take is at work are left out. An error of take that is not final is tried again.
-func (d *Depot) Follow(ctx context.Context, name string, log *slog.Logger, take func(ctx context.Context, version string) error) error {
-	taken, pause, waiting := "", firstPause, false
+// Follow calls take with the version that is to be served, first with the present one, unless it is the one that was taken ("": none was), and then with each
+// that takes its place, until ctx ends. Versions that are replaced while take is at work are left out. An error of take that is not final is tried again.
+func (d *Depot) Follow(ctx context.Context, name, taken string, log *slog.Logger, take func(ctx context.Context, version string) error) error {
+	pause, waiting := firstPause, false
 	for {
 		err := d.follow(ctx, name, func(version string) error {
 			if version == taken {
@@ -109,21 +109,30 @@ func (d *Depot) follow(ctx context.Context, name string, take func(version strin
 	}
 }
 
-// Serve follows an index into a folder: the first file goes to first, which has room for it, and each that follows to swap.
-func (d *Depot) Serve(ctx context.Context, name, dir string, log *slog.Logger, first chan<- string, swap func(ctx context.Context, file string) error) error {
-	handed := false
-	return d.Follow(ctx, name, log, func(ctx context.Context, version string) error {
+// fetched follows an index into a folder, and calls take with the files.
+func (d *Depot) fetched(ctx context.Context, name, taken, dir string, log *slog.Logger, take func(ctx context.Context, file, version string) error) error {
+	return d.Follow(ctx, name, taken, log, func(ctx context.Context, version string) error {
 		path, err := d.Fetch(ctx, name, version, dir)
-		switch {
-		case errors.Is(err, ErrNoVersion):
+		if errors.Is(err, ErrNoVersion) {
 			return &FinalError{err}
-		case err != nil:
+		} else if err != nil {
 			return err
-		case !handed:
-			handed = true
-			first <- path
-			return nil
 		}
-		return swap(ctx, path)
+		return take(ctx, path, version)
 	})
+}
+
+// first waits for a version that is to be served, and fetches it.
+func (d *Depot) first(ctx context.Context, name, dir string, log *slog.Logger) (file, version string, err error) {
+	ctx, found := context.WithCancel(ctx)
+	defer found()
+	err = d.fetched(ctx, name, "", dir, log, func(_ context.Context, path, v string) error {
+		file, version = path, v
+		found()
+		return nil
+	})
+	if file != "" {
+		err = nil
+	}
+	return file, version, err
 }

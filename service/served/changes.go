@@ -34,21 +34,30 @@ func (e *Entry) Swap(ctx context.Context, file string) (was, is string, err erro
 	return before.Version, after.Version, err
 }
 
-// Add serves the index in a file beside the others, under a name, or with "" under its own. When it returns without an error, queries are answered. Whatever
+// Source is where an index comes from that is added.
+type Source struct {
+	Name string // "": the one in the file
+	File string
+	// Fetch brings the file if it is elsewhere, and says what follows the index for as long as it is served. What follows is called once; with a context
+	// that has ended, if nothing comes of the index.
+	Fetch func(ctx context.Context) (file string, follow func(context.Context), err error)
+}
+
+// Add serves the index in a file beside the others. When it returns without an error, queries are answered. Whatever
 // goes wrong, the end of ctx too, leaves what is served as it is; a *generation.RefusedError says that nothing is wrong with the file.
-func (s *Set) Add(ctx context.Context, name, file string) (*Entry, error) {
+func (s *Set) Add(ctx context.Context, from Source) (*Entry, error) {
 	ctx, done, err := s.change(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
 	start := time.Now()
-	e, err := s.come(ctx, name, file)
+	e, err := s.come(ctx, from)
 	if err != nil {
-		s.options.Log.Error("an index is not served", "index", name, "file", file, "error", err)
+		s.options.Log.Error("an index is not served", "index", from.Name, "file", from.File, "error", err)
 		return nil, err
 	}
-	s.options.Log.Info("an index is served", "index", e.Name, "file", file, "version", e.Index.Facts().Version, "after", time.Since(start).Round(time.Millisecond))
+	s.options.Log.Info("an index is served", "index", e.Name, "file", from.File, "version", e.Index.Facts().Version, "after", time.Since(start).Round(time.Millisecond))
 	return e, nil
 }
 
@@ -71,11 +80,24 @@ func (s *Set) change(ctx context.Context) (_ context.Context, done func(), err e
 }
 
 // come opens, loads and tries a file and begins to serve it.
-func (s *Set) come(ctx context.Context, name, file string) (*Entry, error) {
-	if err := s.free(name); err != nil { // before anything is read
+func (s *Set) come(ctx context.Context, from Source) (_ *Entry, err error) {
+	if err = s.free(from.Name); err != nil { // before anything is read
 		return nil, err
 	}
-	x, err := generation.OpenAside(ctx, file, name, s.options.Kinds, int64(s.options.Config.CertifyLimit))
+	file, follow := from.File, (func(context.Context))(nil)
+	if from.Fetch != nil {
+		if file, follow, err = from.Fetch(ctx); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				ended, cancel := context.WithCancel(ctx)
+				cancel()
+				follow(ended)
+			}
+		}()
+	}
+	x, err := generation.OpenAside(ctx, file, from.Name, s.options.Kinds, int64(s.options.Config.CertifyLimit))
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +126,9 @@ func (s *Set) come(ctx context.Context, name, file string) (*Entry, error) {
 	e.watch()
 	s.mu.Lock()
 	e.state = serving
+	if from.Fetch != nil { // not before: what it finds is swapped; and not after: the index may be removed from now on
+		s.follow(e.Name, follow)
+	}
 	s.mu.Unlock()
 	return e, nil
 }

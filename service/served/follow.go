@@ -14,11 +14,16 @@ type follower struct {
 
 // Follow runs a function that follows what is to be served under a name, until the index goes or the worker ends. There may be no such index yet.
 func (s *Set) Follow(name string, run func(context.Context)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.follow(name, run)
+}
+
+// follow is Follow while s.mu is held.
+func (s *Set) follow(name string, run func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &follower{cancel, make(chan struct{})}
-	s.mu.Lock()
 	s.followers[name] = append(s.followers[name], f)
-	s.mu.Unlock()
 	go func() {
 		defer close(f.done)
 		run(ctx)

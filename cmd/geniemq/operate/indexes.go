@@ -93,6 +93,9 @@ now, under the name INDEX, or under the one that is in the file. The worker open
 file, loads it and asks it a query; when this command ends, queries are answered, also
 those that wait in the stream.
 
+A FILE of nats: or nats:NAME stands for what was pushed under INDEX or NAME (geniemq
+push): the worker fetches it, and follows what is pushed and rolled back later.
+
 What is wrong with the file, or a name that is served already, leaves all as it is. So
 does the end of this command before the index answers.
 
@@ -101,6 +104,7 @@ settings: add the index to these too if it is to stay.
 
 Exit codes: 0 when the index answers, 1 when nothing was added, 2 for wrong usage.`,
 		Example: `  geniemq add cities.gmq
+  geniemq add nats:cities
   geniemq add towns cities.gmq --admin 127.0.0.1:9465`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -108,13 +112,15 @@ Exit codes: 0 when the index answers, 1 when nothing was added, 2 for wrong usag
 			if len(args) == 2 {
 				name = args[0]
 			}
-			file, err := filepath.Abs(args[len(args)-1]) // the worker may be in another folder
-			if err != nil {
-				return fmt.Errorf("finding %s: %w", args[len(args)-1], err)
-			}
+			file := args[len(args)-1]
 			token, err := a.worker(cmd, &cfg, name)
 			if err != nil {
 				return err
+			}
+			if _, pushed := (config.IndexSource{Path: file}).Pushed(); !pushed {
+				if file, err = filepath.Abs(file); err != nil { // the worker may be in another folder
+					return fmt.Errorf("finding %s: %w", args[len(args)-1], err)
+				}
 			}
 			done, err := admin.Add{Index: name, File: file}.Ask(cmd.Context(), cfg.Admin, token)
 			if err != nil {
