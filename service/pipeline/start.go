@@ -5,7 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"runtime/debug"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/geniemq/geniemq/batcher"
@@ -122,21 +122,19 @@ func (l *lane) workers(all int) int {
 	return all
 }
 
-// start runs a stage in n goroutines and calls end when all have returned.
+// start runs a stage in n goroutines, the last of which calls end.
 func (p *Pipeline) start(n int, stage func(), end func()) {
-	var running sync.WaitGroup
+	var running atomic.Int32
+	running.Store(int32(n))
 	for range n {
-		running.Go(func() {
+		p.ended.Go(func() {
 			debug.SetPanicOnFault(true) // of reading an index whose file was cut off; see fileWatch
 			stage()
+			if running.Add(-1) == 0 && end != nil {
+				end()
+			}
 		})
 	}
-	p.ended.Go(func() {
-		running.Wait()
-		if end != nil {
-			end()
-		}
-	})
 }
 
 // Give puts a stored request into the pipeline, and waits for room. It is false, and the request is done, when ctx ends before.
