@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -63,6 +64,9 @@ type BesideResult struct {
 	BulkMessage int     `json:"bulk_per_message"`
 	BulkRate    float64 `json:"bulk_qps"` // queries per second while there were some
 	Rate        float64 `json:"rate_qps"` // of the interactive user
+	// Cores is how many cores' time the process had while there was bulk. Far below the cores of the machine, others had them, and the ratios say more of
+	// the machine than of the service.
+	Cores float64 `json:"cores"`
 
 	Alone  LatencyResult `json:"alone"`
 	Beside LatencyResult `json:"beside"`
@@ -146,7 +150,7 @@ func (r *BesideResult) measure(ctx context.Context, l *traffic, opts BesideOptio
 	}
 	var alone, beside latencies
 	var p50, p99 []float64
-	var busy time.Duration
+	var busy, worked time.Duration
 	for round := range opts.Rounds {
 		opts.Progress("round %d of %d: alone", round+1, opts.Rounds)
 		only, err := l.run(ctx, asked)
@@ -164,13 +168,20 @@ func (r *BesideResult) measure(ctx context.Context, l *traffic, opts BesideOptio
 		beside.add(&both.round)
 		r.Wrong += both.wrong
 		r.Bulk += b.messages * b.size
-		busy += b.took
+		busy, worked = busy+b.took, worked+b.worked
 		p50 = append(p50, median(both.latencies)/median(only.latencies))
 		p99 = append(p99, percentile(both.latencies, 99)/percentile(only.latencies, 99))
 	}
-	r.Alone, r.Beside, r.BulkRate = alone.result(), beside.result(), float64(r.Bulk)/busy.Seconds()
+	r.Alone, r.Beside, r.BulkRate, r.Cores = alone.result(), beside.result(), float64(r.Bulk)/busy.Seconds(), worked.Seconds()/busy.Seconds()
 	r.P50Ratio, r.P99Ratio = median(p50), median(p99)
 	return nil
+}
+
+// processorTime is what this process has had of all cores.
+func processorTime() time.Duration {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // fails for no process's own
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // bulk is the bulk user's share of a round.
@@ -182,12 +193,13 @@ type bulk struct {
 	messages int
 	size     int // queries in each
 	took     time.Duration
+	worked   time.Duration // of all threads of the process
 	sent     atomic.Bool
 }
 
 // beside asks interactive queries for as long as bulk is there. The stint at whose end all bulk is answered is not counted: part of it was alone.
 func (b *bulk) beside(ctx context.Context, asked stint) (*latencies, error) {
-	began, published := time.Now(), make(chan error, 1)
+	began, worked, published := time.Now(), processorTime(), make(chan error, 1)
 	go func() { published <- b.publish(ctx) }()
 	all := new(latencies)
 	for {
@@ -205,7 +217,7 @@ func (b *bulk) beside(ctx context.Context, asked stint) (*latencies, error) {
 		all.add(part)
 		all.wrong += part.wrong
 	}
-	b.took = time.Since(began)
+	b.took, b.worked = time.Since(began), processorTime()-worked
 	if err := <-published; err != nil {
 		return nil, err
 	}

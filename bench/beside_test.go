@@ -22,7 +22,7 @@ func TestBeside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Wrong != 0 || r.Bulk != bulk || r.BulkRate <= 0 || r.Alone.Messages != rounds*5 || r.Beside.Messages < rounds*5 || r.P50Ratio <= 0 || r.P99Ratio <= 0 {
+	if r.Wrong != 0 || r.Bulk != bulk || r.BulkRate <= 0 || r.Cores <= 0 || r.Alone.Messages != rounds*5 || r.Beside.Messages < rounds*5 || r.P50Ratio <= 0 || r.P99Ratio <= 0 {
 		t.Errorf("%+v", r)
 	}
 	_, err = Beside(ctx, w, BesideOptions{Config: config.Config{Engine: "cpu", EngineThreads: 1}, Bulk: message, BulkMessage: message, Rate: 100, Rounds: 1, Time: time.Second})
