@@ -55,6 +55,9 @@ func (o *SoakOptions) ensureDefaults() {
 	}
 }
 
+// warming is for how long a worker and its server fill what they keep: the server remembers ids of answers for 10 minutes.
+const warming = 12 * time.Minute
+
 // SoakResult is what `geniemq bench soak` measures.
 type SoakResult struct {
 	Workload string `json:"workload"`
@@ -68,7 +71,7 @@ type SoakResult struct {
 	Rate              float64 `json:"rate_qps"` // answered per second, over all of the time
 	Queries           int     `json:"queries"`
 	Seconds           float64 `json:"seconds"`
-	Samples           int     `json:"samples"` // after the first sixth of the time, which is not counted
+	Samples           int     `json:"samples"` // after warming, which is not counted
 
 	Memory      Trend `json:"resident_bytes"`
 	Heap        Trend `json:"heap_bytes"` // allocated and not yet found to be garbage
@@ -214,7 +217,7 @@ func (r *SoakResult) measure(ctx context.Context, l *traffic, watched *watched, 
 		}
 		r.Wrong += part.wrong
 		r.Queries += paced.messages * size
-		if time.Since(began) < opts.For/6 {
+		if time.Since(began) < min(warming, opts.For/2) {
 			counted = time.Now()
 			continue
 		}

@@ -22,7 +22,7 @@ type Outcome struct {
 	World    int // from 1
 	Seed     uint64
 	Dir      string
-	Took     time.Duration // in which faults were injected and recovered from
+	Took     time.Duration // from the first fault until the last one that was recovered from: waiting in vain counts for nothing
 	Faults   int
 	Recovery map[string][]time.Duration // by fault, from its end until all that was accepted before is answered
 	ByHand   int                        // durables that were deleted as docs/delivery.md says
@@ -107,7 +107,6 @@ func (h *host) run(ctx context.Context, o Options, out *Outcome) error {
 		return err
 	}
 	fmt.Fprintf(o.Log, "seed %d, folder %s\n", o.Seed, out.Dir)
-	began := time.Now()
 	w, err := newWorld(ctx, o, out.Dir, h)
 	if err != nil {
 		return err
@@ -119,7 +118,7 @@ func (h *host) run(ctx context.Context, o Options, out *Outcome) error {
 		err = w.heal(ctx)
 	}
 	err = errors.Join(err, w.finish(ctx))
-	out.Took, out.ByHand = time.Since(began), w.byHand
+	out.ByHand = w.byHand
 	if judged := out.judge(); judged != nil {
 		err = errors.Join(err, judged)
 	} else if out.Verdict.Faulty() {
@@ -141,7 +140,8 @@ func (w *world) breakThings(ctx context.Context, chosen []fault, out *Outcome) e
 			return err
 		}
 	}
-	end := time.Now().Add(w.options.For)
+	began := time.Now()
+	end := began.Add(w.options.For)
 	for {
 		for _, i := range w.rng.Perm(len(chosen)) {
 			if w.options.Count > 0 && out.Faults >= w.options.Count || w.options.Count == 0 && time.Now().After(end) {
@@ -166,7 +166,7 @@ func (w *world) breakThings(ctx context.Context, chosen []fault, out *Outcome) e
 			if err != nil {
 				return fmt.Errorf("after %s: %w", f.name, err)
 			}
-			out.Recovery[f.name] = append(out.Recovery[f.name], took)
+			out.Recovery[f.name], out.Took = append(out.Recovery[f.name], took), time.Since(began)
 			fmt.Fprintf(w.options.Log, "%d %s: recovered in %v\n", out.Faults, f.name, took.Round(time.Millisecond))
 		}
 	}
