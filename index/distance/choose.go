@@ -92,7 +92,7 @@ func (c *Column) Planner(d *cost.Device, objects uint32) *Planner {
 	p := &Planner{
 		column: c, each: d.Distance(o), objects: float64(objects),
 		apart: d.Of(cost.Constant{Name: "apart", Reference: 40}), offer: d.Of(cost.Constant{Name: "offer", Reference: 80}),
-		query: d.Of(cost.Constant{Name: "query", Reference: 650}),
+		query: d.Of(cost.Constant{Name: "query", Reference: 500}),
 	}
 	for i := range c.paths {
 		path := c.paths[i].path

@@ -94,8 +94,8 @@ func PricesOn(d *cost.Device, distance float64) Prices {
 		return d.Of(cost.Constant{Name: name, Reference: reference})
 	}
 	return Prices{
-		Distance: distance, Query: plain("begin", 850), Node: plain("node", 75), Apart: plain("text apart", 12), Test: plain("test", 1.1), Side: plain("side", 1.3), Lane: plain("lane", 0.4),
-		Block: plain("block", 125), Byte: plain("byte", 4), Hit: plain("hit", 80),
+		Distance: distance, Query: plain("begin", 500), Node: plain("node", 30), Apart: plain("text apart", 40), Test: plain("test", 0.6), Side: plain("side", 1.1), Lane: plain("lane", 0.4),
+		Block: plain("block", 185), Byte: plain("byte", 2.7), Hit: plain("hit", 22),
 	}
 }
 
@@ -113,22 +113,27 @@ func (t *Tree) reference() Prices {
 // coordinates are few (Few) there is no heap, and objects are compared several at once too. What is compared is in runs, so that a distance takes what it takes beside others.
 func (t *Tree) cost(p Prices, r Row) float64 {
 	w, children := r.Work, float64(r.Capacity)
-	side := p.Side * float64(t.dims)
-	if t.squares() {
-		side = p.Lane * float64(t.dims)
+	lane := p.Lane * float64(t.dims)
+	side := lane
+	if !t.squares() {
+		side = p.Side * float64(t.dims)
+	}
+	hits := w.Hits * p.Hit
+	if r.K > 0 { // each comes between others, which are kept in order
+		hits *= 1 + w.Hits/90
 	}
 	switch {
 	case t.few(r.Bounds):
-		return w.Nodes*(p.Node/4+children*(p.Test+side)) + w.Blocks*p.Block/2 + w.Distances*side + w.Hits*p.Hit
+		return w.Nodes*(p.Node*0.75+children*(p.Test+lane)) + w.Blocks*p.Block/3 + w.Distances*side + hits
 	case r.Bounds == Box:
-		return p.Query + w.Nodes*(p.Node+children*(p.Test+side)) + w.Blocks*p.Block + w.Distances*p.Distance + w.Hits*p.Hit
+		return p.Query + w.Nodes*(p.Node+children*(p.Test+side)) + w.Blocks*p.Block + w.Distances*p.Distance + hits
 	}
 	distance := p.Distance
 	if t.Kind == metric.Edit {
 		distance += p.Apart
 	}
 	leaf := float64(t.objects) / max(1, t.leaves(r))
-	return p.Query + w.Nodes*(p.Node+distance+children*p.Test) + w.Blocks*(p.Block+p.Byte*leaf*float64(r.Height)) + w.Distances*distance + w.Hits*p.Hit
+	return p.Query + w.Nodes*(p.Node+distance+children*p.Test) + w.Blocks*(p.Block+p.Byte*leaf*float64(r.Height)) + w.Distances*distance + hits
 }
 
 // leaves is how many a tree of a row's shape has, about: nodes are cut into as many parts as can be.
@@ -230,6 +235,6 @@ func between(rows []Row, x float64, place func(Row) float64, mix func(a, b, shar
 		return high
 	}
 	mixed, a, b := high, low.Work, high.Work
-	mixed.Work = Work{mix(a.Nodes, b.Nodes, share), mix(a.Blocks, b.Blocks, share), mix(a.Distances, b.Distances, share), mix(a.Hits, b.Hits, share)}
+	mixed.Work = Work{mix(a.Nodes, b.Nodes, share), mix(a.Blocks, b.Blocks, share), mix(a.Distances, b.Distances, share), power(a.Hits, b.Hits, share)}
 	return mixed
 }
