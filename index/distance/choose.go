@@ -24,6 +24,7 @@ type Planner struct {
 	apart   float64 // of a distance that is not beside others
 	offer   float64 // a hit that is taken into account
 	query   float64 // to be asked and answered, whichever way
+	far     float64 // to read an object of vectors from memory, of more than near caches hold
 	objects float64 // with a value
 	paths   []priced
 }
@@ -45,6 +46,7 @@ type Asked struct {
 	Objects  float64       // with a value
 	Distance cost.Distance // what one takes
 	Apart    float64       // more, where it is not beside others
+	Far      float64       // more, where other queries have not just looked at the same objects
 }
 
 // Situation is what decides beside the query.
@@ -94,6 +96,9 @@ func (c *Column) Planner(d *cost.Device, objects uint32) *Planner {
 		apart: d.Of(cost.Constant{Name: "apart", Reference: 40}), offer: d.Of(cost.Constant{Name: "offer", Reference: 80}),
 		query: d.Of(cost.Constant{Name: "query", Reference: 500}),
 	}
+	if bytes := float64(o.Dims * o.Bytes); bytes > 0 {
+		p.far = bytes * d.Of(cost.Constant{Name: "far byte", Reference: 0.036}) * max(0, 1-nearBytes/(bytes*max(1, p.objects)))
+	}
 	for i := range c.paths {
 		path := c.paths[i].path
 		p.paths = append(p.paths, priced{c.paths[i].name, path.Exact(), path.Price(d)})
@@ -101,12 +106,15 @@ func (c *Column) Planner(d *cost.Device, objects uint32) *Planner {
 	return p
 }
 
+// nearBytes of vectors stay in a core's near caches, about: what searches by a path look at beyond is read from memory for each query, where a scan reads it once for all.
+const nearBytes = 2 << 20
+
 // Distance is what one takes, of a query.
 func (p *Planner) Distance(q *Query) cost.Distance { return p.each.Asked(q.Text) }
 
 // asked is a query as it is priced. Filters make paths look at more: the objects that pass are taken for evenly spread.
 func (p *Planner) asked(q *Query, passing uint32) Asked {
-	a := Asked{Query: q, Want: q.Want(), Share: 1, Objects: p.objects, Distance: p.Distance(q), Apart: p.apart}
+	a := Asked{Query: q, Want: q.Want(), Share: 1, Objects: p.objects, Distance: p.Distance(q), Apart: p.apart, Far: p.far}
 	if all := q.Column.Objects; passing > 0 && passing < all {
 		a.Share = float64(passing) / float64(all)
 		a.Want.K = int(min(p.objects, float64(a.Want.K)/a.Share))

@@ -58,7 +58,7 @@ func (t openedTree) Price(d *cost.Device) Price {
 	p := tree.PricesOn(d, 0)
 	return func(a *Asked) float64 {
 		own := p
-		own.Distance = a.Distance.Alone
+		own.Distance = a.Distance.Alone + a.Far
 		return t.Cost(own, a.Want)
 	}
 }

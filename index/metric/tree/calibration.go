@@ -94,7 +94,7 @@ func PricesOn(d *cost.Device, distance float64) Prices {
 		return d.Of(cost.Constant{Name: name, Reference: reference})
 	}
 	return Prices{
-		Distance: distance, Query: plain("begin", 500), Node: plain("node", 30), Apart: plain("text apart", 40), Test: plain("test", 0.6), Side: plain("side", 1.1), Lane: plain("lane", 0.4),
+		Distance: distance, Query: plain("begin", 500), Node: plain("node", 30), Apart: plain("text apart", 20), Test: plain("test", 0.6), Side: plain("side", 1.1), Lane: plain("lane", 0.4),
 		Block: plain("block", 185), Byte: plain("byte", 2.7), Hit: plain("hit", 22),
 	}
 }
