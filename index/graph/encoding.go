@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/geniemq/geniemq/internal/varint"
 )
@@ -26,7 +25,7 @@ func (g *Graph) Append(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(label))
 		if label == known {
 			known++
-			name := g.names[label]
+			name := g.labels.Names[label]
 			dst = append(binary.AppendUvarint(dst, uint64(len(name))), name...)
 		}
 		near := g.Neighbours(v)
@@ -49,17 +48,8 @@ func (g *Graph) Decode(data string) error {
 	if err := d.read(g, data); err != nil {
 		return g.fail(err)
 	}
-	if g.ids == nil {
-		g.ids = make(map[string]uint32, len(g.names))
-	}
-	for i, name := range g.names {
-		if _, twice := g.ids[name]; twice {
-			return g.fail(fmt.Errorf("%w: the label %.40q is there twice", ErrDamaged, name))
-		}
-		if !utf8.ValidString(name) {
-			return g.fail(fmt.Errorf("%w: the label %.40q is not UTF-8", ErrDamaged, name))
-		}
-		g.ids[name] = uint32(i)
+	if err := g.labels.Index(); err != nil {
+		return g.fail(fmt.Errorf("%w: %w", ErrDamaged, err))
 	}
 	return nil
 }
@@ -83,9 +73,9 @@ func (d *decoder) read(g *Graph, data string) error {
 	g.start = grown(g.start, n+1)
 	clear(g.start)
 	for v := range n {
-		label := r.Number(len(g.names))
-		if label == len(g.names) {
-			g.names = append(g.names, r.Text(MaxLabelBytes))
+		label := r.Number(len(g.labels.Names))
+		if label == len(g.labels.Names) {
+			g.labels.Names = append(g.labels.Names, r.Text(MaxLabelBytes))
 		}
 		g.label = append(g.label, uint32(label))
 		count := r.Number(min(v, MaxEdges-len(d.smaller)))

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/geniemq/geniemq/internal/varint"
 )
 
 // Graph is an undirected, simple graph whose vertices have labels: any UTF-8, the empty one too. It has at least one vertex; a value
@@ -24,12 +26,10 @@ import (
 // The zero Graph is ready for Build or Decode and keeps its memory for the next one. Labels are pieces of what was passed in and live
 // as long as that. A Graph is for one goroutine at a time while it is filled, and for any number afterwards.
 type Graph struct {
-	names []string // distinct labels, in the order of their first vertices
-	label []uint32 // of a vertex: its place in names
-	start []int32  // the neighbours of v are near[start[v]:start[v+1]]
-	near  []int32
-
-	ids map[string]uint32 // names backwards
+	labels varint.Labels // in the order of their first vertices
+	label  []uint32      // of a vertex: its label's number
+	start  []int32       // the neighbours of v are near[start[v]:start[v+1]]
+	near   []int32
 }
 
 // Limits bound the graphs that are taken in. What an index stored was within its limits when it was built; Decode knows only the
@@ -93,8 +93,8 @@ func (g *Graph) Degree() int {
 }
 
 func (g *Graph) reset() {
-	g.names, g.label, g.start, g.near = g.names[:0], g.label[:0], g.start[:0], g.near[:0]
-	clear(g.ids)
+	g.labels.Reset()
+	g.label, g.start, g.near = g.label[:0], g.start[:0], g.near[:0]
 }
 
 // fail empties the graph and returns what was wrong.
@@ -116,9 +116,6 @@ func (g *Graph) Build(labels []string, edges [][2]int, limits Limits) error {
 	case len(edges) > limits.Edges:
 		return fmt.Errorf("a graph of %d edges, more than %d: raise the limit of edges, or cut it", len(edges), limits.Edges)
 	}
-	if g.ids == nil {
-		g.ids = make(map[string]uint32)
-	}
 	for v, label := range labels {
 		if len(label) > limits.LabelBytes {
 			return g.fail(fmt.Errorf("vertex %d: the label %.40q... has %d bytes: at most %d are taken", v, label, len(label), limits.LabelBytes))
@@ -126,13 +123,7 @@ func (g *Graph) Build(labels []string, edges [][2]int, limits Limits) error {
 		if !utf8.ValidString(label) {
 			return g.fail(fmt.Errorf("vertex %d: the label %.40q is not UTF-8", v, label))
 		}
-		id, ok := g.ids[label]
-		if !ok {
-			id = uint32(len(g.names))
-			g.names = append(g.names, label)
-			g.ids[label] = id
-		}
-		g.label = append(g.label, id)
+		g.label = append(g.label, g.labels.Add(label))
 	}
 	g.start = grown(g.start, len(labels)+1)
 	clear(g.start)

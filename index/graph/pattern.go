@@ -49,16 +49,12 @@ func (p *Pattern) Reset(g *Graph) {
 	p.search.active = false
 	q := &p.graph
 	q.reset()
-	q.names = append(q.names, g.names...)
+	for _, name := range g.labels.Names {
+		q.labels.Add(name)
+	}
 	q.label = append(q.label, g.label...)
 	q.start = append(q.start, g.start...)
 	q.near = append(q.near, g.near...)
-	if q.ids == nil {
-		q.ids = make(map[string]uint32, len(q.names))
-	}
-	for i, name := range q.names {
-		q.ids[name] = uint32(i)
-	}
 	p.rank, p.byRank = ranks(p.rank[:0], p.byRank[:0], q)
 }
 
@@ -71,10 +67,10 @@ func (p *Pattern) load(stored string) error {
 	if err := p.decoder.read(&p.other, stored); err != nil {
 		return err
 	}
-	p.ranks = grown(p.ranks, len(p.other.names))
-	for i, name := range p.other.names {
+	p.ranks = grown(p.ranks, len(p.other.labels.Names))
+	for i, name := range p.other.labels.Names {
 		p.ranks[i] = foreign
-		if id, ok := p.graph.ids[name]; ok {
+		if id, ok := p.graph.labels.Of(name); ok {
 			p.ranks[i] = p.rank[id]
 		}
 	}

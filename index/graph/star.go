@@ -48,10 +48,10 @@ func (s *stars) compare(a, b int32) int {
 
 // ranks appends the rank of each of a graph's labels, in the order of bytes.
 func ranks(dst []uint32, scratch []uint32, g *Graph) (rank, byRank []uint32) {
-	for i := range g.names {
+	for i := range g.labels.Names {
 		dst, scratch = append(dst, 0), append(scratch, uint32(i))
 	}
-	slices.SortFunc(scratch, func(a, b uint32) int { return strings.Compare(g.names[a], g.names[b]) })
+	slices.SortFunc(scratch, func(a, b uint32) int { return strings.Compare(g.labels.Names[a], g.labels.Names[b]) })
 	for r, label := range scratch {
 		dst[label] = uint32(r)
 	}
@@ -113,7 +113,7 @@ func (s *Scanner) Key() []byte {
 }
 
 func (s *Scanner) appendLabel(dst []byte, rank uint32) []byte {
-	name := s.graph.names[s.byRank[rank]]
+	name := s.graph.labels.Names[s.byRank[rank]]
 	return append(binary.AppendUvarint(dst, uint64(len(name))+1), name...)
 }
 

@@ -74,7 +74,7 @@ func (s *Scanner) Key() []byte {
 			key = append(key, 0)
 			continue
 		}
-		name := s.tree.names[label]
+		name := s.tree.labels.Names[label]
 		key = append(binary.AppendUvarint(key, uint64(len(name))+1), name...)
 	}
 	if s.occurrence > 0 {

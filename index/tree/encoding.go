@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/geniemq/geniemq/internal/varint"
 )
@@ -27,7 +26,7 @@ func (t *Tree) Append(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(label))
 		if label == known {
 			known++
-			name := t.names[label]
+			name := t.labels.Names[label]
 			dst = append(binary.AppendUvarint(dst, uint64(len(name))), name...)
 		}
 	}
@@ -48,17 +47,8 @@ func (t *Tree) Decode(data string) error {
 	if err := t.read(data); err != nil {
 		return t.fail(err)
 	}
-	if t.ids == nil {
-		t.ids = make(map[string]uint32, len(t.names))
-	}
-	for i, name := range t.names {
-		if _, twice := t.ids[name]; twice {
-			return t.fail(fmt.Errorf("%w: the label %.40q is there twice", ErrDamaged, name))
-		}
-		if !utf8.ValidString(name) {
-			return t.fail(fmt.Errorf("%w: the label %.40q is not UTF-8", ErrDamaged, name))
-		}
-		t.ids[name] = uint32(i)
+	if err := t.labels.Index(); err != nil {
+		return t.fail(fmt.Errorf("%w: %w", ErrDamaged, err))
 	}
 	return nil
 }
@@ -74,9 +64,9 @@ func (t *Tree) read(data string) error {
 	open := int32(-1) // the node whose children come; size counts those that are still to come
 	for i := range n {
 		children := r.Number(n - 1 - i)
-		label := r.Number(len(t.names))
-		if label == len(t.names) {
-			t.names = append(t.names, r.Text(MaxLabelBytes))
+		label := r.Number(len(t.labels.Names))
+		if label == len(t.labels.Names) {
+			t.labels.Names = append(t.labels.Names, r.Text(MaxLabelBytes))
 		}
 		if r.Failed || i > 0 && open < 0 {
 			return fmt.Errorf("%w: wrong at node %d", ErrDamaged, i)

@@ -57,17 +57,13 @@ func (p *Pattern) Reset(t *Tree) {
 	p.task = task{}
 	q := &p.tree
 	q.reset()
-	q.names = append(q.names, t.names...)
+	for _, name := range t.labels.Names {
+		q.labels.Add(name)
+	}
 	q.label = append(q.label, t.label...)
 	q.parent = append(q.parent, t.parent...)
 	q.size = append(q.size, t.size...)
-	if q.ids == nil {
-		q.ids = make(map[string]uint32, len(q.names))
-	}
-	for i, name := range q.names {
-		q.ids[name] = uint32(i)
-	}
-	p.held = grown(p.held, len(q.names))
+	p.held = grown(p.held, len(q.labels.Names))
 	clear(p.held)
 	for _, label := range q.label {
 		p.held[label]++
@@ -90,7 +86,7 @@ func (p *Pattern) load(stored string) error {
 	}
 	p.label = grown(p.label, p.other.Len())
 	for i, label := range p.other.label {
-		id, ok := p.tree.ids[p.other.names[label]]
+		id, ok := p.tree.labels.Of(p.other.labels.Names[label])
 		if !ok {
 			id = foreign
 		}

@@ -268,7 +268,7 @@ func TestKeysAreInjective(t *testing.T) {
 				if id == none {
 					return "-"
 				}
-				return strings.ReplaceAll(fmt.Sprintf("%q", tree.names[id]), "-", "--")
+				return strings.ReplaceAll(fmt.Sprintf("%q", tree.labels.Names[id]), "-", "--")
 			}
 			branch := name(s.branch[0]) + name(s.branch[1]) + name(s.branch[2])
 			full := fmt.Sprintf("%s %d", branch, definition[branch])

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/geniemq/geniemq/internal/varint"
 )
 
 // Tree is an ordered, rooted tree whose nodes have labels: the order of a node's children counts, and so does everything about a
@@ -32,13 +34,12 @@ import (
 // in, as far as they had no escapes: they live as long as that. A Tree is for one goroutine at a time while it is filled, and for
 // any number afterwards.
 type Tree struct {
-	names  []string // distinct labels, in the order of their first nodes
-	label  []uint32 // of a node: its place in names
-	parent []int32  // -1: the root
-	size   []int32  // nodes of the subtree
+	labels varint.Labels // in the order of their first nodes
+	label  []uint32      // of a node: its label's number
+	parent []int32       // -1: the root
+	size   []int32       // nodes of the subtree
 
-	ids   map[string]uint32 // names backwards
-	order []int32           // scratch of Build
+	order []int32 // scratch of Build
 	heads []int32
 	nexts []int32
 }
@@ -103,15 +104,15 @@ func (l Limits) checkLabel(label string) error {
 func (t *Tree) Len() int { return len(t.label) }
 
 // Label is the label of a node.
-func (t *Tree) Label(node int) string { return t.names[t.label[node]] }
+func (t *Tree) Label(node int) string { return t.labels.Names[t.label[node]] }
 
 // Size is the number of nodes of the subtree of a node: it is nodes node to node+Size-1.
 func (t *Tree) Size(node int) int { return int(t.size[node]) }
 
 // reset empties the tree.
 func (t *Tree) reset() {
-	t.names, t.label, t.parent, t.size = t.names[:0], t.label[:0], t.parent[:0], t.size[:0]
-	clear(t.ids)
+	t.labels.Reset()
+	t.label, t.parent, t.size = t.label[:0], t.parent[:0], t.size[:0]
 }
 
 // fail empties the tree and returns what was wrong.
@@ -122,16 +123,7 @@ func (t *Tree) fail(err error) error {
 
 // add appends a node, whose subtree is counted later, and returns its number.
 func (t *Tree) add(parent int32, label string) int32 {
-	id, ok := t.ids[label]
-	if !ok {
-		if t.ids == nil {
-			t.ids = make(map[string]uint32)
-		}
-		id = uint32(len(t.names))
-		t.names = append(t.names, label)
-		t.ids[label] = id
-	}
-	t.label = append(t.label, id)
+	t.label = append(t.label, t.labels.Add(label))
 	t.parent = append(t.parent, parent)
 	t.size = append(t.size, 1)
 	return int32(len(t.label) - 1)

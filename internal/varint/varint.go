@@ -1,4 +1,4 @@
-// Package varint reads the numbers and texts that structures are stored as, of which nothing is believed.
+// Package varint reads the numbers, texts and labels that structures are stored as, of which nothing is believed.
 package varint
 
 // Reader reads numbers and texts from Data, from At on, and remembers that it Failed. Nothing that it reads makes it allocate.
