@@ -56,9 +56,23 @@ var features = map[string][]string{
 	},
 	"columns of answers, compression": {"wire/columns.go", "wire/decode_columns.go", "wire/encode_columns.go", "wire/compress.go", "client/compress.go", "service/pipeline/body.go"},
 	"more inputs, read on all cores": {
+		"cmd/geniemq/filled/", "cmd/geniemq/init.go", "cmd/geniemq/measured/", "index/load/elements/", "index/load/jsonpath/",
 		"index/load/npy.go", "index/load/parquet", "index/load/vectors.go", "index/load/parts.go", "index/load/cut/", "internal/inorder/", "cmd/geniemq/inputs", "index/guess/", "index/filling/", "index/notation/", "index/load/source/",
 	},
-	"examples": {"examples/"},
+	"matching, deduplication":         {"cmd/geniemq/match/"},
+	"queries too large for a message": {"bodystore/", "client/large.go", "service/fetch/", "service/intake/objects.go", "service/large.go", "wire/stored_body.go"},
+	"classes, users, quotas":          {"client/class.go", "service/admission/", "service/config/classes.go", "service/intake/fairness.go", "wire/class.go"},
+	"indexes and streams changed from outside": {
+		"cmd/geniemq/depots/", "cmd/geniemq/operate/", "consumer/streams/settings.go", "service/admin/changes.go", "service/config/streams.go",
+		"service/depot/", "service/pushed.go", "service/served/changes.go", "service/served/follow.go",
+	},
+	"a server of its own that asks who is there": {"service/config/embedded.go"},
+	"dead letters by hand":                       {"cmd/geniemq/dead/", "consumer/letters/", "service/admin/dead.go"},
+	"HTTP":                                       {"service/door/"},
+	"the protocol as tables":                     {"wire/fields/", "wire/schema/"},
+	"looking on":                                 {"cmd/geniemq/figure/", "cmd/geniemq/progress/", "cmd/geniemq/top", "service/admin/events.go", "service/live/", "service/observe/"},
+	"releases":                                   {"internal/release/"},
+	"examples":                                   {"examples/"},
 }
 
 // uncounted are folders of tests, of what others wrote, and of what is no part of the program.
@@ -164,7 +178,7 @@ func counted(command *exec.Cmd, then bool) count {
 
 // linesOf are the lines of a file that were there when the house stood, wherever they were.
 func linesOf(name string) map[int]bool {
-	text, err := exec.Command("git", "blame", "-s", "-w", "-M", "--porcelain", stood+"..HEAD", "--", name).Output()
+	text, err := exec.Command("git", "blame", "-s", "-w", "-M", "-C", "--porcelain", stood+"..HEAD", "--", name).Output()
 	check(err)
 	old, boundary := make(map[int]bool), make(map[string]bool)
 	commit, line := "", 0
