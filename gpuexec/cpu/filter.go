@@ -86,7 +86,7 @@ func (m *matcher) releaseFilters(f *filtered) {
 
 // Run implements passing.Runs: lists that Load has made.
 func (m *matcher) Run(tile, attr int, lo, hi uint32) ([]uint16, bool) {
-	return m.sliced[attr][tile-m.tiles.First].run(lo, hi)
+	return m.sliced[attr].tiles[tile-m.tiles.First].run(lo, hi)
 }
 
 // passers evaluates the filters of a unit: a filter is resolved for the unit's tiles, and evaluated where its jobs are about to be counted,

@@ -15,8 +15,11 @@ import (
 
 // slicedAttribute is what the CPU engine keeps of an attribute in LayoutSliced: the planes, where they lie in the file, and
 // lists of the codes that Load has made of them, in tiles where lists can be cheaper. Which of the two a span is counted
-// by is decided in each tile, see ways. It is by tile, from the matcher's first one on, and nil of other layouts.
-type slicedAttribute []slicedTile
+// by is decided in each tile, see ways.
+type slicedAttribute struct {
+	codes postings.Codes
+	tiles []slicedTile // from the matcher's first tile on
+}
 
 type slicedTile struct {
 	planes []uint64 // [group][plane][16]: bit b of word w is object 1024 group + 64 w + b; nil where no object has a keyword
@@ -39,13 +42,13 @@ func (t *slicedTile) run(lo, hi uint32) ([]uint16, bool) {
 }
 
 // loadSliced makes the lists of all sliced attributes in a range of tiles, a tile and attribute on a core at a time. It
-// returns the bytes they take.
+// returns the bytes they take. Attributes in other layouts have a zero element.
 func loadSliced(ctx context.Context, c *run.Crew, x *postings.Lists, tiles run.Tiles) ([]slicedAttribute, int64, error) {
 	attributes := make([]slicedAttribute, len(x.Attributes()))
 	var sliced []int
 	for a := range attributes {
 		if x.Attributes()[a].Layout == schema.LayoutSliced {
-			attributes[a] = make(slicedAttribute, tiles.Len())
+			attributes[a] = slicedAttribute{codes: x.Codes(a), tiles: make([]slicedTile, tiles.Len())}
 			sliced = append(sliced, a)
 		}
 	}
@@ -56,14 +59,14 @@ func loadSliced(ctx context.Context, c *run.Crew, x *postings.Lists, tiles run.T
 		attr, first := sliced[unit/stretches], unit%stretches*stretch
 		var d postings.Decoder
 		for tile := first; tile < min(first+stretch, tiles.Len()); tile++ {
-			attributes[attr][tile] = loadSlicedTile(&d, x, tiles.First+tile, attr)
+			attributes[attr].tiles[tile] = loadSlicedTile(&d, x, tiles.First+tile, attr)
 			s.Spend(4 * x.TileLen(tiles.First+tile))
 		}
 	})
 	size := int64(0)
 	for _, a := range attributes {
-		for i := range a {
-			t := &a[i]
+		for i := range a.tiles {
+			t := &a.tiles[i]
 			size += 2 * int64(len(t.starts)+len(t.at)+len(t.ids))
 		}
 	}

@@ -75,7 +75,7 @@ func (w *tileWays) gather(x *postings.Lists, sliced []slicedAttribute, tile, at,
 		s := &r.steps[i]
 		if s.attr != attr {
 			attr, own = s.attr, nil
-			if tiles := sliced[attr]; tiles != nil {
+			if tiles := sliced[attr].tiles; tiles != nil {
 				own = &tiles[at]
 			} else {
 				lists = x.Postings(tile, int(attr))
