@@ -57,7 +57,7 @@ var features = map[string][]string{
 	"columns of answers, compression": {"wire/columns.go", "wire/decode_columns.go", "wire/encode_columns.go", "wire/compress.go", "client/compress.go", "service/pipeline/body.go"},
 	"more inputs, read on all cores": {
 		"cmd/geniemq/filled/", "cmd/geniemq/init.go", "cmd/geniemq/measured/", "index/load/elements/", "index/load/jsonpath/",
-		"index/load/npy.go", "index/load/parquet", "index/load/vectors.go", "index/load/parts.go", "index/load/cut/", "internal/inorder/", "cmd/geniemq/inputs", "index/guess/", "index/filling/", "index/notation/", "index/load/source/",
+		"index/load/array/", "index/load/columnar/", "index/load/parquet", "index/load/vectors.go", "index/load/parts.go", "index/load/cut/", "internal/inorder/", "cmd/geniemq/inputs", "index/guess/", "index/filling/", "index/notation/", "index/load/source/",
 	},
 	"matching, deduplication":         {"cmd/geniemq/match/"},
 	"queries too large for a message": {"bodystore/", "client/large.go", "service/fetch/", "service/intake/objects.go", "service/large.go", "wire/stored_body.go"},

@@ -82,9 +82,9 @@ type formatEntry struct {
 type cutting int
 
 const (
-	uncut    cutting = iota // not at all
-	byLines                 // a record is a line
-	byQuotes                // a record is a line whose quotes are closed
+	byLines   cutting = iota // a record is a line
+	byQuotes                 // a record is a line whose quotes are closed
+	byRecords                // no text: the decoder knows where records end
 )
 
 var formatTable = []formatEntry{
@@ -92,10 +92,10 @@ var formatTable = []formatEntry{
 	{TSV, []string{".tsv", ".tab"}, newTSV, byLines},
 	{JSONL, []string{".jsonl", ".ndjson", ".json"}, newJSONL, byLines},
 	{Text, []string{".txt", ".text"}, newText, byLines},
-	{NPY, []string{".npy"}, newNPY, uncut},
-	{FVecs, []string{".fvecs"}, newFVecs, uncut},
-	{BVecs, []string{".bvecs"}, newBVecs, uncut},
-	{Parquet, []string{".parquet"}, newParquet, uncut},
+	{NPY, []string{".npy"}, newNPY, byRecords},
+	{FVecs, []string{".fvecs"}, newFVecs, byRecords},
+	{BVecs, []string{".bvecs"}, newBVecs, byRecords},
+	{Parquet, []string{".parquet"}, newParquet, byRecords},
 }
 
 // FormatOf returns the format that the extension of name stands for; a final .gz or .zst is ignored.
@@ -120,7 +120,7 @@ func formatList() string {
 }
 
 // binary says that sources are no text.
-func (o *Options) binary() bool { return formatTable[o.entry()].cut == uncut }
+func (o *Options) binary() bool { return formatTable[o.entry()].cut == byRecords }
 
 // entry is the place of a format in formatTable, -1 for none.
 func (o *Options) entry() int {
@@ -143,7 +143,7 @@ type Options struct {
 	MaxRecord int
 	// Columns, if set, notes which columns have values in this source.
 	Columns *Columns
-	// Workers is how many cores decode CSV, TSV, JSON Lines and text. Records, errors and line numbers are the same whatever it is. A reader with
+	// Workers is how many cores decode. Records, errors and line numbers are the same whatever it is. A reader with
 	// several has goroutines until its end or Close. Default 1: the caller of Next alone.
 	Workers int
 
@@ -283,7 +283,7 @@ func NewReader(r io.Reader, name string, s *schema.Schema, opts Options) (*Reade
 		text.Text = elements.Lines(text.Text)
 	}
 	reader := &Reader{name: name, schema: s, opts: opts, stored: r, size: -1, source: text, shape: newShape(s), before: int64(opts.SkipLines)}
-	if entry := &formatTable[opts.entry()]; opts.Workers > 1 && entry.cut != uncut {
+	if entry := &formatTable[opts.entry()]; opts.Workers > 1 {
 		reader.parts, err = newParts(reader, entry)
 	} else {
 		reader.decoder, err = entry.open(reader)

@@ -3,8 +3,7 @@ package load
 import (
 	"fmt"
 
-	"github.com/parquet-go/parquet-go"
-
+	"github.com/geniemq/geniemq/index/load/columnar"
 	"github.com/geniemq/geniemq/index/load/source"
 )
 
@@ -15,10 +14,9 @@ func ParquetColumns(path string) (names []string, err error) {
 		return nil, err
 	}
 	defer file.Close()
-	defer damaged(path, &err)
-	opened, err := parquet.OpenFile(file, info.Size())
+	opened, err := columnar.Open(file, info.Size())
 	if err != nil {
-		return nil, fmt.Errorf("%s: is not a Parquet file or damaged: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	for _, field := range opened.Schema().Fields() {
 		names = append(names, field.Name())

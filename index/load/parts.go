@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/geniemq/geniemq/index/load/columnar"
 	"github.com/geniemq/geniemq/index/load/cut"
 	"github.com/geniemq/geniemq/index/load/source"
 	"github.com/geniemq/geniemq/index/schema"
@@ -18,10 +19,10 @@ import (
 // The first part, which may have a header, is decoded by the reader's caller. Goroutines begin when the second is asked for, and end with the
 // source, an error that stays, or close. Memory: two parts for each worker and some, text and records.
 type parts struct {
-	cutter  *cut.Cutter
-	header  decoder // of the first part: it has read the header, and says how others are decoded
-	current *part   // whose records are given
-	next    int     // of them
+	divide  func(*part) // fills a part with what comes next; not called after the last one
+	header  decoder     // it has read the header, and says how others are decoded
+	current *part       // whose records are given
+	next    int         // of them
 
 	ready    chan *part    // decoded, in order; closed when all goroutines have ended. nil: they have not begun
 	consumed chan struct{} // the part that was ready last may be used again
@@ -31,7 +32,8 @@ type parts struct {
 // part is some text of a source and what it was decoded to.
 type part struct {
 	cut.Part
-	read int // of its text
+	read int           // of its text
+	rows columnar.Rows // of Parquet, in place of text
 
 	reader  *Reader // of the text; it stays with the memory of the part
 	records []schema.Record
@@ -50,17 +52,41 @@ func (p *part) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// newParts begins to cut the source of a reader, and looks at a header.
+// repeated is a decoder that says how other parts of the source are decoded: what a header says is known.
+type repeated interface{ again(*Reader) decoder }
+
+// newParts begins to cut the source of a reader, and looks at a header. Of what cannot be cut it returns nil, and the reader has a decoder.
 func newParts(r *Reader, entry *formatEntry) (s *parts, err error) {
-	s = &parts{current: &part{}, cutter: cut.New(r.source.Text, cut.Options{
-		Limit: r.opts.MaxRecord, Quoted: entry.cut == byQuotes, Comma: r.opts.Comma, Bytes: r.opts.partBytes, Before: r.before,
-	})}
-	s.cutter.Cut(&s.current.Part)
-	own := s.current.open(r)
-	if s.header, err = entry.open(own); err != nil {
+	s = &parts{current: &part{}}
+	if entry.cut != byRecords {
+		cutter := cut.New(r.source.Text, cut.Options{
+			Limit: r.opts.MaxRecord, Quoted: entry.cut == byQuotes, Comma: r.opts.Comma, Bytes: r.opts.partBytes, Before: r.before,
+		})
+		s.divide = func(p *part) { cutter.Cut(&p.Part) }
+		s.divide(s.current)
+		own := s.current.open(r)
+		s.header, err = entry.open(own)
+		own.decoder = s.header
+		return s, err
+	}
+	if s.header, err = entry.open(r); err != nil {
 		return nil, err
 	}
-	own.decoder = s.header
+	switch d := s.header.(type) {
+	case *parquetRows:
+		s.divide = d.divide
+	case *vectorLines:
+		size := d.layout.Stride()
+		if size == 0 { // what is wrong is told where it is read
+			r.decoder = d
+			return nil, nil
+		}
+		records := cut.NewRecords(r.source.Text, size, r.opts.partBytes)
+		s.divide = func(p *part) { records.Cut(&p.Part) }
+	}
+	s.divide(s.current)
+	own := s.current.open(r)
+	own.decoder = s.header.(repeated).again(own)
 	return s, nil
 }
 
@@ -137,11 +163,11 @@ func (s *parts) start(of *Reader) {
 		defer close(s.ready)
 		// No stage fails, but for being stopped.
 		_ = inorder.Run(ctx, of.opts.Workers, room, func(p *part) (last bool, err error) {
-			s.cutter.Cut(&p.Part)
+			s.divide(p)
 			return p.Last, nil
 		}, func(p *part) (err error) {
 			own := p.open(of)
-			if header, ok := s.header.(*delimited); ok {
+			if header, ok := s.header.(repeated); ok {
 				own.decoder = header.again(own)
 			} else if own.decoder, err = entry.open(own); err != nil {
 				return err

@@ -1,37 +1,53 @@
 package load
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 
+	"github.com/geniemq/geniemq/index/load/array"
 	"github.com/geniemq/geniemq/index/load/source"
 	"github.com/geniemq/geniemq/index/schema"
 )
 
 // MaxVector bounds the elements of a vector.
-const MaxVector = 1 << 16
-
-// element is how a source stores the elements of vectors.
-type element struct {
-	bytes int
-	read  func(data []byte) float64 // data has so many bytes
-}
+const MaxVector = array.MaxElements
 
 // vectorLines decodes sources that are vectors and nothing else: each record is one, the cell of the schema's vector column.
 type vectorLines struct {
-	r       *Reader
-	column  int
-	element element
-	// elements of the next vector, io.EOF after the last one. It may read from the source.
-	elements func() (int, error)
-	n        int64 // records read
-	buffer   []byte
+	r      *Reader
+	column int
+	layout array.Layout
+	n      int64 // records read
+	buffer []byte
 }
 
-func (r *Reader) newVectors(e element) (*vectorLines, error) {
+func newNPY(r *Reader) (decoder, error) {
+	layout, err := array.NPY(r.source.Text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.name, err)
+	}
+	return r.newVectors(layout)
+}
+
+func newFVecs(r *Reader) (decoder, error) { return r.newCounted(array.FVecs()) }
+
+func newBVecs(r *Reader) (decoder, error) { return r.newCounted(array.BVecs()) }
+
+// newCounted looks at the head of the first vector. What is wrong with it is told where it is read.
+func (r *Reader) newCounted(layout array.Layout) (decoder, error) {
+	text := r.buffered(r.source.Text)
+	r.source.Text = text
+	if head, err := text.Peek(layout.Head()); err == nil {
+		if n := array.Count(head); n >= 1 && n <= MaxVector {
+			layout.Elements = n
+		}
+	}
+	return r.newVectors(layout)
+}
+
+func (r *Reader) newVectors(layout array.Layout) (decoder, error) {
 	if !source.UTF8(r.opts.Encoding) {
 		return nil, fmt.Errorf("%s: vectors are no text: leave --encoding out", r.name)
 	}
@@ -53,11 +69,20 @@ func (r *Reader) newVectors(e element) (*vectorLines, error) {
 	if column < 0 {
 		return nil, fmt.Errorf("%s: the source is vectors, but the schema has no column of type vector", r.name)
 	}
-	return &vectorLines{r: r, column: column, element: e}, nil
+	return &vectorLines{r: r, column: column, layout: layout}, nil
 }
 
 // line is the number of the record: there are no lines.
 func (v *vectorLines) line() int64 { return v.n }
+
+// again returns a decoder of another part of the source.
+func (v *vectorLines) again(r *Reader) decoder {
+	d := &vectorLines{r: r, column: v.column, layout: v.layout, n: r.before}
+	if p := r.source.Text.(*part); !p.Last && !d.layout.Headed { // whose end is none of the source's
+		d.layout.Rows = min(d.layout.Rows, r.before+int64(len(p.Text)/d.layout.Stride()))
+	}
+	return d
+}
 
 func (v *vectorLines) next(rec *schema.Record) error {
 	n, err := v.elements()
@@ -66,16 +91,17 @@ func (v *vectorLines) next(rec *schema.Record) error {
 	}
 	v.n++
 	rec.Line = v.n
-	if size := n * v.element.bytes; cap(v.buffer) < size {
+	e := &v.layout
+	if size := n * e.Bytes; cap(v.buffer) < size {
 		v.buffer = make([]byte, size)
 	}
-	data := v.buffer[:n*v.element.bytes]
+	data := v.buffer[:n*e.Bytes]
 	if _, err := io.ReadFull(v.r.source.Text, data); err != nil {
 		return v.ends(err)
 	}
 	cell := &rec.Cells[v.column]
 	for i := range n {
-		x := v.element.read(data[i*v.element.bytes:])
+		x := e.Read(data[i*e.Bytes:])
 		f := float32(x)
 		if math.IsNaN(x) || math.IsInf(float64(f), 0) {
 			return v.r.bad(v.n, "element %d is %v, not a number that a vector can have", i, x)
@@ -85,47 +111,36 @@ func (v *vectorLines) next(rec *schema.Record) error {
 	return nil
 }
 
+// elements is how many the next vector has; io.EOF after the last one.
+func (v *vectorLines) elements() (int, error) {
+	if !v.layout.Headed {
+		if v.n == v.layout.Rows {
+			return 0, io.EOF
+		}
+		return v.layout.Elements, nil
+	}
+	var head [4]byte
+	if n, err := io.ReadFull(v.r.source.Text, head[:]); err != nil {
+		if n > 0 {
+			v.n++
+			err = v.ends(err)
+		}
+		return 0, err
+	}
+	n := array.Count(head[:])
+	switch {
+	case n < 1 || n > MaxVector:
+		return 0, &fault{v.n + 1, fmt.Sprintf("vector %d has %d elements; a vector has 1 to %d: is the source of this format?", v.n+1, n, MaxVector)}
+	case v.layout.Elements != n: // the first one has them
+		return 0, &fault{v.n + 1, fmt.Sprintf("vector %d has %d elements, the ones before have %d", v.n+1, n, v.layout.Elements)}
+	}
+	return n, nil
+}
+
 // ends is an error of reading, where a vector has begun.
 func (v *vectorLines) ends(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &fault{v.n, fmt.Sprintf("the source ends within vector %d, it is truncated", v.n)}
 	}
 	return err
-}
-
-func newFVecs(r *Reader) (decoder, error) {
-	return r.newCounted(element{4, func(d []byte) float64 { return float64(math.Float32frombits(binary.LittleEndian.Uint32(d))) }})
-}
-
-func newBVecs(r *Reader) (decoder, error) {
-	return r.newCounted(element{1, func(d []byte) float64 { return float64(d[0]) }})
-}
-
-// newCounted decodes vectors that have their number of elements before them, an int32 that is the same for all.
-func (r *Reader) newCounted(e element) (decoder, error) {
-	v, err := r.newVectors(e)
-	if err != nil {
-		return nil, err
-	}
-	first := 0
-	v.elements = func() (int, error) {
-		var head [4]byte
-		if n, err := io.ReadFull(r.source.Text, head[:]); err != nil {
-			if n > 0 {
-				v.n++
-				err = v.ends(err)
-			}
-			return 0, err
-		}
-		n := int(int32(binary.LittleEndian.Uint32(head[:])))
-		switch {
-		case n < 1 || n > MaxVector:
-			return 0, &fault{v.n + 1, fmt.Sprintf("vector %d has %d elements; a vector has 1 to %d: is the source of this format?", v.n+1, n, MaxVector)}
-		case first != 0 && n != first:
-			return 0, &fault{v.n + 1, fmt.Sprintf("vector %d has %d elements, the ones before have %d", v.n+1, n, first)}
-		}
-		first = n
-		return n, nil
-	}
-	return v, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -99,17 +100,6 @@ func TestVectorsRoundTrip(t *testing.T) {
 	}
 }
 
-func TestHalf(t *testing.T) {
-	for bits, want := range map[uint16]float64{0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 0x0001: 0x1p-24, 0x0400: 0x1p-14, 0x3555: 0.333251953125, 0xfc00: math.Inf(-1)} {
-		if got := half(bits); got != want {
-			t.Errorf("%#x is %v, want %v", bits, got, want)
-		}
-	}
-	if !math.IsNaN(half(0x7e00)) {
-		t.Error("NaN is a number")
-	}
-}
-
 func TestVectorsRefused(t *testing.T) {
 	f4 := binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(math.NaN())))
 	for _, c := range []struct {
@@ -177,10 +167,10 @@ func parquetSchema(extra ...schema.Column) *schema.Schema {
 	}, extra...)}
 }
 
-func writeParquet(t testing.TB, rows []parquetRow) string {
+func writeParquet(t testing.TB, rows []parquetRow, options ...parquet.WriterOption) string {
 	path := filepath.Join(t.TempDir(), "p.parquet")
 	var b bytes.Buffer
-	w := parquet.NewGenericWriter[parquetRow](&b, parquet.MaxRowsPerRowGroup(37))
+	w := parquet.NewGenericWriter[parquetRow](&b, append([]parquet.WriterOption{parquet.MaxRowsPerRowGroup(37)}, options...)...)
 	if _, err := w.Write(rows); err != nil {
 		t.Fatal(err)
 	}
@@ -193,10 +183,8 @@ func writeParquet(t testing.TB, rows []parquetRow) string {
 	return path
 }
 
-func TestParquet(t *testing.T) {
-	rng := seeded.Rand(t)
-	var rows []parquetRow
-	for i := range 200 {
+func someRows(rng *rand.Rand, n int) (rows []parquetRow) {
+	for i := range n {
 		row := parquetRow{ID: fmt.Sprint("k", i), Price: rng.NormFloat64(), Day: int32(rng.IntN(30000)), Cost: rng.Int64N(1e6) - 5e5, Yes: i%2 == 0}
 		for range rng.IntN(5) {
 			row.X = append(row.X, rng.Float32())
@@ -207,6 +195,12 @@ func TestParquet(t *testing.T) {
 		}
 		rows = append(rows, row)
 	}
+	return rows
+}
+
+func TestParquet(t *testing.T) {
+	rng := seeded.Rand(t)
+	rows := someRows(rng, 200)
 	path := writeParquet(t, rows)
 	r, err := Open(path, parquetSchema(), Options{})
 	if err != nil {

@@ -1,4 +1,4 @@
-package load
+package array
 
 import (
 	"encoding/binary"
@@ -20,43 +20,34 @@ var (
 	npyShape   = regexp.MustCompile(`'shape'\s*:\s*\(\s*([0-9]+)\s*,\s*([0-9]+)\s*,?\s*\)`)
 )
 
-// newNPY decodes the format of numpy.save, version 1 to 3: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
-func newNPY(r *Reader) (decoder, error) {
-	header, err := readNPYHeader(r.source.Text)
+// NPY reads the description of an array by numpy.save, version 1 to 3: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+func NPY(text io.Reader) (Layout, error) {
+	header, err := readNPYHeader(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", r.name, err)
+		return Layout{}, err
 	}
 	kind := npyType.FindStringSubmatch(header)
 	if kind == nil {
-		return nil, fmt.Errorf("%s: the array has no type that a vector can have: save one of numbers", r.name)
+		return Layout{}, errors.New("the array has no type that a vector can have: save one of numbers")
 	}
-	e, err := npyElement(kind[1], kind[2])
+	l, err := npyElement(kind[1], kind[2])
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", r.name, err)
+		return Layout{}, err
 	}
 	if npyFortran.MatchString(header) {
-		return nil, fmt.Errorf("%s: the array is stored by columns: save numpy.ascontiguousarray of it", r.name)
+		return Layout{}, errors.New("the array is stored by columns: save numpy.ascontiguousarray of it")
 	}
 	shape := npyShape.FindStringSubmatch(header)
 	if shape == nil {
-		return nil, fmt.Errorf("%s: the array is no matrix with a vector per row: %.100s", r.name, header)
+		return Layout{}, fmt.Errorf("the array is no matrix with a vector per row: %.100s", header)
 	}
 	rows, err1 := strconv.ParseInt(shape[1], 10, 64)
 	elements, err2 := strconv.Atoi(shape[2])
-	if err := errors.Join(err1, err2); err != nil || elements < 1 || elements > MaxVector {
-		return nil, fmt.Errorf("%s: the array is %s x %s; a vector has 1 to %d elements", r.name, shape[1], shape[2], MaxVector)
+	if err := errors.Join(err1, err2); err != nil || elements < 1 || elements > MaxElements {
+		return Layout{}, fmt.Errorf("the array is %s x %s; a vector has 1 to %d elements", shape[1], shape[2], MaxElements)
 	}
-	v, err := r.newVectors(e)
-	if err != nil {
-		return nil, err
-	}
-	v.elements = func() (int, error) {
-		if v.n == rows {
-			return 0, io.EOF
-		}
-		return elements, nil
-	}
-	return v, nil
+	l.Rows, l.Elements = rows, elements
+	return l, nil
 }
 
 // readNPYHeader returns the description of an array.
@@ -93,36 +84,36 @@ func ignoreEnd(err error) error {
 }
 
 // npyElement is how an array of a type stores its elements.
-func npyElement(order, kind string) (element, error) {
+func npyElement(order, kind string) (Layout, error) {
 	var b binary.ByteOrder = binary.LittleEndian
 	if order == ">" {
 		b = binary.BigEndian
 	}
 	switch kind {
 	case "f4":
-		return element{4, func(d []byte) float64 { return float64(math.Float32frombits(b.Uint32(d))) }}, nil
+		return Layout{Bytes: 4, Read: func(d []byte) float64 { return float64(math.Float32frombits(b.Uint32(d))) }}, nil
 	case "f8":
-		return element{8, func(d []byte) float64 { return math.Float64frombits(b.Uint64(d)) }}, nil
+		return Layout{Bytes: 8, Read: func(d []byte) float64 { return math.Float64frombits(b.Uint64(d)) }}, nil
 	case "f2":
-		return element{2, func(d []byte) float64 { return half(b.Uint16(d)) }}, nil
+		return Layout{Bytes: 2, Read: func(d []byte) float64 { return half(b.Uint16(d)) }}, nil
 	case "u1":
-		return element{1, func(d []byte) float64 { return float64(d[0]) }}, nil
+		return Layout{Bytes: 1, Read: func(d []byte) float64 { return float64(d[0]) }}, nil
 	case "i1":
-		return element{1, func(d []byte) float64 { return float64(int8(d[0])) }}, nil
+		return Layout{Bytes: 1, Read: func(d []byte) float64 { return float64(int8(d[0])) }}, nil
 	case "u2":
-		return element{2, func(d []byte) float64 { return float64(b.Uint16(d)) }}, nil
+		return Layout{Bytes: 2, Read: func(d []byte) float64 { return float64(b.Uint16(d)) }}, nil
 	case "i2":
-		return element{2, func(d []byte) float64 { return float64(int16(b.Uint16(d))) }}, nil
+		return Layout{Bytes: 2, Read: func(d []byte) float64 { return float64(int16(b.Uint16(d))) }}, nil
 	case "u4":
-		return element{4, func(d []byte) float64 { return float64(b.Uint32(d)) }}, nil
+		return Layout{Bytes: 4, Read: func(d []byte) float64 { return float64(b.Uint32(d)) }}, nil
 	case "i4":
-		return element{4, func(d []byte) float64 { return float64(int32(b.Uint32(d))) }}, nil
+		return Layout{Bytes: 4, Read: func(d []byte) float64 { return float64(int32(b.Uint32(d))) }}, nil
 	case "i8":
-		return element{8, func(d []byte) float64 { return float64(int64(b.Uint64(d))) }}, nil
+		return Layout{Bytes: 8, Read: func(d []byte) float64 { return float64(int64(b.Uint64(d))) }}, nil
 	case "u8":
-		return element{8, func(d []byte) float64 { return float64(b.Uint64(d)) }}, nil
+		return Layout{Bytes: 8, Read: func(d []byte) float64 { return float64(b.Uint64(d)) }}, nil
 	}
-	return element{}, fmt.Errorf("the array is of type %s, which is no type of numbers that is known here: save it as float32", kind)
+	return Layout{}, fmt.Errorf("the array is of type %s, which is no type of numbers that is known here: save it as float32", kind)
 }
 
 // half is a number of IEEE 754 binary16.
