@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 
 	"github.com/geniemq/geniemq/index/load/columnar"
 	"github.com/geniemq/geniemq/index/load/cut"
@@ -81,7 +82,11 @@ func newParts(r *Reader, entry *formatEntry) (s *parts, err error) {
 			r.decoder = d
 			return nil, nil
 		}
-		records := cut.NewRecords(r.source.Text, size, r.opts.partBytes)
+		text := r.source.Text
+		if n := d.layout.Rows; n >= 0 && n < math.MaxInt64/int64(size) {
+			text = io.LimitReader(text, n*int64(size)) // what comes after them is nobody's
+		}
+		records := cut.NewRecords(text, size, r.opts.partBytes)
 		s.divide = func(p *part) { records.Cut(&p.Part) }
 	}
 	s.divide(s.current)

@@ -167,7 +167,7 @@ func BenchmarkReaders(b *testing.B) {
 					for ; err == nil; n++ {
 						err = r.Next(&rec)
 					}
-					if err != io.EOF || n != len(rows)+1 { //nolint:errorlint // as Next says
+					if err != io.EOF || n != len(rows)+1 {
 						b.Fatal(n, err)
 					}
 				}

@@ -69,7 +69,7 @@ func (e *UnreachedError) Error() string {
 
 // Choose chooses width, centre, buckets, reach and number of functions from a sample of the data, so that a recall is reached at the least cost. What is cheapest among
 // all of them a forecast says, by distances from queries that are held out of the sample. Then objects are hashed, and real match counts say what it is. Where the
-// sample is all there is, that must reach the recall, less 1.645 standard errors, so that it is reached with 95 % confidence, and forecasts are corrected by it.
+// sample is all there is, that must reach the recall, less 2.326 standard errors, so that it is reached with 99 % confidence, and forecasts are corrected by it.
 //
 // Where the index will have f times as many objects as the sample, the forecast is of these, and counts of the sample prove nothing of them: with ten
 // thousand objects of a thousand clusters nearly any functions find the cluster, and that is all; with a million the ten nearest are to be told from a
@@ -132,7 +132,7 @@ func (o *Options) correct(x *forecast, c Choice, queries, objects []float32) (Ch
 		if err := o.measure(&c, queries, objects, true); err != nil {
 			return Choice{}, err
 		}
-		sure := c.Recall - 1.645*c.Error
+		sure := c.Recall - 2.326*c.Error // several are tried with the same queries
 		if nearest.Cost == 0 || c.Recall > nearest.Recall {
 			nearest = c
 		}

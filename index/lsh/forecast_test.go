@@ -45,7 +45,7 @@ func TestForecast(t *testing.T) {
 		o := Options{Family: family, Dim: dim, Neighbours: 10, Candidates: 80, Workers: 2, Rehash: family == L1 || family == Laplacian, Objects: n}
 		whole, some := newForecast(&o, queries, objects), newForecast(&o, queries, objects[:n/part*dim])
 		for range 4 {
-			p := Parameters{Family: family, Dim: dim, Functions: 8 << rng.IntN(6), Seed: rng.Uint64(), Rehash: o.Rehash}
+			p := Parameters{Family: family, Dim: dim, Functions: 32 << rng.IntN(4), Seed: rng.Uint64(), Rehash: o.Rehash}
 			if family != Cosine {
 				p.Width = whole.means[9] * math.Exp(2*rng.Float64()-.5)
 			}
@@ -68,7 +68,7 @@ func TestForecast(t *testing.T) {
 				if allowed := .03 + .03*float64(i) + .4/math.Sqrt(float64(p.Functions)); off > allowed || off < -2*allowed-.1 {
 					t.Errorf("%v: off by %.3f", family, off)
 				}
-				if math.Abs(share*float64(p.Functions)/c.Load-1) > .1+1.5/math.Sqrt(float64(p.Functions)) {
+				if math.Abs(share*float64(p.Functions)/c.Load-1) > .1+2.5/math.Sqrt(float64(p.Functions)) {
 					t.Errorf("%v: %.3f postings per object, not %.3f", family, c.Load, share*float64(p.Functions))
 				}
 			}
