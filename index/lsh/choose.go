@@ -69,7 +69,7 @@ func (e *UnreachedError) Error() string {
 
 // Choose chooses width, centre, buckets, reach and number of functions from a sample of the data, so that a recall is reached at the least cost. What is cheapest among
 // all of them a forecast says, by distances from queries that are held out of the sample. Then objects are hashed, and real match counts say what it is. Where the
-// sample is all there is, that must reach the recall, less 2.326 standard errors, so that it is reached with 99 % confidence, and forecasts are corrected by it.
+// sample is all there is, that must reach the recall, less 1.645 standard errors and as if one more query had found nothing, and forecasts are corrected by it.
 //
 // Where the index will have f times as many objects as the sample, the forecast is of these, and counts of the sample prove nothing of them: with ten
 // thousand objects of a thousand clusters nearly any functions find the cluster, and that is all; with a million the ten nearest are to be told from a
@@ -112,7 +112,7 @@ func choose(sample []float32, o Options) (Choice, error) {
 }
 
 // attempts to reach a recall as cheaply as can be, each by a forecast that was corrected.
-const attempts = 6
+const attempts = 8
 
 // correct measures what was chosen by a forecast, and chooses again by what the forecast was off, as long as that does not reach the recall, or may be cheaper.
 func (o *Options) correct(x *forecast, c Choice, queries, objects []float32) (Choice, error) {
@@ -132,14 +132,19 @@ func (o *Options) correct(x *forecast, c Choice, queries, objects []float32) (Ch
 		if err := o.measure(&c, queries, objects, true); err != nil {
 			return Choice{}, err
 		}
-		sure := c.Recall - 2.326*c.Error // several are tried with the same queries
+		// Several are tried with the same queries, the rest of which may be harder: as if one more had found nothing.
+		sure := (c.Recall - 1.645*c.Error) * float64(o.Queries) / float64(o.Queries+1)
 		if nearest.Cost == 0 || c.Recall > nearest.Recall {
 			nearest = c
 		}
 		if sure >= o.Recall && (best.Cost == 0 || c.Cost < best.Cost) {
 			best = c
 		}
-		aim += max(-1.5, min(1.5, logit(o.Recall)-logit(sure)))
+		if off := logit(o.Recall) - logit(sure); off > 0 {
+			aim += min(1.5, off+.3) // rather too much than to try again
+		} else {
+			aim += max(-1.5, off)
+		}
 		var reached bool
 		if c, reached = x.cheapest(1 / (1 + math.Exp(-aim))); !reached && best.Cost > 0 || best.Cost > 0 && c.Cost > .95*best.Cost {
 			break

@@ -108,7 +108,10 @@ func (r *Reader) Next(to *Rows) error {
 
 func (r *Reader) next(to *Rows) error {
 	for r.left == 0 {
-		if err := errors.Join(r.close(), r.begin()); err != nil {
+		if err := r.close(); err != nil {
+			return err
+		}
+		if err := r.begin(); err != nil {
 			return err
 		}
 	}
