@@ -17,7 +17,7 @@ import (
 const (
 	// mostRows, mostValues and mostBytes bound the rows of a part, by what the file says of an average row.
 	mostRows   = 1024
-	mostValues = 1 << 16
+	mostValues = 1 << 13
 	mostBytes  = 1 << 20
 )
 
