@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/geniemq/geniemq/cmd/geniemq/planned"
 )
 
 // The figures of GENIE's section IV by the command, in its three forms.
@@ -41,7 +43,7 @@ func TestPlan(t *testing.T) {
 	}
 
 	got = command(t, "", nil, "plan") // to no terminal
-	var report planning
+	var report planned.Report
 	if err := json.Unmarshal([]byte(got.out), &report); got.code != exitDone || err != nil {
 		t.Fatalf("%v\n%s%s", err, got.out, got.err)
 	}
