@@ -27,7 +27,7 @@ func (s *Service) openPushed(ctx context.Context) (err error) {
 			}
 			return js, err
 		},
-		Prefix:  s.cfg.Prefix, Folder: filepath.Join(s.cfg.DataDir, "indexes"), Log: s.log, Swap: s.swapPushed,
+		Prefix: s.cfg.Prefix, Folder: filepath.Join(s.cfg.DataDir, "indexes"), Log: s.log, Swap: s.swapPushed,
 	}
 	s.onStop("followers", func(context.Context) error {
 		s.set.Unfollow()
