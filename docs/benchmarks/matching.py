@@ -1,4 +1,4 @@
-"""How right and how fast geniemq match is on three pairs of catalogues whose right pairs people have found.
+"""How right and how fast geniemq match and dedupe are on three pairs of catalogues whose right pairs people have found.
 
     go build -o build/geniemq ./cmd/geniemq
     GENIEMQ_DATA=.../data python3 docs/benchmarks/matching.py build/geniemq out      # pairs, plots and reports go into the folder out
@@ -59,6 +59,35 @@ def counting(indexed, asked, gold, columns, titles):
     return best
 
 
+def as_one(path, indexed, asked, gold, columns, maps):
+    """Writes both catalogues as one file, and the right pairs in it. Keys say which catalogue a row is of, which nothing else does."""
+    indexed_by = dict(reversed(m.split("=")) for m in maps)
+    rows = []
+    for letter, records in (("a", asked), ("b", indexed)):
+        for record in records:
+            values = list(record.items())
+            rows.append({"id": f"{letter}:{values[0][1].strip()}"} | {indexed_by.get(column, column) if letter == "a" else column: v for column, v in values[1:]})
+    fields = list(dict.fromkeys(field for row in rows for field in row))
+    for file, header, lines in ((path + ".csv", fields, rows), (path + "-gold.csv", ["a", "b"], [{"a": "a:" + g[columns[0]].strip(), "b": "b:" + g[columns[1]].strip()} for g in gold])):
+        with open(file, "w", encoding="utf-8", newline="") as text:
+            writer = csv.DictWriter(text, header)
+            writer.writeheader()
+            writer.writerows(lines)
+
+
+def dedupe(path):
+    """Its best F1, one-to-one and not, and the seconds of the first."""
+    base = ["dedupe", path + ".csv", "--gold", path + "-gold.csv", "--min", "0", "--report", "json", "--quiet", "--output", path + "-pairs.csv"]
+    runs = [timed(*base, "--one-to-one") for _ in range(ROUNDS)]
+    best = {"one-to-one": json.loads(runs[0][0]), "--k 1": json.loads(timed(*base, "--k", "1")[0])}
+    for what, report in best.items():
+        b = report["best"]
+        print(f"  dedupe of both as one file, {what}: F1 {b['f1']:.3f} at {b['threshold']:g}, precision {b['precision']:.3f}, recall {b['recall']:.3f};"
+              f" {report['rows']} rows, {report['pairs_considered'] / 1e6:.2f} M pairs")
+        print("    F1 by threshold:", " ".join(f"{q['threshold']:g}:{q['f1']:.3f}" for q in report["thresholds"]))
+    print(f"    seconds, medians of {ROUNDS}: {statistics.median(r[1] for r in runs):.2f} by the clock, {statistics.median(r[2] for r in runs):.2f} of a core")
+
+
 os.makedirs(out, exist_ok=True)
 for name, indexed, asked, gold, columns, titles, maps, weights in SETS:
     path = [os.path.join(data, p) for p in (indexed + ".csv.gz", asked + ".csv.gz", gold)]
@@ -83,3 +112,6 @@ for name, indexed, asked, gold, columns, titles, maps, weights in SETS:
     print(f"  counting alone: F1 {f1:.3f} at {least} words")
     print(f"  seconds, medians of {ROUNDS}: {statistics.median(walls):.2f} by the clock, {statistics.median(cores):.2f} of a core;"
           f" per million pairs {statistics.median(walls) / million:.2f} and {statistics.median(cores) / million:.2f}")
+    both = os.path.join(out, short + "-both")
+    as_one(both, read(path[0]), read(path[1]), read(path[2]), columns, maps)
+    dedupe(both)

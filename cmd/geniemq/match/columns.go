@@ -12,6 +12,14 @@ import (
 // leadingWeight is what the column weighs by which candidates are found, beside others.
 const leadingWeight = 4
 
+// turned says so where a pair is given the wrong way round.
+func turned(pair [2]string, input, of *schema.Schema) string {
+	if of == nil || columnNamed(input, pair[0]) < 0 || columnNamed(of, pair[1]) < 0 {
+		return ""
+	}
+	return fmt.Sprintf(". The index's column goes first: --map %s=%s", pair[1], pair[0])
+}
+
 // question is what can be asked of what both sides have. of is the schema of the index, nil where nobody tells; then its columns are taken for what the input's are.
 func (o *options) question(input, of *schema.Schema) (*question, error) {
 	q := &question{leading: -1}
@@ -22,7 +30,7 @@ func (o *options) question(input, of *schema.Schema) (*question, error) {
 	for _, pair := range pairs {
 		at := columnNamed(input, pair[1])
 		if at < 0 {
-			return nil, fmt.Errorf("--map %s=%s: the input has no column %q; it has %s", pair[0], pair[1], pair[1], names(input))
+			return nil, fmt.Errorf("--map %s=%s: the input has no column %q; it has %s%s", pair[0], pair[1], pair[1], names(input), turned(pair, input, of))
 		}
 		c := column{name: pair[0], input: at, stored: true}
 		mine, other := &input.Columns[at], (*schema.Column)(nil)
@@ -30,7 +38,7 @@ func (o *options) question(input, of *schema.Schema) (*question, error) {
 		if of != nil {
 			i := columnNamed(of, pair[0])
 			if i < 0 {
-				return nil, fmt.Errorf("--map %s=%s: the index has no column %q; it has %s", pair[0], pair[1], pair[0], names(of))
+				return nil, fmt.Errorf("--map %s=%s: the index has no column %q; it has %s%s", pair[0], pair[1], pair[0], names(of), turned(pair, input, of))
 			}
 			other = &of.Columns[i]
 			c.Type, c.Exact = other.Type, c.Exact || other.Edges == schema.Exact

@@ -379,6 +379,7 @@ func TestUsage(t *testing.T) {
 	data := write(t, dir, "d.csv", "id,title,price\nk0,red canvas shoes,1\nk1,blue canvas shoes,2\n")
 	spec := write(t, dir, "s.yaml", titlesSchema)
 	file := build(t, dir, data, titlesSchema)
+	other := write(t, dir, "o.csv", "id,name,price\nk0,red canvas shoes,1\nk1,blue canvas shoes,2\n")
 	gold := write(t, dir, "g.csv", "a,b\nx,y\n")
 	for _, c := range []struct {
 		args  []string
@@ -397,6 +398,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"match", data, "--index", "x=" + file, "--gold", gold, "--gold-columns", "a"}, true, "two names"},
 		{[]string{"match", data, "--index", "x=" + file, "--map", "titel=title"}, false, `the index has no column "titel"; it has title, price`},
 		{[]string{"match", data, "--index", "x=" + file, "--map", "title=titel"}, false, `the input has no column "titel"`},
+		{[]string{"match", other, "--index", "x=" + file, "--map", "name=title"}, false, "goes first: --map title=name"},
 		{[]string{"match", data, "--index", "x=" + file, "--weight", "name=2"}, false, "no column of that name is compared"},
 		{[]string{"match", data, "--schema", spec, "--index", "x=" + file, "--gold", gold, "--gold-columns", "a,c"}, false, `no column "c"`},
 		{[]string{"match", data, "--schema", spec, "--index", "x=" + file, "--gold", gold}, false, "no row of the input has a key that stands there"},
