@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -84,15 +82,6 @@ const bulkUser = "bulk"
 // Beside measures interactive queries alone and beside a bulk user's.
 func Beside(ctx context.Context, w *workload.Workload, opts BesideOptions) (*BesideResult, error) {
 	opts.ensureDefaults()
-	dir, err := os.MkdirTemp("", "geniemq-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "bench.gmq")
-	if err := os.WriteFile(path, w.File, 0o600); err != nil {
-		return nil, err
-	}
 	settings, err := opts.Config.EngineOptions()
 	if err != nil {
 		return nil, err
@@ -102,31 +91,18 @@ func Beside(ctx context.Context, w *workload.Workload, opts BesideOptions) (*Bes
 	if err != nil {
 		return nil, err
 	}
-	cfg := opts.Config
-	cfg.Indexes = []config.IndexSource{{Name: benchIndex, Path: path}}
-	cfg.NATSListen, cfg.DataDir, cfg.Admin = "127.0.0.1:0", filepath.Join(dir, "streams"), config.Off
-	svc, err := service.Start(ctx, cfg, service.Options{})
-	if err != nil {
-		return nil, fmt.Errorf("starting the service: %w", err)
-	}
-	if cfg.Embedded() {
-		cfg.NATS = svc.NATSURL()
-	}
 	r := &BesideResult{
 		Workload: w.Name, Engine: info.Kind, Device: info.Device, Objects: w.Options.Objects, K: w.Options.K, Seed: w.Options.Seed,
 		Rounds: opts.Rounds, BulkMessage: opts.BulkMessage, Rate: opts.Rate,
 	}
-	err = func() error {
-		l, err := newTraffic(ctx, &cfg, w, answers, wire.HitsList)
+	return r, serving(ctx, w, opts.Config, func(_ *service.Service, cfg *config.Config) error {
+		l, err := newTraffic(ctx, cfg, w, answers, wire.HitsList)
 		if err != nil {
 			return err
 		}
 		defer l.close()
 		return r.measure(ctx, l, opts)
-	}()
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	return r, errors.Join(err, svc.Shutdown(stop))
+	})
 }
 
 // measure has each round begin alone: what bulk leaves behind, such as a grown heap, is the same for both.

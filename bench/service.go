@@ -139,15 +139,6 @@ const (
 // Service measures the whole service on a workload, one result a mode.
 func Service(ctx context.Context, w *workload.Workload, opts ServiceOptions) ([]*ServiceResult, error) {
 	opts.ensureDefaults()
-	dir, err := os.MkdirTemp("", "geniemq-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "bench.gmq")
-	if err := os.WriteFile(path, w.File, 0o600); err != nil {
-		return nil, err
-	}
 	settings, err := opts.Config.EngineOptions()
 	if err != nil {
 		return nil, err
@@ -158,21 +149,12 @@ func Service(ctx context.Context, w *workload.Workload, opts ServiceOptions) ([]
 	if err != nil {
 		return nil, err
 	}
-
-	cfg := opts.Config
-	cfg.Indexes = []config.IndexSource{{Name: benchIndex, Path: path}}
-	cfg.NATSListen, cfg.DataDir, cfg.Admin = "127.0.0.1:0", filepath.Join(dir, "streams"), config.Off
-	svc, err := service.Start(ctx, cfg, service.Options{})
+	var results []*ServiceResult
+	err = serving(ctx, w, opts.Config, func(svc *service.Service, cfg *config.Config) (err error) {
+		results, err = measureService(ctx, w, svc, cfg, answers, opts)
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("starting the service: %w", err)
-	}
-	if cfg.Embedded() {
-		cfg.NATS = svc.NATSURL()
-	}
-	results, err := measureService(ctx, w, svc, &cfg, answers, opts)
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	if err := errors.Join(err, svc.Shutdown(stop)); err != nil {
 		return nil, err
 	}
 	after, _, _, err := measureAlone(ctx, w, opts.Config.Engine, settings)
@@ -186,6 +168,32 @@ func Service(ctx context.Context, w *workload.Workload, opts ServiceOptions) ([]
 		r.EngineRate, r.EngineShare = rate, r.ServiceRate/rate
 	}
 	return results, nil
+}
+
+// serving has a service of the workload's index for as long as do runs, with a server of its own unless cfg names one. do is given cfg with the server's address.
+func serving(ctx context.Context, w *workload.Workload, cfg config.Config, do func(*service.Service, *config.Config) error) error {
+	dir, err := os.MkdirTemp("", "geniemq-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "bench.gmq")
+	if err := os.WriteFile(path, w.File, 0o600); err != nil {
+		return err
+	}
+	cfg.Indexes = []config.IndexSource{{Name: benchIndex, Path: path}}
+	cfg.NATSListen, cfg.DataDir, cfg.Admin = "127.0.0.1:0", filepath.Join(dir, "streams"), config.Off
+	svc, err := service.Start(ctx, cfg, service.Options{})
+	if err != nil {
+		return fmt.Errorf("starting the service: %w", err)
+	}
+	if cfg.Embedded() {
+		cfg.NATS = svc.NATSURL()
+	}
+	err = do(svc, &cfg)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	return errors.Join(err, svc.Shutdown(stop))
 }
 
 // measureAlone opens an engine and measures it without a service.
