@@ -1,6 +1,7 @@
 package column
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -27,17 +28,19 @@ func (date) KeywordName(_ *schema.Schema, _ *schema.Column, keyword string) stri
 }
 
 // Objects implements Type.
-func (date) Objects(*schema.Schema, *schema.Column) (ObjectEncoder, error) { return dateObjects{}, nil }
+func (date) Objects(_ *schema.Schema, c *schema.Column) (ObjectEncoder, error) {
+	return dateObjects{cmp.Or(c.Parse, "2024-05-17, or 2024-05-17T10:30:15Z")}, nil
+}
 
-type dateObjects struct{}
+type dateObjects struct{ form string }
 
 // Encode appends the times of a cell.
-func (dateObjects) Encode(dst *schema.Values, cell *schema.Cell) error {
+func (o dateObjects) Encode(dst *schema.Values, cell *schema.Cell) error {
 	for _, value := range cell.Values {
 		s, ok := dates.Parse(value)
 		if !ok {
-			return fmt.Errorf("%.80q is not a date: write 2024-05-17, or 2024-05-17T10:30:15Z; if it means "+
-				"that there is no value, list it under missing in the schema", value)
+			return fmt.Errorf("%.80q is not a date: write %s; if it means "+
+				"that there is no value, list it under missing in the schema", value, o.form)
 		}
 		dst.Numbers = append(dst.Numbers, s.Low)
 	}
