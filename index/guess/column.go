@@ -31,7 +31,6 @@ type values struct {
 	texts   []string // cells with one value, which is not blank
 	lists   [][]string
 	vectors []int // by cell that is one: how many numbers
-	numbers int   // of texts: those that are JSON numbers
 	nested  int   // cells that are JSON objects, or arrays of more than scalars
 	empty   int
 }
@@ -69,10 +68,7 @@ func (v *values) addJSON(raw []byte) {
 			return
 		}
 		v.texts = append(v.texts, x)
-	case float64:
-		v.texts = append(v.texts, string(raw))
-		v.numbers++
-	case bool:
+	case float64, bool:
 		v.texts = append(v.texts, string(raw))
 	case []any:
 		list, numbers := []string{}, 0
@@ -209,6 +205,9 @@ func (c *Column) guess(missing []string) {
 		return
 	case !nearlyAll(float64(filled-v.nested)/float64(filled), filled):
 		c.Type, c.Why = schema.PayloadColumn, "objects, which are kept as they are"
+		if v.nested < filled {
+			c.Unsure = "some are none; kept as they are, they are not searched either"
+		}
 		return
 	case v.nested > 0:
 		defer func() { c.Unsure = strings.TrimPrefix(c.Unsure+"; some are objects, which count as no value", "; ") }()

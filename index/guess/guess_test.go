@@ -144,6 +144,7 @@ func TestMade(t *testing.T) {
 			`"odd":{"a.b":1},"mixed":[{"x":1},2],"none":null}`+"\n", 20),
 			"key=meta.id place.city:category place.geo.lat:number authors.name:set odd:payload mixed:payload none:skip", ""},
 		{"few records, one with an object", "a.jsonl", `{"a":1,"b":"x y z"}` + "\n" + `{"a":2,"b":"x y"}` + "\n" + `{"a":{"x":1},"b":"x"}` + "\n" + `{"a":4}` + "\n", "a:number? b:category?", ""},
+		{"objects in most records, a number in one", "a.jsonl", `{"n":1,"b":{"x":1}}` + "\n" + `{"n":2,"b":5}` + "\n" + `{"n":3,"b":{"x":2}}` + "\n" + `{"n":4,"b":[]}` + "\n", "n:number b:payload?", ""},
 		{"keys that are values", "a.jsonl", repeated("", `{"key":"a%d","n":1,"by":{"u%d":1}}`+"\n", 100), "key=key n:number by:payload", ""},
 		{"a JSON array", "a.json", "[" + strings.TrimSuffix(repeated("", "\n{\"sku\":\"s%d\",\n\"price\":%d.5},", 20), ",") + "]", "key=sku price:number", ""},
 		{"a JSON array called otherwise", "a.dat", "[" + strings.TrimSuffix(repeated("", `{"sku":"s%d","price":%d.5},`, 20), ",") + "]", "key=sku format=jsonl price:number", ""},
