@@ -31,10 +31,13 @@ type shape struct {
 
 // Export writes what another program needs to answer the same queries exactly, as little-endian arrays without a header:
 // points.f32 and queries.f32, rows of float32, and answers.u32, K object ids a query (short answers end in
-// 0xffffffff); shape.json says how long the rows are. Only w1, w5 and w5sift have vectors.
+// 0xffffffff); shape.json says how long the rows are. The folder is made where it is not there. Only w1, w5 and w5sift have vectors.
 func (w *Workload) Export(dir string, answers []gpuexec.Answer) error {
 	if w.vectors == nil || len(w.vectors.queries) == 0 {
 		return fmt.Errorf("workload %s has no vectors to export", w.Name)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("making the folder of the export: %w", err)
 	}
 	const chunk = 1 << 14
 	dims := len(w.vectors.queries[0])

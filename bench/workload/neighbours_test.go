@@ -39,7 +39,7 @@ func TestExport(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer w.Close()
-		dir := t.TempDir()
+		dir := filepath.Join(t.TempDir(), "made")
 		answers := make([]gpuexec.Answer, queries)
 		answers[3].Hits = []gpuexec.Hit{{ID: 17}, {ID: 4}}
 		if err := w.Export(dir, answers); err != nil {

@@ -1,10 +1,11 @@
 """Two builds of geniemq in turns: medians of match + select and of whole calls, ratios of pairs with their 95 % interval by bootstrap.
 
-    python3 ab.py OLD NEW CACHE DATA ROUNDS OUT.jsonl w1:1000000 w2:1500000 w3:2000000 w4:976840
+    python3 docs/benchmarks/engines.py OLD NEW CACHE DATA ROUNDS OUT.jsonl w1:1000000 w2:1500000 w3:2000000 w4:976840
 """
-import json, random, statistics, subprocess, sys
+import json, os, random, statistics, subprocess, sys
 
 old, new, cache, data, rounds, out = sys.argv[1:7]
+os.makedirs(cache, exist_ok=True)  # builds of before the house do not make it
 binaries = {"before": old, "after": new}
 
 
