@@ -12,6 +12,24 @@ import (
 	"github.com/geniemq/geniemq/bench/workload"
 )
 
+// benchUsers measures users of a service, of its own or another's: one result, and how many answers are wrong.
+func (c *cli) benchUsers(cmd *cobra.Command, flags *measurementFlags, measure func(context.Context, *workload.Workload, func(string, ...any)) (any, int, error)) error {
+	c.warnOfSecrets(cmd)
+	if err := flags.resolve(c, cmd); err != nil {
+		return err
+	}
+	if err := flags.engine.ValidateNATS(); err != nil {
+		return usageError{err}
+	}
+	return c.benchWith(cmd, flags, func(ctx context.Context, w *workload.Workload, say func(string, ...any)) (results []any, fault, err error) {
+		r, wrong, err := measure(ctx, w, say)
+		if err != nil {
+			return nil, nil, err
+		}
+		return []any{r}, differ(wrong), nil
+	})
+}
+
 func (c *cli) benchBesideCommand() *cobra.Command {
 	var flags measurementFlags
 	var opts bench.BesideOptions
@@ -25,25 +43,17 @@ the stream takes them. The latency of the interactive user is measured alone and
   geniemq bench beside --workload w4 --bulk 50000000 --rate 1000`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c.warnOfSecrets(cmd)
-			if err := flags.resolve(c, cmd); err != nil {
-				return err
-			}
 			if opts.Bulk < 1 || opts.BulkMessage < 1 || opts.Rate <= 0 || opts.Rounds < 1 || opts.Time <= 0 {
 				return usagef("--bulk, --messages-of, --rate, --rounds and --time must be positive")
 			}
-			if err := flags.engine.ValidateNATS(); err != nil {
-				return usageError{err}
-			}
-			opts.Config = flags.engine.Config
-			return c.benchWith(cmd, &flags, func(ctx context.Context, w *workload.Workload, say func(string, ...any)) (results []any, fault, err error) {
-				opts.Progress = say
+			return c.benchUsers(cmd, &flags, func(ctx context.Context, w *workload.Workload, say func(string, ...any)) (any, int, error) {
+				opts.Config, opts.Progress = flags.engine.Config, say
 				r, err := bench.Beside(ctx, w, opts)
 				if err != nil {
-					return nil, nil, err
+					return nil, 0, err
 				}
 				r.Command = commandLine()
-				return []any{r}, differ(r.Wrong), nil
+				return r, r.Wrong, nil
 			})
 		},
 	}
@@ -55,6 +65,43 @@ the stream takes them. The latency of the interactive user is measured alone and
 	set.Float64Var(&opts.Rate, "rate", 100, "queries per second of the interactive user")
 	set.IntVar(&opts.Rounds, "rounds", 5, "rounds of alone and beside, in turns")
 	set.DurationVar(&opts.Time, "time", 10*time.Second, "time for which a round measures alone, and the least for which it measures beside bulk")
+	return cmd
+}
+
+func (c *cli) benchDirectCommand() *cobra.Command {
+	var flags measurementFlags
+	var opts bench.DirectOptions
+	cmd := &cobra.Command{
+		Use:   "direct",
+		Short: "Measure direct search by many callers",
+		Long: `Direct runs broker, worker and callers in one process over loopback. Each caller asks one query after the other
+(genie.search.<index>), as soon as it has its answer. In turns the same callers ask a NATS micro service that answers
+with as many bytes and does nothing else.`,
+		Example: `  geniemq bench direct
+  geniemq bench direct --workload w4 --callers 256 --connections 32`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Callers < 1 || opts.Connections < 1 || opts.Rounds < 1 || opts.Time <= 0 {
+				return usagef("--callers, --connections, --rounds and --time must be positive")
+			}
+			return c.benchUsers(cmd, &flags, func(ctx context.Context, w *workload.Workload, say func(string, ...any)) (any, int, error) {
+				opts.Config, opts.Progress = flags.engine.Config, say
+				r, err := bench.Direct(ctx, w, opts)
+				if err != nil {
+					return nil, 0, err
+				}
+				r.Command = commandLine()
+				return r, r.Wrong, nil
+			})
+		},
+	}
+	flags.registerSmall(cmd)
+	set := cmd.Flags()
+	flags.engine.NATSFlags(set)
+	set.IntVar(&opts.Callers, "callers", 64, "callers, each with one query at a time")
+	set.IntVar(&opts.Connections, "connections", 8, "connections that the callers share")
+	set.IntVar(&opts.Rounds, "rounds", 5, "rounds of service and echo in turns")
+	set.DurationVar(&opts.Time, "time", 2*time.Second, "how long a round lasts")
 	return cmd
 }
 
