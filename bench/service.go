@@ -266,7 +266,7 @@ func measureMode(ctx context.Context, l *traffic, svc *service.Service, size int
 		return nil, err
 	}
 	r.AnswerBytes = len(warm.sample)
-	echo, err := startEcho(ctx, l.server, warm.sample)
+	echo, err := startEcho(ctx, l.server, len(l.bodies(size)[0]), warm.sample)
 	if err != nil {
 		return nil, fmt.Errorf("starting the echo worker: %w", err)
 	}
@@ -354,7 +354,10 @@ type echoed struct {
 	future jetstream.PubAckFuture
 }
 
-func startEcho(ctx context.Context, server *config.Config, answer []byte) (*echo, error) {
+// echoUnread bounds the bytes of messages that the echo worker has asked for: the library drops what is more than 64 MiB, and it would come again after 30 seconds.
+const echoUnread = 32 << 20
+
+func startEcho(ctx context.Context, server *config.Config, messageBytes int, answer []byte) (*echo, error) {
 	nc, err := connection.Connect(server, "geniemq bench")
 	if err != nil {
 		return nil, err
@@ -393,7 +396,7 @@ func startEcho(ctx context.Context, server *config.Config, answer []byte) (*echo
 		if future, err := js.PublishMsgAsync(out); err == nil {
 			e.queue <- echoed{msg, future}
 		}
-	}, jetstream.PullMaxMessages(4096))
+	}, jetstream.PullMaxMessages(min(4096, 1+echoUnread/messageBytes)))
 	if err != nil {
 		return nil, err
 	}

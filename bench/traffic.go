@@ -35,6 +35,7 @@ type traffic struct {
 	js       jetstream.JetStream
 	runs     int
 	messages map[int][][]byte // encoded, by queries per message
+	refused  chan error       // why a message was not stored: its answer never comes
 }
 
 // checkEvery is how many answers one is compared for; comparing all would measure the load.
@@ -48,7 +49,7 @@ func newTraffic(ctx context.Context, server *config.Config, w *workload.Workload
 	if err != nil {
 		return nil, err
 	}
-	l := &traffic{server: server, subjects: subjects, workload: w, answers: answers, form: form, messages: map[int][][]byte{}}
+	l := &traffic{server: server, subjects: subjects, workload: w, answers: answers, form: form, messages: map[int][][]byte{}, refused: make(chan error, 1)}
 	if l.pub, err = connection.Connect(server, "geniemq bench"); err != nil {
 		return nil, err
 	}
@@ -56,7 +57,13 @@ func newTraffic(ctx context.Context, server *config.Config, w *workload.Workload
 		l.pub.Close()
 		return nil, err
 	}
-	if l.js, err = connection.JetStreamOf(l.pub, server, jetstream.WithPublishAsyncMaxPending(65536)); err != nil {
+	refuse := func(_ jetstream.JetStream, _ *nats.Msg, err error) {
+		select {
+		case l.refused <- err:
+		default: // the first one says enough
+		}
+	}
+	if l.js, err = connection.JetStreamOf(l.pub, server, jetstream.WithPublishAsyncMaxPending(65536), jetstream.WithPublishAsyncErrHandler(refuse)); err != nil {
 		l.close()
 		return nil, err
 	}
@@ -291,6 +298,8 @@ func (f *flow) turn(i int) (time.Time, error) {
 	}
 	select {
 	case f.slots <- struct{}{}:
+	case err := <-f.load.refused:
+		return time.Time{}, fmt.Errorf("a message of %d queries was not stored: %w", f.size, err)
 	case <-time.After(answerPatience):
 		return time.Time{}, fmt.Errorf("no answer for %v with %d of %d messages sent", answerPatience, i, f.messages)
 	}
@@ -304,6 +313,8 @@ func (f *flow) wait(ctx context.Context) error {
 		case <-f.done:
 			return nil
 		case <-f.progress:
+		case err := <-f.load.refused:
+			return fmt.Errorf("a message of %d queries was not stored: %w", f.size, err)
 		case <-time.After(answerPatience):
 			return fmt.Errorf("%d of %d messages were not answered", int64(f.messages)-f.answered.Load(), f.messages)
 		case <-ctx.Done():
