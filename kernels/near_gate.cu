@@ -255,6 +255,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, 8) near_list_squares(cons
   __shared__ Select s;
   listed<NearSquares>(n, s);
 }
+extern "C" __global__ void __launch_bounds__(kThreads, 8) near_list_differences(const Near n) {
+  __shared__ Select s;
+  listed<NearDifferences>(n, s);
+}
 extern "C" __global__ void __launch_bounds__(kThreads, 8) near_list_dots(const Near n) {
   __shared__ Select s;
   listed<NearDots>(n, s);

@@ -36,6 +36,69 @@ __device__ __forceinline__ double remainderOf(double rest, double size, double w
   return (__dsqrt_rn(rest) * upOf(dims) + __dsqrt_rn(size) * upOf(dims) * 0x1p-52 + wrong) * (1 + 0x1p-49);
 }
 
+// bound.Level of elements: each is a byte, and what is lost by it is added. Damaged: some are no finite numbers.
+struct Bytes {
+  double lost = 0;
+  bool damaged = false;
+
+  __device__ __forceinline__ uint32_t of(double x, double scale, double low) {
+    const double y = __dmul_rn(x, scale), z = __dsub_rn(y, low);
+    damaged |= !(fabs(z) <= 0x1.fffffffffffffp1023);
+    if (!(z > 0)) return 0;
+    if (z >= 255) return 255;
+    const double whole = rint(z), back = __dsub_rn(z, y), wrong = __dsub_rn(__dsub_rn(y, __dsub_rn(z, back)), __dadd_rn(low, back));
+    lost = __dadd_rn(lost, __dadd_rn(fabs(__dsub_rn(z, whole)), fabs(wrong)));
+    return uint32_t(whole);
+  }
+};
+
+// What a sieve of float16s wants of a query.
+__device__ __forceinline__ void askHalves(const NearAsk& v, uint32_t q, const float* asked, double norm) {
+  double rest = 0, size = 0, square = 0;
+  bool damaged = false;
+  for (uint32_t e = laneOf(); e < v.steps * 16; e += 32) {
+    double x = 0;
+    if (e < v.dims) {
+      x = double(__ldg(asked + e));
+      if (v.angles) x = __ddiv_rn(x, norm);
+      x = __dmul_rn(__dsub_rn(x, __ldg(v.mean + e)), v.scale);
+    }
+    const bool fits = fabs(x) <= 65504.0;
+    damaged |= !fits;
+    const uint32_t few = fits ? halfOf(x) : 0;
+    const double kept = floatOf(few), d = __dsub_rn(x, kept);
+    rest = __dadd_rn(rest, __dmul_rn(d, d));
+    size = __dadd_rn(size, __dmul_rn(x, x));
+    square = __dadd_rn(square, __dmul_rn(kept, kept));
+    reinterpret_cast<uint16_t*>(v.few)[size_t{q} * v.steps * 16 + e] = uint16_t(few);
+  }
+#pragma unroll
+  for (uint32_t d = 16; d > 0; d /= 2) {
+    rest = __dadd_rn(rest, __shfl_xor_sync(~0u, rest, d));
+    size = __dadd_rn(size, __shfl_xor_sync(~0u, size, d));
+    square = __dadd_rn(square, __shfl_xor_sync(~0u, square, d));
+  }
+  damaged = __any_sync(~0u, damaged);
+  if (laneOf() != 0) return;
+  v.sieved[q] = {__dsqrt_rn(square) * upOf(v.dims), square * (2 - upOf(v.dims)), remainderOf(rest, size, v.wrong, v.dims)};
+  if (damaged) v.states[q].given = 1;
+}
+
+// The same of bytes. None is damaged: what is asked has been checked.
+__device__ __forceinline__ void askBytes(const NearAsk& v, uint32_t q, const float* asked) {
+  Bytes bytes;
+  for (uint32_t step = laneOf(); step < v.steps; step += 32) {
+    uint32_t word = 0;
+#pragma unroll
+    for (uint32_t j = 0; j < 4; j++)
+      if (step * 4 + j < v.dims) word |= bytes.of(double(__ldg(asked + step * 4 + j)), v.scale, __ldg(v.mean + step * 4 + j)) << 8 * j;
+    v.few[size_t{q} * v.steps + step] = word;
+  }
+#pragma unroll
+  for (uint32_t d = 16; d > 0; d /= 2) bytes.lost = __dadd_rn(bytes.lost, __shfl_xor_sync(~0u, bytes.lost, d));
+  if (laneOf() == 0) v.sieved[q] = {0, 0, bytes.lost * upOf(v.dims)};
+}
+
 }  // namespace
 
 // The norms of objects, to the bit those of index/metric.
@@ -77,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_halves(const NearLoa
   const uint32_t object = objectOf();
   if (object >= (v.objects + kSieveObjects - 1) / kSieveObjects * kSieveObjects) return;
   if (object >= v.objects || !isThere(v, object)) {
-    v.squares[object] = __int_as_float(0xff800000);
+    v.begins[object] = 0xff800000;
     return;
   }
   const double norm = normOf(v, object);
@@ -94,17 +157,36 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_halves(const NearLoa
     const uint32_t row = object % 16, column = e % 16;
     const size_t block = size_t{object / 16} * v.steps + e / 16;
     const uint32_t lane = row % 8 * 4 + column % 8 / 2, part = row / 8 + 2 * (column / 8);
-    reinterpret_cast<uint16_t*>(v.halves)[((block * 32 + lane) * 4 + part) * 2 + column % 2] = uint16_t(few);
+    reinterpret_cast<uint16_t*>(v.few)[((block * 32 + lane) * 4 + part) * 2 + column % 2] = uint16_t(few);
   }
   if (damaged) {
-    v.squares[object] = __int_as_float(0x7fc00000);
+    v.begins[object] = 0x7fc00000;
     return;
   }
   const double up = upOf(v.dims), remainder = remainderOf(rest, size, v.wrong, v.dims);
-  v.squares[object] = -__double2float_rd(square * (2 - up) / (2 * (1 + v.gamma)) * (1 - 0x1p-50));
+  v.begins[object] = __float_as_uint(-__double2float_rd(square * (2 - up) / (2 * (1 + v.gamma)) * (1 - 0x1p-50)));
   NearReach& reach = v.reaches[object / kTileObjects];
   atomicMax(reinterpret_cast<unsigned long long*>(&reach.norm), (unsigned long long)__double_as_longlong(__dsqrt_rn(square) * up));
   atomicMax(reinterpret_cast<unsigned long long*>(&reach.remainder), (unsigned long long)__double_as_longlong(remainder));
+}
+
+// The bytes of objects, and what is known of them. Memory was cleared before.
+extern "C" __global__ void __launch_bounds__(kThreads) near_bytes(const NearLoad v) {
+  const uint32_t object = objectOf();
+  if (object >= (v.objects + kSieveObjects - 1) / kSieveObjects * kSieveObjects) return;
+  if (object >= v.objects || !isThere(v, object)) {
+    v.begins[object] = uint32_t(kSieveNever);
+    return;
+  }
+  Bytes bytes;
+  for (uint32_t first = 0; first < v.dims; first += 4) {
+    uint32_t word = 0;
+#pragma unroll
+    for (uint32_t j = 0; j < 4; j++)
+      if (first + j < v.dims) word |= bytes.of(elementOf(v.rows, v.storage, size_t{object} * v.dims + first + j), v.scale, __ldg(v.mean + first + j)) << 8 * j;
+    reinterpret_cast<uint32_t*>(v.few)[(size_t{object / 8} * v.steps + first / 4) * 8 + object % 8] = word;
+  }
+  v.begins[object] = bytes.damaged ? uint32_t(-kSieveNever) : uint32_t(-int(ceil(bytes.lost * upOf(v.dims))));
 }
 
 // Queries: float64s, norms to the bit those of index/metric, and what the sieve wants. A query that float16s do not hold is given up.
@@ -123,34 +205,10 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_ask(const NearAsk v)
     if (laneOf() == 0) v.queries[q].norm = norm;
   }
   if (v.steps == 0) return;
-  double rest = 0, size = 0, square = 0;
-  bool damaged = false;
-  for (uint32_t e = laneOf(); e < v.steps * 16; e += 32) {
-    double x = 0;
-    if (e < v.dims) {
-      x = double(__ldg(asked + e));
-      if (v.angles) x = __ddiv_rn(x, norm);
-      x = __dmul_rn(__dsub_rn(x, __ldg(v.mean + e)), v.scale);
-    }
-    const bool fits = fabs(x) <= 65504.0;
-    damaged |= !fits;
-    const uint32_t few = fits ? halfOf(x) : 0;
-    const double kept = floatOf(few), d = __dsub_rn(x, kept);
-    rest = __dadd_rn(rest, __dmul_rn(d, d));
-    size = __dadd_rn(size, __dmul_rn(x, x));
-    square = __dadd_rn(square, __dmul_rn(kept, kept));
-    v.halves[size_t{q} * v.steps * 16 + e] = uint16_t(few);
-  }
-#pragma unroll
-  for (uint32_t d = 16; d > 0; d /= 2) {
-    rest = __dadd_rn(rest, __shfl_xor_sync(~0u, rest, d));
-    size = __dadd_rn(size, __shfl_xor_sync(~0u, size, d));
-    square = __dadd_rn(square, __shfl_xor_sync(~0u, square, d));
-  }
-  damaged = __any_sync(~0u, damaged);
-  if (laneOf() != 0) return;
-  v.sieved[q] = {__dsqrt_rn(square) * upOf(v.dims), square * (2 - upOf(v.dims)), remainderOf(rest, size, v.wrong, v.dims)};
-  if (damaged) v.states[q].given = 1;
+  if (v.bytes)
+    askBytes(v, q, asked);
+  else
+    askHalves(v, q, asked, norm);
 }
 
 extern "C" __device__ const uint32_t near_load_threads = kThreads;

@@ -5,6 +5,8 @@
 // barrier in the loop, and warps that are at the end of their objects leave the tensor cores to others. For 32 elements a pair costs the tensor cores 1/16 clock of
 // a multiprocessor, so little else may be done with it: a sum begins with what is known of the object, and is compared.
 //
+// Of bytes a lane has the same number of sums, of absolute differences by an instruction of its own, and all else is the same: a product is a struct of what differs.
+//
 // What passes is rare, but of the first waves; there it is what takes the time. So a lane first collects what passes of its sums, and then all lanes put theirs
 // on lists at once.
 #include "mma.cuh"
@@ -20,12 +22,10 @@ constexpr uint32_t kColumns = 8;  // of 8 queries, of a warp
 constexpr uint32_t kAcross = kSieveQueries / (8 * kColumns);  // warps that share objects
 static_assert(kWarps / kAcross * 16 * kRows == kSieveObjects);
 
-constexpr uint32_t kStepWords = kSieveQueries * 4;  // pairs of registers in shared memory
-constexpr uint32_t kStepBytes = kStepWords * sizeof(uint2);
-
 // What is known of the queries of a block.
+template <class Product>
 struct Asked {
-  float floors[kSieveQueries];
+  typename Product::Sum floors[kSieveQueries];
   uint32_t passing[kSieveQueries];
 };
 
@@ -36,7 +36,7 @@ __device__ __forceinline__ double sumUp(double a, double b, double c, double d) 
 
 // bound.L2: objects of a tile of which the sum is below it, which is -tau/2, have values above that of `limit`. Of angles the value is made a squared chord first, which is
 // 2 + 2v but for what metric.Slack allows.
-__device__ float floorOf(const NearSieve& v, uint64_t limit, const NearSieved& q, const NearReach& x) {
+__device__ float halvesFloorOf(const NearSieve& v, uint64_t limit, const NearSieved& q, const NearReach& x) {
   const double dims = v.near.dims, least = v.near.norms != nullptr ? -1.0 : 0.0;
   if (limit < orderedOf(least)) return __int_as_float(0x7f800000);  // nothing is wanted any more
   double t = valueOf(limit);
@@ -44,6 +44,13 @@ __device__ float floorOf(const NearSieve& v, uint64_t limit, const NearSieved& q
   t = fmax(0.0, t) * v.scale;
   const double reach = __dsqrt_rn(t * (1 + (dims / 8 + 16) * 0x1p-51)) * (1 + 0x1p-51) + q.remainder + x.remainder, both = q.norm + x.norm;
   return -0.5f * __double2float_ru(sumUp(reach * reach, -q.square, 2 * v.gamma * q.norm * x.norm, 0x1p-22 * both * both));
+}
+
+// The same of bytes, where objects of which the sum is above it have values above that of `limit`: these are right but for (dims/8 + 5) 2^-53 of themselves.
+__device__ int bytesFloorOf(const NearSieve& v, uint64_t limit, const NearSieved& q) {
+  if (limit < orderedOf(0.0)) return -2 * kSieveNever;
+  const double reach = fmax(0.0, valueOf(limit)) * v.scale * (1 + (double(v.near.dims) / 8 + 16) * 0x1p-51) + q.remainder;
+  return __double2int_rd(fmin(reach * (1 + 0x1p-50), double(kSieveMost)));
 }
 
 // Puts an object on the list of a query, if it may be a hit. The count goes on when there is no room, which near_gate.cu sees.
@@ -55,99 +62,195 @@ __device__ __forceinline__ void list(const NearSieve& v, uint32_t q, uint32_t pa
   if (place < n.listRoom) n.lists[size_t{q} * n.listRoom + place] = object;
 }
 
-// A step of the products of a warp; the first one begins with something.
-template <bool FIRST>
-__device__ __forceinline__ void multiply(float (&sums)[kRows][kColumns][4], const uint4 (&a)[kRows], const uint2* columns, const float (&begin)[kRows][4]) {
+// A product of float16s by tensor cores, of the sums of a lane: [rows][columns][4] of two objects and two queries.
+struct Halves {
+  using Sum = float;
+  using Column = uint2;                                    // of shared memory, for a lane and 8 queries
+  static constexpr uint32_t kStepColumns = kSieveQueries * 4;
+  static constexpr uint32_t kStep = 32, kFloors = 2;       // uint4s from step to step; floors of a column
+  static constexpr Sum kNone = __builtin_inff();           // a floor below which all sums are
+
+  // Where the objects of a lane lie, from a warp's first one on, and how far behind one another.
+  static __device__ __forceinline__ const uint4* rowsOf(const NearSieve& v, uint32_t object) {
+    return reinterpret_cast<const uint4*>(v.few) + size_t{object / 16} * v.steps * 32 + laneOf();
+  }
+  static __device__ __forceinline__ size_t objects(uint32_t steps, uint32_t n) { return size_t{n / 16} * steps * 32; }
+  static __device__ __forceinline__ void fetch(uint4 (&a)[kRows], const uint4* rows, uint32_t steps) {
 #pragma unroll
-  for (uint32_t t = 0; t < kColumns; t++) {
-    const uint2 b = columns[t * 32];
+    for (uint32_t r = 0; r < kRows; r++) a[r] = __ldg(rows + r * steps * 32);
+  }
+
+  // What sums begin with.
+  using Begins = float[kRows][2];
+  static __device__ __forceinline__ void fetch(Begins& begins, const uint32_t* of) {
 #pragma unroll
-    for (uint32_t r = 0; r < kRows; r++) {
-      if (FIRST)
-        multiplyHalvesFrom(sums[r][t], a[r], b, begin[r]);
-      else
-        multiplyHalves(sums[r][t], a[r], b);
+    for (uint32_t r = 0; r < kRows; r++) begins[r][0] = __uint_as_float(__ldg(of + laneOf() / 4 + r * 16)), begins[r][1] = __uint_as_float(__ldg(of + laneOf() / 4 + r * 16 + 8));
+  }
+  static __device__ __forceinline__ Sum begin(const Begins& begins, uint32_t r, uint32_t i) { return begins[r][i / 2]; }
+
+  // Queries in shared memory: [step][8 queries][lane].
+  static __device__ __forceinline__ Column columnOf(const NearSieve& v, uint32_t first, uint32_t i) {
+    const uint32_t step = i / kStepColumns, q = first + i / 32 % (kSieveQueries / 8) * 8 + i % 32 / 4;
+    if (q >= v.near.queriesOfBatch) return {0, 0};
+    const uint32_t* of = v.queries + (size_t{q} * v.steps + step) * 8 + i % 4;
+    return {__ldg(of), __ldg(of + 4)};
+  }
+  static __device__ __forceinline__ const Column* columnsOf(const Column* columns, uint32_t column) { return columns + column * 32 + laneOf(); }
+
+  // Of the sum i of a column: its query, and with its row its object, behind the warp's first ones.
+  static __device__ __forceinline__ uint32_t queryOf(uint32_t t, uint32_t i) { return t * 8 + laneOf() % 4 * 2 + i % 2; }
+  static __device__ __forceinline__ uint32_t objectOf(uint32_t r, uint32_t i) { return r * 16 + i / 2 * 8 + laneOf() / 4; }
+
+  static __device__ __forceinline__ Sum floorOf(const NearSieve& v, uint64_t limit, const NearSieved& q, uint32_t tile) {
+    return halvesFloorOf(v, limit, q, v.reaches[tile]);
+  }
+  static __device__ __forceinline__ bool passes(Sum sum, Sum floor) { return !(sum < floor); }
+
+  // A step of the products of a warp; the first one begins with something.
+  template <bool FIRST>
+  static __device__ __forceinline__ void multiply(Sum (&sums)[kRows][kColumns][4], const uint4 (&a)[kRows], const Column* columns, const Sum (&begin)[kRows][4]) {
+#pragma unroll
+    for (uint32_t t = 0; t < kColumns; t++) {
+      const uint2 b = columns[t * 32];
+#pragma unroll
+      for (uint32_t r = 0; r < kRows; r++) {
+        if (FIRST)
+          multiplyHalvesFrom(sums[r][t], a[r], b, begin[r]);
+        else
+          multiplyHalves(sums[r][t], a[r], b);
+      }
     }
   }
+};
+
+// c and the absolute differences of four bytes.
+__device__ __forceinline__ int differ(uint32_t a, uint32_t b, int c) {
+  uint32_t d;
+  asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return int(d);
 }
 
-// A step of a warp's objects.
-__device__ __forceinline__ void fetch(uint4 (&a)[kRows], const uint4* rows, uint32_t steps) {
+// Absolute differences of bytes, of the sums of a lane: [rows][columns][4] of four objects and a query. A lane has 8 objects and 8 queries of its own; lanes of 8
+// objects are next to each other.
+struct Bytes {
+  using Sum = int;
+  using Column = uint32_t;  // of a query
+  static constexpr uint32_t kStepColumns = kSieveQueries;
+  static constexpr uint32_t kStep = 2, kFloors = 1;
+  static constexpr Sum kNone = -2 * kSieveNever;
+
+  static __device__ __forceinline__ const uint4* rowsOf(const NearSieve& v, uint32_t object) {
+    return reinterpret_cast<const uint4*>(v.few) + size_t{object / 8 + laneOf() / 8} * v.steps * 2;
+  }
+  static __device__ __forceinline__ size_t objects(uint32_t steps, uint32_t n) { return size_t{n / 8} * steps * 2; }
+  static __device__ __forceinline__ void fetch(uint4 (&a)[kRows], const uint4* rows, uint32_t) {
 #pragma unroll
-  for (uint32_t r = 0; r < kRows; r++) a[r] = __ldg(rows + r * steps * 32);
-}
+    for (uint32_t r = 0; r < kRows; r++) a[r] = __ldg(rows + r);
+  }
 
-__device__ __forceinline__ void fetch(float (&squares)[kRows][2], const float* of) {
+  using Begins = uint4[kRows];
+  static __device__ __forceinline__ void fetch(Begins& begins, const uint32_t* of) {
 #pragma unroll
-  for (uint32_t r = 0; r < kRows; r++) squares[r][0] = __ldg(of + r * 16), squares[r][1] = __ldg(of + r * 16 + 8);
-}
+    for (uint32_t r = 0; r < kRows; r++) begins[r] = __ldg(reinterpret_cast<const uint4*>(of + laneOf() / 8 * 8) + r);
+  }
+  static __device__ __forceinline__ Sum begin(const Begins& begins, uint32_t r, uint32_t i) {
+    return int(i == 0 ? begins[r].x : i == 1 ? begins[r].y : i == 2 ? begins[r].z : begins[r].w);
+  }
 
-}  // namespace
+  // Queries in shared memory: [step][query].
+  static __device__ __forceinline__ Column columnOf(const NearSieve& v, uint32_t first, uint32_t i) {
+    const uint32_t step = i / kStepColumns, q = first + i % kStepColumns;
+    return q < v.near.queriesOfBatch ? __ldg(v.queries + size_t{q} * v.steps + step) : 0;
+  }
+  static __device__ __forceinline__ const Column* columnsOf(const Column* columns, uint32_t column) { return columns + column * 8 + laneOf() % 8 * 4; }
+
+  // 8 lanes read 32 queries at once, without conflicts.
+  static __device__ __forceinline__ uint32_t queryOf(uint32_t t, uint32_t) { return t / 4 * 32 + laneOf() % 8 * 4 + t % 4; }
+  static __device__ __forceinline__ uint32_t objectOf(uint32_t r, uint32_t i) { return laneOf() / 8 * 8 + r * 4 + i; }
+
+  static __device__ __forceinline__ Sum floorOf(const NearSieve& v, uint64_t limit, const NearSieved& q, uint32_t) { return bytesFloorOf(v, limit, q); }
+  static __device__ __forceinline__ bool passes(Sum sum, Sum floor) { return sum <= floor; }
+
+  template <bool FIRST>
+  static __device__ __forceinline__ void multiply(Sum (&sums)[kRows][kColumns][4], const uint4 (&a)[kRows], const Column* columns, const Sum (&begin)[kRows][4]) {
+#pragma unroll
+    for (uint32_t half = 0; half < 2; half++) {
+      const uint4 four = *reinterpret_cast<const uint4*>(columns + half * 32);
+      const uint32_t b[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+      for (uint32_t j = 0; j < 4; j++)
+#pragma unroll
+        for (uint32_t r = 0; r < kRows; r++) {
+          Sum(&s)[4] = sums[r][half * 4 + j];
+          s[0] = differ(a[r].x, b[j], FIRST ? begin[r][0] : s[0]);
+          s[1] = differ(a[r].y, b[j], FIRST ? begin[r][1] : s[1]);
+          s[2] = differ(a[r].z, b[j], FIRST ? begin[r][2] : s[2]);
+          s[3] = differ(a[r].w, b[j], FIRST ? begin[r][3] : s[3]);
+        }
+    }
+  }
+};
+static_assert(kColumns == 8 && kRows == 2);
 
 // blockIdx.x counts blocks of queries, blockIdx.y stretches from that of the wave's first object on. Waves begin at whole kSieveObjects.
-extern "C" __global__ void __launch_bounds__(kThreads, 2) near_sieve(const __grid_constant__ NearSieve v) {
-  extern __shared__ __align__(16) uint8_t memory[];
-  __shared__ Asked asked;
-  uint2* const columns = reinterpret_cast<uint2*>(memory);  // [step][8 queries][lane]
+template <class Product>
+__device__ __forceinline__ void sieve(const NearSieve& v, uint8_t* memory, Asked<Product>& asked) {
+  using Sum = typename Product::Sum;
+  constexpr uint32_t kStepColumns = Product::kStepColumns, kStep = Product::kStep, kFloors = Product::kFloors;
+  auto* const columns = reinterpret_cast<typename Product::Column*>(memory);
   const Near& n = v.near;
   const uint32_t first = n.firstQuery + blockIdx.x * kSieveQueries;
   const uint32_t stretch = n.first / v.stretch + blockIdx.y;
   const uint32_t from = max(n.first, stretch * v.stretch), to = min(n.end, (stretch + 1) * v.stretch);
   const uint32_t lane = laneOf(), warp = warpOf();
   uint32_t object = from + warp / kAcross * 16 * kRows;
-  const uint4* rows = reinterpret_cast<const uint4*>(v.halves) + size_t{object / 16} * v.steps * 32 + lane;
+  const uint4* rows = Product::rowsOf(v, object);
   uint4 a[2][kRows] = {};
-  float squares[kRows][2] = {};
+  typename Product::Begins begins = {};
   if (object < to) {
-    fetch(a[0], rows, v.steps);
-    fetch(a[1], rows + 32, v.steps);
-    fetch(squares, v.squares + object + lane / 4);
+    Product::fetch(a[0], rows, v.steps);
+    Product::fetch(a[1], rows + kStep, v.steps);
+    Product::fetch(begins, v.begins + object);
   }
-  for (uint32_t i = threadIdx.x; i < v.steps * kSieveQueries * 4; i += kThreads) {
-    const uint32_t step = i / (kSieveQueries * 4), q = first + i / 32 % (kSieveQueries / 8) * 8 + i % 32 / 4;
-    uint2 b = {0, 0};
-    if (q < n.queriesOfBatch) {
-      const uint32_t* of = reinterpret_cast<const uint32_t*>(v.queries + (size_t{q} * v.steps + step) * 16) + i % 4;
-      b = {__ldg(of), __ldg(of + 4)};
-    }
-    columns[i] = b;
-  }
+  for (uint32_t i = threadIdx.x; i < v.steps * kStepColumns; i += kThreads) columns[i] = Product::columnOf(v, first, i);
   if (threadIdx.x < kSieveQueries) {
     const uint32_t q = first + threadIdx.x;
-    float floor = __int_as_float(0x7f800000);
+    Sum floor = Product::kNone;
     uint32_t passing = kNoFilter;
     if (q < n.queriesOfBatch && !n.states[q].given) {
-      floor = floorOf(v, n.queries[q].counts ? n.queries[q].most : n.states[q].limit, v.sieved[q], v.reaches[from / kTileObjects]);
+      floor = Product::floorOf(v, n.queries[q].counts ? n.queries[q].most : n.states[q].limit, v.sieved[q], from / kTileObjects);
       passing = n.queries[q].passing;
     }
     asked.floors[threadIdx.x] = floor, asked.passing[threadIdx.x] = passing;
   }
   __syncthreads();
   const uint32_t column = warp % kAcross * kColumns;  // the warp's first, of 8 queries
-  const uint2* const own = columns + column * 32 + lane;
-  float floors[kColumns][2];
+  const auto* const own = Product::columnsOf(columns, column);
+  Sum floors[kColumns][kFloors];
 #pragma unroll
-  for (uint32_t t = 0; t < kColumns; t++) floors[t][0] = asked.floors[(column + t) * 8 + lane % 4 * 2], floors[t][1] = asked.floors[(column + t) * 8 + lane % 4 * 2 + 1];
+  for (uint32_t t = 0; t < kColumns; t++)
+#pragma unroll
+    for (uint32_t i = 0; i < kFloors; i++) floors[t][i] = asked.floors[column * 8 + Product::queryOf(t, i)];
   for (; object < to; object += kSieveObjects) {
     const bool more = object + kSieveObjects < to;
-    const uint4* const next = more ? rows + size_t{kSieveObjects / 16} * v.steps * 32 : rows;
-    float sums[kRows][kColumns][4], begin[kRows][4];
+    const uint4* const next = more ? rows + Product::objects(v.steps, kSieveObjects) : rows;
+    Sum sums[kRows][kColumns][4], begin[kRows][4];
 #pragma unroll
     for (uint32_t r = 0; r < kRows; r++)
 #pragma unroll
-      for (uint32_t i = 0; i < 4; i++) begin[r][i] = squares[r][i / 2];
-    if (more) fetch(squares, v.squares + object + kSieveObjects + lane / 4);
-    multiply<true>(sums, a[0], own, begin);
-    fetch(a[0], v.steps > 2 ? rows + 64 : next, v.steps);
-    multiply<false>(sums, a[1], own + kStepWords, begin);
-    fetch(a[1], v.steps > 2 ? rows + 96 : next + 32, v.steps);
+      for (uint32_t i = 0; i < 4; i++) begin[r][i] = Product::begin(begins, r, i);
+    if (more) Product::fetch(begins, v.begins + object + kSieveObjects);
+    Product::template multiply<true>(sums, a[0], own, begin);
+    Product::fetch(a[0], v.steps > 2 ? rows + 2 * kStep : next, v.steps);
+    Product::template multiply<false>(sums, a[1], own + kStepColumns, begin);
+    Product::fetch(a[1], v.steps > 2 ? rows + 3 * kStep : next + kStep, v.steps);
 #pragma unroll 1
     for (uint32_t step = 2; step < v.steps; step += 2) {
-      const uint4* const after = step + 2 < v.steps ? rows + (step + 2) * 32 : next;
-      multiply<false>(sums, a[0], own + step * kStepWords, begin);
-      fetch(a[0], after, v.steps);
-      multiply<false>(sums, a[1], own + (step + 1) * kStepWords, begin);
-      fetch(a[1], after + 32, v.steps);
+      const uint4* const after = step + 2 < v.steps ? rows + (step + 2) * kStep : next;
+      Product::template multiply<false>(sums, a[0], own + step * kStepColumns, begin);
+      Product::fetch(a[0], after, v.steps);
+      Product::template multiply<false>(sums, a[1], own + (step + 1) * kStepColumns, begin);
+      Product::fetch(a[1], after + kStep, v.steps);
     }
     rows = next;
     bool some[4] = {};  // apart, so that a comparison need not wait for the one before
@@ -156,7 +259,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 2) near_sieve(const __gri
 #pragma unroll
       for (uint32_t t = 0; t < kColumns; t++)
 #pragma unroll
-        for (uint32_t i = 0; i < 4; i++) some[i] |= !(sums[r][t][i] < floors[t][i % 2]);
+        for (uint32_t i = 0; i < 4; i++) some[i] |= Product::passes(sums[r][t][i], floors[t][i % kFloors]);
     if (!__any_sync(~0u, some[0] | some[1] | some[2] | some[3])) continue;
     uint64_t passed = 0;
 #pragma unroll
@@ -165,17 +268,31 @@ extern "C" __global__ void __launch_bounds__(kThreads, 2) near_sieve(const __gri
 #pragma unroll
       for (uint32_t t = 0; t < kColumns; t++)
 #pragma unroll
-        for (uint32_t i = 0; i < 4; i++) bits |= !(sums[r][t][i] < floors[t][i % 2]) ? 1u << (t * 4 + i) : 0u;
+        for (uint32_t i = 0; i < 4; i++) bits |= Product::passes(sums[r][t][i], floors[t][i % kFloors]) ? 1u << (t * 4 + i) : 0u;
       passed |= uint64_t{bits} << 32 * r;
     }
     for (; passed != 0; passed &= passed - 1) {
-      const uint32_t bit = __ffsll((long long)passed) - 1, q = (column + bit % 32 / 4) * 8 + lane % 4 * 2 + bit % 2;
-      list(v, first + q, asked.passing[q], object + bit / 32 * 16 + bit / 2 % 2 * 8 + lane / 4);
+      const uint32_t bit = __ffsll((long long)passed) - 1, q = column * 8 + Product::queryOf(bit % 32 / 4, bit % 4);
+      list(v, first + q, asked.passing[q], object + Product::objectOf(bit / 32, bit % 4));
     }
     __syncwarp();  // the next products want the warp together
   }
 }
 
-extern "C" __device__ const uint32_t near_sieve_threads = kThreads, near_sieve_step_bytes = kStepBytes, near_sieve_static = sizeof(Asked);
+}  // namespace
+
+#define GENIEMQ_NEAR_SIEVE(name, Product)                                                                   \
+  extern "C" __global__ void __launch_bounds__(kThreads, 2) name(const __grid_constant__ NearSieve v) {     \
+    extern __shared__ __align__(16) uint8_t memory[];                                                       \
+    __shared__ Asked<Product> asked;                                                                        \
+    sieve<Product>(v, memory, asked);                                                                       \
+  }                                                                                                         \
+  extern "C" __device__ const uint32_t name##_step_bytes = Product::kStepColumns * sizeof(Product::Column);
+GENIEMQ_NEAR_SIEVE(near_sieve_halves, Halves)
+GENIEMQ_NEAR_SIEVE(near_sieve_bytes, Bytes)
+#undef GENIEMQ_NEAR_SIEVE
+
+extern "C" __device__ const uint32_t near_sieve_threads = kThreads, near_sieve_static = sizeof(Asked<Halves>);
+static_assert(sizeof(Asked<Halves>) == sizeof(Asked<Bytes>));
 
 }  // namespace geniemq

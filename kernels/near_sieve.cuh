@@ -7,7 +7,13 @@
 // What is damaged has NaN for B and is never excluded; what has no value has minus infinity and always is.
 //
 // The float16s lie as the registers of multiplyHalves want them: [16 objects][16 elements][lane] 16 bytes. Objects are filled up to whole kSieveObjects, and
-// elements to whole kSieveElements.
+// elements to whole pairs of steps.
+//
+// Of l1 there are bytes in place of float16s: an element times a power of two, less a whole number that its dimension has, cut to 0 .. 255 and rounded. Absolute
+// differences of four bytes are one instruction, their sum H is exact, and by the triangle inequality the distance in steps is at least H less what roundings of
+// both vectors sum up to; what is cut only comes nearer. An object's sum begins with what its own roundings come to, rounded up and negative, and it is too far
+// where the sum is above the query's floor. What is damaged begins below all floors, and what has no value above. Bytes lie as lanes take them: [8 objects][4 elements]
+// 4 bytes of each.
 #pragma once
 #include "near.cuh"
 
@@ -16,37 +22,38 @@ namespace geniemq {
 constexpr uint32_t kSieveObjects = 128;   // of a block at a time
 constexpr uint32_t kSieveQueries = 128;   // of a block
 constexpr uint32_t kSieveStretch = 4608;  // that a block goes through at most: a part of a tile, so that one floor holds for all
-constexpr uint32_t kSieveElements = 32;   // that are multiplied between two looks at how many are left
+constexpr int kSieveNever = 1 << 30;      // what sums of bytes begin with where an object has no value; less that where it is damaged
+constexpr int kSieveMost = 1 << 29;       // no floor is above it
 
 // Of a tile: no object's float16s have a larger norm, nor a larger remainder.
 struct NearReach {
   double norm, remainder;
 };
 
-// Of a query: its float16s' norm, rounded up, and its square, rounded down, and the norm of what they lack, rounded up.
+// Of a query: its float16s' norm, rounded up, and its square, rounded down, and the norm of what they lack, rounded up. Of bytes the last alone, in steps.
 struct NearSieved {
   double norm, square, remainder;
 };
 
 struct NearSieve {
   Near near;
-  const uint8_t* halves;      // of objects
-  const float* squares;       // B
-  const NearReach* reaches;   // by tile
+  const uint8_t* few;         // of objects: float16s or bytes
+  const uint32_t* begins;     // B, or whole numbers
+  const NearReach* reaches;   // by tile; of bytes there are none
   const NearSieved* sieved;
-  const uint16_t* queries;    // float16s, row by row
-  double gamma, scale;        // what A is wrong by; the square of the power of two
-  uint32_t steps, stretch;    // of 16 elements, an even number; objects that a block goes through: it divides a tile
+  const uint32_t* queries;    // float16s or bytes, row by row
+  double gamma, scale;        // what A is wrong by; the square of the power of two, of bytes itself
+  uint32_t steps, stretch;    // of 16 float16s or 4 bytes, an even number; objects that a block goes through: it divides a tile
 };
 
 // What makes them, when a column is loaded.
 struct NearLoad {
   const uint8_t* rows;
   const uint32_t* present;
-  const double* mean;
+  const double* mean;  // of bytes what is taken from an element, in steps
   double* norms;
-  uint8_t* halves;
-  float* squares;
+  uint8_t* few;
+  uint32_t* begins;
   NearReach* reaches;
   uint64_t* largest;  // size of an element less the mean: a float64's bits
   double scale, wrong, gamma;
@@ -61,13 +68,14 @@ struct NearAsk {
   NearState* states;   // `given`, where float16s do not hold a query
   const double* mean;  // of the sieve, and all that follows
   NearSieved* sieved;
-  uint16_t* halves;
+  uint32_t* few;
   double scale, wrong;
   uint32_t dims, steps;  // no steps: there is no sieve
   uint32_t queriesOfBatch, angles;
+  uint32_t bytes, unused;  // the sieve is one of bytes
 };
 
-static_assert(sizeof(NearAsk) == 88);
+static_assert(sizeof(NearAsk) == 96);
 static_assert(sizeof(NearReach) == 16 && sizeof(NearSieved) == 24 && sizeof(NearSieve) == 184 && sizeof(NearLoad) == 104);
 static_assert(kTileObjects % kSieveStretch == 0 && kSieveStretch % kSieveObjects == 0);
 

@@ -79,25 +79,26 @@ type NearReach struct{ Norm, Remainder float64 }
 // NearSieved is what is known of a query.
 type NearSieved struct{ Norm, Square, Remainder float64 }
 
-// NearSieve is the argument of near_sieve.
+// NearSieve is the argument of near_sieve_halves and near_sieve_bytes.
 type NearSieve struct {
-	Near                                      Near
-	Halves, Squares, Reaches, Sieved, Queries Pointer
-	Gamma, Scale                              float64
-	Steps, Stretch                            uint32
+	Near                                  Near
+	Few, Begins, Reaches, Sieved, Queries Pointer
+	Gamma, Scale                          float64
+	Steps, Stretch                        uint32
 }
 
 // NearAsk is the argument of near_ask.
 type NearAsk struct {
-	Asked, Vectors, Queries, States, Mean, Sieved, Halves Pointer
-	Scale, Wrong                                          float64
-	Dims, Steps                                           uint32
-	QueriesOfBatch, Angles                                uint32
+	Asked, Vectors, Queries, States, Mean, Sieved, Few Pointer
+	Scale, Wrong                                       float64
+	Dims, Steps                                        uint32
+	QueriesOfBatch, Angles                             uint32
+	Bytes, _                                           uint32
 }
 
 // NearLoad is the argument of the kernels of near_load.cu.
 type NearLoad struct {
-	Rows, Present, Mean, Norms, Halves, Squares, Reaches, Largest Pointer
-	Scale, Wrong, Gamma                                           float64
-	Dims, Storage, Objects, Steps                                 uint32
+	Rows, Present, Mean, Norms, Few, Begins, Reaches, Largest Pointer
+	Scale, Wrong, Gamma                                       float64
+	Dims, Storage, Objects, Steps                             uint32
 }

@@ -109,7 +109,7 @@ func (c *Column) Price(q *distance.Query, queries int, waves *profile.NearWaves)
 	whole := func(block int) float64 { return math.Ceil(n/float64(block)) * float64(block) / n } // of a block that is not full all is computed
 	pairs := float64(c.Objects)
 	if c.Sieves(&Ask{Query: q}, waves) {
-		return time.Duration(waves.Batch/n + pairs*float64(c.Sieve.Steps)*waves.Step*whole(abi.SieveQueries)/1e3)
+		return time.Duration(waves.Batch/n + pairs*float64(c.Sieve.Steps)*c.Sieve.step(waves)*whole(abi.SieveQueries)/1e3)
 	}
 	return time.Duration(waves.Batch/n + pairs*float64(c.Dims)*waves.Element*whole(8)/1e3)
 }

@@ -44,7 +44,7 @@ func columnOf(kind metric.Kind, dims int, objects uint32, sieve bool) *Column {
 	of := &distance.Column{Name: "v", Of: distance.Vectors, Metric: metric.Metric{Kind: kind}, Dims: dims, Storage: distance.StorageF32, Objects: objects}
 	c := NewColumn(of, run.Tiles{End: int((uint64(objects) + run.TileObjects - 1) / run.TileObjects)})
 	if sieve {
-		c.Sieve = c.Sievable(1<<20, 1)
+		c.Sieve = c.Sievable(1<<20, map[Product]int{Halves: 1, Bytes: 1})
 		c.Sieve.SetScale(1)
 	}
 	return c
@@ -59,7 +59,7 @@ func TestPieces(t *testing.T) {
 	for range 500 {
 		objects := []uint32{1, 127, 4096, 8193, 64_512, 200_000, 4_500_000}[rng.IntN(7)]
 		kind := []metric.Kind{metric.L2, metric.L1, metric.Cosine}[rng.IntN(3)]
-		c := columnOf(kind, 1+rng.IntN(300), objects, kind != metric.L1 && rng.IntN(3) > 0)
+		c := columnOf(kind, 1+rng.IntN(300), objects, rng.IntN(3) > 0)
 		sets := make([]filter.Set, 4)
 		for i := range sets {
 			sets[i] = make(filter.Set, c.SetWords()/2)

@@ -2,6 +2,7 @@ package nearest
 
 import (
 	"math"
+	"slices"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
@@ -9,53 +10,193 @@ import (
 	"github.com/geniemq/geniemq/index/metric/bound"
 )
 
-// A Sieve drops objects of a column by a product of float16s, for l2 and angles (kernels/near_sieve.cuh; package bound has the proof). Angles are those of vectors
-// divided by their norms, of which squared chords are 2 + 2v: so there is one kernel.
+// Product is how a sieve compares a query with an object in few bits: what stands in the names of its kernels.
+type Product string
+
+// The products: of float16s, for l2 and angles, and absolute differences of bytes, for l1.
+const (
+	Halves Product = "halves"
+	Bytes  Product = "bytes"
+)
+
+// AllProducts are those of all metrics that have one.
+func AllProducts() []Product { return []Product{Halves, Bytes} }
+
+// elements is how many elements a step of a product takes, and bytes what these take; two steps are done at a time.
+func (p Product) elements() int {
+	if p == Bytes {
+		return 4
+	}
+	return 16
+}
+
+func (p Product) bytes() int64 {
+	if p == Bytes {
+		return 4
+	}
+	return 32
+}
+
+// product is that of a column; empty: its metric has none.
+func (c *Column) product() Product {
+	switch {
+	case c.Of.Metric.Kind == metric.L1:
+		return Bytes
+	case c.Of.Metric.Kind == metric.L2 || c.Angles():
+		return Halves
+	}
+	return ""
+}
+
+// A Sieve drops objects of a column by a product of few bits (kernels/near_sieve.cuh; package bound has the proofs). Angles are those of vectors divided by their
+// norms, of which squared chords are 2 + 2v: so l2 and angles have one kernel.
 //
 // Objects and queries are moved by one mean and multiplied by one power of two, so that a product needs no factor. A query with elements that are beyond float16s
-// then, being much farther from the mean than any object, is given up by the kernel that derives its float16s, and scanned.
+// then, being much farther from the mean than any object, is given up by the kernel that derives its float16s, and scanned. Bytes cut such elements, and prove less.
 type Sieve struct {
-	Mean     []float64
-	Exponent int     // of the power of two
-	Gamma    float64 // what a product is wrong by, as a share of the norms
-	Steps    int     // of 16 elements
+	Product  Product
+	Mean     []float64 // of bytes what lies below each dimension's levels, in steps: a whole number
+	Exponent int       // of the power of two
+	Gamma    float64   // what a product of float16s is wrong by, as a share of the norms
+	Steps    int       // of the product
 	angles   bool
 	dims     int
 }
 
-// stepElements is how many elements a step of the product takes; two steps are multiplied at a time.
-const stepElements = 16
-
 // Sievable is what a sieve of a column would be, but for its mean and scale: nil where it has none, or where shared memory of so many bytes for each step does
 // not suffice.
-func (c *Column) Sievable(shared, stepBytes int) *Sieve {
-	kind := c.Of.Metric.Kind
-	steps := (c.Dims + 2*stepElements - 1) / (2 * stepElements) * 2
-	if kind != metric.L2 && !c.Angles() || steps*stepBytes > shared {
+func (c *Column) Sievable(shared int, stepBytes map[Product]int) *Sieve {
+	p := c.product()
+	if p == "" {
 		return nil
 	}
-	return &Sieve{Mean: make([]float64, c.Dims), Gamma: bound.CautiousGamma(c.Dims), Steps: steps, angles: c.Angles(), dims: c.Dims}
+	steps := (c.Dims + 2*p.elements() - 1) / (2 * p.elements()) * 2
+	if steps*stepBytes[p] > shared {
+		return nil
+	}
+	s := &Sieve{Product: p, Mean: make([]float64, c.Dims), Steps: steps, angles: c.Angles(), dims: c.Dims}
+	if p == Halves {
+		s.Gamma = bound.CautiousGamma(c.Dims)
+	}
+	return s
 }
 
-// HalvesBytes, SquaresBytes and ReachesBytes are the memory of what lies on the device for so many objects.
-func (s *Sieve) HalvesBytes(objects uint32) int64 {
-	return padded(objects) * int64(s.Steps) * stepElements * 2
+// FewBytes, BeginsBytes and ReachesBytes are the memory of what lies on the device for so many objects: their few bits, what sums begin with, and what is known of
+// tiles.
+func (s *Sieve) FewBytes(objects uint32) int64 {
+	return padded(objects) * int64(s.Steps) * s.Product.bytes()
 }
-func (s *Sieve) SquaresBytes(objects uint32) int64 { return padded(objects) * 4 }
-func (s *Sieve) ReachesBytes(tiles int) int64      { return int64(tiles) * abi.NearReachBytes }
+func (s *Sieve) BeginsBytes(objects uint32) int64 { return padded(objects) * 4 }
+func (s *Sieve) ReachesBytes(tiles int) int64 {
+	if s.Product == Bytes {
+		return 0
+	}
+	return int64(tiles) * abi.NearReachBytes
+}
 
 func padded(objects uint32) int64 {
 	return (int64(objects) + abi.SieveObjects - 1) / abi.SieveObjects * abi.SieveObjects
 }
 
-// SetScale is told the largest size of an element less the mean; false: there is no scale.
+// SetScale is told the largest size of an element less the mean; false: there is no scale. It is for float16s; bytes have SetLevels.
 func (s *Sieve) SetScale(largest float64) (ok bool) {
 	s.Exponent, ok = bound.Scale(largest)
 	return ok
 }
 
+// levels is how many a byte has, above the lowest.
+const levels = 255
+
+// mostLevels bounds the power of two, with which no float32 vanishes or overflows; finer is how many steps are tried, each half the one before.
+const mostLevels, finer = 300, 16
+
+// SetLevels chooses the levels of bytes by a sample of vectors, one after the other; false: they are all alike, or of no size that there are levels for.
+//
+// Any levels are right. One step is good for all dimensions, since their differences are added up, and a fine one loses little to rounding and much to what it
+// cuts: so it is the one that proves most of the distances between vectors of the sample. It is a power of two, so that whole numbers are levels.
+func (s *Sieve) SetLevels(sample []float64) (ok bool) {
+	ranges, widest := rangesOf(sample, s.dims)
+	if !(widest > 0) || math.IsInf(widest, 1) {
+		return false
+	}
+	_, coarse := math.Frexp(widest / levels)
+	if coarse < -mostLevels || coarse > mostLevels {
+		return false
+	}
+	best := math.Inf(-1)
+	for exponent := -coarse; exponent < -coarse+finer; exponent++ {
+		mean := make([]float64, s.dims)
+		for d, r := range ranges {
+			mean[d] = r.lowest(exponent)
+		}
+		if proven := provenOf(sample, mean, exponent); proven > best {
+			best, s.Mean, s.Exponent = proven, mean, exponent
+		}
+	}
+	return true
+}
+
+// valueRange is what a sample has in one dimension.
+type valueRange struct{ low, middle, high float64 }
+
+func rangesOf(sample []float64, dims int) (ranges []valueRange, widest float64) {
+	n := len(sample) / dims
+	if n == 0 {
+		return nil, 0
+	}
+	of := make([]float64, n)
+	for d := range dims {
+		for i := range of {
+			of[i] = sample[i*dims+d]
+		}
+		slices.Sort(of)
+		r := valueRange{of[0], of[n/2], of[n-1]}
+		ranges, widest = append(ranges, r), max(widest, r.high-r.low)
+	}
+	return ranges, widest
+}
+
+// lowest is the whole number of steps at which levels begin: around the range if they hold it, else within it and around its median.
+func (r valueRange) lowest(exponent int) float64 {
+	low, middle, high := math.Ldexp(r.low, exponent), math.Ldexp(r.middle, exponent), math.Ldexp(r.high, exponent)
+	if high-low <= levels {
+		return math.Floor(low + (high-low)/2 - levels/2.)
+	}
+	return math.Floor(min(max(middle-levels/2., low), high-levels))
+}
+
+// provenOf is the share of distances that bytes prove, between each vector of a sample and the next one, on average.
+func provenOf(sample, mean []float64, exponent int) float64 {
+	dims := len(mean)
+	shares, before, scale := 0.0, make([]uint8, dims), math.Ldexp(1, exponent)
+	for i := 0; i+dims <= len(sample); i += dims {
+		lost, differences, truth := 0.0, 0, 0.0
+		for d, x := range sample[i : i+dims] {
+			level, l := bound.Level(x, scale, mean[d])
+			differences += max(int(level)-int(before[d]), int(before[d])-int(level))
+			lost += l
+			before[d] = level
+			if i > 0 {
+				truth += math.Abs(x-sample[i-dims+d]) * scale
+			}
+		}
+		if truth > 0 {
+			shares += (float64(differences) - 2*lost) / truth
+		}
+	}
+	return shares / max(1, float64(len(sample)/dims-1))
+}
+
 // Scale is the power of two.
 func (s *Sieve) Scale() float64 { return math.Ldexp(1, s.Exponent) }
+
+// ScaleOfValues is what values are multiplied by, to be compared with products.
+func (s *Sieve) ScaleOfValues() float64 {
+	if s.Product == Bytes {
+		return s.Scale()
+	}
+	return s.Scale() * s.Scale()
+}
 
 // Wrong bounds the norm of what an object is wrong by before it is rounded, in the scale of objects: those that were divided by their norms.
 func (s *Sieve) Wrong() float64 {
@@ -66,10 +207,18 @@ func (s *Sieve) Wrong() float64 {
 }
 
 // QueryBytes is what is derived of a query.
-func (s *Sieve) QueryBytes() int64 { return abi.NearSievedBytes + int64(s.Steps)*stepElements*2 }
+func (s *Sieve) QueryBytes() int64 { return abi.NearSievedBytes + int64(s.Steps)*s.Product.bytes() }
 
-// HalvesAt is where the float16s of queries begin, behind what is known of each.
-func HalvesAt(queries int) int64 { return abi.NearSievedBytes * int64(queries) }
+// FewAt is where the few bits of queries begin, behind what is known of each.
+func FewAt(queries int) int64 { return abi.NearSievedBytes * int64(queries) }
+
+// step is what a step of the product takes, in picoseconds of a pair of query and object.
+func (s *Sieve) step(waves *profile.NearWaves) float64 {
+	if s.Product == Bytes {
+		return waves.Bytes
+	}
+	return waves.Step
+}
 
 // Sieves says whether an ask is sieved.
 func (c *Column) Sieves(a *Ask, waves *profile.NearWaves) bool {

@@ -5,6 +5,7 @@ package neighbours
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
@@ -16,18 +17,17 @@ import (
 )
 
 // The forms that a column has on a device, as they are said to people.
-const (
-	formRows  = "rows"
-	formSieve = "float16s"
-)
+const formRows = "rows"
 
-// column is a column on the device: its rows, and where a sieve is wanted and has room, its float16s. It owns its memory, and what it holds of the budget.
+var formSieve = map[nearest.Product]string{nearest.Halves: "float16s", nearest.Bytes: "bytes"}
+
+// column is a column on the device: its rows, and where a sieve is wanted and has room, their few bits. It owns its memory, and what it holds of the budget.
 type column struct {
 	*nearest.Column
-	memory, sieved                          *device.Memory
-	release                                 []func()
-	rows, norms, present                    abi.Pointer
-	mean, largest, halves, squares, reaches abi.Pointer
+	memory, sieved                      *device.Memory
+	release                             []func()
+	rows, norms, present                abi.Pointer
+	mean, largest, few, begins, reaches abi.Pointer
 }
 
 // A columnLoader loads a column. It runs on the engine's thread where it says so.
@@ -138,7 +138,7 @@ func (l *columnLoader) eachRows(write func([]byte)) {
 // launch records a kernel of near_load.cu, a thread for each of so many objects.
 func (l *columnLoader) launch(s *device.Steps, f device.Function, objects uint32) {
 	argument := abi.NearLoad{
-		Rows: l.rows, Present: l.present, Mean: l.mean, Norms: l.norms, Halves: l.halves, Squares: l.squares, Reaches: l.reaches, Largest: l.largest,
+		Rows: l.rows, Present: l.present, Mean: l.mean, Norms: l.norms, Few: l.few, Begins: l.begins, Reaches: l.reaches, Largest: l.largest,
 		Dims: uint32(l.Dims), Storage: l.Storage, Objects: l.Objects,
 	}
 	if l.Sieve != nil {
@@ -147,17 +147,16 @@ func (l *columnLoader) launch(s *device.Steps, f device.Function, objects uint32
 	device.Launch(s, f, int((objects+uint32(l.kernels.loadThreads)-1)/uint32(l.kernels.loadThreads)), 1, &argument)
 }
 
-// loadSieve derives the float16s, if the column can have them and there is room.
+// loadSieve derives the few bits of objects, if the column can have them and there is room.
 func (l *columnLoader) loadSieve() error {
 	s := l.Sievable(l.engine.Shared()-l.kernels.sieveStatic, l.kernels.sieveStep)
 	if s == nil {
 		return nil
 	}
-	held, reserved := s.HalvesBytes(l.Objects)+s.SquaresBytes(l.Objects)+s.ReachesBytes(l.Tiles.Len())+8*int64(l.Dims)+8, len(l.release)
-	if err := l.reserve(formSieve, held); err != nil || len(l.release) == reserved {
+	held, reserved := s.FewBytes(l.Objects)+s.BeginsBytes(l.Objects)+s.ReachesBytes(l.Tiles.Len())+8*int64(l.Dims)+8, len(l.release)
+	if err := l.reserve(formSieve[s.Product], held); err != nil || len(l.release) == reserved {
 		return err
 	}
-	l.average(s.Mean)
 	l.Sieve = s
 	scaled := false
 	var err error
@@ -165,7 +164,7 @@ func (l *columnLoader) loadSieve() error {
 		scaled, err = l.fillSieve(m)
 		return err
 	})
-	if err == nil && !scaled { // vectors that are all alike, or of no size that float16s have
+	if err == nil && !scaled { // vectors that are all alike, or of no size that few bits have
 		l.Sieve = nil
 		err = l.sieved.Free()
 		l.sieved = nil
@@ -179,19 +178,44 @@ func (l *columnLoader) fillSieve(m *device.Memory) (scaled bool, err error) {
 	s := l.Sieve
 	allocate := func(to *abi.Pointer, bytes int64) {
 		if err == nil {
-			*to, err = m.Allocate("the float16s of a column", bytes)
+			*to, err = m.Allocate("the "+formSieve[s.Product]+" of a column", bytes)
 		}
 	}
 	allocate(&l.mean, 8*int64(l.Dims))
 	allocate(&l.largest, 8)
-	allocate(&l.halves, s.HalvesBytes(l.Objects))
-	allocate(&l.squares, s.SquaresBytes(l.Objects))
+	allocate(&l.few, s.FewBytes(l.Objects))
+	allocate(&l.begins, s.BeginsBytes(l.Objects))
 	allocate(&l.reaches, s.ReachesBytes(l.Tiles.Len()))
 	if err != nil {
 		return false, err
 	}
+	if scaled, err = l.scale(m); err != nil || !scaled {
+		return false, err
+	}
+	return true, m.Run("making "+formSieve[s.Product], func(list *device.Steps) {
+		list.Fill(l.few, s.FewBytes(l.Objects))
+		if bytes := s.ReachesBytes(l.Tiles.Len()); bytes > 0 {
+			list.Fill(l.reaches, bytes)
+		}
+		l.launch(list, l.kernels.few[s.Product], uint32((int64(l.Objects)+abi.SieveObjects-1)/abi.SieveObjects*abi.SieveObjects))
+	})
+}
+
+// scale chooses the mean and the scale of a sieve, of float16s by the largest element, and uploads the mean; false: there is no scale.
+func (l *columnLoader) scale(m *device.Memory) (ok bool, err error) {
+	s := l.Sieve
+	if s.Product == nearest.Bytes {
+		if !s.SetLevels(l.sample()) {
+			return false, nil
+		}
+	} else {
+		l.average(s.Mean)
+	}
 	if err := m.Upload(l.mean, func(write func([]byte)) { write(abi.Bytes(s.Mean)) }); err != nil {
 		return false, err
+	}
+	if s.Product == nearest.Bytes {
+		return true, nil
 	}
 	err = m.Run("measuring vectors", func(list *device.Steps) {
 		list.Fill(l.largest, 8)
@@ -201,27 +225,37 @@ func (l *columnLoader) fillSieve(m *device.Memory) (scaled bool, err error) {
 		return false, err
 	}
 	bytes, err := m.Read("measuring vectors", l.largest, 8)
-	if err != nil || !s.SetScale(abi.Array[float64](bytes, 0, 1)[0]) {
+	if err != nil {
 		return false, err
 	}
-	return true, m.Run("making float16s", func(list *device.Steps) {
-		list.Fill(l.halves, s.HalvesBytes(l.Objects))
-		list.Fill(l.reaches, s.ReachesBytes(l.Tiles.Len()))
-		l.launch(list, l.kernels.halves, uint32((int64(l.Objects)+abi.SieveObjects-1)/abi.SieveObjects*abi.SieveObjects))
-	})
+	return s.SetScale(abi.Array[float64](bytes, 0, 1)[0]), nil
 }
 
-// average finds about the mean of the vectors, of angles divided by their norms: any will do, and the nearer it is the less float16s lack.
-func (l *columnLoader) average(mean []float64) {
-	const sampled = 4096
+// sampled gives about so many vectors, from all over the column; what is damaged is left out.
+func (l *columnLoader) sampled(about uint32, each func(v []float64)) {
 	v := make([]float64, l.Dims)
-	n, first := 0.0, l.Tiles.Base()
-	step := max(1, l.Objects/sampled)
-	for i := uint32(0); i < l.Objects; i += step {
+	first := l.Tiles.Base()
+	for i := uint32(0); i < l.Objects; i += max(1, l.Objects/about) {
 		if !l.has.Has(i) {
 			continue
 		}
 		l.space.(*metric.Vectors).Coordinates(first+i, v)
+		if !slices.ContainsFunc(v, func(e float64) bool { return e-e != 0 }) {
+			each(v)
+		}
+	}
+}
+
+// sample is a few hundred vectors, one after the other.
+func (l *columnLoader) sample() (all []float64) {
+	l.sampled(512, func(v []float64) { all = append(all, v...) })
+	return all
+}
+
+// average finds about the mean of the vectors, of angles divided by their norms: any will do, and the nearer it is the less float16s lack.
+func (l *columnLoader) average(mean []float64) {
+	n := 0.0
+	l.sampled(4096, func(v []float64) {
 		size := 0.0
 		for _, e := range v {
 			size += e * e
@@ -232,18 +266,13 @@ func (l *columnLoader) average(mean []float64) {
 			}
 		}
 		if !(size > 0) || math.IsInf(size, 1) {
-			continue
+			return
 		}
 		n++
 		for j, e := range v {
 			mean[j] += (e - mean[j]) / n
 		}
-	}
-	for j, e := range mean { // a damaged vector
-		if e-e != 0 {
-			mean[j] = 0
-		}
-	}
+	})
 }
 
 // close gives back what there is.

@@ -268,8 +268,8 @@ func TestCUDADistancesAdversarial(t *testing.T) {
 	rng := seeded.Rand(t)
 	for sort := range 8 {
 		var compared, all uint64
-		for range scaled(6) {
-			w := &enginetest.DistanceWorld{Metric: []string{"l2", "cosine", "angular"}[rng.IntN(3)], Storage: "f32", Dims: []int{1, 3, 8, 17, 32, 100}[rng.IntN(6)]}
+		for range scaled(8) {
+			w := &enginetest.DistanceWorld{Metric: []string{"l1", "l2", "cosine", "angular"}[rng.IntN(4)], Storage: "f32", Dims: []int{1, 3, 8, 17, 32, 100}[rng.IntN(6)]}
 			base := adversary(rng, 5, w.Dims, nil)
 			for range 1400 {
 				p := w.Random(rng)
@@ -307,8 +307,8 @@ func TestCUDADistancesAdversarial(t *testing.T) {
 func TestCUDADistancesWide(t *testing.T) {
 	e := open(t, gpuexec.CUDAOptions{BatchMemory: 8 << 20, InFlight: 1})
 	rng := seeded.Rand(t)
-	for _, dims := range []int{16, 32, 33, 257, 1500} {
-		w := &enginetest.DistanceWorld{Metric: []string{"l2", "cosine"}[rng.IntN(2)], Storage: []string{"f32", "f16", "u8"}[rng.IntN(3)], Dims: dims}
+	for _, dims := range []int{16, 32, 33, 257, 282, 1500, 4096} {
+		w := &enginetest.DistanceWorld{Metric: []string{"l1", "l2", "cosine"}[rng.IntN(3)], Storage: []string{"f32", "f16", "u8"}[rng.IntN(3)], Dims: dims}
 		for range 700 {
 			w.Places = append(w.Places, w.Random(rng))
 		}
@@ -318,7 +318,8 @@ func TestCUDADistancesWide(t *testing.T) {
 			requests[i] = &index.Request{Vector: w.Random(rng).Vector, Near: asked.Near{K: 1 + rng.IntN(30), Method: "scan"}}
 		}
 		s := enginetest.LoadOn(t, e, w.Index)
-		if c := scanOf(t, e, w.Index).columns[0]; c == nil || (c.Sieve != nil) != (dims < 800) {
+		widest := map[string]int{"l1": 1700, "l2": 800, "cosine": 800}[w.Metric]
+		if c := scanOf(t, e, w.Index).columns[0]; c == nil || (c.Sieve != nil) != (dims < widest) {
 			t.Errorf("%d dimensions: the column is %+v", dims, c)
 		}
 		plans := plansOf(t, w.Index, requests)

@@ -24,16 +24,20 @@ import (
 type launches struct {
 	scan, list               map[nearest.Terms]device.Function
 	compact, answer          device.Function
-	sieve                    device.Function
-	norms, size, halves, ask device.Function
+	sieve, few               map[nearest.Product]device.Function // few: makes what it compares
+	norms, size, ask         device.Function
 	scanObjects, scanQueries int // of a block
 	loadThreads              int
-	sieveStep, sieveStatic   int // shared memory of a block: for each step, and beside that
+	sieveStep                map[nearest.Product]int // shared memory of a block: for each step
+	sieveStatic              int                     // and beside that
 }
 
 // find finds the kernels.
 func find(e *device.Engine) (*launches, error) {
-	k := &launches{scan: make(map[nearest.Terms]device.Function), list: make(map[nearest.Terms]device.Function)}
+	k := &launches{
+		scan: make(map[nearest.Terms]device.Function), list: make(map[nearest.Terms]device.Function),
+		sieve: make(map[nearest.Product]device.Function), few: make(map[nearest.Product]device.Function), sieveStep: make(map[nearest.Product]int),
+	}
 	var errs []error
 	number := func(module, name string) int {
 		n, err := e.Constant(module, name)
@@ -50,15 +54,19 @@ func find(e *device.Engine) (*launches, error) {
 		k.scan[terms] = kernel("near_scan", "near_"+string(terms), number("near_scan", "near_scan_threads"), 0)
 	}
 	gate := number("near_gate", "near_gate_threads")
-	for _, terms := range []nearest.Terms{nearest.Squares, nearest.Dots} {
+	for _, terms := range []nearest.Terms{nearest.Squares, nearest.Differences, nearest.Dots} {
 		k.list[terms] = kernel("near_gate", "near_list_"+string(terms), gate, 0)
 	}
 	k.compact, k.answer = kernel("near_gate", "near_compact", gate, 0), kernel("near_gate", "near_answer", gate, 0)
 	k.loadThreads = number("near_load", "near_load_threads")
 	k.norms, k.size = kernel("near_load", "near_norms", k.loadThreads, 0), kernel("near_load", "near_size", k.loadThreads, 0)
-	k.halves, k.ask = kernel("near_load", "near_halves", k.loadThreads, 0), kernel("near_load", "near_ask", k.loadThreads, 0)
-	k.sieveStep, k.sieveStatic = number("near_sieve", "near_sieve_step_bytes"), number("near_sieve", "near_sieve_static")
-	k.sieve = kernel("near_sieve", "near_sieve", number("near_sieve", "near_sieve_threads"), e.Shared()-k.sieveStatic)
+	k.ask = kernel("near_load", "near_ask", k.loadThreads, 0)
+	k.sieveStatic = number("near_sieve", "near_sieve_static")
+	for _, p := range nearest.AllProducts() {
+		name := "near_sieve_" + string(p)
+		k.few[p], k.sieveStep[p] = kernel("near_load", "near_"+string(p), k.loadThreads, 0), number("near_sieve", name+"_step_bytes")
+		k.sieve[p] = kernel("near_sieve", name, number("near_sieve", "near_sieve_threads"), e.Shared()-k.sieveStatic)
+	}
 	return k, errors.Join(errs...)
 }
 
@@ -134,8 +142,8 @@ func (s *scan) Residence() run.Residence {
 		r.IndexBytes += c.RowsBytes() + c.NormsBytes()
 		form := formRows
 		if c.Sieve != nil {
-			r.IndexBytes += c.Sieve.HalvesBytes(c.Objects) + c.Sieve.SquaresBytes(c.Objects)
-			form += " and " + formSieve
+			r.IndexBytes += c.Sieve.FewBytes(c.Objects) + c.Sieve.BeginsBytes(c.Objects)
+			form += " and " + formSieve[c.Sieve.Product]
 		}
 		forms = append(forms, form+" of "+c.Of.Name)
 	}
@@ -288,8 +296,11 @@ func (l launcher) derived(s *device.Steps, arena abi.Pointer) {
 		ask.Angles = 1
 	}
 	if p.Sieved {
-		ask.Mean, ask.Sieved, ask.Halves = c.mean, at(p.Sieves), at(p.Sieves+nearest.HalvesAt(n))
+		ask.Mean, ask.Sieved, ask.Few = c.mean, at(p.Sieves), at(p.Sieves+nearest.FewAt(n))
 		ask.Scale, ask.Wrong, ask.Steps = c.Sieve.Scale(), c.Sieve.Wrong(), uint32(c.Sieve.Steps)
+		if c.Sieve.Product == nearest.Bytes {
+			ask.Bytes = 1
+		}
 	}
 	warps := l.loadThreads / abi.WarpLanes
 	device.Launch(s, l.ask, (n+warps-1)/warps, 1, &ask)
@@ -304,10 +315,11 @@ func (l launcher) sieved(s *device.Steps, near abi.Near, arena abi.Pointer) {
 	blocks := (len(p.Asks) + abi.SieveQueries - 1) / abi.SieveQueries
 	stretch := uint32(nearest.Stretch(int(near.End-near.First), blocks, sieveBlocks*l.processors))
 	sieve := abi.NearSieve{
-		Near: near, Halves: c.halves, Squares: c.squares, Reaches: c.reaches, Sieved: arena + abi.Pointer(p.Sieves),
-		Queries: arena + abi.Pointer(p.Sieves+nearest.HalvesAt(len(p.Asks))), Gamma: c.Sieve.Gamma, Scale: c.Sieve.Scale() * c.Sieve.Scale(),
+		Near: near, Few: c.few, Begins: c.begins, Reaches: c.reaches, Sieved: arena + abi.Pointer(p.Sieves),
+		Queries: arena + abi.Pointer(p.Sieves+nearest.FewAt(len(p.Asks))), Gamma: c.Sieve.Gamma, Scale: c.Sieve.ScaleOfValues(),
 		Steps: uint32(c.Sieve.Steps), Stretch: stretch,
 	}
 	first, end := near.First/stretch, (near.End+stretch-1)/stretch
-	device.Launch(s, l.sieve.Sharing(c.Sieve.Steps*l.sieveStep), blocks, int(end-first), &sieve)
+	kernel := l.sieve[c.Sieve.Product]
+	device.Launch(s, kernel.Sharing(c.Sieve.Steps*l.sieveStep[c.Sieve.Product]), blocks, int(end-first), &sieve)
 }

@@ -35,9 +35,20 @@
 //
 // has -q.x > t. Cosine is that of vectors divided by their norms.
 //
+// # Sums of absolute differences (Level)
+//
+// For l1 a vector becomes bytes. An element in steps of one size is y, and its dimension has a whole number l: c is the whole number next to y - l cut to [0, 255],
+// and what is lost by that is |cut(y - l) - c|. Cutting brings no two numbers further apart. So where objects' levels c have lost R in all, and a query's d have lost S,
+//
+//	sum |y - z|  >=  sum |cut(y - l) - cut(z - l)|  >=  sum |c - d| - R - S,
+//
+// and the sum H of differences of bytes is exact. Let v <= t for the value, t in steps: it is a sum of float64s of which each is right but for one rounding, and
+// |q-x| is at most t (1 + 2^-51 (dims/8 + 16)). So an object with H - R above that + S has v > t. R is rounded up to a whole number, and the machine begins its
+// sum with -R: nothing is rounded but what is compared with it, down to a whole number.
+//
 // # Scale
 //
-// Objects are multiplied by one power of two per file and each query by one of its own, so that the largest element is in [2^13, 2^14):
+// Of float16s. Objects are multiplied by one power of two per file and each query by one of its own, so that the largest element is in [2^13, 2^14):
 // float16s end at 65,504, and what vanishes in them, below 2^-25, is part of the remainder. All numbers here are in the scale of objects: what
 // belongs to a query is divided by the query's power and multiplied by the objects'.
 //
@@ -58,6 +69,22 @@ func CautiousGamma(dims int) float64 { return float64(dims) * 0x1p-21 }
 
 // FusedGamma is that of one sum of float32s, rounded to nearest after each of dims fused products, in any order: dims u / (1 - dims u), u = 2^-24.
 func FusedGamma(dims int) float64 { return float64(dims) * 0x1p-24 * (1 + float64(dims)*0x1p-23) }
+
+// Level is an element as a byte, and what is lost by it: how far it is, times a power of two and less a whole number, and cut to [0, 255], from that. What is rounded
+// on the way is part of it; it is exact but for the last addition. NaN becomes 0, and loses nothing.
+func Level(x, scale, low float64) (level uint8, lost float64) {
+	y := float64(x * scale) // exact
+	z := y - low
+	if !(z > 0) {
+		return 0, 0
+	}
+	if z >= math.MaxUint8 {
+		return math.MaxUint8, 0
+	}
+	whole, back := math.RoundToEven(z), z-y
+	wrong := (y - (z - back)) - (low + back) // of z
+	return uint8(whole), math.Abs(z-whole) + math.Abs(wrong)
+}
 
 // Scale is the power of two that brings the largest size of an element into [2^13, 2^14). It is false where the exponent is beyond 100, and of
 // zero, which the filter is not for.

@@ -325,3 +325,45 @@ func TestFloat32(t *testing.T) {
 		t.Errorf("1e300 is between %v and %v", down, up)
 	}
 }
+
+// TestLevel: what bytes prove of a distance is no more than the truth, however large what is taken away and however small what is left of an element; and of whole
+// numbers of steps it is the truth.
+func TestLevel(t *testing.T) {
+	rng := seeded.Rand(t)
+	tight, cut := 0, 0
+	for range 2000 {
+		dims := dimensions[rng.IntN(len(dimensions))]
+		q, x := vectors(rng, dims)
+		exponent := rng.IntN(80) - 30
+		scale := math.Ldexp(1, exponent)
+		truth, proven, lost, whole := new(big.Rat), new(big.Rat), 0.0, true
+		for i := range q {
+			low := math.Floor(float64(q[i])*scale) - float64(rng.IntN(300))
+			if rng.IntN(8) == 0 {
+				low = math.Floor(math.Ldexp(rng.NormFloat64(), rng.IntN(120)))
+			}
+			c, lostC := Level(float64(q[i]), scale, low)
+			d, lostD := Level(float64(x[i]), scale, low)
+			difference := new(big.Rat).Sub(exact(float64(q[i])), exact(float64(x[i])))
+			truth.Add(truth, difference.Abs(difference))
+			lost += lostC + lostD
+			proven.Add(proven, new(big.Rat).Abs(big.NewRat(int64(c)-int64(d), 1)))
+			inside := c > 0 && c < 255 && d > 0 && d < 255
+			whole = whole && inside && lostC == 0 && lostD == 0
+			if !inside {
+				cut++
+			}
+		}
+		truth.Mul(truth, exact(scale))
+		proven.Sub(proven, exact(Up(lost, dims)))
+		if truth.Cmp(proven) < 0 || whole && truth.Cmp(proven) != 0 {
+			t.Fatalf("%v and %v, in steps of 2^%d: the distance is %v, and bytes prove %v", q, x, -exponent, truth.FloatString(3), proven.FloatString(3))
+		}
+		if whole {
+			tight++
+		}
+	}
+	if tight < 10 || cut < 1000 {
+		t.Errorf("%d distances are exact, %d elements are cut: the test shows too little", tight, cut)
+	}
+}

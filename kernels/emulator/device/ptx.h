@@ -146,6 +146,10 @@ inline void fma_rn_f32(float& d, float a, float b, float c, At) { d = __builtin_
 inline void mad_lo_u32(B32& d, B32 a, B32 b, B32 c, At) { d = a * b + c; }
 inline void mad_wide_u32(B64& d, B32 a, B32 b, B64 c, At) { d = B64(a) * b + c; }
 inline void mul_wide_u32(B64& d, B32 a, B32 b, At) { d = B64(a) * b; }
+inline void vabsdiff4_u32_u32_u32_add(B32& d, B32 a, B32 b, B32 c, At) {
+  for (int i = 0; i < 32; i += 8) c += B32(std::abs(int(a >> i & 255) - int(b >> i & 255)));
+  d = c;
+}
 inline void dp4a_u32_u32(B32& d, B32 a, B32 b, B32 c, At) { d = __dp4a(a, b, c); }
 inline void dp4a_s32_s32(B32& d, B32 a, B32 b, B32 c, At) { d = B32(__dp4a(int(a), int(b), int(c))); }
 #undef EMULATED_BINARY
