@@ -1,70 +1,108 @@
 //go:build cuda
 
-package neighbours_test
+package neighbours
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
+	"github.com/geniemq/geniemq/gpuexec/cuda/device"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/distance"
 	asked "github.com/geniemq/geniemq/index/nearest"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 )
 
-// BenchmarkCUDAColumns measures scans of random vectors, by metric and size: milliseconds of a batch on the device and in all, on both engines. The second with the
-// radius of nobody: what is compared exactly is all.
+// vectors are columns that are measured.
+type vectors struct {
+	metric     string
+	dims, k, n int
+	of         string
+	made       func(rng *rand.Rand, dims int) []float32
+}
+
+// BenchmarkCUDAColumns measures scans of vectors, by metric and size: milliseconds of a batch on the device, with a sieve and without, and in all, and on the host;
+// and what share of the objects is compared exactly. Random vectors are the sieve's worst.
 func BenchmarkCUDAColumns(b *testing.B) {
-	for _, c := range []struct {
-		metric     string
-		dims, k, n int
-	}{{"l2", 300, 8, 200_000}, {"cosine", 128, 10, 200_000}, {"l1", 32, 8, 200_000}, {"l1", 282, 8, 100_000}, {"l2", 8, 8, 1_000_000}} {
-		x := randomColumn(b, c.metric, c.dims, c.n)
-		engines := map[string]gpuexec.Engine{"cuda": openDevice(b, gpuexec.CUDAOptions{Untried: true}), "cpu": cpu.New(gpuexec.CPUOptions{})}
-		rng := rand.New(rand.NewPCG(2, 2))
-		planner, err := index.NewQueries(x)
-		if err != nil {
-			b.Fatal(err)
+	for _, c := range []vectors{
+		{"l2", 300, 8, 200_000, "random", randomVector}, {"cosine", 128, 10, 200_000, "random", randomVector}, {"l2", 8, 8, 1_000_000, "random", randomVector},
+		{"l1", 8, 8, 1_000_000, "random", randomVector}, {"l1", 32, 8, 200_000, "random", randomVector}, {"l1", 282, 8, 100_000, "random", randomVector}, {"l1", 282, 8, 1_000_000, "random", randomVector},
+		{"l1", 282, 8, 100_000, "colours", colourVector}, {"l1", 282, 8, 5_000_000, "colours", colourVector},
+	} {
+		b.Run(fmt.Sprintf("%s/%dx%d/k=%d/%s", c.metric, c.n, c.dims, c.k, c.of), func(b *testing.B) {
+			if testing.Short() && c.n > 1_000_000 {
+				b.Skip("of many objects")
+			}
+			x := columnOf(b, c)
+			for _, name := range []string{"sieve", "scan", "host"} {
+				measureColumn(b, name, c, x)
+			}
+		})
+	}
+}
+
+// measureColumn measures one way to answer, by the number of queries.
+func measureColumn(b *testing.B, name string, c vectors, x *index.Index) {
+	b.Helper()
+	e := gpuexec.Engine(cpu.New(gpuexec.CPUOptions{}))
+	if name != "host" {
+		e = measured(b, name == "sieve")
+	}
+	rng := rand.New(rand.NewPCG(2, 2))
+	planner, err := index.NewQueries(x)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := e.Load(b.Context(), x)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, queries := range []int{1, 32, 512, 1024, 4096} {
+		if name == "host" && queries > 1024 {
+			continue
 		}
-		for name, e := range engines {
-			s, err := e.Load(b.Context(), x)
+		plans, answers := make([]gpuexec.Plan, queries), make([]gpuexec.Answer, queries)
+		for i := range plans {
+			made, err := planner.Plan(new(postings.MatchQuery), &index.Request{Vector: c.made(rng, c.dims), Near: asked.Near{K: c.k, Method: "scan"}})
 			if err != nil {
 				b.Fatal(err)
 			}
-			for _, queries := range []int{1, 32, 512, 1024, 4096} {
-				if name == "cpu" && queries > 1024 {
-					continue
-				}
-				plans, answers := make([]gpuexec.Plan, queries), make([]gpuexec.Answer, queries)
-				for i := range plans {
-					made, err := planner.Plan(new(postings.MatchQuery), &index.Request{Vector: randomVector(rng, c.dims), Near: asked.Near{K: c.k, Method: "scan"}})
-					if err != nil {
-						b.Fatal(err)
-					}
-					plans[i] = gpuexec.Plan{Family: made.Family, Query: made.Query, K: c.k}
-				}
-				b.Run(fmt.Sprintf("%s/%s/%dx%d/k=%d/queries=%d", name, c.metric, c.n, c.dims, c.k, queries), func(b *testing.B) {
-					var stages time.Duration
-					for b.Loop() {
-						var t gpuexec.Trace
-						if err := s.Search(b.Context(), plans, answers, &t); err != nil {
-							b.Fatal(err)
-						}
-						stages += t.Match
-					}
-					b.ReportMetric(float64(stages)/1e6/float64(b.N), "device-ms/op")
-					b.ReportMetric(float64(b.Elapsed())/1e6/float64(b.N), "ms/op")
-				})
-			}
-			if err := s.Close(); err != nil {
-				b.Fatal(err)
-			}
+			plans[i] = gpuexec.Plan{Family: made.Family, Query: made.Query, K: c.k}
 		}
+		b.Run(fmt.Sprintf("%s/queries=%d", name, queries), func(b *testing.B) {
+			var stages time.Duration
+			for b.Loop() {
+				var t gpuexec.Trace
+				if err := s.Search(b.Context(), plans, answers, &t); err != nil {
+					b.Fatal(err)
+				}
+				stages += t.Match
+			}
+			compared := 0.0
+			for i := range answers {
+				compared += float64(answers[i].Value.(*distance.Answer).Distances)
+			}
+			b.ReportMetric(float64(stages)/1e6/float64(b.N), "device-ms/op")
+			b.ReportMetric(float64(b.Elapsed())/1e6/float64(b.N), "ms/op")
+			b.ReportMetric(compared/float64(queries), "compared/query")
+		})
 	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// measured opens a device as it is used, with sieves or without.
+func measured(b *testing.B, sieves bool) *device.Engine {
+	e := openEngine(b, gpuexec.CUDAOptions{})
+	e.Device().Profile.Paths.Sieves = sieves
+	return e
 }
 
 func randomVector(rng *rand.Rand, dims int) []float32 {
@@ -75,10 +113,22 @@ func randomVector(rng *rand.Rand, dims int) []float32 {
 	return v
 }
 
-// randomColumn is an index of random vectors.
-func randomColumn(b *testing.B, metric string, dims, n int) *index.Index {
+// colourVector is like a histogram of colours: half of it is 0, and it is one of many that differ little from each other.
+func colourVector(rng *rand.Rand, dims int) []float32 {
+	v := make([]float32, dims)
+	like := rand.New(rand.NewPCG(rng.Uint64N(2000), 7))
+	for i := range v {
+		if x := like.NormFloat64(); x > 0 {
+			v[i] = float32(math.Round(min(255, max(0, x*60+rng.NormFloat64()*6))))
+		}
+	}
+	return v
+}
+
+// columnOf is an index of vectors.
+func columnOf(b *testing.B, c vectors) *index.Index {
 	b.Helper()
-	spec, err := index.Builtin().ParseSchema(fmt.Appendf(nil, "{name: columns, columns: [{name: v, type: vector, metric: %s, dims: %d, index: [scan]}]}", metric, dims))
+	spec, err := index.Builtin().ParseSchema(fmt.Appendf(nil, "{name: columns, columns: [{name: v, type: vector, metric: %s, dims: %d, index: [scan]}]}", c.metric, c.dims))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -87,8 +137,8 @@ func randomColumn(b *testing.B, metric string, dims, n int) *index.Index {
 		b.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
-	for range n {
-		if err := objects.Add(&schema.Record{Cells: []schema.Cell{{Vector: randomVector(rng, dims)}}}); err != nil {
+	for range c.n {
+		if err := objects.Add(&schema.Record{Cells: []schema.Cell{{Vector: c.made(rng, c.dims)}}}); err != nil {
 			b.Fatal(err)
 		}
 	}

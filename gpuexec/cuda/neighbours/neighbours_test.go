@@ -32,11 +32,20 @@ import (
 // open opens a device, with waves so small that small worlds have several. Without a device the test is skipped, or fails where GENIEMQ_REQUIRE_CUDA is 1.
 func open(t testing.TB, opts gpuexec.CUDAOptions) *device.Engine {
 	t.Helper()
+	opts.Untried, opts.Workers = true, 2
+	e := openEngine(t, opts)
+	waves := &e.Device().Profile.Near
+	waves.First, waves.Growth, waves.Least, waves.Sieved, waves.List, waves.SievedHits = 128, 3, 300, 512, 96, 40
+	return e
+}
+
+// openEngine opens a device as it is.
+func openEngine(t testing.TB, opts gpuexec.CUDAOptions) *device.Engine {
+	t.Helper()
 	images, err := kernels.Modules()
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.Untried, opts.Workers = true, 2
 	e, err := device.Open(opts, 0, run.NewCrew(opts.Workers), images)
 	if errors.Is(err, gpuexec.ErrNoCUDA) && os.Getenv("GENIEMQ_REQUIRE_CUDA") != "1" {
 		t.Skipf("needs a CUDA device: %v", err)
@@ -50,8 +59,6 @@ func open(t testing.TB, opts gpuexec.CUDAOptions) *device.Engine {
 		}
 	})
 	e.Loaders[distance.FamilyName] = Loader(e)
-	waves := &e.Device().Profile.Near
-	waves.First, waves.Growth, waves.Least, waves.Sieved, waves.List, waves.SievedHits = 128, 3, 300, 512, 96, 40
 	return e
 }
 

@@ -1,0 +1,100 @@
+//go:build cuda
+
+package neighbours
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/enginetest"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/distance"
+	asked "github.com/geniemq/geniemq/index/nearest"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
+)
+
+// levelled makes vectors that bytes may get wrong: halfway between levels, so that what is rounded away adds up to all that it may, with objects on both sides
+// of a query; and whole numbers, of which nothing may be lost.
+func levelled(rng *rand.Rand, sort, dims int) []float32 {
+	v := make([]float32, dims)
+	side := float32(rng.IntN(2)*2 - 1)
+	for i := range v {
+		whole := float32(rng.IntN(3))
+		switch sort {
+		case 0: // all to one side of a level: roundings of object and query add up
+			v[i] = whole + side*float32(rng.IntN(2))*0.499
+		case 1: // grids, on which most distances are equal
+			v[i] = whole
+		case 2: // one level apart from each other, and some far out, where they are cut
+			v[i] = whole / 1024
+			if rng.IntN(40) == 0 {
+				v[i] = side * float32(math.Ldexp(1, rng.IntN(60)))
+			}
+		case 3: // near-equal distances from all
+			v[i] = math.Nextafter32(1+whole, 1+whole+side)
+		}
+	}
+	return v
+}
+
+// TestCUDADistancesBytes: by l1 no hit is lost by bytes, whatever is lost by rounding and cutting; and the sieve spares most comparisons.
+func TestCUDADistancesBytes(t *testing.T) {
+	e := open(t, gpuexec.CUDAOptions{BatchMemory: 8 << 20, InFlight: 1})
+	e.Device().Profile.Near.List = 600
+	rng := seeded.Rand(t)
+	for sort := range 4 {
+		var compared, all uint64
+		for range scaled(12) {
+			w := &enginetest.DistanceWorld{Metric: "l1", Storage: "f32", Dims: []int{1, 4, 7, 8, 9, 16, 31, 33, 282}[rng.IntN(9)]}
+			for range 1400 {
+				p := w.Random(rng)
+				p.Vector = levelled(rng, sort, w.Dims)
+				if rng.IntN(20) == 0 {
+					p.Vector = nil
+				}
+				w.Places = append(w.Places, p)
+			}
+			w.Build(t)
+			column := w.Index.Distances().Column("vector")
+			space, err := column.Space()
+			if err != nil {
+				t.Fatal(err)
+			}
+			requests := make([]*index.Request, 24)
+			for i := range requests {
+				requests[i] = request(rng, w)
+				requests[i].Point, requests[i].Vector = nil, levelled(rng, sort, w.Dims)
+				requests[i].Near = asked.Near{K: 1 + rng.IntN(40), Method: "scan"}
+				id, other := rng.Uint32N(column.Objects), rng.Uint32N(column.Objects)
+				if rng.IntN(2) == 0 || !column.Has(id) || !column.Has(other) {
+					continue
+				}
+				requests[i].Vector = w.Places[id].Vector
+				if rng.IntN(2) == 0 { // the distance of an object, to the bit
+					radius := column.Metric.Report(space.Of(id).Value(other))
+					requests[i].Near.Radius, requests[i].Total = &radius, true
+				}
+			}
+			s := enginetest.LoadOn(t, e, w.Index)
+			plans := plansOf(t, w.Index, requests)
+			answers := make([]gpuexec.Answer, len(plans))
+			if err := s.Search(t.Context(), plans, answers, nil); err != nil {
+				t.Fatal(err)
+			}
+			check(t, w, plans, requests, answers)
+			for i := range answers {
+				compared, all = compared+answers[i].Value.(*distance.Answer).Distances, all+uint64(len(w.Places))
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		share := float64(compared) / float64(all)
+		t.Logf("sort %d: %.1f %% of the objects are compared exactly", sort, 100*share)
+		if sort == 0 && share > 0.9 {
+			t.Errorf("sort %d: the sieve spares nothing", sort)
+		}
+	}
+}
