@@ -165,7 +165,8 @@ func (r valueRange) lowest(exponent int) float64 {
 	return math.Floor(min(max(middle-levels/2., low), high-levels))
 }
 
-// provenOf is the share of distances that bytes prove, between each vector of a sample and the next one, on average.
+// provenOf is the share of distances that bytes prove, between each vector of a sample and the next one, on average. Those of which nothing is proven are alike: what
+// comes so near is compared anyway.
 func provenOf(sample, mean []float64, exponent int) float64 {
 	dims := len(mean)
 	shares, before, scale := 0.0, make([]uint8, dims), math.Ldexp(1, exponent)
@@ -181,7 +182,7 @@ func provenOf(sample, mean []float64, exponent int) float64 {
 			}
 		}
 		if truth > 0 {
-			shares += (float64(differences) - 2*lost) / truth
+			shares += max(0, float64(differences)-2*lost) / truth
 		}
 	}
 	return shares / max(1, float64(len(sample)/dims-1))

@@ -25,6 +25,7 @@ func spread(n, dims int, of func(d int) float64) []float64 {
 func TestSetLevels(t *testing.T) {
 	rng := seeded.Rand(t)
 	const dims = 40
+	vector := 0
 	normal := func(int) float64 { return float64(float32(rng.NormFloat64())) }
 	for name, c := range map[string]struct {
 		of    func(d int) float64
@@ -36,6 +37,12 @@ func TestSetLevels(t *testing.T) {
 		"a large common mean":  {func(d int) float64 { return float64(float32(1e6 + normal(d))) }, 0.9},
 		"tiny":                 {func(d int) float64 { return normal(d) * 0x1p-140 }, 0.9},
 		"one element far away": {func(d int) float64 { return normal(d) + float64(rng.IntN(4000)/3999)*1e5 }, 0.9},
+		"many near duplicates": {func(d int) float64 {
+			if vector++; (vector-1)/dims%2 == 0 {
+				return float64(rng.IntN(250))
+			}
+			return float64(20+d*37%200) + rng.Float64()/1024
+		}, 0.7},
 		"a wide dimension": {func(d int) float64 {
 			if d == 3 {
 				return normal(d) * 50

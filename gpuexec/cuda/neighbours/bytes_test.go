@@ -15,16 +15,22 @@ import (
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
-// levelled makes vectors that bytes may get wrong: halfway between levels, so that what is rounded away adds up to all that it may, with objects on both sides
-// of a query; and whole numbers, of which nothing may be lost.
+// levelled makes vectors that bytes may get wrong: just below and just above the middle between levels, so that neighbours differ by a level in each dimension; and
+// whole numbers, of which nothing may be lost.
 func levelled(rng *rand.Rand, sort, dims int) []float32 {
 	v := make([]float32, dims)
-	side := float32(rng.IntN(2)*2 - 1)
+	side, far, one := float32(rng.IntN(2)*2-1), rng.IntN(2) == 0, rng.IntN(2) == 0
 	for i := range v {
 		whole := float32(rng.IntN(3))
 		switch sort {
-		case 0: // all to one side of a level: roundings of object and query add up
-			v[i] = whole + side*float32(rng.IntN(2))*0.499
+		case 0: // half of them far apart, so that steps are 1, and half at one place, but for roundings
+			v[i] = float32(rng.IntN(250))
+			if !far {
+				v[i] = float32(20+i*37%200) + 0.5 + 0.001*float32(rng.IntN(2)*2-1)
+				if one { // to one side of all
+					v[i] = float32(20+i*37%200) + 0.5 + 0.001*side
+				}
+			}
 		case 1: // grids, on which most distances are equal
 			v[i] = whole
 		case 2: // one level apart from each other, and some far out, where they are cut
@@ -67,6 +73,9 @@ func TestCUDADistancesBytes(t *testing.T) {
 				requests[i] = request(rng, w)
 				requests[i].Point, requests[i].Vector = nil, levelled(rng, sort, w.Dims)
 				requests[i].Near = asked.Near{K: 1 + rng.IntN(40), Method: "scan"}
+				if radius := 0.003 * float64(w.Dims); sort == 0 && i%2 == 0 { // all at the one place
+					requests[i].Near.Radius, requests[i].Total = &radius, true
+				}
 				id, other := rng.Uint32N(column.Objects), rng.Uint32N(column.Objects)
 				if rng.IntN(2) == 0 || !column.Has(id) || !column.Has(other) {
 					continue
