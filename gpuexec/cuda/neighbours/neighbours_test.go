@@ -261,6 +261,7 @@ func adversary(rng *rand.Rand, sort, dims int, base []float32) []float32 {
 		case 6: // just beyond what float16s tell apart
 			v[i] = base[i] * (1 + x/4096)
 		}
+		v[i] = max(-3e38, min(3e38, v[i])) // what is infinite is refused
 	}
 	if v[0] == 0 {
 		v[0] = math.SmallestNonzeroFloat32
