@@ -51,7 +51,7 @@ type asking struct {
 	work   Work
 	long   metric.Pausing // the asker, if comparisons may be stopped
 
-	alive  []bool // [object of a leaf]
+	alive  []byte // [object of a leaf] 0: its path shows that it is too far
 	values []float64
 }
 
@@ -139,17 +139,17 @@ func (a *asking) scan(leaf uint32, distances []float64, from uint32) (stopped ui
 	a.alive = slices.Grow(a.alive[:0], int(count))[:count]
 	a.values = slices.Grow(a.values[:0], int(count))[:count]
 	for i := range a.alive {
-		a.alive[i] = true
+		a.alive[i] = 1
 	}
 	if t.bounds == Pivot && !math.IsInf(a.limit, 1) {
 		a.filter(leaf, distances, a.alive)
 	}
 	for i := from; i < count; i++ {
-		if !a.alive[i] || !a.passes(begin+i) {
+		if a.alive[i] == 0 || !a.passes(begin+i) {
 			continue
 		}
 		run := i + 1
-		for a.long == nil && run < count && a.alive[run] && a.passes(begin+run) {
+		for a.long == nil && run < count && a.alive[run] != 0 && a.passes(begin+run) {
 			run++
 		}
 		if !a.compare(begin+i, begin+run) {
@@ -162,7 +162,7 @@ func (a *asking) scan(leaf uint32, distances []float64, from uint32) (stopped ui
 }
 
 // filter strikes out the objects whose path shows that they are too far.
-func (a *asking) filter(leaf uint32, distances []float64, alive []bool) {
+func (a *asking) filter(leaf uint32, distances []float64, alive []byte) {
 	t := a.tree
 	child := leaf
 	for level := len(distances) - 1; level >= 0; level-- {
@@ -173,20 +173,6 @@ func (a *asking) filter(leaf uint32, distances []float64, alive []bool) {
 			keep(alive, t.column(leaf, level), first, last)
 		}
 		child = t.parent[child]
-	}
-}
-
-// keep strikes out what is not in the cells first to last.
-func keep(alive []bool, column []byte, first, last int) {
-	if first > last {
-		clear(alive)
-		return
-	}
-	from, span := byte(first), byte(last-first)
-	for i, b := range column {
-		if b-from > span {
-			alive[i] = false
-		}
 	}
 }
 
