@@ -110,7 +110,7 @@ func (c *Column) Planner(d *cost.Device, objects uint32) *Planner {
 const nearBytes = 2 << 20
 
 // Distance is what one takes, of a query.
-func (p *Planner) Distance(q *Query) cost.Distance { return p.each.Asked(q.Text) }
+func (p *Planner) Distance(q *Query) cost.Distance { return p.each.Asked(q.Text).Within(q.Most) }
 
 // asked is a query as it is priced. Filters make paths look at more: the objects that pass are taken for evenly spread.
 func (p *Planner) asked(q *Query, passing uint32) Asked {

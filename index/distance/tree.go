@@ -55,10 +55,10 @@ func (t openedTree) String() string { return t.Shape().String() }
 
 // Price implements Opened, by what was sampled when the tree was built.
 func (t openedTree) Price(d *cost.Device) Price {
-	p := tree.PricesOn(d, 0)
+	p := tree.PricesOn(d, cost.Distance{})
 	return func(a *Asked) float64 {
 		own := p
-		own.Distance = a.Distance.Alone + a.Far
+		own.Distance, own.Far = a.Distance, a.Far
 		return t.Cost(own, a.Want)
 	}
 }

@@ -23,8 +23,22 @@ func TestReferenceStays(t *testing.T) {
 		}
 	}
 	x := Reference().Distance(Object{Metric: metric.Metric{Kind: metric.Edit}, Length: 100})
-	if long, short := x.Asked(strings.Repeat("a", 200)).Alone, x.Asked("abc").Alone; short != x.Alone || long != short+3*carry*500 {
+	if long, short := x.Asked(strings.Repeat("a", 200)).Alone, x.Asked("abc").Alone; short != x.Alone || long != 70+4*carry*500 {
 		t.Errorf("a text of 200 symbols takes %v, of 3 %v: it has 4 blocks", long, short)
+	}
+	words := Reference().Distance(Object{Metric: metric.Metric{Kind: metric.Edit}})
+	if got := words.Within(1).Alone; got != 70+5*2/apart {
+		t.Errorf("a word within an edit takes %v", got)
+	}
+	if half := words.Within(math.Inf(1)); half.Alone != 70+5*5.5/apart || half.Together != words.Together || words.Within(100) != half {
+		t.Errorf("a word of any distance takes %+v, beside others %+v", half, words)
+	}
+	if long := x.Asked(strings.Repeat("a", 200)); long.Within(32).Alone != 70+carry*500*1.5 || long.Within(1e9).Alone != 70+carry*500*2.5 || long.Within(32).Within(1e9) != long.Within(1e9) {
+		t.Errorf("a text of 4 blocks takes %+v within 32 edits, and %+v within any", long.Within(32), long.Within(1e9))
+	}
+	numbers := Reference().Distance(Object{Metric: metric.Metric{Kind: metric.L2}, Dims: 2})
+	if numbers.Within(0) != numbers {
+		t.Errorf("a distance of numbers takes %+v where none is wanted", numbers.Within(0))
 	}
 	if x := (Distance{Alone: 100, Together: 10}); x.Among(1) != 100 || x.Among(9) != 20 || x.Among(0) != 100 {
 		t.Errorf("among 9 queries %v", x.Among(9))

@@ -21,13 +21,16 @@ type Object struct {
 
 // Distance is what one takes, in nanoseconds: the only estimate of that there is.
 //
-//	of numbers  object + element x elements (x P of lp: so many products)
-//	of texts    text + column x columns x blocks of 64 symbols of the query
+//	of numbers                    object + element x elements (x P of lp: so many products)
+//	of texts, up to 64 symbols    text + column x columns
+//	          of more, in blocks  text + carry x column x columns x blocks
 //
 // Alone is what it takes beside others of the same query, in a run; Together beside those of many queries, where most objects are too far to matter, as in a scan.
+// Of texts it ends when it is certain to be larger than what is wanted (Within).
 type Distance struct {
-	Alone, Together float64
-	column, length  float64 // of texts
+	Alone, Together              float64
+	text, column, length, blocks float64 // of texts
+	lanes                        float64 // beside others in lanes; 0: in none
 }
 
 // What distances take on the reference device.
@@ -38,7 +41,9 @@ const (
 	perColumn  = 5.0
 	wordLength = 9.0
 	// carry is what a block of a column takes beside others of it, over what one alone takes.
-	carry = 2.0
+	carry = 1.7
+	// apart is how many edits a column adds between texts that have nothing in common, and halfway by which part of its symbols a text differs from the nearest at most, about.
+	apart, halfway = 0.8, 0.5
 	// together is the part of a distance alone that one among many is: where a sieve drops most, and elsewhere.
 	sieved, unsieved = 0.25, 0.8
 	// inLanes is that of texts that are compared side by side.
@@ -48,15 +53,15 @@ const (
 // Distance is that of objects.
 func (d *Device) Distance(o Object) Distance {
 	if o.Metric.Kind == metric.Edit {
-		text, column := d.Of(textConstant()), d.Of(columnConstant())
-		x := Distance{column: column, length: o.Length}
+		x := Distance{text: d.Of(textConstant()), column: d.Of(columnConstant()), length: o.Length, blocks: 1}
 		if x.length == 0 {
 			x.length = wordLength
 		}
-		x.Alone = text + column*x.length
+		x.Alone = x.text + x.column*x.length
 		x.Together = x.Alone
 		if x.length <= levenshtein.MostLanes && (!d.measured || levenshtein.HasLanes()) {
-			x.Together *= inLanes
+			x.lanes = x.Alone * inLanes
+			x.Together = x.lanes
 		}
 		return x
 	}
@@ -81,8 +86,26 @@ func (d *Device) Distance(o Object) Distance {
 // Asked is what a distance from a query takes: of texts by its symbols.
 func (x Distance) Asked(text string) Distance {
 	if blocks := (utf8.RuneCountInString(text) + 63) / 64; x.column > 0 && blocks > 1 {
-		x.Alone += carry * x.column * x.length * float64(blocks-1)
-		x.Together = x.Alone // which no lane takes
+		x.blocks = float64(blocks)
+		x.Alone = x.text + carry*x.column*x.length*x.blocks
+		x.Together, x.lanes = x.Alone, 0 // which no lane takes
+	}
+	return x
+}
+
+// Within is what one takes where larger ones than most are not wanted. Texts of one block are compared until so many edits are certain; of several, only the blocks that a path of so few edits touches.
+func (x Distance) Within(most float64) Distance {
+	if x.column == 0 {
+		return x
+	}
+	most = min(most, halfway*max(x.length, 64*(x.blocks-1)))
+	if x.blocks == 1 {
+		x.Alone = x.text + x.column*min(x.length, (most+1)/apart)
+	} else {
+		x.Alone = x.text + carry*x.column*x.length*min(x.blocks, 1+most/64)
+	}
+	if x.Together = x.Alone; x.lanes > 0 {
+		x.Together = min(x.lanes, x.Alone)
 	}
 	return x
 }

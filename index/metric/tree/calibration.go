@@ -76,41 +76,44 @@ func (r *Row) sound() bool {
 
 // Prices are what the parts of a search take on some device, in nanoseconds per query.
 type Prices struct {
-	Query    float64 // to begin, with a heap of nodes
-	Node     float64 // entering one
-	Distance float64 // a distance, beside others in a run
-	Apart    float64 // of it: of a text, which lies somewhere
-	Test     float64 // holding an interval against a query
-	Side     float64 // holding a coordinate of a box, or of an object, against it
-	Lane     float64 // the same, where several are held against it at once
-	Block    float64 // entering a leaf
-	Byte     float64 // of it: each object's byte of a level
+	Query    float64       // to begin, with a heap of nodes
+	Node     float64       // entering one
+	Distance cost.Distance // one, beside others in a run
+	Apart    float64       // more: of a text, which lies somewhere
+	Far      float64       // more: of vectors that lie beyond near caches
+	Run      float64       // of distances, between objects that the path strikes out
+	Test     float64       // holding an interval against a query
+	Side     float64       // holding a coordinate of a box, or of an object, against it
+	Lane     float64       // the same, where several are held against it at once
+	Block    float64       // entering a leaf
+	Level    float64       // of it, holding an interval of its path against a query
+	Byte     float64       // of that, each object's
 	Hit      float64
 }
 
 // PricesOn are those of a device, where a distance takes so much.
-func PricesOn(d *cost.Device, distance float64) Prices {
+func PricesOn(d *cost.Device, distance cost.Distance) Prices {
 	plain := func(name string, reference float64) float64 {
 		return d.Of(cost.Constant{Name: name, Reference: reference})
 	}
 	return Prices{
-		Distance: distance, Query: plain("begin", 500), Node: plain("node", 30), Apart: plain("text apart", 20), Test: plain("test", 0.6), Side: plain("side", 1.1), Lane: plain("lane", 0.4),
-		Block: plain("block", 185), Byte: plain("byte", 2.7), Hit: plain("hit", 22),
+		Distance: distance, Query: plain("begin", 400), Node: plain("node", 30), Apart: plain("text apart", 20), Run: plain("run", 22), Test: plain("test", 0.6), Side: plain("side", 1.1),
+		Lane: plain("lane", 0.4), Block: plain("block", 105), Level: plain("level", 24), Byte: plain("byte", 0.4), Hit: plain("hit", 22),
 	}
 }
 
 // reference are the prices by which builds choose, so that the same bytes are built everywhere.
 func (t *Tree) reference() Prices {
 	d := cost.Reference()
-	return PricesOn(d, d.Distance(cost.Object{Metric: t.Metric, Dims: t.dims}).Alone)
+	return PricesOn(d, d.Distance(cost.Object{Metric: t.Metric, Dims: t.dims}))
 }
 
 // cost is what a search of a row takes:
 //
-//	C = c_query + V (c_node + c_d + capacity c_t) + E (c_block + leaf height c_byte) + L c_d + H c_hit
+//	C = c_query + V (c_node + c_d + capacity c_t) + E (c_block + height (c_level + leaf c_byte)) + R c_run + L c_d + H c_hit
 //
-// with V nodes, E leaves, L distances, H hits. Box trees have no distance per node, and tests of as many sides as there are coordinates, several at once where values are squares. Where
-// coordinates are few (Few) there is no heap, and objects are compared several at once too. What is compared is in runs, so that a distance takes what it takes beside others.
+// with V nodes, E leaves, L distances in R runs, H hits. Box trees have no distance per node, and tests of as many sides as there are coordinates, several at once where values are squares.
+// Where coordinates are few (Few) there is no heap, and objects are compared several at once too. Those that a path lets through are taken for evenly spread over the leaves that are entered.
 func (t *Tree) cost(p Prices, r Row) float64 {
 	w, children := r.Work, float64(r.Capacity)
 	lane := p.Lane * float64(t.dims)
@@ -118,22 +121,21 @@ func (t *Tree) cost(p Prices, r Row) float64 {
 	if !t.squares() {
 		side = p.Side * float64(t.dims)
 	}
-	hits := w.Hits * p.Hit
-	if r.K > 0 { // each comes between others, which are kept in order
-		hits *= 1 + w.Hits/90
-	}
+	hits := w.Hits * p.Hit * (1 + min(w.Hits, 128)/90) // each comes between others, up to 128 of which are kept in order
+	distance := p.Distance.Within(r.Reach).Alone + p.Far
 	switch {
 	case t.few(r.Bounds):
-		return w.Nodes*(p.Node*0.75+children*(p.Test+lane)) + w.Blocks*p.Block/3 + w.Distances*side + hits
+		return w.Nodes*(p.Node*0.75+children*(p.Test+lane)) + w.Blocks*p.Block*0.6 + w.Distances*side + hits
 	case r.Bounds == Box:
-		return p.Query + w.Nodes*(p.Node+children*(p.Test+side)) + w.Blocks*p.Block + w.Distances*p.Distance + hits
+		return p.Query + w.Nodes*(p.Node+children*(p.Test+side)) + w.Blocks*(p.Block+p.Run) + w.Distances*distance + hits
 	}
-	distance := p.Distance
 	if t.Kind == metric.Edit {
 		distance += p.Apart
 	}
 	leaf := float64(t.objects) / max(1, t.leaves(r))
-	return p.Query + w.Nodes*(p.Node+distance+children*p.Test) + w.Blocks*(p.Block+p.Byte*leaf*float64(r.Height)) + w.Distances*distance + hits
+	share := min(1, w.Distances/max(1, w.Blocks*leaf))
+	runs := w.Distances*(1-share) + w.Blocks*share
+	return p.Query + w.Nodes*(p.Node+distance+children*p.Test) + w.Blocks*(p.Block+float64(r.Height)*(p.Level+p.Byte*leaf)) + runs*p.Run + w.Distances*distance + hits
 }
 
 // leaves is how many a tree of a row's shape has, about: nodes are cut into as many parts as can be.
@@ -204,9 +206,11 @@ func (t *Tree) Expect(want metric.Want) Row {
 	if math.IsInf(want.Most, 1) {
 		return e
 	}
-	if r := between(x.within, t.distance(want.Most), func(r Row) float64 { return r.Reach }, straight); r.Work.Distances < e.Work.Distances {
-		return r
+	most := t.distance(want.Most)
+	if r := between(x.within, most, func(r Row) float64 { return r.Reach }, straight); r.Work.Distances < e.Work.Distances {
+		e = r
 	}
+	e.Reach = min(e.Reach, most)
 	return e
 }
 
