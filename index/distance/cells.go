@@ -3,7 +3,6 @@ package distance
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/geniemq/geniemq/index/metric"
@@ -158,10 +157,10 @@ type cellsSearching struct {
 }
 
 // End implements Searching.
-func (s *cellsSearching) End(did *Answer) []metric.Hit {
+func (s *cellsSearching) End(did *Answer, hits []metric.Hit) []metric.Hit {
 	r := s.Searcher.End()
 	s.from.tell(did, &r)
-	hits := slices.Clone(r.Hits)
+	hits = append(hits, r.Hits...)
 	s.from.searchers.Put(s.Searcher)
 	return hits
 }

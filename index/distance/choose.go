@@ -158,6 +158,12 @@ func (p *Planner) few(q *Query, passing uint32) (method string) {
 	return method
 }
 
+// Alike says that a planner chooses alike for two queries of a column in the same situation: it does not look at numbers, and of texts at more than what these queries have.
+func (q *Query) Alike(o *Query) bool {
+	return q.Column == o.Column && q.Column.Of != Texts && q.K == o.K && q.Most == o.Most && q.Total == o.Total && q.Method == o.Method && q.Explain == o.Explain &&
+		q.Bounded == o.Bounded && q.Fraction == o.Fraction && q.Recall == o.Recall
+}
+
 // Choose chooses the way to answer a query: what it names, or for Auto the cheapest that finds what is wanted.
 func (p *Planner) Choose(q *Query, s Situation) Choice {
 	a := p.asked(q, s.Passing)

@@ -70,8 +70,8 @@ type Searching interface {
 	// Run goes on until all is found, or the meter stops it: then it goes on in another call, and comes to the same. pass says which objects of the space may be hits, nil: all, and is
 	// alike in all calls.
 	Run(pass func(id uint32) bool, meter metric.Meter) (done bool)
-	// End is what was found, in order, once all is. What it did it tells did. It comes last.
-	End(did *Answer) []metric.Hit
+	// End appends what was found, in order, once all is. What it did it tells did. It comes last.
+	End(did *Answer, hits []metric.Hit) []metric.Hit
 }
 
 // Together is a Searcher that answers many queries at once for less than one after the other.

@@ -3,7 +3,6 @@ package distance
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/geniemq/geniemq/index/metric"
@@ -134,13 +133,13 @@ type permutationSearching struct {
 }
 
 // End implements Searching.
-func (s *permutationSearching) End(did *Answer) []metric.Hit {
+func (s *permutationSearching) End(did *Answer, hits []metric.Hit) []metric.Hit {
 	r := s.Searcher.End()
 	did.Exact, did.Distances, did.Blocks, did.Fraction = r.Exact, uint64(r.Compared+len(s.from.opened.Permutants())), 1, s.fraction
 	if r.Measured {
 		did.Recall = r.Expected.Share
 	}
-	hits := slices.Clone(r.Hits)
+	hits = append(hits, r.Hits...)
 	s.from.searchers.Put(s.Searcher)
 	return hits
 }

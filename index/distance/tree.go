@@ -121,16 +121,19 @@ func (s treeSearching) Run(pass func(id uint32) bool, meter metric.Meter) (done 
 }
 
 // End implements Searching.
-func (s treeSearching) End(did *Answer) []metric.Hit { return ended(s.Search.End(), did) }
+func (s treeSearching) End(did *Answer, hits []metric.Hit) []metric.Hit {
+	found := s.Search.End()
+	ended(&found, did)
+	return append(hits, found.Hits...)
+}
 
-// ended tells what a search did, and gives its hits.
-func ended(found tree.Answer, did *Answer) []metric.Hit {
+// ended tells what a search did.
+func ended(found *tree.Answer, did *Answer) {
 	did.Exact, did.Within = true, found.Within
 	did.Distances, did.Blocks = uint64(found.Work.Distances), uint64(found.Work.Blocks)
 	if found.Pivots {
 		did.Distances += uint64(found.Work.Nodes)
 	}
-	return found.Hits
 }
 
 // fewSearcher is that of a box tree over few coordinates.
@@ -157,4 +160,8 @@ func (s fewSearcher) Begin(q *Query) (Searching, error) {
 type fewSearching struct{ *descent.Search }
 
 // End implements Searching.
-func (s fewSearching) End(did *Answer) []metric.Hit { return ended(s.Search.End(), did) }
+func (s fewSearching) End(did *Answer, hits []metric.Hit) []metric.Hit {
+	found := s.Search.End(hits)
+	ended(&found, did)
+	return found.Hits
+}

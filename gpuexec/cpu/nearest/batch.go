@@ -13,7 +13,7 @@ import (
 	"github.com/geniemq/geniemq/index/metric"
 )
 
-// Batch is one call of Match.
+// Batch is one call of Match, and its memory, which the next one has.
 type Batch struct {
 	*Matcher
 	jobs     []*run.Job
@@ -26,6 +26,18 @@ type Batch struct {
 	pace     *gpuexec.Pace
 	beside   Elsewhere
 	spent    atomic.Int64 // nanoseconds of cores on distances, in this call
+	all      []int        // the numbers of the jobs, of Match
+}
+
+// release leaves nothing but memory.
+func (b *Batch) release() *Batch {
+	clear(b.choices)
+	clear(b.grams)
+	clear(b.worked)
+	b.distinct.Release()
+	b.spent.Store(0)
+	b.Matcher, b.jobs, b.passing, b.counts, b.pace, b.beside, b.all = nil, nil, nil, nil, nil, nil, b.all[:0]
+	return b
 }
 
 // Elsewhere is what a query takes by a method that somebody else executes, together with so many, by the clock; 0: nobody does.

@@ -216,13 +216,13 @@ func (s *gramSearch) compare(long metric.Pausing) bool {
 }
 
 // End implements distance.Searching.
-func (s *gramSearch) End(did *distance.Answer) []metric.Hit {
+func (s *gramSearch) End(did *distance.Answer, hits []metric.Hit) []metric.Hit {
 	*did = s.did
 	if did.Counted {
 		did.Within = s.best.within
 	}
 	slices.SortFunc(s.best.best.hits, compare)
-	return s.best.best.hits
+	return append(hits, s.best.best.hits...)
 }
 
 // countGrams calls found for each object of a tile that is in enough of the lists, and says how many postings it looked at.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync/atomic"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/passing"
@@ -70,6 +69,7 @@ type Matcher struct {
 	held    int64 // bytes
 
 	counters pool.Of[counters]
+	batches  pool.Of[Batch]
 }
 
 // scanned is a column as it is scanned.
@@ -192,17 +192,20 @@ func (m *Matcher) Match(ctx context.Context, jobs []*run.Job, _ *gpuexec.Trace) 
 	if err != nil {
 		return err
 	}
-	all := make([]int, len(jobs))
-	for i := range all {
-		all[i] = i
+	for i := range jobs {
+		b.all = append(b.all, i)
 	}
-	return b.Run(ctx, all)
+	err = b.Run(ctx, b.all)
+	m.batches.Put(b.release())
+	return err
 }
 
 // Begin begins a call for jobs: what all ways to answer them want to know is found once. Who answers jobs otherwise than by Run tells the batch (Answer), and says
 // what that takes; nil: nobody does.
 func (m *Matcher) Begin(ctx context.Context, jobs []*run.Job, beside Elsewhere) (*Batch, error) {
-	b := &Batch{Matcher: m, jobs: jobs, worked: make([]atomic.Int64, len(jobs)), pace: gpuexec.PaceOf(ctx), beside: beside}
+	b := m.batches.Get()
+	b.Matcher, b.jobs, b.pace, b.beside = m, jobs, gpuexec.PaceOf(ctx), beside
+	b.choices, b.grams, b.worked = run.Resize(b.choices, len(jobs)), run.Resize(b.grams, len(jobs)), run.Resize(b.worked, len(jobs))
 	b.resume()
 	if err := b.filter(ctx); err != nil {
 		return nil, err

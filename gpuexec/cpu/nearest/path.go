@@ -3,7 +3,6 @@ package nearest
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec/run"
@@ -66,7 +65,7 @@ func (b *Batch) search(ctx context.Context, chosen []int) error {
 	}
 	return b.crew.Run(ctx, len(units), func(shift *run.Shift, at int) {
 		jobs := units[at]
-		u := pathUnit{Batch: b, ctx: ctx, shift: shift, since: time.Now()}
+		u := pathUnit{Batch: b, ctx: ctx, shift: shift, since: time.Now(), answers: make([]distance.Answer, len(jobs))}
 		worked := processor.Time(func() {
 			for i, n := range jobs {
 				if at+i > 0 && b.exhausted() {
@@ -91,6 +90,13 @@ type pathUnit struct {
 	ctx   context.Context
 	shift *run.Shift
 	since time.Time // accounted for until then
+
+	answers []distance.Answer // of all jobs: those that are not taken yet
+	hits    []metric.Hit      // of the last job
+
+	searcher distance.Searcher // by which the last job was answered: of own and method
+	own      *bound
+	method   string
 
 	job    int
 	left   int           // work before the clock is looked at
@@ -153,16 +159,18 @@ func (u *pathUnit) search(before *begun) (err error) {
 		keep()
 		return nil
 	}
-	answer := &distance.Answer{Method: method}
-	hits := searching.End(answer)
+	answer := &u.answers[0]
+	u.answers = u.answers[1:]
+	answer.Method = method
+	u.hits = searching.End(answer, u.hits[:0])
 	if method == distance.Ngram {
 		job.Candidates += answer.Distances
 	} else {
 		answer.Counted = q.Column.Path(method).Counts() && (q.Total || q.K == 0)
-		hits = own.hits(hits)
+		own.name(u.hits)
 	}
 	job.Approximate = !answer.Exact
-	u.Answer(u.job, hits, answer)
+	u.Answer(u.job, u.hits, answer)
 	if u.hi-u.lo < q.Column.Objects { // other parts may have to go on
 		keep()
 	}
@@ -174,11 +182,13 @@ func (u *pathUnit) begin(q *distance.Query, method string) (distance.Searching, 
 	if method == distance.Ngram {
 		return u.beginGrams(u.job, q)
 	}
-	own := u.scanned[u.position(q.Column)].bound
-	if own == nil || own.searchers[method] == nil {
-		return nil, errors.New("the access path " + method + " is not loaded") // which Check has refused
+	if own := u.scanned[u.position(q.Column)].bound; own != u.own || method != u.method { // else it is the same as before, mostly
+		if own == nil || own.searchers[method] == nil {
+			return nil, errors.New("the access path " + method + " is not loaded") // which Check has refused
+		}
+		u.own, u.method, u.searcher = own, method, own.searchers[method]
 	}
-	return own.searchers[method].Begin(q)
+	return u.searcher.Begin(q)
 }
 
 // Most implements metric.Meter.
@@ -239,14 +249,11 @@ func (b *Batch) passes(job int, ids []uint32) func(id uint32) bool {
 	return func(i uint32) bool { return set.Has(ids[i]) }
 }
 
-// hits are hits by the ids of the index.
-func (o *bound) hits(hits []metric.Hit) []metric.Hit {
-	if o.ids == nil {
-		return hits
+// name gives hits the ids of the index.
+func (o *bound) name(hits []metric.Hit) {
+	if o.ids != nil {
+		for i := range hits {
+			hits[i].ID = o.ids[hits[i].ID]
+		}
 	}
-	hits = slices.Clone(hits)
-	for i := range hits {
-		hits[i].ID = o.ids[hits[i].ID]
-	}
-	return hits
 }

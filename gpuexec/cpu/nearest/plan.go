@@ -3,6 +3,7 @@ package nearest
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,25 +47,30 @@ func (c *corrections) now() (factor func(method string) float64) {
 }
 
 // seen is what searches of a batch took, and were expected to take, by method.
-type seen map[string]struct{ took, predicted time.Duration }
+type seen []work
+
+type work struct {
+	method          string
+	took, predicted time.Duration
+}
 
 // learn takes notice of a batch.
 func (c *corrections) learn(s seen) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for method, was := range c.byMethod {
-		if _, ok := s[method]; !ok {
+		if !slices.ContainsFunc(s, func(w work) bool { return w.method == method }) {
 			c.byMethod[method] = was * (1 - forgetting)
 		}
 	}
-	for method, one := range s {
+	for _, one := range s {
 		if one.took <= 0 || one.predicted <= 0 {
 			continue
 		}
 		ratio := math.Log(float64(one.took) / float64(one.predicted))
 		ratio = min(max(ratio, -math.Log(mostSeen)), math.Log(mostSeen))
-		was := c.byMethod[method]
-		c.byMethod[method] = min(max(was+learning*(ratio-was), -math.Log(mostFactor)), math.Log(mostFactor))
+		was := c.byMethod[one.method]
+		c.byMethod[one.method] = min(max(was+learning*(ratio-was), -math.Log(mostFactor)), math.Log(mostFactor))
 	}
 }
 
@@ -72,7 +78,6 @@ func (c *corrections) learn(s seen) {
 // those that are.
 func (b *Batch) choose(ctx context.Context) error {
 	const looking = 20_000 // nanoseconds to look a text's n-grams up
-	b.choices, b.grams = make([]distance.Choice, len(b.jobs)), make([]*gramQuery, len(b.jobs))
 	asked, texts := make([]int, b.columns.Len()), 0
 	for _, job := range b.jobs {
 		q := job.Query.(*distance.Query)
@@ -90,25 +95,41 @@ func (b *Batch) choose(ctx context.Context) error {
 	for at := range factors {
 		factors[at] = b.scanned[at].corrections.now()
 	}
+	before := -1
 	for i := range b.jobs {
-		at := b.chooseOne(i, asked, factors)
+		at := b.chooseOne(i, before, asked, factors)
+		before = i
 		if b.choices[i].Method == distance.Scan {
 			scans[at]++
 		}
 	}
+	before = -1
 	for i := range b.jobs {
 		if at := b.position(b.jobs[i].Query.(*distance.Query).Column); b.choices[i].Method == distance.Scan && scans[at] < asked[at] {
-			b.chooseOne(i, scans, factors)
+			b.chooseOne(i, before, scans, factors)
+			before = i
 		}
 	}
 	return nil
 }
 
-// chooseOne chooses how a job is answered, where so many of a column are scanned.
-func (b *Batch) chooseOne(i int, scanned []int, factors []func(string) float64) (column int) {
+// alike says that two jobs are in the same situation, and are answered in the same way.
+func (b *Batch) alike(i, j int) bool {
+	_, filter := b.Passing(i)
+	_, other := b.Passing(j)
+	return b.beside == nil && filter == other && b.begun(i) == nil && b.begun(j) == nil && b.jobs[i].Query.(*distance.Query).Alike(b.jobs[j].Query.(*distance.Query))
+}
+
+// chooseOne chooses how a job is answered, where so many of a column are scanned: as one that was chosen for just before, if there is one (-1: none) and they are alike, since looking takes as
+// long as a search among few coordinates.
+func (b *Batch) chooseOne(i, before int, scanned []int, factors []func(string) float64) (column int) {
 	q := b.jobs[i].Query.(*distance.Query)
 	column = b.position(q.Column)
 	s := &b.scanned[column]
+	if before >= 0 && b.alike(i, before) {
+		b.choices[i] = b.choices[before]
+		return column
+	}
 	if before := b.begun(i); before != nil {
 		b.choices[i] = distance.Choice{Method: distance.Scan, Why: "its scan was interrupted, and goes on"}
 		if before.search != nil {
@@ -142,17 +163,18 @@ func (b *Batch) chooseOne(i int, scanned []int, factors []func(string) float64) 
 func (b *Batch) learn(chosen []int) {
 	all := make([]seen, b.columns.Len())
 	for _, i := range chosen {
-		job := b.jobs[i]
-		if job.Err != nil || job.Postponed || b.choices[i].Predicted == 0 { // of what goes on nothing is predicted
+		job, c := b.jobs[i], &b.choices[i]
+		if job.Err != nil || job.Postponed || c.Predicted == 0 { // of what goes on nothing is predicted
 			continue
 		}
-		at := b.position(job.Query.(*distance.Query).Column)
-		if all[at] == nil {
-			all[at] = make(seen)
+		s := &all[b.position(job.Query.(*distance.Query).Column)]
+		at := slices.IndexFunc(*s, func(w work) bool { return w.method == c.Method })
+		if at < 0 {
+			at = len(*s)
+			*s = append(*s, work{method: c.Method})
 		}
-		one := all[at][b.choices[i].Method]
-		one.took, one.predicted = one.took+time.Duration(b.worked[i].Load()), one.predicted+b.choices[i].Predicted
-		all[at][b.choices[i].Method] = one
+		(*s)[at].took += time.Duration(b.worked[i].Load())
+		(*s)[at].predicted += c.Predicted
 	}
 	for at, s := range all {
 		if s != nil {

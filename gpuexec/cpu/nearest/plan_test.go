@@ -10,9 +10,7 @@ import (
 func TestCorrections(t *testing.T) {
 	c := corrections{byMethod: make(map[string]float64)}
 	batch := func(method string, times float64) {
-		one := seen{}
-		one[method] = struct{ took, predicted time.Duration }{time.Duration(times * 1e6), 1e6}
-		c.learn(one)
+		c.learn(seen{{method, time.Duration(times * 1e6), 1e6}})
 	}
 	if f := c.now()("scan"); f != 1 {
 		t.Errorf("nothing is known, and the factor is %v", f)

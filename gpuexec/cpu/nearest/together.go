@@ -112,7 +112,8 @@ func (b *Batch) searchSet(ctx context.Context, s *set) (left []int) {
 			left = append(left, at)
 		default:
 			job.Approximate = !a.Did.Exact
-			b.Answer(at, s.own.hits(a.Hits), a.Did)
+			s.own.name(a.Hits)
+			b.Answer(at, a.Hits, a.Did)
 		}
 	}
 	return left

@@ -30,10 +30,10 @@ func TestReferenceStays(t *testing.T) {
 	if got := words.Within(1).Alone; got != 70+5*2/apart {
 		t.Errorf("a word within an edit takes %v", got)
 	}
-	if half := words.Within(math.Inf(1)); half.Alone != 70+5*5.5/apart || half.Together != words.Together || words.Within(100) != half {
+	if half := words.Within(math.Inf(1)); half.Alone != 70+5*(9*halfway+1)/apart || half.Together != words.Together || words.Within(100) != half {
 		t.Errorf("a word of any distance takes %+v, beside others %+v", half, words)
 	}
-	if long := x.Asked(strings.Repeat("a", 200)); long.Within(32).Alone != 70+carry*500*1.5 || long.Within(1e9).Alone != 70+carry*500*2.5 || long.Within(32).Within(1e9) != long.Within(1e9) {
+	if long := x.Asked(strings.Repeat("a", 200)); long.Within(32).Alone != 70+carry*500*1.5 || long.Within(1e9).Alone != 70+carry*500*(1+192*halfway/64) || long.Within(32).Within(1e9) != long.Within(1e9) {
 		t.Errorf("a text of 4 blocks takes %+v within 32 edits, and %+v within any", long.Within(32), long.Within(1e9))
 	}
 	numbers := Reference().Distance(Object{Metric: metric.Metric{Kind: metric.L2}, Dims: 2})

@@ -29,6 +29,7 @@ type Object struct {
 // Of texts it ends when it is certain to be larger than what is wanted (Within).
 type Distance struct {
 	Alone, Together              float64
+	Apart                        float64 // more: of a text that lies somewhere, and not behind the last one
 	text, column, length, blocks float64 // of texts
 	lanes                        float64 // beside others in lanes; 0: in none
 }
@@ -43,7 +44,7 @@ const (
 	// carry is what a block of a column takes beside others of it, over what one alone takes.
 	carry = 1.7
 	// apart is how many edits a column adds between texts that have nothing in common, and halfway by which part of its symbols a text differs from the nearest at most, about.
-	apart, halfway = 0.8, 0.5
+	apart, halfway = 0.8, 0.45
 	// together is the part of a distance alone that one among many is: where a sieve drops most, and elsewhere.
 	sieved, unsieved = 0.25, 0.8
 	// inLanes is that of texts that are compared side by side.
@@ -58,7 +59,7 @@ func (d *Device) Distance(o Object) Distance {
 			x.length = wordLength
 		}
 		x.Alone = x.text + x.column*x.length
-		x.Together = x.Alone
+		x.Together, x.Apart = x.Alone, d.Of(Constant{Name: "text apart", Reference: 20})*(1+x.length/64) // lines of memory
 		if x.length <= levenshtein.MostLanes && (!d.measured || levenshtein.HasLanes()) {
 			x.lanes = x.Alone * inLanes
 			x.Together = x.lanes

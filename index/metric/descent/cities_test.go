@@ -41,7 +41,7 @@ func BenchmarkCities(b *testing.B) {
 								b.Fatal(err)
 							}
 							s.Run(nil, meter)
-							distances += s.End().Work.Distances
+							distances += s.End(nil).Work.Distances
 						}
 					}))
 				}

@@ -191,7 +191,7 @@ func TestFlat(t *testing.T) {
 			}
 			for !search.Run(pass, meter) {
 			}
-			got := search.End()
+			got := search.End(nil)
 			if !slices.Equal(got.Hits, hits) || total && got.Within != within {
 				t.Fatalf("%s: %v, %d within; want %v, %d", what, got.Hits, got.Within, hits, within)
 			}

@@ -50,10 +50,11 @@ func (t *Tree) Begin(q []float64, want metric.Want, total bool) (*Search, error)
 	return s, nil
 }
 
-// End is what the search has come to; the search is nobody's then.
-func (s *Search) End() tree.Answer {
-	a := tree.Answer{Hits: slices.Clone(s.kept.Sorted()), Work: s.work}
-	a.Work.Hits = float64(len(a.Hits))
+// End is what the search has come to, with hits behind those that are given; the search is nobody's then.
+func (s *Search) End(hits []metric.Hit) tree.Answer {
+	found := s.kept.Sorted()
+	a := tree.Answer{Hits: append(hits, found...), Work: s.work}
+	a.Work.Hits = float64(len(found))
 	if s.total {
 		a.Within = s.within
 	}

@@ -79,7 +79,6 @@ type Prices struct {
 	Query    float64       // to begin, with a heap of nodes
 	Node     float64       // entering one
 	Distance cost.Distance // one, beside others in a run
-	Apart    float64       // more: of a text, which lies somewhere
 	Far      float64       // more: of vectors that lie beyond near caches
 	Run      float64       // of distances, between objects that the path strikes out
 	Test     float64       // holding an interval against a query
@@ -97,7 +96,7 @@ func PricesOn(d *cost.Device, distance cost.Distance) Prices {
 		return d.Of(cost.Constant{Name: name, Reference: reference})
 	}
 	return Prices{
-		Distance: distance, Query: plain("begin", 400), Node: plain("node", 30), Apart: plain("text apart", 20), Run: plain("run", 22), Test: plain("test", 0.6), Side: plain("side", 1.1),
+		Distance: distance, Query: plain("begin", 400), Node: plain("node", 30), Run: plain("run", 26), Test: plain("test", 0.6), Side: plain("side", 1.1),
 		Lane: plain("lane", 0.4), Block: plain("block", 105), Level: plain("level", 24), Byte: plain("byte", 0.4), Hit: plain("hit", 22),
 	}
 }
@@ -122,15 +121,12 @@ func (t *Tree) cost(p Prices, r Row) float64 {
 		side = p.Side * float64(t.dims)
 	}
 	hits := w.Hits * p.Hit * (1 + min(w.Hits, 128)/90) // each comes between others, up to 128 of which are kept in order
-	distance := p.Distance.Within(r.Reach).Alone + p.Far
+	distance := p.Distance.Within(r.Reach).Alone + p.Distance.Apart + p.Far
 	switch {
 	case t.few(r.Bounds):
 		return w.Nodes*(p.Node*0.75+children*(p.Test+lane)) + w.Blocks*p.Block*0.6 + w.Distances*side + hits
 	case r.Bounds == Box:
 		return p.Query + w.Nodes*(p.Node+children*(p.Test+side)) + w.Blocks*(p.Block+p.Run) + w.Distances*distance + hits
-	}
-	if t.Kind == metric.Edit {
-		distance += p.Apart
 	}
 	leaf := float64(t.objects) / max(1, t.leaves(r))
 	share := min(1, w.Distances/max(1, w.Blocks*leaf))
