@@ -134,7 +134,7 @@ func exerciseDistances(x *index.Index) (sum int) {
 				continue
 			}
 			search.Run(nil, metric.Until(context.Background()))
-			hits := search.End(new(distance.Answer))
+			hits := search.End(new(distance.Answer), nil)
 			for _, h := range hits {
 				if h.ID >= space.Len() {
 					panic("a hit that is no object")

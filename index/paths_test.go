@@ -49,7 +49,7 @@ func pathAnswers(t *testing.T, x *index.Index) (answers [][]metric.Hit) {
 					t.Fatal(err)
 				}
 				search.Run(nil, metric.Until(t.Context()))
-				answers = append(answers, slices.Clone(search.End(new(distance.Answer))))
+				answers = append(answers, search.End(new(distance.Answer), nil))
 			}
 		}
 	}

@@ -94,7 +94,7 @@ func cellsTogether(t *testing.T, rng *rand.Rand) (joined int) {
 				pass = nil
 			}
 			search.Run(pass, metric.Until(t.Context()))
-			hits := search.End(&did)
+			hits := search.End(&did, nil)
 			var want []gpuexec.Hit
 			for _, h := range hits {
 				want = append(want, gpuexec.Hit{ID: ids[h.ID], Score: h.Value})

@@ -24,7 +24,7 @@ type Planner struct {
 	apart   float64 // of a distance that is not beside others
 	offer   float64 // a hit that is taken into account
 	query   float64 // to be asked and answered, whichever way
-	far     float64 // to read an object of vectors from memory, of more than near caches hold
+	far     float64 // to read a vector or a text from memory, of more than near caches hold
 	objects float64 // with a value
 	paths   []priced
 }
@@ -96,8 +96,12 @@ func (c *Column) Planner(d *cost.Device, objects uint32) *Planner {
 		apart: d.Of(cost.Constant{Name: "apart", Reference: 40}), offer: d.Of(cost.Constant{Name: "offer", Reference: 80}),
 		query: d.Of(cost.Constant{Name: "query", Reference: 500}),
 	}
-	if bytes := float64(o.Dims * o.Bytes); bytes > 0 {
+	switch c.Of {
+	case Vectors:
+		bytes := float64(o.Dims * o.Bytes)
 		p.far = bytes * d.Of(cost.Constant{Name: "far byte", Reference: 0.036}) * max(0, 1-nearBytes/(bytes*max(1, p.objects)))
+	case Texts:
+		p.far = (1 + o.Length/64) * d.Of(cost.Constant{Name: "far line", Reference: 60}) * max(0, 1-nearTexts/((o.Length+8)*max(1, p.objects)))
 	}
 	for i := range c.paths {
 		path := c.paths[i].path
@@ -107,7 +111,8 @@ func (c *Column) Planner(d *cost.Device, objects uint32) *Planner {
 }
 
 // nearBytes of vectors stay in a core's near caches, about: what searches by a path look at beyond is read from memory for each query, where a scan reads it once for all.
-const nearBytes = 2 << 20
+// Texts are looked at here and there, by their places, and share the caches with these and the paths.
+const nearBytes, nearTexts = 2 << 20, 1 << 20
 
 // Distance is what one takes, of a query.
 func (p *Planner) Distance(q *Query) cost.Distance { return p.each.Asked(q.Text).Within(q.Most) }
@@ -158,7 +163,7 @@ func (p *Planner) few(q *Query, passing uint32) (method string) {
 	return method
 }
 
-// Alike says that a planner chooses alike for two queries of a column in the same situation: it does not look at numbers, and of texts at more than what these queries have.
+// Alike says that a planner chooses alike for two queries in the same situation: they differ in nothing but numbers, which it does not look at. Of texts it does.
 func (q *Query) Alike(o *Query) bool {
 	return q.Column == o.Column && q.Column.Of != Texts && q.K == o.K && q.Most == o.Most && q.Total == o.Total && q.Method == o.Method && q.Explain == o.Explain &&
 		q.Bounded == o.Bounded && q.Fraction == o.Fraction && q.Recall == o.Recall

@@ -3,6 +3,7 @@ package distance
 import (
 	"context"
 	"math"
+	"reflect"
 	"testing"
 	"time"
 
@@ -96,5 +97,40 @@ func TestChoose(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() { c.reference.Choose(&few, Situation{Passing: 10_000}) }); n > 3 {
 		t.Errorf("%v allocations per choice", n)
+	}
+}
+
+// Queries are alike if they differ in what is not looked at alone. A field that is new is looked at, or is added here.
+func TestAlike(t *testing.T) {
+	q := Query{Column: &Column{Of: Vectors}, K: 3, Most: math.Inf(1), Method: Auto}
+	for i := range reflect.TypeFor[Query]().NumField() {
+		other := q
+		field, want := reflect.ValueOf(&other).Elem().Field(i), false
+		switch name := reflect.TypeFor[Query]().Field(i).Name; name {
+		case "Vector", "Point", "Text", "Radius", "Filter": // numbers, and of a filter the planner is told how many pass
+			want = true
+		case "Column":
+			other.Column = &Column{Of: Vectors}
+		default:
+			switch field.Kind() {
+			case reflect.Bool:
+				field.SetBool(!field.Bool())
+			case reflect.Int:
+				field.SetInt(field.Int() + 1)
+			case reflect.Float64:
+				field.SetFloat(0.5)
+			case reflect.String:
+				field.SetString("other")
+			default:
+				t.Errorf("field %s: nothing is known of a %v", name, field.Kind())
+			}
+		}
+		if q.Alike(&other) != want || other.Alike(&q) != want {
+			t.Errorf("with another %s queries are alike: %v", reflect.TypeFor[Query]().Field(i).Name, !want)
+		}
+	}
+	q.Column.Of = Texts
+	if other := q; q.Alike(&other) {
+		t.Error("texts of a column are alike, whatever their lengths")
 	}
 }

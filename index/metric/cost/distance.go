@@ -54,14 +54,15 @@ const (
 // Distance is that of objects.
 func (d *Device) Distance(o Object) Distance {
 	if o.Metric.Kind == metric.Edit {
-		x := Distance{text: d.Of(textConstant()), column: d.Of(columnConstant()), length: o.Length, blocks: 1}
-		if x.length == 0 {
-			x.length = wordLength
+		if o.Length == 0 {
+			o.Length = wordLength
 		}
+		x := Distance{text: d.Of(textConstant()), column: d.Of(columnConstant()), length: o.Length, blocks: 1}
 		x.Alone = x.text + x.column*x.length
 		x.Together, x.Apart = x.Alone, d.Of(Constant{Name: "text apart", Reference: 20})*(1+x.length/64) // lines of memory
 		if x.length <= levenshtein.MostLanes && (!d.measured || levenshtein.HasLanes()) {
-			x.lanes = x.Alone * inLanes
+			var p probe
+			x.lanes = min(x.Alone, d.Of(Constant{fmt.Sprintf("texts of %.0f in lanes", x.length), x.Alone * inLanes, func() int { return p.of(o).together() }}))
 			x.Together = x.lanes
 		}
 		return x
@@ -116,7 +117,7 @@ func (x Distance) Among(queries int) float64 {
 	return x.Together + (x.Alone-x.Together)/float64(max(1, queries))
 }
 
-// probe is what vectors and points are measured on.
+// probe is what objects are measured on.
 type probe struct {
 	askers []metric.Asker
 	limits []float64
@@ -161,6 +162,15 @@ func (p *probe) space(o Object, rng *rand.Rand) metric.Space {
 			units = append(units, u[:]...)
 		}
 		space, err := metric.NewPoints(nil, units)
+		must(err)
+		return space
+	}
+	if o.Metric.Kind == metric.Edit {
+		texts := make([]string, p.n)
+		for i := range texts {
+			texts[i] = randomText(rng, max(1, int(o.Length*(0.7+0.6*rng.Float64()))))
+		}
+		space, err := metric.NewTexts(p.n, func(i uint32) string { return texts[i] }, nil)
 		must(err)
 		return space
 	}
@@ -224,11 +234,7 @@ func textProbe(length, columns int) func() int {
 	rng := rand.New(rand.NewPCG(2, 2))
 	texts := make([]string, 64)
 	for i := range texts {
-		b := make([]byte, length)
-		for j := range b {
-			b[j] = byte('a' + rng.IntN(26))
-		}
-		texts[i] = string(b)
+		texts[i] = randomText(rng, length)
 	}
 	var pattern levenshtein.Pattern
 	pattern.Reset([]rune("pattern x"))
@@ -239,6 +245,14 @@ func textProbe(length, columns int) func() int {
 		}
 		return len(texts) * max(1, columns)
 	}
+}
+
+func randomText(rng *rand.Rand, length int) string {
+	b := make([]byte, length)
+	for i := range b {
+		b[i] = byte('a' + rng.IntN(26))
+	}
+	return string(b)
 }
 
 // plainCode is code without assembly: hits that are put in order.
