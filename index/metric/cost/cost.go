@@ -27,7 +27,7 @@ type Constant struct {
 //
 // # What measuring takes
 //
-// A constant takes one or two milliseconds of a processor, all of them together 50 at most: beyond, it is the reference's, times how this host's plain code is to the reference's.
+// A constant takes about a millisecond of a processor, all of them together 50 at most: beyond, it is the reference's, times how this host's plain code is to the reference's.
 // Of several runs the least counts, since a core that is taken away makes none faster. Nothing is kept beyond the process: to read it back would have to be
 // checked against the processor, its clock and its neighbours, and measuring is as fast. Whoever opens an engine has a device of its own.
 type Device struct {
@@ -93,7 +93,7 @@ func (d *Device) measurePlain() {
 
 const (
 	// runs are timed each, long enough for the clock and short enough to end before another process has the core.
-	runs    = 20
+	runs    = 12
 	runTime = 30 * time.Microsecond
 	// far is by which factor a device may differ from the reference: beyond, measuring has failed.
 	far = 64
