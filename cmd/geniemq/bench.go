@@ -39,7 +39,8 @@ measurement. Times are medians of several runs.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().Bool("json", false, "JSON, a line per measurement (default when the output is no terminal; --json=false for tables)")
-	cmd.AddCommand(c.benchEngineCommand(), c.benchScaleCommand(), c.benchServiceCommand(), c.benchDirectCommand(), c.benchBesideCommand(), c.benchSoakCommand())
+	cmd.AddCommand(c.benchEngineCommand(), c.benchScaleCommand(), c.benchServiceCommand())
+	cmd.AddCommand(c.benchUserCommands()...)
 	cmd.AddCommand(c.benchNearCommands()...)
 	return cmd
 }

@@ -12,6 +12,11 @@ import (
 	"github.com/geniemq/geniemq/bench/workload"
 )
 
+// benchUserCommands are the measurements of users of a service.
+func (c *cli) benchUserCommands() []*cobra.Command {
+	return []*cobra.Command{c.benchDirectCommand(), c.benchBesideCommand(), c.benchSoakCommand()}
+}
+
 // benchUsers measures users of a service, of its own or another's: one result, and how many answers are wrong.
 func (c *cli) benchUsers(cmd *cobra.Command, flags *measurementFlags, measure func(context.Context, *workload.Workload, func(string, ...any)) (any, int, error)) error {
 	c.warnOfSecrets(cmd)
