@@ -66,10 +66,17 @@ func newAsker(t testing.TB, text string, columns ...[]string) *asker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &asker{t: t}
-	if a.translator, err = translate.New(s.Name, x, 0); err != nil {
+	return askerOf(t, x)
+}
+
+// askerOf answers queries of an index, which it closes at last.
+func askerOf(t testing.TB, x *index.Index) *asker {
+	t.Helper()
+	translator, err := translate.New("ranked", x, 0)
+	if err != nil {
 		t.Fatal(err)
 	}
+	a := &asker{t: t, translator: translator}
 	e := cpu.New(gpuexec.CPUOptions{})
 	if a.searcher, err = e.Load(t.Context(), x); err != nil {
 		t.Fatal(err)
@@ -301,13 +308,9 @@ func TestRankingOfRecords(t *testing.T) {
 	}
 }
 
-// TestRankingOfHeadlines: three fifths of the words of a headline, in any order, find it.
-func TestRankingOfHeadlines(t *testing.T) {
-	if testing.Short() {
-		t.Skip("quality does not depend on the race detector: go test without -short measures it")
-	}
-	t.Parallel()
-	var headlines []string
+// headlinesByWords are headlines, queries of three fifths of the words of one, in any order, and which that is.
+func headlinesByWords(t testing.TB) (headlines, texts []string, gold [][2]int) {
+	t.Helper()
 	for _, name := range []string{"clickbait_data.txt.gz", "non_clickbait_data.txt.gz"} {
 		for _, line := range lines(t, data(t, "headlines", name)) {
 			if strings.TrimSpace(line) != "" {
@@ -316,14 +319,22 @@ func TestRankingOfHeadlines(t *testing.T) {
 		}
 	}
 	r := rand.New(rand.NewPCG(1, 2)) // the figures are of these headlines
-	var texts []string
-	var gold [][2]int
 	for i := range 4000 {
 		at := r.IntN(len(headlines))
 		words := strings.Fields(headlines[at])
 		r.Shuffle(len(words), func(i, j int) { words[i], words[j] = words[j], words[i] })
 		texts, gold = append(texts, strings.Join(words[:max(1, len(words)*6/10)], " ")), append(gold, [2]int{i, at})
 	}
+	return headlines, texts, gold
+}
+
+// TestRankingOfHeadlines: three fifths of the words of a headline, in any order, find it.
+func TestRankingOfHeadlines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("quality does not depend on the race detector: go test without -short measures it")
+	}
+	t.Parallel()
+	headlines, texts, gold := headlinesByWords(t)
 	a := newAsker(t, rankedText, headlines)
 	query := rankOf(a.texts(texts, 10, object{"rescore": rankedBy}), gold)
 	counting := rankOf(a.texts(texts, 10, object{"idf": false}), gold)
@@ -337,13 +348,9 @@ func TestRankingOfHeadlines(t *testing.T) {
 	}
 }
 
-// TestRankingOfLabels: of ten texts found for a text, how many have its label.
-func TestRankingOfLabels(t *testing.T) {
-	if testing.Short() {
-		t.Skip("quality does not depend on the race detector: go test without -short measures it")
-	}
-	t.Parallel()
-	var texts, labels []string
+// labelled are short texts and the label of each.
+func labelled(t testing.TB) (texts, labels []string) {
+	t.Helper()
 	for _, files := range [][2]string{{"Biomedical.txt.gz", "Biomedical_label.txt"}, {"GoogleNews.txt.gz", "GoogleNews_LABEL.txt"},
 		{"SearchSnippets.txt.gz", "SearchSnippets_label.txt"}, {"StackOverflow.txt.gz", "StackOverflow_label.txt"}} {
 		some := lines(t, data(t, "shortdocs_labelled", files[0]))
@@ -352,6 +359,16 @@ func TestRankingOfLabels(t *testing.T) {
 			labels = append(labels, files[0]+" "+strings.TrimSpace(label))
 		}
 	}
+	return texts, labels
+}
+
+// TestRankingOfLabels: of ten texts found for a text, how many have its label.
+func TestRankingOfLabels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("quality does not depend on the race detector: go test without -short measures it")
+	}
+	t.Parallel()
+	texts, labels := labelled(t)
 	own := rand.New(rand.NewPCG(1, 2)).Perm(len(texts))[:3000]
 	var asked []string
 	for _, at := range own {

@@ -20,11 +20,13 @@ import (
 // Where the index will have f times as many objects as the sample, each object of the sample stands for f, and neighbours lie nearer than
 // in the sample. How much nearer, the nearest of the sample say: around a query, the number of objects within a distance grows as a power of it.
 //
-// What it leaves out: that objects near each other agree with a query by the same functions, so that whole clusters of them are not large by luck as single ones are: a
-// forecast is right for l2 and lies below what is found for the others, by a tenth at times; and hashes that are clamped.
+// Objects near each other agree with a query by the same functions, so that whole clusters of them are not large by luck as single ones are: how far, a few that are hashed say
+// (together). What is left out is hashes that are clamped.
 type forecast struct {
 	*Options
-	spread  float64 // how far objects lie from their mean: the root of the mean square (l2)
+	asked   []float32 // vectors of the queries
+	objects []float32 // of the sample
+	spread  float64   // how far objects lie from their mean: the root of the mean square (l2)
 	queries []outlook
 	means   []float64 // by number of neighbours less one: their mean distance
 }
@@ -35,7 +37,11 @@ type outlook struct {
 	rings      []ring
 }
 
-type ring struct{ distance, objects float64 }
+// ring is some of the objects: how far they are on average, and the object in their middle.
+type ring struct {
+	distance, objects, middle float64
+	witness                   int // of the sample; of some queries
+}
 
 const (
 	// singles are the nearest objects that are a ring each; wider makes each ring after these so much larger than all before it.
@@ -48,31 +54,24 @@ const (
 // newForecast measures the distances of queries from the objects of a sample.
 func newForecast(o *Options, queries, objects []float32) *forecast {
 	n := len(objects) / o.Dim
-	x := &forecast{Options: o, queries: make([]outlook, len(queries)/o.Dim)}
+	x := &forecast{Options: o, asked: queries, objects: objects, queries: make([]outlook, len(queries)/o.Dim)}
 	f := max(1, float64(o.Objects)/float64(n))
 	nearest := make([][]float64, len(x.queries))
 	kernels := sums.All()[0]
-	var next atomic.Int64
-	work := func() {
+	inParallel(len(x.queries), o.Workers, func() func(q int) {
 		s := newScratch(&kernels)
-		distances := make([]float64, n)
-		for {
-			q := int(next.Add(1)) - 1
-			if q >= len(x.queries) {
-				return
-			}
+		distances, sorted := make([]float64, n), make([]float64, n)
+		return func(q int) {
 			s.distances(o.Family, queries[q*o.Dim:(q+1)*o.Dim], objects, distances)
-			slices.Sort(distances)
-			nearest[q] = slices.Clone(distances[:min(n, max(anchors, o.Neighbours))])
-			x.queries[q].rings = rings(distances, f)
+			copy(sorted, distances)
+			slices.Sort(sorted)
+			nearest[q] = slices.Clone(sorted[:min(n, max(anchors, o.Neighbours))])
+			x.queries[q].rings = rings(sorted, f)
+			if q < witnessed {
+				witness(distances, x.queries[q].rings)
+			}
 		}
-	}
-	var group sync.WaitGroup
-	for range min(o.Workers, len(x.queries)) - 1 {
-		group.Go(work)
-	}
-	work()
-	group.Wait()
+	})
 	x.neighbourhoods(nearest, f)
 	if o.Family == L2 {
 		x.spread = spread(objects[:min(len(objects), fitted*o.Dim)], o.Dim)
@@ -91,10 +90,27 @@ func rings(distances []float64, f float64) (all []ring) {
 		for _, d := range distances[first:end] {
 			sum += d
 		}
-		all = append(all, ring{sum / float64(end-first), f * float64(end-first)})
+		all = append(all, ring{sum / float64(end-first), f * float64(end-first), distances[(first+end)/2], -1})
 		first = end
 	}
 	return all
+}
+
+// inParallel does something for 0 to n-1 by so many goroutines, each with what it needs.
+func inParallel(n, workers int, begin func() func(i int)) {
+	var next atomic.Int64
+	work := func() {
+		do := begin()
+		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+			do(i)
+		}
+	}
+	var group sync.WaitGroup
+	for range min(workers, n) - 1 {
+		group.Go(work)
+	}
+	work()
+	group.Wait()
 }
 
 // neighbourhoods fills in the distances of neighbours by the nearest of the sample, which has one object in f.
@@ -149,14 +165,18 @@ func spread(objects []float32, dim int) float64 {
 type seen struct {
 	neighbours, rings []odds
 	objects           []float64 // by ring
+	// independent functions are as good as one, by ring, and of neighbours, where objects agree together.
+	independent []float64
+	nearest     float64
 }
 
 type odds struct{ p, yes, no float64 }
 
 func newOdds(p float64) odds { return odds{p, math.Log(p), math.Log1p(-p)} }
 
-// atLeast is the probability that at least count of m functions agree: the binomial distribution, by its divergence between two counts (A. M. Zubkov, A. A. Serov 2013).
-func (o *odds) atLeast(count, m int) float64 {
+// atLeast is the probability that at least count of m functions agree, where each is as good as some independent ones: the binomial distribution, by its divergence between two
+// counts (A. M. Zubkov, A. A. Serov 2013).
+func (o *odds) atLeast(count, m int, independent float64) float64 {
 	switch {
 	case count > m:
 		return 0
@@ -164,15 +184,15 @@ func (o *odds) atLeast(count, m int) float64 {
 		return 1
 	}
 	at := newOdds((float64(count) - .5) / float64(m))
-	return o.beyond(&at, m)
+	return o.beyond(&at, independent*float64(m))
 }
 
 // beyond is the probability that more than a share of m functions agree.
-func (o *odds) beyond(share *odds, m int) float64 {
+func (o *odds) beyond(share *odds, m float64) float64 {
 	if o.p >= 1 || o.p <= 0 {
 		return o.p
 	}
-	z := math.Sqrt(max(0, float64(m)*(share.p*(share.yes-o.yes)+(1-share.p)*(share.no-o.no)))) // of sqrt(2)
+	z := math.Sqrt(max(0, m*(share.p*(share.yes-o.yes)+(1-share.p)*(share.no-o.no)))) // of sqrt(2)
 	switch {
 	case share.p < o.p:
 		z = -z
@@ -184,18 +204,19 @@ func (o *odds) beyond(share *odds, m int) float64 {
 
 // see finds probabilities, and the mean of a function over all objects: what share of them its lists have that a query reads.
 func (x *forecast) see(p *Parameters) (all []seen, share float64) {
-	chance := p.Chance()
+	chance, left := p.Chance(), x.together(*p)
+	nearest, _ := meanAndError(left[:min(len(left), nearestRings)])
 	at := func(distance float64) odds { return newOdds(chance + (1-chance)*p.Collision(distance)) }
 	for q := range x.queries {
 		own := &x.queries[q]
-		s := seen{}
+		s := seen{nearest: 1 / nearest}
 		for _, d := range own.neighbours {
 			s.neighbours = append(s.neighbours, at(d))
 		}
 		sum, objects := 0.0, 0.0
-		for _, r := range own.rings {
+		for i, r := range own.rings {
 			o := at(r.distance)
-			s.rings, s.objects = append(s.rings, o), append(s.objects, r.objects)
+			s.rings, s.objects, s.independent = append(s.rings, o), append(s.objects, r.objects), append(s.independent, 1/left[i])
 			sum += o.p * r.objects
 			objects += r.objects
 		}
@@ -214,7 +235,7 @@ func (s *seen) found(functions, candidates int) (share float64) {
 		}
 		at := newOdds((float64(count) - .5) / float64(functions))
 		for i := range s.rings {
-			if n += s.objects[i] * s.rings[i].beyond(&at, functions); n > 1e3*float64(candidates) {
+			if n += s.objects[i] * s.rings[i].beyond(&at, s.independent[i]*float64(functions)); n > 1e3*float64(candidates) {
 				break
 			}
 		}
@@ -224,8 +245,8 @@ func (s *seen) found(functions, candidates int) (share float64) {
 	more, room := above(last-1), float64(candidates)-above(last)
 	ties := room / max(room, more-above(last))
 	for i := range s.neighbours {
-		certain := s.neighbours[i].atLeast(last, functions)
-		share += certain + ties*(s.neighbours[i].atLeast(last-1, functions)-certain)
+		certain := s.neighbours[i].atLeast(last, functions, s.nearest)
+		share += certain + ties*(s.neighbours[i].atLeast(last-1, functions, s.nearest)-certain)
 	}
 	return share / float64(len(s.neighbours))
 }

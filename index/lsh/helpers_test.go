@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"encoding/csv"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -130,4 +132,23 @@ func sift(t testing.TB) (objects, queries []float32, nearest [][]uint32) {
 		nearest, content = append(nearest, ids), content[4+4*n:]
 	}
 	return vectors(data(t, "sift_bigann10k", "base.bvecs.gz")), vectors(data(t, "sift_bigann10k", "queries.bvecs")), nearest
+}
+
+// digits returns the handwritten digits of those writers that are there to learn from, of 64 dimensions.
+func digits(t testing.TB) (objects []float32) {
+	t.Helper()
+	rows, err := csv.NewReader(bytes.NewReader(data(t, "optdigits", "optdigits.tra.gz"))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows[1:] {
+		for _, cell := range row[:64] {
+			v, err := strconv.ParseFloat(cell, 32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects = append(objects, float32(v))
+		}
+	}
+	return objects
 }
