@@ -115,18 +115,22 @@ func inParallel(n, workers int, begin func() func(i int)) {
 
 // neighbourhoods fills in the distances of neighbours by the nearest of the sample, which has one object in f.
 //
-// The objects within a distance d of a query are about c d^D: D the same everywhere, c that of the query. Then D ln d of the i-th nearest is digamma(i) less ln c on average.
+// The objects within a distance d of a query are about c d^D, D and c those of the query. Then D ln d of the i-th nearest is digamma(i) less ln c on average, and 1/D is the mean of ln(d_m/d_i) over the
+// nearest m. These means differ from query to query by chance too, with a variance of 1/D^2/(m-1): they are drawn together so far that what is left is their own.
 func (x *forecast) neighbourhoods(nearest [][]float64, f float64) {
-	slope, pairs := 0.0, 0.0 // 1/D
-	for _, d := range nearest {
+	slopes := make([]float64, len(nearest)) // 1/D
+	known := 0
+	for q, d := range nearest {
 		if m := min(anchors, len(d)) - 1; m > 0 && d[0] > 0 {
 			for _, inner := range d[:m] {
-				slope += math.Log(d[m] / inner)
+				slopes[q] += math.Log(d[m]/inner) / float64(m)
 			}
-			pairs += float64(m)
+			known++
+		} else {
+			slopes[q] = math.NaN()
 		}
 	}
-	slope /= max(1, pairs)
+	drawTogether(slopes, known)
 	x.means = make([]float64, x.Neighbours)
 	for q, d := range nearest {
 		own := make([]float64, x.Neighbours)
@@ -135,15 +139,39 @@ func (x *forecast) neighbourhoods(nearest [][]float64, f float64) {
 			d = d[:min(anchors, len(d))]
 			level := 0.0
 			for i, at := range d {
-				level += (math.Log(at) - slope*mathext.Digamma(float64(i+1))) / float64(len(d))
+				level += (math.Log(at) - slopes[q]*mathext.Digamma(float64(i+1))) / float64(len(d))
 			}
 			for j := range own {
-				own[j] = math.Exp(level + slope*(mathext.Digamma(float64(j+1))-math.Log(f))) // 0 where objects are equal
+				own[j] = math.Exp(level + slopes[q]*(mathext.Digamma(float64(j+1))-math.Log(f))) // 0 where objects are equal
 			}
 		}
 		x.queries[q].neighbours = own
 		for j, at := range own {
 			x.means[j] += at / float64(len(nearest))
+		}
+	}
+}
+
+// drawTogether draws slopes together: those that are known to what they differ by of their own, others to the mean.
+func drawTogether(slopes []float64, known int) {
+	mean, variance := 0.0, 0.0
+	for _, s := range slopes {
+		if !math.IsNaN(s) {
+			mean += s / float64(known)
+		}
+	}
+	for _, s := range slopes {
+		if !math.IsNaN(s) {
+			variance += (s - mean) * (s - mean) / float64(max(1, known-1))
+		}
+	}
+	own := 0.0
+	if chance := mean * mean / (anchors - 1); variance > chance {
+		own = math.Sqrt(1 - chance/variance)
+	}
+	for q, s := range slopes {
+		if slopes[q] = mean; !math.IsNaN(s) {
+			slopes[q] += own * (s - mean)
 		}
 	}
 }
