@@ -79,7 +79,7 @@ func (q *Queries) Nearest(name, value string) string {
 	hi = min(hi, lo+nearestOf)
 	names := make([]string, 0, hi-lo)
 	for keyword := lo; keyword < hi; keyword++ {
-		names = append(names, q.lists.KeywordName(attr, keyword))
+		names = append(names, q.index.KeywordName(attr, keyword))
 	}
 	return schema.Nearest(value, names)
 }

@@ -42,3 +42,15 @@ func TestGramNames(t *testing.T) {
 		t.Errorf("text %q", x.Text(0))
 	}
 }
+
+// TestNearestWordsInARow: the nearest of words in a row are written as people write them.
+func TestNearestWordsInARow(t *testing.T) {
+	b := newBuilder(t, parseSchema(t, "name: n\ncolumns: [{name: title, type: text, ngrams: 2}]"))
+	b.add(&schema.Record{Cells: []schema.Cell{{Values: []string{"red shoes"}}}})
+	_, q := b.open()
+	for value, want := range map[string]string{"reed shoes": "red shoes", "reed": "red", "purple": ""} {
+		if got := q.Nearest("title", value); got != want {
+			t.Errorf("nearest to %q: %q, want %q", value, got, want)
+		}
+	}
+}

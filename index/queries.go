@@ -20,6 +20,7 @@ import (
 // be used after the index is closed.
 type Queries struct {
 	schema     *schema.Schema
+	index      *Index
 	lists      *postings.Lists
 	forward    *forward.Forward // nil: nothing is kept
 	nearby     nearest.Columns  // those that are searched by distance
@@ -63,7 +64,7 @@ const maxOrder = 4096
 // NewQueries prepares the encoding of queries for x by the schema stored in it. It fails when the attributes in the
 // file are not those that the schema declares, as in a file made by other means.
 func NewQueries(x *Index) (*Queries, error) {
-	q := &Queries{schema: x.schema, lists: x.Lists, forward: x.Forward(), vocabulary: x.Lists, byName: make(map[string]int)}
+	q := &Queries{schema: x.schema, index: x, lists: x.Lists, forward: x.Forward(), vocabulary: x.Lists, byName: make(map[string]int)}
 	q.stored = filter.StoredBy(x.Structure(filter.StoredFamily))
 	if err := checkAttributes(x); err != nil {
 		return nil, err
