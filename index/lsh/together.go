@@ -19,7 +19,7 @@ import (
 const (
 	witnessed  = 64  // queries
 	witnessing = 128 // functions; a multiple of 64
-	// nearest rings are like neighbours.
+	// nearestRings are as neighbours are.
 	nearestRings = 4
 	// leastLeft and mostLeft of the variance are left.
 	leastLeft, mostLeft = .05, 2
