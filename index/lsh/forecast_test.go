@@ -117,7 +117,7 @@ func TestChosenBySample(t *testing.T) {
 			t.Logf("| %s, one in %d of %d | %v | %v | %d of width %.4g, reach %d | %.3f | %.3f | %.1f |", c.name, c.part, n, c.family, wanted, p.Functions, p.Width, p.Reach, forecast,
 				choice.Recall, choice.Load)
 			// The mean of these queries is that of all but for its standard error.
-			if choice.Recall+1.645*choice.Error < wanted || math.Abs(choice.Recall-forecast) > .03+1.645*choice.Error {
+			if choice.Recall+1.645*choice.Error < wanted || math.Abs(choice.Recall-forecast) > .015+1.645*choice.Error {
 				t.Errorf("%s, %v is wanted of %v: the recall is %.3f (standard error %.3f), the forecast is %.3f", c.name, wanted, c.family, choice.Recall, choice.Error, forecast)
 			}
 		}
