@@ -94,7 +94,7 @@ func (c *Column) Planner(d *cost.Device, objects uint32) *Planner {
 	p := &Planner{
 		column: c, each: d.Distance(o), objects: float64(objects),
 		apart: d.Of(cost.Constant{Name: "apart", Reference: 40}), offer: d.Of(cost.Constant{Name: "offer", Reference: 80}),
-		query: d.Of(cost.Constant{Name: "query", Reference: 500}),
+		query: d.Of(cost.Constant{Name: "query", Reference: 350}),
 	}
 	switch c.Of {
 	case Vectors:
