@@ -3,7 +3,6 @@ package client_test
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/load"
-	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
@@ -102,15 +100,8 @@ func buildWords(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	for {
-		var rec schema.Record
-		if err := reader.Next(&rec); err == io.EOF {
-			return objects.WriteFile(ctx, path, nil)
-		} else if err != nil {
-			return err
-		}
-		if err := objects.Add(&rec); err != nil {
-			return err
-		}
+	if err := objects.AddAll(ctx, index.Source{Next: reader.Next}); err != nil {
+		return err
 	}
+	return objects.WriteFile(ctx, path, nil)
 }

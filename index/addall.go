@@ -62,15 +62,12 @@ type recordBatch struct {
 	dropped  []bool            // by object
 }
 
-// AddAll adds all records of a source, on all workers, with the same result as Add one by one. Memory: two batches for each worker and some, of
+// AddAll adds all records of a source, on all workers, with the same result whatever their number. Memory: two batches for each worker and some, of
 // a megabyte of text or one record.
 func (o *Objects) AddAll(ctx context.Context, s Source) error {
 	room := make([]*recordBatch, 2*o.workers+2)
 	for i := range room {
-		room[i] = &recordBatch{
-			records: make([]schema.Record, batchRecords), faults: make([]error, batchRecords),
-			lists: o.NewBatch(), payload: objects.NewPayloadWriter(o.schema),
-		}
+		room[i] = &recordBatch{lists: o.NewBatch(), payload: objects.NewPayloadWriter(o.schema)}
 	}
 	return inorder.Run(ctx, o.workers, room, func(b *recordBatch) (last bool, err error) {
 		b.read(&s)
@@ -89,6 +86,9 @@ func (b *recordBatch) read(s *Source) {
 	b.large, b.end = b.large[:0], nil
 	bytes := 0
 	for b.n = 0; b.n < batchRecords && bytes < batchBytes && b.end == nil; {
+		if b.n == len(b.records) {
+			b.records, b.faults = append(b.records, schema.Record{}), append(b.faults, nil)
+		}
 		rec := &b.records[b.n]
 		err := s.Next(rec)
 		if err != nil && (errors.Is(err, io.EOF) || s.Skippable == nil || !s.Skippable(err)) {
@@ -191,16 +191,10 @@ func (o *Objects) addBlock(b *recordBatch) {
 func (o *Objects) addObject(lists *postings.Batch, values []schema.Values) error {
 	for c := range o.columns {
 		if err := o.columns[c].addValues(lists, &values[c]); err != nil {
-			lists.DiscardObject()
 			return fmt.Errorf("column %q: %w", o.schema.Columns[c].Name, err)
 		}
 	}
-	if err := lists.Ready(); err != nil {
-		lists.DiscardObject()
-		return err
-	}
-	lists.EndObject()
-	return nil
+	return lists.EndObject()
 }
 
 // fail ends a batch before an object, with an error that is the whole index's. What comes after is not looked at.
@@ -300,9 +294,9 @@ func (o *Objects) objectsOf(b *recordBatch, s *Source) (err error) {
 
 // AddObjects adds n objects without keys and payloads, on all workers. values adds those of object i, which is no more than its number among
 // them, to a batch, and leaves it to the caller to end the object; it is called by several goroutines at a time. Structures beside the lists get
-// nothing.
+// nothing. An error is the whole index's, and comes again from every later call.
 func (b *Builder) AddObjects(ctx context.Context, n int, values func(dst *postings.Batch, i int) error) error {
-	if n == 0 {
+	if n == 0 || b.err != nil {
 		return b.err
 	}
 	type batch struct {
@@ -314,26 +308,22 @@ func (b *Builder) AddObjects(ctx context.Context, n int, values func(dst *postin
 		room[i] = &batch{lists: b.NewBatch()}
 	}
 	next := 0
-	return inorder.Run(ctx, b.workers, room, func(a *batch) (last bool, err error) {
+	b.err = inorder.Run(ctx, b.workers, room, func(a *batch) (last bool, err error) {
 		a.first, a.n = next, min(batchRecords, n-next)
 		next += a.n
 		return next == n, nil
 	}, func(a *batch) error {
 		a.lists.Reset()
 		for i := range a.n {
-			if err := values(a.lists, a.first+i); err != nil {
+			err := values(a.lists, a.first+i)
+			if err == nil {
+				err = a.lists.EndObject()
+			}
+			if err != nil {
 				return err
 			}
-			a.lists.EndObject()
 		}
 		return nil
-	}, func(a *batch) error {
-		for range a.n {
-			if err := b.fits("", nil, ""); err != nil {
-				return err
-			}
-			b.store(nil, "")
-		}
-		return b.Append(a.lists, nil)
-	})
+	}, func(a *batch) error { return b.AddBatch(a.lists, nil) })
+	return b.err
 }

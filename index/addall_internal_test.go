@@ -25,7 +25,7 @@ func TestLargeRecordsLeaveNoMemory(t *testing.T) {
 	for i := range elements {
 		elements[i] = strconv.Itoa(i)
 	}
-	b := &recordBatch{records: make([]schema.Record, batchRecords), faults: make([]error, batchRecords), lists: o.NewBatch(), payload: objects.NewPayloadWriter(s)}
+	b := &recordBatch{lists: o.NewBatch(), payload: objects.NewPayloadWriter(s)}
 	const rounds = 40
 	for round := range rounds + 1 {
 		next := 0

@@ -16,6 +16,7 @@ import (
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -39,7 +40,7 @@ func someRecords(random *rand.Rand, n int) []schema.Record {
 		if random.IntN(10) > 0 {
 			rec.Key = "k" + strconv.Itoa(i)
 			if random.IntN(1000) == 0 {
-				rec.Key = "k" + strconv.Itoa(random.IntN(i+1))
+				rec.Key, rec.Cells[2].Values = "k"+strconv.Itoa(random.IntN(i+1)), []string{"only here " + strconv.Itoa(i)}
 			}
 		}
 		if random.IntN(700) == 0 {
@@ -65,15 +66,18 @@ func TestAddAll(t *testing.T) {
 		n := sizes[random.IntN(len(sizes))]
 		records := someRecords(random, n)
 		var want []string
-		plain, err := index.NewObjects(s, index.BuilderOptions{})
+		plain, err := onebyone.NewObjects(s, index.BuilderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		var good []schema.Record
 		for i := range records {
 			if records[i].Line < 0 {
 				want = append(want, errUnread.Error())
 			} else if err := plain.Add(&records[i]); err != nil {
 				want = append(want, err.Error())
+			} else {
+				good = append(good, records[i])
 			}
 		}
 		file, err := plain.Bytes(context.Background())
@@ -99,6 +103,16 @@ func TestAddAll(t *testing.T) {
 			if !bytes.Equal(got, file) {
 				t.Fatalf("%d records on %d workers make another file\n%s", n, workers, text)
 			}
+		}
+		clean, err := index.NewObjects(s, index.BuilderOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := clean.AddAll(t.Context(), sourceOf(good, nil)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := clean.Bytes(t.Context()); err != nil || !bytes.Equal(got, file) {
+			t.Fatalf("%d of %d records that cannot be used leave something in the file (%v)\n%s", n-len(good), n, err, text)
 		}
 	}
 }
@@ -205,7 +219,7 @@ func TestAddObjects(t *testing.T) {
 		}
 		return errors.Join(to.AddNumber(0, float64(r.IntN(100))), to.AddOrdinal(2, r.Uint32N(9)))
 	}
-	plain, err := index.Builtin().NewBuilder(s, specs, index.BuilderOptions{})
+	plain, err := onebyone.NewBuilder(s, specs, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +233,7 @@ func TestAddObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, workers := range []int{1, 2, 7} {
-		b, err := index.Builtin().NewBuilder(s, specs, index.BuilderOptions{Workers: workers})
+		b, err := onebyone.NewBuilder(s, specs, index.BuilderOptions{Workers: workers})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +246,7 @@ func TestAddObjects(t *testing.T) {
 	}
 }
 
-// BenchmarkBuilding adds objects one by one and on some workers: rows of 14 columns, and signatures of 128 numbers that need no encoding.
+// BenchmarkBuilding adds objects on some workers: rows of 14 columns, and signatures of 128 numbers that need no encoding.
 func BenchmarkBuilding(b *testing.B) {
 	text := "name: t\nkind: rows\ncolumns:\n"
 	for i := range 14 {
@@ -251,11 +265,8 @@ func BenchmarkBuilding(b *testing.B) {
 		specs[i] = schema.AttributeSpec{Name: strconv.Itoa(i), Type: schema.Number, Edges: schema.Exact}
 	}
 	const n = 100_000
-	for _, workers := range []int{0, 1, 2} {
+	for _, workers := range []int{1, 2} {
 		name := fmt.Sprintf("%d workers", workers)
-		if workers == 0 {
-			name = "one by one"
-		}
 		b.Run("rows, "+name, func(b *testing.B) {
 			for b.Loop() {
 				objects, err := index.NewObjects(s, index.BuilderOptions{Workers: workers})
@@ -271,12 +282,7 @@ func BenchmarkBuilding(b *testing.B) {
 					next++
 					return nil
 				}
-				if workers > 0 {
-					err = objects.AddAll(b.Context(), index.Source{Next: read})
-				}
-				for rec := (schema.Record{}); workers == 0 && err == nil && read(&rec) == nil; {
-					err = objects.Add(&rec)
-				}
+				err = objects.AddAll(b.Context(), index.Source{Next: read})
 				if err != nil || objects.Objects() != n {
 					b.Fatal(objects.Objects(), err)
 				}
@@ -289,20 +295,12 @@ func BenchmarkBuilding(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if workers > 0 {
-					err = builder.AddObjects(b.Context(), n, func(dst *postings.Batch, i int) (err error) {
-						for attr := range specs {
-							err = errors.Join(err, dst.AddNumber(attr, float64((i+attr)*7%67)))
-						}
-						return err
-					})
-				}
-				for i := 0; workers == 0 && err == nil && i < n; i++ {
+				err = builder.AddObjects(b.Context(), n, func(dst *postings.Batch, i int) (err error) {
 					for attr := range specs {
-						err = errors.Join(err, builder.AddNumber(attr, float64((i+attr)*7%67)))
+						err = errors.Join(err, dst.AddNumber(attr, float64((i+attr)*7%67)))
 					}
-					err = errors.Join(err, builder.EndObject("", nil, ""))
-				}
+					return err
+				})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -28,11 +29,11 @@ func TestMain(m *testing.M) {
 }
 
 // manyTiles is a builder whose index takes more than one write.
-func manyTiles() (*index.Builder, error) {
+func manyTiles() (*onebyone.Builder, error) {
 	header := true
 	s := &schema.Schema{Name: "big", Kind: schema.Rows, Header: &header, Missing: []string{""},
 		Columns: []schema.Column{{Name: "o", Type: schema.CategoryColumn}}}
-	b, err := index.Builtin().NewBuilder(s, []schema.AttributeSpec{{Name: "o", Type: schema.Ordinal, Keywords: 1000}}, index.BuilderOptions{Workers: 2})
+	b, err := onebyone.NewBuilder(s, []schema.AttributeSpec{{Name: "o", Type: schema.Ordinal, Keywords: 1000}}, index.BuilderOptions{Workers: 2})
 	if err != nil {
 		return nil, err
 	}

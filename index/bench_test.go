@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 // BenchmarkBuild builds indexes of 500,000 objects with one worker on one core, and reports postings per second from
@@ -34,22 +35,22 @@ func BenchmarkBuild(b *testing.B) {
 		name     string
 		specs    func() []schema.AttributeSpec
 		postings int
-		fill     func(random *rand.Rand) func(build *index.Builder)
+		fill     func(random *rand.Rand) func(build *onebyone.Builder)
 	}{
 		{"signatures", func() (specs []schema.AttributeSpec) {
 			for i := range 24 {
 				specs = append(specs, schema.AttributeSpec{Name: fmt.Sprint("h", i), Type: schema.Ordinal, Keywords: 67})
 			}
 			return specs
-		}, 24 * objects, func(random *rand.Rand) func(*index.Builder) {
-			return func(build *index.Builder) {
+		}, 24 * objects, func(random *rand.Rand) func(*onebyone.Builder) {
+			return func(build *onebyone.Builder) {
 				for i := range 24 {
 					build.AddOrdinal(i, random.Uint32N(67))
 				}
 			}
 		}},
 		{"documents", func() []schema.AttributeSpec { return []schema.AttributeSpec{{Name: "text", Type: schema.Text}} }, 17 * objects,
-			func(random *rand.Rand) func(*index.Builder) {
+			func(random *rand.Rand) func(*onebyone.Builder) {
 				// Words lie one after the other, as an encoder cuts them from a text; drawing is not building.
 				var text strings.Builder
 				ends := make([]int, 1<<20+1)
@@ -58,7 +59,7 @@ func BenchmarkBuild(b *testing.B) {
 					ends[i+1] = text.Len()
 				}
 				drawn, next := text.String(), 0
-				return func(build *index.Builder) {
+				return func(build *onebyone.Builder) {
 					for range 17 {
 						build.AddString(0, drawn[ends[next]:ends[next+1]])
 						next = (next + 1) & (1<<20 - 1)
@@ -73,8 +74,8 @@ func BenchmarkBuild(b *testing.B) {
 				specs = append(specs, schema.AttributeSpec{Name: fmt.Sprint("c", i), Type: schema.Text})
 			}
 			return specs
-		}, 14 * objects, func(random *rand.Rand) func(*index.Builder) {
-			return func(build *index.Builder) {
+		}, 14 * objects, func(random *rand.Rand) func(*onebyone.Builder) {
+			return func(build *onebyone.Builder) {
 				for i := range 6 {
 					build.AddNumber(i, random.Float64())
 				}
@@ -91,7 +92,7 @@ func BenchmarkBuild(b *testing.B) {
 			var bytes int
 			for b.Loop() {
 				b.StopTimer()
-				build, err := index.Builtin().NewBuilder(s, shape.specs(), index.BuilderOptions{Workers: 1})
+				build, err := onebyone.NewBuilder(s, shape.specs(), index.BuilderOptions{Workers: 1})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -119,7 +120,7 @@ func BenchmarkBuild(b *testing.B) {
 
 // BenchmarkLookup looks words up in a vocabulary larger than the caches.
 func BenchmarkLookup(b *testing.B) {
-	build, err := index.Builtin().NewBuilder(schemaFor(b, schema.Rows), []schema.AttributeSpec{{Name: "text", Type: schema.Text}}, index.BuilderOptions{})
+	build, err := onebyone.NewBuilder(schemaFor(b, schema.Rows), []schema.AttributeSpec{{Name: "text", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.Run(shape.name, func(b *testing.B) {
 			const tiles = 4
 			spec := schema.AttributeSpec{Name: "a", Type: schema.Text, Layout: shape.layout}
-			build, err := index.Builtin().NewBuilder(schemaFor(b, schema.Rows), []schema.AttributeSpec{spec}, index.BuilderOptions{})
+			build, err := onebyone.NewBuilder(schemaFor(b, schema.Rows), []schema.AttributeSpec{spec}, index.BuilderOptions{})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -199,7 +200,7 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 // built opens what a builder made.
-func built(b *testing.B, from *index.Builder) *index.Index {
+func built(b *testing.B, from *onebyone.Builder) *index.Index {
 	b.Helper()
 	data, err := from.Bytes(context.Background())
 	if err != nil {

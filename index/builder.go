@@ -21,9 +21,9 @@ type BuilderOptions struct {
 	Workers int
 }
 
-// Builder collects objects and writes them as an index. Values go in with Add..., EndObject closes an object, and
+// Builder collects objects and writes them as an index. Objects go in by batches (AddBatch, AddObjects, Objects.AddAll), and
 // WriteFile or Bytes write the whole; both leave the builder as it is, so they can be called again. The same
-// calls give the same bytes, whatever the number of workers. A Builder is not safe for concurrent use.
+// objects give the same bytes, whatever the batches and the number of workers. A Builder is not safe for concurrent use.
 //
 // Memory: that of the lists (see postings.Builder), and keys (their bytes plus 10 to 20), payloads and texts (their bytes plus 4).
 type Builder struct {
@@ -34,12 +34,12 @@ type Builder struct {
 	workers  int
 	objects  uint32
 	stored   objects.Builder
-	err      error // of a family
+	err      error // the whole index's
 }
 
 // NewBuilder begins an index. The schema is copied and stored in the file; it says nothing about the attributes to
 // the builder, which takes what it is given: of records, what Kinds.Attributes says of the schema. Structures of other families than the lists get
-// their values by Objects.Add alone.
+// their values by Objects.AddAll alone.
 func (k Kinds) NewBuilder(s *schema.Schema, attrs []schema.AttributeSpec, options BuilderOptions) (*Builder, error) {
 	if s == nil {
 		return nil, errors.New("a builder needs a schema")
@@ -98,36 +98,22 @@ func (b *Builder) stringsOf(column int) *values.Column {
 	return nil
 }
 
-// addToFamilies adds the object that was closed last to the structures beside the lists.
-func (b *Builder) addToFamilies(values []schema.Values) error {
-	for _, family := range b.families {
-		if err := family.Add(values); err != nil {
-			b.err = err
+// AddBatch adds the objects of a batch. stored tells of the i-th of them its key (empty: the decimal id), payload (a JSON object, or nil) and text
+// (sequences); nil: none has any. After an error, such as a *objects.DuplicateKeyError, the objects before the one that it concerns are stored and have
+// no values, so that the builder can go on only where the batch has one object. Structures beside the lists get nothing.
+func (b *Builder) AddBatch(batch *postings.Batch, stored func(i int) (key string, payload []byte, text string)) error {
+	for i := range batch.Objects() {
+		var key, text string
+		var payload []byte
+		if stored != nil {
+			key, payload, text = stored(i)
+		}
+		if err := b.fits(key, payload, text); err != nil {
 			return err
 		}
+		b.store(payload, text)
 	}
-	return nil
-}
-
-// EndObject closes the object: it gets the next id, the values added since the last call, a key (empty: the
-// decimal id), a payload (a JSON object, or nil) and a text (sequences). On an error, such as a *objects.DuplicateKeyError, the
-// object is dropped as by DiscardObject and the builder can go on without it; an error that is the whole
-// index's comes again from every later call.
-func (b *Builder) EndObject(key string, payload []byte, text string) error {
-	err := b.err
-	if err == nil {
-		err = b.Ready()
-	}
-	if err == nil {
-		err = b.fits(key, payload, text)
-	}
-	if err != nil {
-		b.DiscardObject()
-		return err
-	}
-	b.Builder.EndObject()
-	b.store(payload, text)
-	return nil
+	return b.Append(batch, nil)
 }
 
 // fits says why the next object cannot have a key, a payload and a text; if it can, it has the key.

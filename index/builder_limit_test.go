@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
 )
@@ -15,7 +16,7 @@ func TestTooManyObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.objects = store.MaxObjects
-	if err := b.EndObject("", nil, ""); err == nil || !strings.Contains(err.Error(), "at most 4294967295 objects") {
+	if err := b.AddObjects(t.Context(), 1, func(*postings.Batch, int) error { return nil }); err == nil || !strings.Contains(err.Error(), "at most 4294967295 objects") {
 		t.Errorf("2^32 objects: %v", err)
 	}
 }

@@ -11,8 +11,10 @@ import (
 
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/objects"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -45,21 +47,25 @@ func TestRefusedValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	batch := b.NewBatch()
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		if err := b.AddNumber(0, v); err == nil || !strings.Contains(err.Error(), "not a finite number") {
+		if err := batch.AddNumber(0, v); err == nil || !strings.Contains(err.Error(), "not a finite number") {
 			t.Errorf("AddNumber(%v): %v", v, err)
 		}
 	}
-	if err := b.AddOrdinal(1, 5); err == nil {
+	if err := batch.AddOrdinal(1, 5); err == nil {
 		t.Error("ordinal 5 of 5 is accepted")
 	}
-	if b.AddNumber(1, 1) == nil || b.AddOrdinal(0, 1) == nil {
+	if batch.AddNumber(1, 1) == nil || batch.AddOrdinal(0, 1) == nil {
 		t.Error("a value of another type is accepted")
 	}
-	// AddString has no result: its error comes from EndObject, and stays, because the encoder is wrong.
-	b.AddString(0, "x")
+	// AddString has no result: its error comes when the object ends, and stays, because the encoder is wrong.
 	for range 2 {
-		if err := b.EndObject("", nil, ""); err == nil || !strings.Contains(err.Error(), "takes no strings") {
+		err := b.AddObjects(t.Context(), 1, func(dst *postings.Batch, _ int) error {
+			dst.AddString(0, "x")
+			return nil
+		})
+		if err == nil || !strings.Contains(err.Error(), "takes no strings") {
 			t.Errorf("EndObject: %v", err)
 		}
 	}
@@ -68,8 +74,8 @@ func TestRefusedValues(t *testing.T) {
 	}
 }
 
-// TestDiscard drops objects half-way and by errors: nothing of them may be left, keywords included.
-func TestDiscard(t *testing.T) {
+// TestDuplicateKeys adds objects whose keys others have: nothing of them may be left, keywords included.
+func TestDuplicateKeys(t *testing.T) {
 	random := seeded.Rand(t)
 	m := randomModel(random, 3000)
 	for id := range m.objects {
@@ -77,12 +83,12 @@ func TestDiscard(t *testing.T) {
 	}
 	want := m.bytes(t, index.BuilderOptions{})
 
-	b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Rows), m.specs, index.BuilderOptions{})
+	b, err := onebyone.NewBuilder(schemaFor(t, schema.Rows), m.specs, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for id, o := range m.objects {
-		if random.IntN(3) == 0 {
+		if id > 0 && random.IntN(3) == 0 {
 			for attr, spec := range m.specs {
 				switch spec.Type {
 				case schema.Text:
@@ -92,15 +98,11 @@ func TestDiscard(t *testing.T) {
 					b.AddNumber(attr, 1e9)
 				}
 			}
-			if id == 0 || random.IntN(2) == 0 {
-				b.DiscardObject()
-			} else {
-				other := uint32(random.IntN(id))
-				err := b.EndObject("k"+strconv.Itoa(int(other)), []byte(`{"x":1}`), "text")
-				var duplicate *objects.DuplicateKeyError
-				if !errors.As(err, &duplicate) || duplicate.First != other || int(duplicate.Second) != id {
-					t.Fatalf("key of object %d again at %d: %v", other, id, err)
-				}
+			other := uint32(random.IntN(id))
+			err := b.EndObject("k"+strconv.Itoa(int(other)), []byte(`{"x":1}`), "text")
+			var duplicate *objects.DuplicateKeyError
+			if !errors.As(err, &duplicate) || duplicate.First != other || int(duplicate.Second) != id {
+				t.Fatalf("key of object %d again at %d: %v", other, id, err)
 			}
 		}
 		m.add(t, b, o)
@@ -127,7 +129,7 @@ func stored(x *index.Index, kind store.SectionKind) bool {
 
 func TestKeys(t *testing.T) {
 	build := func(keys ...string) (*index.Index, error) {
-		b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Rows), nil, index.BuilderOptions{})
+		b, err := onebyone.NewBuilder(schemaFor(t, schema.Rows), nil, index.BuilderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +178,7 @@ func TestKeys(t *testing.T) {
 
 // TestTooManyKeywords declares more keywords than 32 bits number.
 func TestTooManyKeywords(t *testing.T) {
-	b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{
+	b, err := onebyone.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{
 		{Name: "a", Type: schema.Ordinal, Keywords: 1 << 31}, {Name: "b", Type: schema.Ordinal, Keywords: 1 << 31},
 	}, index.BuilderOptions{})
 	if err != nil {
@@ -190,7 +192,7 @@ func TestTooManyKeywords(t *testing.T) {
 // TestSchemaIsCopied changes the schema after NewBuilder.
 func TestSchemaIsCopied(t *testing.T) {
 	s := schemaFor(t, schema.Rows)
-	b, err := index.Builtin().NewBuilder(s, nil, index.BuilderOptions{})
+	b, err := onebyone.NewBuilder(s, nil, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,16 +17,17 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 // changedBuilder has n objects with keys, payloads and a category each.
-func changedBuilder(t testing.TB, n int) *index.Builder {
+func changedBuilder(t testing.TB, n int) *onebyone.Builder {
 	t.Helper()
 	s, err := index.Builtin().ParseSchema([]byte("name: c\nkind: rows\nkey: id\ncolumns: [{name: c, type: category}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.Builtin().NewBuilder(s, []schema.AttributeSpec{{Name: "c", Type: schema.Text}}, index.BuilderOptions{})
+	b, err := onebyone.NewBuilder(s, []schema.AttributeSpec{{Name: "c", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -77,7 +78,7 @@ func distancesIndex(t testing.TB) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := index.NewObjects(s, index.BuilderOptions{})
+	objects, err := onebyone.NewObjects(s, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

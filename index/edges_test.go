@@ -9,13 +9,14 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // numberAttribute builds an attribute of the given numbers, one object each.
 func numberAttribute(t *testing.T, rule schema.EdgeRule, buckets int, numbers []float64) (*index.Index, *postings.Attribute) {
 	t.Helper()
-	b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{{Name: "n", Type: schema.Number, Buckets: buckets, Edges: rule}}, index.BuilderOptions{})
+	b, err := onebyone.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{{Name: "n", Type: schema.Number, Buckets: buckets, Edges: rule}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 // Two objects with a number and a category each; then the postings of a range and of a value.
@@ -21,7 +22,7 @@ columns:
 	if err != nil {
 		panic(err)
 	}
-	b, err := index.Builtin().NewBuilder(s, []schema.AttributeSpec{
+	b, err := onebyone.NewBuilder(s, []schema.AttributeSpec{
 		{Name: "age", Type: schema.Number, Buckets: 4},
 		{Name: "sex", Type: schema.Text},
 	}, index.BuilderOptions{})

@@ -10,6 +10,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/filling"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -54,7 +55,7 @@ func TestFillings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := index.NewObjects(s, index.BuilderOptions{Workers: 1 + rng.IntN(4)})
+		o, err := onebyone.NewObjects(s, index.BuilderOptions{Workers: 1 + rng.IntN(4)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -22,7 +23,7 @@ func TestFrequency(t *testing.T) {
 				continue
 			}
 			specs := []schema.AttributeSpec{{Name: "a", Type: schema.Text, Layout: layout}}
-			b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Rows), specs, index.BuilderOptions{})
+			b, err := onebyone.NewBuilder(schemaFor(t, schema.Rows), specs, index.BuilderOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +66,7 @@ func TestFrequency(t *testing.T) {
 func TestCountBound(t *testing.T) {
 	random := seeded.Rand(t)
 	for range 300 {
-		b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{{Name: "a", Type: schema.Text}}, index.BuilderOptions{})
+		b, err := onebyone.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{{Name: "a", Type: schema.Text}}, index.BuilderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +133,7 @@ func TestCountBound(t *testing.T) {
 		}
 	}
 	// What is said to be distinct and is not is found.
-	b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{{Name: "a", Type: schema.Text}}, index.BuilderOptions{})
+	b, err := onebyone.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{{Name: "a", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

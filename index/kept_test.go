@@ -12,6 +12,7 @@ import (
 	"github.com/geniemq/geniemq/index/forward"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -31,7 +32,7 @@ columns:
 		t.Fatal(err)
 	}
 	for _, n := range []int{1, 300, store.TileObjects + 50} {
-		o, err := index.NewObjects(s, index.BuilderOptions{Workers: 2})
+		o, err := onebyone.NewObjects(s, index.BuilderOptions{Workers: 2})
 		if err != nil {
 			t.Fatal(err)
 		}

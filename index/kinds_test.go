@@ -17,6 +17,7 @@ import (
 	"github.com/geniemq/geniemq/index/refusal"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/wire/value"
 )
 
@@ -217,7 +218,7 @@ func pointIndex(t *testing.T, kinds index.Kinds) []byte {
 	objects, err := kinds.NewObjects(s, index.BuilderOptions{})
 	must(t, err)
 	add := func(at, sort string) error {
-		return objects.Add(&schema.Record{Line: 7, Cells: []schema.Cell{{Values: []string{at}}, {Values: []string{sort}}}})
+		return onebyone.Of(objects).Add(&schema.Record{Line: 7, Cells: []schema.Cell{{Values: []string{at}}, {Values: []string{sort}}}})
 	}
 	for i := range store.TileObjects + 100 {
 		if refused := (*index.RecordError)(nil); i == 50 && (!errors.As(add("here", "inn"), &refused) || refused.Column != "at" || refused.Line != 7) {

@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -198,14 +199,14 @@ func TestRareRuns(t *testing.T) {
 // objects are in where that can be.
 func TestLayoutThatDoesNotFit(t *testing.T) {
 	const most = postings.MaxSlicedKeywords
-	text := func(b *index.Builder, i int) error { b.AddString(0, fmt.Sprint(i)); return nil }
+	text := func(b *onebyone.Builder, i int) error { b.AddString(0, fmt.Sprint(i)); return nil }
 	cases := []struct {
 		spec schema.AttributeSpec
-		add  func(b *index.Builder, i int) error
+		add  func(b *onebyone.Builder, i int) error
 		then int // objects that are taken before the one that is not; -1: none is asked for, -2: all are taken
 		want string
 	}{
-		{schema.AttributeSpec{Name: "a", Type: schema.Text, Layout: "sliced"}, func(b *index.Builder, i int) error {
+		{schema.AttributeSpec{Name: "a", Type: schema.Text, Layout: "sliced"}, func(b *onebyone.Builder, i int) error {
 			for range 1 + i/7 {
 				b.AddString(0, "x")
 			}
@@ -213,13 +214,13 @@ func TestLayoutThatDoesNotFit(t *testing.T) {
 		}, 7, `"a" has 2 values in one object`},
 		{schema.AttributeSpec{Name: "a", Type: schema.Text, Layout: "sliced"}, text, most, "has 16385 values, layout sliced is for at most 16384"},
 		{schema.AttributeSpec{Name: "a", Type: schema.Number, Edges: schema.Exact, Layout: "sliced"},
-			func(b *index.Builder, i int) error { return b.AddNumber(0, float64(i)) }, -2, "has 16386 values, layout sliced"},
+			func(b *onebyone.Builder, i int) error { return b.AddNumber(0, float64(i)) }, -2, "has 16386 values, layout sliced"},
 		{schema.AttributeSpec{Name: "a", Type: schema.Number, Layout: "rare"}, nil, -1, "for categories and texts"},
 		{schema.AttributeSpec{Name: "a", Type: schema.Ordinal, Keywords: 1 << 31, Layout: "rare"}, nil, -1, "for categories and texts"},
 		{schema.AttributeSpec{Name: "a", Type: schema.Number, Layout: "flat"}, nil, -1, "use auto, postings, sliced or rare"},
 	}
 	for _, c := range cases {
-		b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{c.spec}, index.BuilderOptions{})
+		b, err := onebyone.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{c.spec}, index.BuilderOptions{})
 		taken := -1
 		for i := 0; err == nil && i < most+2; i++ {
 			taken = i
@@ -230,7 +231,7 @@ func TestLayoutThatDoesNotFit(t *testing.T) {
 		if err == nil {
 			taken = -2
 			_, err = b.Bytes(context.Background())
-		} else if taken >= 0 { // the schema is wrong for whatever comes
+		} else if taken == most { // the schema is wrong for whatever comes
 			b.AddString(0, "x")
 			if again := b.EndObject("", nil, ""); again != err {
 				t.Errorf("%+v: a later object is told %v", c.spec, again)
@@ -242,12 +243,15 @@ func TestLayoutThatDoesNotFit(t *testing.T) {
 	}
 
 	// A text that only a dropped object had does not count.
-	b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{{Name: "a", Type: schema.Text, Layout: "sliced"}}, index.BuilderOptions{})
+	b, err := onebyone.NewBuilder(schemaFor(t, schema.Rows), []schema.AttributeSpec{{Name: "a", Type: schema.Text, Layout: "sliced"}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.AddString(0, "dropped")
-	b.DiscardObject()
+	dropped := b.NewBatch()
+	dropped.AddString(0, "dropped")
+	if err := errors.Join(dropped.EndObject(), b.Append(dropped, []bool{true})); err != nil {
+		t.Fatal(err)
+	}
 	for i := range most {
 		if err := errors.Join(text(b, i), b.EndObject("", nil, "")); err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 // model is the plainest form of an index: the objects themselves. It is what a built index is compared with.
@@ -43,9 +44,9 @@ func schemaFor(t testing.TB, kind schema.Kind) *schema.Schema {
 }
 
 // builder returns a builder with all objects of the model added.
-func (m *model) builder(t testing.TB, options index.BuilderOptions) *index.Builder {
+func (m *model) builder(t testing.TB, options index.BuilderOptions) *onebyone.Builder {
 	t.Helper()
-	b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Rows), m.specs, options)
+	b, err := onebyone.NewBuilder(schemaFor(t, schema.Rows), m.specs, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func (m *model) builder(t testing.TB, options index.BuilderOptions) *index.Build
 	return b
 }
 
-func (m *model) add(t testing.TB, b *index.Builder, o modelObject) {
+func (m *model) add(t testing.TB, b *onebyone.Builder, o modelObject) {
 	t.Helper()
 	for attr, values := range o.values {
 		for _, v := range values {

@@ -8,10 +8,11 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/ngram"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 func TestGramNames(t *testing.T) {
-	b, err := index.Builtin().NewBuilder(schemaFor(t, schema.Sequences), []schema.AttributeSpec{{Name: "text", Type: schema.Text}}, index.BuilderOptions{})
+	b, err := onebyone.NewBuilder(schemaFor(t, schema.Sequences), []schema.AttributeSpec{{Name: "text", Type: schema.Text}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

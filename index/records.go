@@ -9,19 +9,16 @@ import (
 	"github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/filling"
 	"github.com/geniemq/geniemq/index/objects"
+	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 )
 
 // Objects builds an index of records: cells become values by the types of their columns, and what is stored of an object its payload. It is for
-// one goroutine. What it has beside Add is the Builder's: WriteFile above all.
+// one goroutine. What it has beside AddAll is the Builder's: WriteFile above all.
 type Objects struct {
 	*Builder
-	columns []recordColumn
-	values  []schema.Values // of a record, by column
-	blocks  bool            // some encoder is a column.BlockEncoder
-	payload *objects.PayloadWriter
-
-	cells    filling.Cells   // of the record of Add
+	columns  []recordColumn
+	blocks   bool            // some encoder is a column.BlockEncoder
 	fillings filling.Columns // by column
 }
 
@@ -52,10 +49,7 @@ func (k Kinds) NewObjects(s *schema.Schema, options BuilderOptions) (*Objects, e
 
 func (b *Builder) records() (*Objects, error) {
 	s := b.schema
-	o := &Objects{
-		Builder: b,
-		columns: make([]recordColumn, len(s.Columns)), values: make([]schema.Values, len(s.Columns)), fillings: make(filling.Columns, len(s.Columns)),
-	}
+	o := &Objects{Builder: b, columns: make([]recordColumn, len(s.Columns)), fillings: make(filling.Columns, len(s.Columns))}
 	next := 0
 	for i := range s.Columns {
 		c := &s.Columns[i]
@@ -74,34 +68,7 @@ func (b *Builder) records() (*Objects, error) {
 			next++
 		}
 	}
-	o.payload = objects.NewPayloadWriter(s)
 	return o, nil
-}
-
-// Add adds one record as the next object. A *RecordError concerns this record alone and leaves the builder as it
-// was before; any other error is the builder's and the whole index's. Many records are added faster by AddAll.
-func (o *Objects) Add(rec *schema.Record) error {
-	o.cells.Reset()
-	payload, text, err := o.encode(rec, o.values, o.payload, &o.cells)
-	if err != nil {
-		return err
-	}
-	for i := range o.columns {
-		if block, ok := o.columns[i].encoder.(column.BlockEncoder); ok {
-			if err := block.EncodeAll([]*schema.Values{&o.values[i]}); err != nil {
-				return fmt.Errorf("column %q: %w", o.schema.Columns[i].Name, err)
-			}
-		}
-		if err := o.columns[i].addValues(o, &o.values[i]); err != nil {
-			o.DiscardObject()
-			return fmt.Errorf("column %q: %w", o.schema.Columns[i].Name, err)
-		}
-	}
-	if err = o.EndObject(rec.Key, payload, text); err == nil {
-		o.fillings.Count(&o.cells, 0, false)
-		return o.addToFamilies(o.values)
-	}
-	return o.recordError(rec, err)
 }
 
 // encode makes values of a record's cells, and what is stored of it, which is good until the writer is used again. Cells that their columns cannot take
@@ -149,7 +116,7 @@ func (o *Objects) encode(rec *schema.Record, values []schema.Values, w *objects.
 	return payload, text, nil
 }
 
-// Fillings says of each column what became of its cells. Records of AddAll and Add are counted, once they are objects.
+// Fillings says of each column what became of its cells. Records are counted once they are objects.
 func (o *Objects) Fillings() filling.Columns { return slices.Clone(o.fillings) }
 
 // recordError is the error of a record whose key is another's; any other stays as it is.
@@ -160,15 +127,8 @@ func (o *Objects) recordError(rec *schema.Record, err error) error {
 	return err
 }
 
-// valueTaker is what values go into: a Builder, or a batch for one.
-type valueTaker interface {
-	AddNumber(attr int, v float64) error
-	AddString(attr int, v string)
-	AddOrdinal(attr int, v uint32) error
-}
-
 // addValues adds the values of a column to its attributes.
-func (c *recordColumn) addValues(to valueTaker, v *schema.Values) error {
+func (c *recordColumn) addValues(to *postings.Batch, v *schema.Values) error {
 	if len(c.types) == 1 {
 		return addTo(to, c.first, c.types[0], v.Numbers, v.Strings, v.Ordinals)
 	}
@@ -188,7 +148,7 @@ func (c *recordColumn) addValues(to valueTaker, v *schema.Values) error {
 // ith is the part of a column's values that is of its i-th attribute.
 func ith[T any](values []T, i int) []T { return values[min(i, len(values)):min(i+1, len(values))] }
 
-func addTo(to valueTaker, attr int, t schema.AttributeType, numbers []float64, texts []string, ordinals []uint32) error {
+func addTo(to *postings.Batch, attr int, t schema.AttributeType, numbers []float64, texts []string, ordinals []uint32) error {
 	switch t {
 	case schema.Number:
 		for _, v := range numbers {

@@ -18,6 +18,7 @@ import (
 	"github.com/geniemq/geniemq/index/refusal"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 // parseSchema reads a schema. Its columns refuse what they cannot take, unless the text says otherwise, so that tests see why.
@@ -36,12 +37,12 @@ func parseSchema(t testing.TB, text string) *schema.Schema {
 // builder makes an index in memory, record by record.
 type builder struct {
 	t       testing.TB
-	objects *index.Objects
+	objects onebyone.Objects
 }
 
 func newBuilder(t testing.TB, from *schema.Schema) *builder {
 	t.Helper()
-	objects, err := index.NewObjects(from, index.BuilderOptions{})
+	objects, err := onebyone.NewObjects(from, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/geniemq/geniemq/index/lsh"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 // loadAll builds an index of a file of the data folder.
@@ -53,7 +54,7 @@ func buildRecords(t testing.TB, s *schema.Schema, records []schema.Record) (*ind
 	if err := objects.AddAll(t.Context(), index.Source{Next: next}); err != nil {
 		t.Fatal(err)
 	}
-	return (&builder{t, objects}).open()
+	return (&builder{t, onebyone.Of(objects)}).open()
 }
 
 // askVectors asks for the k nearest of each vector, by counts or, with by, by a measure among so many candidates.

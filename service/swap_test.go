@@ -21,6 +21,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -31,7 +32,7 @@ func editionFile(t testing.TB, mark string) (path, version string) {
 	t.Helper()
 	spec := "name: rows\nkind: rows\nkey: id\ncolumns: [{name: c, type: category}, {name: n, type: number, edges: exact}]\n"
 	return builtFile(t, spec, []schema.AttributeSpec{{Name: "c", Type: schema.Text}, {Name: "n", Type: schema.Number, Edges: schema.Exact}},
-		func(b *index.Builder, i int) error {
+		func(b *onebyone.Builder, i int) error {
 			b.AddString(0, fmt.Sprint(i%10))
 			if err := b.AddNumber(1, float64(i)); err != nil {
 				return err
@@ -41,13 +42,13 @@ func editionFile(t testing.TB, mark string) (path, version string) {
 }
 
 // builtFile builds an index of 100 objects.
-func builtFile(t testing.TB, schemaText string, attributes []schema.AttributeSpec, add func(*index.Builder, int) error) (path, version string) {
+func builtFile(t testing.TB, schemaText string, attributes []schema.AttributeSpec, add func(*onebyone.Builder, int) error) (path, version string) {
 	t.Helper()
 	spec, err := index.Builtin().ParseSchema([]byte(schemaText))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.Builtin().NewBuilder(spec, attributes, index.BuilderOptions{})
+	b, err := onebyone.NewBuilder(spec, attributes, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +220,7 @@ func TestBadFilesAreNotServed(t *testing.T) {
 		return path
 	}
 	onlyC := []schema.AttributeSpec{{Name: "c", Type: schema.Text}}
-	add := func(b *index.Builder, i int) error {
+	add := func(b *onebyone.Builder, i int) error {
 		b.AddString(0, fmt.Sprint(i%10))
 		return b.EndObject("", nil, "")
 	}
@@ -227,7 +228,7 @@ func TestBadFilesAreNotServed(t *testing.T) {
 	missing, _ := builtFile(t, "name: rows\nkind: rows\ncolumns: [{name: c, type: category}]\n", onlyC, add)
 	retyped, _ := builtFile(t, "name: rows\nkind: rows\ncolumns: [{name: c, type: category}, {name: n, type: category}]\n",
 		[]schema.AttributeSpec{{Name: "c", Type: schema.Text}, {Name: "n", Type: schema.Text}},
-		func(b *index.Builder, i int) error {
+		func(b *onebyone.Builder, i int) error {
 			b.AddString(1, "x")
 			return add(b, i)
 		})
@@ -409,7 +410,7 @@ func TestPartsOutliveTheirVersion(t *testing.T) {
 	const queries, objects = 60, 100
 	payload := func(mark string) (path, version string) {
 		return builtFile(t, "name: rows\nkind: rows\ncolumns: [{name: c, type: category}]\n", []schema.AttributeSpec{{Name: "c", Type: schema.Text}},
-			func(b *index.Builder, i int) error {
+			func(b *onebyone.Builder, i int) error {
 				b.AddString(0, "same")
 				return b.EndObject("", fmt.Appendf(nil, `{"p":"%s"}`, strings.Repeat(mark, 200)), "")
 			})

@@ -17,6 +17,7 @@ import (
 	"github.com/geniemq/geniemq/index/postings/single"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
@@ -118,7 +119,7 @@ func builtOf(t testing.TB, schemaText, lines string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := index.NewObjects(s, index.BuilderOptions{})
+	o, err := onebyone.NewObjects(s, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +302,7 @@ func TestExampleOfRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := index.NewObjects(s, index.BuilderOptions{})
+		o, err := onebyone.NewObjects(s, index.BuilderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -87,16 +87,8 @@ func buildFrom(t testing.TB, dir string, spec *schema.Schema, readers ...*load.R
 	if err != nil {
 		t.Fatal(err)
 	}
-	for {
-		var rec schema.Record
-		if err := next(&rec); err == io.EOF {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if err := objects.Add(&rec); err != nil {
-			t.Fatal(err)
-		}
+	if err := objects.AddAll(t.Context(), index.Source{Next: next}); err != nil {
+		t.Fatal(err)
 	}
 	path := filepath.Join(dir, spec.Name+".gmq")
 	if err := objects.WriteFile(t.Context(), path, nil); err != nil {

@@ -44,12 +44,13 @@ var rules = map[string]rule{
 	"examples/cities":     {nil, []string{natsGo}},
 	"examples/duplicates": {[]string{"client"}, []string{natsGo}},
 	// For tests only.
-	"internal/testkit":         {[]string{"wire", "index", "index/schema"}, []string{natsGo, "github.com/nats-io/nats-server/v2", "go.uber.org/goleak"}},
-	"internal/testkit/cluster": {[]string{"service/broker"}, nil},
-	"internal/testkit/naive":   {[]string{"index/filter"}, nil},
-	"internal/testkit/program": {nil, nil},
-	"internal/testkit/seeded":  {nil, nil},
-	"internal/testkit/real":    {nil, nil},
+	"internal/testkit":          {[]string{"wire", "index", "index/schema", "internal/testkit/onebyone"}, []string{natsGo, "github.com/nats-io/nats-server/v2", "go.uber.org/goleak"}},
+	"internal/testkit/cluster":  {[]string{"service/broker"}, nil},
+	"internal/testkit/naive":    {[]string{"index/filter"}, nil},
+	"internal/testkit/program":  {nil, nil},
+	"internal/testkit/onebyone": {[]string{"index", "index/postings", "index/schema"}, nil},
+	"internal/testkit/seeded":   {nil, nil},
+	"internal/testkit/real":     {nil, nil},
 	// Values of shapes that only a type of column knows.
 	"wire/value": {[]string{"internal/msgpack"}, []string{jsontext}},
 	"wire":       {[]string{"internal/msgpack", "wire/fields", "wire/value"}, []string{jsontext, "github.com/klauspost/compress"}},
@@ -72,7 +73,7 @@ var rules = map[string]rule{
 	"index/values":          {[]string{"index/schema", "index/store"}, []string{xxhash}},
 	"index/stopwords":       {nil, nil},
 	"index/filter":          {nil, nil},
-	"index/postings":        {[]string{"index/filter", "index/schema", "index/store", "index/values", "internal/bits"}, []string{"golang.org/x/sync"}},
+	"index/postings":        {[]string{"index/filter", "index/schema", "index/store", "index/values", "internal/bits", "internal/inorder", "internal/pool", "internal/spread"}, []string{"golang.org/x/sync"}},
 	"index/objects":         {[]string{"index/schema", "index/store"}, []string{xxhash, jsontext}},
 	"index/postings/single": {[]string{"index/filter", "index/postings", "index/schema", "index/store"}, nil},
 	"index/forward":         {[]string{"index/metric/sums", "index/filter", "index/graph", "index/schema", "index/similarity", "index/store", "index/tree", "index/values"}, []string{"golang.org/x/sync", "github.com/klauspost/compress", jsontext}},
@@ -116,7 +117,7 @@ var rules = map[string]rule{
 	"gpuexec/cuda/filters": {[]string{"gpuexec/run", "gpuexec/cuda/abi", "index/filter", "index/postings", "index/schema"}, nil},
 	"gpuexec/open":         {[]string{"gpuexec", "gpuexec/run", "gpuexec/cpu", "index/distance", "gpuexec/group", "gpuexec/cuda/device", "gpuexec/cuda/neighbours", "gpuexec/cuda/plan", "gpuexec/cuda/profile", "index/postings", "index/verify", "kernels", "gpuexec/cuda/rescoring"}, nil},
 	// What the tests of engines are made of. No product package imports it.
-	"gpuexec/enginetest": {[]string{"index/levenshtein", "index/postings/single", "bench/workload", "gpuexec", "gpuexec/flatscan", "index", "index/schema", "index/column", "index/load", "index/postings", "index/verify", "index/filter", "index/store", "internal/testkit", "internal/testkit/naive", "index/refusal", "index/forward"}, nil},
+	"gpuexec/enginetest": {[]string{"index/levenshtein", "index/postings/single", "bench/workload", "gpuexec", "gpuexec/flatscan", "index", "index/schema", "index/column", "index/load", "index/postings", "index/verify", "index/filter", "index/store", "internal/testkit", "internal/testkit/naive", "internal/testkit/onebyone", "index/refusal", "index/forward"}, nil},
 	// The yardstick of the CPU engine: it must not share code with what it checks.
 	"gpuexec/flatscan":      {[]string{"index/metric", "index/postings", "index/store", "index/filter"}, nil},
 	"batcher":               {nil, nil},

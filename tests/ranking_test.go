@@ -13,6 +13,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -43,7 +44,7 @@ func newAsker(t testing.TB, text string, columns ...[]string) *asker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.NewObjects(s, index.BuilderOptions{})
+	b, err := onebyone.NewObjects(s, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

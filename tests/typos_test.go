@@ -15,6 +15,7 @@ import (
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 // typo is a misspelling and the word that was meant.
@@ -55,7 +56,7 @@ func TestTypos(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	objects, err := index.NewObjects(spec, index.BuilderOptions{})
+	objects, err := onebyone.NewObjects(spec, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

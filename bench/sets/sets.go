@@ -4,6 +4,7 @@ package sets
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -156,14 +157,18 @@ func (s *Set) Build(ctx context.Context, workers int, paths string) (*index.Inde
 	if err != nil {
 		return nil, err
 	}
-	record := schema.Record{Cells: make([]schema.Cell, 1)}
-	for i := range s.Objects {
-		record.Cells[0] = s.Objects[i]
-		if err := objects.Add(&record); err != nil {
-			return nil, err
+	next := 0
+	if err := objects.AddAll(ctx, index.Source{Next: func(rec *schema.Record) error {
+		if next == len(s.Objects) {
+			return io.EOF
 		}
+		rec.Cells = append(rec.Cells[:0], s.Objects[next])
+		next++
+		return nil
+	}}); err != nil {
+		return nil, err
 	}
-	file, err := objects.Builder.Bytes(ctx)
+	file, err := objects.Bytes(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/geniemq/geniemq/index/nearest"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 // againstSet is data that docs/benchmarks/cpu.py has written, and how they are asked for.
@@ -110,7 +111,7 @@ func (s *againstSet) open(t *testing.T, dir string) *index.Index {
 		if err != nil {
 			t.Fatal(err)
 		}
-		objects, err := index.NewObjects(parsed, index.BuilderOptions{Workers: 1})
+		objects, err := onebyone.NewObjects(parsed, index.BuilderOptions{Workers: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

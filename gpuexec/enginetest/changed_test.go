@@ -13,6 +13,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 // changedFile builds an index of n objects of ten categories.
@@ -22,7 +23,7 @@ func changedFile(t *testing.T, name string, n int) *index.Index {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := index.Builtin().NewBuilder(spec, []schema.AttributeSpec{{Name: "c", Type: schema.Text, Layout: "postings"}}, index.BuilderOptions{})
+	b, err := onebyone.NewBuilder(spec, []schema.AttributeSpec{{Name: "c", Type: schema.Text, Layout: "postings"}}, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 // dataFile returns the path of a file of the test data: $GENIEMQ_DATA, or ../shared/data beside the repository. Where
@@ -69,7 +70,7 @@ func LoadCollection(t testing.TB, spec string, opts load.Options, copies int, fi
 		}
 		c.Records = append(c.Records, records...)
 	}
-	objects, err := index.NewObjects(c.schema, index.BuilderOptions{})
+	objects, err := onebyone.NewObjects(c.schema, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

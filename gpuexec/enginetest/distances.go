@@ -12,6 +12,7 @@ import (
 
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 // Place is an object of a world of distances: what it holds in each column, nil or false where that is missing.
@@ -105,7 +106,7 @@ func (w *DistanceWorld) Build(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := index.NewObjects(s, index.BuilderOptions{Workers: 2})
+	objects, err := onebyone.NewObjects(s, index.BuilderOptions{Workers: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/geniemq/geniemq/index/nearest"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -24,7 +25,7 @@ func BenchmarkDistances(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		objects, err := index.NewObjects(s, index.BuilderOptions{})
+		objects, err := onebyone.NewObjects(s, index.BuilderOptions{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -66,7 +67,7 @@ func newRealIndex(t testing.TB, spec string, cells [][]schema.Cell) *realIndex {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := index.NewObjects(s, index.BuilderOptions{})
+	objects, err := onebyone.NewObjects(s, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -213,7 +214,7 @@ func textsIndex(t *testing.T, options string, texts []string) *index.Index {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := index.NewObjects(s, index.BuilderOptions{Workers: 2})
+	objects, err := onebyone.NewObjects(s, index.BuilderOptions{Workers: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

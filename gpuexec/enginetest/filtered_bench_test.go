@@ -12,6 +12,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 // recordsToFilter is one of records: six categories of few values, two numbers, and words. Its last attribute has a value per thousand objects at
@@ -27,7 +28,7 @@ func recordsToFilter(tb testing.TB, objects int) (x *index.Index, vocabulary []u
 		s := schema.AttributeSpec{Name: "a" + strconv.Itoa(a), Type: schema.Ordinal, Keywords: v, Layout: "auto"}
 		specs = append(specs, s)
 	}
-	b, err := index.Builtin().NewBuilder(spec, specs, index.BuilderOptions{})
+	b, err := onebyone.NewBuilder(spec, specs, index.BuilderOptions{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func recordsToFilter(tb testing.TB, objects int) (x *index.Index, vocabulary []u
 			tb.Fatal(err)
 		}
 	}
-	return OpenBuilt(tb, b), vocabulary
+	return OpenBuilt(tb, b.Builder), vocabulary
 }
 
 // BenchmarkFilters measures what filters cost, on every engine: batches of 1,024 queries of ten items without a filter, and with filters

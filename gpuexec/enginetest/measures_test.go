@@ -19,6 +19,7 @@ import (
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/index/verify"
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -38,7 +39,7 @@ func mixedIndex(t testing.TB, rng *rand.Rand, n int) *index.Index {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := index.NewObjects(s, index.BuilderOptions{})
+	o, err := onebyone.NewObjects(s, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/verify"
 	"github.com/geniemq/geniemq/internal/testkit/naive"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 func SequenceCollection(t testing.TB, texts []string, grams int) *Collection {
@@ -21,7 +22,7 @@ func SequenceCollection(t testing.TB, texts []string, grams int) *Collection {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := index.NewObjects(spec, index.BuilderOptions{})
+	objects, err := onebyone.NewObjects(spec, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/geniemq/geniemq/index/forward"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 const termsSchema = `
@@ -60,7 +61,7 @@ func termsIndexOf(t testing.TB, records []*schema.Record) *index.Index {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := index.NewObjects(s, index.BuilderOptions{})
+	o, err := onebyone.NewObjects(s, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

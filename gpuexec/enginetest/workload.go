@@ -13,6 +13,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 // A Workload is a synthetic collection with queries that has the sizes and the skew of the design's workloads, so
@@ -198,7 +199,7 @@ func buildKeywords(t testing.TB, vocabulary []uint32, layout func(a int) string,
 		}
 		specs = append(specs, spec)
 	}
-	b, err := index.Builtin().NewBuilder(rows, specs, index.BuilderOptions{})
+	b, err := onebyone.NewBuilder(rows, specs, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +215,7 @@ func buildKeywords(t testing.TB, vocabulary []uint32, layout func(a int) string,
 			t.Fatal(err)
 		}
 	})
-	return OpenBuilt(t, b)
+	return OpenBuilt(t, b.Builder)
 }
 
 // eachObject makes objects on all cores, chunk by chunk, and hands them on in their order.

@@ -15,6 +15,7 @@ import (
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 // Rounds is how much of a long test runs: all of it, or the first few where the race detector makes it ten times slower.
@@ -154,7 +155,7 @@ func (w *World) Build(t testing.TB) {
 		}
 		specs = append(specs, spec)
 	}
-	b, err := index.Builtin().NewBuilder(spec, specs, index.BuilderOptions{Workers: 1})
+	b, err := onebyone.NewBuilder(spec, specs, index.BuilderOptions{Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func (w *World) Build(t testing.TB) {
 			t.Fatal(err)
 		}
 	}
-	w.Index = OpenBuilt(t, b)
+	w.Index = OpenBuilt(t, b.Builder)
 	w.takeBuckets()
 }
 

@@ -43,10 +43,7 @@ func newTerms(source *values.Column) *termsBuilder {
 func ownTerms() *termsBuilder {
 	source := values.NewColumn(schema.Text)
 	b := newTerms(&source)
-	b.every = make([]uint16, store.TileObjects)
-	for i := range b.every {
-		b.every[i] = uint16(i)
-	}
+	b.every = values.Places()
 	return b
 }
 

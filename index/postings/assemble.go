@@ -10,6 +10,8 @@ import (
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/index/values"
+	"github.com/geniemq/geniemq/internal/inorder"
+	"github.com/geniemq/geniemq/internal/pool"
 )
 
 // finish gives every column its keywords, columns in parallel.
@@ -71,77 +73,34 @@ func (f *finalColumn) finish(c *column, objects uint32) (err error) {
 }
 
 // encodePostings encodes the postings of all (tile, attribute) pairs on the builder's workers and hands them to emit one
-// after the other in tile-major order. The bytes are emit's only until it returns.
-//
-// Jobs are queued twice, in the same order: for the workers to take and for emit to wait on. The second queue is
-// bounded, and with it the encoded tiles that wait for a slow disk.
+// after the other in tile-major order. The bytes are emit's only until it returns. There are never more encoded tiles than room for a slow disk.
 func (b *Builder) encodePostings(ctx context.Context, columns []finalColumn, emit func(tile, attr int, data []byte) error) error {
 	type job struct {
 		tile, attr int
-		done       chan []uint64 // the encoded words; capacity 1, so that a worker never waits
+		words      []uint64
 		bytes      int
 	}
-	workers := b.workers
-	todo := make(chan *job)
-	ordered := make(chan *job, 2*workers)
-	buffers := make(chan []uint64, 3*workers+1) // spent ones, to be used again
-	group, ctx := errgroup.WithContext(ctx)
-
-	group.Go(func() error {
-		defer close(todo)
-		defer close(ordered)
-		for tile := range store.TilesOf(b.objects) {
-			for attr := range columns {
-				j := &job{tile: tile, attr: attr, done: make(chan []uint64, 1)}
-				select {
-				case ordered <- j:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
-				select {
-				case todo <- j:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
-			}
-		}
-		return nil
-	})
-	for range workers {
-		group.Go(func() error {
-			var encoder tileEncoder
-			for j := range todo {
-				select {
-				case encoder.out = <-buffers:
-				default:
-					encoder.out = nil
-				}
-				f := &columns[j.attr]
-				tile := f.source.Tile(j.tile)
-				encoder.keywords = f.keywords.Of(encoder.keywords[:0], tile)
-				encoder.ids = tile.IDs
-				j.bytes = codecOf(f.attribute.Layout).encode(&encoder, f, int(min(store.TileObjects, b.objects-uint32(j.tile)*store.TileObjects)))
-				j.done <- encoder.out
-			}
-			return nil
-		})
+	room := make([]*job, 3*b.workers+1)
+	for i := range room {
+		room[i] = new(job)
 	}
-	group.Go(func() error {
-		for j := range ordered {
-			select {
-			case words := <-j.done:
-				if err := emit(j.tile, j.attr, store.Raw(words)[:j.bytes]); err != nil {
-					return err
-				}
-				select {
-				case buffers <- words:
-				default:
-				}
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
+	next, jobs := 0, store.TilesOf(b.objects)*len(columns)
+	if jobs == 0 {
 		return nil
-	})
-	return group.Wait()
+	}
+	var encoders pool.Of[tileEncoder]
+	return inorder.Run(ctx, b.workers, room, func(j *job) (last bool, err error) {
+		j.tile, j.attr = next/len(columns), next%len(columns)
+		next++
+		return next == jobs, nil
+	}, func(j *job) error {
+		e := encoders.Get()
+		defer encoders.Put(e)
+		f := &columns[j.attr]
+		tile := f.source.Tile(j.tile)
+		e.keywords, e.ids, e.out = f.keywords.Of(e.keywords[:0], tile), tile.IDs, j.words
+		j.bytes = codecOf(f.attribute.Layout).encode(e, f, int(min(store.TileObjects, b.objects-uint32(j.tile)*store.TileObjects)))
+		j.words = e.out
+		return nil
+	}, func(j *job) error { return emit(j.tile, j.attr, store.Raw(j.words)[:j.bytes]) })
 }

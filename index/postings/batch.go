@@ -1,12 +1,13 @@
 package postings
 
 import (
-	"sync"
-	"sync/atomic"
+	"cmp"
+	"context"
 
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/index/values"
+	"github.com/geniemq/geniemq/internal/spread"
 )
 
 // Batch is the values of consecutive objects, which one goroutine collects while others collect theirs.
@@ -22,22 +23,23 @@ func (b *Builder) NewBatch() *Batch {
 }
 
 // Append adds the objects of a batch but those that are dropped (nil: none), attributes in parallel. An error is the whole index's, and comes again from
-// every later call. No object is being built.
+// every later call.
 func (b *Builder) Append(batch *Batch, dropped []bool) error {
-	b.fail(batch.Ready())
-	for i := range b.columns {
-		b.fail(b.columns[i].Fits(batch, i))
+	if b.err == nil {
+		b.err = batch.Err()
 	}
 	if b.err != nil {
 		return b.err
 	}
-	b.needEvery()
-	local := int(b.objects % store.TileObjects)
-	b.eachColumn(func(c *column, i int, n *values.Numbering) error {
-		if err := c.Append(batch, i, dropped, local, b.every, n); err != nil || c.override != schema.LayoutSliced {
-			return err
+	errs := make([]error, len(b.columns))
+	_ = spread.Run(context.Background(), b.workers, len(b.columns), func() func(int) {
+		var n values.Numbering
+		return func(i int) {
+			c := &b.columns[i]
+			if errs[i] = c.Append(batch, i, dropped, int(b.objects%store.TileObjects), b.every, &n); errs[i] == nil {
+				errs[i] = c.checkSliced()
+			}
 		}
-		return c.checkSliced()
 	})
 	b.objects += uint32(batch.Objects())
 	for _, drop := range dropped {
@@ -45,24 +47,6 @@ func (b *Builder) Append(batch *Batch, dropped []bool) error {
 			b.objects--
 		}
 	}
+	b.err = cmp.Or(errs...)
 	return b.err
-}
-
-// eachColumn calls a function for each column, in parallel, and keeps the error of the first that fails.
-func (b *Builder) eachColumn(do func(c *column, i int, n *values.Numbering) error) {
-	errs := make([]error, len(b.columns))
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(b.workers, len(b.columns)) {
-		workers.Go(func() {
-			var n values.Numbering
-			for i := int(next.Add(1)) - 1; i < len(b.columns); i = int(next.Add(1)) - 1 {
-				errs[i] = do(&b.columns[i], i, &n)
-			}
-		})
-	}
-	workers.Wait()
-	for _, err := range errs {
-		b.fail(err)
-	}
 }

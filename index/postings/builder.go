@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 
 	"github.com/geniemq/geniemq/index/schema"
@@ -12,9 +11,9 @@ import (
 	"github.com/geniemq/geniemq/index/values"
 )
 
-// Builder collects the values of objects and makes their inverted lists. Values go in with Add..., EndObject closes an object, and
+// Builder collects the values of objects and makes their inverted lists. They go in by batches (NewBatch, Append), and
 // Finish makes what is written; it leaves the builder as it is, so it can be called again. The same
-// calls give the same bytes, whatever the number of workers. It is not safe for concurrent use.
+// objects give the same bytes, whatever the batches and the number of workers. It is not safe for concurrent use.
 //
 // Memory: a posting takes 4 bytes (a 32-bit provisional keyword), in Number attributes 2 and 8 for each number that is distinct
 // in its tile (the raw float64, because edges are known only at the end), or 8 where three in four or more than 65,536 are
@@ -29,9 +28,9 @@ import (
 type Builder struct {
 	workers int
 	columns []column
-	every   []uint16 // the ids of tiles with one value of each object, shared by them; nil before they are needed
+	every   []uint16 // the ids of tiles with one value of each object, shared by them
 	objects uint32
-	err     error // the first error of an Add without a result, and of Ready; they are the whole index's
+	err     error // the first error of Append; it is the whole index's
 }
 
 // NewBuilder begins the lists of attributes. Workers is the number of goroutines that close tiles and encode postings, by default
@@ -40,7 +39,7 @@ func NewBuilder(attrs []schema.AttributeSpec, workers int) (*Builder, error) {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	b := &Builder{workers: workers, columns: make([]column, len(attrs))}
+	b := &Builder{workers: workers, columns: make([]column, len(attrs)), every: values.Places()}
 	var faults []error
 	names := make(map[string]bool, len(attrs))
 	for i, spec := range attrs {
@@ -68,13 +67,10 @@ type column struct {
 }
 
 // checkSliced tells, of a column that the schema wants in LayoutSliced, that it cannot be, as far as the values added so far
-// tell: not after all are in, when much time is lost.
+// tell: not after all are in, when much time is lost. That an object has several values its batch tells.
 func (c *column) checkSliced() error {
-	if n := c.Pending(); n > 1 {
-		return values.Several(c.spec.Name, n)
-	}
-	// After a discarded value some of the strings may be no object's: layOut will know.
-	if n := c.Strings().Len(); n > MaxSlicedKeywords && !c.Discarded {
+	// After a dropped value some of the strings may be no object's: layOut will know.
+	if n := c.Strings().Len(); c.override == schema.LayoutSliced && n > MaxSlicedKeywords && !c.Discarded {
 		return tooManySliced(c.spec.Name, n)
 	}
 	return nil
@@ -87,102 +83,6 @@ func (b *Builder) Strings(attr int, name string) *values.Column {
 		return nil
 	}
 	return &b.columns[attr].Column
-}
-
-// AddString gives the object that is being built the keyword value of a Text attribute. The bytes are copied when
-// the value is new. Adding a value twice makes it count twice.
-func (b *Builder) AddString(attr int, value string) {
-	c := &b.columns[attr]
-	if err := c.spec.Takes(schema.Text); err != nil {
-		b.fail(err)
-	} else if !c.AddString(value) {
-		b.fail(values.Full(c.spec.Name))
-	}
-}
-
-// AddNumber gives the object that is being built a value of a Number attribute. NaN and infinities are refused.
-func (b *Builder) AddNumber(attr int, value float64) error {
-	c := &b.columns[attr]
-	if err := c.spec.TakesNumber(value); err != nil {
-		return err
-	}
-	c.AddNumber(value)
-	return nil
-}
-
-// AddOrdinal gives the object that is being built the keyword value of an Ordinal attribute.
-func (b *Builder) AddOrdinal(attr int, value uint32) error {
-	c := &b.columns[attr]
-	if err := c.spec.TakesOrdinal(value); err != nil {
-		return err
-	}
-	c.AddOrdinal(value)
-	return nil
-}
-
-// Ready says why the object that is being built cannot be closed. Such an error is the whole index's and comes again from every later
-// call, but for one that tells of too many values in a tile.
-func (b *Builder) Ready() error {
-	if b.err != nil {
-		return b.err
-	}
-	for i := range b.columns {
-		switch c := &b.columns[i]; {
-		case uint64(c.Pending())+uint64(c.InTile()) > math.MaxUint32:
-			return values.Crowded(c.spec.Name)
-		case c.override == schema.LayoutSliced:
-			if err := c.checkSliced(); err != nil {
-				b.fail(err) // not the object is wrong but the schema
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// EndObject closes the object, which is ready: it gets the next id, and the values added since the last call.
-func (b *Builder) EndObject() {
-	local := uint16(b.objects % store.TileObjects)
-	for i := range b.columns {
-		b.columns[i].EndObject(local)
-	}
-	b.objects++
-	if b.objects%store.TileObjects == 0 {
-		b.sealTiles()
-	}
-}
-
-// sealTiles closes the open tile of every column, columns in parallel, since looking for equal numbers takes time.
-func (b *Builder) sealTiles() {
-	b.needEvery()
-	b.eachColumn(func(c *column, _ int, n *values.Numbering) error {
-		c.Seal(b.every, n)
-		return nil
-	})
-}
-
-// needEvery makes the ids of a tile with one value of each object.
-func (b *Builder) needEvery() {
-	if b.every != nil {
-		return
-	}
-	b.every = make([]uint16, store.TileObjects)
-	for i := range b.every {
-		b.every[i] = uint16(i)
-	}
-}
-
-// DiscardObject drops the values added since the last EndObject, for a record that turns out bad half-way.
-func (b *Builder) DiscardObject() {
-	for i := range b.columns {
-		b.columns[i].Discard()
-	}
-}
-
-func (b *Builder) fail(err error) {
-	if b.err == nil {
-		b.err = err
-	}
 }
 
 // Finish numbers the keywords and chooses the layouts. The draft is good until the next object.

@@ -1,6 +1,7 @@
 package postings
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -39,24 +40,31 @@ func TestSealedTiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		const tiles = 3
+		batch := b.NewBatch()
 		var want [tiles]values.Tile
 		for id := range (tiles-1)*store.TileObjects + 1000 {
 			w := &want[id/store.TileObjects]
 			if rng.IntN(1000) == 0 {
-				if err := b.AddNumber(0, 1e6); err != nil {
+				dropped := b.NewBatch()
+				if err := errors.Join(b.Append(batch, nil), dropped.AddNumber(0, 1e6), dropped.EndObject(), b.Append(dropped, []bool{true})); err != nil {
 					t.Fatal(err)
 				}
-				b.DiscardObject()
+				batch.Reset()
 			}
 			for range c.values() {
 				v := number(c.distinct)
-				if err := b.AddNumber(0, v); err != nil {
+				if err := batch.AddNumber(0, v); err != nil {
 					t.Fatal(err)
 				}
 				w.Numbers = append(w.Numbers, v)
 				w.IDs = append(w.IDs, uint16(id%store.TileObjects))
 			}
-			b.EndObject()
+			if err := batch.EndObject(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Append(batch, nil); err != nil {
+			t.Fatal(err)
 		}
 		var added []float64
 		for i := range want {

@@ -17,15 +17,21 @@ func FuzzDecodeRare(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	batch := b.NewBatch()
 	for id := range store.TileObjects + 40 { // two tiles, or nothing were rare
 		if id%store.TileObjects < 30 {
-			if err := b.AddOrdinal(0, uint32(id%5)); err != nil {
+			if err := batch.AddOrdinal(0, uint32(id%5)); err != nil {
 				f.Fatal(err)
 			}
-			b.AddString(1, "often")
-			b.AddString(1, string(rune('a'+id%store.TileObjects)))
+			batch.AddString(1, "often")
+			batch.AddString(1, string(rune('a'+id%store.TileObjects)))
 		}
-		b.EndObject()
+		if err := batch.EndObject(); err != nil {
+			f.Fatal(err)
+		}
+	}
+	if err := b.Append(batch, nil); err != nil {
+		f.Fatal(err)
 	}
 	draft, err := b.Finish(f.Context())
 	if err != nil {

@@ -15,7 +15,7 @@ type Batch struct {
 	single  []int // attributes of which an object can have one value, in LayoutSliced
 	columns []batch
 	objects int
-	err     error // the first of an Add without a result
+	err     error // the first of AddString
 }
 
 // NewBatch returns an empty batch of objects with these attributes.
@@ -34,7 +34,7 @@ func NewBatch(specs []schema.AttributeSpec) *Batch {
 func (b *Batch) AddString(attr int, value string) {
 	err := b.specs[attr].Takes(schema.Text)
 	if err == nil && !b.columns[attr].addString(value) {
-		err = Full(b.specs[attr].Name)
+		err = full(b.specs[attr].Name)
 	}
 	if b.err == nil {
 		b.err = err
@@ -59,30 +59,26 @@ func (b *Batch) AddOrdinal(attr int, value uint32) error {
 	return nil
 }
 
-// Ready says why the object that is being built cannot be closed. Such an error is the whole index's.
-func (b *Batch) Ready() error {
+// EndObject closes an object: it gets the values added since the last call. The error is the whole index's: the batch
+// takes no more, and what was added of the object is no object's.
+func (b *Batch) EndObject() error {
+	if b.err != nil {
+		return b.err
+	}
 	for _, i := range b.single {
 		if n := b.columns[i].pending(); n > 1 {
-			return Several(b.specs[i].Name, n)
+			return several(b.specs[i].Name, n)
 		}
 	}
-	return b.err
-}
-
-// EndObject closes an object: it gets the values added since the last call.
-func (b *Batch) EndObject() {
 	for i := range b.columns {
 		b.columns[i].endObject()
 	}
 	b.objects++
+	return nil
 }
 
-// DiscardObject drops the values added since the last EndObject.
-func (b *Batch) DiscardObject() {
-	for i := range b.columns {
-		b.columns[i].discard()
-	}
-}
+// Err is the first error of AddString, which is the whole index's.
+func (b *Batch) Err() error { return b.err }
 
 // Objects returns the number of closed objects.
 func (b *Batch) Objects() int { return b.objects }
@@ -144,59 +140,39 @@ func (b *batch) endObject() {
 	b.ends = append(b.ends, end)
 }
 
-// discard drops the values of the object that is being built.
-func (b *batch) discard() {
-	start := b.start(len(b.ends))
-	if b.kind == schema.Number {
-		b.numbers = b.numbers[:start]
-	} else {
-		b.values = b.values[:start]
-	}
-}
-
 // reset empties the batch and keeps its memory.
 func (b *batch) reset() {
 	b.strings.reset()
 	b.values, b.numbers, b.ends, b.most = b.values[:0], b.numbers[:0], b.ends[:0], 0
 }
 
-// Fits says why the values of a batch cannot be added to its attribute-th column.
-func (c *Column) Fits(b *Batch, attribute int) error {
-	if uint64(b.columns[attribute].len())+uint64(c.InTile()) > math.MaxUint32 {
-		return Crowded(b.specs[attribute].Name)
-	}
-	return nil
-}
-
-// Crowded is why no more values can be added to a tile.
-func Crowded(attribute string) error {
-	return fmt.Errorf("attribute %q has more than 2^32 values in 64,512 consecutive objects", attribute)
-}
-
-// Full is why no more strings can be added.
-func Full(attribute string) error {
+// full is why no more strings can be added.
+func full(attribute string) error {
 	return fmt.Errorf("attribute %q has more than 4 GiB of distinct values, the most that one index holds; "+
 		"split the data into several indexes", attribute)
 }
 
-// Several is why an attribute with an object of n values cannot be in LayoutSliced.
-func Several(attribute string, n int) error {
+// several is why an attribute with an object of n values cannot be in LayoutSliced.
+func several(attribute string, n int) error {
 	return fmt.Errorf("attribute %q has %d values in one object, layout sliced is for one; use layout auto in the schema", attribute, n)
 }
 
 // Append adds what the objects of a batch but those that are dropped (nil: none) have of its attribute-th attribute. The first has a place in its tile,
-// and tiles that are full are closed. The error says that the strings are full.
+// and tiles that are full are closed. The error says that the strings are full, or the open tile; it is the whole index's.
 func (c *Column) Append(batch *Batch, attribute int, dropped []bool, local int, every []uint16, n *Numbering) error {
 	b := &batch.columns[attribute]
+	if uint64(b.len())+uint64(len(c.ids)) > math.MaxUint32 {
+		return fmt.Errorf("attribute %q has more than 2^32 values in 64,512 consecutive objects", batch.specs[attribute].Name)
+	}
 	known := b.strings.Strings()
 	place := make([]uint32, known.Len())
 	for id := range place {
 		var ok bool
 		if place[id], ok = c.strings.Intern(known.At(uint32(id))); !ok {
-			return Full(batch.specs[attribute].Name)
+			return full(batch.specs[attribute].Name)
 		}
 	}
-	if dropped == nil && b.most == 1 && b.len() == len(b.ends) {
+	if dropped == nil && b.most == 1 && int(b.start(len(b.ends))) == len(b.ends) {
 		c.appendOnes(b, place, local, every, n)
 		return nil
 	}

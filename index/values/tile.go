@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/store"
 )
 
 // columnTile is one tile of a column: posting i is of object ids[i], in ascending object order, and has the value values[i]
@@ -16,7 +17,16 @@ type Tile struct {
 	IDs     []uint16
 }
 
-// sealTile moves the open tile away, in no more memory than it needs.
+// Places returns the places of a tile's objects, in order: the ids of every tile with one value of each object, which share them.
+func Places() []uint16 {
+	places := make([]uint16, store.TileObjects)
+	for i := range places {
+		places[i] = uint16(i)
+	}
+	return places
+}
+
+// Seal moves the open tile away, in no more memory than it needs.
 func (c *Column) Seal(every []uint16, n *Numbering) {
 	tile := Tile{Values: slices.Clone(c.values), IDs: every}
 	if !slices.Equal(c.ids, every) {

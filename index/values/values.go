@@ -47,31 +47,12 @@ func (c *Column) AddString(value string) bool {
 	return ok
 }
 
-// AddNumber adds a finite number to the object that is being built.
-func (c *Column) AddNumber(value float64) {
-	if value == 0 {
-		value = 0 // -0 and 0 are one value
-	}
-	c.numbers = append(c.numbers, value)
-}
-
-// AddOrdinal adds an ordinal to the object that is being built.
-func (c *Column) AddOrdinal(value uint32) { c.values = append(c.values, value) }
-
-// Strings returns the distinct strings, in the order in which they were first seen. After a discard some may be no object's.
+// Strings returns the distinct strings, in the order in which they were first seen. After objects were dropped some may be no object's.
 func (c *Column) Strings() *store.StringTable { return &c.strings.strings }
-
-// InTile returns how many values the open tile has, of closed objects.
-func (c *Column) InTile() int { return len(c.ids) }
-
-// Pending returns how many values the object that is being built has.
-func (c *Column) Pending() int {
-	return len(c.values) + len(c.numbers) - len(c.ids)
-}
 
 // EndObject closes the object that is being built, whose place in the tile is local.
 func (c *Column) EndObject(local uint16) {
-	n := c.Pending()
+	n := len(c.values) + len(c.numbers) - len(c.ids)
 	if n == 0 {
 		return
 	}
@@ -86,19 +67,6 @@ func (c *Column) EndObject(local uint16) {
 	c.MaxPerObject = max(c.MaxPerObject, uint32(n))
 	c.Postings += uint64(n)
 	c.Objects++
-}
-
-// Discard drops the values of the object that is being built.
-func (c *Column) Discard() {
-	if c.Pending() == 0 {
-		return
-	}
-	c.Discarded = true
-	if c.kind == schema.Number {
-		c.numbers = c.numbers[:len(c.ids)]
-	} else {
-		c.values = c.values[:len(c.ids)]
-	}
 }
 
 // sorted returns all numbers of the column, ascending.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 // RowsFile builds an index of n objects, object i with the number i and the category i mod 10.
@@ -17,7 +18,7 @@ func RowsFile(t testing.TB, name string, n int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := index.NewObjects(spec, index.BuilderOptions{})
+	objects, err := onebyone.NewObjects(spec, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -75,7 +76,7 @@ func BenchmarkSignatures(b *testing.B) {
 	for i := range functions {
 		spec.Columns = append(spec.Columns, schema.Column{Name: fmt.Sprintf("h%03d", i), Type: schema.NumberColumn, Edges: schema.Exact})
 	}
-	builder, err := index.Builtin().NewBuilder(spec, index.Builtin().Attributes(spec), index.BuilderOptions{})
+	builder, err := onebyone.NewBuilder(spec, index.Builtin().Attributes(spec), index.BuilderOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}

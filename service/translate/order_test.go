@@ -8,6 +8,7 @@ import (
 
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -17,7 +18,7 @@ func TestOrderOfTheSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := index.NewObjects(spec, index.BuilderOptions{})
+	o, err := onebyone.NewObjects(spec, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

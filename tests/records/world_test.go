@@ -13,6 +13,7 @@ import (
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/service/translate"
 )
 
@@ -74,7 +75,7 @@ func newWorld(t testing.TB, r *rand.Rand, objects int) *world {
 	}, nil); err != nil {
 		t.Fatalf("%v\n%s", err, w.schema)
 	}
-	b, err := index.NewObjects(s, index.BuilderOptions{})
+	b, err := onebyone.NewObjects(s, index.BuilderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

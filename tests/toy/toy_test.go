@@ -3,7 +3,6 @@ package toy
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/load"
-	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/msgpack"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 	"github.com/geniemq/geniemq/service"
@@ -51,16 +49,8 @@ func build(t *testing.T, path string, all []color) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for {
-		var rec schema.Record
-		if err := reader.Next(&rec); err == io.EOF {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if err := objects.Add(&rec); err != nil {
-			t.Fatal(err)
-		}
+	if err := objects.AddAll(t.Context(), index.Source{Next: reader.Next}); err != nil {
+		t.Fatal(err)
 	}
 	if err := objects.WriteFile(t.Context(), path, nil); err != nil {
 		t.Fatal(err)

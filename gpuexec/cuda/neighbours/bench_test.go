@@ -17,6 +17,7 @@ import (
 	asked "github.com/geniemq/geniemq/index/nearest"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 // vectors are columns that are measured.
@@ -132,7 +133,7 @@ func columnOf(b *testing.B, c vectors) *index.Index {
 	if err != nil {
 		b.Fatal(err)
 	}
-	objects, err := index.NewObjects(spec, index.BuilderOptions{})
+	objects, err := onebyone.NewObjects(spec, index.BuilderOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -3,9 +3,7 @@ package crowd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -15,7 +13,6 @@ import (
 	"github.com/geniemq/geniemq/client"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/load"
-	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -77,16 +74,8 @@ func (t Table) Build(dir, name string) (path, version string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	for {
-		var record schema.Record
-		if err := next(&record); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return "", "", err
-		}
-		if err := objects.Add(&record); err != nil {
-			return "", "", err
-		}
+	if err := objects.AddAll(context.Background(), index.Source{Next: next}); err != nil {
+		return "", "", err
 	}
 	path = filepath.Join(dir, name)
 	if err := objects.WriteFile(context.Background(), path, nil); err != nil {
