@@ -145,7 +145,9 @@ func (b *pointBuilder) Finish(context.Context) (store.Draft, error) {
 			tile++
 			progress(int64(tile))
 		}
-		w.AddOptional(sectionMidpoint, -1, -1, []byte("somewhere"))
+		w.BeginOptional(sectionMidpoint, -1, -1)
+		w.Append([]byte("somewhere"))
+		w.End()
 		return w.Err()
 	}
 	return d, nil

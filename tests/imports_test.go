@@ -65,7 +65,7 @@ var rules = map[string]rule{
 	"index/schema":       {[]string{"index/stopwords"}, []string{yaml, "github.com/agnivade/levenshtein"}},
 	"index/ngram":        {nil, nil},
 	// Hash functions of vectors. The generator of their assembly is no part of the program.
-	"index/lsh":             {[]string{"index/lsh/block", "index/metric/sums"}, []string{"gonum.org/v1/gonum"}},
+	"index/lsh":             {[]string{"index/lsh/block", "index/metric/sums", "internal/spread"}, []string{"gonum.org/v1/gonum"}},
 	"index/lsh/block":       {nil, []string{"golang.org/x/sys"}},
 	"index/lsh/block/asm":   {nil, []string{"github.com/mmcloughlin/avo"}},
 	"index/lsh/planner":     {nil, []string{"gonum.org/v1/gonum"}},
@@ -76,7 +76,7 @@ var rules = map[string]rule{
 	"index/postings":        {[]string{"index/filter", "index/schema", "index/store", "index/values", "internal/bits", "internal/inorder", "internal/pool", "internal/spread"}, []string{"golang.org/x/sync"}},
 	"index/objects":         {[]string{"index/schema", "index/store"}, []string{xxhash, jsontext}},
 	"index/postings/single": {[]string{"index/filter", "index/postings", "index/schema", "index/store"}, nil},
-	"index/forward":         {[]string{"index/metric/sums", "index/filter", "index/graph", "index/schema", "index/similarity", "index/store", "index/tree", "index/values"}, []string{"golang.org/x/sync", "github.com/klauspost/compress", jsontext}},
+	"index/forward":         {[]string{"index/metric/sums", "index/filter", "index/graph", "index/schema", "index/similarity", "index/store", "index/tree", "index/values", "internal/inorder"}, []string{"github.com/klauspost/compress", jsontext}},
 	"index/fold":            {nil, []string{xtext}},
 	"index/column":          {[]string{"index/distance", "index/filter", "index/fold", "index/schema", "index/ngram", "index/postings", "wire/value", "index/dates", "index/notation", "index/refusal"}, []string{"github.com/clipperhouse/uax29/v2", xtext, jsontext}},
 	"index":                 {[]string{"index/filling", "internal/pool", "index/objects", "index/postings/single", "index/filter", "index/similarity", "index/schema", "index/store", "index/postings", "index/forward", "index/column", "index/column/vector", "index/verify", "index/values", "index/column/structure", "internal/inorder", "index/column/minhash", "index/column/point", "index/distance", "index/nearest", "index/lsh", "index/refusal"}, []string{xxhash, jsontext, "golang.org/x/sync"}},

@@ -26,7 +26,6 @@ var unused = map[string]string{
 
 	"wire/value.Null":                      "a kind of value like the others",
 	"index/column.otherForm":               "a form like the others",
-	"index/store.Writer.AddOptional":       "families that are defined elsewhere",
 	"index/metric/permutation.Index.Ranks": "batches of a device",
 }
 

@@ -64,11 +64,6 @@ type Part struct{ First, Count uint32 }
 // Range is a closed interval of numbers, Min <= Max, which may be infinite.
 type Range struct{ Min, Max float64 }
 
-// Reset makes the filter pass all and keeps its memory.
-func (f *Filter) Reset() {
-	f.Groups, f.Clauses, f.Spans, f.Edges, f.Ranges = f.Groups[:0], f.Clauses[:0], f.Spans[:0], f.Edges[:0], f.Ranges[:0]
-}
-
 // StartGroup begins a group; the clauses that follow belong to it.
 func (f *Filter) StartGroup(negated bool) {
 	f.Groups = append(f.Groups, Group{First: uint32(len(f.Clauses)), Negated: negated})

@@ -3,10 +3,9 @@ package forward
 import (
 	"context"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/inorder"
 )
 
 // draft is what the objects hold, ready to be written.
@@ -112,55 +111,50 @@ func joined(parts [][]byte) []byte {
 	return all
 }
 
-// A termsJob is a tile of terms that is being encoded.
-type termsJob struct {
+// A tileJob is the section of a column in a tile, or with column -1 that of what is stored, on its way to the file.
+type tileJob struct {
 	column, tile int
-	done         chan [][]byte // capacity 1: a worker never waits
+	terms        [][]byte // encoded
 }
 
-// writeTiles writes the sections of tiles. Terms are encoded by the workers ahead of that; the queue bounds how far.
+// writeTiles writes the sections of tiles. Terms are encoded by the workers ahead of that, as far as there is room.
 func (d *draft) writeTiles(ctx context.Context, w *store.Writer) error {
-	jobs := make(chan *termsJob)
-	ordered := make(chan *termsJob, 2*d.builder.workers)
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		defer close(jobs)
-		defer close(ordered)
-		for tile := range store.TilesOf(d.builder.objects) {
-			for i := range d.columns {
-				if d.columns[i].Form != schema.KeptTerms {
-					continue
-				}
-				j := &termsJob{i, tile, make(chan [][]byte, 1)}
-				for _, queue := range []chan *termsJob{ordered, jobs} {
-					select {
-					case queue <- j:
-					case <-ctx.Done():
-						return ctx.Err()
-					}
-				}
-			}
+	var columns []int
+	for i := range d.columns {
+		if tileKind(d.columns[i].Form) != 0 {
+			columns = append(columns, i)
 		}
-		return nil
-	})
-	for range d.builder.workers {
-		group.Go(func() error {
-			for j := range jobs {
-				parts, err := d.encodeTerms(j)
-				if err != nil {
-					return err
-				}
-				j.done <- parts
-			}
-			return nil
-		})
 	}
-	group.Go(func() error { return d.emit(ctx, w, ordered) })
-	return group.Wait()
+	if d.builder.stored != nil {
+		columns = append(columns, -1)
+	}
+	next, jobs := 0, store.TilesOf(d.builder.objects)*len(columns)
+	if jobs == 0 {
+		return nil
+	}
+	room := make([]*tileJob, 3*d.builder.workers)
+	for i := range room {
+		room[i] = new(tileJob)
+	}
+	var buffer []byte
+	return inorder.Run(ctx, d.builder.workers, room, func(j *tileJob) (last bool, err error) {
+		j.tile, j.column = next/len(columns), columns[next%len(columns)]
+		next++
+		return next == jobs, nil
+	}, func(j *tileJob) (err error) {
+		if j.column >= 0 && d.columns[j.column].Form == schema.KeptTerms {
+			j.terms, err = d.encodeTerms(j)
+		}
+		return err
+	}, func(j *tileJob) (err error) {
+		buffer, err = d.writeTile(w, j, buffer)
+		j.terms = nil
+		return err
+	})
 }
 
 // encodeTerms makes the section of a job.
-func (d *draft) encodeTerms(j *termsJob) ([][]byte, error) {
+func (d *draft) encodeTerms(j *tileJob) ([][]byte, error) {
 	f := &d.columns[j.column]
 	b := f.builder.tile.(*termsBuilder)
 	n, repeats := int(b.objects), b.repeats
@@ -174,71 +168,40 @@ func (d *draft) encodeTerms(j *termsJob) ([][]byte, error) {
 	return f.encodeTerms(b.source.Tile(j.tile), n, repeats), nil
 }
 
-// emit writes the sections in their order.
-func (d *draft) emit(ctx context.Context, w *store.Writer, terms <-chan *termsJob) error {
+// writeTile writes the section of a job. The buffer is used again.
+func (d *draft) writeTile(w *store.Writer, j *tileJob, buffer []byte) ([]byte, error) {
 	b := d.builder
-	var buffer []byte
-	section := func(kind store.SectionKind, column, tile int, pieces []piece, rest [][]byte) error {
-		w.Begin(kind, column, tile)
-		for _, p := range pieces {
-			data, err := b.spool.get(p, buffer)
-			if err != nil {
-				return err
-			}
-			if p.data == nil {
-				buffer = data
-			}
-			w.Append(data)
+	kind, pieces, rest := SectionStored, []piece(nil), j.terms
+	switch {
+	case j.column < 0 && j.tile < len(b.sealed):
+		pieces = b.sealed[j.tile]
+	case j.column < 0:
+		pieces = b.stored.pieces()
+	default:
+		c := d.columns[j.column].builder
+		kind = tileKind(c.Form)
+		switch {
+		case c.Form == schema.KeptTerms:
+		case j.tile < len(c.sealed):
+			pieces = c.sealed[j.tile]
+		default:
+			pieces, rest = c.early, c.tile.parts()
 		}
-		for _, part := range rest {
-			w.Append(part)
-		}
-		w.End()
-		return nil
 	}
-	for tile := range store.TilesOf(b.objects) {
-		for i := range d.columns {
-			c := d.columns[i].builder
-			var err error
-			switch {
-			case tileKind(c.Form) == 0:
-				continue
-			case c.Form == schema.KeptTerms:
-				select {
-				case j, ok := <-terms:
-					if !ok {
-						return ctx.Err()
-					}
-					select {
-					case parts := <-j.done:
-						err = section(SectionTerms, i, tile, nil, parts)
-					case <-ctx.Done():
-						return ctx.Err()
-					}
-				case <-ctx.Done():
-					return ctx.Err()
-				}
-			case tile < len(c.sealed):
-				err = section(tileKind(c.Form), i, tile, c.sealed[tile], nil)
-			default:
-				err = section(tileKind(c.Form), i, tile, c.early, c.tile.parts())
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if b.stored == nil {
-			continue
-		}
-		var err error
-		if tile < len(b.sealed) {
-			err = section(SectionStored, -1, tile, b.sealed[tile], nil)
-		} else {
-			err = section(SectionStored, -1, tile, b.stored.pieces(), nil)
-		}
+	w.Begin(kind, j.column, j.tile)
+	for _, p := range pieces {
+		data, err := b.spool.get(p, buffer)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		if p.data == nil {
+			buffer = data
+		}
+		w.Append(data)
 	}
-	return nil
+	for _, part := range rest {
+		w.Append(part)
+	}
+	w.End()
+	return buffer, nil
 }

@@ -2,15 +2,15 @@ package lsh
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 	"sort"
-	"sync"
-	"sync/atomic"
 
 	"gonum.org/v1/gonum/mathext"
 
 	"github.com/geniemq/geniemq/index/metric/sums"
+	"github.com/geniemq/geniemq/internal/spread"
 )
 
 // forecast says which recall hash functions will have, and what they cost, without hashing anything: a count is the number of functions that agree, each with
@@ -58,7 +58,7 @@ func newForecast(o *Options, queries, objects []float32) *forecast {
 	f := max(1, float64(o.Objects)/float64(n))
 	nearest := make([][]float64, len(x.queries))
 	kernels := sums.All()[0]
-	inParallel(len(x.queries), o.Workers, func() func(q int) {
+	_ = spread.Run(context.Background(), o.Workers, len(x.queries), func() func(int) {
 		s := newScratch(&kernels)
 		distances, sorted := make([]float64, n), make([]float64, n)
 		return func(q int) {
@@ -74,7 +74,7 @@ func newForecast(o *Options, queries, objects []float32) *forecast {
 	})
 	x.neighbourhoods(nearest, f)
 	if o.Family == L2 {
-		x.spread = spread(objects[:min(len(objects), fitted*o.Dim)], o.Dim)
+		x.spread = spreadOf(objects[:min(len(objects), fitted*o.Dim)], o.Dim)
 	}
 	return x
 }
@@ -94,23 +94,6 @@ func rings(distances []float64, f float64) (all []ring) {
 		first = end
 	}
 	return all
-}
-
-// inParallel does something for 0 to n-1 by so many goroutines, each with what it needs.
-func inParallel(n, workers int, begin func() func(i int)) {
-	var next atomic.Int64
-	work := func() {
-		do := begin()
-		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-			do(i)
-		}
-	}
-	var group sync.WaitGroup
-	for range min(workers, n) - 1 {
-		group.Go(work)
-	}
-	work()
-	group.Wait()
 }
 
 // neighbourhoods fills in the distances of neighbours by the nearest of the sample, which has one object in f.
@@ -176,8 +159,8 @@ func drawTogether(slopes []float64, known int) {
 	}
 }
 
-// spread is the root of the mean square of distances from the mean.
-func spread(objects []float32, dim int) float64 {
+// spreadOf is the root of the mean square of distances from the mean.
+func spreadOf(objects []float32, dim int) float64 {
 	mean, n := make([]float64, dim), float64(len(objects)/dim)
 	for i, e := range objects {
 		mean[i%dim] += float64(e) / n

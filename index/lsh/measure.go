@@ -2,14 +2,14 @@ package lsh
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/geniemq/geniemq/index/lsh/block"
 	"github.com/geniemq/geniemq/index/metric/sums"
+	"github.com/geniemq/geniemq/internal/spread"
 )
 
 // Measures say what a Measurement is of: every combination makes a row. They may be in any order.
@@ -103,24 +103,11 @@ func newScratch(kernels *sums.Kernels) *scratch { return &scratch{sums: sums.New
 
 // Add adds objects: their vectors, and their keywords as Hash wrote them. Objects count from 0 in the order in which they are added.
 func (x *Measurement) Add(keywords []uint32, vectors []float32, workers int) {
-	var next atomic.Int64
-	work := func() {
+	_ = spread.Run(context.Background(), workers, len(x.tallies), func() func(int) {
 		s := newScratch(x.sums)
 		s.counts, s.ways = make([]uint32, len(x.measures.Reaches)), make([]uint32, len(x.m)*len(x.measures.Reaches))
-		for {
-			i := int(next.Add(1)) - 1
-			if i >= len(x.tallies) {
-				return
-			}
-			x.add(i, keywords, vectors, s)
-		}
-	}
-	var group sync.WaitGroup
-	for range min(workers, len(x.tallies)) - 1 {
-		group.Go(work)
-	}
-	work()
-	group.Wait()
+		return func(i int) { x.add(i, keywords, vectors, s) }
+	})
 	x.objects += uint32(len(vectors) / x.dim)
 }
 

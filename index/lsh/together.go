@@ -2,8 +2,11 @@ package lsh
 
 import (
 	"cmp"
+	"context"
 	"math/bits"
 	"slices"
+
+	"github.com/geniemq/geniemq/internal/spread"
 )
 
 // Objects around a query do not agree with it one by one. A hyperplane that passes near a query parts it from many of them, one far from it from none; a Cauchy number that is large parts
@@ -74,7 +77,7 @@ func (x *forecast) together(p Parameters) []float64 {
 	}
 	queries := min(witnessed, len(x.queries))
 	seen := make([][]shared, queries) // added up in their order, so that the sums are always the same
-	inParallel(queries, x.Workers, func() func(q int) {
+	_ = spread.Run(context.Background(), x.Workers, queries, func() func(int) {
 		vectors, keywords := make([]float32, len(left)*x.Dim), make([]uint32, len(left)*witnessing)
 		asked := make([]uint32, witnessing*p.Asked())
 		return func(q int) {

@@ -49,7 +49,9 @@ func (f *failingOutput) WriteAt(data []byte, at int64) (int, error) {
 func smallDraft(n int) Draft {
 	return Draft{Sections: n, Write: func(_ context.Context, w *Writer, _ func(int64)) error {
 		for range n {
-			w.AddOptional(999, -1, -1, make([]byte, 1<<20)) // nobody knows it
+			w.BeginOptional(999, -1, -1) // nobody knows it
+			w.Append(make([]byte, 1<<20))
+			w.End()
 		}
 		return w.Err()
 	}}

@@ -85,16 +85,7 @@ func newWriter(out output, sections int) *Writer {
 // Add writes a section of the concatenated parts; attribute and tile are -1 where it belongs to none. Who does not know its kind cannot
 // read the file.
 func (w *Writer) Add(kind SectionKind, attribute, tile int, parts ...[]byte) {
-	w.add(Section{Kind: kind, Required: true, Attribute: attribute}, tile, parts)
-}
-
-// AddOptional is Add of a section without which the file is sound: who does not know its kind passes over it.
-func (w *Writer) AddOptional(kind SectionKind, attribute, tile int, parts ...[]byte) {
-	w.add(Section{Kind: kind, Attribute: attribute}, tile, parts)
-}
-
-func (w *Writer) add(s Section, tile int, parts [][]byte) {
-	w.begin(s, tile)
+	w.Begin(kind, attribute, tile)
 	for _, part := range parts {
 		w.Append(part)
 	}
@@ -106,7 +97,7 @@ func (w *Writer) Begin(kind SectionKind, attribute, tile int) {
 	w.begin(Section{Kind: kind, Required: true, Attribute: attribute}, tile)
 }
 
-// BeginOptional is Begin of a section that AddOptional would write.
+// BeginOptional is Begin of a section without which the file is sound: who does not know its kind passes over it.
 func (w *Writer) BeginOptional(kind SectionKind, attribute, tile int) {
 	w.begin(Section{Kind: kind, Attribute: attribute}, tile)
 }

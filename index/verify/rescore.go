@@ -61,10 +61,7 @@ func KnownScore(score float64) Known { return Known(math.Float64bits(score)) }
 // Score is that of KnownScore.
 func (k Known) Score() float64 { return math.Float64frombits(uint64(k)) }
 
-// KnownSets is what the intersection of two sets weighs, and what the object does.
-func KnownSets(common, weight uint32) Known { return Known(common)<<32 | Known(weight) }
-
-// Sets is what KnownSets was made of.
+// Sets is what the intersection of two sets weighs, and what the object does.
 func (k Known) Sets() (common, weight uint32) { return uint32(k >> 32), uint32(k) }
 
 // Best is a candidate with what was computed of it elsewhere.

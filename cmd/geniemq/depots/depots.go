@@ -2,7 +2,6 @@
 package depots
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -35,37 +34,37 @@ func (s Shell) Commands() []*cobra.Command {
 	return []*cobra.Command{s.push(), s.versions(), s.rollback()}
 }
 
-// reach adds the flags by which a command reaches the server, and returns what opens the depot.
-func (s Shell) reach(cmd *cobra.Command) func(context.Context) (*depot.Depot, func(), error) {
+// with adds the flags by which a command reaches the server, and has it do something with the depot there.
+func (s Shell) with(cmd *cobra.Command, do func(store *depot.Depot, args []string) error) {
 	cfg := new(config.Config)
 	cfg.NATS = nats.DefaultURL
 	cfg.NATSFlags(cmd.Flags())
 	cmd.Flags().Lookup("nats").Usage = "`URL` of the NATS server"
 	cmd.Flags().StringVar(&cfg.Prefix, "prefix", wire.DefaultPrefix, "first `token` of all subjects")
-	return func(context.Context) (*depot.Depot, func(), error) {
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if err := s.Prepare(cmd, append([]string{"prefix"}, config.NATSSettings...)...); err != nil {
-			return nil, nil, err
+			return err
 		}
 		if cfg.NATS == "" {
 			cfg.NATS = nats.DefaultURL
 		}
 		if err := cfg.ValidateNATS(); err != nil {
-			return nil, nil, s.Usage(err)
+			return s.Usage(err)
 		}
 		subjects, err := wire.NewSubjects(cfg.Prefix)
 		if err != nil {
-			return nil, nil, s.Usage(fmt.Errorf("--prefix: %w", err))
+			return s.Usage(fmt.Errorf("--prefix: %w", err))
 		}
 		nc, err := connection.Connect(cfg, "geniemq "+cmd.Name())
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
+		defer nc.Close()
 		js, err := connection.JetStreamOf(nc, cfg)
 		if err != nil {
-			nc.Close()
-			return nil, nil, err
+			return err
 		}
-		return depot.New(js, subjects), nc.Close, nil
+		return do(depot.New(js, subjects), args)
 	}
 }
 
@@ -85,21 +84,15 @@ half-way, or that the server has no room for, changes nothing of what is served.
   geniemq push people.gmq --name people-test`,
 		Args: cobra.ExactArgs(1),
 	}
-	open := s.reach(cmd)
 	cmd.Flags().StringVar(&name, "name", "", "`name` of the index (default: its own)")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		store, end, err := open(cmd.Context())
-		if err != nil {
-			return err
-		}
-		defer end()
+	s.with(cmd, func(store *depot.Depot, args []string) error {
 		name, v, err := store.Push(cmd.Context(), name, args[0])
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(s.Out, "%s: version %s is pushed, %s; workers of %s=nats: take it\n", name, v.Version, human.Bytes(v.Bytes), name)
 		return nil
-	}
+	})
 	return cmd
 }
 
@@ -110,14 +103,8 @@ func (s Shell) versions() *cobra.Command {
 		Example: `  geniemq versions
   geniemq versions people --json | jq .people.current`,
 	}
-	open := s.reach(cmd)
 	cmd.Flags().Bool("json", false, "JSON (default when the output is no terminal; --json=false for a table)")
-	cmd.RunE = func(cmd *cobra.Command, names []string) error {
-		store, end, err := open(cmd.Context())
-		if err != nil {
-			return err
-		}
-		defer end()
+	s.with(cmd, func(store *depot.Depot, names []string) (err error) {
 		if len(names) == 0 {
 			if names, err = store.Names(cmd.Context()); err != nil {
 				return err
@@ -130,7 +117,7 @@ func (s Shell) versions() *cobra.Command {
 			}
 		}
 		return s.Report(cmd, shelves, func(p *table.Page) { list(p, names, shelves) })
-	}
+	})
 	return cmd
 }
 
@@ -159,14 +146,8 @@ served, or the one that --to names. Workers take it as they take one that is pus
   geniemq rollback people --to 155e9ca468e97bd0`,
 		Args: cobra.ExactArgs(1),
 	}
-	open := s.reach(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "`version` to go back, or forth, to")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		store, end, err := open(cmd.Context())
-		if err != nil {
-			return err
-		}
-		defer end()
+	s.with(cmd, func(store *depot.Depot, args []string) error {
 		was, is, err := store.Rollback(cmd.Context(), args[0], to)
 		if errors.Is(err, depot.ErrNothing) || errors.Is(err, depot.ErrNoVersion) {
 			return fmt.Errorf("index %s: %w: 'geniemq versions %s' lists them", args[0], err, args[0])
@@ -175,6 +156,6 @@ served, or the one that --to names. Workers take it as they take one that is pus
 		}
 		fmt.Fprintf(s.Out, "%s: version %s is to be served, %s was\n", args[0], is, was)
 		return nil
-	}
+	})
 	return cmd
 }

@@ -87,9 +87,6 @@ func (t *Tree) Object(position uint32) uint32 { return t.order[position] }
 // Order is the object at each position: a space that is permuted by it is searched without Positions, and faster, since runs of positions are compared at once. It must not change.
 func (t *Tree) Order() []uint32 { return t.order }
 
-// Bounds say what nodes are passed over by: Box or Pivot.
-func (t *Tree) Bounds() Bounds { return t.bounds }
-
 // Leaves calls visit with the positions of each leaf, from begin on, which are the blocks of a scan.
 func (t *Tree) Leaves(visit func(begin, count uint32)) {
 	for node := range t.nodes() {
