@@ -107,15 +107,11 @@ func Beside(ctx context.Context, w *workload.Workload, opts BesideOptions) (*Bes
 
 // measure has each round begin alone: what bulk leaves behind, such as a grown heap, is the same for both.
 func (r *BesideResult) measure(ctx context.Context, l *traffic, opts BesideOptions) error {
-	nc, err := connection.Connect(l.server, "geniemq bench bulk") // users share no connection
+	nc, js, err := connection.Connect(l.server, "geniemq bench bulk") // users share no connection
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	js, err := connection.JetStreamOf(nc, l.server)
-	if err != nil {
-		return err
-	}
 	stored, err := js.Stream(ctx, l.subjects.Stream(wire.ClassBulk))
 	if err != nil {
 		return fmt.Errorf("looking at the stream of bulk: %w", err)

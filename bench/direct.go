@@ -108,7 +108,7 @@ func (r *DirectResult) measure(ctx context.Context, w *workload.Workload, answer
 	defer l.close()
 	callers := callers{load: l, bodies: l.bodies(1), number: opts.Callers}
 	for range opts.Connections {
-		nc, err := connection.Connect(cfg, "geniemq bench")
+		nc, _, err := connection.Connect(cfg, "geniemq bench")
 		if err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (r *DirectResult) rounds(ctx context.Context, c *callers, opts DirectOption
 
 // answerAll has a NATS micro service answer whatever comes to a subject. stop ends it.
 func answerAll(cfg *config.Config, subject string, answer []byte) (stop func() error, err error) {
-	nc, err := connection.Connect(cfg, "geniemq bench echo")
+	nc, _, err := connection.Connect(cfg, "geniemq bench echo")
 	if err != nil {
 		return nil, err
 	}

@@ -358,7 +358,7 @@ type echoed struct {
 const echoUnread = 32 << 20
 
 func startEcho(ctx context.Context, server *config.Config, messageBytes int, answer []byte) (*echo, error) {
-	nc, err := connection.Connect(server, "geniemq bench")
+	nc, _, err := connection.Connect(server, "geniemq bench")
 	if err != nil {
 		return nil, err
 	}

@@ -50,10 +50,10 @@ func newTraffic(ctx context.Context, server *config.Config, w *workload.Workload
 		return nil, err
 	}
 	l := &traffic{server: server, subjects: subjects, workload: w, answers: answers, form: form, messages: map[int][][]byte{}, refused: make(chan error, 1)}
-	if l.pub, err = connection.Connect(server, "geniemq bench"); err != nil {
+	if l.pub, _, err = connection.Connect(server, "geniemq bench"); err != nil {
 		return nil, err
 	}
-	if l.sub, err = connection.Connect(server, "geniemq bench"); err != nil {
+	if l.sub, _, err = connection.Connect(server, "geniemq bench"); err != nil {
 		l.pub.Close()
 		return nil, err
 	}

@@ -196,15 +196,11 @@ func (c *cli) query(ctx context.Context, opts queryOptions, args []string) error
 		queries = queryLines(in)
 	}
 
-	nc, err := connection.Connect(&opts.server, "geniemq query", nats.MaxReconnects(-1))
+	nc, js, err := connection.Connect(&opts.server, "geniemq query", nats.MaxReconnects(-1))
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	js, err := connection.JetStreamOf(nc, &opts.server)
-	if err != nil {
-		return err
-	}
 	asker, err := client.New(nc, client.Options{
 		Prefix: opts.server.Prefix, Timeout: opts.timeout, User: opts.user, Class: client.Class(opts.class), JetStream: js,
 	})

@@ -42,9 +42,18 @@ func Stay(servers, name string, cfg *config.Config, log *slog.Logger) (*nats.Con
 	return dial(servers, cfg, opts)
 }
 
-// Connect connects to the server of cfg.NATS with the credentials of cfg, for commands that ask. The name is that of the connection.
-func Connect(cfg *config.Config, name string, opts ...nats.Option) (*nats.Conn, error) {
-	return dial(cfg.NATS, cfg, append([]nats.Option{nats.Name(name)}, opts...))
+// Connect connects to the server of cfg.NATS with the credentials of cfg, for commands that ask, and uses its JetStream. The name is that of the
+// connection.
+func Connect(cfg *config.Config, name string, opts ...nats.Option) (*nats.Conn, jetstream.JetStream, error) {
+	nc, err := dial(cfg.NATS, cfg, append([]nats.Option{nats.Name(name)}, opts...))
+	if err != nil {
+		return nil, nil, err
+	}
+	js, err := JetStreamOf(nc, cfg)
+	if err != nil {
+		nc.Close()
+	}
+	return nc, js, err
 }
 
 func dial(servers string, cfg *config.Config, opts []nats.Option) (*nats.Conn, error) {

@@ -106,15 +106,11 @@ func (o *options) command(use, short, example string, args cobra.PositionalArgs,
 		} else if acts && !o.all && (o.choice.Index != "" || o.choice.Reason != "") {
 			return o.shell.Usage(errors.New("--index and --reason choose letters: they go with --all"))
 		}
-		nc, err := connection.Connect(&o.server, "geniemq dead")
+		nc, js, err := connection.Connect(&o.server, "geniemq dead")
 		if err != nil {
 			return err
 		}
 		defer nc.Close()
-		js, err := connection.JetStreamOf(nc, &o.server)
-		if err != nil {
-			return err
-		}
 		page := table.On(cmd.OutOrStdout())
 		out := bufio.NewWriter(page)
 		if !cmd.Flags().Changed("json") {

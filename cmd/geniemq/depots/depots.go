@@ -55,15 +55,11 @@ func (s Shell) with(cmd *cobra.Command, do func(store *depot.Depot, args []strin
 		if err != nil {
 			return s.Usage(fmt.Errorf("--prefix: %w", err))
 		}
-		nc, err := connection.Connect(cfg, "geniemq "+cmd.Name())
+		nc, js, err := connection.Connect(cfg, "geniemq "+cmd.Name())
 		if err != nil {
 			return err
 		}
 		defer nc.Close()
-		js, err := connection.JetStreamOf(nc, cfg)
-		if err != nil {
-			return err
-		}
 		return do(depot.New(js, subjects), args)
 	}
 }

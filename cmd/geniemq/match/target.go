@@ -54,15 +54,11 @@ func (r *runner) connect(ctx context.Context, file, temporary string) (t *target
 		closers = append(closers, srv.close)
 		server = config.Config{NATS: srv.url}
 	}
-	nc, err := connection.Connect(&server, "geniemq match", nats.MaxReconnects(-1))
+	nc, js, err := connection.Connect(&server, "geniemq match", nats.MaxReconnects(-1))
 	if err != nil {
 		return nil, err
 	}
 	closers = append(closers, func() error { nc.Close(); return nil })
-	js, err := connection.JetStreamOf(nc, &server)
-	if err != nil {
-		return nil, err
-	}
 	if t.asker, err = client.New(nc, client.Options{Prefix: r.server.Prefix, Timeout: r.timeout, JetStream: js}); err != nil {
 		return nil, err
 	}

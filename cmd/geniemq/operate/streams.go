@@ -98,15 +98,11 @@ func showStreams(ctx context.Context, out io.Writer, cfg *config.Config, apply b
 	if err != nil {
 		return err
 	}
-	nc, err := connection.Connect(cfg, "geniemq admin")
+	nc, js, err := connection.Connect(cfg, "geniemq admin")
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	js, err := connection.JetStreamOf(nc, cfg)
-	if err != nil {
-		return err
-	}
 	settings := cfg.Streams.Settings()
 	existing, missing, err := settings.Look(ctx, js, subjects)
 	if err != nil {
