@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,27 +24,18 @@ import (
 type BesideOptions struct {
 	// Config is the service's, as in ServiceOptions.
 	Config config.Config
-	// Bulk is how many queries the bulk user has, over all rounds. Default 10,000,000.
+	// Bulk is how many queries the bulk user has, over all rounds.
 	Bulk int
-	// BulkMessage is how many of them are in a message. Default 256.
+	// BulkMessage is how many of them are in a message.
 	BulkMessage int
-	// Rate is how many interactive queries are asked per second, one in a message, whatever comes back. Default 100.
+	// Rate is how many interactive queries are asked per second, one in a message, whatever comes back.
 	Rate float64
-	// Rounds is how often the interactive user is measured alone and then beside a share of the bulk. Default 5.
+	// Rounds is how often the interactive user is measured alone and then beside a share of the bulk.
 	Rounds int
-	// Time is for how long it is measured alone in a round, and at a time beside the bulk. Default 10s.
+	// Time is for how long it is measured alone in a round, and at a time beside the bulk.
 	Time time.Duration
-	// Progress is told what is being done. Default: nobody is.
+	// Progress is told what is being done.
 	Progress func(format string, args ...any)
-}
-
-func (o *BesideOptions) ensureDefaults() {
-	o.Config.EnsureDefaults()
-	o.Bulk, o.BulkMessage = cmp.Or(o.Bulk, 10_000_000), cmp.Or(o.BulkMessage, 256)
-	o.Rate, o.Rounds, o.Time = cmp.Or(o.Rate, 100), cmp.Or(o.Rounds, 5), cmp.Or(o.Time, 10*time.Second)
-	if o.Progress == nil {
-		o.Progress = silent
-	}
 }
 
 // BesideResult is what `geniemq bench beside` measures: the latency of interactive queries, alone and beside bulk, in turns.
@@ -81,7 +71,6 @@ const bulkUser = "bulk"
 
 // Beside measures interactive queries alone and beside a bulk user's.
 func Beside(ctx context.Context, w *workload.Workload, opts BesideOptions) (*BesideResult, error) {
-	opts.ensureDefaults()
 	settings, err := opts.Config.EngineOptions()
 	if err != nil {
 		return nil, err

@@ -9,6 +9,9 @@ import (
 	"github.com/geniemq/geniemq/service/config"
 )
 
+// silent is a Progress that nobody reads.
+func silent(string, ...any) {}
+
 // The interactive user is measured alone and beside bulk that is there for as long, and every answer that is compared is right.
 func TestBeside(t *testing.T) {
 	ctx := context.Background()
@@ -17,15 +20,17 @@ func TestBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
+	cfg := config.Config{Engine: "cpu", EngineThreads: 1}
+	cfg.EnsureDefaults()
 	const bulk, message, rounds = 20_000, 8, 2
-	r, err := Beside(ctx, w, BesideOptions{Config: config.Config{Engine: "cpu", EngineThreads: 1}, Bulk: bulk, BulkMessage: message, Rate: 100, Rounds: rounds, Time: 50 * time.Millisecond})
+	r, err := Beside(ctx, w, BesideOptions{Config: cfg, Progress: silent, Bulk: bulk, BulkMessage: message, Rate: 100, Rounds: rounds, Time: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r.Wrong != 0 || r.Bulk != bulk || r.BulkRate <= 0 || r.Cores <= 0 || r.Alone.Messages != rounds*5 || r.Beside.Messages < rounds*5 || r.P50Ratio <= 0 || r.P99Ratio <= 0 {
 		t.Errorf("%+v", r)
 	}
-	_, err = Beside(ctx, w, BesideOptions{Config: config.Config{Engine: "cpu", EngineThreads: 1}, Bulk: message, BulkMessage: message, Rate: 100, Rounds: 1, Time: time.Second})
+	_, err = Beside(ctx, w, BesideOptions{Config: cfg, Progress: silent, Bulk: message, BulkMessage: message, Rate: 100, Rounds: 1, Time: time.Second})
 	if err == nil {
 		t.Error("bulk that is done at once is measured beside")
 	}

@@ -18,7 +18,7 @@ func TestThroughput(t *testing.T) {
 	defer w.Close()
 	engine := cpu.New(gpuexec.CPUOptions{})
 	defer engine.Close()
-	r, err := Engine(ctx, w, engine, EngineOptions{Runs: 5, Checks: 1, Callers: 3})
+	r, err := Engine(ctx, w, engine, EngineOptions{Progress: silent, Runs: 5, Checks: 1, Callers: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,6 @@ import (
 type EngineOptions struct {
 	Runs   int // measured batches, after one that warms up; default 7
 	Checks int // queries whose answers are compared with brute force, in every run; default 8
-	// Recalls is of how many queries recall is measured, of vectors. Default 256; all if there are fewer.
-	Recalls int
 	// Baseline also measures the flat-array scan (flatscan) on that many of the queries, on one core, and the engine
 	// on one core, in turns, so that their ratio holds on a noisy machine. Default 0: not.
 	Baseline int
@@ -34,20 +32,13 @@ type EngineOptions struct {
 	Scaling bool
 	// Callers also measures the rate of so many callers whose batches overlap. Default 0: not.
 	Callers int
-	// Progress is told what is being done. Default: nobody is.
+	// Progress is told what is being done.
 	Progress func(format string, args ...any)
 }
-
-// silent is a Progress that nobody reads.
-func silent(string, ...any) {}
 
 func (o *EngineOptions) ensureDefaults() {
 	o.Runs = cmp.Or(o.Runs, 7)
 	o.Checks = cmp.Or(o.Checks, 8)
-	o.Recalls = cmp.Or(o.Recalls, 256)
-	if o.Progress == nil {
-		o.Progress = silent
-	}
 }
 
 // EngineResult is one line of `geniemq bench engine`. Times are milliseconds for the whole batch: medians over the
@@ -186,7 +177,7 @@ func Engine(ctx context.Context, w *workload.Workload, engine gpuexec.Engine, op
 		return nil, err
 	}
 
-	r.recall(w, answers, opts.Recalls)
+	r.recall(w, answers)
 	work, err := r.measure(ctx, searcher, w, answers, checks, info.Workers, opts.Progress)
 	if err != nil {
 		return nil, err
@@ -257,9 +248,9 @@ func (r *EngineResult) measure(ctx context.Context, searcher gpuexec.Searcher, w
 	return work, nil
 }
 
-// recall measures which share of the nearest neighbours was found, for so many queries.
-func (r *EngineResult) recall(w *workload.Workload, answers []gpuexec.Answer, n int) {
-	n = min(n, len(answers))
+// recall measures which share of the nearest neighbours was found, for 256 of the queries, or all if there are fewer.
+func (r *EngineResult) recall(w *workload.Workload, answers []gpuexec.Answer) {
+	n := min(256, len(answers))
 	queries := make([]int, n)
 	for i := range queries {
 		queries[i] = i * len(answers) / n

@@ -42,7 +42,7 @@ func TestWorkloads(t *testing.T) {
 			defer w.Close()
 			engine := cpu.New(gpuexec.CPUOptions{Workers: 2})
 			defer engine.Close()
-			options := EngineOptions{Runs: 1, Checks: 10, Baseline: 3, Scaling: true}
+			options := EngineOptions{Progress: silent, Runs: 1, Checks: 10, Baseline: 3, Scaling: true}
 			if name == "w1points" { // which counts nothing that a flat scan could count
 				options.Baseline = 0
 			}
@@ -91,7 +91,7 @@ func TestRefinedWorkloads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := Engine(ctx, w, engine, EngineOptions{Runs: 1, Checks: 10})
+		r, err := Engine(ctx, w, engine, EngineOptions{Progress: silent, Runs: 1, Checks: 10})
 		if err != nil || r.Mismatches > 0 {
 			t.Errorf("%s %+v: %v, %d of %d checked answers differ from brute force", c.name, c.opts, err, r.Mismatches, r.Checked)
 		}
@@ -250,7 +250,7 @@ func TestEngineFindsWrongRuns(t *testing.T) {
 			callers, want int
 		}{{1, 0, 1}, {3, 0, 1}, {1 + runs, 0, 1}, {2 + runs, 0, 0}, {2 + runs, 2, 1}, {1000, 2, 0}} {
 			engine := &spoiled{Engine: cpu, from: x.from, spoil: spoil}
-			r, err := Engine(ctx, w, engine, EngineOptions{Runs: runs, Checks: 4, Callers: x.callers})
+			r, err := Engine(ctx, w, engine, EngineOptions{Progress: silent, Runs: runs, Checks: 4, Callers: x.callers})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -287,7 +287,7 @@ func TestEndedChecks(t *testing.T) {
 			late.Store(true)
 		}
 	}
-	if r, err := Engine(ctx, w, engine, EngineOptions{Checks: 3}); !errors.Is(err, context.Canceled) || late.Load() {
+	if r, err := Engine(ctx, w, engine, EngineOptions{Progress: silent, Checks: 3}); !errors.Is(err, context.Canceled) || late.Load() {
 		t.Errorf("%+v, %v; another query was checked: %v", r, err, late.Load())
 	}
 }

@@ -22,7 +22,7 @@ func TestScale(t *testing.T) {
 		AxisObjects: {500, 70_000, 70_001}, AxisQueries: {1, 7, 20}, AxisK: {1, 10, 5_000}, AxisDensity: {-1, 3, 512},
 	} {
 		var got []int
-		err := Scale(ctx, "w4", workload.Options{Objects: 5_000, Queries: 20, Data: folder}, engine, axis, points, EngineOptions{Runs: 1, Checks: 5},
+		err := Scale(ctx, "w4", workload.Options{Objects: 5_000, Queries: 20, Data: folder}, engine, axis, points, EngineOptions{Progress: silent, Runs: 1, Checks: 5},
 			func(r *ScaleResult) error {
 				got = append(got, r.Point)
 				if r.Mismatches != 0 || r.Checked == 0 || r.Density <= 0 {
@@ -45,7 +45,7 @@ func TestScaleDensity(t *testing.T) {
 		if name == "w4" {
 			opts.Data = data(t)
 		}
-		err = Scale(context.Background(), name, opts, engine, AxisDensity, points, EngineOptions{Runs: 1, Checks: 1}, func(r *ScaleResult) error {
+		err = Scale(context.Background(), name, opts, engine, AxisDensity, points, EngineOptions{Progress: silent, Runs: 1, Checks: 1}, func(r *ScaleResult) error {
 			densities = append(densities, r.Density)
 			return nil
 		})

@@ -26,7 +26,7 @@ type ServiceOptions struct {
 	// Config is the service's: its engine above all, and the NATS server to use instead of an embedded one. Indexes, NATSListen,
 	// DataDir and Admin are the measurement's own.
 	Config config.Config
-	// QueriesPerMessage are the modes measured, one after the other. Default 1 and 256.
+	// QueriesPerMessage are the modes measured, one after the other.
 	QueriesPerMessage []int
 	// HitsForm is how the answers write their hits. Default a list of objects.
 	HitsForm wire.HitsForm
@@ -42,18 +42,11 @@ type ServiceOptions struct {
 	Load float64
 	// LoadTime is for how long latency is measured. Default 5s.
 	LoadTime time.Duration
-	// Progress is told what is being done. Default: nobody is.
+	// Progress is told what is being done.
 	Progress func(format string, args ...any)
 }
 
 func (o *ServiceOptions) ensureDefaults() {
-	o.Config.EnsureDefaults()
-	if o.QueriesPerMessage == nil {
-		o.QueriesPerMessage = []int{1, 256}
-	}
-	if o.Progress == nil {
-		o.Progress = silent
-	}
 	o.Queries = cmp.Or(o.Queries, 20_000)
 	o.RoundTime = cmp.Or(o.RoundTime, time.Second)
 	o.Rounds = cmp.Or(o.Rounds, 5)

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,28 +31,19 @@ type SoakOptions struct {
 	Serve []string
 	// Config is the worker's: its engine alone is used.
 	Config config.Config
-	// For is how long the load goes on. Default 1h.
+	// For is how long the load goes on.
 	For time.Duration
-	// Load is the share of what the worker reaches that it is asked for. Default 0.5.
-	Load float64
-	// QueriesPerMessage. Default 16.
+	// Load is the share of what the worker reaches that it is asked for.
+	Load              float64
 	QueriesPerMessage int
-	// Window bounds the queries that are sent and not answered while it is found out what the worker reaches. Default 4,096.
-	Window int
-	// Interval is how often the worker is looked at. Default 5s.
+	// Interval is how often the worker is looked at.
 	Interval time.Duration
-	// Progress is told what is being done. Default: nobody is.
+	// Progress is told what is being done.
 	Progress func(format string, args ...any)
 }
 
-func (o *SoakOptions) ensureDefaults() {
-	o.Config.EnsureDefaults()
-	o.For, o.Load, o.Interval = cmp.Or(o.For, time.Hour), cmp.Or(o.Load, 0.5), cmp.Or(o.Interval, 5*time.Second)
-	o.QueriesPerMessage, o.Window = cmp.Or(o.QueriesPerMessage, 16), cmp.Or(o.Window, 4096)
-	if o.Progress == nil {
-		o.Progress = silent
-	}
-}
+// soakWindow bounds the queries that are sent and not answered while it is found out what the worker reaches.
+const soakWindow = 4096
 
 // warming is for how long a worker and its server fill what they keep: the server remembers ids of answers for 10 minutes.
 const warming = 12 * time.Minute
@@ -156,7 +146,6 @@ func mean(x []float64) (sum float64) {
 
 // Soak asks a worker for a share of what it reaches and watches it.
 func Soak(ctx context.Context, w *workload.Workload, opts SoakOptions) (r *SoakResult, err error) {
-	opts.ensureDefaults()
 	dir, err := os.MkdirTemp("", "geniemq-soak-")
 	if err != nil {
 		return nil, err
@@ -192,7 +181,7 @@ func Soak(ctx context.Context, w *workload.Workload, opts SoakOptions) (r *SoakR
 
 func (r *SoakResult) measure(ctx context.Context, l *traffic, watched *watched, opts SoakOptions) error {
 	size := opts.QueriesPerMessage
-	full := stint{index: benchIndex, size: size, messages: max(1, 4*opts.Window/size), window: max(1, opts.Window/size)}
+	full := stint{index: benchIndex, size: size, messages: max(1, 4*soakWindow/size), window: max(1, soakWindow/size)}
 	var rates []float64
 	for end := time.Now().Add(opts.Interval); time.Now().Before(end) || len(rates) < 5; {
 		opts.Progress("finding out what the worker reaches")
