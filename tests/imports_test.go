@@ -80,7 +80,7 @@ var rules = map[string]rule{
 	"index/fold":            {nil, []string{xtext}},
 	"index/column":          {[]string{"index/distance", "index/filter", "index/fold", "index/schema", "index/ngram", "index/postings", "wire/value", "index/dates", "index/notation", "index/refusal"}, []string{"github.com/clipperhouse/uax29/v2", xtext, jsontext}},
 	"index":                 {[]string{"index/filling", "internal/pool", "index/objects", "index/postings/single", "index/filter", "index/similarity", "index/schema", "index/store", "index/postings", "index/forward", "index/column", "index/column/vector", "index/verify", "index/values", "index/column/structure", "internal/inorder", "index/column/minhash", "index/column/point", "index/distance", "index/nearest", "index/lsh", "index/refusal"}, []string{xxhash, jsontext, "golang.org/x/sync"}},
-	"index/load":            {[]string{"index/load/array", "index/load/columnar", "index/load/cut", "index/load/elements", "index/load/jsonpath", "index/load/source", "index/notation", "index/schema", "internal/inorder"}, []string{jsontext, "github.com/parquet-go/parquet-go"}},
+	"index/load":            {[]string{"index/load/array", "index/load/columnar", "index/load/cut", "index/load/elements", "index/load/jsonpath", "index/load/source", "index/notation", "index/schema", "internal/human", "internal/inorder"}, []string{jsontext, "github.com/parquet-go/parquet-go"}},
 	"index/load/array":      {nil, nil},
 	"index/load/columnar":   {nil, []string{"github.com/parquet-go/parquet-go"}},
 	"index/load/source":     {nil, []string{xtext, "github.com/klauspost/compress"}},

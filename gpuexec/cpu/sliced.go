@@ -17,7 +17,6 @@ import (
 // lists of the codes that Load has made of them, in tiles where lists can be cheaper. Which of the two a span is counted
 // by is decided in each tile, see ways.
 type slicedAttribute struct {
-	codes postings.Codes
 	tiles []slicedTile // from the matcher's first tile on
 }
 
@@ -48,7 +47,7 @@ func loadSliced(ctx context.Context, c *run.Crew, x *postings.Lists, tiles run.T
 	var sliced []int
 	for a := range attributes {
 		if x.Attributes()[a].Layout == schema.LayoutSliced {
-			attributes[a] = slicedAttribute{codes: x.Codes(a), tiles: make([]slicedTile, tiles.Len())}
+			attributes[a] = slicedAttribute{tiles: make([]slicedTile, tiles.Len())}
 			sliced = append(sliced, a)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/geniemq/geniemq/index/load/cut"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/human"
 )
 
 // fieldSource yields the fields of one record after another; CSV and TSV differ in nothing else.
@@ -264,20 +265,13 @@ func (d *delimited) next(rec *schema.Record) error {
 func (d *delimited) wrongWidth(line int64, fields []string) error {
 	got := len(fields)
 	if d.named {
-		return d.r.bad(line, "has %s, the header has %d", count(got, "field"), d.width)
+		return d.r.bad(line, "has %s, the header has %d", human.Count(got, "field"), d.width)
 	}
 	hint := d.separatorHint(fields)
 	if got > d.width {
 		hint = " (a field that is not wanted needs a column of type skip; a separator at the line's end makes an empty field)"
 	}
-	return d.r.bad(line, "has %s, the schema has %s%s", count(got, "field"), count(d.width, "column"), hint)
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return d.r.bad(line, "has %s, the schema has %s%s", human.Count(got, "field"), human.Count(d.width, "column"), hint)
 }
 
 // unreadable reports invalid bytes at the line where they stand, which within quotes may be after the first.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/human"
 )
 
 // textLines decodes one record per line: the line is the cell of one column.
@@ -46,7 +47,7 @@ func (r *Reader) lineColumn() (int, error) {
 		return indexed[0], nil
 	}
 	return 0, fmt.Errorf("%s: a text line fills one column, but the schema indexes %s (%s): use csv, tsv or jsonl",
-		r.name, count(len(names), "column"), schema.List(names))
+		r.name, human.Count(len(names), "column"), schema.List(names))
 }
 
 func (t *textLines) next(rec *schema.Record) error {

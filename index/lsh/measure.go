@@ -27,7 +27,6 @@ type Measures struct {
 // which count: that says how many come before a neighbour, however many candidates are asked about. It belongs to one goroutine.
 type Measurement struct {
 	family   Family
-	queries  []float32
 	dim      int
 	asked    []uint32 // keywords of the queries, with the largest reach
 	width    int      // keywords per function
@@ -62,7 +61,7 @@ func newMeasurement(f *Functions, queries []float32, measures Measures, m []int)
 			measures.Neighbours, measures.Candidates, measures.Reaches)
 	}
 	own := sums.All()[0]
-	x := &Measurement{family: f.parameters.Family, queries: queries, dim: f.parameters.Dim, ordered: f.parameters.ordered(), m: m, kernels: block.Best(), sums: &own}
+	x := &Measurement{family: f.parameters.Family, dim: f.parameters.Dim, ordered: f.parameters.ordered(), m: m, kernels: block.Best(), sums: &own}
 	x.measures = Measures{distinct(measures.Neighbours), distinct(measures.Candidates), distinct(measures.Reaches)}
 	x.largest = x.measures.Reaches[len(x.measures.Reaches)-1]
 	f, err := f.WithReach(x.largest)

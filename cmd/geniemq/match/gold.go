@@ -16,7 +16,6 @@ import (
 // gold are the pairs that people found to be right, by keys. A nil one has none and takes everything.
 type gold struct {
 	path    string
-	names   []string
 	pairs   map[[2]string]bool
 	columns [2]map[string]bool // what stands in them
 	rows    [2]int             // rows of the input whose key stands in them
@@ -46,7 +45,7 @@ func readGold(path, columns string) (g *gold, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("--gold %s: reading its header: %w", path, err)
 	}
-	g = &gold{path: path, names: header, pairs: make(map[[2]string]bool), seen: make(map[string]bool), columns: [2]map[string]bool{{}, {}}}
+	g = &gold{path: path, pairs: make(map[[2]string]bool), seen: make(map[string]bool), columns: [2]map[string]bool{{}, {}}}
 	at := [2]int{0, 1}
 	if columns != "" {
 		g.said = true
