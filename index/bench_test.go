@@ -35,22 +35,22 @@ func BenchmarkBuild(b *testing.B) {
 		name     string
 		specs    func() []schema.AttributeSpec
 		postings int
-		fill     func(random *rand.Rand) func(build *onebyone.Builder)
+		fill     func(random *rand.Rand) func(build *postings.Batch)
 	}{
 		{"signatures", func() (specs []schema.AttributeSpec) {
 			for i := range 24 {
 				specs = append(specs, schema.AttributeSpec{Name: fmt.Sprint("h", i), Type: schema.Ordinal, Keywords: 67})
 			}
 			return specs
-		}, 24 * objects, func(random *rand.Rand) func(*onebyone.Builder) {
-			return func(build *onebyone.Builder) {
+		}, 24 * objects, func(random *rand.Rand) func(*postings.Batch) {
+			return func(build *postings.Batch) {
 				for i := range 24 {
 					build.AddOrdinal(i, random.Uint32N(67))
 				}
 			}
 		}},
 		{"documents", func() []schema.AttributeSpec { return []schema.AttributeSpec{{Name: "text", Type: schema.Text}} }, 17 * objects,
-			func(random *rand.Rand) func(*onebyone.Builder) {
+			func(random *rand.Rand) func(*postings.Batch) {
 				// Words lie one after the other, as an encoder cuts them from a text; drawing is not building.
 				var text strings.Builder
 				ends := make([]int, 1<<20+1)
@@ -59,7 +59,7 @@ func BenchmarkBuild(b *testing.B) {
 					ends[i+1] = text.Len()
 				}
 				drawn, next := text.String(), 0
-				return func(build *onebyone.Builder) {
+				return func(build *postings.Batch) {
 					for range 17 {
 						build.AddString(0, drawn[ends[next]:ends[next+1]])
 						next = (next + 1) & (1<<20 - 1)
@@ -74,8 +74,8 @@ func BenchmarkBuild(b *testing.B) {
 				specs = append(specs, schema.AttributeSpec{Name: fmt.Sprint("c", i), Type: schema.Text})
 			}
 			return specs
-		}, 14 * objects, func(random *rand.Rand) func(*onebyone.Builder) {
-			return func(build *onebyone.Builder) {
+		}, 14 * objects, func(random *rand.Rand) func(*postings.Batch) {
+			return func(build *postings.Batch) {
 				for i := range 6 {
 					build.AddNumber(i, random.Float64())
 				}
@@ -92,18 +92,18 @@ func BenchmarkBuild(b *testing.B) {
 			var bytes int
 			for b.Loop() {
 				b.StopTimer()
-				build, err := onebyone.NewBuilder(s, shape.specs(), index.BuilderOptions{Workers: 1})
+				build, err := index.Builtin().NewBuilder(s, shape.specs(), index.BuilderOptions{Workers: 1})
 				if err != nil {
 					b.Fatal(err)
 				}
 				fill := shape.fill(rand.New(rand.NewPCG(1, 2)))
 				runtime.GC()
 				b.StartTimer()
-				for range objects {
-					fill(build)
-					if err := build.EndObject("", nil, ""); err != nil {
-						b.Fatal(err)
-					}
+				if err := build.AddObjects(b.Context(), objects, func(dst *postings.Batch, _ int) error {
+					fill(dst) // one worker, so by one goroutine
+					return nil
+				}); err != nil {
+					b.Fatal(err)
 				}
 				data, err := build.Bytes(context.Background())
 				if err != nil {
