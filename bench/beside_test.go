@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/bench/workload"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/service/config"
 )
 
@@ -22,7 +23,8 @@ func TestBeside(t *testing.T) {
 	defer w.Close()
 	cfg := config.Config{Engine: "cpu", EngineThreads: 1}
 	cfg.EnsureDefaults()
-	const bulk, message, rounds = 20_000, 8, 2
+	const message, rounds = 8, 2
+	bulk := raced.Of(20_000, 4_000)
 	r, err := Beside(ctx, w, BesideOptions{Config: cfg, Progress: silent, Bulk: bulk, BulkMessage: message, Rate: 100, Rounds: rounds, Time: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/geniemq/geniemq/index/objects"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -441,7 +442,7 @@ func (c *randomColumn) bucket(v float64) float64 {
 func TestRandomConditions(t *testing.T) {
 	seed := seeded.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 1))
-	for table := range 150 {
+	for table := range raced.Of(150, 15) {
 		r, schemaText := newRandomTable(random)
 		b := newBuilder(t, parseSchema(t, schemaText))
 		for object := range r.objects {

@@ -65,6 +65,7 @@ type composed struct {
 // The compose file starts what is there: its commands are geniemq's, the files it mounts exist, images have versions, and ports are this machine's. The
 // example is built and inspected by those commands.
 func TestCompose(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	command := program.Path(t)
 	var all composed
@@ -149,6 +150,7 @@ func TestComposedServers(t *testing.T) {
 
 // The unit of systemd names commands and files as geniemq has them, and leaves time to drain.
 func TestUnit(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(deploy, "systemd", "geniemq.service"))
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 // The terminal on which a worker was started goes away: the worker drains and ends instead of holding its ports for ever,
 // unless it was started to outlive the terminal, as nohup does.
 func TestTerminalHangsUp(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	index := buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)
 	master, terminal, err := pty.Open()

@@ -12,6 +12,7 @@ import (
 // SIGHUP does not end a worker that has no terminal, nor the demo: they say what they do instead, go on answering, and end with SIGTERM as
 // ever. With files that are as they were it changes nothing.
 func TestHangupEndsNothing(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	index := buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)
 	for _, c := range []struct {

@@ -167,6 +167,7 @@ func longTexts(t *testing.T) (path, first, long string) {
 }
 
 func TestHostileWorkLongTexts(t *testing.T) {
+	ofProcesses(t)
 	if testing.Short() {
 		t.Skip("takes minutes: not when tests are to be short")
 	}
@@ -206,6 +207,7 @@ func TestHostileWorkLongTexts(t *testing.T) {
 
 // What is given back at SIGTERM is with the next worker at once, and is no dead letter.
 func TestHostileWorkIsGivenBack(t *testing.T) {
+	ofProcesses(t)
 	path, _, long := longTexts(t)
 	server := startServer(t)
 	message := fmt.Sprintf(`{"queries":[%s]}`, strings.TrimSuffix(strings.Repeat(fmt.Sprintf(`{"k":1000,"text":%q},`, long), 20), ","))
@@ -260,6 +262,7 @@ func TestHostileWorkIsGivenBack(t *testing.T) {
 
 // One query that would take half a minute is answered all the same, and rightly, in turns with the others.
 func TestHostileWorkIsAnswered(t *testing.T) {
+	ofProcesses(t)
 	rng := seeded.Rand(t)
 	text := func(n int) string {
 		return strings.Map(func(rune) rune { return rune('a' + rng.IntN(8)) }, strings.Repeat("x", n))
@@ -321,6 +324,7 @@ func (w *hostileWorker) request(t *testing.T, index, query string) []hostileHit 
 }
 
 func TestHostileWorkManyQueries(t *testing.T) {
+	ofProcesses(t)
 	if testing.Short() {
 		t.Skip("takes minutes: not when tests are to be short")
 	}
@@ -362,6 +366,7 @@ func TestHostileWorkManyQueries(t *testing.T) {
 
 // A text with certify that may take more work than an operator allows is refused, and told what would do.
 func TestCertifyLimit(t *testing.T) {
+	ofProcesses(t)
 	t.Setenv("GENIEMQ_CERTIFY_LIMIT", "1000")
 	port := freePort(t)
 	p := run(t, "serve", "--engine", "cpu", "--admin", "off", "--nats-listen", fmt.Sprintf("127.0.0.1:%d", port), "--data-dir", t.TempDir(),

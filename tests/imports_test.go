@@ -49,6 +49,7 @@ var rules = map[string]rule{
 	"internal/testkit/naive":    {[]string{"index/filter"}, nil},
 	"internal/testkit/program":  {nil, nil},
 	"internal/testkit/onebyone": {[]string{"index", "index/postings", "index/schema"}, nil},
+	"internal/testkit/raced":    {nil, nil},
 	"internal/testkit/seeded":   {nil, nil},
 	"internal/testkit/real":     {nil, nil},
 	// Values of shapes that only a type of column knows.
@@ -117,7 +118,7 @@ var rules = map[string]rule{
 	"gpuexec/cuda/filters": {[]string{"gpuexec/run", "gpuexec/cuda/abi", "index/filter", "index/postings", "index/schema"}, nil},
 	"gpuexec/open":         {[]string{"gpuexec", "gpuexec/run", "gpuexec/cpu", "index/distance", "gpuexec/group", "gpuexec/cuda/device", "gpuexec/cuda/neighbours", "gpuexec/cuda/plan", "gpuexec/cuda/profile", "index/postings", "index/verify", "kernels", "gpuexec/cuda/rescoring"}, nil},
 	// What the tests of engines are made of. No product package imports it.
-	"gpuexec/enginetest": {[]string{"index/levenshtein", "index/postings/single", "bench/workload", "gpuexec", "gpuexec/flatscan", "index", "index/schema", "index/column", "index/load", "index/postings", "index/verify", "index/filter", "index/store", "internal/testkit", "internal/testkit/naive", "internal/testkit/onebyone", "index/refusal", "index/forward"}, nil},
+	"gpuexec/enginetest": {[]string{"index/levenshtein", "index/postings/single", "bench/workload", "gpuexec", "gpuexec/flatscan", "index", "index/schema", "index/column", "index/load", "index/postings", "index/verify", "index/filter", "index/store", "internal/testkit/naive", "internal/testkit/onebyone", "internal/testkit/raced", "index/refusal", "index/forward"}, nil},
 	// The yardstick of the CPU engine: it must not share code with what it checks.
 	"gpuexec/flatscan":      {[]string{"index/metric", "index/postings", "index/store", "index/filter"}, nil},
 	"batcher":               {nil, nil},

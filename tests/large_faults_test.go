@@ -25,6 +25,7 @@ import (
 // Workers that die while they fetch, when they have fetched, when the engine is done, when the answer is stored, and before they remove the object: every query
 // is answered once, and the sweep finds all that is left.
 func TestKilledWithObjects(t *testing.T) {
+	ofProcesses(t)
 	server := smallServer(t, `
 authorization { users = [
   {user: root, password: s}
@@ -222,6 +223,7 @@ func answersAs(t testing.TB, results []wire.Result, want []string) {
 
 // However many large bodies are asked for at once, and though no answer gets out, a worker holds as many as its budget says.
 func TestMemoryOfObjectsIsBounded(t *testing.T) {
+	ofProcesses(t)
 	const budget = 128 // MiB
 	const most = 2*budget + 100
 	server := smallServer(t)

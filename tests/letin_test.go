@@ -25,6 +25,7 @@ import (
 // An embedded server with a token and a certificate lets in its own worker and who has the token, speaks TLS with all of them, and takes a certificate
 // that was renewed in its file.
 func TestEmbeddedServerLetsIn(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	dir, command := t.TempDir(), program.Path(t)
 	const token = "t0ken-of-the-server"
@@ -151,6 +152,7 @@ func TestAdminToken(t *testing.T) {
 
 // A worker and those who ask take a context of the nats command: by its name, and by its file.
 func TestNATSContext(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	server := startServer(t, `authorization { users: [ { user: "worker", password: "p4ssword" } ] }`)
 	dir, home := t.TempDir(), t.TempDir()

@@ -109,6 +109,7 @@ func TestLongAnswer(t *testing.T) {
 // A worker dies between two parts of one result. The next one goes on after what is stored where it searches the same version, and begins anew where not: the
 // client has one whole result of one version in any case, and each part is there once.
 func TestPartsOfAResultByTwoWorkers(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	const rows = 3000
 	for name, test := range map[string]struct {

@@ -103,6 +103,7 @@ func (c *crowd) query(rng *rand.Rand, id string) crowdQuery {
 // acknowledged is answered in the result stream exactly once, and correctly. In one form the worker's embedded server
 // dies with it, in the other the server is a process of its own.
 func TestKilledWorker(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	t.Run("embedded server", func(t *testing.T) {
 		t.Parallel()
@@ -238,6 +239,7 @@ func checkAnswers(t *testing.T, js jetstream.JetStream, index string, queries []
 
 // SIGTERM under load: the worker answers what it has pulled or gives it back, ends with 0, and loses nothing.
 func TestDrain(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	server := startServer(t)
 	rng := seeded.Rand(t)
@@ -276,6 +278,7 @@ func TestDrain(t *testing.T) {
 
 // A second signal ends the worker at once, whatever it is doing.
 func TestSecondSignal(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	server := startServer(t)
 	worker := run(t, "serve", "--index", buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData),

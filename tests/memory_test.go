@@ -64,6 +64,7 @@ func (w *memoryWatch) state() (now, peak int) {
 // Small messages that ask for very much: what a worker takes for them is bounded by its budget, whether their answers are
 // too large, or get out, or do not.
 func TestMemoryIsBounded(t *testing.T) {
+	ofProcesses(t)
 	const budget = 256 // MiB
 	// What is in flight, as much again that is not collected yet, and the rest of the process.
 	const most = 2*budget + 100

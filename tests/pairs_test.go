@@ -154,6 +154,7 @@ func size(path string) int64 {
 // Killed wherever it is, again and again, a run of match or dedupe that is repeated until it ends makes the file that an undisturbed one makes, to the byte, and
 // leaves nothing else behind.
 func TestPairsKilled(t *testing.T) {
+	ofProcesses(t)
 	r := seeded.Rand(t)
 	for _, c := range []struct {
 		output string
@@ -223,6 +224,7 @@ func TestPairsKilled(t *testing.T) {
 
 // The disk is full, in the middle of what was found and in the middle of the output: the run says so and how to go on, and does when there is room.
 func TestPairsDiskFull(t *testing.T) {
+	ofProcesses(t)
 	r := seeded.Rand(t)
 	w := newPairsWorld(t, r, 1200, "pairs.csv")
 	want, journal := w.undisturbed(w.match()...)
@@ -267,6 +269,7 @@ func (w *pairsWorld) stopped(args ...string) *process {
 
 // A file that was changed between two attempts, or while it was read, is told: what was found of both is never mixed.
 func TestPairsInputChanged(t *testing.T) {
+	ofProcesses(t)
 	r := seeded.Rand(t)
 	w := newPairsWorld(t, r, 1200, "pairs.csv")
 	before, err := os.ReadFile(w.asked)
@@ -310,6 +313,7 @@ func TestPairsInputChanged(t *testing.T) {
 
 // Of two runs with one output the second is told, whatever it wants, and the first goes on.
 func TestPairsTwice(t *testing.T) {
+	ofProcesses(t)
 	w := newPairsWorld(t, seeded.Rand(t), 1200, "pairs.csv")
 	want, _ := w.undisturbed(w.match()...)
 	first := w.stopped(w.match()...)
@@ -324,6 +328,7 @@ func TestPairsTwice(t *testing.T) {
 
 // A file may be no larger than the system allows: that is an error like others, and what was found is kept.
 func TestPairsFileLimit(t *testing.T) {
+	ofProcesses(t)
 	w := newPairsWorld(t, seeded.Rand(t), 1200, "pairs.csv")
 	want, journal := w.undisturbed(w.match()...)
 	limited := exec.CommandContext(within(t), "bash", append([]string{"-c", fmt.Sprintf(`ulimit -f %d; exec "$@"`, journal/2/1024), "-", program.Path(t)}, w.match()...)...)
@@ -339,6 +344,7 @@ func TestPairsFileLimit(t *testing.T) {
 
 // What cannot be read twice is no input: a pipe would have been emptied before its rows are asked.
 func TestPairsOfPipe(t *testing.T) {
+	ofProcesses(t)
 	w := newPairsWorld(t, seeded.Rand(t), 30, "pairs.csv")
 	pipe := filepath.Join(w.dir, "pipe.csv")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

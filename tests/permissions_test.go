@@ -19,6 +19,7 @@ import (
 
 // What docs/security.md says to permit is enough: each row of its table is a user of a server that permits nothing else.
 func TestPermissionsOfThePage(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "docs", "security.md"))
 	if err != nil {

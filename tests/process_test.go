@@ -20,6 +20,7 @@ import (
 
 	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/internal/testkit/program"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 )
 
 // roleVariable makes the test binary a nats-server or a worker, so that tests have one as a process of its own.
@@ -138,12 +139,16 @@ func runWith(t testing.TB, env []string, args ...string) *process {
 	return p
 }
 
+// ofProcesses skips a test whose workers are processes of their own under the race detector, which sees nothing of them.
+func ofProcesses(t testing.TB) {
+	t.Helper()
+	raced.Skip(t, "the worker is a process of its own")
+}
+
 // prepare makes a command that start starts.
 func prepare(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
-	if testkit.RaceDetector {
-		t.Skip("the worker is a process of its own, of which the race detector sees nothing: go test without -race runs this")
-	}
+	ofProcesses(t)
 	p := &process{t: t, cmd: exec.Command(program.Path(t), args...), stderr: &output{}, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	return p

@@ -68,6 +68,7 @@ func logs(t *testing.T, w *process, text string) {
 // Workers on other machines get an index from the server that it was pushed to, follow what is pushed, and go back. Nothing that is asked
 // meanwhile fails.
 func TestPushedIndexes(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	server := startServer(t)
 	nc, _ := connect(t, server.url)
@@ -130,6 +131,7 @@ func TestPushedIndexes(t *testing.T) {
 
 // With --watch a file that takes the name of a served one is served, whether it was renamed or written there, and one that is no index is not.
 func TestWatchedFiles(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	dir := t.TempDir()
 	path, v1 := editionOf(t, dir, 1)

@@ -26,6 +26,7 @@ const (
 // debug, not on the admin page, its metrics and profiles, neither while they work nor when the server goes away, comes back
 // and lets them in no more. And each way to give the secret works.
 func TestSecretsStayUnseen(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	const token, password = "tok3n-Zq7vW", "p4ss-Xk9rT"
 	dir := t.TempDir()
@@ -168,6 +169,7 @@ func TestSecretsStayUnseen(t *testing.T) {
 
 // A secret in a file that changes is the one that is used when the connection is made anew, however late it changes.
 func TestSecretFileChanges(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	dir := t.TempDir()
 	tokenFile := filepath.Join(dir, "token")

@@ -291,6 +291,7 @@ func (l *servedLoad) check(r *running) {
 // index unready, with a reason, until the old bytes are back; other indexes go on; and every stored query is answered
 // exactly once in the end.
 func TestServedFileChanges(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	rng := seeded.Rand(t)
 	for _, kind := range servedKinds(rng) {

@@ -11,6 +11,7 @@ import (
 
 // geniemq bench soak watches a worker of its own, which answers rightly. What it says of so few seconds is nothing, and it may say that the worker grows.
 func TestSoak(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	cmd := exec.CommandContext(within(t), program.Path(t), "bench", "soak", "--objects", "2000", "--for", "3s", "--interval", "100ms", "--json")
 	var stderr strings.Builder

@@ -18,6 +18,7 @@ import (
 // have expired since, when the index is another version, and when it refuses the whole message. Every query has one result,
 // and each result names the version that searched it.
 func TestPartsOfTwoAttempts(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	const queries, rows = 100, 40
 	schema := "name: big\nkind: rows\ncolumns:\n  - {name: name, type: category}\n  - {name: text, type: payload}\n"

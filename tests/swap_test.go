@@ -203,6 +203,7 @@ func (a *asked) fault(format string, args ...any) {
 // answer is that of the version that it names, the versions of a worker ascend in the order in which it took the messages in, and
 // nothing is left of the versions that are gone.
 func TestSwapsUnderLoad(t *testing.T) {
+	ofProcesses(t)
 	swaps := 200
 	if testing.Short() {
 		swaps = 12
@@ -213,6 +214,7 @@ func TestSwapsUnderLoad(t *testing.T) {
 // TestLargeSwapsUnderLoad is TestSwapsUnderLoad with three swaps of the signatures of workload w1, as many as GENIEMQ_SWAP_OBJECTS says;
 // GENIEMQ_SWAP_CACHE is a folder that keeps their files.
 func TestLargeSwapsUnderLoad(t *testing.T) {
+	ofProcesses(t)
 	objects := 4_000
 	if text := os.Getenv("GENIEMQ_SWAP_OBJECTS"); text != "" {
 		var err error

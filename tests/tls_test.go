@@ -81,6 +81,7 @@ func (a *authority) client(name string) (cert, key string) {
 // A server that speaks TLS alone, verifies its clients and takes their certificates for who they are: a worker and those who ask are let in by theirs, and by no other
 // and not without. A certificate is read again when a connection is made anew, and no key is shown.
 func TestTLSByCertificate(t *testing.T) {
+	ofProcesses(t)
 	t.Parallel()
 	dir := t.TempDir()
 	ours, others := newAuthority(t, dir, "ours"), newAuthority(t, dir, "others")

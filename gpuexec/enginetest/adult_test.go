@@ -9,10 +9,12 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/flatscan"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 func TestAdult(t *testing.T) {
+	raced.Skip(t, raced.Data)
 	c := LoadAdult(t, 1)
 	if n := c.Index.Objects(); n != 48842 {
 		t.Fatalf("%d objects, want 48,842", n)

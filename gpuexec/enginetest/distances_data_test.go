@@ -22,15 +22,15 @@ import (
 	"github.com/geniemq/geniemq/index/nearest"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
-	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/internal/testkit/onebyone"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // realFile is a file of the test data, unpacked.
 func realFile(t testing.TB, name string) []byte {
 	t.Helper()
-	if testkit.RaceDetector {
+	if raced.Detector {
 		t.Skip("real data are the same with the race detector, and ten times as long: go test without it reads them")
 	}
 	content, err := os.ReadFile(dataFile(t, name))

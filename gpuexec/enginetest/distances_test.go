@@ -15,6 +15,7 @@ import (
 	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/nearest"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -259,12 +260,12 @@ func sameAnswer(a, b *distance.Answer) bool {
 // TestDistancesInTurns: a call ends when its allowance is spent, with some queries done; the others, asked again, get the same answers in the end.
 func TestDistancesInTurns(t *testing.T) {
 	rng := seeded.Rand(t)
-	w := RandomDistanceWorld(t, rng, 6_000, false)
+	w := RandomDistanceWorld(t, rng, raced.Of(6_000, 1_000), false)
 	queries, err := index.NewQueries(w.Index)
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch := make([]*distanceQuery, 120)
+	batch := make([]*distanceQuery, raced.Of(120, 30))
 	plans := make([]gpuexec.Plan, len(batch))
 	for i := range batch {
 		batch[i] = randomDistance(t, rng, w, queries)

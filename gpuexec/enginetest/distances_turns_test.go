@@ -13,8 +13,8 @@ import (
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
-	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/internal/testkit/onebyone"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -39,7 +39,7 @@ func TestLongTextsInTurns(t *testing.T) {
 	rng := seeded.Rand(t)
 	all := engines(t)
 	for _, size := range []int{30, store.TileObjects + 500} {
-		if size > 100 && (testing.Short() || testkit.RaceDetector) {
+		if size > 100 && (testing.Short() || raced.Detector) {
 			continue // several devices share more than a tile
 		}
 		base := RandomString(rng, "abcé", 1500)
@@ -133,13 +133,13 @@ func TestRadiusByGrams(t *testing.T) {
 // goes on in other calls, with whatever other queries, and comes to the same.
 func TestPathsInTurns(t *testing.T) {
 	rng := seeded.Rand(t)
-	w := RandomDistanceWorld(t, rng, 1200, true)
+	w := RandomDistanceWorld(t, rng, raced.Of(1200, 200), true)
 	queries, err := index.NewQueries(w.Index)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var plans []gpuexec.Plan
-	for range 40 {
+	for range raced.Of(40, 10) {
 		plans = append(plans, randomDistance(t, rng, w, queries).plan)
 	}
 	text := w.Places[0].Text + "abaa" // n-grams prove something of it

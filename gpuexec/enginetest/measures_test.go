@@ -18,8 +18,8 @@ import (
 	"github.com/geniemq/geniemq/index/similarity"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/index/verify"
-	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/internal/testkit/onebyone"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -224,7 +224,7 @@ func TestMeasures(t *testing.T) {
 	exact, scans := 0, 0
 	for round := range Rounds(make([]struct{}, 40)) {
 		size := 1 + rng.IntN(400)
-		if round%20 == 0 && !testkit.RaceDetector {
+		if round%20 == 0 && !raced.Detector {
 			size = store.TileObjects + rng.IntN(300)
 		}
 		x := mixedIndex(t, rng, size)

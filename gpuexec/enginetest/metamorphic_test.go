@@ -14,7 +14,7 @@ import (
 	"github.com/geniemq/geniemq/index/refusal"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/index/verify"
-	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -230,7 +230,7 @@ func TestBadPlans(t *testing.T) {
 
 // TestAllocations: memory is taken by the query, not by the posting, and much less with answers that are used again.
 func TestAllocations(t *testing.T) {
-	if testkit.RaceDetector {
+	if raced.Detector {
 		t.Skip("the race detector allocates")
 	}
 	rng := seeded.Rand(t)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index/store"
-	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -62,7 +62,7 @@ func TestPaceChangesNoAnswer(t *testing.T) {
 		var texts []string
 		base := RandomString(rng, "abcdé", 1+rng.IntN(200))
 		size := rng.IntN(300)
-		if round%20 == 0 && !testkit.RaceDetector {
+		if round%20 == 0 && !raced.Detector {
 			size = store.TileObjects + rng.IntN(300) // several parts of a scan
 		}
 		for range size {

@@ -14,13 +14,13 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
-	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/internal/testkit/onebyone"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 )
 
 // Rounds is how much of a long test runs: all of it, or the first few where the race detector makes it ten times slower.
 func Rounds[T any](all []T) []T {
-	if testkit.RaceDetector {
+	if raced.Detector {
 		return all[:(len(all)+3)/4]
 	}
 	return all

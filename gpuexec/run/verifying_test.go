@@ -10,7 +10,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/topk"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/verify"
-	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -73,7 +73,7 @@ func TestVerifyingDoesNotAllocate(t *testing.T) {
 	if len(answers[0].Hits) != 10 {
 		t.Fatalf("%d hits", len(answers[0].Hits))
 	}
-	if !testkit.RaceDetector && all > few+20 { // a collection may empty the pools
+	if !raced.Detector && all > few+20 { // a collection may empty the pools
 		t.Errorf("%v allocations for %d queries, %v for 4", all, len(plans), few)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -80,6 +81,7 @@ func randomQueries(t *testing.T, rng *rand.Rand) (x *Index, queries []Query, cos
 // of its queries, each in memory of its own, and a query that fits by its cost is executed. A plan depends on what is given and
 // leaves that as it is.
 func TestPieces(t *testing.T) {
+	raced.Skip(t, raced.One)
 	rng := seeded.Rand(t)
 	var pieces, refused, moved, smaller int
 	var by [3]int // queries by kernel
@@ -324,6 +326,7 @@ func TestTileWaves(t *testing.T) {
 // TestSmallerPieces: a piece without room for shared decode becomes smaller, down to a block of queries and as long as shared
 // decode pays for it, with one more copy of a streamed index. Else all of it is the (query, tile) kernel's.
 func TestSmallerPieces(t *testing.T) {
+	raced.Skip(t, raced.One)
 	wl := enginetest.DenseRows(300_000)
 	x := hostIndex(t, wl.Build(t), Limits{Memory: 1 << 40})
 	plans := wl.Plans()

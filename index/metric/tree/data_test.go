@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 )
 
 // data returns a file of the folder of the real data, unpacked, or skips the test; in CI the folder must be there.
@@ -146,6 +147,7 @@ type measured struct {
 // TestShareOfDistances searches real data, holds the answers against comparing everything, and logs the share of the distances that are
 // computed, beside what the design measured with prototypes, and what the calibration expected.
 func TestShareOfDistances(t *testing.T) {
+	raced.Skip(t, raced.Data)
 	pivots := []Options{{Bounds: Pivot, Capacity: 5, Leaf: 32}, {Bounds: Pivot, Capacity: 20, Leaf: 32}, {Bounds: Pivot, Capacity: 80, Leaf: 32}}
 	boxes := []Options{{Bounds: Box, Capacity: 8, Leaf: 32}, {Bounds: Box, Capacity: 8, Leaf: 128}}
 	both := append(slices.Clone(pivots), boxes...)
