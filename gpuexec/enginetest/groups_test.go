@@ -11,6 +11,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -24,7 +25,7 @@ func TestDevices(t *testing.T) {
 		w := RandomWorld(t, rng, n)
 		one := loadCPU(t, w.Index, gpuexec.CPUOptions{Workers: 2})
 		for _, mode := range gpuexec.DeviceModes() {
-			for members := 1; members <= 5; members++ {
+			for members := 1; members <= 5; members += raced.Of(1, 2) {
 				s := LoadOn(t, cpuGroup(mode, members, 1+rng.IntN(3)), w.Index)
 				for range 2 { // the second time with used memory
 					plans := w.RandomPlans(rng, func() gpuexec.Plan { return w.RandomPlan(rng) })

@@ -26,7 +26,7 @@ func TestRelations(t *testing.T) {
 		s := LoadOn(t, e, w.Source())
 		var plans []gpuexec.Plan
 		var filters []*filter.Filter
-		for range 50 {
+		for range raced.Of(50, 10) {
 			plans = append(plans, w.RandomFilteredPlan(rng, &filters))
 		}
 		answers := Search(t, s, plans)
