@@ -108,7 +108,7 @@ func TestConcurrentSearches(t *testing.T) {
 						return
 					}
 				}
-				for i := range plans {
+				for i := range plans[:min(len(plans), raced.Of(len(plans), 10))] { // the definition takes longer than the engine
 					if answers[i].Err != nil {
 						continue
 					}
