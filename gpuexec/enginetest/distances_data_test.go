@@ -30,9 +30,7 @@ import (
 // realFile is a file of the test data, unpacked.
 func realFile(t testing.TB, name string) []byte {
 	t.Helper()
-	if raced.Detector {
-		t.Skip("real data are the same with the race detector, and ten times as long: go test without it reads them")
-	}
+	raced.Skip(t, raced.Data)
 	content, err := os.ReadFile(dataFile(t, name))
 	if err != nil {
 		t.Fatal(err)

@@ -20,10 +20,7 @@ import (
 
 // Rounds is how much of a long test runs: all of it, or the first few where the race detector makes it ten times slower.
 func Rounds[T any](all []T) []T {
-	if raced.Detector {
-		return all[:(len(all)+3)/4]
-	}
-	return all
+	return raced.Of(all, all[:(len(all)+3)/4])
 }
 
 // World is a random collection: the plain objects, from which match counts are computed naively, and the index that
