@@ -7,6 +7,7 @@ import (
 	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 )
 
 // Along every axis the answers are right, and an index that grew or came from the cache is the one that would be built.
@@ -38,6 +39,7 @@ func TestScale(t *testing.T) {
 
 // Every point of the axis density is another measurement, and a workload without ranges has none.
 func TestScaleDensity(t *testing.T) {
+	raced.Skip(t, raced.Data)
 	engine := cpu.New(gpuexec.CPUOptions{})
 	defer engine.Close()
 	along := func(name string, points ...int) (densities []float64, err error) {

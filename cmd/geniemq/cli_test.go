@@ -22,6 +22,7 @@ import (
 	"github.com/geniemq/geniemq/cmd/geniemq/inspect"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/internal/testkit"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
@@ -375,6 +376,7 @@ func TestBuildInspectQuery(t *testing.T) {
 
 // The demo runs the main job with nothing but what is in the binary, and leaves nothing behind.
 func TestDemo(t *testing.T) {
+	raced.Skip(t, "hundreds of thousands of words, served as in tests of the service")
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	got := command(t, "", map[string]string{"GENIEMQ_NATS_LISTEN": "127.0.0.1:0", "GENIEMQ_ADMIN": "off"}, "demo", "--once")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -38,6 +39,7 @@ func leak(text, secret string) string {
 
 // Nothing that a command prints holds a secret of the settings, whether they are right or wrong or in the wrong place.
 func TestNoSecretInOutput(t *testing.T) {
+	raced.Skip(t, "it reads what commands print")
 	random := seeded.Rand(t)
 	dir := t.TempDir()
 	schema := write(t, dir, "s.yaml", schemaText)
