@@ -16,14 +16,12 @@ import (
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/testkit/naive"
-	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // All 48,842 rows, asked with ranges of +-50 buckets and categories taken from rows, against brute force on the
 // raw values: bucket by bucket for numbers, text by text for categories.
 func TestAdult(t *testing.T) {
-	raced.Skip(t, raced.Data)
 	from := parseSchema(t, strings.Replace(workload.AdultSchema, "income, type: skip", "income, type: payload", 1))
 	options := load.Options{Format: load.CSV}
 	records := loadRecords(t, from, dataFile(t, "adult/adult.data.gz"), options, nil)
@@ -209,7 +207,6 @@ func leads(x *index.Index, q *postings.MatchQuery, want []hit) bool {
 // Entity resolution as the data notes describe it: the index holds one bibliography, the titles of the other are
 // the queries, and the gold record should come first or among the first ten.
 func TestEntityResolution(t *testing.T) {
-	raced.Skip(t, raced.Data)
 	for _, c := range []struct {
 		indexed, asked, gold string
 		name, askedName      string // text columns
@@ -283,7 +280,6 @@ func TestLatin1NeedsToBeSaid(t *testing.T) {
 }
 
 func TestCities(t *testing.T) {
-	raced.Skip(t, raced.Data)
 	from := parseSchema(t, `
 name: cities
 kind: rows
@@ -363,7 +359,6 @@ columns:
 
 // Many lines of the headlines are blank, and ids are line numbers less one all the same.
 func TestHeadlines(t *testing.T) {
-	raced.Skip(t, raced.Data)
 	from := parseSchema(t, "{name: headlines, kind: documents, columns: [{name: text, type: text, store: true}]}")
 	for file, want := range map[string]struct{ objects, blank int }{
 		"clickbait_data.txt.gz":     {32_000, 16_001},
@@ -400,7 +395,6 @@ func TestHeadlines(t *testing.T) {
 
 // A tenth of the dictionary as sequences, asked with misspellings: counts equal the overlap of n-grams.
 func TestMisspellings(t *testing.T) {
-	raced.Skip(t, raced.Data)
 	from := parseSchema(t, "{name: words, kind: sequences}")
 	dictionary := loadRecords(t, from, dataFile(t, "words/american-english-insane.gz"), load.Options{Format: load.Text}, nil)
 	if len(dictionary) != 663_473 {

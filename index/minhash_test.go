@@ -13,7 +13,6 @@ import (
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/postings/single"
 	"github.com/geniemq/geniemq/index/schema"
-	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -31,7 +30,6 @@ func jaccard(a, b []string) float64 {
 // Market baskets by MinHash: of random pairs c/m is within the bound of a fixed pair as often as that says, of hits within the bound of selected ones, and
 // rescored by Jaccard's similarity the candidates are in its order, by brute force.
 func TestMinHashBaskets(t *testing.T) {
-	raced.Skip(t, raced.Data)
 	const m, delta = 128, .06
 	x, q, records := loadAll(t, "name: baskets\nkind: sets\ncolumns: [{name: s, type: set, split: ' ', minhash: 128}]", "sets_fimi/mushroom.dat.gz",
 		load.Options{Format: load.Text})

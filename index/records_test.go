@@ -19,6 +19,7 @@ import (
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/internal/testkit/onebyone"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 )
 
 // parseSchema reads a schema. Its columns refuse what they cannot take, unless the text says otherwise, so that tests see why.
@@ -86,6 +87,7 @@ func textIndex(t testing.TB, from string, texts ...string) (*index.Index, *index
 // dataFile returns the path of a file of the test data, which are no part of the repository.
 func dataFile(t testing.TB, name string) string {
 	t.Helper()
+	raced.Skip(t, raced.Data)
 	dir := os.Getenv("GENIEMQ_DATA")
 	if dir == "" {
 		root, err := os.Getwd()

@@ -8,11 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 )
 
 // data returns a path in the folder of the real data, or skips the test; in CI the folder must be there.
 func data(t testing.TB, elem ...string) string {
 	t.Helper()
+	raced.Skip(t, raced.Data)
 	folder := os.Getenv("GENIEMQ_DATA")
 	if folder == "" {
 		folder = filepath.Join("..", "..", "shared", "data")

@@ -51,7 +51,7 @@ var rules = map[string]rule{
 	"internal/testkit/onebyone": {[]string{"index", "index/postings", "index/schema"}, nil},
 	"internal/testkit/raced":    {nil, nil},
 	"internal/testkit/seeded":   {nil, nil},
-	"internal/testkit/real":     {nil, nil},
+	"internal/testkit/real":     {[]string{"internal/testkit/raced"}, nil},
 	// Values of shapes that only a type of column knows.
 	"wire/value": {[]string{"internal/msgpack"}, []string{jsontext}},
 	"wire":       {[]string{"internal/msgpack", "wire/fields", "wire/value"}, []string{jsontext, "github.com/klauspost/compress"}},

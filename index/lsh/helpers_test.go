@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 )
 
 func normal(rng *rand.Rand, n int, scale float64) []float32 {
@@ -85,6 +87,7 @@ func matches(t testing.TB, f *Functions, query, object []float32) (c uint32) {
 // data returns a file of the folder of the real data, unpacked, or skips the test; in CI the folder must be there.
 func data(t testing.TB, elem ...string) []byte {
 	t.Helper()
+	raced.Skip(t, raced.Data)
 	folder := os.Getenv("GENIEMQ_DATA")
 	if folder == "" {
 		folder = filepath.Join("..", "..", "..", "shared", "data")

@@ -261,7 +261,6 @@ func fields(t *testing.T, name string, comma rune, n int) (all [][]string) {
 
 // TestCities: cities within 20 km of each other, of a file that nobody has described, are those of the definition; and names beside places tell which of them are the same.
 func TestCities(t *testing.T) {
-	raced.Skip(t, raced.Data)
 	dir := t.TempDir()
 	n, least := 1500, 100
 	if testing.Short() {
@@ -329,7 +328,6 @@ func first(t *testing.T, dir, name string, n int) (records [][]string, path stri
 
 // TestDigits: the nearest picture of the training set has the class of a picture of the test set as often as is published, and is the nearest by definition.
 func TestDigits(t *testing.T) {
-	raced.Skip(t, raced.Data)
 	dir := t.TempDir()
 	trained, tested, known := math.MaxInt, math.MaxInt, 1761
 	if testing.Short() {

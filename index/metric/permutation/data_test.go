@@ -15,11 +15,13 @@ import (
 
 	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/metric/recall"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 )
 
 // data returns a file of the folder of the real data, unpacked, or skips the test; in CI the folder must be there.
 func data(t testing.TB, elem ...string) []byte {
 	t.Helper()
+	raced.Skip(t, raced.Data)
 	folder := os.Getenv("GENIEMQ_DATA")
 	if folder == "" {
 		folder = filepath.Join("..", "..", "..", "..", "shared", "data")

@@ -23,6 +23,7 @@ import (
 // data returns a file of the folder of the real data, unpacked, or skips the test; in CI the folder must be there.
 func data(t testing.TB, elem ...string) []byte {
 	t.Helper()
+	raced.Skip(t, raced.Data)
 	folder := os.Getenv("GENIEMQ_DATA")
 	if folder == "" {
 		folder = filepath.Join("..", "..", "..", "..", "shared", "data")
@@ -147,7 +148,6 @@ type measured struct {
 // TestShareOfDistances searches real data, holds the answers against comparing everything, and logs the share of the distances that are
 // computed, beside what the design measured with prototypes, and what the calibration expected.
 func TestShareOfDistances(t *testing.T) {
-	raced.Skip(t, raced.Data)
 	pivots := []Options{{Bounds: Pivot, Capacity: 5, Leaf: 32}, {Bounds: Pivot, Capacity: 20, Leaf: 32}, {Bounds: Pivot, Capacity: 80, Leaf: 32}}
 	boxes := []Options{{Bounds: Box, Capacity: 8, Leaf: 32}, {Bounds: Box, Capacity: 8, Leaf: 128}}
 	both := append(slices.Clone(pivots), boxes...)

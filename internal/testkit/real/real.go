@@ -6,11 +6,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 )
 
-// File returns the path of a file of the data, such as adult/adult.data.gz. Without the data the test is skipped, or fails where CI is set.
+// File returns the path of a file of the data, such as adult/adult.data.gz. Without the data the test is skipped, or fails where CI is set; under the race detector it is skipped.
 func File(t testing.TB, name string) string {
 	t.Helper()
+	raced.Skip(t, raced.Data)
 	folder := os.Getenv("GENIEMQ_DATA")
 	if folder == "" {
 		_, here, _, _ := runtime.Caller(0)
