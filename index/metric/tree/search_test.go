@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -159,7 +160,7 @@ func (f *following) Values(lo, hi uint32, dst []float64) {
 // TestSameBytes: workers change nothing, a seed does.
 func TestSameBytes(t *testing.T) {
 	rng := seeded.Rand(t)
-	for _, m := range []metric.Metric{{Kind: metric.L2}, {Kind: metric.Cosine}, {Kind: metric.Edit}} {
+	for _, m := range raced.Of([]metric.Metric{{Kind: metric.L2}, {Kind: metric.Cosine}, {Kind: metric.Edit}}, []metric.Metric{{Kind: metric.L2}}) {
 		n := 20000 // sorted in parts, and cut by several goroutines
 		if m.Kind == metric.Edit {
 			n = 5000
@@ -227,6 +228,7 @@ type bare struct{ metric.Space }
 
 // TestBoundsAllowForRounding: with one object per leaf a bound is all but the value, and radii are values. Any rounding that a bound does not allow for loses hits.
 func TestBoundsAllowForRounding(t *testing.T) {
+	raced.Skip(t, raced.One)
 	rng := seeded.Rand(t)
 	for _, m := range metrics() {
 		for _, way := range []int{2, 3, 5} {
