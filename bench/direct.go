@@ -32,7 +32,7 @@ type DirectOptions struct {
 	Rounds int
 	// Time is how long a round lasts. Default 2s.
 	Time time.Duration
-	// Progress is told what is being done. Default: nobody is.
+	// Progress is told what is being done.
 	Progress func(format string, args ...any)
 }
 
@@ -40,9 +40,6 @@ func (o *DirectOptions) ensureDefaults() {
 	o.Config.EnsureDefaults()
 	o.Callers, o.Connections = cmp.Or(o.Callers, 64), cmp.Or(o.Connections, 8)
 	o.Rounds, o.Time = cmp.Or(o.Rounds, 5), cmp.Or(o.Time, 2*time.Second)
-	if o.Progress == nil {
-		o.Progress = silent
-	}
 }
 
 // DirectResult is the line of `geniemq bench direct`. Rates are queries per second, medians over the rounds.
