@@ -180,8 +180,11 @@ func TestNearest(t *testing.T) {
 				dims++ // in one dimension there are two directions
 			}
 			column, objectsAtMost := "metric: "+name, "20"
-			if hashed { // of a hundred functions near objects share some, so that they are among so many candidates
+			if hashed { // of a hundred functions with wide buckets all objects share some, so that they are among so many candidates, also those far out
 				column, objectsAtMost = fmt.Sprintf("similarity: %s, functions: %d, seed: %d", name, 100+r.IntN(200), r.IntN(1000)), "400"
+				if name != "cosine" {
+					column += ", width: 8"
+				}
 				name = map[string]string{"l2": "l2", "l1": "l1", "laplacian": "l1", "cosine": "angular"}[name]
 			}
 			spec := fmt.Sprintf("name: far\nkey: id\ncolumns:\n  - {name: v, type: %s, %s}\n", kind, column)
