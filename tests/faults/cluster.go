@@ -50,6 +50,7 @@ type node struct {
 	monitor        string       // where it says how it is
 	others         *proxy.Proxy // in front of routes; nil for a single server
 	disk           *disk.Disk   // its streams'; nil if it has none of its own
+	freed          time.Time    // when its disk had room again, until all is answered or it is started anew
 	clock          *clock       // nil if it cannot be stepped
 }
 

@@ -15,12 +15,17 @@ import (
 // lookInterval is how often servers are asked how they are.
 const lookInterval = 500 * time.Millisecond
 
+// quietly is for how long after its disk has room again a server may seem well while not all is answered. A durable that was made while no disk had room may be
+// nowhere, on servers that say nothing of it, until they are started anew.
+const quietly = time.Minute
+
 func (w *world) freeDisks() error {
 	for _, s := range w.servers.nodes {
 		if s.disk != nil && s.disk.Full {
 			if err := s.disk.Free(); err != nil {
 				return err
 			}
+			s.freed = time.Now()
 		}
 	}
 	return nil
@@ -38,9 +43,13 @@ func (w *world) mend(ctx context.Context) error {
 			continue
 		}
 		sick := s.sick(ctx)
+		if sick == "" && !s.freed.IsZero() && time.Since(s.freed) > quietly {
+			sick = "its disk was full, and not all is answered"
+		}
 		if sick == "" {
 			continue
 		}
+		s.freed = time.Time{}
 		fmt.Fprintf(w.options.Log, "%s is started anew: %s\n", s.name, sick)
 		s.signal(syscall.SIGTERM)
 		select {

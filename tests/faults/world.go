@@ -318,6 +318,9 @@ func (w *world) settle(ctx context.Context, moment time.Time) (time.Duration, er
 		switch waited := time.Since(moment); {
 		case oldest == nil:
 			w.setBack, w.settled = false, moment
+			for _, s := range w.servers.nodes {
+				s.freed = time.Time{}
+			}
 			return waited, nil
 		case w.setBack && waited > 5*w.options.AckWait:
 			if err := w.redeliver(ctx); err != nil {
