@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/bench/workload"
+	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/internal/bell"
-	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/wire"
@@ -71,27 +71,15 @@ const bulkUser = "bulk"
 
 // Beside measures interactive queries alone and beside a bulk user's.
 func Beside(ctx context.Context, w *workload.Workload, opts BesideOptions) (*BesideResult, error) {
-	settings, err := opts.Config.EngineOptions()
-	if err != nil {
-		return nil, err
-	}
-	opts.Progress("measuring the engine alone")
-	_, answers, info, err := measureAlone(ctx, w, opts.Config.Engine, settings)
-	if err != nil {
-		return nil, err
-	}
-	r := &BesideResult{
-		Workload: w.Name, Engine: info.Kind, Device: info.Device, Objects: w.Options.Objects, K: w.Options.K, Seed: w.Options.Seed,
-		Rounds: opts.Rounds, BulkMessage: opts.BulkMessage, Rate: opts.Rate,
-	}
-	return r, serving(ctx, w, opts.Config, func(_ *service.Service, cfg *config.Config) error {
-		l, err := newTraffic(ctx, cfg, w, answers, wire.HitsList)
-		if err != nil {
-			return err
+	var r *BesideResult
+	err := withTraffic(ctx, w, opts.Config, opts.Progress, func(l *traffic, info gpuexec.Info) error {
+		r = &BesideResult{
+			Workload: w.Name, Engine: info.Kind, Device: info.Device, Objects: w.Options.Objects, K: w.Options.K, Seed: w.Options.Seed,
+			Rounds: opts.Rounds, BulkMessage: opts.BulkMessage, Rate: opts.Rate,
 		}
-		defer l.close()
 		return r.measure(ctx, l, opts)
 	})
+	return r, err
 }
 
 // measure has each round begin alone: what bulk leaves behind, such as a grown heap, is the same for both.

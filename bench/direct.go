@@ -14,7 +14,6 @@ import (
 
 	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/wire"
@@ -81,31 +80,21 @@ type DirectStages struct {
 // Direct measures direct search by callers of one query each, beside an echo.
 func Direct(ctx context.Context, w *workload.Workload, opts DirectOptions) (*DirectResult, error) {
 	opts.ensureDefaults()
-	settings, err := opts.Config.EngineOptions()
-	if err != nil {
-		return nil, err
-	}
-	opts.Progress("measuring the engine alone")
-	_, answers, info, err := measureAlone(ctx, w, opts.Config.Engine, settings)
-	if err != nil {
-		return nil, err
-	}
-	r := &DirectResult{
-		Workload: w.Name, Engine: info.Kind, Device: info.Device, Objects: w.Options.Objects, K: w.Options.K, Seed: w.Options.Seed,
-		Callers: opts.Callers, Connections: opts.Connections, Rounds: opts.Rounds,
-	}
-	return r, serving(ctx, w, opts.Config, func(_ *service.Service, cfg *config.Config) error { return r.measure(ctx, w, answers, cfg, opts) })
+	var r *DirectResult
+	err := withTraffic(ctx, w, opts.Config, opts.Progress, func(l *traffic, info gpuexec.Info) error {
+		r = &DirectResult{
+			Workload: w.Name, Engine: info.Kind, Device: info.Device, Objects: w.Options.Objects, K: w.Options.K, Seed: w.Options.Seed,
+			Callers: opts.Callers, Connections: opts.Connections, Rounds: opts.Rounds,
+		}
+		return r.measure(ctx, l, opts)
+	})
+	return r, err
 }
 
-func (r *DirectResult) measure(ctx context.Context, w *workload.Workload, answers []gpuexec.Answer, cfg *config.Config, opts DirectOptions) error {
-	l, err := newTraffic(ctx, cfg, w, answers, wire.HitsList)
-	if err != nil {
-		return err
-	}
-	defer l.close()
+func (r *DirectResult) measure(ctx context.Context, l *traffic, opts DirectOptions) error {
 	callers := callers{load: l, bodies: l.bodies(1), number: opts.Callers}
 	for range opts.Connections {
-		nc, _, err := connection.Connect(cfg, "geniemq bench")
+		nc, _, err := connection.Connect(l.server, "geniemq bench")
 		if err != nil {
 			return err
 		}
@@ -117,7 +106,7 @@ func (r *DirectResult) measure(ctx context.Context, w *workload.Workload, answer
 		return err
 	}
 	r.AnswerBytes = len(warm.sample)
-	stop, err := answerAll(cfg, l.subjects.Search(echoIndex), warm.sample)
+	stop, err := answerAll(l.server, l.subjects.Search(echoIndex), warm.sample)
 	if err != nil {
 		return fmt.Errorf("starting the echo: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/internal/bell"
+	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/wire"
@@ -68,6 +69,27 @@ func newTraffic(ctx context.Context, server *config.Config, w *workload.Workload
 		return nil, err
 	}
 	return l, ctx.Err()
+}
+
+// withTraffic measures the engine alone, for the answers to compare with, and has a service and traffic for as long as do runs.
+func withTraffic(ctx context.Context, w *workload.Workload, cfg config.Config, say func(string, ...any), do func(*traffic, gpuexec.Info) error) error {
+	settings, err := cfg.EngineOptions()
+	if err != nil {
+		return err
+	}
+	say("measuring the engine alone")
+	_, answers, info, err := measureAlone(ctx, w, cfg.Engine, settings)
+	if err != nil {
+		return err
+	}
+	return serving(ctx, w, cfg, func(_ *service.Service, cfg *config.Config) error {
+		l, err := newTraffic(ctx, cfg, w, answers, wire.HitsList)
+		if err != nil {
+			return err
+		}
+		defer l.close()
+		return do(l, info)
+	})
 }
 
 func (l *traffic) close() {
