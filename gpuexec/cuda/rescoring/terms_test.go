@@ -117,7 +117,7 @@ func scoreOf(data []byte, tiles []uint64, objects, object int, asked []abi.Asked
 func TestTerms(t *testing.T) {
 	rng := seeded.Rand(t)
 	scored, left, unordered := 0, 0, 0
-	for round := 0; round < 25 || (scored < 10_000 || left == 0) && round < 1000; round++ {
+	for round := 0; round < 25 || (scored < 10_000 || left == 0 || unordered == 0) && round < 1000; round++ {
 		n := 1 + rng.IntN(600)
 		if round == 0 && !testing.Short() {
 			n = abi.TileObjects + 700
