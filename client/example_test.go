@@ -138,7 +138,8 @@ func ExampleClient_Publish() {
 
 	query := client.Query{ID: "word 7", Text: "recive"}
 	for range 2 {
-		receipt, err := c.Publish(context.Background(), "words", query, client.PublishOptions{MsgID: "my-service.word-7"})
+		receipt, err := c.Publish(context.Background(), "words", query,
+			client.PublishOptions{MsgID: "my-service.word-7", Reply: "genie.result.words.my-service"})
 		if err != nil {
 			log.Fatal(err)
 		}
