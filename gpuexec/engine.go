@@ -56,7 +56,7 @@ type Holding struct {
 // call has returned.
 type Searcher interface {
 	// Search executes one batch and blocks until it is done. answers has one element per plan, which is overwritten;
-	// the memory of its Hits is reused. The plans must not change meanwhile. t may be nil.
+	// the memory of its Hits and its Value is reused. The plans must not change meanwhile. t may be nil.
 	//
 	// An error means that the batch failed as a whole and the answers are void: the context ended, or the device
 	// failed (*DeviceError). What is wrong with one plan is in its Answer.Err.

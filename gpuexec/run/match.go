@@ -98,6 +98,7 @@ type Job struct {
 	Begun     Begun
 
 	Value any   // Answer.Value
+	Spare any   // an earlier Answer.Value, whose memory may be taken for this one; nil: there is none
 	Err   error // concerns this job alone; entries mean nothing then
 	// What the matcher adds to: the work done, and entries that passed the Gate.
 	Units, Candidates uint64

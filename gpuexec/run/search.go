@@ -252,6 +252,7 @@ func (s *Searcher) begin(ctx context.Context, b *batch, plans []gpuexec.Plan, an
 	objects := int(s.source.Objects())
 	for i := range plans {
 		plan, answer := &plans[i], &answers[i]
+		spare := answer.Value
 		*answer = gpuexec.Answer{Hits: answer.Hits[:0]}
 		c := b.checked[i]
 		if c.err != nil {
@@ -268,6 +269,7 @@ func (s *Searcher) begin(ctx context.Context, b *batch, plans []gpuexec.Plan, an
 		m := &job.match
 		m.Query, m.K, m.MinCount, m.Bound = plan.Query, plan.Candidates(), max(1, plan.MinCount), c.bound
 		m.Rescore, m.Deadline, m.Work, m.Orderable = plan.Rescore, plan.Deadline, plan.Work, plan.Rescore != nil
+		m.Spare = spare
 		if u := resumes(plan); u != nil {
 			job.resume(u)
 			b.pending = append(b.pending, job)

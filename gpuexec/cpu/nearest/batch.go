@@ -27,6 +27,8 @@ type Batch struct {
 	beside   Elsewhere
 	spent    atomic.Int64 // nanoseconds of cores on distances, in this call
 	all      []int        // the numbers of the jobs, of Match
+	scans    [][]int      // those that are scanned, by column
+	others   []int        // those that are not
 }
 
 // release leaves nothing but memory.

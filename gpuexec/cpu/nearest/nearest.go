@@ -218,22 +218,24 @@ func (m *Matcher) Begin(ctx context.Context, jobs []*run.Job, beside Elsewhere) 
 
 // Run answers the chosen ones of the jobs on the host's cores.
 func (b *Batch) Run(ctx context.Context, chosen []int) error {
-	byColumn := make([][]int, b.columns.Len()) // of those that are scanned
-	var others []int
+	b.others, b.scans = b.others[:0], run.Resize(b.scans, b.columns.Len())
+	for at := range b.scans {
+		b.scans[at] = b.scans[at][:0]
+	}
 	for _, i := range chosen {
 		if b.choices[i].Method == distance.Scan {
 			at := b.position(b.jobs[i].Query.(*distance.Query).Column)
-			byColumn[at] = append(byColumn[at], i)
+			b.scans[at] = append(b.scans[at], i)
 		} else {
-			others = append(others, i)
+			b.others = append(b.others, i)
 		}
 	}
-	for at, chosen := range byColumn {
+	for at, chosen := range b.scans {
 		if err := b.scan(ctx, &b.scanned[at], chosen); err != nil {
 			return err
 		}
 	}
-	if err := b.search(ctx, others); err != nil {
+	if err := b.search(ctx, b.others); err != nil {
 		return err
 	}
 	b.learn(chosen)

@@ -44,7 +44,11 @@ const (
 	// unitWork is what a unit of several searches takes a core, about: enough that handing it over is nothing beside.
 	unitWork = 500 * time.Microsecond
 	// unitJobs is how many searches are a unit at most.
-	unitJobs = 64
+	unitJobs = 256
+	// quickWork is what a search may be expected to take that is accounted for with others, quickJobs of them at most: to read the clock takes as long as a tenth
+	// of a search among few coordinates.
+	quickWork = 2 * time.Microsecond
+	quickJobs = 16
 )
 
 // search answers jobs by access paths of their columns, and by n-grams: those that may be together, the others in units of some, each of which one core answers one after the other.
@@ -65,7 +69,7 @@ func (b *Batch) search(ctx context.Context, chosen []int) error {
 	}
 	return b.crew.Run(ctx, len(units), func(shift *run.Shift, at int) {
 		jobs := units[at]
-		u := pathUnit{Batch: b, ctx: ctx, shift: shift, since: time.Now(), answers: make([]distance.Answer, len(jobs))}
+		u := pathUnit{Batch: b, ctx: ctx, shift: shift, since: time.Now(), quick: make([]int, 0, quickJobs), size: len(jobs)}
 		worked := processor.Time(func() {
 			for i, n := range jobs {
 				if at+i > 0 && b.exhausted() {
@@ -77,6 +81,7 @@ func (b *Batch) search(ctx context.Context, chosen []int) error {
 				}
 				u.one(n)
 			}
+			u.settle()
 		})
 		for _, n := range jobs {
 			b.worked[n].Add(int64(worked) / int64(len(jobs)))
@@ -90,8 +95,10 @@ type pathUnit struct {
 	ctx   context.Context
 	shift *run.Shift
 	since time.Time // accounted for until then
+	quick []int     // jobs since then: see quickWork
 
-	answers []distance.Answer // of all jobs: those that are not taken yet
+	size    int               // how many jobs the unit has
+	answers []distance.Answer // for those that bring no memory
 	hits    []metric.Hit      // of the last job
 
 	searcher distance.Searcher // by which the last job was answered: of own and method
@@ -109,6 +116,10 @@ type pathUnit struct {
 func (u *pathUnit) one(n int) {
 	job := u.jobs[n]
 	before := u.begun(n)
+	quick := before == nil && u.choices[n].Predicted <= quickWork
+	if !quick || len(u.quick) == quickJobs {
+		u.settle()
+	}
 	u.job, u.left, u.took, u.before, u.err = n, u.Most(), 0, 0, nil
 	if before != nil {
 		u.before = before.spent
@@ -116,6 +127,10 @@ func (u *pathUnit) one(n int) {
 	if u.err = over(job, u.since, u.before); u.err == nil {
 		if err := run.Catch(func() { u.err = u.search(before) }); err != nil {
 			u.err = err
+		}
+		if quick && u.err == nil && u.took == 0 && job.Begun == nil {
+			u.quick = append(u.quick, n)
+			return
 		}
 		u.account()
 	}
@@ -159,8 +174,7 @@ func (u *pathUnit) search(before *begun) (err error) {
 		keep()
 		return nil
 	}
-	answer := &u.answers[0]
-	u.answers = u.answers[1:]
+	answer := u.answer(job)
 	answer.Method = method
 	u.hits = searching.End(answer, u.hits[:0])
 	if method == distance.Ngram {
@@ -175,6 +189,20 @@ func (u *pathUnit) search(before *begun) (err error) {
 		keep()
 	}
 	return nil
+}
+
+// answer is where a job's is put: memory that it brings, or of the unit.
+func (u *pathUnit) answer(job *run.Job) *distance.Answer {
+	if a, ok := job.Spare.(*distance.Answer); ok {
+		*a = distance.Answer{}
+		return a
+	}
+	if len(u.answers) == 0 {
+		u.answers = make([]distance.Answer, u.size)
+	}
+	a := &u.answers[0]
+	u.answers = u.answers[1:]
+	return a
 }
 
 // begin begins a job's search.
@@ -219,6 +247,19 @@ func (u *pathUnit) Stop() bool {
 		return false
 	}
 	return true
+}
+
+// settle accounts for the quick jobs, each of which has taken as much as any other.
+func (u *pathUnit) settle() {
+	if len(u.quick) == 0 {
+		return
+	}
+	u.took = 0
+	u.account()
+	for _, n := range u.quick {
+		u.jobs[n].Spent = u.took / time.Duration(len(u.quick))
+	}
+	u.quick = u.quick[:0]
 }
 
 // account adds the time since the last account to what is spent, and offers the seat.

@@ -21,7 +21,7 @@ type set struct {
 	jobs     []int
 }
 
-// sets are the jobs that are answered together, cut for the cores, and those that are not.
+// sets are the jobs that are answered together, cut for the cores, and those that are not, in the memory of both.
 func (b *Batch) sets(chosen []int) (sets []set, alone []int) {
 	type path struct {
 		column *distance.Column
@@ -29,13 +29,17 @@ func (b *Batch) sets(chosen []int) (sets []set, alone []int) {
 	}
 	all := make(map[path][]int)
 	var order []path
+	var last path // and its searcher: most jobs are of one
+	var s distance.Together
+	alone = chosen[:0]
 	for _, n := range chosen {
 		q := b.jobs[n].Query.(*distance.Query)
-		own := b.scanned[b.position(q.Column)].bound
 		at := path{q.Column, b.Method(n)}
-		var s distance.Together
-		if own != nil {
-			s, _ = own.searchers[at.method].(distance.Together)
+		if at != last {
+			last, s = at, nil
+			if own := b.scanned[b.position(q.Column)].bound; own != nil {
+				s, _ = own.searchers[at.method].(distance.Together)
+			}
 		}
 		if s == nil || b.begun(n) != nil || !s.Joins(q) {
 			alone = append(alone, n)
@@ -57,7 +61,7 @@ func (b *Batch) sets(chosen []int) (sets []set, alone []int) {
 	return sets, alone
 }
 
-// searchTogether answers jobs that may be answered together, and returns those that are left.
+// searchTogether answers jobs that may be answered together, and returns those that are left, in the memory of all.
 func (b *Batch) searchTogether(ctx context.Context, chosen []int) (left []int, err error) {
 	sets, left := b.sets(chosen)
 	more := make([][]int, len(sets))
