@@ -1,6 +1,10 @@
 package wire
 
-import "github.com/geniemq/geniemq/internal/msgpack"
+import (
+	"strings"
+
+	"github.com/geniemq/geniemq/internal/msgpack"
+)
 
 // Batch is a message of many queries that has been looked through, but not decoded: where its queries begin, and that nothing
 // about their number and size keeps all of them from being decoded. So each can be decoded for itself, by whoever has time and
@@ -15,13 +19,33 @@ type Batch struct {
 	limits     Limits
 	starts     []int // of the queries
 	conditions []int // see Conditions
+	table      *table // that it is; it has no starts then
 }
 
 // Len returns the number of queries.
-func (b *Batch) Len() int { return len(b.starts) }
+func (b *Batch) Len() int {
+	if b.table != nil {
+		return b.table.rows
+	}
+	return len(b.starts)
+}
 
-// Conditions returns how many conditions the first n queries have at most. For queries without fault it is exact.
-func (b *Batch) Conditions(n int) int { return b.conditions[n] }
+// Size is about how many bytes the queries have, or would have if they were written one by one.
+func (b *Batch) Size() int {
+	if b.table != nil {
+		return b.table.size
+	}
+	return len(b.body)
+}
+
+// Conditions returns how many conditions the first n queries have at most. For queries without fault it is exact, but for
+// tables in which some have no value.
+func (b *Batch) Conditions(n int) int {
+	if b.table != nil {
+		return n * b.table.counts
+	}
+	return b.conditions[n]
+}
 
 // CheckSumK checks how many hits all queries ask for together, which the calls of Queries say of theirs. The error, an
 // *[Error], concerns the message as a whole.
@@ -41,10 +65,31 @@ func (d *Decoder) Scan(ct ContentType, body []byte, limits Limits) (*Batch, bool
 	}
 	b.codec, b.body, b.text = ct, body, string(body)
 	b.starts, b.conditions = b.starts[:0], append(b.conditions[:0], 0)
-	if ct == MessagePack {
+	switch {
+	case b.beginsTable():
+		d.d.limits = &b.limits
+		d.d.open(ct, body, b.text)
+		_, err := d.d.read()
+		b.table = d.d.table
+		return b, err == nil
+	case ct == MessagePack:
 		return b, b.scanMessagePack()
 	}
 	return b, b.scanJSON()
+}
+
+// beginsTable says that a message is a table, spelled as usual.
+func (b *Batch) beginsTable() bool {
+	if b.codec == MessagePack {
+		return strings.HasPrefix(b.text, "\x81\xa5table")
+	}
+	i, ok := 0, false
+	for _, token := range [...]string{"{", `"table"`, ":"} {
+		if i, ok = stepOver(b.text, i, token); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // depth is how deeply a query may nest where queries are decoded for themselves.
@@ -154,6 +199,11 @@ func (d *Decoder) Queries(b *Batch, first, end int, each func(i int, q *QueryOrE
 	q := &d.d
 	q.begin(b, first, end)
 	for i := first; i < end; i++ {
+		if b.table != nil {
+			q.last = q.tableRow(b.table, i, false)
+			each(i, &q.last)
+			continue
+		}
 		q.next(b, i)
 		if q.last = q.element(); q.r.failed() != nil {
 			return q.sumK, false
@@ -168,11 +218,15 @@ func (d *Decoder) Queries(b *Batch, first, end int, each func(i int, q *QueryOrE
 // Group is Queries for those that are worked on together: they are valid until the next call or Forget.
 func (d *Decoder) Group(b *Batch, first, end int) (queries []QueryOrError, sumK int, ok bool) {
 	q := &d.d
-	q.conds.rewind()
-	q.vals.rewind()
 	q.begin(b, first, end)
 	clear(q.queries) // nothing is held on to
 	q.queries = q.queries[:0]
+	if b.table != nil {
+		q.rows.kept.rewind()
+		return q.rowsOf(b.table, first, end), q.sumK, true
+	}
+	q.conds.rewind()
+	q.vals.rewind()
 	for i := first; i < end; i++ {
 		q.next(b, i)
 		q.queries = append(q.queries, q.element())
@@ -186,7 +240,7 @@ func (d *Decoder) Group(b *Batch, first, end int) (queries []QueryOrError, sumK 
 // begin begins the decoding of queries of a batch.
 func (q *queryDecoder) begin(b *Batch, first, end int) {
 	q.limits, q.sumK = &b.limits, 0
-	if b.codec == MessagePack && first < end {
+	if b.codec == MessagePack && first < end && b.table == nil {
 		q.own = msgpackReader{text: b.text, off: b.starts[first], maxDepth: b.limits.Depth,
 			open: append(q.own.open[:0], container{object: true}, container{left: uint64(end - first)})}
 		q.r, q.quick = &q.own, &q.own

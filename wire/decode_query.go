@@ -13,6 +13,8 @@ type Message struct {
 	// for one query.
 	Batch   bool
 	Queries []QueryOrError // in the order of the message; at least one
+	// Table is set by [Decoder.Decode] where the message is a table, in place of Queries, of which there may be more than a body has bytes.
+	Table *Batch
 }
 
 // QueryOrError is one query of a message, or why it is none. With an error the query holds its ID, where that could
@@ -29,7 +31,10 @@ type QueryOrError struct {
 // The body is not kept. Strings of the queries share one copy of it.
 func DecodeMessage(ct ContentType, body []byte, limits Limits) (*Message, error) {
 	d := queryDecoder{}
-	m, err := d.decode(ct, body, &limits)
+	if err := d.begins(ct, body, &limits); err != nil {
+		return nil, err
+	}
+	m, err := d.whole()
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +54,18 @@ type Decoder struct {
 func (d *Decoder) Decode(ct ContentType, body []byte, limits Limits) (*Message, error) {
 	d.Forget()
 	d.limits = limits
-	return d.d.decode(ct, body, &d.limits)
+	if err := d.d.begins(ct, body, &d.limits); err != nil {
+		return nil, err
+	}
+	m, err := d.d.read()
+	if err != nil {
+		return nil, err
+	}
+	if d.d.table != nil {
+		d.batch.limits, d.batch.codec, d.batch.table = d.limits, ct, d.d.table
+		m.Table = &d.batch
+	}
+	return m, nil
 }
 
 // Forget ends the use of the last message: nothing of it is held on to.
@@ -61,7 +77,7 @@ func (d *Decoder) Forget() {
 		d.d.queries = nil
 	}
 	clear(d.d.names[:cap(d.d.names)])
-	d.d = queryDecoder{conds: d.d.conds, vals: d.d.vals, queries: d.d.queries[:0], names: d.d.names[:0],
+	d.d = queryDecoder{conds: d.d.conds, vals: d.d.vals, queries: d.d.queries[:0], names: d.d.names[:0], rows: d.d.rows.again(),
 		own: msgpackReader{open: d.d.own.open[:0]}, json: jsonReader{dec: d.d.json.dec, inner: d.d.json.inner}, build: d.d.build}
 	d.d.build.Reset()
 	if d.d.json.dec != nil {
@@ -75,36 +91,55 @@ func (d *Decoder) Forget() {
 	}
 }
 
-func (d *queryDecoder) decode(ct ContentType, body []byte, limits *Limits) (*Message, error) {
+// begins begins to read a message.
+func (d *queryDecoder) begins(ct ContentType, body []byte, limits *Limits) error {
 	limits.EnsureDefaults()
 	if err := limits.checkBody(len(body)); err != nil {
-		return nil, err
+		return err
 	}
 	if len(body) == 0 {
-		return nil, badRequest("the body is empty: send a query, such as {\"text\":\"...\",\"k\":10}")
+		return badRequest("the body is empty: send a query, such as {\"text\":\"...\",\"k\":10}")
 	}
 	d.limits = limits
+	d.open(ct, body, string(body))
+	return nil
+}
+
+// open begins to read a body, of which text is a copy.
+func (d *queryDecoder) open(ct ContentType, body []byte, text string) {
 	if ct == MessagePack {
-		d.own = msgpackReader{text: string(body), maxDepth: limits.Depth, open: d.own.open[:0]}
+		d.own = msgpackReader{text: text, maxDepth: d.limits.Depth, open: d.own.open[:0]}
 		d.r, d.quick = &d.own, &d.own
-	} else {
-		d.json.reset(body, string(body), limits.Depth)
-		d.r, d.quick = &d.json, nil
+		return
 	}
-	return d.whole()
+	d.json.reset(body, text, d.limits.Depth)
+	d.r, d.quick = &d.json, nil
 }
 
 // whole decodes the message that d.r begins with.
 func (d *queryDecoder) whole() (*Message, error) {
-	m, err := d.message()
-	if err == nil {
-		d.r.finish()
-		err = d.r.failed()
+	m, err := d.read()
+	if err == nil && d.table != nil {
+		m.Queries = d.rowsOf(d.table, 0, d.table.rows)
+		err = d.limits.checkSumK(d.sumK)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// read reads the message that d.r begins with. Of a table no queries are made yet.
+func (d *queryDecoder) read() (*Message, *Error) {
+	m, err := d.message()
+	if err == nil {
+		d.r.finish()
+		err = d.r.failed()
+	}
+	if err == nil && d.table != nil {
+		err = d.table.fit(d.limits, d.r.offset())
+	}
+	return m, err
 }
 
 // queryDecoder decodes one message. Its methods return the first fault of the query at hand; whether it is the
@@ -124,6 +159,8 @@ type queryDecoder struct {
 	vals  slab[Value]
 
 	made    Message
+	table   *table         // that the message is
+	rows    tableRows      // of a table, which need not be this message's
 	queries []QueryOrError // of the message
 	one     Query          // of these, while it is decoded
 	names   rowNames       // of its last row
@@ -166,6 +203,17 @@ func (d *queryDecoder) message() (*Message, *Error) {
 		return nil, failed
 	}
 	return m, d.limits.checkSumK(d.sumK)
+}
+
+// many decodes the value of "queries" or "table".
+func (d *queryDecoder) many(m *Message, name string) (err *Error) {
+	if name == "queries" {
+		return d.batch(m)
+	}
+	if d.table, err = d.readTable(); err != nil {
+		return err.in("%s", name)
+	}
+	return nil
 }
 
 // batch decodes the value of "queries".
@@ -270,17 +318,16 @@ func (d *queryDecoder) query(q *Query, m *Message) *Error {
 		if err != nil {
 			return err.in("the name of a field")
 		}
-		if name == "queries" && m != nil {
-			if !first {
-				m.Batch = true
-				return badRequest("queries must be the only field of its message: options belong to each query")
-			}
+		if m != nil && (name == "queries" || name == "table") {
 			m.Batch = true
-			if err := d.batch(m); err != nil {
-				return err
+			if first {
+				err = d.many(m, name)
 			}
-			if d.r.more() {
-				return badRequest("queries must be the only field of its message: options belong to each query")
+			if err == nil && (!first || d.r.more()) {
+				err = badRequest("%s must be the only field of its message: options belong to each query", name)
+			}
+			if err != nil {
+				return err
 			}
 			break
 		}
@@ -341,8 +388,8 @@ func (d *queryDecoder) queryField(q *Query, f *fields.Field) (err *Error) {
 		q.Rescore, err = d.rescore()
 	case fields.Form:
 		q.HitsForm, err = d.hitsForm()
-	case fields.Queries:
-		return badRequest("a batch cannot hold a batch: queries belongs at the top of a message")
+	case fields.Queries, fields.Rows:
+		return badRequest("a batch cannot hold a batch: %s belongs at the top of a message", f.Name)
 	default:
 		return Errorf(Unsupported, "field %q is reserved for a later version of the protocol", f.Name)
 	}

@@ -40,8 +40,21 @@ var fuzzSeeds = []string{
 	`{"queries":[{"id":7,"text":"x"},{"k":0,"id":-9007199254740993},{"id":1.5},{"id":1e3},{"id":null}]}`,
 }
 
+// tableSeeds are tables, some of which are wrong.
+var tableSeeds = []string{
+	`{"table":{"rows":2,"query":{"k":5},"id":["a","b"],"row":[{"attrs":["age","size"],"value":{"u8":"HiAjJQ=="}}]}}`,
+	`{"table":{"id":{"u16":"AQACAAMA"},"k":[1,null,0],"rows":3,"row":[{"attrs":["a"],"min":[1,2,null],"max":{"f32":"AADAfwAAgD8AAABA"}},{"attrs":["b"],"value":["x",true,7],"weight":3}]}}`,
+	`{"table":{"rows":2,"vector":{"f32":"AACAPwAAAEAAAEBAAACAQA=="},"radius":{"f64":"AAAAAAAA8D8AAAAAAAAAQA=="},"filter":[{"attrs":["p"],"max":{"i32":"/////wIAAAA="}}]}}`,
+	`{"table":{"rows":2,"text":["x",""],"query":{"exclude":{"a":{"in":[1,2]}},"filter":[{"a":1},{"a":2}]}}}`,
+	`{"table":{"rows":1,"point":[52.5,13.25],"query":{"k":3,"form":"columns"},"items":[{"attrs":["a","a"],"value":[1,2],"unit":"bucket"}]}}`,
+	`{"table":{"rows":20,"query":{"row":{"a":[1,2],"b":1}}}}`,
+	`{"table":{"rows":2,"row":[{"attrs":["a"],"value":{"u8":"AQ=="}}]}}`, `{"table":{"rows":2,"row":[{"attrs":["a"]}]}}`, `{"table":{"query":{}}}`,
+	`{"table":{"rows":2,"id":["a","b"],"query":{"id":"c"}}}`, `{"table":{"rows":2},"k":1}`, `{"k":1,"table":{"rows":2}}`, `{"queries":[{"table":{"rows":1}}]}`,
+	` { "table" : { "rows" : 1 , "text" : [ "x" ] } } `, `{"t\u0061ble":{"rows":3,"text":["x","y","z"]}}`,
+}
+
 func addSeeds(f *testing.F) {
-	for _, s := range fuzzSeeds {
+	for _, s := range slices.Concat(fuzzSeeds, tableSeeds) {
 		f.Add(false, []byte(s))
 		e := encoder{msgpack: true}
 		e.transcode([]byte(s))
@@ -52,6 +65,14 @@ func addSeeds(f *testing.F) {
 		result := r.result()
 		result.HitsForm = form
 		f.Add(true, AppendResult(nil, MessagePack, &result))
+	}
+	for range 10 {
+		queries := r.alike(1 + r.IntN(5))
+		for _, ct := range []ContentType{JSON, MessagePack} {
+			if body, ok := AppendTable(nil, ct, queries); ok && len(body) < 1<<12 {
+				f.Add(ct == MessagePack, body)
+			}
+		}
 	}
 	f.Add(true, []byte("\xdf\xff\xff\xff\xff"))
 	f.Add(true, []byte("\x81\xa6vector\xc4\x04abcd"))
@@ -86,7 +107,7 @@ func FuzzDecodeMessage(f *testing.F) {
 		}
 		var decoder Decoder
 		for range 3 { // the second and third time in memory that is used again
-			got, fault := decoder.Decode(codecOf(mp), body, limits)
+			got, fault := decodedWhole(&decoder, codecOf(mp), body, limits)
 			if !reflect.DeepEqual(got, m) || !reflect.DeepEqual(fault, err) {
 				t.Fatalf("a decoder has %+v %v, not %+v %v", got, fault, m, err)
 			}
@@ -127,15 +148,36 @@ func FuzzDecodeMessage(f *testing.F) {
 				}
 			}
 		}
+		if m.Batch {
+			queries := make([]Query, len(m.Queries))
+			for i := range queries {
+				queries[i] = m.Queries[i].Query
+			}
+			checkTable(t, codecOf(mp), queries)
+		}
 		if sumK > limits.SumK || len(m.Queries) > limits.Queries {
 			t.Fatalf("over the limits: %d hits, %d queries", sumK, len(m.Queries))
 		}
 	})
 }
 
+// decodedWhole is what a decoder makes of a message, and of the queries of a table in one group.
+func decodedWhole(d *Decoder, ct ContentType, body []byte, limits Limits) (*Message, error) {
+	m, err := d.Decode(ct, body, limits)
+	if err != nil || m.Table == nil {
+		return m, err
+	}
+	b := m.Table
+	queries, sumK, _ := d.Group(b, 0, b.Len())
+	if err := b.CheckSumK(sumK); err != nil {
+		return nil, err
+	}
+	return &Message{Batch: m.Batch, Queries: queries}, nil
+}
+
 // checkBatch checks that a batch whose queries are decoded in parts, by two decoders in turns and the last part first, is
 // what it is when decoded as a whole, or is found to be malformed, which is then true as a whole. It says whether it could be.
-func checkBatch(t *testing.T, d *Decoder, ct ContentType, body []byte, limits Limits, m *Message, whole error) (inParts bool) {
+func checkBatch(t testing.TB, d *Decoder, ct ContentType, body []byte, limits Limits, m *Message, whole error) (inParts bool) {
 	t.Helper()
 	b, ok := d.Scan(ct, body, limits)
 	if !ok {
@@ -150,7 +192,9 @@ func checkBatch(t *testing.T, d *Decoder, ct ContentType, body []byte, limits Li
 				t.Fatalf("query %d has %d conditions, not at most %d", i, n, b.Conditions(i+1)-b.Conditions(i))
 			}
 			got[i] = *q
-			got[i].Query.Row, got[i].Query.Items = keep(q.Query.Row), keep(q.Query.Items)
+			for l := range conditionLists {
+				*got[i].Query.conditions(l) = keep(*q.Query.conditions(l))
+			}
 			got[i].Query.Set = slices.Clone(q.Query.Set)
 		}
 		var k int

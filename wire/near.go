@@ -92,7 +92,15 @@ func (q *Query) validateNear(l *Limits, form Form) *Error {
 // hits decodes k, which may be 0 where a query only counts.
 func (d *queryDecoder) hits(q *Query, f *fields.Field) *Error {
 	v, err := d.r.number()
-	if q.CountOnly = err == nil && v == 0; err == nil && v != 0 {
+	if err == nil {
+		err = q.wantHits(v, f)
+	}
+	return err
+}
+
+// wantHits sets k to what was said, which may be no k.
+func (q *Query) wantHits(v float64, f *fields.Field) (err *Error) {
+	if q.CountOnly = v == 0; v != 0 {
 		q.K, err = integerOf[int](v, f)
 	}
 	return err

@@ -141,7 +141,7 @@ func (p *Pipeline) decodeMessage(r *Request, sent []byte, decoder *wire.Decoder)
 	defer x.Recover(r.epoch, &err)
 	if len(body) >= minShared {
 		if batch, ok := decoder.Scan(r.codec, body, p.options.Limits); ok {
-			if ok, err := p.decodeBatch(r, batch, len(body), decoder); ok {
+			if ok, err := p.decodeBatch(r, batch, decoder); ok {
 				return err
 			}
 		}
@@ -167,6 +167,10 @@ func (p *Pipeline) decodeWhole(r *Request, body []byte, decoder *wire.Decoder) e
 	if err != nil {
 		return err
 	}
+	if message.Table != nil {
+		_, err = p.decodeBatch(r, message.Table, decoder)
+		return err
+	}
 	r.batch = message.Batch
 	conditions := 0
 	for i := range message.Queries {
@@ -183,8 +187,8 @@ func (p *Pipeline) decodeWhole(r *Request, body []byte, decoder *wire.Decoder) e
 			conditions += conditionsOf(&some[i])
 		}
 	}
-	if first := &r.tasks[0]; !r.batch && first.ID == "" {
-		first.ID = r.ID
+	if first := &r.tasks[0]; !r.batch {
+		first.ID = cmp.Or(first.ID, r.ID)
 	}
 	return nil
 }
@@ -248,9 +252,9 @@ type share struct {
 
 // decodeBatch decodes a batch together with those who have nothing to do. It is false when the message is malformed, which it
 // is to be decoded as a whole for.
-func (p *Pipeline) decodeBatch(r *Request, batch *wire.Batch, size int, decoder *wire.Decoder) (ok bool, err error) {
-	s := p.newShare(r, batch, size)
-	r.lane.offer(s, min(size/(helperParts*partBytes), p.options.Workers-1))
+func (p *Pipeline) decodeBatch(r *Request, batch *wire.Batch, decoder *wire.Decoder) (ok bool, err error) {
+	s := p.newShare(r, batch)
+	r.lane.offer(s, min(batch.Size()/(helperParts*partBytes), p.options.Workers-1))
 	p.decodeParts(s, decoder, func() bool { return false })
 	<-s.done
 	if changed := s.changed.Load(); changed != nil {
@@ -268,11 +272,11 @@ func (p *Pipeline) decodeBatch(r *Request, batch *wire.Batch, size int, decoder 
 	return true, nil
 }
 
-// newShare prepares a batch of so many bytes for being decoded in parts.
-func (p *Pipeline) newShare(r *Request, batch *wire.Batch, size int) *share {
+// newShare prepares a batch for being decoded in parts.
+func (p *Pipeline) newShare(r *Request, batch *wire.Batch) *share {
 	n := batch.Len()
 	p.memory.request(r, n, batch.Conditions(n))
-	s := &share{request: r, batch: batch, queries: n, step: max(1, n*partBytes/size), done: make(chan struct{})}
+	s := &share{request: r, batch: batch, queries: n, step: max(1, n*partBytes/batch.Size()), done: make(chan struct{})}
 	s.left.Store(int64(n))
 	return s
 }

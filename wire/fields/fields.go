@@ -27,6 +27,10 @@ const (
 	Unit       // of a condition
 	Form       // of hits
 	Queries    // a list of queries, not empty
+	Rows       // a table of queries
+	Common     // of a table: an object of fields of a query
+	Array      // one element or more for each query of a table: a list, or what Array says
+	Groups     // a list of conditions that the queries of a table have
 
 	Texts     // a list of strings
 	Packed    // numbers side by side: binary in MessagePack, base64 in JSON

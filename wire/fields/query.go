@@ -37,6 +37,7 @@ var Query = Object{Name: "query", Means: "The k objects of an index that match b
 	{Name: "with_payload", Holds: Bool, Default: "false", Means: "Adds what is stored of each hit."},
 	{Name: "timeout_ms", Holds: Integer, Least: 1, Most: MaxTimeoutMS, Default: "none", Means: "After so many milliseconds since the stream stored the query, or direct search took it, the answer is of no use: it is deadline_exceeded then."},
 	{Name: "queries", Holds: Queries, Of: nil, Means: "Many queries in one message. It is the only field of its message."},
+	{Name: "table", Holds: Rows, Of: &Table, Means: "Many queries of one shape in one message, written as arrays. It is the only field of its message."},
 	{Name: "filter", Holds: Filter, Means: "Every hit meets all of these conditions. Nothing of them counts."},
 	{Name: "exclude", Holds: Filter, Means: "No hit meets any of these conditions."},
 	{Name: "total", Holds: Bool, Default: "false", Means: "Asks how many objects pass filter and exclude."},
@@ -74,6 +75,42 @@ var Condition = Object{Name: "condition", Means: "One of a value, a range and a 
 	{Name: "unit", Holds: Unit, Default: "the attribute's", Means: "\"bucket\": numbers are those of the index's buckets, counted from 0, up to 4,294,967,295."},
 	{Name: "weight", Holds: Integer, Least: 1, Most: MaxWeight, Default: "1", Means: "What a match counts. Not in filters."},
 	{Name: "attr", Holds: Text, Least: 1, Required: true, Means: "The attribute. Only where conditions are a list; in a row it is the name of the field."},
+}}
+
+// Table is many queries of one shape.
+var Table = Object{Name: "table", Means: "Queries of one shape: what all of them have is written once, and of everything else there is an array, in the order of the queries.", Fields: []Field{
+	{Name: "rows", Holds: Integer, Least: 1, Most: MaxQueries, Required: true, Means: "How many queries there are."},
+	{Name: "query", Holds: Common, Means: "What all queries have: any fields of a query."},
+	{Name: "id", Holds: Array, Means: "`id`: strings or integers. A query without has none."},
+	{Name: "k", Holds: Array, Means: "`k`."},
+	{Name: "row", Holds: Groups, Of: &Group, Means: "Conditions of `row`, after those that all queries have."},
+	{Name: "items", Holds: Groups, Of: &Group, Means: "Conditions of `items`, after those that all queries have."},
+	{Name: "filter", Holds: Groups, Of: &Group, Means: "Conditions of `filter`, after those that all queries have."},
+	{Name: "exclude", Holds: Groups, Of: &Group, Means: "Conditions of `exclude`, after those that all queries have."},
+	{Name: "text", Holds: Array, Means: "`text`: strings."},
+	{Name: "vector", Holds: Array, Means: "`vector`: its elements, of the first query, then of the second, and so on."},
+	{Name: "point", Holds: Array, Means: "`point`: latitude and longitude of the first query, then of the second, and so on."},
+	{Name: "radius", Holds: Array, Means: "`radius`."},
+}}
+
+// Group is conditions that each query of a table has.
+var Group = Object{Name: "group", Means: "Conditions on some attributes, which each query has with values of its own.", Fields: []Field{
+	{Name: "attrs", Holds: Texts, Required: true, Means: "The attributes, one for each condition."},
+	{Name: "value", Holds: Array, Means: "`value` of the conditions of the first query, then of the second, and so on."},
+	{Name: "min", Holds: Array, Means: "`min`, likewise."},
+	{Name: "max", Holds: Array, Means: "`max`, likewise."},
+	{Name: "unit", Holds: Unit, Default: "the attribute's", Means: "`unit` of all of them."},
+	{Name: "weight", Holds: Integer, Least: 1, Most: MaxWeight, Default: "1", Means: "`weight` of all of them. Not in filters."},
+}}
+
+// Elements are the packed elements of an array of a table. An array has one of them, or is a list.
+var Elements = Object{Name: "elements", Means: "Numbers side by side, little-endian.", Fields: []Field{
+	{Name: "u8", Holds: Packed, Means: "Unsigned integers of 1 byte."},
+	{Name: "u16", Holds: Packed, Means: "Unsigned integers of 2 bytes."},
+	{Name: "u32", Holds: Packed, Means: "Unsigned integers of 4 bytes."},
+	{Name: "i32", Holds: Packed, Means: "Integers of 4 bytes."},
+	{Name: "f32", Holds: Packed, Means: "Floats of 4 bytes. NaN says that there is none."},
+	{Name: "f64", Holds: Packed, Means: "Floats of 8 bytes. NaN says that there is none."},
 }}
 
 // Rescore is what hits are ordered by.

@@ -1,0 +1,341 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// AppendTable appends the encoding of a batch message as a table: {"table":{...}}, which older workers refuse. It is false, and appends nothing, where the queries
+// have not one shape: the same fields, conditions on the same attributes in the same order, and one dimension. What is not the same in all of them, beside what
+// conditions compare with, may be their id, k, text, vector, point and radius. The queries are not checked: see [Query.Validate].
+//
+// Send them as a list ([AppendQueries]) where there is none, and where they are few: what is said once is said for each attribute.
+func AppendTable(dst []byte, ct ContentType, queries []Query) ([]byte, bool) {
+	t := tableWriter{encoder: encoder{dst: dst, msgpack: ct == MessagePack}, queries: queries}
+	if len(queries) == 0 || !t.plan() {
+		return dst, false
+	}
+	message := t.object()
+	t.name(message, "table")
+	at := t.object()
+	t.name(at, "rows")
+	t.uint(uint64(len(queries)))
+	t.name(at, "query")
+	t.query(&t.common)
+	t.columns(at)
+	for l := range conditionLists {
+		t.groups(at, l)
+	}
+	t.end()
+	t.end()
+	return t.dst, true
+}
+
+// tableWriter writes a table.
+type tableWriter struct {
+	encoder
+	queries []Query
+	common  Query // what all have
+	each    [conditionLists]int
+	// varies says of which fields there is an array.
+	id, k, text, vector, point, radius bool
+}
+
+// plan finds what all queries have, and whether they have one shape.
+func (t *tableWriter) plan() bool {
+	t.common = t.queries[0]
+	for i := range t.queries[1:] {
+		if !t.alike(&t.queries[1+i]) {
+			return false
+		}
+	}
+	for l := range conditionLists { // the first of them, as far as all are the same
+		all := *t.queries[0].conditions(l)
+		same := 0
+		for same < len(all) && t.same(l, same) {
+			same++
+		}
+		for _, q := range t.queries {
+			for i := range all[same:] {
+				if !(*q.conditions(l))[same+i].packs() {
+					return false
+				}
+			}
+		}
+		t.each[l] = same
+		if *t.common.conditions(l) = all[:same]; same == 0 && len(all) > 0 {
+			*t.common.conditions(l) = nil
+		}
+	}
+	c := &t.common
+	if t.id {
+		c.ID = ""
+	}
+	if t.k {
+		c.K, c.CountOnly = 0, false
+	}
+	if t.text {
+		c.Text = ""
+	}
+	if t.vector {
+		c.Vector = nil
+	}
+	if t.point {
+		c.Point = nil
+	}
+	if t.radius {
+		c.Radius, c.HasRadius = 0, false
+	}
+	return true
+}
+
+// packs says that the values of a condition can be elements of arrays, in which NaN and null say that there is none.
+func (c *Condition) packs() bool {
+	some := false
+	for field := valueField; field <= maxField; field++ {
+		v := c.scalar(field)
+		if v.Kind > BoolValue || v.Number != v.Number {
+			return false
+		}
+		some = some || !v.IsZero()
+	}
+	return some && c.In == nil && c.Other == nil
+}
+
+// alike says that a query has the shape of the first, and notes what is another's.
+func (t *tableWriter) alike(q *Query) bool {
+	first := &t.queries[0]
+	same := *q
+	same.ID, same.K, same.CountOnly, same.Text, same.Vector, same.Point, same.Radius = first.ID, first.K, first.CountOnly, first.Text, first.Vector, first.Point, first.Radius
+	for l := range conditionLists {
+		own, other := *q.conditions(l), *first.conditions(l)
+		if (own == nil) != (other == nil) || !slices.EqualFunc(own, other, sameShape) {
+			return false
+		}
+		*same.conditions(l) = other
+	}
+	if !sameOptions(&same, first) || (q.Text == "") != (first.Text == "") || len(q.Vector) != len(first.Vector) || (q.Vector == nil) != (first.Vector == nil) ||
+		(q.Point == nil) != (first.Point == nil) || q.Vector != nil && len(q.Vector) == 0 || q.Radius != q.Radius {
+		return false
+	}
+	t.id = t.id || q.ID != first.ID
+	t.k = t.k || q.K != first.K || q.CountOnly != first.CountOnly
+	t.text = t.text || q.Text != first.Text
+	t.vector = t.vector || !slices.EqualFunc(q.Vector, first.Vector, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) })
+	t.point = t.point || q.Point != nil && *q.Point != *first.Point
+	t.radius = t.radius || q.Radius != first.Radius
+	return true
+}
+
+// sameOptions says that queries are the same in what a table says once.
+func sameOptions(a, b *Query) bool {
+	x, y := *a, *b
+	rescored := x.Rescore == y.Rescore || x.Rescore != nil && y.Rescore != nil && *x.Rescore == *y.Rescore
+	return rescored && slices.EqualFunc(x.Set, y.Set, sameValue) && (x.Set == nil) == (y.Set == nil) && slices.Equal(x.Weights, y.Weights) && (x.Weights == nil) == (y.Weights == nil) &&
+		x.Near == y.Near && x.Total == y.Total && x.IDF == y.IDF && x.Matched == y.Matched && x.Explain == y.Explain &&
+		x.Candidates == y.Candidates && x.Certify == y.Certify && x.MinCount == y.MinCount && x.HitsForm == y.HitsForm &&
+		x.WithPayload == y.WithPayload && x.TimeoutMS == y.TimeoutMS
+}
+
+// sameShape says that conditions differ in their values alone.
+func sameShape(a, b Condition) bool {
+	return a.Attr == b.Attr && a.Bucket == b.Bucket && a.Weight == b.Weight && (a.In == nil) == (b.In == nil) && a.Other == b.Other &&
+		(a.Value.Kind == NoValue) == (b.Value.Kind == NoValue) && (a.Min.Kind == NoValue) == (b.Min.Kind == NoValue) && (a.Max.Kind == NoValue) == (b.Max.Kind == NoValue)
+}
+
+// sameValue says that values are written alike.
+func sameValue(a, b Value) bool {
+	return a.Kind == b.Kind && a.String == b.String && math.Float64bits(a.Number) == math.Float64bits(b.Number)
+}
+
+// same says that all queries have the same condition at a place.
+func (t *tableWriter) same(l conditionList, at int) bool {
+	first := &(*t.queries[0].conditions(l))[at]
+	for i := range t.queries[1:] {
+		c := &(*t.queries[1+i].conditions(l))[at]
+		if !sameValue(c.Value, first.Value) || !sameValue(c.Min, first.Min) || !sameValue(c.Max, first.Max) || !slices.EqualFunc(c.In, first.In, sameValue) {
+			return false
+		}
+	}
+	return true
+}
+
+// columns writes the arrays beside conditions.
+func (t *tableWriter) columns(at int) {
+	q := t.queries
+	if t.id {
+		t.name(at, "id")
+		t.array(len(q), func(i int) Value { return textOrNone(q[i].ID) })
+	}
+	if t.k {
+		t.name(at, "k")
+		t.array(len(q), func(i int) Value {
+			if q[i].K == 0 && !q[i].CountOnly {
+				return Value{}
+			}
+			return Number(float64(q[i].K))
+		})
+	}
+	if t.text {
+		t.name(at, "text")
+		t.array(len(q), func(i int) Value { return String(q[i].Text) })
+	}
+	if t.vector {
+		t.name(at, "vector")
+		dimension := len(q[0].Vector)
+		t.array(len(q)*dimension, func(i int) Value { return Number(float64(q[i/dimension].Vector[i%dimension])) })
+	}
+	if t.point {
+		t.name(at, "point")
+		t.array(2*len(q), func(i int) Value { return Number([...]float64{q[i/2].Point.Lat, q[i/2].Point.Lon}[i%2]) })
+	}
+	if t.radius {
+		t.name(at, "radius")
+		t.array(len(q), func(i int) Value { return Number(q[i].Radius) })
+	}
+}
+
+func textOrNone(s string) Value {
+	if s == "" {
+		return Value{}
+	}
+	return String(s)
+}
+
+// groups writes the conditions of a list whose values are not the same in all queries. Those whose values are of one type, as packed elements, are a group.
+func (t *tableWriter) groups(at int, l conditionList) {
+	all := *t.queries[0].conditions(l)
+	first := t.each[l]
+	if first == len(all) {
+		return
+	}
+	var ends []int // of groups
+	var last condType
+	for i := first; i < len(all); i++ {
+		holds := t.holds(l, i)
+		if i > first && (holds != last || !sameKind(&all[i], &all[i-1])) {
+			ends = append(ends, i)
+		}
+		last = holds
+	}
+	ends = append(ends, len(all))
+	t.name(at, conditionListNames[l])
+	t.list(len(ends))
+	for i, end := range ends {
+		t.next(i)
+		t.group(l, first, end)
+		first = end
+	}
+	t.endList()
+}
+
+// condType is what values, mins and maxs of a condition are packed as.
+type condType [maxField + 1]element
+
+func (t *tableWriter) holds(l conditionList, at int) (holds condType) {
+	for end := range holds {
+		holds[end] = elementOf(len(t.queries), func(i int) Value { return *(*t.queries[i].conditions(l))[at].scalar(conditionField(end)) })
+	}
+	return holds
+}
+
+func sameKind(a, b *Condition) bool {
+	return a.Bucket == b.Bucket && a.Weight == b.Weight && (a.Value.Kind == NoValue) == (b.Value.Kind == NoValue) &&
+		(a.Min.Kind == NoValue) == (b.Min.Kind == NoValue) && (a.Max.Kind == NoValue) == (b.Max.Kind == NoValue)
+}
+
+func (t *tableWriter) group(l conditionList, first, end int) {
+	conds := (*t.queries[0].conditions(l))[first:end]
+	at := t.object()
+	t.name(at, "attrs")
+	t.list(len(conds))
+	for i := range conds {
+		t.next(i)
+		t.str(conds[i].Attr)
+	}
+	t.endList()
+	for field := valueField; field <= maxField; field++ {
+		if conds[0].scalar(field).IsZero() {
+			continue
+		}
+		t.name(at, conditionNames[field])
+		t.array(len(t.queries)*len(conds), func(i int) Value {
+			return *(*t.queries[i/len(conds)].conditions(l))[first+i%len(conds)].scalar(field)
+		})
+	}
+	if conds[0].Bucket {
+		t.name(at, "unit")
+		t.str(bucketUnit)
+	}
+	if conds[0].Weight != 0 {
+		t.name(at, "weight")
+		t.uint(uint64(conds[0].Weight))
+	}
+	t.end()
+}
+
+// elementOf is the smallest type of packed elements that holds n values, none of them changed; listed if none does.
+func elementOf(n int, value func(int) Value) element {
+	low, high, whole, single := 0.0, 0.0, true, true
+	for i := range n {
+		v := value(i)
+		if v.Kind != NumberValue {
+			return listed
+		}
+		low, high = min(low, v.Number), max(high, v.Number)
+		whole = whole && v.Number == math.Trunc(v.Number) && !(v.Number == 0 && math.Signbit(v.Number))
+		single = single && (float64(float32(v.Number)) == v.Number || v.Number != v.Number)
+	}
+	switch {
+	case whole && low >= 0 && high < 1<<8:
+		return u8
+	case whole && low >= 0 && high < 1<<16:
+		return u16
+	case whole && low >= 0 && high < 1<<32:
+		return u32
+	case whole && low >= math.MinInt32 && high <= math.MaxInt32:
+		return i32
+	case single:
+		return f32
+	}
+	return f64
+}
+
+// array writes n elements.
+func (t *tableWriter) array(n int, value func(int) Value) {
+	holds := elementOf(n, value)
+	if holds == listed {
+		t.list(n)
+		for i := range n {
+			t.next(i)
+			if v := value(i); v.IsZero() {
+				t.null()
+			} else {
+				t.value(v)
+			}
+		}
+		t.endList()
+		return
+	}
+	at := t.object()
+	start, _ := t.beginPacked(at, elementNames[holds], n*elementWidths[holds])
+	for i := range n {
+		switch v := value(i).Number; holds {
+		case u8:
+			t.dst = append(t.dst, byte(v))
+		case u16:
+			t.dst = binary.LittleEndian.AppendUint16(t.dst, uint16(v))
+		case u32:
+			t.dst = binary.LittleEndian.AppendUint32(t.dst, uint32(v))
+		case i32:
+			t.dst = binary.LittleEndian.AppendUint32(t.dst, uint32(int32(v)))
+		case f32:
+			t.dst = binary.LittleEndian.AppendUint32(t.dst, math.Float32bits(float32(v)))
+		default:
+			t.dst = binary.LittleEndian.AppendUint64(t.dst, math.Float64bits(v))
+		}
+	}
+	t.endPacked(start)
+	t.end()
+}
