@@ -17,8 +17,8 @@ type Batch struct {
 	body       []byte
 	text       string // a copy of the body
 	limits     Limits
-	starts     []int // of the queries
-	conditions []int // see Conditions
+	starts     []int  // of the queries
+	conditions []int  // see Conditions
 	table      *table // that it is; it has no starts then
 }
 

@@ -110,7 +110,7 @@ func (t *tableWriter) alike(q *Query) bool {
 	same.ID, same.K, same.CountOnly, same.Text, same.Vector, same.Point, same.Radius = first.ID, first.K, first.CountOnly, first.Text, first.Vector, first.Point, first.Radius
 	for l := range conditionLists {
 		own, other := *q.conditions(l), *first.conditions(l)
-		if (own == nil) != (other == nil) || !slices.EqualFunc(own, other, sameShape) {
+		if (own == nil) != (other == nil) || own != nil && len(own) == 0 || !slices.EqualFunc(own, other, sameShape) {
 			return false
 		}
 		*same.conditions(l) = other

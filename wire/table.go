@@ -397,6 +397,11 @@ func (t *table) fit(l *Limits, body int) *Error {
 			}
 		}
 	}
+	for l, name := range conditionListNames {
+		if list := *t.query.conditions(conditionList(l)); list != nil && len(list) == 0 {
+			return badRequest("table.query.%s is empty: leave it out", name)
+		}
+	}
 	t.counts += len(t.query.Row) + len(t.query.Items)
 	if err := l.checkItems(max(t.items, t.dimension())); err != nil {
 		return err

@@ -115,9 +115,14 @@ func BenchmarkSignatures(b *testing.B) {
 			}
 		}
 		for _, codec := range []wire.ContentType{wire.JSON, wire.MessagePack} {
-			body := wire.AppendQueries(nil, codec, asked)
-			for _, workers := range []int{1, 2} {
-				b.Run(fmt.Sprintf("%s/%s/workers=%d", strings.TrimPrefix(codec.String(), "application/"), form, workers), func(b *testing.B) {
+			list := wire.AppendQueries(nil, codec, asked)
+			table, _ := wire.AppendTable(nil, codec, asked)
+			for at := range 4 {
+				workers, body, written := 1+at/2, list, "list"
+				if at%2 == 1 {
+					body, written = table, "table"
+				}
+				b.Run(fmt.Sprintf("%s/%s/%s/workers=%d", strings.TrimPrefix(codec.String(), "application/"), form, written, workers), func(b *testing.B) {
 					p.options.Workers = workers
 					var l lane
 					l.set(wire.ClassQuery, 0, 0, 0)

@@ -187,8 +187,8 @@ func (p *Pipeline) decodeWhole(r *Request, body []byte, decoder *wire.Decoder) e
 			conditions += conditionsOf(&some[i])
 		}
 	}
-	if first := &r.tasks[0]; !r.batch {
-		first.ID = cmp.Or(first.ID, r.ID)
+	if first := &r.tasks[0]; !r.batch && first.ID == "" {
+		first.ID = r.ID
 	}
 	return nil
 }
@@ -198,12 +198,8 @@ const groupQueries = 64
 
 // prepare prepares tasks together, from the first on, for fill.
 func (p *Pipeline) prepare(r *Request, first int, queries []wire.QueryOrError) {
-	prepared := p.translator.Prepare(queries)
-	for i := range queries {
-		r.tasks[first+i].Prepared = nil
-		if prepared != nil {
-			r.tasks[first+i].Prepared = prepared[i]
-		}
+	for i, prepared := range p.translator.Prepare(queries) {
+		r.tasks[first+i].Prepared = prepared
 	}
 }
 

@@ -198,7 +198,7 @@ func TestHelperLeaves(t *testing.T) {
 		t.Fatal("not scanned")
 	}
 	r := message(p, wire.MessagePack, body, new(lane))
-	s := p.newShare(r, batch, len(body))
+	s := p.newShare(r, batch)
 	if s.step < 1 || s.step > s.queries/4 {
 		t.Fatalf("%d of %d queries at a time", s.step, s.queries)
 	}

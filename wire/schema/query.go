@@ -12,6 +12,12 @@ func queryDefinitions(ref refs) object {
 		"query": query(ref),
 		"queries": object{"type": "object", "description": fields.Query.Find("queries").Means, "additionalProperties": false, "required": []string{"queries"},
 			"properties": object{"queries": object{"type": "array", "minItems": 1, "maxItems": fields.MaxQueries, "items": ref("query")}}},
+		"tables": object{"type": "object", "description": fields.Query.Find("table").Means, "additionalProperties": false, "required": []string{"table"},
+			"properties": object{"table": ref("table")}},
+		"table":   described(ref, &fields.Table, false),
+		"group":   described(ref, &fields.Group, false),
+		"common":  common(ref),
+		"array":   array(),
 		"scalar":  object{"type": []string{"number", "string", "boolean"}, "description": "What conditions compare with. Numbers are 64-bit floats."},
 		"row":     byAttribute(object{"description": "Conditions by attribute.", "minProperties": 1, "additionalProperties": ref("condition")}),
 		"filter":  byAttribute(object{"description": "Conditions by attribute, without weights.", "additionalProperties": object{"allOf": list{ref("condition")}, "not": weighted()}}),
@@ -52,6 +58,24 @@ func query(ref refs) object {
 		object{"if": anyRequired([]string{"radius", "point"}), "then": object{"properties": object{"min_count": object{"const": 0}, "certify": object{"const": false}}}},
 	}
 	return def
+}
+
+// common is what all queries of a table have. What it lacks to be a query, the table has.
+func common(ref refs) object {
+	def := described(ref, &fields.Query, false)
+	def["dependentRequired"] = object{"keys": []string{"form"}}
+	return def
+}
+
+// array is elements of a table: a list, or packed. Whether there are as many as it takes, no schema can say.
+func array() object {
+	packed := object{}
+	for _, f := range fields.Elements.Fields {
+		packed[f.Name] = object{"type": "string", "contentEncoding": "base64", "description": f.Means}
+	}
+	return object{"description": "Elements for each query: a list in which null is none, or packed ones.", "if": object{"type": "array"},
+		"then": object{"items": object{"type": []string{"number", "string", "boolean", "null"}}, "maxItems": fields.MaxItems},
+		"else": object{"type": "object", "properties": packed, "additionalProperties": false, "minProperties": 1, "maxProperties": 1}}
 }
 
 // condition is a condition that is an object. What has only fields that are known here, with what they hold, has to make sense; everything else is of

@@ -54,7 +54,8 @@ func document(name, title string, root func(refs) object, definitions object) ob
 // message is a message of queries.
 func message() func(refs) object {
 	return func(ref refs) object {
-		return object{"type": "object", "if": required("queries"), "then": ref("queries"), "else": ref("query")}
+		return object{"type": "object", "if": required("queries"), "then": ref("queries"),
+			"else": object{"if": required("table"), "then": ref("tables"), "else": ref("query")}}
 	}
 }
 
@@ -85,7 +86,7 @@ func properties(ref refs, o *fields.Object) (props object, needed []string) {
 	props = object{}
 	for i := range o.Fields {
 		f := &o.Fields[i]
-		if f.Holds == fields.Reserved || f.Holds == fields.Queries {
+		if f.Holds == fields.Reserved || f.Holds == fields.Queries || f.Holds == fields.Rows {
 			continue
 		}
 		p := holds(ref, f)
@@ -189,6 +190,19 @@ func asked(ref refs, f *fields.Field) object {
 			"else": object{"type": "object", "allOf": list{ref("filter")}, "minProperties": 1}}
 	case fields.Weights:
 		return object{"type": "object", "propertyNames": object{"minLength": 1}, "additionalProperties": bounded("integer", f)}
+	}
+	return inTable(ref, f)
+}
+
+// inTable describes what only tables hold.
+func inTable(ref refs, f *fields.Field) object {
+	switch f.Holds {
+	case fields.Common:
+		return ref("common")
+	case fields.Array:
+		return ref("array")
+	case fields.Groups:
+		return object{"type": "array", "items": ref(f.Of.Name)}
 	}
 	panic("the schema does not know what " + f.Name + " holds")
 }

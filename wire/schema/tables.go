@@ -15,7 +15,7 @@ type Table struct{ Name, Text string }
 func Tables() []Table {
 	tables := []Table{{"codes", codes()}, {"limits", limits()}, {"query headers", headers(fields.QueryMessage | fields.SearchMessage)},
 		{"answer headers", headers(fields.ResultMessage | fields.ReplyMessage)}, {"dead headers", headers(fields.DeadMessage)}}
-	for _, o := range []*fields.Object{&fields.Query, &fields.Condition, &fields.Rescore, &fields.Result, &fields.Hit, &fields.Estimate, &fields.Columns, &fields.Took, &fields.Error, &fields.Answer} {
+	for _, o := range []*fields.Object{&fields.Query, &fields.Table, &fields.Group, &fields.Elements, &fields.Condition, &fields.Rescore, &fields.Result, &fields.Hit, &fields.Estimate, &fields.Columns, &fields.Took, &fields.Error, &fields.Answer} {
 		tables = append(tables, Table{o.Name, table(o)})
 	}
 	return tables
@@ -85,6 +85,7 @@ var kinds = map[fields.Kind]string{
 	fields.Set: "list of numbers and strings, not empty", fields.Vector: "list of numbers, not empty", fields.Point: "two numbers",
 	fields.Row: "[conditions](#condition) by attribute, not empty", fields.Conditions: "list of [conditions](#condition) with `attr`, not empty",
 	fields.Filter: "[conditions](#condition) by attribute, or a list of such; not empty", fields.Unit: "`\"bucket\"`", fields.Form: "`\"columns\"`",
+	fields.Rows: "[table](#tables)", fields.Common: "object of fields of a query", fields.Array: "[array](#arrays)", fields.Groups: "list of [groups](#tables)",
 	fields.Queries: "list of queries, not empty", fields.Texts: "list of strings", fields.Packed: "[packed](#columns)", fields.JSON: "object",
 	fields.Nullables: "list", fields.HitList: "list of [hits](#hits), or [columns](#columns)",
 }
