@@ -124,7 +124,7 @@ func (t *tableWriter) alike(q *Query) bool {
 	t.text = t.text || q.Text != first.Text
 	t.vector = t.vector || !slices.EqualFunc(q.Vector, first.Vector, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) })
 	t.point = t.point || q.Point != nil && *q.Point != *first.Point
-	t.radius = t.radius || q.Radius != first.Radius
+	t.radius = t.radius || q.HasRadius && math.Float64bits(q.Radius) != math.Float64bits(first.Radius)
 	return true
 }
 
