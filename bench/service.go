@@ -30,6 +30,8 @@ type ServiceOptions struct {
 	QueriesPerMessage []int
 	// HitsForm is how the answers write their hits. Default a list of objects.
 	HitsForm wire.HitsForm
+	// Tables writes messages of many queries as tables. Default a list of queries.
+	Tables bool
 	// Queries is how many queries a round sends at least. Default 20,000.
 	Queries int
 	// RoundTime is how long a round lasts at least, by the rate seen while warming up. Default 1s.
@@ -66,7 +68,9 @@ type ServiceResult struct {
 	QueriesPerMessage int    `json:"queries_per_message"`
 	Queries           int    `json:"queries"`
 	Rounds            int    `json:"rounds"`
-	AnswerBytes       int    `json:"answer_bytes"`      // of one message
+	QueryBytes        int    `json:"query_bytes"`       // of one message
+	Tables            bool   `json:"tables,omitempty"`  // which is a table
+	AnswerBytes       int    `json:"answer_bytes"`      // to one message
 	Columns           bool   `json:"columns,omitempty"` // they hold hits as columns
 
 	// EngineRate is the engine alone, in batches of its own size; EngineShare what the service keeps of it.
@@ -135,6 +139,9 @@ func Service(ctx context.Context, w *workload.Workload, opts ServiceOptions) ([]
 	settings, err := opts.Config.EngineOptions()
 	if err != nil {
 		return nil, err
+	}
+	if _, ok := wire.AppendTable(nil, wire.MessagePack, w.Queries); opts.Tables && !ok {
+		return nil, fmt.Errorf("the queries of %s have not one shape: measure them without --tables", w.Name)
 	}
 	opts.Progress("measuring the engine alone")
 	// Before the service and after it: a device may be slow to begin with.
@@ -235,6 +242,7 @@ func measureService(ctx context.Context, w *workload.Workload, svc *service.Serv
 		return nil, err
 	}
 	defer sender.close()
+	sender.tables = opts.Tables
 	var results []*ServiceResult
 	for _, size := range opts.QueriesPerMessage {
 		r, err := measureMode(ctx, sender, svc, size, opts)
@@ -252,14 +260,14 @@ const roundBytes = 1 << 30
 func measureMode(ctx context.Context, l *traffic, svc *service.Service, size int, opts ServiceOptions) (*ServiceResult, error) {
 	messages := max(1, opts.Queries/size)
 	window := max(1, opts.Window/size)
-	r := &ServiceResult{QueriesPerMessage: size, Columns: opts.HitsForm != wire.HitsList}
+	r := &ServiceResult{QueriesPerMessage: size, Columns: opts.HitsForm != wire.HitsList, Tables: opts.Tables && size > 1}
 
 	warm, err := l.run(ctx, stint{index: benchIndex, size: size, messages: min(messages, 4*window), window: window})
 	if err != nil {
 		return nil, err
 	}
-	r.AnswerBytes = len(warm.sample)
-	echo, err := startEcho(ctx, l.server, len(l.bodies(size)[0]), warm.sample)
+	r.QueryBytes, r.AnswerBytes = len(l.messages[size][0]), len(warm.sample)
+	echo, err := startEcho(ctx, l.server, r.QueryBytes, warm.sample)
 	if err != nil {
 		return nil, fmt.Errorf("starting the echo worker: %w", err)
 	}

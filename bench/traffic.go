@@ -32,6 +32,7 @@ type traffic struct {
 	workload *workload.Workload
 	answers  []gpuexec.Answer // the engine's own, to compare with
 	form     wire.HitsForm    // of the answers
+	tables   bool             // messages of many queries are
 	pub, sub *nats.Conn
 	js       jetstream.JetStream
 	runs     int
@@ -111,11 +112,14 @@ func (l *traffic) bodies(size int) [][]byte {
 			batch[j] = queries[(i*size+j)%len(queries)]
 			batch[j].HitsForm = l.form
 		}
-		if size == 1 {
+		switch {
+		case size == 1:
 			bodies[i] = wire.AppendQuery(nil, wire.MessagePack, &batch[0])
-			continue
+		case l.tables:
+			bodies[i], _ = wire.AppendTable(nil, wire.MessagePack, batch) // they have one shape: see Service
+		default:
+			bodies[i] = wire.AppendQueries(nil, wire.MessagePack, batch)
 		}
-		bodies[i] = wire.AppendQueries(nil, wire.MessagePack, batch)
 	}
 	l.messages[size] = bodies
 	return bodies

@@ -291,6 +291,7 @@ of the same size and acks, in turns; then latency at a share of that throughput.
 	flags.engine.NATSFlags(set)
 	set.IntSliceVar(&opts.QueriesPerMessage, "messages-of", []int{1, 256}, "queries per message, one measurement each")
 	set.BoolVar(&columns, "columns", false, "ask for hits as columns")
+	set.BoolVar(&opts.Tables, "tables", false, "send messages of many queries as tables")
 	set.IntVar(&opts.Queries, "round", 20_000, "least queries per round")
 	set.DurationVar(&opts.RoundTime, "round-time", time.Second, "least time that a round lasts")
 	set.IntVar(&opts.Rounds, "rounds", 5, "rounds of service and echo worker in turns")
