@@ -7,7 +7,7 @@
 //
 // Both serve the same index file, each with a broker of its own, on one index. Rounds go in turns, before first and after first
 // alternating. A line of JSON per workload and number of queries per message: medians in microseconds, the median of the ratios of
-// pairs, and its 95 % interval by bootstrap.
+// pairs, and its 95 % interval by bootstrap. With -tables the second is sent messages as tables.
 package main
 
 import (
@@ -42,6 +42,7 @@ var (
 	window  = flag.Int("window", 4096, "queries sent and not answered")
 	k       = flag.Int("k", 10, "hits per query")
 	data    = flag.String("data", "../shared/data", "folder of the real data")
+	tables  = flag.Bool("tables", false, "send the build after tables: -before and -after may be the same then")
 	sizes   = flag.String("messages-of", "1,256", "queries per message, one measurement each")
 )
 
@@ -84,9 +85,9 @@ func measure(name string, objects int) {
 	for text := range strings.SplitSeq(*sizes, ",") {
 		size, err := strconv.Atoi(text)
 		check(err)
-		bodies := bodiesOf(w.Queries, size)
-		for _, s := range both {
-			s.round(ctx, bodies, size)
+		bodies := [2][][]byte{bodiesOf(w.Queries, size, false), bodiesOf(w.Queries, size, *tables)}
+		for which, s := range both {
+			s.round(ctx, bodies[which], size)
 		}
 		var cpu [2][]float64
 		var ratios []float64
@@ -94,7 +95,7 @@ func measure(name string, objects int) {
 			var pair [2]float64
 			for turn := range 2 {
 				which := (i + turn) % 2
-				pair[which] = both[which].round(ctx, bodies, size)
+				pair[which] = both[which].round(ctx, bodies[which], size)
 				cpu[which] = append(cpu[which], pair[which])
 			}
 			ratios = append(ratios, pair[1]/pair[0])
@@ -191,7 +192,7 @@ func (s *server) cpu() float64 {
 	return float64(user+system) / 100
 }
 
-func bodiesOf(queries []wire.Query, size int) (bodies [][]byte) {
+func bodiesOf(queries []wire.Query, size int, asTables bool) (bodies [][]byte) {
 	for i := range max(1, len(queries)/size) {
 		if size == 1 {
 			bodies = append(bodies, wire.AppendQuery(nil, wire.MessagePack, &queries[i]))
@@ -200,6 +201,10 @@ func bodiesOf(queries []wire.Query, size int) (bodies [][]byte) {
 		batch := make([]wire.Query, size)
 		for j := range batch {
 			batch[j] = queries[(i*size+j)%len(queries)]
+		}
+		if table, ok := wire.AppendTable(nil, wire.MessagePack, batch); asTables && ok {
+			bodies = append(bodies, table)
+			continue
 		}
 		bodies = append(bodies, wire.AppendQueries(nil, wire.MessagePack, batch))
 	}

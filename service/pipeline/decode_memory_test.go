@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"encoding/base64"
 	"fmt"
+	"maps"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -45,6 +47,21 @@ func TestDecodingKeepsToItsBound(t *testing.T) {
 		"text":              fill(`{"queries":[`, `{"text":"`+strings.Repeat("x", 60_000)+`"}`, `]}`, 1<<20),
 		"broken at the end": fill(`{"queries":[`, in, `}`, 1<<20),
 	}
+	var attrs strings.Builder
+	for i := range 60_000 {
+		fmt.Fprintf(&attrs, `,"%x"`, i)
+	}
+	zeros := func(n int) string { return base64.StdEncoding.EncodeToString(make([]byte, n)) }
+	maps.Copy(bodies, map[string]string{ // what they become is bounded as a list of the largest size is
+		"table of nothing":        `{"table":{"rows":65536}}`,
+		"table of conditions":     `{"table":{"rows":40000,"query":{"items":[` + strings.Repeat(`{"attr":"n","value":1},`, 6) + `{"attr":"n","value":1}]}}}`,
+		"table of rows":           `{"table":{"rows":20,"query":{"row":{` + row.String()[1:400_000] + `:1}}}}`,
+		"table of attributes":     `{"table":{"rows":12,"items":[{"attrs":[` + attrs.String()[1:] + `],"value":{"u8":"` + zeros(12*60_000) + `"}}]}}`,
+		"table of values":         `{"table":{"rows":1000,"items":[{"attrs":[` + attrs.String()[1:501] + `"],"value":[` + strings.Repeat("1,", 63_999) + `1]}]}}`,
+		"table, unusual":          `{"t\u0061ble":{"rows":65536,"query":{"row":{"n":1}}}}`,
+		"table too large":         `{"table":{"rows":65536,"query":{"items":[` + strings.Repeat(`{"attr":"n","value":1},`, 60) + `{"attr":"n","value":1}]}}}`,
+		"table broken at the end": `{"table":{"rows":65536,"query":{"row":{"n":1}}}}}`,
+	})
 	const asBlock = ", compressed"
 	for _, name := range []string{"values", "values, unusual", "short values"} {
 		bodies[name+asBlock] = bodies[name]
