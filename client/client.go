@@ -47,6 +47,9 @@ type Options struct {
 	// Compress has answers of Search and Request compressed, where that makes them smaller, and queries too once a worker of the index has said that it
 	// can read that. It pays where the network is slow: a core compresses some 600 MB/s.
 	Compress bool
+	// Tables sends batches whose queries have one shape as tables, which are a small part as large: each name is written once, and numbers are packed
+	// ([wire.AppendTable]). Workers that are too old refuse them; ask with [Client.Understood] whether all of an index know the field "table". Default false.
+	Tables bool
 	// NoObjects refuses queries that are too large for a message. Default false: Request and Publish store them in the server's object store, if it has a bucket for that.
 	NoObjects bool
 	// Timeout is how long calls wait whose context has no deadline. Default 30 s; negative means forever.
@@ -242,11 +245,7 @@ func (c *Client) message(ctx context.Context, subject func(index string) string,
 		queries = withTimeout(queries, uint32(min(left, wire.MaxTimeoutMS)))
 	}
 	msg := &nats.Msg{Subject: subject(index), Header: nats.Header{}}
-	if batch {
-		msg.Data = wire.AppendQueries(nil, c.codec, queries)
-	} else {
-		msg.Data = wire.AppendQuery(nil, c.codec, &queries[0])
-	}
+	msg.Data = c.encoded(queries, batch)
 	if err := limits.CheckBody(len(msg.Data)); err != nil {
 		return nil, err
 	}
@@ -256,6 +255,19 @@ func (c *Client) message(ctx context.Context, subject func(index string) string,
 		c.opts.Inject(ctx, msg.Header)
 	}
 	return msg, nil
+}
+
+// encoded is the body of a message.
+func (c *Client) encoded(queries []Query, batch bool) []byte {
+	if !batch {
+		return wire.AppendQuery(nil, c.codec, &queries[0])
+	}
+	if c.opts.Tables && len(queries) > 1 {
+		if table, ok := wire.AppendTable(nil, c.codec, queries); ok {
+			return table
+		}
+	}
+	return wire.AppendQueries(nil, c.codec, queries)
 }
 
 // withTimeout returns the queries with a timeout where they have none, leaving the caller's alone.

@@ -8,7 +8,8 @@ import (
 
 // AppendTable appends the encoding of a batch message as a table: {"table":{...}}, which older workers refuse. It is false, and appends nothing, where the queries
 // have not one shape: the same fields, conditions on the same attributes in the same order, and one dimension. What is not the same in all of them, beside what
-// conditions compare with, may be their id, k, text, vector, point and radius. The queries are not checked: see [Query.Validate].
+// conditions compare with, may be their id, k, text, vector, point and radius. It is false too where they are more than a worker takes in one message. The queries
+// are not checked: see [Query.Validate].
 //
 // Send them as a list ([AppendQueries]) where there is none, and where they are few: what is said once is said for each attribute.
 func AppendTable(dst []byte, ct ContentType, queries []Query) ([]byte, bool) {
@@ -29,6 +30,9 @@ func AppendTable(dst []byte, ct ContentType, queries []Query) ([]byte, bool) {
 	}
 	t.end()
 	t.end()
+	if written := len(t.dst) - len(dst); len(queries)*(written-t.arrays)+t.arrays > defaultBody {
+		return dst, false
+	}
 	return t.dst, true
 }
 
@@ -36,8 +40,9 @@ func AppendTable(dst []byte, ct ContentType, queries []Query) ([]byte, bool) {
 type tableWriter struct {
 	encoder
 	queries []Query
-	common  Query // what all have
-	each    [conditionLists]int
+	common  Query               // what all have
+	arrays  int                 // bytes of arrays
+	each    [conditionLists]int // and how many conditions these have
 	// varies says of which fields there is an array.
 	id, k, text, vector, point, radius bool
 }
@@ -304,6 +309,8 @@ func elementOf(n int, value func(int) Value) element {
 
 // array writes n elements.
 func (t *tableWriter) array(n int, value func(int) Value) {
+	begin := len(t.dst)
+	defer func() { t.arrays += len(t.dst) - begin }()
 	holds := elementOf(n, value)
 	if holds == listed {
 		t.list(n)
