@@ -278,3 +278,31 @@ func TestTablesSayEverything(t *testing.T) {
 		checkTable(t, MessagePack, []Query{base, other})
 	}
 }
+
+// A decoder may help with one table and then with another, and back.
+func TestTablesInTurns(t *testing.T) {
+	const first = `{"table":{"rows":2,"query":{"row":{"a":1}},"row":[{"attrs":["b","c"],"value":{"u8":"AQIDBA=="}}]}}`
+	const second = `{"table":{"rows":2,"k":[4,5],"items":[{"attrs":["d"],"min":[6,7]}]}}`
+	var own [2]Decoder
+	var batches [2]*Batch
+	var want [2]*Message
+	for i, body := range []string{first, second} {
+		var ok bool
+		var err error
+		if batches[i], ok = own[i].Scan(JSON, []byte(body), Limits{}); !ok {
+			t.Fatal(body)
+		}
+		if want[i], err = DecodeMessage(JSON, []byte(body), Limits{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var helper Decoder
+	for at := range 8 {
+		i, row := at%2, at/2%2
+		helper.Queries(batches[i], row, row+1, func(_ int, q *QueryOrError) {
+			if !reflect.DeepEqual(*q, want[i].Queries[row]) {
+				t.Errorf("query %d of table %d is %+v, not %+v", row, i, *q, want[i].Queries[row])
+			}
+		})
+	}
+}
