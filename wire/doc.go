@@ -3,7 +3,7 @@
 //
 // # The shape of the protocol
 //
-// A message holds one [Query], or many of them as {"queries":[...]}. Its answer is one [Result], or an [Answer]
+// A message holds one [Query], or many of them as {"queries":[...]}, or, where they have one shape, as arrays, {"table":{...}} ([AppendTable]). Its answer is one [Result], or an [Answer]
 // {"first":0,"results":[...]} with the results in the order of the queries. JSON and MessagePack have the same
 // field names and the same meaning; one decoder serves both, over a token reader for each, so they cannot drift
 // apart. Everything about a query can be said in the body: headers are optional, and any NATS client can ask.

@@ -74,7 +74,7 @@ func array() object {
 		packed[f.Name] = object{"type": "string", "contentEncoding": "base64", "description": f.Means}
 	}
 	return object{"description": "Elements for each query: a list in which null is none, or packed ones.", "if": object{"type": "array"},
-		"then": object{"items": object{"type": []string{"number", "string", "boolean", "null"}}, "maxItems": fields.MaxItems},
+		"then": object{"type": "array", "items": object{"type": []string{"number", "string", "boolean", "null"}}, "maxItems": fields.MaxItems},
 		"else": object{"type": "object", "properties": packed, "additionalProperties": false, "minProperties": 1, "maxProperties": 1}}
 }
 
