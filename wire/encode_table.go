@@ -2,12 +2,13 @@ package wire
 
 import (
 	"encoding/binary"
+	"iter"
 	"math"
 	"slices"
 )
 
 // AppendTable appends the encoding of a batch message as a table: {"table":{...}}, which older workers refuse. It is false, and appends nothing, where the queries
-// have not one shape: the same fields, conditions on the same attributes in the same order, and one dimension. What is not the same in all of them, beside what
+// have not one shape: the same fields, conditions on the same attributes in the same order, of which some may lack some, and one dimension. What is not the same in all of them, beside what
 // conditions compare with, may be their id, k, text, vector, point and radius. It is false too where they are more than a worker takes in one message. The queries
 // are not checked: see [Query.Validate].
 //
@@ -40,9 +41,9 @@ func AppendTable(dst []byte, ct ContentType, queries []Query) ([]byte, bool) {
 type tableWriter struct {
 	encoder
 	queries []Query
-	common  Query               // what all have
-	arrays  int                 // bytes of arrays
-	each    [conditionLists]int // and how many conditions these have
+	common  Query // what all have
+	arrays  int   // bytes of arrays
+	lists   [conditionLists]places
 	// varies says of which fields there is an array.
 	id, k, text, vector, point, radius bool
 }
@@ -55,21 +56,22 @@ func (t *tableWriter) plan() bool {
 			return false
 		}
 	}
-	for l := range conditionLists { // the first of them, as far as all are the same
-		all := *t.queries[0].conditions(l)
-		same := 0
-		for same < len(all) && t.same(l, same) {
-			same++
+	for l := range conditionLists {
+		if !t.place(l) {
+			return false
 		}
-		for _, q := range t.queries {
-			for i := range all[same:] {
-				if !(*q.conditions(l))[same+i].packs() {
+		p := &t.lists[l]
+		for p.common < len(p.like) && t.same(l, p.common) {
+			p.common++
+		}
+		for i := range t.queries {
+			for at := p.common; at < len(p.like); at++ {
+				if c := t.condition(l, i, at); c != nil && !c.packs() {
 					return false
 				}
 			}
 		}
-		t.each[l] = same
-		if *t.common.conditions(l) = all[:same]; same == 0 && len(all) > 0 {
+		if *t.common.conditions(l) = p.like[:p.common]; p.common == 0 {
 			*t.common.conditions(l) = nil
 		}
 	}
@@ -95,6 +97,79 @@ func (t *tableWriter) plan() bool {
 	return true
 }
 
+// places are those of the conditions of a list, of which a query may lack some.
+type places struct {
+	like   []Condition // one of each place
+	common int         // the first so many are the same in all queries
+	// of has where each query has which of its conditions, query by query, -1 where it has none; nil where all have one everywhere.
+	of []int32
+}
+
+// place finds the places of the conditions of a list, such that each query has its own in its order. It is false where there would be many more places than conditions.
+func (t *tableWriter) place(l conditionList) bool {
+	p := &t.lists[l]
+	p.like = *t.queries[0].conditions(l)
+	most, even := len(p.like), true
+	for i := range t.queries {
+		own := *t.queries[i].conditions(l)
+		most, even = max(most, len(own)), even && slices.EqualFunc(own, p.like, sameShape)
+	}
+	if even {
+		return true
+	}
+	p.like = slices.Clone(p.like)
+	for i := range t.queries {
+		for range t.walk(l, i) {
+		}
+		if len(p.like) > 2*most {
+			return false
+		}
+	}
+	p.of = slices.Repeat([]int32{-1}, len(t.queries)*len(p.like))
+	for i := range t.queries {
+		for at, c := range t.walk(l, i) {
+			p.of[i*len(p.like)+at] = int32(c)
+		}
+	}
+	return true
+}
+
+// walk goes through the conditions of a query and the places that they have, which are made where there are none.
+func (t *tableWriter) walk(l conditionList, query int) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		p, next := &t.lists[l], 0
+		for i, c := range *t.queries[query].conditions(l) {
+			at := slices.IndexFunc(p.like[next:], func(like Condition) bool { return sameShape(c, like) })
+			if at < 0 {
+				p.like = slices.Insert(p.like, next, c)
+				at = 0
+			}
+			next += at + 1
+			if !yield(next-1, i) {
+				return
+			}
+		}
+	}
+}
+
+// condition is that of a query at a place, nil if it has none.
+func (t *tableWriter) condition(l conditionList, query, at int) *Condition {
+	if p := &t.lists[l]; p.of != nil {
+		if at = int(p.of[query*len(p.like)+at]); at < 0 {
+			return nil
+		}
+	}
+	return &(*t.queries[query].conditions(l))[at]
+}
+
+// endOf is what a query has at an end of the condition at a place.
+func (t *tableWriter) endOf(l conditionList, query, at int, field conditionField) Value {
+	if c := t.condition(l, query, at); c != nil {
+		return *c.scalar(field)
+	}
+	return Value{}
+}
+
 // packs says that the values of a condition can be elements of arrays, in which NaN and null say that there is none.
 func (c *Condition) packs() bool {
 	some := false
@@ -115,7 +190,7 @@ func (t *tableWriter) alike(q *Query) bool {
 	same.ID, same.K, same.CountOnly, same.Text, same.Vector, same.Point, same.Radius = first.ID, first.K, first.CountOnly, first.Text, first.Vector, first.Point, first.Radius
 	for l := range conditionLists {
 		own, other := *q.conditions(l), *first.conditions(l)
-		if (own == nil) != (other == nil) || own != nil && len(own) == 0 || !slices.EqualFunc(own, other, sameShape) {
+		if (own == nil) != (other == nil) || own != nil && len(own) == 0 {
 			return false
 		}
 		*same.conditions(l) = other
@@ -156,10 +231,10 @@ func sameValue(a, b Value) bool {
 
 // same says that all queries have the same condition at a place.
 func (t *tableWriter) same(l conditionList, at int) bool {
-	first := &(*t.queries[0].conditions(l))[at]
-	for i := range t.queries[1:] {
-		c := &(*t.queries[1+i].conditions(l))[at]
-		if !sameValue(c.Value, first.Value) || !sameValue(c.Min, first.Min) || !sameValue(c.Max, first.Max) || !slices.EqualFunc(c.In, first.In, sameValue) {
+	first := &t.lists[l].like[at]
+	for i := range t.queries {
+		c := t.condition(l, i, at)
+		if c == nil || !sameValue(c.Value, first.Value) || !sameValue(c.Min, first.Min) || !sameValue(c.Max, first.Max) || !slices.EqualFunc(c.In, first.In, sameValue) {
 			return false
 		}
 	}
@@ -210,8 +285,7 @@ func textOrNone(s string) Value {
 
 // groups writes the conditions of a list whose values are not the same in all queries. Those whose values are of one type, as packed elements, are a group.
 func (t *tableWriter) groups(at int, l conditionList) {
-	all := *t.queries[0].conditions(l)
-	first := t.each[l]
+	all, first := t.lists[l].like, t.lists[l].common
 	if first == len(all) {
 		return
 	}
@@ -240,7 +314,7 @@ type condType [maxField + 1]element
 
 func (t *tableWriter) holds(l conditionList, at int) (holds condType) {
 	for end := range holds {
-		holds[end] = elementOf(len(t.queries), func(i int) Value { return *(*t.queries[i].conditions(l))[at].scalar(conditionField(end)) })
+		holds[end] = elementOf(len(t.queries), func(i int) Value { return t.endOf(l, i, at, conditionField(end)) })
 	}
 	return holds
 }
@@ -251,7 +325,7 @@ func sameKind(a, b *Condition) bool {
 }
 
 func (t *tableWriter) group(l conditionList, first, end int) {
-	conds := (*t.queries[0].conditions(l))[first:end]
+	conds := t.lists[l].like[first:end]
 	at := t.object()
 	t.name(at, "attrs")
 	t.list(len(conds))
@@ -266,7 +340,7 @@ func (t *tableWriter) group(l conditionList, first, end int) {
 		}
 		t.name(at, conditionNames[field])
 		t.array(len(t.queries)*len(conds), func(i int) Value {
-			return *(*t.queries[i/len(conds)].conditions(l))[first+i%len(conds)].scalar(field)
+			return t.endOf(l, i/len(conds), first+i%len(conds), field)
 		})
 	}
 	if conds[0].Bucket {
@@ -285,7 +359,12 @@ func elementOf(n int, value func(int) Value) element {
 	low, high, whole, single := 0.0, 0.0, true, true
 	for i := range n {
 		v := value(i)
-		if v.Kind != NumberValue {
+		switch v.Kind {
+		case NumberValue:
+		case NoValue: // as NaN
+			whole = false
+			continue
+		default:
 			return listed
 		}
 		low, high = min(low, v.Number), max(high, v.Number)
@@ -328,7 +407,12 @@ func (t *tableWriter) array(n int, value func(int) Value) {
 	at := t.object()
 	start, _ := t.beginPacked(at, elementNames[holds], n*elementWidths[holds])
 	for i := range n {
-		switch v := value(i).Number; holds {
+		of := value(i)
+		v := of.Number
+		if of.IsZero() {
+			v = math.NaN()
+		}
+		switch holds {
 		case u8:
 			t.dst = append(t.dst, byte(v))
 		case u16:

@@ -44,7 +44,7 @@ func (r random) alike(n int) []Query {
 		}
 	}
 	queries := make([]Query, n)
-	constant := r.maybe()
+	constant, lacking := r.maybe(), r.maybe()
 	for at := range queries {
 		q := like
 		if r.maybe() {
@@ -60,6 +60,10 @@ func (r random) alike(n int) []Query {
 				c := &(*list)[i]
 				if constant && i < len(*list)/2 {
 					continue
+				}
+				if lacking && len(*list) > 1 && r.IntN(4) == 0 {
+					*list = slices.Delete(*list, i, i+1)
+					break // so that the others stay as they are
 				}
 				for field := valueField; field <= maxField; field++ {
 					switch v := c.scalar(field); {
@@ -304,5 +308,40 @@ func TestTablesInTurns(t *testing.T) {
 				t.Errorf("query %d of table %d is %+v, not %+v", row, i, *q, want[i].Queries[row])
 			}
 		})
+	}
+}
+
+// Queries may lack conditions that others have, in any place.
+func TestTablesOfQueriesThatLackConditions(t *testing.T) {
+	conds := func(text string) (conds []Condition) {
+		for _, c := range text {
+			switch {
+			case c >= 'a' && c <= 'm':
+				conds = append(conds, Condition{Attr: string(c), Value: Number(float64(len(conds)))})
+			case c >= 'n':
+				conds = append(conds, Condition{Attr: string(c), Value: String(fmt.Sprint(len(conds)))})
+			default:
+				conds = append(conds, Condition{Attr: string(c), Min: Number(1), Max: Number(1e9 + float64(len(conds))), Bucket: true, Weight: 3})
+			}
+		}
+		return conds
+	}
+	for _, lists := range [][]string{{"abcAn", "bcn", "An", "abcAn", "a"}, {"a", "ab", "xab", "xaby", "Axaby"}, {"aab", "aba", "baa", "aaa"}, {"nA", "An", "nAn", "AnA"}} {
+		var queries []Query
+		for _, list := range lists {
+			queries = append(queries, Query{Items: conds(list), Filter: []Condition{{Attr: "f", Value: Bool(true)}}})
+		}
+		for _, ct := range []ContentType{JSON, MessagePack} {
+			if !checkTable(t, ct, queries) {
+				t.Errorf("%v are no table", lists)
+			}
+		}
+	}
+	var unlike []Query
+	for i := range 20 {
+		unlike = append(unlike, Query{Row: []Condition{{Attr: fmt.Sprint(i), Value: Number(1)}}})
+	}
+	if checkTable(t, JSON, unlike) {
+		t.Error("queries that have nothing in common are a table")
 	}
 }
