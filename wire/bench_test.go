@@ -199,3 +199,49 @@ func BenchmarkVector(b *testing.B) {
 		}
 	})
 }
+
+// 256 signatures of 237 hash values, as a list and as a table: written, and read as the service does.
+func BenchmarkSignatures(b *testing.B) {
+	const functions, queries = 237, 256
+	asked := make([]Query, queries)
+	for i := range asked {
+		asked[i].K = 100
+		for j := range functions {
+			asked[i].Items = append(asked[i].Items, Condition{Attr: fmt.Sprintf("h%03d", j), Value: Number(float64((i*31 + j*17) % 67))})
+		}
+	}
+	table, ok := AppendTable(nil, MessagePack, asked)
+	if !ok {
+		b.Fatal("no table")
+	}
+	perCondition := func(b *testing.B) {
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(queries*functions), "ns/condition")
+	}
+	dst := []byte{}
+	b.Run("write/list", func(b *testing.B) {
+		for b.Loop() {
+			dst = AppendQueries(dst[:0], MessagePack, asked)
+		}
+		perCondition(b)
+	})
+	b.Run("write/table", func(b *testing.B) {
+		for b.Loop() {
+			dst, _ = AppendTable(dst[:0], MessagePack, asked)
+		}
+		perCondition(b)
+	})
+	for name, body := range map[string][]byte{"list": AppendQueries(nil, MessagePack, asked), "table": table} {
+		b.Run("read/"+name, func(b *testing.B) {
+			var d Decoder
+			b.ReportAllocs()
+			for b.Loop() {
+				batch, ok := d.Scan(MessagePack, body, Limits{})
+				if !ok {
+					b.Fatal("no batch")
+				}
+				d.Queries(batch, 0, batch.Len(), func(int, *QueryOrError) {})
+			}
+			perCondition(b)
+		})
+	}
+}

@@ -112,7 +112,10 @@ func (t *tableWriter) place(l conditionList) bool {
 	most, even := len(p.like), true
 	for i := range t.queries {
 		own := *t.queries[i].conditions(l)
-		most, even = max(most, len(own)), even && slices.EqualFunc(own, p.like, sameShape)
+		most, even = max(most, len(own)), even && len(own) == len(p.like)
+		for at := 0; even && at < len(own); at++ {
+			even = sameShape(&own[at], &p.like[at])
+		}
 	}
 	if even {
 		return true
@@ -138,14 +141,18 @@ func (t *tableWriter) place(l conditionList) bool {
 func (t *tableWriter) walk(l conditionList, query int) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		p, next := &t.lists[l], 0
-		for i, c := range *t.queries[query].conditions(l) {
-			at := slices.IndexFunc(p.like[next:], func(like Condition) bool { return sameShape(c, like) })
-			if at < 0 {
-				p.like = slices.Insert(p.like, next, c)
-				at = 0
+		own := *t.queries[query].conditions(l)
+		for i := range own {
+			at := next
+			for at < len(p.like) && !sameShape(&own[i], &p.like[at]) {
+				at++
 			}
-			next += at + 1
-			if !yield(next-1, i) {
+			if at == len(p.like) {
+				p.like = slices.Insert(p.like, next, own[i])
+				at = next
+			}
+			next = at + 1
+			if !yield(at, i) {
 				return
 			}
 		}
@@ -219,9 +226,14 @@ func sameOptions(a, b *Query) bool {
 }
 
 // sameShape says that conditions differ in their values alone.
-func sameShape(a, b Condition) bool {
-	return a.Attr == b.Attr && a.Bucket == b.Bucket && a.Weight == b.Weight && (a.In == nil) == (b.In == nil) && a.Other == b.Other &&
-		(a.Value.Kind == NoValue) == (b.Value.Kind == NoValue) && (a.Min.Kind == NoValue) == (b.Min.Kind == NoValue) && (a.Max.Kind == NoValue) == (b.Max.Kind == NoValue)
+func sameShape(a, b *Condition) bool {
+	return a.Attr == b.Attr && sameKind(a, b) && (a.In == nil) == (b.In == nil) && a.Other == b.Other
+}
+
+// sameKind says that conditions, on whatever attributes, differ in nothing else that a group says of all of its own.
+func sameKind(a, b *Condition) bool {
+	return a.Bucket == b.Bucket && a.Weight == b.Weight && (a.Value.Kind == NoValue) == (b.Value.Kind == NoValue) &&
+		(a.Min.Kind == NoValue) == (b.Min.Kind == NoValue) && (a.Max.Kind == NoValue) == (b.Max.Kind == NoValue)
 }
 
 // sameValue says that values are written alike.
@@ -245,12 +257,10 @@ func (t *tableWriter) same(l conditionList, at int) bool {
 func (t *tableWriter) columns(at int) {
 	q := t.queries
 	if t.id {
-		t.name(at, "id")
-		t.array(len(q), func(i int) Value { return textOrNone(q[i].ID) })
+		t.column(at, "id", 1, func(i, _ int) Value { return textOrNone(q[i].ID) })
 	}
 	if t.k {
-		t.name(at, "k")
-		t.array(len(q), func(i int) Value {
+		t.column(at, "k", 1, func(i, _ int) Value {
 			if q[i].K == 0 && !q[i].CountOnly {
 				return Value{}
 			}
@@ -258,22 +268,23 @@ func (t *tableWriter) columns(at int) {
 		})
 	}
 	if t.text {
-		t.name(at, "text")
-		t.array(len(q), func(i int) Value { return String(q[i].Text) })
+		t.column(at, "text", 1, func(i, _ int) Value { return String(q[i].Text) })
 	}
 	if t.vector {
-		t.name(at, "vector")
-		dimension := len(q[0].Vector)
-		t.array(len(q)*dimension, func(i int) Value { return Number(float64(q[i/dimension].Vector[i%dimension])) })
+		t.column(at, "vector", len(q[0].Vector), func(i, j int) Value { return Number(float64(q[i].Vector[j])) })
 	}
 	if t.point {
-		t.name(at, "point")
-		t.array(2*len(q), func(i int) Value { return Number([...]float64{q[i/2].Point.Lat, q[i/2].Point.Lon}[i%2]) })
+		t.column(at, "point", 2, func(i, j int) Value { return Number([...]float64{q[i].Point.Lat, q[i].Point.Lon}[j]) })
 	}
 	if t.radius {
-		t.name(at, "radius")
-		t.array(len(q), func(i int) Value { return Number(q[i].Radius) })
+		t.column(at, "radius", 1, func(i, _ int) Value { return Number(q[i].Radius) })
 	}
+}
+
+// column writes an array of so many elements for each query.
+func (t *tableWriter) column(at int, name string, each int, value func(i, j int) Value) {
+	t.name(at, name)
+	t.array(elementOf(len(t.queries), each, value), each, value)
 }
 
 func textOrNone(s string) Value {
@@ -289,21 +300,20 @@ func (t *tableWriter) groups(at int, l conditionList) {
 	if first == len(all) {
 		return
 	}
-	var ends []int // of groups
-	var last condType
+	var ends []int       // of groups
+	var types []condType // and what theirs are
 	for i := first; i < len(all); i++ {
 		holds := t.holds(l, i)
-		if i > first && (holds != last || !sameKind(&all[i], &all[i-1])) {
-			ends = append(ends, i)
+		if i == first || holds != types[len(types)-1] || !sameKind(&all[i], &all[i-1]) {
+			ends, types = append(ends, i), append(types, holds)
 		}
-		last = holds
+		ends[len(ends)-1] = i + 1
 	}
-	ends = append(ends, len(all))
 	t.name(at, conditionListNames[l])
 	t.list(len(ends))
 	for i, end := range ends {
 		t.next(i)
-		t.group(l, first, end)
+		t.group(l, first, end, types[i])
 		first = end
 	}
 	t.endList()
@@ -313,18 +323,15 @@ func (t *tableWriter) groups(at int, l conditionList) {
 type condType [maxField + 1]element
 
 func (t *tableWriter) holds(l conditionList, at int) (holds condType) {
-	for end := range holds {
-		holds[end] = elementOf(len(t.queries), func(i int) Value { return t.endOf(l, i, at, conditionField(end)) })
+	for field := range holds {
+		if !t.lists[l].like[at].scalar(conditionField(field)).IsZero() {
+			holds[field] = elementOf(len(t.queries), 1, func(i, _ int) Value { return t.endOf(l, i, at, conditionField(field)) })
+		}
 	}
 	return holds
 }
 
-func sameKind(a, b *Condition) bool {
-	return a.Bucket == b.Bucket && a.Weight == b.Weight && (a.Value.Kind == NoValue) == (b.Value.Kind == NoValue) &&
-		(a.Min.Kind == NoValue) == (b.Min.Kind == NoValue) && (a.Max.Kind == NoValue) == (b.Max.Kind == NoValue)
-}
-
-func (t *tableWriter) group(l conditionList, first, end int) {
+func (t *tableWriter) group(l conditionList, first, end int, holds condType) {
 	conds := t.lists[l].like[first:end]
 	at := t.object()
 	t.name(at, "attrs")
@@ -339,9 +346,7 @@ func (t *tableWriter) group(l conditionList, first, end int) {
 			continue
 		}
 		t.name(at, conditionNames[field])
-		t.array(len(t.queries)*len(conds), func(i int) Value {
-			return t.endOf(l, i/len(conds), first+i%len(conds), field)
-		})
+		t.array(holds[field], len(conds), func(i, j int) Value { return t.endOf(l, i, first+j, field) })
 	}
 	if conds[0].Bucket {
 		t.name(at, "unit")
@@ -354,22 +359,25 @@ func (t *tableWriter) group(l conditionList, first, end int) {
 	t.end()
 }
 
-// elementOf is the smallest type of packed elements that holds n values, none of them changed; listed if none does.
-func elementOf(n int, value func(int) Value) element {
+// elementOf is the smallest type of packed elements that holds all of those of n queries, none of them changed; listed if none does.
+func elementOf(n, each int, value func(i, j int) Value) element {
 	low, high, whole, single := 0.0, 0.0, true, true
 	for i := range n {
-		v := value(i)
-		switch v.Kind {
-		case NumberValue:
-		case NoValue: // as NaN
-			whole = false
-			continue
-		default:
-			return listed
+		for j := range each {
+			v := value(i, j)
+			switch v.Kind {
+			case NumberValue:
+			case NoValue: // as NaN
+				whole = false
+				continue
+			default:
+				return listed
+			}
+			x := v.Number
+			low, high = min(low, x), max(high, x)
+			whole = whole && x == math.Trunc(x) && !(x == 0 && math.Signbit(x))
+			single = single && (float64(float32(x)) == x || x != x)
 		}
-		low, high = min(low, v.Number), max(high, v.Number)
-		whole = whole && v.Number == math.Trunc(v.Number) && !(v.Number == 0 && math.Signbit(v.Number))
-		single = single && (float64(float32(v.Number)) == v.Number || v.Number != v.Number)
 	}
 	switch {
 	case whole && low >= 0 && high < 1<<8:
@@ -386,47 +394,56 @@ func elementOf(n int, value func(int) Value) element {
 	return f64
 }
 
-// array writes n elements.
-func (t *tableWriter) array(n int, value func(int) Value) {
+// array writes an array of so many elements for each query.
+func (t *tableWriter) array(holds element, each int, value func(i, j int) Value) {
 	begin := len(t.dst)
 	defer func() { t.arrays += len(t.dst) - begin }()
-	holds := elementOf(n, value)
 	if holds == listed {
-		t.list(n)
-		for i := range n {
-			t.next(i)
-			if v := value(i); v.IsZero() {
+		t.listed(each, value)
+		return
+	}
+	at := t.object()
+	start, _ := t.beginPacked(at, elementNames[holds], len(t.queries)*each*elementWidths[holds])
+	dst := t.dst
+	for i := range t.queries {
+		for j := range each {
+			v := value(i, j)
+			if v.Kind == NoValue {
+				v.Number = math.NaN()
+			}
+			switch x := v.Number; holds {
+			case u8:
+				dst = append(dst, byte(x))
+			case u16:
+				dst = binary.LittleEndian.AppendUint16(dst, uint16(x))
+			case u32:
+				dst = binary.LittleEndian.AppendUint32(dst, uint32(x))
+			case i32:
+				dst = binary.LittleEndian.AppendUint32(dst, uint32(int32(x)))
+			case f32:
+				dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(float32(x)))
+			default:
+				dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(x))
+			}
+		}
+	}
+	t.dst = dst
+	t.endPacked(start)
+	t.end()
+}
+
+// listed writes an array as a list.
+func (t *tableWriter) listed(each int, value func(i, j int) Value) {
+	t.list(len(t.queries) * each)
+	for i := range t.queries {
+		for j := range each {
+			t.next(i + j)
+			if v := value(i, j); v.IsZero() {
 				t.null()
 			} else {
 				t.value(v)
 			}
 		}
-		t.endList()
-		return
 	}
-	at := t.object()
-	start, _ := t.beginPacked(at, elementNames[holds], n*elementWidths[holds])
-	for i := range n {
-		of := value(i)
-		v := of.Number
-		if of.IsZero() {
-			v = math.NaN()
-		}
-		switch holds {
-		case u8:
-			t.dst = append(t.dst, byte(v))
-		case u16:
-			t.dst = binary.LittleEndian.AppendUint16(t.dst, uint16(v))
-		case u32:
-			t.dst = binary.LittleEndian.AppendUint32(t.dst, uint32(v))
-		case i32:
-			t.dst = binary.LittleEndian.AppendUint32(t.dst, uint32(int32(v)))
-		case f32:
-			t.dst = binary.LittleEndian.AppendUint32(t.dst, math.Float32bits(float32(v)))
-		default:
-			t.dst = binary.LittleEndian.AppendUint64(t.dst, math.Float64bits(v))
-		}
-	}
-	t.endPacked(start)
-	t.end()
+	t.endList()
 }
