@@ -103,6 +103,28 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 		bounded(t)
 	})
+	t.Run("tables", func(t *testing.T) { // of a few bytes and 65,536 queries each, of which 24 at once take a gigabyte
+		replies, err := nc.SubscribeSync(nc.NewRespInbox())
+		if err != nil {
+			t.Fatal(err)
+		}
+		const tables = 24
+		for range tables {
+			if err := nc.PublishRequest("genie.search.many", replies.Subject, []byte(`{"table":{"rows":65536}}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range tables {
+			reply, err := replies.NextMsgWithContext(within(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res := result(t, reply.Data); res.Err == nil || res.Err.Code != wire.TooLarge && res.Err.Code != wire.Overloaded {
+				t.Errorf("answered %+v", res.Err)
+			}
+		}
+		bounded(t)
+	})
 	t.Run("stored", func(t *testing.T) {
 		if _, err := js.PublishMsg(within(t), message("genie.query.big", batch(huge, 64))); err != nil {
 			t.Fatal(err)
