@@ -16,7 +16,7 @@ type Limits struct {
 
 // NewLimited is New with other limits.
 func NewLimited(nc *nats.Conn, opts Options, l Limits) (*Producer, error) {
-	d := defaults()
+	d := defaults(opts.Share)
 	return start(nc, opts, limits{
 		maxInFlight: cmp.Or(l.MaxInFlight, d.maxInFlight), maxInFlightBytes: cmp.Or(l.MaxInFlightBytes, d.maxInFlightBytes),
 		ackTimeout: cmp.Or(l.AckTimeout, d.ackTimeout), minBackoff: cmp.Or(l.MinBackoff, d.minBackoff), maxBackoff: cmp.Or(l.MaxBackoff, d.maxBackoff),

@@ -2,6 +2,7 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,8 @@ type Options struct {
 	Subjects wire.Subjects
 	// JetStream is asked for the state of the result stream, over the same connection. Default: that of the connection's server.
 	JetStream jetstream.JetStream
+	// Share is how many producers of a process publish to the result stream: each takes its part of what may be in flight. Default 2.
+	Share int
 	// OnState is called when Blocked changes, from a goroutine of the producer, never concurrently. Default: none.
 	OnState func(State)
 }
@@ -57,8 +60,19 @@ type limits struct {
 	minBackoff, maxBackoff time.Duration
 }
 
-func defaults() limits {
-	return limits{maxInFlight: 4096, maxInFlightBytes: 64 << 20, ackTimeout: 5 * time.Second, minBackoff: 100 * time.Millisecond, maxBackoff: 2 * time.Second}
+// A server refuses what is more than 10,000 messages or 128 MiB that wait to be stored in one stream, and subscribers see what it refuses. These
+// are what all producers of a process may have in flight together.
+const (
+	allInFlight      = 8192
+	allInFlightBytes = 128 << 20
+)
+
+func defaults(share int) limits {
+	share = max(1, cmp.Or(share, 2))
+	return limits{
+		maxInFlight: allInFlight / share, maxInFlightBytes: allInFlightBytes / int64(share), ackTimeout: 5 * time.Second,
+		minBackoff: 100 * time.Millisecond, maxBackoff: 2 * time.Second,
+	}
 }
 
 // State is what a Producer can say about itself.
@@ -321,7 +335,9 @@ func (p *Producer) state() State {
 }
 
 // New starts a producer on a connection, which must outlive it. Close ends it.
-func New(nc *nats.Conn, opts Options) (*Producer, error) { return start(nc, opts, defaults()) }
+func New(nc *nats.Conn, opts Options) (*Producer, error) {
+	return start(nc, opts, defaults(opts.Share))
+}
 
 func start(nc *nats.Conn, opts Options, l limits) (*Producer, error) {
 	p := &Producer{

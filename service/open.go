@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/producer"
 	"github.com/geniemq/geniemq/service/admin"
 	"github.com/geniemq/geniemq/service/admission"
 	"github.com/geniemq/geniemq/service/broker"
@@ -76,8 +74,8 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 	if s.nc, err = s.connect(url, "geniemq"); err != nil {
 		return err
 	}
-	s.onStop("connection", func(ctx context.Context) error { return connection.Close(ctx, s.nc) })
-	s.denials = connection.WatchDenials(s.nc)
+	s.denials = connection.NewDenials()
+	s.denials.Watch(s.nc)
 	s.url = url
 	if s.js, err = connection.JetStreamOf(s.nc, &s.cfg); err != nil {
 		return err
@@ -108,40 +106,6 @@ func (s *Service) brokerOptions() (opts broker.Options, err error) {
 	return opts, err
 }
 
-func (s *Service) openPublishers(ctx context.Context) error {
-	s.onStop("settlements", func(context.Context) error { // after the producers, whose confirmations begin them
-		s.set.Settle()
-		return nil
-	})
-	for i := range intake.PublishConnections {
-		nc, err := s.connect(s.url, fmt.Sprintf("geniemq answers %d", i+1))
-		if err != nil {
-			return err
-		}
-		s.onStop("connection of a producer", func(ctx context.Context) error { return connection.Close(ctx, nc) })
-		js, err := connection.JetStreamOf(nc, &s.cfg)
-		if err != nil {
-			return err
-		}
-		p, err := producer.New(nc, producer.Options{
-			Subjects: s.subjects, JetStream: js,
-			OnState: func(state producer.State) {
-				if state.Blocked {
-					s.log.Warn("results do not get out, holding back", "error", state.Reason, "in_flight", state.InFlight)
-				} else {
-					s.log.Info("results get out again")
-				}
-			},
-		})
-		if err != nil {
-			return err
-		}
-		s.onStop("producer", p.Close)
-		s.publishers.Producers = append(s.publishers.Producers, p)
-	}
-	return nil
-}
-
 func (s *Service) openPipelines(context.Context) error {
 	s.onStop("pipelines", func(context.Context) error {
 		s.set.Drain()
@@ -151,8 +115,8 @@ func (s *Service) openPipelines(context.Context) error {
 	limits := s.limits
 	limits.Body = min(wire.LimitsFor(0).Body, s.cfg.MaxBody) // a body may come from elsewhere than a message
 	s.set.Start(served.Link{
-		NC: s.nc, JS: s.js, Subjects: s.subjects, Classes: s.classes, Limits: limits, Bodies: s.fetcher, Denials: s.denials, Needs: s.needsOf,
-		Replies: s.replies, Admission: s.admission, Publishers: &s.publishers, Answers: s.answers, Suspects: s.suspects, Clock: s.clock, MaxResult: s.watch.MaxResult,
+		NC: s.nc, Carriers: &s.carriers, Subjects: s.subjects, Classes: s.classes, Limits: limits, Bodies: s.fetcher, Denials: s.denials, Needs: s.needsOf,
+		Replies: s.replies, Admission: s.admission, Answers: s.answers, Suspects: s.suspects, Clock: s.clock, MaxResult: s.watch.MaxResult,
 	})
 	s.background("memory", s.budget.Trim)
 	return nil
@@ -347,7 +311,7 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, erro
 		s.openIndexes,
 		s.openConnection,
 		s.openStreams,
-		s.openPublishers,
+		s.openCarriers,
 		s.openBodies,
 		s.openPipelines,
 		s.openSuspects,

@@ -71,32 +71,33 @@ type Service struct {
 	budget  *memory.Budget
 	started time.Time
 
-	broker     *broker.Broker
-	url        string // of the server
-	nc         *nats.Conn
-	js         jetstream.JetStream
-	subjects   wire.Subjects
-	classes    []wire.Class // of stored queries that are served
-	replies    *intake.Replies
-	admission  *intake.Admissions
-	limits     wire.Limits
-	clock      *clock.Clock
-	watch      *streamwatch.Watch
-	traces     *observe.Traces // nil: none are sent
-	denials    *connection.Denials
-	repeats    *repeats.Limiter
-	kinds      index.Kinds
-	engine     gpuexec.Engine
-	publishers intake.Publishers
-	bodies     *bodystore.Store
-	fetcher    *fetch.Fetcher
-	answers    *storedanswers.Reader
-	admin      *admin.Server
-	door       *door.Door
-	set        *served.Set
-	pushed     *depot.Worker
-	exclusion  exclusion.Lock
-	suspects   *suspects.Runner
+	broker    *broker.Broker
+	url       string // of the server
+	nc        *nats.Conn
+	js        jetstream.JetStream
+	subjects  wire.Subjects
+	classes   []wire.Class // of stored queries that are served
+	replies   *intake.Replies
+	admission *intake.Admissions
+	limits    wire.Limits
+	clock     *clock.Clock
+	watch     *streamwatch.Watch
+	traces    *observe.Traces // nil: none are sent
+	denials   *connection.Denials
+	conns     []*nats.Conn
+	repeats   *repeats.Limiter
+	kinds     index.Kinds
+	engine    gpuexec.Engine
+	carriers  intake.Carriers
+	bodies    *bodystore.Store
+	fetcher   *fetch.Fetcher
+	answers   *storedanswers.Reader
+	admin     *admin.Server
+	door      *door.Door
+	set       *served.Set
+	pushed    *depot.Worker
+	exclusion exclusion.Lock
+	suspects  *suspects.Runner
 
 	aborted context.Context // ends when what was pulled is given up
 	abandon context.CancelFunc

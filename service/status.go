@@ -111,8 +111,10 @@ func (s *Service) openReadiness() {
 		s.readyWhile(func(time.Time) error { return s.broker.Fault() })
 	}
 	s.readyWhile(func(time.Time) error {
-		if state := s.nc.Status(); state != nats.CONNECTED {
-			return fmt.Errorf("the connection to NATS is %s", state)
+		for _, nc := range s.conns {
+			if state := nc.Status(); state != nats.CONNECTED {
+				return fmt.Errorf("the connection to NATS is %s", state)
+			}
 		}
 		return nil
 	})
@@ -124,7 +126,7 @@ func (s *Service) openReadiness() {
 		return nil
 	})
 	s.readyWhile(func(time.Time) error {
-		if state, blocked := s.publishers.Blocked(); blocked {
+		if state, blocked := s.carriers.Blocked(); blocked {
 			return fmt.Errorf("results do not get out: %w", state.Reason)
 		}
 		return nil

@@ -11,7 +11,7 @@ import (
 // sweep runs the sweeper of a class until ctx ends.
 func (s *Service) sweep(ctx context.Context, class wire.Class) {
 	log := s.repeats.Logger(s.log)
-	a := &intake.Unserved{Publishers: &s.publishers, Subjects: s.subjects, Replies: s.replies, Answers: s.answers, Log: log}
+	a := &intake.Unserved{Publishers: &s.carriers.Of(class).Publishers, Subjects: s.subjects, Replies: s.replies, Answers: s.answers, Log: log}
 	consumer.NewSweeper(s.js, consumer.SweeperOptions{
 		Subjects: s.subjects,
 		Class:    class,

@@ -36,12 +36,14 @@ func (s *Service) brokerMended(ctx context.Context) {
 	}
 }
 
-// connect connects to the server, and logs the errors of the connection.
+// connect makes a connection to the server that ends with the service, and logs its errors.
 func (s *Service) connect(url, name string) (*nats.Conn, error) {
 	nc, err := connection.Stay(url, name, &s.cfg, s.log)
 	if err != nil {
 		return nil, err
 	}
+	s.conns = append(s.conns, nc)
+	s.onStop(name+" connection", func(ctx context.Context) error { return connection.Close(ctx, nc) })
 	connection.LogErrors(nc, s.repeats.Logger(s.log.With("connection", name)))
 	return nc, nil
 }

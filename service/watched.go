@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"runtime/debug"
+	"slices"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/service/metrics"
@@ -59,7 +62,7 @@ func (s *Service) watched() metrics.Worker {
 	if !running {
 		return metrics.Worker{}
 	}
-	w := metrics.Worker{Connected: s.nc.IsConnected(), Ready: s.Status().Ready}
+	w := metrics.Worker{Connected: s.connected(), Ready: s.Status().Ready}
 	for _, class := range s.classes {
 		w.Streams = s.full(w.Streams, string(streams.KindOf(class)), s.subjects.Stream(class))
 	}
@@ -68,6 +71,11 @@ func (s *Service) watched() metrics.Worker {
 		w.Indexes = append(w.Indexes, s.watchedIndex(x))
 	}
 	return w
+}
+
+// connected says whether all connections are there.
+func (s *Service) connected() bool {
+	return !slices.ContainsFunc(s.conns, func(nc *nats.Conn) bool { return !nc.IsConnected() })
 }
 
 // full adds how full a stream is.

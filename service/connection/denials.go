@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -25,11 +26,12 @@ func (e *ForbiddenError) Error() string {
 
 func (e *ForbiddenError) Unwrap() error { return nats.ErrPermissionViolation }
 
-// Denials are what the server has forbidden on a connection. It says so in its own time, in words, and to nobody in
+// Denials are what the server has forbidden on some connections. It says so in its own time, in words, and to nobody in
 // particular: the request that was forbidden just gets no answer. So a caller that needs the answer waits for it or for a
 // denial, whichever comes first (Bound).
 type Denials struct {
 	mu      sync.Mutex
+	conns   map[*nats.Conn]error // the last error that each was heard of
 	seen    []denial
 	waiting map[*denialWait]struct{}
 }
@@ -51,19 +53,50 @@ const (
 	denialHolds = 45 * time.Second
 )
 
-// WatchDenials puts itself in front of the connection's error handler.
-func WatchDenials(nc *nats.Conn) *Denials {
-	d := &Denials{waiting: make(map[*denialWait]struct{})}
+// NewDenials are those of no connection yet.
+func NewDenials() *Denials {
+	return &Denials{conns: make(map[*nats.Conn]error), waiting: make(map[*denialWait]struct{})}
+}
+
+// Watch begins to hear what is forbidden on a connection, in front of the error handler that it has.
+func (d *Denials) Watch(nc *nats.Conn) {
+	d.mu.Lock()
+	d.conns[nc] = nc.LastError()
+	d.mu.Unlock()
 	next := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
-		if denied := Denied(err); denied != nil {
-			d.note(denied)
-		}
+		d.heard(nc, err)
 		if next != nil {
 			next(nc, sub, err)
 		}
 	})
-	return d
+}
+
+// heard takes note of an error of a connection.
+func (d *Denials) heard(nc *nats.Conn, err error) {
+	d.mu.Lock()
+	again := d.conns[nc] == err //nolint:errorlint // another occurrence is meant
+	d.conns[nc] = err
+	d.mu.Unlock()
+	if denied := Denied(err); denied != nil && !again {
+		d.note(denied)
+	}
+}
+
+// Flush returns when the server has read what was sent on all connections, and what it has forbidden of that is known: the client would tell it later.
+func (d *Denials) Flush(ctx context.Context) error {
+	d.mu.Lock()
+	conns := slices.Collect(maps.Keys(d.conns))
+	d.mu.Unlock()
+	for _, nc := range conns {
+		if err := nc.FlushWithContext(ctx); err != nil {
+			return fmt.Errorf("flushing the connection %q: %w", nc.Opts.Name, err)
+		}
+		if last := nc.LastError(); last != nil {
+			d.heard(nc, last)
+		}
+	}
+	return nil
 }
 
 // Denied reads what was forbidden out of an asynchronous error of a connection, nil when it is no such error.

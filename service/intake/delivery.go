@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/geniemq/geniemq/producer"
@@ -239,31 +238,4 @@ func (d *delivery) again(next wire.Position) {
 		d.results.At = func(i, from int) *wire.Result { return part.Results[i-first].From(from) }
 	}
 	d.goOn(next)
-}
-
-// Publishers are the ways out of stored answers: producers, each on a connection of its own, that take turns. The server
-// reads a connection in one goroutine, which parses what comes in, hands it to its stream and writes it to those who
-// listen; where answers are large, that goroutine is what a single connection ends at (docs/benchmarks/history,
-// 2026-11-21-h200-service.md). The connection that queries are pulled and acknowledged on carries none.
-type Publishers struct {
-	Producers []*producer.Producer
-	turn      atomic.Uint64
-}
-
-// PublishConnections is how many there are. More do not help: the stream that takes the answers is one, too.
-const PublishConnections = 2
-
-// next is the producer for the next answer: all parts of one go the same way, so that they keep their order.
-func (p *Publishers) next() *producer.Producer {
-	return p.Producers[p.turn.Add(1)%uint64(len(p.Producers))]
-}
-
-// Blocked is the state of a producer from which nothing gets out, if there is one.
-func (p *Publishers) Blocked() (producer.State, bool) {
-	for _, one := range p.Producers {
-		if state := one.State(); state.Blocked {
-			return state, true
-		}
-	}
-	return producer.State{}, false
 }

@@ -171,17 +171,15 @@ func (s *Set) reserve(e *Entry) error {
 
 // begin lets queries in.
 func (s *Set) begin(ctx context.Context, e *Entry) error {
-	before := s.link.NC.LastError()
-	s.sharing.Lock()
-	e.listens = true
-	err := s.renew(ctx)
-	if err == nil {
-		err = e.pull(s.grant(1), time.Now())
-	}
-	s.sharing.Unlock()
-	if err == nil {
-		err = s.awaitDurables(ctx, before, e)
-	}
+	err := s.awaitDurables(ctx, func() error {
+		s.sharing.Lock()
+		defer s.sharing.Unlock()
+		e.listens = true
+		if err := s.renew(ctx); err != nil {
+			return err
+		}
+		return e.pull(s.grant(1), time.Now())
+	}, e)
 	if err == nil {
 		err = context.Cause(ctx)
 	}

@@ -117,16 +117,17 @@ func (e *Entry) pull(s share, since time.Time) error {
 
 func (e *Entry) pullClass(class wire.Class, s share, since time.Time) error {
 	o, link := &e.set.options, &e.set.link
+	carrier := link.Carriers.Of(class)
 	log := o.Log.With("index", e.Name)
 	if class != wire.ClassQuery {
 		log = log.With("class", class)
 	}
 	stored := &intake.Stored{
 		Index: e.Name, Class: class, Stream: link.Subjects.Stream(class), Served: e.Index, Aborted: e.aborted, Metrics: e.Metrics, Observe: e.observe, Suspects: link.Suspects,
-		Publishers: link.Publishers, Bodies: link.Bodies, BodyMemory: link.Bodies.Holder(), Replies: link.Replies, Admission: link.Admission, MaxResult: link.MaxResult, Answers: link.Answers, Clock: link.Clock, Log: o.Repeats.Logger(log), Since: since,
+		Publishers: &carrier.Publishers, Bodies: link.Bodies, BodyMemory: link.Bodies.Holder(), Replies: link.Replies, Admission: link.Admission, MaxResult: link.MaxResult, Answers: link.Answers, Clock: link.Clock, Log: o.Repeats.Logger(log), Since: since,
 	}
 	window, pull := s.of(class)
-	c, err := consumer.New(link.JS, consumer.Options{
+	c, err := consumer.New(carrier.JS, consumer.Options{
 		Subjects:      link.Subjects,
 		Index:         e.Name,
 		Class:         class,
@@ -164,18 +165,21 @@ func (e *Entry) pullClass(class wire.Class, s share, since time.Time) error {
 // durablesWait bounds how long an index waits for its durables, which somebody may have to make.
 const durablesWait = 30 * time.Second
 
-// awaitDurables returns when all consumers have looked at their durables, or made them, with what the server did not allow. Whatever else
-// keeps them from it may pass, so it is no reason not to start. before is the last error of the connection that is none of these consumers'.
-func (s *Set) awaitDurables(ctx context.Context, before error, entries ...*Entry) error {
+// awaitDurables has consumers begin, and returns when all have looked at their durables, or made them, with what the server did not allow. Whatever else
+// keeps them from it may pass, so it is no reason not to start.
+func (s *Set) awaitDurables(ctx context.Context, begin func() error, entries ...*Entry) error {
 	link := &s.link
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name)
 	}
 	needs := func(e *connection.ForbiddenError) bool { return link.Needs(e, names...) }
+	ctx, end := link.Denials.Bound(ctx, needs) // before the first of them asks
+	if err := begin(); err != nil {
+		return end(err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, durablesWait)
 	defer cancel()
-	ctx, end := link.Denials.Bound(ctx, needs)
 	for _, e := range entries {
 		for _, stored := range e.Stored() {
 			for errors.Is(stored.Consumer.Progress().Err, consumer.ErrNotStarted) && ctx.Err() == nil {
@@ -183,11 +187,9 @@ func (s *Set) awaitDurables(ctx context.Context, before error, entries ...*Entry
 			}
 		}
 	}
-	err := link.NC.FlushWithContext(ctx)
-	if last := link.NC.LastError(); last != before { //nolint:errorlint // another occurrence is meant
-		if denied := connection.Denied(last); denied != nil && needs(denied) {
-			err = denied
-		}
+	err := link.Denials.Flush(ctx)
+	if err == nil {
+		err = context.Cause(ctx)
 	}
 	var denied *connection.ForbiddenError
 	if err = end(err); errors.As(err, &denied) {

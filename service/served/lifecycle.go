@@ -32,12 +32,14 @@ func (s *Set) Listen(ctx context.Context) error {
 func (s *Set) Pull(ctx context.Context) error {
 	all := s.all()
 	part := s.shares(len(all))
-	for _, e := range all {
-		if err := e.pull(part, time.Time{}); err != nil {
-			return err
+	return s.awaitDurables(ctx, func() error {
+		for _, e := range all {
+			if err := e.pull(part, time.Time{}); err != nil {
+				return err
+			}
 		}
-	}
-	return s.awaitDurables(ctx, nil, all...)
+		return nil
+	}, all...)
 }
 
 // Watch begins to look at the files, and to let indexes come and go.

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/geniemq/geniemq/gpuexec"
@@ -49,22 +48,21 @@ type Options struct {
 
 // Link is what brings queries to indexes, and their answers out.
 type Link struct {
-	NC       *nats.Conn
-	JS       jetstream.JetStream
+	NC       *nats.Conn // direct ones come and are answered on it
+	Carriers *intake.Carriers
 	Subjects wire.Subjects
 	Classes  []wire.Class // of stored queries that are served
 	Limits   wire.Limits
 	Bodies   *fetch.Fetcher // of stored queries that lie in the object store
 	Denials  *connection.Denials
 	// Needs says whether a worker that serves only so many indexes is of no use when something is forbidden.
-	Needs      func(e *connection.ForbiddenError, names ...string) bool
-	Replies    *intake.Replies
-	Admission  *intake.Admissions
-	Publishers *intake.Publishers
-	Answers    *storedanswers.Reader
-	Suspects   *suspects.Runner
-	Clock      *clock.Clock
-	MaxResult  func() int64
+	Needs     func(e *connection.ForbiddenError, names ...string) bool
+	Replies   *intake.Replies
+	Admission *intake.Admissions
+	Answers   *storedanswers.Reader
+	Suspects  *suspects.Runner
+	Clock     *clock.Clock
+	MaxResult func() int64
 }
 
 // Set is the indexes of a worker, by their names.
@@ -91,7 +89,7 @@ type Link struct {
 //
 // # Shares
 //
-// The consumers of all indexes share a connection and a budget. They are granted equal parts, anew whenever one comes or has gone.
+// The consumers of all indexes share their carriers and a budget. They are granted equal parts, anew whenever one comes or has gone.
 //
 // # Ownership
 //

@@ -2,7 +2,7 @@ package served
 
 import "github.com/geniemq/geniemq/wire"
 
-// pullBytes is how much all consumers, which share a connection, ask for at a time: half of a server's default max_pending.
+// pullBytes is how much all consumers ask for at a time: half of a server's default max_pending, though not all of them share a connection.
 const pullBytes = 32 << 20
 
 // share is what the consumers of one index may hold and ask for, in bytes.
