@@ -81,6 +81,10 @@ type ServiceResult struct {
 	// is the median over the rounds of service / echo, measured in turns.
 	EchoRate  float64 `json:"echo_qps"`
 	EchoShare float64 `json:"echo_share"`
+	// ServiceWork and EchoWork are what a query took of the cores while there was service or echo, broker and load included, in microseconds. Where others
+	// use the machine, too, they say more than rates do.
+	ServiceWork float64 `json:"service_us"`
+	EchoWork    float64 `json:"echo_us"`
 
 	// EngineBusy is the share of the time of the rounds in which the engine had a batch, BatchSize the mean of its
 	// batches: where the engine is not the limit, they say whether it waits or runs small batches.
@@ -282,33 +286,38 @@ func measureMode(ctx context.Context, l *traffic, svc *service.Service, size int
 	full := stint{index: benchIndex, size: size, messages: messages, window: window}
 	var rates, echoes, shares []float64
 	var saturated latencies
-	var busy, took time.Duration
+	var busy, took, work, echoWork time.Duration
 	var batches, batched float64
 	for round := range opts.Rounds {
 		opts.Progress("messages of %d: round %d of %d, %d queries", size, round+1, opts.Rounds, r.Queries)
 		before := svc.Status()
-		start := time.Now()
+		start, worked := time.Now(), processorTime()
 		real, err := l.run(ctx, full)
 		if err != nil {
 			return nil, err
 		}
 		took += time.Since(start)
+		work += processorTime() - worked
 		after := svc.Status()
 		busy += after.EngineBusy - before.EngineBusy
 		for i, x := range after.Indexes {
 			batches += float64(x.Batches - before.Indexes[i].Batches)
 			batched += float64(x.Batches)*x.PerBatch - float64(before.Indexes[i].Batches)*before.Indexes[i].PerBatch
 		}
+		worked = processorTime()
 		mock, err := l.run(ctx, full.on(echoIndex))
 		if err != nil {
 			return nil, err
 		}
+		echoWork += processorTime() - worked
 		r.Wrong += real.wrong
 		rates, echoes = append(rates, real.rate), append(echoes, mock.rate)
 		shares = append(shares, real.rate/mock.rate)
 		saturated.add(real)
 	}
 	r.ServiceRate, r.EchoRate, r.EchoShare = median(rates), median(echoes), median(shares)
+	all := float64(opts.Rounds * r.Queries)
+	r.ServiceWork, r.EchoWork = 1e6*work.Seconds()/all, 1e6*echoWork.Seconds()/all
 	r.Saturated = saturated.result()
 	r.EngineBusy, r.BatchSize = busy.Seconds()/took.Seconds(), batched/max(1, batches)
 
