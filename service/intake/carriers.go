@@ -51,13 +51,18 @@ func (c *Carriers) Blocked() (producer.State, bool) {
 // 2026-11-21-h200-service.md). The connection that queries are pulled and acknowledged on carries none.
 type Publishers struct {
 	Producers []*producer.Producer
-	turn      atomic.Uint64
+	turns     atomic.Uint64 // in bytes
 }
 
 // PublishConnections is how many there are. More do not help: the stream that takes the answers is one, too.
 const PublishConnections = 2
 
-// next is the producer for the next answer: all parts of one go the same way, so that they keep their order.
-func (p *Publishers) next() *producer.Producer {
-	return p.Producers[p.turn.Add(1)%uint64(len(p.Producers))]
+// turnBytes is how much of answers goes out on a connection before it is another's turn. Large answers take turns one by one; small ones stay together, since each connection
+// that has something to write takes calls of the system at both ends.
+const turnBytes = 64 << 10
+
+// next is the producer for an answer whose first message has so many bytes: all parts of one go the same way, so that they keep their order.
+func (p *Publishers) next(bytes int) *producer.Producer {
+	turn := p.turns.Add(uint64(min(bytes, turnBytes))) / turnBytes
+	return p.Producers[turn%uint64(len(p.Producers))]
 }

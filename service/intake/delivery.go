@@ -45,8 +45,8 @@ import (
 type delivery struct {
 	origin  *storedMessage
 	request *pipeline.Request
-	then    func() // when all of it is confirmed
-	out     *producer.Producer
+	then    func()             // when all of it is confirmed
+	out     *producer.Producer // nil before the first part
 
 	reason *wire.Error // the message is refused as a whole
 
@@ -71,7 +71,7 @@ type delivery struct {
 // while the producer has no room.
 func (o *storedMessage) deliver(r *pipeline.Request, reason *wire.Error, then func()) {
 	s := o.intake
-	d := &delivery{origin: o, request: r, reason: reason, then: then, out: s.Publishers.next(), id: o.resultID(),
+	d := &delivery{origin: o, request: r, reason: reason, then: then, id: o.resultID(),
 		asked: identity.Ask(s.Stream, &o.message.Stored)}
 	d.made = r.Answer(reason, int(s.MaxResult()))
 	d.results = d.made.Results
@@ -134,6 +134,9 @@ func (d *delivery) send() (last bool) {
 		d.drop()
 		d.origin.Abandon(d.request)
 		return true
+	}
+	if d.out == nil {
+		d.out = s.Publishers.next(len(body))
 	}
 	d.encoded = time.Now()
 	out := producer.Outgoing{Subject: d.origin.reply, MsgID: identity.Part(d.id, d.next), Header: header.Header, Body: body}

@@ -25,15 +25,14 @@ func (a *Replies) standard(m *consumer.Stored) string {
 	return a.Subjects.Result(m.Index)
 }
 
-// of is where the answer to a message goes. What is wrong with the subject that it names is told on the standard one. Whose
+// of is where the answer to a message goes. allow are the patterns of its index. What is wrong with the subject that it names is told on the standard one. Whose
 // subject names a user may have answers sent where that user alone reads, and the server says who may publish on that subject; all others are trusted
 // with the whole index.
-func (a *Replies) of(m *consumer.Stored) (reply string, fault *wire.Error) {
+func (a *Replies) of(m *consumer.Stored, allow []string) (reply string, fault *wire.Error) {
 	reply = m.Header.Get(wire.HeaderReply)
 	if reply == "" {
 		return a.standard(m), nil
 	}
-	allow := a.Config.StoredReplies(m.Index)
 	if m.User != "" {
 		allow = a.Config.UserReplies(m.Index, m.User)
 	}

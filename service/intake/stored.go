@@ -54,6 +54,7 @@ type Stored struct {
 	Stream     string // that it pulls from
 	Admission  *Admissions
 	Replies    *Replies
+	Allow      []string // patterns of subjects that answers may go to, but for users'
 	Served     *generation.Index
 	Metrics    *metrics.Index
 	Observe    *observe.Index
@@ -139,7 +140,7 @@ func (s *Stored) Fault(now time.Time) error {
 // Take is called by the consumer for each message. It blocks while the pipeline has no room.
 func (s *Stored) Take(ctx context.Context, m *consumer.Message) {
 	o := &storedMessage{intake: s, message: m, user: s.Admission.user(m.User, m.Header)}
-	o.reply, o.badReply = s.Replies.of(&m.Stored)
+	o.reply, o.badReply = s.Replies.of(&m.Stored, s.Allow)
 	if fetch.Needed(&m.Stored) {
 		s.large(o)
 		return

@@ -40,7 +40,7 @@ func (a *Unserved) Answer(ctx context.Context, u *consumer.Stored) error {
 		Body:  wire.AppendAnswer(nil, codec, answer),
 	}
 	standard := a.Replies.standard(u)
-	out.Subject, _ = a.Replies.of(u)
+	out.Subject, _ = a.Replies.of(u, a.Replies.Config.StoredReplies(u.Index))
 	asked := identity.Ask(stream, u)
 	for salt := 1; ; {
 		out.Header = resultHeader(u.Header, asked, codec, "").Header
@@ -75,7 +75,7 @@ func (a *Unserved) Answer(ctx context.Context, u *consumer.Stored) error {
 func (a *Unserved) publish(ctx context.Context, out producer.Outgoing) (producer.Confirmation, error) {
 	var how producer.Confirmation
 	confirmed := make(chan error, 1)
-	a.Publishers.next().Publish(ctx, out, func(h producer.Confirmation, err error) {
+	a.Publishers.next(len(out.Body)).Publish(ctx, out, func(h producer.Confirmation, err error) {
 		how = h
 		confirmed <- err
 	})

@@ -124,7 +124,7 @@ func (e *Entry) pullClass(class wire.Class, s share, since time.Time) error {
 	}
 	stored := &intake.Stored{
 		Index: e.Name, Class: class, Stream: link.Subjects.Stream(class), Served: e.Index, Aborted: e.aborted, Metrics: e.Metrics, Observe: e.observe, Suspects: link.Suspects,
-		Publishers: &carrier.Publishers, Bodies: link.Bodies, BodyMemory: link.Bodies.Holder(), Replies: link.Replies, Admission: link.Admission, MaxResult: link.MaxResult, Answers: link.Answers, Clock: link.Clock, Log: o.Repeats.Logger(log), Since: since,
+		Publishers: &carrier.Publishers, Bodies: link.Bodies, BodyMemory: link.Bodies.Holder(), Replies: link.Replies, Allow: o.Config.StoredReplies(e.Name), Admission: link.Admission, MaxResult: link.MaxResult, Answers: link.Answers, Clock: link.Clock, Log: o.Repeats.Logger(log), Since: since,
 	}
 	window, pull := s.of(class)
 	c, err := consumer.New(carrier.JS, consumer.Options{
