@@ -11,8 +11,8 @@ import (
 
 // Carriers are the connections that stored queries come and their answers go on. Bulk has its own, and direct queries come on neither.
 //
-// What the server has to send on a connection waits in one line, and so does what is written to one. A pull of bulk is megabytes, and somebody's single query
-// came behind them: of its p99 that was 1.4 ms of 4 (docs/benchmarks/history, 2026-11-23-connections.md). Classes that are waited for share a carrier.
+// What the server has to send on a connection waits in one line, and so does what is written to one. A pull of bulk is megabytes, and a single query that came
+// behind them had twice the p99 on its way to the worker (docs/benchmarks/history/2026-11-23-connections.md). Classes that are waited for share a carrier.
 //
 // The service makes the connections, reconnects and closes them, when all that was pulled is settled. It is ready while all of them are connected; one that is lost is
 // back-pressure for the consumers and producers on it, and costs those on the other nothing.
