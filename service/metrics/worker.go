@@ -68,7 +68,7 @@ func (m *Metrics) Watch(now func() Worker) {
 	}
 	m.MustRegister(&worker{
 		now:         now,
-		connected:   desc("connected", "1 while the worker is connected to a NATS server."),
+		connected:   desc("connected", "1 while all connections of the worker to its NATS server are there."),
 		ready:       desc("ready", "1 while queries are answered, as /readyz says, with the reasons when they are not."),
 		messages:    desc("stream_messages", "Messages in a stream: queries or results.", "stream"),
 		bytes:       desc("stream_bytes", "Bytes in a stream: queries or results.", "stream"),
