@@ -101,6 +101,7 @@ func (o *Options) ensureDefaults() {
 //     outstanding, nothing is pulled, no delivery is spent.
 //   - A message that the server delivers again although it is outstanding here (the connection was gone for longer
 //     than AckWait) is not given to the owner twice; it is settled by its latest delivery.
+//   - Nobody pays for it who does not use it: while nothing is outstanding it has one goroutine beside that of its subscription.
 //   - It lives through the loss of the connection, of the server, of the durable and of the stream. It makes the
 //     durable anew; the stream is the business of [streams.Ensure]. What goes wrong is in Progress and goes to
 //     OnState, and is tried again for ever. What was asked of a connection that broke is not waited for.
@@ -128,7 +129,6 @@ type Consumer struct {
 	in      *inbox // where they are answered; the pull loop's
 
 	wakePull    bell.Bell
-	wakeDeliver bell.Bell
 	wakeAlive   bell.Bell
 	stopping    chan struct{} // closed by Stop
 	stopOnce    sync.Once
@@ -136,8 +136,13 @@ type Consumer struct {
 	abandon     chan struct{} // closed when Stop does not wait any longer
 	ended       chan struct{} // closed when Run returns
 
+	loops sync.WaitGroup // that deliver and keep alive
+
 	mu          sync.Mutex
 	running     bool
+	open        context.Context     // of deliveries; nil where nothing is delivered or kept alive, before and after Run
+	delivering  bool                // there is a goroutine that delivers, as long as something is ready,
+	alive       bool                // and one that keeps alive, as long as something is outstanding
 	held        bool                // by Hold
 	outstanding map[uint64]*Message // by stream sequence
 	bytes       int64               // of outstanding
@@ -180,7 +185,6 @@ func New(js jetstream.JetStream, opts Options, deliver func(context.Context, *Me
 		limits:      limits{messages: opts.MaxAckPending, pullExpiry: time.Second, requestTimeout: requestTimeout, maxBackoff: 5 * time.Second},
 		next:        apiPrefix(js.Options()) + "CONSUMER.MSG.NEXT." + opts.Subjects.Stream(opts.Class) + "." + opts.Subjects.Durable(opts.Index),
 		wakePull:    bell.New(),
-		wakeDeliver: bell.New(),
 		wakeAlive:   bell.New(),
 		stopping:    make(chan struct{}),
 		abandon:     make(chan struct{}),

@@ -311,6 +311,7 @@ func (c *Consumer) receive(in *inbox, msg *nats.Msg) {
 	}
 	if c.doubt {
 		c.limbo = append(c.limbo, msg)
+		c.stir()
 		c.wakePull.Ring()
 		return
 	}
@@ -339,7 +340,7 @@ func (c *Consumer) register(msg *nats.Msg, meta *nats.MsgMetadata, now time.Time
 	c.outstanding[m.Sequence] = m
 	c.bytes += m.size
 	c.ready = append(c.ready, m)
-	c.wakeDeliver.Ring()
+	c.stir()
 }
 
 // control handles what the server says about a request.
@@ -378,30 +379,47 @@ func (c *Consumer) control(number string, msg *nats.Msg) {
 	}
 }
 
-// deliverLoop gives messages to the owner.
-func (c *Consumer) deliverLoop(ctx context.Context) {
+// stir has those begin who deliver what is ready and keep alive what is here. c.mu is held.
+func (c *Consumer) stir() {
+	ctx := c.open
+	if ctx == nil {
+		return
+	}
+	if !c.delivering && len(c.ready) > 0 {
+		c.delivering = true
+		c.loops.Go(func() { c.deliverAll(ctx) })
+	}
+	if !c.alive {
+		c.alive = true
+		tick := c.ackWait / 6
+		c.loops.Go(func() { c.keepAlive(ctx, tick) })
+	}
+}
+
+// deliverAll gives messages to the owner until none is ready.
+func (c *Consumer) deliverAll(ctx context.Context) {
 	for {
-		select {
-		case <-c.wakeDeliver:
-		case <-ctx.Done():
-			return
-		}
 		c.mu.Lock()
 		ready := c.ready
 		c.ready = nil
+		c.delivering = len(ready) > 0 && ctx.Err() == nil // else they are given back
+		delivering := c.delivering
 		c.mu.Unlock()
+		if !delivering {
+			return
+		}
 		for _, m := range ready {
 			if ctx.Err() != nil {
-				return // they are given back
+				break
 			}
 			c.deliver(ctx, m)
 		}
 	}
 }
 
-// aliveLoop tells the server of each outstanding message that it is here, at least every AckWait/3.
-func (c *Consumer) aliveLoop(ctx context.Context) {
-	timer := time.NewTimer(0)
+// keepAlive tells the server of each outstanding message that it is here, at least every AckWait/3, until none is.
+func (c *Consumer) keepAlive(ctx context.Context, tick time.Duration) {
+	timer := time.NewTimer(tick)
 	defer timer.Stop()
 	var replies []string
 	for {
@@ -416,7 +434,12 @@ func (c *Consumer) aliveLoop(ctx context.Context) {
 		now := time.Now()
 		replies = replies[:0]
 		c.mu.Lock()
-		tick := c.ackWait / 6
+		tick = c.ackWait / 6
+		if len(c.outstanding) == 0 && len(c.limbo) == 0 {
+			c.alive = false
+			c.mu.Unlock()
+			return
+		}
 		for _, m := range c.outstanding {
 			if all || now.Sub(m.heard) >= tick {
 				m.heard = now

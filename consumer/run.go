@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -30,12 +29,15 @@ func (c *Consumer) Run(ctx context.Context) error {
 	status := c.nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.CLOSED)
 
 	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() { c.deliverLoop(ctx) })
-	wg.Go(func() { c.aliveLoop(ctx) })
+	c.mu.Lock()
+	c.open = ctx
+	c.mu.Unlock()
 	c.pullLoop(ctx, status)
+	c.mu.Lock()
+	c.open = nil
+	c.mu.Unlock()
 	cancel()
-	wg.Wait()
+	c.loops.Wait()
 	c.nc.RemoveStatusListener(status)
 	c.giveBack()
 	return nil

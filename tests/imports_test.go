@@ -38,6 +38,7 @@ var rules = map[string]rule{
 	"internal/bell": {nil, nil},
 	// Memory that is used again.
 	"internal/pool": {nil, nil},
+	"internal/crew": {nil, nil},
 	// Programs to start from, with what an application has.
 	"examples/lookup":     {[]string{"client"}, []string{natsGo}},
 	"examples/facets":     {[]string{"client"}, []string{natsGo}},
@@ -131,7 +132,7 @@ var rules = map[string]rule{
 	"service/exclusion":     {nil, nil},
 	"service/door":          {[]string{"bodystore", "wire", "wire/fields", "wire/schema"}, []string{natsGo, nuid}},
 	"service/translate":     {[]string{"internal/pool", "index/postings/single", "wire", "gpuexec", "index", "index/column", "index/distance", "index/nearest", "index/filter", "index/postings", "index/schema", "index/verify", "index/refusal"}, nil},
-	"service/pipeline":      {[]string{"internal/pool", "index/distance", "wire", "batcher", "gpuexec", "index", "index/postings", "index/store", "service/exclusion", "service/memory", "service/translate", "internal/bell", "internal/human", "service/admission"}, nil},
+	"service/pipeline":      {[]string{"internal/pool", "index/distance", "wire", "batcher", "gpuexec", "index", "index/postings", "index/store", "service/exclusion", "service/memory", "service/translate", "internal/bell", "internal/crew", "internal/human", "service/admission"}, nil},
 	"service/generation":    {[]string{"gpuexec", "index", "index/distance", "index/postings", "index/schema", "index/store", "service/pipeline", "service/translate", "internal/bell"}, nil},
 	"service/intake":        {[]string{"consumer", "producer", "service/admission", "service/clock", "service/config", "service/fetch", "service/generation", "service/identity", "service/memory", "service/metrics", "service/observe", "service/pipeline", "service/storedanswers", "service/suspects", "service/translate", "wire"}, []string{natsGo}},
 	"service/served":        {[]string{"consumer", "consumer/streams", "gpuexec", "index", "internal/bell", "service/clock", "service/config", "service/connection", "service/exclusion", "service/fetch", "service/generation", "service/intake", "service/memory", "service/metrics", "service/observe", "service/pipeline", "service/repeats", "service/storedanswers", "service/streamwatch", "service/suspects", "wire"}, []string{natsGo}},

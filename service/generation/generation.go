@@ -60,7 +60,7 @@ func (f *file) close() error {
 
 // generation is one version of an index while it is served: the open file, what an engine has of it, and a pipeline of its own.
 //
-// It is opened, loaded and started in this order, and ended in the reverse one: its watches stop, its pipeline drains, then the
+// It is opened, loaded and started in this order, and ended in the reverse one: its watch stops, its pipeline drains, then the
 // searcher and the file are closed. Everything that reads the file does so between start and the end of the pipeline.
 type generation struct {
 	name       string
@@ -72,10 +72,9 @@ type generation struct {
 	translator *translate.Translator
 	searcher   gpuexec.Searcher
 	pipe       *pipeline.Pipeline
-	prober     *pipeline.Prober
 
 	watch    *fileWatch
-	stop     context.CancelFunc // of prober and watch
+	stop     context.CancelFunc // of the watch
 	watching sync.WaitGroup
 }
 
@@ -160,18 +159,14 @@ func (g *generation) probe(ctx context.Context) (err error) {
 // start starts the pipeline. probed says that the searcher has answered a query.
 func (g *generation) start(opts pipeline.Options, probed bool) {
 	s := g.settings
+	opts.Answered = probed
 	g.pipe = pipeline.New(g.file.Index, g.translator, g.searcher, opts, s.Metrics, s.Queries)
-	g.prober = pipeline.NewProber(g.pipe, probed)
-	ctx, stop := context.WithCancel(context.Background())
-	g.stop = stop
-	g.watching.Go(func() { g.prober.Run(ctx) })
 }
 
 // watchFile begins to look at the file. hold holds back stored messages.
 func (g *generation) watchFile(hold func(bool)) {
 	ctx, stop := context.WithCancel(context.Background())
-	before := g.stop
-	g.stop = func() { before(); stop() }
+	g.stop = stop
 	g.watch = &fileWatch{index: g.file.Index, doubts: g.pipe.Doubts(), hold: hold, log: g.settings.Log}
 	g.watching.Go(func() { g.watch.run(ctx) })
 }
@@ -198,9 +193,6 @@ func (g *generation) close() error {
 	}
 	return errors.Join(err, g.file.close())
 }
-
-// fault says why the generation does not answer, or nil.
-func (g *generation) fault(now time.Time) error { return g.prober.Fault(now) }
 
 // fits says why a newer file cannot take the place of this one: whoever asked this one may go on asking.
 func (g *generation) fits(newer *generation) error {

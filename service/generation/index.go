@@ -184,7 +184,7 @@ func (x *Index) Loaded() []Facts {
 
 // FileFault says why nothing can be answered from the file, and Fault why the engine does not answer, or nil.
 func (x *Index) FileFault() error          { return x.current().pipe.FileFault() }
-func (x *Index) Fault(now time.Time) error { return x.current().fault(now) }
+func (x *Index) Fault(now time.Time) error { return x.current().pipe.Fault(now) }
 
 // BatchSize is the most queries of a batch.
 func (x *Index) BatchSize() int { return x.current().pipe.BatchSize() }

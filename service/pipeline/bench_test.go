@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -125,19 +124,14 @@ func BenchmarkSignatures(b *testing.B) {
 				b.Run(fmt.Sprintf("%s/%s/%s/workers=%d", strings.TrimPrefix(codec.String(), "application/"), form, written, workers), func(b *testing.B) {
 					p.options.Workers = workers
 					var l lane
-					l.set(wire.ClassQuery, 0, 0, 0)
-					var helpers sync.WaitGroup
-					for range workers - 1 {
-						helpers.Go(l.decode(p))
-					}
+					l.set(p, wire.ClassQuery, workers-1, 0, 0, 0)
 					b.ReportAllocs()
 					b.SetBytes(int64(len(body)))
 					for b.Loop() {
 						p.memory.release(benchDecoded(b, p, codec, body, queries, &l))
 					}
 					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(queries*functions), "ns/condition")
-					close(l.in)
-					helpers.Wait()
+					l.decoders.Drain()
 				})
 			}
 		}

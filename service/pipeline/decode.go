@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -21,35 +22,16 @@ const (
 	// partBytes is about how much of a body is decoded at once: for how long, some 50 us, a helper keeps those waiting
 	// whose message comes in meanwhile.
 	partBytes = 8 << 10
-	// helperParts is how many parts there must be for one more helper, whom it takes some microseconds to wake.
+	// helperParts is how many parts there must be for one more helper, who needs some microseconds to come.
 	helperParts = 4
 	// helpTime is for how long a decoder helps with a message. Those that applications send as a matter of course are done then;
 	// one that takes seconds must not take all cores.
 	helpTime = 10 * time.Millisecond
 )
 
-// decode returns the stage that turns messages into tasks.
-func (l *lane) decode(p *Pipeline) func() {
-	return func() {
-		for {
-			select {
-			case r, ok := <-l.in:
-				if !ok {
-					return
-				}
-				l.decoded(p, r)
-			case s := <-l.help:
-				decoder := p.memory.decoders.Get()
-				until := time.Now().Add(helpTime)
-				p.decodeParts(s, decoder, func() bool { return len(l.in) > 0 || time.Now().After(until) })
-				p.memory.forget(decoder)
-			}
-		}
-	}
-}
-
 // decoded decodes a request and hands it on.
 func (l *lane) decoded(p *Pipeline, r *Request) {
+	debug.SetPanicOnFault(true) // as executors do
 	r.lane = l
 	r.share()
 	err := p.decode(r)
@@ -250,7 +232,7 @@ type share struct {
 // is to be decoded as a whole for.
 func (p *Pipeline) decodeBatch(r *Request, batch *wire.Batch, decoder *wire.Decoder) (ok bool, err error) {
 	s := p.newShare(r, batch)
-	r.lane.offer(s, min(batch.Size()/(helperParts*partBytes), p.options.Workers-1))
+	r.lane.offer(p, s, min(batch.Size()/(helperParts*partBytes), p.options.Workers-1))
 	p.decodeParts(s, decoder, func() bool { return false })
 	<-s.done
 	if changed := s.changed.Load(); changed != nil {
@@ -277,15 +259,22 @@ func (p *Pipeline) newShare(r *Request, batch *wire.Batch) *share {
 	return s
 }
 
-// offer wakes up to so many decoders that are idle.
-func (l *lane) offer(s *share, helpers int) {
+// offer has up to so many decoders help that have no message of their own.
+func (l *lane) offer(p *Pipeline, s *share, helpers int) {
 	for range helpers {
-		select {
-		case l.help <- s:
-		default:
+		if !l.decoders.Help(func() { l.help(p, s) }) {
 			return
 		}
 	}
+}
+
+// help decodes parts of a message until one comes that nobody decodes.
+func (l *lane) help(p *Pipeline, s *share) {
+	debug.SetPanicOnFault(true) // as executors do
+	decoder := p.memory.decoders.Get()
+	until := time.Now().Add(helpTime)
+	p.decodeParts(s, decoder, func() bool { return l.decoders.Waiting() > 0 || time.Now().After(until) })
+	p.memory.forget(decoder)
 }
 
 // decodeParts decodes parts of a message until none is left or leave says so.

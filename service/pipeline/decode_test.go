@@ -150,11 +150,8 @@ func TestDecodersHelp(t *testing.T) {
 	seed := seeded.Seed(t)
 	p := decodingPipeline(t, 4, wire.Limits{SumK: 8_000}) // which about one in five exceeds
 	l := new(lane)
-	l.set(wire.ClassQuery, 1, 0, 0)
-	var helpers, owners sync.WaitGroup
-	for range 3 {
-		helpers.Go(l.decode(p))
-	}
+	l.set(p, wire.ClassQuery, 3, 1, 0, 0)
+	var owners sync.WaitGroup
 	for owner := range 2 {
 		owners.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(owner)))
@@ -179,8 +176,7 @@ func TestDecodersHelp(t *testing.T) {
 		})
 	}
 	owners.Wait()
-	close(l.in)
-	helpers.Wait()
+	l.decoders.Drain()
 	if t.Failed() {
 		t.Logf("seed %d", seed)
 	}
@@ -281,7 +277,7 @@ func TestVectorsTogether(t *testing.T) {
 	p := idlePipeline(t, vectorsFile(t))
 	p.options = Options{Workers: 2}
 	l := new(lane)
-	l.set(wire.ClassQuery, 1, 0, 0)
+	l.set(p, wire.ClassQuery, 0, 1, 0, 0)
 	for round := range 30 {
 		queries := randomQueries(random)[:1+random.IntN(100)]
 		for i := range queries {

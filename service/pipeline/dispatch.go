@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"runtime/debug"
 	"time"
 
 	"github.com/geniemq/geniemq/batcher"
@@ -21,8 +22,8 @@ type dispatcher struct {
 
 	// nil when ended
 	direct, stored, users, bulk <-chan *Request
-	idle                        int  // executors that wait for a batch
-	ofBulk                      bool // what the batcher has
+	free                        []*executor // that have no batch
+	ofBulk                      bool        // what the batcher has
 
 	// A free executor waits for what was being decoded when it became free: until passed has come to expected, but
 	// not after patience.
@@ -30,9 +31,6 @@ type dispatcher struct {
 	expected  int64
 	patience  time.Time
 }
-
-// dispatch returns the dispatcher's stage.
-func (p *Pipeline) dispatch(opts batcher.Options) func() { return p.newDispatcher(opts).run }
 
 func (p *Pipeline) newDispatcher(opts batcher.Options) *dispatcher {
 	return &dispatcher{
@@ -42,8 +40,11 @@ func (p *Pipeline) newDispatcher(opts batcher.Options) *dispatcher {
 }
 
 func (d *dispatcher) run() {
-	timer := time.NewTimer(time.Hour)
+	debug.SetPanicOnFault(true) // as executors do
+	timer, probes := time.NewTimer(time.Hour), time.NewTicker(probeInterval)
 	defer timer.Stop()
+	defer probes.Stop()
+	d.ask()
 	for {
 		ended := d.stored == nil && d.direct == nil && d.users == nil && d.bulk == nil
 		if ended {
@@ -69,8 +70,10 @@ func (d *dispatcher) run() {
 		case r, ok := <-bulk:
 			d.take(r, ok, &d.bulk)
 		case <-d.look:
-		case <-d.Pipeline.idle:
-			d.idle++
+		case x := <-d.idle:
+			d.free = append(d.free, x)
+		case <-probes.C:
+			d.ask()
 		case <-alarm:
 		}
 	}
@@ -173,10 +176,10 @@ func (d *dispatcher) feed(now time.Time) (wake time.Time) {
 // cut gives batches to free executors, and returns when to look again though nothing happens, or zero. open says that
 // stored requests are let in: what is not let in is not waited for.
 func (d *dispatcher) cut(open bool) (wake time.Time) {
-	for d.idle > 0 || d.eager {
+	for len(d.free) > 0 || d.eager {
 		now := time.Now()
 		wake = d.feed(now)
-		if d.idle == 0 || d.batcher.Len() == 0 {
+		if len(d.free) == 0 || d.batcher.Len() == 0 {
 			return wake
 		}
 		if open && d.batcher.Len() < d.maxItems && !d.ofBulk {
@@ -193,11 +196,12 @@ func (d *dispatcher) cut(open bool) (wake time.Time) {
 			return wake
 		}
 		d.gathering = false
-		d.idle--
 		if d.ofBulk {
 			d.slices.Begin()
 		}
-		d.batches <- batch // has room for every executor
+		x := d.free[len(d.free)-1] // whose memory was used last
+		d.free = d.free[:len(d.free)-1]
+		d.ended.Go(func() { x.execute(batch) })
 	}
 	return wake
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/geniemq/geniemq/batcher"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/service/translate"
@@ -25,26 +26,20 @@ type executor struct {
 	later   func(*task)  // takes what the allowance does not suffice for
 }
 
-// execute runs batches until there are no more.
-func (p *Pipeline) execute() {
-	x := &executor{Pipeline: p, later: p.background.put}
-	for {
-		p.idle <- struct{}{} // has room for every executor
-		batch, ok := <-p.batches
-		if !ok {
-			return
-		}
-		if len(batch.Items) > 1 || !batch.Items[0].request.probe {
-			p.metrics.Batch(len(batch.Items), batch.Reason.String())
-		}
-		bulk, queries, start := batch.Items[0].request.lane == &p.bulk, len(batch.Items), time.Now() // then all are
-		live := x.live(batch.Items)
-		x.pace = x.ordinaryPace(live)
-		x.run(live)
-		if bulk {
-			p.slices.End(queries, time.Since(start))
-		}
+// execute runs a batch.
+func (x *executor) execute(batch batcher.Batch[*task]) {
+	debug.SetPanicOnFault(true) // of reading an index whose file was cut off; see fileWatch
+	if len(batch.Items) > 1 || !batch.Items[0].request.probe {
+		x.metrics.Batch(len(batch.Items), batch.Reason.String())
 	}
+	bulk, queries, start := batch.Items[0].request.lane == &x.bulk, len(batch.Items), time.Now() // then all are
+	live := x.live(batch.Items)
+	x.pace = x.ordinaryPace(live)
+	x.run(live)
+	if bulk {
+		x.slices.End(queries, time.Since(start))
+	}
+	x.idle <- x
 }
 
 // ordinaryPace is that of a batch of ordinary messages. A probe alone is in the background, and not a sign that anybody waits.

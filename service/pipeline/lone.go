@@ -37,7 +37,7 @@ func (p *Pipeline) RunAlone(r *Request, l Lone) (lost bool) {
 	}
 	if p.runs(r, err) {
 		lost = p.searchAlone(r, l)
-		r.Reading((<-r.lane.finished).answer)
+		r.Reading(r.answer)
 	}
 	return lost
 }

@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/geniemq/geniemq/batcher"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/internal/bell"
+	"github.com/geniemq/geniemq/internal/crew"
 	"github.com/geniemq/geniemq/service/admission"
 	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/memory"
@@ -21,12 +21,13 @@ import (
 )
 
 // Pipeline takes the messages of one index from intake to answer. Its stages run in goroutines of their own and
-// hand requests on through channels, so that while the engine runs batch n, batch n+1 is decoded and gathered
-// and the answers of n-1 are encoded and published:
+// hand requests on through queues, so that while the engine runs batch n, batch n+1 is decoded and gathered
+// and the answers of n-1 are encoded and published. A stage has goroutines while it has something to do (crew.Crew); only the
+// dispatcher has one always, so that an index that nobody asks costs next to nothing:
 //
 //	stored ─► decoders ─┐                            ┌─► executor ─┐   ┌─► responders ─► stream
 //	users  ─► decoders ─┤                            │             │   │
-//	bulk   ─► decoders ─┼─► dispatcher ─► batches ───┼─► executor ─┼───┤
+//	bulk   ─► decoders ─┼─► dispatcher ──────────────┼─► executor ─┼───┤
 //	direct ─► decoders ─┘   (queue and batcher)      └─► ...      ─┤   └─► responders ─► inbox
 //	                             │                                 │
 //	                             └─────── much work ─► turns ──────┘
@@ -68,8 +69,8 @@ import (
 //
 // # The end
 //
-// Drain ends the stages in order: once no requests are made any longer and those that are made are in, each stage finishes what it was handed and then
-// closes the next one's channel. Abort makes executors abandon what they are handed instead of running it, and
+// Drain ends the stages in order: once no requests are made any longer and those that are made are in, each stage finishes what it was handed before the
+// next one is told that no more comes. Abort makes executors abandon what they are handed instead of running it, and
 // origins give back what they cannot publish, so that the same order comes to its end fast. A request that was taken in
 // is answered, refused or abandoned, always, and the pipeline has ended when the last is Done.
 type Pipeline struct {
@@ -92,12 +93,11 @@ type Pipeline struct {
 	background     *turns
 	estimates      *workEstimates
 	batchBytes     int64
-	entered        atomic.Int64  // requests that decoders were given, or are about to be, but for bulk
-	passed         atomic.Int64  // and those that have left decoding, one way or the other, or were not given after all
-	look           bell.Bell     // wakes the dispatcher when a lane has room again or a request will not come
-	idle           chan struct{} // one for each executor that waits for a batch
-	batches        chan batcher.Batch[*task]
-	ended          sync.WaitGroup
+	entered        atomic.Int64   // requests that decoders were given, or are about to be, but for bulk
+	passed         atomic.Int64   // and those that have left decoding, one way or the other, or were not given after all
+	look           bell.Bell      // wakes the dispatcher when a lane has room again or a request will not come
+	idle           chan *executor // those that have no batch; has room for all
+	ended          sync.WaitGroup // dispatcher, executors and turns
 	requests       sync.WaitGroup // that are not done
 	outside        sync.WaitGroup // requests that are made and not in the pipeline yet
 
@@ -106,29 +106,30 @@ type Pipeline struct {
 
 	doubts bell.Bell // wakes the fileWatch
 
+	prober     *prober
 	lastAnswer atomic.Pointer[time.Time] // when the engine last answered a batch; with its monotonic reading, since clocks are set
 }
 
 // lane is what stored and direct messages do not share.
 type lane struct {
-	in       chan *Request // from the intake
 	memory   memory.Holder // of requests, until they are answered
 	decoding memory.Holder
-	help     chan *share // messages that decoders without one of their own may help with; never has any waiting
 	class    wire.Class
-	backlog  int64         // of open; 0: direct queries are counted where they come in
-	open     atomic.Int64  // queries between dispatcher and stream, without those of requests that are held
-	held     atomic.Int64  // queries of requests that wait for turns
-	heldReqs atomic.Int64  // and these
-	ready    chan *Request // decoded, at least one query can be run
-	finished chan *Request // nothing is left to be run
+	backlog  int64        // of open; 0: direct queries are counted where they come in
+	open     atomic.Int64 // queries between dispatcher and stream, without those of requests that are held
+	held     atomic.Int64 // queries of requests that wait for turns
+	heldReqs atomic.Int64 // and these
+	// The stages: requests come from the intake, are decoded so that at least one query can be run, and then nothing is left to be run.
+	decoders   *crew.Crew[*Request]
+	ready      chan *Request
+	responders *crew.Crew[*Request]
 }
 
-// set makes a lane of a class of which so many requests may wait for each stage.
-func (l *lane) set(class wire.Class, in, ready, finished int) {
-	l.class = class
-	l.in, l.help = make(chan *Request, in), make(chan *share)
-	l.ready, l.finished = make(chan *Request, ready), make(chan *Request, finished)
+// set makes a lane of a class of which so many requests may wait for each stage, and whose stages have so many goroutines each at most.
+func (l *lane) set(p *Pipeline, class wire.Class, workers, in, ready, finished int) {
+	l.class, l.ready = class, make(chan *Request, ready)
+	l.decoders = crew.New(in, workers, func(r *Request) { l.decoded(p, r) })
+	l.responders = crew.New(finished, workers, (*Request).respond)
 }
 
 // Metrics take note of what a pipeline does. They are called from many goroutines.
@@ -174,6 +175,8 @@ type Options struct {
 	BulkSlice time.Duration
 	// EngineTimeout bounds the time that comparing the texts of a query may take. 0: no bound.
 	EngineTimeout time.Duration
+	// Answered says that the searcher has answered a query already.
+	Answered bool
 	// Fatal is called when the engine is lost for good.
 	Fatal func(error)
 }
@@ -198,7 +201,6 @@ func (p *Pipeline) Hurry(deadline time.Time, part float64) {
 	b := p.background
 	b.mu.Lock()
 	b.deadline, b.part = deadline, part
-	b.changed.Signal()
 	b.mu.Unlock()
 }
 

@@ -224,6 +224,17 @@ func (r *Request) Failure() (err error, excused bool) {
 	return err, excused
 }
 
+// respond is the last stage of a request that does not run alone.
+func (r *Request) respond() {
+	p := r.pipeline
+	if r.lane == &p.direct {
+		r.Reading(func() { r.Sharing(r.answer) })
+		return
+	}
+	r.Reading(r.answer)
+	p.answered(r) // its queries count as answered when the producer has taken the answer
+}
+
 // answer lets the origin answer a request of which nothing is left to be run.
 func (r *Request) answer() {
 	if r.abandoned.Load() {
@@ -268,8 +279,8 @@ func (p *Pipeline) complete(t *task) {
 		p.options.Quotas.Leave(r.User, 1)
 	}
 	t.Plan, t.Match = gpuexec.Plan{}, postings.MatchQuery{} // their memory is not needed any longer
-	if r := t.request; r.open.Add(-1) == 0 {
-		r.lane.finished <- r
+	if r := t.request; r.open.Add(-1) == 0 && !r.alone {    // whoever runs one alone answers it
+		r.lane.responders.Put(r)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,16 +19,8 @@ func TestDecodeOfCutOffFile(t *testing.T) {
 			t.Run(fmt.Sprintf("%d queries, %d decoders", queries, workers), func(t *testing.T) {
 				p := decodingPipeline(t, workers, wire.Limits{})
 				l := new(lane)
-				l.set(wire.ClassQuery, 1, 0, 0)
-				var helpers sync.WaitGroup
-				for range workers - 1 {
-					helpers.Go(func() {
-						debug.SetPanicOnFault(true) // as pipeline.start does
-						l.decode(p)()
-					})
-				}
-				defer helpers.Wait()
-				defer close(l.in)
+				l.set(p, wire.ClassQuery, workers-1, 1, 0, 0)
+				defer l.decoders.Drain()
 				asked := make([]wire.Query, queries)
 				for i := range asked {
 					asked[i].K = 3

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"github.com/geniemq/geniemq/batcher"
@@ -46,17 +44,17 @@ func New(x *index.Index, enc *translate.Translator, searcher gpuexec.Searcher, o
 	burst := min(maxBurst, opts.BatchSize)
 	p := &Pipeline{
 		index: x, translator: enc, searcher: searcher, probe: translate.Probe(x), options: opts, metrics: m, log: log, form: capacity.Form,
-		look:    bell.New(),
-		idle:    make(chan struct{}, executors),
-		batches: make(chan batcher.Batch[*task], executors),
-		doubts:  bell.New(),
+		look:   bell.New(),
+		idle:   make(chan *executor, executors),
+		doubts: bell.New(),
 	}
 	for i, l := range p.storedLanes() {
-		l.set(wire.StoredClasses()[i], burst, burst, backlog+heldRequests)
-		l.backlog = min(int64(backlog), int64(cmp.Or(opts.Most[l.class], backlog)))
+		class := wire.StoredClasses()[i]
+		l.set(p, class, workers(class, opts.Workers), burst, burst, backlog+heldRequests)
+		l.backlog = min(int64(backlog), int64(cmp.Or(opts.Most[class], backlog)))
 	}
-	p.direct.set(wire.ClassDirect, opts.DirectQueue, burst, executors)
-	p.lone.set("", 0, 0, 1)
+	p.direct.set(p, wire.ClassDirect, opts.Workers, opts.DirectQueue, burst, executors)
+	p.lone.set(p, "", 0, 0, 0, 0)
 	p.slices = admission.NewSlices(opts.BulkSlice, opts.BatchSize)
 	p.batchMemory = opts.Budget.Batches.Holder()
 	if capacity.OnHost {
@@ -70,31 +68,12 @@ func New(x *index.Index, enc *translate.Translator, searcher gpuexec.Searcher, o
 	p.batchBytes = capacity.BatchBytes
 	p.estimates = newWorkEstimates()
 	p.background = newTurns(p, opts.Cores)
-
-	for _, l := range append(p.storedLanes(), &p.direct) {
-		p.start(l.workers(opts.Workers), l.decode(p), func() { close(l.ready) })
+	p.prober = newProber(p, opts.Answered)
+	for range executors {
+		p.idle <- &executor{Pipeline: p, later: p.background.put}
 	}
-	p.start(1, p.dispatch(batcher.Options{MaxItems: opts.BatchSize, MaxCost: capacity.BatchBytes, Linger: opts.Linger}),
-		func() { close(p.batches) })
-	p.start(executors, p.execute, p.background.end)
-	p.start(1, p.background.run, func() {
-		for _, l := range append(p.storedLanes(), &p.direct) {
-			close(l.finished)
-		}
-	})
-	for _, l := range p.storedLanes() {
-		p.start(l.workers(opts.Workers), func() {
-			for r := range l.finished {
-				r.Reading(r.answer)
-				p.answered(r) // its queries count as answered when the producer has taken the answer
-			}
-		}, nil)
-	}
-	p.start(opts.Workers, func() {
-		for r := range p.direct.finished {
-			r.Reading(func() { r.Sharing(r.answer) })
-		}
-	}, nil)
+	d := p.newDispatcher(batcher.Options{MaxItems: opts.BatchSize, MaxCost: capacity.BatchBytes, Linger: opts.Linger})
+	p.ended.Go(d.run)
 	return p
 }
 
@@ -114,27 +93,12 @@ func (p *Pipeline) lane(class wire.Class) *lane {
 	return &p.stored
 }
 
-// workers is how many goroutines a lane has for each of its stages. Bulk has half: the cores are for those who wait.
-func (l *lane) workers(all int) int {
-	if l.class == wire.ClassBulk {
+// workers is how many goroutines the lane of a class may have for each of its stages. Bulk has half: the cores are for those who wait.
+func workers(class wire.Class, all int) int {
+	if class == wire.ClassBulk {
 		return (all + 1) / 2
 	}
 	return all
-}
-
-// start runs a stage in n goroutines, the last of which calls end.
-func (p *Pipeline) start(n int, stage func(), end func()) {
-	var running atomic.Int32
-	running.Store(int32(n))
-	for range n {
-		p.ended.Go(func() {
-			debug.SetPanicOnFault(true) // of reading an index whose file was cut off; see fileWatch
-			stage()
-			if running.Add(-1) == 0 && end != nil {
-				end()
-			}
-		})
-	}
 }
 
 // Give puts a stored request into the pipeline, and waits for room. It is false, and the request is done, when ctx ends before.
@@ -142,14 +106,12 @@ func (p *Pipeline) Give(ctx context.Context, r *Request) bool {
 	defer r.entered()
 	l := p.lane(r.Class)
 	l.expect(p)
-	select {
-	case l.in <- r:
+	if l.decoders.Give(ctx, r) {
 		return true
-	case <-ctx.Done():
-		l.pass(p)
-		r.Done()
-		return false
 	}
+	l.pass(p)
+	r.Done()
+	return false
 }
 
 // expect and pass count what is being decoded, which a free executor waits for a moment. Nobody waits for bulk.
@@ -174,25 +136,28 @@ func (p *Pipeline) Offer(r *Request) bool {
 	}
 	r.lane, r.reserved = &p.direct, size
 	p.entered.Add(1)
-	select {
-	case p.direct.in <- r:
+	if p.direct.decoders.Offer(r) {
 		return true
-	default:
-		p.passed.Add(1)
-		r.lane.memory.Give(size)
-		r.reserved = 0
-		return false
 	}
+	p.passed.Add(1)
+	r.lane.memory.Give(size)
+	r.reserved = 0
+	return false
 }
 
 // Drain finishes everything that was taken in and ends the pipeline. No requests are made any longer; those that are made may be on
 // their way in.
 func (p *Pipeline) Drain() {
 	p.outside.Wait()
-	for _, l := range append(p.storedLanes(), &p.direct) {
-		close(l.in)
+	all := append(p.storedLanes(), &p.direct)
+	for _, l := range all {
+		l.decoders.Drain()
+		close(l.ready)
 	}
 	p.ended.Wait()
+	for _, l := range all {
+		l.responders.Drain()
+	}
 	p.requests.Wait() // parts of answers are encoded when those before them are out
 	p.abort()         // frees the context
 }

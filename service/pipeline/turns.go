@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -38,15 +39,16 @@ const (
 	heldRequests = 1 << 10
 )
 
-// turns does what takes long, message by message. It is the owner of the tasks that it was given until they are done.
+// turns does what takes long, message by message. It is the owner of the tasks that it was given until they are done. While there are some, one goroutine
+// gives turns.
 type turns struct {
 	*Pipeline
-	cores int
+	cores    int
+	executor executor // of that goroutine
 
 	mu       sync.Mutex
-	changed  sync.Cond
 	ring     []*turn
-	ended    bool      // no more are coming
+	running  bool      // there is that goroutine; it is whenever the ring is not empty
 	deadline time.Time // the process ends then; zero: it does not
 	part     float64   // of the cores that are for this index until then
 }
@@ -67,9 +69,9 @@ func newTurns(p *Pipeline, cores int) *turns {
 	if cores <= 0 {
 		cores = runtime.GOMAXPROCS(0)
 	}
-	t := &turns{Pipeline: p, cores: cores}
-	t.changed.L = &t.mu
-	return t
+	b := &turns{Pipeline: p, cores: cores}
+	b.executor = executor{Pipeline: p, later: b.put}
+	return b
 }
 
 // whole says whether tasks of a message are so little work that they go into batches as they are.
@@ -85,7 +87,15 @@ func (b *turns) add(r *Request, tasks []*task) {
 	t := b.turnOf(r)
 	t.tasks = append(t.tasks, tasks...)
 	t.expect(tasks)
-	b.changed.Signal()
+	b.begin()
+}
+
+// begin has turns given. b.mu is held.
+func (b *turns) begin() {
+	if !b.running {
+		b.running = true
+		b.ended.Go(b.run) // by dispatcher or executors, which are counted
+	}
 }
 
 // put takes a task that is unfinished.
@@ -98,7 +108,7 @@ func (b *turns) put(t *task) {
 		place.tasks = slices.Insert(place.tasks, place.begun, t)
 		place.begun++
 		place.expect([]*task{t})
-		b.changed.Signal()
+		b.begin()
 	}
 	b.mu.Unlock()
 	if gone {
@@ -126,9 +136,10 @@ func (t *turn) expect(tasks []*task) {
 	}
 }
 
-// run gives turns until there are no more tasks and none are coming.
+// run gives turns until there are no more tasks.
 func (b *turns) run() {
-	x := &executor{Pipeline: b.Pipeline, later: b.put}
+	debug.SetPanicOnFault(true) // as executors do
+	x := &b.executor
 	for {
 		tasks, places, ok := b.next()
 		if !ok {
@@ -144,24 +155,20 @@ func (b *turns) run() {
 	}
 }
 
-// next waits for tasks and takes those of the next turn. It ends tasks whose time is up, and gives back messages for which
-// there is no time.
+// next takes the tasks of the next turn; it is false, and turns are given no longer, when there are none. It ends tasks whose time is up, and gives back
+// messages for which there is no time.
 func (b *turns) next() (tasks []*task, places []*turn, ok bool) {
 	for {
 		b.mu.Lock()
-		for len(b.ring) == 0 && !b.ended {
-			b.changed.Wait()
-		}
 		late := b.late(time.Now())
 		back := b.hopeless(time.Now())
 		if len(late) == 0 && len(back) == 0 {
-			if len(b.ring) == 0 && b.ended {
+			if len(b.ring) == 0 {
+				b.running = false
 				b.mu.Unlock()
 				return nil, nil, false
 			}
-			if len(b.ring) > 0 {
-				tasks, places = b.choose()
-			}
+			tasks, places = b.choose()
 		}
 		b.mu.Unlock()
 		now := time.Now()
@@ -284,14 +291,6 @@ func (b *turns) charge(places []*turn, took time.Duration) {
 		t.credit -= time.Duration(part * float64(took))
 		t.spent, t.running = 0, 0
 	}
-}
-
-// end says that no more tasks are coming.
-func (b *turns) end() {
-	b.mu.Lock()
-	b.ended = true
-	b.changed.Signal()
-	b.mu.Unlock()
 }
 
 // hopeless removes the tasks of messages that will not be answered before the deadline: what takes least is kept first.

@@ -33,7 +33,7 @@ func idleTurns(t *testing.T) *turns {
 	t.Cleanup(func() { ix.Close() })
 	p := idlePipeline(t, ix)
 	p.options.BatchSize, p.batchBytes = 64, 1<<40
-	p.stored.set(wire.ClassQuery, 0, 0, 100)
+	p.stored.set(p, wire.ClassQuery, 1, 0, 0, 100)
 	p.stored.backlog = 1
 	p.look = make(chan struct{}, 1)
 	p.slices = admission.NewSlices(time.Hour, 64)
@@ -41,12 +41,13 @@ func idleTurns(t *testing.T) *turns {
 	p.aborted, p.abort = context.WithCancel(t.Context())
 	p.estimates = newWorkEstimates()
 	p.background = newTurns(p, 2)
+	p.background.running = true // by the test
 	return p.background
 }
 
 // waitingRequest is a stored request of n queries, each estimated at work.
 func waitingRequest(b *turns, n int, work time.Duration) *Request {
-	r := &Request{origin: &plainOrigin{}, lane: &b.stored, queries: n, tasks: make([]task, n)}
+	r := &Request{pipeline: b.Pipeline, origin: &plainOrigin{}, lane: &b.stored, queries: n, tasks: make([]task, n)}
 	r.open.Store(int64(n))
 	b.stored.open.Add(int64(n))
 	var tasks []*task
@@ -125,7 +126,8 @@ func TestTurnsEndEarly(t *testing.T) {
 	if !ok || len(tasks) == 0 || tasks[0].request != short {
 		t.Fatalf("%d tasks", len(tasks))
 	}
-	if !long.abandoned.Load() || long.open.Load() != 0 || <-b.stored.finished != long {
+	b.stored.responders.Drain()
+	if !long.abandoned.Load() || long.open.Load() != 0 || b.stored.held.Load() != 20 || b.stored.heldReqs.Load() != 2 {
 		t.Error("what takes 500 s was not given back")
 	}
 	if short.abandoned.Load() || middle.abandoned.Load() || middle.open.Load() != 10 {
