@@ -183,7 +183,7 @@ func New(js jetstream.JetStream, opts Options, deliver func(context.Context, *Me
 	c := &Consumer{
 		js: js, nc: nc, opts: opts, deliver: deliver,
 		limits:      limits{messages: opts.MaxAckPending, pullExpiry: time.Second, requestTimeout: requestTimeout, maxBackoff: 5 * time.Second},
-		next:        apiPrefix(js.Options()) + "CONSUMER.MSG.NEXT." + opts.Subjects.Stream(opts.Class) + "." + opts.Subjects.Durable(opts.Index),
+		next:        streams.API(js.Options()) + "CONSUMER.MSG.NEXT." + opts.Subjects.Stream(opts.Class) + "." + opts.Subjects.Durable(opts.Index),
 		wakePull:    bell.New(),
 		wakeAlive:   bell.New(),
 		stopping:    make(chan struct{}),
@@ -194,17 +194,4 @@ func New(js jetstream.JetStream, opts Options, deliver func(context.Context, *Me
 		ackWait:     opts.AckWait,
 	}
 	return c, nil
-}
-
-func apiPrefix(o jetstream.JetStreamOptions) string {
-	switch {
-	case o.Domain != "":
-		return "$JS." + o.Domain + ".API."
-	case o.APIPrefix != "":
-		if o.APIPrefix[len(o.APIPrefix)-1] != '.' {
-			return o.APIPrefix + "."
-		}
-		return o.APIPrefix
-	}
-	return jetstream.DefaultAPIPrefix
 }

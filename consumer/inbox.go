@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/geniemq/geniemq/consumer/streams"
 )
 
 // inbox is the subscription that answers to pull requests come to. The server drops a request whose inbox is closed:
@@ -77,7 +79,7 @@ func (c *Consumer) withdraw(now time.Time) time.Duration {
 	c.mu.Unlock()
 	near := leader != "" && leader == c.nc.ConnectedServerName()
 	if !clustered { // the only server there is, unless this one is a leaf of it
-		near = c.nc.ConnectedClusterName() == "" && apiPrefix(c.js.Options()) == jetstream.DefaultAPIPrefix
+		near = c.nc.ConnectedClusterName() == "" && streams.API(c.js.Options()) == jetstream.DefaultAPIPrefix
 	}
 	switch {
 	case !near || pull == nil:

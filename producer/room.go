@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -219,5 +220,5 @@ var errOneAtATime = errors.New("the result stream is given one message at a time
 // askSubject is where the stream is asked for its state. Who may not publish there is told so through the connection's error
 // handler; messages are then probes again, one at a time.
 func (p *Producer) askSubject() string {
-	return jetstream.DefaultAPIPrefix + "STREAM.INFO." + p.opts.Subjects.ResultStream()
+	return streams.API(p.js.Options()) + "STREAM.INFO." + p.opts.Subjects.ResultStream()
 }

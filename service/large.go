@@ -57,7 +57,7 @@ func (s *Service) makeBucket(ctx context.Context, user string) error {
 	if err != nil {
 		return err
 	}
-	allowed, end := s.denials.Bound(ctx, connection.JetStream)
+	allowed, end := s.denials.Bound(ctx, connection.JetStream(s.api()))
 	differences, err := streams.Ensure(allowed, s.js, []jetstream.StreamConfig{config})
 	if err = end(err); err != nil {
 		return err

@@ -186,7 +186,7 @@ func (s *Service) openSearch(ctx context.Context) error {
 func (s *Service) openStreams(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, serverWait)
 	defer cancel()
-	allowed, end := s.denials.Bound(ctx, connection.JetStream)
+	allowed, end := s.denials.Bound(ctx, connection.JetStream(s.api()))
 	differences, err := streams.Ensure(allowed, s.js, s.cfg.Streams.Settings().Configs(s.subjects, streams.Queries, streams.Results, streams.Dead))
 	if err = end(err); err != nil {
 		return err
@@ -226,7 +226,7 @@ func (s *Service) openStreams(ctx context.Context) error {
 // openClass makes the stream of a class beside the first. A server that has no room for it, or does not allow it, may have been set up for a worker
 // of an earlier version: then the class is not served, and all else is.
 func (s *Service) openClass(ctx context.Context, class wire.Class) ([]streams.Difference, error) {
-	allowed, end := s.denials.Bound(ctx, connection.JetStream)
+	allowed, end := s.denials.Bound(ctx, connection.JetStream(s.api()))
 	differences, err := streams.Ensure(allowed, s.js, s.cfg.Streams.Settings().Configs(s.subjects, streams.KindOf(class)))
 	err = end(err)
 	var denied *connection.ForbiddenError

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/internal/bell"
@@ -76,12 +75,7 @@ func (s *Service) needsOf(e *connection.ForbiddenError, names ...string) bool {
 }
 
 // api is what the subject of a request to the JetStream API begins with.
-func (s *Service) api() string {
-	if domain := s.cfg.Streams.Domain; domain != "" {
-		return "$JS." + domain + ".API."
-	}
-	return jetstream.DefaultAPIPrefix
-}
+func (s *Service) api() string { return streams.API(s.js.Options()) }
 
 func (s *Service) needsStream(e *connection.ForbiddenError, name string) bool {
 	return e.Subject == s.api()+"STREAM.INFO."+name

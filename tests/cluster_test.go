@@ -231,3 +231,59 @@ func TestDomain(t *testing.T) {
 		return err
 	})
 }
+
+// Workers and clients of an account that imports the JetStream API of another under a prefix, which a context of the nats command names, use the streams of
+// that other one.
+func TestAPIPrefix(t *testing.T) {
+	ofProcesses(t)
+	t.Parallel()
+	server := startServer(t, `
+		no_auth_user: worker
+		accounts {
+			streams {
+				jetstream: enabled
+				users: [ { user: "streams", password: "p" } ]
+				exports: [
+					{ service: "$JS.API.>", response: stream }
+					{ service: "$KV.>" }
+					{ service: "$JS.ACK.>" }
+					{ service: "genie.>" }
+				]
+			}
+			workers {
+				users: [ { user: "worker", password: "p" } ]
+				imports: [
+					{ service: { account: streams, subject: "$JS.API.>" }, to: "their.API.>" }
+					{ service: { account: streams, subject: "$KV.>" }, to: "their.API.$KV.>" }
+					{ service: { account: streams, subject: "$JS.ACK.>" } }
+					{ service: { account: streams, subject: "genie.query.>" } }
+					{ service: { account: streams, subject: "genie.bulk.>" } }
+					{ service: { account: streams, subject: "genie.result.>" } }
+					{ service: { account: streams, subject: "genie.dead.>" } }
+				]
+			}
+		}`)
+	by := writeFile(t, t.TempDir(), "theirs.json", fmt.Appendf(nil, `{"url":%q,"user":"worker","password":"p","jetstream_api_prefix":"their.API"}`, server.url))
+	r := start(t, config.Config{NATSContext: by, Indexes: buildAll(t, t.TempDir())}, service.Options{})
+	_, theirs := connect(t, strings.Replace(server.url, "//", "//streams:p@", 1))
+	if _, err := theirs.Stream(within(t), "GENIE_QUERIES"); err != nil {
+		t.Fatalf("the streams are not in the other account: %v", err)
+	}
+	js, err := jetstream.NewWithAPIPrefix(r.nc, "their.API")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asker, err := client.New(r.nc, client.Options{JetStream: js})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer asker.Close()
+	query := client.Query{K: 1, Row: client.Conditions(client.Equal("age", 52))}
+	if res, err := asker.Request(within(t), "people", query); err != nil || keys(res) != "dan:1" {
+		t.Errorf("stored: %v %v", res, err)
+	}
+	if res, err := asker.Search(within(t), "people", query); err != nil || keys(res) != "dan:1" {
+		t.Errorf("direct: %v %v", res, err)
+	}
+	testkit.Eventually(t, r.ready)
+}

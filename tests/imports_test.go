@@ -124,7 +124,7 @@ var rules = map[string]rule{
 	"gpuexec/flatscan":      {[]string{"index/metric", "index/postings", "index/store", "index/filter"}, nil},
 	"batcher":               {nil, nil},
 	"consumer":              {[]string{"wire", "internal/bell", "internal/human", "consumer/streams"}, []string{natsGo}},
-	"producer":              {[]string{"wire", "internal/bell"}, []string{natsGo}},
+	"producer":              {[]string{"consumer/streams", "wire", "internal/bell"}, []string{natsGo}},
 	"bodystore":             {[]string{"wire"}, []string{natsGo, nuid}},
 	"service/fetch":         {[]string{"bodystore", "consumer", "internal/bell", "service/memory", "wire"}, nil},
 	"client":                {[]string{"bodystore", "internal/bell", "wire"}, []string{natsGo, nuid}},

@@ -168,7 +168,6 @@ func TestNATSContext(t *testing.T) {
 	}
 	file := context("prod", map[string]string{"description": "production", "url": server.url, "user": "worker", "password": "p4ssword"})
 	context("wrong", map[string]string{"url": server.url, "user": "worker", "password": "wr0ng"})
-	context("prefix", map[string]string{"url": server.url, "user": "worker", "password": "p4ssword", "jetstream_api_prefix": "their.API"})
 	env := []string{"XDG_CONFIG_HOME=" + home}
 	worker := runWith(t, env, "serve", "--index", buildFile(t, dir, "people.csv", peopleSchema, peopleData), "--admin", "off", "--context", "prod")
 	if at := worker.says("NATS"); at != server.url {
@@ -191,7 +190,6 @@ func TestNATSContext(t *testing.T) {
 	}{
 		"wrong":   {nil, "Authorization Violation"},
 		"unknown": {nil, "unknown context"},
-		"prefix":  {nil, "API prefix"},
 		"prod":    {[]string{"--nats", "nats://127.0.0.1:1"}, "leave out nats"},
 	} {
 		if out, err := query(name, c.flags...); err == nil || !strings.Contains(out, c.says) || strings.Contains(out, "p4ss") || strings.Contains(out, "wr0ng") {

@@ -19,6 +19,9 @@ import (
 type Streams struct {
 	// Domain is the JetStream domain that the streams are in. Default: that of Config.NATSContext, or else of the server.
 	Domain string
+	// Prefix is what requests to the JetStream API begin with where the account of the connection imports that of the streams. That of
+	// Config.NATSContext becomes it, unless a domain is named; there is no setting of its own.
+	Prefix string
 	// Replicas is how many servers of a cluster keep each stream. Default 1.
 	Replicas int
 	// Bytes, Age and Messages are the most that streams hold, by the names of streams.Kinds. See streams.Settings.

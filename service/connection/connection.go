@@ -74,12 +74,15 @@ func dial(servers string, cfg *config.Config, opts []nats.Option) (*nats.Conn, e
 	return nc, nil
 }
 
-// JetStreamOf is the use of JetStream over a connection that was made by cfg, in the domain that it says.
+// JetStreamOf is the use of JetStream over a connection that was made by cfg, in the domain that it says, or under the prefix.
 func JetStreamOf(nc *nats.Conn, cfg *config.Config, opts ...jetstream.JetStreamOpt) (js jetstream.JetStream, err error) {
-	if domain := cfg.Streams.Domain; domain == "" {
+	switch at := &cfg.Streams; {
+	case at.Domain != "":
+		js, err = jetstream.NewWithDomain(nc, at.Domain, opts...)
+	case at.Prefix != "":
+		js, err = jetstream.NewWithAPIPrefix(nc, at.Prefix, opts...)
+	default:
 		js, err = jetstream.New(nc, opts...)
-	} else {
-		js, err = jetstream.NewWithDomain(nc, domain, opts...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("using JetStream: %w", err)
@@ -87,19 +90,21 @@ func JetStreamOf(nc *nats.Conn, cfg *config.Config, opts ...jetstream.JetStreamO
 	return js, nil
 }
 
-// dialContext connects as a context of the nats command says. The JetStream domain of the context becomes that of cfg, unless cfg names one.
+// dialContext connects as a context of the nats command says. The JetStream domain of the context, or else its API prefix, becomes that of cfg, unless
+// cfg names a domain.
 func dialContext(cfg *config.Config, opts []nats.Option) (*nats.Conn, error) {
 	name := cfg.NATSContext
 	nc, settings, err := natscontext.Connect(name, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to NATS by the context %s: %w%s", name, config.WithoutSecrets(err), connectAdvice(err))
 	}
-	if settings.JSAPIPrefix != "" {
-		nc.Close()
-		return nil, fmt.Errorf("the context %s names a JetStream API prefix, which geniemq does not use: name a JetStream domain, or connect to the account of the streams", name)
-	}
-	if cfg.Streams.Domain == "" && settings.JSDomain != "" { // and not once more: others read it by then
-		cfg.Streams.Domain = settings.JSDomain
+	if at := &cfg.Streams; at.Domain == "" && at.Prefix == "" { // and not once more: others read it by then
+		switch {
+		case settings.JSDomain != "":
+			at.Domain = settings.JSDomain
+		case settings.JSAPIPrefix != "":
+			at.Prefix = settings.JSAPIPrefix
+		}
 	}
 	return nc, nil
 }

@@ -164,7 +164,9 @@ func (d *Denials) Latest(now time.Time, needs func(*ForbiddenError) bool) *Forbi
 	return nil
 }
 
-// JetStream says whether something forbidden is of JetStream's API, or an answer of it.
-func JetStream(e *ForbiddenError) bool {
-	return strings.HasPrefix(e.Subject, "$JS.") && strings.Contains(e.Subject, ".API.") || strings.HasPrefix(e.Subject, nats.InboxPrefix)
+// JetStream says whether something forbidden is of JetStream's API, the requests to which begin with api, or an answer of it.
+func JetStream(api string) (is func(e *ForbiddenError) bool) {
+	return func(e *ForbiddenError) bool {
+		return strings.HasPrefix(e.Subject, api) || strings.HasPrefix(e.Subject, nats.InboxPrefix)
+	}
 }
