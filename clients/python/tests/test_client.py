@@ -331,6 +331,53 @@ class TestLarge(unittest.IsolatedAsyncioTestCase):
 async def _quiet(_: Exception) -> None:
     """nats-py prints a stack for each lost connection otherwise."""
 
+@unittest.skipUnless("GENIEMQ_NATS_SERVER" in os.environ, "$GENIEMQ_NATS_SERVER is not set: go build github.com/nats-io/nats-server/v2 makes one")
+class TestPermissions(unittest.IsolatedAsyncioTestCase):
+    """Queries that are too large for a message, of those who may do what docs/security.md permits them and nothing else."""
+
+    PAYLOAD = 64 << 10
+
+    @staticmethod
+    def permitted(name: str, bucket: str, publish: list[str], subscribe: list[str]) -> str:
+        """A line of the server's configuration: those of docs/security.md whose queries may be too large, besides what they may otherwise."""
+        publish = [*publish, f"$O.{bucket}.>", *(f"$JS.API.STREAM.{what}.OBJ_{bucket}" for what in ("INFO", "MSG.GET", "PURGE"))]
+        return f'{{ user: {name}, password: p, permissions: {{ publish: {json.dumps(publish)}, subscribe: {json.dumps([*subscribe, "_INBOX.>"])} }} }}'
+
+    async def asyncSetUp(self) -> None:
+        asyncio.get_running_loop().set_debug(False)
+        results = ["$JS.API.STREAM.INFO.GENIE_RESULTS", "$JS.API.DIRECT.GET.GENIE_RESULTS.>", "$JS.API.STREAM.MSG.GET.GENIE_RESULTS"]
+        users = [
+            "{ user: worker, password: p }",
+            self.permitted("bob", "GENIE_OBJECTS_bob", [f"genie.{way}.people.bob" for way in ("query", "search", "bulk")], ["genie.result.people.bob.>"]),
+            self.permitted("ann", "GENIE_OBJECTS", ["genie.query.people", *results], ["genie.result.people.>"]),
+        ]
+        self.server = Server(self.PAYLOAD, f"authorization {{ users: [ {', '.join(users)} ] }}\n")
+        self.addAsyncCleanup(self.server.close)
+        await self.server.start()
+        worker = Worker(FOLDER, self.server.url.replace("//", "//worker:p@"), "--object-users", "bob")
+        self.addAsyncCleanup(worker.close)
+        await worker.start()
+
+    async def test_large(self) -> None:
+        for name, user in (("ann", None), ("bob", "bob")):
+            denied: list[Exception] = []
+
+            async def note(e: Exception, denied: list[Exception] = denied) -> None:
+                denied.append(e)
+
+            nc = await nats.connect(self.server.url, user=name, password="p", error_cb=note)
+            self.addAsyncCleanup(nc.close)
+            for bulk in (False, True) if user else (False,):
+                async with Client(nc, user=user, bulk=bulk, timeout=60) as c:
+                    queries: list[Query] = [{"row": {"age": 52}}] * 10_000
+                    results = await c.request_batch("people", queries)
+                    self.assertEqual([four(r) for r in results], [[("dan", 1)]] * len(queries), name)
+            self.assertEqual(denied, [])
+            if user:  # and may not reach the bucket of others
+                async with Client(nc, timeout=5) as c:
+                    with self.assertRaises(GenieError):
+                        await c.request_batch("people", queries)
+
 
 if __name__ == "__main__":
     unittest.main()

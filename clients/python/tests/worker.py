@@ -92,15 +92,15 @@ class Worker:
 
 
 class Server:
-    """A nats-server of its own, $GENIEMQ_NATS_SERVER, whose messages are small."""
+    """A nats-server of its own, $GENIEMQ_NATS_SERVER, whose messages are small; more is added to its configuration."""
 
-    def __init__(self, max_payload: int) -> None:
+    def __init__(self, max_payload: int, more: str = "") -> None:
         self.dir = Path(tempfile.mkdtemp(prefix="geniemq-client-"))
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             self.url = f"nats://127.0.0.1:{s.getsockname()[1]}"
         self._conf = self.dir / "nats.conf"
-        self._conf.write_text(f'listen: {self.url.removeprefix("nats://")}\nmax_payload: {max_payload}\njetstream {{ store_dir: "{self.dir}" }}\n')
+        self._conf.write_text(f'listen: {self.url.removeprefix("nats://")}\nmax_payload: {max_payload}\njetstream {{ store_dir: "{self.dir}" }}\n{more}')
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:

@@ -220,6 +220,37 @@ test("queries that are too large for a message", { skip }, async (t) => {
   c.close();
 });
 
+test("queries that are too large for a message, of those who may do what docs/security.md permits them", { skip }, async (t) => {
+  const permitted = (name: string, bucket: string, publish: string[], subscribe: string[]) => {
+    const all = [...publish, `$O.${bucket}.>`, ...["INFO", "MSG.GET", "PURGE"].map((what) => `$JS.API.STREAM.${what}.OBJ_${bucket}`)];
+    return `{ user: ${name}, password: p, permissions: { publish: ${JSON.stringify(all)}, subscribe: ${JSON.stringify([...subscribe, "_INBOX.>"])} } }`;
+  };
+  const results = ["$JS.API.STREAM.INFO.GENIE_RESULTS", "$JS.API.DIRECT.GET.GENIE_RESULTS.>", "$JS.API.STREAM.MSG.GET.GENIE_RESULTS"];
+  const users = [
+    "{ user: worker, password: p }",
+    permitted("bob", "GENIE_OBJECTS_bob", ["query", "search", "bulk"].map((way) => `genie.${way}.people.bob`), ["genie.result.people.bob.>"]),
+    permitted("ann", "GENIE_OBJECTS", ["genie.query.people", ...results], ["genie.result.people.>"]),
+  ];
+  const server = new Server();
+  t.after(() => server.close());
+  await server.start(small, `authorization { users: [ ${users.join(", ")} ] }\n`);
+  const w = new Worker(server.url.replace("//", "//worker:p@"), ["--object-users", "bob"]);
+  t.after(() => w.close());
+  w.build();
+  await w.start();
+  const queries: Query[] = Array.from({ length: 10_000 }, () => ({ row: { age: 52 } }));
+  for (const [name, user] of [["ann", undefined], ["bob", "bob"]] as const) {
+    const own = await connect({ servers: server.url, user: name, pass: "p" });
+    t.after(() => own.close());
+    for (const bulk of user ? [false, true] : [false]) {
+      const c = new Client(own, { user, bulk, timeout: 60_000 });
+      assert.deepEqual((await c.requestBatch("people", queries)).map(counts), queries.map(() => [["dan", 1]]), name);
+      c.close();
+    }
+    if (user) await assert.rejects(new Client(own, { timeout: 5_000 }).requestBatch("people", queries)); // the bucket of others
+  }
+});
+
 test("parts in any order, from two versions", () => {
   for (let round = 0; round < 200; round++) {
     const n = 1 + (round % 30);

@@ -111,13 +111,14 @@ export class Server {
   private process?: ChildProcess;
   url = "";
 
-  async start(maxPayload: number): Promise<void> {
+  /** Starts a server whose messages are small; more is added to its configuration. */
+  async start(maxPayload: number, more = ""): Promise<void> {
     const probe = createServer().listen(0, "127.0.0.1");
     await once(probe, "listening");
     const listen = `127.0.0.1:${(probe.address() as AddressInfo).port}`;
     probe.close();
     this.url = `nats://${listen}`;
-    writeFileSync(join(this.dir, "nats.conf"), `listen: ${listen}\nmax_payload: ${maxPayload}\njetstream { store_dir: "${this.dir}" }\n`);
+    writeFileSync(join(this.dir, "nats.conf"), `listen: ${listen}\nmax_payload: ${maxPayload}\njetstream { store_dir: "${this.dir}" }\n${more}`);
     const p = (this.process = spawn(process.env["GENIEMQ_NATS_SERVER"]!, ["-c", join(this.dir, "nats.conf")], { stdio: ["ignore", "ignore", "pipe"] }));
     const log: string[] = [];
     await new Promise<void>((ready, failed) => {
