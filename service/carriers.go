@@ -18,7 +18,7 @@ func (s *Service) openCarriers(context.Context) error {
 		names, all = append(names, "geniemq bulk"), append(all, &s.carriers.Bulk)
 	}
 	for i, c := range all {
-		nc, err := s.connect(s.url, names[i]+" queries")
+		nc, err := s.keep(s.url, names[i]+" queries")
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (s *Service) openCarriers(context.Context) error {
 
 // openProducer makes one of so many producers, on a connection of its own.
 func (s *Service) openProducer(name string, of int) (*producer.Producer, error) {
-	nc, err := s.connect(s.url, name)
+	nc, err := s.keep(s.url, name)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 		s.onStop("embedded nats-server", func(context.Context) error { return s.broker.Shutdown() })
 		url = s.broker.URL()
 	}
-	if s.nc, err = s.connect(url, "geniemq"); err != nil {
+	if s.nc, err = s.keep(url, "geniemq"); err != nil {
 		return err
 	}
 	s.denials = connection.NewDenials()

@@ -35,14 +35,23 @@ func (s *Service) brokerMended(ctx context.Context) {
 	}
 }
 
-// connect makes a connection to the server that ends with the service, and logs its errors.
-func (s *Service) connect(url, name string) (*nats.Conn, error) {
-	nc, err := connection.Stay(url, name, &s.cfg, s.log)
+// keep makes a connection that the service needs, while it starts: it is ready while it has that, and closes it at its end.
+func (s *Service) keep(url, name string) (*nats.Conn, error) {
+	nc, err := s.connect(url, name)
 	if err != nil {
 		return nil, err
 	}
 	s.conns = append(s.conns, nc)
 	s.onStop(name+" connection", func(ctx context.Context) error { return connection.Close(ctx, nc) })
+	return nc, nil
+}
+
+// connect makes a connection to the server, which is its caller's, and logs its errors.
+func (s *Service) connect(url, name string) (*nats.Conn, error) {
+	nc, err := connection.Stay(url, name, &s.cfg, s.log)
+	if err != nil {
+		return nil, err
+	}
 	connection.LogErrors(nc, s.repeats.Logger(s.log.With("connection", name)))
 	return nc, nil
 }
