@@ -162,6 +162,7 @@ func holdWorker(ctx context.Context, w *world) error {
 func rollingRestart(ctx context.Context, w *world) error {
 	for _, own := range w.workers {
 		own.signal(syscall.SIGTERM)
+		own.signal(syscall.SIGCONT) // as systemd does: one that another fault has stopped would not hear
 		select {
 		case <-own.ended:
 		case <-time.After(w.options.Patience):
@@ -222,6 +223,7 @@ func lameDuck(ctx context.Context, w *world) error {
 	s := w.anyServer()
 	s.meant.Store(true)
 	s.signal(syscall.SIGUSR2)
+	s.signal(syscall.SIGCONT)
 	select {
 	case <-s.ended:
 		return nil
