@@ -162,8 +162,19 @@ func (w *world) ensureStreams(ctx context.Context) error {
 	})
 }
 
-// insist repeats what a server that is being broken may refuse.
+// insist repeats what a server that is being broken may refuse. Where there is one server, a fault that has it stopped or down ends here: there is no other to ask.
 func (w *world) insist(ctx context.Context, what string, try func(context.Context) error) error {
+	if all := w.servers.nodes; len(all) == 1 {
+		all[0].signal(syscall.SIGCONT)
+		if !all[0].running() {
+			if err := all[0].start(); err != nil {
+				return err
+			}
+		}
+		if err := all[0].awake(ctx); err != nil {
+			return err
+		}
+	}
 	end := time.Now().Add(w.options.Patience)
 	for {
 		attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
