@@ -51,12 +51,13 @@ func (p *Producer) classify(f *flight, err error) (_ error, permanent bool) {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
 		return &TooLargeError{f.msg.Subject, f.bytes, p.nc.MaxPayload(), "the server's max_payload"}, true
-	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrConnectionReconnecting),
-		errors.Is(err, nats.ErrDisconnected), errors.Is(err, nats.ErrTimeout):
-		return err, false
+	case errors.Is(err, nats.ErrBadSubject), errors.Is(err, nats.ErrBadHeaderMsg), errors.Is(err, nats.ErrHeadersNotSupported), errors.Is(err, nats.ErrInvalidMsg),
+		errors.Is(err, nats.ErrInvalidConnection), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrConnectionDraining):
+		// It is wrong with the message, or with a connection that will not come back.
+		return fmt.Errorf("publish to %s: %w", f.msg.Subject, err), true
 	}
-	// What is left is wrong with the message (subject, headers) or with a connection that will not come back.
-	return fmt.Errorf("publish to %s: %w", f.msg.Subject, err), true
+	// Everything else passes. A large message is written to the socket at once, and may find that broken before the library does.
+	return err, false
 }
 
 // Error codes of nats-server that are final for a message; everything else may pass.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -410,6 +413,56 @@ func TestConnectionLossRepublishes(t *testing.T) {
 	}
 	if msgs := streamMessages(t, s); msgs != n/2 {
 		t.Errorf("%d results are stored, want %d", msgs, n/2)
+	}
+}
+
+// brokenSocket is a connection to a server that, once broken, takes nothing any more, which whoever reads from it does not notice.
+type brokenSocket struct {
+	net.Conn
+	broken atomic.Bool
+	writes atomic.Int64 // since then
+}
+
+func (s *brokenSocket) Write(data []byte) (int, error) {
+	if s.broken.Load() {
+		s.writes.Add(1)
+		return 0, &net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("write", syscall.EPIPE)}
+	}
+	return s.Conn.Write(data)
+}
+
+// socketDialer keeps the connection that it made last.
+type socketDialer struct{ last atomic.Pointer[brokenSocket] }
+
+func (d *socketDialer) Dial(network, address string) (net.Conn, error) {
+	conn, err := net.Dial(network, address)
+	if err != nil {
+		return nil, err
+	}
+	s := &brokenSocket{Conn: conn}
+	d.last.Store(s)
+	return s, nil
+}
+
+// A large message is written to the socket where it is published, which may be broken before anybody else knows. It is not the message that is at fault, and it is
+// published again.
+func TestBrokenSocket(t *testing.T) {
+	b := startBroker(t)
+	var d socketDialer
+	nc := b.connect(nats.SetCustomDialer(&d))
+	s := b.results(nc, 1<<30)
+	p := newProducer(t, nc, producer.Limits{MinBackoff: 5 * time.Millisecond})
+	f := newFates(t)
+	socket := d.last.Load()
+	socket.broken.Store(true)
+	p.Publish(t.Context(), stored(0, strings.Repeat("x", 200_000)), f.done(0))
+	testkit.Until(t, "the socket has refused it", func() bool { return socket.writes.Load() > 0 })
+	if err := socket.Close(); err != nil { // now it is noticed
+		t.Fatal(err)
+	}
+	f.allGood(1)
+	if msgs := streamMessages(t, s); msgs != 1 {
+		t.Errorf("%d results are stored", msgs)
 	}
 }
 
