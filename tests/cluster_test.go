@@ -177,16 +177,7 @@ func TestDomain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asker, err := client.New(r.nc, client.Options{JetStream: js})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer asker.Close()
-	res, err := asker.Request(within(t), "people", client.Query{K: 1, Row: client.Conditions(client.Equal("age", 52))})
-	if err != nil || keys(res) != "dan:1" {
-		t.Errorf("%v %v", res, err)
-	}
-	testkit.Eventually(t, r.ready)
+	asker := answersOver(t, r, js)
 
 	// The worker asks the domain what room its result stream has.
 	results, err := atHub.Stream(within(t), "GENIE_RESULTS")
@@ -232,6 +223,25 @@ func TestDomain(t *testing.T) {
 	})
 }
 
+// answersOver asks a worker stored and direct queries of people, the stored ones over js, and returns the client.
+func answersOver(t *testing.T, r *running, js jetstream.JetStream) *client.Client {
+	t.Helper()
+	asker, err := client.New(r.nc, client.Options{JetStream: js})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(asker.Close)
+	query := client.Query{K: 1, Row: client.Conditions(client.Equal("age", 52))}
+	if res, err := asker.Request(within(t), "people", query); err != nil || keys(res) != "dan:1" {
+		t.Errorf("stored: %v %v", res, err)
+	}
+	if res, err := asker.Search(within(t), "people", query); err != nil || keys(res) != "dan:1" {
+		t.Errorf("direct: %v %v", res, err)
+	}
+	testkit.Eventually(t, r.ready)
+	return asker
+}
+
 // Workers and clients of an account that imports the JetStream API of another under a prefix, which a context of the nats command names, use the streams of
 // that other one.
 func TestAPIPrefix(t *testing.T) {
@@ -273,17 +283,5 @@ func TestAPIPrefix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asker, err := client.New(r.nc, client.Options{JetStream: js})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer asker.Close()
-	query := client.Query{K: 1, Row: client.Conditions(client.Equal("age", 52))}
-	if res, err := asker.Request(within(t), "people", query); err != nil || keys(res) != "dan:1" {
-		t.Errorf("stored: %v %v", res, err)
-	}
-	if res, err := asker.Search(within(t), "people", query); err != nil || keys(res) != "dan:1" {
-		t.Errorf("direct: %v %v", res, err)
-	}
-	testkit.Eventually(t, r.ready)
+	answersOver(t, r, js)
 }

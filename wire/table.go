@@ -192,7 +192,19 @@ func (d *queryDecoder) tableField(t *table, f *fields.Field) (err *Error) {
 
 // array is where the array of a field goes.
 func (t *table) array(name string) *array {
-	return map[string]*array{"id": &t.id, "k": &t.k, "text": &t.text, "vector": &t.vector, "point": &t.point, "radius": &t.radius}[name]
+	switch name {
+	case "id":
+		return &t.id
+	case "k":
+		return &t.k
+	case "text":
+		return &t.text
+	case "vector":
+		return &t.vector
+	case "point":
+		return &t.point
+	}
+	return &t.radius
 }
 
 // addItem counts an element that is kept as a value, before it is read.
