@@ -212,7 +212,7 @@ func TestSwapsUnderLoad(t *testing.T) {
 }
 
 // TestLargeSwapsUnderLoad is TestSwapsUnderLoad with three swaps of the signatures of workload w1, as many as GENIEMQ_SWAP_OBJECTS says;
-// GENIEMQ_SWAP_CACHE is a folder that keeps their files.
+// GENIEMQ_SWAP_CACHE is a folder that keeps their files, GENIEMQ_SWAP_RATE how many stored queries per second are asked.
 func TestLargeSwapsUnderLoad(t *testing.T) {
 	ofProcesses(t)
 	objects := 4_000
@@ -241,7 +241,8 @@ func swapUnderLoad(t *testing.T, data swapData, swaps, warm int) {
 	defer stop()
 	var asking sync.WaitGroup
 	var published atomic.Int64
-	asking.Go(func() { load.publish(ctx, js, all, &published) })
+	rate := swapRate(t)
+	asking.Go(func() { load.publish(ctx, js, all, rate, &published) })
 	for range 2 {
 		asking.Go(func() { load.ask(ctx, nc, all) })
 	}
@@ -304,9 +305,20 @@ func swapUnderLoad(t *testing.T, data swapData, swaps, warm int) {
 	}
 }
 
-// publish publishes queries, a few hundred per second, until ctx ends.
-func (a *asked) publish(ctx context.Context, js jetstream.JetStream, all *editions, published *atomic.Int64) {
-	ticker := time.NewTicker(20 * time.Millisecond)
+// swapRate is $GENIEMQ_SWAP_RATE, by default 400 queries per second.
+func swapRate(t *testing.T) int {
+	rate, err := strconv.Atoi(cmp.Or(os.Getenv("GENIEMQ_SWAP_RATE"), "400"))
+	if err != nil || rate < 1 {
+		t.Fatalf("GENIEMQ_SWAP_RATE is no number of queries per second: %q", os.Getenv("GENIEMQ_SWAP_RATE"))
+	}
+	return rate
+}
+
+// publish publishes queries, so many per second, until ctx ends.
+func (a *asked) publish(ctx context.Context, js jetstream.JetStream, all *editions, rate int, published *atomic.Int64) {
+	const together = 8 // queries, at most
+	some := min(together, rate)
+	ticker := time.NewTicker(time.Duration(some) * time.Second / time.Duration(rate))
 	defer ticker.Stop()
 	for n := 0; ; {
 		select {
@@ -314,7 +326,7 @@ func (a *asked) publish(ctx context.Context, js jetstream.JetStream, all *editio
 		case <-ctx.Done():
 			return
 		}
-		for range 8 {
+		for range some {
 			if _, err := js.PublishMsg(context.Background(), message("genie.query."+all.index(), all.query(n), "Nats-Msg-Id", strconv.Itoa(n))); err != nil {
 				a.fault("publishing query %d: %v", n, err)
 				return
@@ -374,10 +386,15 @@ func (a *asked) checkStored(t *testing.T, js jetstream.JetStream, all *editions,
 		}
 		return nil
 	})
-	results, err := stream.OrderedConsumer(within(t), jetstream.OrderedConsumerConfig{})
+	ordered, err := stream.OrderedConsumer(t.Context(), jetstream.OrderedConsumerConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	results, err := ordered.Messages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer results.Stop()
 	info, err := stream.Info(within(t))
 	if err != nil {
 		t.Fatal(err)
@@ -386,7 +403,7 @@ func (a *asked) checkStored(t *testing.T, js jetstream.JetStream, all *editions,
 	type place struct{ sequence, edition int }
 	places := make(map[int][]place)
 	for left := info.State.Msgs; left > 0; left-- {
-		m, err := results.Next(jetstream.FetchMaxWait(patience))
+		m, err := results.Next(jetstream.NextMaxWait(patience))
 		if err != nil {
 			t.Fatal(err)
 		}

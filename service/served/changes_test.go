@@ -122,10 +122,15 @@ func (l *ledger) publish(t *testing.T, js jetstream.JetStream, index, id string,
 func (l *ledger) check(t *testing.T, js jetstream.JetStream) error {
 	t.Helper()
 	l.answers = make(map[string]int)
-	results, err := js.OrderedConsumer(t.Context(), "GENIE_RESULTS", jetstream.OrderedConsumerConfig{})
+	ordered, err := js.OrderedConsumer(t.Context(), "GENIE_RESULTS", jetstream.OrderedConsumerConfig{})
 	if err != nil {
 		return err
 	}
+	results, err := ordered.Messages()
+	if err != nil {
+		return err
+	}
+	defer results.Stop()
 	stream, err := js.Stream(t.Context(), "GENIE_RESULTS")
 	if err != nil {
 		return err
