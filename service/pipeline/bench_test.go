@@ -3,10 +3,13 @@ package pipeline
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/geniemq/geniemq/bench/workload"
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
@@ -134,6 +137,49 @@ func BenchmarkSignatures(b *testing.B) {
 					l.decoders.Drain()
 				})
 			}
+		}
+	}
+}
+
+// What decoding and planning costs for messages of 256 queries of the workloads, in both forms, and the estimate of it that says how a message is shared.
+func BenchmarkWorkloads(b *testing.B) {
+	const queries = 256
+	for name, objects := range map[string]int{"w1": 20_000, "w2": 50_000, "w3": 200_000, "w4": 50_000, "w5": 5_000} {
+		w, err := workload.New(b.Context(), name, workload.Options{Objects: objects, Data: os.Getenv("GENIEMQ_DATA")})
+		if err != nil {
+			b.Fatal(err)
+		}
+		p := idlePipeline(b, w.Index)
+		for _, form := range []string{"list", "table"} {
+			var bodies [][]byte
+			for some := range slices.Chunk(w.Queries, queries) {
+				body := wire.AppendQueries(nil, wire.MessagePack, some)
+				if form == "table" {
+					body, _ = wire.AppendTable(nil, wire.MessagePack, some)
+				}
+				bodies = append(bodies, body)
+			}
+			var decoder wire.Decoder
+			batch, ok := decoder.Scan(wire.MessagePack, bodies[0], wire.Limits{})
+			if !ok {
+				b.Fatal("not scanned")
+			}
+			for workers := 1; workers <= 2; workers++ {
+				b.Run(fmt.Sprintf("%s/%s/workers=%d", name, form, workers), func(b *testing.B) {
+					p.options.Workers = workers
+					var l lane
+					l.set(p, wire.ClassQuery, workers-1, 0, 0, 0)
+					for i := 0; b.Loop(); i++ {
+						p.memory.release(benchDecoded(b, p, wire.MessagePack, bodies[i%len(bodies)], queries, &l))
+					}
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/queries, "ns/query")
+					b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(estimate(batch)), "of-estimate")
+					l.decoders.Drain()
+				})
+			}
+		}
+		if err := w.Close(); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -17,13 +17,17 @@ import (
 // lane's decoders that have no message of their own take parts as well. Where none is idle, none helps: then the
 // throughput is what counts, and it is that of one message a decoder.
 const (
-	// minShared is the least body that is worth being looked through before it is decoded.
+	// minShared is the least body of a list that is worth being looked through before it is decoded: of words it costs a tenth. A table is read
+	// before its queries in any case, and shared if those are worth it.
 	minShared = 32 << 10
-	// partBytes is about how much of a body is decoded at once: for how long, some 50 us, a helper keeps those waiting
-	// whose message comes in meanwhile.
-	partBytes = 8 << 10
+	// queryTime and byteTime say about how long decoding and planning take: for each query, and for each byte that the queries have as a list
+	// (wire.Batch.Size). BenchmarkWorkloads compares.
+	queryTime = time.Microsecond
+	byteTime  = 5 * time.Nanosecond
+	// partTime is about how much is decoded at once: for so long a helper keeps those waiting whose message comes in meanwhile.
+	partTime = 50 * time.Microsecond
 	// helperParts is how many parts there must be for one more helper, who needs some microseconds to come.
-	helperParts = 4
+	helperParts = 2
 	// helpTime is for how long a decoder helps with a message. Those that applications send as a matter of course are done then;
 	// one that takes seconds must not take all cores.
 	helpTime = 10 * time.Millisecond
@@ -232,7 +236,7 @@ type share struct {
 // is to be decoded as a whole for.
 func (p *Pipeline) decodeBatch(r *Request, batch *wire.Batch, decoder *wire.Decoder) (ok bool, err error) {
 	s := p.newShare(r, batch)
-	r.lane.offer(p, s, min(batch.Size()/(helperParts*partBytes), p.options.Workers-1))
+	r.lane.offer(p, s, s.helpers())
 	p.decodeParts(s, decoder, func() bool { return false })
 	<-s.done
 	if changed := s.changed.Load(); changed != nil {
@@ -254,9 +258,21 @@ func (p *Pipeline) decodeBatch(r *Request, batch *wire.Batch, decoder *wire.Deco
 func (p *Pipeline) newShare(r *Request, batch *wire.Batch) *share {
 	n := batch.Len()
 	p.memory.request(r, n, batch.Conditions(n))
-	s := &share{request: r, batch: batch, queries: n, step: max(1, n*partBytes/batch.Size()), done: make(chan struct{})}
+	step := max(1, int(time.Duration(n)*partTime/estimate(batch)))
+	s := &share{request: r, batch: batch, queries: n, step: step, done: make(chan struct{})}
 	s.left.Store(int64(n))
 	return s
+}
+
+// estimate is how long a batch takes one decoder.
+func estimate(b *wire.Batch) time.Duration {
+	return time.Duration(b.Len())*queryTime + time.Duration(b.Size())*byteTime
+}
+
+// helpers is how many decoders are worth to be asked for help. Each holds the conditions of a query, together no more than is reserved for that.
+func (s *share) helpers() int {
+	most := partsBytes / (1 + s.request.conditions/s.queries*conditionBytes)
+	return min(s.queries/s.step/helperParts, most, s.request.pipeline.options.Workers-1)
 }
 
 // offer has up to so many decoders help that have no message of their own.

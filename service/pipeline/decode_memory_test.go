@@ -16,7 +16,10 @@ import (
 // Whatever a message is composed of, decoding it takes no more than is reserved for that, and what remains of it is no more than
 // is reserved for it.
 func TestDecodingKeepsToItsBound(t *testing.T) {
-	p := decodingPipeline(t, 1, wire.Limits{})
+	p := decodingPipeline(t, 8, wire.Limits{})
+	l := new(lane)
+	l.set(p, wire.ClassQuery, 7, 1, 0, 0) // who decode help each other
+	defer l.decoders.Drain()
 	const size = 1 << 20
 	fill := func(open, one, end string, most int) string { // as many as fit
 		n := min(most, (size-len(open)-len(end))/(len(one)+1))
@@ -60,6 +63,8 @@ func TestDecodingKeepsToItsBound(t *testing.T) {
 		"table of values":         `{"table":{"rows":1000,"items":[{"attrs":[` + attrs.String()[1:501] + `"],"value":[` + strings.Repeat("1,", 63_999) + `1]}]}}`,
 		"table, unusual":          `{"t\u0061ble":{"rows":65536,"query":{"row":{"n":1}}}}`,
 		"table too large":         `{"table":{"rows":65536,"query":{"items":[` + strings.Repeat(`{"attr":"n","value":1},`, 60) + `{"attr":"n","value":1}]}}}`,
+		"short table":             `{"table":{"rows":2000,"query":{"row":{"n":1}}}}`,
+		"short table, wide":       `{"table":{"rows":8,"items":[{"attrs":[` + attrs.String()[1:9_000] + `"],"value":{"u8":"` + zeros(8*(strings.Count(attrs.String()[:9_000], ","))) + `"}}]}}`,
 		"table broken at the end": `{"table":{"rows":65536,"query":{"row":{"n":1}}}}}`,
 	})
 	const asBlock = ", compressed"
@@ -79,7 +84,7 @@ func TestDecodingKeepsToItsBound(t *testing.T) {
 			}
 			var took, left, need int64
 			for range 8 { // garbage that was not collected in time counts too, and there is always some on a busy machine
-				took, left, need = decodingTakes(t, p, body, compress)
+				took, left, need = decodingTakes(t, p, l, body, compress)
 				if took <= bound+need && left <= need+256<<10 {
 					break
 				}
@@ -96,7 +101,7 @@ func TestDecodingKeepsToItsBound(t *testing.T) {
 }
 
 // decodingTakes is the most memory that there was while a body was decoded, what is left of it, and what the request says it needs.
-func decodingTakes(t *testing.T, p *Pipeline, body string, compress bool) (took, left, need int64) {
+func decodingTakes(t *testing.T, p *Pipeline, l *lane, body string, compress bool) (took, left, need int64) {
 	heap := func() int64 {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
@@ -105,7 +110,7 @@ func decodingTakes(t *testing.T, p *Pipeline, body string, compress bool) (took,
 	p.memory = pools{}
 	runtime.GC()
 	before := heap()
-	r := message(p, wire.JSON, []byte(body), new(lane))
+	r := message(p, wire.JSON, []byte(body), l)
 	if compress {
 		r = compressed(r)
 	}

@@ -63,6 +63,32 @@ func randomQueries(random *rand.Rand) []wire.Query {
 	return queries
 }
 
+// randomTable is many queries of one shape, some of them wrong, of which only some are worth the help of others.
+func randomTable(t *testing.T, random *rand.Rand, codec wire.ContentType) []byte {
+	t.Helper()
+	queries := make([]wire.Query, 2+random.IntN(300))
+	conditions := 1 + random.IntN(40)
+	for i := range queries {
+		q := &queries[i]
+		q.ID, q.K = fmt.Sprint("query ", i), 1+random.IntN(40)
+		for j := range conditions {
+			c := wire.Condition{Attr: "n", Value: wire.Number(float64(random.IntN(3000)))}
+			if j%3 == 1 {
+				c = wire.Condition{Attr: "c", Value: wire.String(fmt.Sprint(random.IntN(12)))}
+			}
+			if random.IntN(1000) == 0 {
+				c.Value = wire.String("not a number")
+			}
+			q.Items = append(q.Items, c)
+		}
+	}
+	body, ok := wire.AppendTable(nil, codec, queries)
+	if !ok {
+		t.Error("they have no shape")
+	}
+	return body
+}
+
 // unmeasured is what a pipeline tells when nobody listens.
 type unmeasured struct{}
 
@@ -144,8 +170,8 @@ func wantDecoded(t *testing.T, p *Pipeline, r *Request, body []byte, refusal err
 	}
 }
 
-// However many decoders there are and whoever takes which part, a message becomes what it is query by query, and the
-// same errors.
+// However many decoders there are and whoever takes which part, a message, a list or a table, becomes what it is query by query,
+// and the same errors.
 func TestDecodersHelp(t *testing.T) {
 	seed := seeded.Seed(t)
 	p := decodingPipeline(t, 4, wire.Limits{SumK: 8_000}) // which about one in five exceeds
@@ -158,6 +184,9 @@ func TestDecodersHelp(t *testing.T) {
 			for range 60 {
 				codec := []wire.ContentType{wire.JSON, wire.MessagePack}[random.IntN(2)]
 				body := wire.AppendQueries(nil, codec, randomQueries(random))
+				if random.IntN(2) == 0 {
+					body = randomTable(t, random, codec)
+				}
 				switch random.IntN(8) {
 				case 0:
 					body = body[:len(body)-1-random.IntN(100)]
@@ -195,8 +224,8 @@ func TestHelperLeaves(t *testing.T) {
 	}
 	r := message(p, wire.MessagePack, body, new(lane))
 	s := p.newShare(r, batch)
-	if s.step < 1 || s.step > s.queries/4 {
-		t.Fatalf("%d of %d queries at a time", s.step, s.queries)
+	if s.step < 1 || s.step > s.queries/4 || s.helpers() != 1 {
+		t.Fatalf("%d of %d queries at a time, with %d helpers", s.step, s.queries, s.helpers())
 	}
 	p.decodeParts(s, &other, func() bool { return true })
 	if left := s.left.Load(); left != int64(s.queries-s.step) {
@@ -211,6 +240,33 @@ func TestHelperLeaves(t *testing.T) {
 	p.decodeParts(s, &other, func() bool { return false })
 	if t.Failed() {
 		t.Logf("seed %d", seed)
+	}
+}
+
+// What counts is how many queries there are, not how few bytes a table has: one of hundreds is shared, one of few is not, and nobody
+// helps where each would hold thousands of conditions.
+func TestWorthHelp(t *testing.T) {
+	p := decodingPipeline(t, 9, wire.Limits{})
+	for _, c := range []struct{ queries, conditions, helpers int }{{4, 1, 0}, {100, 14, 1}, {256, 14, 4}, {256, 237, 8}, {4, 40_000, 0}} {
+		queries := make([]wire.Query, c.queries)
+		for i := range queries {
+			for j := range c.conditions {
+				queries[i].Items = append(queries[i].Items, wire.Condition{Attr: fmt.Sprint("n", j), Value: wire.Number(float64(i))})
+			}
+		}
+		body, ok := wire.AppendTable(nil, wire.MessagePack, queries)
+		if !ok {
+			t.Fatal("no table")
+		}
+		var decoder wire.Decoder
+		m, err := decoder.Decode(wire.MessagePack, body, wire.Limits{Body: 8 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := p.newShare(message(p, wire.MessagePack, body, new(lane)), m.Table)
+		if got := s.helpers(); got != c.helpers || s.step < 1 || c.helpers > 0 && s.step > c.queries/(c.helpers+1) {
+			t.Errorf("%d queries of %d conditions, %d bytes: %d at a time with %d helpers, not %d", c.queries, c.conditions, len(body), s.step, got, c.helpers)
+		}
 	}
 }
 

@@ -34,6 +34,8 @@ const (
 	// queries at a time.
 	scanFactor = 4
 	partsBytes = 2 << 20
+	// conditionBytes is a condition of a query that is being decoded.
+	conditionBytes = int(unsafe.Sizeof(wire.Condition{}))
 )
 
 // need is what a decoded request takes until it is answered: its plans, its hits, the hits of its largest result as they are

@@ -14,7 +14,7 @@ import (
 
 // A message that is decoded while its index's file is cut off is told so, whichever of its decoders finds out, and the process lives.
 func TestDecodeOfCutOffFile(t *testing.T) {
-	for _, queries := range []int{1, 3000} {
+	for _, queries := range []int{1, 500, 3000} { // 500 as a table, which is short and yet shared
 		for _, workers := range []int{1, 4} {
 			t.Run(fmt.Sprintf("%d queries, %d decoders", queries, workers), func(t *testing.T) {
 				p := decodingPipeline(t, workers, wire.Limits{})
@@ -27,6 +27,9 @@ func TestDecodeOfCutOffFile(t *testing.T) {
 					asked[i].Items = []wire.Condition{{Attr: "c", Value: wire.String(fmt.Sprint(i % 10))}}
 				}
 				body := wire.AppendQueries(nil, wire.JSON, asked)
+				if queries == 500 {
+					body, _ = wire.AppendTable(nil, wire.JSON, asked)
+				}
 				decode := func() (*Request, error) {
 					defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 					r := message(p, wire.JSON, body, l)
