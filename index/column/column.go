@@ -89,6 +89,8 @@ type BlockEncoder interface {
 type Vocabulary interface {
 	Attribute(attr int) *postings.Attribute
 	Lookup(attr int, value string) (keyword uint32, ok bool)
+	// LookupAll appends the keyword of each value, or postings.NoKeyword.
+	LookupAll(dst []uint32, attr int, values []string) []uint32
 	LowerBound(attr int, value string) uint32
 }
 

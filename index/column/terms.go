@@ -4,31 +4,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
-
-	uax29 "github.com/clipperhouse/uax29/v2/words"
-	"golang.org/x/text/cases"
-	"golang.org/x/text/language"
-	"golang.org/x/text/unicode/norm"
 
 	"github.com/geniemq/geniemq/index/ngram"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/segment"
 )
 
-// terms holds the keywords of one text, words or ordered n-grams, end to end in one buffer, so that they become
+// terms holds the keywords of one text, words (package segment) or ordered n-grams, end to end in one buffer, so that they become
 // strings with one allocation. It is scratch memory for one goroutine.
-//
-// Words are what the schema's words: uax29-lower names. The steps may not change as long as they bear that name,
-// since indexes hold what they produced:
-//
-//  1. The text is segmented by the word boundaries of Unicode (UAX #29).
-//  2. A segment without a letter or a number is dropped: blanks, punctuation, symbols, emoji.
-//  3. The rest is normalised to NFKC, lower-cased by the full rules of Unicode (the final sigma included, those of
-//     single languages not), and normalised again.
-//
-// NFKC and not NFC, because a search should not see how a character was typed: full-width letters, ligatures and
-// superscripts are their plain forms. It comes after segmentation, because before it would glue together what was
-// apart: "Sony™" would become "sonytm".
 //
 // Ordered n-grams are taken from the text as it stands, neither folded nor normalised; see ngram.Scanner.
 type terms struct {
@@ -36,17 +19,16 @@ type terms struct {
 	ends  []int
 	words bool // and not n-grams
 
-	normal, lower []byte // a word on its way
-	caser         cases.Caser
-	runes         []rune
-	grams         ngram.Scanner
+	segments *segment.Words
+	runes    []rune
+	grams    ngram.Scanner
 
 	list     []string // of a query
 	keywords []uint32
 }
 
 func newTerms() *terms {
-	return &terms{caser: cases.Lower(language.Und)}
+	return &terms{segments: segment.NewWords()}
 }
 
 // termPool is a pool of *terms, the memory of one call each.
@@ -84,21 +66,25 @@ func (t *terms) known(dst *Draft, attr int, v Vocabulary) error {
 // lookup returns the keywords of the terms, distinct and ascending, and whether some are unknown. It warns of words that are. The keywords
 // are good until the memory is used again.
 func (t *terms) lookup(dst *Draft, attr int, v Vocabulary) (keywords []uint32, unknown bool) {
-	t.list, t.keywords = t.strings(t.list[:0]), t.keywords[:0]
-	for _, term := range t.list {
-		if keyword, ok := v.Lookup(attr, term); ok {
-			t.keywords = append(t.keywords, keyword)
+	t.list = t.strings(t.list[:0])
+	t.keywords = v.LookupAll(t.keywords[:0], attr, t.list)
+	known := t.keywords[:0]
+	for i, term := range t.list {
+		if keyword := t.keywords[i]; keyword != postings.NoKeyword {
+			known = append(known, keyword)
 			continue
 		}
 		unknown = true
 		if t.words {
 			dst.missed(term)
-			dst.Warn(Unknown, strings.ReplaceAll(term, rowSeparator, " "))
+			if !dst.Quiet {
+				dst.Warn(Unknown, strings.ReplaceAll(term, rowSeparator, " "))
+			}
 		}
 	}
 	clear(t.list) // not to keep the query's text alive in the pool
-	slices.Sort(t.keywords)
-	return slices.Compact(t.keywords), unknown
+	slices.Sort(known)
+	return slices.Compact(known), unknown
 }
 
 // rowSeparator stands between words in a row. It is in no word, since it ends words as all controls do.
@@ -149,6 +135,9 @@ func (t *terms) drop(first int, stop map[string]struct{}) {
 	t.text, t.ends = t.text[:to], t.ends[:n]
 }
 
+// addWords adds the words of a text.
+func (t *terms) addWords(text string) { t.text, t.ends = t.segments.Append(t.text, t.ends, text) }
+
 // addGrams adds the ordered n-grams of a text.
 func (t *terms) addGrams(text string, n int) {
 	t.runes = t.runes[:0]
@@ -160,61 +149,4 @@ func (t *terms) addGrams(text string, n int) {
 		t.text = ngram.AppendKey(t.text, gram, occurrence)
 		t.ends = append(t.ends, len(t.text))
 	}
-}
-
-// addWords adds the words of a text.
-func (t *terms) addWords(text string) {
-	segments := uax29.FromString(text)
-	for segments.Next() {
-		if segment := segments.Value(); isWord(segment) {
-			t.addWord(segment)
-		}
-	}
-}
-
-func isWord(segment string) bool {
-	for _, c := range segment {
-		if unicode.IsLetter(c) || unicode.IsNumber(c) {
-			return true
-		}
-	}
-	return false
-}
-
-func (t *terms) addWord(word string) {
-	start := len(t.text)
-	for i := range len(word) {
-		c := word[i]
-		if c >= utf8.RuneSelf {
-			t.text = t.text[:start]
-			t.foldWord(word)
-			break
-		}
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		t.text = append(t.text, c)
-	}
-	t.ends = append(t.ends, len(t.text))
-}
-
-// foldWord appends a word that is not all ASCII, normalised and in lower case. Normalising into an empty buffer and
-// not straight behind the words before keeps words from combining with each other, and spares an allocation.
-func (t *terms) foldWord(word string) {
-	t.normal = norm.NFKC.AppendString(t.normal[:0], word)
-	t.lower = t.lower[:0]
-	for _, c := range string(t.normal) {
-		if c == 'Σ' || c == 'İ' {
-			// The letters whose lower case depends on their place or is more than one letter. Caser knows all
-			// the rules but allocates, so that only these words pay for it. Lower case is at most half as long
-			// again (two bytes may become three), so the result always fits.
-			t.lower = append(t.lower[:0], make([]byte, 2*len(t.normal))...)
-			n, _, _ := t.caser.Transform(t.lower, t.normal, true)
-			t.lower = t.lower[:n]
-			break
-		}
-		t.lower = utf8.AppendRune(t.lower, unicode.ToLower(c))
-	}
-	t.normal = norm.NFKC.Append(t.normal[:0], t.lower...)
-	t.text = append(t.text, t.normal...)
 }

@@ -41,13 +41,14 @@ func FuzzDecodeRare(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	var x *Lists
+	var lists store.Structure
 	if _, err := store.OpenBytes(data, Family{}.Sections(), func(file *store.File) error {
-		x, err = open(file)
+		lists, err = Family{}.Open(file, nil)
 		return err
 	}); err != nil {
 		f.Fatal(err)
 	}
+	x := lists.(*Lists)
 	for _, s := range x.Sections() {
 		if s.Kind == SectionRare || s.Kind == SectionCodes {
 			f.Add(x.Bytes(&s), x.attributes[s.Attribute].Keywords, x.Objects())

@@ -5,6 +5,7 @@
 package postings
 
 import (
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -34,19 +35,19 @@ type Family struct{}
 // Name returns FamilyName.
 func (Family) Name() string { return FamilyName }
 
-// Sections returns the kinds of sections of inverted lists.
-func (Family) Sections() []store.SectionForm {
-	return []store.SectionForm{
-		{Kind: SectionAttributes, Name: "attributes"},
-		{Kind: SectionNumbers, Name: "numbers", PerAttribute: true},
-		{Kind: SectionStrings, Name: "strings", PerAttribute: true},
-		{Kind: SectionLookup, Name: "lookup", PerAttribute: true},
-		{Kind: SectionPostings, Name: "postings", PerAttribute: true, PerTile: true},
-		{Kind: SectionPlanes, Name: "planes", PerAttribute: true, PerTile: true},
-		{Kind: SectionCodes, Name: "codes", PerAttribute: true},
-		{Kind: SectionRare, Name: "rare", PerAttribute: true},
-	}
+var sections = []store.SectionForm{
+	{Kind: SectionAttributes, Name: "attributes"},
+	{Kind: SectionNumbers, Name: "numbers", PerAttribute: true},
+	{Kind: SectionStrings, Name: "strings", PerAttribute: true},
+	{Kind: SectionLookup, Name: "lookup", PerAttribute: true},
+	{Kind: SectionPostings, Name: "postings", PerAttribute: true, PerTile: true},
+	{Kind: SectionPlanes, Name: "planes", PerAttribute: true, PerTile: true},
+	{Kind: SectionCodes, Name: "codes", PerAttribute: true},
+	{Kind: SectionRare, Name: "rare", PerAttribute: true},
 }
+
+// Sections returns the kinds of sections of inverted lists.
+func (Family) Sections() []store.SectionForm { return slices.Clone(sections) }
 
 // Lists are the inverted lists of an index: for each tile of T = TileObjects consecutive objects and each
 // attribute the postings of its keywords, and the position map that turns values into keywords.
@@ -72,7 +73,7 @@ func (Family) Sections() []store.SectionForm {
 //
 // # Guarantees
 //
-// Accessors take constant time, LowerBound and Attribute.Bucket logarithmic, and none but KeywordName allocates. No file can make an
+// Accessors take constant time, LowerBound and Attribute.Bucket logarithmic, and none but KeywordName and LookupAll allocates. No file can make an
 // accessor fail or read outside the file, whoever wrote it. What accessors rely on is checked when the file is opened, checksums or
 // not: the bounds of sections, that each tile and attribute has exactly its sections, that offsets and starts ascend, that
 // ranks are what the presence bits say, that every posting is of an object that exists. Hash slots are checked when they are followed.
@@ -98,14 +99,6 @@ type vocabulary struct {
 
 // Open opens the lists of a file.
 func (Family) Open(f *store.File, _ *schema.Schema) (store.Structure, error) {
-	x, err := open(f)
-	if err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-func open(f *store.File) (*Lists, error) {
 	table, err := f.Read(SectionAttributes)
 	if err != nil {
 		return nil, err
@@ -136,11 +129,7 @@ func open(f *store.File) (*Lists, error) {
 // ofAttribute says that sections of a kind are of the lists of one attribute. The attribute of others may be anything: a column of
 // another family's, or what a newer geniemq means by it.
 func ofAttribute(kind store.SectionKind) bool {
-	switch kind {
-	case SectionNumbers, SectionStrings, SectionLookup, SectionPostings, SectionPlanes, SectionCodes, SectionRare:
-		return true
-	}
-	return false
+	return slices.ContainsFunc(sections, func(s store.SectionForm) bool { return s.Kind == kind && s.PerAttribute })
 }
 
 // wholeSections are the kinds of sections that there are once for an attribute, besides those of its tiles.
@@ -234,6 +223,15 @@ func (x *Lists) SetDistinct(attr int) { x.attributes[attr].Distinct = true }
 func (x *Lists) Lookup(attr int, value string) (kw uint32, ok bool) {
 	w := &x.vocabularies[attr]
 	return w.lookup.Find(&w.keywords, value)
+}
+
+// NoKeyword stands for the keyword of a value that an attribute has not.
+const NoKeyword = store.NoString
+
+// LookupAll is Lookup for many values, which takes less time than each for itself: it appends their keywords, or NoKeyword.
+func (x *Lists) LookupAll(dst []uint32, attr int, values []string) []uint32 {
+	w := &x.vocabularies[attr]
+	return w.lookup.FindAll(dst, &w.keywords, values)
 }
 
 // LowerBound returns the first keyword of a Text attribute that is >= value in the order of the bytes, which in

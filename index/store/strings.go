@@ -2,6 +2,7 @@ package store
 
 import (
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/cespare/xxhash/v2"
@@ -135,6 +136,69 @@ func (h HashTable) Match(hash uint64, is func(id uint32) bool) (id uint32, ok bo
 func (h HashTable) Find(t *StringTable, value string) (uint32, bool) {
 	n := uint32(t.Len())
 	return h.Match(xxhash.Sum64String(value), func(id uint32) bool { return id < n && t.At(id) == value })
+}
+
+// NoString is the number of a string that a table has not.
+const NoString = math.MaxUint32
+
+// together is how many strings are looked for at a time.
+const together = 16
+
+// FindAll is Find for many values: it appends the number of each, or NoString. A table of a million strings is in no near cache, and a search waits for three
+// places of memory, each found by the one before: a slot, the offsets, the string. So all slots are read first, then all offsets, then all
+// strings: those of one kind are waited for at once.
+func (h HashTable) FindAll(dst []uint32, t *StringTable, values []string) []uint32 {
+	for len(values) > together {
+		dst = h.FindAll(dst, t, values[:together])
+		values = values[together:]
+	}
+	n, mask := uint32(t.Len()), uint64(len(h)-1)
+	dst = slices.Grow(dst, len(values))[:len(dst)+len(values)]
+	ids := dst[len(dst)-len(values):]
+	if len(h) == 0 {
+		for i := range ids {
+			ids[i] = NoString
+		}
+		return dst
+	}
+	var hashes, slots [together]uint64
+	for i, value := range values {
+		hashes[i] = xxhash.Sum64String(value)
+	}
+	for i := range values {
+		slots[i] = h[hashes[i]&mask]
+	}
+	for i := range values { // the next slots are beside the first
+		slot, hash := slots[i], hashes[i]
+		for next := hash + 1; slot != 0 && slot>>32 != hash>>32 && next-hash < uint64(len(h)); next++ {
+			slot = h[next&mask]
+		}
+		ids[i] = uint32(slot) - 1 // of an empty one, NoString
+		if slot != 0 && (ids[i] >= n || slot>>32 != hash>>32) {
+			ids[i] = h.number(t, values[i]) // the table is damaged
+		}
+	}
+	var starts, ends [together]uint32
+	for i, id := range ids {
+		if id != NoString {
+			starts[i], ends[i] = t.offsets[id], t.offsets[id+1]
+		}
+	}
+	for i, value := range values {
+		if ids[i] == NoString || string(t.data[starts[i]:ends[i]]) == value {
+			continue
+		}
+		ids[i] = h.number(t, value) // another one has its tag
+	}
+	return dst
+}
+
+// number is Find's, or NoString.
+func (h HashTable) number(t *StringTable, value string) uint32 {
+	if id, ok := h.Find(t, value); ok {
+		return id
+	}
+	return NoString
 }
 
 // NewHashTable returns a table of the strings of t, inserted in their order.
