@@ -19,7 +19,7 @@ type converter struct {
 	rescore index.Rescore
 	point   nearest.Point
 	radius  float64
-	conds   []column.Condition
+	conds   []column.Condition // beyond their length they are zero
 	values  []column.Value
 }
 
@@ -28,6 +28,7 @@ const maxConverted = 4096
 
 // request makes of a query what is asked of the index. It is good until the converter is released.
 func (c *converter) request(q *wire.Query) *index.Request {
+	c.forget()
 	conds, values := 0, len(q.Set)
 	for _, list := range [...][]wire.Condition{q.Row, q.Items, q.Filter, q.Exclude} {
 		conds += len(list)
@@ -36,9 +37,9 @@ func (c *converter) request(q *wire.Query) *index.Request {
 		}
 	}
 	// Nothing moves what conditions point to.
-	c.conds, c.values = slices.Grow(c.conds[:0], conds), slices.Grow(c.values[:0], values)
-	c.made = index.Request{Total: q.Total}
+	c.conds, c.values = slices.Grow(c.conds, conds), slices.Grow(c.values, values)
 	r := &c.made
+	r.Total = q.Total
 	switch {
 	case q.Row != nil, q.Items != nil:
 		r.Conditions = c.convert(counting(q))
@@ -78,10 +79,15 @@ func (e *Translator) release(c *converter) {
 	if cap(c.values) > maxConverted || cap(c.conds) > maxConverted {
 		return
 	}
-	c.made, c.text, c.rescore = index.Request{}, "", index.Rescore{}
+	c.forget()
+	e.converters.Put(c)
+}
+
+// forget makes all of it zero but for the memory.
+func (c *converter) forget() {
 	clear(c.conds)
 	clear(c.values)
-	e.converters.Put(c)
+	*c = converter{conds: c.conds[:0], values: c.values[:0]}
 }
 
 // convert appends conditions to those that c has, which has room for them, and returns them.
@@ -90,10 +96,10 @@ func (c *converter) convert(from []wire.Condition) []column.Condition {
 		return nil
 	}
 	first := len(c.conds)
+	c.conds = c.conds[:first+len(from)] // they are zero, and most of each stays so
 	for i := range from {
-		f := &from[i]
-		c.conds = append(c.conds, column.Condition{Attr: f.Attr, Bucket: f.Bucket, Weight: f.Weight})
-		to := &c.conds[first+i]
+		f, to := &from[i], &c.conds[first+i]
+		to.Attr, to.Bucket, to.Weight = f.Attr, f.Bucket, f.Weight
 		if f.Other != nil {
 			to.Other, to.Refusal = f.Other.Value, &refusal.Error{Reason: f.Other.Refusal.Message}
 		}
