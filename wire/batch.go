@@ -39,7 +39,7 @@ func (b *Batch) Size() int {
 }
 
 // Conditions returns how many conditions the first n queries have at most. For queries without fault it is exact, but for
-// tables in which some have no value.
+// tables in which some have no value, and those of texts, of which each word is about one.
 func (b *Batch) Conditions(n int) int {
 	if b.table != nil {
 		return n * b.table.counts

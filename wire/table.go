@@ -34,7 +34,7 @@ type table struct {
 	items  int // of a query, and the elements of lists
 	arrays int // bytes of arrays
 	size   int // as a list, about
-	counts int // conditions of a query that count: of its row and items
+	counts int // conditions of a query that count: of its row and items, and the words of its text
 }
 
 // group is conditions that each query has with values of its own.
@@ -414,7 +414,7 @@ func (t *table) fit(l *Limits, body int) *Error {
 			return badRequest("table.query.%s is empty: leave it out", name)
 		}
 	}
-	t.counts += len(t.query.Row) + len(t.query.Items)
+	t.counts += len(t.query.Row) + len(t.query.Items) + t.words()
 	if err := l.checkItems(max(t.items, t.dimension())); err != nil {
 		return err
 	}
@@ -424,6 +424,18 @@ func (t *table) fit(l *Limits, body int) *Error {
 	}
 	return nil
 }
+
+// words is about how many words the text of a query has.
+func (t *table) words() int {
+	bytes := len(t.query.Text) * t.rows
+	for i := range t.text.list {
+		bytes += len(t.text.list[i].String)
+	}
+	return (bytes/t.rows + wordBytes - 1) / wordBytes
+}
+
+// wordBytes is about how many bytes a word has, with what follows it.
+const wordBytes = 5
 
 // dimension is that of the vectors.
 func (t *table) dimension() int {

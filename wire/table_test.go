@@ -345,3 +345,21 @@ func TestTablesOfQueriesThatLackConditions(t *testing.T) {
 		t.Error("queries that have nothing in common are a table")
 	}
 }
+
+// TestTableConditions: a table says for how much its queries have room, the words of texts too, be they each query's own or one for all.
+func TestTableConditions(t *testing.T) {
+	for body, want := range map[string]int{
+		`{"table":{"rows":2,"query":{"row":{"a":1}},"items":[{"attrs":["b","c"],"value":{"u8":"AQIDBA=="}}]}}`: 3,
+		`{"table":{"rows":2,"text":["one two three four","one"]}}`:                                             2, // of 10 bytes each
+		`{"table":{"rows":2,"query":{"text":"one two three four"},"k":[1,2]}}`:                                 4,
+		`{"table":{"rows":2,"query":{"total":true},"k":[1,2]}}`:                                                0,
+	} {
+		m, err := new(Decoder).Decode(JSON, []byte(body), Limits{})
+		if err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		if got := m.Table.Conditions(2); got != 2*want {
+			t.Errorf("%s: %d conditions of both, not %d each", body, got, want)
+		}
+	}
+}

@@ -169,8 +169,9 @@ func (p *Pipeline) decodeWhole(r *Request, body []byte, decoder *wire.Decoder) e
 		rest = rest[len(some):]
 		p.prepare(r, first, some)
 		for i := range some {
-			r.queries += p.fill(r, first+i, conditions, &some[i])
-			conditions += conditionsOf(&some[i])
+			n := conditionsOf(&some[i])
+			r.queries += p.fill(r, first+i, conditions, n, &some[i])
+			conditions += n
 		}
 	}
 	if first := &r.tasks[0]; !r.batch && first.ID == "" {
@@ -191,13 +192,13 @@ func (p *Pipeline) prepare(r *Request, first int, queries []wire.QueryOrError) {
 
 func conditionsOf(q *wire.QueryOrError) int { return len(q.Query.Row) + len(q.Query.Items) }
 
-// fill makes the i-th task of a request, in front of which there are so many conditions, and returns how many queries it
+// fill makes the i-th task of a request, with the memory of n conditions that follow the first ones, and returns how many queries it
 // is to be run: 1 or 0. It keeps nothing of the query but its id.
-func (p *Pipeline) fill(r *Request, i, conditions int, q *wire.QueryOrError) int {
+func (p *Pipeline) fill(r *Request, i, first, n int, q *wire.QueryOrError) int {
 	t := &r.tasks[i]
 	t.request, t.ID, t.Err = r, q.Query.ID, q.Err
 	if t.Err == nil {
-		t.Match = r.memory.query(conditions, conditionsOf(q))
+		t.Match = r.memory.query(first, n)
 		p.translator.Plan(&t.Query, &q.Query)
 		t.Prepared = nil
 	}
@@ -296,7 +297,10 @@ func (l *lane) help(p *Pipeline, s *share) {
 // decodeParts decodes parts of a message until none is left or leave says so.
 func (p *Pipeline) decodeParts(s *share, decoder *wire.Decoder, leave func() bool) {
 	runs := 0
-	fill := func(i int, q *wire.QueryOrError) { runs += p.fill(s.request, i, s.batch.Conditions(i), q) }
+	fill := func(i int, q *wire.QueryOrError) {
+		first := s.batch.Conditions(i)
+		runs += p.fill(s.request, i, first, s.batch.Conditions(i+1)-first, q)
+	}
 	for {
 		first := int(s.taken.Add(int64(s.step))) - s.step
 		if first >= s.queries {

@@ -158,7 +158,7 @@ func wantDecoded(t *testing.T, p *Pipeline, r *Request, body []byte, refusal err
 	memory.request(want, len(m.Queries), 1<<16)
 	runs := 0
 	for i := range m.Queries {
-		runs += p.fill(want, i, 0, &m.Queries[i])
+		runs += p.fill(want, i, 0, conditionsOf(&m.Queries[i]), &m.Queries[i])
 		want.tasks[i].request = r
 		if got := r.tasks[i]; !reflect.DeepEqual(got, want.tasks[i]) {
 			t.Errorf("query %d became\n%+v\nnot\n%+v", i, got, want.tasks[i])
