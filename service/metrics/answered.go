@@ -44,15 +44,12 @@ const Turns = "turns"
 
 // way are the metrics of an index that differ by the way of queries.
 type way struct {
-	ok, messages                                 prometheus.Counter
-	errors                                       *prometheus.CounterVec // by outcome
-	queue, batch, engine, verify, publish, total prometheus.ExemplarObserver
+	ok, messages prometheus.Counter
+	errors       *prometheus.CounterVec // by outcome
+	times        *times
 }
 
 func (m *Metrics) way(index, name string) way {
-	stage := func(stage string) prometheus.ExemplarObserver {
-		return m.seconds.WithLabelValues(index, name, stage).(prometheus.ExemplarObserver) // as every histogram is
-	}
 	errors := m.queries.MustCurryWith(prometheus.Labels{"index": index, "way": name})
 	for _, code := range []wire.Code{wire.BadRequest, wire.UnknownIndex, wire.TooLarge, wire.DeadlineExceeded, wire.Overloaded, wire.Unsupported, wire.Internal} {
 		errors.WithLabelValues(string(code))
@@ -61,12 +58,7 @@ func (m *Metrics) way(index, name string) way {
 		ok:       m.queries.WithLabelValues(index, name, "ok"),
 		messages: m.messages.WithLabelValues(index, name),
 		errors:   errors,
-		queue:    stage(Queue),
-		batch:    stage(Batch),
-		engine:   stage(Engine),
-		verify:   stage(Verify),
-		publish:  stage(Publish),
-		total:    stage(total),
+		times:    m.seconds.at(source{index, name}),
 	}
 }
 
@@ -84,59 +76,41 @@ type Answered struct {
 }
 
 // Answered counts the queries of a message and their times.
-func (m *Index) Answered(a Answered) {
-	w, r := &m.ways[a.Way], a.Request
-	ok, failed := 0, 0
-	count := func(err *wire.Error) {
-		if err != nil {
-			w.errors.WithLabelValues(string(err.Code)).Inc()
-			failed++
-		} else {
-			ok++
+func (m *Index) Answered(a Answered) { m.answered(a, a.Request.Len(), a.Request.Outcome) }
+
+func (m *Index) answered(a Answered, queries int, outcome func(i int) pipeline.Outcome) {
+	w := &m.ways[a.Way]
+	ok, failed := queries, 0
+	fail := func(code wire.Code, n int) {
+		if n > 0 {
+			w.errors.WithLabelValues(string(code)).Add(float64(n))
+			ok, failed = ok-n, failed+n
 		}
 	}
 	if a.Reason != nil {
-		count(a.Reason)
+		fail(a.Reason.Code, 1)
+		ok = 0
 	} else {
-		for i := range r.Len() {
-			count(r.Outcome(i).Err)
+		var code wire.Code
+		n := 0 // queries in a row that failed of it
+		for i := range queries {
+			if err := outcome(i).Err; err != nil {
+				if err.Code != code {
+					fail(code, n)
+					code, n = err.Code, 0
+				}
+				n++
+			}
 		}
+		fail(code, n)
 	}
-	if a.TooLarge > 0 {
-		w.errors.WithLabelValues(string(wire.TooLarge)).Add(float64(a.TooLarge))
-		ok, failed = ok-a.TooLarge, failed+a.TooLarge
-	}
+	fail(wire.TooLarge, a.TooLarge)
 	w.ok.Add(float64(ok))
 	m.totals.ok.Add(int64(ok))
 	m.totals.errors.Add(int64(failed))
-	m.perMessage.add(float64(r.Len()))
-	var exemplar prometheus.Labels
-	if a.TraceID != "" {
-		exemplar = prometheus.Labels{"trace_id": a.TraceID}
-	}
-	for i := range r.Len() {
-		w.times(r.Outcome(i), a, exemplar)
-		exemplar = nil // one for each message
-	}
+	m.perMessage.add(float64(queries))
+	w.times.message(a, queries, outcome)
 	w.messages.Inc() // the last, so that all else of a message that is counted is there
-}
-
-// times takes note of the times of a query.
-func (w *way) times(o pipeline.Outcome, a Answered, exemplar prometheus.Labels) {
-	observe := func(stage prometheus.ExemplarObserver, took time.Duration) {
-		stage.ObserveWithExemplar(took.Seconds(), exemplar)
-	}
-	observe(w.total, a.Total)
-	observe(w.publish, a.Publish)
-	if !o.Ran {
-		return
-	}
-	observe(w.queue, o.Queue)
-	observe(w.batch, o.Batch)
-	if o.Engine > 0 {
-		observe(w.engine, o.Engine)
-		observe(w.verify, o.Verify)
-	}
 }
 
 // PerMessage is how many queries messages have had lately, 1 before there was one.

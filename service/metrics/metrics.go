@@ -19,7 +19,7 @@ type Metrics struct {
 
 	queries    *prometheus.CounterVec   // index, way, outcome: ok or an error code
 	messages   *prometheus.CounterVec   // index, way
-	seconds    *prometheus.HistogramVec // index, way, stage
+	seconds    *allTimes                // index, way, stage
 	batchSize  *prometheus.HistogramVec // index
 	batches    *prometheus.CounterVec   // index, reason
 	postings   *prometheus.CounterVec   // index
@@ -54,21 +54,10 @@ const (
 
 // New registers what is the same for all indexes, and the figures of the Go runtime and the process.
 func New() *Metrics {
-	m := &Metrics{Registry: prometheus.NewRegistry(), busy: &busyClock{}}
-	// The classic buckets double from 50 us to about 105 s: from one query on an idle GPU to a backlog.
-	seconds := prometheus.ExponentialBuckets(50e-6, 2, 22)
+	m := &Metrics{Registry: prometheus.NewRegistry(), busy: &busyClock{}, seconds: newAllTimes()}
 	m.queries = m.counter("queries_total", "Queries that were answered, by index, way (stored or direct) and outcome: ok or the error code.", "index", "way", "outcome")
 	m.messages = m.counter("messages_total", "Messages that were answered, by index and way; each has one query or many.", "index", "way")
 	m.slow = m.counter("slow_messages_total", "Messages that took longer than slow-query, by index and what took longest.", "index", "reason")
-	m.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "geniemq_query_seconds",
-		Help: "Time of queries by way (stored or direct) and stage: queue, batch, engine, verify, publish, and total.",
-
-		Buckets:                         seconds,
-		NativeHistogramBucketFactor:     1.1,
-		NativeHistogramMaxBucketNumber:  160,
-		NativeHistogramMinResetDuration: time.Hour,
-	}, []string{"index", "way", "stage"})
 	m.batchSize = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "geniemq_batch_size",
 		Help:    "Queries per batch.",
@@ -219,10 +208,11 @@ func (m *Metrics) Index(name string) *Index {
 
 // Forget takes the series of an index away that is not served any longer, whose pipelines have ended.
 func (m *Metrics) Forget(name string) {
+	m.seconds.forget(name)
 	label := prometheus.Labels{"index": name}
 	for _, v := range []interface {
 		DeletePartialMatch(prometheus.Labels) int
-	}{m.queries, m.messages, m.seconds, m.batchSize, m.batches, m.postings, m.candidates, m.distances, m.blocks, m.methods, m.planned, m.dead, m.slow, m.dropped, m.swaps,
+	}{m.queries, m.messages, m.batchSize, m.batches, m.postings, m.candidates, m.distances, m.blocks, m.methods, m.planned, m.dead, m.slow, m.dropped, m.swaps,
 		m.info, m.indexBytes} {
 		v.DeletePartialMatch(label)
 	}
