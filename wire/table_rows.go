@@ -30,14 +30,18 @@ func (r *tableRows) again() (next tableRows) {
 	r.kept.again()
 	next.kept = r.kept
 	for l := range r.lists {
-		for from, to := range map[*[]Condition]*[]Condition{&r.lists[l].all: &next.lists[l].all, &r.lists[l].there: &next.lists[l].there} {
-			if all := (*from)[:cap(*from)]; len(all) <= maxRows {
-				clear(all)
-				*to = all[:0]
-			}
-		}
+		next.lists[l] = rowConditions{all: emptied(r.lists[l].all), there: emptied(r.lists[l].there)}
 	}
 	return next
+}
+
+// emptied is the memory of a list for another one; nil if it is too much to keep.
+func emptied(list []Condition) []Condition {
+	if cap(list) > maxRows {
+		return nil
+	}
+	clear(list[:cap(list)])
+	return list[:0]
 }
 
 // begin makes room for the queries of a table.
