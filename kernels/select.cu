@@ -3,6 +3,8 @@
 // An entry is count << 32 | ~id, so that the k best objects of the total order (count descending, id ascending) are the
 // k largest entries, and no two entries are equal. A block owns a query.
 //
+// Where another kernel makes an order of its own of the k best (order_terms), they are not sorted here (choose).
+//
 // After a compaction the k best of all objects so far are stored, and the threshold is the count of the k-th plus one:
 // later objects have greater ids, so k entries precede any of them with the same count. Results do not depend on
 // the order in which blocks appended their entries, because entries are a set and the k largest are unique.
@@ -118,6 +120,15 @@ extern "C" __global__ void __launch_bounds__(kThreads) compact_wave(const Batch 
   __shared__ Select s;
   const uint32_t q = batch.firstQuery + blockIdx.x;
   compact(batch, batch.queries[q], batch.states[q], s);
+}
+
+// The k best, in any order.
+extern "C" __global__ void __launch_bounds__(kThreads) choose(const Batch batch) {
+  __shared__ Select s;
+  const uint32_t q = batch.firstQuery + blockIdx.x;
+  const Query query = batch.queries[q];
+  const uint32_t n = compact(batch, query, batch.states[q], s);
+  for (uint32_t i = threadIdx.x; i < n; i += kThreads) batch.out[query.out + i] = batch.entries[query.entries + i];
 }
 
 namespace {

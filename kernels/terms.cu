@@ -87,7 +87,7 @@ static_assert(sizeof(TermsOrder) == 24 && sizeof(OrderedHit) == 16 && sizeof(Ord
 
 namespace {
 
-constexpr uint32_t kSlots = 2 * kMaxAskedTerms;  // at most half of them taken
+constexpr uint32_t kSlots = 2 * kMaxAskedTerms;  // at most half of them taken, and of few terms an eighth
 constexpr uint32_t kNoTerm = ~0u;                // no column has so many
 constexpr uint64_t kNotComputed = ~0ull;
 constexpr uint32_t kWideFrequencies = 255;       // from so many repeats on frequencies take words (index/forward)
@@ -102,7 +102,7 @@ struct Asked {
   // All threads of the block call it.
   __device__ void build(const AskedTerm* asked, uint32_t terms) {
     uint32_t slots = 32, bits = 5;
-    while (slots < 2 * terms) slots *= 2, bits++;
+    while (slots < min(8 * terms, kSlots)) slots *= 2, bits++;
     for (uint32_t i = threadIdx.x; i < slots; i += kTermsThreads) keys[i] = kNoTerm;
     if (threadIdx.x == 0) shift = 32 - bits;
     __syncthreads();
@@ -125,6 +125,9 @@ struct Asked {
       if (key == term) return places[slot];
     }
   }
+
+  // True of every term that is asked for, and of few others.
+  __device__ bool maybe(uint32_t term) const { return keys[slotOf(term)] != kNoTerm; }
 
   __device__ uint32_t slotOf(uint32_t term) const { return term * 0x9e3779b1u >> shift; }
   __device__ uint32_t next(uint32_t slot) const { return (slot + 1) & ((1u << (32 - shift)) - 1); }
@@ -165,19 +168,24 @@ __device__ double termOf(double gain, uint32_t times, double norm) {
   return __ddiv_rn(__dmul_rn(gain, tf), __dadd_rn(tf, norm));
 }
 
-// Calls found(place, i) for the terms of a row that are asked for, in ascending order. What some terms ask of memory is on its way at the same time.
+// Calls found(place, i) for the terms of a row that are asked for, in ascending order. They are marked first, so that the lanes of a warp, whose rows have them
+// in different places, compute scores at the same time. What some terms ask of memory is on its way at the same time too.
 template <class Found>
 __device__ void eachAsked(const Asked& asked, const Row& row, Found found) {
   constexpr uint32_t kTogether = 4;
-  for (uint32_t first = 0; first < row.terms; first += kTogether) {
-    uint32_t terms[kTogether];
+  for (uint32_t strip = 0; strip < row.terms; strip += 32) {
+    uint32_t marks = 0;  // bit i: of term strip + i
+    for (uint32_t first = strip; first < min(row.terms, strip + 32); first += kTogether) {
+      uint32_t terms[kTogether];
 #pragma unroll
-    for (uint32_t j = 0; j < kTogether; j++) terms[j] = first + j < row.terms ? __ldg(row.words + first + j) : kNoTerm;
+      for (uint32_t j = 0; j < kTogether; j++) terms[j] = first + j < row.terms ? __ldg(row.words + first + j) : kNoTerm;
 #pragma unroll
-    for (uint32_t j = 0; j < kTogether; j++) {
-      if (terms[j] == kNoTerm) continue;
-      const uint32_t place = asked.find(terms[j]);
-      if (place != kNoTerm) found(place, first + j);
+      for (uint32_t j = 0; j < kTogether; j++)
+        if (terms[j] != kNoTerm && asked.maybe(terms[j])) marks |= 1u << (first + j - strip);
+    }
+    for (; marks != 0; marks &= marks - 1) {
+      const uint32_t i = strip + __ffs(marks) - 1, place = asked.find(__ldg(row.words + i));
+      if (place != kNoTerm) found(place, i);
     }
   }
 }
@@ -225,27 +233,49 @@ extern "C" __global__ void __launch_bounds__(kTermsThreads) score_terms(const Te
   const TermsTask task = t.tasks[t.firstTask + blockIdx.x];
   const uint32_t first = blockIdx.y * t.ranks, end = min(task.ranks, first + t.ranks);
   if (first >= end) return;
-  asked.build(t.asked + task.first, task.terms);
   const uint32_t kept = t.states[task.query].kept;
-  for (uint32_t i = first + threadIdx.x / t.lanes; i < end; i += kTermsThreads / t.lanes) {
+  Row row;
+  const auto open = [&](uint32_t i) {
     const uint32_t rank = task.rank + i;
+    return i < end && rank < kept && row.open(t, ~uint32_t(t.out[task.answer + kept - 1 - rank]) - t.base);
+  };
+  uint32_t i = first + threadIdx.x / t.lanes;
+  bool opened = open(i);  // memory is asked for the first row before it is asked for the terms
+  asked.build(t.asked + task.first, task.terms);
+  for (; i < end; opened = open(i)) {
     uint64_t score = kNotComputed;
-    Row row;
-    if (rank < kept && row.open(t, ~uint32_t(t.out[task.answer + kept - 1 - rank]) - t.base))
-      score = t.lanes == 1 ? scoreOf(asked, row, task) : warpScoreOf(asked, row, task);
-    if (threadIdx.x % t.lanes == 0) t.scores[task.scores + rank] = score;
+    if (opened) score = t.lanes == 1 ? scoreOf(asked, row, task) : warpScoreOf(asked, row, task);
+    if (threadIdx.x % t.lanes == 0) t.scores[task.scores + task.rank + i] = score;
+    i += kTermsThreads / t.lanes;
   }
 }
 
 namespace {
 
-constexpr uint32_t kOrderRoom = 2 * kMostOrdered;
+constexpr uint32_t kOrderLoads = 4;  // that a thread has in flight
+constexpr uint32_t kLeastRoom = 1024;
+constexpr uint32_t kBinBits = 9;
+constexpr uint32_t kBins = 1 << kBinBits;
+static_assert(kLeastRoom >= 2 * kOrderLoads * kOrderThreads && kMostOrdered >= kOrderLoads * kOrderThreads && kBins == 4 * kOrderThreads);
+
+// For how many candidates there is room: for those that are wanted and for all that are loaded. The host knows it too (rescoring.Orders).
+__device__ uint32_t orderRoom(uint32_t wanted) {
+  uint32_t room = kLeastRoom;
+  while (room < 2 * wanted) room *= 2;
+  return room;
+}
+
+struct OrderShared {
+  uint32_t bins[kBins];
+  uint32_t scratch[2][32];
+  unsigned long long low, high;  // of all scores
+};
 
 // Objects that may be hits. Scores are not negative, so that their bits ascend as they do; where they are equal the larger entry is the better one
 // (count descending, id ascending). No two entries are equal, and none is 0.
 struct Order {
-  uint64_t scores[kOrderRoom], entries[kOrderRoom];
-  uint32_t scratch[2][32];
+  OrderShared& shared;
+  uint64_t *scores, *entries;
 
   __device__ static bool precedes(uint64_t score, uint64_t entry, uint64_t otherScore, uint64_t other) {
     return score > otherScore || score == otherScore && entry > other;
@@ -271,32 +301,83 @@ struct Order {
     }
     __syncthreads();
   }
+
+  // A score that at least so many of n > wanted candidates reach, and most others do not: the bits of scores, less those of the least, are cut into
+  // stretches of equal length. All threads call it.
+  __device__ uint64_t floorOf(const uint64_t* all, uint32_t n, uint32_t wanted) {
+    for (uint32_t i = threadIdx.x; i < kBins; i += kOrderThreads) shared.bins[i] = 0;
+    if (threadIdx.x == 0) shared.low = ~0ull, shared.high = 0;
+    __syncthreads();
+    unsigned long long least = ~0ull, most = 0;
+    for (uint32_t i = threadIdx.x; i < n; i += kOrderThreads) {
+      const unsigned long long score = all[i];
+      least = min(least, score);
+      most = max(most, score);
+    }
+    for (int d = 16; d > 0; d /= 2) {
+      least = min(least, __shfl_xor_sync(~0u, least, d));
+      most = max(most, __shfl_xor_sync(~0u, most, d));
+    }
+    if (laneOf() == 0) atomicMin(&shared.low, least), atomicMax(&shared.high, most);
+    __syncthreads();
+    const uint64_t from = shared.low;
+    const uint64_t range = shared.high - from;
+    const uint32_t shift = range < kBins ? 0 : 64 - __clzll(range) - kBinBits;
+    for (uint32_t i = threadIdx.x; i < n; i += kOrderThreads) atomicAdd(&shared.bins[(all[i] - from) >> shift], 1);
+    __syncthreads();
+    // Thread i looks at the four bins below 4 i others.
+    const uint32_t top = kBins - 1 - 4 * threadIdx.x;
+    uint32_t total, reached = blockPlace<kOrderThreads>(shared.bins[top] + shared.bins[top - 1] + shared.bins[top - 2] + shared.bins[top - 3], shared.scratch[0], total);
+    for (uint32_t bin = top; bin + 4 > top; bin--) {
+      if (reached < wanted && reached + shared.bins[bin] >= wanted) shared.low = from + (uint64_t{bin} << shift);
+      reached += shared.bins[bin];
+    }
+    __syncthreads();
+    return shared.low;
+  }
 };
 
 }  // namespace
 
-// The hits of a query in the order of scores. A block goes through its candidates, keeps those that precede the last hit of all before, and puts
-// them in order when there is no room for more. blockIdx.x is the order.
+// The hits of a query in the order of scores. A block goes through its candidates, which come in any order, keeps those that may be hits and precede the last
+// hit of all before, and puts them in order when there is no room for more. blockIdx.x is the order.
 extern "C" __global__ void __launch_bounds__(kOrderThreads) order_terms(const TermsOrders o) {
-  __shared__ Order s;
+  extern __shared__ __align__(16) uint8_t memory[];
+  __shared__ OrderShared shared;
   const TermsOrder own = o.orders[blockIdx.x];
-  const uint32_t n = o.states[own.query].kept;
+  const uint32_t n = o.states[own.query].kept, room = orderRoom(own.wanted);
+  uint64_t* const kept = reinterpret_cast<uint64_t*>(memory);
+  Order s{shared, kept, kept + room};
   const uint64_t *const entries = o.out + own.answer, *const scores = o.scores + own.scores;
-  uint32_t room = 2 * kOrderThreads;  // after each sort there is room for as many as there are threads
-  while (room < 2 * own.wanted) room *= 2;
-  uint32_t held = 0, turn = 0;
   uint64_t lastScore = 0, last = 0;  // to be preceded
+  if (n > own.wanted && (lastScore = s.floorOf(scores, n, own.wanted)) > 0) lastScore--, last = ~0ull;
+  uint32_t held = 0, turn = 0, least = ~0u;
   bool compared = true;
-  for (uint32_t first = 0; first < n; first += kOrderThreads, turn ^= 1) {
-    const uint32_t rank = first + threadIdx.x;
-    const uint64_t score = rank < n ? scores[rank] : 0, entry = rank < n ? entries[n - 1 - rank] : 0;
-    compared = compared && score != kNotComputed;
-    const bool in = Order::precedes(score, entry, lastScore, last);
+  for (uint32_t first = threadIdx.x; first - threadIdx.x < n; first += kOrderLoads * kOrderThreads, turn ^= 1) {
+    uint64_t score[kOrderLoads], entry[kOrderLoads];
+    uint32_t mine = 0;
+#pragma unroll
+    for (uint32_t j = 0; j < kOrderLoads; j++) {
+      const uint32_t rank = first + j * kOrderThreads;
+      score[j] = rank < n ? scores[rank] : 0;
+      entry[j] = rank < n ? entries[n - 1 - rank] : 0;
+    }
+#pragma unroll
+    for (uint32_t j = 0; j < kOrderLoads; j++) {
+      compared = compared && score[j] != kNotComputed;
+      if (entry[j] != 0) least = min(least, uint32_t(entry[j] >> 32));
+      mine += Order::precedes(score[j], entry[j], lastScore, last);
+    }
     uint32_t some;
-    const uint32_t place = held + blockPlace<kOrderThreads>(in, s.scratch[turn], some);
-    if (in) s.scores[place] = score, s.entries[place] = entry;
+    uint32_t place = held + blockPlace<kOrderThreads>(mine, shared.scratch[turn], some);
+#pragma unroll
+    for (uint32_t j = 0; j < kOrderLoads; j++) {
+      if (!Order::precedes(score[j], entry[j], lastScore, last)) continue;
+      s.scores[place] = score[j];
+      s.entries[place++] = entry[j];
+    }
     held += some;
-    if (held + kOrderThreads <= room) continue;
+    if (held + kOrderLoads * kOrderThreads <= room) continue;
     s.sort(held);
     held = own.wanted;  // there are more, by the size of the room
     lastScore = s.scores[held - 1];
@@ -306,8 +387,12 @@ extern "C" __global__ void __launch_bounds__(kOrderThreads) order_terms(const Te
   held = min(held, own.wanted);
   for (uint32_t i = threadIdx.x; i < own.wanted; i += kOrderThreads)
     o.hits[own.hits + i] = i < held ? OrderedHit{s.scores[i], s.entries[i]} : OrderedHit{};
-  const bool all = blockSum<kOrderThreads>(!compared, s.scratch[turn]) == 0;
-  if (threadIdx.x == 0) o.heads[blockIdx.x] = {n > 0 ? uint32_t(entries[0] >> 32) : 0, all};
+  const bool all = blockSum<kOrderThreads>(!compared, shared.scratch[turn]) == 0;
+  least = __reduce_min_sync(~0u, least);
+  if (laneOf() == 0) shared.bins[warpOf()] = least;
+  __syncthreads();
+  for (uint32_t w = 0; w < kOrderThreads / 32; w++) least = min(least, shared.bins[w]);
+  if (threadIdx.x == 0) o.heads[blockIdx.x] = {n > 0 ? least : 0, all};
 }
 
 }  // namespace geniemq

@@ -130,7 +130,7 @@ func TestConstants(t *testing.T) {
 		"terms.cu": {
 			"kTermsThreads": TermsThreads, "kMaxAskedTerms": MaxAskedTerms, "kMaxObjectTerms": MaxObjectTerms,
 			"kTermsCounted": int64(TermsCounted), "kTermsSummed": int64(TermsSummed), "kTermsBM25": int64(TermsBM25),
-			"kOrderThreads": OrderThreads, "kMostOrdered": MostOrdered,
+			"kOrderThreads": OrderThreads, "kMostOrdered": MostOrdered, "kLeastRoom": OrderLeastRoom,
 		},
 		"edit.cuh": {"kSlots": HashSlots, "kNone": NoSymbol, "kMaxPattern": MaxPattern, "kMaxText": MaxText},
 		"bound.cuh": {

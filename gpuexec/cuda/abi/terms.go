@@ -12,6 +12,7 @@ const (
 	TermsScoreBytes = 8
 
 	OrderThreads     = 128  // of a block that puts candidates in order
+	OrderLeastRoom   = 1024 // of a block, at least: candidates
 	MostOrdered      = 1024 // hits that come back in order
 	TermsOrderBytes  = 24
 	OrderedHitBytes  = 16

@@ -17,16 +17,16 @@ import (
 // loaded are the kernels as a device launches them, beside what planning knows of it.
 type loaded struct {
 	plan.Device
-	modules                *modules
-	shared                 int        // bytes that a block may have
-	tile                   []function // by variant
-	sliced                 []function // by variant
-	slicedPlan             function
-	compact, answer        function
-	surveyRepeats, arrange function
-	resolve                function
-	boundCodes, boundPlan  function
-	boundMatch, boundCount function
+	modules                 *modules
+	shared                  int        // bytes that a block may have
+	tile                    []function // by variant
+	sliced                  []function // by variant
+	slicedPlan              function
+	compact, answer, choose function
+	surveyRepeats, arrange  function
+	resolve                 function
+	boundCodes, boundPlan   function
+	boundMatch, boundCount  function
 	// Those that meet filters, and what finds what passes.
 	tileFiltered, slicedFiltered []function // by variant
 	boundFiltered                function
@@ -91,6 +91,7 @@ func (k *loaded) common(m *modules) []kernelEntry {
 	return []kernelEntry{
 		{&k.compact, "select", "compact_wave", kernels.SelectThreads, 0},
 		{&k.answer, "select", "answer", kernels.SelectThreads, 0},
+		{&k.choose, "select", "choose", kernels.SelectThreads, 0},
 		{&k.surveyRepeats, "load", "survey_repeats", kernels.SelectThreads, 0},
 		{&k.arrange, "load", "arrange", kernels.SelectThreads, 0},
 		{&k.resolve, "resolve", "resolve", kernels.SelectThreads, 0},
@@ -99,7 +100,7 @@ func (k *loaded) common(m *modules) []kernelEntry {
 		{&k.verifyNarrow, "verify", "verify_narrow", abi.WarpLanes, narrow},
 		{&k.verifyWide, "verify", "verify_wide", abi.WarpLanes, wide},
 		{&k.scoreTerms, "terms", "score_terms", abi.TermsThreads, 0},
-		{&k.orderTerms, "terms", "order_terms", abi.OrderThreads, 0},
+		{&k.orderTerms, "terms", "order_terms", abi.OrderThreads, 2 * abi.MostOrdered * abi.OrderedHitBytes},
 		{&k.scanNarrow, "scan", "scan_narrow", threads, shared + narrow},
 		{&k.scanWide, "scan", "scan_wide", threads, shared + wide},
 		{&k.hashRows, "hash", "hash_rows", hashing, 0},

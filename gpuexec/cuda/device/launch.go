@@ -33,7 +33,11 @@ func (l pieceLauncher) record() {
 	if l.Filters.Only {
 		launch(&l.steps, l.kernels.firstPassing, len(l.Queries), 1, &abi.FilteredBatch{Batch: b, Filters: l.filters()})
 	}
-	launch(&l.steps, l.kernels.answer, len(l.Queries), 1, &b)
+	selected := l.kernels.answer
+	if l.Scores.Orders.Count == len(l.Queries) { // scores are all that orders them
+		selected = l.kernels.choose
+	}
+	launch(&l.steps, selected, len(l.Queries), 1, &b)
 	l.compareTexts(l.Scores.Edit())
 	l.compareTerms(l.Scores.Terms())
 	l.mark(stageDownload)
@@ -282,7 +286,7 @@ func (l pieceLauncher) compareTerms(p *rescoring.Part) {
 		})
 	}
 	if o := &l.Scores.Orders; o.Count > 0 {
-		launch(&l.steps, l.kernels.orderTerms, o.Count, 1, &abi.TermsOrders{
+		launch(&l.steps, l.kernels.orderTerms.Sharing(o.Shared()), o.Count, 1, &abi.TermsOrders{
 			Out: l.at(l.Answers), States: l.at(l.States), Scores: l.at(p.Scores), Orders: l.at(o.Tasks), Heads: l.at(o.Heads), Hits: l.at(o.Hits),
 		})
 	}
@@ -291,11 +295,9 @@ func (l pieceLauncher) compareTerms(p *rescoring.Part) {
 // masked is the kernel for the symbols of the texts, with shared memory for the masks of patterns of so many lanes.
 func (l launcher) masked(narrow, wide function, lanes int) function {
 	if l.Texts.Symbols.Bytes() == 1 {
-		narrow.shared = 8 * l.Texts.Symbols.Count * lanes
-		return narrow
+		return narrow.Sharing(8 * l.Texts.Symbols.Count * lanes)
 	}
-	wide.shared = abi.HashedMaskBytes * lanes
-	return wide
+	return wide.Sharing(abi.HashedMaskBytes * lanes)
 }
 
 // A scanLauncher records the kernels of a piece of a scan.

@@ -21,6 +21,7 @@ type Orders struct {
 	answers, scores int64 // of candidates, behind all that comes back
 	candidates      int64
 	hits            int64
+	most            int32 // hits of a query
 }
 
 // Ordered is true of a share whose hits come back alone.
@@ -33,6 +34,16 @@ func (o *Orders) add(s *Share) {
 	o.Count++
 	o.candidates += int64(s.Scored)
 	o.hits += int64(s.hits)
+	o.most = max(o.most, s.hits)
+}
+
+// Shared is the memory that a block shares (orderRoom of kernels/terms.cu).
+func (o *Orders) Shared() int {
+	room := abi.OrderLeastRoom
+	for room < 2*int(o.most) {
+		room *= 2
+	}
+	return abi.OrderedHitBytes * room
 }
 
 // back places what comes back, and stay what does not. They return the ends.
