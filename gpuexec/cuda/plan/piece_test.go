@@ -292,7 +292,7 @@ func TestTileWaves(t *testing.T) {
 			need += queryNeed(x.spanRoom(int(q.spans)), q.Job.K, blocks)
 			kept, tile = kept+int64(q.Job.K), tile+waveEntries(q.Job.K, blocks)
 		}
-		room := roomOf(slack + need + rng.Int64N(30*tile*topk.EntryBytes))
+		room := roomOf(slack + need + rng.Int64N(2*int64(sizes.WaveTiles)*tile*topk.EntryBytes))
 		if n, _ := x.fitting(queries, room); n < len(queries) {
 			continue // an answer of its own size is too long to copy
 		}

@@ -161,7 +161,7 @@ func Of(string) *Profile {
 		Bound:  BoundCosts{Step: 40, Wave: 36e3, Recount: 25, Spill: 2, Bits: 22, Rest: 64},
 		Waves: Waves{Blocks: 8, Growth: 6, FirstGroups: 1, Groups: 3,
 			BoundFirst: 1024, BoundMost: 2 * abi.BoundMarks, BoundShare: 32},
-		Pieces: PieceSizes{Candidates: 48 << 10, SmallBatch: 256, WaveTiles: 16, Smallest: 128, StreamedPart: 256 << 20},
+		Pieces: PieceSizes{Candidates: 48 << 10, SmallBatch: 256, WaveTiles: 64, Smallest: 128, StreamedPart: 256 << 20},
 		Scan:   ScanSizes{Work: 1 << 34, LeastWave: 16 << 10, Blocks: 2, Growth: 4, Batch: 80e3, Step: 2.5},
 		Near: NearWaves{First: 128, Growth: 10, Least: 16 << 10, Sieved: 8 << 20, List: 4096, SievedHits: 256,
 			Batch: 100e3, Step: 0.17, Bytes: 0.085, Element: 0.86},
