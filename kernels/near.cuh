@@ -88,14 +88,31 @@ __device__ __forceinline__ float floatOf(uint32_t half) {
   return __uint_as_float(sign | ((rest << 13) + (112u << 23)));
 }
 
-// An element, whatever it is stored as: an exact float64.
-__device__ __forceinline__ double elementOf(const uint8_t* rows, uint32_t storage, size_t at) {
+// Elements, whatever they are stored as: exact float64s, those that are there. at says where an element lies.
+//
+// All are loaded before any is widened, and the storage is asked for once: between a load and what waits for it stand the others. Asked for by each element, its
+// branches keep the loads apart, and a thread waits for memory as often as it has elements.
+template <class Stored, class Widen, uint32_t N>
+__device__ __forceinline__ void loadElements(double (&x)[N], const uint8_t* rows, const size_t (&at)[N], const bool (&there)[N], Widen widen) {
+  Stored raw[N];
+#pragma unroll
+  for (uint32_t i = 0; i < N; i++) raw[i] = there[i] ? __ldg(reinterpret_cast<const Stored*>(rows) + at[i]) : Stored(0);
+#pragma unroll
+  for (uint32_t i = 0; i < N; i++) x[i] = widen(raw[i]);
+}
+template <uint32_t N>
+__device__ __forceinline__ void elementsOf(double (&x)[N], const uint8_t* rows, uint32_t storage, const size_t (&at)[N], const bool (&there)[N]) {
   switch (storage) {
-    case kNearF32: return double(__ldg(reinterpret_cast<const float*>(rows) + at));
-    case kNearU8: return double(__ldg(rows + at));
-    case kNearF64: return __ldg(reinterpret_cast<const double*>(rows) + at);
+    case kNearF32: return loadElements<float>(x, rows, at, there, [](float v) { return double(v); });
+    case kNearU8: return loadElements<uint8_t>(x, rows, at, there, [](uint32_t v) { return double(v); });
+    case kNearF64: return loadElements<double>(x, rows, at, there, [](double v) { return v; });
   }
-  return double(floatOf(__ldg(reinterpret_cast<const uint16_t*>(rows) + at)));
+  loadElements<uint16_t>(x, rows, at, there, [](uint32_t v) { return double(floatOf(v)); });
+}
+__device__ __forceinline__ double elementOf(const uint8_t* rows, uint32_t storage, size_t at) {
+  double x[1];
+  elementsOf<1>(x, rows, storage, {at}, {true});
+  return x[0];
 }
 
 __device__ __forceinline__ bool hasBit(const uint32_t* set, uint32_t i) { return __ldg(set + i / 32) >> i % 32 & 1; }

@@ -8,6 +8,7 @@ namespace {
 
 constexpr uint32_t kThreads = 256;
 constexpr uint32_t kLoads = 4;  // that a thread has in flight
+constexpr uint32_t kElements = 8;  // of each of two objects
 constexpr uint32_t kRows = kThreads / kNearTerms;  // that are compared at a time
 
 struct Select {
@@ -185,11 +186,22 @@ __device__ void compareListed(const Near& n, uint32_t q, const NearQuery& query,
     const bool real[2] = {i < listed, i + kRows < listed};
     const uint32_t object[2] = {real[0] ? list[i] : 0, real[1] ? list[i + kRows] : 0};
     double sum[2] = {};
-#pragma unroll 4
-    for (uint32_t e = term; e < n.dims; e += kNearTerms) {
-      const double x = __ldg(vector + e);
+    for (uint32_t e = term; e < n.dims; e += kElements * kNearTerms) {
+      double x[kElements], o[2 * kElements];
+      size_t at[2 * kElements];
+      bool there[2 * kElements];
 #pragma unroll
-      for (uint32_t j = 0; j < 2; j++) Terms::add(sum[j], x, elementOf(n.rows, n.storage, size_t{object[j]} * n.dims + e), n.power);
+      for (uint32_t i = 0; i < kElements; i++) {
+        const uint32_t element = e + i * kNearTerms;
+#pragma unroll
+        for (uint32_t j = 0; j < 2; j++) at[2 * i + j] = size_t{object[j]} * n.dims + e + i * size_t{kNearTerms}, there[2 * i + j] = real[j] && element < n.dims;
+        x[i] = element < n.dims ? __ldg(vector + element) : 0.0;
+      }
+      elementsOf(o, n.rows, n.storage, at, there);
+#pragma unroll
+      for (uint32_t i = 0; i < kElements; i++)
+#pragma unroll
+        for (uint32_t j = 0; j < 2; j++) Terms::add(sum[j], x[i], o[2 * i + j], n.power);
     }
 #pragma unroll
     for (uint32_t j = 0; j < 2; j++) {
@@ -251,15 +263,15 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_answer(const Near n)
   for (uint32_t i = threadIdx.x; i < query.k; i += kThreads) n.out[query.out + i] = i < kept ? n.entries[query.entries + i] : NearEntry{};
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, 8) near_list_squares(const Near n) {
+extern "C" __global__ void __launch_bounds__(kThreads, 4) near_list_squares(const Near n) {
   __shared__ Select s;
   listed<NearSquares>(n, s);
 }
-extern "C" __global__ void __launch_bounds__(kThreads, 8) near_list_differences(const Near n) {
+extern "C" __global__ void __launch_bounds__(kThreads, 4) near_list_differences(const Near n) {
   __shared__ Select s;
   listed<NearDifferences>(n, s);
 }
-extern "C" __global__ void __launch_bounds__(kThreads, 8) near_list_dots(const Near n) {
+extern "C" __global__ void __launch_bounds__(kThreads, 4) near_list_dots(const Near n) {
   __shared__ Select s;
   listed<NearDots>(n, s);
 }

@@ -13,6 +13,8 @@ constexpr uint32_t kQueries = 8;
 constexpr uint32_t kPiece = 32;
 constexpr uint32_t kThreads = kObjects;
 constexpr uint32_t kWarps = kThreads / 32;
+constexpr uint32_t kLoads = 16;  // of elements, that a thread has in flight
+static_assert(kObjects % (kWarps * kLoads) == 0);
 static_assert(kPiece % kNearTerms == 0 && kPiece <= 32);
 
 struct Shared {
@@ -27,9 +29,19 @@ __device__ uint32_t load(const Near& n, Shared& s, uint32_t first, uint32_t obje
   const uint32_t width = min(kPiece, n.dims - first), padded = (width + kNearTerms - 1) / kNearTerms * kNearTerms;
   const uint32_t e = laneOf();
   if (e < padded) {
-#pragma unroll 8
-    for (uint32_t r = warpOf(); r < kObjects; r += kWarps)
-      s.objects[e][r] = r < objects && e < width ? elementOf(n.rows, n.storage, size_t{object + r} * n.dims + first + e) : 0.0;
+    for (uint32_t row = warpOf(); row < kObjects; row += kWarps * kLoads) {
+      double x[kLoads];
+      size_t at[kLoads];
+      bool there[kLoads];
+#pragma unroll
+      for (uint32_t i = 0; i < kLoads; i++) {
+        const uint32_t r = row + i * kWarps;
+        at[i] = size_t{object + r} * n.dims + first + e, there[i] = r < objects && e < width;
+      }
+      elementsOf(x, n.rows, n.storage, at, there);
+#pragma unroll
+      for (uint32_t i = 0; i < kLoads; i++) s.objects[e][row + i * kWarps] = x[i];
+    }
     for (uint32_t q = warpOf(); q < kQueries; q += kWarps)
       s.queries[e][q] = q < queries && e < width ? __ldg(n.vectors + size_t{query + q} * n.dims + first + e) : 0.0;
   }
