@@ -110,7 +110,8 @@ type Job struct {
 // An Ender makes the answer of a job that is matched. Who owns the job does that when Match returns. Where answers are long, and come from a device, half of the time that
 // this takes is waking cores once more and fetching entries into their caches, so a matcher may do it while they are there.
 type Ender interface {
-	// EndWork estimates what End takes, in nanoseconds of a core, of a job with so many entries of which so many are known.
+	// EndWork estimates what End takes, in nanoseconds of a core, of a job with so many entries of which so many are known; of one that is Ordered, entries
+	// are its hits at most.
 	EndWork(entries, known int) int
 	// End makes the answer if it is no more than that. A matcher calls it once, when nothing of the job changes any more. shift may be nil: then there is no seat to give up.
 	End(ctx context.Context, shift *Shift)

@@ -144,13 +144,14 @@ func (b *Batch) Decode(ctx context.Context, out []byte) error {
 				"query %d of %d has %d hits for k %d", i, n, state.Kept, job.K)}
 		}
 		p.total(b.index, q, totals)
+		entries, known := int(state.Kept), int(min(state.Kept, uint32(q.Share.Scored)))
 		if job.Ordered = q.Ordered(); job.Ordered {
-			job.Found = int(state.Kept)
+			job.Found, entries = entries, q.Hits()
 		} else {
-			work += topk.EntryBytes * int(state.Kept) / b.policy.Profile.Host.AnswerBytes
+			work += topk.EntryBytes * entries / b.policy.Profile.Host.AnswerBytes
 		}
 		if job.Then != nil {
-			work += job.Then.EndWork(int(state.Kept), int(min(state.Kept, uint32(q.Share.Scored))))
+			work += job.Then.EndWork(entries, known)
 		}
 	}
 	return b.crew.EachShift(context.Background(), n, work, func(s *run.Shift, i int) {

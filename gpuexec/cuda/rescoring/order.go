@@ -27,6 +27,9 @@ type Orders struct {
 // Ordered is true of a share whose hits come back alone.
 func (s *Share) Ordered() bool { return s.hits > 0 }
 
+// Hits is how many come back at most.
+func (s *Share) Hits() int { return int(s.hits) }
+
 // Disorder makes it one whose candidates come back.
 func (s *Share) Disorder() { s.hits = 0 }
 
