@@ -127,7 +127,7 @@ func (p *Pipeline) decodeMessage(r *Request, sent []byte, decoder *wire.Decoder)
 	defer x.Recover(r.epoch, &err)
 	if len(body) >= minShared {
 		if batch, ok := decoder.Scan(r.codec, body, p.options.Limits); ok {
-			if ok, err := p.decodeBatch(r, batch, decoder); ok {
+			if ok, err := p.decodeBatch(r, batch, decoder, 0); ok {
 				return err
 			}
 		}
@@ -154,7 +154,11 @@ func (p *Pipeline) decodeWhole(r *Request, body []byte, decoder *wire.Decoder) e
 		return err
 	}
 	if message.Table != nil {
-		_, err = p.decodeBatch(r, message.Table, decoder)
+		helping := int64(0)
+		if len(body) < minShared {
+			helping = partsBytes
+		}
+		_, err = p.decodeBatch(r, message.Table, decoder, helping)
 		return err
 	}
 	r.batch = message.Batch
@@ -233,11 +237,14 @@ type share struct {
 	changed    atomic.Pointer[error] // the index's file, with the same effect
 }
 
-// decodeBatch decodes a batch together with those who have nothing to do. It is false when the message is malformed, which it
-// is to be decoded as a whole for.
-func (p *Pipeline) decodeBatch(r *Request, batch *wire.Batch, decoder *wire.Decoder) (ok bool, err error) {
+// decodeBatch decodes a batch together with those who have nothing to do, and for whom there is so much memory at once beside what is reserved. It is false
+// when the message is malformed, which it is to be decoded as a whole for.
+func (p *Pipeline) decodeBatch(r *Request, batch *wire.Batch, decoder *wire.Decoder, helping int64) (ok bool, err error) {
 	s := p.newShare(r, batch)
-	r.lane.offer(p, s, s.helpers())
+	if room, n := &r.lane.decoding, s.helpers(); n > 0 && room.Try(helping) {
+		defer room.Give(helping)
+		r.lane.offer(p, s, n)
+	}
 	p.decodeParts(s, decoder, func() bool { return false })
 	<-s.done
 	if changed := s.changed.Load(); changed != nil {

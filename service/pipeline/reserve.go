@@ -31,7 +31,7 @@ const (
 	wholeBytes  = 64 << 20
 	smallFactor = 320
 	// scanFactor and partsBytes are the same where its queries are decoded one by one: a copy, where they begin, and some
-	// queries at a time.
+	// queries at a time. Decoders that help with a short table take partsBytes more, together.
 	scanFactor = 4
 	partsBytes = 2 << 20
 	// conditionBytes is a condition of a query that is being decoded.
