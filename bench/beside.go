@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/bench/workload"
-	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/internal/bell"
+	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/wire"
@@ -72,9 +72,9 @@ const bulkUser = "bulk"
 // Beside measures interactive queries alone and beside a bulk user's.
 func Beside(ctx context.Context, w *workload.Workload, opts BesideOptions) (*BesideResult, error) {
 	var r *BesideResult
-	err := withTraffic(ctx, w, opts.Config, opts.Progress, func(l *traffic, info gpuexec.Info) error {
+	err := withTraffic(ctx, w, opts.Config, wire.HitsList, opts.Progress, func(l *traffic, _ *service.Service, a *alone) error {
 		r = &BesideResult{
-			Workload: w.Name, Engine: info.Kind, Device: info.Device, Objects: w.Options.Objects, K: w.Options.K, Seed: w.Options.Seed,
+			Workload: w.Name, Engine: a.info.Kind, Device: a.info.Device, Objects: w.Options.Objects, K: w.Options.K, Seed: w.Options.Seed,
 			Rounds: opts.Rounds, BulkMessage: opts.BulkMessage, Rate: opts.Rate,
 		}
 		return r.measure(ctx, l, opts)

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/geniemq/geniemq/bench/workload"
-	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/wire"
@@ -23,22 +22,16 @@ import (
 type DirectOptions struct {
 	// Config is the service's: its engine above all, and the NATS server to use instead of an embedded one.
 	Config config.Config
-	// Callers ask one query after the other, each as soon as it has its answer. Default 64.
+	// Callers ask one query after the other, each as soon as it has its answer.
 	Callers int
-	// Connections to the server are shared by the callers. Default 8.
+	// Connections to the server are shared by the callers.
 	Connections int
-	// Rounds of service and echo in turns. Default 5.
+	// Rounds of service and echo in turns.
 	Rounds int
-	// Time is how long a round lasts. Default 2s.
+	// Time is how long a round lasts.
 	Time time.Duration
 	// Progress is told what is being done.
 	Progress func(format string, args ...any)
-}
-
-func (o *DirectOptions) ensureDefaults() {
-	o.Config.EnsureDefaults()
-	o.Callers, o.Connections = cmp.Or(o.Callers, 64), cmp.Or(o.Connections, 8)
-	o.Rounds, o.Time = cmp.Or(o.Rounds, 5), cmp.Or(o.Time, 2*time.Second)
 }
 
 // DirectResult is the line of `geniemq bench direct`. Rates are queries per second, medians over the rounds.
@@ -79,11 +72,10 @@ type DirectStages struct {
 
 // Direct measures direct search by callers of one query each, beside an echo.
 func Direct(ctx context.Context, w *workload.Workload, opts DirectOptions) (*DirectResult, error) {
-	opts.ensureDefaults()
 	var r *DirectResult
-	err := withTraffic(ctx, w, opts.Config, opts.Progress, func(l *traffic, info gpuexec.Info) error {
+	err := withTraffic(ctx, w, opts.Config, wire.HitsList, opts.Progress, func(l *traffic, _ *service.Service, a *alone) error {
 		r = &DirectResult{
-			Workload: w.Name, Engine: info.Kind, Device: info.Device, Objects: w.Options.Objects, K: w.Options.K, Seed: w.Options.Seed,
+			Workload: w.Name, Engine: a.info.Kind, Device: a.info.Device, Objects: w.Options.Objects, K: w.Options.K, Seed: w.Options.Seed,
 			Callers: opts.Callers, Connections: opts.Connections, Rounds: opts.Rounds,
 		}
 		return r.measure(ctx, l, opts)

@@ -16,7 +16,9 @@ func TestDirect(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	r, err := Direct(ctx, w, DirectOptions{Progress: silent, Config: config.Config{Engine: "cpu", EngineThreads: 1}, Callers: 6, Connections: 2, Rounds: 2, Time: 100 * time.Millisecond})
+	cfg := config.Config{Engine: "cpu", EngineThreads: 1}
+	cfg.EnsureDefaults()
+	r, err := Direct(ctx, w, DirectOptions{Progress: silent, Config: cfg, Callers: 6, Connections: 2, Rounds: 2, Time: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

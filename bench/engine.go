@@ -162,7 +162,7 @@ func Engine(ctx context.Context, w *workload.Workload, engine gpuexec.Engine, op
 
 	answers := make([]gpuexec.Answer, len(w.Plans))
 	opts.Progress("warming up")
-	if err := searchAll(ctx, searcher, w.Plans, answers); err != nil { // warm up, and check
+	if _, err := searchAll(ctx, searcher, w.Plans, answers); err != nil { // warm up, and check
 		return nil, err
 	}
 	for _, a := range answers {
@@ -212,7 +212,7 @@ func (r *EngineResult) measure(ctx context.Context, searcher gpuexec.Searcher, w
 	for run := range r.Runs {
 		progress("batch %d of %d", run+1, r.Runs)
 		start := time.Now()
-		s, err := searchStages(ctx, searcher, w.Plans, answers)
+		s, err := searchAll(ctx, searcher, w.Plans, answers)
 		if err != nil {
 			return gpuexec.Work{}, err
 		}
@@ -275,14 +275,8 @@ func (r *EngineResult) compare(ctx context.Context, w *workload.Workload, opts E
 	return nil
 }
 
-// searchAll runs plans in batches of the searcher's own size.
-func searchAll(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
-	_, err := searchStages(ctx, s, plans, answers)
-	return err
-}
-
-// searchStages is searchAll, and sums the stages of an engine that tells them apart.
-func searchStages(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan, answers []gpuexec.Answer) (sum gpuexec.Trace, err error) {
+// searchAll runs plans in batches of the searcher's own size, and sums the stages of an engine that tells them apart.
+func searchAll(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan, answers []gpuexec.Answer) (sum gpuexec.Trace, err error) {
 	size := max(1, s.Capacity().BatchPlans)
 	for lo := 0; lo < len(plans); lo += size {
 		hi := min(lo+size, len(plans))
@@ -358,14 +352,14 @@ func baseline(ctx context.Context, w *workload.Workload, queries, runs int) (*Ba
 	flat := flatscan.New(w.Index.Lists)
 	var hits []flatscan.Hit
 	plans, answers := w.Plans[:queries], make([]gpuexec.Answer, queries)
-	if err := searchAll(ctx, searcher, plans, answers); err != nil {
+	if _, err := searchAll(ctx, searcher, plans, answers); err != nil {
 		return nil, err
 	}
 	r := &BaselineResult{Queries: queries}
 	var scans, counts, engines, ratios, countRatios []float64
 	for run := range runs {
 		start := time.Now()
-		if err := searchAll(ctx, searcher, plans, answers); err != nil {
+		if _, err := searchAll(ctx, searcher, plans, answers); err != nil {
 			return nil, err
 		}
 		fast := milliseconds(time.Since(start))
@@ -416,7 +410,7 @@ func scaling(ctx context.Context, w *workload.Workload, cores, runs int) ([]Scal
 	for range runs {
 		for i, searcher := range searchers {
 			start := time.Now()
-			if err := searchAll(ctx, searcher, w.Plans, answers); err != nil {
+			if _, err := searchAll(ctx, searcher, w.Plans, answers); err != nil {
 				return nil, err
 			}
 			totals[i] = append(totals[i], milliseconds(time.Since(start)))
@@ -519,7 +513,7 @@ func throughput(ctx context.Context, s gpuexec.Searcher, plans []gpuexec.Plan, c
 			ran := false
 			for begun.Add(1) <= int64(total) {
 				start := time.Now()
-				if err := searchAll(ctx, s, plans, answers); err != nil {
+				if _, err := searchAll(ctx, s, plans, answers); err != nil {
 					cancel(err)
 					return
 				}

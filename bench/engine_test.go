@@ -127,7 +127,7 @@ func passing(t *testing.T, w *workload.Workload, engine gpuexec.Engine) float64 
 		queryOf(&w.Plans[i]).Total = true
 	}
 	answers := make([]gpuexec.Answer, len(w.Plans))
-	if err := searchAll(t.Context(), searcher, w.Plans, answers); err != nil {
+	if _, err := searchAll(t.Context(), searcher, w.Plans, answers); err != nil {
 		t.Fatal(err)
 	}
 	for i := range answers {

@@ -140,34 +140,32 @@ const (
 // Service measures the whole service on a workload, one result a mode.
 func Service(ctx context.Context, w *workload.Workload, opts ServiceOptions) ([]*ServiceResult, error) {
 	opts.ensureDefaults()
-	settings, err := opts.Config.EngineOptions()
-	if err != nil {
-		return nil, err
-	}
 	if _, ok := wire.AppendTable(nil, wire.MessagePack, w.Queries); opts.Tables && !ok {
 		return nil, fmt.Errorf("the queries of %s have not one shape: measure them without --tables", w.Name)
 	}
-	opts.Progress("measuring the engine alone")
-	// Before the service and after it: a device may be slow to begin with.
-	before, answers, info, err := measureAlone(ctx, w, opts.Config.Engine, settings)
-	if err != nil {
-		return nil, err
-	}
 	var results []*ServiceResult
-	err = serving(ctx, w, opts.Config, func(svc *service.Service, cfg *config.Config) (err error) {
-		results, err = measureService(ctx, w, svc, cfg, answers, opts)
-		return err
+	var before *alone
+	err := withTraffic(ctx, w, opts.Config, opts.HitsForm, opts.Progress, func(l *traffic, svc *service.Service, a *alone) error {
+		before, l.tables = a, opts.Tables
+		for _, size := range opts.QueriesPerMessage {
+			r, err := measureMode(ctx, l, svc, size, opts)
+			if err != nil {
+				return fmt.Errorf("%d queries per message: %w", size, err)
+			}
+			results = append(results, r)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	after, _, _, err := measureAlone(ctx, w, opts.Config.Engine, settings)
+	after, err := measureAlone(ctx, w, &opts.Config) // and not only before: a device may be slow to begin with
 	if err != nil {
 		return nil, err
 	}
-	rate := median(append(before, after...))
+	rate := median(append(before.rates, after.rates...))
 	for _, r := range results {
-		r.Workload, r.Engine, r.Device, r.Objects = w.Name, info.Kind, info.Device, w.Options.Objects
+		r.Workload, r.Engine, r.Device, r.Objects = w.Name, after.info.Kind, after.info.Device, w.Options.Objects
 		r.K, r.Seed, r.Load, r.Rounds = w.Options.K, w.Options.Seed, opts.Load, opts.Rounds
 		r.EngineRate, r.EngineShare = rate, r.ServiceRate/rate
 	}
@@ -200,62 +198,51 @@ func serving(ctx context.Context, w *workload.Workload, cfg config.Config, do fu
 	return errors.Join(err, svc.Shutdown(stop))
 }
 
-// measureAlone opens an engine and measures it without a service.
-func measureAlone(ctx context.Context, w *workload.Workload, kind string, settings gpuexec.Options) ([]float64, []gpuexec.Answer, gpuexec.Info, error) {
-	engine, err := open.Engine(kind, settings)
-	if err != nil {
-		return nil, nil, gpuexec.Info{}, err
-	}
-	info := engine.Info()
-	rates, answers, err := engineRates(ctx, w, engine)
-	return rates, answers, info, errors.Join(err, engine.Close())
+// alone is an engine measured without a service.
+type alone struct {
+	info    gpuexec.Info
+	rates   []float64 // with as many batches at a time as keep it busy
+	answers []gpuexec.Answer
 }
 
-// engineRates are rates of the engine with as many batches at a time as keep it busy, and its answers.
-func engineRates(ctx context.Context, w *workload.Workload, engine gpuexec.Engine) ([]float64, []gpuexec.Answer, error) {
+// measureAlone opens the engine of cfg and measures it.
+func measureAlone(ctx context.Context, w *workload.Workload, cfg *config.Config) (*alone, error) {
+	settings, err := cfg.EngineOptions()
+	if err != nil {
+		return nil, err
+	}
+	engine, err := open.Engine(cfg.Engine, settings)
+	if err != nil {
+		return nil, err
+	}
+	a := &alone{info: engine.Info(), answers: make([]gpuexec.Answer, len(w.Plans))}
+	return a, errors.Join(a.measure(ctx, w, engine), engine.Close())
+}
+
+func (a *alone) measure(ctx context.Context, w *workload.Workload, engine gpuexec.Engine) error {
 	searcher, err := engine.Load(ctx, w.Index)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	defer searcher.Close()
-	answers := make([]gpuexec.Answer, len(w.Plans))
 	var pass time.Duration
 	for range 2 { // the first one warms up
 		start := time.Now()
-		if err := searchAll(ctx, searcher, w.Plans, answers); err != nil {
-			return nil, nil, err
+		if _, err := searchAll(ctx, searcher, w.Plans, a.answers); err != nil {
+			return err
 		}
 		pass = time.Since(start)
 	}
 	repeats := max(2, int(200*time.Millisecond/max(pass, 1)))
 	callers := max(1, searcher.Capacity().InFlight)
-	var rates []float64
 	for range 5 {
 		r, err := throughput(ctx, searcher, w.Plans, callers, repeats, new(checks))
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		rates = append(rates, r.QueriesPerSecond)
+		a.rates = append(a.rates, r.QueriesPerSecond)
 	}
-	return rates, answers, nil
-}
-
-func measureService(ctx context.Context, w *workload.Workload, svc *service.Service, cfg *config.Config, answers []gpuexec.Answer, opts ServiceOptions) ([]*ServiceResult, error) {
-	sender, err := newTraffic(ctx, cfg, w, answers, opts.HitsForm)
-	if err != nil {
-		return nil, err
-	}
-	defer sender.close()
-	sender.tables = opts.Tables
-	var results []*ServiceResult
-	for _, size := range opts.QueriesPerMessage {
-		r, err := measureMode(ctx, sender, svc, size, opts)
-		if err != nil {
-			return nil, fmt.Errorf("%d queries per message: %w", size, err)
-		}
-		results = append(results, r)
-	}
-	return results, nil
+	return nil
 }
 
 // roundBytes bounds the answers of a round. They are stored, and purged only after it.

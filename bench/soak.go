@@ -151,12 +151,8 @@ func Soak(ctx context.Context, w *workload.Workload, opts SoakOptions) (r *SoakR
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	settings, err := opts.Config.EngineOptions()
-	if err != nil {
-		return nil, err
-	}
 	opts.Progress("measuring the engine alone")
-	_, answers, _, err := measureAlone(ctx, w, opts.Config.Engine, settings)
+	a, err := measureAlone(ctx, w, &opts.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +166,7 @@ func Soak(ctx context.Context, w *workload.Workload, opts SoakOptions) (r *SoakR
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, watched.stop()) }()
-	l, err := newTraffic(ctx, &config.Config{NATS: watched.nats}, w, answers, wire.HitsList)
+	l, err := newTraffic(ctx, &config.Config{NATS: watched.nats}, w, a.answers, wire.HitsList)
 	if err != nil {
 		return nil, err
 	}

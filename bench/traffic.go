@@ -73,23 +73,20 @@ func newTraffic(ctx context.Context, server *config.Config, w *workload.Workload
 }
 
 // withTraffic measures the engine alone, for the answers to compare with, and has a service and traffic for as long as do runs.
-func withTraffic(ctx context.Context, w *workload.Workload, cfg config.Config, say func(string, ...any), do func(*traffic, gpuexec.Info) error) error {
-	settings, err := cfg.EngineOptions()
-	if err != nil {
-		return err
-	}
+func withTraffic(ctx context.Context, w *workload.Workload, cfg config.Config, form wire.HitsForm, say func(string, ...any),
+	do func(*traffic, *service.Service, *alone) error) error {
 	say("measuring the engine alone")
-	_, answers, info, err := measureAlone(ctx, w, cfg.Engine, settings)
+	a, err := measureAlone(ctx, w, &cfg)
 	if err != nil {
 		return err
 	}
-	return serving(ctx, w, cfg, func(_ *service.Service, cfg *config.Config) error {
-		l, err := newTraffic(ctx, cfg, w, answers, wire.HitsList)
+	return serving(ctx, w, cfg, func(svc *service.Service, cfg *config.Config) error {
+		l, err := newTraffic(ctx, cfg, w, a.answers, form)
 		if err != nil {
 			return err
 		}
 		defer l.close()
-		return do(l, info)
+		return do(l, svc, a)
 	})
 }
 

@@ -359,9 +359,7 @@ func (s *Schema) Check(check ColumnCheck) error {
 	if !indexName.MatchString(s.Name) {
 		fault("name %q: an index name is 1 to 64 of A-Z a-z 0-9 _ -", s.Name)
 	}
-	switch {
-	case s.Kind.Known():
-	default:
+	if !s.Kind.Known() {
 		fault("kind %q is unknown: use rows, documents, sequences, sets, vectors, points, or leave kind out for records of columns of any type", string(s.Kind))
 	}
 	faults = append(faults, s.inputFaults()...)
