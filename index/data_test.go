@@ -239,7 +239,7 @@ func TestEntityResolution(t *testing.T) {
 				if c.reversed {
 					asked, gold = gold, asked
 				}
-				if err := q.Text(&query, texts[asked]); err != nil {
+				if err := askText(q, &query, texts[asked]); err != nil {
 					t.Fatalf("%s: %v", asked, err)
 				}
 				for rank, h := range top(matchCounts(x, &query), 10) {
@@ -382,7 +382,7 @@ func TestHeadlines(t *testing.T) {
 			if len(records[id].Cells[0].Values) == 0 {
 				continue
 			}
-			if err := q.Text(&query, records[id].Cells[0].Values[0]); err != nil {
+			if err := askText(q, &query, records[id].Cells[0].Values[0]); err != nil {
 				t.Fatal(err)
 			}
 			counts := matchCounts(x, &query)
@@ -419,7 +419,7 @@ func TestMisspellings(t *testing.T) {
 		if i%500 != 0 {
 			continue
 		}
-		if err := q.Text(&query, typo); err != nil {
+		if err := askText(q, &query, typo); err != nil {
 			t.Fatal(err)
 		}
 		counts := matchCounts(x, &query)

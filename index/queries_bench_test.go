@@ -89,7 +89,7 @@ func BenchmarkText(b *testing.B) {
 				b.ReportAllocs()
 				var query postings.MatchQuery
 				for b.Loop() {
-					if err := q.Text(&query, title); err != nil {
+					if err := askText(q, &query, title); err != nil {
 						b.Fatal(err)
 					}
 				}

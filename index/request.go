@@ -428,10 +428,3 @@ func (q *Queries) named(columns []int) string {
 	}
 	return strings.Join(names, ", ")
 }
-
-// Text makes dst the query for a text, and for nothing else; see Plan. Words that the index does not have match nothing, so that dst may end up
-// without spans.
-func (q *Queries) Text(dst *postings.MatchQuery, text string) error {
-	_, err := q.Plan(dst, &Request{Text: &text, Quiet: true})
-	return err
-}

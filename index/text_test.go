@@ -60,7 +60,7 @@ func TestWords(t *testing.T) {
 		// The text finds itself, in whatever case or normal form it is asked for.
 		for _, asked := range []string{c.text, norm.NFD.String(c.text), norm.NFC.String(c.text), c.text + " " + c.text} {
 			var query postings.MatchQuery
-			if err := q.Text(&query, asked); err != nil {
+			if err := askText(q, &query, asked); err != nil {
 				t.Fatal(err)
 			}
 			checkQuery(t, x, &query)
@@ -77,7 +77,7 @@ func TestStopWords(t *testing.T) {
 		t.Errorf("english: %q", got)
 	}
 	var query postings.MatchQuery
-	if err := q.Text(&query, "and the of"); err != nil {
+	if err := askText(q, &query, "and the of"); err != nil {
 		t.Fatal(err)
 	}
 	if len(query.Spans) != 0 || len(top(matchCounts(x, &query), 9)) != 0 {
@@ -105,7 +105,7 @@ columns:
 	b.add(&schema.Record{Cells: []schema.Cell{{}, {}, {}, {Values: []string{"sky"}}}})
 	x, q := b.open()
 	var query postings.MatchQuery
-	if err := q.Text(&query, "blue sky"); err != nil {
+	if err := askText(q, &query, "blue sky"); err != nil {
 		t.Fatal(err)
 	}
 	checkQuery(t, x, &query)
@@ -150,7 +150,7 @@ func TestOrderedGramsExample51(t *testing.T) {
 		t.Errorf("text %q", x.Text(0))
 	}
 	var query postings.MatchQuery
-	if err := q.Text(&query, "aabaab"); err != nil {
+	if err := askText(q, &query, "aabaab"); err != nil {
 		t.Fatal(err)
 	}
 	if got := matchCounts(x, &query)[0]; got != 8 {
@@ -186,7 +186,7 @@ func TestSequencesCountGramOverlap(t *testing.T) {
 		for range 50 {
 			asked := word()
 			var query postings.MatchQuery
-			err := q.Text(&query, asked)
+			err := askText(q, &query, asked)
 			if strings.TrimSpace(asked) == "" {
 				wantRefusal(t, err, "empty")
 				continue
@@ -214,14 +214,14 @@ func TestTextErrors(t *testing.T) {
 	_, sequences := textIndex(t, "{name: seqs, kind: sequences}", "x")
 	_, rows := textIndex(t, "{name: table, kind: rows, columns: [{name: a, type: category}]}", "x")
 	for _, q := range []*index.Queries{documents, sequences} {
-		wantRefusal(t, q.Text(&query, ""), "text is empty")
-		wantRefusal(t, q.Text(&query, " \t\n"), "text is empty")
-		wantRefusal(t, q.Text(&query, "M\xfcnchen"), "not valid UTF-8")
+		wantRefusal(t, askText(q, &query, ""), "text is empty")
+		wantRefusal(t, askText(q, &query, " \t\n"), "text is empty")
+		wantRefusal(t, askText(q, &query, "M\xfcnchen"), "not valid UTF-8")
 	}
-	if err := documents.Text(&query, "!!"); err != nil {
+	if err := askText(documents, &query, "!!"); err != nil {
 		t.Errorf("a text without words is a query without hits, not an error: %v", err)
 	}
-	wantRefusal(t, rows.Text(&query, "x"), "index table holds rows", "use row or items")
+	wantRefusal(t, askText(rows, &query, "x"), "index table holds rows", "use row or items")
 	wantRefusal(t, sequences.Conditions(&query, []column.Condition{{Attr: "text", Value: text("x")}}), "use text")
 }
 
@@ -252,7 +252,7 @@ func TestQueriesConcurrently(t *testing.T) {
 	_, q := textIndex(t, "{name: n, kind: documents}", texts...)
 	want := make([]postings.MatchQuery, len(texts))
 	for i := range texts {
-		if err := q.Text(&want[i], texts[i]); err != nil {
+		if err := askText(q, &want[i], texts[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -261,7 +261,7 @@ func TestQueriesConcurrently(t *testing.T) {
 		group.Go(func() {
 			var query postings.MatchQuery
 			for i := range 400 {
-				if err := q.Text(&query, texts[i%len(texts)]); err != nil {
+				if err := askText(q, &query, texts[i%len(texts)]); err != nil {
 					t.Error(err)
 				}
 				if !slices.Equal(query.Spans, want[i%len(texts)].Spans) {
@@ -271,4 +271,10 @@ func TestQueriesConcurrently(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// askText makes dst the query for a text, and for nothing else.
+func askText(q *index.Queries, dst *postings.MatchQuery, text string) error {
+	_, err := q.Plan(dst, &index.Request{Text: &text, Quiet: true})
+	return err
 }

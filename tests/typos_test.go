@@ -111,7 +111,7 @@ func TestTypos(t *testing.T) {
 				query := new(postings.MatchQuery)
 				plans[i].Family, plans[i].Query, plans[i].Certify = postings.FamilyName, query, certify
 				plans[i].Rescore = &verify.Nearest{Texts: x, NGram: x.Schema().NGram, Text: []rune(typo.wrong), K: k}
-				if err := queries.Text(query, typo.wrong); err != nil {
+				if _, err := queries.Plan(query, &index.Request{Text: &typo.wrong, Quiet: true}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -47,7 +47,7 @@ func (c *Collection) SequencePlan(t testing.TB, text string, k, candidates int, 
 	t.Helper()
 	plan := gpuexec.Plan{K: candidates, Certify: certify,
 		Rescore: &verify.Nearest{Texts: c.Index, NGram: c.schema.NGram, Text: []rune(text), K: k}}
-	if err := c.Queries.Text(Query(&plan), text); err != nil {
+	if _, err := c.Queries.Plan(Query(&plan), &index.Request{Text: &text, Quiet: true}); err != nil {
 		t.Fatal(err)
 	}
 	return plan

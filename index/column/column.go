@@ -239,11 +239,7 @@ func (t traits) In(kind schema.Kind) bool { return t.kinds == nil || slices.Cont
 // Check implements Type: it has no defaults to fill in but the scale of weights.
 func (t traits) Check(_ *schema.Schema, c *schema.Column) []error {
 	faults := Foreign(c, t.own...)
-	layout, err := schema.ParseLayout(c.Layout)
-	if err == nil {
-		err = layout.Takes(t.of)
-	}
-	if err != nil {
+	if _, err := schema.ParseLayout(c.Layout, t.of); err != nil {
 		faults = append(faults, err)
 	}
 	if slices.Contains(t.own, "idf_scale") && (c.IDFScale < 0 || c.IDFScale > schema.MaxIDFScale) {

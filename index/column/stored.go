@@ -32,7 +32,7 @@ type unsearched struct{ traits }
 // Check returns every fault.
 func (unsearched) Check(_ *schema.Schema, c *schema.Column) []error {
 	faults := Foreign(c)
-	if _, err := schema.ParseLayout(c.Layout); err != nil { // then this is what is said of it
+	if _, err := schema.ParseLayout(c.Layout, schema.Text); err != nil { // then this is what is said of it
 		faults[len(faults)-1] = err
 	}
 	return faults

@@ -32,21 +32,16 @@ func (l Layout) String() string {
 	return layoutNames[l]
 }
 
-// ParseLayout reads the layout override of a schema; 0 means that the builder chooses.
-func ParseLayout(name string) (Layout, error) {
+// ParseLayout reads the layout override of a schema, for attributes of a type; 0 means that the builder chooses.
+func ParseLayout(name string, t AttributeType) (Layout, error) {
 	l := slices.Index(layoutNames[:], cmp.Or(name, "auto"))
-	if l < 0 {
+	switch {
+	case l < 0:
 		return 0, fmt.Errorf("layout %q is unknown: use auto, postings, sliced or rare", name)
+	case Layout(l) == LayoutRare && t != Text:
+		return 0, errors.New("layout rare is for categories and texts; use auto, postings or sliced")
 	}
 	return Layout(l), nil
-}
-
-// Takes says why attributes of a type cannot be stored in the layout; 0 takes all.
-func (l Layout) Takes(t AttributeType) error {
-	if l == LayoutRare && t != Text {
-		return errors.New("layout rare is for categories and texts; use auto, postings or sliced")
-	}
-	return nil
 }
 
 // AttributeType says how the keywords of an attribute are named and looked up.
@@ -102,11 +97,7 @@ func (s *AttributeSpec) Check() (Layout, error) {
 	case s.Type == Number && (s.Buckets < 1 || s.Buckets > MaxBuckets):
 		return 0, fmt.Errorf("%d buckets; must be 1 to %d", s.Buckets, MaxBuckets)
 	}
-	layout, err := ParseLayout(s.Layout)
-	if err == nil {
-		err = layout.Takes(s.Type)
-	}
-	return layout, err
+	return ParseLayout(s.Layout, s.Type)
 }
 
 // Takes says why the attribute takes no values of a type.

@@ -183,16 +183,7 @@ func (c *Column) Append(batch *Batch, attribute int, dropped []bool, local int, 
 			start = end
 			continue
 		}
-		switch c.kind {
-		case schema.Number:
-			c.numbers = append(c.numbers, b.numbers[start:end]...)
-		case schema.Text:
-			for _, id := range b.values[start:end] {
-				c.values = append(c.values, place[id])
-			}
-		case schema.Ordinal:
-			c.values = append(c.values, b.values[start:end]...)
-		}
+		c.take(b, place, start, end)
 		start = end
 		c.EndObject(uint16(local))
 		if local++; local == store.TileObjects {
@@ -203,23 +194,28 @@ func (c *Column) Append(batch *Batch, attribute int, dropped []bool, local int, 
 	return nil
 }
 
+// take adds the values start to end of a batch to those of the open tile. Strings have place in the column.
+func (c *Column) take(b *batch, place []uint32, start, end uint32) {
+	switch c.kind {
+	case schema.Number:
+		c.numbers = append(c.numbers, b.numbers[start:end]...)
+		for _, v := range b.numbers[start:end] {
+			c.Low, c.High = min(c.Low, v), max(c.High, v)
+		}
+	case schema.Text:
+		for _, id := range b.values[start:end] {
+			c.values = append(c.values, place[id])
+		}
+	case schema.Ordinal:
+		c.values = append(c.values, b.values[start:end]...)
+	}
+}
+
 // appendOnes is Append for objects with one value each, as most have.
 func (c *Column) appendOnes(b *batch, place []uint32, local int, every []uint16, n *Numbering) {
 	for from, objects := 0, len(b.ends); from < objects; {
 		to := min(objects, from+store.TileObjects-local)
-		switch c.kind {
-		case schema.Number:
-			c.numbers = append(c.numbers, b.numbers[from:to]...)
-			for _, v := range b.numbers[from:to] {
-				c.Low, c.High = min(c.Low, v), max(c.High, v)
-			}
-		case schema.Text:
-			for _, id := range b.values[from:to] {
-				c.values = append(c.values, place[id])
-			}
-		case schema.Ordinal:
-			c.values = append(c.values, b.values[from:to]...)
-		}
+		c.take(b, place, uint32(from), uint32(to))
 		c.ids = append(c.ids, every[local:local+to-from]...)
 		c.MaxPerObject = max(c.MaxPerObject, 1)
 		c.Postings += uint64(to - from)

@@ -59,11 +59,6 @@ func (c *Column) EndObject(local uint16) {
 	for range n {
 		c.ids = append(c.ids, local)
 	}
-	if c.kind == schema.Number {
-		for _, v := range c.numbers[len(c.numbers)-n:] {
-			c.Low, c.High = min(c.Low, v), max(c.High, v)
-		}
-	}
 	c.MaxPerObject = max(c.MaxPerObject, uint32(n))
 	c.Postings += uint64(n)
 	c.Objects++

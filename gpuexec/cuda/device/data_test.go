@@ -72,7 +72,8 @@ func documentsOf(indexed, asked, column string) func(t *testing.T, rng *rand.Ran
 		var plans []gpuexec.Plan
 		for _, record := range enginetest.LoadCollection(t, schema, latin, 1, asked).Records {
 			var plan gpuexec.Plan
-			if err := c.Queries.Text(enginetest.Query(&plan), strings.Join(record.Cells[0].Values, " ")); err != nil {
+			text := strings.Join(record.Cells[0].Values, " ")
+			if _, err := c.Queries.Plan(enginetest.Query(&plan), &index.Request{Text: &text, Quiet: true}); err != nil {
 				continue // an empty name
 			}
 			plans = append(plans, plan)

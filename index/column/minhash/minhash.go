@@ -51,11 +51,7 @@ func (t Sets) Check(s *schema.Schema, c *schema.Column) []error {
 	exact := *c
 	exact.MinHash, exact.Layout = 0, ""
 	faults := t.Exact.Check(s, &exact)
-	layout, err := schema.ParseLayout(c.Layout)
-	if err == nil {
-		err = layout.Takes(schema.Ordinal)
-	}
-	if err != nil {
+	if _, err := schema.ParseLayout(c.Layout, schema.Ordinal); err != nil {
 		faults = append(faults, err)
 	}
 	if c.MinHash < 0 || c.MinHash > MaxFunctions {

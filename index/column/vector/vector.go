@@ -100,11 +100,7 @@ func checkHashed(c *schema.Column) (faults []error) {
 	}
 	family, err := lsh.ParseFamily(c.Similarity)
 	fault(err != nil, "similarity %q is unknown: use l2, l1, cosine or laplacian", c.Similarity)
-	layout, err := schema.ParseLayout(c.Layout)
-	if err == nil {
-		err = layout.Takes(schema.Ordinal)
-	}
-	if err != nil {
+	if _, err := schema.ParseLayout(c.Layout, schema.Ordinal); err != nil {
 		faults = append(faults, err)
 	}
 	fault(c.Functions < 0 || c.Functions > lsh.MaxFunctions, "functions %d: must be 1 to %d", c.Functions, lsh.MaxFunctions)
