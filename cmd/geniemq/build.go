@@ -197,7 +197,9 @@ func (c *cli) addInputs(ctx context.Context, next func(*schema.Record) error, in
 	if fault := filled.TooManyInvalid(objects.Fillings(), summary.share); fault != "" {
 		return fmt.Errorf("%s\nmore than --max-bad %s: say in the schema how it is written (parse), or of which type it is", fault, opts.maxBad)
 	}
-	summary.warnings = warningsOf(summary, in.Options.Columns)
+	if summary.warnings = in.Options.Columns.Warnings(); summary.records == 0 {
+		summary.warnings = []string{"the input has no records, so the index has no objects and no query finds anything"}
+	}
 	for _, warning := range summary.warnings {
 		table.On(c.err).Say("warning: %s\n", warning)
 	}
@@ -220,14 +222,6 @@ func (c *cli) described(opts *buildOptions) (*schema.Schema, error) {
 		opts.output = spec.Name + ".gmq"
 	}
 	return spec, err
-}
-
-// warningsOf says what may be wrong with input that was read without error.
-func warningsOf(summary *buildSummary, columns *load.Columns) []string {
-	if summary.records == 0 {
-		return []string{"the input has no records, so the index has no objects and no query finds anything"}
-	}
-	return columns.Warnings()
 }
 
 // check finds wrong usage that can be seen before any file is looked at, and reads the share of --max-bad.

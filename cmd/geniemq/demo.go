@@ -226,7 +226,7 @@ func (c *cli) demoQueries(ctx context.Context, url string) error {
 				also = append(also, fmt.Sprintf("%s (%v)", word, hit.Distance))
 			}
 		}
-		words.Row(r.ID, nearest, edits, strings.Join(also, ", "), yesNo(r.Exact))
+		words.Row(r.ID, nearest, edits, strings.Join(also, ", "), map[bool]string{true: "yes", false: "no"}[r.Exact])
 	}
 	words.Print(page)
 
@@ -250,13 +250,6 @@ func (c *cli) demoQueries(ctx context.Context, url string) error {
 	}
 	elements.Print(page)
 	return nil
-}
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
 }
 
 func (c *cli) demoAdvice(srv *service.Service) {
