@@ -394,10 +394,7 @@ func startEcho(ctx context.Context, server *config.Config, messageBytes int, ans
 			e.queue <- echoed{msg, future}
 		}
 	}, jetstream.PullMaxMessages(min(4096, 1+echoUnread/messageBytes)))
-	if err != nil {
-		return nil, err
-	}
-	return e, nil
+	return e, err
 }
 
 func (e *echo) stop() {

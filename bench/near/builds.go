@@ -1,6 +1,7 @@
 package near
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -32,9 +33,7 @@ builds all shapes over a sample before. Only the tree is built, from objects in 
 		Sets: []string{"words", "tloc", "vector", "strands", "color"},
 		Run: func(ctx context.Context, o *Options, set string, tell func(Result) error) error {
 			own := *o
-			if own.Objects == 0 {
-				own.Objects = sizes[set]
-			}
+			own.Objects = cmp.Or(own.Objects, sizes[set])
 			s, err := sets.Open(set, own.Options)
 			if err != nil {
 				return err

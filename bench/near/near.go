@@ -2,6 +2,7 @@
 package near
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -179,9 +180,7 @@ func (l *loaded) plan(request index.Request, q *Question) (index.Plan, error) {
 	near.K, near.Method, near.Fraction, near.Recall = q.K, q.Method, q.Fraction, q.Recall
 	if q.Radius > 0 {
 		near.Radius = &q.Radius
-		if near.K == 0 {
-			near.K = mostWithin
-		}
+		near.K = cmp.Or(near.K, mostWithin)
 	}
 	return l.queries.Plan(new(postings.MatchQuery), &request)
 }

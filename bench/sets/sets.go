@@ -2,6 +2,7 @@
 package sets
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -87,12 +88,8 @@ func Open(name string, o Options) (*Set, error) {
 		return nil, fmt.Errorf("data set %q is unknown: there are %s", name, strings.Join(Names(), ", "))
 	}
 	k := &all[at]
-	if o.Asked == 0 {
-		o.Asked = 256
-	}
-	if o.Objects == 0 {
-		o.Objects = k.objects
-	}
+	o.Asked = cmp.Or(o.Asked, 256)
+	o.Objects = cmp.Or(o.Objects, k.objects)
 	cells, err := k.read(&o, o.Objects+o.Asked)
 	if err != nil {
 		return nil, fmt.Errorf("data set %s: %w", name, err)

@@ -239,13 +239,7 @@ func (n *nearest) cut() {
 func (w *Workload) neighbours(queries []int) []nearest {
 	const block = 128
 	k := w.Options.K
-	empty := func() []nearest {
-		n := make([]nearest, len(queries))
-		for i := range n {
-			n[i] = nearest{k: k, most: math.Inf(1)}
-		}
-		return n
-	}
+	empty := func() []nearest { return slices.Repeat([]nearest{{k: k, most: math.Inf(1)}}, len(queries)) }
 	best := empty()
 	var mu sync.Mutex
 	parallel(w.vectors.objects, func(lo, hi int) {

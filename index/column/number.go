@@ -1,6 +1,7 @@
 package column
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -15,9 +16,7 @@ type number struct{ traits }
 
 // Check fills in edges and buckets.
 func (n number) Check(s *schema.Schema, c *schema.Column) []error {
-	if c.Edges == "" {
-		c.Edges = schema.EqualWidth
-	}
+	c.Edges = cmp.Or(c.Edges, schema.EqualWidth)
 	if c.Buckets == 0 && c.Edges != schema.Exact {
 		c.Buckets = schema.DefaultBuckets
 	}

@@ -1,6 +1,7 @@
 package column
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"unicode/utf8"
@@ -17,9 +18,7 @@ type str struct{ traits }
 // Check fills in ngram.
 func (t str) Check(s *schema.Schema, c *schema.Column) []error {
 	faults := append(t.traits.Check(s, c), distance.Check(c, distance.Texts)...)
-	if c.NGram == 0 {
-		c.NGram = schema.DefaultNGram
-	}
+	c.NGram = cmp.Or(c.NGram, schema.DefaultNGram)
 	if c.NGram < 1 || c.NGram > schema.MaxNGram {
 		faults = append(faults, fmt.Errorf("ngram %d: must be 1 to %d", c.NGram, schema.MaxNGram))
 	}

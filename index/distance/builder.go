@@ -1,6 +1,7 @@
 package distance
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -134,9 +135,7 @@ func (c *columnBuilder) addVector(v []float32) error {
 // space is the objects that have a value. It is good as long as the builder is reachable.
 func (c *columnBuilder) space() (metric.Space, error) {
 	name := c.schema.Metric
-	if name == "" {
-		name = metricsOf(c.of)[0]
-	}
+	name = cmp.Or(name, metricsOf(c.of)[0])
 	m, err := ParseMetric(name)
 	if err != nil {
 		return nil, err

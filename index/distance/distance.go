@@ -2,6 +2,7 @@
 package distance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -83,9 +84,7 @@ func New(s *schema.Schema, objects uint32, kept *forward.Forward, sequences Stri
 		}
 		column := Column{Name: c.Name, Of: of, Objects: objects, Dims: c.Dims, Storage: c.Storage}
 		name := c.Metric
-		if name == "" {
-			name = metricsOf(of)[0]
-		}
+		name = cmp.Or(name, metricsOf(of)[0])
 		var err error
 		if column.Metric, err = ParseMetric(name); err != nil {
 			return nil, store.Unsupported("column %q: %v", c.Name, err)

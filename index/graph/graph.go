@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -65,15 +66,9 @@ func (l Limits) Check() error {
 }
 
 func (l Limits) filled() Limits {
-	if l.Vertices == 0 {
-		l.Vertices = 256
-	}
-	if l.Edges == 0 {
-		l.Edges = 1024
-	}
-	if l.LabelBytes == 0 {
-		l.LabelBytes = 64
-	}
+	l.Vertices = cmp.Or(l.Vertices, 256)
+	l.Edges = cmp.Or(l.Edges, 1024)
+	l.LabelBytes = cmp.Or(l.LabelBytes, 64)
 	return l
 }
 

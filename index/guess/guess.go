@@ -14,6 +14,7 @@
 package guess
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -80,9 +81,7 @@ func File(path string, opts Options) (*Guess, error) {
 		return nil, err
 	}
 	g := &Guess{Name: opts.Name, Missing: []string{""}, Notes: s.notes, Doubts: s.doubts}
-	if g.Name == "" {
-		g.Name = indexName(path)
-	}
+	g.Name = cmp.Or(g.Name, indexName(path))
 	g.Input.Encoding = s.opts.Encoding
 	if err := checkNames(opts.Names); err != nil {
 		return nil, err

@@ -28,6 +28,7 @@ package load
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -178,22 +179,16 @@ func (o Options) For(s *schema.Schema) Options {
 	if o.Format == Auto {
 		o.Format = Format(s.Input.Format)
 	}
-	if o.Encoding == "" {
-		o.Encoding = s.Input.Encoding
-	}
+	o.Encoding = cmp.Or(o.Encoding, s.Input.Encoding)
 	if o.Comma == 0 && s.Input.Separator != "" {
 		o.Comma, _ = utf8.DecodeRuneInString(s.Input.Separator)
 	}
-	if o.SkipLines == 0 {
-		o.SkipLines = s.Input.SkipLines
-	}
+	o.SkipLines = cmp.Or(o.SkipLines, s.Input.SkipLines)
 	return o
 }
 
 func (o *Options) ensureDefaults() {
-	if o.Comma == 0 {
-		o.Comma = ','
-	}
+	o.Comma = cmp.Or(o.Comma, ',')
 	if o.MaxRecord <= 0 {
 		o.MaxRecord = 16 << 20
 	}

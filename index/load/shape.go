@@ -35,10 +35,7 @@ func newShape(s *schema.Schema) *shape {
 // reset prepares rec for the next record and keeps its memory.
 func (s *shape) reset(rec *schema.Record) {
 	rec.Line, rec.Key = 0, ""
-	if cap(rec.Cells) < len(s.columns) {
-		rec.Cells = make([]schema.Cell, len(s.columns))
-	}
-	rec.Cells = rec.Cells[:len(s.columns)]
+	rec.Cells = slices.Grow(rec.Cells[:0], len(s.columns))[:len(s.columns)]
 	for i := range rec.Cells {
 		rec.Cells[i].Reset()
 	}

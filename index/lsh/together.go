@@ -67,10 +67,7 @@ func (x *forecast) together(p Parameters) []float64 {
 	if p.ordered() {
 		p.Buckets, p.Centre = MaxBuckets, x.objects[:x.Dim]
 	}
-	left := make([]float64, len(x.queries[0].rings))
-	for i := range left {
-		left[i] = 1
-	}
+	left := slices.Repeat([]float64{1}, len(x.queries[0].rings))
 	f, err := New(p)
 	if err != nil {
 		return left

@@ -2,6 +2,7 @@
 package nearest
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -157,9 +158,7 @@ func (x *Columns) Query(r *Request, c *distance.Column) (*distance.Query, error)
 	q := &distance.Query{
 		Column: c, Vector: r.Vector, K: r.K, Most: math.Inf(1), Total: r.Total || r.CountOnly, Method: r.Method, Fraction: r.Fraction, Recall: r.Recall,
 	}
-	if q.Method == "" {
-		q.Method = distance.Auto
-	}
+	q.Method = cmp.Or(q.Method, distance.Auto)
 	if r.Point != nil {
 		q.Point = *r.Point
 	}

@@ -42,18 +42,12 @@ func (s *Scanner) Reset(text []rune, n int) {
 	s.n, s.next = n, 0
 	s.padded = appendPadded(s.padded[:0], text, n)
 	grams := len(s.padded) - n + 1
-	if cap(s.occurrence) < grams {
-		s.occurrence = make([]uint32, grams)
-	}
-	s.occurrence = s.occurrence[:grams]
+	s.occurrence = slices.Grow(s.occurrence[:0], grams)[:grams]
 	size := 1
 	for size < 2*grams {
 		size *= 2
 	}
-	if cap(s.seen) < size {
-		s.seen = make([]uint32, size)
-	}
-	s.seen = s.seen[:size]
+	s.seen = slices.Grow(s.seen[:0], size)[:size]
 	clear(s.seen)
 }
 

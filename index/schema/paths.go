@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
@@ -71,15 +72,9 @@ func (c *Column) CheckPaths(takes func(path string) bool) []error {
 		fault(t.Bounds != "" && t.Bounds != auto && t.Bounds != "box" && t.Bounds != "pivot", "tree.bounds %q is unknown: use auto, box or pivot", t.Bounds)
 	}
 	if p := c.Permutation; p != nil {
-		if p.Permutants == 0 {
-			p.Permutants = 64
-		}
-		if p.Similarity == "" {
-			p.Similarity = "rho"
-		}
-		if p.Fraction == 0 {
-			p.Fraction = 0.01
-		}
+		p.Permutants = cmp.Or(p.Permutants, 64)
+		p.Similarity = cmp.Or(p.Similarity, "rho")
+		p.Fraction = cmp.Or(p.Fraction, 0.01)
 		fault(p.Permutants < 1 || p.Permutants > 255, "permutation.permutants %d: must be 1 to 255", p.Permutants)
 		fault(p.Similarity != "rho" && p.Similarity != "footrule", "permutation.similarity %q is unknown: use rho or footrule", p.Similarity)
 		fault(!(p.Fraction > 0 && p.Fraction <= 1), "permutation.fraction %g: must be above 0 and at most 1", p.Fraction)

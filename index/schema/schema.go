@@ -5,6 +5,7 @@ package schema
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -336,9 +337,7 @@ func (s *Schema) fillDefaults() {
 			s.StopWords = EnglishStopWords()
 		}
 	case Sequences:
-		if s.NGram == 0 {
-			s.NGram = DefaultNGram
-		}
+		s.NGram = cmp.Or(s.NGram, DefaultNGram)
 	}
 }
 

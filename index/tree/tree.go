@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"unicode/utf8"
@@ -74,12 +75,8 @@ func (l Limits) Check() error {
 }
 
 func (l Limits) filled() Limits {
-	if l.Nodes == 0 {
-		l.Nodes = defaultNodes
-	}
-	if l.LabelBytes == 0 {
-		l.LabelBytes = defaultLabelBytes
-	}
+	l.Nodes = cmp.Or(l.Nodes, defaultNodes)
+	l.LabelBytes = cmp.Or(l.LabelBytes, defaultLabelBytes)
 	return l
 }
 

@@ -2,6 +2,7 @@
 package depots
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -45,9 +46,7 @@ func (s Shell) with(cmd *cobra.Command, do func(store *depot.Depot, args []strin
 		if err := s.Prepare(cmd, append([]string{"prefix"}, config.NATSSettings...)...); err != nil {
 			return err
 		}
-		if cfg.NATS == "" {
-			cfg.NATS = nats.DefaultURL
-		}
+		cfg.NATS = cmp.Or(cfg.NATS, nats.DefaultURL)
 		if err := cfg.ValidateNATS(); err != nil {
 			return s.Usage(err)
 		}

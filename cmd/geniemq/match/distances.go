@@ -1,6 +1,7 @@
 package match
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -23,9 +24,7 @@ func (c *column) measure(described *schema.Column) (nothing bool) {
 	case described.Type == schema.PointColumn:
 		name = string(metric.Geo)
 	case distance.Nearest(described):
-		if name == "" {
-			name = string(metric.L2)
-		}
+		name = cmp.Or(name, string(metric.L2))
 	case described.Keep == keepNothing:
 		return true
 	case described.Similarity == "cosine":

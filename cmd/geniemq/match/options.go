@@ -1,6 +1,7 @@
 package match
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -132,9 +133,7 @@ func (o *options) check() error {
 		fault(!ok, "--map %q must be a column of the index and one of the input, as in title=name", pair)
 	}
 	if o.remote() {
-		if o.server.NATS == "" {
-			o.server.NATS = nats.DefaultURL
-		}
+		o.server.NATS = cmp.Or(o.server.NATS, nats.DefaultURL)
 		faults = append(faults, o.server.ValidateNATS())
 	}
 	return errors.Join(faults...)

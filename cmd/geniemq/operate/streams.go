@@ -2,6 +2,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -70,9 +71,7 @@ left to change, or could not be changed; 2 for wrong usage.`,
 			if err := a.Settings(cmd); err != nil {
 				return err
 			}
-			if cfg.NATS == "" {
-				cfg.NATS = nats.DefaultURL
-			}
+			cfg.NATS = cmp.Or(cfg.NATS, nats.DefaultURL)
 			if err := errors.Join(cfg.ValidateNATS(), cfg.Streams.Validate()); err != nil {
 				return a.Usage(err)
 			}

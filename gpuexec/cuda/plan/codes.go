@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
@@ -41,9 +42,7 @@ func newCodes(r *Resident, most, least int) *Codes {
 	if p == nil || r.Streamed || most == 0 {
 		return nil
 	}
-	if least == 0 {
-		least = minColumns
-	}
+	least = cmp.Or(least, minColumns)
 	c := &Codes{Objects: p.groups * abi.GroupObjects, ColumnOf: make([]uint32, r.Attributes)}
 	for a, attribute := range r.Lists.Attributes() {
 		own := &p.Attributes[a]

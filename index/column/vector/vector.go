@@ -70,9 +70,7 @@ func (Column) Check(_ *schema.Schema, c *schema.Column) []error {
 		return faults
 	}
 	faults = append(faults, column.Foreign(c, append(own, "similarity", "functions", "buckets", "width", "reach", "seed", "recall", "keep", "learned", "layout")...)...)
-	if c.Keep == "" {
-		c.Keep = keepOf(c)
-	}
+	c.Keep = cmp.Or(c.Keep, keepOf(c))
 	fault(distance.Nearest(c) && c.Keep != keepOf(c), "keep %s and storage %s: a vector is stored once, so leave keep out", c.Keep, c.Storage)
 	return append(faults, checkHashed(c)...)
 }
@@ -92,9 +90,7 @@ func checkHashed(c *schema.Column) (faults []error) {
 			faults = append(faults, fmt.Errorf(format, args...))
 		}
 	}
-	if c.Similarity == "" {
-		c.Similarity = lsh.L2.String()
-	}
+	c.Similarity = cmp.Or(c.Similarity, lsh.L2.String())
 	if c.Functions == 0 && c.Recall == 0 {
 		c.Functions = DefaultFunctions
 	}

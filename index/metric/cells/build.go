@@ -84,10 +84,7 @@ func (x *Index) settle(ctx context.Context, space *metric.Vectors) (cell []uint3
 	}
 	x.order, x.radii = make([]uint32, n), make([]float32, kept)
 	next := slices.Clone(x.starts)
-	farthest := make([]float64, kept)
-	for i := range farthest {
-		farthest[i] = math.Inf(-1)
-	}
+	farthest := slices.Repeat([]float64{math.Inf(-1)}, int(kept))
 	for id, c := range cell {
 		c = moved[c]
 		cell[id] = c

@@ -2,6 +2,7 @@
 package cells
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -32,9 +33,7 @@ func (p *Parameters) fill(objects uint32, workers int) error {
 	if p.Cells == 0 {
 		p.Cells = Auto(objects)
 	}
-	if p.HeldOut == 0 {
-		p.HeldOut = 4096
-	}
+	p.HeldOut = cmp.Or(p.HeldOut, 4096)
 	if p.Assigner == nil {
 		p.Assigner = Cores(workers)
 	}

@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -54,9 +55,7 @@ const (
 // Distance is that of objects.
 func (d *Device) Distance(o Object) Distance {
 	if o.Metric.Kind == metric.Edit {
-		if o.Length == 0 {
-			o.Length = wordLength
-		}
+		o.Length = cmp.Or(o.Length, wordLength)
 		x := Distance{text: d.Of(textConstant()), column: d.Of(columnConstant()), length: o.Length, blocks: 1}
 		x.Alone = x.text + x.column*x.length
 		x.Together, x.Apart = x.Alone, d.Of(Constant{Name: "text apart", Reference: 20})*(1+x.length/64) // lines of memory

@@ -2,6 +2,7 @@
 package permutation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -35,15 +36,9 @@ type Parameters struct {
 }
 
 func (p *Parameters) fill() error {
-	if p.Permutants == 0 {
-		p.Permutants = 64
-	}
-	if p.Similarity == "" {
-		p.Similarity = Rho
-	}
-	if p.HeldOut == 0 {
-		p.HeldOut = 256
-	}
+	p.Permutants = cmp.Or(p.Permutants, 64)
+	p.Similarity = cmp.Or(p.Similarity, Rho)
+	p.HeldOut = cmp.Or(p.HeldOut, 256)
 	if p.Permutants < 1 || p.Permutants > MaxPermutants {
 		return fmt.Errorf("%d permutants: there may be 1 to %d", p.Permutants, MaxPermutants)
 	}

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -26,9 +27,7 @@ func refuse(format string, args ...any) error { return &Refused{fmt.Sprintf(form
 
 // check fills in the defaults, and finds out how many elements objects have and whether they have coordinates.
 func (o *Options) check(space metric.Space) (dims int, placed metric.Placed, err error) {
-	if o.Bounds == "" {
-		o.Bounds = Auto
-	}
+	o.Bounds = cmp.Or(o.Bounds, Auto)
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
