@@ -65,11 +65,10 @@ type recordBatch struct {
 // AddAll adds all records of a source, on all workers, with the same result whatever their number. Memory: two batches for each worker and some, of
 // a megabyte of text or one record.
 func (o *Objects) AddAll(ctx context.Context, s Source) error {
-	room := make([]*recordBatch, 2*o.workers+2)
-	for i := range room {
-		room[i] = &recordBatch{lists: o.NewBatch(), payload: objects.NewPayloadWriter(o.schema)}
+	made := func() *recordBatch {
+		return &recordBatch{lists: o.NewBatch(), payload: objects.NewPayloadWriter(o.schema)}
 	}
-	return inorder.Run(ctx, o.workers, room, func(b *recordBatch) (last bool, err error) {
+	return inorder.Run(ctx, o.workers, 2*o.workers+2, made, func(b *recordBatch) (last bool, err error) {
 		b.read(&s)
 		return b.end != nil, nil
 	}, func(b *recordBatch) error {
@@ -303,12 +302,8 @@ func (b *Builder) AddObjects(ctx context.Context, n int, values func(dst *postin
 		lists    *postings.Batch
 		first, n int
 	}
-	room := make([]*batch, 2*b.workers+2)
-	for i := range room {
-		room[i] = &batch{lists: b.NewBatch()}
-	}
 	next := 0
-	b.err = inorder.Run(ctx, b.workers, room, func(a *batch) (last bool, err error) {
+	b.err = inorder.Run(ctx, b.workers, 2*b.workers+2, func() *batch { return &batch{lists: b.NewBatch()} }, func(a *batch) (last bool, err error) {
 		a.first, a.n = next, min(batchRecords, n-next)
 		next += a.n
 		return next == n, nil

@@ -132,12 +132,9 @@ func (d *draft) writeTiles(ctx context.Context, w *store.Writer) error {
 	if jobs == 0 {
 		return nil
 	}
-	room := make([]*tileJob, 3*d.builder.workers)
-	for i := range room {
-		room[i] = new(tileJob)
-	}
 	var buffer []byte
-	return inorder.Run(ctx, d.builder.workers, room, func(j *tileJob) (last bool, err error) {
+	workers := d.builder.workers
+	return inorder.Run(ctx, workers, 3*workers, func() *tileJob { return new(tileJob) }, func(j *tileJob) (last bool, err error) {
 		j.tile, j.column = next/len(columns), columns[next%len(columns)]
 		next++
 		return next == jobs, nil

@@ -160,14 +160,11 @@ func (s *parts) record(of *Reader, rec *schema.Record) error {
 func (s *parts) start(of *Reader) {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop, s.ready, s.consumed = stop, make(chan *part), make(chan struct{})
-	entry, room := &formatTable[of.opts.entry()], make([]*part, 2*of.opts.Workers+2)
-	for i := range room {
-		room[i] = &part{}
-	}
+	entry, workers := &formatTable[of.opts.entry()], of.opts.Workers
 	go func() {
 		defer close(s.ready)
 		// No stage fails, but for being stopped.
-		_ = inorder.Run(ctx, of.opts.Workers, room, func(p *part) (last bool, err error) {
+		_ = inorder.Run(ctx, workers, 2*workers+2, func() *part { return new(part) }, func(p *part) (last bool, err error) {
 			s.divide(p)
 			return p.Last, nil
 		}, func(p *part) (err error) {

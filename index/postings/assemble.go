@@ -80,16 +80,12 @@ func (b *Builder) encodePostings(ctx context.Context, columns []finalColumn, emi
 		words      []uint64
 		bytes      int
 	}
-	room := make([]*job, 3*b.workers+1)
-	for i := range room {
-		room[i] = new(job)
-	}
 	next, jobs := 0, store.TilesOf(b.objects)*len(columns)
 	if jobs == 0 {
 		return nil
 	}
 	var encoders pool.Of[tileEncoder]
-	return inorder.Run(ctx, b.workers, room, func(j *job) (last bool, err error) {
+	return inorder.Run(ctx, b.workers, 3*b.workers+1, func() *job { return new(job) }, func(j *job) (last bool, err error) {
 		j.tile, j.attr = next/len(columns), next%len(columns)
 		next++
 		return next == jobs, nil

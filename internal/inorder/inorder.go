@@ -8,17 +8,17 @@ import (
 )
 
 // Run passes batches through three stages: fill, by one goroutine, which says with true that there is nothing after; work, by so many
-// goroutines at a time; apply, by one, in the order in which they were filled. A batch is used again when it has been applied, so there are
-// never more than room. The first error ends all and is returned; the goroutines have ended then.
-func Run[T any](ctx context.Context, workers int, room []T, fill func(T) (last bool, err error), work func(T) error, apply func(T) error) error {
+// goroutines at a time; apply, by one, in the order in which they were filled. There are so many batches as room says, each made once: one is
+// used again when it has been applied. The first error ends all and is returned; the goroutines have ended then.
+func Run[T any](ctx context.Context, workers, room int, made func() T, fill func(T) (last bool, err error), work func(T) error, apply func(T) error) error {
 	type job struct {
 		batch T
 		done  chan error
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	free, todo, ordered := make(chan T, len(room)), make(chan job, len(room)), make(chan job, len(room))
-	for _, batch := range room {
-		free <- batch
+	free, todo, ordered := make(chan T, room), make(chan job, room), make(chan job, room)
+	for range room {
+		free <- made()
 	}
 	group.Go(func() error {
 		defer close(todo)

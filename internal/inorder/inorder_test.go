@@ -12,12 +12,7 @@ import (
 // batch is a number on its way.
 type batch struct{ number, square int }
 
-func room(n int) (batches []*batch) {
-	for range n {
-		batches = append(batches, new(batch))
-	}
-	return batches
-}
+func made() *batch { return new(batch) }
 
 // TestOrder: whatever takes how long, results come in order, each once, from no more batches than there is room for.
 func TestOrder(t *testing.T) {
@@ -25,7 +20,7 @@ func TestOrder(t *testing.T) {
 		const n = 1000
 		next, applied := 0, 0
 		var working, most atomic.Int64
-		err := Run(t.Context(), 4, room(6), func(b *batch) (bool, error) {
+		err := Run(t.Context(), 4, 6, made, func(b *batch) (bool, error) {
 			b.number = next
 			next++
 			return next == n, nil
@@ -65,7 +60,7 @@ func TestErrors(t *testing.T) {
 			if stage < 3 {
 				when[stage] = 50
 			}
-			err := Run(ctx, 3, room(5), func(b *batch) (bool, error) {
+			err := Run(ctx, 3, 5, made, func(b *batch) (bool, error) {
 				b.number = next
 				next++
 				return false, fails(b.number, when[0])

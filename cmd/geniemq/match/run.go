@@ -224,11 +224,8 @@ func (r *runner) askAll(ctx context.Context, t *target, j *journal.Journal, spec
 	}
 	live := newWriter(r.host.Out, r.format, r.fieldNames())
 	workers := max(2, runtime.GOMAXPROCS(0))
-	room := make([]*batch, 2*workers)
-	for i := range room {
-		room[i] = &batch{records: make([]schema.Record, rowsPerMessage)}
-	}
-	return inorder.Run(ctx, workers, room, func(b *batch) (last bool, err error) {
+	made := func() *batch { return &batch{records: make([]schema.Record, rowsPerMessage)} }
+	return inorder.Run(ctx, workers, 2*workers, made, func(b *batch) (last bool, err error) {
 		b.first = s.next
 		for b.n = 0; b.n < len(b.records); b.n++ {
 			if err := s.row(ctx, &b.records[b.n]); errors.Is(err, io.EOF) {
