@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/metrics"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -286,6 +287,28 @@ func TestBadFilesAreNotServed(t *testing.T) {
 	testkit.Eventually(t, func() error {
 		if n := mapped(t, served); n != 0 {
 			return fmt.Errorf("the old file is mapped %d times", n)
+		}
+		return nil
+	})
+}
+
+// TestSwapGivesMemoryBack: what the old version took goes back to the system when it has answered, not when the runtime gets to it.
+func TestSwapGivesMemoryBack(t *testing.T) {
+	first, _ := editionFile(t, "a")
+	second, _ := editionFile(t, "b")
+	s, _, _ := startService(t, config.Config{Indexes: []config.IndexSource{{Path: first}}}, Options{})
+	forced := func() uint64 {
+		sample := []metrics.Sample{{Name: "/gc/cycles/forced:gc-cycles"}}
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
+	before := forced()
+	if _, _, err := s.Swap(t.Context(), "rows", second); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, func() error {
+		if forced() == before {
+			return errors.New("no collection was asked for after the swap")
 		}
 		return nil
 	})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -24,7 +25,7 @@ import (
 // From that moment on requests are made of the new pipeline, and the old one drains. So no batch mixes two generations, a request
 // is decoded, searched and answered by the one that it was made of, and the versions of the answers ascend in the order in which
 // a worker took the messages in. When the old pipeline has answered its last request, the old searcher and the old file are
-// closed.
+// closed, and their memory goes back to the system.
 //
 // Whatever goes wrong before the place is taken leaves the old generation where it is. There are two generations at most: while
 // the old one cannot drain, because its answers do not get out, no other swap begins.
@@ -367,7 +368,9 @@ func (x *Index) retire(old, newer *generation) {
 	close(x.gone)
 	x.mu.Unlock()
 	x.settings.Log.Info("the index that was served before has answered all it was asked", "file", old.facts.Path, "version", old.facts.Version)
-	if worse(newer.facts.Capacity, old.facts.Capacity) {
+	improvable := worse(newer.facts.Capacity, old.facts.Capacity)
+	debug.FreeOSMemory() // the old one, which nothing refers to now: the runtime would keep its room, for garbage to come
+	if improvable {
 		x.improve(newer)
 	}
 }
