@@ -263,18 +263,18 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_answer(const Near n)
   for (uint32_t i = threadIdx.x; i < query.k; i += kThreads) n.out[query.out + i] = i < kept ? n.entries[query.entries + i] : NearEntry{};
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, 4) near_list_squares(const Near n) {
-  __shared__ Select s;
-  listed<NearSquares>(n, s);
-}
-extern "C" __global__ void __launch_bounds__(kThreads, 4) near_list_differences(const Near n) {
-  __shared__ Select s;
-  listed<NearDifferences>(n, s);
-}
-extern "C" __global__ void __launch_bounds__(kThreads, 4) near_list_dots(const Near n) {
-  __shared__ Select s;
-  listed<NearDots>(n, s);
-}
+#define GENIEMQ_NEAR_LIST(name, Terms)                                              \
+  extern "C" __global__ void __launch_bounds__(kThreads, 4) name(const Near n) { \
+    __shared__ Select s;                                                         \
+    listed<Terms>(n, s);                                                         \
+  }
+GENIEMQ_NEAR_LIST(near_list_squares, NearSquares)
+GENIEMQ_NEAR_LIST(near_list_differences, NearDifferences)
+GENIEMQ_NEAR_LIST(near_list_dots, NearDots)
+GENIEMQ_NEAR_LIST(near_list_powers, NearPowers)
+GENIEMQ_NEAR_LIST(near_list_largest, NearLargest)
+GENIEMQ_NEAR_LIST(near_list_unequal, NearUnequal)
+#undef GENIEMQ_NEAR_LIST
 
 extern "C" __device__ const uint32_t near_gate_threads = kThreads;
 

@@ -36,21 +36,59 @@ __device__ __forceinline__ double remainderOf(double rest, double size, double w
   return (__dsqrt_rn(rest) * upOf(dims) + __dsqrt_rn(size) * upOf(dims) * 0x1p-52 + wrong) * (1 + 0x1p-49);
 }
 
-// bound.Level of elements: each is a byte, and what is lost by it is added. Damaged: some are no finite numbers.
-struct Bytes {
+// What words are made of, by element; kElements of them are a word. What is lost by it, in steps, is summed up, or the largest. Damaged: some are no finite numbers.
+struct Few {
   double lost = 0;
   bool damaged = false;
+};
+
+// bound.Level.
+template <bool LARGEST>
+struct Bytes : Few {
+  static constexpr uint32_t kElements = 4, kNever = kSieveNever, kDamaged = uint32_t(-kSieveNever);
+  static constexpr bool kLargest = LARGEST;
 
   __device__ __forceinline__ uint32_t of(double x, double scale, double low) {
     const double y = __dmul_rn(x, scale), z = __dsub_rn(y, low);
     damaged |= !(fabs(z) <= 0x1.fffffffffffffp1023);
     if (!(z > 0)) return 0;
-    if (z >= 255) return 255;
+    if (z > 255) return 255;
     const double whole = rint(z), back = __dsub_rn(z, y), wrong = __dsub_rn(__dsub_rn(y, __dsub_rn(z, back)), __dadd_rn(low, back));
-    lost = __dadd_rn(lost, __dadd_rn(fabs(__dsub_rn(z, whole)), fabs(wrong)));
+    const double own = __dadd_rn(fabs(__dsub_rn(z, whole)), fabs(wrong));
+    lost = LARGEST ? fmax(lost, own) : __dadd_rn(lost, own);
     return uint32_t(whole);
   }
 };
+
+// bound.Code.
+struct Codes : Few {
+  static constexpr uint32_t kElements = 4, kNever = kSieveNever, kDamaged = 0;
+  static constexpr bool kLargest = true;
+
+  __device__ __forceinline__ uint32_t of(double x, double, double) {
+    if (x >= 0 && x < 128 && x == rint(x)) return uint32_t(x);
+    const uint64_t bits = uint64_t(__double_as_longlong(__dadd_rn(x, 0.0)));
+    return (uint32_t(bits) ^ uint32_t(bits >> 32)) * 0x9e3779b1u >> 25;
+  }
+};
+
+// Float32s, times a power of two.
+struct Floats : Few {
+  static constexpr uint32_t kElements = 1, kNever = 0x7f800000, kDamaged = 0;
+  static constexpr bool kLargest = true;
+
+  __device__ __forceinline__ uint32_t of(double x, double scale, double) { return __float_as_uint(__double2float_rn(__dmul_rn(x, scale))); }
+};
+
+// A word of the elements from one on.
+template <class Made, class Element>
+__device__ __forceinline__ uint32_t wordOf(Made& made, uint32_t first, uint32_t dims, double scale, const double* mean, Element element) {
+  uint32_t word = 0;
+#pragma unroll
+  for (uint32_t j = 0; j < Made::kElements; j++)
+    if (first + j < dims) word |= made.of(element(first + j), scale, __ldg(mean + first + j)) << 32 / Made::kElements % 32 * j;
+  return word;
+}
 
 // What a sieve of float16s wants of a query.
 __device__ __forceinline__ void askHalves(const NearAsk& v, uint32_t q, const float* asked, double norm) {
@@ -84,19 +122,40 @@ __device__ __forceinline__ void askHalves(const NearAsk& v, uint32_t q, const fl
   if (damaged) v.states[q].given = 1;
 }
 
-// The same of bytes. None is damaged: what is asked has been checked.
-__device__ __forceinline__ void askBytes(const NearAsk& v, uint32_t q, const float* asked) {
-  Bytes bytes;
-  for (uint32_t step = laneOf(); step < v.steps; step += 32) {
-    uint32_t word = 0;
+// The same of words. None is damaged: what is asked has been checked.
+template <class Made>
+__device__ __forceinline__ void askWords(const NearAsk& v, uint32_t q, const float* asked) {
+  Made made;
+  for (uint32_t step = laneOf(); step < v.steps; step += 32)
+    v.few[size_t{q} * v.steps + step] = wordOf(made, step * Made::kElements, v.dims, v.scale, v.mean, [&](uint32_t e) { return double(__ldg(asked + e)); });
 #pragma unroll
-    for (uint32_t j = 0; j < 4; j++)
-      if (step * 4 + j < v.dims) word |= bytes.of(double(__ldg(asked + step * 4 + j)), v.scale, __ldg(v.mean + step * 4 + j)) << 8 * j;
-    v.few[size_t{q} * v.steps + step] = word;
+  for (uint32_t d = 16; d > 0; d /= 2) {
+    const double other = __shfl_xor_sync(~0u, made.lost, d);
+    made.lost = Made::kLargest ? fmax(made.lost, other) : __dadd_rn(made.lost, other);
   }
+  if (laneOf() == 0) v.sieved[q] = {0, 0, (made.lost + v.wrong) * upOf(v.dims)};
+}
+
+// Words of objects, and what their sums begin with: the sum of what bytes lose. Memory was cleared before. Of what else is lost the largest of all objects is kept.
+template <class Made>
+__device__ __forceinline__ void makeWords(const NearLoad& v) {
+  const uint32_t object = objectOf();
+  if (object >= (v.objects + kSieveObjects - 1) / kSieveObjects * kSieveObjects) return;  // whole warps
+  Made made;
+  if (object >= v.objects || !isThere(v, object)) {
+    v.begins[object] = Made::kNever;
+  } else {
+    for (uint32_t step = 0; step * Made::kElements < v.dims; step++) {
+      const uint32_t word = wordOf(made, step * Made::kElements, v.dims, v.scale, v.mean, [&](uint32_t e) { return elementOf(v.rows, v.storage, size_t{object} * v.dims + e); });
+      reinterpret_cast<uint32_t*>(v.few)[(size_t{object / 8} * v.steps + step) * 8 + object % 8] = word;
+    }
+    v.begins[object] = made.damaged ? Made::kDamaged : Made::kLargest ? 0 : uint32_t(-int(ceil(made.lost * upOf(v.dims))));
+  }
+  if (!Made::kLargest) return;
+  double lost = made.lost;
 #pragma unroll
-  for (uint32_t d = 16; d > 0; d /= 2) bytes.lost = __dadd_rn(bytes.lost, __shfl_xor_sync(~0u, bytes.lost, d));
-  if (laneOf() == 0) v.sieved[q] = {0, 0, bytes.lost * upOf(v.dims)};
+  for (uint32_t d = 16; d > 0; d /= 2) lost = fmax(lost, __shfl_xor_sync(~0u, lost, d));
+  if (laneOf() == 0 && lost > 0) atomicMax(reinterpret_cast<unsigned long long*>(v.largest), (unsigned long long)__double_as_longlong(lost));
 }
 
 }  // namespace
@@ -170,24 +229,13 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_halves(const NearLoa
   atomicMax(reinterpret_cast<unsigned long long*>(&reach.remainder), (unsigned long long)__double_as_longlong(remainder));
 }
 
-// The bytes of objects, and what is known of them. Memory was cleared before.
-extern "C" __global__ void __launch_bounds__(kThreads) near_bytes(const NearLoad v) {
-  const uint32_t object = objectOf();
-  if (object >= (v.objects + kSieveObjects - 1) / kSieveObjects * kSieveObjects) return;
-  if (object >= v.objects || !isThere(v, object)) {
-    v.begins[object] = uint32_t(kSieveNever);
-    return;
-  }
-  Bytes bytes;
-  for (uint32_t first = 0; first < v.dims; first += 4) {
-    uint32_t word = 0;
-#pragma unroll
-    for (uint32_t j = 0; j < 4; j++)
-      if (first + j < v.dims) word |= bytes.of(elementOf(v.rows, v.storage, size_t{object} * v.dims + first + j), v.scale, __ldg(v.mean + first + j)) << 8 * j;
-    reinterpret_cast<uint32_t*>(v.few)[(size_t{object / 8} * v.steps + first / 4) * 8 + object % 8] = word;
-  }
-  v.begins[object] = bytes.damaged ? uint32_t(-kSieveNever) : uint32_t(-int(ceil(bytes.lost * upOf(v.dims))));
-}
+#define GENIEMQ_NEAR_WORDS(name, Made) \
+  extern "C" __global__ void __launch_bounds__(kThreads) name(const NearLoad v) { makeWords<Made>(v); }
+GENIEMQ_NEAR_WORDS(near_bytes, Bytes<false>)
+GENIEMQ_NEAR_WORDS(near_boxes, Bytes<true>)
+GENIEMQ_NEAR_WORDS(near_codes, Codes)
+GENIEMQ_NEAR_WORDS(near_floats, Floats)
+#undef GENIEMQ_NEAR_WORDS
 
 // Queries: float64s, norms to the bit those of index/metric, and what the sieve wants. A query that float16s do not hold is given up.
 extern "C" __global__ void __launch_bounds__(kThreads) near_ask(const NearAsk v) {
@@ -205,10 +253,13 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_ask(const NearAsk v)
     if (laneOf() == 0) v.queries[q].norm = norm;
   }
   if (v.steps == 0) return;
-  if (v.bytes)
-    askBytes(v, q, asked);
-  else
-    askHalves(v, q, asked, norm);
+  switch (v.product) {
+    case kNearHalves: return askHalves(v, q, asked, norm);
+    case kNearBytes: return askWords<Bytes<false>>(v, q, asked);
+    case kNearBoxes: return askWords<Bytes<true>>(v, q, asked);
+    case kNearCodes: return askWords<Codes>(v, q, asked);
+    case kNearFloats: return askWords<Floats>(v, q, asked);
+  }
 }
 
 extern "C" __device__ const uint32_t near_load_threads = kThreads;

@@ -14,6 +14,12 @@
 // both vectors sum up to; what is cut only comes nearer. An object's sum begins with what its own roundings come to, rounded up and negative, and it is too far
 // where the sum is above the query's floor. What is damaged begins below all floors, and what has no value above. Bytes lie as lanes take them: [8 objects][4 elements]
 // 4 bytes of each.
+//
+// Other products are of words that lie like these. For linf they are the same bytes, and what is compared is whether each byte is within a query's box: as far from the query's byte as its
+// floor allows. The differences of a byte to both ends of an interval sum up to its width where it is within, and to more elsewhere; so two absolute differences and a comparison tell,
+// of all dimensions at once. What roundings lose is at most half a step of each element: the largest of all objects is known, and part of the floor. For hamming bytes are codes of
+// elements, equal for equal ones, and those that differ are counted. For lp words are the elements themselves, float32s times a power of two, and powers are added up in
+// float32s, with a bound of their rounding.
 #pragma once
 #include "near.cuh"
 
@@ -25,25 +31,28 @@ constexpr uint32_t kSieveStretch = 4608;  // that a block goes through at most: 
 constexpr int kSieveNever = 1 << 30;      // what sums of bytes begin with where an object has no value; less that where it is damaged
 constexpr int kSieveMost = 1 << 29;       // no floor is above it
 
+// What a sieve's product is of, as queries are told.
+enum NearProduct : uint32_t { kNearHalves, kNearBytes, kNearBoxes, kNearCodes, kNearFloats };
+
 // Of a tile: no object's float16s have a larger norm, nor a larger remainder.
 struct NearReach {
   double norm, remainder;
 };
 
-// Of a query: its float16s' norm, rounded up, and its square, rounded down, and the norm of what they lack, rounded up. Of bytes the last alone, in steps.
+// Of a query: its float16s' norm, rounded up, and its square, rounded down, and the norm of what they lack, rounded up. Of bytes the last alone, in steps; of codes and float32s it is 0.
 struct NearSieved {
   double norm, square, remainder;
 };
 
 struct NearSieve {
   Near near;
-  const uint8_t* few;         // of objects: float16s or bytes
+  const uint8_t* few;         // of objects: float16s or words
   const uint32_t* begins;     // B, or whole numbers
-  const NearReach* reaches;   // by tile; of bytes there are none
+  const NearReach* reaches;   // by tile; of words there are none
   const NearSieved* sieved;
-  const uint32_t* queries;    // float16s or bytes, row by row
-  double gamma, scale;        // what A is wrong by; the square of the power of two, of bytes itself
-  uint32_t steps, stretch;    // of 16 float16s or 4 bytes, an even number; objects that a block goes through: it divides a tile
+  const uint32_t* queries;    // float16s or words, row by row
+  double gamma, scale;        // what A is wrong by; what values are multiplied by, to be compared with sums
+  uint32_t steps, stretch;    // of 16 float16s or a word, an even number; objects that a block goes through: it divides a tile
 };
 
 // What makes them, when a column is loaded.
@@ -55,7 +64,7 @@ struct NearLoad {
   uint8_t* few;
   uint32_t* begins;
   NearReach* reaches;
-  uint64_t* largest;  // size of an element less the mean: a float64's bits
+  uint64_t* largest;  // size of an element less the mean, or what one loses in words: a float64's bits
   double scale, wrong, gamma;
   uint32_t dims, storage, objects, steps;
 };
@@ -72,7 +81,7 @@ struct NearAsk {
   double scale, wrong;
   uint32_t dims, steps;  // no steps: there is no sieve
   uint32_t queriesOfBatch, angles;
-  uint32_t bytes, unused;  // the sieve is one of bytes
+  uint32_t product, unused;
 };
 
 static_assert(sizeof(NearAsk) == 96);

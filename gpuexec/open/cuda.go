@@ -39,7 +39,7 @@ func (f Families) cuda(opts gpuexec.CUDAOptions) (gpuexec.Engine, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("opening device %d: %w", ordinal, err), run.CloseAll(slices.Values(members)))
 		}
-		e.Loaders[distance.FamilyName] = neighbours.Loader(e)
+		e.Loaders[distance.FamilyName], e.Finds = neighbours.Loader(e), neighbours.Finds(e)
 		maps.Copy(e.Loaders, f.CUDA)
 		members = append(members, e.Engine)
 	}

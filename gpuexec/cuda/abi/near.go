@@ -73,13 +73,22 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(NearSieved{})-NearSievedBytes]
 )
 
+// What a sieve's product is of (enum NearProduct).
+const (
+	NearHalves uint32 = iota
+	NearBytes
+	NearBoxes
+	NearCodes
+	NearFloats
+)
+
 // NearReach is what is known of a tile.
 type NearReach struct{ Norm, Remainder float64 }
 
 // NearSieved is what is known of a query.
 type NearSieved struct{ Norm, Square, Remainder float64 }
 
-// NearSieve is the argument of near_sieve_halves and near_sieve_bytes.
+// NearSieve is the argument of near_sieve_*.
 type NearSieve struct {
 	Near                                  Near
 	Few, Begins, Reaches, Sieved, Queries Pointer
@@ -93,7 +102,7 @@ type NearAsk struct {
 	Scale, Wrong                                       float64
 	Dims, Steps                                        uint32
 	QueriesOfBatch, Angles                             uint32
-	Bytes, _                                           uint32
+	Product, _                                         uint32
 }
 
 // NearLoad is the argument of the kernels of near_load.cu.

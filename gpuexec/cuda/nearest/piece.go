@@ -3,7 +3,6 @@ package nearest
 import (
 	"cmp"
 	"iter"
-	"math"
 	"slices"
 	"time"
 
@@ -105,23 +104,39 @@ func (c *Column) Fits(q *distance.Query, room plan.Room, waves *profile.NearWave
 
 // Price is what a query takes together with so many, of those that all scan the column.
 func (c *Column) Price(q *distance.Query, queries int, waves *profile.NearWaves) time.Duration {
-	n := float64(max(1, queries))
-	whole := func(block int) float64 { return math.Ceil(n/float64(block)) * float64(block) / n } // of a block that is not full all is computed
-	pairs := float64(c.Objects)
+	n := max(1, queries)
+	took := c.scanned(n, waves)
 	if c.Sieves(&Ask{Query: q}, waves) {
-		return time.Duration(waves.Batch/n + pairs*float64(c.Sieve.Steps)*c.Sieve.step(waves)*whole(abi.SieveQueries)/1e3)
+		took = min(took, c.sieved(n, waves))
 	}
-	return time.Duration(waves.Batch/n + pairs*float64(c.Dims)*waves.Element*whole(8)/1e3)
+	return time.Duration((waves.Batch + took) / float64(n))
+}
+
+// scanned is what so many queries take that compare all objects, in nanoseconds. Of a block of queries that is not full all is computed.
+func (c *Column) scanned(queries int, waves *profile.NearWaves) float64 {
+	const together, asElement = 8, 8 // queries of a block; powers that take as long as an element
+	element := waves.Element
+	if p := c.Of.Metric.P; p > leastPower {
+		element *= 1 + float64(p-leastPower)/asElement
+	}
+	return float64(c.Objects) * float64(c.Dims) * element * float64(together*((queries+together-1)/together)) / 1e3
+}
+
+// sieved is what so many queries take that are sieved, in nanoseconds.
+func (c *Column) sieved(queries int, waves *profile.NearWaves) float64 {
+	blocks := (queries + abi.SieveQueries - 1) / abi.SieveQueries
+	return float64(c.Objects) * float64(c.Sieve.Steps) * c.Sieve.step(waves) * float64(abi.SieveQueries*blocks) / 1e3
 }
 
 // Plan makes a piece of the first asks, as many as fit; of none, if not even the first does. Those that the sieve takes and those that it does not are in
-// different pieces.
+// different pieces. It takes none of so few that a scan takes less.
 func (c *Column) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) Piece {
 	p := Piece{Column: c, waves: waves}
 	if len(asks) == 0 {
 		return p
 	}
-	p.Sieved = c.Sieves(&asks[0], waves)
+	pays := c.Sieve != nil && c.sieved(len(asks), waves) < c.scanned(len(asks), waves)
+	p.Sieved = pays && c.Sieves(&asks[0], waves)
 	wave := min(int64(waves.Least), int64(c.Objects)) // that each is to have room for
 	if p.Sieved {
 		p.ListRoom = waves.List
@@ -130,7 +145,7 @@ func (c *Column) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) Piec
 	arena, in, out := int64(slack), int64(slack), int64(slack)
 	for i := range asks {
 		a := &asks[i]
-		if c.Sieves(a, waves) != p.Sieved {
+		if (pays && c.Sieves(a, waves)) != p.Sieved {
 			break
 		}
 		needs, sends, gets := c.need(c.hits(a.Query), wave, p.ListRoom)

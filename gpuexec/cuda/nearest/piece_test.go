@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
@@ -41,10 +42,14 @@ func TestOrdered(t *testing.T) {
 
 // columnOf is one of vectors in an index of so many objects.
 func columnOf(kind metric.Kind, dims int, objects uint32, sieve bool) *Column {
-	of := &distance.Column{Name: "v", Of: distance.Vectors, Metric: metric.Metric{Kind: kind}, Dims: dims, Storage: distance.StorageF32, Objects: objects}
+	m := metric.Metric{Kind: kind}
+	if kind == metric.Lp {
+		m.P = 3 + dims%6
+	}
+	of := &distance.Column{Name: "v", Of: distance.Vectors, Metric: m, Dims: dims, Storage: distance.StorageF32, Objects: objects}
 	c := NewColumn(of, run.Tiles{End: int((uint64(objects) + run.TileObjects - 1) / run.TileObjects)})
 	if sieve {
-		c.Sieve = c.Sievable(1<<20, map[Product]int{Halves: 1, Bytes: 1})
+		c.Sieve = c.Sievable(1<<20, nil)
 		c.Sieve.SetScale(1)
 	}
 	return c
@@ -58,7 +63,7 @@ func TestPieces(t *testing.T) {
 	sieved, several, none := 0, 0, 0
 	for range 500 {
 		objects := []uint32{1, 127, 4096, 8193, 64_512, 200_000, 4_500_000}[rng.IntN(7)]
-		kind := []metric.Kind{metric.L2, metric.L1, metric.Cosine}[rng.IntN(3)]
+		kind := []metric.Kind{metric.L2, metric.L1, metric.Cosine, metric.Linf, metric.Lp, metric.Hamming}[rng.IntN(6)]
 		c := columnOf(kind, 1+rng.IntN(300), objects, rng.IntN(3) > 0)
 		sets := make([]filter.Set, 4)
 		for i := range sets {
@@ -228,6 +233,38 @@ func TestDecode(t *testing.T) {
 		for _, a := range again {
 			if !a.Exact || states[a.Job].Given == 0 {
 				t.Errorf("asked again: %+v", a)
+			}
+		}
+	}
+}
+
+// TestFewAreScanned: a block of a sieve computes for 128 queries whether they are there or not, so a few are compared with all objects where that takes less. Many are sieved, and
+// no number of queries is priced above either way.
+func TestFewAreScanned(t *testing.T) {
+	waves := &profile.Of("").Near
+	room := plan.Room{Arena: 1 << 30, In: 1 << 30, Out: 1 << 30}
+	for _, c := range []struct {
+		kind    metric.Kind
+		dims    int
+		objects uint32
+		most    int // queries that are scanned: measured, docs/benchmarks/history/2026-11-28-h200-linf-lp-hamming.md
+	}{{metric.Linf, 128, 1_000_000, 8}, {metric.Hamming, 128, 1_000_000, 8}, {metric.Lp, 126, 1_000_000, 32}, {metric.L2, 32, 4_500_000, 0}} {
+		column := columnOf(c.kind, c.dims, c.objects, true)
+		for _, n := range []int{1, 8, 9, 32, 128, 129, 1024} {
+			asks := make([]Ask, n)
+			for i := range asks {
+				asks[i] = Ask{Job: i, Query: &distance.Query{Column: column.Of, Vector: make([]float32, c.dims), K: 10, Most: math.Inf(1)}, Set: -1}
+			}
+			p := column.Plan(asks, room, waves)
+			if want := n > c.most; p.Sieved != want && (n <= c.most || n >= 128) {
+				t.Errorf("%v, %d queries: sieved %v, want %v", c.kind, n, p.Sieved, want)
+			}
+			way := column.scanned(n, waves)
+			if p.Sieved {
+				way = column.sieved(n, waves)
+			}
+			if price := column.Price(asks[0].Query, n, waves); price != time.Duration((waves.Batch+way)/float64(n)) {
+				t.Errorf("%v, %d queries: the price is %v, the way that is taken %v", c.kind, n, price, time.Duration((waves.Batch+way)/float64(n)))
 			}
 		}
 	}

@@ -3,6 +3,8 @@ package nearest
 import (
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
@@ -13,36 +15,88 @@ import (
 // Product is how a sieve compares a query with an object in few bits: what stands in the names of its kernels.
 type Product string
 
-// The products: of float16s, for l2 and angles, and absolute differences of bytes, for l1.
+// The products: of float16s, for l2 and angles; absolute differences of bytes, for l1; bytes within boxes, for linf; codes that differ, for hamming; and powers of
+// differences of float32s, for lp, where p is part of the name.
 const (
 	Halves Product = "halves"
 	Bytes  Product = "bytes"
+	Boxes  Product = "boxes"
+	Codes  Product = "codes"
+	powers         = "powers"
 )
 
-// AllProducts are those of all metrics that have one.
-func AllProducts() []Product { return []Product{Halves, Bytes} }
+// leastPower and mostPower are those of lp.
+const leastPower, mostPower = 3, 8
 
-// elements is how many elements a step of a product takes, and bytes what these take; two steps are done at a time.
-func (p Product) elements() int {
-	if p == Bytes {
-		return 4
+// PowersOf is the product of lp.
+func PowersOf(p int) Product { return powers + Product(strconv.Itoa(p)) }
+
+// power is that of PowersOf; 0 of other products.
+func (p Product) power() int {
+	if rest, ok := strings.CutPrefix(string(p), powers); ok {
+		n, _ := strconv.Atoi(rest)
+		return n
 	}
-	return 16
+	return 0
 }
 
-func (p Product) bytes() int64 {
-	if p == Bytes {
-		return 4
+// AllProducts are those of all metrics of vectors.
+func AllProducts() []Product {
+	all := []Product{Halves, Bytes, Boxes, Codes}
+	for p := leastPower; p <= mostPower; p++ {
+		all = append(all, PowersOf(p))
 	}
-	return 32
+	return all
 }
 
-// product is that of a column; empty: its metric has none.
+// form is what a product compares.
+type form struct {
+	name     string // of the kernel that makes it of objects, behind near_
+	said     string // to people
+	product  uint32 // abi.NearHalves ...
+	elements int    // that a step takes, of two that are done at a time
+	bytes    int64  // what these take
+}
+
+func (p Product) form() form {
+	switch p {
+	case Halves:
+		return form{"halves", "float16s", abi.NearHalves, 16, 32}
+	case Bytes:
+		return form{"bytes", "bytes", abi.NearBytes, 4, 4}
+	case Boxes:
+		return form{"boxes", "bytes", abi.NearBoxes, 4, 4}
+	case Codes:
+		return form{"codes", "codes", abi.NearCodes, 4, 4}
+	}
+	return form{"floats", "float32s", abi.NearFloats, 1, 4}
+}
+
+// Form is the name of what a product compares, and of the kernel that makes it of objects, behind near_.
+func (p Product) Form() string { return p.form().name }
+
+// Said is what people are told that objects are compared by.
+func (p Product) Said() string { return p.form().said }
+
+// Asked is what queries are told of it.
+func (p Product) Asked() uint32 { return p.form().product }
+
+// Scaled says that the largest element is to be measured for the scale; Levelled, that it is chosen by a sample.
+func (p Product) Scaled() bool   { return p == Halves || p.power() > 0 }
+func (p Product) Levelled() bool { return p == Bytes || p == Boxes }
+
+// product is that of a column; empty: it has none.
 func (c *Column) product() Product {
-	switch {
-	case c.Of.Metric.Kind == metric.L1:
+	switch kind := c.Of.Metric.Kind; {
+	case kind == metric.L1:
 		return Bytes
-	case c.Of.Metric.Kind == metric.L2 || c.Angles():
+	case kind == metric.Linf:
+		return Boxes
+	case kind == metric.Hamming:
+		return Codes
+	case kind == metric.Lp:
+		return PowersOf(c.Of.Metric.P)
+	case kind == metric.L2 || c.Angles():
 		return Halves
 	}
 	return ""
@@ -52,13 +106,15 @@ func (c *Column) product() Product {
 // norms, of which squared chords are 2 + 2v: so l2 and angles have one kernel.
 //
 // Objects and queries are moved by one mean and multiplied by one power of two, so that a product needs no factor. A query with elements that are beyond float16s
-// then, being much farther from the mean than any object, is given up by the kernel that derives its float16s, and scanned. Bytes cut such elements, and prove less.
+// then, being much farther from the mean than any object, is given up by the kernel that derives its float16s, and scanned. Bytes cut such elements, and prove less; codes
+// know no distance, and float32s hold them.
 type Sieve struct {
 	Product  Product
 	Mean     []float64 // of bytes what lies below each dimension's levels, in steps: a whole number
 	Exponent int       // of the power of two
 	Gamma    float64   // what a product of float16s is wrong by, as a share of the norms
 	Steps    int       // of the product
+	Lost     float64   // by any element of any object, in steps: of Boxes
 	angles   bool
 	dims     int
 }
@@ -70,7 +126,8 @@ func (c *Column) Sievable(shared int, stepBytes map[Product]int) *Sieve {
 	if p == "" {
 		return nil
 	}
-	steps := (c.Dims + 2*p.elements() - 1) / (2 * p.elements()) * 2
+	pair := 2 * p.form().elements
+	steps := (c.Dims + pair - 1) / pair * 2
 	if steps*stepBytes[p] > shared {
 		return nil
 	}
@@ -84,11 +141,11 @@ func (c *Column) Sievable(shared int, stepBytes map[Product]int) *Sieve {
 // FewBytes, BeginsBytes and ReachesBytes are the memory of what lies on the device for so many objects: their few bits, what sums begin with, and what is known of
 // tiles.
 func (s *Sieve) FewBytes(objects uint32) int64 {
-	return padded(objects) * int64(s.Steps) * s.Product.bytes()
+	return padded(objects) * int64(s.Steps) * s.Product.form().bytes
 }
 func (s *Sieve) BeginsBytes(objects uint32) int64 { return padded(objects) * 4 }
 func (s *Sieve) ReachesBytes(tiles int) int64 {
-	if s.Product == Bytes {
+	if s.Product != Halves {
 		return 0
 	}
 	return int64(tiles) * abi.NearReachBytes
@@ -98,9 +155,13 @@ func padded(objects uint32) int64 {
 	return (int64(objects) + abi.SieveObjects - 1) / abi.SieveObjects * abi.SieveObjects
 }
 
-// SetScale is told the largest size of an element less the mean; false: there is no scale. It is for float16s; bytes have SetLevels.
+// SetScale is told the largest size of an element less the mean; false: there is no scale. It is for what is Scaled.
 func (s *Sieve) SetScale(largest float64) (ok bool) {
-	s.Exponent, ok = bound.Scale(largest)
+	if p := s.Product.power(); p > 0 {
+		s.Exponent, ok = bound.PowersScale(largest, p, s.dims)
+	} else {
+		s.Exponent, ok = bound.Scale(largest)
+	}
 	return ok
 }
 
@@ -129,7 +190,7 @@ func (s *Sieve) SetLevels(sample []float64) (ok bool) {
 		for d, r := range ranges {
 			mean[d] = r.lowest(exponent)
 		}
-		if proven := provenOf(sample, mean, exponent); proven > best {
+		if proven := s.Product.proven(sample, mean, exponent); proven > best {
 			best, s.Mean, s.Exponent = proven, mean, exponent
 		}
 	}
@@ -165,24 +226,28 @@ func (r valueRange) lowest(exponent int) float64 {
 	return math.Floor(min(max(middle-levels/2., low), high-levels))
 }
 
-// provenOf is the share of distances that bytes prove, between each vector of a sample and the next one, on average. Those of which nothing is proven are alike: what
+// proven is the share of distances that bytes prove, between each vector of a sample and the next one, on average. Those of which nothing is proven are alike: what
 // comes so near is compared anyway.
-func provenOf(sample, mean []float64, exponent int) float64 {
+func (p Product) proven(sample, mean []float64, exponent int) float64 {
 	dims := len(mean)
+	join := func(all, x float64) float64 { return all + x }
+	if p == Boxes {
+		join = func(all, x float64) float64 { return max(all, x) }
+	}
 	shares, before, scale := 0.0, make([]uint8, dims), math.Ldexp(1, exponent)
 	for i := 0; i+dims <= len(sample); i += dims {
-		lost, differences, truth := 0.0, 0, 0.0
+		lost, differences, truth := 0.0, 0.0, 0.0
 		for d, x := range sample[i : i+dims] {
 			level, l := bound.Level(x, scale, mean[d])
-			differences += max(int(level)-int(before[d]), int(before[d])-int(level))
-			lost += l
+			differences = join(differences, math.Abs(float64(level)-float64(before[d])))
+			lost = join(lost, l)
 			before[d] = level
 			if i > 0 {
-				truth += math.Abs(x-sample[i-dims+d]) * scale
+				truth = join(truth, math.Abs(x-sample[i-dims+d])*scale)
 			}
 		}
 		if truth > 0 {
-			shares += max(0, float64(differences)-2*lost) / truth
+			shares += max(0, differences-2*lost) / truth
 		}
 	}
 	return shares / max(1, float64(len(sample)/dims-1))
@@ -193,32 +258,48 @@ func (s *Sieve) Scale() float64 { return math.Ldexp(1, s.Exponent) }
 
 // ScaleOfValues is what values are multiplied by, to be compared with products.
 func (s *Sieve) ScaleOfValues() float64 {
-	if s.Product == Bytes {
-		return s.Scale()
+	switch p := s.Product; {
+	case p == Halves:
+		return s.Scale() * s.Scale()
+	case p == Codes:
+		return bound.CodeSum
+	case p.power() > 0:
+		return math.Ldexp(1, s.Exponent*p.power())
 	}
-	return s.Scale() * s.Scale()
+	return s.Scale()
 }
 
-// Wrong bounds the norm of what an object is wrong by before it is rounded, in the scale of objects: those that were divided by their norms.
+// Wrong is what is added to what a query lacks: of angles a bound of the norm of what an object is wrong by before it is rounded, in the scale of objects, since they were divided by
+// their norms; of boxes what any object loses.
 func (s *Sieve) Wrong() float64 {
 	if !s.angles {
-		return 0
+		return s.Lost
 	}
 	return bound.Divided(s.dims) * 1.01 * s.Scale()
 }
 
 // QueryBytes is what is derived of a query.
-func (s *Sieve) QueryBytes() int64 { return abi.NearSievedBytes + int64(s.Steps)*s.Product.bytes() }
+func (s *Sieve) QueryBytes() int64 {
+	return abi.NearSievedBytes + int64(s.Steps)*s.Product.form().bytes
+}
 
 // FewAt is where the few bits of queries begin, behind what is known of each.
 func FewAt(queries int) int64 { return abi.NearSievedBytes * int64(queries) }
 
 // step is what a step of the product takes, in picoseconds of a pair of query and object.
 func (s *Sieve) step(waves *profile.NearWaves) float64 {
-	if s.Product == Bytes {
+	switch p := s.Product; p {
+	case Halves:
+		return waves.Step
+	case Bytes:
 		return waves.Bytes
+	case Boxes:
+		return waves.Boxes
+	case Codes:
+		return waves.Codes
+	default:
+		return waves.Powers[p.power()-leastPower]
 	}
-	return waves.Step
 }
 
 // Sieves says whether an ask is sieved.

@@ -50,21 +50,22 @@ func TestSetLevels(t *testing.T) {
 			return normal(d)
 		}, 0.5},
 	} {
-		column := columnOf(metric.L1, dims, 100, true)
-		s, sample := column.Sieve, spread(200, dims, c.of)
-		if !s.SetLevels(sample) {
-			t.Errorf("%s: there are no levels", name)
-			continue
-		}
-		for d, low := range s.Mean {
-			if low != math.Floor(low) {
-				t.Errorf("%s: dimension %d begins at %v, which is no whole number", name, d, low)
+		for _, kind := range []metric.Kind{metric.L1, metric.Linf} {
+			s, sample := columnOf(kind, dims, 100, true).Sieve, spread(200, dims, c.of)
+			if !s.SetLevels(sample) {
+				t.Errorf("%s: there are no levels", name)
+				continue
 			}
-		}
-		share := provenOf(sample, s.Mean, s.Exponent)
-		first := sampleLost(sample[:dims], s)
-		if share < c.least-1e-9 || share > 1+1e-9 || c.least == 1 && first != 0 {
-			t.Errorf("%s: bytes of steps of 2^%d prove %v of the distances, and lose %v of the first", name, -s.Exponent, share, first)
+			for d, low := range s.Mean {
+				if low != math.Floor(low) {
+					t.Errorf("%s: dimension %d begins at %v, which is no whole number", name, d, low)
+				}
+			}
+			share := s.Product.proven(sample, s.Mean, s.Exponent)
+			first := sampleLost(sample[:dims], s)
+			if share < c.least-1e-9 || share > 1+1e-9 || c.least == 1 && first != 0 {
+				t.Errorf("%s, %s: bytes of steps of 2^%d prove %v of the distances, and lose %v of the first", name, kind, -s.Exponent, share, first)
+			}
 		}
 	}
 	for name, of := range map[string]func(int) float64{"all alike": func(d int) float64 { return float64(d) }, "infinite": func(int) float64 { return math.Inf(1 - 2*rng.IntN(2)) }} {

@@ -3,6 +3,7 @@
 package neighbours
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -26,17 +27,21 @@ type vectors struct {
 	dims, k, n int
 	of         string
 	made       func(rng *rand.Rand, dims int) []float32
+	storage    string // empty: f32
 }
 
 // BenchmarkCUDAColumns measures scans of vectors, by metric and size: milliseconds of a batch on the device, with a sieve and without, and in all, and on the host;
 // and what share of the objects is compared exactly. Random vectors are the sieve's worst.
 func BenchmarkCUDAColumns(b *testing.B) {
 	for _, c := range []vectors{
-		{"l2", 300, 8, 200_000, "random", randomVector}, {"cosine", 128, 10, 200_000, "random", randomVector}, {"l2", 8, 8, 1_000_000, "random", randomVector},
-		{"l1", 8, 8, 1_000_000, "random", randomVector}, {"l1", 32, 8, 200_000, "random", randomVector}, {"l1", 282, 8, 100_000, "random", randomVector}, {"l1", 282, 8, 1_000_000, "random", randomVector},
-		{"l1", 282, 8, 100_000, "colours", colourVector}, {"l1", 282, 8, 5_000_000, "colours", colourVector},
+		{"l2", 300, 8, 200_000, "random", randomVector, ""}, {"cosine", 128, 10, 200_000, "random", randomVector, ""}, {"l2", 8, 8, 1_000_000, "random", randomVector, ""},
+		{"l1", 8, 8, 1_000_000, "random", randomVector, ""}, {"l1", 32, 8, 200_000, "random", randomVector, ""}, {"l1", 282, 8, 100_000, "random", randomVector, ""}, {"l1", 282, 8, 1_000_000, "random", randomVector, ""},
+		{"l1", 282, 8, 100_000, "colours", colourVector, ""}, {"l1", 282, 8, 5_000_000, "colours", colourVector, ""},
+		{"linf", 128, 10, 1_000_000, "random", randomVector, ""}, {"linf", 128, 10, 1_000_000, "bytes", byteVector, "u8"},
+		{"hamming", 128, 10, 1_000_000, "codes", codeVector, ""}, {"hamming", 128, 10, 1_000_000, "codes", codeVector, "u8"},
+		{"l3", 128, 10, 1_000_000, "random", randomVector, ""}, {"l3", 128, 10, 1_000_000, "bytes", byteVector, "u8"}, {"l8", 128, 10, 1_000_000, "random", randomVector, ""},
 	} {
-		b.Run(fmt.Sprintf("%s/%dx%d/k=%d/%s", c.metric, c.n, c.dims, c.k, c.of), func(b *testing.B) {
+		b.Run(fmt.Sprintf("%s%s/%dx%d/k=%d/%s", c.metric, c.storage, c.n, c.dims, c.k, c.of), func(b *testing.B) {
 			if testing.Short() && c.n > 1_000_000 {
 				b.Skip("of many objects")
 			}
@@ -126,10 +131,30 @@ func colourVector(rng *rand.Rand, dims int) []float32 {
 	return v
 }
 
+// byteVector is of bytes that have nothing to do with each other.
+func byteVector(rng *rand.Rand, dims int) []float32 {
+	v := make([]float32, dims)
+	for i := range v {
+		v[i] = float32(rng.IntN(256))
+	}
+	return v
+}
+
+// codeVector is of codes: it is one of many that differ in a part of their elements.
+func codeVector(rng *rand.Rand, dims int) []float32 {
+	v, like := byteVector(rand.New(rand.NewPCG(rng.Uint64N(2000), 7)), dims), byteVector(rng, dims)
+	for i := range v {
+		if rng.IntN(4) == 0 {
+			v[i] = like[i]
+		}
+	}
+	return v
+}
+
 // columnOf is an index of vectors.
 func columnOf(b *testing.B, c vectors) *index.Index {
 	b.Helper()
-	spec, err := index.Builtin().ParseSchema(fmt.Appendf(nil, "{name: columns, columns: [{name: v, type: vector, metric: %s, dims: %d, index: [scan]}]}", c.metric, c.dims))
+	spec, err := index.Builtin().ParseSchema(fmt.Appendf(nil, "{name: columns, columns: [{name: v, type: vector, metric: %s, storage: %s, dims: %d, index: [scan]}]}", c.metric, cmp.Or(c.storage, "f32"), c.dims))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -40,20 +40,32 @@ func levelled(rng *rand.Rand, sort, dims int) []float32 {
 			}
 		case 3: // near-equal distances from all
 			v[i] = math.Nextafter32(1+whole, 1+whole+side)
+		case 4: // just below the highest level, to which it is rounded before it is cut
+			v[i] = -255 * float32(rng.IntN(2))
+			if rng.IntN(4) > 0 {
+				v[i] = []float32{-1, -float32(math.Ldexp(rng.Float64(), -46))}[rng.IntN(2)]
+			}
 		}
 	}
 	return v
 }
 
-// TestCUDADistancesBytes: by l1 no hit is lost by bytes, whatever is lost by rounding and cutting; and the sieve spares most comparisons.
+// TestCUDADistancesBytes: by l1, linf, hamming and lp no hit is lost by words, whatever is lost by rounding and cutting; and the sieve spares most comparisons.
 func TestCUDADistancesBytes(t *testing.T) {
 	e := open(t, gpuexec.CUDAOptions{BatchMemory: 8 << 20, InFlight: 1})
 	e.Device().Profile.Near.List = 600
 	rng := seeded.Rand(t)
-	for sort := range 4 {
+	for sort := range 5 {
 		var compared, all uint64
-		for range scaled(12) {
-			w := &enginetest.DistanceWorld{Metric: "l1", Storage: "f32", Dims: []int{1, 4, 7, 8, 9, 16, 31, 33, 282}[rng.IntN(9)]}
+		for round := range scaled(36) {
+			of := append([]string{"l1", "linf", "hamming"}, sieved()[6:]...)
+			w := &enginetest.DistanceWorld{Metric: of[(round+rng.IntN(3)*3)%len(of)], Storage: "f32", Dims: []int{1, 4, 7, 8, 9, 16, 31, 33, 282}[rng.IntN(9)]}
+			switch sort {
+			case 4:
+				w.Metric, w.Dims = of[round%2], 1+rng.IntN(2)
+			case 1:
+				w.Storage = []string{"f32", "f16", "u8"}[rng.IntN(3)]
+			}
 			for range 1400 {
 				p := w.Random(rng)
 				p.Vector = levelled(rng, sort, w.Dims)

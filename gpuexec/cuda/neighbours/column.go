@@ -16,10 +16,8 @@ import (
 	"github.com/geniemq/geniemq/index/metric"
 )
 
-// The forms that a column has on a device, as they are said to people.
+// formRows is the form of rows on a device, as it is said to people.
 const formRows = "rows"
-
-var formSieve = map[nearest.Product]string{nearest.Halves: "float16s", nearest.Bytes: "bytes"}
 
 // column is a column on the device: its rows, and where a sieve is wanted and has room, their few bits. It owns its memory, and what it holds of the budget.
 type column struct {
@@ -36,16 +34,20 @@ type columnLoader struct {
 	engine  *device.Engine
 	kernels *launches
 	space   metric.Space
-	has     filter.Set // of the tiles' objects those that have a value; nil: all
+	each    func(write func([]byte)) // gives the rows as they are stored, one after the other; nil: those of the index
+	has     filter.Set               // of the tiles' objects those that have a value; nil: all
 	room    *room
 }
 
 // load brings a column onto the device; nil without an error: it has no room, or nothing to be compared.
-func load(e *device.Engine, k *launches, r *room, c *nearest.Column, space metric.Space, present filter.Set, sieve bool) (*column, error) {
+func load(e *device.Engine, k *launches, r *room, c *nearest.Column, space metric.Space, each func(write func([]byte)), present filter.Set, sieve bool) (*column, error) {
 	if c == nil {
 		return nil, nil
 	}
-	l := &columnLoader{column: &column{Column: c}, engine: e, kernels: k, space: space, room: r}
+	l := &columnLoader{column: &column{Column: c}, engine: e, kernels: k, space: space, each: each, room: r}
+	if each == nil {
+		l.each = l.eachRows
+	}
 	if present != nil {
 		l.has = present[c.Tiles.Base()/64 : min(len(present), int(c.Tiles.Base())/64+c.SetWords()/2)]
 	}
@@ -97,7 +99,7 @@ func (l *columnLoader) fill(m *device.Memory) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := m.Upload(l.rows, l.eachRows); err != nil {
+	if err := m.Upload(l.rows, l.each); err != nil {
 		return err
 	}
 	if l.has != nil {
@@ -154,7 +156,7 @@ func (l *columnLoader) loadSieve() error {
 		return nil
 	}
 	held, reserved := s.FewBytes(l.Objects)+s.BeginsBytes(l.Objects)+s.ReachesBytes(l.Tiles.Len())+8*int64(l.Dims)+8, len(l.release)
-	if err := l.reserve(formSieve[s.Product], held); err != nil || len(l.release) == reserved {
+	if err := l.reserve(s.Product.Said(), held); err != nil || len(l.release) == reserved {
 		return err
 	}
 	l.Sieve = s
@@ -178,7 +180,7 @@ func (l *columnLoader) fillSieve(m *device.Memory) (scaled bool, err error) {
 	s := l.Sieve
 	allocate := func(to *abi.Pointer, bytes int64) {
 		if err == nil {
-			*to, err = m.Allocate("the "+formSieve[s.Product]+" of a column", bytes)
+			*to, err = m.Allocate("the "+s.Product.Said()+" of a column", bytes)
 		}
 	}
 	allocate(&l.mean, 8*int64(l.Dims))
@@ -192,29 +194,44 @@ func (l *columnLoader) fillSieve(m *device.Memory) (scaled bool, err error) {
 	if scaled, err = l.scale(m); err != nil || !scaled {
 		return false, err
 	}
-	return true, m.Run("making "+formSieve[s.Product], func(list *device.Steps) {
+	err = m.Run("making "+s.Product.Said(), func(list *device.Steps) {
 		list.Fill(l.few, s.FewBytes(l.Objects))
+		list.Fill(l.largest, 8)
 		if bytes := s.ReachesBytes(l.Tiles.Len()); bytes > 0 {
 			list.Fill(l.reaches, bytes)
 		}
-		l.launch(list, l.kernels.few[s.Product], uint32((int64(l.Objects)+abi.SieveObjects-1)/abi.SieveObjects*abi.SieveObjects))
+		l.launch(list, l.kernels.few[s.Product.Form()], uint32((int64(l.Objects)+abi.SieveObjects-1)/abi.SieveObjects*abi.SieveObjects))
 	})
+	if err == nil && s.Product == nearest.Boxes {
+		s.Lost, err = l.measured(m)
+	}
+	return err == nil, err
 }
 
-// scale chooses the mean and the scale of a sieve, of float16s by the largest element, and uploads the mean; false: there is no scale.
+// measured reads what kernels found to be the largest of something.
+func (l *columnLoader) measured(m *device.Memory) (float64, error) {
+	bytes, err := m.Read("measuring vectors", l.largest, 8)
+	if err != nil {
+		return 0, err
+	}
+	return abi.Array[float64](bytes, 0, 1)[0], nil
+}
+
+// scale chooses the mean and the scale of a sieve, and uploads the mean; false: there is no scale.
 func (l *columnLoader) scale(m *device.Memory) (ok bool, err error) {
 	s := l.Sieve
-	if s.Product == nearest.Bytes {
+	switch {
+	case s.Product.Levelled():
 		if !s.SetLevels(l.sample()) {
 			return false, nil
 		}
-	} else {
+	case s.Product == nearest.Halves:
 		l.average(s.Mean)
 	}
 	if err := m.Upload(l.mean, func(write func([]byte)) { write(abi.Bytes(s.Mean)) }); err != nil {
 		return false, err
 	}
-	if s.Product == nearest.Bytes {
+	if !s.Product.Scaled() {
 		return true, nil
 	}
 	err = m.Run("measuring vectors", func(list *device.Steps) {
@@ -224,11 +241,8 @@ func (l *columnLoader) scale(m *device.Memory) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	bytes, err := m.Read("measuring vectors", l.largest, 8)
-	if err != nil {
-		return false, err
-	}
-	return s.SetScale(abi.Array[float64](bytes, 0, 1)[0]), nil
+	largest, err := l.measured(m)
+	return err == nil && s.SetScale(largest), err
 }
 
 // sampled gives about so many vectors, from all over the column; what is damaged is left out.

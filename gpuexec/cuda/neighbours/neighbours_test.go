@@ -36,6 +36,7 @@ func open(t testing.TB, opts gpuexec.CUDAOptions) *device.Engine {
 	e := openEngine(t, opts)
 	waves := &e.Device().Profile.Near
 	waves.First, waves.Growth, waves.Least, waves.Sieved, waves.List, waves.SievedHits = 128, 3, 300, 512, 96, 40
+	waves.Element = 1e6 // so that few queries are sieved too
 	return e
 }
 
@@ -194,7 +195,8 @@ func some[T any](hits []T, from int) []T { return hits[min(len(hits), from):min(
 func TestCUDADistances(t *testing.T) {
 	e := open(t, gpuexec.CUDAOptions{BatchMemory: 4 << 20, InFlight: 1})
 	rng := seeded.Rand(t)
-	var total, byDevice, given int
+	var total, byDevice int
+	spared := make(map[string]int)
 	sizes := []int{1, 127, 129, 300, 1500}
 	for round := range scaled(120) {
 		w := enginetest.RandomDistanceWorld(t, rng, sizes[round%len(sizes)], false)
@@ -216,21 +218,34 @@ func TestCUDADistances(t *testing.T) {
 				byDevice++
 			}
 			if d := answers[i].Value.(*distance.Answer).Distances; d > 0 && d < uint64(len(w.Places)) {
-				given++
+				spared[w.Metric]++
 			}
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%d queries, %d on the device, of which the sieve has spared %d some distances", total, byDevice, given)
-	if byDevice < total*9/10 || total > 5000 && given == 0 {
-		t.Errorf("of %d queries %d were on the device, and %d sieved", total, byDevice, given)
+	t.Logf("%d queries, %d on the device, of which the sieve has spared some distances, by metric: %v", total, byDevice, spared)
+	if byDevice < total*9/10 || total > 5000 && len(spared) == 0 {
+		t.Errorf("of %d queries %d were on the device, and sieved %v", total, byDevice, spared)
 	}
 }
 
+// sieved are the metrics of vectors that have a sieve.
+func sieved() []string {
+	return []string{"l1", "l2", "cosine", "angular", "linf", "hamming", "l3", "l4", "l5", "l6", "l7", "l8"}
+}
+
+// largestOf is the size that elements have at most: lp refuses larger ones.
+func largestOf(metric string) float32 {
+	if metric >= "l3" && metric <= "l8" {
+		return 0x1p100
+	}
+	return 3e38
+}
+
 // adversary makes a vector of a sort that bounds may get wrong, near to others of its sort.
-func adversary(rng *rand.Rand, sort, dims int, base []float32) []float32 {
+func adversary(rng *rand.Rand, sort, dims int, base []float32, largest float32) []float32 {
 	v := make([]float32, dims)
 	size := math.Pow(10, rng.Float64()*60-30)
 	for i := range v {
@@ -261,7 +276,7 @@ func adversary(rng *rand.Rand, sort, dims int, base []float32) []float32 {
 		case 6: // just beyond what float16s tell apart
 			v[i] = base[i] * (1 + x/4096)
 		}
-		v[i] = max(-3e38, min(3e38, v[i])) // what is infinite is refused
+		v[i] = max(-largest, min(largest, v[i])) // what is infinite is refused
 	}
 	if v[0] == 0 {
 		v[0] = math.SmallestNonzeroFloat32
@@ -277,17 +292,18 @@ func TestCUDADistancesAdversarial(t *testing.T) {
 	for sort := range 8 {
 		var compared, all uint64
 		for range scaled(8) {
-			w := &enginetest.DistanceWorld{Metric: []string{"l1", "l2", "cosine", "angular"}[rng.IntN(4)], Storage: "f32", Dims: []int{1, 3, 8, 17, 32, 100}[rng.IntN(6)]}
-			base := adversary(rng, 5, w.Dims, nil)
+			w := &enginetest.DistanceWorld{Metric: sieved()[rng.IntN(len(sieved()))], Storage: "f32", Dims: []int{1, 3, 8, 17, 32, 100}[rng.IntN(6)]}
+			largest := largestOf(w.Metric)
+			base := adversary(rng, 5, w.Dims, nil, largest)
 			for range 1400 {
 				p := w.Random(rng)
-				p.Vector = adversary(rng, sort, w.Dims, base)
+				p.Vector = adversary(rng, sort, w.Dims, base, largest)
 				w.Places = append(w.Places, p)
 			}
 			w.Build(t)
 			requests := make([]*index.Request, 24)
 			for i := range requests {
-				r := &index.Request{Vector: adversary(rng, sort, w.Dims, base), Near: asked.Near{K: 1 + rng.IntN(40), Method: "scan"}}
+				r := &index.Request{Vector: adversary(rng, sort, w.Dims, base, largest), Near: asked.Near{K: 1 + rng.IntN(40), Method: "scan"}}
 				if rng.IntN(2) == 0 {
 					r.Vector = w.Places[rng.IntN(len(w.Places))].Vector
 				}
@@ -315,8 +331,12 @@ func TestCUDADistancesAdversarial(t *testing.T) {
 func TestCUDADistancesWide(t *testing.T) {
 	e := open(t, gpuexec.CUDAOptions{BatchMemory: 8 << 20, InFlight: 1})
 	rng := seeded.Rand(t)
-	for _, dims := range []int{16, 32, 33, 257, 282, 1500, 4096} {
-		w := &enginetest.DistanceWorld{Metric: []string{"l1", "l2", "cosine"}[rng.IntN(3)], Storage: []string{"f32", "f16", "u8"}[rng.IntN(3)], Dims: dims}
+	for i, dims := range []int{16, 32, 33, 257, 282, 1500, 4096, 32, 282, 1500} {
+		of := rng.IntN(len(sieved()))
+		if i > 6 { // these at least
+			of = 4 + (i+of)%(len(sieved())-4)
+		}
+		w := &enginetest.DistanceWorld{Metric: sieved()[of], Storage: []string{"f32", "f16", "u8"}[rng.IntN(3)], Dims: dims}
 		for range 700 {
 			w.Places = append(w.Places, w.Random(rng))
 		}
@@ -326,9 +346,12 @@ func TestCUDADistancesWide(t *testing.T) {
 			requests[i] = &index.Request{Vector: w.Random(rng).Vector, Near: asked.Near{K: 1 + rng.IntN(30), Method: "scan"}}
 		}
 		s := enginetest.LoadOn(t, e, w.Index)
-		widest := map[string]int{"l1": 1700, "l2": 800, "cosine": 800}[w.Metric]
+		widest, ok := map[string]int{"l1": 1700, "hamming": 1700, "l2": 800, "cosine": 800, "angular": 800, "linf": 800}[w.Metric]
+		if !ok { // lp
+			widest = 400
+		}
 		if c := scanOf(t, e, w.Index).columns[0]; c == nil || (c.Sieve != nil) != (dims < widest) {
-			t.Errorf("%d dimensions: the column is %+v", dims, c)
+			t.Errorf("%s of %d dimensions: the column is %+v", w.Metric, dims, c)
 		}
 		plans := plansOf(t, w.Index, requests)
 		answers := make([]gpuexec.Answer, len(plans))

@@ -24,7 +24,8 @@ import (
 type launches struct {
 	scan, list               map[nearest.Terms]device.Function
 	compact, answer          device.Function
-	sieve, few               map[nearest.Product]device.Function // few: makes what it compares
+	sieve                    map[nearest.Product]device.Function
+	few                      map[string]device.Function // by Form: makes what is compared
 	norms, size, ask         device.Function
 	scanObjects, scanQueries int // of a block
 	loadThreads              int
@@ -36,7 +37,7 @@ type launches struct {
 func find(e *device.Engine) (*launches, error) {
 	k := &launches{
 		scan: make(map[nearest.Terms]device.Function), list: make(map[nearest.Terms]device.Function),
-		sieve: make(map[nearest.Product]device.Function), few: make(map[nearest.Product]device.Function), sieveStep: make(map[nearest.Product]int),
+		sieve: make(map[nearest.Product]device.Function), few: make(map[string]device.Function), sieveStep: make(map[nearest.Product]int),
 	}
 	var errs []error
 	number := func(module, name string) int {
@@ -50,11 +51,9 @@ func find(e *device.Engine) (*launches, error) {
 		return f
 	}
 	k.scanObjects, k.scanQueries = number("near_scan", "near_scan_objects"), number("near_scan", "near_scan_queries")
+	gate := number("near_gate", "near_gate_threads")
 	for _, terms := range nearest.AllTerms() {
 		k.scan[terms] = kernel("near_scan", "near_"+string(terms), number("near_scan", "near_scan_threads"), 0)
-	}
-	gate := number("near_gate", "near_gate_threads")
-	for _, terms := range []nearest.Terms{nearest.Squares, nearest.Differences, nearest.Dots} {
 		k.list[terms] = kernel("near_gate", "near_list_"+string(terms), gate, 0)
 	}
 	k.compact, k.answer = kernel("near_gate", "near_compact", gate, 0), kernel("near_gate", "near_answer", gate, 0)
@@ -64,7 +63,7 @@ func find(e *device.Engine) (*launches, error) {
 	k.sieveStatic = number("near_sieve", "near_sieve_static")
 	for _, p := range nearest.AllProducts() {
 		name := "near_sieve_" + string(p)
-		k.few[p], k.sieveStep[p] = kernel("near_load", "near_"+string(p), k.loadThreads, 0), number("near_sieve", name+"_step_bytes")
+		k.few[p.Form()], k.sieveStep[p] = kernel("near_load", "near_"+p.Form(), k.loadThreads, 0), number("near_sieve", name+"_step_bytes")
 		k.sieve[p] = kernel("near_sieve", name, number("near_sieve", "near_sieve_threads"), e.Shared()-k.sieveStatic)
 	}
 	return k, errors.Join(errs...)
@@ -89,7 +88,7 @@ func loadScan(e *device.Engine, r *room, own run.Extent, host *hosted.Matcher) (
 	columns := host.Columns()
 	for i := range columns.Len() {
 		space, present := host.Column(i)
-		c, err := load(e, k, r, nearest.NewColumn(columns.At(i), own.Tiles), space, present, e.Device().Profile.Paths.Sieves || e.Untried())
+		c, err := load(e, k, r, nearest.NewColumn(columns.At(i), own.Tiles), space, nil, present, e.Device().Profile.Paths.Sieves || e.Untried())
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
@@ -143,7 +142,7 @@ func (s *scan) Residence() run.Residence {
 		form := formRows
 		if c.Sieve != nil {
 			r.IndexBytes += c.Sieve.FewBytes(c.Objects) + c.Sieve.BeginsBytes(c.Objects)
-			form += " and " + formSieve[c.Sieve.Product]
+			form += " and " + c.Sieve.Product.Said()
 		}
 		forms = append(forms, form+" of "+c.Of.Name)
 	}
@@ -297,10 +296,7 @@ func (l launcher) derived(s *device.Steps, arena abi.Pointer) {
 	}
 	if p.Sieved {
 		ask.Mean, ask.Sieved, ask.Few = c.mean, at(p.Sieves), at(p.Sieves+nearest.FewAt(n))
-		ask.Scale, ask.Wrong, ask.Steps = c.Sieve.Scale(), c.Sieve.Wrong(), uint32(c.Sieve.Steps)
-		if c.Sieve.Product == nearest.Bytes {
-			ask.Bytes = 1
-		}
+		ask.Scale, ask.Wrong, ask.Steps, ask.Product = c.Sieve.Scale(), c.Sieve.Wrong(), uint32(c.Sieve.Steps), c.Sieve.Product.Asked()
 	}
 	warps := l.loadThreads / abi.WarpLanes
 	device.Launch(s, l.ask, (n+warps-1)/warps, 1, &ask)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
@@ -30,10 +31,13 @@ type Batch struct {
 	piece   Piece
 	places  []int64 // where the answers of the piece's queries are in what comes back
 
-	asked    []askedFilter // by query; empty where none has a filter
+	asked    []askedFilter // by query
 	distinct passing.Distinct
 	planned  []filters.Planned // the distinct filters
 }
+
+// sampled: what a batch's work takes is estimated by one of so many jobs, which lie anywhere in memory.
+const sampled = 8
 
 // NewBatch plans what jobs ask, on several cores where there are many. Pieces are planned by Next, by the policy and for the
 // room of whoever executes them.
@@ -42,27 +46,30 @@ func NewBatch(ctx context.Context, x *Index, jobs []*run.Job, crew *run.Crew) (*
 	b.index = x
 	b.crew, b.queries = crew, slices.Grow(b.queries[:0], len(jobs))[:len(jobs)]
 	b.waiting, b.again = b.queries, nil
-	spans, filtered := 0, 0
-	for _, job := range jobs {
-		query := queryOf(job)
-		if spans += len(query.Spans); query.Filter != nil {
-			filtered++
+	b.asked = slices.Grow(b.asked[:0], len(jobs))[:len(jobs)]
+	costs, work := &x.device.Profile.Host, 0
+	for i := 0; i < len(jobs); i += sampled { // each has to be waited for
+		query := queryOf(jobs[i])
+		some := min(sampled, len(jobs)-i)
+		if work += some * len(query.Spans) * costs.PlanSpan; query.Filter != nil {
+			work += some * costs.PlanFilter
 		}
 	}
-	if b.asked = b.asked[:0]; filtered > 0 {
-		b.asked = slices.Grow(b.asked, len(jobs))[:len(jobs)]
-	}
-	costs := &x.device.Profile.Host
-	err := crew.Each(ctx, len(jobs), spans*costs.PlanSpan+filtered*costs.PlanFilter, func(i int) {
-		if b.queries[i] = x.plan(jobs[i]); filtered > 0 {
-			b.asked[i].plan(queryOf(jobs[i]).Filter)
+	var filtered atomic.Bool
+	err := crew.Each(ctx, len(jobs), work, func(i int) {
+		b.queries[i] = x.plan(jobs[i])
+		f := queryOf(jobs[i]).Filter
+		if b.asked[i].plan(f); f != nil {
+			filtered.Store(true)
 		}
 	})
 	if err != nil {
 		b.Close()
 		return nil, err
 	}
-	b.filters()
+	if filtered.Load() {
+		b.filters()
+	}
 	return b, nil
 }
 
@@ -131,27 +138,22 @@ func (b *Batch) Decode(ctx context.Context, out []byte) error {
 	totals := abi.Array[uint64](out, p.Totals-p.States, p.Filters.Count)
 	for i := range p.Queries {
 		q, state := &p.Queries[i], &states[i]
-		job := q.Job
 		if b.places[i] = next; !q.Ordered() {
-			next += topk.EntryBytes * int64(job.K)
+			next += topk.EntryBytes * int64(q.K)
 		}
 		if !b.done(q, state, out) { // it is executed again, and that counts
 			continue
 		}
 		b.count(q, state)
-		if int(state.Kept) > job.K {
+		if int(state.Kept) > q.K {
 			return &gpuexec.DeviceError{Op: "reading the answers", Sticky: true, Err: fmt.Errorf(
-				"query %d of %d has %d hits for k %d", i, n, state.Kept, job.K)}
+				"query %d of %d has %d hits for k %d", i, n, state.Kept, q.K)}
 		}
-		p.total(b.index, q, totals)
-		entries, known := int(state.Kept), int(min(state.Kept, uint32(q.Share.Scored)))
-		if job.Ordered = q.Ordered(); job.Ordered {
-			job.Found, entries = entries, q.Hits()
-		} else {
-			work += topk.EntryBytes * entries / b.policy.Profile.Host.AnswerBytes
+		if !q.Ordered() {
+			work += topk.EntryBytes * int(state.Kept) / b.policy.Profile.Host.AnswerBytes
 		}
-		if job.Then != nil {
-			work += job.Then.EndWork(entries, known)
+		if i%sampled == 0 {
+			work += min(sampled, n-i) * q.endWork(state)
 		}
 	}
 	return b.crew.EachShift(context.Background(), n, work, func(s *run.Shift, i int) {
@@ -160,7 +162,12 @@ func (b *Batch) Decode(ctx context.Context, out []byte) error {
 			return
 		}
 		job := q.Job
-		if job.Entries = job.Entries[:0]; !q.Ordered() {
+		q.counted(state)
+		p.total(b.index, q, totals)
+		job.Entries = job.Entries[:0]
+		if job.Ordered = q.Ordered(); job.Ordered {
+			job.Found = int(state.Kept)
+		} else {
 			job.Entries = append(job.Entries, abi.Array[topk.Entry](out, b.places[i], int(state.Kept))...)
 		}
 		p.Scores.Decode(out, p.States, &q.Share, job)
@@ -168,6 +175,19 @@ func (b *Batch) Decode(ctx context.Context, out []byte) error {
 			job.Then.End(ctx, s)
 		}
 	})
+}
+
+// endWork estimates what it takes to end the job of a query, in nanoseconds of a core.
+func (q *Query) endWork(state *abi.State) int {
+	job := q.Job
+	if job.Then == nil {
+		return 0
+	}
+	entries := int(state.Kept)
+	if job.Ordered = q.Ordered(); job.Ordered {
+		entries = q.Hits()
+	}
+	return job.Then.EndWork(entries, min(int(state.Kept), int(q.Share.Scored)))
 }
 
 // done is true of a query of the piece at hand that is not executed again.
@@ -216,14 +236,17 @@ func (b *Batch) takeAbandoned(states []abi.State) {
 	}
 }
 
-// count adds a query that was executed to its job and to the work: with postings that the (query, tile) kernel found, or in
-// groups of 1,024 objects.
-func (b *Batch) count(q *Query, state *abi.State) {
+// counted adds what the device did for a query to its job.
+func (q *Query) counted(state *abi.State) {
 	q.Job.Candidates += state.Passed
 	q.Job.Units += state.Postings
 	if q.kernel != kernelTile {
 		q.Job.Units += q.postings
 	}
+}
+
+// count adds a query that was executed to the work: with postings that the (query, tile) kernel found, or in groups of 1,024 objects.
+func (b *Batch) count(q *Query, state *abi.State) {
 	if b.work == nil {
 		return
 	}

@@ -24,9 +24,6 @@ func (a *askedFilter) plan(f *filter.Filter) {
 
 // filters gives each query its filter, the same one to all whose filters are equal. It reads no filter but such as have equal hashes.
 func (b *Batch) filters() {
-	if len(b.asked) == 0 {
-		return
-	}
 	b.distinct.FindHashed(len(b.asked), func(i int) *filter.Filter { return b.asked[i].filter }, func(i int) uint64 { return b.asked[i].hash })
 	b.planned = slices.Grow(b.planned[:0], len(b.distinct.Filters)) // which is pointed into
 	for i := range b.queries {

@@ -112,10 +112,9 @@ func (x *Index) fitting(queries []Query, room Room) (int, error) {
 	}()
 	for i := range queries {
 		q := &queries[i]
-		job := q.Job
-		n := queryNeed(x.spanRoom(int(q.spans)), job.K, x.device.Tile[q.variant].Blocks)
+		n := queryNeed(x.spanRoom(int(q.spans)), q.K, x.device.Tile[q.variant].Blocks)
 		nIn := abi.QueryBytes + abi.StateBytes + abi.SpanBytes*int64(q.spans)
-		nOut := abi.StateBytes + topk.EntryBytes*int64(job.K)
+		nOut := abi.StateBytes + topk.EntryBytes*int64(q.K)
 		if q.Ordered() {
 			nOut = abi.StateBytes
 		}
@@ -136,7 +135,7 @@ func (x *Index) fitting(queries []Query, room Room) (int, error) {
 				return i, nil
 			}
 			return 0, &gpuexec.DeviceError{Op: "executing a query", OutOfMemory: true, Err: fmt.Errorf(
-				"k %d and %d sets of keywords need %d MiB on the device, a batch has %d MiB", job.K, q.spans, max(n, nIn)>>20, room.Arena>>20)}
+				"k %d and %d sets of keywords need %d MiB on the device, a batch has %d MiB", q.K, q.spans, max(n, nIn)>>20, room.Arena>>20)}
 		}
 		need, in, out = need+n, in+nIn, out+nOut
 	}
@@ -182,7 +181,7 @@ func (p *Piece) take(x *Index, queries []Query) {
 		p.Queries[i].kernel = kernelTile
 		spans += int64(p.Queries[i].spans)
 		if !p.Queries[i].Ordered() {
-			answers += int64(p.Queries[i].Job.K)
+			answers += int64(p.Queries[i].K)
 		}
 		p.Scores.Add(&p.Queries[i].Share)
 	}
@@ -280,20 +279,20 @@ func (p *Piece) launchSliced(x *Index, queries []Query, policy *Policy) (scratch
 func (p *Piece) divideCandidates(x *Index, bytes int64, policy *Policy) int64 {
 	var bounded int64
 	for i := range p.Bound.Count {
-		bounded += topk.EntryBytes * boundEntries(p.Queries[p.Bound.First+i].Job.K)
+		bounded += topk.EntryBytes * boundEntries(p.Queries[p.Bound.First+i].K)
 	}
 	bytes -= bounded
 	sliced := func(wave int) (entries int64) {
 		for i := p.Tiled; i < len(p.Queries)-p.Bound.Count; i++ {
-			entries += slicedEntries(p.Queries[i].Job.K, wave)
+			entries += slicedEntries(p.Queries[i].K, wave)
 		}
 		return entries * topk.EntryBytes
 	}
 	var kept, tile int64
 	for i := range p.Queries[:p.Tiled] {
 		q := &p.Queries[i]
-		kept += int64(q.Job.K)
-		tile += waveEntries(q.Job.K, x.device.Tile[q.variant].Blocks)
+		kept += int64(q.K)
+		tile += waveEntries(q.K, x.device.Tile[q.variant].Blocks)
 	}
 	for p.groupWave > 1 && sliced(p.groupWave)+(kept+tile)*topk.EntryBytes > bytes {
 		p.groupWave /= 2
@@ -313,11 +312,11 @@ func (p *Piece) divideCandidates(x *Index, bytes int64, policy *Policy) int64 {
 func (p *Piece) room(x *Index, q *Query) uint64 {
 	switch q.kernel {
 	case kernelBound:
-		return uint64(boundEntries(q.Job.K))
+		return uint64(boundEntries(q.K))
 	case kernelSliced:
-		return uint64(slicedEntries(q.Job.K, p.groupWave))
+		return uint64(slicedEntries(q.K, p.groupWave))
 	default:
-		return uint64(q.Job.K) + uint64(p.TileWave)*uint64(waveEntries(q.Job.K, x.device.Tile[q.variant].Blocks))
+		return uint64(q.K) + uint64(p.TileWave)*uint64(waveEntries(q.K, x.device.Tile[q.variant].Blocks))
 	}
 }
 
@@ -343,12 +342,12 @@ func (p *Piece) encode(x *Index, in []byte, crew *run.Crew, span int) error {
 		if q.Ordered() {
 			answer = &answers[1]
 		}
-		queries[i] = abi.Query{First: first, Spans: q.spans, K: uint32(q.Job.K), Bound: q.Bound, Entries: candidates, Out: *answer}
-		scores.Add(&q.Share, q.Job, uint32(i), uint32(*answer))
-		states[i] = abi.State{Threshold: q.Job.MinCount}
+		queries[i] = abi.Query{First: first, Spans: q.spans, K: uint32(q.K), Bound: q.Bound, Entries: candidates, Out: *answer}
+		scores.Add(&q.Share, uint32(q.K), uint32(i), uint32(*answer))
+		states[i] = abi.State{Threshold: q.minCount}
 		first += q.spans
 		candidates += p.room(x, q)
-		*answer += uint64(q.Job.K)
+		*answer += uint64(q.K)
 	}
 	scores.Done()
 	work := p.spanCount*span + p.Scores.AskWork() + x.device.Profile.Host.PlanFilter*p.Filters.Count

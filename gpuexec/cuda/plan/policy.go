@@ -96,7 +96,7 @@ func (p *Policy) chooseSliced(queries []Query, at *load) {
 // tile estimates a query in the (query, tile) kernel.
 func (p *Policy) tile(q *Query, at *load) float64 {
 	c := &p.Profile.Tile
-	hits := c.Hit * float64(q.Job.K)
+	hits := c.Hit * float64(q.K)
 	if q.planeRows > 0 {
 		return hits + (c.Block+c.Plane*float64(q.planeRows))*float64(at.tiles)
 	}
@@ -113,7 +113,7 @@ type slicedLoad struct {
 
 func (l *slicedLoad) add(q *Query) {
 	l.queries++
-	l.hits += q.Job.K
+	l.hits += q.K
 	l.rows += int(q.weightedRows)
 	l.ranges = l.ranges || q.rows > q.spans
 }
@@ -154,7 +154,7 @@ func (p *Policy) chooseBound(queries []Query, at *load) (rested bool) {
 				continue
 			}
 			n++
-			k += q.Job.K
+			k += q.K
 			if q.kernel == kernelSliced {
 				loads[q.counters].add(q)
 			} else {

@@ -47,7 +47,7 @@ func signatures(codes bool) load {
 
 // signature is a query on them.
 func signature(k int, lists uint64) Query {
-	return Query{spans: 237, rows: 237, weightedRows: 237, weights: 1, postings: lists, Job: &run.Job{K: k}}
+	return Query{spans: 237, rows: 237, weightedRows: 237, weights: 1, postings: lists, K: k, Job: &run.Job{K: k}}
 }
 
 // TestSlicedPolicy: large batches on skewed attributes share decoding, single queries and short lists do not.

@@ -89,6 +89,10 @@ type Query struct {
 	// Of the shared-decode kernel.
 	postings uint64 // in its spans, where it can be executed there
 
+	// Of the job, which lies anywhere in memory, where other cores have written to it: one core goes through all queries of a batch several times.
+	K        int
+	minCount uint32
+
 	planeRows uint64 // planes that its spans read in the (query, tile) kernel; 0 where it reads their postings
 	Bound     uint32 // of its counts, tighter than the job's
 	spans     uint32
@@ -161,7 +165,7 @@ func (x *Index) plan(job *run.Job) Query {
 		}
 	}
 	q := Query{
-		Job: job, Bound: uint32(min(t.bound, uint64(job.Bound))), spans: uint32(t.spans),
+		Job: job, K: job.K, minCount: job.MinCount, Bound: uint32(min(t.bound, uint64(job.Bound))), spans: uint32(t.spans),
 		counters: -1, rows: t.rows, weightedRows: t.weightedRows, weights: t.weights,
 		crowded: min(t.crowded, t.rows/abi.TreeRows), Share: x.Originals.Share(job, x.device.MaxPattern),
 	}

@@ -110,13 +110,17 @@ type NearWaves struct {
 	// What they take on the whole device, beside what the host has to do for any answer: nanoseconds of a batch; picoseconds of a pair of query and object for each
 	// step of the sieve's product, of float16s and of bytes; and of an element of a pair that is compared.
 	Batch, Step, Bytes, Element float64
+	// Steps of bytes within boxes, of codes, and of float32s by their power from 3 on, of which 4 to 7 are estimated
+	// (docs/benchmarks/history/2026-11-28-h200-linf-lp-hamming.md).
+	Boxes, Codes float64
+	Powers       [6]float64
 }
 
 // Paths are the ways to search by distance on a device that answer queries. What has not been measured, or does not pay, is off: the host does it
 // (gpuexec.CUDAOptions.Untried).
 type Paths struct {
 	Texts bool // scans of texts
-	// Vectors: scans of vectors and points. Sieves: of l1, l2 and angles a product of few bits drops most objects before.
+	// Vectors: scans of vectors and points. Sieves: a product of few bits drops most vectors before.
 	Vectors, Sieves bool
 	Trees           bool // descents of trees over vectors and points
 }
@@ -164,7 +168,8 @@ func Of(string) *Profile {
 		Pieces: PieceSizes{Candidates: 48 << 10, SmallBatch: 256, WaveTiles: 64, Smallest: 128, StreamedPart: 256 << 20},
 		Scan:   ScanSizes{Work: 1 << 34, LeastWave: 16 << 10, Blocks: 2, Growth: 4, Batch: 80e3, Step: 2.5},
 		Near: NearWaves{First: 128, Growth: 10, Least: 16 << 10, Sieved: 8 << 20, List: 4096, SievedHits: 256,
-			Batch: 100e3, Step: 0.17, Bytes: 0.085, Element: 0.86},
+			Batch: 100e3, Step: 0.17, Bytes: 0.085, Element: 0.45,
+			Boxes: 0.14, Codes: 0.155, Powers: [...]float64{0.137, 0.13, 0.17, 0.17, 0.21, 0.153}},
 		Host:  HostCosts{PlanSpan: 10, EncodeSpan: 4, PlanFilter: 100, AnswerBytes: 4},
 		Paths: Paths{Texts: true, Vectors: true, Sieves: true},
 

@@ -3,6 +3,7 @@ package rescoring
 import (
 	"slices"
 
+	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/gpuexec/topk"
@@ -101,6 +102,6 @@ func (o *Orders) decode(out []byte, from int64, s *Share, job *run.Job) {
 	job.Best = slices.Grow(job.Best[:0], len(hits))
 	for _, hit := range hits {
 		entry := topk.Entry(hit.Entry)
-		job.Best = append(job.Best, verify.Best{Candidate: verify.Candidate{ID: entry.ID(), Count: entry.Count()}, Known: verify.Known(hit.Score)})
+		job.Best = append(job.Best, gpuexec.Hit{ID: entry.ID(), Count: entry.Count(), Score: verify.Known(hit.Score).Score()})
 	}
 }

@@ -258,9 +258,9 @@ func (l *Layout) Encoder(o *Originals, in []byte) Encoder {
 	return Encoder{layout: l, originals: o, in: in, orders: l.Orders.encoder(in)}
 }
 
-// Add writes the tasks of a job's share. query is its number, and answer the place where its answer begins. It reads nothing of what the job asks, which lies
-// anywhere in memory, since one core does this for all jobs.
-func (e *Encoder) Add(s *Share, job *run.Job, query, answer uint32) {
+// Add writes the tasks of a share of a job with so many candidates. query is its number, and answer the place where its answer begins. It reads nothing of the job,
+// which lies anywhere in memory, since one core does this for all jobs.
+func (e *Encoder) Add(s *Share, k, query, answer uint32) {
 	if s.kind == none {
 		return
 	}
@@ -277,7 +277,7 @@ func (e *Encoder) Add(s *Share, job *run.Job, query, answer uint32) {
 	launch.First += int(s.tasks)
 	switch n := int(s.tasks); s.kind {
 	case edit:
-		e.originals.Texts.tasks(abi.Array[abi.VerifyTask](e.in, at, n), s, uint32(job.K), answer)
+		e.originals.Texts.tasks(abi.Array[abi.VerifyTask](e.in, at, n), s, k, answer)
 	case terms:
 		s.termsTasks(abi.Array[abi.TermsTask](e.in, at, n), query, answer)
 	}
