@@ -78,6 +78,9 @@ type textQueries struct {
 
 // Items adds the item of a condition.
 func (e *textQueries) Items(dst *Draft, c *Condition) error {
+	if o := c.Other; !o.IsZero() && (!o.Member("all").IsZero() || !o.Member("any").IsZero()) {
+		return Refuse("column %q counts for a value: write {\"in\":[...]} for any of several; all and any belong to filter and exclude", e.name)
+	}
 	return addItem(dst, e.position, c, e)
 }
 

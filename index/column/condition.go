@@ -189,6 +189,11 @@ func (v *Value) text() string {
 
 // refusal is the error of a condition of another shape where none is taken.
 func (c *Condition) refusal() error {
+	for _, name := range []string{"all", "any"} {
+		if !c.Other.Member(name).IsZero() {
+			return Refuse("column %q takes no %s: write {\"in\":[...]} for any of several values", c.Attr, name)
+		}
+	}
 	if c.Refusal != nil {
 		return c.Refusal
 	}

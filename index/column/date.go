@@ -39,7 +39,7 @@ func (o dateObjects) Encode(dst *schema.Values, cell *schema.Cell) error {
 	for _, value := range cell.Values {
 		s, ok := dates.Parse(value)
 		if !ok {
-			return fmt.Errorf("%.80q is not a date: write %s; if it means "+
+			return fmt.Errorf("%.80q is not a date of the years 0 to 9999 in UTC: write %s; if it means "+
 				"that there is no value, list it under missing in the schema", value, o.form)
 		}
 		dst.Numbers = append(dst.Numbers, s.Low)

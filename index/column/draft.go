@@ -34,7 +34,7 @@ type Draft struct {
 	idf    IDF // nil: keywords weigh the same
 }
 
-// Warning is something about a query that is no fault, and yet explains why it finds less than was expected.
+// Warning is something about a query that is no fault, and yet explains why it finds less, or something else, than was expected.
 type Warning struct {
 	Kind   WarningKind
 	Column string
@@ -49,8 +49,12 @@ const (
 	Unknown WarningKind = iota + 1
 	// NothingLeft: a text has no words but stop words, or none at all.
 	NothingLeft
+	// Empty: a set has no elements.
+	Empty
 	// Unmeetable: no object can meet the condition.
 	Unmeetable
+	// Unasked: the query weighs the column, and nothing that counts asks it.
+	Unasked
 	// More: there would be further warnings.
 	More
 )
@@ -74,8 +78,12 @@ func (w Warning) String() string {
 		return "column " + w.Column + ": no object has " + quoted(value)
 	case NothingLeft:
 		return "column " + w.Column + ": nothing is left to look for after stop words"
+	case Empty:
+		return "column " + w.Column + ": nothing is left to look for in an empty set"
 	case Unmeetable:
 		return "column " + w.Column + ": no object can meet the condition"
+	case Unasked:
+		return "column " + w.Column + ": its weight has no effect, since nothing that counts asks the column"
 	case More:
 		return "and more of the kind"
 	}
@@ -149,6 +157,12 @@ func (d *Draft) Warn(kind WarningKind, value string) {
 	default:
 		d.Warnings = append(d.Warnings, Warning{kind, d.column, value})
 	}
+}
+
+// Unasked warns of a column that is weighed and not asked.
+func (d *Draft) Unasked(column string) {
+	d.column = column
+	d.Warn(Unasked, "")
 }
 
 // unknown warns of a value that nothing has.

@@ -69,7 +69,7 @@ func (e *setQueries) Items(dst *Draft, c *Condition) error {
 // Set adds the items of a set.
 func (e *setQueries) Set(dst *Draft, elements []Value) error {
 	if len(elements) == 0 {
-		dst.Warn(NothingLeft, "")
+		dst.Warn(Empty, "")
 	}
 	spans, err := addEach(nil, dst, &Condition{Attr: e.name}, elements, e)
 	if err != nil {

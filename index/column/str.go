@@ -105,7 +105,11 @@ func (e *stringQueries) Text(dst *Draft, text string) error {
 	t := e.pool.get()
 	defer e.pool.Put(t)
 	t.addGrams(text, e.n)
-	return t.known(dst, e.position, e.vocabulary)
+	keywords, _ := t.lookup(dst, e.position, e.vocabulary)
+	if len(keywords) == 0 {
+		dst.Warn(Unmeetable, "")
+	}
+	return dst.Keywords(e.position, keywords)
 }
 
 // string returns the one string that a condition of a form is.

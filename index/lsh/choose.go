@@ -95,7 +95,10 @@ func choose(sample []float32, o Options) (Choice, error) {
 	}
 	x := newForecast(&o, queries, objects)
 	if len(o.Widths) == 0 {
-		o.Widths = o.widths(x.means[o.Neighbours-1], objects)
+		var err error
+		if o.Widths, err = o.widths(x.means[o.Neighbours-1], objects); err != nil {
+			return Choice{}, err
+		}
 	}
 	c, reached := x.cheapest(o.Recall)
 	whole := o.Objects <= len(objects)/o.Dim
@@ -213,11 +216,8 @@ func (o *Options) split(sample []float32) (queries, objects []float32) {
 }
 
 // widths are those to try, by the mean distance of the last neighbour.
-func (o *Options) widths(last float64, objects []float32) []float64 {
-	switch o.Family {
-	case Cosine:
-		return []float64{0}
-	case Laplacian:
+func (o *Options) widths(last float64, objects []float32) (widths []float64, err error) {
+	if o.Family == Laplacian {
 		const pairs = 10_000
 		n, d := len(objects)/o.Dim, o.Dim
 		object := func(i int) []float32 { return objects[i*d : (i+1)*d] }
@@ -226,21 +226,28 @@ func (o *Options) widths(last float64, objects []float32) []float64 {
 			a := rng.IntN(n)
 			mean += o.Family.Distance(object(a), object((a+1+rng.IntN(n-1))%n)) / pairs
 		}
-		return []float64{within(mean)}
+		width, err := WidthOf(mean)
+		return []float64{width}, err
 	}
-	var widths []float64
+	if last, err = WidthOf(last); err != nil {
+		return nil, err
+	}
 	for _, scale := range []float64{4, 2.8, 2, 1.4, 1, .7, .5, .35, .25} {
-		widths = append(widths, within(last*scale))
+		widths = append(widths, max(minWidth, min(maxWidth, last*scale)))
 	}
-	return widths
+	return widths, nil
 }
 
-// within keeps a width that data gave in range: all of them may be equal.
-func within(width float64) float64 {
-	if width == 0 {
-		return 1
+// WidthOf is the width of functions for vectors that lie so far apart: their distance, or 1 where all are equal. Buckets much narrower or wider than that tell
+// nothing of vectors, and take 16 million keywords per function or one: so what is beyond the widths that there are is refused.
+func WidthOf(distance float64) (float64, error) {
+	switch {
+	case distance == 0:
+		return 1, nil
+	case !(distance >= minWidth && distance <= maxWidth):
+		return 0, fmt.Errorf("vectors lie %.3g apart, and buckets of hash functions are %g to %g wide: scale the vectors", distance, minWidth, maxWidth)
 	}
-	return max(minWidth, min(maxWidth, width))
+	return distance, nil
 }
 
 const (

@@ -69,8 +69,8 @@ func TestForecast(t *testing.T) {
 				forecast, _ := x.recall(all, p.Functions)
 				t.Logf("%v, %d functions, width %.3g, reach %d, by one of %d: recall %.3f, is %.3f; %.2f postings per object, are %.2f", family, p.Functions, p.Width, p.Reach,
 					1+i*(part-1), forecast, recall, share*float64(p.Functions), load)
-				// Nobody chooses functions that agree on most objects: there, where few tell anything, too much is forecast.
-				if off := forecast - recall; share < .6 && math.Abs(off) > .05+.02*float64(i) {
+				// Nobody chooses functions that agree on half of the objects: there, where few tell anything, too much is forecast.
+				if off := forecast - recall; share < .5 && math.Abs(off) > .05+.02*float64(i) {
 					t.Errorf("%v: off by %.3f", family, off)
 				}
 				if math.Abs(share*float64(p.Functions)/load-1) > .1+1.5/math.Sqrt(float64(p.Functions)) {

@@ -28,12 +28,11 @@ type Measures struct {
 type Measurement struct {
 	family   Family
 	dim      int
-	asked    []uint32 // keywords of the queries, with the largest reach
-	width    int      // keywords per function
-	ordered  bool
-	m        []int // how many of the first functions count: one measurement each
+	asked    []uint32 // where pairs are compared: keywords of the queries
+	lists    *lists   // else, with the largest reach
+	rings    []int    // per step that a query asks: the first of the reaches that has it
+	m        []int    // how many of the first functions count: one measurement each
 	measures Measures
-	largest  int // reach
 	kernels  block.Kernels
 	sums     *sums.Kernels
 	objects  uint32
@@ -61,17 +60,23 @@ func newMeasurement(f *Functions, queries []float32, measures Measures, m []int)
 			measures.Neighbours, measures.Candidates, measures.Reaches)
 	}
 	own := sums.All()[0]
-	x := &Measurement{family: f.parameters.Family, dim: f.parameters.Dim, ordered: f.parameters.ordered(), m: m, kernels: block.Best(), sums: &own}
+	x := &Measurement{family: f.parameters.Family, dim: f.parameters.Dim, m: m, kernels: block.Best(), sums: &own}
 	x.measures = Measures{distinct(measures.Neighbours), distinct(measures.Candidates), distinct(measures.Reaches)}
-	x.largest = x.measures.Reaches[len(x.measures.Reaches)-1]
-	f, err := f.WithReach(x.largest)
+	f, err := f.WithReach(x.measures.Reaches[len(x.measures.Reaches)-1])
 	if err != nil {
 		return nil, err
 	}
-	x.width = f.parameters.Asked()
-	x.asked = make([]uint32, len(queries)/x.dim*f.parameters.Functions*x.width)
+	width := f.parameters.Asked()
+	x.asked = make([]uint32, len(queries)/x.dim*f.parameters.Functions*width)
 	if err := f.HashQueries(x.asked, queries, 1); err != nil {
 		return nil, fmt.Errorf("measuring recall: held-out queries: %w", err)
+	}
+	if !f.parameters.paired() {
+		for step := range width {
+			ring, _ := slices.BinarySearch(x.measures.Reaches, (step+1)/2) // as HashQueries orders them
+			x.rings = append(x.rings, ring)
+		}
+		x.lists, x.asked = newLists(x.asked, f.parameters.Functions, width), nil
 	}
 	x.tallies = make([]tally, len(queries)/x.dim)
 	for i := range x.tallies {
@@ -94,47 +99,108 @@ type scratch struct {
 	sums   *sums.Worker
 	scores []float64 // of the objects
 	norms  []float64
-	counts []uint32 // per reach, of the functions so far
-	ways   []uint32 // per way
+	counts []uint32 // per reach, of the functions so far; per reach and object where there are lists
+	ways   []uint32 // per way and object
 }
 
 func newScratch(kernels *sums.Kernels) *scratch { return &scratch{sums: sums.NewWorker(kernels)} }
 
 // Add adds objects: their vectors, and their keywords as Hash wrote them. Objects count from 0 in the order in which they are added.
 func (x *Measurement) Add(keywords []uint32, vectors []float32, workers int) {
-	_ = spread.Run(context.Background(), workers, len(x.tallies), func() func(int) {
-		s := newScratch(x.sums)
-		s.counts, s.ways = make([]uint32, len(x.measures.Reaches)), make([]uint32, len(x.m)*len(x.measures.Reaches))
-		return func(i int) { x.add(i, keywords, vectors, s) }
-	})
-	x.objects += uint32(len(vectors) / x.dim)
+	m := x.m[len(x.m)-1]
+	for len(vectors) > 0 {
+		n := min(atOnce, len(vectors)/x.dim)
+		x.block(keywords[:n*m], vectors[:n*x.dim], workers)
+		keywords, vectors = keywords[n*m:], vectors[n*x.dim:]
+		x.objects += uint32(n)
+	}
 }
 
-// add adds objects to what is known of one query.
+// block adds the objects of a block.
+func (x *Measurement) block(keywords []uint32, vectors []float32, workers int) {
+	if l := x.lists; l != nil {
+		_ = spread.Run(context.Background(), workers, (l.functions+beside-1)/beside, func() func(int) {
+			f := newFinder(l.most)
+			return func(i int) {
+				for function := i * beside; function < min(l.functions, (i+1)*beside); function++ {
+					l.fill(function, keywords, f)
+				}
+			}
+		})
+	}
+	_ = spread.Run(context.Background(), workers, len(x.tallies), func() func(int) {
+		s, reaches := newScratch(x.sums), len(x.measures.Reaches)
+		s.counts, s.ways = make([]uint32, reaches), make([]uint32, len(x.m)*reaches*atOnce)
+		if x.lists != nil {
+			s.counts = make([]uint32, reaches*atOnce)
+		}
+		return func(i int) { x.add(i, keywords, vectors, s) }
+	})
+}
+
+// add adds the objects of a block to what is known of one query.
 func (x *Measurement) add(query int, keywords []uint32, vectors []float32, s *scratch) {
 	t := &x.tallies[query]
-	m := x.m[len(x.m)-1]
-	asked := x.asked[query*m*x.width : (query+1)*m*x.width]
 	s.score(x.family, t.point, vectors, x.dim)
+	if x.lists != nil {
+		x.list(query, s)
+	} else {
+		x.pair(query, keywords, s)
+	}
 	for i, score := range s.scores {
-		clear(s.counts)
-		first, own := 0, keywords[i*m:(i+1)*m]
-		for j, end := range x.m {
-			x.count(s.counts, asked[first*x.width:end*x.width], own[first:end])
-			first = end
-			copy(s.ways[j*len(s.counts):], s.counts)
-		}
 		if t.nearest.wants(score) {
-			places := make([]place, len(s.ways))
-			for way, count := range s.ways {
+			places := make([]place, len(t.matches))
+			for way := range places {
+				count := s.ways[way*atOnce+i]
 				places[way] = place{count, t.histogram[way][count]}
 			}
 			t.nearest.add(scored{score, x.objects + uint32(i), places})
 		}
-		for way, count := range s.ways {
+		for way, histogram := range t.histogram {
+			count := s.ways[way*atOnce+i]
 			t.matches[way] += uint64(count)
-			t.histogram[way][count]++
+			histogram[count]++
 		}
+	}
+}
+
+// list counts by lists, for all objects of the block.
+func (x *Measurement) list(query int, s *scratch) {
+	clear(s.counts)
+	first, ways := 0, s.ways
+	for _, end := range x.m {
+		x.lists.count(s.counts, x.rings, query, first, end)
+		first = end
+		// What agrees with a reach does so with larger ones.
+		copy(ways, s.counts[:atOnce])
+		for at := atOnce; at < len(s.counts); at++ {
+			ways[at] = ways[at-atOnce] + s.counts[at]
+		}
+		ways = ways[len(s.counts):]
+	}
+}
+
+// pair counts by comparing keywords, for objects of the block.
+func (x *Measurement) pair(query int, keywords []uint32, s *scratch) {
+	m := x.m[len(x.m)-1]
+	asked := x.asked[query*m : (query+1)*m]
+	for i := range s.scores {
+		clear(s.counts)
+		first, own := 0, keywords[i*m:(i+1)*m]
+		for j, end := range x.m {
+			x.count(s.counts, asked[first:end], own[first:end])
+			first = end
+			for k, count := range s.counts {
+				s.ways[(j*len(s.counts)+k)*atOnce+i] = count
+			}
+		}
+	}
+}
+
+// count adds the functions that agree with each reach, where pairs are compared.
+func (x *Measurement) count(counts, asked, keywords []uint32) {
+	for j, reach := range x.measures.Reaches {
+		counts[j] += x.kernels.Within(asked, keywords, uint32(reach))
 	}
 }
 
@@ -190,28 +256,6 @@ func pointOf(vector []float32) sums.Query {
 		point[i] = float64(e)
 	}
 	return sums.NewQuery(point)
-}
-
-// count adds the functions that agree with each reach.
-func (x *Measurement) count(counts, asked, keywords []uint32) {
-	if x.ordered {
-		for j, reach := range x.measures.Reaches {
-			counts[j] += x.kernels.Within(asked, keywords, uint32(reach))
-		}
-		return
-	}
-	for i, k := range keywords {
-		own := asked[i*x.width : (i+1)*x.width]
-		step := slices.Index(own, k)
-		if step < 0 {
-			continue
-		}
-		for j, reach := range x.measures.Reaches {
-			if step <= 2*reach { // as HashQueries orders them
-				counts[j]++
-			}
-		}
-	}
 }
 
 // Table returns what was found.

@@ -73,6 +73,9 @@ func (p *Parameters) Check() error {
 // ordered says whether neighbouring buckets have neighbouring keywords.
 func (p *Parameters) ordered() bool { return p.Family == L2 && !p.Rehash }
 
+// paired says whether what agrees is found soonest by comparing pairs, several functions at a time: where keywords are in order, and where half of them agree anyway.
+func (p *Parameters) paired() bool { return p.ordered() || p.Family == Cosine }
+
 // Asked is how many keywords a query asks per function, as HashQueries writes them.
 func (p *Parameters) Asked() int {
 	if p.ordered() {

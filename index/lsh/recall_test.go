@@ -7,8 +7,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -225,6 +227,7 @@ func TestFit(t *testing.T) {
 }
 
 func TestChooseRefuses(t *testing.T) {
+	raced.Skip(t, raced.Same)
 	rng := seeded.Rand(t)
 	sample := normal(rng, 1000*32, 1)
 	var unreached *UnreachedError
@@ -240,6 +243,14 @@ func TestChooseRefuses(t *testing.T) {
 	for _, o := range []Options{{Family: L2, Dim: 0}, {Family: L2, Dim: 31}, {Family: L2, Dim: 32, Recall: 1.5}, {Family: L2, Dim: 32, Queries: 2000}, {Dim: 32}, {Family: L2, Dim: 32, Candidates: 3}} {
 		if _, err := Choose(sample, o); err == nil {
 			t.Errorf("%+v is taken", o)
+		}
+	}
+	// Nothing is as wide as these lie apart.
+	for _, scale := range []float64{1e37, 1e30, 1e-30, 1e-40} {
+		for _, family := range []Family{L2, L1, Laplacian} {
+			if _, err := Choose(normal(rng, 1000*8, scale), Options{Family: family, Dim: 8}); err == nil || !strings.Contains(err.Error(), "scale the vectors") {
+				t.Errorf("%v, elements near %g: %v", family, scale, err)
+			}
 		}
 	}
 	// Objects that are all the same have no distances to go by.

@@ -131,12 +131,12 @@ func counted(x *Measurement, keywords []uint32, first int) [][][]scored {
 	m, counts := x.m[len(x.m)-1], make([]uint32, len(x.measures.Reaches))
 	for q := range all {
 		all[q] = make([][]scored, len(x.m)*len(counts))
-		asked := x.asked[q*m*x.width : (q+1)*m*x.width]
+		asked := x.asked[q*m : (q+1)*m]
 		for id := range len(keywords) / m {
 			clear(counts)
 			from := 0
 			for i, end := range x.m {
-				x.count(counts, asked[from*x.width:end*x.width], keywords[id*m:][from:end])
+				x.count(counts, asked[from:end], keywords[id*m:][from:end])
 				from = end
 				for j, count := range counts {
 					way := i*len(counts) + j

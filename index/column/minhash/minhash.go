@@ -177,7 +177,7 @@ func (q *queries) Set(dst *column.Draft, set []column.Value) error {
 
 func (q *queries) items(dst *column.Draft, elements []string) {
 	if len(elements) == 0 {
-		dst.Warn(column.NothingLeft, "")
+		dst.Warn(column.Empty, "")
 	}
 	if dst.Asked != nil && dst.Asked.Column == q.column.Name {
 		dst.Asked.Elements = elements

@@ -208,6 +208,9 @@ func (e *structureQueries) Items(dst *column.Draft, c *column.Condition) error {
 	if dst.Asked != nil && dst.Asked.Column == e.name {
 		dst.Asked.Stored = s.encode(nil)
 	}
+	if len(keywords) == 0 {
+		dst.Warn(column.Unmeetable, "")
+	}
 	slices.Sort(keywords)
 	return dst.Keywords(e.position, keywords)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/lsh"
@@ -134,10 +133,10 @@ func choose(c *schema.Column, family lsh.Family, vectors []float32, whole bool, 
 	}
 	choice, err := lsh.Choose(vectors, o)
 	var unreached *lsh.UnreachedError
-	switch {
-	case errors.As(err, &unreached) && (c.Recall == 0 || !whole):
-		return unreached.Best.Parameters, nil
-	case err != nil:
+	if errors.As(err, &unreached) && (c.Recall == 0 || !whole) {
+		choice, err = unreached.Best, nil
+	}
+	if err != nil {
 		return lsh.Parameters{}, err
 	}
 	if c.Recall == 0 {
@@ -165,9 +164,9 @@ func plain(c *schema.Column, family lsh.Family, vectors []float32) (lsh.Paramete
 		}
 	}
 	if p.Width == 0 && family != lsh.Cosine {
-		p.Width = 1
-		if mean /= float64(max(1, pairs)); mean > 0 {
-			p.Width = math.Max(1e-20, math.Min(1e20, mean/2))
+		var err error
+		if p.Width, err = lsh.WidthOf(mean / 2 / float64(max(1, pairs))); err != nil {
+			return p, err
 		}
 	}
 	if n == 0 { // and dims is given
