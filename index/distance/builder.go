@@ -60,6 +60,7 @@ const spillMemory = 256 << 20
 // 16 bytes per object, of a tree 20 and a byte per level, of a permutation index a byte per permutant. Neither the limit nor the number of workers changes a byte of the index.
 type builder struct {
 	workers int
+	aid     *metric.Aid
 	columns []columnBuilder
 }
 
@@ -74,6 +75,11 @@ type columnBuilder struct {
 	values *spill.Run // rows as they are stored; unit vectors; texts, one after the other
 	ends   *spill.Run // of texts: where each ends, a u64
 	row    []byte     // of the object that is added
+}
+
+// FindBy lets an engine find nearest vectors while access paths are built. Files are the same to the byte. note is told if it fails to.
+func (b *builder) FindBy(e metric.Engine, note func(string)) {
+	b.aid = &metric.Aid{Engine: e, Note: note}
 }
 
 // Add implements store.Builder.
@@ -181,7 +187,7 @@ func (b *builder) Finish(ctx context.Context) (store.Draft, error) {
 	var all []section
 	for i := range b.columns {
 		c := &b.columns[i]
-		own, err := c.finish(ctx, b.workers)
+		own, err := c.finish(ctx, b.workers, b.aid)
 		if err != nil {
 			return store.Draft{}, fmt.Errorf("column %q: %w", c.schema.Name, err)
 		}
@@ -201,13 +207,13 @@ func (b *builder) Finish(ctx context.Context) (store.Draft, error) {
 }
 
 // finish builds the access paths of a column.
-func (c *columnBuilder) finish(ctx context.Context, workers int) (all []section, err error) {
+func (c *columnBuilder) finish(ctx context.Context, workers int, aid *metric.Aid) (all []section, err error) {
 	space, err := c.space()
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range c.paths {
-		built, err := p.Build(ctx, c.schema, space, workers)
+		built, err := p.Build(ctx, c.schema, space, workers, aid)
 		if err != nil {
 			return nil, err
 		}

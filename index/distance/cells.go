@@ -27,12 +27,12 @@ func checkCells(c *schema.Column) error {
 	return nil
 }
 
-func buildCells(ctx context.Context, c *schema.Column, space metric.Space, workers int) (Built, error) {
+func buildCells(ctx context.Context, c *schema.Column, space metric.Space, workers int, aid *metric.Aid) (Built, error) {
 	var p cells.Parameters
 	if o := c.Cells; o != nil {
 		p.Cells, p.Seed = int(o.Cells), o.Seed
 	}
-	x, err := cells.Build(ctx, space.(*metric.Vectors), p, workers)
+	x, err := cells.Build(ctx, space.(*metric.Vectors), p, workers, aid)
 	if err != nil {
 		return Built{}, err
 	}
@@ -73,7 +73,8 @@ func (x openedCells) String() string { return fmt.Sprintf("%d cells", x.Cells())
 func (x openedCells) Recall() (*recall.Table, string) { return x.Index.Recall(), "cells visited" }
 
 // Price implements Opened: every centroid is compared, and put in order, then the objects of so many cells of the mean size. Exactness takes nearly all cells as a rule.
-func (x openedCells) Price(d *cost.Device) Price {
+func (x openedCells) Price(on On) Price {
+	d := on.Device
 	centroid := d.Distance(cost.Object{Metric: x.Centroids().Metric(), Dims: x.Centroids().Dims()}).Alone
 	queue := d.Of(cost.Constant{Name: "queue", Reference: 3})
 	count := float64(x.Cells())

@@ -3,6 +3,7 @@ package distance
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/geniemq/geniemq/index/metric"
@@ -80,8 +81,8 @@ type Considered struct {
 	Exact     bool
 }
 
-// Planner makes that of a column on a device, with so many objects that have a value.
-func (c *Column) Planner(d *cost.Device, objects uint32) *Planner {
+// Planner makes that of a column on a device, with so many objects that have a value. Where paths are bound already, their searchers tell how long searches take on this host.
+func (c *Column) Planner(d *cost.Device, objects uint32, bound map[string]Searcher) *Planner {
 	o := cost.Object{Metric: c.Metric, Dims: c.Dims}
 	switch c.Of {
 	case Points:
@@ -94,7 +95,7 @@ func (c *Column) Planner(d *cost.Device, objects uint32) *Planner {
 	p := &Planner{
 		column: c, each: d.Distance(o), objects: float64(objects),
 		apart: d.Of(cost.Constant{Name: "apart", Reference: 40}), offer: d.Of(cost.Constant{Name: "offer", Reference: 80}),
-		query: d.Of(cost.Constant{Name: "query", Reference: 350}),
+		query: around,
 	}
 	switch c.Of {
 	case Vectors:
@@ -103,12 +104,16 @@ func (c *Column) Planner(d *cost.Device, objects uint32) *Planner {
 	case Texts:
 		p.far = (1 + o.Length/64) * d.Of(cost.Constant{Name: "far line", Reference: 60}) * max(0, 1-nearTexts/((o.Length+8)*max(1, p.objects)))
 	}
+	usual := p.each.Asked(strings.Repeat("x", int(o.Length)))
 	for i := range c.paths {
-		path := c.paths[i].path
-		p.paths = append(p.paths, priced{c.paths[i].name, path.Exact(), path.Price(d)})
+		name, path := c.paths[i].name, c.paths[i].path
+		p.paths = append(p.paths, priced{name, path.Exact(), path.Price(On{d, usual, p.far, bound[name]})})
 	}
 	return p
 }
+
+// around a search, nanoseconds: memory, clocks and looks at what is asked, which hardly differ by processor as searches do.
+const around = 350
 
 // nearBytes of vectors stay in a core's near caches, about: what searches by a path look at beyond is read from memory for each query, where a scan reads it once for all.
 // Texts are looked at here and there, by their places, and share the caches with these and the paths.

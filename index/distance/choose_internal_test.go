@@ -20,7 +20,7 @@ type path struct {
 }
 
 func (p path) Bind(metric.Space) (Searcher, error)        { return nil, nil }
-func (p path) Price(*cost.Device) Price                   { return func(*Asked) float64 { return 1000 * p.takes } }
+func (p path) Price(On) Price                             { return func(*Asked) float64 { return 1000 * p.takes } }
 func (p path) Recall() (*recall.Table, string)            { return nil, "" }
 func (p path) Exact() bool                                { return p.exact }
 func (p path) Counts() bool                               { return p.counts }
@@ -31,7 +31,7 @@ func (p path) String() string                             { return "" }
 func TestChoose(t *testing.T) {
 	c := &Column{Name: "v", Of: Vectors, Metric: metric.Metric{Kind: metric.L1}, Dims: 32, Storage: StorageF32, Objects: 10_000}
 	c.paths = []opened{{"tree", path{50, true, true}}, {"some", path{20, false, false}}, {"permutation", path{10, false, false}}}
-	c.reference = c.Planner(cost.Reference(), c.Objects) // a scan of one query takes 470 us, of many 376
+	c.reference = c.Planner(cost.Reference(), c.Objects, nil) // a scan of one query takes 470 us, of many 376
 	slow := func(method string, by float64) func(string) float64 {
 		return func(m string) float64 {
 			if m == method {

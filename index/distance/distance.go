@@ -110,7 +110,7 @@ func New(s *schema.Schema, objects uint32, kept *forward.Forward, sequences Stri
 	}
 	for i := range x.all {
 		c := &x.all[i]
-		c.reference = c.Planner(cost.Reference(), c.Objects)
+		c.reference = c.Planner(cost.Reference(), c.Objects, nil)
 	}
 	return x, nil
 }

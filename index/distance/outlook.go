@@ -19,7 +19,7 @@ type Outlook struct {
 
 // Outlooks are those of the nearest 1, 10 and 100, alone and in a batch, and of a recall where a path knows any. Texts are asked for one of mean length.
 func (c *Column) Outlooks(d *cost.Device, objects uint32) (all []Outlook) {
-	p := c.Planner(d, objects)
+	p := c.Planner(d, objects, nil)
 	recalls := []float64{0}
 	for i := range c.paths {
 		if !c.paths[i].path.Exact() {

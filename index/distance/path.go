@@ -22,8 +22,8 @@ type Path struct {
 	Of      []Values          // what columns may have it
 	// Check says why a column cannot have it, beside Of; nil: any can.
 	Check func(c *schema.Column) error
-	// Build makes what a column keeps of it, of a space of the objects with a value.
-	Build func(ctx context.Context, c *schema.Column, space metric.Space, workers int) (Built, error)
+	// Build makes what a column keeps of it, of a space of the objects with a value, on so many cores and with the aid of a device, if there is one.
+	Build func(ctx context.Context, c *schema.Column, space metric.Space, workers int, aid *metric.Aid) (Built, error)
 	// Open checks what was kept, whoever wrote it, of so many objects with a value. What was kept stays where it is.
 	Open func(c *schema.Column, m metric.Metric, kept Kept, objects uint32) (Opened, error)
 }
@@ -45,8 +45,8 @@ type Kept struct {
 type Opened interface {
 	// Bind makes a searcher over the space of the objects with a value.
 	Bind(space metric.Space) (Searcher, error)
-	// Price says what queries take on a device, as far as is known.
-	Price(d *cost.Device) Price
+	// Price says what queries take, as far as is known.
+	Price(on On) Price
 	// Recall is the table of what was measured, by what steps are called; nil of what is exact.
 	Recall() (table *recall.Table, steps string)
 	// Exact says that answers are always those of a scan.
@@ -57,6 +57,14 @@ type Opened interface {
 	Verify(ctx context.Context, space metric.Space) error
 	// String says to people what it is.
 	String() string
+}
+
+// On is where a path is priced.
+type On struct {
+	Device   *cost.Device
+	Distance cost.Distance // what one takes there, of a query like the objects
+	Far      float64       // more, as of Asked
+	Searcher Searcher      // by which the path is searched there; nil: nobody has bound one
 }
 
 // Searcher searches the objects of a space. It is safe for concurrent use.

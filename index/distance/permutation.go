@@ -21,12 +21,12 @@ func permutationPath() Path {
 // defaultFraction is that of schemas without options.
 const defaultFraction = 0.01
 
-func buildPermutation(ctx context.Context, c *schema.Column, space metric.Space, workers int) (Built, error) {
+func buildPermutation(ctx context.Context, c *schema.Column, space metric.Space, workers int, aid *metric.Aid) (Built, error) {
 	var p permutation.Parameters
 	if o := c.Permutation; o != nil {
 		p.Permutants, p.Similarity, p.Seed = o.Permutants, permutation.Similarity(o.Similarity), o.Seed
 	}
-	x, err := permutation.Build(ctx, space, p, workers)
+	x, err := permutation.Build(ctx, space, p, workers, aid)
 	if err != nil {
 		return Built{}, err
 	}
@@ -68,11 +68,11 @@ func (x openedPermutation) Recall() (*recall.Table, string) {
 }
 
 // Price implements Opened: all rank vectors are compared with that of the query, then the candidates.
-func (x openedPermutation) Price(d *cost.Device) Price {
+func (x openedPermutation) Price(on On) Price {
 	m := float64(len(x.Permutants()))
 	p := x.Parameters()
 	searcher := x.Searcher()
-	rank := d.Of(cost.Constant{
+	rank := on.Device.Of(cost.Constant{
 		Name: fmt.Sprintf("ranks %s/%d", p.Similarity, p.Permutants), Reference: 2 + 0.1*m, Probe: func() int { return searcher.CompareRanks(2048) },
 	})
 	return func(a *Asked) float64 {

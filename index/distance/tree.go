@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/geniemq/geniemq/index/metric"
-	"github.com/geniemq/geniemq/index/metric/cost"
 	"github.com/geniemq/geniemq/index/metric/descent"
 	"github.com/geniemq/geniemq/index/metric/recall"
 	"github.com/geniemq/geniemq/index/metric/tree"
@@ -18,7 +17,7 @@ func treePath() Path {
 	return Path{Name: "tree", Section: SectionTree, Rows: SectionTreeRows, Of: []Values{Vectors, Points, Texts}, Build: buildTree, Open: openTree}
 }
 
-func buildTree(ctx context.Context, c *schema.Column, space metric.Space, workers int) (Built, error) {
+func buildTree(ctx context.Context, c *schema.Column, space metric.Space, workers int, _ *metric.Aid) (Built, error) {
 	o := tree.Options{Workers: workers}
 	if t := c.Tree; t != nil {
 		o.Bounds, o.Capacity, o.Leaf, o.Seed = tree.Bounds(t.Bounds), int(t.Capacity), int(t.Leaf), t.Seed
@@ -53,13 +52,16 @@ func (t openedTree) Exact() bool    { return true }
 func (t openedTree) Counts() bool   { return true }
 func (t openedTree) String() string { return t.Shape().String() }
 
-// Price implements Opened, by what was sampled when the tree was built.
-func (t openedTree) Price(d *cost.Device) Price {
-	p := tree.PricesOn(d, cost.Distance{})
+// Price implements Opened, by what was sampled when the tree was built, and what searches take that are tried where they will be made.
+func (t openedTree) Price(on On) Price {
+	p := tree.PricesOn(on.Device, on.Distance)
+	p.Far = on.Far
+	ratios := t.ratios(on, p)
 	return func(a *Asked) float64 {
 		own := p
 		own.Distance, own.Far = a.Distance, a.Far
-		return t.Cost(own, a.Want)
+		row := t.Expect(a.Want)
+		return ratios.of(row) * t.Cost(own, row)
 	}
 }
 
@@ -88,7 +90,7 @@ func (t openedTree) Bind(space metric.Space) (Searcher, error) {
 	case err != nil:
 		return nil, store.Corrupt("%v", err)
 	case few != nil:
-		return fewSearcher{few}, nil
+		return fewSearcher{few, space.(metric.Placed)}, nil
 	}
 	return &treeSearcher{t.Tree, ordered, t.rows.bytes(space)}, nil
 }
@@ -137,7 +139,10 @@ func ended(found *tree.Answer, did *Answer) {
 }
 
 // fewSearcher is that of a box tree over few coordinates.
-type fewSearcher struct{ *descent.Tree }
+type fewSearcher struct {
+	*descent.Tree
+	space metric.Placed // by object
+}
 
 // Begin implements Searcher.
 func (s fewSearcher) Begin(q *Query) (Searching, error) {

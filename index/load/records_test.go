@@ -113,8 +113,18 @@ func TestParquetIsAsOne(t *testing.T) {
 			return readOutcome(t, file, parquetSchema(), Options{Format: Parquet}, workers, 0)
 		}
 		want := read(1)
+		// Where damage makes a page shorter than its header says, the library reads what its memory had before (parquet-go v0.32.0: checkPageDataCapacity looks at the
+		// capacity and not at the length), and one reader does not give the same twice.
+		steady := func() bool {
+			for range 20 {
+				if !same(read(1), want) {
+					return false
+				}
+			}
+			return true
+		}
 		for _, workers := range []int{2, 3, 8} {
-			if got := read(workers); !same(got, want) {
+			if got := read(workers); !same(got, want) && steady() {
 				t.Fatalf("round %d, %d rows, %d workers: %d records and %q, not %d and %q", round, n, workers, len(got.records), got.errs, len(want.records), want.errs)
 			}
 		}

@@ -1,7 +1,6 @@
 package metric
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -89,15 +88,7 @@ func (b *Best) Sorted() []Hit {
 	if b.want.K <= ordered {
 		return b.hits
 	}
-	slices.SortFunc(b.hits, func(x, y Hit) int {
-		switch {
-		case x.Value < y.Value:
-			return -1
-		case x.Value > y.Value:
-			return 1
-		}
-		return cmp.Compare(x.ID, y.ID)
-	})
+	slices.SortFunc(b.hits, Hit.Compare)
 	return b.hits
 }
 

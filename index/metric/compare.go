@@ -21,6 +21,13 @@ func (t *table[E]) row(i uint32) []E {
 
 func (t *table[E]) widen(row uint32, dst []float64) { widen(dst, t.row(row)) }
 
+func (t *table[E]) stored() (parts []any) {
+	for _, p := range t.parts {
+		parts = append(parts, p)
+	}
+	return parts
+}
+
 func widen[E Element](dst []float64, row []E) {
 	if halves, ok := any(row).([]sums.Half); ok {
 		for i, h := range halves {

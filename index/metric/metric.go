@@ -27,6 +27,8 @@
 // fewer the calls, the faster. None of these allocates but what an asker keeps.
 package metric
 
+import "cmp"
+
 // Kind names a metric.
 type Kind string
 
@@ -81,6 +83,17 @@ type Hit struct {
 // Less is the order of hits.
 func (h Hit) Less(other Hit) bool {
 	return h.Value < other.Value || h.Value == other.Value && h.ID < other.ID
+}
+
+// Compare is the order of hits, as package slices has it.
+func (h Hit) Compare(other Hit) int {
+	switch {
+	case h.Value < other.Value:
+		return -1
+	case h.Value > other.Value:
+		return 1
+	}
+	return cmp.Compare(h.ID, other.ID)
 }
 
 // Placed is a space whose objects have coordinates, of whose differences values are made: of l1, linf, l2, lp and geo as they are, of cosine and angular once divided by their norm.

@@ -30,6 +30,8 @@ type rows interface {
 	widen(row uint32, dst []float64)
 	// asker makes a query.
 	asker(s *Vectors, q []float64) Asker
+	// stored are the parts that rows lie in.
+	stored() []any
 }
 
 // NewVectors makes a space of vectors of dims elements each, which lie one after the other in parts. All parts but the last have as many.

@@ -59,13 +59,20 @@ func (r *Request) counted() bool {
 func (x *Columns) Of(r *Request) (c *distance.Column, ok bool, err error) {
 	said := r.Point != nil || r.Radius != nil || r.Method != "" && !r.counted() || r.Fraction != 0 || r.Recall != 0
 	switch {
+	case !said && r.Method == distance.Ngram && r.Vector != nil:
+		return nil, true, refusal.New("method ngram compares texts, and a vector has no n-grams: use scan, or leave method out")
+	case !said && r.Method != "" && r.Vector != nil:
+		if c, err = x.named(r); err == nil && !x.is(c.Name, distance.Hashed) {
+			return nil, true, refusal.Unsupported("column %q of index %s has no %s: it has %s", c.Name, x.Schema.Name, r.Method, strings.Join(c.Methods(), ", "))
+		}
+		return nil, false, nil // counted
 	case !said && (r.Method != "" || r.Vector == nil && r.Text == nil || x.Distances.Len() == 0):
 		return nil, false, nil
 	case !said && r.Column == "":
 		c = x.only(r)
 		return c, c != nil, nil
 	case !said:
-		if c, err = x.named(r); err != nil || !x.nearest(c.Name) {
+		if c, err = x.named(r); err != nil || !x.is(c.Name, distance.Nearest) {
 			return nil, false, nil // the column is one to count in, or to be refused there
 		}
 		return c, true, nil
@@ -82,7 +89,7 @@ func (x *Columns) Of(r *Request) (c *distance.Column, ok bool, err error) {
 
 // only is the column of which a request that says nothing else asks distances; nil: none.
 func (x *Columns) only(r *Request) (found *distance.Column) {
-	if r.Text != nil && len(x.Texts) == 1 && x.Schema.Kind != schema.Sequences && x.nearest(x.Texts[0]) {
+	if r.Text != nil && len(x.Texts) == 1 && x.Schema.Kind != schema.Sequences && x.is(x.Texts[0], distance.Nearest) {
 		return x.Distances.Column(x.Texts[0])
 	}
 	if r.Vector == nil {
@@ -101,10 +108,10 @@ func (x *Columns) only(r *Request) (found *distance.Column) {
 	return found
 }
 
-// nearest says that a column is searched by distance where a request says nothing else.
-func (x *Columns) nearest(name string) bool {
+// is says that the schema has a column of a name, which is so.
+func (x *Columns) is(name string, so func(*schema.Column) bool) bool {
 	at := slices.IndexFunc(x.Schema.Columns, func(c schema.Column) bool { return c.Name == name })
-	return at >= 0 && distance.Nearest(&x.Schema.Columns[at])
+	return at >= 0 && so(&x.Schema.Columns[at])
 }
 
 // named is the column that a request means, by its name or because no other fits.

@@ -46,6 +46,30 @@
 // |q-x| is at most t (1 + 2^-51 (dims/8 + 16)). So an object with H - R above that + S has v > t. R is rounded up to a whole number, and the machine begins its
 // sum with -R: nothing is rounded but what is compared with it, down to a whole number.
 //
+// # Largest differences (Level)
+//
+// For linf by the same bytes: cutting brings no two numbers further apart in any dimension, so with R and S the most that is lost in one dimension, by any object and by the query,
+//
+//	max |y - z|  >=  max |c - d| - R - S,
+//
+// and what has any |c - d| above F = floor(t + R + S) has v > t. Where R and S are 0 nothing else need be added: |y - z| is F + 1 or more then, and so is v, which is |y - z| rounded once,
+// and t is less. Let lo = max(0, d - F) and hi = min(255, d + F): c is within them exactly where |c - d| <= F, and
+// |c - lo| + |c - hi| is hi - lo there, and more elsewhere. So the sum of these over all dimensions, of which each is whole, is above that of hi - lo exactly where some c is beyond.
+//
+// # Elements that differ (Code)
+//
+// For hamming an element becomes a code, a number below 128 that equal elements have in common: codes that differ are of elements that do, so no more of them than v. Whole
+// numbers below 128 are their own codes, so that nothing is lost. Bytes a and b of which none is above 127 differ exactly where (a xor b) + 127 is above 127, which carries into no other byte.
+//
+// # Powers (Powers)
+//
+// For lp of float32s, times a power of two: A = the sum of |q-x|^p. It is made of differences, of products of which each is a tree with p leaves, and one sum in order, whose last
+// product is fused: a term has p + p - 2 roundings at most, and a sum dims. So A <= V (1 + 2^-24)^(dims + 2p) + H for the true V, which is below V (1 + (dims + 2p) 2^-23) + H. H is
+// of numbers that are not normal: a product that is loses 2^-150, and is only multiplied by numbers below 1 later on, so H <= dims 2^-148. An element that the power of two makes not
+// normal is wrong by 2^-150 too, which is as small beside differences of more than 2^-100, and the p-th powers of smaller ones are as small beside H. What overflows is infinite, and V is
+// above all float32s then. v is V but for (2p + dims/8 + 8) 2^-53, and what it lacks where float64s are not normal is beside H nothing. So what has A above
+// tau = (t (1 + (dims + 2p) 2^-23) + dims 2^-146)(1 + 2^-40) has v > t.
+//
 // # Scale
 //
 // Of float16s. Objects are multiplied by one power of two per file and each query by one of its own, so that the largest element is in [2^13, 2^14):
@@ -78,12 +102,41 @@ func Level(x, scale, low float64) (level uint8, lost float64) {
 	if !(z > 0) {
 		return 0, 0
 	}
-	if z >= math.MaxUint8 {
+	if z > math.MaxUint8 {
 		return math.MaxUint8, 0
 	}
 	whole, back := math.RoundToEven(z), z-y
 	wrong := (y - (z - back)) - (low + back) // of z
 	return uint8(whole), math.Abs(z-whole) + math.Abs(wrong)
+}
+
+// CodeSum is what a code that differs adds to a sum.
+const CodeSum = 128
+
+// Code is the code of an element: whole numbers from 0 to 127 are their own.
+func Code(x float64) uint8 {
+	if x >= 0 && x < CodeSum && x == math.Trunc(x) {
+		return uint8(x)
+	}
+	bits := math.Float64bits(x + 0)
+	return uint8((uint32(bits) ^ uint32(bits>>32)) * 0x9e3779b1 >> 25)
+}
+
+// Powers is tau of sums of powers: objects of which it is below the sum have values above t. Both are in one scale.
+func Powers(t float64, p, dims int) float32 {
+	n := float64(dims + 2*p)
+	return Float32Up((t*(1+n*0x1p-23) + float64(dims)*0x1p-146) * (1 + 0x1p-40))
+}
+
+// PowersScale is the power of two that vectors whose largest element has a size are multiplied by, so that sums of powers of differences are in the middle of float32s; false: there is none.
+func PowersScale(largest float64, p, dims int) (exponent int, ok bool) {
+	if !(largest > 0) || math.IsInf(largest, 1) {
+		return 0, false
+	}
+	_, size := math.Frexp(largest)
+	_, terms := math.Frexp(float64(dims))
+	exponent = (100-terms)/p - size - 1
+	return exponent, exponent*p > -900 && exponent*p < 900
 }
 
 // Scale is the power of two that brings the largest size of an element into [2^13, 2^14). It is false where the exponent is beyond 100, and of

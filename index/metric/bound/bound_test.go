@@ -337,15 +337,24 @@ func TestLevel(t *testing.T) {
 		exponent := rng.IntN(80) - 30
 		scale := math.Ldexp(1, exponent)
 		truth, proven, lost, whole := new(big.Rat), new(big.Rat), 0.0, true
+		farthest, provenFarthest, lostMost := new(big.Rat), 0.0, [2]float64{}
 		for i := range q {
 			low := math.Floor(float64(q[i])*scale) - float64(rng.IntN(300))
 			if rng.IntN(8) == 0 {
 				low = math.Floor(math.Ldexp(rng.NormFloat64(), rng.IntN(120)))
 			}
+			if rng.IntN(16) == 0 { // just below the highest level, to which it is rounded before it is cut
+				q[i], x[i], low = float32(-math.Ldexp(rng.Float64(), -46)/scale), float32(-1/scale), -255
+			}
 			c, lostC := Level(float64(q[i]), scale, low)
 			d, lostD := Level(float64(x[i]), scale, low)
 			difference := new(big.Rat).Sub(exact(float64(q[i])), exact(float64(x[i])))
 			truth.Add(truth, difference.Abs(difference))
+			if difference.Cmp(farthest) > 0 {
+				farthest = difference
+			}
+			provenFarthest = max(provenFarthest, math.Abs(float64(c)-float64(d)))
+			lostMost[0], lostMost[1] = max(lostMost[0], lostC), max(lostMost[1], lostD)
 			lost += lostC + lostD
 			proven.Add(proven, new(big.Rat).Abs(big.NewRat(int64(c)-int64(d), 1)))
 			inside := c > 0 && c < 255 && d > 0 && d < 255
@@ -359,6 +368,10 @@ func TestLevel(t *testing.T) {
 		if truth.Cmp(proven) < 0 || whole && truth.Cmp(proven) != 0 {
 			t.Fatalf("%v and %v, in steps of 2^%d: the distance is %v, and bytes prove %v", q, x, -exponent, truth.FloatString(3), proven.FloatString(3))
 		}
+		farthest = new(big.Rat).Mul(farthest, exact(scale))
+		if least := exact(provenFarthest); farthest.Cmp(least.Sub(least, exact(Up(lostMost[0]+lostMost[1], dims)))) < 0 {
+			t.Fatalf("%v and %v, in steps of 2^%d: the largest difference is %v, and bytes prove %v", q, x, -exponent, farthest.FloatString(3), least.FloatString(3))
+		}
 		if whole {
 			tight++
 		}
@@ -366,4 +379,94 @@ func TestLevel(t *testing.T) {
 	if tight < 10 || cut < 1000 {
 		t.Errorf("%d distances are exact, %d elements are cut: the test shows too little", tight, cut)
 	}
+}
+
+// TestCode: equal elements have equal codes, none has a bit that is wanted for differences, and whole numbers keep theirs.
+func TestCode(t *testing.T) {
+	rng := seeded.Rand(t)
+	for i := range 128 {
+		if Code(float64(i)) != uint8(i) {
+			t.Errorf("the code of %d is %d", i, Code(float64(i)))
+		}
+	}
+	if Code(math.Copysign(0, -1)) != Code(0) {
+		t.Error("-0 and 0 are equal, and their codes are not")
+	}
+	seen := make(map[uint8]int)
+	for range 20_000 {
+		x := float64(math.Float32frombits(rng.Uint32()))
+		if rng.IntN(2) == 0 {
+			x = float64(rng.IntN(1000) - 500)
+		}
+		c := Code(x)
+		if c >= 128 {
+			t.Fatalf("the code of %v is %d", x, c)
+		}
+		seen[c]++
+	}
+	if len(seen) < 128 {
+		t.Errorf("there are %d codes", len(seen))
+	}
+}
+
+// TestPowers: a sum of powers in float32s is above what is asked for a value only where the value is above that; and it nearly always is then.
+func TestPowers(t *testing.T) {
+	rng := seeded.Rand(t)
+	tight, all := 0, 0
+	for range 4000 {
+		dims, p := dimensions[rng.IntN(len(dimensions))], 3+rng.IntN(6)
+		q, x := vectors(rng, dims)
+		wide, largest := make([]float64, dims), 0.0
+		for i := range x {
+			if rng.IntN(500) == 0 {
+				q[i], x[i] = q[i]*float32(math.Ldexp(1, rng.IntN(90)-60)), x[i]*float32(math.Ldexp(1, rng.IntN(90)-60))
+			}
+			wide[i], largest = float64(q[i]), max(largest, math.Abs(float64(x[i])))
+		}
+		if rng.IntN(2) == 0 { // of other objects, beside which these are so near that numbers are not normal
+			largest *= math.Ldexp(1, rng.IntN(70))
+		}
+		exponent, ok := PowersScale(largest, p, dims)
+		if !ok {
+			continue
+		}
+		scale := math.Ldexp(1, exponent)
+		sum := float32(0)
+		for i := range x {
+			sum = addPower(sum, p, float32(float64(q[i])*scale), float32(float64(x[i])*scale))
+		}
+		v := sums.Powers(p, wide, x)
+		if tau := Powers(v*math.Ldexp(1, exponent*p), p, dims); sum > tau {
+			t.Fatalf("l%d of %v and %v: the sum %v is above %v, which is asked for the value itself", p, q, x, sum, tau)
+		}
+		if v*math.Ldexp(1, exponent*p) > 0x1p-100 {
+			all++
+			if sum > Powers(v*(1-0x1p-10)*math.Ldexp(1, exponent*p), p, dims) {
+				tight++
+			}
+		}
+	}
+	if tight < all*3/4 {
+		t.Errorf("%d of %d values are told from those that are a little less", tight, all)
+	}
+}
+
+// addPower is a step of the kernel's sum.
+func addPower(sum float32, p int, q, x float32) float32 {
+	d := q - x
+	d2, size := d*d, float32(math.Abs(float64(d)))
+	fused := func(a, b float32) float32 { return float32(math.FMA(float64(a), float64(b), float64(sum))) }
+	switch p {
+	case 3:
+		return fused(d2, size)
+	case 4:
+		return fused(d2, d2)
+	case 5:
+		return fused(d2*d2, size)
+	case 6:
+		return fused(d2*size, d2*size)
+	case 7:
+		return fused(d2*size, d2*d2)
+	}
+	return fused(d2*d2, d2*d2)
 }

@@ -8,24 +8,32 @@ import (
 	"github.com/geniemq/geniemq/internal/spread"
 )
 
-// Assigner finds nearest centroids, which is nearly all of the work of building.
-type Assigner interface {
-	// Assign writes for each object, all of the space if objects is nil, the number of the centroid that comes first in the order of (value, number), and its value. The
-	// space of centroids has one at least.
-	Assign(ctx context.Context, space, centroids *metric.Vectors, objects, cells []uint32, values []float64) error
+// assigners find nearest centroids, which is nearly all of the work of building: a device, or as many goroutines.
+type assigners struct {
+	aid     *metric.Aid
+	workers int
 }
 
-// Cores assigns with so many goroutines.
-type Cores int
+// assign writes for each object, all of the space if objects is nil, the number of the centroid that comes first in the order of (value, number), and its value. The
+// space of centroids has one at least.
+func (a assigners) assign(ctx context.Context, space, centroids *metric.Vectors, objects, cells []uint32, values []float64) error {
+	done, err := a.aid.Find(ctx, centroids, space, objects, 1, func(i int, hits []metric.Hit) {
+		values[i], cells[i] = hits[0].Value, hits[0].ID
+	})
+	if done || err != nil {
+		return err
+	}
+	return assignHere(ctx, a.workers, space, centroids, objects, cells, values)
+}
 
 // What is compared at a time where nothing is filtered: a batch of objects with so many centroids, whose values fit the nearest cache.
 const run = 256
 
-// Assign implements Assigner.
-func (c Cores) Assign(ctx context.Context, space, centroids *metric.Vectors, objects, cells []uint32, values []float64) error {
+// assignHere assigns on the cores of this machine.
+func assignHere(ctx context.Context, workers int, space, centroids *metric.Vectors, objects, cells []uint32, values []float64) error {
 	f := newFilter(centroids)
 	parts := (len(cells) + batch - 1) / batch
-	return spread.Run(ctx, int(c), parts, func() func(int) {
+	return spread.Run(ctx, workers, parts, func() func(int) {
 		w := &assigner{v: vector{space: space}, centroids: centroids, dst: make([]float64, batch*run)}
 		if f != nil {
 			w.sieve = f.sieve()

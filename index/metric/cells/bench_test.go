@@ -41,7 +41,7 @@ func BenchmarkAssign(b *testing.B) {
 			cells, values := make([]uint32, n), make([]float64, n)
 			start := spent()
 			for b.Loop() {
-				if err := Cores(1).Assign(b.Context(), space, all, nil, cells, values); err != nil {
+				if err := assignHere(b.Context(), 1, space, all, nil, cells, values); err != nil {
 					b.Fatal(err)
 				}
 			}

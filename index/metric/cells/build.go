@@ -12,18 +12,18 @@ import (
 	"github.com/geniemq/geniemq/internal/spread"
 )
 
-// Build makes cells of the objects of a space and measures recall.
-func Build(ctx context.Context, space *metric.Vectors, p Parameters, workers int) (*Index, error) {
-	x, err := build(ctx, space, p, workers)
+// Build makes cells of the objects of a space and measures recall, with so many goroutines and the aid of a device if there is one.
+func Build(ctx context.Context, space *metric.Vectors, p Parameters, workers int, aid *metric.Aid) (*Index, error) {
+	x, err := build(ctx, space, p, assigners{aid, workers})
 	if err != nil {
 		return nil, fmt.Errorf("building cells of %d vectors: %w", space.Len(), err)
 	}
 	return x, nil
 }
 
-func build(ctx context.Context, space *metric.Vectors, p Parameters, workers int) (*Index, error) {
+func build(ctx context.Context, space *metric.Vectors, p Parameters, by assigners) (*Index, error) {
 	n := space.Len()
-	if err := p.fill(n, workers); err != nil {
+	if err := p.fill(n); err != nil {
 		return nil, err
 	}
 	if err := able(space.Metric()); err != nil {
@@ -34,23 +34,23 @@ func build(ctx context.Context, space *metric.Vectors, p Parameters, workers int
 	drawn := recall.Draw(n, uint32(min(uint64(n), uint64(held)+uint64(p.Cells)*sampled)), p.Seed)
 	queries, sample := drawn[:held], drawn[held:]
 	x := &Index{parameters: p}
-	m := &means{space: space, workers: workers}
+	m := &means{space: space, by: by}
 	for _, id := range sample[:min(p.Cells, len(sample))] {
 		x.elements = m.vector(x.elements, id)
 	}
 	slices.Sort(sample)
-	if err := m.learn(ctx, p.Assigner, sample, x.elements); err != nil {
+	if err := m.learn(ctx, sample, x.elements); err != nil {
 		return nil, fmt.Errorf("k-means: %w", err)
 	}
-	cell, err := x.settle(ctx, space)
+	cell, err := x.settle(ctx, space, by)
 	if err != nil {
 		return nil, err
 	}
-	return x, x.measure(ctx, space, cell, queries, workers)
+	return x, x.measure(ctx, space, cell, queries, by)
 }
 
 // settle puts every object into its cell, and returns which it is.
-func (x *Index) settle(ctx context.Context, space *metric.Vectors) (cell []uint32, err error) {
+func (x *Index) settle(ctx context.Context, space *metric.Vectors, by assigners) (cell []uint32, err error) {
 	n, dims := space.Len(), space.Dims()
 	cell = make([]uint32, n)
 	values := make([]float64, n)
@@ -59,7 +59,7 @@ func (x *Index) settle(ctx context.Context, space *metric.Vectors) (cell []uint3
 		if err != nil {
 			return nil, err
 		}
-		if err := x.parameters.Assigner.Assign(ctx, space, all, nil, cell, values); err != nil {
+		if err := by.assign(ctx, space, all, nil, cell, values); err != nil {
 			return nil, fmt.Errorf("assigning objects to cells: %w", err)
 		}
 	}
@@ -100,9 +100,9 @@ func (x *Index) settle(ctx context.Context, space *metric.Vectors) (cell []uint3
 
 // means learns centroids.
 type means struct {
-	space   *metric.Vectors
-	workers int
-	wide    []float64
+	space *metric.Vectors
+	by    assigners
+	wide  []float64
 }
 
 // vector appends the elements of an object.
@@ -118,7 +118,7 @@ func (m *means) vector(dst []float32, id uint32) []float32 {
 }
 
 // learn replaces centroids by the means of the sample's objects that are nearest to them, a few times or until nothing changes. The sample ascends.
-func (m *means) learn(ctx context.Context, assigner Assigner, sample []uint32, elements []float32) error {
+func (m *means) learn(ctx context.Context, sample []uint32, elements []float32) error {
 	dims := m.space.Dims()
 	count := len(elements) / dims
 	cells, before, values := make([]uint32, len(sample)), make([]uint32, len(sample)), make([]float64, len(sample))
@@ -131,7 +131,7 @@ func (m *means) learn(ctx context.Context, assigner Assigner, sample []uint32, e
 		if err != nil {
 			return err
 		}
-		if err := assigner.Assign(ctx, m.space, space, sample, cells, values); err != nil {
+		if err := m.by.assign(ctx, m.space, space, sample, cells, values); err != nil {
 			return err
 		}
 		if round > 0 && slices.Equal(cells, before) {
@@ -150,7 +150,7 @@ func (m *means) learn(ctx context.Context, assigner Assigner, sample []uint32, e
 			members[next[c]] = sample[i]
 			next[c]++
 		}
-		err = spread.Run(ctx, m.workers, count, func() func(int) {
+		err = spread.Run(ctx, m.by.workers, count, func() func(int) {
 			sums, own := make([]float64, dims), make([]float64, dims)
 			return func(c int) { m.mean(elements[c*dims:(c+1)*dims], members[starts[c]:starts[c+1]], sums, own) }
 		})

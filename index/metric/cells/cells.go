@@ -19,8 +19,6 @@ type Parameters struct {
 	Seed  uint64
 	// HeldOut is how many objects recall is measured with: default 4,096, negative none; at most a tenth of all.
 	HeldOut int
-	// Assigner does the work of building: default this machine's cores.
-	Assigner Assigner
 }
 
 // What k-means takes: at 4.5 million objects about as much as putting all of them into their cells.
@@ -29,14 +27,11 @@ const (
 	rounds  = 8
 )
 
-func (p *Parameters) fill(objects uint32, workers int) error {
+func (p *Parameters) fill(objects uint32) error {
 	if p.Cells == 0 {
 		p.Cells = Auto(objects)
 	}
 	p.HeldOut = cmp.Or(p.HeldOut, 4096)
-	if p.Assigner == nil {
-		p.Assigner = Cores(workers)
-	}
 	if p.Cells < 1 || p.Cells > MaxCells {
 		return fmt.Errorf("%d cells: there may be 1 to %d", p.Cells, MaxCells)
 	}
@@ -161,8 +156,8 @@ func probes(cells int) (efforts []float64) {
 }
 
 // measure measures recall with objects that were held out.
-func (x *Index) measure(ctx context.Context, space *metric.Vectors, cell, queries []uint32, workers int) (err error) {
-	plan := recall.Plan{Queries: queries, Ks: neighbours(), Efforts: probes(x.Cells())}
-	x.recall, err = recall.Measure(ctx, space, path{x, space, cell}, plan, workers)
+func (x *Index) measure(ctx context.Context, space *metric.Vectors, cell, queries []uint32, by assigners) (err error) {
+	plan := recall.Plan{Queries: queries, Ks: neighbours(), Efforts: probes(x.Cells()), Aid: by.aid}
+	x.recall, err = recall.Measure(ctx, space, path{x, space, cell}, plan, by.workers)
 	return err
 }

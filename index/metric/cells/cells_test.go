@@ -15,6 +15,7 @@ import (
 	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/metric/bound"
 	"github.com/geniemq/geniemq/index/metric/recall"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -122,12 +123,12 @@ func TestExactSearchLeavesCellsOut(t *testing.T) {
 // The index is the same bytes, whatever built it; every object is in its cell; an opened index is the built one.
 func TestBuildIsReproducible(t *testing.T) {
 	rng := seeded.Rand(t)
-	for range 60 {
+	for range raced.Of(60, 15) {
 		w, p := someWorld(t, rng, rng.IntN(1200)), some(rng)
 		p.HeldOut = rng.IntN(40)
 		x := must(t, w.space, p)
 		for _, workers := range []int{1, 3} {
-			other, err := Build(t.Context(), w.space, p, workers)
+			other, err := Build(t.Context(), w.space, p, workers, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -273,12 +274,12 @@ func TestFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Build(t.Context(), codes, Parameters{}, 1); err == nil {
+	if _, err := Build(t.Context(), codes, Parameters{}, 1, nil); err == nil {
 		t.Error("codes have a mean")
 	}
 	w := someWorld(t, rng, 50)
 	for _, cells := range []int{-1, MaxCells + 1} {
-		if _, err := Build(t.Context(), w.space, Parameters{Cells: cells}, 1); err == nil {
+		if _, err := Build(t.Context(), w.space, Parameters{Cells: cells}, 1, nil); err == nil {
 			t.Errorf("%d cells are built", cells)
 		}
 	}
@@ -295,7 +296,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("a search whose time is up: %v", err)
 		}
 	}
-	if _, err := Build(ctx, w.space, Parameters{}, 2); !errors.Is(err, why) {
+	if _, err := Build(ctx, w.space, Parameters{}, 2, nil); !errors.Is(err, why) {
 		t.Errorf("a build whose time is up: %v", err)
 	}
 	if x.Cells() > 1 {
@@ -337,7 +338,7 @@ func FuzzOpen(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, p := range []Parameters{{Cells: 4}, {Cells: 1}, {HeldOut: -1}} {
-		x, err := Build(f.Context(), space, p, 1)
+		x, err := Build(f.Context(), space, p, 1, nil)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -373,6 +374,7 @@ func FuzzOpen(f *testing.F) {
 
 // Cells are k-means as the package's comment says it, written down once more: an object is in the cell of its nearest centroid, which is a mean by ascending id.
 func TestCellsAreKMeans(t *testing.T) {
+	raced.Skip(t, raced.Same)
 	rng := seeded.Rand(t)
 	for range 25 {
 		w, p := someWorld(t, rng, 1+rng.IntN(500)), some(rng)

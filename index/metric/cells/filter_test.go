@@ -74,7 +74,7 @@ func TestFilterIsComparingAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		cells, values := make([]uint32, n), make([]float64, n)
-		if err := Cores(2).Assign(t.Context(), space, both, nil, cells, values); err != nil {
+		if err := assignHere(t.Context(), 2, space, both, nil, cells, values); err != nil {
 			t.Fatal(err)
 		}
 		v := vector{space: space}

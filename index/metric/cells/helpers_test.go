@@ -133,7 +133,7 @@ func some(rng *rand.Rand) Parameters {
 
 func must(t testing.TB, space *metric.Vectors, p Parameters) *Index {
 	t.Helper()
-	x, err := Build(t.Context(), space, p, 2)
+	x, err := Build(t.Context(), space, p, 2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

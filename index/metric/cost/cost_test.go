@@ -71,3 +71,43 @@ func TestHostMeasures(t *testing.T) {
 		t.Errorf("without time left a constant of 7 is %v, of code that takes %v; measured: %v", got, plain, probed)
 	}
 }
+
+// TestRatios: searches that take many times as long as expected have as many times the ratio; the reference device makes none, and nobody more than a load may take.
+func TestRatios(t *testing.T) {
+	if ratios := Reference().Ratios(2, func(int, int) float64 { t.Error("the reference device searches"); return 1 }); ratios[0] != 1 || ratios[1] != 1 {
+		t.Errorf("ratios of the reference device are %v", ratios)
+	}
+	sink := 0.0
+	work := func(units int) {
+		for i := range 1000 * units {
+			sink += math.Sqrt(float64(i))
+		}
+	}
+	d := Host()
+	most := 0
+	const times = 32
+	ratios := d.Ratios(2, func(kind, n int) (expected float64) {
+		most = max(most, n)
+		for range n {
+			work(1 + kind*(times-1))
+			expected += 10_000
+		}
+		return expected
+	})
+	if most > MostTried || d.left > budget-2*kindTime || d.left < budget/4 {
+		t.Errorf("%d searches at a time, and %v are left", most, d.left)
+	}
+	if r := ratios[1] / ratios[0]; r < times/4 || r > times*4 { // neighbours of the core may slow one of them down
+		t.Errorf("what takes %d times as long has %.2f times the ratio", times, r)
+	}
+	d.left = 0
+	if ratios := d.Ratios(1, func(int, int) float64 { t.Error("searches without time left"); return 1 }); ratios[0] != 1 {
+		t.Errorf("without time left the ratio is %v", ratios[0])
+	}
+	if d.Load(); d.left != budget {
+		t.Errorf("the next load has %v", d.left)
+	}
+	if ratios := d.Ratios(1, func(int, int) float64 { return math.NaN() }); ratios[0] != 1 {
+		t.Errorf("the ratio of what failed is %v", ratios[0])
+	}
+}

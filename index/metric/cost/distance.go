@@ -152,6 +152,7 @@ func (p *probe) of(o Object) *probe {
 	return p
 }
 
+// space has random objects, as columns have theirs: norms are known.
 func (p *probe) space(o Object, rng *rand.Rand) metric.Space {
 	if o.Metric.Kind == metric.Geo {
 		units := make([]float64, 0, 3*p.n)
@@ -173,7 +174,7 @@ func (p *probe) space(o Object, rng *rand.Rand) metric.Space {
 		must(err)
 		return space
 	}
-	var space metric.Space
+	var space *metric.Vectors
 	var err error
 	x := make([]float32, int(p.n)*o.Dims)
 	for i := range x {
@@ -196,6 +197,10 @@ func (p *probe) space(o Object, rng *rand.Rand) metric.Space {
 		space, err = metric.NewVectors(o.Metric, o.Dims, nil, x)
 	}
 	must(err)
+	if k := o.Metric.Kind; k == metric.Cosine || k == metric.Angular {
+		space, err = space.UseNorms(space.Norms(nil))
+		must(err)
+	}
 	return space
 }
 

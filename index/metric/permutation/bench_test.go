@@ -84,7 +84,7 @@ func BenchmarkCandidates(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	x, err := Build(b.Context(), space, Parameters{HeldOut: -1}, 2)
+	x, err := Build(b.Context(), space, Parameters{HeldOut: -1}, 2, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -91,8 +91,8 @@ func fractions() []float64 {
 // neighbours are the numbers of neighbours that recall is measured for.
 func neighbours() []uint32 { return []uint32{1, 10, 100} }
 
-// Build ranks all objects of a space and measures recall. Of fewer objects than permutants all are permutants.
-func Build(ctx context.Context, space metric.Space, p Parameters, workers int) (*Index, error) {
+// Build ranks all objects of a space and measures recall, with so many goroutines and the aid of a device if there is one. Of fewer objects than permutants all are permutants.
+func Build(ctx context.Context, space metric.Space, p Parameters, workers int, aid *metric.Aid) (*Index, error) {
 	if err := p.fill(); err != nil {
 		return nil, fmt.Errorf("building a permutation index: %w", err)
 	}
@@ -107,7 +107,7 @@ func Build(ctx context.Context, space metric.Space, p Parameters, workers int) (
 		return nil, fmt.Errorf("building a permutation index: ranking %d objects: %w", n, err)
 	}
 	var err error
-	plan := recall.Plan{Queries: drawn[m:], Ks: neighbours(), Efforts: fractions()}
+	plan := recall.Plan{Queries: drawn[m:], Ks: neighbours(), Efforts: fractions(), Aid: aid}
 	if x.recall, err = recall.Measure(ctx, space, path{x}, plan, workers); err != nil {
 		return nil, fmt.Errorf("building a permutation index: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 
 func must(t testing.TB, space metric.Space, p Parameters) *Index {
 	t.Helper()
-	x, err := Build(t.Context(), space, p, 2)
+	x, err := Build(t.Context(), space, p, 2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestBuildIsReproducible(t *testing.T) {
 		p.HeldOut = rng.IntN(40)
 		x := must(t, space, p)
 		for _, workers := range []int{1, 3} {
-			other, err := Build(t.Context(), space, p, workers)
+			other, err := Build(t.Context(), space, p, workers, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -342,7 +342,7 @@ func TestExpectedRecall(t *testing.T) {
 func TestFaults(t *testing.T) {
 	space := someGrid(seeded.Rand(t), 10)
 	for _, p := range []Parameters{{Permutants: -1}, {Permutants: 256}, {Similarity: "kendall"}} {
-		if _, err := Build(t.Context(), space, p, 1); err == nil {
+		if _, err := Build(t.Context(), space, p, 1, nil); err == nil {
 			t.Errorf("%+v builds", p)
 		}
 	}
@@ -358,7 +358,7 @@ func TestFaults(t *testing.T) {
 	if _, err := x.Searcher().Search(ctx, space.Of(0), metric.Want{K: math.MaxInt, Most: math.Inf(1)}, 1, nil); !errors.Is(err, why) {
 		t.Errorf("a search whose time is up: %v", err)
 	}
-	if _, err := Build(ctx, space, Parameters{}, 2); !errors.Is(err, why) {
+	if _, err := Build(ctx, space, Parameters{}, 2, nil); !errors.Is(err, why) {
 		t.Errorf("a build whose time is up: %v", err)
 	}
 	damaged := x.Sections()
@@ -383,7 +383,7 @@ func FuzzOpen(f *testing.F) {
 		space[i] = []int{i % 7, i % 5}
 	}
 	for _, p := range []Parameters{{Permutants: 3, HeldOut: 5}, {Permutants: 40, Similarity: Footrule}, {Permutants: 33, HeldOut: -1}} {
-		x, err := Build(f.Context(), space, p, 1)
+		x, err := Build(f.Context(), space, p, 1, nil)
 		if err != nil {
 			f.Fatal(err)
 		}

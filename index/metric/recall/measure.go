@@ -1,7 +1,6 @@
 package recall
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -30,6 +29,8 @@ type Plan struct {
 	Queries []uint32  // objects that are asked, each held out
 	Ks      []uint32  // ascending; what exceeds the number of objects is left out
 	Efforts []float64 // ascending
+	// Aid is a device that finds the neighbours, where there is one and the objects are vectors.
+	Aid *metric.Aid
 }
 
 // Measure finds the neighbours of the queries by comparing them with all objects, and what a path finds of them. The table does not depend on the number
@@ -45,14 +46,17 @@ func Measure(ctx context.Context, space metric.Space, path Path, plan Plan, work
 		return &Table{}, nil
 	}
 	t.Objects, t.Queries = space.Len()-1, uint32(len(plan.Queries))
+	near, err := t.elsewhere(ctx, space, &plan)
 	counted := make([][]uint32, len(plan.Queries))
-	err := spread.Run(ctx, workers, (len(counted)+together-1)/together, func() func(int) {
-		m := &measurer{table: t, space: space, path: path, locate: path.Locator()}
-		return func(i int) {
-			lo, hi := i*together, min((i+1)*together, len(counted))
-			m.ask(plan.Queries[lo:hi], counted[lo:hi])
-		}
-	})
+	if err == nil {
+		err = spread.Run(ctx, workers, (len(counted)+together-1)/together, func() func(int) {
+			m := &measurer{table: t, space: space, path: path, locate: path.Locator()}
+			return func(i int) {
+				lo, hi := i*together, min((i+1)*together, len(counted))
+				m.ask(plan.Queries[lo:hi], near[lo:hi], counted[lo:hi])
+			}
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("measuring recall: %w", err)
 	}
@@ -82,14 +86,31 @@ type measurer struct {
 	values [together * run]float64
 }
 
-// ask writes how many neighbours are found for some queries, together at most: [query][k][effort].
-func (m *measurer) ask(queries []uint32, found [][]uint32) {
-	k := int(m.table.Ks[len(m.table.Ks)-1])
-	askers := m.askers[:len(queries)]
+// ask writes how many neighbours are found for some queries, together at most: [query][k][effort]. Where it is not known which these are they are looked for.
+func (m *measurer) ask(queries []uint32, near [][]metric.Hit, found [][]uint32) {
+	askers := m.askers[:0]
 	for i, query := range queries {
-		askers[i] = m.space.Of(query)
-		m.near[i].reset(query, k)
+		if near[i] == nil {
+			m.near[len(askers)].reset(query, m.table.most())
+			askers = append(askers, m.space.Of(query))
+		}
 	}
+	if len(askers) > 0 {
+		m.compare(askers)
+	}
+	compared := 0
+	for i, query := range queries {
+		if near[i] != nil {
+			found[i] = m.found(query, m.space.Of(query), near[i])
+			continue
+		}
+		found[i] = m.found(query, askers[compared], m.near[compared].objects)
+		compared++
+	}
+}
+
+// compare finds the neighbours of queries by comparing them with all objects.
+func (m *measurer) compare(askers []metric.Asker) {
 	for lo, n := uint64(0), uint64(m.space.Len()); lo < n; lo += run {
 		count := min(run, n-lo)
 		metric.Block(askers, uint32(lo), uint32(lo+count), m.values[:])
@@ -97,9 +118,8 @@ func (m *measurer) ask(queries []uint32, found [][]uint32) {
 			m.near[i].add(uint32(lo), m.values[uint64(i)*count:][:count])
 		}
 	}
-	for i, query := range queries {
+	for i := range askers {
 		m.near[i].cut()
-		found[i] = m.found(query, askers[i], m.near[i].objects)
 	}
 }
 
@@ -157,7 +177,7 @@ func (b *neighbourhood) add(lo uint32, values []float64) {
 
 // cut sorts the objects and drops what is too far.
 func (b *neighbourhood) cut() {
-	slices.SortFunc(b.objects, func(x, y metric.Hit) int { return cmp.Or(cmp.Compare(x.Value, y.Value), cmp.Compare(x.ID, y.ID)) })
+	slices.SortFunc(b.objects, metric.Hit.Compare)
 	b.most = b.objects[b.k-1].Value
 	for b.objects[len(b.objects)-1].Value > b.most {
 		b.objects = b.objects[:len(b.objects)-1]

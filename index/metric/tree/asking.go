@@ -34,6 +34,16 @@ type Work struct {
 	Hits      float64
 }
 
+// Add adds what another search did.
+func (w *Work) Add(o Work) {
+	w.Nodes, w.Blocks, w.Distances, w.Hits = w.Nodes+o.Nodes, w.Blocks+o.Blocks, w.Distances+o.Distances, w.Hits+o.Hits
+}
+
+// Times is so many times as much.
+func (w Work) Times(x float64) Work {
+	return Work{x * w.Nodes, x * w.Blocks, x * w.Distances, x * w.Hits}
+}
+
 // mostBounding is up to which K the values of pivots bound what is wanted: whether a pivot is kept already is looked up among the hits.
 const mostBounding = 1024
 

@@ -89,7 +89,7 @@ func (c *calibrator) build() (*Tree, error) {
 func (t *Tree) Price(rows []Row) float64 {
 	sum, p := 0.0, t.reference()
 	for _, r := range rows {
-		sum += math.Log(t.cost(p, r))
+		sum += math.Log(t.Cost(p, r))
 	}
 	return sum
 }

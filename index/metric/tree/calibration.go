@@ -107,13 +107,13 @@ func (t *Tree) reference() Prices {
 	return PricesOn(d, d.Distance(cost.Object{Metric: t.Metric, Dims: t.dims}))
 }
 
-// cost is what a search of a row takes:
+// Cost is what a search of a row takes, of one that is expected (Expect) or was made (Did):
 //
 //	C = c_query + V (c_node + c_d + capacity c_t) + E (c_block + height (c_level + leaf c_byte)) + R c_run + L c_d + H c_hit
 //
 // with V nodes, E leaves, L distances in R runs, H hits. Box trees have no distance per node, and tests of as many sides as there are coordinates, several at once where values are squares.
 // Where coordinates are few (Few) there is no heap, and objects are compared several at once too. Those that a path lets through are taken for evenly spread over the leaves that are entered.
-func (t *Tree) cost(p Prices, r Row) float64 {
+func (t *Tree) Cost(p Prices, r Row) float64 {
 	w, children := r.Work, float64(r.Capacity)
 	lane := p.Lane * float64(t.dims)
 	side := lane
@@ -144,8 +144,10 @@ func (t *Tree) leaves(r Row) float64 {
 	return leaves
 }
 
-// Cost is what a search takes that wants the first k, all within a value, or both, as far as the calibration tells.
-func (t *Tree) Cost(p Prices, want metric.Want) float64 { return t.cost(p, t.Expect(want)) }
+// Did is the row of a search that was made, or of many on average, which wanted what is within a value in the end.
+func (t *Tree) Did(w Work, within float64) Row {
+	return Row{Bounds: t.bounds, Capacity: t.capacity, Leaf: t.leaf, Height: t.height, Reach: t.distance(within), Work: w}
+}
 
 // Calibration is what was found when the tree was built.
 func (t *Tree) Calibration() Calibration { return t.calibration }

@@ -157,7 +157,7 @@ func TestShareOfDistances(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	if os.Getenv("GENIEMQ_FULL") == "" {
-		list = list[:30000]
+		list = list[:10000]
 	}
 	texts, err := metric.NewTexts(uint32(len(list)), func(i uint32) string { return list[i] }, nil)
 	if err != nil {
@@ -187,8 +187,11 @@ func TestShareOfDistances(t *testing.T) {
 func (m measured) run(t *testing.T) {
 	n := m.space.Len()
 	asked := heldOut(int(n))
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		asked = asked[:10]
+	case os.Getenv("GENIEMQ_FULL") == "":
+		asked = asked[:40]
 	}
 	var line strings.Builder
 	for _, o := range m.trees {
