@@ -17,6 +17,7 @@ import (
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/internal/testkit/onebyone"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -60,7 +61,7 @@ func TestAddAll(t *testing.T) {
 		"name: a\ncolumns: [{name: n, type: number, store: true}, {name: t, type: set, store: true}, {name: s, type: text}, {name: p, type: string}]",
 		"name: a\nkind: sequences\ncolumns: [{name: n, type: skip}, {name: t, type: payload}, {name: s, type: text}, {name: p, type: payload}]",
 	}
-	sizes := []int{0, 1, 1023, 1025, 5000, store.TileObjects + 3000}
+	sizes := raced.Of([]int{0, 1, 1023, 1025, 5000, store.TileObjects + 3000}, []int{1025, 5000})
 	for _, text := range schemas {
 		s := parseSchema(t, text)
 		n := sizes[random.IntN(len(sizes))]

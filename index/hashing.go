@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/geniemq/geniemq/index/lsh"
+	"github.com/geniemq/geniemq/index/metric"
 )
 
 // hashing is an encoder that hashes vectors, and lets an engine do so.
@@ -38,4 +39,19 @@ func (o *Objects) HashBy(e lsh.Engine) (close func() error, err error) {
 		}
 	}
 	return close, nil
+}
+
+// finding is a builder of a structure that looks for nearest vectors, and lets an engine do so.
+type finding interface {
+	FindBy(e metric.Engine, note func(string))
+}
+
+// FindBy lets an engine find nearest vectors while the index is written, where access paths want that. Files are the same to the byte. note is told, once per structure, if the
+// engine fails to and this machine's cores do it. The engine must be open as long as anything is written.
+func (o *Objects) FindBy(e metric.Engine, note func(string)) {
+	for _, family := range o.families {
+		if f, ok := family.(finding); ok {
+			f.FindBy(e, note)
+		}
+	}
 }

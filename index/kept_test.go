@@ -13,6 +13,7 @@ import (
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/internal/testkit/onebyone"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -31,7 +32,7 @@ columns:
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range []int{1, 300, store.TileObjects + 50} {
+	for _, n := range raced.Of([]int{1, 300, store.TileObjects + 50}, []int{300}) {
 		o, err := onebyone.NewObjects(s, index.BuilderOptions{Workers: 2})
 		if err != nil {
 			t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/internal/testkit/onebyone"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/wire/value"
 )
 
@@ -236,6 +237,7 @@ func pointIndex(t *testing.T, kinds index.Kinds) []byte {
 // TestKindFromElsewhere: a type of column and a family of structures that this package has never heard of are built, opened, asked and verified
 // beside its own.
 func TestKindFromElsewhere(t *testing.T) {
+	raced.Skip(t, raced.Same)
 	kinds := withPoints()
 	x, err := kinds.OpenBytes(pointIndex(t, kinds))
 	must(t, err)
@@ -285,6 +287,7 @@ func TestKindFromElsewhere(t *testing.T) {
 
 // TestUnknownFamily: who does not know a family refuses its files by the flags of their sections, and says so.
 func TestUnknownFamily(t *testing.T) {
+	raced.Skip(t, raced.Same)
 	kinds := withPoints()
 	data := pointIndex(t, kinds)
 	var unsupported *store.UnsupportedError

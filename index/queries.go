@@ -53,6 +53,7 @@ type scratch struct {
 	draft     column.Draft
 	order     order
 	estimates []Estimate
+	weighed   []bool // by the weights of the request: something asks the column
 }
 
 // order is the columns of the conditions of a query before, by which those of the next are found.

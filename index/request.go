@@ -2,6 +2,7 @@ package index
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -74,7 +75,7 @@ type Plan struct {
 	Measure *verify.Measure
 	// Estimates are those of the columns of vectors that are asked.
 	Estimates []Estimate
-	// Warnings say why less may be found than was expected.
+	// Warnings say why less, or something else, may be found than was expected.
 	Warnings []column.Warning
 }
 
@@ -85,6 +86,8 @@ func (q *Queries) Plan(dst *postings.MatchQuery, r *Request) (Plan, error) {
 	defer q.pool.Put(s)
 	s.draft.Reset(dst)
 	s.draft.Quiet, s.estimates = r.Quiet, s.estimates[:0]
+	s.weighed = slices.Grow(s.weighed[:0], len(r.Weights))[:len(r.Weights)]
+	clear(s.weighed)
 	near := r.near()
 	if c, ok, err := q.nearby.Of(&near); err != nil {
 		return Plan{}, err
@@ -117,6 +120,11 @@ func (q *Queries) Plan(dst *postings.MatchQuery, r *Request) (Plan, error) {
 	}
 	if err == nil && (r.filters() || r.Total) {
 		err = q.filter(s, dst, r)
+	}
+	for i, asked := range s.weighed {
+		if !asked {
+			s.draft.Unasked(r.Weights[i].Column)
+		}
 	}
 	plan.Warnings, plan.Estimates = s.draft.Warnings, s.takeEstimates()
 	s.draft = column.Draft{} // the pool must not keep the query alive
@@ -276,9 +284,9 @@ func (q *Queries) clauses(s *scratch, c *column.Condition, negated bool) error {
 func (q *Queries) begin(s *scratch, r *Request, at int, weight uint32) error {
 	c := &q.columns[at]
 	columnWeight := uint32(1)
-	for _, w := range r.Weights {
+	for i, w := range r.Weights {
 		if w.Column == c.name {
-			columnWeight = w.Weight
+			columnWeight, s.weighed[i] = w.Weight, true
 		}
 	}
 	idf := c.idf

@@ -21,7 +21,7 @@ import (
 // tiles begin and end.
 func TestRoundTrip(t *testing.T) {
 	const T = store.TileObjects
-	for _, n := range raced.Of([]int{0, 1, 2, 31, 32, 33, 63, 64, 65, 1000, T - 1, T, T + 1, 2*T + 3}, []int{65, 1000, T + 1}) {
+	for _, n := range raced.Of([]int{0, 1, 2, 31, 32, 33, 63, 64, 65, 1000, T - 1, T, T + 1, 2*T + 3}, []int{65, 1000}) {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			random := seeded.Rand(t)
 			m := randomModel(random, n)
@@ -32,6 +32,7 @@ func TestRoundTrip(t *testing.T) {
 
 // TestVocabularySizes checks one keyword, one for every object, and the sizes at which directory words end.
 func TestVocabularySizes(t *testing.T) {
+	raced.Skip(t, raced.Same)
 	for _, keywords := range []int{1, 31, 32, 33, 64, 100_000} {
 		t.Run(strconv.Itoa(keywords), func(t *testing.T) {
 			random := seeded.Rand(t)

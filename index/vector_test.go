@@ -346,6 +346,26 @@ func (m *vectorModel) ask(s *schema.Schema) {
 }
 
 // What is at fault says so: in cells, in queries, in schemas.
+// Hash functions are not as wide or as narrow as vectors can lie apart: such are refused, in place of being found by nothing.
+func TestVectorsToBeScaled(t *testing.T) {
+	rng := seeded.Rand(t)
+	for _, similarity := range []string{"l2", "l1", "laplacian"} {
+		for _, n := range []int{3, 500} { // too few to choose by, and enough
+			for _, scale := range []float64{1e37, 1e-40} {
+				records := make([]schema.Record, n)
+				for i := range records {
+					x := []float32{float32(scale * rng.Float64()), float32(scale * rng.Float64()), float32(scale * rng.Float64())}
+					records[i].Cells = []schema.Cell{{Vector: x}}
+				}
+				s := parseSchema(t, "name: a\ncolumns:\n- {name: v, type: vector, similarity: "+similarity+"}")
+				if _, err := index.Builtin().Learn(s, source(records), nil); err == nil || !strings.Contains(err.Error(), "scale the vectors") {
+					t.Errorf("%s: %d vectors near %g: %v", similarity, n, scale, err)
+				}
+			}
+		}
+	}
+}
+
 func TestVectorFaults(t *testing.T) {
 	s := parseSchema(t, "name: a\ncolumns:\n- {name: v, type: vector, dims: 3, keep: u8, functions: 4}\n- {name: t, type: category}")
 	if _, err := index.NewObjects(s, index.BuilderOptions{}); err == nil || !strings.Contains(err.Error(), `column "v": something of it has to be learned`) {

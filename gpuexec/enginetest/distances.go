@@ -34,7 +34,7 @@ type DistanceWorld struct {
 
 // vectorMetrics are the metrics of vectors.
 func vectorMetrics() []string {
-	return []string{"l1", "l2", "linf", "l3", "l5", "l8", "cosine", "angular", "hamming"}
+	return []string{"l1", "l2", "linf", "l3", "l4", "l5", "l6", "l7", "l8", "cosine", "angular", "hamming"}
 }
 
 // classes is how many classes of objects there are.
@@ -47,7 +47,7 @@ func RandomDistanceWorld(t testing.TB, rng *rand.Rand, n int, paths bool) *Dista
 	w := &DistanceWorld{
 		Paths:  paths,
 		Metric: vectorMetrics()[rng.IntN(len(vectorMetrics()))], Storage: []string{"f32", "f16", "u8"}[rng.IntN(3)],
-		Dims: []int{1, 2, 3, 7, 8, 9, 15, 16, 17, 33}[rng.IntN(10)],
+		Dims: []int{1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33}[rng.IntN(12)],
 	}
 	for range n {
 		p := w.Random(rng)

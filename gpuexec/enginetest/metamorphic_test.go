@@ -22,7 +22,7 @@ import (
 func TestRelations(t *testing.T) {
 	rng := seeded.Rand(t)
 	for _, e := range engines(t) {
-		w := RandomWorld(t, rng, rng.IntN(3*store.TileObjects))
+		w := RandomWorld(t, rng, rng.IntN(raced.Of(3*store.TileObjects, 5000)))
 		s := LoadOn(t, e, w.Source())
 		var plans []gpuexec.Plan
 		var filters []*filter.Filter

@@ -61,7 +61,7 @@ func TestPaceChangesNoAnswer(t *testing.T) {
 	for round := range Rounds(make([]struct{}, 30)) {
 		var texts []string
 		base := RandomString(rng, "abcdé", 1+rng.IntN(200))
-		size := rng.IntN(300)
+		size := rng.IntN(raced.Of(300, 60))
 		if round%20 == 0 && !raced.Detector {
 			size = store.TileObjects + rng.IntN(300) // several parts of a scan
 		}

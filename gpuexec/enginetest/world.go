@@ -20,7 +20,7 @@ import (
 
 // Rounds is how much of a long test runs: all of it, or the first few where the race detector makes it ten times slower.
 func Rounds[T any](all []T) []T {
-	return raced.Of(all, all[:(len(all)+3)/4])
+	return raced.Of(all, all[:(len(all)+9)/10])
 }
 
 // World is a random collection: the plain objects, from which match counts are computed naively, and the index that

@@ -1,7 +1,6 @@
 package flatscan
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/geniemq/geniemq/index/metric"
@@ -19,6 +18,6 @@ func Nearest(a metric.Asker, objects uint32, want metric.Want, pass func(id uint
 			hits = append(hits, metric.Hit{Value: v, ID: id})
 		}
 	}
-	slices.SortFunc(hits, func(a, b metric.Hit) int { return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(hits, metric.Hit.Compare)
 	return hits[:min(len(hits), want.K)], uint64(len(hits))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/lsh"
+	"github.com/geniemq/geniemq/index/metric"
 )
 
 // Group is an engine made of several, the devices of one host, all of one kind. It adds no stage: above match all
@@ -70,6 +71,11 @@ func (g *Group) Memory() (all []gpuexec.Holding) {
 
 // Hasher implements lsh.Engine: by the first device, since one hashes more than any number of cores can bring.
 func (g *Group) Hasher(f *lsh.Functions) (lsh.Hasher, error) { return g.members[0].Hasher(f) }
+
+// Finder implements metric.Engine: by the first device.
+func (g *Group) Finder(ctx context.Context, space *metric.Vectors) (metric.Finder, error) {
+	return g.members[0].Finder(ctx, space)
+}
 
 func (g *Group) Close() error { return run.CloseAll(slices.Values(g.members)) }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/index/verify"
 	"github.com/geniemq/geniemq/internal/testkit/naive"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -152,7 +153,7 @@ func (s comparing) Scan(_ context.Context, jobs []*run.ScanJob, _ *gpuexec.Trace
 // TestDevicesSequences: members of a group compare where they find, and the answers are those of one engine.
 func TestDevicesSequences(t *testing.T) {
 	rng := seeded.Rand(t)
-	texts := make([]string, 2*store.TileObjects+100)
+	texts := make([]string, raced.Of(2, 1)*store.TileObjects+100)
 	bases := make([]string, 2000)
 	for i := range bases {
 		bases[i] = enginetest.RandomString(rng, "abcdefgh", 3+rng.IntN(20))

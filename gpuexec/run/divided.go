@@ -28,12 +28,15 @@ type partJobs struct {
 	add          uint32
 }
 
-// divide makes the parts of a job; false: it is executed as it is.
-func divide(job *Job) (d division, ok bool) {
+// divides is true of a job that is executed as several.
+func divides(job *Job) bool {
 	q, ok := job.Query.(Divided)
-	if !ok || q.Parts() == 0 {
-		return d, false
-	}
+	return ok && q.Parts() > 0
+}
+
+// divide makes the parts of a job.
+func divide(job *Job) (d division) {
+	q := job.Query.(Divided)
 	d.job = job
 	for i := range q.Parts() {
 		counted, all, add := q.Part(i)
@@ -53,7 +56,7 @@ func divide(job *Job) (d division, ok bool) {
 		}
 		d.parts = append(d.parts, p)
 	}
-	return d, true
+	return d
 }
 
 // jobs appends the jobs of the parts.

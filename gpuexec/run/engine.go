@@ -11,6 +11,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index/lsh"
+	"github.com/geniemq/geniemq/index/metric"
 )
 
 // Host is what an engine gives its loaders and matchers.
@@ -45,6 +46,8 @@ type Engine struct {
 	Release  func() error     // of the device; may be nil
 	// Hashes lays hash functions out on the device. nil: it does not hash.
 	Hashes func(f *lsh.Functions) (lsh.Hasher, error)
+	// Finds lays a space of vectors out on the device. nil: it finds nothing there.
+	Finds func(ctx context.Context, space *metric.Vectors) (metric.Finder, error)
 }
 
 func (e *Engine) Info() gpuexec.Info { return e.About }
@@ -57,6 +60,14 @@ func (e *Engine) Hasher(f *lsh.Functions) (lsh.Hasher, error) {
 		return nil, nil
 	}
 	return e.Hashes(f)
+}
+
+// Finder implements metric.Engine.
+func (e *Engine) Finder(ctx context.Context, space *metric.Vectors) (metric.Finder, error) {
+	if e.Finds == nil {
+		return nil, nil
+	}
+	return e.Finds(ctx, space)
 }
 
 func (e *Engine) Close() error {

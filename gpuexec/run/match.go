@@ -81,9 +81,9 @@ type Job struct {
 	// has not, empty where it has none.
 	Known []verify.Known
 	// Orderable, with Rescore: a matcher that scores all candidates may put them in the order of scores too. Then the job is Ordered: Best are the hits among
-	// the Found candidates, the best one first, of which the last by count has Least, and there are no Entries. The memory is reused.
+	// the Found candidates, the best one first, of which the last by count has Least, and there are no Entries. The memory is that of the answer's hits.
 	Orderable, Ordered bool
-	Best               []verify.Best
+	Best               []gpuexec.Hit
 	Found              int
 	Least              uint32
 	// Hits, with Ranked, are the answer of a family that orders objects otherwise than by counts, in its order, with scores; the memory is reused.

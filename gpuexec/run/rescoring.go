@@ -169,9 +169,7 @@ func (j *planJob) score(ctx context.Context, p *Searcher, b *batch, shift *Shift
 		j.stopped(err)
 		return
 	}
-	// All objects that may be hits were candidates: every object, or every one with minCount where that is asked for.
-	complete := uint32(found) == p.source.Objects() || found < j.match.K && j.plan.MinCount > 0
-	s.exact = complete || s.rescorer.Certified(s.rest)
+	s.exact = j.complete(found, p.source.Objects()) || s.rescorer.Certified(s.rest)
 	switch {
 	case s.exact || !j.plan.Certify:
 		s.state = rescoringDone
@@ -182,16 +180,27 @@ func (j *planJob) score(ctx context.Context, p *Searcher, b *batch, shift *Shift
 	}
 }
 
+// complete is true where all objects that may be hits were candidates, of which so many were found: every object, or every one with minCount where that is
+// asked for.
+func (j *planJob) complete(found int, objects uint32) bool {
+	return uint32(found) == objects || found < j.match.K && j.plan.MinCount > 0
+}
+
+// restOfOrder is what objects have at most that were no candidates of an Ordered job.
+func (j *planJob) restOfOrder() uint32 {
+	if j.match.Found == j.match.K {
+		return j.match.Least
+	}
+	return 0
+}
+
 // offer gives the rescorer the candidates that the matcher has found, and returns how many these are.
 func (j *planJob) offer(work int) (found int, err error) {
 	s := j.rescoring
 	if m := &j.match; m.Ordered {
 		m.Ordered = false
 		s.rescorer.(verify.Taker).Take(m.Best, m.Found)
-		s.rest = 0
-		if m.Found == m.K {
-			s.rest = m.Least
-		}
+		s.rest = j.restOfOrder()
 		return m.Found, nil
 	}
 	if !s.begun {
@@ -209,6 +218,19 @@ func (j *planJob) stopped(err error) {
 	if errors.Is(err, gpuexec.ErrDeadline) || errors.Is(err, gpuexec.ErrWork) {
 		j.fail(err)
 	}
+}
+
+// answerInOrder fills the answer of a plan whose hits were put in the order of scores elsewhere, and need not be certain: they are in its memory.
+func (j *planJob) answerInOrder(objects uint32) {
+	a, m := j.answer, &j.match
+	a.Units, a.Candidates, a.Total, a.Value = m.Units, m.Candidates, m.Total, m.Value
+	if j.expired(time.Now()) {
+		a.Err = gpuexec.ErrDeadline
+		return
+	}
+	a.Hits, a.Scored = m.Best, true
+	a.Exact = j.complete(m.Found, objects) || j.plan.Rescore.(verify.Ordering).Proven(m.Best, j.restOfOrder())
+	setMCK(a, j.plan.Wanted())
 }
 
 // answerScores fills the answer of a plan whose hits are in the order of scores.

@@ -25,7 +25,7 @@ func (p *Searcher) scan(ctx context.Context, b *batch, t *gpuexec.Trace) error {
 		for _, job := range b.pending {
 			s := job.rescoring
 			switch {
-			case job.matcher != i || s == nil:
+			case int(job.matcher) != i || s == nil:
 			case s.state == rescoringScan && s.parts != nil:
 				left = append(left, job)
 			case s.state == rescoringScan || s.state == rescoringWiden && 2*job.match.K*objectsOfCandidate > int(p.source.Objects()):

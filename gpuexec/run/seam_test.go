@@ -19,6 +19,7 @@ import (
 	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/index/refusal"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -212,7 +213,7 @@ func newEngine(crew *run.Crew, bytes int64) *run.Engine {
 // engine and on groups.
 func TestOwnFamily(t *testing.T) {
 	rng := seeded.Rand(t)
-	x := newNumbers(2*run.TileObjects + 77)
+	x := newNumbers(raced.Of[uint32](2, 1)*run.TileObjects + 77)
 	crew := run.NewCrew(2)
 	var engines []gpuexec.Engine
 	engines = append(engines, newEngine(crew, 100))

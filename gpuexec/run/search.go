@@ -88,9 +88,9 @@ func CloseAll[T io.Closer](all iter.Seq[T]) error {
 
 // A batch is the memory of one Search call.
 type batch struct {
-	plans   []planJob
-	checked []checked
-	round   []*planJob // what the matchers get next
+	plans   []planJob  // by plan
+	next    []next     // what comes next for each
+	round   []turn     // what the matchers get next
 	jobs    []*Job     // of one matcher
 	pending []*planJob // rescorings that are not done
 	pace    callPace
@@ -109,7 +109,7 @@ type checked struct {
 // A planJob is one plan on its way through a searcher.
 type planJob struct {
 	match     Job
-	matcher   int
+	matcher   int32
 	plan      *gpuexec.Plan
 	answer    *gpuexec.Answer
 	rescoring *rescoring // with Plan.Rescore, while it is under way
@@ -219,74 +219,92 @@ func resumes(p *gpuexec.Plan) *unfinished {
 	return nil
 }
 
-// checkAll checks the plans of a batch: the first ones on this core, and the others on as many as these show to be worth it.
-func (s *Searcher) checkAll(ctx context.Context, b *batch, plans []gpuexec.Plan) error {
+// begin makes jobs of the plans, and says which are matched and which are rescored. What plans ask, and the answers' memory, lies anywhere, so that each plan is
+// read by one core alone: the first ones by this one, and the others by as many as these show to be worth it.
+func (s *Searcher) begin(ctx context.Context, b *batch, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
 	const (
 		some   = 16 // of which the time is taken,
 		rounds = 3  // so often: the first ones find nothing in the core's caches
 	)
-	b.checked = slices.Grow(b.checked[:0], len(plans))[:len(plans)]
-	if len(plans) <= rounds*some {
-		return s.crew.Each(ctx, len(plans), 0, func(i int) { b.checked[i] = s.check(&plans[i]) })
-	}
+	b.plans, b.next = Resize(b.plans, len(plans)), slices.Grow(b.next[:0], len(plans))[:len(plans)]
 	done, took := 0, time.Duration(math.MaxInt64)
-	for range rounds {
+	prepare := func(i int) { b.next[done+i] = s.prepare(b, done+i, &plans[done+i], &answers[done+i]) }
+	for ; done+some < len(plans) && done < rounds*some; done += some {
 		start := time.Now()
-		if err := s.crew.Each(ctx, some, 0, func(i int) { b.checked[done+i] = s.check(&plans[done+i]) }); err != nil {
+		if err := s.crew.Each(ctx, some, 0, prepare); err != nil {
 			return err
 		}
 		took = min(took, time.Since(start))
-		done += some
 	}
 	rest := len(plans) - done
-	return s.crew.Each(ctx, rest, int(took)*rest/some, func(i int) { b.checked[done+i] = s.check(&plans[done+i]) })
-}
-
-// begin checks the plans and makes jobs of the sound ones. A plan that matches nothing by its query alone, or in
-// an index without objects, gets its answer from an empty list of entries.
-func (s *Searcher) begin(ctx context.Context, b *batch, plans []gpuexec.Plan, answers []gpuexec.Answer) error {
-	b.plans = Resize(b.plans, len(plans))[:0]
-	if err := s.checkAll(ctx, b, plans); err != nil {
+	if done < rounds*some {
+		took = 0 // so few stay here
+	}
+	if err := s.crew.Each(ctx, rest, int(took)*rest/some, prepare); err != nil {
 		return err
 	}
-	objects := int(s.source.Objects())
-	for i := range plans {
-		plan, answer := &plans[i], &answers[i]
-		spare := answer.Value
-		*answer = gpuexec.Answer{Hits: answer.Hits[:0]}
-		c := b.checked[i]
-		if c.err != nil {
-			answer.Err = c.err
-			continue
+	for i, next := range b.next {
+		if next.rescored {
+			b.pending = append(b.pending, &b.plans[i])
 		}
-		if !plan.Deadline.IsZero() && !time.Now().Before(plan.Deadline) {
-			answer.Err = gpuexec.ErrDeadline
-			continue
-		}
-		b.plans = b.plans[:len(b.plans)+1]
-		job := &b.plans[len(b.plans)-1]
-		job.plan, job.answer, job.matcher, job.batch = plan, answer, c.matcher, b // release has left the rest empty
-		m := &job.match
-		m.Query, m.K, m.MinCount, m.Bound = plan.Query, plan.Candidates(), max(1, plan.MinCount), c.bound
-		m.Rescore, m.Deadline, m.Work, m.Orderable = plan.Rescore, plan.Deadline, plan.Work, plan.Rescore != nil
-		m.Spare = spare
-		if u := resumes(plan); u != nil {
-			job.resume(u)
-			b.pending = append(b.pending, job)
-			continue
-		}
-		if u, _ := plan.Unfinished.(*unfinished); u != nil {
-			m.Begun = u.begun
-		}
-		if plan.Rescore != nil {
-			b.pending = append(b.pending, job)
-		}
-		if m.K = min(m.K, objects); m.K > 0 && (m.MinCount <= c.bound || c.always) {
-			m.Then = job
-			b.round = append(b.round, job)
+		if next.matched {
+			b.round = append(b.round, turn{&b.plans[i], next.matcher, next.divided})
 		}
 	}
 	return nil
+}
+
+// next is what comes next for a plan: a matcher gets it, which executes it as several, and it is rescored, once it was matched. It is all that one core looks at for
+// all plans.
+type next struct {
+	matcher                    int32
+	matched, divided, rescored bool
+}
+
+// A turn is a job that a matcher gets next.
+type turn struct {
+	job     *planJob
+	matcher int32
+	divided bool
+}
+
+// prepare makes a job of a plan, if it is sound, and says what comes next. A plan that matches nothing by its query alone, or in an index without
+// objects, gets its answer from an empty list of entries.
+func (s *Searcher) prepare(b *batch, i int, plan *gpuexec.Plan, answer *gpuexec.Answer) (n next) {
+	spare := answer.Value
+	*answer = gpuexec.Answer{Hits: answer.Hits[:0]}
+	job := &b.plans[i] // release has left the rest empty
+	job.plan, job.answer, job.batch = plan, answer, b
+	c := s.check(plan)
+	switch {
+	case c.err != nil:
+		answer.Err = c.err
+	case !plan.Deadline.IsZero() && !time.Now().Before(plan.Deadline):
+		answer.Err = gpuexec.ErrDeadline
+	}
+	job.matcher, n.matcher = int32(c.matcher), int32(c.matcher)
+	if answer.Err != nil {
+		job.answered = true
+		return n
+	}
+	m := &job.match
+	m.Query, m.K, m.MinCount, m.Bound = plan.Query, plan.Candidates(), max(1, plan.MinCount), c.bound
+	m.Rescore, m.Deadline, m.Work, m.Orderable = plan.Rescore, plan.Deadline, plan.Work, plan.Rescore != nil
+	m.Spare, m.Best = spare, answer.Hits
+	if u := resumes(plan); u != nil {
+		job.resume(u)
+		n.rescored = true
+		return n
+	}
+	if u, _ := plan.Unfinished.(*unfinished); u != nil {
+		m.Begun = u.begun
+	}
+	n.rescored = plan.Rescore != nil
+	if m.K = min(m.K, int(s.source.Objects())); m.K > 0 && (m.MinCount <= c.bound || c.always) {
+		m.Then = job
+		n.matched, n.divided = true, divides(m)
+	}
+	return n
 }
 
 // match hands the round to the matchers.
@@ -294,15 +312,15 @@ func (s *Searcher) match(ctx context.Context, b *batch, t *gpuexec.Trace) error 
 	for i, m := range s.matchers {
 		b.jobs = b.jobs[:0]
 		var divisions []division
-		for _, job := range b.round {
-			if job.matcher != i {
-				continue
-			}
-			if d, ok := divide(&job.match); ok {
+		for _, t := range b.round {
+			switch {
+			case int(t.matcher) != i:
+			case t.divided:
+				d := divide(&t.job.match)
 				divisions, b.jobs = append(divisions, d), d.jobs(b.jobs)
-				continue
+			default:
+				b.jobs = append(b.jobs, &t.job.match)
 			}
-			b.jobs = append(b.jobs, &job.match)
 		}
 		if len(b.jobs) == 0 {
 			continue
@@ -343,7 +361,7 @@ func (j *planJob) EndWork(entries, known int) int {
 	case j.plan.Rescore == nil:
 		return hit * entries
 	case j.match.Ordered:
-		return 3 * hit * entries
+		return 2 * hit * entries
 	}
 	return compared*known + scored*min(known, j.plan.Wanted())
 }
@@ -355,6 +373,11 @@ func (j *planJob) End(ctx context.Context, shift *Shift) {
 	}
 	if j.plan.Rescore == nil {
 		j.answerMatch()
+		j.answered = true
+		return
+	}
+	if j.match.Ordered && !j.plan.Certify {
+		j.answerInOrder(j.batch.searcher.source.Objects())
 		j.answered = true
 		return
 	}
@@ -396,7 +419,7 @@ func (p *Searcher) rescore(ctx context.Context, b *batch, t *gpuexec.Trace) erro
 			s.state = rescoringMatched
 			job.match.K = min(2*job.match.K, int(p.source.Objects()))
 			job.match.Rescore, job.match.Known, job.match.Then, job.match.Orderable = nil, job.match.Known[:0], nil, false // the first ones have been scored
-			b.round = append(b.round, job)
+			b.round = append(b.round, turn{job, job.matcher, divides(&job.match)})
 			left = append(left, job)
 		}
 		clear(b.pending[len(left):])
@@ -450,10 +473,9 @@ func (s *Searcher) release(b *batch) {
 			s.rescorings.Put(job.rescoring)
 		}
 		m := &job.match
-		*job = planJob{match: Job{Entries: m.Entries[:0], Known: m.Known[:0], Best: m.Best[:0], Hits: m.Hits[:0]}}
+		*job = planJob{match: Job{Entries: m.Entries[:0], Known: m.Known[:0], Hits: m.Hits[:0]}}
 	}
 	b.pace.Pace, b.searcher = nil, nil
-	clear(b.checked)
 	clear(b.round)
 	clear(b.jobs)
 	clear(b.pending)

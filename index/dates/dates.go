@@ -24,7 +24,8 @@ type Span struct{ Low, High float64 }
 //
 // A date without a time is all of its day, month or year in a query, and the beginning of it in an object. Times are kept to the microsecond; finer
 // digits are cut. A float64 holds microseconds from 1684 to 2255, milliseconds from -310 to 4250 and whole seconds of all years that can be
-// written; a time that it does not hold is the nearest that it does, for objects and queries alike.
+// written; a time that it does not hold is the nearest that it does, for objects and queries alike. The last microseconds of the year 9999 are the
+// greatest below the year 10000, which is no time that can be written, and neither is one that an offset puts outside of the years 0 to 9999 of UTC.
 func Parse(text string) (s Span, ok bool) {
 	text = strings.TrimSpace(text)
 	day, rest := text, ""
@@ -54,9 +55,16 @@ func Parse(text string) (s Span, ok bool) {
 		return Span{}, false
 	}
 	clock, ok := parseClock(rest)
-	at := microseconds(from.Add(clock))
-	return Span{at, at}, ok
+	moment := from.Add(clock)
+	if year := moment.Year(); !ok || year < 0 || year > 9999 {
+		return Span{}, false
+	}
+	at := min(microseconds(moment), last)
+	return Span{at, at}, true
 }
+
+// last is the greatest number below the year 10000, around which numbers are 32 microseconds apart: what the last day, month and year end with.
+const last = 253_402_300_800e6 - 32
 
 // parseClock reads a time of day, as what has passed since midnight in UTC.
 func parseClock(text string) (time.Duration, bool) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -94,6 +95,7 @@ func reseal(data []byte) {
 // TestFlippedBytes damages bytes all over. With the checksums made right again nothing may panic or be read outside; and of most bytes of
 // sections some check sees it.
 func TestFlippedBytes(t *testing.T) {
+	raced.Skip(t, raced.One)
 	original := smallFile(t)
 	refused, found, unseen, step := 0, 0, 0, 3
 	if testing.Short() {
@@ -125,6 +127,7 @@ func TestFlippedBytes(t *testing.T) {
 
 // TestRandomDamage damages several numbers at a time, with values at the edges of their types.
 func TestRandomDamage(t *testing.T) {
+	raced.Skip(t, raced.One)
 	r := seeded.Rand(t)
 	original := smallFile(t)
 	rounds := 10_000

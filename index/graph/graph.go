@@ -107,9 +107,9 @@ func (g *Graph) Build(labels []string, edges [][2]int, limits Limits) error {
 	case len(labels) == 0:
 		return errors.New("a graph without vertices: leave the value away where there is no graph")
 	case len(labels) > limits.Vertices:
-		return fmt.Errorf("a graph of %d vertices, more than %d: raise the limit of vertices, or cut it", len(labels), limits.Vertices)
+		return fmt.Errorf("a graph of %d vertices, more than %d, which is the most: cut it", len(labels), limits.Vertices)
 	case len(edges) > limits.Edges:
-		return fmt.Errorf("a graph of %d edges, more than %d: raise the limit of edges, or cut it", len(edges), limits.Edges)
+		return fmt.Errorf("a graph of %d edges, more than %d, which is the most: cut it", len(edges), limits.Edges)
 	}
 	for v, label := range labels {
 		if len(label) > limits.LabelBytes {

@@ -44,7 +44,7 @@ func Date(pattern string) (Reader, error) {
 	}
 	return func(text string) (string, bool) {
 		t, err := time.Parse(layout, strings.Join(strings.Fields(text), " "))
-		if err != nil || t.Year() < 0 || t.Year() > 9999 {
+		if utc := t.UTC().Year(); err != nil || min(utc, t.Year()) < 0 || max(utc, t.Year()) > 9999 {
 			return "", false
 		}
 		return t.Format(iso), true

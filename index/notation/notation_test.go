@@ -117,6 +117,7 @@ func TestDate(t *testing.T) {
 		{"DD.MM.YYYY", "31.02.2024", ""},
 		{"DD.MM.YYYY", "2024-04-03", ""},
 		{"DD.MM.YYYY", "3.13.2024", ""},
+		{"YYYY-MM-DDThh:mm:ssZZ", "9999-12-31T23:59:59-0100", ""},
 		{"unix", "1e300", ""},
 		{"unix", "NaN", ""},
 		{"unix", "soon", ""},

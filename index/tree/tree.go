@@ -82,7 +82,7 @@ func (l Limits) filled() Limits {
 
 func (l Limits) checkNodes(n int) error {
 	if n > l.Nodes {
-		return fmt.Errorf("a tree of more than %d nodes: raise the limit of nodes, or cut it", l.Nodes)
+		return fmt.Errorf("a tree of more than %d nodes, which is the most: cut it", l.Nodes)
 	}
 	return nil
 }

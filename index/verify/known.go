@@ -10,10 +10,10 @@ type knower interface {
 	known(dst []ranked, c Candidate, known Known) []ranked
 }
 
-// orderer is a comparer of a measure whose order a device can make.
+// orderer is a measure whose order a device can make.
 type orderer interface {
-	// ordered appends hits with what was computed of them.
-	ordered(dst []ranked, hits []Best) []ranked
+	// ranked is a hit that was scored elsewhere.
+	ranked(hit *Scored) ranked
 }
 
 // knownTogether is how many candidates are dealt with at a time, at most, that are known.

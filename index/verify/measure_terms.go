@@ -166,6 +166,9 @@ func (b *bm25) certified(last *ranked, count uint32) bool {
 }
 
 func (b *bm25) report(r *ranked) float64 { return 0 - r.key }
+func (b *bm25) ranked(hit *Scored) ranked {
+	return ranked{id: hit.ID, count: hit.Count, key: 0 - hit.Score}
+}
 
 func (b *bm25) comparer(old comparer) comparer {
 	c := reused[bm25Comparer](old)
@@ -214,13 +217,6 @@ func (c *bm25Comparer) keys(dst []float64, known []Known) []float64 {
 
 func (c *bm25Comparer) known(dst []ranked, of Candidate, known Known) []ranked {
 	return append(dst, ranked{id: of.ID, count: of.Count, key: 0 - known.Score()})
-}
-
-func (c *bm25Comparer) ordered(dst []ranked, hits []Best) []ranked {
-	for i := range hits {
-		dst = append(dst, ranked{id: hits[i].ID, count: hits[i].Count, key: 0 - hits[i].Known.Score()})
-	}
-	return dst
 }
 
 // repeated scores an object that has words more than once, or many words.

@@ -64,18 +64,20 @@ func (k Known) Score() float64 { return math.Float64frombits(uint64(k)) }
 // Sets is what the intersection of two sets weighs, and what the object does.
 func (k Known) Sets() (common, weight uint32) { return uint32(k >> 32), uint32(k) }
 
-// Best is a candidate with what was computed of it elsewhere.
-type Best struct {
-	Candidate
-	Known Known
+// Ordering is a Rescore whose order a device can make.
+type Ordering interface {
+	Rescore
+	// Proven is what a rescorer that took these hits would say, which are all that are wanted or all that there are, the best one first: no object with a count of
+	// at most rest that follows all candidates can be a hit.
+	Proven(hits []Scored, rest uint32) bool
 }
 
-// Taker is a Rescorer whose order a device can make.
+// Taker is a Rescorer of an Ordering.
 type Taker interface {
 	Rescorer
 	// Take is Offer for a rescorer that has seen no candidate, of candidates that are so many, whose hits are known, the best one first. The memory remains the
 	// caller's.
-	Take(hits []Best, candidates int)
+	Take(hits []Scored, candidates int)
 }
 
 // Rescorer is the state of one plan: the best hits so far of all candidates that were offered or scanned. It owns the order of

@@ -152,8 +152,12 @@ func (r *ScoresRescorer) Offer(c []Candidate, known []Known, pace Pace, work int
 }
 
 // Take implements Taker.
-func (r *ScoresRescorer) Take(hits []Best, candidates int) {
-	r.best.entries = r.comparer.(orderer).ordered(r.best.entries[:0], hits)
+func (r *ScoresRescorer) Take(hits []Scored, candidates int) {
+	by := r.asked.measure.(orderer)
+	r.best.entries = r.best.entries[:0]
+	for i := range hits {
+		r.best.entries = append(r.best.entries, by.ranked(&hits[i]))
+	}
 	r.best.form, r.next = inOrder, candidates
 }
 
@@ -186,11 +190,24 @@ func (r *ScoresRescorer) Certified(rest uint32) bool {
 	if r.best.room() == 0 && r.best.form == asTheyCame {
 		r.best.sorted() // which hits take anyway
 	}
-	worst := r.best.worst()
-	if worst == nil {
-		return rest == 0 && r.asked.measure.empty()
+	return r.asked.certified(r.best.worst(), rest)
+}
+
+// certified: no object of at most that count comes before the last of the hits that are wanted, which is nil where these are fewer.
+func (s *Scores) certified(last *ranked, rest uint32) bool {
+	if last == nil {
+		return rest == 0 && s.measure.empty()
 	}
-	return r.asked.measure.certified(worst, rest)
+	return s.measure.certified(last, rest)
+}
+
+// Proven implements Ordering.
+func (s *Scores) Proven(hits []Scored, rest uint32) bool {
+	if len(hits) < s.k {
+		return s.certified(nil, rest)
+	}
+	last := s.measure.(orderer).ranked(&hits[s.k-1])
+	return s.certified(&last, rest)
 }
 
 // Certifiable implements Rescorer: a count of 0 would do.

@@ -188,11 +188,11 @@ func scoreCandidates(b *testing.B, c *forward.Column, m *verify.Measure, candida
 // takeHits is what is left to the host of candidates that a device puts in order.
 func takeHits(b *testing.B, c *forward.Column, candidates, k int) {
 	r := rand.New(rand.NewPCG(3, 4))
-	queries := make([][]verify.Best, 1024)
+	queries := make([][]verify.Scored, 1024)
 	for i := range queries {
 		for j := range k {
 			candidate := verify.Candidate{ID: r.Uint32N(c.AllObjects()), Count: r.Uint32N(12)}
-			queries[i] = append(queries[i], verify.Best{Candidate: candidate, Known: verify.KnownScore(float64(k - j))})
+			queries[i] = append(queries[i], verify.Scored{ID: candidate.ID, Count: candidate.Count, Score: float64(k - j)})
 		}
 	}
 	scores, err := verify.FindMeasure("bm25").New(&verify.Asked{Column: c, K: k, IDF: true, Terms: []uint32{1, 2, 3}})

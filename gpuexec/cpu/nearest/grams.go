@@ -221,7 +221,7 @@ func (s *gramSearch) End(did *distance.Answer, hits []metric.Hit) []metric.Hit {
 	if did.Counted {
 		did.Within = s.best.within
 	}
-	slices.SortFunc(s.best.best.hits, compare)
+	slices.SortFunc(s.best.best.hits, metric.Hit.Compare)
 	return append(hits, s.best.best.hits...)
 }
 

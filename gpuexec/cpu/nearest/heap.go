@@ -7,10 +7,6 @@ import (
 	"github.com/geniemq/geniemq/index/verify"
 )
 
-func compare(a, b metric.Hit) int {
-	return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.ID, b.ID))
-}
-
 func compareScored(a, b verify.Scored) int {
 	return cmp.Or(cmp.Compare(a.Score, b.Score), cmp.Compare(a.ID, b.ID))
 }

@@ -92,6 +92,7 @@ type costsKey struct{}
 func Load(h *run.Host, own run.Extent) (*Matcher, error) {
 	kept, _ := h.Kept.LoadOrStore(costsKey{}, cost.Host())
 	d := kept.(*cost.Device)
+	d.Load()
 	columns, ok := own.Source.Structure(distance.FamilyName).(*distance.Columns)
 	if !ok {
 		return nil, errors.New("the structure is no distance.Columns")
@@ -121,7 +122,7 @@ func Load(h *run.Host, own run.Extent) (*Matcher, error) {
 		if s.present != nil {
 			objects = uint32(s.present.Len())
 		}
-		s.planner, s.corrections = c.Planner(d, objects), &corrections{byMethod: make(map[string]float64)}
+		s.planner, s.corrections = c.Planner(d, objects, s.bound.all()), &corrections{byMethod: make(map[string]float64)}
 		s.grams, s.posting = gramAttribute(lists, c), d.Of(cost.Constant{Name: "posting", Reference: 1.5})
 		m.held += 8*int64(len(s.present)) + c.SpaceBytes() + more
 		m.scanned = append(m.scanned, s)

@@ -40,6 +40,14 @@ func bind(c *distance.Column, space metric.Space) (*bound, int64, error) {
 	return b, held, nil
 }
 
+// all are the searchers, by path.
+func (o *bound) all() map[string]distance.Searcher {
+	if o == nil {
+		return nil
+	}
+	return o.searchers
+}
+
 const (
 	// unitWork is what a unit of several searches takes a core, about: enough that handing it over is nothing beside.
 	unitWork = 500 * time.Microsecond

@@ -211,7 +211,7 @@ func (b *Batch) end(c *chunk) {
 		if job.Err != nil {
 			continue
 		}
-		slices.SortFunc(all.best, compare)
+		slices.SortFunc(all.best, metric.Hit.Compare)
 		all.best = all.best[:min(len(all.best), job.Query.(*distance.Query).K)]
 		job.Spent = all.spent
 		if len(all.left) > 0 {
