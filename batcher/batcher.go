@@ -17,18 +17,13 @@ const (
 	Drain
 )
 
-var reasons = [...]string{Full: "full", Idle: "idle", Deadline: "deadline", Drain: "drain"}
-
 func (r Reason) String() string {
-	if int(r) < len(reasons) {
-		return reasons[r]
-	}
-	return "unknown"
+	return [...]string{Full: "full", Idle: "idle", Deadline: "deadline", Drain: "drain"}[r]
 }
 
 // Options bound a batch.
 type Options struct {
-	// MaxItems is the most items of a batch. Default 1024.
+	// MaxItems is the most items of a batch, at least 1.
 	MaxItems int
 	// MaxCost bounds the sum of the costs of a batch's items, in whatever unit Add is given. An item that
 	// exceeds it alone is a batch alone: refusing it is the caller's decision. Default: unbounded.
@@ -78,23 +73,15 @@ type entry[T any] struct {
 
 // New returns an empty batcher.
 func New[T any](opts Options) *Batcher[T] {
-	if opts.MaxItems <= 0 {
-		opts.MaxItems = 1024
-	}
 	if opts.MaxCost <= 0 {
 		opts.MaxCost = 1<<63 - 1
 	}
-	opts.Linger = max(opts.Linger, 0)
 	return &Batcher[T]{opts: opts}
 }
 
 // Add appends an item that costs cost (a negative cost counts as 0) and arrived at now.
 func (b *Batcher[T]) Add(now time.Time, item T, cost int64) {
-	e := entry[T]{item: item, cost: max(cost, 0)}
-	if b.opts.Linger > 0 {
-		e.due = now.Add(b.opts.Linger)
-	}
-	b.entries = append(b.entries, e)
+	b.entries = append(b.entries, entry[T]{item: item, cost: max(cost, 0), due: now.Add(b.opts.Linger)})
 	b.grow()
 }
 
@@ -130,14 +117,7 @@ func (b *Batcher[T]) Cut(now time.Time, free bool) (Batch[T], bool) {
 
 // grow lets waiting entries join the next batch while it has room.
 func (b *Batcher[T]) grow() {
-	for !b.full {
-		if b.fit > 0 && (b.fit >= b.opts.MaxItems || b.fitCost >= b.opts.MaxCost) {
-			b.full = true
-			return
-		}
-		if b.fit == b.Len() {
-			return
-		}
+	for !b.full && b.fit < b.Len() {
 		cost := b.entries[b.first+b.fit].cost
 		if b.fit > 0 && cost > b.opts.MaxCost-b.fitCost {
 			b.full = true
@@ -145,6 +125,7 @@ func (b *Batcher[T]) grow() {
 		}
 		b.fit++
 		b.fitCost += cost
+		b.full = b.fit >= b.opts.MaxItems || b.fitCost >= b.opts.MaxCost
 	}
 }
 

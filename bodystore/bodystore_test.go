@@ -219,7 +219,7 @@ func TestSweep(t *testing.T) {
 	if _, err := streams.Ensure(t.Context(), js, (&streams.Settings{}).Configs(wire.Subjects{}, streams.Queries, streams.Users)); err != nil {
 		t.Fatal(err)
 	}
-	const age = 300 * time.Millisecond
+	const age = 1500 * time.Millisecond // within which a busy machine, too, stores two objects and a query after them
 	put := func(user string) wire.StoredBody {
 		t.Helper()
 		b, err := s.Put(t.Context(), user, bytes.Repeat([]byte("x"), 200<<10))

@@ -74,21 +74,6 @@ func Values[T Scalar](values ...T) []Value {
 
 // ValueOf makes a [Value] of a Go number, string or bool.
 func ValueOf[T Scalar](v T) Value {
-	switch v := any(v).(type) {
-	case string:
-		return wire.String(v)
-	case bool:
-		return wire.Bool(v)
-	case int:
-		return wire.Number(float64(v))
-	case float64:
-		return wire.Number(v)
-	}
-	return reflectValue(v)
-}
-
-// reflectValue handles the rarer types of [Scalar], and named ones.
-func reflectValue(v any) Value {
 	switch r := reflect.ValueOf(v); {
 	case r.CanInt():
 		return wire.Number(float64(r.Int()))

@@ -146,17 +146,15 @@ func New(nc *nats.Conn, opts Options) (*Client, error) {
 	if err == nil {
 		err = opts.checkClass()
 	}
-	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
-	}
-	if nc == nil || nc.IsClosed() {
-		return nil, fmt.Errorf("making a client: %w", nats.ErrConnectionClosed)
+	if err == nil && (nc == nil || nc.IsClosed()) {
+		err = nats.ErrConnectionClosed
 	}
 	js := opts.JetStream
-	if js == nil {
-		if js, err = jetstream.New(nc); err != nil {
-			return nil, fmt.Errorf("making a client: %w", err)
-		}
+	if err == nil && js == nil {
+		js, err = jetstream.New(nc)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	codec := wire.MessagePack
 	if opts.JSON {

@@ -56,7 +56,7 @@ func newCollector(queries int, batch bool) *collector {
 // is the service's verdict on the whole message, or the message is no answer.
 func (c *collector) add(header nats.Header, body []byte) (done bool, err error) {
 	c.header = header
-	a, err := decodeAnswer(header, body)
+	a, err := wire.DecodeBody(header.Get(wire.HeaderContentType), body)
 	if err != nil {
 		return false, err
 	}
@@ -120,10 +120,6 @@ func (c *collector) joined(at int, part *Result) *Result {
 	}
 	delete(c.parts, of)
 	return &whole
-}
-
-func decodeAnswer(header nats.Header, body []byte) (*wire.Answer, error) {
-	return wire.DecodeBody(header.Get(wire.HeaderContentType), body)
 }
 
 // single returns the result of the only query, with its error as error.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,9 +79,7 @@ func (c *Client) Subscribe(ctx context.Context, subject string, handle func(*Ans
 	if opts.OnError == nil {
 		opts.OnError = func(error) {}
 	}
-	if opts.AckWait == 0 {
-		opts.AckWait = 30 * time.Second
-	}
+	opts.AckWait = cmp.Or(opts.AckWait, 30*time.Second)
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	var sub *Subscription
@@ -168,21 +167,18 @@ var errNoAnswer = errors.New("is no answer")
 
 // dispatch decodes a message and hands it to the handler.
 func dispatch(subject string, header nats.Header, body []byte, handle func(*Answer) error, opts SubscribeOptions) error {
-	decoded, err := decodeAnswer(header, body)
+	decoded, err := wire.DecodeBody(header.Get(wire.HeaderContentType), body)
 	if err != nil {
 		err = fmt.Errorf("a message on %s %w: %w", subject, errNoAnswer, err)
 		opts.OnError(err)
 		return err
 	}
-	number := func(name string) uint64 {
-		n, _ := strconv.ParseUint(header.Get(name), 10, 63)
-		return n
-	}
+	sequence, _ := strconv.ParseUint(header.Get(wire.HeaderQuerySeq), 10, 63)
 	a := &Answer{
 		Subject: subject, Header: header,
 		Results: decoded.Results, Batch: decoded.Batch, First: decoded.First,
 		Queries: decoded.First + len(decoded.Results),
-		QueryID: header.Get(wire.HeaderQueryID), QuerySeq: number(wire.HeaderQuerySeq),
+		QueryID: header.Get(wire.HeaderQueryID), QuerySeq: sequence,
 	}
 	if r, ok := wire.ParseRange(header.Get(wire.HeaderQueries)); ok {
 		a.Queries = r.Total

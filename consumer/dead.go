@@ -54,15 +54,14 @@ func (l *letter) publish(ctx context.Context, js jetstream.JetStream, subjects w
 		attempt, cancel := context.WithTimeout(ctx, timeout)
 		_, err := js.PublishMsg(attempt, msg)
 		cancel()
-		apiErr := (*jetstream.APIError)(nil)
-		switch {
-		case err == nil:
+		if err == nil {
 			return nil
-		case errors.Is(err, nats.ErrMaxPayload) || errors.As(err, &apiErr) && apiErr.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum:
-			if len(msg.Data) > 0 { // another server's limit, or the stream's own, which it does not tell
-				limit = int64(msg.Size()) - int64(len(msg.Subject)) - int64(len(msg.Data)+1)/2
-				continue
-			}
+		}
+		api, ok := errors.AsType[*jetstream.APIError](err)
+		tooLarge := errors.Is(err, nats.ErrMaxPayload) || ok && api.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum
+		if tooLarge && len(msg.Data) > 0 { // for another server's limit, or the stream's own, which it does not tell
+			limit = int64(msg.Size()) - int64(len(msg.Subject)) - int64(len(msg.Data)+1)/2
+			continue
 		}
 		if !bell.Sleep(ctx, pause) {
 			return fmt.Errorf("copy message %d of %s to %s: %w (%w)", l.Sequence, l.Subject, msg.Subject, err, context.Cause(ctx))

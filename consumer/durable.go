@@ -69,14 +69,6 @@ func (c *Consumer) config() jetstream.ConsumerConfig {
 	return config
 }
 
-// filters are the subjects that a durable takes.
-func filters(config jetstream.ConsumerConfig) []string {
-	if config.FilterSubject != "" {
-		return []string{config.FilterSubject}
-	}
-	return slices.Sorted(slices.Values(config.FilterSubjects))
-}
-
 func (c *Consumer) ensureDurable(ctx context.Context, stream jetstream.Stream) (*jetstream.ConsumerInfo, error) {
 	want := c.config()
 	cons, err := stream.Consumer(ctx, want.Durable)
@@ -89,7 +81,7 @@ func (c *Consumer) ensureDurable(ctx context.Context, stream jetstream.Stream) (
 	if apiErr := (*jetstream.APIError)(nil); errors.As(err, &apiErr) &&
 		(apiErr.ErrorCode == codeFilterNotUnique || apiErr.ErrorCode == codeUnfiltered) {
 		return nil, fmt.Errorf("another consumer of the work queue %s takes %s already, such as one without a filter; delete it: %w",
-			c.stream(), strings.Join(filters(want), " and "), err)
+			c.stream(), strings.Join(streams.Filters(want), " and "), err)
 	}
 	switch {
 	case errors.Is(err, jetstream.ErrNotPullConsumer):
@@ -99,8 +91,8 @@ func (c *Consumer) ensureDurable(ctx context.Context, stream jetstream.Stream) (
 	}
 	info := cons.CachedInfo()
 	switch {
-	case !slices.Equal(filters(info.Config), filters(want)):
-		return nil, fmt.Errorf("the durable %s takes %q instead of %s; delete it", want.Durable, strings.Join(filters(info.Config), " "), strings.Join(filters(want), " "))
+	case !slices.Equal(streams.Filters(info.Config), streams.Filters(want)):
+		return nil, fmt.Errorf("the durable %s takes %q instead of %s; delete it", want.Durable, strings.Join(streams.Filters(info.Config), " "), strings.Join(streams.Filters(want), " "))
 	case info.Config.AckPolicy != want.AckPolicy:
 		return nil, fmt.Errorf("the durable %s has the ack policy %s instead of explicit; delete it", want.Durable, info.Config.AckPolicy)
 	}

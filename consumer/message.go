@@ -53,9 +53,7 @@ type Message struct {
 }
 
 // Ack says that the message was answered: the server deletes it.
-func (m *Message) Ack() error {
-	return m.settle("+ACK")
-}
+func (m *Message) Ack() error { return m.settle("+ACK") }
 
 // Nak gives the message back, to be delivered again to any worker after delay. That counts as a delivery.
 func (m *Message) Nak(delay time.Duration) error {
@@ -68,9 +66,7 @@ func (m *Message) Nak(delay time.Duration) error {
 
 // Term says that the message is given up and must not be delivered again: the server deletes it. The reason is for
 // those who watch JetStream's advisories.
-func (m *Message) Term(reason string) error {
-	return m.settle("+TERM " + oneLine(reason, 256))
-}
+func (m *Message) Term(reason string) error { return m.settle("+TERM " + oneLine(reason, 256)) }
 
 // Dead gives the message up and keeps a copy for people to look at: it is published to the dead letters of the index
 // with the headers HeaderDead..., and only when the stream has confirmed that, termed. The reason is a word

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -13,12 +15,14 @@ import (
 // what is outstanding. It may be called once. Whatever happens to the connection or the server is not an error;
 // the error says that the consumer could not start.
 func (c *Consumer) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	c.mu.Lock()
 	if c.running {
 		c.mu.Unlock()
 		return errors.New("consumer: Run was called before")
 	}
-	c.running = true
+	c.running, c.open = true, ctx
 	c.mu.Unlock()
 	defer close(c.ended)
 
@@ -28,10 +32,6 @@ func (c *Consumer) Run(ctx context.Context) error {
 	}
 	status := c.nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.CLOSED)
 
-	ctx, cancel := context.WithCancel(ctx)
-	c.mu.Lock()
-	c.open = ctx
-	c.mu.Unlock()
 	c.pullLoop(ctx, status)
 	c.mu.Lock()
 	c.open = nil
@@ -54,10 +54,7 @@ func (c *Consumer) giveBack() {
 	}
 
 	c.mu.Lock()
-	rest := make([]*Message, 0, len(c.outstanding))
-	for _, m := range c.outstanding {
-		rest = append(rest, m)
-	}
+	rest := slices.Collect(maps.Values(c.outstanding))
 	limbo := c.limbo
 	c.limbo = nil
 	c.mu.Unlock()

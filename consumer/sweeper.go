@@ -1,7 +1,6 @@
 package consumer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,26 +10,27 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/internal/bell"
 	"github.com/geniemq/geniemq/wire"
 )
 
-// SweeperOptions of a Sweeper.
+// SweeperOptions of a Sweeper. All are required.
 type SweeperOptions struct {
 	// Subjects name the stream and the durables.
 	Subjects wire.Subjects
-	// Class says which of the streams is swept. Default wire.ClassQuery.
+	// Class says which of the streams is swept.
 	Class wire.Class
-	// Now is the time by the server's clock, which stamps messages. Default: time.Now, this host's.
+	// Now is the time by the server's clock, which stamps messages.
 	Now func() time.Time
 	// Answer tells the sender of a message that no one serves its index, and returns when that is confirmed. An
 	// error leaves the message for the next sweep; one that cannot ever be answered should be given up with nil. Several workers may answer the same message at once: the
-	// answer needs the message id that any answer to this message would have. Required.
+	// answer needs the message id that any answer to this message would have.
 	Answer func(context.Context, *Stored) error
 	// Alive says whether a worker serves an index that has no durable at this moment: one whose stream was deleted, and whose servers are too few to
-	// make another. Its messages wait. Default: none does.
+	// make another. Its messages wait.
 	Alive func(ctx context.Context, index string) (bool, error)
-	// OnSweep is called after each sweep with what was swept and what went wrong. Default: none.
+	// OnSweep is called after each sweep with what was swept and what went wrong.
 	OnSweep func(swept int, err error)
 }
 
@@ -51,16 +51,6 @@ type Sweeper struct {
 
 // NewSweeper makes a sweeper. Nothing happens before Run or Sweep.
 func NewSweeper(js jetstream.JetStream, opts SweeperOptions) *Sweeper {
-	opts.Class = cmp.Or(opts.Class, wire.ClassQuery)
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
-	if opts.OnSweep == nil {
-		opts.OnSweep = func(int, error) {}
-	}
-	if opts.Alive == nil {
-		opts.Alive = func(context.Context, string) (bool, error) { return false, nil }
-	}
 	return &Sweeper{js: js, opts: opts, age: 5 * time.Second, interval: 5 * time.Second}
 }
 
@@ -115,12 +105,11 @@ func (s *Sweeper) unserved(ctx context.Context, name string) (stream jetstream.S
 	var filters []string
 	list := stream.ListConsumers(ctx)
 	for cons := range list.Info() {
-		filters = append(filters, cons.Config.FilterSubjects...)
-		if f := cons.Config.FilterSubject; f != "" {
-			filters = append(filters, f)
-		} else if len(cons.Config.FilterSubjects) == 0 {
-			return nil, nil, nil // it takes everything
+		takes := streams.Filters(cons.Config)
+		if len(takes) == 0 {
+			return nil, nil, nil // everything
 		}
+		filters = append(filters, takes...)
 	}
 	if err := list.Err(); err != nil {
 		return nil, nil, fmt.Errorf("list consumers: %w", err)

@@ -2,6 +2,8 @@ package producer
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -223,10 +225,7 @@ func (p *Producer) follow(now time.Time, connected bool, epoch uint64) {
 
 func (p *Producer) finishAll(err error) int {
 	p.mu.Lock()
-	rest := make([]*flight, 0, len(p.flights))
-	for _, f := range p.flights {
-		rest = append(rest, f)
-	}
+	rest := slices.Collect(maps.Values(p.flights))
 	p.mu.Unlock()
 	for _, f := range rest {
 		p.finish(f, Confirmation{}, err)

@@ -46,7 +46,7 @@ func (e *ForbiddenError) Error() string {
 
 func (e *ForbiddenError) Unwrap() error { return nats.ErrPermissionViolation }
 
-// classify says whether an error of the client library is final for a message, and puts it in our words.
+// classify says whether an error of the client library, if there is one, is final for a message, and puts it in our words.
 func (p *Producer) classify(f *flight, err error) (_ error, permanent bool) {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):

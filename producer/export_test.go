@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Limits are those that a test sets; zero ones stay.
@@ -14,8 +15,15 @@ type Limits struct {
 	AckTimeout, MinBackoff, MaxBackoff time.Duration
 }
 
-// NewLimited is New with other limits.
+// NewLimited is New with other limits, which asks the connection's server where the options say nothing else.
 func NewLimited(nc *nats.Conn, opts Options, l Limits) (*Producer, error) {
+	if opts.JetStream == nil {
+		js, err := jetstream.New(nc)
+		if err != nil {
+			return nil, err
+		}
+		opts.JetStream = js
+	}
 	d := defaults(opts.Share)
 	return start(nc, opts, limits{
 		maxInFlight: cmp.Or(l.MaxInFlight, d.maxInFlight), maxInFlightBytes: cmp.Or(l.MaxInFlightBytes, d.maxInFlightBytes),

@@ -40,7 +40,7 @@ type Confirmation struct {
 type Options struct {
 	// Subjects tell which subjects a stream keeps: those of Results(). Everything else is an inbox.
 	Subjects wire.Subjects
-	// JetStream is asked for the state of the result stream, over the same connection. Default: that of the connection's server.
+	// JetStream is asked for the state of the result stream, over the same connection. Required.
 	JetStream jetstream.JetStream
 	// Share is how many producers of a process publish to the result stream: each takes its part of what may be in flight. Default 2.
 	Share int
@@ -130,7 +130,6 @@ type Producer struct {
 
 	wakeTend  bell.Bell // something to do for tend, or for flush
 	wakeFlush bell.Bell
-	js        jetstream.JetStream
 	asks      chan *question // for askLoop; has room for one
 
 	mu        sync.Mutex
@@ -262,10 +261,7 @@ func (p *Producer) attempt(f *flight) {
 	f.attempts++
 	p.mu.Unlock()
 
-	err, permanent := p.nc.PublishMsg(&f.msg), false
-	if err != nil {
-		err, permanent = p.classify(f, err)
-	}
+	err, permanent := p.classify(f, p.nc.PublishMsg(&f.msg))
 
 	p.mu.Lock()
 	f.sending = false
@@ -349,12 +345,6 @@ func start(nc *nats.Conn, opts Options, l limits) (*Producer, error) {
 		flights:   make(map[uint64]*flight),
 		errSeen:   make(chan struct{}),
 		seenErr:   nc.LastError(),
-	}
-	if p.js = opts.JetStream; p.js == nil {
-		var err error
-		if p.js, err = jetstream.New(nc); err != nil {
-			return nil, fmt.Errorf("use JetStream: %w", err)
-		}
 	}
 	acks, err := nc.Subscribe(p.ackPrefix+"*", p.onAck)
 	if err != nil {

@@ -79,12 +79,7 @@ func (r *room) take(f *flight) {
 }
 
 func takes(c *jetstream.StreamConfig, subject string) bool {
-	for _, pattern := range c.Subjects {
-		if wire.MatchSubject(pattern, subject) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Subjects, func(pattern string) bool { return wire.MatchSubject(pattern, subject) })
 }
 
 // storedSize is how many bytes a message takes of a stream's max_bytes: nats-server's fileStoreMsgSize and memStoreMsgSize.
@@ -160,7 +155,7 @@ func (p *Producer) lookUp(q *question) (room, error) {
 		return room{messages: 1}, nil
 	}
 	name := p.opts.Subjects.ResultStream()
-	s, err := p.js.Stream(q.ctx, name)
+	s, err := p.opts.JetStream.Stream(q.ctx, name)
 	var info *jetstream.StreamInfo
 	if err == nil {
 		info = s.CachedInfo()
@@ -220,5 +215,5 @@ var errOneAtATime = errors.New("the result stream is given one message at a time
 // askSubject is where the stream is asked for its state. Who may not publish there is told so through the connection's error
 // handler; messages are then probes again, one at a time.
 func (p *Producer) askSubject() string {
-	return streams.API(p.js.Options()) + "STREAM.INFO." + p.opts.Subjects.ResultStream()
+	return streams.API(p.opts.JetStream.Options()) + "STREAM.INFO." + p.opts.Subjects.ResultStream()
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/geniemq/geniemq/producer"
-	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/service/intake"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -18,19 +17,14 @@ func (s *Service) openCarriers(context.Context) error {
 		names, all = append(names, "geniemq bulk"), append(all, &s.carriers.Bulk)
 	}
 	for i, c := range all {
-		nc, err := s.keep(s.url, names[i]+" queries")
+		nc, js, err := s.keep(s.url, names[i]+" queries")
 		if err != nil {
 			return err
 		}
 		s.denials.Watch(nc)
-		if c.JS, err = connection.JetStreamOf(nc, &s.cfg); err != nil {
-			return err
-		}
+		c.JS = js
 	}
-	s.onStop("settlements", func(context.Context) error { // after the producers, whose confirmations begin them, and before that on which they go out
-		s.set.Settle()
-		return nil
-	})
+	s.onEnd("settlements", s.set.Settle) // after the producers, whose confirmations begin them, and before that on which they go out
 	for i, c := range all {
 		for n := range intake.PublishConnections {
 			p, err := s.openProducer(fmt.Sprintf("%s answers %d", names[i], n+1), len(all)*intake.PublishConnections)
@@ -45,11 +39,7 @@ func (s *Service) openCarriers(context.Context) error {
 
 // openProducer makes one of so many producers, on a connection of its own.
 func (s *Service) openProducer(name string, of int) (*producer.Producer, error) {
-	nc, err := s.keep(s.url, name)
-	if err != nil {
-		return nil, err
-	}
-	js, err := connection.JetStreamOf(nc, &s.cfg)
+	nc, js, err := s.keep(s.url, name)
 	if err != nil {
 		return nil, err
 	}

@@ -44,10 +44,7 @@ func (s *Service) openBodies(ctx context.Context) error {
 
 // openFetches has what is fetched end before the pipelines do, which it goes into.
 func (s *Service) openFetches(context.Context) error {
-	s.onStop("fetches of large queries", func(context.Context) error {
-		s.fetcher.Close()
-		return nil
-	})
+	s.onEnd("fetches of large queries", s.fetcher.Close)
 	return nil
 }
 

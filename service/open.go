@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/geniemq/geniemq/consumer"
@@ -71,15 +72,12 @@ func (s *Service) openConnection(ctx context.Context) (err error) {
 		s.onStop("embedded nats-server", func(context.Context) error { return s.broker.Shutdown() })
 		url = s.broker.URL()
 	}
-	if s.nc, err = s.keep(url, "geniemq"); err != nil {
+	if s.nc, s.js, err = s.keep(url, "geniemq"); err != nil {
 		return err
 	}
 	s.denials = connection.NewDenials()
 	s.denials.Watch(s.nc)
 	s.url = url
-	if s.js, err = connection.JetStreamOf(s.nc, &s.cfg); err != nil {
-		return err
-	}
 	if s.subjects, err = wire.NewSubjects(s.cfg.Prefix); err != nil {
 		return err
 	}
@@ -107,10 +105,7 @@ func (s *Service) brokerOptions() (opts broker.Options, err error) {
 }
 
 func (s *Service) openPipelines(context.Context) error {
-	s.onStop("pipelines", func(context.Context) error {
-		s.set.Drain()
-		return nil
-	})
+	s.onEnd("pipelines", s.set.Drain)
 	s.suspects = suspects.New(&s.exclusion, consumer.NewSuspects(s.js, s.subjects, cmp.Or(s.cfg.Streams.Replicas, 1)), s.log)
 	limits := s.limits
 	limits.Body = min(wire.LimitsFor(0).Body, s.cfg.MaxBody) // a body may come from elsewhere than a message
@@ -125,15 +120,11 @@ func (s *Service) openPipelines(context.Context) error {
 // background runs a function until its context, which Shutdown cancels, ends.
 func (s *Service) background(what string, run func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		run(ctx)
-	}()
-	s.onStop(what, func(context.Context) error {
+	var running sync.WaitGroup
+	running.Go(func() { run(ctx) })
+	s.onEnd(what, func() {
 		cancel()
-		<-done
-		return nil
+		running.Wait()
 	})
 }
 
@@ -264,10 +255,7 @@ func (s *Service) openStored(ctx context.Context) error {
 
 // openChanges begins to look at the files of the indexes. From now on they may be swapped, and others come and go.
 func (s *Service) openChanges(context.Context) error {
-	s.onStop("changes", func(context.Context) error { // before all else: what ends need not be followed by what begins
-		s.set.End()
-		return nil
-	})
+	s.onEnd("changes", s.set.End) // before all else: what ends need not be followed by what begins
 	s.set.Watch()
 	return nil
 }
@@ -278,9 +266,7 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Service, erro
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	if opts.OpenEngine == nil {
 		opts.OpenEngine = open.Engine
 	}

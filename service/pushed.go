@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/geniemq/geniemq/service/connection"
 	"github.com/geniemq/geniemq/service/depot"
 	"github.com/geniemq/geniemq/service/generation"
 )
@@ -17,22 +16,12 @@ import (
 func (s *Service) openPushed(ctx context.Context) (err error) {
 	s.pushed = &depot.Worker{
 		Connect: func() (jetstream.JetStream, error) {
-			nc, err := s.connect(cmp.Or(s.url, s.cfg.NATS), "geniemq indexes") // an embedded server has an address when it runs
-			if err != nil {
-				return nil, err
-			}
-			js, err := connection.JetStreamOf(nc, &s.cfg)
-			if err != nil {
-				nc.Close()
-			}
+			_, js, err := s.connect(cmp.Or(s.url, s.cfg.NATS), "geniemq indexes") // an embedded server has an address when it runs
 			return js, err
 		},
 		Prefix: s.cfg.Prefix, Folder: filepath.Join(s.cfg.DataDir, "indexes"), Log: s.log, Swap: s.swapPushed,
 	}
-	s.onStop("followers", func(context.Context) error {
-		s.set.Unfollow()
-		return nil
-	})
+	s.onEnd("followers", s.set.Unfollow)
 	s.cfg.Indexes, err = s.pushed.Fetched(ctx, s.cfg.Indexes, func(served string, by depot.Follower) { s.set.Follow(served, by) })
 	return err
 }

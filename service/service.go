@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -123,6 +124,14 @@ func (s *Service) onStop(what string, stop func(context.Context) error) {
 	})
 }
 
+// onEnd is onStop of what cannot fail, and takes the time that it takes.
+func (s *Service) onEnd(what string, end func()) {
+	s.onStop(what, func(context.Context) error {
+		end()
+		return nil
+	})
+}
+
 // Shutdown stops pulling, answers what was pulled, gives back what is not answered when ctx ends, and ends every
 // goroutine. It must be called, whether the service failed or not; a second call does nothing. The error tells what was not orderly; nothing
 // is lost even then, since what is not acknowledged is delivered again.
@@ -137,11 +146,10 @@ func (s *Service) Shutdown(ctx context.Context) error {
 	defer release()
 	defer s.abandon()
 	var faults []error
-	for len(s.stop) > 0 {
-		last := len(s.stop) - 1
-		faults = append(faults, s.stop[last](ctx))
-		s.stop = s.stop[:last]
+	for _, stop := range slices.Backward(s.stop) {
+		faults = append(faults, stop(ctx))
 	}
+	s.stop = nil
 	return errors.Join(faults...)
 }
 

@@ -119,18 +119,8 @@ func (s *Service) openReadiness() {
 		return nil
 	})
 	s.readyWhile(func(time.Time) error { return s.watch.Fault() })
-	s.readyWhile(func(now time.Time) error {
-		if denied := s.denials.Latest(now, s.needs); denied != nil {
-			return denied
-		}
-		return nil
-	})
-	s.readyWhile(func(time.Time) error {
-		if state, blocked := s.carriers.Blocked(); blocked {
-			return fmt.Errorf("results do not get out: %w", state.Reason)
-		}
-		return nil
-	})
+	s.readyWhile(func(now time.Time) error { return s.denials.Latest(now, s.needs) })
+	s.readyWhile(func(time.Time) error { return s.carriers.Fault() })
 	s.readyWhile(func(now time.Time) error {
 		all := s.set.Serving()
 		if len(all) == 0 {

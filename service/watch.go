@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/consumer/streams"
 	"github.com/geniemq/geniemq/internal/bell"
@@ -36,24 +37,23 @@ func (s *Service) brokerMended(ctx context.Context) {
 }
 
 // keep makes a connection that the service needs, while it starts: it is ready while it has that, and closes it at its end.
-func (s *Service) keep(url, name string) (*nats.Conn, error) {
-	nc, err := s.connect(url, name)
+func (s *Service) keep(url, name string) (*nats.Conn, jetstream.JetStream, error) {
+	nc, js, err := s.connect(url, name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.conns = append(s.conns, nc)
 	s.onStop(name+" connection", func(ctx context.Context) error { return connection.Close(ctx, nc) })
-	return nc, nil
+	return nc, js, nil
 }
 
 // connect makes a connection to the server, which is its caller's, and logs its errors.
-func (s *Service) connect(url, name string) (*nats.Conn, error) {
-	nc, err := connection.Stay(url, name, &s.cfg, s.log)
-	if err != nil {
-		return nil, err
+func (s *Service) connect(url, name string) (*nats.Conn, jetstream.JetStream, error) {
+	nc, js, err := connection.Stay(url, name, &s.cfg, s.log)
+	if err == nil {
+		connection.LogErrors(nc, s.repeats.Logger(s.log.With("connection", name)))
 	}
-	connection.LogErrors(nc, s.repeats.Logger(s.log.With("connection", name)))
-	return nc, nil
+	return nc, js, err
 }
 
 // needs says whether a worker is of no use when something is forbidden: to look at its streams and its durables, to make what is

@@ -174,7 +174,7 @@ func BenchmarkVector(b *testing.B) {
 	}
 	for name, body := range map[string][]byte{"bin": appendVector(nil, v), "array": array} {
 		b.Run(name, func(b *testing.B) {
-			r := newMsgpackReader(body, 16)
+			r := &msgpackReader{text: string(body), maxDepth: 16}
 			for b.Loop() {
 				r.off = 0
 				if _, err := r.floats(nil, 1000); err != nil {

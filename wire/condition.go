@@ -52,14 +52,10 @@ func (c *Condition) validate(l *Limits) *Error {
 		return badRequest("weight %d is not between 1 and %d", c.Weight, MaxWeight)
 	}
 	forms := 0
-	if !c.Value.IsZero() {
-		forms++
-	}
-	if !c.Min.IsZero() || !c.Max.IsZero() {
-		forms++
-	}
-	if c.In != nil {
-		forms++
+	for _, given := range [...]bool{!c.Value.IsZero(), !c.Min.IsZero() || !c.Max.IsZero(), c.In != nil} {
+		if given {
+			forms++
+		}
 	}
 	switch {
 	case c.Other != nil && (forms > 0 || c.Bucket):

@@ -1,10 +1,14 @@
 package wire
 
-import "github.com/geniemq/geniemq/wire/fields"
+import (
+	"slices"
+
+	"github.com/geniemq/geniemq/wire/fields"
+)
 
 // conditionField is a field of a condition in a message. Those of [fields.Condition] have constants here, in its order, so
-// that what reads a condition, token by token (decode_condition.go) or by the short cut (condition_msgpack.go), and what writes one needs no look-up. A new
-// field is a line there, a constant, a case of conditionFieldOf, and what it means for a [Condition].
+// that what reads a condition, token by token (decode_condition.go) or by the short cut (condition_msgpack.go), and what writes one can switch on them. A new
+// field is a line there, a constant, and what it means for a [Condition].
 type conditionField uint8
 
 const (
@@ -18,39 +22,16 @@ const (
 	conditionFields
 )
 
-// conditionNames are the names of the fields, in the order in which they are written, and conditionHolds what they hold.
-var (
-	conditionNames = fields.Condition.Names()
-	conditionHolds = holds(&fields.Condition)
-)
-
-func holds(o *fields.Object) (kinds [conditionFields]fields.Kind) {
-	for f := range kinds {
-		kinds[f] = o.Fields[f].Holds
-	}
-	return kinds
-}
+// conditionNames are the names of the fields, in the order in which they are written.
+var conditionNames = fields.Condition.Names()
 
 // bucketUnit is the one unit there is but for the attribute's own.
 const bucketUnit = "bucket"
 
 // conditionFieldOf finds a field by its name; conditionFields if there is none.
 func conditionFieldOf(name string) conditionField {
-	switch name {
-	case "value":
-		return valueField
-	case "min":
-		return minField
-	case "max":
-		return maxField
-	case "in":
-		return inField
-	case "unit":
-		return unitField
-	case "weight":
-		return weightField
-	case "attr":
-		return attrField
+	if f := slices.Index(conditionNames, name); f >= 0 {
+		return conditionField(f)
 	}
 	return conditionFields
 }

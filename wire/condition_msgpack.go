@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/geniemq/geniemq/internal/msgpack"
-	"github.com/geniemq/geniemq/wire/fields"
 )
 
 // member reads the next member of a row, a name and its value, into c, which is empty, if the value is a number, a short
@@ -101,12 +100,12 @@ func (c *Condition) read(s string, i, members int, l *Limits, known conditionFie
 
 // quickField sets a field that holds one value but no scalar of its own.
 func (c *Condition) quickField(f conditionField, v *Value) bool {
-	switch holds := conditionHolds[f]; {
-	case holds == fields.Text && v.Kind == StringValue:
+	switch {
+	case f == attrField && v.Kind == StringValue:
 		c.Attr = v.String
-	case holds == fields.Integer && v.Kind == NumberValue && v.Number >= 1 && v.Number <= MaxWeight && v.Number == float64(uint32(v.Number)):
+	case f == weightField && v.Kind == NumberValue && v.Number >= 1 && v.Number <= MaxWeight && v.Number == float64(uint32(v.Number)):
 		c.Weight = uint32(v.Number)
-	case holds == fields.Unit && v.Kind == StringValue && v.String == bucketUnit:
+	case f == unitField && v.Kind == StringValue && v.String == bucketUnit:
 		c.Bucket = true
 	default:
 		return false

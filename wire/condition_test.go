@@ -53,7 +53,7 @@ func TestConditionFields(t *testing.T) {
 		if got := conditionFieldOf(name); got != f {
 			t.Errorf("field %d is %q, which is field %d", f, name, got)
 		}
-		if scalar := new(Condition).scalar(f) != nil; scalar != (conditionHolds[f] == fields.Scalar) {
+		if scalar := new(Condition).scalar(f) != nil; scalar != (fields.Condition.Fields[f].Holds == fields.Scalar) {
 			t.Errorf("%s: %v", name, scalar)
 		}
 	}

@@ -1,10 +1,6 @@
 package wire
 
-import (
-	"fmt"
-
-	"github.com/geniemq/geniemq/wire/fields"
-)
+import "fmt"
 
 // row decodes {"attr": value or condition, ...}, which is in the field of a name.
 func (d *queryDecoder) row(form string) ([]Condition, *Error) {
@@ -108,16 +104,16 @@ func (d *queryDecoder) condition(c *Condition, known conditionField) *Error {
 			return fieldTwice(name)
 		}
 		seen |= 1 << f
-		switch conditionHolds[f] {
-		case fields.Scalar:
+		switch f {
+		case valueField, minField, maxField:
 			*c.scalar(f), err = d.value()
-		case fields.Scalars:
+		case inField:
 			c.In, err = d.values()
-		case fields.Unit:
+		case unitField:
 			c.Bucket, err = true, d.unit()
-		case fields.Integer:
+		case weightField:
 			c.Weight, err = d.weight(d.r)
-		case fields.Text:
+		case attrField:
 			c.Attr, err = d.str()
 		}
 		if err != nil {

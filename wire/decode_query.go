@@ -34,12 +34,7 @@ func DecodeMessage(ct ContentType, body []byte, limits Limits) (*Message, error)
 	if err := d.begins(ct, body, &limits); err != nil {
 		return nil, err
 	}
-	m, err := d.whole()
-	if err != nil {
-		return nil, err
-	}
-	own := *m // and not the decoder
-	return &own, nil
+	return d.whole()
 }
 
 // A Decoder is DecodeMessage for who needs a message no longer when the next one comes: the memory of queries,
@@ -116,7 +111,7 @@ func (d *queryDecoder) open(ct ContentType, body []byte, text string) {
 	d.r, d.quick = &d.json, nil
 }
 
-// whole decodes the message that d.r begins with.
+// whole decodes the message that d.r begins with, which is not kept in the decoder.
 func (d *queryDecoder) whole() (*Message, error) {
 	m, err := d.read()
 	if err == nil && d.table != nil {
@@ -126,7 +121,8 @@ func (d *queryDecoder) whole() (*Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m, nil
+	own := *m
+	return &own, nil
 }
 
 // read reads the message that d.r begins with. Of a table no queries are made yet.
@@ -172,9 +168,6 @@ type queryDecoder struct {
 
 func (d *queryDecoder) message() (*Message, *Error) {
 	if k := d.r.peek(); k != objectKind {
-		if err := d.r.failed(); err != nil {
-			return nil, err
-		}
 		skip(d.r) // what cannot be read through is no JSON, whatever its first letter promises
 		d.r.finish()
 		if err := d.r.failed(); err != nil {
@@ -191,11 +184,8 @@ func (d *queryDecoder) message() (*Message, *Error) {
 	if failed := d.r.failed(); failed != nil {
 		return nil, failed
 	}
-	if m.Batch {
-		if err != nil { // of the batch: those of its queries are in m
-			return nil, err
-		}
-		return m, nil
+	if m.Batch { // an error is of the batch: those of its queries are in m
+		return m, err
 	}
 	m.Queries = append(d.queries[:0], d.finishQuery(q, err, 0))
 	d.queries = m.Queries
@@ -346,107 +336,46 @@ func (d *queryDecoder) query(q *Query, m *Message) *Error {
 	return q.withKeys(d.keys)
 }
 
-// queryField reads a field as the table says.
+// queryField reads a field, within the bounds of the table.
 func (d *queryDecoder) queryField(q *Query, f *fields.Field) (err *Error) {
-	switch f.Holds {
-	case fields.Bool:
-		var yes bool
-		yes, err = d.r.boolean()
-		d.flag(q, f.Name, yes)
-	case fields.Integer:
-		err = d.integer(q, f)
-	case fields.Number:
-		err = d.share(&q.Near, f)
-	case fields.Text:
-		err = d.text(q, f)
-	case fields.ID:
-		q.ID, err = d.id()
-	case fields.Hits:
-		err = d.hits(q, f)
-	case fields.Row:
-		q.Row, err = d.row(f.Name)
-	case fields.Conditions:
-		q.Items, err = d.itemList()
-	case fields.Filter:
-		to := &q.Filter
-		if f.Name == "exclude" {
-			to = &q.Exclude
-		}
-		*to, err = d.filter(f.Name)
-	case fields.Set:
-		q.Set, err = d.values()
-	case fields.Vector:
-		q.Vector, err = d.r.floats([]float32{}, d.limits.Items)
-		if err == nil {
-			err = d.limits.checkItems(len(q.Vector))
-		}
-	case fields.Point:
-		q.Point, err = d.point()
-	case fields.Weights:
-		q.Weights, err = d.weights()
-	case fields.Nested:
-		q.Rescore, err = d.rescore()
-	case fields.Form:
-		q.HitsForm, err = d.hitsForm()
-	case fields.Queries, fields.Rows:
-		return badRequest("a batch cannot hold a batch: %s belongs at the top of a message", f.Name)
-	default:
-		return Errorf(Unsupported, "field %q is reserved for a later version of the protocol", f.Name)
-	}
-	if err != nil {
-		return err.in("%s", f.Name)
-	}
-	return nil
-}
-
-func (d *queryDecoder) flag(q *Query, name string, yes bool) {
-	switch name {
-	case "certify":
-		q.Certify = yes
-	case "with_payload":
-		q.WithPayload = yes
-	case "total":
-		q.Total = yes
-	case "matched":
-		q.Matched = yes
-	case "explain":
-		q.Explain = yes
-	case "idf":
-		q.IDF = ChoiceOf(yes)
-	case "keys":
-		d.keys = ChoiceOf(yes)
-	}
-}
-
-func (d *queryDecoder) integer(q *Query, f *fields.Field) (err *Error) {
 	switch f.Name {
+	case "id":
+		q.ID, err = d.id()
+	case "k":
+		err = d.hits(q, f)
 	case "candidates":
 		q.Candidates, err = integer[int](d.r, f)
 	case "min_count":
 		q.MinCount, err = integer[uint32](d.r, f)
 	case "timeout_ms":
 		q.TimeoutMS, err = integer[uint32](d.r, f)
-	}
-	return err
-}
-
-func (d *queryDecoder) text(q *Query, f *fields.Field) *Error {
-	text, err := d.str()
-	switch {
-	case err != nil:
-		return err
-	case len(text) < int(f.Least) && f.Name == "text":
-		return badRequest("is empty: nothing matches it")
-	case len(text) < int(f.Least):
-		return badRequest("is empty: leave it out")
-	}
-	switch f.Name {
+	case "certify":
+		q.Certify, err = d.r.boolean()
+	case "with_payload":
+		q.WithPayload, err = d.r.boolean()
+	case "row":
+		q.Row, err = d.row(f.Name)
+	case "items":
+		q.Items, err = d.itemList()
 	case "text":
-		q.Text = text
-	case "column":
-		q.Column = text
-	case "method":
-		q.Method = text
+		q.Text, err = d.text("nothing matches it")
+	case "set":
+		q.Set, err = d.values()
+	case "vector":
+		q.Vector, err = d.r.floats([]float32{}, d.limits.Items)
+		if err == nil {
+			err = d.limits.checkItems(len(q.Vector))
+		}
+	case "queries", "table":
+		return badRequest("a batch cannot hold a batch: %s belongs at the top of a message", f.Name)
+	default:
+		if f.Holds == fields.Reserved {
+			return Errorf(Unsupported, "field %q is reserved for a later version of the protocol", f.Name)
+		}
+		err = d.refinement(q, f)
+	}
+	if err != nil {
+		return err.in("%s", f.Name)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (d *resultDecoder) answer() (*Answer, *Error) {
 		switch name {
 		case "first":
 			a.Batch = true
-			err = d.value(fields.Answer.Find(name), &a.First, nil)
+			a.First, err = integer[int](d.r, fields.Answer.Find(name))
 		case "results":
 			a.Batch = true
 			a.Results, err = elements(d, []Result{}, d.result)
@@ -78,58 +78,48 @@ func (d *resultDecoder) result(r *Result) *Error {
 
 func (d *resultDecoder) resultField(r *Result, name string) (known bool, err *Error) {
 	f := fields.Result.Find(name)
-	if f == nil {
-		return false, nil
-	}
-	switch f.Holds {
-	case fields.HitList:
-		err = d.hitsOf(r)
-	case fields.JSON:
-		r.Explain, err = d.r.json(nil)
-	case fields.Nested:
-		if name == "error" {
-			r.Err, err = d.error()
-		} else {
-			err = d.took(&r.Took)
-		}
-	default:
-		to, has := r.place(name)
-		err = d.value(f, to, has)
-	}
-	return true, err
-}
-
-// place is where a result has a field of a simple type.
-func (r *Result) place(name string) (to any, has *bool) {
 	switch name {
 	case "id":
-		return &r.ID, nil
+		r.ID, err = d.r.str()
 	case "index":
-		return &r.Index, nil
+		r.Index, err = d.r.str()
 	case "version":
-		return &r.Version, nil
+		r.Version, err = d.r.str()
 	case "first_hit":
-		return &r.FirstHit, nil
+		r.FirstHit, err = integer[int](d.r, f)
 	case "all_hits":
-		return &r.AllHits, nil
+		r.AllHits, err = integer[int](d.r, f)
+	case "hits":
+		err = d.hitsOf(r)
 	case "mc_k":
-		return &r.MCK, nil
+		r.MCK, err = integer[uint32](d.r, f)
 	case "exact":
-		return &r.Exact, nil
+		r.Exact, err = d.r.boolean()
 	case "total":
-		return &r.Total, &r.HasTotal
+		r.Total, err = integer[uint64](d.r, f)
+		r.HasTotal = true
 	case "in_range":
-		return &r.InRange, &r.HasInRange
+		r.InRange, err = integer[uint64](d.r, f)
+		r.HasInRange = true
 	case "method":
-		return &r.Method, nil
+		r.Method, err = d.r.str()
 	case "fraction":
-		return &r.Fraction, nil
+		r.Fraction, err = d.within(f)
 	case "expected_recall":
-		return &r.ExpectedRecall, &r.HasExpectedRecall
+		r.ExpectedRecall, err = d.within(f)
+		r.HasExpectedRecall = true
 	case "warnings":
-		return &r.Warnings, nil
+		r.Warnings, err = d.strings()
+	case "explain":
+		r.Explain, err = d.r.json(nil)
+	case "took_us":
+		err = d.took(&r.Took)
+	case "error":
+		r.Err, err = d.error()
+	default:
+		return false, nil
 	}
-	return nil, nil
+	return true, err
 }
 
 // hitsOf decodes the hits of a result, in whichever form they are.
@@ -146,49 +136,41 @@ func (d *resultDecoder) hitsOf(r *Result) (err *Error) {
 func (d *resultDecoder) hit(h *Hit) *Error {
 	return d.fields(func(name string) (known bool, err *Error) {
 		f := fields.Hit.Find(name)
-		if f == nil {
-			return false, nil
-		}
-		switch f.Holds {
-		case fields.JSON:
-			h.Payload, err = d.r.json(nil)
-		case fields.Estimates:
-			h.detail().Columns, err = d.columns()
-		case fields.Texts:
+		switch name {
+		case "id":
+			h.ID, err = integer[uint32](d.r, f)
+		case "key":
+			h.Key, err = d.r.str()
+		case "count":
+			h.Count, err = integer[uint32](d.r, f)
+		case "similarity":
+			var v float64
+			v, err = d.within(f)
+			h.Similarity, h.HasSimilarity = float32(v), true
+		case "distance":
+			h.Distance, err = d.within(f)
+			h.HasDistance = true
+		case "score":
+			h.Score, err = d.within(f)
+			h.HasScore = true
+		case "matched":
 			h.detail().Matched, err = d.strings()
+		case "columns":
+			h.detail().Columns, err = d.columns()
+		case "payload":
+			h.Payload, err = d.r.json(nil)
 		default:
-			to, has := h.place(name)
-			err = d.value(f, to, has)
+			return false, nil
 		}
 		return true, err
 	})
-}
-
-// place is where a hit has a field of a simple type.
-func (h *Hit) place(name string) (to any, has *bool) {
-	switch name {
-	case "id":
-		return &h.ID, nil
-	case "key":
-		return &h.Key, nil
-	case "count":
-		return &h.Count, nil
-	case "similarity":
-		return &h.Similarity, &h.HasSimilarity
-	case "distance":
-		return &h.Distance, &h.HasDistance
-	case "score":
-		return &h.Score, &h.HasScore
-	}
-	return nil, nil
 }
 
 func (d *resultDecoder) took(t *Took) *Error {
 	return d.fields(func(name string) (bool, *Error) {
 		for _, p := range t.parts() {
 			if p.name == name {
-				var us uint64
-				err := d.value(fields.Took.Find(name), &us, nil)
+				us, err := integer[uint64](d.r, fields.Took.Find(name))
 				*p.d = time.Duration(us) * time.Microsecond
 				return true, err
 			}
@@ -200,16 +182,17 @@ func (d *resultDecoder) took(t *Took) *Error {
 func (d *resultDecoder) error() (*Error, *Error) {
 	e := &Error{}
 	err := d.fields(func(name string) (known bool, err *Error) {
-		var to *string
 		switch name {
 		case "code":
-			to = (*string)(&e.Code)
+			var code string
+			code, err = d.r.str()
+			e.Code = Code(code)
 		case "message":
-			to = &e.Message
+			e.Message, err = d.r.str()
 		default:
 			return false, nil
 		}
-		return true, d.value(fields.Error.Find(name), to, nil)
+		return true, err
 	})
 	return e, err
 }

@@ -66,27 +66,32 @@ func (d *queryDecoder) value() (v Value, err *Error) {
 	return v, err
 }
 
-func (d *queryDecoder) str() (string, *Error) {
-	s, err := d.r.str()
+func (d *queryDecoder) str() (string, *Error) { return d.bounded(d.r.str()) }
+
+// bounded refuses a string that was read and is too long.
+func (d *queryDecoder) bounded(s string, err *Error) (string, *Error) {
 	if err == nil {
 		err = d.limits.checkString(len(s))
 	}
 	return s, err
 }
 
+// text reads a string that must not be empty, since an empty one is what instead says.
+func (d *queryDecoder) text(instead string) (string, *Error) {
+	text, err := d.str()
+	if err == nil && text == "" {
+		err = badRequest("is empty: %s", instead)
+	}
+	return text, err
+}
+
 // id reads an id: a string, or an integer, which stands for its decimal digits, since ids are integers in many a database.
 func (d *queryDecoder) id() (string, *Error) {
 	switch k := d.r.peek(); k {
-	case stringKind:
+	case stringKind, noKind: // of which it says why
 		return d.str()
 	case numberKind:
-		s, err := d.r.integer()
-		if err == nil {
-			err = d.limits.checkString(len(s))
-		}
-		return s, err
-	case noKind:
-		return d.str() // says why
+		return d.bounded(d.r.integer())
 	default:
 		return "", expected("a string or an integer", k)
 	}

@@ -48,9 +48,8 @@ func (e *encoder) estimates(columns []ColumnEstimate) {
 
 // payloadReader is what reading payloads needs and can be used again.
 type payloadReader struct {
-	buf  bytes.Buffer
-	dec  *jsontext.Decoder
-	open []int // where the heads of the open containers are
+	buf bytes.Buffer
+	dec *jsontext.Decoder
 }
 
 // transcode appends JSON as MessagePack; what is not JSON, which the index has stored all the same, as nil.
@@ -67,47 +66,44 @@ func (e *encoder) transcode(payload []byte) {
 	}
 }
 
-// transcodeValue stops at the limit. It counts the members of a container as it goes, in a head of the longest form, because JSON does not
-// say how many there are; small containers, which nearly all are, get the short form and move up.
+// transcodeValue writes the next value. It stops at the limit: nothing of it is kept then. It counts the members of a container as it goes, in a head of the
+// longest form, because JSON does not say how many there are; small containers, which nearly all are, get the short form and move up.
 func (e *encoder) transcodeValue() error {
-	open := e.payload.open[:0]
-	defer func() { e.payload.open = open }()
-	for {
-		tok, err := e.payload.dec.ReadToken()
-		if err != nil {
-			return err
+	tok, err := e.payload.dec.ReadToken()
+	if err != nil {
+		return err
+	}
+	switch k := tok.Kind(); k {
+	case 'n':
+		e.dst = append(e.dst, msgpack.Nil)
+	case 't', 'f':
+		e.bool(k == 't')
+	case '"':
+		e.str(tok.String())
+	case '0':
+		e.transcodeNumber(tok)
+	case '{', '[':
+		at := len(e.dst)
+		e.dst = append(e.dst, msgpack.Map32, 0, 0, 0, 0)
+		items := uint32(0)
+		for ; e.fits(len(e.dst), 0) && !ends(e.payload.dec.PeekKind()); items++ {
+			if err := e.transcodeValue(); err != nil {
+				return err
+			}
 		}
-		switch k := tok.Kind(); k {
-		case 'n':
-			e.dst = append(e.dst, msgpack.Nil)
-		case 't', 'f':
-			e.bool(k == 't')
-		case '"':
-			e.str(tok.String())
-		case '0':
-			e.transcodeNumber(tok)
-		case '{', '[':
-			open = append(open, len(e.dst))
-			e.dst = append(e.dst, msgpack.Map32, 0, 0, 0, 0)
-			continue
-		case '}', ']':
-			e.closeHead(open[len(open)-1], k == '}')
-			open = open[:len(open)-1]
-		}
-		if len(open) == 0 {
+		if e.full {
 			return nil
 		}
-		if !e.fits(len(e.dst), 0) {
-			return nil // nothing of this is kept
-		}
-		at := open[len(open)-1] + 1
-		binary.BigEndian.PutUint32(e.dst[at:], binary.BigEndian.Uint32(e.dst[at:])+1)
+		e.closeHead(at, items, k == '{')
+		_, err = e.payload.dec.ReadToken()
 	}
+	return err
 }
 
-// closeHead turns the count at a container's head, of names and values or of elements, into its final head.
-func (e *encoder) closeHead(at int, object bool) {
-	n := binary.BigEndian.Uint32(e.dst[at+1:])
+func ends(k jsontext.Kind) bool { return k == '}' || k == ']' }
+
+// closeHead writes the final head of a container, of names and values or of elements.
+func (e *encoder) closeHead(at int, n uint32, object bool) {
 	short, long := byte(msgpack.FixArray), byte(msgpack.Array32)
 	if object {
 		short, long, n = msgpack.FixMap, msgpack.Map32, n/2

@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"github.com/geniemq/geniemq/internal/msgpack"
-	"github.com/geniemq/geniemq/wire/fields"
 	"github.com/geniemq/geniemq/wire/value"
 )
 
@@ -108,29 +106,22 @@ func (e *encoder) condition(at int, c *Condition) {
 		e.name(at, conditionNames[valueField])
 		e.tree(c.Other.Value)
 	}
-	for f, name := range conditionNames[:attrField] {
-		switch f := conditionField(f); conditionHolds[f] {
-		case fields.Scalar:
-			if v := c.scalar(f); !v.IsZero() {
-				e.name(at, name)
-				e.value(*v)
-			}
-		case fields.Scalars:
-			if c.In != nil {
-				e.name(at, name)
-				e.values(c.In)
-			}
-		case fields.Unit:
-			if c.Bucket {
-				e.name(at, name)
-				e.str(bucketUnit)
-			}
-		case fields.Integer:
-			if c.Weight != 0 {
-				e.name(at, name)
-				e.uint(uint64(c.Weight))
-			}
+	for f, name := range conditionNames[:inField] {
+		if v := c.scalar(conditionField(f)); !v.IsZero() {
+			e.name(at, name)
+			e.value(*v)
 		}
+	}
+	if c.In != nil {
+		e.name(at, "in")
+		e.values(c.In)
+	}
+	if c.Bucket {
+		e.text(at, "unit", bucketUnit)
+	}
+	if c.Weight != 0 {
+		e.name(at, "weight")
+		e.uint(uint64(c.Weight))
 	}
 }
 
@@ -160,11 +151,7 @@ func (e *encoder) value(v Value) {
 	case BoolValue:
 		e.bool(v.Bool())
 	default: // refused by the reader, as it should be
-		if e.msgpack {
-			e.dst = append(e.dst, msgpack.Nil)
-		} else {
-			e.dst = append(e.dst, "null"...)
-		}
+		e.null()
 	}
 }
 

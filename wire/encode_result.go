@@ -78,17 +78,13 @@ func (e *encoder) error(err *Error) {
 	e.end()
 }
 
-// tookParts is how many durations a Took has.
-const tookParts = 5
-
-func (t *Took) parts() [tookParts]struct {
+type tookPart struct {
 	name string
 	d    *time.Duration
-} {
-	return [tookParts]struct {
-		name string
-		d    *time.Duration
-	}{{"queue", &t.Queue}, {"batch", &t.Batch}, {"engine", &t.Engine}, {"verify", &t.Verify}, {"total", &t.Total}}
+}
+
+func (t *Took) parts() [5]tookPart {
+	return [...]tookPart{{"queue", &t.Queue}, {"batch", &t.Batch}, {"engine", &t.Engine}, {"verify", &t.Verify}, {"total", &t.Total}}
 }
 
 func (e *encoder) took(t *Took) {

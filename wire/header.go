@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"mime"
 	"strconv"
 	"strings"
 )
@@ -70,18 +69,11 @@ func (c ContentType) String() string {
 // ParseContentType reads a Content-Type header of a plain body; see [ParseBodyType]. "" is JSON, parameters such as charset are ignored, and the names
 // that MessagePack had before it was registered are understood. Anything else is `unsupported`. The error is an *[Error].
 func ParseContentType(header string) (ContentType, error) {
-	switch header { // without a parser for what nearly every message says
-	case "", "application/json":
+	if header == "" {
 		return JSON, nil
-	case "application/msgpack":
-		return MessagePack, nil
 	}
-	media, _, err := mime.ParseMediaType(header)
-	if err != nil { // a faulty parameter is no reason to refuse what is clear
-		media, _, _ = strings.Cut(header, ";")
-		media = strings.ToLower(strings.TrimSpace(media))
-	}
-	switch media {
+	media, _, _ := strings.Cut(header, ";") // a faulty parameter is no reason to refuse what is clear
+	switch strings.ToLower(strings.TrimSpace(media)) {
 	case "application/json", "text/json":
 		return JSON, nil
 	case "application/msgpack", "application/x-msgpack", "application/vnd.msgpack":
@@ -109,13 +101,8 @@ func CheckProtocol(header string) error {
 // HeaderID returns the id if it fits a header, else "". A header is a line: ids with control characters would end it,
 // and long ones would fill the space that the body needs. The body always has the whole id.
 func HeaderID(id string) string {
-	if len(id) > 255 {
+	if len(id) > 255 || strings.ContainsFunc(id, func(c rune) bool { return c < ' ' || c == 0x7f }) {
 		return ""
-	}
-	for i := range len(id) {
-		if id[i] < ' ' || id[i] == 0x7f {
-			return ""
-		}
 	}
 	return id
 }

@@ -3,7 +3,6 @@ package wire
 import (
 	"errors"
 
-	"github.com/geniemq/geniemq/wire/fields"
 	"github.com/geniemq/geniemq/wire/value"
 )
 
@@ -98,17 +97,17 @@ func (d *queryDecoder) otherFields(c *Condition, r reader, known conditionField)
 			return err.in("the name of a field")
 		}
 		f := conditionFieldOf(name)
-		if own := f < known && (conditionHolds[f] == fields.Integer || conditionHolds[f] == fields.Text); !own {
+		if own := f < known && (f == weightField || f == attrField); !own {
 			if err = d.limits.checkString(len(name)); err == nil {
 				d.build.Name(name)
 				err = d.tree(r)
 			}
 		} else if seen&(1<<f) != 0 {
 			return fieldTwice(name)
-		} else if seen |= 1 << f; conditionHolds[f] == fields.Integer {
+		} else if seen |= 1 << f; f == weightField {
 			c.Weight, err = d.weight(r)
-		} else if c.Attr, err = r.str(); err == nil {
-			err = d.limits.checkString(len(c.Attr))
+		} else {
+			c.Attr, err = d.bounded(r.str())
 		}
 		if err != nil {
 			return err.in(".%s", clip(name))
@@ -138,10 +137,7 @@ func (d *queryDecoder) tree(r reader) *Error {
 			return nil
 		}
 		if r.atName() {
-			name, err := r.str()
-			if err == nil {
-				err = d.limits.checkString(len(name))
-			}
+			name, err := d.bounded(r.str())
 			if err != nil {
 				return err.in("the name of a field")
 			}
@@ -164,10 +160,7 @@ func (d *queryDecoder) node(r reader) (err *Error) {
 		return r.exactly(&d.build)
 	case stringKind:
 		var s string
-		if s, err = r.str(); err == nil {
-			err = d.limits.checkString(len(s))
-		}
-		if err == nil {
+		if s, err = d.bounded(r.str()); err == nil {
 			d.build.String(s)
 		}
 	case binaryKind:

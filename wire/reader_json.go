@@ -38,10 +38,9 @@ func (r *jsonReader) failed() *Error { return r.fatal }
 
 func (r *jsonReader) fail(err error) *Error {
 	if r.fatal == nil {
-		switch {
-		case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 			r.fatal = badRequest("the body ends inside the JSON message")
-		default:
+		} else {
 			r.fatal = badRequest("the body is not valid JSON: %s", clipTo(strings.TrimPrefix(err.Error(), "jsontext: "), 200))
 		}
 	}
@@ -81,29 +80,19 @@ func (r *jsonReader) want(k kind, name string) *Error {
 	return expected(name, got)
 }
 
+// invalid fails where peek has seen no value.
 func (r *jsonReader) invalid() *Error {
-	if r.fatal != nil {
-		return r.fatal
-	}
-	if _, err := r.dec.ReadToken(); err != nil {
-		return r.fail(err)
-	}
-	return r.fail(io.ErrUnexpectedEOF) // not reached: peek has seen no value
+	r.skipScalar()                     // fails with the tokenizer's reason
+	return r.fail(io.ErrUnexpectedEOF) // or with this, were there none
 }
 
 func (r *jsonReader) enter() *Error {
-	if r.fatal != nil {
+	if r.skipScalar(); r.fatal != nil { // its beginning is a token like any other
 		return r.fatal
 	}
-	if _, err := r.dec.ReadToken(); err != nil {
-		return r.fail(err)
-	}
 	l := Limits{Depth: r.maxDepth}
-	if err := l.checkDepth(r.dec.StackDepth()); err != nil {
-		r.fatal = err
-		return err
-	}
-	return nil
+	r.fatal = l.checkDepth(r.dec.StackDepth())
+	return r.fatal
 }
 
 func (r *jsonReader) more() bool {
@@ -120,7 +109,7 @@ func (r *jsonReader) more() bool {
 	return true
 }
 
-func (r *jsonReader) leave() { r.skipScalar() } // the end of a container is a token like any other
+func (r *jsonReader) leave() { r.skipScalar() } // and so is its end
 
 // scalar reads a scalar's text, aliasing r.text.
 func (r *jsonReader) scalar() (string, *Error) {

@@ -29,10 +29,6 @@ type container struct {
 	object bool
 }
 
-func newMsgpackReader(body []byte, maxDepth int) *msgpackReader {
-	return &msgpackReader{text: string(body), maxDepth: maxDepth}
-}
-
 func (r *msgpackReader) failed() *Error { return r.fatal }
 
 func (r *msgpackReader) fail(format string, args ...any) *Error {
@@ -87,9 +83,8 @@ func (r *msgpackReader) enter() *Error {
 		return err
 	}
 	l := Limits{Depth: r.maxDepth}
-	if err := l.checkDepth(len(r.open) + 1); err != nil {
-		r.fatal = err
-		return err
+	if r.fatal = l.checkDepth(len(r.open) + 1); r.fatal != nil {
+		return r.fatal
 	}
 	r.off += h.Size
 	r.count()
@@ -138,17 +133,11 @@ func (r *msgpackReader) integer() (string, *Error) {
 	if err != nil {
 		return "", err
 	}
-	start := r.off
-	bits := r.take(h)
-	switch r.text[start] {
-	case msgpack.Float32, msgpack.Float64:
+	if c := r.text[r.off]; c == msgpack.Float32 || c == msgpack.Float64 {
+		r.take(h)
 		return "", badRequest("must be an integer, not a float")
-	case msgpack.Uint64:
-		return strconv.FormatUint(msgpack.BigEndian(bits), 10), nil
-	case msgpack.Int64:
-		return strconv.FormatInt(int64(msgpack.BigEndian(bits)), 10), nil
 	}
-	return strconv.FormatInt(int64(msgpack.ParseNumber(r.text[start:r.off])), 10), nil // which a float64 holds
+	return string(r.appendJSONNumber(nil, h)), nil
 }
 
 func (r *msgpackReader) boolean() (bool, *Error) {
@@ -271,63 +260,62 @@ func (r *msgpackReader) finish() {
 // json transcodes the next value: what our encoder made of a JSON payload comes back as it was, up to the spelling of
 // numbers. Binary becomes base64, and what JSON cannot say (NaN, extensions) null.
 func (r *msgpackReader) json(dst []byte) ([]byte, *Error) {
-	base := r.depth()
-	for {
-		h, err := r.head()
-		if err != nil {
-			return dst, err
+	h, err := r.head()
+	if err != nil {
+		return dst, err
+	}
+	switch h.Kind {
+	case arrayKind, objectKind:
+		return r.jsonItems(dst, h.Kind == objectKind)
+	case stringKind:
+		var bad error
+		if dst, bad = jsontext.AppendQuote(dst, r.take(h)); bad != nil {
+			return dst, errUTF8()
 		}
-		if r.atName() && h.Kind != stringKind {
-			return dst, expected("a string as name", h.Kind)
-		}
-		name := r.atName()
-		switch h.Kind {
-		case arrayKind:
-			dst = append(dst, '[')
-			err = r.enter()
-		case objectKind:
-			dst = append(dst, '{')
-			err = r.enter()
-		case stringKind:
-			var bad error
-			if dst, bad = jsontext.AppendQuote(dst, r.take(h)); bad != nil {
-				return dst, errUTF8()
-			}
-		case binaryKind:
-			dst = append(dst, '"')
-			dst = base64.StdEncoding.AppendEncode(dst, []byte(r.take(h)))
-			dst = append(dst, '"')
-		case boolKind:
-			v, _ := r.boolean()
-			dst = strconv.AppendBool(dst, v)
-		case numberKind:
-			dst = r.appendJSONNumber(dst, h)
-		default:
-			r.take(h)
-			dst = append(dst, "null"...)
-		}
-		if err != nil {
-			return dst, err
-		}
-		if name {
-			dst = append(dst, ':')
-			continue
-		}
-		for r.depth() > base && !r.more() {
-			closing := byte(']')
-			if r.open[len(r.open)-1].object {
-				closing = '}'
-			}
-			dst = append(dst, closing)
-			r.leave()
-		}
-		if r.depth() == base {
-			return dst, nil
-		}
-		if c := dst[len(dst)-1]; c != '[' && c != '{' {
+	case binaryKind:
+		dst = append(dst, '"')
+		dst = base64.StdEncoding.AppendEncode(dst, []byte(r.take(h)))
+		dst = append(dst, '"')
+	case boolKind:
+		v, _ := r.boolean()
+		dst = strconv.AppendBool(dst, v)
+	case numberKind:
+		dst = r.appendJSONNumber(dst, h)
+	default:
+		r.take(h)
+		dst = append(dst, "null"...)
+	}
+	return dst, nil
+}
+
+// jsonItems transcodes an array or an object.
+func (r *msgpackReader) jsonItems(dst []byte, object bool) ([]byte, *Error) {
+	begin, end := byte('['), byte(']')
+	if object {
+		begin, end = '{', '}'
+	}
+	dst = append(dst, begin)
+	err := r.enter()
+	for i := 0; err == nil && r.more(); i++ {
+		if i > 0 {
 			dst = append(dst, ',')
 		}
+		if object {
+			if k := r.peek(); k != stringKind && k != noKind {
+				return dst, expected("a string as name", k)
+			}
+			if dst, err = r.json(dst); err != nil {
+				break
+			}
+			dst = append(dst, ':')
+		}
+		dst, err = r.json(dst)
 	}
+	if err != nil {
+		return dst, err
+	}
+	r.leave()
+	return append(dst, end), nil
 }
 
 // appendJSONNumber keeps the digits of 64-bit integers, which a float64 would round.
@@ -356,7 +344,7 @@ func appendVector(dst []byte, v []float32) []byte {
 
 func newReader(ct ContentType, body []byte, maxDepth int) reader {
 	if ct == MessagePack {
-		return newMsgpackReader(body, maxDepth)
+		return &msgpackReader{text: string(body), maxDepth: maxDepth}
 	}
 	r := new(jsonReader)
 	r.reset(body, string(body), maxDepth)

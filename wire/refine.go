@@ -90,6 +90,46 @@ func (q *Query) validateFilterOnly() *Error {
 	return badRequest("%s needs counts, and a query of a filter alone has none: give a form too, or leave it out", refused)
 }
 
+// refinement reads a field of a refinement, of a search by distance, or of the form of hits.
+func (d *queryDecoder) refinement(q *Query, f *fields.Field) (err *Error) {
+	switch f.Name {
+	case "filter":
+		q.Filter, err = d.filter(f.Name)
+	case "exclude":
+		q.Exclude, err = d.filter(f.Name)
+	case "total":
+		q.Total, err = d.r.boolean()
+	case "idf":
+		q.IDF, err = d.choice()
+	case "weights":
+		q.Weights, err = d.weights()
+	case "rescore":
+		q.Rescore, err = d.rescore()
+	case "matched":
+		q.Matched, err = d.r.boolean()
+	case "explain":
+		q.Explain, err = d.r.boolean()
+	case "point":
+		q.Point, err = d.point()
+	case "radius", "fraction", "recall":
+		err = d.share(&q.Near, f)
+	case "column":
+		q.Column, err = d.text("leave it out")
+	case "method":
+		q.Method, err = d.text("leave it out")
+	case "form":
+		q.HitsForm, err = d.hitsForm()
+	case "keys":
+		d.keys, err = d.choice()
+	}
+	return err
+}
+
+func (d *queryDecoder) choice() (Choice, *Error) {
+	yes, err := d.r.boolean()
+	return ChoiceOf(yes), err
+}
+
 // filter decodes an object of conditions by attribute, or a list of such.
 func (d *queryDecoder) filter(name string) ([]Condition, *Error) {
 	if d.r.peek() == objectKind {

@@ -60,48 +60,21 @@ func (d *resultDecoder) columns() ([]ColumnEstimate, *Error) {
 	err := d.fields(func(column string) (bool, *Error) {
 		c := ColumnEstimate{Column: column}
 		err := d.fields(func(name string) (known bool, err *Error) {
-			to := &c.Similarity
+			f := fields.Estimate.Find(name)
 			switch name {
 			case "similarity":
+				c.Similarity, err = d.within(f)
 			case "bound":
-				to = &c.Bound
+				c.Bound, err = d.within(f)
 			default:
 				return false, nil
 			}
-			return true, d.value(fields.Estimate.Find(name), to, nil)
+			return true, err
 		})
 		columns = append(columns, c)
 		return true, err
 	})
 	return columns, err
-}
-
-// value reads a field of a simple type to its place, and says that it is there.
-func (d *resultDecoder) value(f *fields.Field, to any, has *bool) (err *Error) {
-	switch to := to.(type) {
-	case *string:
-		*to, err = d.r.str()
-	case *bool:
-		*to, err = d.r.boolean()
-	case *int:
-		*to, err = integer[int](d.r, f)
-	case *uint32:
-		*to, err = integer[uint32](d.r, f)
-	case *uint64:
-		*to, err = integer[uint64](d.r, f)
-	case *float64:
-		*to, err = d.within(f)
-	case *float32:
-		var v float64
-		v, err = d.within(f)
-		*to = float32(v)
-	case *[]string:
-		*to, err = d.strings()
-	}
-	if has != nil {
-		*has = true
-	}
-	return err
 }
 
 // within reads a number of a size that can be kept, and written in JSON again. The largest float32 has shorter digits, which are a little more.

@@ -424,7 +424,7 @@ func TestNumberFormats(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := reflect.ValueOf(v).Convert(reflect.TypeFor[float64]()).Float()
-			r := newMsgpackReader([]byte(buf.String()), 1)
+			r := &msgpackReader{text: buf.String(), maxDepth: 1}
 			if got, err := r.number(); err != nil || got != want {
 				t.Errorf("%T(%v): got %v, %v", v, v, got, err)
 			}
@@ -432,7 +432,7 @@ func TestNumberFormats(t *testing.T) {
 			if err := r.failed(); err != nil {
 				t.Error(err)
 			}
-			r = newMsgpackReader(msgpack.AppendNumber(nil, want), 1)
+			r = &msgpackReader{text: string(msgpack.AppendNumber(nil, want)), maxDepth: 1}
 			if got, err := r.number(); err != nil || got != want {
 				t.Errorf("own %v: got %v, %v", want, got, err)
 			}

@@ -282,20 +282,15 @@ func tookSlack(ct ContentType, r *Result) int {
 	if r.Err != nil {
 		return 0
 	}
-	const widest = 16 // digits: 300 years of microseconds
 	slack := 0
+	var room [20]byte
 	for _, p := range r.Took.parts() {
 		us := uint64(max(0, p.d.Microseconds()))
 		if ct == MessagePack {
-			var buf [9]byte
-			slack += 9 - len(msgpack.AppendUint(buf[:0], us))
-			continue
+			slack += 9 - len(msgpack.AppendUint(room[:0], us))
+		} else { // 16 digits are 300 years
+			slack += max(0, 16-len(strconv.AppendUint(room[:0], us, 10)))
 		}
-		digits := 1
-		for ; us >= 10; us /= 10 {
-			digits++
-		}
-		slack += max(0, widest-digits)
 	}
 	return slack
 }

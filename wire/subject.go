@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -109,10 +110,8 @@ func ValidateReplySubject(subject string, allow []string) error {
 	if emptyToken(subject) {
 		return badRequest("reply subject %q has an empty token", clip(subject))
 	}
-	for _, pattern := range allow {
-		if MatchSubject(pattern, subject) {
-			return nil
-		}
+	if slices.ContainsFunc(allow, func(pattern string) bool { return MatchSubject(pattern, subject) }) {
+		return nil
 	}
 	return badRequest("reply subject %q is not allowed; allowed are %s", clip(subject), strings.Join(allow, ", "))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -24,15 +25,19 @@ func RemoveSettled(ctx context.Context, js jetstream.JetStream, name string) err
 		if floor == 0 || c.Config.AckPolicy != jetstream.AckExplicitPolicy {
 			continue
 		}
-		filters := c.Config.FilterSubjects
-		if c.Config.FilterSubject != "" {
-			filters = []string{c.Config.FilterSubject}
-		}
-		for _, filter := range filters {
+		for _, filter := range Filters(c.Config) {
 			if err := stream.Purge(ctx, jetstream.WithPurgeSubject(filter), jetstream.WithPurgeSequence(floor+1)); err != nil {
 				faults = append(faults, fmt.Errorf("remove what %s has settled: %w", c.Name, err))
 			}
 		}
 	}
 	return errors.Join(append(faults, list.Err())...)
+}
+
+// Filters are the subjects that a consumer takes, sorted. None are all.
+func Filters(c jetstream.ConsumerConfig) []string {
+	if c.FilterSubject != "" {
+		return []string{c.FilterSubject}
+	}
+	return slices.Sorted(slices.Values(c.FilterSubjects))
 }

@@ -52,8 +52,7 @@ type Broker struct {
 	ended    chan struct{}
 
 	server atomic.Pointer[server.Server]
-	mu     sync.Mutex
-	fault  error
+	fault  atomic.Pointer[error] // which may be nil
 }
 
 // Options say where a Broker listens and stores.
@@ -92,16 +91,11 @@ type Cluster struct {
 	OnListen func(address string)
 }
 
-// ErrDataDirInUse says that another process runs a broker on the same folder.
-var ErrDataDirInUse = errors.New("the data folder is in use by another process")
-
 // Start starts the server and waits until it takes connections. The Broker must be shut down. The error for an address that
-// is taken wraps syscall.EADDRINUSE, that for a folder in use ErrDataDirInUse.
+// is taken wraps syscall.EADDRINUSE, that for a folder in use [lock.ErrHeld].
 func Start(ctx context.Context, opts Options) (*Broker, error) {
 	opts.Listen = cmp.Or(opts.Listen, "127.0.0.1:4222")
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	host, port, err := listenAddress(opts.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("embedded nats-server: %w", err)
@@ -137,6 +131,7 @@ func Start(ctx context.Context, opts Options) (*Broker, error) {
 		},
 		dir: opts.DataDir, log: opts.Logger.With("part", "nats-server"), lost: opts.OnLost, mended: opts.OnMended, unlock: unlock, ended: make(chan struct{}),
 	}
+	b.fault.Store(new(error))
 	err = b.join(opts.Cluster)
 	if err == nil {
 		err = b.start(ctx)
@@ -266,11 +261,7 @@ func lockFolder(dir string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = lock.File(file)
-	if errors.Is(err, lock.ErrHeld) {
-		err = ErrDataDirInUse
-	}
-	if err != nil {
+	if err := lock.File(file); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file.Close, nil

@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/geniemq/geniemq/internal/lock"
 )
 
 func TestBroker(t *testing.T) {
@@ -43,7 +45,7 @@ func TestBroker(t *testing.T) {
 	}
 
 	// A second server on the same folder would damage the streams.
-	if _, err := Start(t.Context(), Options{Listen: "127.0.0.1:0", DataDir: dir}); !errors.Is(err, ErrDataDirInUse) {
+	if _, err := Start(t.Context(), Options{Listen: "127.0.0.1:0", DataDir: dir}); !errors.Is(err, lock.ErrHeld) {
 		t.Errorf("a folder in use is taken: %v", err)
 	}
 	// An address that is taken is an error that says so, at once.
@@ -92,7 +94,7 @@ func TestBrokerLockEndsWithProcess(t *testing.T) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	if _, err := lockFolder(dir); !errors.Is(err, ErrDataDirInUse) {
+	if _, err := lockFolder(dir); !errors.Is(err, lock.ErrHeld) {
 		t.Errorf("the lock of another process is not respected: %v", err)
 	}
 	cmd.Process.Kill()

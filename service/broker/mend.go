@@ -29,11 +29,7 @@ const (
 )
 
 // Fault says why the server takes no messages at present, or nil. It is mended when the cause is gone.
-func (b *Broker) Fault() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.fault
-}
+func (b *Broker) Fault() error { return *b.fault.Load() }
 
 // lookAfter mends the server until ctx ends.
 //
@@ -45,7 +41,7 @@ func (b *Broker) lookAfter(ctx context.Context) {
 	pause, mended := mendPause, time.Time{}
 	for bell.Sleep(ctx, lookInterval) {
 		fault := b.look()
-		b.setFault(fault)
+		b.fault.Store(&fault)
 		if fault == nil {
 			if time.Since(mended) > maxMendPause {
 				pause = mendPause
@@ -57,7 +53,7 @@ func (b *Broker) lookAfter(ctx context.Context) {
 			if err := b.tryDisk(); err == nil && time.Since(mended) > pause {
 				break
 			} else if err != nil {
-				b.setFault(fmt.Errorf("%w; %w: free some room, it goes on by itself then", fault, err))
+				b.fault.Store(new(fmt.Errorf("%w; %w: free some room, it goes on by itself then", fault, err)))
 			}
 			if !bell.Sleep(ctx, lookInterval) {
 				return
@@ -73,18 +69,12 @@ func (b *Broker) lookAfter(ctx context.Context) {
 			return
 		}
 		mended = time.Now()
-		b.setFault(nil)
+		b.fault.Store(new(error))
 		b.log.Warn("the server was started anew, after the disk was full")
 		if b.mended != nil {
 			b.mended(ctx)
 		}
 	}
-}
-
-func (b *Broker) setFault(err error) {
-	b.mu.Lock()
-	b.fault = err
-	b.mu.Unlock()
 }
 
 // look says what of the server has failed until it is started anew, or nil.

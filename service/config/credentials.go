@@ -157,7 +157,7 @@ func (c *Config) NATSOptions() ([]nats.Option, error) {
 		if err != nil {
 			return nil, err
 		}
-		opts = append(opts, nats.ClientTLSConfig(func() (tls.Certificate, error) { return *certificate(), nil }, nil)) // which forgets authorities, so these come after it
+		opts = append(opts, nats.ClientTLSConfig(func() (tls.Certificate, error) { return certificate(), nil }, nil)) // which forgets authorities, so these come after it
 	}
 	if c.NATSCA != "" {
 		opts = append(opts, nats.RootCAs(c.NATSCA))
@@ -165,20 +165,17 @@ func (c *Config) NATSOptions() ([]nats.Option, error) {
 	return opts, nil
 }
 
-// renewed reads a certificate. What it returns reads it again, and is the last one that could be read; it may be called from many goroutines.
-func renewed(read func() (tls.Certificate, error)) (func() *tls.Certificate, error) {
+// renewed reads a certificate or a secret. What it returns reads it again, and is the last one that could be read; it may be called from many goroutines.
+func renewed[T any](read func() (T, error)) (func() T, error) {
 	first, err := read()
-	if err != nil {
-		return nil, err
-	}
-	var last atomic.Pointer[tls.Certificate]
+	var last atomic.Pointer[T]
 	last.Store(&first)
-	return func() *tls.Certificate {
+	return func() T {
 		if now, err := read(); err == nil {
 			last.Store(&now)
 		}
-		return last.Load()
-	}, nil
+		return *last.Load()
+	}, err
 }
 
 // readPair reads a certificate with its key, from the files of two settings.
@@ -198,29 +195,17 @@ func readPair(certSetting, certFile, keySetting, keyFile string) (tls.Certificat
 	return pair, nil
 }
 
-// secretOf reads the secret that a file holds. What it returns reads it again, and is the last one that could be read.
+// secretOf is the secret that a file holds, renewed.
 func secretOf(setting, what, path string) (func() string, error) {
-	first, err := readSecret(setting, what, path)
-	var last atomic.Pointer[string]
-	last.Store(&first)
-	return func() string {
-		if now, err := readSecret(setting, what, path); err == nil {
-			last.Store(&now)
-		}
-		return *last.Load()
-	}, err
+	return renewed(func() (string, error) { return readSecret(setting, what, path) })
 }
 
 // readSecret reads the secret that a file holds, without blanks and line ends around it. Its errors do not name the file:
 // some people give the secret itself as the setting, and it would be in a log then.
 func readSecret(setting, what, path string) (string, error) {
 	content, err := os.ReadFile(path)
-	var about *fs.PathError
-	switch {
-	case errors.As(err, &about):
+	if about, ok := errors.AsType[*fs.PathError](err); ok { // as all errors of ReadFile are
 		return "", fmt.Errorf("%s: %w (it takes the name of a file that holds the %s, not the %[3]s itself)", setting, about.Err, what)
-	case err != nil:
-		return "", fmt.Errorf("%s: the file cannot be read", setting)
 	}
 	secret := strings.TrimSpace(string(content))
 	if secret == "" {

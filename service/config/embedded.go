@@ -57,7 +57,7 @@ func (c *Config) ListenTLS() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate(), nil }}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return new(certificate()), nil }}, nil
 }
 
 func (c *Config) listenPair() (tls.Certificate, error) {

@@ -17,10 +17,10 @@ import (
 	"github.com/geniemq/geniemq/service/config"
 )
 
-// Stay connects to the NATS server and stays: a connection that is lost is made again for as long as it takes. The first attempt
+// Stay connects to the NATS server, uses its JetStream, and stays: a connection that is lost is made again for as long as it takes. The first attempt
 // must succeed, so that a wrong address is an error and not a worker that waits for ever. The name tells the connections of a
 // process apart, on the server and in the log.
-func Stay(servers, name string, cfg *config.Config, log *slog.Logger) (*nats.Conn, error) {
+func Stay(servers, name string, cfg *config.Config, log *slog.Logger) (*nats.Conn, jetstream.JetStream, error) {
 	log = log.With("connection", name)
 	opts := []nats.Option{
 		nats.Name(name),
@@ -39,13 +39,17 @@ func Stay(servers, name string, cfg *config.Config, log *slog.Logger) (*nats.Con
 			log.Info("connected to NATS again", "server", ServerURL(nc))
 		}),
 	}
-	return dial(servers, cfg, opts)
+	return connect(servers, cfg, opts)
 }
 
 // Connect connects to the server of cfg.NATS with the credentials of cfg, for commands that ask, and uses its JetStream. The name is that of the
 // connection.
 func Connect(cfg *config.Config, name string, opts ...nats.Option) (*nats.Conn, jetstream.JetStream, error) {
-	nc, err := dial(cfg.NATS, cfg, append([]nats.Option{nats.Name(name)}, opts...))
+	return connect(cfg.NATS, cfg, append([]nats.Option{nats.Name(name)}, opts...))
+}
+
+func connect(servers string, cfg *config.Config, opts []nats.Option) (*nats.Conn, jetstream.JetStream, error) {
+	nc, err := dial(servers, cfg, opts)
 	if err != nil {
 		return nil, nil, err
 	}

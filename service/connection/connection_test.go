@@ -20,13 +20,13 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	const listening = "is a nats-server listening"
 	for name, cfg := range map[string]config.Config{"creds": {NATSCreds: missing}, "authorities": {NATSCA: missing}} {
-		_, err := Stay(url, "test", &cfg, log)
+		_, _, err := Stay(url, "test", &cfg, log)
 		if err == nil || !strings.Contains(err.Error(), missing) || !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), listening) {
 			t.Errorf("missing %s: %v", name, err)
 		}
 	}
 	server.Stop()
-	if _, err := Stay(url, "test", &config.Config{}, log); err == nil || !strings.Contains(err.Error(), listening) {
+	if _, _, err := Stay(url, "test", &config.Config{}, log); err == nil || !strings.Contains(err.Error(), listening) {
 		t.Errorf("no server: %v", err)
 	}
 }

@@ -143,8 +143,7 @@ func (d *Denials) Bound(ctx context.Context, needs func(*ForbiddenError) bool) (
 		d.mu.Lock()
 		delete(d.waiting, w)
 		d.mu.Unlock()
-		var denied *ForbiddenError
-		if err != nil && errors.As(context.Cause(ctx), &denied) {
+		if denied, ok := errors.AsType[*ForbiddenError](context.Cause(ctx)); err != nil && ok {
 			err = denied
 		}
 		cancel(nil)
@@ -152,8 +151,8 @@ func (d *Denials) Bound(ctx context.Context, needs func(*ForbiddenError) bool) (
 	}
 }
 
-// Latest is the last denial of something that is needed, if it is recent.
-func (d *Denials) Latest(now time.Time, needs func(*ForbiddenError) bool) *ForbiddenError {
+// Latest is the last denial of something that is needed, a [ForbiddenError], if it is recent.
+func (d *Denials) Latest(now time.Time, needs func(*ForbiddenError) bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := len(d.seen) - 1; i >= 0; i-- {

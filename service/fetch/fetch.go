@@ -19,7 +19,7 @@ import (
 type Options struct {
 	// Limits bound a body, as those of messages. Default: those of wire.
 	Limits wire.Limits
-	// Memory is where the memory of bodies is taken from. Default: no bounds.
+	// Memory is where the memory of bodies is taken from. Required.
 	Memory *memory.Budget
 	// Chunk is the most bytes that the server sends of an object at a time: its max_payload. Default 0: not known.
 	Chunk func() int64
@@ -94,12 +94,7 @@ func (f *Fetcher) Close() {
 }
 
 // Holder is one more that draws on the memory of bodies.
-func (f *Fetcher) Holder() memory.Holder {
-	if f.opts.Memory == nil {
-		return memory.Holder{}
-	}
-	return f.opts.Memory.Objects.Holder()
-}
+func (f *Fetcher) Holder() memory.Holder { return f.opts.Memory.Objects.Holder() }
 
 // Needed says whether the body of a message is to be fetched.
 func Needed(m *consumer.Stored) bool { return m.Header.Get(wire.HeaderQueryObject) != "" }

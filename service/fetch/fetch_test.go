@@ -105,7 +105,8 @@ func TestWhatIsWrong(t *testing.T) {
 		f.Fetch(m, &holder, func(_ context.Context, out fetch.Outcome) { got <- out })
 		return <-got
 	}
-	hasty := fetch.New(t.Context(), bodystore.Of(js, wire.Subjects{}), fetch.Options{Patience: time.Millisecond, Limits: wire.Limits{Body: 100}})
+	budget := memory.NewBudget(8 << 20)
+	hasty := fetch.New(t.Context(), bodystore.Of(js, wire.Subjects{}), fetch.Options{Memory: budget, Patience: time.Millisecond, Limits: wire.Limits{Body: 100}})
 	defer hasty.Close()
 	b := wire.StoredBodyOf("x", []byte("abc"))
 	if out := outcome(hasty, named(b)); !errors.Is(out.Refusal, wire.ObjectMissing) || out.Wrong {
@@ -132,7 +133,7 @@ func TestWhatIsWrong(t *testing.T) {
 		t.Errorf("of nobody who can have a bucket: %+v", out)
 	}
 
-	patient := fetch.New(t.Context(), bodies, fetch.Options{Patience: time.Hour})
+	patient := fetch.New(t.Context(), bodies, fetch.Options{Memory: budget, Patience: time.Hour})
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
 		if out := outcome(patient, named(b)); out.Body != nil || out.Refusal != nil {

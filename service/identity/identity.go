@@ -2,6 +2,7 @@
 package identity
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -60,10 +61,7 @@ func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == 
 // Salted is the id of an answer in place of one that another answer has. It holds what is asked, and how many ids were taken
 // before it.
 func Salted(result, reply string, asked Asked, salt int) string {
-	what := asked.Hash
-	if what == "" {
-		what = strconv.FormatUint(asked.Sequence, 10)
-	}
+	what := cmp.Or(asked.Hash, strconv.FormatUint(asked.Sequence, 10))
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", reply, what, salt))
 	return result + "." + hex.EncodeToString(sum[:16])
 }
@@ -81,12 +79,7 @@ func Part(result string, at wire.Position) string {
 
 // PartSize is how many bytes the id of a part takes of a message.
 func PartSize(result string, at wire.Position) int {
-	var digits [40]byte
-	id := strconv.AppendInt(digits[:0], int64(at.Query)+1, 10)
-	if at.Hit > 0 {
-		id = strconv.AppendInt(append(id, 'h'), int64(at.Hit), 10)
-	}
-	return len(wire.HeaderMsgID) + len(": ") + len(result) + len(".") + len(id) + len("\r\n")
+	return len(wire.HeaderMsgID) + len(": ") + len(result) + len(Part("", at)) + len("\r\n")
 }
 
 // Asked says which message an answer is to. The query stream may have one message twice, with an id for each time: a publisher that

@@ -1,6 +1,8 @@
 package intake
 
 import (
+	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -35,14 +37,14 @@ func (c *Carriers) Of(class wire.Class) *Carrier {
 	return &c.Asked
 }
 
-// Blocked is the state of a producer from which nothing gets out, if there is one.
-func (c *Carriers) Blocked() (producer.State, bool) {
-	for _, one := range append(c.Asked.Producers[:len(c.Asked.Producers):len(c.Asked.Producers)], c.Bulk.Producers...) {
+// Fault says why nothing gets out of a producer, or nil.
+func (c *Carriers) Fault() error {
+	for _, one := range slices.Concat(c.Asked.Producers, c.Bulk.Producers) {
 		if state := one.State(); state.Blocked {
-			return state, true
+			return fmt.Errorf("results do not get out: %w", state.Reason)
 		}
 	}
-	return producer.State{}, false
+	return nil
 }
 
 // Publishers are the ways out of stored answers: producers, each on a connection of its own, that take turns. The server

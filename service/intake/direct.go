@@ -182,15 +182,14 @@ func (d *directRequest) Admit(queries int) *wire.Error {
 // join replaces the message's place in the queue by those of its queries. One query is admitted already.
 func (d *directRequest) join(queries int) *wire.Error {
 	waiting := d.intake.waiting.Add(int64(queries) - 1)
-	switch {
-	case queries <= 1 || waiting <= d.intake.Limit:
+	if queries <= 1 || waiting <= d.intake.Limit {
 		return nil
-	case int64(queries) > d.intake.Limit: // trying again would not help
-		d.intake.waiting.Add(int64(-queries))
+	}
+	d.Leave(queries)
+	if int64(queries) > d.intake.Limit { // trying again would not help
 		return wire.Errorf(wire.TooLarge, "the message has %d queries, direct search takes at most %d at a time: send fewer, or send them "+
 			"through the stream", queries, d.intake.Limit)
 	}
-	d.intake.waiting.Add(int64(-queries))
 	return d.intake.overloaded()
 }
 
@@ -210,10 +209,7 @@ func (d *directRequest) Abandon(r *pipeline.Request) {
 
 // turnAway tells the asker to try again, where another worker may answer, or the server will say that nobody does.
 func (d *directRequest) turnAway(message *pipeline.Message) {
-	codec, _, err := wire.ParseBodyType(message.ContentType)
-	if err != nil {
-		codec = wire.JSON
-	}
+	codec, _, _ := wire.ParseBodyType(message.ContentType) // JSON when that is wrong, too
 	facts := d.intake.Index.Facts()
 	reason := wire.Errorf(wire.Overloaded, "this worker does not answer from its index any longer: try again")
 	h := newHeaders(codec)
@@ -280,8 +276,7 @@ func (d *directRequest) send(r *pipeline.Request, reason *wire.Error) {
 		return
 	}
 	encoded := time.Now()
-	err := d.out(out)
-	if err != nil {
+	if err := d.out(out); err != nil {
 		d.intake.Log.Warn("a direct answer could not be sent", "reply", d.reply, "error", err)
 	}
 	r.Sent(body) // the connection has its own copy

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -17,10 +18,7 @@ import (
 // messageOf is what a pipeline is told of a message. Whoever publishes a query with an id of its own finds that in the answer, if the body
 // gives none, and if it can be one. A replay of a dead letter has another id, and says what the query's was.
 func messageOf(header nats.Header, body []byte, arrived time.Time) pipeline.Message {
-	id := header.Get(wire.HeaderQueryID)
-	if id == "" {
-		id = header.Get(wire.HeaderMsgID)
-	}
+	id := cmp.Or(header.Get(wire.HeaderQueryID), header.Get(wire.HeaderMsgID))
 	if len(id) > identity.MaxMsgID || !utf8.ValidString(id) {
 		id = ""
 	}

@@ -229,8 +229,6 @@ func (o *storedMessage) Respond(r *pipeline.Request) {
 			return
 		}
 		log.Error("the engine failed on a message again, giving it up")
-	}
-	if failure != nil {
 		o.deliver(r, nil, func() { o.bury(metrics.DeadFailed, failure.Error()) })
 		return
 	}

@@ -29,10 +29,7 @@ type Unserved struct {
 func (a *Unserved) Answer(ctx context.Context, u *consumer.Stored) error {
 	result := wire.Result{Index: u.Index, Err: wire.Errorf(wire.UnknownIndex, "no worker serves index %q%s", u.Index, ofClass(u.Class))}
 	answer := &wire.Answer{Results: []wire.Result{result}}
-	codec, _, err := wire.ParseBodyType(u.Header.Get(wire.HeaderContentType))
-	if err != nil {
-		codec = wire.JSON
-	}
+	codec, _, _ := wire.ParseBodyType(u.Header.Get(wire.HeaderContentType)) // JSON when that is wrong, too
 	stream := a.Subjects.Stream(u.Class)
 	id := identity.Result(stream, u)
 	out := producer.Outgoing{

@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"context"
 	"fmt"
-	"math"
 	"sync"
 
 	"github.com/geniemq/geniemq/internal/human"
@@ -24,8 +23,7 @@ type account struct {
 	waiting list.List // of *waiter
 }
 
-// Holder draws on an account: the stored or the direct messages of an index, or its executors. Its zero value has no account and
-// so no bounds. It must not be copied once it is in use.
+// Holder draws on an account: the stored or the direct messages of an index, or its executors. It must not be copied once it is in use.
 type Holder struct {
 	account *account
 	held    int64
@@ -47,13 +45,8 @@ func (e *TooMuch) Error() string {
 // Holder is one more that draws on the account.
 func (a *account) Holder() Holder { return Holder{account: a} }
 
-// Limit is the most that it may ever have; without an account, all there is.
-func (h *Holder) Limit() int64 {
-	if h.account == nil {
-		return math.MaxInt64
-	}
-	return h.account.limit
-}
+// Limit is the most that it may ever have.
+func (h *Holder) Limit() int64 { return h.account.limit }
 
 func (h *Holder) fits(n int64) bool {
 	left := h.account.limit - h.account.used
@@ -74,12 +67,8 @@ func (h *Holder) Most(n int64) int64 {
 
 // Try takes n bytes if they are there.
 func (h *Holder) Try(n int64) bool {
-	a := h.account
-	if a == nil {
-		return true
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	h.account.mu.Lock()
+	defer h.account.mu.Unlock()
 	if !h.fits(n) {
 		return false
 	}
@@ -90,9 +79,6 @@ func (h *Holder) Try(n int64) bool {
 // Wait takes n bytes when they are there. The error is a *TooMuch when they never will be, or that of ctx.
 func (h *Holder) Wait(ctx context.Context, n int64) error {
 	a := h.account
-	if a == nil {
-		return nil
-	}
 	a.mu.Lock()
 	switch {
 	case n > a.limit:
@@ -126,7 +112,7 @@ func (h *Holder) Wait(ctx context.Context, n int64) error {
 
 // Give gives n bytes back.
 func (h *Holder) Give(n int64) {
-	if n == 0 || h.account == nil {
+	if n == 0 {
 		return
 	}
 	h.account.mu.Lock()

@@ -32,7 +32,7 @@ import (
 type Budget struct {
 	Objects, Decoding, Requests, Batches account
 	bodies                               int64
-	Pulled                               func() int64 // bytes of messages that consumers hold; nil: none
+	Pulled                               func() int64 // bytes of messages that consumers hold
 }
 
 // NewBudget divides so many bytes.
@@ -98,12 +98,8 @@ func (b *Budget) Describe(to chan<- *prometheus.Desc) {
 }
 
 func (b *Budget) Collect(to chan<- prometheus.Metric) {
-	pulled := int64(0)
-	if b.Pulled != nil {
-		pulled = b.Pulled()
-	}
 	to <- prometheus.MustNewConstMetric(memoryLimitDesc, prometheus.GaugeValue, float64(b.bodies), "bodies")
-	to <- prometheus.MustNewConstMetric(memoryUsedDesc, prometheus.GaugeValue, float64(pulled), "bodies")
+	to <- prometheus.MustNewConstMetric(memoryUsedDesc, prometheus.GaugeValue, float64(b.Pulled()), "bodies")
 	for name, a := range b.accounts() {
 		used, waiting := a.state()
 		to <- prometheus.MustNewConstMetric(memoryLimitDesc, prometheus.GaugeValue, float64(a.limit), name)

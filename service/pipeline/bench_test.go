@@ -36,7 +36,9 @@ func BenchmarkMessage(b *testing.B) {
 		}
 	}
 	body := wire.AppendQueries(nil, wire.MessagePack, asked)
-	decoded := func() *Request { return benchDecoded(b, p, wire.MessagePack, body, queries, new(lane)) }
+	var l lane
+	l.set(p, wire.ClassQuery, 0, 0, 0, 0)
+	decoded := func() *Request { return benchDecoded(b, p, wire.MessagePack, body, queries, &l) }
 	done := decoded()
 	hits := make([][]gpuexec.Hit, queries)
 	for i := range hits {

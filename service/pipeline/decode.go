@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,9 +38,8 @@ const (
 func (l *lane) decoded(p *Pipeline, r *Request) {
 	debug.SetPanicOnFault(true) // as executors do
 	r.lane = l
-	r.share()
-	err := p.decode(r)
-	r.shared()
+	var err error
+	r.Sharing(func() { err = p.decode(r) })
 	l.memory.Give(r.reserved)
 	r.reserved = 0
 	err = p.admit(r, err)
@@ -91,7 +91,7 @@ func (p *Pipeline) decode(r *Request) error {
 			r.epoch, r.queries = 0, 0
 			return err
 		}
-		if p.aborted != nil && p.aborted.Err() != nil {
+		if p.aborted.Err() != nil {
 			return err
 		}
 		return wire.AsError(fmt.Errorf("decoding the message: %w", err))
@@ -228,9 +228,8 @@ type share struct {
 	queries int // of the batch
 	step    int // queries of a part
 
-	taken atomic.Int64 // queries
-	left  atomic.Int64 // queries that are not decoded yet
-	done  chan struct{}
+	taken atomic.Int64   // queries
+	left  sync.WaitGroup // queries that are not decoded yet
 
 	runs, sumK atomic.Int64          // of those that are decoded
 	malformed  atomic.Bool           // the message, so that it is not decoded any further
@@ -246,7 +245,7 @@ func (p *Pipeline) decodeBatch(r *Request, batch *wire.Batch, decoder *wire.Deco
 		r.lane.offer(p, s, n)
 	}
 	p.decodeParts(s, decoder, func() bool { return false })
-	<-s.done
+	s.left.Wait()
 	if changed := s.changed.Load(); changed != nil {
 		return true, *changed
 	}
@@ -267,8 +266,8 @@ func (p *Pipeline) newShare(r *Request, batch *wire.Batch) *share {
 	n := batch.Len()
 	p.memory.request(r, n, batch.Conditions(n))
 	step := max(1, int(time.Duration(n)*partTime/estimate(batch)))
-	s := &share{request: r, batch: batch, queries: n, step: step, done: make(chan struct{})}
-	s.left.Store(int64(n))
+	s := &share{request: r, batch: batch, queries: n, step: step}
+	s.left.Add(n)
 	return s
 }
 
@@ -326,9 +325,7 @@ func (p *Pipeline) decodeParts(s *share, decoder *wire.Decoder, leave func() boo
 			s.sumK.Add(int64(sumK))
 			s.runs.Add(int64(runs))
 		}
-		if s.left.Add(int64(first-end)) == 0 {
-			close(s.done)
-		}
+		s.left.Add(first - end)
 		if leave() {
 			return
 		}

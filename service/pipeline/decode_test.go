@@ -17,6 +17,8 @@ import (
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
+	"github.com/geniemq/geniemq/service/exclusion"
+	"github.com/geniemq/geniemq/service/memory"
 	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 	"github.com/geniemq/geniemq/wire/value"
@@ -112,7 +114,11 @@ func idlePipeline(t testing.TB, ix *index.Index) *Pipeline {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { searcher.Close() })
-	return &Pipeline{index: ix, translator: e, searcher: searcher, metrics: unmeasured{}}
+	budget := memory.NewBudget(1 << 50)
+	return &Pipeline{
+		index: ix, translator: e, searcher: searcher, metrics: unmeasured{}, options: Options{Budget: budget, Exclusion: new(exclusion.Lock)},
+		batchMemory: budget.Batches.Holder(), aborted: t.Context(),
+	}
 }
 
 func decodingPipeline(t testing.TB, workers int, limits wire.Limits) *Pipeline {
@@ -122,7 +128,7 @@ func decodingPipeline(t testing.TB, workers int, limits wire.Limits) *Pipeline {
 	}
 	t.Cleanup(func() { ix.Close() })
 	p := idlePipeline(t, ix)
-	p.options = Options{Workers: workers, Limits: limits}
+	p.options.Workers, p.options.Limits = workers, limits
 	return p
 }
 
@@ -228,11 +234,11 @@ func TestHelperLeaves(t *testing.T) {
 		t.Fatalf("%d of %d queries at a time, with %d helpers", s.step, s.queries, s.helpers())
 	}
 	p.decodeParts(s, &other, func() bool { return true })
-	if left := s.left.Load(); left != int64(s.queries-s.step) {
-		t.Fatalf("%d of %d are left", left, s.queries)
+	if taken := s.taken.Load(); taken != int64(s.step) {
+		t.Fatalf("%d of %d are taken, want %d", taken, s.queries, s.step)
 	}
 	p.decodeParts(s, &own, func() bool { return false })
-	<-s.done
+	s.left.Wait()
 	r.codec, r.batch, r.queries = wire.MessagePack, true, int(s.runs.Load())
 	r.open.Store(s.runs.Load())
 	wantDecoded(t, p, r, body, nil)
@@ -331,7 +337,7 @@ func list(t testing.TB, numbers []float32) value.Tree {
 func TestVectorsTogether(t *testing.T) {
 	random := seeded.Rand(t)
 	p := idlePipeline(t, vectorsFile(t))
-	p.options = Options{Workers: 2}
+	p.options.Workers = 2
 	l := new(lane)
 	l.set(p, wire.ClassQuery, 0, 1, 0, 0)
 	for round := range 30 {

@@ -77,8 +77,7 @@ func (x *executor) run(tasks []*task) {
 	start := time.Now()
 	err := x.search(tasks)
 	took := time.Since(start)
-	var device *gpuexec.DeviceError
-	errors.As(err, &device)
+	device, _ := errors.AsType[*gpuexec.DeviceError](err)
 	if device == nil || !device.Sticky {
 		if left := x.withoutStale(tasks, err); len(left) < len(tasks) {
 			x.run(left)

@@ -128,6 +128,7 @@ type lane struct {
 // set makes a lane of a class of which so many requests may wait for each stage, and whose stages have so many goroutines each at most.
 func (l *lane) set(p *Pipeline, class wire.Class, workers, in, ready, finished int) {
 	l.class, l.ready = class, make(chan *Request, ready)
+	l.memory, l.decoding = p.options.Budget.Requests.Holder(), p.options.Budget.Decoding.Holder()
 	l.decoders = crew.New(in, workers, func(r *Request) { l.decoded(p, r) })
 	l.responders = crew.New(finished, workers, (*Request).respond)
 }
@@ -157,7 +158,7 @@ type Options struct {
 	DirectQueue int
 	// Limits bound a message.
 	Limits wire.Limits
-	// Exclusion keeps all pipelines of the process apart from lone runs. Default: of its own.
+	// Exclusion keeps all pipelines of the process apart from lone runs. Required.
 	Exclusion *exclusion.Lock
 	// MaxMessage is the most bytes of an answer's message.
 	MaxMessage int64

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,16 +22,15 @@ const (
 type prober struct {
 	cost    int64 // of the probe
 	pending atomic.Bool
-
-	mu  sync.Mutex
-	err error // of the last probe
+	err     atomic.Pointer[error] // of the last probe
 }
 
 // newProber makes a prober that has not asked yet. answered says that the searcher has answered a probe already.
 func newProber(p *Pipeline, answered bool) *prober {
-	own := &prober{cost: p.searcher.Cost(&p.probe), err: errors.New("no probe query has been answered yet")}
+	own := &prober{cost: p.searcher.Cost(&p.probe)}
+	own.done(errors.New("no probe query has been answered yet"))
 	if answered {
-		own.err = nil
+		own.done(nil)
 		p.lastAnswer.Store(new(time.Now()))
 	}
 	return own
@@ -52,12 +50,9 @@ func (d *dispatcher) ask() {
 
 // Fault says why the index does not answer, or nil.
 func (p *Pipeline) Fault(now time.Time) error {
-	own := p.prober
-	own.mu.Lock()
-	defer own.mu.Unlock()
-	switch answered := p.lastAnswer.Load(); {
-	case own.err != nil:
-		return own.err
+	switch err, answered := *p.prober.err.Load(), p.lastAnswer.Load(); {
+	case err != nil:
+		return err
 	case answered == nil || now.Sub(*answered) > silentAfter:
 		return fmt.Errorf("no query was answered for more than %v", silentAfter)
 	}
@@ -65,9 +60,7 @@ func (p *Pipeline) Fault(now time.Time) error {
 }
 
 func (p *prober) done(err error) {
-	p.mu.Lock()
-	p.err = err
-	p.mu.Unlock()
+	p.err.Store(&err)
 	p.pending.Store(false)
 }
 

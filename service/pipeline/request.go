@@ -142,23 +142,12 @@ func (r *Request) GiveBackDelay() time.Duration {
 	return 0
 }
 
-// share waits for the end of a lone run, unless that is the request's own, and shared is the end of what was to be done. See exclusion.
-func (r *Request) share() {
-	if !r.alone {
-		r.pipeline.options.Exclusion.Share()
-	}
-}
-
-func (r *Request) shared() {
-	if !r.alone {
-		r.pipeline.options.Exclusion.Done()
-	}
-}
-
-// Sharing calls work, in turn with the others who share the process: see exclusion.
+// Sharing calls work, in turn with the others who share the process, unless the request runs alone: see exclusion.
 func (r *Request) Sharing(work func()) {
-	r.share()
-	defer r.shared()
+	if lock := r.pipeline.options.Exclusion; !r.alone {
+		lock.Share()
+		defer lock.Done()
+	}
 	work()
 }
 

@@ -20,10 +20,8 @@ import (
 // comes is given back with a delay that is longer than an open pull, so that each costs one delivery; workers with
 // a sound file take them. A fileWatch reads the file, and lifts all that when its content is what was opened after all.
 
-const (
-	// doubtDelay is after how long messages come again that were given back because of the file: later than a pull lasts.
-	doubtDelay = 2 * time.Second
-)
+// doubtDelay is after how long messages come again that were given back because of the file: later than a pull lasts.
+const doubtDelay = 2 * time.Second
 
 // Sound says that an answer, the body of which is complete, was made of what was opened. Else it must not go out, and the
 // request is to be abandoned.

@@ -11,7 +11,6 @@ import (
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/internal/bell"
 	"github.com/geniemq/geniemq/service/admission"
-	"github.com/geniemq/geniemq/service/exclusion"
 	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -36,9 +35,6 @@ func New(x *index.Index, enc *translate.Translator, searcher gpuexec.Searcher, o
 		opts.BatchSize = capacity.BatchPlans
 	}
 	opts.BatchSize = max(1, opts.BatchSize)
-	if opts.Exclusion == nil {
-		opts.Exclusion = new(exclusion.Lock)
-	}
 	executors := max(minExecutors, capacity.InFlight)
 	backlog := (backlogBatches + executors) * opts.BatchSize
 	burst := min(maxBurst, opts.BatchSize)
@@ -60,9 +56,6 @@ func New(x *index.Index, enc *translate.Translator, searcher gpuexec.Searcher, o
 	if capacity.OnHost {
 		p.costOnHost = true
 		capacity.BatchBytes = min(capacity.BatchBytes, p.batchMemory.Limit()/2)
-	}
-	for _, l := range append(p.storedLanes(), &p.direct, &p.lone) {
-		l.memory, l.decoding = opts.Budget.Requests.Holder(), opts.Budget.Decoding.Holder()
 	}
 	p.aborted, p.abort = context.WithCancel(context.Background())
 	p.batchBytes = capacity.BatchBytes
@@ -127,7 +120,7 @@ func (l *lane) pass(p *Pipeline) {
 	}
 }
 
-// Offer puts a direct request into the pipeline if there is room.
+// Offer puts a direct request into the pipeline if there is room. Else it is to be refused.
 func (p *Pipeline) Offer(r *Request) bool {
 	defer r.entered()
 	size := int64(len(r.Body)) // until it is decoded
@@ -140,8 +133,6 @@ func (p *Pipeline) Offer(r *Request) bool {
 		return true
 	}
 	p.passed.Add(1)
-	r.lane.memory.Give(size)
-	r.reserved = 0
 	return false
 }
 

@@ -187,13 +187,9 @@ func (s *Set) awaitDurables(ctx context.Context, begin func() error, entries ...
 			}
 		}
 	}
-	err := link.Denials.Flush(ctx)
-	if err == nil {
-		err = context.Cause(ctx)
-	}
-	var denied *connection.ForbiddenError
-	if err = end(err); errors.As(err, &denied) {
-		return err
+	err := cmp.Or(link.Denials.Flush(ctx), context.Cause(ctx))
+	if denied, ok := errors.AsType[*connection.ForbiddenError](end(err)); ok {
+		return denied
 	}
 	return nil
 }

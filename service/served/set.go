@@ -131,8 +131,10 @@ func (s *Set) Open(ctx context.Context, engine gpuexec.Engine, traces *observe.T
 	var later []*generation.Index
 	for _, source := range sources {
 		x, err := generation.Open(source.Path, source.Name, s.options.Kinds, int64(s.options.Config.CertifyLimit))
-		if err != nil {
-			return unopened(source, err)
+		if errors.Is(err, fs.ErrNotExist) && source.Name == "" && wire.CheckIndexName(source.Path) == nil {
+			return fmt.Errorf("%w: if %s is the index's name, give its file too, like --index %[2]s=%[2]s.gmq", err, source.Path)
+		} else if err != nil {
+			return err
 		}
 		e := s.entry(x)
 		if other, twice := paths[e.Name]; twice {
@@ -153,14 +155,6 @@ func (s *Set) Open(ctx context.Context, engine gpuexec.Engine, traces *observe.T
 		}
 	}
 	return nil
-}
-
-// unopened says what to do about a file that could not be opened.
-func unopened(source config.IndexSource, err error) error {
-	if errors.Is(err, fs.ErrNotExist) && source.Name == "" && wire.CheckIndexName(source.Path) == nil {
-		return fmt.Errorf("%w: if %s is the index's name, give its file too, like --index %[2]s=%[2]s.gmq", err, source.Path)
-	}
-	return err
 }
 
 // Serving are the indexes that are served, in the order in which they came.

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -21,9 +21,8 @@ type Reader struct {
 	js     jetstream.JetStream
 	name   string // of the stream
 	log    *slog.Logger
-	mu     sync.Mutex
-	stream jetstream.Stream // once it was found
-	turns  chan struct{}    // a place for each look: a message has megabytes, in base64
+	stream atomic.Pointer[jetstream.Stream] // once it was found
+	turns  chan struct{}                    // a place for each look: a message has megabytes, in base64
 }
 
 // Whose says what a stored message is to a delivery.
@@ -81,19 +80,16 @@ func (s *Reader) Look(ctx context.Context, sequence uint64, reply string, asked 
 func (s *Reader) get(ctx context.Context, sequence uint64) (*jetstream.RawStreamMsg, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	s.mu.Lock()
-	stream := s.stream
-	s.mu.Unlock()
+	stream := s.stream.Load()
 	if stream == nil {
-		var err error
-		if stream, err = s.js.Stream(ctx, s.name); err != nil {
+		found, err := s.js.Stream(ctx, s.name)
+		if err != nil {
 			return nil, err
 		}
-		s.mu.Lock()
-		s.stream = stream
-		s.mu.Unlock()
+		stream = &found
+		s.stream.Store(stream)
 	}
-	return stream.GetMsg(ctx, sequence)
+	return (*stream).GetMsg(ctx, sequence)
 }
 
 // Part is what a stored message has of the answer to its query message.

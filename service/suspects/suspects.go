@@ -293,10 +293,8 @@ func (s *Runner) holding(err error) {
 	s.held = err != nil
 }
 
-const (
-	// endWait bounds how long a message is kept from being settled by a record that cannot be taken away.
-	endWait = 2 * time.Second
-)
+// endWait bounds how long a message is kept from being settled by a record that cannot be taken away.
+const endWait = 2 * time.Second
 
 // Run is one suspect being worked on. While it is, nothing else is, and the bucket says so: the two go together, always, so
 // that a record without a worker tells which message was worked on, alone, when the worker was lost. A run that takes

@@ -17,6 +17,7 @@ import (
 type More struct {
 	Warnings   []string
 	Total      bool // the answer has a total
+	filtered   bool // the plan asks for a total, since it has a filter
 	filterOnly bool
 	similarity bool // scores are similarities, not distances
 	// matched and explained are what is told of hits. query is the plan's then, in the memory of the message.
@@ -32,24 +33,36 @@ type More struct {
 // more makes what is told of a query beside hits; nil: nothing.
 func (e *Translator) more(to *Query, q *wire.Query, made *index.Plan) *More {
 	m := &More{
-		Total: q.Total, filterOnly: q.FilterOnly(), similarity: made.Measure != nil && made.Measure.Similarity,
+		Total: q.Total, filtered: to.Match.Total, filterOnly: q.FilterOnly(), similarity: made.Measure != nil && made.Measure.Similarity,
 		matched: q.Matched, explained: q.Explain,
 	}
 	if m.estimates = made.Estimates; m.looksUp() && !m.matched {
 		m.estimates = nil // they would have to be looked up, hit by hit, which takes longer than to find them
 	}
 	if near, ok := made.Query.(*distance.Query); ok {
-		m.near, m.Total, m.query = near, q.Total, postings.MatchQuery{Filter: near.Filter}
+		m.near, m.filtered, m.query = near, false, postings.MatchQuery{Filter: near.Filter}
+		e.warn(m, made)
 		return m
 	}
-	if made.Measure != nil {
-		m.recall, m.hasRecall = e.queries.ExpectedRecall(made, made.Measure.Name, q.K, to.Plan.K)
-	} else {
+	switch {
+	case q.MinCount > 1: // which drops some of those that were found when it was measured
+	case made.Measure == nil:
 		m.recall, m.hasRecall = e.queries.ExpectedRecall(made, "", q.K, q.K)
+	case !q.Certify: // else all are compared
+		m.recall, m.hasRecall = e.queries.ExpectedRecall(made, made.Measure.Name, q.K, to.Plan.K)
 	}
-	if made.Rescore == nil && len(m.estimates) == 0 && len(made.Warnings) == 0 && !m.Total && !m.filterOnly && !m.similarity && !m.matched && !m.explained {
+	if made.Rescore == nil && len(m.estimates) == 0 && len(made.Warnings) == 0 && !m.Total && !m.filtered && !m.filterOnly && !m.similarity && !m.matched && !m.explained {
 		return nil
 	}
+	e.warn(m, made)
+	if m.matched || m.explained || m.looksUp() {
+		m.query = to.Match
+	}
+	return m
+}
+
+// warn tells what is known of the query before it is asked.
+func (e *Translator) warn(m *More, made *index.Plan) {
 	for _, w := range made.Warnings {
 		m.Warnings = append(m.Warnings, w.String())
 		if m.explained && w.Kind == column.Unknown {
@@ -58,15 +71,11 @@ func (e *Translator) more(to *Query, q *wire.Query, made *index.Plan) *More {
 			})
 		}
 	}
-	if m.matched || m.explained || m.looksUp() {
-		m.query = to.Match
-	}
-	return m
 }
 
 // warnings are those of an answer: what is known of the query, and what only counting has shown.
 func (m *More) warnings(a *gpuexec.Answer) []string {
-	if m.Total && a.Total == 0 || m.filterOnly && len(a.Hits) == 0 {
+	if (m.Total || m.filtered) && a.Total == 0 || m.filterOnly && len(a.Hits) == 0 {
 		return append(m.Warnings[:len(m.Warnings):len(m.Warnings)], "no object passes the filter")
 	}
 	return m.Warnings

@@ -6,14 +6,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/wire"
 )
 
-// TestOrderOfTheSchema: hits come in the schema's order unless the query says otherwise, of the schema's candidates unless the query gives others.
-func TestOrderOfTheSchema(t *testing.T) {
+// texts is the translator of an index of texts that have the order of BM25, without keys.
+func texts(t *testing.T) *Translator {
+	t.Helper()
 	spec, err := index.Builtin().ParseSchema([]byte("name: n\nrescore: {by: bm25, column: a, candidates: 100}\ncolumns: [{name: a, type: text}, {name: c, type: category}]"))
 	if err != nil {
 		t.Fatal(err)
@@ -41,6 +43,12 @@ func TestOrderOfTheSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return e
+}
+
+// TestOrderOfTheSchema: hits come in the schema's order unless the query says otherwise, of the schema's candidates unless the query gives others.
+func TestOrderOfTheSchema(t *testing.T) {
+	e := texts(t)
 	red := []wire.Condition{{Attr: "a", Value: wire.String("red w3")}}
 	for name, c := range map[string]struct {
 		query wire.Query
@@ -71,6 +79,32 @@ func TestOrderOfTheSchema(t *testing.T) {
 		}
 		if to.Err != nil || (to.Plan.Rescore != nil) != (c.k > 0) || c.k > 0 && to.Plan.K != c.k || to.Plan.Certify != c.query.Certify {
 			t.Errorf("%s: %+v, %v", name, to.Plan, to.Err)
+		}
+	}
+}
+
+// TestHitsAreTheirAnswers: what is told of the hits of one answer of a message is not told of the next one's, whose memory it is.
+func TestHitsAreTheirAnswers(t *testing.T) {
+	e := texts(t)
+	red := []wire.Condition{{Attr: "a", Value: wire.String("red w3")}}
+	hits := func() []gpuexec.Hit {
+		return []gpuexec.Hit{{ID: 7, Count: 2, Score: .75}, {ID: 9, Count: 1, Score: .5}}
+	}
+	queries := make([]Query, 2)
+	for i, by := range []string{"bm25", "count"} {
+		e.Plan(&queries[i], &wire.Query{Row: red, K: 2, Rescore: &wire.Rescore{By: by}, Candidates: 16})
+		if queries[i].Err != nil {
+			t.Fatal(queries[i].Err)
+		}
+		queries[i].Answer = gpuexec.Answer{Hits: hits(), Scored: i == 0}
+	}
+	a := e.Answer(Message{Batch: true, Len: 2, Query: func(i int) *Query { return &queries[i] }}, 1<<20)
+	defer a.Encoded()
+	for i, scored := range []bool{true, false} {
+		for _, h := range a.Results.At(i, 0).Hits {
+			if h.HasScore != scored || h.HasDistance || h.HasSimilarity {
+				t.Errorf("query %d: %+v", i, h)
+			}
 		}
 	}
 }

@@ -49,6 +49,9 @@ func (e *Translator) plan(to *Query, q *wire.Query) *wire.Error {
 	if near, ok := made.Query.(*distance.Query); ok {
 		return e.distant(to, q, near, &made)
 	}
+	if to.Match.Filter != nil && len(to.Match.Spans)+len(to.Match.Presences) > 0 {
+		to.Match.Total = true // engines know it anyway, and it tells why there are no hits
+	}
 	switch {
 	case made.Family != postings.FamilyName:
 		to.Plan.Family, to.Plan.Query = made.Family, made.Query
@@ -130,9 +133,6 @@ func asError(err error) *wire.Error {
 	}
 	if own := OwnFault(err); own != nil {
 		return own
-	}
-	if known, ok := errors.AsType[*wire.Error](err); ok {
-		return known
 	}
 	return wire.Errorf(wire.Internal, "encoding the query: %v", err)
 }

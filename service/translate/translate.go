@@ -64,6 +64,8 @@ func (e *Translator) show(dst []wire.Hit, hits []gpuexec.Hit, q *Query, reader *
 		if keyed { // else the key is the id, which wire writes
 			to.Key = e.index.Key(from.ID)
 		}
+		// The memory may be that of another answer, whose hits had these.
+		to.HasSimilarity, to.HasScore = false, false
 		if to.HasDistance = q.Answer.Scored; to.HasDistance {
 			to.Distance = from.Score
 		}
