@@ -240,19 +240,33 @@ func streamMessage(t testing.TB, js jetstream.JetStream, stream, subject string,
 // count is how many messages a stream has on a subject.
 func (r *running) count(stream, subject string) int {
 	r.t.Helper()
-	s, err := r.js.Stream(within(r.t), stream)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	info, err := s.Info(within(r.t), jetstream.WithSubjectFilter(subject))
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	n := 0
-	for _, messages := range info.State.Subjects {
-		n += int(messages)
-	}
+	insist(r.t, func(ctx context.Context) error {
+		s, err := r.js.Stream(ctx, stream)
+		if err != nil {
+			return err
+		}
+		info, err := s.Info(ctx, jetstream.WithSubjectFilter(subject))
+		if err != nil {
+			return err
+		}
+		n = 0
+		for _, messages := range info.State.Subjects {
+			n += int(messages)
+		}
+		return nil
+	})
 	return n
+}
+
+// insist asks a server something again where nothing comes back: a server that goes down takes what it was asked along, and nobody is told.
+func insist(t testing.TB, ask func(context.Context) error) {
+	t.Helper()
+	testkit.Eventually(t, func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		return ask(ctx)
+	})
 }
 
 // settled waits until no message of the query stream is left.

@@ -82,7 +82,7 @@ var rules = map[string]rule{
 	"index/fold":            {nil, []string{xtext}},
 	"index/segment":         {nil, []string{"github.com/clipperhouse/uax29/v2", xtext}},
 	"index/column":          {[]string{"index/distance", "index/filter", "index/fold", "index/schema", "index/segment", "index/ngram", "index/postings", "wire/value", "index/dates", "index/notation", "index/refusal"}, []string{jsontext}},
-	"index":                 {[]string{"index/filling", "internal/pool", "index/objects", "index/postings/single", "index/filter", "index/similarity", "index/schema", "index/store", "index/postings", "index/forward", "index/column", "index/column/vector", "index/verify", "index/values", "index/column/structure", "internal/inorder", "index/column/minhash", "index/column/point", "index/distance", "index/nearest", "index/lsh", "index/refusal"}, []string{xxhash, jsontext, "golang.org/x/sync"}},
+	"index":                 {[]string{"index/metric", "index/filling", "internal/pool", "index/objects", "index/postings/single", "index/filter", "index/similarity", "index/schema", "index/store", "index/postings", "index/forward", "index/column", "index/column/vector", "index/verify", "index/values", "index/column/structure", "internal/inorder", "index/column/minhash", "index/column/point", "index/distance", "index/nearest", "index/lsh", "index/refusal"}, []string{xxhash, jsontext, "golang.org/x/sync"}},
 	"index/load":            {[]string{"index/load/array", "index/load/columnar", "index/load/cut", "index/load/elements", "index/load/jsonpath", "index/load/source", "index/notation", "index/schema", "internal/human", "internal/inorder"}, []string{jsontext, "github.com/parquet-go/parquet-go"}},
 	"index/load/array":      {nil, nil},
 	"index/load/columnar":   {nil, []string{"github.com/parquet-go/parquet-go"}},
@@ -99,17 +99,17 @@ var rules = map[string]rule{
 	"kernels/emulator":      {nil, nil},
 	"gpuexec":               {[]string{"index/verify"}, nil},
 	"gpuexec/topk":          {nil, nil},
-	"gpuexec/run":           {[]string{"internal/pool", "gpuexec", "gpuexec/topk", "index/filter", "index/verify", "index/lsh", "index/refusal"}, nil},
+	"gpuexec/run":           {[]string{"index/metric", "internal/pool", "gpuexec", "gpuexec/topk", "index/filter", "index/verify", "index/lsh", "index/refusal"}, nil},
 	"gpuexec/cpu/nearest":   {[]string{"gpuexec", "gpuexec/passing", "gpuexec/run", "index/distance", "index/filter", "index/metric", "index/postings", "index/verify", "index/metric/cost", "index/ngram", "index/schema", "index/store", "internal/pool", "internal/processor"}, nil},
 	"gpuexec/cpu":           {[]string{"internal/pool", "gpuexec/cpu/nearest", "index/distance", "gpuexec", "gpuexec/run", "gpuexec/topk", "index/filter", "index/postings", "index/schema", "index/store", "internal/bits", "gpuexec/passing"}, nil},
 	// What makes one engine of several.
-	"gpuexec/group": {[]string{"internal/pool", "gpuexec", "gpuexec/run", "gpuexec/topk", "index/filter", "index/lsh", "index/verify"}, nil},
+	"gpuexec/group": {[]string{"index/metric", "internal/pool", "gpuexec", "gpuexec/run", "gpuexec/topk", "index/filter", "index/lsh", "index/verify"}, nil},
 	// Pieces, forms on the device, placement, policies: needs no device.
 	"gpuexec/cuda/plan":   {[]string{"internal/pool", "gpuexec", "gpuexec/passing", "gpuexec/run", "gpuexec/topk", "gpuexec/cuda/abi", "gpuexec/cuda/filters", "gpuexec/cuda/profile", "index/filter", "index/postings", "index/schema", "index/verify", "gpuexec/cuda/rescoring", "gpuexec/cuda/texts"}, nil},
 	"gpuexec/cuda/device": {[]string{"gpuexec", "gpuexec/cuda/turns", "gpuexec/run", "gpuexec/cuda/abi", "gpuexec/cuda/plan", "gpuexec/cuda/profile", "index/filter", "index/postings", "index/schema", "index/verify", "kernels", "gpuexec/passing", "index/lsh", "gpuexec/cuda/rescoring"}, []string{cudaGo}},
 	// Searches by distance: what of them runs on a device, planned without one.
 	"gpuexec/cuda/nearest":    {[]string{"gpuexec", "gpuexec/run", "gpuexec/cpu/nearest", "gpuexec/cuda/abi", "gpuexec/cuda/plan", "gpuexec/cuda/profile", "index/distance", "index/filter", "index/metric", "index/metric/bound", "index/metric/sums", "index/metric/tree"}, nil},
-	"gpuexec/cuda/neighbours": {[]string{"gpuexec", "gpuexec/run", "gpuexec/topk", "gpuexec/cuda/texts", "index/postings", "kernels", "gpuexec/cpu/nearest", "gpuexec/cuda/abi", "gpuexec/cuda/device", "gpuexec/cuda/nearest", "gpuexec/cuda/plan", "gpuexec/cuda/profile", "index/distance", "index/filter", "index/metric"}, nil},
+	"gpuexec/cuda/neighbours": {[]string{"index/metric/sums", "gpuexec", "gpuexec/run", "gpuexec/topk", "gpuexec/cuda/texts", "index/postings", "kernels", "gpuexec/cpu/nearest", "gpuexec/cuda/abi", "gpuexec/cuda/device", "gpuexec/cuda/nearest", "gpuexec/cuda/plan", "gpuexec/cuda/profile", "index/distance", "index/filter", "index/metric"}, nil},
 	// Who has a lane.
 	"gpuexec/cuda/turns": {[]string{"gpuexec"}, nil},
 	// What the host and the kernels agree on.
@@ -151,7 +151,7 @@ var rules = map[string]rule{
 	},
 	"cmd/geniemq/depots":  {[]string{"cmd/geniemq/table", "internal/human", "service/config", "service/connection", "service/depot", "wire"}, []string{natsGo, "github.com/spf13"}},
 	"cmd/geniemq/inspect": {[]string{"gpuexec/open", "index", "index/distance", "index/lsh", "index/postings", "index/schema", "index/store", "index/verify", "internal/human", "index/metric/cost", "cmd/geniemq/table"}, nil},
-	"cmd/geniemq":         {[]string{"bench/near", "bench/sets", "cmd/geniemq/depots", "cmd/geniemq/filled", "cmd/geniemq/inputs", "cmd/geniemq/inspect", "index/filling", "index/guess", "wire", "index", "index/schema", "index/store", "index/postings", "index/load", "index/lsh/planner", "index/verify", "gpuexec", "gpuexec/open", "client", "service", "bench", "bench/workload", "internal/human", "service/admin", "service/config", "service/connection", "service/translate", "index/lsh", "cmd/geniemq/answers", "cmd/geniemq/dead", "cmd/geniemq/table", "cmd/geniemq/top", "cmd/geniemq/figure", "cmd/geniemq/match", "cmd/geniemq/progress", "cmd/geniemq/operate", "cmd/geniemq/measured", "cmd/geniemq/planned"}, []string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term", "github.com/guptarohit/asciigraph", "github.com/wcharczuk/go-chart/v2"}},
+	"cmd/geniemq":         {[]string{"index/metric", "bench/near", "bench/sets", "cmd/geniemq/depots", "cmd/geniemq/filled", "cmd/geniemq/inputs", "cmd/geniemq/inspect", "index/filling", "index/guess", "wire", "index", "index/schema", "index/store", "index/postings", "index/load", "index/lsh/planner", "index/verify", "gpuexec", "gpuexec/open", "client", "service", "bench", "bench/workload", "internal/human", "service/admin", "service/config", "service/connection", "service/translate", "index/lsh", "cmd/geniemq/answers", "cmd/geniemq/dead", "cmd/geniemq/table", "cmd/geniemq/top", "cmd/geniemq/figure", "cmd/geniemq/match", "cmd/geniemq/progress", "cmd/geniemq/operate", "cmd/geniemq/measured", "cmd/geniemq/planned"}, []string{natsGo, "github.com/spf13", "github.com/schollz/progressbar/v3", "golang.org/x/term", "github.com/guptarohit/asciigraph", "github.com/wcharczuk/go-chart/v2"}},
 	"cmd/geniemq/operate": {[]string{"cmd/geniemq/table", "consumer/streams", "internal/human", "service/admin", "service/config", "service/connection", "wire"}, []string{natsGo, "github.com/spf13"}},
 	"tests":               {nil, nil},
 	"tests/toy":           {nil, nil},

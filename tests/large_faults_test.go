@@ -190,8 +190,7 @@ func TestServerRestartsDuringFetches(t *testing.T) {
 	}
 	for range 3 {
 		testkit.Until(t, "something is in the bucket, or all is over", func() bool {
-			stream, err := r.js.Stream(within(t), "OBJ_GENIE_OBJECTS")
-			return err == nil && stream.CachedInfo().State.Msgs > 0 || err == nil && r.count("GENIE_RESULTS", "genie.result.>") > 0
+			return inBucket(t, r.js, "GENIE_OBJECTS") > 0 || r.count("GENIE_RESULTS", "genie.result.>") > 0
 		})
 		server.kill()
 		server.start()

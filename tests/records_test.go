@@ -135,12 +135,23 @@ func TestRecords(t *testing.T) {
 		{`{"text":"red shoes"}`, "", nil, "several columns of texts"},
 		{`{"row":{"title":"wool shoes"},"idf":true,"k":1}`, "d", nil, ""},
 		{`{"set":["sale","winter"],"idf":true,"k":1}`, "d", nil, ""}, // winter is the rarer one
+		{`{"row":{"brand":{"all":["acme","emile"]}}}`, "", nil, `column "brand" counts for a value: write {"in":[...]}`},
+		{`{"row":{"stocked":{"any":[true]}}}`, "", nil, `column "stocked" counts for a value: write {"in":[...]}`},
+		{`{"row":{"price":{"all":[1,2]}}}`, "", nil, `column "price" takes no all: write {"in":[...]}`},
+		{`{"filter":{"price":{"any":[1,2]}}}`, "", nil, `column "price" takes no any: write {"in":[...]}`},
+		{`{"row":{"brand":{"alle":["acme"]}}}`, "", nil, `unknown field "alle"`},
+		{`{"row":{"tags":{"all":["sale"]}}}`, "", nil, "all and any belong to filter and exclude"},
 		// Warnings.
 		{`{"row":{"title":"red zebras"}}`, "a c", nil, `no object has "zebras"`},
 		{`{"row":{"title":"of the"}}`, "", nil, "nothing is left"},
 		{`{"row":{"price":{"min":500}}}`, "", nil, "no object can meet"},
 		{`{"filter":{"brand":"nobody"},"total":true}`, "", ref(0), "no object passes the filter"},
 		{`{"row":{"title":"shoes"},"filter":[{"brand":"acme"},{"brand":"emile"}],"total":true}`, "", ref(0), "no object passes the filter"},
+		{`{"row":{"title":"shoes"},"filter":[{"brand":"acme"},{"brand":"emile"}]}`, "", nil, "no object passes the filter"},
+		{`{"row":{"tags":[]}}`, "", nil, "in an empty set"},
+		{`{"row":{"part":"§§§§"}}`, "", nil, "column part: no object can meet"},
+		{`{"row":{"title":"red shoes"},"weights":{"title":2,"brand":2},"filter":{"brand":"acme"}}`, "b c", nil, "column brand: its weight has no effect"},
+		{`{"set":["sale","winter"],"weights":{"tags":2},"k":1}`, "a", nil, ""},
 	} {
 		got := ask(t, r, "shop", c.query)
 		if got.Err != nil {

@@ -70,7 +70,8 @@ func TestVectorsAreServed(t *testing.T) {
 	if s := result.Hits[0].Detail.Columns[0].Similarity; s != 1 {
 		t.Errorf("similarity %v among other conditions", s)
 	}
-	for _, query := range []string{`{"vector":` + vector + `,"filter":{"colour":"b"}}`, `{"vector":` + vector + `,"rescore":{"by":"ip"}}`, `{"k":101,"vector":` + vector + `}`} {
+	for _, query := range []string{`{"vector":` + vector + `,"filter":{"colour":"b"}}`, `{"vector":` + vector + `,"rescore":{"by":"ip"}}`, `{"k":101,"vector":` + vector + `}`,
+		`{"min_count":5,"vector":` + vector + `}`, `{"vector":` + vector + `,"rescore":{"by":"l2"},"certify":true}`} {
 		if result := ask(t, r, "points", query); result.Err != nil || result.HasExpectedRecall {
 			t.Errorf("%s: %+v, %v", query, result.Err, result.HasExpectedRecall)
 		}

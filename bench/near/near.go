@@ -100,6 +100,7 @@ func (m *Measurement) Do(ctx context.Context, o Options, tell func(Result) error
 // loaded is the index of a set on an engine.
 type loaded struct {
 	*Options
+	index   *index.Index
 	set     *sets.Set
 	column  *distance.Column
 	queries *index.Queries
@@ -114,12 +115,23 @@ func (o *Options) load(ctx context.Context, s *sets.Set, paths string) (*loaded,
 	if err != nil {
 		return nil, err
 	}
-	l := &loaded{Options: o, set: s, column: x.Distances().At(0), built: time.Since(began)}
+	l := &loaded{Options: o, index: x, set: s, column: x.Distances().At(0), built: time.Since(began)}
 	if l.queries, err = index.NewQueries(x); err != nil {
 		return nil, err
 	}
 	l.on, err = o.Engine.Load(ctx, x)
 	return l, err
+}
+
+// again loads the index anew: what was measured and learned of searches is forgotten.
+func (l *loaded) again(ctx context.Context) error {
+	on, err := l.Engine.Load(ctx, l.index)
+	if err != nil {
+		return err
+	}
+	before := l.on
+	l.on = on
+	return before.Close()
 }
 
 func (l *loaded) head(measurement string) Head {

@@ -25,6 +25,7 @@ import (
 	"github.com/geniemq/geniemq/index/filling"
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/lsh"
+	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/human"
 )
@@ -106,7 +107,7 @@ replaced, and servers that use it go on with the old one until they restart.`,
 	flags.StringArrayVar(&opts.inputs, "input", nil, "input `file`, - is the standard input; repeat for more")
 	flags.StringVar(&opts.output, "output", "", "index `file` to write (default: the name of the index, with .gmq)")
 	opts.Flags(cmd)
-	flags.StringVar(&opts.engine, "engine", gpuexec.CPU, "what hashes vectors: cpu, cuda or auto (cuda where there is a device); the file is the same")
+	flags.StringVar(&opts.engine, "engine", gpuexec.CPU, "what hashes vectors, puts them into cells and measures recall: cpu, cuda or auto (cuda where there is a device); the file is the same")
 	flags.BoolVar(&opts.skipBad, "skip-bad", false, "leave out records that cannot be used, and count them")
 	flags.StringVar(&opts.maxBad, "max-bad", "100%", "`share` of a column's cells that may be invalid: more fail the build")
 	flags.StringVar(&opts.report, "report", "", "table or json: what became of the columns, on the standard error or output (default: table)")
@@ -139,12 +140,11 @@ func (c *cli) build(ctx context.Context, opts buildOptions) (err error) {
 	if err := opts.checkFiles(); err != nil {
 		return err
 	}
-	const few = 16 << 20 // bytes for batches of queries, of which there are none
-	engine, err := open.Engine(opts.engine, gpuexec.Options{CUDA: gpuexec.CUDAOptions{BatchMemory: few, InFlight: 1}})
+	engine, err := open.Engine(opts.engine, gpuexec.Options{})
 	if err != nil {
 		return fmt.Errorf("--engine %s: %w", opts.engine, err)
 	}
-	defer func() { err = errors.Join(err, engine.Close()) }()
+	defer func() { err = c.freed(err, engine.Close()) }()
 	options.Columns = load.NewColumns(spec)
 	in := &inputs.Files{Options: options, Schema: spec, Names: opts.inputs, In: c.in, Progress: func(what string, bytes int64) *progress.Line {
 		return progress.New(c.err, isTerminal(c.err) && !opts.quiet, what, progress.Options{Total: bytes, Bytes: true})
@@ -165,9 +165,13 @@ func (c *cli) build(ctx context.Context, opts buildOptions) (err error) {
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, release()) }() // before the engine is closed
+		defer func() { err = c.freed(err, release()) }() // before the engine is closed
 	}
 	summary := buildSummary{share: opts.share}
+	var notes []string
+	if by, ok := engine.(metric.Engine); ok {
+		objects.FindBy(by, func(note string) { notes = append(notes, note) })
+	}
 	if err := c.addInputs(ctx, next, in, objects, opts, &summary); err != nil {
 		return err
 	}
@@ -177,10 +181,23 @@ func (c *cli) build(ctx context.Context, opts buildOptions) (err error) {
 		bar.Set(done, 0)
 	})
 	bar.Finish()
+	for _, note := range notes {
+		table.On(c.err).Say("note: %s\n", note)
+	}
+	summary.warnings = append(summary.warnings, notes...)
 	if summary.took = time.Since(start); err != nil || opts.quiet {
 		return err
 	}
 	return c.reportBuild(&opts, summary, objects.Fillings())
+}
+
+// freed is the error of a build, told of what went wrong when its device was freed: a file that is complete stays so though the device was lost, which the cores made up for.
+func (c *cli) freed(err, fault error) error {
+	if err == nil && fault != nil {
+		table.On(c.err).Say("note: %s\n", fault.Error())
+		return nil
+	}
+	return errors.Join(err, fault)
 }
 
 // addInputs adds the records of all inputs.

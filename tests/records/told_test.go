@@ -110,10 +110,22 @@ func (w *world) warned(q *query, engine string, warnings []string) {
 			passing++
 		}
 	}
-	if none := passing == 0 && (q.total || len(q.asked) == 0); none != slices.Contains(warnings, nonePass) {
+	anything := func(is *condition) bool {
+		return !w.none(is.c, []*condition{is}, func(is *condition, id int) bool { return is.count(id) > 0 })
+	}
+	if none := passing == 0 && (q.total || len(q.asked) == 0 || slices.ContainsFunc(q.asked, anything)); none && !slices.Contains(warnings, nonePass) {
 		w.t.Fatalf("%s: of the %d that pass the warnings say %q\n%s\n%s", engine, passing, warnings, w.schema, q.json)
 	}
+	for c := range q.columnWeights {
+		if warning := "column " + c.name + ": " + unasked; !full && w.isTrue(q, warning) && !slices.Contains(warnings, warning) {
+			w.t.Fatalf("%s: %s is weighed and not asked, and the warnings are %q\n%s\n%s", engine, c.name, warnings, w.schema, q.json)
+		}
+	}
 	for _, is := range q.asked {
+		shares := is.c.kind == "string" || is.c.kind == "tree" || is.c.kind == "graph"
+		if shares && !is.presence && !full && !anything(is) && !slices.Contains(warnings, "column "+is.c.name+": "+unmeetable) {
+			w.t.Fatalf("%s: nothing shares anything with %s, and the warnings are %q\n%s\n%s", engine, is.c.name, warnings, w.schema, q.json)
+		}
 		for _, v := range is.terms {
 			text, ok := v.(string)
 			if ok && !is.c.fold && is.c.holders[v] == 0 && !full && !strings.Contains(text, " ") && !slices.Contains(warnings, unknown(is.c, text)) {
@@ -123,7 +135,11 @@ func (w *world) warned(q *query, engine string, warnings []string) {
 	}
 }
 
-const nonePass = "no object passes the filter"
+const (
+	nonePass   = "no object passes the filter"
+	unmeetable = "no object can meet the condition"
+	unasked    = "its weight has no effect, since nothing that counts asks the column"
+)
 
 func unknown(c *column, value string) string {
 	return "column " + c.name + ": no object has " + strconv.Quote(value)
@@ -153,10 +169,13 @@ func (w *world) isTrue(q *query, warning string) bool {
 		}
 		return c.holders[text] == 0
 	}
+	if what == unasked {
+		return q.columnWeights[c] > 0 && !slices.ContainsFunc(q.asked, func(is *condition) bool { return is.c == c })
+	}
 	if strings.HasPrefix(what, "nothing is left") {
 		return slices.ContainsFunc(q.asked, func(is *condition) bool { return is.c == c && len(is.terms) == 0 })
 	}
-	return what == "no object can meet the condition" &&
+	return what == unmeetable &&
 		(w.none(c, q.asked, func(is *condition, id int) bool { return is.count(id) > 0 }) ||
 			w.none(c, slices.Concat(q.filter, q.exclude), func(is *condition, id int) bool { return is.holds(id) }))
 }

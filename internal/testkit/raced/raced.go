@@ -14,6 +14,7 @@ import (
 const (
 	One  = "it runs in one goroutine"
 	Data = "real data differ from others in their values"
+	Same = "it compares values, and what it shares is raced by other tests"
 )
 
 // short is whether less is done.
