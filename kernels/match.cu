@@ -36,7 +36,10 @@ struct alignas(16) Segment {
 constexpr uint32_t kShortSpans = 64;  // up to so many spans one warp plans
 constexpr uint32_t kNoted = 512;      // objects that can be noted
 constexpr uint32_t kFewPassing = kTileObjects / 8;  // of a tile, see gatePassing
-constexpr uint32_t kNoteUnits = 1024; // up to so many units noting is cheaper than reading all counters
+
+// Up to so many units noting is cheaper than reading all counters, which are twice the bytes with twice the bits.
+template <int BITS>
+constexpr uint32_t kNoteUnits = BITS <= 4 ? 1024 : 2048;
 
 // What of a group passes: a bit an object, or a list of the tile's; null: all of it.
 template <bool FILTERED>
@@ -120,7 +123,7 @@ struct Match : Passing<FILTERED> {
     const uint32_t units = shared.units;
     if (units == 0 && query.planeSpans == 0 && query.rareSpans == 0) return;
     // Objects that planes alone bring to the threshold are not noted.
-    bool note = units <= kNoteUnits && threshold > 1 && query.planeSpans == 0;
+    bool note = units <= kNoteUnits<BITS> && threshold > 1 && query.planeSpans == 0;
     if constexpr (FILTERED) note = note && this->list == nullptr;  // whose few counters are looked at at last
     if (units == 0) {
     } else if (note) {

@@ -24,7 +24,7 @@ type testedEngine struct {
 }
 
 // engines are the CPU engine with one core and with several, groups of it in both modes, and the CUDA engine where the binary has it
-// and the machine a device. With GENIEMQ_REQUIRE_CUDA=1 it must be there.
+// and the machine a device. With GENIEMQ_REQUIRE_CUDA=1 it must be there. With GENIEMQ_DEVICES=0,1 these devices as one engine are there too, in both modes.
 func engines(t testing.TB) []testedEngine {
 	t.Helper()
 	all := []testedEngine{
@@ -33,7 +33,8 @@ func engines(t testing.TB) []testedEngine {
 		{cpuGroup(gpuexec.DeviceReplica, 2, 2), "replicas", true},
 		{cpuGroup(gpuexec.DeviceCapacity, 3, 2), "capacity", true},
 	}
-	e, err := open.Engine(gpuexec.CUDA, gpuexec.Options{CUDA: gpuexec.CUDAOptions{BatchMemory: 256 << 20, Workers: 2, Untried: true}})
+	opts := gpuexec.Options{CUDA: gpuexec.CUDAOptions{BatchMemory: 256 << 20, Workers: 2, Untried: true}}
+	e, err := open.Engine(gpuexec.CUDA, opts)
 	if err != nil && (!errors.Is(err, gpuexec.ErrNoCUDA) || os.Getenv("GENIEMQ_REQUIRE_CUDA") == "1") {
 		t.Fatal(err)
 	}
@@ -41,6 +42,19 @@ func engines(t testing.TB) []testedEngine {
 		all = append(all, testedEngine{e, "CUDA", false})
 	} else {
 		t.Logf("not on CUDA: %v", err)
+	}
+	if names := os.Getenv("GENIEMQ_DEVICES"); names != "" {
+		if opts.CUDA.Devices, err = gpuexec.ParseDevices(names); err != nil {
+			t.Fatal(err)
+		}
+		for _, mode := range []gpuexec.DeviceMode{gpuexec.DeviceReplica, gpuexec.DeviceCapacity} {
+			opts.CUDA.Mode = mode
+			e, err := open.Engine(gpuexec.CUDA, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, testedEngine{e, "CUDA " + string(mode), false})
+		}
 	}
 	t.Cleanup(func() {
 		for _, e := range all {
