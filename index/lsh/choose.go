@@ -324,13 +324,19 @@ func (p *Parameters) Fit(sample []float32, workers int) (clamped float64, err er
 	for i, k := range keywords {
 		d := int(k) - MaxBuckets/2
 		far[i] = max(d, -d-1) // of 2h buckets those from -h to h-1 are there
+		if low := f.low[i%wide.Functions]; low == math.MinInt32 || low >= math.MaxInt32-MaxBuckets/2-127 {
+			far[i] = MaxBuckets / 2 // the middle itself is beyond the numbers there are (package block)
+		}
 	}
 	slices.Sort(far)
 	if p.Buckets == 0 {
 		p.Buckets = min(MaxBuckets, 2*(far[int(float64(len(far)-1)*(1-tolerated))]+1))
 	}
-	beyond, _ := slices.BinarySearch(far, p.Buckets/2)
-	return float64(len(far)-beyond) / float64(len(far)), nil
+	beyond, _ := slices.BinarySearch(far, min(p.Buckets, MaxBuckets-2)/2) // with the most buckets, in the last of which all that is clamped lies
+	if clamped = float64(len(far)-beyond) / float64(len(far)); clamped > 0.5 && p.Buckets == MaxBuckets {
+		err = fmt.Errorf("buckets of hash functions that are %g wide: %.0f %% of the hashes lie beyond the %d that there are; give a greater width, or none to have it learned", p.Width, 100*clamped, MaxBuckets)
+	}
+	return clamped, err
 }
 
 // measure makes parameters complete that were chosen: with buckets and centre, and a table of the recalls with the reaches that they could have. Of the

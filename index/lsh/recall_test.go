@@ -216,6 +216,12 @@ func TestFit(t *testing.T) {
 	if _, err := p.Fit(sample, 1); err != nil || !slices.Equal(p.Centre, given) {
 		t.Errorf("the centre that was given is %v, %v", p.Centre, err)
 	}
+	for _, width := range []float64{1e-19, 1e-12, 1e-7} {
+		p = Parameters{Family: L2, Dim: 8, Functions: 50, Width: width}
+		if told, err = p.Fit(sample, 1); err == nil || !strings.Contains(err.Error(), "give a greater width") {
+			t.Errorf("of buckets of %v %v of the hashes are clamped, %v", width, told, err)
+		}
+	}
 	p = Parameters{Family: L1, Dim: 8, Functions: 5, Width: 1, Rehash: true}
 	if _, err := p.Fit(nil, 1); err != nil || p.Buckets != 8192 || p.Check() != nil {
 		t.Errorf("l1 gets %d buckets, %v", p.Buckets, err)
