@@ -115,6 +115,7 @@ type set struct {
 func sets(t testing.TB) []set {
 	return []set{
 		{"86,016 words, edit", words(t, 86016)}, {"SIFT, 10,000, l2", sift(t)}, {"nasa_atmos, 41,472, l1", atmospheres(t)}, {"DNA, 20,000 reads of 64 bases, edit", reads(t)},
+		{"Color-like, 50,000, l1", colors(t)},
 	}
 }
 
@@ -136,7 +137,7 @@ func TestFigures(t *testing.T) {
 				ways = append(ways, way{byRanks(x), false}, way{byRanks(x), true})
 			}
 		}
-		got := figures(t, set.space, held(indexes[len(indexes)-1], 512)[256:], ways, all, fractions)
+		got := figures(t, set.space, held(indexes[len(indexes)-1], 256), ways, all, fractions)
 		fmt.Fprintf(&page, "\n**%s**\n\n| m | similarity | queries | k | 0.1 | 0.3 | 1 | 3 | 10 | 30 %% |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n", set.name)
 		for w, rows := range got {
 			x, who := indexes[w/2], "held out"
@@ -149,6 +150,55 @@ func TestFigures(t *testing.T) {
 					fmt.Fprintf(&page, " %.1f |", share)
 				}
 				fmt.Fprintln(&page)
+			}
+		}
+	}
+	t.Log(page.String())
+}
+
+// The figures of docs/benchmarks: recall of the ten nearest by how many objects are drawn for a permutant, the mean of some seeds, and what choosing takes of a build. 1 is no choice.
+// Queries are held out, those of a seed the same for all.
+func TestDraws(t *testing.T) {
+	if os.Getenv("GENIEMQ_FULL") != "1" {
+		t.Skip("figures for docs/benchmarks: with GENIEMQ_FULL=1")
+	}
+	const seeds = 4
+	fractions := []float64{.001, .003, .01, .03, .1, .3}
+	drawn := []int{1, 4, 12, 32}
+	var page strings.Builder
+	for _, set := range sets(t) {
+		fmt.Fprintf(&page, "\n**%s**\n\n| m | similarity | draws | 0.1 | 0.3 | 1 | 3 | 10 | 30 %% | chosen, ms | built, ms |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n", set.name)
+		for _, m := range []int{64, 128} {
+			for _, similarity := range []Similarity{Rho, Footrule} {
+				means, chosen, built := make([][6]float64, len(drawn)), make([]float64, len(drawn)), make([]float64, len(drawn))
+				for seed := range uint64(seeds) {
+					var ways []way
+					var last *Index
+					for i, draws := range drawn {
+						p := Parameters{Permutants: m, Similarity: similarity, HeldOut: -1, Seed: seed, draws: draws}
+						start := spent()
+						pool, _ := p.lots(set.space.Len(), uint32(m))
+						if _, err := choose(t.Context(), set.space, pool, m, draws, 1); err != nil {
+							t.Fatal(err)
+						}
+						between := spent()
+						last = must(t, set.space, p)
+						ways = append(ways, way{byRanks(last), false})
+						chosen[i], built[i] = chosen[i]+(between-start)*1000/seeds, built[i]+(spent()-between)*1000/seeds
+					}
+					for i, got := range figures(t, set.space, held(last, 256), ways, []asked{{k: 10}}, fractions) {
+						for j, share := range got[0] {
+							means[i][j] += share / seeds
+						}
+					}
+				}
+				for i, draws := range drawn {
+					fmt.Fprintf(&page, "| %d | %s | %d |", m, similarity, draws)
+					for _, share := range means[i] {
+						fmt.Fprintf(&page, " %.1f |", share)
+					}
+					fmt.Fprintf(&page, " %.1f | %.0f |\n", chosen[i], built[i])
+				}
 			}
 		}
 	}
@@ -172,7 +222,7 @@ func TestWhereItPays(t *testing.T) {
 		}
 		fmt.Fprintf(&page, "\n| m | similarity | k | fraction for 0.95 | expected recall (at least) | other queries found | search, us | scan, us | scan / search |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
 		for _, x := range indexes {
-			found := figures(t, set.space, held(indexes[len(indexes)-1], 512)[256:], []way{{byRanks(x), false}}, all, fractions())[0]
+			found := figures(t, set.space, held(indexes[len(indexes)-1], 256), []way{{byRanks(x), false}}, all, fractions())[0]
 			for j, q := range all {
 				fraction := x.Fraction(q.k, .95)
 				if fraction >= 1 {

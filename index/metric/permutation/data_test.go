@@ -7,6 +7,7 @@ import (
 	"encoding/csv"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -140,4 +141,33 @@ func atmospheres(t testing.TB) metric.Space {
 		}
 	}
 	return vectors(t, metric.Metric{Kind: metric.L1}, dims, elements)
+}
+
+// colors are made like features of pictures, 50,000 of 282 bytes of which half are 0, around 1,000 centres, under l1 (as bench/sets has them).
+func colors(t testing.TB) metric.Space {
+	t.Helper()
+	const n, dims, clusters = 50_000, 282, 1000
+	rng := rand.New(rand.NewPCG('c', 1))
+	var centres [clusters][dims]float64
+	for c := range centres {
+		for j := range dims {
+			if rng.IntN(2) == 0 {
+				centres[c][j] = min(255, 1+40*rng.ExpFloat64())
+			}
+		}
+	}
+	elements := make([]uint8, 0, n*dims)
+	for range n {
+		for _, e := range centres[rng.IntN(clusters)] {
+			if e > 0 {
+				e = math.Round(min(255, max(0, e+8*rng.NormFloat64())))
+			}
+			elements = append(elements, uint8(e))
+		}
+	}
+	space, err := metric.NewVectors(metric.Metric{Kind: metric.L1}, dims, nil, elements)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return space
 }

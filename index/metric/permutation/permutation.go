@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/metric/recall"
@@ -33,12 +32,15 @@ type Parameters struct {
 	Seed       uint64
 	// HeldOut is how many objects recall is measured with: default 256, negative none.
 	HeldOut int
+	// draws is how many objects are drawn for a permutant: default draws. Others are for measurements.
+	draws int
 }
 
 func (p *Parameters) fill() error {
 	p.Permutants = cmp.Or(p.Permutants, 64)
 	p.Similarity = cmp.Or(p.Similarity, Rho)
 	p.HeldOut = cmp.Or(p.HeldOut, 256)
+	p.draws = cmp.Or(p.draws, draws)
 	if p.Permutants < 1 || p.Permutants > MaxPermutants {
 		return fmt.Errorf("%d permutants: there may be 1 to %d", p.Permutants, MaxPermutants)
 	}
@@ -52,7 +54,8 @@ func (p *Parameters) fill() error {
 //
 // # How
 //
-// A few objects are permutants. Each object ranks them: the rank of a permutant is how many permutants are nearer, in the order of (value, number).
+// A few objects are permutants: far from each other, each the farthest from those before of twelve that are drawn (choose; Gonzalez 1985), since permutants that are near each other tell
+// objects apart in the same way. Each object ranks them: the rank of a permutant is how many permutants are nearer, in the order of (value, number).
 // Objects that are near each other rank alike. A query is ranked in the same way, rank vectors are compared with its own, and the K objects that come first
 // in the order of (rank distance, id) are candidates. They are compared with the query itself, so what is answered has the values and
 // the order of every other method; neighbours may be missing, and nothing else is wrong.
@@ -64,14 +67,15 @@ func (p *Parameters) fill() error {
 //
 // Rank vectors are compared, that is the inverses of permutations: element j is the rank of permutant j. Comparing the permutations themselves,
 // as the paper's figures look like, loses a fifth of the neighbours. The candidates are found by a histogram of rank distances and not by
-// sorting all of them; an object at the radius is within it; and distances are those of the metric, whichever it is.
+// sorting all of them; an object at the radius is within it; distances are those of the metric, whichever it is; and permutants are no random choice.
 //
 // # Invariants
 //
 // Ranks lie by object, one byte per permutant. Those of an object are each of 0 to m-1 once, which Verify checks; that they
 // are not makes answers wrong and nothing unsafe. Rank distances are even integers. The index is a function of the objects, their order and the
 // parameters, whatever built it. Permutants are named by their numbers; they need not be live, only in memory, for they rank and are no
-// hits by that. Permutants and held-out objects are parts of one draw, so no query of the recall table is a permutant.
+// hits by that. What permutants are chosen from and held-out objects are parts of one draw, so no query of the recall table is a permutant, and none was chosen by what it is like. How
+// permutants were chosen is not in the file: this program reads those of older ones, which took what was drawn, as they are.
 //
 // An Index is immutable. It borrows what Open was given. A Searcher belongs to one goroutine.
 type Index struct {
@@ -98,16 +102,19 @@ func Build(ctx context.Context, space metric.Space, p Parameters, workers int, a
 	}
 	n := space.Len()
 	m := min(uint32(p.Permutants), n)
-	drawn := recall.Draw(n, m+uint32(max(p.HeldOut, 0)), p.Seed)
-	x := &Index{parameters: p, permutants: slices.Clone(drawn[:m]), objects: n}
+	pool, held := p.lots(n, m)
+	permutants, err := choose(ctx, space, pool, int(m), p.draws, workers)
+	if err != nil {
+		return nil, fmt.Errorf("building a permutation index: choosing %d permutants: %w", m, err)
+	}
+	x := &Index{parameters: p, permutants: permutants, objects: n}
 	x.parameters.Permutants = int(m)
 	x.distances = best(p.Similarity, int(m))
 	x.ranks = make([]byte, uint64(n)*uint64(m))
 	if err := x.rank(ctx, space, workers); err != nil {
 		return nil, fmt.Errorf("building a permutation index: ranking %d objects: %w", n, err)
 	}
-	var err error
-	plan := recall.Plan{Queries: drawn[m:], Ks: neighbours(), Efforts: fractions(), Aid: aid}
+	plan := recall.Plan{Queries: held, Ks: neighbours(), Efforts: fractions(), Aid: aid}
 	if x.recall, err = recall.Measure(ctx, space, path{x}, plan, workers); err != nil {
 		return nil, fmt.Errorf("building a permutation index: %w", err)
 	}
