@@ -164,42 +164,50 @@ func TestDraws(t *testing.T) {
 	}
 	const seeds = 4
 	fractions := []float64{.001, .003, .01, .03, .1, .3}
-	drawn := []int{1, 4, 12, 32}
+	type row struct {
+		p             Parameters
+		means         [6]float64
+		chosen, built float64 // ms
+	}
 	var page strings.Builder
 	for _, set := range sets(t) {
-		fmt.Fprintf(&page, "\n**%s**\n\n| m | similarity | draws | 0.1 | 0.3 | 1 | 3 | 10 | 30 %% | chosen, ms | built, ms |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n", set.name)
+		var rows []row
 		for _, m := range []int{64, 128} {
 			for _, similarity := range []Similarity{Rho, Footrule} {
-				means, chosen, built := make([][6]float64, len(drawn)), make([]float64, len(drawn)), make([]float64, len(drawn))
-				for seed := range uint64(seeds) {
-					var ways []way
-					var last *Index
-					for i, draws := range drawn {
-						p := Parameters{Permutants: m, Similarity: similarity, HeldOut: -1, Seed: seed, draws: draws}
-						start := spent()
-						pool, _ := p.lots(set.space.Len(), uint32(m))
-						if _, err := choose(t.Context(), set.space, pool, m, draws, 1); err != nil {
-							t.Fatal(err)
-						}
-						between := spent()
-						last = must(t, set.space, p)
-						ways = append(ways, way{byRanks(last), false})
-						chosen[i], built[i] = chosen[i]+(between-start)*1000/seeds, built[i]+(spent()-between)*1000/seeds
-					}
-					for i, got := range figures(t, set.space, held(last, 256), ways, []asked{{k: 10}}, fractions) {
-						for j, share := range got[0] {
-							means[i][j] += share / seeds
-						}
-					}
-				}
-				for i, draws := range drawn {
-					fmt.Fprintf(&page, "| %d | %s | %d |", m, similarity, draws)
-					for _, share := range means[i] {
-						fmt.Fprintf(&page, " %.1f |", share)
-					}
-					fmt.Fprintf(&page, " %.1f | %.0f |\n", chosen[i], built[i])
+				for _, draws := range []int{1, 4, 12, 32} {
+					rows = append(rows, row{p: Parameters{Permutants: m, Similarity: similarity, HeldOut: -1, draws: draws}})
 				}
 			}
+		}
+		for seed := range uint64(seeds) {
+			var ways []way
+			var last *Index
+			for i := range rows {
+				r := &rows[i]
+				r.p.Seed = seed
+				start := spent()
+				pool, _ := r.p.lots(set.space.Len(), uint32(r.p.Permutants))
+				if _, err := choose(t.Context(), set.space, pool, r.p.Permutants, r.p.draws, 1); err != nil {
+					t.Fatal(err)
+				}
+				between := spent()
+				last = must(t, set.space, r.p)
+				ways = append(ways, way{byRanks(last), false})
+				r.chosen, r.built = r.chosen+(between-start)*1000/seeds, r.built+(spent()-between)*1000/seeds
+			}
+			for i, got := range figures(t, set.space, held(last, 256), ways, []asked{{k: 10}}, fractions) {
+				for j, share := range got[0] {
+					rows[i].means[j] += share / seeds
+				}
+			}
+		}
+		fmt.Fprintf(&page, "\n**%s**\n\n| m | similarity | draws | 0.1 | 0.3 | 1 | 3 | 10 | 30 %% | chosen, ms | built, ms |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n", set.name)
+		for _, r := range rows {
+			fmt.Fprintf(&page, "| %d | %s | %d |", r.p.Permutants, r.p.Similarity, r.p.draws)
+			for _, share := range r.means {
+				fmt.Fprintf(&page, " %.1f |", share)
+			}
+			fmt.Fprintf(&page, " %.1f | %.0f |\n", r.chosen, r.built)
 		}
 	}
 	t.Log(page.String())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/metric/recall"
+	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -36,7 +37,7 @@ func farthest(space metric.Space, pool []uint32, m, draws int) []uint32 {
 // Permutants are those of the definition under every metric, of many objects and of a few that are drawn again and again, of copies, with any number of goroutines.
 func TestPermutantsAreTheDefinition(t *testing.T) {
 	rng := seeded.Rand(t)
-	for range 200 {
+	for range raced.Of(200, 20) {
 		n := rng.IntN(3000)
 		if rng.IntN(2) == 0 {
 			n = rng.IntN(100)
