@@ -221,8 +221,9 @@ func TestRecallIsThatOfRanksAndNotOfPermutations(t *testing.T) {
 		got := figures(t, set.space, held(indexes[1], 256), ways, all, fractions)
 		for i, rows := range set.rows {
 			for _, r := range rows {
-				own := got[2*i+set.members][slices.Index(all, r.asked)]
-				t.Logf("%s, %d permutants, %s, %+v: %.1f %%", set.name, len(indexes[i].permutants), indexes[i].parameters.Similarity, r.asked, own)
+				at := slices.Index(all, r.asked)
+				own := got[2*i+set.members][at]
+				t.Logf("%s, %d permutants, %s, %+v: %.1f %% held out, %.1f %% members", set.name, len(indexes[i].permutants), indexes[i].parameters.Similarity, r.asked, got[2*i][at], got[2*i+1][at])
 				for l, least := range r.least {
 					if own[l] < least-2 {
 						t.Errorf("%s, %d permutants, %s, %+v: %.1f %% among %v, and not %v", set.name, len(indexes[i].permutants), indexes[i].parameters.Similarity, r.asked, own[l], fractions[l], least)
