@@ -59,6 +59,7 @@ type vectorAsker[E Element] struct {
 	measured bool      // norms are those of the rows that were prepared
 	one      [1]float64
 	sieve
+	alone
 }
 
 // group is some queries that are compared at once.

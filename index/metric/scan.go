@@ -19,10 +19,17 @@ type Found func(query int, object uint32, value float64)
 // Many queries are faster than one: objects are read once for all, several queries are compared at a time, and under l2, cosine and angular
 // most objects are dropped by a product of float32s, which is some times faster than a value (package bound says why none is lost).
 func Scan(askers []Asker, lo, hi uint32, limits []float64, found Found) {
+	if len(askers) > 0 {
+		ScanWith(askers[0], askers, lo, hi, limits, found)
+	}
+}
+
+// ScanWith is Scan in the memory of an asker of the space, which may be none of those that are compared: so that of many, each of which is compared with something else, one has all the memory.
+func ScanWith(own Asker, askers []Asker, lo, hi uint32, limits []float64, found Found) {
 	if len(askers) == 0 {
 		return
 	}
-	if s, ok := askers[0].(scanner); ok && s.scan(askers, lo, hi, limits, found) {
+	if s, ok := own.(scanner); ok && s.scan(askers, lo, hi, limits, found) {
 		return
 	}
 	const run = 256
@@ -55,7 +62,9 @@ func tell(query int, first uint32, values []float64, limits []float64, found Fou
 const (
 	// scanned is how many elements are scanned at a time: they and their panels fit the second cache.
 	scanned = 1 << 15
-	// fewSieved queries are compared without a sieve, which takes more than it saves.
+	// begun is how many rows are scanned first, where a limit is not known yet; then twice as many, and so on: so that the first few make a limit which drops most of the next.
+	begun = sums.Panel
+	// fewSieved queries are sieved each by itself, since panels take more than they save.
 	fewSieved = 4
 	// dense is the part of objects, one in so many, from which on they are compared together rather than one by one.
 	dense = 6
@@ -68,27 +77,32 @@ func (a *vectorAsker[E]) scan(askers []Asker, lo, hi uint32, limits []float64, f
 		return false
 	}
 	s := a.space
-	sieving := a.Sieves() && len(askers) >= fewSieved && !bytes && (s.metric.Kind == L2 || s.angles())
-	if sieving {
+	sieving := a.Sieves() && !bytes && (s.metric.Kind == L2 || s.angles())
+	panels := sieving && len(askers) >= fewSieved
+	if panels {
 		a.pack(askers)
 	}
-	for first := lo; first < hi; {
-		elements := scanned
-		if slices.Contains(limits, math.Inf(1)) { // a few objects make limits of which the others have use
-			elements = scanned / 16
-		}
+	elements := scanned
+	if sieving && slices.Contains(limits, math.Inf(1)) {
+		elements = min(scanned, begun*s.dims)
+	}
+	for first := lo; first < hi; elements = min(scanned, 2*elements) {
 		rows, n := a.stretch(first, hi, elements)
 		a.prepare(rows, first, n, bytes)
 		p := pass[E]{a: a, askers: askers, rows: rows, n: n, first: first, limits: limits, found: found}
 		a.dense = a.dense[:0]
-		if sieving {
+		if panels {
 			a.panels(n)
 			for i := 0; i < len(askers); i += sums.Sieved {
 				p.sieve(i, min(sums.Sieved, len(askers)-i))
 			}
 		} else {
 			for i := range askers {
-				a.dense = append(a.dense, i)
+				if sieving {
+					p.alone(i)
+				} else {
+					a.dense = append(a.dense, i)
+				}
 			}
 		}
 		p.compareDense()

@@ -35,6 +35,26 @@
 //
 // has -q.x > t. Cosine is that of vectors divided by their norms.
 //
+// # Sums of squares of differences (Squares)
+//
+// For l2 of vectors that are float32s, compared as they lie in memory: A = the sum of (q-x)^2 in float32, in any order. A difference is rounded, of which nothing vanishes, and so is the sum
+// after each of dims fused products. So with u = 2^-24, A <= V (1 + u)^(dims + 2) + dims 2^-149 for the true V, where the last is of products that are not normal. Where v <= t, V <= t (1 + 2^-51 (dims/8 + 16)) as
+// above. Where A overflows, so does V, but for the roundings that are in it. So what has A above
+//
+//	tau = t (1 + gamma)(1 + 2^-51 (dims/8 + 16)) + dims 2^-149,  gamma that of dims + 2 fused products,
+//
+// has v > t. No norm is in it: it is as tight for vectors that are near each other and far from 0.
+//
+// # Angles (Angle)
+//
+// For cosine and angular of the same: A for q.x and N for |x|^2, both of dims fused products of float32s, and w, the root of N. With u = 2^-24 and g the gamma of dims, |A - q.x| <= g |q||x|, and
+// w = |x| (1 + e), |e| <= g/2 + g^2/2 + u. Where v <= t the true cosine is at least c = -t - 2^-50 (dims/8 + 16), so A >= (c - g) |q||x|. Let
+//
+//	k = |q| (c - m) as a float32,  m = g + |c| (g/2 + 3 u) + 2 (g + 4 u)^2 + 2^-44 (dims + 16).
+//
+// k w, rounded, is at most |q||x| (c - m + (|c| + m) f), f = g/2 + 3 u + g^2/2 + g u + 3 u^2. Of m, what is there beside g and |c| (g/2 + 3 u) is more than |c| (g^2/2 + g u + 3 u^2) + m f <= 1.25 (g + 4 u)^2 + m 2^-8 2 (g + 4 u)^2.
+// What is left of it is more than what |q| is wrong by, and what vanishes where numbers are not normal, which is below dims 2^-48 of |q||x| for norms from 2^-50 on. So k w <= (c - g) |q||x| <= A, and what has A < k w has v > t.
+//
 // # Sums of absolute differences (Level)
 //
 // For l1 a vector becomes bytes. An element in steps of one size is y, and its dimension has a whole number l: c is the whole number next to y - l cut to [0, 255],
@@ -195,6 +215,18 @@ func L2(t float64, dims int, gamma float64, q Query, x Tile) float64 {
 // Begin is B, of a square that is not more than |x'|^2.
 func Begin(square, gamma float64) float32 {
 	return -Float32Down(square / (2 * (1 + gamma)) * (1 - 0x1p-50))
+}
+
+// Squares is tau of sums of squares of differences: objects of which it is below the sum have values above t. Infinite: it is above all sums.
+func Squares(t float64, dims int) float32 {
+	return Float32Up((t*(1+FusedGamma(dims+2))*(1+(float64(dims)/8+16)*0x1p-51) + float64(dims)*0x1p-149) * (1 + 0x1p-49))
+}
+
+// Angle is k: objects x with A < k w have values above t, for a query with a norm. Both norms are from 2^-50 to 2^50, and FusedGamma(dims) is at most 2^-8.
+func Angle(t float64, dims int, norm float64) float32 {
+	g, c := FusedGamma(dims), -t-(float64(dims)/8+16)*0x1p-50
+	more := g + 4*0x1p-24
+	return float32(norm * (c - (g + math.Abs(c)*(g/2+3*0x1p-24) + 2*more*more + (float64(dims)+16)*0x1p-44)))
 }
 
 // Dot is tau: objects of the tile with -A > tau have values above t, where a value is -q.x, computed in float64 as sums of 8 parts, and t one

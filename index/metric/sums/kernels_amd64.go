@@ -20,7 +20,7 @@ func All() []Kernels {
 		all[0].columns[0], columns1AVX2, columns2AVX2, columns3AVX2, columns4AVX2, columns5AVX2, columns6AVX2, columns7AVX2, columns8AVX2,
 	}
 	if cpu.X86.HasFMA {
-		k.sieve = sieve{sieveAVX2, turnAVX2, lengthsAVX2}
+		k.sieve = sieve{sieveAVX2, turnAVX2, lengthsAVX2, squaresRowsAVX2, anglesRowsAVX2}
 	}
 	all = append([]Kernels{k}, all...)
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512BW {

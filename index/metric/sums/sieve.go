@@ -11,9 +11,14 @@ type sieve struct {
 	drop    func(q, panel *float32, dims int, norms *[Panel]float32, limits *[3 * Sieved]float32, out *[Sieved]uint32)
 	turn    func(panel, rows *float32, step, groups int)
 	lengths func(panel *float32, dims int, out *[Panel]float32)
+	near    rowsKernel
+	angles  rowsKernel
 }
 
-// Sieves says whether a machine has Turn, Lengths and Sieve.
+// rowsKernel compares fours of rows, step bytes apart, with one query.
+type rowsKernel func(q, rows *float32, step, groups, tail, fours int, limit *[4]float32, out *uint8)
+
+// Sieves says whether a machine has Turn, Lengths, Sieve, KeepNear and KeepAngles.
 func (k *Kernels) Sieves() bool { return k.sieve.drop != nil }
 
 // Turn writes up to Panel rows as columns: element i of row r goes to panel[i*Panel + r]. The columns of rows that are not there are zeros.
@@ -61,4 +66,43 @@ func (l *Limits) Set(query int, ofNorm, ofProduct, limit float32) {
 func (k *Kernels) Sieve(queries, panel []float32, dims int, norms *[Panel]float32, limits *Limits, out *[Sieved]uint32) {
 	_, _ = panel[dims*Panel-1], queries[dims*Sieved-1]
 	k.sieve.drop(&queries[0], &panel[0], dims, norms, (*[3 * Sieved]float32)(limits), out)
+}
+
+// Fours is how many rows one query is compared with at a time. Of fewer nothing can be dropped.
+const Fours = 4
+
+// Narrow writes a query as KeepNear and KeepAngles read it: float32s, a multiple of 8, with zeros at the end.
+func Narrow(dst []float32, q Query) []float32 {
+	dst = dst[:0]
+	for _, e := range q {
+		dst = append(dst, float32(e))
+	}
+	return dst
+}
+
+// KeepNear writes which of dims elements' rows, which lie one after the other and are Fours or more, are kept for one query, four to a byte of which the lowest bit is the first row: those
+// whose sum of squares of differences is no more than the limit, and those where that is NaN. Each difference is rounded to float32, and so is the sum after each of dims fused
+// products, in some order.
+func (k *Kernels) KeepNear(q, rows []float32, dims int, limit float32, out []uint8) {
+	k.keep(k.sieve.near, q, rows, dims, &[4]float32{limit}, out)
+}
+
+// What KeepAngles knows of: sums of squares from tiny to below huge.
+const tiny, huge = 0x1p-100, 0x1p100
+
+// KeepAngles is KeepNear for angles: what is kept has limit sqrt(N) <= A, of the product A with the query and the sum N of the row's squares; and all with an N that is below 2^-100, or not
+// below 2^100, or NaN. N and A are rounded after each of dims fused products, in some order, and so are the root and its product.
+func (k *Kernels) KeepAngles(q, rows []float32, dims int, limit float32, out []uint8) {
+	k.keep(k.sieve.angles, q, rows, dims, &[4]float32{limit, tiny, huge}, out)
+}
+
+func (k *Kernels) keep(f rowsKernel, q, rows []float32, dims int, limit *[4]float32, out []uint8) {
+	n := len(rows) / dims
+	fours, left := n/Fours, n%Fours
+	_, _, _ = out[(n+Fours-1)/Fours-1], rows[Fours*dims-1], q[(dims+lanes-1)/lanes*lanes-1]
+	f(&q[0], &rows[0], 4*dims, dims/lanes, dims%lanes, fours, limit, &out[0])
+	if left > 0 { // the last four rows, of which some were there before
+		f(&q[0], &rows[(n-Fours)*dims], 4*dims, dims/lanes, dims%lanes, 1, limit, &out[fours])
+		out[fours] >>= Fours - left
+	}
 }

@@ -268,3 +268,13 @@ func turnAVX2(panel *float32, rows *float32, step int, groups int)
 //
 //go:noescape
 func lengthsAVX2(panel *float32, dims int, out *[32]float32)
+
+// squaresRowsAVX2 is the kernel of KeepNear.
+//
+//go:noescape
+func squaresRowsAVX2(q *float32, rows *float32, step int, groups int, tail int, quads int, limit *[4]float32, out *uint8)
+
+// anglesRowsAVX2 is the kernel of KeepAngles.
+//
+//go:noescape
+func anglesRowsAVX2(q *float32, rows *float32, step int, groups int, tail int, quads int, limit *[4]float32, out *uint8)

@@ -4489,3 +4489,186 @@ dimensionEnd:
 	VMOVUPS Y3, 96(DX)
 	VZEROUPPER
 	RET
+
+// func squaresRowsAVX2(q *float32, rows *float32, step int, groups int, tail int, quads int, limit *[4]float32, out *uint8)
+// Requires: AVX, FMA3
+TEXT ·squaresRowsAVX2(SB), NOSPLIT, $0-64
+	MOVQ    q+0(FP), AX
+	MOVQ    rows+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    groups+24(FP), BX
+	MOVQ    quads+40(FP), SI
+	MOVQ    limit+48(FP), DI
+	MOVQ    out+56(FP), R8
+	LEAQ    (DX)(DX*2), R9
+	MOVQ    tail+32(FP), R10
+	LEAQ    masks<>+0(SB), R11
+	MOVQ    R10, R12
+	NEGQ    R12
+	VMOVDQU 32(R11)(R12*4), Y0
+	TESTQ   SI, SI
+	JZ      quadEnd
+
+quad:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   CX, R11
+	MOVQ   AX, R12
+	MOVQ   BX, R13
+	TESTQ  R13, R13
+	JZ     groupEnd
+
+group:
+	VMOVUPS     (R12), Y5
+	VSUBPS      (R11), Y5, Y6
+	VFMADD231PS Y6, Y6, Y1
+	VSUBPS      (R11)(DX*1), Y5, Y6
+	VFMADD231PS Y6, Y6, Y2
+	VSUBPS      (R11)(DX*2), Y5, Y6
+	VFMADD231PS Y6, Y6, Y3
+	VSUBPS      (R11)(R9*1), Y5, Y5
+	VFMADD231PS Y5, Y5, Y4
+	ADDQ        $0x00000020, R11
+	ADDQ        $0x00000020, R12
+	DECQ        R13
+	JNZ         group
+
+groupEnd:
+	TESTQ       R10, R10
+	JZ          total
+	VMOVUPS     (R12), Y5
+	VMASKMOVPS  (R11), Y0, Y6
+	VSUBPS      Y6, Y5, Y6
+	VFMADD231PS Y6, Y6, Y1
+	VMASKMOVPS  (R11)(DX*1), Y0, Y6
+	VSUBPS      Y6, Y5, Y6
+	VFMADD231PS Y6, Y6, Y2
+	VMASKMOVPS  (R11)(DX*2), Y0, Y6
+	VSUBPS      Y6, Y5, Y6
+	VFMADD231PS Y6, Y6, Y3
+	VMASKMOVPS  (R11)(R9*1), Y0, Y6
+	VSUBPS      Y6, Y5, Y6
+	VFMADD231PS Y6, Y6, Y4
+
+total:
+	VHADDPS      Y2, Y1, Y1
+	VHADDPS      Y4, Y3, Y3
+	VHADDPS      Y3, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VBROADCASTSS (DI), X2
+	VCMPPS       $0x0a, X2, X1, X1
+	VMOVMSKPS    X1, R11
+	MOVB         R11, (R8)
+	LEAQ         (CX)(DX*4), CX
+	INCQ         R8
+	DECQ         SI
+	JNZ          quad
+
+quadEnd:
+	VZEROUPPER
+	RET
+
+// func anglesRowsAVX2(q *float32, rows *float32, step int, groups int, tail int, quads int, limit *[4]float32, out *uint8)
+// Requires: AVX, FMA3
+TEXT ·anglesRowsAVX2(SB), NOSPLIT, $0-64
+	MOVQ    q+0(FP), AX
+	MOVQ    rows+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    groups+24(FP), BX
+	MOVQ    quads+40(FP), SI
+	MOVQ    limit+48(FP), DI
+	MOVQ    out+56(FP), R8
+	LEAQ    (DX)(DX*2), R9
+	MOVQ    tail+32(FP), R10
+	LEAQ    masks<>+0(SB), R11
+	MOVQ    R10, R12
+	NEGQ    R12
+	VMOVDQU 32(R11)(R12*4), Y0
+	TESTQ   SI, SI
+	JZ      quadEnd
+
+quad:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	MOVQ   CX, R11
+	MOVQ   AX, R12
+	MOVQ   BX, R13
+	TESTQ  R13, R13
+	JZ     groupEnd
+
+group:
+	VMOVUPS     (R12), Y9
+	VMOVUPS     (R11), Y10
+	VFMADD231PS Y10, Y9, Y1
+	VFMADD231PS Y10, Y10, Y2
+	VMOVUPS     (R11)(DX*1), Y10
+	VFMADD231PS Y10, Y9, Y3
+	VFMADD231PS Y10, Y10, Y4
+	VMOVUPS     (R11)(DX*2), Y10
+	VFMADD231PS Y10, Y9, Y5
+	VFMADD231PS Y10, Y10, Y6
+	VMOVUPS     (R11)(R9*1), Y10
+	VFMADD231PS Y10, Y9, Y7
+	VFMADD231PS Y10, Y10, Y8
+	ADDQ        $0x00000020, R11
+	ADDQ        $0x00000020, R12
+	DECQ        R13
+	JNZ         group
+
+groupEnd:
+	TESTQ       R10, R10
+	JZ          total
+	VMOVUPS     (R12), Y9
+	VMASKMOVPS  (R11), Y0, Y10
+	VFMADD231PS Y10, Y9, Y1
+	VFMADD231PS Y10, Y10, Y2
+	VMASKMOVPS  (R11)(DX*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y3
+	VFMADD231PS Y10, Y10, Y4
+	VMASKMOVPS  (R11)(DX*2), Y0, Y10
+	VFMADD231PS Y10, Y9, Y5
+	VFMADD231PS Y10, Y10, Y6
+	VMASKMOVPS  (R11)(R9*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y7
+	VFMADD231PS Y10, Y10, Y8
+
+total:
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y7, Y5, Y5
+	VHADDPS      Y5, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X3
+	VADDPS       X3, X1, X1
+	VBROADCASTSS (DI), X3
+	VHADDPS      Y4, Y2, Y2
+	VHADDPS      Y8, Y6, Y6
+	VHADDPS      Y6, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X4
+	VADDPS       X4, X2, X2
+	VBROADCASTSS 4(DI), X4
+	VBROADCASTSS 8(DI), X5
+	VCMPPS       $0x09, X4, X2, X4
+	VCMPPS       $0x05, X5, X2, X5
+	VSQRTPS      X2, X2
+	VMULPS       X3, X2, X2
+	VCMPPS       $0x0a, X1, X2, X1
+	VORPS        X4, X1, X1
+	VORPS        X5, X1, X1
+	VMOVMSKPS    X1, R11
+	MOVB         R11, (R8)
+	LEAQ         (CX)(DX*4), CX
+	INCQ         R8
+	DECQ         SI
+	JNZ          quad
+
+quadEnd:
+	VZEROUPPER
+	RET

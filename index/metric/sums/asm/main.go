@@ -51,5 +51,7 @@ func main() {
 	sieve("AVX2", YMM, 8, 2)
 	turn()
 	lengths()
+	rowsKernel(c, "squares", true)
+	rowsKernel(c, "angles", false)
 	Generate()
 }

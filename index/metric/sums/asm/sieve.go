@@ -9,9 +9,11 @@ import (
 )
 
 const (
-	panel      = 32 // rows of a panel
-	sieved     = 8  // queries that are sieved at once
-	notGreater = 10 // of VCMPPS: NGT_UQ, which holds of NaN
+	panel           = 32 // rows of a panel
+	sieved          = 8  // queries that are sieved at once
+	notGreater      = 10 // of VCMPPS: NGT_UQ, which holds of NaN
+	notGreaterEqual = 9  // NGE_UQ
+	notLess         = 5  // NLT_UQ
 )
 
 // sieve multiplies a panel with queries: a lane per row, some queries at a time, so that sums fill the registers that it takes to keep two
