@@ -43,14 +43,18 @@ func widen[E Element](dst []float64, row []E) {
 // stretch is how many elements are compared with all queries of a block before the next: what the nearest cache holds.
 const stretch = 8192
 
-// vectorAsker is a query of vectors, and the memory for comparing it, and others with it, with a stretch of rows.
+// vectorAsker is a query of vectors. What it is compared with others in is made when that is first asked for, since of many queries that are compared together one needs it.
 type vectorAsker[E Element] struct {
 	space *Vectors
 	table *table[E]
 	query sums.Query
 	bytes *sums.ByteQuery // of a space of bytes, if it consists of such
-	norm  float64         // for cosine and angular
+	norm  float64
+	*memory[E]
+}
 
+// memory is what comparing queries with a stretch of rows takes.
+type memory[E Element] struct {
 	*sums.Worker
 	group    group
 	gathered []E       // rows in another order, and those at the end of memory that is read beyond
@@ -62,6 +66,13 @@ type vectorAsker[E Element] struct {
 	alone
 }
 
+// ready makes sure that there is memory.
+func (a *vectorAsker[E]) ready() {
+	if a.memory == nil {
+		a.memory = &memory[E]{Worker: sums.NewWorker(a.space.kernels)}
+	}
+}
+
 // group is some queries that are compared at once.
 type group struct {
 	queries []sums.Query
@@ -71,13 +82,13 @@ type group struct {
 
 func (g *group) reset() { g.queries, g.bytes, g.norms = g.queries[:0], g.bytes[:0], g.norms[:0] }
 
-func (t *table[E]) asker(s *Vectors, q []float64) Asker {
-	a := &vectorAsker[E]{space: s, table: t, query: sums.NewQuery(q), Worker: sums.NewWorker(s.kernels)}
-	if s.angles() {
-		a.norm = math.Sqrt(sums.Norm(q))
+func (t *table[E]) asker(s *Vectors, q sums.Query) Asker {
+	a := &vectorAsker[E]{space: s, table: t, query: q}
+	if s.metric.Kind == L2 || s.angles() {
+		a.norm = math.Sqrt(sums.Norm(q[:s.dims]))
 	}
 	if _, ok := any(t).(*table[uint8]); ok && s.metric.Kind != Lp {
-		a.bytes = sums.NewByteQuery(q)
+		a.bytes = sums.NewByteQuery(q[:s.dims])
 	}
 	return a
 }
@@ -108,12 +119,14 @@ func (a *vectorAsker[E]) Coordinates() []float64 { return a.query[:a.space.dims]
 
 // Value implements Asker.
 func (a *vectorAsker[E]) Value(i uint32) float64 {
+	a.ready()
 	a.Values(i, i+1, a.one[:])
 	return a.one[0]
 }
 
 // Values implements Asker.
 func (a *vectorAsker[E]) Values(lo, hi uint32, dst []float64) {
+	a.ready()
 	dst = dst[:hi-lo]
 	a.group.reset()
 	a.join(a)
@@ -141,6 +154,7 @@ func (a *vectorAsker[E]) block(askers []Asker, lo, hi uint32, dst []float64) boo
 	if !ok {
 		return false
 	}
+	a.ready()
 	width := int(hi - lo)
 	for first := lo; first < hi; {
 		rows, n := a.stretch(first, hi, stretch)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/geniemq/geniemq/index/metric/fenced"
+	"github.com/geniemq/geniemq/index/metric/sums"
 )
 
 // Points are a space of points on the earth under Geo. It is immutable.
@@ -38,7 +39,7 @@ func (s *Points) Query(latitude, longitude float64) (Asker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.rows.asker(&s.Vectors, u[:]), nil
+	return s.rows.asker(&s.Vectors, sums.NewQuery(u[:])), nil
 }
 
 // Permuted is that of Vectors.

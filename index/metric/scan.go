@@ -76,6 +76,7 @@ func (a *vectorAsker[E]) scan(askers []Asker, lo, hi uint32, limits []float64, f
 	if !ok {
 		return false
 	}
+	a.ready()
 	s := a.space
 	sieving := a.Sieves() && !bytes && (s.metric.Kind == L2 || s.angles())
 	panels := sieving && len(askers) >= fewSieved
@@ -146,7 +147,7 @@ func (a *vectorAsker[E]) pack(askers []Asker) {
 		for j, e := range q {
 			into[j*sums.Sieved] = float32(e)
 		}
-		a.sizes = append(a.sizes, bound.Up(math.Sqrt(sums.Norm(q)), dims))
+		a.sizes = append(a.sizes, bound.Up(o.(*vectorAsker[E]).norm, dims))
 	}
 }
 

@@ -29,7 +29,7 @@ type rows interface {
 	// widen writes the elements of a row as float64s.
 	widen(row uint32, dst []float64)
 	// asker makes a query.
-	asker(s *Vectors, q []float64) Asker
+	asker(s *Vectors, q sums.Query) Asker
 	// stored are the parts that rows lie in.
 	stored() []any
 }
@@ -149,7 +149,7 @@ func (s *Vectors) row(i uint32) uint32 {
 
 // Of implements Space.
 func (s *Vectors) Of(i uint32) Asker {
-	q := make([]float64, s.dims)
+	q := sums.EmptyQuery(s.dims)
 	s.Coordinates(i, q)
 	return s.rows.asker(s, q)
 }
@@ -162,7 +162,7 @@ func (s *Vectors) Query(v []float32) (Asker, error) {
 	if err := s.metric.Admits(v); err != nil {
 		return nil, err
 	}
-	q := make([]float64, s.dims)
+	q := sums.EmptyQuery(s.dims)
 	for i, e := range v {
 		q[i] = float64(e)
 	}

@@ -80,7 +80,7 @@ func testSpace(t *testing.T, rng *rand.Rand, w *world, m Metric) {
 	}
 	again := make([]float64, n)
 	for i, q := range queries {
-		with.rows.asker(with, q).Values(0, uint32(n), again)
+		with.rows.asker(with, sums.NewQuery(q)).Values(0, uint32(n), again)
 		for j := range again {
 			if !same(again[j], want[i*n+j]) {
 				t.Fatalf("%s: with norms object %d has %v, want %v", what, j, again[j], want[i*n+j])
@@ -98,7 +98,7 @@ func testSpace(t *testing.T, rng *rand.Rand, w *world, m Metric) {
 	for _, p := range []*Vectors{one, two} {
 		got := make([]float64, len(order))
 		for i, q := range queries {
-			p.rows.asker(p, q).Values(0, uint32(len(order)), got)
+			p.rows.asker(p, sums.NewQuery(q)).Values(0, uint32(len(order)), got)
 			for j, v := range got {
 				if w := want[i*n+int(order[j])]; !same(v, w) {
 					t.Fatalf("%s: in another order, place %d has %v, want %v", what, j, v, w)

@@ -1,7 +1,6 @@
 package cells
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -31,14 +30,15 @@ type Ask struct {
 // Cells are taken in rounds, the nearest of every query first, then some more, so that there is a bound when most are compared. Which cells a query visits does not depend on
 // what was found, so neither does its answer. The error is that of the context; of one query alone it is in its ask.
 func (s *Searcher) SearchAll(ctx context.Context, asks []Ask) error {
-	b := together{Searcher: s, live: make([]visiting, 0, len(asks))}
+	b := &s.together
+	defer b.release()
 	for i := range asks {
 		a := &asks[i]
 		if a.Probes <= 0 || a.Probes >= s.index.Cells() || a.Want.K < 1 || math.IsInf(a.Want.Most, -1) {
 			a.Left = true
 			continue
 		}
-		b.live = append(b.live, visiting{ask: a})
+		b.join(a)
 	}
 	if len(b.live) == 0 {
 		return nil
@@ -51,57 +51,85 @@ func (s *Searcher) SearchAll(ctx context.Context, asks []Ask) error {
 		}
 		from = to
 	}
+	hits := 0
+	for i := range b.live {
+		hits += len(b.live[i].best.Sorted())
+	}
+	b.hits = make([]metric.Hit, 0, hits)
 	for i := range b.live {
 		b.finish(&b.live[i])
 	}
 	return nil
 }
 
-// together is some queries that are answered together.
+// together is some queries that are answered together, and the memory of them, which the next ones have.
 type together struct {
-	*Searcher
-	live []visiting
-	most int // probes of any query
+	index *Index
+	live  []visiting
+	most  int // probes of any query
 
 	pairs  []pair
 	askers []metric.Asker
 	limits []float64
-	of     []*visiting // of the queries that a cell is compared with
+	of     []*visiting  // of the queries that a cell is compared with
+	hits   []metric.Hit // of all answers
+	found  metric.Found // take
 }
 
 // visiting is a query that visits cells.
 type visiting struct {
 	ask    *Ask
-	cells  []metric.Hit // to visit, in their order
+	cells  list // to visit, in their order
 	best   metric.Best
 	passed int // objects that pass, counted as long as there are fewer than wanted
 	result Result
 }
 
-// pair is a query and a cell that it visits.
-type pair struct{ cell, query uint32 }
+// pair is a cell and a query that visits it, in the order of both.
+type pair uint64
+
+func pairOf(cell uint32, query int) pair { return pair(cell)<<32 | pair(query) }
+
+func (p pair) cell() uint32  { return uint32(p >> 32) }
+func (p pair) query() uint32 { return uint32(p) }
+
+// join takes in a query.
+func (b *together) join(a *Ask) {
+	n := len(b.live)
+	b.live = slices.Grow(b.live, 1)[:n+1] // what is behind is memory of earlier ones
+	v := &b.live[n]
+	v.ask, v.result, v.passed = a, Result{}, 0
+	if a.Want.K == math.MaxInt {
+		v.passed = math.MaxInt // all within a radius is no number to reach
+	}
+	v.cells.reset(a.Probes)
+	v.best.Reset(a.Want)
+}
+
+// release leaves nothing but memory.
+func (b *together) release() {
+	for i := range b.live {
+		b.live[i].ask, b.live[i].result = nil, Result{}
+	}
+	clear(b.askers[:cap(b.askers)])
+	b.live, b.hits, b.most = b.live[:0], nil, 0
+}
 
 // near finds the cells that each query visits.
 func (b *together) near() {
 	b.askers, b.limits = b.askers[:0], b.limits[:0]
 	for i := range b.live {
 		v := &b.live[i]
-		v.best.Reset(metric.Want{K: v.ask.Probes, Most: math.Inf(1)})
 		b.askers, b.limits = append(b.askers, v.ask.Near), append(b.limits, math.Inf(1))
 		b.most = max(b.most, v.ask.Probes)
 	}
 	metric.Scan(b.askers, 0, uint32(b.index.Cells()), b.limits, func(query int, cell uint32, value float64) {
-		best := &b.live[query].best
-		best.Add(metric.Hit{Value: value, ID: cell})
-		b.limits[query] = best.Bound()
+		cells := &b.live[query].cells
+		cells.add(metric.Hit{Value: value, ID: cell})
+		b.limits[query] = cells.bound
 	})
 	for i := range b.live {
-		v := &b.live[i]
-		v.cells = slices.Clone(v.best.Sorted())
-		v.best.Reset(v.ask.Want)
-		if v.ask.Want.K == math.MaxInt {
-			v.passed = math.MaxInt // all within a radius is no number to reach
-		}
+		b.live[i].cells.sorted()
 	}
 }
 
@@ -110,17 +138,16 @@ func (b *together) round(ctx context.Context, from, to int) error {
 	b.pairs = b.pairs[:0]
 	for i := range b.live {
 		v := &b.live[i]
-		if v.ask.Err != nil || from >= len(v.cells) {
-			continue
-		}
-		for _, c := range v.cells[from:min(to, len(v.cells))] {
-			b.pairs = append(b.pairs, pair{c.ID, uint32(i)})
+		if cells := v.cells.hits; v.ask.Err == nil && from < len(cells) {
+			for _, c := range cells[from:min(to, len(cells))] {
+				b.pairs = append(b.pairs, pairOf(c.ID, i))
+			}
 		}
 	}
-	slices.SortFunc(b.pairs, func(x, y pair) int { return cmp.Or(cmp.Compare(x.cell, y.cell), cmp.Compare(x.query, y.query)) })
+	slices.Sort(b.pairs)
 	for first, compared := 0, 0; first < len(b.pairs); {
-		cell, end := b.pairs[first].cell, first
-		for end < len(b.pairs) && b.pairs[end].cell == cell {
+		cell, end := b.pairs[first].cell(), first
+		for end < len(b.pairs) && b.pairs[end].cell() == cell {
 			end++
 		}
 		if compared >= between || first == 0 {
@@ -149,43 +176,30 @@ func (b *together) stop() {
 	}
 }
 
-// visitAll compares a cell with the queries that visit it.
+// visitAll compares a cell with the queries that visit it, in the memory of one of the batch.
 func (b *together) visitAll(cell uint32, pairs []pair) {
 	x := b.index
 	lo, hi := x.starts[cell], x.starts[cell+1]
 	b.askers, b.limits, b.of = b.askers[:0], b.limits[:0], b.of[:0]
 	for _, p := range pairs {
-		v := &b.live[p.query]
+		v := &b.live[p.query()]
 		if v.ask.Err != nil {
 			continue
 		}
 		v.result.Visited++
 		v.result.Compared += uint64(hi - lo)
-		v.count(x.order[lo:hi])
+		v.passed = count(v.passed, v.ask.Want.K, v.ask.Pass, x.order[lo:hi])
 		b.askers, b.limits, b.of = append(b.askers, v.ask.Asker), append(b.limits, v.best.Bound()), append(b.of, v)
 	}
-	metric.Scan(b.askers, lo, hi, b.limits, func(query int, position uint32, value float64) {
-		v, id := b.of[query], x.order[position]
-		if v.ask.Pass == nil || v.ask.Pass(id) {
-			v.best.Add(metric.Hit{Value: value, ID: id})
-			b.limits[query] = v.best.Bound()
-		}
-	})
+	metric.ScanWith(b.live[0].ask.Asker, b.askers, lo, hi, b.limits, b.found)
 }
 
-// count counts which objects pass, until there are as many as are wanted.
-func (v *visiting) count(ids []uint32) {
-	if v.ask.Pass == nil {
-		v.passed += min(len(ids), math.MaxInt-v.passed)
-		return
-	}
-	for _, id := range ids {
-		if v.passed >= v.ask.Want.K {
-			return
-		}
-		if v.ask.Pass(id) {
-			v.passed++
-		}
+// take takes an object whose value for a query of those that are compared is not beyond the limit.
+func (b *together) take(query int, position uint32, value float64) {
+	v, id := b.of[query], b.index.order[position]
+	if v.ask.Pass == nil || v.ask.Pass(id) {
+		v.best.Add(metric.Hit{Value: value, ID: id})
+		b.limits[query] = v.best.Bound()
 	}
 }
 
@@ -200,6 +214,8 @@ func (b *together) finish(v *visiting) {
 		return
 	}
 	a.Result = v.result
-	a.Result.Hits = v.best.Sorted()
+	from := len(b.hits)
+	b.hits = append(b.hits, v.best.Sorted()...)
+	a.Result.Hits = b.hits[from:len(b.hits):len(b.hits)]
 	b.index.expect(&a.Result, a.Want, a.Probes, a.Pass)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/metric/recall"
@@ -25,22 +26,32 @@ type Result struct {
 // Searcher searches an index. One goroutine at a time uses it; it keeps its memory.
 type Searcher struct {
 	index  *Index
-	keys   []float64
 	queue  queue
-	values [512]float64
 	best   metric.Best
 	passed int // objects that pass, counted as long as there are fewer than wanted
 	result Result
 
 	// The search that was begun.
-	near, asker metric.Asker // near is nil when the centroids were compared
-	want        metric.Want
-	probes      int // 0: it is exact
-	pass        func(id uint32) bool
+	near    metric.Asker
+	ordered bool // the centroids were compared
+	want    metric.Want
+	probes  int // 0: it is exact
+	pass    func(id uint32) bool
+
+	// What Scan is given.
+	asker       [1]metric.Asker
+	limit       [1]float64
+	found, cell metric.Found
+
+	together together // of the last batch: memory
 }
 
 // Searcher returns a new one.
-func (x *Index) Searcher() *Searcher { return &Searcher{index: x, keys: make([]float64, x.Cells())} }
+func (x *Index) Searcher() *Searcher {
+	s := &Searcher{index: x, together: together{index: x}}
+	s.found, s.cell, s.together.found = s.take, s.takeCell, s.together.take
+	return s
+}
 
 // Search finds the hits that are wanted, as Begin says. A filter, if any, says which objects pass. The error is that of the context, or says what is wrong with the query.
 func (s *Searcher) Search(ctx context.Context, near, a metric.Asker, want metric.Want, probes int, pass func(id uint32) bool) (Result, error) {
@@ -63,7 +74,7 @@ func (s *Searcher) Begin(near, a metric.Asker, want metric.Want, probes int) err
 	if probes >= s.index.Cells() {
 		probes = 0 // of all cells those that can have a hit
 	}
-	s.near, s.asker, s.want, s.probes, s.result = near, a, want, probes, Result{}
+	s.near, s.ordered, s.asker[0], s.want, s.probes, s.result = near, false, a, want, probes, Result{}
 	s.best.Reset(want)
 	return nil
 }
@@ -77,17 +88,19 @@ func (s *Searcher) Run(pass func(id uint32) bool, meter metric.Meter) (done bool
 	s.pass = pass
 	m, dims := s.index.centroids.Metric(), s.index.centroids.Dims()
 	each := m.Work(dims)
-	if s.near != nil {
-		s.near.Values(0, uint32(len(s.keys)), s.keys)
-		s.near = nil
+	if !s.ordered {
+		s.ordered = true
 		s.order(m, dims)
-		if meter.Did(each * len(s.keys)); meter.Stop() {
+		if meter.Did(each * s.index.Cells()); meter.Stop() {
 			return false
 		}
 	}
 	for s.goes() {
-		next, ok := s.queue.next()
-		if !ok || s.probes == 0 && s.beyond(m, next) {
+		if s.queue.given == len(s.queue.ready) && !s.more() {
+			break
+		}
+		next := s.queue.next()
+		if s.probes == 0 && s.beyond(m, next) {
 			break
 		}
 		before := s.result.Compared
@@ -105,7 +118,7 @@ func (s *Searcher) End() Result {
 	r.Exact = r.Exact || s.probes == 0 || r.Visited == s.index.Cells()
 	r.Hits = s.best.Sorted()
 	s.index.expect(&r, s.want, s.probes, s.pass)
-	s.near, s.asker, s.pass = nil, nil, nil
+	s.near, s.asker[0], s.pass = nil, nil, nil
 	return r
 }
 
@@ -115,18 +128,52 @@ func (s *Searcher) order(m metric.Metric, dims int) {
 	if s.want.K == math.MaxInt || s.probes == 0 {
 		s.passed = math.MaxInt // all within a radius is no number to reach, and of what is exact nobody asks
 	}
-	if s.probes > 0 {
-		s.queue.reset(s.keys, s.probes)
+	q := &s.queue
+	if s.probes > 0 { // as a scan: most centroids are dropped by a bound
+		q.reset(q.keys[:0], s.probes)
+		own := [1]metric.Asker{s.near}
+		s.limit[0] = math.Inf(1)
+		metric.Scan(own[:], 0, uint32(s.index.Cells()), s.limit[:], s.cell)
+		q.ready = q.first.sorted()
 		return
 	}
-	for c, v := range s.keys {
+	for c, v := range s.compareAll() {
 		distance, radius := m.Distance(v), float64(s.index.radii[c])
-		s.keys[c] = distance - radius - m.Slack(dims, distance, radius)
-		if math.IsNaN(s.keys[c]) {
-			s.keys[c] = math.Inf(-1) // of a radius that is no number: of it nothing is known
+		q.keys[c] = distance - radius - m.Slack(dims, distance, radius)
+		if math.IsNaN(q.keys[c]) {
+			q.keys[c] = math.Inf(-1) // of a radius that is no number: of it nothing is known
 		}
 	}
-	s.queue.reset(s.keys, 32)
+	q.reset(q.keys, 32)
+	q.extend(32)
+}
+
+// compareAll finds the values of all centroids.
+func (s *Searcher) compareAll() []float64 {
+	q, count := &s.queue, s.index.Cells()
+	q.keys = slices.Grow(q.keys[:0], count)[:count]
+	s.near.Values(0, uint32(count), q.keys)
+	return q.keys
+}
+
+// takeCell takes a cell whose centroid is not beyond the limit.
+func (s *Searcher) takeCell(_ int, cell uint32, value float64) {
+	first := &s.queue.first
+	first.add(metric.Hit{Value: value, ID: cell})
+	s.limit[0] = first.bound
+}
+
+// more gets more cells than were expected to do, if there are any.
+func (s *Searcher) more() bool {
+	q, count := &s.queue, s.index.Cells()
+	if q.given == count {
+		return false
+	}
+	if len(q.keys) == 0 {
+		s.compareAll()
+	}
+	q.extend(min(count, 16*q.given))
+	return true
 }
 
 // goes says that another cell is to be visited, if there is one.
@@ -147,45 +194,44 @@ func (x *Index) expect(r *Result, want metric.Want, probes int, pass func(uint32
 	}
 }
 
-// visit compares the query with the objects of a cell. Once as many pass as are wanted, it matters no more how many do.
+// visit compares the query with the objects of a cell.
 func (s *Searcher) visit(cell uint32) {
-	x, a, k, pass := s.index, s.asker, s.want.K, s.pass
+	lo, hi := s.index.starts[cell], s.index.starts[cell+1]
 	s.result.Visited++
-	s.result.Compared += uint64(x.starts[cell+1] - x.starts[cell])
-	for lo, end := x.starts[cell], x.starts[cell+1]; lo < end; {
-		hi := lo + min(end-lo, uint32(len(s.values)))
-		bound := s.best.Bound()
-		metric.ValuesTo(a, lo, hi, bound, s.values[:hi-lo])
-		if pass == nil && s.passed < k {
-			s.passed += int(hi - lo)
-		}
-		for i, v := range s.values[:hi-lo] {
-			near := v <= bound
-			if !near && (pass == nil || s.passed >= k) {
-				continue
-			}
-			id := x.order[lo+uint32(i)]
-			if pass != nil {
-				if !pass(id) {
-					continue
-				}
-				if s.passed < k {
-					s.passed++
-				}
-			}
-			if near {
-				s.best.Add(metric.Hit{Value: v, ID: id})
-				bound = s.best.Bound()
-			}
-		}
-		lo = hi
+	s.result.Compared += uint64(hi - lo)
+	s.passed = count(s.passed, s.want.K, s.pass, s.index.order[lo:hi])
+	s.limit[0] = s.best.Bound()
+	metric.Scan(s.asker[:], lo, hi, s.limit[:], s.found)
+}
+
+// take takes an object whose value is not beyond the limit.
+func (s *Searcher) take(_ int, position uint32, value float64) {
+	if id := s.index.order[position]; s.pass == nil || s.pass(id) {
+		s.best.Add(metric.Hit{Value: value, ID: id})
+		s.limit[0] = s.best.Bound()
 	}
+}
+
+// count adds those of some objects that pass to a number, until there are as many as are wanted: then it matters no more.
+func count(passed, wanted int, pass func(id uint32) bool, ids []uint32) int {
+	if pass == nil {
+		return passed + min(len(ids), math.MaxInt-passed)
+	}
+	for _, id := range ids {
+		if passed >= wanted {
+			break
+		}
+		if pass(id) {
+			passed++
+		}
+	}
+	return passed
 }
 
 // queue gives cells in the order of (key, number): the first few, and more when these are used up, so that not all need sorting.
 type queue struct {
-	keys  []float64
-	first metric.Best
+	keys  []float64 // of all cells; none: they are not known
+	first list
 	ready []metric.Hit
 	given int
 }
@@ -193,24 +239,21 @@ type queue struct {
 // reset begins with keys, of which so many may do.
 func (q *queue) reset(keys []float64, expected int) {
 	q.keys, q.ready, q.given = keys, nil, 0
-	q.extend(expected)
+	q.first.reset(expected)
 }
 
+// extend makes ready so many, of which those that were given come first again.
 func (q *queue) extend(to int) {
-	q.first.Reset(metric.Want{K: to, Most: math.Inf(1)})
+	q.first.reset(to)
 	for c, key := range q.keys {
-		q.first.Add(metric.Hit{Value: key, ID: uint32(c)})
+		if key <= q.first.bound {
+			q.first.add(metric.Hit{Value: key, ID: uint32(c)})
+		}
 	}
-	q.ready = q.first.Sorted()
+	q.ready = q.first.sorted()
 }
 
-func (q *queue) next() (metric.Hit, bool) {
-	if q.given == len(q.ready) {
-		if q.given == len(q.keys) {
-			return metric.Hit{}, false
-		}
-		q.extend(16 * q.given)
-	}
+func (q *queue) next() metric.Hit {
 	q.given++
-	return q.ready[q.given-1], true
+	return q.ready[q.given-1]
 }

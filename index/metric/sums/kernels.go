@@ -78,10 +78,13 @@ type Query []float64
 
 // NewQuery makes a query of a vector.
 func NewQuery(v []float64) Query {
-	q := make(Query, (len(v)+lanes-1)/lanes*lanes)
+	q := EmptyQuery(len(v))
 	copy(q, v)
 	return q
 }
+
+// EmptyQuery is a query of zeros, whose first elements, so many, may be written.
+func EmptyQuery(dims int) Query { return make(Query, (dims+lanes-1)/lanes*lanes) }
 
 // ByteQuery is a query as kernels of bytes read it.
 type ByteQuery struct {
