@@ -56,12 +56,13 @@ type vectorAsker[E Element] struct {
 // memory is what comparing queries with a stretch of rows takes.
 type memory[E Element] struct {
 	*sums.Worker
-	group    group
-	gathered []E       // rows in another order, and those at the end of memory that is read beyond
-	wide     []float32 // rows as float32s
-	norms    []float64 // of rows
-	measured bool      // norms are those of the rows that were prepared
-	one      [1]float64
+	group     group
+	gathered  []E       // rows in another order, and those at the end of memory that is read beyond
+	wide      []float32 // rows as float32s
+	norms     []float64 // of rows
+	measured  bool      // norms are those of the rows that were prepared
+	someNorms []float64 // of rows that are compared one by one
+	one       [1]float64
 	sieve
 	alone
 }
@@ -271,19 +272,20 @@ func (a *vectorAsker[E]) compare(rows []E, n int, dst []float64, next int) {
 	}
 }
 
-// compareRow writes the value of the group's one query and a row that was prepared as float32s.
-func (a *vectorAsker[E]) compareRow(row int, dst []float64) {
+// compareRows writes the values of a query and some rows that were prepared as float32s, by their numbers.
+func (a *vectorAsker[E]) compareRows(o *vectorAsker[E], some []uint32, dst []float64) {
 	s := a.space
-	wide := a.wide[row*s.dims : (row+1)*s.dims]
-	a.Floats(s.metric.op(), s.metric.P, a.group.queries, wide, s.dims, dst, 0)
+	a.Some(s.metric.op(), s.metric.P, o.query, a.wide, s.dims, some, dst)
 	if !s.angles() {
 		return
 	}
-	var norm [1]float64
-	if a.measured {
-		norm[0] = a.norms[row]
-	} else {
-		a.Norms(wide, s.dims, norm[:])
+	a.someNorms = slices.Grow(a.someNorms[:0], len(some))[:len(some)]
+	for i, row := range some {
+		if a.measured {
+			a.someNorms[i] = a.norms[row]
+		} else {
+			a.Norms(a.wide[int(row)*s.dims:int(row+1)*s.dims], s.dims, a.someNorms[i:i+1])
+		}
 	}
-	a.Cosines(dst, norm[:], a.group.norms[0])
+	a.Cosines(dst, a.someNorms, o.norm)
 }

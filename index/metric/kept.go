@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/geniemq/geniemq/index/metric/bound"
 	"github.com/geniemq/geniemq/index/metric/sums"
@@ -15,6 +16,7 @@ type alone struct {
 	narrow   []float32 // its elements
 	size     float64   // its norm, not less
 	kept     []uint8   // four rows to a byte
+	some     []uint32  // numbers of rows that are kept
 }
 
 // of narrows a query.
@@ -40,23 +42,29 @@ func (p *pass[E]) alone(i int) {
 		a.dense = append(a.dense, i)
 		return
 	}
-	if count == 0 {
-		return
-	}
-	a.group.reset()
-	a.join(p.askers[i].(*vectorAsker[E]))
+	a.some = a.some[:0]
 	for at, set := range kept {
 		for ; set != 0; set &= set - 1 {
-			p.compareOne(i, at*sums.Fours+bits.TrailingZeros8(set))
+			a.some = append(a.some, uint32(at*sums.Fours+bits.TrailingZeros8(set)))
 		}
 	}
+	p.compareSome(i)
 }
 
-// compareOne compares one row with the query of the group.
-func (p *pass[E]) compareOne(query, row int) {
-	p.a.compareRow(row, p.a.one[:])
-	if v := p.a.one[0]; v <= p.limits[query] {
-		p.found(query, p.first+uint32(row), v)
+// compareSome compares the rows that were kept with a query.
+func (p *pass[E]) compareSome(query int) {
+	a, some := p.a, p.a.some
+	if len(some) == 0 {
+		return
+	}
+	a.values = slices.Grow(a.values[:0], len(some))[:len(some)]
+	a.compareRows(p.askers[query].(*vectorAsker[E]), some, a.values)
+	limit := p.limits[query]
+	for i, v := range a.values {
+		if v <= limit {
+			p.found(query, p.first+some[i], v)
+			limit = p.limits[query]
+		}
 	}
 }
 

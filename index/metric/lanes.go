@@ -54,6 +54,9 @@ func (a *textAsker) scan(askers []Asker, lo, hi uint32, limits []float64, found 
 	return true
 }
 
+// release implements scanner: nothing of others is kept.
+func (*textAsker) release() {}
+
 // textPass is texts that are compared with queries.
 type textPass struct {
 	a      *textAsker

@@ -43,9 +43,17 @@ func ScanWith(own Asker, askers []Asker, lo, hi uint32, limits []float64, found 
 	}
 }
 
+// Release makes an asker forget the others that it compared in its memory, which stays.
+func Release(own Asker) {
+	if s, ok := own.(scanner); ok {
+		s.release()
+	}
+}
+
 // scanner is an Asker that scans for others of its space together with itself.
 type scanner interface {
 	scan(askers []Asker, lo, hi uint32, limits []float64, found Found) bool
+	release()
 }
 
 // tell tells of values of objects from first on.
@@ -65,7 +73,7 @@ const (
 	// begun is how many rows are scanned first, where a limit is not known yet; then twice as many, and so on: so that the first few make a limit which drops most of the next.
 	begun = sums.Panel
 	// fewSieved queries are sieved each by itself, since panels take more than they save.
-	fewSieved = 4
+	fewSieved = 8
 	// dense is the part of objects, one in so many, from which on they are compared together rather than one by one.
 	dense = 6
 )
@@ -110,6 +118,20 @@ func (a *vectorAsker[E]) scan(askers []Asker, lo, hi uint32, limits []float64, f
 		first += uint32(n)
 	}
 	return true
+}
+
+// release implements scanner.
+func (a *vectorAsker[E]) release() {
+	if a.memory != nil {
+		clear(a.packedOf)
+		clear(a.group.queries[:cap(a.group.queries)])
+		clear(a.group.bytes[:cap(a.group.bytes)])
+		a.packedOf, a.narrowOf = a.packedOf[:0], nil
+		a.group.reset()
+		if rows, ok := any(&a.wide).(*[]E); ok {
+			*rows = nil // which lie where the space has them
+		}
+	}
 }
 
 // sieve is the memory of an asker for sieving.
@@ -161,6 +183,7 @@ func (a *vectorAsker[E]) panels(n int) {
 	}
 	a.largest = 0
 	gamma := bound.FusedGamma(dims)
+	less := bound.Float32Down(1 - 2*gamma - 0x1p-23) // which allows for rounding the product
 	for p := range count {
 		panel := a.panel[p*size : (p+1)*size]
 		a.Turn(panel, a.wide[p*size:min((p+1)*size, n*dims)], dims)
@@ -170,7 +193,7 @@ func (a *vectorAsker[E]) panels(n int) {
 			a.largest = max(a.largest, float64(square)) // NaN of a row that is damaged
 			switch {
 			case !a.space.angles():
-				lengths[r] = bound.Float32Down(float64(square) * (1 - 2*gamma))
+				lengths[r] = square * less
 			case square < 0x1p-100: // of which it is not known well enough
 				lengths[r] = float32(math.NaN())
 			default:
@@ -231,29 +254,25 @@ func (p *pass[E]) sieve(i, queries int) {
 // compareKept compares what was kept for a query, the j-th of its group.
 func (p *pass[E]) compareKept(query, j int) {
 	a := p.a
-	a.group.reset()
-	a.join(p.askers[query].(*vectorAsker[E]))
+	a.some = a.some[:0]
 	for at := 0; at < p.n; at += sums.Panel {
 		for set := a.masks[at/sums.Panel][j]; set != 0; set &= set - 1 {
-			row := at + bits.TrailingZeros32(set)
-			a.compareRow(row, a.one[:])
-			if a.one[0] <= p.limits[query] {
-				p.found(query, p.first+uint32(row), a.one[0])
-			}
+			a.some = append(a.some, uint32(at+bits.TrailingZeros32(set)))
 		}
 	}
+	p.compareSome(query)
 }
 
 // compareDense compares all rows with the queries for which that is best.
 func (p *pass[E]) compareDense() {
 	a := p.a
-	if cap(a.values) < sums.Together*p.n {
-		a.values = make([]float64, sums.Together*p.n)
+	if len(a.dense) == 0 {
+		return
 	}
-	values := a.values[:sums.Together*p.n]
-	if len(a.dense) > 0 {
-		a.measure(p.n)
-	}
+	size := min(sums.Together, len(a.dense)) * p.n
+	a.values = slices.Grow(a.values[:0], size)[:size]
+	values := a.values
+	a.measure(p.n)
 	for i := 0; i < len(a.dense); i += sums.Together {
 		some := a.dense[i:min(i+sums.Together, len(a.dense))]
 		a.group.reset()

@@ -84,11 +84,12 @@ func (b *Batch) searchTogether(ctx context.Context, chosen []int) (left []int, e
 // searchSet answers the jobs of a set, each of which takes its part of the time, and returns those that are left.
 func (b *Batch) searchSet(ctx context.Context, s *set) (left []int) {
 	start, n := time.Now(), time.Duration(len(s.jobs))
-	asks := make([]distance.Ask, len(s.jobs))
+	asks, answers := make([]distance.Ask, len(s.jobs)), make([]distance.Answer, len(s.jobs))
 	for i, at := range s.jobs {
 		job := b.jobs[at]
+		answers[i].Method = b.Method(at)
 		asks[i] = distance.Ask{
-			Query: job.Query.(*distance.Query), Pass: b.passes(at, s.own.ids), Did: &distance.Answer{Method: b.Method(at)},
+			Query: job.Query.(*distance.Query), Pass: b.passes(at, s.own.ids), Did: &answers[i],
 			Stop: func() error { now := time.Now(); return over(job, now, now.Sub(start)/n) },
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/geniemq/geniemq/index/metric"
@@ -43,9 +44,9 @@ func (s *Searcher) SearchAll(ctx context.Context, asks []Ask) error {
 	if len(b.live) == 0 {
 		return nil
 	}
-	b.near()
-	for from := 0; from < b.most; {
-		to := min(b.most, 4*from+1)
+	b.findCells()
+	from := 0
+	for _, to := range b.ends {
 		if err := b.round(ctx, from, to); err != nil {
 			return err
 		}
@@ -66,9 +67,12 @@ func (s *Searcher) SearchAll(ctx context.Context, asks []Ask) error {
 type together struct {
 	index *Index
 	live  []visiting
-	most  int // probes of any query
+	ends  []int // of rounds: how many cells of a query were visited then
 
+	near   metric.Asker // of some centroid: memory for comparing queries with all
 	pairs  []pair
+	sorted []pair
+	counts []uint32
 	askers []metric.Asker
 	limits []float64
 	of     []*visiting  // of the queries that a cell is compared with
@@ -112,24 +116,34 @@ func (b *together) release() {
 		b.live[i].ask, b.live[i].result = nil, Result{}
 	}
 	clear(b.askers[:cap(b.askers)])
-	b.live, b.hits, b.most = b.live[:0], nil, 0
+	metric.Release(b.near)
+	b.live, b.hits = b.live[:0], nil
 }
 
-// near finds the cells that each query visits.
-func (b *together) near() {
+// findCells finds the cells that each query visits.
+func (b *together) findCells() {
+	most := 0
 	b.askers, b.limits = b.askers[:0], b.limits[:0]
 	for i := range b.live {
 		v := &b.live[i]
 		b.askers, b.limits = append(b.askers, v.ask.Near), append(b.limits, math.Inf(1))
-		b.most = max(b.most, v.ask.Probes)
+		most = max(most, v.ask.Probes)
 	}
-	metric.Scan(b.askers, 0, uint32(b.index.Cells()), b.limits, func(query int, cell uint32, value float64) {
+	b.ends = b.ends[:0]
+	for to := 0; to < most; {
+		to = min(most, 4*to+1)
+		b.ends = append(b.ends, to)
+	}
+	if b.near == nil {
+		b.near = b.index.centroids.Of(0)
+	}
+	metric.ScanWith(b.near, b.askers, 0, uint32(b.index.Cells()), b.limits, func(query int, cell uint32, value float64) {
 		cells := &b.live[query].cells
 		cells.add(metric.Hit{Value: value, ID: cell})
 		b.limits[query] = cells.bound
 	})
 	for i := range b.live {
-		b.live[i].cells.sorted()
+		b.live[i].cells.rounds(b.ends)
 	}
 }
 
@@ -144,7 +158,7 @@ func (b *together) round(ctx context.Context, from, to int) error {
 			}
 		}
 	}
-	slices.Sort(b.pairs)
+	b.sort()
 	for first, compared := 0, 0; first < len(b.pairs); {
 		cell, end := b.pairs[first].cell(), first
 		for end < len(b.pairs) && b.pairs[end].cell() == cell {
@@ -163,6 +177,36 @@ func (b *together) round(ctx context.Context, from, to int) error {
 	}
 	return nil
 }
+
+// sort puts pairs, which are in the order of queries, into that of cells: by counting, a digit after the other.
+func (b *together) sort() {
+	all := bits.Len(uint(b.index.Cells() - 1))
+	digits := max(1, (all+mostDigit-1)/mostDigit)
+	width := (all + digits - 1) / digits
+	b.counts = slices.Grow(b.counts[:0], 1<<width)[:1<<width]
+	b.sorted = slices.Grow(b.sorted[:0], len(b.pairs))[:len(b.pairs)]
+	for digit := range digits {
+		shift := 32 + digit*width
+		clear(b.counts)
+		for _, p := range b.pairs {
+			b.counts[p>>shift&(1<<width-1)]++
+		}
+		before := uint32(0)
+		for i, n := range b.counts {
+			b.counts[i] = before
+			before += n
+		}
+		for _, p := range b.pairs {
+			at := &b.counts[p>>shift&(1<<width-1)]
+			b.sorted[*at] = p
+			*at++
+		}
+		b.pairs, b.sorted = b.sorted, b.pairs
+	}
+}
+
+// mostDigit is how many bits of a cell's number are counted at a time, at most.
+const mostDigit = 12
 
 // between is how many objects are compared between two looks at who is to stop.
 const between = 1 << 17

@@ -35,7 +35,9 @@ func (l *list) cut() {
 	}
 	l.hits, l.bound = l.hits[:l.most], math.Inf(-1)
 	for _, h := range l.hits {
-		l.bound = max(l.bound, h.Value)
+		if h.Value > l.bound {
+			l.bound = h.Value
+		}
 	}
 }
 
@@ -46,6 +48,18 @@ func (l *list) sorted() []metric.Hit {
 	return l.hits
 }
 
+// rounds puts the first hits into an order in which those of each round come before those of the next; within a round they come in any.
+func (l *list) rounds(ends []int) {
+	l.cut()
+	hits := l.hits
+	for i := len(ends) - 1; i >= 0; i-- {
+		if n := ends[i]; n < len(hits) {
+			firsts(hits, n)
+			hits = hits[:n]
+		}
+	}
+}
+
 // few hits are put in order rather than parted.
 const few = 12
 
@@ -53,41 +67,38 @@ const few = 12
 func firsts(hits []metric.Hit, n int) {
 	lo, hi := 0, len(hits) // the n-th is among these
 	for left := 2 * bits.Len(uint(len(hits))); hi-lo > few && left > 0; left-- {
-		pivot := middle(hits[lo], hits[lo+(hi-lo)/2], hits[hi-1])
-		i, j := lo, hi-1
-		for i <= j {
-			for hits[i].Less(pivot) {
-				i++
-			}
-			for pivot.Less(hits[j]) {
-				j--
-			}
-			if i <= j {
-				hits[i], hits[j] = hits[j], hits[i]
-				i, j = i+1, j-1
-			}
+		pivot := middle(hits[lo].Value, hits[lo+(hi-lo)/2].Value, hits[hi-1].Value)
+		below := lo + fore(hits[lo:hi], func(v float64) bool { return v < pivot })
+		switch {
+		case n <= below:
+			hi = below
+			continue
+		case below > lo:
+			lo = below
+			continue
 		}
-		switch { // up to j none is after the pivot, and from i on none before it
-		case n <= j:
-			hi = j + 1
-		case n > i:
-			lo = i
-		default:
-			return
+		at := below + fore(hits[below:hi], func(v float64) bool { return v == pivot })
+		if n <= at { // ids decide
+			hi = at
+			break
 		}
+		lo = at
 	}
 	slices.SortFunc(hits[lo:hi], metric.Hit.Compare)
 }
 
-func middle(a, b, c metric.Hit) metric.Hit {
-	if b.Less(a) {
-		a, b = b, a
+// fore moves those whose values are in to the front, and says how many they are. It has no branch that depends on a value, since nobody can foresee it.
+func fore(hits []metric.Hit, in func(v float64) bool) (n int) {
+	for i, h := range hits {
+		hits[i] = hits[n]
+		hits[n] = h
+		one := 0
+		if in(h.Value) {
+			one = 1
+		}
+		n += one
 	}
-	if c.Less(a) {
-		return a
-	}
-	if c.Less(b) {
-		return c
-	}
-	return b
+	return n
 }
+
+func middle(a, b, c float64) float64 { return max(min(a, b), min(max(a, b), c)) }

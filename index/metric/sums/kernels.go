@@ -62,7 +62,8 @@ type Kernels struct {
 // Worker is what one goroutine compares with. It may be used again and again.
 type Worker struct {
 	*Kernels
-	a args
+	a     args
+	limit [4]float32 // of KeepNear and KeepAngles
 }
 
 // NewWorker returns a worker with kernels, which are kept.
@@ -139,6 +140,20 @@ func (w *Worker) Floats(op Op, p int, queries []Query, rows []float32, dims int,
 		_ = dst[i*next+count-1]
 		w.a.dst = &dst[i*next]
 		w.run(w.floats[op])
+	}
+}
+
+// Some is Floats of one query and of some rows alone, by their numbers: a result for each.
+func (w *Worker) Some(op Op, p int, q Query, rows []float32, dims int, numbers []uint32, dst []float64) {
+	if len(numbers) == 0 {
+		return
+	}
+	defer w.forget()
+	w.a = args{queries: [Together]unsafe.Pointer{unsafe.Pointer(&q[:dims][0])}, count: 1, groups: dims / lanes, tail: dims % lanes, power: p}
+	k := w.floats[op]
+	for i, n := range numbers {
+		w.a.rows, w.a.dst = unsafe.Pointer(&rows[int(n)*dims : int(n+1)*dims][0]), &dst[i]
+		w.run(k)
 	}
 }
 

@@ -83,8 +83,9 @@ func Narrow(dst []float32, q Query) []float32 {
 // KeepNear writes which of dims elements' rows, which lie one after the other and are Fours or more, are kept for one query, four to a byte of which the lowest bit is the first row: those
 // whose sum of squares of differences is no more than the limit, and those where that is NaN. Each difference is rounded to float32, and so is the sum after each of dims fused
 // products, in some order.
-func (k *Kernels) KeepNear(q, rows []float32, dims int, limit float32, out []uint8) {
-	k.keep(k.sieve.near, q, rows, dims, &[4]float32{limit}, out)
+func (w *Worker) KeepNear(q, rows []float32, dims int, limit float32, out []uint8) {
+	w.limit = [4]float32{limit}
+	w.keep(w.sieve.near, q, rows, dims, out)
 }
 
 // What KeepAngles knows of: sums of squares from tiny to below huge.
@@ -92,17 +93,18 @@ const tiny, huge = 0x1p-100, 0x1p100
 
 // KeepAngles is KeepNear for angles: what is kept has limit sqrt(N) <= A, of the product A with the query and the sum N of the row's squares; and all with an N that is below 2^-100, or not
 // below 2^100, or NaN. N and A are rounded after each of dims fused products, in some order, and so are the root and its product.
-func (k *Kernels) KeepAngles(q, rows []float32, dims int, limit float32, out []uint8) {
-	k.keep(k.sieve.angles, q, rows, dims, &[4]float32{limit, tiny, huge}, out)
+func (w *Worker) KeepAngles(q, rows []float32, dims int, limit float32, out []uint8) {
+	w.limit = [4]float32{limit, tiny, huge}
+	w.keep(w.sieve.angles, q, rows, dims, out)
 }
 
-func (k *Kernels) keep(f rowsKernel, q, rows []float32, dims int, limit *[4]float32, out []uint8) {
+func (w *Worker) keep(f rowsKernel, q, rows []float32, dims int, out []uint8) {
 	n := len(rows) / dims
 	fours, left := n/Fours, n%Fours
 	_, _, _ = out[(n+Fours-1)/Fours-1], rows[Fours*dims-1], q[(dims+lanes-1)/lanes*lanes-1]
-	f(&q[0], &rows[0], 4*dims, dims/lanes, dims%lanes, fours, limit, &out[0])
+	f(&q[0], &rows[0], 4*dims, dims/lanes, dims%lanes, fours, &w.limit, &out[0])
 	if left > 0 { // the last four rows, of which some were there before
-		f(&q[0], &rows[(n-Fours)*dims], 4*dims, dims/lanes, dims%lanes, 1, limit, &out[fours])
+		f(&q[0], &rows[(n-Fours)*dims], 4*dims, dims/lanes, dims%lanes, 1, &w.limit, &out[fours])
 		out[fours] >>= Fours - left
 	}
 }
