@@ -199,6 +199,109 @@ func TestL2(t *testing.T) {
 	}
 }
 
+// fused is one step of a sum of float32s, rounded once; the sum of a's and b's product and s.
+func fused(a, b, s float32) float32 {
+	if p := float64(a) * float64(b); p == 0 || s == 0 || p-p != 0 || s-s != 0 { // a product is exact in a float64, and what is infinite stays so
+		return float32(float64(a)*float64(b) + float64(s))
+	}
+	v := new(big.Rat).Mul(exact(float64(a)), exact(float64(b)))
+	return float32(nearest32(v.Add(v, exact(float64(s)))))
+}
+
+// inLanes adds up as machines do: terms in lanes, and then these.
+func inLanes(n int, term func(i int, sum float32) float32) float32 {
+	var s [8]float32
+	for i := range n {
+		s[i%8] = term(i, s[i%8])
+	}
+	return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
+}
+
+// few are numbers of dimensions where roundings may all go one way.
+var few = []int{1, 1, 1, 2, 3, 4, 5, 8, 9, 16, 17, 33, 128}
+
+// TestSquares: an object whose value is t is kept, however sums of float32s are rounded: of norms from 1e-30 to 1e30, and of vectors that are next to each other far from 0. With a bound that is less by 2^-22
+// of itself some object is lost; and one that is further by a little is dropped.
+func TestSquares(t *testing.T) {
+	rng := seeded.Rand(t)
+	lost, dropped, all := 0, 0, 0
+	for range 6000 {
+		dims := few[rng.IntN(len(few))]
+		q, x := vectors(rng, dims)
+		if size := float32(math.Pow(10, float64(rng.IntN(61)-30))); rng.IntN(2) == 0 {
+			for i := range q {
+				q[i], x[i] = q[i]*size/float32(math.Sqrt(float64(dims))), x[i]*size/float32(math.Sqrt(float64(dims)))
+			}
+		}
+		if rng.IntN(4) == 0 { // neighbours in the last bit
+			for i := range q {
+				x[i] = math.Float32frombits(math.Float32bits(q[i]) ^ rng.Uint32N(2))
+			}
+		}
+		a := inLanes(dims, func(i int, sum float32) float32 { return fused(q[i]-x[i], q[i]-x[i], sum) })
+		v := sums.Squares(wide(q, 1, make([]float64, dims)), x)
+		tau := Squares(v, dims)
+		if a > tau {
+			t.Fatalf("%d dimensions: %v and %v have the value %v, and are dropped: %v > %v", dims, q, x, v, a, tau)
+		}
+		all++
+		if float64(a) > float64(tau)*(1-0x1p-22) {
+			lost++
+		}
+		if a > 0x1p-100 && a > Squares(v*(1-4*FusedGamma(dims+8)), dims) {
+			dropped++
+		}
+	}
+	if lost < 20 || dropped < all/2 {
+		t.Errorf("of %d values a bound that is less by 2^-22 loses %d, and %d are told from those that are a little less: the test shows too little", all, lost, dropped)
+	}
+	if huge, zero := Squares(1e300, 1), Squares(0, 1); !math.IsInf(float64(huge), 1) || !(zero > 0 && zero < 0x1p-140) {
+		t.Errorf("the bound of 1e300 is %v, and that of 0 is %v", huge, zero)
+	}
+}
+
+// TestAngle: the same for angles, of norms from 2^-50 to 2^50.
+func TestAngle(t *testing.T) {
+	rng := seeded.Rand(t)
+	lost, dropped, all := 0, 0, 0
+	for range 12000 {
+		dims := few[rng.IntN(len(few))]
+		q, x := vectors(rng, dims)
+		for i, size := range []float32{float32(math.Pow(10, float64(rng.IntN(29)-14))), float32(math.Pow(10, float64(rng.IntN(29)-14)))} {
+			for j := range q {
+				[][]float32{q, x}[i][j] *= size
+			}
+		}
+		if sign := float32(rng.IntN(2)*2 - 1); rng.IntN(3) == 0 { // of one direction, or the opposite one
+			for j := range q {
+				x[j] = sign * q[j] * float32(1+rng.Float64())
+			}
+		}
+		squareQ, squareX := sums.Norm(q), sums.Norm(x)
+		if !(min(squareQ, squareX) >= 0x1p-98 && max(squareQ, squareX) < 0x1p98) {
+			continue
+		}
+		a := inLanes(dims, func(i int, sum float32) float32 { return fused(q[i], x[i], sum) })
+		w := float32(math.Sqrt(float64(inLanes(dims, func(i int, sum float32) float32 { return fused(x[i], x[i], sum) }))))
+		normQ, normX := math.Sqrt(squareQ), math.Sqrt(squareX)
+		v := max(-1, min(1, -sums.Dots(wide(q, 1, make([]float64, dims)), x)/float64(normQ*normX)))
+		k := Angle(v, dims, Up(normQ, dims))
+		if k*w > a {
+			t.Fatalf("%d dimensions: %v and %v have the value %v, and are dropped: %v x %v > %v", dims, q, x, v, k, w, a)
+		}
+		all++
+		if float32(float64(k)+normQ*0x1p-22)*w > a {
+			lost++
+		}
+		if Angle(v-4*FusedGamma(dims+8), dims, Up(normQ, dims))*w > a {
+			dropped++
+		}
+	}
+	if lost < 20 || dropped < all*9/10 {
+		t.Errorf("of %d values a bound that lacks 2^-22 loses %d, and %d are told from those that are a little less: the test shows too little", all, lost, dropped)
+	}
+}
+
 // TestDot: the same for products, of vectors as they are and divided by their norms.
 func TestDot(t *testing.T) {
 	rng := seeded.Rand(t)
