@@ -102,6 +102,38 @@ func scanAlone(t *testing.T, rng *rand.Rand, what string, own Asker, askers []As
 	return dropped
 }
 
+// TestAtTheLimit: an object whose value is the limit is found, however sums of float32s are rounded. With a bound that lacks 2^-22 some are lost.
+func TestAtTheLimit(t *testing.T) {
+	rng := seeded.Rand(t)
+	for round := range 40 {
+		dims, n := 1+round%4, 2000
+		rows, v := make([]float32, n*dims), make([]float32, dims)
+		for i := range rows {
+			rows[i] = float32(rng.NormFloat64())
+		}
+		for i := range v {
+			v[i] = float32(rng.NormFloat64())
+		}
+		m := Metric{Kind: []Kind{L2, Cosine}[round/4%2]}
+		s, err := NewVectors(m, dims, nil, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := s.Query(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range uint32(n) {
+			found, value := false, a.Value(i)
+			lo := min(i&^7, uint32(n)-8)
+			Scan([]Asker{a}, lo, lo+8, []float64{value}, func(_ int, object uint32, _ float64) { found = found || object == i })
+			if !found {
+				t.Fatalf("%v, %d dimensions: %v is not found from %v at its value %v", m, dims, rows[int(i)*dims:int(i+1)*dims], v, value)
+			}
+		}
+	}
+}
+
 // TestAlikeByAnUlp: of objects whose values differ by the last bit of a float64 or are the same, the first are found, however many there are at the limit.
 func TestAlikeByAnUlp(t *testing.T) {
 	const n, dims = 400, 4
