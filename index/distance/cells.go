@@ -3,6 +3,7 @@ package distance
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/geniemq/geniemq/index/metric"
@@ -72,19 +73,23 @@ func (x openedCells) String() string { return fmt.Sprintf("%d cells", x.Cells())
 // Recall implements Opened.
 func (x openedCells) Recall() (*recall.Table, string) { return x.Index.Recall(), "cells visited" }
 
-// Price implements Opened: every centroid is compared, and put in order, then the objects of so many cells of the mean size. Exactness takes nearly all cells as a rule.
+// Price implements Opened: every centroid is compared, and put in order, then the objects of so many cells of the mean size. Exactness takes nearly all cells as a rule. Of n centroids in any
+// order the first p are kept: most are dropped, and p (1 + ln(n/p)) of them have been among the first when they were looked at.
 func (x openedCells) Price(on On) Price {
 	d := on.Device
-	centroid := d.Distance(cost.Object{Metric: x.Centroids().Metric(), Dims: x.Centroids().Dims()}).Alone
+	centroid := d.Distance(cost.Object{Metric: x.Centroids().Metric(), Dims: x.Centroids().Dims()})
 	queue := d.Of(cost.Constant{Name: "queue", Reference: 3})
 	count := float64(x.Cells())
 	return func(a *Asked) float64 {
-		probes := count
+		probes, first := count, count*(centroid.Alone+queue)
 		if a.Query.Recall > 0 {
 			mean := max(1, a.Objects/max(1, count)*a.Share)
 			probes = min(count, max(float64(x.Probes(a.K, a.Query.Recall)), float64(a.K)/mean))
+			if d.Measured() && probes < count { // the reference's price stays
+				first = count*centroid.Sieved + probes*(1+math.Log(count/probes))*(centroid.Alone+queue)
+			}
 		}
-		return count*(centroid+queue) + probes*(a.Apart+a.Objects/max(1, count)*a.Distance.Alone)
+		return first + probes*(a.Apart+a.Objects/max(1, count)*a.Distance.Sieved)
 	}
 }
 

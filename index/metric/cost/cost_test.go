@@ -18,6 +18,9 @@ func TestReferenceStays(t *testing.T) {
 		{Object{Metric: metric.Metric{Kind: metric.Geo}, Dims: 3}, 18}, {Object{Metric: metric.Metric{Kind: metric.Edit}}, 115},
 	} {
 		d := Reference()
+		if x := d.Distance(c.o); x.Sieved != x.Alone {
+			t.Errorf("%+v takes %+v on the reference device, where nothing is sieved for one query", c.o, x)
+		}
 		if got := d.Distance(c.o).Alone; got != c.want || d.Measured() || d.Spent() != 0 {
 			t.Errorf("%+v takes %v on the reference device, not %v", c.o, got, c.want)
 		}
@@ -40,7 +43,7 @@ func TestReferenceStays(t *testing.T) {
 	if numbers.Within(0) != numbers {
 		t.Errorf("a distance of numbers takes %+v where none is wanted", numbers.Within(0))
 	}
-	if x := (Distance{Alone: 100, Together: 10}); x.Among(1) != 100 || x.Among(9) != 20 || x.Among(0) != 100 {
+	if x := (Distance{Alone: 300, Sieved: 100, Together: 10}); x.Among(1) != 100 || x.Among(9) != 20 || x.Among(0) != 100 {
 		t.Errorf("among 9 queries %v", x.Among(9))
 	}
 }
@@ -57,7 +60,7 @@ func TestHostMeasures(t *testing.T) {
 				if again := d.Distance(o); again != x {
 					t.Errorf("%+v takes %+v and then %+v", o, x, again)
 				}
-				if !(x.Alone >= reference.Alone/far && x.Alone <= reference.Alone*far && x.Together > 0 && x.Together <= x.Alone) || d.Spent() <= 0 {
+				if !(x.Alone >= reference.Alone/far && x.Alone <= reference.Alone*far && x.Together > 0 && x.Together <= x.Sieved && x.Sieved <= x.Alone) || d.Spent() <= 0 {
 					t.Errorf("%+v takes %+v, on the reference device %+v", o, x, reference)
 				}
 			}

@@ -26,10 +26,11 @@ type Object struct {
 //	of texts, up to 64 symbols    text + column x columns
 //	          of more, in blocks  text + carry x column x columns x blocks
 //
-// Alone is what it takes beside others of the same query, in a run; Together beside those of many queries, where most objects are too far to matter, as in a scan.
+// Alone is what it takes beside others of the same query, in a run, and Sieved where few of the run are near enough, so that most are dropped without it; Together beside those of many
+// queries, where most objects are too far to matter, as in a scan. On the reference device Sieved is Alone: it was written down before runs were sieved, and which answers are given where a recall is asked for depends on it.
 // Of texts it ends when it is certain to be larger than what is wanted (Within).
 type Distance struct {
-	Alone, Together              float64
+	Alone, Sieved, Together      float64
 	Apart                        float64 // more: of a text that lies somewhere, and not behind the last one
 	text, column, length, blocks float64 // of texts
 	lanes                        float64 // beside others in lanes; 0: in none
@@ -58,7 +59,7 @@ func (d *Device) Distance(o Object) Distance {
 		o.Length = cmp.Or(o.Length, wordLength)
 		x := Distance{text: d.Of(textConstant()), column: d.Of(columnConstant()), length: o.Length, blocks: 1}
 		x.Alone = x.text + x.column*x.length
-		x.Together, x.Apart = x.Alone, d.Of(Constant{Name: "text apart", Reference: 20})*(1+x.length/64) // lines of memory
+		x.Sieved, x.Together, x.Apart = x.Alone, x.Alone, d.Of(Constant{Name: "text apart", Reference: 20})*(1+x.length/64) // lines of memory
 		if x.length <= levenshtein.MostLanes && (!d.measured || levenshtein.HasLanes()) {
 			var p probe
 			x.lanes = min(x.Alone, d.Of(Constant{fmt.Sprintf("texts of %.0f in lanes", x.length), x.Alone * inLanes, func() int { return p.of(o).together() }}))
@@ -67,12 +68,12 @@ func (d *Device) Distance(o Object) Distance {
 		return x
 	}
 	alone := perObject + perElement*float64(o.Dims*max(1, o.Metric.P))
-	share := unsieved
+	share, sieves := unsieved, false
 	if k := o.Metric.Kind; k == metric.L2 || k == metric.Cosine || k == metric.Angular {
-		share = sieved
+		share, sieves = sieved, true
 	}
 	if !d.measured {
-		return Distance{Alone: alone, Together: share * alone}
+		return Distance{Alone: alone, Sieved: alone, Together: share * alone}
 	}
 	var p probe
 	name := fmt.Sprintf("%s%d/%d/%d", o.Metric.Kind, o.Metric.P, o.Dims, o.Bytes)
@@ -80,7 +81,10 @@ func (d *Device) Distance(o Object) Distance {
 		Alone:    d.Of(Constant{name + " alone", alone, func() int { return p.of(o).alone() }}),
 		Together: d.Of(Constant{name + " together", share * alone, func() int { return p.of(o).together() }}),
 	}
-	x.Together = min(x.Together, x.Alone)
+	if x.Sieved = x.Alone; sieves {
+		x.Sieved = min(x.Alone, d.Of(Constant{name + " sieved", 2 * share * alone, func() int { return p.of(o).sieved() }}))
+	}
+	x.Together = min(x.Together, x.Sieved)
 	return x
 }
 
@@ -89,7 +93,7 @@ func (x Distance) Asked(text string) Distance {
 	if blocks := (utf8.RuneCountInString(text) + 63) / 64; x.column > 0 && blocks > 1 {
 		x.blocks = float64(blocks)
 		x.Alone = x.text + carry*x.column*x.length*x.blocks
-		x.Together, x.lanes = x.Alone, 0 // which no lane takes
+		x.Sieved, x.Together, x.lanes = x.Alone, x.Alone, 0 // which no lane takes
 	}
 	return x
 }
@@ -105,6 +109,7 @@ func (x Distance) Within(most float64) Distance {
 	} else {
 		x.Alone = x.text + carry*x.column*x.length*min(x.blocks, 1+most/64)
 	}
+	x.Sieved = x.Alone
 	if x.Together = x.Alone; x.lanes > 0 {
 		x.Together = min(x.lanes, x.Alone)
 	}
@@ -113,7 +118,7 @@ func (x Distance) Within(most float64) Distance {
 
 // Among is what a distance takes in a scan for so many queries.
 func (x Distance) Among(queries int) float64 {
-	return x.Together + (x.Alone-x.Together)/float64(max(1, queries))
+	return x.Together + (x.Sieved-x.Together)/float64(max(1, queries))
 }
 
 // probe is what objects are measured on.
@@ -214,6 +219,12 @@ func must(err error) {
 // alone compares one query with all.
 func (p *probe) alone() int {
 	p.askers[0].Values(0, p.n, p.values)
+	return int(p.n)
+}
+
+// sieved compares one query with all, of which few are near enough.
+func (p *probe) sieved() int {
+	metric.Scan(p.askers[:1], 0, p.n, p.limits[:1], func(int, uint32, float64) {})
 	return int(p.n)
 }
 
