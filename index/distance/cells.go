@@ -78,18 +78,25 @@ func (x openedCells) Recall() (*recall.Table, string) { return x.Index.Recall(),
 func (x openedCells) Price(on On) Price {
 	d := on.Device
 	centroid := d.Distance(cost.Object{Metric: x.Centroids().Metric(), Dims: x.Centroids().Dims()})
-	queue := d.Of(cost.Constant{Name: "queue", Reference: 3})
+	queue, offer := d.Of(cost.Constant{Name: "queue", Reference: 3}), d.Of(offerConstant)
 	count := float64(x.Cells())
 	return func(a *Asked) float64 {
-		probes, first := count, count*(centroid.Alone+queue)
+		probes, first, each := count, count*(centroid.Alone+queue), a.Distance.Sieved
 		if a.Query.Recall > 0 {
 			mean := max(1, a.Objects/max(1, count)*a.Share)
 			probes = min(count, max(float64(x.Probes(a.K, a.Query.Recall)), float64(a.K)/mean))
-			if d.Measured() && probes < count { // the reference's price stays
+			if d.Measured() && probes < count {
 				first = count*centroid.Sieved + probes*(1+math.Log(count/probes))*(centroid.Alone+queue)
 			}
 		}
-		return first + probes*(a.Apart+a.Objects/max(1, count)*a.Distance.Sieved)
+		compared := probes * a.Objects / max(1, count)
+		if d.Measured() { // else prices stay, by which it is chosen which answers are given
+			each += a.Far
+			if k := min(float64(a.K), compared); k > 0 {
+				first += offer * k * (1 + math.Log(compared/k))
+			}
+		}
+		return first + probes*a.Apart + compared*each
 	}
 }
 

@@ -28,6 +28,8 @@ type Planner struct {
 	far     float64 // to read a vector or a text from memory, of more than near caches hold
 	objects float64 // with a value
 	paths   []priced
+	// measured: by constants of this host. By the reference device's it is chosen which answers are given, so its prices stay.
+	measured bool
 }
 
 type priced struct {
@@ -94,8 +96,8 @@ func (c *Column) Planner(d *cost.Device, objects uint32, bound map[string]Search
 	}
 	p := &Planner{
 		column: c, each: d.Distance(o), objects: float64(objects),
-		apart: d.Of(cost.Constant{Name: "apart", Reference: 40}), offer: d.Of(cost.Constant{Name: "offer", Reference: 80}),
-		query: around,
+		apart: d.Of(cost.Constant{Name: "apart", Reference: 40}), offer: d.Of(offerConstant),
+		query: around, measured: d.Measured(),
 	}
 	switch c.Of {
 	case Vectors:
@@ -111,6 +113,9 @@ func (c *Column) Planner(d *cost.Device, objects uint32, bound map[string]Search
 	}
 	return p
 }
+
+// offerConstant is a hit that is taken into account.
+var offerConstant = cost.Constant{Name: "offer", Reference: 80}
 
 // around a search, nanoseconds: memory, clocks and looks at what is asked, which hardly differ by processor as searches do.
 const around = 350
@@ -141,6 +146,9 @@ const fewPass = 8
 // scan is what comparing every object that passes takes.
 func (p *Planner) scan(a *Asked, queries int) float64 {
 	sum := p.objects * a.Distance.Among(queries)
+	if p.measured { // what is written down has no part for reading what one query alone looks at
+		sum += p.objects * a.Far / float64(max(1, queries))
+	}
 	if a.Share*fewPass < 1 {
 		sum = p.objects * a.Share * (a.Distance.Alone + p.apart)
 	}

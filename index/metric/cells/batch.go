@@ -183,6 +183,10 @@ func (b *together) sort() {
 	all := bits.Len(uint(b.index.Cells() - 1))
 	digits := max(1, (all+mostDigit-1)/mostDigit)
 	width := (all + digits - 1) / digits
+	if len(b.pairs) < 1<<width/16 { // of which there are fewer steps than digits to count
+		slices.Sort(b.pairs)
+		return
+	}
 	b.counts = slices.Grow(b.counts[:0], 1<<width)[:1<<width]
 	b.sorted = slices.Grow(b.sorted[:0], len(b.pairs))[:len(b.pairs)]
 	for digit := range digits {

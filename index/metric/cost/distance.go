@@ -82,7 +82,8 @@ func (d *Device) Distance(o Object) Distance {
 		Together: d.Of(Constant{name + " together", share * alone, func() int { return p.of(o).together() }}),
 	}
 	if x.Sieved = x.Alone; sieves {
-		x.Sieved = min(x.Alone, d.Of(Constant{name + " sieved", 2 * share * alone, func() int { return p.of(o).sieved() }}))
+		var run probe
+		x.Sieved = min(x.Alone, d.Of(Constant{name + " sieved", 2 * share * alone, func() int { return run.long(o).sieved() }}))
 	}
 	x.Together = min(x.Together, x.Sieved)
 	return x
@@ -136,14 +137,19 @@ const (
 )
 
 // of makes it, once. Elements are random: what values are takes no time.
-func (p *probe) of(o Object) *probe {
+func (p *probe) of(o Object) *probe { return p.make(o, mostOf, probed) }
+
+// long is one query and objects that no nearest cache holds, as a run of those that are sieved has them.
+func (p *probe) long(o Object) *probe { return p.make(o, probing, 1) }
+
+func (p *probe) make(o Object, most, queries int) *probe {
 	if p.askers != nil {
 		return p
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
-	p.n = uint32(min(mostOf, max(8, probing/max(1, o.Dims*max(1, o.Metric.P)))))
+	p.n = uint32(min(most, max(8, probing/max(1, o.Dims*max(1, o.Metric.P)))))
 	p.values = make([]float64, p.n)
-	for space := p.space(o, rng); len(p.askers) < probed; {
+	for space := p.space(o, rng); len(p.askers) < queries; {
 		a := space.Of(uint32(len(p.askers)) % p.n)
 		a.Values(0, p.n, p.values)
 		nearest := math.Inf(1)
