@@ -1,11 +1,11 @@
 """The CPU engine against what Python has, on one core: scipy's cKDTree, BLAS with a partial sort, faiss (flat, IVF, HNSW), rapidfuzz.
 
     go test -c -o /tmp/enginetest ./gpuexec/enginetest
-    python3 docs/benchmarks/cpu.py DATA /tmp/enginetest FOLDER
+    python3 docs/benchmarks/cpu.py DATA /tmp/enginetest[,/tmp/another] FOLDER [SET ...]
 
 DATA is the folder of the real data (GENIEMQ_DATA), FOLDER one to write into. Needs numpy, scipy, faiss-cpu and rapidfuzz, from pip. Everything is asked in
 batches of all queries, in turns: the engine, then the others, TURNS times. Times are microseconds that a core worked for the process per query (the machine may be
-busy), the median of the turns. A neighbour is found when an object that is as near is answered. JSON lines; at the end a table in Markdown.
+busy), the median of the turns. Several engines are asked in turns too, and the last is what others are compared with. A neighbour is found when an object that is as near is answered. JSON lines; at the end a table in Markdown.
 """
 import gzip
 import json
@@ -26,7 +26,7 @@ import scipy
 from rapidfuzz.distance import Levenshtein
 from scipy.spatial import cKDTree
 
-TURNS, K = 3, 10
+TURNS, K = int(os.environ.get("TURNS", "3")), 10
 faiss.omp_set_num_threads(1)
 
 
@@ -157,9 +157,9 @@ def engine(binary, folder):
 
 
 def main():
-    data, binary, folder = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
+    data, binaries, folder, wanted = pathlib.Path(sys.argv[1]), sys.argv[2].split(","), pathlib.Path(sys.argv[3]), sys.argv[4:]
     folder.mkdir(parents=True, exist_ok=True)
-    everything, described = list(sets(data)), []
+    everything, described = [s for s in sets(data) if not wanted or s[0] in wanted], []
     for name, x, q, built, ways in everything:
         for what, objects in (("base", x), ("queries", q)):
             if isinstance(x, list):
@@ -171,7 +171,7 @@ def main():
                               Ways=[dict(Method=m, Recall=r) for m, r in ways]))
     (folder / "sets.json").write_text(json.dumps(described))
     print(json.dumps(dict(numpy=np.__version__, scipy=scipy.__version__, faiss=faiss.__version__, rapidfuzz=rapidfuzz.__version__)), flush=True)
-    engine(binary, folder)  # which builds
+    engine(binaries[-1], folder)  # which builds
     times, recalls, against = {}, {}, {}
     for name, x, q, built, ways in everything:
         truth = Truth(x, q)
@@ -181,17 +181,19 @@ def main():
         for way, f in against[name].items():
             recalls[name, way] = truth.recall(f())
     for turn in range(TURNS):
-        for line in engine(binary, folder):
-            times.setdefault((line["set"], line["way"]), []).append(line["us"])
+        for binary in binaries:
+            for line in engine(binary, folder):
+                times.setdefault((line["set"], line["way"] + ("" if binary == binaries[-1] else " by " + pathlib.Path(binary).name)), []).append(line["us"])
         for name, x, q, built, ways in everything:
             for way, f in against[name].items():
                 times.setdefault((name, way), []).append(timed(f)[0] * 1e6 / len(q))
     print("\n| data | way | recall of 10 | us | of the engine's best at that recall |\n| --- | --- | --- | --- | --- |")
     for name, x, q, built, ways in everything:
         own = {f"{m}-{r}": statistics.median(times[name, f"{m}-{r}"]) for m, r in ways}
-        for way in list(own) + list(against[name]):
+        for way in list(own) + [w for n, w in times if n == name and " by " in w] + list(against[name]):
+            recalls.setdefault((name, way), recalls.get((name, way.split(" by ")[0])))
             us, recall = statistics.median(times[name, way]), recalls[name, way]
-            asked = way.rsplit(" for ", 1)[-1] if " for " in way else None
+            asked = way.rsplit(" for ", 1)[-1] if " for " in way else way.split(" by ")[0] if " by " in way else None
             best = own[asked] if asked else min(t for w, t in own.items() if recalls[name, w] >= 1)
             print(json.dumps(dict(set=name, way=way, recall=round(recall, 4), us=times[name, way])), file=sys.stderr)
             print(f"| {name} | {'**' + way + '**' if way in own else way} | {recall:.4f} | {us:.1f} | {'' if way in own else f'{us / best:.2f}'} |")

@@ -83,20 +83,20 @@ func (x openedCells) Price(on On) Price {
 	return func(a *Asked) float64 {
 		probes, first, each := count, count*(centroid.Alone+queue), a.Distance.Sieved
 		if a.Query.Recall > 0 {
-			mean := max(1, a.Objects/max(1, count)*a.Share)
-			probes = min(count, max(float64(x.Probes(a.K, a.Query.Recall)), float64(a.K)/mean))
+			passing := max(1, a.Objects/max(1, count)*a.Share)
+			probes = min(count, max(float64(x.Probes(a.K, a.Query.Recall)), float64(a.K)/passing))
 			if d.Measured() && probes < count {
 				first = count*centroid.Sieved + probes*(1+math.Log(count/probes))*(centroid.Alone+queue)
 			}
 		}
-		compared := probes * a.Objects / max(1, count)
+		mean := a.Objects / max(1, count)
 		if d.Measured() { // else prices stay, by which it is chosen which answers are given
 			each += a.Far
-			if k := min(float64(a.K), compared); k > 0 {
-				first += offer * k * (1 + math.Log(compared/k))
+			if k := min(float64(a.K), probes*mean); k > 0 {
+				first += offer * k * (1 + math.Log(probes*mean/k))
 			}
 		}
-		return first + probes*a.Apart + compared*each
+		return first + probes*(a.Apart+mean*each)
 	}
 }
 
