@@ -17,7 +17,7 @@ type Found func(query int, object uint32, value float64)
 // meanwhile, and what the first of them keeps of their query's elements serves the next call with the same ones.
 //
 // Many queries are faster than one: objects are read once for all, several queries are compared at a time, and under l2, cosine and angular
-// most objects are dropped by a product of float32s, which is some times faster than a value (package bound says why none is lost).
+// most objects are dropped by a product of float32s, or of few queries by a sum (kept.go), which is some times faster than a value (package bound says why none is lost).
 func Scan(askers []Asker, lo, hi uint32, limits []float64, found Found) {
 	if len(askers) > 0 {
 		ScanWith(askers[0], askers, lo, hi, limits, found)
