@@ -26,13 +26,13 @@ func TestKeep(t *testing.T) {
 				wide[i] = float64(float32(rng.NormFloat64()))
 			}
 			q := Narrow(nil, NewQuery(wide))
+			if rng.IntN(4) == 0 { // of whose direction too little is known
+				clear(rows[:dims])
+			}
 			odd := -1
 			if rng.IntN(4) == 0 {
 				odd = rng.IntN(n)
 				rows[odd*dims+rng.IntN(dims)] = float32(math.NaN())
-			}
-			if rng.IntN(4) == 0 { // of whose direction too little is known
-				clear(rows[:dims])
 			}
 			out := slices.Repeat([]uint8{7}, (n+Fours-1)/Fours+1)
 			middle := rows[rng.IntN(n)*dims:][:dims]
