@@ -11,10 +11,10 @@ type CUDAOptions struct {
 	// tenths of what is free when the engine is opened.
 	Memory int64
 	// BatchMemory is the device memory in bytes of one batch in flight. Default: 1 GiB, or less where the device is
-	// small: an eighth of Memory.
+	// small: a twelfth of Memory.
 	BatchMemory int64
 	// InFlight is the number of batches that a device executes at a time, each on its own stream, whatever their index; of
-	// indexes that are streamed one at a time. Default 2.
+	// indexes that are streamed one at a time. Default 3.
 	InFlight int
 	// Workers is the number of cores that prepare batches, join answers and verify sequences, for all devices together.
 	// Default runtime.GOMAXPROCS(0).

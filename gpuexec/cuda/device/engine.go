@@ -140,10 +140,10 @@ func (e *Engine) defaults(free int64) {
 	}
 	e.Host.Budget = run.NewBudget(int(e.device), budget)
 	if e.opts.InFlight <= 0 {
-		e.opts.InFlight = 2
+		e.opts.InFlight = inFlight
 	}
 	if e.opts.BatchMemory <= 0 {
-		e.opts.BatchMemory = min(1<<30, budget/8)
+		e.opts.BatchMemory = min(1<<30, budget/(4*inFlight))
 	}
 }
 

@@ -40,6 +40,8 @@ func BenchmarkCUDAColumns(b *testing.B) {
 		{"linf", 128, 10, 1_000_000, "random", randomVector, ""}, {"linf", 128, 10, 1_000_000, "bytes", byteVector, "u8"},
 		{"hamming", 128, 10, 1_000_000, "codes", codeVector, ""}, {"hamming", 128, 10, 1_000_000, "codes", codeVector, "u8"},
 		{"l3", 128, 10, 1_000_000, "random", randomVector, ""}, {"l3", 128, 10, 1_000_000, "bytes", byteVector, "u8"}, {"l8", 128, 10, 1_000_000, "random", randomVector, ""},
+		{"l4", 128, 10, 1_000_000, "random", randomVector, ""}, {"l5", 128, 10, 1_000_000, "random", randomVector, ""}, {"l6", 128, 10, 1_000_000, "random", randomVector, ""},
+		{"l7", 128, 10, 1_000_000, "random", randomVector, ""},
 	} {
 		b.Run(fmt.Sprintf("%s%s/%dx%d/k=%d/%s", c.metric, c.storage, c.n, c.dims, c.k, c.of), func(b *testing.B) {
 			if testing.Short() && c.n > 1_000_000 {
