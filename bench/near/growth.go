@@ -26,15 +26,19 @@ func growth() Measurement {
 	return Measurement{
 		Name: "growth", Short: "Measure searches of parts of the data, and of data with copies",
 		Long: `Growth takes 20 to 100 % of a data set, and all of it where 20 to 100 % of the objects differ from each other and the others are copies, and asks
-for the 8 nearest by a scan, by a tree, and as the planner chooses (figures 11 and 10 of the paper of GTS).`,
+for the 8 nearest by a scan, by a tree, and as the planner chooses (figures 11 and 10 of the paper of GTS). With --share it takes that part alone.`,
 		Sets: []string{"words", "tloc", "vector", "dna", "color", "atmosphere"},
 		Run: func(ctx context.Context, o *Options, set string, tell func(Result) error) error {
-			for _, share := range []float64{0.2, 0.4, 0.6, 0.8, 1} {
+			shares, distincts := []float64{0.2, 0.4, 0.6, 0.8, 1}, []float64{0.2, 0.4, 0.6, 0.8}
+			if o.Share > 0 {
+				shares, distincts = []float64{o.Share}, nil
+			}
+			for _, share := range shares {
 				if err := o.growth(ctx, set, share, 1, tell); err != nil {
 					return fmt.Errorf("%v of the objects: %w", share, err)
 				}
 			}
-			for _, distinct := range []float64{0.2, 0.4, 0.6, 0.8} {
+			for _, distinct := range distincts {
 				if err := o.growth(ctx, set, 1, distinct, tell); err != nil {
 					return fmt.Errorf("%v of the objects distinct: %w", distinct, err)
 				}
