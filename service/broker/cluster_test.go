@@ -16,9 +16,10 @@ import (
 func TestCluster(t *testing.T) {
 	c := cluster.Start(t, func(o *broker.Options) { o.SyncAlways = true })
 	js := testkit.JetStream(t, c.URL())
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Replicas: 3}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Eventually(t, func() error { // the leader may not have heard of all the others yet
+		_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Replicas: 3})
+		return err
+	})
 	const n = 20
 	for i := range n {
 		if _, err := js.Publish(t.Context(), "s", fmt.Append(nil, i)); err != nil {
