@@ -81,7 +81,7 @@ func (c *Column) Shapes() (lines []string) {
 		for n < len(rest) && rest[n].Bounds == first.Bounds && rest[n].Capacity == first.Capacity && rest[n].Leaf == first.Leaf {
 			n++
 		}
-		mean := time.Duration(math.Exp(t.Tree.Price(rest[:n]) / float64(n)))
+		mean := time.Duration(math.Exp(t.Tree.Price(rest[:n])))
 		line := fmt.Sprintf("%s, capacity %d, leaf %d: %v", first.Bounds, first.Capacity, first.Leaf, mean.Round(10*time.Nanosecond))
 		if first.Bounds == own.Bounds && first.Capacity == own.Capacity && first.Leaf == own.Leaf {
 			line += ", built"

@@ -11,7 +11,9 @@ import (
 )
 
 const (
-	calibrating = 256     // objects that are asked for
+	calibrating = 256     // objects that are asked for,
+	inLarge     = 16      // of which one in so many within large shares, which most of a tree is entered for
+	quantiles   = 1 << 10 // of an object's distances, of which large shares are found
 	compared    = 1 << 13 // objects that they are compared with, to learn distances
 	considered  = 1 << 17 // objects of which trees are built to choose among shapes
 	looked      = 1 << 15 // objects of a leaf that are looked at for a query
@@ -85,13 +87,15 @@ func (c *calibrator) build() (*Tree, error) {
 	return best, nil
 }
 
-// Price is what a tree costs over all that is wanted, of which there are rows, on the reference device: the sum of logarithms, so that searches that are always dear do not decide alone.
+// Price is the logarithm of what a tree costs in the mean of all that is wanted often, of which there are rows, on the reference device: the mean of logarithms, so that searches that are
+// always dear do not decide alone.
 func (t *Tree) Price(rows []Row) float64 {
+	rows = rows[:min(priced, len(rows))]
 	sum, p := 0.0, t.reference()
 	for _, r := range rows {
 		sum += math.Log(t.Cost(p, r))
 	}
-	return sum
+	return sum / float64(len(rows))
 }
 
 // shapes are those that the options leave open.
@@ -162,10 +166,13 @@ func (c *calibrator) ask(shape Shape) (idim float64, err error) {
 	}); err != nil {
 		return 0, err
 	}
-	idim, within := c.overall(values)
+	idim, within, large := c.overall(values)
 	for i := range c.asked {
 		a := &c.asked[i]
 		a.limits = append(a.limits, within...)
+		if i%inLarge == 0 {
+			a.limits = append(a.limits, large...)
+		}
 		for row := range a.limits {
 			a.rows = append(a.rows, row)
 		}
@@ -196,7 +203,7 @@ func (c *calibrator) nearest(object uint32, values []float64, probe *Tree) (limi
 			values = append(values, h.Value)
 		}
 	}
-	nearest, _ := wanted()
+	nearest, _, _ := wanted()
 	for _, k := range nearest {
 		limits = append(limits, values[min(k, len(values))-1])
 	}
@@ -205,7 +212,7 @@ func (c *calibrator) nearest(object uint32, values []float64, probe *Tree) (limi
 
 // near are the objects nearest to one, as far as some thousand comparisons find them.
 func (c *calibrator) near(object uint32, probe *Tree) []metric.Hit {
-	nearest, _ := wanted()
+	nearest, _, _ := wanted()
 	s, err := probe.Begin(Ask{
 		Asker: probe.Positions(c.space.Of(object)), Want: metric.Want{K: slices.Max(nearest), Most: math.Inf(1)},
 		Pass: func(id uint32) bool { return id != object },
@@ -219,9 +226,9 @@ func (c *calibrator) near(object uint32, probe *Tree) []metric.Hit {
 }
 
 // overall is the intrinsic dimension, and the values within which shares of all pairs are.
-func (c *calibrator) overall(values [][]float64) (idim float64, within []float64) {
+func (c *calibrator) overall(values [][]float64) (idim float64, within, large []float64) {
 	m := newMeasure(c.space.Metric(), c.dims)
-	var all []float64
+	var all, some []float64
 	count, mean, square := 0.0, 0.0, 0.0
 	for _, v := range values {
 		for _, v := range v {
@@ -229,6 +236,9 @@ func (c *calibrator) overall(values [][]float64) (idim float64, within []float64
 			count, mean, square = count+1, mean+d, square+float64(d*d)
 		}
 		all = append(all, v[:(len(v)+7)/8]...) // the least of each: shares are small
+		for i, n := 0, min(len(v), quantiles); i < n; i++ {
+			some = append(some, v[(2*i+1)*len(v)/(2*n)])
+		}
 	}
 	mean /= count
 	if variance := square/count - float64(mean*mean); variance > 0 {
@@ -238,9 +248,14 @@ func (c *calibrator) overall(values [][]float64) (idim float64, within []float64
 		idim = 0
 	}
 	slices.Sort(all)
-	_, shares := wanted()
-	for _, s := range shares {
+	slices.Sort(some)
+	_, often, seldom := wanted()
+	for _, s := range often {
 		within = append(within, all[min(max(1, int(math.Ceil(s*count))), len(all))-1])
 	}
-	return idim, append(within, m.value(m.distance(within[0])/2), m.value(0))
+	for _, s := range seldom {
+		large = append(large, some[int(s*float64(len(some)))])
+	}
+	least := m.distance(within[0])
+	return idim, append(within, m.value(least/2), m.value(0), m.value(least/4)), large
 }

@@ -16,7 +16,7 @@ import (
 // which they are not (words within 2 edits: 28 % are compared where it says 1 to 4). So what a search does is counted, not derived.
 type Calibration struct {
 	Idim float64 // intrinsic dimension: mean^2 / (2 variance) of distances between objects
-	Rows []Row   // by shape, then by Hits
+	Rows []Row   // by shape, in the order of wanted
 }
 
 // Row is what searches of one kind do on average in a tree of one shape.
@@ -25,7 +25,7 @@ type Row struct {
 	Capacity, Leaf int
 	Height         int     // of the tree that was counted
 	K              int     // the nearest so many; 0: all within a distance
-	Share          float64 // of the objects, which are within it: 0.0001 to 0.0032
+	Share          float64 // of the objects, which are within it: 0.0001 to 0.3
 	Reach          float64 // the distance within which the hits are
 	Work           Work
 }
@@ -35,10 +35,15 @@ const (
 	mostRows = 1024
 )
 
-// wanted are the searches that are counted: for the nearest, and within the distances within which a share of all pairs are; and within half the least of these, and none.
-func wanted() (nearest []int, shares []float64) {
-	return []int{1, 10, 100}, []float64{0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032}
+// wanted are the searches that are counted: for the nearest, and within the distances within which a share of all pairs are; within half the least of these, and none. So far by
+// what is wanted often, which chooses the shape (priced). The others only say what to expect: within a quarter of the least, and, for some of the objects that are asked for, within
+// distances of large shares.
+func wanted() (nearest []int, shares, large []float64) {
+	return []int{1, 10, 100}, []float64{0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032}, []float64{0.01, 0.03, 0.1, 0.3}
 }
+
+// priced is how many of the rows of a shape choose among shapes: the first.
+const priced = 3 + 6 + 2
 
 func (r *Row) append(w []byte) []byte {
 	bounds := uint32(0)

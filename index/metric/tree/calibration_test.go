@@ -44,7 +44,11 @@ func TestCalibrationPredicts(t *testing.T) {
 			}
 			for _, capacity := range capacities {
 				tree := mustBuild(t, space, Options{Bounds: b, Capacity: capacity, Leaf: 32, Seed: 3})
-				for _, want := range []metric.Want{{K: 1, Most: math.Inf(1)}, {K: 10, Most: math.Inf(1)}, {K: 100, Most: math.Inf(1)}, {K: math.MaxInt, Most: tree.own()[4].value(tree)}} {
+				least, one, three := tree.own()[3].Reach, tree.own()[12].Reach, tree.own()[13].Reach // within which are a ten-thousandth of all pairs, 1 and 3 %
+				for _, want := range []metric.Want{
+					{K: 1, Most: math.Inf(1)}, {K: 10, Most: math.Inf(1)}, {K: 100, Most: math.Inf(1)}, {K: math.MaxInt, Most: tree.own()[4].value(tree)},
+					{K: math.MaxInt, Most: tree.measure.value(0.4 * least)}, {K: math.MaxInt, Most: tree.measure.value((one + three) / 2)}, {K: math.MaxInt, Most: tree.measure.value(3 * three / 2)},
+				} {
 					did := Work{}
 					for _, object := range asked {
 						got, err := tree.Search(context.Background(), Ask{Asker: tree.Positions(space.Of(object)), Want: want, Pass: func(id uint32) bool { return id != object }})

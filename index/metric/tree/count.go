@@ -20,27 +20,26 @@ func (c *calibrator) count(t *Tree, members []uint32) ([]Row, error) {
 		return nil, err
 	}
 	n := float64(c.space.Len())
-	nearest, shares := wanted()
-	rows := make([]Row, 0, len(nearest)+len(shares))
+	nearest, often, seldom := wanted()
+	var rows []Row
 	for _, k := range nearest {
 		rows = append(rows, Row{K: k, Work: Work{Hits: math.Min(float64(k), n)}})
 	}
-	for _, s := range append(shares, 0, 0) {
+	for _, s := range slices.Concat(often, []float64{0, 0, 0}, seldom) {
 		rows = append(rows, Row{Share: s, Work: Work{Hits: max(1, s*n)}})
 	}
-	scale := n / float64(t.objects) / float64(len(counters))
 	for r := range rows {
-		row := &rows[r]
+		row, asked := &rows[r], 0.0
 		row.Bounds, row.Capacity, row.Leaf, row.Height = t.bounds, t.capacity, t.leaf, t.height
 		for _, counter := range counters {
-			counter.add(row, r)
+			asked += counter.add(row, r)
 		}
-		w := &row.Work
+		w, scale := &row.Work, n/float64(t.objects)/asked
 		w.Nodes, w.Blocks, w.Distances = w.Nodes*scale, w.Blocks*scale, w.Distances*scale
 		if row.K > 0 {
 			w.Distances = t.unbounded(*w, float64(row.K))
 		}
-		row.Reach = min(row.Reach/float64(len(counters)), math.MaxFloat64) // of damaged objects it is infinite
+		row.Reach = min(row.Reach/asked, math.MaxFloat64) // of damaged objects it is infinite
 	}
 	return rows, nil
 }
@@ -86,17 +85,19 @@ func newCounter(t *Tree, a asked, asker metric.Asker, members []uint32) *counter
 	return c
 }
 
-// add adds what was counted for a row.
-func (c *counter) add(row *Row, r int) {
-	for i, at := range c.asked.rows {
+// add adds what was counted for a row, and returns of how many: 0 where it was not asked for.
+func (c *counter) add(row *Row, r int) float64 {
+	at := slices.Index(c.asked.rows, r)
+	if at < 0 {
+		return 0
+	}
+	for i := range at + 1 {
 		row.Work.Nodes += c.nodes[i]
 		row.Work.Blocks += c.blocks[i]
 		row.Work.Distances += c.distances[i]
-		if at == r {
-			row.Reach += c.tree.distance(c.asked.limits[i])
-			return
-		}
 	}
+	row.Reach += c.tree.distance(c.asked.limits[at])
+	return 1
 }
 
 // from is the first limit, of those from i on, that lets a bound pass.
