@@ -79,6 +79,18 @@ func (c *Column) check() error {
 	return nil
 }
 
+// checkBlobs says what is wrong with the size of all texts, by which memory is taken.
+func (c *Column) checkBlobs() error {
+	held := uint64(0)
+	for i := range c.blobs {
+		held += uint64(c.blobs[i].Size())
+	}
+	if c.blobs != nil && c.Total > held {
+		return store.Corrupt("kept column %q has %d bytes, and its tables hold %d", c.Name, c.Total, held)
+	}
+	return nil
+}
+
 // totals are what a table says of a column, as they are counted.
 type totals struct {
 	objects, most uint32

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
 	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
@@ -182,6 +183,14 @@ func TestOpenRefuses(t *testing.T) {
 		{"keywords of numbers", SectionColumns, "", func(d []byte) { put(d, tableHead+16, 3) }, "keywords of what has none"},
 		{"name", SectionColumns, "", func(d []byte) { put(d, tableHead+4, 1<<20) }, "has no name"},
 		{"columns", SectionColumns, "", func(d []byte) { put(d, 0, 1<<24) }, "no table of"},
+		{"texts of terabytes", SectionColumns, "", func(d []byte) {
+			for e := d[tableHead:]; len(e) >= tableEntry; e = e[tableEntry:] {
+				if schema.KeptForm(e[8]) == schema.KeptTexts {
+					put(e, 36, 1<<10)
+					return
+				}
+			}
+		}, "its tables hold"},
 		{"finder", SectionColumns, "", func(d []byte) { put(d, tableHead+3*tableEntry+16, 41) }, "frequencies"},
 	}, false)
 }

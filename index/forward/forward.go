@@ -124,6 +124,11 @@ func open(f *store.File) (*Forward, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i := range x.columns {
+		if err := x.columns[i].checkBlobs(); err != nil {
+			return nil, err
+		}
+	}
 	return x, nil
 }
 
