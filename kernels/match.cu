@@ -6,7 +6,7 @@
 //
 //   1. Plan: every span of the query becomes a segment, a run of the tile's postings, by two directory loads.
 //   2. Planes: spans on bit planes set the counters, which are cleared else.
-//   3. Scan: the segments lie end to end in units of 16 bytes; each warp takes an equal stretch of these units, but for
+//   3. Scan: the segments lie end to end in units of 16 bytes; each warp takes an equal stretch of these units, in
 //      whole steps of 32, whatever the lengths of the lists. Then the rare lists are searched for the group's objects.
 //   4. Gate: of the objects that reached the threshold A at most k, the first in the total order, are appended to the
 //      query's candidate buffer.
@@ -341,7 +341,7 @@ struct Match : Passing<FILTERED> {
   // Adds all postings of the segments to the counters. With NOTE, objects are noted as they reach the threshold.
   template <bool NOTE>
   __device__ void scan(const Segment* segments, uint32_t count, uint32_t units) {
-    // Whole steps of a warp: of W3's blocks, which have 21, half would have lanes without a unit else.
+    // A stretch is whole steps of a warp, so that only the last step of all has lanes without a unit.
     const uint32_t steps = (units + 31) / 32;
     const uint32_t from = uint64_t{steps} * warpOf() / kWarps * 32, to = min(units, uint32_t(uint64_t{steps} * (warpOf() + 1) / kWarps) * 32);
     if (from >= to) return;
