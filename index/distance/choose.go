@@ -92,7 +92,7 @@ func (c *Column) Planner(d *cost.Device, objects uint32, bound map[string]Search
 	case Vectors:
 		o.Bytes = map[string]int{StorageF32: 4, StorageF16: 2, StorageU8: 1}[c.Storage]
 	case Texts:
-		o.Length = max(1, min(1<<20, float64(c.texts.TextBytes())/float64(max(1, c.Objects)))) // whatever a file claims
+		o.Length = max(1, c.textBytes())
 	}
 	p := &Planner{
 		column: c, each: d.Distance(o), objects: float64(objects),

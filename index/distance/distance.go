@@ -334,6 +334,11 @@ func (c *Column) Bytes() int64 {
 	return c.texts.TextBytes()
 }
 
+// textBytes is the size of a text in the mean: at most a MiB, whatever a file claims.
+func (c *Column) textBytes() float64 {
+	return min(1<<20, float64(c.texts.TextBytes())/float64(max(1, c.Objects)))
+}
+
 // of are the sections of a column.
 func (s *Sections) of(column int) map[store.SectionKind][]byte {
 	if s == nil || column >= len(s.byColumn) {

@@ -28,7 +28,7 @@ func (c *Column) Outlooks(d *cost.Device, objects uint32) (all []Outlook) {
 	}
 	q := Query{Column: c, Most: math.Inf(1), Method: Auto, Explain: true}
 	if c.Of == Texts {
-		q.Text = strings.Repeat("x", int(min(1<<20, c.texts.TextBytes()/max(1, int64(c.Objects)))))
+		q.Text = strings.Repeat("x", int(c.textBytes()))
 	}
 	for _, recall := range recalls {
 		for _, k := range []int{1, 10, 100} {

@@ -35,7 +35,7 @@ func (c *Column) Spread() (s Spread, err error) {
 	}
 	most := uint64(spreadQueries)
 	if c.Of == Texts { // which may be long, and the work is the product of two
-		each := max(1, c.texts.TextBytes()/max(1, int64(c.Objects)))
+		each := max(1, int64(c.textBytes()))
 		most = uint64(max(1, min(spreadQueries, spreadWork/(each*each/64+1)/spreadObjects)))
 	}
 	queries, objects := c.some(most), c.some(spreadObjects)

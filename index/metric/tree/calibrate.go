@@ -90,7 +90,7 @@ func (c *calibrator) build() (*Tree, error) {
 // Price is the logarithm of what a tree costs in the mean of all that is wanted often, of which there are rows, on the reference device: the mean of logarithms, so that searches that are
 // always dear do not decide alone.
 func (t *Tree) Price(rows []Row) float64 {
-	rows = rows[:min(priced, len(rows))]
+	rows = rows[:min(priced(), len(rows))]
 	sum, p := 0.0, t.reference()
 	for _, r := range rows {
 		sum += math.Log(t.Cost(p, r))

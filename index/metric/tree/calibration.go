@@ -43,7 +43,10 @@ func wanted() (nearest []int, shares, large []float64) {
 }
 
 // priced is how many of the rows of a shape choose among shapes: the first.
-const priced = 3 + 6 + 2
+func priced() int {
+	nearest, often, _ := wanted()
+	return len(nearest) + len(often) + 2 // within half the least, and none
+}
 
 func (r *Row) append(w []byte) []byte {
 	bounds := uint32(0)
