@@ -118,7 +118,7 @@ func (s *Set) deal(all []schema.Cell, o *Options) {
 		s.Objects = s.Objects[:min(len(s.Objects), o.Objects)]
 	}
 	if o.Share > 0 {
-		s.Objects = s.Objects[:int(o.Share*float64(len(s.Objects)))]
+		s.Objects = s.Objects[:max(1, int(o.Share*float64(len(s.Objects))))]
 	}
 	if o.Distinct > 0 {
 		distinct := max(1, int(o.Distinct*float64(len(s.Objects))))

@@ -38,8 +38,8 @@ Data sets: ` + strings.Join(sets.Names(), ", ") + `; some are made, with a fixed
 			if err := c.environment(cmd); err != nil {
 				return err
 			}
-			if opts.Share < 0 || opts.Share > 1 {
-				return usagef("--share must be above 0 and at most 1")
+			if !(opts.Share >= 0 && opts.Share <= 1) {
+				return usagef("--share %v is no share: use a number up to 1, or 0 for all", opts.Share)
 			}
 			if opts.Batch < 1 || opts.Runs < 1 || opts.Objects < 0 || opts.Asked < 1 {
 				return usagef("--batch, --runs and --asked must be above 0, and --objects not negative")
@@ -72,7 +72,7 @@ Data sets: ` + strings.Join(sets.Names(), ", ") + `; some are made, with a fixed
 	set.StringVar(&opts.Folder, "data", filepath.Join("..", "shared", "data"), "folder of the real data")
 	set.StringSliceVar(&opts.Sets, "sets", nil, "data sets (default: "+strings.Join(m.Sets, ", ")+")")
 	set.IntVar(&opts.Objects, "objects", 0, "objects at most (default: the data set's own number)")
-	set.Float64Var(&opts.Share, "share", 0, "share of these objects that are taken, above 0 and at most 1 (default: all)")
+	set.Float64Var(&opts.Share, "share", 0, "share of these objects that are taken, at most 1 (0: all)")
 	set.IntVar(&opts.Asked, "asked", 256, "queries, which are held out of the objects, one in 32 of them at most")
 	set.Uint64Var(&opts.Seed, "seed", 0, "seed of made data, and of what is held out")
 	set.IntVar(&opts.Batch, "batch", 64, "queries of a call")
