@@ -11,6 +11,7 @@
 #include "block.cuh"
 #include "bound.cuh"
 #include "bound_recount.cuh"
+#include "mma.cuh"
 
 namespace geniemq {
 namespace {
@@ -48,14 +49,6 @@ __device__ __forceinline__ void multiply(int (&c)[kCounts], const uint32_t (&a)[
         "+r"(c[63])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(masks));
 }
-__device__ __forceinline__ void beginProducts() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void commitProducts() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// Waits until at most so many groups of products are not complete.
-template <int N>
-__device__ __forceinline__ void awaitProducts() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
-}
-
 // Has the copy engine copy masks, which completes a phase of the barrier.
 __device__ __forceinline__ void copyMasks(uint8_t* to, const uint8_t* from, uint32_t bytes, Barrier& done) {
   asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(sharedAddress(&done)), "r"(bytes) : "memory");
@@ -98,9 +91,7 @@ struct Match {
   int counts[kCounts];
 
   __device__ Match(const BoundMatch& bound, const uint8_t* memory, Shared& s) : f(bound), shared(s) {
-    // No swizzle. Of the matrices of 8 queries x 16 bytes the two of a k-step lie half of its bytes apart, those of the next 8
-    // queries 128 bytes. Addresses count 16 bytes.
-    masks = uint64_t{sharedAddress(memory)} >> 4 | uint64_t{kBoundStepBytes / 2 >> 4} << 16 | uint64_t{128 >> 4} << 32;
+    masks = matrixOf(memory, kBoundStepBytes / 2, 128);
   }
 
   // LAST: k-steps of the last chunk of a row.

@@ -10,41 +10,15 @@
 // What passes is rare, but of the first waves; there it is what takes the time. So a lane first collects what passes of its sums, and then all lanes put theirs
 // on lists at once.
 #include "mma.cuh"
-#include "near_sieve.cuh"
+#include "near_product.cuh"
 
 namespace geniemq {
 namespace {
 
-constexpr uint32_t kWarps = 8;
-constexpr uint32_t kThreads = 32 * kWarps;
 constexpr uint32_t kRows = 2;     // of 16 objects, of a warp
 constexpr uint32_t kColumns = 8;  // of 8 queries, of a warp
 constexpr uint32_t kAcross = kSieveQueries / (8 * kColumns);  // warps that share objects
 static_assert(kWarps / kAcross * 16 * kRows == kSieveObjects);
-
-// What is known of the queries of a block.
-template <class Product>
-struct Asked {
-  typename Product::Sum floors[kSieveQueries];
-  uint32_t passing[kSieveQueries];
-};
-
-// Adds terms of which each is right within 2^-51 of itself; the sum is no less than the truth.
-__device__ __forceinline__ double sumUp(double a, double b, double c, double d) {
-  return a + b + c + d + (fabs(a) + fabs(b) + fabs(c) + fabs(d)) * 0x1p-49;
-}
-
-// bound.L2: objects of a tile of which the sum is below it, which is -tau/2, have values above that of `limit`. Of angles the value is made a squared chord first, which is
-// 2 + 2v but for what metric.Slack allows.
-__device__ float halvesFloorOf(const NearSieve& v, uint64_t limit, const NearSieved& q, const NearReach& x) {
-  const double dims = v.near.dims, least = v.near.norms != nullptr ? -1.0 : 0.0;
-  if (limit < orderedOf(least)) return __int_as_float(0x7f800000);  // nothing is wanted any more
-  double t = valueOf(limit);
-  if (v.near.norms != nullptr) t = fmax(0.0, 2 + 2 * t) + (dims / 2 + 32) * 0x1p-51;
-  t = fmax(0.0, t) * v.scale;
-  const double reach = __dsqrt_rn(t * (1 + (dims / 8 + 16) * 0x1p-51)) * (1 + 0x1p-51) + q.remainder + x.remainder, both = q.norm + x.norm;
-  return -0.5f * __double2float_ru(sumUp(reach * reach, -q.square, 2 * v.gamma * q.norm * x.norm, 0x1p-22 * both * both));
-}
 
 // The same of bytes, where objects of which the sum is above it have values above that of `limit`: these are right but for (dims/8 + 5) 2^-53 of themselves.
 __device__ int bytesFloorOf(const NearSieve& v, uint64_t limit, const NearSieved& q) {
@@ -64,15 +38,6 @@ __device__ float powersFloorOf(const NearSieve& v, uint64_t limit, uint32_t p) {
   if (limit < orderedOf(0.0)) return -1;
   const double dims = v.near.dims, t = fmax(0.0, valueOf(limit)) * v.scale;
   return __double2float_ru((t * (1 + (dims + 2 * p) * 0x1p-23) + dims * 0x1p-146) * (1 + 0x1p-40));
-}
-
-// Puts an object on the list of a query, if it may be a hit. The count goes on when there is no room, which near_gate.cu sees.
-__device__ __forceinline__ void list(const NearSieve& v, uint32_t q, uint32_t passing, uint32_t object) {
-  const Near& n = v.near;
-  if (q >= n.queriesOfBatch || object >= n.end || n.present != nullptr && !hasBit(n.present, object)) return;
-  if (passing != kNoFilter && !hasBit(n.sets + size_t{passing} * n.passingWords, object)) return;
-  const uint32_t place = atomicAdd(&n.states[q].list, 1);
-  if (place < n.listRoom) n.lists[size_t{q} * n.listRoom + place] = object;
 }
 
 // A product of float16s by tensor cores, of the sums of a lane: [rows][columns][4] of two objects and two queries.

@@ -66,6 +66,9 @@ func find(e *device.Engine) (*launches, error) {
 		k.few[p.Form()], k.sieveStep[p] = kernel("near_load", "near_"+p.Form(), k.loadThreads, 0), number("near_sieve", name+"_step_bytes")
 		k.sieve[p] = kernel("near_sieve", name, number("near_sieve", "near_sieve_threads"), e.Shared()-k.sieveStatic)
 	}
+	if threads := number("near_groups", "near_groups_threads"); threads > 0 && (e.Device().Profile.Paths.Groups || e.Untried()) {
+		k.sieve[nearest.Halves] = kernel("near_groups", "near_groups", threads, e.Shared()-k.sieveStatic)
+	}
 	return k, errors.Join(errs...)
 }
 

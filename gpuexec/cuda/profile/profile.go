@@ -120,9 +120,10 @@ type NearWaves struct {
 // (gpuexec.CUDAOptions.Untried).
 type Paths struct {
 	Texts bool // scans of texts
-	// Vectors: scans of vectors and points. Sieves: a product of few bits drops most vectors before.
-	Vectors, Sieves bool
-	Trees           bool // descents of trees over vectors and points
+	// Vectors: scans of vectors and points. Sieves: a product of few bits drops most vectors before; Groups: those of float16s by groups of four warps, where a device
+	// can do that.
+	Vectors, Sieves, Groups bool
+	Trees                   bool // descents of trees over vectors and points
 }
 
 // Filters says how what passes filters lies on the device.
@@ -156,7 +157,7 @@ type HostCosts struct {
 // Of data that is less selective more objects are counted; what that can cost at most, abandoning bounds.
 //
 // Searches by distance (2026-11-22-h200-near.md): scans of vectors and of texts beat 16 cores 4 to 125 times, at any size of a batch; descents of trees take
-// 10 us a query where the host takes 2, and stay off.
+// 10 us a query where the host takes 2, and stay off; products by groups of warps are not measured.
 func Of(string) *Profile {
 	return &Profile{
 		Device: "NVIDIA H200",

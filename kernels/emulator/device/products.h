@@ -137,19 +137,24 @@ struct Descriptor {
   }
 };
 
-// m64nNk256 of bits, A in registers. Each of the four warps has 16 rows, and needs nothing of the others. The product is there at
-// once: what is written before wgmma.wait_group is not found out.
-template <size_t C, class T>
-inline void bitProduct(const Regs<T, C>& d, const std::array<uint32_t, 4>& a, uint64_t b, bool add, At at) {
-  using Fragment = std::array<uint32_t, 4>;
-  using Row = std::array<Fragment, 4>;  // of each lane of a quad
-  const Row quad = collect<Fragment, Row>(
-      "wgmma", ~0u, a,
+// What the lanes of a quad hold of their two rows.
+using Fragment = std::array<uint32_t, 4>;
+using Quad = std::array<Fragment, 4>;
+inline Quad quadOf(const Fragment& own, At at) {
+  return collect<Fragment, Quad>(
+      "wgmma", ~0u, own,
       [](auto** slots, uint32_t) {
         for (uint32_t i = 0; i < 32; i++)
           for (uint32_t j = 0; j < 4; j++) slots[i]->out[j] = slots[i / 4 * 4 + j]->in;
       },
       at);
+}
+
+// m64nNk256 of bits, A in registers. Each of the four warps has 16 rows, and needs nothing of the others. The product is there at
+// once: what is written before wgmma.wait_group is not found out.
+template <size_t C, class T>
+inline void bitProduct(const Regs<T, C>& d, const Fragment& a, uint64_t b, bool add, At at) {
+  const Quad quad = quadOf(a, at);
   const Descriptor columns(b, at);
   const uint32_t lane = running.fiber->lane;
   for (uint32_t j = 0; j < C / 4; j++)
@@ -170,6 +175,26 @@ inline void bitProduct(const Regs<T, C>& d, const std::array<uint32_t, 4>& a, ui
   }
 EMULATED_WGMMA(8) EMULATED_WGMMA(16) EMULATED_WGMMA(32) EMULATED_WGMMA(64) EMULATED_WGMMA(128) EMULATED_WGMMA(256)
 #undef EMULATED_WGMMA
+
+// m64n128k16 of float16s, likewise.
+template <class T, class A>
+inline void wgmma_mma_async_sync_aligned_m64n128k16_f32_f16_f16(const Regs<T, 64>& d, const Regs<A, 4>& a, uint64_t b, int add, int, int, int transposed, At at) {
+  if (transposed) fail(kTrap, at, "wgmma of a transposed matrix, which is not emulated");
+  const auto quad = quadOf(values(a), at);
+  const Descriptor columns(b, at);
+  const uint32_t lane = running.fiber->lane;
+  for (uint32_t j = 0; j < 16; j++)
+    for (uint32_t q = 0; q < 2; q++) {
+      uint32_t y[8];
+      for (uint32_t k = 0; k < 8; k++) y[k] = columns.piece(j * 8 + lane % 4 * 2 + q, k / 4, at)[k % 4];
+      for (uint32_t h = 0; h < 2; h++) {
+        uint32_t x[8];
+        for (uint32_t k = 0; k < 8; k++) x[k] = quad[k % 4][k / 4 * 2 + h];
+        float& sum = d[j * 4 + h * 2 + q];
+        sum = floatDot<8>(x, y, add ? sum : 0, ofHalf);
+      }
+    }
+}
 inline void wgmma_fence_sync_aligned(At at) { __syncwarp(~0u, at); }
 inline void wgmma_commit_group_sync_aligned(At at) { __syncwarp(~0u, at); }
 inline void wgmma_wait_group_sync_aligned(uint32_t, At at) { __syncwarp(~0u, at); }
