@@ -27,28 +27,8 @@ struct Shared {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 constexpr int kTogether = 2;          // k-steps whose words are made together
-constexpr int kCounts = 64;         // of a lane: of j = 0 .. 15 and its two rows, queries 8 j + 2 (lane % 4) and the next
 constexpr int kNever = -(1 << 30);  // a threshold that no count reaches, negated
 
-// Adds to each count the number of bits that a row has in common with a mask, in one k-step.
-__device__ __forceinline__ void multiply(int (&c)[kCounts], const uint32_t (&a)[4], uint64_t masks) {
-  asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n128k256.s32.b1.b1.and.popc "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-      "{%64, %65, %66, %67}, %68, 1;"
-      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]), "+r"(c[4]), "+r"(c[5]), "+r"(c[6]), "+r"(c[7]), "+r"(c[8]),
-        "+r"(c[9]), "+r"(c[10]), "+r"(c[11]), "+r"(c[12]), "+r"(c[13]), "+r"(c[14]), "+r"(c[15]), "+r"(c[16]), "+r"(c[17]),
-        "+r"(c[18]), "+r"(c[19]), "+r"(c[20]), "+r"(c[21]), "+r"(c[22]), "+r"(c[23]), "+r"(c[24]), "+r"(c[25]), "+r"(c[26]),
-        "+r"(c[27]), "+r"(c[28]), "+r"(c[29]), "+r"(c[30]), "+r"(c[31]), "+r"(c[32]), "+r"(c[33]), "+r"(c[34]), "+r"(c[35]),
-        "+r"(c[36]), "+r"(c[37]), "+r"(c[38]), "+r"(c[39]), "+r"(c[40]), "+r"(c[41]), "+r"(c[42]), "+r"(c[43]), "+r"(c[44]),
-        "+r"(c[45]), "+r"(c[46]), "+r"(c[47]), "+r"(c[48]), "+r"(c[49]), "+r"(c[50]), "+r"(c[51]), "+r"(c[52]), "+r"(c[53]),
-        "+r"(c[54]), "+r"(c[55]), "+r"(c[56]), "+r"(c[57]), "+r"(c[58]), "+r"(c[59]), "+r"(c[60]), "+r"(c[61]), "+r"(c[62]),
-        "+r"(c[63])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(masks));
-}
 // Has the copy engine copy masks, which completes a phase of the barrier.
 __device__ __forceinline__ void copyMasks(uint8_t* to, const uint8_t* from, uint32_t bytes, Barrier& done) {
   asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(sharedAddress(&done)), "r"(bytes) : "memory");
@@ -88,7 +68,7 @@ struct Match {
   const uint32_t shift = markShift(f.objects);
   const uint32_t lane = laneOf(), warp = warpOf() % 4;
   uint64_t masks;  // matrix descriptor of k-step 0
-  int counts[kCounts];
+  int counts[kGroupSums];
 
   __device__ Match(const BoundMatch& bound, const uint8_t* memory, Shared& s) : f(bound), shared(s) {
     masks = matrixOf(memory, kBoundStepBytes / 2, 128);
@@ -139,7 +119,7 @@ struct Match {
         for (int i = 0; i < 4; i++) operands[e][i] = words.operand(s + e, i);
       beginProducts();
 #pragma unroll
-      for (int e = 0; e < kTogether; e++) multiply(counts, operands[e], step + (s + e) * (kBoundStepBytes >> 4));
+      for (int e = 0; e < kTogether; e++) multiplyBits(counts, operands[e], step + (s + e) * (kBoundStepBytes >> 4));
       commitProducts();
       awaitProducts<1>();  // so that the registers of the words before can be written again
     }
@@ -149,7 +129,7 @@ struct Match {
   // Sets the counts to what they are above the thresholds.
   __device__ __forceinline__ void begin() {
 #pragma unroll
-    for (int j = 0; j < kCounts / 4; j++) {
+    for (int j = 0; j < kGroupSums / 4; j++) {
       const int2 v = *reinterpret_cast<const int2*>(&shared.negated[j * 8 + lane % 4 * 2]);
       counts[j * 4] = counts[j * 4 + 2] = v.x;
       counts[j * 4 + 1] = counts[j * 4 + 3] = v.y;
@@ -160,12 +140,12 @@ struct Match {
   __device__ __forceinline__ void mark(uint32_t tile) {
     int all = -1;
 #pragma unroll
-    for (int i = 0; i < kCounts; i++) all &= counts[i];
+    for (int i = 0; i < kGroupSums; i++) all &= counts[i];
     if (all < 0) return;  // all are negative: nearly always
     uint32_t* const marks = f.marks + size_t{blockIdx.x * kBoundQueries + lane % 4 * 2} * kMarkWords;
     const uint32_t mark = markOrder(tile * kBoundTile + warp * 16 + lane / 4) >> shift, other = mark + (1 >> shift);
 #pragma unroll
-    for (int j = 0; j < kCounts / 4; j++) {
+    for (int j = 0; j < kGroupSums / 4; j++) {
       if ((counts[j * 4] & counts[j * 4 + 1] & counts[j * 4 + 2] & counts[j * 4 + 3]) < 0) continue;
 #pragma unroll
       for (int q = 0; q < 2; q++) {

@@ -45,7 +45,7 @@ for source in *.cu; do
   # The target sm_90a (H100, H200): the shared-decode kernel moves registers between its warps where it can, and matrix products of
   # groups of warps, the bound's and the sieve's, exist nowhere else.
   own=()
-  case $name in sliced_match | bound_match | near_groups) own=(-gencode arch=compute_90a,code=sm_90a) ;; esac
+  case $name in sliced_match | bound_match | near_groups | near_levels) own=(-gencode arch=compute_90a,code=sm_90a) ;; esac
   "$nvcc" "${flags[@]}" "${own[@]}" -Xfatbin -compress-all -fatbin -o "image/$name.fatbin" "$source"
   sha256sum "image/$name.fatbin" >>"image/$name.new"
   mv "image/$name.new" "image/$name.sources"

@@ -1,4 +1,4 @@
-// What products of the sieve (near_sieve.cuh) have in common: what is known of queries, floors of float16s, and lists.
+// What products of the sieve (near_sieve.cuh) have in common: what is known of queries, floors of float16s and bytes, and lists.
 #pragma once
 #include "near_sieve.cuh"
 
@@ -30,6 +30,20 @@ __device__ float halvesFloorOf(const NearSieve& v, uint64_t limit, const NearSie
   t = fmax(0.0, t) * v.scale;
   const double reach = __dsqrt_rn(t * (1 + (dims / 8 + 16) * 0x1p-51)) * (1 + 0x1p-51) + q.remainder + x.remainder, both = q.norm + x.norm;
   return -0.5f * __double2float_ru(sumUp(reach * reach, -q.square, 2 * v.gamma * q.norm * x.norm, 0x1p-22 * both * both));
+}
+
+// The same of bytes, where objects of which the sum is above it have values above that of `limit`: these are right but for (dims/8 + 5) 2^-53 of themselves.
+__device__ int bytesFloorOf(const NearSieve& v, uint64_t limit, const NearSieved& q) {
+  if (limit < orderedOf(0.0)) return -2 * kSieveNever;
+  const double reach = fmax(0.0, valueOf(limit)) * v.scale * (1 + (double(v.near.dims) / 8 + 16) * 0x1p-51) + q.remainder;
+  return __double2int_rd(fmin(reach * (1 + 0x1p-50), double(kSieveMost)));
+}
+
+// c and the absolute differences of four bytes.
+__device__ __forceinline__ int differ(uint32_t a, uint32_t b, int c) {
+  uint32_t d;
+  asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return int(d);
 }
 
 // Puts an object on the list of a query, if it may be a hit. The count goes on when there is no room, which near_gate.cu sees.

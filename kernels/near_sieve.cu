@@ -20,13 +20,6 @@ constexpr uint32_t kColumns = 8;  // of 8 queries, of a warp
 constexpr uint32_t kAcross = kSieveQueries / (8 * kColumns);  // warps that share objects
 static_assert(kWarps / kAcross * 16 * kRows == kSieveObjects);
 
-// The same of bytes, where objects of which the sum is above it have values above that of `limit`: these are right but for (dims/8 + 5) 2^-53 of themselves.
-__device__ int bytesFloorOf(const NearSieve& v, uint64_t limit, const NearSieved& q) {
-  if (limit < orderedOf(0.0)) return -2 * kSieveNever;
-  const double reach = fmax(0.0, valueOf(limit)) * v.scale * (1 + (double(v.near.dims) / 8 + 16) * 0x1p-51) + q.remainder;
-  return __double2int_rd(fmin(reach * (1 + 0x1p-50), double(kSieveMost)));
-}
-
 // The same where nothing was lost: what is as far as the k-th need not be compared, of whole numbers often most of all.
 __device__ int exactFloorOf(const NearSieve& v, uint64_t limit) {
   if (limit < orderedOf(0.0)) return -2 * kSieveNever;
@@ -100,13 +93,6 @@ struct Halves {
     }
   }
 };
-
-// c and the absolute differences of four bytes.
-__device__ __forceinline__ int differ(uint32_t a, uint32_t b, int c) {
-  uint32_t d;
-  asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
-  return int(d);
-}
 
 // A product of words: what an Op makes of a word of an object and one of a query, of the sums of a lane: [rows][columns][4] of four objects and a query. A lane has 8
 // objects and 8 queries of its own; lanes of 8 objects are next to each other.

@@ -55,6 +55,12 @@ struct NearSieve {
   uint32_t steps, stretch;    // of 16 float16s or a word, an even number; objects that a block goes through: it divides a tile
 };
 
+// Of bytes by levels (near_levels.cu).
+struct NearLevels {
+  NearSieve sieve;
+  int32_t* least;  // of objects, filled up
+};
+
 // What makes them, when a column is loaded.
 struct NearLoad {
   const uint8_t* rows;
@@ -85,7 +91,7 @@ struct NearAsk {
 };
 
 static_assert(sizeof(NearAsk) == 96);
-static_assert(sizeof(NearReach) == 16 && sizeof(NearSieved) == 24 && sizeof(NearSieve) == 184 && sizeof(NearLoad) == 104);
+static_assert(sizeof(NearReach) == 16 && sizeof(NearSieved) == 24 && sizeof(NearSieve) == 184 && sizeof(NearLevels) == 192 && sizeof(NearLoad) == 104);
 static_assert(kTileObjects % kSieveStretch == 0 && kSieveStretch % kSieveObjects == 0);
 
 }  // namespace geniemq

@@ -96,6 +96,12 @@ type NearSieve struct {
 	Steps, Stretch                        uint32
 }
 
+// NearLevels is the argument of near_levels and near_levels_of.
+type NearLevels struct {
+	Sieve NearSieve
+	Least Pointer
+}
+
 // NearAsk is the argument of near_ask.
 type NearAsk struct {
 	Asked, Vectors, Queries, States, Mean, Sieved, Few Pointer

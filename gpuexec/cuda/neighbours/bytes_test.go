@@ -45,6 +45,11 @@ func levelled(rng *rand.Rand, sort, dims int) []float32 {
 			if rng.IntN(4) > 0 {
 				v[i] = []float32{-1, -float32(math.Ldexp(rng.Float64(), -46))}[rng.IntN(2)]
 			}
+		case 5: // bytes as they are: half of them at the ends, and half next to multiples of eight, a step below all or above
+			v[i] = float32(255 * rng.IntN(2))
+			if !far {
+				v[i] = float32(8*(1+i*37%31)) - (1-side)/2
+			}
 		}
 	}
 	return v
@@ -55,7 +60,7 @@ func TestCUDADistancesBytes(t *testing.T) {
 	e := open(t, gpuexec.CUDAOptions{BatchMemory: 8 << 20, InFlight: 1})
 	e.Device().Profile.Near.List = 600
 	rng := seeded.Rand(t)
-	for sort := range 5 {
+	for sort := range 6 {
 		var compared, all uint64
 		for round := range scaled(36) {
 			of := append([]string{"l1", "linf", "hamming"}, sieved()[6:]...)
@@ -63,6 +68,8 @@ func TestCUDADistancesBytes(t *testing.T) {
 			switch sort {
 			case 4:
 				w.Metric, w.Dims = of[round%2], 1+rng.IntN(2)
+			case 5:
+				w.Metric = "l1"
 			case 1:
 				w.Storage = []string{"f32", "f16", "u8"}[rng.IntN(3)]
 			}

@@ -26,6 +26,7 @@ type column struct {
 	release                             []func()
 	rows, norms, present                abi.Pointer
 	mean, largest, few, begins, reaches abi.Pointer
+	levels                              abi.Pointer // of bytes; 0: there are none
 }
 
 // A columnLoader loads a column. It runs on the engine's thread where it says so.
@@ -156,6 +157,9 @@ func (l *columnLoader) loadSieve() error {
 		return nil
 	}
 	held, reserved := s.FewBytes(l.Objects)+s.BeginsBytes(l.Objects)+s.ReachesBytes(l.Tiles.Len())+8*int64(l.Dims)+8, len(l.release)
+	if l.kernels.levels.takes(s) {
+		held += s.BeginsBytes(l.Objects)
+	}
 	if err := l.reserve(s.Product.Said(), held); err != nil || len(l.release) == reserved {
 		return err
 	}
@@ -204,6 +208,9 @@ func (l *columnLoader) fillSieve(m *device.Memory) (scaled bool, err error) {
 	})
 	if err == nil && s.Product == nearest.Boxes {
 		s.Lost, err = l.measured(m)
+	}
+	if err == nil {
+		err = l.loadLevels(m)
 	}
 	return err == nil, err
 }

@@ -31,6 +31,7 @@ type launches struct {
 	loadThreads              int
 	sieveStep                map[nearest.Product]int // shared memory of a block: for each step
 	sieveStatic              int                     // and beside that
+	levels                   levelsLaunches
 }
 
 // find finds the kernels.
@@ -66,8 +67,11 @@ func find(e *device.Engine) (*launches, error) {
 		k.few[p.Form()], k.sieveStep[p] = kernel("near_load", "near_"+p.Form(), k.loadThreads, 0), number("near_sieve", name+"_step_bytes")
 		k.sieve[p] = kernel("near_sieve", name, number("near_sieve", "near_sieve_threads"), e.Shared()-k.sieveStatic)
 	}
-	if threads := number("near_groups", "near_groups_threads"); threads > 0 && (e.Device().Profile.Paths.Groups || e.Untried()) {
-		k.sieve[nearest.Halves] = kernel("near_groups", "near_groups", threads, e.Shared()-k.sieveStatic)
+	if e.Device().Profile.Paths.Groups || e.Untried() {
+		if threads := number("near_groups", "near_groups_threads"); threads > 0 {
+			k.sieve[nearest.Halves] = kernel("near_groups", "near_groups", threads, e.Shared()-k.sieveStatic)
+		}
+		k.levels.find(e.Shared(), number, kernel)
 	}
 	return k, errors.Join(errs...)
 }
@@ -319,6 +323,10 @@ func (l launcher) sieved(s *device.Steps, near abi.Near, arena abi.Pointer) {
 		Steps: uint32(c.Sieve.Steps), Stretch: stretch,
 	}
 	first, end := near.First/stretch, (near.End+stretch-1)/stretch
+	if c.levels != 0 {
+		device.Launch(s, l.levels.match.Sharing(l.levels.bytes(c.Sieve.Steps)), blocks, int(end-first), &abi.NearLevels{Sieve: sieve, Least: c.levels})
+		return
+	}
 	kernel := l.sieve[c.Sieve.Product]
 	device.Launch(s, kernel.Sharing(c.Sieve.Steps*l.sieveStep[c.Sieve.Product]), blocks, int(end-first), &sieve)
 }

@@ -120,8 +120,8 @@ type NearWaves struct {
 // (gpuexec.CUDAOptions.Untried).
 type Paths struct {
 	Texts bool // scans of texts
-	// Vectors: scans of vectors and points. Sieves: a product of few bits drops most vectors before; Groups: those of float16s by groups of four warps, where a device
-	// can do that.
+	// Vectors: scans of vectors and points. Sieves: a product of few bits drops most vectors before; Groups: those of float16s and bytes by groups of four warps, where a
+	// device can do that.
 	Vectors, Sieves, Groups bool
 	Trees                   bool // descents of trees over vectors and points
 }
