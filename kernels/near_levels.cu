@@ -32,7 +32,7 @@ __device__ __forceinline__ int lostOf(uint32_t bytes, int sum) { return differ((
 // Where step s of an object lies among words.
 __device__ __forceinline__ size_t wordOf(uint32_t object, uint32_t steps, uint32_t s) { return (size_t{object / 8} * steps + s) * 8 + object % 8; }
 
-struct AskedBytes {
+struct alignas(8) AskedBytes {  // pairs of `least` are read at once
   int floors[kSieveQueries];
   uint32_t passing[kSieveQueries];
   int least[kSieveQueries];  // Y / 16, rounded down

@@ -150,6 +150,9 @@ func (s *scan) Residence() run.Residence {
 		if c.Sieve != nil {
 			r.IndexBytes += c.Sieve.FewBytes(c.Objects) + c.Sieve.BeginsBytes(c.Objects)
 			form += " and " + c.Sieve.Product.Said()
+			if c.levels != 0 {
+				r.IndexBytes += c.Sieve.BeginsBytes(c.Objects)
+			}
 		}
 		forms = append(forms, form+" of "+c.Of.Name)
 	}
