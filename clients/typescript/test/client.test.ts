@@ -52,8 +52,8 @@ for (const codec of ["json", "msgpack"] as const) {
     assert.ok(columns instanceof Columns);
     assert.deepEqual([[...columns.ids], [...columns.counts], columns.keys], [[0, 2, 1], [2, 2, 1], ["ann", "cyd", "bob"]]);
     assert.deepEqual(columns.at(2), { id: 1, key: "bob", count: 1, payload: { note: "note of bob" } });
-    for (const asked of [c.search("people", { row: { agee: 1 } }), c.request("people", { row: { agee: 1 } })]) {
-      await assert.rejects(asked, (e) => e instanceof QueryError && e.code === "bad_request" && e.final && e.reason.includes("agee"));
+    for (const ask of [() => c.search("people", { row: { agee: 1 } }), () => c.request("people", { row: { agee: 1 } })]) {
+      await assert.rejects(ask, (e) => e instanceof QueryError && e.code === "bad_request" && e.final && e.reason.includes("agee"));
     }
     assert.ok((await c.understood("people")).includes("filter"));
     c.close();
