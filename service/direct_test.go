@@ -64,3 +64,40 @@ func TestDirectAnswersAtOnce(t *testing.T) {
 	}
 	askers.Wait()
 }
+
+// What the server had sent to a worker before it knew that the worker ends is answered: nobody else would.
+func TestDirectAnswersAtTheEnd(t *testing.T) {
+	broker := testkit.StartBroker(t)
+	path := testkit.RowsFile(t, "rows", 100)
+	const requests = 20_000 // more than the worker takes in while it is told to end
+	for range 3 {
+		s, nc, _ := startService(t, config.Config{NATS: broker.URL(), Indexes: []config.IndexSource{{Path: path}}}, Options{})
+		testkit.Eventually(t, ready(s))
+		inbox := nats.NewInbox()
+		answers, err := nc.SubscribeSync(inbox)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := answers.SetPendingLimits(-1, -1); err != nil {
+			t.Fatal(err)
+		}
+		for range requests {
+			if err := nc.PublishRequest("genie.search.rows", inbox, []byte(`{"k":1,"row":{"n":7}}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := nc.FlushTimeout(patience); err != nil { // the server has passed them on
+			t.Fatal(err)
+		}
+		shutdown(t, s)
+		for i := range requests {
+			m, err := answers.NextMsg(patience)
+			if err != nil {
+				t.Fatalf("after %d answers: %v", i, err)
+			}
+			if code := m.Header.Get(wire.HeaderServiceErrorCode); code != "" {
+				t.Fatalf("after %d answers: %s", i, m.Data)
+			}
+		}
+	}
+}

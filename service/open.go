@@ -169,7 +169,7 @@ func (s *Service) openDoor(context.Context) (err error) {
 
 // openSearch makes the indexes reachable by request and reply.
 func (s *Service) openSearch(ctx context.Context) error {
-	s.onStop("NATS service", func(context.Context) error { return s.set.StopSearch() })
+	s.onStop("NATS service", func(ctx context.Context) error { s.set.StopSearch(ctx); return nil })
 	return s.set.Listen(ctx)
 }
 

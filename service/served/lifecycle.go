@@ -105,19 +105,25 @@ func (s *Set) End() {
 // StopPulling pulls no more and returns when all that was pulled is settled, or given back because ctx ended.
 func (s *Set) StopPulling(ctx context.Context) error { return stopAll(ctx, s.stored()) }
 
-// StopSearch ends the endpoints, and refuses what was sent to them before.
-func (s *Set) StopSearch() (err error) {
+// StopSearch ends the endpoints and takes in what the server had sent to them before it knew of that: nobody else would answer it. What comes later is refused.
+func (s *Set) StopSearch(ctx context.Context) {
 	s.sharing.Lock()
 	defer s.sharing.Unlock()
 	if s.micro != nil {
-		err = s.micro.Stop()
+		ctx, cancel := context.WithTimeout(ctx, lastWait)
+		defer cancel()
+		if !s.link.NC.IsConnected() {
+			cancel()
+		}
+		if err := s.retire(ctx, s.micro); err != nil {
+			s.options.Log.Warn("direct requests that are on their way here are refused", "error", err)
+		}
 	}
 	for _, e := range s.all() {
 		if e.Direct != nil {
 			e.Direct.Close()
 		}
 	}
-	return err
 }
 
 // Drain returns when all pipelines have answered what they were given. No requests are made any longer.
