@@ -28,7 +28,7 @@ func TestSoak(t *testing.T) {
 		Queries, Samples, Wrong int
 		Rate                    float64 `json:"rate_qps"`
 		Memory                  trend   `json:"resident_bytes"`
-		Heap                    trend   `json:"heap_bytes"`
+		Heap                    trend   `json:"heap_goal_bytes"`
 		Goroutines, Descriptors trend
 	}
 	if err := json.Unmarshal(out, &r); err != nil {
@@ -37,7 +37,7 @@ func TestSoak(t *testing.T) {
 	if r.Queries == 0 || r.Rate <= 0 || r.Samples == 0 || r.Wrong != 0 {
 		t.Errorf("%s", out)
 	}
-	for name, f := range map[string]trend{"resident_bytes": r.Memory, "heap_bytes": r.Heap, "goroutines": r.Goroutines, "descriptors": r.Descriptors} {
+	for name, f := range map[string]trend{"resident_bytes": r.Memory, "heap_goal_bytes": r.Heap, "goroutines": r.Goroutines, "descriptors": r.Descriptors} {
 		if f.Mean < 5 || f.Verdict == "" {
 			t.Errorf("%s: %+v", name, f)
 		}

@@ -116,10 +116,10 @@ func (c *cli) benchSoakCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "soak",
 		Short: "Watch a worker's memory, goroutines and descriptors at half load",
-		Long: `Soak starts geniemq serve with an embedded server as a process of its own, finds out how many queries it answers,
-asks for half as many and watches it: resident memory, heap, goroutines and file descriptors. Each is flat, grows or is
-unclear, by a line through all samples with its 95 % interval: flat is less than 1 % an hour. The first 12 minutes, or half
-of the time, are not counted: the server remembers ids for 10 minutes. It ends with 1 if anything grows, or any answer that is compared is wrong.`,
+		Long: `Soak starts geniemq serve as a process of its own, finds out how many queries it answers, asks for half as many and watches
+it: resident memory, heap, goroutines and file descriptors. Each is flat, grows or is unclear, by a line through all samples
+with its 95 % interval: flat is less than 1 % an hour. The NATS server is not in the process that is watched. The first 5
+minutes, or half of the time, are not counted. It ends with 1 if anything grows, or any answer that is compared is wrong.`,
 		Example: `  geniemq bench soak
   geniemq bench soak --for 8h --workload w4`,
 		Args: cobra.NoArgs,
