@@ -1,6 +1,7 @@
 package table
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -48,15 +49,31 @@ func Width(text string) int { return ansi.StringWidth(text) }
 // unbroken stands for hyphens while a text is wrapped, which would break dates there. Clean leaves none in a text.
 const unbroken = "\ue000"
 
+// The library takes an ASCII character that a variation selector makes wide for a narrow one, so that what it wraps or cuts may be too wide. Then it is
+// asked for less.
+
 // wrapped is a clean text in lines of at most so many cells, broken at blanks where there are some.
-func wrapped(text string, width int) []string {
-	text = ansi.Wrap(strings.ReplaceAll(text, "-", unbroken), max(width, 2), "") // 2: a wide character
-	lines := strings.Split(strings.ReplaceAll(text, unbroken, "-"), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
+func wrapped(text string, width int) (lines []string) {
+	width = max(width, 2) // a wide character
+	text = strings.ReplaceAll(text, "-", unbroken)
+	for within := width; within >= 2; within-- {
+		lines = strings.Split(strings.ReplaceAll(ansi.Wrap(text, within, ""), unbroken, "-"), "\n")
+		for i := range lines {
+			lines[i] = strings.TrimRight(lines[i], " ")
+		}
+		if !slices.ContainsFunc(lines, func(line string) bool { return Width(line) > width }) {
+			break
+		}
 	}
 	return lines
 }
 
 // Cut is a text within so many cells. What was longer ends in an ellipsis.
-func Cut(text string, width int) string { return ansi.Truncate(text, width, "…") }
+func Cut(text string, width int) (cut string) {
+	for within := width; within >= 0; within-- {
+		if cut = ansi.Truncate(text, within, "…"); Width(cut) <= width {
+			break
+		}
+	}
+	return cut
+}

@@ -177,6 +177,7 @@ func FuzzClean(f *testing.F) {
 	for _, p := range pieces {
 		f.Add(p)
 	}
+	f.Add("\xfe\x89\x80$Iu\ufe0fm") // a wide u
 	f.Fuzz(func(t *testing.T, text string) {
 		clean := Clean(text)
 		if Clean(clean) != clean || strings.ContainsFunc(clean, unicode.IsControl) || strings.ToValidUTF8(clean, "") != clean {
@@ -184,6 +185,11 @@ func FuzzClean(f *testing.F) {
 		}
 		if cut := Cut(clean, 5); Width(cut) > 5 {
 			t.Errorf("%q has %d cells", cut, Width(cut))
+		}
+		for _, line := range wrapped(clean, 5) {
+			if Width(line) > 5 {
+				t.Errorf("%q has %d cells", line, Width(line))
+			}
 		}
 		encoded, err := json.Marshal(text)
 		if err != nil {
