@@ -146,7 +146,7 @@ var rules = map[string]rule{
 	// What is measured: data, their index, queries, and the right answers.
 	"bench/workload": {[]string{"wire", "index", "index/lsh", "index/levenshtein", "index/schema", "index/column", "index/similarity", "wire/value", "index/store", "index/postings", "index/load", "index/verify", "gpuexec", "service/translate"}, nil},
 	"bench": {
-		[]string{"bench/workload", "wire", "index", "index/postings", "index/store", "gpuexec", "gpuexec/cpu", "gpuexec/open", "gpuexec/flatscan", "client", "service", "service/config", "service/connection", "internal/bell"},
+		[]string{"bench/workload", "wire", "index", "index/postings", "index/store", "gpuexec", "gpuexec/cpu", "gpuexec/open", "gpuexec/flatscan", "client", "service", "service/broker", "service/config", "service/connection", "internal/bell"},
 		[]string{natsGo, nuid, "github.com/prometheus/common"},
 	},
 	"cmd/geniemq/depots":  {[]string{"cmd/geniemq/table", "internal/human", "service/config", "service/connection", "service/depot", "wire"}, []string{natsGo, "github.com/spf13"}},
