@@ -68,7 +68,7 @@ func (x *Index) read(head []byte, dims int, objects uint32) error {
 			len(x.starts), len(x.radii), len(x.elements), len(x.order), cells, dims, n)
 	}
 	var err error
-	if x.recall, err = recall.Read(head[headBytes:]); err != nil {
+	if x.recall, err = recall.Read(head[headBytes:], float64(cells)); err != nil {
 		return err
 	}
 	if x.recall.Queries > 0 && x.recall.Objects != n-1 {

@@ -82,7 +82,7 @@ func Open(s Sections, objects uint32) (*Index, error) {
 		x.permutants, rest = append(x.permutants, id), rest[4:]
 	}
 	var err error
-	if x.recall, err = recall.Read(rest); err != nil {
+	if x.recall, err = recall.Read(rest, 1); err != nil {
 		return fail(err)
 	}
 	if x.recall.Queries > 0 && x.recall.Objects != n-1 {

@@ -116,8 +116,8 @@ func (t *Table) Append(dst []byte) []byte {
 	return dst
 }
 
-// Read reads a table that Append wrote, which is all of data, and checks it.
-func Read(data []byte) (*Table, error) {
+// Read reads a table that Append wrote, which is all of data, and checks it. No effort is more than most.
+func Read(data []byte, most float64) (*Table, error) {
 	if len(data) < headBytes {
 		return nil, fmt.Errorf("a recall table of %d bytes, which has a head of %d", len(data), headBytes)
 	}
@@ -140,14 +140,14 @@ func Read(data []byte) (*Table, error) {
 	for range ks * efforts {
 		t.Found, data = append(t.Found, binary.LittleEndian.Uint64(data)), data[8:]
 	}
-	if err := t.check(); err != nil {
+	if err := t.check(most); err != nil {
 		return nil, fmt.Errorf("a damaged recall table: %w", err)
 	}
 	return t, nil
 }
 
 // check finds what cannot have been measured.
-func (t *Table) check() error {
+func (t *Table) check(most float64) error {
 	if (len(t.Ks) == 0) != (len(t.Efforts) == 0) || (len(t.Ks) == 0) != (t.Queries == 0) || (t.Queries == 0) != (t.Objects == 0) {
 		return errors.New("it has a part of what a measurement has")
 	}
@@ -157,8 +157,8 @@ func (t *Table) check() error {
 		}
 	}
 	for j, e := range t.Efforts {
-		if !(e > 0) || math.IsInf(e, 0) || j > 0 && e <= t.Efforts[j-1] {
-			return fmt.Errorf("the efforts %v do not ascend, from above 0", t.Efforts)
+		if !(e > 0 && e <= most) || j > 0 && e <= t.Efforts[j-1] {
+			return fmt.Errorf("the efforts %v do not ascend, from above 0 to %v", t.Efforts, most)
 		}
 	}
 	for i, k := range t.Ks {
