@@ -167,7 +167,8 @@ func Soak(ctx context.Context, w *workload.Workload, opts SoakOptions) (r *SoakR
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.Shutdown()) }()
-	watched, err := startWatched(ctx, append(opts.Serve[:len(opts.Serve):len(opts.Serve)], "--index", benchIndex+"="+path, "--nats", server.URL(), "--admin", "127.0.0.1:0", "--engine", opts.Config.Engine, "--engine-threads", fmt.Sprint(opts.Config.EngineThreads)))
+	watched, err := startWatched(ctx, append(opts.Serve[:len(opts.Serve):len(opts.Serve)], "--index", benchIndex+"="+path, "--nats", server.URL(),
+		"--admin", "127.0.0.1:0", "--engine", opts.Config.Engine, "--engine-threads", fmt.Sprint(opts.Config.EngineThreads)))
 	if err != nil {
 		return nil, err
 	}

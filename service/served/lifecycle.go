@@ -110,11 +110,8 @@ func (s *Set) StopSearch(ctx context.Context) {
 	s.sharing.Lock()
 	defer s.sharing.Unlock()
 	if s.micro != nil {
-		ctx, cancel := context.WithTimeout(ctx, lastWait)
+		ctx, cancel := context.WithTimeout(ctx, endpointsWait)
 		defer cancel()
-		if !s.link.NC.IsConnected() {
-			cancel()
-		}
 		if err := s.retire(ctx, s.micro); err != nil {
 			s.options.Log.Warn("direct requests that are on their way here are refused", "error", err)
 		}

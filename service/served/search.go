@@ -17,9 +17,6 @@ import (
 // endpointsWait bounds how long the server may take to hear of endpoints.
 const endpointsWait = 30 * time.Second
 
-// lastWait bounds how long a worker that ends waits for requests that are on their way to it: of a server that says nothing none come.
-const lastWait = 2 * time.Second
-
 // overlap is for how long the old endpoints stay when the server knows of the new ones. It finds out who listens and delivers in two steps: what it was
 // about to deliver to an old endpoint alone would find nobody.
 const overlap = 50 * time.Millisecond
@@ -49,14 +46,16 @@ func (s *Set) renew(ctx context.Context) error {
 	return nil
 }
 
-// retire ends a micro service. When it returns nil, the server sends its endpoints nothing any longer, and all that it had sent has been taken in.
+// retire ends a micro service. When it returns nil, the server sends its endpoints nothing any longer, and all that it had sent has been taken in. Set.sharing is held.
 func (s *Set) retire(ctx context.Context, old micro.Service) error {
 	if err := old.Stop(); err != nil {
 		return err
 	}
 	nc := s.link.NC
-	if err := nc.FlushWithContext(ctx); err != nil { // what the server has sent is here,
-		return err
+	if nc.IsConnected() { // else nothing comes
+		if err := nc.FlushWithContext(ctx); err != nil { // what the server has sent is here,
+			return err
+		}
 	}
 	taken := make(chan struct{})
 	if err := nc.Barrier(func() { close(taken) }); err != nil { // and has been handed over
