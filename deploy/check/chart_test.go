@@ -228,6 +228,10 @@ func checkPod(t *testing.T, pod *corev1.PodSpec) {
 			t.Errorf("the %s probe is %v", name, probe)
 		}
 	}
+	const startup = 600 // seconds, the chart's default
+	if p := c.StartupProbe; p.PeriodSeconds*p.FailureThreshold != startup {
+		t.Errorf("a worker may load for %d times %d s", p.FailureThreshold, p.PeriodSeconds)
+	}
 	const drain = 20 // seconds, geniemq's default
 	if pre := c.Lifecycle.PreStop.Sleep; pre == nil || *pod.TerminationGracePeriodSeconds < pre.Seconds+drain {
 		t.Errorf("a worker may take %d s to end, after %v", *pod.TerminationGracePeriodSeconds, pre)

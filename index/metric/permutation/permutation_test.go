@@ -3,6 +3,7 @@ package permutation
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -388,6 +389,12 @@ func FuzzOpen(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(x.Sections().Head, x.Sections().Ranks)
+		more := x.Sections().Head // recall that was measured with more than all
+		for _, fraction := range x.Recall().Efforts {
+			number := func(v float64) []byte { return binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)) }
+			more = bytes.Replace(more, number(fraction), number(1e300*fraction), 1)
+		}
+		f.Add(more, x.Sections().Ranks)
 	}
 	f.Fuzz(func(t *testing.T, head, ranks []byte) {
 		x, err := Open(Sections{head, ranks}, 40)
@@ -398,7 +405,11 @@ func FuzzOpen(f *testing.F) {
 			t.Fatalf("%x is read and written as %x", head, again.Head)
 		}
 		_ = x.Verify()
-		r, err := x.Searcher().Search(t.Context(), space.Of(7), metric.Want{K: 5, Most: math.Inf(1)}, x.Fraction(5, .5), nil)
+		fraction := x.Fraction(5, .5)
+		if fraction > 1 {
+			t.Fatalf("%v of all objects", fraction)
+		}
+		r, err := x.Searcher().Search(t.Context(), space.Of(7), metric.Want{K: 5, Most: math.Inf(1)}, fraction, nil)
 		if err != nil || len(r.Hits) != 5 {
 			t.Fatalf("%v hits, %v", r.Hits, err)
 		}
