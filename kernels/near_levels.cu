@@ -14,7 +14,7 @@
 // A product of 64 objects and all queries of a block takes tensor cores 64 clocks for 8 elements, where absolute differences take four times as long. A lane makes the words of
 // its two rows from bytes as bound_match.cu does, with two shifts each; their elements are dealt out so that it loads four bytes for a word of each of four products.
 //
-// It is off until it is measured on a device (profile.Paths.Groups).
+// In early waves much is left, and near_sieve.cu is faster (profile.NearWaves.Levelled). It is off until that is measured (profile.Paths.Levels).
 #include "mma.cuh"
 #include "near_product.cuh"
 
@@ -56,46 +56,44 @@ struct Levels {
   AskedBytes& asked;
   const uint32_t* const few;
   const uint32_t first;  // query
+  const NearPieces pieces;
+  const uint32_t* const queries;
   const uint32_t loads = (sieve.steps + kLoad - 1) / kLoad, lane = laneOf();
 
   __device__ Levels(const NearLevels& levels, AskedBytes& s)
-      : v(levels), sieve(levels.sieve), asked(s), few(reinterpret_cast<const uint32_t*>(levels.sieve.few)), first(levels.sieve.near.firstQuery + blockIdx.x * kSieveQueries) {}
+      : v(levels), sieve(levels.sieve), asked(s), few(reinterpret_cast<const uint32_t*>(levels.sieve.few)), first(levels.sieve.near.firstQuery + blockIdx.x * kSieveQueries),
+        pieces(first, levels.sieve.near.queriesOfBatch), queries(levels.sieve.queries + pieces.begin(levels.sieve.steps)) {}
 
+  // Four bytes of a query of the block; of none there are none.
   __device__ __forceinline__ uint32_t bytesOf(uint32_t q, uint32_t s) const {
-    return q < sieve.near.queriesOfBatch && s < sieve.steps ? __ldg(sieve.queries + size_t{q} * sieve.steps + s) : 0;
+    return q < pieces.queries && s < sieve.steps ? __ldg(queries + pieces.at(s, q)) : 0;
   }
 
   // What is known of queries, and their words: [product][half][query] 16 bytes. A product has two bytes of each of four steps: one a word of the first half, one of the other.
   __device__ void prepare(uint8_t* memory) {
-    const Near& n = sieve.near;
+    const Wanted wanted(sieve, first);
     if (threadIdx.x < kSieveQueries) {
-      const uint32_t q = first + threadIdx.x;
-      int floor = -2 * kSieveNever;
-      uint32_t passing = kNoFilter;
-      if (q < n.queriesOfBatch && !n.states[q].given) {
-        floor = bytesFloorOf(sieve, n.queries[q].counts ? n.queries[q].most : n.states[q].limit, sieve.sieved[q]);
-        passing = n.queries[q].passing;
-      }
-      asked.floors[threadIdx.x] = floor, asked.passing[threadIdx.x] = passing, asked.least[threadIdx.x] = 0;
+      asked.floors[threadIdx.x] = wanted.any ? bytesFloorOf(sieve, wanted.limit, wanted.sieved) : -2 * kSieveNever;
+      asked.passing[threadIdx.x] = wanted.passing, asked.least[threadIdx.x] = 0;
     }
     __syncthreads();
     {
       const uint32_t q = threadIdx.x % kSieveQueries;
       int levels = 0, lost = 0;
       for (uint32_t s = threadIdx.x / kSieveQueries; s < sieve.steps; s += kLevelThreads / kSieveQueries) {
-        const uint32_t bytes = bytesOf(first + q, s);
+        const uint32_t bytes = bytesOf(q, s);
         levels = levelsOf(bytes, levels), lost = lostOf(bytes, lost);
       }
       atomicAdd(&asked.least[q], -16 * levels - lost);
     }
     constexpr uint32_t kPiece = 2 * kSieveQueries;  // 16 bytes each
     for (uint32_t i = threadIdx.x; i < loads * kProducts * kPiece; i += kLevelThreads) {
-      const uint32_t product = i / kPiece, byte = product % 2 * 2 + i / kSieveQueries % 2, q = first + i % kSieveQueries;
+      const uint32_t product = i / kPiece, byte = product % 2 * 2 + i / kSieveQueries % 2, q = i % kSieveQueries;
       uint32_t word[4];
 #pragma unroll
       for (uint32_t t = 0; t < 4; t++) {
         const uint32_t s = product / 2 * 4 + t;
-        word[t] = q < n.queriesOfBatch && s < sieve.steps ? above(bytesOf(q, s) >> (byte * 8 + 3)) : 0;
+        word[t] = q < pieces.queries && s < sieve.steps ? above(bytesOf(q, s) >> (byte * 8 + 3)) : 0;
       }
       reinterpret_cast<uint4*>(memory)[i] = {word[0], word[1], word[2], word[3]};
     }
@@ -122,9 +120,8 @@ struct Levels {
   }
 
   __device__ void run(const uint8_t* memory) {
-    const Near& n = sieve.near;
-    const uint32_t stretch = n.first / sieve.stretch + blockIdx.y;
-    const uint32_t from = max(n.first, stretch * sieve.stretch), to = min(n.end, (stretch + 1) * sieve.stretch);
+    const Stretch stretch(sieve);
+    const uint32_t from = stretch.from, to = stretch.to;
     constexpr uint32_t kStride = kLevelThreads / 32 * kRows;
     const uint32_t behind = warpOf() % 4 * kRows;  // the group's first object; what is beyond `to` is there, and not listed
     const uint64_t words = matrixOf(memory, kWordsBytes / 2, 128);
@@ -207,7 +204,7 @@ struct Levels {
       int sum = 0;
       if (owner < 32)
 #pragma unroll 4
-        for (uint32_t s = lane % 8; s < sieve.steps; s += 8) sum = differ(__ldg(few + wordOf(row, sieve.steps, s)), bytesOf(first + q, s), sum);
+        for (uint32_t s = lane % 8; s < sieve.steps; s += 8) sum = differ(__ldg(few + wordOf(row, sieve.steps, s)), bytesOf(q, s), sum);
 #pragma unroll
       for (uint32_t d = 1; d < 8; d *= 2) sum += __shfl_xor_sync(~0u, sum, d);
       if (drawn >> lane & 1 && sum + int(__ldg(sieve.begins + row)) <= asked.floors[q]) list(sieve, first + q, asked.passing[q], row);

@@ -92,6 +92,8 @@ __device__ __forceinline__ uint32_t wordOf(Made& made, uint32_t first, uint32_t 
 
 // What a sieve of float16s wants of a query.
 __device__ __forceinline__ void askHalves(const NearAsk& v, uint32_t q, const float* asked, double norm) {
+  const NearPieces pieces(q, v.queriesOfBatch);
+  uint16_t* const few = reinterpret_cast<uint16_t*>(v.few) + pieces.begin(v.steps * 2) * 8;
   double rest = 0, size = 0, square = 0;
   bool damaged = false;
   for (uint32_t e = laneOf(); e < v.steps * 16; e += 32) {
@@ -103,12 +105,12 @@ __device__ __forceinline__ void askHalves(const NearAsk& v, uint32_t q, const fl
     }
     const bool fits = fabs(x) <= 65504.0;
     damaged |= !fits;
-    const uint32_t few = fits ? halfOf(x) : 0;
-    const double kept = floatOf(few), d = __dsub_rn(x, kept);
+    const uint32_t half = fits ? halfOf(x) : 0;
+    const double kept = floatOf(half), d = __dsub_rn(x, kept);
     rest = __dadd_rn(rest, __dmul_rn(d, d));
     size = __dadd_rn(size, __dmul_rn(x, x));
     square = __dadd_rn(square, __dmul_rn(kept, kept));
-    reinterpret_cast<uint16_t*>(v.few)[size_t{q} * v.steps * 16 + e] = uint16_t(few);
+    few[pieces.at(e / 8, q) * 8 + e % 8] = uint16_t(half);
   }
 #pragma unroll
   for (uint32_t d = 16; d > 0; d /= 2) {
@@ -125,9 +127,11 @@ __device__ __forceinline__ void askHalves(const NearAsk& v, uint32_t q, const fl
 // The same of words. None is damaged: what is asked has been checked.
 template <class Made>
 __device__ __forceinline__ void askWords(const NearAsk& v, uint32_t q, const float* asked) {
+  const NearPieces pieces(q, v.queriesOfBatch);
+  uint32_t* const few = v.few + pieces.begin(v.steps);
   Made made;
   for (uint32_t step = laneOf(); step < v.steps; step += 32)
-    v.few[size_t{q} * v.steps + step] = wordOf(made, step * Made::kElements, v.dims, v.scale, v.mean, [&](uint32_t e) { return double(__ldg(asked + e)); });
+    few[pieces.at(step, q)] = wordOf(made, step * Made::kElements, v.dims, v.scale, v.mean, [&](uint32_t e) { return double(__ldg(asked + e)); });
 #pragma unroll
   for (uint32_t d = 16; d > 0; d /= 2) {
     const double other = __shfl_xor_sync(~0u, made.lost, d);

@@ -8,12 +8,61 @@ namespace {
 constexpr uint32_t kWarps = 8;
 constexpr uint32_t kThreads = 32 * kWarps;
 
-// What is known of the queries of a block.
+constexpr uint32_t kFound = 64;  // pairs of a warp
+
+// What is known of the queries of a block, and what its warps have found.
 template <class Product>
-struct Asked {
+struct alignas(8) Asked {
   typename Product::Sum floors[kSieveQueries];
   uint32_t passing[kSieveQueries];
+  uint32_t found[kWarps][kFound];
 };
+
+// The objects that a block goes through: blockIdx.y counts stretches from the wave's first object on, which is the first of kSieveObjects.
+struct Stretch {
+  uint32_t from, to;
+  __device__ __forceinline__ explicit Stretch(const NearSieve& v) : from(v.near.first + blockIdx.y * v.stretch), to(min(v.near.end, from + v.stretch)) {}
+
+  // What is known of its objects, which lie in two tiles at most.
+  __device__ __forceinline__ NearReach reach(const NearReach* reaches) const {
+    const NearReach a = reaches[from / kTileObjects], b = reaches[(to - 1) / kTileObjects];
+    return {fmax(a.norm, b.norm), fmax(a.remainder, b.remainder)};
+  }
+};
+
+// What is known of one of the block's queries. It is loaded before other things are, so that a block waits for both together.
+struct Wanted {
+  bool any = false;
+  uint32_t passing = kNoFilter;
+  uint64_t limit = 0;
+  NearSieved sieved = {};
+
+  __device__ __forceinline__ Wanted(const NearSieve& v, uint32_t first) {
+    const Near& n = v.near;
+    const uint32_t q = first + threadIdx.x;
+    if (threadIdx.x >= kSieveQueries || q >= n.queriesOfBatch) return;
+    const uint64_t most = n.queries[q].most, now = n.states[q].limit;
+    const bool counts = n.queries[q].counts;
+    any = !n.states[q].given, passing = n.queries[q].passing, sieved = v.sieved[q];
+    limit = counts ? most : now;
+  }
+};
+
+// Fills shared memory of the block, which calls it together; several of a thread's loads are on their way at a time.
+template <class T, class Of>
+__device__ __forceinline__ void fill(T* to, uint32_t n, Of of) {
+  constexpr uint32_t kTogether = 8;
+#pragma unroll 1
+  for (uint32_t i = threadIdx.x; i < n; i += kTogether * kThreads) {
+    T some[kTogether];
+#pragma unroll
+    for (uint32_t j = 0; j < kTogether; j++)
+      if (i + j * kThreads < n) some[j] = of(i + j * kThreads);
+#pragma unroll
+    for (uint32_t j = 0; j < kTogether; j++)
+      if (i + j * kThreads < n) to[i + j * kThreads] = some[j];
+  }
+}
 
 // Adds terms of which each is right within 2^-51 of itself; the sum is no less than the truth.
 __device__ __forceinline__ double sumUp(double a, double b, double c, double d) {
@@ -54,6 +103,50 @@ __device__ __forceinline__ void list(const NearSieve& v, uint32_t q, uint32_t pa
   const uint32_t place = atomicAdd(&n.states[q].list, 1);
   if (place < n.listRoom) n.lists[size_t{q} * n.listRoom + place] = object;
 }
+
+// What a warp has found and not put on lists: objects that may be hits, with a query of the block each. It puts 32 of them there at once, one a lane: so it waits for memory once
+// for them, and with it what waits for the warp. Between calls there are fewer than 32, and all lanes call together.
+template <class Product>
+struct Found {
+  const NearSieve& v;
+  Asked<Product>& asked;
+  const uint32_t end;  // no object is beyond it, nor far before
+  uint32_t count = 0;
+
+  __device__ __forceinline__ Found(const NearSieve& sieve, Asked<Product>& of, uint32_t to) : v(sieve), asked(of), end(to + kSieveObjects) {}
+
+  // Keeps what a lane has found: by the number of a bit the query, and the object.
+  template <class QueryOf, class ObjectOf>
+  __device__ __forceinline__ void keep(uint64_t passed, QueryOf queryOf, ObjectOf objectOf) {
+    uint32_t* const own = asked.found[warpOf()];
+    for (uint32_t lanes; (lanes = __ballot_sync(~0u, passed != 0)) != 0;) {
+      if (passed != 0) {
+        const uint32_t bit = __ffsll((long long)passed) - 1;
+        passed &= passed - 1;
+        own[count + __popc(lanes & ((1u << laneOf()) - 1))] = objectOf(bit) * kSieveQueries + queryOf(bit);  // the object's lower bits
+      }
+      count += __popc(lanes);
+      if (count < 32) continue;
+      put(32);
+      count -= 32;
+      if (laneOf() < count) own[laneOf()] = own[32 + laneOf()];
+      __syncwarp();  // before others are written there
+    }
+    __syncwarp();  // the next products want the warp together
+  }
+
+  __device__ __forceinline__ void put(uint32_t n) const {
+    __syncwarp();  // what other lanes have written
+    if (laneOf() < n) {
+      const uint32_t one = asked.found[warpOf()][laneOf()], q = one % kSieveQueries;
+      constexpr uint32_t kObjects = ~0u / kSieveQueries;
+      list(v, v.near.firstQuery + blockIdx.x * kSieveQueries + q, asked.passing[q], end - (end - one / kSieveQueries & kObjects));
+    }
+    __syncwarp();  // before they are written again
+  }
+};
+
+static_assert(kFound == 64 && kTileObjects + kSieveObjects < ~0u / kSieveQueries);
 
 }  // namespace
 }  // namespace geniemq

@@ -7,8 +7,8 @@
 //
 // Of words, four bytes or a float32 each, a lane has the same number of sums, and all else is the same: a product is a struct of what differs, and one of words an Op.
 //
-// What passes is rare, but of the first waves; there it is what takes the time. So a lane first collects what passes of its sums, and then all lanes put theirs
-// on lists at once.
+// What passes is rare, but of the first waves; there it is what takes the time. So a lane first collects what passes of its sums, and a warp what its lanes found
+// (Found).
 #include "mma.cuh"
 #include "near_product.cuh"
 
@@ -60,11 +60,11 @@ struct Halves {
   static __device__ __forceinline__ Sum begin(const Begins& begins, uint32_t r, uint32_t i) { return begins[r][i / 2]; }
 
   // Queries in shared memory: [step][8 queries][lane].
-  static __device__ __forceinline__ Column columnOf(const NearSieve& v, uint32_t first, uint32_t i) {
-    const uint32_t step = i / kStepColumns, q = first + i / 32 % (kSieveQueries / 8) * 8 + i % 32 / 4;
-    if (q >= v.near.queriesOfBatch) return {0, 0};
-    const uint32_t* of = v.queries + (size_t{q} * v.steps + step) * 8 + i % 4;
-    return {__ldg(of), __ldg(of + 4)};
+  static __device__ __forceinline__ Column columnOf(const NearSieve& v, const NearPieces& pieces, uint32_t i) {
+    const uint32_t step = i / kStepColumns, q = i / 4 % kSieveQueries;
+    if (q >= pieces.queries) return {0, 0};
+    const uint32_t* of = v.queries + (pieces.begin(v.steps * 2) + pieces.at(step * 2, q)) * 4 + i % 4;
+    return {__ldg(of), __ldg(of + pieces.queries * 4)};
   }
   static __device__ __forceinline__ const Column* columnsOf(const Column* columns, uint32_t column) { return columns + column * 32 + laneOf(); }
 
@@ -72,8 +72,8 @@ struct Halves {
   static __device__ __forceinline__ uint32_t queryOf(uint32_t t, uint32_t i) { return t * 8 + laneOf() % 4 * 2 + i % 2; }
   static __device__ __forceinline__ uint32_t objectOf(uint32_t r, uint32_t i) { return r * 16 + i / 2 * 8 + laneOf() / 4; }
 
-  static __device__ __forceinline__ Sum floorOf(const NearSieve& v, uint64_t limit, const NearSieved& q, uint32_t tile) {
-    return halvesFloorOf(v, limit, q, v.reaches[tile]);
+  static __device__ __forceinline__ Sum floorOf(const NearSieve& v, uint64_t limit, const NearSieved& q, const Stretch& stretch) {
+    return halvesFloorOf(v, limit, q, stretch.reach(v.reaches));
   }
   static __device__ __forceinline__ bool passes(Sum sum, Sum floor) { return !(sum < floor); }
 
@@ -124,9 +124,9 @@ struct Words {
   }
 
   // Queries in shared memory: [step][word][query].
-  static __device__ __forceinline__ Column columnOf(const NearSieve& v, uint32_t first, uint32_t i) {
-    const uint32_t step = i / kStepColumns, q = first + i % kSieveQueries;
-    return q < v.near.queriesOfBatch ? __ldg(v.queries + size_t{q} * v.steps + step) : 0;
+  static __device__ __forceinline__ Column columnOf(const NearSieve& v, const NearPieces& pieces, uint32_t i) {
+    const uint32_t step = i / kStepColumns, q = i % kSieveQueries;
+    return q < pieces.queries ? __ldg(v.queries + pieces.begin(v.steps) + pieces.at(step, q)) : 0;
   }
   static __device__ __forceinline__ const Column* columnsOf(const Column* columns, uint32_t column) { return columns + column * 8 + laneOf() % 8 * 4; }
 
@@ -134,7 +134,7 @@ struct Words {
   static __device__ __forceinline__ uint32_t queryOf(uint32_t t, uint32_t) { return t / 4 * 32 + laneOf() % 8 * 4 + t % 4; }
   static __device__ __forceinline__ uint32_t objectOf(uint32_t r, uint32_t i) { return laneOf() / 8 * 8 + r * 4 + i; }
 
-  static __device__ __forceinline__ Sum floorOf(const NearSieve& v, uint64_t limit, const NearSieved& q, uint32_t) { return Op::floorOf(v, limit, q); }
+  static __device__ __forceinline__ Sum floorOf(const NearSieve& v, uint64_t limit, const NearSieved& q, const Stretch&) { return Op::floorOf(v, limit, q); }
   static __device__ __forceinline__ bool passes(Sum sum, Sum floor) { return Op::passes(sum, floor); }
 
   template <bool FIRST>
@@ -225,15 +225,16 @@ __device__ __forceinline__ uint32_t most(uint32_t bytes, uint32_t far) {
 }
 
 // Makes boxes in shared memory, [step][least, most][query], and floors of how far bytes may be. The block calls it together, after a barrier and before one.
-__device__ void boxes(const NearSieve& v, uint32_t first, uint32_t* columns, int (&floors)[kSieveQueries]) {
+__device__ void boxes(const NearSieve& v, const NearPieces& pieces, uint32_t* columns, int (&floors)[kSieveQueries]) {
   constexpr uint32_t kShares = kThreads / kSieveQueries;
   static_assert(kThreads % kSieveQueries == 0);
   const uint32_t q = threadIdx.x % kSieveQueries;
-  const bool real = first + q < v.near.queriesOfBatch;
+  const bool real = q < pieces.queries;
+  const uint32_t* const queries = v.queries + pieces.begin(v.steps);
   const uint32_t far = uint32_t(max(0, min(255, floors[q])));
   int widths = 0;
   for (uint32_t step = threadIdx.x / kSieveQueries; step < v.steps; step += kShares) {
-    const uint32_t bytes = real ? __ldg(v.queries + size_t{first + q} * v.steps + step) : 0;
+    const uint32_t bytes = real ? __ldg(queries + pieces.at(step, q)) : 0;
     const uint32_t lo = least(bytes, far), hi = most(bytes, far);
     uint32_t* const own = columns + step * 2 * kSieveQueries + q;
     own[0] = lo, own[kSieveQueries] = hi;
@@ -252,7 +253,7 @@ constexpr bool isBoxes = false;
 template <>
 constexpr bool isBoxes<Words<Boxes>> = true;
 
-// blockIdx.x counts blocks of queries, blockIdx.y stretches from that of the wave's first object on. Waves begin at whole kSieveObjects.
+// blockIdx.x counts blocks of queries.
 template <class Product>
 __device__ __forceinline__ void sieve(const NearSieve& v, uint8_t* memory, Asked<Product>& asked) {
   using Sum = typename Product::Sum;
@@ -260,8 +261,9 @@ __device__ __forceinline__ void sieve(const NearSieve& v, uint8_t* memory, Asked
   auto* const columns = reinterpret_cast<typename Product::Column*>(memory);
   const Near& n = v.near;
   const uint32_t first = n.firstQuery + blockIdx.x * kSieveQueries;
-  const uint32_t stretch = n.first / v.stretch + blockIdx.y;
-  const uint32_t from = max(n.first, stretch * v.stretch), to = min(n.end, (stretch + 1) * v.stretch);
+  const Stretch stretch(v);
+  const uint32_t from = stretch.from, to = stretch.to;
+  const Wanted wanted(v, first);
   const uint32_t lane = laneOf(), warp = warpOf();
   uint32_t object = from + warp / kAcross * 16 * kRows;
   const uint4* rows = Product::rowsOf(v, object);
@@ -272,21 +274,15 @@ __device__ __forceinline__ void sieve(const NearSieve& v, uint8_t* memory, Asked
     Product::fetch(a[1], rows + kStep, v.steps);
     Product::fetch(begins, v.begins + object);
   }
-  if constexpr (!isBoxes<Product>)
-    for (uint32_t i = threadIdx.x; i < v.steps * kStepColumns; i += kThreads) columns[i] = Product::columnOf(v, first, i);
+  const NearPieces pieces(first, n.queriesOfBatch);
+  if constexpr (!isBoxes<Product>) fill(columns, v.steps * kStepColumns, [&](uint32_t i) { return Product::columnOf(v, pieces, i); });
   if (threadIdx.x < kSieveQueries) {
-    const uint32_t q = first + threadIdx.x;
-    Sum floor = Product::kNone;
-    uint32_t passing = kNoFilter;
-    if (q < n.queriesOfBatch && !n.states[q].given) {
-      floor = Product::floorOf(v, n.queries[q].counts ? n.queries[q].most : n.states[q].limit, v.sieved[q], from / kTileObjects);
-      passing = n.queries[q].passing;
-    }
-    asked.floors[threadIdx.x] = floor, asked.passing[threadIdx.x] = passing;
+    asked.floors[threadIdx.x] = wanted.any ? Product::floorOf(v, wanted.limit, wanted.sieved, stretch) : Product::kNone;
+    asked.passing[threadIdx.x] = wanted.passing;
   }
   __syncthreads();
   if constexpr (isBoxes<Product>) {
-    boxes(v, first, columns, asked.floors);
+    boxes(v, pieces, columns, asked.floors);
     __syncthreads();
   }
   const uint32_t column = warp % kAcross * kColumns;  // the warp's first, of 8 queries
@@ -296,6 +292,7 @@ __device__ __forceinline__ void sieve(const NearSieve& v, uint8_t* memory, Asked
   for (uint32_t t = 0; t < kColumns; t++)
 #pragma unroll
     for (uint32_t i = 0; i < kFloors; i++) floors[t][i] = asked.floors[column * 8 + Product::queryOf(t, i)];
+  Found<Product> found(v, asked, to);
   for (; object < to; object += kSieveObjects) {
     const bool more = object + kSieveObjects < to;
     const uint4* const next = more ? rows + Product::objects(v.steps, kSieveObjects) : rows;
@@ -336,12 +333,9 @@ __device__ __forceinline__ void sieve(const NearSieve& v, uint8_t* memory, Asked
         for (uint32_t i = 0; i < 4; i++) bits |= Product::passes(sums[r][t][i], floors[t][i % kFloors]) ? 1u << (t * 4 + i) : 0u;
       passed |= uint64_t{bits} << 32 * r;
     }
-    for (; passed != 0; passed &= passed - 1) {
-      const uint32_t bit = __ffsll((long long)passed) - 1, q = column * 8 + Product::queryOf(bit % 32 / 4, bit % 4);
-      list(v, first + q, asked.passing[q], object + Product::objectOf(bit / 32, bit % 4));
-    }
-    __syncwarp();  // the next products want the warp together
+    found.keep(passed, [=](uint32_t bit) { return column * 8 + Product::queryOf(bit % 32 / 4, bit % 4); }, [=](uint32_t bit) { return object + Product::objectOf(bit / 32, bit % 4); });
   }
+  found.put(found.count);
 }
 
 }  // namespace

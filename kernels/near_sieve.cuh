@@ -27,7 +27,6 @@ namespace geniemq {
 
 constexpr uint32_t kSieveObjects = 128;   // of a block at a time
 constexpr uint32_t kSieveQueries = 128;   // of a block
-constexpr uint32_t kSieveStretch = 4608;  // that a block goes through at most: a part of a tile, so that one floor holds for all
 constexpr int kSieveNever = 1 << 30;      // what sums of bytes begin with where an object has no value; less that where it is damaged
 constexpr int kSieveMost = 1 << 29;       // no floor is above it
 
@@ -50,15 +49,26 @@ struct NearSieve {
   const uint32_t* begins;     // B, or whole numbers
   const NearReach* reaches;   // by tile; of words there are none
   const NearSieved* sieved;
-  const uint32_t* queries;    // float16s or words, row by row
+  const uint32_t* queries;    // float16s or words, as NearPieces says
   double gamma, scale;        // what A is wrong by; what values are multiplied by, to be compared with sums
-  uint32_t steps, stretch;    // of 16 float16s or a word, an even number; objects that a block goes through: it divides a tile
+  uint32_t steps, stretch;    // of 16 float16s or a word, an even number; objects that a block goes through, whole kSieveObjects: no more than a tile has
 };
 
 // Of bytes by levels (near_levels.cu).
 struct NearLevels {
   NearSieve sieve;
   int32_t* least;  // of objects, filled up
+};
+
+// Where the few bits of queries lie, in pieces: 8 float16s or a word. Of kSieveQueries queries, or as many as are left, lie the first pieces of all, then the second ones: a block
+// of the sieve reads what lies together.
+struct NearPieces {
+  uint32_t first, queries;  // that lie together
+
+  __device__ __forceinline__ NearPieces(uint32_t query, uint32_t queriesOfBatch)
+      : first(query / kSieveQueries * kSieveQueries), queries(min(kSieveQueries, queriesOfBatch - first)) {}
+  __device__ __forceinline__ size_t begin(uint32_t pieces) const { return size_t{first} * pieces; }  // of so many a query
+  __device__ __forceinline__ uint32_t at(uint32_t piece, uint32_t query) const { return piece * queries + query % kSieveQueries; }
 };
 
 // What makes them, when a column is loaded.
@@ -92,6 +102,6 @@ struct NearAsk {
 
 static_assert(sizeof(NearAsk) == 96);
 static_assert(sizeof(NearReach) == 16 && sizeof(NearSieved) == 24 && sizeof(NearSieve) == 184 && sizeof(NearLevels) == 192 && sizeof(NearLoad) == 104);
-static_assert(kTileObjects % kSieveStretch == 0 && kSieveStretch % kSieveObjects == 0);
+static_assert(kTileObjects % kSieveObjects == 0);
 
 }  // namespace geniemq

@@ -152,7 +152,7 @@ func TestConstants(t *testing.T) {
 		"filter.cu":      {"kClauseFirst": ClauseFirst, "kClauseLast": ClauseLast, "kClauseNot": ClauseNot},
 		"listed.cuh":     {"kMostListed": MostListed},
 		"forms.cuh":      {"kFormPostings": int64(FormPostings), "kFormPlanes": int64(FormPlanes), "kFormRare": int64(FormRare)},
-		"near_sieve.cuh": {"kSieveObjects": SieveObjects, "kSieveQueries": SieveQueries, "kSieveStretch": SieveStretch},
+		"near_sieve.cuh": {"kSieveObjects": SieveObjects, "kSieveQueries": SieveQueries},
 		"near.cuh":       {"kNearF32": int64(NearF32), "kNearF16": int64(NearF16), "kNearU8": int64(NearU8), "kNearF64": int64(NearF64)},
 	} {
 		there := constantsOf(t, file)

@@ -60,9 +60,8 @@ type Near struct {
 
 // Numbers of the sieve.
 const (
-	SieveObjects = 128  // of a block at a time
-	SieveQueries = 128  // of a block
-	SieveStretch = 4608 // objects of a block at most: a part of a tile
+	SieveObjects = 128 // of a block at a time
+	SieveQueries = 128 // of a block
 
 	NearReachBytes  = 16
 	NearSievedBytes = 24

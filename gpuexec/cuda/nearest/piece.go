@@ -204,7 +204,7 @@ func (p *Piece) placeDerived() {
 	}
 	p.Lists = p.Sieves
 	if p.Sieved {
-		p.Lists = abi.Align(p.Sieves + n*c.Sieve.QueryBytes())
+		p.Lists = abi.Align(p.Sieves + c.Sieve.QueriesBytes(int(n)))
 	}
 	p.Candidates = abi.Align(p.Lists + n*abi.WordBytes*int64(p.ListRoom))
 }

@@ -115,7 +115,7 @@ func checkPiece(t *testing.T, p *Piece, room plan.Room, waves *profile.NearWaves
 	sizes := []int64{n * abi.NearQueryBytes, 4 * n * int64(c.Dims), int64(len(p.sets)) * c.setBytes(), n * abi.NearStateBytes,
 		p.answers * abi.NearEntryBytes, 8 * n * int64(c.Dims), 0, n * int64(p.ListRoom) * abi.WordBytes, 0}
 	if p.Sieved {
-		sizes[6] = n * c.Sieve.QueryBytes()
+		sizes[6] = c.Sieve.QueriesBytes(len(p.Asks))
 	}
 	for i, size := range sizes {
 		if starts[i]+size > starts[i+1] {
@@ -157,21 +157,24 @@ func checkEncoded(t *testing.T, p *Piece, in []byte) {
 	}
 }
 
-// TestStretch: blocks go through a part of a tile, and there are as many of them as are wanted, where there is so much to do.
+// TestStretch: blocks go through whole units of objects and at most a tile, and the last round of them is nearly full where there is much to do.
 func TestStretch(t *testing.T) {
 	rng := seeded.Rand(t)
 	for range 2000 {
-		objects, blocks, wanted := 1+rng.IntN(5_000_000), 1+rng.IntN(130), 1+rng.IntN(3000)
-		n := Stretch(objects, blocks, wanted)
-		if n%abi.SieveObjects != 0 || abi.TileObjects%n != 0 || n > abi.SieveStretch {
+		objects, blocks, atOnce := 1+rng.IntN(8_000_000), 1+rng.IntN(130), 1+rng.IntN(300)
+		n := Stretch(objects, blocks, atOnce)
+		if n%abi.SieveObjects != 0 || n < abi.SieveObjects || n > abi.TileObjects {
 			t.Fatalf("%d objects at a time", n)
 		}
-		if n > abi.SieveObjects && objects/n*blocks < wanted {
-			t.Fatalf("%d objects by %d are %d blocks for each of %d: %d are wanted", objects, n, objects/n, blocks, wanted)
+		units, each := (objects+abi.SieveObjects-1)/abi.SieveObjects, n/abi.SieveObjects
+		all := (units + each - 1) / each * blocks
+		took, least := (all+atOnce-1)/atOnce*each, float64(units*blocks)/float64(atOnce)
+		if each > 8 && blocks <= atOnce && float64(took) > 2.1*least+prepare*rounds {
+			t.Fatalf("%d objects by %d blocks, %d at once: %d at a time take %d, %.0f at least", objects, blocks, atOnce, each, took, least)
 		}
 	}
-	if Stretch(2_000_000, 8, 1056) != abi.SieveStretch {
-		t.Error("blocks are small where there are many")
+	if n := Stretch(120_000, 8, 264); (120_000+n-1)/n != 33 {
+		t.Errorf("%d objects at a time do not fill one round", n)
 	}
 }
 

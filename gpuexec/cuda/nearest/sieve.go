@@ -278,13 +278,16 @@ func (s *Sieve) Wrong() float64 {
 	return bound.Divided(s.dims) * 1.01 * s.Scale()
 }
 
-// QueryBytes is what is derived of a query.
-func (s *Sieve) QueryBytes() int64 {
-	return abi.NearSievedBytes + int64(s.Steps)*s.Product.form().bytes
+// QueryBytes is what is derived of a query, QueriesBytes of so many.
+func (s *Sieve) QueryBytes() int64 { return abi.NearSievedBytes + s.queryFew() }
+func (s *Sieve) QueriesBytes(queries int) int64 {
+	return FewAt(queries) + int64(queries)*s.queryFew()
 }
 
+func (s *Sieve) queryFew() int64 { return int64(s.Steps) * s.Product.form().bytes }
+
 // FewAt is where the few bits of queries begin, behind what is known of each.
-func FewAt(queries int) int64 { return abi.NearSievedBytes * int64(queries) }
+func FewAt(queries int) int64 { return abi.Align(abi.NearSievedBytes * int64(queries)) }
 
 // step is what a step of the product takes, in picoseconds of a pair of query and object.
 func (s *Sieve) step(waves *profile.NearWaves) float64 {
@@ -307,16 +310,25 @@ func (c *Column) Sieves(a *Ask, waves *profile.NearWaves) bool {
 	return c.Sieve != nil && !a.Exact && int(c.Objects) > 2*waves.First && c.hits(a.Query) <= int64(waves.SievedHits)
 }
 
-// tileSteps is how many times a block's objects fit into a tile.
-const tileSteps = abi.TileObjects / abi.SieveObjects
+// Of blocks that go through objects: how long one prepares its queries, in abi.SieveObjects that it could go through, and in how many rounds they run at most.
+const prepare, rounds = 4, 8
 
-// Stretch is how many objects a block goes through in a wave of so many: as many as leave so many blocks, where each has to prepare its queries first. It divides a tile.
-func Stretch(objects, blocks, wanted int) int {
-	most := 1
-	for steps := 1; steps <= abi.SieveStretch/abi.SieveObjects; steps++ {
-		if tileSteps%steps == 0 && objects/(steps*abi.SieveObjects)*blocks >= wanted {
-			most = steps
+// Stretch is how many objects a block goes through in a wave of so many, by each of so many blocks of queries, where so many blocks run at once. Blocks take equally long, and a
+// round that is not full as long as a full one: so there are as many as fill whole rounds, and few rounds, since each prepares its queries. It is no more than a tile.
+func Stretch(objects, blocks, atOnce int) int {
+	units := (objects + abi.SieveObjects - 1) / abi.SieveObjects
+	least := (units + tileUnits - 1) / tileUnits
+	best, cost := 0, 0
+	for round := 1; round <= rounds; round++ {
+		stretches := min(max(least, round*atOnce/blocks, 1), units)
+		each := (units + stretches - 1) / stretches
+		all := (units + each - 1) / each * blocks
+		if took := (all + atOnce - 1) / atOnce * (prepare + each); best == 0 || took < cost {
+			best, cost = each, took
 		}
 	}
-	return most * abi.SieveObjects
+	return best * abi.SieveObjects
 }
+
+// tileUnits is how many times abi.SieveObjects fit into a tile.
+const tileUnits = abi.TileObjects / abi.SieveObjects

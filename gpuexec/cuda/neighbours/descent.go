@@ -294,7 +294,7 @@ func (d *descents) record(s *device.Steps, own *descentTree, p *nearest.DescentP
 	few := min(grid, max(1, (p.ListRoom+descentWarps-1)/descentWarps))
 	compact := func() { device.Launch(s, d.scan.kernels.compact, n, 1, &v.Near) }
 	if begins {
-		launcher{d.scan.kernels, c, &p.Piece, d.scan.engine.Device().Processors}.derived(s, arena)
+		launcher{d.scan.kernels, c, &p.Piece, d.scan.engine.Device()}.derived(s, arena)
 		device.Launch(s, k.seed, (n+descentWarps-1)/descentWarps, 1, &v)
 		for first := 0; first < abi.DescentSeeds; first += p.Leaves {
 			v.FirstSeed, v.Seeds = uint32(first), uint32(min(p.Leaves, abi.DescentSeeds-first))

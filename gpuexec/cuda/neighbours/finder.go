@@ -24,7 +24,7 @@ import (
 const (
 	// foundBytes and foundVectors bound what is asked at a time: elements, and vectors.
 	foundBytes, foundVectors = 8 << 20, 32 << 10
-	// listed is how many places the list of a vector has for each object that is wanted, and fewestListed how many at least: a wave puts nine objects on it for each as a
+	// listed is how many places the list of a vector has for each object that is wanted, and fewestListed how many at least: a wave puts five objects on it for each as a
 	// rule (profile.NearWaves.Growth), and a list without room costs a scan. Shorter lists leave room for more vectors.
 	listed, fewestListed = 32, 512
 )
@@ -173,7 +173,7 @@ func (b *finding) do(ctx context.Context, first, n int) error {
 			if len(p.Asks) == 0 {
 				return &gpuexec.DeviceError{Op: "finding nearest vectors", OutOfMemory: true, Err: errors.New("the memory of a batch has no room for one")}
 			}
-			list := launcher{b.kernels, b.column, &p, b.engine.Device().Processors}
+			list := launcher{b.kernels, b.column, &p, b.engine.Device()}
 			out, err := l.Execute("finding nearest vectors", nil, p.InBytes(), p.Encode, list.record, p.States, p.OutBytes())
 			if err != nil {
 				return err

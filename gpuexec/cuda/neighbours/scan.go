@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
 	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
@@ -30,7 +31,9 @@ type launches struct {
 	scanObjects, scanQueries int // of a block
 	loadThreads              int
 	sieveStep                map[nearest.Product]int // shared memory of a block: for each step
-	sieveStatic              int                     // and beside that
+	sieveStatic, shared      int                     // and beside that; what it may have
+	groups                   device.Function         // the sieve of float16s by groups of warps
+	grouped                  bool                    // there is one
 	levels                   levelsLaunches
 }
 
@@ -61,16 +64,16 @@ func find(e *device.Engine) (*launches, error) {
 	k.loadThreads = number("near_load", "near_load_threads")
 	k.norms, k.size = kernel("near_load", "near_norms", k.loadThreads, 0), kernel("near_load", "near_size", k.loadThreads, 0)
 	k.ask = kernel("near_load", "near_ask", k.loadThreads, 0)
-	k.sieveStatic = number("near_sieve", "near_sieve_static")
+	k.shared, k.sieveStatic = e.Shared(), number("near_sieve", "near_sieve_static")
 	for _, p := range nearest.AllProducts() {
 		name := "near_sieve_" + string(p)
 		k.few[p.Form()], k.sieveStep[p] = kernel("near_load", "near_"+p.Form(), k.loadThreads, 0), number("near_sieve", name+"_step_bytes")
 		k.sieve[p] = kernel("near_sieve", name, number("near_sieve", "near_sieve_threads"), e.Shared()-k.sieveStatic)
 	}
-	if e.Device().Profile.Paths.Groups || e.Untried() {
-		if threads := number("near_groups", "near_groups_threads"); threads > 0 {
-			k.sieve[nearest.Halves] = kernel("near_groups", "near_groups", threads, e.Shared()-k.sieveStatic)
-		}
+	if threads := number("near_groups", "near_groups_threads"); threads > 0 {
+		k.groups, k.grouped = kernel("near_groups", "near_groups", threads, k.shared-k.sieveStatic), true
+	}
+	if e.Device().Profile.Paths.Levels || e.Untried() {
 		k.levels.find(e.Shared(), number, kernel)
 	}
 	return k, errors.Join(errs...)
@@ -230,7 +233,7 @@ func (s *scan) pieces(ctx context.Context, l *device.Lane, b *hosted.Batch, c *c
 		if t != nil {
 			t.Work.Used(p.End(), len(p.Asks))
 		}
-		list := launcher{s.kernels, c, &p, s.engine.Device().Processors}
+		list := launcher{s.kernels, c, &p, s.engine.Device()}
 		out, err := l.Execute("executing a search by distance", t, p.InBytes(), p.Encode, list.record, p.States, p.OutBytes())
 		if err != nil {
 			return err
@@ -253,9 +256,9 @@ func (s *scan) pieces(ctx context.Context, l *device.Lane, b *hosted.Batch, c *c
 // A launcher records the kernels of a piece.
 type launcher struct {
 	*launches
-	column     *column
-	piece      *nearest.Piece
-	processors int
+	column *column
+	piece  *nearest.Piece
+	device *plan.Device
 }
 
 func (l launcher) record(s *device.Steps, arena abi.Pointer) {
@@ -312,24 +315,40 @@ func (l launcher) derived(s *device.Steps, arena abi.Pointer) {
 	device.Launch(s, l.ask, (n+warps-1)/warps, 1, &ask)
 }
 
-// sieveBlocks is how many blocks of the product a multiprocessor should get in a wave at least.
-const sieveBlocks = 8
+// sieveBlocks is how many blocks of a product a multiprocessor has registers for, and sharedOfBlock the shared memory that a block takes beside its own.
+const sieveBlocks, sharedOfBlock = 2, 1 << 10
+
+// byLevels says whether a wave behind so many objects goes by levels: what these leave is compared by its bytes, which takes longer than all bytes do where much is left.
+func (l launcher) byLevels(seen uint32) bool {
+	hits := 1
+	for i := range l.piece.Asks {
+		hits = max(hits, l.piece.Asks[i].Query.K)
+	}
+	return l.column.levels != 0 && int64(seen) >= int64(hits)*int64(l.device.Profile.Near.Levelled)
+}
 
 // sieved records the product of a wave.
 func (l launcher) sieved(s *device.Steps, near abi.Near, arena abi.Pointer) {
 	c, p := l.column, l.piece
 	blocks := (len(p.Asks) + abi.SieveQueries - 1) / abi.SieveQueries
-	stretch := uint32(nearest.Stretch(int(near.End-near.First), blocks, sieveBlocks*l.processors))
+	kernel, bytes, most := l.sieve[c.Sieve.Product], c.Sieve.Steps*l.sieveStep[c.Sieve.Product], sieveBlocks
+	switch {
+	case l.byLevels(near.First):
+		kernel, bytes, most = l.levels.match, l.levels.bytes(c.Sieve.Steps), 1
+	case l.grouped && c.Sieve.Product == nearest.Halves && c.Sieve.Steps >= l.device.Profile.Near.Grouped:
+		kernel = l.groups
+	}
+	atOnce := l.device.Processors * min(most, (l.shared+sharedOfBlock)/(bytes+l.sieveStatic+sharedOfBlock))
+	stretch := nearest.Stretch(int(near.End-near.First), blocks, atOnce)
+	stretches := (int(near.End-near.First) + stretch - 1) / stretch
 	sieve := abi.NearSieve{
 		Near: near, Few: c.few, Begins: c.begins, Reaches: c.reaches, Sieved: arena + abi.Pointer(p.Sieves),
 		Queries: arena + abi.Pointer(p.Sieves+nearest.FewAt(len(p.Asks))), Gamma: c.Sieve.Gamma, Scale: c.Sieve.ScaleOfValues(),
-		Steps: uint32(c.Sieve.Steps), Stretch: stretch,
+		Steps: uint32(c.Sieve.Steps), Stretch: uint32(stretch),
 	}
-	first, end := near.First/stretch, (near.End+stretch-1)/stretch
-	if c.levels != 0 {
-		device.Launch(s, l.levels.match.Sharing(l.levels.bytes(c.Sieve.Steps)), blocks, int(end-first), &abi.NearLevels{Sieve: sieve, Least: c.levels})
+	if l.byLevels(near.First) {
+		device.Launch(s, kernel.Sharing(bytes), blocks, stretches, &abi.NearLevels{Sieve: sieve, Least: c.levels})
 		return
 	}
-	kernel := l.sieve[c.Sieve.Product]
-	device.Launch(s, kernel.Sharing(c.Sieve.Steps*l.sieveStep[c.Sieve.Product]), blocks, int(end-first), &sieve)
+	device.Launch(s, kernel.Sharing(bytes), blocks, stretches, &sieve)
 }

@@ -104,8 +104,9 @@ type NearWaves struct {
 	// First is how many objects the first wave has, Growth how many times as many objects have been seen after a wave as before. Waves that are scanned have room for
 	// Least objects at least; those that are sieved have Sieved at most, and lists of List objects: who needs more is scanned. First, Sieved: multiples of abi.SieveObjects.
 	First, Growth, Least, Sieved, List int
-	// SievedHits is the most hits of a query that is sieved.
-	SievedHits int
+	// SievedHits is the most hits of a query that is sieved, Grouped how many steps a product of float16s has at least that groups of warps take, and Levelled how many
+	// objects have been seen for each hit before bytes go by levels.
+	SievedHits, Grouped, Levelled int
 
 	// What they take on the whole device, beside what the host has to do for any answer: nanoseconds of a batch; picoseconds of a pair of query and object for each
 	// step of the sieve's product, of float16s and of bytes; and of an element of a pair that is compared.
@@ -120,9 +121,8 @@ type NearWaves struct {
 // (gpuexec.CUDAOptions.Untried).
 type Paths struct {
 	Texts bool // scans of texts
-	// Vectors: scans of vectors and points. Sieves: a product of few bits drops most vectors before; Groups: those of float16s and bytes by groups of four warps, where a
-	// device can do that.
-	Vectors, Sieves, Groups bool
+	// Vectors: scans of vectors and points. Sieves: a product of few bits drops most vectors before; Levels: of bytes by their levels first, where a device can do that.
+	Vectors, Sieves, Levels bool
 	Trees                   bool // descents of trees over vectors and points
 }
 
@@ -157,7 +157,7 @@ type HostCosts struct {
 // Of data that is less selective more objects are counted; what that can cost at most, abandoning bounds.
 //
 // Searches by distance (2026-11-22-h200-near.md): scans of vectors and of texts beat 16 cores 4 to 125 times, at any size of a batch; descents of trees take
-// 10 us a query where the host takes 2, and stay off; products by groups of warps are not measured.
+// 10 us a query where the host takes 2, and stay off; bytes by levels are not measured whole.
 func Of(string) *Profile {
 	return &Profile{
 		Device: "NVIDIA H200",
@@ -168,8 +168,8 @@ func Of(string) *Profile {
 			BoundFirst: 1024, BoundMost: 2 * abi.BoundMarks, BoundShare: 32},
 		Pieces: PieceSizes{Candidates: 48 << 10, SmallBatch: 256, WaveTiles: 64, Smallest: 128, StreamedPart: 256 << 20},
 		Scan:   ScanSizes{Work: 1 << 34, LeastWave: 16 << 10, Blocks: 2, Growth: 4, Batch: 80e3, Step: 2.5},
-		Near: NearWaves{First: 128, Growth: 10, Least: 16 << 10, Sieved: 8 << 20, List: 4096, SievedHits: 256,
-			Batch: 100e3, Step: 0.17, Bytes: 0.085, Element: 0.45,
+		Near: NearWaves{First: 128, Growth: 6, Least: 16 << 10, Sieved: 8 << 20, List: 4096, SievedHits: 256, Grouped: 8, Levelled: 10_000,
+			Batch: 100e3, Step: 0.117, Bytes: 0.085, Element: 0.45,
 			Boxes: 0.14, Codes: 0.155, Powers: [...]float64{0.137, 0.13, 0.17, 0.17, 0.21, 0.153}},
 		Host:  HostCosts{PlanSpan: 10, EncodeSpan: 4, PlanFilter: 100, AnswerBytes: 4},
 		Paths: Paths{Texts: true, Vectors: true, Sieves: true},
