@@ -83,7 +83,7 @@ type Capacity struct {
 	BatchPlans int   // more plans at a time bring no more throughput
 	BatchBytes int64 // bound of the sum of Cost over a batch
 	OnHost     bool  // Cost is memory of this host, not of a device of its own
-	InFlight   int   // concurrent Search calls that keep the engine busy
+	InFlight   int   // concurrent Search calls that keep the engine busy, those that wait for their turn too
 	// IndexBytes is the size of the resident index, DeviceBytes the memory that the engine allocated on its device, SharedBytes
 	// how much of that all its searchers share.
 	IndexBytes, DeviceBytes, SharedBytes int64

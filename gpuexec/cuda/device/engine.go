@@ -154,7 +154,7 @@ func (e *Engine) openLanes() error {
 		return err
 	}
 	e.Capacity = gpuexec.Capacity{
-		BatchPlans: 1024, BatchBytes: e.opts.BatchMemory, InFlight: e.opts.InFlight, SharedBytes: arenas,
+		BatchPlans: 1024, BatchBytes: e.opts.BatchMemory, InFlight: e.opts.InFlight + atHand, SharedBytes: arenas,
 	}
 	e.lanes = turns.New[*lane](e.opts.InFlight)
 	for range e.opts.InFlight {
