@@ -1,4 +1,5 @@
 // Descents (descent.cuh) over vectors and points, and what all descents share: which entries a round takes, which leaves are admitted, and their groups.
+// Those over texts are in descent_texts.cu.
 #include "descent_rounds.cuh"
 
 namespace geniemq {
@@ -105,24 +106,12 @@ extern "C" __global__ void __launch_bounds__(kDescentThreads) descent_group(cons
   }
 }
 
-#define GENIEMQ_DESCENT(name, Space)                                                                                      \
-  extern "C" __global__ void __launch_bounds__(kDescentThreads) descent_seed_##name(const Descent v) { seed<Space>(v); }  \
-  extern "C" __global__ void __launch_bounds__(kDescentThreads) descent_seeds_##name(const Descent v) {                   \
-    __shared__ Listed s;                                                                                                  \
-    compareSeeds<Space>(v, s);                                                                                            \
-  }                                                                                                                       \
-  extern "C" __global__ void __launch_bounds__(kDescentThreads) descent_expand_##name(const Descent v) { expand<Space>(v); } \
-  extern "C" __global__ void __launch_bounds__(kDescentThreads) descent_leaves_##name(const Descent v) {                  \
-    __shared__ Listed s;                                                                                                  \
-    compareLeaves<Space>(v, s);                                                                                           \
-  }
 GENIEMQ_DESCENT(squares, Rows<NearSquares>)
 GENIEMQ_DESCENT(differences, Rows<NearDifferences>)
 GENIEMQ_DESCENT(dots, Angles)
 GENIEMQ_DESCENT(powers, Rows<NearPowers>)
 GENIEMQ_DESCENT(largest, Rows<NearLargest>)
 GENIEMQ_DESCENT(unequal, Rows<NearUnequal>)
-#undef GENIEMQ_DESCENT
 
 extern "C" __device__ const uint32_t descent_threads = kDescentThreads, descent_block = kThreads;
 

@@ -55,9 +55,11 @@ struct DescentTree {
   const float* boxes;       // by node: the least and the largest coordinates; null: there are pivots
   const uint8_t* path;      // of a leaf: [begin * height ..][level][object]
   const uint32_t* objects;  // by position: the object of the range
+  const uint32_t* starts;   // of texts, by object: its first unit of 16 bytes in Near::rows
   double share, lost;       // slack of two distances a, b: share * (a + b) + lost
   double ulps, square;      // of boxes
   uint32_t nodes, height, positions, measure;
+  uint32_t symbols, unused;  // that occur in texts
 };
 
 // The buffer of a level.
@@ -102,7 +104,7 @@ struct Descent {
 };
 
 // The host has mirrors of these: gpuexec/cuda/abi.
-static_assert(sizeof(DescentTree) == 128 && sizeof(DescentLevel) == 40 && sizeof(DescentState) == 172 && sizeof(DescentWork) == 64 && sizeof(Descent) == 160);
+static_assert(sizeof(DescentTree) == 144 && sizeof(DescentLevel) == 40 && sizeof(DescentState) == 172 && sizeof(DescentWork) == 64 && sizeof(Descent) == 160);
 
 #ifdef __CUDACC__
 

@@ -280,4 +280,18 @@ __device__ void seed(const Descent& v) {
 }
 
 }  // namespace
+
+// The kernels of a space.
+#define GENIEMQ_DESCENT(name, Space)                                                                                      \
+  extern "C" __global__ void __launch_bounds__(kDescentThreads) descent_seed_##name(const Descent v) { seed<Space>(v); }  \
+  extern "C" __global__ void __launch_bounds__(kDescentThreads) descent_seeds_##name(const Descent v) {                   \
+    __shared__ Listed s;                                                                                                  \
+    compareSeeds<Space>(v, s);                                                                                            \
+  }                                                                                                                       \
+  extern "C" __global__ void __launch_bounds__(kDescentThreads) descent_expand_##name(const Descent v) { expand<Space>(v); } \
+  extern "C" __global__ void __launch_bounds__(kDescentThreads) descent_leaves_##name(const Descent v) {                  \
+    __shared__ Listed s;                                                                                                  \
+    compareLeaves<Space>(v, s);                                                                                           \
+  }
+
 }  // namespace geniemq

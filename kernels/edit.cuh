@@ -129,12 +129,12 @@ struct Column {
 
 constexpr int32_t kNoLimit = INT32_MAX;
 
-// The distance of a pattern of m symbols, whose masks are built, and a text of n symbols that has been opened, for the lanes of
+// The distance of a pattern of m symbols by its masks, and a text of n symbols that has been opened, for the lanes of
 // a warp whose pair is real. The last lane of a pair with a block of rows gets it, or any number above limit where it is
 // above: it can fall by one a column at most, and a warp ends when all its pairs are beyond hope.
-template <template <int> class Masks, int kLanes>
-__device__ int32_t distance(Reader<typename Masks<kLanes>::Symbol>& text, uint32_t n, uint32_t m, bool real, int32_t limit) {
-  using Symbol = typename Masks<kLanes>::Symbol;
+template <int kLanes, class Masks>
+__device__ int32_t distanceBy(const Masks& masks, Reader<typename Masks::Symbol>& text, uint32_t n, uint32_t m, bool real, int32_t limit) {
+  using Symbol = typename Masks::Symbol;
   constexpr uint32_t kPerWord = Reader<Symbol>::kPerWord;
   if (m == 0) return n;
   int32_t score = m;
@@ -146,7 +146,7 @@ __device__ int32_t distance(Reader<typename Masks<kLanes>::Symbol>& text, uint32
         uint32_t word = text.next();
         for (uint32_t i = j; i < min(n, j + kPerWord); i++) {
           uint32_t up = 1, down = 0;
-          column.step(Masks<kLanes>::find(0, Symbol(word)), up, down, m - 1);
+          column.step(masks.find(0, Symbol(word)), up, down, m - 1);
           word >>= 8 * sizeof(Symbol);
           score += int32_t(up) - int32_t(down);
         }
@@ -177,11 +177,17 @@ __device__ int32_t distance(Reader<typename Masks<kLanes>::Symbol>& text, uint32
       up = 1;
       down = 0;
     }
-    column.step(Masks<kLanes>::find(block, symbol), up, down, bottom);
+    column.step(masks.find(block, symbol), up, down, bottom);
     score += int32_t(up) - int32_t(down);
     handed = symbol << 2 | up << 1 | down;
   }
   return score;
+}
+
+// The same of a pattern whose masks are in shared memory, built by the block.
+template <template <int> class Masks, int kLanes>
+__device__ int32_t distance(Reader<typename Masks<kLanes>::Symbol>& text, uint32_t n, uint32_t m, bool real, int32_t limit) {
+  return distanceBy<kLanes>(Masks<kLanes>{}, text, n, m, real, limit);
 }
 
 }  // namespace

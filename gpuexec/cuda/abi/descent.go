@@ -20,7 +20,7 @@ const (
 
 // Sizes in bytes.
 const (
-	DescentTreeBytes  = 128
+	DescentTreeBytes  = 144
 	DescentLevelBytes = 40
 	DescentStateBytes = 172
 	DescentWorkBytes  = 64
@@ -35,9 +35,10 @@ var (
 
 // DescentTree is a tree on the device.
 type DescentTree struct {
-	First, Begin, Count, Parent, Pivots, Lo, Hi, Boxes, Path, Objects Pointer
-	Share, Lost, Ulps, Square                                         float64
-	Nodes, Height, Positions, Measure                                 uint32
+	First, Begin, Count, Parent, Pivots, Lo, Hi, Boxes, Path, Objects, Starts Pointer
+	Share, Lost, Ulps, Square                                                 float64
+	Nodes, Height, Positions, Measure                                         uint32
+	Symbols, _                                                                uint32
 }
 
 // DescentLevel is the buffer of a level.

@@ -22,6 +22,16 @@ const (
 	Unequal     Terms = "unequal"
 )
 
+// Those of texts, by how many lanes compare a pair: descents alone have them (kernels/descent_texts.cu).
+const (
+	Edits1 Terms = "edits_1"
+	Edits2 Terms = "edits_2"
+	Edits4 Terms = "edits_4"
+)
+
+// TextTerms are those of texts.
+func TextTerms() []Terms { return []Terms{Edits1, Edits2, Edits4} }
+
 // AllTerms are those of all metrics of vectors and points.
 func AllTerms() []Terms { return []Terms{Squares, Differences, Dots, Powers, Largest, Unequal} }
 
@@ -51,6 +61,8 @@ type Column struct {
 	Tiles   run.Tiles
 	Objects uint32 // of the tiles
 	Sieve   *Sieve // nil: every object is compared exactly
+
+	texts *patterns // of a column of texts (NewTexts)
 }
 
 // NewColumn is what lies on a device of a column in some tiles of an index; nil of texts, and where there is no object.

@@ -11,7 +11,7 @@ import (
 	"github.com/geniemq/geniemq/index/metric/tree"
 )
 
-// A Tree is the tree of a column of vectors or points, as it lies on a device beside the column's rows (kernels/descent.cuh).
+// A Tree is the tree of a column as it lies on a device beside the column's rows or texts (kernels/descent.cuh).
 type Tree struct {
 	tree.Arrays
 	Column  *Column
@@ -130,6 +130,9 @@ func (t *Tree) Cost(q *distance.Query) int64 {
 
 // Fits says whether a query can be executed alone.
 func (t *Tree) Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves) bool {
+	if t.Column.texts != nil && !t.Column.texts.takes(q.Text) {
+		return false
+	}
 	room = plan.Room{Arena: room.Arena - t.Column.setBytes(), In: room.In - t.Column.setBytes(), Out: room.Out}
 	return len(t.Plan([]Ask{{Query: q, Set: -1}}, room, waves).Asks) == 1
 }

@@ -29,7 +29,8 @@ type Ask struct {
 //	in (pinned)      queries | asked | sets | states    one copy to the device
 //	out (pinned)                              states | answers    one copy back
 //
-// What is asked is float32s. A kernel makes the vectors of it, float64s, and what the sieve wants of each; of points they are sent.
+// What is asked is float32s. A kernel makes the vectors of it, float64s, and what the sieve wants of each; of points they are sent, and of texts the masks of
+// patterns.
 //
 // Objects run in waves of ascending ids. Waves grow: the first gives limits cheaply, and later ones profit from them. In a wave that is scanned every object
 // is compared exactly; in one that is sieved those that a cheap bound leaves are put on lists, and these are compared (Sieve).
@@ -73,7 +74,7 @@ func (c *Column) need(k, wave int64, lists int) (arena, in, out int64) {
 }
 
 // Derives says that vectors of queries are derived of what is sent; askedBytes is what is sent of one.
-func (c *Column) Derives() bool { return c.Of.Of != distance.Points }
+func (c *Column) Derives() bool { return c.Of.Of == distance.Vectors }
 func (c *Column) askedBytes() int64 {
 	if c.Derives() {
 		return 4 * int64(c.Dims)
@@ -252,10 +253,13 @@ func (p *Piece) Encode(in []byte) {
 			q.Passing = p.numbers[a.Set]
 		}
 		queries[i], states[i] = q, abi.NearState{Limit: q.Most}
-		if c.Derives() {
+		switch c.Of.Of {
+		case distance.Vectors:
 			copy(abi.Array[float32](in, p.Asked, n*c.Dims)[i*c.Dims:], a.Query.Vector)
-		} else {
+		case distance.Points:
 			c.point(a.Query, abi.Array[float64](in, p.Asked, n*c.Dims)[i*c.Dims:])
+		case distance.Texts:
+			c.texts.write(a.Query.Text, abi.Array[uint64](in, p.Asked, n*c.Dims)[i*c.Dims:][:c.Dims])
 		}
 		entries, out = entries+k+uint64(p.Wave), out+k
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/geniemq/geniemq/index/metric"
 )
 
-// descents go down the trees of columns whose rows are on the device (kernels/descent.cuh), for the queries of the method tree.
+// descents go down the trees of columns whose rows or texts are on the device (kernels/descent.cuh), for the queries of the method tree.
 type descents struct {
 	scan    *scan // whose columns they are, and whose Gate
 	kernels map[nearest.Terms]descentKernels
@@ -48,12 +48,16 @@ const (
 	descentWarps = 4 // of a block
 )
 
-// loadDescents lays out the trees of the columns of a scan. It is nil where there are none.
-func loadDescents(e *device.Engine, r *room, s *scan) (*descents, error) {
+// loadDescents lays out the trees of the columns of a scan, and of texts; these may be nil. It is nil where there are none.
+func loadDescents(e *device.Engine, r *room, s *scan, texts *textPath) (*descents, error) {
 	d := &descents{scan: s, kernels: make(map[nearest.Terms]descentKernels)}
 	any := false
 	for i, c := range s.columns {
 		d.trees = append(d.trees, nil)
+		var starts []uint32
+		if c == nil && texts != nil {
+			c, starts = texts.descended(i)
+		}
 		if c == nil {
 			continue
 		}
@@ -66,7 +70,7 @@ func loadDescents(e *device.Engine, r *room, s *scan) (*descents, error) {
 		if t == nil {
 			continue
 		}
-		if d.trees[i], err = d.load(e, r, t, c); err != nil {
+		if d.trees[i], err = d.load(e, r, t, c, starts); err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
 		any = any || d.trees[i] != nil
@@ -89,25 +93,28 @@ func (d *descents) find(e *device.Engine) error {
 		return n
 	}
 	threads, block := number("descent_threads"), number("descent_block")
-	kernel := func(name string, threads int) device.Function {
-		f, err := e.Kernel("descent", "descent_"+name, threads, 0)
+	kernel := func(module, name string, threads int) device.Function {
+		f, err := e.Kernel(module, "descent_"+name, threads, 0)
 		errs = append(errs, err)
 		return f
 	}
-	d.rounds = []device.Function{kernel("choose", block), kernel("admit", threads), kernel("place", block), kernel("group", threads)}
-	for _, terms := range nearest.AllTerms() {
-		of := "_" + string(terms)
-		d.kernels[terms] = descentKernels{kernel("seed"+of, threads), kernel("seeds"+of, threads), kernel("expand"+of, threads), kernel("leaves"+of, threads)}
+	const shared = "descent"
+	d.rounds = []device.Function{kernel(shared, "choose", block), kernel(shared, "admit", threads), kernel(shared, "place", block), kernel(shared, "group", threads)}
+	for module, terms := range map[string][]nearest.Terms{shared: nearest.AllTerms(), "descent_texts": nearest.TextTerms()} {
+		for _, of := range terms {
+			own := func(what string) device.Function { return kernel(module, what+"_"+string(of), threads) }
+			d.kernels[of] = descentKernels{own("seed"), own("seeds"), own("expand"), own("leaves")}
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// load lays a tree out; nil where it has no room.
-func (d *descents) load(e *device.Engine, r *room, t *nearest.Tree, c *column) (*descentTree, error) {
+// load lays a tree out; nil where it has no room. starts: where texts begin, by object.
+func (d *descents) load(e *device.Engine, r *room, t *nearest.Tree, c *column, starts []uint32) (*descentTree, error) {
 	own := &descentTree{Tree: t, column: c}
 	arrays := [][]byte{
 		abi.Bytes(t.First), abi.Bytes(t.Begin), abi.Bytes(t.Count), abi.Bytes(t.Parent), abi.Bytes(t.Pivots), abi.Bytes(t.Lo), abi.Bytes(t.Hi),
-		abi.Bytes(t.Boxes), t.Path, abi.Bytes(t.Objects),
+		abi.Bytes(t.Boxes), t.Path, abi.Bytes(t.Objects), abi.Bytes(starts),
 	}
 	own.bytes = abi.Align(abi.DescentTreeBytes)
 	var offsets []int64
@@ -131,9 +138,10 @@ func (d *descents) load(e *device.Engine, r *room, t *nearest.Tree, c *column) (
 			return own.at + abi.Pointer(offsets[i])
 		}
 		head := []abi.DescentTree{{
-			First: at(0), Begin: at(1), Count: at(2), Parent: at(3), Pivots: at(4), Lo: at(5), Hi: at(6), Boxes: at(7), Path: at(8), Objects: at(9),
+			First: at(0), Begin: at(1), Count: at(2), Parent: at(3), Pivots: at(4), Lo: at(5), Hi: at(6), Boxes: at(7), Path: at(8), Objects: at(9), Starts: at(10),
 			Share: t.Share, Lost: t.Lost, Ulps: t.Ulps, Square: t.Square,
 			Nodes: uint32(len(t.Begin)), Height: uint32(t.Height), Positions: uint32(len(t.Order)), Measure: t.Measure,
+			Symbols: uint32(c.Symbols()),
 		}}
 		return m.Upload(own.at, func(write func([]byte)) {
 			for _, array := range append([][]byte{abi.Bytes(head)}, arrays...) {

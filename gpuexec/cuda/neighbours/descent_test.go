@@ -102,3 +102,56 @@ func TestCUDADescents(t *testing.T) {
 		t.Error("no query went down a tree on the device")
 	}
 }
+
+// TestCUDADescentsOfTexts: searches by trees of texts on a device are the flat definition's, to the bit: of narrow and wide symbols, of texts for one lane, two and four, with
+// buffers of any size, alone and together. Texts that are longer, and patterns that are, are the host's.
+func TestCUDADescentsOfTexts(t *testing.T) {
+	rng, wide := seeded.Rand(t), wideAlphabet()
+	onDevice := make(map[int]int)
+	longests := []int{9, 64, 65, 128, 129, 256, 257}
+	for round, n := range enginetest.Rounds([]int{300, 60, 900, 1, 400, 1300, 200, 90, 700, 2}) {
+		longest, alphabet := longests[round%len(longests)], []string{"ab", "abä", wide, "abcdefghijklmnopqrstuvwxyz"}[rng.IntN(4)]
+		w := textWorld(t, rng, n, alphabet, longest)
+		queries, err := index.NewQueries(w.Index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch := make([]*distance.Query, 8+rng.IntN(33)) // so many that some are the device's
+		classes := make([]int, len(batch))
+		plans := make([]gpuexec.Plan, len(batch))
+		for i := range batch {
+			batch[i], classes[i] = textQuery(t, rng, w, queries, alphabet, "tree")
+			plans[i] = gpuexec.Plan{Family: distance.FamilyName, Query: batch[i], K: max(1, batch[i].K)}
+		}
+		for _, memory := range []int64{256 << 10, 1 << 20, 64 << 20}[round%2:] {
+			e := openDevice(t, gpuexec.CUDAOptions{Untried: true, BatchMemory: memory, Workers: 2})
+			s := enginetest.LoadOn(t, e, w.Index)
+			answers, trace := make([]gpuexec.Answer, len(plans)), &gpuexec.Trace{}
+			if err := s.Search(t.Context(), plans, answers, trace); err != nil {
+				t.Fatal(err)
+			}
+			for i := range answers {
+				compareFlat(t, w, batch[i], classes[i], &answers[i])
+			}
+			alone, at := make([]gpuexec.Answer, 1), rng.IntN(len(plans))
+			if err := s.Search(t.Context(), plans[at:at+1], alone, nil); err != nil {
+				t.Fatal(err)
+			}
+			compareFlat(t, w, batch[at], classes[at], &alone[0])
+			form := s.Capacity().Form
+			t.Logf("%d texts of up to %d of %d letters, %d KiB: %d of %d queries on the device", n, longest, len([]rune(alphabet)), memory>>10, trace.Work.BytesQueries, len(plans))
+			if here := strings.Contains(form, "tree of text"); here && longest > 256 || !here && longest <= 256 && n > 5 && memory > 1<<20 {
+				t.Errorf("texts of up to %d letters lie there as %q", longest, form)
+			}
+			onDevice[longest] += trace.Work.BytesQueries
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i, longest := range longests[:min(len(longests)-1, len(enginetest.Rounds(longests)))] {
+		if onDevice[longest] == 0 {
+			t.Errorf("round %d: no query went down a tree of texts of up to %d letters on the device", i, longest)
+		}
+	}
+}

@@ -34,29 +34,29 @@ func Loader(e *device.Engine) run.Loader {
 // pathsOf loads the paths that are on. After an error there may be some, too.
 func pathsOf(ctx context.Context, e *device.Engine, r *room, host *hosted.Matcher, own run.Extent) (paths []nearest.Path, err error) {
 	on := e.Device().Profile.Paths
+	var vectors *scan
 	if on.Vectors || e.Untried() {
-		p, err := loadScan(e, r, own, host)
-		if err != nil {
+		if vectors, err = loadScan(e, r, own, host); err != nil {
 			return paths, err
 		}
-		paths = append(paths, p)
-		if on.Trees || e.Untried() {
-			trees, err := loadDescents(e, r, p)
-			if err != nil {
-				return paths, err
-			}
-			if trees != nil { // before the rows that they are of are closed
-				paths = []nearest.Path{trees, p}
-			}
+		paths = append(paths, vectors)
+	}
+	var texts *textPath
+	if on.Texts || e.Untried() {
+		if texts, err = newTextPath(ctx, e, r, host, own); err != nil {
+			return paths, err
+		}
+		if texts != nil {
+			paths = append(paths, texts)
 		}
 	}
-	if on.Texts || e.Untried() {
-		p, err := newTextPath(ctx, e, r, host, own)
+	if vectors != nil && (on.Trees || e.Untried()) {
+		trees, err := loadDescents(e, r, vectors, texts)
 		if err != nil {
 			return paths, err
 		}
-		if p != nil {
-			paths = append(paths, p)
+		if trees != nil { // before the rows and texts that they are of are closed
+			paths = append([]nearest.Path{trees}, paths...)
 		}
 	}
 	return paths, nil

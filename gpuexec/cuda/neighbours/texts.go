@@ -12,6 +12,7 @@ import (
 	hosted "github.com/geniemq/geniemq/gpuexec/cpu/nearest"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
+	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
 	"github.com/geniemq/geniemq/gpuexec/cuda/texts"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
@@ -84,6 +85,19 @@ func newTextPath(ctx context.Context, e *device.Engine, r *room, host *hosted.Ma
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
+}
+
+// descended is a column as a descent of its tree wants it, and where its texts begin, by object; nil where there is none.
+func (p *textPath) descended(at int) (*column, []uint32) {
+	x := p.columns[at]
+	if x.ByLength == nil {
+		return nil, nil
+	}
+	of := nearest.NewTexts(p.host.Columns().At(at), p.host.Tiles(), x.ByLength)
+	if of == nil {
+		return nil, nil
+	}
+	return &column{Column: of, rows: x.at}, x.Starts()
 }
 
 // find finds the kernels.

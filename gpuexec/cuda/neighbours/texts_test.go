@@ -35,14 +35,18 @@ func textLength(rng *rand.Rand) int {
 	return []int{0, 1, 2 + rng.IntN(9), 2 + rng.IntN(9), 2 + rng.IntN(9), 31 + rng.IntN(3), 63 + rng.IntN(3)}[rng.IntN(7)]
 }
 
-// textWorld is a world of n texts of an alphabet, with many that are near to each other, repetitions, and objects without one.
-func textWorld(t *testing.T, rng *rand.Rand, n int, alphabet string) *enginetest.DistanceWorld {
+// textWorld is a world of n texts of an alphabet, with many that are near to each other, repetitions, and objects without one. longest: of a text, 0: any. Where there
+// is one, the columns have all access paths.
+func textWorld(t *testing.T, rng *rand.Rand, n int, alphabet string, longest int) *enginetest.DistanceWorld {
 	t.Helper()
-	w := &enginetest.DistanceWorld{Metric: "l2", Storage: "f32", Dims: 1}
+	w := &enginetest.DistanceWorld{Metric: "l2", Storage: "f32", Dims: 1, Paths: longest > 0}
 	for i := range n {
 		p := enginetest.Place{Vector: []float32{1}, Point: []float64{0, 0}, Text: enginetest.RandomString(rng, alphabet, textLength(rng)), Class: rng.IntN(5)}
 		if i > 0 && rng.IntN(2) == 0 {
 			p.Text = edited(rng, w.Places[rng.IntN(i)].Text, alphabet)
+		}
+		if runes := []rune(p.Text); longest > 0 && len(runes) > longest {
+			p.Text = string(runes[:longest])
 		}
 		w.Places = append(w.Places, p)
 	}
@@ -68,14 +72,14 @@ func edited(rng *rand.Rand, text, alphabet string) string {
 }
 
 // textQuery is a random search of a world: near to a text of it or to none, with k around the number of objects, and a radius that is a distance that occurs.
-func textQuery(t *testing.T, rng *rand.Rand, w *enginetest.DistanceWorld, queries *index.Queries, alphabet string) (*distance.Query, int) {
+func textQuery(t *testing.T, rng *rand.Rand, w *enginetest.DistanceWorld, queries *index.Queries, alphabet, method string) (*distance.Query, int) {
 	t.Helper()
 	text := enginetest.RandomString(rng, alphabet+"#", textLength(rng))
 	if rng.IntN(3) > 0 {
 		text = edited(rng, w.Places[rng.IntN(len(w.Places))].Text, alphabet)
 	}
 	n := len(w.Places)
-	r := index.Request{Text: &text, Total: rng.IntN(3) == 0, Near: nearest.Near{K: []int{1, 2, 10, n, n + 1, 65_536}[rng.IntN(6)], Method: "scan", Column: "text"}}
+	r := index.Request{Text: &text, Total: rng.IntN(3) == 0, Near: nearest.Near{K: []int{1, 2, 10, n, n + 1, 65_536}[rng.IntN(6)], Method: method, Column: "text"}}
 	if rng.IntN(2) == 0 {
 		radius := []float64{0, float64(rng.IntN(6)), float64(rng.IntN(70)), 5000, 1.5}[rng.IntN(5)]
 		r.Near.Radius = &radius
@@ -124,21 +128,26 @@ func compareFlat(t *testing.T, w *enginetest.DistanceWorld, q *distance.Query, c
 	}
 }
 
-// TestCUDATexts: searches by edit distance on a device are the flat definition's, to the bit: of narrow and wide symbols, in whatever memory a batch has, alone and together.
-func TestCUDATexts(t *testing.T) {
-	rng := seeded.Rand(t)
+// wideAlphabet has more letters than one byte tells apart.
+func wideAlphabet() string {
 	wide := make([]rune, 600)
 	for i := range wide {
 		wide[i] = rune(0x4e00 + i)
 	}
+	return string(wide)
+}
+
+// TestCUDATexts: searches by edit distance on a device are the flat definition's, to the bit: of narrow and wide symbols, in whatever memory a batch has, alone and together.
+func TestCUDATexts(t *testing.T) {
+	rng, wide := seeded.Rand(t), wideAlphabet()
 	for round, n := range enginetest.Rounds([]int{1, 2500, 60, 300, 1100, 5, 400, 900}) {
-		alphabet := []string{"ab", "abä", string(wide), "abcdefghijklmnopqrstuvwxyz"}[rng.IntN(4)]
+		alphabet := []string{"ab", "abä", wide, "abcdefghijklmnopqrstuvwxyz"}[rng.IntN(4)]
 		if round == 0 {
-			alphabet = string(wide)
+			alphabet = wide
 		}
 		memory := []int64{1 << 20, 4 << 20, 64 << 20}[round%3]
 		e := openDevice(t, gpuexec.CUDAOptions{Untried: true, BatchMemory: memory, Workers: 2})
-		w := textWorld(t, rng, n, alphabet)
+		w := textWorld(t, rng, n, alphabet, 0)
 		queries, err := index.NewQueries(w.Index)
 		if err != nil {
 			t.Fatal(err)
@@ -148,7 +157,7 @@ func TestCUDATexts(t *testing.T) {
 		classes := make([]int, len(batch))
 		plans := make([]gpuexec.Plan, len(batch))
 		for i := range batch {
-			batch[i], classes[i] = textQuery(t, rng, w, queries, alphabet)
+			batch[i], classes[i] = textQuery(t, rng, w, queries, alphabet, "scan")
 			plans[i] = gpuexec.Plan{Family: distance.FamilyName, Query: batch[i], K: max(1, batch[i].K)}
 		}
 		answers, trace := make([]gpuexec.Answer, len(plans)), &gpuexec.Trace{}
@@ -179,7 +188,7 @@ func TestCUDATexts(t *testing.T) {
 // TestCUDATextsByThemselves: scans of texts pay on a device, so nobody has to ask for them.
 func TestCUDATextsByThemselves(t *testing.T) {
 	rng := seeded.Rand(t)
-	w := textWorld(t, rng, 50, "ab")
+	w := textWorld(t, rng, 50, "ab", 64)
 	s := enginetest.LoadOn(t, openDevice(t, gpuexec.CUDAOptions{BatchMemory: 1 << 20, Workers: 2}), w.Index)
 	if form := s.Capacity().Form; !strings.Contains(form, "texts by length") || strings.Contains(form, "tree of") {
 		t.Errorf("on the device lie: %s", form)

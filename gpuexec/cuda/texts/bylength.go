@@ -160,34 +160,47 @@ func (x *ByLength) DeviceBytes() int64 {
 
 // Encode calls write with the bytes of the texts, stretch by stretch in their order, and then with those of the other arrays, as they lie.
 func (x *ByLength) Encode(ctx context.Context, c *run.Crew, write func(array []byte)) error {
-	starts := make([]uint32, 0, len(x.Order))
 	data := make([][]byte, c.Size())
-	units := make([][]uint32, c.Size())
-	var at uint32
 	for first := 0; first < len(x.Order); first += stretch * c.Size() {
 		n := min(c.Size(), (len(x.Order)-first+stretch-1)/stretch)
 		if err := c.Run(ctx, n, func(_ *run.Shift, i int) {
-			data[i], units[i] = data[i][:0], units[i][:0]
+			data[i] = data[i][:0]
 			begin := first + i*stretch
 			for _, id := range x.Order[begin:min(begin+stretch, len(x.Order))] {
-				before := len(data[i])
 				data[i] = x.Symbols.Append(data[i], x.text(id))
-				units[i] = append(units[i], uint32(len(data[i])-before)/abi.UnitBytes)
 			}
 		}); err != nil {
 			return err
 		}
 		for i := range n {
-			for _, u := range units[i] {
-				starts = append(starts, at)
-				at += u
-			}
 			write(data[i])
 		}
 	}
-	for _, words := range [][]uint32{starts, x.Order, x.First} {
+	for _, words := range [][]uint32{x.starts(), x.Order, x.First} {
 		write(abi.Bytes(words))
 		write(make([]byte, abi.Units(abi.WordBytes*len(words))*abi.UnitBytes-int64(abi.WordBytes*len(words))))
 	}
 	return nil
+}
+
+// starts are the first units of the texts, by position: those of one length take as many units each.
+func (x *ByLength) starts() []uint32 {
+	starts, at := make([]uint32, len(x.Order)), uint32(0)
+	for n := range x.First[:len(x.First)-1] {
+		units := uint32(abi.Units(abi.TextHead + n*x.Symbols.Bytes()))
+		for position := x.First[n]; position < x.First[n+1]; position++ {
+			starts[position] = at
+			at += units
+		}
+	}
+	return starts
+}
+
+// Starts are the first units of the texts, by object of the range; 0 of those that are not in it.
+func (x *ByLength) Starts() []uint32 {
+	starts := make([]uint32, x.objects)
+	for position, at := range x.starts() {
+		starts[x.Order[position]-x.Base] = at
+	}
+	return starts
 }
