@@ -103,7 +103,22 @@ struct Descent {
   uint32_t firstSeed, seeds;  // of descent_seeds_*
 };
 
+// A node that a query is to enter (descent_depth.cu).
+struct DescentPlace {
+  double bound;
+  uint32_t node, unused;
+};
+
+// The argument of descent_depth_*.
+struct DescentDepth {
+  Near near;
+  const DescentTree* tree;
+  DescentPlace* stacks;  // by query stackRoom each
+  uint32_t stackRoom, unused;
+};
+
 // The host has mirrors of these: gpuexec/cuda/abi.
+static_assert(sizeof(DescentPlace) == 16 && sizeof(DescentDepth) == 144);
 static_assert(sizeof(DescentTree) == 144 && sizeof(DescentLevel) == 40 && sizeof(DescentState) == 172 && sizeof(DescentWork) == 64 && sizeof(Descent) == 160);
 
 #ifdef __CUDACC__
@@ -142,8 +157,7 @@ __device__ __forceinline__ double intervalOf(const DescentTree& t, double d, dou
 
 // The least value that an object within the box of a node can have. Terms are what the metric adds up; angles are chords of unit vectors.
 template <class Terms>
-__device__ __forceinline__ double boxOf(const Descent& v, const DescentTree& t, uint32_t q, uint32_t node) {
-  const Near& n = v.near;
+__device__ __forceinline__ double boxOf(const Near& n, const DescentTree& t, uint32_t q, uint32_t node) {
   const double* x = n.vectors + size_t{q} * n.dims;
   const float* box = t.boxes + size_t{node} * 2 * n.dims;
   const bool chords = t.measure == kDescentChord;

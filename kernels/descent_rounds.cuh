@@ -51,7 +51,7 @@ struct Expanded {
 // The bound of a child of a node to whose pivot the query has a distance.
 template <class Space>
 __device__ double childBound(const Descent& v, const DescentTree& t, uint32_t q, uint32_t child, double distance) {
-  if (t.boxes != nullptr) return boxOf<typename Space::Box>(v, t, q, child);
+  if (t.boxes != nullptr) return boxOf<typename Space::Box>(v.near, t, q, child);
   return intervalOf(t, distance, __ldg(t.lo + child), __ldg(t.hi + child));
 }
 

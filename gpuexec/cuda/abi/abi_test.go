@@ -26,7 +26,7 @@ var mirrors = []any{
 	VerifyTask{}, Verify{}, ScanQuery{}, Scan{}, Hash{}, AskedTerm{}, TermsTask{}, Terms{}, TermsOrder{}, OrderedHit{}, OrderedHead{}, TermsOrders{},
 	NearEntry{}, NearQuery{}, NearState{}, Near{}, NearReach{}, NearSieved{}, NearSieve{}, NearLevels{}, NearAsk{}, NearLoad{},
 	TextQuery{}, TextCounts{}, TextScan{},
-	DescentTree{}, DescentLevel{}, DescentState{}, DescentWork{}, Descent{},
+	DescentTree{}, DescentLevel{}, DescentState{}, DescentWork{}, Descent{}, DescentDepth{},
 }
 
 // TestMirrors compares every field of every mirror with the kernels' sources.
@@ -115,7 +115,7 @@ func TestDifferences(t *testing.T) {
 func TestRecordSizes(t *testing.T) {
 	structs := structsOf(t)
 	for name, bytes := range map[string]uintptr{
-		"Program": ProgramBytes, "Chunk": ChunkBytes, "Task": TaskBytes, "RecordHead": RecordHeadBytes, "Wave": WaveBytes,
+		"Program": ProgramBytes, "Chunk": ChunkBytes, "Task": TaskBytes, "RecordHead": RecordHeadBytes, "Wave": WaveBytes, "DescentPlace": DescentPlaceBytes,
 	} {
 		if s, ok := structs[name]; !ok || s.size != bytes {
 			t.Errorf("%s has %d bytes, not %d", name, s.size, bytes)
@@ -148,12 +148,14 @@ func TestConstants(t *testing.T) {
 			"kDescentLevels": DescentLevels, "kDescentSeeds": DescentSeeds, "kDescentBins": DescentBins,
 			"kDescentValue": int64(DescentValue), "kDescentRoot": int64(DescentRoot), "kDescentChord": int64(DescentChord),
 		},
-		"text_scan.cu":   {"kTextBlock": TextBlock, "kTextTotal": TextTotal},
-		"filter.cu":      {"kClauseFirst": ClauseFirst, "kClauseLast": ClauseLast, "kClauseNot": ClauseNot},
-		"listed.cuh":     {"kMostListed": MostListed},
-		"forms.cuh":      {"kFormPostings": int64(FormPostings), "kFormPlanes": int64(FormPlanes), "kFormRare": int64(FormRare)},
-		"near_sieve.cuh": {"kSieveObjects": SieveObjects, "kSieveQueries": SieveQueries},
-		"near.cuh":       {"kNearF32": int64(NearF32), "kNearF16": int64(NearF16), "kNearU8": int64(NearU8), "kNearF64": int64(NearF64)},
+		"descent_depth.cu": {"kDepthHits": DepthHits},
+		"descent_texts.cu": {"kNarrow": MaxNarrow},
+		"text_scan.cu":     {"kTextBlock": TextBlock, "kTextTotal": TextTotal},
+		"filter.cu":        {"kClauseFirst": ClauseFirst, "kClauseLast": ClauseLast, "kClauseNot": ClauseNot},
+		"listed.cuh":       {"kMostListed": MostListed},
+		"forms.cuh":        {"kFormPostings": int64(FormPostings), "kFormPlanes": int64(FormPlanes), "kFormRare": int64(FormRare)},
+		"near_sieve.cuh":   {"kSieveObjects": SieveObjects, "kSieveQueries": SieveQueries},
+		"near.cuh":         {"kNearF32": int64(NearF32), "kNearF16": int64(NearF16), "kNearU8": int64(NearU8), "kNearF64": int64(NearF64)},
 	} {
 		there := constantsOf(t, file)
 		for name, want := range names {

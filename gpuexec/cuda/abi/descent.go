@@ -9,6 +9,7 @@ const (
 	DescentLevels = 33   // depths of a tree, at most
 	DescentSeeds  = 8    // leaves that a query looks at before the first round
 	DescentBins   = 1024 // groups of leaves
+	DepthHits     = 128  // of a query that goes down depth first, at most
 )
 
 // What a distance is of a value (enum DescentMeasure).
@@ -24,6 +25,7 @@ const (
 	DescentLevelBytes = 40
 	DescentStateBytes = 172
 	DescentWorkBytes  = 64
+	DescentPlaceBytes = 16
 )
 
 var (
@@ -69,4 +71,11 @@ type Descent struct {
 	Near                      Near
 	Tree, Levels, State, Work Pointer
 	FirstSeed, Seeds          uint32
+}
+
+// DescentDepth is the argument of the kernels of descent_depth.cu.
+type DescentDepth struct {
+	Near         Near
+	Tree, Stacks Pointer
+	StackRoom, _ uint32
 }

@@ -139,27 +139,14 @@ func (t *Tree) Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves)
 
 // Plan makes a piece of the first asks, as many as fit; of none, if not even the first does. Of several, queries and candidates take half of the memory at most.
 func (t *Tree) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) *DescentPiece {
-	c := t.Column
-	p := &DescentPiece{Tree: t, Piece: Piece{Column: c, waves: waves}}
-	arena, in, out := int64(slack), slack+t.head(), slack+t.head()
-	for i := range asks {
-		a := &asks[i]
-		needs, sends, gets := c.need(c.hits(a.Query), int64(t.Leaf), 0)
-		_, there := p.numbers[a.Set]
-		if a.Set >= 0 && !there {
-			needs, sends = needs+c.setBytes(), sends+c.setBytes()
+	p := &DescentPiece{Tree: t, Piece: Piece{Column: t.Column, waves: waves}}
+	p.fit(asks, plan.Room{Arena: slack, In: slack + t.head(), Out: slack + t.head()}, int64(t.Leaf), 0, func(n int) plan.Room {
+		own := room
+		if own.Arena = room.Arena - t.leastBuffers(1); n > 1 {
+			own.Arena = min(room.Arena/2, room.Arena-t.leastBuffers(n))
 		}
-		most := room.Arena - t.leastBuffers(1)
-		if i > 0 {
-			most = min(room.Arena/2, room.Arena-t.leastBuffers(i+1))
-		}
-		if arena+needs > most || in+sends > room.In || out+gets > room.Out {
-			break
-		}
-		arena, in, out = arena+needs, in+sends, out+gets
-		p.take(a)
-		p.Asks = asks[: i+1 : i+1]
-	}
+		return own
+	})
 	if len(p.Asks) > 0 {
 		p.fill(room.Arena)
 	}
@@ -235,14 +222,7 @@ func (p *DescentPiece) Done(out []byte) bool {
 	return abi.Array[abi.DescentState](out, 0, 1)[0].Done != 0
 }
 
-// DecodeDone tells of each ask what came back of it. Nothing of it was given up, and one core alone does not fail.
+// DecodeDone tells of each ask what came back of it.
 func (p *DescentPiece) DecodeDone(out []byte, told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) {
-	out = out[p.States-p.Progress:]
-	states := abi.Array[abi.NearState](out, 0, len(p.Asks))
-	i := 0
-	_, _ = p.Piece.Decode(out, nil, func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
-		did.Method, did.Distances, did.Blocks = "tree", states[i].Listed, uint64(states[i].List)
-		i++
-		told(a, hits, did, passed)
-	})
+	p.DecodeTree(out[p.States-p.Progress:], told)
 }

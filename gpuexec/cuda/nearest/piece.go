@@ -143,23 +143,10 @@ func (c *Column) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) Piec
 		p.ListRoom = waves.List
 		wave = max(int64(waves.List), min(int64(waves.First), int64(c.Objects)))
 	}
-	arena, in, out := int64(slack), int64(slack), int64(slack)
-	for i := range asks {
-		a := &asks[i]
-		if (pays && c.Sieves(a, waves)) != p.Sieved {
-			break
-		}
-		needs, sends, gets := c.need(c.hits(a.Query), wave, p.ListRoom)
-		if _, there := p.numbers[a.Set]; a.Set >= 0 && !there {
-			needs, sends = needs+c.setBytes(), sends+c.setBytes()
-		}
-		if arena+needs > room.Arena || in+sends > room.In || out+gets > room.Out {
-			break
-		}
-		arena, in, out = arena+needs, in+sends, out+gets
-		p.take(a)
-		p.Asks = asks[: i+1 : i+1]
+	if end := slices.IndexFunc(asks, func(a Ask) bool { return (pays && c.Sieves(&a, waves)) != p.Sieved }); end > 0 {
+		asks = asks[:end]
 	}
+	arena := p.fit(asks, plan.Room{Arena: slack, In: slack, Out: slack}, wave, 0, func(int) plan.Room { return room })
 	if n := int64(len(p.Asks)); n > 0 {
 		if !p.Sieved { // what is left makes waves wider
 			wave = min(wave+(room.Arena-arena)/(n*abi.NearEntryBytes), int64(c.Objects))
@@ -167,6 +154,27 @@ func (c *Column) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) Piec
 		p.place(wave)
 	}
 	return p
+}
+
+// fit takes the first of the asks, as many as fit the room that so many of them have beside what is taken of it, and returns the memory of the device that is taken then. wave
+// is how many candidates each has room for, beside its k, and more what it takes beside all that a Piece has.
+func (p *Piece) fit(asks []Ask, taken plan.Room, wave, more int64, room func(n int) plan.Room) (arena int64) {
+	c := p.Column
+	for i := range asks {
+		a := &asks[i]
+		needs, sends, gets := c.need(c.hits(a.Query), wave, p.ListRoom)
+		needs += more
+		if _, there := p.numbers[a.Set]; a.Set >= 0 && !there {
+			needs, sends = needs+c.setBytes(), sends+c.setBytes()
+		}
+		if r := room(i + 1); taken.Arena+needs > r.Arena || taken.In+sends > r.In || taken.Out+gets > r.Out {
+			break
+		}
+		taken.Arena, taken.In, taken.Out = taken.Arena+needs, taken.In+sends, taken.Out+gets
+		p.take(a)
+		p.Asks = asks[: i+1 : i+1]
+	}
+	return taken.Arena
 }
 
 // take takes notice of an ask.
@@ -329,6 +337,17 @@ func (p *Piece) decode(out []byte, i int, at int64, hits []metric.Hit, did *dist
 	}
 	told(a, hits, did, s.Passed)
 	return hits
+}
+
+// DecodeTree tells of each ask of a piece that went down a tree what came back of it. Nothing of it was given up, and one core alone does not fail.
+func (p *Piece) DecodeTree(out []byte, told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) {
+	states := abi.Array[abi.NearState](out, 0, len(p.Asks))
+	i := 0
+	_, _ = p.Decode(out, nil, func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
+		did.Method, did.Distances, did.Blocks = "tree", states[i].Listed, uint64(states[i].List)
+		i++
+		told(a, hits, did, passed)
+	})
 }
 
 // compareEntries is the order of hits. As integers, since floats ask for NaN.

@@ -5,6 +5,7 @@ package neighbours
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -13,12 +14,12 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
+	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/distance"
 	asked "github.com/geniemq/geniemq/index/nearest"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
-	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 )
 
 // vectors are columns that are measured.
@@ -30,13 +31,14 @@ type vectors struct {
 	storage    string // empty: f32
 }
 
-// BenchmarkCUDAColumns measures scans of vectors, by metric and size: milliseconds of a batch on the device, with a sieve and without, and in all, and on the host;
-// and what share of the objects is compared exactly. Random vectors are the sieve's worst.
+// BenchmarkCUDAColumns measures scans of vectors, by metric and size: milliseconds of a batch on the device, with a sieve, with what is off, and without, and in
+// all, and on the host; and what share of the objects is compared exactly. Random vectors are the sieve's worst.
 func BenchmarkCUDAColumns(b *testing.B) {
 	for _, c := range []vectors{
 		{"l2", 300, 8, 200_000, "random", randomVector, ""}, {"cosine", 128, 10, 200_000, "random", randomVector, ""}, {"l2", 8, 8, 1_000_000, "random", randomVector, ""},
 		{"l1", 8, 8, 1_000_000, "random", randomVector, ""}, {"l1", 32, 8, 200_000, "random", randomVector, ""}, {"l1", 282, 8, 100_000, "random", randomVector, ""}, {"l1", 282, 8, 1_000_000, "random", randomVector, ""},
-		{"l1", 282, 8, 100_000, "colours", colourVector, ""}, {"l1", 282, 8, 5_000_000, "colours", colourVector, ""},
+		{"l1", 282, 8, 100_000, "colours", colourVector, ""}, {"l1", 282, 8, 1_000_000, "colours", colourVector, ""}, {"l1", 282, 8, 5_000_000, "colours", colourVector, ""},
+		{"l1", 282, 8, 400_000, "bytes", byteVector, "u8"},
 		{"linf", 128, 10, 1_000_000, "random", randomVector, ""}, {"linf", 128, 10, 1_000_000, "bytes", byteVector, "u8"},
 		{"hamming", 128, 10, 1_000_000, "codes", codeVector, ""}, {"hamming", 128, 10, 1_000_000, "codes", codeVector, "u8"},
 		{"l3", 128, 10, 1_000_000, "random", randomVector, ""}, {"l3", 128, 10, 1_000_000, "bytes", byteVector, "u8"}, {"l8", 128, 10, 1_000_000, "random", randomVector, ""},
@@ -48,7 +50,7 @@ func BenchmarkCUDAColumns(b *testing.B) {
 				b.Skip("of many objects")
 			}
 			x := columnOf(b, c)
-			for _, name := range []string{"sieve", "scan", "host"} {
+			for _, name := range []string{"sieve", "untried", "scan", "host"} {
 				measureColumn(b, name, c, x)
 			}
 		})
@@ -60,7 +62,7 @@ func measureColumn(b *testing.B, name string, c vectors, x *index.Index) {
 	b.Helper()
 	e := gpuexec.Engine(cpu.New(gpuexec.CPUOptions{}))
 	if name != "host" {
-		e = measured(b, name == "sieve")
+		e = measured(b, name)
 	}
 	rng := rand.New(rand.NewPCG(2, 2))
 	planner, err := index.NewQueries(x)
@@ -106,10 +108,10 @@ func measureColumn(b *testing.B, name string, c vectors, x *index.Index) {
 	}
 }
 
-// measured opens a device as it is used, with sieves or without.
-func measured(b *testing.B, sieves bool) *device.Engine {
-	e := openEngine(b, gpuexec.CUDAOptions{})
-	e.Device().Profile.Paths.Sieves = sieves
+// measured opens a device as it is used, without sieves, or with what nobody has measured yet.
+func measured(b *testing.B, name string) *device.Engine {
+	e := openEngine(b, gpuexec.CUDAOptions{Untried: name == "untried"})
+	e.Device().Profile.Paths.Sieves = name == "sieve"
 	return e
 }
 
@@ -160,17 +162,30 @@ func columnOf(b *testing.B, c vectors) *index.Index {
 	if err != nil {
 		b.Fatal(err)
 	}
-	objects, err := onebyone.NewObjects(spec, index.BuilderOptions{})
+	objects, err := index.NewObjects(spec, index.BuilderOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	rng := rand.New(rand.NewPCG(1, 1))
-	for range c.n {
-		if err := objects.Add(&schema.Record{Cells: []schema.Cell{{Vector: c.made(rng, c.dims)}}}); err != nil {
-			b.Fatal(err)
+	const together = 64 << 10 // are made on all cores
+	made, crew, id := make([][]float32, together), run.NewCrew(0), 0
+	if err := objects.AddAll(b.Context(), index.Source{Next: func(r *schema.Record) error {
+		if id == c.n {
+			return io.EOF
 		}
+		if id%together == 0 {
+			if err := crew.Run(b.Context(), min(together, c.n-id), func(_ *run.Shift, i int) {
+				made[i] = c.made(rand.New(rand.NewPCG(1, uint64(id+i))), c.dims)
+			}); err != nil {
+				return err
+			}
+		}
+		r.Cells = []schema.Cell{{Vector: made[id%together]}}
+		id++
+		return nil
+	}}); err != nil {
+		b.Fatal(err)
 	}
-	file, err := objects.Builder.Bytes(b.Context())
+	file, err := objects.Bytes(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -27,8 +27,8 @@ type descents struct {
 	release []func()
 }
 
-// descentKernels are those of a space.
-type descentKernels struct{ seed, seeds, expand, leaves device.Function }
+// descentKernels are those of a space; texts have none that go depth first.
+type descentKernels struct{ seed, seeds, expand, leaves, depth device.Function }
 
 // descentTree is a tree on the device.
 type descentTree struct {
@@ -46,6 +46,7 @@ const (
 	// laterRounds is how many rounds are launched before the host asks again whether a batch is done.
 	laterRounds  = 32
 	descentWarps = 4 // of a block
+	depthWarps   = 4 // of one that goes depth first
 )
 
 // loadDescents lays out the trees of the columns of a scan, and of texts; these may be nil. It is nil where there are none.
@@ -67,7 +68,7 @@ func loadDescents(e *device.Engine, r *room, s *scan, texts *textPath) (*descent
 			return nil, errors.Join(err, d.Close())
 		}
 		t := nearest.NewTree(c.Column, ids)
-		if t == nil {
+		if t == nil || !d.on(t, starts != nil) {
 			continue
 		}
 		if d.trees[i], err = d.load(e, r, t, c, starts); err != nil {
@@ -103,8 +104,13 @@ func (d *descents) find(e *device.Engine) error {
 	for module, terms := range map[string][]nearest.Terms{shared: nearest.AllTerms(), "descent_texts": nearest.TextTerms()} {
 		for _, of := range terms {
 			own := func(what string) device.Function { return kernel(module, what+"_"+string(of), threads) }
-			d.kernels[of] = descentKernels{own("seed"), own("seeds"), own("expand"), own("leaves")}
+			d.kernels[of] = descentKernels{seed: own("seed"), seeds: own("seeds"), expand: own("expand"), leaves: own("leaves")}
 		}
+	}
+	for _, of := range nearest.AllTerms() {
+		k := d.kernels[of]
+		k.depth = kernel("descent_depth", "depth_"+string(of), depthWarps*abi.WarpLanes)
+		d.kernels[of] = k
 	}
 	return errors.Join(errs...)
 }
@@ -160,25 +166,61 @@ func (d *descents) tree(q *distance.Query) *descentTree {
 	return nil
 }
 
+// on says whether some queries go down a tree by what is on: by itself, or because nobody minds that it was not measured.
+func (d *descents) on(t *nearest.Tree, texts bool) bool {
+	on := d.scan.engine.Device().Profile.Paths
+	switch {
+	case d.scan.engine.Untried():
+		return true
+	case texts:
+		return on.TextTrees
+	}
+	return on.Trees || on.Depth && len(t.Boxes) > 0
+}
+
+// depth says whether a query goes down depth first. Else it goes by rounds, if that is on.
+func (d *descents) depth(t *descentTree, q *distance.Query) bool {
+	return t.Depth(q) && (d.scan.engine.Untried() || d.scan.engine.Device().Profile.Paths.Depth)
+}
+
 // Takes implements nearest.Path.
 func (d *descents) Takes(b *hosted.Batch, job int) bool {
 	q := b.Job(job).Query.(*distance.Query)
 	t := d.tree(q)
-	return t != nil && b.Method(job) == "tree" && t.Fits(q, d.scan.engine.Room(), d.scan.waves)
+	return t != nil && b.Method(job) == "tree" && d.takes(t, q)
+}
+
+func (d *descents) takes(t *descentTree, q *distance.Query) bool {
+	if d.depth(t, q) {
+		return t.DepthFits(q, d.scan.engine.Room(), d.scan.waves)
+	}
+	on, texts := d.scan.engine.Device().Profile.Paths, t.column.Of.Of == distance.Texts
+	return (d.scan.engine.Untried() || texts || on.Trees) && t.Fits(q, d.scan.engine.Room(), d.scan.waves)
 }
 
 // Cost implements nearest.Path.
 func (d *descents) Cost(p *gpuexec.Plan) int64 {
-	if q, ok := p.Query.(*distance.Query); ok && q != nil {
-		if t := d.tree(q); t != nil {
-			return t.Cost(q)
-		}
+	q, ok := p.Query.(*distance.Query)
+	if !ok || q == nil {
+		return 0
+	}
+	switch t := d.tree(q); {
+	case t == nil:
+		return 0
+	case d.depth(t, q):
+		return t.DepthCost(q)
+	default:
+		return t.Cost(q)
+	}
+}
+
+// Price implements nearest.Path. What rounds take nobody knows before: the host's model is that of a core.
+func (d *descents) Price(q *distance.Query, method string, queries int) time.Duration {
+	if t := d.tree(q); t != nil && method == "tree" && d.depth(t, q) {
+		return t.DepthPrice(q, queries, d.scan.engine.Device().Processors, d.scan.waves)
 	}
 	return 0
 }
-
-// Price implements nearest.Path. What a descent takes nobody knows before: the host's model is that of a core.
-func (d *descents) Price(*distance.Query, string, int) time.Duration { return 0 }
 
 // Residence implements nearest.Path.
 func (d *descents) Residence() run.Residence {
@@ -209,57 +251,127 @@ func (d *descents) Close() error {
 	return errors.Join(errs...)
 }
 
-// Match implements nearest.Path: tree after tree, in pieces that fit.
+// Match implements nearest.Path: tree after tree, in pieces that fit, first those that go depth first.
 func (d *descents) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) error {
 	for _, own := range d.trees {
-		var asks []nearest.Ask
+		var deep, others []nearest.Ask
 		for _, job := range jobs {
 			q := b.Job(job).Query.(*distance.Query)
 			if own == nil || d.tree(q) != own {
 				continue
 			}
 			a := nearest.Ask{Job: job, Query: q}
-			a.Passes, a.Set = b.Passing(job)
-			asks = append(asks, a)
+			if a.Passes, a.Set = b.Passing(job); d.depth(own, q) {
+				deep = append(deep, a)
+			} else {
+				others = append(others, a)
+			}
 		}
-		if len(asks) == 0 {
+		if len(deep)+len(others) == 0 {
 			continue
 		}
-		if err := d.scan.engine.OnLane(ctx, func(l *device.Lane) error { return d.pieces(ctx, l, b, own, asks, t) }); err != nil {
+		if err := d.scan.engine.OnLane(ctx, func(l *device.Lane) error {
+			s := descent{d, own, l, b, t}
+			if err := s.pieces(ctx, deep, s.depthFirst); err != nil {
+				return err
+			}
+			return s.pieces(ctx, others, s.byRounds)
+		}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// pieces executes asks of a tree.
-func (d *descents) pieces(ctx context.Context, l *device.Lane, b *hosted.Batch, own *descentTree, asks []nearest.Ask, t *gpuexec.Trace) error {
+// A descent is asks of a batch that go down a tree on a lane.
+type descent struct {
+	*descents
+	own  *descentTree
+	lane *device.Lane
+	b    *hosted.Batch
+	t    *gpuexec.Trace
+}
+
+// pieces executes asks, piece after piece: execute says how many it has executed, of the first.
+func (s descent) pieces(ctx context.Context, asks []nearest.Ask, execute func(context.Context, []nearest.Ask) (int, error)) error {
 	for len(asks) > 0 {
-		if job := b.Job(asks[0].Job); !job.Deadline.IsZero() && !time.Now().Before(job.Deadline) {
+		if job := s.b.Job(asks[0].Job); !job.Deadline.IsZero() && !time.Now().Before(job.Deadline) {
 			job.Err = gpuexec.ErrDeadline
 			asks = asks[1:]
 			continue
 		}
-		p := own.Plan(asks, d.scan.engine.Room(), d.scan.waves)
-		if len(p.Asks) == 0 { // Takes has seen to it that this cannot be
-			b.Job(asks[0].Job).Err = &gpuexec.DeviceError{Op: "going down a tree", OutOfMemory: true, Err: errors.New("it has no room alone")}
-			asks = asks[1:]
-			continue
-		}
-		if t != nil {
-			t.Work.Used(p.Used, len(p.Asks))
-		}
-		out, err := d.run(ctx, l, own, p, t)
+		n, err := execute(ctx, asks)
 		if err != nil {
 			return err
 		}
-		p.DecodeDone(out, func(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
-			b.Job(a.Job).Candidates += passed
-			b.Answer(a.Job, hits, did)
-		})
-		asks = asks[len(p.Asks):]
+		if n == 0 { // Takes has seen to it that this cannot be
+			s.b.Job(asks[0].Job).Err = &gpuexec.DeviceError{Op: "going down a tree", OutOfMemory: true, Err: errors.New("it has no room alone")}
+			n = 1
+		}
+		asks = asks[n:]
 	}
 	return nil
+}
+
+// told hands an ask what was found.
+func (s descent) told(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
+	s.b.Job(a.Job).Candidates += passed
+	s.b.Answer(a.Job, hits, did)
+}
+
+// used counts the memory of a piece.
+func (s descent) used(bytes int64, asks int) {
+	if s.t != nil {
+		s.t.Work.Used(bytes, asks)
+	}
+}
+
+// byRounds executes a piece of the first asks.
+func (s descent) byRounds(ctx context.Context, asks []nearest.Ask) (int, error) {
+	p := s.own.Plan(asks, s.scan.engine.Room(), s.scan.waves)
+	if len(p.Asks) == 0 {
+		return 0, nil
+	}
+	s.used(p.Used, len(p.Asks))
+	out, err := s.run(ctx, s.lane, s.own, p, s.t)
+	if err == nil {
+		p.DecodeDone(out, s.told)
+	}
+	return len(p.Asks), err
+}
+
+// depthFirst executes a piece of the first asks, in one launch.
+func (s descent) depthFirst(ctx context.Context, asks []nearest.Ask) (int, error) {
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	p := s.own.PlanDepth(asks, s.scan.engine.Room(), s.scan.waves)
+	n := len(p.Asks)
+	if n == 0 {
+		return 0, nil
+	}
+	s.used(p.Used, n)
+	out, err := s.lane.Execute("going down a tree", s.t, p.InBytes(), p.Encode, func(steps *device.Steps, arena abi.Pointer) {
+		launcher{s.scan.kernels, s.own.column, &p.Piece, s.scan.engine.Device()}.derived(steps, arena)
+		device.Launch(steps, s.kernels[s.own.column.Terms].depth, (n+depthWarps-1)/depthWarps, 1, &abi.DescentDepth{
+			Near: s.own.near(&p.Piece, arena), Tree: s.own.at, Stacks: arena + abi.Pointer(p.Stacks), StackRoom: uint32(s.own.StackRoom()),
+		})
+	}, p.States, p.OutBytes())
+	if err == nil {
+		p.DecodeTree(out, s.told)
+	}
+	return n, err
+}
+
+// near is what all kernels read of a piece.
+func (t *descentTree) near(p *nearest.Piece, arena abi.Pointer) abi.Near {
+	c, at := t.column, func(offset int64) abi.Pointer { return arena + abi.Pointer(offset) }
+	return abi.Near{
+		Rows: c.rows, Norms: c.norms, Vectors: at(p.Vectors), Queries: arena, States: at(p.States), Entries: at(p.Candidates), Out: at(p.Answers),
+		Sets: at(p.Sets), Present: c.present,
+		Dims: uint32(c.Dims), Storage: c.Storage, Power: uint32(c.Of.Metric.P), PassingWords: uint32(c.SetWords()),
+		QueriesOfBatch: uint32(len(p.Asks)), Base: c.Tiles.Base(),
+	}
 }
 
 // run executes rounds of a piece until it is done. Between them the caller is asked whether it still waits.
@@ -290,12 +402,7 @@ func (d *descents) record(s *device.Steps, own *descentTree, p *nearest.DescentP
 	c, n := own.column, len(p.Asks)
 	at := func(offset int64) abi.Pointer { return arena + abi.Pointer(offset) }
 	v := abi.Descent{
-		Near: abi.Near{
-			Rows: c.rows, Norms: c.norms, Vectors: at(p.Vectors), Queries: arena, States: at(p.States), Entries: at(p.Candidates), Out: at(p.Answers),
-			Sets: at(p.Sets), Present: c.present,
-			Dims: uint32(c.Dims), Storage: c.Storage, Power: uint32(c.Of.Metric.P), PassingWords: uint32(c.SetWords()),
-			QueriesOfBatch: uint32(n), Base: c.Tiles.Base(),
-		},
+		Near: own.near(&p.Piece, arena),
 		Tree: own.at, Levels: at(p.Levels), State: at(p.Progress), Work: at(p.Work),
 	}
 	k, grid := d.kernels[c.Terms], gridBlocks*d.scan.engine.Device().Processors

@@ -50,7 +50,7 @@ func pathsOf(ctx context.Context, e *device.Engine, r *room, host *hosted.Matche
 			paths = append(paths, texts)
 		}
 	}
-	if vectors != nil && (on.Trees || e.Untried()) {
+	if vectors != nil && (on.Trees || on.Depth || on.TextTrees || e.Untried()) {
 		trees, err := loadDescents(e, r, vectors, texts)
 		if err != nil {
 			return paths, err

@@ -115,6 +115,10 @@ type NearWaves struct {
 	// (docs/benchmarks/history/2026-11-28-h200-linf-lp-hamming.md).
 	Boxes, Codes float64
 	Powers       [6]float64
+
+	// Deep is what a warp that goes down a tree depth first takes at a node or 32 objects, in nanoseconds, and DeepWarps how many such a multiprocessor has at once.
+	Deep      float64
+	DeepWarps int
 }
 
 // Paths are the ways to search by distance on a device that answer queries. What has not been measured, or does not pay, is off: the host does it
@@ -123,7 +127,8 @@ type Paths struct {
 	Texts bool // scans of texts
 	// Vectors: scans of vectors and points. Sieves: a product of few bits drops most vectors before; Levels: of bytes by their levels first, where a device can do that.
 	Vectors, Sieves, Levels bool
-	Trees                   bool // descents of trees over vectors and points
+	// Descents of trees: Depth: depth first, where a tree has boxes and few hits are wanted; TextTrees: over texts; Trees: all others, over vectors and points.
+	Depth, TextTrees, Trees bool
 }
 
 // Filters says how what passes filters lies on the device.
@@ -170,9 +175,9 @@ func Of(string) *Profile {
 		Scan:   ScanSizes{Work: 1 << 34, LeastWave: 16 << 10, Blocks: 2, Growth: 4, Batch: 80e3, Step: 2.5},
 		Near: NearWaves{First: 128, Growth: 6, Least: 16 << 10, Sieved: 8 << 20, List: 4096, SievedHits: 256, Grouped: 8, Levelled: 10_000,
 			Batch: 100e3, Step: 0.117, Bytes: 0.085, Element: 0.45,
-			Boxes: 0.14, Codes: 0.155, Powers: [...]float64{0.137, 0.13, 0.17, 0.17, 0.21, 0.153}},
+			Boxes: 0.14, Codes: 0.155, Powers: [...]float64{0.137, 0.13, 0.17, 0.17, 0.21, 0.153}, Deep: 2e3, DeepWarps: 24},
 		Host:  HostCosts{PlanSpan: 10, EncodeSpan: 4, PlanFilter: 100, AnswerBytes: 4},
-		Paths: Paths{Texts: true, Vectors: true, Sieves: true},
+		Paths: Paths{Texts: true, Vectors: true, Sieves: true, TextTrees: true},
 
 		Filters: Filters{Lists: true},
 	}
