@@ -14,7 +14,7 @@
 // A product of 64 objects and all queries of a block takes tensor cores 64 clocks for 8 elements, where absolute differences take four times as long. A lane makes the words of
 // its two rows from bytes as bound_match.cu does, with two shifts each; their elements are dealt out so that it loads four bytes for a word of each of four products.
 //
-// In early waves much is left, and near_sieve.cu is faster (profile.NearWaves.Levelled). It is off until that is measured (profile.Paths.Levels).
+// In early waves much is left, and near_sieve.cu is faster (profile.NearWaves.Levelled), and so it is for few elements (LevelSteps).
 #include "mma.cuh"
 #include "near_product.cuh"
 

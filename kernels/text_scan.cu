@@ -14,6 +14,10 @@
 // Bound of the candidate buffer. A position appends one entry at most, and compact_wave leaves k: so a wave of w ranks needs k + w * kTextBlock entries, and no more than
 // k + the positions of all blocks of the query (plan: texts.Piece).
 //
+// What two texts have in common says more: each edit takes at most one symbol away and brings at most one, so they are as far apart as one has symbols that the other has not. A word of
+// 64 bits, its signs, says of each text which symbols it has, by number mod 64; what is farther by it than the limit is not compared. Of natural language that is most, of four
+// letters nothing.
+//
 // Who asks for a total wants all within counted, however many are kept: `most` bounds its comparisons, and the threshold only what is stored.
 #include "batch.cuh"
 #include "block.cuh"
@@ -30,6 +34,7 @@ struct TextQuery {
   uint32_t most;             // distances beyond it are not wanted
   uint32_t home, low, high;  // its blocks are low .. high - 1, of which home is the first that it takes
   uint32_t filter, flags;    // what passes: passing[filter * passingWords ..), kNoFilter: everybody
+  uint64_t signs;            // of the pattern
 };
 
 struct TextCounts {
@@ -42,6 +47,7 @@ struct TextScan {
   const uint32_t* starts;  // by position: of a text, in units of 16 bytes
   const uint32_t* ids;     // by position
   const uint32_t* first;   // by length: the first position that has it or more
+  const unsigned long long* signs;  // by position
   const uint16_t* patterns;
   const TextQuery* asked;  // beside queries
   const Query* queries;    // of which k and entries hold
@@ -56,7 +62,7 @@ struct TextScan {
 };
 
 // The host has mirrors of these: gpuexec/cuda/abi.
-static_assert(sizeof(TextQuery) == 32 && sizeof(TextCounts) == 24 && sizeof(TextScan) == 120);
+static_assert(sizeof(TextQuery) == 40 && sizeof(TextCounts) == 24 && sizeof(TextScan) == 128);
 
 namespace {
 
@@ -110,6 +116,9 @@ __device__ bool passes(const TextScan& v, const TextQuery& asked, uint32_t posit
   return v.passing[size_t{asked.filter} * v.passingWords + object / 32] >> object % 32 & 1;
 }
 
+// How far a text is at least from the pattern, by its signs.
+__device__ __forceinline__ uint32_t leastOf(uint64_t pattern, uint64_t text) { return max(__popcll(pattern & ~text), __popcll(text & ~pattern)); }
+
 // Compares the positions from to end - 1.
 template <template <int> class Masks, int kLanes>
 __device__ void search(const Sought& s, uint32_t from, uint32_t end, uint32_t* near) {
@@ -118,7 +127,7 @@ __device__ void search(const Sought& s, uint32_t from, uint32_t end, uint32_t* n
   uint32_t count = 0, compared = 0, within = 0;
   for (uint32_t i = from + warpOf() * 32; i < end; i += kThreads) {
     const uint32_t position = i + laneOf();
-    const bool wanted = position < end && passes(v, s.asked, position);
+    const bool wanted = position < end && leastOf(s.asked.signs, __ldg(v.signs + position)) <= s.limit && passes(v, s.asked, position);
     const uint32_t all = __ballot_sync(~0u, wanted);
     if (wanted) near[count + __popc(all & ((1u << laneOf()) - 1))] = position;
     count += __popc(all);

@@ -61,6 +61,9 @@ func (b *Batch) filter(ctx context.Context) error {
 // Method is the way that a job is to be answered.
 func (b *Batch) Method(job int) string { return b.choices[job].Method }
 
+// Len is how many jobs there are.
+func (b *Batch) Len() int { return len(b.jobs) }
+
 // Job is one of the batch.
 func (b *Batch) Job(i int) *run.Job { return b.jobs[i] }
 

@@ -117,7 +117,7 @@ func (b *Batch) choose(ctx context.Context) error {
 func (b *Batch) alike(i, j int) bool {
 	_, filter := b.Passing(i)
 	_, other := b.Passing(j)
-	return b.beside == nil && filter == other && b.begun(i) == nil && b.begun(j) == nil && b.jobs[i].Query.(*distance.Query).Alike(b.jobs[j].Query.(*distance.Query))
+	return filter == other && b.begun(i) == nil && b.begun(j) == nil && b.jobs[i].Query.(*distance.Query).Alike(b.jobs[j].Query.(*distance.Query))
 }
 
 // chooseOne chooses how a job is answered, where so many of a column are scanned: as one that was chosen for just before, if there is one (-1: none) and they are alike, since looking takes as

@@ -49,13 +49,14 @@ const (
 	TextBlock       = 1024    // positions of a block of threads
 	TextTotal       = 1       // TextQuery.Flags: all within are counted
 	TextFarthest    = MaxText // no distance is larger
-	TextQueryBytes  = 32
+	TextQueryBytes  = 40
 	TextCountsBytes = 24
 )
 
 // TextQuery is what a search by edit distance knows of a query beside Query.
 type TextQuery struct {
 	Pattern, Length, Most, Home, Low, High, Filter, Flags uint32
+	Signs                                                 uint64
 }
 
 // TextCounts are counted beside entries.
@@ -66,8 +67,8 @@ type TextCounts struct {
 
 // TextScan is the argument of the kernels.
 type TextScan struct {
-	Texts, Starts, Ids, First, Patterns, Asked, Queries, States, Counts, Entries, Passing Pointer
-	FirstQuery, Lanes, FirstRank, Longest, Positions, Symbols, Base, PassingWords         uint32
+	Texts, Starts, Ids, First, Signs, Patterns, Asked, Queries, States, Counts, Entries, Passing Pointer
+	FirstQuery, Lanes, FirstRank, Longest, Positions, Symbols, Base, PassingWords                uint32
 }
 
 var (

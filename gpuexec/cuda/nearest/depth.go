@@ -45,10 +45,10 @@ func (t *Tree) DepthCost(q *distance.Query) int64 {
 }
 
 // DepthFits says whether a query can be executed alone.
-func (t *Tree) DepthFits(q *distance.Query, room plan.Room, waves *profile.NearWaves) bool {
+func (t *Tree) DepthFits(q *distance.Query, room plan.Room) bool {
+	arena, in, out := t.Column.need(t.Column.hits(q), 0, 0)
 	set := t.Column.setBytes()
-	room = plan.Room{Arena: room.Arena - set, In: room.In - set, Out: room.Out}
-	return len(t.PlanDepth([]Ask{{Query: q, Set: -1}}, room, waves).Asks) == 1
+	return slack+arena+t.stackBytes()+set <= room.Arena && slack+in+set <= room.In && slack+out <= room.Out
 }
 
 // DepthPrice is what a query takes together with so many: each has a warp, which waits for memory at every node and every 32 objects.
@@ -61,7 +61,7 @@ func (t *Tree) DepthPrice(q *distance.Query, queries, processors int, waves *pro
 
 // PlanDepth makes a piece of the first asks, as many as fit; of none, if not even the first does.
 func (t *Tree) PlanDepth(asks []Ask, room plan.Room, waves *profile.NearWaves) *DepthPiece {
-	p := &DepthPiece{Tree: t, Piece: Piece{Column: t.Column, waves: waves}}
+	p := &DepthPiece{Tree: t, Piece: Piece{Column: t.Column, waves: waves, descends: true}}
 	p.fit(asks, plan.Room{Arena: slack, In: slack, Out: slack}, 0, t.stackBytes(), func(int) plan.Room { return room })
 	p.place(0)
 	p.Stacks = p.Candidates

@@ -30,7 +30,7 @@ func TestDepthPieces(t *testing.T) {
 			} else if !deep {
 				continue
 			}
-			fits := own.DepthFits(q, room, waves)
+			fits := own.DepthFits(q, room)
 			if cost := own.DepthCost(q); fits != (cost+own.Column.setBytes() <= memory) {
 				t.Fatalf("a query that costs %d fits %d: %v", cost, memory, fits)
 			}

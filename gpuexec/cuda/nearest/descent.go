@@ -139,7 +139,7 @@ func (t *Tree) Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves)
 
 // Plan makes a piece of the first asks, as many as fit; of none, if not even the first does. Of several, queries and candidates take half of the memory at most.
 func (t *Tree) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) *DescentPiece {
-	p := &DescentPiece{Tree: t, Piece: Piece{Column: t.Column, waves: waves}}
+	p := &DescentPiece{Tree: t, Piece: Piece{Column: t.Column, waves: waves, descends: true}}
 	p.fit(asks, plan.Room{Arena: slack, In: slack + t.head(), Out: slack + t.head()}, int64(t.Leaf), 0, func(n int) plan.Room {
 		own := room
 		if own.Arena = room.Arena - t.leastBuffers(1); n > 1 {
@@ -222,7 +222,9 @@ func (p *DescentPiece) Done(out []byte) bool {
 	return abi.Array[abi.DescentState](out, 0, 1)[0].Done != 0
 }
 
-// DecodeDone tells of each ask what came back of it.
-func (p *DescentPiece) DecodeDone(out []byte, told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) {
-	p.DecodeTree(out[p.States-p.Progress:], told)
+// DecodeDone is Decode of what came back from Progress on.
+func (p *DescentPiece) DecodeDone(out []byte, each func(units, nanoseconds int, work func(unit int)) error,
+	told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) error {
+	_, err := p.Piece.Decode(out[p.States-p.Progress:], each, told)
+	return err
 }

@@ -50,10 +50,11 @@ type Piece struct {
 	FirstWave, Wave                                                  int // objects: of the first wave, and for which candidates have room
 	ListRoom                                                         int
 
-	waves   *profile.NearWaves
-	sets    []filter.Set   // that are sent
-	numbers map[int]uint32 // of these, by number in the batch
-	answers int64          // places
+	waves    *profile.NearWaves
+	descends bool           // down a tree: of none the sieve gives up
+	sets     []filter.Set   // that are sent
+	numbers  map[int]uint32 // of these, by number in the batch
+	answers  int64          // places
 }
 
 // slack is more than what the alignment of arrays takes.
@@ -332,22 +333,14 @@ func (p *Piece) decode(out []byte, i int, at int64, hits []metric.Hit, did *dist
 	if did.Counted {
 		did.Within = s.Within
 	}
-	if p.Sieved {
+	switch {
+	case p.descends:
+		did.Method, did.Distances, did.Blocks = "tree", s.Listed, uint64(s.List)
+	case p.Sieved:
 		did.Distances = uint64(p.FirstWave) + s.Listed
 	}
 	told(a, hits, did, s.Passed)
 	return hits
-}
-
-// DecodeTree tells of each ask of a piece that went down a tree what came back of it. Nothing of it was given up, and one core alone does not fail.
-func (p *Piece) DecodeTree(out []byte, told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) {
-	states := abi.Array[abi.NearState](out, 0, len(p.Asks))
-	i := 0
-	_, _ = p.Decode(out, nil, func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
-		did.Method, did.Distances, did.Blocks = "tree", states[i].Listed, uint64(states[i].List)
-		i++
-		told(a, hits, did, passed)
-	})
 }
 
 // compareEntries is the order of hits. As integers, since floats ask for NaN.

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/metric/bound"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
@@ -85,4 +87,30 @@ func sampleLost(v []float64, s *Sieve) (sum float64) {
 		sum += lost
 	}
 	return sum
+}
+
+// TestLevelsLeave: levels leave nothing to speak of where bytes are spread, and everything where they differ within a level.
+func TestLevelsLeave(t *testing.T) {
+	rng := seeded.Rand(t)
+	const dims = 282
+	for _, c := range []struct {
+		name        string
+		spread      int
+		least, most float64
+	}{{"bytes", 256, 0, 0.02}, {"one level and a far value", 8, 0.9, 1}} {
+		sample := make([]float64, 200*dims)
+		for i := range sample {
+			sample[i] = float64(rng.IntN(c.spread))
+		}
+		for d := range dims { // a step is a whole number
+			sample[d], sample[dims+d] = 0, 255
+		}
+		s := NewColumn(&distance.Column{Of: distance.Vectors, Metric: metric.Metric{Kind: metric.L1}, Objects: 1 << 20, Dims: dims}, run.Tiles{End: 17}).Sievable(200<<10, map[Product]int{Bytes: 512})
+		if s == nil || s.Product != Bytes || !s.SetLevels(sample) {
+			t.Fatalf("%s: %+v", c.name, s)
+		}
+		if left := s.LevelsLeave(sample); left < c.least || left > c.most {
+			t.Errorf("%s: %v of the pairs are left, want %v to %v", c.name, left, c.least, c.most)
+		}
+	}
 }

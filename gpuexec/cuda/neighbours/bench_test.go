@@ -29,36 +29,63 @@ type vectors struct {
 	of         string
 	made       func(rng *rand.Rand, dims int) []float32
 	storage    string // empty: f32
+	method     string // empty: scan
 }
 
-// BenchmarkCUDAColumns measures scans of vectors, by metric and size: milliseconds of a batch on the device, with a sieve, with what is off, and without, and in
+// ask is a query for the nearest.
+func (c *vectors) ask(rng *rand.Rand) *index.Request {
+	return &index.Request{Vector: c.made(rng, c.dims), Near: asked.Near{K: c.k, Method: cmp.Or(c.method, "scan")}}
+}
+
+// BenchmarkCUDAColumns measures scans of vectors, by metric and size: milliseconds of a batch on the device, as it is used, with what is off, and without a sieve, and in
 // all, and on the host; and what share of the objects is compared exactly. Random vectors are the sieve's worst.
 func BenchmarkCUDAColumns(b *testing.B) {
 	for _, c := range []vectors{
-		{"l2", 300, 8, 200_000, "random", randomVector, ""}, {"cosine", 128, 10, 200_000, "random", randomVector, ""}, {"l2", 8, 8, 1_000_000, "random", randomVector, ""},
-		{"l1", 8, 8, 1_000_000, "random", randomVector, ""}, {"l1", 32, 8, 200_000, "random", randomVector, ""}, {"l1", 282, 8, 100_000, "random", randomVector, ""}, {"l1", 282, 8, 1_000_000, "random", randomVector, ""},
-		{"l1", 282, 8, 100_000, "colours", colourVector, ""}, {"l1", 282, 8, 1_000_000, "colours", colourVector, ""}, {"l1", 282, 8, 5_000_000, "colours", colourVector, ""},
-		{"l1", 282, 8, 400_000, "bytes", byteVector, "u8"},
-		{"linf", 128, 10, 1_000_000, "random", randomVector, ""}, {"linf", 128, 10, 1_000_000, "bytes", byteVector, "u8"},
-		{"hamming", 128, 10, 1_000_000, "codes", codeVector, ""}, {"hamming", 128, 10, 1_000_000, "codes", codeVector, "u8"},
-		{"l3", 128, 10, 1_000_000, "random", randomVector, ""}, {"l3", 128, 10, 1_000_000, "bytes", byteVector, "u8"}, {"l8", 128, 10, 1_000_000, "random", randomVector, ""},
-		{"l4", 128, 10, 1_000_000, "random", randomVector, ""}, {"l5", 128, 10, 1_000_000, "random", randomVector, ""}, {"l6", 128, 10, 1_000_000, "random", randomVector, ""},
-		{"l7", 128, 10, 1_000_000, "random", randomVector, ""},
+		{"l2", 300, 8, 200_000, "random", randomVector, "", ""}, {"cosine", 128, 10, 200_000, "random", randomVector, "", ""}, {"l2", 8, 8, 1_000_000, "random", randomVector, "", ""},
+		{"l1", 8, 8, 1_000_000, "random", randomVector, "", ""}, {"l1", 32, 8, 200_000, "random", randomVector, "", ""}, {"l1", 282, 8, 100_000, "random", randomVector, "", ""}, {"l1", 282, 8, 1_000_000, "random", randomVector, "", ""},
+		{"l1", 282, 8, 100_000, "colours", colourVector, "", ""}, {"l1", 282, 8, 1_000_000, "colours", colourVector, "", ""}, {"l1", 282, 8, 5_000_000, "colours", colourVector, "", ""},
+		{"l1", 282, 8, 400_000, "bytes", byteVector, "u8", ""}, {"l1", 128, 8, 1_000_000, "bytes", byteVector, "u8", ""}, {"l1", 128, 8, 1_000_000, "colours", colourVector, "u8", ""},
+		{"l1", 64, 8, 1_000_000, "colours", colourVector, "u8", ""},
+		{"linf", 128, 10, 1_000_000, "random", randomVector, "", ""}, {"linf", 128, 10, 1_000_000, "bytes", byteVector, "u8", ""},
+		{"hamming", 128, 10, 1_000_000, "codes", codeVector, "", ""}, {"hamming", 128, 10, 1_000_000, "codes", codeVector, "u8", ""},
+		{"l3", 128, 10, 1_000_000, "random", randomVector, "", ""}, {"l3", 128, 10, 1_000_000, "bytes", byteVector, "u8", ""}, {"l8", 128, 10, 1_000_000, "random", randomVector, "", ""},
+		{"l4", 128, 10, 1_000_000, "random", randomVector, "", ""}, {"l5", 128, 10, 1_000_000, "random", randomVector, "", ""}, {"l6", 128, 10, 1_000_000, "random", randomVector, "", ""},
+		{"l7", 128, 10, 1_000_000, "random", randomVector, "", ""}, {"l2", 128, 100, 4_500_000, "random", randomVector, "", ""},
 	} {
 		b.Run(fmt.Sprintf("%s%s/%dx%d/k=%d/%s", c.metric, c.storage, c.n, c.dims, c.k, c.of), func(b *testing.B) {
 			if testing.Short() && c.n > 1_000_000 {
 				b.Skip("of many objects")
 			}
 			x := columnOf(b, c)
-			for _, name := range []string{"sieve", "untried", "scan", "host"} {
-				measureColumn(b, name, c, x)
+			for _, name := range []string{"used", "untried", "scan", "host"} {
+				measureColumn(b, name, x, c.k, c.ask)
+			}
+		})
+	}
+}
+
+// BenchmarkCUDATrees measures trees of places, on the device and on the host.
+func BenchmarkCUDATrees(b *testing.B) {
+	for _, n := range []int{1_000_000, 10_000_000} {
+		c := vectors{"l2", 2, 0, n, "places", placeVector, "", "tree"}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			if testing.Short() && n > 1_000_000 {
+				b.Skip("of many objects")
+			}
+			x := columnOf(b, c)
+			for _, c.k = range []int{1, 8, 100} {
+				b.Run(fmt.Sprintf("k=%d", c.k), func(b *testing.B) {
+					for _, name := range []string{"used", "host"} {
+						measureColumn(b, name, x, c.k, c.ask)
+					}
+				})
 			}
 		})
 	}
 }
 
 // measureColumn measures one way to answer, by the number of queries.
-func measureColumn(b *testing.B, name string, c vectors, x *index.Index) {
+func measureColumn(b *testing.B, name string, x *index.Index, k int, ask func(rng *rand.Rand) *index.Request) {
 	b.Helper()
 	e := gpuexec.Engine(cpu.New(gpuexec.CPUOptions{}))
 	if name != "host" {
@@ -79,11 +106,11 @@ func measureColumn(b *testing.B, name string, c vectors, x *index.Index) {
 		}
 		plans, answers := make([]gpuexec.Plan, queries), make([]gpuexec.Answer, queries)
 		for i := range plans {
-			made, err := planner.Plan(new(postings.MatchQuery), &index.Request{Vector: c.made(rng, c.dims), Near: asked.Near{K: c.k, Method: "scan"}})
+			made, err := planner.Plan(new(postings.MatchQuery), ask(rng))
 			if err != nil {
 				b.Fatal(err)
 			}
-			plans[i] = gpuexec.Plan{Family: made.Family, Query: made.Query, K: c.k}
+			plans[i] = gpuexec.Plan{Family: made.Family, Query: made.Query, K: k}
 		}
 		b.Run(fmt.Sprintf("%s/queries=%d", name, queries), func(b *testing.B) {
 			var stages time.Duration
@@ -108,10 +135,13 @@ func measureColumn(b *testing.B, name string, c vectors, x *index.Index) {
 	}
 }
 
-// measured opens a device as it is used, without sieves, or with what nobody has measured yet.
+// measured opens a device as it is used, without sieves (scan), or with what is off.
 func measured(b *testing.B, name string) *device.Engine {
 	e := openEngine(b, gpuexec.CUDAOptions{Untried: name == "untried"})
-	e.Device().Profile.Paths.Sieves = name == "sieve"
+	e.Device().Profile.Paths.Sieves = name != "scan"
+	if name == "untried" { // levels too
+		e.Device().Profile.Near.LevelSteps, e.Device().Profile.Near.LevelsLeave = 0, 1
+	}
 	return e
 }
 
@@ -131,6 +161,15 @@ func colourVector(rng *rand.Rand, dims int) []float32 {
 		if x := like.NormFloat64(); x > 0 {
 			v[i] = float32(math.Round(min(255, max(0, x*60+rng.NormFloat64()*6))))
 		}
+	}
+	return v
+}
+
+// placeVector is a place near one of 2,000 others.
+func placeVector(rng *rand.Rand, dims int) []float32 {
+	v, near := make([]float32, dims), rand.New(rand.NewPCG(rng.Uint64N(2000), 7))
+	for i := range v {
+		v[i] = float32(near.Float64()*180 + rng.NormFloat64()*0.05)
 	}
 	return v
 }
@@ -158,7 +197,7 @@ func codeVector(rng *rand.Rand, dims int) []float32 {
 // columnOf is an index of vectors.
 func columnOf(b *testing.B, c vectors) *index.Index {
 	b.Helper()
-	spec, err := index.Builtin().ParseSchema(fmt.Appendf(nil, "{name: columns, columns: [{name: v, type: vector, metric: %s, storage: %s, dims: %d, index: [scan]}]}", c.metric, cmp.Or(c.storage, "f32"), c.dims))
+	spec, err := index.Builtin().ParseSchema(fmt.Appendf(nil, "{name: columns, columns: [{name: v, type: vector, metric: %s, storage: %s, dims: %d, index: [%s]}]}", c.metric, cmp.Or(c.storage, "f32"), c.dims, cmp.Or(c.method, "scan")))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -32,12 +32,13 @@ type column struct {
 // A columnLoader loads a column. It runs on the engine's thread where it says so.
 type columnLoader struct {
 	*column
-	engine  *device.Engine
-	kernels *launches
-	space   metric.Space
-	each    func(write func([]byte)) // gives the rows as they are stored, one after the other; nil: those of the index
-	has     filter.Set               // of the tiles' objects those that have a value; nil: all
-	room    *room
+	engine   *device.Engine
+	kernels  *launches
+	space    metric.Space
+	each     func(write func([]byte)) // gives the rows as they are stored, one after the other; nil: those of the index
+	byLevels bool                     // levels of bytes are derived
+	has      filter.Set               // of the tiles' objects those that have a value; nil: all
+	room     *room
 }
 
 // load brings a column onto the device; nil without an error: it has no room, or nothing to be compared.
@@ -157,7 +158,7 @@ func (l *columnLoader) loadSieve() error {
 		return nil
 	}
 	held, reserved := s.FewBytes(l.Objects)+s.BeginsBytes(l.Objects)+s.ReachesBytes(l.Tiles.Len())+8*int64(l.Dims)+8, len(l.release)
-	if l.kernels.levels.takes(s) {
+	if l.byLevels = l.levelsPay(s); l.byLevels {
 		held += s.BeginsBytes(l.Objects)
 	}
 	if err := l.reserve(s.Product.Said(), held); err != nil || len(l.release) == reserved {
@@ -209,7 +210,7 @@ func (l *columnLoader) fillSieve(m *device.Memory) (scaled bool, err error) {
 	if err == nil && s.Product == nearest.Boxes {
 		s.Lost, err = l.measured(m)
 	}
-	if err == nil {
+	if err == nil && l.byLevels {
 		err = l.loadLevels(m)
 	}
 	return err == nil, err

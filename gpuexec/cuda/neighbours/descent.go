@@ -187,12 +187,13 @@ func (d *descents) depth(t *descentTree, q *distance.Query) bool {
 func (d *descents) Takes(b *hosted.Batch, job int) bool {
 	q := b.Job(job).Query.(*distance.Query)
 	t := d.tree(q)
-	return t != nil && b.Method(job) == "tree" && d.takes(t, q)
+	return t != nil && b.Method(job) == "tree" && d.takes(t, q, b.Len())
 }
 
-func (d *descents) takes(t *descentTree, q *distance.Query) bool {
+// takes says whether a query goes down a tree here that is one of so many.
+func (d *descents) takes(t *descentTree, q *distance.Query, jobs int) bool {
 	if d.depth(t, q) {
-		return t.DepthFits(q, d.scan.engine.Room(), d.scan.waves)
+		return (d.scan.engine.Untried() || jobs >= d.scan.waves.DeepLeast) && t.DepthFits(q, d.scan.engine.Room())
 	}
 	on, texts := d.scan.engine.Device().Profile.Paths, t.column.Of.Of == distance.Texts
 	return (d.scan.engine.Untried() || texts || on.Trees) && t.Fits(q, d.scan.engine.Room(), d.scan.waves)
@@ -319,6 +320,13 @@ func (s descent) told(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, p
 	s.b.Answer(a.Job, hits, did)
 }
 
+// each calls work on the cores that pay (nearest.Piece.Decode).
+func (s descent) each(ctx context.Context) func(units, nanoseconds int, work func(int)) error {
+	return func(units, nanoseconds int, work func(int)) error {
+		return s.scan.engine.Host.Crew.Each(ctx, units, nanoseconds, work)
+	}
+}
+
 // used counts the memory of a piece.
 func (s descent) used(bytes int64, asks int) {
 	if s.t != nil {
@@ -335,7 +343,7 @@ func (s descent) byRounds(ctx context.Context, asks []nearest.Ask) (int, error) 
 	s.used(p.Used, len(p.Asks))
 	out, err := s.run(ctx, s.lane, s.own, p, s.t)
 	if err == nil {
-		p.DecodeDone(out, s.told)
+		err = p.DecodeDone(out, s.each(ctx), s.told)
 	}
 	return len(p.Asks), err
 }
@@ -358,7 +366,7 @@ func (s descent) depthFirst(ctx context.Context, asks []nearest.Ask) (int, error
 		})
 	}, p.States, p.OutBytes())
 	if err == nil {
-		p.DecodeTree(out, s.told)
+		_, err = p.Decode(out, s.each(ctx), s.told)
 	}
 	return n, err
 }

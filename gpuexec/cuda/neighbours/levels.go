@@ -39,12 +39,19 @@ func (k *levelsLaunches) takes(s *nearest.Sieve) bool {
 	return s.Product == nearest.Bytes && k.product > 0 && k.bytes(s.Steps) <= k.most
 }
 
-// loadLevels derives what is known of objects, if there are levels.
+// levelsPay says whether a column is to have levels: it can, and they leave little of a sample.
+func (l *columnLoader) levelsPay(s *nearest.Sieve) bool {
+	waves := &l.engine.Device().Profile.Near
+	if !l.kernels.levels.takes(s) || s.Steps < waves.LevelSteps {
+		return false
+	}
+	own, sample := *s, l.sample()
+	return own.SetLevels(sample) && own.LevelsLeave(sample) <= waves.LevelsLeave
+}
+
+// loadLevels derives what is known of objects.
 func (l *columnLoader) loadLevels(m *device.Memory) error {
 	k := &l.kernels.levels
-	if !k.takes(l.Sieve) {
-		return nil
-	}
 	at, err := m.Allocate("the levels of a column", l.Sieve.BeginsBytes(l.Objects))
 	if err != nil {
 		return err

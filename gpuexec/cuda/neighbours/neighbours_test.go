@@ -36,6 +36,7 @@ func open(t testing.TB, opts gpuexec.CUDAOptions) *device.Engine {
 	e := openEngine(t, opts)
 	waves := &e.Device().Profile.Near
 	waves.First, waves.Growth, waves.Least, waves.Sieved, waves.List, waves.SievedHits, waves.Grouped, waves.Levelled = 128, 3, 300, 512, 96, 40, 4, 0
+	waves.LevelSteps, waves.LevelsLeave = 1, 1
 	waves.Element = 1e6 // so that few queries are sieved too
 	return e
 }

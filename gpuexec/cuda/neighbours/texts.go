@@ -259,7 +259,7 @@ func (p *textPath) record(s *device.Steps, x *textColumn, piece *texts.Piece, ar
 	batch := abi.Batch{Queries: arena, States: at(piece.States), Entries: at(piece.Candidates), Out: at(piece.Answers)}
 	layout := x.Layout()
 	argument := abi.TextScan{
-		Texts: x.at, Starts: x.at + abi.Pointer(layout.Starts), Ids: x.at + abi.Pointer(layout.IDs), First: x.at + abi.Pointer(layout.First),
+		Texts: x.at, Starts: x.at + abi.Pointer(layout.Starts), Ids: x.at + abi.Pointer(layout.IDs), First: x.at + abi.Pointer(layout.First), Signs: x.at + abi.Pointer(layout.Signs),
 		Patterns: at(piece.Patterns), Asked: at(piece.Asked), Queries: arena, States: at(piece.States), Counts: at(piece.Counts),
 		Entries: at(piece.Candidates), Passing: at(piece.Passing),
 		Longest: uint32(x.Longest()), Positions: uint32(x.Len()), Symbols: uint32(x.Symbols.Count), Base: x.Base,

@@ -105,8 +105,10 @@ type NearWaves struct {
 	// Least objects at least; those that are sieved have Sieved at most, and lists of List objects: who needs more is scanned. First, Sieved: multiples of abi.SieveObjects.
 	First, Growth, Least, Sieved, List int
 	// SievedHits is the most hits of a query that is sieved, Grouped how many steps a product of float16s has at least that groups of warps take, and Levelled how many
-	// objects have been seen for each hit before bytes go by levels.
-	SievedHits, Grouped, Levelled int
+	// objects have been seen for each hit before bytes go by levels, of columns of LevelSteps steps at least.
+	SievedHits, Grouped, Levelled, LevelSteps int
+	// LevelsLeave is the largest share of pairs that levels may leave, at the distance that one pair in ten thousand has.
+	LevelsLeave float64
 
 	// What they take on the whole device, beside what the host has to do for any answer: nanoseconds of a batch; picoseconds of a pair of query and object for each
 	// step of the sieve's product, of float16s and of bytes; and of an element of a pair that is compared.
@@ -117,8 +119,9 @@ type NearWaves struct {
 	Powers       [6]float64
 
 	// Deep is what a warp that goes down a tree depth first takes at a node or 32 objects, in nanoseconds, and DeepWarps how many such a multiprocessor has at once.
-	Deep      float64
-	DeepWarps int
+	// Of smaller batches than DeepLeast a host's cores have answered before a device has.
+	Deep                 float64
+	DeepWarps, DeepLeast int
 }
 
 // Paths are the ways to search by distance on a device that answer queries. What has not been measured, or does not pay, is off: the host does it
@@ -173,11 +176,11 @@ func Of(string) *Profile {
 			BoundFirst: 1024, BoundMost: 2 * abi.BoundMarks, BoundShare: 32},
 		Pieces: PieceSizes{Candidates: 48 << 10, SmallBatch: 256, WaveTiles: 64, Smallest: 128, StreamedPart: 256 << 20},
 		Scan:   ScanSizes{Work: 1 << 34, LeastWave: 16 << 10, Blocks: 2, Growth: 4, Batch: 80e3, Step: 2.5},
-		Near: NearWaves{First: 128, Growth: 6, Least: 16 << 10, Sieved: 8 << 20, List: 4096, SievedHits: 256, Grouped: 8, Levelled: 10_000,
+		Near: NearWaves{First: 128, Growth: 6, Least: 16 << 10, Sieved: 8 << 20, List: 4096, SievedHits: 256, Grouped: 8, Levelled: 10_000, LevelSteps: 64, LevelsLeave: 0.005,
 			Batch: 100e3, Step: 0.117, Bytes: 0.085, Element: 0.45,
-			Boxes: 0.14, Codes: 0.155, Powers: [...]float64{0.137, 0.13, 0.17, 0.17, 0.21, 0.153}, Deep: 2e3, DeepWarps: 24},
+			Boxes: 0.14, Codes: 0.155, Powers: [...]float64{0.137, 0.13, 0.17, 0.17, 0.21, 0.153}, Deep: 2e3, DeepWarps: 24, DeepLeast: 256},
 		Host:  HostCosts{PlanSpan: 10, EncodeSpan: 4, PlanFilter: 100, AnswerBytes: 4},
-		Paths: Paths{Texts: true, Vectors: true, Sieves: true, TextTrees: true},
+		Paths: Paths{Texts: true, Vectors: true, Sieves: true, Levels: true, TextTrees: true, Depth: true},
 
 		Filters: Filters{Lists: true},
 	}

@@ -16,6 +16,7 @@ import (
 //	starts         u32 a text: its first unit
 //	ids            u32 a text: its object
 //	first          u32 a length, from 0 to Longest + 1: the position of the first text that is not shorter
+//	signs          u64 a text: which symbols it has (Symbols.Sign)
 //
 // A block of positions is what a block of threads takes. Texts that have the same length lie together, so the lanes of a warp end together. Which positions a
 // length that is wanted can be at, two loads from first say, exactly: nothing else is looked at of the others.
@@ -138,7 +139,7 @@ func (x *ByLength) Reaches(pattern, limit int) bool {
 }
 
 // Layout is where the arrays of the column lie in its memory, in bytes; the texts come first.
-type Layout struct{ Starts, IDs, First, End int64 }
+type Layout struct{ Starts, IDs, First, Signs, End int64 }
 
 // Layout says where everything lies.
 func (x *ByLength) Layout() (l Layout) {
@@ -146,7 +147,8 @@ func (x *ByLength) Layout() (l Layout) {
 	l.Starts = x.Units * abi.UnitBytes
 	l.IDs = l.Starts + abi.Units(abi.WordBytes*n)*abi.UnitBytes
 	l.First = l.IDs + abi.Units(abi.WordBytes*n)*abi.UnitBytes
-	l.End = l.First + abi.Units(abi.WordBytes*len(x.First))*abi.UnitBytes
+	l.Signs = l.First + abi.Units(abi.WordBytes*len(x.First))*abi.UnitBytes
+	l.End = l.Signs + abi.Units(8*n)*abi.UnitBytes
 	return l
 }
 
@@ -160,14 +162,18 @@ func (x *ByLength) DeviceBytes() int64 {
 
 // Encode calls write with the bytes of the texts, stretch by stretch in their order, and then with those of the other arrays, as they lie.
 func (x *ByLength) Encode(ctx context.Context, c *run.Crew, write func(array []byte)) error {
-	data := make([][]byte, c.Size())
+	data, signs := make([][]byte, c.Size()), make([]uint64, len(x.Order))
 	for first := 0; first < len(x.Order); first += stretch * c.Size() {
 		n := min(c.Size(), (len(x.Order)-first+stretch-1)/stretch)
 		if err := c.Run(ctx, n, func(_ *run.Shift, i int) {
 			data[i] = data[i][:0]
 			begin := first + i*stretch
-			for _, id := range x.Order[begin:min(begin+stretch, len(x.Order))] {
-				data[i] = x.Symbols.Append(data[i], x.text(id))
+			for at, id := range x.Order[begin:min(begin+stretch, len(x.Order))] {
+				text := x.text(id)
+				data[i] = x.Symbols.Append(data[i], text)
+				for _, r := range text {
+					signs[begin+at] |= x.Symbols.Sign(r)
+				}
 			}
 		}); err != nil {
 			return err
@@ -176,9 +182,9 @@ func (x *ByLength) Encode(ctx context.Context, c *run.Crew, write func(array []b
 			write(data[i])
 		}
 	}
-	for _, words := range [][]uint32{x.starts(), x.Order, x.First} {
-		write(abi.Bytes(words))
-		write(make([]byte, abi.Units(abi.WordBytes*len(words))*abi.UnitBytes-int64(abi.WordBytes*len(words))))
+	for _, array := range [][]byte{abi.Bytes(x.starts()), abi.Bytes(x.Order), abi.Bytes(x.First), abi.Bytes(signs)} {
+		write(array)
+		write(make([]byte, abi.Units(len(array))*abi.UnitBytes-int64(len(array))))
 	}
 	return nil
 }

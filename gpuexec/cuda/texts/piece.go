@@ -201,6 +201,9 @@ func (p *Piece) query(a *Ask, pattern int64) abi.TextQuery {
 		Pattern: uint32(pattern), Length: uint32(len(a.Pattern)), Most: uint32(max(0, min(a.Most, abi.TextFarthest))),
 		Home: uint32(home), Low: uint32(low), High: uint32(high), Filter: abi.NoFilter,
 	}
+	for _, r := range a.Pattern {
+		q.Signs |= p.column.Symbols.Sign(r)
+	}
 	if a.Total {
 		q.Flags = abi.TextTotal
 	}

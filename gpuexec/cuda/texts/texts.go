@@ -35,6 +35,14 @@ func (s *Symbols) Of(r rune) uint16 {
 	return s.pages[r/symbolPage][r%symbolPage]
 }
 
+// Sign is the bit of a code point in the signs of a text, which say what symbols it has, by their numbers mod 64; of one that no text has there is none.
+func (s *Symbols) Sign(r rune) uint64 {
+	if symbol := s.Of(r); symbol != abi.NoSymbol {
+		return 1 << (symbol % 64)
+	}
+	return 0
+}
+
 // add numbers a code point.
 func (s *Symbols) add(r rune) {
 	page := s.pages[r/symbolPage]
