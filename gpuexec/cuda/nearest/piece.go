@@ -107,7 +107,7 @@ func (c *Column) Fits(q *distance.Query, room plan.Room, waves *profile.NearWave
 // Price is what a query takes together with so many, of those that all scan the column.
 func (c *Column) Price(q *distance.Query, queries int, waves *profile.NearWaves) time.Duration {
 	n := max(1, queries)
-	took := c.scanned(n, waves)
+	took := c.scanned(n, waves) + c.waited(waves)
 	if c.Sieves(&Ask{Query: q}, waves) {
 		took = min(took, c.sieved(n, waves))
 	}
@@ -122,6 +122,14 @@ func (c *Column) scanned(queries int, waves *profile.NearWaves) float64 {
 		element *= 1 + float64(p-leastPower)/asElement
 	}
 	return float64(c.Objects) * float64(c.Dims) * element * float64(together*((queries+together-1)/together)) / 1e3
+}
+
+// waited is what the waves of a scan behind the first wait for each other, in nanoseconds.
+func (c *Column) waited(waves *profile.NearWaves) (ns float64) {
+	for seen := waves.First; seen < min(int(c.Objects), waves.Least); seen *= waves.Growth {
+		ns += waves.Wave
+	}
+	return ns
 }
 
 // sieved is what so many queries take that are sieved, in nanoseconds.

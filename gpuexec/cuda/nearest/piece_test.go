@@ -262,9 +262,9 @@ func TestFewAreScanned(t *testing.T) {
 			if want := n > c.most; p.Sieved != want && (n <= c.most || n >= 128) {
 				t.Errorf("%v, %d queries: sieved %v, want %v", c.kind, n, p.Sieved, want)
 			}
-			way := column.scanned(n, waves)
-			if p.Sieved {
-				way = column.sieved(n, waves)
+			way := min(column.scanned(n, waves)+column.waited(waves), column.sieved(n, waves))
+			if p.Sieved && way != column.sieved(n, waves) {
+				t.Errorf("%v, %d queries are sieved, and priced as scanned", c.kind, n)
 			}
 			if price := column.Price(asks[0].Query, n, waves); price != time.Duration((waves.Batch+way)/float64(n)) {
 				t.Errorf("%v, %d queries: the price is %v, the way that is taken %v", c.kind, n, price, time.Duration((waves.Batch+way)/float64(n)))

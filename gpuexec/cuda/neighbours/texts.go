@@ -176,6 +176,7 @@ func (p *textPath) Price(q *distance.Query, method string, queries int) time.Dur
 	if all := float64(q.Column.Objects); all > 0 {
 		steps *= float64(x.Len()) / all
 	}
+	steps *= sizes.Signs + (1-sizes.Signs)*x.Left
 	return time.Duration(sizes.Batch/float64(max(1, queries)) + sizes.Step*steps/1e3)
 }
 

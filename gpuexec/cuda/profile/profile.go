@@ -87,8 +87,8 @@ type PieceSizes struct {
 // ScanSizes bound the pieces of a scan of texts.
 type ScanSizes struct {
 	// Batch and Step are what a scan by distance takes on the whole device: nanoseconds of a batch, and picoseconds of a symbol of a text that is compared with 64
-	// symbols of a query or fewer.
-	Batch, Step float64
+	// symbols of a query or fewer; Signs is the share of a step that a text takes which its signs say to be far.
+	Batch, Step, Signs float64
 	// Work is what a piece does, and a launch, in bytes times lanes of a warp: about 10 ms, for which kernels of other batches may
 	// have to wait.
 	Work int64
@@ -110,9 +110,9 @@ type NearWaves struct {
 	// LevelsLeave is the largest share of pairs that levels may leave, at the distance that one pair in ten thousand has.
 	LevelsLeave float64
 
-	// What they take on the whole device, beside what the host has to do for any answer: nanoseconds of a batch; picoseconds of a pair of query and object for each
+	// What they take on the whole device, beside what the host has to do for any answer: nanoseconds of a batch, and of a wave that is scanned; picoseconds of a pair of query and object for each
 	// step of the sieve's product, of float16s and of bytes; and of an element of a pair that is compared.
-	Batch, Step, Bytes, Element float64
+	Batch, Wave, Step, Bytes, Element float64
 	// Steps of bytes within boxes, of codes, and of float32s by their power from 3 on, of which 4 to 7 are estimated
 	// (docs/benchmarks/history/2026-11-28-h200-linf-lp-hamming.md).
 	Boxes, Codes float64
@@ -175,9 +175,9 @@ func Of(string) *Profile {
 		Waves: Waves{Blocks: 8, Growth: 6, FirstGroups: 1, Groups: 3,
 			BoundFirst: 1024, BoundMost: 2 * abi.BoundMarks, BoundShare: 32},
 		Pieces: PieceSizes{Candidates: 48 << 10, SmallBatch: 256, WaveTiles: 64, Smallest: 128, StreamedPart: 256 << 20},
-		Scan:   ScanSizes{Work: 1 << 34, LeastWave: 16 << 10, Blocks: 2, Growth: 4, Batch: 80e3, Step: 2.5},
-		Near: NearWaves{First: 128, Growth: 6, Least: 16 << 10, Sieved: 8 << 20, List: 4096, SievedHits: 256, Grouped: 8, Levelled: 10_000, LevelSteps: 64, LevelsLeave: 0.005,
-			Batch: 100e3, Step: 0.117, Bytes: 0.085, Element: 0.45,
+		Scan:   ScanSizes{Work: 1 << 34, LeastWave: 16 << 10, Blocks: 2, Growth: 4, Batch: 80e3, Step: 2.5, Signs: 0.15},
+		Near: NearWaves{First: 128, Growth: 6, Least: 16 << 10, Sieved: 8 << 20, List: 4096, SievedHits: 256, Grouped: 8, Levelled: 10_000, LevelSteps: 16, LevelsLeave: 0.005,
+			Batch: 100e3, Wave: 120e3, Step: 0.117, Bytes: 0.085, Element: 0.45,
 			Boxes: 0.14, Codes: 0.155, Powers: [...]float64{0.137, 0.13, 0.17, 0.17, 0.21, 0.153}, Deep: 2e3, DeepWarps: 24, DeepLeast: 256},
 		Host:  HostCosts{PlanSpan: 10, EncodeSpan: 4, PlanFilter: 100, AnswerBytes: 4},
 		Paths: Paths{Texts: true, Vectors: true, Sieves: true, Levels: true, TextTrees: true, Depth: true},

@@ -2,6 +2,7 @@ package texts
 
 import (
 	"context"
+	"math/bits"
 	"slices"
 	"sync"
 
@@ -29,6 +30,7 @@ type ByLength struct {
 	Order   []uint32 // [position] object
 	First   []uint32 // [length]
 	Beyond  int      // symbols of the shortest text that is left out; 0: none is
+	Left    float64  // the share of pairs of texts, of a sample, whose signs do not say that they are far apart
 
 	Base uint32 // the first object of the range that it is of
 
@@ -77,6 +79,7 @@ func NewByLength(ctx context.Context, text func(id uint32) string, has func(id u
 	}
 	x.Symbols, x.Units = symbols, units
 	x.sort(lengths, lo, all.Longest)
+	x.Left = x.left()
 	return x, nil
 }
 
@@ -110,6 +113,28 @@ func (x *ByLength) sort(lengths []uint16, lo uint32, longest int) {
 			next[n-1]++
 		}
 	}
+}
+
+// sampled is how many texts are compared by their signs, and near the distance up to which they are not far apart.
+const sampled, near = 256, 3
+
+// left compares texts from all over the order, each with those behind it.
+func (x *ByLength) left() float64 {
+	signs := make([]uint64, min(sampled, len(x.Order)))
+	for i := range signs {
+		for _, r := range x.text(x.Order[i*len(x.Order)/len(signs)]) {
+			signs[i] |= x.Symbols.Sign(r)
+		}
+	}
+	pairs, left := 0, 0
+	for i, a := range signs {
+		for _, b := range signs[i+1:] {
+			if pairs++; max(bits.OnesCount64(a&^b), bits.OnesCount64(b&^a)) <= near {
+				left++
+			}
+		}
+	}
+	return float64(left) / float64(max(1, pairs))
 }
 
 // Len is how many texts are in it.
