@@ -26,7 +26,6 @@ var unused = map[string]string{
 
 	"wire/value.Null":                      "a kind of value like the others",
 	"index/column.otherForm":               "a form like the others",
-	"index/metric/permutation.Index.Ranks": "batches of a device",
 }
 
 // forTests are packages that no program has, by the beginnings of their names; what only they use is not used.

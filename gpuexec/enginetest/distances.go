@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -27,7 +28,8 @@ type Place struct {
 type DistanceWorld struct {
 	Metric, Storage string
 	Dims            int
-	Paths           bool // the columns have all access paths that they can have
+	Paths           bool   // the columns have all access paths that they can have
+	Similarity      string // of ranks; empty: rho
 	Places          []Place
 	Index           *index.Index
 }
@@ -88,14 +90,15 @@ func (w *DistanceWorld) Random(rng *rand.Rand) Place {
 
 // Schema is that of the world.
 func (w *DistanceWorld) Schema() string {
-	vector, others := "scan", ""
+	vector, others := "scan]", ""
 	if w.Paths {
-		vector, others = "tree, permutation, cells", ", index: [tree, permutation], permutation: {permutants: 7}"
+		ranks := fmt.Sprintf("permutation: {permutants: 7, similarity: %s}", cmp.Or(w.Similarity, "rho"))
+		vector, others = "tree, permutation, cells], "+ranks, ", index: [tree, permutation], "+ranks
 		if w.Metric == "hamming" {
-			vector = "tree, permutation"
+			vector = "tree, permutation], " + ranks
 		}
 	}
-	return fmt.Sprintf(`{name: world, missing: [""], columns: [{name: vector, type: vector, metric: %s, storage: %s, dims: %d, index: [%s]},
+	return fmt.Sprintf(`{name: world, missing: [""], columns: [{name: vector, type: vector, metric: %s, storage: %s, dims: %d, index: [%s},
 		{name: point, type: point%s}, {name: text, type: string%s}, {name: class, type: category}]}`, w.Metric, w.Storage, w.Dims, vector, others, others)
 }
 

@@ -85,6 +85,19 @@ func (x openedPermutation) Price(on On) Price {
 	}
 }
 
+// Permutation is the column's permutation index; nil where it has none.
+func (c *Column) Permutation() *permutation.Index {
+	if x, ok := c.Path("permutation").(openedPermutation); ok {
+		return x.Index
+	}
+	return nil
+}
+
+// Compares is the fraction of the objects that a query of a column with a permutation index compares by it.
+func (c *Column) Compares(q *Query) float64 {
+	return c.Path("permutation").(openedPermutation).wanted(q)
+}
+
 // wanted is the fraction of the objects that a query compares.
 func (x openedPermutation) wanted(q *Query) float64 {
 	switch {

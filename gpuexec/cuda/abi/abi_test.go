@@ -24,7 +24,7 @@ var mirrors = []any{
 	BoundCodes{}, BoundPlan{}, BoundMatch{},
 	Filters{}, FilteredBatch{}, FilteredSliced{}, FilteredBound{}, Clause{}, FilterHead{}, Numbers{}, FilterTiles{},
 	VerifyTask{}, Verify{}, ScanQuery{}, Scan{}, Hash{}, AskedTerm{}, TermsTask{}, Terms{}, TermsOrder{}, OrderedHit{}, OrderedHead{}, TermsOrders{},
-	NearEntry{}, NearQuery{}, NearState{}, Near{}, NearReach{}, NearSieved{}, NearSieve{}, NearLevels{}, NearAsk{}, NearLoad{},
+	NearEntry{}, NearQuery{}, NearState{}, Near{}, NearReach{}, NearSieved{}, NearSieve{}, NearLevels{}, NearRanked{}, NearAsk{}, NearLoad{},
 	TextQuery{}, TextCounts{}, TextScan{},
 	DescentTree{}, DescentLevel{}, DescentState{}, DescentWork{}, Descent{}, DescentDepth{},
 }
@@ -149,7 +149,7 @@ func TestConstants(t *testing.T) {
 			"kDescentValue": int64(DescentValue), "kDescentRoot": int64(DescentRoot), "kDescentChord": int64(DescentChord),
 		},
 		"descent_depth.cu": {"kDepthHits": DepthHits},
-		"descent_texts.cu": {"kNarrow": MaxNarrow},
+		"near_texts.cuh":   {"kNarrow": MaxNarrow},
 		"text_scan.cu":     {"kTextBlock": TextBlock, "kTextTotal": TextTotal},
 		"filter.cu":        {"kClauseFirst": ClauseFirst, "kClauseLast": ClauseLast, "kClauseNot": ClauseNot},
 		"listed.cuh":       {"kMostListed": MostListed},

@@ -101,6 +101,13 @@ type NearLevels struct {
 	Least Pointer
 }
 
+// NearRanked is the argument of the kernels of near_ranks.cu.
+type NearRanked struct {
+	Near                             Near
+	Queries, States, Entries, Starts Pointer
+	Symbols, _                       uint32
+}
+
 // NearAsk is the argument of near_ask.
 type NearAsk struct {
 	Asked, Vectors, Queries, States, Mean, Sieved, Few Pointer

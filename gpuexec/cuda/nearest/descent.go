@@ -140,7 +140,7 @@ func (t *Tree) Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves)
 // Plan makes a piece of the first asks, as many as fit; of none, if not even the first does. Of several, queries and candidates take half of the memory at most.
 func (t *Tree) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) *DescentPiece {
 	p := &DescentPiece{Tree: t, Piece: Piece{Column: t.Column, waves: waves, descends: true}}
-	p.fit(asks, plan.Room{Arena: slack, In: slack + t.head(), Out: slack + t.head()}, int64(t.Leaf), 0, func(n int) plan.Room {
+	p.fit(asks, plan.Room{Arena: slack, In: slack + t.head(), Out: slack + t.head()}, int64(t.Leaf), nil, func(n int) plan.Room {
 		own := room
 		if own.Arena = room.Arena - t.leastBuffers(1); n > 1 {
 			own.Arena = min(room.Arena/2, room.Arena-t.leastBuffers(n))
@@ -188,7 +188,7 @@ func (p *DescentPiece) placeQueries() {
 	p.Work = p.Levels + abi.Align(abi.DescentLevelBytes*int64(p.Tree.Height+1))
 	p.Progress = p.Work + abi.Align(abi.DescentWorkBytes)
 	p.States = p.Progress + abi.Align(abi.DescentStateBytes)
-	p.placeDerived()
+	p.placeDerived(p.InBytes())
 }
 
 // end is where candidates end.

@@ -45,10 +45,10 @@ type Piece struct {
 	Asks   []Ask
 	Sieved bool // after the first wave
 
-	// Offsets of the arrays; queries come first.
-	Asked, Sets, States, Answers, Vectors, Sieves, Lists, Candidates int64
-	FirstWave, Wave                                                  int // objects: of the first wave, and for which candidates have room
-	ListRoom                                                         int
+	// Offsets of the arrays.
+	Queries, Asked, Sets, States, Answers, Vectors, Sieves, Lists, Candidates int64
+	FirstWave, Wave                                                           int // objects: of the first wave, and for which candidates have room
+	ListRoom                                                                  int
 
 	waves    *profile.NearWaves
 	descends bool           // down a tree: of none the sieve gives up
@@ -155,7 +155,7 @@ func (c *Column) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) Piec
 	if end := slices.IndexFunc(asks, func(a Ask) bool { return (pays && c.Sieves(&a, waves)) != p.Sieved }); end > 0 {
 		asks = asks[:end]
 	}
-	arena := p.fit(asks, plan.Room{Arena: slack, In: slack, Out: slack}, wave, 0, func(int) plan.Room { return room })
+	arena := p.fit(asks, plan.Room{Arena: slack, In: slack, Out: slack}, wave, nil, func(int) plan.Room { return room })
 	if n := int64(len(p.Asks)); n > 0 {
 		if !p.Sieved { // what is left makes waves wider
 			wave = min(wave+(room.Arena-arena)/(n*abi.NearEntryBytes), int64(c.Objects))
@@ -166,13 +166,16 @@ func (c *Column) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) Piec
 }
 
 // fit takes the first of the asks, as many as fit the room that so many of them have beside what is taken of it, and returns the memory of the device that is taken then. wave
-// is how many candidates each has room for, beside its k, and more what it takes beside all that a Piece has.
-func (p *Piece) fit(asks []Ask, taken plan.Room, wave, more int64, room func(n int) plan.Room) (arena int64) {
+// is how many candidates each has room for, beside its k, and more what each takes beside all that a Piece has; nil: nothing.
+func (p *Piece) fit(asks []Ask, taken plan.Room, wave int64, more func(i int) (arena, in int64), room func(n int) plan.Room) (arena int64) {
 	c := p.Column
 	for i := range asks {
 		a := &asks[i]
 		needs, sends, gets := c.need(c.hits(a.Query), wave, p.ListRoom)
-		needs += more
+		if more != nil {
+			beside, sent := more(i)
+			needs, sends = needs+beside, sends+sent
+		}
 		if _, there := p.numbers[a.Set]; a.Set >= 0 && !there {
 			needs, sends = needs+c.setBytes(), sends+c.setBytes()
 		}
@@ -200,19 +203,30 @@ func (p *Piece) take(a *Ask) {
 
 // place places the arrays, with candidates for waves of so many objects.
 func (p *Piece) place(wave int64) {
-	c, n := p.Column, int64(len(p.Asks))
-	p.Asked = abi.Align(n * abi.NearQueryBytes)
-	p.Sets = abi.Align(p.Asked + n*c.askedBytes())
-	p.States = abi.Align(p.Sets + int64(len(p.sets))*c.setBytes())
-	p.placeDerived()
-	p.Wave = int(wave)
-	p.FirstWave = min(p.Wave, p.waves.First, int(c.Objects))
+	p.placeSent(0)
+	p.placeDerived(p.InBytes())
+	p.waved(wave)
 }
 
-// placeDerived places what comes behind States.
-func (p *Piece) placeDerived() {
+// waved sets how many objects waves have.
+func (p *Piece) waved(wave int64) {
+	p.Wave = int(wave)
+	p.FirstWave = min(p.Wave, p.waves.First, int(p.Column.Objects))
+}
+
+// placeSent places what is sent, from an offset on.
+func (p *Piece) placeSent(at int64) {
 	c, n := p.Column, int64(len(p.Asks))
-	p.Answers = p.States + n*abi.NearStateBytes
+	p.Queries = at
+	p.Asked = abi.Align(at + n*abi.NearQueryBytes)
+	p.Sets = abi.Align(p.Asked + n*c.askedBytes())
+	p.States = abi.Align(p.Sets + int64(len(p.sets))*c.setBytes())
+}
+
+// placeDerived places the other arrays, from an offset on: of a piece whose answers are copied back that is the end of States.
+func (p *Piece) placeDerived(at int64) {
+	c, n := p.Column, int64(len(p.Asks))
+	p.Answers = at
 	p.Vectors = abi.Align(p.Answers + p.answers*abi.NearEntryBytes)
 	p.Sieves = p.Vectors
 	if c.Derives() {
@@ -257,7 +271,7 @@ func (p *Piece) Waves() iter.Seq2[int, int] {
 // Encode fills what is copied to the device.
 func (p *Piece) Encode(in []byte) {
 	c, n := p.Column, len(p.Asks)
-	queries, states := abi.Array[abi.NearQuery](in, 0, n), abi.Array[abi.NearState](in, p.States, n)
+	queries, states := abi.Array[abi.NearQuery](in, p.Queries, n), abi.Array[abi.NearState](in, p.States, n)
 	var entries, out uint64
 	for i := range p.Asks {
 		a := &p.Asks[i]

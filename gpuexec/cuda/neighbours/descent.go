@@ -360,26 +360,16 @@ func (s descent) depthFirst(ctx context.Context, asks []nearest.Ask) (int, error
 	}
 	s.used(p.Used, n)
 	out, err := s.lane.Execute("going down a tree", s.t, p.InBytes(), p.Encode, func(steps *device.Steps, arena abi.Pointer) {
-		launcher{s.scan.kernels, s.own.column, &p.Piece, s.scan.engine.Device()}.derived(steps, arena)
+		own := launcher{s.scan.kernels, s.own.column, &p.Piece, s.scan.engine.Device()}
+		own.derived(steps, arena)
 		device.Launch(steps, s.kernels[s.own.column.Terms].depth, (n+depthWarps-1)/depthWarps, 1, &abi.DescentDepth{
-			Near: s.own.near(&p.Piece, arena), Tree: s.own.at, Stacks: arena + abi.Pointer(p.Stacks), StackRoom: uint32(s.own.StackRoom()),
+			Near: own.near(arena), Tree: s.own.at, Stacks: arena + abi.Pointer(p.Stacks), StackRoom: uint32(s.own.StackRoom()),
 		})
 	}, p.States, p.OutBytes())
 	if err == nil {
 		_, err = p.Decode(out, s.each(ctx), s.told)
 	}
 	return n, err
-}
-
-// near is what all kernels read of a piece.
-func (t *descentTree) near(p *nearest.Piece, arena abi.Pointer) abi.Near {
-	c, at := t.column, func(offset int64) abi.Pointer { return arena + abi.Pointer(offset) }
-	return abi.Near{
-		Rows: c.rows, Norms: c.norms, Vectors: at(p.Vectors), Queries: arena, States: at(p.States), Entries: at(p.Candidates), Out: at(p.Answers),
-		Sets: at(p.Sets), Present: c.present,
-		Dims: uint32(c.Dims), Storage: c.Storage, Power: uint32(c.Of.Metric.P), PassingWords: uint32(c.SetWords()),
-		QueriesOfBatch: uint32(len(p.Asks)), Base: c.Tiles.Base(),
-	}
 }
 
 // run executes rounds of a piece until it is done. Between them the caller is asked whether it still waits.
@@ -410,7 +400,7 @@ func (d *descents) record(s *device.Steps, own *descentTree, p *nearest.DescentP
 	c, n := own.column, len(p.Asks)
 	at := func(offset int64) abi.Pointer { return arena + abi.Pointer(offset) }
 	v := abi.Descent{
-		Near: own.near(&p.Piece, arena),
+		Near: launcher{d.scan.kernels, c, &p.Piece, d.scan.engine.Device()}.near(arena),
 		Tree: own.at, Levels: at(p.Levels), State: at(p.Progress), Work: at(p.Work),
 	}
 	k, grid := d.kernels[c.Terms], gridBlocks*d.scan.engine.Device().Processors

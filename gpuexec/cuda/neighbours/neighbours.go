@@ -59,5 +59,14 @@ func pathsOf(ctx context.Context, e *device.Engine, r *room, host *hosted.Matche
 			paths = append([]nearest.Path{trees}, paths...)
 		}
 	}
+	if vectors != nil && (on.Ranks || e.Untried()) {
+		ranks, err := loadRanks(e, r, vectors, texts)
+		if err != nil {
+			return paths, err
+		}
+		if ranks != nil {
+			paths = append([]nearest.Path{ranks}, paths...)
+		}
+	}
 	return paths, nil
 }

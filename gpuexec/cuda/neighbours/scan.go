@@ -262,27 +262,38 @@ type launcher struct {
 }
 
 func (l launcher) record(s *device.Steps, arena abi.Pointer) {
+	l.recordWaves(s, arena)
+	near := l.near(arena)
+	device.Launch(s, l.answer, len(l.piece.Asks), 1, &near)
+}
+
+// near is what all kernels read of the piece.
+func (l launcher) near(arena abi.Pointer) abi.Near {
 	c, p := l.column, l.piece
 	at := func(offset int64) abi.Pointer { return arena + abi.Pointer(offset) }
-	n := len(p.Asks)
-	near := abi.Near{
-		Rows: c.rows, Norms: c.norms, Vectors: at(p.Vectors), Queries: arena, States: at(p.States), Entries: at(p.Candidates), Out: at(p.Answers),
+	return abi.Near{
+		Rows: c.rows, Norms: c.norms, Vectors: at(p.Vectors), Queries: at(p.Queries), States: at(p.States), Entries: at(p.Candidates), Out: at(p.Answers),
 		Sets: at(p.Sets), Present: c.present, Lists: at(p.Lists),
 		Dims: uint32(c.Dims), Storage: c.Storage, Power: uint32(c.Of.Metric.P), PassingWords: uint32(c.SetWords()),
-		QueriesOfBatch: uint32(n), Base: c.Tiles.Base(), ListRoom: uint32(p.ListRoom),
+		QueriesOfBatch: uint32(len(p.Asks)), Base: c.Tiles.Base(), ListRoom: uint32(p.ListRoom),
 	}
+}
+
+// recordWaves records all waves, after which the first candidates are in their place.
+func (l launcher) recordWaves(s *device.Steps, arena abi.Pointer) {
+	c, p := l.column, l.piece
+	near := l.near(arena)
 	l.derived(s, arena)
 	for first, count := range p.Waves() {
 		near.First, near.End = uint32(first), uint32(first+count)
 		if p.Sieved && first > 0 {
 			l.sieved(s, near, arena)
-			device.Launch(s, l.list[c.Terms], n, 1, &near)
+			device.Launch(s, l.list[c.Terms], len(p.Asks), 1, &near)
 			continue
 		}
 		l.scanned(s, near)
-		device.Launch(s, l.compact, n, 1, &near)
+		device.Launch(s, l.compact, len(p.Asks), 1, &near)
 	}
-	device.Launch(s, l.answer, n, 1, &near)
 }
 
 // scanned records the comparison of a wave, in launches of as many blocks as there may be.
@@ -303,7 +314,7 @@ func (l launcher) derived(s *device.Steps, arena abi.Pointer) {
 	}
 	at := func(offset int64) abi.Pointer { return arena + abi.Pointer(offset) }
 	n := len(p.Asks)
-	ask := abi.NearAsk{Asked: at(p.Asked), Vectors: at(p.Vectors), Queries: arena, States: at(p.States), Dims: uint32(c.Dims), QueriesOfBatch: uint32(n)}
+	ask := abi.NearAsk{Asked: at(p.Asked), Vectors: at(p.Vectors), Queries: at(p.Queries), States: at(p.States), Dims: uint32(c.Dims), QueriesOfBatch: uint32(n)}
 	if c.Angles() {
 		ask.Angles = 1
 	}

@@ -20,7 +20,50 @@ import (
 // BenchmarkCUDATexts measures scans of 663,473 words by edit distance, asked with two letters changed: the eight nearest, and all within a distance.
 func BenchmarkCUDATexts(b *testing.B) {
 	words := wordsOf(b)
-	spec, err := index.Builtin().ParseSchema([]byte("{name: words, columns: [{name: w, type: string, index: [scan]}]}"))
+	x := textsOf(b, words, "index: [scan]")
+	for _, near := range []asked.Near{{K: 8}, {K: 1024, Radius: new(1.0)}, {K: 1024, Radius: new(2.0)}} {
+		name := fmt.Sprintf("k=%d", near.K)
+		if near.Radius != nil {
+			name = fmt.Sprintf("radius=%g", *near.Radius)
+		}
+		near.Method = "scan"
+		b.Run(name, func(b *testing.B) { measureColumn(b, "used", x, near.K, changed(words, 2, near)) })
+	}
+}
+
+// BenchmarkCUDARanks measures searches by rank vectors of texts, of which a hundredth is compared: 86,016 words with two letters changed, and reads of 64 bases with three.
+func BenchmarkCUDARanks(b *testing.B) {
+	words := wordsOf(b)
+	rng := rand.New(rand.NewPCG(3, 3))
+	rng.Shuffle(len(words), func(i, j int) { words[i], words[j] = words[j], words[i] })
+	reads := make([]string, 100_000)
+	for i := range reads {
+		read := make([]byte, 64)
+		for j := range read {
+			read[j] = "ACGT"[rng.IntN(4)]
+		}
+		reads[i] = string(read)
+	}
+	for name, texts := range map[string][]string{"words": words[:86_016], "reads": reads} {
+		for _, similarity := range []string{"rho", "footrule"} {
+			b.Run(name+"/"+similarity, func(b *testing.B) {
+				x := textsOf(b, texts, "index: [scan, permutation], permutation: {permutants: 64, similarity: "+similarity+"}")
+				for _, method := range []string{"permutation", "scan"} {
+					b.Run(method, func(b *testing.B) {
+						for _, engine := range []string{"untried", "host"} {
+							measureColumn(b, engine, x, 2, changed(texts, 3, asked.Near{K: 2, Method: method}))
+						}
+					})
+				}
+			})
+		}
+	}
+}
+
+// textsOf is an index of texts.
+func textsOf(b *testing.B, texts []string, paths string) *index.Index {
+	b.Helper()
+	spec, err := index.Builtin().ParseSchema([]byte("{name: texts, columns: [{name: w, type: string, " + paths + "}]}"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -28,8 +71,8 @@ func BenchmarkCUDATexts(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, word := range words {
-		if err := objects.Add(&schema.Record{Cells: []schema.Cell{{Values: []string{word}}}}); err != nil {
+	for _, text := range texts {
+		if err := objects.Add(&schema.Record{Cells: []schema.Cell{{Values: []string{text}}}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -41,23 +84,19 @@ func BenchmarkCUDATexts(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, near := range []asked.Near{{K: 8}, {K: 1024, Radius: new(1.0)}, {K: 1024, Radius: new(2.0)}} {
-		name := fmt.Sprintf("k=%d", near.K)
-		if near.Radius != nil {
-			name = fmt.Sprintf("radius=%g", *near.Radius)
+	return x
+}
+
+// changed asks for one of the texts with so many symbols changed.
+func changed(texts []string, changes int, near asked.Near) func(rng *rand.Rand) *index.Request {
+	return func(rng *rand.Rand) *index.Request {
+		text := []rune(texts[rng.IntN(len(texts))])
+		from := []rune(texts[rng.IntN(len(texts))])
+		for range changes {
+			text[rng.IntN(len(text))] = from[rng.IntN(len(from))]
 		}
-		b.Run(name, func(b *testing.B) {
-			measureColumn(b, "used", x, near.K, func(rng *rand.Rand) *index.Request {
-				word := []rune(words[rng.IntN(len(words))])
-				for range 2 {
-					word[rng.IntN(len(word))] = rune('a' + rng.IntN(26))
-				}
-				text := string(word)
-				own := near
-				own.Method = "scan"
-				return &index.Request{Text: &text, Near: own}
-			})
-		})
+		own := string(text)
+		return &index.Request{Text: &own, Near: near}
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 type path struct{ *Index }
 
 // Steps is how many candidates there are, of all objects but the query.
-func (x path) Steps(k uint32, fraction float64) uint32 { return x.steps(int(k), fraction, x.objects-1) }
+func (x path) Steps(k uint32, fraction float64) uint32 {
+	return x.Candidates(int(k), fraction, x.objects-1)
+}
 
 // Locator finds how many objects come before others.
 func (x path) Locator() recall.Locator {

@@ -84,7 +84,7 @@ func (s *Searcher) Begin(a metric.Asker, want metric.Want, fraction float64) err
 		s.state = done
 		return nil
 	}
-	if s.steps = s.index.steps(want.K, fraction, s.index.objects); s.steps == s.index.objects {
+	if s.steps = s.index.Candidates(want.K, fraction, s.index.objects); s.steps == s.index.objects {
 		s.state = everything
 	} else {
 		s.selected.reset(int(s.steps))
@@ -218,8 +218,8 @@ func (s *Searcher) End() Result {
 	return r
 }
 
-// steps is how many of some objects are candidates for k neighbours. Of all within a radius, k is no number, and the fraction decides.
-func (x *Index) steps(k int, fraction float64, objects uint32) uint32 {
+// Candidates is how many of some objects are candidates for k neighbours. Of all within a radius, k is no number, and the fraction decides.
+func (x *Index) Candidates(k int, fraction float64, objects uint32) uint32 {
 	n := float64(objects)
 	if share := math.Ceil(fraction * n); k == math.MaxInt || float64(k) < share {
 		return uint32(min(share, n))
@@ -234,6 +234,12 @@ func (s *Searcher) prepare(a metric.Asker) {
 	}
 	s.ranker.rank(s.ranks, s.permuted)
 	s.packed = pack(s.packed[:0], s.ranks)
+}
+
+// Ranks are those of a query: they hold until the searcher is used again.
+func (s *Searcher) Ranks(a metric.Asker) []byte {
+	s.prepare(a)
+	return s.ranks
 }
 
 // CompareRanks compares the rank vectors of so many objects, at most, with those of the last query: what that takes, whoever plans wants to know.

@@ -1,0 +1,160 @@
+//go:build cuda
+
+package neighbours_test
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cpu"
+	"github.com/geniemq/geniemq/gpuexec/enginetest"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/column"
+	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/nearest"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
+)
+
+// rankQuery is a random search of a world by rank vectors.
+func rankQuery(t *testing.T, rng *rand.Rand, w *enginetest.DistanceWorld, queries *index.Queries) *distance.Query {
+	t.Helper()
+	near, n := w.Random(rng), len(w.Places)
+	if p := w.Places[rng.IntN(n)]; rng.IntN(2) == 0 && p.Vector != nil && p.Point != nil && p.Text != "" {
+		near = p
+	}
+	r := index.Request{Near: nearest.Near{K: []int{1, 1, 3, 10, 40, n, n + 1}[rng.IntN(7)], Method: "permutation"}}
+	switch rng.IntN(3) {
+	case 0:
+		r.Near.Fraction = 1 - rng.Float64()
+	case 1:
+		r.Near.Recall = 0.5 + rng.Float64()/2
+	}
+	switch rng.IntN(3) {
+	case 0:
+		r.Point, r.Near.Column = &nearest.Point{Lat: near.Point[0], Lon: near.Point[1]}, "point"
+	case 1:
+		r.Text, r.Near.Column = &near.Text, "text"
+	case 2:
+		r.Vector, r.Near.Column = near.Vector, "vector"
+	}
+	if rng.IntN(4) == 0 {
+		r.Near.Radius = new([]float64{rng.Float64() * 5, float64(rng.IntN(6))}[rng.IntN(2)])
+	}
+	if rng.IntN(3) == 0 {
+		value := column.StringValue(enginetest.ClassName(rng.IntN(5)))
+		r.Filter = []column.Condition{{Attr: "class", Value: &value}}
+	}
+	made, err := queries.Plan(new(postings.MatchQuery), &r)
+	if err != nil {
+		t.Fatalf("%+v: %v", r, err)
+	}
+	return made.Query.(*distance.Query)
+}
+
+// TestCUDARanks: searches by rank vectors on a device are those of one core, with all that is said of them: the same candidates, of all metrics, of points and texts, under both
+// similarities, in whatever memory a batch has, alone and together.
+func TestCUDARanks(t *testing.T) {
+	rng := seeded.Rand(t)
+	onDevice := 0
+	for round, n := range enginetest.Rounds([]int{300, 1400, 60, 5, 700, 1, 900, 150, 2200, 400}) {
+		w := enginetest.RandomDistanceWorld(t, rng, n, true)
+		w.Similarity = []string{"rho", "footrule"}[rng.IntN(2)]
+		for i := range w.Places { // rank vectors of columns in which values are missing are the host's
+			if p := &w.Places[i]; round%5 != 4 && (p.Vector == nil || p.Point == nil || p.Text == "") {
+				*p = w.Random(rng)
+			}
+		}
+		w.Build(t)
+		queries, err := index.NewQueries(w.Index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plans := make([]gpuexec.Plan, 8+rng.IntN(40))
+		for i := range plans {
+			q := rankQuery(t, rng, w, queries)
+			plans[i] = gpuexec.Plan{Family: distance.FamilyName, Query: q, K: q.K}
+		}
+		want := byOneCore(t, w.Index, plans)
+		for _, memory := range []int64{256 << 10, 1 << 20, 64 << 20}[round%2:] {
+			s := enginetest.LoadOn(t, openDevice(t, gpuexec.CUDAOptions{Untried: true, BatchMemory: memory, Workers: 2}), w.Index)
+			got, trace := make([]gpuexec.Answer, len(plans)), &gpuexec.Trace{}
+			if err := s.Search(t.Context(), plans, got, trace); err != nil {
+				t.Fatal(err)
+			}
+			for i := range got {
+				compareRanked(t, plans[i].Query.(*distance.Query), &got[i], &want[i])
+			}
+			at := rng.IntN(len(plans))
+			if err := s.Search(t.Context(), plans[at:at+1], got[at:at+1], nil); err != nil {
+				t.Fatal(err)
+			}
+			compareRanked(t, plans[at].Query.(*distance.Query), &got[at], &want[at])
+			t.Logf("%d objects, %s %s of %d, %s, %d KiB: %d of %d queries on the device", n, w.Metric, w.Storage, w.Dims, w.Similarity, memory>>10, trace.Work.BytesQueries, len(plans))
+			onDevice += trace.Work.BytesQueries
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if onDevice == 0 {
+		t.Error("no query went by ranks on the device")
+	}
+}
+
+// byOneCore is what one core answers.
+func byOneCore(t *testing.T, x *index.Index, plans []gpuexec.Plan) []gpuexec.Answer {
+	t.Helper()
+	answers := make([]gpuexec.Answer, len(plans))
+	if err := enginetest.LoadOn(t, cpu.New(gpuexec.CPUOptions{Workers: 1}), x).Search(t.Context(), plans, answers, nil); err != nil {
+		t.Fatal(err)
+	}
+	return answers
+}
+
+// TestCUDARanksGivenUp: objects come nearer and nearer, so that whole waves are nearer than all before them and no list has room; queries are answered all the same.
+func TestCUDARanksGivenUp(t *testing.T) {
+	rng := seeded.Rand(t)
+	n := enginetest.Rounds([]int{12_000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})[0]
+	w := &enginetest.DistanceWorld{Metric: "l2", Storage: "f32", Dims: 2, Paths: true, Similarity: []string{"rho", "footrule"}[rng.IntN(2)]}
+	for i := range n {
+		w.Places = append(w.Places, enginetest.Place{Vector: []float32{float32(n - i), 1}, Point: []float64{0, 0}, Text: "a"})
+	}
+	w.Build(t)
+	queries, err := index.NewQueries(w.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans := make([]gpuexec.Plan, 300)
+	for i := range plans {
+		made, err := queries.Plan(new(postings.MatchQuery), &index.Request{Vector: []float32{rng.Float32(), 1}, Near: nearest.Near{K: 5, Method: "permutation", Fraction: 0.005, Column: "vector"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plans[i] = gpuexec.Plan{Family: distance.FamilyName, Query: made.Query, K: 5}
+	}
+	want, got := byOneCore(t, w.Index, plans), make([]gpuexec.Answer, len(plans))
+	s := enginetest.LoadOn(t, openDevice(t, gpuexec.CUDAOptions{Untried: true, Workers: 2}), w.Index)
+	if err := s.Search(t.Context(), plans, got, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range got {
+		compareRanked(t, plans[i].Query.(*distance.Query), &got[i], &want[i])
+	}
+}
+
+// compareRanked holds an answer against one core's, with all but what was expected of it.
+func compareRanked(t *testing.T, q *distance.Query, got, want *gpuexec.Answer) {
+	t.Helper()
+	if got.Err != nil || want.Err != nil {
+		t.Fatalf("%v, %v: %+v", got.Err, want.Err, q)
+	}
+	own, other := *got.Value.(*distance.Answer), *want.Value.(*distance.Answer)
+	own.Predicted, other.Predicted, own.Why, other.Why = 0, 0, "", ""
+	if !slices.Equal(got.Hits, want.Hits) || got.Exact != want.Exact || got.Total != want.Total || !reflect.DeepEqual(own, other) {
+		t.Fatalf("k %d within %v, fraction %v, recall %v, %q of %s:\n%+v\n%v, want\n%+v\n%v", q.K, q.Most, q.Fraction, q.Recall, q.Text, q.Column.Name, own, got.Hits, other, want.Hits)
+	}
+}
