@@ -30,6 +30,7 @@ type DistanceWorld struct {
 	Dims            int
 	Paths           bool   // the columns have all access paths that they can have
 	Similarity      string // of ranks; empty: rho
+	Permutants      int    // 0: 7
 	Places          []Place
 	Index           *index.Index
 }
@@ -92,7 +93,7 @@ func (w *DistanceWorld) Random(rng *rand.Rand) Place {
 func (w *DistanceWorld) Schema() string {
 	vector, others := "scan]", ""
 	if w.Paths {
-		ranks := fmt.Sprintf("permutation: {permutants: 7, similarity: %s}", cmp.Or(w.Similarity, "rho"))
+		ranks := fmt.Sprintf("permutation: {permutants: %d, similarity: %s}", cmp.Or(w.Permutants, 7), cmp.Or(w.Similarity, "rho"))
 		vector, others = "tree, permutation, cells], "+ranks, ", index: [tree, permutation], "+ranks
 		if w.Metric == "hamming" {
 			vector = "tree, permutation], " + ranks

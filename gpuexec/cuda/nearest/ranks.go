@@ -2,7 +2,6 @@ package nearest
 
 import (
 	"math"
-	"slices"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
@@ -17,30 +16,26 @@ import (
 type Ranks struct {
 	*permutation.Index
 	Column *Column // of rank vectors
-	Space  *metric.Vectors
 	Of     *Column // whose objects they are of, all of them
 }
 
 // mostRanked is the most candidates of a query: those of more are cheaper to come by where they are compared, on the host.
 const mostRanked = 8192
 
-// NewRanks are the rank vectors of a column on a device; nil without an error where there are none, or not of all its objects.
-func NewRanks(of *Column, ids []uint32) (*Ranks, error) {
+// NewRanks are the rank vectors of a column on a device; nil where there are none, or not of all its objects.
+func NewRanks(of *Column, ids []uint32) *Ranks {
 	if of == nil || of.Of.Permutation() == nil || ids != nil || of.Objects < of.Of.Objects {
-		return nil, nil
+		return nil
 	}
 	r := &Ranks{Index: of.Of.Permutation(), Of: of}
 	m := metric.Metric{Kind: metric.L2}
 	if r.Parameters().Similarity == permutation.Footrule {
 		m.Kind = metric.L1
 	}
-	dims := len(r.Permutants())
-	var err error
-	if r.Space, err = metric.NewVectors(m, dims, nil, r.Ranks()); err != nil {
-		return nil, err
-	}
-	r.Column = NewColumn(&distance.Column{Name: "ranks of " + of.Of.Name, Of: distance.Vectors, Metric: m, Dims: dims, Storage: distance.StorageU8, Objects: of.Objects}, of.Tiles)
-	return r, nil
+	r.Column = NewColumn(&distance.Column{
+		Name: "ranks of " + of.Of.Name, Of: distance.Vectors, Metric: m, Dims: len(r.Permutants()), Storage: distance.StorageU8, Objects: of.Objects,
+	}, of.Tiles)
+	return r
 }
 
 // Takes says whether a query's candidates are found on the device: it wants some, and not all objects are candidates.
@@ -78,27 +73,15 @@ type RanksPiece struct {
 // Plan makes a piece of the first asks, as many as fit; of none, if not even the first does. asked are theirs, of Asked.
 func (r *Ranks) Plan(asks, asked []Ask, room plan.Room, waves *profile.NearWaves) *RanksPiece {
 	p := &RanksPiece{Piece: Piece{Column: r.Of, waves: waves}, Ranked: Piece{Column: r.Column, waves: waves}}
-	c := r.Column
-	sieves := func(a *Ask) bool {
-		return c.Sieves(a, waves) && c.sieved(len(asks), waves) < c.scanned(len(asks), waves)
-	}
-	p.Ranked.Sieved = sieves(&asked[0])
-	if end := slices.IndexFunc(asked, func(a Ask) bool { return sieves(&a) != p.Ranked.Sieved }); end > 0 {
-		asks, asked = asks[:end], asked[:end]
-	}
 	lists := 0
 	for i := range asked {
 		lists = max(lists, asked[i].Query.K)
 	}
-	wave := min(int64(waves.Least), int64(c.Objects))
-	if p.Ranked.Sieved {
-		p.Ranked.ListRoom = waves.List
-		wave = max(int64(waves.List), min(int64(waves.First), int64(c.Objects)))
-	}
+	wave := min(int64(waves.Least), int64(r.Column.Objects))
 	p.fit(asks, plan.Room{Arena: 2 * slack, In: 2 * slack, Out: slack}, int64(lists), func(i int) (arena, in int64) {
-		arena, in, _ = c.need(int64(asked[i].Query.K), wave, p.Ranked.ListRoom)
+		arena, in, _ = r.Column.need(int64(asked[i].Query.K), wave, 0)
 		if asked[i].Set >= 0 {
-			arena, in = arena+c.setBytes(), in+c.setBytes()
+			arena, in = arena+r.Column.setBytes(), in+r.Column.setBytes()
 		}
 		return arena + abi.WordBytes*int64(lists), in
 	}, func(int) plan.Room { return room })
@@ -134,12 +117,7 @@ func (r *Ranks) Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves
 func (r *Ranks) Cost(q *distance.Query, waves *profile.NearWaves) int64 {
 	steps := int64(r.Steps(q))
 	own, _, _ := r.Of.need(r.Of.hits(q), steps, 0)
-	wave, lists := min(int64(waves.Least), int64(r.Column.Objects)), 0
-	if r.Column.Sieve != nil {
-		lists = waves.List
-		wave = max(wave, int64(waves.List))
-	}
-	ranked, _, _ := r.Column.need(steps, wave, lists)
+	ranked, _, _ := r.Column.need(steps, min(int64(waves.Least), int64(r.Column.Objects)), 0)
 	return 2*slack + own + ranked + abi.WordBytes*steps + 2*r.Column.setBytes()
 }
 

@@ -27,6 +27,13 @@ type column struct {
 	rows, norms, present                abi.Pointer
 	mean, largest, few, begins, reaches abi.Pointer
 	levels                              abi.Pointer // of bytes; 0: there are none
+	scan                                *scanKernel // nil: that of its terms
+}
+
+// A scanKernel compares so many objects with so many queries a block.
+type scanKernel struct {
+	device.Function
+	objects, queries int
 }
 
 // A columnLoader loads a column. It runs on the engine's thread where it says so.

@@ -5,7 +5,9 @@ package neighbours
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +26,7 @@ import (
 type ranks struct {
 	scan    *scan
 	listed  device.Function
+	scans   map[string]*scanKernel            // of rank vectors
 	edits   map[nearest.Terms]device.Function // of texts
 	columns []*rankColumn                     // by position; nil: there is none
 	release []func()
@@ -43,7 +46,10 @@ const formRanks = "rank vectors"
 
 // loadRanks lays rank vectors out. It is nil where there are none.
 func loadRanks(e *device.Engine, r *room, s *scan, texts *textPath) (*ranks, error) {
-	p := &ranks{scan: s, edits: make(map[nearest.Terms]device.Function)}
+	p := &ranks{scan: s, scans: make(map[string]*scanKernel), edits: make(map[nearest.Terms]device.Function)}
+	if err := p.find(e); err != nil {
+		return nil, err
+	}
 	any := false
 	for i, c := range s.columns {
 		p.columns = append(p.columns, nil)
@@ -59,10 +65,7 @@ func loadRanks(e *device.Engine, r *room, s *scan, texts *textPath) (*ranks, err
 		if err != nil {
 			return nil, errors.Join(err, p.Close())
 		}
-		own, err := nearest.NewRanks(c.Column, ids)
-		if err != nil {
-			return nil, errors.Join(err, p.Close())
-		}
+		own := nearest.NewRanks(c.Column, ids)
 		if own == nil {
 			continue
 		}
@@ -74,26 +77,45 @@ func loadRanks(e *device.Engine, r *room, s *scan, texts *textPath) (*ranks, err
 	if !any {
 		return nil, nil
 	}
-	if err := p.find(e); err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
 	return p, nil
 }
 
 // find finds the kernels.
 func (p *ranks) find(e *device.Engine) error {
-	threads, err := e.Constant("near_ranks", "near_ranks_threads")
-	errs := []error{err}
-	kernel := func(name string) device.Function {
+	var errs []error
+	number := func(name string) int {
+		n, err := e.Constant("near_ranks", name)
+		errs = append(errs, err)
+		return n
+	}
+	kernel := func(name string, threads int) device.Function {
 		f, err := e.Kernel("near_ranks", name, threads, 0)
 		errs = append(errs, err)
 		return f
 	}
-	p.listed = kernel("near_ranked")
+	lists, threads := number("near_ranks_threads"), number("rank_threads")
+	p.listed = kernel("near_ranked", lists)
 	for _, terms := range nearest.TextTerms() {
-		p.edits[terms] = kernel("near_list_" + string(terms))
+		p.edits[terms] = kernel("near_list_"+string(terms), lists)
+	}
+	for _, most := range ranksOf {
+		for _, terms := range []nearest.Terms{nearest.Squares, nearest.Differences} {
+			name := scanName(terms, most)
+			p.scans[name] = &scanKernel{kernel(name, threads), threads, number("rank_queries")}
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// ranksOf are the most ranks that kernels compare.
+var ranksOf = [...]int{64, 128, 256}
+
+func scanName(terms nearest.Terms, most int) string { return fmt.Sprintf("rank_%s_%d", terms, most) }
+
+// rankScanOf is the kernel that compares rank vectors of a column: there are at most 255 permutants.
+func rankScanOf(c *nearest.Column) string {
+	at := slices.IndexFunc(ranksOf[:], func(most int) bool { return c.Dims <= most })
+	return scanName(c.Terms, ranksOf[at])
 }
 
 // load lays rank vectors out; nil where they have no room.
@@ -101,10 +123,10 @@ func (p *ranks) load(e *device.Engine, r *room, of *nearest.Ranks, c *column, st
 	own := &rankColumn{Ranks: of, of: c}
 	var err error
 	rows := func(write func([]byte)) { write(of.Ranks()) }
-	own.ranks, err = load(e, p.scan.kernels, r, of.Column, of.Space, rows, nil, e.Device().Profile.Paths.Sieves || e.Untried())
-	if err != nil || own.ranks == nil {
+	if own.ranks, err = load(e, p.scan.kernels, r, of.Column, nil, rows, nil, false); err != nil || own.ranks == nil {
 		return nil, err
 	}
+	own.ranks.scan = p.scans[rankScanOf(of.Column)]
 	own.bytes = own.ranks.RowsBytes()
 	if starts == nil {
 		return own, nil
@@ -207,16 +229,16 @@ func (p *ranks) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuex
 		if err != nil {
 			return err
 		}
-		s := ranking{p, own, b, t, asked}
-		if err := p.scan.engine.OnLane(ctx, func(l *device.Lane) error { return s.pieces(ctx, l, asks) }); err != nil {
+		s := ranking{p, own, b, t}
+		if err := p.scan.engine.OnLane(ctx, func(l *device.Lane) error { return s.pieces(ctx, l, asks, asked) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// asked finds the ranks of queries, on all cores.
-func (p *ranks) asked(ctx context.Context, own *rankColumn, asks []nearest.Ask) (map[int]nearest.Ask, error) {
+// asked finds the ranks of queries, on all cores, and is what they ask of rank vectors.
+func (p *ranks) asked(ctx context.Context, own *rankColumn, asks []nearest.Ask) ([]nearest.Ask, error) {
 	space, _ := p.scan.host.Column(p.scan.host.At(own.of.Of))
 	found := make([]nearest.Ask, len(asks))
 	const together = 16
@@ -228,42 +250,32 @@ func (p *ranks) asked(ctx context.Context, own *rankColumn, asks []nearest.Ask) 
 			}
 		}
 	})
-	asked := make(map[int]nearest.Ask, len(asks))
-	for i := range found {
-		asked[asks[i].Job] = found[i]
-	}
-	return asked, err
+	return found, err
 }
 
 // A ranking is asks of a batch by rank vectors of a column.
 type ranking struct {
 	*ranks
-	own   *rankColumn
-	b     *hosted.Batch
-	t     *gpuexec.Trace
-	asked map[int]nearest.Ask // by job: of rank vectors
+	own *rankColumn
+	b   *hosted.Batch
+	t   *gpuexec.Trace
 }
 
-// pieces executes asks, piece after piece; those that the sieve has given up once more, by a scan of rank vectors.
-func (s ranking) pieces(ctx context.Context, l *device.Lane, asks []nearest.Ask) error {
+// pieces executes asks, piece after piece.
+func (s ranking) pieces(ctx context.Context, l *device.Lane, asks, asked []nearest.Ask) error {
 	for len(asks) > 0 {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if job := s.b.Job(asks[0].Job); !job.Deadline.IsZero() && !time.Now().Before(job.Deadline) {
 			job.Err = gpuexec.ErrDeadline
-			asks = asks[1:]
+			asks, asked = asks[1:], asked[1:]
 			continue
-		}
-		asked := make([]nearest.Ask, len(asks))
-		for i := range asks {
-			asked[i] = s.asked[asks[i].Job]
-			asked[i].Exact = asks[i].Exact
 		}
 		p := s.own.Plan(asks, asked, s.scan.engine.Room(), s.scan.waves)
 		if len(p.Asks) == 0 { // Takes has seen to it that this cannot be
 			s.b.Job(asks[0].Job).Err = &gpuexec.DeviceError{Op: "searching by rank vectors", OutOfMemory: true, Err: errors.New("it has no room alone")}
-			asks = asks[1:]
+			asks, asked = asks[1:], asked[1:]
 			continue
 		}
 		if s.t != nil {
@@ -273,15 +285,13 @@ func (s ranking) pieces(ctx context.Context, l *device.Lane, asks []nearest.Ask)
 		if err != nil {
 			return err
 		}
-		asks = asks[len(p.Asks):]
+		asks, asked = asks[len(p.Asks):], asked[len(p.Asks):]
 		each := func(units, nanoseconds int, work func(int)) error {
 			return s.scan.engine.Host.Crew.Each(ctx, units, nanoseconds, work)
 		}
-		again, err := p.Decode(out, each, s.told)
-		if err != nil {
+		if _, err := p.Decode(out, each, s.told); err != nil { // no sieve has given any up
 			return err
 		}
-		asks = append(asks, again...)
 	}
 	return nil
 }

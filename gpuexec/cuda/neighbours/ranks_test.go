@@ -62,7 +62,7 @@ func TestCUDARanks(t *testing.T) {
 	onDevice := 0
 	for round, n := range enginetest.Rounds([]int{300, 1400, 60, 5, 700, 1, 900, 150, 2200, 400}) {
 		w := enginetest.RandomDistanceWorld(t, rng, n, true)
-		w.Similarity = []string{"rho", "footrule"}[rng.IntN(2)]
+		w.Similarity, w.Permutants = []string{"rho", "footrule"}[rng.IntN(2)], []int{7, 8, 64, 65, 100, 128, 200, 255}[rng.IntN(8)]
 		for i := range w.Places { // rank vectors of columns in which values are missing are the host's
 			if p := &w.Places[i]; round%5 != 4 && (p.Vector == nil || p.Point == nil || p.Text == "") {
 				*p = w.Random(rng)
@@ -93,7 +93,7 @@ func TestCUDARanks(t *testing.T) {
 				t.Fatal(err)
 			}
 			compareRanked(t, plans[at].Query.(*distance.Query), &got[at], &want[at])
-			t.Logf("%d objects, %s %s of %d, %s, %d KiB: %d of %d queries on the device", n, w.Metric, w.Storage, w.Dims, w.Similarity, memory>>10, trace.Work.BytesQueries, len(plans))
+			t.Logf("%d objects, %s %s of %d, %s of %d, %d KiB: %d of %d queries on the device", n, w.Metric, w.Storage, w.Dims, w.Similarity, w.Permutants, memory>>10, trace.Work.BytesQueries, len(plans))
 			onDevice += trace.Work.BytesQueries
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
@@ -113,37 +113,6 @@ func byOneCore(t *testing.T, x *index.Index, plans []gpuexec.Plan) []gpuexec.Ans
 		t.Fatal(err)
 	}
 	return answers
-}
-
-// TestCUDARanksGivenUp: objects come nearer and nearer, so that whole waves are nearer than all before them and no list has room; queries are answered all the same.
-func TestCUDARanksGivenUp(t *testing.T) {
-	rng := seeded.Rand(t)
-	n := enginetest.Rounds([]int{12_000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})[0]
-	w := &enginetest.DistanceWorld{Metric: "l2", Storage: "f32", Dims: 2, Paths: true, Similarity: []string{"rho", "footrule"}[rng.IntN(2)]}
-	for i := range n {
-		w.Places = append(w.Places, enginetest.Place{Vector: []float32{float32(n - i), 1}, Point: []float64{0, 0}, Text: "a"})
-	}
-	w.Build(t)
-	queries, err := index.NewQueries(w.Index)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plans := make([]gpuexec.Plan, 300)
-	for i := range plans {
-		made, err := queries.Plan(new(postings.MatchQuery), &index.Request{Vector: []float32{rng.Float32(), 1}, Near: nearest.Near{K: 5, Method: "permutation", Fraction: 0.005, Column: "vector"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		plans[i] = gpuexec.Plan{Family: distance.FamilyName, Query: made.Query, K: 5}
-	}
-	want, got := byOneCore(t, w.Index, plans), make([]gpuexec.Answer, len(plans))
-	s := enginetest.LoadOn(t, openDevice(t, gpuexec.CUDAOptions{Untried: true, Workers: 2}), w.Index)
-	if err := s.Search(t.Context(), plans, got, nil); err != nil {
-		t.Fatal(err)
-	}
-	for i := range got {
-		compareRanked(t, plans[i].Query.(*distance.Query), &got[i], &want[i])
-	}
 }
 
 // compareRanked holds an answer against one core's, with all but what was expected of it.

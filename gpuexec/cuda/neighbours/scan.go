@@ -298,11 +298,15 @@ func (l launcher) recordWaves(s *device.Steps, arena abi.Pointer) {
 
 // scanned records the comparison of a wave, in launches of as many blocks as there may be.
 func (l launcher) scanned(s *device.Steps, near abi.Near) {
-	most, end := uint32(abi.MaxGridY*l.scanObjects), near.End
+	kernel := l.column.scan
+	if kernel == nil {
+		kernel = &scanKernel{l.scan[l.column.Terms], l.scanObjects, l.scanQueries}
+	}
+	most, end := uint32(abi.MaxGridY*kernel.objects), near.End
 	for ; near.First < end; near.First = near.End {
 		near.End = min(end, near.First+most)
-		blocks := (int(near.End-near.First) + l.scanObjects - 1) / l.scanObjects
-		device.Launch(s, l.scan[l.column.Terms], (len(l.piece.Asks)+l.scanQueries-1)/l.scanQueries, blocks, &near)
+		blocks := (int(near.End-near.First) + kernel.objects - 1) / kernel.objects
+		device.Launch(s, kernel.Function, (len(l.piece.Asks)+kernel.queries-1)/kernel.queries, blocks, &near)
 	}
 }
 

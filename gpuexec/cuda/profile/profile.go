@@ -165,8 +165,8 @@ type HostCosts struct {
 // takes 12.8 ms in place of 37.6 when masks have 21 of 32 bits, 30.5 with 25, and 42.9 with all, when every query is abandoned.
 // Of data that is less selective more objects are counted; what that can cost at most, abandoning bounds.
 //
-// Searches by distance (2026-11-22-h200-near.md): scans of vectors and of texts beat 16 cores 4 to 125 times, at any size of a batch; descents of trees take
-// 10 us a query where the host takes 2, and stay off; bytes by levels are not measured whole.
+// Searches by distance (2026-11-22-h200-near.md, 2026-11-29-h200-trees.md): scans of vectors and of texts beat 16 cores 4 to 125 times, at any size of a batch; so do trees of texts and rank vectors,
+// and trees with boxes in large batches. Descents of other trees by rounds take 10 us a query where the host takes 2, and stay off.
 func Of(string) *Profile {
 	return &Profile{
 		Device: "NVIDIA H200",
@@ -181,7 +181,7 @@ func Of(string) *Profile {
 			Batch: 100e3, Wave: 120e3, Step: 0.117, Bytes: 0.085, Element: 0.45,
 			Boxes: 0.14, Codes: 0.155, Powers: [...]float64{0.137, 0.13, 0.17, 0.17, 0.21, 0.153}, Deep: 2e3, DeepWarps: 24, DeepLeast: 256},
 		Host:  HostCosts{PlanSpan: 10, EncodeSpan: 4, PlanFilter: 100, AnswerBytes: 4},
-		Paths: Paths{Texts: true, Vectors: true, Sieves: true, Levels: true, TextTrees: true, Depth: true},
+		Paths: Paths{Texts: true, Vectors: true, Sieves: true, Levels: true, TextTrees: true, Depth: true, Ranks: true},
 
 		Filters: Filters{Lists: true},
 	}
