@@ -41,7 +41,7 @@ func rankQuery(t *testing.T, rng *rand.Rand, w *enginetest.DistanceWorld, querie
 	case 2:
 		r.Vector, r.Near.Column = near.Vector, "vector"
 	}
-	if rng.IntN(4) == 0 {
+	if rng.IntN(2) == 0 {
 		r.Near.Radius = new([]float64{rng.Float64() * 5, float64(rng.IntN(6))}[rng.IntN(2)])
 	}
 	if rng.IntN(3) == 0 {
