@@ -24,8 +24,8 @@ var unused = map[string]string{
 	"index/metric/cost":    "families of kernels build on it",
 	"index/verify":         "families of kernels build on it",
 
-	"wire/value.Null":                      "a kind of value like the others",
-	"index/column.otherForm":               "a form like the others",
+	"wire/value.Null":        "a kind of value like the others",
+	"index/column.otherForm": "a form like the others",
 }
 
 // forTests are packages that no program has, by the beginnings of their names; what only they use is not used.
