@@ -66,6 +66,14 @@ type openedCells struct {
 	rows rows
 }
 
+// Cells are the column's cells; nil where it has none.
+func (c *Column) Cells() *cells.Index {
+	if x, ok := c.Path(cellsName).(openedCells); ok {
+		return x.Index
+	}
+	return nil
+}
+
 func (openedCells) Exact() bool      { return false }
 func (openedCells) Counts() bool     { return false }
 func (x openedCells) String() string { return fmt.Sprintf("%d cells", x.Cells()) }

@@ -108,6 +108,12 @@ type NearRanked struct {
 	Symbols, _                       uint32
 }
 
+// NearCelled is the argument of near_celled.
+type NearCelled struct {
+	Near                                    Near
+	Queries, States, Entries, Starts, Order Pointer
+}
+
 // NearAsk is the argument of near_ask.
 type NearAsk struct {
 	Asked, Vectors, Queries, States, Mean, Sieved, Few Pointer

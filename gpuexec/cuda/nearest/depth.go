@@ -61,7 +61,7 @@ func (t *Tree) DepthPrice(q *distance.Query, queries, processors int, waves *pro
 
 // PlanDepth makes a piece of the first asks, as many as fit; of none, if not even the first does.
 func (t *Tree) PlanDepth(asks []Ask, room plan.Room, waves *profile.NearWaves) *DepthPiece {
-	p := &DepthPiece{Tree: t, Piece: Piece{Column: t.Column, waves: waves, descends: true}}
+	p := &DepthPiece{Tree: t, Piece: Piece{Column: t.Column, waves: waves, listed: true}}
 	p.fit(asks, plan.Room{Arena: slack, In: slack, Out: slack}, 0, func(int) (arena, in int64) { return t.stackBytes(), 0 }, func(int) plan.Room { return room })
 	p.place(0)
 	p.Stacks = p.Candidates

@@ -139,7 +139,7 @@ func (t *Tree) Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves)
 
 // Plan makes a piece of the first asks, as many as fit; of none, if not even the first does. Of several, queries and candidates take half of the memory at most.
 func (t *Tree) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) *DescentPiece {
-	p := &DescentPiece{Tree: t, Piece: Piece{Column: t.Column, waves: waves, descends: true}}
+	p := &DescentPiece{Tree: t, Piece: Piece{Column: t.Column, waves: waves, listed: true}}
 	p.fit(asks, plan.Room{Arena: slack, In: slack + t.head(), Out: slack + t.head()}, int64(t.Leaf), nil, func(n int) plan.Room {
 		own := room
 		if own.Arena = room.Arena - t.leastBuffers(1); n > 1 {

@@ -50,11 +50,11 @@ type Piece struct {
 	FirstWave, Wave                                                           int // objects: of the first wave, and for which candidates have room
 	ListRoom                                                                  int
 
-	waves    *profile.NearWaves
-	descends bool           // down a tree: of none the sieve gives up
-	sets     []filter.Set   // that are sent
-	numbers  map[int]uint32 // of these, by number in the batch
-	answers  int64          // places
+	waves   *profile.NearWaves
+	listed  bool           // what was compared is what kernels have counted
+	sets    []filter.Set   // that are sent
+	numbers map[int]uint32 // of these, by number in the batch
+	answers int64          // places
 }
 
 // slack is more than what the alignment of arrays takes.
@@ -356,8 +356,8 @@ func (p *Piece) decode(out []byte, i int, at int64, hits []metric.Hit, did *dist
 		did.Within = s.Within
 	}
 	switch {
-	case p.descends:
-		did.Method, did.Distances, did.Blocks = "tree", s.Listed, uint64(s.List)
+	case p.listed:
+		did.Method, did.Distances, did.Blocks = "tree", s.Listed, uint64(s.List) // or a path that says so itself
 	case p.Sieved:
 		did.Distances = uint64(p.FirstWave) + s.Listed
 	}

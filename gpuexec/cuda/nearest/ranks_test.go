@@ -51,19 +51,19 @@ func TestRanksPieces(t *testing.T) {
 			if n > 1 {
 				several++
 			}
-			for i, at := range []int64{p.Ranked.Queries, p.Ranked.InBytes(), p.Queries, p.InBytes(), p.Answers, p.Answers + p.answers*abi.NearEntryBytes, p.Lists, p.Candidates, p.Piece.End(), p.Ranked.Answers,
-				p.Ranked.Lists, p.Ranked.Candidates, p.End(), room.Arena} {
-				if before := []int64{0, p.Ranked.Queries, p.Ranked.InBytes(), p.Queries, p.InBytes(), p.Answers, p.Answers + p.answers*abi.NearEntryBytes, p.Lists, p.Candidates, p.Piece.End(), p.Ranked.Answers,
-					p.Ranked.Lists, p.Ranked.Candidates, p.End()}[i]; at < before {
+			for i, at := range []int64{p.First.Queries, p.First.InBytes(), p.Queries, p.InBytes(), p.Answers, p.Answers + p.answers*abi.NearEntryBytes, p.Lists, p.Candidates, p.Piece.End(), p.First.Answers,
+				p.First.Lists, p.First.Candidates, p.End(), room.Arena} {
+				if before := []int64{0, p.First.Queries, p.First.InBytes(), p.Queries, p.InBytes(), p.Answers, p.Answers + p.answers*abi.NearEntryBytes, p.Lists, p.Candidates, p.Piece.End(), p.First.Answers,
+					p.First.Lists, p.First.Candidates, p.End()}[i]; at < before {
 					t.Fatalf("array %d lies at %d, and what is before it ends at %d: %+v", i, at, before, p)
 				}
 			}
-			if p.Asks[0].Job != next || p.Ranked.Asks[0].Job != next || len(p.Ranked.Asks) != int(n) || p.InBytes() > room.In || p.OutBytes() > room.Out || p.Answers != p.InBytes() {
+			if p.Asks[0].Job != next || p.First.Asks[0].Job != next || len(p.First.Asks) != int(n) || p.InBytes() > room.In || p.OutBytes() > room.Out || p.Answers != p.InBytes() {
 				t.Fatalf("%+v of %+v", p, room)
 			}
-			for i := range p.Ranked.Asks {
-				if p.Ranked.Asks[i].Query.K > p.ListRoom {
-					t.Fatalf("a list of %d candidates has room for %d", p.Ranked.Asks[i].Query.K, p.ListRoom)
+			for i := range p.First.Asks {
+				if p.First.Asks[i].Query.K > p.ListRoom {
+					t.Fatalf("a list of %d candidates has room for %d", p.First.Asks[i].Query.K, p.ListRoom)
 				}
 			}
 			p.Encode(make([]byte, p.InBytes()))

@@ -68,5 +68,14 @@ func pathsOf(ctx context.Context, e *device.Engine, r *room, host *hosted.Matche
 			paths = append([]nearest.Path{ranks}, paths...)
 		}
 	}
+	if vectors != nil && (on.Cells || e.Untried()) {
+		cells, err := loadCells(e, r, vectors)
+		if err != nil {
+			return paths, err
+		}
+		if cells != nil {
+			paths = append([]nearest.Path{cells}, paths...)
+		}
+	}
 	return paths, nil
 }

@@ -132,7 +132,7 @@ type Paths struct {
 	Vectors, Sieves, Levels bool
 	// Descents of trees: Depth: depth first, where a tree has boxes and few hits are wanted; TextTrees: over texts; Trees: all others, over vectors and points.
 	Depth, TextTrees, Trees bool
-	Ranks                   bool // candidates by rank vectors
+	Ranks, Cells            bool // candidates by rank vectors, and in cells to a recall
 }
 
 // Filters says how what passes filters lies on the device.

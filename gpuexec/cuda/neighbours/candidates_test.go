@@ -19,7 +19,7 @@ import (
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
-// rankQuery is a random search of a world by rank vectors.
+// rankQuery is a random search of a world by rank vectors, or of vectors by cells.
 func rankQuery(t *testing.T, rng *rand.Rand, w *enginetest.DistanceWorld, queries *index.Queries) *distance.Query {
 	t.Helper()
 	near, n := w.Random(rng), len(w.Places)
@@ -40,6 +40,9 @@ func rankQuery(t *testing.T, rng *rand.Rand, w *enginetest.DistanceWorld, querie
 		r.Text, r.Near.Column = &near.Text, "text"
 	case 2:
 		r.Vector, r.Near.Column = near.Vector, "vector"
+		if w.Metric != "hamming" && rng.IntN(2) == 0 {
+			r.Near.Method, r.Near.Fraction, r.Near.Recall = "cells", 0, rng.Float64()
+		}
 	}
 	if rng.IntN(2) == 0 {
 		r.Near.Radius = new([]float64{rng.Float64() * 5, float64(rng.IntN(6))}[rng.IntN(2)])
@@ -55,9 +58,9 @@ func rankQuery(t *testing.T, rng *rand.Rand, w *enginetest.DistanceWorld, querie
 	return made.Query.(*distance.Query)
 }
 
-// TestCUDARanks: searches by rank vectors on a device are those of one core, with all that is said of them: the same candidates, of all metrics, of points and texts, under both
-// similarities, in whatever memory a batch has, alone and together.
-func TestCUDARanks(t *testing.T) {
+// TestCUDACandidates: searches by rank vectors and by cells on a device are those of one core, with all that is said of them: the same candidates, of all metrics, of points and texts,
+// under both similarities, in whatever memory a batch has, alone and together.
+func TestCUDACandidates(t *testing.T) {
 	rng := seeded.Rand(t)
 	onDevice := 0
 	for round, n := range enginetest.Rounds([]int{300, 1400, 60, 5, 700, 1, 900, 150, 2200, 400}) {

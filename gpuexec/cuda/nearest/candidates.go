@@ -1,0 +1,71 @@
+package nearest
+
+import (
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
+	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
+	"github.com/geniemq/geniemq/index/distance"
+)
+
+// Candidates are how an approximate path finds the objects of a column that a query compares: by the nearest of something that is fewer or smaller, which lies on the device as a
+// column of its own, Near. What is near becomes the query's list in the column itself, Of (kernels/near_ranks.cu, near_cells.cu).
+type Candidates struct{ Near, Of *Column }
+
+// A CandidatesPiece is some queries of a batch whose candidates are found and compared together, and where everything of theirs lies.
+//
+//	arena (device)   what is sent of the first search | and of the second | its answers, lists, candidates | the others of the first
+//
+// Its bounds are those of two Pieces: one of what is near, and one of the column, in which each query has a list with room for all that it compares.
+type CandidatesPiece struct {
+	Piece
+	First Piece
+}
+
+// plan makes a piece of the first asks, as many as fit; of none, if not even the first does. asked are theirs of the first search, and lists the most that one of them compares.
+func (c *Candidates) plan(asks, asked []Ask, lists int, room plan.Room, waves *profile.NearWaves) *CandidatesPiece {
+	p := &CandidatesPiece{Piece: Piece{Column: c.Of, waves: waves, listed: true}, First: Piece{Column: c.Near, waves: waves}}
+	wave := min(int64(waves.Least), int64(c.Near.Objects))
+	p.fit(asks, plan.Room{Arena: 2 * slack, In: 2 * slack, Out: slack}, int64(lists), func(i int) (arena, in int64) {
+		arena, in, _ = c.Near.need(int64(asked[i].Query.K), wave, 0)
+		if asked[i].Set >= 0 {
+			arena, in = arena+c.Near.setBytes(), in+c.Near.setBytes()
+		}
+		return arena + abi.WordBytes*int64(lists), in
+	}, func(int) plan.Room { return room })
+	p.First.Asks = asked[:len(p.Asks)]
+	for i := range p.First.Asks {
+		p.First.take(&p.First.Asks[i])
+	}
+	p.ListRoom = lists
+	p.First.placeSent(0)
+	p.placeSent(abi.Align(p.First.InBytes()))
+	p.placeDerived(p.InBytes())
+	p.waved(int64(lists))
+	p.First.placeDerived(abi.Align(p.Piece.End()))
+	p.First.waved(wave)
+	return p
+}
+
+// End is the memory of all that lies in the arena.
+func (p *CandidatesPiece) End() int64 { return p.First.End() }
+
+// Encode fills what is copied to the device.
+func (p *CandidatesPiece) Encode(in []byte) {
+	p.First.Encode(in)
+	p.Piece.Encode(in)
+}
+
+// cost is the memory of the device that a query takes at least that asks for so many that are near, with a filter or without, and compares so many at most.
+func (c *Candidates) cost(q *distance.Query, near, lists int64, waves *profile.NearWaves) int64 {
+	own, _, _ := c.Of.need(c.Of.hits(q), lists, 0)
+	first, _, _ := c.Near.need(near, min(int64(waves.Least), int64(c.Near.Objects)), 0)
+	return 2*slack + own + first + abi.WordBytes*lists + c.Of.setBytes() + c.Near.setBytes()
+}
+
+// fits says whether such a query can be executed alone.
+func (c *Candidates) fits(q *distance.Query, near, lists int64, room plan.Room, waves *profile.NearWaves) bool {
+	_, own, _ := c.Of.need(c.Of.hits(q), 0, 0)
+	_, first, _ := c.Near.need(near, 0, 0)
+	sent := 2*slack + own + first + c.Of.setBytes() + c.Near.setBytes()
+	return c.cost(q, near, lists, waves) <= room.Arena && sent <= room.In && slack+abi.NearStateBytes+abi.NearEntryBytes*c.Of.hits(q) <= room.Out
+}

@@ -1,0 +1,104 @@
+package nearest
+
+import (
+	"math"
+	"slices"
+
+	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
+	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
+	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/metric/cells"
+)
+
+// Cells are a column's cells as they lie on a device: the centroids are a column like any other, of which the nearest are visited. A query to a recall visits a number of them
+// that is known before; those that visit until they are exact are the host's.
+type Cells struct {
+	Candidates
+	*cells.Index
+	Starts []uint32 // by cell: its first place in Order
+	// By a number of cells: how many objects they have at least, and at most.
+	least, most []uint32
+}
+
+// mostVisited is the most objects of the cells that a query visits.
+const mostVisited = 64 << 10
+
+// NewCells are the cells of a column on a device; nil where there are none, or not of all its objects.
+func NewCells(of *Column, ids []uint32) *Cells {
+	if of == nil || of.Of.Cells() == nil || ids != nil || of.Objects < of.Of.Objects {
+		return nil
+	}
+	x := of.Of.Cells()
+	c := &Cells{Candidates: Candidates{Of: of}, Index: x, Starts: x.Sections().Starts}
+	count := uint32(x.Cells())
+	c.Near = NewColumn(&distance.Column{
+		Name: "centroids of " + of.Of.Name, Of: distance.Vectors, Metric: x.Centroids().Metric(), Dims: x.Centroids().Dims(), Storage: distance.StorageF32, Objects: count,
+	}, run.Tiles{End: int((uint64(count) + run.TileObjects - 1) / run.TileObjects)})
+	sizes := make([]uint32, count)
+	for i := range sizes {
+		sizes[i] = c.Starts[i+1] - c.Starts[i]
+	}
+	slices.Sort(sizes)
+	c.least, c.most = make([]uint32, count+1), make([]uint32, count+1)
+	for i, size := range sizes {
+		c.least[i+1], c.most[i+1] = c.least[i]+size, c.most[i]+sizes[len(sizes)-1-i]
+	}
+	return c
+}
+
+// Takes says whether the device visits the cells of a query: so many as a recall wants, which have as many objects as are wanted whichever they are, since who has not found enough
+// visits more; and nothing is filtered.
+func (c *Cells) Takes(q *distance.Query) bool {
+	if q.K < 1 || q.Total || q.Recall <= 0 || q.Filter != nil {
+		return false
+	}
+	probes := c.Probes(q.K, q.Recall)
+	return probes < c.Cells() && int64(c.least[probes]) >= int64(q.K) && c.most[probes] <= mostVisited
+}
+
+// visits is how many cells a query visits, and how many objects these have at most.
+func (c *Cells) visits(q *distance.Query) (probes, objects int64) {
+	n := c.Probes(q.K, q.Recall)
+	return int64(n), int64(c.most[n])
+}
+
+// Asked is what an ask asks of centroids.
+func (c *Cells) Asked(a *Ask) Ask {
+	own := *a
+	own.Query = &distance.Query{Column: c.Near.Of, Vector: a.Query.Vector, K: c.Probes(a.Query.K, a.Query.Recall), Most: math.Inf(1)}
+	return own
+}
+
+// Plan makes a piece of the first asks, as many as fit; of none, if not even the first does. asked are theirs, of Asked.
+func (c *Cells) Plan(asks, asked []Ask, room plan.Room, waves *profile.NearWaves) *CandidatesPiece {
+	lists := uint32(0)
+	for i := range asked {
+		lists = max(lists, c.most[asked[i].Query.K])
+	}
+	return c.plan(asks, asked, int(lists), room, waves)
+}
+
+// Cost is the memory of the device that a query takes at least.
+func (c *Cells) Cost(q *distance.Query, waves *profile.NearWaves) int64 {
+	probes, objects := c.visits(q)
+	return c.cost(q, probes, objects, waves)
+}
+
+// Fits says whether a query can be executed alone.
+func (c *Cells) Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves) bool {
+	probes, objects := c.visits(q)
+	return c.fits(q, probes, objects, room, waves)
+}
+
+// Tell says what a search that compared so many objects has done, as one core does (cells.Searcher.End).
+func (c *Cells) Tell(a *Ask, compared uint64) distance.Answer {
+	probes := c.Probes(a.Query.K, a.Query.Recall)
+	did := distance.Answer{Method: "cells", Distances: compared + uint64(c.Cells()), Blocks: uint64(probes)}
+	if math.IsInf(a.Query.Most, 1) {
+		if expected, ok := c.Recall().At(a.Query.K, float64(probes)); ok {
+			did.Recall = expected.Share
+		}
+	}
+	return did
+}

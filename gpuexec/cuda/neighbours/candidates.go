@@ -1,0 +1,260 @@
+//go:build cuda
+
+package neighbours
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	hosted "github.com/geniemq/geniemq/gpuexec/cpu/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/device"
+	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
+	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
+	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/metric"
+)
+
+// candidates answers the queries of an approximate method of columns whose means to find candidates lie on the device beside their rows or texts: rank vectors, and cells.
+type candidates struct {
+	scan    *scan
+	method  string
+	form    string             // how what lies there is said to people
+	columns []*candidateColumn // by position; nil: there is none
+	release []func()
+}
+
+// A finder of candidates: nearest.Ranks, nearest.Cells.
+type candidateFinder interface {
+	Takes(q *distance.Query) bool
+	Cost(q *distance.Query, waves *profile.NearWaves) int64
+	Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves) bool
+	Plan(asks, asked []nearest.Ask, room plan.Room, waves *profile.NearWaves) *nearest.CandidatesPiece
+	Tell(a *nearest.Ask, compared uint64) distance.Answer
+}
+
+// candidateColumn is a column with the means to find candidates on the device.
+type candidateColumn struct {
+	candidateFinder
+	near, of *column        // what is searched first, and whose objects these are
+	memory   *device.Memory // of what beside near is there
+	bytes    int64
+	// ask is what asks ask of near.
+	ask func(ctx context.Context, asks []nearest.Ask) ([]nearest.Ask, error)
+	// list records what makes what is near the lists of queries, and compares these where near_list_* do not.
+	list func(steps *device.Steps, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer)
+}
+
+// each calls lay with every column whose objects are all here and have a value, and keeps what it has laid out. It is nil where that is nothing. starts: of texts.
+func (p *candidates) each(texts *textPath, lay func(c *column, starts []uint32) (*candidateColumn, error)) (*candidates, error) {
+	any := false
+	for i, c := range p.scan.columns {
+		p.columns = append(p.columns, nil)
+		var starts []uint32
+		if c == nil && texts != nil {
+			c, starts = texts.descended(i)
+		}
+		if c == nil {
+			continue
+		}
+		space, _ := p.scan.host.Column(i)
+		_, ids, err := c.Of.Dense(space)
+		if err == nil && ids == nil {
+			p.columns[i], err = lay(c, starts)
+		}
+		if err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+		any = any || p.columns[i] != nil
+	}
+	if !any {
+		return nil, nil
+	}
+	return p, nil
+}
+
+// keep lays out words beside what is searched first; false: they have no room.
+func (p *candidates) keep(e *device.Engine, r *room, own *candidateColumn, arrays ...[]uint32) (at []abi.Pointer, err error) {
+	all := int64(0)
+	for _, array := range arrays {
+		all += abi.Align(int64(abi.WordBytes * len(array)))
+	}
+	release, err := r.take(p.form+" of "+own.of.Of.Name, all)
+	if err != nil || release == nil {
+		return nil, errors.Join(err, own.near.close())
+	}
+	p.release, own.bytes = append(p.release, release), own.bytes+all
+	own.memory, err = e.NewMemory(func(m *device.Memory) error {
+		for _, array := range arrays {
+			to, err := m.Allocate(p.form, int64(abi.WordBytes*len(array)))
+			if err != nil {
+				return err
+			}
+			at = append(at, to)
+			if err := m.Upload(to, func(write func([]byte)) { write(abi.Bytes(array)) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, errors.Join(err, own.near.close())
+	}
+	return at, nil
+}
+
+func (p *candidates) column(q *distance.Query) *candidateColumn {
+	if at := p.scan.host.At(q.Column); at >= 0 {
+		return p.columns[at]
+	}
+	return nil
+}
+
+// Takes implements nearest.Path.
+func (p *candidates) Takes(b *hosted.Batch, job int) bool {
+	q := b.Job(job).Query.(*distance.Query)
+	c := p.column(q)
+	return c != nil && b.Method(job) == p.method && c.Takes(q) && c.Fits(q, p.scan.engine.Room(), p.scan.waves)
+}
+
+// Cost implements nearest.Path.
+func (p *candidates) Cost(of *gpuexec.Plan) int64 {
+	if q, ok := of.Query.(*distance.Query); ok && q != nil {
+		if c := p.column(q); c != nil && c.Takes(q) {
+			return c.Cost(q, p.scan.waves)
+		}
+	}
+	return 0
+}
+
+// Price implements nearest.Path. Which queries go so the reference device decides, so nobody asks.
+func (p *candidates) Price(*distance.Query, string, int) time.Duration { return 0 }
+
+// Residence implements nearest.Path.
+func (p *candidates) Residence() run.Residence {
+	r := run.Residence{Parts: 1}
+	var forms []string
+	for _, c := range p.columns {
+		if c != nil {
+			r.DeviceBytes += c.bytes
+			forms = append(forms, p.form+" of "+c.of.Of.Name)
+		}
+	}
+	r.IndexBytes, r.Form = r.DeviceBytes, strings.Join(forms, ", ")
+	return r
+}
+
+// Close implements nearest.Path.
+func (p *candidates) Close() error {
+	var errs []error
+	for _, c := range p.columns {
+		if c == nil {
+			continue
+		}
+		errs = append(errs, c.near.close())
+		if c.memory != nil {
+			errs = append(errs, c.memory.Free())
+		}
+	}
+	for _, release := range p.release {
+		release()
+	}
+	p.columns, p.release = nil, nil
+	return errors.Join(errs...)
+}
+
+// Match implements nearest.Path: column after column, in pieces that fit.
+func (p *candidates) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) error {
+	for _, own := range p.columns {
+		var asks []nearest.Ask
+		for _, job := range jobs {
+			q := b.Job(job).Query.(*distance.Query)
+			if own == nil || p.column(q) != own {
+				continue
+			}
+			a := nearest.Ask{Job: job, Query: q}
+			a.Passes, a.Set = b.Passing(job)
+			asks = append(asks, a)
+		}
+		if len(asks) == 0 {
+			continue
+		}
+		asked, err := own.ask(ctx, asks)
+		if err != nil {
+			return err
+		}
+		s := comparison{p, own, b, t}
+		if err := p.scan.engine.OnLane(ctx, func(l *device.Lane) error { return s.pieces(ctx, l, asks, asked) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A comparison is asks of a batch whose candidates are found and compared.
+type comparison struct {
+	*candidates
+	own *candidateColumn
+	b   *hosted.Batch
+	t   *gpuexec.Trace
+}
+
+// pieces executes asks, piece after piece.
+func (s comparison) pieces(ctx context.Context, l *device.Lane, asks, asked []nearest.Ask) error {
+	for len(asks) > 0 {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if job := s.b.Job(asks[0].Job); !job.Deadline.IsZero() && !time.Now().Before(job.Deadline) {
+			job.Err = gpuexec.ErrDeadline
+			asks, asked = asks[1:], asked[1:]
+			continue
+		}
+		p := s.own.Plan(asks, asked, s.scan.engine.Room(), s.scan.waves)
+		if len(p.Asks) == 0 { // Takes has seen to it that this cannot be
+			s.b.Job(asks[0].Job).Err = &gpuexec.DeviceError{Op: "comparing candidates", OutOfMemory: true, Err: errors.New("it has no room alone")}
+			asks, asked = asks[1:], asked[1:]
+			continue
+		}
+		if s.t != nil {
+			s.t.Work.Used(p.End(), len(p.Asks))
+		}
+		out, err := l.Execute("comparing candidates", s.t, p.InBytes(), p.Encode, func(steps *device.Steps, arena abi.Pointer) { s.record(steps, p, arena) }, p.States, p.OutBytes())
+		if err != nil {
+			return err
+		}
+		asks, asked = asks[len(p.Asks):], asked[len(p.Asks):]
+		each := func(units, nanoseconds int, work func(int)) error {
+			return s.scan.engine.Host.Crew.Each(ctx, units, nanoseconds, work)
+		}
+		if _, err := p.Decode(out, each, s.told); err != nil { // no sieve has given any up
+			return err
+		}
+	}
+	return nil
+}
+
+// told hands an ask what was found.
+func (s comparison) told(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
+	*did = s.own.Tell(a, did.Distances)
+	job := s.b.Job(a.Job)
+	job.Candidates += passed
+	job.Approximate = !did.Exact
+	s.b.Answer(a.Job, hits, did)
+}
+
+// record records the first search, and that among what it has found.
+func (s comparison) record(steps *device.Steps, p *nearest.CandidatesPiece, arena abi.Pointer) {
+	k, d := s.scan.kernels, s.scan.engine.Device()
+	launcher{k, s.own.near, &p.First, d}.recordWaves(steps, arena)
+	of := launcher{k, s.own.of, &p.Piece, d}
+	of.derived(steps, arena)
+	near := of.near(arena)
+	s.own.list(steps, p, near, arena)
+	device.Launch(steps, k.answer, len(p.Asks), 1, &near)
+}
