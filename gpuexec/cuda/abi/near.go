@@ -112,6 +112,7 @@ type NearRanked struct {
 type NearCelled struct {
 	Near                                    Near
 	Queries, States, Entries, Starts, Order Pointer
+	Others, _                               uint32
 }
 
 // NearAsk is the argument of near_ask.

@@ -45,11 +45,14 @@ func loadCells(e *device.Engine, r *room, s *scan) (*candidates, error) {
 			return nil, err
 		}
 		own.list = func(steps *device.Steps, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer) {
-			device.Launch(steps, listed, len(p.Asks), 1, &abi.NearCelled{
+			v := abi.NearCelled{
 				Near: near, Queries: arena + abi.Pointer(p.First.Queries), States: arena + abi.Pointer(p.First.States), Entries: arena + abi.Pointer(p.First.Candidates),
 				Starts: at[0], Order: at[1],
-			})
-			device.Launch(steps, s.kernels.list[c.Terms], len(p.Asks), 1, &near)
+			}
+			for v.Others = range uint32(2) { // the nearest cell, and then the others
+				device.Launch(steps, listed, len(p.Asks), 1, &v)
+				device.Launch(steps, s.kernels.list[c.Terms], len(p.Asks), 1, &near)
+			}
 		}
 		return own, nil
 	})
