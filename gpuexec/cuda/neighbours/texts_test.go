@@ -140,6 +140,7 @@ func wideAlphabet() string {
 // TestCUDATexts: searches by edit distance on a device are the flat definition's, to the bit: of narrow and wide symbols, in whatever memory a batch has, alone and together.
 func TestCUDATexts(t *testing.T) {
 	rng, wide := seeded.Rand(t), wideAlphabet()
+	onDevice := 0 // in all: in a world with a text that is too long for a device nearly all may be the host's
 	for round, n := range enginetest.Rounds([]int{1, 2500, 60, 300, 1100, 5, 400, 900}) {
 		alphabet := []string{"ab", "abä", wide, "abcdefghijklmnopqrstuvwxyz"}[rng.IntN(4)]
 		if round == 0 {
@@ -176,12 +177,16 @@ func TestCUDATexts(t *testing.T) {
 		form := s.Capacity().Form
 		t.Logf("%d texts of %d letters, %d MiB: %d of %d queries on the device (%s)", n, len([]rune(alphabet)), memory>>20, trace.Work.BytesQueries, len(plans), form)
 		here := strings.Contains(form, "texts by length") // not where the only object has none
-		if here && trace.Work.BytesQueries == 0 && len(plans) > 5 || !here && n > 5 {
-			t.Errorf("the device has answered %d of %d queries: %s", trace.Work.BytesQueries, len(plans), form)
+		if !here && n > 5 {
+			t.Errorf("no text is on the device: %s", form)
 		}
+		onDevice += trace.Work.BytesQueries
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if onDevice == 0 {
+		t.Error("the device has answered no query")
 	}
 }
 
