@@ -24,9 +24,9 @@ type Cells struct {
 // mostVisited is the most objects of the cells that a query visits.
 const mostVisited = 64 << 10
 
-// NewCells are the cells of a column on a device; nil where there are none, or not of all its objects.
-func NewCells(of *Column, ids []uint32) *Cells {
-	if of == nil || of.Of.Cells() == nil || ids != nil || of.Objects < of.Of.Objects {
+// NewCells are the cells of a column on a device; nil where there are none, or not of all its objects. Each of these has a value.
+func NewCells(of *Column) *Cells {
+	if of == nil || of.Of.Cells() == nil || of.Objects < of.Of.Objects {
 		return nil
 	}
 	x := of.Of.Cells()

@@ -19,9 +19,9 @@ type Ranks struct {
 // mostRanked is the most candidates of a query: those of more are cheaper to come by where they are compared, on the host.
 const mostRanked = 8192
 
-// NewRanks are the rank vectors of a column on a device; nil where there are none, or not of all its objects.
-func NewRanks(of *Column, ids []uint32) *Ranks {
-	if of == nil || of.Of.Permutation() == nil || ids != nil || of.Objects < of.Of.Objects {
+// NewRanks are the rank vectors of a column on a device; nil where there are none, or not of all its objects. Each of these has a value.
+func NewRanks(of *Column) *Ranks {
+	if of == nil || of.Of.Permutation() == nil || of.Objects < of.Of.Objects {
 		return nil
 	}
 	r := &Ranks{Candidates{Of: of}, of.Of.Permutation()}

@@ -23,7 +23,7 @@ func TestRanksPieces(t *testing.T) {
 	}
 	w.Build(t)
 	c := w.Index.Distances().Column("vector")
-	ranks := NewRanks(NewColumn(c, run.Tiles{End: 1}), nil)
+	ranks := NewRanks(NewColumn(c, run.Tiles{End: 1}))
 	if ranks == nil {
 		t.Fatal("there are no ranks")
 	}

@@ -78,7 +78,7 @@ func (p *candidates) each(texts *textPath, lay func(c *column, starts []uint32) 
 	return p, nil
 }
 
-// keep lays out words beside what is searched first; false: they have no room.
+// keep lays out words beside what is searched first, and says where; nil: they have no room, and that is given back too.
 func (p *candidates) keep(e *device.Engine, r *room, own *candidateColumn, arrays ...[]uint32) (at []abi.Pointer, err error) {
 	all := int64(0)
 	for _, array := range arrays {

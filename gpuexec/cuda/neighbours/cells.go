@@ -22,7 +22,7 @@ func loadCells(e *device.Engine, r *room, s *scan) (*candidates, error) {
 	}
 	p := &candidates{scan: s, method: "cells", form: "cells"}
 	return p.each(nil, func(c *column, _ []uint32) (*candidateColumn, error) {
-		of := nearest.NewCells(c.Column, nil)
+		of := nearest.NewCells(c.Column)
 		if of == nil {
 			return nil, nil
 		}

@@ -30,7 +30,7 @@ func loadRanks(e *device.Engine, r *room, s *scan, texts *textPath) (*candidates
 	}
 	p := &candidates{scan: s, method: "permutation", form: "rank vectors"}
 	return p.each(texts, func(c *column, starts []uint32) (*candidateColumn, error) {
-		of := nearest.NewRanks(c.Column, nil)
+		of := nearest.NewRanks(c.Column)
 		if of == nil {
 			return nil, nil
 		}
@@ -100,17 +100,18 @@ func rankScanOf(c *nearest.Column) string {
 // ranksOfQueries finds the ranks of queries, on all cores, and is what they ask of rank vectors.
 func ranksOfQueries(ctx context.Context, s *scan, own *candidateColumn, of *nearest.Ranks, asks []nearest.Ask) ([]nearest.Ask, error) {
 	space, _ := s.host.Column(s.host.At(own.of.Of))
-	found := make([]nearest.Ask, len(asks))
-	const together = 16
+	const together = 16 // that a core ranks at a time
+	found, errs := make([]nearest.Ask, len(asks)), make([]error, len(asks))
 	err := s.engine.Host.Crew.Run(ctx, (len(asks)+together-1)/together, func(_ *run.Shift, unit int) {
 		searcher := of.Searcher()
 		for i := unit * together; i < min(len(asks), (unit+1)*together); i++ {
-			if asker, err := asks[i].Query.Asker(space); err == nil { // Check has seen to it
+			asker, err := asks[i].Query.Asker(space)
+			if errs[i] = err; err == nil {
 				found[i] = of.Asked(&asks[i], searcher.Ranks(asker))
 			}
 		}
 	})
-	return found, err
+	return found, errors.Join(err, errors.Join(errs...))
 }
 
 // list makes what is near the lists of queries; texts are compared too. at: where the starts of these lie.
