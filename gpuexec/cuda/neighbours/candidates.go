@@ -188,8 +188,9 @@ func (p *candidates) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *
 		if err != nil {
 			return err
 		}
-		s := comparison{p, own, b, t}
-		if err := p.scan.engine.OnLane(ctx, func(l *device.Lane) error { return s.pieces(ctx, l, asks, asked) }); err != nil {
+		if err := p.scan.engine.OnLane(ctx, func(l *device.Lane) error {
+			return inPieces(ctx, b, asks, comparing, comparison{p, own, l, b, t, asked}.execute)
+		}); err != nil {
 			return err
 		}
 	}
@@ -199,44 +200,33 @@ func (p *candidates) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *
 // A comparison is asks of a batch whose candidates are found and compared.
 type comparison struct {
 	*candidates
-	own *candidateColumn
-	b   *hosted.Batch
-	t   *gpuexec.Trace
+	own   *candidateColumn
+	lane  *device.Lane
+	b     *hosted.Batch
+	t     *gpuexec.Trace
+	asked []nearest.Ask // by ask: of what is searched first
 }
 
-// pieces executes asks, piece after piece.
-func (s comparison) pieces(ctx context.Context, l *device.Lane, asks, asked []nearest.Ask) error {
-	for len(asks) > 0 {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if job := s.b.Job(asks[0].Job); !job.Deadline.IsZero() && !time.Now().Before(job.Deadline) {
-			job.Err = gpuexec.ErrDeadline
-			asks, asked = asks[1:], asked[1:]
-			continue
-		}
-		p := s.own.Plan(asks, asked, s.scan.engine.Room(), s.scan.waves)
-		if len(p.Asks) == 0 { // Takes has seen to it that this cannot be
-			s.b.Job(asks[0].Job).Err = &gpuexec.DeviceError{Op: "comparing candidates", OutOfMemory: true, Err: errors.New("it has no room alone")}
-			asks, asked = asks[1:], asked[1:]
-			continue
-		}
-		if s.t != nil {
-			s.t.Work.Used(p.End(), len(p.Asks))
-		}
-		out, err := l.Execute("comparing candidates", s.t, p.InBytes(), p.Encode, func(steps *device.Steps, arena abi.Pointer) { s.record(steps, p, arena) }, p.States, p.OutBytes())
-		if err != nil {
-			return err
-		}
-		asks, asked = asks[len(p.Asks):], asked[len(p.Asks):]
-		each := func(units, nanoseconds int, work func(int)) error {
-			return s.scan.engine.Host.Crew.Each(ctx, units, nanoseconds, work)
-		}
-		if _, err := p.Decode(out, each, s.told); err != nil { // no sieve has given any up
-			return err
-		}
+const comparing = "comparing candidates"
+
+// execute executes a piece of the first asks.
+func (s comparison) execute(ctx context.Context, asks []nearest.Ask) (int, error) {
+	p := s.own.Plan(asks, s.asked[len(s.asked)-len(asks):], s.scan.engine.Room(), s.scan.waves)
+	if len(p.Asks) == 0 {
+		return 0, nil
 	}
-	return nil
+	if s.t != nil {
+		s.t.Work.Used(p.End(), len(p.Asks))
+	}
+	out, err := s.lane.Execute(comparing, s.t, p.InBytes(), p.Encode, func(steps *device.Steps, arena abi.Pointer) { s.record(steps, p, arena) }, p.States, p.OutBytes())
+	if err != nil {
+		return 0, err
+	}
+	each := func(units, nanoseconds int, work func(int)) error {
+		return s.scan.engine.Host.Crew.Each(ctx, units, nanoseconds, work)
+	}
+	_, err = p.Decode(out, each, s.told) // no sieve has given any up
+	return len(p.Asks), err
 }
 
 // told hands an ask what was found.

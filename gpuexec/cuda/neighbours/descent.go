@@ -40,7 +40,8 @@ type descentTree struct {
 }
 
 const (
-	formTree = "tree"
+	formTree  = "tree"
+	goingDown = "going down a tree"
 	// gridBlocks is how many blocks a multiprocessor gets of a kernel that goes through as much as there is.
 	gridBlocks = 8
 	// laterRounds is how many rounds are launched before the host asks again whether a batch is done.
@@ -273,10 +274,10 @@ func (d *descents) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gp
 		}
 		if err := d.scan.engine.OnLane(ctx, func(l *device.Lane) error {
 			s := descent{d, own, l, b, t}
-			if err := s.pieces(ctx, deep, s.depthFirst); err != nil {
+			if err := inPieces(ctx, b, deep, goingDown, s.depthFirst); err != nil {
 				return err
 			}
-			return s.pieces(ctx, others, s.byRounds)
+			return inPieces(ctx, b, others, goingDown, s.byRounds)
 		}); err != nil {
 			return err
 		}
@@ -293,10 +294,14 @@ type descent struct {
 	t    *gpuexec.Trace
 }
 
-// pieces executes asks, piece after piece: execute says how many it has executed, of the first.
-func (s descent) pieces(ctx context.Context, asks []nearest.Ask, execute func(context.Context, []nearest.Ask) (int, error)) error {
+// inPieces executes asks of a batch, piece after piece: execute says how many it has executed, of the first. Those whose time is over are told.
+func inPieces(ctx context.Context, b *hosted.Batch, asks []nearest.Ask, op string, execute func(context.Context, []nearest.Ask) (int, error)) error {
 	for len(asks) > 0 {
-		if job := s.b.Job(asks[0].Job); !job.Deadline.IsZero() && !time.Now().Before(job.Deadline) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		job := b.Job(asks[0].Job)
+		if !job.Deadline.IsZero() && !time.Now().Before(job.Deadline) {
 			job.Err = gpuexec.ErrDeadline
 			asks = asks[1:]
 			continue
@@ -306,7 +311,7 @@ func (s descent) pieces(ctx context.Context, asks []nearest.Ask, execute func(co
 			return err
 		}
 		if n == 0 { // Takes has seen to it that this cannot be
-			s.b.Job(asks[0].Job).Err = &gpuexec.DeviceError{Op: "going down a tree", OutOfMemory: true, Err: errors.New("it has no room alone")}
+			job.Err = &gpuexec.DeviceError{Op: op, OutOfMemory: true, Err: errors.New("it has no room alone")}
 			n = 1
 		}
 		asks = asks[n:]
@@ -350,16 +355,13 @@ func (s descent) byRounds(ctx context.Context, asks []nearest.Ask) (int, error) 
 
 // depthFirst executes a piece of the first asks, in one launch.
 func (s descent) depthFirst(ctx context.Context, asks []nearest.Ask) (int, error) {
-	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
-	}
 	p := s.own.PlanDepth(asks, s.scan.engine.Room(), s.scan.waves)
 	n := len(p.Asks)
 	if n == 0 {
 		return 0, nil
 	}
 	s.used(p.Used, n)
-	out, err := s.lane.Execute("going down a tree", s.t, p.InBytes(), p.Encode, func(steps *device.Steps, arena abi.Pointer) {
+	out, err := s.lane.Execute(goingDown, s.t, p.InBytes(), p.Encode, func(steps *device.Steps, arena abi.Pointer) {
 		own := launcher{s.scan.kernels, s.own.column, &p.Piece, s.scan.engine.Device()}
 		own.derived(steps, arena)
 		device.Launch(steps, s.kernels[s.own.column.Terms].depth, (n+depthWarps-1)/depthWarps, 1, &abi.DescentDepth{
@@ -383,7 +385,7 @@ func (d *descents) run(ctx context.Context, l *device.Lane, own *descentTree, p 
 		if begins {
 			in, rounds = p.InBytes(), 2*own.Height+6
 		}
-		out, err := l.Execute("going down a tree", t, in, func(in []byte) { pinned = in }, func(s *device.Steps, arena abi.Pointer) {
+		out, err := l.Execute(goingDown, t, in, func(in []byte) { pinned = in }, func(s *device.Steps, arena abi.Pointer) {
 			if begins {
 				p.EncodeAt(pinned, arena) // it is copied when the steps are executed
 			}
