@@ -52,7 +52,7 @@ func (k Kinds) NewBuilder(s *schema.Schema, attrs []schema.AttributeSpec, option
 		b.workers = runtime.GOMAXPROCS(0)
 	}
 	var err error
-	b.Builder, err = postings.NewBuilder(attrs, options.Workers)
+	b.Builder, err = postings.NewBuilder(attrs, b.workers)
 	if err := errors.Join(k.check(), b.schema.Check(k.CheckColumn), err); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (k Kinds) NewBuilder(s *schema.Schema, attrs []schema.AttributeSpec, option
 		if !ok {
 			continue
 		}
-		builder, err := buildable.Build(b.schema, options.Workers)
+		builder, err := buildable.Build(b.schema, b.workers)
 		if err != nil {
 			return nil, fmt.Errorf("family %s: %w", family.Name(), err)
 		}
@@ -69,7 +69,7 @@ func (k Kinds) NewBuilder(s *schema.Schema, attrs []schema.AttributeSpec, option
 			b.families = append(b.families, builder)
 		}
 	}
-	kept, err := forward.NewBuilder(b.schema, k.Kept(b.schema), options.Workers, b.stringsOf)
+	kept, err := forward.NewBuilder(b.schema, k.Kept(b.schema), b.workers, b.stringsOf)
 	if err != nil {
 		return nil, err
 	}

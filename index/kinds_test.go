@@ -116,7 +116,10 @@ func (pointFamily) Sections() []store.SectionForm {
 	return []store.SectionForm{{Kind: sectionPoints, Name: "points", PerTile: true}, {Kind: sectionMidpoint, Name: "midpoint"}}
 }
 
-func (pointFamily) Build(s *schema.Schema, _ int) (store.Builder, error) {
+func (pointFamily) Build(s *schema.Schema, workers int) (store.Builder, error) {
+	if workers < 1 {
+		return nil, fmt.Errorf("told to build with %d goroutines", workers)
+	}
 	at := slices.IndexFunc(s.Columns, func(c schema.Column) bool { return c.Type == "point" })
 	if at < 0 {
 		return nil, nil

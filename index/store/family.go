@@ -25,7 +25,7 @@ type Structure interface {
 // Buildable is a Family whose structures are built of the values of columns, object by object.
 type Buildable interface {
 	// Build begins a structure of an index that is to be built, nil where none of its columns is the family's. Workers is the number of
-	// goroutines to use, by default runtime.GOMAXPROCS(0).
+	// goroutines to use, one at least.
 	Build(s *schema.Schema, workers int) (Builder, error)
 }
 
