@@ -2,7 +2,7 @@
 //
 // Centroids are a column like any other (near_scan.cu), and the nearest are what a search of it has found. Here the objects of their cells become the list of the query in the column
 // itself, which near_gate.cu compares: first those of the nearest cell, and then the others, of which few are within the limit that these have left. The host has seen to it that
-// a list has room for the largest cells.
+// a list has room for the largest cells. A query whose centroids the sieve has given up is given up here too.
 //
 // Ids of the others may be lower than those of the nearest cell, so that an object whose value equals the k-th may come before it: the limit, which near_gate.cu makes the k-th value
 // less one, is raised again, as descents do (descent.cuh).
@@ -58,6 +58,11 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_celled(const NearCel
   const uint32_t q = blockIdx.x, kept = v.states[q].kept;
   const NearEntry* entries = v.entries + v.queries[q].entries;
   uint32_t* list = v.near.lists + size_t{q} * v.near.listRoom;
+  NearState& state = v.near.states[q];
+  if (v.states[q].given) {
+    if (threadIdx.x == 0) state.given = 1;
+    return;
+  }
   const uint32_t nearest = kept > 0 ? nearestOf(entries, kept, s) : 0;
   uint32_t listed = 0;
   for (uint32_t first = 0; first < kept; first += kThreads) {
@@ -75,7 +80,6 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_celled(const NearCel
     __syncthreads();
   }
   if (threadIdx.x != 0) return;
-  NearState& state = v.near.states[q];
   state.list = listed;
   if (v.others) state.limit = min(v.near.queries[q].most, state.limit + 1);
 }

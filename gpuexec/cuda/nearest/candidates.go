@@ -21,12 +21,23 @@ type CandidatesPiece struct {
 	First Piece
 }
 
-// plan makes a piece of the first asks, as many as fit; of none, if not even the first does. asked are theirs of the first search, and lists the most that one of them compares.
-func (c *Candidates) plan(asks, asked []Ask, lists int, room plan.Room, waves *profile.NearWaves) *CandidatesPiece {
-	p := &CandidatesPiece{Piece: Piece{Column: c.Of, waves: waves, listed: true}, First: Piece{Column: c.Near, waves: waves}}
-	wave := min(int64(waves.Least), int64(c.Near.Objects))
-	p.fit(asks, plan.Room{Arena: 2 * slack, In: 2 * slack, Out: slack}, int64(lists), func(i int) (arena, in int64) {
-		arena, in, _ = c.Near.need(int64(asked[i].Query.K), wave, 0)
+// plan makes a piece of the first asks, as many as fit; of none, if not even the first does. asked are theirs of the first search, whose waves are first, and lists the most that one of
+// them compares. Those that a sieve takes in the first search and those that it does not are in different pieces.
+func (c *Candidates) plan(asks, asked []Ask, lists int, room plan.Room, waves, first *profile.NearWaves) *CandidatesPiece {
+	p := &CandidatesPiece{Piece: Piece{Column: c.Of, waves: waves, listed: true}, First: Piece{Column: c.Near, waves: first}}
+	sieves := func(i int) bool { return !asks[i].Exact && c.Near.Sieves(&asked[i], first) }
+	p.First.Sieved = sieves(0)
+	wave := min(int64(first.Least), int64(c.Near.Objects))
+	if p.First.Sieved {
+		p.First.ListRoom = first.List
+		wave = int64(max(first.First, first.List))
+	}
+	end := 1
+	for end < len(asks) && sieves(end) == p.First.Sieved {
+		end++
+	}
+	p.fit(asks[:end], plan.Room{Arena: 2 * slack, In: 2 * slack, Out: slack}, int64(lists), func(i int) (arena, in int64) {
+		arena, in, _ = c.Near.need(int64(asked[i].Query.K), wave, p.First.ListRoom)
 		if asked[i].Set >= 0 {
 			arena, in = arena+c.Near.setBytes(), in+c.Near.setBytes()
 		}
@@ -55,10 +66,14 @@ func (p *CandidatesPiece) Encode(in []byte) {
 	p.Piece.Encode(in)
 }
 
-// cost is the memory of the device that a query takes at least that asks for so many that are near, with a filter or without, and compares so many at most.
+// cost is the memory of the device that a query takes at least that asks for so many that are near, in waves of its own, with a filter or without, and compares so many at most.
 func (c *Candidates) cost(q *distance.Query, near, lists int64, waves *profile.NearWaves) int64 {
 	own, _, _ := c.Of.need(c.Of.hits(q), lists, 0)
 	first, _, _ := c.Near.need(near, min(int64(waves.Least), int64(c.Near.Objects)), 0)
+	if c.Near.Sieve != nil {
+		sieved, _, _ := c.Near.need(near, int64(max(waves.First, waves.List)), waves.List)
+		first = max(first, sieved)
+	}
 	return 2*slack + own + first + abi.WordBytes*lists + c.Of.setBytes() + c.Near.setBytes()
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
 	"github.com/geniemq/geniemq/gpuexec/run"
@@ -17,8 +18,7 @@ type Cells struct {
 	Candidates
 	*cells.Index
 	Starts []uint32 // by cell: its first place in Order
-	// By a number of cells: how many objects they have at least, and at most.
-	least, most []uint32
+	most   []uint32 // by a number of cells: how many objects they have at most
 }
 
 // mostVisited is the most objects of the cells that a query visits.
@@ -40,27 +40,39 @@ func NewCells(of *Column) *Cells {
 		sizes[i] = c.Starts[i+1] - c.Starts[i]
 	}
 	slices.Sort(sizes)
-	c.least, c.most = make([]uint32, count+1), make([]uint32, count+1)
-	for i, size := range sizes {
-		c.least[i+1], c.most[i+1] = c.least[i]+size, c.most[i]+sizes[len(sizes)-1-i]
+	c.most = make([]uint32, count+1)
+	for i := range sizes {
+		c.most[i+1] = c.most[i] + sizes[len(sizes)-1-i]
 	}
 	return c
 }
 
-// Takes says whether the device visits the cells of a query: so many as a recall wants, which have as many objects as are wanted whichever they are, since who has not found enough
-// visits more; and nothing is filtered.
+// Takes says whether the device visits the cells of a query: so many as a recall wants, and nothing is filtered. Who finds fewer objects there than are wanted visits more, on the host.
 func (c *Cells) Takes(q *distance.Query) bool {
 	if q.K < 1 || q.Total || q.Recall <= 0 || q.Filter != nil {
 		return false
 	}
 	probes := c.Probes(q.K, q.Recall)
-	return probes < c.Cells() && int64(c.least[probes]) >= int64(q.K) && c.most[probes] <= mostVisited
+	return probes < c.Cells() && int64(c.most[probes]) >= int64(q.K) && c.most[probes] <= mostVisited
 }
 
 // visits is how many cells a query visits, and how many objects these have at most.
 func (c *Cells) visits(q *distance.Query) (probes, objects int64) {
 	n := c.Probes(q.K, q.Recall)
 	return int64(n), int64(c.most[n])
+}
+
+// waves are those of centroids, of which so many are wanted: they are few, so that two waves are enough if the first leaves a list short that has room for four times as many as are
+// expected.
+func (c *Cells) waves(probes int, waves *profile.NearWaves) *profile.NearWaves {
+	const spare = 4
+	own := *waves
+	own.First, own.List = waves.CellsFirst, waves.CellsList
+	if least := spare * probes * int(c.Near.Objects) / own.List; least > own.First {
+		own.First = (least + abi.SieveObjects - 1) / abi.SieveObjects * abi.SieveObjects
+	}
+	own.Growth = max(own.Growth, int(c.Near.Objects)/own.First+1)
+	return &own
 }
 
 // Asked is what an ask asks of centroids.
@@ -72,33 +84,33 @@ func (c *Cells) Asked(a *Ask) Ask {
 
 // Plan makes a piece of the first asks, as many as fit; of none, if not even the first does. asked are theirs, of Asked.
 func (c *Cells) Plan(asks, asked []Ask, room plan.Room, waves *profile.NearWaves) *CandidatesPiece {
-	lists := uint32(0)
+	probes := 0
 	for i := range asked {
-		lists = max(lists, c.most[asked[i].Query.K])
+		probes = max(probes, asked[i].Query.K)
 	}
-	return c.plan(asks, asked, int(lists), room, waves)
+	return c.plan(asks, asked, int(c.most[probes]), room, waves, c.waves(probes, waves))
 }
 
 // Cost is the memory of the device that a query takes at least.
 func (c *Cells) Cost(q *distance.Query, waves *profile.NearWaves) int64 {
 	probes, objects := c.visits(q)
-	return c.cost(q, probes, objects, waves)
+	return c.cost(q, probes, objects, c.waves(int(probes), waves))
 }
 
 // Fits says whether a query can be executed alone.
 func (c *Cells) Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves) bool {
 	probes, objects := c.visits(q)
-	return c.fits(q, probes, objects, room, waves)
+	return c.fits(q, probes, objects, room, c.waves(int(probes), waves))
 }
 
-// Tell says what a search that compared so many objects has done, as one core does (cells.Searcher.End).
-func (c *Cells) Tell(a *Ask, compared uint64) distance.Answer {
+// Tell says what a search that compared so many objects has done, as one core does (cells.Searcher.End); false: it has to visit more cells, having seen fewer objects than are wanted.
+func (c *Cells) Tell(a *Ask, compared uint64) (did distance.Answer, enough bool) {
 	probes := c.Probes(a.Query.K, a.Query.Recall)
-	did := distance.Answer{Method: "cells", Distances: compared + uint64(c.Cells()), Blocks: uint64(probes)}
+	did = distance.Answer{Method: "cells", Distances: compared + uint64(c.Cells()), Blocks: uint64(probes)}
 	if math.IsInf(a.Query.Most, 1) {
 		if expected, ok := c.Recall().At(a.Query.K, float64(probes)); ok {
 			did.Recall = expected.Share
 		}
 	}
-	return did
+	return did, compared >= uint64(a.Query.K)
 }

@@ -22,7 +22,7 @@ import (
 //
 // The host's matcher can answer every query, and is there whatever the device has room for. Beside it there are paths: ways to answer some of the
 // queries on the device. Each query of a batch goes to the first path that takes it, and what none takes stays with the host. The paths run one after the
-// other, the host's cores at the same time. All find the same hits with the same values to the bit, so that who answers is a matter of speed alone.
+// other, the host's cores at the same time; what a path finds that it cannot answer the host does last. All find the same hits with the same values to the bit, so that who answers is a matter of speed alone.
 //
 // # What is shared
 //
@@ -41,9 +41,9 @@ type Matcher struct {
 type Path interface {
 	// Takes says whether the path answers a job of a batch, by looking at it alone.
 	Takes(b *nearest.Batch, job int) bool
-	// Match answers jobs that it takes, at least one: each has an error or was given to Batch.Answer then. An error means that all jobs are void. t
-	// may be nil.
-	Match(ctx context.Context, b *nearest.Batch, jobs []int, t *gpuexec.Trace) error
+	// Match answers jobs that it takes, at least one: each has an error or was given to Batch.Answer then, or is left to the host. An error means that all jobs are
+	// void. t may be nil.
+	Match(ctx context.Context, b *nearest.Batch, jobs []int, t *gpuexec.Trace) (left []int, err error)
 	// Price is what a query takes by a method together with so many; 0: the path does not take it.
 	Price(q *distance.Query, method string, queries int) time.Duration
 	// Cost is the memory of the device that a plan takes at least while it runs; 0 of plans that the path does not take.
@@ -97,20 +97,26 @@ func (m *Matcher) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace) 
 			}
 		})
 	}
+	var left []int
 	for at, p := range m.paths {
 		if len(taken[at]) == 0 {
 			continue
 		}
-		if err = p.Match(ctx, b, taken[at], t); err != nil {
+		more, fault := p.Match(ctx, b, taken[at], t)
+		if err = fault; err != nil {
 			cancel(err)
 			break
 		}
+		left = append(left, more...)
 	}
 	host.Wait()
 	if onHost != nil && (err == nil || errors.Is(err, onHost)) {
 		return onHost
 	}
-	return err
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	return b.Run(ctx, left)
 }
 
 // Cost implements run.Matcher: a query is answered on one side.

@@ -63,7 +63,7 @@ func (r *Ranks) Plan(asks, asked []Ask, room plan.Room, waves *profile.NearWaves
 	for i := range asked {
 		lists = max(lists, asked[i].Query.K)
 	}
-	return r.plan(asks, asked, lists, room, waves)
+	return r.plan(asks, asked, lists, room, waves, waves)
 }
 
 // Cost is the memory of the device that a query takes at least.
@@ -79,12 +79,12 @@ func (r *Ranks) Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves
 }
 
 // Tell says what a search that compared so many has done, as one core does (permutation.Searcher.End).
-func (r *Ranks) Tell(a *Ask, compared uint64) distance.Answer {
+func (r *Ranks) Tell(a *Ask, compared uint64) (did distance.Answer, enough bool) {
 	steps, passing := r.Steps(a.Query), r.Of.Objects
 	if a.Set >= 0 {
 		passing = uint32(a.Passes.Len())
 	}
-	did := distance.Answer{
+	did = distance.Answer{
 		Method: "permutation", Exact: passing <= steps, Distances: compared + uint64(len(r.Permutants())), Blocks: 1, Fraction: a.Query.Column.Compares(a.Query),
 	}
 	if a.Set < 0 && math.IsInf(a.Query.Most, 1) && !did.Exact {
@@ -92,5 +92,5 @@ func (r *Ranks) Tell(a *Ask, compared uint64) distance.Answer {
 			did.Recall = expected.Share
 		}
 	}
-	return did
+	return did, true
 }

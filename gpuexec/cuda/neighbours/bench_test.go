@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ type vectors struct {
 	made       func(rng *rand.Rand, dims int) []float32
 	storage    string // empty: f32
 	method     string // empty: scan
+	options    string // of the column
 }
 
 // ask is a query for the nearest.
@@ -41,16 +43,16 @@ func (c *vectors) ask(rng *rand.Rand) *index.Request {
 // all, and on the host; and what share of the objects is compared exactly. Random vectors are the sieve's worst.
 func BenchmarkCUDAColumns(b *testing.B) {
 	for _, c := range []vectors{
-		{"l2", 300, 8, 200_000, "random", randomVector, "", ""}, {"cosine", 128, 10, 200_000, "random", randomVector, "", ""}, {"l2", 8, 8, 1_000_000, "random", randomVector, "", ""},
-		{"l1", 8, 8, 1_000_000, "random", randomVector, "", ""}, {"l1", 32, 8, 200_000, "random", randomVector, "", ""}, {"l1", 282, 8, 100_000, "random", randomVector, "", ""}, {"l1", 282, 8, 1_000_000, "random", randomVector, "", ""},
-		{"l1", 282, 8, 100_000, "colours", colourVector, "", ""}, {"l1", 282, 8, 1_000_000, "colours", colourVector, "", ""}, {"l1", 282, 8, 5_000_000, "colours", colourVector, "", ""},
-		{"l1", 282, 8, 400_000, "bytes", byteVector, "u8", ""}, {"l1", 128, 8, 1_000_000, "bytes", byteVector, "u8", ""}, {"l1", 128, 8, 1_000_000, "colours", colourVector, "u8", ""},
-		{"l1", 64, 8, 1_000_000, "colours", colourVector, "u8", ""},
-		{"linf", 128, 10, 1_000_000, "random", randomVector, "", ""}, {"linf", 128, 10, 1_000_000, "bytes", byteVector, "u8", ""},
-		{"hamming", 128, 10, 1_000_000, "codes", codeVector, "", ""}, {"hamming", 128, 10, 1_000_000, "codes", codeVector, "u8", ""},
-		{"l3", 128, 10, 1_000_000, "random", randomVector, "", ""}, {"l3", 128, 10, 1_000_000, "bytes", byteVector, "u8", ""}, {"l8", 128, 10, 1_000_000, "random", randomVector, "", ""},
-		{"l4", 128, 10, 1_000_000, "random", randomVector, "", ""}, {"l5", 128, 10, 1_000_000, "random", randomVector, "", ""}, {"l6", 128, 10, 1_000_000, "random", randomVector, "", ""},
-		{"l7", 128, 10, 1_000_000, "random", randomVector, "", ""}, {"l2", 128, 100, 4_500_000, "random", randomVector, "", ""},
+		{"l2", 300, 8, 200_000, "random", randomVector, "", "", ""}, {"cosine", 128, 10, 200_000, "random", randomVector, "", "", ""}, {"l2", 8, 8, 1_000_000, "random", randomVector, "", "", ""},
+		{"l1", 8, 8, 1_000_000, "random", randomVector, "", "", ""}, {"l1", 32, 8, 200_000, "random", randomVector, "", "", ""}, {"l1", 282, 8, 100_000, "random", randomVector, "", "", ""}, {"l1", 282, 8, 1_000_000, "random", randomVector, "", "", ""},
+		{"l1", 282, 8, 100_000, "colours", colourVector, "", "", ""}, {"l1", 282, 8, 1_000_000, "colours", colourVector, "", "", ""}, {"l1", 282, 8, 5_000_000, "colours", colourVector, "", "", ""},
+		{"l1", 282, 8, 400_000, "bytes", byteVector, "u8", "", ""}, {"l1", 128, 8, 1_000_000, "bytes", byteVector, "u8", "", ""}, {"l1", 128, 8, 1_000_000, "colours", colourVector, "u8", "", ""},
+		{"l1", 64, 8, 1_000_000, "colours", colourVector, "u8", "", ""},
+		{"linf", 128, 10, 1_000_000, "random", randomVector, "", "", ""}, {"linf", 128, 10, 1_000_000, "bytes", byteVector, "u8", "", ""},
+		{"hamming", 128, 10, 1_000_000, "codes", codeVector, "", "", ""}, {"hamming", 128, 10, 1_000_000, "codes", codeVector, "u8", "", ""},
+		{"l3", 128, 10, 1_000_000, "random", randomVector, "", "", ""}, {"l3", 128, 10, 1_000_000, "bytes", byteVector, "u8", "", ""}, {"l8", 128, 10, 1_000_000, "random", randomVector, "", "", ""},
+		{"l4", 128, 10, 1_000_000, "random", randomVector, "", "", ""}, {"l5", 128, 10, 1_000_000, "random", randomVector, "", "", ""}, {"l6", 128, 10, 1_000_000, "random", randomVector, "", "", ""},
+		{"l7", 128, 10, 1_000_000, "random", randomVector, "", "", ""}, {"l2", 128, 100, 4_500_000, "random", randomVector, "", "", ""},
 	} {
 		b.Run(fmt.Sprintf("%s%s/%dx%d/k=%d/%s", c.metric, c.storage, c.n, c.dims, c.k, c.of), func(b *testing.B) {
 			if testing.Short() && c.n > 1_000_000 {
@@ -67,7 +69,7 @@ func BenchmarkCUDAColumns(b *testing.B) {
 // BenchmarkCUDATrees measures trees of places, on the device and on the host.
 func BenchmarkCUDATrees(b *testing.B) {
 	for _, n := range []int{1_000_000, 10_000_000} {
-		c := vectors{"l2", 2, 0, n, "places", placeVector, "", "tree"}
+		c := vectors{"l2", 2, 0, n, "places", placeVector, "", "tree", ""}
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			if testing.Short() && n > 1_000_000 {
 				b.Skip("of many objects")
@@ -100,8 +102,8 @@ func measureColumn(b *testing.B, name string, x *index.Index, k int, ask func(rn
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, queries := range []int{1, 32, 512, 1024, 4096} {
-		if name == "host" && queries > 1024 {
+	for _, queries := range []int{1, 32, 512, 1024, 4096, 16384} {
+		if name == "host" && queries > 1024 || queries > 4096 && !strings.Contains(b.Name(), "Cells") {
 			continue
 		}
 		plans, answers := make([]gpuexec.Plan, queries), make([]gpuexec.Answer, queries)
@@ -195,15 +197,20 @@ func codeVector(rng *rand.Rand, dims int) []float32 {
 }
 
 // columnOf is an index of vectors.
-func columnOf(b *testing.B, c vectors) *index.Index {
+func columnOf(b testing.TB, c vectors) *index.Index {
 	b.Helper()
-	spec, err := index.Builtin().ParseSchema(fmt.Appendf(nil, "{name: columns, columns: [{name: v, type: vector, metric: %s, storage: %s, dims: %d, index: [%s]}]}", c.metric, cmp.Or(c.storage, "f32"), c.dims, cmp.Or(c.method, "scan")))
+	spec, err := index.Builtin().ParseSchema(fmt.Appendf(nil, "{name: columns, columns: [{name: v, type: vector, metric: %s, storage: %s, dims: %d, index: [%s]%s}]}", c.metric, cmp.Or(c.storage, "f32"), c.dims, cmp.Or(c.method, "scan"), c.options))
 	if err != nil {
 		b.Fatal(err)
 	}
 	objects, err := index.NewObjects(spec, index.BuilderOptions{})
 	if err != nil {
 		b.Fatal(err)
+	}
+	if c.method == "cells" && c.n > 100_000 {
+		e := openEngine(b, gpuexec.CUDAOptions{})
+		e.Finds = Finds(e)
+		objects.FindBy(e, func(note string) { b.Error(note) })
 	}
 	const together = 64 << 10 // are made on all cores
 	made, crew, id := make([][]float32, together), run.NewCrew(0), 0
@@ -233,4 +240,39 @@ func columnOf(b *testing.B, c vectors) *index.Index {
 		b.Fatal(err)
 	}
 	return x
+}
+
+// BenchmarkCUDACells measures searches of cells to a recall of 0.995 for ten neighbours, in clusters that are apart and in such that are not, and scans of the same.
+func BenchmarkCUDACells(b *testing.B) {
+	for _, c := range []vectors{
+		{"l2", 32, 10, 4_500_000, "clusters", aroundCentre(20_000, 0.1), "", "cells", ""}, {"l2", 32, 10, 4_500_000, "overlapping", aroundCentre(2000, 0.75), "", "cells", ""},
+	} {
+		b.Run(c.of, func(b *testing.B) {
+			if testing.Short() {
+				c.n /= 500
+			}
+			x := columnOf(b, c)
+			for _, name := range []string{"untried", "used", "host"} {
+				measureColumn(b, name, x, c.k, func(rng *rand.Rand) *index.Request {
+					r := c.ask(rng)
+					r.Near.Recall = 0.995
+					if name == "used" { // as long as cells are off
+						r.Near.Method, r.Near.Recall = "scan", 0
+					}
+					return r
+				})
+			}
+		})
+	}
+}
+
+// aroundCentre makes vectors around one of so many others.
+func aroundCentre(centres uint64, spread float64) func(rng *rand.Rand, dims int) []float32 {
+	return func(rng *rand.Rand, dims int) []float32 {
+		v, near := make([]float32, dims), rand.New(rand.NewPCG(rng.Uint64N(centres), 7))
+		for i := range v {
+			v[i] = float32(near.NormFloat64() + spread*rng.NormFloat64())
+		}
+		return v
+	}
 }

@@ -5,7 +5,9 @@ package neighbours
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
@@ -35,7 +37,7 @@ type candidateFinder interface {
 	Cost(q *distance.Query, waves *profile.NearWaves) int64
 	Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves) bool
 	Plan(asks, asked []nearest.Ask, room plan.Room, waves *profile.NearWaves) *nearest.CandidatesPiece
-	Tell(a *nearest.Ask, compared uint64) distance.Answer
+	Tell(a *nearest.Ask, compared uint64) (did distance.Answer, enough bool)
 }
 
 // candidateColumn is a column with the means to find candidates on the device.
@@ -142,7 +144,11 @@ func (p *candidates) Residence() run.Residence {
 	for _, c := range p.columns {
 		if c != nil {
 			r.DeviceBytes += c.bytes
-			forms = append(forms, p.form+" of "+c.of.Of.Name)
+			form := p.form + " of " + c.of.Of.Name
+			if c.near.Sieve != nil {
+				form += " by " + c.near.Sieve.Product.Said()
+			}
+			forms = append(forms, form)
 		}
 	}
 	r.IndexBytes, r.Form = r.DeviceBytes, strings.Join(forms, ", ")
@@ -169,7 +175,7 @@ func (p *candidates) Close() error {
 }
 
 // Match implements nearest.Path: column after column, in pieces that fit.
-func (p *candidates) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) error {
+func (p *candidates) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) (left []int, err error) {
 	for _, own := range p.columns {
 		var asks []nearest.Ask
 		for _, job := range jobs {
@@ -186,15 +192,19 @@ func (p *candidates) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *
 		}
 		asked, err := own.ask(ctx, asks)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := p.scan.engine.OnLane(ctx, func(l *device.Lane) error {
-			return inPieces(ctx, b, asks, comparing, comparison{p, own, l, b, t, asked}.execute)
-		}); err != nil {
+			s := comparison{candidates: p, own: own, lane: l, b: b, t: t, asked: asked}
+			err := inPieces(ctx, b, asks, comparing, s.execute)
+			slices.Sort(s.left)
+			left = append(left, s.left...)
 			return err
+		}); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return left, nil
 }
 
 // A comparison is asks of a batch whose candidates are found and compared.
@@ -204,34 +214,50 @@ type comparison struct {
 	lane  *device.Lane
 	b     *hosted.Batch
 	t     *gpuexec.Trace
-	asked []nearest.Ask // by ask: of what is searched first
+	asked []nearest.Ask // of the asks that are left: of what is searched first
+	mu    sync.Mutex
+	left  []int // jobs that compare more than is here: they are the host's
 }
 
 const comparing = "comparing candidates"
 
-// execute executes a piece of the first asks.
-func (s comparison) execute(ctx context.Context, asks []nearest.Ask) (int, error) {
-	p := s.own.Plan(asks, s.asked[len(s.asked)-len(asks):], s.scan.engine.Room(), s.scan.waves)
-	if len(p.Asks) == 0 {
-		return 0, nil
+// execute executes a piece of the first asks. Those that the sieve of what is searched first has given up are asked anew.
+func (s *comparison) execute(ctx context.Context, asks []nearest.Ask) (n int, again []nearest.Ask, err error) {
+	s.asked = s.asked[len(s.asked)-len(asks):] // who was late is left out
+	p := s.own.Plan(asks, s.asked, s.scan.engine.Room(), s.scan.waves)
+	if n = len(p.Asks); n == 0 {
+		return 0, nil, nil
 	}
 	if s.t != nil {
-		s.t.Work.Used(p.End(), len(p.Asks))
+		s.t.Work.Used(p.End(), n)
 	}
 	out, err := s.lane.Execute(comparing, s.t, p.InBytes(), p.Encode, func(steps *device.Steps, arena abi.Pointer) { s.record(steps, p, arena) }, p.States, p.OutBytes())
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	each := func(units, nanoseconds int, work func(int)) error {
 		return s.scan.engine.Host.Crew.Each(ctx, units, nanoseconds, work)
 	}
-	_, err = p.Decode(out, each, s.told) // no sieve has given any up
-	return len(p.Asks), err
+	if again, err = p.Decode(out, each, s.told); len(again) > 0 {
+		for i := range p.Asks {
+			if p.Asks[i].Exact { // and was not: those that are exact are in pieces of their own
+				s.asked = append(s.asked, s.asked[i])
+			}
+		}
+	}
+	return n, again, err
 }
 
-// told hands an ask what was found.
-func (s comparison) told(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
-	*did = s.own.Tell(a, did.Distances)
+// told hands an ask what was found, from any core.
+func (s *comparison) told(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
+	told, ok := s.own.Tell(a, did.Distances)
+	if !ok {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.left = append(s.left, a.Job)
+		return
+	}
+	*did = told
 	job := s.b.Job(a.Job)
 	job.Candidates += passed
 	job.Approximate = !did.Exact
@@ -239,7 +265,7 @@ func (s comparison) told(a *nearest.Ask, hits []metric.Hit, did *distance.Answer
 }
 
 // record records the first search, and that among what it has found.
-func (s comparison) record(steps *device.Steps, p *nearest.CandidatesPiece, arena abi.Pointer) {
+func (s *comparison) record(steps *device.Steps, p *nearest.CandidatesPiece, arena abi.Pointer) {
 	k, d := s.scan.kernels, s.scan.engine.Device()
 	launcher{k, s.own.near, &p.First, d}.recordWaves(steps, arena)
 	of := launcher{k, s.own.of, &p.Piece, d}

@@ -29,10 +29,10 @@ func loadCells(e *device.Engine, r *room, s *scan) (*candidates, error) {
 		own := &candidateColumn{candidateFinder: of, of: c}
 		var err error
 		rows := func(write func([]byte)) { write(abi.Bytes(of.Sections().Centroids)) }
-		if own.near, err = load(e, s.kernels, r, of.Near, nil, rows, nil, false); err != nil || own.near == nil {
+		if own.near, err = load(e, s.kernels, r, of.Near, of.Centroids(), rows, nil, e.Device().Profile.Paths.Sieves || e.Untried()); err != nil || own.near == nil {
 			return nil, err
 		}
-		own.bytes = own.near.RowsBytes() + own.near.NormsBytes()
+		own.bytes = own.near.bytes()
 		own.ask = func(_ context.Context, asks []nearest.Ask) ([]nearest.Ask, error) {
 			asked := make([]nearest.Ask, len(asks))
 			for i := range asks {

@@ -304,6 +304,19 @@ func (l *columnLoader) average(mean []float64) {
 	})
 }
 
+// bytes is the memory of what is searched: rows, norms, and what the sieve compares.
+func (c *column) bytes() int64 {
+	n := c.RowsBytes() + c.NormsBytes()
+	if c.Sieve == nil {
+		return n
+	}
+	n += c.Sieve.FewBytes(c.Objects) + c.Sieve.BeginsBytes(c.Objects)
+	if c.levels != 0 {
+		n += c.Sieve.BeginsBytes(c.Objects)
+	}
+	return n
+}
+
 // close gives back what there is.
 func (c *column) close() error {
 	var errs []error

@@ -254,7 +254,7 @@ func (d *descents) Close() error {
 }
 
 // Match implements nearest.Path: tree after tree, in pieces that fit, first those that go depth first.
-func (d *descents) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) error {
+func (d *descents) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) (left []int, err error) {
 	for _, own := range d.trees {
 		var deep, others []nearest.Ask
 		for _, job := range jobs {
@@ -279,10 +279,10 @@ func (d *descents) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gp
 			}
 			return inPieces(ctx, b, others, goingDown, s.byRounds)
 		}); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // A descent is asks of a batch that go down a tree on a lane.
@@ -294,8 +294,9 @@ type descent struct {
 	t    *gpuexec.Trace
 }
 
-// inPieces executes asks of a batch, piece after piece: execute says how many it has executed, of the first. Those whose time is over are told.
-func inPieces(ctx context.Context, b *hosted.Batch, asks []nearest.Ask, op string, execute func(context.Context, []nearest.Ask) (int, error)) error {
+// inPieces executes asks of a batch, piece after piece: execute says how many it has executed, of the first, and which of these are to be asked anew. Those whose
+// time is over are told.
+func inPieces(ctx context.Context, b *hosted.Batch, asks []nearest.Ask, op string, execute func(context.Context, []nearest.Ask) (n int, again []nearest.Ask, err error)) error {
 	for len(asks) > 0 {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -306,7 +307,7 @@ func inPieces(ctx context.Context, b *hosted.Batch, asks []nearest.Ask, op strin
 			asks = asks[1:]
 			continue
 		}
-		n, err := execute(ctx, asks)
+		n, again, err := execute(ctx, asks)
 		if err != nil {
 			return err
 		}
@@ -314,7 +315,7 @@ func inPieces(ctx context.Context, b *hosted.Batch, asks []nearest.Ask, op strin
 			job.Err = &gpuexec.DeviceError{Op: op, OutOfMemory: true, Err: errors.New("it has no room alone")}
 			n = 1
 		}
-		asks = asks[n:]
+		asks = append(asks[n:], again...)
 	}
 	return nil
 }
@@ -340,25 +341,25 @@ func (s descent) used(bytes int64, asks int) {
 }
 
 // byRounds executes a piece of the first asks.
-func (s descent) byRounds(ctx context.Context, asks []nearest.Ask) (int, error) {
+func (s descent) byRounds(ctx context.Context, asks []nearest.Ask) (int, []nearest.Ask, error) {
 	p := s.own.Plan(asks, s.scan.engine.Room(), s.scan.waves)
 	if len(p.Asks) == 0 {
-		return 0, nil
+		return 0, nil, nil
 	}
 	s.used(p.Used, len(p.Asks))
 	out, err := s.run(ctx, s.lane, s.own, p, s.t)
 	if err == nil {
 		err = p.DecodeDone(out, s.each(ctx), s.told)
 	}
-	return len(p.Asks), err
+	return len(p.Asks), nil, err
 }
 
 // depthFirst executes a piece of the first asks, in one launch.
-func (s descent) depthFirst(ctx context.Context, asks []nearest.Ask) (int, error) {
+func (s descent) depthFirst(ctx context.Context, asks []nearest.Ask) (int, []nearest.Ask, error) {
 	p := s.own.PlanDepth(asks, s.scan.engine.Room(), s.scan.waves)
 	n := len(p.Asks)
 	if n == 0 {
-		return 0, nil
+		return 0, nil, nil
 	}
 	s.used(p.Used, n)
 	out, err := s.lane.Execute(goingDown, s.t, p.InBytes(), p.Encode, func(steps *device.Steps, arena abi.Pointer) {
@@ -368,10 +369,11 @@ func (s descent) depthFirst(ctx context.Context, asks []nearest.Ask) (int, error
 			Near: own.near(arena), Tree: s.own.at, Stacks: arena + abi.Pointer(p.Stacks), StackRoom: uint32(s.own.StackRoom()),
 		})
 	}, p.States, p.OutBytes())
-	if err == nil {
-		_, err = p.Decode(out, s.each(ctx), s.told)
+	if err != nil {
+		return 0, nil, err
 	}
-	return n, err
+	again, err := p.Decode(out, s.each(ctx), s.told)
+	return n, again, err
 }
 
 // run executes rounds of a piece until it is done. Between them the caller is asked whether it still waits.

@@ -148,14 +148,10 @@ func (s *scan) Residence() run.Residence {
 		if c == nil {
 			continue
 		}
-		r.IndexBytes += c.RowsBytes() + c.NormsBytes()
+		r.IndexBytes += c.bytes()
 		form := formRows
 		if c.Sieve != nil {
-			r.IndexBytes += c.Sieve.FewBytes(c.Objects) + c.Sieve.BeginsBytes(c.Objects)
 			form += " and " + c.Sieve.Product.Said()
-			if c.levels != 0 {
-				r.IndexBytes += c.Sieve.BeginsBytes(c.Objects)
-			}
 		}
 		forms = append(forms, form+" of "+c.Of.Name)
 	}
@@ -176,7 +172,7 @@ func (s *scan) Close() error {
 }
 
 // Match implements nearest.Path.
-func (s *scan) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) error {
+func (s *scan) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) (left []int, err error) {
 	for _, c := range s.columns {
 		if c == nil {
 			continue
@@ -200,10 +196,10 @@ func (s *scan) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexe
 			continue
 		}
 		if err := s.engine.OnLane(ctx, func(l *device.Lane) error { return s.pieces(ctx, l, b, c, asks, t) }); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // pieces executes asks of a column, piece after piece.

@@ -198,13 +198,13 @@ func (p *textPath) Cost(of *gpuexec.Plan) int64 {
 }
 
 // Match implements nearest.Path: column after column, in pieces that fit.
-func (p *textPath) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) error {
+func (p *textPath) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) (left []int, err error) {
 	byColumn := make([][]int, len(p.columns))
 	for _, job := range jobs {
 		at := p.host.At(b.Job(job).Query.(*distance.Query).Column)
 		byColumn[at] = append(byColumn[at], job)
 	}
-	return p.engine.OnLane(ctx, func(l *device.Lane) error {
+	return nil, p.engine.OnLane(ctx, func(l *device.Lane) error {
 		for at, own := range byColumn {
 			if err := p.scan(ctx, l, &p.columns[at], b, own, t); err != nil {
 				return err

@@ -1,0 +1,90 @@
+//go:build cuda
+
+package neighbours
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/gpuexec/cpu"
+	"github.com/geniemq/geniemq/gpuexec/enginetest"
+	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/nearest"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
+)
+
+// TestCUDACellsSieved: of many centroids the nearest are found by a sieve, with lists that are too short for some queries. The hits are those of one core, and all that is said of them.
+func TestCUDACellsSieved(t *testing.T) {
+	rng := seeded.Rand(t)
+	for _, metric := range []string{"l2", "cosine", "l1", "linf", "l3"} {
+		c := vectors{
+			metric: metric, dims: 1 + rng.IntN(40), n: 2000 + rng.IntN(2000), storage: []string{"f32", "f16", "u8"}[rng.IntN(3)], method: "cells",
+			options: fmt.Sprintf(", cells: {cells: %d}", 600+rng.IntN(900)),
+			made: func(rng *rand.Rand, dims int) []float32 {
+				v, near := make([]float32, dims), rand.New(rand.NewPCG(rng.Uint64N(200), 7))
+				for i := range v {
+					v[i] = float32(min(255, 1+near.IntN(200)+rng.IntN(20)))
+				}
+				return v
+			},
+		}
+		x := columnOf(t, c)
+		queries, err := index.NewQueries(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plans := make([]gpuexec.Plan, 200)
+		for i := range plans {
+			r := index.Request{Vector: c.made(rng, c.dims), Near: nearest.Near{K: 1 + rng.IntN(20), Method: "cells", Recall: rng.Float64()}}
+			if rng.IntN(8) == 0 { // far beyond all, which few bits do not hold
+				for i := range r.Vector {
+					r.Vector[i] *= 1e7
+				}
+			}
+			if rng.IntN(4) == 0 {
+				r.Near.Radius = new(float64(rng.IntN(100)))
+				if metric == "cosine" {
+					*r.Near.Radius /= 1000
+				}
+			}
+			made, err := queries.Plan(new(postings.MatchQuery), &r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plans[i] = gpuexec.Plan{Family: distance.FamilyName, Query: made.Query, K: r.Near.K}
+		}
+		want, got := make([]gpuexec.Answer, len(plans)), make([]gpuexec.Answer, len(plans))
+		if err := enginetest.LoadOn(t, cpu.New(gpuexec.CPUOptions{Workers: 1}), x).Search(t.Context(), plans, want, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, list := range []int{16, 64, 1024} {
+			e := openEngine(t, gpuexec.CUDAOptions{Untried: true, Workers: 2})
+			near := &e.Device().Profile.Near
+			near.CellsFirst, near.CellsList = 128, list
+			s := enginetest.LoadOn(t, e, x)
+			if err := s.Search(t.Context(), plans, got, nil); err != nil {
+				t.Fatal(err)
+			}
+			for i := range got {
+				own, other := *got[i].Value.(*distance.Answer), *want[i].Value.(*distance.Answer)
+				own.Predicted, other.Predicted, own.Why, other.Why = 0, 0, "", ""
+				if !slices.Equal(got[i].Hits, want[i].Hits) || !reflect.DeepEqual(own, other) {
+					t.Fatalf("%s %s of %d, %d objects, lists of %d, query %d: %+v\n%v, want %+v\n%v", metric, c.storage, c.dims, c.n, list, i, own, got[i].Hits, other, want[i].Hits)
+				}
+			}
+			if form := s.Capacity().Form; !strings.Contains(form, "cells of v by ") {
+				t.Errorf("%s: centroids are not sieved: %s", metric, form)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
