@@ -8,18 +8,13 @@
 //
 // What lies on it are children, not entered yet, of the inner nodes from the root to the one that is at hand: at most `capacity` of each of `height` nodes. So capacity * height
 // places hold for any tree and query.
-//
-// # Hits
-//
-// They lie in shared memory in their order, at most kDepthHits: an object that precedes the k-th moves those behind it. Lane i of a chunk of 32 has place 32 chunk + i; chunks are
-// moved last first, so what a chunk reads of the one before it is still in its old place. All lanes of the warp know how many hits there are, and the last one.
 #include "descent_rounds.cuh"
+#include "near_hits.cuh"
 
 namespace geniemq {
 namespace {
 
-constexpr uint32_t kDepthWarps = 4;   // of a block
-constexpr uint32_t kDepthHits = 128;  // of a query, at most
+constexpr uint32_t kDepthWarps = 4;  // of a block
 
 // Vectors and points, a lane a pair, the partial sums of Rows in their order.
 template <class Terms>
@@ -50,14 +45,6 @@ struct AloneAngles : Alone<NearDots> {
   using Box = NearSquares;
 };
 
-// The hits of a query.
-struct Hits {
-  uint64_t values[kDepthHits];
-  uint32_t ids[kDepthHits];
-};
-
-__device__ __forceinline__ bool precedes(uint64_t value, uint32_t id, uint64_t other, uint32_t of) { return value < other || value == other && id < of; }
-
 // A search, by a warp.
 template <class Space>
 struct Search {
@@ -65,44 +52,18 @@ struct Search {
   const DescentTree& t;
   const uint32_t q;
   const NearQuery query;
-  Hits& hits;
+  Kept kept;
   DescentPlace* const stack;
 
-  uint32_t found = 0, top = 0;    // hits, and places on the stack
-  uint64_t last = 0;              // the k-th hit, of which there is one
-  uint32_t lastId = 0;
+  uint32_t top = 0;               // places on the stack
   uint64_t within = 0, passed = 0, compared = 0;
   uint32_t leaves = 0;
 
-  __device__ Search(const DescentDepth& depth, uint32_t at, Hits& h)
-      : v(depth), t(*depth.tree), q(at), query(depth.near.queries[at]), hits(h), stack(depth.stacks + size_t{at} * depth.stackRoom) {}
+  __device__ Search(const DescentDepth& depth, uint32_t at, WarpHits& hits)
+      : v(depth), t(*depth.tree), q(at), query(depth.near.queries[at]), kept(hits, query.k), stack(depth.stacks + size_t{at} * depth.stackRoom) {}
 
   // The largest value of which an object may still be wanted.
-  __device__ uint64_t most() const { return query.counts || found < query.k ? query.most : min(query.most, last); }
-
-  // Puts a hit in its place. There are less than k, or it precedes the last.
-  __device__ void insert(uint64_t value, uint32_t id) {
-    uint32_t place = 0;
-    for (uint32_t first = 0; first < found; first += 32) {
-      const uint32_t e = first + laneOf();
-      place += __popc(__ballot_sync(~0u, e < found && precedes(hits.values[e], hits.ids[e], value, id)));
-    }
-    found = min(found + 1, query.k);
-    for (uint32_t first = (found - 1) / 32 * 32; first + 32 > place; first -= 32) {
-      const uint32_t e = first + laneOf();
-      const bool moves = e > place && e < found;
-      const uint64_t before = moves ? hits.values[e - 1] : 0;
-      const uint32_t of = moves ? hits.ids[e - 1] : 0;
-      __syncwarp();
-      if (moves) hits.values[e] = before, hits.ids[e] = of;
-      __syncwarp();
-      if (first == 0) break;
-    }
-    if (laneOf() == 0) hits.values[place] = value, hits.ids[place] = id;
-    __syncwarp();
-    passed++;
-    if (found == query.k) last = hits.values[found - 1], lastId = hits.ids[found - 1];
-  }
+  __device__ uint64_t most() const { return query.counts || kept.found < query.k ? query.most : min(query.most, kept.last); }
 
   // Compares the objects of a leaf.
   __device__ void compare(uint32_t leaf) {
@@ -118,14 +79,7 @@ struct Search {
       compared += __popc(__ballot_sync(~0u, alive));
       const uint32_t some = __ballot_sync(~0u, inside);
       within += __popc(some);
-      if (query.k == 0) continue;
-      const uint32_t id = object + n.base;
-      for (uint32_t left = some; left != 0; left &= left - 1) {
-        const uint32_t lane = __ffs(left) - 1;
-        const uint64_t its = __shfl_sync(~0u, value, lane);
-        const uint32_t of = __shfl_sync(~0u, id, lane);
-        if (found < query.k || precedes(its, of, last, lastId)) insert(its, of);
-      }
+      if (query.k > 0) passed += kept.offer(inside, value, object + n.base);
     }
   }
 
@@ -183,30 +137,30 @@ struct Search {
 
   __device__ void answer() {
     NearEntry* out = v.near.out + query.out;
-    for (uint32_t i = laneOf(); i < found; i += 32) out[i] = {hits.values[i], hits.ids[i], 0};
+    for (uint32_t i = laneOf(); i < kept.found; i += 32) out[i] = {kept.hits.values[i], kept.hits.ids[i], 0};
     if (laneOf() != 0) return;
     NearState& state = v.near.states[q];
     state.within = within;
     state.passed = passed;
     state.listed = compared;
     state.list = leaves;
-    state.kept = found;
+    state.kept = kept.found;
   }
 };
 
 template <class Space>
-__device__ void search(const DescentDepth& v, Hits* hits) {
+__device__ void search(const DescentDepth& v, WarpHits* hits) {
   const uint32_t q = blockIdx.x * kDepthWarps + warpOf();
   if (q < v.near.queriesOfBatch) Search<Space>(v, q, hits[warpOf()]).run();
 }
 
 }  // namespace
 
-extern "C" __device__ const uint32_t descent_depth_threads = 32 * kDepthWarps, descent_depth_hits = kDepthHits;
+extern "C" __device__ const uint32_t descent_depth_threads = 32 * kDepthWarps;
 
 #define GENIEMQ_DEPTH(name, Space)                                                                                \
   extern "C" __global__ void __launch_bounds__(32 * kDepthWarps) descent_depth_##name(const DescentDepth v) {     \
-    __shared__ Hits hits[kDepthWarps];                                                                            \
+    __shared__ WarpHits hits[kDepthWarps];                                                                            \
     search<Space>(v, hits);                                                                                       \
   }
 GENIEMQ_DEPTH(squares, Alone<NearSquares>)

@@ -148,14 +148,14 @@ func TestConstants(t *testing.T) {
 			"kDescentLevels": DescentLevels, "kDescentSeeds": DescentSeeds, "kDescentBins": DescentBins,
 			"kDescentValue": int64(DescentValue), "kDescentRoot": int64(DescentRoot), "kDescentChord": int64(DescentChord),
 		},
-		"descent_depth.cu": {"kDepthHits": DepthHits},
-		"near_texts.cuh":   {"kNarrow": MaxNarrow},
-		"text_scan.cu":     {"kTextBlock": TextBlock, "kTextTotal": TextTotal},
-		"filter.cu":        {"kClauseFirst": ClauseFirst, "kClauseLast": ClauseLast, "kClauseNot": ClauseNot},
-		"listed.cuh":       {"kMostListed": MostListed},
-		"forms.cuh":        {"kFormPostings": int64(FormPostings), "kFormPlanes": int64(FormPlanes), "kFormRare": int64(FormRare)},
-		"near_sieve.cuh":   {"kSieveObjects": SieveObjects, "kSieveQueries": SieveQueries},
-		"near.cuh":         {"kNearF32": int64(NearF32), "kNearF16": int64(NearF16), "kNearU8": int64(NearU8), "kNearF64": int64(NearF64)},
+		"near_hits.cuh":  {"kWarpHits": WarpHits},
+		"near_texts.cuh": {"kNarrow": MaxNarrow},
+		"text_scan.cu":   {"kTextBlock": TextBlock, "kTextTotal": TextTotal},
+		"filter.cu":      {"kClauseFirst": ClauseFirst, "kClauseLast": ClauseLast, "kClauseNot": ClauseNot},
+		"listed.cuh":     {"kMostListed": MostListed},
+		"forms.cuh":      {"kFormPostings": int64(FormPostings), "kFormPlanes": int64(FormPlanes), "kFormRare": int64(FormRare)},
+		"near_sieve.cuh": {"kSieveObjects": SieveObjects, "kSieveQueries": SieveQueries},
+		"near.cuh":       {"kNearF32": int64(NearF32), "kNearF16": int64(NearF16), "kNearU8": int64(NearU8), "kNearF64": int64(NearF64)},
 	} {
 		there := constantsOf(t, file)
 		for name, want := range names {

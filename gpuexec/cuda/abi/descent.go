@@ -9,7 +9,6 @@ const (
 	DescentLevels = 33   // depths of a tree, at most
 	DescentSeeds  = 8    // leaves that a query looks at before the first round
 	DescentBins   = 1024 // groups of leaves
-	DepthHits     = 128  // of a query that goes down depth first, at most
 )
 
 // What a distance is of a value (enum DescentMeasure).

@@ -12,6 +12,9 @@ const (
 	NearF64
 )
 
+// WarpHits is how many hits a warp keeps of a query, at most.
+const WarpHits = 128
+
 // Sizes in bytes.
 const (
 	NearEntryBytes = 16
@@ -108,11 +111,11 @@ type NearRanked struct {
 	Symbols, _                       uint32
 }
 
-// NearCelled is the argument of near_celled.
+// NearCelled is the argument of near_cells_*.
 type NearCelled struct {
 	Near                                    Near
 	Queries, States, Entries, Starts, Order Pointer
-	Others, _                               uint32
+	Share, _                                uint32
 }
 
 // NearAsk is the argument of near_ask.

@@ -21,8 +21,8 @@ type Cells struct {
 	most   []uint32 // by a number of cells: how many objects they have at most
 }
 
-// mostVisited is the most objects of the cells that a query visits.
-const mostVisited = 64 << 10
+// mostVisited is the most objects of the cells that a query visits: of more, a query alone takes a few warps longer than a host's core.
+const mostVisited = 256 << 10
 
 // NewCells are the cells of a column on a device; nil where there are none, or not of all its objects. Each of these has a value.
 func NewCells(of *Column) *Cells {
@@ -49,17 +49,11 @@ func NewCells(of *Column) *Cells {
 
 // Takes says whether the device visits the cells of a query: so many as a recall wants, and nothing is filtered. Who finds fewer objects there than are wanted visits more, on the host.
 func (c *Cells) Takes(q *distance.Query) bool {
-	if q.K < 1 || q.Total || q.Recall <= 0 || q.Filter != nil {
+	if q.K < 1 || c.Of.hits(q) > abi.WarpHits || q.Total || q.Recall <= 0 || q.Filter != nil {
 		return false
 	}
 	probes := c.Probes(q.K, q.Recall)
 	return probes < c.Cells() && int64(c.most[probes]) >= int64(q.K) && c.most[probes] <= mostVisited
-}
-
-// visits is how many cells a query visits, and how many objects these have at most.
-func (c *Cells) visits(q *distance.Query) (probes, objects int64) {
-	n := c.Probes(q.K, q.Recall)
-	return int64(n), int64(c.most[n])
 }
 
 // waves are those of centroids, of which so many are wanted: they are few, so that two waves are enough if the first leaves a list short that has room for four times as many as are
@@ -88,19 +82,19 @@ func (c *Cells) Plan(asks, asked []Ask, room plan.Room, waves *profile.NearWaves
 	for i := range asked {
 		probes = max(probes, asked[i].Query.K)
 	}
-	return c.plan(asks, asked, int(c.most[probes]), room, waves, c.waves(probes, waves))
+	return c.plan(asks, asked, 0, room, waves, c.waves(probes, waves))
 }
 
 // Cost is the memory of the device that a query takes at least.
 func (c *Cells) Cost(q *distance.Query, waves *profile.NearWaves) int64 {
-	probes, objects := c.visits(q)
-	return c.cost(q, probes, objects, c.waves(int(probes), waves))
+	probes := c.Probes(q.K, q.Recall)
+	return c.cost(q, int64(probes), 0, c.waves(probes, waves))
 }
 
 // Fits says whether a query can be executed alone.
 func (c *Cells) Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves) bool {
-	probes, objects := c.visits(q)
-	return c.fits(q, probes, objects, room, c.waves(int(probes), waves))
+	probes := c.Probes(q.K, q.Recall)
+	return c.fits(q, int64(probes), 0, room, c.waves(probes, waves))
 }
 
 // Tell says what a search that compared so many objects has done, as one core does (cells.Searcher.End); false: it has to visit more cells, having seen fewer objects than are wanted.

@@ -16,7 +16,7 @@ import (
 // # Bound of the stacks
 //
 // What lies on one are children of the inner nodes from the root to the one that is at hand, at most Capacity of each of Height: so it has that many places
-// (kernels/descent_depth.cu). Hits lie in shared memory, which has room for abi.DepthHits.
+// (kernels/descent_depth.cu). Hits lie in shared memory, which has room for abi.WarpHits.
 type DepthPiece struct {
 	Piece
 	Tree   *Tree
@@ -26,7 +26,7 @@ type DepthPiece struct {
 
 // Depth says whether a query goes down depth first.
 func (t *Tree) Depth(q *distance.Query) bool {
-	return len(t.Boxes) > 0 && t.Column.hits(q) <= abi.DepthHits
+	return len(t.Boxes) > 0 && t.Column.hits(q) <= abi.WarpHits
 }
 
 // StackRoom is how many places the stack of a query has.

@@ -25,7 +25,7 @@ func TestDepthPieces(t *testing.T) {
 		var asks []Ask
 		for range 1 + rng.IntN(60) {
 			q := &distance.Query{Column: own.Column.Of, K: []int{0, 1, 8, 128, 129}[rng.IntN(5)], Total: rng.IntN(3) == 0}
-			if deep := own.Depth(q); deep != (q.K <= abi.DepthHits || own.Column.Objects <= abi.DepthHits) {
+			if deep := own.Depth(q); deep != (q.K <= abi.WarpHits || own.Column.Objects <= abi.WarpHits) {
 				t.Fatalf("k %d of %d objects: %v", q.K, own.Column.Objects, deep)
 			} else if !deep {
 				continue

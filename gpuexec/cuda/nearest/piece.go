@@ -241,6 +241,14 @@ func (p *Piece) placeDerived(at int64) {
 	p.Candidates = abi.Align(p.Lists + n*abi.WordBytes*int64(p.ListRoom))
 }
 
+// MostHits is the most hits that a query wants.
+func (p *Piece) MostHits() (most int) {
+	for i := range p.Asks {
+		most = max(most, p.Asks[i].Query.K)
+	}
+	return most
+}
+
 // InBytes and OutBytes are what is copied to the device and back.
 func (p *Piece) InBytes() int64  { return p.States + int64(len(p.Asks))*abi.NearStateBytes }
 func (p *Piece) OutBytes() int64 { return p.Answers + p.answers*abi.NearEntryBytes - p.States }

@@ -48,8 +48,8 @@ type candidateColumn struct {
 	bytes    int64
 	// ask is what asks ask of near.
 	ask func(ctx context.Context, asks []nearest.Ask) ([]nearest.Ask, error)
-	// list records what makes what is near the lists of queries, and compares these where near_list_* do not.
-	list func(steps *device.Steps, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer)
+	// compare records what compares the objects that are near, and answers.
+	compare func(steps *device.Steps, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer)
 }
 
 // each calls lay with every column whose objects are all here and have a value, and keeps what it has laid out. It is nil where that is nothing. starts: of texts.
@@ -271,6 +271,5 @@ func (s *comparison) record(steps *device.Steps, p *nearest.CandidatesPiece, are
 	of := launcher{k, s.own.of, &p.Piece, d}
 	of.derived(steps, arena)
 	near := of.near(arena)
-	s.own.list(steps, p, near, arena)
-	device.Launch(steps, k.answer, len(p.Asks), 1, &near)
+	s.own.compare(steps, p, near, arena)
 }

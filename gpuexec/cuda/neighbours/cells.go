@@ -4,6 +4,7 @@ package neighbours
 
 import (
 	"context"
+	"errors"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
@@ -12,11 +13,7 @@ import (
 
 // loadCells lays cells out, of which those of queries to a recall are visited on the device (kernels/near_cells.cu). It is nil where there are none.
 func loadCells(e *device.Engine, r *room, s *scan) (*candidates, error) {
-	threads, err := e.Constant("near_cells", "near_cells_threads")
-	if err != nil {
-		return nil, err
-	}
-	listed, err := e.Kernel("near_cells", "near_celled", threads, 0)
+	k, err := findCells(e)
 	if err != nil {
 		return nil, err
 	}
@@ -44,16 +41,46 @@ func loadCells(e *device.Engine, r *room, s *scan) (*candidates, error) {
 		if err != nil || at == nil {
 			return nil, err
 		}
-		own.list = func(steps *device.Steps, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer) {
-			v := abi.NearCelled{
+		own.compare = func(steps *device.Steps, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer) {
+			n, share := len(p.Asks), k.share(len(p.Asks), e.Device().Processors)
+			device.Launch(steps, k.visit[c.Terms], (n*share+k.warps-1)/k.warps, 1, &abi.NearCelled{
 				Near: near, Queries: arena + abi.Pointer(p.First.Queries), States: arena + abi.Pointer(p.First.States), Entries: arena + abi.Pointer(p.First.Candidates),
-				Starts: at[0], Order: at[1],
-			}
-			for v.Others = range uint32(2) { // the nearest cell, and then the others
-				device.Launch(steps, listed, len(p.Asks), 1, &v)
-				device.Launch(steps, s.kernels.list[c.Terms], len(p.Asks), 1, &near)
-			}
+				Starts: at[0], Order: at[1], Share: uint32(share),
+			})
 		}
 		return own, nil
 	})
+}
+
+// cellKernels are those of cells (kernels/near_cells.cu).
+type cellKernels struct {
+	visit map[nearest.Terms]device.Function
+	warps int // of a block
+}
+
+func findCells(e *device.Engine) (k cellKernels, err error) {
+	const module = "near_cells"
+	threads, fault := e.Constant(module, "near_cells_threads")
+	if k.warps, err = e.Constant(module, "near_cells_warps"); errors.Join(fault, err) != nil {
+		return k, errors.Join(fault, err)
+	}
+	k.visit = make(map[nearest.Terms]device.Function)
+	for _, terms := range nearest.AllTerms() {
+		if k.visit[terms], err = e.Kernel(module, "near_cells_"+string(terms), threads, 0); err != nil {
+			return k, err
+		}
+	}
+	return k, nil
+}
+
+// warpsAtOnce is how many warps of a multiprocessor compare objects at once.
+const warpsAtOnce = 16
+
+// share is how many warps of a block a query of so many has: few queries have more, as long as all run at once.
+func (k *cellKernels) share(queries, processors int) int {
+	share := k.warps
+	for share > 1 && queries*share > processors*warpsAtOnce {
+		share /= 2
+	}
+	return share
 }

@@ -212,7 +212,7 @@ func (l *columnLoader) fillSieve(m *device.Memory) (scaled bool, err error) {
 		if bytes := s.ReachesBytes(l.Tiles.Len()); bytes > 0 {
 			list.Fill(l.reaches, bytes)
 		}
-		l.launch(list, l.kernels.few[s.Product.Form()], uint32((int64(l.Objects)+abi.SieveObjects-1)/abi.SieveObjects*abi.SieveObjects))
+		l.launch(list, l.kernels.forms[s.Product.Form()], uint32((int64(l.Objects)+abi.SieveObjects-1)/abi.SieveObjects*abi.SieveObjects))
 	})
 	if err == nil && s.Product == nearest.Boxes {
 		s.Lost, err = l.measured(m)

@@ -50,8 +50,8 @@ func loadRanks(e *device.Engine, r *room, s *scan, texts *textPath) (*candidates
 				return nil, err
 			}
 		}
-		own.list = func(steps *device.Steps, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer) {
-			k.list(steps, s.kernels, own, p, near, arena, at)
+		own.compare = func(steps *device.Steps, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer) {
+			k.compare(steps, s.kernels, own, p, near, arena, at)
 		}
 		return own, nil
 	})
@@ -114,8 +114,8 @@ func ranksOfQueries(ctx context.Context, s *scan, own *candidateColumn, of *near
 	return found, errors.Join(err, errors.Join(errs...))
 }
 
-// list makes what is near the lists of queries; texts are compared too. at: where the starts of these lie.
-func (k *rankKernels) list(steps *device.Steps, all *launches, own *candidateColumn, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer, at []abi.Pointer) {
+// compare makes what is near the lists of queries, compares these, and answers. at: where the starts of texts lie.
+func (k *rankKernels) compare(steps *device.Steps, all *launches, own *candidateColumn, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer, at []abi.Pointer) {
 	n := len(p.Asks)
 	v := abi.NearRanked{
 		Near: near, Queries: arena + abi.Pointer(p.First.Queries), States: arena + abi.Pointer(p.First.States), Entries: arena + abi.Pointer(p.First.Candidates),
@@ -127,8 +127,9 @@ func (k *rankKernels) list(steps *device.Steps, all *launches, own *candidateCol
 	device.Launch(steps, k.listed, n, 1, &v)
 	if len(at) == 0 {
 		device.Launch(steps, all.list[own.of.Terms], n, 1, &near)
-		return
+	} else {
+		device.Launch(steps, k.edits[own.of.Terms], n, 1, &v)
+		device.Launch(steps, all.compact, n, 1, &near)
 	}
-	device.Launch(steps, k.edits[own.of.Terms], n, 1, &v)
-	device.Launch(steps, all.compact, n, 1, &near)
+	device.Launch(steps, all.answer, n, 1, &near)
 }

@@ -25,8 +25,10 @@ import (
 type launches struct {
 	scan, list               map[nearest.Terms]device.Function
 	compact, answer          device.Function
+	few                      device.Function // compact, where few are wanted
+	fewQueries               int             // of a block of that
 	sieve                    map[nearest.Product]device.Function
-	few                      map[string]device.Function // by Form: makes what is compared
+	forms                    map[string]device.Function // by Form: makes what is compared
 	norms, size, ask         device.Function
 	scanObjects, scanQueries int // of a block
 	loadThreads              int
@@ -41,7 +43,7 @@ type launches struct {
 func find(e *device.Engine) (*launches, error) {
 	k := &launches{
 		scan: make(map[nearest.Terms]device.Function), list: make(map[nearest.Terms]device.Function),
-		sieve: make(map[nearest.Product]device.Function), few: make(map[string]device.Function), sieveStep: make(map[nearest.Product]int),
+		sieve: make(map[nearest.Product]device.Function), forms: make(map[string]device.Function), sieveStep: make(map[nearest.Product]int),
 	}
 	var errs []error
 	number := func(module, name string) int {
@@ -61,13 +63,15 @@ func find(e *device.Engine) (*launches, error) {
 		k.list[terms] = kernel("near_gate", "near_list_"+string(terms), gate, 0)
 	}
 	k.compact, k.answer = kernel("near_gate", "near_compact", gate, 0), kernel("near_gate", "near_answer", gate, 0)
+	few := number("near_few", "near_few_threads")
+	k.few, k.fewQueries = kernel("near_few", "near_compact_few", few, 0), few/abi.WarpLanes
 	k.loadThreads = number("near_load", "near_load_threads")
 	k.norms, k.size = kernel("near_load", "near_norms", k.loadThreads, 0), kernel("near_load", "near_size", k.loadThreads, 0)
 	k.ask = kernel("near_load", "near_ask", k.loadThreads, 0)
 	k.shared, k.sieveStatic = e.Shared(), number("near_sieve", "near_sieve_static")
 	for _, p := range nearest.AllProducts() {
 		name := "near_sieve_" + string(p)
-		k.few[p.Form()], k.sieveStep[p] = kernel("near_load", "near_"+p.Form(), k.loadThreads, 0), number("near_sieve", name+"_step_bytes")
+		k.forms[p.Form()], k.sieveStep[p] = kernel("near_load", "near_"+p.Form(), k.loadThreads, 0), number("near_sieve", name+"_step_bytes")
 		k.sieve[p] = kernel("near_sieve", name, number("near_sieve", "near_sieve_threads"), e.Shared()-k.sieveStatic)
 	}
 	if threads := number("near_groups", "near_groups_threads"); threads > 0 {
@@ -288,7 +292,20 @@ func (l launcher) recordWaves(s *device.Steps, arena abi.Pointer) {
 			continue
 		}
 		l.scanned(s, near)
-		device.Launch(s, l.compact, len(p.Asks), 1, &near)
+		l.compacted(s, near, count)
+	}
+}
+
+// fewHits is how many hits of fewObjects a warp is quicker to keep than a block to find, in the worst order too.
+const fewHits, fewObjects = 32, 4096
+
+// compacted records what cuts the candidates of a wave of so many objects to the first ones.
+func (l launcher) compacted(s *device.Steps, near abi.Near, objects int) {
+	n := len(l.piece.Asks)
+	if objects <= fewObjects && l.piece.MostHits() <= fewHits {
+		device.Launch(s, l.few, (n+l.fewQueries-1)/l.fewQueries, 1, &near)
+	} else {
+		device.Launch(s, l.compact, n, 1, &near)
 	}
 }
 
@@ -331,11 +348,7 @@ const sieveBlocks, sharedOfBlock = 2, 1 << 10
 
 // byLevels says whether a wave behind so many objects goes by levels: what these leave is compared by its bytes, which takes longer than all bytes do where much is left.
 func (l launcher) byLevels(seen uint32) bool {
-	hits := 1
-	for i := range l.piece.Asks {
-		hits = max(hits, l.piece.Asks[i].Query.K)
-	}
-	return l.column.levels != 0 && int64(seen) >= int64(hits)*int64(l.device.Profile.Near.Levelled)
+	return l.column.levels != 0 && int64(seen) >= int64(max(1, l.piece.MostHits()))*int64(l.device.Profile.Near.Levelled)
 }
 
 // sieved records the product of a wave.
