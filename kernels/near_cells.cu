@@ -3,6 +3,9 @@
 // Centroids are a column like any other (near_scan.cu), and the nearest are what a search of it has found. Here the objects of their cells are compared: first those of the nearest cell,
 // whose k-th value drops most of the others. A query whose centroids the sieve has given up is given up here too.
 //
+// Rows, and norms, lie here once more, in the order of cells: those of a cell are read one after the other. By the order of objects each is in another page, and that takes five times
+// as long as reading it.
+//
 // A query has some warps of a block, one to kWarps, each with hits of its own: `share` of them where queries are few. They take objects of a cell in turns, and tell each other the
 // least k-th value. Then the first of them is offered what the others have. So of a batch of any size all warps of the device are busy, and a list of objects is never written.
 #include "near_hits.cuh"
@@ -10,7 +13,7 @@
 namespace geniemq {
 
 struct NearCelled {
-  Near near;                 // of the column
+  Near near;                 // of the column, with rows and norms by place
   const NearQuery* queries;  // of the centroids
   const NearState* states;
   const NearEntry* entries;
@@ -19,8 +22,18 @@ struct NearCelled {
   uint32_t share, unused;    // warps of a query: 1, 2 or 4
 };
 
+// Rows and norms, and where they go by place. norms: null where there are none.
+struct NearOrder {
+  const uint8_t* rows;
+  const double* norms;
+  const uint32_t* order;
+  uint8_t* rowsTo;
+  double* normsTo;
+  uint32_t places, bytes;  // of a row
+};
+
 // The host has mirrors of these: gpuexec/cuda/abi.
-static_assert(sizeof(NearCelled) == 168);
+static_assert(sizeof(NearCelled) == 168 && sizeof(NearOrder) == 48);
 
 namespace {
 
@@ -50,8 +63,8 @@ struct Visit {
   __device__ Visit(const NearCelled& c, uint32_t at, uint32_t warp, Shared& s)
       : v(c), q(at), own(warp % c.share), share(c.share), query(c.near.queries[at]), kept(s.hits[warp], query.k), limit(s.limits[warp - own]) {}
 
-  // The values of some objects with a query, of object j of a group in all its lanes.
-  __device__ __forceinline__ void values(double (&sum)[kObjects], const uint32_t (&object)[kObjects], const bool (&real)[kObjects]) const {
+  // The values of the objects at some places with a query, of object j of a group in all its lanes.
+  __device__ __forceinline__ void values(double (&sum)[kObjects], const uint32_t (&place)[kObjects], const bool (&real)[kObjects]) const {
     const Near& n = v.near;
     const uint32_t term = laneOf() % kNearTerms;
     const double* vector = n.vectors + size_t{q} * n.dims;
@@ -67,7 +80,7 @@ struct Visit {
         x[e] = has ? __ldg(vector + first + e * kNearTerms) : 0.0;
 #pragma unroll
         for (uint32_t j = 0; j < kObjects; j++) {
-          at[kObjects * e + j] = size_t{object[j]} * n.dims + first + e * size_t{kNearTerms};
+          at[kObjects * e + j] = size_t{place[j]} * n.dims + first + e * size_t{kNearTerms};
           there[kObjects * e + j] = has && real[j];
         }
       }
@@ -88,25 +101,21 @@ struct Visit {
     const uint32_t begin = __ldg(v.starts + c), end = __ldg(v.starts + c + 1);
     compared += end - begin;
     for (uint32_t at = begin + own * kTogether; at < end; at += share * kTogether) {
-      uint32_t object[kObjects];
+      uint32_t place[kObjects];
       bool real[kObjects];
 #pragma unroll
-      for (uint32_t j = 0; j < kObjects; j++) {
-        const uint32_t i = at + j * kGroups + laneOf() / kNearTerms;
-        real[j] = i < end;
-        object[j] = real[j] ? __ldg(v.order + i) : 0;
-      }
-      double sum[kObjects];
-      values(sum, object, real);
+      for (uint32_t j = 0; j < kObjects; j++) place[j] = at + j * kGroups + laneOf() / kNearTerms, real[j] = place[j] < end;
       // Lane j of a group goes on with its object j.
+      const uint32_t j = laneOf() % kNearTerms, its = at + j * kGroups + laneOf() / kNearTerms;
+      const bool has = j < kObjects && its < end;
+      const uint32_t id = has ? __ldg(v.order + its) : 0;
+      double sum[kObjects];
+      values(sum, place, real);
       double mine = sum[0];
-      uint32_t id = object[0];
-      bool has = real[0];
 #pragma unroll
-      for (uint32_t j = 1; j < kObjects; j++)
-        if (laneOf() % kNearTerms == j) mine = sum[j], id = object[j], has = real[j];
-      has = has && laneOf() % kNearTerms < kObjects && mayHit(v.near, query, id);
-      const uint64_t value = has ? orderedOf(finished(v.near, query, mine, id)) : ~0ull;
+      for (uint32_t i = 1; i < kObjects; i++)
+        if (j == i) mine = sum[i];
+      const uint64_t value = has ? orderedOf(finished(v.near, query, mine, its)) : ~0ull;
       offer(has && value <= limit, value, id + v.near.base);
     }
   }
@@ -170,6 +179,17 @@ __device__ void visited(const NearCelled& v, Shared& s) {
 }
 
 }  // namespace
+
+// Copies rows and norms into the order of cells. A warp has a place.
+extern "C" __global__ void __launch_bounds__(32 * kWarps) near_order(const NearOrder v) {
+  const uint32_t place = blockIdx.x * kWarps + warpOf();
+  if (place >= v.places) return;
+  const uint32_t object = __ldg(v.order + place);
+  const uint8_t* from = v.rows + size_t{object} * v.bytes;
+  uint8_t* to = v.rowsTo + size_t{place} * v.bytes;
+  for (uint32_t i = laneOf(); i < v.bytes; i += 32) to[i] = __ldg(from + i);
+  if (v.norms != nullptr && laneOf() == 0) v.normsTo[place] = __ldg(v.norms + object);
+}
 
 extern "C" __device__ const uint32_t near_cells_threads = 32 * kWarps, near_cells_warps = kWarps;
 

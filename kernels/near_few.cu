@@ -5,6 +5,7 @@ namespace geniemq {
 namespace {
 
 constexpr uint32_t kWarps = 4;  // of a block
+constexpr uint32_t kLoads = 4;  // that a lane has in flight
 
 __device__ void compactFew(const Near& n, uint32_t q, WarpHits& hits) {
   const NearQuery query = n.queries[q];
@@ -14,10 +15,12 @@ __device__ void compactFew(const Near& n, uint32_t q, WarpHits& hits) {
   uint64_t limit = state.limit;
   if (stored >= query.k && stored != before && query.k > 0) {
     Kept kept(hits, query.k);
-    for (uint32_t first = 0; first < stored; first += 32) {
-      const uint32_t i = first + laneOf();
-      const NearEntry e = i < stored ? entries[i] : NearEntry{~0ull, ~0u, 0};
-      kept.offer(i < stored && kept.takes(e.value, e.id), e.value, e.id);
+    for (uint32_t first = laneOf(); first - laneOf() < stored; first += kLoads * 32) {
+      NearEntry e[kLoads];
+#pragma unroll
+      for (uint32_t j = 0; j < kLoads; j++) e[j] = first + 32 * j < stored ? entries[first + 32 * j] : NearEntry{};
+#pragma unroll
+      for (uint32_t j = 0; j < kLoads; j++) kept.offer(first + 32 * j < stored && kept.takes(e[j].value, e[j].id), e[j].value, e[j].id);
     }
     for (uint32_t i = laneOf(); i < query.k; i += 32) entries[i] = {hits.values[i], hits.ids[i], 0};
     limit = min(limit, kept.last - 1);  // no value is 0 as an integer

@@ -118,6 +118,12 @@ type NearCelled struct {
 	Share, _                                uint32
 }
 
+// NearOrder is the argument of near_order.
+type NearOrder struct {
+	Rows, Norms, Order, RowsTo, NormsTo Pointer
+	Places, Bytes                       uint32
+}
+
 // NearAsk is the argument of near_ask.
 type NearAsk struct {
 	Asked, Vectors, Queries, States, Mean, Sieved, Few Pointer

@@ -3,6 +3,7 @@ package nearest
 import (
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
@@ -10,6 +11,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/metric/cells"
+	"github.com/geniemq/geniemq/index/metric/recall"
 )
 
 // Cells are a column's cells as they lie on a device: the centroids are a column like any other, of which the nearest are visited. A query to a recall visits a number of them
@@ -19,6 +21,26 @@ type Cells struct {
 	*cells.Index
 	Starts []uint32 // by cell: its first place in Order
 	most   []uint32 // by a number of cells: how many objects they have at most
+	last   atomic.Pointer[visits]
+}
+
+// visits are how many cells queries for so many hits visit to a recall, and what is expected of them. Queries of a batch are mostly alike.
+type visits struct {
+	k        int
+	recall   float64
+	probes   int
+	expected recall.Recall
+	known    bool // what is expected
+}
+
+func (c *Cells) visits(q *distance.Query) *visits {
+	if last := c.last.Load(); last != nil && last.k == q.K && last.recall == q.Recall {
+		return last
+	}
+	v := &visits{k: q.K, recall: q.Recall, probes: c.Probes(q.K, q.Recall)}
+	v.expected, v.known = c.Recall().At(q.K, float64(v.probes))
+	c.last.Store(v)
+	return v
 }
 
 // mostVisited is the most objects of the cells that a query visits: of more, a query alone takes a few warps longer than a host's core.
@@ -52,7 +74,7 @@ func (c *Cells) Takes(q *distance.Query) bool {
 	if q.K < 1 || c.Of.hits(q) > abi.WarpHits || q.Total || q.Recall <= 0 || q.Filter != nil {
 		return false
 	}
-	probes := c.Probes(q.K, q.Recall)
+	probes := c.visits(q).probes
 	return probes < c.Cells() && int64(c.most[probes]) >= int64(q.K) && c.most[probes] <= mostVisited
 }
 
@@ -72,7 +94,7 @@ func (c *Cells) waves(probes int, waves *profile.NearWaves) *profile.NearWaves {
 // Asked is what an ask asks of centroids.
 func (c *Cells) Asked(a *Ask) Ask {
 	own := *a
-	own.Query = &distance.Query{Column: c.Near.Of, Vector: a.Query.Vector, K: c.Probes(a.Query.K, a.Query.Recall), Most: math.Inf(1)}
+	own.Query = &distance.Query{Column: c.Near.Of, Vector: a.Query.Vector, K: c.visits(a.Query).probes, Most: math.Inf(1)}
 	return own
 }
 
@@ -87,24 +109,22 @@ func (c *Cells) Plan(asks, asked []Ask, room plan.Room, waves *profile.NearWaves
 
 // Cost is the memory of the device that a query takes at least.
 func (c *Cells) Cost(q *distance.Query, waves *profile.NearWaves) int64 {
-	probes := c.Probes(q.K, q.Recall)
+	probes := c.visits(q).probes
 	return c.cost(q, int64(probes), 0, c.waves(probes, waves))
 }
 
 // Fits says whether a query can be executed alone.
 func (c *Cells) Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves) bool {
-	probes := c.Probes(q.K, q.Recall)
+	probes := c.visits(q).probes
 	return c.fits(q, int64(probes), 0, room, c.waves(probes, waves))
 }
 
 // Tell says what a search that compared so many objects has done, as one core does (cells.Searcher.End); false: it has to visit more cells, having seen fewer objects than are wanted.
 func (c *Cells) Tell(a *Ask, compared uint64) (did distance.Answer, enough bool) {
-	probes := c.Probes(a.Query.K, a.Query.Recall)
-	did = distance.Answer{Method: "cells", Distances: compared + uint64(c.Cells()), Blocks: uint64(probes)}
-	if math.IsInf(a.Query.Most, 1) {
-		if expected, ok := c.Recall().At(a.Query.K, float64(probes)); ok {
-			did.Recall = expected.Share
-		}
+	v := c.visits(a.Query)
+	did = distance.Answer{Method: "cells", Distances: compared + uint64(c.Cells()), Blocks: uint64(v.probes)}
+	if v.known && math.IsInf(a.Query.Most, 1) {
+		did.Recall = v.expected.Share
 	}
 	return did, compared >= uint64(a.Query.K)
 }

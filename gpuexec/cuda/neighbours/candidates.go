@@ -80,9 +80,9 @@ func (p *candidates) each(texts *textPath, lay func(c *column, starts []uint32) 
 	return p, nil
 }
 
-// keep lays out words beside what is searched first, and says where; nil: they have no room, and that is given back too.
-func (p *candidates) keep(e *device.Engine, r *room, own *candidateColumn, arrays ...[]uint32) (at []abi.Pointer, err error) {
-	all := int64(0)
+// keep lays out words beside what is searched first, and says where; nil: they have no room, and that is given back too. fill allocates more in the same memory, of so many bytes; nil: nothing.
+func (p *candidates) keep(e *device.Engine, r *room, own *candidateColumn, bytes int64, fill func(m *device.Memory, at []abi.Pointer) error, arrays ...[]uint32) (at []abi.Pointer, err error) {
+	all := bytes
 	for _, array := range arrays {
 		all += abi.Align(int64(abi.WordBytes * len(array)))
 	}
@@ -102,7 +102,10 @@ func (p *candidates) keep(e *device.Engine, r *room, own *candidateColumn, array
 				return err
 			}
 		}
-		return nil
+		if fill == nil {
+			return nil
+		}
+		return fill(m, at)
 	})
 	if err != nil {
 		return nil, errors.Join(err, own.near.close())

@@ -25,8 +25,8 @@ func loadCells(e *device.Engine, r *room, s *scan) (*candidates, error) {
 		}
 		own := &candidateColumn{candidateFinder: of, of: c}
 		var err error
-		rows := func(write func([]byte)) { write(abi.Bytes(of.Sections().Centroids)) }
-		if own.near, err = load(e, s.kernels, r, of.Near, of.Centroids(), rows, nil, e.Device().Profile.Paths.Sieves || e.Untried()); err != nil || own.near == nil {
+		centroids := func(write func([]byte)) { write(abi.Bytes(of.Sections().Centroids)) }
+		if own.near, err = load(e, s.kernels, r, of.Near, of.Centroids(), centroids, nil, e.Device().Profile.Paths.Sieves || e.Untried()); err != nil || own.near == nil {
 			return nil, err
 		}
 		own.bytes = own.near.bytes()
@@ -37,11 +37,16 @@ func loadCells(e *device.Engine, r *room, s *scan) (*candidates, error) {
 			}
 			return asked, nil
 		}
-		at, err := p.keep(e, r, own, of.Starts, of.Order())
+		var rows, norms abi.Pointer // by place
+		at, err := p.keep(e, r, own, c.RowsBytes()+c.NormsBytes(), func(m *device.Memory, at []abi.Pointer) (err error) {
+			rows, norms, err = k.ordered(m, c, at[1])
+			return err
+		}, of.Starts, of.Order())
 		if err != nil || at == nil {
 			return nil, err
 		}
 		own.compare = func(steps *device.Steps, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer) {
+			near.Rows, near.Norms = rows, norms
 			n, share := len(p.Asks), k.share(len(p.Asks), e.Device().Processors)
 			device.Launch(steps, k.visit[c.Terms], (n*share+k.warps-1)/k.warps, 1, &abi.NearCelled{
 				Near: near, Queries: arena + abi.Pointer(p.First.Queries), States: arena + abi.Pointer(p.First.States), Entries: arena + abi.Pointer(p.First.Candidates),
@@ -54,6 +59,7 @@ func loadCells(e *device.Engine, r *room, s *scan) (*candidates, error) {
 
 // cellKernels are those of cells (kernels/near_cells.cu).
 type cellKernels struct {
+	order device.Function // rows by place
 	visit map[nearest.Terms]device.Function
 	warps int // of a block
 }
@@ -64,6 +70,9 @@ func findCells(e *device.Engine) (k cellKernels, err error) {
 	if k.warps, err = e.Constant(module, "near_cells_warps"); errors.Join(fault, err) != nil {
 		return k, errors.Join(fault, err)
 	}
+	if k.order, err = e.Kernel(module, "near_order", threads, 0); err != nil {
+		return k, err
+	}
 	k.visit = make(map[nearest.Terms]device.Function)
 	for _, terms := range nearest.AllTerms() {
 		if k.visit[terms], err = e.Kernel(module, "near_cells_"+string(terms), threads, 0); err != nil {
@@ -71,6 +80,22 @@ func findCells(e *device.Engine) (k cellKernels, err error) {
 		}
 	}
 	return k, nil
+}
+
+// ordered copies rows and norms of a column into an order, which lies on the device.
+func (k *cellKernels) ordered(m *device.Memory, c *column, order abi.Pointer) (rows, norms abi.Pointer, err error) {
+	if rows, err = m.Allocate("the rows of cells", c.RowsBytes()); err != nil {
+		return 0, 0, err
+	}
+	if norms, err = m.Allocate("the norms of cells", c.NormsBytes()); err != nil {
+		return 0, 0, err
+	}
+	err = m.Run("putting rows in order", func(s *device.Steps) {
+		device.Launch(s, k.order, (int(c.Objects)+k.warps-1)/k.warps, 1, &abi.NearOrder{
+			Rows: c.rows, Norms: c.norms, Order: order, RowsTo: rows, NormsTo: norms, Places: c.Objects, Bytes: uint32(c.RowsBytes() / int64(c.Objects)),
+		})
+	})
+	return rows, norms, err
 }
 
 // warpsAtOnce is how many warps of a multiprocessor compare objects at once.

@@ -46,7 +46,7 @@ func loadRanks(e *device.Engine, r *room, s *scan, texts *textPath) (*candidates
 		}
 		var at []abi.Pointer
 		if starts != nil {
-			if at, err = p.keep(e, r, own, starts); err != nil || at == nil {
+			if at, err = p.keep(e, r, own, 0, nil, starts); err != nil || at == nil {
 				return nil, err
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/geniemq/geniemq/index/lsh"
 )
@@ -58,12 +59,15 @@ func (t *Table) At(k int, effort float64) (Recall, bool) {
 
 // Least returns the least effort of the table whose recall of k neighbours is share at least, by its lower bound.
 func (t *Table) Least(k int, share float64) (effort float64, r Recall, ok bool) {
-	for j, effort := range t.Efforts {
-		if r, ok := t.at(k, j); ok && r.Low >= share {
-			return effort, r, true
-		}
+	j := sort.Search(len(t.Efforts), func(j int) bool { // more effort finds as much at least
+		at, ok := t.at(k, j)
+		return ok && at.Low >= share
+	})
+	if j == len(t.Efforts) {
+		return 0, Recall{}, false
 	}
-	return 0, Recall{}, false
+	r, ok = t.at(k, j)
+	return t.Efforts[j], r, ok
 }
 
 // at is the recall of one effort: where k lies between two numbers of neighbours, the lesser.
