@@ -3,11 +3,10 @@
 // Centroids are a column like any other (near_scan.cu), and the nearest are what a search of it has found. Here the objects of their cells are compared: first those of the nearest cell,
 // whose k-th value drops most of the others. A query whose centroids the sieve has given up is given up here too.
 //
-// Rows, and norms, lie here once more, in the order of cells: those of a cell are read one after the other. By the order of objects each is in another page, and that takes five times
-// as long as reading it.
+// Rows, and norms, lie here once more, in the order of cells: those of a cell are read one after the other.
 //
-// A query has some warps of a block, one to kWarps, each with hits of its own: `share` of them where queries are few. They take objects of a cell in turns, and tell each other the
-// least k-th value. Then the first of them is offered what the others have. So of a batch of any size all warps of the device are busy, and a list of objects is never written.
+// A block has a query, whose warps take objects of a cell in turns, each with hits of its own, and tell each other the least k-th value. Then the first of them is offered what the others
+// have. So queries that are few have many warps each, and a list of objects is never written. While objects are compared the next ones are loaded.
 #include "near_hits.cuh"
 
 namespace geniemq {
@@ -19,7 +18,6 @@ struct NearCelled {
   const NearEntry* entries;
   const uint32_t* starts;    // by cell and one more: its first place
   const uint32_t* order;     // by place: the object
-  uint32_t share, unused;    // warps of a query: 1, 2 or 4
 };
 
 // Rows and norms, and where they go by place. norms: null where there are none.
@@ -33,91 +31,131 @@ struct NearOrder {
 };
 
 // The host has mirrors of these: gpuexec/cuda/abi.
-static_assert(sizeof(NearCelled) == 168 && sizeof(NearOrder) == 48);
+static_assert(sizeof(NearCelled) == 160 && sizeof(NearOrder) == 48);
 
 namespace {
 
-constexpr uint32_t kWarps = 4;                      // of a block
-constexpr uint32_t kBlocks = 4;                     // that a multiprocessor has registers for
+constexpr uint32_t kWarps = 8;                      // of a block, at most
+constexpr uint32_t kBlocks = 2;                     // so large that a multiprocessor has registers for
 constexpr uint32_t kGroups = 32 / kNearTerms;       // of eight lanes, each with one of the partial sums of an object
 constexpr uint32_t kObjects = 4;                    // that a group compares together, so that it waits once for all
 constexpr uint32_t kElements = 4;                   // of each of these that a lane has at once
 constexpr uint32_t kTogether = kGroups * kObjects;  // objects of a warp
+constexpr uint32_t kChunk = kElements * kNearTerms; // elements of an object that are compared at a time
 static_assert(kObjects <= kNearTerms);
 
-struct Shared {
-  WarpHits hits[kWarps];
-  uint32_t found[kWarps];
-  unsigned long long limits[kWarps];  // by the first warp of a query: what no object beyond is a hit
+// What a warp of a query has; the first one has the limit of all, beyond which no object is a hit.
+struct Share {
+  WarpHits hits;
+  unsigned long long limit;
+  uint32_t found, unused;
 };
 
-template <class Terms>
+__device__ __forceinline__ double widened(float v) { return double(v); }
+__device__ __forceinline__ double widened(uint16_t v) { return double(floatOf(v)); }
+__device__ __forceinline__ double widened(uint8_t v) { return double(uint32_t{v}); }
+
+template <class Terms, class Stored>
 struct Visit {
+  const Near& n;
   const NearCelled& v;
-  const uint32_t q, own, share;  // the query; this warp of so many
+  const uint32_t q, own, warps;  // the query; this warp of so many
   const NearQuery query;
   Kept kept;
   volatile unsigned long long& limit;
+  const uint8_t* const rows;  // from this lane's first element on
+  const uint32_t stride;      // bytes of a row
   uint64_t compared = 0;
 
-  __device__ Visit(const NearCelled& c, uint32_t at, uint32_t warp, Shared& s)
-      : v(c), q(at), own(warp % c.share), share(c.share), query(c.near.queries[at]), kept(s.hits[warp], query.k), limit(s.limits[warp - own]) {}
+  double x[kElements];  // of the query, of the elements from `loaded` on
+  uint32_t loaded;
+  Stored next[kElements][kObjects];  // of the objects that come next: elements, and the id of the one with which this lane goes on
+  uint32_t nextId;
 
-  // The values of the objects at some places with a query, of object j of a group in all its lanes.
-  __device__ __forceinline__ void values(double (&sum)[kObjects], const uint32_t (&place)[kObjects], const bool (&real)[kObjects]) const {
-    const Near& n = v.near;
-    const uint32_t term = laneOf() % kNearTerms;
-    const double* vector = n.vectors + size_t{q} * n.dims;
+  __device__ Visit(const NearCelled& c, Share* s)
+      : n(c.near), v(c), q(blockIdx.x), own(warpOf()), warps(blockDim.x / 32), query(c.near.queries[q]), kept(s[own].hits, query.k), limit(s->limit),
+        rows(n.rows + laneOf() % kNearTerms * sizeof(Stored)), stride(n.dims * sizeof(Stored)) {
+    elements(0);
+  }
+
+  // Of an object's element this lane has a part of the sum, if there is such an element.
+  __device__ bool has(uint32_t first, uint32_t e) const { return first + e * kNearTerms + laneOf() % kNearTerms < n.dims; }
+
+  // Loads elements of the query.
+  __device__ void elements(uint32_t first) {
+    const double* from = n.vectors + size_t{q} * n.dims + first + laneOf() % kNearTerms;
 #pragma unroll
-    for (uint32_t j = 0; j < kObjects; j++) sum[j] = 0;
-    for (uint32_t first = term; first < n.dims; first += kElements * kNearTerms) {
-      double x[kElements], o[kElements * kObjects];
-      size_t at[kElements * kObjects];
-      bool there[kElements * kObjects];
+    for (uint32_t e = 0; e < kElements; e++) x[e] = has(first, e) ? __ldg(from + e * kNearTerms) : 0.0;
+    loaded = first;
+  }
+
+  // Loads elements of the objects at some places of a cell that ends so; beyond its end its last object is read, and not compared.
+  __device__ __forceinline__ void load(uint32_t at, uint32_t end, uint32_t first) {
+    const Stored* from[kObjects];
 #pragma unroll
-      for (uint32_t e = 0; e < kElements; e++) {
-        const bool has = first + e * kNearTerms < n.dims;
-        x[e] = has ? __ldg(vector + first + e * kNearTerms) : 0.0;
-#pragma unroll
-        for (uint32_t j = 0; j < kObjects; j++) {
-          at[kObjects * e + j] = size_t{place[j]} * n.dims + first + e * size_t{kNearTerms};
-          there[kObjects * e + j] = has && real[j];
-        }
-      }
-      elementsOf(o, n.rows, n.storage, at, there);
+    for (uint32_t j = 0; j < kObjects; j++)
+      from[j] = reinterpret_cast<const Stored*>(rows + first * sizeof(Stored) + uint64_t{min(at + j * kGroups + laneOf() / kNearTerms, end - 1)} * stride);
+    if (first + kChunk <= n.dims) {
 #pragma unroll
       for (uint32_t e = 0; e < kElements; e++)
 #pragma unroll
-        for (uint32_t j = 0; j < kObjects; j++) Terms::add(sum[j], x[e], o[kObjects * e + j], n.power);
+        for (uint32_t j = 0; j < kObjects; j++) next[e][j] = __ldg(from[j] + e * kNearTerms);
+    } else {
+#pragma unroll
+      for (uint32_t e = 0; e < kElements; e++)
+#pragma unroll
+        for (uint32_t j = 0; j < kObjects; j++) next[e][j] = has(first, e) ? __ldg(from[j] + e * kNearTerms) : Stored(0);
     }
-#pragma unroll
-    for (uint32_t d = 1; d < kNearTerms; d *= 2)
-#pragma unroll
-      for (uint32_t j = 0; j < kObjects; j++) sum[j] = Terms::both(sum[j], __shfl_xor_sync(~0u, sum[j], d));
+    if (first == 0) nextId = __ldg(v.order + min(placeOf(at), end - 1));
   }
+
+  // The place of the object with which this lane goes on: what compare leaves to it. Lanes that differ in bit 2 alone have the same.
+  __device__ uint32_t placeOf(uint32_t at) const { return at + (laneOf() % 2 * 2 + laneOf() / 2 % 2) * kGroups + laneOf() / kNearTerms; }
 
   // Compares the objects of a cell that are this warp's.
   __device__ void cell(uint32_t c) {
     const uint32_t begin = __ldg(v.starts + c), end = __ldg(v.starts + c + 1);
     compared += end - begin;
-    for (uint32_t at = begin + own * kTogether; at < end; at += share * kTogether) {
-      uint32_t place[kObjects];
-      bool real[kObjects];
+    uint32_t at = begin + own * kTogether, first = 0, id = 0;
+    if (at >= end) return;
+    load(at, end, 0);
+    double sum[kObjects];
+    while (true) {
+      Stored these[kElements][kObjects];
 #pragma unroll
-      for (uint32_t j = 0; j < kObjects; j++) place[j] = at + j * kGroups + laneOf() / kNearTerms, real[j] = place[j] < end;
-      // Lane j of a group goes on with its object j.
-      const uint32_t j = laneOf() % kNearTerms, its = at + j * kGroups + laneOf() / kNearTerms;
-      const bool has = j < kObjects && its < end;
-      const uint32_t id = has ? __ldg(v.order + its) : 0;
-      double sum[kObjects];
-      values(sum, place, real);
-      double mine = sum[0];
+      for (uint32_t e = 0; e < kElements; e++)
 #pragma unroll
-      for (uint32_t i = 1; i < kObjects; i++)
-        if (j == i) mine = sum[i];
-      const uint64_t value = has ? orderedOf(finished(v.near, query, mine, its)) : ~0ull;
-      offer(has && value <= limit, value, id + v.near.base);
+        for (uint32_t j = 0; j < kObjects; j++) these[e][j] = next[e][j];
+      if (first == 0) {
+        id = nextId;
+#pragma unroll
+        for (uint32_t j = 0; j < kObjects; j++) sum[j] = 0;
+      }
+      uint32_t then = at, from = first + kChunk;
+      if (from >= n.dims) then += warps * kTogether, from = 0;
+      const bool more = then < end;
+      if (more) load(then, end, from);
+      if (loaded != first) elements(first);
+#pragma unroll
+      for (uint32_t e = 0; e < kElements; e++)
+#pragma unroll
+        for (uint32_t j = 0; j < kObjects; j++) Terms::add(sum[j], x[e], widened(these[e][j]), n.power);
+      if (from == 0) compare(sum, placeOf(at), laneOf() % kNearTerms < kObjects && placeOf(at) < end, id);
+      if (!more) return;
+      at = then, first = from;
     }
+  }
+
+  // Adds partial sums up, neighbours first, and offers the objects. Of two lanes each goes on with half of the objects: it gives away the others.
+  __device__ void compare(const double (&sum)[kObjects], uint32_t place, bool real, uint32_t id) {
+    static_assert(kObjects == 4 && kNearTerms == 8);
+    const bool odd = laneOf() & 1, second = laneOf() & 2;
+    const double a = Terms::both(odd ? sum[2] : sum[0], __shfl_xor_sync(~0u, odd ? sum[0] : sum[2], 1));
+    const double b = Terms::both(odd ? sum[3] : sum[1], __shfl_xor_sync(~0u, odd ? sum[1] : sum[3], 1));
+    double mine = Terms::both(second ? b : a, __shfl_xor_sync(~0u, second ? a : b, 2));
+    mine = Terms::both(mine, __shfl_xor_sync(~0u, mine, 4));
+    const uint64_t value = real ? orderedOf(finished(n, query, mine, place)) : ~0ull;
+    offer(real && value <= limit, value, id + n.base);
   }
 
   // Offers an object per lane, none beyond the limit.
@@ -139,23 +177,25 @@ struct Visit {
       const uint32_t of = __shfl_xor_sync(~0u, nearest, d);
       if (precedes(other, of, least, nearest)) least = other, nearest = of;
     }
-    if (count > 0) cell(nearest);
-    for (uint32_t i = 0; i < count; i++)
-      if (const uint32_t c = __ldg(&entries[i].id); c != nearest) cell(c);
+    // One call, so that what compares is there once: the nearest first, and then the others.
+    for (uint32_t i = 0; i <= count && count > 0; i++) {
+      const uint32_t c = i == 0 ? nearest : __ldg(&entries[i - 1].id);
+      if (i == 0 || c != nearest) cell(c);
+    }
   }
 
-  // Takes what other warps of the query have found, and answers.
-  __device__ void answer(Shared& s, uint32_t warp, bool given) {
-    for (uint32_t w = warp + 1; w < warp + share; w++)
-      for (uint32_t first = 0; first < s.found[w]; first += 32) {
+  // Takes what other warps have found, and answers.
+  __device__ void answer(const Share* s, bool given) {
+    for (uint32_t w = 1; w < warps; w++)
+      for (uint32_t first = 0; first < s[w].found; first += 32) {
         const uint32_t i = first + laneOf();
-        const bool has = i < s.found[w];
-        offer(has, has ? s.hits[w].values[i] : 0, has ? s.hits[w].ids[i] : 0);
+        const bool real = i < s[w].found;
+        offer(real, real ? s[w].hits.values[i] : 0, real ? s[w].hits.ids[i] : 0);
       }
-    NearEntry* out = v.near.out + query.out;
+    NearEntry* out = n.out + query.out;
     for (uint32_t i = laneOf(); i < query.k; i += 32) out[i] = i < kept.found ? NearEntry{kept.hits.values[i], kept.hits.ids[i], 0} : NearEntry{};
     if (laneOf() != 0) return;
-    NearState& state = v.near.states[q];
+    NearState& state = n.states[q];
     state.passed = kept.found;
     state.listed = compared;
     state.kept = kept.found;
@@ -163,19 +203,25 @@ struct Visit {
   }
 };
 
-// A block has kWarps / share queries.
-template <class Terms>
-__device__ void visited(const NearCelled& v, Shared& s) {
-  const uint32_t warp = warpOf(), q = blockIdx.x * (kWarps / v.share) + warp / v.share;
-  const bool real = q < v.near.queriesOfBatch;
-  Visit<Terms> visit(v, real ? q : 0, warp, s);
-  if (visit.own == 0 && laneOf() == 0) s.limits[warp] = visit.query.most;
+template <class Terms, class Stored>
+__device__ void visited(const NearCelled& v, Share* s) {
+  Visit<Terms, Stored> visit(v, s);
+  if (threadIdx.x == 0) s->limit = visit.query.most;
   __syncthreads();
   const bool given = v.states[visit.q].given != 0;
-  if (real && !given && visit.query.k > 0) visit.run(v.entries + v.queries[q].entries, v.states[q].kept);
-  if (laneOf() == 0) s.found[warp] = visit.kept.found;
+  if (!given && visit.query.k > 0) visit.run(v.entries + v.queries[visit.q].entries, v.states[visit.q].kept);
+  if (laneOf() == 0) s[visit.own].found = visit.kept.found;
   __syncthreads();
-  if (real && visit.own == 0) visit.answer(s, warp, given);
+  if (visit.own == 0) visit.answer(s, given);
+}
+
+template <class Terms>
+__device__ void visited(const NearCelled& v, Share* s) {
+  switch (v.near.storage) {
+    case kNearF32: return visited<Terms, float>(v, s);
+    case kNearU8: return visited<Terms, uint8_t>(v, s);
+  }
+  visited<Terms, uint16_t>(v, s);
 }
 
 }  // namespace
@@ -191,19 +237,19 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) near_order(const NearO
   if (v.norms != nullptr && laneOf() == 0) v.normsTo[place] = __ldg(v.norms + object);
 }
 
-extern "C" __device__ const uint32_t near_cells_threads = 32 * kWarps, near_cells_warps = kWarps;
+extern "C" __device__ const uint32_t near_cells_warps = kWarps, near_cells_share = sizeof(Share), near_order_threads = 32 * kWarps;
 
-#define GENIEMQ_CELLS(name, Terms)                                                                 \
+// A block has a query, and up to kWarps warps, a Share each.
+#define GENIEMQ_CELLS(name, Terms)                                                                         \
   extern "C" __global__ void __launch_bounds__(32 * kWarps, kBlocks) near_cells_##name(const NearCelled v) { \
-    __shared__ Shared s;                                                                           \
-    visited<Terms>(v, s);                                                                          \
+    extern __shared__ __align__(16) uint8_t memory[];                                                      \
+    visited<Terms>(v, reinterpret_cast<Share*>(memory));                                                   \
   }
 GENIEMQ_CELLS(squares, NearSquares)
 GENIEMQ_CELLS(differences, NearDifferences)
 GENIEMQ_CELLS(dots, NearDots)
 GENIEMQ_CELLS(powers, NearPowers)
 GENIEMQ_CELLS(largest, NearLargest)
-GENIEMQ_CELLS(unequal, NearUnequal)
 #undef GENIEMQ_CELLS
 
 }  // namespace geniemq

@@ -115,7 +115,6 @@ type NearRanked struct {
 type NearCelled struct {
 	Near                                    Near
 	Queries, States, Entries, Starts, Order Pointer
-	Share, _                                uint32
 }
 
 // NearOrder is the argument of near_order.

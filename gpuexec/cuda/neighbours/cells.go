@@ -47,10 +47,9 @@ func loadCells(e *device.Engine, r *room, s *scan) (*candidates, error) {
 		}
 		own.compare = func(steps *device.Steps, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer) {
 			near.Rows, near.Norms = rows, norms
-			n, share := len(p.Asks), k.share(len(p.Asks), e.Device().Processors)
-			device.Launch(steps, k.visit[c.Terms], (n*share+k.warps-1)/k.warps, 1, &abi.NearCelled{
+			device.Launch(steps, k.visits(c.Terms, len(p.Asks), e.Device().Processors), len(p.Asks), 1, &abi.NearCelled{
 				Near: near, Queries: arena + abi.Pointer(p.First.Queries), States: arena + abi.Pointer(p.First.States), Entries: arena + abi.Pointer(p.First.Candidates),
-				Starts: at[0], Order: at[1], Share: uint32(share),
+				Starts: at[0], Order: at[1],
 			})
 		}
 		return own, nil
@@ -59,27 +58,46 @@ func loadCells(e *device.Engine, r *room, s *scan) (*candidates, error) {
 
 // cellKernels are those of cells (kernels/near_cells.cu).
 type cellKernels struct {
-	order device.Function // rows by place
-	visit map[nearest.Terms]device.Function
-	warps int // of a block
+	order      device.Function // rows by place
+	orderWarps int
+	visit      map[nearest.Terms][]device.Function // with 1, 2, 4 ... warps for a query
 }
 
 func findCells(e *device.Engine) (k cellKernels, err error) {
 	const module = "near_cells"
-	threads, fault := e.Constant(module, "near_cells_threads")
-	if k.warps, err = e.Constant(module, "near_cells_warps"); errors.Join(fault, err) != nil {
-		return k, errors.Join(fault, err)
+	var errs []error
+	number := func(name string) int {
+		n, err := e.Constant(module, name)
+		errs = append(errs, err)
+		return n
 	}
-	if k.order, err = e.Kernel(module, "near_order", threads, 0); err != nil {
-		return k, err
+	kernel := func(name string, threads, shared int) device.Function {
+		f, err := e.Kernel(module, name, threads, shared)
+		errs = append(errs, err)
+		return f
 	}
-	k.visit = make(map[nearest.Terms]device.Function)
+	threads, warps, share := number("near_order_threads"), number("near_cells_warps"), number("near_cells_share")
+	k.order, k.orderWarps = kernel("near_order", threads, 0), threads/abi.WarpLanes
+	k.visit = make(map[nearest.Terms][]device.Function)
 	for _, terms := range nearest.AllTerms() {
-		if k.visit[terms], err = e.Kernel(module, "near_cells_"+string(terms), threads, 0); err != nil {
-			return k, err
+		for n := 1; n <= warps && terms != nearest.Unequal; n *= 2 { // of codes there are no means
+			k.visit[terms] = append(k.visit[terms], kernel("near_cells_"+string(terms), n*abi.WarpLanes, n*share))
 		}
 	}
-	return k, nil
+	return k, errors.Join(errs...)
+}
+
+// warpsAtOnce is how many warps of a multiprocessor compare objects at once, and rounds how many times as many there are where queries are few.
+const warpsAtOnce, rounds = 16, 2
+
+// visits is the kernel for so many queries: few have more warps each.
+func (k *cellKernels) visits(terms nearest.Terms, queries, processors int) device.Function {
+	of := k.visit[terms]
+	at := len(of) - 1
+	for at > 0 && queries<<at > processors*warpsAtOnce*rounds {
+		at--
+	}
+	return of[at]
 }
 
 // ordered copies rows and norms of a column into an order, which lies on the device.
@@ -91,21 +109,9 @@ func (k *cellKernels) ordered(m *device.Memory, c *column, order abi.Pointer) (r
 		return 0, 0, err
 	}
 	err = m.Run("putting rows in order", func(s *device.Steps) {
-		device.Launch(s, k.order, (int(c.Objects)+k.warps-1)/k.warps, 1, &abi.NearOrder{
+		device.Launch(s, k.order, (int(c.Objects)+k.orderWarps-1)/k.orderWarps, 1, &abi.NearOrder{
 			Rows: c.rows, Norms: c.norms, Order: order, RowsTo: rows, NormsTo: norms, Places: c.Objects, Bytes: uint32(c.RowsBytes() / int64(c.Objects)),
 		})
 	})
 	return rows, norms, err
-}
-
-// warpsAtOnce is how many warps of a multiprocessor compare objects at once.
-const warpsAtOnce = 16
-
-// share is how many warps of a block a query of so many has: few queries have more, as long as all run at once.
-func (k *cellKernels) share(queries, processors int) int {
-	share := k.warps
-	for share > 1 && queries*share > processors*warpsAtOnce {
-		share /= 2
-	}
-	return share
 }
