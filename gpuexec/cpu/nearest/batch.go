@@ -31,15 +31,16 @@ type Batch struct {
 	others   []int        // those that are not
 }
 
-// release leaves nothing but memory.
-func (b *Batch) release() *Batch {
+// End gives the memory of the batch to the next one: nobody uses it any more.
+func (b *Batch) End() {
+	m := b.Matcher
 	clear(b.choices)
 	clear(b.grams)
 	clear(b.worked)
 	b.distinct.Release()
 	b.spent.Store(0)
 	b.Matcher, b.jobs, b.passing, b.counts, b.pace, b.beside, b.all = nil, nil, nil, nil, nil, nil, b.all[:0]
-	return b
+	m.batches.Put(b)
 }
 
 // Elsewhere is what a query takes by a method that somebody else executes, together with so many, by the clock; 0: nobody does.

@@ -197,12 +197,12 @@ func (m *Matcher) Match(ctx context.Context, jobs []*run.Job, _ *gpuexec.Trace) 
 		b.all = append(b.all, i)
 	}
 	err = b.Run(ctx, b.all)
-	m.batches.Put(b.release())
+	b.End()
 	return err
 }
 
 // Begin begins a call for jobs: what all ways to answer them want to know is found once. Who answers jobs otherwise than by Run tells the batch (Answer), and says
-// what that takes; nil: nobody does.
+// what that takes; nil: nobody does. Batch.End ends the call.
 func (m *Matcher) Begin(ctx context.Context, jobs []*run.Job, beside Elsewhere) (*Batch, error) {
 	b := m.batches.Get()
 	b.Matcher, b.jobs, b.pace, b.beside = m, jobs, gpuexec.PaceOf(ctx), beside

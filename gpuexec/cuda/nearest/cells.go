@@ -91,11 +91,15 @@ func (c *Cells) waves(probes int, waves *profile.NearWaves) *profile.NearWaves {
 	return &own
 }
 
-// Asked is what an ask asks of centroids.
-func (c *Cells) Asked(a *Ask) Ask {
-	own := *a
-	own.Query = &distance.Query{Column: c.Near.Of, Vector: a.Query.Vector, K: c.visits(a.Query).probes, Most: math.Inf(1)}
-	return own
+// Asked is what asks ask of centroids.
+func (c *Cells) Asked(asks []Ask) []Ask {
+	asked, queries := slices.Clone(asks), make([]distance.Query, len(asks))
+	for i := range asked {
+		q := asked[i].Query
+		queries[i] = distance.Query{Column: c.Near.Of, Vector: q.Vector, K: c.visits(q).probes, Most: math.Inf(1)}
+		asked[i].Query = &queries[i]
+	}
+	return asked
 }
 
 // Plan makes a piece of the first asks, as many as fit; of none, if not even the first does. asked are theirs, of Asked.

@@ -73,6 +73,7 @@ func (m *Matcher) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace) 
 	if err != nil {
 		return err
 	}
+	defer b.End()
 	taken := make([][]int, len(m.paths))
 	var rest []int
 	for i := range jobs {

@@ -180,7 +180,7 @@ func (p *candidates) Close() error {
 // Match implements nearest.Path: column after column, in pieces that fit.
 func (p *candidates) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) (left []int, err error) {
 	for _, own := range p.columns {
-		var asks []nearest.Ask
+		asks := make([]nearest.Ask, 0, len(jobs))
 		for _, job := range jobs {
 			q := b.Job(job).Query.(*distance.Query)
 			if own == nil || p.column(q) != own {

@@ -31,11 +31,7 @@ func loadCells(e *device.Engine, r *room, s *scan) (*candidates, error) {
 		}
 		own.bytes = own.near.bytes()
 		own.ask = func(_ context.Context, asks []nearest.Ask) ([]nearest.Ask, error) {
-			asked := make([]nearest.Ask, len(asks))
-			for i := range asks {
-				asked[i] = of.Asked(&asks[i])
-			}
-			return asked, nil
+			return of.Asked(asks), nil
 		}
 		var rows, norms abi.Pointer // by place
 		at, err := p.keep(e, r, own, c.RowsBytes()+c.NormsBytes(), func(m *device.Memory, at []abi.Pointer) (err error) {
