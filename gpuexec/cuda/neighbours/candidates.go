@@ -27,6 +27,7 @@ type candidates struct {
 	scan    *scan
 	method  string
 	form    string             // how what lies there is said to people
+	least   int                // batches that are smaller are the host's, unless everything is wanted here
 	columns []*candidateColumn // by position; nil: there is none
 	release []func()
 }
@@ -124,7 +125,7 @@ func (p *candidates) column(q *distance.Query) *candidateColumn {
 func (p *candidates) Takes(b *hosted.Batch, job int) bool {
 	q := b.Job(job).Query.(*distance.Query)
 	c := p.column(q)
-	return c != nil && b.Method(job) == p.method && c.Takes(q) && c.Fits(q, p.scan.engine.Room(), p.scan.waves)
+	return c != nil && b.Method(job) == p.method && (b.Len() >= p.least || p.scan.engine.Untried()) && c.Takes(q) && c.Fits(q, p.scan.engine.Room(), p.scan.waves)
 }
 
 // Cost implements nearest.Path.

@@ -17,7 +17,7 @@ func loadCells(e *device.Engine, r *room, s *scan) (*candidates, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &candidates{scan: s, method: "cells", form: "cells"}
+	p := &candidates{scan: s, method: "cells", form: "cells", least: s.waves.CellsLeast}
 	return p.each(nil, func(c *column, _ []uint32) (*candidateColumn, error) {
 		of := nearest.NewCells(c.Column)
 		if of == nil {

@@ -104,8 +104,8 @@ type NearWaves struct {
 	// First is how many objects the first wave has, Growth how many times as many objects have been seen after a wave as before. Waves that are scanned have room for
 	// Least objects at least; those that are sieved have Sieved at most, and lists of List objects: who needs more is scanned. First, Sieved: multiples of abi.SieveObjects.
 	First, Growth, Least, Sieved, List int
-	// CellsFirst and CellsList are First and List of centroids, of which the nearest few are wanted.
-	CellsFirst, CellsList int
+	// CellsFirst and CellsList are First and List of centroids, of which the nearest few are wanted. Of smaller batches than CellsLeast a host's cores have answered before a device has.
+	CellsFirst, CellsList, CellsLeast int
 	// SievedHits is the most hits of a query that is sieved, Grouped how many steps a product of float16s has at least that groups of warps take, and Levelled how many
 	// objects have been seen for each hit before bytes go by levels, of columns of LevelSteps steps at least.
 	SievedHits, Grouped, Levelled, LevelSteps int
@@ -167,8 +167,8 @@ type HostCosts struct {
 // takes 12.8 ms in place of 37.6 when masks have 21 of 32 bits, 30.5 with 25, and 42.9 with all, when every query is abandoned.
 // Of data that is less selective more objects are counted; what that can cost at most, abandoning bounds.
 //
-// Searches by distance (2026-11-22-h200-near.md, 2026-11-29-h200-trees.md): scans of vectors and of texts beat 16 cores 4 to 125 times, at any size of a batch; so do trees of texts and rank vectors,
-// and trees with boxes in large batches. Descents of other trees by rounds take 10 us a query where the host takes 2, and stay off.
+// Searches by distance (2026-11-22-h200-near.md, 2026-11-29-h200-trees.md, 2026-11-29-h200-cells.md): scans of vectors and of texts beat 16 cores 4 to 125 times, at any size of a batch; so do trees of texts and rank vectors;
+// cells do in batches from 8 on, and trees with boxes in large batches. Descents of other trees by rounds take 10 us a query where the host takes 2, and stay off.
 func Of(string) *Profile {
 	return &Profile{
 		Device: "NVIDIA H200",
@@ -179,11 +179,11 @@ func Of(string) *Profile {
 			BoundFirst: 1024, BoundMost: 2 * abi.BoundMarks, BoundShare: 32},
 		Pieces: PieceSizes{Candidates: 48 << 10, SmallBatch: 256, WaveTiles: 64, Smallest: 128, StreamedPart: 256 << 20},
 		Scan:   ScanSizes{Work: 1 << 34, LeastWave: 16 << 10, Blocks: 2, Growth: 4, Batch: 80e3, Step: 2.5, Signs: 0.15},
-		Near: NearWaves{First: 128, Growth: 6, Least: 16 << 10, Sieved: 8 << 20, List: 4096, CellsFirst: 512, CellsList: 1024, SievedHits: 256, Grouped: 8, Levelled: 10_000, LevelSteps: 16, LevelsLeave: 0.005,
+		Near: NearWaves{First: 128, Growth: 6, Least: 16 << 10, Sieved: 8 << 20, List: 4096, CellsFirst: 512, CellsList: 1024, CellsLeast: 8, SievedHits: 256, Grouped: 8, Levelled: 10_000, LevelSteps: 16, LevelsLeave: 0.005,
 			Batch: 100e3, Wave: 120e3, Step: 0.117, Bytes: 0.085, Element: 0.45,
 			Boxes: 0.14, Codes: 0.155, Powers: [...]float64{0.137, 0.13, 0.17, 0.17, 0.21, 0.153}, Deep: 2e3, DeepWarps: 24, DeepLeast: 256},
 		Host:  HostCosts{PlanSpan: 10, EncodeSpan: 4, PlanFilter: 100, AnswerBytes: 4},
-		Paths: Paths{Texts: true, Vectors: true, Sieves: true, Levels: true, TextTrees: true, Depth: true, Ranks: true},
+		Paths: Paths{Texts: true, Vectors: true, Sieves: true, Levels: true, TextTrees: true, Depth: true, Ranks: true, Cells: true},
 
 		Filters: Filters{Lists: true},
 	}
