@@ -85,6 +85,8 @@ func TestRefusedQueries(t *testing.T) {
 		{`"row":{"a":1},"filter":7`, BadRequest, "filter: must be an object of conditions by attribute, or a list of such"},
 		{`"row":{"a":1},"filter":[{"b":1},7]`, BadRequest, "filter[1]: must be an object"},
 		{`"row":{"a":1},"filter":{}`, BadRequest, "filter is empty"},
+		{`"row":{"a":1},"filter":{"b":1,"c":2,"b":3}`, BadRequest, `filter names "b" twice: give a list of objects, one for each condition`},
+		{`"row":{"a":1},"exclude":[{"b":1},{"b":2,"b":3}]`, BadRequest, `[1]: exclude names "b" twice`},
 		{`"row":{"a":1},"exclude":{"b":{"value":1,"weight":2}}`, BadRequest, "exclude.b has a weight"},
 		{`"row":{"a":1},"exclude":[{"b":1},{"b":{"min":2,"max":1}}]`, BadRequest, "exclude.b: min 2 is greater"},
 		{`"filter":{"a":1},"min_count":1`, BadRequest, "min_count needs counts"},

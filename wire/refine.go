@@ -130,18 +130,32 @@ func (d *queryDecoder) choice() (Choice, *Error) {
 	return ChoiceOf(yes), err
 }
 
-// filter decodes an object of conditions by attribute, or a list of such.
+// filter decodes an object of conditions by attribute, or a list of such. An object names an attribute once.
 func (d *queryDecoder) filter(name string) ([]Condition, *Error) {
+	once := func(conds []Condition) *Error {
+		if attr, twice := repeatedAttr(conds); twice {
+			return badRequest("%s names %q twice: give a list of objects, one for each condition", name, clip(attr))
+		}
+		return nil
+	}
 	if d.r.peek() == objectKind {
-		return d.row(name)
+		conds, err := d.row(name)
+		if err == nil {
+			err = once(conds)
+		}
+		return conds, err
 	}
 	if err := open(d.r, arrayKind, "an object of conditions by attribute, or a list of such"); err != nil {
 		return nil, err
 	}
 	conds := d.conds.start()
 	for i := 0; d.r.more(); i++ {
+		before := len(conds)
 		var err *Error
-		if conds, err = d.rowMembers(conds, name); err != nil {
+		if conds, err = d.rowMembers(conds, name); err == nil {
+			err = once(conds[before:])
+		}
+		if err != nil {
 			return nil, err.in("[%d]", i)
 		}
 	}
