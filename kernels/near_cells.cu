@@ -7,6 +7,16 @@
 //
 // A block has a query, whose warps take objects of a cell in turns, each with hits of its own, and tell each other the least k-th value. Then the first of them is offered what the others
 // have. So queries that are few have many warps each, and a list of objects is never written. While objects are compared the next ones are loaded.
+//
+// # Floats
+//
+// Most objects are far beyond the limit, which sums of float32s prove. Elements are float32s or less, of queries too, so that a difference, a product and a sum are each wrong by 2^-24 of
+// what they are, or by 2^-150 where that is less than a float32 has. What adds up numbers that are not negative, by c operations in a row, is so at most v (1 + 2^-24)^c + 2^-120 for a value
+// v; hence v is at least s (1 - c 2^-23) - 2^-119 for a sum s. Of dots, whose terms may be negative, it is wrong by c 2^-23 of the product of the norms, and 2^-119. c = dims + kRoundings
+// counts the sum in any order, the powers of lp, what float64s are wrong by, and the comparison. Where a sum overflows, or is NaN, nothing is proven. Objects of which nothing is proven are compared as
+// ever, with the others of their step.
+#include <type_traits>
+
 #include "near_hits.cuh"
 
 namespace geniemq {
@@ -51,11 +61,53 @@ struct Share {
   uint32_t found, unused;
 };
 
+constexpr uint32_t kRoundings = 32;     // more than there are elements
+constexpr float kTiny = 0x1p-119f;      // what vanishes
+constexpr float kProven = 0x1p100f;     // a value that a sum without an overflow may prove
+
+// Terms in float32s.
+template <class Terms>
+struct Floats {};
+template <>
+struct Floats<NearSquares> {
+  static __device__ __forceinline__ void add(float& s, float q, float o, uint32_t) { s = fmaf(q - o, q - o, s); }
+  static __device__ __forceinline__ float both(float a, float b) { return a + b; }
+};
+template <>
+struct Floats<NearDifferences> {
+  static __device__ __forceinline__ void add(float& s, float q, float o, uint32_t) { s += fabsf(q - o); }
+  static __device__ __forceinline__ float both(float a, float b) { return a + b; }
+};
+template <>
+struct Floats<NearDots> {
+  static __device__ __forceinline__ void add(float& s, float q, float o, uint32_t) { s = fmaf(q, o, s); }
+  static __device__ __forceinline__ float both(float a, float b) { return a + b; }
+};
+template <>
+struct Floats<NearPowers> {
+  static __device__ __forceinline__ void add(float& s, float q, float o, uint32_t p) {
+    const float d = fabsf(q - o);
+    float power = d;
+    for (uint32_t i = 1; i < p; i++) power *= d;
+    s += power;
+  }
+  static __device__ __forceinline__ float both(float a, float b) { return a + b; }
+};
+template <>
+struct Floats<NearLargest> {
+  static __device__ __forceinline__ void add(float& s, float q, float o, uint32_t) { s = fmaxf(s, fabsf(q - o)); }
+  static __device__ __forceinline__ float both(float a, float b) { return fmaxf(a, b); }
+};
+
 __device__ __forceinline__ double widened(float v) { return double(v); }
 __device__ __forceinline__ double widened(uint16_t v) { return double(floatOf(v)); }
 __device__ __forceinline__ double widened(uint8_t v) { return double(uint32_t{v}); }
 
-template <class Terms, class Stored>
+__device__ __forceinline__ float asFloat(float v) { return v; }
+__device__ __forceinline__ float asFloat(uint16_t v) { return floatOf(v); }
+__device__ __forceinline__ float asFloat(uint8_t v) { return float(uint32_t{v}); }
+
+template <class Terms, class Stored, bool kByFloats>
 struct Visit {
   const Near& n;
   const NearCelled& v;
@@ -71,6 +123,7 @@ struct Visit {
   uint32_t loaded;
   Stored next[kElements][kObjects];  // of the objects that come next: elements, and the id of the one with which this lane goes on
   uint32_t nextId;
+  float floats[kElements];  // x, where the query is compared by floats
 
   __device__ Visit(const NearCelled& c, Share* s)
       : n(c.near), v(c), q(blockIdx.x), own(warpOf()), warps(blockDim.x / 32), query(c.near.queries[q]), kept(s[own].hits, query.k), limit(s->limit),
@@ -87,10 +140,14 @@ struct Visit {
 #pragma unroll
     for (uint32_t e = 0; e < kElements; e++) x[e] = has(first, e) ? __ldg(from + e * kNearTerms) : 0.0;
     loaded = first;
+    if constexpr (kByFloats) {
+#pragma unroll
+      for (uint32_t e = 0; e < kElements; e++) floats[e] = float(x[e]);
+    }
   }
 
   // Loads elements of the objects at some places of a cell that ends so; beyond its end its last object is read, and not compared.
-  __device__ __forceinline__ void load(uint32_t at, uint32_t end, uint32_t first) {
+  __device__ __forceinline__ void load(Stored (&to)[kElements][kObjects], uint32_t at, uint32_t end, uint32_t first) const {
     const Stored* from[kObjects];
 #pragma unroll
     for (uint32_t j = 0; j < kObjects; j++)
@@ -99,14 +156,13 @@ struct Visit {
 #pragma unroll
       for (uint32_t e = 0; e < kElements; e++)
 #pragma unroll
-        for (uint32_t j = 0; j < kObjects; j++) next[e][j] = __ldg(from[j] + e * kNearTerms);
+        for (uint32_t j = 0; j < kObjects; j++) to[e][j] = __ldg(from[j] + e * kNearTerms);
     } else {
 #pragma unroll
       for (uint32_t e = 0; e < kElements; e++)
 #pragma unroll
-        for (uint32_t j = 0; j < kObjects; j++) next[e][j] = has(first, e) ? __ldg(from[j] + e * kNearTerms) : Stored(0);
+        for (uint32_t j = 0; j < kObjects; j++) to[e][j] = has(first, e) ? __ldg(from[j] + e * kNearTerms) : Stored(0);
     }
-    if (first == 0) nextId = __ldg(v.order + min(placeOf(at), end - 1));
   }
 
   // The place of the object with which this lane goes on: what compare leaves to it. Lanes that differ in bit 2 alone have the same.
@@ -118,8 +174,9 @@ struct Visit {
     compared += end - begin;
     uint32_t at = begin + own * kTogether, first = 0, id = 0;
     if (at >= end) return;
-    load(at, end, 0);
-    double sum[kObjects];
+    load(next, at, end, 0);
+    if constexpr (!kByFloats) nextId = __ldg(v.order + min(placeOf(at), end - 1));
+    std::conditional_t<kByFloats, float, double> sum[kObjects];
     while (true) {
       Stored these[kElements][kObjects];
 #pragma unroll
@@ -127,34 +184,87 @@ struct Visit {
 #pragma unroll
         for (uint32_t j = 0; j < kObjects; j++) these[e][j] = next[e][j];
       if (first == 0) {
-        id = nextId;
+        if constexpr (!kByFloats) id = nextId;
 #pragma unroll
         for (uint32_t j = 0; j < kObjects; j++) sum[j] = 0;
       }
       uint32_t then = at, from = first + kChunk;
       if (from >= n.dims) then += warps * kTogether, from = 0;
       const bool more = then < end;
-      if (more) load(then, end, from);
+      if (more) {
+        load(next, then, end, from);
+        if constexpr (!kByFloats)
+          if (from == 0) nextId = __ldg(v.order + min(placeOf(then), end - 1));
+      }
       if (loaded != first) elements(first);
 #pragma unroll
       for (uint32_t e = 0; e < kElements; e++)
 #pragma unroll
-        for (uint32_t j = 0; j < kObjects; j++) Terms::add(sum[j], x[e], widened(these[e][j]), n.power);
-      if (from == 0) compare(sum, placeOf(at), laneOf() % kNearTerms < kObjects && placeOf(at) < end, id);
+        for (uint32_t j = 0; j < kObjects; j++) {
+          if constexpr (kByFloats)
+            Floats<Terms>::add(sum[j], floats[e], asFloat(these[e][j]), n.power);
+          else
+            Terms::add(sum[j], x[e], widened(these[e][j]), n.power);
+        }
+      if (from == 0) {
+        if constexpr (kByFloats) {
+          const float all = joined<Floats<Terms>>(sum);
+          if (__any_sync(~0u, mine(at, end) && !beyond(all, placeOf(at)))) exactly(at, end);
+        } else {
+          offerAll(joined<Terms>(sum), at, end, id);
+        }
+      }
       if (!more) return;
       at = then, first = from;
     }
   }
 
-  // Adds partial sums up, neighbours first, and offers the objects. Of two lanes each goes on with half of the objects: it gives away the others.
-  __device__ void compare(const double (&sum)[kObjects], uint32_t place, bool real, uint32_t id) {
+  // Whether there is an object with which this lane goes on, and another lane does not.
+  __device__ bool mine(uint32_t at, uint32_t end) const { return laneOf() % kNearTerms < kObjects && placeOf(at) < end; }
+
+  // Whether the sum of an object proves that it is beyond the limit.
+  __device__ bool beyond(float s, uint32_t place) const {
+    const float wrong = float(n.dims + kRoundings) * 0x1p-23f;
+    const double most = valueOf(limit);
+    if constexpr (std::is_same_v<Terms, NearDots>) {
+      const double both = __ldg(n.norms + place) * query.norm;
+      return both > 0 && both < kProven && fabsf(s) < kProven && double(-s) - (double(wrong) * both + double(kTiny)) > most * both;
+    }
+    const float up = __double2float_ru(most);
+    return up < kProven && __fmaf_rn(s, 1 - wrong, -kTiny) > up;
+  }
+
+  // Compares objects of a step as all else does.
+  __device__ void exactly(uint32_t at, uint32_t end) {
+    double sum[kObjects] = {};
+    const uint32_t id = __ldg(v.order + min(placeOf(at), end - 1));
+    for (uint32_t first = 0; first < n.dims; first += kChunk) {
+      Stored these[kElements][kObjects];
+      load(these, at, end, first);
+      if (loaded != first) elements(first);
+#pragma unroll
+      for (uint32_t e = 0; e < kElements; e++)
+#pragma unroll
+        for (uint32_t j = 0; j < kObjects; j++) Terms::add(sum[j], x[e], widened(these[e][j]), n.power);
+    }
+    offerAll(joined<Terms>(sum), at, end, id);
+  }
+
+  // Adds partial sums up, neighbours first. Of two lanes each goes on with half of the objects: it gives away the others.
+  template <class Sums, class T>
+  static __device__ T joined(const T (&sum)[kObjects]) {
     static_assert(kObjects == 4 && kNearTerms == 8);
     const bool odd = laneOf() & 1, second = laneOf() & 2;
-    const double a = Terms::both(odd ? sum[2] : sum[0], __shfl_xor_sync(~0u, odd ? sum[0] : sum[2], 1));
-    const double b = Terms::both(odd ? sum[3] : sum[1], __shfl_xor_sync(~0u, odd ? sum[1] : sum[3], 1));
-    double mine = Terms::both(second ? b : a, __shfl_xor_sync(~0u, second ? a : b, 2));
-    mine = Terms::both(mine, __shfl_xor_sync(~0u, mine, 4));
-    const uint64_t value = real ? orderedOf(finished(n, query, mine, place)) : ~0ull;
+    const T a = Sums::both(odd ? sum[2] : sum[0], __shfl_xor_sync(~0u, odd ? sum[0] : sum[2], 1));
+    const T b = Sums::both(odd ? sum[3] : sum[1], __shfl_xor_sync(~0u, odd ? sum[1] : sum[3], 1));
+    const T own = Sums::both(second ? b : a, __shfl_xor_sync(~0u, second ? a : b, 2));
+    return Sums::both(own, __shfl_xor_sync(~0u, own, 4));
+  }
+
+  // Offers the objects of a step.
+  __device__ void offerAll(double sum, uint32_t at, uint32_t end, uint32_t id) {
+    const bool real = mine(at, end);
+    const uint64_t value = real ? orderedOf(finished(n, query, sum, placeOf(at))) : ~0ull;
     offer(real && value <= limit, value, id + n.base);
   }
 
@@ -203,9 +313,9 @@ struct Visit {
   }
 };
 
-template <class Terms, class Stored>
+template <class Terms, class Stored, bool kByFloats>
 __device__ void visited(const NearCelled& v, Share* s) {
-  Visit<Terms, Stored> visit(v, s);
+  Visit<Terms, Stored, kByFloats> visit(v, s);
   if (threadIdx.x == 0) s->limit = visit.query.most;
   __syncthreads();
   const bool given = v.states[visit.q].given != 0;
@@ -215,13 +325,13 @@ __device__ void visited(const NearCelled& v, Share* s) {
   if (visit.own == 0) visit.answer(s, given);
 }
 
-template <class Terms>
+template <class Terms, bool kByFloats>
 __device__ void visited(const NearCelled& v, Share* s) {
   switch (v.near.storage) {
-    case kNearF32: return visited<Terms, float>(v, s);
-    case kNearU8: return visited<Terms, uint8_t>(v, s);
+    case kNearF32: return visited<Terms, float, kByFloats>(v, s);
+    case kNearU8: return visited<Terms, uint8_t, kByFloats>(v, s);
   }
-  visited<Terms, uint16_t>(v, s);
+  visited<Terms, uint16_t, kByFloats>(v, s);
 }
 
 }  // namespace
@@ -240,10 +350,14 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) near_order(const NearO
 extern "C" __device__ const uint32_t near_cells_warps = kWarps, near_cells_share = sizeof(Share), near_order_threads = 32 * kWarps;
 
 // A block has a query, and up to kWarps warps, a Share each.
-#define GENIEMQ_CELLS(name, Terms)                                                                         \
-  extern "C" __global__ void __launch_bounds__(32 * kWarps, kBlocks) near_cells_##name(const NearCelled v) { \
-    extern __shared__ __align__(16) uint8_t memory[];                                                      \
-    visited<Terms>(v, reinterpret_cast<Share*>(memory));                                                   \
+#define GENIEMQ_CELLS(name, Terms)                                                                                 \
+  extern "C" __global__ void __launch_bounds__(32 * kWarps, kBlocks) near_cells_##name(const NearCelled v) {         \
+    extern __shared__ __align__(16) uint8_t memory[];                                                              \
+    visited<Terms, false>(v, reinterpret_cast<Share*>(memory));                                                    \
+  }                                                                                                                \
+  extern "C" __global__ void __launch_bounds__(32 * kWarps, kBlocks) near_cells_floats_##name(const NearCelled v) {  \
+    extern __shared__ __align__(16) uint8_t memory[];                                                              \
+    visited<Terms, true>(v, reinterpret_cast<Share*>(memory));                                                     \
   }
 GENIEMQ_CELLS(squares, NearSquares)
 GENIEMQ_CELLS(differences, NearDifferences)

@@ -74,10 +74,14 @@ func findCells(e *device.Engine) (k cellKernels, err error) {
 	}
 	threads, warps, share := number("near_order_threads"), number("near_cells_warps"), number("near_cells_share")
 	k.order, k.orderWarps = kernel("near_order", threads, 0), threads/abi.WarpLanes
+	name := "near_cells_"
+	if e.Device().Profile.Paths.CellsFloats || e.Untried() {
+		name += "floats_"
+	}
 	k.visit = make(map[nearest.Terms][]device.Function)
 	for _, terms := range nearest.AllTerms() {
 		for n := 1; n <= warps && terms != nearest.Unequal; n *= 2 { // of codes there are no means
-			k.visit[terms] = append(k.visit[terms], kernel("near_cells_"+string(terms), n*abi.WarpLanes, n*share))
+			k.visit[terms] = append(k.visit[terms], kernel(name+string(terms), n*abi.WarpLanes, n*share))
 		}
 	}
 	return k, errors.Join(errs...)
