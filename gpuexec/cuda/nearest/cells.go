@@ -11,7 +11,6 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/metric/cells"
-	"github.com/geniemq/geniemq/index/metric/recall"
 )
 
 // Cells are a column's cells as they lie on a device: the centroids are a column like any other, of which the nearest are visited. A query to a recall visits a number of them
@@ -29,8 +28,8 @@ type visits struct {
 	k        int
 	recall   float64
 	probes   int
-	expected recall.Recall
-	known    bool // what is expected
+	expected float64 // share of the neighbours that is found
+	known    bool    // what is expected
 }
 
 func (c *Cells) visits(q *distance.Query) *visits {
@@ -38,7 +37,8 @@ func (c *Cells) visits(q *distance.Query) *visits {
 		return last
 	}
 	v := &visits{k: q.K, recall: q.Recall, probes: c.Probes(q.K, q.Recall)}
-	v.expected, v.known = c.Recall().At(q.K, float64(v.probes))
+	of, known := c.Recall().At(q.K, float64(v.probes))
+	v.expected, v.known = of.Share, known
 	c.last.Store(v)
 	return v
 }
@@ -128,7 +128,7 @@ func (c *Cells) Tell(a *Ask, compared uint64) (did distance.Answer, enough bool)
 	v := c.visits(a.Query)
 	did = distance.Answer{Method: "cells", Distances: compared + uint64(c.Cells()), Blocks: uint64(v.probes)}
 	if v.known && math.IsInf(a.Query.Most, 1) {
-		did.Recall = v.expected.Share
+		did.Recall = v.expected
 	}
 	return did, compared >= uint64(a.Query.K)
 }
