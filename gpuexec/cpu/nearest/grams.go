@@ -31,7 +31,7 @@ type gramQuery struct {
 	compared float64 // objects that are expected to have as many
 }
 
-// gramList is the list of an n-gram: of a rare one for all objects, else a number in the directories of tiles.
+// gramList is the list of an n-gram: of a rare one for all objects, and its number among these, else the number in the directories of tiles.
 type gramList struct {
 	rare    []uint32
 	keyword uint32
@@ -77,7 +77,7 @@ func (m *Matcher) gramList(attr int, keyword uint32) gramList {
 	if x.Attribute(attr).Layout == schema.LayoutRare {
 		r := x.Rare(attr)
 		if l.keyword = r.Frequent(keyword); l.keyword == r.Frequent(keyword+1) {
-			l.rare = r.Run(keyword, keyword+1)
+			l.rare, l.keyword = r.Run(keyword, keyword+1), keyword-l.keyword
 			l.length = len(l.rare)
 			return l
 		}

@@ -123,6 +123,23 @@ type NearOrder struct {
 	Places, Bytes                       uint32
 }
 
+// GramAskBytes is the size of a GramAsk.
+const GramAskBytes = 16
+
+var _ = [1]struct{}{}[unsafe.Sizeof(GramAsk{})-GramAskBytes]
+
+// GramAsk is what a query counts: numbers of lists, frequent ones and then rare ones.
+type GramAsk struct {
+	First, Frequent, Rare, Least uint32
+}
+
+// NearGrams is the argument of near_grams and near_grams_listed.
+type NearGrams struct {
+	Near                                                   Near
+	Asks, Numbers, Starts, Tiles, Ids, RareStarts, RareIds Pointer
+	Frequent, _                                            uint32
+}
+
 // NearAsk is the argument of near_ask.
 type NearAsk struct {
 	Asked, Vectors, Queries, States, Mean, Sieved, Few Pointer

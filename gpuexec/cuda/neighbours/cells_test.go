@@ -85,11 +85,7 @@ func TestCUDACellsSieved(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range got {
-				own, other := *got[i].Value.(*distance.Answer), *want[i].Value.(*distance.Answer)
-				own.Predicted, other.Predicted, own.Why, other.Why = 0, 0, "", ""
-				if !slices.Equal(got[i].Hits, want[i].Hits) || !reflect.DeepEqual(own, other) {
-					t.Fatalf("%s %s of %d, %d objects, lists of %d, query %d: %+v\n%v, want %+v\n%v", metric, c.storage, c.dims, c.n, list, i, own, got[i].Hits, other, want[i].Hits)
-				}
+				sameAnswer(t, plans[i].Query.(*distance.Query), &got[i], &want[i])
 			}
 			if form := s.Capacity().Form; scale == 1 && !strings.Contains(form, "cells of v by ") {
 				t.Errorf("%s: centroids are not sieved: %s", metric, form)
@@ -98,5 +94,18 @@ func TestCUDACellsSieved(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// sameAnswer holds an answer against one core's, with all that is said but what was expected of it.
+func sameAnswer(t *testing.T, q *distance.Query, got, want *gpuexec.Answer) {
+	t.Helper()
+	if got.Err != nil || want.Err != nil {
+		t.Fatalf("%v, %v: %+v", got.Err, want.Err, q)
+	}
+	own, other := *got.Value.(*distance.Answer), *want.Value.(*distance.Answer)
+	own.Predicted, other.Predicted, own.Why, other.Why = 0, 0, "", ""
+	if !slices.Equal(got.Hits, want.Hits) || got.Exact != want.Exact || got.Total != want.Total || !reflect.DeepEqual(own, other) {
+		t.Fatalf("k %d within %v, recall %v, %q of %v %s:\n%+v\n%v, want\n%+v\n%v", q.K, q.Most, q.Recall, q.Text, q.Column.Metric, q.Column.Name, own, got.Hits, other, want.Hits)
 	}
 }

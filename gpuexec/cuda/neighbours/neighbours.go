@@ -77,5 +77,14 @@ func pathsOf(ctx context.Context, e *device.Engine, r *room, host *hosted.Matche
 			paths = append([]nearest.Path{cells}, paths...)
 		}
 	}
+	if vectors != nil && texts != nil && (on.Grams || e.Untried()) {
+		grams, err := loadGrams(e, r, vectors, texts)
+		if err != nil {
+			return paths, err
+		}
+		if grams != nil {
+			paths = append([]nearest.Path{grams}, paths...)
+		}
+	}
 	return paths, nil
 }

@@ -135,6 +135,7 @@ type Paths struct {
 	// Descents of trees: Depth: depth first, where a tree has boxes and few hits are wanted; TextTrees: over texts; Trees: all others, over vectors and points.
 	Depth, TextTrees, Trees bool
 	Ranks, Cells            bool // candidates by rank vectors, and in cells to a recall
+	Grams                   bool // n-grams are counted, of texts within a radius
 	CellsFloats             bool // sums of float32s prove of most objects of cells that they are too far
 }
 

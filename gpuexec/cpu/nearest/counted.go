@@ -1,0 +1,75 @@
+package nearest
+
+import (
+	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/schema"
+)
+
+// Counted is what a job that goes by n-grams counts, for somebody else who does: an object that is in Least of the lists is to be compared, and no other can be a hit. Of no list nothing
+// is found.
+type Counted struct {
+	Frequent []uint32 // lists of tiles, by number (GramLists.Tile)
+	Rare     []uint32 // lists of all objects, by number (GramLists.Rare)
+	Least    int
+}
+
+// Counted is what a job counts; false: it does not go by n-grams.
+func (b *Batch) Counted(job int) (dst Counted, ok bool) {
+	g := b.grams[job]
+	if g == nil {
+		return dst, false
+	}
+	for _, l := range g.lists[:g.take] {
+		if l.rare != nil {
+			dst.Rare = append(dst.Rare, l.keyword)
+		} else {
+			dst.Frequent = append(dst.Frequent, l.keyword)
+		}
+	}
+	dst.Least = int(g.least)
+	return dst, true
+}
+
+// GramLists are the lists of a column's n-grams in a matcher's tiles.
+type GramLists struct {
+	lists    *postings.Lists
+	attr     int
+	tiles    run.Tiles
+	frequent uint32
+}
+
+// GramLists are those of a column by its position; false: it has none that can be read list by list.
+func (m *Matcher) GramLists(position int) (GramLists, bool) {
+	attr := m.scanned[position].grams
+	if attr < 0 {
+		return GramLists{}, false
+	}
+	g := GramLists{m.index.Lists, attr, m.tiles, m.index.Lists.Attribute(attr).Keywords}
+	if g.lists.Attribute(attr).Layout == schema.LayoutRare {
+		g.frequent = g.lists.Rare(attr).Frequent(g.frequent)
+	}
+	return g, true
+}
+
+// Frequent is how many lists a tile has.
+func (g GramLists) Frequent() int { return int(g.frequent) }
+
+// Tile is a tile by its number among the matcher's: its lists one after the other, and by number where each begins, with one more at the end.
+func (g GramLists) Tile(i int) (starts []uint32, ids []uint16) {
+	p := g.lists.Postings(g.tiles.First+i, g.attr)
+	starts = make([]uint32, 1, g.frequent+1)
+	for k := range g.frequent {
+		starts = append(starts, starts[k]+uint32(len(p.Run(k, k+1))))
+	}
+	return starts, p.Run(0, g.frequent)
+}
+
+// Rare are the lists of rare n-grams, of objects of the whole index, in the same form.
+func (g GramLists) Rare() (starts, ids []uint32) {
+	if g.lists.Attribute(g.attr).Layout != schema.LayoutRare {
+		return []uint32{0}, nil
+	}
+	_, starts, ids = g.lists.Rare(g.attr).Arrays()
+	return starts, ids
+}
