@@ -109,7 +109,9 @@ var rules = map[string]rule{
 	"gpuexec/cuda/device": {[]string{"gpuexec", "gpuexec/cuda/turns", "gpuexec/run", "gpuexec/cuda/abi", "gpuexec/cuda/plan", "gpuexec/cuda/profile", "index/filter", "index/postings", "index/schema", "index/verify", "kernels", "gpuexec/passing", "index/lsh", "gpuexec/cuda/rescoring"}, []string{cudaGo}},
 	// Searches by distance: what of them runs on a device, planned without one.
 	"gpuexec/cuda/nearest":    {[]string{"gpuexec", "gpuexec/run", "gpuexec/cpu/nearest", "gpuexec/cuda/abi", "gpuexec/cuda/plan", "gpuexec/cuda/profile", "gpuexec/cuda/texts", "index/distance", "index/filter", "index/metric", "index/metric/bound", "index/metric/cells", "index/metric/permutation", "index/metric/sums", "index/metric/tree"}, nil},
-	"gpuexec/cuda/neighbours": {[]string{"index/metric/sums", "gpuexec", "gpuexec/run", "gpuexec/topk", "gpuexec/cuda/texts", "index/postings", "kernels", "gpuexec/cpu/nearest", "gpuexec/cuda/abi", "gpuexec/cuda/device", "gpuexec/cuda/nearest", "gpuexec/cuda/plan", "gpuexec/cuda/profile", "index/distance", "index/filter", "index/metric"}, nil},
+	"gpuexec/cuda/neighbours": {[]string{"index/metric/sums", "gpuexec", "gpuexec/run", "gpuexec/cpu/nearest", "gpuexec/cuda/abi", "gpuexec/cuda/device", "gpuexec/cuda/nearest", "gpuexec/cuda/plan", "gpuexec/cuda/profile", "gpuexec/cuda/room", "gpuexec/cuda/textscan", "index/distance", "index/filter", "index/metric"}, nil},
+	"gpuexec/cuda/textscan":   {[]string{"gpuexec", "gpuexec/run", "gpuexec/cpu/nearest", "gpuexec/cuda/abi", "gpuexec/cuda/device", "gpuexec/cuda/nearest", "gpuexec/cuda/room", "gpuexec/cuda/texts", "index/distance", "index/metric", "kernels"}, nil},
+	"gpuexec/cuda/room":       {[]string{"gpuexec", "gpuexec/run", "gpuexec/cuda/device", "gpuexec/cuda/plan", "index/filter", "index/postings"}, nil},
 	// Who has a lane.
 	"gpuexec/cuda/turns": {[]string{"gpuexec"}, nil},
 	// What the host and the kernels agree on.

@@ -17,6 +17,8 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
+	"github.com/geniemq/geniemq/gpuexec/cuda/room"
+	"github.com/geniemq/geniemq/gpuexec/cuda/textscan"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/metric"
@@ -54,13 +56,13 @@ type candidateColumn struct {
 }
 
 // each calls lay with every column whose objects are all here and have a value, and keeps what it has laid out. It is nil where that is nothing. starts: of texts.
-func (p *candidates) each(texts *textPath, lay func(c *column, starts []uint32) (*candidateColumn, error)) (*candidates, error) {
+func (p *candidates) each(texts *textscan.Path, lay func(c *column, starts []uint32) (*candidateColumn, error)) (*candidates, error) {
 	any := false
 	for i, c := range p.scan.columns {
 		p.columns = append(p.columns, nil)
 		var starts []uint32
 		if c == nil && texts != nil {
-			c, starts = texts.descended(i)
+			c, starts = descended(texts, i)
 		}
 		if c == nil {
 			continue
@@ -81,13 +83,22 @@ func (p *candidates) each(texts *textPath, lay func(c *column, starts []uint32) 
 	return p, nil
 }
 
+// descended is a column of texts as a search of some of them wants it, and where each begins, by object; nil where there is none.
+func descended(texts *textscan.Path, at int) (*column, []uint32) {
+	of, rows, starts := texts.Descended(at)
+	if of == nil {
+		return nil, nil
+	}
+	return &column{Column: of, rows: rows}, starts
+}
+
 // keep lays out words beside what is searched first, and says where; nil: they have no room, and that is given back too. fill allocates more in the same memory, of so many bytes; nil: nothing.
-func (p *candidates) keep(e *device.Engine, r *room, own *candidateColumn, bytes int64, fill func(m *device.Memory, at []abi.Pointer) error, arrays ...[]uint32) (at []abi.Pointer, err error) {
+func (p *candidates) keep(e *device.Engine, r *room.Room, own *candidateColumn, bytes int64, fill func(m *device.Memory, at []abi.Pointer) error, arrays ...[]uint32) (at []abi.Pointer, err error) {
 	all := bytes
 	for _, array := range arrays {
 		all += abi.Align(int64(abi.WordBytes * len(array)))
 	}
-	release, err := r.take(p.form+" of "+own.of.Of.Name, all)
+	release, err := r.Take(p.form+" of "+own.of.Of.Name, all)
 	if err != nil || release == nil {
 		return nil, errors.Join(err, own.near.close())
 	}

@@ -9,10 +9,11 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
 	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/room"
 )
 
 // loadCells lays cells out, of which those of queries to a recall are visited on the device (kernels/near_cells.cu). It is nil where there are none.
-func loadCells(e *device.Engine, r *room, s *scan) (*candidates, error) {
+func loadCells(e *device.Engine, r *room.Room, s *scan) (*candidates, error) {
 	k, err := findCells(e)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
 	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/room"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/filter"
@@ -45,11 +46,11 @@ type columnLoader struct {
 	each     func(write func([]byte)) // gives the rows as they are stored, one after the other; nil: those of the index
 	byLevels bool                     // levels of bytes are derived
 	has      filter.Set               // of the tiles' objects those that have a value; nil: all
-	room     *room
+	room     *room.Room
 }
 
 // load brings a column onto the device; nil without an error: it has no room, or nothing to be compared.
-func load(e *device.Engine, k *launches, r *room, c *nearest.Column, space metric.Space, each func(write func([]byte)), present filter.Set, sieve bool) (*column, error) {
+func load(e *device.Engine, k *launches, r *room.Room, c *nearest.Column, space metric.Space, each func(write func([]byte)), present filter.Set, sieve bool) (*column, error) {
 	if c == nil {
 		return nil, nil
 	}
@@ -81,7 +82,7 @@ func load(e *device.Engine, k *launches, r *room, c *nearest.Column, space metri
 
 // reserve takes memory of the budget, if there is room.
 func (l *columnLoader) reserve(form string, bytes int64) error {
-	release, err := l.room.take(form+" of "+l.Of.Name, bytes)
+	release, err := l.room.Take(form+" of "+l.Of.Name, bytes)
 	if release != nil {
 		l.release = append(l.release, release)
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
 	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/room"
+	"github.com/geniemq/geniemq/gpuexec/cuda/textscan"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/metric"
@@ -51,14 +53,14 @@ const (
 )
 
 // loadDescents lays out the trees of the columns of a scan, and of texts; these may be nil. It is nil where there are none.
-func loadDescents(e *device.Engine, r *room, s *scan, texts *textPath) (*descents, error) {
+func loadDescents(e *device.Engine, r *room.Room, s *scan, texts *textscan.Path) (*descents, error) {
 	d := &descents{scan: s, kernels: make(map[nearest.Terms]descentKernels)}
 	any := false
 	for i, c := range s.columns {
 		d.trees = append(d.trees, nil)
 		var starts []uint32
 		if c == nil && texts != nil {
-			c, starts = texts.descended(i)
+			c, starts = descended(texts, i)
 		}
 		if c == nil {
 			continue
@@ -117,7 +119,7 @@ func (d *descents) find(e *device.Engine) error {
 }
 
 // load lays a tree out; nil where it has no room. starts: where texts begin, by object.
-func (d *descents) load(e *device.Engine, r *room, t *nearest.Tree, c *column, starts []uint32) (*descentTree, error) {
+func (d *descents) load(e *device.Engine, r *room.Room, t *nearest.Tree, c *column, starts []uint32) (*descentTree, error) {
 	own := &descentTree{Tree: t, column: c}
 	arrays := [][]byte{
 		abi.Bytes(t.First), abi.Bytes(t.Begin), abi.Bytes(t.Count), abi.Bytes(t.Parent), abi.Bytes(t.Pivots), abi.Bytes(t.Lo), abi.Bytes(t.Hi),
@@ -129,7 +131,7 @@ func (d *descents) load(e *device.Engine, r *room, t *nearest.Tree, c *column, s
 		offsets = append(offsets, own.bytes)
 		own.bytes += abi.Align(int64(len(array)))
 	}
-	release, err := r.take(formTree+" of "+c.Of.Name, own.bytes)
+	release, err := r.Take(formTree+" of "+c.Of.Name, own.bytes)
 	if release == nil || err != nil {
 		return nil, err
 	}

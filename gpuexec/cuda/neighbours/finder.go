@@ -15,6 +15,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
 	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
 	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
+	"github.com/geniemq/geniemq/gpuexec/cuda/room"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/metric"
@@ -63,7 +64,7 @@ func newFinder(e *device.Engine, space *metric.Vectors) (*finder, error) {
 		return nil, err
 	}
 	f := &finder{engine: e, kernels: k, waves: e.Device().Profile.Near}
-	r := &room{host: e.Host, device: e.Device(), owner: "build"}
+	r := room.New(e, "build")
 	rows := func(write func([]byte)) {
 		for _, part := range space.Parts() {
 			switch part := part.(type) {

@@ -13,6 +13,8 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
 	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/room"
+	"github.com/geniemq/geniemq/gpuexec/cuda/textscan"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/metric"
@@ -44,7 +46,7 @@ type gramColumn struct {
 }
 
 // loadGrams lays out the lists of n-grams of columns of texts whose objects are all here. It is nil where there are none.
-func loadGrams(e *device.Engine, r *room, s *scan, texts *textPath) (*grams, error) {
+func loadGrams(e *device.Engine, r *room.Room, s *scan, texts *textscan.Path) (*grams, error) {
 	p := &grams{scan: s}
 	if err := p.kernels.find(e); err != nil {
 		return nil, err
@@ -52,7 +54,7 @@ func loadGrams(e *device.Engine, r *room, s *scan, texts *textPath) (*grams, err
 	any := false
 	for i := range s.host.Columns().Len() {
 		p.columns = append(p.columns, nil)
-		c, starts := texts.descended(i)
+		c, starts := descended(texts, i)
 		lists, ok := s.host.GramLists(i)
 		if c == nil || !ok {
 			continue
@@ -96,7 +98,7 @@ func (k *gramKernels) find(e *device.Engine) error {
 }
 
 // lay lays a column's lists out; nil: they have no room.
-func (p *grams) lay(e *device.Engine, r *room, c *gramColumn, textStarts []uint32) (*gramColumn, error) {
+func (p *grams) lay(e *device.Engine, r *room.Room, c *gramColumn, textStarts []uint32) (*gramColumn, error) {
 	tiles, each := c.Tiles.Len(), int64(abi.WordBytes)*int64(c.lists.Frequent()+1)
 	begins, all := make([]uint64, tiles), int64(0)
 	for i := range tiles {
@@ -110,7 +112,7 @@ func (p *grams) lay(e *device.Engine, r *room, c *gramColumn, textStarts []uint3
 	for _, w := range words {
 		c.bytes += abi.Align(int64(abi.WordBytes * len(w)))
 	}
-	release, err := r.take("n-grams of "+c.Of.Name, c.bytes)
+	release, err := r.Take("n-grams of "+c.Of.Name, c.bytes)
 	if err != nil || release == nil {
 		return nil, err
 	}

@@ -12,6 +12,8 @@ import (
 	hosted "github.com/geniemq/geniemq/gpuexec/cpu/nearest"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
 	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/room"
+	"github.com/geniemq/geniemq/gpuexec/cuda/textscan"
 	"github.com/geniemq/geniemq/gpuexec/run"
 )
 
@@ -23,7 +25,7 @@ func Loader(e *device.Engine) run.Loader {
 		if err != nil {
 			return nil, err
 		}
-		paths, err := pathsOf(ctx, e, roomFor(e, h, own, later), host, own)
+		paths, err := pathsOf(ctx, e, room.For(e, h, own, later), host, own)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("loading columns onto %s: %w", e.About.Device, err), nearest.New(host, paths...).Close())
 		}
@@ -32,7 +34,7 @@ func Loader(e *device.Engine) run.Loader {
 }
 
 // pathsOf loads the paths that are on. After an error there may be some, too.
-func pathsOf(ctx context.Context, e *device.Engine, r *room, host *hosted.Matcher, own run.Extent) (paths []nearest.Path, err error) {
+func pathsOf(ctx context.Context, e *device.Engine, r *room.Room, host *hosted.Matcher, own run.Extent) (paths []nearest.Path, err error) {
 	on := e.Device().Profile.Paths
 	var vectors *scan
 	if on.Vectors || e.Untried() {
@@ -41,9 +43,9 @@ func pathsOf(ctx context.Context, e *device.Engine, r *room, host *hosted.Matche
 		}
 		paths = append(paths, vectors)
 	}
-	var texts *textPath
+	var texts *textscan.Path
 	if on.Texts || e.Untried() {
-		if texts, err = newTextPath(ctx, e, r, host, own); err != nil {
+		if texts, err = textscan.New(ctx, e, r, host, own); err != nil {
 			return paths, err
 		}
 		if texts != nil {

@@ -16,6 +16,7 @@ import (
 	hosted "github.com/geniemq/geniemq/gpuexec/cpu/nearest"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
 	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/room"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/flatscan"
 	"github.com/geniemq/geniemq/gpuexec/run"
@@ -79,7 +80,7 @@ func scanOf(t testing.TB, e *device.Engine, x *index.Index) *scan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths, err := pathsOf(t.Context(), e, roomFor(e, e.Host, run.Whole(x), nil), host, run.Whole(x))
+	paths, err := pathsOf(t.Context(), e, room.For(e, e.Host, run.Whole(x), nil), host, run.Whole(x))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -381,7 +382,7 @@ func TestCUDADistancesNoRoom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		paths, err := pathsOf(t.Context(), e, roomFor(e, e.Host, run.Whole(w.Index), nil), host, run.Whole(w.Index))
+		paths, err := pathsOf(t.Context(), e, room.For(e, e.Host, run.Whole(w.Index), nil), host, run.Whole(w.Index))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
 	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/room"
+	"github.com/geniemq/geniemq/gpuexec/cuda/textscan"
 	"github.com/geniemq/geniemq/gpuexec/run"
 )
 
@@ -23,7 +25,7 @@ type rankKernels struct {
 
 // loadRanks lays rank vectors out, by which candidates of the method permutation are found. It is nil where there are none. The ranks of a query are found on the host, since they
 // are some values of one each.
-func loadRanks(e *device.Engine, r *room, s *scan, texts *textPath) (*candidates, error) {
+func loadRanks(e *device.Engine, r *room.Room, s *scan, texts *textscan.Path) (*candidates, error) {
 	k := rankKernels{scans: make(map[string]*scanKernel), edits: make(map[nearest.Terms]device.Function)}
 	if err := k.find(e); err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
+	"github.com/geniemq/geniemq/gpuexec/cuda/room"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/metric"
@@ -93,7 +94,7 @@ type scan struct {
 }
 
 // loadScan brings the columns of an index onto the device, as far as there is room.
-func loadScan(e *device.Engine, r *room, own run.Extent, host *hosted.Matcher) (*scan, error) {
+func loadScan(e *device.Engine, r *room.Room, own run.Extent, host *hosted.Matcher) (*scan, error) {
 	k, err := find(e)
 	if err != nil {
 		return nil, err

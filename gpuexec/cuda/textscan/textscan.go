@@ -1,6 +1,7 @@
 //go:build cuda
 
-package neighbours
+// Package textscan compares queries with all texts of columns on a device, by edit distance. Tag cuda.
+package textscan
 
 import (
 	"context"
@@ -13,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
 	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/room"
 	"github.com/geniemq/geniemq/gpuexec/cuda/texts"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
@@ -20,9 +22,9 @@ import (
 	"github.com/geniemq/geniemq/kernels"
 )
 
-// textPath scans columns of texts by edit distance on a device (kernels/text_scan.cu), for queries whose pattern the device compares and of which no text
+// Path scans columns of texts by edit distance on a device (kernels/text_scan.cu), for queries whose pattern the device compares and of which no text
 // that is left out can be a hit. A column lies there by length (texts.ByLength) where there is room.
-type textPath struct {
+type Path struct {
 	host    *hosted.Matcher
 	engine  *device.Engine
 	kernels textKernels
@@ -48,9 +50,9 @@ type textKernels struct {
 // formByLength is how the form is said to people.
 const formByLength = "texts by length"
 
-// newTextPath lays the columns of texts out that there is room for. It is nil where there are none.
-func newTextPath(ctx context.Context, e *device.Engine, r *room, host *hosted.Matcher, own run.Extent) (*textPath, error) {
-	p := &textPath{host: host, engine: e, columns: make([]textColumn, host.Columns().Len())}
+// New lays the columns of texts out that there is room for. It is nil where there are none.
+func New(ctx context.Context, e *device.Engine, r *room.Room, host *hosted.Matcher, own run.Extent) (*Path, error) {
+	p := &Path{host: host, engine: e, columns: make([]textColumn, host.Columns().Len())}
 	lo := min(own.Tiles.Base(), own.Source.Objects())
 	for i := range p.columns {
 		space, present := host.Column(i)
@@ -58,14 +60,14 @@ func newTextPath(ctx context.Context, e *device.Engine, r *room, host *hosted.Ma
 		if !ok {
 			continue
 		}
-		x, err := texts.NewByLength(ctx, column.Text, present.Has, lo, lo+host.Objects(), r.host.Crew)
+		x, err := texts.NewByLength(ctx, column.Text, present.Has, lo, lo+host.Objects(), e.Host.Crew)
 		if err != nil {
 			return nil, errors.Join(err, p.Close())
 		}
 		if x == nil || x.Len() == 0 {
 			continue
 		}
-		release, err := r.take(formByLength, x.DeviceBytes())
+		release, err := r.Take(formByLength, x.DeviceBytes())
 		if err != nil {
 			return nil, errors.Join(err, p.Close())
 		}
@@ -79,7 +81,7 @@ func newTextPath(ctx context.Context, e *device.Engine, r *room, host *hosted.Ma
 	}
 	err := p.kernels.find(e)
 	if err == nil {
-		p.memory, err = e.NewMemory(func(m *device.Memory) error { return p.upload(ctx, m, r.host.Crew) })
+		p.memory, err = e.NewMemory(func(m *device.Memory) error { return p.upload(ctx, m, e.Host.Crew) })
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -87,17 +89,16 @@ func newTextPath(ctx context.Context, e *device.Engine, r *room, host *hosted.Ma
 	return p, nil
 }
 
-// descended is a column as a descent of its tree wants it, and where its texts begin, by object; nil where there is none.
-func (p *textPath) descended(at int) (*column, []uint32) {
-	x := p.columns[at]
+// Descended is a column as a search of some of its texts wants it, where the texts lie, and where each begins, by object; nil where there is none.
+func (p *Path) Descended(i int) (of *nearest.Column, at abi.Pointer, starts []uint32) {
+	x := p.columns[i]
 	if x.ByLength == nil {
-		return nil, nil
+		return nil, 0, nil
 	}
-	of := nearest.NewTexts(p.host.Columns().At(at), p.host.Tiles(), x.ByLength)
-	if of == nil {
-		return nil, nil
+	if of = nearest.NewTexts(p.host.Columns().At(i), p.host.Tiles(), x.ByLength); of == nil {
+		return nil, 0, nil
 	}
-	return &column{Column: of, rows: x.at}, x.Starts()
+	return of, x.at, x.Starts()
 }
 
 // find finds the kernels.
@@ -128,7 +129,7 @@ func (k *textKernels) find(e *device.Engine) error {
 }
 
 // upload copies the columns.
-func (p *textPath) upload(ctx context.Context, m *device.Memory, c *run.Crew) (err error) {
+func (p *Path) upload(ctx context.Context, m *device.Memory, c *run.Crew) (err error) {
 	for i := range p.columns {
 		own := &p.columns[i]
 		if own.ByLength == nil {
@@ -147,13 +148,13 @@ func (p *textPath) upload(ctx context.Context, m *device.Memory, c *run.Crew) (e
 }
 
 // room is the memory of a piece on a lane.
-func (p *textPath) room() texts.Room {
+func (p *Path) room() texts.Room {
 	r := p.engine.Room()
 	return texts.Room{Arena: r.Arena, In: r.In, Out: r.Out}
 }
 
 // Takes implements nearest.Path.
-func (p *textPath) Takes(b *hosted.Batch, job int) bool {
+func (p *Path) Takes(b *hosted.Batch, job int) bool {
 	q := b.Job(job).Query.(*distance.Query)
 	if b.Method(job) != distance.Scan {
 		return false
@@ -166,7 +167,7 @@ func (p *textPath) Takes(b *hosted.Batch, job int) bool {
 func most(q *distance.Query) int { return int(max(-1, min(q.Most, abi.TextFarthest))) }
 
 // Price implements nearest.Path.
-func (p *textPath) Price(q *distance.Query, method string, queries int) time.Duration {
+func (p *Path) Price(q *distance.Query, method string, queries int) time.Duration {
 	x := p.columns[p.host.At(q.Column)]
 	if method != distance.Scan || x.ByLength == nil || !x.Takes([]rune(q.Text), q.K, most(q), q.Filter != nil, p.room()) {
 		return 0
@@ -181,7 +182,7 @@ func (p *textPath) Price(q *distance.Query, method string, queries int) time.Dur
 }
 
 // Cost implements nearest.Path.
-func (p *textPath) Cost(of *gpuexec.Plan) int64 {
+func (p *Path) Cost(of *gpuexec.Plan) int64 {
 	q, ok := of.Query.(*distance.Query)
 	if !ok || q == nil || q.Column == nil {
 		return 0
@@ -198,7 +199,7 @@ func (p *textPath) Cost(of *gpuexec.Plan) int64 {
 }
 
 // Match implements nearest.Path: column after column, in pieces that fit.
-func (p *textPath) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) (left []int, err error) {
+func (p *Path) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) (left []int, err error) {
 	byColumn := make([][]int, len(p.columns))
 	for _, job := range jobs {
 		at := p.host.At(b.Job(job).Query.(*distance.Query).Column)
@@ -215,7 +216,7 @@ func (p *textPath) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gp
 }
 
 // scan answers jobs of one column.
-func (p *textPath) scan(ctx context.Context, l *device.Lane, x *textColumn, b *hosted.Batch, jobs []int, t *gpuexec.Trace) error {
+func (p *Path) scan(ctx context.Context, l *device.Lane, x *textColumn, b *hosted.Batch, jobs []int, t *gpuexec.Trace) error {
 	asks := make([]texts.Ask, len(jobs))
 	for i, job := range jobs {
 		q := b.Job(job).Query.(*distance.Query)
@@ -254,7 +255,7 @@ func (p *textPath) scan(ctx context.Context, l *device.Lane, x *textColumn, b *h
 }
 
 // record records the launches of a piece.
-func (p *textPath) record(s *device.Steps, x *textColumn, piece *texts.Piece, arena abi.Pointer) {
+func (p *Path) record(s *device.Steps, x *textColumn, piece *texts.Piece, arena abi.Pointer) {
 	n := len(piece.Asks)
 	at := func(offset int64) abi.Pointer { return arena + abi.Pointer(offset) }
 	batch := abi.Batch{Queries: arena, States: at(piece.States), Entries: at(piece.Candidates), Out: at(piece.Answers)}
@@ -282,7 +283,7 @@ func (p *textPath) record(s *device.Steps, x *textColumn, piece *texts.Piece, ar
 }
 
 // masked is the kernel for the symbols of a column, with shared memory for the masks of patterns of so many lanes.
-func (p *textPath) masked(x *textColumn, lanes int) device.Function {
+func (p *Path) masked(x *textColumn, lanes int) device.Function {
 	if x.Symbols.Bytes() == 1 {
 		return p.kernels.narrow.Sharing(8 * x.Symbols.Count * lanes)
 	}
@@ -304,12 +305,12 @@ func answerTexts(b *hosted.Batch, job int, f texts.Found, spent time.Duration) {
 }
 
 // Residence implements nearest.Path.
-func (p *textPath) Residence() run.Residence {
+func (p *Path) Residence() run.Residence {
 	return run.Residence{IndexBytes: p.bytes, DeviceBytes: p.bytes, Parts: 1, Form: formByLength}
 }
 
 // Close implements nearest.Path.
-func (p *textPath) Close() error {
+func (p *Path) Close() error {
 	var err error
 	if p.memory != nil {
 		err = p.memory.Free()
