@@ -73,17 +73,25 @@ func (m *Matcher) Match(ctx context.Context, jobs []*run.Job, t *gpuexec.Trace) 
 	if err != nil {
 		return err
 	}
-	defer b.End()
+	if err := m.match(ctx, b, t); err != nil {
+		return err // of a batch that failed, or panicked, somebody may still hold something: the next one gets other memory
+	}
+	b.End()
+	return nil
+}
+
+// match answers the jobs of a batch.
+func (m *Matcher) match(ctx context.Context, b *nearest.Batch, t *gpuexec.Trace) (err error) {
 	taken := make([][]int, len(m.paths))
 	var rest []int
-	for i := range jobs {
+	for i := range b.Len() {
 		if at := slices.IndexFunc(m.paths, func(p Path) bool { return p.Takes(b, i) }); at >= 0 {
 			taken[at] = append(taken[at], i)
 		} else {
 			rest = append(rest, i)
 		}
 	}
-	if len(rest) == len(jobs) {
+	if len(rest) == b.Len() {
 		return b.Run(ctx, rest)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
