@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -154,11 +153,11 @@ func (p *candidates) Price(*distance.Query, string, int) time.Duration { return 
 
 // Residence implements nearest.Path.
 func (p *candidates) Residence() run.Residence {
-	r := run.Residence{Parts: 1}
 	var forms []string
+	bytes := int64(0)
 	for _, c := range p.columns {
 		if c != nil {
-			r.DeviceBytes += c.bytes
+			bytes += c.bytes
 			form := p.form + " of " + c.of.Of.Name
 			if c.near.Sieve != nil {
 				form += " by " + c.near.Sieve.Product.Said()
@@ -166,8 +165,7 @@ func (p *candidates) Residence() run.Residence {
 			forms = append(forms, form)
 		}
 	}
-	r.IndexBytes, r.Form = r.DeviceBytes, strings.Join(forms, ", ")
-	return r
+	return resident(forms, bytes)
 }
 
 // Close implements nearest.Path.
@@ -192,16 +190,7 @@ func (p *candidates) Close() error {
 // Match implements nearest.Path: column after column, in pieces that fit.
 func (p *candidates) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) (left []int, err error) {
 	for _, own := range p.columns {
-		asks := make([]nearest.Ask, 0, len(jobs))
-		for _, job := range jobs {
-			q := b.Job(job).Query.(*distance.Query)
-			if own == nil || p.column(q) != own {
-				continue
-			}
-			a := nearest.Ask{Job: job, Query: q}
-			a.Passes, a.Set = b.Passing(job)
-			asks = append(asks, a)
-		}
+		asks := asksOf(b, jobs, func(q *distance.Query) bool { return own != nil && p.column(q) == own })
 		if len(asks) == 0 {
 			continue
 		}
@@ -250,10 +239,7 @@ func (s *comparison) execute(ctx context.Context, asks []nearest.Ask) (n int, ag
 	if err != nil {
 		return 0, nil, err
 	}
-	each := func(units, nanoseconds int, work func(int)) error {
-		return s.scan.engine.Host.Crew.Each(ctx, units, nanoseconds, work)
-	}
-	if again, err = p.Decode(out, each, s.told); len(again) > 0 {
+	if again, err = p.Decode(out, cores(ctx, s.scan.engine), s.told); len(again) > 0 {
 		for i := range p.Asks {
 			if p.Asks[i].Exact { // and was not: those that are exact are in pieces of their own
 				s.asked = append(s.asked, s.asked[i])

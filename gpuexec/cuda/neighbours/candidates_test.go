@@ -1,6 +1,6 @@
 //go:build cuda
 
-package neighbours_test
+package neighbours
 
 import (
 	"math/rand/v2"
@@ -12,7 +12,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/column"
+	columns "github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/nearest"
 	"github.com/geniemq/geniemq/index/postings"
@@ -48,8 +48,8 @@ func rankQuery(t *testing.T, rng *rand.Rand, w *enginetest.DistanceWorld, querie
 		r.Near.Radius = new([]float64{rng.Float64() * 5, float64(rng.IntN(6))}[rng.IntN(2)])
 	}
 	if rng.IntN(3) == 0 {
-		value := column.StringValue(enginetest.ClassName(rng.IntN(5)))
-		r.Filter = []column.Condition{{Attr: "class", Value: &value}}
+		value := columns.StringValue(enginetest.ClassName(rng.IntN(5)))
+		r.Filter = []columns.Condition{{Attr: "class", Value: &value}}
 	}
 	made, err := queries.Plan(new(postings.MatchQuery), &r)
 	if err != nil {
@@ -83,19 +83,19 @@ func TestCUDACandidates(t *testing.T) {
 		}
 		want := byOneCore(t, w.Index, plans)
 		for _, memory := range []int64{256 << 10, 1 << 20, 64 << 20}[round%2:] {
-			s := enginetest.LoadOn(t, openDevice(t, gpuexec.CUDAOptions{Untried: true, BatchMemory: memory, Workers: 2}), w.Index)
+			s := enginetest.LoadOn(t, openEngine(t, gpuexec.CUDAOptions{Untried: true, BatchMemory: memory, Workers: 2}), w.Index)
 			got, trace := make([]gpuexec.Answer, len(plans)), &gpuexec.Trace{}
 			if err := s.Search(t.Context(), plans, got, trace); err != nil {
 				t.Fatal(err)
 			}
 			for i := range got {
-				compareRanked(t, plans[i].Query.(*distance.Query), &got[i], &want[i])
+				sameNearest(t, plans[i].Query.(*distance.Query), &got[i], &want[i])
 			}
 			at := rng.IntN(len(plans))
 			if err := s.Search(t.Context(), plans[at:at+1], got[at:at+1], nil); err != nil {
 				t.Fatal(err)
 			}
-			compareRanked(t, plans[at].Query.(*distance.Query), &got[at], &want[at])
+			sameNearest(t, plans[at].Query.(*distance.Query), &got[at], &want[at])
 			t.Logf("%d objects, %s %s of %d, %s of %d, %d KiB: %d of %d queries on the device", n, w.Metric, w.Storage, w.Dims, w.Similarity, w.Permutants, memory>>10, trace.Work.BytesQueries, len(plans))
 			onDevice += trace.Work.BytesQueries
 			if err := s.Close(); err != nil {
@@ -109,7 +109,7 @@ func TestCUDACandidates(t *testing.T) {
 }
 
 // byOneCore is what one core answers.
-func byOneCore(t *testing.T, x *index.Index, plans []gpuexec.Plan) []gpuexec.Answer {
+func byOneCore(t testing.TB, x *index.Index, plans []gpuexec.Plan) []gpuexec.Answer {
 	t.Helper()
 	answers := make([]gpuexec.Answer, len(plans))
 	if err := enginetest.LoadOn(t, cpu.New(gpuexec.CPUOptions{Workers: 1}), x).Search(t.Context(), plans, answers, nil); err != nil {
@@ -118,8 +118,8 @@ func byOneCore(t *testing.T, x *index.Index, plans []gpuexec.Plan) []gpuexec.Ans
 	return answers
 }
 
-// compareRanked holds an answer against one core's, with all but what was expected of it.
-func compareRanked(t *testing.T, q *distance.Query, got, want *gpuexec.Answer) {
+// sameNearest holds an answer by distance against one core's, with all that is said but what was expected of it.
+func sameNearest(t testing.TB, q *distance.Query, got, want *gpuexec.Answer) {
 	t.Helper()
 	if got.Err != nil || want.Err != nil {
 		t.Fatalf("%v, %v: %+v", got.Err, want.Err, q)
@@ -127,6 +127,6 @@ func compareRanked(t *testing.T, q *distance.Query, got, want *gpuexec.Answer) {
 	own, other := *got.Value.(*distance.Answer), *want.Value.(*distance.Answer)
 	own.Predicted, other.Predicted, own.Why, other.Why = 0, 0, "", ""
 	if !slices.Equal(got.Hits, want.Hits) || got.Exact != want.Exact || got.Total != want.Total || !reflect.DeepEqual(own, other) {
-		t.Fatalf("k %d within %v, fraction %v, recall %v, %q of %s:\n%+v\n%v, want\n%+v\n%v", q.K, q.Most, q.Fraction, q.Recall, q.Text, q.Column.Name, own, got.Hits, other, want.Hits)
+		t.Fatalf("k %d within %v, fraction %v, recall %v, %q of %v %s:\n%+v\n%v, want\n%+v\n%v", q.K, q.Most, q.Fraction, q.Recall, q.Text, q.Column.Metric, q.Column.Name, own, got.Hits, other, want.Hits)
 	}
 }

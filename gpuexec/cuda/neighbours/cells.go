@@ -4,7 +4,6 @@ package neighbours
 
 import (
 	"context"
-	"errors"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
@@ -62,19 +61,9 @@ type cellKernels struct {
 
 func findCells(e *device.Engine) (k cellKernels, err error) {
 	const module = "near_cells"
-	var errs []error
-	number := func(name string) int {
-		n, err := e.Constant(module, name)
-		errs = append(errs, err)
-		return n
-	}
-	kernel := func(name string, threads, shared int) device.Function {
-		f, err := e.Kernel(module, name, threads, shared)
-		errs = append(errs, err)
-		return f
-	}
-	threads, warps, share := number("near_order_threads"), number("near_cells_warps"), number("near_cells_share")
-	k.order, k.orderWarps = kernel("near_order", threads, 0), threads/abi.WarpLanes
+	l := lookup{engine: e}
+	threads, warps, share := l.number(module, "near_order_threads"), l.number(module, "near_cells_warps"), l.number(module, "near_cells_share")
+	k.order, k.orderWarps = l.kernel(module, "near_order", threads, 0), threads/abi.WarpLanes
 	name := "near_cells_"
 	if e.Device().Profile.Paths.CellsFloats || e.Untried() {
 		name += "floats_"
@@ -82,10 +71,10 @@ func findCells(e *device.Engine) (k cellKernels, err error) {
 	k.visit = make(map[nearest.Terms][]device.Function)
 	for _, terms := range nearest.AllTerms() {
 		for n := 1; n <= warps && terms != nearest.Unequal; n *= 2 { // of codes there are no means
-			k.visit[terms] = append(k.visit[terms], kernel(name+string(terms), n*abi.WarpLanes, n*share))
+			k.visit[terms] = append(k.visit[terms], l.kernel(module, name+string(terms), n*abi.WarpLanes, n*share))
 		}
 	}
-	return k, errors.Join(errs...)
+	return k, l.err()
 }
 
 // warpsAtOnce is how many warps of a multiprocessor compare objects at once, and rounds how many times as many there are where queries are few.

@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/distance"
@@ -33,7 +30,7 @@ func TestCUDACellsSieved(t *testing.T) {
 			storage, scale = "f32", []float64{math.Pi, 1e-21 * math.Pi, 1e14 * math.Pi}[rng.IntN(3)]
 		}
 		c := vectors{
-			metric: metric, dims: 1 + rng.IntN(40), n: 2000 + rng.IntN(2000), storage: storage, method: "cells",
+			metric: metric, dims: 2 + rng.IntN(39), n: 2000 + rng.IntN(2000), storage: storage, method: "cells",
 			options: fmt.Sprintf(", cells: {cells: %d}", 300+rng.IntN(500)),
 			made: func(rng *rand.Rand, dims int) []float32 {
 				v, near := make([]float32, dims), rand.New(rand.NewPCG(rng.Uint64N(40), 7))
@@ -72,10 +69,7 @@ func TestCUDACellsSieved(t *testing.T) {
 			}
 			plans[i] = gpuexec.Plan{Family: distance.FamilyName, Query: made.Query, K: r.Near.K}
 		}
-		want, got := make([]gpuexec.Answer, len(plans)), make([]gpuexec.Answer, len(plans))
-		if err := enginetest.LoadOn(t, cpu.New(gpuexec.CPUOptions{Workers: 1}), x).Search(t.Context(), plans, want, nil); err != nil {
-			t.Fatal(err)
-		}
+		want, got := byOneCore(t, x, plans), make([]gpuexec.Answer, len(plans))
 		for _, list := range []int{16, 64, 1024} {
 			e := openEngine(t, gpuexec.CUDAOptions{Untried: list != 64, Workers: 2})
 			near := &e.Device().Profile.Near
@@ -85,7 +79,7 @@ func TestCUDACellsSieved(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range got {
-				sameAnswer(t, plans[i].Query.(*distance.Query), &got[i], &want[i])
+				sameNearest(t, plans[i].Query.(*distance.Query), &got[i], &want[i])
 			}
 			if form := s.Capacity().Form; scale == 1 && !strings.Contains(form, "cells of v by ") {
 				t.Errorf("%s: centroids are not sieved: %s", metric, form)
@@ -94,18 +88,5 @@ func TestCUDACellsSieved(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-	}
-}
-
-// sameAnswer holds an answer against one core's, with all that is said but what was expected of it.
-func sameAnswer(t *testing.T, q *distance.Query, got, want *gpuexec.Answer) {
-	t.Helper()
-	if got.Err != nil || want.Err != nil {
-		t.Fatalf("%v, %v: %+v", got.Err, want.Err, q)
-	}
-	own, other := *got.Value.(*distance.Answer), *want.Value.(*distance.Answer)
-	own.Predicted, other.Predicted, own.Why, other.Why = 0, 0, "", ""
-	if !slices.Equal(got.Hits, want.Hits) || got.Exact != want.Exact || got.Total != want.Total || !reflect.DeepEqual(own, other) {
-		t.Fatalf("k %d within %v, recall %v, %q of %v %s:\n%+v\n%v, want\n%+v\n%v", q.K, q.Most, q.Recall, q.Text, q.Column.Metric, q.Column.Name, own, got.Hits, other, want.Hits)
 	}
 }

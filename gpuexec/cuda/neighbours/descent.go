@@ -5,7 +5,6 @@ package neighbours
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
@@ -90,19 +89,12 @@ func loadDescents(e *device.Engine, r *room.Room, s *scan, texts *textscan.Path)
 
 // find finds the kernels.
 func (d *descents) find(e *device.Engine) error {
-	var errs []error
-	number := func(name string) int {
-		n, err := e.Constant("descent", name)
-		errs = append(errs, err)
-		return n
-	}
-	threads, block := number("descent_threads"), number("descent_block")
-	kernel := func(module, name string, threads int) device.Function {
-		f, err := e.Kernel(module, "descent_"+name, threads, 0)
-		errs = append(errs, err)
-		return f
-	}
 	const shared = "descent"
+	l := lookup{engine: e}
+	threads, block := l.number(shared, "descent_threads"), l.number(shared, "descent_block")
+	kernel := func(module, name string, threads int) device.Function {
+		return l.kernel(module, "descent_"+name, threads, 0)
+	}
 	d.rounds = []device.Function{kernel(shared, "choose", block), kernel(shared, "admit", threads), kernel(shared, "place", block), kernel(shared, "group", threads)}
 	for module, terms := range map[string][]nearest.Terms{shared: nearest.AllTerms(), "descent_texts": nearest.TextTerms()} {
 		for _, of := range terms {
@@ -115,7 +107,7 @@ func (d *descents) find(e *device.Engine) error {
 		k.depth = kernel("descent_depth", "depth_"+string(of), depthWarps*abi.WarpLanes)
 		d.kernels[of] = k
 	}
-	return errors.Join(errs...)
+	return l.err()
 }
 
 // load lays a tree out; nil where it has no room. starts: where texts begin, by object.
@@ -228,16 +220,14 @@ func (d *descents) Price(q *distance.Query, method string, queries int) time.Dur
 
 // Residence implements nearest.Path.
 func (d *descents) Residence() run.Residence {
-	r := run.Residence{Parts: 1}
 	var forms []string
+	bytes := int64(0)
 	for _, t := range d.trees {
 		if t != nil {
-			r.DeviceBytes += t.bytes
-			forms = append(forms, formTree+" of "+t.column.Of.Name)
+			forms, bytes = append(forms, formTree+" of "+t.column.Of.Name), bytes+t.bytes
 		}
 	}
-	r.IndexBytes, r.Form = r.DeviceBytes, strings.Join(forms, ", ")
-	return r
+	return resident(forms, bytes)
 }
 
 // Close implements nearest.Path.
@@ -258,19 +248,11 @@ func (d *descents) Close() error {
 // Match implements nearest.Path: tree after tree, in pieces that fit, first those that go depth first.
 func (d *descents) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) (left []int, err error) {
 	for _, own := range d.trees {
-		var deep, others []nearest.Ask
-		for _, job := range jobs {
-			q := b.Job(job).Query.(*distance.Query)
-			if own == nil || d.tree(q) != own {
-				continue
-			}
-			a := nearest.Ask{Job: job, Query: q}
-			if a.Passes, a.Set = b.Passing(job); d.depth(own, q) {
-				deep = append(deep, a)
-			} else {
-				others = append(others, a)
-			}
+		if own == nil {
+			continue
 		}
+		deep := asksOf(b, jobs, func(q *distance.Query) bool { return d.tree(q) == own && d.depth(own, q) })
+		others := asksOf(b, jobs, func(q *distance.Query) bool { return d.tree(q) == own && !d.depth(own, q) })
 		if len(deep)+len(others) == 0 {
 			continue
 		}
@@ -296,43 +278,10 @@ type descent struct {
 	t    *gpuexec.Trace
 }
 
-// inPieces executes asks of a batch, piece after piece: execute says how many it has executed, of the first, and which of these are to be asked anew. Those whose
-// time is over are told.
-func inPieces(ctx context.Context, b *hosted.Batch, asks []nearest.Ask, op string, execute func(context.Context, []nearest.Ask) (n int, again []nearest.Ask, err error)) error {
-	for len(asks) > 0 {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		job := b.Job(asks[0].Job)
-		if !job.Deadline.IsZero() && !time.Now().Before(job.Deadline) {
-			job.Err = gpuexec.ErrDeadline
-			asks = asks[1:]
-			continue
-		}
-		n, again, err := execute(ctx, asks)
-		if err != nil {
-			return err
-		}
-		if n == 0 { // Takes has seen to it that this cannot be
-			job.Err = &gpuexec.DeviceError{Op: op, OutOfMemory: true, Err: errors.New("it has no room alone")}
-			n = 1
-		}
-		asks = append(asks[n:], again...)
-	}
-	return nil
-}
-
 // told hands an ask what was found.
 func (s descent) told(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
 	s.b.Job(a.Job).Candidates += passed
 	s.b.Answer(a.Job, hits, did)
-}
-
-// each calls work on the cores that pay (nearest.Piece.Decode).
-func (s descent) each(ctx context.Context) func(units, nanoseconds int, work func(int)) error {
-	return func(units, nanoseconds int, work func(int)) error {
-		return s.scan.engine.Host.Crew.Each(ctx, units, nanoseconds, work)
-	}
 }
 
 // used counts the memory of a piece.
@@ -351,7 +300,7 @@ func (s descent) byRounds(ctx context.Context, asks []nearest.Ask) (int, []neare
 	s.used(p.Used, len(p.Asks))
 	out, err := s.run(ctx, s.lane, s.own, p, s.t)
 	if err == nil {
-		err = p.DecodeDone(out, s.each(ctx), s.told)
+		err = p.DecodeDone(out, cores(ctx, s.scan.engine), s.told)
 	}
 	return len(p.Asks), nil, err
 }
@@ -374,7 +323,7 @@ func (s descent) depthFirst(ctx context.Context, asks []nearest.Ask) (int, []nea
 	if err != nil {
 		return 0, nil, err
 	}
-	again, err := p.Decode(out, s.each(ctx), s.told)
+	again, err := p.Decode(out, cores(ctx, s.scan.engine), s.told)
 	return n, again, err
 }
 

@@ -180,10 +180,7 @@ func (b *finding) do(ctx context.Context, first, n int) error {
 				return err
 			}
 			asks = asks[len(p.Asks):]
-			cores := func(units, nanoseconds int, work func(int)) error {
-				return b.engine.Host.Crew.Each(ctx, units, nanoseconds, work)
-			}
-			again, err := p.Decode(out, cores, func(a *nearest.Ask, hits []metric.Hit, _ *distance.Answer, _ uint64) { b.found(a.Job, hits) })
+			again, err := p.Decode(out, cores(ctx, b.engine), func(a *nearest.Ask, hits []metric.Hit, _ *distance.Answer, _ uint64) { b.found(a.Job, hits) })
 			if err != nil {
 				return err
 			}

@@ -5,7 +5,6 @@ package neighbours
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
@@ -77,24 +76,14 @@ func loadGrams(e *device.Engine, r *room.Room, s *scan, texts *textscan.Path) (*
 
 func (k *gramKernels) find(e *device.Engine) error {
 	const module = "near_grams"
-	var errs []error
-	number := func(module, name string) int {
-		n, err := e.Constant(module, name)
-		errs = append(errs, err)
-		return n
-	}
-	kernel := func(module, name string, threads, shared int) device.Function {
-		f, err := e.Kernel(module, name, threads, shared)
-		errs = append(errs, err)
-		return f
-	}
-	k.threads = number(module, "near_grams_threads")
-	k.count, k.listed = kernel(module, "near_grams", k.threads, number(module, "near_grams_shared")), kernel(module, "near_grams_listed", k.threads, 0)
+	l := lookup{engine: e}
+	k.threads = l.number(module, "near_grams_threads")
+	k.count, k.listed = l.kernel(module, "near_grams", k.threads, l.number(module, "near_grams_shared")), l.kernel(module, "near_grams_listed", k.threads, 0)
 	k.edits = make(map[nearest.Terms]device.Function)
 	for _, terms := range nearest.TextTerms() {
-		k.edits[terms] = kernel("near_ranks", "near_list_"+string(terms), number("near_ranks", "near_ranks_threads"), 0)
+		k.edits[terms] = l.kernel("near_ranks", "near_list_"+string(terms), l.number("near_ranks", "near_ranks_threads"), 0)
 	}
-	return errors.Join(errs...)
+	return l.err()
 }
 
 // lay lays a column's lists out; nil: they have no room.
@@ -180,16 +169,14 @@ func (p *grams) Cost(of *gpuexec.Plan) int64 {
 
 // Residence implements nearest.Path.
 func (p *grams) Residence() run.Residence {
-	r := run.Residence{Parts: 1}
 	var forms []string
+	bytes := int64(0)
 	for _, c := range p.columns {
 		if c != nil {
-			r.DeviceBytes += c.bytes
-			forms = append(forms, "n-grams of "+c.Of.Name)
+			forms, bytes = append(forms, "n-grams of "+c.Of.Name), bytes+c.bytes
 		}
 	}
-	r.IndexBytes, r.Form = r.DeviceBytes, strings.Join(forms, ", ")
-	return r
+	return resident(forms, bytes)
 }
 
 // Close implements nearest.Path.
@@ -211,16 +198,10 @@ func (p *grams) Close() error {
 func (p *grams) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexec.Trace) (left []int, err error) {
 	for _, own := range p.columns {
 		s := gramCall{grams: p, own: own, b: b, t: t}
-		asks := make([]nearest.Ask, 0, len(jobs))
-		for _, job := range jobs {
-			q := b.Job(job).Query.(*distance.Query)
-			if own == nil || p.column(q) != own {
-				continue
-			}
-			a := nearest.Ask{Job: job, Query: q}
-			a.Passes, a.Set = b.Passing(job)
-			counted, _ := b.Counted(job)
-			asks, s.counted = append(asks, a), append(s.counted, counted)
+		asks := asksOf(b, jobs, func(q *distance.Query) bool { return own != nil && p.column(q) == own })
+		for i := range asks {
+			counted, _ := b.Counted(asks[i].Job)
+			s.counted = append(s.counted, counted)
 		}
 		if len(asks) == 0 {
 			continue
@@ -267,10 +248,7 @@ func (s *gramCall) execute(ctx context.Context, asks []nearest.Ask) (n int, agai
 	if err != nil {
 		return 0, nil, err
 	}
-	each := func(units, nanoseconds int, work func(int)) error {
-		return s.scan.engine.Host.Crew.Each(ctx, units, nanoseconds, work)
-	}
-	given, err := p.Decode(out, each, func(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
+	given, err := p.Decode(out, cores(ctx, s.scan.engine), func(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
 		*did = p.Told(a, counted[a.Job], did)
 		s.b.Job(a.Job).Candidates += passed
 		s.b.Answer(a.Job, hits, did)

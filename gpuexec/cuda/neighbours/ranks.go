@@ -61,18 +61,10 @@ func loadRanks(e *device.Engine, r *room.Room, s *scan, texts *textscan.Path) (*
 
 // find finds the kernels.
 func (k *rankKernels) find(e *device.Engine) error {
-	var errs []error
-	number := func(name string) int {
-		n, err := e.Constant("near_ranks", name)
-		errs = append(errs, err)
-		return n
-	}
-	kernel := func(name string, threads int) device.Function {
-		f, err := e.Kernel("near_ranks", name, threads, 0)
-		errs = append(errs, err)
-		return f
-	}
-	lists, threads := number("near_ranks_threads"), number("rank_threads")
+	const module = "near_ranks"
+	l := lookup{engine: e}
+	kernel := func(name string, threads int) device.Function { return l.kernel(module, name, threads, 0) }
+	lists, threads := l.number(module, "near_ranks_threads"), l.number(module, "rank_threads")
 	k.listed = kernel("near_ranked", lists)
 	for _, terms := range nearest.TextTerms() {
 		k.edits[terms] = kernel("near_list_"+string(terms), lists)
@@ -80,10 +72,10 @@ func (k *rankKernels) find(e *device.Engine) error {
 	for _, most := range ranksOf {
 		for _, terms := range []nearest.Terms{nearest.Squares, nearest.Differences} {
 			name := rankScanName(terms, most)
-			k.scans[name] = &scanKernel{kernel(name, threads), threads, number("rank_queries")}
+			k.scans[name] = &scanKernel{kernel(name, threads), threads, l.number(module, "rank_queries")}
 		}
 	}
-	return errors.Join(errs...)
+	return l.err()
 }
 
 // ranksOf are the most ranks that kernels compare.

@@ -46,17 +46,8 @@ func find(e *device.Engine) (*launches, error) {
 		scan: make(map[nearest.Terms]device.Function), list: make(map[nearest.Terms]device.Function),
 		sieve: make(map[nearest.Product]device.Function), forms: make(map[string]device.Function), sieveStep: make(map[nearest.Product]int),
 	}
-	var errs []error
-	number := func(module, name string) int {
-		n, err := e.Constant(module, name)
-		errs = append(errs, err)
-		return n
-	}
-	kernel := func(module, name string, threads, shared int) device.Function {
-		f, err := e.Kernel(module, name, threads, shared)
-		errs = append(errs, err)
-		return f
-	}
+	l := lookup{engine: e}
+	number, kernel := l.number, l.kernel
 	k.scanObjects, k.scanQueries = number("near_scan", "near_scan_objects"), number("near_scan", "near_scan_queries")
 	gate := number("near_gate", "near_gate_threads")
 	for _, terms := range nearest.AllTerms() {
@@ -81,7 +72,7 @@ func find(e *device.Engine) (*launches, error) {
 	if e.Device().Profile.Paths.Levels || e.Untried() {
 		k.levels.find(e.Shared(), number, kernel)
 	}
-	return k, errors.Join(errs...)
+	return k, l.err()
 }
 
 // scan is the path that compares all objects of columns of vectors and points.
@@ -240,10 +231,7 @@ func (s *scan) pieces(ctx context.Context, l *device.Lane, b *hosted.Batch, c *c
 			return err
 		}
 		asks = asks[len(p.Asks):]
-		each := func(units, nanoseconds int, work func(int)) error {
-			return s.engine.Host.Crew.Each(ctx, units, nanoseconds, work)
-		}
-		again, err := p.Decode(out, each, func(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
+		again, err := p.Decode(out, cores(ctx, s.engine), func(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
 			b.Job(a.Job).Candidates += passed
 			b.Answer(a.Job, hits, did)
 		})

@@ -1,0 +1,90 @@
+//go:build cuda
+
+package neighbours
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/geniemq/geniemq/gpuexec"
+	hosted "github.com/geniemq/geniemq/gpuexec/cpu/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/device"
+	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
+	"github.com/geniemq/geniemq/gpuexec/run"
+	"github.com/geniemq/geniemq/index/distance"
+)
+
+// What all paths do alike: they look kernels up, say what lies there, ask what jobs ask, and go through them in pieces.
+
+// lookup finds kernels and numbers of modules, and keeps what went wrong.
+type lookup struct {
+	engine *device.Engine
+	errs   []error
+}
+
+func (l *lookup) number(module, name string) int {
+	n, err := l.engine.Constant(module, name)
+	l.errs = append(l.errs, err)
+	return n
+}
+
+func (l *lookup) kernel(module, name string, threads, shared int) device.Function {
+	f, err := l.engine.Kernel(module, name, threads, shared)
+	l.errs = append(l.errs, err)
+	return f
+}
+
+func (l *lookup) err() error { return errors.Join(l.errs...) }
+
+// resident is how the structures of columns lie on the device.
+func resident(forms []string, bytes int64) run.Residence {
+	return run.Residence{Parts: 1, IndexBytes: bytes, DeviceBytes: bytes, Form: strings.Join(forms, ", ")}
+}
+
+// asksOf are what those of the jobs ask whose queries are one's own.
+func asksOf(b *hosted.Batch, jobs []int, own func(q *distance.Query) bool) []nearest.Ask {
+	asks := make([]nearest.Ask, 0, len(jobs))
+	for _, job := range jobs {
+		if q := b.Job(job).Query.(*distance.Query); own(q) {
+			a := nearest.Ask{Job: job, Query: q}
+			a.Passes, a.Set = b.Passing(job)
+			asks = append(asks, a)
+		}
+	}
+	return asks
+}
+
+// cores call work on the cores that pay (nearest.Piece.Decode).
+func cores(ctx context.Context, e *device.Engine) func(units, nanoseconds int, work func(int)) error {
+	return func(units, nanoseconds int, work func(int)) error {
+		return e.Host.Crew.Each(ctx, units, nanoseconds, work)
+	}
+}
+
+// inPieces executes asks of a batch, piece after piece: execute says how many it has executed, of the first, and which of these are to be asked anew. Those whose
+// time is over are told.
+func inPieces(ctx context.Context, b *hosted.Batch, asks []nearest.Ask, op string, execute func(context.Context, []nearest.Ask) (n int, again []nearest.Ask, err error)) error {
+	for len(asks) > 0 {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		job := b.Job(asks[0].Job)
+		if !job.Deadline.IsZero() && !time.Now().Before(job.Deadline) {
+			job.Err = gpuexec.ErrDeadline
+			asks = asks[1:]
+			continue
+		}
+		n, again, err := execute(ctx, asks)
+		if err != nil {
+			return err
+		}
+		if n == 0 { // Takes has seen to it that this cannot be
+			job.Err = &gpuexec.DeviceError{Op: op, OutOfMemory: true, Err: errors.New("it has no room alone")}
+			n = 1
+		}
+		asks = append(asks[n:], again...)
+	}
+	return nil
+}
