@@ -134,7 +134,7 @@ func (d *queryDecoder) choice() (Choice, *Error) {
 func (d *queryDecoder) filter(name string) ([]Condition, *Error) {
 	once := func(conds []Condition) *Error {
 		if attr, twice := repeatedAttr(conds); twice {
-			return badRequest("%s names %q twice: give a list of objects, one for each condition", name, clip(attr))
+			return badRequest("names %q twice: give a list of objects, one for each condition", clip(attr))
 		}
 		return nil
 	}

@@ -43,7 +43,7 @@ func (c *Cells) visits(q *distance.Query) *visits {
 	return v
 }
 
-// mostVisited is the most objects of the cells that a query visits: of more, a query alone takes a few warps longer than a host's core.
+// mostVisited is the most objects of the cells that a query visits: of more, a query alone is estimated to take its few warps longer than a core of the host.
 const mostVisited = 256 << 10
 
 // NewCells are the cells of a column on a device; nil where there are none, or not of all its objects. Each of these has a value.
