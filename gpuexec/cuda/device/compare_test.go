@@ -75,6 +75,12 @@ func (c comparedBy) add(path string, other compared) {
 	c[path].add(other)
 }
 
+// sliced says that shared decode was taken where it was forced.
+func (c comparedBy) sliced() bool {
+	of := c["sliced"]
+	return of != nil && of.work.SlicedQueries > 0 && of.work.SlicedRows > 0
+}
+
 // report says what was compared by all paths together, and checks that each was taken.
 func (c comparedBy) report(t testing.TB, paths ...string) {
 	t.Helper()

@@ -114,8 +114,9 @@ func TestCUDAAgainstBruteForce(t *testing.T) {
 	rng := seeded.Rand(t)
 	paths := comparedBy{}
 	var before int64
-	worlds := scaled(4000)
-	for round := range worlds {
+	const all = 4000
+	worlds := scaled(all)
+	for round := 0; round < worlds || round < all && !paths.sliced(); round++ { // of few worlds none may be one that shared decode takes
 		if round == worlds/8 { // by now every kernel has run, and the driver has what it takes
 			before = driverFree(t, e)
 		}
